@@ -37,8 +37,10 @@ int Main(int argc, char** argv, const std::function<void(const Options&, std::ve
       options.data = argv[++i];
     } else if (argument == "--rows" && has_value) {
       options.rows = argv[++i];
+    } else if (argument == "--only" && has_value) {
+      options.only = argv[++i];
     } else {
-      std::fprintf(stderr, "usage: %s [--smoke] [--data DIR] [--rows FILE]\n", argv[0]);
+      std::fprintf(stderr, "usage: %s [--smoke] [--data DIR] [--rows FILE] [--only PART]\n", argv[0]);
       return 2;
     }
   }

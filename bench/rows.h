@@ -31,9 +31,10 @@ struct Options {
   bool smoke = false;  // the smallest size that still says something; never read its times
   std::string data;    // folder of measured data; empty = none given
   std::string rows;    // file to write; empty = standard output
+  std::string only;    // part to measure, where a benchmark names its parts; empty = all
 };
 
-// Parses --smoke, --data DIR, --rows FILE, calls `measure` and writes its rows. Returns the exit status:
+// Parses --smoke, --data DIR, --rows FILE, --only PART, calls `measure` and writes its rows. Returns the exit status:
 // 2 for bad arguments, 1 when no row came out or the file cannot be written.
 int Main(int argc, char** argv, const std::function<void(const Options&, std::vector<Row>*)>& measure);
 

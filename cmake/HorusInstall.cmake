@@ -18,6 +18,17 @@ if(TARGET horus_cli)
   install(DIRECTORY examples/models/nets examples/models/graphs DESTINATION ${_profile_dir}/zoo COMPONENT command
     FILES_MATCHING PATTERN "*.py" PATTERN "*.onnx" PATTERN __pycache__ EXCLUDE)
 endif()
+if(TARGET horus_manual)
+  get_target_property(_manual horus_manual HORUS_FOLDER)
+  set(_zsh site-functions)
+  if(HORUS_PACKAGE)
+    set(_zsh vendor-completions) # where Debian's zsh looks
+  endif()
+  install(DIRECTORY "${_manual}/man1" DESTINATION ${CMAKE_INSTALL_MANDIR} COMPONENT command)
+  install(FILES "${_manual}/bash/horus" DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions COMPONENT command)
+  install(FILES "${_manual}/zsh/_horus" DESTINATION ${CMAKE_INSTALL_DATADIR}/zsh/${_zsh} COMPONENT command)
+  install(FILES "${_manual}/fish/horus.fish" DESTINATION ${CMAKE_INSTALL_DATADIR}/fish/vendor_completions.d COMPONENT command)
+endif()
 
 set(_package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/horus)
 install(EXPORT horusTargets NAMESPACE horus:: DESTINATION ${_package_dir} COMPONENT dev)

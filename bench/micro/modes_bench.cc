@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// modes: time of a batch, of rebalancing, of a what-if and of a preemption in a busy cluster.
+// modes: time of a batch, of rebalancing, of a what-if, of a preemption, of a review and of snapshots in a busy
+// cluster.
 #include <string>
 #include <vector>
 
@@ -12,11 +13,12 @@
 #include "place/modes/preempt.h"
 #include "place/modes/rebalance.h"
 #include "place/modes/what_if.h"
+#include "place/state/snapshot.h"
 
 namespace horus::bench {
 namespace {
 
-constexpr double kBatchAimS = 3;
+constexpr double kBatchAimS = 3, kReviewAimS = 0.05, kSnapshotAimS = 0.3;
 
 template <typename Run>
 auto Timed(const Run& run, double* seconds) {
@@ -51,6 +53,19 @@ void Measure(const Options& options, std::vector<Row>* rows) {
                    absl::StrFormat("%d migrations gain %.4g", rebalanced.moves.size(),
                                    rebalanced.work_after - rebalanced.work_before),
                    "at most 16 migrations of any job, " + protocol});
+  // Every tenant is looked at; those in trouble get no search.
+  const RebalanceOptions looks = {.max_searches = 0};
+  (void)Timed([&] { return Review(*placer, setting.cluster, looks); }, &cold);
+  const ReviewResult review = Timed([&] { return Review(*placer, setting.cluster, looks); }, &seconds);
+  rows->push_back({"review_s" + size, seconds, "s", kReviewAimS, true, absl::StrFormat("the first %.3g s", cold),
+                   absl::StrFormat("%d tenants that share, no moves looked for, %s", review.tenants.size(), protocol)});
+  const std::string bytes = Timed([&] { return SaveSnapshot(setting.cluster); }, &seconds);
+  const std::string jobs_held = absl::StrFormat("%d jobs, %.3g MB, %s", setting.residents.size(),
+                                                1e-6 * static_cast<double>(bytes.size()), protocol);
+  rows->push_back({"snapshot_save_s" + size, seconds, "s", kSnapshotAimS, true, "", jobs_held});
+  const std::span<const uint8_t> saved(reinterpret_cast<const uint8_t*>(bytes.data()), bytes.size());
+  (void)Timed([&] { return RestoreSnapshot(saved, setting.catalogue); }, &seconds);
+  rows->push_back({"snapshot_restore_s" + size, seconds, "s", kSnapshotAimS, true, "", jobs_held});
   const std::vector<SupposedChange> drain = {
       {.kind = ChangeKind::kNodeState, .node = 1, .state = AdminState::kDrained}};
   const std::vector<JobSpec> few(jobs.begin(), jobs.begin() + 8);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// place: time of a decision (plan + apply) and of a release in a busy cluster, beside an exhaustive scan.
+// place: time of a decision (plan + apply) and of a release in a busy cluster, beside an exhaustive scan. Parts of
+// --only: sizes, unique, bounded, verdicts, gangs.
 #include <time.h>
 
 #include <algorithm>
@@ -295,11 +296,14 @@ void Measure(const Options& options, std::vector<Row>* rows) {
   Bench bench{options, *rows};
   const std::vector<int32_t> sizes =
       options.smoke ? std::vector<int32_t>{128} : std::vector<int32_t>{1'000, 10'000, 100'000};
-  for (const int32_t gpus : sizes) bench.Size(gpus, gpus == sizes.back());
-  bench.Unique(sizes.back());
-  bench.Bounded(sizes.back());
-  bench.Verdicts(options.smoke ? 16 : 5'000);
-  bench.Gangs(sizes.back());
+  const auto wanted = [&](std::string_view part) { return options.only.empty() || options.only == part; };
+  for (const int32_t gpus : sizes) {
+    if (wanted("sizes")) bench.Size(gpus, gpus == sizes.back());
+  }
+  if (wanted("unique")) bench.Unique(sizes.back());
+  if (wanted("bounded")) bench.Bounded(sizes.back());
+  if (wanted("verdicts")) bench.Verdicts(options.smoke ? 16 : 5'000);
+  if (wanted("gangs")) bench.Gangs(sizes.back());
 }
 
 }  // namespace

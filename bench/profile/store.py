@@ -2,7 +2,7 @@
 """Where results lie: a journal that each run is appended to at once, and the tables made from it.
 
 runs.jsonl is the truth: one line a run, whatever its outcome, written through to the disk. dataset.csv, pairs.csv,
-jobs.csv (docs/dataset.md) and groups.csv (three jobs and more) are made anew from it and replaced whole.
+jobs.csv (docs/measure.md) and groups.csv (three jobs and more) are made anew from it and replaced whole.
 """
 import csv
 import errno
@@ -14,7 +14,7 @@ import os
 import pathlib
 import statistics
 
-MIN_SLOWDOWN = 0.5  # docs/dataset.md: noise does not double a speed
+MIN_SLOWDOWN = 0.5  # docs/measure.md: noise does not double a speed
 DATASET = ("graph", "net", "family", "batch", "dims", "mode", "precision", "optimizer", "framework", "gpu",
            "sharing_mode", "gpu_util_pct", "gpu_util_max_pct", "mem_bw_util_pct", "mem_mib", "step_time_us", "power_w",
            "campaign", "note")

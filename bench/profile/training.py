@@ -40,7 +40,7 @@ def scaler_of(enabled):
 
 
 def framework():
-    """The word of docs/dataset.md for this PyTorch."""
+    """The word of docs/measure.md for this PyTorch."""
     return "pytorch-1" if torch.__version__.startswith("1.") else "pytorch"
 
 
@@ -98,7 +98,7 @@ def tensors(value):
 
 
 class Loss:
-    """Softmax cross-entropy on the first floating output, mean squares of the others: what docs/features.md assumes."""
+    """Softmax cross-entropy on the first floating output, mean squares of the others: what src/features assumes."""
 
     def __init__(self):
         self.target = None

@@ -13,7 +13,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 # The zoo's definitions: beside this file in a packed copy, in examples/models of the repository.
 ZOO_PLACES = (HERE / "zoo", HERE.parent.parent / "examples" / "models")
 GROUPS = ("generative", "translation", "language", "llama", "structured", "mobile", "vision")
-JOB_NAME_LENGTH = 60  # docs/dataset.md
+JOB_NAME_LENGTH = 60  # docs/measure.md
 
 
 @dataclasses.dataclass(frozen=True)

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Writes public tables of measured runs as datasets (docs/dataset.md), with graphs of examples/models and of --graphs.
+"""Writes public tables of measured runs as datasets (docs/measure.md), with graphs of examples/models and of --graphs.
 
 Usage: datasets.py --data DIR [--graphs DIR]... --out DIR
 

@@ -38,7 +38,7 @@ def zoo_dims():
 
 
 def job_table(path):
-    """A table of jobs (docs/dataset.md): each model of the preset at each batch, under the preset's names."""
+    """A table of jobs (docs/measure.md): each model of the preset at each batch, under the preset's names."""
     dims = zoo_dims()
     with path.open("w", newline="", encoding="utf-8") as file:
         writer = csv.DictWriter(file, ("job", "graph", "family", "batch", "dims", "optimizer"), lineterminator="\n")

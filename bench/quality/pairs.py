@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writes public tables of measured pairs as the pairs and jobs of docs/dataset.md, with graphs of examples/models.
+"""Writes public tables of measured pairs as the pairs and jobs of docs/measure.md, with graphs of examples/models.
 
 Usage: pairs.py --data DIR --out DIR
 

@@ -2,6 +2,7 @@
 // potential: by how much sharing could raise the work rate of a trace at best, per GPU type, bound and reading of the
 // mix; and how long the linear program takes.
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
 #include <cstdlib>
 #include <ctime>
@@ -9,6 +10,7 @@
 #include <limits>
 #include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_format.h"
@@ -197,6 +199,46 @@ void AddTime(uint32_t profiles, uint32_t types, std::vector<Row>* rows) {
                                    profiles, types, problem.pairs.size())});
 }
 
+// Each profile's speed grows with cores to its own limit; the fair share is 3 of 6 cells.
+void AddHosts(uint32_t cells, WorkProblem& problem) {
+  constexpr int64_t kNodeGpus = 8;
+  HostResources hosts;
+  for (const double gpus : problem.gpus) {
+    const HostShare fair = {3000, 64'000};
+    hosts.types.push_back({.cpu_milli = gpus * static_cast<double>(fair.cpu_milli),
+                           .mem_mib = gpus * static_cast<double>(fair.mem_mib),
+                           .fair = fair,
+                           .most = {kNodeGpus * fair.cpu_milli, kNodeGpus * fair.mem_mib}});
+  }
+  for (uint32_t k = 0; k < problem.mix.size(); ++k) {
+    HostsOfProfile& profile = hosts.profiles.emplace_back();
+    const double power = 0.2 + 0.8 * static_cast<double>(Mix64(~uint64_t{k}) % 1000) / 1000;
+    for (int64_t cores = 1; cores <= cells; ++cores) {
+      profile.cells.push_back({{cores * 1000, cores * 8000}, std::pow(static_cast<double>(cores) / 3, power)});
+    }
+    profile.best = profile.cells.back().speed;
+  }
+  problem.hosts = std::move(hosts);
+}
+
+void AddHostsTime(uint32_t profiles, uint32_t types, uint32_t cells, std::vector<Row>* rows) {
+  WorkProblem problem = MadeUpProblem(profiles, types);
+  AddHosts(cells, problem);
+  const std::clock_t start = std::clock();
+  const auto rate = WorkRateBound(problem);
+  const double took_ms = 1e3 * static_cast<double>(std::clock() - start) / CLOCKS_PER_SEC;
+  if (!rate.ok()) Stop(rate.status());
+  rows->push_back(
+      {absl::StrFormat("potential_hosts_ms_%dx%d%s", profiles, cells, types > 1 ? absl::StrFormat("x%d", types) : ""),
+       took_ms, "ms", 0, true,
+       absl::StrFormat("exclusive 1, resized %.4g, shared %.4g, both %.4g", rate->resizing->rate / rate->exclusive,
+                       rate->bound / rate->exclusive, rate->both->rate / rate->exclusive),
+       absl::StrFormat(
+           "WorkRateBound of %d profiles with %d cells each of cores and memory on %d GPU types, %d made-up "
+           "pairs, no bound; four programs and the checks, CPU time, one run",
+           profiles, cells, types, problem.pairs.size())});
+}
+
 void Measure(const Options& options, std::vector<Row>* rows) {
   Data data;
   if (!options.data.empty()) data = ReadData(options.data);
@@ -215,8 +257,10 @@ void Measure(const Options& options, std::vector<Row>* rows) {
     if (measured && one.gpu && one.potential) AddReadings(data, one, rows);
   }
   AddTime(22, 1, rows);
+  AddHostsTime(22, 1, 6, rows);
   if (options.smoke) return;
   for (const uint32_t profiles : {50, 100, 200}) AddTime(profiles, 5, rows);
+  AddHostsTime(50, 5, 6, rows);
 }
 
 }  // namespace

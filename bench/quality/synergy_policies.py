@@ -11,7 +11,8 @@ Every round of 300 s all jobs are decided again; who moves or was stopped loses 
   queues    mean and p99 completion time and makespan of each rule under fifo, srtf, las and ftf, by split and load
   gangs     the same where 70 % of the jobs have one GPU, 15 % two and 15 % four
   sharing   jobs of Gavel's trace with measured speeds of pairs AND the sensitivity of their namesakes in Synergy's
-            tables: speed = share beside the neighbour x speed with the cores. That the two multiply is assumed
+            tables: the slower of input and share of the GPU, a rule that nobody measured (Truth::SharesOfHosts)
+  bound     the best rate of work that these jobs could reach by other cores, by sharing, and by both (horus potential)
 """
 import argparse
 import csv
@@ -22,7 +23,7 @@ import subprocess
 import sys
 import tempfile
 
-from policy_grids import interval, speeds_under
+from policy_grids import interval, speeds_under, traces_under
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 COLUMNS = {"fair_cpu_per_gpu", "model", "gpus", "cpu_cores", "dram_gb", "norm_tput"}
@@ -35,6 +36,7 @@ LOADS = (0.8, 1.0, 1.2)  # GPU time asked for / GPU time there, at the GPU-propo
 SIZES = ((1, 70), (2, 15), (4, 15))
 RULES = ("synergy-fair", "synergy-greedy", "synergy-tune", "synergy-opt")
 QUEUES = ("fifo", "srtf", "las", "ftf")
+BOUND_CORES = (2, 3, 6)  # a GPU
 ROUND_S, RESTART_S = 300, 30
 SEEDS = 10
 # Jobs of Gavel's trace -> models of Synergy's tables; the others do not care for cores.
@@ -71,8 +73,8 @@ def write_sensitivity(path, named):
 
 
 def write_jobs(path, names):
-    """Demands that say nothing: every job fits every GPU alone."""
-    jobs = [{"name": name, "demand": {"any": {"gpu_util_pct": 50, "gpu_memory_gib": 1}}} for name in names]
+    """Demands that say nothing: every job fits every GPU alone. Of steps only what the host takes beside them counts."""
+    jobs = [{"name": name, "demand": {"any": {"gpu_util_pct": 50, "gpu_memory_gib": 1, "step_time_ms": 100}}} for name in names]
     path.write_text(json.dumps({"version": 1, "jobs": jobs}), encoding="utf-8")
 
 
@@ -182,16 +184,60 @@ def at_half_cores(cells):
     return [(cores, 1, speed) for cores, speed in sorted(points.items())]
 
 
+def sensitive_jobs(data, profiles):
+    """(throughput file, GPU as it names it, its jobs, sensitivity of those with a namesake); None without such a file."""
+    for path, gpu, name in speeds_under(data):
+        if name == GPU:
+            jobs = sorted({key.split("'")[1] for key in json.loads(path.read_text(encoding="utf-8"))[gpu]})
+            return path, gpu, jobs, {job: at_half_cores(profiles[NAMESAKES[kind]][1]) for job in jobs
+                                     for kind in [job.split(" (")[0]] if NAMESAKES.get(kind) in profiles}
+    return None
+
+
+def joint_bound(horus, data, cores_per_gpu, gib_per_gpu, gpus=128):
+    """Best rates of work of Gavel's mix by horus potential, over exclusive use at the fair share: of "resizing",
+    "sharing" (pairs within the fair share of their GPU) and "both"; "exclusive" itself in GPUs that work alone with the
+    cores that the speeds were measured with. Jobs of one GPU, clipped at percentile 99. None where data lacks files."""
+    data = pathlib.Path(data)
+    profiles, traces = profiles_under(data), traces_under(data)
+    found = sensitive_jobs(data, profiles)
+    if not found or not found[3] or not traces:
+        return None
+    path, gpu, _, named = found
+    with tempfile.TemporaryDirectory() as name:
+        table = pathlib.Path(name) / "sensitivity.csv"
+        write_sensitivity(table, named)
+        out = subprocess.run([horus, "potential", "--speeds", path, "--mix", *sorted(traces.glob("*.trace")), "--gpus",
+                              f"{gpu}={gpus}", "--clip", "99", "--bound", "none", "--sensitivities", table, "--cores-per-gpu",
+                              str(cores_per_gpu), "--memory-gib-per-gpu", str(gib_per_gpu), "--format", "json"],
+                             check=True, stdout=subprocess.PIPE).stdout
+    case = next(case for case in json.loads(out)["cases"] if case["gpu"] == gpu)
+    row = case["bounds"][0]
+    alone = row["exclusive_rate"]
+    return {"gpus": gpus, "exclusive": alone / gpus, "resizing": row["resized_rate"] / alone,
+            "sharing": row["shared_rate"] / alone, "both": row["both_rate"] / alone}
+
+
+def measure_bound(rows, horus, data, settings):
+    for cores in BOUND_CORES:
+        found = joint_bound(horus, data, cores, FAIR_GIB, settings.gpus)
+        if found is None:
+            return
+        for figure in ("resizing", "sharing", "both"):
+            rows.add(f"bound_{figure}_{cores}_cores", found[figure], "ratio", "higher",
+                     f"exclusive: {found['exclusive']:.4g} of a GPU with the {FAIR_CORES} cores that speeds were measured with",
+                     f"best rate of work over that of exclusive use at the fair share, by linear programming; {cores} cores "
+                     f"a GPU; measured pairs of V100, Gavel's mix, Synergy's sensitivities. A model: that a job beside another "
+                     "runs at the slower of its input and its part of the GPU, nobody measured")
+
+
 def measure_sharing(rows, horus, profiles, data, folder, settings):
     traces = sorted(data.rglob("*.trace"))
-    speeds = [(path, gpu) for path, gpu, name in speeds_under(data) if name == GPU]
-    if not speeds or not traces:
+    found = sensitive_jobs(data, profiles)
+    if not found or not traces:
         return
-    path, gpu = speeds[0]
-    jobs = sorted({key.split("'")[1] for key in json.loads(path.read_text(encoding="utf-8"))[gpu]})
+    path, gpu, jobs, named = found
     folder.mkdir(parents=True, exist_ok=True)
-    named = {job: at_half_cores(profiles[NAMESAKES[kind]][1]) for job in jobs
-             for kind in [job.split(" (")[0]] if NAMESAKES.get(kind) in profiles}
     write_sensitivity(folder / "sensitivity.csv", named)
     write_jobs(folder / "jobs.yaml", jobs)
     knows = {"interference": "truth", "slowdown_bound": 100, "look_ahead": 50, "restart_s": RESTART_S}
@@ -200,6 +246,7 @@ def measure_sharing(rows, horus, profiles, data, folder, settings):
                 dict(knows, name="synergy-fair", policy="synergy-fair"), dict(knows, name="synergy-tune", policy="synergy-tune"),
                 policy("synergy-tune", "fifo", name="synergy-tune leases", look_ahead=50),
                 dict(horus_policy, name="horus", weights="prices"), dict(horus_policy, name="horus alike"),
+                dict(horus_policy, name="horus without cores", weights="prices", host_grants="stated"),
                 dict(knows, name="first-fit", policy="first-fit")]
     sample = {"files": str(max(traces, key=lambda t: sum(p.stat().st_size for p in t.parent.glob("*.trace"))).parent),
               "single_gpu": True, "known_only": True, "clip_percentile": 99, "sample": settings.jobs}
@@ -225,7 +272,7 @@ def measure_sharing(rows, horus, profiles, data, folder, settings):
                      f"time {of['jct_mean_s'][0]:.3f}",
                      f"work rate while jobs waited over that of exclusive; truth {kind}, both known to the policies that ask "
                      f"for them; {len(named)} of {len(jobs)} job types are sensitive; {settings.gpus} GPUs, {settings.jobs} jobs "
-                     f"at once, {settings.seeds} seeds. A model: that shares and sensitivity multiply, and that tenants part "
+                     f"at once, {settings.seeds} seeds. A model: that a step is the slower of input and share of the GPU, and that tenants that state nothing part "
                      "their GPU's cores evenly, nobody measured")
 
 
@@ -235,6 +282,9 @@ def measure(settings, data, folder):
     if not profiles:
         return []
     for table in settings.tables:
+        if table == "bound":
+            measure_bound(rows, settings.horus, data, settings)
+            continue
         if table == "sharing":
             measure_sharing(rows, settings.horus, profiles, data, folder / "sharing", settings)
             continue
@@ -250,7 +300,7 @@ def main():
     parser.add_argument("--rows", required=True, help="file for the rows, one JSON object a line")
     parser.add_argument("--data", help="folder with tables of sensitivity, throughput files and traces")
     parser.add_argument("--smoke", action="store_true", help="16 GPUs, 40 jobs, two seeds, one split and load")
-    parser.add_argument("--table", default="queues,gangs,sharing", help="which, apart by commas")
+    parser.add_argument("--table", default="queues,gangs,sharing,bound", help="which, apart by commas")
     parser.add_argument("--queues", default=",".join(QUEUES))
     parser.add_argument("--rules", default=",".join(RULES))
     parser.add_argument("--splits", default=",".join(SPLITS))

@@ -44,6 +44,7 @@ type Demand struct {
 	PowerWUpper       float32
 	Distance          float32 // ln of "times beyond what the predictor was trained on"
 	OperatorUs        float32 // mean time of an operator, weighted by that time; 0 = unknown
+	HostUs            float64 // in which the host makes a step's input; a step is the slower of this and the GPU's
 }
 
 func (d *Demand) put(out *C.horus_demand) {
@@ -59,6 +60,7 @@ func (d *Demand) put(out *C.horus_demand) {
 	}
 	out.power_w, out.power_w_upper = C.float(d.PowerW), C.float(d.PowerWUpper)
 	out.distance, out.operator_us = C.float(d.Distance), C.float(d.OperatorUs)
+	out.host_us = C.double(d.HostUs)
 }
 
 func demandOf(c *C.horus_demand) Demand {
@@ -70,6 +72,7 @@ func demandOf(c *C.horus_demand) Demand {
 		StepTimeUs: int64(c.step_time_us), StepTimeUsUpper: int64(c.step_time_us_upper),
 		GradientMiB: int64(c.gradient_mib), PowerW: float32(c.power_w), PowerWUpper: float32(c.power_w_upper),
 		Distance: float32(c.distance), OperatorUs: float32(c.operator_us),
+		HostUs: float64(c.host_us),
 	}
 	for i := range d.Traits {
 		d.Traits[i] = float32(c.traits[i])

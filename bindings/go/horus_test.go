@@ -117,6 +117,33 @@ func TestAPlanIsAppliedOnceAndReleased(t *testing.T) {
 	}
 }
 
+func TestCoresGoWhereTheyDoMostWork(t *testing.T) {
+	c, p := clusterOf(t, 1), placerOf(t, horus.PlacerOptions{})
+	hungry := func(id uint64) horus.Job {
+		j := job(id, 30, 2_000)
+		j.Sensitivity = &horus.Sensitivity{CPUMilli: []int64{32_000, 48_000}, MemMiB: []int64{1_024}, Speeds: []float32{1, 1.5}}
+		return j
+	}
+	first := must[*horus.Plan](t)(p.Plan(context.Background(), c, []horus.Job{hungry(1)}, nil))
+	defer first.Close()
+	if d := must[horus.Decision](t)(first.Decision(0)); d.CPUMilli != 48_000 {
+		t.Errorf("expected all the cores that a job alone can use, found %d", d.CPUMilli)
+	}
+	ok(t, c.Apply(first))
+	second := must[*horus.Plan](t)(p.Plan(context.Background(), c, []horus.Job{hungry(2)}, nil))
+	defer second.Close()
+	moves := must[[]horus.Resize](t)(second.Resizes())
+	if len(moves) != 1 || moves[0].JobID != 1 || moves[0].CPUMilliBefore != 48_000 || moves[0].CPUMilli != 32_000 {
+		t.Errorf("expected the first job to give cores back, found %+v", moves)
+	}
+	ok(t, c.Apply(second))
+	wrong := hungry(3)
+	wrong.Sensitivity.Speeds = wrong.Sensitivity.Speeds[:1]
+	if _, err := p.Plan(context.Background(), c, []horus.Job{wrong}, nil); !errors.Is(err, horus.ErrInvalidArgument) {
+		t.Errorf("expected ErrInvalidArgument for a matrix with a hole, found %v", err)
+	}
+}
+
 func TestAPlanOfAStateThatMovedConflicts(t *testing.T) {
 	c, p := clusterOf(t, 1), placerOf(t, horus.PlacerOptions{})
 	plan := must[*horus.Plan](t)(p.Plan(context.Background(), c, []horus.Job{job(1, 30, 2_000)}, nil))

@@ -74,6 +74,45 @@ type Job struct {
 	Groups             []string
 	AvoidGroups        []string // groups that it shares no node with
 	Alternatives       []Alternative
+	Sensitivity        *Sensitivity // nil = not known
+}
+
+// Sensitivity says how fast a job is with so many cores and so much host memory per GPU, relative to its speed at the
+// fair share of a GPU. Both axes ascend.
+type Sensitivity struct {
+	CPUMilli []int64
+	MemMiB   []int64
+	Speeds   []float32 // row-major [CPUMilli x MemMiB]; 0 = not measured
+	HostUs   float64   // above 0: speeds of the input pipeline alone, which makes a step's input in this time at speed 1
+}
+
+func (s *Sensitivity) put(a *arena) *C.horus_sensitivity {
+	if s == nil {
+		return nil
+	}
+	if len(s.Speeds) != len(s.CPUMilli)*len(s.MemMiB) {
+		if a.err == nil {
+			a.err = invalid("Sensitivity.Speeds: expected %d values (cores x memory), found %d",
+				len(s.CPUMilli)*len(s.MemMiB), len(s.Speeds))
+		}
+		return nil
+	}
+	out := row[C.horus_sensitivity](a)
+	out.struct_size = C.uint32_t(unsafe.Sizeof(*out))
+	cpu, mem, speeds := rows[C.int64_t](a, len(s.CPUMilli)), rows[C.int64_t](a, len(s.MemMiB)), rows[C.float](a, len(s.Speeds))
+	for i, v := range s.CPUMilli {
+		cpu[i] = C.int64_t(v)
+	}
+	for i, v := range s.MemMiB {
+		mem[i] = C.int64_t(v)
+	}
+	for i, v := range s.Speeds {
+		speeds[i] = C.float(v)
+	}
+	out.cpu_count, out.cpu_milli = C.size_t(len(cpu)), unsafe.SliceData(cpu)
+	out.mem_count, out.mem_mib = C.size_t(len(mem)), unsafe.SliceData(mem)
+	out.speeds, out.host_us = unsafe.SliceData(speeds), C.double(s.HostUs)
+	return out
 }
 
 // Alternative is one way of running a job, of which the placer picks the one worth most.
@@ -134,6 +173,7 @@ func (j *Job) put(a *arena, out *C.horus_job) {
 	out.avoid_count, out.avoid_groups = C.size_t(len(j.AvoidGroups)), a.texts("AvoidGroups", j.AvoidGroups)
 	out.alternative_count = C.size_t(len(j.Alternatives))
 	out.alternatives = putAlternatives(a, j.Alternatives)
+	out.sensitivity = j.Sensitivity.put(a)
 }
 
 func putAlternatives(a *arena, given []Alternative) **C.horus_job_alternative {

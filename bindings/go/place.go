@@ -29,6 +29,16 @@ func horusGoProgress(user unsafe.Pointer, _ C.double) C.int32_t {
 	return flag(ctx.Err() != nil)
 }
 
+// HostGrants say what becomes of the cores and host memory of jobs with a Sensitivity.
+type HostGrants int32
+
+// Ways to grant cores and host memory, to "horus" and "oracle".
+const (
+	GrantResize    HostGrants = C.HORUS_HOST_GRANTS_RESIZE    // what does most work, running jobs resized
+	GrantPlacement HostGrants = C.HORUS_HOST_GRANTS_PLACEMENT // the same of what is free; nobody is resized
+	GrantStated    HostGrants = C.HORUS_HOST_GRANTS_STATED    // what each states
+)
+
 // PlacerOptions of NewPlacer. Zero values are the defaults.
 type PlacerOptions struct {
 	Policy               string        // "" = "horus"; see Policies
@@ -41,6 +51,7 @@ type PlacerOptions struct {
 	ProbeOutside         bool          // a job outside what the predictor knows runs alone first
 	RackOversubscription float64       // how much less links between racks carry; 0 = 1
 	GPUPrice             float64       // of jobs with alternatives; 0 = 0.5, -1 = none
+	HostGrants           HostGrants    // cores and host memory of jobs with a Sensitivity
 	CacheBytes           uint64        // of what was scored before; 0 = 256 MiB
 	MaxCandidates        uint32        // jobs of one GPU: price at most so many devices; 0 = all
 	Seed                 uint64
@@ -76,6 +87,7 @@ func NewPlacer(options PlacerOptions) (*Placer, error) {
 			o.sharing_quota, o.mem_headroom_mib = C.float(options.SharingQuota), C.int64_t(options.MemHeadroomMiB)
 			o.mem_overcommit, o.probe_outside = C.double(options.MemOvercommit), flag(options.ProbeOutside)
 			o.rack_oversubscription, o.gpu_price = C.double(options.RackOversubscription), C.double(options.GPUPrice)
+			o.host_grants = C.int32_t(options.HostGrants)
 			o.cache_bytes, o.max_candidates = C.uint64_t(options.CacheBytes), C.uint32_t(options.MaxCandidates)
 			o.seed, o.terse = C.uint64_t(options.Seed), flag(options.Terse)
 			if a.err != nil {

@@ -137,6 +137,36 @@ func (p *Plan) Migrations() ([]Migration, error) {
 	return out, err
 }
 
+// Resize is a resident that stays, with other CPU and host memory of each task.
+type Resize struct {
+	JobID                    uint64
+	Gain                     float64 // change of the job's speed by its Sensitivity, 1 = speed at its fair share
+	CPUMilliBefore, CPUMilli int64
+	MemMiBBefore, MemMiB     int64
+}
+
+// Resizes of a plan of Place: residents with a Sensitivity whose cores or memory do more work elsewhere.
+func (p *Plan) Resizes() ([]Resize, error) {
+	var out []Resize
+	err := p.each(func(info *C.horus_plan_info) C.uint64_t { return info.moves },
+		func(plan *C.horus_plan, index C.size_t) error {
+			return call(func(a *arena, e *C.horus_error) C.horus_status {
+				c := row[C.horus_move](a)
+				c.struct_size = C.uint32_t(unsafe.Sizeof(*c))
+				status := C.horus_plan_get_move(plan, index, c, e)
+				if status == C.HORUS_OK && c.kind == C.HORUS_MOVE_RESIZE {
+					out = append(out, Resize{
+						JobID: uint64(c.job_id), Gain: float64(c.gain),
+						CPUMilliBefore: int64(c.cpu_milli_before), CPUMilli: int64(c.cpu_milli),
+						MemMiBBefore: int64(c.mem_mib_before), MemMiB: int64(c.mem_mib),
+					})
+				}
+				return status
+			})
+		})
+	return out, err
+}
+
 // each calls f for the rows that a plan has beside its decisions.
 func (p *Plan) each(count func(*C.horus_plan_info) C.uint64_t, f func(plan *C.horus_plan, index C.size_t) error) error {
 	return p.shared(func(plan *C.horus_plan) error {

@@ -29,7 +29,7 @@ def play(source, jobs, seed):
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("trace", nargs="?", default="philly", help="a preset (philly, horus2020), drawn anew by each seed; or a "
-                        "published file (docs/traces.md), whose jobs run other nets with each seed")
+                        "published file (docs/simulate.md), whose jobs run other nets with each seed")
     parser.add_argument("--jobs", type=int, default=300)
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--plot", metavar="FILE.png")

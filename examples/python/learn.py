@@ -16,7 +16,7 @@ def main():
     parser.add_argument("library", nargs="?", help="libhorus_train.so: a predictor is trained anew as well")
     asked = parser.parse_args()
     folder = asked.folder
-    # A campaign, a row a run: columns of docs/dataset.md. A pandas frame (read_csv of one's own file) does as well.
+    # A campaign, a row a run: columns of docs/measure.md. A pandas frame (read_csv of one's own file) does as well.
     runs = {"graph": [f"{net}.onnx" for net in NETS for _ in BATCHES], "family": [net for net in NETS for _ in BATCHES],
             "gpu": [GPU] * len(NETS) * len(BATCHES), "batch": BATCHES * len(NETS)}
     # Made up: memory as predicted and a fifth more.

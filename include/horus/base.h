@@ -4,22 +4,23 @@
  *
  * Conventions of the whole interface
  * - Every function that can fail returns a horus_status; its last argument is a horus_error* owned by
- *   the caller, or NULL. On failure nothing happened: outputs are untouched (but for the count that
+ *   the caller, or NULL. On failure nothing happened: outputs are untouched (except the count that
  *   comes with HORUS_ERR_BUFFER_TOO_SMALL), nothing must be freed, no state changed.
  * - Structs start with struct_size and have an INIT macro. Zero means "default" unless the field says
  *   otherwise. Fields of a newer header that this library does not know must be zero; outputs are written
  *   only up to the struct_size given. Fields named reserved, reserved0, ... must be zero.
  * - Tables cross as columns: arrays of one length. A NULL input column means the default for every row,
- *   a NULL output column is not written; the one column of a call that has no other must be there.
+ *   a NULL output column is not written. Where a call has a single column, it is required.
  * - Text is UTF-8, ended by NUL. A const char* that a function returns is borrowed from the handle named.
  * - Handles are opaque. Each says which threads may use it: immutable (share freely), one thread at a
- *   time, or internally synchronised. A function has the class of its first handle where it says nothing else, one that
- *   makes a handle may run on any thread, and while _free runs nobody uses the handle. _free accepts NULL.
- * - The library keeps no globals, starts no threads, reads no environment and prints nothing (docs/conventions.md: what
- *   XGBoost and Clp bring with them). No answer but that of horus_sim_result_decision_times depends on a clock.
- * - Numbers are computed in the default floating-point environment, whatever the thread's is.
- * - A header says since which release its declarations exist; what came later says "Since X.Y." in its own comment, and
- *   what will go says "Deprecated since X.Y until Z.W: " and what to use instead (docs/abi.md).
+ *   time, or internally synchronised. Where a function says nothing else, it
+ *   has the class of its first handle. One that makes a handle may run on any thread. Nobody may use a handle
+ *   while _free runs on it; _free accepts NULL.
+ * - The library keeps no globals, starts no threads, reads no environment and prints nothing (docs/embed.md: what
+ *   XGBoost and Clp bring with them). Only horus_sim_result_decision_times depends on a clock.
+ * - Numbers are computed in the default floating-point environment; the thread's own is put back.
+ * - A header says since which release its declarations exist. A later declaration says "Since X.Y." in its own
+ *   comment; one that will go says "Deprecated since X.Y until Z.W: " and what to use instead (docs/promises.md).
  */
 #ifndef HORUS_BASE_H_
 #define HORUS_BASE_H_
@@ -29,8 +30,8 @@
 
 #include "horus/version.h"
 
-/* What every INIT macro is: all zero but struct_size. A function in C++, where -Wmissing-field-initializers speaks of
- * {.struct_size = sizeof(type)} too; of {sizeof(type)} it does so in both languages. */
+/* What every INIT macro is: all zero but struct_size. A function in C++, because -Wmissing-field-initializers warns of
+ * {.struct_size = sizeof(type)} there, and of {sizeof(type)} in both languages. */
 /* clang-format off */
 #ifdef __cplusplus
 extern "C++" {
@@ -68,7 +69,7 @@ typedef int32_t horus_status;
 #define HORUS_ERR_BUFFER_TOO_SMALL 3 /* the count output holds the number of elements needed */
 #define HORUS_ERR_NOT_FOUND 4        /* no such id, name or index */
 #define HORUS_ERR_EXISTS 5           /* the id is in use; for apply: the job is placed already */
-#define HORUS_ERR_CONFLICT 6         /* a node moved since the plan saw it; plan again */
+#define HORUS_ERR_CONFLICT 6         /* a node changed since the plan was made; plan again */
 #define HORUS_ERR_BUSY 7             /* a callback called back into a handle in use */
 #define HORUS_ERR_CALLBACK 8         /* a callback failed or returned a value out of its range */
 #define HORUS_ERR_CANCELLED 9        /* the progress callback asked to stop */
@@ -103,8 +104,8 @@ HORUS_API uint32_t horus_abi_number(void);
  * Errors: VERSION. Any thread. */
 HORUS_API horus_status horus_abi_check(uint32_t header_abi, horus_error* error);
 
-/* Called with the share of the work done, 0 to 1, on the calling thread: whenever that grows notably, and in calls that
- * plan or simulate about once a millisecond. Non-zero cancels the call, which then changed nothing. */
+/* Called with the share of the work done, 0 to 1, on the calling thread: whenever the share grows notably, and about
+ * once a millisecond in calls that plan or simulate. A non-zero answer cancels the call, which then changes nothing. */
 typedef int32_t (*horus_progress)(void* user, double done);
 
 #ifdef __cplusplus

@@ -10,9 +10,9 @@
 #include "horus/values.hpp"
 
 namespace horus {
-inline namespace face_v0 {  // why: values.hpp
+inline namespace face_v0 {  // see values.hpp
 
-// The GPU types; where a catalogue is optional, none means the built-in one.
+// The GPU types. Where a catalogue is optional, null means the built-in one.
 class Catalogue {
  public:
   Catalogue() {

@@ -14,12 +14,13 @@ extern "C" {
 
 /* A cluster and its residents. horus_cluster_apply, horus_cluster_release and all functions that take a
  * const horus_cluster* are internally synchronised; the other writers need the caller's lock. A plan locks the cluster
- * only while it copies what changed since its placer looked last. While a callback of a plan over a cluster runs, every
- * call into that cluster from the callback's thread answers BUSY, and one that changes another cluster does so where
- * that is in use. */
+ * only while it copies what changed since its placer looked last. While a callback of a plan runs, every call
+ * from its thread into the plan's cluster answers BUSY; a call that changes another cluster answers BUSY if that one is
+ * in use. */
 typedef struct horus_cluster horus_cluster;
 
-/* State of a node or a device. Drained: residents stay, nothing new comes. Down: residents are reported. */
+/* State of a node or a device. Drained: residents stay and nothing new comes. Down: the same, and the
+ * call that sets it reports the residents. */
 #define HORUS_STATE_UP 0
 #define HORUS_STATE_DRAINED 1
 #define HORUS_STATE_DOWN 2
@@ -29,7 +30,7 @@ typedef struct horus_cluster horus_cluster;
 typedef struct horus_node {
   uint32_t struct_size;
   uint32_t device_count;
-  uint64_t id;                     /* the caller's; unique in the cluster */
+  uint64_t id;                     /* chosen by the caller; unique in the cluster */
   const char* name;                /* optional; copied */
   int64_t cpu_milli;               /* thousandths of a core */
   int64_t mem_mib;                 /* host memory */
@@ -49,8 +50,8 @@ typedef struct horus_node {
   const char* const* label_keys;
   const char* const* label_values;
   int64_t network_mb_s;          /* to other nodes, one direction; 0 = 12,000 (100 Gbit/s) */
-  const char* const* device_ids; /* the caller's, such as the driver's UUIDs: each once in the node, copied; a NULL
-                                    entry or "" = none. Since 0.2. */
+  const char* const* device_ids; /* chosen by the caller, e.g. the driver's UUIDs; each once in the node; copied; a
+                                    NULL entry or "" = none. Since 0.2. */
 } horus_node;
 #define HORUS_NODE_INIT HORUS_INIT(horus_node)
 
@@ -60,14 +61,14 @@ typedef struct horus_node {
 #define HORUS_JOB_BEST_EFFORT 2
 
 /* With whose jobs a job shares devices. */
-#define HORUS_SHARE_SAME_TENANT 1 /* those of its own tenant; the jobs that state none are one tenant. The default */
-#define HORUS_SHARE_ANYONE 2      /* those of other tenants too, as far as they say so as well */
+#define HORUS_SHARE_SAME_TENANT 1 /* of its own tenant; jobs that state no tenant are one tenant. The default */
+#define HORUS_SHARE_ANYONE 2      /* of other tenants too, if they also say ANYONE */
 
-/* gpus_per_task of a job that needs no GPU: its tasks take slots without device. */
+/* gpus_per_task of a job that needs no GPU: its tasks take slots without a device. */
 #define HORUS_JOB_NO_GPUS (-1)
 
-/* One way of running a job, of which the placer picks the one worth most (docs/place.md). Demands are as those of
- * horus_job. */
+/* One way of running a job. The placer picks the way that is worth most (docs/place.md). Demands are as in horus_job.
+ */
 typedef struct horus_job_alternative {
   uint32_t struct_size;
   int32_t tasks;         /* 0 = 1 */
@@ -78,15 +79,15 @@ typedef struct horus_job_alternative {
   const horus_demand* const* demands;
   double rate;       /* above 0: progress per second alone on the fastest type listed, in any unit that all ways of
                         the job share */
-  int64_t cpu_milli; /* per task, as the next two; 0 = what the job states, -1 = none */
+  int64_t cpu_milli; /* per task, like the next two; 0 = what the job states, -1 = none */
   int64_t mem_mib;
   int64_t storage_mb_s;
 } horus_job_alternative;
 #define HORUS_JOB_ALTERNATIVE_INIT HORUS_INIT(horus_job_alternative)
 
-/* How fast a job runs with so many cores and so much host memory per GPU, relative to any one share: row-major
- * [cpu_count x mem_count]; 0 or NaN = not measured. Both axes ascend from above 0; at most 256 points each. Read by the
- * synergy policies. */
+/* Speed of a job by cores and host memory per GPU, relative to its speed at one share of them: row-major
+ * [cpu_count x mem_count]; 0 or NaN = not measured. Both axes ascend and are above 0; at most 256 points each. Read by
+ * the synergy policies. */
 typedef struct horus_sensitivity {
   uint32_t struct_size;
   uint32_t reserved;
@@ -95,6 +96,8 @@ typedef struct horus_sensitivity {
   size_t mem_count;
   const int64_t* mem_mib;
   const float* speeds;
+  double host_us; /* above 0: the speeds are those of the job's input pipeline alone, which makes a step's input in this
+                     time at speed 1. 0: of the whole job, at whose best speed the GPU is the slower. Since 0.2. */
 } horus_sensitivity;
 #define HORUS_SENSITIVITY_INIT HORUS_INIT(horus_sensitivity)
 
@@ -103,7 +106,7 @@ typedef struct horus_sensitivity {
 typedef struct horus_job {
   uint32_t struct_size;
   int32_t kind;             /* HORUS_JOB_* */
-  uint64_t id;              /* the caller's; unique among placed jobs */
+  uint64_t id;              /* chosen by the caller; unique among placed jobs */
   const char* name;         /* optional; copied */
   int32_t tasks;            /* 0 = 1 */
   int32_t gpus_per_task;    /* 0 = 1; HORUS_JOB_NO_GPUS = the host alone, without demands */
@@ -111,16 +114,16 @@ typedef struct horus_job {
                                below 1000 only with gpus_per_task 1 */
   int32_t exclusive;        /* 1 = alone on its devices */
   int32_t priority;         /* higher first */
-  float slowdown_bound;     /* a promise: it is placed only where its slowdown is predicted to be at most this with
-                               slowdown_confidence, and nobody comes who breaks that; 0 = the placer's default */
+  float slowdown_bound;     /* a promise, kept with slowdown_confidence: the job is placed only where its predicted
+                               slowdown is at most this, and no later job may break it; 0 = the placer's default */
   int64_t cpu_milli;        /* thousandths of a core */
   int64_t mem_mib;          /* host memory */
   int64_t storage_mb_s;     /* storage bandwidth */
   int64_t submit_us;        /* the caller's clock */
-  int64_t deadline_us;      /* 0 = none; of the queue "edf", no placement reads it */
-  double request_rate_hz;   /* inference: requests that come, each served by one step; 0 = they never meet */
-  int64_t latency_bound_us; /* inference: most that 99 % of the requests may take: the slowdown bound becomes that of
-                               horus_latency_largest_slowdown where it is lower; needs step times; 0 = none */
+  int64_t deadline_us;      /* 0 = none; read by the queue "edf", not by placement */
+  double request_rate_hz;   /* inference: arrival rate; one step serves one request; 0 = requests never queue */
+  int64_t latency_bound_us; /* inference: 99 % of the requests must be served within it. It lowers the slowdown bound
+                               to that of horus_latency_largest_slowdown; needs step times; 0 = none */
   size_t demand_count;      /* length of the two columns below, >= 1; 0 without GPUs or with alternatives */
   const char* const* gpu_types;       /* the types it may run on, in any order, each once; NULL column or a NULL
                                          entry = any type, then the only entry */
@@ -129,53 +132,51 @@ typedef struct horus_job {
   const char* const* selector_keys;
   const char* const* selector_values;
   const char* tenant;       /* optional owner; copied */
-  size_t alternative_count; /* ways to run it, at most 64; tasks, GPUs and demands above are then not stated */
+  size_t alternative_count; /* ways to run it, at most 64; leave tasks, GPUs and demands above unset then */
   const horus_job_alternative* const* alternatives;
   int64_t gpu_mem_request_mib; /* device memory per GPU that is guaranteed; 0 = the demand's upper bound, at most the
                                   limit */
-  int64_t gpu_mem_limit_mib;   /* most device memory per GPU that it may ever hold, at least the request; 0 = what it
-                                  requests */
-  int32_t share;               /* HORUS_SHARE_*: with whose jobs it shares devices; holds both ways; 0 = SAME_TENANT */
+  int64_t gpu_mem_limit_mib;   /* most device memory per GPU that it may ever hold, at least the request; 0 = the
+                                  request */
+  int32_t share;               /* HORUS_SHARE_*: with whose jobs it shares devices; both must agree; 0 = SAME_TENANT */
   int32_t spread_tasks;        /* 1 = at most one of its tasks a node */
   size_t group_count;          /* groups that it belongs to, each once; at most 64 */
   const char* const* groups;   /* in any order; copied */
-  size_t avoid_count;          /* groups that it shares no node with, each once; holds both ways; at most 64 */
+  size_t avoid_count;          /* groups with which it shares no node, in either order; each once; at most 64 */
   const char* const* avoid_groups;
   const horus_sensitivity* sensitivity; /* NULL = not known */
-  int64_t stated_cpu_milli; /* of a job that holds more than it asked for, because a synergy policy granted it: what it
-                               asked for, per task, at most cpu_milli; it can be cut back to that. 0 = as it holds,
-                               -1 = nothing */
+  int64_t stated_cpu_milli; /* per task, at most cpu_milli: what the job asked for, if a synergy policy granted more.
+                               It can be cut back to that. 0 = cpu_milli, -1 = nothing */
   int64_t stated_mem_mib;
   float
       weight; /* what a unit of its useful work (horus/modes.h) counts beside that of other jobs, 1e-6 to 1e6; 0 = 1 */
-  float slowdown_confidence; /* probability with which slowdown_bound or the latency is to hold, 0.5 to 0.999; 0 =
-                                that of the model's upper bounds, 0.9 unless a callback model states another */
+  float slowdown_confidence; /* probability with which slowdown_bound or the latency must hold, 0.5 to 0.999; 0 =
+                                that of the model's upper bounds: 0.9, or what a callback model states */
 } horus_job;
 #define HORUS_JOB_INIT HORUS_INIT(horus_job)
 
 /* An empty cluster over the types of `catalogue` (which may be freed; NULL = the built-in one).
  * Errors: INVALID_ARGUMENT, NO_MEMORY. */
 HORUS_API horus_status horus_cluster_create(const horus_catalogue* catalogue, horus_cluster** out, horus_error* error);
-/* Accepts NULL. Nobody may be using the cluster. */
+/* Accepts NULL. Nobody may use the cluster meanwhile. */
 HORUS_API void horus_cluster_free(horus_cluster* cluster);
 
 /* Errors: EXISTS (id), INVALID_ARGUMENT (field, expected, found), NOT_FOUND (type). Caller's lock. */
 HORUS_API horus_status horus_cluster_add_node(horus_cluster* cluster, const horus_node* node, horus_error* error);
 
-/* Replaces the specification of node->id. Errors: NOT_FOUND, STATE (a resident would lose its place, or the device
- * where it is would have another id), as add.
- * Caller's lock. */
+/* Replaces the specification of node->id. Errors: NOT_FOUND, STATE (a resident would lose its place, or its device
+ * would change its id), and those of horus_cluster_add_node. Caller's lock. */
 HORUS_API horus_status horus_cluster_change_node(horus_cluster* cluster, const horus_node* node, horus_error* error);
 
-/* Errors: NOT_FOUND, STATE (jobs are there: release them first). Caller's lock. */
+/* Errors: NOT_FOUND, STATE (jobs run there: release them first). Caller's lock. */
 HORUS_API horus_status horus_cluster_remove_node(horus_cluster* cluster, uint64_t node_id, horus_error* error);
 
 #define HORUS_WHOLE_NODE UINT32_MAX /* Since 0.2. */
 
-/* Sets HORUS_STATE_* of a device of a node, or of the node (device = HORUS_WHOLE_NODE). The jobs that are resident
- * there stay so until they are released; their ids are written in ascending order to job_ids (`capacity` elements; NULL
- * = not wanted) and counted in *count (may be NULL). BUFFER_TOO_SMALL: nothing but *count changed. Errors: NOT_FOUND,
- * INVALID_ARGUMENT, BUFFER_TOO_SMALL. Caller's lock. Since 0.2. */
+/* Sets HORUS_STATE_* of a device of a node, or of the node (device = HORUS_WHOLE_NODE). Jobs that run there
+ * stay until they are released. Their ids go to job_ids in ascending order (`capacity` elements; NULL = not wanted),
+ * their number to *count (may be NULL). With BUFFER_TOO_SMALL only *count changed. Errors: NOT_FOUND, INVALID_ARGUMENT,
+ * BUFFER_TOO_SMALL. Caller's lock. Since 0.2. */
 HORUS_API horus_status horus_cluster_set_state(horus_cluster* cluster, uint64_t node_id, uint32_t device, int32_t state,
                                                size_t capacity, uint64_t* job_ids, size_t* count, horus_error* error);
 
@@ -191,10 +192,10 @@ typedef struct horus_slots {
 } horus_slots;
 #define HORUS_SLOTS_INIT HORUS_INIT(horus_slots)
 
-/* Takes in a job that runs already: slot_count rows of nodes, devices and tasks (tasks may be NULL for a
- * one-task job). What runs is true even where the library would not have placed it; only unknown places, a device
- * named twice, a wrong number of slots, a known id and fields out of their ranges are refused. *reason (may be NULL)
- * becomes HORUS_REASON_NONE, or the first constraint that the job breaks where it runs. Errors: EXISTS, NOT_FOUND,
+/* Takes in a job that already runs: slot_count rows of nodes, devices and tasks (tasks may be NULL for a one-task job).
+ * It is accepted even where the library would not have placed it. Refused are only unknown places, a device named
+ * twice, a wrong number of slots, a known id, and fields out of their ranges. *reason (may be NULL)
+ * becomes HORUS_REASON_NONE, or the first constraint that the job breaks there. Errors: EXISTS, NOT_FOUND,
  * INVALID_ARGUMENT, INVALID_STRUCT, LIMIT (4,096 residents of a device, 4,096 groups on a node, 2^42 milli-cores, MiB
  * or MB/s that a node owes). Caller's lock. */
 HORUS_API horus_status horus_cluster_adopt(horus_cluster* cluster, const horus_job* job, size_t slot_count,
@@ -219,7 +220,7 @@ typedef struct horus_cluster_info {
   int64_t cpu_used_milli;
   int64_t mem_mib; /* host memory */
   int64_t mem_used_mib;
-  uint64_t state_hash; /* equal for equal states, whatever led there */
+  uint64_t state_hash; /* equal for equal states, whatever their history */
   uint64_t bytes_held; /* memory of the handle */
 } horus_cluster_info;
 #define HORUS_CLUSTER_INFO_INIT HORUS_INIT(horus_cluster_info)
@@ -242,7 +243,7 @@ typedef struct horus_node_info {
   uint64_t devices;
   uint64_t jobs;
   int64_t cpu_milli;
-  int64_t cpu_free_milli; /* this and the next two are negative where adopted jobs over-commit */
+  int64_t cpu_free_milli; /* like the next two: negative where adopted jobs over-commit */
   int64_t mem_mib;
   int64_t mem_free_mib;
   int64_t storage_mb_s;
@@ -287,14 +288,14 @@ typedef struct horus_job_info {
   int32_t tasks;
   int32_t gpus_per_task; /* HORUS_JOB_NO_GPUS = none */
   int32_t priority;
-  int32_t adopted;        /* 1 = taken in by horus_cluster_adopt */
+  int32_t adopted;        /* 1 = it came by horus_cluster_adopt */
   int32_t over_committed; /* 1 = adopted where a constraint would have refused it */
   int32_t reserved;
   int64_t submit_us;
   int64_t cpu_milli; /* per task: what it holds */
   int64_t mem_mib;
-  int64_t stated_cpu_milli; /* per task: what it asked for, -1 = nothing, as horus_job takes it; less than it holds
-                               where a synergy policy granted more */
+  int64_t stated_cpu_milli; /* per task: what it asked for, -1 = nothing; less than cpu_milli where a synergy
+                               policy granted more */
   int64_t stated_mem_mib;
 } horus_job_info;
 #define HORUS_JOB_INFO_INIT HORUS_INIT(horus_job_info)
@@ -318,11 +319,11 @@ HORUS_API horus_status horus_cluster_snapshot(const horus_cluster* cluster, size
 HORUS_API horus_status horus_cluster_restore(const horus_catalogue* catalogue, const void* bytes, size_t size,
                                              horus_cluster** out, horus_error* error);
 
-/* A snapshot into a file, which whoever reads sees whole, the old or the new one, whenever the process or the machine
- * stops: written beside `path`, synced, renamed. It has the mode of the file that it replaces; a link stays, and where
- * it leads is written. A process killed inside may leave "<path>.new-<16 hexadecimal digits>", which may be removed.
- * Errors: IO (also for what is no regular file; the old file is untouched unless the message says that only syncing the
- * folder failed), LIMIT. */
+/* Writes a snapshot to a file: beside `path`, synced, renamed. A reader sees the old or the new file whole, even if the
+ * process or the machine stops. The mode of the old file is kept; a link is followed. A process killed inside may leave
+ * "<path>.new-<16 hexadecimal digits>", which may be removed.
+ * Errors: IO (also if `path` is no regular file; the old file is untouched, unless the message says that only syncing
+ * the folder failed), LIMIT. */
 HORUS_API horus_status horus_cluster_snapshot_file(const horus_cluster* cluster, const char* path, horus_error* error);
 
 /* A cluster from a file of horus_cluster_snapshot_file or of a snapshot's bytes. Errors: IO, LIMIT (1 GiB) and those of

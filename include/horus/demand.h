@@ -22,8 +22,8 @@ typedef struct horus_mig_profile {
   const char* name; /* as nvidia-smi prints it, e.g. "3g.20gb" */
   int64_t compute_slices;
   int64_t memory_slices;
-  int64_t mem_mib;       /* that a process in one instance sees */
-  int64_t max_instances; /* that fit on one GPU at once */
+  int64_t mem_mib;       /* visible to a process in one instance */
+  int64_t max_instances; /* on one GPU at once */
 } horus_mig_profile;
 #define HORUS_MIG_PROFILE_INIT HORUS_INIT(horus_mig_profile)
 
@@ -95,14 +95,14 @@ HORUS_API horus_status horus_catalogue_find(const horus_catalogue* catalogue, co
 #define HORUS_DEMAND_MEASURED 2u     /* rests on observations of this very profile */
 #define HORUS_DEMAND_OUTSIDE 4u      /* the job lies outside what the predictor was trained on */
 #define HORUS_DEMAND_UNCALIBRATED 8u /* the upper bounds hold at no stated coverage */
-/* PREDICTED: by a predictor; memory or step time are neither stated nor measured. What is only predicted refuses a job
- * for now (DEFER), never for good (REJECT), unless TOO_LARGE is beside it: weights, optimiser state, batch and what
- * backward must keep exceed the memory of the GPU type by themselves. */
+/* PREDICTED: memory or step time are neither stated nor measured. A prediction alone refuses a job for now (DEFER), not
+ * for good (REJECT). TOO_LARGE: weights, optimiser state, batch and what backward must keep already exceed the memory
+ * of the GPU type; then it may reject. */
 #define HORUS_DEMAND_PREDICTED 16u
 #define HORUS_DEMAND_TOO_LARGE 32u
 
-/* mem_mib_upper where no bound is known, for less than 0.9 of the graph's operators or forward FLOPs are understood:
- * such a job runs alone (HORUS_REASON_MEMORY_UNKNOWN where somebody is there) until its memory is stated, by
+/* mem_mib_upper without a known bound, because less than 0.9 of the graph's operators or forward FLOPs are understood.
+ * Such a job runs alone (HORUS_REASON_MEMORY_UNKNOWN on a device with tenants) until its memory is stated, by
  * gpu_mem_request_mib, or measured. */
 #define HORUS_MEM_MIB_UNBOUNDED 4294967296
 
@@ -113,7 +113,7 @@ HORUS_API horus_status horus_catalogue_find(const horus_catalogue* catalogue, co
 typedef struct horus_demand {
   uint32_t struct_size;
   uint32_t flags;      /* HORUS_DEMAND_* */
-  uint64_t profile_id; /* fingerprint of graph and run; 0 = none, then no cache shares it */
+  uint64_t profile_id; /* fingerprint of graph and run; 0 = none: not cached, not learned */
   float gpu_util_pct;  /* NVML GPU-busy percentage alone on the GPU, mean over the steps, 0-100 */
   float gpu_util_pct_upper;
   float mem_bw_util_pct; /* share of the memory bandwidth, 0-100 */
@@ -128,13 +128,15 @@ typedef struct horus_demand {
   float power_w_upper;
   float distance;    /* ln of "times beyond what the predictor was trained on"; 0 = inside */
   float operator_us; /* mean time of an operator, weighted by that time; 0 = unknown */
+  double host_us; /* time in which the host makes the input of a step, with the cores and memory that the job holds: a
+                     step is the slower of this and the GPU's; 0 = never the slower. Since 0.2. */
 } horus_demand;
 #define HORUS_DEMAND_INIT HORUS_INIT(horus_demand)
 
 /* Predicts demands from graphs. Immutable: share freely. */
 typedef struct horus_predictor horus_predictor;
 
-/* The built-in predictor: the roofline refined by the bundle that the library brings. Errors: UNSUPPORTED, NO_MEMORY.
+/* The built-in predictor: the roofline refined by the built-in bundle. Errors: UNSUPPORTED, NO_MEMORY.
  * Any thread. */
 HORUS_API horus_status horus_predictor_default(horus_predictor** out, horus_error* error);
 
@@ -148,8 +150,8 @@ HORUS_API horus_status horus_predictor_from_bytes(const void* bytes, size_t size
 HORUS_API void horus_predictor_free(horus_predictor* predictor);
 
 /* Demand of `graph` run as `run` (NULL = defaults) on each of `count` GPU types, named by `gpu_types`, into
- * the structs that `demands` points to. All or nothing. The graph is analysed once, whatever the count, and not at
- * all where the predictor was asked the same before.
+ * the structs that `demands` points to. All or nothing. The graph is analysed once, whatever the count, and
+ * not again for the same question.
  * Errors: NOT_FOUND (type), as horus_graph_cost. Any thread. */
 HORUS_API horus_status horus_predictor_demand(const horus_predictor* predictor, const horus_catalogue* catalogue,
                                               const horus_graph* graph, const horus_run_spec* run, size_t count,
@@ -166,12 +168,12 @@ typedef struct horus_solve_options {
 } horus_solve_options;
 #define HORUS_SOLVE_OPTIONS_INIT HORUS_INIT(horus_solve_options)
 
-/* What ends the range behind the largest value. */
+/* Why no larger value is possible. */
 #define HORUS_SOLVED_MEMORY 1  /* the bound of `next` exceeds the memory that is left */
 #define HORUS_SOLVED_GRAPH 2   /* the graph refuses `next`; `message` says why */
 #define HORUS_SOLVED_MAXIMUM 3 /* max_value fits */
 
-/* The largest value on one device. It fits and `next` does not, or is refused, or the maximum was reached. */
+/* The largest value on one device: it fits, and `next` does not fit, is refused, or is beyond the maximum. */
 typedef struct horus_solution {
   uint32_t struct_size;
   int32_t reason; /* HORUS_SOLVED_* */

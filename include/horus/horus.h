@@ -9,9 +9,9 @@
  *   horus_placer_create                             a policy with its options
  *   horus_placer_plan                               where jobs should go
  *   horus_plan_get, horus_plan_slots                each decision, with its reason
- *   horus_cluster_apply, horus_cluster_release      a plan carried out; a job ended
+ *   horus_cluster_apply, horus_cluster_release      carry out a plan; end a job
  *   horus_observations_add_slowdown, horus_interference_commit
- *                                                   what was seen, and a model that learned it
+ *                                                   observe, and get a model that learned
  *
  * Every handle has a function that frees it. A simulator, traces and training are in horus/lab/lab.h. */
 #ifndef HORUS_HORUS_H_
@@ -27,6 +27,6 @@
 #include "horus/metrics.h"      /* a log and counters */
 #include "horus/modes.h"        /* batches, rebalancing, what-ifs, preemption */
 #include "horus/place.h"        /* plans, decisions, verdicts */
-#include "horus/queue.h"        /* who goes first */
+#include "horus/queue.h"        /* the order of waiting jobs */
 
 #endif /* HORUS_HORUS_H_ */

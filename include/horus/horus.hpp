@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // The C++20 face of libhorus: header-only RAII over horus.h. Standard types only; link with libhorus.so alone.
 //
-// Handles are move-only classes; functions that fail throw horus::Error, which carries the status. Values
-// (Node, Job, Decision, ...) own their text and arrays. Units are in the names, as in horus.h, which says what
-// every call means and which thread may make it.
+// Handles are move-only classes. Functions that fail throw horus::Error with the status. Values (Node, Job, Decision,
+// ...) own their text and arrays. The C headers give the meaning, unit, range, errors and thread class of each call
+// and field.
 #ifndef HORUS_HORUS_HPP_
 #define HORUS_HORUS_HPP_
 
@@ -26,7 +26,7 @@
 #include "horus/values.hpp"
 
 namespace horus {
-inline namespace face_v0 {  // why: values.hpp
+inline namespace face_v0 {  // see values.hpp
 
 class Graph {
  public:
@@ -45,7 +45,7 @@ class Graph {
     detail::Call(horus_graph_get_info, get(), &info);
     return info;
   }
-  // Names of the dimensions that a RunSpec may bind.
+  // Names of the dimensions that RunSpec::dims may bind.
   [[nodiscard]] std::vector<std::string> Dims() const {
     std::vector<std::string> names;
     for (size_t i = 0; const char* name = horus_graph_dim_name(get(), i); ++i) names.emplace_back(name);
@@ -94,7 +94,7 @@ class Predictor {
     detail::Call(horus_predictor_from_bytes, bundle.data(), bundle.size(), &out);
     handle_.reset(out);
   }
-  // A predictor of a new epoch that answers with what was measured.
+  // A new predictor, of a new epoch, that answers with the measured demands.
   [[nodiscard]] Predictor Commit(const Observations& observations) const {
     horus_predictor* out = nullptr;
     detail::Call(horus_predictor_commit, handle_.get(), observations.get(), &out);
@@ -106,7 +106,7 @@ class Predictor {
       return horus_predictor_to_bytes(handle_.get(), capacity, bytes, count, error);
     });
   }
-  // The demand on each of the GPU types, in their order.
+  // One demand per GPU type, in the order of gpu_types.
   [[nodiscard]] std::vector<Demand> Demands(const Graph& graph, const RunSpec& run,
                                             const std::vector<std::string>& gpu_types,
                                             const Catalogue* catalogue = nullptr) const {
@@ -118,7 +118,7 @@ class Predictor {
                  detail::CRunSpec(run).get(), names.size(), names.data(), out.data());
     return demands;
   }
-  // The largest value of a dimension that fits each device, in their order.
+  // The largest value of options.dim that fits each device, in the order of gpu_types.
   [[nodiscard]] std::vector<Solution> Solve(const Graph& graph, const RunSpec& run, const SolveOptions& options,
                                             const std::vector<std::string>& gpu_types,
                                             const Catalogue* catalogue = nullptr) const {
@@ -138,14 +138,14 @@ class Predictor {
     for (const horus_solution& solution : found) solutions.push_back(detail::SolutionFrom(solution));
     return solutions;
   }
-  // Before other threads use it; null = nobody.
+  // Call it before other threads use the handle; null = no metrics.
   void SetMetrics(const Metrics* metrics) { metered_.Set(horus_predictor_set_metrics, handle_.get(), metrics); }
 
-  // Takes the handle, and frees it.
+  // Takes ownership of the handle.
   explicit Predictor(horus_predictor* owned) noexcept : handle_(owned) {}
 
  private:
-  detail::Metered metered_;  // before the handle, which goes first
+  detail::Metered metered_;  // declared before handle_, which must be destroyed first
   detail::Owned<horus_predictor, horus_predictor_free> handle_;
 };
 
@@ -154,7 +154,7 @@ struct Effect {
   uint64_t node = 0;
   uint32_t device = 0;
   float slowdown_before = 1, slowdown_after = 1, slowdown_after_upper = 1;
-  float calibrated_up_to = 0;  // up to which probability what was left out vouches for that bound
+  float calibrated_up_to = 0;  // highest probability for which left-out data support the upper bound
 };
 
 // The nearest miss of a refusal.
@@ -164,10 +164,10 @@ struct Miss {
   uint32_t device = 0;  // UINT32_MAX = the node as a whole
   double needed = 0, available = 0;
   std::string unit = {};
-  double estimate = 0;  // expected, where the predicted amount above is an upper bound; else 0
+  double estimate = 0;  // the expected amount, where the miss states an upper bound; else 0
 };
 
-// One decision; unlike horus_decision it owns its text and what belongs to it.
+// One decision with all its rows.
 struct Decision {
   uint64_t job = 0;
   int32_t verdict = HORUS_VERDICT_REJECT;
@@ -178,21 +178,21 @@ struct Decision {
   std::vector<Slot> slots;
   std::vector<Effect> effects;
   bool probe = false;
-  bool trial = false;  // it shares where that pays by expectation, not by the upper bounds
+  bool trial = false;  // shares where that pays by expectation but not by the upper bounds; observe it
   int32_t alternative = -1;
   int64_t cpu_milli = 0, mem_mib = 0;  // when placed: what each task holds
-  bool predicted_never = false;        // deferred, but by a prediction the cluster cannot take it even empty
+  bool predicted_never = false;        // deferred, although a prediction makes even the empty cluster refuse the job
   float slowdown_upper = 0;
-  double runner_up_cost = std::numeric_limits<double>::quiet_NaN();  // NaN = there is no other place
+  double runner_up_cost = std::numeric_limits<double>::quiet_NaN();  // NaN = no other place
   std::optional<Miss> miss = std::nullopt;
-  std::vector<std::pair<std::string, double>> terms = {};   // of the cost, which they sum to
-  std::vector<std::pair<int32_t, uint64_t>> refusals = {};  // devices refused by each reason
+  std::vector<std::pair<std::string, double>> terms = {};   // parts of the cost, which is their sum
+  std::vector<std::pair<int32_t, uint64_t>> refusals = {};  // reason, number of devices refused
   [[nodiscard]] bool placed() const { return verdict == HORUS_VERDICT_PLACE; }
 };
 
 namespace detail {
 
-// `read` fills columns with that many slots.
+// `read` fills columns of `count` slots.
 template <typename AnyCaller, typename Read>
 std::vector<Slot> ReadSlots(const AnyCaller& call, size_t count, const Read& read) {
   CSlots columns(count);
@@ -310,7 +310,7 @@ class Cluster {
       return horus_cluster_snapshot(get(), capacity, bytes, count, error);
     });
   }
-  // Whole and durable, whenever the process or the machine stops.
+  // Replaces the file atomically and durably.
   void SnapshotFile(const std::string& path) const { detail::Call(horus_cluster_snapshot_file, get(), path.c_str()); }
   [[nodiscard]] static Cluster RestoreFile(const std::string& path, const Catalogue* catalogue = nullptr) {
     horus_cluster* out = nullptr;
@@ -320,7 +320,7 @@ class Cluster {
   void AddNode(const Node& node) { detail::Call(horus_cluster_add_node, get(), detail::CNode(node).get()); }
   void ChangeNode(const Node& node) { detail::Call(horus_cluster_change_node, get(), detail::CNode(node).get()); }
   void RemoveNode(uint64_t node) { detail::Call(horus_cluster_remove_node, get(), node); }
-  // The jobs that are resident there; they stay until released.
+  // Returns the jobs with tasks on the node; they stay until released.
   std::vector<uint64_t> SetNodeState(uint64_t node, int32_t state) {
     return detail::Collect<uint64_t>([&](size_t capacity, uint64_t* jobs, size_t* count, horus_error* error) {
       uint64_t none = 0;
@@ -328,7 +328,7 @@ class Cluster {
                                      count, error);
     });
   }
-  // The first constraint that the job breaks where it runs, or HORUS_REASON_NONE.
+  // Returns the first constraint that the job breaks on the slots, or HORUS_REASON_NONE.
   int32_t Adopt(const Job& job, const std::vector<Slot>& slots) {
     const detail::CSlots c(slots);
     int32_t reason = HORUS_REASON_NONE;
@@ -348,13 +348,13 @@ class Cluster {
       return horus_cluster_jobs(get(), capacity, ids, count, error);
     });
   }
-  // Before other threads use it; null = nobody.
+  // Call it before other threads use the handle; null = no metrics.
   void SetMetrics(const Metrics* metrics) { metered_.Set(horus_cluster_set_metrics, handle_.get(), metrics); }
   [[nodiscard]] horus_cluster* get() const noexcept { return handle_.get(); }
 
  private:
   explicit Cluster(horus_cluster* handle) : handle_(handle) {}
-  detail::Metered metered_;  // before the handle, which goes first
+  detail::Metered metered_;  // declared before handle_, which must be destroyed first
   detail::Owned<horus_cluster, horus_cluster_free> handle_;
 };
 
@@ -363,21 +363,22 @@ struct PlacerOptions {
   float slowdown_bound = 0;
   int32_t max_tenants = 0;
   uint64_t seed = 0;
-  const Interference* interference = nullptr;  // none = the built-in "horus"; may go once the placer is made
-  double mem_overcommit = 0;                   // 0 = none
+  const Interference* interference = nullptr;  // null = the built-in "horus"; may be destroyed before the placer
+  double mem_overcommit = 0;                   // 0 = 1: no over-commitment
   bool probe_outside = false;
   double gpu_price = 0;                             // 0 = the default; -1 = none
-  double pack_threshold = 0, foreground_bound = 0;  // of single policies; 0 = the default
+  double pack_threshold = 0, foreground_bound = 0;  // for single policies; 0 = the default
   std::string profiling_label = {};                 // empty = the default
-  const horus_workload* workload = nullptr;         // may go once the placer is made
-  double synergy_tolerance = 0;                     // of "synergy-*"; 0 = the default; -1 = none
+  const horus_workload* workload = nullptr;         // may be destroyed before the placer
+  double synergy_tolerance = 0;                     // for "synergy-*"; 0 = the default; -1 = none
   bool synergy_grow = false;
   uint32_t max_candidates = 0;             // 0 = all
-  bool terse = false;                      // decisions that defer do not tell why
-  float sharing_quota = 0;                 // share of the GPUs that may have several tenants; 0 = 1: all; -1 = none
+  bool terse = false;                      // deferrals give no reason
+  float sharing_quota = 0;                 // share of the GPUs that may have several tenants; 0 = all; -1 = none
   int64_t mem_headroom_mib = 0;            // device memory to keep free; 0 = the default; -1 = none
-  uint64_t max_jobs = 0, cache_bytes = 0;  // of one plan; of what was scored before; 0 = the default
-  double rack_oversubscription = 0;        // of links between racks; 0 = 1
+  uint64_t max_jobs = 0, cache_bytes = 0;  // of one plan; for cached scores; 0 = the default
+  double rack_oversubscription = 0;        // what nodes can send over what links between racks carry; 0 = 1
+  int32_t host_grants = HORUS_HOST_GRANTS_RESIZE;
 };
 
 namespace detail {
@@ -406,6 +407,7 @@ inline horus_placer_options ToC(const PlacerOptions& options) {
   c.max_jobs = options.max_jobs;
   c.cache_bytes = options.cache_bytes;
   c.rack_oversubscription = options.rack_oversubscription;
+  c.host_grants = options.host_grants;
   return c;
 }
 
@@ -419,7 +421,7 @@ class Placer {
     detail::Call(horus_placer_create, &c, &out);
     handle_.reset(out);
   }
-  // `nodes`: the only ones to consider.
+  // Considers only `nodes`; nullopt = all.
   [[nodiscard]] Plan MakePlan(const Cluster& cluster, std::span<const Job> jobs,
                               std::optional<std::span<const uint64_t>> nodes = std::nullopt) {
     std::vector<std::unique_ptr<detail::CJob>> owned;
@@ -436,18 +438,18 @@ class Placer {
     return Plan(out);
   }
   [[nodiscard]] Plan MakePlan(const Cluster& cluster, const Job& job) { return MakePlan(cluster, std::span(&job, 1)); }
-  // Before other threads use it; null = nobody.
+  // Call it before other threads use the handle; null = no metrics.
   void SetMetrics(const Metrics* metrics) { metered_.Set(horus_placer_set_metrics, handle_.get(), metrics); }
   [[nodiscard]] horus_placer* get() const noexcept { return handle_.get(); }
 
  private:
-  detail::Metered metered_;  // before the handle, which goes first
+  detail::Metered metered_;  // declared before handle_, which must be destroyed first
   detail::Owned<horus_placer, horus_placer_free> handle_;
 };
 
 }  // namespace face_v0
 }  // namespace horus
 
-#include "horus/modes.hpp"  // which needs all of the above
+#include "horus/modes.hpp"  // needs all of the above
 
 #endif  // HORUS_HORUS_HPP_

@@ -50,7 +50,7 @@ typedef struct horus_pair_table {
   const uint64_t* profiles_b;   /* not 0; may equal a: two copies of a job */
   const double* slowdown_a;     /* of a beside b, 0.5 to 1,000; NaN = not measured */
   const double* slowdown_b;
-  double noise; /* a bound is so much above what was measured: 0 = 0.05, up to 10 */
+  double noise; /* share by which bounds lie above measurements; 0 = 0.05, up to 10 */
 } horus_pair_table;
 #define HORUS_PAIR_TABLE_INIT HORUS_INIT(horus_pair_table)
 
@@ -65,17 +65,17 @@ HORUS_API horus_status horus_interference_from_table(const horus_catalogue* cata
 
 /* The caller's own model. Fills slowdown[count] and slowdown_upper[count] for the `count` tenants' demands on one
  * device: 1 <= slowdown <= slowdown_upper <= 1e9, else the call that asked ends with CALLBACK; both come in as
- * NaN, and an upper bound that is left so is taken to be the slowdown. Must be a pure function of its arguments
- * that does not depend on the order of the tenants. Runs on the thread that plans; nothing may be thrown or jumped
- * out of it, and the placer and cluster in use answer BUSY to it. Returns 0, or non-zero for failure. */
+ * NaN, and an upper bound left as NaN becomes the slowdown. The callback must be a pure function of its arguments and
+ * must not depend on the order of the tenants. It runs on the planning thread and must not throw or jump out; calls
+ * from it into the placer or cluster in use answer BUSY. Return 0, or non-zero for failure. */
 typedef int32_t (*horus_interference_callback)(void* user, const horus_device* device, size_t count,
                                                const horus_demand* const* demands, float* slowdown,
                                                float* slowdown_upper);
 
 /* A model that asks `callback`. `epoch` must differ between models that answer differently. `catalogue` gives the
  * type names; it may be freed afterwards, but a cluster must use the same types. `user` must outlive the model and
- * every placer made with it. slowdown_upper is not exceeded with `upper_probability`: 0.5 to 0.999, 0 = 0.9; it is the
- * only one that may be asked of the model. Errors: INVALID_ARGUMENT. */
+ * every placer made with it. slowdown_upper is not exceeded with `upper_probability`: 0.5 to 0.999, 0 = 0.9; no
+ * other probability can be asked of the model. Errors: INVALID_ARGUMENT. */
 HORUS_API horus_status horus_interference_from_callback(const horus_catalogue* catalogue,
                                                         horus_interference_callback callback, void* user,
                                                         uint64_t epoch, double upper_probability,
@@ -98,11 +98,10 @@ HORUS_API horus_status horus_interference_slowdown(const horus_interference* mod
                                                    const horus_demand* const* demands, float* slowdown,
                                                    float* slowdown_upper, horus_error* error);
 
-/* The slowdown that each tenant does not exceed with `probability`, 0.5 to 0.999: ln(slowdown - 0.9) is taken for
- * normal, with the spread that the bounds of horus_interference_slowdown have; 0.5 gives what is expected.
- * calibrated[i] (may be NULL) becomes 1 where jobs that were left out showed that so high a probability is kept, 0
- * where it is extrapolated. Errors: those of horus_interference_slowdown; UNSUPPORTED (a callback model knows one
- * probability). Any thread. */
+/* The slowdown that each tenant does not exceed with `probability`, 0.5 to 0.999: ln(slowdown - 0.9) is assumed
+ * normal, with the spread of the bounds of horus_interference_slowdown; 0.5 gives the expected slowdown. calibrated[i]
+ * (may be NULL) becomes 1 where left-out jobs support so high a probability, 0 where it is extrapolated. Errors: those
+ * of horus_interference_slowdown; UNSUPPORTED (a callback model knows one probability). Any thread. */
 HORUS_API horus_status horus_interference_quantile(const horus_interference* model, const horus_catalogue* catalogue,
                                                    const horus_device* device, size_t count,
                                                    const horus_demand* const* demands, double probability,

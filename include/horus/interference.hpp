@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Interference models in C++, over interference.h and learn_pairs.h: made, asked, corrected by what was seen. Included
-// by horus.hpp.
+// Interference models in C++, over interference.h and learn_pairs.h. Included by horus.hpp.
 #ifndef HORUS_INTERFERENCE_HPP_
 #define HORUS_INTERFERENCE_HPP_
 
@@ -17,9 +16,9 @@
 #include "horus/values.hpp"
 
 namespace horus {
-inline namespace face_v0 {  // why: values.hpp
+inline namespace face_v0 {  // see values.hpp
 
-// Immutable: share freely (a callback model: as its callback allows).
+// An interference model. Immutable: share freely (a callback model: as its callback allows).
 class Interference {
  public:
   // The built-in model of that name; empty = "horus".
@@ -36,7 +35,7 @@ class Interference {
                  detail::TextOrNull(name), &out);
     return Interference(out);
   }
-  // Measured pairs; `fallback` (none = the built-in "horus") answers where nothing was measured.
+  // Answers with measured pairs, and with `fallback` (null = the built-in "horus") where nothing was measured.
   [[nodiscard]] static Interference FromTable(const PairTable& table, const Interference* fallback = nullptr,
                                               const Catalogue* catalogue = nullptr) {
     horus_interference* out = nullptr;
@@ -44,8 +43,8 @@ class Interference {
                  fallback == nullptr ? nullptr : fallback->get(), &out);
     return Interference(out);
   }
-  // `user` must outlive the model and every placer made with it; nothing may be thrown out of the callback. Its upper
-  // bounds are not exceeded with `upper_probability`, 0.5 to 0.999.
+  // `user` must outlive the model and every placer made with it. The callback must not throw. Slowdowns stay within its
+  // upper bounds with `upper_probability`, 0.5 to 0.999.
   [[nodiscard]] static Interference FromCallback(horus_interference_callback callback, void* user, uint64_t epoch,
                                                  const Catalogue* catalogue = nullptr, double upper_probability = 0.9) {
     horus_interference* out = nullptr;
@@ -53,14 +52,14 @@ class Interference {
                  upper_probability, &out);
     return Interference(out);
   }
-  // A model of a new epoch that answers more like what was observed; this one stays.
+  // A new model, of a new epoch: this one corrected by the observations.
   [[nodiscard]] Interference Commit(const Observations& observations, const Catalogue* catalogue = nullptr) const {
     horus_interference* out = nullptr;
     detail::Call(horus_interference_commit, get(), detail::HandleOf(catalogue), observations.get(), nullptr, nullptr,
                  &out);
     return Interference(out);
   }
-  // What the commit that made this model may have changed; nothing for one that no commit made.
+  // Jobs for which the commit that made this model may have changed answers; empty if no commit made it.
   [[nodiscard]] std::vector<ChangedJob> Changes() const {
     size_t count = detail::CountOf([&](size_t* needed, horus_error* error) {
       return horus_interference_get_changes(get(), 0, nullptr, nullptr, nullptr, needed, error);
@@ -73,7 +72,7 @@ class Interference {
     for (size_t i = 0; i < count; ++i) changes.push_back({types[i], modes[i], profiles[i]});
     return changes;
   }
-  // Of each tenant of the device, in their order.
+  // One slowdown per tenant of the device, in their order.
   [[nodiscard]] std::vector<Slowdown> Slowdowns(const SharedDevice& device, std::span<const Demand> tenants,
                                                 const Catalogue* catalogue = nullptr) const {
     const std::vector<const horus_demand*> demands = detail::Pointers(tenants);
@@ -86,10 +85,10 @@ class Interference {
     return slowdowns;
   }
   struct Quantiles {
-    std::vector<float> slowdowns;     // that each tenant does not exceed with the probability
-    std::vector<uint8_t> calibrated;  // 0 = extrapolated
+    std::vector<float> slowdowns;     // not exceeded with the probability; one per tenant
+    std::vector<uint8_t> calibrated;  // 1 = left-out data support the probability, 0 = extrapolated
   };
-  // probability: 0.5 to 0.999; UNSUPPORTED of a callback model but for its own.
+  // `probability`: 0.5 to 0.999; of a callback model only its own, else UNSUPPORTED.
   [[nodiscard]] Quantiles SlowdownsAt(double probability, const SharedDevice& device, std::span<const Demand> tenants,
                                       const Catalogue* catalogue = nullptr) const {
     const std::vector<const horus_demand*> demands = detail::Pointers(tenants);
@@ -99,7 +98,7 @@ class Interference {
                  detail::Column(demands), probability, out.slowdowns.data(), out.calibrated.data());
     return out;
   }
-  // Position i * tenants.size() + j: whether the slowdown of tenant i beside tenant j was measured (FromTable).
+  // At i * tenants.size() + j: 1 = the slowdown of tenant i beside tenant j was measured (FromTable).
   [[nodiscard]] std::vector<uint8_t> Measured(const SharedDevice& device, std::span<const Demand> tenants,
                                               const Catalogue* catalogue = nullptr) const {
     const std::vector<const horus_demand*> demands = detail::Pointers(tenants);
@@ -109,7 +108,7 @@ class Interference {
                  detail::Column(demands), measured.data());
     return measured;
   }
-  // For FromBytes; only of a model that was trained or read from a bundle.
+  // For FromBytes. UNSUPPORTED unless the model was trained or read from a bundle.
   [[nodiscard]] std::vector<std::byte> Bundle() const {
     return detail::Collect<std::byte>([&](size_t capacity, std::byte* bytes, size_t* count, horus_error* error) {
       return horus_interference_to_bytes(get(), capacity, bytes, count, error);
@@ -117,12 +116,12 @@ class Interference {
   }
   [[nodiscard]] std::string name() const {
     const char* name = horus_interference_name(get());
-    return name == nullptr ? "" : name;  // null once moved from
+    return name == nullptr ? "" : name;  // null after a move
   }
   [[nodiscard]] uint64_t epoch() const noexcept { return horus_interference_epoch(get()); }
   [[nodiscard]] const horus_interference* get() const noexcept { return handle_.get(); }
 
-  // Takes the handle, and frees it.
+  // Takes ownership of the handle.
   explicit Interference(horus_interference* owned) noexcept : handle_(owned) {}
 
  private:

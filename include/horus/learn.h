@@ -38,15 +38,15 @@ typedef struct horus_demand_observation {
 } horus_demand_observation;
 #define HORUS_DEMAND_OBSERVATION_INIT HORUS_INIT(horus_demand_observation)
 
-/* Room for `capacity` pairs of profile and GPU type (0 = 65,536, at most 1,048,576); beyond it the longest unseen is
- * forgotten. Errors: INVALID_ARGUMENT, NO_MEMORY. */
+/* Room for `capacity` pairs of profile and GPU type (0 = 65,536, at most 1,048,576); beyond that the pair not seen for
+ * longest is dropped. Errors: INVALID_ARGUMENT, NO_MEMORY. */
 HORUS_API horus_status horus_observations_create(size_t capacity, horus_observations** out, horus_error* error);
 
 /* Accepts NULL. */
 HORUS_API void horus_observations_free(horus_observations* observations);
 
-/* Collects one observation in constant time. It becomes visible by horus_predictor_commit. Old ones fade once there are
- * a hundred. Errors: INVALID_ARGUMENT (field, expected, found), NOT_FOUND (GPU type), INVALID_STRUCT. */
+/* Collects one observation in constant time. It becomes visible by horus_predictor_commit. Beyond a hundred, old ones
+ * fade. Errors: INVALID_ARGUMENT (field, expected, found), NOT_FOUND (GPU type), INVALID_STRUCT. */
 HORUS_API horus_status horus_observations_add_demand(horus_observations* observations, const horus_catalogue* catalogue,
                                                      const horus_demand_observation* observation, horus_error* error);
 

@@ -16,29 +16,29 @@
 #include "horus/values.hpp"
 
 namespace horus {
-inline namespace face_v0 {  // why: values.hpp
+inline namespace face_v0 {  // see values.hpp
 
 struct MetricsOptions {
-  // Level HORUS_LOG_* and one line; must not throw. Called by the threads that make the calls, at the same time.
+  // Receives HORUS_LOG_* and one line. Must not throw; several threads may call it at once.
   std::function<void(int32_t level, const char* text)> log = {};
-  int32_t log_level = 0;  // the most talkative that is told; 0 = HORUS_LOG_WARNING
-  bool times = true;      // by std::chrono::steady_clock
+  int32_t log_level = 0;  // the most detailed level reported; 0 = HORUS_LOG_WARNING
+  bool times = true;      // measure times by std::chrono::steady_clock
 };
 
 struct Metric {
   std::string name;
-  std::string labels;  // call="apply",status="OK"
+  std::string labels;  // e.g. call="apply",status="OK"
   int32_t kind = HORUS_METRIC_COUNTER;
   double value = 0;
 };
 
-// Counts what the clusters, placers and predictors do that it is set on. They keep alive what they call.
+// Counts the work of the clusters, placers and predictors that it is set on; they keep its callbacks alive.
 class Metrics {
  public:
   explicit Metrics(MetricsOptions options = {}) : options_(std::make_shared<const MetricsOptions>(std::move(options))) {
     horus_metrics_options c = HORUS_METRICS_OPTIONS_INIT;
     c.log_level = options_->log_level;
-    // The C ABI hands the pointer back as it came; the options are not changed.
+    // The library only hands the pointer back, so the options stay const.
     void* const user = const_cast<MetricsOptions*>(options_.get());
     if (options_->log) {
       c.log = [](void* to, int32_t level, const char* text) {
@@ -58,7 +58,7 @@ class Metrics {
     size_t count = 0;
     horus_metric_columns columns = HORUS_METRIC_COLUMNS_INIT;
     horus_error error = HORUS_ERROR_INIT;
-    // Rows appear while others count.
+    // Other threads may add rows meanwhile.
     while (horus_metrics_get(get(), &columns, &count, &error) == HORUS_ERR_BUFFER_TOO_SMALL) {
       names.resize(count);
       labels.resize(count);
@@ -72,7 +72,7 @@ class Metrics {
     for (size_t i = 0; i < count; ++i) metrics.push_back({names[i], labels[i], kinds[i], values[i]});
     return metrics;
   }
-  // As Prometheus scrapes it.
+  // In the text format of Prometheus.
   [[nodiscard]] std::string Text() const {
     std::vector<char> text = detail::Collect<char>([&](size_t capacity, char* to, size_t* count, horus_error* error) {
       return horus_metrics_text(get(), capacity, to, count, error);
@@ -93,7 +93,7 @@ class Metrics {
 
 namespace detail {
 
-// What a metered handle holds: callbacks that outlive it.
+// A member of a handle with metrics: keeps the callbacks alive.
 class Metered {
  public:
   template <typename Handle>

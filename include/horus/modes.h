@@ -13,9 +13,9 @@
 extern "C" {
 #endif
 
-/* Useful work, in which these modes count: 1 = one job of priority 0 on one GPU, alone on the fastest type that it
- * lists; less by what sharing costs it, for each GPU of a gang by what it costs the slowest. A job of priority p counts
- * 1 + p, below zero 1 / (1 - p). */
+/* These modes count useful work. 1 is one job of priority 0 on one GPU, alone on the fastest type that it lists.
+ * Sharing lowers it; every GPU of a gang counts as its slowest one. A job of priority p >= 0 counts 1 + p times, else 1
+ * / (1 - p) times. */
 
 typedef struct horus_batch_options {
   uint32_t struct_size;
@@ -27,7 +27,7 @@ typedef struct horus_batch_options {
 #define HORUS_BATCH_OPTIONS_INIT HORUS_INIT(horus_batch_options)
 
 /* As horus_placer_plan, but the jobs are weighed together: never worse than one by one (docs/modes.md says by what).
- * horus_plan_get_info tells the work of the jobs' devices that one by one would have added, and what this plan adds.
+ * horus_plan_get_info gives the work that one by one would have added on the jobs' devices, and what this plan adds.
  * `options` and `progress` may be NULL. Errors: as horus_placer_plan. */
 HORUS_API horus_status horus_placer_plan_batch(horus_placer* placer, const horus_cluster* cluster, size_t job_count,
                                                const horus_job* const* jobs, size_t node_count,
@@ -38,8 +38,8 @@ HORUS_API horus_status horus_placer_plan_batch(horus_placer* placer, const horus
 typedef struct horus_rebalance_options {
   uint32_t struct_size;
   uint32_t max_migrations; /* 0 = 16 */
-  double downtime_s;       /* that a migration costs the job; 0 = 30, -1 = none */
-  double horizon_s;        /* over which the gain counts; 0 = 3,600 */
+  double downtime_s;       /* of the job in a migration; 0 = 30, -1 = none */
+  double horizon_s;        /* for which the gain lasts; 0 = 3,600 */
   double min_gain;         /* beyond the cost, in units of work */
   uint64_t max_searches;   /* bounds the time; 0 = 10,000 */
   size_t job_count;        /* of job_ids */
@@ -49,39 +49,38 @@ typedef struct horus_rebalance_options {
 } horus_rebalance_options;
 #define HORUS_REBALANCE_OPTIONS_INIT HORUS_INIT(horus_rebalance_options)
 
-/* Migrations of residents that gain more work than they cost, greedily; a decision and a move for each. An empty plan
- * says that nothing gains. `options` may be NULL. Errors: INVALID_ARGUMENT, INVALID_STRUCT, NOT_FOUND (a job),
- * CALLBACK, CANCELLED, BUSY. */
+/* Migrations of residents that gain more work than they cost, chosen greedily; a decision and a move for each. An empty
+ * plan means that no migration gains. `options` may be NULL. Errors: INVALID_ARGUMENT, INVALID_STRUCT, NOT_FOUND (a
+ * job), CALLBACK, CANCELLED, BUSY. */
 HORUS_API horus_status horus_placer_rebalance(horus_placer* placer, const horus_cluster* cluster,
                                               const horus_rebalance_options* options, horus_plan** out,
                                               horus_error* error);
 
-/* Everything off the nodes, in one plan: for each job with a task there a decision, in planning order, and a move where
- * another place takes it; what finds none stays, and its decision says why. A gang moves as a whole. Drain the nodes
- * first (horus_cluster_set_node_state), so that nothing new comes. `progress` may be NULL. Errors: NOT_FOUND (a node),
- * CALLBACK, CANCELLED, BUSY. */
+/* Moves everything off the nodes, in one plan: a decision for each job with a task there, in planning order, and a move
+ * if another place takes it. A job without another place stays, and its decision says why. A gang moves as a whole.
+ * Drain the nodes first (horus_cluster_set_state), so that nothing new comes. `progress` may be NULL. Errors: NOT_FOUND
+ * (a node), CALLBACK, CANCELLED, BUSY. */
 HORUS_API horus_status horus_placer_evacuate(horus_placer* placer, const horus_cluster* cluster, size_t node_count,
                                              const uint64_t* node_ids, horus_progress progress, void* user,
                                              horus_plan** out, horus_error* error);
 
-/* What a place of a job would do, whoever chose it. Since 0.2. */
+/* The effect of placing a job somewhere, whoever chose the place. Since 0.2. */
 typedef struct horus_appraisal {
   uint32_t struct_size;
   int32_t reason; /* HORUS_REASON_*: the first constraint that the job would break there; 0 = none */
-  double work;    /* useful work that the cluster gains: the job's, less what neighbours lose */
-  float slowdown; /* predicted for the job, worst over its devices, communication left out */
+  double work;    /* useful work that the cluster gains: the job's, less what co-tenants lose */
+  float slowdown; /* predicted for the job, worst over its devices, without communication */
   float slowdown_upper;
-  uint32_t tenants;      /* of its devices, the job counted once for each */
-  uint32_t shared;       /* of its devices: those that have tenants already */
-  uint32_t beyond_bound; /* of the tenants: those whose bound the job would break, its own included */
+  uint32_t tenants;      /* on its devices; the job counts once for each device */
+  uint32_t shared;       /* of its devices, those that already have tenants */
+  uint32_t beyond_bound; /* of the tenants, those whose bound would be broken, the job included */
   uint32_t reserved;
 } horus_appraisal;
 #define HORUS_APPRAISAL_INIT HORUS_INIT(horus_appraisal)
 
-/* Appraises a place: slot_count rows as horus_cluster_adopt takes them, of a job that is not resident. What another
- * scheduler's choice costs beside this placer's (its regret) is the work of the slots of horus_placer_plan less that of
- * the other's. Errors: EXISTS, NOT_FOUND, INVALID_ARGUMENT (alternatives too), INVALID_STRUCT, CALLBACK, BUSY.
- * Since 0.2. */
+/* Appraises a place for a job that is not resident: slot_count rows as horus_cluster_adopt takes them. The regret of
+ * another scheduler's choice is the work of the slots that horus_placer_plan chooses, less the work of the other's.
+ * Errors: EXISTS, NOT_FOUND, INVALID_ARGUMENT (alternatives too), INVALID_STRUCT, CALLBACK, BUSY. Since 0.2. */
 HORUS_API horus_status horus_placer_appraise(horus_placer* placer, const horus_cluster* cluster, const horus_job* job,
                                              size_t slot_count, const uint64_t* node_ids, const uint32_t* devices,
                                              const uint32_t* tasks, horus_appraisal* appraisal, horus_error* error);
@@ -89,7 +88,7 @@ HORUS_API horus_status horus_placer_appraise(horus_placer* placer, const horus_c
 /* What to do about a job that shares. */
 #define HORUS_ADVICE_STAY 0
 #define HORUS_ADVICE_MOVE 1      /* the plan moves it */
-#define HORUS_ADVICE_RUN_ALONE 2 /* no place is better: it, or who is beside it, has to leave */
+#define HORUS_ADVICE_RUN_ALONE 2 /* no place is better: it or a co-tenant has to leave */
 
 /* A job that shares, on the device where it is slowest. */
 typedef struct horus_tenant_review {
@@ -103,30 +102,31 @@ typedef struct horus_tenant_review {
   float slowdown_upper;
   double held;      /* the slowdown not exceeded with the job's slowdown_confidence */
   double bound;     /* its own or the placer's; infinity = none */
-  double pack_work; /* of all who are on that device, 1 = one of them alone; below 1 taking turns does more */
-  int32_t trial;    /* 1 = by the upper bounds that is below 1 */
+  double pack_work; /* of all tenants of the device, 1 = one of them alone; below 1 taking turns does more */
+  int32_t trial;    /* 1 = by the upper bounds pack_work is below 1 */
   uint32_t reserved0;
 } horus_tenant_review;
 #define HORUS_TENANT_REVIEW_INIT HORUS_INIT(horus_tenant_review)
 
-/* The jobs that share, by the placer's model as it is now: who breaks its bound, whose pack does less than one job
- * alone, and what to do. The plan moves those of ADVICE_MOVE: for a broken bound wherever all bounds are kept, else
- * where that gains more than its downtime costs. To be called after a commit (horus_interference_commit), with a placer
- * of the new model. `options` as of horus_placer_rebalance, without job_ids; may be NULL. Errors: as there. */
+/* Reviews the jobs that share, by the placer's present model: whose bound is broken, whose device does less work than
+ * one job alone, and what to do. The plan moves the jobs with ADVICE_MOVE: for a broken bound to any place that keeps
+ * all bounds, else where the move gains more than its downtime costs. Call it after horus_interference_commit, with a
+ * placer of the new model. `options` as for horus_placer_rebalance, without job_ids; may be NULL. Errors: as there. */
 HORUS_API horus_status horus_placer_review(horus_placer* placer, const horus_cluster* cluster,
                                            const horus_rebalance_options* options, horus_plan** out,
                                            horus_error* error);
-/* Broken bounds first, the furthest ahead, then by pack_work. Errors: NOT_FOUND, INVALID_STRUCT. Any thread. */
+/* Rows are sorted: broken bounds first, the most exceeded before others, then by pack_work. Errors: NOT_FOUND,
+ * INVALID_STRUCT. Any thread. */
 HORUS_API horus_status horus_plan_get_review(const horus_plan* plan, size_t index, horus_tenant_review* review,
                                              horus_error* error);
 
 #define HORUS_CHANGE_RELEASE 0      /* job_id leaves */
 #define HORUS_CHANGE_NODE_STATE 1   /* node_id becomes `state` */
 #define HORUS_CHANGE_DEVICE_STATE 2 /* the device of node_id becomes `state` */
-#define HORUS_CHANGE_PLACE 3        /* `job` runs on the slots, whether it fits there or not */
-#define HORUS_CHANGE_MIGRATE 4      /* job_id goes on on the slots */
+#define HORUS_CHANGE_PLACE 3        /* `job` runs on the slots, even if it does not fit */
+#define HORUS_CHANGE_MIGRATE 4      /* job_id moves to the slots */
 
-/* Something that is only supposed. Fields that the kind does not name are not read. */
+/* A supposed change. Fields that its kind does not name are not read. */
 typedef struct horus_change {
   uint32_t struct_size;
   int32_t kind; /* HORUS_CHANGE_* */
@@ -152,28 +152,28 @@ HORUS_API horus_status horus_placer_what_if(horus_placer* placer, const horus_cl
 
 typedef struct horus_preempt_options {
   uint32_t struct_size;
-  uint32_t max_candidates; /* places told; 0 = 8 */
+  uint32_t max_candidates; /* places returned; 0 = 8 */
   uint64_t max_checks;     /* sets of victims tried: bounds the time; 0 = 500,000 */
-  horus_progress progress; /* asked whether to go on; it is told no share. May be NULL */
+  horus_progress progress; /* asked whether to go on; its share is always 0. May be NULL */
   void* user;              /* of progress */
 } horus_preempt_options;
 #define HORUS_PREEMPT_OPTIONS_INIT HORUS_INIT(horus_preempt_options)
 
-/* Who of lower priority would have to go for `job`: candidates by ascending loss of work; the plan preempts the victims
- * of the first and places the job. Where it fits as things are, the plan just places it; where nobody can make room it
- * has a refusal. `options` may be NULL. Errors: as horus_placer_plan. */
+/* Which jobs of lower priority would have to leave for `job`: candidates by ascending loss of work. The plan preempts
+ * the victims of the first candidate and places the job. If the job already fits, the plan just places it; if nobody
+ * can make room, it has a refusal. `options` may be NULL. Errors: as horus_placer_plan. */
 HORUS_API horus_status horus_placer_preempt(horus_placer* placer, const horus_cluster* cluster, const horus_job* job,
                                             size_t node_count, const uint64_t* node_ids,
                                             const horus_preempt_options* options, horus_plan** out, horus_error* error);
 
-/* What a plan has beside its decisions. Useful work is that of the whole cluster unless said otherwise. Since 0.2. */
+/* A plan beside its decisions. Useful work is that of the whole cluster unless the mode says otherwise. Since 0.2. */
 typedef struct horus_plan_info {
   uint32_t struct_size;
   uint32_t reserved;
   uint64_t moves;       /* rows of horus_plan_get_move */
   uint64_t reviews;     /* rows of horus_plan_get_review */
   uint64_t preemptions; /* rows of horus_plan_get_preemption */
-  double work_before;   /* useful work without the plan; NaN where the mode does not tell */
+  double work_before;   /* useful work without the plan; NaN where the mode does not compute it */
   double work_after;    /* and with it */
 } horus_plan_info;
 #define HORUS_PLAN_INFO_INIT HORUS_INIT(horus_plan_info)
@@ -181,7 +181,7 @@ typedef struct horus_plan_info {
 /* Errors: INVALID_ARGUMENT, INVALID_STRUCT. Any thread. Since 0.2. */
 HORUS_API horus_status horus_plan_get_info(const horus_plan* plan, horus_plan_info* info, horus_error* error);
 
-#define HORUS_MOVE_RESIZE 1 /* stays where it is with other CPU and host memory */
+#define HORUS_MOVE_RESIZE 1 /* stays, with other CPU and host memory */
 #define HORUS_MOVE_MIGRATE 2
 #define HORUS_MOVE_PREEMPT 3
 
@@ -190,12 +190,12 @@ typedef struct horus_move {
   uint32_t struct_size;
   int32_t kind; /* HORUS_MOVE_* */
   uint64_t job_id;
-  double gain;         /* work of the cluster by this move, after those before it; of a victim minus its own work; of a
-                          resize by how much the job's speed changes, by its sensitivity: 1 = at its fair share */
-  double cost;         /* of a migration: its downtime's work, spread over the horizon */
+  double gain; /* work that the cluster gains by this move, after those before it. Of a victim: minus its work. Of
+                  a resize: change of the job's speed by its sensitivity, 1 = speed at its fair share */
+  double cost; /* of a migration: its downtime's work, spread over the horizon */
   uint32_t from_slots; /* rows of horus_plan_slots */
   uint32_t to_slots;
-  int64_t cpu_milli_before; /* of a resize, per task: what it holds now, and once the plan is applied; else 0 */
+  int64_t cpu_milli_before; /* of a resize, per task: what it holds before and after the plan is applied; else 0 */
   int64_t cpu_milli;
   int64_t mem_mib_before;
   int64_t mem_mib;
@@ -208,7 +208,7 @@ HORUS_API horus_status horus_plan_get_move(const horus_plan* plan, size_t index,
 /* A place where a job would fit once its victims are gone. */
 typedef struct horus_preemption {
   uint32_t struct_size;
-  int32_t exact;    /* 1 = no set of victims that loses less makes room on this node */
+  int32_t exact;    /* 1 = no cheaper set of victims makes room on this node */
   uint64_t node_id; /* of the first slot */
   double loss;      /* of work, of all victims */
   uint32_t victims; /* rows of horus_plan_preemption_victims */

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Batches, rebalancing, what-ifs and preemption in C++, over modes.h. Included by horus.hpp.
+// Batches, rebalancing, evacuation, reviews, what-ifs and preemption in C++, over modes.h. Included by horus.hpp.
 #ifndef HORUS_MODES_HPP_
 #define HORUS_MODES_HPP_
 
@@ -13,9 +13,10 @@
 #include "horus/horus.hpp"
 
 namespace horus {
-inline namespace face_v0 {  // why: values.hpp
+inline namespace face_v0 {  // see values.hpp
 
-struct BatchOptions {  // 0 = the default, here and below
+// In all options 0 = the default.
+struct BatchOptions {
   uint32_t max_rounds = 0, restarts = 0;
   uint64_t max_evaluations = 0;
 };
@@ -26,7 +27,7 @@ struct RebalanceOptions {
   double horizon_s = 0;
   double min_gain = 0;
   uint64_t max_searches = 0;
-  std::optional<std::vector<uint64_t>> jobs = std::nullopt;  // the only ones that may move
+  std::optional<std::vector<uint64_t>> jobs = std::nullopt;  // the only jobs that may move; nullopt = all
 };
 
 struct PreemptOptions {
@@ -34,7 +35,7 @@ struct PreemptOptions {
   uint64_t max_checks = 0;
 };
 
-// Something that is only supposed: HORUS_CHANGE_*, and the fields that the kind reads.
+// A supposed change: HORUS_CHANGE_* and the fields that this kind names.
 struct Change {
   int32_t kind = HORUS_CHANGE_RELEASE;
   uint64_t job = 0;
@@ -46,7 +47,7 @@ struct Change {
 };
 
 struct Work {
-  double before = 0, after = 0;  // NaN where the plan does not tell
+  double before = 0, after = 0;  // useful work; NaN where the mode does not compute it
 };
 
 struct Move {
@@ -77,7 +78,7 @@ struct TenantReview {
   bool trial = false;
 };
 
-// What a place of a job would do: horus_appraisal.
+// The effect of placing a job somewhere.
 struct Appraisal {
   int32_t reason = HORUS_REASON_NONE;
   double work = 0;
@@ -87,7 +88,7 @@ struct Appraisal {
 
 namespace detail {
 
-// Jobs as the C ABI takes them; borrows the jobs.
+// Borrows the jobs.
 class CJobs {
  public:
   explicit CJobs(std::span<const Job> jobs) {
@@ -104,7 +105,7 @@ class CJobs {
   std::vector<const horus_job*> pointers_;
 };
 
-// A column of ids where none at all means "all" and an empty one does not.
+// A column of ids: nullopt becomes null, "all"; an empty span does not.
 struct CSubset {
   explicit CSubset(const std::optional<std::span<const uint64_t>>& ids) {
     static constexpr uint64_t kNone = 0;
@@ -201,7 +202,7 @@ Preemption ReadPreemption(const AnyCaller& call, const horus_plan* plan, size_t 
 
 }  // namespace detail
 
-// As Placer::MakePlan, the jobs weighed together.
+// As Placer::MakePlan, but weighs the jobs together.
 [[nodiscard]] inline Plan PlanBatch(Placer& placer, const Cluster& cluster, std::span<const Job> jobs,
                                     const BatchOptions& options = {},
                                     std::optional<std::span<const uint64_t>> nodes = std::nullopt) {
@@ -225,14 +226,14 @@ Preemption ReadPreemption(const AnyCaller& call, const horus_plan* plan, size_t 
   return Plan(out);
 }
 
-// Everything off the nodes; what finds no other place stays, and its decision says why.
+// Moves every job off the nodes. A job without another place stays, and its decision says why.
 [[nodiscard]] inline Plan Evacuate(Placer& placer, const Cluster& cluster, std::span<const uint64_t> nodes) {
   horus_plan* out = nullptr;
   detail::Call(horus_placer_evacuate, placer.get(), cluster.get(), nodes.size(), nodes.data(), nullptr, nullptr, &out);
   return Plan(out);
 }
 
-// What the place would do, whoever chose it; the job is not resident.
+// The effect of placing the job on the slots, whoever chose them; the job must not be resident.
 [[nodiscard]] inline Appraisal Appraise(Placer& placer, const Cluster& cluster, const Job& job,
                                         std::span<const Slot> slots) {
   std::vector<uint64_t> nodes;
@@ -249,7 +250,8 @@ Preemption ReadPreemption(const AnyCaller& call, const horus_plan* plan, size_t 
   return {out.reason, out.work, out.slowdown, out.slowdown_upper, out.tenants, out.shared, out.beyond_bound};
 }
 
-// Who breaks its bound or does less than alone, by the placer's model (ReviewsOf), and the moves that mend it.
+// Reviews the jobs that share, by the placer's model (ReviewsOf), and plans moves where a bound is broken or a device
+// does less work than one job alone.
 [[nodiscard]] inline Plan Review(Placer& placer, const Cluster& cluster, const RebalanceOptions& options = {}) {
   const horus_rebalance_options with = detail::ToC(options, detail::CSubset(std::nullopt));
   horus_plan* out = nullptr;
@@ -257,7 +259,7 @@ Preemption ReadPreemption(const AnyCaller& call, const horus_plan* plan, size_t 
   return Plan(out);
 }
 
-// A plan that cannot be applied.
+// Decides the jobs as if the changes had happened. The plan cannot be applied.
 [[nodiscard]] inline Plan WhatIf(Placer& placer, const Cluster& cluster, std::span<const Change> changes,
                                  std::span<const Job> jobs) {
   std::vector<std::unique_ptr<detail::CChange>> owned;
@@ -300,7 +302,7 @@ inline horus_plan_info InfoOf(const Plan& plan) {
   return {info.work_before, info.work_after};
 }
 
-// Of a plan by Review: those with a broken bound first.
+// Of a plan by Review; broken bounds first.
 [[nodiscard]] inline std::vector<TenantReview> ReviewsOf(const Plan& plan) {
   std::vector<TenantReview> reviews;
   for (size_t i = 0, n = detail::InfoOf(plan).reviews; i < n; ++i) {

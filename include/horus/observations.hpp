@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What running jobs were seen to take and to lose, in C++ over learn.h and learn_pairs.h. Included by horus.hpp.
+// Observed demands and slowdowns of running jobs in C++, over learn.h and learn_pairs.h. Included by horus.hpp.
 #ifndef HORUS_OBSERVATIONS_HPP_
 #define HORUS_OBSERVATIONS_HPP_
 
@@ -14,9 +14,9 @@
 #include "horus/values.hpp"
 
 namespace horus {
-inline namespace face_v0 {  // why: values.hpp
+inline namespace face_v0 {  // see values.hpp
 
-// Demands become visible by Predictor::Commit, slowdowns by Interference::Commit. One thread at a time.
+// Predictor::Commit makes observed demands visible, Interference::Commit slowdowns. One thread at a time.
 class Observations {
  public:
   explicit Observations(size_t capacity = 0) {
@@ -48,13 +48,13 @@ class Observations {
     c.device_id = observation.device_id;
     detail::Call(horus_observations_add_slowdown, handle_.get(), detail::HandleOf(catalogue), &c);
   }
-  // How right predictions were, over the slowdowns that came with one.
+  // How accurate the predictions were, over the observed slowdowns that state one.
   [[nodiscard]] horus_calibration calibration() const {
     horus_calibration calibration = HORUS_CALIBRATION_INIT;
     detail::Call(horus_observations_get_calibration, get(), &calibration);
     return calibration;
   }
-  // Predicted and observed side by side, of each tenant on each device that was named; the longest unseen first.
+  // The last predicted and observed slowdown of each tenant on each device with an id, least recent first.
   [[nodiscard]] std::vector<ObservedTenant> Devices() const {
     size_t count = detail::CountOf([&](size_t* needed, horus_error* error) {
       return horus_observations_get_devices(get(), 0, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, needed,

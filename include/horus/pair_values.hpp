@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Owning values of interference and its learning, and how they become the structs of interference.h and learn_pairs.h.
-// Included by horus.hpp.
+// Owning values for interference.h and learn_pairs.h, and their conversion to C structs. Included by horus.hpp.
 #ifndef HORUS_PAIR_VALUES_HPP_
 #define HORUS_PAIR_VALUES_HPP_
 
@@ -15,7 +14,7 @@
 #include "horus/values.hpp"
 
 namespace horus {
-inline namespace face_v0 {  // why: values.hpp
+inline namespace face_v0 {  // see values.hpp
 
 inline constexpr double kNotMeasured = std::numeric_limits<double>::quiet_NaN();
 
@@ -23,7 +22,7 @@ inline constexpr double kNotMeasured = std::numeric_limits<double>::quiet_NaN();
 struct SharedDevice {
   std::string gpu_type = {};  // name or alias of the catalogue
   int32_t sharing_mode = 0;   // HORUS_SHARING_*; 0 = TIME_SLICE
-  double compute_share = 0;   // of the GPU's compute that a MIG instance has, up to 1; 0 = 1
+  double compute_share = 0;   // share of the GPU's compute that a MIG instance has, up to 1; 0 = 1
 };
 
 // Step time shared / step time alone.
@@ -33,18 +32,18 @@ struct Slowdown {
   friend bool operator==(const Slowdown&, const Slowdown&) = default;
 };
 
-// One tenant of a shared device, seen for a while.
+// The observed slowdown of one tenant of a shared device.
 struct SlowdownObservation {
   SharedDevice device = {};
   Demand job = {};                      // on that type; profile_id not 0
-  std::vector<Demand> co_tenants = {};  // likewise, 1 to 15
+  std::vector<Demand> co_tenants = {};  // 1 to 15, as `job`
   double slowdown = 0;                  // 0.5 to 1,000
-  double predicted = 0;                 // what the decision said; 0 = unknown
+  double predicted = 0;                 // by the decision; 0 = unknown
   double predicted_upper = 0;
   uint64_t device_id = 0;  // the caller's, for Observations::Devices; 0 = none
 };
 
-// Predicted and observed, as last seen of a tenant on a device.
+// The last predicted and observed slowdown of a tenant on a device.
 struct ObservedTenant {
   uint64_t device_id = 0;
   uint64_t profile_id = 0;
@@ -54,7 +53,7 @@ struct ObservedTenant {
   uint64_t times = 0;
 };
 
-// A job whose answers, or those of others beside it, a commit may have changed.
+// A job for which a commit may have changed answers, its own or its co-tenants'.
 struct ChangedJob {
   std::string gpu_type;
   int32_t sharing_mode = 0;
@@ -62,7 +61,7 @@ struct ChangedJob {
   friend bool operator==(const ChangedJob&, const ChangedJob&) = default;
 };
 
-// A measured pair of a table; jobs are known by the profile_id of their demands.
+// A measured pair. Profiles are the profile_id of the jobs' demands.
 struct TablePair {
   std::string gpu_type = {};
   int32_t sharing_mode = 0;  // HORUS_SHARING_*; 0 = TIME_SLICE
@@ -74,12 +73,12 @@ struct TablePair {
 
 struct PairTable {
   std::vector<TablePair> pairs = {};
-  double noise = 0;  // a bound is so much above what was measured; 0 = 0.05
+  double noise = 0;  // a bound is the measured slowdown plus this share of it; 0 = 0.05
 };
 
 namespace detail {
 
-// Borrows the values.
+// Borrows the demands.
 inline std::vector<const horus_demand*> Pointers(std::span<const Demand> demands) {
   std::vector<const horus_demand*> pointers;
   for (const Demand& demand : demands) pointers.push_back(&demand);
@@ -91,7 +90,7 @@ inline horus_device ToC(const SharedDevice& device) {
   return {sizeof(horus_device), device.sharing_mode, TextOrNull(device.gpu_type), device.compute_share};
 }
 
-// A PairTable as the C ABI takes it; borrows the PairTable.
+// Borrows the PairTable.
 class CPairTable {
  public:
   explicit CPairTable(const PairTable& table) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Placement: plans, the decisions in them and why, verdicts per node. Planning never changes a cluster.
+/* Placement: plans, their decisions and reasons, verdicts per node. Planning never changes a cluster.
  * Since 0.1 where nothing else is said. */
 #ifndef HORUS_PLACE_H_
 #define HORUS_PLACE_H_
@@ -15,16 +15,16 @@ extern "C" {
 /* Places jobs by one policy and one interference model. One thread at a time. */
 typedef struct horus_placer horus_placer;
 
-/* A device that can take a job, as if it did. The columns hold `count` rows: the tenants that are there, in no order
- * that means anything, and last the job. All of it is borrowed until the callback returns. */
+/* A device that can take a job, as if the job ran there. The columns hold `count` rows: the present tenants in
+ * arbitrary order, and the job last. Everything is borrowed until the callback returns. */
 typedef struct horus_policy_candidate {
   uint32_t struct_size;
-  int32_t gpu_milli_used; /* hard requests of those that are there; who has none counts 1 */
+  int32_t gpu_milli_used; /* hard requests of the tenants; one without a request counts 1 */
   const horus_device* device;
   int64_t mem_mib;            /* of the device */
-  int64_t mem_used_mib;       /* by those that are there */
-  int64_t mem_used_mib_upper; /* by their requests */
-  double relative_speed;      /* of the job alone here, to the fastest type that it lists; 0 to 1 */
+  int64_t mem_used_mib;       /* by the tenants' estimates */
+  int64_t mem_used_mib_upper; /* by the tenants' requests */
+  double relative_speed;      /* of the job alone here, over that on its fastest listed type; 0 to 1 */
   size_t count;               /* >= 1 */
   const horus_demand* const* demands;
   const int32_t* kinds; /* HORUS_JOB_* */
@@ -37,17 +37,18 @@ typedef struct horus_policy_candidate {
   const float* slowdown_after_upper;
 } horus_policy_candidate;
 
-/* The caller's own policy: prices one device that passed every constraint. Lower is better; `*cost`, in any unit, must
- * become finite, unless `*declined` becomes 1: "it fits, but rather not" (HORUS_REASON_POLICY). They come in as NaN
- * and 0. Must be a pure function of the candidate, for it is asked once for all jobs and devices that are alike. Equal
- * costs go to the lowest node, then the lowest device; the costs of a gang add up. Runs on the thread that plans;
- * nothing may be thrown or jumped out of it, and the placer and cluster in use answer BUSY to it. Returns 0, or
- * non-zero for failure; that, a cost that is not finite or another *declined ends the plan with CALLBACK. */
+/* The caller's own policy: prices one device that passed every constraint. Set `*cost` to a finite number, in any unit,
+ * lower is better; or set `*declined` to 1: the job fits but should not go there (HORUS_REASON_POLICY). They come in as
+ * NaN and 0. The callback must be a pure function of the candidate, because its answer is reused for jobs and devices
+ * that are alike. Equal costs go to the lowest node, then the lowest device; the costs of a gang add up. It runs on the
+ * planning thread and must not throw or jump out; calls into the placer or cluster in use answer BUSY. Return 0, or
+ * non-zero for failure. A failure, a cost that is not finite, and a *declined other than 0 and 1 end the plan with
+ * CALLBACK. */
 typedef int32_t (*horus_policy_callback)(void* user, const horus_policy_candidate* candidate, double* cost,
                                          int32_t* declined);
 
-/* What a cluster typically has to run, against which policies such as "fgd" measure fragments: typical tasks with their
- * shares, or jobs that were seen. At most 4,096 different tasks that name at most 63 types. */
+/* What a cluster typically runs: typical tasks with their shares, or jobs that were seen. Policies such as "fgd"
+ * measure fragments by it. At most 4,096 different tasks that name at most 63 types. */
 typedef struct horus_workload {
   uint32_t struct_size;
   uint32_t reserved;
@@ -55,14 +56,21 @@ typedef struct horus_workload {
   const int64_t* cpu_milli;     /* NULL = 0 */
   const int32_t* gpus;          /* 0 = none */
   const int32_t* gpu_milli;     /* per GPU, 1 to 1,000; NULL = whole GPUs */
-  const char* const* gpu_types; /* the type that it must have; NULL column or entry = any */
+  const char* const* gpu_types; /* required type; NULL column or entry = any */
   const double* shares;         /* of all tasks, above 0; they sum to 1 */
-  size_t job_count; /* jobs that were seen, each as often as it has tasks; what shares without a request counts
+  size_t job_count; /* jobs that were seen, each counted once a task; a job that shares without a request counts with
                        its predicted utilisation */
   const horus_job* const* jobs;
-  const horus_catalogue* catalogue; /* of the types; NULL = the built-in one; a cluster must then use the same types */
+  const horus_catalogue* catalogue; /* of the types; NULL = the built-in one; a cluster must use the same types */
 } horus_workload;
 #define HORUS_WORKLOAD_INIT HORUS_INIT(horus_workload)
+
+/* A job with a sensitivity holds at least the cores and memory that it states. A decision says what it gets: */
+#define HORUS_HOST_GRANTS_RESIZE                                                                                     \
+  0                                   /* what it does most work with, beside the others of its node, who are resized \
+                                         (HORUS_MOVE_RESIZE) where that gains work. Since 0.2. */
+#define HORUS_HOST_GRANTS_PLACEMENT 1 /* the same of what is free; nobody is resized. Since 0.2. */
+#define HORUS_HOST_GRANTS_STATED 2    /* what it states. Since 0.2. */
 
 typedef struct horus_placer_options {
   uint32_t struct_size;
@@ -71,23 +79,23 @@ typedef struct horus_placer_options {
   const horus_interference* interference; /* NULL = "horus"; kept alive by the placer */
   uint64_t seed;                          /* of random policies */
   float slowdown_bound;                   /* for jobs without their own; 0 = the policy's default, infinity = none */
-  int32_t probe_outside;    /* 1 = a job whose demand is HORUS_DEMAND_OUTSIDE and not _MEASURED runs alone first: a
-                               probe, which nobody joins; once observed, release it and plan it anew */
+  int32_t probe_outside;    /* 1 = a job whose demand is HORUS_DEMAND_OUTSIDE and not _MEASURED runs alone first, as a
+                               probe that no job joins; after observing it, release it and plan it again */
   int64_t mem_headroom_mib; /* device memory to keep free; 0 = 500, -1 = none */
   uint64_t max_jobs;        /* of one plan; 0 = 1,048,576 */
-  uint64_t cache_bytes;     /* memory of what was scored before, at most; 0 = 256 MiB */
+  uint64_t cache_bytes;     /* most memory for cached scores; 0 = 256 MiB */
   /* Instead of `policy`, which must then be NULL: */
   horus_policy_callback policy_callback;   /* NULL = none */
   void* policy_user;                       /* comes back untouched; must outlive the placer */
   const char* policy_callback_name;        /* for messages; NULL = "callback"; copied */
-  const horus_catalogue* policy_catalogue; /* whose type names it gets; NULL = those of a callback model, else the
-                                              built-in ones; may be freed, but a cluster must use the same types */
-  double rack_oversubscription; /* how much less links between racks carry than nodes can send, at least 1; 0 = 1 */
-  double mem_overcommit; /* the limits of a device's tenants and the headroom may sum to this many times its memory, 1
-                            to 1,000; requests never exceed it; 0 = 1: none */
-  double gpu_price; /* of jobs with alternatives: work that each GPU must bring, as a share of what one brings in the
-                            most efficient way, 0 to 1; 0 = 0.5, -1 = none */
-  /* Of single policies, see docs/policies.md: */
+  const horus_catalogue* policy_catalogue; /* of the type names that it gets; NULL = that of a callback model, else
+                                              the built-in one; may be freed; a cluster must use the same types */
+  double rack_oversubscription; /* what nodes can send over what links between racks carry, at least 1; 0 = 1 */
+  double mem_overcommit;        /* limits and headroom on a device may sum to this many times its memory, 1 to 1,000;
+                                   requests never exceed the memory; 0 = 1: no over-commitment */
+  double gpu_price; /* of jobs with alternatives: work that each GPU must bring, as a share of what a GPU brings in
+                            the most efficient way, 0 to 1; 0 = 0.5, -1 = no price */
+  /* For single policies (docs/policies.md): */
   double pack_threshold;          /* "gavel-threshold": least summed throughput of a pack; 0 = 1.5 */
   double foreground_bound;        /* "foreground": slowdown of a foreground job that states none, >= 1; 0 = 1.1 */
   const char* profiling_label;    /* "reactive": nodes with this label only profile; NULL = "horus-profiling" */
@@ -95,12 +103,16 @@ typedef struct horus_placer_options {
   double synergy_tolerance;       /* "synergy-*": a speed this much below the best counts as the best, 0 to below 1;
                                      0 = 0.03, -1 = none */
   int32_t synergy_grow;           /* "synergy-tune": 1 = hand out what is left, residents included */
-  uint32_t max_candidates; /* jobs of one GPU, among all nodes: price at most so many devices, drawn by seed and job,
-                              and all only where none of them fits; for jobs that are all different. 0 = all, always */
-  int32_t terse; /* 1 = decisions that defer do not tell why (HORUS_REASON_NONE, no device counted): cheaper where much
-                    is deferred. Rejections tell always */
-  float sharing_quota; /* share of the cluster's GPUs that may have several tenants, 0 to 1; 0 = 1: all; -1 = none:
-                          sharing is off. Plans keep it, horus_cluster_adopt and plans of other placers need not */
+  uint32_t max_candidates; /* for jobs of one GPU when all nodes are considered: price at most so many devices, drawn by
+                              seed and job, and all devices only if none of those fits. Saves time when every job is
+                              different. 0 = always all */
+  int32_t terse; /* 1 = deferrals give no reason (HORUS_REASON_NONE, no device counted), which is faster if much is
+                    deferred. Rejections always give one */
+  float sharing_quota; /* share of the cluster's GPUs that may have several tenants, above 0 to 1; 0 = all; -1 = none.
+                          Plans of this placer keep it; horus_cluster_adopt and other placers may exceed it */
+  int32_t host_grants; /* HORUS_HOST_GRANTS_*: cores and host memory of jobs with a sensitivity, by "horus" and
+                          "oracle". Since 0.2. */
+  uint32_t reserved;   /* 0. Since 0.2. */
 } horus_placer_options;
 #define HORUS_PLACER_OPTIONS_INIT HORUS_INIT(horus_placer_options)
 
@@ -118,10 +130,10 @@ HORUS_API const char* horus_policy_name(size_t index);
 /* A plan: decisions for some jobs, to be applied all or nothing. Immutable: share freely. */
 typedef struct horus_plan horus_plan;
 
-/* Plans `job_count` jobs, in the order (priority descending, submission time, id), each seeing those before it; a
- * synergy policy decides all in one round and may resize residents (horus_plan_get_move).
- * Only the node_count nodes of node_ids are considered; NULL with 0 = all. A job that does not fit is not an
- * error: its decision says DEFER or REJECT. `progress` may be NULL; it gets `user`.
+/* Plans `job_count` jobs in the order (priority descending, submission time, id). Each sees those before it. A synergy
+ * policy decides all in one round and may resize residents (horus_plan_get_move). Only the node_count nodes of node_ids
+ * are considered; NULL with 0 = all. A job that does not fit is no error: its decision says DEFER or REJECT. `progress`
+ * may be NULL; it gets `user`.
  * Errors: INVALID_ARGUMENT (job and field named), INVALID_STRUCT, EXISTS (a job id is resident or given twice),
  * NOT_FOUND (node, GPU type), UNSUPPORTED ("synergy-opt" without libhorus_lp.so), LIMIT, CALLBACK, CANCELLED, BUSY. */
 HORUS_API horus_status horus_placer_plan(horus_placer* placer, const horus_cluster* cluster, size_t job_count,
@@ -131,14 +143,14 @@ HORUS_API horus_status horus_placer_plan(horus_placer* placer, const horus_clust
 HORUS_API void horus_plan_free(horus_plan* plan);
 
 /* Carries out every placement, migration, resize and preemption of `plan` (modes.h), or none. Errors: CONFLICT (a node
- * that it uses changed since), EXISTS (a job that it places is resident: applying twice is harmless), NOT_FOUND (a job
- * that it moves is gone), STATE (it answers a what-if), INVALID_ARGUMENT (made for other GPU types). Internally
- * synchronised. */
+ * of the plan changed since), EXISTS (a job of the plan is already resident, so applying twice is harmless), NOT_FOUND
+ * (a job to be moved is gone), STATE (the plan answers a what-if), INVALID_ARGUMENT (the plan is for other GPU types).
+ * Internally synchronised. */
 HORUS_API horus_status horus_cluster_apply(horus_cluster* cluster, const horus_plan* plan, horus_error* error);
 
 #define HORUS_VERDICT_PLACE 0
-#define HORUS_VERDICT_DEFER 1  /* does not fit now; could fit the same cluster empty and up (see predicted_never) */
-#define HORUS_VERDICT_REJECT 2 /* never fits this cluster, by what is stated, measured or beyond doubt */
+#define HORUS_VERDICT_DEFER 1  /* does not fit now; would fit the same cluster empty and up (see predicted_never) */
+#define HORUS_VERDICT_REJECT 2 /* never fits this cluster, by figures that are stated, measured or beyond doubt */
 
 /* One decision. Text is borrowed from the plan. */
 typedef struct horus_decision {
@@ -156,7 +168,7 @@ typedef struct horus_decision {
   int32_t miss_reason;   /* nearest miss of a refusal: HORUS_REASON_*, 0 = none known */
   uint32_t miss_device;  /* index within the node; UINT32_MAX = the node as a whole */
   uint64_t miss_node;    /* node id */
-  double miss_needed;    /* in miss_unit; for slowdowns the bound, and beside it what was predicted */
+  double miss_needed;    /* in miss_unit; for slowdowns this is the bound, and miss_available the prediction */
   double miss_available;
   const char* miss_unit; /* static text, e.g. "MiB" */
   const char* text;      /* one sentence for people */
@@ -164,9 +176,9 @@ typedef struct horus_decision {
   int32_t alternative;   /* position of the way to run that was chosen; -1 = the job states no alternatives */
   int64_t cpu_milli;     /* when placed: what each task holds, its request or what a synergy policy grants; else 0 */
   int64_t mem_mib;
-  double miss_estimate; /* where the predicted amount in the miss is an upper bound: what is expected of it; else 0 */
-  int32_t predicted_never; /* 1 = DEFER, though the cluster would refuse it empty and up too: by a prediction alone */
-  int32_t trial; /* 1 = it shares where that pays by expectation, not by the upper bounds: what is observed decides */
+  double miss_estimate;    /* the expected amount, where the miss states an upper bound; else 0 */
+  int32_t predicted_never; /* 1 = DEFER, although even the empty cluster would refuse it: by a prediction alone */
+  int32_t trial;           /* 1 = it shares where that pays by expectation but not by the upper bounds; observe it */
 } horus_decision;
 #define HORUS_DECISION_INIT HORUS_INIT(horus_decision)
 
@@ -177,11 +189,11 @@ HORUS_API size_t horus_plan_count(const horus_plan* plan);
 HORUS_API horus_status horus_plan_get(const horus_plan* plan, size_t index, horus_decision* decision,
                                       horus_error* error);
 
-/* Of which row of a plan horus_plan_slots tells the places. */
-#define HORUS_SLOTS_DECISION 0   /* where decision `index` puts its job. Since 0.2. */
-#define HORUS_SLOTS_MOVE_FROM 1  /* where move `index` takes its job from. Since 0.2. */
-#define HORUS_SLOTS_MOVE_TO 2    /* and where to. Since 0.2. */
-#define HORUS_SLOTS_PREEMPTION 3 /* where the job of preemption `index` would go. Since 0.2. */
+/* Whose slots horus_plan_slots returns. */
+#define HORUS_SLOTS_DECISION 0   /* of the job of decision `index`. Since 0.2. */
+#define HORUS_SLOTS_MOVE_FROM 1  /* of the job of move `index`, before. Since 0.2. */
+#define HORUS_SLOTS_MOVE_TO 2    /* and after. Since 0.2. */
+#define HORUS_SLOTS_PREEMPTION 3 /* of preemption `index`, for the new job. Since 0.2. */
 /* `of`: HORUS_SLOTS_*. Errors: NOT_FOUND, INVALID_ARGUMENT, BUFFER_TOO_SMALL. Any thread. */
 HORUS_API horus_status horus_plan_slots(const horus_plan* plan, int32_t of, size_t index, const horus_slots* slots,
                                         size_t* count, horus_error* error);
@@ -198,7 +210,7 @@ typedef struct horus_effects {
   float* slowdown_before; /* 1 for the job itself */
   float* slowdown_after;
   float* slowdown_after_upper;
-  float* calibrated_up_to; /* with which probability at most what was left out vouches for that bound; 1 = alone */
+  float* calibrated_up_to; /* highest probability for which left-out data support that bound; 1 = alone */
 } horus_effects;
 #define HORUS_EFFECTS_INIT HORUS_INIT(horus_effects)
 /* Errors: NOT_FOUND, BUFFER_TOO_SMALL, INVALID_STRUCT. Any thread. */
@@ -210,15 +222,15 @@ HORUS_API horus_status horus_plan_effects(const horus_plan* plan, size_t index, 
 HORUS_API horus_status horus_plan_terms(const horus_plan* plan, size_t index, size_t capacity, const char** names,
                                         double* costs, size_t* count, horus_error* error);
 
-/* How many devices (nodes for a job without GPUs) each constraint refused, only those that refused any, by reason:
- * reasons[] and counts[] hold `capacity` elements; either may be NULL. Errors: NOT_FOUND, BUFFER_TOO_SMALL. Any thread.
- */
+/* How many devices (nodes for a job without GPUs) each constraint refused, ascending by reason, without zeros.
+ * reasons[] and counts[] hold `capacity` elements; either may be NULL. Errors: NOT_FOUND, BUFFER_TOO_SMALL. Any
+ * thread. */
 HORUS_API horus_status horus_plan_refusals(const horus_plan* plan, size_t index, size_t capacity, int32_t* reasons,
                                            uint64_t* counts, size_t* count, horus_error* error);
 
 /* One job against node_count nodes, for a scheduler's filter and score steps: per node its verdict
  * (HORUS_VERDICT_*), its cost (lower is better; NaN unless PLACE) and its reason (HORUS_REASON_*). NULL
- * columns are skipped. A gang is answered for one of its tasks; the job may be resident. Errors: as
+ * columns are skipped. For a gang the answer is for one of its tasks. The job may be resident. Errors: as
  * horus_placer_plan. */
 HORUS_API horus_status horus_placer_verdicts(horus_placer* placer, const horus_cluster* cluster, const horus_job* job,
                                              size_t node_count, const uint64_t* node_ids, int32_t* verdicts,

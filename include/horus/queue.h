@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Queues: who goes first, by a discipline chosen by name. Usable alone, beside a placer or without one.
+/* Queues: the order of waiting jobs, by a discipline chosen by name. Usable with a placer or alone.
  * Since 0.1 where nothing else is said. */
 #ifndef HORUS_QUEUE_H_
 #define HORUS_QUEUE_H_
@@ -10,7 +10,7 @@
 extern "C" {
 #endif
 
-/* Jobs that want service, in the order of one discipline. One thread at a time, queries included. Priority comes before
+/* Waiting jobs in the order of one discipline. One thread at a time, queries included. Priority comes before
  * every discipline; ties go to the earlier submission, then to the lower id. */
 typedef struct horus_queue horus_queue;
 
@@ -31,7 +31,7 @@ typedef struct horus_queue_options {
   int64_t aging_us_per_pct; /* horus, horus-plus: waiting that outweighs one per cent of utilisation; 0 = the
                                discipline's default (horus: none, horus-plus: 6 min), -1 = none */
   double recluster_share;   /* horus-plus: changes, as a share of the queue, that make it cluster anew; 0 = 0.25 */
-  int64_t patience_us;      /* any: who has waited so long goes first within its priority; 0 = never */
+  int64_t patience_us; /* any discipline: a job that has waited so long goes first within its priority; 0 = never */
 } horus_queue_options;
 #define HORUS_QUEUE_OPTIONS_INIT HORUS_INIT(horus_queue_options)
 
@@ -42,11 +42,10 @@ HORUS_API horus_status horus_queue_create(const char* discipline, const horus_qu
 /* Accepts NULL. */
 HORUS_API void horus_queue_free(horus_queue* queue);
 
-/* Jobs in it; 0 for NULL. */
+/* Number of jobs; 0 for NULL. */
 HORUS_API size_t horus_queue_count(const horus_queue* queue);
 
-/* How many of the first jobs the discipline means to be tried until one fits, before the queue waits: 5 for horus and
- * horus-plus, else 1; 0 for NULL. */
+/* How many of the first jobs should be tried until one fits: 5 for horus and horus-plus, else 1; 0 for NULL. */
 HORUS_API size_t horus_queue_look_ahead(const horus_queue* queue);
 
 /* One job. Times are the caller's clock, at most 2^60 us either side of 0; run times are predictions for the job alone
@@ -55,7 +54,7 @@ typedef struct horus_queued_job {
   uint32_t struct_size;
   int32_t priority;  /* higher first */
   uint64_t id;       /* the caller's; unique in the queue */
-  uint64_t owner;    /* the caller's number for whoever owns it; read by drf */
+  uint64_t owner;    /* the caller's number of the owner; read by drf */
   int64_t submit_us; /* waits since then */
   int32_t tasks;     /* 0 = 1 */
   int32_t gpus;      /* of all tasks together; 0 = one a task, HORUS_JOB_NO_GPUS = the host alone */
@@ -68,18 +67,17 @@ typedef struct horus_queued_job {
   int64_t gpu_mem_mib;       /* predicted mean per GPU; read by horus-plus */
   int64_t gpu_mem_mib_upper; /* its bound; 0 = the mean */
   int64_t total_us;          /* from start to end; 0 = unknown: last by sjf, srtf, ftf, tetris */
-  int64_t remaining_us;      /* of it; 0 and -1 = total_us. As output -1 = total_us, 0 = nothing is left */
+  int64_t remaining_us;      /* of total_us. Input: 0 and -1 = total_us. Output: -1 = total_us, 0 = nothing left */
   int64_t attained_gpu_us;   /* service so far: GPUs x time; read by las */
   int64_t deadline_us;       /* 0 = none: last by edf */
   int64_t ideal_us;          /* submission to end with its fair share of the cluster; 0 = total_us; read by ftf */
 } horus_queued_job;
 #define HORUS_QUEUED_JOB_INIT HORUS_INIT(horus_queued_job)
 
-/* Errors: EXISTS (id), INVALID_ARGUMENT (field, expected, found), INVALID_STRUCT, LIMIT (67,108,864 jobs).
- */
+/* Errors: EXISTS (id), INVALID_ARGUMENT (field, expected, found), INVALID_STRUCT, LIMIT (67,108,864 jobs). */
 HORUS_API horus_status horus_queue_push(horus_queue* queue, const horus_queued_job* job, horus_error* error);
 
-/* The job leaves unserved: nobody is charged for it. Errors: NOT_FOUND. */
+/* Removes a job without service; nobody is charged. Errors: NOT_FOUND. */
 HORUS_API horus_status horus_queue_remove(horus_queue* queue, uint64_t id, horus_error* error);
 
 /* The job starts at now_us and leaves: drf charges its owner, horus-plus its cluster. Errors: NOT_FOUND,
@@ -100,18 +98,18 @@ HORUS_API horus_status horus_queue_get_job(const horus_queue* queue, uint64_t id
 HORUS_API horus_status horus_queue_window(horus_queue* queue, int64_t now_us, size_t capacity, uint64_t* ids,
                                           size_t* count, horus_error* error);
 
-/* Serves the first job: *id is it and *count 1; 0 of an empty queue, and *id is left alone. Errors: INVALID_ARGUMENT.
- */
+/* Serves the first job: *id is its id and *count 1. An empty queue gives *count 0 and leaves *id alone. Errors:
+ * INVALID_ARGUMENT. */
 HORUS_API horus_status horus_queue_pop(horus_queue* queue, int64_t now_us, uint64_t* id, size_t* count,
                                        horus_error* error);
 
-/* drf, tetris: the cluster grew or shrank; linear in the owners or jobs. The other disciplines check it and do nothing.
- * Errors: INVALID_ARGUMENT. */
+/* drf, tetris: the cluster grew or shrank; linear in the owners or jobs. Other disciplines only check the
+ * arguments. Errors: INVALID_ARGUMENT. */
 HORUS_API horus_status horus_queue_set_capacity(horus_queue* queue, int64_t gpu_milli, int64_t cpu_milli,
                                                 int64_t mem_mib, horus_error* error);
 
-/* drf: what the owner's running jobs hold; replaces what was charged to it. The other disciplines check it and do
- * nothing. Errors: INVALID_ARGUMENT. */
+/* drf: what the owner's running jobs hold; replaces what was charged to it. Other disciplines only check the
+ * arguments. Errors: INVALID_ARGUMENT. */
 HORUS_API horus_status horus_queue_set_owner_usage(horus_queue* queue, uint64_t owner, int64_t gpu_milli,
                                                    int64_t cpu_milli, int64_t mem_mib, horus_error* error);
 

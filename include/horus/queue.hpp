@@ -13,13 +13,13 @@
 #include "horus/values.hpp"
 
 namespace horus {
-inline namespace face_v0 {  // why: values.hpp
+inline namespace face_v0 {  // see values.hpp
 
 struct QueuedJob : horus_queued_job {
   QueuedJob() : horus_queued_job(HORUS_QUEUED_JOB_INIT) {}
 };
 
-// What a cluster has or an owner holds.
+// Resources of a cluster, or those that an owner holds.
 struct QueueResources {
   int64_t gpu_milli = 0;
   int64_t cpu_milli = 0;
@@ -27,13 +27,13 @@ struct QueueResources {
 };
 
 struct QueueOptions {
-  QueueResources capacity = {};                     // drf and tetris need one
+  QueueResources capacity = {};                     // drf and tetris require at least one above 0
   std::vector<int64_t> las_thresholds_gpu_us = {};  // empty = the default
   bool las_continuous = false;
   int64_t aging_us_per_pct = 0;  // 0 = the discipline's default, -1 = none
-  int32_t clusters = 0;          // 0 = the default, likewise below
-  double recluster_share = 0;
-  int64_t patience_us = 0;  // 0 = never
+  int32_t clusters = 0;          // 0 = the default
+  double recluster_share = 0;    // 0 = the default
+  int64_t patience_us = 0;       // 0 = never
 };
 
 namespace detail {
@@ -56,7 +56,7 @@ inline horus_queue_options ToC(const QueueOptions& options) {
 
 }  // namespace detail
 
-// Who goes first, by a discipline: "fifo", "srtf", "horus-plus", ... One thread at a time.
+// Orders waiting jobs by a discipline (Disciplines). One thread at a time.
 class Queue {
  public:
   explicit Queue(const std::string& discipline, const QueueOptions& options = {}) {
@@ -73,10 +73,10 @@ class Queue {
   }
 
   void Push(const QueuedJob& job) { detail::Call(horus_queue_push, get(), static_cast<const horus_queued_job*>(&job)); }
-  // Remove: it leaves unserved. Serve: it starts, and is charged for.
+  // Remove: the job leaves unserved. Serve: it starts at now_us, and disciplines that charge do so.
   void Remove(uint64_t id) { detail::Call(horus_queue_remove, get(), id); }
   void Serve(uint64_t id, int64_t now_us) { detail::Call(horus_queue_serve, get(), id, now_us); }
-  // -1 = as it was.
+  // -1 = unchanged.
   void Update(uint64_t id, int64_t attained_gpu_us, int64_t remaining_us) {
     detail::Call(horus_queue_update, get(), id, attained_gpu_us, remaining_us);
   }
@@ -85,7 +85,7 @@ class Queue {
     detail::Call(horus_queue_get_job, get(), id, static_cast<horus_queued_job*>(&job));
     return job;
   }
-  // The first `count` jobs in the order of service, fewer when there are fewer.
+  // The first `count` jobs, or all if there are fewer, in the order of service.
   [[nodiscard]] std::vector<uint64_t> Window(int64_t now_us, size_t count) {
     std::vector<uint64_t> ids(count < size() ? count : size());
     size_t written = 0;

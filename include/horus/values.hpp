@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Errors and owning values of the C++ face, and how they become the structs of horus.h. Included by horus.hpp.
+// Errors and owning values of the C++ face, and their conversion to structs of the C ABI. Included by horus.hpp.
 #ifndef HORUS_VALUES_HPP_
 #define HORUS_VALUES_HPP_
 
@@ -14,8 +14,8 @@
 
 #include "horus/horus.h"
 
-// The inline namespace gives these classes symbols of their own: the library has classes of the same names
-// inside, and a program that links it statically would otherwise hold two definitions of one symbol.
+// The inline namespace keeps these classes apart from the library's internal classes of the same names: a program that
+// links the library statically would otherwise have two definitions of one symbol.
 namespace horus {
 inline namespace face_v0 {
 
@@ -31,8 +31,8 @@ class Error : public std::runtime_error {
 
 namespace detail {
 
-// Calls `function(horus_error*)` and throws what it reports. What reads values takes any caller like this one: a
-// binding has its own, which lets go of its interpreter's lock meanwhile.
+// Calls `function(horus_error*)` and throws the error that it reports. Functions that read values take any such caller:
+// a binding passes one that releases its interpreter's lock during the call.
 struct Caller {
   template <typename Function>
   void operator()(const Function& function) const {
@@ -42,7 +42,7 @@ struct Caller {
   }
 };
 
-// Calls `function` with the arguments and an error struct; throws what it reports.
+// Calls `function` with the arguments and an error struct; throws the error that it reports.
 template <typename Function, typename... Args>
 void Call(Function function, Args... args) {
   Caller()([&](horus_error* error) { return function(args..., error); });
@@ -55,7 +55,7 @@ struct Deleter {
 template <typename T, void (*Free)(T*)>
 using Owned = std::unique_ptr<T, Deleter<T, Free>>;
 
-// A column of a C struct: null when the vector is empty, so that it means "the default for every row".
+// A column of a C struct; null, which means "the default for every row", if the vector is empty.
 template <typename T>
 const T* Column(const std::vector<T>& values) {
   return values.empty() ? nullptr : values.data();
@@ -63,14 +63,14 @@ const T* Column(const std::vector<T>& values) {
 
 inline const char* TextOrNull(const std::string& text) { return text.empty() ? nullptr : text.c_str(); }
 
-// Pointers to the texts of a vector; null where a text is empty.
+// Borrows the texts; null where a text is empty.
 inline std::vector<const char*> Texts(const std::vector<std::string>& texts) {
   std::vector<const char*> pointers;
   for (const std::string& text : texts) pointers.push_back(text.empty() ? nullptr : text.c_str());
   return pointers;
 }
 
-// Fills a vector by a function that says the count needed when the capacity is too small.
+// Fills a vector by `fill`, which sets the count needed if the capacity is too small.
 template <typename T, typename Fill>
 std::vector<T> Collect(const Fill& fill) {
   std::vector<T> values;
@@ -84,7 +84,7 @@ std::vector<T> Collect(const Fill& fill) {
   }
 }
 
-// The rows of a table whose columns are asked for afterwards: `fill` asks for none and answers how many there are.
+// Number of rows of a table: `fill` passes capacity 0 and receives the count.
 template <typename Fill>
 size_t CountOf(const Fill& fill) {
   size_t count = 0;
@@ -96,10 +96,10 @@ size_t CountOf(const Fill& fill) {
 
 }  // namespace detail
 
-// Throws unless the library at run time fits the header that the program was compiled with.
+// Throws if the program was compiled with headers that the loaded library does not support.
 inline void CheckAbi() { detail::Call(horus_abi_check, HORUS_ABI_NUMBER); }
 
-// The plain structs of the C ABI whose zero is a good default.
+// A horus_demand that starts with the defaults.
 struct Demand : horus_demand {
   Demand() : horus_demand(HORUS_DEMAND_INIT) {}
   explicit Demand(const horus_demand& demand) : horus_demand(demand) {}
@@ -110,16 +110,16 @@ struct RunSpec {
   int32_t optimizer = HORUS_OPTIMIZER_SGD;
   int64_t batch = 0;
   std::vector<std::pair<std::string, int64_t>> dims = {};  // named dimensions to bind
-  int64_t checkpoint_segments = 0;                         // 0 or 1: none
+  int64_t checkpoint_segments = 0;                         // 0 or 1 = no checkpointing
   int64_t data_parallel = 1;                               // replicas that average their gradients
-  std::vector<std::string> frozen = {};                    // parameters whose names begin so are not trained
+  std::vector<std::string> frozen = {};                    // name prefixes of parameters that are not trained
   int32_t framework = HORUS_FRAMEWORK_PYTORCH;
   int32_t layout = HORUS_LAYOUT_NCHW;
 };
 
 namespace detail {
 
-// A RunSpec as the C ABI takes it; borrows the RunSpec.
+// Borrows the RunSpec.
 class CRunSpec {
  public:
   explicit CRunSpec(const RunSpec& run) {
@@ -158,14 +158,14 @@ class CRunSpec {
 struct Device {
   std::string gpu_type = {};
   int32_t sharing_mode = 0;      // HORUS_SHARING_*; 0 = the default
-  std::string mig_profile = {};  // empty unless a MIG instance
+  std::string mig_profile = {};  // for MIG instances only
   int32_t physical_gpu = -1;
   int32_t nvlink_island = -1;
   int32_t max_tenants = 0;
   int32_t pcie_switch = 0;
   int32_t socket = 0;
-  int64_t mem_mib = 0;  // as the driver reports it; 0 = the catalogue's
-  std::string id = {};  // such as the driver's UUID; empty = none
+  int64_t mem_mib = 0;  // as the driver reports it; 0 = as in the catalogue
+  std::string id = {};  // e.g. the driver's UUID; empty = none
 };
 
 struct Node {
@@ -180,7 +180,7 @@ struct Node {
   int64_t network_mb_s = 0;  // to other nodes; 0 = the default
 };
 
-// A place of a job: a row of horus_slots.
+// One device of one task: a row of horus_slots.
 struct Slot {
   uint64_t node = 0;
   uint32_t device = 0;
@@ -188,10 +188,11 @@ struct Slot {
   friend bool operator==(const Slot&, const Slot&) = default;
 };
 
-// How fast a job runs with so many cores and so much host memory per GPU, for synergy policies.
+// Speed of a job by cores and host memory per GPU, for synergy policies.
 struct Sensitivity {
   std::vector<int64_t> cpu_milli = {}, mem_mib = {};  // ascending
   std::vector<float> speeds = {};                     // row-major [cpu_milli x mem_mib]; 0 or NaN = not measured
+  double host_us = 0;                                 // as in horus_sensitivity
 };
 
 // GPU types ("" = any) and the demand on each.
@@ -226,14 +227,14 @@ struct Job {
   std::vector<std::string> groups = {}, avoid_groups = {};
   Demands demands = {};
   std::vector<std::pair<std::string, std::string>> selectors = {};
-  std::vector<Alternative> alternatives = {};  // then no tasks, GPUs and demands of its own
+  std::vector<Alternative> alternatives = {};  // replace tasks, GPUs and demands of the job
   std::optional<Sensitivity> sensitivity = std::nullopt;
-  int64_t stated_cpu_milli = 0, stated_mem_mib = 0;  // where it holds more than it asked for; -1 = nothing
+  int64_t stated_cpu_milli = 0, stated_mem_mib = 0;  // requested, if the job holds more; 0 = the same, -1 = nothing
 };
 
 namespace detail {
 
-// Two columns from pairs; borrow them.
+// Pairs as two columns; borrows the pairs.
 struct CPairs {
   explicit CPairs(const std::vector<std::pair<std::string, std::string>>& pairs) {
     for (const auto& [key, value] : pairs) {
@@ -244,7 +245,7 @@ struct CPairs {
   std::vector<const char*> keys, values;
 };
 
-// Likewise demands by GPU type.
+// Demands as two columns; borrows the demands.
 struct CDemands {
   explicit CDemands(const Demands& demands) {
     for (const auto& [type, demand] : demands) {
@@ -278,7 +279,7 @@ struct CSlots {
   std::vector<uint32_t> devices, tasks;
 };
 
-// Borrows the matrix; `what` names it where its size does not fit its axes.
+// Borrows the matrix. INVALID_ARGUMENT, naming `what`, if its size does not fit its axes.
 inline horus_sensitivity ToC(const Sensitivity& matrix, const std::string& what) {
   const size_t cells = matrix.cpu_milli.size() * matrix.mem_mib.size();
   if (matrix.speeds.size() != cells) {
@@ -289,10 +290,10 @@ inline horus_sensitivity ToC(const Sensitivity& matrix, const std::string& what)
   return {sizeof(horus_sensitivity), 0,
           matrix.cpu_milli.size(),   Column(matrix.cpu_milli),
           matrix.mem_mib.size(),     Column(matrix.mem_mib),
-          Column(matrix.speeds)};
+          Column(matrix.speeds),     matrix.host_us};
 }
 
-// A Node as the C ABI takes it; borrows the Node.
+// Borrows the Node.
 class CNode {
  public:
   explicit CNode(const Node& node) : labels_(node.labels) {
@@ -362,7 +363,7 @@ struct CAlternative {
   horus_job_alternative c = HORUS_JOB_ALTERNATIVE_INIT;
 };
 
-// A Job as the C ABI takes it; borrows the Job.
+// Borrows the Job.
 class CJob {
  public:
   explicit CJob(const Job& job)
@@ -440,7 +441,7 @@ inline Demands DemandsFrom(size_t count, const char* const* types, const horus_d
 
 }  // namespace detail
 
-// A copy of a job of the C ABI, such as those of a horus_job_list.
+// Copies a job of the C ABI, e.g. of a horus_job_list.
 inline Job JobFrom(const horus_job& c) {
   Job job;
   job.id = c.id;
@@ -479,7 +480,8 @@ inline Job JobFrom(const horus_job& c) {
   if (const horus_sensitivity* s = c.sensitivity) {
     job.sensitivity = Sensitivity{{s->cpu_milli, s->cpu_milli + s->cpu_count},
                                   {s->mem_mib, s->mem_mib + s->mem_count},
-                                  {s->speeds, s->speeds + s->cpu_count * s->mem_count}};
+                                  {s->speeds, s->speeds + s->cpu_count * s->mem_count},
+                                  s->host_us};
   }
   job.stated_cpu_milli = c.stated_cpu_milli;
   job.stated_mem_mib = c.stated_mem_mib;

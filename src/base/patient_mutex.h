@@ -5,7 +5,7 @@
 // Leaves:  as std::shared_mutex.
 // Units:   none.
 // Cost:    as std::shared_mutex where nobody waits. To be put to sleep and woken takes tens of microseconds on virtual
-//          machines, many times what the sections of a cluster take (docs/threading.md).
+//          machines, many times what the sections of a cluster take (docs/embed.md).
 // Thread class: internally synchronised.
 #ifndef HORUS_BASE_PATIENT_MUTEX_H_
 #define HORUS_BASE_PATIENT_MUTEX_H_

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // How to install the Python package: the one place in C++ that says so (in Python: horus/_install.py).
 //
-// Enters:  an extra of bindings/python/pyproject.toml.   Leaves: a command, for error messages.
+// Enters:  an extra of bindings/python/pyproject.toml, or none.   Leaves: a command, for error messages.
 // Units:   none.
 // Cost:    none.                                         Thread class: pure functions.
 #ifndef HORUS_BASE_PYTHON_PACKAGE_H_
@@ -17,8 +17,9 @@ namespace horus {
 // Never by its name alone: no package index has it, and whoever registers it there would run code on our users'
 // machines.
 [[nodiscard]] inline std::string InstallPythonPackage(std::string_view extra) {
-  return Formatted("pip install './bindings/python[%s]' in the sources of libhorus, or with a wheel 'WHEEL.whl[%s]'",
-                   extra, extra);
+  const std::string with = extra.empty() ? "" : Formatted("[%s]", extra);
+  return Formatted("pip install './bindings/python%s' in the sources of libhorus, or with a wheel 'WHEEL.whl%s'", with,
+                   with);
 }
 
 }  // namespace horus

@@ -46,6 +46,7 @@ absl::StatusOr<Demand> DemandFromC(const horus_demand* given) {
   demand.power_w = MakePair<Bounded>(c.power_w, c.power_w_upper);
   demand.distance = c.distance;
   demand.operator_us = c.operator_us;
+  demand.host_us = c.host_us;
   demand.gradient_mib = c.gradient_mib;
   demand.flags = c.flags;
   std::copy(std::begin(c.traits), std::end(c.traits), demand.traits.begin());
@@ -69,6 +70,7 @@ horus_demand DemandToC(const Demand& demand) {
   c.power_w_upper = demand.power_w.upper;
   c.distance = demand.distance;
   c.operator_us = demand.operator_us;
+  c.host_us = demand.host_us;
   c.gradient_mib = demand.gradient_mib;
   std::copy(demand.traits.begin(), demand.traits.end(), c.traits);
   return c;
@@ -321,7 +323,7 @@ absl::StatusOr<SharedSensitivity> SensitivityFromC(const horus_sensitivity* give
   // Bounded: both are at most kMaxSensitivityPoints, checked above.
   HORUS_ASSIGN_OR_RETURN(Sensitivity matrix, Sensitivity::Create({c.cpu_milli, c.cpu_milli + c.cpu_count},
                                                                  {c.mem_mib, c.mem_mib + c.mem_count},
-                                                                 {c.speeds, c.cpu_count * c.mem_count}));
+                                                                 {c.speeds, c.cpu_count * c.mem_count}, c.host_us));
   return SharedSensitivity(std::move(matrix));
 }
 
@@ -451,6 +453,7 @@ JobToC::JobToC(const Catalogue& catalogue, const JobSpec& job)
   sensitivity_.mem_count = matrix->mem_mib().size();
   sensitivity_.mem_mib = matrix->mem_mib().data();
   sensitivity_.speeds = matrix->speeds().data();
+  sensitivity_.host_us = matrix->host_us();
   c_.sensitivity = &sensitivity_;
 }
 

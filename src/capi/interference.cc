@@ -16,6 +16,7 @@
 #include "capi/error.h"
 #include "capi/handles.h"
 #include "capi/structs.h"
+#include "interference/host_model.h"
 #include "interference/laws.h"
 #include "interference/registry.h"
 #include "interference/table_model.h"
@@ -186,7 +187,7 @@ horus_status horus_interference_slowdown(const horus_interference* model, const 
     HORUS_RETURN_IF_ERROR(RequireColumn(slowdown, "slowdown", count));
     HORUS_ASSIGN_OR_RETURN(const Asked asked, AskedFromC(*model, catalogue, device, count, demands));
     std::vector<horus::Slowdown> all(count);
-    HORUS_RETURN_IF_ERROR(model->value->Predict(asked.device, asked.tenants, all));
+    HORUS_RETURN_IF_ERROR(horus::WithHostTime(model->value)->Predict(asked.device, asked.tenants, all));
     for (size_t i = 0; i < count; ++i) Put(slowdown, i, all[i].estimate);
     for (size_t i = 0; i < count; ++i) Put(slowdown_upper, i, all[i].upper);
     return absl::OkStatus();
@@ -209,7 +210,7 @@ horus_status horus_interference_quantile(const horus_interference* model, const 
     }
     HORUS_ASSIGN_OR_RETURN(const Asked asked, AskedFromC(*model, catalogue, device, count, demands));
     std::vector<horus::Slowdown> all(count);
-    HORUS_RETURN_IF_ERROR(asks.Predict(asked.device, asked.tenants, all));
+    HORUS_RETURN_IF_ERROR(horus::WithHostTime(model->value)->Predict(asked.device, asked.tenants, all));
     const std::vector<float> upto = asks.CalibratedUpTo(asked.device, asked.tenants);
     for (size_t i = 0; i < count; ++i) {
       Put(slowdown, i, static_cast<float>(horus::SlowdownAt(all[i], known, probability)));

@@ -81,6 +81,10 @@ absl::StatusOr<PlacerOptions> OptionsFromC(const horus_placer_options& given) {
   } else if (given.sharing_quota != 0) {
     options.sharing_quota = given.sharing_quota;
   }
+  if (given.host_grants < HORUS_HOST_GRANTS_RESIZE || given.host_grants > HORUS_HOST_GRANTS_STATED) {
+    return InvalidArgument("host_grants: expected 0 to 2 (HORUS_HOST_GRANTS_*), found %d", given.host_grants);
+  }
+  options.host_grants = static_cast<HostGrants>(given.host_grants);
   options.max_candidates = given.max_candidates;
   HORUS_RETURN_IF_ERROR(CheckFlag("terse", given.terse));
   options.terse = given.terse == 1;

@@ -28,7 +28,7 @@ Examples:
   horus calibrate --data runs.csv --out site.hbundle
   horus inspect net.onnx --batch 64 --gpu a100-40gb --bundle site.hbundle
 
-docs/dataset.md describes the rows. With rows of many nets, `horus train` learns more.)";
+docs/measure.md describes the rows. With rows of many nets, `horus train` learns more.)";
 
 struct Options {
   std::vector<std::string> data, gpus_files;

@@ -203,7 +203,7 @@ Examples:
 
 Each finished run is a file under OUT/runs, so that the same command goes on after Ctrl-C and runs again only what has
 changed. Results (results.csv, results.json) depend on the grid alone: not on threads, shards or the machine; how long
-it took is in timings.csv, and where in machine.json. docs/compare.md has every key of the grid.)";
+it took is in timings.csv, and where in machine.json. docs/simulate.md has every key of the grid.)";
 
 constexpr int64_t kMaxThreads = 1024;
 constexpr size_t kMessageBytes = 400;

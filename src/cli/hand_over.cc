@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// horus profile, horus report: commands that are Python programs. This process becomes the interpreter, with the same
-// arguments; nothing of them is parsed here.
+// horus profile, horus profile --sensitivity, horus report: commands that are Python programs. This process becomes the
+// interpreter, with the same arguments; nothing of them is parsed here.
 #include <fcntl.h>
 #include <spawn.h>
 #include <sys/wait.h>
@@ -30,10 +30,17 @@ constexpr char kCommandVariable[] = "HORUS_COMMAND";  // this very command, for 
 constexpr char kProfiler[] = "horus-profile";
 // From the folder of this command: where both are installed, and in a build, whose link leads to the sources.
 constexpr std::array<const char*, 2> kProfilerFolders = {HORUS_PROFILE_FROM_BIN, "../share/horus/profile"};
-constexpr char kReportModule[] = "horus.report";
+// Programs of the Python package, by what is asked for.
+struct Module {
+  const char* command;
+  const char* name;
+  const char* extra;  // of the package (base/python_package.h)
+};
+constexpr Module kReport = {"report", "horus.report", "report"};
+constexpr Module kInputs = {"profile --sensitivity", "horus.profile", ""};
 constexpr int kNotImportable = 3;
 constexpr char kIsImportable[] =
-    "import importlib.util as u, sys\nsys.exit(0 if u.find_spec('horus') and u.find_spec('horus.report') else 3)";
+    "import importlib.util as u, sys\nsys.exit(0 if u.find_spec('horus') and u.find_spec(sys.argv[1]) else 3)";
 
 std::string Interpreter() {
   const char* const chosen = std::getenv(kInterpreterVariable);
@@ -95,31 +102,34 @@ absl::Status Profile(std::vector<std::string> arguments) {
       "profile: expected the profiler beside this command, looked for %s; it is bench/profile of the sources", looked);
 }
 
-absl::Status Report(std::vector<std::string> arguments) {
+absl::Status BecomeModule(const Module& module, std::vector<std::string> arguments) {
   const std::string interpreter = Interpreter();
-  HORUS_ASSIGN_OR_RETURN(const int found, StatusOf({interpreter, "-c", kIsImportable}));
+  HORUS_ASSIGN_OR_RETURN(const int found, StatusOf({interpreter, "-c", kIsImportable, module.name}));
   if (found == kNotImportable) {
     return InvalidArgument(
-        "report: the Python package is not installed for %s (no module %s): %s -m %s; or name another interpreter by "
-        "%s",
-        Quoted(interpreter), kReportModule, interpreter, InstallPythonPackage("report"), kInterpreterVariable);
+        "%s: the Python package is not installed for %s (no module %s): %s -m %s; or name another interpreter by %s",
+        module.command, Quoted(interpreter), module.name, interpreter, InstallPythonPackage(module.extra),
+        kInterpreterVariable);
   }
-  arguments.insert(arguments.begin(), {interpreter, "-m", kReportModule});
+  arguments.insert(arguments.begin(), {interpreter, "-m", module.name});
   return Become(std::move(arguments));
 }
 
 }  // namespace
 
 void AddHandOvers(CLI::App& parser) {
-  parser.add_subcommand("profile", "Measure one's own GPU and train on it (a Python program: docs/profile.md)");
-  parser.add_subcommand("report", "Write what sharing would give as one HTML file (a Python program: docs/report.md)");
+  parser.add_subcommand("profile", "Measure one's own GPU and train on it (a Python program: docs/measure.md)");
+  parser.add_subcommand("report", "Write what sharing would give as one HTML file (a Python program: docs/python.md)");
 }
 
 std::optional<int> HandOver(int argc, const char* const* argv) {
   if (argc < 2) return std::nullopt;
   const std::string_view command = argv[1];
+  if (command == "profile" && argc > 2 && std::string_view(argv[2]) == "--sensitivity") {
+    return Fail(BecomeModule(kInputs, {argv + 3, argv + argc}));
+  }
   if (command == "profile") return Fail(Profile({argv + 2, argv + argc}));
-  if (command == "report") return Fail(Report({argv + 2, argv + argc}));
+  if (command == "report") return Fail(BecomeModule(kReport, {argv + 2, argv + argc}));
   return std::nullopt;
 }
 

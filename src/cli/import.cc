@@ -42,7 +42,7 @@ Examples:
   horus potential --cluster cluster/cluster.yaml --jobs cluster/jobs.yaml
 
 Exit code 3: written, but nodes or pods with GPUs had to be left out; each is told with the reason.
-docs/import.md says what is read of which objects.)";
+docs/shadow.md says what is read of which objects.)";
 
 constexpr int kImportJsonVersion = 1;
 constexpr size_t kShownNames = 3;
@@ -194,7 +194,7 @@ std::string NextText(const Options& options, const ImportedCluster& imported) {
   }
   for (const std::string& line : Wrap("Requests do not tell what jobs use, and whole GPUs share with nobody. Where no "
                                       "JobProfile says it, state in jobs.yaml what you know of a job (model, or demand "
-                                      "without gpu_milli) to learn what sharing gives: docs/import.md.",
+                                      "without gpu_milli) to learn what sharing gives: docs/shadow.md.",
                                       kPageWidth)) {
     text += line + "\n";
   }

@@ -506,7 +506,7 @@ std::string InspectText(const InspectReport& report) {
 
 namespace {
 
-// ---- Writes an inspect report as JSON; docs/cli.md lists the keys.
+// ---- Writes an inspect report as JSON; docs/reference/json.md lists the keys.
 
 constexpr int kInspectJsonVersion = 1;
 

@@ -282,8 +282,8 @@ std::string PlacedColumn(const PlacementReport& placement, const Decision& decis
   if (job != nullptr && job->alternatives.empty() &&
       (job->cpu_milli != decision.cpu_milli || job->mem_mib != decision.mem_mib)) {
     const char* each = job->tasks > 1 ? "each task" : "it";
-    return absl::StrCat(text, ", ", each, " is granted ", Cores(decision.cpu_milli), " cores and ",
-                        Mib(decision.mem_mib));
+    return absl::StrCat(text, ", ", each, " is granted ", Cores(decision.cpu_milli),
+                        decision.cpu_milli == kMilliPerCore ? " core and " : " cores and ", Mib(decision.mem_mib));
   }
   if (!decision.has_runner_up) return text;
   const PricedPlace& next = decision.runner_up;
@@ -598,7 +598,7 @@ Command AddPlace(CLI::App& parser) {
   app->add_option("--jobs", options->jobs, "YAML file with the jobs to place")->required()->type_name("FILE");
   AddPlacingOptions(*app, options->placing);
   app->add_option("--out", options->out, "Also write the placement as JSON")->type_name("FILE");
-  app->add_option("--prometheus", options->prometheus, "Also write what was done as Prometheus text (docs/metrics.md)")
+  app->add_option("--prometheus", options->prometheus, "Also write what was done as Prometheus text (docs/embed.md)")
       ->type_name("FILE");
   app->add_flag("--explain", options->explain, "Print costs, effects and refusals of every decision");
   app->add_flag("--strict", options->strict, "Exit with 3 when a job finds no place");

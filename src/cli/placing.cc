@@ -3,6 +3,8 @@
 #include "cli/placing.h"
 
 #include <limits>
+#include <map>
+#include <string>
 #include <utility>
 
 #include "CLI/CLI.hpp"
@@ -56,6 +58,16 @@ void AddPlacingOptions(CLI::App& app, PlacingOptions& options) {
       ->check(CLI::Range(0.0, 1.0))
       ->capture_default_str()
       ->type_name("SHARE");
+  static const std::map<std::string, HostGrants> grants = {
+      {"resize", HostGrants::kResize}, {"placement", HostGrants::kPlacement}, {"stated", HostGrants::kStated}};
+  app.add_option_function<std::string>(
+         "--host-grants", [&options](const std::string& word) { options.placer.host_grants = grants.at(word); },
+         "Cores and host memory of jobs with a sensitivity: what they do most work with, running jobs too (resize), "
+         "new "
+         "jobs alone (placement), or what they state")
+      ->check(CLI::IsMember({"resize", "placement", "stated"}))
+      ->default_str("resize")
+      ->type_name("WORD");
   app.add_option("--max-candidates", options.placer.max_candidates,
                  "Price at most so many GPUs for a job of one, for speed where all jobs differ (0: all)")
       ->capture_default_str()

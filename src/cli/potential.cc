@@ -41,6 +41,7 @@ struct PotentialReport {
   double least_gain = 0;
   std::vector<double> quantiles_pct;
   std::vector<std::string> notes;  // what was left out
+  bool hosts = false;              // whether cores and memory count
   std::vector<PotentialCase> cases;
 };
 
@@ -49,6 +50,7 @@ constexpr size_t kCarryingPairs = 5;
 constexpr size_t kShownPairBytes = 36;
 constexpr size_t kShownLeftOut = 5;
 constexpr double kPct = 100;
+constexpr double kMostPerGpu = 1e6;  // cores or GiB, as of a node
 constexpr int kPotentialJsonVersion = 1;
 
 using Json = nlohmann::ordered_json;
@@ -119,13 +121,42 @@ std::string CasesText(const PotentialReport& report) {
   return table.Render("  ");
 }
 
+std::string GainText(std::optional<double> gain) { return gain ? absl::StrFormat("%.1f %%", kPct * *gain) : "-"; }
+
+// What other cores and memory than the fair share give, without and with sharing.
+std::string HostsText(const PotentialReport& report) {
+  Table table({{"GPU", Align::kLeft, true},
+               Right("BOUND"),
+               Right("FAIR"),
+               Right("RESIZED"),
+               Right("SHARED"),
+               Right("BOTH"),
+               Right("RESIZED GAIN"),
+               Right("SHARED GAIN"),
+               Right("BOTH GAIN")});
+  for (const PotentialCase& one : report.cases) {
+    if (!one.potential) continue;
+    for (const PotentialAtBound& row : one.potential->at) {
+      if (!row.rate.resizing || !row.rate.both) return "";
+      const bool first = &row == one.potential->at.data();
+      table.AddRow({first ? Printable(NameOf(report, one)) : "", Factor(row.slowdown_bound),
+                    absl::StrFormat("%.4g", row.rate.exclusive), absl::StrFormat("%.4g", row.rate.resizing->rate),
+                    absl::StrFormat("%.4g", row.rate.bound), absl::StrFormat("%.4g", row.rate.both->rate),
+                    GainText(row.resizing_gain), GainText(row.gain), GainText(row.both_gain)});
+    }
+  }
+  if (table.empty()) return "";
+  return "\nBest rate with the fair share of cores and memory, with others, with pairs on it, and with both\n" +
+         table.Render("  ");
+}
+
 // Under the loosest bound.
 std::string CarriersText(const PotentialReport& report) {
   Table table({{"GPU"}, Right("GPUS"), {"ONE", Align::kLeft, true}, {"OTHER", Align::kLeft, true}, Right("SPEEDS")});
   for (const PotentialCase& one : report.cases) {
     if (!one.potential) continue;
     const PotentialAtBound& last = one.potential->at.back();
-    for (const WorkUse& use : PairsThatCarry(last.rate, kCarryingPairs)) {
+    for (const WorkUse& use : PairsThatCarry(last.rate.uses, kCarryingPairs)) {
       std::string speeds;
       for (const PairSpeed& pair : report.table.pairs) {
         if (pair.gpu != use.gpu || pair.a != use.a || pair.b != use.b) continue;
@@ -140,9 +171,9 @@ std::string CarriersText(const PotentialReport& report) {
   return "\nPairs that carry the loosest bound, by share of the GPUs (one of several solutions)\n" + table.Render("  ");
 }
 
-Json PairsJson(const PotentialReport& report, const WorkRate& rate) {
+Json PairsJson(const PotentialReport& report, const std::vector<WorkUse>& uses) {
   Json pairs = Json::array();
-  for (const WorkUse& use : PairsThatCarry(rate, kCarryingPairs)) {
+  for (const WorkUse& use : PairsThatCarry(uses, kCarryingPairs)) {
     pairs.push_back({{"gpu", report.table.gpus[use.gpu]},
                      {"job_a", report.table.profiles[use.a]},
                      {"job_b", report.table.profiles[use.b]},
@@ -153,15 +184,23 @@ Json PairsJson(const PotentialReport& report, const WorkRate& rate) {
 }
 
 Json BoundJson(const PotentialReport& report, const PotentialAtBound& row) {
-  return {{"slowdown_bound", std::isinf(row.slowdown_bound) ? Json(nullptr) : Json(row.slowdown_bound)},
-          {"pairs_admitted", row.admitted},
-          {"pairs_admitted_of_mix_pct", kPct * row.admitted_of_mix},
-          {"exclusive_rate", row.rate.exclusive},
-          {"shared_rate", row.rate.bound},
-          {"gain_pct", kPct * row.gain},
-          {"makespan_cut_pct", kPct * row.makespan_cut},
-          {"pays", row.pays},
-          {"pairs", PairsJson(report, row.rate)}};
+  Json json = {{"slowdown_bound", std::isinf(row.slowdown_bound) ? Json(nullptr) : Json(row.slowdown_bound)},
+               {"pairs_admitted", row.admitted},
+               {"pairs_admitted_of_mix_pct", kPct * row.admitted_of_mix},
+               {"exclusive_rate", row.rate.exclusive},
+               {"shared_rate", row.rate.bound},
+               {"gain_pct", kPct * row.gain},
+               {"makespan_cut_pct", kPct * row.makespan_cut},
+               {"pays", row.pays},
+               {"pairs", PairsJson(report, row.rate.uses)}};
+  if (row.rate.resizing && row.rate.both) {
+    json["resized_rate"] = row.rate.resizing->rate;
+    json["both_rate"] = row.rate.both->rate;
+    json["resized_gain_pct"] = kPct * *row.resizing_gain;
+    json["both_gain_pct"] = kPct * *row.both_gain;
+    json["both_pairs"] = PairsJson(report, row.rate.both->uses);
+  }
+  return json;
 }
 
 Json CaseJson(const PotentialReport& report, const PotentialCase& one) {
@@ -198,6 +237,7 @@ std::string PotentialText(const PotentialReport& report) {
   if (report.cases.size() > 1) {
     text += absl::StrFormat("  All types together count GPUs of %s.\n", Printable(report.table.gpus[report.reference]));
   }
+  text += HostsText(report);
   text += CarriersText(report) + "\n";
   for (const PotentialCase& one : report.cases) {
     for (const std::string& line : Wrap(VerdictText(report, one) + LeftOutText(report, one), kPageWidth)) {
@@ -233,15 +273,20 @@ std::string PotentialJson(const PotentialReport& report) {
 std::string PotentialCsv(const PotentialReport& report) {
   std::string text =
       "gpu,gpus,slowdown_bound,pairs,pairs_run,pairs_admitted,pairs_admitted_of_mix_pct,exclusive_rate,shared_rate,"
-      "gain_pct,makespan_cut_pct,pays\n";
+      "gain_pct,makespan_cut_pct,pays";
+  text += report.hosts ? ",resized_rate,both_rate\n" : "\n";
   for (const PotentialCase& one : report.cases) {
     if (!one.potential) continue;
     for (const PotentialAtBound& row : one.potential->at) {
-      text += absl::StrFormat("%s,%.17g,%s,%d,%d,%d,%.17g,%.17g,%.17g,%.17g,%.17g,%d\n",
+      text += absl::StrFormat("%s,%.17g,%s,%d,%d,%d,%.17g,%.17g,%.17g,%.17g,%.17g,%d",
                               CsvField(one.gpu ? report.table.gpus[*one.gpu] : "all"), one.gpus,
                               std::isinf(row.slowdown_bound) ? "none" : absl::StrFormat("%.17g", row.slowdown_bound),
                               one.potential->pairs, one.potential->run, row.admitted, kPct * row.admitted_of_mix,
                               row.rate.exclusive, row.rate.bound, kPct * row.gain, kPct * row.makespan_cut, row.pays);
+      if (row.rate.resizing && row.rate.both) {
+        text += absl::StrFormat(",%.17g,%.17g", row.rate.resizing->rate, row.rate.both->rate);
+      }
+      text += "\n";
     }
   }
   return text;
@@ -252,10 +297,11 @@ Examples:
   horus potential --speeds throughputs.json --mix jobs.trace --clip 99
   horus potential --speeds throughputs.json --mix mix.csv --gpus v100=64 --gpus p100=64 --bound 1.5
   horus potential --cluster cluster.yaml --jobs jobs.yaml --interference horus
+  horus potential --cluster cluster.yaml --jobs jobs.yaml --sensitivities sensitivity.csv
 
 The best rate of work that any packing of single jobs and pairs can reach, by linear programming, beside the best
 rate without sharing; per GPU type, and for all together; for each bound on slowdowns. No policy passes it.
-docs/potential.md says how the figures are meant, docs/files.md has the files.)";
+docs/shadow.md says how the figures are meant, docs/files.md has the files.)";
 const std::vector<double> kQuantilesPct = {10, 25, 50, 75, 90};  // of the JSON, where nobody asks for others
 
 struct Options {
@@ -292,6 +338,7 @@ absl::StatusOr<PotentialReport> MakePotentialReport(const Options& options) {
     return InvalidArgument("--quantiles: expected --format json, found --format %s", options.format);
   }
   asked.other_units = inputs.other_units;
+  asked.hosts = std::move(inputs.hosts);
   if (options.format == "json") asked.quantiles_pct = options.quantiles_pct.value_or(kQuantilesPct);
   HORUS_ASSIGN_OR_RETURN(
       std::vector<PotentialCase> cases,
@@ -304,6 +351,7 @@ absl::StatusOr<PotentialReport> MakePotentialReport(const Options& options) {
                          .least_gain = asked.least_gain,
                          .quantiles_pct = asked.quantiles_pct,
                          .notes = std::move(inputs.notes),
+                         .hosts = asked.hosts.has_value(),
                          .cases = std::move(cases)};
 }
 
@@ -329,6 +377,15 @@ void AddFiles(CLI::App& app, PotentialSources& sources) {
   app.add_option("--cluster", sources.cluster, "YAML file with nodes and GPUs, for predicted pairs")->type_name("FILE");
   app.add_option("--jobs", sources.jobs, "YAML file with the jobs; each brings the same work unless --mix says")
       ->type_name("FILE");
+  app.add_option("--sensitivities", sources.sensitivities,
+                 "CSV of what cores and host memory do to profiles: other shares than the fair one count too")
+      ->type_name("FILE");
+  app.add_option("--cores-per-gpu", sources.cores_per_gpu, "With --speeds: cores that nodes have for each GPU")
+      ->check(CLI::Range(0.001, kMostPerGpu))
+      ->type_name("CORES");
+  app.add_option("--memory-gib-per-gpu", sources.memory_gib_per_gpu, "With --speeds: host memory likewise")
+      ->check(CLI::Range(0.001, kMostPerGpu))
+      ->type_name("GIB");
   AddInterferenceOptions(app, sources.interference);
   app.add_option("--gpus-file", sources.gpus_files, "YAML file with GPU types of your own; may be repeated")
       ->allow_extra_args(false)

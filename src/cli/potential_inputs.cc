@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cmath>
 #include <map>
 #include <memory>
 #include <optional>
@@ -15,12 +16,15 @@
 #include "absl/strings/str_join.h"
 #include "base/status.h"
 #include "base/text.h"
+#include "base/units.h"
 #include "cli/inputs.h"
 #include "cli/placing.h"
 #include "cli/print.h"
 #include "device/catalogue.h"
 #include "io/cluster_file.h"
 #include "io/jobs_file.h"
+#include "io/sensitivity_file.h"
+#include "io/yaml.h"
 #include "lab/io/mix_file.h"
 #include "lab/io/speeds_file.h"
 #include "lab/truth/speed_table.h"
@@ -113,10 +117,69 @@ void NoteOtherUnits(PotentialInputs& inputs) {
       kMostUnitsApart, absl::StrJoin(names, ", ")));
 }
 
+// ---- Cores and host memory.
+
+// INVALID_ARGUMENT where speeds are those of the input pipeline alone: how fast the job is then depends on a time of
+// the GPU's step that a table of speeds does not have.
+absl::StatusOr<SensitivitiesByName> LoadSensitivities(const std::string& path) {
+  if (path.empty()) return SensitivitiesByName();
+  HORUS_ASSIGN_OR_RETURN(SensitivitiesByName named, ReadSensitivities(path));
+  for (const auto& [name, matrix] : named) {
+    if (matrix.get()->host_us() == 0) continue;
+    return InvalidArgument("%s: profile %s: expected speeds of whole jobs, found those of input pipelines (host_us)",
+                           path, Quoted(name));
+  }
+  return named;
+}
+
+// Sets the hosts, by profile of the table.
+absl::Status AddHosts(const std::string& path, const SensitivitiesByName& named, std::vector<HostsOfType> types,
+                      PotentialInputs& inputs) {
+  std::vector<SharedSensitivity> sensitivities;
+  int sensitive = 0;
+  for (const std::string& profile : inputs.table.profiles) {
+    const auto at = named.find(profile);
+    sensitivities.push_back(at == named.end() ? SharedSensitivity() : at->second);
+    sensitive += at == named.end() ? 0 : 1;
+  }
+  if (sensitive == 0) {
+    return InvalidArgument("%s: expected a profile of the %d whose speeds are known, found none", path,
+                           sensitivities.size());
+  }
+  inputs.hosts = MakeHostResources(std::move(types), sensitivities);
+  inputs.notes.push_back(absl::StrFormat("Sensitive to cores and host memory: %d of %d profiles; the others hold none.",
+                                         sensitive, sensitivities.size()));
+  return absl::OkStatus();
+}
+
+// Nodes of any size, with so much for each GPU.
+absl::Status AddHostsPerGpu(const PotentialSources& sources, PotentialInputs& inputs) {
+  if (sources.sensitivities.empty()) {
+    if (!sources.cores_per_gpu && !sources.memory_gib_per_gpu) return absl::OkStatus();
+    return InvalidArgument("--cores-per-gpu, --memory-gib-per-gpu: expected with --sensitivities, found none");
+  }
+  if (!sources.cores_per_gpu || !sources.memory_gib_per_gpu) {
+    return InvalidArgument(
+        "--sensitivities: with --speeds expected --cores-per-gpu and --memory-gib-per-gpu, found not both");
+  }
+  HORUS_ASSIGN_OR_RETURN(const SensitivitiesByName named, LoadSensitivities(sources.sensitivities));
+  const HostShare fair = {std::llround(*sources.cores_per_gpu * kMilliPerCore),
+                          std::llround(*sources.memory_gib_per_gpu * kGibToMib.per_unit)};
+  std::vector<HostsOfType> types;
+  for (const double gpus : inputs.gpus) {
+    const auto whole = static_cast<int64_t>(gpus);
+    types.push_back({.cpu_milli = gpus * static_cast<double>(fair.cpu_milli),
+                     .mem_mib = gpus * static_cast<double>(fair.mem_mib),
+                     .fair = fair,
+                     .most = {fair.cpu_milli * whole, fair.mem_mib * whole}});
+  }
+  return AddHosts(sources.sensitivities, named, std::move(types), inputs);
+}
+
 absl::StatusOr<PotentialInputs> LoadMeasured(const PotentialSources& sources) {
   SpeedsReader reader;
   for (const std::string& path : sources.speeds) HORUS_RETURN_IF_ERROR(reader.Read(path));
-  PotentialInputs inputs{.table = reader.Table(), .other_units = {}, .source = "measured", .notes = {}};
+  PotentialInputs inputs{.table = reader.Table(), .hosts = {}, .other_units = {}, .source = "measured", .notes = {}};
   if (inputs.table.profiles.empty()) return InvalidArgument("--speeds: expected speeds of jobs alone, found none");
   GpuNames known{.names = inputs.table.gpus, .types = {}, .catalogue = nullptr};
   HORUS_ASSIGN_OR_RETURN(known.catalogue, LoadCatalogue(sources.gpus_files));
@@ -129,12 +192,43 @@ absl::StatusOr<PotentialInputs> LoadMeasured(const PotentialSources& sources) {
   }
   NoteOtherUnits(inputs);
   HORUS_RETURN_IF_ERROR(AddMix(sources.mix, inputs));
+  HORUS_RETURN_IF_ERROR(AddHostsPerGpu(sources, inputs));
   return inputs;
 }
 
+// How many devices of a kind there are, and what their nodes have. A node with several kinds counts for each, as any
+// device of it may have all cores: the bound is the looser for it.
+struct KindCount {
+  double devices = 0;
+  HostsOfType hosts;
+
+  void Add(const NodeSpec& node) {
+    const HostShare part = FairShare(node.cpu_milli, node.mem_mib, static_cast<int32_t>(node.devices.size()));
+    ++devices;
+    fair_cpu_milli_ += static_cast<double>(part.cpu_milli);
+    fair_mem_mib_ += static_cast<double>(part.mem_mib);
+    if (std::exchange(last_, &node) == &node) return;
+    hosts.cpu_milli += static_cast<double>(node.cpu_milli);
+    hosts.mem_mib += static_cast<double>(node.mem_mib);
+    hosts.most = {std::max(hosts.most.cpu_milli, node.cpu_milli), std::max(hosts.most.mem_mib, node.mem_mib)};
+  }
+
+  // The fair share is the mean of the devices'.
+  [[nodiscard]] HostsOfType Hosts() const {
+    HostsOfType all = hosts;
+    all.fair = {static_cast<int64_t>(fair_cpu_milli_ / devices), static_cast<int64_t>(fair_mem_mib_ / devices)};
+    return all;
+  }
+
+ private:
+  double fair_cpu_milli_ = 0, fair_mem_mib_ = 0;
+  const NodeSpec* last_ = nullptr;  // that was counted
+};
+
 // Devices that a model answers alike for; each with how many there are.
-std::map<std::tuple<GpuTypeId, SharingMode, bool, int64_t>, double> KindsOf(const ClusterFile& file, size_t& slices) {
-  std::map<std::tuple<GpuTypeId, SharingMode, bool, int64_t>, double> kinds;
+std::map<std::tuple<GpuTypeId, SharingMode, bool, int64_t>, KindCount> KindsOf(const ClusterFile& file,
+                                                                               size_t& slices) {
+  std::map<std::tuple<GpuTypeId, SharingMode, bool, int64_t>, KindCount> kinds;
   for (const FileNode& node : file.nodes) {
     if (node.state != AdminState::kUp) continue;
     for (const DeviceSpec& device : node.spec.devices) {
@@ -144,13 +238,13 @@ std::map<std::tuple<GpuTypeId, SharingMode, bool, int64_t>, double> KindsOf(cons
       }
       const int64_t mem_mib = device.mem_mib > 0 ? device.mem_mib : file.catalogue->at(device.type).mem_mib;
       const bool shares = device.mode != SharingMode::kExclusive && device.max_tenants != 1;
-      ++kinds[{device.type, device.mode, shares, mem_mib}];
+      kinds[{device.type, device.mode, shares, mem_mib}].Add(node.spec);
     }
   }
   return kinds;
 }
 
-std::vector<DeviceKind> DevicesOf(const ClusterFile& file, PotentialInputs& inputs) {
+std::vector<DeviceKind> DevicesOf(const ClusterFile& file, PotentialInputs& inputs, std::vector<HostsOfType>& hosts) {
   size_t slices = 0;
   std::vector<DeviceKind> devices;
   std::map<std::string, int> names;
@@ -165,7 +259,8 @@ std::vector<DeviceKind> DevicesOf(const ClusterFile& file, PotentialInputs& inpu
     // Kinds that differ in memory alone.
     if (++names[name] > 1) name += absl::StrFormat(" %d MiB", mem_mib);
     devices.push_back({name, {.type = type, .mode = mode}, mem_mib, shares});
-    inputs.gpus.push_back(count);
+    inputs.gpus.push_back(count.devices);
+    hosts.push_back(count.Hosts());
   }
   if (slices > 0) inputs.notes.push_back(absl::StrFormat("Left out: %d MIG instances.", slices));
   return devices;
@@ -201,7 +296,8 @@ struct Predicted {
 };
 
 absl::StatusOr<Predicted> CompletePredicted(const PotentialSources& sources, const ClusterFile& file,
-                                            DemandShelf& shelf, PotentialInputs& inputs) {
+                                            const SensitivitiesByName& sensitivities, DemandShelf& shelf,
+                                            PotentialInputs& inputs) {
   HORUS_ASSIGN_OR_RETURN(const std::vector<JobRequest> requests, ReadJobsFile(sources.jobs, *file.catalogue));
   const std::vector<GpuTypeId> present = TypesPresent(file);
   Predicted predicted;
@@ -215,9 +311,13 @@ absl::StatusOr<Predicted> CompletePredicted(const PotentialSources& sources, con
       ++several;
       continue;
     }
-    // A mix names jobs, so that each of them stays itself.
-    const std::optional<JobKey> key =
-        sources.mix.empty() && !job.demands.empty() ? std::optional(KeyOfJob(job)) : std::nullopt;
+    // A mix names jobs, so that each of them stays itself; and so does a table of sensitivities.
+    const bool named = !sources.mix.empty() || sensitivities.contains(job.name);
+    // The program gives such a job its cores: what it waits for is no part of its pairs.
+    if (sensitivities.contains(job.name)) {
+      for (TypeDemand& demand : job.demands) demand.demand.host_us = 0;
+    }
+    const std::optional<JobKey> key = !named && !job.demands.empty() ? std::optional(KeyOfJob(job)) : std::nullopt;
     auto profile = static_cast<uint32_t>(predicted.jobs.size());
     const auto at = key ? known.find(*key) : known.end();
     if (at != known.end()) {
@@ -250,14 +350,17 @@ absl::StatusOr<PotentialInputs> LoadPredicted(const PotentialSources& sources) {
   HORUS_ASSIGN_OR_RETURN(const auto predictor, LoadPredictor(sources.bundle));
   HORUS_ASSIGN_OR_RETURN(auto catalogue, LoadCatalogue(sources.gpus_files));
   HORUS_ASSIGN_OR_RETURN(const ClusterFile file, ReadClusterFile(sources.cluster, std::move(catalogue)));
-  PotentialInputs inputs{.table = {}, .other_units = {}, .source = NameOf(sources.interference), .notes = {}};
+  PotentialInputs inputs{
+      .table = {}, .hosts = {}, .other_units = {}, .source = NameOf(sources.interference), .notes = {}};
   inputs.notes.push_back("Predicted speeds: the figures are what the model believes, no bound on what happens.");
-  const std::vector<DeviceKind> devices = DevicesOf(file, inputs);
+  std::vector<HostsOfType> hosts;
+  const std::vector<DeviceKind> devices = DevicesOf(file, inputs, hosts);
   if (devices.empty())
     return InvalidArgument("%s: expected whole GPUs on nodes that are up, found none", sources.cluster);
   HORUS_ASSIGN_OR_RETURN(const auto model, LoadInterference(sources.interference, file.catalogue, predictor));
   DemandShelf shelf(file.catalogue, predictor);
-  HORUS_ASSIGN_OR_RETURN(const Predicted predicted, CompletePredicted(sources, file, shelf, inputs));
+  HORUS_ASSIGN_OR_RETURN(const SensitivitiesByName sensitivities, LoadSensitivities(sources.sensitivities));
+  HORUS_ASSIGN_OR_RETURN(const Predicted predicted, CompletePredicted(sources, file, sensitivities, shelf, inputs));
 
   std::vector<PredictedProfile> profiles;
   for (const JobSpec& job : predicted.jobs) {
@@ -274,6 +377,9 @@ absl::StatusOr<PotentialInputs> LoadPredicted(const PotentialSources& sources) {
   for (const DeviceKind& device : devices) known.types.emplace_back(device.context.type);
   HORUS_ASSIGN_OR_RETURN(inputs.reference, ChooseReference(sources.reference, known, inputs));
   HORUS_RETURN_IF_ERROR(AddPredictedMix(sources, predicted, inputs));
+  if (!sources.sensitivities.empty()) {
+    HORUS_RETURN_IF_ERROR(AddHosts(sources.sensitivities, sensitivities, std::move(hosts), inputs));
+  }
   return inputs;
 }
 
@@ -289,6 +395,10 @@ absl::StatusOr<PotentialInputs> LoadPotential(const PotentialSources& sources) {
   if (!measured) {
     if (!sources.gpus.empty())
       return InvalidArgument("--gpus: expected with --speeds, found --cluster, which has GPUs");
+    if (sources.cores_per_gpu || sources.memory_gib_per_gpu) {
+      return InvalidArgument(
+          "--cores-per-gpu, --memory-gib-per-gpu: expected with --speeds, found --cluster, which has both");
+    }
     return LoadPredicted(sources);
   }
   if (sources.mix.empty()) return InvalidArgument("--mix: expected with --speeds, found none");

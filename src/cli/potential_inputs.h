@@ -9,6 +9,7 @@
 #define HORUS_CLI_POTENTIAL_INPUTS_H_
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -22,6 +23,8 @@ struct PotentialSources {
   std::vector<std::string> speeds, mix;
   std::vector<std::string> gpus;  // TYPE=N, or TYPE for one
   std::string cluster, jobs;
+  std::string sensitivities;  // file; empty = cores and memory do not count
+  std::optional<double> cores_per_gpu, memory_gib_per_gpu;
   InterferenceChoice interference;
   std::vector<std::string> gpus_files;
   std::string bundle;
@@ -31,6 +34,7 @@ struct PotentialSources {
 struct PotentialInputs {
   SpeedTable table;
   std::vector<double> gpus;  // by type
+  std::optional<HostResources> hosts;
   std::vector<MixJob> jobs;
   uint32_t reference = 0;
   std::vector<uint32_t> other_units;  // profiles, see PotentialOptions

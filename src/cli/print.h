@@ -90,7 +90,7 @@ class Progress {
   uint64_t bar_first_ = 0;  // done at the first call
 };
 
-// ---- Exit codes of the horus command; docs/cli.md lists them.
+// ---- Exit codes of the horus command; docs/reference/commands.py lists them.
 
 inline constexpr int kExitDecided = 0;   // refusals included
 inline constexpr int kExitInternal = 1;  // a bug of ours, or no memory

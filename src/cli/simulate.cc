@@ -130,7 +130,9 @@ void AddGridOptions(CLI::App& app, GridOptions& options) {
   app.add_option("--interference-bundle", options.interference_bundle, "Where that model comes from")
       ->type_name("FILE");
   app.add_option("--predictions", options.predictions, "Slowdowns by name that it believes first")->type_name("FILE");
-  app.add_option("--queue", options.queue, "Who goes first: docs/queue.md")->capture_default_str()->type_name("NAME");
+  app.add_option("--queue", options.queue, "Who goes first: docs/policies.md")
+      ->capture_default_str()
+      ->type_name("NAME");
   app.add_option("--slowdown-bound", options.slowdown_bound, "Of every job, or none (default: the policy's)")
       ->type_name("FACTOR");
   app.add_option("--look-ahead", options.look_ahead, "Waiting jobs that are tried until one fits (0: the queue's)")
@@ -266,7 +268,7 @@ Examples:
   horus simulate grid.yaml --timeline events.csv --json
   horus simulate --trace jobs.trace --cluster cluster.yaml --speeds throughputs.json --jobs jobs.yaml --policy horus
 
-One run of a grid file (docs/compare.md), by default its first workload, policy and seed; or of a trace with options of
+One run of a grid file (docs/simulate.md), by default its first workload, policy and seed; or of a trace with options of
 its own. --timeline writes what happened when while it runs: time_us, event, job, node, gpus, gpu_type, profile.)";
 
 constexpr size_t kMessageBytes = 400;

@@ -24,7 +24,7 @@
 namespace horus::cli {
 namespace {
 
-// ---- A trace for people and for programs: docs/cli.md has the keys.
+// ---- A trace for people and for programs: docs/reference/json.md has the keys.
 // Cost: one summary.
 
 constexpr double kUsPerHour = 3.6e9;
@@ -175,7 +175,7 @@ Examples:
   horus traces make horus2020 --seed 7 --to plain.csv
   horus traces make philly --jobs 8000 --gpus 512 --load 0.8 --arrivals poisson --to plain.csv
 
-docs/traces.md has the columns of every format and what they are taken to mean.)";
+docs/simulate.md has the columns of the plain format, src/lab/trace/README.md those of the public ones.)";
 
 constexpr size_t kMessageBytes = 400;  // of a skipped line, printed
 

@@ -33,7 +33,7 @@ Examples:
   horus train --pairs pairs.csv --jobs jobs.csv --out pairs.hbundle
                                                       interference models, from runs of two jobs side by side
 
-docs/dataset.md describes the rows; docs/predict.md and docs/interference.md what is learned from them.)";
+docs/measure.md describes the rows; docs/predict.md and docs/interference.md what is learned from them.)";
 
 // Options that pairs have no use for, and the other way round.
 constexpr const char* kOnlyData[] = {"--without", "--rounds"};

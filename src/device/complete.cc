@@ -11,7 +11,7 @@ namespace {
 constexpr int64_t kContextBaseMib = 16;
 constexpr int64_t kContextBytesPerThread = 1946;  // 1.9 KiB
 
-constexpr char kContextRule[] = "estimate: 16 MiB + 1.9 KiB per resident thread (docs/devices.md)";
+constexpr char kContextRule[] = "estimate: 16 MiB + 1.9 KiB per resident thread (src/device/README.md)";
 
 }  // namespace
 

@@ -18,7 +18,7 @@ namespace horus {
 
 // Device memory of a bare CUDA context. NVIDIA publishes no figure; most of it is local memory that the
 // driver reserves for every thread that can be resident, hence 16 MiB + 1.9 KiB per such thread.
-// Within 5 % of the three figures it was fitted to; docs/devices.md has the table.
+// Within 5 % of the three figures it was fitted to; src/device/README.md has the table.
 [[nodiscard]] int64_t EstimateContextMib(int64_t compute_capability, int64_t sm_count);
 
 // Client contexts per device (CUDA MPS guide): 16 from compute capability 3.5, 48 from 7.0.

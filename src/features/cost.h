@@ -73,7 +73,7 @@ struct ProductShape {
 struct OpCost {
   double forward_flops = 0;        // convolution, matmul, recurrent and attention products
   double forward_flops_other = 0;  // everything else
-  double horus_flops = 0;          // forward, as the author of Horus counts (docs/features.md)
+  double horus_flops = 0;          // forward, as the author of Horus counts (README.md)
   double backward_flops = 0;
   double backward_flops_other = 0;
   double forward_bytes = 0;  // read and written in device memory

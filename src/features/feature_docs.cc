@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// horus_feature_docs: prints the part of docs/features.md that is made from the schema.
+// horus_feature_docs: prints the part of src/features/FEATURES.md that is made from the schema.
 #include <cstdio>
 
 #include "features/feature_row.h"

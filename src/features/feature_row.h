@@ -2,7 +2,7 @@
 // Feature row: what a learned model reads of a job on a GPU type, as float32 in a fixed, versioned order.
 //
 // Enters:  cost, memory and run of a job; the roofline's terms and the specification of a GPU type.
-// Leaves:  one float32 a column; the schema says name, unit and definition (docs/features.md is made from it).
+// Leaves:  one float32 a column; the schema says name, unit and definition (FEATURES.md is made from it).
 // Units:   per column, in the schema.    Cost: linear in operators for the job part, constant for the device part.
 // Thread class: pure functions over values; the schema is constant.
 #ifndef HORUS_FEATURES_FEATURE_ROW_H_
@@ -97,7 +97,7 @@ struct RooflineTerms {
 void DeviceFeatures(const RooflineTerms& roofline, const StepMemory& memory, const GpuType& gpu, const RunSpec& run,
                     std::span<float> out);
 
-// The schema as Markdown: the part of docs/features.md after its "schema" mark.
+// The schema as Markdown: the part of src/features/FEATURES.md after its "schema" mark.
 [[nodiscard]] std::string FeatureSchemaMarkdown();
 
 }  // namespace horus

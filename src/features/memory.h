@@ -3,7 +3,7 @@
 //
 // Enters:  a ShapedGraph, its StepCost and the RunSpec.
 // Leaves:  bytes of every part; the context is added per GPU type.
-// Units:   bytes (2^20 = 1 MiB); PyTorch's rules for saving, freeing and caching (docs/features.md).
+// Units:   bytes (2^20 = 1 MiB); PyTorch's rules for saving, freeing and caching (README.md).
 // Cost:    n log n in operators, about 1 us each.
 // Thread class: pure functions over values.
 #ifndef HORUS_FEATURES_MEMORY_H_
@@ -42,7 +42,7 @@ struct StepMemory {
   int64_t least = 0;
 
   [[nodiscard]] int64_t Peak() const;
-  // Holds for what is not measured here; the rule is in docs/features.md. Never falls with the batch size
+  // Holds for what is not measured here; the rule is in README.md. Never falls with the batch size
   // by more than one allocator segment.
   [[nodiscard]] int64_t Upper() const;
 };

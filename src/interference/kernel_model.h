@@ -2,7 +2,7 @@
 // The kind "horus": a Gaussian process over victim, other and device, on top of what theory says of time slicing.
 //
 // Enters:  to fit: rows of a PairSet. To answer: tenants and their device.
-// Leaves:  slowdowns; docs/interference.md has the formula and where its constants come from.
+// Leaves:  slowdowns; README.md has the formula and where its constants come from.
 // Units:   slowdown = step time shared / step time alone; inside, z of laws.h.
 // Cost:    to answer n tenants: n exponentials and n x jobs multiplications for each job and device trained on;
 //          about 1 us a tenant for 22 jobs on 3 devices. To fit: some hundred products of matrices of that size.
@@ -23,7 +23,7 @@
 namespace horus {
 
 // Standard deviations of z that each part of the prior may explain, and its lengths: round choices, not fits
-// (docs/interference.md says with what in sight).
+// (README.md says with what in sight).
 struct KernelSettings {
   double level = 1;          // of all rows, and again of a device's
   double slope = 0.2;        // of a straight line, a standard deviation of a column

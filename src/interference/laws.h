@@ -198,7 +198,7 @@ struct Latency {
 };
 
 // One request at a time, first come first served: M/D/1 for service_cv 0, M/M/1 for 1, between them gamma service
-// times. The mean is exact (Pollaczek and Khinchine), p99 asymptotic: see docs/interference.md for formula and error.
+// times. The mean is exact (Pollaczek and Khinchine), p99 asymptotic: formula in README.md.
 // INVALID_ARGUMENT names field, expected and found.
 [[nodiscard]] absl::StatusOr<Latency> PredictLatency(const RequestLoad& load);
 

@@ -20,7 +20,7 @@ class UtilisationModel final : public InterferenceModel {
  public:
   [[nodiscard]] std::string_view name() const override { return "utilisation"; }
   [[nodiscard]] uint64_t epoch() const override { return 1; }  // learns nothing
-  // The formula and its reasons: docs/interference.md. INVALID_ARGUMENT: sizes differ, unknown mode, null tenant.
+  // The formula and its reasons: README.md. INVALID_ARGUMENT: sizes differ, unknown mode, null tenant.
   [[nodiscard]] absl::Status Predict(const DeviceContext& device, std::span<const Demand* const> tenants,
                                      std::span<Slowdown> out) const override;
   [[nodiscard]] bool adds_loads() const override { return true; }

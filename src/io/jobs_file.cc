@@ -21,8 +21,9 @@ namespace {
 
 // ---- Reads `demand:` of a job.
 
-constexpr std::array<std::string_view, 7> kDemandKeys = {
-    "gpu_util_pct", "mem_bw_util_pct", "gpu_memory_gib", "step_time_ms", "gradient_mib", "operator_us", "kernels"};
+constexpr std::array<std::string_view, 8> kDemandKeys = {"gpu_util_pct", "mem_bw_util_pct", "gpu_memory_gib",
+                                                         "step_time_ms", "gradient_mib",    "operator_us",
+                                                         "host_us",      "kernels"};
 constexpr std::string_view kAnyType = "any";
 constexpr double kMaxPct = 100;
 constexpr double kMaxOperatorUs = 1e9;
@@ -71,6 +72,7 @@ absl::StatusOr<Demand> ReadDemand(const YamlValue& value) {
   HORUS_RETURN_IF_ERROR(ReadBounded(map, "step_time_ms", scaled(kMillisecondsToUs), demand.step_time_us));
   HORUS_RETURN_IF_ERROR(map.ReadInteger("gradient_mib", 0, kMaxGradientMib, demand.gradient_mib));
   double operator_us = 0, kernels = 0;
+  HORUS_RETURN_IF_ERROR(map.ReadNumber("host_us", 0, kMaxOperatorUs, demand.host_us));
   HORUS_RETURN_IF_ERROR(map.ReadNumber("operator_us", 0, kMaxOperatorUs, operator_us));
   demand.operator_us = static_cast<float>(operator_us);
   HORUS_RETURN_IF_ERROR(map.ReadNumber("kernels", 1, kMaxKernels, kernels));

@@ -23,7 +23,8 @@ namespace {
 
 constexpr size_t kMaxSensitivityBytes = size_t{1} << 28;
 constexpr size_t kMostCells = kMaxCsvFields;  // of all matrices: a row and a column of cells may span 65,536
-constexpr std::array<std::string_view, 4> kColumns = {"profile", "cpu_cores", "memory_gib", "speed"};
+constexpr std::array<std::string_view, 5> kColumns = {"profile", "cpu_cores", "memory_gib", "speed", "host_us"};
+constexpr size_t kRequiredColumns = 4;
 constexpr double kMaxAxis = 1e6;  // cores or GiB, as of other tables
 constexpr double kMibPerGib = 1024;
 
@@ -35,7 +36,12 @@ absl::StatusOr<int64_t> ReadAxis(const CsvRow& row, std::string_view column, dou
   return units;
 }
 
-absl::Status ReadCell(const CsvRow& row, std::map<std::string, SensitivityCells, std::less<>>& profiles) {
+struct ProfileCells {
+  SensitivityCells cells;
+  double host_us = 0;
+};
+
+absl::Status ReadCell(const CsvRow& row, std::map<std::string, ProfileCells, std::less<>>& profiles) {
   const std::string_view profile = row.Find("profile");
   if (profile.empty()) return row.Wrong("profile", "a name", "");
   HORUS_ASSIGN_OR_RETURN(const int64_t cpu_milli, ReadAxis(row, "cpu_cores", kMilliPerCore));
@@ -46,14 +52,26 @@ absl::Status ReadCell(const CsvRow& row, std::map<std::string, SensitivityCells,
     HORUS_ASSIGN_OR_RETURN(speed, row.Number("speed", expected));
     if (!(speed >= 0 && speed <= kMaxSensitivitySpeed)) return row.Wrong("speed", expected, row.Find("speed"));
   }
-  SensitivityCells& cells = profiles.try_emplace(std::string(profile)).first->second;
-  if (cells.emplace(std::pair(cpu_milli, mem_mib), static_cast<float>(speed)).second) return absl::OkStatus();
+  double host_us = 0;
+  if (!row.Find("host_us").empty()) {
+    const std::string expected = Formatted("blank, or 0 to %.6g us", kMaxHostUs);
+    HORUS_ASSIGN_OR_RETURN(host_us, row.Number("host_us", expected));
+    if (!(host_us >= 0 && host_us <= kMaxHostUs)) return row.Wrong("host_us", expected, row.Find("host_us"));
+  }
+  const auto [at, is_new] = profiles.try_emplace(std::string(profile));
+  if (is_new) at->second.host_us = host_us;
+  if (host_us != at->second.host_us) {
+    return row.Wrong("host_us", Formatted("%.17g, as in the rows of %s before", at->second.host_us, Quoted(profile)),
+                     row.Find("host_us"));
+  }
+  if (at->second.cells.emplace(std::pair(cpu_milli, mem_mib), static_cast<float>(speed)).second)
+    return absl::OkStatus();
   return row.Wrong("cpu_cores", "a cell that no row before states", "one of " + Quoted(profile) + " again");
 }
 
 }  // namespace
 
-absl::StatusOr<Sensitivity> MatrixOf(const SensitivityCells& cells) {
+absl::StatusOr<Sensitivity> MatrixOf(const SensitivityCells& cells, double host_us) {
   std::set<int64_t> cpu, mem;
   for (const auto& [cell, speed] : cells) {
     cpu.insert(cell.first);
@@ -70,21 +88,21 @@ absl::StatusOr<Sensitivity> MatrixOf(const SensitivityCells& cells) {
       speeds.push_back(at == cells.end() ? std::nanf("") : at->second);
     }
   }
-  return Sensitivity::Create({cpu.begin(), cpu.end()}, {mem.begin(), mem.end()}, speeds);
+  return Sensitivity::Create({cpu.begin(), cpu.end()}, {mem.begin(), mem.end()}, speeds, host_us);
 }
 
 absl::StatusOr<SensitivitiesByName> ParseSensitivities(const std::string& file, std::string_view text) {
   HORUS_ASSIGN_OR_RETURN(const CsvTable table, ParseCsv(text, file));
-  HORUS_RETURN_IF_ERROR(CheckColumns(table, file, kColumns, kColumns));
+  HORUS_RETURN_IF_ERROR(CheckColumns(table, file, std::span(kColumns).first(kRequiredColumns), kColumns));
   const CsvColumns columns = ColumnsOf(table);
-  std::map<std::string, SensitivityCells, std::less<>> profiles;
+  std::map<std::string, ProfileCells, std::less<>> profiles;
   for (size_t i = 0; i < table.rows.size(); ++i) {
     HORUS_RETURN_IF_ERROR(ReadCell(CsvRow(table, columns, i, file), profiles));
   }
   SensitivitiesByName matrices;
   size_t in_all = 0;
   for (const auto& [profile, cells] : profiles) {
-    absl::StatusOr<Sensitivity> matrix = MatrixOf(cells);
+    absl::StatusOr<Sensitivity> matrix = MatrixOf(cells.cells, cells.host_us);
     if (!matrix.ok()) {
       return InvalidArgument("%s: profile %s: %s", file, Quoted(profile), std::string(matrix.status().message()));
     }
@@ -109,6 +127,8 @@ namespace {
 
 constexpr std::array<std::string_view, 3> kCellKeys = {"cpu_cores", "memory_gib", "speed"};
 constexpr std::array<std::string_view, 2> kFileKeys = {"file", "profile"};
+constexpr std::array<std::string_view, 2> kCellsKeys = {"host_us", "cells"};
+constexpr std::array<std::string_view, 4> kMatrixKeys = {"file", "profile", "host_us", "cells"};
 constexpr size_t kMaxCells = kMaxSensitivityPoints * kMaxSensitivityPoints;
 
 absl::StatusOr<int64_t> ReadAxis(const YamlMap& cell, std::string_view key, const Scale& scale) {
@@ -118,7 +138,7 @@ absl::StatusOr<int64_t> ReadAxis(const YamlMap& cell, std::string_view key, cons
   return units;
 }
 
-absl::Status ReadCells(const YamlValue& list, JobRequest& job) {
+absl::Status ReadCells(const YamlValue& list, double host_us, JobRequest& job) {
   HORUS_ASSIGN_OR_RETURN(const std::vector<YamlValue> items, list.List(kMaxCells));
   if (items.empty()) return list.Expected("at least one cell {cpu_cores, memory_gib, speed}");
   SensitivityCells cells;
@@ -132,7 +152,7 @@ absl::Status ReadCells(const YamlValue& list, JobRequest& job) {
       return item.Error("expected cores and memory that no cell before states, found them again");
     }
   }
-  absl::StatusOr<Sensitivity> matrix = MatrixOf(cells);
+  absl::StatusOr<Sensitivity> matrix = MatrixOf(cells, host_us);
   if (!matrix.ok()) return list.Wrap(matrix.status());
   job.spec.sensitivity = SharedSensitivity(*std::move(matrix));
   return absl::OkStatus();
@@ -142,9 +162,18 @@ absl::Status ReadCells(const YamlValue& list, JobRequest& job) {
 
 absl::Status ReadSensitivity(const YamlValue& value, JobRequest& job) {
   if (IsCpuOnly(job.spec)) return value.Error("expected none with 'gpus: 0'");
-  if (value.is_list()) return ReadCells(value, job);
-  if (!value.is_map()) return value.Expected("a list of cells, or {file, profile}");
-  HORUS_ASSIGN_OR_RETURN(const YamlMap map, value.Map(kFileKeys));
+  if (value.is_list()) return ReadCells(value, 0, job);
+  if (!value.is_map()) return value.Expected("a list of cells, {host_us, cells}, or {file, profile}");
+  HORUS_ASSIGN_OR_RETURN(const YamlMap map, value.Map(kMatrixKeys));
+  const YamlValue* cells = map.Find("cells");
+  for (const std::string_view key : cells != nullptr ? kFileKeys : kCellsKeys) {
+    if (map.Has(key)) return value.Error("expected {host_us, cells} or {file, profile}, found keys of both");
+  }
+  if (cells != nullptr) {
+    double host_us = 0;
+    HORUS_RETURN_IF_ERROR(map.ReadNumber("host_us", 0, kMaxHostUs, host_us));
+    return ReadCells(*cells, host_us, job);
+  }
   HORUS_ASSIGN_OR_RETURN(const YamlValue file, map.Require("file", "a CSV file of sensitivities"));
   HORUS_ASSIGN_OR_RETURN(const std::string written, file.Text(kMaxPathBytes));
   SensitivityFile from{.path = PathBeside(value.file(), written), .profile = job.spec.name, .where = value.Where()};

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What cores and host memory do to the speed of a job: as jobs.yaml states it, and of profiles, by name, as a table.
 //
-// Enters:  a CSV with the columns profile, cpu_cores, memory_gib, speed; a row a cell.
+// Enters:  a CSV with the columns profile, cpu_cores, memory_gib, speed and perhaps host_us; a row a cell.
 // Leaves:  a matrix for each profile; or "sensitivity.csv: row 12: speed: expected ..., found ...".
 // Units:   cores and GiB per GPU of the job; speed relative to that at the fair share, blank = not measured.
 // Cost:    linear.                       Thread class: pure functions.
@@ -24,7 +24,7 @@ namespace horus {
 using SensitivityCells = std::map<std::pair<int64_t, int64_t>, float>;
 
 // INVALID_ARGUMENT: too many numbers of cores or of memory; what Sensitivity::Create refuses.
-[[nodiscard]] absl::StatusOr<Sensitivity> MatrixOf(const SensitivityCells& cells);
+[[nodiscard]] absl::StatusOr<Sensitivity> MatrixOf(const SensitivityCells& cells, double host_us = 0);
 
 [[nodiscard]] absl::StatusOr<SensitivitiesByName> ParseSensitivities(const std::string& file, std::string_view text);
 [[nodiscard]] absl::StatusOr<SensitivitiesByName> ReadSensitivities(const std::string& path);

@@ -37,10 +37,14 @@ absl::Status JudgeDevice(Scorer& scorer, const Ledger& ledger, const JobView& vi
   const uint32_t state = ledger.state_id(device);
   HORUS_RETURN_IF_ERROR(memo ? scorer.Judge(ledger.states(), state, verdict)
                              : scorer.Weigh(ledger.states(), state, verdict));
-  if (verdict.reason != Reason::kNone) return absl::OkStatus();
+  BarDevice(ledger, device, view, verdict);
+  return absl::OkStatus();
+}
+
+void BarDevice(const Ledger& ledger, uint32_t device, const JobView& view, DeviceVerdict& verdict) {
+  if (verdict.reason != Reason::kNone) return;
   const Reason barred = BarsFrom(ledger, device, view);
   if (barred != Reason::kNone) verdict = {Distance(barred, {}), barred};
-  return absl::OkStatus();
 }
 
 Reason BarsFrom(const Ledger& ledger, uint32_t device, const JobView& view) {

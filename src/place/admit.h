@@ -28,6 +28,9 @@ namespace horus {
 [[nodiscard]] absl::Status JudgeDevice(Scorer& scorer, const Ledger& ledger, const JobView& view, uint32_t device,
                                        bool memo, DeviceVerdict& verdict);
 
+// The last of these: refuses a device that fits where owners do not accept each other.
+void BarDevice(const Ledger& ledger, uint32_t device, const JobView& view, DeviceVerdict& verdict);
+
 // As Ledger::BarsFrom.
 [[nodiscard]] Reason BarsFrom(const Ledger& ledger, uint32_t device, const JobView& view);
 

@@ -102,6 +102,8 @@ Reason MainReason(const SearchResult& result) {
   return MostRefused(result.refused);
 }
 
+constexpr size_t kUsualTerms = 8;  // of a policy's cost, and those of a gang
+
 // What a gang costs beside its GPUs one by one.
 void AddGangTerms(const Placement& placement, PricedPlace& priced) {
   if (placement.sent > 0) priced.terms.push_back({"communication", placement.sent});
@@ -138,13 +140,16 @@ absl::Status Explainer::AddEffects(const Ledger& ledger, const JobView& view, co
   if (own.estimate > decision.own.estimate) decision.own.estimate = own.estimate;
   if (own.upper > decision.own.upper) decision.own.upper = own.upper;
   decision.relative_speed = std::min(decision.relative_speed, candidate.relative_speed);
-  std::vector<float> calibrated = {1};  // alone it is certain
+  std::vector<float> calibrated;
   if (candidate.residents() > 0) {
-    std::vector<const Demand*> demands;
-    for (const TenantClass* tenant : candidate.tenants) demands.push_back(&tenant->demand);
-    calibrated = scorer_.model().CalibratedUpTo(ContextOf(row), demands);
+    demands_.clear();
+    for (const TenantClass* tenant : candidate.tenants) demands_.push_back(&tenant->demand);
+    calibrated = scorer_.model().CalibratedUpTo(ContextOf(row), demands_);
   }
-  decision.effects.push_back({view.job->id, node, slot.device, true, Slowdown(), own, calibrated.back()});
+  const float alone = 1;  // it is certain
+  decision.effects.reserve(decision.effects.size() + candidate.after.size());
+  decision.effects.push_back(
+      {view.job->id, node, slot.device, true, Slowdown(), own, calibrated.empty() ? alone : calibrated.back()});
   const auto first = static_cast<ptrdiff_t>(decision.effects.size());
   decision.trial |= IsTrial(candidate.after);
   for (const LedgerResident& resident : ledger.residents(device)) {
@@ -174,14 +179,14 @@ absl::Status Explainer::Price(const Ledger& ledger, const JobView& view, const P
 
 absl::Status Explainer::PriceDevices(const Ledger& ledger, const JobView& view, const Placement& placement,
                                      PricedPlace& priced) {
-  std::vector<CostTerm> terms;
+  priced.terms.reserve(kUsualTerms);
   for (const PlacedSlot& slot : placement.slots) {
     Evaluation evaluation;
     HORUS_RETURN_IF_ERROR(scorer_.Evaluate(ledger.states(), ledger.state_id(ledger.device_of(slot)), evaluation));
-    terms.clear();
+    terms_.clear();
     if (!evaluation.candidate.after.empty())
-      scorer_.policy().Explain(evaluation.candidate, PlaceOf(ledger, slot.node_row, view.job->id, slot.device), terms);
-    for (const CostTerm& term : terms) {
+      scorer_.policy().Explain(evaluation.candidate, PlaceOf(ledger, slot.node_row, view.job->id, slot.device), terms_);
+    for (const CostTerm& term : terms_) {
       const auto at = std::find_if(priced.terms.begin(), priced.terms.end(),
                                    [&](const CostTerm& one) { return one.name == term.name; });
       if (at == priced.terms.end()) {
@@ -220,13 +225,17 @@ absl::Status Explainer::Placed(const Ledger& ledger, const JobView& view, const 
   decision.mem_mib = view.job->mem_mib;
   if (IsCpuOnly(*view.job)) decision.own = Slowdown();
   decision.node_name = ledger.spec(result.best.slots.front().node_row).name;
+  decision.slots.reserve(result.best.slots.size());
   for (const PlacedSlot& slot : result.best.slots) {
     decision.slots.push_back({ledger.spec(slot.node_row).id, slot.device, slot.task});
     if (slot.device != kNoDevice) HORUS_RETURN_IF_ERROR(AddEffects(ledger, view, slot, decision));
   }
-  std::stable_sort(decision.effects.begin(), decision.effects.end(), [](const TenantEffect& a, const TenantEffect& b) {
-    return std::tie(a.node, a.device) < std::tie(b.node, b.device);
-  });
+  if (decision.slots.size() > 1) {
+    std::stable_sort(decision.effects.begin(), decision.effects.end(),
+                     [](const TenantEffect& a, const TenantEffect& b) {
+                       return std::tie(a.node, a.device) < std::tie(b.node, b.device);
+                     });
+  }
   HORUS_RETURN_IF_ERROR(Price(ledger, view, result.best, decision.winner));
   decision.has_runner_up = !result.second.slots.empty();
   return decision.has_runner_up ? Price(ledger, view, result.second, decision.runner_up) : absl::OkStatus();

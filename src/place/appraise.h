@@ -92,6 +92,8 @@ class Explainer {
 
   Scorer& scorer_;
   NodePricer pricer_;
+  std::vector<const Demand*> demands_;  // scratch, as the next
+  std::vector<CostTerm> terms_;
 };
 
 }  // namespace horus

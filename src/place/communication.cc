@@ -104,7 +104,7 @@ bool Communicates(const Demand& demand) { return demand.gradient_mib > 0 && dema
 
 double CommunicationShare(const Demand& demand, double all_reduce_us) {
   if (!Communicates(demand)) return 0;
-  return all_reduce_us / static_cast<double>(demand.step_time_us.estimate);
+  return all_reduce_us / StepUs(demand);
 }
 
 }  // namespace horus

@@ -2,7 +2,7 @@
 // Decision: the answer for one job and its explanation. A refusal is an answer, not an error.
 //
 // Enters:  nothing; made by the placer.
-// Leaves:  plain values: verdict, stable reason codes, slots, who is slowed by how much, cost terms.
+// Leaves:  plain values: verdict, stable reason codes, slots, slowdown of each tenant, cost terms.
 // Units:   slowdown = shared / alone (1 = undisturbed); costs in the policy's unit, lower is better.
 // Cost:    about 400 bytes plus what it lists.    Thread class: value, share freely.
 #ifndef HORUS_PLACE_DECISION_H_
@@ -26,8 +26,8 @@ namespace horus {
 // The values cross the C boundary: never renumber, append only.
 enum class Verdict : int32_t {
   kPlace = 0,
-  kDefer = 1,   // does not fit now; would fit this cluster empty and up, or only a prediction says that it would not
-  kReject = 2,  // never fits this cluster, by what is stated, measured or beyond doubt
+  kDefer = 1,   // does not fit now; would fit the same cluster empty and up (see predicted_never)
+  kReject = 2,  // never fits this cluster, by figures that are stated, measured or beyond doubt
 };
 
 // Why a node or a device cannot take a job. The values cross the C boundary: never renumber, append only.
@@ -59,10 +59,11 @@ enum class Reason : int32_t {
 };
 inline constexpr size_t kReasonCount = 24;
 
-// The place of a constraint in the order in which they are asked: the later one fails, the nearer the job was.
+// Position of a constraint in the order in which they are checked. A job came nearer to a place, the later its first
+// failing constraint is.
 [[nodiscard]] int AskedAt(Reason reason);
 
-// "gpu_memory" and one sentence for people; "unknown" for a value that is no reason.
+// "gpu_memory", and its meaning in one sentence; "unknown" for other values.
 [[nodiscard]] std::string_view ReasonName(Reason reason);
 [[nodiscard]] std::string_view ReasonText(Reason reason);
 [[nodiscard]] std::string_view VerdictName(Verdict verdict);  // "place", "defer", "reject"
@@ -78,7 +79,7 @@ struct Slot {
   friend auto operator<=>(const Slot&, const Slot&) = default;
 };
 
-// What the decision does to one tenant of one device that it uses, the job itself included.
+// The effect of a decision on one tenant of one of its devices, the job itself included.
 struct TenantEffect {
   JobId job = 0;
   NodeId node = 0;
@@ -97,7 +98,7 @@ struct CostTerm {
   friend bool operator==(const CostTerm&, const CostTerm&) = default;
 };
 
-// A place with its price; for a job of several devices that of all of them together.
+// A place and its cost, summed over the job's devices.
 struct PricedPlace {
   NodeId node = 0;     // of the first slot
   int32_t device = 0;  // of the first slot; kNoDevice without GPUs
@@ -106,8 +107,8 @@ struct PricedPlace {
   friend bool operator==(const PricedPlace&, const PricedPlace&) = default;
 };
 
-// The device or node that came nearest to taking a refused job. `available` falls short of `needed` for
-// amounts; for slowdowns `needed` is the bound and `available` what was predicted.
+// The device or node that came nearest to taking a refused job. For amounts `available` is less than `needed`; for
+// slowdowns `needed` is the bound and `available` the prediction.
 struct NearestMiss {
   Reason reason = Reason::kNone;  // kNone = there is no node at all
   NodeId node = 0;
@@ -115,8 +116,7 @@ struct NearestMiss {
   double needed = 0;
   double available = 0;
   std::string_view unit;  // static text: "MiB", "milli", "tenants", "x", ...
-  double estimate = 0;    // where the amount held against the limit is an upper bound of a prediction: what is expected
-                          // of it; else 0
+  double estimate = 0;    // the expected amount, where the miss states an upper bound; else 0
   friend bool operator==(const NearestMiss&, const NearestMiss&) = default;
 };
 
@@ -131,42 +131,41 @@ struct Decision {
   PricedPlace winner;                 // valid when placed
   PricedPlace runner_up;              // the next best place; valid when has_runner_up
   bool has_runner_up = false;
-  bool spans_nodes = false;                                 // found by the heuristic for gangs that fit no single node
+  bool spans_nodes = false;                                 // a gang that no single node can hold
   bool cpu_only = false;                                    // a job without GPUs
-  bool predicted_never = false;                             // deferred though the cluster would refuse it empty and up
-                                                            // too: what refuses it there is a prediction
-  int32_t alternative = -1;                                 // the way to run that was chosen, or that a refusal speaks
-                                                            // of; -1 = the job states no alternatives
-  double relative_speed = 1;                                // when placed: alone there / on the fastest type that the
-                                                            // job lists
-  int64_t cpu_milli = 0;                                    // when placed: what each of its tasks holds, its request
-  int64_t mem_mib = 0;                                      // or what the policy grants (synergy-*)
-  bool probe = false;                                       // alone, because nobody knows yet what it does there;
-                                                            // the action's job is exclusive then
-  bool trial = false;                                       // beside others, where it pays by expectation, but not by
-                                                            // the upper bounds: what is observed there decides
+  bool predicted_never = false;                             // deferred, although even the empty cluster would refuse
+                                                            // it: by a prediction alone
+  int32_t alternative = -1;                                 // position of the way to run that was chosen or refused;
+                                                            // -1 = the job states no alternatives
+  double relative_speed = 1;                                // when placed: alone there / on its fastest listed type
+  int64_t cpu_milli = 0;                                    // when placed: what each task holds, its request or what
+  int64_t mem_mib = 0;                                      // a synergy policy grants
+  bool probe = false;                                       // placed alone because its demand there is unknown; the
+                                                            // action's job is then exclusive
+  bool trial = false;                                       // shares where that pays by expectation but not by the
+                                                            // upper bounds; observations decide
   std::string node_name;                                    // of the first slot, or of the nearest miss; may be empty
-  std::array<uint32_t, kReasonCount> refused_devices = {};  // devices that failed each constraint, by Reason; nodes
-                                                            // where the job is without GPUs
+  std::array<uint32_t, kReasonCount> refused_devices = {};  // devices that each constraint refused, by Reason; nodes
+                                                            // for a job without GPUs
   NearestMiss miss;                                         // valid for refusals
   friend bool operator==(const Decision&, const Decision&) = default;
 };
 
-// Whether those on a device, two at least, do less work than one of them alone would by their upper bounds, each
-// counted like the others.
+// Whether at least two tenants of a device do less work, by their upper bounds, than one of them alone. All tenants
+// count alike.
 [[nodiscard]] bool IsTrial(std::span<const Slowdown> tenants);
 
-// One sentence for people: where it goes, or what refused it and how far off it was.
+// One sentence for users: where the job goes, or which constraint refused it and by how much.
 [[nodiscard]] std::string DescribeDecision(const Decision& decision);
 
-// ---- Alternatives: the ways to run one job, and which of their places is worth most.
-// Cost: a copy of the job a way; O(tenants on the devices).
+// ---- Alternatives: the ways to run one job, and the value of a place for each.
+// Cost: one copy of the job per way; O(tenants on the devices).
 
-// The job as its alternative `index` runs it, without alternatives.
+// The job run by its alternative `index`; the copy states no alternatives.
 [[nodiscard]] JobSpec WayOf(const JobSpec& job, size_t index);
 
-// Of a decision that places the way: useful work that the cluster gains, less `gpu_price` for each GPU that it takes.
-// docs/place.md has the formula and its reason.
+// Value of a decision that places the way: useful work that the cluster gains, less `gpu_price` for each GPU taken. The
+// formula is in README.md.
 [[nodiscard]] double WorthOf(const JobSpec& job, size_t index, const Decision& decision, double gpu_price);
 
 // ---- Plan: a list of actions on a cluster, made without changing it, applied all or nothing.
@@ -174,8 +173,8 @@ struct Decision {
 
 enum class ActionKind : uint8_t {
   kPlace = 0,
-  kResize = 1,   // a resident stays where it is with the CPU and host memory of `job`, else unchanged; no slots
-  kMigrate = 2,  // a resident goes to `slots`; it stays the same job
+  kResize = 1,   // a resident gets the CPU and host memory of `job`, and nothing else changes; no slots
+  kMigrate = 2,  // a resident moves to `slots`
   kPreempt = 3,  // a resident leaves; no slots
 };
 
@@ -185,7 +184,7 @@ struct Action {
   std::vector<Slot> slots;             // ascending (task, node, device)
 };
 
-// What the plan knew of a node that it touches.
+// The version of a node on which the plan relies.
 struct SeenNode {
   NodeId node = 0;
   uint64_t version = 0;
@@ -199,26 +198,26 @@ struct HostHolding {
   friend bool operator==(const HostHolding&, const HostHolding&) = default;
 };
 
-// What a plan takes from a resident, for whom, and what for. Values are useful work (engine.h) per unit of time.
+// A change of a resident. Values are useful work (engine.h) per unit of time.
 struct Move {
   ActionKind kind = ActionKind::kMigrate;  // or kPreempt, kResize
   JobId job = 0;
   std::vector<Slot> from;  // ascending (task, node, device)
-  std::vector<Slot> to;    // empty for a preemption; of a resize as `from`
-  double gain = 0;         // of the cluster by this move, after those before it; negative for what a victim loses; of a
-                           // resize by how much the job's speed changes, by its sensitivity (1 = at its fair share)
-  double cost = 0;         // of a migration: work lost while it is down, spread over the horizon
-  HostHolding host_from;   // of a resize, and the next
+  std::vector<Slot> to;    // of a preemption empty; of a resize equal to `from`
+  double gain = 0;         // work that the cluster gains by this move, after those before it. Of a victim: minus its
+                           // work. Of a resize: change of the job's speed by its sensitivity, 1 = at its fair share
+  double cost = 0;         // of a migration: its downtime's work, spread over the horizon
+  HostHolding host_from;   // of a resize, as host_to
   HostHolding host_to;
   friend bool operator==(const Move&, const Move&) = default;
 };
 
-// One place where a job would fit once its victims are gone.
+// A place where a job would fit once its victims are gone.
 struct PreemptionCandidate {
   NodeId node = 0;             // of the first slot
   std::vector<Slot> slots;     // where the job would go; ascending (task, node, device)
   std::vector<JobId> victims;  // ascending
-  std::vector<double> losses;  // of each: useful work, weighted by priority
+  std::vector<double> losses;  // useful work of each victim, weighted by priority
   double loss = 0;             // their sum
   bool exact = false;          // no cheaper set of victims makes room on this node
   friend bool operator==(const PreemptionCandidate&, const PreemptionCandidate&) = default;
@@ -230,11 +229,11 @@ struct Plan {
   std::vector<SeenNode> seen;                   // the nodes that the actions use, ascending id
   uint64_t model_epoch = 0;                     // of the interference model that predicted the effects
   bool hypothetical = false;                    // answers a what-if: Apply refuses it
-  bool has_work = false;                        // the next two were computed
-  double work_before = 0;                       // useful work of the cluster (engine.h)
-  double work_after = 0;                        // and with the plan carried out
+  bool has_work = false;                        // whether the next two were computed
+  double work_before = 0;                       // useful work of the cluster without the plan (engine.h)
+  double work_after = 0;                        // and with it
   std::vector<Move> moves;                      // one per action on a resident, in the order of the actions
-  std::vector<PreemptionCandidate> candidates;  // of a preemption plan: ascending loss, the first is carried out
+  std::vector<PreemptionCandidate> candidates;  // of a preemption plan: ascending loss; the plan uses the first
 };
 
 }  // namespace horus

@@ -41,7 +41,7 @@ void WorkMeter::KnowAt(const JobSpec& job, std::span<const PlacedSlot> slots) {
 }
 
 const JobSpec* WorkMeter::SpecOf(JobId job) const {
-  if (const JobSpec* const* known = known_.Find(job)) return *known;
+  if (const JobSpec* const* known = known_.size() == 0 ? nullptr : known_.Find(job)) return *known;
   const uint32_t row = cluster_.rows().RowOfJob(job);
   return row == kNoRow ? nullptr : &cluster_.rows().RequestOf(cluster_.rows().jobs[row]);
 }
@@ -49,8 +49,15 @@ const JobSpec* WorkMeter::SpecOf(JobId job) const {
 absl::Status WorkMeter::Slowdowns(const Ledger& ledger, uint32_t device, std::span<const float>& slowdowns) {
   const DeviceRow& row = ledger.state(device);
   if (row.tenants.size() <= 1) {
-    undisturbed_.assign(row.tenants.size(), 1.0f);
-    slowdowns = undisturbed_;
+    estimates_.assign(row.tenants.size(), 1.0f);
+    slowdowns = estimates_;
+    return absl::OkStatus();
+  }
+  if (scorer_.keeps_residents()) {
+    HORUS_RETURN_IF_ERROR(scorer_.Residents(ledger.states(), ledger.state_id(device), predicted_));
+    estimates_.resize(predicted_.size());
+    for (size_t i = 0; i < predicted_.size(); ++i) estimates_[i] = predicted_[i].estimate;
+    slowdowns = estimates_;
     return absl::OkStatus();
   }
   if (const uint32_t* at = memo_.Find(row.digest)) {
@@ -233,7 +240,7 @@ absl::StatusOr<std::vector<uint32_t>> Engine::Order(const Cluster& cluster, std:
 
 absl::Status Engine::PlanJobs(std::span<const JobSpec> jobs, std::span<const uint32_t> order,
                               const ProgressFn& progress, Plan& plan) {
-  return my_.PlanJobs(jobs, order, /*book_last=*/true, progress, plan);
+  return my_.PlanJobs(jobs, order, /*book_last=*/true, progress, /*host=*/nullptr, plan);
 }
 
 absl::StatusOr<Decision> Engine::Decide(const JobView& view) { return my_.Decide(view); }

@@ -90,7 +90,7 @@ class WorkMeter {
   std::vector<float> slowdowns_;
   std::vector<const Demand*> demands_;  // scratch
   std::vector<Slowdown> predicted_;
-  std::vector<float> undisturbed_;
+  std::vector<float> estimates_;
   std::vector<uint32_t> devices_;
   std::vector<JobId> gangs_;
 };

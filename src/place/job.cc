@@ -288,6 +288,18 @@ void GrantHost(int64_t cpu_milli, int64_t mem_mib, JobSpec& job) {
   };
   grant(cpu_milli, job.cpu_milli, job.stated_cpu_milli);
   grant(mem_mib, job.mem_mib, job.stated_mem_mib);
+  SetHostTime(job);
+}
+
+void SetHostTime(JobSpec& job) {
+  const Sensitivity* matrix = job.sensitivity.get();
+  if (matrix == nullptr || IsCpuOnly(job)) return;
+  // A job that states no memory takes what it needs; one that states no cores may get any number.
+  const int64_t mem_mib = job.mem_mib == 0 ? matrix->mem_mib().back() : job.mem_mib / job.gpus_per_task;
+  const HostShare per_gpu = {job.cpu_milli / job.gpus_per_task, mem_mib};
+  for (TypeDemand& entry : job.demands) {
+    entry.demand.host_us = matrix->HostUs(per_gpu, static_cast<double>(entry.demand.step_time_us.estimate));
+  }
 }
 
 GpuMemory GpuMemoryOf(const JobSpec& job, const Demand& demand) {

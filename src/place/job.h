@@ -76,7 +76,7 @@ struct JobSpec {
   static constexpr int64_t kAsHeld = -1;
   int64_t stated_cpu_milli = kAsHeld;
   int64_t stated_mem_mib = kAsHeld;
-  SharedSensitivity sensitivity;    // optional: speed by cores and host memory per GPU; read by synergy-* alone
+  SharedSensitivity sensitivity;    // optional: speed by cores and host memory per GPU
   float slowdown_bound = 0;         // >= 1; 0 = the placer's default
   float slowdown_confidence = 0;    // with which probability the bound, or that of the latency, holds: 0.5 to 0.999;
                                     // 0 = that of the model's upper bounds (0.9)
@@ -146,8 +146,17 @@ void NormalizeJob(JobSpec& job);
 [[nodiscard]] inline int64_t StatedMemMib(const JobSpec& job) {
   return job.stated_mem_mib == JobSpec::kAsHeld ? job.mem_mib : job.stated_mem_mib;
 }
-// Gives the job other host resources per task, at least what it stated; that stays known.
+// What it asked for per GPU, rounded up.
+[[nodiscard]] inline HostShare NeedPerGpu(const JobSpec& job) {
+  const auto up = [&](int64_t per_task) { return (per_task + job.gpus_per_task - 1) / job.gpus_per_task; };
+  return {up(StatedCpuMilli(job)), up(StatedMemMib(job))};
+}
+// Gives the job other host resources per task, at least what it stated; that stays known. Sets the host's
+// time too.
 void GrantHost(int64_t cpu_milli, int64_t mem_mib, JobSpec& job);
+// In all demands of a job with a sensitivity the host's time with what the job holds; 0 where so little was not
+// measured.
+void SetHostTime(JobSpec& job);
 
 [[nodiscard]] inline int32_t GpuCount(const JobSpec& job) { return job.tasks * job.gpus_per_task; }
 

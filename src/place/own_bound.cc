@@ -12,15 +12,16 @@ namespace horus {
 OwnBound OwnBoundOf(const JobSpec& job, const Demand& demand) {
   OwnBound bound{.slowdown = job.slowdown_bound, .late = {}};
   if (!KeepsLatency(job)) return bound;
+  const auto longest = [&demand](int64_t step_us) { return std::max(static_cast<double>(step_us), demand.host_us); };
   // Limits count bounds: the step as long as it may be.
   RequestLoad load{.requests_per_s = job.request_rate_hz,
-                   .service_us = std::min(static_cast<double>(demand.step_time_us.upper), kMostServiceUs)};
+                   .service_us = std::min(longest(demand.step_time_us.upper), kMostServiceUs)};
   const auto most_us = static_cast<double>(job.latency_bound_us);
   const absl::StatusOr<double> largest = LargestSlowdown(load, most_us);
   if (!largest.ok()) return bound;  // cannot be: ValidateJob checked all that goes in
   if (*largest == 0) {
-    const auto p99 = [&load](int64_t step_us) {
-      load.service_us = std::min(static_cast<double>(step_us), kMostServiceUs);
+    const auto p99 = [&load, &longest](int64_t step_us) {
+      load.service_us = std::min(longest(step_us), kMostServiceUs);
       const absl::StatusOr<Latency> alone = PredictLatency(load);
       return static_cast<float>(alone.ok() ? std::min(alone->p99_us, kMostServiceUs) : kMostServiceUs);
     };

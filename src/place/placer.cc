@@ -11,6 +11,7 @@
 #include "base/status.h"
 #include "place/admit.h"
 #include "place/decision.h"
+#include "place/host/plan_grants.h"
 #include "place/placer_impl.h"
 
 namespace horus {
@@ -47,8 +48,9 @@ absl::StatusOr<std::vector<uint32_t>> PlanningOrder(const Cluster& cluster, std:
       return MakeError(absl::StatusCode::kAlreadyExists, "job %s: the id is given twice", IdAndName(job.id, job.name));
     }
   }
-  std::stable_sort(order.begin(), order.end(), [&](uint32_t a, uint32_t b) {
-    return std::tie(jobs[b].priority, jobs[a].submit_us) < std::tie(jobs[a].priority, jobs[b].submit_us);
+  std::sort(order.begin(), order.end(), [&](uint32_t a, uint32_t b) {
+    return std::tie(jobs[b].priority, jobs[a].submit_us, jobs[a].id) <
+           std::tie(jobs[a].priority, jobs[b].submit_us, jobs[b].id);
   });
   return order;
 }
@@ -95,8 +97,9 @@ absl::StatusOr<std::unique_ptr<Placer>> Placer::Create(std::shared_ptr<const Int
       .share = options.sharing_quota > 0,
       .mem_headroom_mib = options.mem_headroom_mib,
       .mem_overcommit = options.mem_overcommit};
-  return std::unique_ptr<Placer>(
-      new Placer(std::make_unique<Impl>(std::move(model), std::move(policy), limits, options)));
+  auto impl = std::make_unique<Impl>(std::move(model), std::move(policy), limits, options);
+  impl->grants = std::make_shared<Impl::Grants>(*impl);
+  return std::unique_ptr<Placer>(new Placer(std::move(impl)));
 }
 
 absl::Status Placer::Impl::SelectNodes(const Cluster& cluster, std::optional<std::span<const NodeId>> wanted) {
@@ -131,7 +134,7 @@ void Placer::Impl::AddSeen(std::span<const uint32_t> node_rows, Plan& plan) cons
 }
 
 absl::Status Placer::Impl::PlanJobs(std::span<const JobSpec> jobs, std::span<const uint32_t> order, bool book_last,
-                                    const ProgressFn& progress, Plan& plan) {
+                                    const ProgressFn& progress, Grants* host, Plan& plan) {
   plan.model_epoch = scorer.model().epoch();
   plan.decisions.reserve(jobs.size());
   std::vector<uint32_t> touched;
@@ -140,14 +143,25 @@ absl::Status Placer::Impl::PlanJobs(std::span<const JobSpec> jobs, std::span<con
       return MakeError(absl::StatusCode::kCancelled, "plan: cancelled after %d of %d jobs", i, order.size());
     }
     Choice choice;
-    HORUS_RETURN_IF_ERROR(Choose(jobs[order[i]], choice));
+    const JobSpec& job = jobs[order[i]];
+    if (host != nullptr && host->Chooses(job)) {
+      HORUS_RETURN_IF_ERROR(host->Choose(job, choice));
+    } else {
+      HORUS_RETURN_IF_ERROR(Choose(job, choice));
+      if (host != nullptr && choice.job == nullptr && job.alternatives.empty()) {
+        HORUS_RETURN_IF_ERROR(host->Reclaim(job, choice));
+      }
+    }
     if (choice.job != nullptr) {
       if (book_last || i + 1 < order.size()) ledger.Place(*choice.job, choice.slots);
       for (const PlacedSlot& slot : choice.slots) touched.push_back(slot.node_row);
       plan.actions.push_back({ActionKind::kPlace, std::move(choice.job), choice.decision.slots});
     }
+    const bool placed = choice.decision.verdict == Verdict::kPlace;
     plan.decisions.push_back(std::move(choice.decision));
+    if (placed && host != nullptr) host->Placed(plan, choice.slots);
   }
+  if (host != nullptr) HORUS_RETURN_IF_ERROR(host->Finish(plan, touched));
   AddSeen(touched, plan);
   return absl::OkStatus();
 }
@@ -164,9 +178,11 @@ absl::StatusOr<Plan> Placer::MakePlan(const Cluster& cluster, std::span<const Jo
   HORUS_RETURN_IF_ERROR(my.SelectNodes(cluster, subset));
   my.ledger.Follow(cluster);
   if (my.scorer.policy().round() != nullptr) return my.PlanRound(cluster, jobs, order, progress, read);
+  my.grants->Follow(cluster);
   if (read != nullptr) read();
   Plan plan;
-  HORUS_RETURN_IF_ERROR(my.PlanJobs(jobs, order, /*book_last=*/false, progress, plan));
+  Impl::Grants* const grants = my.grants->Active(jobs) ? my.grants.get() : nullptr;
+  HORUS_RETURN_IF_ERROR(my.PlanJobs(jobs, order, /*book_last=*/grants != nullptr, progress, grants, plan));
   return plan;
 }
 
@@ -174,7 +190,7 @@ void Placer::SetGoOn(GoOnFn go_on) { impl_->go_on = std::move(go_on); }
 
 const InterferenceModel& Placer::model() const { return impl_->scorer.model(); }
 const Policy& Placer::policy() const { return impl_->scorer.policy(); }
-std::shared_ptr<const InterferenceModel> Placer::shared_model() const { return impl_->scorer.shared_model(); }
+std::shared_ptr<const InterferenceModel> Placer::shared_model() const { return impl_->model; }
 std::shared_ptr<const Policy> Placer::shared_policy() const { return impl_->scorer.shared_policy(); }
 const PlacerOptions& Placer::options() const { return impl_->options; }
 double Placer::slowdown_bound() const { return impl_->scorer.limits().slowdown_bound; }
@@ -380,7 +396,7 @@ absl::Status Placer::Impl::VerdictsOf(const JobSpec& way, std::span<const uint32
 }
 
 Appraiser Placer::appraiser() const {
-  return {shared_model(), impl_->scorer.limits(), impl_->options.rack_oversubscription};
+  return {impl_->scorer.shared_model(), impl_->scorer.limits(), impl_->options.rack_oversubscription};
 }
 
 absl::StatusOr<Appraisal> Placer::Appraise(const Cluster& cluster, const JobSpec& job,

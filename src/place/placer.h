@@ -26,6 +26,13 @@
 
 namespace horus {
 
+// How policies that share GPUs and maximise work treat jobs with a sensitivity (Policy::grants_host).
+enum class HostGrants : uint8_t {
+  kResize = 0,     // give each what it does most work with, at least what it states; resize residents where that gains
+  kPlacement = 1,  // the same for newcomers, of what is free; nobody is resized
+  kStated = 2,     // what each states
+};
+
 struct PlacerOptions {
   double slowdown_bound = 0;         // for jobs without their own; 0 = the policy's default; infinity = none
   int32_t max_tenants = 3;           // per device that states none (Horus, TPDS 2022: at most 3)
@@ -36,12 +43,13 @@ struct PlacerOptions {
   uint64_t max_jobs = 1u << 20;  // of one plan
   double gpu_price = 0.5;        // of jobs with alternatives: work that each GPU must bring, as a share of what one
                                  // brings in the most efficient way; 0 = GPUs are free (docs/place.md)
-  bool probe_outside = false;    // a demand outside what the predictor knows, and not measured, runs alone first
-  uint32_t max_candidates = 0;   // jobs of one GPU, among all nodes: price so many devices, drawn by seed and job, and
-                                 // all only where none of them fits; 0 = all, always. For jobs that are all different
-  uint64_t seed = 0;             // of those draws
-  bool terse = false;            // jobs that wait are not told why (Reason::kNone): saves a look at each device that
-                                 // changed, which is most of the time of a refusal. Rejections tell always
+  HostGrants host_grants = HostGrants::kResize;
+  bool probe_outside = false;   // a demand outside what the predictor knows, and not measured, runs alone first
+  uint32_t max_candidates = 0;  // jobs of one GPU, among all nodes: price so many devices, drawn by seed and job, and
+                                // all only where none of them fits; 0 = all, always. For jobs that are all different
+  uint64_t seed = 0;            // of those draws
+  bool terse = false;           // jobs that wait are not told why (Reason::kNone): saves a look at each device that
+                                // changed, which is most of the time of a refusal. Rejections tell always
   uint64_t cache_bytes = 256u << 20;  // of what was scored before, all together; what would exceed its share is emptied
   bool exhaustive = false;            // score every device anew, without memo: the reference for tests and benchmarks
 };
@@ -78,7 +86,7 @@ class Placer {
   Placer& operator=(const Placer&) = delete;
 
   // Decides every job, in the order (priority descending, submit_us, id), each seeing those before it; a synergy-*
-  // policy all in one round (docs/synergy.md).
+  // policy all in one round (src/place/synergy/README.md).
   // `subset`: the only nodes to consider, in any order, duplicates allowed.
   // INVALID_ARGUMENT (job and field named), ALREADY_EXISTS (an id is resident or given twice), NOT_FOUND
   // (node of the subset), RESOURCE_EXHAUSTED (more than max_jobs), CANCELLED, and what model or policy return
@@ -88,11 +96,11 @@ class Placer {
                                               const ProgressFn& progress = nullptr, const ReadFn& read = nullptr);
 
   // Of a policy that decides rounds (synergy-*): one round over jobs in the order given, those that run among them
-  // (leases, docs/synergy.md). Of a resident the id alone counts: it takes part as it is in the cluster, on its own
-  // places where the rule lets it (kResize where its cores or memory change, else no action), or it moves (kMigrate),
-  // or leaves (kPreempt, with a decision that says why). Residents that are not given stay. A decision for each job, in
-  // the order given. Errors as MakePlan; UNIMPLEMENTED: the policy decides job by job; INVALID_ARGUMENT: a resident
-  // without whole GPUs.
+  // (leases, src/place/synergy/README.md). Of a resident the id alone counts: it takes part as it is in the cluster, on
+  // its own places where the rule lets it (kResize where its cores or memory change, else no action), or it moves
+  // (kMigrate), or leaves (kPreempt, with a decision that says why). Residents that are not given stay. A decision for
+  // each job, in the order given. Errors as MakePlan; UNIMPLEMENTED: the policy decides job by job; INVALID_ARGUMENT: a
+  // resident without whole GPUs.
   [[nodiscard]] absl::StatusOr<Plan> MakeRound(const Cluster& cluster, std::span<const JobSpec> jobs,
                                                const ReadFn& read = nullptr);
 

@@ -19,6 +19,7 @@
 #include "absl/status/statusor.h"
 #include "base/id_map.h"
 #include "base/status.h"
+#include "interference/host_model.h"
 #include "place/appraise.h"
 #include "place/placer.h"
 #include "place/search/scorer.h"
@@ -44,12 +45,13 @@ namespace horus {
 [[nodiscard]] JobSpec CertainOf(const JobSpec& job);
 
 struct Placer::Impl {
-  Impl(std::shared_ptr<const InterferenceModel> model, std::shared_ptr<const Policy> policy, const FitLimits& limits,
+  Impl(std::shared_ptr<const InterferenceModel> given, std::shared_ptr<const Policy> policy, const FitLimits& limits,
        const PlacerOptions& wanted)
       : options(wanted),
-        scorer(std::move(model), std::move(policy), limits, wanted.cache_bytes / 2, wanted.exhaustive),
+        model(given),
+        scorer(WithHostTime(std::move(given)), std::move(policy), limits, wanted.cache_bytes / 2, wanted.exhaustive),
         search(scorer, wanted.cache_bytes / 4),
-        emptied_search(scorer, wanted.cache_bytes / 4),
+        emptied_search(scorer, wanted.cache_bytes / 8),
         explainer(scorer) {
     search.set_rack_oversubscription(wanted.rack_oversubscription);
     search.set_max_candidates(wanted.max_candidates, wanted.seed);
@@ -85,9 +87,10 @@ struct Placer::Impl {
   // The way of most worth among those that can be placed; ties go to the first.
   absl::Status Choose(const JobSpec& job, Choice& choice);
   absl::StatusOr<Decision> Decide(const JobView& view);
+  class Grants;  // cores and host memory beside shared GPUs (host/plan_grants.h)
   // Decides the jobs in that order on the ledger as it is; books all but the last, or all.
   absl::Status PlanJobs(std::span<const JobSpec> jobs, std::span<const uint32_t> order, bool book_last,
-                        const ProgressFn& progress, Plan& plan);
+                        const ProgressFn& progress, Grants* host, Plan& plan);
   // The same for a policy with a rule for rounds (synergy/plan_round.cc): one round, then whom it cannot take.
   class Round;
   absl::StatusOr<Plan> PlanRound(const Cluster& cluster, std::span<const JobSpec> jobs, std::span<const uint32_t> order,
@@ -107,6 +110,7 @@ struct Placer::Impl {
 
   PlacerOptions options;
   GoOnFn go_on;
+  std::shared_ptr<const InterferenceModel> model;  // as given; the scorer's minds host time
   Scorer scorer;
   Search search;
   Search emptied_search;
@@ -122,6 +126,7 @@ struct Placer::Impl {
   uint64_t emptied_at = 0;            // Ledger::changes() of the emptied ledger then
   IdMap<Decision> refused;            // the same, while the ledger stays as it is
   uint64_t refused_at = 0;            // Ledger::changes() then
+  std::shared_ptr<Grants> grants;     // shared: its type is known to placer.cc alone
 };
 
 }  // namespace horus

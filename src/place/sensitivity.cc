@@ -3,6 +3,7 @@
 #include "place/sensitivity.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <map>
 #include <string_view>
@@ -50,7 +51,7 @@ std::vector<int64_t> Steps(std::span<const int64_t> axis, int64_t from, int64_t 
 }  // namespace
 
 absl::StatusOr<Sensitivity> Sensitivity::Create(std::vector<int64_t> cpu_milli, std::vector<int64_t> mem_mib,
-                                                std::span<const float> speeds) {
+                                                std::span<const float> speeds, double host_us) {
   HORUS_RETURN_IF_ERROR(CheckAxis("cpu_milli", cpu_milli));
   HORUS_RETURN_IF_ERROR(CheckAxis("mem_mib", mem_mib));
   const size_t columns = mem_mib.size();
@@ -73,6 +74,10 @@ absl::StatusOr<Sensitivity> Sensitivity::Create(std::vector<int64_t> cpu_milli, 
     if (i % columns > 0) speed = std::max(speed, result.speeds_[i - 1]);
   }
   if (!measured) return InvalidArgument("sensitivity: speeds: expected a measured one, found none above 0");
+  if (!(host_us >= 0 && host_us <= kMaxHostUs)) {
+    return InvalidArgument("sensitivity: host_us: expected 0 to %g us, found %g", kMaxHostUs, host_us);
+  }
+  result.host_us_ = host_us;
   result.cpu_milli_ = std::move(cpu_milli);
   result.mem_mib_ = std::move(mem_mib);
   return result;
@@ -83,6 +88,13 @@ double Sensitivity::Speed(const HostShare& given) const {
   const size_t column = PointsWithin(mem_mib_, given.mem_mib);
   if (row == 0 || column == 0) return 0;
   return speeds_[(row - 1) * mem_mib_.size() + column - 1];
+}
+
+double Sensitivity::HostUs(const HostShare& given, double gpu_us) const {
+  const double speed = Speed(given);
+  if (speed == 0) return 0;
+  const auto best = static_cast<double>(speeds_.back());  // monotone
+  return (host_us_ > 0 ? host_us_ : gpu_us * best) / speed;
 }
 
 HostShare Sensitivity::Floor(const HostShare& fair) const {
@@ -124,6 +136,7 @@ uint64_t Sensitivity::Hash(uint64_t seed) const {
   uint64_t hash = cpu_milli_.size() ^ seed;
   for (const int64_t cores : cpu_milli_) hash = CombineHash(hash, static_cast<uint64_t>(cores));
   for (const int64_t mib : mem_mib_) hash = CombineHash(hash, static_cast<uint64_t>(mib));
+  if (host_us_ > 0) hash = CombineHash(hash, std::bit_cast<uint64_t>(host_us_));
   return CombineHash(hash, Hash64(speeds_.data(), speeds_.size() * sizeof(float), seed));
 }
 

@@ -46,8 +46,9 @@ struct HostChoice {
   friend bool operator==(const HostChoice&, const HostChoice&) = default;
 };
 
-inline constexpr size_t kMaxSensitivityPoints = 256;  // of one axis: a core each for nodes of 256; chosen
-inline constexpr float kMaxSensitivitySpeed = 1e6f;   // above any that says something; chosen
+inline constexpr size_t kMaxSensitivityPoints = 256;    // of one axis: a core each for nodes of 256; chosen
+inline constexpr float kMaxSensitivitySpeed = 1e6f;     // above any that says something; chosen
+inline constexpr double kMaxHostUs = int64_t{1} << 45;  // as of a step: about a year
 
 // A speed this much below the best counts as the best: what optimistic profiling errs by (Synergy: within 3 %).
 inline constexpr double kBestCellTolerance = 0.03;
@@ -55,15 +56,23 @@ inline constexpr double kBestCellTolerance = 0.03;
 class Sensitivity {
  public:
   // `speeds` is row-major [cpu x mem]; 0 and NaN mean "not measured". Both axes ascend strictly from above 0. More
-  // resources never slow a job down, so each cell becomes the best one measured at or below it.
+  // resources never slow a job down, so each cell becomes the best one measured at or below it. `host_us` above 0: the
+  // speeds are those of the input pipeline alone, which makes a step's input in that time at speed 1; 0: of the whole
+  // job, at whose best speed the GPU is the slower of the two.
   // INVALID_ARGUMENT "sensitivity: <field>: expected ..., found ...".
   [[nodiscard]] static absl::StatusOr<Sensitivity> Create(std::vector<int64_t> cpu_milli, std::vector<int64_t> mem_mib,
-                                                          std::span<const float> speeds);
+                                                          std::span<const float> speeds, double host_us = 0);
 
   [[nodiscard]] std::span<const int64_t> cpu_milli() const { return cpu_milli_; }
   [[nodiscard]] std::span<const int64_t> mem_mib() const { return mem_mib_; }
   // As cleaned, row-major; 0 where nothing was measured at or below.
   [[nodiscard]] std::span<const float> speeds() const { return speeds_; }
+
+  [[nodiscard]] double host_us() const { return host_us_; }
+
+  // Time in which the host makes a step's input, given that much, of a job whose GPU needs `gpu_us` for a step; 0 where
+  // nothing was measured at or below it.
+  [[nodiscard]] double HostUs(const HostShare& given, double gpu_us) const;
 
   // The best speed measured at or below `given`; 0 where there is none.
   [[nodiscard]] double Speed(const HostShare& given) const;
@@ -82,6 +91,7 @@ class Sensitivity {
   std::vector<int64_t> cpu_milli_;
   std::vector<int64_t> mem_mib_;
   std::vector<float> speeds_;
+  double host_us_ = 0;
 };
 
 // A matrix that many jobs may share, or none; equal when the matrices are.

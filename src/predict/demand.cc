@@ -65,6 +65,9 @@ absl::Status ValidateDemand(const Demand& demand) {
   if (!(demand.operator_us >= 0 && demand.operator_us <= static_cast<float>(kMaxStepUs))) {
     return InvalidArgument("demand.operator_us: expected 0 to %d us, found %g", kMaxStepUs, demand.operator_us);
   }
+  if (!(demand.host_us >= 0 && demand.host_us <= static_cast<double>(kMaxStepUs))) {
+    return InvalidArgument("demand.host_us: expected 0 to %d us, found %g", kMaxStepUs, demand.host_us);
+  }
   if (demand.gradient_mib < 0 || demand.gradient_mib > kMaxMemMib) {
     return InvalidArgument("demand.gradient_mib: expected 0 to %d MiB, found %d", kMaxMemMib, demand.gradient_mib);
   }

@@ -4,7 +4,7 @@
 // Enters:  nothing; made by the predictor, measured elsewhere, or stated by the caller.
 // Leaves:  a plain value. Estimates serve objectives, upper bounds serve fit and limits.
 // Units:   per cent 0-100, MiB, microseconds; per GPU of the job.
-// Cost:    120 bytes, trivially copyable.   Thread class: value, share freely.
+// Cost:    128 bytes, trivially copyable.   Thread class: value, share freely.
 #ifndef HORUS_PREDICT_DEMAND_H_
 #define HORUS_PREDICT_DEMAND_H_
 
@@ -62,7 +62,9 @@ struct Demand {
   BoundedInt step_time_us;   // one step alone on the GPU; 0 = unknown
   Bounded power_w;           // board power, mean over the steps; 0 = unknown
   int64_t gradient_mib = 0;  // all-reduced per step by a data-parallel gang
-  uint32_t flags = 0;        // DemandFlag bits
+  double host_us = 0;  // time in which the host makes a step's input, with the cores and memory that the job holds: a
+                       // step is the slower of this and the GPU's; 0 = never the slower
+  uint32_t flags = 0;  // DemandFlag bits
   float distance = 0;  // from what the predictor was trained on: ln of "times beyond the trained range"; 0 = inside
   float operator_us =
       0;  // mean time of an operator, weighted by that time: how long others may have to wait; 0 = unknown
@@ -74,6 +76,12 @@ struct Demand {
 
 // Whether memory and step time are no more than predicted: no ground to turn a job away for good.
 [[nodiscard]] inline bool IsOnlyPredicted(const Demand& demand) { return (demand.flags & kDemandPredicted) != 0; }
+
+// One step alone, of the GPU and of the host that feeds it; 0 = unknown.
+[[nodiscard]] inline double StepUs(const Demand& demand) {
+  const auto gpu_us = static_cast<double>(demand.step_time_us.estimate);
+  return gpu_us > 0 && demand.host_us > gpu_us ? demand.host_us : gpu_us;
+}
 
 [[nodiscard]] inline bool HasMemoryBound(const Demand& demand) { return demand.mem_mib.upper < kUnboundedMemMib; }
 

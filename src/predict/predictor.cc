@@ -182,6 +182,9 @@ Demand Predictor::PredictUnmeasured(const JobProfile& job, const GpuType& gpu) c
     if (refined.outside) demand.flags |= kDemandOutside;
     if (!refined.calibrated) demand.flags |= kDemandUncalibrated;
   }
+  // No correction takes away what every framework holds at once.
+  double& memory = estimates[At(Quantity::kMemory)].value;
+  memory = std::max(memory, static_cast<double>(MibCeil(job.memory.least) + std::max<int64_t>(0, gpu.context_mib)));
   demand.profile_id = job.profile_id;
   demand.gpu_util_pct = Real(estimates[At(Quantity::kGpuUtil)], InfoOf(Quantity::kGpuUtil).most);
   demand.mem_bw_util_pct = Real(estimates[At(Quantity::kMemBwUtil)], InfoOf(Quantity::kMemBwUtil).most);

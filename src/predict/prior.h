@@ -2,7 +2,7 @@
 // The fitted prior: the roofline's terms put together with constants that measured rows have adjusted.
 //
 // Enters:  a feature row (the roofline's terms are columns of it), factors, and the GPU type's own factor.
-// Leaves:  one quantity of the job. The formulas and the spread of each factor are in docs/predict.md.
+// Leaves:  one quantity of the job. The formulas are in README.md, the spread of each factor in prior.cc.
 // Units:   of the quantity; factors are natural logarithms, 0 = the typical value.
 // Cost:    about 50 ns.                  Thread class: pure functions.
 #ifndef HORUS_PREDICT_PRIOR_H_

@@ -11,7 +11,7 @@
 namespace horus {
 namespace {
 
-// Assumptions from the literature, none fitted here (docs/predict.md gives the sources in full).
+// Assumptions from the literature, none fitted here (README.md gives the sources in full).
 constexpr double kPlainFraction = 0.7;       // of peak, for what is no matrix product
 constexpr double kProductFraction = 0.9;     // of peak: the largest tiles, once the device is full
 constexpr double kBandwidthFraction = 0.85;  // of peak: 83 % on V100 (Jia et al., "Dissecting the Volta", 2018)

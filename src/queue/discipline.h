@@ -68,7 +68,7 @@ class Discipline {
                                                                        const JobTable& jobs);
 [[nodiscard]] std::unique_ptr<Discipline> MakeHorusPlus(const QueueOptions& options, const JobTable& jobs);
 
-// ---- The numbers by which disciplines rank jobs and owners; the formulas of docs/queue.md.
+// ---- The numbers by which disciplines rank jobs and owners; the formulas of src/queue/README.md.
 // Cost: a few operations each.
 
 // Share of one resource; what has no capacity does not count.

@@ -3,8 +3,8 @@
 //
 // Enters:  jobs that want service, their progress, what owners hold, the time.
 // Leaves:  the first k jobs in service order (a window for a batch placer), or the first one.
-// Units:   microseconds of the caller's clock; see docs/queue.md.
-// Cost:    O(log n) an operation, k times that for a window; what differs is said in docs/queue.md.
+// Units:   microseconds of the caller's clock; see src/queue/README.md.
+// Cost:    O(log n) an operation, k times that for a window; what differs is said in src/queue/README.md.
 // Thread class: one thread at a time, queries included.
 #ifndef HORUS_QUEUE_QUEUE_H_
 #define HORUS_QUEUE_QUEUE_H_

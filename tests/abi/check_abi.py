@@ -45,7 +45,7 @@ def compare(found, path):
     differences = [f"missing: {name}" for name in expected if name not in found]
     differences += [f"not in the list: {name}" for name in found if name not in expected]
     if differences:
-        differences.append(f"If the change is wanted, edit {path} in the same commit and say so in docs/abi.md's terms.")
+        differences.append(f"If the change is wanted, edit {path} in the same commit and say so in tests/abi/README.md's terms.")
     return differences
 
 

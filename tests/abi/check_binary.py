@@ -66,7 +66,7 @@ def main():
         print("binary interface: as stored")
         return 0
     print("\n".join([f"break: {line}" for line in breaks] + [f"new: {line}" for line in additions]))
-    print(f"abidiff says {result.returncode}. If the change is wanted: scripts/abi-accept, see docs/abi.md")
+    print(f"abidiff says {result.returncode}. If the change is wanted: scripts/abi-accept, see tests/abi/README.md")
     return 1
 
 

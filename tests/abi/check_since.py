@@ -19,7 +19,7 @@ import declarations
 import layout
 
 SKIPPED = 77
-KEPT_MINORS = 2  # minor releases that a deprecated declaration stays, docs/abi.md
+KEPT_MINORS = 2  # minor releases that a deprecated declaration stays, tests/abi/README.md
 
 
 def number(release):
@@ -125,7 +125,7 @@ def main():
     for problem in problems:
         print(problem)
     if problems:
-        print("What is gone or moved is a break of the ABI: docs/abi.md says how one is accepted.")
+        print("What is gone or moved is a break of the ABI: tests/abi/README.md says how one is accepted.")
     print(f"since: {len(found)} declarations, {'each with its release' if not problems else 'see above'}")
     return 1 if problems else 0
 

@@ -36,6 +36,12 @@ class Compare(Files):
         self.assertEqual((code, err), (0, ""), args)
         return out
 
+    def test_the_bundle_of_the_beliefs_may_be_a_word(self):
+        for word in ("builtin", "none"):
+            self.small()
+            grid = self.grid((self.folder / "grid.yaml").read_text(), bundle=("beliefs:\n", f"beliefs:\n  bundle: {word}\n"))
+            self.compare(grid, "--out", self.folder / word)
+
     def results(self, folder):
         return [(folder / name).read_bytes() for name in RESULTS]
 

@@ -120,7 +120,11 @@ class Place(Files):
             code, out, err = self.place(jobs, "--policy", policy, "--json")
             self.assertEqual((code, err), (0, ""))
             self.assertEqual({d["job"]: d["cpu_cores"] for d in json.loads(out)["decisions"]}, cores)
-        for value, words in (("{file: none.csv}", "jobs.yaml:3: jobs[0].sensitivity: "),
+        for grants, cores in (("resize", 6), ("stated", 0)):  # by horus
+            decisions = json.loads(self.place(jobs, "--json", "--host-grants", grants)[1])["decisions"]
+            self.assertEqual({d["job"]: d["cpu_cores"] for d in decisions}["hungry"], cores)
+        for value, words in (("{host_us: 5, file: s.csv}", "expected {host_us, cells} or {file, profile}, found keys of both"),
+                             ("{file: none.csv}", "jobs.yaml:3: jobs[0].sensitivity: "),
                              ("{file: s.csv, profile: lost}", "s.csv, found 'lost'")):
             code, out, err = self.place(self.jobs(job % ("j", value)))
             self.assertEqual((code, out), (2, ""))

@@ -150,6 +150,38 @@ class Potential(Files):
         mix = self.write("mix.csv", "profile,share\nresnet50,1\n")
         self.assertEqual(self.ask(*base, "--mix", mix)["jobs"], 1)
 
+    def test_other_cores_sharing_and_both(self):
+        # At 3 cores A does 1, at 6 twice that; B needs one core. Two jobs on one GPU hold together 3 at the fair share:
+        # nothing shares. Alone, A with 6 cores takes a third of the GPUs. Beside B, A with 3 is busy for half the time.
+        cores = self.write("cores.csv", "profile,cpu_cores,memory_gib,speed\nA,3,1,1\nA,6,1,2\nB,1,1,1\n")
+        asked = ("--gpus", "v100=10", "--bound", "none", "--sensitivities", cores, "--cores-per-gpu", 3, "--memory-gib-per-gpu", 8)
+        document = self.measured(*asked)
+        row = document["cases"][0]["bounds"][0]
+        for key, value in (("exclusive_rate", 10), ("shared_rate", 10), ("resized_rate", 40 / 3), ("both_rate", 460 / 31),
+                           ("resized_gain_pct", 100 / 3), ("both_gain_pct", 1500 / 31)):
+            self.assertAlmostEqual(row[key], value, 6, key)
+        self.assertEqual([(pair["job_a"], pair["job_b"]) for pair in row["both_pairs"]][:1], [("A", "B")])
+        self.assertIn("Sensitive to cores and host memory: 2 of 2 profiles; the others hold none.", document["notes"])
+        self.assertNotIn("both_rate", self.measured("--gpus", "v100=10")["cases"][0]["bounds"][0])
+        files = ("--speeds", self.speeds, "--mix", self.trace)
+        code, out, err = run("potential", *files, *asked)
+        self.assertEqual((code, err), (0, ""))
+        self.assertLessEqual(max(map(len, out.splitlines())), 100)
+        for words in ("RESIZED GAIN", "13.33", "14.84", "48.4 %"):
+            self.assertIn(words, out)
+        code, out, err = run("potential", *files, *asked, "--format", "csv")
+        self.assertAlmostEqual(float(list(csv.DictReader(io.StringIO(out)))[0]["both_rate"]), 460 / 31)
+
+    def test_the_cluster_has_the_cores_of_predicted_pairs(self):
+        cores = self.write("cores.csv", "profile,cpu_cores,memory_gib,speed\nresnet50,4,8,0.5\nresnet50,16,16,1.5\n")
+        base = ("--cluster", ROOT / "examples/cluster.yaml", "--jobs", ROOT / "examples/jobs.yaml", "--bound", "none")
+        document = self.ask(*base, "--sensitivities", cores)
+        self.assertTrue(any(note.startswith("Sensitive to cores and host memory: 1 of ") for note in document["notes"]))
+        for case in document["cases"]:
+            for row in case["bounds"]:
+                self.assertGreaterEqual(row["both_rate"], max(row["resized_rate"], row["shared_rate"]))
+                self.assertGreaterEqual(min(row["resized_rate"], row["shared_rate"]), row["exclusive_rate"])
+
     def test_jobs_that_state_the_same_figures_are_one_profile(self):
         def job(name, more="", util=40):
             return f"  - {{name: {name}, {more}demand: {{any: {{gpu_util_pct: {util}, gpu_memory_gib: 4}}}}}}\n"
@@ -166,6 +198,10 @@ class Potential(Files):
         bad_mix = self.write("bad.csv", "profile,share\nAa,1\n")
         shares = self.write("mix.csv", "profile,share\nA,1\n")
         bad_trace = self.write("bad.trace", "A\tp\n")
+        cores = self.write("cores.csv", "profile,cpu_cores,memory_gib,speed\nA,3,1,1\n")
+        others = self.write("others.csv", "profile,cpu_cores,memory_gib,speed\nC,3,1,1\n")
+        inputs = self.write("inputs.csv", "profile,cpu_cores,memory_gib,speed,host_us\nA,3,1,1,500\n")
+        per_gpu = ("--cores-per-gpu", 3, "--memory-gib-per-gpu", 8)
         for args, words in (
             ((), "expected --speeds and --mix"),
             (("--speeds", self.speeds), "--mix: expected with --speeds"),
@@ -184,6 +220,12 @@ class Potential(Files):
             ((*files, "--speeds", self.speeds), "GPU types that no other file measured"),
             (("--speeds", self.speeds, "--mix", bad_mix), "row 1: profile: expected one whose speeds are known"),
             (("--speeds", self.speeds, "--mix", bad_trace), "bad.trace: line 1: expected 7 or 9 or 10 fields"),
+            ((*files, "--sensitivities", cores), "expected --cores-per-gpu and --memory-gib-per-gpu, found not both"),
+            ((*files, *per_gpu), "expected with --sensitivities, found none"),
+            ((*files, *per_gpu, "--sensitivities", others), "others.csv: expected a profile of the 2 whose speeds are known"),
+            ((*files, *per_gpu, "--sensitivities", inputs), "profile 'A': expected speeds of whole jobs"),
+            (("--cluster", ROOT / "examples/cluster.yaml", "--jobs", ROOT / "examples/jobs.yaml", *per_gpu),
+             "expected with --speeds, found --cluster, which has both"),
             (("--speeds", self.folder / "none.json", "--mix", self.trace), "none.json"),
         ):
             code, out, err = run("potential", *args)

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the README shows of the command is what the command says: each block that begins with `$ horus` is run, and its picture
-drawn again."""
+"""What the README shows of the command is what the command says: each block that begins with `$ horus` is run, its picture drawn
+again, and the log of its replay made again."""
 
+import json
 import shlex
 import subprocess
 import sys
@@ -41,10 +42,27 @@ class Readme(unittest.TestCase):
                 self.assertGreaterEqual(found, 0, f"{command}: not said, or not in this order:\n" + "\n".join(part))
                 at = found + len(part)
 
-    def test_the_picture_shows_what_the_command_says(self):
+    def test_the_picture_shows_the_figures_beside_it(self):
         self.assertIn("](docs/sharing.svg)", (ROOT / "README.md").read_text(encoding="utf-8"))
-        drawn = subprocess.run([sys.executable, "docs/picture.py", HORUS.resolve()], cwd=ROOT, capture_output=True, check=True)
+        drawn = subprocess.run([sys.executable, "docs/picture.py"], cwd=ROOT, capture_output=True, check=True)
         self.assertEqual(drawn.stdout.decode(), (ROOT / "docs/sharing.svg").read_text(encoding="utf-8"))
+
+    def test_the_log_of_the_replay_is_what_first_fit_chooses(self):
+        code, out, err = run("place", "--cluster", "examples/cluster.yaml", "--jobs", "examples/jobs.yaml", "--policy", "first-fit",
+                             "--json", cwd=ROOT)
+        self.assertEqual((code, err), (0, ""))
+        placed = [one for one in json.loads(out)["decisions"] if one["verdict"] == "place"]
+        lines = ["time_s,event,job,node,devices"]
+        for number, one in enumerate(placed, 1):
+            devices = ";".join(str(slot["gpu"]) for slot in one["slots"])
+            lines.append(f"{60 * number},place,{one['job']},{one['slots'][0]['node']},{devices}")
+        self.assertEqual((ROOT / "examples/decisions.csv").read_text(encoding="utf-8").splitlines(), lines)
+
+    def test_it_fits_a_screen_or_two_and_names_the_two_commands(self):
+        text = (ROOT / "README.md").read_text(encoding="utf-8")
+        self.assertLessEqual(len(text.splitlines()), 100)
+        for command in ("./scripts/quickstart", "./scripts/test"):
+            self.assertIn(f"\n{command} ", text)
 
 
 if __name__ == "__main__":

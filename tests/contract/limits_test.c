@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Counts beyond what the headers and docs/fuzzing.md allow: each is refused by name before anything is read. */
+/* Counts beyond what the headers and tests/fuzz/README.md allow: each is refused by name before anything is read. */
 #include "fixture.h"
 
 /* Far above every limit of a count, and below where its product with a size would overflow. */

@@ -220,18 +220,19 @@ static void check_inputs(void) {
     const input_row rows[] = {
         {"horus_gpu", take_gpu, &gpu, sizeof gpu, offsetof(horus_gpu, reserved), 0},
         {"horus_mig_profile", take_mig, &mig, sizeof mig, offsetof(horus_mig_profile, reserved), 0},
-        {"horus_demand", take_demand, &demand, sizeof demand, 0, 0},
+        {"horus_demand", take_demand, &demand, sizeof demand, 0, offsetof(horus_demand, host_us)},
         {"horus_device", take_device, device_of(FIXTURE_GPU, 0), sizeof(horus_device), 0, 0},
         {"horus_request_load", take_load, &load, sizeof load, offsetof(horus_request_load, reserved), 0},
         {"horus_node", take_node, &node, sizeof node, 0, offsetof(horus_node, device_ids)},
         {"horus_job", take_job, &given.job, sizeof given.job, 0, 0},
         {"horus_sensitivity", take_sensitivity, &sensitivity, sizeof sensitivity, offsetof(horus_sensitivity, reserved),
-         0},
+         offsetof(horus_sensitivity, host_us)},
         {"horus_job_alternative", take_alternative, &way, sizeof way, 0, 0},
         {"horus_workload", take_workload, &workload, sizeof workload, offsetof(horus_workload, reserved), 0},
         {"horus_slots", take_slots, &no_columns, sizeof no_columns, offsetof(horus_slots, reserved), 0},
         {"horus_effects", take_effects, &no_effects, sizeof no_effects, offsetof(horus_effects, reserved), 0},
-        {"horus_placer_options", take_options, &options, sizeof options, 0, 0},
+        {"horus_placer_options", take_options, &options, sizeof options, offsetof(horus_placer_options, reserved),
+         offsetof(horus_placer_options, host_grants)},
     };
     for (i = 0; i < sizeof rows / sizeof *rows; ++i) check_input(&rows[i]);
   }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Synergy policies: rounds that grant cores and memory, and resize residents. */
+/* Cores and memory that policies grant, and residents that they resize: rounds of Synergy, and "horus". */
 #include <math.h>
 #include <string.h>
 
@@ -93,6 +93,51 @@ static void ARoundGrantsAndCutsBack(void) {
   horus_cluster_free(cluster);
 }
 
+static horus_placer* granting(int32_t grants) {
+  horus_placer_options options = HORUS_PLACER_OPTIONS_INIT;
+  horus_placer* placer = NULL;
+  options.host_grants = grants;
+  CHECK_OK(horus_placer_create(&options, &placer, &error));
+  return placer;
+}
+
+/* Of a node with 64 cores and two GPUs. */
+static void ThePolicyThatSharesGpusGrantsToo(void) {
+  horus_cluster* cluster = cluster_of(1);
+  const horus_sensitivity matrix = hungry();
+  horus_placer_options options = HORUS_PLACER_OPTIONS_INIT;
+  horus_move move = HORUS_MOVE_INIT;
+  horus_placer* placer = granting(HORUS_HOST_GRANTS_STATED);
+  given_job given;
+  horus_plan* plan;
+  give_job(&given, 1, 40, 2000);
+  given.job.sensitivity = &matrix;
+  plan = plan_one(placer, cluster, &given);
+  CHECK(decision_of(plan, 0).cpu_milli == 1000);
+  horus_plan_free(plan);
+  horus_placer_free(placer);
+
+  placer = granting(HORUS_HOST_GRANTS_RESIZE);
+  plan = plan_one(placer, cluster, &given);
+  CHECK(decision_of(plan, 0).cpu_milli == kCores[1] && decision_of(plan, 0).mem_mib == FAIR_MEM);
+  CHECK_OK(horus_cluster_apply(cluster, plan, &error));
+  horus_plan_free(plan);
+  give_job(&given, 2, 40, 2000);
+  given.job.sensitivity = &matrix;
+  plan = plan_one(placer, cluster, &given);
+  CHECK(decision_of(plan, 0).cpu_milli == kCores[0] && info_of(plan).moves == 1);
+  CHECK_OK(horus_plan_get_move(plan, 0, &move, &error));
+  CHECK(move.kind == HORUS_MOVE_RESIZE && move.job_id == 1 && move.cpu_milli == kCores[0]);
+  CHECK_OK(horus_cluster_apply(cluster, plan, &error));
+  horus_plan_free(plan);
+  horus_placer_free(placer);
+
+  options.host_grants = 3;
+  placer = NULL;
+  CHECK_STATUS(HORUS_ERR_INVALID_ARGUMENT, horus_placer_create(&options, &placer, &error));
+  horus_cluster_free(cluster);
+}
+
 /* What a scheduler that restarts without a snapshot knows of its jobs. */
 static void AdoptedJobsMayHoldMoreThanTheyStated(void) {
   horus_cluster* cluster = cluster_of(1);
@@ -178,6 +223,7 @@ static void SettingsAreChecked(void) {
 int main(void) {
   EveryRuleIsAPolicy();
   ARoundGrantsAndCutsBack();
+  ThePolicyThatSharesGpusGrantsToo();
   AdoptedJobsMayHoldMoreThanTheyStated();
   ModesRefuseRounds();
   OptAnswersOrSaysWhatItLacks();

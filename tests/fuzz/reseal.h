@@ -21,7 +21,7 @@ inline void PutBytes(std::string& bytes, size_t at, uint64_t value) {
   for (size_t i = 0; i < 8; ++i) bytes[at + i] = static_cast<char>(static_cast<uint8_t>(value >> (8 * i)));
 }
 
-// The layout as docs/trees.md gives it, not as the reader's code has it. False: too short to be a bundle.
+// The layout as src/trees/README.md gives it, not as the reader's code has it. False: too short to be a bundle.
 inline bool Reseal(std::string& bytes) {
   constexpr size_t kHeader = 32, kEntry = 16;
   if (bytes.size() < kHeader) return false;

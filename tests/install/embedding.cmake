@@ -3,7 +3,7 @@
 # ctest --build-and-test: it changes the locale of the compiler, and with it what a compiler cache looks for.
 include("${CMAKE_CURRENT_LIST_DIR}/run.cmake")
 file(REMOVE_RECURSE "${WORK}")
-set(options)
+string(REPLACE "|" ";" options "${FLAGS}")
 if(NOT WITH_ONNX)
   list(APPEND options -D HORUS_WITH_ONNX=OFF)
 endif()
@@ -28,3 +28,4 @@ foreach(library horus static)
     endif()
   endif()
 endforeach()
+file(REMOVE_RECURSE "${WORK}") # a gigabyte that nothing looks at

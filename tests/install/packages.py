@@ -17,7 +17,8 @@ FILES = {
                                  "/pkgconfig/horus_lab.pc"]),
     "train": ("libhorus-train{so}", ["/libhorus_train.so.{so}"]),
     "lp": ("libhorus-lp{so}", ["/libhorus_lp.so.{so}"]),
-    "command": ("horus", ["/bin/horus", "/share/horus/profile/horus-profile"]),
+    "command": ("horus", ["/bin/horus", "/share/horus/profile/horus-profile", "/share/man/man1/horus.1.gz",
+                          "/share/bash-completion/completions/horus", "/share/zsh/vendor-completions/_horus"]),
 }
 
 

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the recipes for package managers say agrees with the source: version, options, files. Usage: recipes.py SOURCE"""
+"""What the recipes for package managers and CITATION.cff say agrees with the source: version, options, files.
+
+Usage: recipes.py SOURCE"""
 
 import json
 import pathlib
@@ -26,6 +28,9 @@ def main():
     script = (source / "cmake/packaging/conda/build.sh").read_text(encoding="utf-8")
     named = set(re.findall(r"-D(HORUS_\w+)=", portfile + script))
     assert len(named) >= 4 and named <= options, f"options that are none: {named - options}"
+
+    citation = (source / "CITATION.cff").read_text(encoding="utf-8")
+    assert f"\nversion: {version}\n" in citation, f"CITATION.cff: expected version {version}"
 
     changes = (source / "CHANGELOG.md").read_text(encoding="utf-8")
     assert re.search(rf"^## {re.escape(version)} — ", changes, re.M), f"CHANGELOG.md has no section of {version}"

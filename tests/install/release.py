@@ -1,15 +1,56 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Makes a draft release twice and reads it. Ends with 77 where a release cannot be made: no checkout, a package not there.
+"""Makes a draft release twice, reads, signs, checks and spoils it. Ends with 77 where a release cannot be made: no checkout, a package not there.
 
 Usage: release.py SOURCE WORK"""
 
 import hashlib
 import json
+import os
 import pathlib
 import re
 import subprocess
 import sys
 import tarfile
+import tempfile
+
+
+def checked(source, folder):
+    """What `scripts/release --check` says of a release, and whether it holds."""
+    done = subprocess.run([sys.executable, source / "scripts/release", "--check", folder], capture_output=True, text=True, check=False)
+    return done.returncode == 0, done.stdout + done.stderr
+
+
+def sign_and_spoil(source, out):
+    holds, said = checked(source, out)
+    assert holds and "nobody signed" in said, said
+    with tempfile.TemporaryDirectory() as home:  # short: gpg's sockets lie in it
+        os.environ["GNUPGHOME"] = home
+        key = ["gpg", "--batch", "--quiet", "--passphrase", "", "--quick-gen-key", "releaser@example.org", "ed25519", "sign", "1d"]
+        subprocess.run(key, check=True)
+        subprocess.run([sys.executable, source / "scripts/release", "--draft", "--out", out, "--sign", "releaser@example.org"],
+                       check=True, capture_output=True)
+        holds, said = checked(source, out)
+        assert holds and "which is signed" in said, said
+        signature = out / "SHA256SUMS.asc"
+        sums = (out / "SHA256SUMS").read_text(encoding="utf-8")
+        (out / "CHANGES").write_text("Others.\n", encoding="utf-8")
+        told = hashlib.sha256(b"Others.\n").hexdigest()
+        (out / "SHA256SUMS").write_text(re.sub(r"^\w+(?=  CHANGES$)", told, sums, flags=re.M), encoding="utf-8")
+        holds, said = checked(source, out)
+        assert not holds and "provenance" in said, f"a file and its checksum were replaced: {said}"
+        statement = next(out.glob("*.provenance.json"))
+        old = hashlib.sha256(statement.read_bytes()).hexdigest()
+        before = re.search(r"^(\w+)  CHANGES$", sums, re.M)[1]
+        statement.write_text(statement.read_text(encoding="utf-8").replace(before, told), encoding="utf-8")
+        sums = (out / "SHA256SUMS").read_text(encoding="utf-8")
+        (out / "SHA256SUMS").write_text(sums.replace(old, hashlib.sha256(statement.read_bytes()).hexdigest()), encoding="utf-8")
+        holds, said = checked(source, out)
+        assert not holds and "signature" in said, f"and its provenance: {said}"
+        subprocess.run(["gpgconf", "--kill", "gpg-agent"], check=False)
+        signature.unlink()
+    (out / "more").write_text("", encoding="utf-8")
+    holds, said = checked(source, out)
+    assert not holds and "more" in said, f"a file was added: {said}"
 
 
 def main():
@@ -55,6 +96,12 @@ def main():
     for package in document["packages"][1:]:
         assert f"- {package['name']}: {package['licenseDeclared']};" in notices, package["name"]
     assert first["CHANGES"].strip(), "CHANGELOG.md says nothing of this version"
+    statement = json.loads(first[prefix + ".provenance.json"])
+    assert {one["name"] for one in statement["subject"]} == first.keys() - {"SHA256SUMS", prefix + ".provenance.json"}
+    commit = statement["predicate"]["buildDefinition"]["resolvedDependencies"][0]["digest"]["gitCommit"]
+    assert re.fullmatch("[0-9a-f]{40}", commit), commit
+
+    sign_and_spoil(source, outs[1])
     print(f"{len(held)} files, {len(document['packages'])} SPDX packages, {len(notices) // 1024} KiB of notices")
     return 0
 

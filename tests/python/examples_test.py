@@ -16,6 +16,8 @@ EXAMPLES = {
     "place_queue.py": ([], ("resnet50         place", "another:", "instead:", "12 jobs")),
     "learn.py": ([GRAPHS], ("covered", "before:", "after:")),
     "own_policy.py": ([], ("tightest", "first-fit", "exclusive", "horus")),
+    "inputs.py": (["--seconds", 0.5], ("measured", "GPU: 50 ms a step", "cores keep it busy", "cores instead of", "steps/s")),
+    "loaders.py": (["--seconds", 0.5], ("torch_files", "webdataset_loader", "tensorflow_data")),  # more: loaders_test.py
     "compare_policies.py": (["--jobs", 40, "--seeds", 3], ("jct_mean_s", "change", "±", "horus", "exclusive", "40 jobs")),
 }
 NEEDS = {"inspect_torch.py": ("torch", "onnxscript")}

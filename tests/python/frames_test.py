@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Measured runs and pairs as frames, by the names of docs/dataset.md."""
+"""Measured runs and pairs as frames, by the names of docs/measure.md."""
 
 import re
 
@@ -31,7 +31,7 @@ def shapes(columns):
 def test_names_are_those_of_the_docs():
     import importlib
     frames = importlib.import_module("horus._frames")
-    text = (ROOT / "docs/dataset.md").read_text()
+    text = (ROOT / "docs/measure.md").read_text()
     told = set(re.findall(r"`(\w+)`", "".join(line.split("|")[1] for line in text.splitlines() if line.startswith("| `"))))
     mine = {*frames.MEASURED, *frames._RUN, *frames._FOR_PEOPLE, "graph", "gpu", "family", "sharing_mode", "job", "job_a", "job_b",
             "slowdown_a", "slowdown_b"}

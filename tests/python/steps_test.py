@@ -73,6 +73,13 @@ def run(program, *arguments, **variables):
                           env={**os.environ, **variables})
 
 
+@pytest.mark.parametrize(("job", "port"), [("", 9401), ("123_4", 9401), ("7", 20_007), ("991234", 21_234)])
+def test_jobs_of_slurm_have_a_port_each(steps_module, monkeypatch, job, port):
+    monkeypatch.setenv("SLURM_JOB_ID", job)
+    assert steps_module.Steps()._settings["port"] == port
+    assert steps_module.Steps(8000)._settings["port"] == 8000
+
+
 def test_the_time_between_marks_is_a_step_each(make, clock):
     steps = make()
     for seconds in (7, 0.25, 0.5, 0.125):  # before the first mark there is no step

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* People's files: clusters and jobs, read as the horus command reads them (docs/files.md). A
- * libhorus that was configured without HORUS_WITH_FILES, as is the default, answers UNSUPPORTED.
+/* Files: clusters and jobs, read as the horus command reads them (docs/files.md). A build without HORUS_WITH_FILES, the
+ * default, answers UNSUPPORTED.
  * Since 0.1 where nothing else is said. */
 #ifndef HORUS_LAB_FILES_H_
 #define HORUS_LAB_FILES_H_
@@ -16,15 +16,15 @@ extern "C" {
 /* Jobs with their demands, of a cluster or of a file (horus_job_list_from_yaml). Immutable: share freely. */
 typedef struct horus_job_list horus_job_list;
 
-/* What residents asked for, as they can be planned again: those of `job_ids` in that order; NULL with 0 = all, by
- * ascending id. Errors: NOT_FOUND (a job), LIMIT (more ids than residents). */
+/* Residents as jobs that can be planned again: those of `job_ids` in that order; NULL with 0 = all, by ascending id.
+ * Errors: NOT_FOUND (a job), LIMIT (more ids than residents). */
 HORUS_API horus_status horus_cluster_job_specs(const horus_cluster* cluster, size_t job_count, const uint64_t* job_ids,
                                                horus_job_list** out, horus_error* error);
 /* Accepts NULL. */
 HORUS_API void horus_job_list_free(horus_job_list* list);
-/* Jobs in it; 0 for NULL. Any thread. */
+/* Number of jobs; 0 for NULL. Any thread. */
 HORUS_API size_t horus_job_list_count(const horus_job_list* list);
-/* The job at `index`, in the order of its making; what it points to is borrowed from the list. Errors: NOT_FOUND,
+/* The job at `index`, in the order of the list; what it points to is borrowed from the list. Errors: NOT_FOUND,
  * INVALID_STRUCT. Any thread. */
 HORUS_API horus_status horus_job_list_get(const horus_job_list* list, size_t index, horus_job* job, horus_error* error);
 

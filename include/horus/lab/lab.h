@@ -7,7 +7,7 @@
 
 #include "horus/horus.h"
 #include "horus/lab/features.h"  /* what a step costs, the feature row */
-#include "horus/lab/files.h"     /* people's files, where the build reads them; lists of jobs */
+#include "horus/lab/files.h"     /* files, where the build reads them; lists of jobs */
 #include "horus/lab/latency.h"   /* of requests to an inference job */
 #include "horus/lab/memory.h"    /* that handles hold */
 #include "horus/lab/potential.h" /* what sharing could give, before any policy */

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The C++20 face of the laboratory, over lab.h: all of horus.hpp, and simulations, training, features. Link with
-// libhorus_lab.so in place of libhorus.so.
+// The C++20 face of the laboratory, over lab.h: horus.hpp, simulations, training, features. Link with libhorus_lab.so
+// instead of libhorus.so.
 #ifndef HORUS_LAB_LAB_HPP_
 #define HORUS_LAB_LAB_HPP_
 
@@ -14,9 +14,9 @@
 #include "horus/lab/train.hpp"
 
 namespace horus {
-inline namespace face_v0 {  // why: values.hpp
+inline namespace face_v0 {  // see values.hpp
 
-// What one step costs.
+// The cost of one step.
 [[nodiscard]] inline horus_step_cost StepCost(const Graph& graph, const RunSpec& run = {}) {
   horus_step_cost cost = HORUS_STEP_COST_INIT;
   detail::Call(horus_graph_cost, graph.get(), detail::CRunSpec(run).get(), &cost);
@@ -31,7 +31,7 @@ inline namespace face_v0 {  // why: values.hpp
   });
 }
 
-// Memory that handles hold, in bytes, about.
+// Memory that a handle holds, approximately, in bytes.
 [[nodiscard]] inline uint64_t BytesHeld(const Interference& model) {
   return horus_interference_bytes_held(model.get());
 }

@@ -7,13 +7,13 @@
 #include "horus/lab/latency.h"
 
 namespace horus {
-inline namespace face_v0 {  // why: values.hpp
+inline namespace face_v0 {  // see values.hpp
 
-// Requests to an inference job: random arrivals, served one at a time.
+// Requests to an inference job: Poisson arrivals, served one at a time.
 struct RequestLoad {
   double requests_per_s = 0;
-  double service_us = 0;  // mean time of one request, alone on the device
-  double slowdown = 1;
+  double service_us = 0;  // mean time of one request, alone on the device, > 0
+  double slowdown = 1;    // 1 to 1e9
   double service_cv = 0;  // standard deviation / mean of that time, 0 to 1
 };
 
@@ -25,7 +25,7 @@ inline horus_request_load ToC(const RequestLoad& load) {
 
 }  // namespace detail
 
-// What requests take at that load and slowdown; infinite where they come faster than they are served.
+// Time from arrival to answer; infinite if requests arrive faster than they are served.
 [[nodiscard]] inline horus_latency PredictLatency(const RequestLoad& load) {
   const horus_request_load c = detail::ToC(load);
   horus_latency latency = HORUS_LATENCY_INIT;
@@ -33,7 +33,7 @@ inline horus_request_load ToC(const RequestLoad& load) {
   return latency;
 }
 
-// The largest slowdown that keeps the 99th percentile within the bound; load.slowdown is not read. 0 = none does.
+// The largest slowdown at which the 99th percentile is within the bound; 0 = none. load.slowdown is not read.
 [[nodiscard]] inline double LargestSlowdown(const RequestLoad& load, double p99_bound_us) {
   const horus_request_load c = detail::ToC(load);
   double slowdown = 0;

@@ -14,7 +14,7 @@ extern "C" {
  * types, 2,048 profiles and 4,000,000 pairs. */
 typedef struct horus_speeds {
   uint32_t struct_size;
-  uint32_t reference; /* position of the GPU type whose time counts work; of a profile that does not run there the
+  uint32_t reference; /* position of the GPU type whose time counts as work; for a profile that does not run there, the
                          first type that runs it */
   size_t gpu_count;
   const char* const* gpu_types; /* names or aliases of a catalogue; NULL where the function says so */
@@ -38,24 +38,24 @@ typedef struct horus_potential_options {
   uint32_t reserved;
   size_t bound_count;            /* 0 = the five bounds 1.25, 1.5, 2, 2.5 and none */
   const double* slowdown_bounds; /* that nobody may exceed, >= 1; infinity = none */
-  double least_gain;             /* from which on sharing pays; 0 = 0.05, -1 = from any */
+  double least_gain;             /* least gain at which sharing pays; 0 = 0.05, -1 = any */
   const char* library_path;      /* of libhorus_lp.so; NULL = beside libhorus, then where the loader looks */
 } horus_potential_options;
 #define HORUS_POTENTIAL_OPTIONS_INIT HORUS_INIT(horus_potential_options)
 
-/* Of all bounds. Rates count GPUs of the reference type that work alone. */
+/* The same for all bounds. Rates count GPUs of the reference type that work alone. */
 typedef struct horus_potential {
   uint32_t struct_size;
   uint32_t reserved;
   uint64_t pairs;   /* of profiles with work, two copies of one included, on each type with GPUs */
   uint64_t run;     /* that are known to run together */
-  uint64_t apart;   /* that are known not to; of the rest nothing is known, and they count so */
+  uint64_t apart;   /* that are known not to; unknown pairs count like these */
   double exclusive; /* the best rate without sharing */
-  double left_out;  /* share of the work: of profiles that no GPU here runs. It counts nowhere else */
+  double left_out;  /* share of the work that is left out, of profiles that no GPU here runs */
 } horus_potential;
 #define HORUS_POTENTIAL_INIT HORUS_INIT(horus_potential)
 
-/* A row a bound, in their order; columns hold `capacity` elements, NULL columns are skipped. */
+/* One row a bound, in their order. Columns hold `capacity` elements; NULL columns are skipped. */
 typedef struct horus_potential_rows {
   uint32_t struct_size;
   uint32_t reserved;
@@ -70,7 +70,7 @@ typedef struct horus_potential_rows {
 } horus_potential_rows;
 #define HORUS_POTENTIAL_ROWS_INIT HORUS_INIT(horus_potential_rows)
 
-/* The bound on the work rate of this mix on these GPUs (docs/potential.md). `work`: by profile, seconds alone on the
+/* The bound on the work rate of this mix on these GPUs (docs/shadow.md). `work`: by profile, seconds alone on the
  * reference type, in any common unit, some above 0. `gpus`: by GPU type, how many. Names of `speeds` are not read.
  * `options` and `potential` may be NULL, so may `rows` and `count` where rows are not wanted; `progress` is called
  * before each bound. Errors: INVALID_ARGUMENT (column, position, expected, found), INVALID_STRUCT, BUFFER_TOO_SMALL,

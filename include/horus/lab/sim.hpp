@@ -16,9 +16,9 @@
 #include "horus/lab/sim_values.hpp"
 
 namespace horus {
-inline namespace face_v0 {  // why: values.hpp
+inline namespace face_v0 {  // see values.hpp
 
-// Jobs that came. Immutable: share freely.
+// Submitted jobs. Immutable: share freely.
 class Trace {
  public:
   explicit Trace(std::span<const TraceJob> jobs) {
@@ -27,7 +27,7 @@ class Trace {
     detail::Call(horus_trace_create, columns.get(), &out);
     handle_.reset(out);
   }
-  // Drawn; equal options, equal traces.
+  // Draws a trace; equal options give equal traces.
   [[nodiscard]] static Trace Synthetic(const SyntheticOptions& options = {}) {
     horus_trace* out = nullptr;
     detail::Call(horus_trace_create_synthetic, detail::CSynthetic(options).get(), &out);
@@ -41,7 +41,7 @@ class Trace {
     detail::Call(horus_trace_get_summary, get(), &summary);
     return summary;
   }
-  // In the order of SimResult::BacklogWork.
+  // Names, in the order of SimResult::BacklogWork.
   [[nodiscard]] std::vector<std::string> Profiles() const {
     std::vector<std::string> names;
     for (size_t i = 0; i < horus_trace_profile_count(get()); ++i) {
@@ -60,7 +60,7 @@ class Trace {
 // How fast jobs really run. Immutable: share freely.
 class Truth {
  public:
-  // `model`: none = the built-in "horus".
+  // `model`: null = the built-in "horus".
   [[nodiscard]] static Truth FromModel(std::span<const ProfileDemand> demands, const Interference* model = nullptr,
                                        const Catalogue* catalogue = nullptr) {
     horus_truth* out = nullptr;
@@ -75,7 +75,7 @@ class Truth {
     detail::Call(horus_truth_from_speeds, detail::HandleOf(catalogue), detail::CSpeeds(speeds).get(), many, &out);
     return Truth(out);
   }
-  // Speeds that follow cores and host memory too.
+  // The same truth, with speeds that also depend on cores and host memory.
   [[nodiscard]] Truth WithSensitivities(std::span<const ProfileSensitivity> sensitivities) const {
     horus_truth* out = nullptr;
     detail::Call(horus_truth_with_sensitivities, get(), detail::CProfileSensitivities(sensitivities).get(), &out);
@@ -89,12 +89,12 @@ class Truth {
   detail::Owned<horus_truth, horus_truth_free> handle_;
 };
 
-// What became of the jobs. Immutable: share freely.
+// The outcome of a simulation. Immutable: share freely.
 class SimResult {
  public:
   explicit SimResult(horus_sim_result* owned) noexcept : handle_(owned) {}
 
-  // Of the jobs that are submitted in the window.
+  // Metrics of the jobs submitted in the window.
   [[nodiscard]] horus_sim_metrics Metrics(const SimWindow& window = {}) const {
     const horus_sim_window c = {sizeof(horus_sim_window), 0, window.from_us, window.to_us, window.slowdown_bound};
     horus_sim_metrics metrics = HORUS_SIM_METRICS_INIT;
@@ -103,19 +103,19 @@ class SimResult {
   }
   // By (submit_us, id).
   [[nodiscard]] std::vector<SimJob> Jobs() const { return detail::ReadSimJobs(get()); }
-  // By profile of the trace, GPU x seconds that were done while jobs waited.
+  // Work done while jobs waited, in GPU x seconds at speed 1, by profile of the trace.
   [[nodiscard]] std::vector<double> BacklogWork() const {
     return detail::Collect<double>([&](size_t capacity, double* gpu_s, size_t* count, horus_error* error) {
       return horus_sim_result_backlog_work(get(), capacity, gpu_s, count, error);
     });
   }
-  // What the placer believed at the end, where SimOptions::learns says that it learned.
+  // The placer's model at the end. INVALID_ARGUMENT unless SimOptions::learns was set.
   [[nodiscard]] Interference Model() const {
     horus_interference* out = nullptr;
     detail::Call(horus_sim_result_get_model, get(), &out);
     return Interference(out);
   }
-  // Of each decision, in microseconds of this machine's clock.
+  // Time of each decision, in microseconds of this machine's clock.
   [[nodiscard]] std::vector<float> DecisionTimes() const {
     float none = 0;
     return detail::Collect<float>([&](size_t capacity, float* took_us, size_t* count, horus_error* error) {
@@ -139,7 +139,7 @@ struct SimEvent {
 
 struct SimOptions {
   std::string discipline = "fifo";
-  QueueOptions queue = {};  // without any capacity that of the cluster
+  QueueOptions queue = {};  // if no capacity is set, the cluster's counts
   bool know_run_times = true;
   int64_t horizon_us = 0;   // 0 = until all is done
   uint64_t look_ahead = 0;  // 0 = as the discipline says
@@ -147,8 +147,8 @@ struct SimOptions {
   bool preempt = false, best_of_window = false, weigh_waiting = false;
   int32_t weights = HORUS_SIM_WEIGHTS_ALIKE;
   int64_t restart_us = 0, checkpoint_us = 0, latency_us = 0;
-  std::string lp_library_path = {};          // empty = looked for
-  const horus_workload* workload = nullptr;  // none = the trace's own tasks
+  std::string lp_library_path = {};          // empty = searched for
+  const horus_workload* workload = nullptr;  // null = the trace's own tasks
   std::vector<SimOutage> outages = {};
   int64_t rebalance_us = 0;
   RebalanceOptions rebalance = {};  // all jobs
@@ -156,17 +156,17 @@ struct SimOptions {
   int64_t profiling_us = 0;
   std::string profiling_label = {};  // empty = the default
   bool profile_each_job = false;
-  std::vector<ProfileDemand> measured = {};            // empty = as believed
-  std::vector<ProfileSensitivity> sensitivities = {};  // that synergy policies are told
+  std::vector<ProfileDemand> measured = {};            // empty = the beliefs
+  std::vector<ProfileSensitivity> sensitivities = {};  // known to synergy policies
   int32_t learns = HORUS_SIM_LEARNS_NOTHING;
-  std::function<bool(const SimEvent&)> observer = nullptr;  // false cancels, as does what it throws
-  std::function<bool(double)> progress = nullptr;           // share done, 0 to 1; likewise
+  std::function<bool(const SimEvent&)> observer = nullptr;  // false or an exception cancels
+  std::function<bool(double)> progress = nullptr;           // share done, 0 to 1; false or an exception cancels
 };
 
 namespace detail {
 
-// The C struct over the options, which it borrows, and its callbacks. Nothing is thrown through the library: what a
-// callback throws is kept, and goes on once the call has returned.
+// The C struct of the options, which it borrows, and their callbacks. It keeps an exception that a callback throws;
+// Rethrow throws it after the library has returned.
 class CSimOptions {
  public:
   explicit CSimOptions(const SimOptions& options)
@@ -251,7 +251,8 @@ class CSimOptions {
 
 }  // namespace detail
 
-// Plays the trace on a copy of the cluster, which holds no jobs. The placer plans by `beliefs`, time passes by `truth`.
+// Plays the trace on a copy of the cluster, which must hold no jobs. The placer plans by `beliefs`; time passes by
+// `truth`.
 [[nodiscard]] inline SimResult Simulate(const Trace& trace, std::span<const ProfileDemand> beliefs, const Truth& truth,
                                         const Cluster& cluster, Placer& placer, const SimOptions& options = {}) {
   detail::CSimOptions c(options);
@@ -266,8 +267,8 @@ class CSimOptions {
   return SimResult(out);
 }
 
-// What sharing could give this mix of work on these GPUs. `work`: by profile, seconds alone on the reference type;
-// `gpus`: how many by type.
+// The most that sharing could give this mix of work on these GPUs. `work`: by profile, seconds alone on the reference
+// type. `gpus`: number of GPUs by type.
 [[nodiscard]] inline SharingPotential PotentialOf(const Speeds& speeds, const std::vector<double>& work,
                                                   const std::vector<double>& gpus,
                                                   const PotentialOptions& options = {}) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Owning values of simulations, and how they become the columns of sim.h and potential.h. Included by sim.hpp.
+// Owning values for sim.h and potential.h, and their conversion to C structs. Included by sim.hpp.
 #ifndef HORUS_LAB_SIM_VALUES_HPP_
 #define HORUS_LAB_SIM_VALUES_HPP_
 
@@ -16,27 +16,27 @@
 #include "horus/values.hpp"
 
 namespace horus {
-inline namespace face_v0 {  // why: values.hpp
+inline namespace face_v0 {  // see values.hpp
 
-// What jobs of a profile demand of a GPU type.
+// Demand of a profile's jobs on a GPU type.
 struct ProfileDemand {
   std::string profile = {};
   std::string gpu_type = {};  // empty = any
   Demand demand = {};
 };
 
-using ProfileSensitivity = std::pair<std::string, Sensitivity>;  // a profile, and that of its jobs
+using ProfileSensitivity = std::pair<std::string, Sensitivity>;  // profile, sensitivity of its jobs
 
 struct PairSpeed {
-  uint32_t gpu = 0, a = 0, b = 0;   // positions
-  double speed_a = 0, speed_b = 0;  // shares of the speeds alone; both 0 = not together
-  double slowdown = 0;              // 0 = as the speeds say
+  uint32_t gpu = 0, a = 0, b = 0;   // positions in Speeds::gpu_types and Speeds::profiles
+  double speed_a = 0, speed_b = 0;  // as shares of the speeds alone; both 0 = they do not run together
+  double slowdown = 0;              // of the slower side, >= 1; 0 = as the speeds say
 };
 
 struct Speeds {
   uint32_t reference = 0;
   std::vector<std::string> gpu_types = {}, profiles = {};
-  std::vector<double> alone = {};  // [gpu_types x profiles]
+  std::vector<double> alone = {};  // [gpu_types x profiles] progress a second; 0 = does not run there
   std::vector<PairSpeed> pairs = {};
 };
 
@@ -59,9 +59,9 @@ struct SimJob {
 };
 
 struct PotentialOptions {
-  std::vector<double> slowdown_bounds = {};  // empty = 1.25, 1.5, 2, 2.5 and none
+  std::vector<double> slowdown_bounds = {};  // empty = 1.25, 1.5, 2, 2.5 and infinity
   double least_gain = 0;                     // 0 = the default, -1 = any
-  std::string library_path = {};             // empty = looked for
+  std::string library_path = {};             // of libhorus_lp.so; empty = searched for
 };
 
 struct PotentialAtBound {
@@ -73,7 +73,7 @@ struct PotentialAtBound {
 
 struct SharingPotential {
   horus_potential all = HORUS_POTENTIAL_INIT;
-  std::vector<PotentialAtBound> at = {};  // a row a bound
+  std::vector<PotentialAtBound> at = {};  // one row per bound
 };
 
 namespace detail {

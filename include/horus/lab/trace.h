@@ -24,7 +24,7 @@ typedef struct horus_trace_columns {
   size_t count;
   const uint64_t* ids;          /* the caller's, each once; NULL = 0, 1, 2, ... */
   const int64_t* submit_us;     /* NULL = 0 */
-  const int64_t* duration_us;   /* run time alone on speed 1 (horus_truth); of an endless job how long it was seen */
+  const int64_t* duration_us;   /* run time alone at speed 1 (horus_truth); of an endless job, how long it was seen */
   const int64_t* steps;         /* 0 = not stated; for truths made of speeds */
   const uint8_t* endless;       /* 1 = runs until the simulation ends */
   const int64_t* deadline_us;   /* above submit_us; 0 = none */
@@ -60,15 +60,15 @@ HORUS_API horus_status horus_trace_create(const horus_trace_columns* columns, ho
 #define HORUS_ARRIVALS_POISSON 2
 #define HORUS_ARRIVALS_BURSTY 3 /* hyper-exponential gaps */
 
-/* What a synthetic trace looks like (docs/traces.md, "Made traces"): a preset and what is changed of it. What is left
- * 0, and lists without entries, stay as the preset has them. */
+/* A synthetic trace (docs/simulate.md): a preset and changes to it. Fields that are 0 and lists without entries keep
+ * the preset's values. */
 typedef struct horus_synthetic_options {
   uint32_t struct_size;
   int32_t arrivals;    /* HORUS_ARRIVALS_* */
   const char* preset;  /* "philly" or "horus2020"; NULL = "philly" */
-  uint64_t seed;       /* as it is; the command's default is 1 */
+  uint64_t seed;       /* any value; the command's default is 1 */
   int64_t jobs;        /* up to 4,000,000; a longer trace begins with the shorter one */
-  int64_t mean_gap_us; /* between arrivals; 0 = what gives `load_milli` on `capacity_gpu_milli`, in expectation */
+  int64_t mean_gap_us; /* between arrivals; 0 = chosen to give `load_milli` on `capacity_gpu_milli`, in expectation */
   int64_t capacity_gpu_milli; /* of the cluster, in thousandths of a GPU */
   int32_t load_milli;         /* thousandths */
   int32_t gap_scv_milli;      /* of bursty gaps: squared coefficient of variation, 1,000 to 1,000,000 thousandths */
@@ -83,7 +83,7 @@ typedef struct horus_synthetic_options {
   const uint32_t* profile_weights;
   const int64_t* profile_cpu_milli; /* per task, as the next; NULL = 0 */
   const int64_t* profile_mem_mib;
-  int32_t owners; /* so many, equally likely */
+  int32_t owners; /* number of owners, equally likely */
   uint32_t reserved0;
 } horus_synthetic_options;
 #define HORUS_SYNTHETIC_OPTIONS_INIT HORUS_INIT(horus_synthetic_options)
@@ -101,20 +101,20 @@ HORUS_API horus_status horus_trace_from_file(const char* path, const char* forma
 /* Accepts NULL. Results keep what they need of it. */
 HORUS_API void horus_trace_free(horus_trace* trace);
 
-/* Jobs; profiles that jobs run; memory of the handle in bytes; 0 for NULL. Any thread. */
+/* Number of jobs; number of profiles; memory of the handle in bytes. 0 for NULL. Any thread. */
 HORUS_API size_t horus_trace_count(const horus_trace* trace);
 HORUS_API size_t horus_trace_profile_count(const horus_trace* trace);
 HORUS_API uint64_t horus_trace_bytes_held(const horus_trace* trace);
-/* In the order in which jobs name them first, jobs by (submit_us, id); borrowed from the trace; NULL past the end. Any
+/* Profile names, in the order of their first job by (submit_us, id); borrowed from the trace; NULL past the end. Any
  * thread. */
 HORUS_API const char* horus_trace_profile_name(const horus_trace* trace, size_t index);
 
-/* Likewise owners; and the GPU types of a list that jobs refer to. */
+/* The same for owners, and for GPU types of a list that jobs refer to. */
 HORUS_API const char* horus_trace_owner_name(const horus_trace* trace, size_t index);
 HORUS_API const char* horus_trace_type_name(const horus_trace* trace, size_t list, size_t index);
 
-/* A row a job, by (submit_us, id); fields as those of horus_trace_columns. Columns hold `capacity` elements, NULL
- * columns are skipped. */
+/* One row a job, by (submit_us, id); fields as in horus_trace_columns. Columns hold `capacity` elements; NULL columns
+ * are skipped. */
 typedef struct horus_trace_jobs {
   uint32_t struct_size;
   uint32_t reserved;
@@ -132,7 +132,7 @@ typedef struct horus_trace_jobs {
   int64_t* mem_mib;
   int32_t* kinds;
   int32_t* priorities;
-  uint32_t* profiles; /* as horus_trace_profile_name counts them, or HORUS_NOT_STATED; likewise the next two */
+  uint32_t* profiles; /* index for horus_trace_profile_name, or HORUS_NOT_STATED; likewise the next two */
   uint32_t* owners;
   uint32_t* gpu_types; /* lists of horus_trace_type_name */
   int64_t* step_us;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Owning values of traces, and how they become the columns of trace.h and come from them. Included by sim_values.hpp.
+// Owning values for trace.h, and their conversion to and from its columns. Included by sim_values.hpp.
 #ifndef HORUS_LAB_TRACE_VALUES_HPP_
 #define HORUS_LAB_TRACE_VALUES_HPP_
 
@@ -15,12 +15,12 @@
 #include "horus/values.hpp"
 
 namespace horus {
-inline namespace face_v0 {  // why: values.hpp
+inline namespace face_v0 {  // see values.hpp
 
 struct TraceJob {
   uint64_t id = 0;
   int64_t submit_us = 0;
-  int64_t duration_us = 0;  // this or steps, unless it is endless
+  int64_t duration_us = 0;  // state this or steps, unless the job is endless
   int64_t steps = 0;
   bool endless = false;
   int64_t deadline_us = 0;
@@ -30,18 +30,18 @@ struct TraceJob {
   int32_t priority = 0;
   std::string profile = {}, owner = {};     // empty = not stated
   std::vector<std::string> gpu_types = {};  // empty = any
-  int64_t step_us = 0;                      // one step alone; 0 = not stated, then the next three are not read
+  int64_t step_us = 0;                      // one step alone; 0 = not stated: the next three are not read
   int64_t host_us = 0, gpu_us = 0, network_us = 0;
 };
 
 struct SyntheticSize {
-  int32_t gpus = 1;  // tasks of one GPU
+  int32_t gpus = 1;  // tasks of one GPU each
   uint32_t weight = 1;
 };
 
-// A point of the cumulative distribution of durations, linear between points.
+// A point of the cumulative distribution of durations, which is linear between points.
 struct SyntheticDuration {
-  int32_t share_milli = 0;  // of jobs that take at most
+  int32_t share_milli = 0;  // of jobs that take at most duration_us
   int64_t duration_us = 0;
 };
 
@@ -51,7 +51,7 @@ struct SyntheticProfile {
   int64_t cpu_milli = 0, mem_mib = 0;  // per task
 };
 
-// What is left 0 or empty stays as the preset has it.
+// Fields that are 0 or empty keep the preset's values.
 struct SyntheticOptions {
   std::string preset = {};  // "philly" or "horus2020"; empty = "philly"
   uint64_t seed = 1;
@@ -68,7 +68,7 @@ struct SyntheticOptions {
 
 namespace detail {
 
-// Jobs as columns, each name once.
+// Jobs as columns; each name is kept once.
 class CTrace {
  public:
   explicit CTrace(std::span<const TraceJob> jobs) {

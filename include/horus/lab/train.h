@@ -21,7 +21,7 @@ typedef struct horus_training_data {
   size_t count;
   const horus_graph* const* graphs;
   const horus_run_spec* const* runs; /* NULL, or NULL in a row = defaults */
-  const char* const* gpu_types;      /* names of the catalogue, or "opaque:NAME" for a GPU that nothing is known of */
+  const char* const* gpu_types;      /* names of the catalogue, or "opaque:NAME" for an unknown GPU */
   const char* const* families;       /* rows of a family are never split between training and calibration */
   const char* const* nets;           /* NULL = the families */
   const double* gpu_util_pct;        /* NVML's GPU-busy percentage, mean over the steps, 0-100 */
@@ -35,25 +35,25 @@ typedef struct horus_training_data {
 
 typedef struct horus_training_options {
   uint32_t struct_size;
-  int32_t rounds; /* trees a quantity at most, up to 2,000; 0 = 100, -1 = none */
-  double promise; /* coverage of the bounds on families that were not seen, 0.5 to 0.99; 0 = 0.9 */
+  int32_t rounds; /* most trees of a quantity, up to 2,000; 0 = 100, -1 = none */
+  double promise; /* coverage of the bounds on unseen families, 0.5 to 0.99; 0 = 0.9 */
   uint32_t seed;
   uint32_t reserved;
   const char* library_path;    /* of libhorus_train.so; NULL = beside libhorus, then where the loader looks */
-  const horus_predictor* base; /* its models of the other quantities are kept; NULL = the built-in predictor */
+  const horus_predictor* base; /* its models of quantities that the rows lack are kept; NULL = built-in */
 } horus_training_options;
 #define HORUS_TRAINING_OPTIONS_INIT HORUS_INIT(horus_training_options)
 
-/* A predictor trained on the rows: every quantity that at least 8 of them measure, and the others as `base` has them.
- * Equal rows give equal predictors with the same XGBoost on the same architecture. Loads libhorus_train.so at the first
- * call, for good. `options` may be NULL; `progress` (NULL = none) is called on this thread, non-zero cancels. Errors:
+/* A predictor trained on the rows: every quantity that at least 8 rows measure; the others come from `base`. Equal rows
+ * give equal predictors with the same XGBoost on the same architecture. The first call loads libhorus_train.so, which
+ * stays loaded. `options` may be NULL; `progress` (NULL = none) is called on this thread, non-zero cancels. Errors:
  * INVALID_ARGUMENT (row, column, expected and found), NOT_FOUND (GPU type), INVALID_STRUCT, CANCELLED, IO (the library
  * cannot be loaded), UNSUPPORTED. Any thread. */
 HORUS_API horus_status horus_predictor_fit(const horus_catalogue* catalogue, const horus_training_data* data,
                                            const horus_training_options* options, horus_progress progress, void* user,
                                            horus_predictor** out, horus_error* error);
 
-/* What stands behind the predictions of one quantity. */
+/* Quality of the predictions of one quantity. */
 typedef struct horus_prediction_quality {
   uint32_t struct_size;
   uint32_t reserved;
@@ -95,10 +95,9 @@ typedef struct horus_pair_data {
 typedef struct horus_pair_options {
   uint32_t struct_size;
   uint32_t seed;
-  const char* model; /* "horus", "boosted", "iasp" or "iapp"; NULL = "horus" */
-  double promise;    /* at which bounds are fitted, 0.5 to 0.99; 0 = 0.9. n groups tell up to n / (n + 1) */
-  const char*
-      library_path; /* of libhorus_train.so, for "boosted"; NULL = beside libhorus, then where the loader looks */
+  const char* model;        /* "horus", "boosted", "iasp" or "iapp"; NULL = "horus" */
+  double promise;           /* coverage of the bounds, 0.5 to 0.99; 0 = 0.9. n groups support at most n / (n + 1) */
+  const char* library_path; /* of libhorus_train.so, for "boosted"; NULL = as in horus_training_options */
 } horus_pair_options;
 #define HORUS_PAIR_OPTIONS_INIT HORUS_INIT(horus_pair_options)
 

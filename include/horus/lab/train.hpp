@@ -11,24 +11,24 @@
 #include "horus/lab/train.h"
 
 namespace horus {
-inline namespace face_v0 {  // why: values.hpp
+inline namespace face_v0 {  // see values.hpp
 
-// Measured runs of two jobs side by side, to train on.
+// PairData: measured runs of two jobs side by side, to train on.
 struct PairDevice {
   std::string gpu_type = {};
   int32_t sharing_mode = 0;  // HORUS_SHARING_*; 0 = TIME_SLICE
 };
 struct PairJob {
-  std::string family = {};           // jobs of one family are left out together by the calibration
-  std::vector<Demand> demands = {};  // on each of the devices, in their order; one profile_id
+  std::string family = {};           // the calibration leaves out jobs of one family together
+  std::vector<Demand> demands = {};  // one per device, in their order, all of one profile_id
 };
 struct PairRun {
-  uint32_t device = 0;  // position
-  uint32_t job_a = 0;
+  uint32_t device = 0;               // position in devices
+  uint32_t job_a = 0;                // position in jobs, as job_b
   uint32_t job_b = 0;                // may equal a
   double slowdown_a = kNotMeasured;  // of a beside b, 0.5 to 1,000
   double slowdown_b = kNotMeasured;
-  std::string campaign = {};  // runs of one site and time
+  std::string campaign = {};  // groups runs of one site and time
 };
 struct PairData {
   std::vector<PairDevice> devices = {};
@@ -38,14 +38,14 @@ struct PairData {
 
 struct PairOptions {
   std::string model = {};  // "horus", "boosted", "iasp" or "iapp"; empty = "horus"
-  double promise = 0;      // at which bounds are fitted; 0 = 0.9
+  double promise = 0;      // coverage of the bounds; 0 = 0.9
   uint32_t seed = 0;
-  std::string library_path = {};  // of libhorus_train.so; empty = where it is looked for
+  std::string library_path = {};  // of libhorus_train.so; empty = searched for
 };
 
 namespace detail {
 
-// PairData as the C ABI takes it; borrows the PairData.
+// Borrows the PairData.
 class CPairData {
  public:
   explicit CPairData(const PairData& data) {
@@ -99,7 +99,7 @@ class CPairData {
 
 }  // namespace detail
 
-// A predictor of measured runs.
+// Trains a predictor on measured runs.
 [[nodiscard]] inline Predictor FitPredictor(const horus_training_data& data,
                                             const horus_training_options* options = nullptr,
                                             const Catalogue* catalogue = nullptr) {
@@ -108,7 +108,7 @@ class CPairData {
   return Predictor(out);
 }
 
-// An interference model of measured pairs.
+// Trains an interference model on measured pairs.
 [[nodiscard]] inline Interference FitInterference(const PairData& data, const PairOptions& options = {},
                                                   const Catalogue* catalogue = nullptr) {
   const horus_pair_options c = {sizeof(horus_pair_options), options.seed, detail::TextOrNull(options.model),

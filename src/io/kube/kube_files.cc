@@ -205,6 +205,10 @@ void WriteProfile(const Demand& demand, Writer& out) {
     out.Key("operator_us");
     out.Plain(real(demand.operator_us));
   }
+  if (demand.host_us > 0) {
+    out.Key("host_us");
+    out.Plain(Formatted("%.17g", demand.host_us));
+  }
   if (const float kernels = demand.traits[static_cast<size_t>(Trait::kLogKernels)]; kernels > 0) {
     out.Key("kernels");
     out.Plain(Formatted("%.17g", std::pow(10.0, static_cast<double>(kernels))));
@@ -295,7 +299,7 @@ void WriteJob(const Context& context, const ImportedJob& job, bool resident, Wri
   out.EndMap();
 }
 
-constexpr char kClusterComment[] = "Made by horus import: docs/import.md says what is read and what is not.";
+constexpr char kClusterComment[] = "Made by horus import: docs/shadow.md says what is read and what is not.";
 constexpr char kJobsComment[] =
     "Made by horus import. Without a profile demands are what was requested, not what is used: state what you know.";
 

@@ -91,6 +91,8 @@ absl::StatusOr<PotentialAtBound> PotentialAt(const WorkProblem& problem, const s
   at.gain = at.rate.bound / at.rate.exclusive - 1;
   at.makespan_cut = 1 - at.rate.exclusive / at.rate.bound;
   at.pays = at.gain >= options.least_gain;
+  if (at.rate.resizing) at.resizing_gain = at.rate.resizing->rate / at.rate.exclusive - 1;
+  if (at.rate.both) at.both_gain = at.rate.both->rate / at.rate.exclusive - 1;
   return at;
 }
 
@@ -140,7 +142,8 @@ absl::StatusOr<std::vector<PotentialCase>> PotentialOfCluster(const SpeedTable& 
     }
     std::vector<double> counts(gpus.begin(), gpus.end());
     for (uint32_t gpu = 0; gpu < counts.size() && one.gpu; ++gpu) counts[gpu] = gpu == *one.gpu ? counts[gpu] : 0;
-    const WorkProblem problem = MakeWorkProblem(table, work, counts, unit);
+    WorkProblem problem = MakeWorkProblem(table, work, counts, unit);
+    problem.hosts = options.hosts;
     for (uint32_t profile = 0; profile < work.size(); ++profile) {
       if (work[profile] > 0 && problem.mix[profile] == 0) one.left_out.push_back(profile);
     }
@@ -151,9 +154,9 @@ absl::StatusOr<std::vector<PotentialCase>> PotentialOfCluster(const SpeedTable& 
   return cases;
 }
 
-std::vector<WorkUse> PairsThatCarry(const WorkRate& rate, size_t count) {
+std::vector<WorkUse> PairsThatCarry(std::span<const WorkUse> uses, size_t count) {
   std::vector<WorkUse> pairs;
-  for (const WorkUse& use : rate.uses) {
+  for (const WorkUse& use : uses) {
     if (use.b != WorkUse::kAlone) pairs.push_back(use);
   }
   std::stable_sort(pairs.begin(), pairs.end(), [](const WorkUse& x, const WorkUse& y) { return x.gpus > y.gpus; });

@@ -25,14 +25,15 @@
 namespace horus {
 
 // Below it sharing "does not pay": policies reach a part of the bound, and campaigns do not agree on a pair within a
-// few per cent (docs/potential.md). A chosen value.
+// few per cent (docs/shadow.md). A chosen value.
 inline constexpr double kLeastGainThatPays = 0.05;
 
 struct PotentialOptions {
   std::vector<double> slowdown_bounds = {1.25, 1.5, 2, 2.5, std::numeric_limits<double>::infinity()};
   double least_gain = kLeastGainThatPays;
-  std::string lp_library;             // file of libhorus_lp.so; empty = looked for
-  std::vector<uint32_t> other_units;  // profiles that PotentialOfCluster leaves out where types come together
+  std::string lp_library;                   // file of libhorus_lp.so; empty = looked for
+  std::vector<uint32_t> other_units;        // profiles that PotentialOfCluster leaves out where types come together
+  std::optional<HostResources> hosts = {};  // that PotentialOfCluster gives its problems
   std::vector<double> quantiles_pct;  // further bounds: the least that so many per cent of the pairs that run keep
 };
 
@@ -43,6 +44,8 @@ struct PotentialAtBound {
   double gain = 0;             // bound / exclusive - 1
   double makespan_cut = 0;     // 1 - exclusive / bound
   bool pays = false;
+  // With hosts, as gain: of other cores and memory than the fair share, without and with pairs.
+  std::optional<double> resizing_gain = {}, both_gain = {};
   WorkRate rate;
 };
 
@@ -84,7 +87,7 @@ struct PotentialCase {
                                                                             const PotentialOptions& options = {});
 
 // The pairs that carry the bound: of `uses` those of two jobs, most GPUs first, at most `count`.
-[[nodiscard]] std::vector<WorkUse> PairsThatCarry(const WorkRate& rate, size_t count);
+[[nodiscard]] std::vector<WorkUse> PairsThatCarry(std::span<const WorkUse> uses, size_t count);
 
 // ---- Work prices: what a unit of each profile's work is worth beside that of others, given what there is to do. Kinds
 // of work that are good partners and scarce are dear; as weights of jobs (JobSpec::weight) prices make a placer that

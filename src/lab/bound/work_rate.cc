@@ -5,12 +5,15 @@
 #include <algorithm>
 #include <cmath>
 #include <numeric>
+#include <optional>
 #include <set>
 #include <tuple>
 #include <utility>
 
 #include "base/status.h"
+#include "lab/bound/ways.h"
 #include "lab/lp/linear_program.h"
+#include "place/job.h"
 
 namespace horus {
 namespace {
@@ -23,61 +26,77 @@ constexpr double kMostPairSpeed = 2;
 // Clp keeps to 1e-7; a proof further away than this from what was found is no proof.
 constexpr double kMostProofGap = 1e-5;
 constexpr double kLeastUse = 1e-9;  // share of a type's GPUs; less is the solver's rounding
+constexpr double kMostSumError = 1e-9;
 
 bool IsWithin(double value, double most) { return value >= 0 && value <= most; }
-
-// What one GPU does in one way.
-struct Way {
-  uint32_t gpu = 0, a = 0, b = WorkUse::kAlone;
-  double rate_a = 0, rate_b = 0;
-
-  [[nodiscard]] double Worth(const std::vector<double>& prices) const {
-    return rate_a * prices[a] + (b == WorkUse::kAlone ? 0 : rate_b * prices[b]);
-  }
-};
-
-std::vector<Way> WaysAlone(const WorkProblem& problem, const std::vector<double>& mix) {
-  std::vector<Way> ways;
-  for (uint32_t gpu = 0; gpu < problem.gpus.size(); ++gpu) {
-    for (uint32_t profile = 0; profile < mix.size(); ++profile) {
-      const double rate = problem.alone[gpu * mix.size() + profile];
-      if (problem.gpus[gpu] == 0 || mix[profile] == 0 || rate == 0) continue;
-      ways.push_back({.gpu = gpu, .a = profile, .rate_a = rate});
-    }
-  }
-  return ways;
-}
-
-// Pairs that do no more than their jobs one after another (summed speed at most 1) never raise the rate.
-void AddWaysTogether(const WorkProblem& problem, const std::vector<double>& mix, double bound, std::vector<Way>& ways) {
-  for (const PairSpeed& pair : problem.pairs) {
-    if (problem.gpus[pair.gpu] == 0 || mix[pair.a] == 0 || mix[pair.b] == 0) continue;
-    if (!pair.IsAdmitted(bound) || pair.speed_a + pair.speed_b <= 1) continue;
-    const double* const alone = &problem.alone[pair.gpu * mix.size()];
-    ways.push_back({pair.gpu, pair.a, pair.b, alone[pair.a] * pair.speed_a, alone[pair.b] * pair.speed_b});
-  }
-}
 
 struct Solved {
   double reached = 0, proved = 0;
   std::vector<double> values;  // by way: share of its type's GPUs
   std::vector<double> prices, rentals;
+  std::vector<double> cpu_prices, mem_prices;  // by type; empty where hosts do not bound the ways
 };
 
-// Any prices of the mix prove a bound: no GPU does more than its best way is worth.
+// Rows of GPUs alone, or of cores and memory too.
+enum class Rows : uint8_t { kGpus, kHosts };
+
+// Any prices of the mix, and any of cores and memory that are not negative, prove a bound: no GPU does more than its
+// best way is worth, of which what it holds is paid.
 void Prove(const WorkProblem& problem, const std::vector<double>& mix, const std::vector<Way>& ways, Solved& solved) {
   const double worth = std::inner_product(mix.begin(), mix.end(), solved.prices.begin(), 0.0);
   for (double& price : solved.prices) price /= worth;
   solved.rentals.assign(problem.gpus.size(), 0);
+  const bool hosts = !solved.cpu_prices.empty();
+  for (size_t gpu = 0; hosts && gpu < problem.gpus.size(); ++gpu) {
+    solved.cpu_prices[gpu] = std::max(0.0, solved.cpu_prices[gpu] / worth);
+    solved.mem_prices[gpu] = std::max(0.0, solved.mem_prices[gpu] / worth);
+  }
   for (const Way& way : ways) {
-    solved.rentals[way.gpu] = std::max(solved.rentals[way.gpu], way.Worth(solved.prices));
+    double left = way.Worth(solved.prices);
+    if (hosts) left -= way.cpu_milli * solved.cpu_prices[way.gpu] + way.mem_mib * solved.mem_prices[way.gpu];
+    solved.rentals[way.gpu] = std::max(solved.rentals[way.gpu], left);
   }
   solved.proved = std::inner_product(problem.gpus.begin(), problem.gpus.end(), solved.rentals.begin(), 0.0);
+  for (size_t gpu = 0; hosts && gpu < problem.gpus.size(); ++gpu) {
+    const HostsOfType& type = problem.hosts->types[gpu];
+    solved.proved += type.cpu_milli * solved.cpu_prices[gpu] + type.mem_mib * solved.mem_prices[gpu];
+  }
 }
+
+// The rows of cores and memory, as shares of all that a type has.
+class HostRows {
+ public:
+  HostRows(const WorkProblem& problem, LinearProgram& program) : problem_(problem) {
+    for (size_t gpu = 0; gpu < problem.gpus.size(); ++gpu) {
+      cpu_.push_back(program.AddRow(-kInfinity, 1));
+      mem_.push_back(program.AddRow(-kInfinity, 1));
+    }
+  }
+
+  void Add(const Way& way, std::vector<std::pair<int32_t, double>>& elements) const {
+    const HostsOfType& type = problem_.hosts->types[way.gpu];
+    const double gpus = problem_.gpus[way.gpu];
+    if (way.cpu_milli > 0) elements.emplace_back(cpu_[way.gpu], gpus * way.cpu_milli / type.cpu_milli);
+    if (way.mem_mib > 0) elements.emplace_back(mem_[way.gpu], gpus * way.mem_mib / type.mem_mib);
+  }
+
+  // `all`: by which the rate is scaled.
+  void ReadPrices(const std::vector<double>& prices, double all, Solved& solved) const {
+    const auto read = [&](int32_t row, double amount) { return amount > 0 ? prices[row] * all / amount : 0; };
+    for (size_t gpu = 0; gpu < cpu_.size(); ++gpu) {
+      solved.cpu_prices.push_back(read(cpu_[gpu], problem_.hosts->types[gpu].cpu_milli));
+      solved.mem_prices.push_back(read(mem_[gpu], problem_.hosts->types[gpu].mem_mib));
+    }
+  }
+
+ private:
+  const WorkProblem& problem_;
+  std::vector<int32_t> cpu_, mem_;
+};
 
 // Maximise the rate r: each profile's work is mix * r, no type runs more than its GPUs. Scaled by all GPUs.
 absl::StatusOr<Solved> SolveRate(const WorkProblem& problem, const std::vector<double>& mix,
-                                 const std::vector<Way>& ways, const std::string& library) {
+                                 const std::vector<Way>& ways, const std::string& library, Rows rows = Rows::kGpus) {
   const double all = std::accumulate(problem.gpus.begin(), problem.gpus.end(), 0.0);
   LinearProgram program;
   std::vector<int32_t> profile_rows(mix.size(), -1);
@@ -89,6 +108,8 @@ absl::StatusOr<Solved> SolveRate(const WorkProblem& problem, const std::vector<d
   }
   std::vector<int32_t> type_rows;
   for (size_t gpu = 0; gpu < problem.gpus.size(); ++gpu) type_rows.push_back(program.AddRow(-kInfinity, 1));
+  std::optional<HostRows> host_rows;
+  if (rows == Rows::kHosts) host_rows.emplace(problem, program);
   for (const Way& way : ways) {
     const double share = problem.gpus[way.gpu] / all;
     std::vector<std::pair<int32_t, double>> elements = {{type_rows[way.gpu], 1}};
@@ -98,6 +119,7 @@ absl::StatusOr<Solved> SolveRate(const WorkProblem& problem, const std::vector<d
       elements.emplace_back(profile_rows[way.a], share * way.rate_a);
       if (way.b != WorkUse::kAlone) elements.emplace_back(profile_rows[way.b], share * way.rate_b);
     }
+    if (host_rows) host_rows->Add(way, elements);
     program.AddColumn(0, elements);
   }
   program.AddColumn(1, rate_column);
@@ -106,6 +128,7 @@ absl::StatusOr<Solved> SolveRate(const WorkProblem& problem, const std::vector<d
   Solved solved{.reached = solution.objective * all, .values = std::move(solution.values)};
   solved.values.pop_back();
   for (const int32_t row : profile_rows) solved.prices.push_back(row < 0 ? 0 : -solution.prices[row]);
+  if (host_rows) host_rows->ReadPrices(solution.prices, all, solved);
   Prove(problem, mix, ways, solved);
   if (std::abs(solved.proved - solved.reached) <= kMostProofGap * solved.proved) return solved;
   return MakeError(absl::StatusCode::kInternal,
@@ -160,6 +183,64 @@ absl::Status CheckSizes(const WorkProblem& problem) {
                          problem.gpus.size() * problem.mix.size(), problem.alone.size());
 }
 
+absl::Status CheckHostsOfType(const WorkProblem& problem, size_t gpu) {
+  const HostsOfType& type = problem.hosts->types[gpu];
+  const auto check = [&](const char* what, double all, int64_t fair, int64_t most) {
+    // Fair shares are rounded down; the sum may be rounded as a double is.
+    const bool parts = fair >= 0 && static_cast<double>(fair) * problem.gpus[gpu] <= all * (1 + kMostSumError);
+    if (std::isfinite(all) && parts && most >= fair && static_cast<double>(most) <= all * (1 + kMostSumError)) {
+      return absl::OkStatus();
+    }
+    return InvalidArgument(
+        "hosts.types[%d]: %s: expected fair shares of %g GPUs within the sum, and the most of a node between both, "
+        "found "
+        "%d, %g and %d",
+        gpu, what, problem.gpus[gpu], fair, all, most);
+  };
+  if (problem.gpus[gpu] == 0) return absl::OkStatus();
+  HORUS_RETURN_IF_ERROR(check("cpu_milli", type.cpu_milli, type.fair.cpu_milli, type.most.cpu_milli));
+  return check("mem_mib", type.mem_mib, type.fair.mem_mib, type.most.mem_mib);
+}
+
+absl::Status CheckHostsOfProfile(const WorkProblem& problem, size_t profile) {
+  const HostsOfProfile& hosts = problem.hosts->profiles[profile];
+  for (size_t i = 0; i < hosts.cells.size(); ++i) {
+    const HostChoice& cell = hosts.cells[i];
+    const bool holds = std::min(cell.share.cpu_milli, cell.share.mem_mib) >= 0 &&
+                       std::max(cell.share.cpu_milli, cell.share.mem_mib) <= kMaxHostQuantity;
+    if (holds && cell.speed > 0 && cell.speed <= hosts.best && hosts.best <= kMaxSensitivitySpeed) continue;
+    return InvalidArgument(
+        "hosts.profiles[%d].cells[%d]: expected at least 0 milli cores and MiB and a speed above 0 up to the best one, "
+        "%g, found %d, %d and %g",
+        profile, i, hosts.best, cell.share.cpu_milli, cell.share.mem_mib, cell.speed);
+  }
+  bool runs = hosts.cells.empty() || problem.mix[profile] == 0;
+  for (size_t gpu = 0; gpu < problem.gpus.size() && !runs; ++gpu) {
+    if (problem.gpus[gpu] == 0 || problem.alone[gpu * problem.mix.size() + profile] == 0) continue;
+    runs = std::any_of(hosts.cells.begin(), hosts.cells.end(),
+                       [&](const HostChoice& cell) { return IsWithin(cell.share, problem.hosts->types[gpu].fair); });
+  }
+  if (runs) return absl::OkStatus();
+  return InvalidArgument("hosts.profiles[%d]: expected a cell within the fair share of a GPU that runs it, found none",
+                         profile);
+}
+
+absl::Status CheckHosts(const WorkProblem& problem) {
+  const HostResources& hosts = *problem.hosts;
+  if (hosts.types.size() != problem.gpus.size() || hosts.profiles.size() != problem.mix.size()) {
+    return InvalidArgument("hosts: expected %d GPU types and %d profiles, found %d and %d", problem.gpus.size(),
+                           problem.mix.size(), hosts.types.size(), hosts.profiles.size());
+  }
+  for (size_t gpu = 0; gpu < hosts.types.size(); ++gpu) HORUS_RETURN_IF_ERROR(CheckHostsOfType(problem, gpu));
+  for (size_t i = 0; i < hosts.profiles.size(); ++i) HORUS_RETURN_IF_ERROR(CheckHostsOfProfile(problem, i));
+  const double ways = MostHostWays(problem);
+  if (ways <= kMostHostWays) return absl::OkStatus();
+  return MakeError(absl::StatusCode::kResourceExhausted,
+                   "work rate: expected at most %g ways to give jobs and pairs their choice of cores and memory, found "
+                   "%g: state fewer cells or fewer profiles",
+                   kMostHostWays, ways);
+}
+
 }  // namespace
 
 double PairSpeed::Slowdown() const { return slowdown > 0 ? slowdown : std::max(1 / speed_a, 1 / speed_b); }
@@ -190,8 +271,56 @@ absl::Status CheckWorkProblem(const WorkProblem& problem) {
   }
   std::set<std::tuple<uint32_t, uint32_t, uint32_t>> known;
   for (size_t i = 0; i < problem.pairs.size(); ++i) HORUS_RETURN_IF_ERROR(CheckPair(problem, i, known));
+  return problem.hosts ? CheckHosts(problem) : absl::OkStatus();
+}
+
+namespace {
+
+// By type, then profiles; a pair with several choices of cores and memory is one.
+std::vector<WorkUse> UsesOf(const WorkProblem& problem, const std::vector<Way>& ways, const Solved& solved) {
+  std::vector<WorkUse> uses;
+  for (size_t i = 0; i < ways.size(); ++i) {
+    if (solved.values[i] < kLeastUse) continue;
+    const double gpus = solved.values[i] * problem.gpus[ways[i].gpu];
+    uses.push_back({ways[i].gpu, ways[i].a, ways[i].b, gpus, gpus * (ways[i].rate_a + ways[i].rate_b)});
+  }
+  const auto key = [](const WorkUse& use) { return std::tie(use.gpu, use.a, use.b); };
+  std::sort(uses.begin(), uses.end(), [&](const WorkUse& x, const WorkUse& y) { return key(x) < key(y); });
+  std::vector<WorkUse> joined;
+  for (const WorkUse& use : uses) {
+    if (joined.empty() || key(joined.back()) != key(use)) {
+      joined.push_back(use);
+    } else {
+      joined.back().gpus += use.gpus;
+      joined.back().rate += use.rate;
+    }
+  }
+  return joined;
+}
+
+// `least`: what fewer ways already reach.
+absl::StatusOr<HostWorkRate> HostRate(const WorkProblem& problem, const std::vector<double>& mix,
+                                      const std::vector<Way>& ways, double least, const std::string& library) {
+  HORUS_ASSIGN_OR_RETURN(Solved solved, SolveRate(problem, mix, ways, library, Rows::kHosts));
+  return HostWorkRate{.rate = std::max(least, solved.proved),
+                      .uses = UsesOf(problem, ways, solved),
+                      .prices = std::move(solved.prices),
+                      .rentals = std::move(solved.rentals),
+                      .cpu_prices = std::move(solved.cpu_prices),
+                      .mem_prices = std::move(solved.mem_prices)};
+}
+
+absl::Status AddHostRates(const WorkProblem& problem, const std::vector<double>& mix, const WorkRateOptions& options,
+                          WorkRate& rate) {
+  std::vector<Way> ways = HostWaysAlone(problem, mix, HostLimit::kNode);
+  HORUS_ASSIGN_OR_RETURN(rate.resizing, HostRate(problem, mix, ways, rate.exclusive, options.lp_library));
+  AddHostWaysTogether(problem, mix, options.slowdown_bound, HostLimit::kNode, ways);
+  const double least = std::max(rate.bound, rate.resizing->rate);
+  HORUS_ASSIGN_OR_RETURN(rate.both, HostRate(problem, mix, ways, least, options.lp_library));
   return absl::OkStatus();
 }
+
+}  // namespace
 
 absl::StatusOr<WorkRate> WorkRateBound(const WorkProblem& problem, const WorkRateOptions& options) {
   HORUS_RETURN_IF_ERROR(CheckWorkProblem(problem));
@@ -202,24 +331,24 @@ absl::StatusOr<WorkRate> WorkRateBound(const WorkProblem& problem, const WorkRat
   const double sum = std::accumulate(mix.begin(), mix.end(), 0.0);
   for (double& share : mix) share /= sum;
 
-  std::vector<Way> ways = WaysAlone(problem, mix);
+  const bool hosts = problem.hosts.has_value();
+  std::vector<Way> ways = hosts ? HostWaysAlone(problem, mix, HostLimit::kFairShare) : WaysAlone(problem, mix);
   const size_t singles = ways.size();
   HORUS_ASSIGN_OR_RETURN(Solved solved, SolveRate(problem, mix, ways, options.lp_library));
   WorkRate rate{.exclusive = solved.proved};
-  AddWaysTogether(problem, mix, options.slowdown_bound, ways);
+  if (hosts) {
+    AddHostWaysTogether(problem, mix, options.slowdown_bound, HostLimit::kFairShare, ways);
+  } else {
+    AddWaysTogether(problem, mix, options.slowdown_bound, ways);
+  }
   if (ways.size() > singles) {
     HORUS_ASSIGN_OR_RETURN(solved, SolveRate(problem, mix, ways, options.lp_library));
   }
   rate.bound = std::max(rate.exclusive, solved.proved);  // apart by rounding where sharing gains nothing
-  for (size_t i = 0; i < ways.size(); ++i) {
-    if (solved.values[i] < kLeastUse) continue;
-    const double gpus = solved.values[i] * problem.gpus[ways[i].gpu];
-    rate.uses.push_back({ways[i].gpu, ways[i].a, ways[i].b, gpus, gpus * (ways[i].rate_a + ways[i].rate_b)});
-  }
-  std::sort(rate.uses.begin(), rate.uses.end(),
-            [](const WorkUse& x, const WorkUse& y) { return std::tie(x.gpu, x.a, x.b) < std::tie(y.gpu, y.a, y.b); });
+  rate.uses = UsesOf(problem, ways, solved);
   rate.prices = std::move(solved.prices);
   rate.rentals = std::move(solved.rentals);
+  if (hosts) HORUS_RETURN_IF_ERROR(AddHostRates(problem, mix, options, rate));
   return rate;
 }
 

@@ -202,13 +202,14 @@ constexpr auto kFlags = std::to_array<FlagField>({{"know_run_times", &SimOptions
                                                   {"profile_each_job", &SimOptions::profile_each_job}});
 constexpr std::array<std::string_view, 3> kWeights = {"alike", "shortest", "prices"};              // as the enum
 constexpr std::array<std::string_view, 4> kLearns = {"nothing", "failures", "pairs", "corrects"};  // likewise
+constexpr std::array<std::string_view, 3> kHostGrants = {"resize", "placement", "stated"};         // likewise
 
-constexpr std::array<std::string_view, 21> kOthers = {
+constexpr std::array<std::string_view, 22> kOthers = {
     "weights",        "learn",          "policy",          "queue",          "interference",
     "slowdown_bound", "look_ahead",     "max_tenants",     "mem_overcommit", "sharing_quota",
     "probe_outside",  "max_candidates", "profiling_nodes", "pack_threshold", "foreground_bound",
     "links",          "patience_s",     "las_continuous",  "synergy_grow",   "synergy_tolerance",
-    "bounded_pct"};
+    "bounded_pct",    "host_grants"};
 
 std::vector<std::string_view> MakeKeys() {
   std::vector<std::string_view> keys(kOthers.begin(), kOthers.end());
@@ -242,6 +243,10 @@ absl::Status ReadPlacing(const YamlMap& map, GridPolicy& policy) {
   if (const YamlValue* value = map.Find("bounded_pct"); value != nullptr) {
     const bool bounded_at_all = placer.slowdown_bound > 0 && std::isfinite(placer.slowdown_bound);
     if (!bounded_at_all) return value->Expected("a slowdown_bound beside it");
+  }
+  if (const YamlValue* grants = map.Find("host_grants")) {
+    HORUS_ASSIGN_OR_RETURN(const size_t choice, grants->Choice(kHostGrants));
+    placer.host_grants = static_cast<HostGrants>(choice);
   }
   PolicyOptions& options = policy.policy_options;
   HORUS_RETURN_IF_ERROR(map.ReadNumber("pack_threshold", 0, kHugeNumber, options.pack_threshold));
@@ -461,7 +466,9 @@ absl::Status ReadBeliefs(const YamlMap& root, GridBeliefSource& beliefs) {
   HORUS_ASSIGN_OR_RETURN(const YamlMap map, value.Map(kBeliefKeys));
   HORUS_RETURN_IF_ERROR(map.Require("jobs", "a job table, or a jobs.yaml whose jobs are named as profiles").status());
   HORUS_RETURN_IF_ERROR(ReadPath(map, "jobs", beliefs.jobs));
-  HORUS_RETURN_IF_ERROR(ReadPath(map, "bundle", beliefs.bundle));
+  HORUS_RETURN_IF_ERROR(map.ReadText("bundle", kMaxPathBytes, beliefs.bundle));
+  if (beliefs.bundle != "builtin" && beliefs.bundle != "none")
+    HORUS_RETURN_IF_ERROR(ReadPath(map, "bundle", beliefs.bundle));
   HORUS_RETURN_IF_ERROR(map.ReadText("interference", kMaxNameBytes, beliefs.interference));
   HORUS_RETURN_IF_ERROR(ReadPath(map, "interference_bundle", beliefs.interference_bundle));
   HORUS_RETURN_IF_ERROR(ReadPath(map, "sensitivity", beliefs.sensitivity));

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Measured pairs: what two jobs cost each other on one GPU, by the names that a job table gives them.
 //
-// Enters:  CSV files of docs/dataset.md, or JSON files in Gavel's layout (io/gavel_file.h); GPU types; names of jobs.
+// Enters:  CSV files of docs/measure.md, or JSON files in Gavel's layout (io/gavel_file.h); GPU types; names of jobs.
 // Leaves:  pairs in file order, each once; or "pairs.csv: row 12: slowdown_a: expected ..., found ...".
 // Units:   slowdown = step time shared / step time alone; NaN = not measured.
 // Cost:    linear in the files; at most kMostPairRuns pairs.   Thread class: one thread at a time.

@@ -224,7 +224,7 @@ std::unique_ptr<Policy> MakeLucidPolicy(const PolicyOptions& /*options*/) { retu
 // muri: jobs whose stages complement each other take turns on host, arithmetic and memory; idle devices first.
 namespace {
 
-// What a step does one after the other, as far as a demand tells; see docs/policies.md.
+// What a step does one after the other, as far as a demand tells; see src/place/policies/README.md.
 constexpr size_t kStages = 3;  // host, arithmetic, device memory
 using Stages = std::array<double, kStages>;
 

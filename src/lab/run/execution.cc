@@ -33,7 +33,10 @@ absl::Status Execution::SharesOn(uint32_t device, std::span<const uint32_t> tena
   for (const uint32_t job : tenants) profiles_.push_back(jobs_[job].profile);
   shares_.assign(tenants.size(), 1);
   if (tenants.size() < 2) return absl::OkStatus();
-  return truth_.Shares(devices_[device], profiles_, shares_);
+  if (!truth_.HostMatters()) return truth_.Shares(devices_[device], profiles_, shares_);
+  hosts_.clear();
+  for (const uint32_t job : tenants) hosts_.push_back(jobs_[job].host_speed);
+  return truth_.SharesOfHosts(devices_[device], profiles_, hosts_, shares_);
 }
 
 void Execution::PassTime(int64_t to_us, bool waits) {
@@ -126,12 +129,12 @@ absl::Status Execution::Start(uint32_t job, const RunBegin& begin, bool& runs) {
   return absl::OkStatus();
 }
 
-void Execution::SetHostSpeed(uint32_t job, double host_speed) {
+absl::Status Execution::SetHostSpeed(uint32_t job, double host_speed) {
   Running& running = jobs_[job];
   Advance(running);
   running.host_speed = host_speed;
-  for (OnDevice& one : running.devices) one.rate = RateOf(running, one);
-  Schedule(job);
+  for (const OnDevice& one : running.devices) HORUS_RETURN_IF_ERROR(Refresh(one.device));
+  return absl::OkStatus();
 }
 
 absl::Status Execution::Stop(uint32_t job, RunEnd& end) {

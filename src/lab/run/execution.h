@@ -62,8 +62,8 @@ class Execution {
   // Starts a job that is not there, at the speed of its slowest device. `runs` becomes false, and nothing changes,
   // where it cannot run beside those who are there. INVALID_ARGUMENT: the truth does not know it there.
   [[nodiscard]] absl::Status Start(uint32_t job, const RunBegin& begin, bool& runs);
-  // A job that runs gets other cores or host memory.
-  void SetHostSpeed(uint32_t job, double host_speed);
+  // A job that runs gets other cores or host memory. Errors: the truth's.
+  [[nodiscard]] absl::Status SetHostSpeed(uint32_t job, double host_speed);
   // Takes a running job away.
   [[nodiscard]] absl::Status Stop(uint32_t job, RunEnd& end);
   // Work that was counted is lost, of a job on so many devices.
@@ -141,6 +141,7 @@ class Execution {
   Work done_ = 0;
   Work rate_ = 0;
   std::vector<uint32_t> profiles_;  // scratch
+  std::vector<double> hosts_;
   std::vector<double> shares_;
 };
 

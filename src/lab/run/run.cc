@@ -140,6 +140,7 @@ absl::Status SimRun::DecideWhenDue() {
                           : options_.preempt                   ? DecideByRank()
                           : options_.best_of_window            ? DecideBest()
                                                                : Decide());
+    HORUS_RETURN_IF_ERROR(Regrant());
     // Ranks change while jobs run.
     const bool again = options_.preempt && round > 0 && cluster_.job_count() > 0;
     if (!again || queue_.size() == 0) return absl::OkStatus();
@@ -267,17 +268,17 @@ absl::Status SimRun::Enqueue(uint32_t job) {
 // Cores and host memory: what jobs have of them, and how fast they are with it.
 
 // A job that holds places has these cores and this host memory from now on.
-void SimRun::SetHost(const JobSpec& spec) {
-  if (!truth_.HostMatters()) return;
+absl::Status SimRun::SetHost(const JobSpec& spec) {
+  if (!truth_.HostMatters()) return absl::OkStatus();
   const auto job = static_cast<uint32_t>(spec.id);
   const int32_t gpus = trace_.jobs[job].gpus_per_task;
   if (gpus > 0) lives_[job].host = {spec.cpu_milli / gpus, spec.mem_mib / gpus};
-  UpdateHostSpeed(job);
+  return UpdateHostSpeed(job);
 }
 
 // Of each GPU what the job was granted or asks for; else the GPU's fair share of the node, which those that work there
 // and state nothing part evenly.
-void SimRun::UpdateHostSpeed(uint32_t job) {
+absl::Status SimRun::UpdateHostSpeed(uint32_t job) {
   Life& life = lives_[job];
   double slowest = 1;
   for (size_t i = 0; i < life.devices.size(); ++i) {
@@ -294,17 +295,35 @@ void SimRun::UpdateHostSpeed(uint32_t job) {
     const double speed = truth_.HostSpeed(trace_.jobs[job].profile, share);
     slowest = i == 0 ? speed : std::min(slowest, speed);
   }
-  if (slowest == life.host_speed) return;
+  if (slowest == life.host_speed) return absl::OkStatus();
   life.host_speed = slowest;
-  if (life.phase == Phase::kRunning) execution_.SetHostSpeed(job, slowest);
+  return life.phase == Phase::kRunning ? execution_.SetHostSpeed(job, slowest) : absl::OkStatus();
 }
 
 // Somebody began or ended work on these devices.
-void SimRun::ShareHosts(std::span<const uint32_t> devices) {
-  if (!truth_.HostMatters()) return;
+absl::Status SimRun::ShareHosts(std::span<const uint32_t> devices) {
+  if (!truth_.HostMatters()) return absl::OkStatus();
   for (const uint32_t device : devices) {
-    for (const uint32_t tenant : execution_.TenantsOf(device)) UpdateHostSpeed(tenant);
+    for (const uint32_t tenant : execution_.TenantsOf(device)) HORUS_RETURN_IF_ERROR(UpdateHostSpeed(tenant));
   }
+  return absl::OkStatus();
+}
+
+// Whom the plan gives other cores and memory, once the cluster has it.
+absl::Status SimRun::Resize(const Plan& plan) {
+  for (const Action& action : plan.actions) {
+    if (action.kind == ActionKind::kResize) HORUS_RETURN_IF_ERROR(SetHost(*action.job));
+  }
+  return absl::OkStatus();
+}
+
+// Those who work get what others gave back.
+absl::Status SimRun::Regrant() {
+  if (options_.sensitivities == nullptr || !placer_->policy().grants_host()) return absl::OkStatus();
+  HORUS_ASSIGN_OR_RETURN(const Plan plan, placer_->MakePlan(cluster_, {}));
+  if (plan.actions.empty()) return absl::OkStatus();
+  HORUS_RETURN_IF_ERROR(cluster_.Apply(plan));
+  return Resize(plan);
 }
 
 // Nodes fail, jobs go back to their last checkpoints, nodes come back.
@@ -414,7 +433,7 @@ absl::Status SimRun::RebalanceDue() {
 absl::Status SimRun::MoveTo(uint32_t job, const Action& action) {
   Hold(job, action.slots);
   lives_[job].phase = Phase::kLaunching;
-  SetHost(*action.job);
+  HORUS_RETURN_IF_ERROR(SetHost(*action.job));
   ++result_.jobs[job].migrations;
   HORUS_RETURN_IF_ERROR(Tell(SimEventKind::kMigrate, job, SlotsOf(job)));
   return Launch(job);

@@ -92,9 +92,11 @@ class SimRun {
   [[nodiscard]] absl::Status StopWork(uint32_t job, RunEnd& end);
 
   // Cores and host memory.
-  void SetHost(const JobSpec& spec);
-  void UpdateHostSpeed(uint32_t job);
-  void ShareHosts(std::span<const uint32_t> devices);
+  [[nodiscard]] absl::Status SetHost(const JobSpec& spec);
+  [[nodiscard]] absl::Status UpdateHostSpeed(uint32_t job);
+  [[nodiscard]] absl::Status ShareHosts(std::span<const uint32_t> devices);
+  [[nodiscard]] absl::Status Resize(const Plan& plan);
+  [[nodiscard]] absl::Status Regrant();
 
   // The best of the window.
   using Kind = std::tuple<uint32_t, uint32_t, int32_t, int32_t, uint16_t, JobKind, int32_t, int64_t, int64_t, bool,

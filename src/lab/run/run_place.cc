@@ -134,7 +134,7 @@ absl::Status SimRun::Start(uint32_t job) {
     if (life.began) ++record.restarts;
     life.began = true;
     if (record.start_us < 0) record.start_us = now_us_;
-    ShareHosts(life.devices);
+    HORUS_RETURN_IF_ERROR(ShareHosts(life.devices));
     for (const uint32_t device : life.devices) device_observer_.Restart(device);
     if (!life.devices.empty()) profiling_.Begin(job, map_.node_of(life.devices[0]), now_us_);
     if (const auto at = predicted_.find(job); at != predicted_.end()) {
@@ -195,7 +195,7 @@ absl::Status SimRun::StopWork(uint32_t job, RunEnd& end) {
     return absl::OkStatus();
   }
   HORUS_RETURN_IF_ERROR(execution_.Stop(job, end));
-  ShareHosts(life.devices);
+  HORUS_RETURN_IF_ERROR(ShareHosts(life.devices));
   for (const uint32_t device : life.devices) device_observer_.Restart(device);
   profiling_.Stop(job);
   life.left = end.left;
@@ -219,6 +219,7 @@ absl::StatusOr<Plan> SimRun::AskPlacer(const JobSpec& spec) {
 // Carries out what the placer decided of a job that waits.
 absl::Status SimRun::Settle(uint32_t job, Plan& plan, bool& left_queue) {
   if (!plan.actions.empty()) HORUS_RETURN_IF_ERROR(cluster_.Apply(plan));
+  HORUS_RETURN_IF_ERROR(Resize(plan));
   const Verdict verdict = plan.decisions.front().verdict;
   left_queue = verdict != Verdict::kDefer;
   if (verdict == Verdict::kPlace) {
@@ -237,7 +238,7 @@ absl::Status SimRun::Admit(const Action& action) {
   pricing_.CountStart();
   HORUS_RETURN_IF_ERROR(queue_.Serve(job, now_us_));
   Hold(job, action.slots);
-  SetHost(*action.job);
+  HORUS_RETURN_IF_ERROR(SetHost(*action.job));
   HORUS_RETURN_IF_ERROR(Charge(job, 1));
   return Launch(job);
 }
@@ -473,10 +474,10 @@ absl::Status SimRun::CarryOut(const Plan& plan) {
   }
   for (const Action& action : plan.actions) {
     const auto job = static_cast<uint32_t>(action.job->id);
-    if (action.kind == ActionKind::kResize) SetHost(*action.job);
     if (action.kind == ActionKind::kMigrate) HORUS_RETURN_IF_ERROR(MoveTo(job, action));
     if (action.kind == ActionKind::kPlace) HORUS_RETURN_IF_ERROR(Admit(action));
   }
+  HORUS_RETURN_IF_ERROR(Resize(plan));
   refused_.Clear();
   return absl::OkStatus();
 }

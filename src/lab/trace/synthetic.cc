@@ -14,7 +14,7 @@ namespace horus {
 namespace {
 
 // ---- What measured traces and published descriptions say of sizes, durations and models. Each figure names its
-// command; DIR is the folder of the public files that docs/traces.md lists.
+// command; DIR is the folder of the public files that src/lab/trace/README.md lists.
 
 constexpr int64_t kUsPerSecond = 1'000'000;
 constexpr int64_t kPhillyJobs = 1000;

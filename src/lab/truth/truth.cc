@@ -3,6 +3,7 @@
 #include "lab/truth/truth.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstddef>
 #include <limits>
@@ -76,6 +77,32 @@ absl::Status ModelTruth::Shares(const DeviceContext& device, std::span<const uin
 int64_t ModelTruth::MemMib(uint32_t profile, GpuTypeId type) const {
   const Demand* demand = On(profile, type);
   return demand == nullptr ? 0 : demand->mem_mib.estimate;
+}
+
+absl::Status Truth::SharesOfHosts(const DeviceContext& device, std::span<const uint32_t> profiles,
+                                  std::span<const double> hosts, std::span<double> shares) const {
+  const size_t n = profiles.size();
+  std::vector<double> busy(n);  // part of the time
+  for (size_t i = 0; i < n; ++i) busy[i] = std::min(1.0, hosts[i] / BestHostSpeed(profiles[i]));
+  HORUS_RETURN_IF_ERROR(Shares(device, profiles, shares));
+  const bool none = std::any_of(shares.begin(), shares.end(), [](double share) { return !(share > 0); });
+  if (none || std::all_of(busy.begin(), busy.end(), [](double part) { return part >= 1; })) return absl::OkStatus();
+  std::vector<double> slowdowns(n, 1);
+  for (size_t i = 0; i < n; ++i) {
+    for (size_t j = i + 1; j < n; ++j) {
+      std::array<double, 2> pair = {};
+      HORUS_RETURN_IF_ERROR(Shares(device, std::array{profiles[i], profiles[j]}, pair));
+      slowdowns[i] += busy[j] * (1 / pair[0] - 1);
+      slowdowns[j] += busy[i] * (1 / pair[1] - 1);
+    }
+  }
+  for (size_t i = 0; i < n; ++i) shares[i] = std::min(1.0, 1 / (busy[i] * slowdowns[i]));
+  return absl::OkStatus();
+}
+
+double SensitiveTruth::BestHostSpeed(uint32_t profile) const {
+  const Sensitivity* const matrix = profile < sensitivities_.size() ? sensitivities_[profile].get() : nullptr;
+  return matrix == nullptr ? 1 : static_cast<double>(matrix->speeds().back());  // monotone
 }
 
 double SensitiveTruth::HostSpeed(uint32_t profile, const HostShare& per_gpu) const {

@@ -43,14 +43,24 @@ class Truth {
   // Device memory that a job of the profile really takes per GPU of that type; 0 = not measured: it always fits.
   [[nodiscard]] virtual int64_t MemMib(uint32_t /*profile*/, GpuTypeId /*type*/) const { return 0; }
 
+  // The same of jobs whose hosts may be the slower: `hosts` are their HostSpeed, and `shares` of the speed with that.
+  // A job alone runs at `host`, which is at most its BestHostSpeed `best`, the GPU's own; so the GPU is busy with it
+  // for the part r = host / best. Beside others each costs it the excess e = 1 / (share beside it) - 1 of its steps,
+  // for the part r of the time that the other keeps the GPU busy: it runs at min(host, best / (1 + sum of r e)), the
+  // slower of its input and of its share of the GPU. With r = 1 for all that is Shares, measured; the rest nobody
+  // measured.
+  [[nodiscard]] absl::Status SharesOfHosts(const DeviceContext& device, std::span<const uint32_t> profiles,
+                                           std::span<const double> hosts, std::span<double> shares) const;
+
   // Whether HostSpeed is ever other than 1.
   [[nodiscard]] virtual bool HostMatters() const { return false; }
   // Factor of the speed with so many cores and so much host memory per GPU; 1 = as at the fair share. Above 0.
   [[nodiscard]] virtual double HostSpeed(uint32_t /*profile*/, const HostShare& /*per_gpu*/) const { return 1; }
+  // The largest HostSpeed, at which the GPU is the slower.
+  [[nodiscard]] virtual double BestHostSpeed(uint32_t /*profile*/) const { return 1; }
 };
 
-// Another truth, and how sensitive profiles are to cores and host memory. That the two multiply (speed = speed alone x
-// share beside neighbours x sensitivity) is an assumption: nobody measured it.
+// Another truth, and how sensitive profiles are to cores and host memory.
 class SensitiveTruth final : public Truth {
  public:
   // `sensitivities`: by profile; those that lack one do not care. With less than was measured a job runs at the least
@@ -69,6 +79,7 @@ class SensitiveTruth final : public Truth {
   }
   [[nodiscard]] bool HostMatters() const override { return true; }
   [[nodiscard]] double HostSpeed(uint32_t profile, const HostShare& per_gpu) const override;
+  [[nodiscard]] double BestHostSpeed(uint32_t profile) const override;
 
  private:
   std::shared_ptr<const Truth> beneath_;

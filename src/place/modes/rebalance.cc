@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/container/inlined_vector.h"
 #include "base/status.h"
 #include "place/engine.h"
 #include "place/fit.h"
@@ -360,6 +361,8 @@ class Reviewer {
   WorkMeter meter_;
   ResidentMover mover_;
   uint64_t searches_ = 0;
+  IdMap<bool> gangs_;                 // that were looked at
+  std::vector<Slowdown> of_tenants_;  // scratch
 };
 
 // A line for each tenant of a device that several share.
@@ -368,15 +371,20 @@ absl::Status Reviewer::LookAt(uint32_t node_row, int32_t device, std::vector<Ten
   const uint32_t row = ledger.node(node_row).first_device + static_cast<uint32_t>(device);
   const std::span<const LedgerResident> residents = ledger.residents(row);
   if (residents.size() < 2) return absl::OkStatus();
-  std::vector<const Demand*> demands;
-  for (const LedgerResident& one : residents) demands.push_back(&ledger.states().tenant(one.tenant).demand);
-  std::vector<Slowdown> slowdowns(demands.size());
+  HORUS_RETURN_IF_ERROR(engine_.scorer().Residents(ledger.states(), ledger.state_id(row), of_tenants_));
+  const TenantIds& tenants = ledger.state(row).tenants;
+  absl::InlinedVector<Slowdown, 4> slowdowns;
+  for (const LedgerResident& one : residents)
+    slowdowns.push_back(
+        of_tenants_[static_cast<size_t>(std::find(tenants.begin(), tenants.end(), one.tenant) - tenants.begin())]);
   const FitLimits& limits = engine_.scorer().limits();
-  HORUS_RETURN_IF_ERROR(engine_.scorer().model().Predict(ContextOf(ledger.state(row)), demands, slowdowns));
+  const bool trial = IsTrial(slowdowns);
   double work = 0;
   for (const Slowdown& slowdown : slowdowns) work += 1 / static_cast<double>(slowdown.estimate);
   for (size_t i = 0; i < residents.size(); ++i) {
-    const Promise& promise = ledger.states().tenant(residents[i].tenant).promise;
+    const TenantClass& tenant = ledger.states().tenant(residents[i].tenant);
+    const Promise& promise = tenant.promise;
+    if (tenant.gpus > 1 && !gangs_.contains(residents[i].job)) gangs_.Insert(residents[i].job, true);
     seen.push_back({.job = residents[i].job,
                     .node = ledger.spec(node_row).id,
                     .device = device,
@@ -384,7 +392,7 @@ absl::Status Reviewer::LookAt(uint32_t node_row, int32_t device, std::vector<Ten
                     .held = SlowdownFor(promise, slowdowns[i], limits),
                     .bound = BoundOf(promise, limits),
                     .pack_work = work,
-                    .trial = IsTrial(slowdowns)});
+                    .trial = trial});
   }
   return absl::OkStatus();
 }
@@ -442,9 +450,12 @@ absl::StatusOr<ReviewResult> Reviewer::Run() {
   }
   std::sort(seen.begin(), seen.end(), Before);
   IdMap<bool> known;
+  result.tenants.reserve(seen.size());
   for (const TenantReview& one : seen) {  // of a gang the device where it is worst
-    if (known.contains(one.job)) continue;
-    known.Insert(one.job, true);
+    if (gangs_.contains(one.job)) {
+      if (known.contains(one.job)) continue;
+      known.Insert(one.job, true);
+    }
     result.tenants.push_back(one);
   }
   for (TenantReview& tenant : result.tenants) {

@@ -18,6 +18,10 @@
 
 namespace horus {
 
+// A tenant that states no slowdown_bound is not expected to keep less than a third of its speed. On V100, P100 and K80
+// a tighter guard leaves work undone and no guard gains nothing (docs/interference.md, "Sharing by expectation").
+inline constexpr double kSlowdownGuard = 3;
+
 [[nodiscard]] std::unique_ptr<Policy> MakeHorusPolicy(const PolicyOptions& options);
 // The same objective under another name; `name` is static text.
 [[nodiscard]] std::unique_ptr<Policy> MakeHorusPolicyAs(std::string_view name, const PolicyOptions& options);

@@ -62,10 +62,6 @@ constexpr double kUnknownWorkloadWeight = kOpensIdleWeight;
 // A share that gains no more than this in all is declined: waiting costs nobody anything.
 constexpr double kMinGain = 0.0;
 
-// A tenant that states no slowdown_bound is not expected to keep less than a third of its speed. On V100, P100 and K80
-// a tighter guard leaves work undone and no guard gains nothing (docs/interference.md, "Sharing by expectation").
-constexpr double kSlowdownGuard = 3;
-
 struct Gain {
   double newcomer = 0;
   double neighbours = 0;  // <= 0: what they lose
@@ -135,6 +131,7 @@ class HorusPolicy final : public Policy {
   std::string_view name() const override { return name_; }
   bool uses_place() const override { return true; }
   bool maximises_work() const override { return true; }
+  bool grants_host() const override { return true; }
 
   absl::Status ScoreDevice(const DeviceCandidate& candidate, DeviceScore& score) const override {
     const Gain gain = GainOf(candidate);

@@ -322,19 +322,57 @@ namespace {
 
 using Entry = GangIndex::Entry;
 
-int64_t TasksOn(const Entry& entry, int32_t per_task) { return entry.open / per_task; }
+}  // namespace
 
-// No fewer nodes of these hold so many tasks.
-size_t LeastNodes(std::span<const Entry> entries, int32_t per_task, int64_t tasks, std::vector<int64_t>& scratch) {
-  scratch.clear();
-  for (const Entry& entry : entries) scratch.push_back(TasksOn(entry, per_task));
-  std::sort(scratch.begin(), scratch.end(), std::greater<>());
-  size_t nodes = 0;
-  while (nodes < scratch.size() && tasks > 0) tasks -= scratch[nodes++];
-  return nodes;
+absl::Status Search::CountTasks(const Ledger& ledger, const JobView& view, double pace) {
+  if (pace == counted_pace_) return absl::OkStatus();
+  counted_pace_ = pace;
+  const JobSpec& job = *view.job;
+  const std::span<const Entry> entries = gangs_.entries();
+  tasks_on_.resize(entries.size());
+  const auto put = [&](size_t at, int32_t devices) {
+    const int32_t tasks = job.gpus_per_task == 1 ? devices : devices / job.gpus_per_task;
+    tasks_on_[at] = job.spread_tasks ? std::min(tasks, 1) : tasks;
+  };
+  if (!paces_.Pays(scorer_, view)) {
+    for (size_t at = 0; at < entries.size(); ++at) put(at, entries[at].open);
+    return absl::OkStatus();
+  }
+  const bool timed = waits_ && !scorer_.policy().PricesNode(job);  // else a device's pace is the node's to say
+  HORUS_ASSIGN_OR_RETURN(const std::span<const uint8_t> paces, paces_.Of(ledger, scorer_, view, timed));
+  const uint8_t most = DevicePaces::Within(pace);
+  for (size_t at = 0; at < entries.size(); ++at) {
+    const Entry& entry = entries[at];
+    const std::span<const uint8_t> of_node = paces.subspan(entry.first_device, entry.devices);
+    if (entry.whole) {
+      put(at, DevicePaces::Count(of_node, most));
+      continue;
+    }
+    int32_t devices = 0;
+    for (uint32_t i = 0; i < entry.devices; ++i) {
+      const bool counts = of_node[i] <= most && GroupOf(ledger.state(entry.first_device + i)) == entry.group;
+      devices += counts ? 1 : 0;
+    }
+    put(at, devices);
+  }
+  return absl::OkStatus();
 }
 
-}  // namespace
+size_t Search::LeastNodes(std::span<const int32_t> tasks_on, int64_t tasks) {
+  holding_.clear();  // number of nodes, by tasks that they hold
+  for (const int32_t here : tasks_on) {
+    if (static_cast<size_t>(here) >= holding_.size()) holding_.resize(static_cast<size_t>(here) + 1);
+    ++holding_[static_cast<size_t>(here)];
+  }
+  size_t nodes = 0;
+  for (size_t here = holding_.size(); here-- > 1 && tasks > 0;) {
+    const auto each = static_cast<int64_t>(here);
+    const int64_t taken = std::min((tasks + each - 1) / each, int64_t{holding_[here]});
+    nodes += static_cast<size_t>(taken);
+    tasks -= taken * each;
+  }
+  return nodes;
+}
 
 bool Search::CanIndexGang(const JobView& view) const {
   const JobSpec& job = *view.job;
@@ -345,18 +383,19 @@ absl::Status Search::OfferNode(const Ledger& ledger, const JobView& view, uint32
   const JobSpec& job = *view.job;
   const LedgerNode& node = ledger.node(node_row);
   if (AdmitNode(scorer_.policy(), ledger, node_row, job) != Reason::kNone) return absl::OkStatus();
-  HORUS_RETURN_IF_ERROR(GatherNode(ledger, node_row, view, result));
+  HORUS_RETURN_IF_ERROR(GatherNode(ledger, node_row, view, !scorer_.weighs_cheaply(), result));
   TakeGang(ledger, node_row, view, HostTasks(job, node.free, job.tasks), result);
   return absl::OkStatus();
 }
 
 // What the nodes of one rack and group offer at that pace; tells how many tasks.
-absl::Status Search::OfferRack(const Ledger& ledger, const JobView& view, std::span<const Entry> rack, double pace,
+absl::Status Search::OfferRack(const Ledger& ledger, const JobView& view, const GangIndex::Rack& rack, double pace,
                                std::vector<Share>& shares, int64_t& tasks, SearchResult& result) {
   tasks = 0;
   shares.clear();
-  for (const Entry& entry : rack) {
-    if (TasksOn(entry, view.job->gpus_per_task) == 0) continue;
+  for (uint32_t at = rack.begin; at < rack.end; ++at) {
+    if (tasks_on_[at] == 0) continue;
+    const Entry& entry = gangs_.entries()[at];
     const OfferRange* known = node_offers_.Find(entry.node_row);
     if (known == nullptr) {
       const auto first = static_cast<uint32_t>(offers_.size());
@@ -387,7 +426,7 @@ absl::Status Search::SpreadOverRacks(const Ledger& ledger, const JobView& view, 
     }
   };
   std::vector<Turn> heap;
-  for (size_t i = 0; i < racks.size(); ++i) heap.push_back({racks[i].most, racks[i].entries.front().rack, i});
+  for (size_t i = 0; i < racks.size(); ++i) heap.push_back({racks[i].most, racks[i].rack->rack, i});
   std::priority_queue<Turn> queue(std::less<Turn>(), std::move(heap));
   std::vector<Share> shares;
   std::vector<Share> of_rack;
@@ -396,7 +435,7 @@ absl::Status Search::SpreadOverRacks(const Ledger& ledger, const JobView& view, 
     Turn turn = queue.top();
     queue.pop();
     const bool exact = std::exchange(turn.offered, true);
-    HORUS_RETURN_IF_ERROR(OfferRack(ledger, view, racks[turn.index].entries, pace, of_rack, turn.tasks, result));
+    HORUS_RETURN_IF_ERROR(OfferRack(ledger, view, *racks[turn.index].rack, pace, of_rack, turn.tasks, result));
     if (!exact) {
       if (turn.tasks > 0) queue.push(turn);
       continue;
@@ -411,38 +450,40 @@ absl::Status Search::SpreadOverRacks(const Ledger& ledger, const JobView& view, 
   return absl::OkStatus();
 }
 
-absl::Status Search::SpreadGroup(const Ledger& ledger, const JobView& view, std::span<const Entry> group, double pace,
-                                 Span& best, SearchResult& result) {
-  const int32_t per_task = view.job->gpus_per_task;
+absl::Status Search::SpreadGroup(const Ledger& ledger, const JobView& view, std::span<const GangIndex::Rack> group,
+                                 double pace, Span& best, SearchResult& result) {
   const int64_t tasks = view.job->tasks;
+  const auto tasks_on = [&](uint32_t begin, uint32_t end) { return std::span(tasks_on_).subspan(begin, end - begin); };
   std::vector<IndexedRack> racks;
   int64_t most = 0;
-  for (size_t begin = 0, end = 0; begin < group.size(); begin = end) {
+  for (const GangIndex::Rack& rack : group) {
     int64_t in_rack = 0;
-    while (end < group.size() && group[end].rack == group[begin].rack) in_rack += TasksOn(group[end++], per_task);
-    if (in_rack > 0) racks.push_back({group.subspan(begin, end - begin), in_rack});
+    for (const int32_t here : tasks_on(rack.begin, rack.end)) in_rack += here;
+    if (in_rack > 0) racks.push_back({&rack, in_rack});
     most += in_rack;
   }
   if (most < tasks) return absl::OkStatus();
-  std::vector<int64_t> scratch;
-  if (!best.picks.empty() && LeastNodes(group, per_task, tasks, scratch) > best.picks.size()) return absl::OkStatus();
+  const auto needs_more = [&](uint32_t begin, uint32_t end) {
+    return !best.picks.empty() && LeastNodes(tasks_on(begin, end), tasks) > best.picks.size();
+  };
+  if (needs_more(group.front().begin, group.back().end)) return absl::OkStatus();
   bool one_rack = false;
-  std::vector<const IndexedRack*> passed;  // too many nodes, if they hold it at all
+  std::vector<const GangIndex::Rack*> passed;  // too many nodes, if they hold it at all
   std::vector<Share> shares;
   int64_t held = 0;
-  for (const IndexedRack& rack : racks) {
-    if (rack.most < tasks) continue;
-    if (!best.picks.empty() && LeastNodes(rack.entries, per_task, tasks, scratch) > best.picks.size()) {
-      passed.push_back(&rack);
+  for (const IndexedRack& one : racks) {
+    if (one.most < tasks) continue;
+    if (needs_more(one.rack->begin, one.rack->end)) {
+      passed.push_back(one.rack);
       continue;
     }
-    HORUS_RETURN_IF_ERROR(OfferRack(ledger, view, rack.entries, pace, shares, held, result));
+    HORUS_RETURN_IF_ERROR(OfferRack(ledger, view, *one.rack, pace, shares, held, result));
     if (held < tasks) continue;
     one_rack = true;
     TrySpan(ledger, view, pace, shares, best);
   }
   for (size_t i = 0; i < passed.size() && !one_rack; ++i) {
-    HORUS_RETURN_IF_ERROR(OfferRack(ledger, view, passed[i]->entries, pace, shares, held, result));
+    HORUS_RETURN_IF_ERROR(OfferRack(ledger, view, *passed[i], pace, shares, held, result));
     one_rack = held >= tasks;
   }
   return one_rack ? absl::OkStatus() : SpreadOverRacks(ledger, view, racks, pace, best, result);
@@ -450,24 +491,26 @@ absl::Status Search::SpreadGroup(const Ledger& ledger, const JobView& view, std:
 
 absl::Status Search::SpreadIndexed(const Ledger& ledger, const JobView& view, double pace, Span& best,
                                    SearchResult& result) {
-  const std::span<const Entry> entries = gangs_.entries();
-  for (size_t begin = 0, end = 0; begin < entries.size(); begin = end) {
-    while (end < entries.size() && entries[end].group == entries[begin].group) ++end;
-    HORUS_RETURN_IF_ERROR(SpreadGroup(ledger, view, entries.subspan(begin, end - begin), pace, best, result));
+  HORUS_RETURN_IF_ERROR(CountTasks(ledger, view, pace));
+  const std::span<const GangIndex::Rack> racks = gangs_.racks();
+  for (size_t begin = 0, end = 0; begin < racks.size(); begin = end) {
+    while (end < racks.size() && racks[end].group == racks[begin].group) ++end;
+    HORUS_RETURN_IF_ERROR(SpreadGroup(ledger, view, racks.subspan(begin, end - begin), pace, best, result));
   }
   return absl::OkStatus();
 }
 
 absl::Status Search::TakeIndexedGang(const Ledger& ledger, const JobView& view, SearchResult& result) {
-  const int32_t per_task = view.job->gpus_per_task;
   offers_.clear();
   offered_.clear();
   node_offers_.clear();
   gangs_.CatchUp(ledger);
+  counted_pace_ = 0;
+  HORUS_RETURN_IF_ERROR(CountTasks(ledger, view, kAnyPace));
   const std::span<const Entry> entries = gangs_.entries();
   std::vector<std::pair<NodeId, uint32_t>> whole;  // nodes that may hold the whole gang
-  for (const Entry& entry : entries) {
-    if (TasksOn(entry, per_task) >= view.job->tasks) whole.emplace_back(entry.node, entry.node_row);
+  for (size_t at = 0; at < entries.size(); ++at) {
+    if (tasks_on_[at] >= view.job->tasks) whole.emplace_back(entries[at].node, entries[at].node_row);
   }
   std::sort(whole.begin(), whole.end());
   whole.erase(std::unique(whole.begin(), whole.end()), whole.end());
@@ -478,7 +521,9 @@ absl::Status Search::TakeIndexedGang(const Ledger& ledger, const JobView& view, 
   }
   if (!result.best.slots.empty() || view.job->tasks == 1) return absl::OkStatus();
   const auto at = [&](double pace, Span& best) { return SpreadIndexed(ledger, view, pace, best, result); };
-  return SpreadAtPaces(ledger, view, at, result);
+  HORUS_RETURN_IF_ERROR(SpreadAtPaces(ledger, view, at, result));
+  paces_.LookedAt(view, node_offers_.size(), entries.size());
+  return absl::OkStatus();
 }
 
 // Gangs inside one node, and what gangs lose to the links between their GPUs.

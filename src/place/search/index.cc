@@ -144,11 +144,26 @@ void GangIndex::StartAnew(const Ledger& ledger) {
       const uint32_t group = GroupOf(ledger.state(node.first_device + static_cast<uint32_t>(i)));
       if (std::find(groups.begin(), groups.end(), group) == groups.end()) groups.push_back(group);
     }
-    for (const uint32_t group : groups) entries_.push_back({group, row, node.spec->rack, node.spec->id, 0});
+    for (const uint32_t group : groups) {
+      entries_.push_back({.group = group,
+                          .node_row = row,
+                          .rack = node.spec->rack,
+                          .node = node.spec->id,
+                          .first_device = node.first_device,
+                          .devices = static_cast<uint32_t>(node.devices),
+                          .whole = groups.size() == 1});
+    }
   }
   std::sort(entries_.begin(), entries_.end(), [](const Entry& a, const Entry& b) {
     return std::tie(a.group, a.rack, a.node) < std::tie(b.group, b.rack, b.node);
   });
+  racks_.clear();
+  for (uint32_t at = 0; at < entries_.size(); ++at) {
+    const Entry& entry = entries_[at];
+    if (racks_.empty() || racks_.back().group != entry.group || racks_.back().rack != entry.rack)
+      racks_.push_back({entry.group, entry.rack, at, at});
+    ++racks_.back().end;
+  }
   first_.assign(ledger.node_rows() + 1, 0);
   for (const Entry& entry : entries_) ++first_[entry.node_row + size_t{1}];
   for (size_t row = 1; row < first_.size(); ++row) first_[row] += first_[row - 1];
@@ -172,7 +187,8 @@ void GangIndex::CatchUp(const Ledger& ledger) {
 }
 
 uint64_t GangIndex::bytes_held() const {
-  return entries_.capacity() * sizeof(Entry) + (first_.capacity() + positions_.capacity()) * sizeof(uint32_t);
+  return entries_.capacity() * sizeof(Entry) + racks_.capacity() * sizeof(Rack) +
+         (first_.capacity() + positions_.capacity()) * sizeof(uint32_t);
 }
 
 // ---- Forgets the answers of nodes that changed.

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the search keeps of a ledger and catches up with through its log: open devices, gangs' nodes, answers, refusals.
+// Indices that the search keeps over a ledger and updates from the ledger's log of changes: open devices, nodes for
+// gangs, answers of nodes, refusals.
 #ifndef HORUS_PLACE_SEARCH_INDEX_H_
 #define HORUS_PLACE_SEARCH_INDEX_H_
 
@@ -21,10 +22,10 @@
 
 namespace horus {
 
-// ---- DeviceIndex: the devices that may take more, by state; equal ones ordered by what their place costs.
+// ---- DeviceIndex: the devices that may take more, by state; in a state by the cost of their place.
 // Cost: O(log devices) per device that changed; about 60 bytes a device.
 
-// Where a device is, as a policy sees it.
+// A device's place, as a policy sees it.
 [[nodiscard]] PlaceCandidate PlaceOf(const Ledger& ledger, uint32_t node_row, JobId job, int32_t device);
 
 class DeviceIndex {
@@ -42,10 +43,10 @@ class DeviceIndex {
     }
   };
 
-  // For policies whose ScorePlace depends on the node alone; both must outlive the index.
+  // For policies whose ScorePlace depends on the node alone. Both arguments must outlive the index.
   DeviceIndex(const Policy& policy, const FitLimits& limits) : policy_(policy), limits_(limits) {}
 
-  // INTERNAL: a place has no finite cost.
+  // Error: INTERNAL (a place without finite cost).
   [[nodiscard]] absl::Status CatchUp(const Ledger& ledger);
 
   // Calls visit(member) in order until it returns false.
@@ -56,15 +57,15 @@ class DeviceIndex {
       if (at->state != state || !visit(*at)) return;
     }
   }
-  // Below or equal to the cost of every place.
+  // A lower bound on the cost of every place.
   [[nodiscard]] double place_floor() const { return floor_; }
 
   struct Opening {
     uint32_t state = 0;
-    uint64_t digest = 0;  // of what the state was then: ids are freed and used again
+    uint64_t digest = 0;  // of the state at that time, since ids are reused
   };
-  // States that came to have devices, oldest first; entries from opened_begin() on are held. Whoever has seen less, or
-  // another generation, starts anew from the states with devices.
+  // Openings: states that got their first device, oldest first. Those from opened_begin() on are kept. A reader that
+  // has seen less, or another generation, must start again from all states with devices.
   [[nodiscard]] uint64_t generation() const { return generation_; }
   [[nodiscard]] uint64_t opened_begin() const { return opened_begin_; }
   [[nodiscard]] uint64_t opened_end() const { return opened_begin_ + opened_.size(); }
@@ -72,7 +73,7 @@ class DeviceIndex {
     return std::span(opened_).subspan(index - opened_begin_);
   }
   [[nodiscard]] uint32_t state_limit() const { return static_cast<uint32_t>(count_.size()); }
-  // Of what the state is, for ids are used again; 0 where it has no devices.
+  // Digest of the state, since ids are reused; 0 = it has no devices.
   [[nodiscard]] uint64_t digest(uint32_t state) const { return state < digest_.size() ? digest_[state] : 0; }
   [[nodiscard]] bool has_devices(uint32_t state) const { return digest(state) != 0; }
 
@@ -86,36 +87,47 @@ class DeviceIndex {
 
   const Policy& policy_;
   FitLimits limits_;
-  uint64_t ledger_generation_ = 0;  // what of the ledger is known; a ledger's own begins at 1
-  uint64_t ledger_seen_ = 0;
+  uint64_t ledger_generation_ = 0;  // of the ledger when last followed; 0 = never
+  uint64_t ledger_seen_ = 0;        // its changes that were followed
   std::vector<double> place_;       // by node row
   std::vector<uint32_t> state_of_;  // by device; kNoState = not in members_
   std::vector<uint32_t> count_;     // devices in members_, by state
-  std::vector<uint64_t> digest_;    // of what the state was when a device last came to it; 0 = no devices
-  std::set<Member> members_;        // absl's trees leak after a bad_alloc
+  std::vector<uint64_t> digest_;    // of the state when a device last came to it; 0 = no devices
+  std::set<Member> members_;        // not absl's: its trees leak after a bad_alloc
   double floor_ = 0;
   std::vector<Opening> opened_;
   uint64_t opened_begin_ = 0;
   uint64_t generation_ = 0;
 };
 
-// ---- GangIndex: how many devices of each node may take more, by GPU type and sharing mode, rack by rack.
+// ---- GangIndex: number of devices of each node that may take more, by GPU type and sharing mode, rack by rack.
 // Cost: O(devices of a node) per change; about 40 bytes a node.
 
 class GangIndex {
  public:
-  struct Entry {  // the devices of one group, see GroupOf, on one node
+  struct Entry {  // the devices of one group (GroupOf) on one node
     uint32_t group = 0;
     uint32_t node_row = 0;
     uint64_t rack = 0;
     NodeId node = 0;
-    int32_t open = 0;  // that may take more
+    int32_t open = 0;           // devices that may take more
+    uint32_t first_device = 0;  // of the node, as is the next
+    uint32_t devices = 0;
+    bool whole = false;  // all of them are in the group
+  };
+
+  struct Rack {  // its entries in one group, by node
+    uint32_t group = 0;
+    uint64_t rack = 0;
+    uint32_t begin = 0;  // in entries()
+    uint32_t end = 0;
   };
 
   explicit GangIndex(const FitLimits& limits) : limits_(limits) {}
 
   void CatchUp(const Ledger& ledger);
   [[nodiscard]] std::span<const Entry> entries() const { return entries_; }
+  [[nodiscard]] std::span<const Rack> racks() const { return racks_; }  // by group, then rack
   [[nodiscard]] uint64_t bytes_held() const;
 
  private:
@@ -123,18 +135,19 @@ class GangIndex {
   void Count(const Ledger& ledger, uint32_t node_row);
 
   FitLimits limits_;
-  uint64_t ledger_generation_ = 0;  // what of the ledger is known; a ledger's own begins at 1
+  uint64_t ledger_generation_ = 0;  // as in DeviceIndex
   uint64_t ledger_seen_ = 0;
   std::vector<Entry> entries_;
-  std::vector<uint32_t> first_;      // by node row: where its list in positions_ begins; one more at the end
-  std::vector<uint32_t> positions_;  // of its entries
+  std::vector<Rack> racks_;
+  std::vector<uint32_t> first_;      // by node row: begin of its part of positions_; one more at the end
+  std::vector<uint32_t> positions_;  // in entries_
 };
 
-// ---- NodeAnswers: what single nodes answered to a request of one GPU, kept until they change.
+// ---- NodeAnswers: answers of single nodes to requests of one GPU, kept until the node changes.
 // Cost: the changes of the ledger since the request came last; 16 bytes a node for each request that is kept.
 
 struct NodeAnswer {
-  double cost = 0;                // of the cheapest place; where the node refuses, nothing
+  double cost = 0;                // of the cheapest place; undefined if the node refuses
   Reason reason = Reason::kNone;  // the constraint that refused most devices; kNone = there is a place
   bool known = false;
 };
@@ -143,8 +156,8 @@ class NodeAnswers {
  public:
   explicit NodeAnswers(uint64_t most_bytes) : most_bytes_(most_bytes) {}
 
-  // By node row; those of nodes that changed since are unknown. Valid until the next call. `request` and `epoch` (of
-  // the model) stand for everything else that answers depend on.
+  // The answers to `request`, by node row, valid until the next call; those of changed nodes are not `known`. Answers
+  // depend on nothing but the ledger, `request` and the model's `epoch`.
   [[nodiscard]] std::span<NodeAnswer> Of(const Ledger& ledger, uint64_t request, uint64_t epoch);
 
   [[nodiscard]] uint64_t bytes_held() const { return of_request_.bytes_held() + bytes_; }
@@ -155,14 +168,14 @@ class NodeAnswers {
     uint64_t seen = 0;        // of its changes
     std::vector<NodeAnswer> answers;
   };
-  uint64_t most_bytes_;  // beyond, all are forgotten
+  uint64_t most_bytes_;  // above it everything is dropped
   uint64_t bytes_ = 0;
   uint64_t epoch_ = 0;
   IdMap<std::unique_ptr<Table>> of_request_;
 };
 
-// The refused node or device that came nearest: the later a constraint is asked that fails, the nearer it was; among
-// equals the smaller distance (fit.h), then the one offered first.
+// The refused node or device that came nearest: the one whose failing constraint is checked last; among equals the
+// smaller distance (fit.h), then the one offered first.
 struct NearestPlace {
   double distance = 0;
   uint32_t node_row = 0;
@@ -177,11 +190,11 @@ struct NearestPlace {
   }
 };
 
-// ---- Refusals: for requests of one GPU that no device takes, what refuses each device and which one comes nearest.
-// Cost: the first time every device; then the devices that changed, each once, and a look at each node. A byte a device
-// and 16 a node for each request that is kept.
+// ---- Refusals: for requests of one GPU that fit nowhere, the reason of each device and the nearest miss.
+// Cost: at first every device; later each changed device once, and a look at each node. 1 byte a device and 16 a node
+// for each request that is kept.
 
-// Why a node keeps the job out whatever its devices are like, kNone if it does not, and how far it was from fitting.
+// Why the node refuses the job whatever its devices are, and how far it was from fitting; kNone = it does not.
 [[nodiscard]] NearestPlace NodeRefusal(const Policy& policy, const Ledger& ledger, uint32_t node_row,
                                        const JobSpec& job);
 
@@ -190,7 +203,8 @@ class Refusals {
   Refusals(Scorer& scorer, uint64_t most_bytes) : scorer_(scorer), most_bytes_(most_bytes) {}
 
   using Counts = std::array<uint32_t, kReasonCount>;
-  // On all nodes of the ledger, always the same one. The scorer's current job is `view`; it fits nowhere.
+  // Over all nodes of `ledger`, which must be the same in every call. `view` must be the scorer's current job and fit
+  // nowhere.
   [[nodiscard]] absl::Status Count(const Ledger& ledger, const JobView& view, Counts& refused, NearestPlace& nearest);
 
   [[nodiscard]] uint64_t bytes_held() const {
@@ -198,7 +212,7 @@ class Refusals {
   }
 
  private:
-  struct Miss {  // NearestPlace of one node, in its order
+  struct Miss {  // NearestPlace of one node
     double distance = 0;
     int32_t device = -1;
     Reason reason = Reason::kNone;
@@ -209,12 +223,12 @@ class Refusals {
     Counts counts = {};
     std::vector<uint8_t> reasons;  // by device
     std::vector<Miss> misses;      // by node row
-    std::vector<bool> stale;       // by node row: its miss is not so near any more, nor is another of its devices
+    std::vector<bool> stale;       // by node row: the node's nearest device is now farther than its miss says
   };
   [[nodiscard]] Table& TableOf(const Ledger& ledger, const JobView& view);
-  // Learns which changes of devices are the last ones.
+  // Updates last_change_.
   void FollowLog(const Ledger& ledger);
-  // Whether the change tells nothing that a later one does not tell too.
+  // Whether a later change of the same device follows.
   [[nodiscard]] bool IsOld(const Ledger& ledger, uint64_t change) const;
   static void Set(uint32_t device, Reason reason, Table& table);
   [[nodiscard]] absl::Status LookAtDevice(const Ledger& ledger, const JobView& view, const Ledger::Touched& touched,
@@ -223,7 +237,7 @@ class Refusals {
                                     Table& table);
 
   Scorer& scorer_;
-  uint64_t most_bytes_;  // beyond, all are forgotten
+  uint64_t most_bytes_;  // above it everything is dropped
   uint64_t bytes_ = 0;
   uint64_t epoch_ = 0;                        // of the model
   uint64_t generation_ = 0;                   // of the ledger

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// PairTable: what tenants cost each other, kept for models whose slowdowns add up (interference/laws.h).
+// PairTable: a cache of slowdowns in pairs, for models whose excesses (slowdown - 1) add up (interference/laws.h).
 //
-// Enters:  such a model; tenant classes on kinds of devices.
-// Leaves:  the excess of each beside the other, asked of the model once until Clear.
-// Units:   millionths of a slowdown above 1.
+// Enters:  such a model; tenant classes on device contexts.
+// Leaves:  the excess of each tenant beside the other; the model is asked once per pair until Clear.
+// Units:   millionths of excess.
 // Cost:    a newcomer's pair is one access to a dense row; 40 bytes a guest in each newcomer's row, about 100 bytes a
 //          pair of residents.
 // Thread class: one thread at a time.
@@ -21,7 +21,7 @@
 
 namespace horus {
 
-// What two tenants of a device cost each other.
+// Excesses of two tenants of a device.
 struct TenantPair {
   static constexpr int64_t kUnknown = -1;
   PairExcess mine{kUnknown, kUnknown};  // of the first beside the second
@@ -31,27 +31,27 @@ struct TenantPair {
 
 class PairTable {
  public:
-  // The same in fewer bits, never more than it truly is: for those who look at very many to pass over most. The rows of
-  // many classes must stay in the processor's cache.
+  // A TenantPair rounded down to fewer bits. The sieve scans very many of them, so the rows of many classes must fit
+  // in the processor's cache.
   struct StateSummary {
     static constexpr uint16_t kUnknown = UINT16_MAX;
     static constexpr int64_t kMost = kUnknown - 1;
-    static constexpr int64_t kStep = 100;  // of a TenantPair's units
+    static constexpr int64_t kStep = 100;  // millionths
     uint16_t mine = kUnknown;              // estimates
     uint16_t theirs = kUnknown;
     uint16_t mine_upper = kUnknown;
     uint16_t theirs_upper = kUnknown;
   };
-  // The pairs of one newcomer on one kind of device, by guest. It stays where it is until Clear.
+  // The pairs of one newcomer in one context, by guest. Its address holds until Clear.
   struct Row {
     std::vector<TenantPair> pairs;
     std::vector<StateSummary> summaries;  // of the same size
   };
 
-  // A guest that costs nobody anything.
+  // The guest that stands for no tenant: its excesses are 0.
   static constexpr uint32_t kNobody = 0;
 
-  // Small numbers for kinds of devices, and for tenant classes on one of them.
+  // Dense numbers: contexts for devices that differ in DeviceContext, guests for tenant classes in a context.
   [[nodiscard]] uint32_t ContextOf(const DeviceContext& device);
   [[nodiscard]] uint32_t GuestOf(uint32_t context, const TenantClass& tenant);
   [[nodiscard]] Row& RowOf(uint32_t context, const TenantClass& newcomer);

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rankings: for each class of jobs the device states that suit it best, brought up to date when the class comes again.
+// Rankings: for each class of jobs, the cheapest device states. A ranking is updated when its class comes again.
 //
 // Enters:  a device index, a scorer with the current job.
 // Leaves:  states in ascending cost, complete below a cutoff.
 // Units:   costs of Policy::ScoreDevice.
-// Cost:    a new class looks at every state with devices, a known one at those that got devices since, unless the
-//          sieve looked at them for it; only states that come first are weighed. A list holds 64 to 256
-//          states unless a search needs more.
+// Cost:    a new class looks at every state with devices; a known class at states that got devices since, unless the
+//          sieve did so for it. Only states that come first are weighed. A list holds 64 to 256 states unless a search
+//          needs more.
 // Thread class: one thread at a time.
 #ifndef HORUS_PLACE_SEARCH_RANKING_H_
 #define HORUS_PLACE_SEARCH_RANKING_H_
@@ -27,41 +27,41 @@
 
 namespace horus {
 
-// ---- Sieve: which of the classes of jobs that come often a device state may suit, for all of them at once.
-// Cost: a state a few ns a class: the classes lie side by side, thirty-two in a step, for every guest that they met. 2
-// KiB a guest and kind of device, at most kMostColumns of them.
+// ---- Sieve: finds the classes that a device state may suit, for all frequent classes at once.
+// Cost: a few ns per state and class; vector instructions compare 32 classes in a step. 2 KiB per guest and context, at
+// most kMostColumns of them. Contexts and guests are those of PairTable.
 
 class Sieve {
  public:
-  static constexpr uint32_t kSlots = 256;         // classes; chosen: twice as many cost twice the time a state
-  static constexpr uint32_t kMostColumns = 4096;  // guests on kinds of devices; chosen: 8 MiB
+  static constexpr uint32_t kSlots = 256;         // classes; chosen: the time per state is proportional to it
+  static constexpr uint32_t kMostColumns = 4096;  // guests, over all contexts; chosen: 8 MiB
 
   struct Hit {
     uint32_t slot = 0;
-    float floor = 0;  // -infinity where only weighing can tell
+    float floor = 0;  // lower bound on the cost; -infinity = unknown until weighed
   };
 
-  // All that may fail of admitting the scorer's current class: to be called right before, with the slot that it has or
-  // kSlots.
+  // Allocates what Admit needs. Call it right before Admit, with the slot of the scorer's current class, or kSlots if
+  // it has none.
   void Reserve(Scorer& scorer, uint32_t slot);
-  // Takes the scorer's current class into a slot; or what is new about it since.
+  // Puts the scorer's current class into the slot, or updates it there.
   void Admit(Scorer& scorer, uint32_t slot, double cutoff) noexcept;
   void SetCutoff(uint32_t slot, double cutoff) { cutoff_[slot] = static_cast<float>(cutoff); }
   void Dismiss(uint32_t slot) noexcept;
-  // The scorer's current class, which has that slot, has met the guests of the state.
+  // Updates the pairs of the scorer's current class, which has that slot, with the guests of the state.
   void Add(const Scorer::StateSummary& state, uint32_t slot);
   void Clear();
 
-  // Appends to `hits`. False: too many guests to keep; nothing was appended.
+  // Appends the classes that the state may suit to `hits`. False = too many guests; nothing was appended.
   [[nodiscard]] bool Sift(const LeastCost& least, const Scorer::StateSummary& state, std::vector<Hit>& hits);
 
   [[nodiscard]] uint64_t bytes_held() const;
 
  private:
-  static constexpr uint32_t kLanes = 32;                                      // in a step
-  static constexpr int32_t kNeverFits = std::numeric_limits<int32_t>::max();  // more than a state that is sifted has
+  static constexpr uint32_t kLanes = 32;                                      // classes in a step
+  static constexpr int32_t kNeverFits = std::numeric_limits<int32_t>::max();  // MiB; more than any sifted state has
 
-  // What a guest and each class cost each other: PairTable::StateSummary by column.
+  // The pairs of one guest and each class: PairTable::StateSummary by column.
   struct Column {
     alignas(64) std::array<uint16_t, kSlots> mine;
     std::array<uint16_t, kSlots> theirs;
@@ -74,12 +74,12 @@ class Sieve {
       theirs_upper[slot] = pair.theirs_upper;
     }
   };
-  // Each class on one kind of device.
+  // Each class in one context.
   struct Kind {
     alignas(64) std::array<float, kSlots> speed = {};
-    std::array<float, kSlots> per_weight = {};   // 1 / the class's
-    std::array<int32_t, kSlots> mem_mib;         // that must be free, headroom included
-    std::array<int32_t, kSlots> mem_beside_mib;  // the same where somebody else is there
+    std::array<float, kSlots> per_weight = {};   // 1 / weight of the class
+    std::array<int32_t, kSlots> mem_mib;         // must be free, headroom included
+    std::array<int32_t, kSlots> mem_beside_mib;  // the same if the device has tenants
     std::array<float, kSlots> request_mib = {};
     std::array<int32_t, kSlots> most_upper = {};
     std::array<const PairTable::Row*, kSlots> rows = {};
@@ -87,51 +87,51 @@ class Sieve {
   };
 
   [[nodiscard]] Kind& KindOf(uint32_t context);
-  [[nodiscard]] Column* ColumnOf(Kind& kind, uint32_t guest);  // null: too many
+  [[nodiscard]] Column* ColumnOf(Kind& kind, uint32_t guest);  // null = too many columns
   void Step(const LeastCost& least, const Kind& kind, const Scorer::StateSummary& state,
             const std::array<const Column*, 3>& guests, uint32_t from, std::vector<Hit>& hits) const;
 
   std::array<float, kSlots> cutoff_ = {};
-  std::array<uint32_t, kSlots> known_kinds_ = {};  // of each slot's class
+  std::array<uint32_t, kSlots> known_kinds_ = {};  // number of contexts in which the slot's class is entered
   std::array<bool, kSlots> taken_ = {};
-  uint32_t end_ = 0;  // of the slots that were ever taken
+  uint32_t end_ = 0;  // above every slot that was ever taken
   std::vector<std::unique_ptr<Kind>> kinds_;
   uint32_t columns_ = 0;
 };
 
 struct RankedState {
-  double cost = 0;  // or less, until it is weighed
+  double cost = 0;  // a lower bound until `weighed`
   uint32_t state = 0;
   bool weighed = false;
-  uint64_t digest = 0;  // of what the state was then: ids are used again
+  uint64_t digest = 0;  // of the state at that time, since ids are reused
 };
 
-// The states of one class. Entries may be out of date (see IsCurrent); what is missing costs at least `cutoff`.
+// The states of one class. Entries may be out of date (IsCurrent); states that are missing cost at least `cutoff`.
 struct Ranking {
   std::vector<RankedState> states;  // a heap, the cheapest first
   double cutoff = std::numeric_limits<double>::infinity();
   size_t wanted = 0;        // states that a rebuild keeps
   uint64_t generation = 0;  // of the index
-  uint64_t seen = 0;        // openings of the index
+  uint64_t seen = 0;        // openings of the index that were looked at
   static constexpr uint32_t kNoSlot = UINT32_MAX;
-  uint32_t slot = kNoSlot;          // in the sieve, which looks at openings for it
-  std::vector<RankedState> sieved;  // what came of that; costs -infinity where only weighing can tell
+  uint32_t slot = kNoSlot;          // in the sieve, which looks at openings for this class
+  std::vector<RankedState> sieved;  // found by the sieve; cost -infinity = unknown until weighed
 };
 
 class Rankings {
  public:
   explicit Rankings(uint64_t most_bytes) : most_bytes_(most_bytes) {}
 
-  // The ranking of the scorer's current class, up to date with the index. It stays valid until the next call.
+  // The ranking of the scorer's current class, up to date with the index; valid until the next call.
   [[nodiscard]] absl::Status Find(const Ledger& ledger, const DeviceIndex& index, Scorer& scorer, Ranking*& ranking);
-  // Makes it reach further: after that the cutoff is above what it was, or infinite.
+  // Raises the ranking's cutoff, at most to infinity.
   [[nodiscard]] absl::Status Extend(const Ledger& ledger, const DeviceIndex& index, Scorer& scorer, Ranking& ranking);
 
-  // Takes out the cheapest state, weighed; not found where none is left that, with `floor` added, may cost `limit` or
-  // less.
+  // Removes and returns the cheapest state, weighed. `found` becomes false if no state is left whose cost + `floor` may
+  // be at most `limit`.
   [[nodiscard]] absl::Status Pop(const Ledger& ledger, const DeviceIndex& index, Scorer& scorer, double limit,
                                  double floor, Ranking& ranking, RankedState& state, bool& found);
-  // Puts back what Pop took out.
+  // Puts back states that Pop removed.
   void Push(Ranking& ranking, std::span<const RankedState> states);
 
   [[nodiscard]] static bool IsCurrent(const RankedState& entry, const DeviceIndex& index) {
@@ -151,24 +151,24 @@ class Rankings {
   [[nodiscard]] static absl::Status Weigh(const Ledger& ledger, Scorer& scorer, RankedState& entry, bool& fits);
   void Keep(double cutoff, Ranking& ranking);
 
-  // Describes what the index has opened since; once for all classes.
+  // Describes the states that the index opened since the last call, once for all classes.
   [[nodiscard]] absl::Status Describe(const Ledger& ledger, const DeviceIndex& index, Scorer& scorer);
   void List(const Scorer::StateSummary& summary);
-  // For the classes in the sieve.
+  // Sifts the state for all classes in the sieve.
   void SiftForAll(const Scorer& scorer, const Scorer::StateSummary& summary);
-  // A slot for a class that came again, if there is one.
+  // Gives a class that came again a slot in the sieve, if one is free or stale.
   void Admit(Scorer& scorer, Ranking& ranking);
-  // The class looks for itself again, from `seen` on.
+  // Takes the class out of the sieve; it then looks at openings itself, from `seen` on.
   void Dismiss(uint32_t slot, uint64_t seen) noexcept;
   void DismissAll(uint64_t seen);
   void ForgetSieved(Ranking& ranking) noexcept;
   [[nodiscard]] absl::Status Relist(const Ledger& ledger, const DeviceIndex& index, Scorer& scorer);
   void CutBack(size_t wanted, double& cutoff);
-  // Appends to scratch_ those of `summaries` that may cost less than `cutoff`.
+  // Appends the `summaries` that may cost less than `cutoff` to scratch_.
   [[nodiscard]] absl::Status Sift(const Ledger& ledger, const DeviceIndex& index, Scorer& scorer,
                                   std::span<const Scorer::StateSummary> summaries, double cutoff);
 
-  uint64_t most_bytes_;  // of rankings: beyond, all are forgotten
+  uint64_t most_bytes_;  // above it all rankings are dropped
   uint64_t entries_ = 0;
   uint64_t epoch_ = 0;                        // of the model
   IdMap<std::unique_ptr<Ranking>> of_class_;  // by JobView::digest
@@ -177,12 +177,12 @@ class Rankings {
   uint64_t numbering_ = 0;                    // Scorer::numbering of the descriptions
   std::vector<Scorer::StateSummary> opened_;  // of the index's openings from opened_begin_ on
   uint64_t opened_begin_ = 0;
-  std::vector<Scorer::StateSummary> listed_;  // of every state with devices, and of some that have none any more
-  std::vector<uint32_t> at_;                  // where it is listed, by state
+  std::vector<Scorer::StateSummary> listed_;  // of every state with devices, and of some that lost theirs
+  std::vector<uint32_t> at_;                  // by state: position in listed_
   Sieve sieve_;
   struct Seat {
     Ranking* ranking = nullptr;  // null = free
-    uint64_t last_came = 0;      // openings then
+    uint64_t last_came = 0;      // number of openings when the class last came
   };
   std::vector<Seat> seats_;           // by slot of the sieve
   std::vector<Scorer::Sifted> left_;  // scratch

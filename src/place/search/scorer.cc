@@ -76,8 +76,10 @@ void Scorer::CheckEpoch() {
       pairs_.bytes_held() <= memo_limit_ * sizeof(Entry))
     return;
   memo_.clear();
+  memo_row_ = nullptr;
   memo_entries_ = 0;
   pairs_.Clear();
+  on_context_.clear();
   ++numbering_;
   pair_states_.clear();
   memo_epoch_ = model_->epoch();
@@ -269,6 +271,27 @@ Promise LeastOf(Promise promise, const FitLimits& limits) {
   return promise;
 }
 
+// The last of 0 to end - 1 for which `holds`, which holds up to there and not beyond; 0 if it never holds. Looks around
+// `guess`, further and further.
+template <typename Holds>
+int64_t LastThat(const Holds& holds, int64_t end, int64_t guess) {
+  int64_t low = 0;  // holds, or is the answer
+  for (int64_t step = 1; guess > low && guess < end; step *= 2) {
+    if (holds(guess)) {
+      low = guess;
+      guess = std::min(guess + step, end);
+    } else {
+      end = guess;
+      guess = std::max(guess - step, low);
+    }
+  }
+  while (low + 1 < end) {
+    const int64_t middle = low + (end - low) / 2;
+    (holds(middle) ? low : end) = middle;
+  }
+  return low;
+}
+
 // The most excess that can be added to the upper bound of `before` without breaking a promise, in steps of
 // PairTable::StateSummary; kUnknown and more = no matter how much.
 uint32_t RoomFor(const Promise& promise, const PairExcess& before, const FitLimits& limits) {
@@ -283,18 +306,12 @@ uint32_t RoomFor(const Promise& promise, const PairExcess& before, const FitLimi
     return FitSlowdowns(std::array<Promise, 2>{LeastOf(promise, limits), Promise{kMaxSlowdownBound}}, now,
                         std::array<Slowdown, 2>{SlowdownOf(after), Slowdown()}, limits) == Reason::kNone;
   };
-  int64_t low = 0;
-  int64_t high = PairTable::StateSummary::kMost;
-  if (fits(high)) return PairTable::StateSummary::kUnknown;
-  while (low < high) {
-    const int64_t middle = low + (high - low + 1) / 2;
-    if (fits(middle)) {
-      low = middle;
-    } else {
-      high = middle - 1;
-    }
-  }
-  return static_cast<uint32_t>(low);
+  constexpr int64_t kMost = PairTable::StateSummary::kMost;
+  if (fits(kMost)) return PairTable::StateSummary::kUnknown;
+  // A resident that is beyond its bound already may not become slower.
+  const double most = std::max(BoundOf(promise, limits), static_cast<double>(now[0].upper)) - 1;
+  const double steps = (1e6 * most - static_cast<double>(before.upper)) / PairTable::StateSummary::kStep;
+  return static_cast<uint32_t>(LastThat(fits, kMost, static_cast<int64_t>(std::clamp(steps, 1.0, 1.0 * kMost))));
 }
 
 // The sum of loads that certainly breaks the promise; infinity where the estimate counts too.
@@ -386,6 +403,21 @@ absl::Status Scorer::PairStateOf(const StateTable& states, uint32_t state, const
   PairState& known = pair_states_[state];
   if (known.digest != device.digest) HORUS_RETURN_IF_ERROR(Meet(states, device, known));
   pair_state = &known;
+  return absl::OkStatus();
+}
+
+absl::Status Scorer::Residents(const StateTable& states, uint32_t state, std::vector<Slowdown>& slowdowns) {
+  CheckEpoch();
+  const DeviceRow& device = states.state(state);
+  const PairState* pair_state = nullptr;
+  HORUS_RETURN_IF_ERROR(PairStateOf(states, state, pair_state));
+  if (pair_state == nullptr) {
+    demands_.clear();
+    for (const uint32_t id : device.tenants) demands_.push_back(&states.tenant(id).demand);
+    return Predict(ContextOf(device), demands_.size(), slowdowns);
+  }
+  slowdowns.resize(device.tenants.size());
+  for (size_t i = 0; i < slowdowns.size(); ++i) slowdowns[i] = SlowdownOf(pair_state->before[i]);
   return absl::OkStatus();
 }
 

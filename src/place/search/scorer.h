@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Scorer: the one routine that judges a device for a job — fit, slowdowns, policy — and its memo.
+// Scorer: judges a device for a job by fit, slowdowns and policy, and memoises the verdicts.
 //
 // Enters:  a job, a device state.
-// Leaves:  the first constraint that fails or the policy's cost; on demand the slowdowns behind it.
+// Leaves:  the first constraint that fails, or the policy's cost; on demand the slowdowns behind it.
 // Units:   see fit.h, policy.h.
-// Cost:    a memo hit is one array access; a miss calls the policy once, and the model twice or, where its slowdowns
-// add
-//          up, only for pairs of tenants that never met. Sifting takes 10 to 20 ns a state.
+// Cost:    a memo hit is one array access. A miss calls the policy once and the model twice; a model whose slowdowns
+//          add up only for new pairs of tenants. Sifting takes 10 to 20 ns a state.
 // Thread class: one thread at a time.
 #ifndef HORUS_PLACE_SEARCH_SCORER_H_
 #define HORUS_PLACE_SEARCH_SCORER_H_
@@ -29,34 +28,34 @@
 
 namespace horus {
 
-// A job as devices see it: one class per type that it allows.
+// A job as devices see it: one tenant class per type that it allows.
 struct JobView {
   struct OnType {
     GpuTypeId type;  // invalid = any
     TenantClass tenant;
     double relative_speed = 1;
-    // Alone on a device with that share of a GPU, against the fastest whole device that the job lists.
+    // Speed alone on a device with that share of a GPU, over that on the fastest whole device that the job lists.
     [[nodiscard]] double SpeedOn(float compute_share) const;
   };
   const JobSpec* job = nullptr;
   std::vector<OnType> types;  // ascending
-  uint64_t digest = 0;        // of `types`: jobs of equal digest are judged alike on any device
-  uint64_t request = 0;       // of all that decides where the job fits: `digest`, host needs, selector, shape, groups,
-                              // and its owner where it shares with that one alone (see RequestOn)
-  uint64_t owner = 0;         // OwnerMark
+  uint64_t digest = 0;        // of `types`: jobs with equal digests are judged alike on any device
+  uint64_t request = 0;  // digest of all that decides where the job fits: `digest`, host requests, selector, shape,
+                         // groups, and its owner if it shares with that owner alone (RequestOn)
+  uint64_t owner = 0;    // OwnerMark
   [[nodiscard]] const OnType* On(GpuTypeId type) const;  // null = the job states no demand on it
 };
 [[nodiscard]] DeviceContext ContextOf(const DeviceRow& device);
-// `probe_unknown`: alone on devices where its demand is unknown (IsUnknown).
+// `probe_unknown`: the job runs alone where its demand is unknown (IsUnknown).
 [[nodiscard]] JobView ViewJob(const JobSpec& job, bool probe_unknown = false);
 
 struct DeviceVerdict {
-  double cost = 0;  // of Policy::ScoreDevice; for a refusal how far the device was from fitting, see fit.h
+  double cost = 0;  // of Policy::ScoreDevice; of a refusal: how far the device was from fitting (fit.h)
   Reason reason = Reason::kNone;
-  double own_work = 0;  // of Policy::ScoreDevice for the GPU of a gang; else, and for a refusal, not to be used
+  double own_work = 0;  // DeviceScore::own_work for a GPU of a gang; undefined for other jobs and refusals
 };
 
-// A verdict with all that led to it; the candidate's spans point into the scorer until its next call.
+// A verdict and its grounds. The candidate's spans point into the scorer; they are valid until its next call.
 struct Evaluation {
   DeviceVerdict verdict;
   Shortfall shortfall;
@@ -66,78 +65,85 @@ struct Evaluation {
 class Scorer {
  public:
   Scorer(std::shared_ptr<const InterferenceModel> model, std::shared_ptr<const Policy> policy, const FitLimits& limits,
-         uint64_t cache_bytes, bool exhaustive);  // half of them for verdicts, half for pairs
+         uint64_t cache_bytes, bool exhaustive);  // cache_bytes: half for verdicts, half for pairs
 
-  // To be called before the first verdict on `view`, which must outlive them.
+  // Call it before the first verdict on `view`, which must outlive the verdicts.
   void SetJob(const JobView& view);
 
-  // The verdict on the devices in that state.
+  // The verdict on devices in the state.
   [[nodiscard]] absl::Status Judge(const StateTable& states, uint32_t state, DeviceVerdict& verdict);
   // The same without the memo.
   [[nodiscard]] absl::Status Weigh(const StateTable& states, uint32_t state, DeviceVerdict& verdict);
-  // A state as Sift wants it. Those with many tenants, and all where the model adds neither pairs nor loads, are not
-  // sifted.
+  // What Sift needs of a state. Not sifted are states with many tenants, and all states if the model adds neither pairs
+  // nor loads.
   struct StateSummary {
-    uint64_t digest = 0;  // of the state when it was described; 0 = of no state
+    uint64_t digest = 0;  // of the state when it was described; 0 = no state
     uint32_t state = 0;
     uint16_t context = 0;
     uint16_t residents = kNotSifted;
-    int32_t mem_free_mib = 0;  // by the residents' bounds, headroom included
+    int32_t mem_free_mib = 0;  // not requested by residents; the headroom is not subtracted
     float per_mem_mib = 0;     // 1 / the device's memory
     struct Pairs {
-      std::array<uint32_t, 3> guests = {};  // PairTable::kNobody where there are fewer
+      std::array<uint32_t, 3> guests = {};  // filled up with PairTable::kNobody
       std::array<float, 3> before = {};     // slowdown of each, estimate
-      std::array<float, 3> weight = {};     // of each, 0 = nobody
-      std::array<uint32_t, 3> room = {};    // what may be added to the upper excess of each
+      std::array<float, 3> weight = {};     // of each; 0 = kNobody
+      std::array<uint32_t, 3> room = {};    // most that may be added to the upper excess of each
     };
-    struct Loads {  // of the residents together
+    struct Loads {  // sums over the residents
       int64_t estimate;
       int64_t upper;
-      int64_t room;   // the sum beyond which one of them is too slow
-      double weight;  // sum
+      int64_t room;  // the sum above which a resident exceeds its slowdown bound
+      double weight;
     };
     union {
-      Pairs pairs = {};  // where the model adds pairs
-      Loads loads;       // where it adds loads
+      Pairs pairs = {};  // if the model adds pairs
+      Loads loads;       // if it adds loads
     };
     static constexpr uint16_t kNotSifted = UINT16_MAX;
   };
   [[nodiscard]] absl::Status Describe(const StateTable& states, uint32_t state, StateSummary& summary);
-  // What Sift lets through.
   struct Sifted {
-    uint32_t at = 0;   // position
-    double floor = 0;  // the state costs no less; -infinity where only weighing can tell
+    uint32_t at = 0;   // position in `summaries`
+    double floor = 0;  // lower bound on the cost; -infinity = unknown until weighed
   };
-  // Appends to `left` those that may take the current job at a cost below `cutoff`; the others may not. Much cheaper
-  // than weighing: most of many are passed over.
+  // Appends to `left` all states that may take the current job at a cost below `cutoff`. Much cheaper than to weigh
+  // them; most states are passed over.
   void Sift(std::span<const StateSummary> summaries, double cutoff, std::vector<Sifted>& left);
-  // The current job on one kind of device.
+  // The current job in one context (PairTable).
   struct OnContext {
     bool asked = false;
-    bool known = true;                    // false: the model has no answer, weighing says which
+    bool known = true;                    // false = the model returns an error, which weighing reports
     const JobView::OnType* on = nullptr;  // null = the type is not allowed
-    PairTable::Row* row = nullptr;        // where pairs are added
+    PairTable::Row* row = nullptr;        // if the model adds pairs
     double relative_speed = 1;
     bool exclusive = false;
-    int64_t mem_mib = 0;      // what must be free, headroom included
-    uint64_t most_upper = 0;  // excess of the job's own bound beyond which it is refused
-    Load load;                // where loads are added
-    double most_load = 0;     // sum beyond which the job is too slow
+    int64_t mem_mib = 0;      // must be free, headroom included
+    uint64_t most_upper = 0;  // largest upper excess within the job's own slowdown bound
+    Load load;                // if the model adds loads
+    double most_load = 0;     // largest sum of loads within the job's own slowdown bound
   };
   [[nodiscard]] OnContext& OnContextOf(uint32_t context) {
     if (context < on_context_.size() && on_context_[context].asked) return on_context_[context];
     return Enter(context);
   }
-  // Kinds of devices that were met, numbered from 0.
+  // Whether Residents keeps what the model said.
+  [[nodiscard]] bool keeps_residents() const { return adds_pairs_; }
+  // Whether to weigh costs hardly more than to find what was weighed among many states.
+  [[nodiscard]] bool weighs_cheaply() const { return adds_pairs_ || adds_loads_; }
+  // Number of contexts so far.
   [[nodiscard]] size_t contexts() const { return pairs_.contexts(); }
   // Whether states are sifted by pairs (ranking.h).
   [[nodiscard]] bool sifts_pairs() const { return adds_pairs_ && policy_->least_cost() != nullptr; }
-  // Its reason alone, without the policy's price; asks the model only where somebody's slowdown is bounded.
+  // Only the reason of the verdict, without the policy's cost. Asks the model only if a slowdown is bounded.
   [[nodiscard]] absl::Status Fit(const StateTable& states, uint32_t state, Reason& reason);
-  // The same, anew and in full.
+  // The verdict without the memo, with its grounds.
   [[nodiscard]] absl::Status Evaluate(const StateTable& states, uint32_t state, Evaluation& evaluation);
 
-  // Descriptions by Describe hold as long as this stays.
+  // The slowdowns of those who are on a device, in the order of DeviceRow::tenants. If the model adds pairs, they are
+  // kept by state; needs no current job.
+  [[nodiscard]] absl::Status Residents(const StateTable& states, uint32_t state, std::vector<Slowdown>& slowdowns);
+
+  // Changes when summaries by Describe become invalid.
   [[nodiscard]] uint64_t numbering() const { return numbering_; }
   [[nodiscard]] bool exhaustive() const { return exhaustive_; }
   [[nodiscard]] uint64_t class_digest() const { return view_->digest; }
@@ -147,7 +153,7 @@ class Scorer {
   [[nodiscard]] const std::shared_ptr<const Policy>& shared_policy() const { return policy_; }
   [[nodiscard]] const FitLimits& limits() const { return limits_; }
   [[nodiscard]] uint64_t bytes_held() const;
-  // Calls of Judge so far, and those that the memo did not answer.
+  // Number of calls of Judge, and of those that the memo did not answer.
   [[nodiscard]] uint64_t judged() const { return judged_; }
   [[nodiscard]] uint64_t weighed() const { return weighed_; }
 
@@ -156,7 +162,7 @@ class Scorer {
   struct Entry {
     static constexpr uint64_t kReasonMask = 0xFF;
     static constexpr uint64_t kUnset = 0xFF;
-    uint64_t tag = kUnset;  // upper 56 bits of the state's digest (ids are used again), and the reason
+    uint64_t tag = kUnset;  // upper 56 bits of the state's digest (ids are reused), then the reason
     double cost = 0;
     [[nodiscard]] bool Holds(uint64_t digest) const {
       return ((tag ^ digest) & ~kReasonMask) == 0 && (tag & kReasonMask) != kUnset;
@@ -165,20 +171,20 @@ class Scorer {
   };
   struct MemoRow {  // of a job class, by state id
     std::vector<Entry> entries;
-    // Beside the entries, as many as gangs of the class needed; NaN = not known.
+    // By state id, as far as gangs of the class needed; NaN = not known.
     std::vector<double> own_work;
   };
-  // What the scorer needs of a state to add up pairs.
+  // What the scorer needs of a state to add up pairs. It holds no ids of a state table.
   struct PairState {
-    static constexpr size_t kMost = 4;  // residents; more are predicted as a whole
-    uint64_t digest = 0;                // of the state; 0 = nothing known. Nothing here is an id of a state table
+    static constexpr size_t kMost = 4;  // residents; the model predicts more of them together
+    uint64_t digest = 0;                // of the state; 0 = nothing known
     uint16_t context = 0;
     uint16_t residents = 0;
     std::array<uint32_t, kMost> guests = {};
     std::array<Promise, kMost> promises = {};
     std::array<float, kMost> weights = {};
-    std::array<PairExcess, kMost> before = {};  // what the others cost each
-    std::array<uint32_t, kMost> room = {};      // what may be added to the upper excess of each
+    std::array<PairExcess, kMost> before = {};  // of each beside the others
+    std::array<uint32_t, kMost> room = {};      // most that may be added to the upper excess of each
   };
   [[nodiscard]] absl::Status Predict(const DeviceContext& device, size_t count, std::vector<Slowdown>& out);
   // Fills demands_, promises_, before_ and after_ for the newcomer `on` beside the tenants of a device.
@@ -190,7 +196,7 @@ class Scorer {
   void Prefetch(const StateSummary& summary) const;
   void SiftLoads(const LeastCost& least, std::span<const StateSummary> summaries, double cutoff,
                  std::vector<Sifted>& left);
-  // Of costs: more than what floats round in the slowdowns of a few tenants, far less than what costs differ by.
+  // Of costs: above the rounding of floats in the slowdowns of a few tenants, far below differences between costs.
   static constexpr double kCostMargin = 1e-6;
   [[nodiscard]] static double Floor(const LeastCost& least, const OnContext& here, const StateSummary& summary,
                                     double speed, double lost) {
@@ -199,7 +205,7 @@ class Scorer {
     return least.own_work * speed + least.lost_work * lost / static_cast<double>(here.on->tenant.weight) +
            least.memory_left * left + (summary.residents == 0 ? least.idle : 0) - kCostMargin;
   }
-  // What is known of the state; null where it is predicted as a whole.
+  // Null = the model must predict the tenants together: it does not add pairs, or there are too many tenants.
   [[nodiscard]] absl::Status PairStateOf(const StateTable& states, uint32_t state, const PairState*& pair_state);
   [[nodiscard]] absl::Status AddPairs(const StateTable& states, const TenantIds& tenants, const PairState& pair_state,
                                       OnContext& here);
@@ -208,7 +214,7 @@ class Scorer {
   [[nodiscard]] absl::Status Price(const DeviceCandidate& candidate, DeviceVerdict& verdict) const;
   void CheckEpoch();
   [[nodiscard]] MemoRow* RowOf(const StateTable& states);
-  // Weighs, and keeps the verdict.
+  // Weighs the state and keeps the verdict.
   [[nodiscard]] absl::Status Learn(const StateTable& states, uint32_t state, MemoRow* row, DeviceVerdict& verdict);
 
   std::shared_ptr<const InterferenceModel> model_;
@@ -218,11 +224,11 @@ class Scorer {
   bool exhaustive_;
 
   const JobView* view_ = nullptr;
-  bool waits_ = false;           // it is a gang, and the policy says how fast it is on each GPU
+  bool waits_ = false;           // the job is a gang, and the policy sets own_work
   MemoRow* memo_row_ = nullptr;  // of the current job
   // By JobView::digest. Rows stay where they are when the map grows.
   IdMap<std::unique_ptr<MemoRow>> memo_;
-  uint64_t memo_entries_ = 0;  // and what else takes as much room
+  uint64_t memo_entries_ = 0;  // own_work counts in units of an entry
   uint64_t memo_epoch_ = 0;
   uint64_t judged_ = 0;
   uint64_t weighed_ = 0;

@@ -36,7 +36,8 @@ Reason MostRefused(const std::array<uint32_t, kReasonCount>& refused) {
   return refused[static_cast<size_t>(Reason::kNotInSubset)] > 0 ? Reason::kNotInSubset : Reason::kGang;
 }
 
-absl::Status Search::GatherNode(const Ledger& ledger, uint32_t node_row, const JobView& view, SearchResult& result) {
+absl::Status Search::GatherNode(const Ledger& ledger, uint32_t node_row, const JobView& view, bool memo,
+                                SearchResult& result) {
   const LedgerNode& node = ledger.node(node_row);
   const Policy& policy = scorer_.policy();
   if (policy.PricesNode(*view.job)) return GatherPriced(ledger, view, node_row, result);
@@ -53,10 +54,17 @@ absl::Status Search::GatherNode(const Ledger& ledger, uint32_t node_row, const J
     ++result.fitting;
     return absl::OkStatus();
   }
+  uint32_t judged = kNoState;  // devices of a node are often alike
+  DeviceVerdict of_state;
   for (int32_t i = 0; i < place.node_devices; ++i) {
     const uint32_t device = node.first_device + static_cast<uint32_t>(i);
-    DeviceVerdict verdict;
-    HORUS_RETURN_IF_ERROR(JudgeDevice(scorer_, ledger, view, device, /*memo=*/true, verdict));
+    if (const uint32_t state = ledger.state_id(device); state != judged) {
+      HORUS_RETURN_IF_ERROR(memo ? scorer_.Judge(ledger.states(), state, of_state)
+                                 : scorer_.Weigh(ledger.states(), state, of_state));
+      judged = state;
+    }
+    DeviceVerdict verdict = of_state;
+    BarDevice(ledger, device, view, verdict);
     if (verdict.reason != Reason::kNone) {
       ++result.refused[static_cast<size_t>(verdict.reason)];
       continue;
@@ -147,7 +155,7 @@ absl::Status Search::Scan(const Ledger& ledger, const JobView& view, std::span<c
       result.refused[static_cast<size_t>(reason)] += devices;
       continue;
     }
-    HORUS_RETURN_IF_ERROR(GatherNode(ledger, node_row, view, result));
+    HORUS_RETURN_IF_ERROR(GatherNode(ledger, node_row, view, /*memo=*/true, result));
     if (single) {
       TakeSingle(node_row, result);
     } else {
@@ -175,7 +183,7 @@ absl::Status Search::RunOne(const Ledger& ledger, const JobView& view, uint32_t 
   answer.reason = AdmitNode(scorer_.policy(), ledger, node_row, *view.job);
   if (answer.reason != Reason::kNone) return absl::OkStatus();
   one_.refused = {};
-  HORUS_RETURN_IF_ERROR(GatherNode(ledger, node_row, view, one_));
+  HORUS_RETURN_IF_ERROR(GatherNode(ledger, node_row, view, /*memo=*/true, one_));
   if (fitting_.empty()) {
     answer.reason = MostRefused(one_.refused);
     return absl::OkStatus();

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Nodes priced for one task, for policies that look at a whole node; and the prices kept until a node changes.
+// Costs of nodes for one task, for policies that price whole nodes. They are kept until the node changes.
 //
-// Enters:  a ledger, a job whose policy prices nodes, node rows; notices of rows that changed.
-// Leaves:  a node's price and devices, or what refused each of its devices.
+// Enters:  a ledger, a job whose policy prices nodes, node rows.
+// Leaves:  a node's cost and chosen devices, or the reason that refused each of its devices.
 // Units:   costs in the policy's unit; infinity = the node cannot take the task.
-// Cost:    a node anew: its devices and one ScoreNode; kept: a few instructions a node, anew only what changed.
+// Cost:    a new or changed node: its devices and one ScoreNode; a kept one: a few instructions.
 // Thread class: one thread at a time (holds scratch).
 #ifndef HORUS_PLACE_SEARCH_SEARCH_NODES_H_
 #define HORUS_PLACE_SEARCH_SEARCH_NODES_H_
@@ -28,13 +28,13 @@ namespace horus {
   return uint32_t{device.type.value()} << 8 | static_cast<uint32_t>(device.mode);
 }
 
-// What one node answers for one task.
+// The answer of one node for one task.
 struct NodeOutcome {
   double cost = std::numeric_limits<double>::infinity();
   Reason refused = Reason::kNone;   // of the node as a whole; `devices` is then empty
   std::span<const Reason> devices;  // of each device; empty without GPUs; valid until the next Price
-  uint32_t fitting = 0;             // devices that fit by themselves; without GPUs 1 where the node fits
-  uint32_t most = 0;                // of them the most of one GPU type and sharing mode
+  uint32_t fitting = 0;             // devices that fit by themselves; without GPUs 1 if the node fits
+  uint32_t most = 0;                // most fitting devices of one group (GroupOf)
   std::span<const int32_t> chosen;  // devices for the task, ascending; valid until the next Price
 };
 
@@ -42,17 +42,17 @@ class NodePricer {
  public:
   explicit NodePricer(Scorer& scorer) : scorer_(scorer) {}
 
-  // The scorer's current job is `view`. INTERNAL where the policy's answer is not one.
+  // `view` must be the scorer's current job. Error: INTERNAL (the policy's score is invalid).
   [[nodiscard]] absl::Status Price(const Ledger& ledger, const JobView& view, uint32_t node_row, NodeOutcome& outcome);
 
-  // Of the last Price that had a finite cost.
+  // Of the last Price with a finite cost.
   [[nodiscard]] const NodeCandidate& candidate() const { return candidate_; }
   [[nodiscard]] const NodeScore& score() const { return score_; }
 
  private:
   [[nodiscard]] absl::Status JudgeDevices(const Ledger& ledger, const LedgerNode& node, const JobView& view,
                                           NodeOutcome& outcome);
-  // Leaves `fits` only where the group has enough devices for a task.
+  // Clears `fits` where the group has too few devices for a task.
   void CountGroups(int32_t gpus, NodeOutcome& outcome);
   [[nodiscard]] absl::Status CheckScore(const JobSpec& job) const;
 
@@ -63,25 +63,24 @@ class NodePricer {
   std::vector<Reason> reasons_;
 };
 
-// Prices of all nodes for each request that was asked for, brought up to date from the ledger's list of changed rows.
-// For one ledger.
+// Costs of all nodes for each request so far, updated from the ledger's log of changes. Serves one ledger.
 class NodeScores {
  public:
   struct Prices {
     std::vector<double> cost;                         // by node row
     std::vector<uint32_t> fitting;                    // by node row
     std::vector<uint32_t> most;                       // by node row
-    std::array<uint32_t, kReasonCount> refused = {};  // of all nodes, as SearchResult
+    std::array<uint32_t, kReasonCount> refused = {};  // over all nodes, as SearchResult::refused
     uint32_t fitting_in_all = 0;
     std::vector<uint8_t> node_refused;    // by node row: Reason
     std::vector<uint8_t> device_refused;  // by device of the cluster: Reason
-    uint64_t upto = 0;                    // changes of the ledger that are in
-    bool whole = false;                   // every node is in
+    uint64_t upto = 0;                    // changes of the ledger that are included
+    bool whole = false;                   // every node is included
   };
 
   explicit NodeScores(uint64_t most_bytes) : most_bytes_(most_bytes) {}
 
-  // Up to date for the request of `view`; valid until the next call.
+  // The costs for the request of `view`, up to date; valid until the next call.
   [[nodiscard]] absl::StatusOr<const Prices*> Of(const Ledger& ledger, const JobView& view, uint64_t model_epoch,
                                                  NodePricer& pricer);
 

@@ -176,16 +176,17 @@ class Cluster {
   [[nodiscard]] bool MayShare(const JobSpec& job, const Residents& residents) const;
   class Undo;
   struct Growth;
+  struct Held;
   [[nodiscard]] absl::Status CheckActions(const Plan& plan) const;
   // Those who take more are appended to `grown`.
   [[nodiscard]] absl::Status ApplyResize(const Action& action, std::span<const NodeId> seen, Undo& undo,
                                          std::vector<Growth>& grown);
   [[nodiscard]] absl::Status CheckGrown(std::span<const Growth> grown) const;
   // The row holds `request` from now on, which may differ in host resources; returns the one before, still held.
-  [[nodiscard]] uint32_t SwapRequest(uint32_t job_row, uint32_t request) noexcept;
+  void SwapHeld(uint32_t job_row, JobRow& other) noexcept;
   [[nodiscard]] absl::Status ApplyLeave(const Action& action, std::span<const NodeId> seen, Undo& undo);
   [[nodiscard]] absl::Status ApplyCome(const Action& action, std::span<const NodeId> seen, Undo& undo);
-  void InsertJob(const JobSpec& job, std::span<const PlacedSlot> slots, bool adopted, bool over_committed);
+  void InsertJob(const JobSpec& given, std::span<const PlacedSlot> slots, bool adopted, bool over_committed);
   void EraseJob(uint32_t job_row);
   // The same once all is reserved. The row brings and takes along what it holds of ClusterRows::states and requests.
   void PutJob(JobRow job) noexcept;

@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/container/inlined_vector.h"
 #include "base/hash.h"
 #include "base/seeded_hash.h"
 #include "base/text.h"
@@ -32,8 +33,6 @@ class Cluster::Undo {
     for (; !steps_.empty(); steps_.pop_back()) {
       if (!kept_) {
         TakeBack(steps_.back());
-      } else if (steps_.back().resized != RequestTable::kNone) {
-        cluster_.rows_.requests.Drop(steps_.back().resized);
       } else if (!steps_.back().came) {
         cluster_.rows_.LetGo(steps_.back().left);
       }
@@ -49,21 +48,24 @@ class Cluster::Undo {
 
   void Left(JobRow job) noexcept { steps_.push_back({.came = false, .job = job.id, .left = std::move(job)}); }
   void Came(JobId job) noexcept { steps_.push_back({.came = true, .job = job, .left = {}}); }
-  // `before`: the request that it held until then.
-  void Resized(JobId job, uint32_t before) noexcept { steps_.push_back({.job = job, .left = {}, .resized = before}); }
+  // `before`: what it held until then.
+  void Resized(JobRow before) noexcept {
+    steps_.push_back({.resized = true, .job = before.id, .left = std::move(before)});
+  }
   void Keep() noexcept { kept_ = true; }
 
  private:
   struct Step {
     bool came = false;
+    bool resized = false;
     JobId job = 0;
-    JobRow left;                             // of one that left, with what it holds
-    uint32_t resized = RequestTable::kNone;  // of one that stayed: the request that it held
+    JobRow left;  // of one that left, with what it holds; of one that was resized what it held
   };
 
   void TakeBack(Step& step) noexcept {
-    if (step.resized != RequestTable::kNone) {
-      cluster_.rows_.requests.Drop(cluster_.SwapRequest(cluster_.rows_.RowOfJob(step.job), step.resized));
+    if (step.resized) {
+      cluster_.SwapHeld(cluster_.rows_.RowOfJob(step.job), step.left);
+      cluster_.rows_.LetGo(step.left);
     } else if (step.came) {
       cluster_.rows_.LetGo(cluster_.TakeJob(cluster_.rows_.RowOfJob(step.job)));
     } else {
@@ -125,12 +127,13 @@ absl::StatusOr<std::vector<PlacedSlot>> Cluster::ResolveSlots(const JobSpec& job
                            JobText(job), SlotCount(job), slots.size());
   }
   const auto per_task = static_cast<size_t>(SlotsPerTask(job));
-  std::vector<Slot> sorted(slots.begin(), slots.end());
+  absl::InlinedVector<Slot, 8> sorted(slots.begin(), slots.end());
   std::sort(sorted.begin(), sorted.end(), [](const Slot& a, const Slot& b) {
     return std::tie(a.task, a.node, a.device) < std::tie(b.task, b.node, b.device);
   });
   std::vector<PlacedSlot> placed;
-  std::vector<uint32_t> devices;
+  placed.reserve(sorted.size());
+  absl::InlinedVector<uint32_t, 8> devices;
   for (size_t i = 0; i < sorted.size(); ++i) {
     const Slot& slot = sorted[i];
     const auto task = static_cast<int32_t>(i / per_task);
@@ -171,18 +174,19 @@ absl::StatusOr<Reason> Cluster::BrokenRule(const JobSpec& job, std::span<const S
 
 Reason Cluster::FirstBrokenRule(const JobSpec& job, std::span<const PlacedSlot> slots, const FitLimits& limits,
                                 bool runs) const {
-  IdMap<int64_t> tasks_on;  // by node row
-  ForEachTask(slots, [&](uint32_t node_row) {
-    int64_t* tasks = tasks_on.Find(node_row);
-    ++(tasks != nullptr ? *tasks : tasks_on.Insert(node_row, 0));
-  });
+  absl::InlinedVector<uint32_t, 8> of_tasks;  // node rows, ascending
+  ForEachTask(slots, [&](uint32_t node_row) { of_tasks.push_back(node_row); });
+  std::sort(of_tasks.begin(), of_tasks.end());
+  const auto tasks_on = [&](uint32_t node_row) -> int64_t {
+    const auto [begin, end] = std::equal_range(of_tasks.begin(), of_tasks.end(), node_row);
+    return end - begin;
+  };
   for (const PlacedSlot& slot : slots) {
     const NodeRow& node = rows_.nodes[slot.node_row];
     const AdminState node_state = runs ? AdminState::kUp : node.state;
     if (const Reason reason = FitNode(job, *node.spec, node_state); reason != Reason::kNone) return reason;
-    if (const Reason reason = FitHost(job, node.free, tasks_on.at(slot.node_row)); reason != Reason::kNone)
-      return reason;
-    if (KeepsAway(job, node.groups) || (job.spread_tasks && tasks_on.at(slot.node_row) > 1)) {
+    if (const Reason reason = FitHost(job, node.free, tasks_on(slot.node_row)); reason != Reason::kNone) return reason;
+    if (KeepsAway(job, node.groups) || (job.spread_tasks && tasks_on(slot.node_row) > 1)) {
       return Reason::kAntiAffinity;
     }
     if (slot.device == kNoDevice) continue;
@@ -191,7 +195,7 @@ Reason Cluster::FirstBrokenRule(const JobSpec& job, std::span<const PlacedSlot> 
     if (const Reason reason = FitDeviceState(device_state); reason != Reason::kNone) return reason;
     const Demand* demand = FindDemand(job, device.type);
     if (demand == nullptr) return Reason::kGpuType;
-    const TenantClass tenant = MakeTenantClass(job, *demand);
+    const TenantClass tenant = TenantAsked(job, *demand);
     if (const Reason reason = FitTenant(&tenant, device, limits); reason != Reason::kNone) return reason;
     if (!MayShare(job, rows_.residents[node.first_device + static_cast<uint32_t>(slot.device)])) return Reason::kOwner;
   }
@@ -207,18 +211,24 @@ bool Cluster::MayShare(const JobSpec& job, const Residents& residents) const {
   });
 }
 
-void Cluster::InsertJob(const JobSpec& job, std::span<const PlacedSlot> slots, bool adopted, bool over_committed) {
+// Gives back what it holds unless that went elsewhere.
+struct Cluster::Held {
+  ClusterRows& rows;
+  JobRow row;
+  ~Held() { rows.LetGo(row); }
+};
+
+void Cluster::InsertJob(const JobSpec& given, std::span<const PlacedSlot> slots, bool adopted, bool over_committed) {
+  std::optional<JobSpec> timed;
+  if (given.sensitivity.get() != nullptr) SetHostTime(timed.emplace(given));
+  const JobSpec& job = timed ? *timed : given;
   ReserveMore(rows_.jobs, 1);
   rows_.job_of.ReserveOne([this](uint32_t row) { return rows_.jobs[row].id; });
   rows_.states.ReserveFree();
   if (GroupsOf(job) > 0) {
     ForEachTask(slots, [&](uint32_t node_row) { ReserveMore(rows_.nodes[node_row].groups, GroupsOf(job)); });
   }
-  struct Newcomer {  // gives back what it holds unless it came in
-    ClusterRows& rows;
-    JobRow row;
-    ~Newcomer() { rows.LetGo(row); }
-  } newcomer{rows_, {.id = job.id, .submit_us = job.submit_us}};
+  Held newcomer{rows_, {.id = job.id, .submit_us = job.submit_us}};
   JobRow& row = newcomer.row;
   row.adopted = adopted;
   row.over_committed = over_committed;
@@ -242,6 +252,7 @@ void Cluster::InsertJob(const JobSpec& job, std::span<const PlacedSlot> slots, b
 
 void Cluster::PutJob(JobRow job) noexcept {
   const JobSpec& request = rows_.RequestOf(job);
+  if (request.sensitivity.get() != nullptr) ++rows_.sensitive;
   uint32_t job_row = rows_.first_free_job;
   if (job_row == kNoRow) {
     job_row = static_cast<uint32_t>(rows_.jobs.size());
@@ -286,6 +297,7 @@ JobRow Cluster::TakeJob(uint32_t job_row) noexcept {
   rows_.jobs[job_row].request = RequestTable::kNone;
   rows_.jobs[job_row].id = std::exchange(rows_.first_free_job, job_row);
   const JobSpec& request = rows_.RequestOf(job);
+  if (request.sensitivity.get() != nullptr) --rows_.sensitive;
   ForEachTask(job.slots, [&](uint32_t node_row) {
     HostFree& free = rows_.nodes[node_row].free;
     free.cpu_milli += request.cpu_milli;
@@ -663,10 +675,10 @@ absl::Status Cluster::CheckInvariants() const {
 
 // ---- Residents that hold more or less CPU and host memory from now on.
 
-uint32_t Cluster::SwapRequest(uint32_t job_row, uint32_t request) noexcept {
+void Cluster::SwapHeld(uint32_t job_row, JobRow& other) noexcept {
   JobRow& row = rows_.jobs[job_row];
   const JobSpec& was = rows_.RequestOf(row);
-  const JobSpec& is = rows_.requests.at(request).spec;
+  const JobSpec& is = rows_.RequestOf(other);
   uint64_t what = CombineHash(CombineHash(kJobResized, row.id), static_cast<uint64_t>(is.cpu_milli));
   what = CombineHash(what, static_cast<uint64_t>(is.mem_mib));
   ForEachTask(row.slots, [&](uint32_t node_row) {
@@ -675,7 +687,13 @@ uint32_t Cluster::SwapRequest(uint32_t job_row, uint32_t request) noexcept {
     free.mem_mib += was.mem_mib - is.mem_mib;
     Touch(node_row, what);
   });
-  return std::exchange(row.request, request);
+  for (size_t i = 0; i < row.slots.size(); ++i) {
+    PlacedSlot& slot = row.slots[i];
+    if (slot.device == kNoDevice || slot.tenant == other.slots[i].tenant) continue;
+    ++rows_.device_changes[rows_.nodes[slot.node_row].first_device + static_cast<uint32_t>(slot.device)];
+  }
+  if (!IsCpuOnly(is)) std::swap(row.slots, other.slots);  // else it has a position there, which others change
+  std::swap(row.request, other.request);
 }
 
 absl::Status Cluster::ApplyResize(const Action& action, std::span<const NodeId> seen, Undo& undo,
@@ -703,7 +721,18 @@ absl::Status Cluster::ApplyResize(const Action& action, std::span<const NodeId> 
   if (job.cpu_milli > was.cpu_milli || job.mem_mib > was.mem_mib) {
     grown.push_back({row, job.cpu_milli > was.cpu_milli, job.mem_mib > was.mem_mib});
   }
-  undo.Resized(job.id, SwapRequest(row, HoldRequest(job, rows_.requests)));
+  Held held{rows_, {.id = job.id, .slots = rows_.jobs[row].slots}};
+  for (PlacedSlot& slot : held.row.slots) slot.tenant = kNoTenant;
+  held.row.request = HoldRequest(job, rows_.requests);
+  for (PlacedSlot& slot : held.row.slots) {
+    if (slot.device == kNoDevice) continue;
+    const uint32_t device = rows_.nodes[slot.node_row].first_device + static_cast<uint32_t>(slot.device);
+    const GpuTypeId type = rows_.states.state(rows_.device_state[device]).type;
+    slot.tenant = rows_.states.HoldTenant(MakeTenantClass(job, DemandOn(job, type)));
+  }
+  rows_.states.ReserveFree();
+  SwapHeld(row, held.row);
+  undo.Resized(std::exchange(held.row, {}));
   return absl::OkStatus();
 }
 

@@ -153,7 +153,8 @@ struct ClusterRows {
 
   std::vector<JobRow> jobs;
   uint32_t first_free_job = kNoRow;
-  RowIndex job_of;  // by JobId
+  RowIndex job_of;       // by JobId
+  size_t sensitive = 0;  // jobs with a sensitivity
   RequestTable requests;
   uint64_t changes = 0;    // counts writes; feeds new nodes' versions
   uint64_t structure = 0;  // a hash over all that added, changed or removed nodes

@@ -33,6 +33,7 @@ uint64_t StableHashOf(const Demand& demand) {
   hash = Add(hash, demand.power_w);
   hash = CombineHash(hash, static_cast<uint64_t>(demand.gradient_mib));
   hash = CombineHash(hash, Bits(demand.distance) << 32 | Bits(demand.operator_us));
+  if (demand.host_us != 0) hash = CombineHash(hash, std::bit_cast<uint64_t>(demand.host_us));
   for (size_t i = 0; i < kTraitCount; i += 2)
     hash = CombineHash(hash, Bits(demand.traits[i]) << 32 | Bits(demand.traits[i + 1]));
   return hash;
@@ -62,7 +63,8 @@ uint64_t StableHashOf(const TenantClass& tenant) {
 }
 
 // Equal of equal classes alone.
-using ClassWords = std::array<uint64_t, 20 + kTraitCount / 2>;
+constexpr size_t kWordsBeforeTraits = 21;
+using ClassWords = std::array<uint64_t, kWordsBeforeTraits + kTraitCount / 2>;
 ClassWords WordsOf(const TenantClass& tenant) {
   const auto pair = [](float a, float b) { return Bits(a) << 32 | Bits(b); };
   const auto bounded = [&](const Bounded& value) { return pair(value.estimate, value.upper); };
@@ -87,8 +89,11 @@ ClassWords WordsOf(const TenantClass& tenant) {
                       pair(tenant.worth, tenant.late.bound_us),
                       pair(tenant.late.p99_us, tenant.late.expected_us),
                       whole(tenant.memory.request_mib),
-                      whole(tenant.memory.limit_mib)};
-  for (size_t i = 0; i < kTraitCount; i += 2) words[20 + i / 2] = pair(demand.traits[i], demand.traits[i + 1]);
+                      whole(tenant.memory.limit_mib),
+                      std::bit_cast<uint64_t>(demand.host_us)};
+  for (size_t i = 0; i < kTraitCount; i += 2) {
+    words[kWordsBeforeTraits + i / 2] = pair(demand.traits[i], demand.traits[i + 1]);
+  }
   return words;
 }
 
@@ -142,30 +147,34 @@ uint64_t KindBit(int32_t gpu_milli, int32_t gpus) {
 }
 
 double RelativeSpeed(const JobSpec& job, const Demand& demand) {
-  const int64_t own = demand.step_time_us.estimate;
+  const double own = StepUs(demand);
   if (own <= 0) return 1;
-  int64_t fastest = own;
+  double fastest = own;
   for (const TypeDemand& entry : job.demands) {
-    const int64_t step = entry.demand.step_time_us.estimate;
+    const double step = StepUs(entry.demand);
     if (step > 0) fastest = std::min(fastest, step);
   }
-  return static_cast<double>(fastest) / static_cast<double>(own);
+  return fastest / own;
+}
+
+TenantClass TenantAsked(const JobSpec& job, const Demand& demand, bool alone) {
+  const OwnBound bound = OwnBoundOf(job, demand);
+  return {.demand = demand,
+          .promise = {bound.slowdown, bound.slowdown > 0 ? job.slowdown_confidence : 0},
+          .gpu_milli = job.gpu_milli,
+          .exclusive = job.exclusive || alone || RunsAloneForMemory(job, demand),
+          .gpus = GpuCount(job),
+          .distributed = job.tasks > 1,
+          .kind = job.kind,
+          .priority = job.priority,
+          .weight = job.weight,
+          .worth = job.weight * static_cast<float>(RelativeSpeed(job, demand)),
+          .memory = GpuMemoryOf(job, demand),
+          .late = bound.late};
 }
 
 TenantClass MakeTenantClass(const JobSpec& job, const Demand& demand, bool alone) {
-  const OwnBound bound = OwnBoundOf(job, demand);
-  TenantClass tenant{.demand = demand,
-                     .promise = {bound.slowdown, bound.slowdown > 0 ? job.slowdown_confidence : 0},
-                     .gpu_milli = job.gpu_milli,
-                     .exclusive = job.exclusive || alone || RunsAloneForMemory(job, demand),
-                     .gpus = GpuCount(job),
-                     .distributed = job.tasks > 1,
-                     .kind = job.kind,
-                     .priority = job.priority,
-                     .weight = job.weight,
-                     .worth = job.weight * static_cast<float>(RelativeSpeed(job, demand)),
-                     .memory = GpuMemoryOf(job, demand),
-                     .late = bound.late};
+  TenantClass tenant = TenantAsked(job, demand, alone);
   tenant.order = StableHashOf(tenant);
   const ClassWords words = WordsOf(tenant);
   tenant.digest = Hash64(words.data(), sizeof words, ProcessSecret());

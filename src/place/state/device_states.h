@@ -53,6 +53,8 @@ struct TenantClass {
 // The job as a device of a type with that demand sees it.
 // `alone`: as if the job were exclusive.
 [[nodiscard]] TenantClass MakeTenantClass(const JobSpec& job, const Demand& demand, bool alone = false);
+// The same without order and digest, which are most of the work: for FitTenant.
+[[nodiscard]] TenantClass TenantAsked(const JobSpec& job, const Demand& demand, bool alone = false);
 [[nodiscard]] bool SameTenant(const TenantClass& a, const TenantClass& b);
 // By `order`; where that was made to collide, by the fields.
 [[nodiscard]] bool TenantBefore(const TenantClass& a, const TenantClass& b);

@@ -42,7 +42,11 @@ void Ledger::SetDevice(uint32_t device, uint32_t state) {
   if (old != kNoState) states_.Unref(old);
 }
 
-void Ledger::Touch(const Touched& touched) {
+void Ledger::Touch(const Touched& touched, uint64_t since) {
+  if (log_end() > since && touched_.back().node_row == touched.node_row) {
+    if (touched_.back().device != touched.device) touched_.back().device = kManyDevices;
+    return;
+  }
   if (touched_.size() >= std::max(kLeastTouched, kTouchedPerNode * nodes_.size())) {
     const size_t older = touched_.size() / 2;
     touched_begin_ += older;
@@ -196,10 +200,11 @@ void Ledger::BookDevice(uint32_t node_row, uint32_t device, JobId id, const JobS
 
 void Ledger::Place(JobId id, const JobSpec& job, std::span<const PlacedSlot> slots) {
   whole_ = false;
+  const uint64_t begin = log_end();
   ForEachTask(slots, [&](uint32_t node_row) { BookHost(node_row, job); });
   for (const PlacedSlot& slot : slots) {
     if (slot.device != kNoDevice) BookDevice(slot.node_row, device_of(slot), id, job);
-    Touch({slot.node_row, slot.device});
+    Touch({slot.node_row, slot.device}, begin);
   }
   ++changes_;
   whole_ = true;
@@ -207,6 +212,7 @@ void Ledger::Place(JobId id, const JobSpec& job, std::span<const PlacedSlot> slo
 
 void Ledger::Remove(JobId id, const JobSpec& job, std::span<const PlacedSlot> slots) {
   whole_ = false;
+  const uint64_t begin = log_end();
   ForEachTask(slots, [&](uint32_t node_row) {
     LogNode(node_row);
     HostFree& free = nodes_[node_row].free;
@@ -214,7 +220,7 @@ void Ledger::Remove(JobId id, const JobSpec& job, std::span<const PlacedSlot> sl
     free.mem_mib += job.mem_mib;
     free.storage_mb_s += job.storage_mb_s;
     AddGroups(node_row, job, -1);
-    Touch({node_row, kManyDevices});
+    Touch({node_row, kManyDevices}, begin);
   });
   for (const PlacedSlot& slot : slots) {
     if (slot.device == kNoDevice) continue;
@@ -229,7 +235,7 @@ void Ledger::Remove(JobId id, const JobSpec& job, std::span<const PlacedSlot> sl
     SetDevice(device, states_.WithoutTenant(device_state_[device], at->tenant));
     Count(device, at->owner, -1);
     residents.erase(at);
-    Touch({slot.node_row, kManyDevices});
+    Touch({slot.node_row, kManyDevices}, begin);
     if (!residents.empty()) continue;
     LogNode(slot.node_row);
     ++nodes_[slot.node_row].idle_devices;
@@ -239,6 +245,10 @@ void Ledger::Remove(JobId id, const JobSpec& job, std::span<const PlacedSlot> sl
 }
 
 void Ledger::Resize(const JobSpec& was, const JobSpec& is, std::span<const PlacedSlot> slots) {
+  if (was.demands != is.demands) {  // its host's time is another, and with it the states of its devices
+    Remove(was, slots);
+    return Place(is, slots);
+  }
   whole_ = false;
   ForEachTask(slots, [&](uint32_t node_row) {
     LogNode(node_row);
@@ -275,6 +285,7 @@ void Ledger::UndoTo(size_t mark) {
   ++changes_;
   const bool was_whole = whole_;
   whole_ = false;
+  const uint64_t begin = log_end();
   for (; !group_log_.empty() && group_log_.back().log_end > mark; group_log_.pop_back()) {
     const GroupEntry& entry = group_log_.back();
     ChangeGroup({entry.added.group, -entry.added.members, -entry.added.avoiders}, nodes_[entry.node_row].groups);
@@ -286,7 +297,7 @@ void Ledger::UndoTo(size_t mark) {
       node.idle_devices = entry.idle_devices;
       node.free = entry.free;
       node.state = entry.admin;
-      Touch({entry.row, kManyDevices});
+      Touch({entry.row, kManyDevices}, begin);
     } else {
       SetDevice(entry.row, entry.state);
       states_.Unref(entry.state);  // the log's hold
@@ -295,7 +306,7 @@ void Ledger::UndoTo(size_t mark) {
         Count(entry.row, residents.back().owner, -1);
         residents.pop_back();
       } else {
-        Touch({entry.node_row, kManyDevices});  // else its host's entry does
+        Touch({entry.node_row, kManyDevices}, begin);  // else its host's entry does
       }
       if (entry.step == Step::kRemoved) {
         residents.insert(residents.begin() + entry.position, entry.gone);

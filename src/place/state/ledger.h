@@ -121,7 +121,7 @@ class Ledger {
   [[nodiscard]] uint64_t bytes_held() const;
 
  private:
-  using Residents = absl::InlinedVector<LedgerResident, 2>;
+  using Residents = absl::InlinedVector<LedgerResident, 3>;
   enum class Step : uint8_t { kNode, kPlaced, kRemoved, kDeviceState };
   struct Entry {  // what one step overwrote
     Step step = Step::kNode;
@@ -144,7 +144,8 @@ class Ledger {
   void TakeNode(const ClusterRows& rows, uint32_t node_row);
   [[nodiscard]] bool TakeDevice(const ClusterRows& rows, uint32_t device);  // whether it changed
   void SetDevice(uint32_t device, uint32_t state);
-  void Touch(const Touched& touched);
+  // One entry for several changes of a node that come one after the other from `since` on, which nobody has seen yet.
+  void Touch(const Touched& touched, uint64_t since = UINT64_MAX);
   // Of a resident that has come (1) or is about to go (-1).
   void Count(uint32_t device, uint64_t owner, int change) {
     minding_ += MindsOwners(owner) ? change : 0;

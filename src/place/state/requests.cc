@@ -79,8 +79,8 @@ uint64_t BytesBehind(const JobSpec& job) {
 uint64_t HashOfDemand(const TypeDemand& entry, uint64_t seed) {
   // Without gaps from the first field to the last.
   constexpr size_t kBytes = offsetof(Demand, traits) + sizeof(Demand::traits);
-  static_assert(kBytes == 2 * sizeof(uint64_t) + 3 * sizeof(Bounded) + 2 * sizeof(BoundedInt) + sizeof(uint32_t) +
-                              2 * sizeof(float) + sizeof(Demand::traits));
+  static_assert(kBytes == 2 * sizeof(uint64_t) + sizeof(double) + 3 * sizeof(Bounded) + 2 * sizeof(BoundedInt) +
+                              sizeof(uint32_t) + 2 * sizeof(float) + sizeof(Demand::traits));
   return Hash64(&entry.demand, kBytes, seed ^ entry.type.value());
 }
 

@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "base/hash.h"
 #include "base/text.h"
 #include "base/units.h"
@@ -120,6 +121,7 @@ class Demands {
     out.set_power_w_upper(demand.power_w.upper);
     out.set_distance(demand.distance);
     out.set_operator_us(demand.operator_us);
+    out.set_host_us(demand.host_us);
     const bool none = std::all_of(demand.traits.begin(), demand.traits.end(), [](float trait) { return trait == 0; });
     if (!none) out.mutable_traits()->Add(demand.traits.begin(), demand.traits.end());
   }
@@ -140,6 +142,7 @@ class Sensitivities {
     message.mutable_cpu_milli()->Add(matrix.cpu_milli().begin(), matrix.cpu_milli().end());
     message.mutable_mem_mib()->Add(matrix.mem_mib().begin(), matrix.mem_mib().end());
     message.mutable_speeds()->Add(matrix.speeds().begin(), matrix.speeds().end());
+    message.set_host_us(matrix.host_us());
     const auto next = static_cast<uint32_t>(out.sensitivities_size());
     const auto [at, fresh] = index_of_.emplace(message.SerializeAsString(), next);
     if (fresh) *out.add_sensitivities() = std::move(message);
@@ -155,8 +158,8 @@ struct Interned {
   Sensitivities sensitivities;
 };
 
-void WriteJob(const ClusterRows& rows, const JobRow& row, const Types& types, Interned& interned,
-              pb::Cluster& cluster) {
+void WriteJob(const ClusterRows& rows, const JobRow& row, std::span<const NodeId> node_ids, const Types& types,
+              Interned& interned, pb::Cluster& cluster) {
   const JobSpec& job = rows.RequestOf(row);
   pb::Job& out = *cluster.add_jobs();
   out.set_id(row.id);
@@ -196,7 +199,7 @@ void WriteJob(const ClusterRows& rows, const JobRow& row, const Types& types, In
   WriteLabels(job.node_selector, *out.mutable_node_selector());
   for (const PlacedSlot& slot : row.slots) {
     pb::Slot& one = *out.add_slots();
-    one.set_node(rows.nodes[slot.node_row].spec->id);
+    one.set_node(node_ids[slot.node_row]);
     one.set_device(static_cast<uint32_t>(slot.device));
     one.set_task(static_cast<uint32_t>(slot.task));
   }
@@ -219,7 +222,9 @@ absl::StatusOr<std::string> SaveSnapshot(const Cluster& cluster, uint64_t max_by
   }
   std::sort(jobs.begin(), jobs.end());
   Interned interned;
-  for (const auto& [id, row] : jobs) WriteJob(rows, rows.jobs[row], types, interned, message);
+  std::vector<NodeId> node_ids(rows.nodes.size());  // by row; close together, as every slot asks for one
+  for (const uint32_t row : rows.order) node_ids[row] = rows.nodes[row].spec->id;
+  for (const auto& [id, row] : jobs) WriteJob(rows, rows.jobs[row], node_ids, types, interned, message);
   message.set_changes(rows.changes);
   const uint64_t size = message.ByteSizeLong() + kEnvelopeBytes;
   if (size > max_bytes) {
@@ -261,29 +266,38 @@ absl::StatusOr<std::vector<GpuTypeId>> ReadTypes(const std::vector<std::string_v
   return types;
 }
 
+// Written out only where something is wrong: there are very many.
+struct Where {
+  const char* what = "";
+  uint64_t id = 0;
+  const char* part = "";
+  [[nodiscard]] std::string text() const { return absl::StrCat(what, " ", id, part); }
+};
+
 template <typename To>
-absl::StatusOr<To> Narrow(const std::string& where, const char* field, int64_t value) {
+absl::StatusOr<To> Narrow(const Where& where, const char* field, int64_t value) {
   if (value >= std::numeric_limits<To>::min() && value <= std::numeric_limits<To>::max()) return static_cast<To>(value);
-  return InvalidArgument("snapshot: %s: %s: expected %d to %d, found %d", where, field, std::numeric_limits<To>::min(),
-                         std::numeric_limits<To>::max(), value);
+  return InvalidArgument("snapshot: %s: %s: expected %d to %d, found %d", where.text(), field,
+                         std::numeric_limits<To>::min(), std::numeric_limits<To>::max(), value);
 }
 
-absl::StatusOr<GpuTypeId> TypeAt(const std::vector<GpuTypeId>& types, uint32_t index, const std::string& where) {
+absl::StatusOr<GpuTypeId> TypeAt(const std::vector<GpuTypeId>& types, uint32_t index, const Where& where) {
   if (index < types.size()) return types[index];
-  return InvalidArgument("snapshot: %s: expected one of %d GPU types, found index %d", where, types.size(), index);
+  return InvalidArgument("snapshot: %s: expected one of %d GPU types, found index %d", where.text(), types.size(),
+                         index);
 }
 
-absl::StatusOr<int16_t> ReadMigProfile(const pb::Device& in, const GpuType& type, const std::string& where) {
+absl::StatusOr<int16_t> ReadMigProfile(const pb::Device& in, const GpuType& type, const Where& where) {
   if (in.mig_profile().empty()) return int16_t{-1};
   for (size_t i = 0; i < type.mig.size(); ++i) {
     if (type.mig[i].name == in.mig_profile()) return static_cast<int16_t>(i);
   }
-  return MakeError(absl::StatusCode::kNotFound, "snapshot: %s: %s has no MIG profile %s", where, type.name,
+  return MakeError(absl::StatusCode::kNotFound, "snapshot: %s: %s has no MIG profile %s", where.text(), type.name,
                    Quoted(in.mig_profile()));
 }
 
 absl::StatusOr<DeviceSpec> ReadDevice(const pb::Device& in, const std::vector<GpuTypeId>& types,
-                                      const Catalogue& catalogue, const std::string& where) {
+                                      const Catalogue& catalogue, const Where& where) {
   DeviceSpec device;
   HORUS_ASSIGN_OR_RETURN(device.type, TypeAt(types, in.gpu_type(), where));
   HORUS_ASSIGN_OR_RETURN(const uint8_t mode, Narrow<uint8_t>(where, "mode", in.mode()));
@@ -298,9 +312,9 @@ absl::StatusOr<DeviceSpec> ReadDevice(const pb::Device& in, const std::vector<Gp
   return device;
 }
 
-absl::StatusOr<AdminState> ReadState(uint32_t value, const std::string& where) {
+absl::StatusOr<AdminState> ReadState(uint32_t value, const Where& where) {
   if (value <= static_cast<uint32_t>(AdminState::kDown)) return static_cast<AdminState>(value);
-  return InvalidArgument("snapshot: %s: state: expected 0 to 2, found %d", where, value);
+  return InvalidArgument("snapshot: %s: state: expected 0 to 2, found %d", where.text(), value);
 }
 
 absl::StatusOr<Demand> ReadDemand(const pb::Demand& in, size_t index) {
@@ -311,6 +325,7 @@ absl::StatusOr<Demand> ReadDemand(const pb::Demand& in, size_t index) {
                 .step_time_us = {in.step_time_us(), in.step_time_us_upper()},
                 .power_w = {in.power_w(), in.power_w_upper()},
                 .gradient_mib = in.gradient_mib(),
+                .host_us = in.host_us(),
                 .flags = in.flags(),
                 .distance = in.distance(),
                 .operator_us = in.operator_us()};
@@ -328,7 +343,7 @@ absl::StatusOr<Demand> ReadDemand(const pb::Demand& in, size_t index) {
 absl::StatusOr<SharedSensitivity> ReadSensitivity(const pb::Sensitivity& in, size_t index) {
   auto matrix =
       Sensitivity::Create({in.cpu_milli().begin(), in.cpu_milli().end()}, {in.mem_mib().begin(), in.mem_mib().end()},
-                          {in.speeds().data(), static_cast<size_t>(in.speeds_size())});
+                          {in.speeds().data(), static_cast<size_t>(in.speeds_size())}, in.host_us());
   if (!matrix.ok()) {
     return InvalidArgument("snapshot: sensitivities[%d]: %s", index, std::string(matrix.status().message()));
   }
@@ -345,7 +360,8 @@ class Tables {
         return InvalidArgument("snapshot: demands[%d]: expected at most %d bytes, found %d", i, kMaxDemandBytes,
                                demands_[i].size());
       }
-      HORUS_RETURN_IF_ERROR(DemandAt(i).status());
+      HORUS_ASSIGN_OR_RETURN(const Demand demand, DemandAt(i));
+      if (i < kMostKept) kept_.push_back(demand);
     }
     SnapshotPart<pb::Sensitivity> part;
     for (const std::string_view bytes : in.sensitivities) {
@@ -359,19 +375,22 @@ class Tables {
 
   [[nodiscard]] size_t demands() const { return demands_.size(); }
   [[nodiscard]] absl::StatusOr<Demand> DemandAt(size_t index) const {
+    if (index < kept_.size()) return kept_[index];
     HORUS_ASSIGN_OR_RETURN(const pb::Demand* const demand, part_.Parse(demands_[index], "demands", index));
     return ReadDemand(*demand, index);
   }
   [[nodiscard]] const std::vector<SharedSensitivity>& sensitivities() const { return sensitivities_; }
 
  private:
+  static constexpr size_t kMostKept = 4096;  // a megabyte; the rest is read whenever a job names it
   std::vector<std::string_view> demands_;
+  std::vector<Demand> kept_;
   std::vector<SharedSensitivity> sensitivities_;
   mutable SnapshotPart<pb::Demand> part_;
 };
 
 absl::StatusOr<JobSpec> ReadJob(const pb::Job& in, const std::vector<GpuTypeId>& types, const Tables& tables) {
-  const std::string where = Formatted("job %d", in.id());
+  const Where where{"job", in.id()};
   JobSpec job;
   job.id = in.id();
 #define HORUS_COPY(field) job.field = in.field();
@@ -394,12 +413,13 @@ absl::StatusOr<JobSpec> ReadJob(const pb::Job& in, const std::vector<GpuTypeId>&
   job.avoid_groups.assign(in.avoid_groups().begin(), in.avoid_groups().end());
   job.spread_tasks = in.spread_tasks();
   for (const int64_t stated : {in.stated_cpu_milli_plus_1(), in.stated_mem_mib_plus_1()}) {
-    if (stated < 0) return InvalidArgument("snapshot: %s: stated request: expected 0 or more, found %d", where, stated);
+    if (stated < 0)
+      return InvalidArgument("snapshot: %s: stated request: expected 0 or more, found %d", where.text(), stated);
   }
   job.stated_cpu_milli = in.stated_cpu_milli_plus_1() - 1;
   job.stated_mem_mib = in.stated_mem_mib_plus_1() - 1;
   if (static_cast<size_t>(in.demands_size()) > std::max(types.size(), size_t{1})) {  // before they are copied
-    return InvalidArgument("snapshot: %s: expected at most one demand for each of %d GPU types, found %d", where,
+    return InvalidArgument("snapshot: %s: expected at most one demand for each of %d GPU types, found %d", where.text(),
                            types.size(), in.demands_size());
   }
   for (const pb::TypeDemand& entry : in.demands()) {
@@ -408,7 +428,7 @@ absl::StatusOr<JobSpec> ReadJob(const pb::Job& in, const std::vector<GpuTypeId>&
       HORUS_ASSIGN_OR_RETURN(type, TypeAt(types, entry.gpu_type_plus_1() - 1, where));
     }
     if (entry.demand() >= tables.demands()) {
-      return InvalidArgument("snapshot: %s: expected one of %d demands, found index %d", where, tables.demands(),
+      return InvalidArgument("snapshot: %s: expected one of %d demands, found index %d", where.text(), tables.demands(),
                              entry.demand());
     }
     HORUS_ASSIGN_OR_RETURN(const Demand demand, tables.DemandAt(entry.demand()));
@@ -416,7 +436,7 @@ absl::StatusOr<JobSpec> ReadJob(const pb::Job& in, const std::vector<GpuTypeId>&
   }
   const std::vector<SharedSensitivity>& sensitivities = tables.sensitivities();
   if (in.sensitivity_plus_1() > sensitivities.size()) {
-    return InvalidArgument("snapshot: %s: expected one of %d sensitivities, found index %d", where,
+    return InvalidArgument("snapshot: %s: expected one of %d sensitivities, found index %d", where.text(),
                            sensitivities.size(), in.sensitivity_plus_1() - 1);
   }
   if (in.sensitivity_plus_1() > 0) job.sensitivity = sensitivities[in.sensitivity_plus_1() - 1];
@@ -434,9 +454,9 @@ class ClusterRestorer {
       : cluster_(std::move(catalogue)), types_(std::move(types)) {}
 
   absl::Status AddNode(const pb::Node& in) {
-    const std::string where = Formatted("node %d", in.id());
+    const Where where{"node", in.id()};
     if (!versions_.empty() && in.id() <= versions_.back().first) {
-      return InvalidArgument("snapshot: %s: expected ascending ids, found it after node %d", where,
+      return InvalidArgument("snapshot: %s: expected ascending ids, found it after node %d", where.text(),
                              versions_.back().first);
     }
     NodeSpec node{.id = in.id(),
@@ -449,7 +469,7 @@ class ClusterRestorer {
                   .labels = ReadLabels(in.labels()),
                   .device_ids = {in.device_ids().begin(), in.device_ids().end()}};
     if (static_cast<size_t>(in.devices_size()) > kMaxDevicesPerNode) {
-      return InvalidArgument("snapshot: %s: expected at most %d devices, found %d", where, kMaxDevicesPerNode,
+      return InvalidArgument("snapshot: %s: expected at most %d devices, found %d", where.text(), kMaxDevicesPerNode,
                              in.devices_size());
     }
     for (const pb::Device& device : in.devices()) {
@@ -461,6 +481,7 @@ class ClusterRestorer {
     HORUS_RETURN_IF_ERROR(cluster_.SetNodeState(in.id(), state).status());
     for (int i = 0; i < in.devices_size(); ++i) {
       HORUS_ASSIGN_OR_RETURN(const AdminState device_state, ReadState(in.devices(i).state(), where));
+      if (device_state == AdminState::kUp) continue;  // as it was made
       HORUS_RETURN_IF_ERROR(cluster_.SetDeviceState(in.id(), i, device_state).status());
     }
     versions_.emplace_back(in.id(), in.version());
@@ -471,7 +492,7 @@ class ClusterRestorer {
     HORUS_ASSIGN_OR_RETURN(const JobSpec job, ReadJob(in, types_, tables));
     std::vector<Slot> slots;
     for (const pb::Slot& slot : in.slots()) {
-      const std::string where = Formatted("job %d: slot", in.id());
+      const Where where{"job", in.id(), ": slot"};
       int32_t device = kNoDevice;
       if (slot.device() != kNoDeviceInFile) {
         HORUS_ASSIGN_OR_RETURN(device, Narrow<int32_t>(where, "device", slot.device()));

@@ -49,11 +49,6 @@ void ShareFree(int64_t free, std::span<int64_t> parts, std::span<const int64_t> 
 
 }  // namespace
 
-HostShare NeedPerGpu(const JobSpec& job) {
-  const auto up = [&](int64_t per_task) { return (per_task + job.gpus_per_task - 1) / job.gpus_per_task; };
-  return {up(StatedCpuMilli(job)), up(StatedMemMib(job))};
-}
-
 bool TakesRounds(const JobSpec& job) {
   return !IsCpuOnly(job) && job.alternatives.empty() && (job.gpu_milli == 0 || job.gpu_milli == kMilliPerGpu);
 }

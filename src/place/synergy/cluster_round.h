@@ -23,9 +23,6 @@
 
 namespace horus {
 
-// What a job asks for per GPU, rounded up.
-[[nodiscard]] HostShare NeedPerGpu(const JobSpec& job);
-
 // Whether rules know such jobs: whole GPUs, run in one way.
 [[nodiscard]] bool TakesRounds(const JobSpec& job);
 

@@ -435,6 +435,46 @@ Growth BestGrowth(const SynergyState& state, size_t index, std::span<const HostC
   return best;
 }
 
+constexpr double kLeastExchange = 1e-6;  // of speed: what is less differs by rounding alone
+
+// Gives a holder more and cuts others of the server back for it, if all together are faster so.
+bool Exchange(SynergyState& state, uint32_t server, uint32_t index, const HostShare& share) {
+  const std::vector<uint32_t> holders(state.HoldersOn(server).begin(), state.HoldersOn(server).end());
+  std::vector<HostShare> before;
+  double gain = 0;
+  for (const uint32_t one : holders) {
+    before.push_back(state.holder(one).held);
+    gain -= state.holder(one).SpeedAt(state.holder(one).held);
+  }
+  const SynergyHolder& holder = state.holder(index);
+  state.Reclaim(server, {(share.cpu_milli - holder.held.cpu_milli) * holder.gpus,
+                         (share.mem_mib - holder.held.mem_mib) * holder.gpus});
+  const bool fits = state.CanResize(index, share);
+  if (fits) state.Resize(index, share);
+  for (const uint32_t one : holders) gain += state.holder(one).SpeedAt(state.holder(one).held);
+  if (fits && gain > kLeastExchange) return true;
+  for (size_t i = 0; i < holders.size(); ++i) {
+    if (state.holder(holders[i]).held != before[i]) state.Resize(holders[i], before[i]);
+  }
+  return false;
+}
+
+// Exchanges until none makes the server's jobs faster.
+void ExchangeAll(SynergyState& state, uint32_t server, const std::vector<std::vector<HostChoice>>& choices) {
+  const std::vector<uint32_t> holders(state.HoldersOn(server).begin(), state.HoldersOn(server).end());
+  for (bool changed = true; changed;) {
+    changed = false;
+    for (const uint32_t index : holders) {
+      if (state.holder(index).slices.size() != 1) continue;
+      for (const HostChoice& choice : choices[index]) {
+        const SynergyHolder& holder = state.holder(index);
+        if (choice.speed <= holder.SpeedAt(holder.held)) continue;
+        changed = Exchange(state, server, index, AtLeast(choice.share, holder.held)) || changed;
+      }
+    }
+  }
+}
+
 }  // namespace
 
 void GrowHolders(SynergyState& state, const ServerClasses& classes) {
@@ -457,6 +497,7 @@ void GrowHolders(SynergyState& state, const ServerClasses& classes) {
       if (best.rate == 0) break;
       state.Resize(best.holder, best.share);
     }
+    ExchangeAll(state, server, choices);
   }
 }
 

@@ -182,7 +182,7 @@ TEST_F(DataSheet, MigProfilesAreSortedByComputeThenMemory) {
 
 // The page's table is made by the loop below; after a change copy the rows of the failure message.
 TEST_F(DataSheet, TheDocumentationListsEveryTypeWithItsNumbers) {
-  std::ifstream file(HORUS_SOURCE_DIR "/docs/devices.md");
+  std::ifstream file(HORUS_SOURCE_DIR "/src/device/README.md");
   std::stringstream page;
   page << file.rdbuf();
   for (const GpuType& type : catalogue_->types()) {
@@ -195,7 +195,7 @@ TEST_F(DataSheet, TheDocumentationListsEveryTypeWithItsNumbers) {
   }
 }
 
-// Bare contexts that people measured; docs/devices.md names the places.
+// Bare contexts that people measured; src/device/README.md names the places.
 TEST(ContextRule, IsNearWhatWasMeasured) {
   struct Measured {
     int64_t compute_capability, sm_count;

@@ -88,8 +88,8 @@ TEST(FeatureRow, DeviceColumnsCarryTheSpecification) {
 }
 
 TEST(FeatureRow, DocumentationIsMadeFromTheSchema) {
-  std::ifstream file(std::string(HORUS_SOURCE_DIR) + "/docs/features.md");
-  ASSERT_TRUE(file) << "docs/features.md is missing";
+  std::ifstream file(std::string(HORUS_SOURCE_DIR) + "/src/features/FEATURES.md");
+  ASSERT_TRUE(file) << "src/features/FEATURES.md is missing";
   std::stringstream text;
   text << file.rdbuf();
   const std::string page = text.str();
@@ -97,7 +97,7 @@ TEST(FeatureRow, DocumentationIsMadeFromTheSchema) {
   const size_t at = page.find(mark);
   ASSERT_NE(at, std::string::npos);
   EXPECT_EQ(page.substr(at + mark.size()), FeatureSchemaMarkdown())
-      << "docs/features.md is stale; the page says how to make it again";
+      << "src/features/FEATURES.md is stale; the page says how to make it again";
 }
 
 }  // namespace

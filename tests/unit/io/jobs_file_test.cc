@@ -52,7 +52,8 @@ TEST(JobsFile, KnowsWhichFileHasSensitivities) {
 
 TEST(JobsFile, NamesWhatIsWrongWithSensitivities) {
   const auto refusal = [](const std::string& value) { return ErrorOf(kJob + value + "}\n"); };
-  EXPECT_THAT(refusal("s.csv"), HasSubstr("dir/jobs.yaml:3: jobs[0].sensitivity: expected a list of cells, or {file"));
+  EXPECT_THAT(refusal("s.csv"),
+              HasSubstr("dir/jobs.yaml:3: jobs[0].sensitivity: expected a list of cells, {host_us, cells}, or {file"));
   EXPECT_THAT(refusal("[]"), HasSubstr("sensitivity: expected at least one cell"));
   EXPECT_THAT(refusal("[{cpu_cores: 1, memory_gib: 1}]"), HasSubstr("sensitivity[0]: expected key 'speed'"));
   EXPECT_THAT(refusal("[{cpu_cores: 0, memory_gib: 1, speed: 1}]"),

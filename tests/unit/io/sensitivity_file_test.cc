@@ -29,6 +29,21 @@ TEST(SensitivityFile, ARowIsACellOfAProfile) {
   EXPECT_EQ(read->at("b").get()->Speed({1'000, 1'024}), 0.5);
 }
 
+TEST(SensitivityFile, APipelinesTimeIsOneForAProfile) {
+  const std::string header = "profile,cpu_cores,memory_gib,speed,host_us\n";
+  const auto read = ParseSensitivities("s.csv", header + "a,1,1,1,2500\nb,1,1,1,\na,2,1,2,2500\n");
+  ASSERT_TRUE(read.ok()) << read.status();
+  EXPECT_EQ(read->at("a").get()->host_us(), 2500);
+  EXPECT_EQ(read->at("a").get()->HostUs({2'000, 1'024}, 100), 1250);
+  EXPECT_EQ(read->at("b").get()->host_us(), 0);
+  const auto refusal = [&](const std::string& rows) {
+    return std::string(ParseSensitivities("s.csv", header + rows).status().message());
+  };
+  EXPECT_THAT(refusal("a,1,1,1,2500\na,2,1,2,2501\n"),
+              HasSubstr("row 2: host_us: expected 2500, as in the rows of 'a'"));
+  EXPECT_THAT(refusal("a,1,1,1,-1\n"), HasSubstr("row 1: host_us: expected blank, or 0 to"));
+}
+
 TEST(SensitivityFile, ABlankOrMissingCellWasNotMeasured) {
   const auto read = ParseSensitivities("s.csv", std::string(kHeader) + "a,1,1,\na,2,1,1\na,4,2,2\n");
   ASSERT_TRUE(read.ok()) << read.status();
@@ -42,7 +57,7 @@ TEST(SensitivityFile, RefusesWhatIsWrongAndSaysWhere) {
   EXPECT_THAT(std::string(ParseSensitivities("s.csv", "profile,cpu_cores,speed\n").status().message()),
               HasSubstr("s.csv: header: expected a column memory_gib, found none"));
   EXPECT_THAT(std::string(ParseSensitivities("s.csv", "profile,cpu_cores,memory_gib,speed,gpu\n").status().message()),
-              HasSubstr("s.csv: header: expected one of profile, cpu_cores, memory_gib, speed, found 'gpu'"));
+              HasSubstr("s.csv: header: expected one of profile, cpu_cores, memory_gib, speed, host_us, found 'gpu'"));
   EXPECT_THAT(Refusal(",1,1,1\n"), HasSubstr("in/s.csv: row 1: profile: expected a name"));
   EXPECT_THAT(Refusal("a,1,1,1\na,0,1,1\n"), HasSubstr("row 2: cpu_cores: expected more than 0"));
   EXPECT_THAT(Refusal("a,1,1e9,1\n"), HasSubstr("row 1: memory_gib: expected more than 0, at most 1e+06"));

@@ -93,7 +93,7 @@ TEST(TracePlain, RefusesHeadersThatSayNothing) {
   EXPECT_THAT(Why(""), HasSubstr("jobs.csv: expected a header row, found none"));
   EXPECT_THAT(
       Why("submit_us,durations_us\n"),
-      HasSubstr("line 1: header: expected a column of docs/traces.md, found 'durations_us' (near: duration_us"));
+      HasSubstr("line 1: header: expected a column of docs/simulate.md, found 'durations_us' (near: duration_us"));
   EXPECT_THAT(Why("submit_us,submit_us\n"), HasSubstr("header: expected each column once"));
   std::string wide = "submit_us";
   for (int i = 0; i < 2'000; ++i) wide += ",c" + std::to_string(i);

@@ -102,7 +102,7 @@ TEST(SharingPotential, RefusesNoBoundsAndNegativeGains) {
 
 TEST(PairsThatCarry, NamesThePairsOfMostGpusFirst) {
   const WorkRate rate{.uses = {{0, 0, 1, 1}, {0, 0, WorkUse::kAlone, 9}, {0, 2, 3, 5}, {1, 0, 0, 3}}};
-  const std::vector<WorkUse> pairs = PairsThatCarry(rate, 2);
+  const std::vector<WorkUse> pairs = PairsThatCarry(rate.uses, 2);
   ASSERT_EQ(pairs.size(), 2);
   EXPECT_EQ(pairs[0].gpus, 5);
   EXPECT_EQ(pairs[1].gpus, 3);

@@ -71,16 +71,33 @@ TEST(SimHost, ARunningJobIsCutBackToItsFairShare) {
   EXPECT_EQ(result->jobs[0].sums.done, Work(100) * kFullRate);
 }
 
-// Assumed to multiply: half its speed by cores and half of that beside the other.
-TEST(SimHost, SensitivityAndNeighboursMultiply) {
+// When two that keep each half of the GPU's speed run with so many cores each; 8 would give the GPU's own speed, 1.5.
+int64_t EndBesideAnother(int64_t cpu_milli) {
   EightCores eight("first-fit");
   eight.setup.truth.share = {{{0, 0}, 0.5}};
   eight.setup.AddJob(0, 100);
   eight.setup.AddJob(0, 100);
-  for (TraceJob& job : eight.setup.trace.jobs) job.cpu_milli = 2'000;
+  for (TraceJob& job : eight.setup.trace.jobs) job.cpu_milli = cpu_milli;
+  const auto result = eight.Go();
+  EXPECT_TRUE(result.ok()) << result.status();
+  return result->jobs[0].end_us;
+}
+
+TEST(SimHost, AStepIsTheSlowerOfItsInputAndItsShareOfTheGpu) {
+  EXPECT_EQ(EndBesideAnother(2'000), 200) << "at 0.5 by its cores: of the GPU there is 1.5 / (1 + 1/3)";
+  EXPECT_EQ(EndBesideAnother(4'000), 112) << "at 1.5 / (1 + 2/3) by the GPU, of which each uses two thirds";
+}
+
+// The first has all cores and did 15 at 10, half of them until the second ends at 50, and all again.
+TEST(SimHost, WhatOneGaveBackGoesToTheOther) {
+  EightCores eight("horus");
+  eight.setup.AddJob(0, 100);
+  eight.setup.AddJob(10, 40);
   const auto result = eight.Go();
   ASSERT_TRUE(result.ok()) << result.status();
-  EXPECT_EQ(result->jobs[0].end_us, 400);
+  EXPECT_EQ(result->jobs[1].start_us, 10);
+  EXPECT_EQ(result->jobs[1].end_us, 50);
+  EXPECT_EQ(result->jobs[0].end_us, 80);
 }
 
 }  // namespace

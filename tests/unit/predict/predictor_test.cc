@@ -221,6 +221,15 @@ TEST(Predictor, ABundleChangesTheQuantitiesThatItHolds) {
   EXPECT_TRUE(ValidateDemand(two).ok());
 }
 
+TEST(Predictor, NoBundleTakesAwayMemoryThatEveryFrameworkHoldsAtOnce) {
+  const JobProfile job = Profile(64, 8192);
+  const auto low = *Load(Constant(Quantity::kMemory, -5.0F));
+  const int64_t least = (job.memory.least >> 20) + A100().context_mib;
+  EXPECT_GE(low->Predict(job, A100()).mem_mib.estimate, least);
+  EXPECT_GE(low->Predict(job, A100()).mem_mib.upper, low->Predict(job, A100()).mem_mib.estimate);
+  EXPECT_GT(Predictor::Prior()->Predict(job, A100()).mem_mib.estimate, least);  // else nothing was taken away
+}
+
 TEST(Predictor, PercentagesAreCappedAndPowerIsKnownOnlyFromABundle) {
   const JobProfile job = Profile(64);
   const Demand high = (*Load(Constant(Quantity::kGpuUtil, 50)))->Predict(job, A100());

@@ -68,7 +68,9 @@ void BindJob(py::module_& m) {
                       "How fast a job runs with so many cores and so much host memory per GPU, for synergy policies.")
       .Field("cpu_milli", &Sensitivity::cpu_milli, "axis: thousandths of a core per GPU, ascending")
       .Field("mem_mib", &Sensitivity::mem_mib, "axis: host memory per GPU in MiB, ascending")
-      .Field("speeds", &Sensitivity::speeds, "row-major [cpu x mem]; 0 or NaN = not measured");
+      .Field("speeds", &Sensitivity::speeds, "row-major [cpu x mem]; 0 or NaN = not measured")
+      .Field("host_us", &Sensitivity::host_us,
+             "above 0: speeds of the input pipeline alone, which makes a step's input in this time at speed 1");
   Record<Alternative>(m, "Alternative", "One way of running a job, of which the placer picks the one worth most.")
       .Field("tasks", &Alternative::tasks, "processes placed together")
       .Field("gpus_per_task", &Alternative::gpus_per_task, "on one node")

@@ -153,6 +153,10 @@ Plan Preempt(const PlacerHandle& placer, const ClusterHandle& cluster, const Job
   });
 }
 
+const Word kHostGrants[] = {{HORUS_HOST_GRANTS_RESIZE, "resize"},
+                            {HORUS_HOST_GRANTS_PLACEMENT, "placement"},
+                            {HORUS_HOST_GRANTS_STATED, "stated"},
+                            {0, nullptr}};
 const Word kChanges[] = {{HORUS_CHANGE_RELEASE, "release"},           {HORUS_CHANGE_NODE_STATE, "node-state"},
                          {HORUS_CHANGE_DEVICE_STATE, "device-state"}, {HORUS_CHANGE_PLACE, "place"},
                          {HORUS_CHANGE_MIGRATE, "migrate"},           {0, nullptr}};
@@ -232,6 +236,8 @@ void BindOptions(py::module_& m) {
       .Field("max_candidates", &PlacerOptions::max_candidates, "price at most so many devices; 0 = all")
       .Field("sharing_quota", &PlacerOptions::sharing_quota,
              "share of the GPUs that may have several tenants; 0 = 1: all, -1 = none")
+      .OneOf("host_grants", &PlacerOptions::host_grants, kHostGrants,
+             "cores and host memory of jobs with a sensitivity, by horus and oracle")
       .Field("terse", &PlacerOptions::terse, "decisions that defer do not tell why");
   Record<Change>(m, "Change", "Something that is only supposed; fields that the kind does not name are not read.")
       .OneOf("kind", &Change::kind, kChanges, "what changes")

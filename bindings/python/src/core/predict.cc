@@ -133,7 +133,7 @@ py::dict Quality(const PredictorHandle& predictor) {
 void BindPredictor(py::module_& m) {
   PYBIND11_NUMPY_DTYPE(horus_demand, struct_size, flags, profile_id, gpu_util_pct, gpu_util_pct_upper, mem_bw_util_pct,
                        mem_bw_util_pct_upper, mem_mib, mem_mib_upper, step_time_us, step_time_us_upper, gradient_mib,
-                       traits, power_w, power_w_upper, distance, operator_us);
+                       traits, power_w, power_w_upper, distance, operator_us, host_us);
   m.attr("demand_dtype") = py::dtype::of<horus_demand>();
   Record<Solution>(m, "Solution", "The largest value of a dimension that fits one device.")
       .Field("largest", &Solution::largest, "elements; 0 = not even the least value fits")

@@ -195,7 +195,7 @@ py::dict Columns(const TraceHandle& trace) {
 void BindSynthetic(py::module_& m) {
   Record<SyntheticOptions>(m, "SyntheticOptions",
                            "A made trace: a preset and what is changed of it. What is left 0 or empty stays as the "
-                           "preset has it (docs/traces.md).")
+                           "preset has it (docs/simulate.md).")
       .Field("preset", &SyntheticOptions::preset_name, "philly or horus2020")
       .Field("seed", &SyntheticOptions::seed, "of what is drawn")
       .Field("jobs", &SyntheticOptions::jobs, "a longer trace begins with the shorter one")

@@ -81,6 +81,8 @@ void BindDemand(py::module_& m) {
       .Field("power_w", &Demand::power_w, "board power in watts; 0 = unknown")
       .Field("power_w_upper", &Demand::power_w_upper, "its bound")
       .Field("operator_us", &Demand::operator_us, "mean time of an operator, weighted by that time; 0 = unknown")
+      .Field("host_us", &Demand::host_us,
+             "time in which the host makes a step's input with the cores that the job holds; 0 = never the slower")
       .Field("distance", &Demand::distance, "ln of times beyond what the predictor was trained on; 0 = inside")
       .Field("profile_id", &Demand::profile_id, "fingerprint of graph and run; 0 = none")
       .Field("flags", &Demand::flags, "sum of horus.DEMAND_*")

@@ -2,7 +2,8 @@
 """libhorus: on which GPUs should this deep-learning job run, beside whom, at what expected slowdown?
 
 The rooms in corridor order: graph, predict, interference, speeds, cluster, place, queue, trace, sim. Every name below is `horus.NAME`. They are
-loaded when first used, so that `horus.plot` and `horus.report` work on result files where the compiled module is absent.
+loaded when first used, so that `horus.plot` and `horus.report` work on result files, and `horus.profile` and `horus.steps` where jobs
+run, without the compiled module.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Measured runs and pairs as frames or dicts of columns, by the names of docs/dataset.md."""
+"""Measured runs and pairs as frames or dicts of columns, by the names of docs/measure.md."""
 
 from __future__ import annotations
 

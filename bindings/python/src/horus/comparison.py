@@ -5,20 +5,22 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, ItemsView, Iterator, Mapping, Sequence
+from concurrent.futures import Executor
 from typing import Any
 
 from . import _table
 from ._args import Progress, instance, progress_of, sequence, text
+from ._executor import Cell, Part, name_cell, run_cells
 from ._ratio import is_base
 from .cluster import Cluster
-from .errors import InvalidArgument
+from .errors import Cancelled, InvalidArgument
 from .place import Placer
-from .sim import Beliefs, SimOptions, SimResult, Truth, simulate
+from .sim import Beliefs, SimOptions, SimResult, Truth, _rows
 from .trace import Trace
 
 __all__ = ["Comparison", "compare"]
 
-# The columns of `horus compare` (docs/compare.md) that a simulation tells: name, better, where it is, unit.
+# The columns of `horus compare` (docs/simulate.md) that a simulation tells: name, better, where it is, unit.
 _S, _PCT = 1e-6, 100.0
 _METRICS: tuple[tuple[str, str, str, float], ...] = (
     ("jobs", "", "jobs", 1), ("finished", "higher", "finished", 1), ("running", "", "running", 1),
@@ -127,25 +129,50 @@ class Comparison:
 
 def compare(traces: Trace | Sequence[Trace], beliefs: Beliefs, truth: Truth, cluster: Cluster,
             placers: Mapping[str, Placer], options: SimOptions | Mapping[str, SimOptions] | None = None, *,
-            baseline: str | None = None, progress: Progress = None) -> Comparison:
-    """The same traces (of several seeds, say) under each placer, by its name; `options` for all, or by name. One after the
-    other: the results are those of `simulate`. `baseline`: that the others are compared with; None = the first. Whole grids,
-    on many cores and machines: `horus compare`."""
-    played = [traces] if isinstance(traces, Trace) else sequence(traces, Trace, "traces")
+            baseline: str | None = None, executor: Executor | None = None, progress: Progress = None) -> Comparison:
+    """The same traces (of several seeds, say) under each placer, by its name; `options` for all, or by name. The results are
+    those of `simulate`. `baseline`: that the others are compared with; None = the first.
+
+    `executor`: who runs the simulations, a task each: one of concurrent.futures or with its interface (Dask, mpi4py, ...);
+    None = one after the other, here. The figures are the same. Tasks carry their trace, about 15 bytes a job; those of a
+    ProcessPoolExecutor read it from a temporary file. Results from other processes are as pickled ones (see SimResult), and a
+    placer's Metrics do not count. Of several errors the first in the grid's order is raised, and names policy and trace. After an
+    error, Ctrl-C or a progress that answers False nothing else begins; simulations in threads and in a ProcessPoolExecutor
+    end at once, others when they are through."""
+    played = (traces,) if isinstance(traces, Trace) else sequence(traces, Trace, "traces")
     if not played or not instance(placers, Mapping, "placers"):  # type: ignore[type-abstract]
         raise InvalidArgument(f"{'placers' if played else 'traces'}: expected at least one, found none")
     first = next(iter(placers)) if baseline is None else text(baseline, "baseline")
     if first not in placers:
         raise InvalidArgument(f"baseline: expected one of {', '.join(placers)}, found {first!r}")
-    results: dict[str, list[SimResult]] = {}
+    if executor is not None and not callable(getattr(executor, "submit", None)):
+        raise TypeError(f"executor: expected one of concurrent.futures or None, found {executor!r:.80} "
+                        f"({type(executor).__name__})")
+    believed = Part((_rows(beliefs, "beliefs"), instance(truth, Truth, "truth")))
+    there = Part(instance(cluster, Cluster, "cluster"), packs=True)
+    parts = [Part(trace, packs=True) for trace in played]
+    cells = []
+    for name, placer in placers.items():
+        who = Part((instance(placer, Placer, f"placers[{name!r}]"),
+                    options[name] if isinstance(options, Mapping) else options))
+        cells += [Cell(f"policy {name!r}, trace {at}", trace, believed, there, who) for at, trace in enumerate(parts)]
     with progress_of(progress, "compare") as tell:
-        for name, placer in placers.items():
-            how = options[name] if isinstance(options, Mapping) else options
-            for trace in played:
-                done = sum(map(len, results.values()))
-                part = None if tell is None else _share(tell, done, len(placers) * len(played))
-                results.setdefault(name, []).append(simulate(trace, beliefs, truth, cluster, placer, how, progress=part))
-    return Comparison(results, first)
+        results = _one_by_one(cells, tell) if executor is None else run_cells(executor, cells, tell)
+    count = len(played)
+    return Comparison({name: results[at * count:(at + 1) * count] for at, name in enumerate(placers)}, first)
+
+
+def _one_by_one(cells: Sequence[Cell], tell: Callable[[float], object] | None) -> list[SimResult]:
+    results: list[SimResult] = []
+    for at, cell in enumerate(cells):
+        try:
+            results.append(cell.play(None if tell is None else _share(tell, at, len(cells))))
+        except Cancelled:
+            raise
+        except Exception as error:
+            name_cell(error, cell.name)
+            raise
+    return results
 
 
 def _share(tell: Callable[[float], object], position: int, count: int) -> Callable[[float], object]:

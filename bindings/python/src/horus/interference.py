@@ -117,7 +117,7 @@ class InterferenceModel:
             library: str | os.PathLike[str] = "", catalogue: Catalogue | None = None,
             progress: Progress = None) -> InterferenceModel:
         """Trained on measured pairs: a pandas frame or dict of columns, a row a pair, and `jobs` the table of the jobs that it
-        names, both by the names of docs/dataset.md; demands are predicted then (`predictor`: None = the built-in one) from
+        names, both by the names of docs/measure.md; demands are predicted then (`predictor`: None = the built-in one) from
         graphs, which are Graphs or paths as seen from `folder`.
 
         Or `devices`, and `demands` as rows of `demand_dtype`, [jobs x devices], one profile_id a job; `families` of the jobs

@@ -31,7 +31,7 @@ class Metric(NamedTuple):
 
 
 class Metrics:
-    """Counts what the clusters, placers and predictors do that it is set on, together: docs/metrics.md lists the metrics.
+    """Counts what the clusters, placers and predictors do that it is set on, together: docs/embed.md lists the metrics.
 
     `log`: a logging.Logger, or a callable that gets a level's name and one line, on the thread of the call that it tells
     about, at its end. What it raises is printed and otherwise ignored, but for KeyboardInterrupt and SystemExit. It may

@@ -114,7 +114,7 @@ class Predictor:
             runs: Sequence[RunSpec] | None = None, *, folder: str | os.PathLike[str] = "", rounds: int = 0, promise: float = 0,
             seed: int = 0, library: str | os.PathLike[str] = "", base: Predictor | None = None,
             catalogue: Catalogue | None = None, progress: Progress = None, **measured: Any) -> Predictor:
-        """Trained on measured runs, a row each: a pandas frame or dict of columns by the names of docs/dataset.md, whose
+        """Trained on measured runs, a row each: a pandas frame or dict of columns by the names of docs/measure.md, whose
         `graph` is a Graph or a path as seen from `folder`; or graphs, GPU types, families and runs, and as columns what was
         measured: gpu_util_pct, gpu_util_max_pct, mem_bw_util_pct, mem_mib, step_time_us, power_w (NaN = not in this row).
         Rows of a family are never split between training and calibration. What fewer than 8 rows measure is kept of `base`

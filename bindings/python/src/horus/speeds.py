@@ -101,7 +101,7 @@ def potential(gpu_types: Sequence[str], profiles: Sequence[str], alone: Any, pai
               work: Mapping[str, float] | Any, gpus: Mapping[str, float] | Any, slowdown_bounds: Any = (),
               least_gain: float = 0, reference: int = 0, library: str | os.PathLike[str] = "",
               progress: Progress = None) -> Potential:
-    """What sharing could give this mix on these GPUs (docs/potential.md), from speeds as Truth.from_speeds takes them.
+    """What sharing could give this mix on these GPUs (docs/shadow.md), from speeds as Truth.from_speeds takes them.
 
     `work`: seconds alone on the reference type by profile, in any common unit; `gpus`: how many by GPU type; both by name or
     as columns. `slowdown_bounds`: that nobody may exceed (infinity = none); empty = 1.25, 1.5, 2, 2.5 and none.

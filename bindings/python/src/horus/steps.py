@@ -4,7 +4,7 @@
 Needs nothing but Python: neither the compiled module nor numpy, and no other file of the package, so an image for training may hold
 this one alone. A step is one step of the optimiser::
 
-    steps = Steps()                  # port 9401
+    steps = Steps()                  # port 9401; of a job of Slurm one of its own
     for batch in loader:
         train(batch)
         steps.mark()
@@ -41,19 +41,20 @@ _clock = time.perf_counter_ns
 class Steps:
     """Counts steps and their time, and serves both on rank 0 from the first step on.
 
-    `port`: TCP, on all addresses; 0 = any free one. Path /metrics. `warmup`: how many first steps are left out, while libraries
-    choose kernels and compile. `samples`: of one step, all ranks together; 0 = not told. `registry`: a CollectorRegistry of
-    prometheus_client that the job serves already, instead of a port. `serve`: whether this process serves; None = where
-    torch.distributed, if it is initialised, or else the variable RANK says 0, or neither says anything.
+    `port`: TCP, on all addresses; 0 = any free one; None = 9401, but 20000 + SLURM_JOB_ID % 10000 in a job of Slurm, where jobs
+    share nodes. Path /metrics. `warmup`: how many first steps are left out, while libraries choose kernels and compile. `samples`:
+    of one step, all ranks together; 0 = not told. `registry`: a CollectorRegistry of prometheus_client that the job serves already,
+    instead of a port. `serve`: whether this process serves; None = where torch.distributed, if it is initialised, or else the
+    variable RANK says 0, or neither says anything.
 
     What fails in serving (the port is taken) is a warning of the logger "horus.steps", and training goes on.
 
     Internally synchronised: any thread may call anything. Steps of several threads count together. Make it in the process that
     trains: a forked child counts for itself and serves nothing. Pickled or copied it keeps its settings and counts from 0."""
 
-    def __init__(self, port: int = 9401, *, warmup: int = 5, samples: int = 0, registry: Any = None,
+    def __init__(self, port: int | None = None, *, warmup: int = 5, samples: int = 0, registry: Any = None,
                  serve: bool | None = None) -> None:
-        self._settings = {"port": _whole(port, "port", 2**16 - 1), "warmup": _whole(warmup, "warmup"),
+        self._settings = {"port": _own_port() if port is None else _whole(port, "port", 2**16 - 1), "warmup": _whole(warmup, "warmup"),
                           "samples": _whole(samples, "samples"), "registry": registry, "serve": serve}
         self._samples = samples
         self._registry = registry
@@ -399,6 +400,11 @@ def _in_child() -> None:
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_in_child)
+
+
+def _own_port() -> int:
+    job = os.environ.get("SLURM_JOB_ID", "")
+    return 20_000 + int(job) % 10_000 if job.isascii() and job.isdigit() else 9401
 
 
 def _rank() -> int:

@@ -68,7 +68,7 @@ class Trace:
 
     @classmethod
     def from_file(cls, path: str | os.PathLike[str], format: str | None = None) -> Trace:
-        """A trace as it was published (docs/traces.md): plain, openb, gavel, chronus, muri or pai; None = by its header.
+        """A trace as it was published (docs/simulate.md): plain, openb, gavel, chronus, muri or pai; None = by its header.
         Raises FileError, InvalidArgument (file, line, column)."""
         return cls._made(_core.read_trace(text(os.fspath(path), "path"), None if format is None else text(format, "format")))
 

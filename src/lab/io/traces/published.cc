@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Traces of other schedulers' public artefacts: openb (FGD), Gavel, Chronus, Muri; and Alibaba's of 2020.
-// docs/traces.md says what each column is taken to mean, and why.
+// src/lab/trace/README.md says what each column is taken to mean, and why.
 #include <algorithm>
 #include <filesystem>
 #include <limits>

@@ -144,7 +144,7 @@ class RowReader {
     for (const std::string& name : header_) {
       if (std::find(rules_.knows.begin(), rules_.knows.end(), name) != rules_.knows.end()) continue;
       const std::string near = Nearest(name, rules_.knows);
-      return wrong("a column of docs/traces.md", Quoted(name) + (near.empty() ? "" : " (near: " + near + ")"));
+      return wrong("a column of docs/simulate.md", Quoted(name) + (near.empty() ? "" : " (near: " + near + ")"));
     }
     return absl::OkStatus();
   }
@@ -261,7 +261,7 @@ absl::StatusOr<TraceFormat> FindFormat(std::string_view bytes, const std::string
   }
   if (found.size() == 1) return found.front();
   return InvalidArgument(
-      "%s: line 1: header: expected the columns of one trace format (docs/traces.md), found those of "
+      "%s: line 1: header: expected the columns of one trace format (docs/simulate.md), found those of "
       "%d; name the format: plain, openb, gavel, chronus, muri or pai",
       file, found.size());
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Traces from people's files: the formats of public data sets, and a plain CSV of our own, which is written too.
 //
-// Enters:  files or their bytes; docs/traces.md has the columns of each format.
+// Enters:  files or their bytes; docs/simulate.md has the columns of each format.
 // Leaves:  a trace; or "jobs.csv: line 12: num_gpu: expected ..., found ...".
 // Units:   lines count from 1, the header included.
 // Cost:    linear; in memory are the file's bytes (at most kMaxTraceBytes) and at most kMaxTraceJobs jobs.

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 GIB = 1 << 30
 MIB = 1 << 20
 MOST_JOBS = 40  # bars that a figure holds
-# Groups, from the bottom of docs/cli.md's list: the parts are too many to tell apart by hatches.
+# Groups, from the bottom of the list in docs/reference/json.md: the parts are too many to tell apart by hatches.
 PARTS = (
     ("weights", ("weights_bytes", "master_weights_bytes")),
     ("gradients", ("gradients_bytes", "buckets_bytes")),

@@ -46,7 +46,7 @@ def utilisation(events: Any, *, gpus_of_node: Mapping[str, int] | None = None, a
 
 def fragmentation(events: Any, *, gpus_of_node: Mapping[str, int] | None = None, ax: Axes | None = None) -> Axes:
     """Of the idle GPUs, those on nodes where other GPUs are in use, over time, in per cent: no gang gets a whole node
-    of them. Times at which no GPU is idle count as 0. (`fragmentation_pct` of a run weighs by tasks: docs/sim.md.)"""
+    of them. Times at which no GPU is idle count as 0. (`fragmentation_pct` of a run weighs by tasks: docs/simulate.md.)"""
     usage = _usage(events, gpus_of_node)
     ax = style.axes(ax)
     edges, unit = _edges(usage)

@@ -2,7 +2,7 @@
 """A report of what sharing would give a cluster: one HTML file of the results of horus potential, compare, simulate.
 
 `write(results, path)`, or `python -m horus.report RESULTS... -o report.html`. Needs jinja2 and plotly
-(the extra `report`), not the compiled module. docs/report.md says what it takes and what it shows.
+(the extra `report`), not the compiled module. docs/python.md says what it takes and what it shows.
 """
 
 from __future__ import annotations

@@ -69,7 +69,7 @@ def _laid_out(path: str, make: Callable[..., Made], *arguments: Any) -> Made:
     except ReportError:
         raise
     except (TypeError, ValueError, KeyError, AttributeError, IndexError) as error:
-        raise ReportError(f"{path}: expected the layout that docs/cli.md describes, found: {error!r}") from error
+        raise ReportError(f"{path}: expected the layout that docs/reference/json.md describes, found: {error!r}") from error
 
 
 def _for_script(data: Any) -> str:

@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "interference/host_model.h"
+
+#include <cmath>
+#include <utility>
+#include <vector>
+
+#include "base/status.h"
+#include "interference/laws.h"
+
+namespace horus {
+namespace {
+
+bool SomeWait(std::span<const Demand* const> tenants) {
+  return std::any_of(tenants.begin(), tenants.end(), [](const Demand* one) { return BusyPart(*one) < 1; });
+}
+
+// As the GPU sees a job that waits for its input.
+Demand LessBusy(Demand demand) {
+  const double part = BusyPart(demand);
+  for (Bounded* share : {&demand.gpu_util_pct, &demand.mem_bw_util_pct}) {
+    share->estimate = static_cast<float>(static_cast<double>(share->estimate) * part);
+    share->upper = static_cast<float>(static_cast<double>(share->upper) * part);
+  }
+  for (int64_t* step : {&demand.step_time_us.estimate, &demand.step_time_us.upper}) {
+    *step = std::max(*step, static_cast<int64_t>(std::llround(demand.host_us)));
+  }
+  demand.host_us = 0;
+  return demand;
+}
+
+class HostModel final : public InterferenceModel {
+ public:
+  explicit HostModel(std::shared_ptr<const InterferenceModel> model) : model_(std::move(model)) {}
+
+  std::string_view name() const override { return model_->name(); }
+  uint64_t epoch() const override { return model_->epoch(); }
+  size_t bytes_held() const override { return sizeof(*this) + model_->bytes_held(); }
+  double upper_probability() const override { return model_->upper_probability(); }
+  bool has_quantiles() const override { return model_->has_quantiles(); }
+  double LevelError(const DeviceContext& device) const override { return model_->LevelError(device); }
+  bool adds_pairs() const override { return model_->adds_pairs(); }
+  bool adds_loads() const override { return model_->adds_loads(); }
+  std::vector<float> CalibratedUpTo(const DeviceContext& device,
+                                    std::span<const Demand* const> tenants) const override {
+    return model_->CalibratedUpTo(device, tenants);
+  }
+  std::vector<uint8_t> Measured(const DeviceContext& device, std::span<const Demand* const> tenants) const override {
+    return model_->Measured(device, tenants);
+  }
+
+  absl::Status Predict(const DeviceContext& device, std::span<const Demand* const> tenants,
+                       std::span<Slowdown> out) const override {
+    if (!SomeWait(tenants)) return model_->Predict(device, tenants, out);
+    if (model_->adds_pairs()) {
+      const size_t n = tenants.size();
+      std::vector<PairExcess> pairs(n * n);
+      HORUS_RETURN_IF_ERROR(PredictPairs(device, tenants, pairs));
+      for (size_t i = 0; i < n; ++i) {
+        PairExcess sum;
+        for (size_t j = 0; j < n; ++j) {
+          if (i != j) AddExcess(sum, pairs[i * n + j]);
+        }
+        out[i] = SlowdownOf(sum);
+      }
+      return absl::OkStatus();
+    }
+    std::vector<Demand> seen;
+    std::vector<const Demand*> pointers;
+    seen.reserve(tenants.size());
+    for (const Demand* tenant : tenants) pointers.push_back(&seen.emplace_back(LessBusy(*tenant)));
+    return model_->Predict(device, pointers, out);
+  }
+
+  absl::Status PredictPairs(const DeviceContext& device, std::span<const Demand* const> tenants,
+                            std::span<PairExcess> out) const override {
+    HORUS_RETURN_IF_ERROR(model_->PredictPairs(device, tenants, out));
+    if (!SomeWait(tenants)) return absl::OkStatus();
+    const size_t n = tenants.size();
+    for (size_t i = 0; i < n; ++i) {
+      for (size_t j = 0; j < n; ++j) {
+        if (i == j) continue;
+        PairExcess& pair = out[i * n + j];
+        const Slowdown busy = SlowdownOf(pair);
+        const auto beside = [&](float slowdown) {
+          return static_cast<float>(
+              SlowdownBesideHost(static_cast<double>(slowdown) - 1, BusyPart(*tenants[i]), BusyPart(*tenants[j])));
+        };
+        pair = CountExcess(beside(busy.estimate), beside(busy.upper));
+      }
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status PredictLoad(const DeviceContext& device, const Demand& tenant, Load& load) const override {
+    return model_->PredictLoad(device, BusyPart(tenant) < 1 ? LessBusy(tenant) : tenant, load);
+  }
+
+ private:
+  std::shared_ptr<const InterferenceModel> model_;
+};
+
+}  // namespace
+
+std::shared_ptr<const InterferenceModel> WithHostTime(std::shared_ptr<const InterferenceModel> model) {
+  return std::make_shared<const HostModel>(std::move(model));
+}
+
+}  // namespace horus

@@ -1,0 +1,371 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "place/host/plan_grants.h"
+
+#include <algorithm>
+#include <limits>
+#include <utility>
+
+#include "base/status.h"
+#include "place/policies/builtin.h"
+
+namespace horus {
+namespace {
+
+constexpr size_t kSharesToTry = 4;   // of a newcomer: the best, the least, two between; each costs a search. Chosen
+constexpr double kLeastWork = 1e-9;  // with a share that was not measured: only ratios of worth count
+
+// Work that a division must gain before anybody is resized: profiles do not tell less apart.
+constexpr double kLeastGain = kBestCellTolerance;
+
+constexpr HostShare kAnything = {std::numeric_limits<int64_t>::max(), std::numeric_limits<int64_t>::max()};
+
+HostShare HeldPerGpu(const JobSpec& job) {
+  return {job.cpu_milli / job.gpus_per_task, job.mem_mib / job.gpus_per_task};
+}
+
+bool MayHoldOthers(const JobSpec& job) {
+  return job.sensitivity.get() != nullptr && !IsCpuOnly(job) && job.alternatives.empty();
+}
+
+bool OnOneNode(std::span<const PlacedSlot> slots) {
+  return std::all_of(slots.begin(), slots.end(),
+                     [&](const PlacedSlot& slot) { return slot.node_row == slots.front().node_row; });
+}
+
+HostShare FairShareOf(const NodeSpec& node) {
+  return FairShare(node.cpu_milli, node.mem_mib, static_cast<int32_t>(std::max<size_t>(1, node.devices.size())));
+}
+
+// A step of the GPUs of the fastest type; 0 = unknown.
+double FastestGpuUs(const JobSpec& job) {
+  double fastest = 0;
+  for (const TypeDemand& entry : job.demands) {
+    const auto step = static_cast<double>(entry.demand.step_time_us.estimate);
+    if (step > 0 && (fastest == 0 || step < fastest)) fastest = step;
+  }
+  return fastest;
+}
+
+JobSpec WayWith(const JobSpec& job, const HostShare& share) {
+  JobSpec way = job;
+  GrantHost(share.cpu_milli * job.gpus_per_task, share.mem_mib * job.gpus_per_task, way);
+  return way;
+}
+
+// Change of speed of those whom a decision slows or speeds up, but for those of whom `counted` holds.
+template <typename Counted>
+double LossOfOthers(const Decision& decision, const Counted& counted) {
+  double change = 0;
+  for (const TenantEffect& effect : decision.effects) {
+    if (effect.is_new || counted(effect.job)) continue;
+    change += 1 / static_cast<double>(effect.after.estimate) - 1 / static_cast<double>(effect.before.estimate);
+  }
+  return change;
+}
+
+double WorkOf(const HostUser& user, const HostShare& share) { return user.weight * WorkWith(user, share); }
+
+}  // namespace
+
+// ---- Who may hold more or less.
+
+void Placer::Impl::Grants::FollowNode(const ClusterRows& rows, uint32_t node_row) {
+  const LedgerNode& node = my_.ledger.node(node_row);
+  // A plan touches nodes too, and takes that back.
+  if (uint64_t& read = read_[node_row]; std::exchange(read, node.version) == node.version) return;
+  residents_.erase(node_row);
+  if (node.spec == nullptr || node.state != AdminState::kUp) return;
+  std::vector<uint32_t> known;  // a job of several GPUs is met on each
+  for (uint32_t device = node.first_device; device < node.first_device + static_cast<uint32_t>(node.devices);
+       ++device) {
+    for (const ResidentRow& one : rows.residents[device]) {
+      const JobRow& row = rows.jobs[one.job_row];
+      if (!MayHoldOthers(rows.RequestOf(row)) || !OnOneNode(row.slots)) continue;
+      if (std::find(known.begin(), known.end(), one.job_row) != known.end()) continue;
+      known.push_back(one.job_row);
+      auto holder = std::make_unique<Holder>();
+      holder->was = std::make_shared<const JobSpec>(rows.SpecOf(row));
+      holder->spec = std::make_shared<JobSpec>(*holder->was);
+      holder->slots.assign(row.slots.begin(), row.slots.end());
+      holder->user = UserOf(*holder->was, FairShareOf(*node.spec));
+      const HostShare held = HeldPerGpu(*holder->was);
+      HostShare& least = holder->user.least;
+      least = {std::min(least.cpu_milli, held.cpu_milli), std::min(least.mem_mib, held.mem_mib)};
+      residents_[node_row].push_back(std::move(holder));
+    }
+  }
+}
+
+void Placer::Impl::Grants::Follow(const Cluster& cluster) {
+  newcomers_.clear();
+  measured_ = false;
+  for (Holder* holder : changed_) *holder->spec = *holder->was;
+  changed_.clear();
+  const Ledger& ledger = my_.ledger;
+  const bool resizes = my_.options.host_grants == HostGrants::kResize && my_.scorer.policy().grants_host();
+  if (!resizes || cluster.rows().sensitive == 0) {
+    residents_.clear();
+    read_.clear();
+    whole_ = false;
+    return;
+  }
+  if (!whole_ || generation_ != ledger.generation() || followed_ < ledger.log_begin()) {
+    residents_.clear();
+    read_.clear();
+    settled_.clear();
+    for (const uint32_t row : ledger.order()) FollowNode(cluster.rows(), row);
+  } else {
+    for (uint64_t i = followed_; i < ledger.log_end(); ++i) {
+      if (ledger.touched(i).node_row < ledger.node_rows()) FollowNode(cluster.rows(), ledger.touched(i).node_row);
+    }
+  }
+  whole_ = true;
+  generation_ = ledger.generation();
+  followed_ = ledger.log_end();
+}
+
+bool Placer::Impl::Grants::Chooses(const JobSpec& job) const {
+  return my_.scorer.policy().grants_host() && MayHoldOthers(job);
+}
+
+bool Placer::Impl::Grants::Active(std::span<const JobSpec> jobs) const {
+  return !residents_.empty() || std::any_of(jobs.begin(), jobs.end(), [&](const JobSpec& job) { return Chooses(job); });
+}
+
+void Placer::Impl::Grants::MeasureNodes() {
+  if (std::exchange(measured_, true)) return;
+  fair_ = most_ = {};
+  for (const uint32_t row : my_.considered(my_.ledger)) {
+    const NodeSpec& node = my_.ledger.spec(row);
+    if (node.devices.empty()) continue;
+    const HostShare fair = FairShareOf(node);
+    fair_ = {std::max(fair_.cpu_milli, fair.cpu_milli), std::max(fair_.mem_mib, fair.mem_mib)};
+    most_ = {std::max(most_.cpu_milli, node.cpu_milli), std::max(most_.mem_mib, node.mem_mib)};
+  }
+}
+
+HostUser Placer::Impl::Grants::UserOf(const JobSpec& job, const HostShare& fair) const {
+  HostUser user{.matrix = job.sensitivity.get(),
+                .gpu_us = FastestGpuUs(job),
+                .gpus = GpuCount(job),
+                .weight = static_cast<double>(job.weight) * GpuCount(job)};
+  const double bound = job.slowdown_bound > 0 ? static_cast<double>(job.slowdown_bound) : kSlowdownGuard;
+  user.least = LeastShare(user, NeedPerGpu(job), fair, kAnything, bound);
+  return user;
+}
+
+// ---- A newcomer.
+
+absl::Status Placer::Impl::Grants::Choose(const JobSpec& job, Choice& choice) {
+  if (my_.options.host_grants == HostGrants::kStated) {
+    JobSpec way = job;
+    SetHostTime(way);
+    return my_.DecideWay(way, choice);
+  }
+  MeasureNodes();
+  const HostUser user = UserOf(job, fair_);
+  const HostShare most = {most_.cpu_milli / job.gpus_per_task, most_.mem_mib / job.gpus_per_task};
+  const std::vector<HostShare> shares = SharesToTry(user, fair_, most, kSharesToTry);
+  const double best = std::max(WorkWith(user, shares.front()), kLeastWork);
+  for (const HostShare& share : shares) {
+    Choice next;
+    HORUS_RETURN_IF_ERROR(my_.DecideWay(WayWith(job, share), next));
+    if (next.job == nullptr) {
+      if (choice.job == nullptr) choice = std::move(next);  // of refusals that of the least tells
+      continue;
+    }
+    const double alone = next.decision.relative_speed / static_cast<double>(next.decision.own.estimate);
+    const double own = WorkWith(user, share) / best * alone;
+    next.worth = own + LossOfOthers(next.decision, [](JobId) { return false; });
+    // The search prices work by what the job does with this share.
+    const double waits = GpuCount(job) * (alone - own);
+    for (PricedPlace* place : {&next.decision.winner, &next.decision.runner_up}) {
+      if (waits == 0 || place->terms.empty()) continue;
+      place->cost += waits;
+      place->terms.push_back({"host", waits});
+    }
+    if (choice.job == nullptr || next.worth > choice.worth) choice = std::move(next);
+    if (choice.worth >= 1) break;  // nothing is better than to run as if alone
+  }
+  return choice.job == nullptr ? Reclaim(WayWith(job, shares.back()), choice) : absl::OkStatus();
+}
+
+absl::Status Placer::Impl::Grants::Reclaim(const JobSpec& way, Choice& choice) {
+  if (choice.decision.verdict != Verdict::kDefer) return absl::OkStatus();
+  const size_t mark = my_.ledger.Mark();
+  bool some = false;
+  for (const auto* of : {&residents_, &newcomers_}) {
+    for (const auto& [row, holders] : *of) {
+      for (const std::unique_ptr<Holder>& holder : holders) {
+        if (holder->user.least == HeldPerGpu(*holder->spec)) continue;
+        some = true;
+        my_.ledger.Resize(*holder->spec, WayWith(*holder->spec, holder->user.least), holder->slots);
+      }
+    }
+  }
+  if (!some) return absl::OkStatus();
+  Choice found;
+  const absl::Status status = my_.DecideWay(way, found);
+  my_.ledger.UndoTo(mark);
+  HORUS_RETURN_IF_ERROR(status);
+  if (found.job == nullptr || !OnOneNode(found.slots)) return absl::OkStatus();
+  const uint32_t row = found.slots.front().node_row;
+  Node before, after;
+  HORUS_RETURN_IF_ERROR(Read(row, nullptr, before));
+  Holder guest;
+  guest.spec = found.job;
+  guest.slots = found.slots;
+  const bool grows = Chooses(way) && my_.options.host_grants != HostGrants::kStated;
+  if (grows) guest.user = UserOf(way, after.fair = FairShareOf(my_.ledger.spec(row)));
+  my_.ledger.Place(*guest.spec, guest.slots);
+  const absl::Status read = Read(row, grows ? &guest : nullptr, after);
+  my_.ledger.UndoTo(mark);
+  HORUS_RETURN_IF_ERROR(read);
+  if (after.free.cpu_milli < 0 || after.free.mem_mib < 0) return absl::OkStatus();
+  const std::vector<HostShare> shares = DivideHost(after.users, after.free, after.fair);
+  double gain = LossOfOthers(found.decision, [&](JobId job) {
+    return std::any_of(after.holders.begin(), after.holders.end(),
+                       [&](const Holder* holder) { return holder->spec->id == job; });
+  });
+  if (!grows) gain += found.decision.relative_speed / static_cast<double>(found.decision.own.estimate) * GpuCount(way);
+  for (size_t i = 0; i < after.users.size(); ++i) gain += WorkOf(after.users[i], shares[i]);
+  for (size_t i = 0; i < before.users.size(); ++i) {
+    gain -= WorkOf(before.users[i], HeldPerGpu(*before.holders[i]->spec));
+  }
+  if (gain <= kLeastGain) return absl::OkStatus();
+  for (size_t i = 0; i < before.holders.size(); ++i) Hold(*before.holders[i], shares[i]);
+  if (grows) *found.job = WayWith(*found.job, shares.back());
+  found.decision.cpu_milli = found.job->cpu_milli;
+  found.decision.mem_mib = found.job->mem_mib;
+  choice = std::move(found);
+  return absl::OkStatus();
+}
+
+void Placer::Impl::Grants::Placed(const Plan& plan, std::span<const PlacedSlot> slots) {
+  const JobSpec& job = *plan.actions.back().job;
+  if (my_.options.host_grants != HostGrants::kResize || !Chooses(job) || !OnOneNode(slots)) return;
+  auto holder = std::make_unique<Holder>();
+  holder->spec = std::make_shared<JobSpec>(job);
+  holder->slots.assign(slots.begin(), slots.end());
+  holder->user = UserOf(job, FairShareOf(my_.ledger.spec(slots.front().node_row)));
+  const HostShare held = HeldPerGpu(job);
+  HostShare& least = holder->user.least;
+  least = {std::min(least.cpu_milli, held.cpu_milli), std::min(least.mem_mib, held.mem_mib)};
+  holder->decision = plan.decisions.size() - 1;
+  holder->action = plan.actions.size() - 1;
+  newcomers_[slots.front().node_row].push_back(std::move(holder));
+}
+
+// ---- A node's users.
+
+// What its GPUs take for a step beside those who share them, as if it never waited for its input.
+absl::Status Placer::Impl::Grants::SetBeside(const Holder& holder, HostUser& user) const {
+  for (const PlacedSlot& slot : holder.slots) {
+    const uint32_t device = my_.ledger.device_of(slot);
+    const DeviceRow& row = my_.ledger.state(device);
+    const std::span<const LedgerResident> residents = my_.ledger.residents(device);
+    Demand busy = DemandOn(*holder.spec, row.type);
+    user.gpu_us = static_cast<double>(busy.step_time_us.estimate);
+    if (residents.size() < 2) continue;
+    busy.host_us = 0;
+    std::vector<const Demand*> demands = {&busy};
+    for (const LedgerResident& one : residents) {
+      if (one.job != holder.spec->id) demands.push_back(&my_.ledger.states().tenant(one.tenant).demand);
+    }
+    std::vector<Slowdown> slowdowns(demands.size());
+    HORUS_RETURN_IF_ERROR(my_.scorer.model().Predict({row.type, row.mode, row.compute_share}, demands, slowdowns));
+    user.slowdown = std::max(user.slowdown, static_cast<double>(slowdowns.front().estimate));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Placer::Impl::Grants::Read(uint32_t node_row, Holder* guest, Node& node) {
+  node.fair = FairShareOf(my_.ledger.spec(node_row));
+  const HostFree& free = my_.ledger.node(node_row).free;
+  node.free = {free.cpu_milli, free.mem_mib};
+  for (auto* of : {&residents_, &newcomers_}) {
+    const auto at = of->find(node_row);
+    if (at == of->end()) continue;
+    for (const std::unique_ptr<Holder>& holder : at->second) node.holders.push_back(holder.get());
+  }
+  if (guest != nullptr) node.holders.push_back(guest);
+  for (const Holder* holder : node.holders) {
+    HostUser user = holder->user;
+    HORUS_RETURN_IF_ERROR(SetBeside(*holder, user));
+    const HostShare held = HeldPerGpu(*holder->spec);
+    node.free.cpu_milli += (held.cpu_milli - user.least.cpu_milli) * user.gpus;
+    node.free.mem_mib += (held.mem_mib - user.least.mem_mib) * user.gpus;
+    node.users.push_back(user);
+  }
+  return absl::OkStatus();
+}
+
+void Placer::Impl::Grants::Hold(Holder& holder, const HostShare& share) {
+  if (share == HeldPerGpu(*holder.spec)) return;
+  if (holder.was != nullptr) changed_.push_back(&holder);
+  const JobSpec before = *holder.spec;
+  *holder.spec = WayWith(before, share);
+  my_.ledger.Resize(before, *holder.spec, holder.slots);
+}
+
+absl::Status Placer::Impl::Grants::Divide(uint32_t node_row, Plan& plan, std::vector<uint32_t>& touched) {
+  Node node;
+  HORUS_RETURN_IF_ERROR(Read(node_row, nullptr, node));
+  if (node.free.cpu_milli >= 0 && node.free.mem_mib >= 0) {
+    const std::vector<HostShare> shares = DivideHost(node.users, node.free, node.fair);
+    double gain = 0;
+    for (size_t i = 0; i < shares.size(); ++i) {
+      gain += WorkOf(node.users[i], shares[i]) - WorkOf(node.users[i], HeldPerGpu(*node.holders[i]->spec));
+    }
+    for (size_t i = 0; gain > kLeastGain && i < shares.size(); ++i) Hold(*node.holders[i], shares[i]);
+  }
+  for (Holder* holder : node.holders) {
+    if (holder->was != nullptr) continue;
+    Decision& decision = plan.decisions[holder->decision];
+    decision.cpu_milli = holder->spec->cpu_milli;
+    decision.mem_mib = holder->spec->mem_mib;
+    plan.actions[holder->action].job = std::make_shared<JobSpec>(*holder->spec);
+  }
+  for (Holder* holder : node.holders) {
+    if (holder->was == nullptr || *holder->spec == *holder->was) continue;
+    const JobSpec& was = *holder->was;
+    const JobSpec& is = *holder->spec;
+    touched.push_back(node_row);
+    Move move{.kind = ActionKind::kResize, .job = was.id};
+    for (const PlacedSlot& slot : holder->slots) {
+      move.from.push_back({my_.ledger.spec(slot.node_row).id, slot.device, slot.task});
+    }
+    move.to = move.from;
+    move.gain = was.sensitivity.get()->Speed(HeldPerGpu(is)) - was.sensitivity.get()->Speed(HeldPerGpu(was));
+    move.host_from = {was.cpu_milli, was.mem_mib};
+    move.host_to = {is.cpu_milli, is.mem_mib};
+    plan.moves.push_back(std::move(move));
+    plan.actions.push_back({ActionKind::kResize, std::make_shared<JobSpec>(is), {}});
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Placer::Impl::Grants::Finish(Plan& plan, std::vector<uint32_t>& touched) {
+  if (my_.options.host_grants != HostGrants::kResize) return absl::OkStatus();
+  std::vector<uint32_t> used = touched;
+  std::sort(used.begin(), used.end());
+  std::vector<uint32_t> rows;
+  for (const auto& [row, holders] : residents_) rows.push_back(row);
+  for (const auto& [row, holders] : newcomers_) rows.push_back(row);
+  std::sort(rows.begin(), rows.end());
+  rows.erase(std::unique(rows.begin(), rows.end()), rows.end());
+  const std::vector<uint32_t>* const considered = my_.selected();
+  for (const uint32_t row : rows) {
+    if (considered != nullptr && std::find(considered->begin(), considered->end(), row) == considered->end()) continue;
+    // Only what changes nothing is remembered: a plan may be dropped, and another placer made the same.
+    const bool as_it_was = !newcomers_.contains(row) && !std::binary_search(used.begin(), used.end(), row);
+    const uint64_t version = my_.ledger.node(row).version;
+    if (as_it_was && settled_[row] == version) continue;
+    const size_t before = plan.moves.size();
+    HORUS_RETURN_IF_ERROR(Divide(row, plan, touched));
+    if (as_it_was && plan.moves.size() == before) settled_[row] = version;
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace horus
