@@ -34,6 +34,7 @@ import (
 	"k8s.io/component-base/metrics/legacyregistry"
 	"k8s.io/klog/v2"
 
+	"libhorus.org/horus"
 	"libhorus.org/kubernetes/internal/feed"
 	"libhorus.org/kubernetes/internal/library"
 	"libhorus.org/kubernetes/internal/mirror"
@@ -41,6 +42,7 @@ import (
 	"libhorus.org/kubernetes/internal/objects"
 	"libhorus.org/kubernetes/internal/observe"
 	"libhorus.org/kubernetes/plugin"
+	"libhorus.org/learn"
 )
 
 type options struct {
@@ -162,10 +164,10 @@ func (o *options) lead(ctx context.Context, args plugin.Args, store model.Store,
 	if err != nil {
 		return err
 	}
-	alone := map[observe.Kind]objects.Observed{}
+	alone := map[learn.Kind]learn.Observed{}
 	for _, profile := range profiles.All() {
 		for _, seen := range objects.ObservedOf(profile.Object["status"]) {
-			alone[observe.Kind{Namespace: profile.GetNamespace(), Profile: profile.GetName(), GPUType: seen.GPUType}] = seen
+			alone[learn.Kind{Owner: profile.GetNamespace(), Profile: profile.GetName(), GPUType: seen.GPUType}] = seen
 		}
 	}
 	now, before, err := store.Load(ctx)
@@ -173,7 +175,11 @@ func (o *options) lead(ctx context.Context, args plugin.Args, store model.Store,
 		klog.ErrorS(err, "Horus: the model is not read; it is learned from nothing")
 		now, before = model.Model{}, model.Model{}
 	}
-	learner, err := observe.NewLearner(now, before, alone)
+	learner, err := learn.NewLearner(now, before, alone)
+	if err != nil {
+		return err
+	}
+	catalogue, err := horus.DefaultCatalogue()
 	if err != nil {
 		return err
 	}
@@ -205,7 +211,7 @@ func (o *options) lead(ctx context.Context, args plugin.Args, store model.Store,
 	}
 	defer broadcaster.Shutdown()
 	observer := observe.Observer{
-		Options: o.Options, Mirror: m, Pods: pods, Dynamic: objectsClient, Store: store, Learner: learner, Profiles: profiles.Object,
+		Options: o.Options, Mirror: m, Pods: pods, Dynamic: objectsClient, Store: store, Learner: learner, Catalogue: catalogue, Profiles: profiles.Object,
 		Advisor: &observe.Advisor{
 			Client: store.Client, Events: broadcaster.NewRecorder(scheme.Scheme, "horus-observer"), Review: m.Review,
 			Evict: o.evict, Limiter: rate.NewLimiter(rate.Limit(o.perHour/time.Hour.Seconds()), 1),

@@ -100,7 +100,7 @@ func (c *child) use(model Prepared) error {
 	if c.cmd == nil {
 		return ErrGone
 	}
-	if err := c.exchange(&request{Op: learn, Bytes: model.observations}, &out); err != nil {
+	if err := c.exchange(&request{Op: correct, Bytes: model.observations}, &out); err != nil {
 		return err
 	}
 	if out.Status != 0 {

@@ -47,7 +47,7 @@ const (
 	planWithout
 	appraise
 	regret
-	learn
+	correct
 	review
 )
 

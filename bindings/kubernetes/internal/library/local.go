@@ -7,6 +7,7 @@ import (
 	"errors"
 
 	"libhorus.org/horus"
+	"libhorus.org/learn"
 )
 
 // Options of the placer, as horus.PlacerOptions has them.
@@ -59,7 +60,7 @@ func (l *local) prepare(observations []byte) (Prepared, error) {
 		SlowdownBound: l.options.SlowdownBound,
 	}
 	if len(observations) > 0 {
-		learned, err := Learned(l.catalogue, observations)
+		learned, err := learn.Corrected(l.catalogue, observations)
 		if err != nil {
 			return Prepared{}, err
 		}
@@ -76,21 +77,6 @@ func (l *local) use(model Prepared) error {
 	}
 	l.placer = model.placer
 	return nil
-}
-
-// Learned is the built-in model, corrected by a snapshot of observations.
-func Learned(catalogue *horus.Catalogue, observations []byte) (*horus.Interference, error) {
-	seen, err := horus.RestoreObservations(observations)
-	if err != nil {
-		return nil, err
-	}
-	defer seen.Close()
-	base, err := horus.NewInterference("")
-	if err != nil {
-		return nil, err
-	}
-	defer base.Close()
-	return base.Commit(catalogue, seen)
 }
 
 func (l *local) start() error { return nil }
@@ -140,7 +126,7 @@ func (l *local) answer(ctx context.Context, in *request, out *reply) (err error)
 		out.Appraisal, err = l.placer.Appraise(l.cluster, in.Job, in.Slots)
 	case regret:
 		out.Regret, err = l.placer.Regret(ctx, l.cluster, in.Job, in.Slots, ids)
-	case learn: // of a parent, which waits
+	case correct: // of a parent, which waits
 		var model Prepared
 		if model, err = l.prepare(in.Bytes); err == nil {
 			err = l.use(model)

@@ -16,17 +16,12 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
-	"libhorus.org/horus"
+
+	"libhorus.org/learn"
 )
 
-// Model is what was learned: a snapshot of observations that correct the library's own model.
-type Model struct {
-	Version      int // 0 = nothing was learned
-	At           time.Time
-	Observations []byte
-	Windows      int // of shared devices that it rests on
-	RolledBack   int // the version that this one takes back; 0 = none
-}
+// Model is what a cluster learned.
+type Model = learn.Model
 
 // Store is the ConfigMaps of one namespace: NAME is the one that counts, NAME-VERSION the last few.
 type Store struct {
@@ -84,15 +79,6 @@ func Object(name string, model Model) (*v1.ConfigMap, error) {
 		},
 		BinaryData: map[string][]byte{observationKey: packed.Bytes()},
 	}, nil
-}
-
-// Check says whether the library can read it.
-func (m Model) Check() error {
-	seen, err := horus.RestoreObservations(m.Observations)
-	if err != nil {
-		return err
-	}
-	return seen.Close()
 }
 
 // Version that is kept.

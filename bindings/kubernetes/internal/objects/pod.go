@@ -219,7 +219,7 @@ func (out *Pod) annotations(settings Settings, pod *v1.Pod, lookups Lookups) err
 		if err != nil {
 			return fmt.Errorf("annotation %s: profile %s: %w", ProfileAnnotation, name, err)
 		}
-		job.Kind, job.Demands, out.profiled = profile.Kind, profile.Demands, true
+		job.Kind, job.Demands, out.profiled = profile.Kind, profile.withHost(pod, job.GPUsPerTask), true
 	}
 	var err error
 	if job.SlowdownBound, err = number(pod, BoundAnnotation, 1, 1000); err != nil {

@@ -6,10 +6,11 @@ import (
 	"encoding/json"
 	"fmt"
 	"hash/fnv"
-	"math"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
 	"libhorus.org/horus"
+	"libhorus.org/learn"
 )
 
 // Group, version and resource of what is known of a kind of job.
@@ -28,11 +29,14 @@ type Profile struct {
 	Demands      []horus.TypeDemand
 	Memory       []horus.DemandFlags // what the memory of each of Demands rests on, whatever was observed of the rest
 	LargestBatch []int64             // whose memory fits each type of Demands alone, in samples per GPU and step; 0 = unknown
+	Sensitivity  *Sensitivity        // to cores and memory; nil = unknown
 }
 
 type profileSpec struct {
 	Kind    string         `json:"kind"`
 	Demands []demandFields `json:"demands"`
+
+	Sensitivity *Sensitivity `json:"sensitivity"`
 }
 
 type demandFields struct {
@@ -47,6 +51,7 @@ type demandFields struct {
 	StepTimeUsUpper int64   `json:"stepTimeUsUpper"`
 	GradientMiB     int64   `json:"gradientMiB"`
 	OperatorUs      float32 `json:"operatorUs"`
+	HostUs          float64 `json:"hostUs"`
 	PowerW          float32 `json:"powerW"`
 	PowerWUpper     float32 `json:"powerWUpper"`
 	Measured        bool    `json:"measured"`
@@ -62,38 +67,6 @@ type Prediction struct {
 	TooLarge     bool      `json:"tooLarge,omitempty"`
 	Distance     float32   `json:"distance,omitempty"`
 	Traits       []float32 `json:"traits,omitempty"`
-}
-
-// Observed is what jobs of a profile were seen to do alone on a GPU type. It is the status of a JobProfile, as status.observed.
-type Observed struct {
-	GPUType      string  `json:"gpuType"`
-	Windows      int     `json:"windows"` // that it rests on, up to 20; older ones fade
-	StepTimeUs   float64 `json:"stepTimeUs"`
-	GPUUtilPct   float64 `json:"gpuUtilPct"`
-	MemBWUtilPct float64 `json:"memBwUtilPct"` // 0 = not told
-	MemMiB       float64 `json:"memMiB"`       // peak; 0 = not told
-}
-
-// trusted windows: what was seen so often stands in place of what was stated or predicted.
-const trusted = 3
-
-// put what was seen into a demand. Memory grows alone: what a job may take is not known from what it took.
-func (o Observed) put(d *horus.Demand) {
-	if o.Windows < trusted || !(o.StepTimeUs >= 1) || !(o.GPUUtilPct > 0 && o.GPUUtilPct <= 100) {
-		return
-	}
-	d.Flags, d.Distance = horus.Measured, 0
-	d.StepTimeUs, d.StepTimeUsUpper = int64(o.StepTimeUs), 0
-	d.GPUUtilPct, d.GPUUtilPctUpper = float32(o.GPUUtilPct), 0
-	if o.MemBWUtilPct > 0 && o.MemBWUtilPct <= 100 {
-		d.MemBWUtilPct, d.MemBWUtilPctUpper = float32(o.MemBWUtilPct), 0
-	}
-	if peak := int64(math.Ceil(o.MemMiB)); peak > d.MemMiB && peak < horus.MemMiBUnbounded {
-		d.MemMiB = peak
-		if d.MemMiBUpper != 0 {
-			d.MemMiBUpper = max(d.MemMiBUpper, peak)
-		}
-	}
 }
 
 // PredictionOf a demand.
@@ -143,7 +116,12 @@ func ProfileOf(spec, status any) (Profile, error) {
 	hash := fnv.New64a()
 	hash.Write(raw)
 	id := hash.Sum64() | 1 // 0 would be "none"
-	out := Profile{Kind: kind}
+	out := Profile{Kind: kind, Sensitivity: fields.Sensitivity}
+	if out.Sensitivity != nil {
+		if err := out.Sensitivity.check(); err != nil {
+			return Profile{}, fmt.Errorf("spec.sensitivity.%w", err)
+		}
+	}
 	for i, d := range fields.Demands {
 		if d.GPUType == "" {
 			return Profile{}, fmt.Errorf("spec.demands[%d].gpuType: expected a GPU type, found none", i)
@@ -152,7 +130,7 @@ func ProfileOf(spec, status any) (Profile, error) {
 			Flags: horus.Given, ProfileID: id, GPUUtilPct: d.GPUUtilPct, GPUUtilPctUpper: d.GPUUtilPctUpper,
 			MemBWUtilPct: d.MemBWUtilPct, MemBWUtilPctUpper: d.MemBWUpper, MemMiB: d.MemMiB, MemMiBUpper: d.MemMiBUpper,
 			StepTimeUs: d.StepTimeUs, StepTimeUsUpper: d.StepTimeUsUpper, GradientMiB: d.GradientMiB, OperatorUs: d.OperatorUs,
-			PowerW: d.PowerW, PowerWUpper: d.PowerWUpper,
+			HostUs: d.HostUs, PowerW: d.PowerW, PowerWUpper: d.PowerWUpper,
 		}
 		if d.Prediction != nil {
 			if err := d.Prediction.put(&demand); err != nil {
@@ -165,7 +143,7 @@ func ProfileOf(spec, status any) (Profile, error) {
 		out.Memory = append(out.Memory, demand.Flags)
 		for _, seen := range ObservedOf(status) {
 			if seen.GPUType == d.GPUType {
-				seen.put(&demand)
+				seen.Put(&demand)
 			}
 		}
 		out.Demands = append(out.Demands, horus.TypeDemand{GPUType: d.GPUType, Demand: demand})
@@ -174,14 +152,14 @@ func ProfileOf(spec, status any) (Profile, error) {
 	return out, nil
 }
 
-// ObservedOf the status of a JobProfile; none where it says nothing that can be read.
-func ObservedOf(status any) []Observed {
+// ObservedOf the status of a JobProfile, which is status.observed; none where it says nothing that can be read.
+func ObservedOf(status any) []learn.Observed {
 	raw, err := json.Marshal(status)
 	if err != nil {
 		return nil
 	}
 	var fields struct {
-		Observed []Observed `json:"observed"`
+		Observed []learn.Observed `json:"observed"`
 	}
 	if json.Unmarshal(raw, &fields) != nil {
 		return nil

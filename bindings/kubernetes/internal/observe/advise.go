@@ -66,18 +66,16 @@ func (a *Advisor) of(uid types.UID) *evidence {
 	return a.pods[uid]
 }
 
-// saw a window of a shared device which the exporter does not contradict. A pod without a witness, whose slowdown is NaN, adds
-// nothing to what is known of it.
-func (a *Advisor) saw(w Window, slowdowns []float64) {
-	for i, tenant := range w.Tenants {
-		if math.IsNaN(slowdowns[i]) {
-			continue
-		}
-		pod, bound := a.of(tenant.Pod.UID), float64(tenant.Job.SlowdownBound)
-		pod.shared++
-		if pod.beyond++; bound == 0 || slowdowns[i] <= bound {
-			pod.beyond = 0
-		}
+// saw a pod in a window of a shared device which the exporter does not contradict. One without a witness, whose slowdown is NaN,
+// adds nothing to what is known of it.
+func (a *Advisor) saw(tenant mirror.Tenant, slowdown float64) {
+	if math.IsNaN(slowdown) {
+		return
+	}
+	pod, bound := a.of(tenant.Pod.UID), float64(tenant.Job.SlowdownBound)
+	pod.shared++
+	if pod.beyond++; bound == 0 || slowdown <= bound {
+		pod.beyond = 0
 	}
 }
 

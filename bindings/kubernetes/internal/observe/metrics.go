@@ -5,6 +5,8 @@ package observe
 import (
 	"k8s.io/component-base/metrics"
 	"k8s.io/component-base/metrics/legacyregistry"
+
+	"libhorus.org/learn"
 )
 
 var (
@@ -28,7 +30,7 @@ var (
 // Register makes the metrics known, from 0.
 func Register() {
 	legacyregistry.MustRegister(windows, scrapes, commits, advised, version, predictionError, covered)
-	for _, outcome := range []Outcome{Alone, Learned, NoProfile, SeveralGPUs, AloneUnknown, Contradiction, NoWitness, OutOfRange} {
+	for _, outcome := range learn.Outcomes {
 		windows.WithLabelValues(string(outcome))
 	}
 	for _, of := range []string{"job", "exporter"} {

@@ -8,7 +8,6 @@ import (
 	"encoding/json"
 	"net"
 	"slices"
-	"sync"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
@@ -20,9 +19,11 @@ import (
 	listers "k8s.io/client-go/listers/core/v1"
 	"k8s.io/klog/v2"
 
+	"libhorus.org/horus"
 	"libhorus.org/kubernetes/internal/mirror"
 	"libhorus.org/kubernetes/internal/model"
 	"libhorus.org/kubernetes/internal/objects"
+	"libhorus.org/learn"
 )
 
 // Exporter is where the pods of an exporter are found. Its namespace is the administrator's: whoever may label pods there is
@@ -37,32 +38,30 @@ type Exporter struct {
 type Options struct {
 	Every     time.Duration // between two looks
 	Commit    time.Duration // between two models
-	Shortest  Shortest
+	Shortest  learn.Shortest
 	Exporters []Exporter
 }
 
 // Observer looks at what runs, and learns.
 type Observer struct {
 	Options
-	Mirror   *mirror.Mirror
-	Pods     listers.PodLister
-	Dynamic  dynamic.Interface
-	Store    model.Store
-	Learner  *Learner
-	Advisor  *Advisor
-	Profiles func(namespace, name string) (*unstructured.Unstructured, error)
+	Mirror    *mirror.Mirror
+	Pods      listers.PodLister
+	Dynamic   dynamic.Interface
+	Store     model.Store
+	Learner   *learn.Learner
+	Catalogue *horus.Catalogue // which spellings of a GPU type mean the same
+	Advisor   *Advisor
+	Profiles  func(namespace, name string) (*unstructured.Unstructured, error)
 
-	recorder recorder
+	recorder learn.Recorder
 }
 
-const (
-	scrapesAtOnce = 32
-	lookGap       = 2.5 // looks: one may be lost
-)
+const lookGap = 2.5 // looks: one may be lost
 
 // Run looks until the context ends.
 func (o *Observer) Run(ctx context.Context) {
-	o.recorder = recorder{shortest: o.Shortest, gap: time.Duration(lookGap * float64(o.Every))}
+	o.recorder = learn.Recorder{Shortest: o.Shortest, Gap: time.Duration(lookGap * float64(o.Every))}
 	look, commit := time.NewTicker(o.Every), time.NewTicker(o.Commit)
 	defer look.Stop()
 	defer commit.Stop()
@@ -81,11 +80,14 @@ func (o *Observer) Run(ctx context.Context) {
 func (o *Observer) look(ctx context.Context) {
 	devices := o.Mirror.Occupied()
 	seen, steps := o.scrapeAll(ctx, devices)
-	for _, window := range o.recorder.look(time.Now(), devices, seen, steps) {
+	tenants := map[string]mirror.Tenant{}
+	for _, window := range o.recorder.Look(time.Now(), o.devicesOf(devices, tenants), seen, steps) {
 		outcome, slowdowns := o.Learner.Take(window)
 		windows.WithLabelValues(string(outcome)).Inc()
-		if outcome == Learned {
-			o.Advisor.saw(window, slowdowns)
+		if outcome == learn.Learned {
+			for i, tenant := range window.Tenants {
+				o.Advisor.saw(tenants[tenant.Key], slowdowns[i])
+			}
 		}
 	}
 	calibration := o.Learner.Calibration()
@@ -93,32 +95,10 @@ func (o *Observer) look(ctx context.Context) {
 	covered.Set(calibration.Covered)
 }
 
-// scrapeAll asks the exporters of the devices' nodes and the pods on them, some at a time.
-func (o *Observer) scrapeAll(ctx context.Context, devices []mirror.Occupied) (usages, map[types.UID]reading) {
-	var (
-		mu    sync.Mutex
-		wait  sync.WaitGroup
-		seen  = noUsages()
-		steps = map[types.UID]reading{}
-		slots = make(chan struct{}, scrapesAtOnce)
-	)
-	ask := func(kind, url string, take func(families) error) {
-		wait.Add(1)
-		slots <- struct{}{}
-		go func() {
-			defer func() { <-slots; wait.Done() }()
-			found, err := scrape(ctx, url)
-			if err == nil {
-				mu.Lock()
-				err = take(found)
-				mu.Unlock()
-			}
-			scrapes.WithLabelValues(kind, outcomeOf(err)).Inc()
-			if err != nil {
-				klog.V(4).InfoS("Not scraped", "url", url, "why", err)
-			}
-		}()
-	}
+// scrapeAll asks the exporters of the devices' nodes and the pods on them.
+func (o *Observer) scrapeAll(ctx context.Context, devices []mirror.Occupied) (learn.Usages, map[string]learn.Reading) {
+	seen, steps := learn.NoUsages(), map[string]learn.Reading{}
+	var questions []learn.Question
 	nodes, asked := map[string]bool{}, map[types.UID]bool{}
 	for _, device := range devices {
 		nodes[device.Node] = true
@@ -134,13 +114,13 @@ func (o *Observer) scrapeAll(ctx context.Context, devices []mirror.Occupied) (us
 			if where.url == "" {
 				continue
 			}
-			ask("job", where.url, func(found families) error {
-				reading, err := readingOf(found, where.metric)
+			questions = append(questions, learn.Question{Of: "job", URL: where.url, Take: func(found learn.Families) error {
+				reading, err := learn.ReadingOf(found, where.metric)
 				if err == nil {
-					steps[tenant.Pod.UID] = reading
+					steps[string(tenant.Pod.UID)] = reading
 				}
 				return err
-			})
+			}})
 		}
 	}
 	for _, exporter := range o.Exporters {
@@ -150,12 +130,19 @@ func (o *Observer) scrapeAll(ctx context.Context, devices []mirror.Occupied) (us
 		}
 		for _, pod := range pods {
 			if nodes[pod.Spec.NodeName] && pod.Status.PodIP != "" && pod.DeletionTimestamp == nil {
-				url := "http://" + net.JoinHostPort(pod.Status.PodIP, exporter.Port) + "/metrics"
-				ask("exporter", url, func(found families) error { seen.add(found); return nil })
+				questions = append(questions, learn.Question{
+					Of: "exporter", URL: "http://" + net.JoinHostPort(pod.Status.PodIP, exporter.Port) + "/metrics",
+					Take: func(found learn.Families) error { seen.Add(found, learn.ByUUID); return nil },
+				})
 			}
 		}
 	}
-	wait.Wait()
+	learn.ScrapeAll(ctx, questions, func(question learn.Question, err error) {
+		scrapes.WithLabelValues(question.Of, outcomeOf(err)).Inc()
+		if err != nil {
+			klog.V(4).InfoS("Not scraped", "url", question.URL, "why", err)
+		}
+	})
 	return seen, steps
 }
 
@@ -195,10 +182,10 @@ func (o *Observer) commit(ctx context.Context) {
 
 // tellProfiles writes what is known of jobs alone into the status of their profiles.
 func (o *Observer) tellProfiles(ctx context.Context) {
-	byProfile := map[types.NamespacedName][]objects.Observed{}
+	byProfile := map[types.NamespacedName][]learn.Observed{}
 	for kind, known := range o.Learner.KnownAlone() {
 		known.GPUType = kind.GPUType
-		name := types.NamespacedName{Namespace: kind.Namespace, Name: kind.Profile}
+		name := types.NamespacedName{Namespace: kind.Owner, Name: kind.Profile}
 		byProfile[name] = append(byProfile[name], known)
 	}
 	for name, known := range byProfile {
@@ -207,7 +194,7 @@ func (o *Observer) tellProfiles(ctx context.Context) {
 			continue // it is gone
 		}
 		for _, old := range objects.ObservedOf(object.Object["status"]) {
-			if !slices.ContainsFunc(known, func(one objects.Observed) bool { return one.GPUType == old.GPUType }) {
+			if !slices.ContainsFunc(known, func(one learn.Observed) bool { return one.GPUType == old.GPUType }) {
 				known = append(known, old)
 			}
 		}

@@ -156,7 +156,7 @@ var list = []fault{
 	{test: "TestAPodThatIsBetterMovedIsEvictedWithinItsBudget", file: "charts/horus/templates/observer.yaml",
 		before: `{{- if .Values.observer.evict }}`, after: `{{- if false }}`,
 		says: "a pod was evicted"},
-	{test: "TestWhatCannotBeBelievedIsNotLearned", file: "internal/observe/learn.go",
+	{test: "TestWhatCannotBeBelievedIsNotLearned", file: "../go/learn/learn.go",
 		before: `w.Active > implied+doubt ||`, after: ``,
 		says: "the exporter contradicts a liar"},
 	{test: "TestPodsShareGPUsThroughHAMi", file: "internal/objects/haminode.go",

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command horus-monitoring holds the chart's board and rules against what the scheduler exports:
+// Command horus-monitoring holds the chart's boards and rules against what the scheduler exports:
 // horus-monitoring CHART METRICS... Each file METRICS is the text of a /metrics; they count as one.
 package main
 
@@ -34,13 +34,16 @@ func run(args []string) error {
 	if len(args) < 2 {
 		return fmt.Errorf("expected CHART METRICS..., found %d arguments", len(args))
 	}
-	board, err := readBoard(args[0])
+	asked, err := readRules(args[0])
 	if err != nil {
 		return err
 	}
-	rules, err := readRules(args[0])
-	if err != nil {
-		return err
+	for _, name := range []string{"horus.json", "horus-clusters.json"} {
+		board, err := readBoard(filepath.Join(args[0], "dashboards", name))
+		if err != nil {
+			return err
+		}
+		asked = append(asked, board...)
 	}
 	exported := series{}
 	for _, path := range args[1:] {
@@ -48,7 +51,7 @@ func run(args []string) error {
 			return err
 		}
 	}
-	for _, q := range slices.Concat(board, rules) {
+	for _, q := range asked {
 		err = errors.Join(err, exported.has(q))
 	}
 	return err
@@ -60,8 +63,7 @@ type query struct{ where, expr, legend string }
 // A board's variables, which are durations in every query.
 var variables = strings.NewReplacer("$__rate_interval", "5m", "$__range", "5m")
 
-func readBoard(chart string) ([]query, error) {
-	path := filepath.Join(chart, "dashboards", "horus.json")
+func readBoard(path string) ([]query, error) {
 	text, err := os.ReadFile(path)
 	if err != nil {
 		return nil, err
@@ -123,7 +125,7 @@ func (s series) read(path string) error {
 	for _, sample := range samples {
 		name := string(sample.Metric[model.MetricNameLabel])
 		if s[name] == nil {
-			s[name] = map[string]map[string]bool{"job": nil, "instance": nil} // those that Prometheus gives a target
+			s[name] = map[string]map[string]bool{"job": nil, "instance": nil, "cluster": nil} // those that Prometheus gives a target, or a federation
 		}
 		for label, value := range sample.Metric {
 			if s[name][string(label)] == nil {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package observe
+package learn
 
 import (
 	"bytes"
@@ -10,6 +10,7 @@ import (
 	"io"
 	"math"
 	"net/http"
+	"sync"
 	"time"
 
 	dto "github.com/prometheus/client_model/go"
@@ -23,17 +24,51 @@ const (
 	mostBytes    = 4 << 20
 )
 
-// client follows no redirects, so that a pod cannot send the observer elsewhere, and keeps no cookies.
+// client follows no redirects, so that a job cannot send the observer elsewhere, and keeps no cookies.
 var client = &http.Client{
 	Timeout:       scrapeWithin,
 	Transport:     &http.Transport{MaxIdleConnsPerHost: 1, IdleConnTimeout: time.Minute, MaxResponseHeaderBytes: 16 << 10, DisableCompression: true},
 	CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 }
 
-type families = map[string]*dto.MetricFamily
+// Families of metrics by name.
+type Families = map[string]*dto.MetricFamily
 
-// scrape reads Prometheus text.
-func scrape(ctx context.Context, url string) (families, error) {
+// Question is who is asked, and what takes the answer.
+type Question struct {
+	Of   string // what it is, such as "job": for whoever counts
+	URL  string
+	Take func(Families) error
+}
+
+const scrapesAtOnce = 32
+
+// ScrapeAll asks some at a time. Answers are taken one after the other, and `done` is told how each question went.
+func ScrapeAll(ctx context.Context, questions []Question, done func(Question, error)) {
+	var (
+		mu    sync.Mutex
+		wait  sync.WaitGroup
+		slots = make(chan struct{}, scrapesAtOnce)
+	)
+	for _, question := range questions {
+		wait.Add(1)
+		slots <- struct{}{}
+		go func() {
+			defer func() { <-slots; wait.Done() }()
+			found, err := Scrape(ctx, question.URL)
+			mu.Lock()
+			defer mu.Unlock()
+			if err == nil {
+				err = question.Take(found)
+			}
+			done(question, err)
+		}()
+	}
+	wait.Wait()
+}
+
+// Scrape reads Prometheus text, of 4 MiB at most, within 2 s.
+func Scrape(ctx context.Context, url string) (Families, error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {
 		return nil, err
@@ -61,7 +96,7 @@ func scrape(ctx context.Context, url string) (families, error) {
 	return found, nil
 }
 
-func parse(text []byte) (out families, err error) {
+func parse(text []byte) (out Families, err error) {
 	defer func() { // of a parser that reads what strangers write
 		if recover() != nil {
 			out, err = nil, errors.New("not the text of Prometheus")

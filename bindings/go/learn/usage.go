@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package observe
+package learn
 
 import "math"
 
@@ -18,50 +18,57 @@ type source struct {
 	of            func(*usage) *float64
 }
 
-// From the default counters of the DCGM exporter, and HAMi's monitor, whose ratio is 0 to 100.
+// From the default counters of the DCGM exporter, HAMi's monitor, whose ratio is 0 to 100, and horus-slurm exporter.
 var sources = []source{
 	{"DCGM_FI_PROF_GR_ENGINE_ACTIVE", "UUID", 1, func(u *usage) *float64 { return &u.active }},
 	{"DCGM_FI_DEV_GPU_UTIL", "UUID", 0.01, func(u *usage) *float64 { return &u.active }},
 	{"hami_host_gpu_utilization_ratio", "device_uuid", 0.01, func(u *usage) *float64 { return &u.active }},
+	{"horus_gpu_busy_ratio", "UUID", 1, func(u *usage) *float64 { return &u.active }},
 	{"DCGM_FI_PROF_DRAM_ACTIVE", "UUID", 1, func(u *usage) *float64 { return &u.dram }},
 	{"DCGM_FI_DEV_FB_USED", "UUID", 1, func(u *usage) *float64 { return &u.memMiB }},
+	{"horus_gpu_memory_used_mib", "UUID", 1, func(u *usage) *float64 { return &u.memMiB }},
 	{"hami_host_gpu_memory_used_bytes", "device_uuid", 1.0 / (1 << 20), func(u *usage) *float64 { return &u.memMiB }},
 }
 
-// usages of devices by UUID, and the UUIDs of the devices that a pod (namespace/name) was seen on, where the exporter tells.
-type usages struct {
+// Usages of devices by ID, and the IDs of the devices that a pod (namespace/name) was seen on, where the exporter tells.
+type Usages struct {
 	of   map[string]usage
 	pods map[string]map[string]bool
 }
 
-func noUsages() usages { return usages{map[string]usage{}, map[string]map[string]bool{}} }
+// NoUsages knows of no device.
+func NoUsages() Usages { return Usages{map[string]usage{}, map[string]map[string]bool{}} }
 
-// add what an exporter answered. Rows of MIG instances are left out: they repeat the UUID of the card.
-func (out usages) add(found families) {
+// ByUUID makes the UUID of a device its ID.
+func ByUUID(uuid, _ string) string { return uuid }
+
+// Add what an exporter answered. `id` makes a device's ID of its UUID and its index on the node; "" leaves it out. Rows of MIG
+// instances are left out: they repeat the UUID of the card.
+func (out Usages) Add(found Families, id func(uuid, index string) string) {
 	for _, source := range sources {
 		family := found[source.metric]
 		if family == nil {
 			continue
 		}
 		for _, row := range family.GetMetric() {
-			uuid, value := labelOf(row, source.label), valueOf(row)*source.scale
-			if uuid == "" || labelOf(row, "GPU_I_ID") != "" || math.IsNaN(value) || value < 0 {
+			device, value := id(labelOf(row, source.label), labelOf(row, "gpu")), valueOf(row)*source.scale
+			if device == "" || labelOf(row, "GPU_I_ID") != "" || math.IsNaN(value) || value < 0 {
 				continue
 			}
-			u, known := out.of[uuid]
+			u, known := out.of[device]
 			if !known {
 				u = usage{math.NaN(), math.NaN(), math.NaN()}
 			}
 			if into := source.of(&u); math.IsNaN(*into) {
 				*into = value
 			}
-			out.of[uuid] = u
+			out.of[device] = u
 			if pod := labelOf(row, "pod"); pod != "" {
 				pod = labelOf(row, "namespace") + "/" + pod
 				if out.pods[pod] == nil {
 					out.pods[pod] = map[string]bool{}
 				}
-				out.pods[pod][uuid] = true
+				out.pods[pod][device] = true
 			}
 		}
 	}

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package observe
+// Package learn is the loop of a scheduler that learns from jobs that run: what they do alone on a GPU, and what they lose beside
+// each other. Exporters of the GPUs and the jobs are scraped, a Recorder makes windows of what they tell, a Learner makes models.
+package learn
 
 import (
 	"bytes"
@@ -9,10 +11,6 @@ import (
 	"time"
 
 	"libhorus.org/horus"
-	"libhorus.org/kubernetes/internal/library"
-	"libhorus.org/kubernetes/internal/mirror"
-	"libhorus.org/kubernetes/internal/model"
-	"libhorus.org/kubernetes/internal/objects"
 )
 
 // Outcome of a window.
@@ -20,18 +18,21 @@ type Outcome string
 
 // Outcomes.
 const (
-	Alone         Outcome = "alone"         // the pod's profile knows better now what it does alone
-	Learned       Outcome = "learned"       // what each pod lost beside the others is observed
-	NoProfile     Outcome = "no-profile"    // a pod names none, so that nothing is remembered by it
+	Alone         Outcome = "alone"         // it is known better now what the job does alone
+	Learned       Outcome = "learned"       // what each job lost beside the others is observed
+	NoProfile     Outcome = "no-profile"    // a job names none, so that nothing is remembered by it
 	SeveralGPUs   Outcome = "several-gpus"  // a step waits for the slowest of its GPUs, and that is not told
-	AloneUnknown  Outcome = "alone-unknown" // a pod was never seen alone on such a device
+	AloneUnknown  Outcome = "alone-unknown" // a job was never seen alone on such a device
 	Contradiction Outcome = "contradiction" // the step times and the exporter cannot both be right
-	NoWitness     Outcome = "no-witness"    // no pod keeps the device busy for long enough that the exporter could contradict it
+	NoWitness     Outcome = "no-witness"    // no job keeps the device busy for long enough that the exporter could contradict it
 	OutOfRange    Outcome = "out-of-range"  // the library does not take it
 )
 
-// Kind is a kind of job on a GPU type, as its profile spells it.
-type Kind struct{ Namespace, Profile, GPUType string }
+// Outcomes are all there are.
+var Outcomes = []Outcome{Alone, Learned, NoProfile, SeveralGPUs, AloneUnknown, Contradiction, NoWitness, OutOfRange}
+
+// Kind is a kind of job on a GPU type, as its profile spells it. Owner is whose profiles these are: a namespace, an account.
+type Kind struct{ Owner, Profile, GPUType string }
 
 // mostAlone windows count for what a job does alone; older ones fade.
 const mostAlone = 20
@@ -46,33 +47,15 @@ const slack = 0.02
 // unseen: the tolerance is so many times as large where the use of a job alone is known from its profile only.
 const unseen = 2
 
-// level of a kind that was never seen alone: by how much its steps are longer than its profile and the model say, over all whom
-// it was seen beside. What is learned of it is beside whom it loses more than beside others, not how much it loses in all.
-type level struct {
-	beyond  float64 // mean of ln(step time / (stated or predicted step time * predicted slowdown))
-	windows float64
-}
-
-// Windows after which a level counts, and those that it forgets after.
-const (
-	leastLevel = 3
-	mostLevel  = 50
-)
-
-func (v *level) add(beyond float64) {
-	v.windows = min(v.windows+1, mostLevel)
-	v.beyond += (beyond - v.beyond) / v.windows
-}
-
 // Learner is used by one caller at a time.
 type Learner struct {
 	catalogue *horus.Catalogue
 	seen      *horus.Observations
-	alone     map[Kind]*objects.Observed
-	levels    map[Kind]*level // of kinds that were never seen alone
-	changed   map[Kind]bool   // since they were last asked for
+	alone     map[Kind]*Observed
+	loads     map[Kind]*load // of kinds that were never seen alone
+	changed   map[Kind]bool  // since they were last asked for
 
-	now, before model.Model
+	now, before Model
 	model       *horus.Interference // as now says
 	last        *horus.Interference // as before says; nil = there is none
 	since       []scored            // what came after now was committed
@@ -86,8 +69,8 @@ type scored struct {
 }
 
 // NewLearner goes on from a model, and from what is known of jobs alone.
-func NewLearner(now, before model.Model, alone map[Kind]objects.Observed) (*Learner, error) {
-	l := &Learner{alone: map[Kind]*objects.Observed{}, levels: map[Kind]*level{}, changed: map[Kind]bool{}}
+func NewLearner(now, before Model, alone map[Kind]Observed) (*Learner, error) {
+	l := &Learner{alone: map[Kind]*Observed{}, loads: map[Kind]*load{}, changed: map[Kind]bool{}}
 	for kind, known := range alone {
 		l.alone[kind] = &known
 	}
@@ -99,7 +82,7 @@ func NewLearner(now, before model.Model, alone map[Kind]objects.Observed) (*Lear
 }
 
 // Follow goes on from another model, which somebody put in the place of its own. False: it is its own.
-func (l *Learner) Follow(now, before model.Model) (bool, error) {
+func (l *Learner) Follow(now, before Model) (bool, error) {
 	if now.Version == l.now.Version {
 		return false, nil
 	}
@@ -107,7 +90,7 @@ func (l *Learner) Follow(now, before model.Model) (bool, error) {
 }
 
 // become what two models say.
-func (l *Learner) become(now, before model.Model) error {
+func (l *Learner) become(now, before Model) error {
 	seen, err := observationsOf(now)
 	if err != nil {
 		return err
@@ -123,33 +106,18 @@ func (l *Learner) become(now, before model.Model) error {
 	return err
 }
 
-func observationsOf(of model.Model) (*horus.Observations, error) {
+func observationsOf(of Model) (*horus.Observations, error) {
 	if len(of.Observations) == 0 {
 		return horus.NewObservations(0)
 	}
 	return horus.RestoreObservations(of.Observations)
 }
 
-func (l *Learner) modelOf(of model.Model) (*horus.Interference, error) {
+func (l *Learner) modelOf(of Model) (*horus.Interference, error) {
 	if len(of.Observations) == 0 {
 		return horus.NewInterference("")
 	}
-	return library.Learned(l.catalogue, of.Observations)
-}
-
-// kindOf a tenant on a device, and its demand there; none where it names no profile.
-func (l *Learner) kindOf(device mirror.Occupied, tenant mirror.Tenant) (Kind, horus.Demand) {
-	name := tenant.Pod.Annotations[objects.ProfileAnnotation]
-	at, err := l.catalogue.Find(device.Horus.GPUType)
-	if name == "" || err != nil {
-		return Kind{}, horus.Demand{}
-	}
-	for _, demand := range tenant.Job.Demands {
-		if its, err := l.catalogue.Find(demand.GPUType); err == nil && its == at && demand.Demand.ProfileID != 0 {
-			return Kind{tenant.Pod.Namespace, name, demand.GPUType}, demand.Demand
-		}
-	}
-	return Kind{}, horus.Demand{}
+	return Corrected(l.catalogue, of.Observations)
 }
 
 // Take learns from a window, and tells what each tenant lost, where that was learned.
@@ -159,7 +127,7 @@ func (l *Learner) Take(w Window) (Outcome, []float64) {
 		if tenant.GPUs != 1 {
 			return SeveralGPUs, nil
 		}
-		if kinds[i], demands[i] = l.kindOf(w.Occupied, tenant); kinds[i].Profile == "" {
+		if kinds[i], demands[i] = tenant.Kind, tenant.Demand; kinds[i].Profile == "" || demands[i].ProfileID == 0 {
 			return NoProfile, nil
 		}
 	}
@@ -167,54 +135,58 @@ func (l *Learner) Take(w Window) (Outcome, []float64) {
 		l.takeAlone(kinds[0], w)
 		return Alone, nil
 	}
-	device := horus.SharedDevice{GPUType: w.Horus.GPUType, SharingMode: w.Horus.SharingMode}
+	device := horus.SharedDevice{GPUType: w.GPUType, SharingMode: w.SharingMode}
 	predicted, err := l.model.Slowdowns(l.catalogue, device, demands)
 	if err != nil {
 		return OutOfRange, nil
 	}
-	slowdowns, busy := make([]float64, len(kinds)), make([]float64, len(kinds))
-	implied, doubt := 0.0, tolerance*w.Active+slack
+	stepUs, busy, loads := make([]float64, len(kinds)), make([]float64, len(kinds)), make([]*load, len(kinds))
+	implied, doubt, known := 0.0, tolerance*w.Active+slack, true
 	for i, kind := range kinds {
-		stepUs, util := 0.0, 0.0
+		util := 0.0
 		if alone := l.alone[kind]; alone != nil {
-			stepUs, util = alone.StepTimeUs, alone.GPUUtilPct
-		} else if stepUs, util = l.stepOf(kind, demands[i], w.StepUs[i], predicted[i]), float64(demands[i].GPUUtilPct); stepUs == 0 {
+			stepUs[i], util = alone.StepTimeUs, alone.GPUUtilPct
+		} else if loads[i] = l.loadOf(kind, demands[i]); loads[i] == nil {
 			return AloneUnknown, nil
 		} else {
+			stepUs[i], util = loads[i].alone(demands[i])
 			doubt = unseen*tolerance*w.Active + slack
+			loads[i].windows++
+			known = known && loads[i].windows > leastWindows
 		}
-		slowdowns[i] = w.StepUs[i] / stepUs
-		busy[i] = util / 100 / slowdowns[i]
+		busy[i] = util / 100 * stepUs[i] / w.StepUs[i]
 		implied += busy[i]
 	}
 	// Under MPS kernels of several tenants run at once, and the device is busy for less than their sum.
-	if w.Active > implied+doubt || (w.Horus.SharingMode != horus.MPS && w.Active < min(implied, 1)-doubt) {
+	shared := w.SharingMode == horus.MPS
+	if w.Active > implied+doubt || (!shared && w.Active < min(implied, 1)-doubt) {
 		return Contradiction, nil
+	}
+	if !shared {
+		weigh(loads, busy, w.Active)
+	}
+	if !known {
+		return AloneUnknown, nil
+	}
+	slowdowns := make([]float64, len(kinds))
+	for i := range kinds {
+		slowdowns[i] = w.StepUs[i] / stepUs[i]
 	}
 	return l.takeShared(w, device, demands, predicted, slowdowns, func(i int) bool { return busy[i] > doubt }), slowdowns
 }
 
-// stepOf a kind that was never seen alone: what its profile says, moved to its level; 0 = not known yet.
-func (l *Learner) stepOf(kind Kind, demand horus.Demand, stepUs float64, predicted horus.Slowdown) float64 {
-	if demand.StepTimeUs == 0 || demand.GPUUtilPct == 0 {
-		return 0
+// loadOf a kind that was never seen alone; nil where its profile says too little.
+func (l *Learner) loadOf(kind Kind, demand horus.Demand) *load {
+	if l.loads[kind] == nil && demand.StepTimeUs > 0 && demand.GPUUtilPct > 0 {
+		l.loads[kind] = newLoad(demand)
 	}
-	its := l.levels[kind]
-	if its == nil {
-		its = &level{}
-		l.levels[kind] = its
-	}
-	its.add(math.Log(stepUs / (float64(demand.StepTimeUs) * float64(predicted.Expected))))
-	if its.windows < leastLevel {
-		return 0
-	}
-	return float64(demand.StepTimeUs) * math.Exp(its.beyond)
+	return l.loads[kind]
 }
 
 func (l *Learner) takeAlone(kind Kind, w Window) {
 	known := l.alone[kind]
 	if known == nil {
-		known = &objects.Observed{}
+		known = &Observed{}
 		l.alone[kind] = known
 	}
 	known.Windows = min(known.Windows+1, mostAlone)
@@ -293,38 +265,38 @@ func (l *Learner) worse() bool {
 
 // Commit makes a new model of what was seen since the last, or takes the last one back where it made predictions worse. False:
 // there is nothing new.
-func (l *Learner) Commit(at time.Time) (model.Model, bool, error) {
+func (l *Learner) Commit(at time.Time) (Model, bool, error) {
 	if l.worse() {
 		return l.rollBack(at)
 	}
 	if len(l.since) == 0 {
-		return model.Model{}, false, nil
+		return Model{}, false, nil
 	}
 	snapshot, err := l.seen.Snapshot()
 	if err != nil || bytes.Equal(snapshot, l.now.Observations) {
-		return model.Model{}, false, err
+		return Model{}, false, err
 	}
-	next := model.Model{Version: l.now.Version + 1, At: at, Observations: snapshot, Windows: l.windows}
+	next := Model{Version: l.now.Version + 1, At: at, Observations: snapshot, Windows: l.windows}
 	return next, true, l.become(next, l.now)
 }
 
 // rollBack goes on from the model before, with what came since.
-func (l *Learner) rollBack(at time.Time) (model.Model, bool, error) {
+func (l *Learner) rollBack(at time.Time) (Model, bool, error) {
 	seen, err := observationsOf(l.before)
 	if err != nil {
-		return model.Model{}, false, err
+		return Model{}, false, err
 	}
 	defer seen.Close()
 	for _, one := range l.since {
 		if err := seen.AddSlowdown(l.catalogue, one.SlowdownObservation); err != nil {
-			return model.Model{}, false, err
+			return Model{}, false, err
 		}
 	}
 	snapshot, err := seen.Snapshot()
 	if err != nil {
-		return model.Model{}, false, err
+		return Model{}, false, err
 	}
-	next := model.Model{
+	next := Model{
 		Version: l.now.Version + 1, At: at, Observations: snapshot, RolledBack: l.now.Version,
 		Windows: l.before.Windows + l.windows - l.now.Windows,
 	}
@@ -338,8 +310,8 @@ func (l *Learner) Calibration() horus.Calibration {
 }
 
 // KnownAlone tells what is known of jobs alone and changed since it was asked last.
-func (l *Learner) KnownAlone() map[Kind]objects.Observed {
-	out := map[Kind]objects.Observed{}
+func (l *Learner) KnownAlone() map[Kind]Observed {
+	out := map[Kind]Observed{}
 	for kind := range l.changed {
 		out[kind] = *l.alone[kind]
 	}

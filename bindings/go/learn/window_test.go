@@ -1,55 +1,46 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package observe
+package learn
 
 import (
 	"math"
 	"testing"
 	"time"
-
-	v1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
-
-	"libhorus.org/kubernetes/internal/mirror"
-	"libhorus.org/kubernetes/internal/objects"
 )
 
 const uuid = "GPU-1"
 
-func deviceWith(pods ...string) mirror.Occupied {
-	out := mirror.Occupied{Node: "n", Device: objects.Device{UUID: uuid}}
+func deviceWith(pods ...string) Device {
+	out := Device{Node: "n", ID: uuid}
 	for _, name := range pods {
-		out.Tenants = append(out.Tenants, mirror.Tenant{
-			Pod: &v1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: name, UID: types.UID(name)}}, GPUs: 1,
-		})
+		out.Tenants = append(out.Tenants, Tenant{Key: name, GPUs: 1})
 	}
 	return out
 }
 
 // bench looks every second at a device whose tenants make steps.
 type bench struct {
-	recorder
+	Recorder
 	now    time.Time
-	steps  map[types.UID]reading
+	steps  map[string]Reading
 	active float64
 	ended  []Window
 }
 
 func newBench() *bench {
 	return &bench{
-		recorder: recorder{shortest: Shortest{Window: 5 * time.Second, Steps: 10}, gap: 2500 * time.Millisecond},
-		now:      time.Now(), steps: map[types.UID]reading{}, active: 0.5,
+		Recorder: Recorder{Shortest: Shortest{Window: 5 * time.Second, Steps: 10}, Gap: 2500 * time.Millisecond},
+		now:      time.Now(), steps: map[string]Reading{}, active: 0.5,
 	}
 }
 
 func (b *bench) run(seconds int, stepUs float64, pods ...string) {
 	for range seconds {
 		b.now = b.now.Add(time.Second)
-		steps := map[types.UID]reading{}
+		steps := map[string]Reading{}
 		for _, name := range pods {
-			old := b.steps[types.UID(name)]
-			steps[types.UID(name)] = reading{old.steps + 1e6/stepUs, old.seconds + 1}
+			old := b.steps[name]
+			steps[name] = Reading{old.Steps + 1e6/stepUs, old.Seconds + 1}
 		}
 		b.steps = steps
 		b.look(b.now, pods)
@@ -57,11 +48,11 @@ func (b *bench) run(seconds int, stepUs float64, pods ...string) {
 }
 
 func (b *bench) look(now time.Time, pods []string) {
-	seen := noUsages()
+	seen := NoUsages()
 	if b.active > 0 {
 		seen.of[uuid] = usage{active: b.active, dram: 0.25, memMiB: 1000}
 	}
-	b.ended = append(b.ended, b.recorder.look(now, []mirror.Occupied{deviceWith(pods...)}, seen, b.steps)...)
+	b.ended = append(b.ended, b.Recorder.Look(now, []Device{deviceWith(pods...)}, seen, b.steps)...)
 }
 
 func TestAWindowTellsTheMeanTimeOfAStep(t *testing.T) {
@@ -79,7 +70,7 @@ func TestAWindowTellsTheMeanTimeOfAStep(t *testing.T) {
 func TestNothingIsLearnedOfATimeInWhichSomethingHappened(t *testing.T) {
 	for what, happens := range map[string]func(b *bench){
 		"somebody came":           func(b *bench) { b.run(1, 50_000, "p", "q") },
-		"the program began anew":  func(b *bench) { b.steps["p"] = reading{} },
+		"the program began anew":  func(b *bench) { b.steps["p"] = Reading{} },
 		"the exporter was silent": func(b *bench) { b.active = 0; b.run(1, 50_000, "p"); b.active = 0.5 },
 		"the job was silent":      func(b *bench) { old := b.steps; b.steps = nil; b.look(b.now, []string{"p"}); b.steps = old },
 		"the observer stood still": func(b *bench) {

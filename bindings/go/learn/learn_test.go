@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package observe
+package learn
 
 import (
 	"math"
@@ -8,13 +8,7 @@ import (
 	"testing"
 	"time"
 
-	v1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
 	"libhorus.org/horus"
-	"libhorus.org/kubernetes/internal/mirror"
-	"libhorus.org/kubernetes/internal/model"
-	"libhorus.org/kubernetes/internal/objects"
 )
 
 // jobs by the name of their profile: what each does alone on an A100.
@@ -25,24 +19,19 @@ type alone struct {
 
 var jobs = map[string]alone{"train": {0.6, 100_000}, "serve": {0.5, 20_000}, "small": {0.05, 10_000}, "quiet": {0.3, 40_000}, "tiny": {0.03, 5_000}}
 
-func tenantOf(profile string) mirror.Tenant {
+func tenantOf(profile string) Tenant {
 	id := uint64(0)
 	for _, letter := range profile {
 		id = id*31 + uint64(letter)
 	}
 	demand := horus.Demand{ProfileID: id, GPUUtilPct: float32(100 * jobs[profile].util), MemMiB: 4_000, StepTimeUs: int64(jobs[profile].stepUs)}
-	return mirror.Tenant{
-		Pod: &v1.Pod{ObjectMeta: metav1.ObjectMeta{
-			Namespace: "a", Name: profile, Annotations: map[string]string{objects.ProfileAnnotation: profile},
-		}},
-		Job: horus.Job{Demands: []horus.TypeDemand{{GPUType: "a100-40gb", Demand: demand}}}, GPUs: 1,
-	}
+	return Tenant{Key: profile, Kind: Kind{"a", profile, "a100-40gb"}, Demand: demand, GPUs: 1}
 }
 
 // windowOf jobs that are slowed; `claimed` is what they say, and the exporter sees the truth.
 func windowOf(truth, claimed map[string]float64) Window {
 	out := Window{Seconds: 60, MemMiB: 5_000, DRAM: 0.2}
-	out.Horus = horus.Device{GPUType: "NVIDIA A100-SXM4-40GB", SharingMode: horus.TimeSlice}
+	out.GPUType, out.SharingMode = "NVIDIA A100-SXM4-40GB", horus.TimeSlice
 	for _, profile := range []string{"quiet", "serve", "small", "tiny", "train"} {
 		if slowdown, on := truth[profile]; on {
 			if claimed[profile] != 0 {
@@ -58,7 +47,7 @@ func windowOf(truth, claimed map[string]float64) Window {
 
 func learner(t *testing.T) *Learner {
 	t.Helper()
-	l, err := NewLearner(model.Model{}, model.Model{}, nil)
+	l, err := NewLearner(Model{}, Model{}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -79,7 +68,7 @@ func take(t *testing.T, l *Learner, expected Outcome, truth, claimed map[string]
 	}
 }
 
-func commit(t *testing.T, l *Learner) model.Model {
+func commit(t *testing.T, l *Learner) Model {
 	t.Helper()
 	made, some, err := l.Commit(time.Now())
 	if err != nil || !some {
@@ -92,7 +81,7 @@ func (l *Learner) predict(t *testing.T, profiles ...string) []float64 {
 	t.Helper()
 	var demands []horus.Demand
 	for _, profile := range profiles {
-		demands = append(demands, tenantOf(profile).Job.Demands[0].Demand)
+		demands = append(demands, tenantOf(profile).Demand)
 	}
 	found, err := l.model.Slowdowns(l.catalogue, horus.SharedDevice{GPUType: "a100-40gb"}, demands)
 	if err != nil {
@@ -120,7 +109,7 @@ func TestWhatPodsLoseBesideEachOtherIsLearned(t *testing.T) {
 	if made.Version != 1 || made.Windows != 5 {
 		t.Errorf("expected version 1 of 5 windows, found %+v", made)
 	}
-	again, err := NewLearner(made, model.Model{}, nil) // another process
+	again, err := NewLearner(made, Model{}, nil) // another process
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -133,7 +122,7 @@ func TestWhatPodsLoseBesideEachOtherIsLearned(t *testing.T) {
 }
 
 func TestWhoWasNeverSeenAloneTeachesNothing(t *testing.T) {
-	l, err := NewLearner(model.Model{}, model.Model{}, nil)
+	l, err := NewLearner(Model{}, Model{}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -143,7 +132,7 @@ func TestWhoWasNeverSeenAloneTeachesNothing(t *testing.T) {
 	if found, _ := l.Take(w); found != SeveralGPUs {
 		t.Errorf("expected %s, found %s", SeveralGPUs, found)
 	}
-	w.Tenants[0].GPUs, w.Tenants[0].Pod.Annotations = 1, nil
+	w.Tenants[0].GPUs, w.Tenants[0].Kind = 1, Kind{}
 	if found, _ := l.Take(w); found != NoProfile {
 		t.Errorf("expected %s, found %s", NoProfile, found)
 	}
@@ -207,7 +196,7 @@ func TestALieThatTheExporterDoesNotContradictIsAHalfTruth(t *testing.T) {
 				w := windowOf(truth, map[string]float64{liar: truth[liar] * factor})
 				outcome, slowdowns := l.Take(w)
 				for i, tenant := range w.Tenants {
-					if name := tenant.Pod.Name; outcome == Learned && slowdowns[i]/truth[name] > 2.1 {
+					if name := tenant.Key; outcome == Learned && slowdowns[i]/truth[name] > 2.1 {
 						t.Fatalf("%v, %s lies by %.1f: expected that it is not believed, found %v", truth, name, factor, slowdowns)
 					}
 				}
