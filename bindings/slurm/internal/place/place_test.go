@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package place
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+
+	"libhorus.org/slurm/internal/slurm"
+	"libhorus.org/slurm/internal/words"
+)
+
+func planner(t *testing.T) *Planner {
+	t.Helper()
+	p, err := New(Options{Partitions: []string{"gpu"}, Types: map[string]string{"a100": "a100-40gb", "v100": "v100-sxm2-16gb"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+func machine(name, gres string) slurm.Node {
+	return slurm.Node{Name: name, CPUs: 32, MemMiB: 64_000, Gres: gres, Up: true, Partitions: []string{"gpu"}}
+}
+
+func waiting(id uint64, comment, perNode string) slurm.Job {
+	return slurm.Job{
+		ID: id, Partition: "gpu", State: "PENDING", Comment: comment, Priority: 100, Submitted: 1, Eligible: 1000, NodeCount: 1,
+		Tasks: 1, CPUs: 1, MemMiB: 100, Account: "red", Tres: slurm.Tres{PerNode: perNode},
+	}
+}
+
+const two = "gpu:a100_0:1,gpu:a100_1:1,shard:a100_0:4,shard:a100_1:4"
+
+func changes(t *testing.T, nodes []slurm.Node, jobs ...slurm.Job) map[uint64]string {
+	t.Helper()
+	result, err := planner(t).Pass(context.Background(), nodes, jobs, 990)
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := map[uint64]string{}
+	for _, change := range result.Changes {
+		out[change.Job] = fmt.Sprint(change.Steps)
+	}
+	return out
+}
+
+func TestMemoryIsCountedInWholeShards(t *testing.T) {
+	got := changes(t, []slurm.Node{machine("n1", two)}, waiting(1, "horus:gpu_util_pct=10,gpu_memory_gib=11,wait=60", "gres:shard:4"))
+	if !strings.Contains(got[1], "gres:shard:a100_0:2") || !strings.Contains(got[1], "mem_mib=20230") {
+		t.Errorf("expected 11 GiB as two shards of 10,115 MiB, found %s", got[1])
+	}
+}
+
+func TestWhatOnlySlurmCanPlaceIsLeftToItWithTheReason(t *testing.T) {
+	for says, change := range map[string]func(*slurm.Job){
+		"it is an array":               func(j *slurm.Job) { j.Array = true },
+		"it is heterogeneous":          func(j *slurm.Job) { j.Het = true },
+		"whole nodes":                  func(j *slurm.Job) { j.WholeNodes = true },
+		"a reservation":                func(j *slurm.Job) { j.Reservation = "r" },
+		"features by more than &":      func(j *slurm.Job) { j.Features = "a|b" },
+		"expected no type":             func(j *slurm.Job) { j.Tres.PerNode = "gres:gpu:a100_0:1" },
+		"it asks for no GPU":           func(j *slurm.Job) { j.Tres = slurm.Tres{} },
+		"in two ways":                  func(j *slurm.Job) { j.Tres.PerJob = "gres:gpu:1" },
+		"per socket":                   func(j *slurm.Job) { j.Tres = slurm.Tres{PerSocket: "gres:gpu:1"} },
+		"3 GPUs on 2 nodes":            func(j *slurm.Job) { j.Tres, j.NodeCount = slurm.Tres{PerJob: "gres:gpu:3"}, 2 },
+		"it asks for shards on 2 node": func(j *slurm.Job) { j.NodeCount = 2 },
+	} {
+		job := waiting(1, "horus:wait=60", "gres:shard:4")
+		change(&job)
+		if got := changes(t, []slurm.Node{machine("n1", two)}, job)[1]; !strings.Contains(got, "horus:left") || !strings.Contains(got, says) {
+			t.Errorf("expected it left to Slurm because %q, found %s", says, got)
+		}
+	}
+}
+
+func TestOthersJobsAreNotTouched(t *testing.T) {
+	plain, elsewhere, held := waiting(1, "", "gres:shard:4"), waiting(2, "horus:wait=60", "gres:shard:4"), waiting(3, "horus:wait=60", "gres:shard:4")
+	elsewhere.Partition, held.Priority = "cpu", 0
+	own := waiting(4, "horus:", "gres:shard:4") // a begin of its user's
+	if got := changes(t, []slurm.Node{machine("n1", two)}, plain, elsewhere, held, own); len(got) != 0 {
+		t.Errorf("expected no change, found %v", got)
+	}
+}
+
+func TestARequestThatHasTypesKeepsThem(t *testing.T) {
+	job := waiting(1, "horus:gpu_util_pct=10,gpu_memory_gib=4,wait=60", "gres:shard:a100_1:1")
+	job.Reason = "Resources"
+	job.AdminComment, job.Eligible, job.Required = words.Record{Verb: words.Placed, From: 1, At: 1, Asked: "node:gres:shard:4", On: "n9/a100_1"}.String(), 1, "n9"
+	got := changes(t, []slurm.Node{machine("n1", two)}, job)[1]
+	if !strings.Contains(got, "TresPerNode gres:shard:a100_1:1") || !strings.Contains(got, "on=n1/a100_1") || strings.Contains(got, "{TresPerNode }") {
+		t.Errorf("expected the GPU of its number on another node, found %s", got)
+	}
+}
+
+func TestTheNodesThatAUserListedOutliveAPlace(t *testing.T) {
+	nodes := []slurm.Node{machine("n1", two), machine("n2", two)}
+	job := waiting(1, "horus:gpu_util_pct=10,gpu_memory_gib=4,wait=60", "gres:shard:4")
+	job.Required = "n2"
+	if got := changes(t, nodes, job)[1]; !strings.Contains(got, "nodes=n2 on=n2/a100_0") {
+		t.Fatalf("expected it on n2, found %s", got)
+	}
+	job.Required, job.Tres.PerNode, job.Reason = "n2", "gres:shard:a100_0:1", "Resources"
+	job.AdminComment = words.Record{Verb: words.Placed, From: 1, At: 1, Asked: "node:gres:shard:4", Nodes: "n2", On: "n2/a100_0"}.String()
+	nodes[1].Up = false
+	if got := changes(t, nodes, job)[1]; !strings.Contains(got, "horus:waits") || !strings.Contains(got, "{ReqNodeList n2}") {
+		t.Errorf("expected it to wait for n2, found %s", got)
+	}
+}
+
+func TestWhatSlurmRefusesAgainAndAgainIsLeftToIt(t *testing.T) {
+	p := planner(t)
+	job := waiting(1, "horus:gpu_util_pct=10,gpu_memory_gib=4,wait=60", "")
+	job.Priority, job.Reason = 0, "JobHeldAdmin" // its request was taken away, and the new one refused
+	job.AdminComment = words.Record{Verb: words.Moving, From: 1, At: 1, Asked: "node:gres:shard:4", On: "n1/a100_0"}.String()
+	for times := range patience + 1 {
+		result, err := p.Pass(context.Background(), []slurm.Node{machine("n1", two)}, []slurm.Job{job}, 990)
+		if err != nil || len(result.Changes) != 1 {
+			t.Fatal(result, err)
+		}
+		steps := result.Changes[0].Steps
+		told := fmt.Sprint(steps)
+		if left := strings.Contains(told, "would not have it placed: no"); left != (times == patience) {
+			t.Errorf("after %d refusals: expected left to Slurm %v, found %s", times, times == patience, told)
+		}
+		if times == patience && (!strings.Contains(told, "TresPerNode gres:shard:4") || !steps[len(steps)-1].Release) {
+			t.Errorf("expected its request restored and the hold ended, found %s", told)
+		}
+		p.Refused(1, "no")
+	}
+}
+
+func TestANodeWithoutATypeForEachGPUIsNamed(t *testing.T) {
+	p := planner(t)
+	for gres, says := range map[string]string{"gpu:a100:2": "found gpu:a100:2 (horus-slurm migrate", "gpu:h9_0:1": "say --types h9=NAME"} {
+		result, err := p.Pass(context.Background(), []slurm.Node{machine("n1", gres)}, nil, 1)
+		if err != nil || len(result.Problems) != 1 || !strings.Contains(result.Problems[0], "node n1: ") || !strings.Contains(result.Problems[0], says) {
+			t.Errorf("%s: expected node n1 and %q, found %v, %v", gres, says, result.Problems, err)
+		}
+	}
+}
+
+func TestAJobThatFitsNoNodeIsLeftOnlyAWhileLater(t *testing.T) {
+	job := waiting(1, "horus:wait=60", "gres:shard:4")
+	job.CPUs = 1000
+	first := changes(t, []slurm.Node{machine("n1", two)}, job)[1]
+	if !strings.Contains(first, "horus:waits") || !strings.Contains(first, "never fits: ") {
+		t.Fatalf("expected it to wait at first, found %s", first)
+	}
+	job.AdminComment = words.Record{Verb: words.Waits, From: 1, At: 900, Asked: "node:gres:shard:4", Text: "never fits: x"}.String()
+	if got := changes(t, []slurm.Node{machine("n1", two)}, job)[1]; !strings.Contains(got, "horus:left") {
+		t.Errorf("expected it left to Slurm, found %s", got)
+	}
+}

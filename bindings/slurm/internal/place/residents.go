@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package place
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"libhorus.org/horus"
+	"libhorus.org/slurm/internal/slurm"
+	"libhorus.org/slurm/internal/words"
+)
+
+// stamp is a time as scontrol reads it.
+func stamp(at int64) string { return time.Unix(at, 0).Format("2006-01-02T15:04:05") }
+
+// piece of a job that runs: what it holds of one node.
+type piece struct {
+	node    *node
+	devices []uint32
+	shards  map[uint32]int // of each device; empty = whole GPUs
+	cpus    int
+	memMiB  int64
+}
+
+// foreign ids lie above those of Slurm's jobs: a job is several residents where it holds unlike parts of nodes.
+const foreign = 1 << 40
+
+// resident takes in a job that runs, where Slurm says that it does.
+func (s *pass) resident(job slurm.Job) {
+	hosts, err := slurm.Hosts(job.Hosts)
+	if err != nil {
+		s.problem("job %d: %v", job.ID, err)
+		return
+	}
+	var pieces []piece
+	for i, host := range hosts {
+		n := s.nodes[host]
+		if n == nil {
+			continue
+		}
+		one := piece{node: n, shards: map[uint32]int{}, cpus: up(job.CPUs, len(hosts)), memMiB: job.MemMiB / int64(len(hosts))}
+		for _, held := range job.Held {
+			if held.Node == host {
+				one.memMiB = held.MemMiB
+				one.cpus = max(held.CPUs, min(one.cpus, n.cpus))
+			}
+		}
+		list := job.Tres.PerNode // of a job that is just starting
+		if i < len(job.Gres) {
+			list = job.Gres[i]
+		}
+		for _, g := range slurm.GresOf(list) {
+			if at := n.device(g.Type); at >= 0 && g.Count > 0 {
+				one.devices = append(one.devices, uint32(at))
+				if g.Name == "shard" {
+					one.shards[uint32(at)] = g.Count
+				}
+			}
+		}
+		pieces = append(pieces, one)
+	}
+	s.watch(job, pieces)
+	s.takeIn(job, pieces)
+}
+
+// awaited takes in a job that was placed and that Slurm has not started yet.
+func (s *pass) awaited(job slurm.Job, record words.Record) {
+	var pieces []piece
+	for _, place := range strings.Split(record.On, "+") {
+		name, gres, _ := strings.Cut(place, "/")
+		n := s.nodes[name]
+		if n == nil || n.device(gres) < 0 {
+			continue
+		}
+		if len(pieces) == 0 || pieces[len(pieces)-1].node != n {
+			pieces = append(pieces, piece{
+				node: n, shards: map[uint32]int{}, cpus: up(job.CPUs, job.NodeCount), memMiB: job.MemMiB / int64(job.NodeCount),
+			})
+		}
+		one := &pieces[len(pieces)-1]
+		one.devices = append(one.devices, uint32(n.device(gres)))
+		for _, g := range slurm.GresOf(job.Tres.PerNode) {
+			if g.Name == "shard" && g.Type == gres {
+				one.shards[uint32(n.device(gres))] = g.Count
+			}
+		}
+	}
+	s.takeIn(job, pieces)
+}
+
+// takeIn a job: as what its comment says it is where it shares one GPU, else as somebody who is alone there.
+func (s *pass) takeIn(job slurm.Job, pieces []piece) {
+	for i, one := range pieces {
+		as := horus.Job{
+			ID: job.ID + foreign*uint64(i), Name: fmt.Sprint(job.ID), Tenant: owner(job), Exclusive: true,
+			GPUsPerTask: int32(len(one.devices)), CPUMilli: int64(one.cpus) * 1000, MemMiB: one.memMiB,
+			Demands: []horus.TypeDemand{{Demand: horus.Demand{Flags: horus.Given, GPUUtilPct: 100, MemMiB: 1}}},
+		}
+		var slots []horus.Slot
+		for _, device := range one.devices {
+			slots = append(slots, horus.Slot{Node: one.node.id, Device: device})
+		}
+		if len(slots) == 0 {
+			as.GPUsPerTask, as.Exclusive, as.Demands = horus.NoGPUs, false, nil
+			slots = []horus.Slot{{Node: one.node.id, Device: horus.NoDevice}}
+		} else if len(slots) == 1 && len(one.shards) == 1 && words.Ours(job.Comment) {
+			s.asItself(&as, job, one.node.devices[one.devices[0]], one.shards[one.devices[0]])
+		}
+		if _, err := s.cluster.Adopt(as, slots); err != nil {
+			s.problem("job %d on %s: %v", job.ID, one.node.name, err)
+			// Nobody knows what is free there.
+			_ = s.cluster.SetState(one.node.id, horus.WholeNode, horus.Drained)
+		}
+	}
+}
+
+// asItself makes a resident what its comment says, with the memory of the shards that it holds.
+func (s *pass) asItself(as *horus.Job, job slurm.Job, on device, shards int) {
+	wish, err := words.Parse(job.Comment, job.WorkDir)
+	if err != nil {
+		return
+	}
+	demands, err := s.demands(wish, ask{name: "shard", perNode: shards}, as.Tenant)
+	if err != nil {
+		return
+	}
+	for i := range demands {
+		if demands[i].GPUType == on.model {
+			demands[i].Demand.MemMiBUpper = int64(shards) * on.unit
+			demands[i].Demand.MemMiB = min(demands[i].Demand.MemMiB, demands[i].Demand.MemMiBUpper)
+			as.Exclusive, as.Demands, as.Kind = false, demands[i:i+1], wish.Kind
+			as.SlowdownBound, as.SlowdownConfidence = wish.SlowdownBound, wish.SlowdownConfidence
+			if wish.Anyone {
+				as.Share = horus.ShareAnyone
+			}
+		}
+	}
+}
