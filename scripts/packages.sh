@@ -1,14 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
 # Sourced by the other scripts, in the project's folder: which Debian packages it needs, how to get the missing ones; --help.
 
-packages_build=(g++ cmake ninja-build pkg-config protobuf-compiler libprotobuf-dev libabsl-dev libxxhash-dev
+packages_build=(g++ cmake ninja-build pkg-config python3 protobuf-compiler libprotobuf-dev libabsl-dev libxxhash-dev
   libxgboost-dev coinor-libclp-dev libeigen3-dev libyaml-cpp-dev nlohmann-json3-dev libcli11-dev libcsv-dev)
-packages_test=(libgtest-dev libgmock-dev libbenchmark-dev libonnx-dev python3 binutils abigail-tools
+packages_test=(libgtest-dev libgmock-dev libbenchmark-dev libonnx-dev python3 binutils abigail-tools gpg gpg-agent
+  zsh fish mandoc # completions are tried in their shells, manual pages by mandoc
   ccache) # the embedding builds of the tests take the objects of the build they belong to
 packages_lint=(clang-format-19 python3)
 packages_clang=(clang-19 libclang-rt-19-dev)
 packages_python=(python3-dev python3-venv)
 packages_graphs=(python3-torch python3-torchvision python3-venv) # bench/quality/graphs/measured.py
+packages_docs=(doxygen) # scripts/docs
+packages_slurm=(slurmctld slurmd slurm-client slurm-wlm-basic-plugins munge libslurm-dev) # bindings/slurm/test/run plays jobs on it
+packages_accounting=(slurmdbd mariadb-server) # with them, sacct on a database of its own
 packages_browser=(chromium chromium-driver) # the report is looked at in it; Debian, Ubuntu has it as a snap
 packages_minimal=(g++ cmake ninja-build pkg-config protobuf-compiler libprotobuf-dev libabsl-dev libxxhash-dev)
 

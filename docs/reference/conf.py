@@ -1,7 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Sphinx: the Python reference from the docstrings, and the guides of docs/ beside it. Built by scripts/docs."""
+"""Sphinx: the site of guides and references. Built by scripts/docs."""
+
+import os
+import pathlib
+import re
 
 import horus
+
+DOCS = pathlib.Path(__file__).resolve().parent
 
 project = "libhorus"
 author = "libhorus contributors"
@@ -10,8 +16,8 @@ language = "en"
 
 extensions = ["sphinx.ext.autodoc", "sphinx.ext.napoleon", "myst_parser"]
 default_role = "literal"  # docstrings have `names` in single backticks
-html_theme = "alabaster"
-html_theme_options = {"description": "Which GPUs, beside whom, at what slowdown?", "fixed_sidebar": True, "page_width": "72rem"}
+html_theme = "furo"  # light and dark, phones, search
+html_title = f"libhorus {version}"
 html_copy_source = False
 html_show_copyright = False
 
@@ -21,8 +27,18 @@ autoclass_content = "both"
 maximum_signature_line_length = 100
 
 myst_heading_anchors = 4
-# Guides link to sources, which are no pages.
-suppress_warnings = ["myst.xref_missing", "myst.header"]
+suppress_warnings = ["myst.header"]
+# Guides link to sources, which are no pages: they lead to a forge (scripts/docs --sources URL), or are named.
+SOURCES = os.environ.get("HORUS_SOURCES_URL", "")
+
+
+def _sources(app, page, text):
+    def elsewhere(match):
+        path = f"{match[2]}{match[3] or ''}"
+        return f"[{match[1]}]({SOURCES}/{path})" if SOURCES else f"{match[1]} (`{path}`)"
+
+    text[0] = re.sub(r"\[([^]]+)\]\((?:\.\./)+([^)#]+)(#[^)]*)?\)", lambda match: match[0] if (DOCS / page).parent.joinpath(
+        match[0].rpartition("(")[2].rstrip(")").partition("#")[0]).exists() else elsewhere(match), text[0])
 
 
 def _plain_stars(app, what, name, thing, options, lines):
@@ -35,4 +51,5 @@ def _plain_stars(app, what, name, thing, options, lines):
 
 
 def setup(app):
+    app.connect("source-read", _sources)
     app.connect("autodoc-process-docstring", _plain_stars, priority=1)  # before napoleon

@@ -18,7 +18,7 @@ TITLES = {"graph": "Graph", "predict": "Predict", "interference": "Interference"
           "place": "Place", "queue": "Queue", "trace": "Trace", "sim": "Sim", "comparison": "Comparison",
           "metrics": "Metrics", "catalogue": "GPU types", "errors": "Errors"}
 ROOM_OF_CORE = {"PlacerOptions": "place"}  # of the compiled module by itself; flags of demands are of predict
-PACKAGES = {"plot": "Pictures", "report": "The report", "steps": "Step times"}
+PACKAGES = {"plot": "Pictures", "report": "The report", "steps": "Step times", "profile": "Input pipelines"}
 
 
 def rooms() -> dict[str, list[str]]:
