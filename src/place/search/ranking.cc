@@ -182,7 +182,7 @@ uint64_t Sieve::bytes_held() const {
 namespace {
 
 // A class that comes once is not worth a long list; one that exhausts its list gets one so many times as long.
-constexpr size_t kFirstWanted = 64;
+constexpr size_t kFirstWanted = 16;
 constexpr size_t kGrowth = 8;
 
 // A list may grow to so many times what is wanted before it is cut back.
@@ -194,9 +194,6 @@ constexpr size_t kMostSievedOverWanted = 16;
 
 // Openings after which a class that stayed away makes room in the sieve for another.
 constexpr uint64_t kStaleAfter = 32 * Sieve::kSlots;
-
-// States between two looks at how far a list being made has come.
-constexpr size_t kSiftedAtOnce = 1024;
 
 bool Cheaper(const RankedState& a, const RankedState& b) {
   return std::tie(a.cost, a.state) < std::tie(b.cost, b.state);
@@ -210,30 +207,18 @@ constexpr uint64_t kClassBytes = sizeof(Ranking) + 64;
 
 }  // namespace
 
-void Rankings::List(const Scorer::StateSummary& summary) {
-  if (at_.size() <= summary.state) at_.resize(summary.state + size_t{1}, kNowhere);
-  uint32_t& at = at_[summary.state];
-  if (at == kNowhere) {
-    listed_.push_back(summary);
-    at = static_cast<uint32_t>(listed_.size() - 1);
-  } else {
-    listed_[at] = summary;
-  }
-}
-
 // Describes all anew where too much was missed.
 absl::Status Rankings::Relist(const Ledger& ledger, const DeviceIndex& index, Scorer& scorer) {
   generation_ = 0;  // until all is well
   DismissAll(0);
   sieve_.Clear();
   opened_.clear();
-  listed_.clear();
-  at_.clear();
+  tree_.Clear();
   for (uint32_t state = 0; state < index.state_limit(); ++state) {
     if (!index.has_devices(state)) continue;
     Scorer::StateSummary summary;
     HORUS_RETURN_IF_ERROR(scorer.Describe(ledger.states(), state, summary));
-    List(summary);
+    tree_.Put(summary);
   }
   opened_begin_ = index.opened_end();
   generation_ = index.generation();
@@ -255,7 +240,7 @@ absl::Status Rankings::Describe(const Ledger& ledger, const DeviceIndex& index, 
     // What is something else by now was opened again as such.
     if (ledger.states().digest(opening.state) == opening.digest) {
       HORUS_RETURN_IF_ERROR(scorer.Describe(ledger.states(), opening.state, summary));
-      List(summary);
+      tree_.Put(summary);
       SiftForAll(scorer, summary);
     }
     opened_.push_back(summary);
@@ -328,10 +313,14 @@ void Rankings::SiftForAll(const Scorer& scorer, const Scorer::StateSummary& summ
 absl::Status Rankings::Sift(const Ledger& ledger, const DeviceIndex& index, Scorer& scorer,
                             std::span<const Scorer::StateSummary> summaries, double cutoff) {
   left_.clear();
+  gone_.clear();
   scorer.Sift(summaries, cutoff, left_);
   for (const Scorer::Sifted& one : left_) {
     RankedState entry{one.floor, summaries[one.at].state, false, summaries[one.at].digest};
-    if (!IsCurrent(entry, index)) continue;
+    if (!IsCurrent(entry, index)) {
+      gone_.push_back(entry.state);
+      continue;
+    }
     if (!std::isinf(one.floor)) {
       scratch_.push_back(entry);
       continue;
@@ -374,26 +363,34 @@ void Rankings::Keep(double cutoff, Ranking& ranking) {
 
 absl::Status Rankings::Rebuild(const Ledger& ledger, const DeviceIndex& index, Scorer& scorer, Ranking& ranking) {
   ranking.generation = 0;  // until it is whole
-  for (size_t i = 0; i < listed_.size();) {
-    const Scorer::StateSummary& summary = listed_[i];
-    if (summary.digest == index.digest(summary.state)) {
-      ++i;
-      continue;
-    }
-    at_[summary.state] = kNowhere;  // it has no devices any more
-    if (i + 1 < listed_.size()) {
-      listed_[i] = listed_.back();
-      at_[listed_[i].state] = static_cast<uint32_t>(i);
-    }
-    listed_.pop_back();
-  }
   ForgetSieved(ranking);
   scratch_.clear();
   double cutoff = kInfinity;
-  for (size_t from = 0; from < listed_.size(); from += kSiftedAtOnce) {
-    const auto some = std::span<const Scorer::StateSummary>(listed_).subspan(from);
-    HORUS_RETURN_IF_ERROR(Sift(ledger, index, scorer, some.first(std::min(some.size(), kSiftedAtOnce)), cutoff));
-    if (scratch_.size() > kMostOverWanted * ranking.wanted) CutBack(ranking.wanted, cutoff);
+  order_.clear();
+  const auto dearer = [](const Floor& a, const Floor& b) { return b.cost < a.cost; };
+  const auto offer = [&](uint32_t node) {
+    const double cost = scorer.LeastCostIn(tree_.node(node).region);
+    if (!(cost < cutoff)) return;
+    order_.push_back({cost, node});
+    std::push_heap(order_.begin(), order_.end(), dearer);
+  };
+  for (const uint32_t root : tree_.roots()) {
+    if (root != StateTree::kNone) offer(root);
+  }
+  while (!order_.empty() && order_.front().cost < cutoff) {
+    const uint32_t node = order_.front().node;
+    std::pop_heap(order_.begin(), order_.end(), dearer);
+    order_.pop_back();
+    if (tree_.node(node).is_leaf()) {
+      HORUS_RETURN_IF_ERROR(Sift(ledger, index, scorer, tree_.node(node).states, cutoff));
+      for (const uint32_t state : gone_) tree_.Remove(state);
+      if (scratch_.size() > 2 * ranking.wanted) CutBack(ranking.wanted, cutoff);
+    } else {
+      const uint32_t left = tree_.node(node).left;
+      offer(left);
+      offer(left + 1);
+    }
+    tree_.Tighten(node);
   }
   Keep(cutoff, ranking);
   ranking.generation = index.generation();
@@ -409,7 +406,7 @@ absl::Status Rankings::CatchUp(const Ledger& ledger, const DeviceIndex& index, S
     if (std::isinf(entry.cost)) {
       bool fits = false;
       HORUS_RETURN_IF_ERROR(Weigh(ledger, scorer, entry, fits));
-      if (ranking.slot != Ranking::kNoSlot) sieve_.Add(listed_[at_[entry.state]], ranking.slot);
+      if (ranking.slot != Ranking::kNoSlot) sieve_.Add(tree_.Of(entry.state), ranking.slot);
       if (!fits || !(entry.cost < ranking.cutoff)) continue;
     }
     scratch_.push_back(entry);

@@ -4,9 +4,9 @@
 // Enters:  a device index, a scorer with the current job.
 // Leaves:  states in ascending cost, complete below a cutoff.
 // Units:   costs of Policy::ScoreDevice.
-// Cost:    a new class looks at every state with devices; a known class at states that got devices since, unless the
-//          sieve did so for it. Only states that come first are weighed. A list holds 64 to 256 states unless a search
-//          needs more.
+// Cost:    a new class looks at the leaves of the tree that may hold cheap states; a known class at states that got
+//          devices since, unless the sieve did so for it. Only states that come first are weighed. A list holds 16 to
+//          64 states unless a search needs more.
 // Thread class: one thread at a time.
 #ifndef HORUS_PLACE_SEARCH_RANKING_H_
 #define HORUS_PLACE_SEARCH_RANKING_H_
@@ -24,6 +24,7 @@
 #include "place/search/index.h"
 #include "place/search/pair_table.h"
 #include "place/search/scorer.h"
+#include "place/search/state_tree.h"
 
 namespace horus {
 
@@ -139,9 +140,8 @@ class Rankings {
   }
   [[nodiscard]] uint64_t bytes_held() const {
     return of_class_.bytes_held() + of_class_.size() * sizeof(Ranking) + entries_ * kEntryBytes +
-           (opened_.capacity() + listed_.capacity()) * sizeof(Scorer::StateSummary) +
-           at_.capacity() * sizeof(uint32_t) + left_.capacity() * sizeof(Scorer::Sifted) + sieve_.bytes_held() +
-           scratch_.capacity() * sizeof(RankedState);
+           opened_.capacity() * sizeof(Scorer::StateSummary) + tree_.bytes_held() + order_.capacity() * sizeof(Floor) +
+           left_.capacity() * sizeof(Scorer::Sifted) + sieve_.bytes_held() + scratch_.capacity() * sizeof(RankedState);
   }
 
  private:
@@ -153,7 +153,6 @@ class Rankings {
 
   // Describes the states that the index opened since the last call, once for all classes.
   [[nodiscard]] absl::Status Describe(const Ledger& ledger, const DeviceIndex& index, Scorer& scorer);
-  void List(const Scorer::StateSummary& summary);
   // Sifts the state for all classes in the sieve.
   void SiftForAll(const Scorer& scorer, const Scorer::StateSummary& summary);
   // Gives a class that came again a slot in the sieve, if one is free or stale.
@@ -172,20 +171,24 @@ class Rankings {
   uint64_t entries_ = 0;
   uint64_t epoch_ = 0;                        // of the model
   IdMap<std::unique_ptr<Ranking>> of_class_;  // by JobView::digest
-  static constexpr uint32_t kNowhere = UINT32_MAX;
   uint64_t generation_ = 0;                   // of the index
   uint64_t numbering_ = 0;                    // Scorer::numbering of the descriptions
   std::vector<Scorer::StateSummary> opened_;  // of the index's openings from opened_begin_ on
   uint64_t opened_begin_ = 0;
-  std::vector<Scorer::StateSummary> listed_;  // of every state with devices, and of some that lost theirs
-  std::vector<uint32_t> at_;                  // by state: position in listed_
+  StateTree tree_;  // of every state with devices, and of some that lost theirs
   Sieve sieve_;
   struct Seat {
     Ranking* ranking = nullptr;  // null = free
     uint64_t last_came = 0;      // number of openings when the class last came
   };
-  std::vector<Seat> seats_;           // by slot of the sieve
-  std::vector<Scorer::Sifted> left_;  // scratch
+  std::vector<Seat> seats_;  // by slot of the sieve
+  struct Floor {
+    double cost = 0;  // of the cheapest state below, at least
+    uint32_t node = 0;
+  };
+  std::vector<Floor> order_;  // scratch
+  std::vector<Scorer::Sifted> left_;
+  std::vector<uint32_t> gone_;
   std::vector<Sieve::Hit> hits_;
   std::vector<RankedState> scratch_;
 };

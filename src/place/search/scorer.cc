@@ -435,6 +435,8 @@ void Scorer::DescribeLoads(const StateTable& states, const DeviceRow& device, St
     room = std::min(room, LoadBoundOf(tenant.promise, limits_));
   }
   summary.loads.upper = std::max(summary.loads.estimate, summary.loads.upper);
+  summary.has_loads = true;
+  summary.crowding = static_cast<float>(static_cast<double>(summary.loads.estimate) / kLoadUnitsPerSlowdown);
   // A neighbour that is beyond its bound already refuses only what makes it worse.
   double units = std::max(room * kLoadUnitsPerSlowdown, static_cast<double>(summary.loads.upper));
   constexpr auto kMost = static_cast<double>(int64_t{1} << 62);
@@ -467,6 +469,7 @@ absl::Status Scorer::Describe(const StateTable& states, uint32_t state, StateSum
   for (size_t i = pair_state->residents; i < summary.pairs.guests.size(); ++i) summary.pairs.before[i] = 1;
   summary.context = pair_state->context;
   summary.residents = pair_state->residents;
+  summary.crowding = static_cast<float>(pair_state->residents);
   return absl::OkStatus();
 }
 
@@ -553,6 +556,66 @@ void Scorer::SiftLoads(const LeastCost& least, std::span<const StateSummary> sum
     const double floor = Floor(least, here, summary, here.relative_speed / after, lost);
     if (fits & (floor < cutoff)) left.push_back({i, floor});
   }
+}
+
+void Scorer::Region::Cover(const StateSummary& state) {
+  context = state.context;
+  sifted &= state.residents != StateSummary::kNotSifted;
+  (state.residents == 0 ? idle : taken) = true;
+  most_free_mib = std::max(most_free_mib, state.mem_free_mib);
+  least_free = std::min(least_free, static_cast<float>(state.mem_free_mib) * state.per_mem_mib);
+  most_per_mib = std::max(most_per_mib, state.per_mem_mib);
+  if (!state.has_loads) return;
+  least_load = std::min(least_load, state.loads.estimate);
+  most_load = std::max(most_load, state.loads.estimate);
+  least_upper = std::min(least_upper, state.loads.upper);
+  most_room = std::max(most_room, state.loads.room);
+  least_weight = std::min(least_weight, state.loads.weight);
+}
+
+void Scorer::Region::Cover(const Region& other) {
+  if (other.idle || other.taken) context = other.context;
+  sifted &= other.sifted;
+  idle |= other.idle;
+  taken |= other.taken;
+  most_free_mib = std::max(most_free_mib, other.most_free_mib);
+  least_free = std::min(least_free, other.least_free);
+  most_per_mib = std::max(most_per_mib, other.most_per_mib);
+  least_load = std::min(least_load, other.least_load);
+  most_load = std::max(most_load, other.most_load);
+  least_upper = std::min(least_upper, other.least_upper);
+  most_room = std::max(most_room, other.most_room);
+  least_weight = std::min(least_weight, other.least_weight);
+}
+
+double Scorer::LeastCostIn(const Region& region) {
+  if (!region.idle && !region.taken) return kInfinity;
+  const LeastCost* least = policy_->least_cost();
+  if (least == nullptr || !region.sifted || !(adds_pairs_ || adds_loads_)) return -kInfinity;
+  if (least->own_work > 0 || least->lost_work < 0 || least->memory_left < 0) return -kInfinity;
+  const OnContext& here = OnContextOf(region.context);
+  if (here.on == nullptr) return kInfinity;
+  if (!here.known) return -kInfinity;
+  if (here.mem_mib > region.most_free_mib || (here.exclusive && !region.idle)) return kInfinity;
+  double speed = here.relative_speed;
+  double lost = 0;
+  if (adds_loads_) {
+    const int64_t load = region.least_load + here.load.estimate;
+    const int64_t upper = std::max(load, region.least_upper + here.load.upper);
+    if (static_cast<double>(upper) > here.most_load || upper > region.most_room) return kInfinity;
+    constexpr double kUnit = 1 / kLoadUnitsPerSlowdown;
+    // What a resident loses grows with the load up to 1, and falls from there on: it is least at an end.
+    const auto lost_at = [&](int64_t before) {
+      return 1 / std::max(1.0, kUnit * static_cast<double>(before)) -
+             1 / std::max(1.0, kUnit * static_cast<double>(before + here.load.estimate));
+    };
+    speed /= std::max(1.0, kUnit * static_cast<double>(load));
+    lost = region.least_weight * std::min(lost_at(region.least_load), lost_at(region.most_load));
+  }
+  const double left = static_cast<double>(region.least_free) - static_cast<double>(here.on->tenant.memory.request_mib) *
+                                                                   static_cast<double>(region.most_per_mib);
+  return least->own_work * speed + least->lost_work * lost / static_cast<double>(here.on->tenant.weight) +
+         least->memory_left * left + (region.taken ? std::min(0.0, least->idle) : least->idle) - 2 * kCostMargin;
 }
 
 void Scorer::Sift(std::span<const StateSummary> summaries, double cutoff, std::vector<Sifted>& left) {

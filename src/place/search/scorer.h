@@ -83,6 +83,9 @@ class Scorer {
     uint16_t residents = kNotSifted;
     int32_t mem_free_mib = 0;  // not requested by residents; the headroom is not subtracted
     float per_mem_mib = 0;     // 1 / the device's memory
+    float crowding = 0;        // what tells states apart that slow a newcomer much or little: the residents' load, as
+                               // a slowdown; if the model adds pairs, how many they are
+    bool has_loads = false;    // which of the two below
     struct Pairs {
       std::array<uint32_t, 3> guests = {};  // filled up with PairTable::kNobody
       std::array<float, 3> before = {};     // slowdown of each, estimate
@@ -109,7 +112,26 @@ class Scorer {
   // Appends to `left` all states that may take the current job at a cost below `cutoff`. Much cheaper than to weigh
   // them; most states are passed over.
   void Sift(std::span<const StateSummary> summaries, double cutoff, std::vector<Sifted>& left);
-  // The current job in one context (PairTable).
+  // Bounds on what states of one context have.
+  struct Region {
+    uint16_t context = 0;  // of its states; undefined where there are none
+    bool sifted = true;    // false = holds a state that is not sifted
+    bool idle = false;     // holds a state without residents
+    bool taken = false;    // holds one with residents
+    int32_t most_free_mib = 0;
+    float least_free = std::numeric_limits<float>::infinity();  // share of the device's memory
+    float most_per_mib = 0;
+    // If the model adds loads, of the sums over residents:
+    int64_t least_load = std::numeric_limits<int64_t>::max();  // estimate
+    int64_t most_load = 0;
+    int64_t least_upper = std::numeric_limits<int64_t>::max();
+    int64_t most_room = 0;
+    double least_weight = std::numeric_limits<double>::infinity();
+    void Cover(const StateSummary& state);
+    void Cover(const Region& other);
+  };
+  // Lower bound on what any state there costs the current job; infinity = none takes it.
+  [[nodiscard]] double LeastCostIn(const Region& region);
   struct OnContext {
     bool asked = false;
     bool known = true;                    // false = the model returns an error, which weighing reports
