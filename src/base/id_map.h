@@ -9,6 +9,7 @@
 #ifndef HORUS_BASE_ID_MAP_H_
 #define HORUS_BASE_ID_MAP_H_
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <type_traits>
@@ -106,11 +107,12 @@ class IdMap {
   uint64_t seed_ = 0;
 };
 
-// Room for `more` entries, grown as push_back grows.
+// Room for `more` entries. Short columns double; long ones grow by a quarter, since what stays empty is memory held.
 template <typename T>
 void ReserveMore(std::vector<T>& vector, size_t more) {
+  constexpr size_t kLong = 4096;
   if (vector.capacity() - vector.size() >= more) return;
-  vector.reserve(vector.size() + (more > vector.size() ? more : vector.size()));
+  vector.reserve(vector.size() + std::max(more, vector.size() < kLong ? vector.size() : vector.size() / 4));
 }
 
 // ---- RowIndex: rows by the 64-bit id that each of them holds; the index itself holds no ids. A failed allocation

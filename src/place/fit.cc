@@ -79,7 +79,7 @@ Reason FitDeviceState(AdminState state) {
 }
 
 bool MayTakeMore(const DeviceRow& device, const FitLimits& limits) {
-  const TenantClass smallest;  // shares, uses no memory
+  static const TenantClass smallest;  // shares, uses no memory
   return FitDevice(&smallest, device, limits) == Reason::kNone;
 }
 

@@ -354,25 +354,28 @@ absl::Status Placer::Impl::VerdictsOf(const JobSpec& way, std::span<const uint32
   JobSpec task = way;
   task.tasks = 1;
   view.job = &task;
-  std::vector<size_t> at;  // the rows that are asked
-  std::vector<uint32_t> asked;
-  for (size_t i = 0; i < rows.size(); ++i) {
+  std::vector<size_t> at;       // positions in `rows` that are asked; empty = all
+  std::vector<uint32_t> asked;  // their rows
+  const bool all =
+      std::find(verdicts.verdict.begin(), verdicts.verdict.end(), Verdict::kPlace) == verdicts.verdict.end();
+  for (size_t i = 0; i < rows.size() && !all; ++i) {
     if (verdicts.verdict[i] == Verdict::kPlace) continue;
     at.push_back(i);
     asked.push_back(rows[i]);
   }
   std::vector<NodeAnswer> now;
-  HORUS_RETURN_IF_ERROR(OnEach(search, ledger, view, asked, now));
-  std::vector<size_t> left_at;
+  HORUS_RETURN_IF_ERROR(OnEach(search, ledger, view, all ? rows : asked, now));
+  std::vector<size_t> left_at;  // in `now`
   std::vector<uint32_t> left;
-  for (size_t i = 0; i < at.size(); ++i) {
+  for (size_t i = 0; i < now.size(); ++i) {
+    const size_t row = all ? i : at[i];
     if (now[i].reason == Reason::kNone) {
-      verdicts.verdict[at[i]] = Verdict::kPlace;
-      verdicts.reason[at[i]] = Reason::kNone;
-      verdicts.cost[at[i]] = now[i].cost;
-    } else if (verdicts.verdict[at[i]] == Verdict::kReject) {
+      verdicts.verdict[row] = Verdict::kPlace;
+      verdicts.reason[row] = Reason::kNone;
+      verdicts.cost[row] = now[i].cost;
+    } else if (verdicts.verdict[row] == Verdict::kReject) {
       left_at.push_back(i);
-      left.push_back(asked[i]);
+      left.push_back(rows[row]);
     }
   }
   if (left.empty()) return absl::OkStatus();
@@ -386,7 +389,7 @@ absl::Status Placer::Impl::VerdictsOf(const JobSpec& way, std::span<const uint32
     HORUS_RETURN_IF_ERROR(OnEach(emptied_search, emptied, certain_view, left, certain));
   }
   for (size_t i = 0; i < left.size(); ++i) {
-    const size_t row = at[left_at[i]];
+    const size_t row = all ? left_at[i] : at[left_at[i]];
     const bool never = (certain.empty() ? empty : certain)[i].reason != Reason::kNone;
     if (never && verdicts.reason[row] != Reason::kNone) continue;  // rejected by a way before
     verdicts.verdict[row] = never ? Verdict::kReject : Verdict::kDefer;
@@ -409,20 +412,28 @@ absl::StatusOr<Appraisal> Placer::Appraise(const Cluster& cluster, const JobSpec
   return appraiser().Of(cluster, job, slots);
 }
 
+absl::Status Placer::Impl::NameNodes(const Cluster& cluster, std::span<const NodeId> asked) {
+  const ClusterRows& rows = cluster.rows();
+  if (named.structure == rows.structure && std::ranges::equal(named.ids, asked)) return absl::OkStatus();
+  Named now{.structure = rows.structure, .ids = {asked.begin(), asked.end()}};
+  now.rows.reserve(asked.size());
+  for (const NodeId id : asked) {
+    const uint32_t* row = rows.node_of.Find(id);
+    if (row == nullptr) return MakeError(absl::StatusCode::kNotFound, "node %d: not in this cluster", id);
+    now.rows.push_back(*row);
+  }
+  named = std::move(now);
+  return absl::OkStatus();
+}
+
 absl::StatusOr<NodeVerdicts> Placer::Verdicts(const Cluster& cluster, const JobSpec& job, std::span<const NodeId> nodes,
                                               const ReadFn& read) {
   Impl& my = *impl_;
   HORUS_RETURN_IF_ERROR(ValidateJob(job));
   HORUS_RETURN_IF_ERROR(CheckTypes(job, cluster.catalogue().size()));
   HORUS_RETURN_IF_ERROR(CheckConfidence(job, my.scorer.model()));
-  std::vector<uint32_t> rows;
-  for (const NodeId id : nodes) {
-    const uint32_t* row = cluster.rows().node_of.Find(id);
-    if (row == nullptr) {
-      return MakeError(absl::StatusCode::kNotFound, "node %d: not in this cluster", id);
-    }
-    rows.push_back(*row);
-  }
+  HORUS_RETURN_IF_ERROR(my.NameNodes(cluster, nodes));
+  const std::span<const uint32_t> rows = my.named.rows;
   my.ledger.Follow(cluster);
   if (read != nullptr) read();
   std::vector<JobSpec> ways;

@@ -103,6 +103,8 @@ struct Placer::Impl {
   // The cost of the job's place on each node by itself, or the reason why it has none.
   absl::Status OnEach(Search& with, const Ledger& on, const JobView& view, std::span<const uint32_t> rows,
                       std::vector<NodeAnswer>& answers);
+  // Sets `named` to the rows of `asked`. Callers mostly name the same nodes again.
+  absl::Status NameNodes(const Cluster& cluster, std::span<const NodeId> asked);
   absl::Status OnNode(Search& with, const Ledger& on, const JobView& view, uint32_t node_row, NodeAnswer& answer);
 
   [[nodiscard]] const std::vector<uint32_t>* selected() const { return subset ? &nodes : nullptr; }
@@ -116,6 +118,12 @@ struct Placer::Impl {
   Search emptied_search;
   Explainer explainer;
   Ledger ledger;
+  struct Named {
+    uint64_t structure = 0;  // ClusterRows::structure
+    std::vector<NodeId> ids;
+    std::vector<uint32_t> rows;
+  };
+  Named named;
   Ledger emptied;
   bool subset = false;            // only `nodes` are considered
   std::vector<uint32_t> nodes;    // rows of the subset, ascending id

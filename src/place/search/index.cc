@@ -35,31 +35,40 @@ PlaceCandidate PlaceOf(const Ledger& ledger, uint32_t node_row, JobId job, int32
           .mem_free_mib = node.free.mem_mib};
 }
 
-void DeviceIndex::Take(const Member& member, uint32_t flat) {
-  members_.erase(member);
-  if (--count_[member.state] == 0) digest_[member.state] = 0;
-  state_of_[flat] = kNoState;
+DeviceIndex::Members::node_type DeviceIndex::Take(const Member& member, uint32_t flat) {
+  const uint32_t state = std::exchange(state_of_[flat], kNoState);
+  Members::node_type taken = members_[state].extract(member);
+  --open_;
+  if (members_[state].empty()) digest_[state] = 0;
+  return taken;
 }
 
-void DeviceIndex::Put(const Member& member, uint32_t flat, uint64_t digest) {
-  members_.insert(member);
-  state_of_[flat] = member.state;
-  if (count_.size() <= member.state) {
-    count_.resize(member.state + size_t{1});
-    digest_.resize(count_.size());
+// `into` is used again, if it holds a member.
+void DeviceIndex::Put(const Member& member, uint32_t flat, uint32_t state, uint64_t digest, Members::node_type into) {
+  if (members_.size() <= state) {
+    members_.resize(state + size_t{1});
+    digest_.resize(members_.size());
   }
-  ++count_[member.state];
-  if (digest_[member.state] == digest) return;
-  digest_[member.state] = digest;
-  if (opened_.size() >= std::max(kLeastOpened, kOpenedPerState * count_.size())) {
+  if (into.empty()) {
+    members_[state].insert(member);
+  } else {
+    into.value() = member;
+    members_[state].insert(std::move(into));
+  }
+  ++open_;
+  state_of_[flat] = state;
+  if (digest_[state] == digest) return;
+  digest_[state] = digest;
+  if (opened_.size() >= std::max(kLeastOpened, kOpenedPerState * members_.size())) {
     const size_t older = opened_.size() / 2;
     opened_begin_ += older;
     opened_.erase(opened_.begin(), opened_.begin() + static_cast<ptrdiff_t>(older));
   }
-  opened_.push_back({member.state, digest});
+  opened_.push_back({state, digest});
 }
 
-absl::Status DeviceIndex::TakeNode(const Ledger& ledger, uint32_t node_row) {
+absl::Status DeviceIndex::TakeNode(const Ledger& ledger, const Ledger::Touched& touched) {
+  const uint32_t node_row = touched.node_row;
   const LedgerNode& node = ledger.node(node_row);
   if (node.spec == nullptr) return absl::OkStatus();
   const double place = policy_.uses_place() ? policy_.ScorePlace(PlaceOf(ledger, node_row, 0, 0)) : 0;
@@ -70,18 +79,22 @@ absl::Status DeviceIndex::TakeNode(const Ledger& ledger, uint32_t node_row) {
   double& known = place_[node_row];
   floor_ = std::min(floor_, place);
   const bool moved = known != place;
-  for (size_t i = 0; i < node.spec->devices.size(); ++i) {
+  if (touched.device == kNoDevice && !moved) return absl::OkStatus();
+  const bool all = touched.device == Ledger::kManyDevices || moved;
+  const int32_t first = all ? 0 : touched.device;
+  const int32_t end = all ? node.devices : touched.device + 1;
+  for (int32_t i = first; i < end; ++i) {
     const uint32_t flat = node.first_device + static_cast<uint32_t>(i);
     const uint32_t was = state_of_[flat];
     const uint32_t now = ledger.state_id(flat);
     const uint64_t digest = ledger.states().digest(now);
     if (was == now && digest_[was] == digest && !moved) continue;
-    Member member{was, static_cast<int32_t>(i), known, node.spec->id, node_row};
-    if (was != kNoState) Take(member, flat);
+    Member member{i, node_row, known, node.spec->id};
+    Members::node_type taken;
+    if (was != kNoState) taken = Take(member, flat);
     if (node.state != AdminState::kUp || !MayTakeMore(ledger.states().state(now), limits_)) continue;
-    member.state = now;
     member.place = place;
-    Put(member, flat, digest);
+    Put(member, flat, now, digest, std::move(taken));
   }
   known = place;
   return absl::OkStatus();
@@ -92,19 +105,19 @@ absl::Status DeviceIndex::CatchUp(const Ledger& ledger) {
   const uint64_t from = ledger_seen_;
   ledger_generation_ = 0;  // unless all goes well
   if (incremental) {
-    for (uint64_t i = from; i < ledger.log_end(); ++i)
-      HORUS_RETURN_IF_ERROR(TakeNode(ledger, ledger.touched(i).node_row));
+    for (uint64_t i = from; i < ledger.log_end(); ++i) HORUS_RETURN_IF_ERROR(TakeNode(ledger, ledger.touched(i)));
   } else {
     members_.clear();
+    members_.resize(ledger.states().state_limit());
+    open_ = 0;
     opened_.clear();
     opened_begin_ = 0;
     ++generation_;
     floor_ = 0;
     place_.assign(ledger.node_rows(), 0);
     state_of_.assign(ledger.device_limit(), kNoState);
-    count_.assign(ledger.states().state_limit(), 0);
-    digest_.assign(count_.size(), 0);
-    for (const uint32_t row : ledger.order()) HORUS_RETURN_IF_ERROR(TakeNode(ledger, row));
+    digest_.assign(members_.size(), 0);
+    for (const uint32_t row : ledger.order()) HORUS_RETURN_IF_ERROR(TakeNode(ledger, {row, Ledger::kManyDevices}));
   }
   ledger_generation_ = ledger.generation();
   ledger_seen_ = ledger.log_end();
@@ -113,9 +126,9 @@ absl::Status DeviceIndex::CatchUp(const Ledger& ledger) {
 
 uint64_t DeviceIndex::bytes_held() const {
   constexpr uint64_t kTreeNodeBytes = 40;  // around each member
-  return members_.size() * (sizeof(Member) + kTreeNodeBytes) + place_.capacity() * sizeof(double) +
-         (state_of_.capacity() + count_.capacity()) * sizeof(uint32_t) + opened_.capacity() * sizeof(Opening) +
-         digest_.capacity() * sizeof(uint64_t);
+  return open_ * (sizeof(Member) + kTreeNodeBytes) + members_.capacity() * sizeof(Members) +
+         place_.capacity() * sizeof(double) + state_of_.capacity() * sizeof(uint32_t) +
+         opened_.capacity() * sizeof(Opening) + digest_.capacity() * sizeof(uint64_t);
 }
 
 // ---- Keeps the counts of open devices as the ledger changes.

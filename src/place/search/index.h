@@ -31,13 +31,11 @@ namespace horus {
 class DeviceIndex {
  public:
   struct Member {
-    uint32_t state = 0;
     int32_t device = 0;
+    uint32_t node_row = 0;
     double place = 0;  // ScorePlace
     NodeId node = 0;
-    uint32_t node_row = 0;
     friend bool operator<(const Member& a, const Member& b) {
-      if (a.state != b.state) return a.state < b.state;
       if (a.place != b.place) return a.place < b.place;
       return a.node != b.node ? a.node < b.node : a.device < b.device;
     }
@@ -52,9 +50,8 @@ class DeviceIndex {
   // Calls visit(member) in order until it returns false.
   template <typename Visit>
   void ForEach(uint32_t state, const Visit& visit) const {
-    for (auto at = members_.lower_bound({.state = state, .device = 0, .place = -kInfinity}); at != members_.end();
-         ++at) {
-      if (at->state != state || !visit(*at)) return;
+    for (const Member& member : members_[state]) {
+      if (!visit(member)) return;
     }
   }
   // A lower bound on the cost of every place.
@@ -72,7 +69,7 @@ class DeviceIndex {
   [[nodiscard]] std::span<const Opening> opened_since(uint64_t index) const {
     return std::span(opened_).subspan(index - opened_begin_);
   }
-  [[nodiscard]] uint32_t state_limit() const { return static_cast<uint32_t>(count_.size()); }
+  [[nodiscard]] uint32_t state_limit() const { return static_cast<uint32_t>(members_.size()); }
   // Digest of the state, since ids are reused; 0 = it has no devices.
   [[nodiscard]] uint64_t digest(uint32_t state) const { return state < digest_.size() ? digest_[state] : 0; }
   [[nodiscard]] bool has_devices(uint32_t state) const { return digest(state) != 0; }
@@ -81,9 +78,11 @@ class DeviceIndex {
 
  private:
   static constexpr double kInfinity = std::numeric_limits<double>::infinity();
-  [[nodiscard]] absl::Status TakeNode(const Ledger& ledger, uint32_t node_row);
-  void Put(const Member& member, uint32_t flat, uint64_t digest);
-  void Take(const Member& member, uint32_t flat);
+  using Members = std::set<Member>;  // not absl's: its trees leak after a bad_alloc
+  // Of what a change may have touched.
+  [[nodiscard]] absl::Status TakeNode(const Ledger& ledger, const Ledger::Touched& touched);
+  void Put(const Member& member, uint32_t flat, uint32_t state, uint64_t digest, Members::node_type into);
+  [[nodiscard]] Members::node_type Take(const Member& member, uint32_t flat);
 
   const Policy& policy_;
   FitLimits limits_;
@@ -91,9 +90,9 @@ class DeviceIndex {
   uint64_t ledger_seen_ = 0;        // its changes that were followed
   std::vector<double> place_;       // by node row
   std::vector<uint32_t> state_of_;  // by device; kNoState = not in members_
-  std::vector<uint32_t> count_;     // devices in members_, by state
+  std::vector<Members> members_;    // by state
   std::vector<uint64_t> digest_;    // of the state when a device last came to it; 0 = no devices
-  std::set<Member> members_;        // not absl's: its trees leak after a bad_alloc
+  uint64_t open_ = 0;               // devices in members_
   double floor_ = 0;
   std::vector<Opening> opened_;
   uint64_t opened_begin_ = 0;

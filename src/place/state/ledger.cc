@@ -77,6 +77,7 @@ void Ledger::TakeNode(const ClusterRows& rows, uint32_t node_row) {
   const NodeRow& theirs = rows.nodes[node_row];
   LedgerNode& mine = nodes_[node_row];
   if (mine.version == theirs.version) return;
+  int32_t changed = mine.state == theirs.state ? kNoDevice : kManyDevices;
   mine = {.spec = theirs.spec,
           .id = theirs.spec->id,
           .devices = static_cast<int32_t>(theirs.spec->devices.size()),
@@ -86,7 +87,6 @@ void Ledger::TakeNode(const ClusterRows& rows, uint32_t node_row) {
           .state = theirs.state,
           .free = theirs.free,
           .groups = theirs.groups};
-  int32_t changed = kNoDevice;
   for (size_t i = 0; i < theirs.spec->devices.size(); ++i) {
     if (!TakeDevice(rows, theirs.first_device + static_cast<uint32_t>(i))) continue;
     changed = changed == kNoDevice ? static_cast<int32_t>(i) : kManyDevices;

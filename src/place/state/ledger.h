@@ -93,7 +93,7 @@ class Ledger {
   }
   // What keeps a job of that owner with so many GPUs from those who are on a device; kNone where it may come.
   [[nodiscard]] Reason BarsFrom(uint32_t device, uint64_t owner, int32_t gpus) const {
-    if (residents_[device].size() == 1 && SharingIsFull(gpus)) return Reason::kSharingQuota;
+    if (SharingIsFull(gpus) && residents_[device].size() == 1) return Reason::kSharingQuota;
     if (minding_ == 0 && !MindsOwners(owner)) return Reason::kNone;
     for (const LedgerResident& one : residents_[device]) {
       if (OwnersClash(one.owner, owner)) return Reason::kOwner;
