@@ -15,7 +15,7 @@
 namespace horus::bench {
 namespace {
 
-constexpr double kSpeedupAim = 1.5;
+constexpr double kSpeedupAim = 1.7;
 constexpr int kRuns = 5;
 
 // A cluster under a lock, as a handle of the C ABI is: shared while a plan reads it, alone for writes.

@@ -4,11 +4,16 @@
 import os
 import pathlib
 import random
+import signal
 
 import pytest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 GRAPHS = ROOT / "examples/models/graphs"
+
+# A shell that runs the tests in the background has them ignore Ctrl-C, and so would all that they start.
+if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def built(variable, name):

@@ -10,6 +10,10 @@ namespace {
 
 constexpr uint32_t kDimensions = 2;
 
+// A tree with more nodes is made anew: where states gathered once and are no more, leaves stay. Chosen: some six times
+// as many as a new tree has.
+constexpr uint64_t kStatesPerNode = 4, kLeastNodes = 64;
+
 float Coordinate(const Scorer::StateSummary& state, uint32_t dimension) {
   return dimension == 0 ? state.crowding : static_cast<float>(state.mem_free_mib) * state.per_mem_mib;
 }
@@ -20,7 +24,7 @@ void StateTree::Clear() {
   nodes_.clear();
   roots_.clear();
   at_.clear();
-  capacity_ = 0;
+  count_ = capacity_ = 0;
 }
 
 uint32_t& StateTree::RootOf(const Scorer::StateSummary& state) {
@@ -35,6 +39,7 @@ void StateTree::Append(uint32_t leaf, const Scorer::StateSummary& state) {
   into.states.push_back(state);
   capacity_ += into.states.capacity() - before;
   into.region.Cover(state);
+  ++count_;
   at_[state.state] = {leaf, static_cast<uint32_t>(into.states.size() - 1)};
 }
 
@@ -42,6 +47,7 @@ void StateTree::Remove(uint32_t state) {
   const Where where = std::exchange(at_[state], Where());
   Node& leaf = nodes_[where.node];
   leaf.loose = true;
+  --count_;
   if (where.position + 1 < leaf.states.size()) {
     leaf.states[where.position] = leaf.states.back();
     at_[leaf.states[where.position].state].position = where.position;
@@ -65,6 +71,15 @@ void StateTree::Put(const Scorer::StateSummary& state) {
   }
   Append(node, state);
   if (nodes_[node].states.size() > nodes_[node].most && nodes_[node].region.sifted) Split(node);
+  if (nodes_.size() > kLeastNodes + count_ / kStatesPerNode) Rebuild();
+}
+
+void StateTree::Rebuild() {
+  StateTree anew;
+  for (const Node& node : nodes_) {
+    for (const Scorer::StateSummary& state : node.states) anew.Put(state);
+  }
+  *this = std::move(anew);
 }
 
 // At the median. A leaf of states that are all alike stays whole, and may hold twice as many.
@@ -89,6 +104,7 @@ void StateTree::Split(uint32_t leaf) {
     nodes_[leaf].below = below;
     nodes_[leaf].left = left;
     const std::vector<Scorer::StateSummary> divided = std::move(states);
+    count_ -= divided.size();
     for (const Scorer::StateSummary& one : divided) Append(left + (Coordinate(one, dimension) < below ? 0 : 1), one);
     return;
   }

@@ -56,10 +56,12 @@ class StateTree {
   [[nodiscard]] uint32_t& RootOf(const Scorer::StateSummary& state);
   void Append(uint32_t leaf, const Scorer::StateSummary& state);
   void Split(uint32_t leaf);
+  void Rebuild();
 
   std::vector<Node> nodes_;
   std::vector<uint32_t> roots_;  // that of states that are not sifted, then by context
   std::vector<Where> at_;        // by state
+  uint64_t count_ = 0;           // of states
   uint64_t capacity_ = 0;        // of all leaves' states
 };
 
