@@ -203,7 +203,8 @@ Placer::Judgements Placer::judgements() const {
 uint64_t Placer::bytes_held() const {
   return sizeof(*this) + sizeof(Impl) + impl_->scorer.bytes_held() + impl_->ledger.bytes_held() +
          impl_->emptied.bytes_held() + impl_->search.bytes_held() + impl_->emptied_search.bytes_held() +
-         impl_->nodes.capacity() * sizeof(uint32_t);
+         (impl_->nodes.capacity() + impl_->named.rows.capacity()) * sizeof(uint32_t) +
+         impl_->named.ids.capacity() * sizeof(NodeId);
 }
 
 // One job: the way to run it, its place or what refuses it, now and on the empty cluster.

@@ -6,7 +6,6 @@
 
 #include <array>
 #include <cstdint>
-#include <limits>
 #include <memory>
 #include <set>
 #include <span>
@@ -77,7 +76,6 @@ class DeviceIndex {
   [[nodiscard]] uint64_t bytes_held() const;
 
  private:
-  static constexpr double kInfinity = std::numeric_limits<double>::infinity();
   using Members = std::set<Member>;  // not absl's: its trees leak after a bad_alloc
   // Of what a change may have touched.
   [[nodiscard]] absl::Status TakeNode(const Ledger& ledger, const Ledger::Touched& touched);

@@ -182,6 +182,7 @@ uint64_t Sieve::bytes_held() const {
 namespace {
 
 // A class that comes once is not worth a long list; one that exhausts its list gets one so many times as long.
+// Of 4, 8, 16, 32 and 64 the fastest on the busy clusters of bench_place.
 constexpr size_t kFirstWanted = 16;
 constexpr size_t kGrowth = 8;
 
@@ -384,6 +385,7 @@ absl::Status Rankings::Rebuild(const Ledger& ledger, const DeviceIndex& index, S
     if (tree_.node(node).is_leaf()) {
       HORUS_RETURN_IF_ERROR(Sift(ledger, index, scorer, tree_.node(node).states, cutoff));
       for (const uint32_t state : gone_) tree_.Remove(state);
+      // The sooner the cutoff falls, the fewer leaves are opened.
       if (scratch_.size() > 2 * ranking.wanted) CutBack(ranking.wanted, cutoff);
     } else {
       const uint32_t left = tree_.node(node).left;

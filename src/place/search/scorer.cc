@@ -559,18 +559,20 @@ void Scorer::SiftLoads(const LeastCost& least, std::span<const StateSummary> sum
 }
 
 void Scorer::Region::Cover(const StateSummary& state) {
-  context = state.context;
-  sifted &= state.residents != StateSummary::kNotSifted;
-  (state.residents == 0 ? idle : taken) = true;
-  most_free_mib = std::max(most_free_mib, state.mem_free_mib);
-  least_free = std::min(least_free, static_cast<float>(state.mem_free_mib) * state.per_mem_mib);
-  most_per_mib = std::max(most_per_mib, state.per_mem_mib);
-  if (!state.has_loads) return;
-  least_load = std::min(least_load, state.loads.estimate);
-  most_load = std::max(most_load, state.loads.estimate);
-  least_upper = std::min(least_upper, state.loads.upper);
-  most_room = std::max(most_room, state.loads.room);
-  least_weight = std::min(least_weight, state.loads.weight);
+  Region one{.context = state.context,
+             .sifted = state.residents != StateSummary::kNotSifted,
+             .idle = state.residents == 0,
+             .taken = state.residents != 0,
+             .most_free_mib = state.mem_free_mib,
+             .least_free = static_cast<float>(state.mem_free_mib) * state.per_mem_mib,
+             .most_per_mib = state.per_mem_mib};
+  if (state.has_loads) {
+    one.least_load = one.most_load = state.loads.estimate;
+    one.least_upper = state.loads.upper;
+    one.most_room = state.loads.room;
+    one.least_weight = state.loads.weight;
+  }
+  Cover(one);
 }
 
 void Scorer::Region::Cover(const Region& other) {

@@ -132,6 +132,7 @@ class Scorer {
   };
   // Lower bound on what any state there costs the current job; infinity = none takes it.
   [[nodiscard]] double LeastCostIn(const Region& region);
+  // The current job in one context (PairTable).
   struct OnContext {
     bool asked = false;
     bool known = true;                    // false = the model returns an error, which weighing reports

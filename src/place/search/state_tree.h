@@ -4,7 +4,7 @@
 // Enters:  descriptions of states (Scorer::StateSummary).
 // Leaves:  a tree whose leaves hold the states; each node bounds what the states below it have (Scorer::Region).
 // Units:   as Scorer.
-// Cost:    Put and Remove O(log states); about 120 bytes a state.
+// Cost:    Put and Remove O(log states); about 130 bytes a state.
 // Thread class: one thread at a time.
 #ifndef HORUS_PLACE_SEARCH_STATE_TREE_H_
 #define HORUS_PLACE_SEARCH_STATE_TREE_H_
@@ -22,7 +22,7 @@ namespace horus {
 class StateTree {
  public:
   static constexpr uint32_t kNone = UINT32_MAX;
-  static constexpr size_t kMostInLeaf = 64;  // chosen: of 32, 64 and 128 the fastest
+  static constexpr size_t kMostInLeaf = 64;  // chosen: of 32 and 64 the faster
 
   struct Node {
     Scorer::Region region;                     // covers the states below, and may cover more

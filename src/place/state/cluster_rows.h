@@ -4,9 +4,8 @@
 // Enters:  nothing; kept by Cluster.
 // Leaves:  node rows in id order, devices flat in one array, jobs by row.
 // Units:   see node.h; positions are rows, not the caller's ids.
-// Cost:    bytes at full columns: 40 a device, 340 a node, 64 a job on one device; what jobs ask for and the devices of
-// a
-//          node once for all that are alike. Full columns grow by a quarter.
+// Cost:    bytes at full columns: 40 a device, 340 a node, 64 a job on one device; what jobs ask for and the devices
+//          of a node once for all that are alike. Full columns grow by a quarter.
 // Thread class: as the cluster that owns it.
 #ifndef HORUS_PLACE_STATE_CLUSTER_ROWS_H_
 #define HORUS_PLACE_STATE_CLUSTER_ROWS_H_
