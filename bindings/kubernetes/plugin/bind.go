@@ -101,6 +101,14 @@ func (pl *Horus) bindHAMi(ctx context.Context, state fwk.CycleState, pod *v1.Pod
 }
 
 func (pl *Horus) bind(ctx context.Context, binding *v1.Binding) error {
+	err := pl.post(ctx, binding)
+	if err != nil && pl.isBound(ctx, binding) {
+		return nil
+	}
+	return err
+}
+
+func (pl *Horus) post(ctx context.Context, binding *v1.Binding) error {
 	if cacher := pl.handle.APICacher(); cacher != nil {
 		done, err := cacher.BindPod(binding)
 		if err != nil {

@@ -28,6 +28,7 @@ const DRAName = "HorusDynamicResources"
 // that Horus chose for the pod of the present cycle; all other devices it sees as they are.
 type draPlugin struct {
 	*dynamicresources.DynamicResources
+	handle fwk.Handle
 }
 
 var _ fwk.PreFilterPlugin = draPlugin{}
@@ -58,7 +59,7 @@ func NewDRA(ctx context.Context, args runtime.Object, handle fwk.Handle) (fwk.Pl
 	if !ok {
 		return nil, fmt.Errorf("%s: expected the upstream plugin, found %T", DRAName, upstream)
 	}
-	return draPlugin{pl}, nil
+	return draPlugin{pl, handle}, nil
 }
 
 // dynamicResourcesArgs are upstream's defaults.

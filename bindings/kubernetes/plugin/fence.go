@@ -79,5 +79,9 @@ func (pl draPlugin) PreBind(ctx context.Context, state fwk.CycleState, pod *v1.P
 	if void := fenced(state); void != nil {
 		return void
 	}
-	return pl.DynamicResources.PreBind(ctx, state, pod, node)
+	status := pl.DynamicResources.PreBind(ctx, state, pod, node)
+	if !status.IsSuccess() {
+		pl.awaitClaims(ctx, pod)
+	}
+	return status
 }
