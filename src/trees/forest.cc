@@ -73,6 +73,8 @@ void Forest::BuildGroups() {
     groups_.push_back(group);
     node_at += count;
   }
+  wide_ = std::all_of(groups_.begin(), groups_.end(),
+                      [](const Group& group) { return group.padded && group.depth <= kMostWideDepth; });
 }
 
 // Tree k of the group takes 1 << depth splits, in heap order from position 1, and as many leaves. A leaf
@@ -117,7 +119,7 @@ void Forest::AppendLoose(Group& group, std::span<const TreeNode> nodes, std::spa
     loose_roots_.push_back(base);
     for (uint32_t i = 0; i < size; ++i) {
       const TreeNode& node = tree[i];
-      loose_.push_back(node.is_leaf() ? LooseNode{std::bit_cast<uint32_t>(node.value), 0, base + i, base + i}
+      loose_.push_back(node.is_leaf() ? LooseNode{std::bit_cast<int32_t>(node.value), 0, base + i, base + i}
                                       : LooseNode{OrderKey(node.value), SlotOf(node), base + i + 1, base + node.right});
     }
     first += size;

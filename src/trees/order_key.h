@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Floats as unsigned integers of the same order, so that the walk compares integers.
+// Floats as integers of the same order, so that the walk compares integers.
 //
 // Enters:  a float32 that is not NaN.
 // Leaves:  a key: OrderKey(a) < OrderKey(b) exactly when a < b; strictly between the two missing keys.
@@ -14,14 +14,14 @@
 
 namespace horus {
 
-inline constexpr uint32_t kMissingLeftKey = 0;                                      // below the key of -infinity
-inline constexpr uint32_t kMissingRightKey = std::numeric_limits<uint32_t>::max();  // above that of +infinity
+inline constexpr int32_t kMissingLeftKey = std::numeric_limits<int32_t>::min();   // below the key of -infinity
+inline constexpr int32_t kMissingRightKey = std::numeric_limits<int32_t>::max();  // above that of +infinity
 
-[[nodiscard]] constexpr uint32_t OrderKey(float value) {
-  constexpr uint32_t kSign = 0x80000000u;
-  const auto bits = std::bit_cast<uint32_t>(value);
-  if (bits == kSign) return kSign;  // -0
-  return (bits & kSign) != 0 ? ~bits : bits | kSign;
+[[nodiscard]] constexpr int32_t OrderKey(float value) {
+  constexpr int32_t kMinusZero = std::numeric_limits<int32_t>::min();
+  const auto bits = std::bit_cast<int32_t>(value);
+  if (bits == kMinusZero) return 0;
+  return bits < 0 ? bits ^ std::numeric_limits<int32_t>::max() : bits;
 }
 
 }  // namespace horus

@@ -4,6 +4,7 @@
 #include <array>
 #include <bit>
 #include <cmath>
+#include <cstring>
 
 #include "trees/forest.h"
 #include "trees/order_key.h"
@@ -19,25 +20,26 @@ constexpr size_t kRowsPerBlock = 64;
 constexpr size_t kStackSlots = 6144;
 
 // Every feature twice, with its missing value below every threshold and above every threshold: so the
-// default direction of a split is part of the slot it reads.
-void FillSlots(const float* row, size_t columns, size_t used_features, uint32_t* slots) {
+// default direction of a split is part of the slot it reads. Slots are kApart apart.
+template <size_t kApart>
+void FillSlots(const float* row, size_t columns, size_t used_features, int32_t* slots) {
   const size_t present = std::min(columns, used_features);
   for (size_t f = 0; f < present; ++f) {
     const float value = row[f];
-    const uint32_t key = OrderKey(value);
-    slots[2 * f] = std::isnan(value) ? kMissingLeftKey : key;
-    slots[2 * f + 1] = std::isnan(value) ? kMissingRightKey : key;
+    const int32_t key = OrderKey(value);
+    slots[2 * f * kApart] = std::isnan(value) ? kMissingLeftKey : key;
+    slots[(2 * f + 1) * kApart] = std::isnan(value) ? kMissingRightKey : key;
   }
   for (size_t f = present; f < used_features; ++f) {
-    slots[2 * f] = kMissingLeftKey;
-    slots[2 * f + 1] = kMissingRightKey;
+    slots[2 * f * kApart] = kMissingLeftKey;
+    slots[(2 * f + 1) * kApart] = kMissingRightKey;
   }
 }
 
 // One group of trees padded to `depth`, over `rows` rows. kDepth is `depth` known to the compiler, which
 // then keeps the walks in registers, or -1.
 template <typename Split, int kDepth>
-void WalkPadded(const Split* splits, const float* leaves, uint32_t depth, size_t tree_count, const uint32_t* slots,
+void WalkPadded(const Split* splits, const float* leaves, uint32_t depth, size_t tree_count, const int32_t* slots,
                 size_t slot_count, size_t rows, float* margins) {
   const uint32_t levels = kDepth >= 0 ? static_cast<uint32_t>(kDepth) : depth;
   const size_t width = size_t{1} << levels;
@@ -67,9 +69,69 @@ void WalkPadded(const Split* splits, const float* leaves, uint32_t depth, size_t
   }
 }
 
+// ---- Many rows at once, one a lane: every split of a tree is asked for all of them, and the leaf that a row comes to
+// is blended from below. That takes more comparisons than walking down, and a vector instruction makes eight of them.
+
+constexpr size_t kVector = 8;           // rows
+constexpr size_t kLanes = 2 * kVector;  // rows that are walked together
+constexpr size_t kFewestWide = 4;       // rows for which that pays
+// Of any int32_t in memory.
+using Keys [[gnu::vector_size(kVector * sizeof(int32_t)), gnu::may_alias, gnu::aligned(sizeof(int32_t))]] = int32_t;
+using Leaves [[gnu::vector_size(kVector * sizeof(float))]] = float;
+
+#if defined(__x86_64__)
+#define HORUS_WIDE [[gnu::target("avx2")]]
+bool HasWide() { return __builtin_cpu_supports("avx2") != 0; }
+#elif defined(__aarch64__)
+#define HORUS_WIDE
+bool HasWide() { return true; }
+#else
+#define HORUS_WIDE
+bool HasWide() { return false; }
+#endif
+
+struct LanesOf {
+  Leaves first, second;
+};
+
+// The leaf below `node` for each row. `slots`: two vectors of rows each.
+template <int kLevels, typename Split>
+[[gnu::always_inline]] inline void LeafBelow(const Split* tree, const float* leaves, const Keys* slots, size_t node,
+                                             LanesOf& out) {
+  if constexpr (kLevels == 0) {
+    out.first = out.second = leaves[node] - Leaves{};
+  } else {
+    LanesOf left, right;
+    LeafBelow<kLevels - 1>(tree, leaves, slots, 2 * node, left);
+    LeafBelow<kLevels - 1>(tree, leaves, slots, 2 * node + 1, right);
+    const Keys* const values = slots + 2 * size_t{tree[node].slot};
+    out.first = values[0] < tree[node].key ? left.first : right.first;
+    out.second = values[1] < tree[node].key ? left.second : right.second;
+  }
+}
+
+// As WalkPadded. `slots`: of kLanes rows, then of the next.
+template <typename Split, int kDepth>
+HORUS_WIDE void WalkManyPadded(const Split* splits, const float* leaves, size_t tree_count, const int32_t* slots,
+                               size_t slot_count, size_t rows, float* margins) {
+  constexpr size_t kWidth = size_t{1} << kDepth;
+  for (size_t r = 0; r < rows; r += kLanes, slots += kLanes * slot_count) {
+    const auto* of_rows = reinterpret_cast<const Keys*>(slots);
+    LanesOf margin;
+    std::memcpy(&margin, margins + r, sizeof(margin));
+    for (size_t k = 0; k < tree_count; ++k) {
+      LanesOf leaf;
+      LeafBelow<kDepth>(splits + k * kWidth, leaves + k * kWidth - kWidth, of_rows, 1, leaf);
+      margin.first += leaf.first;
+      margin.second += leaf.second;
+    }
+    std::memcpy(margins + r, &margin, sizeof(margin));
+  }
+}
+
 }  // namespace
 
-void Forest::WalkLoose(const Group& group, const uint32_t* slots, size_t rows, float* margins) const {
+void Forest::WalkLoose(const Group& group, const int32_t* slots, size_t rows, float* margins) const {
   const size_t slot_count = 2 * size_t{used_features_};
   for (size_t r = 0; r < rows; ++r, slots += slot_count) {
     for (size_t k = 0; k < group.tree_count; ++k) {
@@ -84,8 +146,8 @@ void Forest::WalkLoose(const Group& group, const uint32_t* slots, size_t rows, f
   }
 }
 
-void Forest::WalkBlock(const uint32_t* slots, size_t rows, float* margins) const {
-  using Walk = void (*)(const Split*, const float*, uint32_t, size_t, const uint32_t*, size_t, size_t, float*);
+void Forest::WalkBlock(const int32_t* slots, size_t rows, float* margins) const {
+  using Walk = void (*)(const Split*, const float*, uint32_t, size_t, const int32_t*, size_t, size_t, float*);
   static constexpr std::array<Walk, 9> kWalks = {WalkPadded<Split, 0>, WalkPadded<Split, 1>, WalkPadded<Split, 2>,
                                                  WalkPadded<Split, 3>, WalkPadded<Split, 4>, WalkPadded<Split, 5>,
                                                  WalkPadded<Split, 6>, WalkPadded<Split, 7>, WalkPadded<Split, 8>};
@@ -100,6 +162,17 @@ void Forest::WalkBlock(const uint32_t* slots, size_t rows, float* margins) const
   }
 }
 
+void Forest::WalkWide(const int32_t* slots, size_t rows, float* margins) const {
+  using Walk = void (*)(const Split*, const float*, size_t, const int32_t*, size_t, size_t, float*);
+  static constexpr std::array<Walk, kMostWideDepth + 1> kWalks = {WalkManyPadded<Split, 0>, WalkManyPadded<Split, 1>,
+                                                                  WalkManyPadded<Split, 2>, WalkManyPadded<Split, 3>,
+                                                                  WalkManyPadded<Split, 4>, WalkManyPadded<Split, 5>};
+  for (const Group& group : groups_) {
+    kWalks[group.depth](splits_.data() + group.split_at, leaves_.data() + group.leaf_at, group.tree_count, slots,
+                        2 * size_t{used_features_}, rows, margins);
+  }
+}
+
 float Forest::PredictMargin(std::span<const float> row, float base_margin) const {
   float margin = 0;
   PredictMargins(row, 1, row.size(), std::span<const float>(&base_margin, 1), std::span<float>(&margin, 1));
@@ -108,22 +181,36 @@ float Forest::PredictMargin(std::span<const float> row, float base_margin) const
 
 void Forest::PredictMargins(std::span<const float> rows, size_t n, size_t stride, std::span<const float> base_margins,
                             std::span<float> out) const {
+  static const bool has_wide = HasWide();
+  const bool wide = wide_ && has_wide && n >= kFewestWide;
   const size_t slot_count = 2 * size_t{used_features_};
-  const size_t block = std::min({n, kRowsPerBlock, std::max<size_t>(kStackSlots / slot_count, 1)});
-  std::array<uint32_t, kStackSlots> stack_slots;  // not initialised: only what is filled is read
-  std::vector<uint32_t> heap_slots;
-  uint32_t* slots = stack_slots.data();
-  if (slot_count > kStackSlots) {
+  const size_t most = std::min({n, kRowsPerBlock, std::max(kStackSlots / slot_count, size_t{1})});
+  const size_t block = wide ? (most + kLanes - 1) / kLanes * kLanes : most;
+  std::array<int32_t, kStackSlots> stack_slots;  // not initialised: only what is filled is read
+  std::vector<int32_t> heap_slots;
+  int32_t* slots = stack_slots.data();
+  if (slot_count * block > kStackSlots) {
     heap_slots.resize(slot_count * block);
     slots = heap_slots.data();
   }
+  const auto row = [&](size_t r) { return rows.data() + r * stride; };
+  for (size_t r = 0; r < n; ++r) out[r] = base_margins.empty() ? base_score() : base_margins[r];
   for (size_t first = 0; first < n; first += block) {
     const size_t count = std::min(block, n - first);
-    for (size_t r = 0; r < count; ++r) {
-      FillSlots(rows.data() + (first + r) * stride, stride, used_features_, slots + r * slot_count);
-      out[first + r] = base_margins.empty() ? base_score() : base_margins[first + r];
+    if (!wide) {
+      for (size_t r = 0; r < count; ++r) FillSlots<1>(row(first + r), stride, used_features_, slots + r * slot_count);
+      WalkBlock(slots, count, out.data() + first);
+      continue;
     }
-    WalkBlock(slots, count, out.data() + first);
+    std::array<float, kRowsPerBlock> margins;
+    const size_t filled = (count + kLanes - 1) / kLanes * kLanes;
+    for (size_t r = 0; r < filled; ++r) {  // lanes that are left get the last row again
+      const size_t from = first + std::min(r, count - 1), lane = r % kLanes;
+      FillSlots<kLanes>(row(from), stride, used_features_, slots + (r - lane) * slot_count + lane);
+      margins[r] = out[from];
+    }
+    WalkWide(slots, filled, margins.data());
+    std::copy_n(margins.begin(), count, out.begin() + static_cast<ptrdiff_t>(first));
   }
 }
 

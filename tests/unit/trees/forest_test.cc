@@ -79,7 +79,7 @@ TEST_P(ForestShapes, WalksEveryLayoutAsTheDefinitionSays) {
     expected[r] = testing::PlainMargin(data, row, margins[r]);
     EXPECT_EQ(std::bit_cast<uint32_t>(forest->PredictMargin(row, margins[r])), std::bit_cast<uint32_t>(expected[r]));
   }
-  for (const size_t batch : {size_t{1}, size_t{2}, size_t{63}, size_t{64}, size_t{65}, kRows}) {
+  for (const size_t batch : std::vector<size_t>{1, 2, 3, 4, 15, 16, 17, 63, 64, 65, kRows}) {
     std::vector<float> out(kRows, kNan);
     for (size_t first = 0; first < kRows; first += batch) {
       const size_t count = std::min(batch, kRows - first);
@@ -98,7 +98,8 @@ INSTANTIATE_TEST_SUITE_P(Shapes, ForestShapes,
                                            Shape{33, 3, 0, 40}, Shape{20, 4, 3, 40}, Shape{9, 5, 0, 7},
                                            Shape{50, 6, 0, 40}, Shape{50, 6, 5, 40}, Shape{19, 7, 0, 9},
                                            Shape{8, 8, 0, 9}, Shape{21, 9, 0, 12}, Shape{5, 10, 0, 12},
-                                           Shape{40, 10, 3, 12}, Shape{3, 12, 8, 12}, Shape{18, 6, 0, 4000}));
+                                           Shape{40, 10, 3, 12}, Shape{3, 12, 8, 12}, Shape{18, 6, 0, 4000},
+                                           Shape{18, 4, 0, 4000}));
 
 TEST(Forest, ReadsRowsAtTheirStride) {
   const auto forest = Forest::Create(OneTree());
