@@ -56,14 +56,29 @@ class BoostedModel final : public PairModel {
       : scale_(scale), offsets_(std::move(offsets)), trained_(std::move(trained)), forest_(std::move(forest)) {}
 
   void Pairs(uint32_t device, std::span<const Tenant> tenants, std::span<float> out) const override {
-    const bool known = std::binary_search(trained_.begin(), trained_.end(), device);
     for (size_t i = 0; i < tenants.size(); ++i) {
       for (size_t j = 0; j < tenants.size(); ++j) {
         if (i == j) continue;
-        const JobPoint &victim = tenants[i].point, &other = tenants[j].point;
-        const double z = known ? Margin(device, offsets_[device], victim, other) : MeanMargin(victim, other);
-        out[i * tenants.size() + j] = static_cast<float>(SlowdownOf(z));
+        const TwoPoints pair = {tenants[i].point, tenants[j].point};
+        Slowdowns(device, {&pair, 1}, out.subspan(i * tenants.size() + j, 1));
       }
+    }
+  }
+
+  void Beside(uint32_t device, const Tenant& newcomer, std::span<const Tenant> others, std::span<float> mine,
+              std::span<float> theirs) const override {
+    std::array<TwoPoints, kBatch> pairs;
+    for (size_t first = 0; first < others.size(); first += kBatch) {
+      const size_t count = std::min(kBatch, others.size() - first);
+      const auto ask = [&](bool as_victim, std::span<float> out) {
+        for (size_t i = 0; i < count; ++i) {
+          const JobPoint& other = others[first + i].point;
+          pairs[i] = as_victim ? TwoPoints{newcomer.point, other} : TwoPoints{other, newcomer.point};
+        }
+        Slowdowns(device, std::span(pairs).first(count), out.subspan(first, count));
+      };
+      ask(true, mine);
+      ask(false, theirs);
     }
   }
 
@@ -73,19 +88,35 @@ class BoostedModel final : public PairModel {
   }
 
  private:
-  [[nodiscard]] double Margin(uint32_t device, double offset, const JobPoint& victim, const JobPoint& other) const {
-    PairColumns columns;
-    const std::span<float> row = std::span(columns).first(WidthOf(offsets_.size() - 1));
-    FillColumns(device, victim, other, row);
-    return double{forest_.PredictMargin(row, static_cast<float>(offset + scale_.Theory(victim, other)))};
+  static constexpr size_t kBatch = 64;  // of pairs, on the stack
+  struct TwoPoints {
+    JobPoint victim, other;
+  };
+
+  // Of the victims. Of an untrained device: by what the trees add on the trained ones, on average. A forest asked about
+  // no device at all would answer for whichever its splits leave over.
+  void Slowdowns(uint32_t device, std::span<const TwoPoints> pairs, std::span<float> out) const {
+    std::array<double, kBatch> sums = {};
+    const bool known = std::binary_search(trained_.begin(), trained_.end(), device);
+    const std::span<const uint32_t> devices = known ? std::span(&device, 1) : std::span<const uint32_t>(trained_);
+    for (const uint32_t one : devices) AddMargins(one, known ? offsets_[device] : offsets_.back(), pairs, sums);
+    for (size_t i = 0; i < pairs.size(); ++i) {
+      out[i] = static_cast<float>(SlowdownOf(sums[i] / static_cast<double>(devices.size())));
+    }
   }
 
-  // Of an untrained device: what the trees add on the trained ones, on average. A forest asked about no device at all
-  // would answer for whichever its splits leave over.
-  [[nodiscard]] double MeanMargin(const JobPoint& victim, const JobPoint& other) const {
-    double sum = 0;
-    for (const uint32_t device : trained_) sum += Margin(device, offsets_.back(), victim, other);
-    return sum / static_cast<double>(trained_.size());
+  void AddMargins(uint32_t device, double offset, std::span<const TwoPoints> pairs, std::span<double> sums) const {
+    const size_t width = WidthOf(offsets_.size() - 1);
+    std::array<float, kBatch * std::tuple_size_v<PairColumns>> rows;
+    std::array<float, kBatch> margins;
+    for (size_t i = 0; i < pairs.size(); ++i) {
+      const auto& [victim, other] = pairs[i];
+      FillColumns(device, victim, other, std::span(rows).subspan(i * width, width));
+      margins[i] = static_cast<float>(offset + scale_.Theory(victim, other));
+    }
+    const std::span<float> of_pairs = std::span(margins).first(pairs.size());
+    forest_.PredictMargins(rows, pairs.size(), width, of_pairs, of_pairs);
+    for (size_t i = 0; i < pairs.size(); ++i) sums[i] += double{margins[i]};
   }
 
   PointScale scale_;

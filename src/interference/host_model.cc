@@ -29,6 +29,15 @@ Demand LessBusy(Demand demand) {
   return demand;
 }
 
+// What the other costs the victim, of which `pair` is known as if neither waited for its input.
+PairExcess BesideHost(const PairExcess& pair, const Demand& victim, const Demand& other) {
+  const Slowdown busy = SlowdownOf(pair);
+  const auto beside = [&](float slowdown) {
+    return static_cast<float>(SlowdownBesideHost(static_cast<double>(slowdown) - 1, BusyPart(victim), BusyPart(other)));
+  };
+  return CountExcess(beside(busy.estimate), beside(busy.upper));
+}
+
 class HostModel final : public InterferenceModel {
  public:
   explicit HostModel(std::shared_ptr<const InterferenceModel> model) : model_(std::move(model)) {}
@@ -81,13 +90,19 @@ class HostModel final : public InterferenceModel {
       for (size_t j = 0; j < n; ++j) {
         if (i == j) continue;
         PairExcess& pair = out[i * n + j];
-        const Slowdown busy = SlowdownOf(pair);
-        const auto beside = [&](float slowdown) {
-          return static_cast<float>(
-              SlowdownBesideHost(static_cast<double>(slowdown) - 1, BusyPart(*tenants[i]), BusyPart(*tenants[j])));
-        };
-        pair = CountExcess(beside(busy.estimate), beside(busy.upper));
+        pair = BesideHost(pair, *tenants[i], *tenants[j]);
       }
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status PredictBeside(const DeviceContext& device, const Demand& newcomer, std::span<const Demand* const> others,
+                             std::span<PairExcess> mine, std::span<PairExcess> theirs) const override {
+    HORUS_RETURN_IF_ERROR(model_->PredictBeside(device, newcomer, others, mine, theirs));
+    for (size_t i = 0; i < others.size(); ++i) {
+      if (BusyPart(newcomer) == 1 && BusyPart(*others[i]) == 1) continue;
+      mine[i] = BesideHost(mine[i], newcomer, *others[i]);
+      theirs[i] = BesideHost(theirs[i], *others[i], newcomer);
     }
     return absl::OkStatus();
   }

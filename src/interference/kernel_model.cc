@@ -50,6 +50,7 @@ KernelBlock::Point KernelState::Standardise(const JobPoint& point) const {
 
 // A tenant as the sums need it.
 struct KernelModel::Encoded {
+  const Tenant* tenant = nullptr;
   std::span<double> near;   // [atoms] smooth kernel to every entry of every block
   std::span<double> reach;  // [atoms] the interaction's weights of this victim, for every other
   uint32_t job = kUnseen;
@@ -74,7 +75,9 @@ uint32_t KernelModel::JobOf(uint64_t profile) const {
   return profile != 0 && at != profiles_.end() && at->first == profile ? at->second : kUnseen;
 }
 
-void KernelModel::Encode(uint32_t device, const Tenant& tenant, Encoded& out) const {
+// `buffer`: 2 * atoms_ numbers, which `out` needs.
+void KernelModel::Encode(uint32_t device, const Tenant& tenant, std::span<double> buffer, Encoded& out) const {
+  out = {.tenant = &tenant, .near = buffer.first(atoms_), .reach = buffer.subspan(atoms_, atoms_)};
   const KernelSettings& s = state_.settings;
   const KernelBlock::Point x = state_.Standardise(tenant.point);
   const double per_square = -0.5 / (s.length * s.length);
@@ -106,41 +109,57 @@ void KernelModel::Encode(uint32_t device, const Tenant& tenant, Encoded& out) co
   }
 }
 
-void KernelModel::Pairs(uint32_t device, std::span<const Tenant> tenants, std::span<float> out) const {
+double KernelModel::LevelOf(uint32_t device) const {
+  const double level = state_.settings.level;
+  double sum = state_.mean;
+  for (size_t d = 0; d < state_.blocks.size(); ++d) sum += (d == device ? 2 : 1) * level * level * state_.blocks[d].sum;
+  return sum;
+}
+
+double KernelModel::Remembered(uint32_t device, uint32_t victim, uint32_t other) const {
   const KernelSettings& s = state_.settings;
+  double sum = 0;
+  if (victim == kUnseen || other == kUnseen) return sum;
+  for (size_t d = 0; d < state_.blocks.size(); ++d) {
+    const int32_t v = slots_[d][victim], o = slots_[d][other];
+    if (v < 0 || o < 0) continue;
+    const KernelBlock& block = state_.blocks[d];
+    sum += (d == device ? 1 : s.across) * block.weights[static_cast<size_t>(v) * block.size() + static_cast<size_t>(o)];
+  }
+  return sum * s.pair * s.pair;
+}
+
+float KernelModel::SlowdownIn(uint32_t device, double level, const Encoded& victim, const Encoded& other) const {
+  const double z = level + TheoryOf(victim.tenant->point, other.tenant->point) + victim.as_victim + other.as_other +
+                   Dot(victim.reach, other.near) + Remembered(device, victim.job, other.job);
+  return static_cast<float>(SlowdownOf(z));
+}
+
+void KernelModel::Pairs(uint32_t device, std::span<const Tenant> tenants, std::span<float> out) const {
   const size_t n = tenants.size();
   std::vector<double> buffer(2 * n * atoms_);
   std::vector<Encoded> encoded(n);
   for (size_t i = 0; i < n; ++i) {
-    encoded[i].near = std::span(buffer).subspan(2 * i * atoms_, atoms_);
-    encoded[i].reach = std::span(buffer).subspan((2 * i + 1) * atoms_, atoms_);
-    Encode(device, tenants[i], encoded[i]);
+    Encode(device, tenants[i], std::span(buffer).subspan(2 * i * atoms_, 2 * atoms_), encoded[i]);
   }
-  double level = state_.mean;
-  for (size_t d = 0; d < state_.blocks.size(); ++d) {
-    level += (d == device ? 2 : 1) * s.level * s.level * state_.blocks[d].sum;
-  }
-  // What is remembered of two jobs by name, on this device and on the others.
-  const auto remembered = [&](uint32_t victim, uint32_t other) {
-    double sum = 0;
-    if (victim == kUnseen || other == kUnseen) return sum;
-    for (size_t d = 0; d < state_.blocks.size(); ++d) {
-      const int32_t v = slots_[d][victim], o = slots_[d][other];
-      if (v < 0 || o < 0) continue;
-      const KernelBlock& block = state_.blocks[d];
-      sum +=
-          (d == device ? 1 : s.across) * block.weights[static_cast<size_t>(v) * block.size() + static_cast<size_t>(o)];
-    }
-    return sum * s.pair * s.pair;
-  };
+  const double level = LevelOf(device);
   for (size_t i = 0; i < n; ++i) {
     for (size_t j = 0; j < n; ++j) {
-      if (i == j) continue;
-      const double z = level + TheoryOf(tenants[i].point, tenants[j].point) + encoded[i].as_victim +
-                       encoded[j].as_other + Dot(encoded[i].reach, encoded[j].near) +
-                       remembered(encoded[i].job, encoded[j].job);
-      out[i * n + j] = static_cast<float>(SlowdownOf(z));
+      if (i != j) out[i * n + j] = SlowdownIn(device, level, encoded[i], encoded[j]);
     }
+  }
+}
+
+void KernelModel::Beside(uint32_t device, const Tenant& newcomer, std::span<const Tenant> others, std::span<float> mine,
+                         std::span<float> theirs) const {
+  std::vector<double> buffer(4 * atoms_);
+  Encoded one, other;
+  Encode(device, newcomer, std::span(buffer).first(2 * atoms_), one);
+  const double level = LevelOf(device);
+  for (size_t i = 0; i < others.size(); ++i) {
+    Encode(device, others[i], std::span(buffer).subspan(2 * atoms_), other);
+    mine[i] = SlowdownIn(device, level, one, other);
+    theirs[i] = SlowdownIn(device, level, other, one);
   }
 }
 

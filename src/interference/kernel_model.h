@@ -67,12 +67,19 @@ class KernelModel final : public PairModel {
   KernelModel(const PairHeader& header, KernelState state);  // blocks are completed here
 
   void Pairs(uint32_t device, std::span<const Tenant> tenants, std::span<float> out) const override;
+  void Beside(uint32_t device, const Tenant& newcomer, std::span<const Tenant> others, std::span<float> mine,
+              std::span<float> theirs) const override;
   [[nodiscard]] size_t bytes_held() const override;
 
  private:
   struct Encoded;
   [[nodiscard]] uint32_t JobOf(uint64_t profile) const;  // kUnseen
-  void Encode(uint32_t device, const Tenant& tenant, Encoded& out) const;
+  void Encode(uint32_t device, const Tenant& tenant, std::span<double> buffer, Encoded& out) const;
+  // Of z, for all pairs on the device.
+  [[nodiscard]] double LevelOf(uint32_t device) const;
+  // What is remembered of two jobs by name, on this device and on the others.
+  [[nodiscard]] double Remembered(uint32_t device, uint32_t victim, uint32_t other) const;
+  [[nodiscard]] float SlowdownIn(uint32_t device, double level, const Encoded& victim, const Encoded& other) const;
 
   KernelState state_;
   std::vector<std::pair<uint64_t, uint32_t>> profiles_;  // sorted: profile, position in the header

@@ -4,6 +4,7 @@
 #include "interference/laws.h"
 
 #include <algorithm>
+#include <array>
 #include <cassert>
 #include <cmath>
 #include <cstddef>
@@ -140,6 +141,19 @@ absl::Status InterferenceModel::PredictPairs(const DeviceContext& /*device*/,
                                              std::span<const Demand* const> /*tenants*/,
                                              std::span<PairExcess> /*out*/) const {
   return MakeError(absl::StatusCode::kUnimplemented, "interference model %s: does not add pairs", std::string(name()));
+}
+
+absl::Status InterferenceModel::PredictBeside(const DeviceContext& device, const Demand& newcomer,
+                                              std::span<const Demand* const> others, std::span<PairExcess> mine,
+                                              std::span<PairExcess> theirs) const {
+  for (size_t i = 0; i < others.size(); ++i) {
+    const std::array<const Demand*, 2> tenants = {&newcomer, others[i]};
+    std::array<PairExcess, 4> out;
+    HORUS_RETURN_IF_ERROR(PredictPairs(device, tenants, out));
+    mine[i] = out[1];
+    theirs[i] = out[2];
+  }
+  return absl::OkStatus();
 }
 
 absl::Status InterferenceModel::PredictLoad(const DeviceContext& /*device*/, const Demand& /*tenant*/,

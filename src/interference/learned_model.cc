@@ -123,10 +123,34 @@ absl::Status LearnedModel::PredictPairs(const DeviceContext& device, std::span<c
   for (size_t i = 0; i < n; ++i) {
     for (size_t j = 0; j < n; ++j) {
       if (i == j) continue;
-      const float pair = pairs[i * n + j];
-      const PairMargin& margin = MarginOf(place, points[i].profile_id, points[j].profile_id);
-      out[i * n + j] = CountExcess(pair, static_cast<float>(UpperOf(static_cast<double>(pair), margin.margin)));
+      out[i * n + j] = Bounded(place, points[i], points[j], pairs[i * n + j]);
     }
+  }
+  return absl::OkStatus();
+}
+
+PairExcess LearnedModel::Bounded(const Place& place, const Tenant& victim, const Tenant& other, float slowdown) const {
+  const PairMargin& margin = MarginOf(place, victim.profile_id, other.profile_id);
+  return CountExcess(slowdown, static_cast<float>(UpperOf(static_cast<double>(slowdown), margin.margin)));
+}
+
+absl::Status LearnedModel::PredictBeside(const DeviceContext& device, const Demand& newcomer,
+                                         std::span<const Demand* const> others, std::span<PairExcess> mine,
+                                         std::span<PairExcess> theirs) const {
+  const Place place = PlaceOf(device);
+  if (device.mode == SharingMode::kMps && !place.exact) {
+    return InterferenceModel::PredictBeside(device, newcomer, others, mine, theirs);
+  }
+  HORUS_RETURN_IF_ERROR(CheckDevice(device));
+  const Tenant one = TenantOf(newcomer, device);
+  std::vector<Tenant> points;
+  points.reserve(others.size());
+  for (const Demand* other : others) points.push_back(TenantOf(*other, device));
+  std::vector<float> of_one(others.size()), of_others(others.size());
+  pairs_->Beside(place.device, one, points, of_one, of_others);
+  for (size_t i = 0; i < others.size(); ++i) {
+    mine[i] = Bounded(place, one, points[i], of_one[i]);
+    theirs[i] = Bounded(place, points[i], one, of_others[i]);
   }
   return absl::OkStatus();
 }

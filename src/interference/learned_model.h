@@ -45,6 +45,9 @@ class LearnedModel final : public InterferenceModel {
   [[nodiscard]] bool adds_pairs() const override { return true; }
   [[nodiscard]] absl::Status PredictPairs(const DeviceContext& device, std::span<const Demand* const> tenants,
                                           std::span<PairExcess> out) const override;
+  [[nodiscard]] absl::Status PredictBeside(const DeviceContext& device, const Demand& newcomer,
+                                           std::span<const Demand* const> others, std::span<PairExcess> mine,
+                                           std::span<PairExcess> theirs) const override;
 
   // The least that the margins of a tenant's pairs promise; alone it is certain.
   [[nodiscard]] std::vector<float> CalibratedUpTo(const DeviceContext& device,
@@ -67,6 +70,8 @@ class LearnedModel final : public InterferenceModel {
   [[nodiscard]] Place PlaceOf(const DeviceContext& device) const;
   [[nodiscard]] bool Seen(uint32_t device, uint64_t profile) const;
   [[nodiscard]] const PairMargin& MarginOf(const Place& place, uint64_t victim, uint64_t other) const;
+  // With the upper bound that holds there for these jobs.
+  [[nodiscard]] PairExcess Bounded(const Place& place, const Tenant& victim, const Tenant& other, float slowdown) const;
 
   std::string name_;
   uint64_t epoch_ = 0;

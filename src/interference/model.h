@@ -100,6 +100,13 @@ class InterferenceModel {
   [[nodiscard]] virtual absl::Status PredictPairs(const DeviceContext& device, std::span<const Demand* const> tenants,
                                                   std::span<PairExcess> out) const;
 
+  // Only where adds_pairs(): mine[i] becomes what others[i] costs the newcomer, theirs[i] what the newcomer costs
+  // others[i], each pair by itself. By default PredictPairs is asked pair by pair; a model may answer many faster, and
+  // must answer the same. Pure; errors as Predict.
+  [[nodiscard]] virtual absl::Status PredictBeside(const DeviceContext& device, const Demand& newcomer,
+                                                   std::span<const Demand* const> others, std::span<PairExcess> mine,
+                                                   std::span<PairExcess> theirs) const;
+
   // Whether all tenants of a device are slowed alike, by their loads: the estimate is max(1, sum of the estimates), the
   // upper bound max(1, sum of the estimates, sum of the uppers).
   [[nodiscard]] virtual bool adds_loads() const { return false; }

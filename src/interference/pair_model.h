@@ -44,6 +44,18 @@ class PairModel {
   // the diagonal is left alone. Finite and at least 1. `device` is a position in the header's list or kUnseen. Pure.
   virtual void Pairs(uint32_t device, std::span<const Tenant> tenants, std::span<float> out) const = 0;
 
+  // The newcomer beside each of `others`, as Pairs says of the two: mine[i] becomes its slowdown, theirs[i] that of
+  // others[i].
+  virtual void Beside(uint32_t device, const Tenant& newcomer, std::span<const Tenant> others, std::span<float> mine,
+                      std::span<float> theirs) const {
+    for (size_t i = 0; i < others.size(); ++i) {
+      std::array<float, 4> out;
+      Pairs(device, std::array<Tenant, 2>{newcomer, others[i]}, out);
+      mine[i] = out[1];
+      theirs[i] = out[2];
+    }
+  }
+
   [[nodiscard]] virtual size_t bytes_held() const = 0;
 };
 

@@ -7,7 +7,6 @@
 #include <utility>
 
 #include "base/hash.h"
-#include "base/status.h"
 
 namespace horus {
 
@@ -34,30 +33,32 @@ PairTable::Row& PairTable::RowOf(uint32_t context, const TenantClass& newcomer) 
   return *rows_.Insert(key, std::move(row));
 }
 
-absl::Status PairTable::Ask(const InterferenceModel& model, uint32_t context, const TenantClass& first,
-                            const TenantClass& second, TenantPair& pair) const {
-  const std::array<const Demand*, 2> tenants = {&first.demand, &second.demand};
-  std::array<PairExcess, 4> out;
-  HORUS_RETURN_IF_ERROR(model.PredictPairs(contexts_[context].device, tenants, out));
-  pair = {out[1], out[2]};
-  return absl::OkStatus();
-}
-
-absl::Status PairTable::Fill(const InterferenceModel& model, uint32_t context, Row& row, uint32_t guest,
-                             const TenantClass& newcomer, const TenantClass& resident, TenantPair& pair) {
-  HORUS_RETURN_IF_ERROR(Ask(model, context, newcomer, resident, pair));
-  if (guest >= row.summaries.size()) {
+absl::Status PairTable::Meet(const InterferenceModel& model, uint32_t context, Row& row, const TenantClass& newcomer,
+                             std::span<const Guest> guests) {
+  demands_.clear();
+  uint32_t last = 0;
+  for (const Guest& one : guests) {
+    demands_.push_back(&one.tenant->demand);
+    last = std::max(last, one.guest);
+  }
+  mine_.assign(guests.size(), {});
+  theirs_.assign(guests.size(), {});
+  HORUS_RETURN_IF_ERROR(model.PredictBeside(contexts_[context].device, newcomer.demand, demands_, mine_, theirs_));
+  if (last >= row.summaries.size()) {
     const size_t before = row.pairs.capacity();
-    row.pairs.resize(std::max<size_t>(guest + 1, contexts_[context].guests.size() + kNobody + 1));
+    row.pairs.resize(std::max<size_t>(last + 1, contexts_[context].guests.size() + kNobody + 1));
     row.summaries.resize(row.pairs.size());
     row_bytes_ += (row.pairs.capacity() - before) * (sizeof(TenantPair) + sizeof(StateSummary));
   }
-  row.pairs[guest] = pair;
   const auto summary = [](int64_t excess) {
     return static_cast<uint16_t>(std::min(excess / StateSummary::kStep, StateSummary::kMost));
   };
-  row.summaries[guest] = {summary(pair.mine.estimate), summary(pair.theirs.estimate), summary(pair.mine.upper),
-                          summary(pair.theirs.upper)};
+  for (size_t i = 0; i < guests.size(); ++i) {
+    const PairExcess &mine = mine_[i], &theirs = theirs_[i];
+    row.pairs[guests[i].guest] = {mine, theirs};
+    row.summaries[guests[i].guest] = {summary(mine.estimate), summary(theirs.estimate), summary(mine.upper),
+                                      summary(theirs.upper)};
+  }
   return absl::OkStatus();
 }
 
@@ -73,7 +74,10 @@ absl::Status PairTable::Find(const InterferenceModel& model, uint32_t context, c
     pair = *known;
     return absl::OkStatus();
   }
-  HORUS_RETURN_IF_ERROR(Ask(model, context, first, second, pair));
+  const std::array<const Demand*, 2> tenants = {&first.demand, &second.demand};
+  std::array<PairExcess, 4> out;
+  HORUS_RETURN_IF_ERROR(model.PredictPairs(contexts_[context].device, tenants, out));
+  pair = {out[1], out[2]};
   residents_.Insert(key, pair);
   return absl::OkStatus();
 }
@@ -82,7 +86,8 @@ void PairTable::Clear() { *this = PairTable(); }
 
 uint64_t PairTable::bytes_held() const {
   uint64_t bytes = rows_.bytes_held() + rows_.size() * sizeof(Row) + residents_.bytes_held() + row_bytes_ +
-                   contexts_.capacity() * sizeof(Context);
+                   contexts_.capacity() * sizeof(Context) + demands_.capacity() * sizeof(demands_[0]) +
+                   (mine_.capacity() + theirs_.capacity()) * sizeof(PairExcess);
   for (const Context& context : contexts_) bytes += context.guests.bytes_held();
   return bytes;
 }

@@ -12,10 +12,12 @@
 
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "base/id_map.h"
+#include "base/status.h"
 #include "interference/model.h"
 #include "place/state/device_states.h"
 
@@ -66,8 +68,18 @@ class PairTable {
       pair = row.pairs[guest];
       return absl::OkStatus();
     }
-    return Fill(model, context, row, guest, newcomer, resident, pair);
+    const Guest one = {guest, &resident};
+    HORUS_RETURN_IF_ERROR(Meet(model, context, row, newcomer, {&one, 1}));
+    pair = row.pairs[guest];
+    return absl::OkStatus();
   }
+  // Asks for the pairs of the newcomer of `row` beside all these, at once.
+  struct Guest {
+    uint32_t guest = 0;
+    const TenantClass* tenant = nullptr;
+  };
+  [[nodiscard]] absl::Status Meet(const InterferenceModel& model, uint32_t context, Row& row,
+                                  const TenantClass& newcomer, std::span<const Guest> guests);
   // Two residents.
   [[nodiscard]] absl::Status Find(const InterferenceModel& model, uint32_t context, const TenantClass& first,
                                   const TenantClass& second, TenantPair& pair);
@@ -80,15 +92,13 @@ class PairTable {
     DeviceContext device;
     IdMap<uint32_t> guests;  // by class digest, from kNobody + 1 on
   };
-  [[nodiscard]] absl::Status Fill(const InterferenceModel& model, uint32_t context, Row& row, uint32_t guest,
-                                  const TenantClass& newcomer, const TenantClass& resident, TenantPair& pair);
-  [[nodiscard]] absl::Status Ask(const InterferenceModel& model, uint32_t context, const TenantClass& first,
-                                 const TenantClass& second, TenantPair& pair) const;
-
   std::vector<Context> contexts_;
   IdMap<std::unique_ptr<Row>> rows_;  // by context and class
   IdMap<TenantPair> residents_;       // by context and both classes, as TenantClass::order
   uint64_t row_bytes_ = 0;
+  std::vector<const Demand*> demands_;  // scratch of Meet
+  std::vector<PairExcess> mine_;
+  std::vector<PairExcess> theirs_;
 };
 
 }  // namespace horus

@@ -315,7 +315,7 @@ absl::Status Rankings::Sift(const Ledger& ledger, const DeviceIndex& index, Scor
                             std::span<const Scorer::StateSummary> summaries, double cutoff) {
   left_.clear();
   gone_.clear();
-  scorer.Sift(summaries, cutoff, left_);
+  HORUS_RETURN_IF_ERROR(scorer.Sift(ledger.states(), summaries, cutoff, left_));
   for (const Scorer::Sifted& one : left_) {
     RankedState entry{one.floor, summaries[one.at].state, false, summaries[one.at].digest};
     if (!IsCurrent(entry, index)) {

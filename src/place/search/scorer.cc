@@ -483,6 +483,41 @@ void Scorer::Prefetch(const StateSummary& summary) const {
   }
 }
 
+absl::Status Scorer::MeetResidents(const LeastCost& least, const StateTable& states,
+                                   std::span<const StateSummary> summaries, double cutoff) {
+  unmet_.clear();
+  uint32_t context = 0;  // of those in unmet_
+  const auto meet = [&]() -> absl::Status {
+    if (unmet_.empty()) return absl::OkStatus();
+    std::sort(unmet_.begin(), unmet_.end(), [](const auto& a, const auto& b) { return a.guest < b.guest; });
+    const auto same = [](const PairTable::Guest& a, const PairTable::Guest& b) { return a.guest == b.guest; };
+    unmet_.erase(std::unique(unmet_.begin(), unmet_.end(), same), unmet_.end());
+    const OnContext& here = OnContextOf(context);
+    const absl::Status status = pairs_.Meet(*model_, context, *here.row, here.on->tenant, unmet_);
+    unmet_.clear();
+    return status;
+  };
+  for (const StateSummary& summary : summaries) {
+    if (summary.digest == 0 || summary.residents == StateSummary::kNotSifted) continue;
+    if (states.digest(summary.state) != summary.digest) continue;  // it is something else by now
+    if (summary.context != context) HORUS_RETURN_IF_ERROR(meet());
+    context = summary.context;
+    const OnContext& here = OnContextOf(context);
+    if (!MayTake(least, here, summary, cutoff)) continue;
+    const std::span<const PairTable::StateSummary> known = here.row->summaries;
+    const TenantIds& tenants = states.state(summary.state).tenants;
+    for (size_t i = 0; i < summary.residents; ++i) {
+      const uint32_t guest = summary.pairs.guests[i];
+      if (guest < known.size() && known[guest].mine != PairTable::StateSummary::kUnknown) continue;
+      const TenantClass& tenant = states.tenant(tenants[i]);
+      __builtin_prefetch(&tenant.demand);  // read when all are collected
+      __builtin_prefetch(&tenant.demand.step_time_us);
+      unmet_.push_back({guest, &tenant});
+    }
+  }
+  return meet();
+}
+
 void Scorer::SiftPairs(const LeastCost& least, std::span<const StateSummary> summaries, double cutoff,
                        std::vector<Sifted>& left) {
   constexpr double kUnit = 1e-6 * PairTable::StateSummary::kStep;  // of excess
@@ -499,7 +534,7 @@ void Scorer::SiftPairs(const LeastCost& least, std::span<const StateSummary> sum
     const std::span<const PairTable::StateSummary> known = here.row->summaries;
     const StateSummary::Pairs& pairs = summary.pairs;
     if (std::max({pairs.guests[0], pairs.guests[1], pairs.guests[2]}) >= known.size()) {
-      left.push_back({i, -kInfinity});
+      if (MayTake(least, here, summary, cutoff)) left.push_back({i, -kInfinity});
       continue;
     }
     // No branch depends on who the residents are: the processor could not foresee it.
@@ -522,7 +557,7 @@ void Scorer::SiftPairs(const LeastCost& least, std::span<const StateSummary> sum
     const double speed = here.relative_speed / (1 + kUnit * static_cast<double>(own));
     const double floor = Floor(least, here, summary, speed, lost);
     if (!met) {
-      left.push_back({i, -kInfinity});
+      if (MayTake(least, here, summary, cutoff)) left.push_back({i, -kInfinity});
     } else if (fits & (here.mem_mib <= summary.mem_free_mib) & !(here.exclusive & (summary.residents > 0)) &
                (floor < cutoff)) {
       left.push_back({i, floor});
@@ -620,13 +655,20 @@ double Scorer::LeastCostIn(const Region& region) {
          least->memory_left * left + (region.taken ? std::min(0.0, least->idle) : least->idle) - 2 * kCostMargin;
 }
 
-void Scorer::Sift(std::span<const StateSummary> summaries, double cutoff, std::vector<Sifted>& left) {
+absl::Status Scorer::Sift(const StateTable& states, std::span<const StateSummary> summaries, double cutoff,
+                          std::vector<Sifted>& left) {
   const LeastCost* least = policy_->least_cost();
-  if (least != nullptr && adds_pairs_) return SiftPairs(*least, summaries, cutoff, left);
-  if (least != nullptr && adds_loads_) return SiftLoads(*least, summaries, cutoff, left);
-  for (uint32_t i = 0; i < summaries.size(); ++i) {
-    if (summaries[i].digest != 0) left.push_back({i, -kInfinity});
+  if (least != nullptr && adds_pairs_) {
+    HORUS_RETURN_IF_ERROR(MeetResidents(*least, states, summaries, cutoff));
+    SiftPairs(*least, summaries, cutoff, left);
+  } else if (least != nullptr && adds_loads_) {
+    SiftLoads(*least, summaries, cutoff, left);
+  } else {
+    for (uint32_t i = 0; i < summaries.size(); ++i) {
+      if (summaries[i].digest != 0) left.push_back({i, -kInfinity});
+    }
   }
+  return absl::OkStatus();
 }
 
 }  // namespace horus

@@ -110,8 +110,9 @@ class Scorer {
     double floor = 0;  // lower bound on the cost; -infinity = unknown until weighed
   };
   // Appends to `left` all states that may take the current job at a cost below `cutoff`. Much cheaper than to weigh
-  // them; most states are passed over.
-  void Sift(std::span<const StateSummary> summaries, double cutoff, std::vector<Sifted>& left);
+  // them; most states are passed over. A model that adds pairs is asked at once for those that are not known.
+  [[nodiscard]] absl::Status Sift(const StateTable& states, std::span<const StateSummary> summaries, double cutoff,
+                                  std::vector<Sifted>& left);
   // Bounds on what states of one context have.
   struct Region {
     uint16_t context = 0;  // of its states; undefined where there are none
@@ -214,6 +215,17 @@ class Scorer {
   [[nodiscard]] absl::Status PredictCandidate(const StateTable& states, uint32_t state, const JobView::OnType& on);
   [[nodiscard]] OnContext& Enter(uint32_t context);
   void DescribeLoads(const StateTable& states, const DeviceRow& device, StateSummary& summary);
+  // Whether the job may take a place in the state at a cost below `cutoff`, for all that is known without its pairs.
+  [[nodiscard]] static bool MayTake(const LeastCost& least, const OnContext& here, const StateSummary& summary,
+                                    double cutoff) {
+    const bool bounds = least.own_work <= 0 && least.lost_work >= 0;
+    return here.on != nullptr && here.mem_mib <= summary.mem_free_mib && !(here.exclusive && summary.residents > 0) &&
+           (!bounds || Floor(least, here, summary, here.relative_speed, 0) < cutoff);
+  }
+  // Asks the model for the pairs that SiftPairs needs: at once for all states that stand one after the other and are of
+  // one context, as those of a leaf (state_tree.h) are.
+  [[nodiscard]] absl::Status MeetResidents(const LeastCost& least, const StateTable& states,
+                                           std::span<const StateSummary> summaries, double cutoff);
   void SiftPairs(const LeastCost& least, std::span<const StateSummary> summaries, double cutoff,
                  std::vector<Sifted>& left);
   void Prefetch(const StateSummary& summary) const;
@@ -263,7 +275,8 @@ class Scorer {
   std::vector<PairState> pair_states_;  // by state id
   std::vector<OnContext> on_context_;   // by context
 
-  std::vector<const Demand*> demands_;  // scratch
+  std::vector<PairTable::Guest> unmet_;  // scratch
+  std::vector<const Demand*> demands_;
   std::vector<const TenantClass*> tenants_;
   std::vector<Promise> promises_;
   std::vector<Slowdown> before_;

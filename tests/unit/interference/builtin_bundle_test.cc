@@ -2,7 +2,9 @@
 // The bundle of interference models that the library brings.
 #include <gtest/gtest.h>
 
+#include <memory>
 #include <span>
+#include <string_view>
 #include <vector>
 
 #include "fake_model.h"
@@ -48,6 +50,39 @@ TEST(BuiltInBundle, KnowsLessOfWhatItHasNotSeen) {
     for (size_t type = 0; type < Catalogue::Default()->size(); type += 7) {
       const auto found = Ask(**model, {JobOf(1), JobOf(2), JobOf(3)}, {.type = GpuTypeId(static_cast<uint16_t>(type))});
       for (const Slowdown& s : found) EXPECT_TRUE(s.estimate >= 1 && s.upper >= s.estimate) << target.name;
+    }
+  }
+}
+
+TEST(BuiltInBundle, ANewcomerBesideManyIsAsBesideEach) {
+  constexpr size_t kOthers = 150;
+  Demand newcomer = JobOf(1);
+  std::vector<Demand> others;
+  for (uint64_t i = 0; i < kOthers; ++i) {
+    Demand& job = others.emplace_back(JobOf(i % 25));
+    if (i % 5 == 1) job.operator_us = 0;  // unknown
+    if (i % 5 == 2) job.host_us = 2 * static_cast<double>(job.step_time_us.estimate);
+    if (i % 5 == 3) job.profile_id = 0;
+  }
+  std::vector<const Demand*> pointers;
+  for (const Demand& job : others) pointers.push_back(&job);
+  for (const std::string_view name : InterferenceModelNames()) {
+    const std::shared_ptr<const InterferenceModel> model = *MakeInterferenceModel(name);
+    if (!model->adds_pairs()) continue;
+    for (const double waits : {0.0, 3.0}) {
+      newcomer.host_us = waits * static_cast<double>(newcomer.step_time_us.estimate);
+      for (uint16_t type = 0; type < Catalogue::Default()->size(); type += 5) {
+        for (const SharingMode mode : kSharingModes) {
+          const DeviceContext device = {
+              .type = GpuTypeId(type), .mode = mode, .compute_share = type % 2 == 0 ? 1 : 0.5f};
+          std::vector<PairExcess> mine(kOthers), theirs(kOthers), two(4);
+          ASSERT_TRUE(model->PredictBeside(device, newcomer, pointers, mine, theirs).ok()) << name;
+          for (size_t i = 0; i < kOthers; ++i) {
+            ASSERT_TRUE(model->PredictPairs(device, std::vector<const Demand*>{&newcomer, pointers[i]}, two).ok());
+            ASSERT_TRUE(mine[i] == two[1] && theirs[i] == two[2]) << name << " beside " << i << " on type " << type;
+          }
+        }
+      }
     }
   }
 }
