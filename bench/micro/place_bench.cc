@@ -18,7 +18,7 @@ namespace horus::bench {
 namespace {
 
 constexpr double kWarmP50AimUs = 8, kWarmP99AimUs = 80, kColdP50AimUs = 100, kReleaseAimUs = 5, kGrowthAim = 3;
-constexpr double kIndexAimMib = 256, kStateAimBytes = 200, kUniqueAimUs = 60, kUniqueBoostedAimUs = 1'000,
+constexpr double kIndexAimMib = 256, kStateAimBytes = 200, kUniqueAimUs = 60, kUniquePairsAimUs = 1'000,
                  kGangAimUs = 800, kMillionP50AimUs = 15;
 constexpr double kVerdictsAimUs = 30, kVerdictsFirstAimUs = 400, kBoundedAimUs = 100;
 constexpr uint32_t kMaxCandidates = 64;
@@ -141,16 +141,16 @@ void Bench::Size(int32_t gpus, bool last) {
 void Bench::Unique(int32_t gpus) {
   Shape shape{.gpus = gpus, .profiles = 0};
   const Setting setting = MakeSetting(shape);
-  for (const char* model : {"utilisation", "boosted"}) {
-    shape.model = model;
+  for (const std::string model : {"utilisation", "boosted", "horus"}) {  // which adds loads, and which add pairs
+    shape.model = model.c_str();
     shape.exhaustive = false;
-    const bool aimed = std::string_view(model) == "utilisation";
-    const int decisions = options.smoke ? 5 : aimed ? 2'000 : 20;
+    const bool loads = model == "utilisation";
+    const int decisions = options.smoke ? 5 : loads ? 2'000 : 20;
     const Times times = Churn(setting, shape, 1, decisions);
     shape.exhaustive = true;
     const Times scan = Churn(setting, shape, 0, options.smoke ? 2 : 5);
-    Add(absl::StrFormat("place_unique_%sp50_us_%s", aimed ? "" : "boosted_", NameOf(gpus)), Median(times.decide_us),
-        "us", aimed ? kUniqueAimUs : kUniqueBoostedAimUs,
+    Add(absl::StrFormat("place_unique_%sp50_us_%s", loads ? "" : model + "_", NameOf(gpus)), Median(times.decide_us),
+        "us", loads ? kUniqueAimUs : kUniquePairsAimUs,
         absl::StrFormat("exhaustive scan %.4g us", Median(scan.decide_us)), Protocol(shape, 1, times.decide_us.size()));
   }
 }
