@@ -315,7 +315,8 @@ absl::Status Rankings::Sift(const Ledger& ledger, const DeviceIndex& index, Scor
                             std::span<const Scorer::StateSummary> summaries, double cutoff) {
   left_.clear();
   gone_.clear();
-  HORUS_RETURN_IF_ERROR(scorer.Sift(ledger.states(), summaries, cutoff, left_));
+  const auto is_current = [&](const Scorer::StateSummary& one) { return index.digest(one.state) == one.digest; };
+  HORUS_RETURN_IF_ERROR(scorer.Sift(ledger.states(), summaries, cutoff, is_current, left_));
   for (const Scorer::Sifted& one : left_) {
     RankedState entry{one.floor, summaries[one.at].state, false, summaries[one.at].digest};
     if (!IsCurrent(entry, index)) {

@@ -484,7 +484,7 @@ void Scorer::Prefetch(const StateSummary& summary) const {
 }
 
 absl::Status Scorer::MeetResidents(const LeastCost& least, const StateTable& states,
-                                   std::span<const StateSummary> summaries, double cutoff) {
+                                   std::span<const StateSummary> summaries, double cutoff, IsCurrent is_current) {
   unmet_.clear();
   uint32_t context = 0;  // of those in unmet_
   const auto meet = [&]() -> absl::Status {
@@ -499,20 +499,26 @@ absl::Status Scorer::MeetResidents(const LeastCost& least, const StateTable& sta
   };
   for (const StateSummary& summary : summaries) {
     if (summary.digest == 0 || summary.residents == StateSummary::kNotSifted) continue;
-    if (states.digest(summary.state) != summary.digest) continue;  // it is something else by now
     if (summary.context != context) HORUS_RETURN_IF_ERROR(meet());
     context = summary.context;
     const OnContext& here = OnContextOf(context);
-    if (!MayTake(least, here, summary, cutoff)) continue;
+    if (here.on == nullptr) continue;
     const std::span<const PairTable::StateSummary> known = here.row->summaries;
-    const TenantIds& tenants = states.state(summary.state).tenants;
-    for (size_t i = 0; i < summary.residents; ++i) {
-      const uint32_t guest = summary.pairs.guests[i];
-      if (guest < known.size() && known[guest].mine != PairTable::StateSummary::kUnknown) continue;
-      const TenantClass& tenant = states.tenant(tenants[i]);
+    const auto unmet = [&](uint32_t guest) {
+      return guest >= known.size() || known[guest].mine == PairTable::StateSummary::kUnknown;
+    };
+    const auto guests = std::span(summary.pairs.guests).first(summary.residents);
+    // The device's row is far away in memory.
+    if (std::none_of(guests.begin(), guests.end(), unmet) || !MayTake(least, here, summary, cutoff)) continue;
+    if (!is_current(summary)) continue;
+    const DeviceRow& device = states.state(summary.state);
+    if (FitDevice(&here.on->tenant, device, limits_) != Reason::kNone) continue;
+    for (size_t i = 0; i < guests.size(); ++i) {
+      if (!unmet(guests[i])) continue;
+      const TenantClass& tenant = states.tenant(device.tenants[i]);
       __builtin_prefetch(&tenant.demand);  // read when all are collected
       __builtin_prefetch(&tenant.demand.step_time_us);
-      unmet_.push_back({guest, &tenant});
+      unmet_.push_back({guests[i], &tenant});
     }
   }
   return meet();
@@ -656,10 +662,10 @@ double Scorer::LeastCostIn(const Region& region) {
 }
 
 absl::Status Scorer::Sift(const StateTable& states, std::span<const StateSummary> summaries, double cutoff,
-                          std::vector<Sifted>& left) {
+                          IsCurrent is_current, std::vector<Sifted>& left) {
   const LeastCost* least = policy_->least_cost();
   if (least != nullptr && adds_pairs_) {
-    HORUS_RETURN_IF_ERROR(MeetResidents(*least, states, summaries, cutoff));
+    HORUS_RETURN_IF_ERROR(MeetResidents(*least, states, summaries, cutoff, is_current));
     SiftPairs(*least, summaries, cutoff, left);
   } else if (least != nullptr && adds_loads_) {
     SiftLoads(*least, summaries, cutoff, left);

@@ -18,6 +18,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "base/id_map.h"
 #include "interference/model.h"
@@ -109,10 +110,12 @@ class Scorer {
     uint32_t at = 0;   // position in `summaries`
     double floor = 0;  // lower bound on the cost; -infinity = unknown until weighed
   };
+  using IsCurrent = absl::FunctionRef<bool(const StateSummary&)>;  // whether devices are in the state
   // Appends to `left` all states that may take the current job at a cost below `cutoff`. Much cheaper than to weigh
-  // them; most states are passed over. A model that adds pairs is asked at once for those that are not known.
+  // them; most states are passed over. A model that adds pairs is asked at once for what is not known of states that
+  // are current.
   [[nodiscard]] absl::Status Sift(const StateTable& states, std::span<const StateSummary> summaries, double cutoff,
-                                  std::vector<Sifted>& left);
+                                  IsCurrent is_current, std::vector<Sifted>& left);
   // Bounds on what states of one context have.
   struct Region {
     uint16_t context = 0;  // of its states; undefined where there are none
@@ -225,7 +228,8 @@ class Scorer {
   // Asks the model for the pairs that SiftPairs needs: at once for all states that stand one after the other and are of
   // one context, as those of a leaf (state_tree.h) are.
   [[nodiscard]] absl::Status MeetResidents(const LeastCost& least, const StateTable& states,
-                                           std::span<const StateSummary> summaries, double cutoff);
+                                           std::span<const StateSummary> summaries, double cutoff,
+                                           IsCurrent is_current);
   void SiftPairs(const LeastCost& least, std::span<const StateSummary> summaries, double cutoff,
                  std::vector<Sifted>& left);
   void Prefetch(const StateSummary& summary) const;
