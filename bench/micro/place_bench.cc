@@ -141,10 +141,10 @@ void Bench::Size(int32_t gpus, bool last) {
 void Bench::Unique(int32_t gpus) {
   Shape shape{.gpus = gpus, .profiles = 0};
   const Setting setting = MakeSetting(shape);
-  for (const std::string model : {"utilisation", "boosted", "horus"}) {  // which adds loads, and which add pairs
+  for (const std::string model : {"utilisation", "boosted", "horus"}) {
     shape.model = model.c_str();
     shape.exhaustive = false;
-    const bool loads = model == "utilisation";
+    const bool loads = model == "utilisation";  // the others ask about pairs
     const int decisions = options.smoke ? 5 : loads ? 2'000 : 20;
     const Times times = Churn(setting, shape, 1, decisions);
     shape.exhaustive = true;

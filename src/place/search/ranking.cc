@@ -318,11 +318,12 @@ absl::Status Rankings::Sift(const Ledger& ledger, const DeviceIndex& index, Scor
   const auto is_current = [&](const Scorer::StateSummary& one) { return index.digest(one.state) == one.digest; };
   HORUS_RETURN_IF_ERROR(scorer.Sift(ledger.states(), summaries, cutoff, is_current, left_));
   for (const Scorer::Sifted& one : left_) {
-    RankedState entry{one.floor, summaries[one.at].state, false, summaries[one.at].digest};
-    if (!IsCurrent(entry, index)) {
-      gone_.push_back(entry.state);
+    const Scorer::StateSummary& summary = summaries[one.at];
+    if (!is_current(summary)) {
+      gone_.push_back(summary.state);
       continue;
     }
+    RankedState entry{one.floor, summary.state, false, summary.digest};
     if (!std::isinf(one.floor)) {
       scratch_.push_back(entry);
       continue;
