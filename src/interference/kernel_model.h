@@ -4,12 +4,14 @@
 // Enters:  to fit: rows of a PairSet. To answer: tenants and their device.
 // Leaves:  slowdowns; README.md has the formula and where its constants come from.
 // Units:   slowdown = step time shared / step time alone; inside, z of laws.h.
-// Cost:    to answer n tenants: n exponentials and n x jobs multiplications for each job and device trained on;
-//          about 1 us a tenant for 22 jobs on 3 devices. To fit: some hundred products of matrices of that size.
+// Cost:    to answer n tenants: n exponentials and n x jobs multiplications for each job and device trained on. Many
+//          tenants beside one newcomer cost an exponential and two multiplications each for each of these: about 0.5 us
+//          a tenant for 22 jobs on 3 devices. To fit: some hundred products of matrices of that size.
 // Thread class: a KernelModel is immutable, share freely.
 #ifndef HORUS_INTERFERENCE_KERNEL_MODEL_H_
 #define HORUS_INTERFERENCE_KERNEL_MODEL_H_
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -72,19 +74,34 @@ class KernelModel final : public PairModel {
   [[nodiscard]] size_t bytes_held() const override;
 
  private:
+  using Entries = std::vector<double>;  // one for each entry of all blocks
+  struct OnDevice {                     // what the blocks say there
+    uint32_t device = kUnseen;
+    double level = 0;                   // of z, for all pairs
+    Entries victim_curve, other_curve;  // a unit of Encoded::near
+    KernelBlock::Point victim_slope = {}, other_slope = {};
+  };
   struct Encoded;
+  struct Reach;
   [[nodiscard]] uint32_t JobOf(uint64_t profile) const;  // kUnseen
-  void Encode(uint32_t device, const Tenant& tenant, std::span<double> buffer, Encoded& out) const;
-  // Of z, for all pairs on the device.
-  [[nodiscard]] double LevelOf(uint32_t device) const;
+  [[nodiscard]] OnDevice MakeOn(uint32_t device) const;
+  [[nodiscard]] const OnDevice& On(uint32_t device) const { return on_[std::min<size_t>(device, on_.size() - 1)]; }
+  void Encode(const OnDevice& on, const Tenant& tenant, Encoded& out) const;
+  void ReachOf(const Encoded& tenant, Reach& out) const;
+  // What the smooth function of both tenants' columns says.
+  [[nodiscard]] double Interaction(const OnDevice& on, const Entries& reach, const Encoded& other) const;
   // What is remembered of two jobs by name, on this device and on the others.
   [[nodiscard]] double Remembered(uint32_t device, uint32_t victim, uint32_t other) const;
-  [[nodiscard]] float SlowdownIn(uint32_t device, double level, const Encoded& victim, const Encoded& other) const;
+  [[nodiscard]] float SlowdownIn(const OnDevice& on, const Encoded& victim, const Encoded& other,
+                                 double interaction) const;
 
   KernelState state_;
-  std::vector<std::pair<uint64_t, uint32_t>> profiles_;  // sorted: profile, position in the header
-  std::vector<std::vector<int32_t>> slots_;              // [device][job]: position in the block, -1 = no rows
-  size_t atoms_ = 0;                                     // entries of all blocks
+  std::vector<std::pair<uint64_t, uint32_t>> profiles_;    // sorted: profile, position in the header
+  std::vector<std::vector<int32_t>> slots_;                // [device][job]: position in the block, -1 = no rows
+  std::array<std::vector<float>, kPointColumns> columns_;  // the points of all entries
+  std::vector<double> weights_;                            // of all blocks; whole numbers
+  double interaction_unit_ = 0;                            // of z
+  std::vector<OnDevice> on_;                               // by device; then any other
 };
 
 inline constexpr size_t kMostKernelEntries = 512;   // jobs with rows, summed over devices
