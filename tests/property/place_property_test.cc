@@ -298,10 +298,13 @@ TEST(PlaceProperty, ASmallMemoDecidesAsALargeOne) {
   for (NodeId id = 0; id < 20; ++id) ASSERT_TRUE(cluster.AddNode(RandomNode(random, id)).ok());
   std::vector<JobSpec> jobs;
   for (JobId id = 0; id < 200; ++id) jobs.push_back(RandomJob(random, id));
-  const auto large = MakePlacer("horus")->MakePlan(cluster, jobs);
-  for (const uint64_t bytes : {0, 2000, 20'000}) {
-    auto small = Placer::Create(std::make_shared<UtilisationModel>(), *MakePolicy("horus"), {.cache_bytes = bytes});
-    EXPECT_EQ((*small)->MakePlan(cluster, jobs)->decisions, large->decisions);
+  for (const char* model : {"utilisation", "horus"}) {  // that add loads, and pairs
+    const auto decide = [&](const PlacerOptions& options) {
+      auto placer = Placer::Create(*MakeInterferenceModel(model), *MakePolicy("horus"), options);
+      return (*placer)->MakePlan(cluster, jobs)->decisions;
+    };
+    const auto large = decide({});
+    for (const uint64_t bytes : {0, 2000, 20'000, 50'000}) EXPECT_EQ(decide({.cache_bytes = bytes}), large);
   }
 }
 

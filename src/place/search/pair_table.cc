@@ -28,34 +28,35 @@ PairTable::Row& PairTable::RowOf(uint32_t context, const TenantClass& newcomer) 
   const uint64_t key = CombineHash(newcomer.digest, context);
   if (std::unique_ptr<Row>* known = rows_.Find(key)) return **known;
   auto row = std::make_unique<Row>();
-  row->pairs.resize(kNobody + 1, {.mine = {}, .theirs = {}});
   row->summaries.resize(kNobody + 1, {0, 0, 0, 0});
+  row->positions.resize(kNobody + 1, Row::kUnmet);
   return *rows_.Insert(key, std::move(row));
+}
+
+void PairTable::Grow(uint32_t context, Row& row) {
+  const size_t before = row.summaries.capacity();
+  row.summaries.resize(contexts_[context].guests.size() + kNobody + 1);
+  row.positions.reserve(row.summaries.capacity());
+  row.positions.resize(row.summaries.size(), Row::kUnmet);
+  row_bytes_ += (row.summaries.capacity() - before) * (sizeof(StateSummary) + sizeof(uint32_t));
 }
 
 absl::Status PairTable::Meet(const InterferenceModel& model, uint32_t context, Row& row, const TenantClass& newcomer,
                              std::span<const Guest> guests) {
   demands_.clear();
-  uint32_t last = 0;
-  for (const Guest& one : guests) {
-    demands_.push_back(&one.tenant->demand);
-    last = std::max(last, one.guest);
-  }
+  for (const Guest& one : guests) demands_.push_back(&one.tenant->demand);
   mine_.assign(guests.size(), {});
   theirs_.assign(guests.size(), {});
   HORUS_RETURN_IF_ERROR(model.PredictBeside(contexts_[context].device, newcomer.demand, demands_, mine_, theirs_));
-  if (last >= row.summaries.size()) {
-    const size_t before = row.pairs.capacity();
-    row.pairs.resize(std::max<size_t>(last + 1, contexts_[context].guests.size() + kNobody + 1));
-    row.summaries.resize(row.pairs.size());
-    row_bytes_ += (row.pairs.capacity() - before) * (sizeof(TenantPair) + sizeof(StateSummary));
-  }
+  Widen(context, row);
   const auto summary = [](int64_t excess) {
     return static_cast<uint16_t>(std::min(excess / StateSummary::kStep, StateSummary::kMost));
   };
+  row_bytes_ += guests.size() * sizeof(TenantPair);
   for (size_t i = 0; i < guests.size(); ++i) {
     const PairExcess &mine = mine_[i], &theirs = theirs_[i];
-    row.pairs[guests[i].guest] = {mine, theirs};
+    row.positions[guests[i].guest] = static_cast<uint32_t>(row.pairs.size());
+    row.pairs.push_back({mine, theirs});
     row.summaries[guests[i].guest] = {summary(mine.estimate), summary(theirs.estimate), summary(mine.upper),
                                       summary(theirs.upper)};
   }
@@ -82,11 +83,16 @@ absl::Status PairTable::Find(const InterferenceModel& model, uint32_t context, c
   return absl::OkStatus();
 }
 
+void PairTable::ForgetRows() {
+  rows_.clear();
+  row_bytes_ = 0;
+}
+
 void PairTable::Clear() { *this = PairTable(); }
 
 uint64_t PairTable::bytes_held() const {
-  uint64_t bytes = rows_.bytes_held() + rows_.size() * sizeof(Row) + residents_.bytes_held() + row_bytes_ +
-                   contexts_.capacity() * sizeof(Context) + demands_.capacity() * sizeof(demands_[0]) +
+  uint64_t bytes = bytes_of_rows() + residents_.bytes_held() + contexts_.capacity() * sizeof(Context) +
+                   demands_.capacity() * sizeof(demands_[0]) +
                    (mine_.capacity() + theirs_.capacity()) * sizeof(PairExcess);
   for (const Context& context : contexts_) bytes += context.guests.bytes_held();
   return bytes;

@@ -4,8 +4,9 @@
 // Enters:  such a model; tenant classes on device contexts.
 // Leaves:  the excess of each tenant beside the other; the model is asked once per pair until Clear.
 // Units:   millionths of excess.
-// Cost:    a newcomer's pair is one access to a dense row; 40 bytes a guest in each newcomer's row, about 100 bytes a
-//          pair of residents.
+// Cost:    a newcomer's pair is two accesses; 12 bytes a guest in each newcomer's row and 32 each that it met, about
+// 100
+//          bytes a pair of residents.
 // Thread class: one thread at a time.
 #ifndef HORUS_PLACE_SEARCH_PAIR_TABLE_H_
 #define HORUS_PLACE_SEARCH_PAIR_TABLE_H_
@@ -25,10 +26,8 @@ namespace horus {
 
 // Excesses of two tenants of a device.
 struct TenantPair {
-  static constexpr int64_t kUnknown = -1;
-  PairExcess mine{kUnknown, kUnknown};  // of the first beside the second
-  PairExcess theirs;                    // of the second beside the first
-  [[nodiscard]] bool known() const { return mine.estimate != kUnknown; }
+  PairExcess mine;    // of the first beside the second
+  PairExcess theirs;  // of the second beside the first
 };
 
 class PairTable {
@@ -44,10 +43,12 @@ class PairTable {
     uint16_t mine_upper = kUnknown;
     uint16_t theirs_upper = kUnknown;
   };
-  // The pairs of one newcomer in one context, by guest. Its address holds until Clear.
+  // The pairs of one newcomer in one context, by guest. Its address holds until ForgetRows or Clear.
   struct Row {
-    std::vector<TenantPair> pairs;
-    std::vector<StateSummary> summaries;  // of the same size
+    static constexpr uint32_t kUnmet = UINT32_MAX;
+    std::vector<StateSummary> summaries;
+    std::vector<uint32_t> positions;  // in `pairs`, or kUnmet; of the same size
+    std::vector<TenantPair> pairs;    // in the order in which they met
   };
 
   // The guest that stands for no tenant: its excesses are 0.
@@ -64,14 +65,16 @@ class PairTable {
   // The newcomer of `row` beside a guest.
   [[nodiscard]] absl::Status Find(const InterferenceModel& model, uint32_t context, Row& row, uint32_t guest,
                                   const TenantClass& newcomer, const TenantClass& resident, TenantPair& pair) {
-    if (guest < row.pairs.size() && row.pairs[guest].known()) {
-      pair = row.pairs[guest];
-      return absl::OkStatus();
+    if (guest >= row.positions.size() || row.positions[guest] == Row::kUnmet) {
+      const Guest one = {guest, &resident};
+      HORUS_RETURN_IF_ERROR(Meet(model, context, row, newcomer, {&one, 1}));
     }
-    const Guest one = {guest, &resident};
-    HORUS_RETURN_IF_ERROR(Meet(model, context, row, newcomer, {&one, 1}));
-    pair = row.pairs[guest];
+    pair = row.pairs[row.positions[guest]];
     return absl::OkStatus();
+  }
+  // Room in the row for every guest of the context so far.
+  void Widen(uint32_t context, Row& row) {
+    if (row.summaries.size() <= contexts_[context].guests.size()) Grow(context, row);
   }
   // Asks for the pairs of the newcomer of `row` beside all these, at once.
   struct Guest {
@@ -84,10 +87,14 @@ class PairTable {
   [[nodiscard]] absl::Status Find(const InterferenceModel& model, uint32_t context, const TenantClass& first,
                                   const TenantClass& second, TenantPair& pair);
 
+  // Guests keep their numbers, and residents their pairs.
+  void ForgetRows();
   void Clear();
+  [[nodiscard]] uint64_t bytes_of_rows() const { return rows_.bytes_held() + rows_.size() * sizeof(Row) + row_bytes_; }
   [[nodiscard]] uint64_t bytes_held() const;
 
  private:
+  void Grow(uint32_t context, Row& row);
   struct Context {
     DeviceContext device;
     IdMap<uint32_t> guests;  // by class digest, from kNobody + 1 on

@@ -224,6 +224,7 @@ absl::Status Rankings::Relist(const Ledger& ledger, const DeviceIndex& index, Sc
   opened_begin_ = index.opened_end();
   generation_ = index.generation();
   numbering_ = scorer.numbering();
+  rows_numbering_ = scorer.rows_numbering();
   return absl::OkStatus();
 }
 
@@ -232,6 +233,7 @@ absl::Status Rankings::Describe(const Ledger& ledger, const DeviceIndex& index, 
       index.opened_begin() > opened_begin_ + opened_.size()) {
     return Relist(ledger, index, scorer);
   }
+  if (std::exchange(rows_numbering_, scorer.rows_numbering()) != scorer.rows_numbering()) EmptySieve();
   if (index.opened_begin() > opened_begin_) {
     opened_.erase(opened_.begin(), opened_.begin() + static_cast<ptrdiff_t>(index.opened_begin() - opened_begin_));
     opened_begin_ = index.opened_begin();
@@ -268,6 +270,11 @@ void Rankings::DismissAll(uint64_t seen) {
   }
 }
 
+void Rankings::EmptySieve() {
+  DismissAll(opened_begin_ + opened_.size());
+  sieve_.Clear();
+}
+
 void Rankings::Admit(Scorer& scorer, Ranking& ranking) {
   uint32_t slot = ranking.slot;
   bool makes_room = false;
@@ -296,8 +303,7 @@ void Rankings::SiftForAll(const Scorer& scorer, const Scorer::StateSummary& summ
   if (seats_.empty()) return;
   hits_.clear();
   if (!sieve_.Sift(*scorer.policy().least_cost(), summary, hits_)) {
-    DismissAll(opened_begin_ + opened_.size());
-    sieve_.Clear();
+    EmptySieve();
     return;
   }
   for (const Sieve::Hit& hit : hits_) {

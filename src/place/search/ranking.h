@@ -160,6 +160,8 @@ class Rankings {
   // Takes the class out of the sieve; it then looks at openings itself, from `seen` on.
   void Dismiss(uint32_t slot, uint64_t seen) noexcept;
   void DismissAll(uint64_t seen);
+  // Its classes look at openings themselves, from the next one on.
+  void EmptySieve();
   void ForgetSieved(Ranking& ranking) noexcept;
   [[nodiscard]] absl::Status Relist(const Ledger& ledger, const DeviceIndex& index, Scorer& scorer);
   void CutBack(size_t wanted, double& cutoff);
@@ -173,6 +175,7 @@ class Rankings {
   IdMap<std::unique_ptr<Ranking>> of_class_;  // by JobView::digest
   uint64_t generation_ = 0;                   // of the index
   uint64_t numbering_ = 0;                    // Scorer::numbering of the descriptions
+  uint64_t rows_numbering_ = 0;               // Scorer::rows_numbering of the sieve
   std::vector<Scorer::StateSummary> opened_;  // of the index's openings from opened_begin_ on
   uint64_t opened_begin_ = 0;
   StateTree tree_;  // of every state with devices, and of some that lost theirs

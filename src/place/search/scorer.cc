@@ -72,15 +72,24 @@ Scorer::Scorer(std::shared_ptr<const InterferenceModel> model, std::shared_ptr<c
       adds_loads_(model_->adds_loads() && !exhaustive) {}
 
 void Scorer::CheckEpoch() {
-  if (memo_epoch_ == model_->epoch() && memo_entries_ <= memo_limit_ &&
-      pairs_.bytes_held() <= memo_limit_ * sizeof(Entry))
-    return;
+  const uint64_t most_pairs = memo_limit_ * sizeof(Entry);  // bytes
+  if (memo_epoch_ == model_->epoch() && memo_entries_ <= memo_limit_) {
+    if (pairs_.bytes_held() <= most_pairs) return;
+    if (pairs_.bytes_of_rows() >= most_pairs / 2) {
+      // Of jobs that are all different: what is known of those that are there stays.
+      pairs_.ForgetRows();
+      on_context_.clear();
+      ++rows_numbering_;
+      return;
+    }
+  }
   memo_.clear();
   memo_row_ = nullptr;
   memo_entries_ = 0;
   pairs_.Clear();
   on_context_.clear();
   ++numbering_;
+  ++rows_numbering_;
   pair_states_.clear();
   memo_epoch_ = model_->epoch();
 }
@@ -263,6 +272,13 @@ constexpr double kInfinity = std::numeric_limits<double>::infinity();
 constexpr size_t kAhead = 8;
 // Of bounds on loads, as a share: well above kSlowdownTolerance; what lies between is weighed.
 constexpr double kLoadMargin = 1e-5;
+
+// Brings the object into the processor's cache while others are looked at.
+template <typename Object>
+void Fetch(const Object& object) {
+  constexpr size_t kLine = 64;  // bytes; of most processors
+  for (size_t at = 0; at < sizeof(object); at += kLine) __builtin_prefetch(reinterpret_cast<const char*>(&object) + at);
+}
 
 // What breaks this breaks the promise whatever becomes of the estimate: a higher confidence than that of the upper
 // bounds counts as theirs.
@@ -483,92 +499,101 @@ void Scorer::Prefetch(const StateSummary& summary) const {
   }
 }
 
-absl::Status Scorer::MeetResidents(const LeastCost& least, const StateTable& states,
-                                   std::span<const StateSummary> summaries, double cutoff, IsCurrent is_current) {
-  unmet_.clear();
-  uint32_t context = 0;  // of those in unmet_
-  const auto meet = [&]() -> absl::Status {
-    if (unmet_.empty()) return absl::OkStatus();
-    std::sort(unmet_.begin(), unmet_.end(), [](const auto& a, const auto& b) { return a.guest < b.guest; });
-    const auto same = [](const PairTable::Guest& a, const PairTable::Guest& b) { return a.guest == b.guest; };
-    unmet_.erase(std::unique(unmet_.begin(), unmet_.end(), same), unmet_.end());
-    const OnContext& here = OnContextOf(context);
-    const absl::Status status = pairs_.Meet(*model_, context, *here.row, here.on->tenant, unmet_);
-    unmet_.clear();
-    return status;
-  };
-  for (const StateSummary& summary : summaries) {
-    if (summary.digest == 0 || summary.residents == StateSummary::kNotSifted) continue;
-    if (summary.context != context) HORUS_RETURN_IF_ERROR(meet());
-    context = summary.context;
-    const OnContext& here = OnContextOf(context);
-    if (here.on == nullptr) continue;
-    const std::span<const PairTable::StateSummary> known = here.row->summaries;
-    const auto unmet = [&](uint32_t guest) {
-      return guest >= known.size() || known[guest].mine == PairTable::StateSummary::kUnknown;
-    };
-    const auto guests = std::span(summary.pairs.guests).first(summary.residents);
-    // The device's row is far away in memory.
-    if (std::none_of(guests.begin(), guests.end(), unmet) || !MayTake(least, here, summary, cutoff)) continue;
-    if (!is_current(summary)) continue;
-    const DeviceRow& device = states.state(summary.state);
-    if (FitDevice(&here.on->tenant, device, limits_) != Reason::kNone) continue;
-    for (size_t i = 0; i < guests.size(); ++i) {
-      if (!unmet(guests[i])) continue;
-      const TenantClass& tenant = states.tenant(device.tenants[i]);
-      __builtin_prefetch(&tenant.demand);  // read when all are collected
-      __builtin_prefetch(&tenant.demand.step_time_us);
-      unmet_.push_back({guests[i], &tenant});
-    }
+// No branch depends on who the residents are: the processor could not foresee it.
+Scorer::Glance Scorer::GlanceAt(const LeastCost& least, const OnContext& here, const StateSummary& summary) {
+  constexpr double kUnit = 1e-6 * PairTable::StateSummary::kStep;  // of excess
+  const PairTable::StateSummary* const known = here.row->summaries.data();
+  const StateSummary::Pairs& pairs = summary.pairs;
+  Glance glance;
+  uint64_t own = 0;
+  uint64_t upper = 0;
+  double lost = 0;
+  for (size_t r = 0; r < pairs.guests.size(); ++r) {
+    const PairTable::StateSummary& pair = known[pairs.guests[r]];
+    const uint16_t met = pair.mine != PairTable::StateSummary::kUnknown;
+    const auto mask = static_cast<uint16_t>(-met);
+    glance.met &= met;
+    own += pair.mine & mask;
+    upper += pair.mine_upper & mask;
+    glance.fits &= (pair.theirs_upper & mask) <= pairs.room[r];
+    const auto before = static_cast<double>(pairs.before[r]);
+    const double theirs = kUnit * (pair.theirs & mask);
+    lost += static_cast<double>(pairs.weight[r]) * theirs / (before * (before + theirs));
   }
-  return meet();
+  glance.fits &=
+      (upper <= here.most_upper) & (here.mem_mib <= summary.mem_free_mib) & !(here.exclusive & (summary.residents > 0));
+  const double speed = here.relative_speed / (1 + kUnit * static_cast<double>(own));
+  const bool bounds = glance.met | ((least.own_work <= 0) & (least.lost_work >= 0));
+  glance.floor = bounds ? Floor(least, here, summary, speed, lost) : -kInfinity;
+  return glance;
 }
 
-void Scorer::SiftPairs(const LeastCost& least, std::span<const StateSummary> summaries, double cutoff,
-                       std::vector<Sifted>& left) {
-  constexpr double kUnit = 1e-6 * PairTable::StateSummary::kStep;  // of excess
+absl::Status Scorer::SiftPairs(const LeastCost& least, const StateTable& states,
+                               std::span<const StateSummary> summaries, double cutoff, IsCurrent is_current,
+                               uint32_t from, std::vector<Sifted>& left) {
+  const OnContext* here = nullptr;
+  unmet_states_.clear();
   for (uint32_t i = 0; i < summaries.size(); ++i) {
     const StateSummary& summary = summaries[i];
     if (summary.digest == 0) continue;
     if (i + kAhead < summaries.size()) Prefetch(summaries[i + kAhead]);
     if (summary.residents == StateSummary::kNotSifted) {
-      left.push_back({i, -kInfinity});
+      left.push_back({from + i, -kInfinity});
       continue;
     }
-    const OnContext& here = OnContextOf(summary.context);
-    if (here.on == nullptr) continue;
-    const std::span<const PairTable::StateSummary> known = here.row->summaries;
-    const StateSummary::Pairs& pairs = summary.pairs;
-    if (std::max({pairs.guests[0], pairs.guests[1], pairs.guests[2]}) >= known.size()) {
-      if (MayTake(least, here, summary, cutoff)) left.push_back({i, -kInfinity});
-      continue;
+    if (here == nullptr) {
+      here = &OnContextOf(summary.context);
+      if (here->on != nullptr) pairs_.Widen(summary.context, *here->row);
     }
-    // No branch depends on who the residents are: the processor could not foresee it.
-    uint64_t own = 0;
-    uint64_t upper = 0;
-    double lost = 0;
-    bool met = true;
-    bool fits = true;
-    for (size_t r = 0; r < pairs.guests.size(); ++r) {
-      const PairTable::StateSummary& pair = known[pairs.guests[r]];
-      met &= pair.mine != PairTable::StateSummary::kUnknown;
-      own += pair.mine;
-      upper += pair.mine_upper;
-      fits &= pair.theirs_upper <= pairs.room[r];
-      const auto before = static_cast<double>(pairs.before[r]);
-      const double theirs = kUnit * pair.theirs;
-      lost += static_cast<double>(pairs.weight[r]) * theirs / (before * (before + theirs));
-    }
-    fits &= upper <= here.most_upper;
-    const double speed = here.relative_speed / (1 + kUnit * static_cast<double>(own));
-    const double floor = Floor(least, here, summary, speed, lost);
-    if (!met) {
-      if (MayTake(least, here, summary, cutoff)) left.push_back({i, -kInfinity});
-    } else if (fits & (here.mem_mib <= summary.mem_free_mib) & !(here.exclusive & (summary.residents > 0)) &
-               (floor < cutoff)) {
-      left.push_back({i, floor});
+    if (here->on == nullptr) continue;
+    const Glance glance = GlanceAt(least, *here, summary);
+    if (!(glance.fits & (glance.floor < cutoff))) continue;
+    if (glance.met) {
+      left.push_back({from + i, glance.floor});
+    } else if (!is_current(summary)) {
+      left.push_back({from + i, -kInfinity});
+    } else {
+      unmet_states_.push_back(i);
+      Fetch(states.state(summary.state));  // read when all are collected
     }
   }
+  return unmet_states_.empty() ? absl::OkStatus() : MeetResidents(least, states, summaries, cutoff, from, left);
+}
+
+// One resident of each state at a time: often one alone makes the place too dear.
+absl::Status Scorer::MeetResidents(const LeastCost& least, const StateTable& states,
+                                   std::span<const StateSummary> summaries, double cutoff, uint32_t from,
+                                   std::vector<Sifted>& left) {
+  const uint32_t context = summaries[unmet_states_.front()].context;
+  const OnContext& here = OnContextOf(context);
+  const auto is_unmet = [&](uint32_t guest) {
+    return here.row->summaries[guest].mine == PairTable::StateSummary::kUnknown;
+  };
+  std::erase_if(unmet_states_, [&](uint32_t i) {
+    return FitDevice(&here.on->tenant, states.state(summaries[i].state), limits_) != Reason::kNone;
+  });
+  while (!unmet_states_.empty()) {
+    unmet_.clear();
+    for (const uint32_t i : unmet_states_) {
+      const StateSummary& summary = summaries[i];
+      const auto& guests = summary.pairs.guests;
+      const auto first = std::find_if(guests.begin(), guests.end(), is_unmet) - guests.begin();
+      const TenantClass& tenant = states.tenant(states.state(summary.state).tenants[static_cast<size_t>(first)]);
+      Fetch(tenant.demand);
+      unmet_.push_back({guests[static_cast<size_t>(first)], &tenant});
+    }
+    std::sort(unmet_.begin(), unmet_.end(), [](const auto& a, const auto& b) { return a.guest < b.guest; });
+    const auto same = [](const PairTable::Guest& a, const PairTable::Guest& b) { return a.guest == b.guest; };
+    unmet_.erase(std::unique(unmet_.begin(), unmet_.end(), same), unmet_.end());
+    HORUS_RETURN_IF_ERROR(pairs_.Meet(*model_, context, *here.row, here.on->tenant, unmet_));
+    std::erase_if(unmet_states_, [&](uint32_t i) {
+      const Glance glance = GlanceAt(least, here, summaries[i]);
+      const bool stays = glance.fits && glance.floor < cutoff;
+      if (stays && glance.met) left.push_back({from + i, glance.floor});
+      return !stays || glance.met;
+    });
+  }
+  return absl::OkStatus();
 }
 
 void Scorer::SiftLoads(const LeastCost& least, std::span<const StateSummary> summaries, double cutoff,
@@ -665,8 +690,11 @@ absl::Status Scorer::Sift(const StateTable& states, std::span<const StateSummary
                           IsCurrent is_current, std::vector<Sifted>& left) {
   const LeastCost* least = policy_->least_cost();
   if (least != nullptr && adds_pairs_) {
-    HORUS_RETURN_IF_ERROR(MeetResidents(*least, states, summaries, cutoff, is_current));
-    SiftPairs(*least, summaries, cutoff, left);
+    for (size_t begin = 0, end = 0; begin < summaries.size(); begin = end) {
+      while (end < summaries.size() && summaries[end].context == summaries[begin].context) ++end;
+      HORUS_RETURN_IF_ERROR(SiftPairs(*least, states, summaries.subspan(begin, end - begin), cutoff, is_current,
+                                      static_cast<uint32_t>(begin), left));
+    }
   } else if (least != nullptr && adds_loads_) {
     SiftLoads(*least, summaries, cutoff, left);
   } else {

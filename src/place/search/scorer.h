@@ -172,6 +172,8 @@ class Scorer {
 
   // Changes when summaries by Describe become invalid.
   [[nodiscard]] uint64_t numbering() const { return numbering_; }
+  // Changes when rows of pairs become invalid (OnContext).
+  [[nodiscard]] uint64_t rows_numbering() const { return rows_numbering_; }
   [[nodiscard]] bool exhaustive() const { return exhaustive_; }
   [[nodiscard]] uint64_t class_digest() const { return view_->digest; }
   [[nodiscard]] const InterferenceModel& model() const { return *model_; }
@@ -218,20 +220,21 @@ class Scorer {
   [[nodiscard]] absl::Status PredictCandidate(const StateTable& states, uint32_t state, const JobView::OnType& on);
   [[nodiscard]] OnContext& Enter(uint32_t context);
   void DescribeLoads(const StateTable& states, const DeviceRow& device, StateSummary& summary);
-  // Whether the job may take a place in the state at a cost below `cutoff`, for all that is known without its pairs.
-  [[nodiscard]] static bool MayTake(const LeastCost& least, const OnContext& here, const StateSummary& summary,
-                                    double cutoff) {
-    const bool bounds = least.own_work <= 0 && least.lost_work >= 0;
-    return here.on != nullptr && here.mem_mib <= summary.mem_free_mib && !(here.exclusive && summary.residents > 0) &&
-           (!bounds || Floor(least, here, summary, here.relative_speed, 0) < cutoff);
-  }
-  // Asks the model for the pairs that SiftPairs needs: at once for all states that stand one after the other and are of
-  // one context, as those of a leaf (state_tree.h) are.
+  // What is known of the current job in a state that is sifted by pairs. A pair that is not known costs nothing.
+  struct Glance {
+    bool met = true;  // all pairs are known
+    bool fits = true;
+    double floor = 0;  // lower bound on the cost
+  };
+  [[nodiscard]] static Glance GlanceAt(const LeastCost& least, const OnContext& here, const StateSummary& summary);
+  // Of summaries of one context, of which the first is number `from` of those that the caller sifts.
+  [[nodiscard]] absl::Status SiftPairs(const LeastCost& least, const StateTable& states,
+                                       std::span<const StateSummary> summaries, double cutoff, IsCurrent is_current,
+                                       uint32_t from, std::vector<Sifted>& left);
+  // The rest of it: asks the model for pairs of the states in unmet_states_, many at once.
   [[nodiscard]] absl::Status MeetResidents(const LeastCost& least, const StateTable& states,
-                                           std::span<const StateSummary> summaries, double cutoff,
-                                           IsCurrent is_current);
-  void SiftPairs(const LeastCost& least, std::span<const StateSummary> summaries, double cutoff,
-                 std::vector<Sifted>& left);
+                                           std::span<const StateSummary> summaries, double cutoff, uint32_t from,
+                                           std::vector<Sifted>& left);
   void Prefetch(const StateSummary& summary) const;
   void SiftLoads(const LeastCost& least, std::span<const StateSummary> summaries, double cutoff,
                  std::vector<Sifted>& left);
@@ -275,11 +278,13 @@ class Scorer {
   bool adds_pairs_;
   bool adds_loads_;
   uint64_t numbering_ = 0;
+  uint64_t rows_numbering_ = 0;
   PairTable pairs_;
   std::vector<PairState> pair_states_;  // by state id
   std::vector<OnContext> on_context_;   // by context
 
-  std::vector<PairTable::Guest> unmet_;  // scratch
+  std::vector<uint32_t> unmet_states_;  // positions in what is sifted; scratch, as are the rest
+  std::vector<PairTable::Guest> unmet_;
   std::vector<const Demand*> demands_;
   std::vector<const TenantClass*> tenants_;
   std::vector<Promise> promises_;
