@@ -221,15 +221,15 @@ float KernelModel::SlowdownIn(const OnDevice& on, const Encoded& victim, const E
 
 void KernelModel::Pairs(uint32_t device, std::span<const Tenant> tenants, std::span<float> out) const {
   const OnDevice& on = On(device);
-  std::vector<Encoded> encoded(tenants.size());
-  for (size_t i = 0; i < tenants.size(); ++i) Encode(on, tenants[i], encoded[i]);
+  const size_t n = tenants.size();
+  std::vector<Encoded> encoded(n);
+  for (size_t i = 0; i < n; ++i) Encode(on, tenants[i], encoded[i]);
   Reach reach;
-  for (size_t i = 0; i < tenants.size(); ++i) {
-    ReachOf(encoded[i], reach);
-    for (size_t j = 0; j < tenants.size(); ++j) {
-      if (i == j) continue;
-      const double interaction = Interaction(on, reach.as_victim, encoded[j]);
-      out[i * tenants.size() + j] = SlowdownIn(on, encoded[i], encoded[j], interaction);
+  for (size_t i = 0; i < n; ++i) {
+    if (i + 1 < n) ReachOf(encoded[i], reach);
+    for (size_t j = i + 1; j < n; ++j) {
+      out[i * n + j] = SlowdownIn(on, encoded[i], encoded[j], Interaction(on, reach.as_victim, encoded[j]));
+      out[j * n + i] = SlowdownIn(on, encoded[j], encoded[i], Interaction(on, reach.as_other, encoded[j]));
     }
   }
 }

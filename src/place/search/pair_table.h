@@ -49,6 +49,7 @@ class PairTable {
     std::vector<StateSummary> summaries;
     std::vector<uint32_t> positions;  // in `pairs`, or kUnmet; of the same size
     std::vector<TenantPair> pairs;    // in the order in which they met
+    [[nodiscard]] bool Knows(uint32_t guest) const { return guest < positions.size() && positions[guest] != kUnmet; }
   };
 
   // The guest that stands for no tenant: its excesses are 0.
@@ -65,7 +66,7 @@ class PairTable {
   // The newcomer of `row` beside a guest.
   [[nodiscard]] absl::Status Find(const InterferenceModel& model, uint32_t context, Row& row, uint32_t guest,
                                   const TenantClass& newcomer, const TenantClass& resident, TenantPair& pair) {
-    if (guest >= row.positions.size() || row.positions[guest] == Row::kUnmet) {
+    if (!row.Knows(guest)) {
       const Guest one = {guest, &resident};
       HORUS_RETURN_IF_ERROR(Meet(model, context, row, newcomer, {&one, 1}));
     }

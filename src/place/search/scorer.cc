@@ -560,32 +560,60 @@ absl::Status Scorer::SiftPairs(const LeastCost& least, const StateTable& states,
   return unmet_states_.empty() ? absl::OkStatus() : MeetResidents(least, states, summaries, cutoff, from, left);
 }
 
+absl::Status Scorer::MeetUnmet() {
+  for (uint32_t context = 0; context < unmet_.size(); ++context) {
+    std::vector<PairTable::Guest>& guests = unmet_[context];
+    if (guests.empty()) continue;
+    std::sort(guests.begin(), guests.end(), [](const auto& a, const auto& b) { return a.guest < b.guest; });
+    const auto same = [](const PairTable::Guest& a, const PairTable::Guest& b) { return a.guest == b.guest; };
+    guests.erase(std::unique(guests.begin(), guests.end(), same), guests.end());
+    const OnContext& here = OnContextOf(context);
+    const absl::Status status = pairs_.Meet(*model_, context, *here.row, here.on->tenant, guests);
+    guests.clear();
+    HORUS_RETURN_IF_ERROR(status);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Scorer::MeetIn(const StateTable& states, std::span<const uint32_t> ids) {
+  if (!adds_pairs_) return absl::OkStatus();
+  for (const uint32_t state : ids) {
+    const DeviceRow& device = states.state(state);
+    const JobView::OnType* on = view_->On(device.type);
+    if (on == nullptr || FitDevice(&on->tenant, device, limits_) != Reason::kNone) continue;
+    const PairState* known = nullptr;
+    HORUS_RETURN_IF_ERROR(PairStateOf(states, state, known));
+    if (known == nullptr) continue;
+    const OnContext& here = OnContextOf(known->context);
+    unmet_.resize(std::max(unmet_.size(), pairs_.contexts()));
+    for (size_t i = 0; i < known->residents; ++i) {
+      if (here.row->Knows(known->guests[i])) continue;
+      unmet_[known->context].push_back({known->guests[i], &states.tenant(device.tenants[i])});
+    }
+  }
+  return MeetUnmet();
+}
+
 // One resident of each state at a time: often one alone makes the place too dear.
 absl::Status Scorer::MeetResidents(const LeastCost& least, const StateTable& states,
                                    std::span<const StateSummary> summaries, double cutoff, uint32_t from,
                                    std::vector<Sifted>& left) {
   const uint32_t context = summaries[unmet_states_.front()].context;
   const OnContext& here = OnContextOf(context);
-  const auto is_unmet = [&](uint32_t guest) {
-    return here.row->summaries[guest].mine == PairTable::StateSummary::kUnknown;
-  };
+  unmet_.resize(std::max(unmet_.size(), pairs_.contexts()));
   std::erase_if(unmet_states_, [&](uint32_t i) {
     return FitDevice(&here.on->tenant, states.state(summaries[i].state), limits_) != Reason::kNone;
   });
   while (!unmet_states_.empty()) {
-    unmet_.clear();
     for (const uint32_t i : unmet_states_) {
       const StateSummary& summary = summaries[i];
-      const auto& guests = summary.pairs.guests;
-      const auto first = std::find_if(guests.begin(), guests.end(), is_unmet) - guests.begin();
-      const TenantClass& tenant = states.tenant(states.state(summary.state).tenants[static_cast<size_t>(first)]);
+      size_t first = 0;
+      while (here.row->Knows(summary.pairs.guests[first])) ++first;
+      const TenantClass& tenant = states.tenant(states.state(summary.state).tenants[first]);
       Fetch(tenant.demand);
-      unmet_.push_back({guests[static_cast<size_t>(first)], &tenant});
+      unmet_[context].push_back({summary.pairs.guests[first], &tenant});
     }
-    std::sort(unmet_.begin(), unmet_.end(), [](const auto& a, const auto& b) { return a.guest < b.guest; });
-    const auto same = [](const PairTable::Guest& a, const PairTable::Guest& b) { return a.guest == b.guest; };
-    unmet_.erase(std::unique(unmet_.begin(), unmet_.end(), same), unmet_.end());
-    HORUS_RETURN_IF_ERROR(pairs_.Meet(*model_, context, *here.row, here.on->tenant, unmet_));
+    HORUS_RETURN_IF_ERROR(MeetUnmet());
     std::erase_if(unmet_states_, [&](uint32_t i) {
       const Glance glance = GlanceAt(least, here, summaries[i]);
       const bool stays = glance.fits && glance.floor < cutoff;

@@ -134,6 +134,8 @@ class Scorer {
     void Cover(const StateSummary& state);
     void Cover(const Region& other);
   };
+  // Asks a model that adds pairs at once for all that the current job has to know to be judged in these states.
+  [[nodiscard]] absl::Status MeetIn(const StateTable& states, std::span<const uint32_t> ids);
   // Lower bound on what any state there costs the current job; infinity = none takes it.
   [[nodiscard]] double LeastCostIn(const Region& region);
   // The current job in one context (PairTable).
@@ -231,7 +233,9 @@ class Scorer {
   [[nodiscard]] absl::Status SiftPairs(const LeastCost& least, const StateTable& states,
                                        std::span<const StateSummary> summaries, double cutoff, IsCurrent is_current,
                                        uint32_t from, std::vector<Sifted>& left);
-  // The rest of it: asks the model for pairs of the states in unmet_states_, many at once.
+  // Asks the model for the pairs in unmet_, which becomes empty.
+  [[nodiscard]] absl::Status MeetUnmet();
+  // The rest of SiftPairs: asks for pairs of the states in unmet_states_.
   [[nodiscard]] absl::Status MeetResidents(const LeastCost& least, const StateTable& states,
                                            std::span<const StateSummary> summaries, double cutoff, uint32_t from,
                                            std::vector<Sifted>& left);
@@ -283,8 +287,8 @@ class Scorer {
   std::vector<PairState> pair_states_;  // by state id
   std::vector<OnContext> on_context_;   // by context
 
-  std::vector<uint32_t> unmet_states_;  // positions in what is sifted; scratch, as are the rest
-  std::vector<PairTable::Guest> unmet_;
+  std::vector<uint32_t> unmet_states_;                // positions in what is sifted; scratch, as are the rest
+  std::vector<std::vector<PairTable::Guest>> unmet_;  // by context
   std::vector<const Demand*> demands_;
   std::vector<const TenantClass*> tenants_;
   std::vector<Promise> promises_;

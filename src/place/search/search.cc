@@ -193,6 +193,9 @@ absl::Status Search::RunOne(const Ledger& ledger, const JobView& view, uint32_t 
   return absl::OkStatus();
 }
 
+// Nodes whose tenants a job without answers meets at once. Chosen: their devices stay in the processor's cache.
+constexpr size_t kMeetAtOnce = 256;
+
 absl::Status Search::RunEach(const Ledger& ledger, const JobView& view, std::span<const uint32_t> nodes,
                              std::vector<NodeAnswer>& answers) {
   answers.resize(nodes.size());
@@ -200,6 +203,17 @@ absl::Status Search::RunEach(const Ledger& ledger, const JobView& view, std::spa
   const std::span<NodeAnswer> kept =
       keep ? answers_.Of(ledger, RequestOn(ledger, view), scorer_.model().epoch()) : std::span<NodeAnswer>();
   for (size_t i = 0; i < nodes.size(); ++i) {
+    if (i % kMeetAtOnce == 0) {
+      states_.clear();
+      for (const uint32_t node_row : nodes.subspan(i, std::min(kMeetAtOnce, nodes.size() - i))) {
+        if (keep && kept[node_row].known) continue;
+        const LedgerNode& node = ledger.node(node_row);
+        for (int32_t d = 0; d < node.devices; ++d) {
+          states_.push_back(ledger.state_id(node.first_device + static_cast<uint32_t>(d)));
+        }
+      }
+      HORUS_RETURN_IF_ERROR(scorer_.MeetIn(ledger.states(), states_));
+    }
     NodeAnswer& answer = keep ? kept[nodes[i]] : answers[i];
     if (!keep || !answer.known) {
       NodeAnswer found;

@@ -239,7 +239,8 @@ class Search {
   NodeScores scores_;
   NodeAnswers answers_;
   std::vector<Drawn> drawn_;
-  SearchResult one_;  // scratch of RunOne
+  SearchResult one_;              // scratch of RunOne
+  std::vector<uint32_t> states_;  // scratch of RunEach
   std::vector<RankedState> popped_;
   std::vector<PricedGpu> fitting_;  // of the node at hand
   std::vector<int32_t> tasks_on_;   // by entry of gangs_: upper bound on the gang's tasks there, at a pace
