@@ -34,10 +34,11 @@ PairTable::Row& PairTable::RowOf(uint32_t context, const TenantClass& newcomer) 
 }
 
 void PairTable::Grow(uint32_t context, Row& row) {
-  const size_t before = row.summaries.capacity();
-  row.summaries.resize(contexts_[context].guests.size() + kNobody + 1);
+  const size_t before = row.summaries.capacity(), size = contexts_[context].guests.size() + kNobody + 1;
+  if (before < size) row.summaries.reserve(std::max(size, 2 * before));
   row.positions.reserve(row.summaries.capacity());
-  row.positions.resize(row.summaries.size(), Row::kUnmet);
+  row.summaries.resize(size);
+  row.positions.resize(size, Row::kUnmet);
   row_bytes_ += (row.summaries.capacity() - before) * (sizeof(StateSummary) + sizeof(uint32_t));
 }
 
@@ -52,7 +53,9 @@ absl::Status PairTable::Meet(const InterferenceModel& model, uint32_t context, R
   const auto summary = [](int64_t excess) {
     return static_cast<uint16_t>(std::min(excess / StateSummary::kStep, StateSummary::kMost));
   };
-  row_bytes_ += guests.size() * sizeof(TenantPair);
+  const size_t room = row.pairs.capacity();
+  if (room < row.pairs.size() + guests.size()) row.pairs.reserve(std::max(row.pairs.size() + guests.size(), 2 * room));
+  row_bytes_ += (row.pairs.capacity() - room) * sizeof(TenantPair);
   for (size_t i = 0; i < guests.size(); ++i) {
     const PairExcess &mine = mine_[i], &theirs = theirs_[i];
     row.positions[guests[i].guest] = static_cast<uint32_t>(row.pairs.size());

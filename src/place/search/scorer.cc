@@ -577,6 +577,7 @@ absl::Status Scorer::MeetUnmet() {
 
 absl::Status Scorer::MeetIn(const StateTable& states, std::span<const uint32_t> ids) {
   if (!adds_pairs_) return absl::OkStatus();
+  for (auto& guests : unmet_) guests.clear();
   for (const uint32_t state : ids) {
     const DeviceRow& device = states.state(state);
     const JobView::OnType* on = view_->On(device.type);
@@ -585,7 +586,7 @@ absl::Status Scorer::MeetIn(const StateTable& states, std::span<const uint32_t> 
     HORUS_RETURN_IF_ERROR(PairStateOf(states, state, known));
     if (known == nullptr) continue;
     const OnContext& here = OnContextOf(known->context);
-    unmet_.resize(std::max(unmet_.size(), pairs_.contexts()));
+    if (unmet_.size() <= known->context) unmet_.resize(pairs_.contexts());
     for (size_t i = 0; i < known->residents; ++i) {
       if (here.row->Knows(known->guests[i])) continue;
       unmet_[known->context].push_back({known->guests[i], &states.tenant(device.tenants[i])});
@@ -600,7 +601,8 @@ absl::Status Scorer::MeetResidents(const LeastCost& least, const StateTable& sta
                                    std::vector<Sifted>& left) {
   const uint32_t context = summaries[unmet_states_.front()].context;
   const OnContext& here = OnContextOf(context);
-  unmet_.resize(std::max(unmet_.size(), pairs_.contexts()));
+  for (auto& guests : unmet_) guests.clear();
+  if (unmet_.size() <= context) unmet_.resize(pairs_.contexts());
   std::erase_if(unmet_states_, [&](uint32_t i) {
     return FitDevice(&here.on->tenant, states.state(summaries[i].state), limits_) != Reason::kNone;
   });
