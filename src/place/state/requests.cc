@@ -76,12 +76,16 @@ uint64_t BytesBehind(const JobSpec& job) {
 
 }  // namespace
 
-uint64_t HashOfDemand(const TypeDemand& entry, uint64_t seed) {
+std::string_view BytesOf(const Demand& demand) {
   // Without gaps from the first field to the last.
   constexpr size_t kBytes = offsetof(Demand, traits) + sizeof(Demand::traits);
   static_assert(kBytes == 2 * sizeof(uint64_t) + sizeof(double) + 3 * sizeof(Bounded) + 2 * sizeof(BoundedInt) +
                               sizeof(uint32_t) + 2 * sizeof(float) + sizeof(Demand::traits));
-  return Hash64(&entry.demand, kBytes, seed ^ entry.type.value());
+  return {reinterpret_cast<const char*>(&demand), kBytes};
+}
+
+uint64_t HashOfDemand(const TypeDemand& entry, uint64_t seed) {
+  return Hash64(BytesOf(entry.demand), seed ^ entry.type.value());
 }
 
 bool SameRequest(const JobSpec& a, const JobSpec& b) { return SharedFields(a) == SharedFields(b); }

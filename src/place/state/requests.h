@@ -13,6 +13,7 @@
 #define HORUS_PLACE_STATE_REQUESTS_H_
 
 #include <cstdint>
+#include <string_view>
 
 #include "base/shared.h"
 #include "place/job.h"
@@ -31,6 +32,9 @@ using RequestTable = SharedTable<Request>;
 
 // Whether two jobs differ at most in what is their own.
 [[nodiscard]] bool SameRequest(const JobSpec& a, const JobSpec& b);
+
+// A demand as it lies in memory: equal bytes of equal fields, but for -0 and 0.
+[[nodiscard]] std::string_view BytesOf(const Demand& demand);
 
 // Of a demand and its type; of one seed equal on every run and machine of one byte order.
 [[nodiscard]] uint64_t HashOfDemand(const TypeDemand& entry, uint64_t seed = 0);

@@ -11,11 +11,12 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "base/hash.h"
+#include "base/seeded_hash.h"
 #include "base/text.h"
 #include "base/units.h"
 #include "place/horus_snapshot.pb.h"
 #include "place/job_fields.h"
+#include "place/state/requests.h"
 #include "place/state/snapshot_envelope.h"
 
 namespace horus {
@@ -97,10 +98,11 @@ void WriteNode(const Cluster& cluster, const NodeRow& row, const Types& types, p
 // Jobs of one profile share one demand in the file.
 class Demands {
  public:
-  [[nodiscard]] uint32_t Add(const Demand& demand, pb::Cluster& out) {
-    const std::string bytes = Bytes(demand);
-    const auto [at, fresh] = index_of_.emplace(bytes, static_cast<uint32_t>(out.demands_size()));
-    if (fresh) Write(demand, *out.add_demands());
+  explicit Demands(pb::Cluster& out) : out_(out) {}
+  // `demand` stays where it is.
+  [[nodiscard]] uint32_t Add(const Demand& demand) {
+    const auto [at, fresh] = index_of_.emplace(BytesOf(demand), static_cast<uint32_t>(out_.demands_size()));
+    if (fresh) Write(demand, *out_.add_demands());
     return at->second;
   }
 
@@ -125,32 +127,30 @@ class Demands {
     const bool none = std::all_of(demand.traits.begin(), demand.traits.end(), [](float trait) { return trait == 0; });
     if (!none) out.mutable_traits()->Add(demand.traits.begin(), demand.traits.end());
   }
-  static std::string Bytes(const Demand& demand) {
-    pb::Demand message;
-    Write(demand, message);
-    return message.SerializeAsString();
-  }
 
-  std::map<std::string, uint32_t> index_of_;
+  pb::Cluster& out_;
+  SeededMap<std::string_view, uint32_t> index_of_;
 };
 
 // So do jobs of one sensitivity.
 class Sensitivities {
  public:
-  [[nodiscard]] uint32_t Add(const Sensitivity& matrix, pb::Cluster& out) {
+  explicit Sensitivities(pb::Cluster& out) : out_(out) {}
+  [[nodiscard]] uint32_t Add(const Sensitivity& matrix) {
     pb::Sensitivity message;
     message.mutable_cpu_milli()->Add(matrix.cpu_milli().begin(), matrix.cpu_milli().end());
     message.mutable_mem_mib()->Add(matrix.mem_mib().begin(), matrix.mem_mib().end());
     message.mutable_speeds()->Add(matrix.speeds().begin(), matrix.speeds().end());
     message.set_host_us(matrix.host_us());
-    const auto next = static_cast<uint32_t>(out.sensitivities_size());
+    const auto next = static_cast<uint32_t>(out_.sensitivities_size());
     const auto [at, fresh] = index_of_.emplace(message.SerializeAsString(), next);
-    if (fresh) *out.add_sensitivities() = std::move(message);
+    if (fresh) *out_.add_sensitivities() = std::move(message);
     return at->second;
   }
 
  private:
-  std::map<std::string, uint32_t> index_of_;
+  pb::Cluster& out_;
+  SeededMap<std::string, uint32_t> index_of_;
 };
 
 struct Interned {
@@ -158,16 +158,7 @@ struct Interned {
   Sensitivities sensitivities;
 };
 
-void WriteJob(const ClusterRows& rows, const JobRow& row, std::span<const NodeId> node_ids, const Types& types,
-              Interned& interned, pb::Cluster& cluster) {
-  const JobSpec& job = rows.RequestOf(row);
-  pb::Job& out = *cluster.add_jobs();
-  out.set_id(row.id);
-  out.set_submit_us(row.submit_us);
-  if (const JobTag* tag = row.tag.get(); tag != nullptr) {
-    out.set_name(tag->name);
-    out.set_deadline_us(tag->deadline_us);
-  }
+void WriteRequest(const JobSpec& job, const Types& types, Interned& interned, pb::Job& out) {
 #define HORUS_COPY(field) out.set_##field(job.field);
   HORUS_PLAIN_JOB_FIELDS(HORUS_COPY)
 #undef HORUS_COPY
@@ -191,12 +182,23 @@ void WriteJob(const ClusterRows& rows, const JobRow& row, std::span<const NodeId
   for (const auto& [type, demand] : by_name) {
     pb::TypeDemand& one = *out.add_demands();
     one.set_gpu_type_plus_1(type);
-    one.set_demand(interned.demands.Add(*demand, cluster));
+    one.set_demand(interned.demands.Add(*demand));
   }
   if (job.sensitivity.get() != nullptr) {
-    out.set_sensitivity_plus_1(interned.sensitivities.Add(*job.sensitivity.get(), cluster) + 1);
+    out.set_sensitivity_plus_1(interned.sensitivities.Add(*job.sensitivity.get()) + 1);
   }
   WriteLabels(job.node_selector, *out.mutable_node_selector());
+}
+
+// What is the job's own; `out` may hold that of another.
+void WriteOwn(const JobRow& row, std::span<const NodeId> node_ids, pb::Job& out) {
+  const JobTag none;
+  const JobTag& tag = row.tag.get() != nullptr ? *row.tag.get() : none;
+  out.set_id(row.id);
+  out.set_submit_us(row.submit_us);
+  out.set_name(tag.name);
+  out.set_deadline_us(tag.deadline_us);
+  out.clear_slots();
   for (const PlacedSlot& slot : row.slots) {
     pb::Slot& one = *out.add_slots();
     one.set_node(node_ids[slot.node_row]);
@@ -212,26 +214,48 @@ void WriteJob(const ClusterRows& rows, const JobRow& row, std::span<const NodeId
 absl::StatusOr<std::string> SaveSnapshot(const Cluster& cluster, uint64_t max_bytes) {
   const ClusterRows& rows = cluster.rows();
   google::protobuf::Arena arena;  // holds what a message under way has when memory runs out
-  pb::Cluster& message = *google::protobuf::Arena::CreateMessage<pb::Cluster>(&arena);
+  // What comes before the jobs in the file, and what comes after them.
+  pb::Cluster& head = *google::protobuf::Arena::CreateMessage<pb::Cluster>(&arena);
+  pb::Cluster& tail = *google::protobuf::Arena::CreateMessage<pb::Cluster>(&arena);
+  pb::Cluster& one = *google::protobuf::Arena::CreateMessage<pb::Cluster>(&arena);  // with the job at hand alone
   const Types types(cluster);
-  types.Write(message);
-  for (const uint32_t row : rows.order) WriteNode(cluster, rows.nodes[row], types, *message.add_nodes());
-  std::vector<std::pair<JobId, uint32_t>> jobs;
+  types.Write(head);
+  for (const uint32_t row : rows.order) WriteNode(cluster, rows.nodes[row], types, *head.add_nodes());
+  std::vector<std::pair<JobId, uint32_t>> by_id;
+  by_id.reserve(cluster.job_count());
   for (uint32_t row = 0; row < rows.jobs.size(); ++row) {
-    if (rows.jobs[row].live()) jobs.emplace_back(rows.jobs[row].id, row);
+    if (rows.jobs[row].live()) by_id.emplace_back(rows.jobs[row].id, row);
   }
-  std::sort(jobs.begin(), jobs.end());
-  Interned interned;
+  std::sort(by_id.begin(), by_id.end());
+  Interned interned{Demands(head), Sensitivities(tail)};
   std::vector<NodeId> node_ids(rows.nodes.size());  // by row; close together, as every slot asks for one
   for (const uint32_t row : rows.order) node_ids[row] = rows.nodes[row].spec->id;
-  for (const auto& [id, row] : jobs) WriteJob(rows, rows.jobs[row], node_ids, types, interned, message);
-  message.set_changes(rows.changes);
-  const uint64_t size = message.ByteSizeLong() + kEnvelopeBytes;
+  std::vector<pb::Job*> of_request(rows.requests.limit());  // written once for all jobs that ask for the same
+  std::string jobs;  // bytes of messages that are joined are the bytes of the whole
+  for (const auto& [id, row] : by_id) {
+    const JobRow& job = rows.jobs[row];
+    pb::Job*& message = of_request[job.request];
+    if (message == nullptr) {
+      message = google::protobuf::Arena::CreateMessage<pb::Job>(&arena);
+      WriteRequest(rows.RequestOf(job), types, interned, *message);
+    }
+    WriteOwn(job, node_ids, *message);
+    one.mutable_jobs()->UnsafeArenaAddAllocated(message);
+    one.AppendToString(&jobs);
+    one.mutable_jobs()->UnsafeArenaReleaseLast();
+  }
+  tail.set_changes(rows.changes);
+  const uint64_t size = kEnvelopeBytes + head.ByteSizeLong() + jobs.size() + tail.ByteSizeLong();
   if (size > max_bytes) {
     return MakeError(absl::StatusCode::kResourceExhausted, "snapshot: expected at most %d bytes, found %d", max_bytes,
                      size);
   }
-  return WrapSnapshot(message.SerializeAsString());
+  std::string message;
+  message.reserve(size);
+  head.AppendToString(&message);
+  message += jobs;
+  tail.AppendToString(&message);
+  return WrapSnapshot(message);
 }
 
 // Restoring: every field is checked as if a caller had given it, because anybody may have written the bytes.

@@ -41,7 +41,8 @@ std::string WrapSnapshot(const std::string& message, uint32_t version) {
   Append(out, 0, 4);
   Append(out, message.size(), 8);
   Append(out, Hash64(message, version), 8);
-  return out + message;
+  out += message;
+  return out;
 }
 
 absl::StatusOr<std::string_view> UnwrapSnapshot(std::span<const uint8_t> bytes) {
