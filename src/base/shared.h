@@ -129,6 +129,8 @@ class SharedTable {
     entries_[id] = {.value = std::move(value), .hash = hash, .holders = 1};
     return id;
   }
+  // One holder more of an id in use.
+  void HoldMore(uint32_t id) noexcept { ++entries_[id].holders; }
   // One holder less; without any the value goes, and its id is used again.
   void Drop(uint32_t id) noexcept {
     if (--entries_[id].holders > 0) return;

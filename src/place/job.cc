@@ -35,6 +35,16 @@ absl::Status CheckTime(const JobSpec& job, const char* field, int64_t value) {
   return InvalidArgument("%s: %s: expected 0 to %d us, found %d", Job(job), field, kMaxTimeUs, value);
 }
 
+absl::Status CheckOwnTimes(const JobSpec& job) {
+  HORUS_RETURN_IF_ERROR(CheckTime(job, "submit_us", job.submit_us));
+  return CheckTime(job, "deadline_us", job.deadline_us);
+}
+
+absl::Status CheckName(const JobSpec& job) {
+  if (job.name.size() <= kMaxNameBytes) return absl::OkStatus();
+  return InvalidArgument("job %d: name: expected at most %d bytes, found %d", job.id, kMaxNameBytes, job.name.size());
+}
+
 absl::Status CheckText(const JobSpec& job, const char* field, const std::string& text) {
   if (text.size() <= kMaxNameBytes) return absl::OkStatus();
   return InvalidArgument("%s: %s: expected at most %d bytes, found %d", Job(job), field, kMaxNameBytes, text.size());
@@ -76,8 +86,7 @@ absl::Status CheckHostAndTimes(const JobSpec& job) {
   HORUS_RETURN_IF_ERROR(
       CheckStated(job, "stated_cpu_milli", "thousandths of a core", job.stated_cpu_milli, job.cpu_milli));
   HORUS_RETURN_IF_ERROR(CheckStated(job, "stated_mem_mib", "MiB", job.stated_mem_mib, job.mem_mib));
-  HORUS_RETURN_IF_ERROR(CheckTime(job, "submit_us", job.submit_us));
-  HORUS_RETURN_IF_ERROR(CheckTime(job, "deadline_us", job.deadline_us));
+  HORUS_RETURN_IF_ERROR(CheckOwnTimes(job));
   HORUS_RETURN_IF_ERROR(CheckTime(job, "latency_bound_us", job.latency_bound_us));
   if (job.latency_bound_us > 0 && job.kind != JobKind::kInference) {
     return InvalidArgument(
@@ -240,9 +249,7 @@ absl::Status CheckAlternatives(const JobSpec& job) {
 }  // namespace
 
 absl::Status ValidateJob(const JobSpec& job) {
-  if (job.name.size() > kMaxNameBytes) {
-    return InvalidArgument("job %d: name: expected at most %d bytes, found %d", job.id, kMaxNameBytes, job.name.size());
-  }
+  HORUS_RETURN_IF_ERROR(CheckName(job));
   HORUS_RETURN_IF_ERROR(CheckText(job, "tenant", job.tenant));
   if (JobKindName(job.kind) == "unknown") {
     return InvalidArgument("%s: kind: expected 0 to 2, found %d", Job(job), static_cast<int>(job.kind));
@@ -254,6 +261,11 @@ absl::Status ValidateJob(const JobSpec& job) {
   HORUS_RETURN_IF_ERROR(CheckDemands(job));
   HORUS_RETURN_IF_ERROR(CheckSelector(job));
   return CheckSharing(job);
+}
+
+absl::Status ValidateOwn(const JobSpec& job) {
+  HORUS_RETURN_IF_ERROR(CheckName(job));
+  return CheckOwnTimes(job);
 }
 
 absl::Status ValidateRunning(const JobSpec& job) {

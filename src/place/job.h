@@ -114,7 +114,9 @@ inline constexpr int64_t kMaxHostQuantity = int64_t{1} << 40;  // cores/1000, Mi
 
 // OK, or INVALID_ARGUMENT "job <id>: <field>: expected ..., found ...".
 [[nodiscard]] absl::Status ValidateJob(const JobSpec& job);
-// The same, and that the job runs in one way: no alternatives are left.
+// The part of it about what is the job's own: its name and its times.
+[[nodiscard]] absl::Status ValidateOwn(const JobSpec& job);
+// All of it, and that the job runs in one way: no alternatives are left.
 [[nodiscard]] absl::Status ValidateRunning(const JobSpec& job);
 
 // OK, or INVALID_ARGUMENT for a demand on a type that a catalogue of `types` types does not have.

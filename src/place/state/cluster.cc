@@ -72,15 +72,14 @@ absl::StatusOr<uint32_t> Cluster::FindNode(NodeId node) const {
   return *row;
 }
 
-absl::StatusOr<uint32_t> Cluster::FindDevice(NodeId node, int32_t device) const {
-  HORUS_ASSIGN_OR_RETURN(const uint32_t row, FindNode(node));
-  const NodeRow& found = rows_.nodes[row];
-  const auto count = static_cast<int64_t>(found.spec->devices.size());
+absl::StatusOr<uint32_t> Cluster::FindDevice(const NodeRow& node, int32_t device) const {
+  // Asked of the list, as few lists are close at hand, and the node's own description is not.
+  const auto count = static_cast<int64_t>(rows_.device_lists.at(node.device_list).size());
   if (device < 0 || device >= count) {
     return MakeError(absl::StatusCode::kNotFound, "node %s: has %d devices, found index %d",
-                     IdAndName(node, found.spec->name), count, device);
+                     IdAndName(node.spec->id, node.spec->name), count, device);
   }
-  return found.first_device + static_cast<uint32_t>(device);
+  return node.first_device + static_cast<uint32_t>(device);
 }
 
 // A version depends on all that happened to the node, so copies of a cluster that went different ways differ.
@@ -343,7 +342,7 @@ absl::StatusOr<std::vector<JobId>> Cluster::SetNodeState(NodeId node, AdminState
 absl::StatusOr<std::vector<JobId>> Cluster::SetDeviceState(NodeId node, int32_t device, AdminState state) {
   HORUS_RETURN_IF_ERROR(CheckAdminState(state));
   HORUS_ASSIGN_OR_RETURN(const uint32_t row_index, FindNode(node));
-  HORUS_ASSIGN_OR_RETURN(const uint32_t flat, FindDevice(node, device));
+  HORUS_ASSIGN_OR_RETURN(const uint32_t flat, FindDevice(rows_.nodes[row_index], device));
   std::vector<JobId> jobs = JobsOnDevices(flat, 1);
   if (rows_.states.state(rows_.device_state[flat]).state != state) {
     HeldStates after(rows_.states, 1);
@@ -449,8 +448,8 @@ absl::StatusOr<NodeInfo> Cluster::Node(NodeId node) const {
 
 absl::StatusOr<DeviceInfo> Cluster::Device(NodeId node, int32_t device) const {
   HORUS_ASSIGN_OR_RETURN(const uint32_t index, FindNode(node));
-  HORUS_ASSIGN_OR_RETURN(const uint32_t flat, FindDevice(node, device));
   const NodeRow& row = rows_.nodes[index];
+  HORUS_ASSIGN_OR_RETURN(const uint32_t flat, FindDevice(row, device));
   const DeviceRow state = rows_.DeviceAt(flat);
   DeviceInfo info{.spec = row.spec->devices[static_cast<size_t>(device)],
                   .node_state = row.state,

@@ -150,7 +150,7 @@ class Cluster {
   friend class ClusterRestorer;  // snapshot.cc
 
   [[nodiscard]] absl::StatusOr<uint32_t> FindNode(NodeId node) const;
-  [[nodiscard]] absl::StatusOr<uint32_t> FindDevice(NodeId node, int32_t device) const;
+  [[nodiscard]] absl::StatusOr<uint32_t> FindDevice(const NodeRow& node, int32_t device) const;
   [[nodiscard]] absl::Status CheckChange(const NodeRow& row, const NodeSpec& next) const;
   [[nodiscard]] std::vector<JobId> JobsOnDevices(uint32_t first, size_t count) const;
   [[nodiscard]] std::vector<JobId> JobsOnNode(const NodeRow& row) const;  // those without GPUs too
@@ -165,6 +165,9 @@ class Cluster {
 
   [[nodiscard]] absl::StatusOr<std::vector<PlacedSlot>> ResolveSlots(const JobSpec& job,
                                                                      std::span<const Slot> slots) const;
+  // What Adopt refuses of a valid job.
+  [[nodiscard]] absl::StatusOr<std::vector<PlacedSlot>> ResolveAdopted(const JobSpec& job,
+                                                                       std::span<const Slot> slots) const;
   // LIMIT where the job would take a node too deep into what it has not, or bring too many groups.
   [[nodiscard]] absl::Status CheckDebts(const JobSpec& job, std::span<const PlacedSlot> slots) const;
   // `runs`: the job is there already; a drained or failed node only refuses those that are to come.
@@ -186,7 +189,16 @@ class Cluster {
   void SwapHeld(uint32_t job_row, JobRow& other) noexcept;
   [[nodiscard]] absl::Status ApplyLeave(const Action& action, std::span<const NodeId> seen, Undo& undo);
   [[nodiscard]] absl::Status ApplyCome(const Action& action, std::span<const NodeId> seen, Undo& undo);
-  void InsertJob(const JobSpec& given, std::span<const PlacedSlot> slots, bool adopted, bool over_committed);
+  // What a job in the cluster holds of ClusterRows::requests and states, of the latter by device type; others that ask
+  // for the same hold it too.
+  struct Alike {
+    uint32_t request = RequestTable::kNone;
+    absl::InlinedVector<std::pair<GpuTypeId, uint32_t>, 2> tenants;
+  };
+  // `alike`: of a job that asks for the same, and completed; empty = none is known.
+  void InsertJob(const JobSpec& given, std::span<const PlacedSlot> slots, bool adopted, bool over_committed,
+                 Alike& alike);
+  [[nodiscard]] uint32_t HoldTenant(const JobSpec& job, GpuTypeId type, Alike& alike);
   void EraseJob(uint32_t job_row);
   // The same once all is reserved. The row brings and takes along what it holds of ClusterRows::states and requests.
   void PutJob(JobRow job) noexcept;

@@ -152,7 +152,7 @@ absl::StatusOr<std::vector<PlacedSlot>> Cluster::ResolveSlots(const JobSpec& job
                                kNoDevice, slot.device);
       }
     } else {
-      HORUS_ASSIGN_OR_RETURN(const uint32_t device, FindDevice(slot.node, slot.device));
+      HORUS_ASSIGN_OR_RETURN(const uint32_t device, FindDevice(rows_.nodes[node_row], slot.device));
       devices.push_back(device);
     }
     placed.push_back({node_row, slot.device, slot.task, 0});
@@ -218,7 +218,20 @@ struct Cluster::Held {
   ~Held() { rows.LetGo(row); }
 };
 
-void Cluster::InsertJob(const JobSpec& given, std::span<const PlacedSlot> slots, bool adopted, bool over_committed) {
+uint32_t Cluster::HoldTenant(const JobSpec& job, GpuTypeId type, Alike& alike) {
+  for (const auto& [known, tenant] : alike.tenants) {
+    if (known != type) continue;
+    rows_.states.HoldMore(tenant);
+    return tenant;
+  }
+  alike.tenants.reserve(alike.tenants.size() + 1);
+  const uint32_t tenant = rows_.states.HoldTenant(MakeTenantClass(job, DemandOn(job, type)));
+  alike.tenants.emplace_back(type, tenant);
+  return tenant;
+}
+
+void Cluster::InsertJob(const JobSpec& given, std::span<const PlacedSlot> slots, bool adopted, bool over_committed,
+                        Alike& alike) {
   std::optional<JobSpec> timed;
   if (given.sensitivity.get() != nullptr) SetHostTime(timed.emplace(given));
   const JobSpec& job = timed ? *timed : given;
@@ -235,7 +248,12 @@ void Cluster::InsertJob(const JobSpec& given, std::span<const PlacedSlot> slots,
   if (!job.name.empty() || job.deadline_us != 0) row.tag = Boxed<JobTag>({job.name, job.deadline_us});
   row.slots.assign(slots.begin(), slots.end());
   for (PlacedSlot& slot : row.slots) slot.tenant = kNoTenant;
-  row.request = HoldRequest(job, rows_.requests);
+  if (alike.request == RequestTable::kNone) {
+    row.request = alike.request = HoldRequest(job, rows_.requests);
+  } else {
+    rows_.requests.HoldMore(alike.request);
+    row.request = alike.request;
+  }
   for (PlacedSlot& slot : row.slots) {
     if (slot.device == kNoDevice) {
       ReserveMore(rows_.nodes[slot.node_row].host_residents, slots.size());
@@ -244,7 +262,7 @@ void Cluster::InsertJob(const JobSpec& given, std::span<const PlacedSlot> slots,
     const uint32_t device = rows_.nodes[slot.node_row].first_device + static_cast<uint32_t>(slot.device);
     const GpuTypeId type = rows_.states.state(rows_.device_state[device]).type;
     rows_.residents[device].reserve(rows_.residents[device].size() + 1);
-    slot.tenant = rows_.states.HoldTenant(MakeTenantClass(job, DemandOn(job, type)));
+    slot.tenant = HoldTenant(job, type, alike);
   }
   PutJob(std::move(row));
   row.request = RequestTable::kNone;  // it holds nothing any more
@@ -351,9 +369,7 @@ absl::Status Cluster::CheckDebts(const JobSpec& job, std::span<const PlacedSlot>
   return status;
 }
 
-absl::StatusOr<AdoptResult> Cluster::Adopt(const JobSpec& job, std::span<const Slot> slots) {
-  HORUS_RETURN_IF_ERROR(ValidateRunning(job));
-  HORUS_RETURN_IF_ERROR(CheckTypes(job, catalogue_->size()));
+absl::StatusOr<std::vector<PlacedSlot>> Cluster::ResolveAdopted(const JobSpec& job, std::span<const Slot> slots) const {
   if (HasJob(job.id)) return Taken(job);
   HORUS_ASSIGN_OR_RETURN(std::vector<PlacedSlot> placed, ResolveSlots(job, slots));
   for (const PlacedSlot& slot : placed) {
@@ -370,9 +386,17 @@ absl::StatusOr<AdoptResult> Cluster::Adopt(const JobSpec& job, std::span<const S
                      limits_.jobs);
   }
   HORUS_RETURN_IF_ERROR(CheckDebts(job, placed));
+  return placed;
+}
+
+absl::StatusOr<AdoptResult> Cluster::Adopt(const JobSpec& job, std::span<const Slot> slots) {
+  HORUS_RETURN_IF_ERROR(ValidateRunning(job));
+  HORUS_RETURN_IF_ERROR(CheckTypes(job, catalogue_->size()));
+  HORUS_ASSIGN_OR_RETURN(const std::vector<PlacedSlot> placed, ResolveAdopted(job, slots));
   const Reason reason = FirstBrokenRule(job, placed, PhysicalLimits(), /*runs=*/true);
   const AdoptResult result{.over_committed = reason != Reason::kNone, .reason = reason};
-  InsertJob(job, placed, /*adopted=*/true, result.over_committed);
+  Alike alike;
+  InsertJob(job, placed, /*adopted=*/true, result.over_committed, alike);
   return result;
 }
 
@@ -428,7 +452,8 @@ absl::Status Cluster::ApplyCome(const Action& action, std::span<const NodeId> se
     return MakeError(absl::StatusCode::kFailedPrecondition, "%s: does not fit where the plan puts it: %s", JobText(job),
                      std::string(ReasonText(reason)));
   }
-  InsertJob(job, placed, /*adopted=*/false, /*over_committed=*/false);
+  Alike alike;
+  InsertJob(job, placed, /*adopted=*/false, /*over_committed=*/false, alike);
   undo.Came(job.id);
   return absl::OkStatus();
 }
@@ -721,6 +746,7 @@ absl::Status Cluster::ApplyResize(const Action& action, std::span<const NodeId> 
   if (job.cpu_milli > was.cpu_milli || job.mem_mib > was.mem_mib) {
     grown.push_back({row, job.cpu_milli > was.cpu_milli, job.mem_mib > was.mem_mib});
   }
+  Alike alike;
   Held held{rows_, {.id = job.id, .slots = rows_.jobs[row].slots}};
   for (PlacedSlot& slot : held.row.slots) slot.tenant = kNoTenant;
   held.row.request = HoldRequest(job, rows_.requests);
@@ -728,7 +754,7 @@ absl::Status Cluster::ApplyResize(const Action& action, std::span<const NodeId> 
     if (slot.device == kNoDevice) continue;
     const uint32_t device = rows_.nodes[slot.node_row].first_device + static_cast<uint32_t>(slot.device);
     const GpuTypeId type = rows_.states.state(rows_.device_state[device]).type;
-    slot.tenant = rows_.states.HoldTenant(MakeTenantClass(job, DemandOn(job, type)));
+    slot.tenant = HoldTenant(job, type, alike);
   }
   rows_.states.ReserveFree();
   SwapHeld(row, held.row);

@@ -413,6 +413,7 @@ class Tables {
   mutable SnapshotPart<pb::Demand> part_;
 };
 
+// Without what is the job's own but its id.
 absl::StatusOr<JobSpec> ReadJob(const pb::Job& in, const std::vector<GpuTypeId>& types, const Tables& tables) {
   const Where where{"job", in.id()};
   JobSpec job;
@@ -420,7 +421,6 @@ absl::StatusOr<JobSpec> ReadJob(const pb::Job& in, const std::vector<GpuTypeId>&
 #define HORUS_COPY(field) job.field = in.field();
   HORUS_PLAIN_JOB_FIELDS(HORUS_COPY)
 #undef HORUS_COPY
-  job.name = in.name();
   job.tenant = in.tenant();
   HORUS_ASSIGN_OR_RETURN(const uint8_t kind, Narrow<uint8_t>(where, "kind", in.kind()));
   job.kind = static_cast<JobKind>(kind);  // ValidateJob refuses unknown ones
@@ -428,8 +428,6 @@ absl::StatusOr<JobSpec> ReadJob(const pb::Job& in, const std::vector<GpuTypeId>&
   job.gpus_per_task = in.gpus_per_task();
   job.exclusive = in.exclusive();
   if (in.weight() != 0) job.weight = in.weight();
-  job.submit_us = in.submit_us();
-  job.deadline_us = in.deadline_us();
   HORUS_ASSIGN_OR_RETURN(const uint8_t share, Narrow<uint8_t>(where, "share", in.share()));
   // 0 is how anyone was written before the default was the own tenant. ValidateJob refuses unknown ones.
   job.share = share == 0 ? ShareWith::kAnyone : static_cast<ShareWith>(share);
@@ -477,6 +475,9 @@ class ClusterRestorer {
   ClusterRestorer(std::shared_ptr<const Catalogue> catalogue, std::vector<GpuTypeId> types)
       : cluster_(std::move(catalogue)), types_(std::move(types)) {}
 
+  // Growing by and by costs time, and leaves room that nobody needs.
+  void ReserveJobs(size_t jobs) { cluster_.rows_.jobs.reserve(jobs); }
+
   absl::Status AddNode(const pb::Node& in) {
     const Where where{"node", in.id()};
     if (!versions_.empty() && in.id() <= versions_.back().first) {
@@ -512,26 +513,18 @@ class ClusterRestorer {
     return absl::OkStatus();
   }
 
-  absl::Status AddJob(const pb::Job& in, const Tables& tables) {
-    HORUS_ASSIGN_OR_RETURN(const JobSpec job, ReadJob(in, types_, tables));
-    std::vector<Slot> slots;
-    for (const pb::Slot& slot : in.slots()) {
-      const Where where{"job", in.id(), ": slot"};
-      int32_t device = kNoDevice;
-      if (slot.device() != kNoDeviceInFile) {
-        HORUS_ASSIGN_OR_RETURN(device, Narrow<int32_t>(where, "device", slot.device()));
-      }
-      HORUS_ASSIGN_OR_RETURN(const int32_t task, Narrow<int32_t>(where, "task", slot.task()));
-      slots.push_back({slot.node(), device, task});
+  absl::Status AddJob(std::string_view bytes, size_t index, const Tables& tables) {
+    const bool split = SplitJob(bytes, own_, shared_);
+    if (const auto known = split ? known_.find(shared_) : known_.end(); known != known_.end()) {
+      const absl::StatusOr<const pb::Job*> own = job_part_.Parse(own_, "jobs", index);
+      if (own.ok()) return Insert(**own, known->second);
     }
-    if (const absl::Status status = cluster_.Adopt(job, slots).status(); !status.ok()) {
-      return InvalidArgument("snapshot: %s", std::string(status.message()));
-    }
-    JobRow& row = cluster_.rows_.jobs[cluster_.rows_.RowOfJob(job.id)];
-    row.adopted = in.adopted();
-    row.over_committed = in.over_committed();
-    if (row.over_committed && !row.adopted) {
-      return InvalidArgument("snapshot: job %d: expected over-commitment of adopted jobs alone", in.id());
+    HORUS_ASSIGN_OR_RETURN(const pb::Job* const in, job_part_.Parse(bytes, "jobs", index));
+    Known fresh;
+    HORUS_ASSIGN_OR_RETURN(fresh.job, ReadJob(*in, types_, tables));
+    HORUS_RETURN_IF_ERROR(Insert(*in, fresh));
+    if (split && known_.size() < kMostKnown && shared_.size() <= kMostKnownBytes) {
+      known_.emplace(shared_, std::move(fresh));
     }
     return absl::OkStatus();
   }
@@ -548,6 +541,49 @@ class ClusterRestorer {
   }
 
  private:
+  // What a job asks for, and under which ids the cluster holds it.
+  struct Known {
+    JobSpec job;
+    Cluster::Alike alike;
+  };
+
+  // `known.job` may have the own fields of another.
+  absl::Status Insert(const pb::Job& in, Known& known) {
+    JobSpec& job = known.job;
+    job.id = in.id();
+    job.name = in.name();
+    job.submit_us = in.submit_us();
+    job.deadline_us = in.deadline_us();
+    std::vector<Slot> slots;
+    for (const pb::Slot& slot : in.slots()) {
+      const Where where{"job", in.id(), ": slot"};
+      int32_t device = kNoDevice;
+      if (slot.device() != kNoDeviceInFile) {
+        HORUS_ASSIGN_OR_RETURN(device, Narrow<int32_t>(where, "device", slot.device()));
+      }
+      HORUS_ASSIGN_OR_RETURN(const int32_t task, Narrow<int32_t>(where, "task", slot.task()));
+      slots.push_back({slot.node(), device, task});
+    }
+    const auto placed = Resolve(known, slots);
+    if (!placed.ok()) return InvalidArgument("snapshot: %s", std::string(placed.status().message()));
+    if (in.over_committed() && !in.adopted()) {
+      return InvalidArgument("snapshot: job %d: expected over-commitment of adopted jobs alone", in.id());
+    }
+    cluster_.InsertJob(job, *placed, in.adopted(), in.over_committed(), known.alike);
+    return absl::OkStatus();
+  }
+
+  // As Cluster::Adopt, but that the file says whether the job breaks a rule.
+  absl::StatusOr<std::vector<PlacedSlot>> Resolve(const Known& known, std::span<const Slot> slots) const {
+    if (known.alike.request != RequestTable::kNone) {  // one like it is there
+      HORUS_RETURN_IF_ERROR(ValidateOwn(known.job));
+    } else {
+      HORUS_RETURN_IF_ERROR(ValidateRunning(known.job));
+      HORUS_RETURN_IF_ERROR(CheckTypes(known.job, cluster_.catalogue().size()));
+    }
+    return cluster_.ResolveAdopted(known.job, slots);
+  }
+
   // Only a job that was adopted beyond the rules leaves a node that promises more than it has.
   absl::Status CheckPromises() const {
     const ClusterRows& rows = cluster_.rows_;
@@ -576,6 +612,13 @@ class ClusterRestorer {
   Cluster cluster_;
   std::vector<GpuTypeId> types_;
   std::vector<std::pair<NodeId, uint64_t>> versions_;
+  // By those bytes of a job that are not its own, so that each request is read and checked once. Within limits, as
+  // anybody may have written the bytes: jobs beyond them are read as a whole.
+  static constexpr size_t kMostKnown = 4096;
+  static constexpr size_t kMostKnownBytes = 1024;
+  SeededMap<std::string, Known> known_;
+  SnapshotPart<pb::Job> job_part_;
+  std::string own_, shared_;  // of the job at hand
 };
 
 absl::StatusOr<Cluster> RestoreSnapshot(std::span<const uint8_t> bytes, std::shared_ptr<const Catalogue> catalogue) {
@@ -591,11 +634,8 @@ absl::StatusOr<Cluster> RestoreSnapshot(std::span<const uint8_t> bytes, std::sha
     HORUS_ASSIGN_OR_RETURN(const pb::Node* const node, node_part.Parse(in.nodes[i], "nodes", i));
     HORUS_RETURN_IF_ERROR(restorer.AddNode(*node));
   }
-  SnapshotPart<pb::Job> job_part;
-  for (size_t i = 0; i < in.jobs.size(); ++i) {
-    HORUS_ASSIGN_OR_RETURN(const pb::Job* const job, job_part.Parse(in.jobs[i], "jobs", i));
-    HORUS_RETURN_IF_ERROR(restorer.AddJob(*job, tables));
-  }
+  restorer.ReserveJobs(std::min(in.jobs.size(), bytes.size() / sizeof(JobRow)));  // no more than the bytes take
+  for (size_t i = 0; i < in.jobs.size(); ++i) HORUS_RETURN_IF_ERROR(restorer.AddJob(in.jobs[i], i, tables));
   return restorer.Finish(in.changes);
 }
 

@@ -106,6 +106,22 @@ std::vector<std::string_view>* ListOf(uint32_t tag, SnapshotMessages& out) {
 constexpr uint32_t kChangesTag =
     uint32_t{Top::kChangesFieldNumber} << WireFormatLite::kTagTypeBits | WireFormatLite::WIRETYPE_VARINT;
 
+bool IsOwn(uint32_t tag) {
+  using snapshot::v1::Job;
+  switch (WireFormatLite::GetTagFieldNumber(tag)) {
+    case Job::kIdFieldNumber:
+    case Job::kNameFieldNumber:
+    case Job::kSubmitUsFieldNumber:
+    case Job::kDeadlineUsFieldNumber:
+    case Job::kSlotsFieldNumber:
+    case Job::kAdoptedFieldNumber:
+    case Job::kOverCommittedFieldNumber:
+      return true;
+    default:
+      return false;
+  }
+}
+
 }  // namespace
 
 absl::StatusOr<SnapshotMessages> FindSnapshotMessages(std::string_view message) {
@@ -135,6 +151,18 @@ absl::StatusOr<SnapshotMessages> FindSnapshotMessages(std::string_view message) 
     }
   }
   return out;
+}
+
+bool SplitJob(std::string_view job, std::string& own, std::string& shared) {
+  own.clear();
+  shared.clear();
+  CodedInputStream in(reinterpret_cast<const uint8_t*>(job.data()), static_cast<int>(job.size()));
+  for (size_t begin = 0; begin < job.size(); begin = static_cast<size_t>(in.CurrentPosition())) {
+    const uint32_t tag = in.ReadTag();
+    if (!WireFormatLite::SkipField(&in, tag)) return false;
+    (IsOwn(tag) ? own : shared).append(job.substr(begin, static_cast<size_t>(in.CurrentPosition()) - begin));
+  }
+  return true;
 }
 
 }  // namespace horus

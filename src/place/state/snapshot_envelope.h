@@ -55,6 +55,10 @@ struct SnapshotMessages {
 // DATA_LOSS where the bytes are no message, or a part is too long.
 [[nodiscard]] absl::StatusOr<SnapshotMessages> FindSnapshotMessages(std::string_view message);
 
+// The fields of a job's message: those of its own, and the others, which jobs that ask for the same have in common.
+// False where the bytes are no message.
+[[nodiscard]] bool SplitJob(std::string_view job, std::string& own, std::string& shared);
+
 // One part as a message. What it holds goes with the next part or the end of this, also where memory runs out half-way.
 template <typename Message>
 class SnapshotPart {

@@ -76,6 +76,34 @@ TEST(SnapshotFields, AreRefusedByNameWhenOutOfRange) {
   }
 }
 
+// What jobs have in common is read once; what is their own is believed no more for that.
+TEST(SnapshotFields, OfJobsThatAskForTheSameAreRefusedAsThoseOfTheFirst) {
+  const auto with = [](uint64_t id, const std::string& own) {
+    const std::string job = Number(5, 1) + Number(6, 1) + Part(18, Number(2, 0)) + Part(20, Number(1, 7));
+    return Restore(Message({.device = Number(2, 1)}) + Part(4, Number(1, 4) + job) +
+                   Part(4, Number(1, id) + job + own));
+  };
+  const auto restored = with(5, Part(2, "five") + Number(14, 50) + Number(15, 60) + Number(21, 1));
+  ASSERT_TRUE(restored.ok()) << restored.status();
+  EXPECT_TRUE(restored->CheckInvariants().ok());
+  EXPECT_EQ(restored->Job(4)->spec->name + restored->Job(5)->spec->name, "five");
+  EXPECT_EQ(restored->Job(4)->spec->submit_us, 0);
+  EXPECT_EQ(restored->Job(5)->spec->submit_us, 50);
+  EXPECT_EQ(restored->Job(5)->spec->deadline_us, 60);
+  EXPECT_FALSE(restored->Job(4)->adopted);
+  EXPECT_TRUE(restored->Job(5)->adopted);
+  const std::vector<std::pair<std::string, const char*>> cases = {
+      {Part(2, std::string(1025, 'x')), "job 5: name: expected at most 1024 bytes, found 1025"},
+      {Number(14, kMinusOne), "submit_us: expected 0"},
+      {Number(15, kMinusOne), "deadline_us: expected 0"},
+      {Part(20, Number(1, 7)), "slots: expected 1"},
+      {Number(22, 1), "job 5: expected over-commitment of adopted jobs alone"},
+      {Part(20, "\x08"), "jobs[2] of 20 bytes cannot be parsed"},
+  };
+  for (const auto& [own, said] : cases) EXPECT_THAT(with(5, own).status().message(), HasSubstr(said));
+  EXPECT_THAT(with(4, "").status().message(), HasSubstr("job 4: is in this cluster already"));
+}
+
 TEST(SnapshotFields, OfDemandsAreOnesThatTheSnapshotHas) {
   const auto refused = [](const std::string& demand) {
     const std::string job = Number(1, 3) + Number(5, 1) + Number(6, 1) + Part(18, demand);
