@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <limits>
-#include <queue>
 #include <tuple>
 #include <utility>
 
@@ -328,32 +327,87 @@ absl::Status Search::CountTasks(const Ledger& ledger, const JobView& view, doubl
   if (pace == counted_pace_) return absl::OkStatus();
   counted_pace_ = pace;
   const JobSpec& job = *view.job;
+  const uint8_t within = DevicePaces::Within(pace);
+  paces_on_ = {};
+  if (paces_.Pays(scorer_, view)) {
+    HORUS_ASSIGN_OR_RETURN(paces_on_, paces_.Of(ledger, scorer_, view, Timed(view)));
+  }
+  const std::span<const uint8_t> paces = paces_on_;
+  const auto mixed = [&](const Entry& entry) {
+    int32_t count = 0;
+    for (uint32_t device = entry.first_device; device < entry.first_device + entry.devices; ++device)
+      count += paces[device] <= within && GroupOf(ledger.state(device)) == entry.group ? 1 : 0;
+    return count;
+  };
   const std::span<const Entry> entries = gangs_.entries();
   tasks_on_.resize(entries.size());
-  const auto put = [&](size_t at, int32_t devices) {
-    const int32_t tasks = job.gpus_per_task == 1 ? devices : devices / job.gpus_per_task;
-    tasks_on_[at] = job.spread_tasks ? std::min(tasks, 1) : tasks;
-  };
-  if (!paces_.Pays(scorer_, view)) {
-    for (size_t at = 0; at < entries.size(); ++at) put(at, entries[at].open);
-    return absl::OkStatus();
-  }
-  const bool timed = waits_ && !scorer_.policy().PricesNode(job);  // else a device's pace is the node's to say
-  HORUS_ASSIGN_OR_RETURN(const std::span<const uint8_t> paces, paces_.Of(ledger, scorer_, view, timed));
-  const uint8_t most = DevicePaces::Within(pace);
+  const std::span<int32_t> tasks_on = tasks_on_;
   for (size_t at = 0; at < entries.size(); ++at) {
     const Entry& entry = entries[at];
-    const std::span<const uint8_t> of_node = paces.subspan(entry.first_device, entry.devices);
-    if (entry.whole) {
-      put(at, DevicePaces::Count(of_node, most));
-      continue;
+    tasks_on[at] = paces.empty() ? entry.open
+                   : entry.whole ? DevicePaces::Count(paces.subspan(entry.first_device, entry.devices), within)
+                                 : mixed(entry);
+  }
+  if (job.spread_tasks || job.gpus_per_task > 1) {
+    std::vector<int32_t> tasks_of;  // by devices: divisions take long
+    for (int32_t& here : tasks_on) {
+      for (auto next = static_cast<int32_t>(tasks_of.size()); next <= here; ++next)
+        tasks_of.push_back(job.spread_tasks ? std::min(next / job.gpus_per_task, 1) : next / job.gpus_per_task);
+      here = tasks_of[static_cast<size_t>(here)];
     }
-    int32_t devices = 0;
-    for (uint32_t i = 0; i < entry.devices; ++i) {
-      const bool counts = of_node[i] <= most && GroupOf(ledger.state(entry.first_device + i)) == entry.group;
-      devices += counts ? 1 : 0;
+  }
+  racks_on_.clear();
+  for (const GangIndex::Rack& rack : gangs_.racks()) {
+    int64_t most = 0;
+    for (const int32_t here : tasks_on.subspan(rack.begin, rack.end - rack.begin)) most += here;
+    racks_on_.push_back({&rack, most});
+  }
+  return absl::OkStatus();
+}
+
+// By what is known of the devices' paces.
+absl::Status Search::CountEntry(const Ledger& ledger, const JobView& view, const Entry& entry, double pace, bool& exact,
+                                int32_t& tasks) {
+  const JobSpec& job = *view.job;
+  const uint8_t surely = DevicePaces::SurelyWithin(pace);
+  const uint8_t most = DevicePaces::Within(pace);
+  int32_t sure = 0;
+  int32_t devices = 0;
+  for (uint32_t device = entry.first_device; device < entry.first_device + entry.devices; ++device) {
+    if (!entry.whole && GroupOf(ledger.state(device)) != entry.group) continue;
+    uint8_t& known = paces_on_[device];
+    if (known == DevicePaces::kUnknown)
+      HORUS_RETURN_IF_ERROR(DevicePaces::Judge(ledger, scorer_, view, Timed(view), device, known));
+    if (known > most || BarsFrom(ledger, device, view) != Reason::kNone) continue;
+    ++devices;
+    sure += known <= surely ? 1 : 0;
+  }
+  int64_t host = 0;
+  if (devices > 0 && AdmitNode(scorer_.policy(), ledger, entry.node_row, job) == Reason::kNone)
+    host = HostTasks(job, ledger.node(entry.node_row).free, job.tasks);
+  tasks = static_cast<int32_t>(std::min(host, int64_t{devices / job.gpus_per_task}));
+  exact =
+      tasks == 0 || (!scorer_.policy().PricesNode(job) && std::min(host, int64_t{sure / job.gpus_per_task}) == tasks);
+  return absl::OkStatus();
+}
+
+absl::Status Search::CountRack(const Ledger& ledger, const JobView& view, const GangIndex::Rack& rack, double pace,
+                               int64_t& tasks, SearchResult& result) {
+  tasks = 0;
+  for (uint32_t at = rack.begin; at < rack.end; ++at) {
+    if (tasks_on_[at] == 0) continue;
+    const Entry& entry = gangs_.entries()[at];
+    bool exact = false;
+    if (!paces_on_.empty()) HORUS_RETURN_IF_ERROR(CountEntry(ledger, view, entry, pace, exact, tasks_on_[at]));
+    if (!exact) {
+      OfferRange offers;
+      HORUS_RETURN_IF_ERROR(OffersOf(ledger, view, entry.node_row, offers, result));
+      tasks_on_[at] = 0;
+      for (uint32_t i = offers.first; i < offers.last; ++i) {
+        if (offers_[i].group == entry.group) tasks_on_[at] += ShareOf(view, i, pace).tasks;
+      }
     }
-    put(at, devices);
+    tasks += tasks_on_[at];
   }
   return absl::OkStatus();
 }
@@ -388,26 +442,30 @@ absl::Status Search::OfferNode(const Ledger& ledger, const JobView& view, uint32
   return absl::OkStatus();
 }
 
-// What the nodes of one rack and group offer at that pace; tells how many tasks.
+absl::Status Search::OffersOf(const Ledger& ledger, const JobView& view, uint32_t node_row, OfferRange& offers,
+                              SearchResult& result) {
+  if (const OfferRange* known = node_offers_.Find(node_row)) {
+    offers = *known;
+    return absl::OkStatus();
+  }
+  offers.first = static_cast<uint32_t>(offers_.size());
+  HORUS_RETURN_IF_ERROR(OfferNode(ledger, view, node_row, result));
+  offers.last = static_cast<uint32_t>(offers_.size());
+  node_offers_.Insert(node_row, offers);
+  return absl::OkStatus();
+}
+
+// Appends what the nodes of one rack and group offer at that pace.
 absl::Status Search::OfferRack(const Ledger& ledger, const JobView& view, const GangIndex::Rack& rack, double pace,
-                               std::vector<Share>& shares, int64_t& tasks, SearchResult& result) {
-  tasks = 0;
-  shares.clear();
+                               std::vector<Share>& shares, SearchResult& result) {
   for (uint32_t at = rack.begin; at < rack.end; ++at) {
     if (tasks_on_[at] == 0) continue;
     const Entry& entry = gangs_.entries()[at];
-    const OfferRange* known = node_offers_.Find(entry.node_row);
-    if (known == nullptr) {
-      const auto first = static_cast<uint32_t>(offers_.size());
-      HORUS_RETURN_IF_ERROR(OfferNode(ledger, view, entry.node_row, result));
-      known = &node_offers_.Insert(entry.node_row, {first, static_cast<uint32_t>(offers_.size())});
-    }
-    for (uint32_t i = known->first; i < known->last; ++i) {
+    OfferRange offers;
+    HORUS_RETURN_IF_ERROR(OffersOf(ledger, view, entry.node_row, offers, result));
+    for (uint32_t i = offers.first; i < offers.last; ++i) {
       if (offers_[i].group != entry.group) continue;
-      const Share share = ShareOf(view, i, pace);
-      if (share.tasks == 0) continue;
-      shares.push_back(share);
-      tasks += share.tasks;
+      if (const Share share = ShareOf(view, i, pace); share.tasks > 0) shares.push_back(share);
     }
   }
   return absl::OkStatus();
@@ -415,87 +473,99 @@ absl::Status Search::OfferRack(const Ledger& ledger, const JobView& view, const 
 
 // All racks of a group together, those with most tasks first, as far as the gang needs them.
 absl::Status Search::SpreadOverRacks(const Ledger& ledger, const JobView& view, std::span<const IndexedRack> racks,
-                                     double pace, Span& best, SearchResult& result) {
-  struct Turn {
-    int64_t tasks = 0;  // at most; exactly, once they are offered
-    uint64_t rack = 0;
-    size_t index = 0;
-    bool offered = false;
-    bool operator<(const Turn& other) const {  // the queue takes the largest
-      return std::tie(tasks, other.rack) < std::tie(other.tasks, rack);
-    }
+                                     double pace, std::vector<RackSpan>& fewest, SearchResult& result) {
+  constexpr uint32_t kNone = UINT32_MAX;
+  const int64_t tasks = view.job->tasks;  // no rack holds them all
+  // Lists of racks, ascending, by the tasks that they hold: at most, and exactly once they are counted.
+  std::vector<uint32_t> holding(static_cast<size_t>(tasks) + 1, kNone);
+  std::vector<uint32_t> next(racks.size(), kNone);
+  std::vector<bool> counted(racks.size());
+  const auto put = [&](uint32_t rack, int64_t held) {
+    uint32_t* at = &holding[static_cast<size_t>(std::min(held, tasks))];
+    while (*at < rack) at = &next[*at];
+    next[rack] = std::exchange(*at, rack);
   };
-  std::vector<Turn> heap;
-  for (size_t i = 0; i < racks.size(); ++i) heap.push_back({racks[i].most, racks[i].rack->rack, i});
-  std::priority_queue<Turn> queue(std::less<Turn>(), std::move(heap));
-  std::vector<Share> shares;
-  std::vector<Share> of_rack;
-  int64_t left = view.job->tasks;
-  while (left > 0 && !queue.empty()) {
-    Turn turn = queue.top();
-    queue.pop();
-    const bool exact = std::exchange(turn.offered, true);
-    HORUS_RETURN_IF_ERROR(OfferRack(ledger, view, *racks[turn.index].rack, pace, of_rack, turn.tasks, result));
-    if (!exact) {
-      if (turn.tasks > 0) queue.push(turn);
+  for (auto i = static_cast<uint32_t>(racks.size()); i-- > 0;) put(i, racks[i].most);
+  RackSpan span;
+  int64_t left = tasks;
+  for (int64_t held = tasks; held > 0 && left > 0;) {
+    uint32_t& first = holding[static_cast<size_t>(held)];
+    if (first == kNone) {
+      --held;
       continue;
     }
-    shares.insert(shares.end(), of_rack.begin(), of_rack.end());
-    left -= turn.tasks;
+    const uint32_t at = first;
+    const GangIndex::Rack& rack = *racks[at].rack;
+    first = next[at];
+    if (!counted[at]) {
+      counted[at] = true;
+      int64_t exactly = 0;
+      HORUS_RETURN_IF_ERROR(CountRack(ledger, view, rack, pace, exactly, result));
+      put(at, exactly);
+      continue;
+    }
+    span.nodes += LeastNodes(TasksOn(rack.begin, rack.end), left);
+    span.racks.push_back(&rack);
+    if (!fewest.empty() && fewest.front().IsFewerThan(span)) return absl::OkStatus();
+    left -= held;
   }
-  if (left > 0) return absl::OkStatus();
-  const auto rack = [&](const Share& share) { return ledger.spec(offers_[share.offer].node_row).rack; };
-  std::stable_sort(shares.begin(), shares.end(), [&](const Share& a, const Share& b) { return rack(a) < rack(b); });
-  TrySpan(ledger, view, pace, std::move(shares), best);
+  if (left <= 0) KeepFewest(std::move(span), fewest);
   return absl::OkStatus();
 }
 
-absl::Status Search::SpreadGroup(const Ledger& ledger, const JobView& view, std::span<const GangIndex::Rack> group,
-                                 double pace, Span& best, SearchResult& result) {
+void Search::KeepFewest(RackSpan span, std::vector<RackSpan>& fewest) {
+  if (!fewest.empty() && fewest.front().IsFewerThan(span)) return;
+  if (!fewest.empty() && span.IsFewerThan(fewest.front())) fewest.clear();
+  fewest.push_back(std::move(span));
+}
+
+absl::Status Search::SpreadGroup(const Ledger& ledger, const JobView& view, std::span<IndexedRack> racks, double pace,
+                                 std::vector<RackSpan>& fewest, SearchResult& result) {
   const int64_t tasks = view.job->tasks;
-  const auto tasks_on = [&](uint32_t begin, uint32_t end) { return std::span(tasks_on_).subspan(begin, end - begin); };
-  std::vector<IndexedRack> racks;
   int64_t most = 0;
-  for (const GangIndex::Rack& rack : group) {
-    int64_t in_rack = 0;
-    for (const int32_t here : tasks_on(rack.begin, rack.end)) in_rack += here;
-    if (in_rack > 0) racks.push_back({&rack, in_rack});
-    most += in_rack;
-  }
+  for (const IndexedRack& one : racks) most += one.most;
   if (most < tasks) return absl::OkStatus();
   const auto needs_more = [&](uint32_t begin, uint32_t end) {
-    return !best.picks.empty() && LeastNodes(tasks_on(begin, end), tasks) > best.picks.size();
+    return !fewest.empty() && LeastNodes(TasksOn(begin, end), tasks) > fewest.front().nodes;
   };
-  if (needs_more(group.front().begin, group.back().end)) return absl::OkStatus();
+  if (needs_more(racks.front().rack->begin, racks.back().rack->end)) return absl::OkStatus();
   bool one_rack = false;
   std::vector<const GangIndex::Rack*> passed;  // too many nodes, if they hold it at all
-  std::vector<Share> shares;
   int64_t held = 0;
-  for (const IndexedRack& one : racks) {
+  for (IndexedRack& one : racks) {
     if (one.most < tasks) continue;
     if (needs_more(one.rack->begin, one.rack->end)) {
       passed.push_back(one.rack);
       continue;
     }
-    HORUS_RETURN_IF_ERROR(OfferRack(ledger, view, *one.rack, pace, shares, held, result));
-    if (held < tasks) continue;
+    HORUS_RETURN_IF_ERROR(CountRack(ledger, view, *one.rack, pace, one.most, result));
+    if (one.most < tasks) continue;
     one_rack = true;
-    TrySpan(ledger, view, pace, shares, best);
+    KeepFewest({LeastNodes(TasksOn(one.rack->begin, one.rack->end), tasks), {one.rack}}, fewest);
   }
   for (size_t i = 0; i < passed.size() && !one_rack; ++i) {
-    HORUS_RETURN_IF_ERROR(OfferRack(ledger, view, *passed[i], pace, shares, held, result));
+    HORUS_RETURN_IF_ERROR(CountRack(ledger, view, *passed[i], pace, held, result));
     one_rack = held >= tasks;
   }
-  return one_rack ? absl::OkStatus() : SpreadOverRacks(ledger, view, racks, pace, best, result);
+  return one_rack ? absl::OkStatus() : SpreadOverRacks(ledger, view, racks, pace, fewest, result);
 }
 
 absl::Status Search::SpreadIndexed(const Ledger& ledger, const JobView& view, double pace, Span& best,
                                    SearchResult& result) {
   HORUS_RETURN_IF_ERROR(CountTasks(ledger, view, pace));
-  const std::span<const GangIndex::Rack> racks = gangs_.racks();
+  const std::span<IndexedRack> racks = racks_on_;
+  std::vector<RackSpan> fewest;
   for (size_t begin = 0, end = 0; begin < racks.size(); begin = end) {
-    while (end < racks.size() && racks[end].group == racks[begin].group) ++end;
-    HORUS_RETURN_IF_ERROR(SpreadGroup(ledger, view, racks.subspan(begin, end - begin), pace, best, result));
+    while (end < racks.size() && racks[end].rack->group == racks[begin].rack->group) ++end;
+    HORUS_RETURN_IF_ERROR(SpreadGroup(ledger, view, racks.subspan(begin, end - begin), pace, fewest, result));
+  }
+  std::vector<Share> shares;
+  for (RackSpan& span : fewest) {
+    std::sort(span.racks.begin(), span.racks.end(), [](const auto* a, const auto* b) { return a->rack < b->rack; });
+    shares.clear();
+    for (const GangIndex::Rack* rack : span.racks)
+      HORUS_RETURN_IF_ERROR(OfferRack(ledger, view, *rack, pace, shares, result));
+    TrySpan(ledger, view, pace, shares, best);
   }
   return absl::OkStatus();
 }
@@ -509,15 +579,20 @@ absl::Status Search::TakeIndexedGang(const Ledger& ledger, const JobView& view, 
   HORUS_RETURN_IF_ERROR(CountTasks(ledger, view, kAnyPace));
   const std::span<const Entry> entries = gangs_.entries();
   std::vector<std::pair<NodeId, uint32_t>> whole;  // nodes that may hold the whole gang
-  for (size_t at = 0; at < entries.size(); ++at) {
-    if (tasks_on_[at] >= view.job->tasks) whole.emplace_back(entries[at].node, entries[at].node_row);
+  for (const IndexedRack& one : racks_on_) {
+    for (uint32_t at = one.rack->begin; one.most >= view.job->tasks && at < one.rack->end; ++at) {
+      if (tasks_on_[at] < view.job->tasks) continue;
+      bool exact = false;
+      if (!paces_on_.empty())
+        HORUS_RETURN_IF_ERROR(CountEntry(ledger, view, entries[at], kAnyPace, exact, tasks_on_[at]));
+      if (tasks_on_[at] >= view.job->tasks) whole.emplace_back(entries[at].node, entries[at].node_row);
+    }
   }
   std::sort(whole.begin(), whole.end());
   whole.erase(std::unique(whole.begin(), whole.end()), whole.end());
   for (const auto& [id, row] : whole) {
-    const auto first = static_cast<uint32_t>(offers_.size());
-    HORUS_RETURN_IF_ERROR(OfferNode(ledger, view, row, result));
-    node_offers_.Insert(row, {first, static_cast<uint32_t>(offers_.size())});
+    OfferRange offers;
+    HORUS_RETURN_IF_ERROR(OffersOf(ledger, view, row, offers, result));
   }
   if (!result.best.slots.empty() || view.job->tasks == 1) return absl::OkStatus();
   const auto at = [&](double pace, Span& best) { return SpreadIndexed(ledger, view, pace, best, result); };
@@ -640,14 +715,17 @@ void Search::Settle(const Ledger& ledger, const JobView& view, Span& span) const
     Span one{.picks = span.picks, .racks = span.racks, .pace = span.pace};
     std::vector<std::vector<PricedGpu>> parts(one.picks.size());
     std::vector<GangOffer> offers;
+    bool differs = reach == Reach::kNode;
     for (size_t i = 0; i < one.picks.size(); ++i) {
       const NodeOffer& offer = offers_[one.picks[i].first];
       const size_t wanted = gpus_of(one.picks[i].second);
       const bool together = reach != Reach::kNode && ChooseInPart(ledger, offer, wanted, one.pace, reach, parts[i]);
+      differs = differs || together;
       offers.push_back({together ? std::span<const PricedGpu>(parts[i]) : Offered(offer), wanted});
       const auto first = offers.back().gpus.begin();
       one.gpus.insert(one.gpus.end(), first, first + static_cast<ptrdiff_t>(wanted));
     }
+    if (!differs) continue;
     // Their links are nearly those of the cheapest in the same parts.
     const GangPace about = PaceOf(ledger, view, one);
     (void)CheapestGang(offers, about, one.gpus);

@@ -3,9 +3,7 @@
 #include "place/search/paces.h"
 
 #include <algorithm>
-#include <bit>
 #include <cmath>
-#include <cstring>
 #include <utility>
 
 #include "base/hash.h"
@@ -21,52 +19,81 @@ constexpr size_t kWorthwhile = 32;      // 1 / the least share of the nodes; cho
 constexpr size_t kMostNoted = 1 << 16;  // classes
 constexpr double kRounding = 1e-6;      // of slowdowns, far below a step
 
+constexpr uint8_t kUnslowed = DevicePaces::kUnknown + 1;
+
+// A byte where nothing slows, which is common; then one for each step.
 uint8_t StepsOf(double slowdown) {
-  const double steps = std::floor((slowdown - 1) * kStepsPerSlowdown);
-  if (!(steps < kSlowest)) return kSlowest;
-  return static_cast<uint8_t>(std::max(steps, 0.0));
+  if (slowdown <= 1) return kUnslowed;
+  const double steps = kUnslowed + 1 + std::floor((slowdown - 1) * kStepsPerSlowdown);
+  return steps < kSlowest ? static_cast<uint8_t>(steps) : kSlowest;
+}
+
+// The devices of a node that changed: begin, end.
+std::pair<uint32_t, uint32_t> DevicesOf(const Ledger& ledger, const Ledger::Touched& touched) {
+  const LedgerNode& node = ledger.node(touched.node_row);
+  if (node.spec == nullptr || touched.device == kNoDevice) return {0, 0};
+  const bool one = touched.device != Ledger::kManyDevices;
+  const uint32_t begin = node.first_device + (one ? static_cast<uint32_t>(touched.device) : 0);
+  return {begin, begin + (one ? 1 : static_cast<uint32_t>(node.devices))};
 }
 
 }  // namespace
 
-uint8_t DevicePaces::Within(double slowdown) { return StepsOf(slowdown * (1 + kRounding)); }
-
-// Eight bytes at once: all are below 128, so 128 + most - byte keeps its upper bit where the byte is at most `most`.
-int32_t DevicePaces::Count(std::span<const uint8_t> paces, uint8_t most) {
-  constexpr uint64_t kEach = 0x0101010101010101, kUpper = 0x80 * kEach;
-  int32_t count = 0;
-  size_t i = 0;
-  for (; i + sizeof(uint64_t) <= paces.size(); i += sizeof(uint64_t)) {
-    uint64_t bytes = 0;
-    std::memcpy(&bytes, &paces[i], sizeof(bytes));
-    count += std::popcount((kUpper + kEach * most - bytes) & kUpper);
-  }
-  for (; i < paces.size(); ++i) count += paces[i] <= most ? 1 : 0;
-  return count;
+void DeviceChanges::MoveToFront(uint32_t device) {
+  Device& here = devices_[device];
+  if (device == newest_) return;
+  if (here.newer != kNone) devices_[here.newer].older = here.older;
+  if (here.older != kNone) devices_[here.older].newer = here.newer;
+  if (newest_ != kNone) devices_[newest_].newer = device;
+  here.newer = kNone;
+  here.older = newest_;
+  newest_ = device;
 }
 
-// Devices of a node from `begin` on; those are left out that change again after `change`.
-absl::Status DevicePaces::Update(const Ledger& ledger, Scorer& scorer, const JobView& view, bool timed, uint32_t begin,
-                                 uint32_t end, uint64_t change, Table& table) {
-  uint32_t judged = kNoState;  // devices of a node are often alike
-  DeviceVerdict verdict;
+void DeviceChanges::Take(const Ledger& ledger, const Ledger::Touched& touched) {
+  const auto [begin, end] = DevicesOf(ledger, touched);
   for (uint32_t device = begin; device < end; ++device) {
-    if (change < last_change_[device]) continue;
-    const uint32_t state = ledger.state_id(device);
-    if (state != judged) {
-      HORUS_RETURN_IF_ERROR(scorer.weighs_cheaply() ? scorer.Weigh(ledger.states(), state, verdict)
-                                                    : scorer.Judge(ledger.states(), state, verdict));
-      judged = state;
-    }
-    uint8_t& pace = table.paces[device];
-    if (verdict.reason != Reason::kNone) {
-      pace = kNever;
-    } else if (timed) {
-      const JobView::OnType* on = view.On(ledger.states().state(state).type);
-      pace = verdict.own_work > 0 ? StepsOf(on->relative_speed / verdict.own_work) : kSlowest;
-    } else {
-      pace = 0;
-    }
+    const uint64_t digest = ledger.states().digest(ledger.state_id(device));
+    if (std::exchange(devices_[device].digest, digest) == digest) continue;
+    MoveToFront(device);
+    devices_[device].change = ++count_;
+  }
+}
+
+void DeviceChanges::CatchUp(const Ledger& ledger) {
+  if (generation_ != ledger.generation()) {  // else rows of devices are the same as before
+    devices_.assign(ledger.device_limit(), {});
+    newest_ = kNone;
+    seen_ = 0;
+  }
+  if (generation_ == ledger.generation() && seen_ >= ledger.log_begin()) {
+    for (; seen_ < ledger.log_end(); ++seen_) Take(ledger, ledger.touched(seen_));
+  } else {
+    for (const uint32_t row : ledger.order()) Take(ledger, {.node_row = row});
+  }
+  generation_ = ledger.generation();
+  seen_ = ledger.log_end();
+}
+
+uint8_t DevicePaces::Within(double slowdown) { return StepsOf(slowdown * (1 + kRounding)); }
+
+uint8_t DevicePaces::SurelyWithin(double slowdown) {
+  if (std::isinf(slowdown)) return kSlowest;
+  return std::max(kUnslowed, static_cast<uint8_t>(StepsOf(slowdown * (1 - kRounding)) - 1));
+}
+
+absl::Status DevicePaces::Judge(const Ledger& ledger, Scorer& scorer, const JobView& view, bool timed, uint32_t device,
+                                uint8_t& pace) {
+  const uint32_t state = ledger.state_id(device);
+  DeviceVerdict verdict;
+  HORUS_RETURN_IF_ERROR(scorer.weighs_cheaply() ? scorer.Weigh(ledger.states(), state, verdict)
+                                                : scorer.Judge(ledger.states(), state, verdict));
+  pace = kUnslowed;
+  if (verdict.reason != Reason::kNone) {
+    pace = kNever;
+  } else if (timed) {
+    const JobView::OnType* on = view.On(ledger.states().state(state).type);
+    pace = verdict.own_work > 0 ? StepsOf(on->relative_speed / verdict.own_work) : kSlowest;
   }
   return absl::OkStatus();
 }
@@ -108,39 +135,32 @@ DevicePaces::Table& DevicePaces::TableOf(uint64_t key, uint64_t bytes) {
   return table;
 }
 
-absl::StatusOr<std::span<const uint8_t>> DevicePaces::Of(const Ledger& ledger, Scorer& scorer, const JobView& view,
-                                                         bool timed) {
+absl::StatusOr<std::span<uint8_t>> DevicePaces::Of(const Ledger& ledger, Scorer& scorer, const JobView& view,
+                                                   bool timed) {
   Follow(scorer);
   Table& table = TableOf(CombineHash(view.digest, timed ? 1 : 0), sizeof(Table) + ledger.device_limit());
-  const bool incremental = table.generation == ledger.generation() && table.seen >= ledger.log_begin();
-  table.generation = 0;  // unless all goes well
-  last_change_.resize(ledger.device_limit());
-  const auto devices = [&](const Ledger::Touched& touched) {  // begin and end of those that changed
-    const LedgerNode& node = ledger.node(touched.node_row);
-    if (node.spec == nullptr || touched.device == kNoDevice) return std::pair(0u, 0u);
-    const bool one = touched.device != Ledger::kManyDevices;
-    const uint32_t begin = node.first_device + (one ? static_cast<uint32_t>(touched.device) : 0);
-    return std::pair(begin, begin + (one ? 1 : static_cast<uint32_t>(node.devices)));
-  };
-  if (incremental) {
-    for (uint64_t i = table.seen; i < ledger.log_end(); ++i) {
-      const auto [begin, end] = devices(ledger.touched(i));
-      std::fill(last_change_.begin() + begin, last_change_.begin() + end, i);
-    }
-    for (uint64_t i = table.seen; i < ledger.log_end(); ++i) {
-      const auto [begin, end] = devices(ledger.touched(i));
-      HORUS_RETURN_IF_ERROR(Update(ledger, scorer, view, timed, begin, end, i, table));
-    }
+  changes_.CatchUp(ledger);
+  if (table.generation == ledger.generation()) {
+    changes_.ForEachSince(table.seen, [&](uint32_t device) { table.paces[device] = kUnknown; });
   } else {
-    bytes_ += ledger.device_limit() - table.paces.size();
-    table.paces.assign(ledger.device_limit(), kNever);
+    table.generation = 0;  // unless all goes well
+    const size_t before = table.paces.size();
+    table.paces.assign(ledger.device_limit(), kUnknown);
+    bytes_ += table.paces.size() - before;
+    // All racks are about to be counted. In the order of the ledger that is twice as fast.
     for (const uint32_t row : ledger.order()) {
-      const auto [begin, end] = devices({.node_row = row});
-      HORUS_RETURN_IF_ERROR(Update(ledger, scorer, view, timed, begin, end, UINT64_MAX, table));
+      const auto [begin, end] = DevicesOf(ledger, {.node_row = row});
+      for (uint32_t device = begin; device < end; ++device) {
+        if (device > begin && ledger.state_id(device) == ledger.state_id(device - 1)) {  // devices are often alike
+          table.paces[device] = table.paces[device - 1];
+          continue;
+        }
+        HORUS_RETURN_IF_ERROR(Judge(ledger, scorer, view, timed, device, table.paces[device]));
+      }
     }
+    table.generation = ledger.generation();
   }
-  table.seen = ledger.log_end();
-  table.generation = ledger.generation();
+  table.seen = changes_.count();
   return table.paces;
 }
 

@@ -16,6 +16,7 @@
 #include <functional>
 #include <limits>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -201,24 +202,47 @@ class Search {
     const GangIndex::Rack* rack = nullptr;
     int64_t most = 0;  // upper bound on the tasks that it holds
   };
-  // Sets tasks_on_ for a pace.
+  // Whether the paces of devices count: not where the price of their node stands for them.
+  [[nodiscard]] bool Timed(const JobView& view) const { return waits_ && !scorer_.policy().PricesNode(*view.job); }
+  // Sets tasks_on_ and racks_on_ for a pace.
   [[nodiscard]] absl::Status CountTasks(const Ledger& ledger, const JobView& view, double pace);
-  // No fewer nodes of these hold so many tasks.
+  [[nodiscard]] std::span<const int32_t> TasksOn(uint32_t begin, uint32_t end) const {
+    return std::span(tasks_on_).subspan(begin, end - begin);
+  }
+  // `exact`: the node's offers would say the same; else they may say less.
+  [[nodiscard]] absl::Status CountEntry(const Ledger& ledger, const JobView& view, const GangIndex::Entry& entry,
+                                        double pace, bool& exact, int32_t& tasks);
+  // Makes tasks_on_ exact for one rack, and adds it up. Nodes make offers only where their devices' paces are in doubt.
+  [[nodiscard]] absl::Status CountRack(const Ledger& ledger, const JobView& view, const GangIndex::Rack& rack,
+                                       double pace, int64_t& tasks, SearchResult& result);
+  // No fewer nodes of these hold so many tasks; all that hold some, if all together hold less.
   [[nodiscard]] size_t LeastNodes(std::span<const int32_t> tasks_on, int64_t tasks);
   [[nodiscard]] bool CanIndexGang(const JobView& view) const;
   [[nodiscard]] absl::Status TakeIndexedGang(const Ledger& ledger, const JobView& view, SearchResult& result);
   [[nodiscard]] absl::Status OfferNode(const Ledger& ledger, const JobView& view, uint32_t node_row,
                                        SearchResult& result);
+  // The offers of one node, which it makes if the node has none yet.
+  [[nodiscard]] absl::Status OffersOf(const Ledger& ledger, const JobView& view, uint32_t node_row, OfferRange& offers,
+                                      SearchResult& result);
   [[nodiscard]] absl::Status OfferRack(const Ledger& ledger, const JobView& view, const GangIndex::Rack& rack,
-                                       double pace, std::vector<Share>& shares, int64_t& tasks, SearchResult& result);
+                                       double pace, std::vector<Share>& shares, SearchResult& result);
   [[nodiscard]] absl::Status SpreadIndexed(const Ledger& ledger, const JobView& view, double pace, Span& best,
                                            SearchResult& result);
-  [[nodiscard]] absl::Status SpreadGroup(const Ledger& ledger, const JobView& view,
-                                         std::span<const GangIndex::Rack> group, double pace, Span& best,
-                                         SearchResult& result);
+  struct RackSpan {  // racks of one group that hold the gang together
+    size_t nodes =
+        0;  // that TrySpan picks there: all of a rack, but of the one that holds least only as many as needed
+    std::vector<const GangIndex::Rack*> racks;
+    [[nodiscard]] bool IsFewerThan(const RackSpan& other) const {
+      return std::pair(nodes, racks.size()) < std::pair(other.nodes, other.racks.size());
+    }
+  };
+  // Keeps those of fewest nodes, then racks: the others cannot be best, whatever they cost.
+  static void KeepFewest(RackSpan span, std::vector<RackSpan>& fewest);
+  [[nodiscard]] absl::Status SpreadGroup(const Ledger& ledger, const JobView& view, std::span<IndexedRack> racks,
+                                         double pace, std::vector<RackSpan>& fewest, SearchResult& result);
   [[nodiscard]] absl::Status SpreadOverRacks(const Ledger& ledger, const JobView& view,
-                                             std::span<const IndexedRack> racks, double pace, Span& best,
-                                             SearchResult& result);
+                                             std::span<const IndexedRack> racks, double pace,
+                                             std::vector<RackSpan>& fewest, SearchResult& result);
 
   // Whether the job is a gang whose communication is priced.
   [[nodiscard]] bool Linked(const JobView& view) const;
@@ -242,10 +266,12 @@ class Search {
   SearchResult one_;              // scratch of RunOne
   std::vector<uint32_t> states_;  // scratch of RunEach
   std::vector<RankedState> popped_;
-  std::vector<PricedGpu> fitting_;  // of the node at hand
-  std::vector<int32_t> tasks_on_;   // by entry of gangs_: upper bound on the gang's tasks there, at a pace
-  double counted_pace_ = 0;         // of tasks_on_; 0 = none
-  std::vector<uint32_t> holding_;   // scratch of LeastNodes
+  std::vector<PricedGpu> fitting_;     // of the node at hand
+  std::vector<int32_t> tasks_on_;      // by entry of gangs_: upper bound on the gang's tasks there, at a pace
+  double counted_pace_ = 0;            // of tasks_on_; 0 = none
+  std::vector<IndexedRack> racks_on_;  // by rack of gangs_: the sums of tasks_on_
+  std::span<uint8_t> paces_on_;        // of paces_, by device; empty = none
+  std::vector<uint32_t> holding_;      // scratch of LeastNodes
   std::vector<NodeOffer> offers_;
   std::vector<PricedGpu> offered_;
   IdMap<OfferRange> node_offers_;  // by node row
