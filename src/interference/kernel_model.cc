@@ -17,12 +17,13 @@ namespace {
 
 constexpr double kFurthest = 1e6;  // from the centre, in scales: keeps sums finite, and no job is nearly so odd
 
-// The interaction is summed in whole numbers that a double holds exactly: from the victim to the other or back, the sum
-// is the same to the bit. So a newcomer's sums over the weights serve for both of its pairs with each resident. Chosen:
-// of 14 to 17 bits for the kernel the closest to exact weights, within 0.04 % of any excess above 0.9.
-constexpr int kNearBits = 15;
+// The interaction is summed in whole numbers that doubles hold exactly: from the victim to the other or back, the sum
+// is the same to the bit. So a newcomer's sums over the weights serve for both of its pairs with each resident.
+constexpr int kNearBits = 21, kWeightBits = 28;  // of the kernel, and of the sum of all weights
 constexpr double kNearUnit = 1.0 / (1 << kNearBits);
-constexpr int kWeightBits = std::numeric_limits<double>::digits - 2 * kNearBits;  // of the sum of all weights
+// What is less than this of a sum over the weights is kept apart, so that each part times a kernel can be added up.
+constexpr int kLowBits = kWeightBits + 2 * kNearBits + 1 - std::numeric_limits<double>::digits;
+static_assert((kMostKernelEntries << (kLowBits - 1 + kNearBits)) <= uint64_t{1} << std::numeric_limits<double>::digits);
 
 // In four sums, which the processor adds at the same time.
 double Dot(std::span<const double> a, std::span<const double> b) {
@@ -86,9 +87,9 @@ struct KernelModel::Encoded {
   double as_victim = 0, as_other = 0;
 };
 
-// The interaction's weights of a tenant for whoever is on the other side.
+// The interaction's weights of a tenant for each of whole kNearUnits of whoever is on the other side; to be added.
 struct KernelModel::Reach {
-  Entries as_victim, as_other;  // for each of whole kNearUnits of the other side
+  Entries high, low;
 };
 
 KernelModel::KernelModel(const PairHeader& header, KernelState state) : state_(std::move(state)) {
@@ -170,20 +171,30 @@ void KernelModel::Encode(const OnDevice& on, const Tenant& tenant, Encoded& out)
   }
 }
 
-void KernelModel::ReachOf(const Encoded& tenant, Reach& out) const {
-  out.as_victim.assign(tenant.near.size(), 0);
-  out.as_other.assign(tenant.near.size(), 0);
+void KernelModel::ReachOf(const Encoded& tenant, Reach& as_victim, Reach& as_other) const {
+  as_victim.high.assign(tenant.near.size(), 0);
+  as_other.high.resize(tenant.near.size());
   size_t first = 0;
   const double* weights = weights_.data();
   for (const KernelBlock& block : state_.blocks) {
     const size_t n = block.size();
     const double* const near = tenant.near.data() + first;
-    double* const as_victim = out.as_victim.data() + first;
+    double* const sums = as_victim.high.data() + first;
     for (size_t v = 0; v < n; ++v, weights += n) {
-      for (size_t o = 0; o < n; ++o) as_victim[o] += near[v] * weights[o];
-      out.as_other[first + v] = Dot({weights, n}, {near, n});
+      for (size_t o = 0; o < n; ++o) sums[o] += near[v] * weights[o];
+      as_other.high[first + v] = Dot({weights, n}, {near, n});
     }
     first += n;
+  }
+  for (Reach* side : {&as_victim, &as_other}) {
+    // Adding it leaves whole multiples of 2^kLowBits, the nearest ones.
+    const double rounds = std::ldexp(1.5, std::numeric_limits<double>::digits - 1 + kLowBits);
+    side->low.resize(side->high.size());
+    for (size_t k = 0; k < side->high.size(); ++k) {
+      const double sum = side->high[k];
+      side->high[k] = (sum + rounds) - rounds;
+      side->low[k] = sum - side->high[k];
+    }
   }
 }
 
@@ -200,13 +211,14 @@ double KernelModel::Remembered(uint32_t device, uint32_t victim, uint32_t other)
   return sum * s.pair * s.pair;
 }
 
-double KernelModel::Interaction(const OnDevice& on, const Entries& reach, const Encoded& other) const {
+double KernelModel::Interaction(const OnDevice& on, const Reach& reach, const Encoded& other) const {
   double sum = 0;
   size_t first = 0;
   for (size_t d = 0; d < state_.blocks.size(); ++d) {
     const size_t n = state_.blocks[d].size();
-    sum +=
-        (d == on.device ? 1 : state_.settings.across) * Dot({reach.data() + first, n}, {other.near.data() + first, n});
+    const auto part = [&](const Entries& entries) { return std::span(entries).subspan(first, n); };
+    const double here = Dot(part(reach.high), part(other.near)) + Dot(part(reach.low), part(other.near));
+    sum += (d == on.device ? 1 : state_.settings.across) * here;
     first += n;
   }
   return sum * interaction_unit_;
@@ -224,12 +236,12 @@ void KernelModel::Pairs(uint32_t device, std::span<const Tenant> tenants, std::s
   const size_t n = tenants.size();
   std::vector<Encoded> encoded(n);
   for (size_t i = 0; i < n; ++i) Encode(on, tenants[i], encoded[i]);
-  Reach reach;
+  Reach as_victim, as_other;
   for (size_t i = 0; i < n; ++i) {
-    if (i + 1 < n) ReachOf(encoded[i], reach);
+    if (i + 1 < n) ReachOf(encoded[i], as_victim, as_other);
     for (size_t j = i + 1; j < n; ++j) {
-      out[i * n + j] = SlowdownIn(on, encoded[i], encoded[j], Interaction(on, reach.as_victim, encoded[j]));
-      out[j * n + i] = SlowdownIn(on, encoded[j], encoded[i], Interaction(on, reach.as_other, encoded[j]));
+      out[i * n + j] = SlowdownIn(on, encoded[i], encoded[j], Interaction(on, as_victim, encoded[j]));
+      out[j * n + i] = SlowdownIn(on, encoded[j], encoded[i], Interaction(on, as_other, encoded[j]));
     }
   }
 }
@@ -239,12 +251,12 @@ void KernelModel::Beside(uint32_t device, const Tenant& newcomer, std::span<cons
   const OnDevice& on = On(device);
   Encoded one, other;
   Encode(on, newcomer, one);
-  Reach reach;
-  ReachOf(one, reach);
+  Reach as_victim, as_other;
+  ReachOf(one, as_victim, as_other);
   for (size_t i = 0; i < others.size(); ++i) {
     Encode(on, others[i], other);
-    mine[i] = SlowdownIn(on, one, other, Interaction(on, reach.as_victim, other));
-    theirs[i] = SlowdownIn(on, other, one, Interaction(on, reach.as_other, other));
+    mine[i] = SlowdownIn(on, one, other, Interaction(on, as_victim, other));
+    theirs[i] = SlowdownIn(on, other, one, Interaction(on, as_other, other));
   }
 }
 

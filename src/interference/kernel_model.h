@@ -87,9 +87,9 @@ class KernelModel final : public PairModel {
   [[nodiscard]] OnDevice MakeOn(uint32_t device) const;
   [[nodiscard]] const OnDevice& On(uint32_t device) const { return on_[std::min<size_t>(device, on_.size() - 1)]; }
   void Encode(const OnDevice& on, const Tenant& tenant, Encoded& out) const;
-  void ReachOf(const Encoded& tenant, Reach& out) const;
+  void ReachOf(const Encoded& tenant, Reach& as_victim, Reach& as_other) const;
   // What the smooth function of both tenants' columns says.
-  [[nodiscard]] double Interaction(const OnDevice& on, const Entries& reach, const Encoded& other) const;
+  [[nodiscard]] double Interaction(const OnDevice& on, const Reach& reach, const Encoded& other) const;
   // What is remembered of two jobs by name, on this device and on the others.
   [[nodiscard]] double Remembered(uint32_t device, uint32_t victim, uint32_t other) const;
   [[nodiscard]] float SlowdownIn(const OnDevice& on, const Encoded& victim, const Encoded& other,

@@ -5,8 +5,7 @@
 // Enters:  a ledger, a scorer with the current job.
 // Leaves:  a byte a device, which never says more than its slowdown.
 // Cost:    a new class judges every device, a known one those that changed and that it asks for; 1 byte a device for
-// each
-//          class, 24 for all.
+//          each class, 24 for all.
 // Thread class: one thread at a time.
 #ifndef HORUS_PLACE_SEARCH_PACES_H_
 #define HORUS_PLACE_SEARCH_PACES_H_

@@ -229,8 +229,8 @@ class Search {
   [[nodiscard]] absl::Status SpreadIndexed(const Ledger& ledger, const JobView& view, double pace, Span& best,
                                            SearchResult& result);
   struct RackSpan {  // racks of one group that hold the gang together
-    size_t nodes =
-        0;  // that TrySpan picks there: all of a rack, but of the one that holds least only as many as needed
+    // That TrySpan picks there: all of a rack, but of the one that holds least only as many as needed.
+    size_t nodes = 0;
     std::vector<const GangIndex::Rack*> racks;
     [[nodiscard]] bool IsFewerThan(const RackSpan& other) const {
       return std::pair(nodes, racks.size()) < std::pair(other.nodes, other.racks.size());
