@@ -196,26 +196,35 @@ absl::Status Search::RunOne(const Ledger& ledger, const JobView& view, uint32_t 
 // Nodes whose tenants a job without answers meets at once. Chosen: their devices stay in the processor's cache.
 constexpr size_t kMeetAtOnce = 256;
 
+absl::Status Search::MeetOn(const Ledger& ledger, std::span<const uint32_t> nodes, std::span<const NodeAnswer> kept) {
+  states_.clear();
+  size_t unknown = 0;
+  for (const uint32_t row : nodes) {
+    if (!kept.empty() && kept[row].known) continue;
+    ++unknown;
+    const LedgerNode& node = ledger.node(row);
+    for (int32_t i = 0; i < node.devices; ++i) {
+      states_.push_back(ledger.state_id(node.first_device + static_cast<uint32_t>(i)));
+    }
+  }
+  // A job that came before has met nearly all.
+  return 2 * unknown < nodes.size() ? absl::OkStatus() : scorer_.MeetIn(ledger.states(), states_);
+}
+
 absl::Status Search::RunEach(const Ledger& ledger, const JobView& view, std::span<const uint32_t> nodes,
                              std::vector<NodeAnswer>& answers) {
   answers.resize(nodes.size());
   const bool keep = CanRank(view);  // else the job's id or lots are in the price
   const std::span<NodeAnswer> kept =
       keep ? answers_.Of(ledger, RequestOn(ledger, view), scorer_.model().epoch()) : std::span<NodeAnswer>();
+  size_t met = 0;  // nodes before it have met the job
   for (size_t i = 0; i < nodes.size(); ++i) {
-    if (i % kMeetAtOnce == 0) {
-      states_.clear();
-      for (const uint32_t node_row : nodes.subspan(i, std::min(kMeetAtOnce, nodes.size() - i))) {
-        if (keep && kept[node_row].known) continue;
-        const LedgerNode& node = ledger.node(node_row);
-        for (int32_t d = 0; d < node.devices; ++d) {
-          states_.push_back(ledger.state_id(node.first_device + static_cast<uint32_t>(d)));
-        }
-      }
-      HORUS_RETURN_IF_ERROR(scorer_.MeetIn(ledger.states(), states_));
-    }
     NodeAnswer& answer = keep ? kept[nodes[i]] : answers[i];
     if (!keep || !answer.known) {
+      if (i >= met) {
+        met = std::min(i + kMeetAtOnce, nodes.size());
+        HORUS_RETURN_IF_ERROR(MeetOn(ledger, nodes.subspan(i, met - i), kept));
+      }
       NodeAnswer found;
       HORUS_RETURN_IF_ERROR(RunOne(ledger, view, nodes[i], found));
       answer = found;

@@ -202,6 +202,9 @@ class Search {
     const GangIndex::Rack* rack = nullptr;
     int64_t most = 0;  // upper bound on the tasks that it holds
   };
+  // The current job meets all that are on these nodes, but for nodes whose answers are kept.
+  [[nodiscard]] absl::Status MeetOn(const Ledger& ledger, std::span<const uint32_t> nodes,
+                                    std::span<const NodeAnswer> kept);
   // Whether the paces of devices count: not where the price of their node stands for them.
   [[nodiscard]] bool Timed(const JobView& view) const { return waits_ && !scorer_.policy().PricesNode(*view.job); }
   // Sets tasks_on_ and racks_on_ for a pace.
@@ -264,7 +267,7 @@ class Search {
   NodeAnswers answers_;
   std::vector<Drawn> drawn_;
   SearchResult one_;              // scratch of RunOne
-  std::vector<uint32_t> states_;  // scratch of RunEach
+  std::vector<uint32_t> states_;  // scratch of MeetOn
   std::vector<RankedState> popped_;
   std::vector<PricedGpu> fitting_;     // of the node at hand
   std::vector<int32_t> tasks_on_;      // by entry of gangs_: upper bound on the gang's tasks there, at a pace
