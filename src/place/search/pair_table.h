@@ -5,8 +5,7 @@
 // Leaves:  the excess of each tenant beside the other; the model is asked once per pair until Clear.
 // Units:   millionths of excess.
 // Cost:    a newcomer's pair is two accesses; 12 bytes a guest in each newcomer's row and 32 each that it met, about
-// 100
-//          bytes a pair of residents.
+//          100 bytes a pair of residents.
 // Thread class: one thread at a time.
 #ifndef HORUS_PLACE_SEARCH_PAIR_TABLE_H_
 #define HORUS_PLACE_SEARCH_PAIR_TABLE_H_
