@@ -21,8 +21,10 @@ constexpr double kFurthest = 1e6;  // from the centre, in scales: keeps sums fin
 // is the same to the bit. So a newcomer's sums over the weights serve for both of its pairs with each resident.
 constexpr int kNearBits = 21, kWeightBits = 28;  // of the kernel, and of the sum of all weights
 constexpr double kNearUnit = 1.0 / (1 << kNearBits);
-// What is less than this of a sum over the weights is kept apart, so that each part times a kernel can be added up.
+// A sum over the weights is below 2^(kWeightBits + kNearBits), and times a kernel too large for a double. So it is
+// split: whole multiples of 2^kLowBits, and the rest, whose products with kernels can be added up each.
 constexpr int kLowBits = kWeightBits + 2 * kNearBits + 1 - std::numeric_limits<double>::digits;
+static_assert(kMostKernelEntries * kMostKernelEntries / 2 <= 1 << (kWeightBits - 1));  // what rounding adds to weights
 static_assert((kMostKernelEntries << (kLowBits - 1 + kNearBits)) <= uint64_t{1} << std::numeric_limits<double>::digits);
 
 // In four sums, which the processor adds at the same time.

@@ -308,6 +308,7 @@ void Search::TrySpan(const Ledger& ledger, const JobView& view, double pace, std
     used_racks.push_back(node(shares[pick]).rack);
     left -= tasks;
   }
+  if (left > 0) return;  // cannot be: that many tasks were counted
   if (waits_) span.price = PriceGang(span.gpus, PaceOf(ledger, view, span));
   std::sort(used_racks.begin(), used_racks.end());
   span.racks = static_cast<size_t>(std::unique(used_racks.begin(), used_racks.end()) - used_racks.begin());
@@ -476,14 +477,18 @@ absl::Status Search::SpreadOverRacks(const Ledger& ledger, const JobView& view, 
                                      double pace, std::vector<RackSpan>& fewest, SearchResult& result) {
   constexpr uint32_t kNone = UINT32_MAX;
   const int64_t tasks = view.job->tasks;  // no rack holds them all
-  // Lists of racks, ascending, by the tasks that they hold: at most, and exactly once they are counted.
+  // Lists of racks, ascending, by the tasks that they hold: at most, and exactly once they are counted. A heap takes
+  // longer.
   std::vector<uint32_t> holding(static_cast<size_t>(tasks) + 1, kNone);
+  std::vector<uint32_t> latest(holding.size(), kNone);  // put into each; the next mostly comes soon after it
   std::vector<uint32_t> next(racks.size(), kNone);
   std::vector<bool> counted(racks.size());
   const auto put = [&](uint32_t rack, int64_t held) {
-    uint32_t* at = &holding[static_cast<size_t>(std::min(held, tasks))];
+    const auto list = static_cast<size_t>(std::min(held, tasks));
+    uint32_t* at = latest[list] < rack ? &next[latest[list]] : &holding[list];
     while (*at < rack) at = &next[*at];
     next[rack] = std::exchange(*at, rack);
+    latest[list] = rack;
   };
   for (auto i = static_cast<uint32_t>(racks.size()); i-- > 0;) put(i, racks[i].most);
   RackSpan span;
@@ -497,6 +502,7 @@ absl::Status Search::SpreadOverRacks(const Ledger& ledger, const JobView& view, 
     const uint32_t at = first;
     const GangIndex::Rack& rack = *racks[at].rack;
     first = next[at];
+    latest[static_cast<size_t>(held)] = kNone;
     if (!counted[at]) {
       counted[at] = true;
       int64_t exactly = 0;
@@ -580,7 +586,8 @@ absl::Status Search::TakeIndexedGang(const Ledger& ledger, const JobView& view, 
   const std::span<const Entry> entries = gangs_.entries();
   std::vector<std::pair<NodeId, uint32_t>> whole;  // nodes that may hold the whole gang
   for (const IndexedRack& one : racks_on_) {
-    for (uint32_t at = one.rack->begin; one.most >= view.job->tasks && at < one.rack->end; ++at) {
+    if (one.most < view.job->tasks) continue;
+    for (uint32_t at = one.rack->begin; at < one.rack->end; ++at) {
       if (tasks_on_[at] < view.job->tasks) continue;
       bool exact = false;
       if (!paces_on_.empty())

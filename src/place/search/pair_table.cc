@@ -51,7 +51,7 @@ absl::Status PairTable::Meet(const InterferenceModel& model, uint32_t context, R
   HORUS_RETURN_IF_ERROR(model.PredictBeside(contexts_[context].device, newcomer.demand, demands_, mine_, theirs_));
   Widen(context, row);
   const auto summary = [](int64_t excess) {
-    return static_cast<uint16_t>(std::min(excess / StateSummary::kStep, StateSummary::kMost));
+    return static_cast<uint16_t>(std::clamp<int64_t>(excess / StateSummary::kStep, 0, StateSummary::kMost));
   };
   const size_t room = row.pairs.capacity();
   if (room < row.pairs.size() + guests.size()) row.pairs.reserve(std::max(row.pairs.size() + guests.size(), 2 * room));
@@ -87,7 +87,7 @@ absl::Status PairTable::Find(const InterferenceModel& model, uint32_t context, c
 }
 
 void PairTable::ForgetRows() {
-  rows_.clear();
+  rows_ = {};
   row_bytes_ = 0;
 }
 

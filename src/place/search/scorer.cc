@@ -80,7 +80,7 @@ void Scorer::CheckEpoch() {
       pairs_.ForgetRows();
       on_context_.clear();
       ++rows_numbering_;
-      return;
+      if (pairs_.bytes_held() <= most_pairs / 2) return;
     }
   }
   memo_.clear();
@@ -364,20 +364,22 @@ Scorer::OnContext& Scorer::Enter(uint32_t context) {
   if (on_context_.size() <= context) on_context_.resize(pairs_.contexts());
   OnContext& here = on_context_[context];
   const DeviceContext& device = pairs_.device(context);
-  here.asked = true;
   here.on = view_->On(device.type);
-  if (here.on == nullptr) return here;
+  here.asked = here.on == nullptr;  // else once nothing can fail any more
+  if (here.asked) return here;
   here.mem_mib = here.on->tenant.memory.request_mib + limits_.mem_headroom_mib;
   here.exclusive = here.on->tenant.exclusive;
   here.relative_speed = here.on->SpeedOn(device.compute_share);
   if (adds_loads_) {
     here.most_load = LoadBoundOf(here.on->tenant.promise, limits_) * (1 + kLoadMargin) * kLoadUnitsPerSlowdown;
     here.known = model_->PredictLoad(device, here.on->tenant.demand, here.load).ok();
+    here.asked = true;
     return here;
   }
   here.row = &pairs_.RowOf(context, here.on->tenant);
   here.most_upper = RoomFor(here.on->tenant.promise, {}, limits_);
   if (here.most_upper == PairTable::StateSummary::kUnknown) here.most_upper = UINT64_MAX;
+  here.asked = true;
   return here;
 }
 
@@ -560,24 +562,18 @@ absl::Status Scorer::SiftPairs(const LeastCost& least, const StateTable& states,
   return unmet_states_.empty() ? absl::OkStatus() : MeetResidents(least, states, summaries, cutoff, from, left);
 }
 
-absl::Status Scorer::MeetUnmet() {
-  for (uint32_t context = 0; context < unmet_.size(); ++context) {
-    std::vector<PairTable::Guest>& guests = unmet_[context];
-    if (guests.empty()) continue;
-    std::sort(guests.begin(), guests.end(), [](const auto& a, const auto& b) { return a.guest < b.guest; });
-    const auto same = [](const PairTable::Guest& a, const PairTable::Guest& b) { return a.guest == b.guest; };
-    guests.erase(std::unique(guests.begin(), guests.end(), same), guests.end());
-    const OnContext& here = OnContextOf(context);
-    const absl::Status status = pairs_.Meet(*model_, context, *here.row, here.on->tenant, guests);
-    guests.clear();
-    HORUS_RETURN_IF_ERROR(status);
-  }
-  return absl::OkStatus();
+absl::Status Scorer::MeetAll(uint32_t context, std::vector<PairTable::Guest>& guests) {
+  if (guests.empty()) return absl::OkStatus();
+  std::sort(guests.begin(), guests.end(), [](const auto& a, const auto& b) { return a.guest < b.guest; });
+  const auto same = [](const PairTable::Guest& a, const PairTable::Guest& b) { return a.guest == b.guest; };
+  guests.erase(std::unique(guests.begin(), guests.end(), same), guests.end());
+  const OnContext& here = OnContextOf(context);
+  return pairs_.Meet(*model_, context, *here.row, here.on->tenant, guests);
 }
 
 absl::Status Scorer::MeetIn(const StateTable& states, std::span<const uint32_t> ids) {
   if (!adds_pairs_) return absl::OkStatus();
-  for (auto& guests : unmet_) guests.clear();
+  for (auto& guests : unmet_on_) guests.clear();
   for (const uint32_t state : ids) {
     const DeviceRow& device = states.state(state);
     const JobView::OnType* on = view_->On(device.type);
@@ -586,13 +582,16 @@ absl::Status Scorer::MeetIn(const StateTable& states, std::span<const uint32_t> 
     HORUS_RETURN_IF_ERROR(PairStateOf(states, state, known));
     if (known == nullptr) continue;
     const OnContext& here = OnContextOf(known->context);
-    if (unmet_.size() <= known->context) unmet_.resize(pairs_.contexts());
+    if (unmet_on_.size() <= known->context) unmet_on_.resize(pairs_.contexts());
     for (size_t i = 0; i < known->residents; ++i) {
       if (here.row->Knows(known->guests[i])) continue;
-      unmet_[known->context].push_back({known->guests[i], &states.tenant(device.tenants[i])});
+      unmet_on_[known->context].push_back({known->guests[i], &states.tenant(device.tenants[i])});
     }
   }
-  return MeetUnmet();
+  for (uint32_t context = 0; context < unmet_on_.size(); ++context) {
+    HORUS_RETURN_IF_ERROR(MeetAll(context, unmet_on_[context]));
+  }
+  return absl::OkStatus();
 }
 
 // One resident of each state at a time: often one alone makes the place too dear.
@@ -601,21 +600,20 @@ absl::Status Scorer::MeetResidents(const LeastCost& least, const StateTable& sta
                                    std::vector<Sifted>& left) {
   const uint32_t context = summaries[unmet_states_.front()].context;
   const OnContext& here = OnContextOf(context);
-  for (auto& guests : unmet_) guests.clear();
-  if (unmet_.size() <= context) unmet_.resize(pairs_.contexts());
   std::erase_if(unmet_states_, [&](uint32_t i) {
     return FitDevice(&here.on->tenant, states.state(summaries[i].state), limits_) != Reason::kNone;
   });
   while (!unmet_states_.empty()) {
+    unmet_.clear();
     for (const uint32_t i : unmet_states_) {
       const StateSummary& summary = summaries[i];
       size_t first = 0;
       while (here.row->Knows(summary.pairs.guests[first])) ++first;
       const TenantClass& tenant = states.tenant(states.state(summary.state).tenants[first]);
       Fetch(tenant.demand);
-      unmet_[context].push_back({summary.pairs.guests[first], &tenant});
+      unmet_.push_back({summary.pairs.guests[first], &tenant});
     }
-    HORUS_RETURN_IF_ERROR(MeetUnmet());
+    HORUS_RETURN_IF_ERROR(MeetAll(context, unmet_));
     std::erase_if(unmet_states_, [&](uint32_t i) {
       const Glance glance = GlanceAt(least, here, summaries[i]);
       const bool stays = glance.fits && glance.floor < cutoff;

@@ -233,8 +233,8 @@ class Scorer {
   [[nodiscard]] absl::Status SiftPairs(const LeastCost& least, const StateTable& states,
                                        std::span<const StateSummary> summaries, double cutoff, IsCurrent is_current,
                                        uint32_t from, std::vector<Sifted>& left);
-  // Asks the model for the pairs in unmet_, which becomes empty.
-  [[nodiscard]] absl::Status MeetUnmet();
+  // Asks the model for these pairs of the current job at once.
+  [[nodiscard]] absl::Status MeetAll(uint32_t context, std::vector<PairTable::Guest>& guests);
   // The rest of SiftPairs: asks for pairs of the states in unmet_states_.
   [[nodiscard]] absl::Status MeetResidents(const LeastCost& least, const StateTable& states,
                                            std::span<const StateSummary> summaries, double cutoff, uint32_t from,
@@ -287,8 +287,9 @@ class Scorer {
   std::vector<PairState> pair_states_;  // by state id
   std::vector<OnContext> on_context_;   // by context
 
-  std::vector<uint32_t> unmet_states_;                // positions in what is sifted; scratch, as are the rest
-  std::vector<std::vector<PairTable::Guest>> unmet_;  // by context
+  std::vector<uint32_t> unmet_states_;  // positions in what is sifted; scratch, as are the rest
+  std::vector<PairTable::Guest> unmet_;
+  std::vector<std::vector<PairTable::Guest>> unmet_on_;  // by context
   std::vector<const Demand*> demands_;
   std::vector<const TenantClass*> tenants_;
   std::vector<Promise> promises_;

@@ -196,12 +196,15 @@ absl::Status Search::RunOne(const Ledger& ledger, const JobView& view, uint32_t 
 // Nodes whose tenants a job without answers meets at once. Chosen: their devices stay in the processor's cache.
 constexpr size_t kMeetAtOnce = 256;
 
-absl::Status Search::MeetOn(const Ledger& ledger, std::span<const uint32_t> nodes, std::span<const NodeAnswer> kept) {
+absl::Status Search::MeetOn(const Ledger& ledger, const JobView& view, std::span<const uint32_t> nodes,
+                            std::span<const NodeAnswer> kept) {
+  if (!scorer_.keeps_residents() || kept.empty()) return absl::OkStatus();
   states_.clear();
   size_t unknown = 0;
   for (const uint32_t row : nodes) {
-    if (!kept.empty() && kept[row].known) continue;
+    if (kept[row].known) continue;
     ++unknown;
+    if (AdmitNode(scorer_.policy(), ledger, row, *view.job) != Reason::kNone) continue;
     const LedgerNode& node = ledger.node(row);
     for (int32_t i = 0; i < node.devices; ++i) {
       states_.push_back(ledger.state_id(node.first_device + static_cast<uint32_t>(i)));
@@ -223,7 +226,7 @@ absl::Status Search::RunEach(const Ledger& ledger, const JobView& view, std::spa
     if (!keep || !answer.known) {
       if (i >= met) {
         met = std::min(i + kMeetAtOnce, nodes.size());
-        HORUS_RETURN_IF_ERROR(MeetOn(ledger, nodes.subspan(i, met - i), kept));
+        HORUS_RETURN_IF_ERROR(MeetOn(ledger, view, nodes.subspan(i, met - i), kept));
       }
       NodeAnswer found;
       HORUS_RETURN_IF_ERROR(RunOne(ledger, view, nodes[i], found));

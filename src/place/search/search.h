@@ -203,7 +203,7 @@ class Search {
     int64_t most = 0;  // upper bound on the tasks that it holds
   };
   // The current job meets all that are on these nodes, but for nodes whose answers are kept.
-  [[nodiscard]] absl::Status MeetOn(const Ledger& ledger, std::span<const uint32_t> nodes,
+  [[nodiscard]] absl::Status MeetOn(const Ledger& ledger, const JobView& view, std::span<const uint32_t> nodes,
                                     std::span<const NodeAnswer> kept);
   // Whether the paces of devices count: not where the price of their node stands for them.
   [[nodiscard]] bool Timed(const JobView& view) const { return waits_ && !scorer_.policy().PricesNode(*view.job); }

@@ -523,7 +523,8 @@ class ClusterRestorer {
     Known fresh;
     HORUS_ASSIGN_OR_RETURN(fresh.job, ReadJob(*in, types_, tables));
     HORUS_RETURN_IF_ERROR(Insert(*in, fresh));
-    if (split && known_.size() < kMostKnown && shared_.size() <= kMostKnownBytes) {
+    if (split && known_.size() < kMostKnown && shared_.size() <= kMostKnownBytes &&
+        fresh.job.demands.size() <= kMostKnownDemands) {
       known_.emplace(shared_, std::move(fresh));
     }
     return absl::OkStatus();
@@ -616,6 +617,7 @@ class ClusterRestorer {
   // anybody may have written the bytes: jobs beyond them are read as a whole.
   static constexpr size_t kMostKnown = 4096;
   static constexpr size_t kMostKnownBytes = 1024;
+  static constexpr size_t kMostKnownDemands = 16;  // each is far larger than its bytes
   SeededMap<std::string, Known> known_;
   SnapshotPart<pb::Job> job_part_;
   std::string own_, shared_;  // of the job at hand
