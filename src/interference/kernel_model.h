@@ -4,9 +4,9 @@
 // Enters:  to fit: rows of a PairSet. To answer: tenants and their device.
 // Leaves:  slowdowns; README.md has the formula and where its constants come from.
 // Units:   slowdown = step time shared / step time alone; inside, z of laws.h.
-// Cost:    to answer n tenants: n exponentials and n x jobs multiplications for each job and device trained on. Many
-//          tenants beside one newcomer cost an exponential and two multiplications each for each of these: about 0.5 us
-//          a tenant for 22 jobs on 3 devices. To fit: some hundred products of matrices of that size.
+// Cost:    to answer n tenants: n exponentials and n x jobs multiplications for each job and device trained on. Of many
+//          tenants beside one newcomer each takes an exponential and four multiplications for each of these
+//          (scripts/bench place --only unique). To fit: some hundred products of matrices of that size.
 // Thread class: a KernelModel is immutable, share freely.
 #ifndef HORUS_INTERFERENCE_KERNEL_MODEL_H_
 #define HORUS_INTERFERENCE_KERNEL_MODEL_H_

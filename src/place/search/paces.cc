@@ -147,7 +147,7 @@ absl::StatusOr<std::span<uint8_t>> DevicePaces::Of(const Ledger& ledger, Scorer&
     const size_t before = table.paces.size();
     table.paces.assign(ledger.device_limit(), kUnknown);
     bytes_ += table.paces.size() - before;
-    // All racks are about to be counted. In the order of the ledger that is twice as fast.
+    // All racks are about to be counted, and the order of the ledger is that of memory.
     for (const uint32_t row : ledger.order()) {
       const auto [begin, end] = DevicesOf(ledger, {.node_row = row});
       for (uint32_t device = begin; device < end; ++device) {

@@ -572,7 +572,6 @@ absl::Status Scorer::MeetAll(uint32_t context, std::vector<PairTable::Guest>& gu
 }
 
 absl::Status Scorer::MeetIn(const StateTable& states, std::span<const uint32_t> ids) {
-  if (!adds_pairs_) return absl::OkStatus();
   for (auto& guests : unmet_on_) guests.clear();
   for (const uint32_t state : ids) {
     const DeviceRow& device = states.state(state);

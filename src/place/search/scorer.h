@@ -134,7 +134,7 @@ class Scorer {
     void Cover(const StateSummary& state);
     void Cover(const Region& other);
   };
-  // Asks a model that adds pairs at once for all that the current job has to know to be judged in these states.
+  // Only if keeps_residents(): asks the model at once for all pairs that judging the current job in these states needs.
   [[nodiscard]] absl::Status MeetIn(const StateTable& states, std::span<const uint32_t> ids);
   // Lower bound on what any state there costs the current job; infinity = none takes it.
   [[nodiscard]] double LeastCostIn(const Region& region);

@@ -193,7 +193,8 @@ absl::Status Search::RunOne(const Ledger& ledger, const JobView& view, uint32_t 
   return absl::OkStatus();
 }
 
-// Nodes whose tenants a job without answers meets at once. Chosen: their devices stay in the processor's cache.
+// Nodes whose tenants a job without answers meets at once. Chosen: of 8 to 8,192 as fast as any in scripts/bench place
+// --only verdicts.
 constexpr size_t kMeetAtOnce = 256;
 
 absl::Status Search::MeetOn(const Ledger& ledger, const JobView& view, std::span<const uint32_t> nodes,
