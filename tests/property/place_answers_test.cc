@@ -7,6 +7,7 @@
 #include <set>
 #include <vector>
 
+#include "interference/registry.h"
 #include "interference/utilisation_model.h"
 #include "place/fit.h"
 #include "place/placer.h"
@@ -24,8 +25,8 @@ using testing_property::Random;
 using testing_property::RandomJob;
 using testing_property::RandomNode;
 
-std::unique_ptr<Placer> MakePlacer(const PlacerOptions& options = {}) {
-  return *Placer::Create(std::make_shared<UtilisationModel>(), *MakePolicy("horus"), options);
+std::unique_ptr<Placer> MakePlacer(const PlacerOptions& options = {}, const char* model = "utilisation") {
+  return *Placer::Create(*MakeInterferenceModel(model), *MakePolicy("horus"), options);
 }
 
 TEST(PlaceAnswers, VerdictsOfANodeAgreeWithAPlanOnThatNode) {
@@ -33,7 +34,8 @@ TEST(PlaceAnswers, VerdictsOfANodeAgreeWithAPlanOnThatNode) {
   for (int round = 0; round < 300; ++round) {
     Cluster cluster(Catalogue::Default());
     for (NodeId id = 0; id < 4; ++id) ASSERT_TRUE(cluster.AddNode(RandomNode(random, id)).ok());
-    const auto placer = MakePlacer();
+    const char* const model = round % 3 == 0 ? "horus" : "utilisation";  // adds pairs; adds loads
+    const auto placer = MakePlacer({}, model);
     std::vector<JobSpec> residents;
     for (JobId id = 1; id <= 8; ++id) residents.push_back(RandomJob(random, id));
     ASSERT_TRUE(cluster.Apply(*placer->MakePlan(cluster, residents)).ok());
@@ -44,7 +46,7 @@ TEST(PlaceAnswers, VerdictsOfANodeAgreeWithAPlanOnThatNode) {
       job.tasks = 1;
       const auto verdicts = placer->Verdicts(cluster, job, nodes);
       for (size_t i = 0; i < nodes.size(); ++i) {
-        const auto plan = MakePlacer()->MakePlan(cluster, {&job, 1}, std::span(&nodes[i], 1));
+        const auto plan = MakePlacer({}, model)->MakePlan(cluster, {&job, 1}, std::span(&nodes[i], 1));
         ASSERT_EQ(verdicts->verdict[i], plan->decisions[0].verdict) << round;
         ASSERT_EQ(verdicts->reason[i], plan->decisions[0].reason) << round;
         if (verdicts->verdict[i] == Verdict::kPlace) {

@@ -489,6 +489,22 @@ absl::Status Rankings::Find(const Ledger& ledger, const DeviceIndex& index, Scor
   return CatchUp(ledger, index, scorer, *ranking);
 }
 
+absl::Status Rankings::Bound(const Ledger& ledger, const DeviceIndex& index, Scorer& scorer,
+                             std::vector<double>& floors) {
+  HORUS_RETURN_IF_ERROR(Describe(ledger, index, scorer));
+  floors.assign(ledger.states().state_limit(), kInfinity);
+  const auto is_current = [&](const Scorer::StateSummary& one) { return index.digest(one.state) == one.digest; };
+  for (const StateTree::Node& node : tree_.nodes()) {
+    left_.clear();
+    HORUS_RETURN_IF_ERROR(scorer.Sift(ledger.states(), node.states, kInfinity, is_current, left_));
+    for (const Scorer::Sifted& one : left_) {
+      const Scorer::StateSummary& summary = node.states[one.at];
+      if (is_current(summary)) floors[summary.state] = one.floor;
+    }
+  }
+  return absl::OkStatus();
+}
+
 absl::Status Rankings::Extend(const Ledger& ledger, const DeviceIndex& index, Scorer& scorer, Ranking& ranking) {
   ranking.wanted *= kGrowth;
   return Rebuild(ledger, index, scorer, ranking);

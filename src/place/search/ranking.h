@@ -125,6 +125,10 @@ class Rankings {
 
   // The ranking of the scorer's current class, up to date with the index; valid until the next call.
   [[nodiscard]] absl::Status Find(const Ledger& ledger, const DeviceIndex& index, Scorer& scorer, Ranking*& ranking);
+  // Lower bounds on what states cost the scorer's current job, by state; infinity = the job is refused there. The index
+  // must be up to date.
+  [[nodiscard]] absl::Status Bound(const Ledger& ledger, const DeviceIndex& index, Scorer& scorer,
+                                   std::vector<double>& floors);
   // Raises the ranking's cutoff, at most to infinity.
   [[nodiscard]] absl::Status Extend(const Ledger& ledger, const DeviceIndex& index, Scorer& scorer, Ranking& ranking);
 

@@ -571,28 +571,6 @@ absl::Status Scorer::MeetAll(uint32_t context, std::vector<PairTable::Guest>& gu
   return pairs_.Meet(*model_, context, *here.row, here.on->tenant, guests);
 }
 
-absl::Status Scorer::MeetIn(const StateTable& states, std::span<const uint32_t> ids) {
-  for (auto& guests : unmet_on_) guests.clear();
-  for (const uint32_t state : ids) {
-    const DeviceRow& device = states.state(state);
-    const JobView::OnType* on = view_->On(device.type);
-    if (on == nullptr || FitDevice(&on->tenant, device, limits_) != Reason::kNone) continue;
-    const PairState* known = nullptr;
-    HORUS_RETURN_IF_ERROR(PairStateOf(states, state, known));
-    if (known == nullptr) continue;
-    const OnContext& here = OnContextOf(known->context);
-    if (unmet_on_.size() <= known->context) unmet_on_.resize(pairs_.contexts());
-    for (size_t i = 0; i < known->residents; ++i) {
-      if (here.row->Knows(known->guests[i])) continue;
-      unmet_on_[known->context].push_back({known->guests[i], &states.tenant(device.tenants[i])});
-    }
-  }
-  for (uint32_t context = 0; context < unmet_on_.size(); ++context) {
-    HORUS_RETURN_IF_ERROR(MeetAll(context, unmet_on_[context]));
-  }
-  return absl::OkStatus();
-}
-
 // One resident of each state at a time: often one alone makes the place too dear.
 absl::Status Scorer::MeetResidents(const LeastCost& least, const StateTable& states,
                                    std::span<const StateSummary> summaries, double cutoff, uint32_t from,

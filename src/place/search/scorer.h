@@ -134,8 +134,6 @@ class Scorer {
     void Cover(const StateSummary& state);
     void Cover(const Region& other);
   };
-  // Only if keeps_residents(): asks the model at once for all pairs that judging the current job in these states needs.
-  [[nodiscard]] absl::Status MeetIn(const StateTable& states, std::span<const uint32_t> ids);
   // Lower bound on what any state there costs the current job; infinity = none takes it.
   [[nodiscard]] double LeastCostIn(const Region& region);
   // The current job in one context (PairTable).
@@ -289,7 +287,6 @@ class Scorer {
 
   std::vector<uint32_t> unmet_states_;  // positions in what is sifted; scratch, as are the rest
   std::vector<PairTable::Guest> unmet_;
-  std::vector<std::vector<PairTable::Guest>> unmet_on_;  // by context
   std::vector<const Demand*> demands_;
   std::vector<const TenantClass*> tenants_;
   std::vector<Promise> promises_;

@@ -178,10 +178,34 @@ absl::Status Search::Scan(const Ledger& ledger, const JobView& view, std::span<c
   return absl::OkStatus();
 }
 
+absl::Status Search::CheapestOn(const Ledger& ledger, uint32_t node_row, const JobView& view, double& cost) {
+  const LedgerNode& node = ledger.node(node_row);
+  by_floor_.clear();
+  for (int32_t i = 0; i < node.devices; ++i) {
+    const uint32_t device = node.first_device + static_cast<uint32_t>(i);
+    const double floor = floors_[ledger.state_id(device)];
+    if (floor < std::numeric_limits<double>::infinity()) by_floor_.push_back({floor, device});
+  }
+  std::sort(by_floor_.begin(), by_floor_.end());
+  cost = std::numeric_limits<double>::infinity();
+  for (const auto& [floor, device] : by_floor_) {
+    if (floor >= cost) break;
+    DeviceVerdict verdict;
+    HORUS_RETURN_IF_ERROR(JudgeDevice(scorer_, ledger, view, device, /*memo=*/true, verdict));
+    if (verdict.reason == Reason::kNone) cost = std::min(cost, verdict.cost);
+  }
+  if (scorer_.policy().uses_place()) cost += scorer_.policy().ScorePlace(PlaceOf(ledger, node_row, view.job->id, 0));
+  return absl::OkStatus();
+}
+
 absl::Status Search::RunOne(const Ledger& ledger, const JobView& view, uint32_t node_row, NodeAnswer& answer) {
   answer = {.known = true};
   answer.reason = AdmitNode(scorer_.policy(), ledger, node_row, *view.job);
   if (answer.reason != Reason::kNone) return absl::OkStatus();
+  if (!floors_.empty()) {
+    HORUS_RETURN_IF_ERROR(CheapestOn(ledger, node_row, view, answer.cost));
+    if (std::isfinite(answer.cost)) return absl::OkStatus();
+  }
   one_.refused = {};
   HORUS_RETURN_IF_ERROR(GatherNode(ledger, node_row, view, /*memo=*/true, one_));
   if (fitting_.empty()) {
@@ -193,42 +217,24 @@ absl::Status Search::RunOne(const Ledger& ledger, const JobView& view, uint32_t 
   return absl::OkStatus();
 }
 
-// Nodes whose tenants a job without answers meets at once. Chosen: of 8 to 8,192 as fast as any in scripts/bench place
-// --only verdicts.
-constexpr size_t kMeetAtOnce = 256;
-
-absl::Status Search::MeetOn(const Ledger& ledger, const JobView& view, std::span<const uint32_t> nodes,
-                            std::span<const NodeAnswer> kept) {
-  if (!scorer_.keeps_residents() || kept.empty()) return absl::OkStatus();
-  states_.clear();
-  size_t unknown = 0;
-  for (const uint32_t row : nodes) {
-    if (kept[row].known) continue;
-    ++unknown;
-    if (AdmitNode(scorer_.policy(), ledger, row, *view.job) != Reason::kNone) continue;
-    const LedgerNode& node = ledger.node(row);
-    for (int32_t i = 0; i < node.devices; ++i) {
-      states_.push_back(ledger.state_id(node.first_device + static_cast<uint32_t>(i)));
-    }
-  }
-  // A job that came before has met nearly all.
-  return 2 * unknown < nodes.size() ? absl::OkStatus() : scorer_.MeetIn(ledger.states(), states_);
-}
-
 absl::Status Search::RunEach(const Ledger& ledger, const JobView& view, std::span<const uint32_t> nodes,
                              std::vector<NodeAnswer>& answers) {
   answers.resize(nodes.size());
   const bool keep = CanRank(view);  // else the job's id or lots are in the price
   const std::span<NodeAnswer> kept =
       keep ? answers_.Of(ledger, RequestOn(ledger, view), scorer_.model().epoch()) : std::span<NodeAnswer>();
-  size_t met = 0;  // nodes before it have met the job
+  floors_.clear();
+  if (keep && scorer_.weighs_cheaply()) {
+    const auto unknown = std::count_if(nodes.begin(), nodes.end(), [&](uint32_t row) { return !kept[row].known; });
+    // To bound all states takes about as long as to weigh a quarter of them.
+    if (4 * static_cast<size_t>(unknown) > ledger.order().size()) {
+      HORUS_RETURN_IF_ERROR(index_.CatchUp(ledger));
+      HORUS_RETURN_IF_ERROR(rankings_.Bound(ledger, index_, scorer_, floors_));
+    }
+  }
   for (size_t i = 0; i < nodes.size(); ++i) {
     NodeAnswer& answer = keep ? kept[nodes[i]] : answers[i];
     if (!keep || !answer.known) {
-      if (i >= met) {
-        met = std::min(i + kMeetAtOnce, nodes.size());
-        HORUS_RETURN_IF_ERROR(MeetOn(ledger, view, nodes.subspan(i, met - i), kept));
-      }
       NodeAnswer found;
       HORUS_RETURN_IF_ERROR(RunOne(ledger, view, nodes[i], found));
       answer = found;

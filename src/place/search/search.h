@@ -137,6 +137,8 @@ class Search {
   };
 
   [[nodiscard]] absl::Status RunOne(const Ledger& ledger, const JobView& view, uint32_t node_row, NodeAnswer& answer);
+  // The least cost on the node's devices by floors_; infinity = none takes the job.
+  [[nodiscard]] absl::Status CheapestOn(const Ledger& ledger, uint32_t node_row, const JobView& view, double& cost);
   [[nodiscard]] bool CanRank(const JobView& view) const;
   // The best two places of a job of one GPU, by the rankings. If nothing is found, `result` stays as it is.
   [[nodiscard]] absl::Status TakeRanked(const Ledger& ledger, const JobView& view, SearchResult& result);
@@ -202,9 +204,6 @@ class Search {
     const GangIndex::Rack* rack = nullptr;
     int64_t most = 0;  // upper bound on the tasks that it holds
   };
-  // The current job meets all that are on these nodes, but for nodes whose answers are kept.
-  [[nodiscard]] absl::Status MeetOn(const Ledger& ledger, const JobView& view, std::span<const uint32_t> nodes,
-                                    std::span<const NodeAnswer> kept);
   // Whether the paces of devices count: not where the price of their node stands for them.
   [[nodiscard]] bool Timed(const JobView& view) const { return waits_ && !scorer_.policy().PricesNode(*view.job); }
   // Sets tasks_on_ and racks_on_ for a pace.
@@ -266,8 +265,9 @@ class Search {
   NodeScores scores_;
   NodeAnswers answers_;
   std::vector<Drawn> drawn_;
-  SearchResult one_;              // scratch of RunOne
-  std::vector<uint32_t> states_;  // scratch of MeetOn
+  SearchResult one_;                                   // scratch of RunOne
+  std::vector<double> floors_;                         // by state, of RunEach's job (Rankings::Bound); empty = unknown
+  std::vector<std::pair<double, uint32_t>> by_floor_;  // scratch of CheapestOn: floor, device
   std::vector<RankedState> popped_;
   std::vector<PricedGpu> fitting_;     // of the node at hand
   std::vector<int32_t> tasks_on_;      // by entry of gangs_: upper bound on the gang's tasks there, at a pace

@@ -44,6 +44,7 @@ class StateTree {
   }
   [[nodiscard]] std::span<const uint32_t> roots() const { return roots_; }  // kNone = none
   [[nodiscard]] const Node& node(uint32_t node) const { return nodes_[node]; }
+  [[nodiscard]] std::span<const Node> nodes() const { return nodes_; }
   // Makes the region cover no more than the regions of the children, or the states of a leaf.
   void Tighten(uint32_t node);
   [[nodiscard]] uint64_t bytes_held() const;
