@@ -107,6 +107,14 @@ class HostModel final : public InterferenceModel {
     return absl::OkStatus();
   }
 
+  PairLevels LevelsOf(const DeviceContext& device, const Demand& tenant) const override {
+    return BusyPart(tenant) < 1 ? PairLevels() : model_->LevelsOf(device, tenant);
+  }
+
+  LeastPairs LeastBeside(const DeviceContext& device, const Demand& newcomer) const override {
+    return BusyPart(newcomer) < 1 ? LeastPairs() : model_->LeastBeside(device, newcomer);
+  }
+
   absl::Status PredictLoad(const DeviceContext& device, const Demand& tenant, Load& load) const override {
     return model_->PredictLoad(device, BusyPart(tenant) < 1 ? LessBusy(tenant) : tenant, load);
   }

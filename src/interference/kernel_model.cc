@@ -116,6 +116,15 @@ KernelModel::KernelModel(const PairHeader& header, KernelState state) : state_(s
   for (const KernelBlock& block : state_.blocks) {
     for (const double weight : block.weights) weights_.push_back(std::nearbyint(weight / unit));
   }
+  const size_t entries = columns_[0].size();
+  const double per_square = -0.5 / (state_.settings.length * state_.settings.length);
+  for (size_t a = 0; a < entries; ++a) {
+    for (size_t b = 0; b < entries; ++b) {
+      double square = 0;
+      for (const auto& column : columns_) square += std::pow(double{column[a]} - double{column[b]}, 2);
+      kernels_.push_back(std::exp(per_square * square));
+    }
+  }
   for (uint32_t device = 0; device <= state_.blocks.size(); ++device) on_.push_back(MakeOn(device));
 }
 
@@ -226,6 +235,46 @@ double KernelModel::Interaction(const OnDevice& on, const Reach& reach, const En
   return sum * interaction_unit_;
 }
 
+// A function sum_k r_k kernel(c_k, x) is nowhere larger than its norm, the root of r' K r: by Cauchy and Schwarz.
+double KernelModel::MostInteraction(const OnDevice& on, const Reach& reach) const {
+  Entries r;
+  double sum = 0;
+  for (size_t d = 0, k = 0; d < state_.blocks.size(); ++d) {
+    const double share = (d == on.device ? 1 : state_.settings.across) * interaction_unit_ / kNearUnit;
+    for (const size_t end = k + state_.blocks[d].size(); k < end; ++k) {
+      r.push_back(share * (reach.high[k] + reach.low[k]));
+      sum += std::abs(r.back());
+    }
+  }
+  double square = 0;
+  for (size_t k = 0; k < r.size(); ++k) square += r[k] * Dot(std::span(kernels_).subspan(k * r.size(), r.size()), r);
+  return std::sqrt(std::max(square, 0.0)) + sum * kNearUnit;
+}
+
+PairModel::Parts KernelModel::LeastOf(uint32_t device, const Tenant& newcomer) const {
+  const OnDevice& on = On(device);
+  Encoded one;
+  Encode(on, newcomer, one);
+  Reach as_victim, as_other;
+  ReachOf(one, as_victim, as_other);
+  double least_victim = 0, least_other = 0;  // of what is remembered
+  for (const auto& [profile, job] : profiles_) {
+    least_victim = std::min(least_victim, Remembered(on.device, one.job, job));
+    least_other = std::min(least_other, Remembered(on.device, job, one.job));
+  }
+  return {.suffers = on.level + TheoryOf(newcomer.point, kBusy) + one.as_victim + least_victim -
+                     MostInteraction(on, as_victim),
+          .inflicts =
+              on.level + TheoryOf(kBusy, newcomer.point) + one.as_other + least_other - MostInteraction(on, as_other)};
+}
+
+PairModel::Parts KernelModel::PartOf(uint32_t device, const Tenant& resident) const {
+  Encoded one;
+  Encode(On(device), resident, one);
+  return {.suffers = TheoryOf(resident.point, kBusy) + one.as_victim,
+          .inflicts = TheoryOf(kBusy, resident.point) + one.as_other};
+}
+
 float KernelModel::SlowdownIn(const OnDevice& on, const Encoded& victim, const Encoded& other,
                               double interaction) const {
   const double z = on.level + TheoryOf(victim.tenant->point, other.tenant->point) + victim.as_victim + other.as_other +
@@ -268,7 +317,7 @@ size_t KernelModel::bytes_held() const {
     bytes += sizeof(block) + block.size() * (sizeof(uint32_t) + sizeof(KernelBlock::Point) + 2 * sizeof(double)) +
              block.weights.size() * sizeof(double);
   }
-  bytes += weights_.capacity() * sizeof(double);
+  bytes += (weights_.capacity() + kernels_.capacity()) * sizeof(double);
   for (const auto& column : columns_) bytes += column.capacity() * sizeof(float);
   for (const OnDevice& on : on_) bytes += sizeof(on) + 2 * on.victim_curve.capacity() * sizeof(double);
   for (const auto& slots : slots_) bytes += sizeof(slots) + slots.size() * sizeof(int32_t);

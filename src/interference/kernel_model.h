@@ -71,6 +71,9 @@ class KernelModel final : public PairModel {
   void Pairs(uint32_t device, std::span<const Tenant> tenants, std::span<float> out) const override;
   void Beside(uint32_t device, const Tenant& newcomer, std::span<const Tenant> others, std::span<float> mine,
               std::span<float> theirs) const override;
+  // What both tenants' columns say together is bounded by its norm.
+  [[nodiscard]] Parts LeastOf(uint32_t device, const Tenant& newcomer) const override;
+  [[nodiscard]] Parts PartOf(uint32_t device, const Tenant& resident) const override;
   [[nodiscard]] size_t bytes_held() const override;
 
  private:
@@ -90,6 +93,8 @@ class KernelModel final : public PairModel {
   void ReachOf(const Encoded& tenant, Reach& as_victim, Reach& as_other) const;
   // What the smooth function of both tenants' columns says.
   [[nodiscard]] double Interaction(const OnDevice& on, const Reach& reach, const Encoded& other) const;
+  // No Interaction with that reach is larger, either way.
+  [[nodiscard]] double MostInteraction(const OnDevice& on, const Reach& reach) const;
   // What is remembered of two jobs by name, on this device and on the others.
   [[nodiscard]] double Remembered(uint32_t device, uint32_t victim, uint32_t other) const;
   [[nodiscard]] float SlowdownIn(const OnDevice& on, const Encoded& victim, const Encoded& other,
@@ -100,6 +105,7 @@ class KernelModel final : public PairModel {
   std::vector<std::vector<int32_t>> slots_;                // [device][job]: position in the block, -1 = no rows
   std::array<std::vector<float>, kPointColumns> columns_;  // the points of all entries
   std::vector<double> weights_;                            // of all blocks; whole numbers
+  std::vector<double> kernels_;                            // of each two entries
   double interaction_unit_ = 0;                            // of z
   std::vector<OnDevice> on_;                               // by device; then any other
 };

@@ -155,6 +155,48 @@ absl::Status LearnedModel::PredictBeside(const DeviceContext& device, const Dema
   return absl::OkStatus();
 }
 
+// ---- Lower bounds. Levels are steps of a resident's part of z.
+namespace {
+
+constexpr double kFirstLevel = -6, kLevelsPerUnit = 8;  // below the first next to nothing; the last has no end
+constexpr double kRounding = 1e-3;  // of z; far above what sums in another order, and floats, make of it
+
+uint8_t LevelAt(double z) {
+  constexpr auto kLast = static_cast<double>(InterferenceModel::kPairLevels - 1);
+  return static_cast<uint8_t>(std::clamp(1 + std::floor((z - kFirstLevel) * kLevelsPerUnit), 0.0, kLast));
+}
+
+}  // namespace
+
+bool LearnedModel::Bounds(const DeviceContext& device, Place& place) const {
+  place = PlaceOf(device);
+  return CheckDevice(device).ok() && (place.exact || device.mode != SharingMode::kMps);
+}
+
+InterferenceModel::PairLevels LearnedModel::LevelsOf(const DeviceContext& device, const Demand& tenant) const {
+  Place place;
+  if (!Bounds(device, place)) return {};
+  const PairModel::Parts part = pairs_->PartOf(place.device, TenantOf(tenant, device));
+  return {.inflicts = LevelAt(part.inflicts), .suffers = LevelAt(part.suffers)};
+}
+
+InterferenceModel::LeastPairs LearnedModel::LeastBeside(const DeviceContext& device, const Demand& newcomer) const {
+  LeastPairs pairs;
+  Place place;
+  if (!Bounds(device, place)) return pairs;
+  const PairModel::Parts least = pairs_->LeastOf(place.device, TenantOf(newcomer, device));
+  const auto excess = [](double z) {
+    const auto slowdown = static_cast<float>(SlowdownOf(z - kRounding));
+    return CountExcess(slowdown, slowdown).estimate;
+  };
+  for (size_t level = 1; level < kPairLevels; ++level) {
+    const double begin = kFirstLevel + (static_cast<double>(level) - 1) / kLevelsPerUnit;
+    pairs.mine[level] = excess(least.suffers + begin);
+    pairs.theirs[level] = excess(least.inflicts + begin);
+  }
+  return pairs;
+}
+
 absl::Status LearnedModel::Predict(const DeviceContext& device, std::span<const Demand* const> tenants,
                                    std::span<Slowdown> out) const {
   const size_t n = tenants.size();

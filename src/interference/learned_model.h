@@ -49,6 +49,9 @@ class LearnedModel final : public InterferenceModel {
                                            std::span<const Demand* const> others, std::span<PairExcess> mine,
                                            std::span<PairExcess> theirs) const override;
 
+  [[nodiscard]] PairLevels LevelsOf(const DeviceContext& device, const Demand& tenant) const override;
+  [[nodiscard]] LeastPairs LeastBeside(const DeviceContext& device, const Demand& newcomer) const override;
+
   // The least that the margins of a tenant's pairs promise; alone it is certain.
   [[nodiscard]] std::vector<float> CalibratedUpTo(const DeviceContext& device,
                                                   std::span<const Demand* const> tenants) const override;
@@ -68,6 +71,8 @@ class LearnedModel final : public InterferenceModel {
   };
   LearnedModel() = default;
   [[nodiscard]] Place PlaceOf(const DeviceContext& device) const;
+  // Whether pairs_ answers for the device, as which place.
+  [[nodiscard]] bool Bounds(const DeviceContext& device, Place& place) const;
   [[nodiscard]] bool Seen(uint32_t device, uint64_t profile) const;
   [[nodiscard]] const PairMargin& MarginOf(const Place& place, uint64_t victim, uint64_t other) const;
   // With the upper bound that holds there for these jobs.

@@ -9,6 +9,7 @@
 #ifndef HORUS_INTERFERENCE_MODEL_H_
 #define HORUS_INTERFERENCE_MODEL_H_
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -106,6 +107,23 @@ class InterferenceModel {
   [[nodiscard]] virtual absl::Status PredictBeside(const DeviceContext& device, const Demand& newcomer,
                                                    std::span<const Demand* const> others, std::span<PairExcess> mine,
                                                    std::span<PairExcess> theirs) const;
+
+  // Lower bounds, for who looks for a cheap place among many: tenants have levels of what they inflict and suffer, and
+  // whatever PredictBeside says of a newcomer and another is no less than what LeastBeside says of the other's levels.
+  struct PairLevels {
+    uint8_t inflicts = 0, suffers = 0;  // below kPairLevels; 0 = nothing is known
+  };
+  static constexpr size_t kPairLevels = 64;
+  struct LeastPairs {
+    std::array<int64_t, kPairLevels> mine = {}, theirs = {};  // estimates of PairExcess, by level
+  };
+  // Only where adds_pairs(). Pure.
+  [[nodiscard]] virtual PairLevels LevelsOf(const DeviceContext& /*device*/, const Demand& /*tenant*/) const {
+    return {};
+  }
+  [[nodiscard]] virtual LeastPairs LeastBeside(const DeviceContext& /*device*/, const Demand& /*newcomer*/) const {
+    return {};
+  }
 
   // Whether all tenants of a device are slowed alike, by their loads: the estimate is max(1, sum of the estimates), the
   // upper bound max(1, sum of the estimates, sum of the uppers).

@@ -56,6 +56,16 @@ class PairModel {
     }
   }
 
+  // Lower bounds of z (laws.h), up to rounding: a newcomer suffers from a resident no less than
+  // LeastOf(newcomer).suffers + PartOf(resident).inflicts, and the resident from it no less than the other two. By
+  // default nothing is known.
+  struct Parts {
+    double suffers = -std::numeric_limits<double>::infinity();
+    double inflicts = -std::numeric_limits<double>::infinity();
+  };
+  [[nodiscard]] virtual Parts LeastOf(uint32_t /*device*/, const Tenant& /*newcomer*/) const { return {}; }
+  [[nodiscard]] virtual Parts PartOf(uint32_t /*device*/, const Tenant& /*resident*/) const { return {}; }
+
   [[nodiscard]] virtual size_t bytes_held() const = 0;
 };
 

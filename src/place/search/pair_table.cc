@@ -14,14 +14,17 @@ uint32_t PairTable::ContextOf(const DeviceContext& device) {
   for (uint32_t i = 0; i < contexts_.size(); ++i) {
     if (contexts_[i].device == device) return i;
   }
-  contexts_.push_back({device, {}});
+  contexts_.push_back({device, {}, {}});
   return static_cast<uint32_t>(contexts_.size() - 1);
 }
 
-uint32_t PairTable::GuestOf(uint32_t context, const TenantClass& tenant) {
-  IdMap<uint32_t>& guests = contexts_[context].guests;
-  if (const uint32_t* known = guests.Find(tenant.digest)) return *known;
-  return guests.Insert(tenant.digest, static_cast<uint32_t>(guests.size()) + kNobody + 1);
+uint32_t PairTable::GuestOf(const InterferenceModel& model, uint32_t context, const TenantClass& tenant) {
+  Context& here = contexts_[context];
+  if (const uint32_t* known = here.guests.Find(tenant.digest)) return *known;
+  const auto guest = static_cast<uint32_t>(here.guests.size()) + kNobody + 1;
+  here.levels.resize(guest + size_t{1});
+  here.levels[guest] = model.LevelsOf(here.device, tenant.demand);
+  return here.guests.Insert(tenant.digest, guest);
 }
 
 PairTable::Row& PairTable::RowOf(uint32_t context, const TenantClass& newcomer) {
@@ -33,12 +36,35 @@ PairTable::Row& PairTable::RowOf(uint32_t context, const TenantClass& newcomer) 
   return *rows_.Insert(key, std::move(row));
 }
 
-void PairTable::Grow(uint32_t context, Row& row) {
-  const size_t before = row.summaries.capacity(), size = contexts_[context].guests.size() + kNobody + 1;
+namespace {
+
+uint16_t Steps(int64_t excess) {
+  using Summary = PairTable::StateSummary;
+  return static_cast<uint16_t>(std::clamp<int64_t>(excess / Summary::kStep, 0, Summary::kMost));
+}
+
+}  // namespace
+
+void PairTable::Grow(const InterferenceModel& model, uint32_t context, Row& row, const TenantClass& newcomer) {
+  if (row.least.empty()) {
+    const InterferenceModel::LeastPairs least = model.LeastBeside(contexts_[context].device, newcomer.demand);
+    row.least.reserve(least.mine.size());  // all or nothing
+    for (size_t level = 0; level < least.mine.size(); ++level) {
+      row.least.push_back({.mine = Steps(least.mine[level]), .theirs = Steps(least.theirs[level])});
+    }
+    row_bytes_ += row.least.capacity() * sizeof(StateSummary);
+  }
+  const std::vector<InterferenceModel::PairLevels>& levels = contexts_[context].levels;
+  const size_t before = row.summaries.capacity(), first = row.summaries.size();
+  const size_t size = contexts_[context].guests.size() + kNobody + 1;
   if (before < size) row.summaries.reserve(std::max(size, 2 * before));
   row.positions.reserve(row.summaries.capacity());
   row.summaries.resize(size);
   row.positions.resize(size, Row::kUnmet);
+  for (size_t guest = first; guest < size; ++guest) {
+    row.summaries[guest].mine = row.least[levels[guest].inflicts].mine;
+    row.summaries[guest].theirs = row.least[levels[guest].suffers].theirs;
+  }
   row_bytes_ += (row.summaries.capacity() - before) * (sizeof(StateSummary) + sizeof(uint32_t));
 }
 
@@ -49,10 +75,7 @@ absl::Status PairTable::Meet(const InterferenceModel& model, uint32_t context, R
   mine_.assign(guests.size(), {});
   theirs_.assign(guests.size(), {});
   HORUS_RETURN_IF_ERROR(model.PredictBeside(contexts_[context].device, newcomer.demand, demands_, mine_, theirs_));
-  Widen(context, row);
-  const auto summary = [](int64_t excess) {
-    return static_cast<uint16_t>(std::clamp<int64_t>(excess / StateSummary::kStep, 0, StateSummary::kMost));
-  };
+  Widen(model, context, row, newcomer);
   const size_t room = row.pairs.capacity();
   if (room < row.pairs.size() + guests.size()) row.pairs.reserve(std::max(row.pairs.size() + guests.size(), 2 * room));
   row_bytes_ += (row.pairs.capacity() - room) * sizeof(TenantPair);
@@ -60,8 +83,8 @@ absl::Status PairTable::Meet(const InterferenceModel& model, uint32_t context, R
     const PairExcess &mine = mine_[i], &theirs = theirs_[i];
     row.positions[guests[i].guest] = static_cast<uint32_t>(row.pairs.size());
     row.pairs.push_back({mine, theirs});
-    row.summaries[guests[i].guest] = {summary(mine.estimate), summary(theirs.estimate), summary(mine.upper),
-                                      summary(theirs.upper)};
+    row.summaries[guests[i].guest] = {Steps(mine.estimate), Steps(theirs.estimate), Steps(mine.upper),
+                                      Steps(theirs.upper)};
   }
   return absl::OkStatus();
 }
@@ -97,7 +120,9 @@ uint64_t PairTable::bytes_held() const {
   uint64_t bytes = bytes_of_rows() + residents_.bytes_held() + contexts_.capacity() * sizeof(Context) +
                    demands_.capacity() * sizeof(demands_[0]) +
                    (mine_.capacity() + theirs_.capacity()) * sizeof(PairExcess);
-  for (const Context& context : contexts_) bytes += context.guests.bytes_held();
+  for (const Context& context : contexts_) {
+    bytes += context.guests.bytes_held() + context.levels.capacity() * sizeof(InterferenceModel::PairLevels);
+  }
   return bytes;
 }
 

@@ -37,15 +37,17 @@ class PairTable {
     static constexpr uint16_t kUnknown = UINT16_MAX;
     static constexpr int64_t kMost = kUnknown - 1;
     static constexpr int64_t kStep = 100;  // millionths
-    uint16_t mine = kUnknown;              // estimates
-    uint16_t theirs = kUnknown;
-    uint16_t mine_upper = kUnknown;
+    uint16_t mine = 0;                     // estimates; of a guest who was not met, at least
+    uint16_t theirs = 0;
+    uint16_t mine_upper = kUnknown;  // kUnknown = was not met
     uint16_t theirs_upper = kUnknown;
+    [[nodiscard]] bool met() const { return mine_upper != kUnknown; }
   };
   // The pairs of one newcomer in one context, by guest. Its address holds until ForgetRows or Clear.
   struct Row {
     static constexpr uint32_t kUnmet = UINT32_MAX;
     std::vector<StateSummary> summaries;
+    std::vector<StateSummary> least;  // of whom it did not meet, by level (InterferenceModel::PairLevels)
     std::vector<uint32_t> positions;  // in `pairs`, or kUnmet; of the same size
     std::vector<TenantPair> pairs;    // in the order in which they met
     [[nodiscard]] bool Knows(uint32_t guest) const { return guest < positions.size() && positions[guest] != kUnmet; }
@@ -56,7 +58,7 @@ class PairTable {
 
   // Dense numbers: contexts for devices that differ in DeviceContext, guests for tenant classes in a context.
   [[nodiscard]] uint32_t ContextOf(const DeviceContext& device);
-  [[nodiscard]] uint32_t GuestOf(uint32_t context, const TenantClass& tenant);
+  [[nodiscard]] uint32_t GuestOf(const InterferenceModel& model, uint32_t context, const TenantClass& tenant);
   [[nodiscard]] Row& RowOf(uint32_t context, const TenantClass& newcomer);
 
   [[nodiscard]] const DeviceContext& device(uint32_t context) const { return contexts_[context].device; }
@@ -73,8 +75,8 @@ class PairTable {
     return absl::OkStatus();
   }
   // Room in the row for every guest of the context so far.
-  void Widen(uint32_t context, Row& row) {
-    if (row.summaries.size() <= contexts_[context].guests.size()) Grow(context, row);
+  void Widen(const InterferenceModel& model, uint32_t context, Row& row, const TenantClass& newcomer) {
+    if (row.summaries.size() <= contexts_[context].guests.size()) Grow(model, context, row, newcomer);
   }
   // Asks for the pairs of the newcomer of `row` beside all these, at once.
   struct Guest {
@@ -94,10 +96,11 @@ class PairTable {
   [[nodiscard]] uint64_t bytes_held() const;
 
  private:
-  void Grow(uint32_t context, Row& row);
+  void Grow(const InterferenceModel& model, uint32_t context, Row& row, const TenantClass& newcomer);
   struct Context {
     DeviceContext device;
-    IdMap<uint32_t> guests;  // by class digest, from kNobody + 1 on
+    IdMap<uint32_t> guests;                             // by class digest, from kNobody + 1 on
+    std::vector<InterferenceModel::PairLevels> levels;  // by guest
   };
   std::vector<Context> contexts_;
   IdMap<std::unique_ptr<Row>> rows_;  // by context and class

@@ -169,9 +169,14 @@ class Rankings {
   void ForgetSieved(Ranking& ranking) noexcept;
   [[nodiscard]] absl::Status Relist(const Ledger& ledger, const DeviceIndex& index, Scorer& scorer);
   void CutBack(size_t wanted, double& cutoff);
-  // Appends the `summaries` that may cost less than `cutoff` to scratch_.
+  // Appends those of `summaries` that may cost less than `cutoff` to scratch_, or to pending_ what is not met yet.
   [[nodiscard]] absl::Status Sift(const Ledger& ledger, const DeviceIndex& index, Scorer& scorer,
                                   std::span<const Scorer::StateSummary> summaries, double cutoff);
+
+  // Moves what is pending and may cost less than `limit` to scratch_, or drops it. The cutoff falls with the `wanted`
+  // cheapest there.
+  [[nodiscard]] absl::Status MeetPending(const Ledger& ledger, Scorer& scorer, double limit, size_t wanted,
+                                         double& cutoff);
 
   uint64_t most_bytes_;  // above it all rankings are dropped
   uint64_t entries_ = 0;
@@ -198,6 +203,8 @@ class Rankings {
   std::vector<uint32_t> gone_;
   std::vector<Sieve::Hit> hits_;
   std::vector<RankedState> scratch_;
+  std::vector<RankedState> pending_;  // a heap, the cheapest first
+  std::vector<const Scorer::StateSummary*> meeting_;
 };
 
 }  // namespace horus

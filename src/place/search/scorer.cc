@@ -344,7 +344,7 @@ absl::Status Scorer::Meet(const StateTable& states, const DeviceRow& device, Pai
   pair_state.before = {};
   for (size_t i = 0; i < device.tenants.size(); ++i) {
     const TenantClass& one = states.tenant(device.tenants[i]);
-    pair_state.guests[i] = pairs_.GuestOf(pair_state.context, one);
+    pair_state.guests[i] = pairs_.GuestOf(*model_, pair_state.context, one);
     pair_state.promises[i] = one.promise;
     pair_state.weights[i] = one.worth;
     for (size_t j = i + 1; j < device.tenants.size(); ++j) {
@@ -512,14 +512,14 @@ Scorer::Glance Scorer::GlanceAt(const LeastCost& least, const OnContext& here, c
   double lost = 0;
   for (size_t r = 0; r < pairs.guests.size(); ++r) {
     const PairTable::StateSummary& pair = known[pairs.guests[r]];
-    const uint16_t met = pair.mine != PairTable::StateSummary::kUnknown;
+    const uint16_t met = pair.met();
     const auto mask = static_cast<uint16_t>(-met);
     glance.met &= met;
-    own += pair.mine & mask;
+    own += pair.mine;
     upper += pair.mine_upper & mask;
     glance.fits &= (pair.theirs_upper & mask) <= pairs.room[r];
     const auto before = static_cast<double>(pairs.before[r]);
-    const double theirs = kUnit * (pair.theirs & mask);
+    const double theirs = kUnit * pair.theirs;
     lost += static_cast<double>(pairs.weight[r]) * theirs / (before * (before + theirs));
   }
   glance.fits &=
@@ -530,36 +530,27 @@ Scorer::Glance Scorer::GlanceAt(const LeastCost& least, const OnContext& here, c
   return glance;
 }
 
-absl::Status Scorer::SiftPairs(const LeastCost& least, const StateTable& states,
-                               std::span<const StateSummary> summaries, double cutoff, IsCurrent is_current,
-                               uint32_t from, std::vector<Sifted>& left) {
+void Scorer::SiftPairs(const LeastCost& least, std::span<const StateSummary> summaries, double cutoff,
+                       std::vector<Sifted>& left) {
   const OnContext* here = nullptr;
-  unmet_states_.clear();
+  uint32_t context = 0;  // of `here`
   for (uint32_t i = 0; i < summaries.size(); ++i) {
     const StateSummary& summary = summaries[i];
     if (summary.digest == 0) continue;
     if (i + kAhead < summaries.size()) Prefetch(summaries[i + kAhead]);
     if (summary.residents == StateSummary::kNotSifted) {
-      left.push_back({from + i, -kInfinity});
+      left.push_back({i, -kInfinity});
       continue;
     }
-    if (here == nullptr) {
-      here = &OnContextOf(summary.context);
-      if (here->on != nullptr) pairs_.Widen(summary.context, *here->row);
+    if (here == nullptr || summary.context != context) {
+      context = summary.context;
+      here = &OnContextOf(context);
+      if (here->on != nullptr) pairs_.Widen(*model_, context, *here->row, here->on->tenant);
     }
     if (here->on == nullptr) continue;
     const Glance glance = GlanceAt(least, *here, summary);
-    if (!(glance.fits & (glance.floor < cutoff))) continue;
-    if (glance.met) {
-      left.push_back({from + i, glance.floor});
-    } else if (!is_current(summary)) {
-      left.push_back({from + i, -kInfinity});
-    } else {
-      unmet_states_.push_back(i);
-      Fetch(states.state(summary.state));  // read when all are collected
-    }
+    if (glance.fits & (glance.floor < cutoff)) left.push_back({i, glance.floor, glance.met});
   }
-  return unmet_states_.empty() ? absl::OkStatus() : MeetResidents(least, states, summaries, cutoff, from, left);
 }
 
 absl::Status Scorer::MeetAll(uint32_t context, std::vector<PairTable::Guest>& guests) {
@@ -571,32 +562,27 @@ absl::Status Scorer::MeetAll(uint32_t context, std::vector<PairTable::Guest>& gu
   return pairs_.Meet(*model_, context, *here.row, here.on->tenant, guests);
 }
 
-// One resident of each state at a time: often one alone makes the place too dear.
-absl::Status Scorer::MeetResidents(const LeastCost& least, const StateTable& states,
-                                   std::span<const StateSummary> summaries, double cutoff, uint32_t from,
-                                   std::vector<Sifted>& left) {
-  const uint32_t context = summaries[unmet_states_.front()].context;
-  const OnContext& here = OnContextOf(context);
-  std::erase_if(unmet_states_, [&](uint32_t i) {
-    return FitDevice(&here.on->tenant, states.state(summaries[i].state), limits_) != Reason::kNone;
+absl::Status Scorer::MeetNext(const StateTable& states, std::vector<const StateSummary*>& unmet) {
+  std::erase_if(unmet, [&](const StateSummary* summary) {
+    const JobView::OnType& on = *OnContextOf(summary->context).on;
+    return FitDevice(&on.tenant, states.state(summary->state), limits_) != Reason::kNone;
   });
-  while (!unmet_states_.empty()) {
-    unmet_.clear();
-    for (const uint32_t i : unmet_states_) {
-      const StateSummary& summary = summaries[i];
-      size_t first = 0;
-      while (here.row->Knows(summary.pairs.guests[first])) ++first;
+  std::sort(unmet.begin(), unmet.end(),
+            [](const StateSummary* a, const StateSummary* b) { return a->context < b->context; });
+  unmet_.clear();
+  for (size_t i = 0; i < unmet.size(); ++i) {
+    const StateSummary& summary = *unmet[i];
+    const PairTable::Row& row = *OnContextOf(summary.context).row;
+    size_t first = 0;
+    while (first < summary.residents && row.summaries[summary.pairs.guests[first]].met()) ++first;
+    if (first < summary.residents) {  // else it met them elsewhere by now
       const TenantClass& tenant = states.tenant(states.state(summary.state).tenants[first]);
       Fetch(tenant.demand);
       unmet_.push_back({summary.pairs.guests[first], &tenant});
     }
-    HORUS_RETURN_IF_ERROR(MeetAll(context, unmet_));
-    std::erase_if(unmet_states_, [&](uint32_t i) {
-      const Glance glance = GlanceAt(least, here, summaries[i]);
-      const bool stays = glance.fits && glance.floor < cutoff;
-      if (stays && glance.met) left.push_back({from + i, glance.floor});
-      return !stays || glance.met;
-    });
+    if (i + 1 < unmet.size() && unmet[i + 1]->context == summary.context) continue;
+    HORUS_RETURN_IF_ERROR(MeetAll(summary.context, unmet_));
+    unmet_.clear();
   }
   return absl::OkStatus();
 }
@@ -691,15 +677,10 @@ double Scorer::LeastCostIn(const Region& region) {
          least->memory_left * left + (region.taken ? std::min(0.0, least->idle) : least->idle) - 2 * kCostMargin;
 }
 
-absl::Status Scorer::Sift(const StateTable& states, std::span<const StateSummary> summaries, double cutoff,
-                          IsCurrent is_current, std::vector<Sifted>& left) {
+void Scorer::Sift(std::span<const StateSummary> summaries, double cutoff, std::vector<Sifted>& left) {
   const LeastCost* least = policy_->least_cost();
   if (least != nullptr && adds_pairs_) {
-    for (size_t begin = 0, end = 0; begin < summaries.size(); begin = end) {
-      while (end < summaries.size() && summaries[end].context == summaries[begin].context) ++end;
-      HORUS_RETURN_IF_ERROR(SiftPairs(*least, states, summaries.subspan(begin, end - begin), cutoff, is_current,
-                                      static_cast<uint32_t>(begin), left));
-    }
+    SiftPairs(*least, summaries, cutoff, left);
   } else if (least != nullptr && adds_loads_) {
     SiftLoads(*least, summaries, cutoff, left);
   } else {
@@ -707,7 +688,6 @@ absl::Status Scorer::Sift(const StateTable& states, std::span<const StateSummary
       if (summaries[i].digest != 0) left.push_back({i, -kInfinity});
     }
   }
-  return absl::OkStatus();
 }
 
 }  // namespace horus

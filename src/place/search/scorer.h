@@ -18,7 +18,6 @@
 #include <utility>
 #include <vector>
 
-#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "base/id_map.h"
 #include "interference/model.h"
@@ -108,14 +107,15 @@ class Scorer {
   [[nodiscard]] absl::Status Describe(const StateTable& states, uint32_t state, StateSummary& summary);
   struct Sifted {
     uint32_t at = 0;   // position in `summaries`
-    double floor = 0;  // lower bound on the cost; -infinity = unknown until weighed
+    double floor = 0;  // lower bound on the cost; -infinity = unknown until weighed or met
+    bool met = true;   // false = the floor may rise when the job meets residents (MeetNext)
   };
-  using IsCurrent = absl::FunctionRef<bool(const StateSummary&)>;  // whether devices are in the state
   // Appends to `left` all states that may take the current job at a cost below `cutoff`. Much cheaper than to weigh
-  // them; most states are passed over. A model that adds pairs is asked at once for what is not known of states that
-  // are current.
-  [[nodiscard]] absl::Status Sift(const StateTable& states, std::span<const StateSummary> summaries, double cutoff,
-                                  IsCurrent is_current, std::vector<Sifted>& left);
+  // them; most states are passed over.
+  void Sift(std::span<const StateSummary> summaries, double cutoff, std::vector<Sifted>& left);
+  // Asks the model at once for one pair in each of these states: of the job and the first resident that it did not
+  // meet. Removes states that refuse it.
+  [[nodiscard]] absl::Status MeetNext(const StateTable& states, std::vector<const StateSummary*>& unmet);
   // Bounds on what states of one context have.
   struct Region {
     uint16_t context = 0;  // of its states; undefined where there are none
@@ -220,23 +220,17 @@ class Scorer {
   [[nodiscard]] absl::Status PredictCandidate(const StateTable& states, uint32_t state, const JobView::OnType& on);
   [[nodiscard]] OnContext& Enter(uint32_t context);
   void DescribeLoads(const StateTable& states, const DeviceRow& device, StateSummary& summary);
-  // What is known of the current job in a state that is sifted by pairs. A pair that is not known costs nothing.
+  // What is known of the current job in a state that is sifted by pairs.
   struct Glance {
     bool met = true;  // all pairs are known
     bool fits = true;
     double floor = 0;  // lower bound on the cost
   };
   [[nodiscard]] static Glance GlanceAt(const LeastCost& least, const OnContext& here, const StateSummary& summary);
-  // Of summaries of one context, of which the first is number `from` of those that the caller sifts.
-  [[nodiscard]] absl::Status SiftPairs(const LeastCost& least, const StateTable& states,
-                                       std::span<const StateSummary> summaries, double cutoff, IsCurrent is_current,
-                                       uint32_t from, std::vector<Sifted>& left);
+  void SiftPairs(const LeastCost& least, std::span<const StateSummary> summaries, double cutoff,
+                 std::vector<Sifted>& left);
   // Asks the model for these pairs of the current job at once.
   [[nodiscard]] absl::Status MeetAll(uint32_t context, std::vector<PairTable::Guest>& guests);
-  // The rest of SiftPairs: asks for pairs of the states in unmet_states_.
-  [[nodiscard]] absl::Status MeetResidents(const LeastCost& least, const StateTable& states,
-                                           std::span<const StateSummary> summaries, double cutoff, uint32_t from,
-                                           std::vector<Sifted>& left);
   void Prefetch(const StateSummary& summary) const;
   void SiftLoads(const LeastCost& least, std::span<const StateSummary> summaries, double cutoff,
                  std::vector<Sifted>& left);
@@ -285,8 +279,7 @@ class Scorer {
   std::vector<PairState> pair_states_;  // by state id
   std::vector<OnContext> on_context_;   // by context
 
-  std::vector<uint32_t> unmet_states_;  // positions in what is sifted; scratch, as are the rest
-  std::vector<PairTable::Guest> unmet_;
+  std::vector<PairTable::Guest> unmet_;  // scratch, as are the rest
   std::vector<const Demand*> demands_;
   std::vector<const TenantClass*> tenants_;
   std::vector<Promise> promises_;

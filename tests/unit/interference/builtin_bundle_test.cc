@@ -77,7 +77,11 @@ TEST(BuiltInBundle, ANewcomerBesideManyIsAsBesideEach) {
               .type = GpuTypeId(type), .mode = mode, .compute_share = type % 2 == 0 ? 1 : 0.5f};
           std::vector<PairExcess> mine(kOthers), theirs(kOthers), two(4);
           ASSERT_TRUE(model->PredictBeside(device, newcomer, pointers, mine, theirs).ok()) << name;
+          const InterferenceModel::LeastPairs least = model->LeastBeside(device, newcomer);
           for (size_t i = 0; i < kOthers; ++i) {
+            const InterferenceModel::PairLevels levels = model->LevelsOf(device, *pointers[i]);
+            ASSERT_LE(least.mine.at(levels.inflicts), mine[i].estimate) << name << " beside " << i;
+            ASSERT_LE(least.theirs.at(levels.suffers), theirs[i].estimate) << name << " beside " << i;
             ASSERT_TRUE(model->PredictPairs(device, std::vector<const Demand*>{&newcomer, pointers[i]}, two).ok());
             ASSERT_TRUE(mine[i] == two[1] && theirs[i] == two[2]) << name << " beside " << i << " on type " << type;
           }
