@@ -12,6 +12,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -22,7 +23,7 @@ namespace horus {
 
 template <typename Value>
 class IdMap {
-  static_assert(std::is_nothrow_move_constructible_v<Value> && std::is_nothrow_move_assignable_v<Value>);
+  static_assert(std::is_nothrow_move_constructible_v<Value>);
 
  public:
   [[nodiscard]] size_t size() const { return size_; }
@@ -44,7 +45,7 @@ class IdMap {
     if (cells_.empty()) seed_ = static_cast<uint64_t>(reinterpret_cast<uintptr_t>(old.data()));
     old.swap(cells_);
     for (Cell& cell : old) {
-      if (cell.full) cells_[CellOf(cell.id)] = std::move(cell);
+      if (cell.full) Become(cells_[CellOf(cell.id)], std::move(cell));
     }
   }
 
@@ -52,9 +53,7 @@ class IdMap {
   Value& Insert(uint64_t id, Value value) {
     ReserveOne();
     Cell& cell = cells_[CellOf(id)];
-    cell.id = id;
-    cell.value = std::move(value);
-    cell.full = true;
+    Become(cell, {id, std::move(value), true});
     ++size_;
     return cell.value;
   }
@@ -68,10 +67,10 @@ class IdMap {
     for (size_t i = Next(hole); cells_[i].full; i = Next(i)) {
       const size_t from_home = (i - Home(cells_[i].id)) & (cells_.size() - 1);
       if (from_home < ((i - hole) & (cells_.size() - 1))) continue;
-      cells_[hole] = std::move(cells_[i]);
+      Become(cells_[hole], std::move(cells_[i]));
       hole = i;
     }
-    cells_[hole] = Cell();
+    Become(cells_[hole], {});
   }
 
   void clear() noexcept {
@@ -92,6 +91,11 @@ class IdMap {
     Value value{};
     bool full = false;
   };
+  // Made anew, since absl::InlinedVector does not promise that its move assignment throws nothing.
+  static void Become(Cell& cell, Cell&& other) noexcept {
+    std::destroy_at(&cell);
+    std::construct_at(&cell, std::move(other));
+  }
 
   [[nodiscard]] size_t Home(uint64_t id) const { return Mix64(id ^ seed_) & (cells_.size() - 1); }
   [[nodiscard]] size_t Next(size_t cell) const { return (cell + 1) & (cells_.size() - 1); }
