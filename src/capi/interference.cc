@@ -211,7 +211,8 @@ horus_status horus_interference_quantile(const horus_interference* model, const 
     HORUS_ASSIGN_OR_RETURN(const Asked asked, AskedFromC(*model, catalogue, device, count, demands));
     std::vector<horus::Slowdown> all(count);
     HORUS_RETURN_IF_ERROR(horus::WithHostTime(model->value)->Predict(asked.device, asked.tenants, all));
-    const std::vector<float> upto = asks.CalibratedUpTo(asked.device, asked.tenants);
+    std::vector<float> upto(count);
+    asks.CalibratedUpTo(asked.device, asked.tenants, upto);
     for (size_t i = 0; i < count; ++i) {
       Put(slowdown, i, static_cast<float>(horus::SlowdownAt(all[i], known, probability)));
       Put(calibrated, i, static_cast<uint8_t>(probability <= static_cast<double>(upto[i]) ? 1 : 0));

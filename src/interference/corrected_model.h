@@ -57,9 +57,9 @@ class CorrectedModel final : public InterferenceModel {
   }
 
   // That of the model beneath: what observations make of its margins is a calculation.
-  [[nodiscard]] std::vector<float> CalibratedUpTo(const DeviceContext& device,
-                                                  std::span<const Demand* const> tenants) const override {
-    return beneath_->CalibratedUpTo(device, tenants);
+  void CalibratedUpTo(const DeviceContext& device, std::span<const Demand* const> tenants,
+                      std::span<float> up_to) const override {
+    beneath_->CalibratedUpTo(device, tenants, up_to);
   }
   [[nodiscard]] double LevelError(const DeviceContext& device) const override;
 

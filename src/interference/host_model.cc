@@ -50,9 +50,9 @@ class HostModel final : public InterferenceModel {
   double LevelError(const DeviceContext& device) const override { return model_->LevelError(device); }
   bool adds_pairs() const override { return model_->adds_pairs(); }
   bool adds_loads() const override { return model_->adds_loads(); }
-  std::vector<float> CalibratedUpTo(const DeviceContext& device,
-                                    std::span<const Demand* const> tenants) const override {
-    return model_->CalibratedUpTo(device, tenants);
+  void CalibratedUpTo(const DeviceContext& device, std::span<const Demand* const> tenants,
+                      std::span<float> up_to) const override {
+    model_->CalibratedUpTo(device, tenants, up_to);
   }
   std::vector<uint8_t> Measured(const DeviceContext& device, std::span<const Demand* const> tenants) const override {
     return model_->Measured(device, tenants);

@@ -213,11 +213,11 @@ absl::Status LearnedModel::Predict(const DeviceContext& device, std::span<const 
   return absl::OkStatus();
 }
 
-std::vector<float> LearnedModel::CalibratedUpTo(const DeviceContext& device,
-                                                std::span<const Demand* const> tenants) const {
+void LearnedModel::CalibratedUpTo(const DeviceContext& device, std::span<const Demand* const> tenants,
+                                  std::span<float> up_to) const {
   const Place place = PlaceOf(device);
   const auto profile = [](const Demand* tenant) { return tenant == nullptr ? 0 : tenant->profile_id; };
-  std::vector<float> up_to(tenants.size(), 1.0f);
+  std::fill(up_to.begin(), up_to.end(), 1.0f);
   for (size_t i = 0; i < tenants.size(); ++i) {
     for (size_t j = 0; j < tenants.size(); ++j) {
       if (i == j) continue;
@@ -225,7 +225,6 @@ std::vector<float> LearnedModel::CalibratedUpTo(const DeviceContext& device,
       up_to[i] = std::min(up_to[i], static_cast<float>(promised));
     }
   }
-  return up_to;
 }
 
 double LearnedModel::LevelError(const DeviceContext& device) const { return PlaceOf(device).exact ? 0 : bounds_.level; }

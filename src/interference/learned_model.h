@@ -53,8 +53,8 @@ class LearnedModel final : public InterferenceModel {
   [[nodiscard]] LeastPairs LeastBeside(const DeviceContext& device, const Demand& newcomer) const override;
 
   // The least that the margins of a tenant's pairs promise; alone it is certain.
-  [[nodiscard]] std::vector<float> CalibratedUpTo(const DeviceContext& device,
-                                                  std::span<const Demand* const> tenants) const override;
+  void CalibratedUpTo(const DeviceContext& device, std::span<const Demand* const> tenants,
+                      std::span<float> up_to) const override;
   [[nodiscard]] double LevelError(const DeviceContext& device) const override;
 
   // What stands behind the bound of these two jobs.

@@ -9,6 +9,7 @@
 #ifndef HORUS_INTERFERENCE_MODEL_H_
 #define HORUS_INTERFERENCE_MODEL_H_
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -82,10 +83,10 @@ class InterferenceModel {
   [[nodiscard]] virtual bool has_quantiles() const { return true; }
 
   // By tenant: up to which probability its slowdown beside the others was calibrated on jobs that were left out; what
-  // is asked above it is extrapolated. 0 where nothing was. Pure.
-  [[nodiscard]] virtual std::vector<float> CalibratedUpTo(const DeviceContext& /*device*/,
-                                                          std::span<const Demand* const> tenants) const {
-    return std::vector<float>(tenants.size());
+  // is asked above it is extrapolated. 0 where nothing was. Fills `up_to`, of the size of `tenants`. Pure.
+  virtual void CalibratedUpTo(const DeviceContext& /*device*/, std::span<const Demand* const> /*tenants*/,
+                              std::span<float> up_to) const {
+    std::fill(up_to.begin(), up_to.end(), 0.0f);
   }
 
   // Of all its answers on such a device in common: the standard deviation of z (laws.h) by which they may be wrong

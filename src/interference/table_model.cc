@@ -182,10 +182,11 @@ std::vector<uint8_t> TableModel::Measured(const DeviceContext& device, std::span
   return measured;
 }
 
-std::vector<float> TableModel::CalibratedUpTo(const DeviceContext& device,
-                                              std::span<const Demand* const> tenants) const {
-  std::vector<float> up_to(tenants.size(), 1.0f);
+void TableModel::CalibratedUpTo(const DeviceContext& device, std::span<const Demand* const> tenants,
+                                std::span<float> up_to) const {
+  std::fill(up_to.begin(), up_to.end(), 1.0f);
   std::vector<const Demand*> unmeasured;  // the victim first
+  std::vector<float> beneath;             // of these
   for (size_t i = 0; i < tenants.size(); ++i) {
     unmeasured.assign(1, tenants[i]);
     for (size_t j = 0; j < tenants.size(); ++j) {
@@ -196,9 +197,11 @@ std::vector<float> TableModel::CalibratedUpTo(const DeviceContext& device,
         unmeasured.push_back(tenants[j]);
       }
     }
-    if (unmeasured.size() > 1) up_to[i] = std::min(up_to[i], fallback_->CalibratedUpTo(device, unmeasured)[0]);
+    if (unmeasured.size() < 2) continue;
+    beneath.resize(unmeasured.size());
+    fallback_->CalibratedUpTo(device, unmeasured, beneath);
+    up_to[i] = std::min(up_to[i], beneath[0]);
   }
-  return up_to;
 }
 
 size_t TableModel::bytes_held() const { return sizeof(*this) + rows_.capacity() * sizeof(Row); }

@@ -73,8 +73,8 @@ class TableModel final : public InterferenceModel {
                                               std::span<const Demand* const> tenants) const override;
 
   // Of what was measured kUpperProbability, for which its noise stands; of the rest that of the fallback.
-  [[nodiscard]] std::vector<float> CalibratedUpTo(const DeviceContext& device,
-                                                  std::span<const Demand* const> tenants) const override;
+  void CalibratedUpTo(const DeviceContext& device, std::span<const Demand* const> tenants,
+                      std::span<float> up_to) const override;
   [[nodiscard]] double LevelError(const DeviceContext& device) const override { return fallback_->LevelError(device); }
 
   [[nodiscard]] size_t size() const { return rows_.size(); }

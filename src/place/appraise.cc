@@ -140,16 +140,14 @@ absl::Status Explainer::AddEffects(const Ledger& ledger, const JobView& view, co
   if (own.estimate > decision.own.estimate) decision.own.estimate = own.estimate;
   if (own.upper > decision.own.upper) decision.own.upper = own.upper;
   decision.relative_speed = std::min(decision.relative_speed, candidate.relative_speed);
-  std::vector<float> calibrated;
+  calibrated_.assign(candidate.after.size(), 1);  // alone it is certain
   if (candidate.residents() > 0) {
     demands_.clear();
     for (const TenantClass* tenant : candidate.tenants) demands_.push_back(&tenant->demand);
-    calibrated = scorer_.model().CalibratedUpTo(ContextOf(row), demands_);
+    scorer_.model().CalibratedUpTo(ContextOf(row), demands_, calibrated_);
   }
-  const float alone = 1;  // it is certain
   decision.effects.reserve(decision.effects.size() + candidate.after.size());
-  decision.effects.push_back(
-      {view.job->id, node, slot.device, true, Slowdown(), own, calibrated.empty() ? alone : calibrated.back()});
+  decision.effects.push_back({view.job->id, node, slot.device, true, Slowdown(), own, calibrated_.back()});
   const auto first = static_cast<ptrdiff_t>(decision.effects.size());
   decision.trial |= IsTrial(candidate.after);
   for (const LedgerResident& resident : ledger.residents(device)) {
@@ -157,7 +155,7 @@ absl::Status Explainer::AddEffects(const Ledger& ledger, const JobView& view, co
     if (at == row.tenants.end()) continue;  // cannot be: the resident is there
     const auto i = static_cast<size_t>(at - row.tenants.begin());
     decision.effects.push_back(
-        {resident.job, node, slot.device, false, candidate.before[i], candidate.after[i], calibrated[i]});
+        {resident.job, node, slot.device, false, candidate.before[i], candidate.after[i], calibrated_[i]});
   }
   std::sort(decision.effects.begin() + first, decision.effects.end(),
             [](const TenantEffect& a, const TenantEffect& b) { return a.job < b.job; });

@@ -93,6 +93,7 @@ class Explainer {
   Scorer& scorer_;
   NodePricer pricer_;
   std::vector<const Demand*> demands_;  // scratch, as the next
+  std::vector<float> calibrated_;
   std::vector<CostTerm> terms_;
 };
 

@@ -25,9 +25,9 @@ class PairLearner::Believed final : public InterferenceModel {
   [[nodiscard]] size_t bytes_held() const override { return model_->bytes_held(); }
   [[nodiscard]] double upper_probability() const override { return model_->upper_probability(); }
   [[nodiscard]] bool has_quantiles() const override { return model_->has_quantiles(); }
-  [[nodiscard]] std::vector<float> CalibratedUpTo(const DeviceContext& device,
-                                                  std::span<const Demand* const> tenants) const override {
-    return model_->CalibratedUpTo(device, tenants);
+  void CalibratedUpTo(const DeviceContext& device, std::span<const Demand* const> tenants,
+                      std::span<float> up_to) const override {
+    model_->CalibratedUpTo(device, tenants, up_to);
   }
   [[nodiscard]] absl::Status Predict(const DeviceContext& device, std::span<const Demand* const> tenants,
                                      std::span<Slowdown> out) const override {

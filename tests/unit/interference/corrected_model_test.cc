@@ -293,7 +293,12 @@ TEST(CorrectedModel, ObservationsDoNotCalibrate) {
   const std::vector<Demand> jobs = {JobOf(1), JobOf(2)};
   for (int i = 0; i < 5; ++i) ASSERT_TRUE(Observe(observed, jobs, 2).ok());
   const std::vector<const Demand*> tenants = {&jobs[0], &jobs[1]};
-  EXPECT_EQ(Commit(Base(), observed)->CalibratedUpTo({}, tenants), Base()->CalibratedUpTo({}, tenants));
+  const auto up_to = [&](const InterferenceModel& model) {
+    std::vector<float> found(tenants.size());
+    model.CalibratedUpTo({}, tenants, found);
+    return found;
+  };
+  EXPECT_EQ(up_to(*Commit(Base(), observed)), up_to(*Base()));
 }
 
 TEST(CorrectedModel, ACommitTellsItsProgressAndCanBeCancelled) {

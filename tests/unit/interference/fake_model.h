@@ -49,9 +49,9 @@ class FakeModel final : public InterferenceModel {
   }
   [[nodiscard]] std::string_view name() const override { return "fake"; }
   [[nodiscard]] double LevelError(const DeviceContext& /*device*/) const override { return level_; }
-  [[nodiscard]] std::vector<float> CalibratedUpTo(const DeviceContext& /*device*/,
-                                                  std::span<const Demand* const> tenants) const override {
-    return std::vector<float>(tenants.size(), 0.75f);
+  void CalibratedUpTo(const DeviceContext& /*device*/, std::span<const Demand* const> /*tenants*/,
+                      std::span<float> up_to) const override {
+    std::fill(up_to.begin(), up_to.end(), 0.75f);
   }
   [[nodiscard]] uint64_t epoch() const override { return epoch_; }
   [[nodiscard]] absl::Status Predict(const DeviceContext& /*device*/, std::span<const Demand* const> tenants,

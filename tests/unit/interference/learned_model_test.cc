@@ -175,7 +175,9 @@ TEST(LearnedModel, SaysUpToWhichProbabilityItsBoundsWereCalibrated) {
   const auto up_to = [&](const std::vector<size_t>& who, const DeviceContext& device = {.type = GpuTypeId(0)}) {
     std::vector<const Demand*> tenants;
     for (const size_t i : who) tenants.push_back(&jobs[i]);
-    return model->CalibratedUpTo(device, tenants);
+    std::vector<float> found(tenants.size());
+    model->CalibratedUpTo(device, tenants, found);
+    return found;
   };
   EXPECT_EQ(up_to({0}), (std::vector<float>{1}));  // alone it is undisturbed
   EXPECT_EQ(up_to({0, 1}), (std::vector<float>{0.95f, 0.95f}));

@@ -80,8 +80,13 @@ TEST(TableModel, WhatWasMeasuredIsBoundedAtTheUsualProbabilityAndTheRestAsTheFal
   const std::vector<Demand> jobs = {Job(kA, 60, 70), Job(kB, 80, 90), Job(kC, 70, 90)};
   const std::vector<const Demand*> three = {&jobs[0], &jobs[1], &jobs[2]}, two = {&jobs[0], &jobs[1]};
   const auto usual = static_cast<float>(kUpperProbability);
-  EXPECT_EQ(table->CalibratedUpTo(kDevice, two), (std::vector<float>{usual, usual}));
-  EXPECT_EQ(table->CalibratedUpTo(kDevice, three), (std::vector<float>{0, 0, 0}));  // the fallback calibrates nothing
+  const auto up_to = [&](const std::vector<const Demand*>& tenants) {
+    std::vector<float> found(tenants.size());
+    table->CalibratedUpTo(kDevice, tenants, found);
+    return found;
+  };
+  EXPECT_EQ(up_to(two), (std::vector<float>{usual, usual}));
+  EXPECT_EQ(up_to(three), (std::vector<float>{0, 0, 0}));  // the fallback calibrates nothing
 }
 
 TEST(TableModel, OverAnotherItIsOneOfBothAndItsOwnEntriesComeFirst) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <vector>
 
@@ -25,9 +26,9 @@ class Uncertain final : public InterferenceModel {
     for (Slowdown& one : out) one = tenants.size() > 1 ? Slowdown{1.2f, upper_} : Slowdown{};
     return absl::OkStatus();
   }
-  [[nodiscard]] std::vector<float> CalibratedUpTo(const DeviceContext& /*device*/,
-                                                  std::span<const Demand* const> tenants) const override {
-    return std::vector<float>(tenants.size(), tenants.size() > 1 ? 0.75f : 1.0f);
+  void CalibratedUpTo(const DeviceContext& /*device*/, std::span<const Demand* const> tenants,
+                      std::span<float> up_to) const override {
+    std::fill(up_to.begin(), up_to.end(), tenants.size() > 1 ? 0.75f : 1.0f);
   }
 
  private:
