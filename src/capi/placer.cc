@@ -294,7 +294,7 @@ absl::StatusOr<const Decision*> DecisionAt(const horus_plan* plan, size_t index)
 }
 
 // The places of a row of the plan: HORUS_SLOTS_*.
-absl::StatusOr<const std::vector<Slot>*> SlotsAt(const horus_plan* plan, int32_t of, size_t index) {
+absl::StatusOr<const Slots*> SlotsAt(const horus_plan* plan, int32_t of, size_t index) {
   if (of == HORUS_SLOTS_DECISION) {
     HORUS_ASSIGN_OR_RETURN(const Decision* decision, DecisionAt(plan, index));
     return &decision->slots;
@@ -358,7 +358,7 @@ horus_decision DecisionToC(const Decision& decision) {
   return c;
 }
 
-absl::Status WriteEffects(const std::vector<TenantEffect>& effects, const horus_effects* out, size_t* count) {
+absl::Status WriteEffects(std::span<const TenantEffect> effects, const horus_effects* out, size_t* count) {
   HORUS_RETURN_IF_ERROR(Require({{count, "count"}}));
   HORUS_ASSIGN_OR_RETURN(const horus_effects columns, ReadStruct(out));
   HORUS_RETURN_IF_ERROR(CheckCapacity(effects.size(), columns.capacity, count));
@@ -413,7 +413,7 @@ horus_status horus_plan_get(const horus_plan* plan, size_t index, horus_decision
 horus_status horus_plan_slots(const horus_plan* plan, int32_t of, size_t index, const horus_slots* slots, size_t* count,
                               horus_error* error) {
   return Guard(error, [&]() -> absl::Status {
-    HORUS_ASSIGN_OR_RETURN(const std::vector<horus::Slot>* found, SlotsAt(plan, of, index));
+    HORUS_ASSIGN_OR_RETURN(const horus::Slots* found, SlotsAt(plan, of, index));
     return WriteSlots(*found, slots, count);
   });
 }
@@ -431,7 +431,7 @@ horus_status horus_plan_terms(const horus_plan* plan, size_t index, size_t capac
   return Guard(error, [&]() -> absl::Status {
     HORUS_ASSIGN_OR_RETURN(const horus::Decision* decision, DecisionAt(plan, index));
     HORUS_RETURN_IF_ERROR(Require({{count, "count"}}));
-    const std::vector<horus::CostTerm>& terms = decision->winner.terms;
+    const horus::CostTerms& terms = decision->winner.terms;
     HORUS_RETURN_IF_ERROR(CheckCapacity(terms.size(), capacity, count));
     for (size_t i = 0; i < terms.size(); ++i) {
       Put(names, i, terms[i].name.data());  // literals: ended by NUL

@@ -24,13 +24,13 @@ absl::StatusOr<int32_t> DeviceIndex(uint32_t device) {
   return MakeError(absl::StatusCode::kNotFound, "device: expected an index within the node, found %d", device);
 }
 
-absl::StatusOr<std::vector<Slot>> SlotsFromC(const SlotColumns& columns) {
+absl::StatusOr<Slots> SlotsFromC(const SlotColumns& columns) {
   HORUS_RETURN_IF_ERROR(RequireColumn(columns.node_ids, "node_ids", columns.count));
   HORUS_RETURN_IF_ERROR(RequireColumn(columns.devices, "devices", columns.count));
   if (columns.count > static_cast<size_t>(kMaxGpusPerJob)) {
     return InvalidArgument("slot_count: expected at most %d, found %d", kMaxGpusPerJob, columns.count);
   }
-  std::vector<Slot> slots(columns.count);
+  Slots slots(columns.count);
   for (size_t i = 0; i < columns.count; ++i) {
     slots[i].node = columns.node_ids[i];
     slots[i].device = kNoDevice;

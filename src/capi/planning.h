@@ -93,7 +93,7 @@ struct SlotColumns {
   const uint32_t* devices;
   const uint32_t* tasks;
 };
-[[nodiscard]] absl::StatusOr<std::vector<Slot>> SlotsFromC(const SlotColumns& columns);
+[[nodiscard]] absl::StatusOr<Slots> SlotsFromC(const SlotColumns& columns);
 
 // ---- The settings of single policies from the C ABI.
 // Cost: linear in the workload.

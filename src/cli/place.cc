@@ -193,7 +193,7 @@ std::string IndexRanges(std::span<const int32_t> indices) {
 std::string WhereText(const PlacementReport& placement, const Decision& decision) {
   if (decision.verdict == Verdict::kDefer) return "deferred";
   if (decision.verdict == Verdict::kReject) return "rejected";
-  std::vector<Slot> slots = decision.slots;
+  Slots slots = decision.slots;
   std::sort(slots.begin(), slots.end(),
             [](const Slot& a, const Slot& b) { return a.node != b.node ? a.node < b.node : a.device < b.device; });
   std::string text;
@@ -217,7 +217,7 @@ std::string WhereText(const PlacementReport& placement, const Decision& decision
 
 std::string BesideText(const PlacementReport& placement, const Decision& decision) {
   if (decision.verdict != Verdict::kPlace) return "";
-  const std::vector<TenantEffect> neighbours = NeighboursOf(decision);
+  const TenantEffects neighbours = NeighboursOf(decision);
   if (decision.cpu_only) return "";
   if (neighbours.empty()) return decision.probe ? "alone (probe)" : "alone";
   std::string text;
@@ -244,7 +244,7 @@ std::string SlowdownText(const PlacementReport& placement, const Decision& decis
 }
 
 std::string NeighbourSlowdowns(const PlacementReport& placement, const Decision& decision) {
-  const std::vector<TenantEffect> neighbours = NeighboursOf(decision);
+  const TenantEffects neighbours = NeighboursOf(decision);
   std::string text;
   for (size_t i = 0; i < neighbours.size() && i < kShownNeighbours; ++i) {
     absl::StrAppend(&text, "\n", JobName(placement, neighbours[i].job), " ",

@@ -51,7 +51,7 @@ double Share(double part, double whole) { return whole > 0 ? part / whole : 0; }
 double Mean(double sum, uint64_t count) { return Share(sum, static_cast<double>(count)); }
 
 // "gpu-a:0;1|gpu-b:0".
-std::string PlacesText(std::vector<Slot> slots, const ShadowNames& names) {
+std::string PlacesText(Slots slots, const ShadowNames& names) {
   std::sort(slots.begin(), slots.end(),
             [](const Slot& a, const Slot& b) { return a.node != b.node ? a.node < b.node : a.device < b.device; });
   std::string text;

@@ -54,9 +54,8 @@ ShadowReplay::ShadowReplay(Cluster cluster, std::unique_ptr<Placer> placer, JobF
   }
 }
 
-absl::StatusOr<std::vector<Slot>> ShadowReplay::SlotsOf(const DecisionLog& log, const LogEntry& entry,
-                                                        const JobSpec& job) const {
-  std::vector<Slot> slots;
+absl::StatusOr<Slots> ShadowReplay::SlotsOf(const DecisionLog& log, const LogEntry& entry, const JobSpec& job) const {
+  Slots slots;
   for (size_t i = 0; i < entry.nodes.size(); ++i) {
     const std::string& name = entry.nodes[i];
     NodeId node = 0;

@@ -66,7 +66,7 @@ struct ShadowRecord {
   double time_s = 0;
   JobId job = 0;
   bool is_decision = true;
-  std::vector<Slot> theirs, ours;
+  Slots theirs, ours;
   Verdict verdict = Verdict::kPlace;  // of ours
   Reason refused = Reason::kNone;     // why ours would let it wait
   bool same = false;
@@ -106,8 +106,7 @@ class ShadowReplay {
     [[nodiscard]] double Now() const;
     void Pass(double time);
   };
-  [[nodiscard]] absl::StatusOr<std::vector<Slot>> SlotsOf(const DecisionLog& log, const LogEntry& entry,
-                                                          const JobSpec& job) const;
+  [[nodiscard]] absl::StatusOr<Slots> SlotsOf(const DecisionLog& log, const LogEntry& entry, const JobSpec& job) const;
   [[nodiscard]] absl::Status Place(const DecisionLog& log, const LogEntry& entry, const JobSpec& job);
   [[nodiscard]] absl::Status Release(const DecisionLog& log, const LogEntry& entry, const JobSpec& job);
   [[nodiscard]] absl::Status Observe(const DecisionLog& log, const LogEntry& entry, Running& running) const;

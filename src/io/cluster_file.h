@@ -40,7 +40,7 @@ struct FileNode {
 // A job that runs already, and where.
 struct FileResident {
   JobRequest job;
-  std::vector<Slot> slots;
+  Slots slots;
 };
 
 struct ClusterFile {

@@ -102,8 +102,6 @@ Reason MainReason(const SearchResult& result) {
   return MostRefused(result.refused);
 }
 
-constexpr size_t kUsualTerms = 8;  // of a policy's cost, and those of a gang
-
 // What a gang costs beside its GPUs one by one.
 void AddGangTerms(const Placement& placement, PricedPlace& priced) {
   if (placement.sent > 0) priced.terms.push_back({"communication", placement.sent});
@@ -112,8 +110,8 @@ void AddGangTerms(const Placement& placement, PricedPlace& priced) {
 
 }  // namespace
 
-std::vector<TenantEffect> NeighboursOf(const Decision& decision) {
-  std::vector<TenantEffect> neighbours;
+TenantEffects NeighboursOf(const Decision& decision) {
+  TenantEffects neighbours;
   for (const TenantEffect& effect : decision.effects) {
     if (effect.is_new) continue;
     const auto known = std::find_if(neighbours.begin(), neighbours.end(),
@@ -177,7 +175,6 @@ absl::Status Explainer::Price(const Ledger& ledger, const JobView& view, const P
 
 absl::Status Explainer::PriceDevices(const Ledger& ledger, const JobView& view, const Placement& placement,
                                      PricedPlace& priced) {
-  priced.terms.reserve(kUsualTerms);
   for (const PlacedSlot& slot : placement.slots) {
     Evaluation evaluation;
     HORUS_RETURN_IF_ERROR(scorer_.Evaluate(ledger.states(), ledger.state_id(ledger.device_of(slot)), evaluation));

@@ -67,7 +67,7 @@ class Appraiser {
 };
 
 // The others on the devices of a placed job, each once, with the worst slowdown among its devices there.
-[[nodiscard]] std::vector<TenantEffect> NeighboursOf(const Decision& decision);
+[[nodiscard]] TenantEffects NeighboursOf(const Decision& decision);
 
 class Explainer {
  public:
@@ -94,7 +94,7 @@ class Explainer {
   NodePricer pricer_;
   std::vector<const Demand*> demands_;  // scratch, as the next
   std::vector<float> calibrated_;
-  std::vector<CostTerm> terms_;
+  CostTerms terms_;
 };
 
 }  // namespace horus

@@ -99,7 +99,7 @@ std::string DescribeMiss(const Decision& decision) {
 // Who is beside the job and what it costs all of them; of many the first few.
 std::string DescribeCompany(const Decision& decision) {
   constexpr size_t kMostTold = 4;
-  const std::vector<TenantEffect> others = NeighboursOf(decision);
+  const TenantEffects others = NeighboursOf(decision);
   if (others.empty()) return ", alone.";
   std::string jobs, costs;
   for (size_t i = 0; i < std::min(others.size(), kMostTold); ++i) {

@@ -4,7 +4,8 @@
 // Enters:  nothing; made by the placer.
 // Leaves:  plain values: verdict, stable reason codes, slots, slowdown of each tenant, cost terms.
 // Units:   slowdown = shared / alone (1 = undisturbed); costs in the policy's unit, lower is better.
-// Cost:    about 400 bytes plus what it lists.    Thread class: value, share freely.
+// Cost:    about 800 bytes, in which the lists of a usual job on one GPU have room.
+// Thread class: value, share freely.
 #ifndef HORUS_PLACE_DECISION_H_
 #define HORUS_PLACE_DECISION_H_
 
@@ -18,6 +19,7 @@
 #include <string_view>
 #include <vector>
 
+#include "absl/container/inlined_vector.h"
 #include "interference/model.h"
 #include "place/job.h"
 
@@ -78,6 +80,7 @@ struct Slot {
   int32_t task = 0;    // of the gang, from 0
   friend auto operator<=>(const Slot&, const Slot&) = default;
 };
+using Slots = absl::InlinedVector<Slot, 1>;  // most jobs take one device
 
 // The effect of a decision on one tenant of one of its devices, the job itself included.
 struct TenantEffect {
@@ -90,6 +93,7 @@ struct TenantEffect {
   float calibrated = 0;  // InterferenceModel::CalibratedUpTo of `after`
   friend bool operator==(const TenantEffect&, const TenantEffect&) = default;
 };
+using TenantEffects = absl::InlinedVector<TenantEffect, 3>;  // 3 = the usual tenant limit
 
 // One part of a policy's cost; the parts sum to the cost. Names are static text.
 struct CostTerm {
@@ -97,13 +101,14 @@ struct CostTerm {
   double value = 0;
   friend bool operator==(const CostTerm&, const CostTerm&) = default;
 };
+using CostTerms = absl::InlinedVector<CostTerm, 5>;  // 5 = those of the policy `horus` for one GPU
 
 // A place and its cost, summed over the job's devices.
 struct PricedPlace {
   NodeId node = 0;     // of the first slot
   int32_t device = 0;  // of the first slot; kNoDevice without GPUs
   double cost = 0;
-  std::vector<CostTerm> terms;
+  CostTerms terms;
   friend bool operator==(const PricedPlace&, const PricedPlace&) = default;
 };
 
@@ -123,13 +128,13 @@ struct NearestMiss {
 struct Decision {
   JobId job = 0;
   Verdict verdict = Verdict::kReject;
-  Reason reason = Reason::kNone;      // kNone when placed, else the constraint that refused most devices
-  std::vector<Slot> slots;            // ascending (task, node, device); empty unless placed
-  std::vector<TenantEffect> effects;  // ascending (node, device), the newcomer first, then job id
-  Slowdown own{0, 0};                 // the job's own slowdown: the worst over its devices; 0 unless placed,
-                                      // 1 without GPUs
-  PricedPlace winner;                 // valid when placed
-  PricedPlace runner_up;              // the next best place; valid when has_runner_up
+  Reason reason = Reason::kNone;  // kNone when placed, else the constraint that refused most devices
+  Slots slots;                    // ascending (task, node, device); empty unless placed
+  TenantEffects effects;          // ascending (node, device), the newcomer first, then job id
+  Slowdown own{0, 0};             // the job's own slowdown: the worst over its devices; 0 unless placed,
+                                  // 1 without GPUs
+  PricedPlace winner;             // valid when placed
+  PricedPlace runner_up;          // the next best place; valid when has_runner_up
   bool has_runner_up = false;
   bool spans_nodes = false;                                 // a gang that no single node can hold
   bool cpu_only = false;                                    // a job without GPUs
@@ -169,7 +174,7 @@ struct Decision {
 [[nodiscard]] double WorthOf(const JobSpec& job, size_t index, const Decision& decision, double gpu_price);
 
 // ---- Plan: a list of actions on a cluster, made without changing it, applied all or nothing.
-// Cost: about 500 bytes a job.
+// Cost: about 900 bytes a job, and a copy of the JobSpec.
 
 enum class ActionKind : uint8_t {
   kPlace = 0,
@@ -181,8 +186,9 @@ enum class ActionKind : uint8_t {
 struct Action {
   ActionKind kind = ActionKind::kPlace;
   std::shared_ptr<const JobSpec> job;  // never null
-  std::vector<Slot> slots;             // ascending (task, node, device)
+  Slots slots;                         // ascending (task, node, device)
 };
+using Actions = absl::InlinedVector<Action, 1>;
 
 // The version of a node on which the plan relies.
 struct SeenNode {
@@ -190,6 +196,7 @@ struct SeenNode {
   uint64_t version = 0;
   friend bool operator==(const SeenNode&, const SeenNode&) = default;
 };
+using SeenNodes = absl::InlinedVector<SeenNode, 1>;
 
 // CPU and host memory of each task of a job.
 struct HostHolding {
@@ -202,12 +209,12 @@ struct HostHolding {
 struct Move {
   ActionKind kind = ActionKind::kMigrate;  // or kPreempt, kResize
   JobId job = 0;
-  std::vector<Slot> from;  // ascending (task, node, device)
-  std::vector<Slot> to;    // of a preemption empty; of a resize equal to `from`
-  double gain = 0;         // work that the cluster gains by this move, after those before it. Of a victim: minus its
-                           // work. Of a resize: change of the job's speed by its sensitivity, 1 = at its fair share
-  double cost = 0;         // of a migration: its downtime's work, spread over the horizon
-  HostHolding host_from;   // of a resize, as host_to
+  Slots from;             // ascending (task, node, device)
+  Slots to;               // of a preemption empty; of a resize equal to `from`
+  double gain = 0;        // work that the cluster gains by this move, after those before it. Of a victim: minus its
+                          // work. Of a resize: change of the job's speed by its sensitivity, 1 = at its fair share
+  double cost = 0;        // of a migration: its downtime's work, spread over the horizon
+  HostHolding host_from;  // of a resize, as host_to
   HostHolding host_to;
   friend bool operator==(const Move&, const Move&) = default;
 };
@@ -215,7 +222,7 @@ struct Move {
 // A place where a job would fit once its victims are gone.
 struct PreemptionCandidate {
   NodeId node = 0;             // of the first slot
-  std::vector<Slot> slots;     // where the job would go; ascending (task, node, device)
+  Slots slots;                 // where the job would go; ascending (task, node, device)
   std::vector<JobId> victims;  // ascending
   std::vector<double> losses;  // useful work of each victim, weighted by priority
   double loss = 0;             // their sum
@@ -224,9 +231,9 @@ struct PreemptionCandidate {
 };
 
 struct Plan {
-  std::vector<Action> actions;                  // in planning order
+  Actions actions;                              // in planning order
   std::vector<Decision> decisions;              // one per job, in planning order: (priority descending, submit_us, id)
-  std::vector<SeenNode> seen;                   // the nodes that the actions use, ascending id
+  SeenNodes seen;                               // the nodes that the actions use, ascending id
   uint64_t model_epoch = 0;                     // of the interference model that predicted the effects
   bool hypothetical = false;                    // answers a what-if: Apply refuses it
   bool has_work = false;                        // whether the next two were computed

@@ -35,7 +35,7 @@ void WorkMeter::Know(const JobSpec& job) {
 
 void WorkMeter::KnowAt(const JobSpec& job, std::span<const PlacedSlot> slots) {
   if (GpuCount(job) <= 1) return;
-  std::vector<PlacedSlot>* known = known_at_.Find(job.id);
+  PlacedSlots* known = known_at_.Find(job.id);
   if (known == nullptr) known = &known_at_.Insert(job.id, {});
   known->assign(slots.begin(), slots.end());
 }
@@ -107,7 +107,7 @@ std::vector<uint32_t> WorkMeter::DevicesOf(const Ledger& ledger, JobId job) cons
     }
   };
   if (const uint32_t row = cluster_.rows().RowOfJob(job); row != kNoRow) add(cluster_.rows().jobs[row].slots);
-  if (const std::vector<PlacedSlot>* known = known_at_.Find(job)) add(*known);
+  if (const PlacedSlots* known = known_at_.Find(job)) add(*known);
   std::sort(devices.begin(), devices.end());
   devices.erase(std::unique(devices.begin(), devices.end()), devices.end());
   return devices;
@@ -228,8 +228,8 @@ absl::Status Engine::Start(const Cluster& cluster, std::optional<std::span<const
   return absl::OkStatus();
 }
 
-absl::StatusOr<std::vector<uint32_t>> Engine::Order(const Cluster& cluster, std::span<const JobSpec> jobs,
-                                                    const IdMap<bool>* gone) const {
+absl::StatusOr<JobOrder> Engine::Order(const Cluster& cluster, std::span<const JobSpec> jobs,
+                                       const IdMap<bool>* gone) const {
   if (jobs.size() > my_.options.max_jobs) {
     return MakeError(absl::StatusCode::kResourceExhausted, "plan: expected at most %d jobs, found %d",
                      my_.options.max_jobs, jobs.size());
@@ -277,8 +277,8 @@ std::span<const uint32_t> Engine::nodes() const { return my_.considered(my_.ledg
 
 // ---- A job leaves the ledger, is decided, and is booked again.
 
-std::vector<Slot> SlotsOf(const Ledger& ledger, std::span<const PlacedSlot> placed) {
-  std::vector<Slot> slots;
+Slots SlotsOf(const Ledger& ledger, std::span<const PlacedSlot> placed) {
+  Slots slots;
   slots.reserve(placed.size());
   for (const PlacedSlot& slot : placed) slots.push_back({ledger.spec(slot.node_row).id, slot.device, slot.task});
   std::sort(slots.begin(), slots.end(), [](const Slot& a, const Slot& b) {
@@ -294,8 +294,8 @@ absl::StatusOr<ResidentMover::Outcome> ResidentMover::Move(JobId id, double cost
   const ClusterRows& rows = cluster_.rows();
   const JobRow& row = rows.jobs[rows.RowOfJob(id)];
   auto job = std::make_shared<const JobSpec>(rows.SpecOf(row));
-  const std::vector<PlacedSlot> from(row.slots.begin(), row.slots.end());
-  const std::vector<Slot> was = SlotsOf(ledger, from);
+  const PlacedSlots from(row.slots.begin(), row.slots.end());
+  const Slots was = SlotsOf(ledger, from);
   double here = 0, left = 0, before = 0, after = 0;
   HORUS_RETURN_IF_ERROR(meter_.OfSlots(ledger, from, here));
   const size_t mark = ledger.Mark();
@@ -307,7 +307,7 @@ absl::StatusOr<ResidentMover::Outcome> ResidentMover::Move(JobId id, double cost
   const Decision& decision = outcome.decision;
   double gain = 0;
   if (decision.verdict == Verdict::kPlace && decision.slots != was) {
-    const std::vector<PlacedSlot> to = engine_.found().best.slots;
+    const PlacedSlots to = engine_.found().best.slots;
     HORUS_RETURN_IF_ERROR(meter_.OfSlots(ledger, to, before));
     meter_.KnowAt(*job, to);
     ledger.Place(*job, to);

@@ -85,8 +85,8 @@ class WorkMeter {
   Scorer& scorer_;
   size_t most_kept_;
   IdMap<const JobSpec*> known_;
-  IdMap<std::vector<PlacedSlot>> known_at_;  // of gangs
-  IdMap<uint32_t> memo_;                     // by state digest: position in slowdowns_
+  IdMap<PlacedSlots> known_at_;  // of gangs
+  IdMap<uint32_t> memo_;         // by state digest: position in slowdowns_
   std::vector<float> slowdowns_;
   std::vector<const Demand*> demands_;  // scratch
   std::vector<Slowdown> predicted_;
@@ -104,8 +104,8 @@ class Engine {
   [[nodiscard]] absl::Status Start(const Cluster& cluster, std::optional<std::span<const NodeId>> subset = {});
 
   // Checks the jobs as MakePlan does, those of `gone` not counting as resident, and gives their planning order.
-  [[nodiscard]] absl::StatusOr<std::vector<uint32_t>> Order(const Cluster& cluster, std::span<const JobSpec> jobs,
-                                                            const IdMap<bool>* gone = nullptr) const;
+  [[nodiscard]] absl::StatusOr<JobOrder> Order(const Cluster& cluster, std::span<const JobSpec> jobs,
+                                               const IdMap<bool>* gone = nullptr) const;
   // Decides them in that order on the ledger as it is, and books them; fills `plan` as MakePlan does.
   [[nodiscard]] absl::Status PlanJobs(std::span<const JobSpec> jobs, std::span<const uint32_t> order,
                                       const ProgressFn& progress, Plan& plan);
@@ -137,7 +137,7 @@ class Engine {
 // ---- What the modes share: slots in rows and slots in ids, and a resident that is decided anew.
 // Cost: O(slots); a search a resident.
 
-[[nodiscard]] std::vector<Slot> SlotsOf(const Ledger& ledger, std::span<const PlacedSlot> placed);
+[[nodiscard]] Slots SlotsOf(const Ledger& ledger, std::span<const PlacedSlot> placed);
 
 // Moves residents to where the policy wants them as things stand in the ledger, which the plan follows.
 class ResidentMover {

@@ -30,9 +30,9 @@ absl::Status CheckConfidence(const JobSpec& job, const InterferenceModel& model)
                    IdAndName(job.id, job.name), std::string(model.name()), known, asked);
 }
 
-absl::StatusOr<std::vector<uint32_t>> PlanningOrder(const Cluster& cluster, std::span<const JobSpec> jobs,
-                                                    const InterferenceModel& model, const IdMap<bool>* gone) {
-  std::vector<uint32_t> order(jobs.size());
+absl::StatusOr<JobOrder> PlanningOrder(const Cluster& cluster, std::span<const JobSpec> jobs,
+                                       const InterferenceModel& model, const IdMap<bool>* gone) {
+  JobOrder order(jobs.size());
   for (uint32_t i = 0; i < order.size(); ++i) order[i] = i;
   std::sort(order.begin(), order.end(), [&](uint32_t a, uint32_t b) { return jobs[a].id < jobs[b].id; });
   for (size_t i = 0; i < order.size(); ++i) {
@@ -137,7 +137,7 @@ absl::Status Placer::Impl::PlanJobs(std::span<const JobSpec> jobs, std::span<con
                                     const ProgressFn& progress, Grants* host, Plan& plan) {
   plan.model_epoch = scorer.model().epoch();
   plan.decisions.reserve(jobs.size());
-  std::vector<uint32_t> touched;
+  RowList touched;
   for (size_t i = 0; i < order.size(); ++i) {
     if (progress != nullptr && i % kProgressStep == 0 && !progress(i, order.size())) {
       return MakeError(absl::StatusCode::kCancelled, "plan: cancelled after %d of %d jobs", i, order.size());
@@ -174,7 +174,7 @@ absl::StatusOr<Plan> Placer::MakePlan(const Cluster& cluster, std::span<const Jo
     return MakeError(absl::StatusCode::kResourceExhausted, "plan: expected at most %d jobs, found %d",
                      my.options.max_jobs, jobs.size());
   }
-  HORUS_ASSIGN_OR_RETURN(const std::vector<uint32_t> order, PlanningOrder(cluster, jobs, my.scorer.model()));
+  HORUS_ASSIGN_OR_RETURN(const JobOrder order, PlanningOrder(cluster, jobs, my.scorer.model()));
   HORUS_RETURN_IF_ERROR(my.SelectNodes(cluster, subset));
   my.ledger.Follow(cluster);
   if (my.scorer.policy().round() != nullptr) return my.PlanRound(cluster, jobs, order, progress, read);
@@ -204,13 +204,13 @@ uint64_t Placer::bytes_held() const {
   return sizeof(*this) + sizeof(Impl) + impl_->scorer.bytes_held() + impl_->ledger.bytes_held() +
          impl_->emptied.bytes_held() + impl_->search.bytes_held() + impl_->emptied_search.bytes_held() +
          (impl_->nodes.capacity() + impl_->named.rows.capacity()) * sizeof(uint32_t) +
-         impl_->named.ids.capacity() * sizeof(NodeId);
+         impl_->named.ids.capacity() * sizeof(NodeId) + impl_->way_view.types.capacity() * sizeof(JobView::OnType);
 }
 
 // One job: the way to run it, its place or what refuses it, now and on the empty cluster.
 namespace {
 
-constexpr size_t kMostKept = 4096;  // answers for requests that never fit; each has about 500 bytes
+constexpr size_t kMostKept = 4096;  // answers for requests that never fit; each has about 800 bytes
 
 }  // namespace
 
@@ -290,8 +290,8 @@ absl::StatusOr<Decision> Placer::Impl::Decide(const JobView& view) {
 }
 
 absl::Status Placer::Impl::DecideWay(const JobSpec& way, Choice& choice) {
-  const JobView view = ViewJob(way, options.probe_outside);
-  HORUS_ASSIGN_OR_RETURN(choice.decision, Decide(view));
+  way_view = ViewJob(way, options.probe_outside, std::move(way_view));
+  HORUS_ASSIGN_OR_RETURN(choice.decision, Decide(way_view));
   if (choice.decision.verdict != Verdict::kPlace) return absl::OkStatus();
   choice.slots = std::move(result.best.slots);
   choice.job = std::make_shared<JobSpec>(way);

@@ -18,6 +18,7 @@
 #include <span>
 #include <vector>
 
+#include "absl/container/inlined_vector.h"
 #include "absl/status/statusor.h"
 #include "interference/model.h"
 #include "place/decision.h"
@@ -64,6 +65,9 @@ using GoOnFn = std::function<bool()>;
 
 // Called once, when all that is needed of the cluster was copied: whoever locked it may let others write to it.
 using ReadFn = std::function<void()>;
+
+// Positions of jobs in the order in which they are decided.
+using JobOrder = absl::InlinedVector<uint32_t, 4>;
 
 // Columns, one row per node asked for.
 struct NodeVerdicts {

@@ -33,9 +33,8 @@ namespace horus {
 
 // Positions of the jobs in planning order; refuses jobs that are wrong, resident, given twice, or ask for what `model`
 // does not know. Those of `gone` do not count as resident.
-[[nodiscard]] absl::StatusOr<std::vector<uint32_t>> PlanningOrder(const Cluster& cluster, std::span<const JobSpec> jobs,
-                                                                  const InterferenceModel& model,
-                                                                  const IdMap<bool>* gone = nullptr);
+[[nodiscard]] absl::StatusOr<JobOrder> PlanningOrder(const Cluster& cluster, std::span<const JobSpec> jobs,
+                                                     const InterferenceModel& model, const IdMap<bool>* gone = nullptr);
 
 [[nodiscard]] inline bool RestsOnPredictions(const JobSpec& job) {
   return std::any_of(job.demands.begin(), job.demands.end(),
@@ -77,7 +76,7 @@ struct Placer::Impl {
   // A job's way to run, the decision on it, and where it goes.
   struct Choice {
     Decision decision;
-    std::vector<PlacedSlot> slots;
+    PlacedSlots slots;
     std::shared_ptr<JobSpec> job;  // null unless placed
     double worth = 0;
   };
@@ -129,6 +128,7 @@ struct Placer::Impl {
   std::vector<uint32_t> nodes;    // rows of the subset, ascending id
   uint32_t excluded_devices = 0;  // of nodes outside the subset
   uint32_t excluded_nodes = 0;
+  JobView way_view;  // of the way that was decided last: the next one uses its memory
   SearchResult result;
   IdMap<Decision> emptied_decisions;  // by JobView::request, for all nodes of the emptied ledger as it is
   uint64_t emptied_at = 0;            // Ledger::changes() of the emptied ledger then

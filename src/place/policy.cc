@@ -55,8 +55,7 @@ absl::Status CheckOptions(const PolicyOptions& options) {
 
 }  // namespace
 
-void Policy::Explain(const DeviceCandidate& candidate, const PlaceCandidate& place,
-                     std::vector<CostTerm>& terms) const {
+void Policy::Explain(const DeviceCandidate& candidate, const PlaceCandidate& place, CostTerms& terms) const {
   DeviceScore score;
   if (!ScoreDevice(candidate, score).ok()) return;
   terms.push_back({"device", score.cost});
@@ -67,8 +66,7 @@ absl::Status Policy::ScoreNode(const NodeCandidate& /*candidate*/, NodeScore& /*
   return MakeError(absl::StatusCode::kUnimplemented, "policy %s: prices no nodes", std::string(name()));
 }
 
-void Policy::ExplainNode(const NodeCandidate& /*candidate*/, const NodeScore& score,
-                         std::vector<CostTerm>& terms) const {
+void Policy::ExplainNode(const NodeCandidate& /*candidate*/, const NodeScore& score, CostTerms& terms) const {
   terms.push_back({"node", score.cost});
 }
 

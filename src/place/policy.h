@@ -178,7 +178,7 @@ class Policy {
   [[nodiscard]] virtual bool draws() const { return false; }
   [[nodiscard]] virtual double Draw(JobId /*job*/, NodeId /*node*/) const { return 0; }
   // The parts of NodeScore::cost, for explanations.
-  virtual void ExplainNode(const NodeCandidate& candidate, const NodeScore& score, std::vector<CostTerm>& terms) const;
+  virtual void ExplainNode(const NodeCandidate& candidate, const NodeScore& score, CostTerms& terms) const;
 
   // admits_nodes: whether AdmitsNode can be false. AdmitsNode: whether the job may use the node; false =
   // Reason::kPolicy. A job that leaves must not turn it from true to false.
@@ -193,8 +193,7 @@ class Policy {
   [[nodiscard]] virtual double default_slowdown_bound() const { return std::numeric_limits<double>::infinity(); }
 
   // The parts of ScoreDevice + ScorePlace, for explanations.
-  virtual void Explain(const DeviceCandidate& candidate, const PlaceCandidate& place,
-                       std::vector<CostTerm>& terms) const;
+  virtual void Explain(const DeviceCandidate& candidate, const PlaceCandidate& place, CostTerms& terms) const;
 
   // Learns from an observation. Verdicts are memoised, so the policy itself stays as it is and Revision holds the new
   // one. INVALID_ARGUMENT: columns of different length, or invalid throughputs.

@@ -4,6 +4,7 @@
 
 #include <vector>
 
+#include "absl/container/inlined_vector.h"
 #include "capi/args.h"
 #include "capi/error.h"
 #include "capi/handles.h"
@@ -61,6 +62,13 @@ namespace {
 template <typename T>
 uint64_t BytesOf(const std::vector<T>& values) {
   return values.capacity() * sizeof(T);
+}
+
+// What has room in the list itself is counted with whatever holds the list.
+template <typename T, size_t kInside>
+uint64_t BytesOf(const absl::InlinedVector<T, kInside>& values) {
+  const size_t inside = absl::InlinedVector<T, kInside>().capacity();
+  return values.capacity() > inside ? values.capacity() * sizeof(T) : 0;
 }
 
 // Without the texts, which another thread may be writing.

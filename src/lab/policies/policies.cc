@@ -296,8 +296,7 @@ class ReactivePolicy final : public Policy {
     return absl::OkStatus();
   }
 
-  void Explain(const DeviceCandidate& candidate, const PlaceCandidate& place,
-               std::vector<CostTerm>& terms) const override {
+  void Explain(const DeviceCandidate& candidate, const PlaceCandidate& place, CostTerms& terms) const override {
     if (IsMeasured(candidate.newcomer())) return packing_->Explain(candidate, place, terms);
     Policy::Explain(candidate, place, terms);
   }

@@ -170,8 +170,7 @@ class GavelMaxminPolicy final : public Policy {
     return absl::OkStatus();
   }
 
-  void Explain(const DeviceCandidate& candidate, const PlaceCandidate& /*place*/,
-               std::vector<CostTerm>& terms) const override {
+  void Explain(const DeviceCandidate& candidate, const PlaceCandidate& /*place*/, CostTerms& terms) const override {
     const Parts parts = PartsOf(candidate);
     terms.push_back({"worst_off", -parts.worst});
     terms.push_back({"work", -kWorkWeight * parts.work});
@@ -296,8 +295,7 @@ class MisoPolicy final : public Policy {
     return absl::OkStatus();
   }
 
-  void Explain(const DeviceCandidate& candidate, const PlaceCandidate& /*place*/,
-               std::vector<CostTerm>& terms) const override {
+  void Explain(const DeviceCandidate& candidate, const PlaceCandidate& /*place*/, CostTerms& terms) const override {
     terms.push_back({"speed", -candidate.relative_speed});
     terms.push_back({"instance", kShareWeight * static_cast<double>(candidate.device.compute_share)});
   }

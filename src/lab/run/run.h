@@ -75,12 +75,12 @@ class SimRun {
   [[nodiscard]] absl::Status Admit(const Action& action);
   [[nodiscard]] absl::Status Settle(uint32_t job, Plan& plan, bool& left_queue);
   [[nodiscard]] absl::Status Try(uint32_t job, std::vector<uint32_t>& behind, bool& left_queue);
-  void Hold(uint32_t job, const std::vector<Slot>& slots);
+  void Hold(uint32_t job, std::span<const Slot> slots);
   void Vacate(uint32_t job);
   [[nodiscard]] absl::Status Charge(uint32_t job, int32_t sign);
   void Occupy(uint32_t job, int32_t sign);
-  [[nodiscard]] std::vector<Slot> SlotsOf(uint32_t job) const;
-  void CompareWithTruth(const std::vector<TenantEffect>& effects);
+  [[nodiscard]] Slots SlotsOf(uint32_t job) const;
+  void CompareWithTruth(std::span<const TenantEffect> effects);
   [[nodiscard]] absl::Status LetGo(uint32_t job);
   [[nodiscard]] absl::Status Launch(uint32_t job);
   [[nodiscard]] absl::Status LaunchDue();
@@ -155,17 +155,17 @@ class SimRun {
   DeviceObserver device_observer_;
   Pricing pricing_;
   NodeEvents node_events_;
-  Alarms launches_;                                          // of jobs that hold places and will begin to work
-  std::vector<std::vector<GpuTypeId>> types_;                // by type list; those that the cluster's catalogue knows
-  std::vector<Life> lives_;                                  // by job
-  std::map<uint32_t, QueueResources> owners_;                // what they hold
-  std::map<uint32_t, std::vector<GpuTypeId>> too_small_;     // types on which a job's memory does not fit
-  std::map<uint32_t, std::vector<uint32_t>> host_nodes_;     // of jobs without GPUs, by task
-  std::map<uint32_t, std::vector<TenantEffect>> predicted_;  // of jobs that are to start
-  RefusedJobs<Kind> refused_;                                // since a job left
-  uint64_t changes_ = 0;                                     // jobs that came to places or left, nodes too
-  uint64_t round_changes_ = 0;                               // of the last round
-  std::pair<uint64_t, uint64_t> settled_{UINT64_MAX, 0};     // changes and epoch at which nothing was to be moved
+  Alarms launches_;                                       // of jobs that hold places and will begin to work
+  std::vector<std::vector<GpuTypeId>> types_;             // by type list; those that the cluster's catalogue knows
+  std::vector<Life> lives_;                               // by job
+  std::map<uint32_t, QueueResources> owners_;             // what they hold
+  std::map<uint32_t, std::vector<GpuTypeId>> too_small_;  // types on which a job's memory does not fit
+  std::map<uint32_t, std::vector<uint32_t>> host_nodes_;  // of jobs without GPUs, by task
+  std::map<uint32_t, TenantEffects> predicted_;           // of jobs that are to start
+  RefusedJobs<Kind> refused_;                             // since a job left
+  uint64_t changes_ = 0;                                  // jobs that came to places or left, nodes too
+  uint64_t round_changes_ = 0;                            // of the last round
+  std::pair<uint64_t, uint64_t> settled_{UINT64_MAX, 0};  // changes and epoch at which nothing was to be moved
   SimResult result_;
   Work most_work_ = 0;  // 0 = does not count
   int64_t now_us_ = 0;

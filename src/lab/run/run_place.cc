@@ -23,8 +23,8 @@ void SimRun::Occupy(uint32_t job, int32_t sign) {
               host == host_nodes_.end() ? std::span<const uint32_t>() : host->second, sign);
 }
 
-std::vector<Slot> SimRun::SlotsOf(uint32_t job) const {
-  std::vector<Slot> slots;
+Slots SimRun::SlotsOf(uint32_t job) const {
+  Slots slots;
   if (observer_ == nullptr) return slots;
   const std::span<const uint32_t> devices = lives_[job].devices;
   for (size_t i = 0; i < devices.size(); ++i) {
@@ -40,7 +40,7 @@ std::vector<Slot> SimRun::SlotsOf(uint32_t job) const {
 }
 
 // Where the job shares a device: what was believed of each tenant there, and what is so.
-void SimRun::CompareWithTruth(const std::vector<TenantEffect>& effects) {
+void SimRun::CompareWithTruth(std::span<const TenantEffect> effects) {
   for (size_t begin = 0; begin < effects.size();) {
     size_t end = begin + 1;  // of the same device
     while (end < effects.size() && effects[end].node == effects[begin].node &&
@@ -61,7 +61,7 @@ void SimRun::CompareWithTruth(const std::vector<TenantEffect>& effects) {
 }
 
 // Books nothing: the cluster has the job on those slots already.
-void SimRun::Hold(uint32_t job, const std::vector<Slot>& slots) {
+void SimRun::Hold(uint32_t job, std::span<const Slot> slots) {
   for (const Slot& slot : slots) {
     const uint32_t node = map_.at(slot.node);
     if (slot.device == kNoDevice) {
@@ -223,7 +223,7 @@ absl::Status SimRun::Settle(uint32_t job, Plan& plan, bool& left_queue) {
   const Verdict verdict = plan.decisions.front().verdict;
   left_queue = verdict != Verdict::kDefer;
   if (verdict == Verdict::kPlace) {
-    std::vector<TenantEffect>& effects = plan.decisions.front().effects;
+    TenantEffects& effects = plan.decisions.front().effects;
     if (std::ssize(effects) > GpusOf(trace_.jobs[job])) predicted_[job] = std::move(effects);
     return Admit(plan.actions.front());
   }

@@ -308,7 +308,7 @@ void Placer::Impl::Grants::Hold(Holder& holder, const HostShare& share) {
   my_.ledger.Resize(before, *holder.spec, holder.slots);
 }
 
-absl::Status Placer::Impl::Grants::Divide(uint32_t node_row, Plan& plan, std::vector<uint32_t>& touched) {
+absl::Status Placer::Impl::Grants::Divide(uint32_t node_row, Plan& plan, RowList& touched) {
   Node node;
   HORUS_RETURN_IF_ERROR(Read(node_row, nullptr, node));
   if (node.free.cpu_milli >= 0 && node.free.mem_mib >= 0) {
@@ -345,9 +345,9 @@ absl::Status Placer::Impl::Grants::Divide(uint32_t node_row, Plan& plan, std::ve
   return absl::OkStatus();
 }
 
-absl::Status Placer::Impl::Grants::Finish(Plan& plan, std::vector<uint32_t>& touched) {
+absl::Status Placer::Impl::Grants::Finish(Plan& plan, RowList& touched) {
   if (my_.options.host_grants != HostGrants::kResize) return absl::OkStatus();
-  std::vector<uint32_t> used = touched;
+  RowList used = touched;
   std::sort(used.begin(), used.end());
   std::vector<uint32_t> rows;
   for (const auto& [row, holders] : residents_) rows.push_back(row);

@@ -40,13 +40,13 @@ class Placer::Impl::Grants {
   // The plan's last action placed a job there.
   void Placed(const Plan& plan, std::span<const PlacedSlot> slots);
   // Divides anew what nodes have.
-  absl::Status Finish(Plan& plan, std::vector<uint32_t>& touched);
+  absl::Status Finish(Plan& plan, RowList& touched);
 
  private:
   struct Holder {
     std::shared_ptr<const JobSpec> was;  // in the cluster; null of a newcomer
     std::shared_ptr<JobSpec> spec;       // with what it holds on the ledger
-    std::vector<PlacedSlot> slots;       // on one node
+    PlacedSlots slots;                   // on one node
     HostUser user;                       // as if alone on its GPUs; at its least
     size_t decision = 0, action = 0;     // of a newcomer: positions in the plan
   };
@@ -64,7 +64,7 @@ class Placer::Impl::Grants {
   absl::Status SetBeside(const Holder& holder, HostUser& user) const;
   absl::Status Read(uint32_t node_row, Holder* guest, Node& node);
   void Hold(Holder& holder, const HostShare& share);
-  absl::Status Divide(uint32_t node_row, Plan& plan, std::vector<uint32_t>& touched);
+  absl::Status Divide(uint32_t node_row, Plan& plan, RowList& touched);
 
   Impl& my_;
   std::map<uint32_t, std::vector<std::unique_ptr<Holder>>> residents_;  // by node row

@@ -211,7 +211,7 @@ absl::Status Batcher::Search(const Outcome& first, const std::function<bool()>& 
   std::vector<BatchPlace> start;
   size_t next = 0;
   for (size_t at = 0; at < views_.size(); ++at) {
-    const std::vector<PlacedSlot>& slots = first.places[at].slots;
+    const PlacedSlots& slots = first.places[at].slots;
     if (next < movable_.size() && movable_[next] == at) {
       ++next;
       search.Add(views_[at]);
@@ -281,7 +281,7 @@ absl::StatusOr<Plan> Batcher::Run(std::optional<std::span<const NodeId>> subset,
   uint64_t step = 0;
   const auto go_on = [&] { return progress == nullptr || progress(step++, kProgressSteps); };
   const auto cancelled = [] { return MakeError(absl::StatusCode::kCancelled, "batch: cancelled"); };
-  HORUS_ASSIGN_OR_RETURN(const std::vector<uint32_t> order, engine_.Order(cluster_, jobs_));
+  HORUS_ASSIGN_OR_RETURN(const JobOrder order, engine_.Order(cluster_, jobs_));
   HORUS_RETURN_IF_ERROR(engine_.Start(cluster_, subset));
   if (!go_on()) return cancelled();
   views_.reserve(order.size());

@@ -505,7 +505,7 @@ absl::Status Preempter::Tell(Plan& plan) {
 absl::Status Preempter::CarryOut(Plan& plan) {
   const Found& best = kept_.front();
   Ledger& ledger = engine_.ledger();
-  std::vector<PlacedSlot> concerned = best.place.best.slots;
+  PlacedSlots concerned = best.place.best.slots;
   for (const JobId job : best.set.jobs) {
     const JobRow& row = cluster_.rows().jobs[cluster_.rows().RowOfJob(job)];
     plan.moves.push_back({.kind = ActionKind::kPreempt,
@@ -536,7 +536,7 @@ absl::Status Preempter::CarryOut(Plan& plan) {
 }
 
 absl::StatusOr<Plan> Preempter::Run(std::optional<std::span<const NodeId>> subset) {
-  HORUS_ASSIGN_OR_RETURN(const std::vector<uint32_t> order, engine_.Order(cluster_, {&job_, 1}));
+  HORUS_ASSIGN_OR_RETURN(const JobOrder order, engine_.Order(cluster_, {&job_, 1}));
   HORUS_RETURN_IF_ERROR(engine_.Start(cluster_, subset));
   Plan plan;
   HORUS_RETURN_IF_ERROR(engine_.PlanJobs({&job_, 1}, order, nullptr, plan));

@@ -32,7 +32,7 @@ class Rebalancer {
     JobId job = 0;
     double most = 0;  // no move of it gains more, as things stand
     bool moved = false;
-    std::vector<PlacedSlot> slots;  // where it is in the ledger
+    PlacedSlots slots;  // where it is in the ledger
   };
   struct Step {
     size_t mover = 0;
@@ -312,7 +312,7 @@ absl::StatusOr<Plan> Evacuation::Run(std::span<const NodeId> nodes, const Progre
   ResidentMover mover(engine_, meter_, cluster_);
   IdMap<bool> gone;
   for (const JobSpec& job : jobs_) gone.Insert(job.id, true);
-  HORUS_ASSIGN_OR_RETURN(const std::vector<uint32_t> order, engine_.Order(cluster_, jobs_, &gone));
+  HORUS_ASSIGN_OR_RETURN(const JobOrder order, engine_.Order(cluster_, jobs_, &gone));
   for (size_t i = 0; i < order.size(); ++i) {
     if (progress != nullptr && !progress(i, order.size())) {
       return MakeError(absl::StatusCode::kCancelled, "evacuate: cancelled after %d of %d jobs", i, order.size());

@@ -27,13 +27,12 @@ class Supposing {
  private:
   struct Supposed {
     const JobSpec* job = nullptr;
-    std::vector<PlacedSlot> slots;
+    PlacedSlots slots;
   };
   absl::Status Release(const std::string& where, JobId job, const JobSpec** released);
   absl::Status Place(const std::string& where, const JobSpec& job, std::span<const Slot> slots);
   absl::StatusOr<uint32_t> NodeRowOf(const std::string& where, NodeId node) const;
-  absl::StatusOr<std::vector<PlacedSlot>> Resolve(const std::string& where, const JobSpec& job,
-                                                  std::span<const Slot> slots) const;
+  absl::StatusOr<PlacedSlots> Resolve(const std::string& where, const JobSpec& job, std::span<const Slot> slots) const;
   [[nodiscard]] bool IsThere(JobId job) const {
     return placed_.contains(job) || (cluster_.HasJob(job) && !gone_.contains(job));
   }
@@ -68,16 +67,16 @@ absl::Status Supposing::Release(const std::string& where, JobId job, const JobSp
   return absl::OkStatus();
 }
 
-absl::StatusOr<std::vector<PlacedSlot>> Supposing::Resolve(const std::string& where, const JobSpec& job,
-                                                           std::span<const Slot> slots) const {
+absl::StatusOr<PlacedSlots> Supposing::Resolve(const std::string& where, const JobSpec& job,
+                                               std::span<const Slot> slots) const {
   if (slots.size() != static_cast<size_t>(SlotCount(job))) {
     return InvalidArgument("%s: slots: expected %d, found %d", where, SlotCount(job), slots.size());
   }
-  std::vector<Slot> sorted(slots.begin(), slots.end());
+  Slots sorted(slots.begin(), slots.end());
   std::sort(sorted.begin(), sorted.end(), [](const Slot& a, const Slot& b) {
     return std::tie(a.task, a.node, a.device) < std::tie(b.task, b.node, b.device);
   });
-  std::vector<PlacedSlot> placed;
+  PlacedSlots placed;
   std::vector<std::pair<NodeId, int32_t>> devices;
   for (size_t i = 0; i < sorted.size(); ++i) {
     const Slot& slot = sorted[i];
@@ -107,7 +106,7 @@ absl::Status Supposing::Place(const std::string& where, const JobSpec& job, std:
     return MakeError(absl::StatusCode::kAlreadyExists, "%s: job %s: is in this cluster already", where,
                      IdAndName(job.id, job.name));
   }
-  HORUS_ASSIGN_OR_RETURN(std::vector<PlacedSlot> placed, Resolve(where, job, slots));
+  HORUS_ASSIGN_OR_RETURN(PlacedSlots placed, Resolve(where, job, slots));
   for (const PlacedSlot& slot : placed) {
     if (slot.device != kNoDevice &&
         engine_.ledger().state(engine_.ledger().device_of(slot)).tenants.size() >= kMaxResidentsPerDevice) {
@@ -182,7 +181,7 @@ absl::StatusOr<Plan> WhatIf(Placer& placer, const Cluster& cluster, std::span<co
   Supposing supposing(engine, cluster, meter);
   for (size_t i = 0; i < changes.size(); ++i) HORUS_RETURN_IF_ERROR(supposing.Suppose(i, changes[i]));
   HORUS_RETURN_IF_ERROR(supposing.CheckNew(jobs));
-  HORUS_ASSIGN_OR_RETURN(const std::vector<uint32_t> order, engine.Order(cluster, jobs, &supposing.gone()));
+  HORUS_ASSIGN_OR_RETURN(const JobOrder order, engine.Order(cluster, jobs, &supposing.gone()));
   for (const JobSpec& job : jobs) meter.Know(job);
   HORUS_RETURN_IF_ERROR(engine.PlanJobs(jobs, order, progress, plan));
   if (work) HORUS_RETURN_IF_ERROR(meter.OfAll(engine.ledger(), plan.work_after));

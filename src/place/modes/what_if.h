@@ -35,7 +35,7 @@ struct SupposedChange {
   int32_t device = 0;
   AdminState state = AdminState::kUp;
   JobSpec spec;
-  std::vector<Slot> slots;
+  Slots slots;
 };
 
 // Decides `jobs` as MakePlan would after `changes`. A job that left may be among them; one that was placed counts as

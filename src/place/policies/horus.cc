@@ -186,8 +186,7 @@ class HorusPolicy final : public Policy {
     return absl::OkStatus();
   }
 
-  void ExplainNode(const NodeCandidate& candidate, const NodeScore& score,
-                   std::vector<CostTerm>& terms) const override {
+  void ExplainNode(const NodeCandidate& candidate, const NodeScore& score, CostTerms& terms) const override {
     const double lost = weight_ * FragmentationCost(candidate, score.devices, *workload_);
     const double sent = Communication(candidate, score.devices);
     terms.push_back({"work_gained", score.cost - lost - sent});
@@ -195,8 +194,7 @@ class HorusPolicy final : public Policy {
     if (sent > 0) terms.push_back({"communication", sent});
   }
 
-  void Explain(const DeviceCandidate& candidate, const PlaceCandidate& place,
-               std::vector<CostTerm>& terms) const override {
+  void Explain(const DeviceCandidate& candidate, const PlaceCandidate& place, CostTerms& terms) const override {
     const Gain gain = GainOf(candidate);
     terms.push_back({"newcomer_work", -gain.newcomer});
     terms.push_back({"neighbours_loss", -gain.neighbours});

@@ -43,8 +43,7 @@ class HorusPaperPolicy : public Policy {
     return absl::OkStatus();
   }
 
-  void Explain(const DeviceCandidate& candidate, const PlaceCandidate& /*place*/,
-               std::vector<CostTerm>& terms) const override {
+  void Explain(const DeviceCandidate& candidate, const PlaceCandidate& /*place*/, CostTerms& terms) const override {
     const Parts parts = PartsOf(candidate);
     terms.push_back({"memory", parts.memory});
     terms.push_back({"utilisation", parts.utilisation});

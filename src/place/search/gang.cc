@@ -630,13 +630,16 @@ void Search::TakeTogether(const Ledger& ledger, const JobView& view, const NodeO
   const auto wanted = static_cast<size_t>(GpuCount(*view.job));
   const std::vector<DeviceSpec>& devices = ledger.spec(offer.node_row).devices;
   GangPace pace{.speed = offer.speed};
-  placement = {.cost = cutoff};
+  placement.cost = cutoff;
   std::vector<PricedGpu> chosen;
   const auto try_on = [&](std::span<const PricedGpu> gpus) {
     const GangOffer one{gpus, wanted};
     const GangPrice price = CheapestGang({&one, 1}, pace, chosen);
     if (!(price.cost < placement.cost)) return;
-    placement = {.cost = price.cost, .sent = price.sent, .straggler = price.straggler};
+    placement.cost = price.cost;
+    placement.sent = price.sent;
+    placement.straggler = price.straggler;
+    placement.slots.clear();
     for (const PricedGpu& gpu : chosen) placement.slots.push_back({offer.node_row, gpu.device, 0, 0});
   };
   if (!linked_) try_on(Offered(offer));

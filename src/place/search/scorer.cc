@@ -29,9 +29,10 @@ double JobView::OnType::SpeedOn(float compute_share) const {
 
 DeviceContext ContextOf(const DeviceRow& device) { return {device.type, device.mode, device.compute_share}; }
 
-JobView ViewJob(const JobSpec& job, bool probe_unknown) {
-  JobView view{.job = &job};
+JobView ViewJob(const JobSpec& job, bool probe_unknown, JobView used) {
+  JobView view{.job = &job, .types = std::move(used.types)};
   SecretHasher hasher;
+  view.types.clear();
   view.types.reserve(job.demands.size());
   for (const TypeDemand& entry : job.demands) {
     const bool probe = probe_unknown && IsUnknown(entry.demand);

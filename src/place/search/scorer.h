@@ -46,8 +46,8 @@ struct JobView {
   [[nodiscard]] const OnType* On(GpuTypeId type) const;  // null = the job states no demand on it
 };
 [[nodiscard]] DeviceContext ContextOf(const DeviceRow& device);
-// `probe_unknown`: the job runs alone where its demand is unknown (IsUnknown).
-[[nodiscard]] JobView ViewJob(const JobSpec& job, bool probe_unknown = false);
+// `probe_unknown`: the job runs alone where its demand is unknown (IsUnknown). `used`: its memory is used again.
+[[nodiscard]] JobView ViewJob(const JobSpec& job, bool probe_unknown = false, JobView used = {});
 
 struct DeviceVerdict {
   double cost = 0;  // of Policy::ScoreDevice; of a refusal: how far the device was from fitting (fit.h)

@@ -35,9 +35,9 @@ namespace horus {
 
 struct Placement {
   double cost = 0;
-  double sent = 0;                // of a gang: GangPrice::sent
-  double straggler = 0;           // of a gang: GangPrice::straggler
-  std::vector<PlacedSlot> slots;  // ascending (task, node id, device); empty = none found
+  double sent = 0;       // of a gang: GangPrice::sent
+  double straggler = 0;  // of a gang: GangPrice::straggler
+  PlacedSlots slots;     // ascending (task, node id, device); empty = none found
 };
 
 // The job's speed alone on the type, over that on its fastest listed type.

@@ -72,7 +72,7 @@ struct DeviceInfo {
 
 struct JobInfo {
   std::shared_ptr<const JobSpec> spec;
-  std::vector<Slot> slots;  // ascending (task, node, device)
+  Slots slots;  // ascending (task, node, device)
   bool adopted = false;
   bool over_committed = false;  // adopted where the library's own rules would have refused it
 };
@@ -163,11 +163,9 @@ class Cluster {
   void Touch(uint32_t node_row, uint64_t what) noexcept;
   void TouchStructure(uint32_t node_row, uint64_t what) noexcept;  // when it is added, changed or removed
 
-  [[nodiscard]] absl::StatusOr<std::vector<PlacedSlot>> ResolveSlots(const JobSpec& job,
-                                                                     std::span<const Slot> slots) const;
+  [[nodiscard]] absl::StatusOr<PlacedSlots> ResolveSlots(const JobSpec& job, std::span<const Slot> slots) const;
   // What Adopt refuses of a valid job.
-  [[nodiscard]] absl::StatusOr<std::vector<PlacedSlot>> ResolveAdopted(const JobSpec& job,
-                                                                       std::span<const Slot> slots) const;
+  [[nodiscard]] absl::StatusOr<PlacedSlots> ResolveAdopted(const JobSpec& job, std::span<const Slot> slots) const;
   // LIMIT where the job would take a node too deep into what it has not, or bring too many groups.
   [[nodiscard]] absl::Status CheckDebts(const JobSpec& job, std::span<const PlacedSlot> slots) const;
   // `runs`: the job is there already; a drained or failed node only refuses those that are to come.

@@ -76,7 +76,7 @@ class Cluster::Undo {
   Cluster& cluster_;
   const Plan& plan_;
   uint64_t changes_;
-  std::vector<Step> steps_;
+  absl::InlinedVector<Step, 2> steps_;  // 2 = of a plan of one job
   bool kept_ = false;
 };
 
@@ -121,7 +121,7 @@ FitLimits Cluster::PhysicalLimits() {
           .mem_overcommit = std::numeric_limits<double>::infinity()};
 }
 
-absl::StatusOr<std::vector<PlacedSlot>> Cluster::ResolveSlots(const JobSpec& job, std::span<const Slot> slots) const {
+absl::StatusOr<PlacedSlots> Cluster::ResolveSlots(const JobSpec& job, std::span<const Slot> slots) const {
   if (slots.size() != static_cast<size_t>(SlotCount(job))) {
     return InvalidArgument("%s: slots: expected %d (tasks x GPUs per task, or tasks without GPUs), found %d",
                            JobText(job), SlotCount(job), slots.size());
@@ -131,7 +131,7 @@ absl::StatusOr<std::vector<PlacedSlot>> Cluster::ResolveSlots(const JobSpec& job
   std::sort(sorted.begin(), sorted.end(), [](const Slot& a, const Slot& b) {
     return std::tie(a.task, a.node, a.device) < std::tie(b.task, b.node, b.device);
   });
-  std::vector<PlacedSlot> placed;
+  PlacedSlots placed;
   placed.reserve(sorted.size());
   absl::InlinedVector<uint32_t, 8> devices;
   for (size_t i = 0; i < sorted.size(); ++i) {
@@ -168,7 +168,7 @@ absl::StatusOr<Reason> Cluster::BrokenRule(const JobSpec& job, std::span<const S
                                            const FitLimits& limits) const {
   HORUS_RETURN_IF_ERROR(ValidateRunning(job));
   HORUS_RETURN_IF_ERROR(CheckTypes(job, catalogue_->size()));
-  HORUS_ASSIGN_OR_RETURN(const std::vector<PlacedSlot> placed, ResolveSlots(job, slots));
+  HORUS_ASSIGN_OR_RETURN(const PlacedSlots placed, ResolveSlots(job, slots));
   return FirstBrokenRule(job, placed, limits, /*runs=*/false);
 }
 
@@ -369,9 +369,9 @@ absl::Status Cluster::CheckDebts(const JobSpec& job, std::span<const PlacedSlot>
   return status;
 }
 
-absl::StatusOr<std::vector<PlacedSlot>> Cluster::ResolveAdopted(const JobSpec& job, std::span<const Slot> slots) const {
+absl::StatusOr<PlacedSlots> Cluster::ResolveAdopted(const JobSpec& job, std::span<const Slot> slots) const {
   if (HasJob(job.id)) return Taken(job);
-  HORUS_ASSIGN_OR_RETURN(std::vector<PlacedSlot> placed, ResolveSlots(job, slots));
+  HORUS_ASSIGN_OR_RETURN(PlacedSlots placed, ResolveSlots(job, slots));
   for (const PlacedSlot& slot : placed) {
     const NodeRow& node = rows_.nodes[slot.node_row];
     if (slot.device == kNoDevice) break;  // then none of the slots has one
@@ -392,7 +392,7 @@ absl::StatusOr<std::vector<PlacedSlot>> Cluster::ResolveAdopted(const JobSpec& j
 absl::StatusOr<AdoptResult> Cluster::Adopt(const JobSpec& job, std::span<const Slot> slots) {
   HORUS_RETURN_IF_ERROR(ValidateRunning(job));
   HORUS_RETURN_IF_ERROR(CheckTypes(job, catalogue_->size()));
-  HORUS_ASSIGN_OR_RETURN(const std::vector<PlacedSlot> placed, ResolveAdopted(job, slots));
+  HORUS_ASSIGN_OR_RETURN(const PlacedSlots placed, ResolveAdopted(job, slots));
   const Reason reason = FirstBrokenRule(job, placed, PhysicalLimits(), /*runs=*/true);
   const AdoptResult result{.over_committed = reason != Reason::kNone, .reason = reason};
   Alike alike;
@@ -443,7 +443,7 @@ absl::Status Cluster::ApplyCome(const Action& action, std::span<const NodeId> se
   }
   HORUS_RETURN_IF_ERROR(ValidateRunning(job));
   HORUS_RETURN_IF_ERROR(CheckTypes(job, catalogue_->size()));
-  HORUS_ASSIGN_OR_RETURN(std::vector<PlacedSlot> placed, ResolveSlots(job, action.slots));
+  HORUS_ASSIGN_OR_RETURN(PlacedSlots placed, ResolveSlots(job, action.slots));
   if (job_count() >= limits_.jobs) {
     return MakeError(absl::StatusCode::kResourceExhausted, "%s: a cluster holds at most %d jobs", JobText(job),
                      limits_.jobs);
@@ -486,7 +486,7 @@ absl::Status Cluster::CheckActions(const Plan& plan) const {
 
 absl::Status Cluster::Apply(const Plan& plan) {
   HORUS_RETURN_IF_ERROR(CheckActions(plan));
-  std::vector<NodeId> seen;
+  absl::InlinedVector<NodeId, 8> seen;
   for (const SeenNode& node : plan.seen) {
     const uint32_t* at = rows_.node_of.Find(node.node);
     if (at == nullptr) {

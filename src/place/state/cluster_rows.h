@@ -80,6 +80,7 @@ struct PlacedSlot {
   uint32_t tenant = 0;  // class in ClusterRows::states; without device the position in NodeRow::host_residents
 };
 using PlacedSlots = absl::InlinedVector<PlacedSlot, 1>;  // most jobs are on one device
+using RowList = absl::InlinedVector<uint32_t, 4>;        // rows of the few nodes that a plan uses
 
 // What is a job's own and few jobs state.
 struct JobTag {

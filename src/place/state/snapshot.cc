@@ -555,7 +555,7 @@ class ClusterRestorer {
     job.name = in.name();
     job.submit_us = in.submit_us();
     job.deadline_us = in.deadline_us();
-    std::vector<Slot> slots;
+    Slots slots;
     for (const pb::Slot& slot : in.slots()) {
       const Where where{"job", in.id(), ": slot"};
       int32_t device = kNoDevice;
@@ -575,7 +575,7 @@ class ClusterRestorer {
   }
 
   // As Cluster::Adopt, but that the file says whether the job breaks a rule.
-  absl::StatusOr<std::vector<PlacedSlot>> Resolve(const Known& known, std::span<const Slot> slots) const {
+  absl::StatusOr<PlacedSlots> Resolve(const Known& known, std::span<const Slot> slots) const {
     if (known.alike.request != RequestTable::kNone) {  // one like it is there
       HORUS_RETURN_IF_ERROR(ValidateOwn(known.job));
     } else {

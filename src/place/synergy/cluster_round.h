@@ -36,7 +36,7 @@ class ClusterRound {
   };
   struct ResidentJob {
     std::shared_ptr<const JobSpec> spec;
-    std::vector<PlacedSlot> slots;
+    PlacedSlots slots;
   };
 
   // `nodes`: rows, ascending id. Residents are those that the rule may resize: on whole GPUs, on nodes that are up and

@@ -24,7 +24,7 @@ class Placer::Impl::Round {
   // Where a job of the round runs until now.
   struct Lease {
     std::shared_ptr<const JobSpec> spec;
-    std::vector<PlacedSlot> slots;
+    PlacedSlots slots;
     std::vector<SynergySlice> slices;  // of the round's servers; none where a node is not up
   };
 
@@ -54,7 +54,7 @@ class Placer::Impl::Round {
   absl::Status Admitting(const JobSpec& job, bool idle, const Servers*& servers);
   void Resize(const SynergyResize& resize);
   absl::Status Grant(size_t at, const SynergyGrant& grant);
-  [[nodiscard]] std::vector<PlacedSlot> ChooseSlots(size_t at, const SynergyGrant& grant) const;
+  [[nodiscard]] PlacedSlots ChooseSlots(size_t at, const SynergyGrant& grant) const;
   // What becomes of a job that ran: it stays, moves or leaves.
   void Renew(size_t at, const SynergyGrant& grant, std::shared_ptr<const JobSpec> granted,
              std::span<const PlacedSlot> slots, Decision decision);
@@ -236,9 +236,9 @@ void Placer::Impl::Round::Resize(const SynergyResize& resize) {
   plan_.actions.push_back({ActionKind::kResize, std::move(is), {}});
 }
 
-std::vector<PlacedSlot> Placer::Impl::Round::ChooseSlots(size_t at, const SynergyGrant& grant) const {
+PlacedSlots Placer::Impl::Round::ChooseSlots(size_t at, const SynergyGrant& grant) const {
   if (grant.slices == leases_[at].slices) return leases_[at].slots;
-  std::vector<PlacedSlot> slots;
+  PlacedSlots slots;
   for (const SynergySlice& slice : grant.slices) {
     const uint32_t row = state_.place(slice.server).node_row;
     const auto gpus = static_cast<size_t>(slice.gpus);
@@ -364,7 +364,7 @@ void Placer::Impl::Round::Renew(size_t at, const SynergyGrant& grant, std::share
     move.host_to = {granted->cpu_milli, granted->mem_mib};
     for (const PlacedSlot& slot : lease.slots) touched_.push_back(slot.node_row);
     for (const PlacedSlot& slot : slots) touched_.push_back(slot.node_row);
-    plan_.actions.push_back({move.kind, std::move(granted), stays ? std::vector<Slot>() : decision.slots});
+    plan_.actions.push_back({move.kind, std::move(granted), stays ? Slots() : decision.slots});
     plan_.moves.push_back(std::move(move));
   }
   plan_.decisions[at] = std::move(decision);

@@ -160,7 +160,7 @@ TEST(ClusterFile, ResidentsSayWhereTheyRun) {
                      "{node: a, gpu: 0}, {node: a, gpu: 2}]"));
   ASSERT_TRUE(file.ok()) << file.status();
   ASSERT_EQ(file->residents.size(), 1u);
-  const std::vector<Slot> expected = {{1, 1, 0}, {1, 3, 0}, {1, 0, 1}, {1, 2, 1}};
+  const Slots expected = {{1, 1, 0}, {1, 3, 0}, {1, 0, 1}, {1, 2, 1}};
   EXPECT_EQ(file->residents[0].slots, expected);
   absl::StatusOr<Cluster> cluster = MakeCluster(*file);
   ASSERT_TRUE(cluster.ok()) << cluster.status();

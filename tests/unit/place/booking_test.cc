@@ -79,7 +79,7 @@ TEST(Booking, AVersionTellsApartWhatAResidentWasGranted) {
 TEST(Booking, SlotsComeInAnyOrderAndAreKeptInOne) {
   Cluster cluster = Nodes(2);
   ASSERT_TRUE(cluster.Adopt(Gang(1, 2, 2), std::vector<Slot>{{2, 1, 1}, {1, 1, 0}, {2, 0, 1}, {1, 0, 0}}).ok());
-  EXPECT_EQ(cluster.Job(1)->slots, (std::vector<Slot>{{1, 0, 0}, {1, 1, 0}, {2, 0, 1}, {2, 1, 1}}));
+  EXPECT_EQ(cluster.Job(1)->slots, (Slots{{1, 0, 0}, {1, 1, 0}, {2, 0, 1}, {2, 1, 1}}));
   EXPECT_TRUE(cluster.CheckInvariants().ok());
 }
 
@@ -133,7 +133,7 @@ TEST(Booking, GroupsKeepAwayFromThoseWhoAreThereAndNobodyElse) {
 TEST(Booking, APlanThatNamesABadJobIsRefusedAndChangesNothing) {
   Cluster cluster = Nodes(2);
   const std::string before = *SaveSnapshot(cluster);
-  const auto code = [&](std::vector<Action> actions) {
+  const auto code = [&](Actions actions) {
     const absl::Status status = cluster.Apply(PlanOf(cluster, std::move(actions)));
     EXPECT_EQ(*SaveSnapshot(cluster), before);
     return status.code();
@@ -217,7 +217,7 @@ TEST(Booking, AResidentMayGrowInWhatIsNotOverCommitted) {
 
 TEST(Booking, AJobIsResizedOnceHoweverTheActionsAreOrdered) {
   Cluster cluster = Nodes(1);
-  std::vector<Action> actions;
+  Actions actions;
   for (const JobId id : {1, 2}) {
     JobSpec job = OneGpu(id);
     job.cpu_milli = 1000;

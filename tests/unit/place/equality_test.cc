@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/container/inlined_vector.h"
 #include "place/decision.h"
 #include "place/job.h"
 #include "place/modes/batch_search.h"
@@ -48,6 +49,10 @@ void Change(DeviceList& value) { value = DeviceList(std::vector<DeviceSpec>(1));
 void Change(SharedSensitivity& value) { value = SharedSensitivity(*Sensitivity::Create({1}, {1}, std::vector{1.0f})); }
 template <typename T>
 void Change(std::vector<T>& value) {
+  value.emplace_back();
+}
+template <typename T, size_t inside>
+void Change(absl::InlinedVector<T, inside>& value) {
   value.emplace_back();
 }
 template <typename T, size_t size>

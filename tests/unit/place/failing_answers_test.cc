@@ -106,16 +106,14 @@ class TiringPolicy final : public Policy {
   bool node_uses_devices() const override { return policy_->node_uses_devices(); }
   bool draws() const override { return policy_->draws(); }
   double Draw(JobId job, NodeId node) const override { return policy_->Draw(job, node); }
-  void ExplainNode(const NodeCandidate& candidate, const NodeScore& score,
-                   std::vector<CostTerm>& terms) const override {
+  void ExplainNode(const NodeCandidate& candidate, const NodeScore& score, CostTerms& terms) const override {
     policy_->ExplainNode(candidate, score, terms);
   }
   bool admits_nodes() const override { return policy_->admits_nodes(); }
   bool AdmitsNode(const NodeAdmission& node) const override { return policy_->AdmitsNode(node); }
   const SynergySettings* round() const override { return policy_->round(); }
   double default_slowdown_bound() const override { return policy_->default_slowdown_bound(); }
-  void Explain(const DeviceCandidate& candidate, const PlaceCandidate& place,
-               std::vector<CostTerm>& terms) const override {
+  void Explain(const DeviceCandidate& candidate, const PlaceCandidate& place, CostTerms& terms) const override {
     policy_->Explain(candidate, place, terms);
   }
 

@@ -121,7 +121,7 @@ inline std::unique_ptr<Placer> MakeAddingPlacer(PlacerOptions options = {}) {
 }
 
 // Seen: every node of the cluster.
-inline Plan PlanOf(const Cluster& cluster, std::vector<Action> actions) {
+inline Plan PlanOf(const Cluster& cluster, Actions actions) {
   Plan plan{.actions = std::move(actions)};
   for (const NodeId id : cluster.NodeIds()) plan.seen.push_back({id, cluster.Node(id)->version});
   return plan;

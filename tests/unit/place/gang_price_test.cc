@@ -122,7 +122,7 @@ TEST(HorusGang, WaitsForTheSlowestGpu) {
   ASSERT_TRUE(cluster.Adopt(OneGpu(101, 60), std::vector<Slot>{{1, 3, 0}}).ok());
   const Decision decision = Decide(cluster, Gang(1, 1, 3, 60));
   ASSERT_EQ(decision.verdict, Verdict::kPlace);
-  EXPECT_EQ(decision.slots, (std::vector<Slot>{{1, 1, 0}, {1, 2, 0}, {1, 3, 0}}));
+  EXPECT_EQ(decision.slots, (Slots{{1, 1, 0}, {1, 2, 0}, {1, 3, 0}}));
   EXPECT_NEAR(Term(decision, "straggler"), 2 * (1 - 1 / 1.2), 1e-6);
   EXPECT_NEAR(Term(decision, "newcomer_work") + Term(decision, "straggler"), -3 / 1.2, 1e-6);
   EXPECT_NEAR(Term(decision, "neighbours_loss"), 1 - 1 / 1.2, 1e-6);

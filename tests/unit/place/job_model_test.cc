@@ -216,7 +216,7 @@ TEST(AntiAffinity, HoldsBothWaysByNode) {
     Cluster cluster = Nodes(2);
     PlaceOne(cluster, *MakePlacer("first-fit"), Grouped(1, {"web"}, {"batch"}));  // node 1
     for (const JobSpec& job : {Grouped(2, {"batch"}, {}), Grouped(2, {}, {"web"})}) {
-      EXPECT_EQ(Decide(cluster, job, policy).slots, (std::vector<Slot>{{2, 0, 0}}));
+      EXPECT_EQ(Decide(cluster, job, policy).slots, (Slots{{2, 0, 0}}));
     }
     EXPECT_EQ(Decide(cluster, Grouped(2, {"web", "x"}, {"x"}), policy).verdict, Verdict::kPlace);
     ASSERT_TRUE(cluster.SetNodeState(2, AdminState::kDrained).ok());

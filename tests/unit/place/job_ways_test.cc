@@ -120,16 +120,16 @@ TEST(Probe, RunsAloneAndNobodyJoinsIt) {
     PlaceOne(cluster, *placer, OneGpu(1, 10, 2000));
     const Decision decision = PlaceOne(cluster, *placer, Unknown(2));
     EXPECT_TRUE(decision.probe);
-    EXPECT_EQ(decision.slots, (std::vector<Slot>{{1, 1, 0}}));
+    EXPECT_EQ(decision.slots, (Slots{{1, 1, 0}}));
     EXPECT_THAT(DescribeDecision(decision), HasSubstr("A probe"));
     EXPECT_TRUE(cluster.Job(2)->spec->exclusive);
-    EXPECT_EQ(PlaceOne(cluster, *placer, OneGpu(3, 10, 2000)).slots, (std::vector<Slot>{{1, 0, 0}}));
+    EXPECT_EQ(PlaceOne(cluster, *placer, OneGpu(3, 10, 2000)).slots, (Slots{{1, 0, 0}}));
     EXPECT_EQ(PlaceOne(cluster, *placer, Unknown(4)).verdict, Verdict::kDefer);
     // Observed: it shares from now on.
     ASSERT_TRUE(cluster.Release(2).ok());
     const Decision shared = Decide(cluster, Unknown(2, kDemandOutside | kDemandMeasured), "first-fit", probing);
     EXPECT_FALSE(shared.probe);
-    EXPECT_EQ(shared.slots, (std::vector<Slot>{{1, 0, 0}}));
+    EXPECT_EQ(shared.slots, (Slots{{1, 0, 0}}));
   }
 }
 
@@ -149,8 +149,8 @@ TEST(Probe, IsOffByDefaultAndLooksAtTheTypeInUse) {
 TEST(Probe, HoldsAmongTheJobsOfOnePlan) {
   const std::vector<JobSpec> jobs = {Unknown(1), OneGpu(2, 10, 2000)};
   const Plan plan = *MakePlacer("first-fit", {.probe_outside = true})->MakePlan(Nodes(1), jobs);
-  EXPECT_EQ(plan.decisions[0].slots, (std::vector<Slot>{{1, 0, 0}}));
-  EXPECT_EQ(plan.decisions[1].slots, (std::vector<Slot>{{1, 1, 0}}));
+  EXPECT_EQ(plan.decisions[0].slots, (Slots{{1, 0, 0}}));
+  EXPECT_EQ(plan.decisions[1].slots, (Slots{{1, 1, 0}}));
 }
 
 JobAlternative Way(int32_t gpus, double rate, float util = 90) {

@@ -76,8 +76,8 @@ TEST(Batch, PlacesWhatOneByOneLeavesOut) {
   ASSERT_EQ(placer->MakePlan(cluster, jobs)->actions.size(), 1u);
   const auto plan = PlanBatch(*placer, cluster, jobs);
   ASSERT_TRUE(plan.ok()) << plan.status();
-  EXPECT_EQ(plan->decisions[0].slots, (std::vector<Slot>{{2, 0, 0}}));
-  EXPECT_EQ(plan->decisions[1].slots, (std::vector<Slot>{{1, 0, 0}}));
+  EXPECT_EQ(plan->decisions[0].slots, (Slots{{2, 0, 0}}));
+  EXPECT_EQ(plan->decisions[1].slots, (Slots{{1, 0, 0}}));
 }
 
 TEST(Batch, NeverLeavesOutAJobForOneOfLowerPriority) {
@@ -144,7 +144,7 @@ TEST(Preemption, TakesTheSetThatLosesLeast) {
   EXPECT_EQ(small->candidates[0].victims, (std::vector<JobId>{1}));
   EXPECT_TRUE(small->candidates[0].exact);
   EXPECT_EQ(small->candidates[1].victims, (std::vector<JobId>{3}));
-  EXPECT_EQ(small->decisions.at(0).slots, (std::vector<Slot>{{1, 0, 0}}));
+  EXPECT_EQ(small->decisions.at(0).slots, (Slots{{1, 0, 0}}));
   // 12 GB need both of the first device, of weight 1 + 3, or the one of the second, of weight 2.
   const auto large = PlanPreemption(*placer, cluster, AtPriority(OneGpu(9, 10, 12'000), 5));
   EXPECT_EQ(large->candidates.at(0).victims, (std::vector<JobId>{3}));

@@ -40,8 +40,8 @@ TEST(Moves, JobsChangePlacesInOnePlan) {
   const Plan plan = PlanOf(cluster, {{ActionKind::kMigrate, SpecOf(cluster, 1), {{2, 0, 0}}},
                                      {ActionKind::kMigrate, SpecOf(cluster, 2), {{1, 0, 0}}}});
   ASSERT_TRUE(cluster.Apply(plan).ok()) << cluster.Apply(plan);
-  EXPECT_EQ(cluster.Job(1)->slots, (std::vector<Slot>{{2, 0, 0}}));
-  EXPECT_EQ(cluster.Job(2)->slots, (std::vector<Slot>{{1, 0, 0}}));
+  EXPECT_EQ(cluster.Job(1)->slots, (Slots{{2, 0, 0}}));
+  EXPECT_EQ(cluster.Job(2)->slots, (Slots{{1, 0, 0}}));
   EXPECT_TRUE(cluster.CheckInvariants().ok()) << cluster.CheckInvariants();
   EXPECT_EQ(cluster.Apply(plan).code(), absl::StatusCode::kAborted);  // twice is harmless
 }
@@ -53,7 +53,7 @@ TEST(Moves, AVictimMakesRoomInTheSamePlan) {
       PlanOf(cluster, {{ActionKind::kPlace, newcomer, {{1, 0, 0}}}, {ActionKind::kPreempt, SpecOf(cluster, 1), {}}});
   ASSERT_TRUE(cluster.Apply(plan).ok());
   EXPECT_FALSE(cluster.HasJob(1));
-  EXPECT_EQ(cluster.Job(3)->slots, (std::vector<Slot>{{1, 0, 0}}));
+  EXPECT_EQ(cluster.Job(3)->slots, (Slots{{1, 0, 0}}));
   EXPECT_TRUE(cluster.CheckInvariants().ok());
 }
 
@@ -113,8 +113,8 @@ TEST(Rebalance, MovesWhatGainsMoreThanItCosts) {
   EXPECT_EQ(cluster.state_hash(), before);
   ASSERT_EQ(plan->moves.size(), 1u);
   EXPECT_EQ(plan->moves[0].job, 1u);  // ties to the lowest id
-  EXPECT_EQ(plan->moves[0].from, (std::vector<Slot>{{1, 0, 0}}));
-  EXPECT_EQ(plan->moves[0].to, (std::vector<Slot>{{2, 0, 0}}));
+  EXPECT_EQ(plan->moves[0].from, (Slots{{1, 0, 0}}));
+  EXPECT_EQ(plan->moves[0].to, (Slots{{2, 0, 0}}));
   EXPECT_NEAR(plan->moves[0].cost, 0.01, 1e-12);
   EXPECT_NEAR(plan->moves[0].gain, plan->work_after - plan->work_before, 1e-9);
   EXPECT_NEAR(plan->work_after, 2, 1e-6);
@@ -175,7 +175,7 @@ TEST(WhatIf, AnswersForAClusterThatIsNot) {
   std::vector<SupposedChange> changes = {{.kind = ChangeKind::kRelease, .job = 2}};
   const auto released = WhatIf(*placer, cluster, changes, jobs);
   ASSERT_TRUE(released.ok()) << released.status();
-  EXPECT_EQ(released->decisions[0].slots, (std::vector<Slot>{{2, 0, 0}}));
+  EXPECT_EQ(released->decisions[0].slots, (Slots{{2, 0, 0}}));
   EXPECT_NEAR(released->work_before, 2, 1e-6);
   EXPECT_NEAR(released->work_after, 2, 1e-6);
   EXPECT_EQ(cluster.Apply(*released).code(), absl::StatusCode::kFailedPrecondition);
@@ -190,7 +190,7 @@ TEST(WhatIf, AnswersForAClusterThatIsNot) {
              {.kind = ChangeKind::kPlace, .spec = OneGpu(4, 40, 13'000), .slots = {{2, 0, 0}}}};
   EXPECT_EQ(WhatIf(*placer, cluster, changes, jobs)->decisions[0].verdict, Verdict::kDefer);
   changes = {{.kind = ChangeKind::kRelease, .job = 2}, {.kind = ChangeKind::kMigrate, .job = 1, .slots = {{2, 0, 0}}}};
-  EXPECT_EQ(WhatIf(*placer, cluster, changes, jobs)->decisions[0].slots, (std::vector<Slot>{{1, 0, 0}}));
+  EXPECT_EQ(WhatIf(*placer, cluster, changes, jobs)->decisions[0].slots, (Slots{{1, 0, 0}}));
   EXPECT_EQ(cluster.state_hash(), before);
   EXPECT_EQ(placer->MakePlan(cluster, jobs)->decisions[0].verdict, Verdict::kDefer);  // and the placer knows
 }
@@ -200,7 +200,7 @@ TEST(WhatIf, AJobThatLeftCanBeDecidedAnew) {
   const auto placer = MakePlacer();
   const std::vector<SupposedChange> changes = {{.kind = ChangeKind::kRelease, .job = 1}};
   const std::vector<JobSpec> jobs = {OneGpu(1, 90)};
-  EXPECT_EQ(WhatIf(*placer, cluster, changes, jobs)->decisions[0].slots, (std::vector<Slot>{{2, 0, 0}}));
+  EXPECT_EQ(WhatIf(*placer, cluster, changes, jobs)->decisions[0].slots, (Slots{{2, 0, 0}}));
   EXPECT_EQ(WhatIf(*placer, cluster, {}, jobs).status().code(), absl::StatusCode::kAlreadyExists);
 }
 
@@ -256,9 +256,9 @@ TEST(WhatIf, TakesBackAndMovesWhatItPlaced) {
       {.kind = ChangeKind::kRelease, .job = 2},
       {.kind = ChangeKind::kPlace, .spec = OneGpu(4, 40, 13'000), .slots = {{2, 0, 0}}},
       {.kind = ChangeKind::kMigrate, .job = 4, .slots = {{1, 0, 0}}}};
-  EXPECT_EQ(WhatIf(*placer, cluster, changes, jobs)->decisions[0].slots, (std::vector<Slot>{{2, 0, 0}}));
+  EXPECT_EQ(WhatIf(*placer, cluster, changes, jobs)->decisions[0].slots, (Slots{{2, 0, 0}}));
   changes.back() = {.kind = ChangeKind::kRelease, .job = 4};
-  EXPECT_EQ(WhatIf(*placer, cluster, changes, jobs)->decisions[0].slots, (std::vector<Slot>{{2, 0, 0}}));
+  EXPECT_EQ(WhatIf(*placer, cluster, changes, jobs)->decisions[0].slots, (Slots{{2, 0, 0}}));
   changes.pop_back();
   const std::vector<JobSpec> again = {OneGpu(4, 40, 1000)};
   EXPECT_EQ(WhatIf(*placer, cluster, changes, again).status().code(), absl::StatusCode::kAlreadyExists);

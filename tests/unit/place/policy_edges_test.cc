@@ -82,7 +82,7 @@ TEST(FgdPolicy, TellsDevicesOfTwoTypesApartThatHaveAsMuchFree) {
     const auto placer = *Placer::Create(std::make_shared<UtilisationModel>(), *MakePolicy("fgd", options));
     const auto plan = placer->MakePlan(cluster, {&job, 1});
     ASSERT_TRUE(plan.ok()) << plan.status();
-    EXPECT_EQ(plan->decisions[0].slots, (std::vector<Slot>{{1, taken, 0}}));
+    EXPECT_EQ(plan->decisions[0].slots, (Slots{{1, taken, 0}}));
   }
 }
 
@@ -95,7 +95,7 @@ TEST(HorusPolicy, GpusOfATaskWithARequestAreOfOneType) {
   JobSpec job = testing_place::Gang(1, 1, 2);
   job.gpu_milli = 1000;
   for (const auto& [busy, expected] :
-       std::map<int32_t, std::vector<Slot>>{{0, {{1, 1, 0}, {1, 3, 0}}}, {1, {{1, 0, 0}, {1, 2, 0}}}}) {
+       std::map<int32_t, Slots>{{0, {{1, 1, 0}, {1, 3, 0}}}, {1, {{1, 0, 0}, {1, 2, 0}}}}) {
     Cluster used = cluster;
     ASSERT_TRUE(used.Adopt(OneGpu(9), std::vector<Slot>{{1, busy, 0}}).ok());
     EXPECT_EQ(Decide(used, job).slots, expected);

@@ -62,7 +62,7 @@ double DeviceCost(float resident_upper, uint64_t seed) {
   DeviceScore score;
   EXPECT_TRUE(policy->ScoreDevice(candidate, score).ok());
   EXPECT_FALSE(score.declined);
-  std::vector<CostTerm> terms;
+  CostTerms terms;
   policy->Explain(candidate, {}, terms);
   double sum = 0;
   for (const CostTerm& term : terms) sum += term.value;

@@ -76,7 +76,7 @@ TEST(Resize, WhatIsGivenBackIsThereForNewcomersOfTheSamePlan) {
   EXPECT_EQ(cluster.Node(1)->cpu_free_milli, kNodeCpu - 8000 - 4000 - 20'000);
   EXPECT_EQ(cluster.Job(1)->spec->cpu_milli, 8000);
   EXPECT_EQ(cluster.Job(1)->spec->stated_cpu_milli, 4000);
-  EXPECT_EQ(cluster.Job(1)->slots, (std::vector<Slot>{{1, 0, 0}}));
+  EXPECT_EQ(cluster.Job(1)->slots, (Slots{{1, 0, 0}}));
   EXPECT_TRUE(cluster.Job(1)->adopted);  // it did not move
   EXPECT_EQ(cluster.Node(2)->version, other);
   EXPECT_TRUE(cluster.CheckInvariants().ok()) << cluster.CheckInvariants();

@@ -45,7 +45,7 @@ TEST(SnapshotFields, AreRefusedByNameWhenOutOfRange) {
   const auto sound = Restore(Message({}));
   ASSERT_TRUE(sound.ok()) << sound.status();
   EXPECT_TRUE(sound->CheckInvariants().ok());
-  EXPECT_EQ(sound->Job(3)->slots, (std::vector<Slot>{{7, 0, 0}}));
+  EXPECT_EQ(sound->Job(3)->slots, (Slots{{7, 0, 0}}));
   const std::vector<std::pair<Fields, const char*>> cases = {
       {{.device = Number(1, 1)}, "node 7: expected one of 1 GPU types, found index 1"},
       {{.device = Number(2, 256)}, "node 7: mode: expected 0 to 255, found 256"},

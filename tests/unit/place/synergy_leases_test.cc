@@ -120,7 +120,7 @@ TEST(SynergyLeases, WhoIsInTheWayOfAGangThatRanksBeforeItMoves) {
   ASSERT_THAT(plan.moves, SizeIs(1));
   EXPECT_EQ(plan.moves[0].kind, ActionKind::kMigrate);
   EXPECT_EQ(plan.moves[0].job, 1u);
-  EXPECT_EQ(plan.moves[0].from, (std::vector<Slot>{{1, 0, 0}}));
+  EXPECT_EQ(plan.moves[0].from, (Slots{{1, 0, 0}}));
   EXPECT_EQ(plan.moves[0].to, cluster.Job(1)->slots);
   EXPECT_EQ(cluster.Job(1)->slots[0].node, 2u);
 }
@@ -154,9 +154,9 @@ TEST(SynergyPlan, TheGpusOfATaskAreLinkedLowestAmongEquals) {
   Cluster cluster(Catalogue::Default());
   ASSERT_TRUE(cluster.AddNode(node).ok());
   RoundAndApply(cluster, {Gang(1, 1, 2)});
-  EXPECT_EQ(cluster.Job(1)->slots, (std::vector<Slot>{{1, 1, 0}, {1, 2, 0}}));
+  EXPECT_EQ(cluster.Job(1)->slots, (Slots{{1, 1, 0}, {1, 2, 0}}));
   RoundAndApply(cluster, {Gang(2, 1, 2)});
-  EXPECT_EQ(cluster.Job(2)->slots, (std::vector<Slot>{{1, 0, 0}, {1, 3, 0}}));
+  EXPECT_EQ(cluster.Job(2)->slots, (Slots{{1, 0, 0}, {1, 3, 0}}));
 }
 
 TEST(SynergyPlan, NodesWithoutHostResourcesHoldAsManyAsTheyHaveGpus) {

@@ -103,7 +103,7 @@ TEST(SynergyPlan, CutsResidentsBackForNewcomersButNeverBelowTheirFloors) {
   ASSERT_THAT(second.moves, SizeIs(1));
   EXPECT_EQ(second.moves[0].kind, ActionKind::kResize);
   EXPECT_EQ(second.moves[0].job, 1u);
-  EXPECT_EQ(second.moves[0].from, (std::vector<Slot>{{1, 0, 0}}));
+  EXPECT_EQ(second.moves[0].from, (Slots{{1, 0, 0}}));
   EXPECT_EQ(second.moves[0].to, second.moves[0].from);
   EXPECT_EQ(second.moves[0].gain, -0.5);
   EXPECT_EQ(second.moves[0].host_from, (HostHolding{2 * kFairCpu, kFairMem}));
@@ -134,7 +134,7 @@ TEST(SynergyPlan, FullGpusAreARefusalLikeAnyOther) {
   Cluster cluster = Nodes(2, 1);
   ASSERT_TRUE(cluster.Adopt(OneGpu(8, 1, 10), std::vector<Slot>{{1, 0, 0}}).ok());
   const Plan plan = PlanOf(cluster, {OneGpu(1), AtPriority(OneGpu(2), 1), Gang(3, 3, 1)});
-  EXPECT_EQ(DecisionOf(plan, 2).slots, (std::vector<Slot>{{2, 0, 0}}));  // priority first
+  EXPECT_EQ(DecisionOf(plan, 2).slots, (Slots{{2, 0, 0}}));  // priority first
   EXPECT_EQ(DecisionOf(plan, 1).verdict, Verdict::kDefer);
   EXPECT_EQ(DecisionOf(plan, 1).reason, Reason::kExclusive);
   EXPECT_EQ(DecisionOf(plan, 1).refused_devices[static_cast<size_t>(Reason::kExclusive)], 2u);
@@ -232,7 +232,7 @@ TEST(SynergyPlan, JobsThatNoRuleKnowsComeAfterTheRoundByTheUsualSearch) {
   either.alternatives[1].gpus_per_task = 1;
   either.alternatives[1].rate = 1;
   const Plan plan = PlanAndApply(cluster, {half, third, either, AtPriority(CpuOnly(4), 5), OneGpu(5)});
-  EXPECT_EQ(DecisionOf(plan, 5).slots, (std::vector<Slot>{{1, 0, 0}}));
+  EXPECT_EQ(DecisionOf(plan, 5).slots, (Slots{{1, 0, 0}}));
   EXPECT_EQ(DecisionOf(plan, 4).cpu_milli, 4000);                   // as it asked
   EXPECT_EQ(DecisionOf(plan, 1).slots, DecisionOf(plan, 2).slots);  // parts are packed
   EXPECT_EQ(DecisionOf(plan, 3).alternative, 0);
@@ -265,7 +265,7 @@ TEST(SynergyPlan, TasksOfAGangSitOnLinkedGpus) {
   ASSERT_TRUE(cluster.AddNode(node).ok());
   PlanAndApply(cluster, {OneGpu(1)});
   const Plan plan = PlanAndApply(cluster, {Gang(2, 2, 1)});
-  EXPECT_EQ(DecisionOf(plan, 2).slots, (std::vector<Slot>{{1, 1, 0}, {1, 3, 1}}));
+  EXPECT_EQ(DecisionOf(plan, 2).slots, (Slots{{1, 1, 0}, {1, 3, 1}}));
 }
 
 TEST(SynergyPlan, RepeatedRoundsAfterASnapshotDecideTheSame) {
