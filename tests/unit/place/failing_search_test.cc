@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// A planner that ran out of memory, at each allocation in turn, decides afterwards as if it had not.
+// A planner that ran out of memory, at each allocation in turn, decides afterwards as if it had not. One that has
+// decided before allocates little.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <functional>
 #include <new>
 #include <vector>
@@ -96,6 +98,31 @@ TEST(FailingSearch, AKindThatTheClassDidNotMeet) {
     for (JobId id = 110; id < 114; ++id) ASSERT_TRUE(cluster.Release(id).ok());
     ExpectDecidesAsAScan(*placer, cluster, second, options);
   }
+}
+
+// The plan's list of decisions, its copy of the job with the list of demands, and now and then a device's new place in
+// the index.
+TEST(WarmPlacer, AllocatesFourTimesAtMostForAJobOfOneGpu) {
+  constexpr size_t kMany = 1'000'000;
+  constexpr JobId kWarmUp = 64, kCounted = 65;
+  constexpr JobId kStay = 5;  // jobs before it is released
+  Cluster cluster = Nodes(4, 2);
+  const auto placer = MakeAddingPlacer();
+  std::vector<size_t> counts;
+  for (JobId id = 1; id <= kWarmUp + kCounted; ++id) {
+    const JobSpec job = OneGpu(id, 30, 500);
+    allocations_left = kMany;
+    const auto plan = placer->MakePlan(cluster, {&job, 1});
+    const bool applied = plan.ok() && cluster.Apply(*plan).ok();
+    const size_t count = kMany - allocations_left;
+    allocations_left = kNever;
+    ASSERT_TRUE(applied && cluster.HasJob(id));
+    if (id > kWarmUp) counts.push_back(count);
+    const bool released = id <= kStay || cluster.Release(id - kStay).ok();
+    ASSERT_TRUE(released);
+  }
+  std::sort(counts.begin(), counts.end());
+  EXPECT_LE(counts[counts.size() / 2], 4u);
 }
 
 }  // namespace
