@@ -111,12 +111,12 @@ class IdMap {
   uint64_t seed_ = 0;
 };
 
-// Room for `more` entries. Short columns double; long ones grow by a quarter, since what stays empty is memory held.
+// Room for `more` entries. Short columns double; long ones grow by an eighth, since what stays empty is memory held.
 template <typename T>
 void ReserveMore(std::vector<T>& vector, size_t more) {
   constexpr size_t kLong = 4096;
   if (vector.capacity() - vector.size() >= more) return;
-  vector.reserve(vector.size() + std::max(more, vector.size() < kLong ? vector.size() : vector.size() / 4));
+  vector.reserve(vector.size() + std::max(more, vector.size() < kLong ? vector.size() : vector.size() / 8));
 }
 
 // ---- RowIndex: rows by the 64-bit id that each of them holds; the index itself holds no ids. A failed allocation

@@ -1,13 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// Values held once: a column's rare value, a vector that equal ones share, and equal values under small ids that are
+// Values of columns: short lists, rare values, vectors that equal ones share, and equal values under small ids that are
 // reference-counted.
 #ifndef HORUS_BASE_SHARED_H_
 #define HORUS_BASE_SHARED_H_
 
+#include <algorithm>
+#include <array>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <initializer_list>
 #include <memory>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -16,24 +20,136 @@
 
 namespace horus {
 
-// ---- Boxed: a value that lies elsewhere, or none; for columns of which few rows have one.
-// Cost: 8 bytes, and an allocation where there is a value.
+// ---- ShortList: a list in a column of very many, most of which hold at most `kFew` values.
+// Cost: 16 bytes where those take 12; longer ones lie elsewhere.
 
-template <typename T>
-class Boxed {
+// As a vector. A failed allocation leaves the list as it was; what has room does not fail.
+template <typename T, uint32_t kFew>
+class ShortList {
+  static_assert(std::is_trivially_copyable_v<T> && std::is_trivially_destructible_v<T>);
+  static_assert(alignof(T) <= alignof(uint32_t) && kFew * sizeof(T) >= sizeof(T*) + sizeof(uint32_t));
+
  public:
-  Boxed() = default;
-  explicit Boxed(T value) : value_(std::make_unique<const T>(std::move(value))) {}
-  Boxed(const Boxed& other) : value_(other.value_ == nullptr ? nullptr : std::make_unique<const T>(*other.value_)) {}
-  Boxed(Boxed&&) noexcept = default;
-  Boxed& operator=(const Boxed& other) { return *this = Boxed(other); }
-  Boxed& operator=(Boxed&&) noexcept = default;
-  ~Boxed() = default;
+  ShortList() = default;
+  ShortList(const ShortList& other) { assign(other.begin(), other.end()); }
+  ShortList(ShortList&& other) noexcept { swap(other); }
+  ShortList& operator=(const ShortList& other) {
+    if (this != &other) assign(other.begin(), other.end());
+    return *this;
+  }
+  ShortList& operator=(ShortList&& other) noexcept {
+    swap(other);
+    return *this;
+  }
+  ~ShortList() {
+    if (head_.apart != 0) delete[] elsewhere();
+  }
 
-  [[nodiscard]] const T* get() const { return value_.get(); }
+  [[nodiscard]] uint32_t size() const { return head_.size; }
+  [[nodiscard]] bool empty() const { return head_.size == 0; }
+  [[nodiscard]] uint32_t capacity() const { return head_.apart != 0 ? Stored<uint32_t>(sizeof(T*)) : kFew; }
+  [[nodiscard]] const T* data() const {
+    return head_.apart != 0 ? elsewhere() : reinterpret_cast<const T*>(here_.data());
+  }
+  [[nodiscard]] T* data() { return const_cast<T*>(std::as_const(*this).data()); }
+  [[nodiscard]] const T* begin() const { return data(); }
+  [[nodiscard]] const T* end() const { return data() + head_.size; }
+  [[nodiscard]] T* begin() { return data(); }
+  [[nodiscard]] T* end() { return data() + head_.size; }
+  [[nodiscard]] const T& operator[](size_t i) const { return data()[i]; }
+  [[nodiscard]] T& operator[](size_t i) { return data()[i]; }
+  [[nodiscard]] const T& front() const { return *data(); }
+
+  void reserve(size_t count) {
+    if (count <= capacity()) return;
+    const auto room = static_cast<uint32_t>(std::max<size_t>(count, 2 * size_t{capacity()}));
+    T* const values = new T[room];
+    std::copy_n(data(), head_.size, values);
+    if (head_.apart != 0) delete[] elsewhere();
+    head_.apart = 1;
+    std::memcpy(here_.data(), &values, sizeof(values));
+    std::memcpy(here_.data() + sizeof(values), &room, sizeof(room));
+  }
+  void push_back(T value) {
+    reserve(size_t{head_.size} + 1);
+    data()[head_.size] = value;
+    ++head_.size;
+  }
+  void erase(const T* at) noexcept {
+    T* const hole = begin() + (at - begin());
+    std::copy(hole + 1, end(), hole);
+    --head_.size;
+  }
+  template <typename Iterator>
+  void assign(Iterator first, Iterator last) {
+    const auto count = static_cast<uint32_t>(last - first);
+    reserve(count);
+    std::copy(first, last, data());
+    head_.size = count & kMost;
+  }
+  void clear() noexcept { head_.size = 0; }
+  [[nodiscard]] uint64_t bytes_elsewhere() const { return head_.apart != 0 ? capacity() * sizeof(T) : 0; }
 
  private:
-  std::unique_ptr<const T> value_;
+  template <typename Value>
+  [[nodiscard]] Value Stored(size_t at) const {
+    Value value;
+    std::memcpy(&value, here_.data() + at, sizeof(value));
+    return value;
+  }
+  [[nodiscard]] T* elsewhere() const { return Stored<T*>(0); }
+  void swap(ShortList& other) noexcept {
+    std::swap(here_, other.here_);
+    std::swap(head_, other.head_);
+  }
+
+  static constexpr uint32_t kMost = (1u << 31) - 1;
+  struct Head {
+    uint32_t size : 31 = 0;
+    uint32_t apart : 1 = 0;  // whether here_ holds the address of the values, and for how many there is room
+  };
+  Head head_;
+  alignas(uint32_t) std::array<std::byte, kFew * sizeof(T)> here_ = {};
+};
+
+// ---- Shelf: values under small ids, for what few rows of a column have.
+// Cost: 4 bytes for the row's id, and 8 a value besides itself.
+
+template <typename T>
+class Shelf {
+  static_assert(std::is_nothrow_move_assignable_v<T>);
+
+ public:
+  // The id of the value from now on. A failed allocation leaves the shelf as it was.
+  [[nodiscard]] uint32_t Put(T value) {
+    uint32_t id = free_;
+    if (id == entries_.size()) {
+      ReserveMore(entries_, 1);
+      entries_.push_back({.next_free = id + 1});
+    }
+    free_ = entries_[id].next_free;
+    entries_[id].value = std::move(value);
+    return id;
+  }
+  void Drop(uint32_t id) noexcept {
+    entries_[id] = {.next_free = free_};
+    free_ = id;
+  }
+  [[nodiscard]] const T& at(uint32_t id) const { return entries_[id].value; }
+  template <typename Behind>
+  [[nodiscard]] uint64_t bytes_held(const Behind& behind) const {
+    uint64_t bytes = entries_.capacity() * sizeof(Entry);
+    for (const Entry& entry : entries_) bytes += behind(entry.value);
+    return bytes;
+  }
+
+ private:
+  struct Entry {
+    T value;
+    uint32_t next_free = 0;  // of a free one
+  };
+  std::vector<Entry> entries_;
+  uint32_t free_ = 0;  // the first free one; their number where there is none
 };
 
 // ---- SharedList: a vector that equal ones may share in memory once they no longer change.
@@ -131,12 +247,13 @@ class SharedTable {
   }
   // One holder more of an id in use.
   void HoldMore(uint32_t id) noexcept { ++entries_[id].holders; }
-  // One holder less; without any the value goes, and its id is used again.
-  void Drop(uint32_t id) noexcept {
-    if (--entries_[id].holders > 0) return;
+  // One holder less; without any the value goes, its id is used again, and the answer is true.
+  bool Drop(uint32_t id) noexcept {
+    if (--entries_[id].holders > 0) return false;
     id_of_.Erase(entries_[id].hash);
     entries_[id] = Entry{.next_free = first_free_};
     first_free_ = id;
+    return true;
   }
 
   [[nodiscard]] const T& at(uint32_t id) const { return *entries_[id].value; }

@@ -84,9 +84,10 @@ absl::StatusOr<DeviceSlowdowns> Appraiser::Now(const Cluster& cluster, NodeId id
   const uint32_t at = rows.nodes[*row].first_device + static_cast<uint32_t>(device);
   DeviceSlowdowns now;
   std::vector<const Demand*> demands;
-  for (const ResidentRow& resident : rows.residents[at]) {
-    now.jobs.push_back(rows.JobAt(resident));
-    demands.push_back(&rows.states.tenant(rows.TenantAt(resident)).demand);
+  for (const uint32_t job_row : rows.residents[at]) {
+    const JobRow& job = rows.jobs[job_row];
+    now.jobs.push_back(job.id);
+    demands.push_back(&rows.states.tenant(rows.ClassOn(job.request, rows.TypeOf(at))).demand);
   }
   now.slowdowns.resize(demands.size());
   if (!demands.empty()) {

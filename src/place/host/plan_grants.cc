@@ -78,11 +78,11 @@ void Placer::Impl::Grants::FollowNode(const ClusterRows& rows, uint32_t node_row
   std::vector<uint32_t> known;  // a job of several GPUs is met on each
   for (uint32_t device = node.first_device; device < node.first_device + static_cast<uint32_t>(node.devices);
        ++device) {
-    for (const ResidentRow& one : rows.residents[device]) {
-      const JobRow& row = rows.jobs[one.job_row];
+    for (const uint32_t job_row : rows.residents[device]) {
+      const JobRow& row = rows.jobs[job_row];
       if (!MayHoldOthers(rows.RequestOf(row)) || !OnOneNode(row.slots)) continue;
-      if (std::find(known.begin(), known.end(), one.job_row) != known.end()) continue;
-      known.push_back(one.job_row);
+      if (std::find(known.begin(), known.end(), job_row) != known.end()) continue;
+      known.push_back(job_row);
       auto holder = std::make_unique<Holder>();
       holder->was = std::make_shared<const JobSpec>(rows.SpecOf(row));
       holder->spec = std::make_shared<JobSpec>(*holder->was);

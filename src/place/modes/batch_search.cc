@@ -78,13 +78,13 @@ std::vector<BatchPlace> BatchSearch::places() const {
 }
 
 void BatchSearch::Put(Item& item, const BatchPlace& place) {
-  const std::array<PlacedSlot, 1> slots = {{{place.node_row, place.device, 0, 0}}};
+  const std::array slots = {SlotAt(place.node_row, place.device)};
   engine_.ledger().Place(item.job(), slots);
   item.place = place;
 }
 
 void BatchSearch::Take(Item& item) {
-  const std::array<PlacedSlot, 1> slots = {{{item.place.node_row, item.place.device, 0, 0}}};
+  const std::array slots = {SlotAt(item.place.node_row, item.place.device)};
   engine_.ledger().Remove(item.job(), slots);
   item.place = {};
 }

@@ -162,7 +162,7 @@ absl::Status Victims::DeviceOptions(const JobView& task, uint32_t node_row, int3
       if ((set >> i & 1u) == 0) continue;
       option.jobs.push_back(here[i].second);
       const JobId job = here[i].second;
-      ledger.Remove(job, RequestOf(job), std::array{PlacedSlot{node_row, device, 0, 0}});
+      ledger.Remove(job, RequestOf(job), std::array{SlotAt(node_row, device)});
     }
     ++checks_;
     DeviceVerdict verdict;

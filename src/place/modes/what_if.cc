@@ -92,7 +92,7 @@ absl::StatusOr<PlacedSlots> Supposing::Resolve(const std::string& where, const J
                        count, slot.device);
     }
     if (!IsCpuOnly(job)) devices.emplace_back(slot.node, slot.device);
-    placed.push_back({row, slot.device, slot.task, 0});
+    placed.push_back(SlotAt(row, slot.device, slot.task));
   }
   std::sort(devices.begin(), devices.end());
   if (std::adjacent_find(devices.begin(), devices.end()) != devices.end()) {

@@ -265,7 +265,7 @@ void Search::TakeSpan(const Ledger& ledger, const JobView& view, const Span& bes
   int32_t task = 0;
   for (const Pick& pick : picks) {
     for (size_t i = 0; i < pick.devices.size(); ++i) {
-      result.best.slots.push_back({pick.node_row, pick.devices[i], task + static_cast<int32_t>(i / per_task), 0});
+      result.best.slots.push_back(SlotAt(pick.node_row, pick.devices[i], task + static_cast<int32_t>(i / per_task)));
     }
     task += pick.tasks;
   }
@@ -640,7 +640,7 @@ void Search::TakeTogether(const Ledger& ledger, const JobView& view, const NodeO
     placement.sent = price.sent;
     placement.straggler = price.straggler;
     placement.slots.clear();
-    for (const PricedGpu& gpu : chosen) placement.slots.push_back({offer.node_row, gpu.device, 0, 0});
+    for (const PricedGpu& gpu : chosen) placement.slots.push_back(SlotAt(offer.node_row, gpu.device));
   };
   if (!linked_) try_on(Offered(offer));
   std::vector<PricedGpu> parts;
@@ -667,7 +667,7 @@ void Search::TakeTogether(const Ledger& ledger, const JobView& view, const NodeO
   std::sort(placement.slots.begin(), placement.slots.end(),
             [](const PlacedSlot& a, const PlacedSlot& b) { return a.device < b.device; });
   for (size_t i = 0; i < placement.slots.size(); ++i) {
-    placement.slots[i].task = static_cast<int32_t>(i) / view.job->gpus_per_task;
+    placement.slots[i].task = static_cast<uint16_t>(static_cast<int32_t>(i) / view.job->gpus_per_task);
   }
 }
 

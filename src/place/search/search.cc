@@ -86,10 +86,10 @@ void Search::TakeSingle(uint32_t node_row, SearchResult& result) {
     if (Beats(fit.cost, result.best)) {
       std::swap(result.second, result.best);
       result.best.cost = fit.cost;
-      result.best.slots.assign(1, {node_row, fit.device, 0, 0});
+      result.best.slots.assign(1, SlotAt(node_row, fit.device));
     } else if (Beats(fit.cost, result.second)) {
       result.second.cost = fit.cost;
-      result.second.slots.assign(1, {node_row, fit.device, 0, 0});
+      result.second.slots.assign(1, SlotAt(node_row, fit.device));
     }
   }
 }
@@ -129,7 +129,7 @@ void Search::TakeGang(const Ledger& ledger, uint32_t node_row, const JobView& vi
     if (tasks < view.job->tasks || !Beats(offer.cost, result.second)) continue;
     Placement placement{.cost = offer.cost};
     if (cpu_only) {
-      for (int32_t task = 0; task < tasks; ++task) placement.slots.push_back({node_row, kNoDevice, task, 0});
+      for (int32_t task = 0; task < tasks; ++task) placement.slots.push_back(SlotAt(node_row, kNoDevice, task));
     } else {
       const double cutoff = result.second.slots.empty() ? std::numeric_limits<double>::infinity() : result.second.cost;
       TakeTogether(ledger, view, offers_.back(), cutoff, placement);
@@ -305,7 +305,7 @@ absl::Status Search::TakeRanked(const Ledger& ledger, const JobView& view, Searc
   const auto place = [](const Found& found, Placement& placement) {
     if (std::isinf(found.cost)) return;
     placement.cost = found.cost;
-    placement.slots.assign(1, {found.node_row, found.device, 0, 0});
+    placement.slots.assign(1, SlotAt(found.node_row, found.device));
   };
   place(best, result.best);
   place(second, result.second);
@@ -394,7 +394,7 @@ absl::Status Search::TakeSampled(const Ledger& ledger, const JobView& view, Sear
     if (better || result.second.slots.empty() || cost < result.second.cost) {
       Placement& placement = better ? result.best : result.second;
       placement.cost = cost;
-      placement.slots.assign(1, {one.node_row, one.device, 0, 0});
+      placement.slots.assign(1, SlotAt(one.node_row, one.device));
     }
   }
   return absl::OkStatus();

@@ -296,8 +296,8 @@ absl::Status Search::TakeNode(const Ledger& ledger, const JobView& view, uint32_
   HORUS_RETURN_IF_ERROR(pricer_.Price(ledger, view, node_row, outcome));
   placement.cost = cost;
   placement.slots.clear();
-  if (IsCpuOnly(*view.job)) placement.slots.push_back({node_row, kNoDevice, 0, 0});
-  for (const int32_t device : outcome.chosen) placement.slots.push_back({node_row, device, 0, 0});
+  if (IsCpuOnly(*view.job)) placement.slots.push_back(SlotAt(node_row, kNoDevice));
+  for (const int32_t device : outcome.chosen) placement.slots.push_back(SlotAt(node_row, device));
   return absl::OkStatus();
 }
 

@@ -212,7 +212,7 @@ absl::Status Cluster::CheckChange(const NodeRow& row, const NodeSpec& next) cons
   for (size_t i = 0; i < row.spec->devices.size(); ++i) {
     const uint32_t device = row.first_device + static_cast<uint32_t>(i);
     if (rows_.residents[device].empty()) continue;
-    const JobId job = rows_.JobAt(rows_.residents[device].front());
+    const JobId job = rows_.jobs[rows_.residents[device].front()].id;
     if (i >= next.devices.size()) {
       return MakeError(absl::StatusCode::kFailedPrecondition, "%s: devices[%d] is used by job %d, found %d devices",
                        where, i, job, next.devices.size());
@@ -312,7 +312,7 @@ absl::Status Cluster::RemoveNode(NodeId node) {
 std::vector<JobId> Cluster::JobsOnDevices(uint32_t first, size_t count) const {
   std::vector<JobId> jobs;
   for (uint32_t device = first; device < first + count; ++device) {
-    for (const ResidentRow& resident : rows_.residents[device]) jobs.push_back(rows_.JobAt(resident));
+    for (const uint32_t job_row : rows_.residents[device]) jobs.push_back(rows_.jobs[job_row].id);
   }
   std::sort(jobs.begin(), jobs.end());
   jobs.erase(std::unique(jobs.begin(), jobs.end()), jobs.end());
@@ -364,14 +364,14 @@ uint64_t Add(uint64_t seed, int64_t value) { return CombineHash(seed, static_cas
 
 uint64_t Add(uint64_t seed, std::string_view text) { return CombineHash(seed, Hash64(text)); }
 
-// `job` is what the one of `row` asks for.
-uint64_t HashOf(const JobRow& row, const JobSpec& job) {
-  const JobTag* tag = row.tag.get();
+uint64_t HashOf(const ClusterRows& rows, const JobRow& row) {
+  const JobSpec& job = rows.RequestOf(row);
+  const JobTag& tag = rows.TagOf(row);
   uint64_t hash = CombineHash(row.id, static_cast<uint64_t>(job.kind));
-  hash = Add(Add(hash, tag == nullptr ? std::string_view() : tag->name), job.tenant);
+  hash = Add(Add(hash, tag.name), job.tenant);
   for (const int64_t value :
        {int64_t{job.tasks}, int64_t{job.gpus_per_task}, job.cpu_milli, job.mem_mib, job.storage_mb_s,
-        int64_t{job.priority}, row.submit_us, tag == nullptr ? 0 : tag->deadline_us, job.latency_bound_us}) {
+        int64_t{job.priority}, row.submit_us, tag.deadline_us, job.latency_bound_us}) {
     hash = Add(hash, value);
   }
   hash = CombineHash(hash, Hash64(&job.request_rate_hz, sizeof job.request_rate_hz));
@@ -463,9 +463,11 @@ absl::StatusOr<DeviceInfo> Cluster::Device(NodeId node, int32_t device) const {
   if (const auto& ids = row.spec->device_ids; !ids.empty() && !ids[static_cast<size_t>(device)].empty()) {
     info.id = ids[static_cast<size_t>(device)].c_str();
   }
-  for (const ResidentRow& resident : rows_.residents[flat]) {
-    const JobRow& job = rows_.jobs[resident.job_row];
-    info.residents.push_back({job.id, job.slots[resident.slot].task});
+  for (const uint32_t job_row : rows_.residents[flat]) {
+    const JobRow& job = rows_.jobs[job_row];
+    const auto here = std::find_if(job.slots.begin(), job.slots.end(),
+                                   [&](const PlacedSlot& slot) { return rows_.DeviceOf(slot) == flat; });
+    info.residents.push_back({job.id, here->task});
   }
   std::sort(info.residents.begin(), info.residents.end());
   return info;
@@ -479,8 +481,8 @@ absl::StatusOr<JobInfo> Cluster::Job(JobId job) const {
   const JobRow& row = rows_.jobs[at];
   JobInfo info{.spec = std::make_shared<const JobSpec>(rows_.SpecOf(row)),
                .slots = {},
-               .adopted = row.adopted,
-               .over_committed = row.over_committed};
+               .adopted = row.adopted != 0,
+               .over_committed = row.over_committed != 0};
   for (const PlacedSlot& slot : row.slots) {
     info.slots.push_back({rows_.nodes[slot.node_row].spec->id, slot.device, slot.task});
   }
@@ -500,8 +502,7 @@ uint64_t Cluster::state_hash() const {
   uint64_t jobs = 0;
   for (const JobRow& job : rows_.jobs) {
     if (!job.live()) continue;
-    uint64_t one =
-        CombineHash(HashOf(job, rows_.RequestOf(job)), uint64_t{job.adopted} << 1 | uint64_t{job.over_committed});
+    uint64_t one = CombineHash(HashOf(rows_, job), uint64_t{job.adopted} << 1 | uint64_t{job.over_committed});
     for (const PlacedSlot& slot : job.slots) {
       one = CombineHash(one, rows_.nodes[slot.node_row].spec->id);
       one = CombineHash(one, static_cast<uint64_t>(slot.device) << 32 | static_cast<uint64_t>(slot.task));
@@ -529,12 +530,12 @@ uint64_t Cluster::bytes_held() const {
       bytes += sizeof(std::pair<std::string, std::string>) + key.capacity() + value.capacity();
     for (const std::string& id : node.spec->device_ids) bytes += sizeof(std::string) + id.capacity();
   }
-  for (const Residents& residents : rows_.residents) {
-    if (residents.capacity() > Residents().capacity()) bytes += residents.capacity() * sizeof(ResidentRow);
-  }
-  for (const JobRow& job : rows_.jobs) {
-    if (const JobTag* tag = job.tag.get(); tag != nullptr) bytes += sizeof(JobTag) + tag->name.capacity();
-    if (job.slots.capacity() > PlacedSlots().capacity()) bytes += job.slots.capacity() * sizeof(PlacedSlot);
+  for (const Residents& residents : rows_.residents) bytes += residents.bytes_elsewhere();
+  for (const JobRow& job : rows_.jobs) bytes += job.slots.bytes_elsewhere();
+  bytes += rows_.tags.bytes_held([](const JobTag& tag) { return tag.name.capacity(); });
+  bytes += rows_.classes.capacity() * sizeof(ClassesByType);
+  for (const ClassesByType& classes : rows_.classes) {
+    if (classes.capacity() > ClassesByType().capacity()) bytes += classes.capacity() * sizeof(classes[0]);
   }
   return bytes;
 }
@@ -555,7 +556,7 @@ DeviceRow EmptyDevice(const DeviceSpec& spec, AdminState state) {
 
 DeviceRow ClusterRows::DeviceAt(uint32_t device) const {
   DeviceRow row = states.state(device_state[device]);
-  for (const ResidentRow& resident : residents[device]) row.tenants.push_back(TenantAt(resident));
+  for (const uint32_t job_row : residents[device]) row.tenants.push_back(ClassOn(jobs[job_row].request, row.type));
   states.Finish(row);
   return row;
 }
@@ -564,18 +565,21 @@ JobSpec ClusterRows::SpecOf(const JobRow& job) const {
   JobSpec spec = RequestOf(job);
   spec.id = job.id;
   spec.submit_us = job.submit_us;
-  if (const JobTag* tag = job.tag.get(); tag != nullptr) {
-    spec.name = tag->name;
-    spec.deadline_us = tag->deadline_us;
-  }
+  spec.name = TagOf(job).name;
+  spec.deadline_us = TagOf(job).deadline_us;
   return spec;
 }
 
+const JobTag& ClusterRows::TagOf(const JobRow& job) const {
+  static const JobTag none;
+  return job.tag == JobRow::kNoTag ? none : tags.at(job.tag);
+}
+
 void ClusterRows::LetGo(const JobRow& job) noexcept {
-  for (const PlacedSlot& slot : job.slots) {
-    if (slot.device != kNoDevice && slot.tenant != kNoTenant) states.DropTenant(slot.tenant);
-  }
-  if (job.live()) requests.Drop(job.request);
+  if (job.tag != JobRow::kNoTag) tags.Drop(job.tag);
+  if (!job.live() || !requests.Drop(job.request) || job.request >= classes.size()) return;
+  for (const auto& [type, tenant] : classes[job.request]) states.DropTenant(tenant);
+  classes[job.request] = {};
 }
 
 }  // namespace horus

@@ -5,7 +5,7 @@
 // Leaves:  queries in ascending id order; a hash that is equal for equal states whatever led there.
 // Units:   see node.h and job.h.
 // Cost:    Apply and Release O(devices of the job); queries O(what they return), Job makes its JobSpec anew; a copy
-//          O(cluster). Under 300 bytes a GPU where 2.4 jobs of few kinds share each (docs/place.md).
+//          O(cluster). Under 220 bytes a GPU where 2.4 jobs of few kinds share each (docs/place.md).
 // Thread class: value with one writer at a time; any number of readers while nobody writes.
 #ifndef HORUS_PLACE_STATE_CLUSTER_H_
 #define HORUS_PLACE_STATE_CLUSTER_H_
@@ -187,16 +187,11 @@ class Cluster {
   void SwapHeld(uint32_t job_row, JobRow& other) noexcept;
   [[nodiscard]] absl::Status ApplyLeave(const Action& action, std::span<const NodeId> seen, Undo& undo);
   [[nodiscard]] absl::Status ApplyCome(const Action& action, std::span<const NodeId> seen, Undo& undo);
-  // What a job in the cluster holds of ClusterRows::requests and states, of the latter by device type; others that ask
-  // for the same hold it too.
-  struct Alike {
-    uint32_t request = RequestTable::kNone;
-    absl::InlinedVector<std::pair<GpuTypeId, uint32_t>, 2> tenants;
-  };
-  // `alike`: of a job that asks for the same, and completed; empty = none is known.
+  // `alike`: the request of a job in the cluster that asks for the same, or kNone; becomes that of this job.
   void InsertJob(const JobSpec& given, std::span<const PlacedSlot> slots, bool adopted, bool over_committed,
-                 Alike& alike);
-  [[nodiscard]] uint32_t HoldTenant(const JobSpec& job, GpuTypeId type, Alike& alike);
+                 uint32_t& alike);
+  // Makes known of a job's request what its classes are on those slots.
+  void HoldClasses(const JobSpec& job, std::span<const PlacedSlot> slots, uint32_t request);
   void EraseJob(uint32_t job_row);
   // The same once all is reserved. The row brings and takes along what it holds of ClusterRows::states and requests.
   void PutJob(JobRow job) noexcept;

@@ -155,7 +155,7 @@ absl::StatusOr<PlacedSlots> Cluster::ResolveSlots(const JobSpec& job, std::span<
       HORUS_ASSIGN_OR_RETURN(const uint32_t device, FindDevice(rows_.nodes[node_row], slot.device));
       devices.push_back(device);
     }
-    placed.push_back({node_row, slot.device, slot.task, 0});
+    placed.push_back(SlotAt(node_row, slot.device, slot.task));
   }
   std::sort(devices.begin(), devices.end());
   if (std::adjacent_find(devices.begin(), devices.end()) != devices.end()) {
@@ -204,8 +204,8 @@ Reason Cluster::FirstBrokenRule(const JobSpec& job, std::span<const PlacedSlot> 
 
 bool Cluster::MayShare(const JobSpec& job, const Residents& residents) const {
   const uint64_t mark = OwnerMark(job);
-  return std::all_of(residents.begin(), residents.end(), [&](const ResidentRow& one) {
-    const JobRow& other = rows_.jobs[one.job_row];
+  return std::all_of(residents.begin(), residents.end(), [&](uint32_t job_row) {
+    const JobRow& other = rows_.jobs[job_row];
     if (!MindsOwners(mark | rows_.requests.at(other.request).owner)) return true;
     return rows_.RequestOf(other).tenant == job.tenant;
   });
@@ -218,20 +218,23 @@ struct Cluster::Held {
   ~Held() { rows.LetGo(row); }
 };
 
-uint32_t Cluster::HoldTenant(const JobSpec& job, GpuTypeId type, Alike& alike) {
-  for (const auto& [known, tenant] : alike.tenants) {
-    if (known != type) continue;
-    rows_.states.HoldMore(tenant);
-    return tenant;
+void Cluster::HoldClasses(const JobSpec& job, std::span<const PlacedSlot> slots, uint32_t request) {
+  if (rows_.classes.size() < rows_.requests.limit()) {
+    ReserveMore(rows_.classes, rows_.requests.limit() - rows_.classes.size());
+    rows_.classes.resize(rows_.requests.limit());
   }
-  alike.tenants.reserve(alike.tenants.size() + 1);
-  const uint32_t tenant = rows_.states.HoldTenant(MakeTenantClass(job, DemandOn(job, type)));
-  alike.tenants.emplace_back(type, tenant);
-  return tenant;
+  ClassesByType& classes = rows_.classes[request];
+  for (const PlacedSlot& slot : slots) {
+    if (slot.device == kNoDevice) continue;
+    const GpuTypeId type = rows_.TypeOf(rows_.DeviceOf(slot));
+    if (rows_.ClassOn(request, type) != kNoTenant) continue;
+    classes.reserve(classes.size() + 1);
+    classes.emplace_back(type, rows_.states.HoldTenant(MakeTenantClass(job, DemandOn(job, type))));
+  }
 }
 
 void Cluster::InsertJob(const JobSpec& given, std::span<const PlacedSlot> slots, bool adopted, bool over_committed,
-                        Alike& alike) {
+                        uint32_t& alike) {
   std::optional<JobSpec> timed;
   if (given.sensitivity.get() != nullptr) SetHostTime(timed.emplace(given));
   const JobSpec& job = timed ? *timed : given;
@@ -243,29 +246,26 @@ void Cluster::InsertJob(const JobSpec& given, std::span<const PlacedSlot> slots,
   }
   Held newcomer{rows_, {.id = job.id, .submit_us = job.submit_us}};
   JobRow& row = newcomer.row;
-  row.adopted = adopted;
-  row.over_committed = over_committed;
-  if (!job.name.empty() || job.deadline_us != 0) row.tag = Boxed<JobTag>({job.name, job.deadline_us});
+  row.adopted = adopted ? 1 : 0;
+  row.over_committed = over_committed ? 1 : 0;
   row.slots.assign(slots.begin(), slots.end());
-  for (PlacedSlot& slot : row.slots) slot.tenant = kNoTenant;
-  if (alike.request == RequestTable::kNone) {
-    row.request = alike.request = HoldRequest(job, rows_.requests);
+  if (alike == RequestTable::kNone) {
+    alike = HoldRequest(job, rows_.requests);
   } else {
-    rows_.requests.HoldMore(alike.request);
-    row.request = alike.request;
+    rows_.requests.HoldMore(alike);
   }
-  for (PlacedSlot& slot : row.slots) {
+  row.request = alike;
+  if (!job.name.empty() || job.deadline_us != 0) row.tag = rows_.tags.Put({job.name, job.deadline_us}) & JobRow::kNoTag;
+  HoldClasses(job, slots, row.request);
+  for (const PlacedSlot& slot : slots) {
     if (slot.device == kNoDevice) {
       ReserveMore(rows_.nodes[slot.node_row].host_residents, slots.size());
-      continue;
+    } else {
+      Residents& residents = rows_.residents[rows_.DeviceOf(slot)];
+      residents.reserve(residents.size() + size_t{1});
     }
-    const uint32_t device = rows_.nodes[slot.node_row].first_device + static_cast<uint32_t>(slot.device);
-    const GpuTypeId type = rows_.states.state(rows_.device_state[device]).type;
-    rows_.residents[device].reserve(rows_.residents[device].size() + 1);
-    slot.tenant = HoldTenant(job, type, alike);
   }
-  PutJob(std::move(row));
-  row.request = RequestTable::kNone;  // it holds nothing any more
+  PutJob(std::exchange(row, {}));
 }
 
 void Cluster::PutJob(JobRow job) noexcept {
@@ -285,20 +285,20 @@ void Cluster::PutJob(JobRow job) noexcept {
     free.storage_mb_s -= request.storage_mb_s;
     ForEachGroup(request, [&](const GroupCount& one) { ChangeGroup(one, rows_.nodes[node_row].groups); });
   });
-  for (uint32_t i = 0; i < job.slots.size(); ++i) {
-    PlacedSlot& slot = job.slots[i];
+  for (PlacedSlot& slot : job.slots) {
     NodeRow& node = rows_.nodes[slot.node_row];
     if (slot.device == kNoDevice) {
-      slot.tenant = static_cast<uint32_t>(node.host_residents.size());
+      slot.position = static_cast<uint32_t>(node.host_residents.size());
       node.host_residents.push_back({job_row, slot.task});
       Touch(slot.node_row, WhatCameIn(job.id, request, slot.device, /*tenant=*/0));
       continue;
     }
-    const uint32_t device = node.first_device + static_cast<uint32_t>(slot.device);
+    const uint32_t device = rows_.DeviceOf(slot);
     ++rows_.device_changes[device];
     if (rows_.residents[device].empty()) --node.idle_devices;
-    rows_.residents[device].push_back({job_row, i});
-    Touch(slot.node_row, WhatCameIn(job.id, request, slot.device, rows_.states.tenant(slot.tenant).order));
+    rows_.residents[device].push_back(job_row);
+    const uint32_t tenant = rows_.ClassOn(job.request, rows_.TypeOf(device));
+    Touch(slot.node_row, WhatCameIn(job.id, request, slot.device, rows_.states.tenant(tenant).order));
   }
   rows_.job_of.Insert(job.id, job_row);
   rows_.jobs[job_row] = std::move(job);
@@ -311,8 +311,7 @@ void Cluster::EraseJob(uint32_t job_row) {
 
 JobRow Cluster::TakeJob(uint32_t job_row) noexcept {
   rows_.job_of.Erase(rows_.jobs[job_row].id, [this](uint32_t row) { return rows_.jobs[row].id; });
-  JobRow job = std::move(rows_.jobs[job_row]);
-  rows_.jobs[job_row].request = RequestTable::kNone;
+  JobRow job = std::exchange(rows_.jobs[job_row], {});
   rows_.jobs[job_row].id = std::exchange(rows_.first_free_job, job_row);
   const JobSpec& request = rows_.RequestOf(job);
   if (request.sensitivity.get() != nullptr) --rows_.sensitive;
@@ -330,19 +329,18 @@ JobRow Cluster::TakeJob(uint32_t job_row) noexcept {
     if (slot.device == kNoDevice) {  // the last one takes its position
       const HostResident last = node.host_residents.back();
       node.host_residents.pop_back();
-      if (slot.tenant < node.host_residents.size()) {
-        node.host_residents[slot.tenant] = last;
+      if (slot.position < node.host_residents.size()) {
+        node.host_residents[slot.position] = last;
         JobRow& moved = last.job_row == job_row ? job : rows_.jobs[last.job_row];
-        moved.slots[static_cast<size_t>(last.task)].tenant = slot.tenant;
+        moved.slots[static_cast<size_t>(last.task)].position = slot.position;
       }
       Touch(slot.node_row, CombineHash(kJobOut, job.id));
       continue;
     }
-    const uint32_t device = node.first_device + static_cast<uint32_t>(slot.device);
+    const uint32_t device = rows_.DeviceOf(slot);
     ++rows_.device_changes[device];
     Residents& residents = rows_.residents[device];
-    residents.erase(std::find_if(residents.begin(), residents.end(),
-                                 [&](const ResidentRow& resident) { return resident.job_row == job_row; }));
+    residents.erase(std::find(residents.begin(), residents.end(), job_row));
     if (residents.empty()) ++node.idle_devices;
     Touch(slot.node_row, CombineHash(kJobOut, job.id));
   }
@@ -395,7 +393,7 @@ absl::StatusOr<AdoptResult> Cluster::Adopt(const JobSpec& job, std::span<const S
   HORUS_ASSIGN_OR_RETURN(const PlacedSlots placed, ResolveAdopted(job, slots));
   const Reason reason = FirstBrokenRule(job, placed, PhysicalLimits(), /*runs=*/true);
   const AdoptResult result{.over_committed = reason != Reason::kNone, .reason = reason};
-  Alike alike;
+  uint32_t alike = RequestTable::kNone;
   InsertJob(job, placed, /*adopted=*/true, result.over_committed, alike);
   return result;
 }
@@ -452,7 +450,7 @@ absl::Status Cluster::ApplyCome(const Action& action, std::span<const NodeId> se
     return MakeError(absl::StatusCode::kFailedPrecondition, "%s: does not fit where the plan puts it: %s", JobText(job),
                      std::string(ReasonText(reason)));
   }
-  Alike alike;
+  uint32_t alike = RequestTable::kNone;
   InsertJob(job, placed, /*adopted=*/false, /*over_committed=*/false, alike);
   undo.Came(job.id);
   return absl::OkStatus();
@@ -538,6 +536,7 @@ struct Expected {
   std::vector<int64_t> host_tasks;        // by node row: tasks without GPUs
   std::vector<NodeGroups> groups;         // by node row
   bool host_positions = true;             // each is where its slot says
+  bool classes = true;                    // each resident's is known
 };
 
 Expected FromJobs(const ClusterRows& rows) {
@@ -571,24 +570,27 @@ Expected FromJobs(const ClusterRows& rows) {
       if (slot.device == kNoDevice) {
         const std::vector<HostResident>& there = rows.nodes[slot.node_row].host_residents;
         ++expected.host_tasks[slot.node_row];
-        expected.host_positions &= slot.tenant < there.size() && there[slot.tenant].task == slot.task &&
-                                   &rows.jobs[there[slot.tenant].job_row] == &job;
+        expected.host_positions &= slot.position < there.size() && there[slot.position].task == slot.task &&
+                                   &rows.jobs[there[slot.position].job_row] == &job;
         continue;
       }
-      const uint32_t device = rows.nodes[slot.node_row].first_device + static_cast<uint32_t>(slot.device);
+      const uint32_t device = rows.DeviceOf(slot);
       ++expected.residents[device];
-      ++expected.tenant_holders[slot.tenant];
+      expected.classes &= rows.ClassOn(job.request, rows.TypeOf(device)) != kNoTenant;
     }
+  }
+  for (const ClassesByType& classes : rows.classes) {
+    for (const auto& [type, tenant] : classes) ++expected.tenant_holders[tenant];
   }
   return expected;
 }
 
-// Whether the job's slot says so too.
-bool IsAt(const ClusterRows& rows, const ResidentRow& resident, uint32_t node_row, int32_t device) {
-  if (resident.job_row >= rows.jobs.size() || !rows.jobs[resident.job_row].live()) return false;
-  const PlacedSlots& slots = rows.jobs[resident.job_row].slots;
-  return resident.slot < slots.size() && slots[resident.slot].node_row == node_row &&
-         slots[resident.slot].device == device;
+// Whether the job says so too.
+bool IsAt(const ClusterRows& rows, uint32_t job_row, uint32_t node_row, int32_t device) {
+  if (job_row >= rows.jobs.size() || !rows.jobs[job_row].live()) return false;
+  const PlacedSlots& slots = rows.jobs[job_row].slots;
+  return std::any_of(slots.begin(), slots.end(),
+                     [&](const PlacedSlot& slot) { return slot.node_row == node_row && slot.device == device; });
 }
 
 // The tables that jobs and nodes hold on to, and the index of jobs.
@@ -603,8 +605,11 @@ absl::Status CheckTables(const ClusterRows& rows, const Expected& expected) {
   if (tenants != rows.states.live_tenants())
     return Broken(0, "tenant classes", static_cast<int64_t>(tenants), static_cast<int64_t>(rows.states.live_tenants()));
   for (uint32_t request = 0; request < expected.request_holders.size(); ++request) {
-    if (rows.requests.holders(request) != expected.request_holders[request])
-      return Broken(0, "holders of a request", expected.request_holders[request], rows.requests.holders(request));
+    const uint32_t holders = expected.request_holders[request];
+    if (rows.requests.holders(request) != holders)
+      return Broken(0, "holders of a request", holders, rows.requests.holders(request));
+    if (holders == 0 && request < rows.classes.size() && !rows.classes[request].empty())
+      return Broken(0, "classes of a request that nobody makes", 0, 1);
   }
   for (uint32_t list = 0; list < expected.list_holders.size(); ++list) {
     if (rows.device_lists.holders(list) != expected.list_holders[list])
@@ -647,7 +652,7 @@ absl::Status CheckNode(const ClusterRows& rows, uint32_t row, const Expected& ex
     for (size_t r = 0; r < residents.size(); ++r) {
       if (!IsAt(rows, residents[r], row, static_cast<int32_t>(i))) return Broken(id, "resident's device", device, -1);
       for (size_t other = 0; other < r; ++other) {
-        if (residents[other].job_row == residents[r].job_row) return Broken(id, "one resident twice", 1, 2);
+        if (residents[other] == residents[r]) return Broken(id, "one resident twice", 1, 2);
       }
     }
     idle += residents.empty() ? 1 : 0;
@@ -672,6 +677,7 @@ absl::Status CheckNode(const ClusterRows& rows, uint32_t row, const Expected& ex
 absl::Status Cluster::CheckInvariants() const {
   const Expected expected = FromJobs(rows_);
   if (!expected.host_positions) return Broken(0, "position of a task without GPUs", 1, 0);
+  if (!expected.classes) return Broken(0, "class of a resident", 1, 0);
   std::vector<uint32_t> refs(rows_.states.state_limit());
   size_t devices = 0;
   for (size_t i = 0; i < rows_.order.size(); ++i) {
@@ -712,12 +718,12 @@ void Cluster::SwapHeld(uint32_t job_row, JobRow& other) noexcept {
     free.mem_mib += was.mem_mib - is.mem_mib;
     Touch(node_row, what);
   });
-  for (size_t i = 0; i < row.slots.size(); ++i) {
-    PlacedSlot& slot = row.slots[i];
-    if (slot.device == kNoDevice || slot.tenant == other.slots[i].tenant) continue;
-    ++rows_.device_changes[rows_.nodes[slot.node_row].first_device + static_cast<uint32_t>(slot.device)];
+  for (const PlacedSlot& slot : row.slots) {
+    if (slot.device == kNoDevice) continue;
+    const uint32_t device = rows_.DeviceOf(slot);
+    const GpuTypeId type = rows_.TypeOf(device);
+    if (rows_.ClassOn(row.request, type) != rows_.ClassOn(other.request, type)) ++rows_.device_changes[device];
   }
-  if (!IsCpuOnly(is)) std::swap(row.slots, other.slots);  // else it has a position there, which others change
   std::swap(row.request, other.request);
 }
 
@@ -746,16 +752,9 @@ absl::Status Cluster::ApplyResize(const Action& action, std::span<const NodeId> 
   if (job.cpu_milli > was.cpu_milli || job.mem_mib > was.mem_mib) {
     grown.push_back({row, job.cpu_milli > was.cpu_milli, job.mem_mib > was.mem_mib});
   }
-  Alike alike;
-  Held held{rows_, {.id = job.id, .slots = rows_.jobs[row].slots}};
-  for (PlacedSlot& slot : held.row.slots) slot.tenant = kNoTenant;
+  Held held{rows_, {.id = job.id}};
   held.row.request = HoldRequest(job, rows_.requests);
-  for (PlacedSlot& slot : held.row.slots) {
-    if (slot.device == kNoDevice) continue;
-    const uint32_t device = rows_.nodes[slot.node_row].first_device + static_cast<uint32_t>(slot.device);
-    const GpuTypeId type = rows_.states.state(rows_.device_state[device]).type;
-    slot.tenant = HoldTenant(job, type, alike);
-  }
+  HoldClasses(job, rows_.jobs[row].slots, held.row.request);
   rows_.states.ReserveFree();
   SwapHeld(row, held.row);
   undo.Resized(std::exchange(held.row, {}));

@@ -4,8 +4,8 @@
 // Enters:  nothing; kept by Cluster.
 // Leaves:  node rows in id order, devices flat in one array, jobs by row.
 // Units:   see node.h; positions are rows, not the caller's ids.
-// Cost:    bytes at full columns: 40 a device, 340 a node, 64 a job on one device; what jobs ask for and the devices
-//          of a node once for all that are alike. Full columns grow by a quarter.
+// Cost:    bytes at full columns: 24 a device, 340 a node, 44 a job on one device; what jobs ask for and the devices
+//          of a node once for all that are alike. Full columns grow by an eighth.
 // Thread class: as the cluster that owns it.
 #ifndef HORUS_PLACE_STATE_CLUSTER_ROWS_H_
 #define HORUS_PLACE_STATE_CLUSTER_ROWS_H_
@@ -75,12 +75,16 @@ struct NodeRow {
 
 struct PlacedSlot {
   uint32_t node_row = 0;
-  int32_t device = 0;  // index within the node, or kNoDevice
-  int32_t task = 0;
-  uint32_t tenant = 0;  // class in ClusterRows::states; without device the position in NodeRow::host_residents
+  int16_t device = 0;  // index within the node, or kNoDevice
+  uint16_t task = 0;
+  uint32_t position = 0;  // in the cluster, of a slot without device: in NodeRow::host_residents
 };
-using PlacedSlots = absl::InlinedVector<PlacedSlot, 1>;  // most jobs are on one device
-using RowList = absl::InlinedVector<uint32_t, 4>;        // rows of the few nodes that a plan uses
+static_assert(kMaxDevicesPerNode <= INT16_MAX && kMaxGpusPerJob - 1 <= UINT16_MAX);
+using PlacedSlots = ShortList<PlacedSlot, 1>;       // most jobs are on one device
+using RowList = absl::InlinedVector<uint32_t, 4>;  // rows of the few nodes that a plan uses
+[[nodiscard]] inline PlacedSlot SlotAt(uint32_t node_row, int32_t device, int32_t task = 0) {
+  return {node_row, static_cast<int16_t>(device), static_cast<uint16_t>(task), 0};
+}
 
 // What is a job's own and few jobs state.
 struct JobTag {
@@ -89,22 +93,23 @@ struct JobTag {
 };
 
 struct JobRow {
+  static constexpr uint32_t kNoTag = (1u << 30) - 1;
   JobId id = 0;  // of a free row the next free one
   int64_t submit_us = 0;
-  Boxed<JobTag> tag;                       // null = no name and no deadline
   PlacedSlots slots;                       // ascending (task, node id, device)
   uint32_t request = RequestTable::kNone;  // in ClusterRows::requests; none = free row
-  bool adopted = false;
-  bool over_committed = false;
+  uint32_t tag : 30 = kNoTag;              // in ClusterRows::tags; none = no name and no deadline
+  uint32_t adopted : 1 = 0;
+  uint32_t over_committed : 1 = 0;
 
   [[nodiscard]] bool live() const { return request != RequestTable::kNone; }
 };
+static_assert(kMaxJobs <= JobRow::kNoTag);
 
-struct ResidentRow {
-  uint32_t job_row = 0;
-  uint32_t slot = 0;  // position in JobRow::slots
-};
-using Residents = absl::InlinedVector<ResidentRow, 3>;  // 3 = the usual tenant limit
+using Residents = ShortList<uint32_t, 3>;  // rows of jobs; 3 = the usual tenant limit
+
+// The classes of a request's jobs in ClusterRows::states, by type of the device that they are on.
+using ClassesByType = absl::InlinedVector<std::pair<GpuTypeId, uint32_t>, 2>;
 
 // The last changes, for planners that follow a cluster: which node row, and a hash over the whole history until then,
 // by which copies of a cluster that went different ways are told apart.
@@ -155,15 +160,24 @@ struct ClusterRows {
   uint32_t first_free_job = kNoRow;
   RowIndex job_of;       // by JobId
   size_t sensitive = 0;  // jobs with a sensitivity
+  Shelf<JobTag> tags;
   RequestTable requests;
-  uint64_t changes = 0;    // counts writes; feeds new nodes' versions
-  uint64_t structure = 0;  // a hash over all that added, changed or removed nodes
+  std::vector<ClassesByType> classes;  // by request: of the types on which such jobs were; each holds the class
+  uint64_t changes = 0;                // counts writes; feeds new nodes' versions
+  uint64_t structure = 0;              // a hash over all that added, changed or removed nodes
   ChangeLog log;
 
-  [[nodiscard]] JobId JobAt(const ResidentRow& resident) const { return jobs[resident.job_row].id; }
-  [[nodiscard]] uint32_t TenantAt(const ResidentRow& resident) const {
-    return jobs[resident.job_row].slots[resident.slot].tenant;
+  // The class that jobs of a request have on devices of a type; kNoTenant = none was there.
+  [[nodiscard]] uint32_t ClassOn(uint32_t request, GpuTypeId type) const {
+    for (const auto& [known, tenant] : classes[request]) {
+      if (known == type) return tenant;
+    }
+    return kNoTenant;
   }
+  [[nodiscard]] uint32_t DeviceOf(const PlacedSlot& slot) const {  // which has one
+    return nodes[slot.node_row].first_device + static_cast<uint32_t>(slot.device);
+  }
+  [[nodiscard]] GpuTypeId TypeOf(uint32_t device) const { return states.state(device_state[device]).type; }
   // The device with its residents.
   [[nodiscard]] DeviceRow DeviceAt(uint32_t device) const;
 
@@ -174,7 +188,9 @@ struct ClusterRows {
   [[nodiscard]] const JobSpec& RequestOf(const JobRow& job) const { return requests.at(job.request).spec; }
   // The whole JobSpec, made anew.
   [[nodiscard]] JobSpec SpecOf(const JobRow& job) const;
-  // Gives back what the row holds of `states` and `requests`; after StateTable::ReserveFree.
+  // The row's name and deadline.
+  [[nodiscard]] const JobTag& TagOf(const JobRow& job) const;
+  // Gives back what the row holds of `tags`, `requests` and `states`; after StateTable::ReserveFree.
   void LetGo(const JobRow& job) noexcept;
 };
 

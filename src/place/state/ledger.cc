@@ -60,9 +60,9 @@ bool Ledger::TakeDevice(const ClusterRows& rows, uint32_t device) {
   device_changes_[device] = rows.device_changes[device];
   for (Residents& gone = residents_[device]; !gone.empty(); gone.pop_back()) Count(device, gone.back().owner, -1);
   DeviceRow state = rows.states.state(rows.device_state[device]);
-  for (const ResidentRow& one : rows.residents[device]) {
-    const JobRow& job = rows.jobs[one.job_row];
-    const uint32_t tenant = states_.InternTenant(rows.states.tenant(job.slots[one.slot].tenant));
+  for (const uint32_t job_row : rows.residents[device]) {
+    const JobRow& job = rows.jobs[job_row];
+    const uint32_t tenant = states_.InternTenant(rows.states.tenant(rows.ClassOn(job.request, state.type)));
     const uint64_t owner = rows.requests.at(job.request).owner;
     state.tenants.push_back(tenant);
     residents_[device].push_back({job.id, tenant, owner});

@@ -191,9 +191,7 @@ void WriteRequest(const JobSpec& job, const Types& types, Interned& interned, pb
 }
 
 // What is the job's own; `out` may hold that of another.
-void WriteOwn(const JobRow& row, std::span<const NodeId> node_ids, pb::Job& out) {
-  const JobTag none;
-  const JobTag& tag = row.tag.get() != nullptr ? *row.tag.get() : none;
+void WriteOwn(const JobRow& row, const JobTag& tag, std::span<const NodeId> node_ids, pb::Job& out) {
   out.set_id(row.id);
   out.set_submit_us(row.submit_us);
   out.set_name(tag.name);
@@ -205,8 +203,8 @@ void WriteOwn(const JobRow& row, std::span<const NodeId> node_ids, pb::Job& out)
     one.set_device(static_cast<uint32_t>(slot.device));
     one.set_task(static_cast<uint32_t>(slot.task));
   }
-  out.set_adopted(row.adopted);
-  out.set_over_committed(row.over_committed);
+  out.set_adopted(row.adopted != 0);
+  out.set_over_committed(row.over_committed != 0);
 }
 
 }  // namespace
@@ -239,7 +237,7 @@ absl::StatusOr<std::string> SaveSnapshot(const Cluster& cluster, uint64_t max_by
       message = google::protobuf::Arena::CreateMessage<pb::Job>(&arena);
       WriteRequest(rows.RequestOf(job), types, interned, *message);
     }
-    WriteOwn(job, node_ids, *message);
+    WriteOwn(job, rows.TagOf(job), node_ids, *message);
     one.mutable_jobs()->UnsafeArenaAddAllocated(message);
     one.AppendToString(&jobs);
     one.mutable_jobs()->UnsafeArenaReleaseLast();
@@ -542,10 +540,10 @@ class ClusterRestorer {
   }
 
  private:
-  // What a job asks for, and under which ids the cluster holds it.
+  // What a job asks for, and under which id the cluster holds it.
   struct Known {
     JobSpec job;
-    Cluster::Alike alike;
+    uint32_t request = RequestTable::kNone;
   };
 
   // `known.job` may have the own fields of another.
@@ -570,13 +568,13 @@ class ClusterRestorer {
     if (in.over_committed() && !in.adopted()) {
       return InvalidArgument("snapshot: job %d: expected over-commitment of adopted jobs alone", in.id());
     }
-    cluster_.InsertJob(job, *placed, in.adopted(), in.over_committed(), known.alike);
+    cluster_.InsertJob(job, *placed, in.adopted(), in.over_committed(), known.request);
     return absl::OkStatus();
   }
 
   // As Cluster::Adopt, but that the file says whether the job breaks a rule.
   absl::StatusOr<PlacedSlots> Resolve(const Known& known, std::span<const Slot> slots) const {
-    if (known.alike.request != RequestTable::kNone) {  // one like it is there
+    if (known.request != RequestTable::kNone) {  // one like it is there
       HORUS_RETURN_IF_ERROR(ValidateOwn(known.job));
     } else {
       HORUS_RETURN_IF_ERROR(ValidateRunning(known.job));

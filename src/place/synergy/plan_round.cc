@@ -245,7 +245,7 @@ PlacedSlots Placer::Impl::Round::ChooseSlots(size_t at, const SynergyGrant& gran
     std::vector<int32_t> chosen = ChooseLinked(my_.ledger.spec(row), state_.IdleOn(my_.ledger, slice.server), gpus);
     for (const int32_t device : chosen) {
       const auto task = static_cast<int32_t>(slots.size()) / JobAt(at).gpus_per_task;
-      slots.push_back({row, device, task, 0});
+      slots.push_back(SlotAt(row, device, task));
     }
   }
   return slots;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rules of what many rows share: the index of rows by id, tables of equal values, lists, boxes.
+// Rules of what many rows share: the index of rows by id, tables of equal values, lists, shelves.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <limits>
 #include <map>
@@ -109,16 +110,55 @@ TEST(SharedList, SharesWhatIsEqualAndIsAloneOnceItChanges) {
   EXPECT_EQ(*equal, (std::vector<int>{1, 2, 3}));
 }
 
-TEST(Boxed, CopiesItsValueWithItself) {
-  const Boxed<std::string> none;
-  EXPECT_EQ(Boxed<std::string>(none).get(), nullptr);
-  Boxed<std::string> one(std::string("text"));
-  Boxed<std::string> copy;
-  copy = one;
-  EXPECT_NE(copy.get(), one.get());
-  EXPECT_EQ(*copy.get(), "text");
-  const Boxed<std::string> moved = std::move(one);
-  EXPECT_EQ(*moved.get(), "text");
+TEST(ShortList, AgreesWithAVectorWhetherItsValuesLieHereOrElsewhere) {
+  using List = ShortList<uint32_t, 3>;
+  static_assert(sizeof(List) == 16);
+  List list;
+  std::vector<uint32_t> wanted;
+  const auto same = [&](const List& found) {
+    return std::equal(found.begin(), found.end(), wanted.begin(), wanted.end());
+  };
+  for (uint32_t i = 0; i < 2000; ++i) {
+    if (Mix64(i) % 9 < 5 || wanted.empty()) {
+      list.push_back(i);
+      wanted.push_back(i);
+    } else {
+      const auto at = static_cast<ptrdiff_t>(Mix64(i) % wanted.size());
+      list.erase(list.begin() + at);
+      wanted.erase(wanted.begin() + at);
+    }
+    ASSERT_TRUE(same(list));
+    if (i % 7 != 0) continue;
+    List copy = list;
+    ASSERT_TRUE(same(copy));
+    const List moved = std::move(copy);
+    ASSERT_TRUE(same(moved));
+    copy = moved;
+    ASSERT_TRUE(same(copy));
+    list = std::move(copy);
+    if (Mix64(i) % 5 != 0) continue;
+    list = List();
+    wanted.clear();
+  }
+  list.clear();
+  EXPECT_TRUE(list.empty());
+  list.reserve(100);
+  EXPECT_GE(list.capacity(), 100u);
+  EXPECT_GE(list.bytes_elsewhere(), 100 * sizeof(uint32_t));
+}
+
+TEST(Shelf, UsesIdsAgain) {
+  Shelf<std::string> shelf;
+  const uint32_t a = shelf.Put("a"), b = shelf.Put("b"), c = shelf.Put("c");
+  shelf.Drop(a);
+  shelf.Drop(c);
+  const Shelf<std::string> copy = shelf;
+  EXPECT_EQ(shelf.Put("d"), c);
+  EXPECT_EQ(shelf.Put("e"), a);
+  EXPECT_EQ(shelf.at(b), "b");
+  EXPECT_EQ(shelf.at(c), "d");
+  EXPECT_EQ(copy.at(b), "b");
+  EXPECT_NE(shelf.Put("f"), b);
 }
 
 }  // namespace

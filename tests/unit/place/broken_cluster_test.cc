@@ -48,6 +48,8 @@ Cluster Sound() {
 
 uint32_t FirstDevice(const ClusterRows& rows, uint32_t node) { return rows.nodes[node].first_device; }
 JobRow& Job(ClusterRows& rows, JobId job) { return rows.jobs[rows.RowOfJob(job)]; }
+// The class of a job on the type of the first device.
+uint32_t ClassOf(ClusterRows& rows, JobId job) { return rows.ClassOn(Job(rows, job).request, rows.TypeOf(0)); }
 
 struct Damage {
   const char* named;  // in the message
@@ -86,19 +88,16 @@ std::vector<Damage> DamagesOfDevices() {
       {"tenants of an empty device's state",
        [](ClusterRows& rows) {
          uint32_t& state = rows.device_state[FirstDevice(rows, kThird)];
-         const TenantClass other = rows.states.tenant(Job(rows, 1).slots[0].tenant);  // the table grows
+         const TenantClass other = rows.states.tenant(ClassOf(rows, 1));  // the table grows
          uint32_t tenant = 0;
          state = rows.states.WithTenant(state, other, tenant);
        }},
-      {"residents: expected 2, found 3", [=](ClusterRows& rows) { shared(rows).push_back({0, 0}); }},
-      {"residents: expected 2, found 1", [=](ClusterRows& rows) { shared(rows).pop_back(); }},
-      {"resident's device", [=](ClusterRows& rows) { shared(rows)[0].job_row = 99; }},
-      {"resident's device", [=](ClusterRows& rows) { shared(rows)[0].job_row = rows.first_free_job; }},
-      {"resident's device", [=](ClusterRows& rows) { shared(rows)[0].slot = 1; }},
-      {"resident's device",  // the gang's other task
-       [](ClusterRows& rows) { rows.residents[FirstDevice(rows, kFirst) + 1][0].slot = 1; }},
+      {"residents: expected 2, found 3", [=](ClusterRows& rows) { shared(rows).push_back(0); }},
+      {"residents: expected 2, found 1", [=](ClusterRows& rows) { shared(rows).erase(shared(rows).begin()); }},
+      {"resident's device", [=](ClusterRows& rows) { shared(rows)[0] = 99; }},
+      {"resident's device", [=](ClusterRows& rows) { shared(rows)[0] = rows.first_free_job; }},
       {"resident's device",
-       [=](ClusterRows& rows) { shared(rows)[1] = rows.residents[FirstDevice(rows, kFirst) + 1][0]; }},
+       [=](ClusterRows& rows) { rows.residents[FirstDevice(rows, kFirst) + 1][0] = rows.RowOfJob(1); }},
       {"one resident twice", [=](ClusterRows& rows) { shared(rows)[1] = shared(rows)[0]; }},
       {"devices: expected 5, found 6", [](ClusterRows& rows) { ++rows.live_devices; }},
       {"devices per state", [](ClusterRows& rows) { rows.states.Ref(rows.device_state[FirstDevice(rows, kThird)]); }},
@@ -113,16 +112,28 @@ std::vector<Damage> DamagesOfDevices() {
 
 std::vector<Damage> DamagesOfJobs() {
   return {
-      {"position of a task without GPUs", [](ClusterRows& rows) { Job(rows, kHost).slots[0].tenant = 9; }},
+      {"position of a task without GPUs", [](ClusterRows& rows) { Job(rows, kHost).slots[0].position = 9; }},
       {"position of a task without GPUs", [](ClusterRows& rows) { ++rows.nodes[kSecond].host_residents[0].task; }},
       {"position of a task without GPUs", [](ClusterRows& rows) { rows.nodes[kSecond].host_residents[0].job_row = 0; }},
       {"holders of a tenant class: expected 1, found 2",
-       [](ClusterRows& rows) { (void)rows.states.HoldTenant(rows.states.tenant(Job(rows, 1).slots[0].tenant)); }},
+       [](ClusterRows& rows) { (void)rows.states.HoldTenant(rows.states.tenant(ClassOf(rows, 1))); }},
       {"tenant classes",
        [](ClusterRows& rows) {
-         TenantClass tenant = rows.states.tenant(Job(rows, 1).slots[0].tenant);
+         TenantClass tenant = rows.states.tenant(ClassOf(rows, 1));
          ++tenant.priority;
          (void)rows.states.InternTenant(tenant);
+       }},
+      {"class of a resident", [](ClusterRows& rows) { rows.classes[Job(rows, 1).request].clear(); }},
+      {"classes of a request that nobody makes",
+       [](ClusterRows& rows) {
+         JobSpec other = rows.SpecOf(Job(rows, 1));
+         ++other.priority;
+         const uint32_t request = HoldRequest(other, rows.requests);
+         rows.requests.Drop(request);
+         rows.classes.resize(rows.requests.limit());
+         const uint32_t tenant = ClassOf(rows, 1);
+         rows.classes[request].emplace_back(rows.TypeOf(0), tenant);
+         rows.states.HoldMore(tenant);
        }},
       {"holders of a request: expected 1, found 2",
        [](ClusterRows& rows) { (void)HoldRequest(rows.SpecOf(Job(rows, 1)), rows.requests); }},

@@ -159,7 +159,8 @@ class RandomChanges {
 
   static std::vector<PlacedSlot> Placed(const std::vector<Slot>& slots) {
     std::vector<PlacedSlot> placed;
-    for (const Slot& slot : slots) placed.push_back({static_cast<uint32_t>(slot.node - 1), slot.device, slot.task, 0});
+    for (const Slot& slot : slots)
+      placed.push_back(SlotAt(static_cast<uint32_t>(slot.node - 1), slot.device, slot.task));
     return placed;
   }
 
