@@ -58,11 +58,16 @@ void Ledger::Touch(const Touched& touched, uint64_t since) {
 bool Ledger::TakeDevice(const ClusterRows& rows, uint32_t device) {
   if (device_state_[device] != kNoState && device_changes_[device] == rows.device_changes[device]) return false;
   device_changes_[device] = rows.device_changes[device];
+  const Residents before = residents_[device];  // most stay, and to know a class by its digest is quick
   for (Residents& gone = residents_[device]; !gone.empty(); gone.pop_back()) Count(device, gone.back().owner, -1);
   DeviceRow state = rows.states.state(rows.device_state[device]);
   for (const uint32_t job_row : rows.residents[device]) {
     const JobRow& job = rows.jobs[job_row];
-    const uint32_t tenant = states_.InternTenant(rows.states.tenant(rows.ClassOn(job.request, state.type)));
+    const TenantClass& theirs = rows.states.tenant(rows.ClassOn(job.request, state.type));
+    const auto known = std::find_if(before.begin(), before.end(), [&](const LedgerResident& was) {
+      return was.job == job.id && states_.tenant(was.tenant).digest == theirs.digest;
+    });
+    const uint32_t tenant = known != before.end() ? known->tenant : states_.InternTenant(theirs);
     const uint64_t owner = rows.requests.at(job.request).owner;
     state.tenants.push_back(tenant);
     residents_[device].push_back({job.id, tenant, owner});
