@@ -294,7 +294,7 @@ absl::StatusOr<ResidentMover::Outcome> ResidentMover::Move(JobId id, double cost
   const ClusterRows& rows = cluster_.rows();
   const JobRow& row = rows.jobs[rows.RowOfJob(id)];
   auto job = std::make_shared<const JobSpec>(rows.SpecOf(row));
-  const PlacedSlots from(row.slots.begin(), row.slots.end());
+  const PlacedSlots from = row.slots;
   const Slots was = SlotsOf(ledger, from);
   double here = 0, left = 0, before = 0, after = 0;
   HORUS_RETURN_IF_ERROR(meter_.OfSlots(ledger, from, here));

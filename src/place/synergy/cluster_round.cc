@@ -149,7 +149,7 @@ std::vector<HostShare> ClusterRound::ReadJobs(const Cluster& cluster, const Ledg
     const bool may_grow = settings.rule == SynergyRule::kOpt || settings.options.grow;
     if (!may_grow && resident.floor == held) continue;
     found.emplace_back(ResidentJob{std::make_shared<const JobSpec>(cluster.rows().SpecOf(row)),
-                                   PlacedSlots(row.slots.begin(), row.slots.end())},
+                                   row.slots},
                        std::move(resident));
   }
   // Rows are history, and must decide nothing.
