@@ -31,6 +31,7 @@ class ShortList {
 
  public:
   ShortList() = default;
+  ShortList(std::initializer_list<T> values) { assign(values.begin(), values.end()); }
   ShortList(const ShortList& other) { assign(other.begin(), other.end()); }
   ShortList(ShortList&& other) noexcept { swap(other); }
   ShortList& operator=(const ShortList& other) {

@@ -166,7 +166,7 @@ absl::Status Batcher::Replay(const Outcome& first, std::span<const BatchPlace> m
     if (next < movable_.size() && movable_[next] == at) {
       const BatchPlace& to = moved[next++];
       place = Placement();
-      if (to.device != kNoDevice) place.slots.assign(1, SlotAt(to.node_row, to.device));
+      if (to.device != kNoDevice) place.slots = {SlotAt(to.node_row, to.device)};
     }
     if (place.slots.empty()) {
       left_out.push_back(at);

@@ -515,7 +515,7 @@ absl::Status Preempter::CarryOut(Plan& plan) {
                           .gain = -victims_.LossOf(job),
                           .cost = 0});
     plan.actions.push_back({ActionKind::kPreempt, std::make_shared<const JobSpec>(cluster_.rows().SpecOf(row)), {}});
-    concerned.insert(concerned.end(), row.slots.begin(), row.slots.end());
+    for (const PlacedSlot& slot : row.slots) concerned.push_back(slot);
   }
   double before = 0;
   double after = 0;

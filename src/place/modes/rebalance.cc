@@ -91,7 +91,7 @@ absl::Status Rebalancer::Gather(std::optional<std::span<const JobId>> jobs) {
     const JobRow& job = rows.jobs[row];
     if (IsCpuOnly(rows.RequestOf(job))) continue;  // nothing slows it here
     HORUS_RETURN_IF_ERROR(engine_.GoOn());
-    Mover mover{.job_row = row, .job = id, .slots = {job.slots.begin(), job.slots.end()}};
+    Mover mover{.job_row = row, .job = id, .slots = job.slots};
     HORUS_RETURN_IF_ERROR(Bound(mover));
     if (mover.most > options_.min_gain + kLeastGain) movers_.push_back(std::move(mover));
   }

@@ -86,10 +86,10 @@ void Search::TakeSingle(uint32_t node_row, SearchResult& result) {
     if (Beats(fit.cost, result.best)) {
       std::swap(result.second, result.best);
       result.best.cost = fit.cost;
-      result.best.slots.assign(1, SlotAt(node_row, fit.device));
+      result.best.slots = {SlotAt(node_row, fit.device)};
     } else if (Beats(fit.cost, result.second)) {
       result.second.cost = fit.cost;
-      result.second.slots.assign(1, SlotAt(node_row, fit.device));
+      result.second.slots = {SlotAt(node_row, fit.device)};
     }
   }
 }
@@ -305,7 +305,7 @@ absl::Status Search::TakeRanked(const Ledger& ledger, const JobView& view, Searc
   const auto place = [](const Found& found, Placement& placement) {
     if (std::isinf(found.cost)) return;
     placement.cost = found.cost;
-    placement.slots.assign(1, SlotAt(found.node_row, found.device));
+    placement.slots = {SlotAt(found.node_row, found.device)};
   };
   place(best, result.best);
   place(second, result.second);
@@ -394,7 +394,7 @@ absl::Status Search::TakeSampled(const Ledger& ledger, const JobView& view, Sear
     if (better || result.second.slots.empty() || cost < result.second.cost) {
       Placement& placement = better ? result.best : result.second;
       placement.cost = cost;
-      placement.slots.assign(1, SlotAt(one.node_row, one.device));
+      placement.slots = {SlotAt(one.node_row, one.device)};
     }
   }
   return absl::OkStatus();

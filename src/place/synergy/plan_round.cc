@@ -400,7 +400,7 @@ absl::StatusOr<Plan> Placer::MakeRound(const Cluster& cluster, std::span<const J
       return InvalidArgument("round: job %s: expected whole GPUs of one that runs, found others",
                              IdAndName(known[i].id, known[i].name));
     }
-    leases[i] = {std::make_shared<const JobSpec>(known[i]), {held.slots.begin(), held.slots.end()}, {}};
+    leases[i] = {std::make_shared<const JobSpec>(known[i]), held.slots, {}};
     gone.Insert(jobs[i].id, true);
   }
   HORUS_RETURN_IF_ERROR(PlanningOrder(cluster, known, my.scorer.model(), &gone).status());
