@@ -80,7 +80,7 @@ struct PlacedSlot {
   uint32_t position = 0;  // in the cluster, of a slot without device: in NodeRow::host_residents
 };
 static_assert(kMaxDevicesPerNode <= INT16_MAX && kMaxGpusPerJob - 1 <= UINT16_MAX);
-using PlacedSlots = ShortList<PlacedSlot, 1>;       // most jobs are on one device
+using PlacedSlots = ShortList<PlacedSlot, 1>;      // most jobs are on one device
 using RowList = absl::InlinedVector<uint32_t, 4>;  // rows of the few nodes that a plan uses
 [[nodiscard]] inline PlacedSlot SlotAt(uint32_t node_row, int32_t device, int32_t task = 0) {
   return {node_row, static_cast<int16_t>(device), static_cast<uint16_t>(task), 0};

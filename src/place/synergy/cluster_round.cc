@@ -148,8 +148,7 @@ std::vector<HostShare> ClusterRound::ReadJobs(const Cluster& cluster, const Ledg
     resident.floor.mem_mib = std::min(resident.floor.mem_mib, held.mem_mib);
     const bool may_grow = settings.rule == SynergyRule::kOpt || settings.options.grow;
     if (!may_grow && resident.floor == held) continue;
-    found.emplace_back(ResidentJob{std::make_shared<const JobSpec>(cluster.rows().SpecOf(row)),
-                                   row.slots},
+    found.emplace_back(ResidentJob{std::make_shared<const JobSpec>(cluster.rows().SpecOf(row)), row.slots},
                        std::move(resident));
   }
   // Rows are history, and must decide nothing.
