@@ -39,7 +39,8 @@ class ShortList {
     return *this;
   }
   ShortList& operator=(ShortList&& other) noexcept {
-    swap(other);
+    ShortList taken(std::move(other));
+    swap(taken);
     return *this;
   }
   ~ShortList() {

@@ -118,6 +118,7 @@ KernelModel::KernelModel(const PairHeader& header, KernelState state) : state_(s
   }
   const size_t entries = columns_[0].size();
   const double per_square = -0.5 / (state_.settings.length * state_.settings.length);
+  kernels_.reserve(entries * entries);
   for (size_t a = 0; a < entries; ++a) {
     for (size_t b = 0; b < entries; ++b) {
       double square = 0;

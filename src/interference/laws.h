@@ -103,10 +103,11 @@ inline constexpr double kBandwidthScaling = 1.3;
 // Of its waiting that a victim's host does not hide: half-way between none and all.
 inline constexpr double kVictimShare = 0.5;
 
+inline constexpr JobPoint kBusy = {};  // all the time: adds nothing as victim or other
+
 // How long a victim waits grows with the share of the time in which the other is busy, and with half the logarithm of
 // its own, because waiting partly hides behind the host's work. `unknown` stands for an unknown logarithm of a busy
 // share: 0 is busy all the time.
-inline constexpr JobPoint kBusy = {};  // all the time: adds nothing to either part
 [[nodiscard]] inline double TheoryOf(const JobPoint& victim, const JobPoint& other, double unknown = 0) {
   const auto log_util = [unknown](const JobPoint& point) {
     const auto value = static_cast<double>(point[static_cast<size_t>(PointColumn::kLogUtil)]);

@@ -142,12 +142,15 @@ void Sieve::Step(const LeastCost& least, const Kind& kind, const Scorer::StateSu
   const int32_t* const most_upper = kind.most_upper.data() + from;
   const float* const cutoff = cutoff_.data() + from;
   const int32_t* const mem = (state.residents == 0 ? kind.mem_mib : kind.mem_beside_mib).data() + from;
+  const auto unbounded = static_cast<int32_t>(least.own_work > 0 || least.lost_work < 0);
   int32_t any = 0;
   for (uint32_t i = 0; i < kLanes; ++i) {
     floor[i] = own_work * (speed[i] / (1 + kUnit * static_cast<float>(own[i]))) + lost_work * lost[i] * per_weight[i] +
                per_mem * (free - request[i]) + least_of_all;
-    fits[i] &= static_cast<int32_t>(upper[i] <= most_upper[i]) & static_cast<int32_t>(floor[i] < cutoff[i]);
-    fits[i] = (fits[i] | unknown[i]) & static_cast<int32_t>(mem[i] <= state.mem_free_mib);
+    // Of guests that the class did not meet the columns have lower bounds of the estimates alone.
+    fits[i] = (fits[i] & static_cast<int32_t>(upper[i] <= most_upper[i])) | unknown[i];
+    fits[i] &= static_cast<int32_t>(floor[i] < cutoff[i]) | (unknown[i] & unbounded);
+    fits[i] &= static_cast<int32_t>(mem[i] <= state.mem_free_mib);
     any |= fits[i];
   }
   if (any == 0) return;
@@ -203,7 +206,8 @@ bool Dearer(const RankedState& a, const RankedState& b) { return Cheaper(b, a); 
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
-constexpr size_t kAll = std::numeric_limits<size_t>::max() / 2;  // more states than there are
+constexpr size_t kAll =
+    std::numeric_limits<size_t>::max() / 2;  // more states than there are, and twice as many are a number
 
 // States in which a newcomer meets a resident at once. More ask for more than they need; fewer call the model often.
 // Chosen: with 256 newcomers take a tenth longer with horus, and as long with boosted (scripts/bench place --only

@@ -145,7 +145,8 @@ class Rankings {
   [[nodiscard]] uint64_t bytes_held() const {
     return of_class_.bytes_held() + of_class_.size() * sizeof(Ranking) + entries_ * kEntryBytes +
            opened_.capacity() * sizeof(Scorer::StateSummary) + tree_.bytes_held() + order_.capacity() * sizeof(Floor) +
-           left_.capacity() * sizeof(Scorer::Sifted) + sieve_.bytes_held() + scratch_.capacity() * sizeof(RankedState);
+           left_.capacity() * sizeof(Scorer::Sifted) + sieve_.bytes_held() +
+           (scratch_.capacity() + pending_.capacity()) * sizeof(RankedState);
   }
 
  private:
@@ -173,8 +174,8 @@ class Rankings {
   [[nodiscard]] absl::Status Sift(const Ledger& ledger, const DeviceIndex& index, Scorer& scorer,
                                   std::span<const Scorer::StateSummary> summaries, double cutoff);
 
-  // Moves what is pending and may cost less than `limit` to scratch_, or drops it. The cutoff falls with the `wanted`
-  // cheapest there.
+  // Moves what is pending and may cost less than `limit` to scratch_, or drops it; the rest stays pending. The cutoff
+  // falls with the `wanted` cheapest in scratch_.
   [[nodiscard]] absl::Status MeetPending(const Ledger& ledger, Scorer& scorer, double limit, size_t wanted,
                                          double& cutoff);
 

@@ -157,6 +157,8 @@ class Scorer {
   [[nodiscard]] bool keeps_residents() const { return adds_pairs_; }
   // Whether to weigh costs hardly more than to find what was weighed among many states.
   [[nodiscard]] bool weighs_cheaply() const { return adds_pairs_ || adds_loads_; }
+  // Whether Sift says more of a state than that it is there.
+  [[nodiscard]] bool bounds_states() const { return weighs_cheaply() && policy_->least_cost() != nullptr; }
   // Number of contexts so far.
   [[nodiscard]] size_t contexts() const { return pairs_.contexts(); }
   // Whether states are sifted by pairs (ranking.h).

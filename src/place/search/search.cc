@@ -203,8 +203,12 @@ absl::Status Search::RunOne(const Ledger& ledger, const JobView& view, uint32_t 
   answer.reason = AdmitNode(scorer_.policy(), ledger, node_row, *view.job);
   if (answer.reason != Reason::kNone) return absl::OkStatus();
   if (!floors_.empty()) {
-    HORUS_RETURN_IF_ERROR(CheapestOn(ledger, node_row, view, answer.cost));
-    if (std::isfinite(answer.cost)) return absl::OkStatus();
+    double cost = 0;
+    HORUS_RETURN_IF_ERROR(CheapestOn(ledger, node_row, view, cost));
+    if (std::isfinite(cost)) {
+      answer.cost = cost;
+      return absl::OkStatus();
+    }
   }
   one_.refused = {};
   HORUS_RETURN_IF_ERROR(GatherNode(ledger, node_row, view, /*memo=*/true, one_));
@@ -224,10 +228,13 @@ absl::Status Search::RunEach(const Ledger& ledger, const JobView& view, std::spa
   const std::span<NodeAnswer> kept =
       keep ? answers_.Of(ledger, RequestOn(ledger, view), scorer_.model().epoch()) : std::span<NodeAnswer>();
   floors_.clear();
-  if (keep && scorer_.weighs_cheaply()) {
-    const auto unknown = std::count_if(nodes.begin(), nodes.end(), [&](uint32_t row) { return !kept[row].known; });
-    // To bound all states takes about as long as to weigh a quarter of them.
-    if (4 * static_cast<size_t>(unknown) > ledger.order().size()) {
+  if (keep && scorer_.bounds_states()) {
+    size_t unknown = 0;
+    for (const uint32_t row : nodes) unknown += kept[row].known ? 0 : 1;
+    // To bound all states takes about as long as to weigh a quarter of them, and a job that comes first meets its
+    // neighbours there many at a time.
+    const size_t worth = unknown == nodes.size() ? 32 : 4;
+    if (worth * unknown > ledger.order().size()) {
       HORUS_RETURN_IF_ERROR(index_.CatchUp(ledger));
       HORUS_RETURN_IF_ERROR(rankings_.Bound(ledger, index_, scorer_, floors_));
     }

@@ -465,8 +465,9 @@ absl::StatusOr<DeviceInfo> Cluster::Device(NodeId node, int32_t device) const {
   }
   for (const uint32_t job_row : rows_.residents[flat]) {
     const JobRow& job = rows_.jobs[job_row];
-    const auto here = std::find_if(job.slots.begin(), job.slots.end(),
-                                   [&](const PlacedSlot& slot) { return rows_.DeviceOf(slot) == flat; });
+    const auto here = std::find_if(job.slots.begin(), job.slots.end(), [&](const PlacedSlot& slot) {
+      return slot.node_row == index && slot.device == device;
+    });
     info.residents.push_back({job.id, here->task});
   }
   std::sort(info.residents.begin(), info.residents.end());

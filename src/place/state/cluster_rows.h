@@ -162,9 +162,10 @@ struct ClusterRows {
   size_t sensitive = 0;  // jobs with a sensitivity
   Shelf<JobTag> tags;
   RequestTable requests;
-  std::vector<ClassesByType> classes;  // by request: of the types on which such jobs were; each holds the class
-  uint64_t changes = 0;                // counts writes; feeds new nodes' versions
-  uint64_t structure = 0;              // a hash over all that added, changed or removed nodes
+  std::vector<ClassesByType>
+      classes;             // by request: on each type where a job of it ever was; held until its last job leaves
+  uint64_t changes = 0;    // counts writes; feeds new nodes' versions
+  uint64_t structure = 0;  // a hash over all that added, changed or removed nodes
   ChangeLog log;
 
   // The class that jobs of a request have on devices of a type; kNoTenant = none was there.
