@@ -78,9 +78,13 @@ Outcome Run(const Setting& setting, const Shape& shape, size_t planners, size_t 
     for (size_t r = i % sharers; r < setting.residents.size(); r += sharers) {
       all[i].residents.push_back(setting.residents[r]);
     }
-    Work(shared[i / sharers], shape, all[i], decisions / 2);  // until the placer knows the job classes
-    all[i].applied = all[i].conflicts = 0;
   }
+  // Until the placers know the job classes; in turns, so that nobody starts far behind the others.
+  constexpr int kTurns = 10;
+  for (int turn = 0; turn < kTurns; ++turn) {
+    for (size_t i = 0; i < planners; ++i) Work(shared[i / sharers], shape, all[i], decisions / 2 / kTurns);
+  }
+  for (Planner& planner : all) planner.applied = planner.conflicts = 0;
   const auto start = std::chrono::steady_clock::now();
   {
     std::vector<std::jthread> threads;
