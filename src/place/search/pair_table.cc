@@ -32,7 +32,7 @@ PairTable::Row& PairTable::RowOf(uint32_t context, const TenantClass& newcomer) 
   if (std::unique_ptr<Row>* known = rows_.Find(key)) return **known;
   auto row = std::make_unique<Row>();
   row->summaries.resize(kNobody + 1, {0, 0, 0, 0});
-  row->positions.resize(kNobody + 1, Row::kUnmet);
+  row->positions.resize(kNobody + 1);
   return *rows_.Insert(key, std::move(row));
 }
 
@@ -60,7 +60,7 @@ void PairTable::Grow(const InterferenceModel& model, uint32_t context, Row& row,
   if (before < size) row.summaries.reserve(std::max(size, 2 * before));
   row.positions.reserve(row.summaries.capacity());
   row.summaries.resize(size);
-  row.positions.resize(size, Row::kUnmet);
+  row.positions.resize(size);
   for (size_t guest = first; guest < size; ++guest) {
     row.summaries[guest].mine = row.least[levels[guest].inflicts].mine;
     row.summaries[guest].theirs = row.least[levels[guest].suffers].theirs;

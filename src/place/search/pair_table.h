@@ -45,12 +45,11 @@ class PairTable {
   };
   // The pairs of one newcomer in one context, by guest. Its address holds until ForgetRows or Clear.
   struct Row {
-    static constexpr uint32_t kUnmet = UINT32_MAX;
     std::vector<StateSummary> summaries;
     std::vector<StateSummary> least;  // of whom it did not meet, by level (InterferenceModel::PairLevels)
-    std::vector<uint32_t> positions;  // in `pairs`, or kUnmet; of the same size
+    std::vector<uint32_t> positions;  // in `pairs`, of whom it met; of the same size as `summaries`
     std::vector<TenantPair> pairs;    // in the order in which they met
-    [[nodiscard]] bool Knows(uint32_t guest) const { return guest < positions.size() && positions[guest] != kUnmet; }
+    [[nodiscard]] bool Knows(uint32_t guest) const { return guest < summaries.size() && summaries[guest].met(); }
   };
 
   // The guest that stands for no tenant: its excesses are 0.

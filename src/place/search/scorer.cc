@@ -575,7 +575,7 @@ absl::Status Scorer::MeetNext(const StateTable& states, std::vector<const StateS
     const StateSummary& summary = *unmet[i];
     const PairTable::Row& row = *OnContextOf(summary.context).row;
     size_t first = 0;
-    while (first < summary.residents && row.summaries[summary.pairs.guests[first]].met()) ++first;
+    while (first < summary.residents && row.Knows(summary.pairs.guests[first])) ++first;
     if (first < summary.residents) {  // else it met them elsewhere by now
       const TenantClass& tenant = states.tenant(states.state(summary.state).tenants[first]);
       Fetch(tenant.demand);

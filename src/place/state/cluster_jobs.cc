@@ -255,7 +255,9 @@ void Cluster::InsertJob(const JobSpec& given, std::span<const PlacedSlot> slots,
     rows_.requests.HoldMore(alike);
   }
   row.request = alike;
-  if (!job.name.empty() || job.deadline_us != 0) row.tag = rows_.tags.Put({job.name, job.deadline_us}) & JobRow::kNoTag;
+  if (!job.name.empty() || job.deadline_us != 0) {
+    row.tag = rows_.tags.Put({job.name, job.deadline_us}) & JobRow::kNoTag;  // fits: fewer jobs than that may be
+  }
   HoldClasses(job, slots, row.request);
   for (const PlacedSlot& slot : slots) {
     if (slot.device == kNoDevice) {
