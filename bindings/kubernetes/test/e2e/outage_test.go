@@ -48,9 +48,17 @@ func (f *crowd) mirrored() {
 	})
 }
 
+// outlast lets a test wait for a reconnection too: after an outage client-go's watches wait up to a minute before they try again.
+func outlast(t *testing.T) {
+	before := within
+	within += time.Minute // reflector.go: defaultBackoffMax of 30 s, and as much by jitter
+	t.Cleanup(func() { within = before })
+}
+
 // The API server dies while pods are placed. When it is back, pods leave and come and a node appears before the scheduler
 // watches again.
 func TestTheAPIServerGoesAwayAndComesBack(t *testing.T) {
+	outlast(t)
 	c := start(t, placing)
 	f := fleet(t, c, 6, 4)
 	f.come(40)
@@ -75,6 +83,7 @@ func TestTheAPIServerGoesAwayAndComesBack(t *testing.T) {
 
 // With the chart's lease a leader that cannot renew it ends; the other takes over when the API server is back.
 func TestAnOutageLongerThanTheLeaseLeavesAReplica(t *testing.T) {
+	outlast(t)
 	c := start(t, "")
 	r := startReplicas(t, c)
 	f := fleet(t, c, 6, 4)
