@@ -29,16 +29,14 @@ constexpr float kLearningRate = 0.1f, kLambda = 10, kFeatureShare = 0.5f;
 
 // The other's columns, the victim's, then one a device: 1 for the present one.
 constexpr size_t kPairColumns = 2 * kPointColumns;
-using PairColumns = std::array<float, kPairColumns + kMostPairDevices>;
 
 size_t WidthOf(size_t devices) { return kPairColumns + devices; }
 
-void FillColumns(uint32_t device, const JobPoint& victim, const JobPoint& other, std::span<float> row) {
+void FillColumns(const JobPoint& victim, const JobPoint& other, float* row) {
   for (size_t c = 0; c < kPointColumns; ++c) {
     row[c] = other[c];
     row[kPointColumns + c] = victim[c];
   }
-  for (size_t d = kPairColumns; d < row.size(); ++d) row[d] = d == kPairColumns + device ? 1.0f : 0.0f;
 }
 
 // A busier other, or one with longer turns, never makes it easier for the victim.
@@ -50,10 +48,58 @@ std::vector<int32_t> Monotone(size_t devices) {
   return monotone;
 }
 
+using Tree = std::vector<TreeNode>;
+
+// What a tree says of one device: its splits on devices are decided.
+void Decide(std::span<const TreeNode> tree, size_t at, uint32_t device, Tree& out) {
+  while (!tree[at].is_leaf() && tree[at].feature() >= kPairColumns) {
+    const float value = tree[at].feature() == kPairColumns + device ? 1.0f : 0.0f;
+    at = value < tree[at].value ? at + 1 : tree[at].right;
+  }
+  const size_t to = out.size();
+  out.push_back(tree[at]);
+  if (tree[at].is_leaf()) return;
+  Decide(tree, at + 1, device, out);
+  out[to].right = static_cast<uint32_t>(out.size());
+  Decide(tree, tree[at].right, device, out);
+}
+
+// Trees over the columns of two tenants: what those of `data` add on the devices, on average. A tree that says the same
+// of several devices is there once.
+ForestData OnDevices(const ForestData& data, std::span<const uint32_t> devices) {
+  ForestData on{.num_features = kPairColumns};
+  size_t first = 0;
+  for (const uint32_t size : data.tree_sizes) {
+    std::vector<std::pair<Tree, float>> trees;  // and on how many of the devices
+    for (const uint32_t device : devices) {
+      Tree tree;
+      Decide(std::span(data.nodes).subspan(first, size), 0, device, tree);
+      auto same = std::find_if(trees.begin(), trees.end(), [&](const auto& known) { return known.first == tree; });
+      if (same == trees.end()) same = trees.insert(same, {std::move(tree), 0.0f});
+      ++same->second;
+    }
+    for (auto& [tree, count] : trees) {
+      for (TreeNode& node : tree) {
+        if (node.is_leaf()) node.value *= count / static_cast<float>(devices.size());
+      }
+      on.nodes.insert(on.nodes.end(), tree.begin(), tree.end());
+      on.tree_sizes.push_back(static_cast<uint32_t>(tree.size()));
+    }
+    first += size;
+  }
+  return on;
+}
+
 class BoostedModel final : public PairModel {
  public:
-  BoostedModel(PointScale scale, std::vector<double> offsets, std::vector<uint32_t> trained, Forest forest)
-      : scale_(scale), offsets_(std::move(offsets)), trained_(std::move(trained)), forest_(std::move(forest)) {}
+  struct OnDevice {
+    double offset;
+    Forest forest;
+  };
+
+  // `devices`: of each trained one, which rise, then of any other.
+  BoostedModel(PointScale scale, std::vector<uint32_t> trained, std::vector<OnDevice> devices)
+      : scale_(scale), trained_(std::move(trained)), devices_(std::move(devices)) {}
 
   void Pairs(uint32_t device, std::span<const Tenant> tenants, std::span<float> out) const override {
     for (size_t i = 0; i < tenants.size(); ++i) {
@@ -83,8 +129,9 @@ class BoostedModel final : public PairModel {
   }
 
   [[nodiscard]] size_t bytes_held() const override {
-    return sizeof(*this) + offsets_.capacity() * sizeof(double) + trained_.capacity() * sizeof(uint32_t) +
-           forest_.bytes_held();
+    size_t bytes = sizeof(*this) + trained_.capacity() * sizeof(uint32_t) + devices_.capacity() * sizeof(OnDevice);
+    for (const OnDevice& on : devices_) bytes += on.forest.bytes_held();
+    return bytes;
   }
 
  private:
@@ -93,43 +140,33 @@ class BoostedModel final : public PairModel {
     JobPoint victim, other;
   };
 
-  // Of the victims. Of an untrained device: by what the trees add on the trained ones, on average. A forest asked about
-  // no device at all would answer for whichever its splits leave over.
+  // Of the victims.
   void Slowdowns(uint32_t device, std::span<const TwoPoints> pairs, std::span<float> out) const {
-    std::array<double, kBatch> sums = {};
-    const bool known = std::binary_search(trained_.begin(), trained_.end(), device);
-    const std::span<const uint32_t> devices = known ? std::span(&device, 1) : std::span<const uint32_t>(trained_);
-    for (const uint32_t one : devices) AddMargins(one, known ? offsets_[device] : offsets_.back(), pairs, sums);
-    for (size_t i = 0; i < pairs.size(); ++i) {
-      out[i] = static_cast<float>(SlowdownOf(sums[i] / static_cast<double>(devices.size())));
-    }
-  }
-
-  void AddMargins(uint32_t device, double offset, std::span<const TwoPoints> pairs, std::span<double> sums) const {
-    const size_t width = WidthOf(offsets_.size() - 1);
-    std::array<float, kBatch * std::tuple_size_v<PairColumns>> rows;
+    const auto at = std::lower_bound(trained_.begin(), trained_.end(), device);
+    const bool known = at != trained_.end() && *at == device;
+    const auto& [offset, forest] = known ? devices_[static_cast<size_t>(at - trained_.begin())] : devices_.back();
+    std::array<float, kBatch * kPairColumns> rows;
     std::array<float, kBatch> margins;
     for (size_t i = 0; i < pairs.size(); ++i) {
       const auto& [victim, other] = pairs[i];
-      FillColumns(device, victim, other, std::span(rows).subspan(i * width, width));
+      FillColumns(victim, other, &rows[i * kPairColumns]);
       margins[i] = static_cast<float>(offset + scale_.Theory(victim, other));
     }
     const std::span<float> of_pairs = std::span(margins).first(pairs.size());
-    forest_.PredictMargins(rows, pairs.size(), width, of_pairs, of_pairs);
-    for (size_t i = 0; i < pairs.size(); ++i) sums[i] += double{margins[i]};
+    forest.PredictMargins(rows, pairs.size(), kPairColumns, of_pairs, of_pairs);
+    for (size_t i = 0; i < pairs.size(); ++i) out[i] = static_cast<float>(SlowdownOf(double{margins[i]}));
   }
 
   PointScale scale_;
-  std::vector<double> offsets_;    // one a device, then that of an untrained one
-  std::vector<uint32_t> trained_;  // rising, at least one
-  Forest forest_;
+  std::vector<uint32_t> trained_;
+  std::vector<OnDevice> devices_;
 };
 
 absl::Status Damaged(const BundleTarget& target, const std::string& what) {
   return MakeError(absl::StatusCode::kDataLoss, "bundle: target %s: %s", Quoted(target.name), what);
 }
 
-absl::StatusOr<Forest> ReadTrees(const BundleTarget& target) {
+absl::Status CheckTrees(const BundleTarget& target) {
   const ForestData& data = target.forest;
   if (data.tree_sizes.size() > size_t{kMostTrees} || data.nodes.size() > kMostTrees * kMostNodes) {
     return Damaged(target, Formatted("expected at most %d trees of %d nodes, found %d with %d nodes together",
@@ -139,9 +176,8 @@ absl::StatusOr<Forest> ReadTrees(const BundleTarget& target) {
     if (!node.is_leaf() || std::abs(double{node.value}) <= kMostOffset) continue;
     return Damaged(target, Formatted("expected leaves of magnitude up to %g, found %g", kMostOffset, node.value));
   }
-  absl::StatusOr<Forest> forest = Forest::Create(data);
-  if (!forest.ok()) return Damaged(target, std::string(forest.status().message()));
-  return forest;
+  const absl::Status valid = ValidateForest(data);
+  return valid.ok() ? valid : Damaged(target, std::string(valid.message()));
 }
 
 }  // namespace
@@ -155,7 +191,8 @@ absl::StatusOr<BundleTarget> FitBoosted(const PairSet& set, std::span<const Pair
   for (size_t i = 0; i < rows.size(); ++i) {
     const PairRow& row = rows[i];
     const JobPoint &victim = set.jobs[row.victim].points[row.device], &other = set.jobs[row.other].points[row.device];
-    FillColumns(row.device, victim, other, std::span(columns).subspan(i * width, width));
+    FillColumns(victim, other, &columns[i * width]);
+    columns[i * width + kPairColumns + row.device] = 1;
     targets.push_back(static_cast<float>(ExcessOf(row.slowdown)));
     margins.push_back(static_cast<float>(offset.devices[row.device] + scale.Theory(victim, other)));
   }
@@ -207,9 +244,19 @@ absl::StatusOr<std::unique_ptr<const PairModel>> ReadBoosted(const PairHeader& h
   if (trained.empty() || trained.size() + static_cast<size_t>(std::count(flags.begin(), flags.end(), 0.0)) != devices) {
     return Damaged(target, "series " + std::string(kTrained) + ": expected only 0 and 1 and at least one 1");
   }
-  HORUS_ASSIGN_OR_RETURN(Forest forest, ReadTrees(target));
-  return std::make_unique<const BoostedModel>(scale, std::vector<double>(offsets.begin(), offsets.end()),
-                                              std::move(trained), std::move(forest));
+  HORUS_RETURN_IF_ERROR(CheckTrees(target));
+  // Of an untrained device: what the trees add on the trained ones, on average. Trees asked about no device at all
+  // would answer for whichever their splits leave over.
+  std::vector<BoostedModel::OnDevice> on;
+  const auto add = [&](double offset, std::span<const uint32_t> as) {
+    absl::StatusOr<Forest> forest = Forest::Create(OnDevices(target.forest, as));
+    if (!forest.ok()) return Damaged(target, std::string(forest.status().message()));
+    on.push_back({offset, *std::move(forest)});
+    return absl::OkStatus();
+  };
+  for (const uint32_t& device : trained) HORUS_RETURN_IF_ERROR(add(offsets[device], {&device, 1}));
+  HORUS_RETURN_IF_ERROR(add(offsets.back(), trained));
+  return std::make_unique<const BoostedModel>(scale, std::move(trained), std::move(on));
 }
 
 }  // namespace horus
