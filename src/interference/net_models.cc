@@ -20,56 +20,92 @@ namespace {
 // Weights are decayed towards 0 and stay near 1; sums of so few of these are far from overflow.
 constexpr double kMostWeight = 1000;
 
-using Hidden = std::array<double, kIappHidden>;
+// Floats: four to a vector on every machine, and what they round away is far below any margin's error.
+using Hidden = std::array<float, kIappHidden>;
 
 // As bounded as a hyperbolic tangent, and a tenth of its time.
-double Soft(double x) { return x / (1 + std::abs(x)); }
+float Soft(float x) { return x / (1 + std::abs(x)); }
 
 class IappModel final : public PairModel {
  public:
-  IappModel(PointScale scale, IappShape shape, std::vector<double> weights)
-      : scale_(scale), shape_(shape), weights_(std::move(weights)) {}
+  IappModel(PointScale scale, IappShape shape, std::span<const double> weights)
+      : scale_(scale), shape_(shape), weights_(weights.begin(), weights.end()) {}
 
   void Pairs(uint32_t device, std::span<const Tenant> tenants, std::span<float> out) const override {
-    const size_t bias = std::min<size_t>(device, shape_.devices - 1);
-    for (size_t i = 0; i < tenants.size(); ++i) {
-      const Columns victim = scale_.Standardise(tenants[i].point);
-      for (size_t j = 0; j < tenants.size(); ++j) {
-        if (i == j) continue;
-        const Columns other = scale_.Standardise(tenants[j].point);
-        double sum = 0;
-        for (size_t at = 0; at < weights_.size(); at += shape_.size()) sum += Walk(&weights_[at], bias, victim, other);
-        const double z = sum / static_cast<double>(kIappNetworks) + scale_.Theory(tenants[i].point, tenants[j].point);
-        out[i * tenants.size() + j] = static_cast<float>(SlowdownOf(z));
+    const size_t n = tenants.size();
+    for (size_t i = 0; i < n; ++i) {
+      const Parts one = PartsOf(device, tenants[i]);
+      for (size_t j = 0; j < n; ++j) {
+        if (i != j) out[i * n + j] = SlowdownOf(tenants[i], one, tenants[j], PartsOf(device, tenants[j]));
       }
     }
   }
 
-  [[nodiscard]] size_t bytes_held() const override { return sizeof(*this) + weights_.capacity() * sizeof(double); }
+  void Beside(uint32_t device, const Tenant& newcomer, std::span<const Tenant> others, std::span<float> mine,
+              std::span<float> theirs) const override {
+    const Parts one = PartsOf(device, newcomer);
+    for (size_t i = 0; i < others.size(); ++i) {
+      const Parts other = PartsOf(device, others[i]);
+      mine[i] = SlowdownOf(newcomer, one, others[i], other);
+      theirs[i] = SlowdownOf(others[i], other, newcomer, one);
+    }
+  }
+
+  [[nodiscard]] size_t bytes_held() const override { return sizeof(*this) + weights_.capacity() * sizeof(float); }
 
  private:
-  [[nodiscard]] double Walk(const double* net, size_t bias, const Columns& victim, const Columns& other) const {
-    Hidden first, second;
-    std::copy_n(net + shape_.biases() + bias * kIappHidden, kIappHidden, first.begin());
-    for (size_t c = 0; c < kPointColumns; ++c) {
-      const double* of_victim = net + c * kIappHidden;
-      const double* of_other = of_victim + kPointColumns * kIappHidden;
-      for (size_t h = 0; h < kIappHidden; ++h) first[h] += of_victim[h] * victim[c] + of_other[h] * other[c];
+  // The first layer adds up what the victim and what the other says, so each is asked once. Of each network.
+  struct Parts {
+    std::array<Hidden, kIappNetworks> as_victim, as_other;
+  };
+
+  [[nodiscard]] Parts PartsOf(uint32_t device, const Tenant& tenant) const {
+    const size_t bias = std::min<size_t>(device, shape_.devices - 1);
+    const Columns columns = scale_.Standardise(tenant.point);
+    Parts parts;
+    for (size_t k = 0; k < kIappNetworks; ++k) {
+      const float* net = &weights_[k * shape_.size()];
+      Hidden &victim = parts.as_victim[k], &other = parts.as_other[k];
+      std::copy_n(net + shape_.biases() + bias * kIappHidden, kIappHidden, victim.begin());
+      other.fill(0);
+      for (size_t c = 0; c < kPointColumns; ++c) {
+        const auto value = static_cast<float>(columns[c]);
+        const float* of_victim = net + c * kIappHidden;
+        const float* of_other = of_victim + kPointColumns * kIappHidden;
+        for (size_t h = 0; h < kIappHidden; ++h) victim[h] += of_victim[h] * value;
+        for (size_t h = 0; h < kIappHidden; ++h) other[h] += of_other[h] * value;
+      }
     }
-    for (double& value : first) value = Soft(value);
+    return parts;
+  }
+
+  [[nodiscard]] float SlowdownOf(const Tenant& victim, const Parts& of_victim, const Tenant& other,
+                                 const Parts& of_other) const {
+    float sum = 0;
+    for (size_t k = 0; k < kIappNetworks; ++k) {
+      sum += MarginOf(&weights_[k * shape_.size()], of_victim.as_victim[k], of_other.as_other[k]);
+    }
+    const double z = double{sum} / kIappNetworks + scale_.Theory(victim.point, other.point);
+    return static_cast<float>(horus::SlowdownOf(z));
+  }
+
+  [[nodiscard]] float MarginOf(const float* net, const Hidden& of_victim, const Hidden& of_other) const {
+    Hidden first, second;
+    for (size_t h = 0; h < kIappHidden; ++h) first[h] = Soft(of_victim[h] + of_other[h]);
     std::copy_n(net + shape_.second_bias(), kIappHidden, second.begin());
     for (size_t g = 0; g < kIappHidden; ++g) {
-      const double* row = net + shape_.second() + g * kIappHidden;
+      const float* row = net + shape_.second() + g * kIappHidden;
       for (size_t h = 0; h < kIappHidden; ++h) second[h] += row[h] * first[g];
     }
-    double margin = net[shape_.last_bias()];
-    for (size_t h = 0; h < kIappHidden; ++h) margin += net[shape_.last() + h] * Soft(second[h]);
+    for (float& value : second) value = Soft(value);
+    float margin = net[shape_.last_bias()];
+    for (size_t h = 0; h < kIappHidden; ++h) margin += net[shape_.last() + h] * second[h];
     return margin;
   }
 
   PointScale scale_;
   IappShape shape_;
-  std::vector<double> weights_;
+  std::vector<float> weights_;
 };
 
 }  // namespace
@@ -80,7 +116,7 @@ absl::StatusOr<std::unique_ptr<const PairModel>> ReadIapp(const PairHeader& head
   const IappShape shape{.devices = header.devices.size() + 1};
   HORUS_ASSIGN_OR_RETURN(const auto weights,
                          ReadSeries(target, kIappWeights, kIappNetworks * shape.size(), kMostWeight));
-  return std::make_unique<const IappModel>(scale, shape, std::vector<double>(weights.begin(), weights.end()));
+  return std::make_unique<const IappModel>(scale, shape, weights);
 }
 
 namespace {
