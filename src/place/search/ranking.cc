@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <tuple>
 #include <utility>
 
@@ -341,8 +342,7 @@ absl::Status Rankings::Sift(const Ledger& ledger, const DeviceIndex& index, Scor
     }
     RankedState entry{one.floor, summary.state, false, summary.digest};
     if (!one.met) {
-      pending_.push_back(entry);
-      std::push_heap(pending_.begin(), pending_.end(), Dearer);
+      Await(one.floor, summary.state);
     } else if (!std::isinf(one.floor)) {
       scratch_.push_back(entry);
     } else {
@@ -354,13 +354,23 @@ absl::Status Rankings::Sift(const Ledger& ledger, const DeviceIndex& index, Scor
   return absl::OkStatus();
 }
 
+void Rankings::Await(double floor, uint32_t state) {
+  auto rounded = static_cast<float>(floor);
+  if (static_cast<double>(rounded) > floor) rounded = std::nextafter(rounded, -kInfiniteFloat);
+  pending_.push_back({rounded, state});
+  std::push_heap(pending_.begin(), pending_.end(), std::greater<>());
+}
+
 // The cheapest first: often one resident alone makes a place too dear.
 absl::Status Rankings::MeetPending(const Ledger& ledger, Scorer& scorer, double limit, size_t wanted, double& cutoff) {
-  while (!pending_.empty() && pending_.front().cost < std::min(limit, cutoff)) {
+  const auto next = [&] {
+    return !pending_.empty() && static_cast<double>(pending_.front().floor) < std::min(limit, cutoff);
+  };
+  while (next()) {
     meeting_.clear();
-    while (meeting_.size() < kMeetAtOnce && !pending_.empty() && pending_.front().cost < std::min(limit, cutoff)) {
+    while (meeting_.size() < kMeetAtOnce && next()) {
       meeting_.push_back(&tree_.Of(pending_.front().state));
-      std::pop_heap(pending_.begin(), pending_.end(), Dearer);
+      std::pop_heap(pending_.begin(), pending_.end(), std::greater<>());
       pending_.pop_back();
     }
     HORUS_RETURN_IF_ERROR(scorer.MeetNext(ledger.states(), meeting_));
@@ -368,9 +378,11 @@ absl::Status Rankings::MeetPending(const Ledger& ledger, Scorer& scorer, double 
       left_.clear();
       scorer.Sift({summary, 1}, cutoff, left_);
       for (const Scorer::Sifted& one : left_) {
-        std::vector<RankedState>& into = one.met ? scratch_ : pending_;
-        into.push_back({one.floor, summary->state, false, summary->digest});
-        if (!one.met) std::push_heap(pending_.begin(), pending_.end(), Dearer);
+        if (one.met) {
+          scratch_.push_back({one.floor, summary->state, false, summary->digest});
+        } else {
+          Await(one.floor, summary->state);
+        }
       }
     }
     if (scratch_.size() > 2 * wanted) CutBack(wanted, cutoff);

@@ -12,6 +12,7 @@
 #define HORUS_PLACE_SEARCH_RANKING_H_
 
 #include <array>
+#include <compare>
 #include <cstdint>
 #include <limits>
 #include <memory>
@@ -145,8 +146,8 @@ class Rankings {
   [[nodiscard]] uint64_t bytes_held() const {
     return of_class_.bytes_held() + of_class_.size() * sizeof(Ranking) + entries_ * kEntryBytes +
            opened_.capacity() * sizeof(Scorer::StateSummary) + tree_.bytes_held() + order_.capacity() * sizeof(Floor) +
-           left_.capacity() * sizeof(Scorer::Sifted) + sieve_.bytes_held() +
-           (scratch_.capacity() + pending_.capacity()) * sizeof(RankedState);
+           left_.capacity() * sizeof(Scorer::Sifted) + sieve_.bytes_held() + scratch_.capacity() * sizeof(RankedState) +
+           pending_.capacity() * sizeof(Pending);
   }
 
  private:
@@ -174,6 +175,7 @@ class Rankings {
   [[nodiscard]] absl::Status Sift(const Ledger& ledger, const DeviceIndex& index, Scorer& scorer,
                                   std::span<const Scorer::StateSummary> summaries, double cutoff);
 
+  void Await(double floor, uint32_t state);
   // Moves what is pending and may cost less than `limit` to scratch_, or drops it; the rest stays pending. The cutoff
   // falls with the `wanted` cheapest in scratch_.
   [[nodiscard]] absl::Status MeetPending(const Ledger& ledger, Scorer& scorer, double limit, size_t wanted,
@@ -204,7 +206,13 @@ class Rankings {
   std::vector<uint32_t> gone_;
   std::vector<Sieve::Hit> hits_;
   std::vector<RankedState> scratch_;
-  std::vector<RankedState> pending_;  // a heap, the cheapest first
+  // A state that the class is still to meet. As many as there are states wait, so they are small.
+  struct Pending {
+    float floor = 0;  // of its cost, rounded down
+    uint32_t state = 0;
+    friend auto operator<=>(const Pending&, const Pending&) = default;
+  };
+  std::vector<Pending> pending_;  // a heap, the cheapest first
   std::vector<const Scorer::StateSummary*> meeting_;
 };
 
