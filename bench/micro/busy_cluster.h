@@ -37,7 +37,7 @@ inline constexpr float kBound = 4;          // of slowdowns, so that a cluster t
 struct Shape {
   int32_t gpus = 0;
   uint64_t profiles = kProfiles;
-  const char* model = "boosted";
+  const char* model = "horus";
   bool exhaustive = false;
   uint64_t idle_every = 0;      // node that is left to gangs; 0 = none
   uint32_t max_candidates = 0;  // PlacerOptions

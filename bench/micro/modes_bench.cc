@@ -35,7 +35,8 @@ void Measure(const Options& options, std::vector<Row>* rows) {
   const Shape shape{.gpus = gpus};
   const Setting setting = MakeSetting(shape);
   const auto placer = MakePlacer(shape);
-  const std::string protocol = absl::StrFormat("%d GPUs, 80 %% of the slots taken, 200 profiles, boosted model", gpus);
+  const std::string protocol =
+      absl::StrFormat("%d GPUs, 80 %% of the slots taken, 200 profiles, model %s", gpus, shape.model);
   std::vector<JobSpec> jobs;
   for (size_t i = 0; i < batch_size; ++i) jobs.push_back(MakeJob(setting.types, (JobId{1} << 40) + i, kProfiles));
   double seconds = 0;

@@ -141,11 +141,11 @@ void Bench::Size(int32_t gpus, bool last) {
 void Bench::Unique(int32_t gpus) {
   Shape shape{.gpus = gpus, .profiles = 0};
   const Setting setting = MakeSetting(shape);
-  for (const std::string model : {"utilisation", "boosted", "horus"}) {
+  for (const std::string model : {"utilisation", "horus", "boosted", "iapp"}) {
     shape.model = model.c_str();
     shape.exhaustive = false;
     const bool loads = model == "utilisation";  // the others ask about pairs
-    const int decisions = options.smoke ? 5 : loads ? 2'000 : 20;
+    const int decisions = options.smoke ? 5 : loads ? 2'000 : 300;
     const Times times = Churn(setting, shape, 1, decisions);
     shape.exhaustive = true;
     const Times scan = Churn(setting, shape, 0, options.smoke ? 2 : 5);
@@ -235,9 +235,8 @@ void Bench::Gangs(int32_t gpus) {
     const std::string protocol = absl::StrFormat(
         "%d GPUs, 8 a node, 5 types, 80 %% of 3 slots a GPU taken but every 50th node idle, 200 profiles, gangs of %d "
         "tasks x %d GPUs with "
-        "gradients, slowdown bound %g, policy horus, model boosted, plan + apply, a one-GPU job between two; %d "
-        "decisions",
-        gpus, gang.tasks, gang.gpus_per_task, kBound, times.decide_us.size());
+        "gradients, slowdown bound %g, policy horus, model %s, plan + apply, a one-GPU job between two; %d decisions",
+        gpus, gang.tasks, gang.gpus_per_task, kBound, shape.model, times.decide_us.size());
     Add(absl::StrFormat("place_%s_us_%s", gang.name, NameOf(gpus)), Median(times.decide_us), "us", kGangAimUs,
         absl::StrFormat("exhaustive scan %.4g us", Median(scan.decide_us)), protocol);
     Add(absl::StrFormat("place_%s_p99_us_%s", gang.name, NameOf(gpus)), Quantile(times.decide_us, 0.99), "us", 0, "",
@@ -281,9 +280,9 @@ void Bench::Verdicts(int32_t nodes) {
     if (plans.size() < 3) plans.push_back(one_by_one(same));
   }
   const std::string protocol = absl::StrFormat(
-      "one-GPU job against %d nodes of 8 GPUs, 5 types, 80 %% of 3 slots a GPU taken, policy horus, model boosted, a "
+      "one-GPU job against %d nodes of 8 GPUs, 5 types, 80 %% of 3 slots a GPU taken, policy horus, model %s, a "
       "placement between two; median",
-      nodes);
+      nodes, shape.model);
   const std::string baseline = absl::StrFormat("a plan for each node %.4g us", Median(plans));
   const auto add = [&](const char* which, const std::vector<double>& us, double aim, const std::string& jobs) {
     if (us.empty()) return;

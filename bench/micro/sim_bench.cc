@@ -66,8 +66,8 @@ Outcome Run(int32_t gpus, int64_t jobs) {
 void Measure(const Options& options, std::vector<Row>* rows) {
   const char* const kProtocol =
       "%d one-GPU jobs of 200 profiles on %d GPUs of 5 types, Poisson arrivals at load %.2f, Philly's durations, "
-      "policy "
-      "horus, model boosted for beliefs and utilisation for the truth, fifo with look-ahead 5; wall time, one thread";
+      "policy horus, model horus for beliefs and utilisation for the truth, fifo with look-ahead 5; wall time, one "
+      "thread";
   double per_event = 0;
   const std::vector<std::pair<int32_t, int64_t>> sizes =
       options.smoke ? std::vector<std::pair<int32_t, int64_t>>{{64, 1000}}
