@@ -66,7 +66,7 @@ Outcome Run(int32_t gpus, int64_t jobs) {
 void Measure(const Options& options, std::vector<Row>* rows) {
   const char* const kProtocol =
       "%d one-GPU jobs of 200 profiles on %d GPUs of 5 types, Poisson arrivals at load %.2f, Philly's durations, "
-      "policy horus, model horus for beliefs and utilisation for the truth, fifo with look-ahead 5; wall time, one "
+      "policy horus, model %s for beliefs and utilisation for the truth, fifo with look-ahead 5; wall time, one "
       "thread";
   double per_event = 0;
   const std::vector<std::pair<int32_t, int64_t>> sizes =
@@ -75,7 +75,7 @@ void Measure(const Options& options, std::vector<Row>* rows) {
   for (const auto& [gpus, jobs] : sizes) {
     const Outcome outcome = Run(gpus, jobs);
     const std::string size = jobs == 1'000'000 ? "1m" : absl::StrFormat("%dk", jobs / 1000);
-    const std::string protocol = absl::StrFormat(kProtocol, jobs, gpus, kLoadMilli / 1000.0);
+    const std::string protocol = absl::StrFormat(kProtocol, jobs, gpus, kLoadMilli / 1000.0, Shape().model);
     const bool largest = jobs == 1'000'000;
     rows->push_back({"sim_" + size + "_s", outcome.seconds, "s", largest ? kAim1mS : 0, true,
                      absl::StrFormat("%.3g decisions a job", outcome.decisions / static_cast<double>(jobs)), protocol});

@@ -97,7 +97,7 @@ class BoostedModel final : public PairModel {
     Forest forest;
   };
 
-  // `devices`: of each trained one, which rise, then of any other.
+  // `trained` rises; `devices` has one for each of them in that order, then one for all other devices.
   BoostedModel(PointScale scale, std::vector<uint32_t> trained, std::vector<OnDevice> devices)
       : scale_(scale), trained_(std::move(trained)), devices_(std::move(devices)) {}
 

@@ -4,9 +4,9 @@
 // Enters:  to fit: rows of a PairSet. To answer: the tenants of a device.
 // Leaves:  as pair_model.h says.
 // Units:   trees add to the margin, ln(slowdown - kSlowdownShift).
-// Cost:    a fit: 0.2 s for 2,000 rows. An answer: about a microsecond an ordered pair, on a device that was not
-// trained on
-//          one for each that was; no allocation.
+// Cost:    a fit: 0.2 s for 2,000 rows. An answer: about a microsecond an ordered pair; on a device that was not
+//          trained on, trees that differ by device are walked for each that was. No allocation. Memory: a forest for
+//          each trained device and one for all others.
 // Thread class: pure functions; the model is immutable, share freely.
 #ifndef HORUS_INTERFERENCE_BOOSTED_MODEL_H_
 #define HORUS_INTERFERENCE_BOOSTED_MODEL_H_

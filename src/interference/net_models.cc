@@ -33,10 +33,12 @@ class IappModel final : public PairModel {
 
   void Pairs(uint32_t device, std::span<const Tenant> tenants, std::span<float> out) const override {
     const size_t n = tenants.size();
-    for (size_t i = 0; i < n; ++i) {
+    for (size_t i = 0; i + 1 < n; ++i) {
       const Parts one = PartsOf(device, tenants[i]);
-      for (size_t j = 0; j < n; ++j) {
-        if (i != j) out[i * n + j] = SlowdownOf(tenants[i], one, tenants[j], PartsOf(device, tenants[j]));
+      for (size_t j = i + 1; j < n; ++j) {
+        const Parts other = PartsOf(device, tenants[j]);
+        out[i * n + j] = SlowdownOf(tenants[i], one, tenants[j], other);
+        out[j * n + i] = SlowdownOf(tenants[j], other, tenants[i], one);
       }
     }
   }
@@ -54,7 +56,7 @@ class IappModel final : public PairModel {
   [[nodiscard]] size_t bytes_held() const override { return sizeof(*this) + weights_.capacity() * sizeof(float); }
 
  private:
-  // The first layer adds up what the victim and what the other says, so each is asked once. Of each network.
+  // The first layer is the sum of a part of the victim and a part of the other. Of each network.
   struct Parts {
     std::array<Hidden, kIappNetworks> as_victim, as_other;
   };

@@ -340,10 +340,12 @@ absl::Status Rankings::Sift(const Ledger& ledger, const DeviceIndex& index, Scor
       gone_.push_back(summary.state);
       continue;
     }
-    RankedState entry{one.floor, summary.state, false, summary.digest};
     if (!one.met) {
       Await(one.floor, summary.state);
-    } else if (!std::isinf(one.floor)) {
+      continue;
+    }
+    RankedState entry{one.floor, summary.state, false, summary.digest};
+    if (!std::isinf(one.floor)) {
       scratch_.push_back(entry);
     } else {
       bool fits = false;

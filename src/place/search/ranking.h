@@ -206,7 +206,7 @@ class Rankings {
   std::vector<uint32_t> gone_;
   std::vector<Sieve::Hit> hits_;
   std::vector<RankedState> scratch_;
-  // A state that the class is still to meet. As many as there are states wait, so they are small.
+  // A state that the class is still to meet. Thousands wait, so they are small.
   struct Pending {
     float floor = 0;  // of its cost, rounded down
     uint32_t state = 0;

@@ -37,6 +37,51 @@ TEST(BoostedModel, AnswersForUnknownJobsAndDevices) {
   ExpectAnswersForTheUnknown(kKind, set, Fitted(set));
 }
 
+// Three devices, of which the second has no rows.
+TEST(BoostedModel, AnswersAsItsTreesSayOfTheDeviceOrOfTheTrainedOnesOnAverage) {
+  constexpr uint32_t kOtherUtil = 3, kVictimStep = 4, kFirstDevice = 8;
+  const std::vector<double> offsets = {0.1, 5, 0.4, 0.2};
+  const auto split = [](uint32_t feature, float below, uint32_t right) {
+    return TreeNode{.split = 2 * feature, .right = right, .value = below};
+  };
+  const auto leaf = [](float value) { return TreeNode{.value = value}; };
+  BundleTarget target{.name = std::string(kBoostedName), .link = Link::kExp, .calibration = {}, .forest = {}};
+  PointScale scale;
+  scale.spread.fill(1);
+  AddScale(scale, target);
+  target.calibration.push_back({"device_offset", offsets});
+  target.calibration.push_back({"device_trained", {1, 0, 1}});
+  target.forest = {.num_features = kFirstDevice + 3,
+                   .nodes = {split(kOtherUtil, -0.5f, 4), split(kFirstDevice, 0.5f, 3), leaf(0.11f), leaf(0.23f),
+                             leaf(0.37f), split(kFirstDevice + 2, 0.5f, 2), leaf(-0.13f), leaf(0.71f),
+                             split(kVictimStep, 10, 2), leaf(0.05f), leaf(-0.05f)},
+                   .tree_sizes = {5, 3, 3}};
+  const PairHeader header{.devices = {{.gpu = "a"}, {.gpu = "b"}, {.gpu = "c"}}, .profiles = {}};
+  const auto model = ReadBoosted(header, target);
+  ASSERT_TRUE(model.ok()) << model.status();
+  const absl::StatusOr<Forest> forest = Forest::Create(target.forest);
+  ASSERT_TRUE(forest.ok()) << forest.status();
+  const JobPoint busy = {11, 4, 6, -0.1f}, idle = {9, 3, 5, -1};
+  for (const auto& [victim, other] : {std::pair{busy, idle}, {idle, busy}, {busy, busy}, {idle, idle}}) {
+    const auto margin = [&](uint32_t device, double offset) {
+      std::vector<float> row(other.begin(), other.end());
+      row.insert(row.end(), victim.begin(), victim.end());
+      row.resize(kFirstDevice + 3);
+      row[kFirstDevice + device] = 1;
+      return double{forest->PredictMargin(row, static_cast<float>(offset + scale.Theory(victim, other)))};
+    };
+    const auto found = [&](uint32_t device) {
+      return PairOf(**model, device, {.profile_id = 0, .point = victim}, {.profile_id = 0, .point = other});
+    };
+    for (const uint32_t device : {0u, 2u}) {
+      EXPECT_EQ(found(device), static_cast<float>(SlowdownOf(margin(device, offsets[device]))));
+    }
+    const double mean = (margin(0, offsets[3]) + margin(2, offsets[3])) / 2;
+    EXPECT_NEAR(double{found(1)}, SlowdownOf(mean), 1e-5);
+    EXPECT_EQ(found(1), found(kUnseen));
+  }
+}
+
 TEST(BoostedModel, NeverSaysThatABusierOtherDisturbsLess) {
   const PairSet set = LawfulSet();
   const auto model = ReadBoosted(HeaderOf(set), Fitted(set));
