@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // place: time of a decision (plan + apply) and of a release in a busy cluster, beside an exhaustive scan. Parts of
-// --only: sizes, unique, bounded, verdicts, gangs.
+// --only: sizes, unique, classes, bounded, verdicts, gangs.
 #include <time.h>
 
 #include <algorithm>
@@ -79,6 +79,7 @@ struct Bench {
   }
   void Size(int32_t gpus, bool last);
   void Unique(int32_t gpus);
+  void Classes(int32_t gpus);
   void Bounded(int32_t gpus);
   void Gangs(int32_t gpus);
   void Verdicts(int32_t nodes);
@@ -152,6 +153,18 @@ void Bench::Unique(int32_t gpus) {
     Add(absl::StrFormat("place_unique_%sp50_us_%s", loads ? "" : model + "_", NameOf(gpus)), Median(times.decide_us),
         "us", loads ? kUniqueAimUs : kUniquePairsAimUs,
         absl::StrFormat("exhaustive scan %.4g us", Median(scan.decide_us)), Protocol(shape, 1, times.decide_us.size()));
+  }
+}
+
+// Between the two: many classes, which come again when much has changed since.
+void Bench::Classes(int32_t gpus) {
+  for (const uint64_t profiles : {uint64_t{1000}, uint64_t{5000}}) {
+    const Shape shape{.gpus = gpus, .profiles = profiles};
+    const int decisions = options.smoke ? 5 : 5'000;
+    const Times times = Churn(MakeSetting(shape), shape, decisions, decisions);
+    Add(absl::StrFormat("place_%d_profiles_mean_us_%s", profiles, NameOf(gpus)), Mean(times.decide_us), "us", 0,
+        absl::StrFormat("p50 %.4g, p99 %.4g us", Median(times.decide_us), Quantile(times.decide_us, 0.99)),
+        Protocol(shape, decisions, times.decide_us.size()));
   }
 }
 
@@ -303,6 +316,7 @@ void Measure(const Options& options, std::vector<Row>* rows) {
     if (wanted("sizes")) bench.Size(gpus, gpus == large);
   }
   if (wanted("unique")) bench.Unique(large);
+  if (wanted("classes")) bench.Classes(large);
   if (wanted("bounded")) bench.Bounded(large);
   if (wanted("verdicts")) bench.Verdicts(options.smoke ? 16 : 5'000);
   if (wanted("gangs")) bench.Gangs(large);
