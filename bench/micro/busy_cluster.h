@@ -10,10 +10,12 @@
 
 #include <cstdint>
 #include <memory>
+#include <string_view>
 #include <vector>
 
 #include "bench/must.h"
 #include "device/catalogue.h"
+#include "interference/registry.h"
 #include "place/placer.h"
 #include "place/state/cluster.h"
 
@@ -37,7 +39,7 @@ inline constexpr float kBound = 4;          // of slowdowns, so that a cluster t
 struct Shape {
   int32_t gpus = 0;
   uint64_t profiles = kProfiles;
-  const char* model = "horus";
+  std::string_view model = kDefaultInterferenceModel;
   bool exhaustive = false;
   uint64_t idle_every = 0;      // node that is left to gangs; 0 = none
   uint32_t max_candidates = 0;  // PlacerOptions

@@ -143,7 +143,7 @@ void Bench::Unique(int32_t gpus) {
   Shape shape{.gpus = gpus, .profiles = 0};
   const Setting setting = MakeSetting(shape);
   for (const std::string model : {"utilisation", "horus", "boosted", "iapp"}) {
-    shape.model = model.c_str();
+    shape.model = model;
     shape.exhaustive = false;
     const bool loads = model == "utilisation";  // the others ask about pairs
     const int decisions = options.smoke ? 5 : loads ? 2'000 : 300;
@@ -156,7 +156,7 @@ void Bench::Unique(int32_t gpus) {
   }
 }
 
-// Between the two: many classes, which come again when much has changed since.
+// Between unlike jobs and well-known ones: so many classes that much has changed when one comes again.
 void Bench::Classes(int32_t gpus) {
   for (const uint64_t profiles : {uint64_t{1000}, uint64_t{5000}}) {
     const Shape shape{.gpus = gpus, .profiles = profiles};
@@ -247,8 +247,9 @@ void Bench::Gangs(int32_t gpus) {
     const Times scan = ChurnGangs(setting, shape, gang, options.smoke ? 1 : 3);
     const std::string protocol = absl::StrFormat(
         "%d GPUs, 8 a node, 5 types, 80 %% of 3 slots a GPU taken but every 50th node idle, 200 profiles, gangs of %d "
-        "tasks x %d GPUs with "
-        "gradients, slowdown bound %g, policy horus, model %s, plan + apply, a one-GPU job between two; %d decisions",
+        "tasks x %d GPUs with gradients, slowdown bound %g, policy horus, model %s, plan + apply, a one-GPU job "
+        "between "
+        "two; %d decisions",
         gpus, gang.tasks, gang.gpus_per_task, kBound, shape.model, times.decide_us.size());
     Add(absl::StrFormat("place_%s_us_%s", gang.name, NameOf(gpus)), Median(times.decide_us), "us", kGangAimUs,
         absl::StrFormat("exhaustive scan %.4g us", Median(scan.decide_us)), protocol);

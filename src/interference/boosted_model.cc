@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <limits>
 #include <utility>
 
 #include "base/status.h"
@@ -17,11 +16,10 @@
 namespace horus {
 namespace {
 
-constexpr std::string_view kOffsets = "device_offset";        // of each device, then of one without rows
-constexpr std::string_view kTrained = "device_trained";       // 1 for a device with rows, else 0
-constexpr double kMostOffset = 50;                            // of a margin: e^50 is beyond kMaxSlowdown
-constexpr int32_t kMostDepth = 4, kMostTrees = 200;           // about a microsecond a pair
-constexpr size_t kMostNodes = (size_t{2} << kMostDepth) - 1;  // of a tree
+constexpr std::string_view kOffsets = "device_offset";   // of each device, then of one without rows
+constexpr std::string_view kTrained = "device_trained";  // 1 for a device with rows, else 0
+constexpr double kMostOffset = 50;                       // of a margin: e^50 is beyond kMaxSlowdown
+constexpr int32_t kMostDepth = 4, kMostTrees = 200;      // about a microsecond a pair
 
 // Some twenty jobs are few values a column, which trees fit exactly: small leaves, and each tree sees half of the
 // columns.
@@ -167,17 +165,13 @@ absl::Status Damaged(const BundleTarget& target, const std::string& what) {
 }
 
 absl::Status CheckTrees(const BundleTarget& target) {
-  const ForestData& data = target.forest;
-  if (data.tree_sizes.size() > size_t{kMostTrees} || data.nodes.size() > kMostTrees * kMostNodes) {
-    return Damaged(target, Formatted("expected at most %d trees of %d nodes, found %d with %d nodes together",
-                                     kMostTrees, kMostNodes, data.tree_sizes.size(), data.nodes.size()));
-  }
-  for (const TreeNode& node : data.nodes) {
+  const absl::Status valid = ValidateForest(target.forest, {.max_trees = kMostTrees, .max_depth = kMostDepth});
+  if (!valid.ok()) return Damaged(target, std::string(valid.message()));
+  for (const TreeNode& node : target.forest.nodes) {
     if (!node.is_leaf() || std::abs(double{node.value}) <= kMostOffset) continue;
     return Damaged(target, Formatted("expected leaves of magnitude up to %g, found %g", kMostOffset, node.value));
   }
-  const absl::Status valid = ValidateForest(data);
-  return valid.ok() ? valid : Damaged(target, std::string(valid.message()));
+  return absl::OkStatus();
 }
 
 }  // namespace

@@ -37,8 +37,8 @@ class IappModel final : public PairModel {
       const Parts one = PartsOf(device, tenants[i]);
       for (size_t j = i + 1; j < n; ++j) {
         const Parts other = PartsOf(device, tenants[j]);
-        out[i * n + j] = SlowdownOf(tenants[i], one, tenants[j], other);
-        out[j * n + i] = SlowdownOf(tenants[j], other, tenants[i], one);
+        out[i * n + j] = Answer(one, other);
+        out[j * n + i] = Answer(other, one);
       }
     }
   }
@@ -48,8 +48,8 @@ class IappModel final : public PairModel {
     const Parts one = PartsOf(device, newcomer);
     for (size_t i = 0; i < others.size(); ++i) {
       const Parts other = PartsOf(device, others[i]);
-      mine[i] = SlowdownOf(newcomer, one, others[i], other);
-      theirs[i] = SlowdownOf(others[i], other, newcomer, one);
+      mine[i] = Answer(one, other);
+      theirs[i] = Answer(other, one);
     }
   }
 
@@ -58,13 +58,14 @@ class IappModel final : public PairModel {
  private:
   // The first layer is the sum of a part of the victim and a part of the other. Of each network.
   struct Parts {
+    JobPoint point;
     std::array<Hidden, kIappNetworks> as_victim, as_other;
   };
 
   [[nodiscard]] Parts PartsOf(uint32_t device, const Tenant& tenant) const {
     const size_t bias = std::min<size_t>(device, shape_.devices - 1);
     const Columns columns = scale_.Standardise(tenant.point);
-    Parts parts;
+    Parts parts{.point = tenant.point};
     for (size_t k = 0; k < kIappNetworks; ++k) {
       const float* net = &weights_[k * shape_.size()];
       Hidden &victim = parts.as_victim[k], &other = parts.as_other[k];
@@ -81,14 +82,13 @@ class IappModel final : public PairModel {
     return parts;
   }
 
-  [[nodiscard]] float SlowdownOf(const Tenant& victim, const Parts& of_victim, const Tenant& other,
-                                 const Parts& of_other) const {
+  [[nodiscard]] float Answer(const Parts& victim, const Parts& other) const {
     float sum = 0;
     for (size_t k = 0; k < kIappNetworks; ++k) {
-      sum += MarginOf(&weights_[k * shape_.size()], of_victim.as_victim[k], of_other.as_other[k]);
+      sum += MarginOf(&weights_[k * shape_.size()], victim.as_victim[k], other.as_other[k]);
     }
     const double z = double{sum} / kIappNetworks + scale_.Theory(victim.point, other.point);
-    return static_cast<float>(horus::SlowdownOf(z));
+    return static_cast<float>(SlowdownOf(z));
   }
 
   [[nodiscard]] float MarginOf(const float* net, const Hidden& of_victim, const Hidden& of_other) const {

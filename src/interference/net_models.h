@@ -37,7 +37,7 @@ struct IappShape {
 inline constexpr std::string_view kIappWeights = "weights";  // of the networks, one after another
 
 // ---- `iapp`: a small neural network that predicts the slowdown from the columns of victim, other and device.
-// Cost: a fit: 0.5 s for 2,000 rows. An answer: 0.25 us an ordered pair; no allocation.
+// Cost: a fit: 0.5 s for 2,000 rows. An answer: 0.4 us an ordered pair (bench_interference_speed); no allocation.
 
 inline constexpr std::string_view kIappName = "iapp";
 

@@ -175,6 +175,7 @@ class Rankings {
   [[nodiscard]] absl::Status Sift(const Ledger& ledger, const DeviceIndex& index, Scorer& scorer,
                                   std::span<const Scorer::StateSummary> summaries, double cutoff);
 
+  // Leaves a state that costs at least `floor` to MeetPending.
   void Await(double floor, uint32_t state);
   // Moves what is pending and may cost less than `limit` to scratch_, or drops it; the rest stays pending. The cutoff
   // falls with the `wanted` cheapest in scratch_.

@@ -114,9 +114,50 @@ TEST(BoostedModel, RefusesWhatNoFitWrites) {
   damaged.forest.nodes.resize(1 << 20, target.forest.nodes.back());
   damaged.forest.tree_sizes.resize(target.forest.tree_sizes.size() + (1 << 20) - target.forest.nodes.size(), 1);
   EXPECT_EQ(ReadBoosted(HeaderOf(set), damaged).status().code(), absl::StatusCode::kDataLoss);
+  damaged = target;  // its first tree becomes one split deeper than any fit makes
+  const TreeNode split{.split = 0}, leaf = target.forest.nodes.back();
+  std::vector<TreeNode> deep(5, split);
+  for (uint32_t i = 0; i < 5; ++i) deep[i].right = 10 - i;
+  deep.resize(11, leaf);
+  damaged.forest.nodes.erase(damaged.forest.nodes.begin(), damaged.forest.nodes.begin() + target.forest.tree_sizes[0]);
+  damaged.forest.nodes.insert(damaged.forest.nodes.begin(), deep.begin(), deep.end());
+  damaged.forest.tree_sizes[0] = 11;
+  EXPECT_EQ(ReadBoosted(HeaderOf(set), damaged).status().code(), absl::StatusCode::kDataLoss);
   PairHeader more = HeaderOf(set);
   more.devices.push_back({.gpu = "another"});
   EXPECT_EQ(ReadBoosted(more, target).status().code(), absl::StatusCode::kDataLoss);
+}
+
+// As many devices and trees as a bundle may have, and no split that a device decides.
+TEST(BoostedModel, ForestsOfAllDevicesTakeBoundedMemory) {
+  BundleTarget target{.name = std::string(kBoostedName), .link = Link::kExp, .calibration = {}, .forest = {}};
+  PointScale scale;
+  scale.spread.fill(1);
+  AddScale(scale, target);
+  target.calibration.push_back({"device_offset", std::vector<double>(kMostPairDevices + 1)});
+  target.calibration.push_back({"device_trained", std::vector<double>(kMostPairDevices, 1)});
+  std::vector<TreeNode>& nodes = target.forest.nodes;
+  const auto grow = [&](const auto& self, size_t root, int depth) -> void {
+    const size_t at = nodes.size();
+    nodes.push_back({.value = 0.001f * static_cast<float>(at - root)});
+    if (depth == 0) return;
+    nodes[at].split = 2 * static_cast<uint32_t>(depth);
+    nodes[at].value = 0.5f;
+    self(self, root, depth - 1);
+    nodes[at].right = static_cast<uint32_t>(nodes.size() - root);
+    self(self, root, depth - 1);
+  };
+  for (int tree = 0; tree < 200; ++tree) {
+    const size_t root = nodes.size();
+    grow(grow, root, 4);
+    target.forest.tree_sizes.push_back(static_cast<uint32_t>(nodes.size() - root));
+  }
+  target.forest.num_features = static_cast<uint32_t>(2 * kPointColumns + kMostPairDevices);
+  PairHeader header;
+  for (size_t d = 0; d < kMostPairDevices; ++d) header.devices.push_back({.gpu = "gpu" + std::to_string(d)});
+  const auto model = ReadBoosted(header, target);
+  ASSERT_TRUE(model.ok()) << model.status();
+  EXPECT_LT((*model)->bytes_held(), 12u << 20);  // SECURITY.md
 }
 
 TEST(BoostedModel, SaysWhereTheTrainingLibraryIsMissing) {
