@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/text.h"
+#include "graph/quantised.h"
 #include "graph/roles.h"
 #include "graph/scope.h"
 
@@ -57,7 +58,14 @@ absl::Status Binder::Run() {
   state.facts.reserve(main.values.size());
   result.ops.reserve(main.nodes.size());
   HORUS_RETURN_IF_ERROR(MakeInputs(&frame));
-  HORUS_RETURN_IF_ERROR(Walk(&frame));
+  const bool replaced = fixed_batch_replaced_ && ReadWrittenShapes();
+  if (absl::Status status = Walk(&frame); !status.ok()) {
+    if (!replaced) return status;
+    return MakeError(status.code(),
+                     "%s; the file's batch of %d is written into its shapes and constants: export the graph with an "
+                     "open batch (dynamic axes), or ask for that batch",
+                     std::string(status.message()), state.old_batch);
+  }
   for (const ValueId id : main.outputs) {
     HORUS_ASSIGN_OR_RETURN(const TensorId t, Resolve(&frame, id));
     result.outputs.push_back(t);
@@ -65,6 +73,23 @@ absl::Status Binder::Run() {
   ListUnsupported();
   result.bound_nodes = std::make_shared<const std::deque<Node>>(std::move(bound_nodes_));
   return absl::OkStatus();
+}
+
+// What every reshape does at the batch of the file: that tells where the batch goes in a target that is a constant.
+// False where the graph is wrong at that batch too.
+bool Binder::ReadWrittenShapes() {
+  DimBindings bindings = bindings_;
+  bindings.batch = 0;
+  Binder file(result.graph, bindings, limits_);
+  if (!file.Run().ok()) return false;
+  for (size_t i = 0; i < file.result.ops.size(); ++i) {
+    const Op& op = file.result.ops[i];
+    if (op.node->op_type != "Reshape" || op.inputs.empty() || !op.inputs[0].valid() || !op.outputs[0].valid()) continue;
+    const Tensor& from = file.state.tensors[op.inputs[0].value()];
+    const Tensor& to = file.state.tensors[op.outputs[0].value()];
+    if (from.known && to.known) state.written_reshapes.emplace(i, ShapeState::Reshaped{from.dims, to.dims});
+  }
+  return true;
 }
 
 // From what is left after trial walks of loop bodies were forgotten.
@@ -137,7 +162,12 @@ absl::Status Binder::Visit(Frame* frame, const Node& written) {
     if (node.op_type == "Loop") return ExpandLoop(frame, node);
     if (node.op_type == "Scan") return ExpandScan(frame, node);
   }
-  return Apply(frame, node);
+  std::optional<Node> plain = Unquantised(node);
+  if (!plain.has_value()) return Apply(frame, node);
+  int64_t bytes = 0;
+  for (const Attribute& attribute : plain->attributes) bytes += BytesOf(attribute);
+  HORUS_RETURN_IF_ERROR(Count(bytes / kBytesPerWork));
+  return Apply(frame, bound_nodes_.emplace_back(*std::move(plain)));
 }
 
 absl::Status Binder::Apply(Frame* frame, const Node& node) {
@@ -156,6 +186,7 @@ absl::Status Binder::Apply(Frame* frame, const Node& node) {
   const RuleEntry* entry = rules_.Find(node);
   op.supported = entry != nullptr;
   if (entry != nullptr) {
+    state.op = result.ops.size();
     RuleContext context(&state, &node, op.inputs, op.outputs);
     HORUS_RETURN_IF_ERROR(entry->rule(context));
     const bool linked = entry->view && context.has(0) && context.wants(0);
@@ -283,7 +314,7 @@ constexpr std::string_view kBatchNames[] = {"batch", "batch_size", "N", "n", "bs
 
 absl::Status Binder::BindSymbols() {
   symbol_sizes_.assign(graph_.symbols.size(), kUnknownDim);
-  FindWeightInputs();
+  weight_inputs_ = FindWeightInputs(graph_.main());
   if (bindings_.batch < 0) return InvalidArgument("batch is %d, expected at least 1", bindings_.batch);
   HORUS_RETURN_IF_ERROR(BindNamed());
   return BindBatch();
@@ -313,26 +344,6 @@ absl::Status Binder::BindNamed() {
     bound = size;
   }
   return absl::OkStatus();
-}
-
-// Inputs that are weights in disguise: fixed sizes, read where an operator expects weights.
-void Binder::FindWeightInputs() {
-  const GraphBody& main = graph_.main();
-  weight_inputs_.assign(main.inputs.size(), false);
-  if (main.inputs.size() < 2) return;
-  std::vector<int32_t> position(main.values.size(), -1);
-  for (size_t i = 0; i < main.inputs.size(); ++i) position[main.inputs[i].value()] = static_cast<int32_t>(i);
-  for (const Node& node : main.nodes) {
-    for (size_t slot = 0; slot < node.inputs.size(); ++slot) {
-      const ValueId id = node.inputs[slot];
-      if (!id.valid() || position[id.value()] < 0 || SlotOf(node, slot) != InputSlot::kWeight) continue;
-      const Value& value = main.values[id.value()];
-      if (!value.dims.has_value() || !IsFloating(value.dtype)) continue;
-      const bool fixed = std::all_of(value.dims->begin(), value.dims->end(),
-                                     [](const DeclaredDim& dim) { return dim.size != kUnknownDim; });
-      if (fixed) weight_inputs_[static_cast<size_t>(position[id.value()])] = true;
-    }
-  }
 }
 
 absl::Status Binder::BindBatch() {

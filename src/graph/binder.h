@@ -64,7 +64,7 @@ class Binder {
   [[nodiscard]] absl::Status BindNamed();
   [[nodiscard]] absl::Status BindBatch();
   [[nodiscard]] absl::Status MakeInputs(Frame* frame);
-  void FindWeightInputs();
+  [[nodiscard]] bool ReadWrittenShapes();
 
   // binder.cc
   [[nodiscard]] absl::Status Walk(Frame* frame);
@@ -94,6 +94,8 @@ class Binder {
   [[nodiscard]] absl::Status SetLength(TensorId sequence, TensorId start, std::optional<int64_t> trips,
                                        std::optional<int64_t> grown);
   void CountNodes();
+  [[nodiscard]] double WorkSince(size_t first) const;
+  [[nodiscard]] absl::StatusOr<bool> TakesThen(Frame* frame, BodyId then_body, BodyId else_body);
   [[nodiscard]] std::optional<int64_t> ScalarOf(TensorId t) const;
   Mark MarkNow() const;
   void Forget(const Mark& mark);
@@ -108,6 +110,7 @@ class Binder {
   std::vector<bool> weight_inputs_;    // per main input
   std::deque<Node> bound_nodes_;
   int64_t work_ = 0;
+  int trials_ = 0;  // branches that are walked on trial, inside each other
   bool fixed_batch_replaced_ = false;
   bool unnamed_leading_is_batch_ = false;
 };

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Expands If, Loop and Scan.
 #include <algorithm>
+#include <cmath>
 
 #include "base/text.h"
 #include "base/units.h"
@@ -44,6 +45,52 @@ void Binder::CountNodes() {
   }
 }
 
+namespace {
+
+// Whether an operator multiplies its first two inputs; of [m, k] and [k, n] the root of the product of all sizes is m k
+// n.
+bool IsProduct(std::string_view op) {
+  return op.find("MatMul") != std::string_view::npos || op.find("Conv") != std::string_view::npos ||
+         op.find("Gemm") != std::string_view::npos || op == "Einsum" || op == "LSTM" || op == "GRU" || op == "RNN";
+}
+
+}  // namespace
+
+// What the operators from position `first` on compute, as far as sizes are known: to compare branches by.
+double Binder::WorkSince(size_t first) const {
+  const auto elements = [this](const std::vector<TensorId>& ids, size_t i) {
+    return i < ids.size() && ids[i].valid() ? static_cast<double>(state.tensors[ids[i].value()].elements()) : 0;
+  };
+  double work = 0;
+  for (size_t o = first; o < result.ops.size(); ++o) {
+    const Op& op = result.ops[o];
+    double each = elements(op.outputs, 0);
+    if (IsProduct(op.node->op_type)) each += std::sqrt(elements(op.inputs, 0) * elements(op.inputs, 1) * each);
+    work += each * static_cast<double>(op.repeat);
+  }
+  return work;
+}
+
+// The branch of an If that is taken where its condition is not known: the one that computes more; of equals, the one
+// with more nodes. A branch that contradicts itself was written for other sizes.
+absl::StatusOr<bool> Binder::TakesThen(Frame* frame, BodyId then_body, BodyId else_body) {
+  const bool more_nodes = nodes_in_[then_body.value()] >= nodes_in_[else_body.value()];
+  constexpr int kMaxTrials = 4;  // inside each other: each doubles the walks
+  if (trials_ == kMaxTrials) return more_nodes;
+  ++trials_;
+  double work[2] = {};
+  for (const BodyId body : {then_body, else_body}) {
+    HORUS_ASSIGN_OR_RETURN(Frame inner, Enter(frame, body));  // resolves captures, so it comes before the mark
+    const Mark mark = MarkNow();
+    const absl::Status status = Walk(&inner);
+    if (status.code() == absl::StatusCode::kResourceExhausted) return status;
+    work[body == then_body ? 0 : 1] = status.ok() ? WorkSince(mark.ops) : -1;
+    Forget(mark);
+  }
+  --trials_;
+  return work[0] == work[1] ? more_nodes : work[0] > work[1];
+}
+
 absl::Status Binder::ExpandIf(Frame* frame, const Node& node) {
   HORUS_ASSIGN_OR_RETURN(const BodyId then_body, BodyOf(node, "then_branch"));
   HORUS_ASSIGN_OR_RETURN(const BodyId else_body, BodyOf(node, "else_branch"));
@@ -52,8 +99,11 @@ absl::Status Binder::ExpandIf(Frame* frame, const Node& node) {
     HORUS_ASSIGN_OR_RETURN(condition, Resolve(frame, node.inputs[0]));
   }
   const std::optional<int64_t> known = ScalarOf(condition);
-  if (!known.has_value()) ++result.coverage.branches_unknown;
-  const bool take_then = known.has_value() ? *known != 0 : nodes_in_[then_body.value()] >= nodes_in_[else_body.value()];
+  bool take_then = known.value_or(0) != 0;
+  if (!known.has_value()) {
+    ++result.coverage.branches_unknown;
+    HORUS_ASSIGN_OR_RETURN(take_then, TakesThen(frame, then_body, else_body));
+  }
   HORUS_ASSIGN_OR_RETURN(Frame inner, Enter(frame, take_then ? then_body : else_body));
   HORUS_RETURN_IF_ERROR(Walk(&inner));
   if (node.outputs.size() > inner.body->outputs.size()) {

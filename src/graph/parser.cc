@@ -14,9 +14,16 @@ namespace {
 // ---- Reads the outermost messages of an ONNX file: ModelProto and FunctionProto.
 
 // Field numbers of onnx.proto (ONNX project), by message.
-enum ModelField : uint32_t { kIrVersion = 1, kProducer = 2, kGraph = 7, kOpset = 8, kMetadata = 14, kFunctions = 25 };
+enum ModelField : uint32_t {
+  kIrVersion = 1,
+  kProducer = 2,
+  kModelGraph = 7,
+  kOpset = 8,
+  kMetadata = 14,
+  kFunctions = 25
+};
 enum OpsetField : uint32_t { kOpsetDomain = 1, kOpsetVersion = 2 };
-enum EntryField : uint32_t { kKey = 1, kText = 2 };
+enum EntryField : uint32_t { kKey = 1, kEntryText = 2 };
 enum FunctionField : uint32_t {
   kFunctionName = 1,
   kFunctionInput = 4,
@@ -69,7 +76,7 @@ absl::Status Parser::Model() {
       case kProducer:
         HORUS_RETURN_IF_ERROR(Name(field, &graph.producer));
         break;
-      case kGraph: {
+      case kModelGraph: {
         if (saw_graph) return MakeError(absl::StatusCode::kDataLoss, "ModelProto has two graphs");
         saw_graph = true;
         BodyId id;
@@ -152,7 +159,7 @@ absl::Status Parser::Metadata(const WireField& field) {
     if (inner.number == 0) break;
     if (inner.number == kKey) {
       HORUS_RETURN_IF_ERROR(Name(inner, &entry.first));
-    } else if (inner.number == kText) {
+    } else if (inner.number == kEntryText) {
       int bytes = 0;
       HORUS_RETURN_IF_ERROR(in_.Length(inner, &bytes));
       whole = bytes <= limits_.max_name_bytes;  // long notes (whole vocabularies) are no metadata of ours
@@ -232,10 +239,10 @@ namespace {
 // Field numbers of onnx.proto (ONNX project), by message.
 enum GraphField : uint32_t {
   kNode = 1,
-  kName = 2,
+  kGraphName = 2,
   kInitialiser = 5,
-  kInput = 11,
-  kOutput = 12,
+  kGraphInput = 11,
+  kGraphOutput = 12,
   kValueInfo = 13,
   kSparseInitialiser = 15,
 };
@@ -284,7 +291,7 @@ absl::Status Parser::GraphFields(BodyId id) {
       case kNode:
         HORUS_RETURN_IF_ERROR(NodeMessage(field, id));
         break;
-      case kName:
+      case kGraphName:
         HORUS_RETURN_IF_ERROR(Name(field, &scope.body.name));
         if (id.value() == 0) graph.name = scope.body.name;
         break;
@@ -294,13 +301,13 @@ absl::Status Parser::GraphFields(BodyId id) {
       case kSparseInitialiser:
         HORUS_RETURN_IF_ERROR(Initialiser(field, &scope, true));
         break;
-      case kInput: {
+      case kGraphInput: {
         ValueId input;
         HORUS_RETURN_IF_ERROR(ValueInfo(field, &scope, &input));
         scope.declared_inputs.push_back(input);
         break;
       }
-      case kOutput: {
+      case kGraphOutput: {
         ValueId output;
         HORUS_RETURN_IF_ERROR(ValueInfo(field, &scope, &output));
         scope.body.outputs.push_back(output);

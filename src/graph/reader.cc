@@ -21,6 +21,7 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "base/bytes.h"
 #include "base/text.h"
 #include "graph/fingerprint.h"
 #include "graph/parser.h"
@@ -61,7 +62,7 @@ constexpr std::array kBeginnings = {
 };
 
 // Texts begin so after white space, in any case.
-constexpr std::array kTexts = {
+constexpr std::array kTextBeginnings = {
     Beginning{"<!doctype html", kHtml},
     Beginning{"<html", kHtml},
     Beginning{"<?xml", "an XML document (the download gave an error message?)"},
@@ -76,12 +77,6 @@ bool IsSafetensors(std::string_view head) {
          head.substr(kLengthBytes).starts_with("{\"");
 }
 
-bool IsText(std::string_view head) {
-  return std::none_of(head.begin(), head.end(), [](char c) {
-    return absl::ascii_iscntrl(static_cast<unsigned char>(c)) && !absl::ascii_isspace(static_cast<unsigned char>(c));
-  });
-}
-
 std::optional<std::string_view> WhatBeginsSo(std::string_view head) {
   for (const Beginning& one : kBeginnings) {
     if (head.starts_with(one.bytes)) return one.what;
@@ -91,10 +86,10 @@ std::optional<std::string_view> WhatBeginsSo(std::string_view head) {
   constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
   if (head.starts_with(kByteOrderMark)) head.remove_prefix(kByteOrderMark.size());
   const absl::string_view text = absl::StripLeadingAsciiWhitespace(absl::string_view(head.data(), head.size()));
-  for (const Beginning& one : kTexts) {
+  for (const Beginning& one : kTextBeginnings) {
     if (absl::StartsWithIgnoreCase(text, absl::string_view(one.bytes.data(), one.bytes.size()))) return one.what;
   }
-  return std::nullopt;
+  return "a text file";
 }
 
 }  // namespace

@@ -29,6 +29,7 @@ constexpr SlotRule kSlots[] = {
     {"DeformConv", 0b1010, 0},
     {"DequantizeLinear", 0, kAllButFirst},
     {"Dropout", 0, kAllButFirst},
+    {"DynamicQuantizeMatMul", 0b10010, 0b1100},
     {"EmbedLayerNormalization", 0b1111100, 0},
     {"Equal", 0, kAll},
     {"Expand", 0, 0b10},
@@ -42,12 +43,15 @@ constexpr SlotRule kSlots[] = {
     {"GreaterOrEqual", 0, kAll},
     {"GridSample", 0, 0b10},
     {"GroupNormalization", 0b110, 0},
+    {"GroupQueryAttention", 0, 0b111100000},
     {"InstanceNormalization", 0b110, 0},
     {"LSTM", 0b10001110, 0b1110000},
     {"LayerNormalization", 0b110, 0},
     {"Less", 0, kAll},
     {"LessOrEqual", 0, kAll},
     {"MatMul", 0b11, 0},
+    {"MatMulIntegerToFloat", 0b1000010, 0b111100},
+    {"MatMulNBits", 0b100010, 0b11100},
     {"Max", 0, kAll},
     {"Min", 0, kAll},
     {"Mod", 0, kAll},
@@ -63,6 +67,7 @@ constexpr SlotRule kSlots[] = {
     {"Range", 0, kAll},
     {"Resize", 0, kAllButFirst},
     {"RoiAlign", 0, kAllButFirst},
+    {"RotaryEmbedding", 0, kAllButFirst},
     {"Shape", 0, kAll},
     {"SimplifiedLayerNormalization", 0b10, 0},
     {"Size", 0, kAll},
@@ -93,7 +98,23 @@ bool TakesMadeWeights(std::string_view op) {
   return op != "InstanceNormalization" && op != "LayerNormalization" && op != "GroupNormalization" && op != "Gather";
 }
 
-bool IsProduct(std::string_view op) { return op == "MatMul" || op == "Gemm" || op == "Conv" || op == "Einsum"; }
+// Quantised weights: never trained, but weights.
+bool IsSmallInteger(DType dtype) {
+  return dtype == DType::kInt8 || dtype == DType::kUint8 || dtype == DType::kInt4 || dtype == DType::kUint4;
+}
+
+// Weights of so many bits that a file packs into bytes, [..., bytes]: counted as what they are.
+void Unpack(const Op& op, ShapedGraph* graph) {
+  constexpr int64_t kNibbles = 2;
+  if (op.node->op_type != "MatMulNBits" || op.node->IntOr("bits", 4) != 4 || op.inputs.size() < 2) return;
+  if (!op.inputs[1].valid()) return;
+  Tensor& weight = graph->tensors[op.inputs[1].value()];
+  if (!weight.known || weight.dtype != DType::kUint8 || weight.dims.empty()) return;
+  weight.dtype = DType::kUint4;
+  weight.dims.back() *= kNibbles;  // Bounded: half as many bits each.
+}
+
+bool IsMatrixProduct(std::string_view op) { return op == "MatMul" || op == "Gemm" || op == "Conv" || op == "Einsum"; }
 
 // What was seen of each tensor that is a constant or an initialiser, or another form of one.
 class RoleWalk {
@@ -132,10 +153,12 @@ void RoleWalk::CollectUses() {
   for (size_t t = 0; t < graph_.tensors.size(); ++t) {
     root_[t] = TensorId(static_cast<uint32_t>(t));
     const Source source = state_.facts[t].source;
-    if (source == Source::kInitialiser) candidate_[t] = Candidate::kInitialiser;
-    if (source == Source::kWeightInput) weight_[t] = true;
+    if (source == Source::kInitialiser || source == Source::kWeightInput) candidate_[t] = Candidate::kInitialiser;
   }
-  for (const Op& op : graph_.ops) CollectOp(op);
+  for (const Op& op : graph_.ops) {
+    Unpack(op, &graph_);
+    CollectOp(op);
+  }
 }
 
 void RoleWalk::CollectOp(const Op& op) {
@@ -149,7 +172,7 @@ void RoleWalk::CollectOp(const Op& op) {
   if ((type == "Constant" || type == "ConstantOfShape") && !op.outputs.empty() && op.outputs[0].valid()) {
     candidate_[op.outputs[0].value()] = Candidate::kMade;
   }
-  if (IsProduct(type) && !op.outputs.empty() && op.outputs[0].valid()) product_[op.outputs[0].value()] = true;
+  if (IsMatrixProduct(type) && !op.outputs.empty() && op.outputs[0].valid()) product_[op.outputs[0].value()] = true;
   for (size_t i = form ? 1 : 0; i < op.inputs.size(); ++i) {
     if (!op.inputs[i].valid()) continue;
     const TensorId root = root_[op.inputs[i].value()];
@@ -177,10 +200,10 @@ void RoleWalk::DecideRoot(size_t t) {
       tensor.role = TensorRole::kInput;
       return;
     case Source::kWeightInput:
-      tensor.role = TensorRole::kParameter;
-      return;
     case Source::kInitialiser:
-      tensor.role = floating && (weight_[t] || operand_[t]) ? TensorRole::kParameter : TensorRole::kBuffer;
+      tensor.role = (floating && (weight_[t] || operand_[t])) || (IsSmallInteger(tensor.dtype) && weight_[t])
+                        ? TensorRole::kParameter
+                        : TensorRole::kBuffer;
       return;
     case Source::kComputed:
       break;
@@ -223,6 +246,96 @@ void RoleWalk::DecideOp(Op* op) {
 }
 
 }  // namespace
+
+namespace {
+
+// What the readers of one graph input say of it.
+struct Evidence {
+  bool fixed = false, weight = false, data = false;
+};
+
+// Which values are a graph input in some form, and which come from initialisers alone.
+class WeightInputs {
+ public:
+  explicit WeightInputs(const GraphBody& main)
+      : main_(main), input_(main.values.size(), -1), constant_(main.values.size(), false), of_(main.inputs.size()) {
+    for (size_t v = 0; v < main.values.size(); ++v) constant_[v] = main.values[v].literal >= 0;
+    for (size_t i = 0; i < main.inputs.size(); ++i) {
+      const Value& value = main.values[main.inputs[i].value()];
+      input_[main.inputs[i].value()] = static_cast<int32_t>(i);
+      if (!value.dims.has_value() || value.dims->empty()) continue;
+      if (batch_ == 0) batch_ = value.dims->front().size;
+      of_[i].fixed =
+          IsFloating(value.dtype) && std::all_of(value.dims->begin(), value.dims->end(),
+                                                 [](const DeclaredDim& dim) { return dim.size != kUnknownDim; });
+    }
+  }
+
+  std::vector<bool> Run() {
+    for (const Node& node : main_.nodes) Look(node);
+    std::vector<bool> weights;
+    bool behind = false;  // exporters declare what is fed before the weights
+    for (const Evidence& input : of_) {
+      weights.push_back(input.fixed && !input.data && (input.weight || behind));
+      behind = behind || (weights.back() && input.weight);
+    }
+    return weights;
+  }
+
+ private:
+  [[nodiscard]] int32_t InputOf(ValueId id) const { return id.valid() ? input_[id.value()] : -1; }
+  [[nodiscard]] bool IsConstant(ValueId id) const { return id.valid() && constant_[id.value()]; }
+  [[nodiscard]] const std::vector<DeclaredDim>& DimsOf(int32_t input) const {
+    return *main_.values[main_.inputs[static_cast<size_t>(input)].value()].dims;
+  }
+
+  void Look(const Node& node) {
+    const bool form =
+        Contains(kForms, node.op_type) && !node.inputs.empty() && !node.outputs.empty() && node.outputs[0].valid();
+    if (form) {
+      input_[node.outputs[0].value()] = InputOf(node.inputs[0]);
+      constant_[node.outputs[0].value()] = IsConstant(node.inputs[0]);
+    } else if (node.op_type == "Constant" && !node.outputs.empty() && node.outputs[0].valid()) {
+      constant_[node.outputs[0].value()] = true;
+    }
+    for (size_t slot = form ? 1 : 0; slot < node.inputs.size(); ++slot) {
+      const int32_t input = InputOf(node.inputs[slot]);
+      if (input < 0 || !of_[static_cast<size_t>(input)].fixed) continue;
+      Evidence& of = of_[static_cast<size_t>(input)];
+      if (node.op_type == "MatMul" && slot < 2 && node.inputs.size() == 2) {
+        const ValueId other = node.inputs[1 - slot];
+        const bool same_batch = DimsOf(input).size() > 2 && DimsOf(input).front().size == batch_;
+        const bool data = IsConstant(other) || (slot == 0 ? InputOf(other) >= 0 : same_batch);
+        of.data = of.data || data;
+        of.weight = of.weight || (slot == 1 && !data);
+      } else if (node.op_type == "Gather") {  // from a table, by what is fed
+        of.weight = of.weight || (slot == 0 && DimsOf(input).size() == 2 && node.IntOr("axis", 0) == 0 &&
+                                  !IsConstant(node.inputs.back()));
+      } else if (SlotOf(node, slot) == InputSlot::kWeight) {
+        of.weight = true;
+      } else if (slot == 0 && HasWeights(node)) {
+        of.data = true;
+      }
+    }
+  }
+
+  static bool HasWeights(const Node& node) {
+    for (size_t slot = 1; slot < node.inputs.size(); ++slot) {
+      if (SlotOf(node, slot) == InputSlot::kWeight) return true;
+    }
+    return false;
+  }
+
+  const GraphBody& main_;
+  std::vector<int32_t> input_;  // per value: the graph input that it is, or -1
+  std::vector<bool> constant_;
+  std::vector<Evidence> of_;
+  int64_t batch_ = 0;
+};
+
+}  // namespace
+
+std::vector<bool> FindWeightInputs(const GraphBody& main) { return WeightInputs(main).Run(); }
 
 InputSlot SlotOf(const Node& node, size_t input) {
   const auto* rule =

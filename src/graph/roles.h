@@ -10,6 +10,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <vector>
 
 #include "graph/shape_rule.h"
 #include "graph/shaped.h"
@@ -23,6 +24,10 @@ enum class InputSlot : uint8_t {
   kSetting,  // never trained: running statistics, bounds, scales of a resize, masks
 };
 [[nodiscard]] InputSlot SlotOf(const Node& node, size_t input);
+
+// Per graph input: it is a weight in disguise, as exports without parameters have them: floats of fixed size, read
+// through whatever form where an operator expects weights, or declared behind such a one and read beside what it makes.
+[[nodiscard]] std::vector<bool> FindWeightInputs(const GraphBody& main);
 
 void AssignRoles(const ShapeState& state, ShapedGraph* graph);
 

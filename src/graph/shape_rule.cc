@@ -66,15 +66,21 @@ absl::StatusOr<Dims> Broadcast(const Dims& a, const Dims& b) {
   return result;
 }
 
+bool IsBatchPair(const ShapeState& state, int64_t a, int64_t b) {
+  return state.old_batch > 1 && std::min(a, b) == std::min(state.old_batch, state.new_batch) &&
+         std::max(a, b) == std::max(state.old_batch, state.new_batch);
+}
+
 absl::StatusOr<Dims> BroadcastBatch(const ShapeState& state, const Dims& a, const Dims& b, bool* rescaled) {
-  const auto pair = [&state](int64_t x, int64_t y) { return x == state.old_batch && y == state.new_batch; };
-  const bool stale =
-      state.old_batch > 1 && !a.empty() && a.size() == b.size() && (pair(a[0], b[0]) || pair(b[0], a[0]));
-  if (rescaled != nullptr) *rescaled = stale;
-  if (!stale) return Broadcast(a, b);
   Dims left = a;
   Dims right = b;
-  left[0] = right[0] = state.new_batch;
+  bool stale = false;
+  for (size_t i = 0; i < a.size() && a.size() == b.size(); ++i) {
+    if (a[i] == b[i] || !IsBatchPair(state, a[i], b[i])) continue;
+    left[i] = right[i] = state.new_batch;
+    stale = true;
+  }
+  if (rescaled != nullptr) *rescaled = stale;
   return Broadcast(left, right);
 }
 
@@ -194,6 +200,12 @@ absl::Status RuleContext::Same(size_t i, DType dtype) {
     return absl::OkStatus();
   }
   return Set(0, dtype, dims(i));
+}
+
+int64_t RuleContext::AtMost(int64_t size) const {
+  if (size == kUnknownDim || !state_.bounds_sizes) return kUnknownDim;
+  ++state_.bounded;
+  return size;
 }
 
 absl::Status RuleContext::Axis(int64_t rank, int64_t* axis) const {

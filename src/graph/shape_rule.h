@@ -10,6 +10,7 @@
 
 #include <cstdint>
 #include <limits>
+#include <map>
 #include <span>
 #include <string>
 #include <string_view>
@@ -56,8 +57,15 @@ struct ShapeState {
   int64_t folded = 0;  // elements held in `elements`
   int64_t opset = 0;
   int64_t max_tensor_elements = 0;
-  int64_t old_batch = 0;  // fixed batch size in the file that was replaced; 0 = none
+  bool bounds_sizes = true;  // a size that the data decides is the most that it can be; else unknown
+  int64_t bounded = 0;       // sizes for which that was done
+  int64_t old_batch = 0;     // fixed batch size in the file that was replaced; 0 = none
   int64_t new_batch = 0;
+  struct Reshaped {
+    Dims from, to;
+  };
+  std::map<size_t, Reshaped> written_reshapes;  // by operator: as the file has them, where its batch was replaced
+  size_t op = 0;                                // position of the operator whose rule runs
 
   // Elements known of a tensor.
   [[nodiscard]] int64_t HeldBy(TensorId t) const {
@@ -103,6 +111,9 @@ class RuleContext {
   // Output 0 like input `i`; the usual rule of elementwise operators.
   [[nodiscard]] absl::Status Same(size_t i, DType dtype);
   [[nodiscard]] absl::Status Same(size_t i) { return Same(i, dtype(i)); }
+
+  // A size that the data decides, of which this is the most.
+  [[nodiscard]] int64_t AtMost(int64_t size) const;
 
   // Checks `axis` against `rank` and makes it non-negative.
   [[nodiscard]] absl::Status Axis(int64_t rank, int64_t* axis) const;
@@ -159,8 +170,11 @@ void SetElements(ShapeState* state, TensorId t, Elements elements);
 // Numpy broadcasting. Unknown sizes give way to known ones above 1.
 [[nodiscard]] absl::StatusOr<Dims> Broadcast(const Dims& a, const Dims& b);
 
-// As Broadcast, where a fixed batch was replaced: a leading old size beside the new one was written for the old batch
-// (a table that constant folding repeated, say) and takes the new one. *rescaled, if given, says so.
+// Where a fixed batch was replaced: one is the old size, written into a constant, the other the new one.
+[[nodiscard]] bool IsBatchPair(const ShapeState& state, int64_t a, int64_t b);
+
+// As Broadcast, and an old batch beside the new one (a table that constant folding repeated, say) takes the new one.
+// *rescaled, if given, says so.
 [[nodiscard]] absl::StatusOr<Dims> BroadcastBatch(const ShapeState& state, const Dims& a, const Dims& b,
                                                   bool* rescaled = nullptr);
 

@@ -139,7 +139,6 @@ constexpr size_t kNoInput = 1000;  // an input position that no node has
 
 absl::Status Conv(RuleContext& c) { return ConvShape(c, 0, 1, 2, c.dtype(0)); }
 absl::Status ConvInteger(RuleContext& c) { return ConvShape(c, 0, 1, kNoInput, DType::kInt32); }
-absl::Status QLinearConv(RuleContext& c) { return ConvShape(c, 0, 3, 8, c.dtype(7)); }
 absl::Status DeformConv(RuleContext& c) { return ConvShape(c, 0, 1, 3, c.dtype(0)); }
 
 absl::Status ConvTranspose(RuleContext& c) {
@@ -427,7 +426,7 @@ absl::Status Stft(RuleContext& c) {
   return c.Set(0, c.dtype(0), std::move(out));
 }
 
-constexpr RuleEntry kRules[] = {
+constexpr RuleEntry kConvolutionRules[] = {
     {"", "AffineGrid", AffineGrid},
     {"", "AveragePool", Pool},
     {"", "Col2Im", Col2Im},
@@ -445,7 +444,6 @@ constexpr RuleEntry kRules[] = {
     {"", "MaxRoiPool", MaxRoiPool},
     {"", "MaxUnpool", MaxUnpool},
     {"", "MelWeightMatrix", MelWeightMatrix},
-    {"", "QLinearConv", QLinearConv},
     {"", "Resize", Resize},
     {"", "RoiAlign", RoiAlign},
     {"", "STFT", Stft},
@@ -455,6 +453,6 @@ constexpr RuleEntry kRules[] = {
 
 }  // namespace
 
-std::span<const RuleEntry> ConvolutionRules() { return kRules; }
+std::span<const RuleEntry> ConvolutionRules() { return kConvolutionRules; }
 
 }  // namespace horus

@@ -161,7 +161,7 @@ absl::Status Multinomial(RuleContext& c) {
   return c.Set(0, dtype, {c.dim(0, 0), samples});
 }
 
-absl::Status Window(RuleContext& c) {
+absl::Status WindowFunction(RuleContext& c) {
   const auto dtype = static_cast<DType>(
       std::clamp<int64_t>(c.node().IntOr("output_datatype", 1), 0, static_cast<int64_t>(DType::kInt4)));
   const std::vector<int64_t>* size = c.known_ints(0);
@@ -368,15 +368,15 @@ absl::Status TextConcat(RuleContext& c) {
   return c.Set(0, DType::kString, std::move(dims));
 }
 
-constexpr RuleEntry kRules[] = {
+constexpr RuleEntry kGeneratorRules[] = {
     {"", "Bernoulli", RandomLike},
-    {"", "BlackmanWindow", Window},
+    {"", "BlackmanWindow", WindowFunction},
     {"", "ConcatFromSequence", ConcatFromSequence},
     {"", "Constant", Constant},
     {"", "ConstantOfShape", ConstantOfShape},
     {"", "EyeLike", EyeLike},
-    {"", "HammingWindow", Window},
-    {"", "HannWindow", Window},
+    {"", "HammingWindow", WindowFunction},
+    {"", "HannWindow", WindowFunction},
     {"", "ImageDecoder", Opaque},
     {"", "Multinomial", Multinomial},
     {"", "Optional", Opaque},
@@ -406,6 +406,6 @@ constexpr RuleEntry kRules[] = {
 
 }  // namespace
 
-std::span<const RuleEntry> GeneratorRules() { return kRules; }
+std::span<const RuleEntry> GeneratorRules() { return kGeneratorRules; }
 
 }  // namespace horus

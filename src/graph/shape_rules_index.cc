@@ -9,7 +9,7 @@ namespace horus {
 namespace {
 
 // Start, end and step of a slice along one axis, brought into range as numpy does.
-struct Range {
+struct SliceRange {
   int64_t start = 0, step = 1, count = 0;
 };
 
@@ -18,14 +18,14 @@ int64_t IntoRange(int64_t position, int64_t size, int64_t low, int64_t high) {
   return std::clamp(position, low, high);
 }
 
-absl::StatusOr<Range> RangeOf(int64_t start, int64_t end, int64_t step, int64_t size) {
+absl::StatusOr<SliceRange> RangeOf(int64_t start, int64_t end, int64_t step, int64_t size) {
   if (step == 0) return InvalidArgument("a slice has step 0");
   if (step == std::numeric_limits<int64_t>::min()) ++step;
   const bool forward = step > 0;
   start = IntoRange(start, size, 0, forward ? size : std::max<int64_t>(size - 1, 0));
   end = IntoRange(end, size, forward ? 0 : -1, size);
   const int64_t span = forward ? end - start : start - end;
-  Range range{.start = start, .step = step};
+  SliceRange range{.start = start, .step = step};
   if (span > 0 && size > 0) range.count = (span - 1) / (forward ? step : -step) + 1;
   return range;
 }
@@ -74,7 +74,7 @@ absl::StatusOr<SliceSpec> SliceSpecOf(RuleContext& c) {
 }
 
 // Copies the elements that a slice keeps; `ranges` has one entry for each axis of the input.
-void FoldSlice(RuleContext& c, const std::vector<Range>& ranges) {
+void FoldSlice(RuleContext& c, const std::vector<SliceRange>& ranges) {
   if (c.ints(0) == nullptr && c.floats(0) == nullptr) return;
   const std::vector<int64_t> steps = StepsOf(c.dims(0));
   std::vector<size_t> positions = {0};
@@ -98,19 +98,18 @@ absl::Status Slice(RuleContext& c) {
   if (!spec.axes_known) return c.Set(0, c.dtype(0), Dims(c.dims(0).size(), kUnknownDim));
   HORUS_RETURN_IF_ERROR(c.Axes(c.rank(0), &spec.axes));
   Dims out = c.dims(0);
-  std::vector<Range> ranges;
-  for (const int64_t size : c.dims(0)) ranges.push_back(Range{.count = size});
+  std::vector<SliceRange> ranges;
+  for (const int64_t size : c.dims(0)) ranges.push_back(SliceRange{.count = size});
   bool all_known = true;
   for (size_t i = 0; i < spec.axes.size(); ++i) {
     int64_t& size = out[static_cast<size_t>(spec.axes[i])];
     const bool whole_step = spec.steps[i] != kUnknownElement;
     if (size == kUnknownDim || spec.starts[i] == kUnknownElement || spec.ends[i] == kUnknownElement || !whole_step) {
-      // From the start to the very end keeps an unknown size; here it only stays unknown.
-      size = kUnknownDim;
+      size = c.AtMost(size);
       all_known = false;
       continue;
     }
-    Range& range = ranges[static_cast<size_t>(spec.axes[i])];
+    SliceRange& range = ranges[static_cast<size_t>(spec.axes[i])];
     HORUS_ASSIGN_OR_RETURN(range, RangeOf(spec.starts[i], spec.ends[i], spec.steps[i], size));
     size = range.count;
   }
@@ -209,7 +208,7 @@ absl::Status NonZero(RuleContext& c) {
   if (!c.ranked(0)) return absl::OkStatus();
   const int64_t rank = std::max<int64_t>(c.rank(0), 1);
   const std::vector<int64_t>* in = c.known_ints(0);
-  if (in == nullptr) return c.Set(0, DType::kInt64, {rank, kUnknownDim});
+  if (in == nullptr) return c.Set(0, DType::kInt64, {rank, c.AtMost(ElementsOf(c.dims(0)))});
   std::vector<int64_t> where;
   for (size_t i = 0; i < in->size(); ++i) {
     if ((*in)[i] != 0) where.push_back(static_cast<int64_t>(i));
@@ -241,27 +240,29 @@ absl::Status TopK(RuleContext& c) {
     return InvalidArgument("k is %d, axis %d of %s has %d", count, axis, DimsText(c.dims(0)), size);
   }
   Dims out = c.dims(0);
-  out[static_cast<size_t>(axis)] = count;
+  out[static_cast<size_t>(axis)] = count == kUnknownDim ? c.AtMost(size) : count;
   HORUS_RETURN_IF_ERROR(c.Set(1, DType::kInt64, out));
   return c.Set(0, c.dtype(0), std::move(out));
 }
 
 absl::Status Unique(RuleContext& c) {
   c.SetType(0, c.dtype(0));
-  for (size_t i = 1; i < 4; ++i) HORUS_RETURN_IF_ERROR(c.Set(i, DType::kInt64, {kUnknownDim}));
-  if (c.node().FindAttribute("axis") == nullptr) return c.Set(0, c.dtype(0), {kUnknownDim});
-  if (!c.ranked(0)) return absl::OkStatus();
+  const bool flat = c.node().FindAttribute("axis") == nullptr;
   int64_t axis = c.node().IntOr("axis", 0);
-  HORUS_RETURN_IF_ERROR(c.Axis(c.rank(0), &axis));
+  if (c.ranked(0) && !flat) HORUS_RETURN_IF_ERROR(c.Axis(c.rank(0), &axis));
+  const int64_t most = !c.ranked(0) ? kUnknownDim : c.AtMost(flat ? ElementsOf(c.dims(0)) : c.dim(0, axis));
+  for (size_t i = 1; i < 4; ++i) HORUS_RETURN_IF_ERROR(c.Set(i, DType::kInt64, {most}));
+  if (flat) return c.Set(0, c.dtype(0), {most});
+  if (!c.ranked(0)) return absl::OkStatus();
   Dims out = c.dims(0);
-  out[static_cast<size_t>(axis)] = kUnknownDim;
+  out[static_cast<size_t>(axis)] = most;
   return c.Set(0, c.dtype(0), std::move(out));
 }
 
 absl::Status Compress(RuleContext& c) {
   c.SetType(0, c.dtype(0));
   const std::vector<int64_t>* condition = c.known_ints(1);
-  int64_t count = kUnknownDim;
+  int64_t count = c.AtMost(condition == nullptr && c.ranked(1) ? c.dim(1, 0) : kUnknownDim);
   if (condition != nullptr) {
     count = static_cast<int64_t>(condition->size()) - std::count(condition->begin(), condition->end(), 0);
   }
@@ -274,9 +275,16 @@ absl::Status Compress(RuleContext& c) {
   return c.Set(0, c.dtype(0), std::move(out));
 }
 
-absl::Status NonMaxSuppression(RuleContext& c) { return c.Set(0, DType::kInt64, {kUnknownDim, 3}); }
+// Of each image and class at most as many as are asked for, and as there are.
+absl::Status NonMaxSuppression(RuleContext& c) {
+  const std::vector<int64_t>* wished = c.known_ints(2);
+  int64_t each = c.dim(1, 2);
+  if (wished != nullptr && wished->size() == 1 && each != kUnknownDim)
+    each = std::clamp<int64_t>((*wished)[0], 0, each);
+  return c.Set(0, DType::kInt64, {c.AtMost(ElementsOf({c.dim(1, 0), c.dim(1, 1), each})), 3});
+}
 
-constexpr RuleEntry kRules[] = {
+constexpr RuleEntry kIndexRules[] = {
     {"", "Compress", Compress},
     {"", "Gather", Gather},
     {"", "GatherElements", GatherElements},
@@ -296,6 +304,6 @@ constexpr RuleEntry kRules[] = {
 
 }  // namespace
 
-std::span<const RuleEntry> IndexRules() { return kRules; }
+std::span<const RuleEntry> IndexRules() { return kIndexRules; }
 
 }  // namespace horus

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Shape rules of operators that compute nothing: views of the same elements, joining, splitting, padding, repeating.
 #include <algorithm>
+#include <limits>
 #include <numeric>
 
 #include "graph/shape_fold.h"
@@ -17,37 +18,84 @@ absl::Status Identity(RuleContext& c) {
   return absl::OkStatus();
 }
 
-// A target written for another batch size: scales the first entry that differs from the input's dims, if that makes
-// the element counts agree. Where a -1 takes what is left both would: then the batch stays where the input has it,
-// which leaves the -1 the size that it had in the file.
-void RescaleTarget(const RuleContext& c, Dims* target) {
-  const int64_t old_batch = c.state().old_batch;
-  const int64_t new_batch = c.state().new_batch;
-  if (old_batch < 1 || old_batch == new_batch || !c.ranked(0)) return;
-  const int64_t elements = ElementsOf(c.dims(0));
-  const int64_t wished = ElementsOf(*target);
-  if (elements == kUnknownDim || (wished != kUnknownDim && wished == elements)) return;
-  const Dims& in = c.dims(0);
-  size_t at = 0;
-  while (at < in.size() && at < target->size() && in[at] == (*target)[at]) ++at;
-  if (at >= target->size()) return;
-  int64_t& entry = (*target)[at];
-  if (entry < 1 || entry % old_batch != 0) return;
-  int64_t scaled = 0;
-  if (__builtin_mul_overflow(entry / old_batch, new_batch, &scaled)) return;
-  if (wished == kUnknownDim) {  // a -1 takes what is left
-    Wide rest = scaled;
-    for (size_t i = 0; i < target->size(); ++i) {
-      // Bounded: ends where it exceeds the elements, which fit 64 bits.
-      if (i != at && (*target)[i] != kUnknownDim && rest <= elements) rest *= (*target)[i];
+// One group of a reshape: dims of the file's input and output that hold the same elements.
+struct Group {
+  size_t in, in_end, out, out_end;
+};
+
+// Which entry of the group's output the batch goes into, by the strides of the file's sizes. A batch of 1 has none: it
+// joins what lies inside of it (heads), or what lies outside where that is the last axis (features).
+size_t BatchEntry(const Dims& from, const Dims& to, const Dims& now, const Group& g, int64_t batch) {
+  size_t scaled = g.in;
+  while (scaled + 1 < g.in_end && from[scaled] == now[scaled]) ++scaled;
+  size_t at = g.out;
+  if (from[scaled] != batch) {  // it was joined with others before
+    // A batch of 1 may follow as an entry of its own, which belongs to no group for its size.
+    const size_t end = batch == 1 && g.out_end < to.size() && to[g.out_end] == 1 ? g.out_end + 1 : g.out_end;
+    for (size_t m = g.out; m < end; ++m) {
+      if (to[m] == batch) return m;
     }
-    if (at < in.size() && in[at] % new_batch == 0 && rest > 0 && elements % rest == 0) entry = scaled;
-  } else if (static_cast<Wide>(wished) / entry * scaled == elements) {
-    entry = scaled;
+    while (at + 1 < g.out_end && to[at] % batch != 0) ++at;
+  } else {
+    const int64_t stride = ElementsOf(Dims(from.begin() + static_cast<std::ptrdiff_t>(scaled) + 1,
+                                           from.begin() + static_cast<std::ptrdiff_t>(g.in_end)));
+    int64_t inner = 1;
+    // Bounded: all of them count elements of one tensor.
+    for (at = g.out_end - 1; at > g.out && inner * to[at] < stride * batch; --at) inner *= to[at];
+    // Bounded: likewise.
+    if (batch == 1 && to[at] != 1 && at > g.out && to[at - 1] == 1 && inner * to[at] == stride) --at;
   }
+  const bool features = batch == 1 && scaled == g.in && at == g.out && at + 1 == to.size() && to[at] != 1;
+  return features && at > 0 ? at - 1 : at;
+}
+
+// The shape that a reshape makes of `now`, its input at the batch that is asked for, where the file's batch makes `to`
+// of `from`; empty where that cannot be told.
+Dims Rescaled(const Dims& from, const Dims& to, const Dims& now, int64_t batch) {
+  if (from.size() != now.size() || ElementsOf(from) < 1 || ElementsOf(from) != ElementsOf(to)) return {};
+  Dims result = to;
+  for (Group g = {0, 0, 0, 0}; g.in_end < from.size() || g.out_end < to.size();) {
+    g = {g.in_end, g.in_end, g.out_end, g.out_end};
+    int64_t read = 1, written = 1, grown = 1;
+    const auto take = [&] {
+      read *= from[g.in_end];  // Bounded: both are at most all elements, which fit 64 bits.
+      return !__builtin_mul_overflow(grown, now[g.in_end++], &grown);
+    };
+    if (g.in_end < from.size() && !take()) return {};
+    if (g.out_end < to.size()) written = to[g.out_end++];
+    while (read != written) {
+      if (read < written ? g.in_end >= from.size() : g.out_end >= to.size()) return {};
+      if (read > written) {
+        written *= to[g.out_end++];  // Bounded: as above.
+      } else if (!take()) {
+        return {};
+      }
+    }
+    if (grown == read) continue;
+    if (g.out == g.out_end) return {};
+    int64_t& entry = result[BatchEntry(from, to, now, g, batch)];
+    const Wide scaled = static_cast<Wide>(entry) * grown;
+    if (scaled % read != 0 || scaled / read > std::numeric_limits<int64_t>::max()) return {};
+    entry = static_cast<int64_t>(scaled / read);
+  }
+  return result;
+}
+
+// A target that was written for the file's batch, scaled for the one that is asked for.
+Dims RescaledTarget(const RuleContext& c, const Dims& target) {
+  const ShapeState& s = c.state();
+  const auto written = s.written_reshapes.find(s.op);
+  if (written == s.written_reshapes.end() || !c.ranked(0) || ElementsOf(c.dims(0)) == kUnknownDim) return {};
+  if (std::find(target.begin(), target.end(), kUnknownElement) != target.end()) return {};
+  if (std::none_of(target.begin(), target.end(), [](int64_t entry) { return entry < 0; }) &&
+      ElementsOf(target) == ElementsOf(c.dims(0))) {
+    return {};
+  }
+  return Rescaled(written->second.from, written->second.to, c.dims(0), s.old_batch);
 }
 
 absl::Status ReshapeTo(RuleContext& c, Dims target, bool allow_zero) {
+  if (Dims scaled = RescaledTarget(c, target); !scaled.empty()) target = std::move(scaled);
   int64_t wildcard = -1;
   int64_t unknown = 0;
   for (size_t i = 0; i < target.size(); ++i) {
@@ -69,7 +117,6 @@ absl::Status ReshapeTo(RuleContext& c, Dims target, bool allow_zero) {
       return InvalidArgument("entry %d of the new shape is %d", i, entry);
     }
   }
-  if (unknown == 0) RescaleTarget(c, &target);
   const int64_t elements = c.ranked(0) ? ElementsOf(c.dims(0)) : kUnknownDim;
   if (elements != kUnknownDim) {
     int64_t rest = 1;
@@ -431,7 +478,7 @@ absl::Status CenterCropPad(RuleContext& c) {
   return c.Set(0, c.dtype(0), std::move(out));
 }
 
-constexpr RuleEntry kRules[] = {
+constexpr RuleEntry kLayoutRules[] = {
     {"", "CenterCropPad", CenterCropPad},
     {"", "Concat", Concat},
     {"", "DepthToSpace", DepthToSpace},
@@ -451,6 +498,6 @@ constexpr RuleEntry kRules[] = {
 
 }  // namespace
 
-std::span<const RuleEntry> LayoutRules() { return kRules; }
+std::span<const RuleEntry> LayoutRules() { return kLayoutRules; }
 
 }  // namespace horus

@@ -9,7 +9,7 @@ namespace horus {
 namespace {
 
 // Numpy matmul of dims a and b (rank >= 1 each).
-absl::StatusOr<Dims> MatMulDims(Dims a, Dims b) {
+absl::StatusOr<Dims> MatMulDims(const ShapeState& state, Dims a, Dims b) {
   if (a.empty() || b.empty()) {
     return InvalidArgument("shapes %s and %s: a scalar has no matrix product", DimsText(a), DimsText(b));
   }
@@ -23,7 +23,7 @@ absl::StatusOr<Dims> MatMulDims(Dims a, Dims b) {
     return InvalidArgument("shapes %s and %s: inner sizes %d and %d differ", DimsText(left), DimsText(right), a.back(),
                            b[b.size() - 2]);
   }
-  HORUS_ASSIGN_OR_RETURN(Dims out, Broadcast(Dims(a.begin(), a.end() - 2), Dims(b.begin(), b.end() - 2)));
+  HORUS_ASSIGN_OR_RETURN(Dims out, BroadcastBatch(state, Dims(a.begin(), a.end() - 2), Dims(b.begin(), b.end() - 2)));
   if (!row) out.push_back(a[a.size() - 2]);
   if (!column) out.push_back(b.back());
   return out;
@@ -32,13 +32,23 @@ absl::StatusOr<Dims> MatMulDims(Dims a, Dims b) {
 absl::Status MatMulShape(RuleContext& c, size_t a, size_t b, DType dtype) {
   c.SetType(0, dtype);
   if (!c.ranked(a) || !c.ranked(b)) return absl::OkStatus();
-  HORUS_ASSIGN_OR_RETURN(Dims out, MatMulDims(c.dims(a), c.dims(b)));
+  HORUS_ASSIGN_OR_RETURN(Dims out, MatMulDims(c.state(), c.dims(a), c.dims(b)));
   return c.Set(0, dtype, std::move(out));
 }
 
 absl::Status MatMul(RuleContext& c) { return MatMulShape(c, 0, 1, c.dtype(0)); }
 absl::Status MatMulInteger(RuleContext& c) { return MatMulShape(c, 0, 1, DType::kInt32); }
-absl::Status QLinearMatMul(RuleContext& c) { return MatMulShape(c, 0, 3, c.dtype(7)); }
+absl::Status MatMulIntegerToFloat(RuleContext& c) { return MatMulShape(c, 0, 1, c.dtype(2)); }  // as the scales
+
+// Weights of few bits in blocks, [columns, blocks, bytes of a block]: attributes K and N give the sizes.
+absl::Status MatMulNBits(RuleContext& c) {
+  c.SetType(0, c.dtype(0));
+  const int64_t columns = c.node().IntOr("N", kUnknownDim), inner = c.node().IntOr("K", kUnknownDim);
+  if (columns < 1 || inner < 1) return InvalidArgument("attributes K and N are %d and %d", inner, columns);
+  if (!c.ranked(0) || c.rank(0) == 0) return absl::OkStatus();
+  HORUS_ASSIGN_OR_RETURN(Dims out, MatMulDims(c.state(), c.dims(0), {inner, columns}));
+  return c.Set(0, c.dtype(0), std::move(out));
+}
 
 absl::Status Gemm(RuleContext& c) {
   c.SetType(0, c.dtype(0));
@@ -99,7 +109,7 @@ struct EinsumSizes {
   Dims ellipsis;
 };
 
-absl::Status Match(const Term& term, const Dims& dims, EinsumSizes* sizes) {
+absl::Status Match(const ShapeState& state, const Term& term, const Dims& dims, EinsumSizes* sizes) {
   const size_t letters = term.letters.size();
   const bool dots = term.ellipsis != std::string::npos;
   if (dims.size() < letters || (!dots && dims.size() != letters)) {
@@ -107,9 +117,10 @@ absl::Status Match(const Term& term, const Dims& dims, EinsumSizes* sizes) {
   }
   const size_t extra = dims.size() - letters;
   for (size_t i = 0; i < letters; ++i) {
-    const int64_t found = dims[dots && i >= term.ellipsis ? i + extra : i];
+    int64_t found = dims[dots && i >= term.ellipsis ? i + extra : i];
     const auto letter = static_cast<size_t>(term.letters[i]);
     int64_t& size = sizes->size[letter];
+    if (size != found && IsBatchPair(state, size, found)) size = found = state.new_batch;
     if (size == 1) size = found == kUnknownDim ? 1 : found;
     if (found != 1 && !Agree(size, found)) {
       return InvalidArgument("letter %c stands for %d and for %d", term.letters[i], size, found);
@@ -143,7 +154,7 @@ absl::Status Einsum(RuleContext& c) {
     }
     inputs = comma == std::string_view::npos ? std::string_view() : inputs.substr(comma + 1);
     if (!c.ranked(i)) return absl::OkStatus();
-    HORUS_RETURN_IF_ERROR(Match(term, c.dims(i), &sizes));
+    HORUS_RETURN_IF_ERROR(Match(c.state(), term, c.dims(i), &sizes));
   }
   Term result;
   if (arrow != std::string_view::npos) {
@@ -182,7 +193,7 @@ absl::Status FusedMatMul(RuleContext& c) {
   c.SetType(0, c.dtype(0));
   if (!c.ranked(0) || !c.ranked(1)) return absl::OkStatus();
   if (c.node().IntOr("transBatchA", 0) != 0 || c.node().IntOr("transBatchB", 0) != 0) return absl::OkStatus();
-  HORUS_ASSIGN_OR_RETURN(Dims out, MatMulDims(Flipped(c.dims(0), c.node().IntOr("transA", 0) != 0),
+  HORUS_ASSIGN_OR_RETURN(Dims out, MatMulDims(c.state(), Flipped(c.dims(0), c.node().IntOr("transA", 0) != 0),
                                               Flipped(c.dims(1), c.node().IntOr("transB", 0) != 0)));
   return c.Set(0, c.dtype(0), std::move(out));
 }
@@ -219,32 +230,19 @@ absl::Status Attention(RuleContext& c) {
   }
   HORUS_RETURN_IF_ERROR(c.Set(0, c.dtype(0), {c.dim(0, 0), c.dim(0, 1), width}));
   const int64_t heads = c.node().IntOr("num_heads", 0);
-  if (c.has(4) || heads < 1 || width == kUnknownDim || width % heads != 0) {
-    c.SetType(1, c.dtype(0));
-    return absl::OkStatus();
+  c.SetType(1, c.dtype(0));
+  if (heads < 1 || width == kUnknownDim || width % heads != 0) return absl::OkStatus();
+  int64_t rows = c.dim(0, 1);
+  if (c.has(4)) {  // [2, batch, heads, past, size]
+    const int64_t past = c.dim(4, 3);
+    if (past == kUnknownDim || rows == kUnknownDim || __builtin_add_overflow(past, rows, &rows)) rows = kUnknownDim;
   }
-  return c.Set(1, c.dtype(0), {2, c.dim(0, 0), heads, c.dim(0, 1), width / heads});
-}
-
-// query, key and value come as three inputs [batch, seq, width].
-absl::Status MultiHeadAttention(RuleContext& c) {
-  c.SetType(0, c.dtype(0));
-  if (!c.ranked(0) || c.rank(0) != 3) return absl::OkStatus();
-  return c.Set(0, c.dtype(0), {c.dim(0, 0), c.dim(0, 1), c.rank(2) == 3 ? c.dim(2, 2) : c.dim(0, 2)});
-}
-
-absl::Status GroupQueryAttention(RuleContext& c) {
-  c.SetType(0, c.dtype(0));
-  if (c.has(1)) HORUS_RETURN_IF_ERROR(c.Same(0));
-  for (size_t i = 1; i < 3; ++i) c.SetType(i, c.dtype(0));
-  return absl::OkStatus();
+  return c.Set(1, c.dtype(0), {2, c.dim(0, 0), heads, rows, width / heads});
 }
 
 // Keys or values with those of earlier steps before them: [batch, heads, past + new, size].
-absl::Status SetPresent(RuleContext& c, size_t output, size_t now, size_t past, int64_t heads) {
-  c.SetType(output, c.dtype(now));
-  if (!c.ranked(now) || (c.has(past) && c.rank(past) != 4)) return absl::OkStatus();
-  Dims out = c.dims(now);
+absl::Status SetPresent(RuleContext& c, size_t output, Dims out, size_t past, int64_t heads) {
+  if (c.has(past) && c.rank(past) != 4) return absl::OkStatus();
   if (out.size() == 3) {
     if (heads < 1 || heads > kMaxAttribute) return absl::OkStatus();
     const int64_t size = out[2] == kUnknownDim ? kUnknownDim : out[2] / heads;
@@ -259,7 +257,42 @@ absl::Status SetPresent(RuleContext& c, size_t output, size_t now, size_t past, 
       return InvalidArgument("past %s with %d new rows overflows 64 bits", DimsText(c.dims(past)), before);
     }
   }
-  return c.Set(output, c.dtype(now), std::move(out));
+  return c.Set(output, c.dtype(0), std::move(out));
+}
+
+// query, key and value come as three inputs [batch, seq, width], or as one [batch, seq, heads, 3, size].
+absl::Status MultiHeadAttention(RuleContext& c) {
+  for (size_t i = 0; i < 3; ++i) c.SetType(i, c.dtype(0));
+  const int64_t heads = c.node().IntOr("num_heads", 0);
+  if (c.rank(0) == 5) {
+    const Dims whole = {c.dim(0, 0), c.dim(0, 1), ElementsOf({c.dim(0, 2), c.dim(0, 4)})};
+    return c.Set(0, c.dtype(0), whole);
+  }
+  if (!c.ranked(0) || c.rank(0) != 3) return absl::OkStatus();
+  if (c.ranked(1)) HORUS_RETURN_IF_ERROR(SetPresent(c, 1, c.dims(1), 6, heads));
+  if (c.ranked(2)) HORUS_RETURN_IF_ERROR(SetPresent(c, 2, c.dims(2), 7, heads));
+  return c.Set(0, c.dtype(0), {c.dim(0, 0), c.dim(0, 1), c.rank(2) == 3 ? c.dim(2, 2) : c.dim(0, 2)});
+}
+
+// As above, or all in input 0: [batch, seq, (query heads + 2 x key heads) x size].
+absl::Status GroupQueryAttention(RuleContext& c) {
+  for (size_t i = 0; i < 3; ++i) c.SetType(i, c.dtype(0));
+  if (!c.ranked(0) || c.rank(0) != 3) return absl::OkStatus();
+  const int64_t heads = c.node().IntOr("num_heads", 0), key_heads = c.node().IntOr("kv_num_heads", 0);
+  if (heads < 1 || key_heads < 1 || heads > kMaxAttribute || key_heads > kMaxAttribute) {
+    return InvalidArgument("attributes num_heads and kv_num_heads are %d and %d", heads, key_heads);
+  }
+  Dims out = c.dims(0), keys = c.dims(0);
+  if (c.has(1)) {
+    keys = c.dims(1);
+  } else if (out[2] != kUnknownDim) {
+    const int64_t size = out[2] / (heads + 2 * key_heads);  // Bounded: both are at most kMaxAttribute.
+    out[2] = size * heads;                                  // Bounded: a part of what was out[2].
+    keys[2] = size * key_heads;                             // Bounded: likewise.
+  }
+  HORUS_RETURN_IF_ERROR(SetPresent(c, 1, keys, 3, key_heads));
+  HORUS_RETURN_IF_ERROR(SetPresent(c, 2, keys, 4, key_heads));
+  return c.Set(0, c.dtype(0), std::move(out));
 }
 
 // Attention of opset 23: [batch, heads, seq, size] or [batch, seq, heads * size].
@@ -267,8 +300,10 @@ absl::Status StandardAttention(RuleContext& c) {
   c.SetType(0, c.dtype(0));
   const int64_t query_heads = c.node().IntOr("q_num_heads", 0);
   const int64_t value_heads = c.node().IntOr("kv_num_heads", 0);
-  HORUS_RETURN_IF_ERROR(SetPresent(c, 1, 1, 4, value_heads));
-  HORUS_RETURN_IF_ERROR(SetPresent(c, 2, 2, 5, value_heads));
+  for (size_t i = 1; i < 3; ++i) {
+    c.SetType(i, c.dtype(0));
+    if (c.ranked(i)) HORUS_RETURN_IF_ERROR(SetPresent(c, i, c.dims(i), 3 + i, value_heads));
+  }
   if (!c.ranked(0) || !c.ranked(2)) return absl::OkStatus();
   Dims out = c.dims(0);
   if (c.rank(0) == 4) {
@@ -411,7 +446,7 @@ absl::Status Recurrent(RuleContext& c) {
   return c.Set(2, dtype, last);
 }
 
-constexpr RuleEntry kRules[] = {
+constexpr RuleEntry kMatrixRules[] = {
     {"", "Attention", StandardAttention},
     {"", "BatchNormalization", BatchNormalization},
     {"", "Det", Det},
@@ -430,7 +465,6 @@ constexpr RuleEntry kRules[] = {
     {"", "MatMulInteger", MatMulInteger},
     {"", "MeanVarianceNormalization", Same},
     {"", "NegativeLogLikelihoodLoss", Loss},
-    {"", "QLinearMatMul", QLinearMatMul},
     {"", "RMSNormalization", Same},
     {"", "RNN", Recurrent},
     {"", "RotaryEmbedding", Same},
@@ -439,12 +473,15 @@ constexpr RuleEntry kRules[] = {
     {"", "SoftmaxCrossEntropyLoss", Loss},
     {"com.microsoft", "Attention", Attention},
     {"com.microsoft", "BiasGelu", BiasPointwise},
+    {"com.microsoft", "DynamicQuantizeMatMul", MatMul},
     {"com.microsoft", "EmbedLayerNormalization", EmbedLayerNormalization},
     {"com.microsoft", "FastGelu", Same},
     {"com.microsoft", "FusedGemm", Gemm},
     {"com.microsoft", "FusedMatMul", FusedMatMul},
     {"com.microsoft", "Gelu", Same},
     {"com.microsoft", "GroupQueryAttention", GroupQueryAttention},
+    {"com.microsoft", "MatMulIntegerToFloat", MatMulIntegerToFloat},
+    {"com.microsoft", "MatMulNBits", MatMulNBits},
     {"com.microsoft", "MultiHeadAttention", MultiHeadAttention},
     {"com.microsoft", "QuickGelu", Same},
     {"com.microsoft", "RotaryEmbedding", Same},
@@ -456,6 +493,6 @@ constexpr RuleEntry kRules[] = {
 
 }  // namespace
 
-std::span<const RuleEntry> MatrixRules() { return kRules; }
+std::span<const RuleEntry> MatrixRules() { return kMatrixRules; }
 
 }  // namespace horus

@@ -226,7 +226,7 @@ absl::Status ArgReduce(RuleContext& c) {
   return c.Set(0, DType::kInt64, std::move(out));
 }
 
-constexpr RuleEntry kRules[] = {
+constexpr RuleEntry kPointwiseRules[] = {
     {"", "Abs", FoldedUnary<AbsInt, AbsFloat>},
     {"", "Acos", Unary},
     {"", "Acosh", Unary},
@@ -284,6 +284,8 @@ constexpr RuleEntry kRules[] = {
     {"", "PRelu", PRelu},
     {"", "Pow", Binary},
     {"", "QuantizeLinear", QuantizeLinear},
+    {"com.microsoft", "DequantizeLinear", DequantizeLinear},
+    {"com.microsoft", "QuantizeLinear", QuantizeLinear},
     {"", "Reciprocal", FoldedUnary<UnknownInt, ReciprocalFloat>},
     {"", "ReduceL2", Reduce},
     {"", "ReduceLogSum", Reduce},
@@ -317,6 +319,6 @@ constexpr RuleEntry kRules[] = {
 
 }  // namespace
 
-std::span<const RuleEntry> PointwiseRules() { return kRules; }
+std::span<const RuleEntry> PointwiseRules() { return kPointwiseRules; }
 
 }  // namespace horus

@@ -59,6 +59,7 @@ struct ShapeCoverage {
   int64_t ops_with_known_shapes = 0;                         // all outputs known
   std::vector<std::pair<std::string, int64_t>> unsupported;  // operator ("domain::type") and count, by name
   int64_t loops_of_unknown_length = 0;                       // Loop and Scan nodes whose bodies are counted once
+  int64_t sizes_at_most = 0;                                 // sizes that the data decides, taken at their most
   int64_t branches_unknown = 0;  // If nodes whose condition is computed: the larger branch is taken
 };
 

@@ -41,6 +41,31 @@ TEST(Control, TakesTheKnownBranchOfIf) {
   EXPECT_EQ(graph->ops.size(), 1u);
 }
 
+// By what it computes, not by how many nodes that takes; a branch that contradicts the sizes was meant for others.
+TEST(Control, TakesTheCostlierBranchOfAnUnknownIf) {
+  const auto branch = [](const std::vector<w::Bytes>& nodes) {
+    return w::Graph({.nodes = nodes, .outputs = {w::UntypedValue("b")}});
+  };
+  const w::Bytes product = branch({w::Node("MatMul", {"x", "w"}, {"b"})});
+  const w::Bytes many =
+      branch({w::Node("Relu", {"x"}, {"r"}), w::Node("Relu", {"r"}, {"s"}), w::Node("Relu", {"s"}, {"b"})});
+  const w::Bytes wrong = branch({w::Node("MatMul", {"w", "x"}, {"r"}), w::Node("MatMul", {"r", "x"}, {"b"})});
+  const auto ops = [&](const w::Bytes& one, const w::Bytes& other) {
+    const auto graph = Bind(
+        w::Model({.nodes = {w::Node("If", {"c"}, {"y"},
+                                    {w::GraphAttribute("then_branch", one), w::GraphAttribute("else_branch", other)})},
+                  .initialisers = {w::Tensor("w", {4, 9}, w::kFloat)},
+                  .inputs = {w::Value("x", w::kFloat, {"batch", 4}), w::Value("c", w::kBool, {})},
+                  .outputs = {w::UntypedValue("y")}}),
+        {.batch = 2});
+    EXPECT_TRUE(graph.ok()) << graph.status();
+    return graph.ok() ? graph->ops.size() : 0;
+  };
+  EXPECT_EQ(ops(product, many), 1u);
+  EXPECT_EQ(ops(many, product), 1u);
+  EXPECT_EQ(ops(wrong, many), 3u);
+}
+
 TEST(Control, TakesTheLargerBranchOfAnUnknownIf) {
   const auto graph = Bind(w::Model(IfNet("")), {.batch = 2});
   ASSERT_TRUE(graph.ok()) << graph.status();

@@ -39,6 +39,8 @@ TEST(NotOnnx, NamesWhatItIsAndWhatToDo) {
       {"<?xml version=\"1.0\"?><Error><Code>AccessDenied</Code>", "an XML document"},
       {"{\"message\": \"Not Found\"}", "a JSON text"},
       {"[{\"error\": 1}]", "a JSON text"},
+      {"model,batch\nresnet.onnx,8\n", "a text file"},
+      {"jobs:\n- name: r\xC3\xA9sum\xC3\xA9\n", "a text file"},
       {"PK\3\4\0\0\10\10\0\0archive/data.pkl"s,
        "a zip archive, as torch.save writes: export the model with torch.onnx.export"},
       {"\x80\x02}q\0"s, "a Python pickle"},

@@ -276,7 +276,11 @@ TEST(Rules, PickingElements) {
   EXPECT_EQ(Case("GatherElements").In({2, 3}).In({2, 2}).Gives(), (Shape{2, 2}));
   EXPECT_EQ(Case("TopK").In({2, 9}).Ints({4}).Outputs(2).Run().value(), (std::vector<Shape>{{2, 4}, {2, 4}}));
   EXPECT_EQ(Case("OneHot").In({2, 3}).Scalar(10).Floats({0, 1}).Gives(), (Shape{2, 3, 10}));
-  EXPECT_EQ(Case("NonMaxSuppression").In({1, 9, 4}).In({1, 1, 9}).Gives(), (Shape{kUnknownDim, 3}));
+  EXPECT_EQ(Case("NonMaxSuppression").In({2, 9, 4}).In({2, 5, 9}).Ints({3}).Gives(), (Shape{2 * 5 * 3, 3}));
+  EXPECT_EQ(Case("NonMaxSuppression").In({2, 9, 4}).In({2, 5, 9}).Ints({300}).Gives(), (Shape{2 * 5 * 9, 3}));
+  EXPECT_EQ(Case("NonZero").In({3, 4}).Gives(), (Shape{2, 12}));
+  EXPECT_EQ(Case("Compress").In({6, 4}).In({6}).With("axis", 0).Gives(), (Shape{6, 4}));
+  EXPECT_EQ(Case("Unique").In({6, 4}).With("axis", 1).Gives(), (Shape{6, 4}));
   EXPECT_EQ(Case("NonZero").Ints({0, 5, 0, 6}).Gives(), (Shape{1, 2}));
   EXPECT_THAT(Case("Gather").In({4}).Ints({4}).Refuses(), HasSubstr("index 4 is outside"));
   EXPECT_THAT(Case("TopK").In({2, 3}).Ints({4}).Refuses(), HasSubstr("k is 4"));

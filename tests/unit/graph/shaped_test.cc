@@ -13,6 +13,7 @@ namespace {
 using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::Not;
 using ::testing::Pair;
 
 int64_t Parameters(const ShapedGraph& graph) {
@@ -75,6 +76,52 @@ TEST(Shaped, ScalesTheLeadingEntryBesideAnOpenOne) {
   EXPECT_THAT(dims({-1, 16}), ElementsAre(48, 16));
 }
 
+// Sequence first, as nn.MultiheadAttention computes: the batch of the file lies inside, and joins heads or positions.
+TEST(Shaped, FollowsABatchInsideThroughFixedShapes) {
+  const auto dims = [](const std::vector<w::Dim>& x, const std::vector<std::vector<int64_t>>& targets) {
+    w::GraphParts parts = OneNode(w::Node("Transpose", {"x"}, {"r0"}, {w::IntsAttribute("perm", {1, 0, 2})}), x);
+    for (size_t i = 0; i < targets.size(); ++i) {
+      const std::string n = std::to_string(i), next = std::to_string(i + 1);
+      parts.initialisers.push_back(w::Int64Tensor("t" + n, {static_cast<int64_t>(targets[i].size())}, targets[i]));
+      parts.nodes.push_back(w::Node("Reshape", {"r" + n, "t" + n}, {"r" + next}));
+    }
+    parts.outputs = {w::UntypedValue("r" + std::to_string(targets.size()))};
+    const auto graph = Bind(w::Model(parts), {.batch = 6});
+    EXPECT_TRUE(graph.ok()) << graph.status();
+    return graph.ok() ? graph->tensors[graph->outputs[0].value()].dims : std::vector<int64_t>{};
+  };
+  // Heads: [seq, batch, width] -> [seq, batch * heads, size].
+  EXPECT_THAT(dims({1, 16, 64}, {{16, 4, 16}}), ElementsAre(16, 24, 16));
+  EXPECT_THAT(dims({2, 16, 64}, {{16, 8, 16}}), ElementsAre(16, 24, 16));
+  // Positions: [seq, batch, width] -> [seq * batch, width], and back.
+  EXPECT_THAT(dims({1, 16, 64}, {{16, 64}}), ElementsAre(96, 64));
+  EXPECT_THAT(dims({1, 16, 64}, {{16, 64}, {16, 1, 64}}), ElementsAre(16, 6, 64));
+  EXPECT_THAT(dims({2, 16, 64}, {{32, 64}, {16, 2, 64}}), ElementsAre(16, 6, 64));
+  EXPECT_THAT(dims({1, 16, 64}, {{16, 4, 16}, {16, 64}}), ElementsAre(96, 64));
+  // Queries, keys and values beside each other.
+  EXPECT_THAT(dims({2, 16, 192}, {{16, 2, 3, 64}}), ElementsAre(16, 6, 3, 64));
+}
+
+// GroupNorm: the groups stay as many, whether the exporter copies the batch or writes it.
+TEST(Shaped, KeepsTheGroupsOfANormalisationAtAnotherBatch) {
+  for (const std::vector<int64_t>& target : {std::vector<int64_t>{0, 8, -1}, {1, 8, -1}, {1, 8, 64}}) {
+    const auto graph =
+        Bind(w::Model(OneNode(w::Node("Reshape", {"x", "t"}, {"y"}), {1, 32, 16}, {w::Int64Tensor("t", {3}, target)})),
+             {.batch = 2});
+    ASSERT_TRUE(graph.ok()) << graph.status();
+    EXPECT_THAT(Named(*graph, "y").dims, ElementsAre(2, 8, 64));
+  }
+}
+
+TEST(Shaped, SaysThatABatchBakedIntoConstantsNeedsAnotherExport) {
+  const w::Bytes model = w::Model(OneNode(w::Node("Concat", {"x", "t"}, {"y"}, {w::IntAttribute("axis", 1)}), {2, 3},
+                                          {w::FloatTensor("t", {4, 1}, {1, 2, 3, 4})}));
+  EXPECT_THAT(ErrorOf(model), Not(HasSubstr("open batch")));  // wrong at the batch of the file
+  const w::Bytes baked =
+      w::Model(OneNode(w::Node("Reshape", {"x", "t"}, {"y"}), {2, 3}, {w::Int64Tensor("t", {2}, {3, 2})}));
+  EXPECT_THAT(ErrorOf(baked, {.batch = 5}), AllOf(HasSubstr("batch of 2"), HasSubstr("open batch")));
+}
+
 // Constant folding repeats a table of positions for the batch of the file.
 TEST(Shaped, TakesTablesOfTheOldBatchForTheNewOne) {
   const auto dims = [](const w::Bytes& node, const std::vector<w::Bytes>& constants) {
@@ -87,6 +134,9 @@ TEST(Shaped, TakesTablesOfTheOldBatchForTheNewOne) {
               ElementsAre(7, 3));
   EXPECT_THAT(dims(w::Node("Expand", {"t", "to"}, {"y"}), {table, w::Int64Tensor("to", {2}, {2, 5})}),
               ElementsAre(7, 5));
+  EXPECT_THAT(dims(w::Node("Einsum", {"x", "t"}, {"y"}, {w::TextAttribute("equation", "bi,bj->bij")}),
+                   {w::FloatTensor("t", {2, 4}, {})}),
+              ElementsAre(7, 3, 4));
   EXPECT_THAT(ErrorOf(w::Model(OneNode(w::Node("Add", {"x", "t"}, {"y"}), {2, 3}, {w::FloatTensor("t", {3, 3}, {})})),
                       {.batch = 7}),
               HasSubstr("shapes [7,3] and [3,3] do not broadcast"));
@@ -109,6 +159,23 @@ TEST(Shaped, CountsWhatStaysUnknown) {
   EXPECT_THAT(Named(*graph, "y").dims, ElementsAre(4, kUnknownDim));
   EXPECT_EQ(Named(*graph, "y").bytes(), 0);
   EXPECT_EQ(graph->coverage.ops_with_known_shapes, 0);
+}
+
+// Tokens that a router picks: all of them at most. Two such sizes that contradict at their most are unknown instead.
+TEST(Shaped, TakesSizesThatTheDataDecidesAtTheirMost) {
+  w::GraphParts parts = OneNode(w::Node("NonZero", {"x"}, {"n"}), {"batch", 3});
+  parts.nodes.push_back(w::Node("Transpose", {"n"}, {"t"}));
+  parts.nodes.push_back(w::Node("Cast", {"t"}, {"y"}, {w::IntAttribute("to", w::kFloat)}));
+  const auto graph = Bind(w::Model(parts), {.batch = 4});
+  ASSERT_TRUE(graph.ok()) << graph.status();
+  EXPECT_THAT(Named(*graph, "y").dims, ElementsAre(12, 2));
+  EXPECT_EQ(graph->coverage.sizes_at_most, 1);
+  parts.nodes[2] = w::Node("Add", {"t", "five"}, {"y"});
+  parts.initialisers = {w::Tensor("five", {5, 2}, w::kInt64)};
+  const auto open = Bind(w::Model(parts), {.batch = 4});
+  ASSERT_TRUE(open.ok()) << open.status();
+  EXPECT_THAT(Named(*open, "n").dims, ElementsAre(2, kUnknownDim));
+  EXPECT_EQ(open->coverage.sizes_at_most, 0);
 }
 
 TEST(Shaped, RefusesInputsOfUnknownSizeNamingTheDimensions) {
@@ -193,6 +260,53 @@ TEST(Shaped, TakesWeightsThatAreGraphInputs) {
   ASSERT_TRUE(graph.ok()) << graph.status();
   EXPECT_EQ(Named(*graph, "w").role, TensorRole::kParameter);
   EXPECT_EQ(graph->inputs.size(), 1u);
+}
+
+// As torch exports without parameters and without folding: data first, then every parameter and statistic.
+TEST(Shaped, TakesGraphInputsForWeightsBehindOtherFormsAndAsBiases) {
+  const w::GraphParts parts = {
+      .nodes = {w::Node("Transpose", {"w"}, {"turned"}), w::Node("MatMul", {"x", "turned"}, {"m"}),
+                w::Node("Add", {"b", "m"}, {"a"}), w::Node("Unsqueeze", {"a", "axes"}, {"u"}),
+                w::Node("BatchNormalization", {"u", "scale", "shift", "mean", "var"}, {"y"})},
+      .initialisers = {w::Int64Tensor("axes", {1}, {-1})},
+      .inputs = {w::Value("x", w::kFloat, {8, 5}), w::Value("w", w::kFloat, {7, 5}), w::Value("b", w::kFloat, {7}),
+                 w::Value("scale", w::kFloat, {7}), w::Value("shift", w::kFloat, {7}), w::Value("mean", w::kFloat, {7}),
+                 w::Value("var", w::kFloat, {7})},
+      .outputs = {w::UntypedValue("y")}};
+  const auto graph = Bind(w::Model(parts), {.batch = 16});
+  ASSERT_TRUE(graph.ok()) << graph.status();
+  EXPECT_EQ(Parameters(*graph), 7 * 5 + 7 + 7 + 7);
+  EXPECT_EQ(graph->tensors[Named(*graph, "turned").alias_of.value()].name, "w");
+  EXPECT_EQ(Named(*graph, "mean").role, TensorRole::kBuffer);
+  EXPECT_EQ(graph->inputs.size(), 1u);
+  EXPECT_THAT(Named(*graph, "y").dims, ElementsAre(16, 7, 1));
+}
+
+// What meets a weight, or another input of the same batch, is data, of whatever fixed size.
+TEST(Shaped, TakesGraphInputsForDataWhereTheOtherOperandIsTheWeight) {
+  const auto inputs = [](const std::vector<w::Bytes>& nodes, const std::vector<w::Dim>& x,
+                         const std::vector<w::Dim>& z) {
+    const w::GraphParts parts = {.nodes = nodes,
+                                 .initialisers = {w::Tensor("w", {6, 3}, w::kFloat), w::Int64Tensor("first", {}, {0})},
+                                 .inputs = {w::Value("x", w::kFloat, x), w::Value("z", w::kFloat, z)},
+                                 .outputs = {w::UntypedValue("y")}};
+    const auto graph = Bind(w::Model(parts), {.batch = 9});
+    EXPECT_TRUE(graph.ok()) << graph.status();
+    return graph.ok() ? graph->inputs.size() : 0;
+  };
+  EXPECT_EQ(inputs({w::Node("MatMul", {"x", "w"}, {"m"}), w::Node("MatMul", {"z", "w"}, {"n"}),
+                    w::Node("Add", {"m", "n"}, {"y"})},
+                   {4, 5, 6}, {4, 1, 6}),
+            2u);
+  EXPECT_EQ(inputs({w::Node("MatMul", {"x", "z"}, {"y"})}, {4, 5, 6}, {4, 6, 5}), 2u);
+  EXPECT_EQ(inputs({w::Node("MatMul", {"x", "w"}, {"m"}),
+                    w::Node("Gather", {"z", "first"}, {"n"}, {w::IntAttribute("axis", 1)}),
+                    w::Node("Add", {"m", "n"}, {"y"})},
+                   {4, 6}, {4, 7, 3}),
+            2u);
+  EXPECT_EQ(inputs({w::Node("MatMul", {"x", "w"}, {"m"}), w::Node("Mul", {"m", "z"}, {"y"})}, {4, 5, 6}, {4, 5, 3}),
+            2u);
+  EXPECT_EQ(inputs({w::Node("MatMul", {"x", "z"}, {"y"})}, {4, 5, 6}, {6, 5}), 1u);
 }
 
 TEST(Shaped, TakesSettingsAndScalarsForBuffers) {

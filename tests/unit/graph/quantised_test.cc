@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+// Graphs as onnxruntime's tools write them: quantised operators, packed weights, attention with a cache.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "graph/bind_model.h"
+
+namespace horus {
+namespace {
+
+using ::testing::ElementsAre;
+
+constexpr std::string_view kMicrosoft = "com.microsoft";
+
+int64_t Parameters(const ShapedGraph& graph) {
+  int64_t count = 0;
+  for (const Tensor& tensor : graph.tensors) {
+    if (tensor.role == TensorRole::kParameter && !tensor.alias_of.valid()) count += tensor.elements();
+  }
+  return count;
+}
+
+w::Bytes Int8(std::string_view name, const std::vector<int64_t>& dims) { return w::Tensor(name, dims, w::kInt8); }
+
+TEST(Quantised, OperatorsHaveTheShapesOfTheFloatOnesAndTheirWeightsCount) {
+  w::GraphParts parts;
+  parts.nodes = {w::Node("QuantizeLinear", {"x", "s", "z"}, {"q"}),
+                 w::Node("QLinearConv", {"q", "s", "z", "w", "s4", "z", "s", "z", "b"}, {"c"}),
+                 w::Node("QLinearAdd", {"c", "s", "z", "c", "s", "z", "s", "z"}, {"a"}, {}, "", kMicrosoft),
+                 w::Node("QLinearConcat", {"s", "z", "a", "s", "z", "c", "s", "z"}, {"j"}, {w::IntAttribute("axis", 1)},
+                         "", kMicrosoft),
+                 w::Node("QLinearGlobalAveragePool", {"j", "s", "z", "s", "z"}, {"p"}, {}, "", kMicrosoft),
+                 w::Node("Flatten", {"p"}, {"f"}),
+                 w::Node("QGemm", {"f", "s", "z", "v", "s", "z", "", "s", "z"}, {"g"}, {w::IntAttribute("transB", 1)},
+                         "", kMicrosoft),
+                 w::Node("DequantizeLinear", {"g", "s", "z"}, {"y"})};
+  parts.initialisers = {Int8("w", {4, 3, 3, 3}),
+                        Int8("v", {5, 8}),
+                        Int8("z", {}),
+                        w::Tensor("b", {4}, w::kInt32),
+                        w::FloatTensor("s", {}, {1}),
+                        w::FloatTensor("s4", {4}, {1, 1, 1, 1})};
+  parts.inputs = {w::Value("x", w::kFloat, {"batch", 3, 8, 8})};
+  parts.outputs = {w::UntypedValue("y")};
+  const auto graph = Bind(w::Model(parts), {.batch = 6});
+  ASSERT_TRUE(graph.ok()) << graph.status();
+  EXPECT_THAT(Named(*graph, "c").dims, ElementsAre(6, 4, 6, 6));
+  EXPECT_THAT(Named(*graph, "j").dims, ElementsAre(6, 8, 6, 6));
+  EXPECT_THAT(Named(*graph, "y").dims, ElementsAre(6, 5));
+  EXPECT_EQ(graph->coverage.ops_with_known_shapes, graph->coverage.ops);
+  EXPECT_TRUE(graph->coverage.unsupported.empty());
+  EXPECT_EQ(Parameters(*graph), 4 * 27 + 5 * 8);  // scales are none
+  EXPECT_EQ(Named(*graph, "c").bytes(), 6 * 4 * 6 * 6);
+}
+
+TEST(Quantised, WeightsBehindDequantizeLinearCount) {
+  const w::GraphParts parts = {.nodes = {w::Node("DequantizeLinear", {"w", "s", "z"}, {"d"}, {}, "", kMicrosoft),
+                                         w::Node("MatMul", {"x", "d"}, {"y"})},
+                               .initialisers = {Int8("w", {3, 5}), w::FloatTensor("s", {}, {1}), Int8("z", {})},
+                               .inputs = {w::Value("x", w::kFloat, {"batch", 3})},
+                               .outputs = {w::UntypedValue("y")}};
+  const auto graph = Bind(w::Model(parts));
+  ASSERT_TRUE(graph.ok()) << graph.status();
+  EXPECT_EQ(Parameters(*graph), 15);
+  EXPECT_TRUE(graph->ops[0].plumbing);
+}
+
+TEST(Quantised, WeightsOfFourBitsAreTwiceAsManyAsTheirBytes) {
+  const w::GraphParts parts = {.nodes = {w::Node("MatMulNBits", {"x", "w", "s", "z"}, {"y"},
+                                                 {w::IntAttribute("K", 64), w::IntAttribute("N", 10),
+                                                  w::IntAttribute("bits", 4), w::IntAttribute("block_size", 32)},
+                                                 "", kMicrosoft)},
+                               .initialisers = {w::Tensor("w", {10, 2, 16}, w::kUint8), w::Tensor("s", {20}, w::kFloat),
+                                                w::Tensor("z", {10}, w::kUint8)},
+                               .inputs = {w::Value("x", w::kFloat, {"batch", 7, 64})},
+                               .outputs = {w::UntypedValue("y")}};
+  const auto graph = Bind(w::Model(parts), {.batch = 2});
+  ASSERT_TRUE(graph.ok()) << graph.status();
+  EXPECT_THAT(Named(*graph, "y").dims, ElementsAre(2, 7, 10));
+  EXPECT_EQ(Parameters(*graph), 640);
+  EXPECT_EQ(Named(*graph, "w").bytes(), 320);
+  w::GraphParts wrong = parts;
+  wrong.inputs = {w::Value("x", w::kFloat, {"batch", 7, 63})};
+  EXPECT_THAT(ErrorOf(w::Model(wrong)), ::testing::HasSubstr("inner sizes 63 and 64 differ"));
+}
+
+// Packed or apart, with or without declared results: the cache grows by the new rows.
+TEST(Quantised, AttentionWithACacheKnowsWhatItPresents) {
+  const auto bind = [](const std::vector<std::string>& inputs, int64_t width) {
+    w::GraphParts parts;
+    parts.nodes = {w::Node("GroupQueryAttention", inputs, {"y", "key", "value"},
+                           {w::IntAttribute("num_heads", 8), w::IntAttribute("kv_num_heads", 2)}, "", kMicrosoft)};
+    parts.inputs = {w::Value("q", w::kFloat, {"batch", 3, width}), w::Value("k", w::kFloat, {"batch", 3, 32}),
+                    w::Value("past", w::kFloat, {"batch", 2, "past", 16})};
+    parts.initialisers = {w::Tensor("cos", {64, 8}, w::kFloat), w::Tensor("sin", {64, 8}, w::kFloat)};
+    parts.outputs = {w::UntypedValue("y"), w::UntypedValue("key"), w::UntypedValue("value")};
+    const auto graph = Bind(w::Model(parts), {.batch = 2, .dims = {{"past", 20}}});
+    EXPECT_TRUE(graph.ok()) << graph.status();
+    EXPECT_THAT(Named(*graph, "y").dims, ElementsAre(2, 3, 128));
+    EXPECT_THAT(Named(*graph, "key").dims, ElementsAre(2, 2, 23, 16));
+    EXPECT_THAT(Named(*graph, "value").dims, ElementsAre(2, 2, 23, 16));
+    EXPECT_EQ(Parameters(*graph), 0);  // tables of angles are none
+  };
+  bind({"q", "k", "k", "past", "past", "", "", "cos", "sin"}, 128);
+  bind({"q", "", "", "past", "past", "", "", "cos", "sin"}, 192);
+}
+
+}  // namespace
+}  // namespace horus
