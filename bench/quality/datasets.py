@@ -139,7 +139,7 @@ def schedtune(rows, stem, writer):
     for r in rows:
         card = tuple(v for k, v in r.items() if k not in known)
         cards.setdefault(card, f"opaque:{stem}-{len(cards) + 1}")
-        writer.add(r["model"], r["model"], family=r["model"], batch=r["batchsize"], optimizer="momentum", framework="pytorch-1",
+        writer.add(r["model"], r["model"], family=r["model"], batch=r["batchsize"], optimizer="momentum", framework="pytorch-1", campaign=stem,
                    gpu=cards[card], mem_mib=r["peak mem usage"])
 
 
@@ -151,7 +151,7 @@ def salus(rows, stem, writer):
             continue
         seen.add((model, batch))
         writer.add(SALUS.get(model, model), model, family=model, batch=batch, optimizer="momentum", framework="tensorflow",
-                   gpu=f"opaque:{stem}", mem_mib=f"{float(r['peak_mem_mb']) * MB_PER_MIB:.1f}")
+                   gpu=f"opaque:{stem}", mem_mib=f"{float(r['peak_mem_mb']) * MB_PER_MIB:.1f}", campaign=stem)
 
 
 def gavel(rows, stem, writer):

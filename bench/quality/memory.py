@@ -7,14 +7,22 @@ columns tell apart, an opaque id. Models are looked up among the graphs of examp
 benchmarks, whose rows are named by model and batch, tell only how straight memory is in the batch.
 
 Assumed, since the data do not say: SGD with momentum, float32. `memory_mape_lomo_*` with other optimisers stand beside.
+
+memory_stranger_*  a site that nobody measured: every table of memory that datasets.py turns into a dataset, one campaign left out of
+                   training at a time. A draw is four runs of one GPU of it for `horus calibrate`; that GPU's other runs are judged
 """
 import argparse
 import csv
 import json
+import os
 import pathlib
 import random
+import statistics
 import subprocess
 import sys
+import tempfile
+
+import datasets
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 GRAPHS = ROOT / "examples" / "models" / "graphs"
@@ -26,6 +34,7 @@ EAGER_CONTEXT_MIB = 1006
 MARGIN_SHARE = 0.03  # as in src/features/memory.cc
 PROMISED = 0.9
 RESAMPLES, SEED = 2000, 1
+FOUR, DRAWS, SMOKE_DRAWS, LEAST_RUNS = 4, 200, 2, 10  # runs of a draw, draws a GPU, runs of a GPU that is drawn from
 
 
 class Case:
@@ -242,11 +251,90 @@ def measure_shape(name, cases):
              "better": "lower", "baseline": "", "protocol": f"{len(errors)} middle batches from their neighbours"}]
 
 
+def write(path, rows):
+    with path.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.DictWriter(file, datasets.COLUMNS)
+        writer.writeheader()
+        writer.writerows(rows)
+    return path
+
+
+def judged(horus, bundle, table):
+    """[(error, bound / measured)] of each row."""
+    done = subprocess.run([horus, "evaluate", "--data", table, "--bundle", bundle, "--json", "--rows"], check=True,
+                          capture_output=True, text=True)
+    rows = next(e for e in json.loads(done.stdout)["evaluations"] if e["quantity"] == "mem_mib")["rows"]
+    return [(abs(r["predicted"] / r["measured"] - 1), r["upper"] / r["measured"]) for r in rows]
+
+
+def after_four(horus, base, runs, out, draws, seed):
+    """Of each draw (median error before, after), and bound / measured of all that is judged."""
+    table, source, errors, bounds_after = write(out / "runs.csv", runs), random.Random(seed), [], []
+    before = judged(horus, base, table)
+    for _ in range(draws):
+        drawn = set(source.sample(range(len(runs)), FOUR))
+        few = write(out / "few.csv", [runs[i] for i in drawn])
+        subprocess.run([horus, "calibrate", "--data", few, "--bundle", base, "--out", out / "moved.hbundle"], check=True,
+                       capture_output=True)
+        after = judged(horus, out / "moved.hbundle", table)
+        left = [i for i in range(len(runs)) if i not in drawn]
+        errors.append([statistics.mean(of[i][0] for i in left) for of in (before, after)])
+        bounds_after += [after[i][1] for i in left]
+    return errors, bounds_after
+
+
+def strangers(horus, tables, out, smoke):
+    rows = []
+    for table in tables:
+        with table.open(newline="", encoding="utf-8") as file:
+            rows += [{**row, "step_time_us": ""} for row in csv.DictReader(file)
+                     if row["mem_mib"] and row["campaign"] and row["framework"] != "tensorflow"]
+    campaigns = sorted({row["campaign"] for row in rows})
+    kept, ratios, errors, fours = {}, [], {}, []
+    for campaign in campaigns if len(campaigns) > 2 else ():
+        base, own = out / "base.hbundle", [row for row in rows if row["campaign"] == campaign]
+        others = write(out / "others.csv", [row for row in rows if row["campaign"] != campaign])
+        subprocess.run([horus, "train", "--data", others, "--bundle", "none", "--out", base, *(["--rounds", "0"] if smoke else [])],
+                       check=True, capture_output=True)
+        bound = [upper for _, upper in judged(horus, base, write(out / "own.csv", own))]
+        kept[campaign] = 100 * statistics.mean(upper >= 1 for upper in bound)
+        ratios += bound
+        for gpu in sorted({row["gpu"] for row in own}):
+            runs = [row for row in own if row["gpu"] == gpu]
+            if len(runs) >= LEAST_RUNS:
+                errors[gpu], after = after_four(horus, base, runs, out, SMOKE_DRAWS if smoke else DRAWS, SEED)
+                fours += after
+    if not errors:
+        return []
+    told = f"{len(ratios)} runs of {len(kept)} campaigns, each left out of training"
+    each = "; ".join(f"{name} {value:.0f}" for name, value in kept.items())
+    row = lambda metric, value, aim, better, baseline, protocol: {
+        "metric": f"memory_stranger_{metric}", "value": value, "unit": "%", "aim": aim, "better": better, "baseline": baseline,
+        "protocol": protocol}
+    slack = lambda of: 100 * (statistics.median(of) - 1)
+    drawn = f"{told}; {FOUR} runs of a GPU, {len(next(iter(errors.values())))} draws of each of {len(errors)}"
+    medians = {gpu: [100 * statistics.median(e[k] for e in of) for k in (0, 1)] for gpu, of in errors.items()}
+    worse = {gpu: 100 * statistics.mean(after > 1.1 * before for before, after in of) for gpu, of in errors.items()}
+    return [
+        row("kept", 100 * statistics.mean(r >= 1 for r in ratios), 90, "higher", each, told),
+        row("kept_worst", min(kept.values()), 75, "higher", "", told),
+        row("slack", slack(ratios), 45, "lower", "", f"{told}; bound over truth, median"),
+        row("kept_after_4", 100 * statistics.mean(r >= 1 for r in fours), 90, "higher", "", drawn),
+        row("slack_after_4", slack(fours), 20, "lower", "", f"{drawn}; bound over truth, median"),
+        row("worse_after_4", statistics.mean(worse.values()), 5, "lower",
+            "; ".join(f"{gpu.split(':')[-1]} {value:.0f}" for gpu, value in worse.items()),
+            f"{drawn}; draws whose mean error grows by a tenth"),
+        *(row(f"mape_after_4_{gpu.split(':')[-1]}", after, before, "lower", f"before {before:.1f} %", f"{drawn}; median draw")
+          for gpu, (before, after) in medians.items())]
+
+
 def main():
+    cache = pathlib.Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "horus"
     parser = argparse.ArgumentParser()
     parser.add_argument("--rows", required=True, help="file for the rows, one JSON object a line")
     parser.add_argument("--data", help="folder with util_mem/*.csv")
-    parser.add_argument("--smoke", action="store_true", help="no smaller size exists: ignored")
+    parser.add_argument("--graphs", type=pathlib.Path, action="append", help="folder of exported graphs; may be repeated")
+    parser.add_argument("--smoke", action="store_true", help=f"{SMOKE_DRAWS} draws a GPU, without trees")
     parser.add_argument("--horus", default=str(ROOT / "build" / "release" / "bin" / "horus"))
     arguments = parser.parse_args()
     rows = []
@@ -257,6 +345,10 @@ def main():
         if len({c.model for c in known}) >= 3:
             rows += measure(name, known, arguments.horus)
         rows += measure_shape(name, cases or read_named(path))
+    with tempfile.TemporaryDirectory() as folder:
+        out = pathlib.Path(folder)
+        tables = datasets.convert_all(pathlib.Path(arguments.data), out, arguments.graphs or sorted(cache.glob("graphs*"))) if arguments.data else []
+        rows += strangers(arguments.horus, tables, out, arguments.smoke)
     if not rows:
         print("memory: SKIPPED: no table of measured memory under --data", file=sys.stderr)
     pathlib.Path(arguments.rows).write_text("".join(json.dumps(r) + "\n" for r in rows), encoding="utf-8")

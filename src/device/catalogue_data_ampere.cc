@@ -42,14 +42,7 @@ GpuType A100With40(const char* name, const char* display_name, int64_t tdp_w, st
   type.mem_bandwidth_mb_s = 1'555'000;
   type.tdp_w = tdp_w;
   type.aliases = std::move(aliases);
-  type.mig = {
-      {.name = "1g.5gb", .compute_slices = 1, .memory_slices = 1, .mem_mib = 4'864, .max_instances = 7},
-      {.name = "1g.10gb", .compute_slices = 1, .memory_slices = 2, .mem_mib = 9'856, .max_instances = 4},
-      {.name = "2g.10gb", .compute_slices = 2, .memory_slices = 2, .mem_mib = 9'856, .max_instances = 3},
-      {.name = "3g.20gb", .compute_slices = 3, .memory_slices = 4, .mem_mib = 19'968, .max_instances = 2},
-      {.name = "4g.20gb", .compute_slices = 4, .memory_slices = 4, .mem_mib = 19'968, .max_instances = 1},
-      {.name = "7g.40gb", .compute_slices = 7, .memory_slices = 8, .mem_mib = 40'192, .max_instances = 1},
-  };
+  type.mig = SevenSlices({{{"5gb", 4'864}, {"10gb", 9'856}, {"20gb", 19'968}, {"40gb", 40'192}}});
   return type;
 }
 
@@ -62,14 +55,7 @@ GpuType A100With80(const char* name, const char* display_name, int64_t bandwidth
   type.mem_bandwidth_mb_s = bandwidth_mb_s;
   type.tdp_w = tdp_w;
   type.aliases = std::move(aliases);
-  type.mig = {
-      {.name = "1g.10gb", .compute_slices = 1, .memory_slices = 1, .mem_mib = 9'856, .max_instances = 7},
-      {.name = "1g.20gb", .compute_slices = 1, .memory_slices = 2, .mem_mib = 19'968, .max_instances = 4},
-      {.name = "2g.20gb", .compute_slices = 2, .memory_slices = 2, .mem_mib = 19'968, .max_instances = 3},
-      {.name = "3g.40gb", .compute_slices = 3, .memory_slices = 4, .mem_mib = 40'192, .max_instances = 2},
-      {.name = "4g.40gb", .compute_slices = 4, .memory_slices = 4, .mem_mib = 40'192, .max_instances = 1},
-      {.name = "7g.80gb", .compute_slices = 7, .memory_slices = 8, .mem_mib = 80'384, .max_instances = 1},
-  };
+  type.mig = SevenSlices({{{"10gb", 9'856}, {"20gb", 19'968}, {"40gb", 40'192}, {"80gb", 80'384}}});
   return type;
 }
 
@@ -89,196 +75,88 @@ void AppendGa100(std::vector<GpuType>& types) {
     a800.spec_source = "NVIDIA A800 data sheet (2022): NVLink; the rest as A100";
     types.push_back(std::move(a800));
   }
-  types.push_back({
-      .name = "a30",
-      .display_name = "NVIDIA A30",
-      .architecture = "Ampere",
-      .compute_capability = 80,
-      .sm_count = 56,
-      .boost_clock_mhz = 1'440,
-      .fp64_gflops = 5'200,
-      .fp32_gflops = 10'300,
-      .tf32_gflops = 82'000,
-      .fp16_gflops = 165'000,
-      .bf16_gflops = 165'000,
-      .int8_gops = 330'000,
-      .mem_mib = 24 * kMibPerGib,
-      .mem_bandwidth_mb_s = 933'000,
-      .l2_kib = 24'576,
-      .pcie_mb_s = kPcie4x16,
-      .nvlink_mb_s = 200'000,
-      .tdp_w = 165,
-      .mig =
-          {
-              {.name = "1g.6gb", .compute_slices = 1, .memory_slices = 1, .mem_mib = 5'952, .max_instances = 4},
-              {.name = "2g.12gb", .compute_slices = 2, .memory_slices = 2, .mem_mib = 11'968, .max_instances = 2},
-              {.name = "4g.24gb", .compute_slices = 4, .memory_slices = 4, .mem_mib = 24'000, .max_instances = 1},
-          },
-      .spec_source = "NVIDIA A30 data sheet (2021); rates without sparsity",
-      .chip_source = "NVIDIA A30 product brief (2021): GA100",
-      .mig_source = kMigGuide,
-  });
+  Add(types, "a30", "NVIDIA A30", "Ampere",
+      {.compute_capability = 80, .sm_count = 56, .boost_clock_mhz = 1'440, .l2_kib = 24'576},
+      {.fp64 = 5'200, .fp32 = 10'300, .tf32 = 82'000, .fp16 = 165'000, .int8 = 330'000},
+      {.mem_mib = 24 * kMibPerGib, .mem_mb_s = 933'000, .pcie_mb_s = kPcie4x16, .nvlink_mb_s = 200'000, .tdp_w = 165},
+      {.spec = "NVIDIA A30 data sheet (2021); rates without sparsity",
+       .chip = "NVIDIA A30 product brief (2021): GA100",
+       .mig = kMigGuide},
+      {},
+      {
+          {.name = "1g.6gb", .compute_slices = 1, .memory_slices = 1, .mem_mib = 5'952, .max_instances = 4},
+          {.name = "2g.12gb", .compute_slices = 2, .memory_slices = 2, .mem_mib = 11'968, .max_instances = 2},
+          {.name = "4g.24gb", .compute_slices = 4, .memory_slices = 4, .mem_mib = 24'000, .max_instances = 1},
+      });
 }
 
 void AppendServerGa10x(std::vector<GpuType>& types) {
-  types.push_back({
-      .name = "a40",
-      .display_name = "NVIDIA A40",
-      .architecture = "Ampere",
-      .compute_capability = 86,
-      .sm_count = 84,
-      .boost_clock_mhz = 1'740,
-      .fp64_gflops = 585,  // 1/64 of fp32
-      .fp32_gflops = 37'400,
-      .tf32_gflops = 74'800,
-      .fp16_gflops = 149'700,
-      .bf16_gflops = 149'700,
-      .int8_gops = 299'300,
-      .mem_mib = 48 * kMibPerGib,
-      .mem_bandwidth_mb_s = 696'000,
-      .l2_kib = 6'144,
-      .pcie_mb_s = kPcie4x16,
-      .nvlink_mb_s = 112'500,
-      .tdp_w = 300,
-      .spec_source = "NVIDIA A40 data sheet (2021); rates without sparsity",
-      .chip_source = kGa102WhitePaper,
-  });
-  types.push_back({
-      .name = "a10",
-      .display_name = "NVIDIA A10",
-      .architecture = "Ampere",
-      .compute_capability = 86,
-      .sm_count = 72,
-      .boost_clock_mhz = 1'695,
-      .fp64_gflops = 488,  // 1/64 of fp32
-      .fp32_gflops = 31'200,
-      .tf32_gflops = 62'500,
-      .fp16_gflops = 125'000,
-      .bf16_gflops = 125'000,
-      .int8_gops = 250'000,
-      .mem_mib = 24 * kMibPerGib,
-      .mem_bandwidth_mb_s = 600'000,
-      .l2_kib = 6'144,
-      .pcie_mb_s = kPcie4x16,
-      .tdp_w = 150,
-      .spec_source = "NVIDIA A10 data sheet (2021); rates without sparsity",
-      .chip_source = "NVIDIA A10 product brief (2021): GA102",
-  });
+  Add(types, "a40", "NVIDIA A40", "Ampere",
+      {.compute_capability = 86, .sm_count = 84, .boost_clock_mhz = 1'740, .l2_kib = 6'144},
+      {.fp64 = 585, .fp32 = 37'400, .tf32 = 74'800, .fp16 = 149'700, .int8 = 299'300},
+      {.mem_mib = 48 * kMibPerGib, .mem_mb_s = 696'000, .pcie_mb_s = kPcie4x16, .nvlink_mb_s = 112'500, .tdp_w = 300},
+      {.spec = "NVIDIA A40 data sheet (2021); rates without sparsity", .chip = kGa102WhitePaper});
+  Add(types, "a10", "NVIDIA A10", "Ampere",
+      {.compute_capability = 86, .sm_count = 72, .boost_clock_mhz = 1'695, .l2_kib = 6'144},
+      {.fp64 = 488, .fp32 = 31'200, .tf32 = 62'500, .fp16 = 125'000, .int8 = 250'000},
+      {.mem_mib = 24 * kMibPerGib, .mem_mb_s = 600'000, .pcie_mb_s = kPcie4x16, .tdp_w = 150},
+      {.spec = "NVIDIA A10 data sheet (2021); rates without sparsity",
+       .chip = "NVIDIA A10 product brief (2021): GA102"});
   // Amazon's variant: more SMs than A10, tensor cores that sum in fp32 at half rate.
-  types.push_back({
-      .name = "a10g",
-      .display_name = "NVIDIA A10G",
-      .architecture = "Ampere",
-      .compute_capability = 86,
-      .sm_count = 80,
-      .boost_clock_mhz = 1'710,
-      .fp64_gflops = 547,  // 1/64 of fp32
-      .fp32_gflops = 35'000,
-      .tf32_gflops = 35'000,
-      .fp16_gflops = 70'000,
-      .bf16_gflops = 70'000,
-      .int8_gops = 140'000,
-      .mem_mib = 24 * kMibPerGib,
-      .mem_bandwidth_mb_s = 600'000,
-      .l2_kib = 6'144,
-      .pcie_mb_s = kPcie4x16,
-      .tdp_w = 300,
-      .spec_source = "NVIDIA A10G data sheet as published by AWS for G5 (2021); rates without sparsity",
-      .chip_source = "CUDA device properties of an A10G (80 SMs, 6 MB L2); power limit as the driver reports it",
-  });
+  Add(types, "a10g", "NVIDIA A10G", "Ampere",
+      {.compute_capability = 86, .sm_count = 80, .boost_clock_mhz = 1'710, .l2_kib = 6'144},
+      {.fp64 = 547, .fp32 = 35'000, .tf32 = 35'000, .fp16 = 70'000, .int8 = 140'000},
+      {.mem_mib = 24 * kMibPerGib, .mem_mb_s = 600'000, .pcie_mb_s = kPcie4x16, .tdp_w = 300},
+      {.spec = "NVIDIA A10G data sheet as published by AWS for G5 (2021); rates without sparsity",
+       .chip = "CUDA device properties of an A10G (80 SMs, 6 MB L2); power limit as the driver reports it"});
   // One of the four GA107 of the board, which is what one GPU index names.
-  types.push_back({
-      .name = "a16",
-      .display_name = "NVIDIA A16 (one of four GA107)",
-      .architecture = "Ampere",
-      .compute_capability = 86,
-      .sm_count = 10,
-      .boost_clock_mhz = 1'755,
-      .fp64_gflops = 70,  // 1/64 of fp32
-      .fp32_gflops = 4'500,
-      .tf32_gflops = 9'000,
-      .fp16_gflops = 17'900,
-      .bf16_gflops = 17'900,
-      .int8_gops = 35'900,
-      .mem_mib = 16 * kMibPerGib,
-      .mem_bandwidth_mb_s = 200'000,
-      .l2_kib = 2'048,
-      .pcie_mb_s = kPcie4x16,
-      .tdp_w = 62,  // 250 W / 4
-      .spec_source = "NVIDIA A16 data sheet (2021), a quarter of the board; rates without sparsity",
-      .chip_source = "NVIDIA A16 data sheet (2021): 4 x 1280 cores; clock = fp32 / cores / 2",
-  });
-  types.push_back({
-      .name = "a2",
-      .display_name = "NVIDIA A2",
-      .architecture = "Ampere",
-      .compute_capability = 86,
-      .sm_count = 10,
-      .boost_clock_mhz = 1'770,
-      .fp64_gflops = 71,  // 1/64 of fp32
-      .fp32_gflops = 4'500,
-      .tf32_gflops = 9'000,
-      .fp16_gflops = 18'000,
-      .bf16_gflops = 18'000,
-      .int8_gops = 36'000,
-      .mem_mib = 16 * kMibPerGib,
-      .mem_bandwidth_mb_s = 200'000,
-      .l2_kib = 2'048,
-      .pcie_mb_s = kPcie4x8,
-      .tdp_w = 60,
-      .spec_source = "NVIDIA A2 data sheet (2021); rates without sparsity",
-      .chip_source = "NVIDIA A2 product brief (2021): GA107",
-  });
+  Add(types, "a16", "NVIDIA A16 (one of four GA107)", "Ampere",
+      {.compute_capability = 86, .sm_count = 10, .boost_clock_mhz = 1'755, .l2_kib = 2'048},
+      {.fp64 = 70, .fp32 = 4'500, .tf32 = 9'000, .fp16 = 17'900, .int8 = 35'900},
+      // tdp: 250 W / 4
+      {.mem_mib = 16 * kMibPerGib, .mem_mb_s = 200'000, .pcie_mb_s = kPcie4x16, .tdp_w = 62},
+      {.spec = "NVIDIA A16 data sheet (2021), a quarter of the board; rates without sparsity",
+       .chip = "NVIDIA A16 data sheet (2021): 4 x 1280 cores; clock = fp32 / cores / 2"});
+  Add(types, "a2", "NVIDIA A2", "Ampere",
+      {.compute_capability = 86, .sm_count = 10, .boost_clock_mhz = 1'770, .l2_kib = 2'048},
+      {.fp64 = 71, .fp32 = 4'500, .tf32 = 9'000, .fp16 = 18'000, .int8 = 36'000},
+      {.mem_mib = 16 * kMibPerGib, .mem_mb_s = 200'000, .pcie_mb_s = kPcie4x8, .tdp_w = 60},
+      {.spec = "NVIDIA A2 data sheet (2021); rates without sparsity", .chip = "NVIDIA A2 product brief (2021): GA107"});
 }
 
 void AppendDesktopGa10x(std::vector<GpuType>& types) {
-  types.push_back({
-      .name = "rtx-a6000",
-      .display_name = "NVIDIA RTX A6000",
-      .architecture = "Ampere",
-      .compute_capability = 86,
-      .sm_count = 84,
-      .boost_clock_mhz = 1'800,
-      .fp64_gflops = 605,  // 1/64 of fp32
-      .fp32_gflops = 38'700,
-      .tf32_gflops = 77'400,
-      .fp16_gflops = 154'800,
-      .bf16_gflops = 154'800,
-      .int8_gops = 309'700,
-      .mem_mib = 48 * kMibPerGib,
-      .mem_bandwidth_mb_s = 768'000,
-      .l2_kib = 6'144,
-      .pcie_mb_s = kPcie4x16,
-      .nvlink_mb_s = 112'500,
-      .tdp_w = 300,
-      .aliases = {"a6000"},
-      .spec_source = kGa102WhitePaper,
-      .chip_source = kGa102WhitePaper,
-  });
+  Add(types, "rtx-a6000", "NVIDIA RTX A6000", "Ampere",
+      {.compute_capability = 86, .sm_count = 84, .boost_clock_mhz = 1'800, .l2_kib = 6'144},
+      {.fp64 = 605, .fp32 = 38'700, .tf32 = 77'400, .fp16 = 154'800, .int8 = 309'700},
+      {.mem_mib = 48 * kMibPerGib, .mem_mb_s = 768'000, .pcie_mb_s = kPcie4x16, .nvlink_mb_s = 112'500, .tdp_w = 300},
+      {.spec = kGa102WhitePaper, .chip = kGa102WhitePaper}, {"a6000"});
   // GeForce tensor cores sum in fp32 at half rate.
-  types.push_back({
-      .name = "rtx-3090",
-      .display_name = "NVIDIA GeForce RTX 3090",
-      .architecture = "Ampere",
-      .compute_capability = 86,
-      .sm_count = 82,
-      .boost_clock_mhz = 1'695,
-      .fp64_gflops = 556,  // 1/64 of fp32
-      .fp32_gflops = 35'600,
-      .tf32_gflops = 35'600,
-      .fp16_gflops = 71'000,
-      .bf16_gflops = 71'000,
-      .int8_gops = 284'000,
-      .mem_mib = 24 * kMibPerGib,
-      .mem_bandwidth_mb_s = 936'000,
-      .l2_kib = 6'144,
-      .pcie_mb_s = kPcie4x16,
-      .nvlink_mb_s = 112'500,
-      .tdp_w = 350,
-      .aliases = {"3090"},
-      .spec_source = kGa102WhitePaper,
-      .chip_source = kGa102WhitePaper,
-  });
+  Add(types, "rtx-3090", "NVIDIA GeForce RTX 3090", "Ampere",
+      {.compute_capability = 86, .sm_count = 82, .boost_clock_mhz = 1'695, .l2_kib = 6'144},
+      {.fp64 = 556, .fp32 = 35'600, .tf32 = 35'600, .fp16 = 71'000, .int8 = 284'000},
+      {.mem_mib = 24 * kMibPerGib, .mem_mb_s = 936'000, .pcie_mb_s = kPcie4x16, .nvlink_mb_s = 112'500, .tdp_w = 350},
+      {.spec = kGa102WhitePaper, .chip = kGa102WhitePaper}, {"3090"});
+  GpuType ti = Like(types, "rtx-3090", "rtx-3090-ti", "NVIDIA GeForce RTX 3090 Ti",
+                    "NVIDIA GeForce RTX 3090 Ti product page (2022): 10,752 cores, 24 GB; rates = units x boost clock");
+  Rescale(ti, 84, 1'860);
+  ti.mem_bandwidth_mb_s = 1'008'000;
+  ti.tdp_w = 450;
+  types.push_back(std::move(ti));
+  GpuType a5000 = Like(types, "rtx-a6000", "rtx-a5000", "NVIDIA RTX A5000",
+                       "NVIDIA RTX A5000 data sheet (2021): 8,192 cores, 27.8 TFLOP/s; rates = units x boost clock");
+  Rescale(a5000, 64, 1'695);
+  a5000.mem_mib = 24 * kMibPerGib;
+  a5000.tdp_w = 230;
+  types.push_back(std::move(a5000));
+  GpuType a4000 = Like(types, "rtx-a6000", "rtx-a4000", "NVIDIA RTX A4000",
+                       "NVIDIA RTX A4000 data sheet (2021): 6,144 cores, 19.2 TFLOP/s; rates = units x boost clock");
+  Rescale(a4000, 48, 1'560);
+  a4000.mem_mib = 16 * kMibPerGib;
+  a4000.mem_bandwidth_mb_s = 448'000;
+  a4000.l2_kib = 4'096;
+  a4000.nvlink_mb_s = 0;
+  a4000.tdp_w = 140;
+  types.push_back(std::move(a4000));
 }
 
 }  // namespace

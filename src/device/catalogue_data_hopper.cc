@@ -12,144 +12,79 @@ constexpr char kMigAsListed[] =
     "NVIDIA Multi-Instance GPU User Guide r580 (2025); MiB from a published nvidia-smi mig -lgip listing";
 
 std::vector<MigProfile> H100With80Mig() {
-  return {
-      {.name = "1g.10gb", .compute_slices = 1, .memory_slices = 1, .mem_mib = 9'984, .max_instances = 7},
-      {.name = "1g.20gb", .compute_slices = 1, .memory_slices = 2, .mem_mib = 20'096, .max_instances = 4},
-      {.name = "2g.20gb", .compute_slices = 2, .memory_slices = 2, .mem_mib = 20'096, .max_instances = 3},
-      {.name = "3g.40gb", .compute_slices = 3, .memory_slices = 4, .mem_mib = 40'448, .max_instances = 2},
-      {.name = "4g.40gb", .compute_slices = 4, .memory_slices = 4, .mem_mib = 40'448, .max_instances = 1},
-      {.name = "7g.80gb", .compute_slices = 7, .memory_slices = 8, .mem_mib = 81'152, .max_instances = 1},
-  };
+  return SevenSlices({{{"10gb", 9'984}, {"20gb", 20'096}, {"40gb", 40'448}, {"80gb", 81'152}}});
 }
 
 void AppendH100(std::vector<GpuType>& types) {
-  types.push_back({
-      .name = "h100-sxm",
-      .display_name = "NVIDIA H100 SXM5 80 GB",
-      .architecture = "Hopper",
-      .compute_capability = 90,
-      .sm_count = 132,
-      .boost_clock_mhz = 1'980,
-      .fp64_gflops = 33'500,
-      .fp32_gflops = 66'900,
-      .tf32_gflops = 494'700,
-      .fp16_gflops = 989'400,
-      .bf16_gflops = 989'400,
-      .fp8_gflops = 1'978'900,
-      .int8_gops = 1'978'900,
-      .mem_mib = 80 * kMibPerGib,
-      .mem_bandwidth_mb_s = 3'352'000,
-      .l2_kib = 51'200,
-      .pcie_mb_s = kPcie5x16,
-      .nvlink_mb_s = 900'000,
-      .tdp_w = 700,
-      .mig = H100With80Mig(),
-      .aliases = {"h100", "h100-80gb", "h100-80gb-hbm3", "h100-mega-80gb", "h100-sxm5", "h100-sxm5-80gb"},
-      .spec_source = kH100WhitePaper,
-      .chip_source = kH100WhitePaper,
-      .mig_source = kMigAsListed,
-  });
-  types.push_back({
-      .name = "h100-pcie",
-      .display_name = "NVIDIA H100 PCIe 80 GB",
-      .architecture = "Hopper",
-      .compute_capability = 90,
-      .sm_count = 114,
-      .boost_clock_mhz = 1'755,
-      .fp64_gflops = 25'600,
-      .fp32_gflops = 51'200,
-      .tf32_gflops = 378'000,
-      .fp16_gflops = 756'000,
-      .bf16_gflops = 756'000,
-      .fp8_gflops = 1'513'000,
-      .int8_gops = 1'513'000,
-      .mem_mib = 80 * kMibPerGib,
-      .mem_bandwidth_mb_s = 2'039'000,
-      .l2_kib = 51'200,
-      .pcie_mb_s = kPcie5x16,
-      .nvlink_mb_s = 600'000,
-      .tdp_w = 350,
-      .mig = H100With80Mig(),
-      .aliases = {"h100-pcie-80gb", "h100-80gb-pcie"},
-      .spec_source = kH100WhitePaper,
-      .chip_source = kH100WhitePaper,
-      .mig_source = kMigAsListed,
-  });
+  Add(types, "h100-sxm", "NVIDIA H100 SXM5 80 GB", "Hopper",
+      {.compute_capability = 90, .sm_count = 132, .boost_clock_mhz = 1'980, .l2_kib = 51'200},
+      {.fp64 = 33'500, .fp32 = 66'900, .tf32 = 494'700, .fp16 = 989'400, .fp8 = 1'978'900, .int8 = 1'978'900},
+      {.mem_mib = 80 * kMibPerGib, .mem_mb_s = 3'352'000, .pcie_mb_s = kPcie5x16, .nvlink_mb_s = 900'000, .tdp_w = 700},
+      {.spec = kH100WhitePaper, .chip = kH100WhitePaper, .mig = kMigAsListed},
+      {"h100", "h100-80gb", "h100-80gb-hbm3", "h100-mega-80gb", "h100-sxm5", "h100-sxm5-80gb"}, H100With80Mig());
+  Add(types, "h100-pcie", "NVIDIA H100 PCIe 80 GB", "Hopper",
+      {.compute_capability = 90, .sm_count = 114, .boost_clock_mhz = 1'755, .l2_kib = 51'200},
+      {.fp64 = 25'600, .fp32 = 51'200, .tf32 = 378'000, .fp16 = 756'000, .fp8 = 1'513'000, .int8 = 1'513'000},
+      {.mem_mib = 80 * kMibPerGib, .mem_mb_s = 2'039'000, .pcie_mb_s = kPcie5x16, .nvlink_mb_s = 600'000, .tdp_w = 350},
+      {.spec = kH100WhitePaper, .chip = kH100WhitePaper, .mig = kMigAsListed}, {"h100-pcie-80gb", "h100-80gb-pcie"},
+      H100With80Mig());
   // One of the two boards that are sold as a bridged pair.
-  types.push_back({
-      .name = "h100-nvl",
-      .display_name = "NVIDIA H100 NVL 94 GB",
-      .architecture = "Hopper",
-      .compute_capability = 90,
-      .sm_count = 132,
-      .boost_clock_mhz = 1'785,
-      .fp64_gflops = 30'000,
-      .fp32_gflops = 60'000,
-      .tf32_gflops = 417'500,
-      .fp16_gflops = 835'500,
-      .bf16_gflops = 835'500,
-      .fp8_gflops = 1'670'500,
-      .int8_gops = 1'670'500,
-      .mem_mib = 94 * kMibPerGib,
-      .mem_bandwidth_mb_s = 3'938'000,
-      .l2_kib = 51'200,
-      .pcie_mb_s = kPcie5x16,
-      .nvlink_mb_s = 600'000,
-      .tdp_w = 400,
-      .mig =
-          {
-              {.name = "1g.12gb", .compute_slices = 1, .memory_slices = 1, .mem_mib = 11'008, .max_instances = 7},
-              {.name = "1g.24gb", .compute_slices = 1, .memory_slices = 2, .mem_mib = 22'144, .max_instances = 4},
-              {.name = "2g.24gb", .compute_slices = 2, .memory_slices = 2, .mem_mib = 22'144, .max_instances = 3},
-              {.name = "3g.47gb", .compute_slices = 3, .memory_slices = 4, .mem_mib = 47'488, .max_instances = 2},
-              {.name = "4g.47gb", .compute_slices = 4, .memory_slices = 4, .mem_mib = 47'488, .max_instances = 1},
-              {.name = "7g.94gb", .compute_slices = 7, .memory_slices = 8, .mem_mib = 95'360, .max_instances = 1},
-          },
-      .aliases = {"h100-nvl-94gb"},
-      .spec_source = "NVIDIA H100 data sheet (2024), tensor rates halved to dense; H100 NVL product brief",
-      .chip_source = "NVIDIA H100 NVL product brief (2024); L2 from the H100 white paper",
-      .mig_source = kMigAsListed,
-  });
+  Add(types, "h100-nvl", "NVIDIA H100 NVL 94 GB", "Hopper",
+      {.compute_capability = 90, .sm_count = 132, .boost_clock_mhz = 1'785, .l2_kib = 51'200},
+      {.fp64 = 30'000, .fp32 = 60'000, .tf32 = 417'500, .fp16 = 835'500, .fp8 = 1'670'500, .int8 = 1'670'500},
+      {.mem_mib = 94 * kMibPerGib, .mem_mb_s = 3'938'000, .pcie_mb_s = kPcie5x16, .nvlink_mb_s = 600'000, .tdp_w = 400},
+      {.spec = "NVIDIA H100 data sheet (2024), tensor rates halved to dense; H100 NVL product brief",
+       .chip = "NVIDIA H100 NVL product brief (2024); L2 from the H100 white paper",
+       .mig = kMigAsListed},
+      {"h100-nvl-94gb"}, SevenSlices({{{"12gb", 11'008}, {"24gb", 22'144}, {"47gb", 47'488}, {"94gb", 95'360}}}));
+}
+
+// Other memory on the same silicon, and the same cut where export rules want it: NVLink and fp64.
+void AppendHopperVariants(std::vector<GpuType>& types) {
+  GpuType grace_144 = Like(types, "gh200-96gb", "gh200-144gb", "NVIDIA GH200 144 GB (HBM3e)",
+                           "NVIDIA GH200 data sheet (2024), 144 GB of HBM3e at 4.9 TB/s; memory as NVML reports it");
+  grace_144.mem_mib = 146'831;
+  grace_144.mem_bandwidth_mb_s = 4'900'000;
+  grace_144.mig = SevenSlices({{{"18gb", 16'733}, {"36gb", 33'730}, {"72gb", 72'680}, {"144gb", 146'150}}});
+  grace_144.mig_source = "GPU Operator 25.3 (2025), profiles of GH200 144 GB; MiB estimated in the proportions of H200";
+  grace_144.aliases = {"gh200-144g-hbm3e"};
+  types.push_back(std::move(grace_144));
+  GpuType h800 = Like(types, "h100-sxm", "h800", "NVIDIA H800 SXM5 80 GB",
+                      "NVIDIA H800 data sheet as OEMs publish it (2023): NVLink, fp64; the rest as H100 SXM");
+  h800.nvlink_mb_s = 400'000;
+  h800.fp64_gflops = 1'000;
+  h800.aliases = {"h800-sxm5", "h800-80gb"};
+  types.push_back(std::move(h800));
+  GpuType pcie = Like(types, "h100-pcie", "h800-pcie", "NVIDIA H800 PCIe 80 GB",
+                      "NVIDIA H800 data sheet as OEMs publish it (2023): NVLink, fp64; the rest as H100 PCIe");
+  pcie.nvlink_mb_s = 400'000;
+  pcie.fp64_gflops = 800;
+  types.push_back(std::move(pcie));
+  const GpuType h200 = Like(types, "h200", "", "", "");
+  GpuType h20 = Like(types, "h20", "h20-3e", "NVIDIA H20 141 GB (HBM3e)",
+                     "As H20, with the memory of the H200; memory as NVML reports it");
+  h20.mem_mib = h200.mem_mib;
+  h20.mem_bandwidth_mb_s = h200.mem_bandwidth_mb_s;
+  h20.mig = h200.mig;
+  h20.mig_source = "NVIDIA Multi-Instance GPU User Guide r580 (2025); as H200";
+  h20.aliases = {"h20-141gb"};
+  types.push_back(std::move(h20));
 }
 
 }  // namespace
 
 void AppendHopper(std::vector<GpuType>& types) {
   AppendH100(types);
-  types.push_back({
-      .name = "h200",
-      .display_name = "NVIDIA H200 SXM5 141 GB",
-      .architecture = "Hopper",
-      .compute_capability = 90,
-      .sm_count = 132,
-      .boost_clock_mhz = 1'980,
-      .fp64_gflops = 33'500,
-      .fp32_gflops = 66'900,
-      .tf32_gflops = 494'700,
-      .fp16_gflops = 989'400,
-      .bf16_gflops = 989'400,
-      .fp8_gflops = 1'978'900,
-      .int8_gops = 1'978'900,
-      .mem_mib = 143'771,  // as the driver reports it: 141 GB is neither decimal nor binary
-      .mem_bandwidth_mb_s = 4'800'000,
-      .l2_kib = 61'440,
-      .pcie_mb_s = kPcie5x16,
-      .nvlink_mb_s = 900'000,
-      .tdp_w = 700,
-      .mig =
-          {
-              {.name = "1g.18gb", .compute_slices = 1, .memory_slices = 1, .mem_mib = 16'384, .max_instances = 7},
-              {.name = "1g.35gb", .compute_slices = 1, .memory_slices = 2, .mem_mib = 33'024, .max_instances = 4},
-              {.name = "2g.35gb", .compute_slices = 2, .memory_slices = 2, .mem_mib = 33'024, .max_instances = 3},
-              {.name = "3g.71gb", .compute_slices = 3, .memory_slices = 4, .mem_mib = 71'168, .max_instances = 2},
-              {.name = "4g.71gb", .compute_slices = 4, .memory_slices = 4, .mem_mib = 71'168, .max_instances = 1},
-              {.name = "7g.141gb", .compute_slices = 7, .memory_slices = 8, .mem_mib = 143'104, .max_instances = 1},
-          },
-      .aliases = {"h200-sxm", "h200-sxm5", "h200-141gb", "h200-sxm5-141gb"},
-      .spec_source = "NVIDIA H200 data sheet (2024), tensor rates halved to dense; memory as NVML reports it",
-      .chip_source = "NVIDIA H100 white paper v1.04 (2023): same chip; L2 as CUDA device properties report it",
-      .mig_source = kMigAsListed,
-  });
+  Add(types, "h200", "NVIDIA H200 SXM5 141 GB", "Hopper",
+      {.compute_capability = 90, .sm_count = 132, .boost_clock_mhz = 1'980, .l2_kib = 61'440},
+      {.fp64 = 33'500, .fp32 = 66'900, .tf32 = 494'700, .fp16 = 989'400, .fp8 = 1'978'900, .int8 = 1'978'900},
+      // mem: as the driver reports it: 141 GB is neither decimal nor binary
+      {.mem_mib = 143'771, .mem_mb_s = 4'800'000, .pcie_mb_s = kPcie5x16, .nvlink_mb_s = 900'000, .tdp_w = 700},
+      {.spec = "NVIDIA H200 data sheet (2024), tensor rates halved to dense; memory as NVML reports it",
+       .chip = "NVIDIA H100 white paper v1.04 (2023): same chip; L2 as CUDA device properties report it",
+       .mig = kMigAsListed},
+      {"h200-sxm", "h200-sxm5", "h200-141gb", "h200-sxm5-141gb"},
+      SevenSlices({{{"18gb", 16'384}, {"35gb", 33'024}, {"71gb", 71'168}, {"141gb", 143'104}}}));
   // One of two or four boards behind a bridge: the chip and rates of the H100 NVL, the memory of the H200.
   GpuType nvl = types.back();
   nvl.name = "h200-nvl";
@@ -166,39 +101,14 @@ void AppendHopper(std::vector<GpuType>& types) {
   nvl.aliases = {"h200-nvl-141gb"};
   types.push_back(std::move(nvl));
   // The data sheet states 44 TFLOP/s of fp32, which 78 SMs reach at no published clock; cores x clock is used.
-  types.push_back({
-      .name = "h20",
-      .display_name = "NVIDIA H20 96 GB",
-      .architecture = "Hopper",
-      .compute_capability = 90,
-      .sm_count = 78,
-      .boost_clock_mhz = 1'980,
-      .fp64_gflops = 1'000,
-      .fp32_gflops = 39'500,
-      .tf32_gflops = 74'000,
-      .fp16_gflops = 148'000,
-      .bf16_gflops = 148'000,
-      .fp8_gflops = 296'000,
-      .int8_gops = 296'000,
-      .mem_mib = 96 * kMibPerGib,
-      .mem_bandwidth_mb_s = 4'000'000,
-      .l2_kib = 61'440,
-      .pcie_mb_s = kPcie5x16,
-      .nvlink_mb_s = 900'000,
-      .tdp_w = 400,
-      .mig =
-          {
-              {.name = "1g.12gb", .compute_slices = 1, .memory_slices = 1, .mem_mib = 11'264, .max_instances = 7},
-              {.name = "1g.24gb", .compute_slices = 1, .memory_slices = 2, .mem_mib = 23'552, .max_instances = 4},
-              {.name = "2g.24gb", .compute_slices = 2, .memory_slices = 2, .mem_mib = 23'552, .max_instances = 3},
-              {.name = "3g.48gb", .compute_slices = 3, .memory_slices = 4, .mem_mib = 47'616, .max_instances = 2},
-              {.name = "4g.48gb", .compute_slices = 4, .memory_slices = 4, .mem_mib = 47'616, .max_instances = 1},
-              {.name = "7g.96gb", .compute_slices = 7, .memory_slices = 8, .mem_mib = 95'232, .max_instances = 1},
-          },
-      .spec_source = "NVIDIA HGX H20 data sheet as reported by the press (2023); fp32 = cores x boost clock",
-      .chip_source = "CUDA device properties of an H20 (78 SMs, 60 MB L2)",
-      .mig_source = "NVIDIA Multi-Instance GPU User Guide r580 (2025); MiB as listed for the H100 96 GB of GH200",
-  });
+  Add(types, "h20", "NVIDIA H20 96 GB", "Hopper",
+      {.compute_capability = 90, .sm_count = 78, .boost_clock_mhz = 1'980, .l2_kib = 61'440},
+      {.fp64 = 1'000, .fp32 = 39'500, .tf32 = 74'000, .fp16 = 148'000, .fp8 = 296'000, .int8 = 296'000},
+      {.mem_mib = 96 * kMibPerGib, .mem_mb_s = 4'000'000, .pcie_mb_s = kPcie5x16, .nvlink_mb_s = 900'000, .tdp_w = 400},
+      {.spec = "NVIDIA HGX H20 data sheet as reported by the press (2023); fp32 = cores x boost clock",
+       .chip = "CUDA device properties of an H20 (78 SMs, 60 MB L2)",
+       .mig = "NVIDIA Multi-Instance GPU User Guide r580 (2025); MiB as listed for the H100 96 GB of GH200"},
+      {}, SevenSlices({{{"12gb", 11'264}, {"24gb", 23'552}, {"48gb", 47'616}, {"96gb", 95'232}}}));
   // Its name counts the memory of the CPU. 700 W of the module's 1,000 are the GPU's: a chosen share.
   GpuType grace = types.back();
   grace.name = "gh200-96gb";
@@ -217,6 +127,7 @@ void AppendHopper(std::vector<GpuType>& types) {
   grace.spec_source = "NVIDIA GH200 data sheet (2024), 96 GB of HBM3, tensor rates halved to dense";
   grace.chip_source = "NVIDIA H100 white paper v1.04 (2023): same chip; L2 as CUDA device properties report it";
   types.push_back(std::move(grace));
+  AppendHopperVariants(types);
 }
 
 }  // namespace horus

@@ -69,6 +69,8 @@ struct Demand {
   float operator_us =
       0;  // mean time of an operator, weighted by that time: how long others may have to wait; 0 = unknown
   std::array<float, kTraitCount> traits = {};  // indexed by Trait; all zero = unknown
+  float duty = 1;  // share of the time in which the job has steps to do: below 1 for a service that waits for requests
+                   // (WithDuty in place/job/job.h); 0-1
   friend bool operator==(const Demand&, const Demand&) = default;
 };
 
@@ -81,6 +83,11 @@ struct Demand {
 [[nodiscard]] inline double StepUs(const Demand& demand) {
   const auto gpu_us = static_cast<double>(demand.step_time_us.estimate);
   return gpu_us > 0 && demand.host_us > gpu_us ? demand.host_us : gpu_us;
+}
+
+// Share of all time in which it keeps the GPU busy, 0-100 %.
+[[nodiscard]] inline Bounded BusyPct(const Demand& demand) {
+  return {demand.gpu_util_pct.estimate * demand.duty, demand.gpu_util_pct.upper * demand.duty};
 }
 
 [[nodiscard]] inline bool HasMemoryBound(const Demand& demand) { return demand.mem_mib.upper < kUnboundedMemMib; }

@@ -12,7 +12,7 @@ namespace {
 
 // Two campaigns of the same runs differ by a quarter (stanford-futuredata/gavel, K80, P100 and V100): smaller errors
 // count by their square, larger ones by their size.
-constexpr double kNoise = 0.2;
+constexpr double kFitNoise = 0.2;
 constexpr int kMostSteps = 60;
 constexpr double kDifference = 1e-4;  // of the numerical derivative
 constexpr double kConverged = 1e-10;  // relative gain of a step
@@ -51,7 +51,7 @@ class Problem {
     return point;
   }
   [[nodiscard]] double Error(const PriorRow& row, const PriorConstants& constants, double gpu) const {
-    return (MarginOf(InfoOf(quantity_).link, PriorOf(quantity_, row.terms, constants, gpu)) - row.margin) / kNoise;
+    return (MarginOf(InfoOf(quantity_).link, PriorOf(quantity_, row.terms, constants, gpu)) - row.margin) / kFitNoise;
   }
 
   [[nodiscard]] double Loss(const Eigen::VectorXd& x) const {

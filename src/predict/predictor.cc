@@ -185,6 +185,11 @@ Demand Predictor::PredictUnmeasured(const JobProfile& job, const GpuType& gpu) c
   // No correction takes away what every framework holds at once.
   double& memory = estimates[At(Quantity::kMemory)].value;
   memory = std::max(memory, static_cast<double>(MibCeil(job.memory.least) + std::max<int64_t>(0, gpu.context_mib)));
+  // Nor is a bound below the analytic one where training may keep what the graph does not show.
+  Estimate& bytes = estimates[At(Quantity::kMemory)];
+  if (job.memory.unfused > 0) bytes.upper = std::max(bytes.upper, on.roofline_upper[At(Quantity::kMemory)]);
+  Estimate& step = estimates[At(Quantity::kStepTime)];
+  step.value = std::max(step.value, FloorUs(job.cost, job.run, gpu));
   demand.profile_id = job.profile_id;
   demand.gpu_util_pct = Real(estimates[At(Quantity::kGpuUtil)], InfoOf(Quantity::kGpuUtil).most);
   demand.mem_bw_util_pct = Real(estimates[At(Quantity::kMemBwUtil)], InfoOf(Quantity::kMemBwUtil).most);

@@ -37,7 +37,7 @@ constexpr std::array<PriorFactor, 5> kLoopFactors = {{
     {"copy", 1, 0.5},                  // pinned or not, and how far ahead of the step
     {"fixed_us", 3000, 0.5},           // a training step's own overhead: loader, loop, reading the loss back
     {"fixed_inference_us", 300, 0.5},  // of a batch's
-    {"compiled", 1, 0.25},             // kernels that a compiler wrote or chose, beside the framework's
+    {"compiled", 1, 0.25},             // kernels that a compiler wrote, beside the framework's
 }};
 constexpr PriorFactor kTrafficFactor = {"traffic", 1, 0.5};  // caches spare traffic, padding adds some
 
@@ -54,6 +54,13 @@ constexpr auto kBandwidthFactors = [] {
   return factors;
 }();
 static_assert(kBandwidthFactors.size() == kMostFactors);
+// Hosts and loaders even mean utilisation out, in log space below a full device. A maximum is of busy moments alone.
+constexpr PriorFactor kSlopeFactor = {"slope", 0.5, 0.3};
+constexpr auto kUtilFactors = [] {
+  auto factors = kBandwidthFactors;
+  factors.back() = kSlopeFactor;
+  return factors;
+}();
 constexpr std::span<const PriorFactor> kTimeFactors = std::span(kBandwidthFactors).first<kTimeFactorCount>();
 constexpr std::array<PriorFactor, 3> kMemoryFactors = {{
     {"held", 1, 0.1},       // the replay of the allocator is close
@@ -71,11 +78,19 @@ struct StepParts {
   double step_us;
 };
 
+// A compiler writes kernels of its own for these; products and convolutions stay those of the libraries.
+bool IsWrittenByCompiler(KernelKind kind) {
+  return kind == KernelKind::kNorm || kind == KernelKind::kBatchNorm || kind == KernelKind::kSoftmax ||
+         kind == KernelKind::kActivation || kind == KernelKind::kElementwise || kind == KernelKind::kReduction ||
+         kind == KernelKind::kDataMovement;
+}
+
 // Device, host and copy run ahead of each other in part: between the largest of them and their sum.
 StepParts StepOf(const PriorTerms& t, const PriorConstants& c, double gpu) {
   double kernels = 0;
-  for (size_t i = 0; i < kLaunchPart; ++i) kernels += c[i] * t.part_us[i];
-  if (t.compiled) kernels *= c[kCompiled];
+  for (size_t i = 0; i < kLaunchPart; ++i) {
+    kernels += c[i] * t.part_us[i] * (t.compiled && IsWrittenByCompiler(static_cast<KernelKind>(i)) ? c[kCompiled] : 1);
+  }
   const double device = gpu * kernels + c[kLaunchPart] * t.part_us[kLaunchPart];
   const double host = c[kHost] * t.host_us, copy = c[kCopy] * t.copy_us;
   return {.device_us = device,
@@ -124,6 +139,7 @@ PriorTerms TermsOf(std::span<const float> row, double base_mib) {
 std::span<const PriorFactor> FactorsOf(Quantity quantity) {
   switch (quantity) {
     case Quantity::kGpuUtil:
+      return kUtilFactors;
     case Quantity::kGpuUtilMax:
     case Quantity::kStepTime:
       return kTimeFactors;
@@ -161,7 +177,10 @@ double PriorOf(Quantity quantity, const PriorTerms& t, const PriorConstants& c, 
     case Quantity::kGpuUtil:
     case Quantity::kGpuUtilMax: {
       const StepParts parts = StepOf(t, c, gpu_scale);
-      return kPercent * parts.device_us / parts.step_us;
+      const double busy = kPercent * parts.device_us / parts.step_us;
+      if (quantity == Quantity::kGpuUtilMax) return busy;
+      const double full = std::log1p(kPercent);
+      return std::max(0.0, std::expm1(full + c[kTimeFactorCount] * (std::log1p(busy) - full)));
     }
     case Quantity::kMemBwUtil:
       return std::min(kPercent, kPercent * c[kTimeFactorCount] * t.traffic_us / StepOf(t, c, gpu_scale).step_us);

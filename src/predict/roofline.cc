@@ -303,6 +303,33 @@ RooflineTerms RooflineOf(const StepCost& cost, const RunSpec& run, const GpuType
   return terms;
 }
 
+double FloorUs(const StepCost& cost, const RunSpec& run, const GpuType& gpu) {
+  constexpr double kGflopsToFlopsPerUs = 1e3;
+  // cuDNN computes convolutions in plain float32 by Winograd's F(2x2, 3x3), with so many times fewer multiplications.
+  constexpr double kWinograd = 2.25;
+  const double bytes_per_us = Positive(static_cast<double>(gpu.mem_bandwidth_mb_s));
+  constexpr double kBytesPerKib = 1024;
+  const double cache_bytes = static_cast<double>(gpu.l2_kib) * kBytesPerKib;
+  const double convolution = Positive(MatrixPeakGflops(gpu, OfConvolutions(run.precision))) * kGflopsToFlopsPerUs;
+  const double matrix = Positive(MatrixPeakGflops(gpu, run.precision)) * kGflopsToFlopsPerUs;
+  const double plain_rate = Positive(static_cast<double>(gpu.fp32_gflops)) * kGflopsToFlopsPerUs;
+  const bool plain = convolution <= plain_rate;
+  double us = 0;
+  for (size_t i = 0; i < cost.ops.size(); ++i) {
+    const OpCost& op = cost.ops[i];
+    us += (op.forward_flops_other * (cost.RunsTwice(i) ? 2 : 1) + op.backward_flops_other) / plain_rate;
+    if (op.forward_flops <= 0) continue;  // how others move their bytes is less certain
+    const bool winograd = plain && op.op_class == OpClass::kConvolution && op.product.taps > 1;
+    const double peak = op.op_class == OpClass::kConvolution ? convolution * (winograd ? kWinograd : 1) : matrix;
+    const auto least = [&](double flops, double bytes, double kernels) {
+      return std::max(flops / peak, (bytes - cache_bytes * kernels) / bytes_per_us);
+    };
+    us += least(op.forward_flops, op.forward_bytes, op.forward_kernels) * (cost.RunsTwice(i) ? 2 : 1) +
+          least(op.backward_flops, op.backward_bytes, op.backward_kernels);
+  }
+  return us + (cost.loss.forward_flops_other + cost.loss.backward_flops_other + cost.optimizer.flops) / plain_rate;
+}
+
 std::vector<OpTime> RooflineOps(const StepCost& cost, const RunSpec& run, const GpuType& gpu) {
   const Rates rates = RatesOf(gpu, run);
   std::vector<OpTime> times;

@@ -32,6 +32,10 @@ struct OpTime {
 // The step as a whole.
 [[nodiscard]] RooflineTerms RooflineOf(const StepCost& cost, const RunSpec& run, const GpuType& gpu);
 
+// What no GPU of the type can undercut: of each product in turn, its FLOPs over the peak, and its bytes over the
+// bandwidth but for what the cache may hold of each kernel's.
+[[nodiscard]] double FloorUs(const StepCost& cost, const RunSpec& run, const GpuType& gpu);
+
 // Every operator, parallel to StepCost::ops: for `inspect` and for explanations.
 [[nodiscard]] std::vector<OpTime> RooflineOps(const StepCost& cost, const RunSpec& run, const GpuType& gpu);
 

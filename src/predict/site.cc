@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Medians of a site's residuals become its constants.
+// A site's residuals become its constants.
 #include "predict/site.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <map>
 #include <string>
@@ -18,6 +19,7 @@ namespace {
 // A site's factor is a normal variable around the trained one; runs of one site scatter around theirs. Assumptions: two
 // campaigns of the same runs differ by about 0.3 (docs/predict.md, "The noise"), nets of one site by half of that.
 constexpr double kSiteSpread = 0.3, kRunSpread = 0.15;
+constexpr double kRowsForSite = 4;    // that tell the base
 constexpr size_t kRowsForBound = 10;  // so that a bound at 0.9 lies below the largest error
 
 double MedianOf(std::vector<double> values) {
@@ -35,6 +37,8 @@ Analytic AnalyticOf(const TargetModel& model, const TrainingRow& row) {
           .understood = row.understood};
 }
 
+bool IsShare(Quantity quantity) { return InfoOf(quantity).link == Link::kExpm1; }
+
 double Measured(const TargetModel& model, const TrainingRow& row) {
   return row.measured[static_cast<size_t>(model.quantity)];
 }
@@ -44,21 +48,87 @@ void Judge(const TargetModel& model, const std::vector<const TrainingRow*>& rows
   error = 0;
   for (const TrainingRow* row : rows) {
     const Refined refined = model.Refine(row->features, row->gpu, AnalyticOf(model, *row));
-    error += std::abs(refined.value / Measured(model, *row) - 1) / static_cast<double>(rows.size());
-    slacks.push_back(refined.upper / Measured(model, *row) - 1);
+    const double measured = std::max(Measured(model, *row), IsShare(model.quantity) ? 1.0 : 0.0);  // idle is no divisor
+    error += std::abs(refined.value / measured - 1) / static_cast<double>(rows.size());
+    slacks.push_back(refined.upper / measured - 1);
   }
   slack = MedianOf(slacks);
 }
 
-// What is left of the measured memory when the job itself has what it is predicted to hold.
-void AdjustBase(const std::vector<const TrainingRow*>& rows, TargetModel& model) {
-  std::vector<double> bases;
-  model.base_mib = 0;
-  for (const TrainingRow* row : rows) {
-    const Refined refined = model.Refine(row->features, row->gpu, AnalyticOf(model, *row));
-    bases.push_back(std::max(0.0, Measured(model, *row) - refined.value));
+// What p u + q v should be of one run, and how far runs scatter around it.
+struct LineRow {
+  double u, v, wanted, noise;
+};
+// What is held to be so before any run is seen.
+struct Belief {
+  double mean, spread;
+};
+
+// p and q of least loss: quadratic in small errors, linear in large ones, so that no single run decides.
+std::array<double, 2> FitLine(const std::vector<LineRow>& rows, const std::array<Belief, 2>& beliefs) {
+  constexpr int kSteps = 50;
+  double p = beliefs[0].mean, q = beliefs[1].mean;
+  for (int step = 0; step < kSteps; ++step) {
+    double uu = std::pow(beliefs[0].spread, -2), vv = std::pow(beliefs[1].spread, -2), uv = 0;
+    double uw = uu * beliefs[0].mean, vw = vv * beliefs[1].mean;
+    for (const LineRow& r : rows) {
+      const double weight = 1 / (r.noise * r.noise * std::hypot(1.0, (p * r.u + q * r.v - r.wanted) / r.noise));
+      uu += weight * r.u * r.u;
+      vv += weight * r.v * r.v;
+      uv += weight * r.u * r.v;
+      uw += weight * r.u * r.wanted;
+      vw += weight * r.v * r.wanted;
+    }
+    const double determinant = uu * vv - uv * uv;  // above 0: beliefs have a spread
+    p = (vv * uw - uv * vw) / determinant;
+    q = (uu * vw - uv * uw) / determinant;
   }
-  model.base_mib = MedianOf(bases);
+  return {p, q};
+}
+
+// Measured memory is `scale` times what the jobs hold and the site's base, by errors relative to what was measured:
+// large jobs' scratch is no base. Runs of one size tell the base alone, for a scale is close to 1 wherever it was
+// measured.
+void AdjustBase(const std::vector<const TrainingRow*>& rows, TargetModel& model) {
+  constexpr double kScaleSpread = 0.05, kNoise = 0.1;
+  constexpr double kProbeMib = 1000;  // to see what a base adds, by which the trees multiply it
+  const auto with = [&model](double base_mib, const TrainingRow& row) {
+    model.base_mib = base_mib;
+    return model.Refine(row.features, row.gpu, AnalyticOf(model, row)).value;
+  };
+  std::vector<LineRow> lines;
+  double before = 0;
+  const double known = model.base_mib;
+  for (const TrainingRow* row : rows) {
+    const double held = with(0, *row), each = (with(kProbeMib, *row) - held) / kProbeMib;
+    lines.push_back({held, each, Measured(model, *row), kNoise * Measured(model, *row)});
+    before += (with(known, *row) - held) / each / static_cast<double>(rows.size());
+  }
+  const auto [scale, base_mib] = FitLine(lines, {Belief{1, kScaleSpread}, Belief{before, kBaseSpreadMib}});
+  model.base_mib = std::max(0.0, base_mib);
+  model.site_margin *= std::max(0.0, 1 - static_cast<double>(rows.size()) / kRowsForSite);
+  for (const size_t own : {0, 1}) model.factors[own] += std::log(std::max(scale, 0.5));  // held and scratch
+}
+
+// Loaders, hosts and samplers of a site raise low utilisation and lower high one: a level and a slope in log space.
+// Assumption for the slope: models of the P100's table and of the A100's (docs/measure.md) met the other's at 0.43
+// and 1.
+void AdjustLine(const std::vector<const TrainingRow*>& rows, TargetModel& model) {
+  const Belief slope_belief = {model.quantity == Quantity::kGpuUtil ? 1 : 0.6, 0.2};  // a mean has one of its own
+  constexpr double kLevelSpread = 1, kNoise = 0.3;
+  std::vector<LineRow> lines;
+  double mean = 0;
+  model.site_level = 0;
+  model.site_slope = 1;
+  for (const TrainingRow* row : rows) {
+    const double said = MarginOf(Link::kExpm1, model.Refine(row->features, row->gpu, AnalyticOf(model, *row)).value);
+    lines.push_back({said, 1, MarginOf(Link::kExpm1, Measured(model, *row)), kNoise});
+    mean += said / static_cast<double>(rows.size());
+  }
+  for (LineRow& line : lines) line.u -= mean;
+  const auto [slope, level] = FitLine(lines, {slope_belief, Belief{mean, kLevelSpread}});
+  model.site_slope = std::clamp(slope, 0.0, 2.0);
+  model.site_level = level - model.site_slope * mean;
 }
 
 void AdjustSpeed(const std::vector<const TrainingRow*>& rows, TargetModel& model) {
@@ -119,7 +189,8 @@ absl::StatusOr<Bundle> CalibrateToSite(const Predictor& base, const TrainingSet&
   HORUS_ASSIGN_OR_RETURN(Bundle bundle, ReadBundle({reinterpret_cast<const uint8_t*>(bytes.data()), bytes.size()}, {},
                                                    FeatureSchemaHash()));
   bool any = false;
-  for (const Quantity quantity : {Quantity::kMemory, Quantity::kStepTime}) {
+  for (const Quantity quantity :
+       {Quantity::kMemory, Quantity::kStepTime, Quantity::kGpuUtil, Quantity::kGpuUtilMax, Quantity::kMemBwUtil}) {
     std::vector<const TrainingRow*> rows;
     for (const TrainingRow& row : set.rows) {
       if (!std::isnan(row.measured[static_cast<size_t>(quantity)])) rows.push_back(&row);
@@ -127,6 +198,7 @@ absl::StatusOr<Bundle> CalibrateToSite(const Predictor& base, const TrainingSet&
     const bool stated = quantity == Quantity::kMemory && options.base_mib >= 0;
     if (rows.empty() && !stated) continue;
     const TargetModel* found = base.FindModel(quantity);
+    if (found == nullptr && IsShare(quantity)) continue;
     if (found == nullptr) {
       return InvalidArgument("calibrate: expected a bundle with a model of %s, found none",
                              std::string(InfoOf(quantity).name));
@@ -138,8 +210,11 @@ absl::StatusOr<Bundle> CalibrateToSite(const Predictor& base, const TrainingSet&
     WidenRange(rows, model);
     if (stated) {
       model.base_mib = options.base_mib;
+      model.site_margin = 0;
     } else if (quantity == Quantity::kMemory) {
       AdjustBase(rows, model);
+    } else if (IsShare(quantity)) {
+      AdjustLine(rows, model);
     } else {
       AdjustSpeed(rows, model);
     }
@@ -155,7 +230,7 @@ absl::StatusOr<Bundle> CalibrateToSite(const Predictor& base, const TrainingSet&
   }
   if (!any) {
     return InvalidArgument(
-        "calibrate: expected rows that measure mem_mib or step_time_us, or a stated base, found neither");
+        "calibrate: expected rows that measure mem_mib, step_time_us or utilisation, or a stated base, found neither");
   }
   return bundle;
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Site: moves trained models to a site by a few of its own runs, without training: what its context and libraries take
-// of memory, and how fast its GPUs are.
+// of memory, how fast its GPUs are and how busy it keeps them.
 //
 // Enters:  a bundle's models and measured runs of one site.
 // Leaves:  a bundle that predicts as before but for those constants, and what they did to the error.
@@ -34,9 +34,9 @@ struct SiteOptions {
   double base_mib = -1;  // what context and libraries take, where that is known; < 0: learned from the rows
 };
 
-// Memory and step time are adjusted, by one row or more each; other models are kept. From ten rows of a quantity on its
-// bound rests on this site's own errors, and its range holds these rows. Errors: those of CheckTrainingSet; neither
-// rows of either quantity nor a stated base; a predictor without models of what was measured.
+// Memory, step time and utilisation are adjusted, by one row or more each; other models are kept. From ten rows of a
+// quantity on its bound rests on this site's own errors, and its range holds these rows. Errors: those of
+// CheckTrainingSet; neither rows of either quantity nor a stated base; a predictor without models of what was measured.
 [[nodiscard]] absl::StatusOr<Bundle> CalibrateToSite(const Predictor& base, const TrainingSet& set,
                                                      const SiteOptions& options, SiteReport* report = nullptr);
 

@@ -34,6 +34,8 @@ constexpr std::string_view kUpper = "upper_margin";
 constexpr std::string_view kUnseenGpu = "unseen_gpu_margin";
 constexpr std::string_view kCoverage = "coverage";  // promised, observed, rows, groups, promised on an unseen GPU type
 constexpr std::string_view kBase = "site_base_mib";
+constexpr std::string_view kSite = "unseen_site";
+constexpr std::string_view kLine = "site_line";  // level and slope
 constexpr std::string_view kDifficulty = "difficulty";
 constexpr std::string_view kLow = "range_low", kHigh = "range_high";
 constexpr std::string_view kGpuPrefix = "gpu:";
@@ -200,18 +202,19 @@ Refined TargetModel::Refine(std::span<const float> row, std::string_view gpu, co
   refined.distance = distance.value;
   refined.farthest = distance.column;
   refined.below = distance.below;
-  const bool gpu_seen = FindGpu(row, gpu) != nullptr;
+  const bool gpu_seen =
+      base_mib >= 0 || FindGpu(row, gpu) != nullptr;  // of memory, all that a GPU type tells is a base
   const double bound = gpu_seen ? upper_margin : unseen_gpu_margin;
   size_t hardest = 0;
   const double difficult = DifficultyOf(row, &hardest);
   if (difficult > kHardJob) refined.hardest = kTimePartNames[hardest];
   refined.outside = difficult > kHardJob || distance.value > kOutsideDistance;
   refined.calibrated = bound >= 0 && distance.value <= kOutsideDistance;
-  refined.promised = bound < 0 ? 0 : gpu_seen ? promised : unseen_gpu_promised;
+  refined.promised = bound < 0 ? 0 : gpu_seen && site_margin == 0 ? promised : unseen_gpu_promised;
   const double seen = std::isfinite(trained) ? std::clamp(1 - distance.value / kFullFade, 0.0, 1.0) : 0;
   refined.forest_share = seen;
   // Trees cannot extrapolate, the fitted roofline can.
-  const double margin = seen > 0 ? fitted + seen * (trained - fitted) : fitted;
+  const double margin = site_level + site_slope * (seen > 0 ? fitted + seen * (trained - fitted) : fitted);
   double inside = bound >= 0 ? ErrorOf(row, gpu_seen, bound) : default_margin;
   if (!gpu_seen && bound >= 0) inside = std::max(inside, ErrorOf(row, true, upper_margin));
   // The analytic bound of memory is made for any job; those of times and shares are factors that nobody has checked
@@ -219,7 +222,12 @@ Refined TargetModel::Refine(std::span<const float> row, std::string_view gpu, co
   const double widening = quantity == Quantity::kMemory ? 0 : std::min(distance.value, kMostWidening);
   const double width = (seen * inside + (1 - seen) * std::max(inside, default_margin)) * (1 + widening);
   refined.value = std::clamp(ApplyLink(info.link, margin), 0.0, info.most);
-  refined.upper = std::clamp(ApplyLink(info.link, margin + width), refined.value, info.most);
+  double upper = ApplyLink(info.link, margin + width);
+  if (site_margin > 0) {
+    refined.site_mib = site_margin * SiteSpreadMib(refined.value);
+    upper = refined.value + std::hypot(upper - refined.value, refined.site_mib);
+  }
+  refined.upper = std::clamp(upper, refined.value, info.most);
   if (!understood || (quantity == Quantity::kMemory && distance.value > kOutsideDistance)) {
     refined.upper = std::clamp(roofline_upper, refined.upper, info.most);
   }
@@ -242,6 +250,8 @@ BundleTarget ToBundle(const TargetModel& model) {
   add(kFactors, model.factors);
   for (const auto& [name, factor] : model.gpus) add(std::string(kGpuPrefix) + name, {factor});
   if (model.base_mib >= 0) add(kBase, {model.base_mib});
+  if (model.site_margin > 0) add(kSite, {model.site_margin});
+  if (model.site_level != 0 || model.site_slope != 1) add(kLine, {model.site_level, model.site_slope});
   if (!model.difficulty.empty()) add(kDifficulty, model.difficulty);
   if (model.upper_margin >= 0) add(kUpper, {model.upper_margin});
   if (model.unseen_gpu_margin >= 0) add(kUnseenGpu, {model.unseen_gpu_margin});
@@ -274,11 +284,15 @@ absl::StatusOr<TargetModel> FromBundle(const BundleTarget& target, size_t featur
     return std::all_of(values.begin(), values.end(), [](double v) { return std::abs(v) <= kMostFactor; });
   };
   const NamedSeries* factors = FindSeries(target.calibration, kFactors);
-  const size_t expected = FactorsOf(*quantity).size();
-  if (factors == nullptr || factors->values.size() != expected || !bounded(factors->values)) {
+  const std::span<const PriorFactor> all = FactorsOf(*quantity);
+  const size_t expected = all.size();
+  // Mean utilisation had no slope in 0.1, which is a slope of 1.
+  const bool straight = *quantity == Quantity::kGpuUtil && factors != nullptr && factors->values.size() + 1 == expected;
+  if (factors == nullptr || factors->values.size() + straight != expected || !bounded(factors->values)) {
     return Damaged(target, kFactors, std::to_string(expected) + " factors from -20 to 20");
   }
   model.factors = factors->values;
+  if (straight) model.factors.push_back(-std::log(all.back().typical));
   for (const NamedSeries& series : target.calibration) {
     if (!series.name.starts_with(kGpuPrefix)) continue;
     if (series.values.size() != 1 || !bounded(series.values))
@@ -289,6 +303,15 @@ absl::StatusOr<TargetModel> FromBundle(const BundleTarget& target, size_t featur
   const auto base = One(target, kBase, -1, 0, kMostMemMib);
   if (!base.has_value()) return Damaged(target, kBase, "one number from 0 to 2^32");
   model.base_mib = *base;
+  const auto site = One(target, kSite, 0, 0, kMostMargin);
+  if (!site.has_value()) return Damaged(target, kSite, "one number from 0 to 1000");
+  model.site_margin = *site;
+  if (const NamedSeries* line = FindSeries(target.calibration, kLine); line != nullptr) {
+    const bool valid = line->values.size() == 2 && bounded(line->values) && line->values[1] >= 0;
+    if (!valid) return Damaged(target, kLine, "a level from -20 to 20 and a slope from 0 to 20");
+    model.site_level = line->values[0];
+    model.site_slope = line->values[1];
+  }
   if (const NamedSeries* difficulty = FindSeries(target.calibration, kDifficulty); difficulty != nullptr) {
     const bool valid =
         difficulty->values.size() == kTimeParts && std::all_of(difficulty->values.begin(), difficulty->values.end(),

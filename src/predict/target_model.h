@@ -61,6 +61,8 @@ struct Refined {
   bool outside = false;       // unlike what was trained on: by distance, or
   std::string_view hardest;   // by this part of its device time (kTimePartNames); else empty
   bool calibrated = false;    // the bound rests on measured errors, and the job is like those measured
+  double site_mib = 0;        // of memory: what a site that nobody measured may take more; it and the job's
+                              // own width are independent, and their squares add up
   double promised = 0;        // coverage of the bound on families, or GPU types, not seen, 0-1; 0 = no promise
   double forest_share = 0;    // how much of the forest counts, 0-1
 };
@@ -70,6 +72,13 @@ struct Refined {
 inline constexpr std::string_view kChipPrefix = "chip:";
 [[nodiscard]] std::string ChipOf(std::span<const float> row);
 
+// How sites differ in the memory that they take for one job: by a base, and by a share of the job, as allocators and
+// kernels differ. Assumptions: docs/predict.md, "Your site".
+inline constexpr double kBaseSpreadMib = 1000, kShareSpread = 0.1;
+[[nodiscard]] constexpr double SiteSpreadMib(double predicted_mib) {
+  return kBaseSpreadMib + kShareSpread * predicted_mib;
+}
+
 struct TargetModel {
   Quantity quantity = Quantity::kStepTime;
   std::vector<double> factors;                       // of the prior
@@ -78,13 +87,15 @@ struct TargetModel {
   double upper_margin = -1;        // a score: its error is added to the margin for the bound; < 0 = not calibrated
   double unseen_gpu_margin = -1;   // likewise on a GPU type that was not trained on
   double promised = 0;             // coverage that upper_margin stands for, 0-1
-  double unseen_gpu_promised = 0;  // that unseen_gpu_margin stands for
+  double unseen_gpu_promised = 0;  // that unseen_gpu_margin stands for, or site_margin
   double observed = 0;             // coverage of the training rows, each bounded without its own group
   double rows = 0, groups = 0;
   // Of step time: how far errors of jobs lie that spend their time in one part (kTimeParts), over those of the rows
   // trained on. Empty: alike.
   std::vector<double> difficulty;
-  double base_mib = -1;  // of memory: what the site's context and libraries take; < 0 = not known, estimated
+  double base_mib = -1;    // of memory: what the site's context and libraries take; < 0 = not known, estimated
+  double site_margin = 0;  // of memory: how many SiteSpreadMib more a site may take that nobody measured
+  double site_level = 0, site_slope = 1;  // of a site's utilisation: its margin is level + slope x that predicted
   TrainedRange range;
 
   [[nodiscard]] const double* FindGpu(std::string_view name) const;  // nullptr when not seen

@@ -9,6 +9,7 @@
 #include <array>
 #include <cmath>
 #include <map>
+#include <numeric>
 #include <set>
 #include <utility>
 
@@ -27,6 +28,9 @@ constexpr uint32_t kMostFolds = 10;
 constexpr uint32_t kFoldsOfMany = 5;  // of many rows each fit is dear, and fewer folds tell as much
 constexpr size_t kMany = 5000;
 constexpr size_t kLeastGpusToGeneralise = 3;
+constexpr size_t kLeastCampaigns = 3;  // of memory, so that a site is a stranger's
+// What contexts and libraries take from driver to driver (docs/predict.md, "Your site"): two more campaigns.
+constexpr std::array<double, 2> kBasesMib = {512, 2150};
 
 // Position of each name among the sorted distinct ones.
 std::vector<uint32_t> Enumerate(std::span<const TrainingRow* const> rows, std::string TrainingRow::* field,
@@ -65,6 +69,8 @@ Use UseOf(const FeatureColumn& column, const QuantityInfo& quantity) {
 
 class Trainer {
  public:
+  using Wanted = std::function<bool(size_t)>;
+
   Trainer(Quantity quantity, std::span<const TrainingRow* const> rows, const TrainOptions& options,
           const TrainProgress& progress, const TargetModel* centre)
       : quantity_(quantity),
@@ -76,6 +82,7 @@ class Trainer {
     families_ = Enumerate(rows, &TrainingRow::family, family_names_);
     nets_ = Enumerate(rows, &TrainingRow::model, net_names_);
     gpus_ = Enumerate(rows, &TrainingRow::gpu, gpu_names_);
+    if (quantity == Quantity::kMemory) NameSites();
     // Boards of one chip are left out together; a GPU that is not described is its own.
     chip_of_gpu_.resize(gpu_names_.size());
     std::map<std::string, uint32_t> chips;
@@ -101,17 +108,35 @@ class Trainer {
     }
   }
 
+  // Campaigns measured memory at sites of their own, whatever their GPU types are called.
+  void NameSites() {
+    campaigns_ = Enumerate(rows_, &TrainingRow::campaign, campaign_names_);
+    if (campaign_names_.size() < kLeastCampaigns) return campaign_names_.clear();
+    std::map<std::string, uint32_t> sites;
+    for (size_t i = 0; i < rows_.size(); ++i) sites.emplace(rows_[i]->campaign + '/' + rows_[i]->gpu, 0);
+    gpu_names_.clear();
+    for (auto& [name, at] : sites) {
+      at = static_cast<uint32_t>(gpu_names_.size());
+      gpu_names_.push_back(name);
+    }
+    for (size_t i = 0; i < rows_.size(); ++i) gpus_[i] = sites.at(rows_[i]->campaign + '/' + rows_[i]->gpu);
+  }
+  [[nodiscard]] bool strangers() const { return !campaign_names_.empty(); }
+
   absl::StatusOr<TargetModel> Train() {
     const auto folds_of = [this](size_t groups) {
       return static_cast<uint32_t>(std::min<size_t>(groups, rows_.size() > kMany ? kFoldsOfMany : kMostFolds));
     };
     const uint32_t folds = folds_of(family_names_.size()), net_folds = folds_of(net_names_.size());
     const std::vector<uint32_t> fold_of = AssignFolds(rows_.size(), families_, folds);
-    const uint32_t gpu_folds = chip_count_ >= kLeastGpusToGeneralise ? folds_of(chip_count_) : 0;
+    const uint32_t gpu_folds = strangers() ? 0 : chip_count_ >= kLeastGpusToGeneralise ? folds_of(chip_count_) : 0;
     // Counted in fits: two a fold of nets to choose the rounds, one a fold of families and one a GPU type to calibrate.
     total_ = 2.0 * net_folds + folds + gpu_folds + 1;
     int32_t rounds = 0;
-    if (net_folds >= 2) {
+    if (strangers()) {  // trees that know a campaign's jobs are no help at a site to come
+      const auto campaigns = static_cast<uint32_t>(campaign_names_.size());
+      HORUS_ASSIGN_OR_RETURN(rounds, ChooseRounds(campaigns_, campaigns));
+    } else if (net_folds >= 2) {
       HORUS_ASSIGN_OR_RETURN(rounds, ChooseRounds(AssignFolds(rows_.size(), nets_, net_folds), net_folds));
     }
     HORUS_ASSIGN_OR_RETURN(TargetModel model, FitOn([](size_t) { return true; }, rounds));
@@ -127,6 +152,7 @@ class Trainer {
       model.promised = calibration.promised;
       model.observed = calibration.observed;
     }
+    if (strangers()) HORUS_RETURN_IF_ERROR(BoundSites(rounds, model));
     if (gpu_folds > 0) {
       HORUS_ASSIGN_OR_RETURN(std::vector<double> scores,
                              HeldOutScores(AssignFolds(rows_.size(), chips_, gpu_folds), gpu_folds, rounds));
@@ -140,8 +166,6 @@ class Trainer {
     }
     return model;
   }
-
-  using Wanted = std::function<bool(size_t)>;
 
   // The prior's factors from the wanted rows.
   [[nodiscard]] TargetModel FitFactors(const Wanted& wanted) const {
@@ -175,6 +199,58 @@ class Trainer {
   }
 
  private:
+  // What a site takes is no longer known by name: the mean of all campaigns and of the ends of kBases.
+  void ForgetSites(const Wanted& wanted, TargetModel& model) const {
+    std::vector<std::map<uint32_t, double>> bases(campaign_names_.size());  // by site
+    for (size_t i = 0; i < rows_.size(); ++i) {
+      if (!wanted(i)) continue;
+      PriorTerms base = TermsOf(rows_[i]->features);
+      base.held_mib = base.scratch_mib = 0;
+      bases[campaigns_[i]][gpus_[i]] = PriorOf(quantity_, base, model.factors, model.GpuFactor(gpu_names_[gpus_[i]]));
+    }
+    double sum = 0, count = 0;
+    for (const auto& of_campaign : bases) {
+      for (const auto& [site, base] : of_campaign) sum += base / static_cast<double>(of_campaign.size());
+      count += of_campaign.empty() ? 0 : 1;
+    }
+    for (const double base_mib : kBasesMib) sum += base_mib;
+    model.base_mib = sum / (count + static_cast<double>(kBasesMib.size()));
+    model.gpus.clear();
+  }
+
+  // What a site may take beyond the bound of one that is known, in units of what differs from site to site: each
+  // campaign left out says how much keeps the promised share of its rows, the largest of kBasesMib is one more
+  // campaign, and all weigh alike.
+  absl::Status BoundSites(int32_t rounds, TargetModel& model) {
+    const size_t count = campaign_names_.size();
+    ForgetSites([](size_t) { return true; }, model);
+    std::vector<double> beyond = {(kBasesMib.back() - model.base_mib) / SiteSpreadMib(0)};
+    for (uint32_t campaign = 0; campaign < count && count > kLeastCampaigns; ++campaign) {
+      const auto others = [&](size_t i) { return campaigns_[i] != campaign; };
+      HORUS_ASSIGN_OR_RETURN(TargetModel without, FitOn(others, rounds));
+      ForgetSites(others, without);
+      std::vector<double> of_rows;
+      for (size_t i = 0; i < rows_.size(); ++i) {
+        if (others(i)) continue;
+        const std::vector<float>& row = rows_[i]->features;
+        const double predicted =
+            double{without.forest.PredictMargin(row, static_cast<float>(without.FittedMargin(row, "")))};
+        const double value = std::exp(predicted), error = std::exp(margins_[i]) - value;
+        const double job = value * std::expm1(model.ErrorOf(row, true, std::max(0.0, model.upper_margin)));
+        of_rows.push_back(error > job ? std::sqrt(error * error - job * job) / SiteSpreadMib(value) : 0);
+      }
+      const auto kept = static_cast<size_t>(std::ceil(options_.promise * static_cast<double>(of_rows.size())));
+      std::nth_element(of_rows.begin(), of_rows.begin() + static_cast<ptrdiff_t>(kept - 1), of_rows.end());
+      beyond.push_back(of_rows[kept - 1]);
+    }
+    std::vector<uint32_t> groups(beyond.size());
+    std::iota(groups.begin(), groups.end(), 0);
+    const Calibration calibration = Calibrate(beyond, groups, groups.size(), options_.promise);
+    model.site_margin = calibration.margin;
+    model.unseen_gpu_promised = std::min(model.promised, calibration.promised);
+    return absl::OkStatus();
+  }
+
   // Copies of the wanted rows, as the trainer of forests takes them.
   struct Columns {
     std::vector<float> rows, targets, margins, weights;
@@ -199,7 +275,7 @@ class Trainer {
                                                         : rows_[i]->features[f]);
       }
       columns.targets.push_back(static_cast<float>(margins_[i]));
-      columns.margins.push_back(static_cast<float>(model.FittedMargin(rows_[i]->features, rows_[i]->gpu)));
+      columns.margins.push_back(static_cast<float>(model.FittedMargin(rows_[i]->features, gpu_names_[gpus_[i]])));
       columns.weights.push_back(weights_[i]);
       columns.groups.push_back(held_out(i) ? 1 : 0);
     }
@@ -261,9 +337,10 @@ class Trainer {
       for (size_t i = 0; i < rows_.size(); ++i) {
         if (fold_of[i] != fold) continue;
         const std::vector<float>& row = rows_[i]->features;
-        const double fitted = model.FittedMargin(row, rows_[i]->gpu);
+        const std::string& gpu = gpu_names_[gpus_[i]];
+        const double fitted = model.FittedMargin(row, gpu);
         const double predicted = double{model.forest.PredictMargin(row, static_cast<float>(fitted))};
-        scores[i] = model.ScoreOf(row, model.FindGpu(row, rows_[i]->gpu) != nullptr, margins_[i] - predicted);
+        scores[i] = model.ScoreOf(row, model.FindGpu(row, gpu) != nullptr, margins_[i] - predicted);
       }
     }
     return scores;
@@ -338,7 +415,8 @@ class Trainer {
   const TrainProgress& progress_;
   const TargetModel* centre_;  // null: the typical values
   std::vector<std::string> family_names_, net_names_, gpu_names_;
-  std::vector<uint32_t> families_, nets_, gpus_, chips_;
+  std::vector<std::string> campaign_names_;  // empty where sites are known by their GPU types
+  std::vector<uint32_t> families_, nets_, gpus_, chips_, campaigns_;
   std::vector<std::string> chip_of_gpu_;  // by GPU; empty where it is not described
   size_t chip_count_ = 0;
   std::vector<float> weights_;
@@ -431,12 +509,12 @@ absl::StatusOr<Bundle> TrainPredictor(const TrainingSet& set, const TrainOptions
     };
     const TargetModel* centre = SharesStepConstants(quantity) ? &speeds : base->FindModel(quantity);
     HORUS_ASSIGN_OR_RETURN(const TargetModel model, TrainTarget(quantity, rows, options, part, centre));
+    std::set<std::string_view> gpus;
+    for (const TrainingRow* row : rows) gpus.insert(row->gpu);
     found.quantities.push_back({.quantity = quantity,
                                 .rows = rows.size(),
                                 .families = static_cast<size_t>(model.groups),
-                                .gpus = static_cast<size_t>(
-                                    std::count_if(model.gpus.begin(), model.gpus.end(),
-                                                  [](const auto& gpu) { return !gpu.first.starts_with(kChipPrefix); })),
+                                .gpus = gpus.size(),
                                 .trees = model.forest.num_trees(),
                                 .promised = model.promised,
                                 .observed = model.observed});

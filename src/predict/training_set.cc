@@ -98,6 +98,7 @@ uint64_t FingerprintOf(const TrainingSet& set) {
   uint64_t hash = CombineHash(FeatureSchemaHash(), set.rows.size());
   for (const TrainingRow& row : set.rows) {
     for (const std::string* text : {&row.gpu, &row.family, &row.model}) hash = CombineHash(hash, Hash64(*text));
+    if (!row.campaign.empty()) hash = CombineHash(hash, Hash64(row.campaign));
     for (const float value : row.features) {
       hash = CombineHash(hash, std::isnan(value) ? kNoNumber : std::bit_cast<uint32_t>(value));
     }

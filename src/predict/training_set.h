@@ -28,6 +28,7 @@ struct TrainingRow {
   std::string gpu;              // canonical type name; an undescribed GPU has a name of its own
   std::string family;           // rows of one family are never split between training and calibration
   std::string model;            // the net
+  std::string campaign;         // whose rows share a site; may be empty
   std::array<double, kQuantityCount> measured = [] {
     std::array<double, kQuantityCount> none;
     none.fill(std::numeric_limits<double>::quiet_NaN());

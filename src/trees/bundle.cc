@@ -45,8 +45,10 @@ absl::Status CheckCount(std::string_view what, uint64_t count, uint64_t limit, u
 absl::StatusOr<std::vector<Bytes>> ReadSections(Bytes file, const BundleLimits& limits) {
   const std::string_view magic(reinterpret_cast<const char*>(file.data()), std::min(file.size(), kMagic.size()));
   if (magic != kMagic) {
-    return MakeError(absl::StatusCode::kDataLoss, "not a model bundle: expected it to start with %s, found %s",
-                     Quoted(kMagic), Quoted(magic));
+    constexpr size_t kTelling = 512;  // bytes; more are not looked at
+    const bool text = IsText({reinterpret_cast<const char*>(file.data()), std::min(file.size(), kTelling)});
+    return MakeError(absl::StatusCode::kDataLoss, "not a model bundle: expected it to start with %s, found %s%s",
+                     Quoted(kMagic), text ? "a text file: " : "", Quoted(magic));
   }
   ByteReader header(file.subspan(kMagic.size()));
   const uint32_t version = header.U32();

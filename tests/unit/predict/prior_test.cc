@@ -4,6 +4,8 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include "predict/fit_prior.h"
 #include "rows.h"
 
@@ -35,15 +37,18 @@ TEST(Prior, AStepTakesAtLeastItsKernelsAndItsHostAndAtMostTheirSum) {
   EXPECT_LT(step, 50'000 + 20'000 + 2 * 10 + 3000 + 1);
 }
 
-TEST(Prior, UtilisationIsTheKernelsShareOfTheStep) {
-  const std::vector<double> typical(FactorsOf(Quantity::kGpuUtil).size(), 0.0);
+TEST(Prior, UtilisationRisesWithTheKernelsShareOfTheStepAndItsMeanIsFlatter) {
+  const std::vector<double> most(FactorsOf(Quantity::kGpuUtilMax).size(), 0.0);
+  const std::vector<double> mean(FactorsOf(Quantity::kGpuUtil).size(), 0.0);
   double last = 0;
   for (const double device : {100.0, 1000.0, 10'000.0, 100'000.0, 1e6}) {
     const PriorTerms terms = TermsOf(Features(device, 5000, 32));
-    const double util = PriorOf(Quantity::kGpuUtil, terms, typical, 0);
+    const double share = PriorOf(Quantity::kGpuUtilMax, terms, most, 0);
+    EXPECT_NEAR(share, 100 * device / PriorOf(Quantity::kStepTime, terms, most, 0), 1e-9);
+    const double util = PriorOf(Quantity::kGpuUtil, terms, mean, 0);
     EXPECT_GT(util, last);
     EXPECT_LT(util, 100);
-    EXPECT_NEAR(util, 100 * device / PriorOf(Quantity::kStepTime, terms, typical, 0), 1e-9);
+    EXPECT_NEAR(std::log(101 / (1 + util)), std::log(101 / (1 + share)) / 2, 1e-9);
     last = util;
   }
 }
