@@ -12,7 +12,7 @@ namespace horus {
 namespace {
 
 bool SomeWait(std::span<const Demand* const> tenants) {
-  return std::any_of(tenants.begin(), tenants.end(), [](const Demand* one) { return BusyPart(*one) < 1; });
+  return std::any_of(tenants.begin(), tenants.end(), [](const Demand* one) { return PresentPart(*one) < 1; });
 }
 
 // As the GPU sees a job that waits for its input.
@@ -29,11 +29,12 @@ Demand LessBusy(Demand demand) {
   return demand;
 }
 
-// What the other costs the victim, of which `pair` is known as if neither waited for its input.
+// What the other costs the victim, of which `pair` is known as if neither waited.
 PairExcess BesideHost(const PairExcess& pair, const Demand& victim, const Demand& other) {
   const Slowdown busy = SlowdownOf(pair);
   const auto beside = [&](float slowdown) {
-    return static_cast<float>(SlowdownBesideHost(static_cast<double>(slowdown) - 1, BusyPart(victim), BusyPart(other)));
+    return static_cast<float>(
+        SlowdownBesideHost(static_cast<double>(slowdown) - 1, BusyPart(victim), PresentPart(other)));
   };
   return CountExcess(beside(busy.estimate), beside(busy.upper));
 }
@@ -100,7 +101,7 @@ class HostModel final : public InterferenceModel {
                              std::span<PairExcess> mine, std::span<PairExcess> theirs) const override {
     HORUS_RETURN_IF_ERROR(model_->PredictBeside(device, newcomer, others, mine, theirs));
     for (size_t i = 0; i < others.size(); ++i) {
-      if (BusyPart(newcomer) == 1 && BusyPart(*others[i]) == 1) continue;
+      if (PresentPart(newcomer) == 1 && PresentPart(*others[i]) == 1) continue;
       mine[i] = BesideHost(mine[i], newcomer, *others[i]);
       theirs[i] = BesideHost(theirs[i], *others[i], newcomer);
     }
@@ -108,11 +109,11 @@ class HostModel final : public InterferenceModel {
   }
 
   PairLevels LevelsOf(const DeviceContext& device, const Demand& tenant) const override {
-    return BusyPart(tenant) < 1 ? PairLevels() : model_->LevelsOf(device, tenant);
+    return PresentPart(tenant) < 1 ? PairLevels() : model_->LevelsOf(device, tenant);
   }
 
   LeastPairs LeastBeside(const DeviceContext& device, const Demand& newcomer) const override {
-    return BusyPart(newcomer) < 1 ? LeastPairs() : model_->LeastBeside(device, newcomer);
+    return PresentPart(newcomer) < 1 ? LeastPairs() : model_->LeastBeside(device, newcomer);
   }
 
   absl::Status PredictLoad(const DeviceContext& device, const Demand& tenant, Load& load) const override {

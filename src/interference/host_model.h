@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// What host time does to slowdowns: a tenant that waits for its input leaves the GPU to others, and loses less to them.
+// What waiting does to slowdowns: a tenant that waits for its input leaves the GPU to others, and loses less to them;
+// one that waits for requests leaves it too, but while it serves one it loses what it loses.
 //
-// Enters:  a model of what jobs cost each other whose GPUs never wait for their hosts; demands with host_us.
+// Enters:  a model of what jobs cost each other whose GPUs never wait; demands with host_us and duty.
 // Leaves:  the same model for all jobs.
 // Units:   those of model.h.
 // Cost:    a pass over the tenants more than the model's.      Thread class: immutable, share freely.
@@ -30,6 +31,13 @@ namespace horus {
 }
 [[nodiscard]] inline double SlowdownBesideHost(double excess, double victim_part, double other_part) {
   return std::max(1.0, victim_part * (1 + other_part * excess));
+}
+
+// What a tenant costs others, of what it would cost them without waiting: it is there for that share of the time. Only
+// where pairs add up: a model that slows all alike cannot say what one of them costs, so to it a service is always
+// busy.
+[[nodiscard]] inline double PresentPart(const Demand& demand) {
+  return BusyPart(demand) * static_cast<double>(demand.duty);
 }
 
 // `model` itself says the rest; a model whose tenants do not add up pair by pair sees jobs that are less busy.

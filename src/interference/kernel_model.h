@@ -113,16 +113,10 @@ class KernelModel final : public PairModel {
 inline constexpr size_t kMostKernelEntries = 512;   // jobs with rows, summed over devices
 inline constexpr size_t kMostKernelPairs = 65'536;  // ordered two of them with rows
 
-// Errors: RESOURCE_EXHAUSTED above those limits.
-[[nodiscard]] absl::StatusOr<KernelState> FitKernel(const PairSet& set, std::span<const PairRow> rows,
-                                                    const KernelSettings& settings);
-
 [[nodiscard]] BundleTarget ToTarget(const KernelState& state);
 [[nodiscard]] absl::StatusOr<KernelState> KernelFromTarget(const PairHeader& header, const BundleTarget& target);
 
 inline constexpr std::string_view kKernelName = "horus";
-[[nodiscard]] absl::StatusOr<BundleTarget> FitKernelTarget(const PairSet& set, std::span<const PairRow> rows,
-                                                           const PairFitOptions& options);
 [[nodiscard]] absl::StatusOr<std::unique_ptr<const PairModel>> ReadKernelModel(const PairHeader& header,
                                                                                const BundleTarget& target);
 

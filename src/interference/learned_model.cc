@@ -18,7 +18,7 @@ namespace {
 
 constexpr size_t kUsualTenants = 4;  // that need no allocation
 
-absl::Status CheckDevice(const DeviceContext& device) {
+absl::Status CheckLearnedDevice(const DeviceContext& device) {
   if (std::find(kSharingModes.begin(), kSharingModes.end(), device.mode) == kSharingModes.end()) {
     return InvalidArgument("interference: unknown sharing mode %d", static_cast<int>(device.mode));
   }
@@ -106,7 +106,7 @@ absl::Status LearnedModel::PredictPairs(const DeviceContext& device, std::span<c
   if (out.size() != n * n) {
     return InvalidArgument("interference: expected room for %d pairs, found %d", n * n, out.size());
   }
-  HORUS_RETURN_IF_ERROR(CheckDevice(device));
+  HORUS_RETURN_IF_ERROR(CheckLearnedDevice(device));
   absl::InlinedVector<Tenant, kUsualTenants> points;
   for (const Demand* tenant : tenants) {
     if (tenant == nullptr) return InvalidArgument("interference: a tenant is null");
@@ -141,7 +141,7 @@ absl::Status LearnedModel::PredictBeside(const DeviceContext& device, const Dema
   if (device.mode == SharingMode::kMps && !place.exact) {
     return InterferenceModel::PredictBeside(device, newcomer, others, mine, theirs);
   }
-  HORUS_RETURN_IF_ERROR(CheckDevice(device));
+  HORUS_RETURN_IF_ERROR(CheckLearnedDevice(device));
   const Tenant one = TenantOf(newcomer, device);
   std::vector<Tenant> points;
   points.reserve(others.size());
@@ -170,7 +170,7 @@ uint8_t LevelAt(double z) {
 
 bool LearnedModel::Bounds(const DeviceContext& device, Place& place) const {
   place = PlaceOf(device);
-  return CheckDevice(device).ok() && (place.exact || device.mode != SharingMode::kMps);
+  return CheckLearnedDevice(device).ok() && (place.exact || device.mode != SharingMode::kMps);
 }
 
 InterferenceModel::PairLevels LearnedModel::LevelsOf(const DeviceContext& device, const Demand& tenant) const {

@@ -20,9 +20,9 @@
 namespace horus {
 namespace {
 
-constexpr double kMostWeight = 50;         // observations of one situation that count: older ones fade
+constexpr double kMostRemembered = 50;     // observations of one situation that count: older ones fade
 constexpr double kMostCalibration = 1000;  // observations of all that count in the running calibration
-constexpr double kLeastSpread = 0.05;      // of ln(slowdown): what repeats of one run differ by at least
+constexpr double kLeastNoise = 0.05;       // of ln(slowdown): what repeats of one run differ by at least
 constexpr double kCredible = 3;            // spreads from the mean beyond which a value counts as if it were there
 constexpr double kFirstSpreads = 3;        // before a mean rests on so many values nothing is too far away
 
@@ -65,10 +65,10 @@ absl::Status Check(const SlowdownObservation& o) {
 
 void Update(Situation& situation, double value) {
   if (situation.weight >= kFirstSpreads) {
-    const double spread = kCredible * std::max(std::sqrt(situation.variance), kLeastSpread);
+    const double spread = kCredible * std::max(std::sqrt(situation.variance), kLeastNoise);
     value = std::clamp(value, situation.mean - spread, situation.mean + spread);
   }
-  const double weight = std::min(situation.weight + 1, kMostWeight);
+  const double weight = std::min(situation.weight + 1, kMostRemembered);
   const double step = value - situation.mean;
   situation.mean += step / weight;
   situation.variance += ((1 - 1 / weight) * step * step - situation.variance) / weight;

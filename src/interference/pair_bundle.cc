@@ -3,7 +3,6 @@
 #include "interference/pair_bundle.h"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <set>
 #include <string>
@@ -12,29 +11,36 @@
 #include "base/format.h"
 #include "base/status.h"
 #include "base/text.h"
-#include "interference/boosted_model.h"
 #include "interference/kernel_model.h"
 #include "interference/laws.h"
-#include "interference/net_models.h"
 
 namespace horus {
 namespace {
 
 // ---- The list of learned kinds and how each is read.
 
-constexpr std::array<std::string_view, 4> kNames = {kKernelName, kBoostedName, kIaspName, kIappName};
-using ReadFunction = absl::StatusOr<std::unique_ptr<const PairModel>> (*)(const PairHeader&, const BundleTarget&);
-constexpr std::array<ReadFunction, 4> kReaders = {ReadKernelModel, ReadBoosted, ReadIasp, ReadIapp};
+// Written before anybody can read it: see RegisterLabPairModels.
+constinit std::span<const PairModelReader> lab_readers;
 
 }  // namespace
 
-std::span<const std::string_view> LearnedModelNames() { return kNames; }
+void RegisterLabPairModels(std::span<const PairModelReader> readers) { lab_readers = readers; }
+
+std::vector<std::string_view> LearnedModelNames() {
+  std::vector<std::string_view> names = {kKernelName};
+  for (const PairModelReader& reader : lab_readers) names.push_back(reader.name);
+  return names;
+}
+
+const char* WhereOtherModelsAre() { return lab_readers.empty() ? "; those of papers are in libhorus_lab" : ""; }
 
 absl::StatusOr<std::unique_ptr<const PairModel>> ReadPairModel(const PairHeader& header, const BundleTarget& target) {
-  const auto at = std::find(kNames.begin(), kNames.end(), target.name);
-  if (at != kNames.end()) return kReaders[static_cast<size_t>(at - kNames.begin())](header, target);
-  return MakeError(absl::StatusCode::kNotFound, "interference model: expected one of %s, found %s", Listed(kNames),
-                   Quoted(target.name));
+  if (target.name == kKernelName) return ReadKernelModel(header, target);
+  for (const PairModelReader& reader : lab_readers) {
+    if (reader.name == target.name) return reader.read(header, target);
+  }
+  return MakeError(absl::StatusCode::kNotFound, "interference model: expected one of %s, found %s%s",
+                   Listed(LearnedModelNames()), Quoted(target.name), WhereOtherModelsAre());
 }
 
 namespace {
@@ -44,11 +50,11 @@ constexpr char kDevicePrefix[] =
 constexpr double kHalf = 4294967296.0;  // a profile id as two whole numbers: float64 holds 53 bits
 constexpr double kMostMargin = 100;
 constexpr size_t kMarginValues = 3;
-constexpr double kRounding = 1e-9;
+constexpr double kBoundRounding = 1e-9;
 constexpr char kStrangersSeries[] = "bounds_strangers";
 constexpr char kScaleSeries[] = "bounds_scale";  // the probability of the margins, and the level in common
 
-absl::Status Corrupt(const std::string& where, const std::string& expected, const std::string& found) {
+absl::Status CorruptBundle(const std::string& where, const std::string& expected, const std::string& found) {
   return MakeError(absl::StatusCode::kDataLoss, "%s: expected %s, found %s", where, expected, found);
 }
 
@@ -57,10 +63,11 @@ bool Whole(double value, double limit) { return value >= 0 && value < limit && v
 absl::StatusOr<PairDevice> ReadDevice(const std::string& name) {
   const size_t colon = name.rfind(':');
   const size_t start = sizeof(kDevicePrefix) - 1;
-  if (colon <= start) return Corrupt("series " + Quoted(name), "device:GPU:MODE", "no such name");
+  if (colon <= start) return CorruptBundle("series " + Quoted(name), "device:GPU:MODE", "no such name");
   PairDevice device{.gpu = name.substr(start, colon - start)};
   const absl::StatusOr<SharingMode> mode = ParseSharingMode(name.substr(colon + 1));
-  if (!mode.ok()) return Corrupt("series " + Quoted(name), "a sharing mode at its end", Quoted(name.substr(colon + 1)));
+  if (!mode.ok())
+    return CorruptBundle("series " + Quoted(name), "a sharing mode at its end", Quoted(name.substr(colon + 1)));
   device.mode = *mode;
   return device;
 }
@@ -68,11 +75,11 @@ absl::StatusOr<PairDevice> ReadDevice(const std::string& name) {
 absl::Status AddDevice(const NamedSeries& series, PairBundleHead& head) {
   HORUS_ASSIGN_OR_RETURN(PairDevice device, ReadDevice(series.name));
   if (head.header.DeviceOf(device) != kUnseen)
-    return Corrupt("series " + Quoted(series.name), "one of its kind", "two");
+    return CorruptBundle("series " + Quoted(series.name), "one of its kind", "two");
   std::vector<uint32_t>& seen = head.seen.emplace_back();
   for (const double value : series.values) {
     if (!Whole(value, static_cast<double>(head.header.profiles.size())) || (!seen.empty() && value <= seen.back())) {
-      return Corrupt("series " + Quoted(series.name), "ascending positions of jobs", Formatted("%g", value));
+      return CorruptBundle("series " + Quoted(series.name), "ascending positions of jobs", Formatted("%g", value));
     }
     seen.push_back(static_cast<uint32_t>(value));
   }
@@ -84,8 +91,8 @@ absl::StatusOr<PairMargin> ReadMargin(const BundleTarget& target, const std::vec
   const PairMargin margin{values[at], values[at + 1], values[at + 2]};
   const auto share = [](double value) { return value >= 0 && value <= 1; };
   if (!(margin.margin >= 0 && margin.margin <= kMostMargin) || !share(margin.promised) || !share(margin.observed)) {
-    return Corrupt("target " + target.name + ": series bounds", "a margin from 0 to 100 and two shares",
-                   Formatted("%g, %g, %g", margin.margin, margin.promised, margin.observed));
+    return CorruptBundle("target " + target.name + ": series bounds", "a margin from 0 to 100 and two shares",
+                         Formatted("%g, %g, %g", margin.margin, margin.promised, margin.observed));
   }
   return margin;
 }
@@ -121,17 +128,17 @@ absl::Status ReadScale(const BundleTarget& target, PairBounds& bounds) {
   // Bounded: at most kMostPairDevices devices.
   const size_t expected = kMarginValues * bounds.devices.size();
   if (scale == nullptr || strangers == nullptr || strangers->values.size() != expected) {
-    return Corrupt("target " + target.name + ": series bounds_strangers and bounds_scale",
-                   Formatted("%d values and 2", expected), "others");
+    return CorruptBundle("target " + target.name + ": series bounds_strangers and bounds_scale",
+                         Formatted("%d values and 2", expected), "others");
   }
   for (size_t d = 0; d < bounds.devices.size(); ++d) {
     // Bounded: at most kMostPairDevices devices.
     HORUS_ASSIGN_OR_RETURN(bounds.devices[d].strangers, ReadMargin(target, strangers->values, kMarginValues * d));
   }
   if (scale->values.size() != 2 || scale->values[0] != kUpperProbability ||
-      !(scale->values[1] >= 0 && scale->values[1] <= bounds.unseen.margin / kDeviationsToUpper + kRounding)) {
-    return Corrupt("target " + target.name + ": series bounds_scale",
-                   Formatted("%g and a level within the margin of an unseen type", kUpperProbability), "others");
+      !(scale->values[1] >= 0 && scale->values[1] <= bounds.unseen.margin / kDeviationsToUpper + kBoundRounding)) {
+    return CorruptBundle("target " + target.name + ": series bounds_scale",
+                         Formatted("%g and a level within the margin of an unseen type", kUpperProbability), "others");
   }
   bounds.level = scale->values[1];
   return absl::OkStatus();
@@ -190,20 +197,21 @@ absl::StatusOr<PairBundleHead> ReadHead(const Bundle& bundle) {
   PairBundleHead head;
   const NamedSeries* profiles = FindSeries(bundle.series, "profiles");
   if (profiles == nullptr || profiles->values.size() % 2 != 0 || profiles->values.size() > 2 * kMostPairJobs) {
-    return Corrupt("series profiles", Formatted("two values a job, at most %d jobs", kMostPairJobs),
-                   profiles == nullptr ? "none" : Formatted("%d values", profiles->values.size()));
+    return CorruptBundle("series profiles", Formatted("two values a job, at most %d jobs", kMostPairJobs),
+                         profiles == nullptr ? "none" : Formatted("%d values", profiles->values.size()));
   }
   for (size_t i = 0; i < profiles->values.size(); i += 2) {
     const double high = profiles->values[i], low = profiles->values[i + 1];
-    if (!Whole(high, kHalf) || !Whole(low, kHalf)) return Corrupt("series profiles", "whole 32-bit numbers", "others");
+    if (!Whole(high, kHalf) || !Whole(low, kHalf))
+      return CorruptBundle("series profiles", "whole 32-bit numbers", "others");
     head.header.profiles.push_back(static_cast<uint64_t>(high) << 32 | static_cast<uint64_t>(low));
   }
   for (const NamedSeries& series : bundle.series) {
     if (series.name.starts_with(kDevicePrefix)) HORUS_RETURN_IF_ERROR(AddDevice(series, head));
   }
   if (head.header.devices.empty() || head.header.devices.size() > kMostPairDevices) {
-    return Corrupt("bundle", Formatted("1 to %d devices", kMostPairDevices),
-                   Formatted("%d", head.header.devices.size()));
+    return CorruptBundle("bundle", Formatted("1 to %d devices", kMostPairDevices),
+                         Formatted("%d", head.header.devices.size()));
   }
   return head;
 }
@@ -212,8 +220,8 @@ absl::StatusOr<PairBounds> ReadBounds(const PairHeader& header, const BundleTarg
   const NamedSeries* series = FindSeries(target.calibration, "bounds");
   const size_t expected = kMarginValues * (2 * header.devices.size() + 1);
   if (series == nullptr || series->values.size() != expected) {
-    return Corrupt("target " + target.name + ": series bounds", Formatted("%d values", expected),
-                   series == nullptr ? "none" : Formatted("%d", series->values.size()));
+    return CorruptBundle("target " + target.name + ": series bounds", Formatted("%d values", expected),
+                         series == nullptr ? "none" : Formatted("%d", series->values.size()));
   }
   PairBounds bounds;
   for (size_t d = 0; d < header.devices.size(); ++d) {

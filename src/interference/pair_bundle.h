@@ -23,8 +23,18 @@ namespace horus {
 // ---- Learned kinds read from a bundle, by name: what every build can do, training or not.
 // Cost: that of the kind.
 
+struct PairModelReader {
+  std::string_view name;
+  absl::StatusOr<std::unique_ptr<const PairModel>> (*read)(const PairHeader& header, const BundleTarget& target);
+};
+// What the laboratory adds to `horus`. Called once, while a library or program that has the laboratory is loaded and so
+// before any other call (lab/entry.cc). The readers stay.
+void RegisterLabPairModels(std::span<const PairModelReader> readers);
+
 // The default first.
-[[nodiscard]] std::span<const std::string_view> LearnedModelNames();
+[[nodiscard]] std::vector<std::string_view> LearnedModelNames();
+// For the end of a message about an unknown name: where others are; empty where all are here.
+[[nodiscard]] const char* WhereOtherModelsAre();
 
 // By the target's name. NOT_FOUND lists the names; else the errors of the kind.
 [[nodiscard]] absl::StatusOr<std::unique_ptr<const PairModel>> ReadPairModel(const PairHeader& header,

@@ -30,7 +30,7 @@ namespace {
 constexpr std::string_view kMean = "point_mean", kSpread = "point_spread";
 constexpr double kMostMean = 100;  // e^100 us is beyond the age of the universe
 // A column that varies less is a constant: dividing by its spread would only magnify rounding.
-constexpr double kLeastSpread = 1e-3;
+constexpr double kLeastSpreadOfColumn = 1e-3;
 
 }  // namespace
 
@@ -79,7 +79,7 @@ PointScale ScaleOf(const PairSet& set, std::span<const PairRow> rows) {
     if (count > 0) scale.mean[c] = sum / count;
     for_each_point([&](double value) { squares += (value - scale.mean[c]) * (value - scale.mean[c]); });
     const double spread = count > 0 ? std::sqrt(squares / count) : 0;
-    scale.spread[c] = spread > kLeastSpread ? spread : 1;
+    scale.spread[c] = spread > kLeastSpreadOfColumn ? spread : 1;
     // Logarithms of times and shares are far inside these; what is not is no time, and `read` would refuse it.
     scale.mean[c] = std::clamp(scale.mean[c], -kMostMean, kMostMean);
     scale.spread[c] = std::min(scale.spread[c], kMostMean);
@@ -131,9 +131,9 @@ absl::StatusOr<PointScale> ReadScale(const BundleTarget& target) {
   std::copy(mean.begin(), mean.end(), scale.mean.begin());
   std::copy(spread.begin(), spread.end(), scale.spread.begin());
   for (const double value : spread) {
-    if (value >= kLeastSpread) continue;
+    if (value >= kLeastSpreadOfColumn) continue;
     return MakeError(absl::StatusCode::kDataLoss, "bundle: target %s: series %s: expected numbers from %g, found %g",
-                     Quoted(target.name), std::string(kSpread), kLeastSpread, value);
+                     Quoted(target.name), std::string(kSpread), kLeastSpreadOfColumn, value);
   }
   return scale;
 }

@@ -24,8 +24,7 @@ constexpr std::string_view kUtilisation = "utilisation";
 }  // namespace
 
 std::vector<std::string_view> InterferenceModelNames() {
-  const std::span<const std::string_view> learned = LearnedModelNames();
-  std::vector<std::string_view> names(learned.begin(), learned.end());
+  std::vector<std::string_view> names = LearnedModelNames();
   names.push_back(kUtilisation);
   return names;
 }
@@ -37,7 +36,8 @@ absl::StatusOr<std::shared_ptr<const InterferenceModel>> MakeInterferenceModel(s
     return InterferenceModelFromBundle(std::span(kDefaultInterference, kDefaultInterferenceSize), name,
                                        *Catalogue::Default());
   }
-  return MakeError(absl::StatusCode::kNotFound, "interference model: %s", ExpectedOneOf(all, name));
+  return MakeError(absl::StatusCode::kNotFound, "interference model: %s%s", ExpectedOneOf(all, name),
+                   WhereOtherModelsAre());
 }
 
 absl::StatusOr<std::shared_ptr<const InterferenceModel>> InterferenceModelFromBundle(std::span<const uint8_t> bytes,

@@ -36,7 +36,7 @@ absl::Status CheckEntry(const TableEntry& entry, size_t index) {
                          kMostMeasuredSlowdown, entry.slowdown);
 }
 
-absl::Status CheckDevice(const DeviceContext& device, std::span<const Demand* const> tenants) {
+absl::Status CheckTableDevice(const DeviceContext& device, std::span<const Demand* const> tenants) {
   if (!KnownMode(device.mode)) {
     return InvalidArgument("table model: unknown sharing mode %d", static_cast<int>(device.mode));
   }
@@ -52,7 +52,7 @@ auto KeyOf(const Row& row) {
   return std::tuple(row.victim, row.other, row.type, row.mode);
 }
 
-absl::Status CheckSize(const char* what, size_t found, size_t most) {
+absl::Status CheckCount(const char* what, size_t found, size_t most) {
   if (found <= most) return absl::OkStatus();
   return MakeError(absl::StatusCode::kResourceExhausted, "table model: expected at most %d %s, found %d", most, what,
                    found);
@@ -73,7 +73,7 @@ size_t TablesIn(const InterferenceModel* model) {
 
 }  // namespace
 
-absl::Status CheckTableSize(size_t entries) { return CheckSize("entries", entries, kMostTableEntries); }
+absl::Status CheckTableSize(size_t entries) { return CheckCount("entries", entries, kMostTableEntries); }
 
 absl::StatusOr<std::shared_ptr<const TableModel>> TableModel::Create(std::span<const TableEntry> entries,
                                                                      std::shared_ptr<const InterferenceModel> fallback,
@@ -112,7 +112,7 @@ absl::StatusOr<std::shared_ptr<const TableModel>> TableModel::Create(std::span<c
     fallback = beneath->fallback_;
   }
   HORUS_RETURN_IF_ERROR(CheckTableSize(rows.size()));
-  HORUS_RETURN_IF_ERROR(CheckSize("tables beneath", TablesIn(fallback.get()), kMostTablesBeneath));
+  HORUS_RETURN_IF_ERROR(CheckCount("tables beneath", TablesIn(fallback.get()), kMostTablesBeneath));
   rows.shrink_to_fit();
   return std::shared_ptr<const TableModel>(new TableModel(std::move(rows), std::move(fallback)));
 }
@@ -142,7 +142,7 @@ absl::Status TableModel::Predict(const DeviceContext& device, std::span<const De
   if (out.size() != count) {
     return InvalidArgument("table model: expected room for %d slowdowns, found %d", count, out.size());
   }
-  HORUS_RETURN_IF_ERROR(CheckDevice(device, tenants));
+  HORUS_RETURN_IF_ERROR(CheckTableDevice(device, tenants));
   std::vector<float> pairs(count * count, 1);
   std::vector<float> uppers(count * count, 1);
   std::vector<const Demand*> unmeasured;  // the victim first

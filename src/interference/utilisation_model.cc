@@ -24,12 +24,12 @@ float OverCommit(int64_t units) {
   return static_cast<float>(std::max(1.0, static_cast<double>(units) / (kUnitsPerPct * kFullPct)));
 }
 
-bool KnownMode(SharingMode mode) {
+bool IsModelledMode(SharingMode mode) {
   return std::find(kSharingModes.begin(), kSharingModes.end(), mode) != kSharingModes.end();
 }
 
-absl::Status CheckDevice(const DeviceContext& device) {
-  if (!KnownMode(device.mode)) {
+absl::Status CheckModelledDevice(const DeviceContext& device) {
+  if (!IsModelledMode(device.mode)) {
     return InvalidArgument("utilisation model: unknown sharing mode %d", static_cast<int>(device.mode));
   }
   if (!(device.compute_share > 0 && device.compute_share <= 1)) {
@@ -50,7 +50,7 @@ absl::Status UtilisationModel::Predict(const DeviceContext& device, std::span<co
   if (out.size() != tenants.size()) {
     return InvalidArgument("utilisation model: expected room for %d slowdowns, found %d", tenants.size(), out.size());
   }
-  HORUS_RETURN_IF_ERROR(CheckDevice(device));
+  HORUS_RETURN_IF_ERROR(CheckModelledDevice(device));
   int64_t estimate = 0;
   int64_t upper = 0;
   for (const Demand* tenant : tenants) {
@@ -67,7 +67,7 @@ absl::Status UtilisationModel::Predict(const DeviceContext& device, std::span<co
 }
 
 absl::Status UtilisationModel::PredictLoad(const DeviceContext& device, const Demand& tenant, Load& load) const {
-  HORUS_RETURN_IF_ERROR(CheckDevice(device));
+  HORUS_RETURN_IF_ERROR(CheckModelledDevice(device));
   load = LoadOf(device, tenant);
   return absl::OkStatus();
 }

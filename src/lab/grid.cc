@@ -23,6 +23,7 @@
 #include "lab/run/outages.h"
 #include "lab/run/use_meter.h"
 #include "lab/trace/trace_edit.h"
+#include "place/policies/policies.h"
 
 namespace horus {
 namespace {
@@ -59,7 +60,7 @@ absl::StatusOr<Cluster> ClusterOf(const Grid& grid, const GridPolicy& policy) {
   const size_t first = grid.nodes.size() - std::min(grid.nodes.size(), static_cast<size_t>(policy.profiling_nodes));
   for (size_t i = 0; i < grid.nodes.size(); ++i) {
     NodeSpec node = grid.nodes[i];
-    if (i >= first) node.labels.emplace_back(policy.policy_options.profiling_label, "");
+    if (i >= first) node.labels.emplace_back(LabOf(policy.policy_options).profiling_label, "");
     HORUS_RETURN_IF_ERROR(cluster.AddNode(std::move(node)));
   }
   return cluster;

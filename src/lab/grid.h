@@ -30,7 +30,7 @@
 #include "lab/truth/speed_table.h"
 #include "lab/truth/truth.h"
 #include "place/placer.h"
-#include "place/policy.h"
+#include "place/policies/policies.h"
 #include "place/state/cluster.h"
 #include "queue/queue.h"
 

@@ -18,6 +18,7 @@
 
 #include "absl/status/statusor.h"
 #include "base/hash.h"
+#include "lab/policies/options.h"
 #include "lab/run/execution.h"
 #include "lab/run/outages.h"
 #include "lab/trace/trace.h"
@@ -35,7 +36,7 @@ namespace horus {
 enum class SimWeights : uint8_t {
   kAlike = 0,
   kShortest = 1,  // 1 / run time alone, rounded to a power of two: lowers mean completion time
-  kPrices = 2,    // by profile, the value of its work (potential.h): raises the work rate
+  kPrices = 2,  // with best_of_window, by what its kind of work is worth (place/search/prices.h): raises the work rate
 };
 
 // A limit is needed because a trace may state jobs of any length. This many rounds take at most a minute to run; with
@@ -55,8 +56,8 @@ struct SimOptions {
   int64_t checkpoint_us = 0;  // running time between checkpoints, to which failures go back; 0 = failures lose
                               // nothing. Preempted and moved jobs write a checkpoint first
   int64_t latency_us = 0;     // from a decision until the job works; it holds its places meanwhile
-  // Of the look-ahead's jobs of the highest priority, place the one with the lowest policy cost x weight; false = the
-  // first that fits.
+  // Of the look-ahead's jobs that fit place the one whose place is worth most (place/modes/batch.h); false = the first
+  // that fits.
   bool best_of_window = false;
   // A job that would share waits instead if that delays all jobs less, by their run times (waiting.h). For queues that
   // serve the shortest first; not with preempt.
@@ -64,7 +65,6 @@ struct SimOptions {
   int32_t bounded_milli = 0;  // thousandths of the jobs, drawn by hash of the id, that state job_bound
   double job_bound = 0;       // slowdown bound
   SimWeights weights = SimWeights::kAlike;
-  std::string lp_library;                    // libhorus_lp.so for kPrices; empty = searched for
   std::shared_ptr<const Workload> workload;  // tasks by which fragments are measured; null = the trace's own
   // In any order; outages of one node must not overlap. The node's jobs go back to their last checkpoint and wait.
   std::vector<NodeOutage> outages;

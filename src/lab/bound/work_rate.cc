@@ -13,7 +13,7 @@
 #include "base/status.h"
 #include "lab/bound/ways.h"
 #include "lab/lp/linear_program.h"
-#include "place/job.h"
+#include "place/job/job.h"
 
 namespace horus {
 namespace {

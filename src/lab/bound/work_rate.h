@@ -19,7 +19,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "place/sensitivity.h"
+#include "place/job/sensitivity.h"
 
 namespace horus {
 

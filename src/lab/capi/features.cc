@@ -77,8 +77,8 @@ horus_status horus_graph_features(const horus_graph* graph, const horus_run_spec
     HORUS_RETURN_IF_ERROR(Require({{count, "count"}}));
     HORUS_RETURN_IF_ERROR(RequireColumn(values, "values", capacity));
     HORUS_ASSIGN_OR_RETURN(const horus::JobProfile profile, ProfileOf(graph, run));
-    HORUS_RETURN_IF_ERROR(CheckCapacity(profile.features.size(), capacity, count));
-    std::copy(profile.features.begin(), profile.features.end(), values);
+    HORUS_ASSIGN_OR_RETURN(const size_t rows, RowsToWrite(profile.features.size(), capacity, count));
+    std::copy_n(profile.features.begin(), rows, values);
     *count = profile.features.size();
     return absl::OkStatus();
   });

@@ -119,10 +119,10 @@ horus_status horus_potential_compute(const horus_speeds* speeds, const double* w
     if (potential != nullptr) HORUS_RETURN_IF_ERROR(CheckOutput(potential));
     HORUS_ASSIGN_OR_RETURN(const horus_potential_rows columns, ReadOptionalStruct(rows));
     HORUS_ASSIGN_OR_RETURN(const horus::PotentialOptions asked, OptionsFromC(options));
-    if (rows != nullptr) HORUS_RETURN_IF_ERROR(CheckCapacity(asked.slowdown_bounds.size(), columns.capacity, count));
+    HORUS_ASSIGN_OR_RETURN(const size_t written, RowsToWrite(asked.slowdown_bounds.size(), columns.capacity, count));
     HORUS_ASSIGN_OR_RETURN(const Asked given, ProblemFromC(speeds, work, gpus));
     HORUS_ASSIGN_OR_RETURN(const horus::Potential found, Compute(given.problem, asked, progress, user));
-    for (size_t i = 0; rows != nullptr && i < found.at.size(); ++i) PutRow(found.at[i], i, columns);
+    for (size_t i = 0; i < written; ++i) PutRow(found.at[i], i, columns);
     if (potential != nullptr) WriteStruct(ToC(found, given.left_out), potential);
     if (count != nullptr) *count = found.at.size();
     return absl::OkStatus();

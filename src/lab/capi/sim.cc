@@ -294,8 +294,8 @@ horus_status horus_sim_result_jobs(const horus_sim_result* result, const horus_s
     HORUS_RETURN_IF_ERROR(Require({{result, "result"}, {count, "count"}}));
     HORUS_ASSIGN_OR_RETURN(const horus_sim_jobs columns, ReadStruct(jobs));
     const std::vector<horus::SimJob>& all = result->value.jobs;
-    HORUS_RETURN_IF_ERROR(CheckCapacity(all.size(), columns.capacity, count));
-    for (size_t i = 0; i < all.size(); ++i) PutJob(result->trace->jobs[i], all[i], i, columns);
+    HORUS_ASSIGN_OR_RETURN(const size_t rows, RowsToWrite(all.size(), columns.capacity, count));
+    for (size_t i = 0; i < rows; ++i) PutJob(result->trace->jobs[i], all[i], i, columns);
     *count = all.size();
     return absl::OkStatus();
   });
@@ -307,8 +307,8 @@ horus_status horus_sim_result_backlog_work(const horus_sim_result* result, size_
     HORUS_RETURN_IF_ERROR(Require({{result, "result"}, {count, "count"}}));
     HORUS_RETURN_IF_ERROR(RequireColumn(gpu_s, "gpu_s", capacity));
     const std::vector<double> work = horus::BacklogWork(*result->trace, result->value);
-    HORUS_RETURN_IF_ERROR(CheckCapacity(work.size(), capacity, count));
-    std::copy(work.begin(), work.end(), gpu_s);
+    HORUS_ASSIGN_OR_RETURN(const size_t rows, RowsToWrite(work.size(), capacity, count));
+    std::copy_n(work.begin(), rows, gpu_s);
     *count = work.size();
     return absl::OkStatus();
   });
@@ -319,9 +319,9 @@ horus_status horus_sim_result_decision_times(const horus_sim_result* result, siz
   return Guard(error, [&]() -> absl::Status {
     HORUS_RETURN_IF_ERROR(Require({{result, "result"}, {count, "count"}}));
     const std::vector<float>& all = result->value.took_us;
-    if (took_us != nullptr) HORUS_RETURN_IF_ERROR(CheckCapacity(all.size(), capacity, count));
+    HORUS_ASSIGN_OR_RETURN(const size_t rows, RowsToWrite(all.size(), took_us == nullptr ? 0 : capacity, count));
     const horus::Spread times = horus::DecisionTimes(result->value);
-    if (took_us != nullptr) std::copy(all.begin(), all.end(), took_us);
+    std::copy_n(all.begin(), rows, took_us);
     if (spread != nullptr) PutMetric(times, spread);
     *count = all.size();
     return absl::OkStatus();

@@ -234,7 +234,6 @@ absl::Status AddParts(const std::shared_ptr<const Catalogue>& catalogue, const h
   HORUS_ASSIGN_OR_RETURN(setup.discipline, ReadOptionalText(c.discipline, "discipline"));
   if (setup.discipline.empty()) setup.discipline = kDefaultDiscipline;
   HORUS_ASSIGN_OR_RETURN(setup.queue, QueueOptionsFromC(c.queue));
-  HORUS_ASSIGN_OR_RETURN(options.lp_library, ReadOptionalText(c.lp_library_path, "lp_library_path"));
   HORUS_ASSIGN_OR_RETURN(options.outages, OutagesFromC(c));
   HORUS_ASSIGN_OR_RETURN(options.rebalance, RebalanceOf(c.rebalance));
   if (c.profiling_label != nullptr) {

@@ -296,8 +296,8 @@ horus_status horus_trace_get_jobs(const horus_trace* trace, const horus_trace_jo
     HORUS_RETURN_IF_ERROR(Require({{trace, "trace"}, {count, "count"}}));
     HORUS_ASSIGN_OR_RETURN(const horus_trace_jobs columns, ReadStruct(jobs));
     const size_t rows = trace->value->jobs.size();
-    HORUS_RETURN_IF_ERROR(CheckCapacity(rows, columns.capacity, count));
-    for (size_t row = 0; row < rows; ++row) PutJob(*trace->value, row, columns);
+    HORUS_ASSIGN_OR_RETURN(const size_t written, RowsToWrite(rows, columns.capacity, count));
+    for (size_t row = 0; row < written; ++row) PutJob(*trace->value, row, columns);
     *count = rows;
     return absl::OkStatus();
   });

@@ -19,7 +19,7 @@
 #include "horus/lab/memory.h"
 #include "interference/learned_model.h"
 #include "interference/registry.h"
-#include "interference/train_pairs.h"
+#include "lab/models/train_pairs.h"
 #include "predict/train.h"
 
 namespace horus::capi {

@@ -20,7 +20,7 @@
 #include "absl/status/statusor.h"
 #include "device/catalogue.h"
 #include "interference/pair_set.h"
-#include "interference/train_pairs.h"
+#include "lab/models/train_pairs.h"
 
 namespace horus {
 

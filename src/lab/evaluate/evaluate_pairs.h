@@ -18,7 +18,7 @@
 #include "interference/model.h"
 #include "interference/pair_bounds.h"
 #include "interference/pair_set.h"
-#include "interference/train_pairs.h"
+#include "lab/models/train_pairs.h"
 
 namespace horus {
 

@@ -131,7 +131,7 @@ absl::StatusOr<std::vector<std::vector<double>>> PredictBaselines(Quantity quant
 
 namespace {
 
-constexpr std::array<std::string_view, 4> kLeaveNames = {"family", "model", "gpu", "rows"};
+constexpr std::array<std::string_view, 5> kLeaveNames = {"family", "model", "gpu", "campaign", "rows"};
 constexpr uint64_t kRandomParts = 10;
 constexpr double kPercent = 100;
 
@@ -143,6 +143,8 @@ std::string GroupOf(const TrainingRow& row, size_t position, LeaveOut leave, uin
       return row.model;
     case LeaveOut::kGpu:
       return row.gpu;
+    case LeaveOut::kCampaign:
+      return row.campaign;
     case LeaveOut::kRows:
       return std::to_string(Mix64(CombineHash(seed, position)) % kRandomParts);
   }
@@ -226,7 +228,7 @@ absl::StatusOr<LeaveOut> ParseLeaveOut(std::string_view name) {
   for (size_t i = 0; i < kLeaveNames.size(); ++i) {
     if (kLeaveNames[i] == name) return static_cast<LeaveOut>(i);
   }
-  return InvalidArgument("leave out: expected family, model, gpu or rows, found %s", Quoted(name));
+  return InvalidArgument("leave out: expected family, model, gpu, campaign or rows, found %s", Quoted(name));
 }
 
 absl::StatusOr<ErrorReport> Evaluate(Quantity quantity, std::span<const TrainingRow* const> rows, LeaveOut leave,

@@ -33,8 +33,8 @@ namespace horus {
     Quantity quantity, std::span<const TrainingRow* const> train, std::span<const TrainingRow* const> test,
     const TrainOptions& options);
 
-enum class LeaveOut : uint8_t { kFamily, kModel, kGpu, kRows };  // kRows: ten random parts; flatters every method
-[[nodiscard]] std::string_view Name(LeaveOut leave);             // "family", "model", "gpu", "rows"
+enum class LeaveOut : uint8_t { kFamily, kModel, kGpu, kCampaign, kRows };  // kRows: ten random parts; flatters all
+[[nodiscard]] std::string_view Name(LeaveOut leave);  // "family", "model", "gpu", "campaign", "rows"
 [[nodiscard]] absl::StatusOr<LeaveOut> ParseLeaveOut(std::string_view name);
 
 struct ErrorSummary {

@@ -203,7 +203,7 @@ namespace {
 
 constexpr size_t kMaxFileBytes = size_t{1} << 28;
 
-// Columns besides the run's, the measured ones and the features; `campaign` and `note` are for people.
+// Columns besides the run's, the measured ones and the features; `note` is for people.
 constexpr std::array<std::string_view, 5> kColumns = {"net", "gpu", "sharing_mode", "campaign", "note"};
 constexpr std::array<std::string_view, 2> kRequired = {"family", "gpu"};
 
@@ -277,6 +277,7 @@ absl::StatusOr<DatasetRow> ReadRow(const CsvRow& row, const std::string& file, c
   }
   if (out.net.empty()) return row.Wrong("net", "a name, since there is no graph to take it from", "");
   HORUS_ASSIGN_OR_RETURN(out.family, ReadFamily(row));
+  HORUS_ASSIGN_OR_RETURN(out.campaign, row.Label("campaign"));
   HORUS_RETURN_IF_ERROR(ReadGpu(row, catalogue, out));
   HORUS_RETURN_IF_ERROR(ReadMeasured(row, measured, out));
   if (graph.empty()) HORUS_RETURN_IF_ERROR(ReadFeatures(row, features, out));

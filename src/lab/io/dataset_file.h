@@ -65,6 +65,7 @@ struct DatasetRow {
   ModelRun model;   // an empty path: the features are given
   std::string net;  // the graph's file name without ".onnx" unless it is given
   std::string family;
+  std::string campaign;          // may be empty
   std::optional<GpuTypeId> gpu;  // empty: an undescribed GPU
   std::string gpu_name;          // canonical name, or "opaque:..."
   std::vector<double> measured;  // as the columns asked for; NaN = not measured

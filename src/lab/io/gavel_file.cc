@@ -12,7 +12,7 @@
 
 #include "base/text.h"
 #include "nlohmann/json.hpp"
-#include "place/job.h"
+#include "place/job/job.h"
 
 namespace horus {
 namespace {

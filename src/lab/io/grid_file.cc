@@ -21,6 +21,7 @@
 #include "io/gpu_file.h"
 #include "io/jobs_file.h"
 #include "io/yaml.h"
+#include "place/policies/policies.h"
 
 namespace horus {
 namespace {
@@ -249,11 +250,13 @@ absl::Status ReadPlacing(const YamlMap& map, GridPolicy& policy) {
     placer.host_grants = static_cast<HostGrants>(choice);
   }
   PolicyOptions& options = policy.policy_options;
-  HORUS_RETURN_IF_ERROR(map.ReadNumber("pack_threshold", 0, kHugeNumber, options.pack_threshold));
-  HORUS_RETURN_IF_ERROR(map.ReadNumber("foreground_bound", 1, kMaxSlowdownBound, options.foreground_bound));
   HORUS_RETURN_IF_ERROR(map.ReadBool("links", options.links));
-  HORUS_RETURN_IF_ERROR(map.ReadBool("synergy_grow", options.synergy_grow));
-  HORUS_RETURN_IF_ERROR(map.ReadNumber("synergy_tolerance", 0, kMostTolerance, options.synergy_tolerance));
+  LabPolicyOptions lab = LabOf(options);
+  HORUS_RETURN_IF_ERROR(map.ReadNumber("pack_threshold", 0, kHugeNumber, lab.pack_threshold));
+  HORUS_RETURN_IF_ERROR(map.ReadNumber("foreground_bound", 1, kMaxSlowdownBound, lab.foreground_bound));
+  HORUS_RETURN_IF_ERROR(map.ReadBool("synergy_grow", lab.synergy_grow));
+  HORUS_RETURN_IF_ERROR(map.ReadNumber("synergy_tolerance", 0, kMostTolerance, lab.synergy_tolerance));
+  options.lab = Lab(std::move(lab));
   return map.ReadInteger("profiling_nodes", 0, kMaxProfilingNodes, policy.profiling_nodes);
 }
 

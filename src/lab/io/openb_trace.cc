@@ -15,7 +15,7 @@
 #include "base/text.h"
 #include "base/units.h"
 #include "io/csv_row.h"
-#include "place/job.h"
+#include "place/job/job.h"
 #include "place/state/node.h"
 
 namespace horus {

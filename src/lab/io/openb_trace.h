@@ -19,7 +19,7 @@
 
 #include "absl/status/statusor.h"
 #include "device/catalogue.h"
-#include "place/job.h"
+#include "place/job/job.h"
 #include "place/policies/workload.h"
 #include "place/state/cluster.h"
 

@@ -21,10 +21,10 @@
 namespace horus {
 namespace {
 
-constexpr size_t kMaxFileBytes = size_t{1} << 26;
-constexpr std::array<std::string_view, 8> kColumns = {"gpu",        "sharing_mode", "job_a",    "job_b",
-                                                      "slowdown_a", "slowdown_b",   "campaign", "note"};
-constexpr std::array<std::string_view, 5> kRequired = {"gpu", "job_a", "job_b", "slowdown_a", "slowdown_b"};
+constexpr size_t kMaxPairsFileBytes = size_t{1} << 26;
+constexpr std::array<std::string_view, 8> kPairColumns = {"gpu",        "sharing_mode", "job_a",    "job_b",
+                                                          "slowdown_a", "slowdown_b",   "campaign", "note"};
+constexpr std::array<std::string_view, 5> kRequiredOfPairs = {"gpu", "job_a", "job_b", "slowdown_a", "slowdown_b"};
 
 bool IsPossible(double slowdown) { return slowdown >= kLeastMeasuredSlowdown && slowdown <= kMostMeasuredSlowdown; }
 
@@ -76,7 +76,7 @@ PairsReader::PairsReader(const Catalogue& catalogue, std::vector<std::string> jo
 }
 
 absl::Status PairsReader::Read(const std::string& path) {
-  HORUS_ASSIGN_OR_RETURN(const std::string text, ReadFile(path, kMaxFileBytes));
+  HORUS_ASSIGN_OR_RETURN(const std::string text, ReadFile(path, kMaxPairsFileBytes));
   return Parse(path, text);
 }
 
@@ -86,7 +86,7 @@ absl::Status PairsReader::Parse(const std::string& file, std::string_view text) 
 
 absl::Status PairsReader::ParseTable(const std::string& file, std::string_view text) {
   HORUS_ASSIGN_OR_RETURN(const CsvTable table, ParseCsv(text, file));
-  HORUS_RETURN_IF_ERROR(CheckColumns(table, file, kRequired, kColumns));
+  HORUS_RETURN_IF_ERROR(CheckColumns(table, file, kRequiredOfPairs, kPairColumns));
   const CsvColumns columns = ColumnsOf(table);
   for (size_t i = 0; i < table.rows.size(); ++i) {
     const CsvRow row(table, columns, i, file);

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Policies that the laboratory adds to those of the placer, by name; those that pack requests, and those that part jobs
 // by rank or knowledge.
+#include "place/policies/policies.h"
+
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -8,12 +10,13 @@
 #include <utility>
 
 #include "absl/container/inlined_vector.h"
+#include "base/status.h"
 #include "base/units.h"
+#include "lab/policies/options.h"
 #include "lab/policies/rivals.h"
-#include "place/fit.h"
-#include "place/policies/builtin.h"
+#include "lab/synergy/plan_round.h"
 #include "place/policies/workload.h"
-#include "place/synergy/round.h"
+#include "place/state/fit.h"
 
 namespace horus {
 
@@ -234,7 +237,7 @@ class ForegroundPolicy final : public Policy {
 }  // namespace
 
 std::unique_ptr<Policy> MakeForegroundPolicy(const PolicyOptions& options) {
-  return std::make_unique<ForegroundPolicy>(options.foreground_bound);
+  return std::make_unique<ForegroundPolicy>(LabOf(options).foreground_bound);
 }
 
 // filler: best-effort jobs fill what is idle now; all others have devices to themselves but for fillers.
@@ -275,7 +278,7 @@ bool IsMeasured(const Demand& demand) { return (demand.flags & kDemandMeasured) 
 class ReactivePolicy final : public Policy {
  public:
   explicit ReactivePolicy(const PolicyOptions& options)
-      : label_(options.profiling_label), packing_(MakeHorusPaperPolicy(options)) {}
+      : label_(LabOf(options).profiling_label), packing_(MakeHorusPaperPolicy(options)) {}
   std::string_view name() const override { return "reactive"; }
   bool admits_nodes() const override { return true; }
 
@@ -314,11 +317,18 @@ std::unique_ptr<Policy> MakeReactivePolicy(const PolicyOptions& options) {
 
 namespace {
 
-std::unique_ptr<Policy> MakeSynergyOptPolicy(const PolicyOptions& options) {
-  return MakeSynergyPolicy(SynergyRule::kOpt, options);
+template <SynergyRule rule>
+std::unique_ptr<Policy> MakeSynergy(const PolicyOptions& options) {
+  return MakeSynergyPolicy(rule, options);
 }
 
-constexpr std::array<PolicyEntry, 16> kPolicies = {{
+constexpr std::array<PolicyEntry, 25> kPolicies = {{
+    {"best-fit", MakeBestFitPolicy},
+    {"random", MakeRandomPolicy},
+    {"least-utilised", MakeLeastUtilisedPolicy},
+    {"horus-paper", MakeHorusPaperPolicy},
+    {"horus-as-coded", MakeHorusAsCodedPolicy},
+    {"clwp-nlwp", MakeClwpNlwpPolicy},
     {"fgd", MakeFgdPolicy},
     {"dotprod", MakeDotProdPolicy},
     {"gpu-packing", MakeGpuPackingPolicy},
@@ -334,11 +344,32 @@ constexpr std::array<PolicyEntry, 16> kPolicies = {{
     {"foreground", MakeForegroundPolicy},
     {"filler", MakeFillerPolicy},
     {"oracle", MakeOraclePolicy},
-    {"synergy-opt", MakeSynergyOptPolicy},
+    {"synergy-greedy", MakeSynergy<SynergyRule::kGreedy>},
+    {"synergy-fair", MakeSynergy<SynergyRule::kFair>},
+    {"synergy-tune", MakeSynergy<SynergyRule::kTune>},
+    {"synergy-opt", MakeSynergy<SynergyRule::kOpt>},
 }};
 
 }  // namespace
 
-std::span<const PolicyEntry> LabPolicies() { return kPolicies; }
+std::span<const PolicyEntry> LabPolicyEntries() { return kPolicies; }
+
+absl::Status CheckLabOptions(const PolicyOptions& given) {
+  const LabPolicyOptions options = LabOf(given);
+  if (!(options.pack_threshold >= 0 && std::isfinite(options.pack_threshold))) {
+    return InvalidArgument("policy: pack_threshold: expected 0 or more, found %g", options.pack_threshold);
+  }
+  if (!(options.foreground_bound >= 1)) {  // infinity is legal
+    return InvalidArgument("policy: foreground_bound: expected 1 or more, found %g", options.foreground_bound);
+  }
+  if (options.profiling_label.empty() || options.profiling_label.size() > kMaxNameBytes) {
+    return InvalidArgument("policy: profiling_label: expected 1 to %d bytes, found %d", kMaxNameBytes,
+                           options.profiling_label.size());
+  }
+  if (!(options.synergy_tolerance >= 0 && options.synergy_tolerance < 1)) {
+    return InvalidArgument("policy: synergy_tolerance: expected 0 to below 1, found %g", options.synergy_tolerance);
+  }
+  return absl::OkStatus();
+}
 
 }  // namespace horus

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The policies of other systems; policies.cc lists them by name.
+// The policies of papers and other systems, and rules of thumb; policies.cc lists them by name.
 //
 // Enters:  options.                       Leaves: a policy.
 // Units:   see docs/place.md.
@@ -7,13 +7,26 @@
 #ifndef HORUS_LAB_POLICIES_RIVALS_H_
 #define HORUS_LAB_POLICIES_RIVALS_H_
 
+#include <cstdint>
 #include <memory>
+#include <span>
+#include <vector>
 
 #include "place/policies/builtin.h"
-#include "place/policy.h"
+#include "place/policies/policies.h"
+#include "place/search/policy.h"
 
 namespace horus {
 
+// All of the laboratory by name, those of synergy too.
+[[nodiscard]] std::span<const PolicyEntry> LabPolicyEntries();
+
+[[nodiscard]] std::unique_ptr<Policy> MakeHorusPaperPolicy(const PolicyOptions& options);
+[[nodiscard]] std::unique_ptr<Policy> MakeHorusAsCodedPolicy(const PolicyOptions& options);
+[[nodiscard]] std::unique_ptr<Policy> MakeClwpNlwpPolicy(const PolicyOptions& options);
+[[nodiscard]] std::unique_ptr<Policy> MakeBestFitPolicy(const PolicyOptions& options);
+[[nodiscard]] std::unique_ptr<Policy> MakeRandomPolicy(const PolicyOptions& options);
+[[nodiscard]] std::unique_ptr<Policy> MakeLeastUtilisedPolicy(const PolicyOptions& options);
 [[nodiscard]] std::unique_ptr<Policy> MakeReactivePolicy(const PolicyOptions& options);
 [[nodiscard]] std::unique_ptr<Policy> MakeGandivaPolicy(const PolicyOptions& options);
 [[nodiscard]] std::unique_ptr<Policy> MakeGavelThresholdPolicy(const PolicyOptions& options);
@@ -44,6 +57,35 @@ inline constexpr double kSharedTier = kFinest * kMaxGpusPerJob;
 [[nodiscard]] inline double Throughput(const Slowdown& slowdown) {
   return 1.0 / static_cast<double>(slowdown.estimate);
 }
+
+// ---- What the policies that price nodes have in common: kinds of requests, sums over devices, devices inside a node.
+// Cost: O(devices of the node).
+
+// A policy that gives each node points, the more the better; its devices as ChooseDevices.
+class PointsPolicy : public Policy {
+ public:
+  bool PricesNode(const JobSpec& /*job*/) const final { return true; }
+  absl::Status ScoreDevice(const DeviceCandidate& candidate, DeviceScore& score) const final;
+  absl::Status ScoreNode(const NodeCandidate& candidate, NodeScore& score) const final;
+
+ private:
+  [[nodiscard]] virtual double Points(const NodeCandidate& candidate) const = 0;
+};
+
+// The fixed maxima of the FGD simulator (ATC 2023), not the node's own size.
+inline constexpr double kMaxNodeCpuMilli = 128'000;
+inline constexpr int32_t kMaxNodeGpuMilli = 8000;
+
+// Part of one GPU; otherwise whole GPUs, or none.
+[[nodiscard]] bool IsShare(const NodeCandidate& candidate);
+// GPU milli of the task, and free on the node.
+[[nodiscard]] int32_t RequestMilli(const NodeCandidate& candidate);
+[[nodiscard]] int32_t FreeMilli(const NodeCandidate& candidate);
+
+// The fitting device with the least left, the first of equals; requires one.
+[[nodiscard]] int32_t TightestDevice(const NodeCandidate& candidate);
+// A share takes the tightest device, whole GPUs the lowest fitting ones of one group; none without GPUs.
+void ChooseDevices(const NodeCandidate& candidate, std::vector<int32_t>& devices);
 
 }  // namespace horus
 

@@ -5,16 +5,18 @@
 #include <array>
 #include <utility>
 
+#include "base/draws.h"
 #include "base/hash.h"
 #include "base/seeded_hash.h"
+#include "lab/policies/options.h"
 #include "lab/policies/rivals.h"
+#include "place/policies/policies.h"
 
 namespace horus {
 
 // gandiva: packs at random when no device is idle, and never again what did less work together than one job alone.
 namespace {
 
-constexpr int kDoubleBits = 53;             // of a double's mantissa
 constexpr double kWorthIt = 1.0;            // published: summed normalised throughput of one job alone
 constexpr size_t kMostRemembered = 65'536;  // packs; a chosen limit, half a MiB
 
@@ -49,7 +51,7 @@ class GandivaPolicy final : public Policy {
   double ScorePlace(const PlaceCandidate& place) const override {
     const uint64_t draw =
         CombineHash(CombineHash(CombineHash(seed_, place.job), place.node), static_cast<uint64_t>(place.device));
-    return static_cast<double>(draw >> (64 - kDoubleBits)) / static_cast<double>(uint64_t{1} << kDoubleBits);
+    return UnitOf(draw);
   }
 
   absl::StatusOr<Revision> Revise(const ObservedSharing& observed) const override {
@@ -131,7 +133,7 @@ class GavelThresholdPolicy final : public Policy {
 }  // namespace
 
 std::unique_ptr<Policy> MakeGavelThresholdPolicy(const PolicyOptions& options) {
-  return std::make_unique<GavelThresholdPolicy>(options.pack_threshold);
+  return std::make_unique<GavelThresholdPolicy>(LabOf(options).pack_threshold);
 }
 
 // gavel-maxmin: the place after which the worst-off job concerned fares best, speeds of GPU types included.

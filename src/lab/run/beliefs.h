@@ -12,12 +12,11 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "lab/bound/potential.h"
 #include "lab/run/alarms.h"
 #include "lab/run/cluster_map.h"
 #include "lab/run/execution.h"
 #include "lab/simulator.h"
-#include "place/policy.h"
+#include "place/search/policy.h"
 #include "place/state/cluster.h"
 
 namespace horus {
@@ -89,36 +88,8 @@ class DeviceObserver {
   Alarms due_;  // by device
 };
 
-// ---- Pricing: what each job's work counts beside that of others, as SimOptions::weights says.
-// Cost: two linear programs every kPriceEvery starts, with prices alone.
-
-class Pricing {
- public:
-  // All must outlive it.
-  Pricing(const Trace& trace, std::span<const ProfileDemands> beliefs, const Cluster& cluster,
-          const SimOptions& options)
-      : trace_(trace), beliefs_(beliefs), cluster_(cluster), options_(options), gpus_there_(beliefs.size()) {}
-
-  // The job came, or with `sign` -1 is gone for good.
-  void Count(uint32_t job, int32_t sign);
-  void CountStart() { ++starts_; }
-  // Before jobs are decided, some of which wait. By what waits and runs, each job by its GPUs: nobody need know how
-  // long they take.
-  [[nodiscard]] absl::Status Update(const Placer& placer);
-  [[nodiscard]] float WeightOf(uint32_t job) const;
-
- private:
-  const Trace& trace_;
-  std::span<const ProfileDemands> beliefs_;
-  const Cluster& cluster_;
-  const SimOptions& options_;
-  std::optional<WorkPrices> pricer_;
-  uint64_t epoch_ = 0;              // of the model that it asked
-  std::vector<float> prices_;       // by profile
-  std::vector<double> gpus_there_;  // by profile, of jobs that wait or run
-  size_t starts_ = 0;
-  size_t price_at_ = 0;  // starts
-};
+// What the job's work counts beside that of others by SimOptions::weights, before prices.
+[[nodiscard]] float WeightOf(const TraceJob& job, SimWeights weights);
 
 }  // namespace horus
 

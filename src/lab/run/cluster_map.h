@@ -13,7 +13,7 @@
 
 #include "base/id_map.h"
 #include "interference/model.h"
-#include "place/sensitivity.h"
+#include "place/job/sensitivity.h"
 #include "place/state/cluster.h"
 
 namespace horus {

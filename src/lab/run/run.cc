@@ -8,6 +8,7 @@
 
 #include "base/status.h"
 #include "lab/simulator.h"
+#include "lab/synergy/plan_round.h"
 #include "place/modes/what_if.h"
 
 namespace horus {
@@ -29,7 +30,6 @@ SimRun::SimRun(const Trace& trace, std::span<const ProfileDemands> beliefs, cons
       meter_(cluster, map_, options.workload == nullptr ? WorkloadOf(trace, cluster.catalogue()) : options.workload),
       profiling_(trace, beliefs, options, cluster, map_),
       device_observer_(options, map_, execution_, profiling_),
-      pricing_(trace, beliefs, cluster, options),
       lives_(trace.jobs.size()) {
   result_.jobs.resize(trace.jobs.size());
   result_.devices = cluster.device_count();
@@ -112,7 +112,6 @@ absl::Status SimRun::FinishDue() {
     HORUS_RETURN_IF_ERROR(LetGo(job));
     refused_.Clear();
     lives_[job].phase = Phase::kGone;
-    pricing_.Count(job, -1);
     result_.jobs[job].end = SimEnd::kFinished;
     result_.jobs[job].end_us = now_us_;
   }
@@ -124,7 +123,6 @@ absl::Status SimRun::TakeArrivals() {
     const auto job = static_cast<uint32_t>(arrived_);
     const TraceJob& one = trace_.jobs[arrived_];
     lives_[job].left = Work(one.endless ? kMaxTraceTimeUs : one.duration_us) * kFullRate;
-    pricing_.Count(job, 1);
     HORUS_RETURN_IF_ERROR(Enqueue(job));
     HORUS_RETURN_IF_ERROR(Tell(SimEventKind::kArrive, job));
   }
@@ -135,17 +133,17 @@ absl::Status SimRun::DecideWhenDue() {
   const int64_t round = options_.round_us;
   if (round == 0 || now_us_ % round == 0) {
     decide_at_us_ = kNoEvent;
-    if (queue_.size() > 0) HORUS_RETURN_IF_ERROR(pricing_.Update(*placer_));
-    HORUS_RETURN_IF_ERROR(placer_->policy().round() != nullptr ? DecideRound()
-                          : options_.preempt                   ? DecideByRank()
-                          : options_.best_of_window            ? DecideBest()
-                                                               : Decide());
+    HORUS_RETURN_IF_ERROR(RoundPolicyOf(*placer_) != nullptr ? DecideRound()
+                          : options_.preempt                 ? DecideByRank()
+                          : !options_.best_of_window         ? Decide()
+                          : options_.weigh_waiting           ? DecideBest()
+                                                             : DecideBatch());
     HORUS_RETURN_IF_ERROR(Regrant());
     // Ranks change while jobs run.
     const bool again = options_.preempt && round > 0 && cluster_.job_count() > 0;
     if (!again || queue_.size() == 0) return absl::OkStatus();
   }
-  const bool renews = options_.preempt && placer_->policy().round() != nullptr && changes_ != round_changes_;
+  const bool renews = options_.preempt && RoundPolicyOf(*placer_) != nullptr && changes_ != round_changes_;
   if (queue_.size() > 0 || renews) decide_at_us_ = now_us_ - now_us_ % round + round;
   return absl::OkStatus();
 }
@@ -213,7 +211,7 @@ JobSpec SimRun::SpecOf(uint32_t job) const {
                .cpu_milli = one.cpu_milli,
                .mem_mib = one.mem_mib,
                .priority = one.priority,
-               .weight = pricing_.WeightOf(job),
+               .weight = WeightOf(one, options_.weights),
                .submit_us = one.submit_us,
                .deadline_us = one.deadline_us};
   if (StatesBound(one.id, options_.bounded_milli)) spec.slowdown_bound = static_cast<float>(options_.job_bound);
@@ -526,7 +524,7 @@ absl::Status CheckOptions(const SimOptions& options, const Placer& placer, size_
   if (options.weights == SimWeights::kShortest && !options.know_run_times) {
     return InvalidArgument("simulation: weights: expected others without know_run_times, found the shortest first");
   }
-  if ((options.best_of_window || options.rebalance_us > 0) && placer.policy().round() != nullptr) {
+  if ((options.best_of_window || options.rebalance_us > 0) && RoundPolicyOf(placer) != nullptr) {
     return InvalidArgument("simulation: %s: expected a policy that decides job by job, found %s",
                            options.best_of_window ? "best_of_window" : "rebalance_us",
                            std::string(placer.policy().name()));

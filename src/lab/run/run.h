@@ -103,6 +103,7 @@ class SimRun {
                           float, bool, size_t>;
   [[nodiscard]] Kind KindOf(uint32_t job) const;
   [[nodiscard]] absl::Status DecideBest();
+  absl::Status DecideBatch();
 
   // Jobs that wait although they could share.
   [[nodiscard]] double LeftUs(uint32_t job) const;
@@ -153,7 +154,6 @@ class SimRun {
   UseMeter meter_;
   Profiling profiling_;
   DeviceObserver device_observer_;
-  Pricing pricing_;
   NodeEvents node_events_;
   Alarms launches_;                                       // of jobs that hold places and will begin to work
   std::vector<std::vector<GpuTypeId>> types_;             // by type list; those that the cluster's catalogue knows

@@ -12,8 +12,16 @@
 #include "base/status.h"
 #include "lab/run/run.h"
 #include "lab/run/waiting.h"
+#include "lab/synergy/plan_round.h"
+#include "place/modes/batch.h"
 
 namespace horus {
+namespace {
+
+// Jobs of the queue in one plan at most; chosen. Prices need most of those who wait.
+constexpr size_t kMostBatch = 2048;
+
+}  // namespace
 
 // Counts the job's places as taken, or with `sign` -1 as given back.
 void SimRun::Occupy(uint32_t job, int32_t sign) {
@@ -181,7 +189,6 @@ absl::Status SimRun::EndStart(uint32_t job, SimEventKind why) {
 
 absl::Status SimRun::Reject(uint32_t job) {
   lives_[job].phase = Phase::kGone;
-  pricing_.Count(job, -1);
   result_.jobs[job].end = SimEnd::kRejected;
   return Tell(SimEventKind::kReject, job);
 }
@@ -235,7 +242,6 @@ absl::Status SimRun::Settle(uint32_t job, Plan& plan, bool& left_queue) {
 // A job that waits holds the places of the action from now on.
 absl::Status SimRun::Admit(const Action& action) {
   const auto job = static_cast<uint32_t>(action.job->id);
-  pricing_.CountStart();
   HORUS_RETURN_IF_ERROR(queue_.Serve(job, now_us_));
   Hold(job, action.slots);
   HORUS_RETURN_IF_ERROR(SetHost(*action.job));
@@ -360,7 +366,7 @@ SimRun::Kind SimRun::KindOf(uint32_t job) const {
           one.cpu_milli,
           one.mem_mib,
           lives_[job].alone,
-          pricing_.WeightOf(job),
+          WeightOf(one, options_.weights),
           profiling_.IsProfiled(job),
           too_small == too_small_.end() ? 0 : too_small->second.size()};
 }
@@ -392,7 +398,7 @@ absl::Status SimRun::DecideBest() {
         break;
       } else {
         // Of such policies a cost is in units of the job's own work.
-        const double unit = placer_->policy().maximises_work() ? static_cast<double>(pricing_.WeightOf(job)) : 1;
+        const double unit = placer_->policy().maximises_work() ? static_cast<double>(spec.weight) : 1;
         const double cost = unit * decision.winner.cost;
         if (best && best->first <= cost) continue;
         best.emplace(cost, job);
@@ -402,6 +408,41 @@ absl::Status SimRun::DecideBest() {
     if (changed) continue;
     if (!best) break;
     HORUS_RETURN_IF_ERROR(Settle(best->second, best_plan, changed));
+  }
+  return absl::OkStatus();
+}
+
+// All that may be tried now in one plan of the queue, as schedulers ask for it.
+absl::Status SimRun::DecideBatch() {
+  while (queue_.size() > 0) {
+    HORUS_ASSIGN_OR_RETURN(const std::vector<uint64_t> window,
+                           queue_.Window(now_us_, std::max(look_ahead_, kMostBatch)));
+    std::vector<JobSpec> specs;
+    for (size_t rank = 0; rank < window.size(); ++rank) {
+      specs.push_back(SpecOf(static_cast<uint32_t>(window[rank])));
+      specs.back().submit_us = static_cast<int64_t>(rank);  // the queue's order
+    }
+    const auto begin = std::chrono::steady_clock::now();
+    HORUS_ASSIGN_OR_RETURN(const Plan plan, PlanBatch(*placer_, cluster_, specs,
+                                                      {.window = static_cast<uint32_t>(look_ahead_),
+                                                       .prices = options_.weights == SimWeights::kPrices}));
+    const std::chrono::duration<float, std::micro> took = std::chrono::steady_clock::now() - begin;
+    result_.took_us.push_back(took.count());
+    ++result_.decisions;
+    if (!plan.actions.empty()) HORUS_RETURN_IF_ERROR(cluster_.Apply(plan));
+    bool rejected = false;
+    for (const Decision& decision : plan.decisions) {
+      const auto job = static_cast<uint32_t>(decision.job);
+      if (decision.verdict == Verdict::kPlace) {
+        if (std::ssize(decision.effects) > GpusOf(trace_.jobs[job])) predicted_[job] = decision.effects;
+      } else if (decision.verdict == Verdict::kReject) {
+        HORUS_RETURN_IF_ERROR(queue_.Remove(job));
+        HORUS_RETURN_IF_ERROR(Reject(job));
+        rejected = true;
+      }
+    }
+    for (const Action& action : plan.actions) HORUS_RETURN_IF_ERROR(Admit(action));
+    if (plan.actions.empty() && !rejected) break;
   }
   return absl::OkStatus();
 }
@@ -440,7 +481,7 @@ absl::Status SimRun::DecideRound() {
   std::vector<JobSpec> specs;
   for (const uint32_t job : jobs) specs.push_back(SpecOf(job));
   const auto begin = std::chrono::steady_clock::now();
-  HORUS_ASSIGN_OR_RETURN(const Plan plan, placer_->MakeRound(cluster_, specs));
+  HORUS_ASSIGN_OR_RETURN(const Plan plan, MakeRound(*placer_, cluster_, specs));
   const std::chrono::duration<float, std::micro> took = std::chrono::steady_clock::now() - begin;
   result_.took_us.push_back(took.count());
   result_.decisions += jobs.size();

@@ -20,7 +20,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "base/units.h"
-#include "place/job.h"
+#include "place/job/job.h"
 
 namespace horus {
 

@@ -74,13 +74,6 @@ Trace FilterTrace(const Trace& trace, const JobPredicate& keep) {
   return kept;
 }
 
-Trace TakeFirst(const Trace& trace, size_t count) {
-  Trace first = trace;
-  first.jobs.resize(std::min(count, first.jobs.size()));
-  CanonicaliseTrace(first);
-  return first;
-}
-
 absl::StatusOr<Trace> TakeSample(const Trace& trace, size_t count, uint64_t seed) {
   if (count > trace.jobs.size()) {
     return InvalidArgument("sample: expected at most the %d jobs of the trace, found %d", trace.jobs.size(), count);
@@ -177,29 +170,6 @@ absl::StatusOr<Trace> ScaleArrivals(Trace trace, int64_t capacity_gpu_milli, int
     MoveTo(first + static_cast<int64_t>(static_cast<Wide>(job.submit_us - first) * target / span), job);
   }
   CanonicaliseTrace(trace);  // jobs that came one after the other may now come at once
-  return trace;
-}
-
-absl::StatusOr<Trace> Consolidate(Trace trace, int32_t gpus_per_node) {
-  if (gpus_per_node < 1 || gpus_per_node > kMaxGpusPerJob) {
-    return InvalidArgument("gpus_per_node: expected 1 to %d, found %d", kMaxGpusPerJob, gpus_per_node);
-  }
-  for (size_t i = 0; i < trace.jobs.size(); ++i) {
-    TraceJob& job = trace.jobs[i];
-    const bool whole = job.gpu_milli == 0 || job.gpu_milli == kMilliPerGpu;
-    if (job.gpus_per_task != 1 || !whole) continue;
-    if (job.tasks > gpus_per_node && job.tasks % gpus_per_node != 0) continue;
-    const int32_t together = std::min(job.tasks, gpus_per_node);
-    job.tasks /= together;
-    job.gpus_per_task = together;
-    // Bounded: at most kMaxHostQuantity times kMaxGpusPerJob; the result is checked below.
-    job.cpu_milli *= together;
-    // Bounded: at most kMaxHostQuantity times kMaxGpusPerJob; the result is checked below.
-    job.mem_mib *= together;
-    if (const absl::Status status = ValidateTraceJob(job); !status.ok()) {
-      return InvalidArgument("trace: job[%d]: %s", i, std::string(status.message()));
-    }
-  }
   return trace;
 }
 

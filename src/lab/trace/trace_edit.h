@@ -31,8 +31,6 @@ using JobPredicate = std::function<bool(const Trace&, const TraceJob&)>;
 
 [[nodiscard]] Trace FilterTrace(const Trace& trace, const JobPredicate& keep);
 
-// The first `count` jobs, or all.
-[[nodiscard]] Trace TakeFirst(const Trace& trace, size_t count);
 // `count` jobs that `seed` draws without replacement, each set equally likely; which ones depends on ids alone.
 [[nodiscard]] absl::StatusOr<Trace> TakeSample(const Trace& trace, size_t count, uint64_t seed);
 
@@ -54,10 +52,6 @@ using JobPredicate = std::function<bool(const Trace&, const TraceJob&)>;
 // the microsecond that the span is rounded to.
 [[nodiscard]] absl::StatusOr<Trace> ScaleArrivals(Trace trace, int64_t capacity_gpu_milli, int32_t load_milli,
                                                   const DurationOf& duration = StatedDuration);
-
-// Jobs of n tasks with one whole GPU each, as most traces state them, become gangs of whole nodes: one task of n GPUs
-// up to `gpus_per_node`, n / gpus_per_node full nodes for multiples of it; others stay. Host resources add up.
-[[nodiscard]] absl::StatusOr<Trace> Consolidate(Trace trace, int32_t gpus_per_node);
 
 // ---- What a trace looks like: counts, sizes, arrivals, durations, profiles.
 // Cost: a sort of the durations.

@@ -6,11 +6,14 @@
 #include <array>
 #include <cmath>
 #include <cstddef>
+#include <limits>
 #include <utility>
 
 #include "base/format.h"
 #include "base/status.h"
-#include "base/units.h"
+#include "place/decision.h"
+#include "place/state/cluster.h"
+#include "place/state/device_states.h"
 
 namespace horus {
 namespace {
@@ -99,70 +102,96 @@ WorkProblem MakeWorkProblem(const SpeedTable& table, std::span<const double> wor
 
 namespace {
 
-// ---- Asks the model for every pair that may share.
+// ---- Asks the placer's rules, and the model, for every pair on one device.
 
 constexpr double kUsPerS = 1e6;
+constexpr NodeId kNode = 1;
+constexpr JobId kResident = 1, kNewcomer = 2;
 
-bool Fits(int64_t mem_mib, const DeviceKind& device, int64_t headroom_mib) {
-  return mem_mib <= device.mem_mib - headroom_mib;
+const Demand* DemandOf(const JobSpec& job, const DeviceKind& kind) {
+  return FindDemand(job, kind.node.devices[0].type);
 }
 
-// As the fit rules count: a sharer without a request takes one thousandth.
-bool MayShare(const PredictedProfile& a, const PredictedProfile& b, const DeviceKind& device) {
-  return device.shares && !a.exclusive && !b.exclusive &&
-         std::max(a.gpu_milli, 1) + std::max(b.gpu_milli, 1) <= kMilliPerGpu;
+// Progress a second, where it runs.
+double SpeedAlone(const JobSpec& job, const Demand& demand, std::span<const DeviceKind> kinds) {
+  const bool timed = std::all_of(kinds.begin(), kinds.end(), [&](const DeviceKind& kind) {
+    const Demand* const there = DemandOf(job, kind);
+    return there == nullptr || there->step_time_us.estimate > 0;
+  });
+  return timed ? kUsPerS / static_cast<double>(demand.step_time_us.estimate) : 1;
 }
 
-bool Keeps(const PredictedProfile& profile, const Slowdown& slowdown) {
-  return profile.slowdown_bound == 0 || slowdown.upper <= profile.slowdown_bound;
-}
-
-absl::StatusOr<PairSpeed> PredictPair(const PredictedProfile& a, const PredictedProfile& b, uint32_t gpu,
-                                      const DeviceKind& device, const InterferenceModel& model, int64_t headroom_mib) {
-  PairSpeed pair{.gpu = gpu};
-  const std::array<const Demand*, 2> tenants = {a.demands[gpu], b.demands[gpu]};
-  const int64_t mem_mib = tenants[0]->mem_mib.upper + tenants[1]->mem_mib.upper;
-  if (!MayShare(a, b, device) || !Fits(mem_mib, device, headroom_mib)) return pair;
+// The speeds stay 0 where a bound of the two breaks.
+absl::Status PredictPair(const DeviceContext& device, const TenantClass& a, const TenantClass& b,
+                         const InterferenceModel& model, const FitLimits& limits, PairSpeed& pair) {
+  const std::array<const Demand*, 2> demands = {&a.demand, &b.demand};
+  const std::array<Promise, 2> promises = {a.promise, b.promise};
+  const std::array<Slowdown, 1> alone;
   std::array<Slowdown, 2> slowdowns;
-  HORUS_RETURN_IF_ERROR(model.Predict(device.context, tenants, slowdowns));
-  if (!Keeps(a, slowdowns[0]) || !Keeps(b, slowdowns[1])) return pair;
-  pair.speed_a = 1.0 / slowdowns[0].estimate;
-  pair.speed_b = 1.0 / slowdowns[1].estimate;
-  pair.slowdown = std::max(slowdowns[0].upper, slowdowns[1].upper);
-  return pair;
+  HORUS_RETURN_IF_ERROR(model.Predict(device, demands, slowdowns));
+  if (FitSlowdowns(promises, alone, slowdowns, limits) != Reason::kNone) return absl::OkStatus();
+  pair.speed_a = 1.0 / static_cast<double>(slowdowns[0].estimate);
+  pair.speed_b = 1.0 / static_cast<double>(slowdowns[1].estimate);
+  pair.slowdown = static_cast<double>(std::max(slowdowns[0].upper, slowdowns[1].upper));
+  return absl::OkStatus();
+}
+
+// `cluster` has one node of the kind, and nobody is there; `jobs` have the id of a newcomer.
+absl::Status AddKind(std::span<const JobSpec> jobs, std::span<const DeviceKind> kinds, uint32_t gpu, Cluster& cluster,
+                     const InterferenceModel& model, const FitLimits& limits, SpeedTable& table) {
+  const DeviceSpec& device = kinds[gpu].node.devices[0];
+  const Slots slots = {{.node = kNode}};
+  std::vector<TenantClass> tenants;
+  for (size_t i = 0; i < jobs.size(); ++i) {
+    const Demand* const demand = DemandOf(jobs[i], kinds[gpu]);
+    tenants.push_back(demand == nullptr ? TenantClass() : TenantAsked(jobs[i], *demand));
+    if (demand == nullptr || tenants.back().late.p99_us > 0) continue;
+    HORUS_ASSIGN_OR_RETURN(const Reason reason, cluster.BrokenRule(jobs[i], slots, limits));
+    if (reason == Reason::kNone) table.alone[gpu * jobs.size() + i] = SpeedAlone(jobs[i], *demand, kinds);
+  }
+  for (uint32_t a = 0; a < jobs.size(); ++a) {
+    if (table.Alone(gpu, a) == 0) continue;
+    JobSpec resident = jobs[a];
+    resident.id = kResident;
+    HORUS_RETURN_IF_ERROR(cluster.Adopt(resident, slots).status());
+    for (uint32_t b = a; b < jobs.size(); ++b) {
+      if (table.Alone(gpu, b) == 0) continue;
+      if (table.pairs.size() >= kMostWorkPairs) {
+        return MakeError(absl::StatusCode::kResourceExhausted,
+                         "expected at most %d pairs of jobs that differ, found more", kMostWorkPairs);
+      }
+      PairSpeed& pair = table.pairs.emplace_back(PairSpeed{.gpu = gpu, .a = a, .b = b});
+      HORUS_ASSIGN_OR_RETURN(const Reason reason, cluster.BrokenRule(jobs[b], slots, limits));
+      if (reason != Reason::kNone) continue;
+      HORUS_RETURN_IF_ERROR(
+          PredictPair({.type = device.type, .mode = device.mode}, tenants[a], tenants[b], model, limits, pair));
+    }
+    HORUS_RETURN_IF_ERROR(cluster.Release(kResident));
+  }
+  return absl::OkStatus();
 }
 
 }  // namespace
 
-absl::StatusOr<SpeedTable> PredictSpeeds(std::span<const PredictedProfile> profiles,
-                                         std::span<const DeviceKind> devices, const InterferenceModel& model,
-                                         int64_t headroom_mib) {
+absl::StatusOr<SpeedTable> PredictSpeeds(std::span<const JobSpec> given, std::span<const DeviceKind> kinds,
+                                         std::shared_ptr<const Catalogue> catalogue, const InterferenceModel& model,
+                                         FitLimits limits) {
+  limits.slowdown_bound = std::numeric_limits<double>::infinity();
+  limits.upper_probability = model.has_quantiles() ? model.upper_probability() : 0;
   SpeedTable table;
-  for (const PredictedProfile& profile : profiles) table.profiles.push_back(profile.name);
-  table.alone.assign(profiles.size() * devices.size(), 0);
-  for (size_t i = 0; i < profiles.size(); ++i) {
-    const std::vector<const Demand*>& demands = profiles[i].demands;
-    const bool timed = std::all_of(demands.begin(), demands.end(), [](const Demand* demand) {
-      return demand == nullptr || demand->step_time_us.estimate > 0;
-    });
-    for (size_t gpu = 0; gpu < devices.size(); ++gpu) {
-      const Demand* const demand = demands[gpu];
-      if (demand == nullptr || !Fits(demand->mem_mib.upper, devices[gpu], headroom_mib)) continue;
-      table.alone[gpu * profiles.size() + i] = timed ? kUsPerS / static_cast<double>(demand->step_time_us.estimate) : 1;
-    }
+  std::vector<JobSpec> jobs(given.begin(), given.end());
+  for (JobSpec& job : jobs) {
+    table.profiles.push_back(job.name.empty() ? Formatted("job %d", job.id) : job.name);
+    job.id = kNewcomer;
   }
-  for (uint32_t gpu = 0; gpu < devices.size(); ++gpu) {
-    table.gpus.push_back(devices[gpu].name);
-    for (uint32_t a = 0; a < profiles.size(); ++a) {
-      for (uint32_t b = a; b < profiles.size() && table.Alone(gpu, a) > 0; ++b) {
-        if (table.Alone(gpu, b) == 0) continue;
-        HORUS_ASSIGN_OR_RETURN(PairSpeed pair,
-                               PredictPair(profiles[a], profiles[b], gpu, devices[gpu], model, headroom_mib));
-        pair.a = a;
-        pair.b = b;
-        table.pairs.push_back(pair);
-      }
-    }
+  table.alone.assign(jobs.size() * kinds.size(), 0);
+  for (uint32_t gpu = 0; gpu < kinds.size(); ++gpu) {
+    table.gpus.push_back(kinds[gpu].name);
+    Cluster cluster(catalogue);
+    NodeSpec node = kinds[gpu].node;
+    node.id = kNode;
+    HORUS_RETURN_IF_ERROR(cluster.AddNode(std::move(node)));
+    HORUS_RETURN_IF_ERROR(AddKind(jobs, kinds, gpu, cluster, model, limits, table));
   }
   return table;
 }

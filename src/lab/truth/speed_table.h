@@ -10,6 +10,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
@@ -17,7 +18,9 @@
 
 #include "interference/model.h"
 #include "lab/bound/work_rate.h"
-#include "predict/demand.h"
+#include "place/job/job.h"
+#include "place/state/fit.h"
+#include "place/state/node.h"
 
 namespace horus {
 
@@ -66,33 +69,21 @@ inline constexpr size_t kLeastToCompare = 3;  // profiles that two types need in
                                           std::span<const double> gpus, uint32_t reference);
 
 // ---- A table of speeds predicted by an interference model, for jobs whose pairs nobody measured.
-// Cost: one call of the model per pair and device kind.
-
-struct PredictedProfile {
-  std::string name;
-  std::vector<const Demand*> demands;  // by device kind; nullptr = not allowed there
-  bool exclusive = false;              // never shares
-  int32_t gpu_milli = 0;               // hard request; two of more than 1000 together do not share
-  double slowdown_bound = 0;           // its own, kept always; 0 = none
-};
+// Cost: a question to the placer's rules and one call of the model per pair and device kind.
 
 struct DeviceKind {
   std::string name;
-  DeviceContext context;
-  int64_t mem_mib = 0;
-  bool shares = true;
+  NodeSpec node;  // with one such device
 };
 
-// As PlacerOptions::mem_headroom_mib.
-inline constexpr int64_t kPredictedHeadroomMib = 500;
-
-// Speeds are the model's estimates; bounds count its upper slowdowns, as the placer does. Memory that two jobs' upper
-// bounds exceed keeps them apart, and a job off a device that is too small. Without a step time on every kind that a
-// profile may use its speed counts 1 on each. Errors: those of the model.
-[[nodiscard]] absl::StatusOr<SpeedTable> PredictSpeeds(std::span<const PredictedProfile> profiles,
-                                                       std::span<const DeviceKind> devices,
-                                                       const InterferenceModel& model,
-                                                       int64_t headroom_mib = kPredictedHeadroomMib);
+// Jobs of one GPU; their profiles are in the table in the same order. Who fits alone and who may share is what
+// Cluster::BrokenRule and FitSlowdowns say, as for every placement; of `limits` the slowdown bound is not read: only
+// the jobs' own hold. Speeds are the model's estimates; bounds count its upper slowdowns, as the placer does. Without a
+// step time on every kind that a job may use its speed counts 1 on each. Errors: those of the model and of
+// Cluster::AddNode; INVALID_ARGUMENT: a job that is wrong; RESOURCE_EXHAUSTED: kMostWorkPairs.
+[[nodiscard]] absl::StatusOr<SpeedTable> PredictSpeeds(std::span<const JobSpec> jobs, std::span<const DeviceKind> kinds,
+                                                       std::shared_ptr<const Catalogue> catalogue,
+                                                       const InterferenceModel& model, FitLimits limits = {});
 
 }  // namespace horus
 

@@ -23,8 +23,8 @@
 #include "interference/model.h"
 #include "lab/trace/trace.h"
 #include "lab/truth/speed_table.h"
-#include "place/job.h"
-#include "place/sensitivity.h"
+#include "place/job/job.h"
+#include "place/job/sensitivity.h"
 
 namespace horus {
 

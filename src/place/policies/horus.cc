@@ -11,12 +11,13 @@
 
 #include "absl/container/inlined_vector.h"
 #include "base/units.h"
-#include "place/communication.h"
-#include "place/fit.h"
 #include "place/policies/builtin.h"
+#include "place/policies/policies.h"
 #include "place/policies/workload.h"
-#include "place/policy.h"
 #include "place/search/gang.h"
+#include "place/search/policy.h"
+#include "place/state/communication.h"
+#include "place/state/fit.h"
 
 namespace horus {
 namespace {
@@ -30,7 +31,7 @@ namespace {
 constexpr double kFragmentStepGpus = 0.16;
 
 constexpr size_t kUsualDevices = 16;
-constexpr double kRounding = 1e-3;  // of a step: sums that differ by rounding alone are the same step
+constexpr double kStepRounding = 1e-3;  // of a step: sums that differ by rounding alone are the same step
 
 // Workload::Usable before - after - the task's own GPUs, rounded down to whole steps; may be negative.
 double FragmentationCost(const NodeCandidate& candidate, std::span<const int32_t> devices, const Workload& workload) {
@@ -44,7 +45,7 @@ double FragmentationCost(const NodeCandidate& candidate, std::span<const int32_t
   }
   const double after = workload.Usable(candidate.cpu_free_milli - candidate.job->cpu_milli, gpus);
   const double lost_gpus = (before - after - taken) / kMilliPerGpu;
-  return std::floor(lost_gpus / kFragmentStepGpus + kRounding) * kFragmentStepGpus;
+  return std::floor(lost_gpus / kFragmentStepGpus + kStepRounding) * kFragmentStepGpus;
 }
 
 // One unit of cost is one job alone on its fastest GPU. These weights only order places of (nearly) equal
@@ -64,7 +65,8 @@ constexpr double kMinGain = 0.0;
 
 struct Gain {
   double newcomer = 0;
-  double neighbours = 0;  // <= 0: what they lose
+  double neighbours = 0;      // <= 0: what they lose
+  double wait_elsewhere = 0;  // GPUs of gangs
 };
 
 // How many GPUs wait for each that the newcomer shares with `resident`: a gang is as fast as its slowest device, and a
@@ -74,18 +76,20 @@ double GpusThatWait(const TenantClass& newcomer, const TenantClass& resident) {
 }
 
 // Normalised throughput that the device wins and loses, by the estimates. Both sides are relative to the fastest types
-// of each job; neighbours count as their weight is to the newcomer's, so that one unit stays its own work.
+// of each job; neighbours count as their weight is to the newcomer's, so that a unit is one of the newcomer's.
 Gain GainOf(const DeviceCandidate& candidate) {
   Gain gain;
   const TenantClass& newcomer = *candidate.tenants.back();
   for (size_t i = 0; i < candidate.residents(); ++i) {
     const TenantClass& resident = *candidate.tenants[i];
-    gain.neighbours += static_cast<double>(resident.worth) / static_cast<double>(newcomer.weight) *
-                       GpusThatWait(newcomer, resident) *
+    const double wait = GpusThatWait(newcomer, resident);
+    gain.wait_elsewhere += wait - 1;
+    gain.neighbours += static_cast<double>(resident.worth) / static_cast<double>(newcomer.weight) * wait *
                        (1.0 / static_cast<double>(candidate.after[i].estimate) -
                         1.0 / static_cast<double>(candidate.before[i].estimate));
   }
-  gain.newcomer = candidate.relative_speed / static_cast<double>(candidate.after.back().estimate);
+  gain.newcomer = static_cast<double>(newcomer.work_alone) * candidate.relative_speed /
+                  static_cast<double>(candidate.after.back().estimate);
   return gain;
 }
 
@@ -94,7 +98,7 @@ Gain GainOf(const DeviceCandidate& candidate) {
 bool LosesTogether(const DeviceCandidate& candidate) {
   double together = 0, alone = 0;
   for (size_t i = 0; i < candidate.tenants.size(); ++i) {
-    const auto weight = static_cast<double>(candidate.tenants[i]->weight);
+    const auto weight = static_cast<double>(candidate.tenants[i]->weight * candidate.tenants[i]->work_alone);
     together += weight / static_cast<double>(candidate.after[i].estimate);
     if (i < candidate.residents()) alone = std::max(alone, weight);
   }
@@ -107,7 +111,7 @@ bool BreaksGuard(const DeviceCandidate& candidate) {
     if (candidate.tenants[i]->promise.bound > 0) continue;
     const auto after = static_cast<double>(candidate.after[i].estimate);
     const double before = i < candidate.residents() ? static_cast<double>(candidate.before[i].estimate) : 1;
-    if (IsBeyond(after, kSlowdownGuard) && IsBeyond(after, before)) return true;
+    if (IsBeyond(after, GuardOf(candidate.tenants[i]->kind)) && IsBeyond(after, before)) return true;
   }
   return false;
 }
@@ -136,7 +140,8 @@ class HorusPolicy final : public Policy {
   absl::Status ScoreDevice(const DeviceCandidate& candidate, DeviceScore& score) const override {
     const Gain gain = GainOf(candidate);
     const double total = gain.newcomer + gain.neighbours;
-    score.declined = total <= kMinGain || LosesTogether(candidate) || BreaksGuard(candidate);
+    const double least = gain.wait_elsewhere > 0 ? kLeastGainPerGpu * (1 + gain.wait_elsewhere) : kMinGain;
+    score.declined = total <= least || LosesTogether(candidate) || BreaksGuard(candidate);
     score.own_work = gain.newcomer;
     score.cost = -total;
     if (candidate.gpu_milli > 0) return absl::OkStatus();  // the node is priced, see ScoreNode

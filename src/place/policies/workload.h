@@ -16,7 +16,7 @@
 
 #include "absl/status/statusor.h"
 #include "device/gpu_type.h"
-#include "place/job.h"
+#include "place/job/job.h"
 
 namespace horus {
 

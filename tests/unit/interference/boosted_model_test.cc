@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The boosted model: what its trees learn, what they may not say, and what is refused.
-#include "interference/boosted_model.h"
+#include "lab/models/boosted_model.h"
 
 #include <gtest/gtest.h>
 

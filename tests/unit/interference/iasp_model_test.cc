@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "interference/net_models.h"
+#include "lab/models/net_models.h"
 #include "pair_law.h"
 
 namespace horus {
@@ -96,27 +96,6 @@ TEST(IaspModel, ManyTenantsAreAnsweredAsTwo) {
   std::vector<float> out(tenants.size() * tenants.size());
   model->Pairs(1, tenants, out);
   EXPECT_EQ(out[3 * tenants.size() + 19], PairOf(*model, 1, tenants[3], tenants[19]));
-}
-
-TEST(IaspModel, SimilarityIsACosine) {
-  const PairSet set = LawfulSet();
-  const auto model = Read(set, Fitted(set));
-  for (uint32_t a = 0; a < set.jobs.size(); ++a) {
-    const Tenant job = TenantOfJob(set, a, 0);
-    EXPECT_NEAR(InterferenceSimilarity(*model, 0, job, job), 1, 1e-9);
-    for (uint32_t b = 0; b < a; ++b) {
-      const Tenant other = TenantOfJob(set, b, 0);
-      const double found = InterferenceSimilarity(*model, 0, job, other);
-      EXPECT_TRUE(found >= -1 && found <= 1) << found;
-      EXPECT_EQ(found, InterferenceSimilarity(*model, 0, other, job));
-    }
-    // A job of nearly the same columns is more alike than one of the opposite.
-    Tenant near = Stranger(job), far = Stranger(job);
-    near.point[1] += 0.1f;
-    far.point[1] = job.point[1] > 4.5f ? 3 : 6;
-    EXPECT_GT(InterferenceSimilarity(*model, kUnseen, Stranger(job), near),
-              InterferenceSimilarity(*model, kUnseen, Stranger(job), far));
-  }
 }
 
 TEST(IaspModel, LearnsFromASingleRow) {

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "interference/kernel_model.h"
+#include "lab/models/train_pairs.h"
 #include "pair_law.h"
 
 namespace horus {

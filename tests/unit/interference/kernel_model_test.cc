@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "interference/laws.h"
+#include "lab/models/train_pairs.h"
 #include "pair_law.h"
 
 namespace horus {

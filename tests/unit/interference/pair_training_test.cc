@@ -15,8 +15,8 @@
 #include "interference/learned_model.h"
 #include "interference/pair_bounds.h"
 #include "interference/pair_bundle.h"
-#include "interference/train_pairs.h"
 #include "lab/evaluate/evaluate_pairs.h"
+#include "lab/models/train_pairs.h"
 #include "pair_law.h"
 
 namespace horus {

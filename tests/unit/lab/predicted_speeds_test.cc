@@ -3,10 +3,15 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <algorithm>
+#include <array>
+#include <limits>
+#include <memory>
 #include <vector>
 
+#include "base/hash.h"
 #include "lab/truth/speed_table.h"
+#include "place/placer.h"
+#include "place/policies/policies.h"
 
 namespace horus {
 namespace {
@@ -24,7 +29,7 @@ class BusyModel final : public InterferenceModel {
   [[nodiscard]] absl::Status Predict(const DeviceContext& /*device*/, std::span<const Demand* const> tenants,
                                      std::span<Slowdown> out) const override {
     for (size_t i = 0; i < tenants.size(); ++i) {
-      const float loss = tenants[1 - i]->gpu_util_pct.estimate / 100;
+      const float loss = tenants.size() < 2 ? 0 : tenants[1 - i]->gpu_util_pct.estimate / 100;
       out[i] = {1 + loss, 1 + 1.5f * loss};
     }
     return absl::OkStatus();
@@ -38,13 +43,29 @@ Demand Job(float util, int64_t mem_mib, int64_t step_us) {
 const Demand kLight = Job(25, 1000, 1000);
 const Demand kHeavy = Job(100, 4000, 2000);
 
-SpeedTable Predict(const std::vector<PredictedProfile>& profiles, const std::vector<DeviceKind>& devices) {
-  const auto table = PredictSpeeds(profiles, devices, BusyModel());
+JobSpec Named(const char* name, const Demand& demand) {
+  JobSpec job;
+  job.name = name;
+  job.demands = {{GpuTypeId(), demand}};
+  return job;
+}
+
+DeviceKind Kind(const char* type, int64_t mem_mib, DeviceSpec device = {}) {
+  device.type = *Catalogue::Default()->Find(type);
+  device.mem_mib = mem_mib;
+  DeviceKind kind{.name = type, .node = {}};
+  kind.node.devices = DeviceList({device});
+  return kind;
+}
+
+SpeedTable Predict(const std::vector<JobSpec>& jobs, const std::vector<DeviceKind>& kinds,
+                   const FitLimits& limits = {}) {
+  const auto table = PredictSpeeds(jobs, kinds, Catalogue::Default(), BusyModel(), limits);
   EXPECT_TRUE(table.ok()) << table.status();
   return table.ok() ? *table : SpeedTable{};
 }
 
-const std::vector<DeviceKind> kOne = {{.name = "gpu", .context = {}, .mem_mib = 16'000}};
+const std::vector<DeviceKind> kOne = {Kind("v100", 16'000)};
 
 // The pair (a, b) of the only device.
 PairSpeed PairOf(const SpeedTable& table, uint32_t a, uint32_t b) {
@@ -55,9 +76,13 @@ PairSpeed PairOf(const SpeedTable& table, uint32_t a, uint32_t b) {
   return {};
 }
 
+bool Share(const JobSpec& a, const JobSpec& b, const std::vector<DeviceKind>& kinds = kOne,
+           const FitLimits& limits = {}) {
+  return PairOf(Predict({a, b}, kinds, limits), 0, 1).Runs();
+}
+
 TEST(PredictSpeeds, TakesEstimatesForSpeedsAndUppersForBounds) {
-  const SpeedTable table =
-      Predict({{.name = "light", .demands = {&kLight}}, {.name = "heavy", .demands = {&kHeavy}}}, kOne);
+  const SpeedTable table = Predict({Named("light", kLight), Named("heavy", kHeavy)}, kOne);
   EXPECT_THAT(table.profiles, ElementsAre("light", "heavy"));
   EXPECT_THAT(table.alone, ElementsAre(1000, 500));  // steps a second
   ASSERT_EQ(table.pairs.size(), 3);
@@ -70,42 +95,108 @@ TEST(PredictSpeeds, TakesEstimatesForSpeedsAndUppersForBounds) {
 }
 
 TEST(PredictSpeeds, MemoryKeepsApartWhatDoesNotFitBesideTheHeadroom) {
+  const JobSpec heavy = Named("heavy", kHeavy);
   // 4000 + 4000 + 500 MiB of headroom.
   for (const int64_t mem_mib : {8499, 8500}) {
-    const SpeedTable table =
-        Predict({{.name = "heavy", .demands = {&kHeavy}}}, {{.name = "gpu", .context = {}, .mem_mib = mem_mib}});
-    EXPECT_EQ(PairOf(table, 0, 0).Runs(), mem_mib == 8500);
+    EXPECT_EQ(Share(heavy, heavy, {Kind("v100", mem_mib)}), mem_mib == 8500);
   }
-  const SpeedTable small =
-      Predict({{.name = "heavy", .demands = {&kHeavy}}}, {{.name = "gpu", .context = {}, .mem_mib = 4400}});
+  EXPECT_TRUE(Share(heavy, heavy, {Kind("v100", 8000)}, {.mem_headroom_mib = 0}));
+  const SpeedTable small = Predict({heavy}, {Kind("v100", 4400)});
   EXPECT_THAT(small.alone, ElementsAre(0));
   EXPECT_TRUE(small.pairs.empty());
 }
 
 TEST(PredictSpeeds, KeepsApartWhoDoesNotShare) {
-  const SpeedTable table = Predict({{.name = "alone", .demands = {&kLight}, .exclusive = true},
-                                    {.name = "most", .demands = {&kLight}, .gpu_milli = 600},
-                                    {.name = "some", .demands = {&kLight}, .gpu_milli = 400},
-                                    {.name = "picky", .demands = {&kLight}, .slowdown_bound = 1.4}},
-                                   kOne);
-  EXPECT_FALSE(PairOf(table, 0, 2).Runs());
-  EXPECT_FALSE(PairOf(table, 1, 1).Runs());
-  EXPECT_TRUE(PairOf(table, 1, 2).Runs());
-  EXPECT_TRUE(PairOf(table, 3, 3).Runs());  // upper slowdown 1.375
-  const SpeedTable beside = Predict(
-      {{.name = "picky", .demands = {&kLight}, .slowdown_bound = 1.3}, {.name = "light", .demands = {&kLight}}}, kOne);
-  EXPECT_FALSE(PairOf(beside, 0, 1).Runs());
-  EXPECT_TRUE(PairOf(beside, 1, 1).Runs());
-  std::vector<DeviceKind> exclusive = kOne;
-  exclusive[0].shares = false;
-  EXPECT_FALSE(PairOf(Predict({{.name = "light", .demands = {&kLight}}}, exclusive), 0, 0).Runs());
+  const JobSpec light = Named("light", kLight);
+  JobSpec alone = light, most = light, some = light, picky = light;
+  alone.exclusive = true;
+  most.gpu_milli = 600;
+  some.gpu_milli = 400;
+  EXPECT_FALSE(Share(alone, some));
+  EXPECT_FALSE(Share(most, most));
+  EXPECT_TRUE(Share(most, some));
+  picky.slowdown_bound = 1.4f;
+  EXPECT_TRUE(Share(picky, picky));  // upper slowdown 1.375
+  picky.slowdown_bound = 1.3f;
+  EXPECT_FALSE(Share(picky, light));
+  EXPECT_FALSE(Share(light, picky));
+  EXPECT_FALSE(Share(light, light, {Kind("v100", 16'000, {.mode = SharingMode::kExclusive})}));
+  EXPECT_FALSE(Share(light, light, {Kind("v100", 16'000, {.max_tenants = 1})}));
+  EXPECT_FALSE(Share(light, light, kOne, {.max_tenants = 1}));
+}
+
+TEST(PredictSpeeds, OwnersGroupsAndLabelsAreThoseOfThePlacer) {
+  JobSpec red = Named("red", kLight), blue = Named("blue", kLight);
+  red.tenant = "red";
+  blue.tenant = "blue";
+  EXPECT_FALSE(Share(red, blue));
+  EXPECT_TRUE(Share(red, red));
+  red.share = blue.share = ShareWith::kAnyone;
+  EXPECT_TRUE(Share(red, blue));
+  red.groups = blue.avoid_groups = {"web"};
+  EXPECT_FALSE(Share(red, blue));
+  EXPECT_FALSE(Share(blue, red));
+  EXPECT_TRUE(Share(red, red));
+  std::vector<DeviceKind> east = kOne;
+  east[0].node.labels = {{"zone", "east"}};
+  red.node_selector = {{"zone", "east"}};
+  EXPECT_THAT(Predict({red}, kOne).alone, ElementsAre(0));
+  EXPECT_THAT(Predict({red}, east).alone, ElementsAre(1000));
+}
+
+// Whatever two jobs ask for: they share in the table where a placer puts the second beside the first.
+TEST(PredictSpeeds, AgreesWithThePlacerOnRandomPairs) {
+  uint64_t drawn = 0;
+  const auto below = [&](size_t count) { return Mix64(++drawn) % count; };
+  const auto placer = *Placer::Create(std::make_shared<BusyModel>(), *MakePolicy("first-fit"),
+                                      {.slowdown_bound = std::numeric_limits<double>::infinity()});
+  const auto pick = [&](auto... values) {
+    const std::array all{values...};
+    return all[below(all.size())];
+  };
+  size_t shared = 0;
+  constexpr size_t kPairs = 500;
+  for (size_t i = 0; i < kPairs; ++i) {
+    const auto job = [&](JobId id) {
+      JobSpec made = Named("job", pick(kLight, kHeavy));
+      made.id = id;
+      made.tenant = pick("", "red", "blue");
+      made.share = pick(ShareWith::kSameTenant, ShareWith::kAnyone, ShareWith::kAnyone);
+      made.exclusive = below(8) == 0;
+      made.gpu_milli = pick(0, 0, 400, 600);
+      made.gpu_mem_request_mib = pick(0, 0, 3000, 7000);
+      made.slowdown_bound = pick(0.0f, 0.0f, 1.3f, 2.0f);
+      made.cpu_milli = pick(0, 3000, 5000);
+      made.groups = {pick("a", "b")};
+      made.avoid_groups = {pick("b", "c", "d")};
+      return made;
+    };
+    DeviceKind kind = Kind("v100", pick(9000, 16'000),
+                           {.mode = pick(SharingMode::kExclusive, SharingMode::kTimeSlice, SharingMode::kMps),
+                            .max_tenants = pick(0, 1, 2)});
+    kind.node.cpu_milli = 8000;
+    const std::vector<JobSpec> jobs = {job(1), job(2)};
+    Cluster cluster(Catalogue::Default());
+    ASSERT_TRUE(cluster.AddNode(kind.node).ok());
+    const auto plan = placer->MakePlan(cluster, jobs);
+    ASSERT_TRUE(plan.ok()) << plan.status();
+    const bool both = plan->actions.size() == 2;
+    EXPECT_EQ(Share(jobs[0], jobs[1], {kind}), both) << "pair " << i;
+    shared += both ? 1 : 0;
+  }
+  EXPECT_GT(shared, kPairs / 50);
 }
 
 TEST(PredictSpeeds, WithoutAStepTimeEverywhereSpeedsCountAlike) {
   const Demand untimed = Job(25, 1000, 0);
-  const std::vector<DeviceKind> two = {kOne[0], {.name = "other", .context = {}, .mem_mib = 16'000}};
-  EXPECT_THAT(Predict({{.name = "half", .demands = {&kLight, &untimed}}}, two).alone, ElementsAre(1, 1));
-  EXPECT_THAT(Predict({{.name = "here", .demands = {&kLight, nullptr}}}, two).alone, ElementsAre(1000, 0));
+  const std::vector<DeviceKind> two = {Kind("v100", 16'000), Kind("t4", 16'000)};
+  const auto on = [&](size_t kind, const Demand& demand) { return TypeDemand{two[kind].node.devices[0].type, demand}; };
+  JobSpec half = Named("half", kLight), here = Named("here", kLight);
+  half.demands = {on(0, kLight), on(1, untimed)};
+  NormalizeJob(half);
+  here.demands = {on(0, kLight)};
+  EXPECT_THAT(Predict({half}, two).alone, ElementsAre(1, 1));
+  EXPECT_THAT(Predict({here}, two).alone, ElementsAre(1000, 0));
 }
 
 }  // namespace

@@ -16,6 +16,7 @@
 
 #include "interference/registry.h"
 #include "lab/simulator.h"
+#include "place/policies/policies.h"
 
 namespace horus::testing_sim {
 

@@ -38,13 +38,11 @@ TEST(TraceEdit, EveryResultIsATrace) {
     const Trace trace = Mixed(seed, 50);
     EXPECT_TRUE(ValidateTrace(FilterTrace(trace, IsSingleGpu())).ok());
     EXPECT_TRUE(ValidateTrace(FilterTrace(trace, RunsOneOf({"p3", "p1"}))).ok());
-    EXPECT_TRUE(ValidateTrace(TakeFirst(trace, 7)).ok());
     EXPECT_TRUE(ValidateTrace(*TakeSample(trace, 7, seed)).ok());
     EXPECT_TRUE(ValidateTrace(*MergeTraces(std::vector<Trace>{trace, trace})).ok());
     EXPECT_TRUE(ValidateTrace(Backlog(trace)).ok());
     EXPECT_TRUE(ValidateTrace(*ClipDurations(trace, 500)).ok());
     EXPECT_TRUE(ValidateTrace(*ScaleArrivals(trace, 8000, 800)).ok());
-    EXPECT_TRUE(ValidateTrace(*Consolidate(trace, 4)).ok());
   }
 }
 
@@ -162,24 +160,6 @@ TEST(TraceEdit, MergesByTimeWithNewIds) {
   EXPECT_EQ(ProfileOf(both, both.jobs[0]), "y");
   EXPECT_EQ(ProfileOf(both, both.jobs[1]), "x");  // at equal times the first trace goes first
   EXPECT_EQ(both.jobs[2].id, 2u);
-}
-
-TEST(TraceEdit, ConsolidatesGangsIntoWholeNodes) {
-  TraceBuilder builder;
-  for (const int32_t tasks : {1, 3, 4, 8, 10}) {
-    builder.Add({.id = static_cast<uint64_t>(tasks), .duration_us = 1, .cpu_milli = 100, .tasks = tasks});
-  }
-  builder.Add({.id = 20, .duration_us = 1, .tasks = 2, .gpu_milli = 500});
-  const Trace trace = *Consolidate(*builder.Finish(), 4);
-  const auto shape = [&](size_t i) { return std::pair(trace.jobs[i].tasks, trace.jobs[i].gpus_per_task); };
-  EXPECT_EQ(shape(0), std::pair(1, 1));
-  EXPECT_EQ(shape(1), std::pair(1, 3));
-  EXPECT_EQ(shape(2), std::pair(1, 4));
-  EXPECT_EQ(shape(3), std::pair(2, 4));
-  EXPECT_EQ(shape(4), std::pair(10, 1));  // 10 GPUs are no whole nodes
-  EXPECT_EQ(shape(5), std::pair(2, 1));   // shares stay apart
-  EXPECT_EQ(trace.jobs[3].cpu_milli, 400);
-  EXPECT_FALSE(Consolidate(trace, 0).ok());
 }
 
 }  // namespace

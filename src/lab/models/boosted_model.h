@@ -8,8 +8,8 @@
 //          trained on, trees that differ by device are walked for each that was. No allocation. Memory: a forest for
 //          each trained device and one for all others.
 // Thread class: pure functions; the model is immutable, share freely.
-#ifndef HORUS_INTERFERENCE_BOOSTED_MODEL_H_
-#define HORUS_INTERFERENCE_BOOSTED_MODEL_H_
+#ifndef HORUS_LAB_MODELS_BOOSTED_MODEL_H_
+#define HORUS_LAB_MODELS_BOOSTED_MODEL_H_
 
 #include "interference/pair_model.h"
 
@@ -25,4 +25,4 @@ inline constexpr std::string_view kBoostedName = "boosted";
 
 }  // namespace horus
 
-#endif  // HORUS_INTERFERENCE_BOOSTED_MODEL_H_
+#endif  // HORUS_LAB_MODELS_BOOSTED_MODEL_H_

@@ -6,13 +6,15 @@
 #include <string>
 #include <vector>
 
-#include "fixtures.h"
+#include "lab/policies/options.h"
+#include "lab/synergy/plan_round.h"
+#include "place/fixtures.h"
 #include "place/modes/batch.h"
 #include "place/modes/preempt.h"
 #include "place/modes/rebalance.h"
 #include "place/modes/what_if.h"
 #include "place/state/snapshot.h"
-#include "place/synergy/round.h"
+#include "support/invariants.h"
 
 namespace horus {
 namespace {
@@ -60,7 +62,7 @@ Plan PlanAndApply(Cluster& cluster, std::vector<JobSpec> jobs, std::string_view 
   Plan plan = PlanOf(cluster, std::move(jobs), policy);
   const absl::Status applied = cluster.Apply(plan);
   EXPECT_TRUE(applied.ok()) << applied;
-  EXPECT_TRUE(cluster.CheckInvariants().ok()) << cluster.CheckInvariants();
+  EXPECT_TRUE(CheckInvariants(cluster).ok()) << CheckInvariants(cluster);
   return plan;
 }
 
@@ -289,8 +291,8 @@ TEST(SynergyPlan, GrowHandsOutWhatIsLeft) {
   PlanAndApply(cluster, {With(OneGpu(1), kHungry), With(OneGpu(2), kHungry)});
   PlanAndApply(cluster, {OneGpu(3)});  // cuts the first back
   ASSERT_TRUE(cluster.Release(3).ok());
-  const auto placer =
-      *Placer::Create(std::make_shared<UtilisationModel>(), *MakePolicy("synergy-tune", {.synergy_grow = true}));
+  const auto placer = *Placer::Create(std::make_shared<UtilisationModel>(),
+                                      *MakePolicy("synergy-tune", {.lab = Lab({.synergy_grow = true})}));
   const auto plan = placer->MakePlan(cluster, {});
   ASSERT_THAT(plan->moves, SizeIs(1));
   EXPECT_EQ(plan->moves[0].gain, 0.5);
@@ -300,8 +302,9 @@ TEST(SynergyPlan, GrowHandsOutWhatIsLeft) {
 
 TEST(SynergyPlan, OptWithoutItsLibraryIsUnavailable) {
   Cluster cluster = Nodes(1, 4);
-  const auto placer = *Placer::Create(std::make_shared<UtilisationModel>(),
-                                      *MakePolicy("synergy-opt", {.lp_library = "/nowhere/libhorus_lp.so"}));
+  const auto placer =
+      *Placer::Create(std::make_shared<UtilisationModel>(),
+                      *MakePolicy("synergy-opt", {.lab = Lab({.lp_library = "/nowhere/libhorus_lp.so"})}));
   const uint64_t before = cluster.state_hash();
   const auto plan = placer->MakePlan(cluster, std::vector{OneGpu(1)});
   EXPECT_EQ(plan.status().code(), absl::StatusCode::kUnavailable) << plan.status();
@@ -331,9 +334,10 @@ TEST(SynergyPlan, ModesRefuseThePolicy) {
 }
 
 TEST(SynergyPlan, AToleranceIsAShare) {
-  EXPECT_EQ(MakePolicy("synergy-tune", {.synergy_tolerance = 1}).status().code(), absl::StatusCode::kInvalidArgument);
-  EXPECT_EQ((*MakePolicy("synergy-opt"))->round()->rule, SynergyRule::kOpt);
-  EXPECT_EQ((*MakePolicy("horus"))->round(), nullptr);
+  EXPECT_EQ(MakePolicy("synergy-tune", {.lab = Lab({.synergy_tolerance = 1})}).status().code(),
+            absl::StatusCode::kInvalidArgument);
+  EXPECT_NE(RoundPolicyOf(*MakePlacer("synergy-opt")), nullptr);
+  EXPECT_EQ(RoundPolicyOf(*MakePlacer("horus")), nullptr);
 }
 
 }  // namespace

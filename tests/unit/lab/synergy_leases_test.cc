@@ -6,8 +6,9 @@
 #include <string>
 #include <vector>
 
-#include "fixtures.h"
-#include "place/synergy/round.h"
+#include "lab/synergy/plan_round.h"
+#include "place/fixtures.h"
+#include "support/invariants.h"
 
 namespace horus {
 namespace {
@@ -33,7 +34,7 @@ JobSpec Hungry(JobId id) {
 }
 
 Plan RoundOf(const Cluster& cluster, const std::vector<JobSpec>& jobs, std::string_view policy = "synergy-tune") {
-  auto plan = MakePlacer(policy)->MakeRound(cluster, jobs);
+  auto plan = MakeRound(*MakePlacer(policy), cluster, jobs);
   EXPECT_TRUE(plan.ok()) << plan.status();
   return plan.ok() ? *std::move(plan) : Plan();
 }
@@ -42,7 +43,7 @@ Plan RoundAndApply(Cluster& cluster, const std::vector<JobSpec>& jobs, std::stri
   Plan plan = RoundOf(cluster, jobs, policy);
   const absl::Status applied = cluster.Apply(plan);
   EXPECT_TRUE(applied.ok()) << applied;
-  EXPECT_TRUE(cluster.CheckInvariants().ok()) << cluster.CheckInvariants();
+  EXPECT_TRUE(CheckInvariants(cluster).ok()) << CheckInvariants(cluster);
   return plan;
 }
 
@@ -126,7 +127,7 @@ TEST(SynergyLeases, WhoIsInTheWayOfAGangThatRanksBeforeItMoves) {
 }
 
 TEST(SynergyLeases, ARoundIsOfPoliciesThatDecideRounds) {
-  const auto plan = MakePlacer("horus")->MakeRound(Nodes(1), std::vector{OneGpu(1)});
+  const auto plan = MakeRound(*MakePlacer("horus"), Nodes(1), std::vector{OneGpu(1)});
   EXPECT_EQ(plan.status().code(), absl::StatusCode::kUnimplemented);
 }
 
@@ -134,7 +135,7 @@ TEST(SynergyLeases, WhoRunsOnNoWholeGpuCannotTakePart) {
   Cluster cluster = Nodes(1, 1);
   const auto placer = MakePlacer("synergy-fair");
   ASSERT_TRUE(cluster.Apply(*placer->MakePlan(cluster, std::vector{CpuOnly(1)})).ok());
-  const auto plan = placer->MakeRound(cluster, std::vector{CpuOnly(1)});
+  const auto plan = MakeRound(*placer, cluster, std::vector{CpuOnly(1)});
   EXPECT_EQ(plan.status().code(), absl::StatusCode::kInvalidArgument);
   EXPECT_THAT(std::string(plan.status().message()), HasSubstr("whole GPUs"));
 }
@@ -142,7 +143,7 @@ TEST(SynergyLeases, WhoRunsOnNoWholeGpuCannotTakePart) {
 TEST(SynergyLeases, AJobGivenTwiceIsRefused) {
   Cluster cluster = Nodes(1, 2);
   RoundAndApply(cluster, {OneGpu(1)});
-  const auto plan = MakePlacer("synergy-fair")->MakeRound(cluster, std::vector{OneGpu(1), OneGpu(1)});
+  const auto plan = MakeRound(*MakePlacer("synergy-fair"), cluster, std::vector{OneGpu(1), OneGpu(1)});
   EXPECT_EQ(plan.status().code(), absl::StatusCode::kAlreadyExists);
 }
 

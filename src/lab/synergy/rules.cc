@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Hands out what a round leaves over.
-#include "place/synergy/rules.h"
+#include "lab/synergy/rules.h"
 
 #include <algorithm>
 #include <limits>

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "place/synergy/round.h"
+#include "lab/synergy/round.h"
 
 namespace horus {
 namespace {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Fits and calibrates one kind after the other.
-#include "interference/train_pairs.h"
+#include "lab/models/train_pairs.h"
 
 #include <algorithm>
 #include <array>
@@ -10,11 +10,11 @@
 #include "base/status.h"
 #include "base/text.h"
 #include "horus/version.h"
-#include "interference/boosted_model.h"
 #include "interference/kernel_model.h"
-#include "interference/net_models.h"
 #include "interference/pair_bounds.h"
 #include "interference/pair_bundle.h"
+#include "lab/models/boosted_model.h"
+#include "lab/models/net_models.h"
 
 namespace horus {
 

@@ -6,8 +6,8 @@
 // Units:   as round.h.
 // Cost:    O(devices), and O(jobs) where residents may be resized or a node mixes its GPUs.
 // Thread class: one thread at a time.
-#ifndef HORUS_PLACE_SYNERGY_CLUSTER_ROUND_H_
-#define HORUS_PLACE_SYNERGY_CLUSTER_ROUND_H_
+#ifndef HORUS_LAB_SYNERGY_CLUSTER_ROUND_H_
+#define HORUS_LAB_SYNERGY_CLUSTER_ROUND_H_
 
 #include <cstdint>
 #include <memory>
@@ -15,11 +15,11 @@
 #include <vector>
 
 #include "base/id_map.h"
+#include "lab/synergy/round.h"
+#include "lab/synergy/rules.h"
 #include "place/decision.h"
 #include "place/state/cluster.h"
 #include "place/state/ledger.h"
-#include "place/synergy/round.h"
-#include "place/synergy/rules.h"
 
 namespace horus {
 
@@ -103,4 +103,4 @@ class RoundRefusals {
 
 }  // namespace horus
 
-#endif  // HORUS_PLACE_SYNERGY_CLUSTER_ROUND_H_
+#endif  // HORUS_LAB_SYNERGY_CLUSTER_ROUND_H_

@@ -7,10 +7,11 @@
 #include <map>
 #include <utility>
 
+#include "base/draws.h"
 #include "base/hash.h"
 #include "base/status.h"
-#include "interference/net_models.h"
 #include "interference/pair_model.h"
+#include "lab/models/net_models.h"
 
 namespace horus {
 namespace {
@@ -45,9 +46,7 @@ double RateAt(int step, int steps, double first) {
 // A number of variance 1 that is a function of its arguments alone: uniform, as the shape does not matter.
 double StartingDraw(uint64_t seed, uint64_t index) {
   constexpr double kSpan = 3.4641016151377544;  // sqrt(12): the width of a uniform variable of variance 1
-  constexpr double kTwoTo53 = 9007199254740992.0;
-  const uint64_t bits = Mix64(CombineHash(seed, index)) >> 11;
-  return kSpan * ((static_cast<double>(bits) + 0.5) / kTwoTo53 - 0.5);
+  return kSpan * (UnitOf(Mix64(CombineHash(seed, index))) + 0x1p-54 - 0.5);
 }
 
 // ---- Trains the networks of `iapp`: forward, backward and Adam.

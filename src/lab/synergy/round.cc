@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Greedy, fair and tune, and the way to opt.
-#include "place/synergy/round.h"
+#include "lab/synergy/round.h"
 
 #include <algorithm>
 #include <array>
@@ -10,9 +10,9 @@
 
 #include "absl/status/status.h"
 #include "base/status.h"
-#include "place/job.h"
+#include "lab/synergy/rules.h"
+#include "place/job/job.h"
 #include "place/state/cluster_rows.h"
-#include "place/synergy/rules.h"
 
 namespace horus {
 namespace {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Fits and walks boosted trees over the columns of two tenants and their device.
-#include "interference/boosted_model.h"
+#include "lab/models/boosted_model.h"
 
 #include <algorithm>
 #include <array>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // `iapp` and `iasp`: small networks that predict slowdowns, as their fits write them; read and walked without foreign
 // libraries.
-#ifndef HORUS_INTERFERENCE_NET_MODELS_H_
-#define HORUS_INTERFERENCE_NET_MODELS_H_
+#ifndef HORUS_LAB_MODELS_NET_MODELS_H_
+#define HORUS_LAB_MODELS_NET_MODELS_H_
 
 #include <array>
 #include <cstddef>
@@ -79,11 +79,6 @@ class IaspModel final : public PairModel {
   std::vector<std::pair<uint64_t, uint32_t>> remembered_;  // profile and position, by profile
 };
 
-// How alike two jobs are on a device, a position in the header's list or kUnseen, in what they suffer and inflict: the
-// cosine of their factors. 1 = in the same proportions, -1 = opposite; 0 where nothing is known of one of them.
-// Symmetric, finite; 1 for a job and itself up to rounding.
-[[nodiscard]] double InterferenceSimilarity(const IaspModel& model, uint32_t device, const Tenant& a, const Tenant& b);
-
 // Part of a build with ONNX only: needs Eigen.
 [[nodiscard]] absl::StatusOr<BundleTarget> FitIasp(const PairSet& set, std::span<const PairRow> rows,
                                                    const PairFitOptions& options);
@@ -118,4 +113,4 @@ static_assert(kMostPairJobs * kIaspWidth <= BundleLimits().max_series_values, "e
 
 }  // namespace horus
 
-#endif  // HORUS_INTERFERENCE_NET_MODELS_H_
+#endif  // HORUS_LAB_MODELS_NET_MODELS_H_

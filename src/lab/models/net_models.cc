@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // `iapp` and `iasp`: small networks that predict slowdowns, as their fits write them; read and walked without foreign
 // libraries.
-#include "interference/net_models.h"
+#include "lab/models/net_models.h"
 
 #include <algorithm>
 #include <array>
@@ -183,20 +183,6 @@ void IaspModel::Pairs(uint32_t device, std::span<const Tenant> tenants, std::spa
 size_t IaspModel::bytes_held() const {
   return sizeof(*this) + (devices_.capacity() + tower_.capacity() + embeddings_.capacity()) * sizeof(double) +
          remembered_.capacity() * sizeof(remembered_[0]);
-}
-
-double InterferenceSimilarity(const IaspModel& model, uint32_t device, const Tenant& a, const Tenant& b) {
-  const IaspFactors fa = model.FactorsOf(device, a), fb = model.FactorsOf(device, b);
-  double product = fa.suffers_alike * fb.suffers_alike + fa.inflicts_alike * fb.inflicts_alike;
-  double square_a = fa.suffers_alike * fa.suffers_alike + fa.inflicts_alike * fa.inflicts_alike;
-  double square_b = fb.suffers_alike * fb.suffers_alike + fb.inflicts_alike * fb.inflicts_alike;
-  for (size_t r = 0; r < kIaspRank; ++r) {
-    product += fa.suffers[r] * fb.suffers[r] + fa.inflicts[r] * fb.inflicts[r];
-    square_a += fa.suffers[r] * fa.suffers[r] + fa.inflicts[r] * fa.inflicts[r];
-    square_b += fb.suffers[r] * fb.suffers[r] + fb.inflicts[r] * fb.inflicts[r];
-  }
-  const double length = std::sqrt(square_a) * std::sqrt(square_b);
-  return length > 0 ? std::clamp(product / length, -1.0, 1.0) : 0;
 }
 
 absl::StatusOr<std::unique_ptr<const IaspModel>> ReadIaspModel(const PairHeader& header, const BundleTarget& target) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Reads servers and residents off a ledger and its cluster.
-#include "place/synergy/cluster_round.h"
+#include "lab/synergy/cluster_round.h"
 
 #include <algorithm>
 #include <limits>
@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "base/units.h"
-#include "place/synergy/rules.h"
+#include "lab/synergy/rules.h"
 
 namespace horus {
 namespace {

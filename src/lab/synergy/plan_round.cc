@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A plan as one round of a synergy rule; of this folder only.
+// A plan as one round of a synergy rule, over the engine of a placer.
+#include "lab/synergy/plan_round.h"
+
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
@@ -12,31 +14,29 @@
 #include "base/id_map.h"
 #include "base/seeded_hash.h"
 #include "base/status.h"
-#include "place/communication.h"
+#include "base/units.h"
+#include "lab/policies/options.h"
+#include "lab/synergy/cluster_round.h"
 #include "place/engine.h"
-#include "place/placer_impl.h"
-#include "place/synergy/cluster_round.h"
+#include "place/state/communication.h"
+#include "place/state/fit.h"
 
 namespace horus {
 
-class Placer::Impl::Round {
- public:
-  // Where a job of the round runs until now.
-  struct Lease {
-    std::shared_ptr<const JobSpec> spec;
-    PlacedSlots slots;
-    std::vector<SynergySlice> slices;  // of the round's servers; none where a node is not up
-  };
+namespace {
 
-  Round(Impl& my, std::span<const JobSpec> jobs, std::span<const uint32_t> order, const ProgressFn& progress,
-        std::vector<Lease> leases = {})
-      : my_(my),
-        settings_(*my.scorer.policy().round()),
-        jobs_(jobs),
-        order_(order),
-        progress_(progress),
-        leases_(std::move(leases)) {
-    leases_.resize(order.size());
+class RoundPlan {
+ public:
+  RoundPlan(Engine& engine, const SynergySettings& settings, const RoundRequest& request)
+      : engine_(engine),
+        ledger_(engine.ledger()),
+        settings_(settings),
+        jobs_(request.jobs),
+        order_(request.order),
+        progress_(request.progress),
+        leases_(request.leases.begin(), request.leases.end()),
+        held_(request.order.size()) {
+    leases_.resize(order_.size());
   }
 
   // Those of `gone` are jobs of the round, and not in the ledger.
@@ -70,12 +70,14 @@ class Placer::Impl::Round {
     plan_.decisions[at] = std::move(decision);
   }
 
-  Impl& my_;
+  Engine& engine_;
+  Ledger& ledger_;
   const SynergySettings& settings_;
   std::span<const JobSpec> jobs_;
   std::span<const uint32_t> order_;
   const ProgressFn& progress_;
-  std::vector<Lease> leases_;  // by position in the order
+  std::vector<Lease> leases_;                    // by position in the order, as all that follows
+  std::vector<std::vector<SynergySlice>> held_;  // by leases, of the round's servers; none where a node is not up
   uint64_t done_ = 0;
   Plan plan_;
   std::vector<uint32_t> touched_;  // node rows
@@ -86,8 +88,6 @@ class Placer::Impl::Round {
   IdMap<std::unique_ptr<Servers>> admitting_idle_;  // the same
   IdMap<bool> fits_alone_;                          // by that and the sensitivity
 };
-
-namespace {
 
 constexpr size_t kProgressStep = 256;  // jobs between two calls, as in placer.cc
 
@@ -117,13 +117,10 @@ std::vector<int32_t> ChooseLinked(const NodeSpec& node, std::vector<int32_t> idl
   return chosen;
 }
 
-}  // namespace
-
-absl::StatusOr<Plan> Placer::Impl::Round::Make(const Cluster& cluster, const ReadFn& read, const IdMap<bool>* gone) {
-  my_.emptied.FollowEmptied(my_.ledger);
-  state_.Read(cluster, my_.ledger, my_.considered(my_.ledger), settings_, gone);
+absl::StatusOr<Plan> RoundPlan::Make(const Cluster& cluster, const ReadFn& read, const IdMap<bool>* gone) {
+  state_.Read(cluster, ledger_, engine_.nodes(), settings_, gone);
   if (read != nullptr) read();
-  plan_.model_epoch = my_.scorer.model().epoch();
+  plan_.model_epoch = engine_.scorer().model().epoch();
   plan_.decisions.resize(order_.size());
   HORUS_RETURN_IF_ERROR(Gather());
   std::vector<SynergyJob> known;
@@ -135,7 +132,7 @@ absl::StatusOr<Plan> Placer::Impl::Round::Make(const Cluster& cluster, const Rea
   for (const bool stays : {true, false}) {  // who stays has its devices before others choose theirs
     for (size_t i = 0; i < runnable_.size(); ++i) {
       const SynergyGrant& grant = round.grants[i];
-      if (grant.slices.empty() || (grant.slices == leases_[runnable_[i]].slices) != stays) continue;
+      if (grant.slices.empty() || (grant.slices == held_[runnable_[i]]) != stays) continue;
       HORUS_RETURN_IF_ERROR(Step());
       HORUS_RETURN_IF_ERROR(Grant(runnable_[i], grant));
     }
@@ -147,37 +144,38 @@ absl::StatusOr<Plan> Placer::Impl::Round::Make(const Cluster& cluster, const Rea
   for (size_t i = 0; i < order_.size(); ++i) {
     if (plan_.decisions[i].verdict != Verdict::kPlace && leases_[i].spec != nullptr) Expire(i);
   }
-  my_.AddSeen(touched_, plan_);
+  engine_.AddSeen(touched_, plan_);
   return std::move(plan_);
 }
 
-absl::Status Placer::Impl::Round::Step() {
-  HORUS_RETURN_IF_ERROR(my_.GoOn());
+absl::Status RoundPlan::Step() {
+  HORUS_RETURN_IF_ERROR(engine_.GoOn());
   if (progress_ == nullptr || done_++ % kProgressStep != 0 || progress_(done_ - 1, order_.size())) {
     return absl::OkStatus();
   }
   return MakeError(absl::StatusCode::kCancelled, "plan: cancelled after %d of %d jobs", done_ - 1, order_.size());
 }
 
-absl::Status Placer::Impl::Round::Admitting(const JobSpec& job, bool idle, const Servers*& servers) {
-  const JobView view = ViewJob(job, my_.options.probe_outside);
+absl::Status RoundPlan::Admitting(const JobSpec& job, bool idle, const Servers*& servers) {
+  const JobView view = ViewJob(job, engine_.options().probe_outside);
   IdMap<std::unique_ptr<Servers>>& known = idle ? admitting_idle_ : admitting_;
   if (const std::unique_ptr<Servers>* found = known.Find(view.request)) {
     servers = found->get();
     return absl::OkStatus();
   }
-  my_.scorer.SetJob(view);
+  engine_.scorer().SetJob(view);
+  const Ledger& emptied = engine_.emptied();
   std::vector<std::optional<bool>> kinds(state_.kinds());
   auto admitting = std::make_unique<Servers>();
   for (uint32_t s = 0; s < state_.servers().size(); ++s) {
-    const LedgerNode& node = my_.ledger.node(state_.place(s).node_row);
+    const LedgerNode& node = ledger_.node(state_.place(s).node_row);
     if (FitNode(job, *node.spec, idle ? AdminState::kUp : node.state) != Reason::kNone) continue;
     if (!idle && KeepsAway(job, node.groups)) continue;
     std::optional<bool>& admits = kinds[state_.servers()[s].kind];
     if (!admits.has_value()) {
       DeviceVerdict verdict;
       HORUS_RETURN_IF_ERROR(
-          my_.scorer.Judge(my_.emptied.states(), my_.emptied.state_id(state_.place(s).sample), verdict));
+          engine_.scorer().Judge(emptied.states(), emptied.state_id(state_.place(s).sample), verdict));
       admits = verdict.reason == Reason::kNone;
     }
     if (*admits) admitting->push_back(s);
@@ -186,10 +184,10 @@ absl::Status Placer::Impl::Round::Admitting(const JobSpec& job, bool idle, const
   return absl::OkStatus();
 }
 
-absl::Status Placer::Impl::Round::Gather() {
+absl::Status RoundPlan::Gather() {
   wanted_.resize(order_.size());
   for (size_t at = 0; at < order_.size(); ++at) {
-    HORUS_RETURN_IF_ERROR(my_.GoOn());
+    HORUS_RETURN_IF_ERROR(engine_.GoOn());
     const JobSpec& job = JobAt(at);
     if (!TakesRounds(job)) continue;
     const Servers* servers = nullptr;
@@ -205,14 +203,14 @@ absl::Status Placer::Impl::Round::Gather() {
                     .spec = minds ? &job : nullptr},
                    *servers};
     if (servers->size() < state_.servers().size()) wanted_[at].job.allowed = *servers;
-    leases_[at].slices = state_.SlicesOf(my_.ledger, leases_[at].slots);
-    wanted_[at].job.held = leases_[at].slices;
+    held_[at] = state_.SlicesOf(ledger_, leases_[at].slots);
+    wanted_[at].job.held = held_[at];
     if (!servers->empty()) runnable_.push_back(at);
   }
   return absl::OkStatus();
 }
 
-void Placer::Impl::Round::Resize(const SynergyResize& resize) {
+void RoundPlan::Resize(const SynergyResize& resize) {
   const ClusterRound::ResidentJob& resident = state_.resident(resize.resident);
   const JobSpec& was = *resident.spec;
   const HostShare held = state_.residents()[resize.resident].held;
@@ -224,7 +222,7 @@ void Placer::Impl::Round::Resize(const SynergyResize& resize) {
             per_task(resize.share.mem_mib, held.mem_mib, was.mem_mib), *is);
   Move move{.kind = ActionKind::kResize, .job = was.id};
   for (const PlacedSlot& slot : resident.slots) {
-    move.from.push_back({my_.ledger.spec(slot.node_row).id, slot.device, slot.task});
+    move.from.push_back({ledger_.spec(slot.node_row).id, slot.device, slot.task});
     touched_.push_back(slot.node_row);
   }
   move.to = move.from;
@@ -232,17 +230,17 @@ void Placer::Impl::Round::Resize(const SynergyResize& resize) {
   move.host_from = {was.cpu_milli, was.mem_mib};
   move.host_to = {is->cpu_milli, is->mem_mib};
   plan_.moves.push_back(std::move(move));
-  my_.ledger.Resize(was, *is, resident.slots);
+  ledger_.Resize(was, *is, resident.slots);
   plan_.actions.push_back({ActionKind::kResize, std::move(is), {}});
 }
 
-PlacedSlots Placer::Impl::Round::ChooseSlots(size_t at, const SynergyGrant& grant) const {
-  if (grant.slices == leases_[at].slices) return leases_[at].slots;
+PlacedSlots RoundPlan::ChooseSlots(size_t at, const SynergyGrant& grant) const {
+  if (grant.slices == held_[at]) return leases_[at].slots;
   PlacedSlots slots;
   for (const SynergySlice& slice : grant.slices) {
     const uint32_t row = state_.place(slice.server).node_row;
     const auto gpus = static_cast<size_t>(slice.gpus);
-    std::vector<int32_t> chosen = ChooseLinked(my_.ledger.spec(row), state_.IdleOn(my_.ledger, slice.server), gpus);
+    std::vector<int32_t> chosen = ChooseLinked(ledger_.spec(row), state_.IdleOn(ledger_, slice.server), gpus);
     for (const int32_t device : chosen) {
       const auto task = static_cast<int32_t>(slots.size()) / JobAt(at).gpus_per_task;
       slots.push_back(SlotAt(row, device, task));
@@ -251,45 +249,42 @@ PlacedSlots Placer::Impl::Round::ChooseSlots(size_t at, const SynergyGrant& gran
   return slots;
 }
 
-absl::Status Placer::Impl::Round::Grant(size_t at, const SynergyGrant& grant) {
+absl::Status RoundPlan::Grant(size_t at, const SynergyGrant& grant) {
   const JobSpec& job = JobAt(at);
   auto granted = std::make_shared<JobSpec>(job);
   GrantHost(grant.share.cpu_milli * job.gpus_per_task, grant.share.mem_mib * job.gpus_per_task, *granted);
   SearchResult found;
   found.spans_nodes = grant.slices.size() > 1;
   found.best.slots = ChooseSlots(at, grant);
-  const JobView view = ViewJob(*granted, my_.options.probe_outside);
-  my_.scorer.SetJob(view);
-  Decision decision{.job = job.id};
-  HORUS_RETURN_IF_ERROR(my_.explainer.Placed(my_.ledger, view, found, decision));
+  HORUS_ASSIGN_OR_RETURN(Decision decision, engine_.Explain(ViewJob(*granted, engine_.options().probe_outside), found));
   decision.winner.cost = -grant.speed;
   decision.winner.terms = {{"speed", -grant.speed}};
   if (leases_[at].spec != nullptr) {
-    my_.ledger.Place(*granted, found.best.slots);
+    ledger_.Place(*granted, found.best.slots);
     Renew(at, grant, std::move(granted), found.best.slots, std::move(decision));
     return absl::OkStatus();
   }
-  decision.probe = my_.options.probe_outside && my_.IsUnknownAt(job, found.best.slots.front());
+  decision.probe = engine_.Probes(job, found.best.slots.front());
   granted->exclusive |= decision.probe;
-  my_.ledger.Place(*granted, found.best.slots);
+  ledger_.Place(*granted, found.best.slots);
   Add(std::move(granted), found.best.slots, std::move(decision), at);
   return absl::OkStatus();
 }
 
-absl::Status Placer::Impl::Round::PlaceOther(size_t at) {
+absl::Status RoundPlan::PlaceOther(size_t at) {
   HORUS_RETURN_IF_ERROR(Step());
-  Choice choice;
-  HORUS_RETURN_IF_ERROR(my_.Choose(JobAt(at), choice));
+  ChosenWay choice;
+  HORUS_RETURN_IF_ERROR(engine_.Choose(JobAt(at), choice));
   if (choice.job == nullptr) {
     plan_.decisions[at] = std::move(choice.decision);
     return absl::OkStatus();
   }
-  my_.ledger.Place(*choice.job, choice.slots);
+  ledger_.Place(*choice.job, choice.slots);
   Add(std::move(choice.job), choice.slots, std::move(choice.decision), at);
   return absl::OkStatus();
 }
 
-absl::Status Placer::Impl::Round::RefuseRest() {
+absl::Status RoundPlan::RefuseRest() {
   std::optional<RoundRefusals> refusals;  // made when the first is refused
   for (size_t at = 0; at < order_.size(); ++at) {
     if (wanted_[at].spec == nullptr || plan_.decisions[at].verdict == Verdict::kPlace) continue;
@@ -303,7 +298,7 @@ absl::Status Placer::Impl::Round::RefuseRest() {
 // The search tells what keeps a job of whole GPUs out: first without its host, for where GPUs are busy their cores are
 // too, then with the least that the rule would give it. It may still find a place where the rule does not: then the
 // rule's own terms tell.
-absl::Status Placer::Impl::Round::Refuse(size_t at, const RoundRefusals& refusals) {
+absl::Status RoundPlan::Refuse(size_t at, const RoundRefusals& refusals) {
   const JobSpec& job = JobAt(at);
   RoundJob when_idle = wanted_[at];
   const Servers* idle = nullptr;
@@ -315,37 +310,31 @@ absl::Status Placer::Impl::Round::Refuse(size_t at, const RoundRefusals& refusal
   asked.cpu_milli = least.cpu_milli * job.gpus_per_task;
   asked.mem_mib = least.mem_mib * job.gpus_per_task;
   Decision& decision = plan_.decisions[at];
-  const JobView view = ViewJob(asked, my_.options.probe_outside);
-  HORUS_ASSIGN_OR_RETURN(decision, my_.Decide(view));
+  const JobView view = ViewJob(asked, engine_.options().probe_outside);
+  HORUS_ASSIGN_OR_RETURN(decision, engine_.Decide(view));
   if (decision.verdict == Verdict::kReject || decision.predicted_never) return absl::OkStatus();
   const Sensitivity* matrix = job.sensitivity.get();
   const uint64_t request = matrix == nullptr ? view.request : CombineHash(view.request, matrix->Hash(ProcessSecret()));
   const bool* fits = fits_alone_.Find(request);
-  if (fits == nullptr) fits = &fits_alone_.Insert(request, refusals.FitsAlone(when_idle, my_.ledger));
+  if (fits == nullptr) fits = &fits_alone_.Insert(request, refusals.FitsAlone(when_idle, ledger_));
   const bool found = decision.verdict == Verdict::kPlace;
   if (*fits && !found) {
     asked.cpu_milli = asked.mem_mib = 0;
-    HORUS_ASSIGN_OR_RETURN(Decision without_host, my_.Decide(ViewJob(asked, my_.options.probe_outside)));
+    HORUS_ASSIGN_OR_RETURN(Decision without_host, engine_.Decide(ViewJob(asked, engine_.options().probe_outside)));
     if (without_host.verdict == Verdict::kDefer) decision = std::move(without_host);
     return absl::OkStatus();
   }
   decision = {.job = job.id, .verdict = *fits ? Verdict::kDefer : Verdict::kReject};
-  refusals.Explain(*fits ? wanted_[at] : when_idle, my_.ledger, !*fits, decision);
+  refusals.Explain(*fits ? wanted_[at] : when_idle, ledger_, !*fits, decision);
   return absl::OkStatus();
-}
-
-absl::StatusOr<Plan> Placer::Impl::PlanRound(const Cluster& cluster, std::span<const JobSpec> jobs,
-                                             std::span<const uint32_t> order, const ProgressFn& progress,
-                                             const ReadFn& read) {
-  return Round(*this, jobs, order, progress).Make(cluster, read);
 }
 
 // ---- What becomes of jobs that run when a round decides them again.
 
-Move Placer::Impl::Round::MoveOf(ActionKind kind, size_t at, double speed) const {
+Move RoundPlan::MoveOf(ActionKind kind, size_t at, double speed) const {
   const Lease& lease = leases_[at];
   const JobSpec& was = *lease.spec;
-  Move move{.kind = kind, .job = was.id, .from = SlotsOf(my_.ledger, lease.slots)};
+  Move move{.kind = kind, .job = was.id, .from = SlotsOf(ledger_, lease.slots)};
   const HostShare held = {was.cpu_milli / was.gpus_per_task, was.mem_mib / was.gpus_per_task};
   const Sensitivity* matrix = was.sensitivity.get();
   move.gain = speed - (matrix == nullptr ? 1 : matrix->Speed(held));
@@ -353,10 +342,10 @@ Move Placer::Impl::Round::MoveOf(ActionKind kind, size_t at, double speed) const
   return move;
 }
 
-void Placer::Impl::Round::Renew(size_t at, const SynergyGrant& grant, std::shared_ptr<const JobSpec> granted,
-                                std::span<const PlacedSlot> slots, Decision decision) {
+void RoundPlan::Renew(size_t at, const SynergyGrant& grant, std::shared_ptr<const JobSpec> granted,
+                      std::span<const PlacedSlot> slots, Decision decision) {
   const Lease& lease = leases_[at];
-  const bool stays = grant.slices == lease.slices;
+  const bool stays = grant.slices == held_[at];
   const bool alike = granted->cpu_milli == lease.spec->cpu_milli && granted->mem_mib == lease.spec->mem_mib;
   if (!stays || !alike) {
     Move move = MoveOf(stays ? ActionKind::kResize : ActionKind::kMigrate, at, grant.speed);
@@ -370,24 +359,61 @@ void Placer::Impl::Round::Renew(size_t at, const SynergyGrant& grant, std::share
   plan_.decisions[at] = std::move(decision);
 }
 
-void Placer::Impl::Round::Expire(size_t at) {
+void RoundPlan::Expire(size_t at) {
   for (const PlacedSlot& slot : leases_[at].slots) touched_.push_back(slot.node_row);
   plan_.moves.push_back(MoveOf(ActionKind::kPreempt, at, 0));
   plan_.actions.push_back({ActionKind::kPreempt, leases_[at].spec, {}});
 }
 
-absl::StatusOr<Plan> Placer::MakeRound(const Cluster& cluster, std::span<const JobSpec> jobs, const ReadFn& read) {
-  Impl& my = *impl_;
-  if (my.scorer.policy().round() == nullptr) {
-    return MakeError(absl::StatusCode::kUnimplemented, "policy %s: expected one that decides rounds",
-                     std::string(my.scorer.policy().name()));
+// ---- synergy-*: a round of whole GPUs with cores and host memory by sensitivity (Mohan et al., OSDI 2022).
+
+bool IsPart(int32_t gpu_milli) { return gpu_milli > 0 && gpu_milli < kMilliPerGpu; }
+
+// What is priced here are the devices of an idle cluster, and places for jobs that no rule knows.
+class SynergyPolicy final : public RoundPolicy {
+ public:
+  explicit SynergyPolicy(SynergySettings settings) : settings_(std::move(settings)) {}
+
+  std::string_view name() const override { return SynergyNames()[static_cast<size_t>(settings_.rule)]; }
+
+  absl::StatusOr<Plan> PlanRound(Engine& engine, const Cluster& cluster, const RoundRequest& request) const override {
+    return RoundPlan(engine, settings_, request).Make(cluster, request.read, request.gone);
   }
-  if (jobs.size() > my.options.max_jobs) {
-    return MakeError(absl::StatusCode::kResourceExhausted, "round: expected at most %d jobs, found %d",
-                     my.options.max_jobs, jobs.size());
+
+  // Whole GPUs are for one job. Parts of a GPU are packed: the fullest device first, an idle one last.
+  absl::Status ScoreDevice(const DeviceCandidate& candidate, DeviceScore& score) const override {
+    score = {};
+    if (!IsPart(candidate.gpu_milli)) {
+      score.declined = candidate.residents() > 0;
+      return absl::OkStatus();
+    }
+    for (const TenantClass* tenant : candidate.tenants) score.declined |= !IsPart(tenant->gpu_milli);
+    score.cost = static_cast<double>(kMilliPerGpu - candidate.milli_used - candidate.gpu_milli) / kMilliPerGpu;
+    return absl::OkStatus();
+  }
+
+ private:
+  SynergySettings settings_;
+};
+
+}  // namespace
+
+std::unique_ptr<Policy> MakeSynergyPolicy(SynergyRule rule, const PolicyOptions& options) {
+  LabPolicyOptions lab = LabOf(options);
+  return std::make_unique<SynergyPolicy>(
+      SynergySettings{rule, {lab.synergy_tolerance, lab.synergy_grow, std::move(lab.lp_library)}});
+}
+
+const RoundPolicy* RoundPolicyOf(const Placer& placer) { return dynamic_cast<const RoundPolicy*>(&placer.policy()); }
+
+absl::StatusOr<Plan> MakeRound(Placer& placer, const Cluster& cluster, std::span<const JobSpec> jobs) {
+  const RoundPolicy* policy = RoundPolicyOf(placer);
+  if (policy == nullptr) {
+    return MakeError(absl::StatusCode::kUnimplemented, "policy %s: expected one that decides rounds",
+                     std::string(placer.policy().name()));
   }
   std::vector<JobSpec> known(jobs.begin(), jobs.end());
-  std::vector<Impl::Round::Lease> leases(jobs.size());
+  std::vector<Lease> leases(jobs.size());
   IdMap<bool> gone;
   std::vector<uint32_t> order;
   for (uint32_t i = 0; i < jobs.size(); ++i) {
@@ -400,16 +426,18 @@ absl::StatusOr<Plan> Placer::MakeRound(const Cluster& cluster, std::span<const J
       return InvalidArgument("round: job %s: expected whole GPUs of one that runs, found others",
                              IdAndName(known[i].id, known[i].name));
     }
-    leases[i] = {std::make_shared<const JobSpec>(known[i]), held.slots, {}};
+    leases[i] = {std::make_shared<const JobSpec>(known[i]), held.slots};
     gone.Insert(jobs[i].id, true);
   }
-  HORUS_RETURN_IF_ERROR(PlanningOrder(cluster, known, my.scorer.model(), &gone).status());
-  HORUS_RETURN_IF_ERROR(my.SelectNodes(cluster, std::nullopt));
-  my.ledger.Follow(cluster);
-  for (const Impl::Round::Lease& lease : leases) {
-    if (lease.spec != nullptr) my.ledger.Remove(*lease.spec, lease.slots);
+  Engine engine(placer);
+  HORUS_RETURN_IF_ERROR(engine.OrderAny(cluster, known, &gone).status());
+  HORUS_RETURN_IF_ERROR(engine.Follow(cluster));
+  for (const Lease& lease : leases) {
+    if (lease.spec != nullptr) engine.ledger().Remove(*lease.spec, lease.slots);
   }
-  return Impl::Round(my, known, order, nullptr, std::move(leases)).Make(cluster, read, &gone);
+  return policy->PlanRound(
+      engine, cluster,
+      {.jobs = known, .order = order, .leases = leases, .gone = &gone, .progress = nullptr, .read = nullptr});
 }
 
 }  // namespace horus

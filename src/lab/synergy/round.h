@@ -6,8 +6,8 @@
 // Units:   whole GPUs; thousandths of a core, MiB; speeds relative to the fair share.
 // Cost:    O(jobs x servers) at worst, usually O(jobs x log servers); opt solves two linear programs.
 // Thread class: pure function.
-#ifndef HORUS_PLACE_SYNERGY_ROUND_H_
-#define HORUS_PLACE_SYNERGY_ROUND_H_
+#ifndef HORUS_LAB_SYNERGY_ROUND_H_
+#define HORUS_LAB_SYNERGY_ROUND_H_
 
 #include <cstddef>
 #include <cstdint>
@@ -18,8 +18,8 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "place/job.h"
-#include "place/sensitivity.h"
+#include "place/job/job.h"
+#include "place/job/sensitivity.h"
 
 namespace horus {
 
@@ -125,4 +125,4 @@ inline constexpr size_t kMaxLpElements = 10 * kMaxLpColumns;
 
 }  // namespace horus
 
-#endif  // HORUS_PLACE_SYNERGY_ROUND_H_
+#endif  // HORUS_LAB_SYNERGY_ROUND_H_

@@ -17,7 +17,7 @@
 #include "lab/lp/contained.h"
 #include "lab/lp/entry.h"
 #include "lab/lp/linear_program.h"
-#include "place/synergy/round.h"
+#include "lab/synergy/round.h"
 
 namespace horus {
 namespace {

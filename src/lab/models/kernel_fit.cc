@@ -10,6 +10,7 @@
 #include "interference/conjugate_gradients.h"
 #include "interference/kernel_model.h"
 #include "interference/laws.h"
+#include "lab/models/train_pairs.h"
 
 namespace horus {
 namespace {

@@ -7,8 +7,8 @@
 // Units:   slowdowns; coverage 0-1.
 // Cost:    about 20 fits a kind, seconds for 2,000 rows; the boosted kind loads libhorus_train.so.
 // Thread class: pure functions.
-#ifndef HORUS_INTERFERENCE_TRAIN_PAIRS_H_
-#define HORUS_INTERFERENCE_TRAIN_PAIRS_H_
+#ifndef HORUS_LAB_MODELS_TRAIN_PAIRS_H_
+#define HORUS_LAB_MODELS_TRAIN_PAIRS_H_
 
 #include <functional>
 #include <span>
@@ -17,11 +17,21 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "interference/kernel_model.h"
 #include "interference/pair_model.h"
 #include "interference/pair_set.h"
 #include "trees/bundle.h"
 
 namespace horus {
+
+// ---- `horus` (kernel_model.h): weights of its Gaussian process.
+// Cost: some hundred products with the rows' covariance.
+
+// Errors: RESOURCE_EXHAUSTED above those limits.
+[[nodiscard]] absl::StatusOr<KernelState> FitKernel(const PairSet& set, std::span<const PairRow> rows,
+                                                    const KernelSettings& settings);
+[[nodiscard]] absl::StatusOr<BundleTarget> FitKernelTarget(const PairSet& set, std::span<const PairRow> rows,
+                                                           const PairFitOptions& options);
 
 // ---- The kinds of learned interference models by name.
 // Cost: a few comparisons.
@@ -55,4 +65,4 @@ inline constexpr size_t kLeastPairRows = 8;
 
 }  // namespace horus
 
-#endif  // HORUS_INTERFERENCE_TRAIN_PAIRS_H_
+#endif  // HORUS_LAB_MODELS_TRAIN_PAIRS_H_

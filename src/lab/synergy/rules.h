@@ -7,8 +7,8 @@
 // Units:   as round.h.
 // Cost:    placing O(log servers) where the first server fits, O(servers) at worst; growing O(holders x cells).
 // Thread class: one thread at a time, as the state.
-#ifndef HORUS_PLACE_SYNERGY_RULES_H_
-#define HORUS_PLACE_SYNERGY_RULES_H_
+#ifndef HORUS_LAB_SYNERGY_RULES_H_
+#define HORUS_LAB_SYNERGY_RULES_H_
 
 #include <bit>
 #include <cstddef>
@@ -20,8 +20,8 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "lab/synergy/round.h"
 #include "place/state/groups.h"
-#include "place/synergy/round.h"
 
 namespace horus {
 
@@ -205,4 +205,4 @@ void GrowHolders(SynergyState& state, const ServerClasses& classes);
 
 }  // namespace horus
 
-#endif  // HORUS_PLACE_SYNERGY_RULES_H_
+#endif  // HORUS_LAB_SYNERGY_RULES_H_

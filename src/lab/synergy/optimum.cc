@@ -7,7 +7,7 @@
 
 #include "base/status.h"
 #include "lab/lp/linear_program.h"
-#include "place/synergy/rules.h"
+#include "lab/synergy/rules.h"
 
 namespace horus {
 namespace {

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+// horus/lab/policies.h: placers with the options of the laboratory's policies.
+#include <memory>
+
+#include "capi/args.h"
+#include "capi/error.h"
+#include "capi/handles.h"
+#include "capi/planning.h"
+#include "capi/structs.h"
+#include "horus/lab/policies.h"
+#include "lab/policies/options.h"
+
+namespace horus::capi {
+namespace {
+
+absl::StatusOr<std::shared_ptr<const LabPolicyOptions>> LabFromC(const horus_lab_policy_options* given) {
+  HORUS_ASSIGN_OR_RETURN(const horus_lab_policy_options c, ReadOptionalStruct(given));
+  LabPolicyOptions options;
+  HORUS_RETURN_IF_ERROR(CheckFlag("synergy_grow", c.synergy_grow));
+  options.synergy_grow = c.synergy_grow == 1;
+  if (c.synergy_tolerance != 0) options.synergy_tolerance = c.synergy_tolerance == -1 ? 0 : c.synergy_tolerance;
+  if (c.pack_threshold != 0) options.pack_threshold = c.pack_threshold;
+  if (c.foreground_bound != 0) options.foreground_bound = c.foreground_bound;
+  if (c.profiling_label != nullptr) {
+    HORUS_ASSIGN_OR_RETURN(options.profiling_label, ReadText(c.profiling_label, "profiling_label"));
+  }
+  return Lab(std::move(options));
+}
+
+}  // namespace
+}  // namespace horus::capi
+
+using namespace horus::capi;  // NOLINT(google-build-using-namespace): the C function below is its face
+
+horus_status horus_lab_placer_create(const horus_placer_options* options, const horus_lab_policy_options* lab,
+                                     horus_placer** out, horus_error* error) {
+  return Guard(error, [&]() -> absl::Status {
+    HORUS_RETURN_IF_ERROR(Require({{out, "out"}}));
+    HORUS_ASSIGN_OR_RETURN(auto with, LabFromC(lab));
+    HORUS_ASSIGN_OR_RETURN(std::unique_ptr<horus_placer> placer, MakePlacer(options, std::move(with)));
+    *out = placer.release();
+    return absl::OkStatus();
+  });
+}
