@@ -7,21 +7,50 @@
 #include <tuple>
 
 #include "base/status.h"
-#include "place/admit.h"
-#include "place/communication.h"
 #include "place/engine.h"
-#include "place/fit.h"
+#include "place/search/admit.h"
+#include "place/state/communication.h"
+#include "place/state/fit.h"
 
 namespace horus {
 
 // ---- Predicts what a place does to everybody on its devices.
 
+namespace {
+
+// By a resident of one GPU, in units of a busy job's work.
+double LostWork(const TenantClass& resident, const Slowdown& before, const Slowdown& after) {
+  return static_cast<double>(resident.worth / resident.weight) *
+         (1 / static_cast<double>(before.estimate) - 1 / static_cast<double>(after.estimate));
+}
+
+}  // namespace
+
+void GangsWaiting::Add(JobId job, int32_t gpus, double lost) {
+  auto at = std::find_if(gangs_.begin(), gangs_.end(), [&](const Gang& gang) { return gang.job == job; });
+  if (at == gangs_.end()) at = gangs_.insert(at, {job, gpus, 0, 0});
+  ++at->here;
+  at->lost = std::max(at->lost, lost);
+}
+
+double GangsWaiting::lost() const {
+  double lost = 0;
+  for (const Gang& gang : gangs_) lost += gang.gpus * gang.lost;
+  return lost;
+}
+
+int32_t GangsWaiting::gpus() const {
+  int32_t gpus = 0;
+  for (const Gang& gang : gangs_) gpus += gang.gpus - gang.here;
+  return gpus;
+}
+
 absl::Status Appraiser::OfDevice(const Cluster& cluster, const JobSpec& job, const NodeRow& node, int32_t device,
-                                 double& slowest, Appraisal& appraisal) const {
+                                 double& slowest, GangsWaiting& waiting, Appraisal& appraisal) const {
   const ClusterRows& rows = cluster.rows();
-  const DeviceRow state = rows.DeviceAt(node.first_device + static_cast<uint32_t>(device));
-  const Demand& demand = DemandOn(job, state.type);
-  const TenantClass newcomer = MakeTenantClass(job, demand);
+  const uint32_t at = node.first_device + static_cast<uint32_t>(device);
+  const DeviceRow state = rows.DeviceAt(at);
+  const TenantClass newcomer = TenantAsked(job, DemandOn(job, state.type));
   std::vector<const Demand*> demands;
   std::vector<Promise> promises;
   for (const uint32_t id : state.tenants) {
@@ -32,7 +61,7 @@ absl::Status Appraiser::OfDevice(const Cluster& cluster, const JobSpec& job, con
   std::vector<Slowdown> before(residents);
   std::vector<Slowdown> after(residents + 1);
   if (residents > 0) HORUS_RETURN_IF_ERROR(model_->Predict(ContextOf(state), demands, before));
-  demands.push_back(&demand);
+  demands.push_back(&newcomer.demand);
   promises.push_back(newcomer.promise);
   HORUS_RETURN_IF_ERROR(model_->Predict(ContextOf(state), demands, after));
   if (appraisal.reason == Reason::kNone) {
@@ -45,9 +74,19 @@ absl::Status Appraiser::OfDevice(const Cluster& cluster, const JobSpec& job, con
   }
   const Slowdown own = after.back();
   appraisal.own = {std::max(appraisal.own.estimate, own.estimate), std::max(appraisal.own.upper, own.upper)};
-  slowest = std::min(slowest, SpeedAlone(job, state) / (static_cast<double>(own.estimate) + appraisal.communication));
-  for (size_t i = 0; i < residents; ++i) {
-    appraisal.work += 1 / static_cast<double>(after[i].estimate) - 1 / static_cast<double>(before[i].estimate);
+  slowest = std::min(slowest, static_cast<double>(newcomer.work_alone) * SpeedAlone(job, state) /
+                                  (static_cast<double>(own.estimate) + appraisal.communication));
+  for (const uint32_t row : rows.residents[at]) {
+    const uint32_t id = rows.ClassOn(rows.jobs[row].request, state.type);
+    const auto i =
+        static_cast<size_t>(std::find(state.tenants.begin(), state.tenants.end(), id) - state.tenants.begin());
+    const TenantClass& resident = rows.states.tenant(id);
+    const double lost = LostWork(resident, before[i], after[i]);
+    if (resident.gpus > 1) {
+      waiting.Add(rows.jobs[row].id, resident.gpus, lost);
+    } else {
+      appraisal.work -= lost;
+    }
   }
   appraisal.tenants += static_cast<uint32_t>(residents + 1);
   appraisal.used_devices += residents > 0 ? 1 : 0;
@@ -67,11 +106,12 @@ absl::StatusOr<Appraisal> Appraiser::Of(const Cluster& cluster, const JobSpec& j
         demand, GangAllReduceUs(static_cast<double>(demand.gradient_mib), gang, rack_oversubscription_));
   }
   double slowest = std::numeric_limits<double>::infinity();
+  GangsWaiting waiting;
   for (const Slot& slot : slots) {
     const NodeRow& node = rows.nodes[*rows.node_of.Find(slot.node)];
-    HORUS_RETURN_IF_ERROR(OfDevice(cluster, job, node, slot.device, slowest, appraisal));
+    HORUS_RETURN_IF_ERROR(OfDevice(cluster, job, node, slot.device, slowest, waiting, appraisal));
   }
-  appraisal.work += static_cast<double>(slots.size()) * slowest;  // the others wait
+  appraisal.work += static_cast<double>(slots.size()) * slowest - waiting.lost();  // the others wait
   return appraisal;
 }
 
@@ -153,6 +193,14 @@ absl::Status Explainer::AddEffects(const Ledger& ledger, const JobView& view, co
     const auto at = std::find(row.tenants.begin(), row.tenants.end(), resident.tenant);
     if (at == row.tenants.end()) continue;  // cannot be: the resident is there
     const auto i = static_cast<size_t>(at - row.tenants.begin());
+    const TenantClass& tenant = *candidate.tenants[i];
+    const double lost = static_cast<double>(tenant.weight / candidate.tenants.back()->weight) *
+                        LostWork(tenant, candidate.before[i], candidate.after[i]);
+    if (tenant.gpus > 1) {
+      waiting_.Add(resident.job, tenant.gpus, lost);
+    } else {
+      others_lost_ += lost;
+    }
     decision.effects.push_back(
         {resident.job, node, slot.device, false, candidate.before[i], candidate.after[i], calibrated_[i]});
   }
@@ -222,6 +270,8 @@ absl::Status Explainer::Placed(const Ledger& ledger, const JobView& view, const 
   if (IsCpuOnly(*view.job)) decision.own = Slowdown();
   decision.node_name = ledger.spec(result.best.slots.front().node_row).name;
   decision.slots.reserve(result.best.slots.size());
+  waiting_.Clear();
+  others_lost_ = 0;
   for (const PlacedSlot& slot : result.best.slots) {
     decision.slots.push_back({ledger.spec(slot.node_row).id, slot.device, slot.task});
     if (slot.device != kNoDevice) HORUS_RETURN_IF_ERROR(AddEffects(ledger, view, slot, decision));
@@ -235,6 +285,13 @@ absl::Status Explainer::Placed(const Ledger& ledger, const JobView& view, const 
   HORUS_RETURN_IF_ERROR(Price(ledger, view, result.best, decision.winner));
   decision.has_runner_up = !result.second.slots.empty();
   return decision.has_runner_up ? Price(ledger, view, result.second, decision.runner_up) : absl::OkStatus();
+}
+
+bool Explainer::GangPays(const JobView& view, const SearchResult& result, const Decision& decision) const {
+  if (waiting_.gpus() == 0) return true;
+  const double alone = WorkAlone(*view.job) * decision.relative_speed / static_cast<double>(decision.own.estimate);
+  const double own = GpuCount(*view.job) * alone - result.best.sent;
+  return own - others_lost_ - waiting_.lost() > kLeastGainPerGpu * (GpuCount(*view.job) + waiting_.gpus());
 }
 
 absl::Status Explainer::Refused(const Ledger& ledger, const JobView& view, std::span<const uint32_t> nodes,

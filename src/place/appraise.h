@@ -14,14 +14,15 @@
 #include <span>
 #include <vector>
 
+#include "absl/container/inlined_vector.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "interference/model.h"
 #include "place/decision.h"
-#include "place/fit.h"
 #include "place/search/scorer.h"
 #include "place/search/search.h"
 #include "place/state/cluster.h"
+#include "place/state/fit.h"
 #include "place/state/ledger.h"
 
 namespace horus {
@@ -37,6 +38,25 @@ struct Appraisal {
   uint32_t tenants = 0;           // of the devices, the job's own slots included
   uint32_t beyond_bound = 0;      // of them predicted (upper) beyond their bounds, and by this job
   uint32_t used_devices = 0;      // that had tenants before
+};
+
+// Gangs of which a newcomer slows some GPUs: all GPUs of each wait for the slowest.
+class GangsWaiting {
+ public:
+  void Clear() { gangs_.clear(); }
+  // `lost`: work of one GPU there.
+  void Add(JobId job, int32_t gpus, double lost);
+  [[nodiscard]] double lost() const;   // by all GPUs of the gangs
+  [[nodiscard]] int32_t gpus() const;  // that wait elsewhere
+
+ private:
+  struct Gang {
+    JobId job = 0;
+    int32_t gpus = 0;
+    int32_t here = 0;  // of them those that were added
+    double lost = 0;   // most
+  };
+  absl::InlinedVector<Gang, 4> gangs_;
 };
 
 // What residents of one device suffer now.
@@ -57,9 +77,9 @@ class Appraiser {
   [[nodiscard]] absl::StatusOr<DeviceSlowdowns> Now(const Cluster& cluster, NodeId node, int32_t device) const;
 
  private:
-  // `slowest`: the least own work of the GPUs so far.
+  // `slowest`: the least own work of the GPUs so far; `waiting`: the gangs that have one of them.
   [[nodiscard]] absl::Status OfDevice(const Cluster& cluster, const JobSpec& job, const NodeRow& node, int32_t device,
-                                      double& slowest, Appraisal& appraisal) const;
+                                      double& slowest, GangsWaiting& waiting, Appraisal& appraisal) const;
 
   std::shared_ptr<const InterferenceModel> model_;
   FitLimits limits_;
@@ -76,6 +96,9 @@ class Explainer {
   // Effects, terms, own slowdown. The scorer's current job is `view`; the ledger does not hold it yet.
   [[nodiscard]] absl::Status Placed(const Ledger& ledger, const JobView& view, const SearchResult& result,
                                     Decision& decision);
+  // Of a gang that was placed, by a policy that maximises work: whether it gains enough for all whom it slows. They
+  // wait on every GPU for the slowest, which one GPU's price cannot know.
+  [[nodiscard]] bool GangPays(const JobView& view, const SearchResult& result, const Decision& decision) const;
   // Reason and nearest miss.
   [[nodiscard]] absl::Status Refused(const Ledger& ledger, const JobView& view, std::span<const uint32_t> nodes,
                                      const SearchResult& result, Decision& decision);
@@ -95,6 +118,8 @@ class Explainer {
   std::vector<const Demand*> demands_;  // scratch, as the next
   std::vector<float> calibrated_;
   CostTerms terms_;
+  GangsWaiting waiting_;  // for the decision that Placed explained last
+  double others_lost_ = 0;
 };
 
 }  // namespace horus

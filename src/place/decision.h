@@ -21,7 +21,9 @@
 
 #include "absl/container/inlined_vector.h"
 #include "interference/model.h"
-#include "place/job.h"
+#include "place/job/reason.h"
+#include "place/search/policy.h"
+#include "place/state/changes.h"
 
 namespace horus {
 
@@ -32,55 +34,7 @@ enum class Verdict : int32_t {
   kReject = 2,  // never fits this cluster, by figures that are stated, measured or beyond doubt
 };
 
-// Why a node or a device cannot take a job. The values cross the C boundary: never renumber, append only.
-enum class Reason : int32_t {
-  kNone = 0,
-  kNodeDown = 1,
-  kNodeDrained = 2,
-  kDeviceDown = 3,
-  kDeviceDrained = 4,
-  kNotInSubset = 5,
-  kGpuType = 6,
-  kLabel = 7,
-  kCpu = 8,
-  kHostMemory = 9,
-  kStorageBandwidth = 10,
-  kGpuMemory = 11,
-  kGpuMilli = 12,
-  kTenantLimit = 13,
-  kExclusive = 14,
-  kSharingMode = 15,
-  kSlowdownOwn = 16,
-  kSlowdownNeighbour = 17,
-  kGang = 18,
-  kPolicy = 19,
-  kOwner = 20,
-  kAntiAffinity = 21,
-  kMemoryUnknown = 22,
-  kSharingQuota = 23,
-};
-inline constexpr size_t kReasonCount = 24;
-
-// Position of a constraint in the order in which they are checked. A job came nearer to a place, the later its first
-// failing constraint is.
-[[nodiscard]] int AskedAt(Reason reason);
-
-// "gpu_memory", and its meaning in one sentence; "unknown" for other values.
-[[nodiscard]] std::string_view ReasonName(Reason reason);
-[[nodiscard]] std::string_view ReasonText(Reason reason);
 [[nodiscard]] std::string_view VerdictName(Verdict verdict);  // "place", "defer", "reject"
-
-// The device of a task without GPUs; UINT32_MAX in C.
-inline constexpr int32_t kNoDevice = -1;
-
-// One device of one task, or the node of a task without GPUs.
-struct Slot {
-  NodeId node = 0;
-  int32_t device = 0;  // index within the node, or kNoDevice
-  int32_t task = 0;    // of the gang, from 0
-  friend auto operator<=>(const Slot&, const Slot&) = default;
-};
-using Slots = absl::InlinedVector<Slot, 1>;  // most jobs take one device
 
 // The effect of a decision on one tenant of one of its devices, the job itself included.
 struct TenantEffect {
@@ -94,14 +48,6 @@ struct TenantEffect {
   friend bool operator==(const TenantEffect&, const TenantEffect&) = default;
 };
 using TenantEffects = absl::InlinedVector<TenantEffect, 3>;  // 3 = the usual tenant limit
-
-// One part of a policy's cost; the parts sum to the cost. Names are static text.
-struct CostTerm {
-  std::string_view name;
-  double value = 0;
-  friend bool operator==(const CostTerm&, const CostTerm&) = default;
-};
-using CostTerms = absl::InlinedVector<CostTerm, 5>;  // 5 = those of the policy `horus` for one GPU
 
 // A place and its cost, summed over the job's devices.
 struct PricedPlace {
@@ -166,37 +112,12 @@ struct Decision {
 // ---- Alternatives: the ways to run one job, and the value of a place for each.
 // Cost: one copy of the job per way; O(tenants on the devices).
 
-// The job run by its alternative `index`; the copy states no alternatives.
-[[nodiscard]] JobSpec WayOf(const JobSpec& job, size_t index);
-
 // Value of a decision that places the way: useful work that the cluster gains, less `gpu_price` for each GPU taken. The
 // formula is in README.md.
 [[nodiscard]] double WorthOf(const JobSpec& job, size_t index, const Decision& decision, double gpu_price);
 
 // ---- Plan: a list of actions on a cluster, made without changing it, applied all or nothing.
 // Cost: about 900 bytes a job, and a copy of the JobSpec.
-
-enum class ActionKind : uint8_t {
-  kPlace = 0,
-  kResize = 1,   // a resident gets the CPU and host memory of `job`, and nothing else changes; no slots
-  kMigrate = 2,  // a resident moves to `slots`
-  kPreempt = 3,  // a resident leaves; no slots
-};
-
-struct Action {
-  ActionKind kind = ActionKind::kPlace;
-  std::shared_ptr<const JobSpec> job;  // never null
-  Slots slots;                         // ascending (task, node, device)
-};
-using Actions = absl::InlinedVector<Action, 1>;
-
-// The version of a node on which the plan relies.
-struct SeenNode {
-  NodeId node = 0;
-  uint64_t version = 0;
-  friend bool operator==(const SeenNode&, const SeenNode&) = default;
-};
-using SeenNodes = absl::InlinedVector<SeenNode, 1>;
 
 // CPU and host memory of each task of a job.
 struct HostHolding {
@@ -230,12 +151,9 @@ struct PreemptionCandidate {
   friend bool operator==(const PreemptionCandidate&, const PreemptionCandidate&) = default;
 };
 
-struct Plan {
-  Actions actions;                              // in planning order
+struct Plan : Changes {
   std::vector<Decision> decisions;              // one per job, in planning order: (priority descending, submit_us, id)
-  SeenNodes seen;                               // the nodes that the actions use, ascending id
   uint64_t model_epoch = 0;                     // of the interference model that predicted the effects
-  bool hypothetical = false;                    // answers a what-if: Apply refuses it
   bool has_work = false;                        // whether the next two were computed
   double work_before = 0;                       // useful work of the cluster without the plan (engine.h)
   double work_after = 0;                        // and with it

@@ -10,6 +10,7 @@
 #include "base/status.h"
 #include "interference/laws.h"
 #include "place/placer_impl.h"
+#include "place/search/prices.h"
 
 namespace horus {
 
@@ -92,7 +93,8 @@ double WorkMeter::Share(const Ledger& ledger, uint32_t device, const LedgerResid
   const auto at = std::find(row.tenants.begin(), row.tenants.end(), resident.tenant);
   if (job == nullptr || at == row.tenants.end()) return 0;  // cannot be: the resident is there
   const float slowdown = slowdowns[static_cast<size_t>(at - row.tenants.begin())];
-  return WorkWeight(*job) * SpeedAlone(*job, row) / static_cast<double>(slowdown);
+  return WorkWeight(*job) * static_cast<double>(ledger.states().tenant(*at).work_alone) * SpeedAlone(*job, row) /
+         static_cast<double>(slowdown);
 }
 
 std::vector<uint32_t> WorkMeter::DevicesOf(const Ledger& ledger, JobId job) const {
@@ -137,13 +139,15 @@ absl::Status WorkMeter::OfJob(const Ledger& ledger, JobId job, double& work) {
 absl::Status WorkMeter::GainOf(const Ledger& ledger, uint32_t device, const JobSpec& job,
                                const DeviceCandidate& candidate, double& gain) {
   const DeviceRow& row = ledger.state(device);
-  gain = WorkWeight(job) * candidate.relative_speed / static_cast<double>(candidate.after.back().estimate);
+  const auto work_alone = [&](size_t i) { return static_cast<double>(candidate.tenants[i]->work_alone); };
+  gain = WorkWeight(job) * work_alone(candidate.residents()) * candidate.relative_speed /
+         static_cast<double>(candidate.after.back().estimate);
   for (const LedgerResident& resident : ledger.residents(device)) {
     const auto at = std::find(row.tenants.begin(), row.tenants.end(), resident.tenant);
     const auto i = static_cast<size_t>(at - row.tenants.begin());
     const JobSpec* spec = SpecOf(resident.job);
     if (spec == nullptr || i >= candidate.residents()) continue;  // cannot be
-    const double alone = WorkWeight(*spec) * SpeedAlone(*spec, row);
+    const double alone = WorkWeight(*spec) * work_alone(i) * SpeedAlone(*spec, row);
     GangWork others{.devices = 1};
     if (GpuCount(*spec) > 1) HORUS_RETURN_IF_ERROR(WorkOf(ledger, resident.job, device, others));
     gain += static_cast<double>(others.devices) *
@@ -218,11 +222,15 @@ absl::Status WorkMeter::OfAll(const Ledger& ledger, double& work) {
 Engine::Engine(Placer& placer) : my_(*placer.impl_) {}
 
 absl::Status Engine::Start(const Cluster& cluster, std::optional<std::span<const NodeId>> subset) {
-  if (my_.scorer.policy().round() != nullptr) {
+  if (my_.rounds != nullptr) {
     return MakeError(absl::StatusCode::kUnimplemented,
                      "policy %s: expected one that decides job by job, for it makes plans of whole rounds alone",
                      std::string(my_.scorer.policy().name()));
   }
+  return Follow(cluster, subset);
+}
+
+absl::Status Engine::Follow(const Cluster& cluster, std::optional<std::span<const NodeId>> subset) {
   HORUS_RETURN_IF_ERROR(my_.SelectNodes(cluster, subset));
   my_.ledger.Follow(cluster);
   return absl::OkStatus();
@@ -230,11 +238,16 @@ absl::Status Engine::Start(const Cluster& cluster, std::optional<std::span<const
 
 absl::StatusOr<JobOrder> Engine::Order(const Cluster& cluster, std::span<const JobSpec> jobs,
                                        const IdMap<bool>* gone) const {
+  for (const JobSpec& job : jobs) HORUS_RETURN_IF_ERROR(my_.CheckSettled(job));
+  return OrderAny(cluster, jobs, gone);
+}
+
+absl::StatusOr<JobOrder> Engine::OrderAny(const Cluster& cluster, std::span<const JobSpec> jobs,
+                                          const IdMap<bool>* gone) const {
   if (jobs.size() > my_.options.max_jobs) {
     return MakeError(absl::StatusCode::kResourceExhausted, "plan: expected at most %d jobs, found %d",
                      my_.options.max_jobs, jobs.size());
   }
-  for (const JobSpec& job : jobs) HORUS_RETURN_IF_ERROR(my_.CheckSettled(job));
   return PlanningOrder(cluster, jobs, my_.scorer.model(), gone);
 }
 
@@ -243,7 +256,9 @@ absl::Status Engine::PlanJobs(std::span<const JobSpec> jobs, std::span<const uin
   return my_.PlanJobs(jobs, order, /*book_last=*/true, progress, /*host=*/nullptr, plan);
 }
 
+absl::Status Engine::Choose(const JobSpec& job, ChosenWay& choice) { return my_.Choose(job, choice); }
 absl::StatusOr<Decision> Engine::Decide(const JobView& view) { return my_.Decide(view); }
+bool Engine::Probes(const JobSpec& job, const PlacedSlot& slot) const { return my_.IsProbe(job, slot); }
 
 absl::Status Engine::Find(const JobView& view, const std::vector<uint32_t>* nodes, SearchResult& found) {
   HORUS_RETURN_IF_ERROR(my_.GoOn());
@@ -272,7 +287,16 @@ void Engine::AddSeen(std::span<const uint32_t> node_rows, Plan& plan) const { my
 const SearchResult& Engine::found() const { return my_.result; }
 const Policy& Engine::policy() const { return my_.scorer.policy(); }
 Ledger& Engine::ledger() { return my_.ledger; }
+const Ledger& Engine::emptied() {
+  my_.emptied.FollowEmptied(my_.ledger);
+  return my_.emptied;
+}
 Scorer& Engine::scorer() { return my_.scorer; }
+const PlacerOptions& Engine::options() const { return my_.options; }
+WorkPricer& Engine::pricer() {
+  if (my_.pricer == nullptr) my_.pricer = std::make_shared<WorkPricer>();
+  return *my_.pricer;
+}
 std::span<const uint32_t> Engine::nodes() const { return my_.considered(my_.ledger); }
 
 // ---- A job leaves the ledger, is decided, and is booked again.

@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <functional>
 #include <limits>
+#include <memory>
 #include <optional>
 #include <span>
 #include <vector>
@@ -31,10 +32,8 @@ namespace horus {
 // Cost: a device's slowdowns once per distinct state and epoch; then O(tenants), and for each gang among them O(its
 // GPUs).
 
-[[nodiscard]] inline double WorkWeight(const JobSpec& job) {
-  const int32_t priority = job.priority;
-  return static_cast<double>(job.weight) * (priority >= 0 ? 1.0 + priority : 1.0 / (1.0 - priority));
-}
+// Of a job that nothing slows, on its fastest type.
+[[nodiscard]] inline double MostWork(const JobSpec& job) { return WorkWeight(job) * WorkAlone(job) * GpuCount(job); }
 
 // Speed alone there / on the fastest type that the job lists; 1 where step times are unknown.
 [[nodiscard]] double SpeedAlone(const JobSpec& job, const DeviceRow& device);
@@ -95,22 +94,39 @@ class WorkMeter {
   std::vector<JobId> gangs_;
 };
 
+class WorkPricer;  // modes/prices.h
+
+// A job's way to run, the decision on it, and where it goes.
+struct ChosenWay {
+  Decision decision;
+  PlacedSlots slots;
+  std::shared_ptr<JobSpec> job;  // null unless placed
+  double worth = 0;
+};
+
 class Engine {
  public:
   explicit Engine(Placer& placer);  // which must outlive it
 
-  // The ledger as the cluster is. UNIMPLEMENTED: the policy decides rounds (Policy::round). NOT_FOUND: a node of the
-  // subset, which is the only one considered from then on.
+  // The ledger as the cluster is. UNIMPLEMENTED: a RoundPolicy. NOT_FOUND: a node of the subset, which is the only one
+  // considered from then on.
   [[nodiscard]] absl::Status Start(const Cluster& cluster, std::optional<std::span<const NodeId>> subset = {});
+  // The same whatever the policy.
+  [[nodiscard]] absl::Status Follow(const Cluster& cluster, std::optional<std::span<const NodeId>> subset = {});
 
   // Checks the jobs as MakePlan does, those of `gone` not counting as resident, and gives their planning order.
   [[nodiscard]] absl::StatusOr<JobOrder> Order(const Cluster& cluster, std::span<const JobSpec> jobs,
                                                const IdMap<bool>* gone = nullptr) const;
+  // The same of jobs with ways to run or probes too, which modes refuse.
+  [[nodiscard]] absl::StatusOr<JobOrder> OrderAny(const Cluster& cluster, std::span<const JobSpec> jobs,
+                                                  const IdMap<bool>* gone = nullptr) const;
   // Decides them in that order on the ledger as it is, and books them; fills `plan` as MakePlan does.
   [[nodiscard]] absl::Status PlanJobs(std::span<const JobSpec> jobs, std::span<const uint32_t> order,
                                       const ProgressFn& progress, Plan& plan);
 
-  // One job on the ledger as it is, booking nothing; found() has the place.
+  // One job on the ledger as it is, booking nothing: the way of most worth among those that can be placed.
+  [[nodiscard]] absl::Status Choose(const JobSpec& job, ChosenWay& choice);
+  // Of the job as it is; found() has the place.
   [[nodiscard]] absl::StatusOr<Decision> Decide(const JobView& view);
   [[nodiscard]] const SearchResult& found() const;
   // The same without a word about refusals; `nodes`: rows, ascending id, null = all that are considered.
@@ -125,13 +141,43 @@ class Engine {
   // Appends those nodes to what the plan saw, once each.
   void AddSeen(std::span<const uint32_t> node_rows, Plan& plan) const;
 
+  // Whether the job would be a probe there (PlacerOptions::probe_outside).
+  [[nodiscard]] bool Probes(const JobSpec& job, const PlacedSlot& slot) const;
+
   [[nodiscard]] Ledger& ledger();
+  [[nodiscard]] const Ledger& emptied();  // the cluster of the ledger empty and up
   [[nodiscard]] Scorer& scorer();
+  [[nodiscard]] const PlacerOptions& options() const;
+  [[nodiscard]] WorkPricer& pricer();
   [[nodiscard]] const Policy& policy() const;
   [[nodiscard]] std::span<const uint32_t> nodes() const;  // rows that are considered
 
  private:
   Placer::Impl& my_;
+};
+
+// ---- A policy that decides all jobs of a plan in one round. The modes refuse it.
+
+// Where a job of a round runs until now.
+struct Lease {
+  std::shared_ptr<const JobSpec> spec;  // null = nowhere
+  PlacedSlots slots;
+};
+
+struct RoundRequest {
+  std::span<const JobSpec> jobs;
+  std::span<const uint32_t> order;    // in which they count
+  std::span<const Lease> leases;      // of each by position in the order, not in the ledger; empty = nobody runs
+  const IdMap<bool>* gone = nullptr;  // ids of the leases
+  const ProgressFn& progress;
+  const ReadFn& read;
+};
+
+class RoundPolicy : public Policy {
+ public:
+  // A decision for each job, in that order. The engine follows the cluster.
+  [[nodiscard]] virtual absl::StatusOr<Plan> PlanRound(Engine& engine, const Cluster& cluster,
+                                                       const RoundRequest& request) const = 0;
 };
 
 // ---- What the modes share: slots in rows and slots in ids, and a resident that is decided anew.

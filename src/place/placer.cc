@@ -9,10 +9,11 @@
 #include <utility>
 
 #include "base/status.h"
-#include "place/admit.h"
 #include "place/decision.h"
 #include "place/host/plan_grants.h"
 #include "place/placer_impl.h"
+#include "place/search/admit.h"
+#include "place/search/prices.h"
 
 namespace horus {
 namespace {
@@ -142,7 +143,7 @@ absl::Status Placer::Impl::PlanJobs(std::span<const JobSpec> jobs, std::span<con
     if (progress != nullptr && i % kProgressStep == 0 && !progress(i, order.size())) {
       return MakeError(absl::StatusCode::kCancelled, "plan: cancelled after %d of %d jobs", i, order.size());
     }
-    Choice choice;
+    ChosenWay choice;
     const JobSpec& job = jobs[order[i]];
     if (host != nullptr && host->Chooses(job)) {
       HORUS_RETURN_IF_ERROR(host->Choose(job, choice));
@@ -170,14 +171,13 @@ absl::StatusOr<Plan> Placer::MakePlan(const Cluster& cluster, std::span<const Jo
                                       std::optional<std::span<const NodeId>> subset, const ProgressFn& progress,
                                       const ReadFn& read) {
   Impl& my = *impl_;
-  if (jobs.size() > my.options.max_jobs) {
-    return MakeError(absl::StatusCode::kResourceExhausted, "plan: expected at most %d jobs, found %d",
-                     my.options.max_jobs, jobs.size());
+  Engine engine(*this);
+  HORUS_ASSIGN_OR_RETURN(const JobOrder order, engine.OrderAny(cluster, jobs));
+  HORUS_RETURN_IF_ERROR(engine.Follow(cluster, subset));
+  if (my.rounds != nullptr) {
+    return my.rounds->PlanRound(engine, cluster,
+                                {.jobs = jobs, .order = order, .leases = {}, .progress = progress, .read = read});
   }
-  HORUS_ASSIGN_OR_RETURN(const JobOrder order, PlanningOrder(cluster, jobs, my.scorer.model()));
-  HORUS_RETURN_IF_ERROR(my.SelectNodes(cluster, subset));
-  my.ledger.Follow(cluster);
-  if (my.scorer.policy().round() != nullptr) return my.PlanRound(cluster, jobs, order, progress, read);
   my.grants->Follow(cluster);
   if (read != nullptr) read();
   Plan plan;
@@ -203,6 +203,7 @@ Placer::Judgements Placer::judgements() const {
 uint64_t Placer::bytes_held() const {
   return sizeof(*this) + sizeof(Impl) + impl_->scorer.bytes_held() + impl_->ledger.bytes_held() +
          impl_->emptied.bytes_held() + impl_->search.bytes_held() + impl_->emptied_search.bytes_held() +
+         (impl_->pricer != nullptr ? impl_->pricer->bytes_held() : 0) +
          (impl_->nodes.capacity() + impl_->named.rows.capacity()) * sizeof(uint32_t) +
          impl_->named.ids.capacity() * sizeof(NodeId) + impl_->way_view.types.capacity() * sizeof(JobView::OnType);
 }
@@ -241,13 +242,22 @@ absl::StatusOr<Decision> Placer::Impl::DecideEmptied(const JobView& view) {
     decision.cpu_only = IsCpuOnly(*view.job);
     decision.refused_devices = found.refused;
     HORUS_RETURN_IF_ERROR(explainer.Refused(emptied, view, considered(emptied), found, decision));
-    if (RestsOnPredictions(*view.job)) {
-      const JobSpec job = CertainOf(*view.job);
-      const JobView certain = ViewJob(job, options.probe_outside);
-      scorer.SetJob(certain);
-      HORUS_RETURN_IF_ERROR(emptied_search.Run(emptied, certain, selected(), found, /*why=*/false));
+    const auto fits = [&](const JobSpec& job) -> absl::StatusOr<bool> {
+      const JobView other = ViewJob(job, options.probe_outside);
+      scorer.SetJob(other);
+      HORUS_RETURN_IF_ERROR(emptied_search.Run(emptied, other, selected(), found, /*why=*/false));
       scorer.SetJob(view);
-      decision.predicted_never = !found.best.slots.empty();
+      return !found.best.slots.empty();
+    };
+    JobSpec alone = *view.job;
+    bool waits = false;  // for an idle GPU
+    if (AloneByExpectation(alone)) {
+      HORUS_ASSIGN_OR_RETURN(waits, fits(alone));
+    }
+    if (waits) {
+      decision = {.verdict = Verdict::kPlace};
+    } else if (RestsOnPredictions(*view.job)) {
+      HORUS_ASSIGN_OR_RETURN(decision.predicted_never, fits(CertainOf(*view.job)));
       if (decision.predicted_never) decision.verdict = Verdict::kDefer;
     }
   }
@@ -271,8 +281,13 @@ absl::StatusOr<Decision> Placer::Impl::Decide(const JobView& view) {
   HORUS_RETURN_IF_ERROR(search.Run(ledger, view, selected(), result, !options.terse));
   if (!result.best.slots.empty()) {
     HORUS_RETURN_IF_ERROR(explainer.Placed(ledger, view, result, decision));
-    decision.probe = options.probe_outside && IsUnknownAt(*view.job, result.best.slots.front());
-    return decision;
+    decision.probe = IsProbe(*view.job, result.best.slots.front());
+    if (GpuCount(*view.job) == 1 || !scorer.policy().maximises_work() || explainer.GangPays(view, result, decision))
+      return decision;
+    const auto declined = static_cast<uint32_t>(result.best.slots.size());
+    result = SearchResult();
+    result.refused[static_cast<size_t>(Reason::kPolicy)] = declined;
+    decision = {.job = view.job->id};
   }
   if (!options.terse) {
     result.refused[static_cast<size_t>(Reason::kNotInSubset)] = Excluded(view);
@@ -289,13 +304,42 @@ absl::StatusOr<Decision> Placer::Impl::Decide(const JobView& view) {
   return decision;
 }
 
-absl::Status Placer::Impl::DecideWay(const JobSpec& way, Choice& choice) {
+absl::Status Placer::Impl::DecideWay(const JobSpec& way, ChosenWay& choice) {
   way_view = ViewJob(way, options.probe_outside, std::move(way_view));
   HORUS_ASSIGN_OR_RETURN(choice.decision, Decide(way_view));
-  if (choice.decision.verdict != Verdict::kPlace) return absl::OkStatus();
+  if (choice.decision.verdict != Verdict::kPlace) return DecideByExpectation(way, choice);
   choice.slots = std::move(result.best.slots);
   choice.job = std::make_shared<JobSpec>(way);
   choice.job->exclusive |= choice.decision.probe;
+  return absl::OkStatus();
+}
+
+// A bound that nobody measured leaves no GPU idle: alone on one, a job that takes more than expected harms itself
+// alone.
+absl::Status Placer::Impl::DecideByExpectation(const JobSpec& way, ChosenWay& choice) {
+  constexpr auto kMemory = static_cast<size_t>(Reason::kGpuMemory);
+  if (!RestsOnPredictions(way) || (!options.terse && choice.decision.refused_devices[kMemory] == 0))
+    return absl::OkStatus();
+  JobSpec alone = way;
+  if (!AloneByExpectation(alone)) return absl::OkStatus();
+  way_view = ViewJob(alone, options.probe_outside, std::move(way_view));
+  const uint64_t request = RequestOn(ledger, way_view);
+  if (refused.Find(request) != nullptr) return absl::OkStatus();
+  scorer.SetJob(way_view);
+  HORUS_RETURN_IF_ERROR(search.Run(ledger, way_view, selected(), result, /*why=*/false));
+  if (result.best.slots.empty()) {
+    refused.Insert(request, choice.decision);
+    return absl::OkStatus();
+  }
+  choice.decision = {.job = way.id};
+  HORUS_RETURN_IF_ERROR(explainer.Placed(ledger, way_view, result, choice.decision));
+  choice.decision.probe = true;
+  choice.slots = std::move(result.best.slots);
+  choice.job = std::make_shared<JobSpec>(way);
+  choice.job->exclusive = true;
+  for (TypeDemand& entry : choice.job->demands) {
+    if (IsOnlyPredicted(entry.demand)) entry.demand.mem_mib.upper = entry.demand.mem_mib.estimate;
+  }
   return absl::OkStatus();
 }
 
@@ -312,10 +356,10 @@ absl::Status Placer::Impl::CheckSettled(const JobSpec& job) const {
   return absl::OkStatus();
 }
 
-absl::Status Placer::Impl::Choose(const JobSpec& job, Choice& choice) {
+absl::Status Placer::Impl::Choose(const JobSpec& job, ChosenWay& choice) {
   if (job.alternatives.empty()) return DecideWay(job, choice);
   for (size_t i = 0; i < job.alternatives.size(); ++i) {
-    Choice next;
+    ChosenWay next;
     HORUS_RETURN_IF_ERROR(DecideWay(WayOf(job, i), next));
     next.decision.alternative = static_cast<int32_t>(i);
     if (next.job != nullptr) next.worth = WorthOf(job, i, next.decision, options.gpu_price);
@@ -350,6 +394,30 @@ absl::Status Placer::Impl::OnEach(Search& with, const Ledger& on, const JobView&
   return absl::OkStatus();
 }
 
+absl::Status Placer::Impl::ByExpectation(Search& with, const Ledger& on, const JobSpec& way,
+                                         std::span<const uint32_t> rows, std::vector<NodeAnswer>& answers) {
+  JobSpec job = way;
+  if (!AloneByExpectation(job)) return absl::OkStatus();
+  std::vector<size_t> at;
+  std::vector<uint32_t> asked;
+  for (size_t i = 0; i < rows.size(); ++i) {
+    if (answers[i].reason == Reason::kNone) continue;
+    at.push_back(i);
+    asked.push_back(rows[i]);
+  }
+  if (asked.empty()) return absl::OkStatus();
+  JobView view = ViewJob(job, options.probe_outside);
+  JobSpec task = job;
+  task.tasks = 1;
+  view.job = &task;
+  std::vector<NodeAnswer> alone;
+  HORUS_RETURN_IF_ERROR(OnEach(with, on, view, asked, alone));
+  for (size_t i = 0; i < at.size(); ++i) {
+    if (alone[i].reason == Reason::kNone) answers[at[i]] = alone[i];
+  }
+  return absl::OkStatus();
+}
+
 absl::Status Placer::Impl::VerdictsOf(const JobSpec& way, std::span<const uint32_t> rows, NodeVerdicts& verdicts) {
   JobView view = ViewJob(way, options.probe_outside);  // of the whole gang: its devices must suit one
   JobSpec task = way;
@@ -366,6 +434,7 @@ absl::Status Placer::Impl::VerdictsOf(const JobSpec& way, std::span<const uint32
   }
   std::vector<NodeAnswer> now;
   HORUS_RETURN_IF_ERROR(OnEach(search, ledger, view, all ? rows : asked, now));
+  HORUS_RETURN_IF_ERROR(ByExpectation(search, ledger, way, all ? rows : asked, now));
   std::vector<size_t> left_at;  // in `now`
   std::vector<uint32_t> left;
   for (size_t i = 0; i < now.size(); ++i) {
@@ -383,6 +452,7 @@ absl::Status Placer::Impl::VerdictsOf(const JobSpec& way, std::span<const uint32
   emptied.FollowEmptied(ledger);
   std::vector<NodeAnswer> empty, certain;
   HORUS_RETURN_IF_ERROR(OnEach(emptied_search, emptied, view, left, empty));
+  HORUS_RETURN_IF_ERROR(ByExpectation(emptied_search, emptied, way, left, empty));
   if (RestsOnPredictions(task)) {
     const JobSpec job = CertainOf(task);
     JobView certain_view = ViewJob(CertainOf(way), options.probe_outside);

@@ -5,8 +5,7 @@
 // Leaves:  a Plan; or per-node verdict, cost and reason for one job.
 // Units:   see job.h, decision.h; costs in the policy's unit.
 // Cost:    what changed in the cluster since the last call; then a job of one GPU looks at the states that changed
-// since
-//          its class came last and at few places, a gang at nodes and racks that may hold it. See docs/place.md.
+//          since its class came last and at few places, a gang at nodes and racks that may hold it. See docs/place.md.
 // Thread class: one thread at a time (holds scratch and the memo).
 #ifndef HORUS_PLACE_PLACER_H_
 #define HORUS_PLACE_PLACER_H_
@@ -22,7 +21,7 @@
 #include "absl/status/statusor.h"
 #include "interference/model.h"
 #include "place/decision.h"
-#include "place/policy.h"
+#include "place/search/policy.h"
 #include "place/state/cluster.h"
 
 namespace horus {
@@ -89,24 +88,14 @@ class Placer {
   Placer(const Placer&) = delete;
   Placer& operator=(const Placer&) = delete;
 
-  // Decides every job, in the order (priority descending, submit_us, id), each seeing those before it; a synergy-*
-  // policy all in one round (src/place/synergy/README.md).
+  // Decides every job, in the order (priority descending, submit_us, id), each seeing those before it; a
+  // RoundPolicy (engine.h) all in one round.
   // `subset`: the only nodes to consider, in any order, duplicates allowed.
   // INVALID_ARGUMENT (job and field named), ALREADY_EXISTS (an id is resident or given twice), NOT_FOUND
-  // (node of the subset), RESOURCE_EXHAUSTED (more than max_jobs), CANCELLED, and what model or policy return
-  // (synergy-opt: UNAVAILABLE without libhorus_lp.so).
+  // (node of the subset), RESOURCE_EXHAUSTED (more than max_jobs), CANCELLED, and what model or policy return.
   [[nodiscard]] absl::StatusOr<Plan> MakePlan(const Cluster& cluster, std::span<const JobSpec> jobs,
                                               std::optional<std::span<const NodeId>> subset = std::nullopt,
                                               const ProgressFn& progress = nullptr, const ReadFn& read = nullptr);
-
-  // Of a policy that decides rounds (synergy-*): one round over jobs in the order given, those that run among them
-  // (leases, src/place/synergy/README.md). Of a resident the id alone counts: it takes part as it is in the cluster, on
-  // its own places where the rule lets it (kResize where its cores or memory change, else no action), or it moves
-  // (kMigrate), or leaves (kPreempt, with a decision that says why). Residents that are not given stay. A decision for
-  // each job, in the order given. Errors as MakePlan; UNIMPLEMENTED: the policy decides job by job; INVALID_ARGUMENT: a
-  // resident without whole GPUs.
-  [[nodiscard]] absl::StatusOr<Plan> MakeRound(const Cluster& cluster, std::span<const JobSpec> jobs,
-                                               const ReadFn& read = nullptr);
 
   // One job against nodes one by one, as a scheduler's filter and score steps ask; a gang is answered for
   // one of its tasks, a job with alternatives for the first that the node takes. Errors as MakePlan; the job's id may

@@ -21,6 +21,7 @@
 #include "base/status.h"
 #include "interference/host_model.h"
 #include "place/appraise.h"
+#include "place/engine.h"
 #include "place/placer.h"
 #include "place/search/scorer.h"
 #include "place/search/search.h"
@@ -43,6 +44,8 @@ namespace horus {
 // The job as far as it is certain: bounds that are only predicted refuse nothing any more.
 [[nodiscard]] JobSpec CertainOf(const JobSpec& job);
 
+class WorkPricer;
+
 struct Placer::Impl {
   Impl(std::shared_ptr<const InterferenceModel> given, std::shared_ptr<const Policy> policy, const FitLimits& limits,
        const PlacerOptions& wanted)
@@ -51,7 +54,8 @@ struct Placer::Impl {
         scorer(WithHostTime(std::move(given)), std::move(policy), limits, wanted.cache_bytes / 2, wanted.exhaustive),
         search(scorer, wanted.cache_bytes / 4),
         emptied_search(scorer, wanted.cache_bytes / 8),
-        explainer(scorer) {
+        explainer(scorer),
+        rounds(dynamic_cast<const RoundPolicy*>(&scorer.policy())) {
     search.set_rack_oversubscription(wanted.rack_oversubscription);
     search.set_max_candidates(wanted.max_candidates, wanted.seed);
     emptied_search.set_rack_oversubscription(wanted.rack_oversubscription);
@@ -68,32 +72,23 @@ struct Placer::Impl {
   [[nodiscard]] uint32_t Excluded(const JobView& view) const {
     return IsCpuOnly(*view.job) ? excluded_nodes : excluded_devices;
   }
-  [[nodiscard]] bool IsUnknownAt(const JobSpec& job, const PlacedSlot& slot) const {
-    if (slot.device == kNoDevice) return false;
+  [[nodiscard]] bool IsProbe(const JobSpec& job, const PlacedSlot& slot) const {
+    if (!options.probe_outside || slot.device == kNoDevice) return false;
     const Demand* demand = FindDemand(job, ledger.state(ledger.device_of(slot)).type);
     return demand != nullptr && IsUnknown(*demand);
   }
-  // A job's way to run, the decision on it, and where it goes.
-  struct Choice {
-    Decision decision;
-    PlacedSlots slots;
-    std::shared_ptr<JobSpec> job;  // null unless placed
-    double worth = 0;
-  };
-  absl::Status DecideWay(const JobSpec& way, Choice& choice);
+  absl::Status DecideWay(const JobSpec& way, ChosenWay& choice);
+  // Of a way that was refused: alone, if only the bound of its memory does not fit.
+  absl::Status DecideByExpectation(const JobSpec& way, ChosenWay& choice);
   // Refuses what only MakePlan decides: ways to run, and probes.
   absl::Status CheckSettled(const JobSpec& job) const;
   // The way of most worth among those that can be placed; ties go to the first.
-  absl::Status Choose(const JobSpec& job, Choice& choice);
+  absl::Status Choose(const JobSpec& job, ChosenWay& choice);
   absl::StatusOr<Decision> Decide(const JobView& view);
   class Grants;  // cores and host memory beside shared GPUs (host/plan_grants.h)
   // Decides the jobs in that order on the ledger as it is; books all but the last, or all.
   absl::Status PlanJobs(std::span<const JobSpec> jobs, std::span<const uint32_t> order, bool book_last,
                         const ProgressFn& progress, Grants* host, Plan& plan);
-  // The same for a policy with a rule for rounds (synergy/plan_round.cc): one round, then whom it cannot take.
-  class Round;
-  absl::StatusOr<Plan> PlanRound(const Cluster& cluster, std::span<const JobSpec> jobs, std::span<const uint32_t> order,
-                                 const ProgressFn& progress, const ReadFn& read);
   // Appends those nodes, once each, as the ledger follows them.
   void AddSeen(std::span<const uint32_t> node_rows, Plan& plan) const;
   absl::StatusOr<Decision> DecideEmptied(const JobView& view);
@@ -102,6 +97,9 @@ struct Placer::Impl {
   // The cost of the job's place on each node by itself, or the reason why it has none.
   absl::Status OnEach(Search& with, const Ledger& on, const JobView& view, std::span<const uint32_t> rows,
                       std::vector<NodeAnswer>& answers);
+  // The same of nodes that refused the job, if it runs there alone by what is expected (DecideByExpectation).
+  absl::Status ByExpectation(Search& with, const Ledger& on, const JobSpec& way, std::span<const uint32_t> rows,
+                             std::vector<NodeAnswer>& answers);
   // Sets `named` to the rows of `asked`. Callers mostly name the same nodes again.
   absl::Status NameNodes(const Cluster& cluster, std::span<const NodeId> asked);
   absl::Status OnNode(Search& with, const Ledger& on, const JobView& view, uint32_t node_row, NodeAnswer& answer);
@@ -116,6 +114,7 @@ struct Placer::Impl {
   Search search;
   Search emptied_search;
   Explainer explainer;
+  const RoundPolicy* rounds;  // the policy, if it is one
   Ledger ledger;
   struct Named {
     uint64_t structure = 0;  // ClusterRows::structure
@@ -130,11 +129,12 @@ struct Placer::Impl {
   uint32_t excluded_nodes = 0;
   JobView way_view;  // of the way that was decided last: the next one uses its memory
   SearchResult result;
-  IdMap<Decision> emptied_decisions;  // by JobView::request, for all nodes of the emptied ledger as it is
-  uint64_t emptied_at = 0;            // Ledger::changes() of the emptied ledger then
-  IdMap<Decision> refused;            // the same, while the ledger stays as it is
-  uint64_t refused_at = 0;            // Ledger::changes() then
-  std::shared_ptr<Grants> grants;     // shared: its type is known to placer.cc alone
+  IdMap<Decision> emptied_decisions;   // by JobView::request, for all nodes of the emptied ledger as it is
+  uint64_t emptied_at = 0;             // Ledger::changes() of the emptied ledger then
+  IdMap<Decision> refused;             // the same, while the ledger stays as it is
+  uint64_t refused_at = 0;             // Ledger::changes() then
+  std::shared_ptr<WorkPricer> pricer;  // of batches (modes/prices.h); null until one comes
+  std::shared_ptr<Grants> grants;      // shared: its type is known to placer.cc alone
 };
 
 }  // namespace horus

@@ -251,7 +251,7 @@ namespace {
 
 constexpr std::string_view kNames[] = {"fifo", "sjf",    "srtf", "las",   "ftf",
                                        "drf",  "tetris", "edf",  "horus", "horus-plus"};
-constexpr int32_t kLeastClusters = 3, kMostClusters = 5;  // Horus+, as published
+constexpr int32_t kMinClusters = 3, kMaxClusters = 5;  // Horus+, as published
 
 absl::Status CheckThresholds(const std::vector<int64_t>& thresholds) {
   if (thresholds.size() > kMostLasThresholds) {
@@ -277,8 +277,8 @@ absl::Status CheckOptions(std::string_view name, const QueueOptions& options) {
     return InvalidArgument("queue: aging_us_per_pct: expected -1 to %d us, found %d", kMostQueueTimeUs,
                            options.aging_us_per_pct);
   }
-  if (options.clusters < kLeastClusters || options.clusters > kMostClusters) {
-    return InvalidArgument("queue: clusters: expected %d to %d, found %d", kLeastClusters, kMostClusters,
+  if (options.clusters < kMinClusters || options.clusters > kMaxClusters) {
+    return InvalidArgument("queue: clusters: expected %d to %d, found %d", kMinClusters, kMaxClusters,
                            options.clusters);
   }
   if (!(options.recluster_share > 0 && options.recluster_share <= 1)) {

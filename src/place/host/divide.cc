@@ -7,7 +7,7 @@
 namespace horus {
 namespace {
 
-constexpr double kLeastGain = 1e-9;  // of work: what is less differs by rounding alone
+constexpr double kLeastShareGain = 1e-9;  // of work: what is less differs by rounding alone
 
 // What is left for each of `gpus` beside what they hold.
 HostShare UpTo(const HostShare& held, const HostShare& free, int32_t gpus) {
@@ -79,7 +79,7 @@ std::vector<HostShare> DivideHost(std::span<const HostUser> users, HostShare fre
       const double now = WorkWith(user, held[i]);
       for (const HostChoice& choice : ChoicesOf(user, held[i], UpTo(held[i], free, user.gpus))) {
         const double gain = user.weight * (choice.speed - now);
-        if (gain <= kLeastGain) continue;
+        if (gain <= kLeastShareGain) continue;
         const double worth = gain / (SizeOf(choice.share, fair) - SizeOf(held[i], fair));
         if (worth <= best) continue;
         best = worth;

@@ -12,8 +12,8 @@
 #include <span>
 #include <vector>
 
-#include "place/job.h"
-#include "place/sensitivity.h"
+#include "place/job/job.h"
+#include "place/job/sensitivity.h"
 
 namespace horus {
 

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/status.h"
+#include "place/engine.h"
 #include "place/policies/builtin.h"
 
 namespace horus {
@@ -15,7 +16,7 @@ constexpr size_t kSharesToTry = 4;   // of a newcomer: the best, the least, two 
 constexpr double kLeastWork = 1e-9;  // with a share that was not measured: only ratios of worth count
 
 // Work that a division must gain before anybody is resized: profiles do not tell less apart.
-constexpr double kLeastGain = kBestCellTolerance;
+constexpr double kLeastGrantGain = kBestCellTolerance;
 
 constexpr HostShare kAnything = {std::numeric_limits<int64_t>::max(), std::numeric_limits<int64_t>::max()};
 
@@ -145,18 +146,16 @@ void Placer::Impl::Grants::MeasureNodes() {
 }
 
 HostUser Placer::Impl::Grants::UserOf(const JobSpec& job, const HostShare& fair) const {
-  HostUser user{.matrix = job.sensitivity.get(),
-                .gpu_us = FastestGpuUs(job),
-                .gpus = GpuCount(job),
-                .weight = static_cast<double>(job.weight) * GpuCount(job)};
-  const double bound = job.slowdown_bound > 0 ? static_cast<double>(job.slowdown_bound) : kSlowdownGuard;
+  HostUser user{
+      .matrix = job.sensitivity.get(), .gpu_us = FastestGpuUs(job), .gpus = GpuCount(job), .weight = MostWork(job)};
+  const double bound = job.slowdown_bound > 0 ? static_cast<double>(job.slowdown_bound) : GuardOf(job.kind);
   user.least = LeastShare(user, NeedPerGpu(job), fair, kAnything, bound);
   return user;
 }
 
 // ---- A newcomer.
 
-absl::Status Placer::Impl::Grants::Choose(const JobSpec& job, Choice& choice) {
+absl::Status Placer::Impl::Grants::Choose(const JobSpec& job, ChosenWay& choice) {
   if (my_.options.host_grants == HostGrants::kStated) {
     JobSpec way = job;
     SetHostTime(way);
@@ -168,7 +167,7 @@ absl::Status Placer::Impl::Grants::Choose(const JobSpec& job, Choice& choice) {
   const std::vector<HostShare> shares = SharesToTry(user, fair_, most, kSharesToTry);
   const double best = std::max(WorkWith(user, shares.front()), kLeastWork);
   for (const HostShare& share : shares) {
-    Choice next;
+    ChosenWay next;
     HORUS_RETURN_IF_ERROR(my_.DecideWay(WayWith(job, share), next));
     if (next.job == nullptr) {
       if (choice.job == nullptr) choice = std::move(next);  // of refusals that of the least tells
@@ -190,7 +189,7 @@ absl::Status Placer::Impl::Grants::Choose(const JobSpec& job, Choice& choice) {
   return choice.job == nullptr ? Reclaim(WayWith(job, shares.back()), choice) : absl::OkStatus();
 }
 
-absl::Status Placer::Impl::Grants::Reclaim(const JobSpec& way, Choice& choice) {
+absl::Status Placer::Impl::Grants::Reclaim(const JobSpec& way, ChosenWay& choice) {
   if (choice.decision.verdict != Verdict::kDefer) return absl::OkStatus();
   const size_t mark = my_.ledger.Mark();
   bool some = false;
@@ -204,7 +203,7 @@ absl::Status Placer::Impl::Grants::Reclaim(const JobSpec& way, Choice& choice) {
     }
   }
   if (!some) return absl::OkStatus();
-  Choice found;
+  ChosenWay found;
   const absl::Status status = my_.DecideWay(way, found);
   my_.ledger.UndoTo(mark);
   HORUS_RETURN_IF_ERROR(status);
@@ -232,7 +231,7 @@ absl::Status Placer::Impl::Grants::Reclaim(const JobSpec& way, Choice& choice) {
   for (size_t i = 0; i < before.users.size(); ++i) {
     gain -= WorkOf(before.users[i], HeldPerGpu(*before.holders[i]->spec));
   }
-  if (gain <= kLeastGain) return absl::OkStatus();
+  if (gain <= kLeastGrantGain) return absl::OkStatus();
   for (size_t i = 0; i < before.holders.size(); ++i) Hold(*before.holders[i], shares[i]);
   if (grows) *found.job = WayWith(*found.job, shares.back());
   found.decision.cpu_milli = found.job->cpu_milli;
@@ -317,7 +316,7 @@ absl::Status Placer::Impl::Grants::Divide(uint32_t node_row, Plan& plan, RowList
     for (size_t i = 0; i < shares.size(); ++i) {
       gain += WorkOf(node.users[i], shares[i]) - WorkOf(node.users[i], HeldPerGpu(*node.holders[i]->spec));
     }
-    for (size_t i = 0; gain > kLeastGain && i < shares.size(); ++i) Hold(*node.holders[i], shares[i]);
+    for (size_t i = 0; gain > kLeastGrantGain && i < shares.size(); ++i) Hold(*node.holders[i], shares[i]);
   }
   for (Holder* holder : node.holders) {
     if (holder->was != nullptr) continue;

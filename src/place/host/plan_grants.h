@@ -33,10 +33,10 @@ class Placer::Impl::Grants {
   // Whether the job is one whose cores and memory are chosen here.
   [[nodiscard]] bool Chooses(const JobSpec& job) const;
   // A place and a share, of residents' too where nothing else is left.
-  absl::Status Choose(const JobSpec& job, Choice& choice);
+  absl::Status Choose(const JobSpec& job, ChosenWay& choice);
   // Where nothing is free residents give back what they hold beyond their least, if a newcomer that was deferred does
   // more with it than they.
-  absl::Status Reclaim(const JobSpec& way, Choice& choice);
+  absl::Status Reclaim(const JobSpec& way, ChosenWay& choice);
   // The plan's last action placed a job there.
   void Placed(const Plan& plan, std::span<const PlacedSlot> slots);
   // Divides anew what nodes have.

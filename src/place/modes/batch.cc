@@ -9,23 +9,25 @@
 
 #include "base/hash.h"
 #include "base/status.h"
-#include "place/admit.h"
 #include "place/engine.h"
-#include "place/fit.h"
 #include "place/modes/batch_search.h"
+#include "place/modes/selection.h"
+#include "place/search/admit.h"
 #include "place/search/search_nodes.h"
+#include "place/state/fit.h"
 
 namespace horus {
 namespace {
 
-constexpr double kLeastGain = 1e-6;
+constexpr double kLeastDifference = 1e-6;
 constexpr uint64_t kProgressSteps = 4;  // one by one, two starts, the plan
 
 struct Outcome {
   bool fits = true;
-  std::vector<Decision> decisions;  // in planning order
-  std::vector<Placement> places;    // in planning order; empty slots: left out
-  std::vector<size_t> placed;       // jobs, by distinct priority from the highest
+  std::vector<Decision> decisions;                   // in planning order
+  std::vector<Placement> places;                     // in planning order; empty slots: left out
+  std::vector<std::shared_ptr<const JobSpec>> jobs;  // in planning order, where they are not as they were given
+  std::vector<size_t> placed;                        // jobs, by distinct priority from the highest
   double work = 0;
   double cost = 0;
 };
@@ -41,11 +43,16 @@ class Batcher {
   [[nodiscard]] bool Moves(const JobView& view) const {
     return GpuCount(*view.job) == 1 && !engine_.policy().PricesNode(*view.job);
   }
+  // `enough`: there was room for all who fitted somewhere.
+  absl::Status Select(Outcome& outcome, bool& enough);
   absl::Status OneByOne(Outcome& outcome);
   absl::Status Replay(const Outcome& first, std::span<const BatchPlace> moved, Outcome& outcome);
   absl::Status PutBack(size_t at, const Placement& place, Outcome& outcome);
   absl::Status Decide(size_t at, Outcome& outcome);
-  absl::Status Take(size_t at, const Placement& place, Decision decision, Outcome& outcome);
+  absl::Status Take(size_t at, const Placement& place, Decision decision, Outcome& outcome) {
+    return Take(at, views_[at], place, std::move(decision), outcome);
+  }
+  absl::Status Take(size_t at, const JobView& view, const Placement& place, Decision decision, Outcome& outcome);
   absl::Status Fits(const JobView& view, std::span<const PlacedSlot> slots, bool& fits);
   absl::Status Search(const Outcome& first, const std::function<bool()>& go_on, std::vector<BatchPlace>& best);
   void CountPlaced(Outcome& outcome) const;
@@ -61,9 +68,9 @@ class Batcher {
   std::vector<uint32_t> movable_;
 };
 
-absl::Status Batcher::Take(size_t at, const Placement& place, Decision decision, Outcome& outcome) {
+absl::Status Batcher::Take(size_t at, const JobView& view, const Placement& place, Decision decision,
+                           Outcome& outcome) {
   Ledger& ledger = engine_.ledger();
-  const JobView& view = views_[at];
   double gain = 0;
   if (GpuCount(*view.job) == 1) {
     const uint32_t device = ledger.device_of(place.slots[0]);
@@ -92,6 +99,27 @@ absl::Status Batcher::Decide(size_t at, Outcome& outcome) {
   HORUS_ASSIGN_OR_RETURN(Decision decision, engine_.Decide(views_[at]));
   if (decision.verdict == Verdict::kPlace) return Take(at, engine_.found().best, std::move(decision), outcome);
   outcome.decisions[at] = std::move(decision);
+  return absl::OkStatus();
+}
+
+absl::Status Batcher::Select(Outcome& outcome, bool& enough) {
+  outcome.decisions.resize(views_.size());
+  outcome.places.resize(views_.size());
+  outcome.jobs.resize(views_.size());
+  enough = true;
+  Selection selection(engine_, views_, options_);
+  HORUS_RETURN_IF_ERROR(selection.Start(engine_.pricer()));
+  while (true) {
+    HORUS_ASSIGN_OR_RETURN(std::optional<Selection::Chosen> chosen, selection.Next());
+    if (!chosen) break;
+    HORUS_RETURN_IF_ERROR(Take(chosen->at, chosen->view, engine_.found().best, std::move(chosen->decision), outcome));
+    outcome.jobs[chosen->at] = std::move(chosen->job);
+  }
+  for (const size_t at : selection.left()) {
+    HORUS_ASSIGN_OR_RETURN(outcome.decisions[at], selection.Refusal(at));
+    enough = enough && outcome.decisions[at].reason != Reason::kPassedOver;
+  }
+  CountPlaced(outcome);
   return absl::OkStatus();
 }
 
@@ -193,7 +221,7 @@ bool Batcher::Beats(const Outcome& one, const Outcome& other) const {
   if (!one.fits) return false;
   if (!engine_.policy().maximises_work()) {
     if (one.placed != other.placed) return one.placed > other.placed;
-    return one.cost < other.cost - kLeastGain;
+    return one.cost < other.cost - kLeastDifference;
   }
   size_t mine = 0;
   size_t theirs = 0;
@@ -202,7 +230,7 @@ bool Batcher::Beats(const Outcome& one, const Outcome& other) const {
     theirs += other.placed[i];
     if (mine < theirs) return false;
   }
-  return one.work > other.work + kLeastGain;
+  return one.work > other.work + kLeastDifference;
 }
 
 absl::Status Batcher::Search(const Outcome& first, const std::function<bool()>& go_on, std::vector<BatchPlace>& best) {
@@ -232,7 +260,7 @@ absl::Status Batcher::Search(const Outcome& first, const std::function<bool()>& 
     bool fits = false;
     double total = 0;
     HORUS_RETURN_IF_ERROR(search.Total(places, fits, total));
-    if (fits && (best.empty() || total > most + kLeastGain)) {
+    if (fits && (best.empty() || total > most + kLeastDifference)) {
       most = total;
       best = places;
     }
@@ -268,8 +296,9 @@ absl::StatusOr<Plan> Batcher::PlanOf(Outcome outcome, double work_one_by_one) {
   std::vector<uint32_t> touched;
   for (size_t at = 0; at < views_.size(); ++at) {
     if (outcome.decisions[at].verdict != Verdict::kPlace) continue;
-    plan.actions.push_back(
-        {ActionKind::kPlace, std::make_shared<const JobSpec>(*views_[at].job), outcome.decisions[at].slots});
+    auto job = at < outcome.jobs.size() ? outcome.jobs[at] : nullptr;
+    if (job == nullptr) job = std::make_shared<const JobSpec>(*views_[at].job);
+    plan.actions.push_back({ActionKind::kPlace, std::move(job), outcome.decisions[at].slots});
     for (const PlacedSlot& slot : outcome.places[at].slots) touched.push_back(slot.node_row);
   }
   plan.decisions = std::move(outcome.decisions);
@@ -291,6 +320,18 @@ absl::StatusOr<Plan> Batcher::Run(std::optional<std::span<const NodeId>> subset,
     if (Moves(views_.back())) movable_.push_back(static_cast<uint32_t>(views_.size() - 1));
   }
   const size_t mark = engine_.ledger().Mark();
+  if (engine_.policy().maximises_work()) {
+    Outcome selected;
+    bool enough = false;
+    HORUS_RETURN_IF_ERROR(Select(selected, enough));
+    engine_.ledger().UndoTo(mark);
+    if (!enough) {
+      HORUS_ASSIGN_OR_RETURN(Plan plan, PlanOf(std::move(selected), 0));
+      plan.has_work = false;
+      plan.work_after = 0;
+      return plan;
+    }
+  }
   Outcome first;
   HORUS_RETURN_IF_ERROR(OneByOne(first));
   const double work = first.work;

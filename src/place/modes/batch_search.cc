@@ -8,8 +8,8 @@
 #include <utility>
 
 #include "base/status.h"
-#include "place/admit.h"
-#include "place/fit.h"
+#include "place/search/admit.h"
+#include "place/state/fit.h"
 
 namespace horus {
 

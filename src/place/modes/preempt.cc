@@ -14,10 +14,10 @@
 #include "absl/status/status.h"
 #include "base/id_map.h"
 #include "base/status.h"
-#include "place/admit.h"
 #include "place/engine.h"
-#include "place/fit.h"
+#include "place/search/admit.h"
 #include "place/search/search_nodes.h"
+#include "place/state/fit.h"
 
 namespace horus {
 namespace {

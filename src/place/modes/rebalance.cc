@@ -11,13 +11,13 @@
 #include "absl/container/inlined_vector.h"
 #include "base/status.h"
 #include "place/engine.h"
-#include "place/fit.h"
+#include "place/state/fit.h"
 
 namespace horus {
 namespace {
 
 // Gains below this are rounding: slowdowns are floats.
-constexpr double kLeastGain = 1e-6;
+constexpr double kLeastBetter = 1e-6;
 
 class Rebalancer {
  public:
@@ -44,7 +44,7 @@ class Rebalancer {
   absl::Status Gather(std::optional<std::span<const JobId>> jobs);
   absl::Status Bound(Mover& mover);
   [[nodiscard]] double CostOf(const JobSpec& job) const {
-    return WorkWeight(job) * GpuCount(job) * options_.downtime_s / options_.horizon_s;
+    return MostWork(job) * options_.downtime_s / options_.horizon_s;
   }
   [[nodiscard]] const JobRow& RowOf(const Mover& mover) const { return cluster_.rows().jobs[mover.job_row]; }
   absl::Status Look(size_t index, Step& best);
@@ -74,7 +74,7 @@ absl::Status Rebalancer::Bound(Mover& mover) {
   const absl::Status status = meter_.OfSlots(ledger, mover.slots, without);
   ledger.UndoTo(mark);
   HORUS_RETURN_IF_ERROR(status);
-  mover.most = without + WorkWeight(job) * GpuCount(job) - before - CostOf(job);
+  mover.most = without + MostWork(job) - before - CostOf(job);
   return absl::OkStatus();
 }
 
@@ -93,7 +93,7 @@ absl::Status Rebalancer::Gather(std::optional<std::span<const JobId>> jobs) {
     HORUS_RETURN_IF_ERROR(engine_.GoOn());
     Mover mover{.job_row = row, .job = id, .slots = job.slots};
     HORUS_RETURN_IF_ERROR(Bound(mover));
-    if (mover.most > options_.min_gain + kLeastGain) movers_.push_back(std::move(mover));
+    if (mover.most > options_.min_gain + kLeastBetter) movers_.push_back(std::move(mover));
   }
   return absl::OkStatus();
 }
@@ -128,7 +128,7 @@ absl::Status Rebalancer::Look(size_t index, Step& best) {
     // Slots of the job's own devices are in both differences, which cancel there.
     const double gain = (left - here) + (after - before);
     const double cost = CostOf(job);
-    if (gain - cost > best.gain - best.cost + kLeastGain) {
+    if (gain - cost > best.gain - best.cost + kLeastBetter) {
       best = {.mover = index, .gain = gain, .cost = cost, .found = found};
       if (second) best.found.best = found.second;
       best.found.second = Placement();
@@ -151,7 +151,7 @@ absl::Status Rebalancer::BestStep(Step& best) {
   std::make_heap(order_.begin(), order_.end(), later);  // few are looked at
   while (!order_.empty() && searches_ < options_.max_searches) {
     const uint32_t index = order_.front();
-    if (movers_[index].most <= best.gain - best.cost + kLeastGain) break;
+    if (movers_[index].most <= best.gain - best.cost + kLeastBetter) break;
     std::pop_heap(order_.begin(), order_.end(), later);
     order_.pop_back();
     HORUS_RETURN_IF_ERROR(Look(index, best));
@@ -426,7 +426,7 @@ absl::Status Reviewer::Relieve(TenantReview& tenant, Plan& plan) {
   ++searches_;
   const ClusterRows& rows = cluster_.rows();
   const JobSpec& job = rows.RequestOf(rows.jobs[rows.RowOfJob(tenant.job)]);
-  const double cost = WorkWeight(job) * GpuCount(job) * options_.downtime_s / options_.horizon_s;
+  const double cost = MostWork(job) * options_.downtime_s / options_.horizon_s;
   const auto accepts = [&](double gain) { return now.broken() || gain - cost > options_.min_gain; };
   HORUS_ASSIGN_OR_RETURN(const ResidentMover::Outcome outcome, mover_.Move(tenant.job, cost, accepts, plan));
   if (outcome.moved) tenant.advice = Advice::kMove;

@@ -2,9 +2,7 @@
 // Supposed changes booked on the planner's ledger, which the next plan takes back.
 #include "place/modes/what_if.h"
 
-#include <algorithm>
 #include <deque>
-#include <tuple>
 #include <utility>
 
 #include "base/status.h"
@@ -32,7 +30,6 @@ class Supposing {
   absl::Status Release(const std::string& where, JobId job, const JobSpec** released);
   absl::Status Place(const std::string& where, const JobSpec& job, std::span<const Slot> slots);
   absl::StatusOr<uint32_t> NodeRowOf(const std::string& where, NodeId node) const;
-  absl::StatusOr<PlacedSlots> Resolve(const std::string& where, const JobSpec& job, std::span<const Slot> slots) const;
   [[nodiscard]] bool IsThere(JobId job) const {
     return placed_.contains(job) || (cluster_.HasJob(job) && !gone_.contains(job));
   }
@@ -67,56 +64,23 @@ absl::Status Supposing::Release(const std::string& where, JobId job, const JobSp
   return absl::OkStatus();
 }
 
-absl::StatusOr<PlacedSlots> Supposing::Resolve(const std::string& where, const JobSpec& job,
-                                               std::span<const Slot> slots) const {
-  if (slots.size() != static_cast<size_t>(SlotCount(job))) {
-    return InvalidArgument("%s: slots: expected %d, found %d", where, SlotCount(job), slots.size());
-  }
-  Slots sorted(slots.begin(), slots.end());
-  std::sort(sorted.begin(), sorted.end(), [](const Slot& a, const Slot& b) {
-    return std::tie(a.task, a.node, a.device) < std::tie(b.task, b.node, b.device);
-  });
-  PlacedSlots placed;
-  std::vector<std::pair<NodeId, int32_t>> devices;
-  for (size_t i = 0; i < sorted.size(); ++i) {
-    const Slot& slot = sorted[i];
-    const auto task = static_cast<int32_t>(i / static_cast<size_t>(SlotsPerTask(job)));
-    if (slot.task != task || (i > 0 && sorted[i - 1].task == task && sorted[i - 1].node != slot.node)) {
-      return InvalidArgument("%s: slots: expected %d for each task from 0 to %d, a task on one node", where,
-                             SlotsPerTask(job), job.tasks - 1);
-    }
-    HORUS_ASSIGN_OR_RETURN(const uint32_t row, NodeRowOf(where, slot.node));
-    const auto count = static_cast<int32_t>(engine_.ledger().spec(row).devices.size());
-    if (IsCpuOnly(job) ? slot.device != kNoDevice : slot.device < 0 || slot.device >= count) {
-      return MakeError(absl::StatusCode::kNotFound, "%s: node %d: has %d devices, found index %d", where, slot.node,
-                       count, slot.device);
-    }
-    if (!IsCpuOnly(job)) devices.emplace_back(slot.node, slot.device);
-    placed.push_back(SlotAt(row, slot.device, slot.task));
-  }
-  std::sort(devices.begin(), devices.end());
-  if (std::adjacent_find(devices.begin(), devices.end()) != devices.end()) {
-    return InvalidArgument("%s: slots: expected each device once, found one twice", where);
-  }
-  return placed;
-}
-
 absl::Status Supposing::Place(const std::string& where, const JobSpec& job, std::span<const Slot> slots) {
   if (IsThere(job.id)) {
     return MakeError(absl::StatusCode::kAlreadyExists, "%s: job %s: is in this cluster already", where,
                      IdAndName(job.id, job.name));
   }
-  HORUS_ASSIGN_OR_RETURN(PlacedSlots placed, Resolve(where, job, slots));
-  for (const PlacedSlot& slot : placed) {
+  absl::StatusOr<PlacedSlots> placed = cluster_.ResolveSlots(job, slots);
+  if (!placed.ok()) return MakeError(placed.status().code(), "%s: %s", where, std::string(placed.status().message()));
+  for (const PlacedSlot& slot : *placed) {
     if (slot.device != kNoDevice &&
         engine_.ledger().state(engine_.ledger().device_of(slot)).tenants.size() >= kMaxResidentsPerDevice) {
       return MakeError(absl::StatusCode::kResourceExhausted, "%s: a device holds at most %d jobs", where,
                        kMaxResidentsPerDevice);
     }
   }
-  engine_.ledger().Place(job, placed);
+  engine_.ledger().Place(job, *placed);
   meter_.Know(job);
-  placed_.Insert(job.id, {&job, std::move(placed)});
+  placed_.Insert(job.id, {&job, *std::move(placed)});
   return absl::OkStatus();
 }
 

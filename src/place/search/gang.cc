@@ -8,10 +8,10 @@
 #include <utility>
 
 #include "base/status.h"
-#include "place/admit.h"
-#include "place/communication.h"
-#include "place/fit.h"
+#include "place/search/admit.h"
 #include "place/search/search.h"
+#include "place/state/communication.h"
+#include "place/state/fit.h"
 
 namespace horus {
 namespace {
@@ -123,12 +123,12 @@ namespace {
 
 // How often a gang is spread anew without those that would slow it most; a choice, see docs/place.md.
 constexpr int kPaces = 3;
-constexpr double kRounding = 1e-9;  // of speeds
+constexpr double kSpeedRounding = 1e-9;  // of speeds
 
 }  // namespace
 
 bool Search::Keeps(const NodeOffer& offer, const PricedGpu& gpu, double pace) {
-  return pace == kAnyPace || gpu.own_work * pace >= offer.speed * (1 - kRounding);
+  return pace == kAnyPace || gpu.own_work * pace >= offer.speed * (1 - kSpeedRounding);
 }
 
 double Search::OfferCost(const NodeOffer& offer, const JobView& view, int32_t tasks) const {
@@ -230,7 +230,7 @@ absl::Status Search::SpreadAtPaces(const Ledger& ledger, const JobView& view, co
       return linked_ ? std::tuple(one.price.cost, one.picks.size(), one.racks, 0.0)
                      : std::tuple(0.0, one.picks.size(), one.racks, one.price.cost);
     };
-    for (int step = kPaces - 1; step >= 0 && slowest > 1 + kRounding; --step) {
+    for (int step = kPaces - 1; step >= 0 && slowest > 1 + kSpeedRounding; --step) {
       Span next;
       HORUS_RETURN_IF_ERROR(at(1 + (slowest - 1) * step / kPaces, next));
       if (next.picks.empty()) break;
@@ -610,13 +610,6 @@ absl::Status Search::TakeIndexedGang(const Ledger& ledger, const JobView& view, 
 
 // Gangs inside one node, and what gangs lose to the links between their GPUs.
 
-double RelativeSpeedOn(const JobView& view, GpuTypeId type) {
-  for (const JobView::OnType& on : view.types) {
-    if (!on.type.valid() || on.type == type) return on.relative_speed;
-  }
-  return 1;
-}
-
 bool Search::Linked(const JobView& view) const {
   const JobSpec& job = *view.job;
   return waits_ && scorer_.policy().prices_links() &&
@@ -765,7 +758,7 @@ absl::Status Search::PriceSlots(const Ledger& ledger, const JobView& view, Place
   linked_ = Linked(view);
   if (waits_) {
     const GpuTypeId type = gang.front().node->devices[static_cast<size_t>(gang.front().device)].type;
-    pace.speed = RelativeSpeedOn(view, type);
+    pace.speed = view.WorkOn(type);
     if (const Demand* demand = FindDemand(job, type); linked_ && demand != nullptr) {
       pace.communication = CommunicationShare(
           *demand, GangAllReduceUs(static_cast<double>(demand->gradient_mib), gang, rack_oversubscription_));

@@ -28,7 +28,7 @@ struct PricedGpu {
 
 // How a gang runs on one GPU type.
 struct GangPace {
-  double speed = 1;          // of a GPU without co-tenants, as DeviceCandidate::relative_speed
+  double speed = 1;          // own_work of a GPU without co-tenants
   double communication = 0;  // of each step; it overlaps nothing
 };
 

@@ -9,9 +9,9 @@
 #include <utility>
 
 #include "base/status.h"
-#include "place/admit.h"
-#include "place/fit.h"
+#include "place/search/admit.h"
 #include "place/search/search_nodes.h"
+#include "place/state/fit.h"
 
 namespace horus {
 namespace {

@@ -13,10 +13,10 @@
 
 #include "absl/status/status.h"
 #include "base/id_map.h"
-#include "place/decision.h"
-#include "place/fit.h"
-#include "place/policy.h"
+#include "place/job/reason.h"
+#include "place/search/policy.h"
 #include "place/search/scorer.h"
+#include "place/state/fit.h"
 #include "place/state/ledger.h"
 
 namespace horus {

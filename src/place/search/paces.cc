@@ -92,8 +92,8 @@ absl::Status DevicePaces::Judge(const Ledger& ledger, Scorer& scorer, const JobV
   if (verdict.reason != Reason::kNone) {
     pace = kNever;
   } else if (timed) {
-    const JobView::OnType* on = view.On(ledger.states().state(state).type);
-    pace = verdict.own_work > 0 ? StepsOf(on->relative_speed / verdict.own_work) : kSlowest;
+    const double alone = view.WorkOn(ledger.states().state(state).type);
+    pace = verdict.own_work > 0 ? StepsOf(alone / verdict.own_work) : kSlowest;
   }
   return absl::OkStatus();
 }

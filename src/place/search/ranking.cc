@@ -73,7 +73,7 @@ void Sieve::Admit(Scorer& scorer, uint32_t slot, double cutoff) noexcept {
     kind.mem_beside_mib[slot] = here.exclusive ? kNeverFits : kind.mem_mib[slot];
     kind.rows[slot] = here.row;
     if (fits) {
-      kind.speed[slot] = static_cast<float>(here.relative_speed);
+      kind.speed[slot] = static_cast<float>(here.work_alone);
       kind.per_weight[slot] = 1 / here.on->tenant.weight;
       kind.request_mib[slot] = static_cast<float>(here.on->tenant.memory.request_mib);
       kind.most_upper[slot] = static_cast<int32_t>(std::min<uint64_t>(here.most_upper, kNeverFits));
@@ -205,7 +205,7 @@ bool Cheaper(const RankedState& a, const RankedState& b) {
 }
 bool Dearer(const RankedState& a, const RankedState& b) { return Cheaper(b, a); }
 
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
+constexpr double kBeyondAll = std::numeric_limits<double>::infinity();
 
 constexpr size_t kAll =
     std::numeric_limits<size_t>::max() / 2;  // more states than there are, and twice as many are a number
@@ -426,7 +426,7 @@ absl::Status Rankings::Rebuild(const Ledger& ledger, const DeviceIndex& index, S
   ForgetSieved(ranking);
   scratch_.clear();
   pending_.clear();
-  double cutoff = kInfinity;
+  double cutoff = kBeyondAll;
   order_.clear();
   const auto dearer = [](const Floor& a, const Floor& b) { return b.cost < a.cost; };
   const auto offer = [&](uint32_t node) {
@@ -439,7 +439,7 @@ absl::Status Rankings::Rebuild(const Ledger& ledger, const DeviceIndex& index, S
     if (root != StateTree::kNone) offer(root);
   }
   for (;;) {
-    const double limit = order_.empty() ? kInfinity : order_.front().cost;
+    const double limit = order_.empty() ? kBeyondAll : order_.front().cost;
     HORUS_RETURN_IF_ERROR(MeetPending(ledger, scorer, limit, ranking.wanted, cutoff));
     if (order_.empty() || !(limit < cutoff)) break;
     const uint32_t node = order_.front().node;
@@ -482,7 +482,7 @@ absl::Status Rankings::CatchUp(const Ledger& ledger, const DeviceIndex& index, S
     const auto opened = std::span<const Scorer::StateSummary>(opened_).subspan(ranking.seen - opened_begin_);
     HORUS_RETURN_IF_ERROR(Sift(ledger, index, scorer, opened, ranking.cutoff));
     double cutoff = ranking.cutoff;
-    HORUS_RETURN_IF_ERROR(MeetPending(ledger, scorer, kInfinity, kAll, cutoff));
+    HORUS_RETURN_IF_ERROR(MeetPending(ledger, scorer, kBeyondAll, kAll, cutoff));
   }
   ranking.seen = index.opened_end();
   if (ranking.states.size() + scratch_.size() <= kMostOverWanted * ranking.wanted) {
@@ -553,11 +553,11 @@ absl::Status Rankings::Bound(const Ledger& ledger, const DeviceIndex& index, Sco
   scratch_.clear();
   pending_.clear();
   for (const StateTree::Node& node : tree_.nodes()) {
-    double cutoff = kInfinity;
+    double cutoff = kBeyondAll;
     HORUS_RETURN_IF_ERROR(Sift(ledger, index, scorer, node.states, cutoff));
-    HORUS_RETURN_IF_ERROR(MeetPending(ledger, scorer, kInfinity, kAll, cutoff));
+    HORUS_RETURN_IF_ERROR(MeetPending(ledger, scorer, kBeyondAll, kAll, cutoff));
   }
-  floors.assign(ledger.states().state_limit(), kInfinity);
+  floors.assign(ledger.states().state_limit(), kBeyondAll);
   for (const RankedState& one : scratch_) floors[one.state] = one.cost;
   return absl::OkStatus();
 }

@@ -21,9 +21,9 @@
 
 #include "absl/status/status.h"
 #include "base/id_map.h"
-#include "place/policy.h"
 #include "place/search/index.h"
 #include "place/search/pair_table.h"
+#include "place/search/policy.h"
 #include "place/search/scorer.h"
 #include "place/search/state_tree.h"
 

@@ -20,6 +20,11 @@ const JobView::OnType* JobView::On(GpuTypeId type) const {
   return at != types.end() && at->type == type ? &*at : nullptr;
 }
 
+double JobView::WorkOn(GpuTypeId type) const {
+  const OnType* on = On(type);
+  return on == nullptr ? 1 : static_cast<double>(on->tenant.work_alone) * on->relative_speed;
+}
+
 double JobView::OnType::SpeedOn(float compute_share) const {
   if (compute_share == 1) return relative_speed;
   return relative_speed * SliceSpeed(static_cast<double>(tenant.demand.gpu_util_pct.estimate),
@@ -370,7 +375,7 @@ Scorer::OnContext& Scorer::Enter(uint32_t context) {
   if (here.asked) return here;
   here.mem_mib = here.on->tenant.memory.request_mib + limits_.mem_headroom_mib;
   here.exclusive = here.on->tenant.exclusive;
-  here.relative_speed = here.on->SpeedOn(device.compute_share);
+  here.work_alone = static_cast<double>(here.on->tenant.work_alone) * here.on->SpeedOn(device.compute_share);
   if (adds_loads_) {
     here.most_load = LoadBoundOf(here.on->tenant.promise, limits_) * (1 + kLoadMargin) * kLoadUnitsPerSlowdown;
     here.known = model_->PredictLoad(device, here.on->tenant.demand, here.load).ok();
@@ -525,7 +530,7 @@ Scorer::Glance Scorer::GlanceAt(const LeastCost& least, const OnContext& here, c
   }
   glance.fits &=
       (upper <= here.most_upper) & (here.mem_mib <= summary.mem_free_mib) & !(here.exclusive & (summary.residents > 0));
-  const double speed = here.relative_speed / (1 + kUnit * static_cast<double>(own));
+  const double speed = here.work_alone / (1 + kUnit * static_cast<double>(own));
   const bool bounds = glance.met | ((least.own_work <= 0) & (least.lost_work >= 0));
   glance.floor = bounds ? Floor(least, here, summary, speed, lost) : -kInfinity;
   return glance;
@@ -611,7 +616,7 @@ void Scorer::SiftLoads(const LeastCost& least, std::span<const StateSummary> sum
     const double before = std::max(1.0, kUnit * static_cast<double>(summary.loads.estimate));
     const double after = std::max(1.0, kUnit * static_cast<double>(load));
     const double lost = summary.loads.weight * (after - before) / (after * before);
-    const double floor = Floor(least, here, summary, here.relative_speed / after, lost);
+    const double floor = Floor(least, here, summary, here.work_alone / after, lost);
     if (fits & (floor < cutoff)) left.push_back({i, floor});
   }
 }
@@ -657,7 +662,7 @@ double Scorer::LeastCostIn(const Region& region) {
   if (here.on == nullptr) return kInfinity;
   if (!here.known) return -kInfinity;
   if (here.mem_mib > region.most_free_mib || (here.exclusive && !region.idle)) return kInfinity;
-  double speed = here.relative_speed;
+  double speed = here.work_alone;
   double lost = 0;
   if (adds_loads_) {
     const int64_t load = region.least_load + here.load.estimate;

@@ -21,10 +21,10 @@
 #include "absl/status/status.h"
 #include "base/id_map.h"
 #include "interference/model.h"
-#include "place/fit.h"
-#include "place/policy.h"
 #include "place/search/pair_table.h"
+#include "place/search/policy.h"
 #include "place/state/device_states.h"
+#include "place/state/fit.h"
 
 namespace horus {
 
@@ -44,6 +44,7 @@ struct JobView {
                          // groups, and its owner if it shares with that owner alone (RequestOn)
   uint64_t owner = 0;    // OwnerMark
   [[nodiscard]] const OnType* On(GpuTypeId type) const;  // null = the job states no demand on it
+  [[nodiscard]] double WorkOn(GpuTypeId type) const;     // of a GPU of that type alone; 1 without a demand on it
 };
 [[nodiscard]] DeviceContext ContextOf(const DeviceRow& device);
 // `probe_unknown`: the job runs alone where its demand is unknown (IsUnknown). `used`: its memory is used again.
@@ -142,7 +143,7 @@ class Scorer {
     bool known = true;                    // false = the model returns an error, which weighing reports
     const JobView::OnType* on = nullptr;  // null = the type is not allowed
     PairTable::Row* row = nullptr;        // if the model adds pairs
-    double relative_speed = 1;
+    double work_alone = 1;
     bool exclusive = false;
     int64_t mem_mib = 0;      // must be free, headroom included
     uint64_t most_upper = 0;  // largest upper excess within the job's own slowdown bound

@@ -11,8 +11,8 @@
 
 #include "base/hash.h"
 #include "base/status.h"
-#include "place/admit.h"
-#include "place/fit.h"
+#include "place/search/admit.h"
+#include "place/state/fit.h"
 
 namespace horus {
 namespace {
@@ -122,7 +122,7 @@ void Search::TakeGang(const Ledger& ledger, uint32_t node_row, const JobView& vi
     offered_.insert(offered_.end(), here.begin(), here.begin() + static_cast<ptrdiff_t>(kept));
     if (waits_) {
       const auto device = static_cast<size_t>(here.front().device);
-      offer.speed = RelativeSpeedOn(view, ledger.spec(node_row).devices[device].type);
+      offer.speed = view.WorkOn(ledger.spec(node_row).devices[device].type);
     }
     offer.cost = OfferCost(offer, view, tasks);
     offers_.push_back(offer);

@@ -21,14 +21,14 @@
 
 #include "absl/status/status.h"
 #include "base/id_map.h"
-#include "place/communication.h"
-#include "place/decision.h"
+#include "place/job/reason.h"
 #include "place/search/gang.h"
 #include "place/search/index.h"
 #include "place/search/paces.h"
 #include "place/search/ranking.h"
 #include "place/search/scorer.h"
 #include "place/search/search_nodes.h"
+#include "place/state/communication.h"
 #include "place/state/ledger.h"
 
 namespace horus {
@@ -39,9 +39,6 @@ struct Placement {
   double straggler = 0;  // of a gang: GangPrice::straggler
   PlacedSlots slots;     // ascending (task, node id, device); empty = none found
 };
-
-// The job's speed alone on the type, over that on its fastest listed type.
-[[nodiscard]] double RelativeSpeedOn(const JobView& view, GpuTypeId type);
 
 [[nodiscard]] absl::Status NotFinite(const Policy& policy, NodeId node, double cost);
 

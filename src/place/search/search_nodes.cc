@@ -8,9 +8,9 @@
 
 #include "base/status.h"
 #include "base/units.h"
-#include "place/admit.h"
-#include "place/fit.h"
+#include "place/search/admit.h"
 #include "place/search/search.h"
+#include "place/state/fit.h"
 
 namespace horus {
 

@@ -10,7 +10,7 @@
 #include "base/hash.h"
 #include "base/seeded_hash.h"
 #include "base/text.h"
-#include "place/own_bound.h"
+#include "place/job/own_bound.h"
 #include "place/state/cluster_rows.h"
 #include "place/state/requests.h"
 
@@ -360,33 +360,33 @@ namespace {
 
 constexpr double kFullPct = 100.0;
 
-uint64_t Add(uint64_t seed, int64_t value) { return CombineHash(seed, static_cast<uint64_t>(value)); }
+uint64_t Mixed(uint64_t seed, int64_t value) { return CombineHash(seed, static_cast<uint64_t>(value)); }
 
-uint64_t Add(uint64_t seed, std::string_view text) { return CombineHash(seed, Hash64(text)); }
+uint64_t Mixed(uint64_t seed, std::string_view text) { return CombineHash(seed, Hash64(text)); }
 
 uint64_t HashOf(const ClusterRows& rows, const JobRow& row) {
   const JobSpec& job = rows.RequestOf(row);
   const JobTag& tag = rows.TagOf(row);
   uint64_t hash = CombineHash(row.id, static_cast<uint64_t>(job.kind));
-  hash = Add(Add(hash, tag.name), job.tenant);
+  hash = Mixed(Mixed(hash, tag.name), job.tenant);
   for (const int64_t value :
        {int64_t{job.tasks}, int64_t{job.gpus_per_task}, job.cpu_milli, job.mem_mib, job.storage_mb_s,
         int64_t{job.priority}, row.submit_us, tag.deadline_us, job.latency_bound_us}) {
-    hash = Add(hash, value);
+    hash = Mixed(hash, value);
   }
   hash = CombineHash(hash, Hash64(&job.request_rate_hz, sizeof job.request_rate_hz));
   std::optional<JobSpec> timeless;  // the latency to keep is hashed above; the bound that follows from it takes long
   if (KeepsLatency(job)) timeless.emplace(job).latency_bound_us = 0;
   for (const TypeDemand& entry : job.demands) {
     const TenantClass tenant = MakeTenantClass(timeless.has_value() ? *timeless : job, entry.demand);
-    hash = CombineHash(Add(hash, int64_t{entry.type.value()}), tenant.order);
+    hash = CombineHash(Mixed(hash, int64_t{entry.type.value()}), tenant.order);
   }
-  for (const auto& [key, value] : job.node_selector) hash = Add(Add(hash, key), value);
+  for (const auto& [key, value] : job.node_selector) hash = Mixed(Mixed(hash, key), value);
   hash = CombineHash(hash, static_cast<uint64_t>(job.share) << 1 | uint64_t{job.spread_tasks});
   ForEachGroup(job, [&](const GroupCount& one) {
     hash = CombineHash(CombineHash(hash, one.group), static_cast<uint64_t>(one.members));
   });
-  hash = Add(Add(hash, StatedCpuMilli(job)), StatedMemMib(job));
+  hash = Mixed(Mixed(hash, StatedCpuMilli(job)), StatedMemMib(job));
   if (job.weight != 1) hash = CombineHash(hash, Hash64(&job.weight, sizeof job.weight));
   if (job.sensitivity.get() != nullptr) hash = CombineHash(hash, job.sensitivity.get()->Hash());
   return hash;

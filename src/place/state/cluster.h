@@ -17,8 +17,9 @@
 
 #include "base/status.h"
 #include "device/catalogue.h"
-#include "place/decision.h"
-#include "place/job.h"
+#include "place/job/job.h"
+#include "place/job/reason.h"
+#include "place/state/changes.h"
 #include "place/state/cluster_rows.h"
 #include "place/state/node.h"
 
@@ -121,7 +122,7 @@ class Cluster {
   // ABORTED: a node that it touches, those that jobs leave included, changed since, or is gone. NOT_FOUND: a job that
   // it moves, resizes or preempts is not there. INVALID_ARGUMENT and FAILED_PRECONDITION for plans that no planner
   // made, and for answers to what-ifs.
-  [[nodiscard]] absl::Status Apply(const Plan& plan);
+  [[nodiscard]] absl::Status Apply(const Changes& plan);
   // NOT_FOUND (so a second release is harmless).
   [[nodiscard]] absl::Status Release(JobId job);
 
@@ -140,8 +141,10 @@ class Cluster {
   // Equal for equal nodes, states and jobs, whatever the history; versions are not part of it.
   [[nodiscard]] uint64_t state_hash() const;
   [[nodiscard]] uint64_t bytes_held() const;
-  // INTERNAL with what is wrong; for tests: recomputes every column from the jobs.
-  [[nodiscard]] absl::Status CheckInvariants() const;
+
+  // The rows of those slots, by task, node and device. INVALID_ARGUMENT: not what the job asks for, or a device twice;
+  // NOT_FOUND: a node or device.
+  [[nodiscard]] absl::StatusOr<PlacedSlots> ResolveSlots(const JobSpec& job, std::span<const Slot> slots) const;
 
   // The columns behind it; for planners of this room.
   [[nodiscard]] const ClusterRows& rows() const { return rows_; }
@@ -163,7 +166,6 @@ class Cluster {
   void Touch(uint32_t node_row, uint64_t what) noexcept;
   void TouchStructure(uint32_t node_row, uint64_t what) noexcept;  // when it is added, changed or removed
 
-  [[nodiscard]] absl::StatusOr<PlacedSlots> ResolveSlots(const JobSpec& job, std::span<const Slot> slots) const;
   // What Adopt refuses of a valid job.
   [[nodiscard]] absl::StatusOr<PlacedSlots> ResolveAdopted(const JobSpec& job, std::span<const Slot> slots) const;
   // LIMIT where the job would take a node too deep into what it has not, or bring too many groups.
@@ -178,7 +180,7 @@ class Cluster {
   class Undo;
   struct Growth;
   struct Held;
-  [[nodiscard]] absl::Status CheckActions(const Plan& plan) const;
+  [[nodiscard]] absl::Status CheckActions(const Changes& plan) const;
   // Those who take more are appended to `grown`.
   [[nodiscard]] absl::Status ApplyResize(const Action& action, std::span<const NodeId> seen, Undo& undo,
                                          std::vector<Growth>& grown);

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <cmath>
 
 #include "base/hash.h"
 #include "base/seeded_hash.h"
@@ -40,7 +41,9 @@ uint64_t StableHashOf(const Demand& demand) {
 }
 static_assert(kTraitCount % 2 == 0);
 
-uint64_t StableHashOf(const TenantClass& tenant) {
+// Of what the job states, `weight` and `worth` too: snapshots hold it, and what follows from it may be worked out
+// otherwise one day.
+uint64_t StableHashOf(const TenantClass& tenant, float weight, float worth) {
   uint64_t hash = CombineHash(StableHashOf(tenant.demand), Bits(tenant.promise.bound) << 32 |
                                                                static_cast<uint64_t>(tenant.gpu_milli) << 1 |
                                                                uint64_t{tenant.exclusive});
@@ -49,8 +52,8 @@ uint64_t StableHashOf(const TenantClass& tenant) {
                                static_cast<uint64_t>(tenant.kind) << 1 | uint64_t{tenant.distributed});
   // What most jobs do not state leaves the hash alone.
   if (tenant.promise.confidence != 0) hash = CombineHash(hash, Bits(tenant.promise.confidence));
-  if (tenant.weight != 1) hash = CombineHash(hash, Bits(tenant.weight));
-  if (tenant.worth != tenant.weight) hash = CombineHash(hash, Bits(tenant.worth));
+  if (weight != 1) hash = CombineHash(hash, Bits(weight));
+  if (worth != weight) hash = CombineHash(hash, Bits(worth));
   const int64_t upper = tenant.demand.mem_mib.upper;
   if (tenant.memory != GpuMemory{upper, upper}) {
     hash = CombineHash(CombineHash(hash, static_cast<uint64_t>(tenant.memory.request_mib)),
@@ -85,7 +88,7 @@ ClassWords WordsOf(const TenantClass& tenant) {
                       whole(tenant.gpus) << 1 | uint64_t{tenant.distributed},
                       whole(tenant.priority) << 8 | static_cast<uint64_t>(tenant.kind),
                       pair(tenant.promise.bound, tenant.promise.confidence),
-                      pair(tenant.weight, 0),
+                      pair(tenant.weight, demand.duty),
                       pair(tenant.worth, tenant.late.bound_us),
                       pair(tenant.late.p99_us, tenant.late.expected_us),
                       whole(tenant.memory.request_mib),
@@ -159,7 +162,10 @@ double RelativeSpeed(const JobSpec& job, const Demand& demand) {
 
 TenantClass TenantAsked(const JobSpec& job, const Demand& demand, bool alone) {
   const OwnBound bound = OwnBoundOf(job, demand);
-  return {.demand = demand,
+  const double weight = WorkWeight(job), work_alone = WorkAlone(job);
+  const Demand seen = WithDuty(job, demand);
+  const double counted = Counted(static_cast<double>(BusyPct(seen).upper));
+  return {.demand = seen,
           .promise = {bound.slowdown, bound.slowdown > 0 ? job.slowdown_confidence : 0},
           .gpu_milli = job.gpu_milli,
           .exclusive = job.exclusive || alone || RunsAloneForMemory(job, demand),
@@ -167,15 +173,17 @@ TenantClass TenantAsked(const JobSpec& job, const Demand& demand, bool alone) {
           .distributed = job.tasks > 1,
           .kind = job.kind,
           .priority = job.priority,
-          .weight = job.weight,
-          .worth = job.weight * static_cast<float>(RelativeSpeed(job, demand)),
+          .weight = static_cast<float>(weight),
+          .work_alone = static_cast<float>(work_alone),
+          .worth = static_cast<float>(weight * work_alone * RelativeSpeed(job, demand)),
+          .counted_milli = static_cast<int32_t>(std::ceil(kTenantMilli * counted)),
           .memory = GpuMemoryOf(job, demand),
           .late = bound.late};
 }
 
 TenantClass MakeTenantClass(const JobSpec& job, const Demand& demand, bool alone) {
   TenantClass tenant = TenantAsked(job, demand, alone);
-  tenant.order = StableHashOf(tenant);
+  tenant.order = StableHashOf(tenant, job.weight, job.weight * static_cast<float>(RelativeSpeed(job, demand)));
   const ClassWords words = WordsOf(tenant);
   tenant.digest = Hash64(words.data(), sizeof words, ProcessSecret());
   return tenant;
@@ -184,7 +192,8 @@ TenantClass MakeTenantClass(const JobSpec& job, const Demand& demand, bool alone
 bool SameTenant(const TenantClass& a, const TenantClass& b) {
   return a.demand == b.demand && a.promise == b.promise && a.gpu_milli == b.gpu_milli && a.exclusive == b.exclusive &&
          a.gpus == b.gpus && a.distributed == b.distributed && a.kind == b.kind && a.priority == b.priority &&
-         a.weight == b.weight && a.worth == b.worth && a.memory == b.memory && a.late == b.late;
+         a.weight == b.weight && a.work_alone == b.work_alone && a.worth == b.worth && a.memory == b.memory &&
+         a.late == b.late;
 }
 
 bool TenantBefore(const TenantClass& a, const TenantClass& b) {
@@ -220,7 +229,7 @@ void StateTable::Finish(DeviceRow& row) const {
   std::sort(row.tenants.begin(), row.tenants.end(),
             [this](uint32_t a, uint32_t b) { return TenantBefore(tenant(a), tenant(b)); });
   row.mem_used_upper_mib = row.mem_limit_mib = row.mem_used_mib = 0;
-  row.milli_used = 0;
+  row.milli_used = row.tenants_milli = 0;
   row.exclusive_held = false;
   row.bounded = false;
   row.kinds = 0;
@@ -234,12 +243,14 @@ void StateTable::Finish(DeviceRow& row) const {
     row.mem_limit_mib += one.memory.limit_mib;
     row.mem_used_mib += one.demand.mem_mib.estimate;
     row.milli_used += std::max(one.gpu_milli, 1);
+    row.tenants_milli += one.counted_milli;
     row.exclusive_held |= one.exclusive;
     row.bounded |= one.promise.bound > 0;
     row.kinds |= KindBit(one.gpu_milli, one.gpus);
     const auto share = static_cast<double>(row.compute_share);
-    row.util_pct += SliceUtilPct(static_cast<double>(one.demand.gpu_util_pct.estimate), share);
-    row.util_upper_pct += SliceUtilPct(static_cast<double>(one.demand.gpu_util_pct.upper), share);
+    const Bounded busy = BusyPct(one.demand);
+    row.util_pct += SliceUtilPct(static_cast<double>(busy.estimate), share);
+    row.util_upper_pct += SliceUtilPct(static_cast<double>(busy.upper), share);
     hasher.Add(one.digest);
   }
   row.digest = std::max<uint64_t>(hasher.Hash(), 1);  // 0 means none

@@ -17,8 +17,8 @@
 #include "base/id_map.h"
 #include "device/gpu_type.h"
 #include "device/sharing_mode.h"
-#include "place/job.h"
-#include "place/own_bound.h"
+#include "place/job/job.h"
+#include "place/job/own_bound.h"
 #include "place/state/node.h"
 #include "predict/demand.h"
 
@@ -26,6 +26,8 @@ namespace horus {
 
 // The kind of a GPU job, one bit each: sharers of a GPU, 1 GPU, 2 GPUs, ... (63 and more are one kind).
 [[nodiscard]] uint64_t KindBit(int32_t gpu_milli, int32_t gpus);
+
+inline constexpr int32_t kTenantMilli = 1000;
 
 // All that a device and its tenants know of each other.
 struct TenantClass {
@@ -37,8 +39,11 @@ struct TenantClass {
   bool distributed = false;  // the job has several tasks
   JobKind kind = JobKind::kTraining;
   int32_t priority = 0;
-  float weight = 1;
-  float worth = 1;   // of what it does here: weight x RelativeSpeed
+  float weight = 1;      // WorkWeight
+  float work_alone = 1;  // WorkAlone
+  float worth = 1;       // of what it does here: weight x work_alone x RelativeSpeed
+  int32_t counted_milli =
+      kTenantMilli;  // in a limit of busy tenants, in thousandths of one; by the demand's upper bound
   GpuMemory memory;  // of each of its GPUs
   LateAlone late;
   // Of the fields above, set by MakeTenantClass:
@@ -75,6 +80,7 @@ struct DeviceRow {
   int64_t mem_limit_mib = 0;       // sum of the limits
   int64_t mem_used_mib = 0;
   int32_t milli_used = 0;
+  int32_t tenants_milli = 0;  // the tenants by how busy they are, in thousandths of one
   bool exclusive_held = false;
   bool bounded = false;  // a tenant states a bound on its slowdown
   uint64_t kinds = 0;    // of the tenants, as KindBit

@@ -12,7 +12,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "place/job.h"
+#include "place/job/job.h"
 
 namespace horus {
 

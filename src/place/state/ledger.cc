@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "base/hash.h"
-#include "place/fit.h"
+#include "place/state/fit.h"
 
 namespace horus {
 namespace {

@@ -15,8 +15,8 @@
 #include <vector>
 
 #include "absl/container/inlined_vector.h"
-#include "place/decision.h"
-#include "place/job.h"
+#include "place/job/job.h"
+#include "place/job/reason.h"
 #include "place/state/cluster.h"
 
 namespace horus {

@@ -19,7 +19,7 @@
 #include "base/shared.h"
 #include "device/catalogue.h"
 #include "device/sharing_mode.h"
-#include "place/job.h"
+#include "place/job/job.h"
 
 namespace horus {
 

@@ -12,7 +12,7 @@
 
 #include "base/hash.h"
 #include "base/seeded_hash.h"
-#include "place/job_fields.h"
+#include "place/job/job_fields.h"
 #include "place/state/groups.h"
 
 namespace horus {

@@ -16,7 +16,7 @@
 #include <string_view>
 
 #include "base/shared.h"
-#include "place/job.h"
+#include "place/job/job.h"
 
 namespace horus {
 

@@ -7,7 +7,7 @@
 
 #include "base/hash.h"
 #include "base/status.h"
-#include "place/horus_snapshot.pb.h"
+#include "place/state/horus_snapshot.pb.h"
 
 namespace horus {
 namespace {

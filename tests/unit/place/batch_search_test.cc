@@ -8,6 +8,7 @@
 
 #include "fixtures.h"
 #include "place/modes/batch.h"
+#include "support/invariants.h"
 
 namespace horus {
 namespace {
@@ -21,10 +22,11 @@ using testing_place::V100Node;
 size_t PlacedIn(const Plan& plan) { return plan.actions.size(); }
 
 // Jobs of several kinds and priorities.
-std::vector<JobSpec> Many(size_t count) {
+std::vector<JobSpec> Many(size_t count, float busy = 1) {
   std::vector<JobSpec> jobs;
   for (JobId id = 1; id <= count; ++id) {
-    jobs.push_back(OneGpu(id, 35 + 15 * static_cast<float>(id % 5), 3000 + 1500 * static_cast<int64_t>(id % 4)));
+    jobs.push_back(
+        OneGpu(id, busy * (35 + 15 * static_cast<float>(id % 5)), 3000 + 1500 * static_cast<int64_t>(id % 4)));
     jobs.back().priority = static_cast<int32_t>(id % 3);
   }
   return jobs;
@@ -35,7 +37,7 @@ void ExpectSound(const Cluster& cluster, const Plan& plan, const Plan& one_by_on
   Cluster applied = cluster;
   const absl::Status status = applied.Apply(plan);
   ASSERT_TRUE(status.ok()) << status;
-  EXPECT_TRUE(applied.CheckInvariants().ok()) << applied.CheckInvariants();
+  EXPECT_TRUE(CheckInvariants(applied).ok()) << CheckInvariants(applied);
   if (by_work) {
     EXPECT_GE(plan.work_after, plan.work_before - 1e-9);
   } else {
@@ -88,7 +90,7 @@ TEST(BatchSearch, WithAnyBudgetIsSound) {
     bool gains;  // with the usual budget
   };
   for (const auto& [where, count, gains] : {Setup{cluster, 10, false}, Setup{wide, 2 * kSmallBatch, true}}) {
-    const std::vector<JobSpec> jobs = Many(count);
+    const std::vector<JobSpec> jobs = Many(count, gains ? 0.8f : 1);  // so that there is room for all
     const auto placer = MakePlacer();
     const Plan one_by_one = *placer->MakePlan(where, jobs);
     double before = 0;
@@ -136,7 +138,7 @@ TEST(BatchSearch, AnOrderThatDoesNotHoldIsNotPlanned) {
   ASSERT_EQ(PlacedIn(*one_by_one), 2u);
   const auto plan = PlanBatch(*placer, cluster, jobs);
   ASSERT_TRUE(plan.ok()) << plan.status();
-  EXPECT_EQ(plan->decisions, one_by_one->decisions);
+  for (size_t i = 0; i < jobs.size(); ++i) EXPECT_EQ(plan->decisions[i].slots, one_by_one->decisions[i].slots) << i;
   EXPECT_EQ(plan->work_after, plan->work_before);
 }
 

@@ -8,8 +8,9 @@
 #include <vector>
 
 #include "fixtures.h"
-#include "place/fit.h"
+#include "place/state/fit.h"
 #include "place/state/snapshot.h"
+#include "support/invariants.h"
 
 namespace horus {
 namespace {
@@ -80,7 +81,7 @@ TEST(Booking, SlotsComeInAnyOrderAndAreKeptInOne) {
   Cluster cluster = Nodes(2);
   ASSERT_TRUE(cluster.Adopt(Gang(1, 2, 2), std::vector<Slot>{{2, 1, 1}, {1, 1, 0}, {2, 0, 1}, {1, 0, 0}}).ok());
   EXPECT_EQ(cluster.Job(1)->slots, (Slots{{1, 0, 0}, {1, 1, 0}, {2, 0, 1}, {2, 1, 1}}));
-  EXPECT_TRUE(cluster.CheckInvariants().ok());
+  EXPECT_TRUE(CheckInvariants(cluster).ok());
 }
 
 TEST(Booking, SaysWhichSlotsAreWrong) {

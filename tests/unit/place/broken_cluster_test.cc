@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "fixtures.h"
+#include "support/invariants.h"
 
 namespace horus {
 namespace {
@@ -165,9 +166,9 @@ void ExpectNamed(const std::vector<Damage>& damages) {
   for (size_t i = 0; i < damages.size(); ++i) {
     SCOPED_TRACE("damage " + std::to_string(i));
     Cluster cluster = Sound();
-    ASSERT_TRUE(cluster.CheckInvariants().ok()) << cluster.CheckInvariants();
+    ASSERT_TRUE(CheckInvariants(cluster).ok()) << CheckInvariants(cluster);
     damages[i].damage(const_cast<ClusterRows&>(cluster.rows()));
-    const absl::Status status = cluster.CheckInvariants();
+    const absl::Status status = CheckInvariants(cluster);
     EXPECT_EQ(status.code(), absl::StatusCode::kInternal);
     EXPECT_THAT(std::string(status.message()), HasSubstr(damages[i].named));
   }

@@ -7,8 +7,9 @@
 #include <vector>
 
 #include "fixtures.h"
-#include "place/fit.h"
 #include "place/state/cluster.h"
+#include "place/state/fit.h"
+#include "support/invariants.h"
 
 namespace horus {
 namespace {
@@ -42,7 +43,7 @@ TEST(ClusterLimits, OwesNoMoreThanItsTotalsCanCount) {
     EXPECT_EQ(cluster.job_count(), 1u);
     EXPECT_TRUE(adopt(2, rest / 4).ok());
     EXPECT_LE((*cluster.Node(1)).*left, -kMostOwed + 4);
-    EXPECT_TRUE(cluster.CheckInvariants().ok());
+    EXPECT_TRUE(CheckInvariants(cluster).ok());
   }
 }
 
@@ -89,7 +90,7 @@ TEST(ClusterLimits, TakesNoMoreNodesDevicesAndJobsThanItMayAndStaysAsItWas) {
   EXPECT_TRUE(refused(cluster.Adopt(OneGpu(3), std::vector<Slot>{{1, 1, 0}}).status(),
                       "job 3: a cluster holds at most 2 jobs"));
   EXPECT_EQ(cluster.job_count(), 2u);
-  EXPECT_TRUE(cluster.CheckInvariants().ok());
+  EXPECT_TRUE(CheckInvariants(cluster).ok());
 }
 
 }  // namespace

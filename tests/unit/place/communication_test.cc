@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "place/communication.h"
+#include "place/state/communication.h"
 
 #include <gmock/gmock.h>
 

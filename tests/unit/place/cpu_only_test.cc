@@ -8,6 +8,7 @@
 #include "fixtures.h"
 #include "place/state/ledger.h"
 #include "place/state/snapshot.h"
+#include "support/invariants.h"
 
 namespace horus {
 namespace {
@@ -39,7 +40,7 @@ TEST(CpuOnly, TakesHostResourcesAndNoDevice) {
   EXPECT_EQ(cluster.Node(1)->cpu_free_milli, 28'000);
   EXPECT_EQ(cluster.Totals().devices_used, 0u);
   EXPECT_EQ(cluster.Totals().jobs, 1u);
-  EXPECT_TRUE(cluster.CheckInvariants().ok()) << cluster.CheckInvariants();
+  EXPECT_TRUE(CheckInvariants(cluster).ok()) << CheckInvariants(cluster);
   const uint64_t empty = Nodes(1).state_hash();
   EXPECT_NE(cluster.state_hash(), empty);
   ASSERT_TRUE(cluster.Release(1).ok());
@@ -98,7 +99,7 @@ TEST(CpuOnly, AGangSpreadsOverNodesAllOrNothing) {
   EXPECT_EQ(refused.miss.unit, "tasks");
   const auto placer = MakePlacer();
   EXPECT_EQ(PlaceOne(cluster, *placer, CpuOnly(1, 5)).verdict, Verdict::kPlace);
-  EXPECT_TRUE(cluster.CheckInvariants().ok()) << cluster.CheckInvariants();
+  EXPECT_TRUE(CheckInvariants(cluster).ok()) << CheckInvariants(cluster);
   EXPECT_EQ(Decide(cluster, CpuOnly(2, 2)).reason, Reason::kGang);
 }
 
@@ -130,7 +131,7 @@ TEST(CpuOnly, ReleasedInAnyOrderTheOthersStayWhole) {
   }
   for (const JobId id : {2, 1, 3}) {
     ASSERT_TRUE(cluster.Release(id).ok());
-    ASSERT_TRUE(cluster.CheckInvariants().ok()) << cluster.CheckInvariants();
+    ASSERT_TRUE(CheckInvariants(cluster).ok()) << CheckInvariants(cluster);
   }
   EXPECT_EQ(cluster.Node(1)->cpu_free_milli, 32'000);
 }

@@ -12,15 +12,15 @@
 #include <vector>
 
 #include "absl/container/inlined_vector.h"
+#include "lab/synergy/round.h"
 #include "place/decision.h"
-#include "place/job.h"
+#include "place/job/job.h"
+#include "place/job/own_bound.h"
+#include "place/job/sensitivity.h"
 #include "place/modes/batch_search.h"
-#include "place/own_bound.h"
-#include "place/sensitivity.h"
 #include "place/state/cluster.h"
 #include "place/state/ledger.h"
 #include "place/state/node.h"
-#include "place/synergy/round.h"
 
 namespace horus {
 namespace {

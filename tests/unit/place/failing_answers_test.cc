@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "fixtures.h"
+#include "lab/synergy/plan_round.h"
 #include "place/appraise.h"
 #include "place/modes/batch.h"
 #include "place/modes/preempt.h"
@@ -84,9 +85,10 @@ class PlainModel final : public InterferenceModel {
 };
 
 // As the policy of that name, as long as the patience lasts.
-class TiringPolicy final : public Policy {
+template <class Base>
+class Tiring : public Base {
  public:
-  TiringPolicy(std::string_view name, Patience& patience) : policy_(*MakePolicy(name)), patience_(patience) {}
+  Tiring(std::string_view name, Patience& patience) : policy_(*MakePolicy(name)), patience_(patience) {}
   std::string_view name() const override { return policy_->name(); }
   absl::Status ScoreDevice(const DeviceCandidate& candidate, DeviceScore& score) const override {
     const absl::Status status = patience_.Ask();
@@ -111,15 +113,26 @@ class TiringPolicy final : public Policy {
   }
   bool admits_nodes() const override { return policy_->admits_nodes(); }
   bool AdmitsNode(const NodeAdmission& node) const override { return policy_->AdmitsNode(node); }
-  const SynergySettings* round() const override { return policy_->round(); }
   double default_slowdown_bound() const override { return policy_->default_slowdown_bound(); }
   void Explain(const DeviceCandidate& candidate, const PlaceCandidate& place, CostTerms& terms) const override {
     policy_->Explain(candidate, place, terms);
   }
 
- private:
+ protected:
   std::unique_ptr<Policy> policy_;
+
+ private:
   Patience& patience_;
+};
+
+using TiringPolicy = Tiring<Policy>;
+
+class TiringRoundPolicy final : public Tiring<RoundPolicy> {
+ public:
+  using Tiring::Tiring;
+  absl::StatusOr<Plan> PlanRound(Engine& engine, const Cluster& cluster, const RoundRequest& request) const override {
+    return dynamic_cast<const RoundPolicy&>(*policy_).PlanRound(engine, cluster, request);
+  }
 };
 
 JobSpec AtPriority(JobSpec job, int32_t priority) {
@@ -332,15 +345,15 @@ TEST(FailingAnswers, OfThePolicyEndEveryRound) {
                                      Gang(5, 1, 4), Part(OneGpu(6), 400), CpuOnly(7),        OneGpu(8, 40, 20'000)};
   const Modes modes = {{"plan", [&](Placer& placer, const Cluster& where) { return placer.MakePlan(where, jobs); }},
                        {"round", [&](Placer& placer, const Cluster& where) {
-                          return placer.MakeRound(where,
-                                                  std::vector{Gang(2, 1, 2), OneGpu(101), OneGpu(3), Gang(102, 1, 2)});
+                          return MakeRound(placer, where,
+                                           std::vector{Gang(2, 1, 2), OneGpu(101), OneGpu(3), Gang(102, 1, 2)});
                         }}};
   for (const bool exhaustive : {false, true}) {
     ExpectEveryFailureTold(
         cluster,
         [&](Patience& patience) {
           return *Placer::Create(std::make_shared<UtilisationModel>(),
-                                 std::make_shared<TiringPolicy>("synergy-tune", patience),
+                                 std::make_shared<TiringRoundPolicy>("synergy-tune", patience),
                                  PlacerOptions{.exhaustive = exhaustive});
         },
         modes);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Rules of fit: each constraint at its edge, and how far off it says that a job was.
-#include "place/fit.h"
+#include "place/state/fit.h"
 
 #include <gtest/gtest.h>
 
@@ -23,6 +23,7 @@ DeviceRow Device(size_t tenants = 0) {
   DeviceRow device;
   device.mem_mib = kDeviceMib;
   device.tenants.assign(tenants, 0);
+  device.tenants_milli = static_cast<int32_t>(tenants) * kTenantMilli;
   return device;
 }
 

@@ -19,7 +19,7 @@
 #include "interference/laws.h"
 #include "interference/utilisation_model.h"
 #include "place/placer.h"
-#include "place/policy.h"
+#include "place/policies/policies.h"
 #include "place/state/cluster.h"
 
 namespace horus::testing_place {
@@ -122,7 +122,8 @@ inline std::unique_ptr<Placer> MakeAddingPlacer(PlacerOptions options = {}) {
 
 // Seen: every node of the cluster.
 inline Plan PlanOf(const Cluster& cluster, Actions actions) {
-  Plan plan{.actions = std::move(actions)};
+  Plan plan;
+  plan.actions = std::move(actions);
   for (const NodeId id : cluster.NodeIds()) plan.seen.push_back({id, cluster.Node(id)->version});
   return plan;
 }

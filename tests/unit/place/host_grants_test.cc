@@ -9,6 +9,7 @@
 #include "fixtures.h"
 #include "place/host/divide.h"
 #include "place/state/snapshot.h"
+#include "support/invariants.h"
 
 namespace horus {
 namespace {
@@ -48,7 +49,7 @@ Plan PlanAndApply(Cluster& cluster, std::vector<JobSpec> jobs, PlacerOptions opt
   EXPECT_TRUE(plan.ok()) << plan.status();
   const absl::Status applied = cluster.Apply(*plan);
   EXPECT_TRUE(applied.ok()) << applied;
-  EXPECT_TRUE(cluster.CheckInvariants().ok()) << cluster.CheckInvariants();
+  EXPECT_TRUE(CheckInvariants(cluster).ok()) << CheckInvariants(cluster);
   return *std::move(plan);
 }
 

@@ -4,6 +4,7 @@
 
 #include "fixtures.h"
 #include "place/state/snapshot.h"
+#include "support/invariants.h"
 
 namespace horus {
 namespace {
@@ -80,7 +81,7 @@ TEST(Fit, AppliesPlansThatOverCommitLimits) {
   for (JobId id = 1; id <= 3; ++id) {
     EXPECT_EQ(PlaceOne(cluster, *placer, Memory(id, 1000, 10'000)).verdict, Verdict::kPlace) << id;
   }
-  EXPECT_TRUE(cluster.CheckInvariants().ok());
+  EXPECT_TRUE(CheckInvariants(cluster).ok());
 }
 
 JobSpec Owned(JobId id, std::string tenant, ShareWith share = ShareWith::kAnyone) {
@@ -236,7 +237,7 @@ TEST(AntiAffinity, KeepsCopiesOfAJobApartAmongTheJobsOfOnePlan) {
   for (size_t i = 0; i < 3; ++i) EXPECT_EQ(plan.decisions[i].slots[0].node, i + 1);
   EXPECT_EQ(plan.decisions[3].reason, Reason::kAntiAffinity);
   ASSERT_TRUE(cluster.Apply(plan).ok());
-  EXPECT_TRUE(cluster.CheckInvariants().ok());
+  EXPECT_TRUE(CheckInvariants(cluster).ok());
 }
 
 TEST(AntiAffinity, DoesNotPartTheTasksOfOneJobUnlessAsked) {
@@ -263,7 +264,7 @@ TEST(AntiAffinity, CountsJobsWithoutGpus) {
   PlaceOne(cluster, *MakePlacer(), host);
   EXPECT_EQ(Decide(cluster, Grouped(2, {}, {"db"})).reason, Reason::kAntiAffinity);
   ASSERT_TRUE(cluster.Release(1).ok());
-  EXPECT_TRUE(cluster.CheckInvariants().ok());
+  EXPECT_TRUE(CheckInvariants(cluster).ok());
   EXPECT_EQ(Decide(cluster, Grouped(2, {}, {"db"})).verdict, Verdict::kPlace);
 }
 

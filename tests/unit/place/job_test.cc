@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Rules of job requests.
-#include "place/job.h"
+#include "place/job/job.h"
 
 #include <gmock/gmock.h>
 

@@ -6,7 +6,7 @@
 
 #include "fixtures.h"
 #include "interference/laws.h"
-#include "place/own_bound.h"
+#include "place/job/own_bound.h"
 #include "place/policies/workload.h"
 
 namespace horus {

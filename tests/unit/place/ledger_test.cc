@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "fixtures.h"
+#include "support/invariants.h"
 
 namespace horus {
 namespace {
@@ -67,7 +68,7 @@ TEST(Ledger, LeavesTheClusterAlone) {
   Ledger ledger(cluster);
   ledger.Place(OneGpu(2), std::vector<PlacedSlot>{{0, 0, 0, 0}});
   EXPECT_EQ(cluster.state_hash(), before);
-  EXPECT_TRUE(cluster.CheckInvariants().ok());
+  EXPECT_TRUE(CheckInvariants(cluster).ok());
 }
 
 TEST(Ledger, EmptiedHasNoJobsAndEverythingUp) {

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "fixtures.h"
+#include "lab/synergy/plan_round.h"
 #include "place/appraise.h"
 #include "place/modes/batch.h"
 #include "place/modes/what_if.h"
@@ -86,7 +87,7 @@ TEST(Limits, OfAPlan) {
   EXPECT_EQ(placer->MakePlan(cluster, two).status().code(), absl::StatusCode::kResourceExhausted);
   EXPECT_EQ(PlanBatch(*placer, cluster, two).status().code(), absl::StatusCode::kResourceExhausted);
   const auto rounds = MakePlacer("synergy-tune", {.max_jobs = 1});
-  EXPECT_EQ(rounds->MakeRound(cluster, two).status().code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_EQ(MakeRound(*rounds, cluster, two).status().code(), absl::StatusCode::kResourceExhausted);
 }
 
 TEST(Limits, APlanOfAnotherTimeIsToldWhatIsGone) {

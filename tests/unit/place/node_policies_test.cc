@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "fixtures.h"
-#include "place/policies/builtin.h"
+#include "lab/policies/rivals.h"
 #include "place/policies/workload.h"
 
 namespace horus {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Rules of a job's own bound: what it states, and what its latency leaves.
-#include "place/own_bound.h"
+#include "place/job/own_bound.h"
 
 #include <gtest/gtest.h>
 

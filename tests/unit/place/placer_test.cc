@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "fixtures.h"
-#include "place/synergy/round.h"
+#include "lab/synergy/round.h"
 
 namespace horus {
 namespace {

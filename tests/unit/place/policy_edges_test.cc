@@ -8,8 +8,7 @@
 #include <vector>
 
 #include "fixtures.h"
-#include "place/own_bound.h"
-#include "place/policies/mig_partition.h"
+#include "place/job/own_bound.h"
 #include "place/policies/workload.h"
 
 namespace horus {
@@ -140,13 +139,6 @@ TEST(GandivaPolicy, RemembersPacksOfKnownProfilesAlone) {
   const auto placer = *Placer::Create(std::make_shared<UtilisationModel>(), policy);
   EXPECT_EQ(placer->MakePlan(cluster, {&b, 1})->decisions[0].verdict, Verdict::kDefer);
   EXPECT_EQ(placer->MakePlan(cluster, {&nameless, 1})->decisions[0].verdict, Verdict::kPlace);
-}
-
-TEST(MigPartition, AsksForADemandOfEachJob) {
-  const Demand demand = Needs(30, 1000);
-  const std::vector<const Demand*> jobs = {&demand, nullptr};
-  const GpuType& type = Catalogue::Default()->at(Type("a100-40gb"));
-  EXPECT_EQ(ChooseMigPartition(type, jobs).status().code(), absl::StatusCode::kInvalidArgument);
 }
 
 // 200 requests a second of 10 ms each: two servers' work.

@@ -6,7 +6,8 @@
 #include <vector>
 
 #include "fixtures.h"
-#include "place/policy.h"
+#include "place/policies/policies.h"
+#include "place/search/policy.h"
 
 namespace horus {
 namespace {

@@ -9,7 +9,9 @@
 #include <vector>
 
 #include "fixtures.h"
-#include "place/policy.h"
+#include "lab/policies/options.h"
+#include "place/policies/policies.h"
+#include "place/search/policy.h"
 
 namespace horus {
 namespace {
@@ -56,10 +58,14 @@ JobSpec OfKind(JobSpec job, JobKind kind, int32_t priority = 0) {
 }
 
 TEST(PolicyOptions, OutOfRangeAreRefused) {
-  EXPECT_EQ(MakePolicy("horus", {.pack_threshold = std::nan("")}).status().code(), absl::StatusCode::kInvalidArgument);
-  EXPECT_EQ(MakePolicy("horus", {.foreground_bound = 0.5}).status().code(), absl::StatusCode::kInvalidArgument);
-  EXPECT_EQ(MakePolicy("horus", {.profiling_label = ""}).status().code(), absl::StatusCode::kInvalidArgument);
-  EXPECT_TRUE(MakePolicy("foreground", {.foreground_bound = std::numeric_limits<double>::infinity()}).ok());
+  EXPECT_EQ(MakePolicy("fgd", {.lab = Lab({.pack_threshold = std::nan("")})}).status().code(),
+            absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(MakePolicy("fgd", {.lab = Lab({.foreground_bound = 0.5})}).status().code(),
+            absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(MakePolicy("fgd", {.lab = Lab({.profiling_label = ""})}).status().code(),
+            absl::StatusCode::kInvalidArgument);
+  EXPECT_TRUE(
+      MakePolicy("foreground", {.lab = Lab({.foreground_bound = std::numeric_limits<double>::infinity()})}).ok());
 }
 
 TEST(LeastUtilisedPolicy, TakesTheDeviceWhoseResidentsAreLeastBusy) {
@@ -74,7 +80,7 @@ TEST(LeastUtilisedPolicy, TakesTheDeviceWhoseResidentsAreLeastBusy) {
 TEST(GavelThresholdPolicy, PacksOnlyAboveTheThreshold) {
   EXPECT_EQ(Choose(OneBusy(60), OneGpu(1, 60), "gavel-threshold"), (Slot{1, 0, 0}));  // 2 / 1.2 = 1.67
   EXPECT_EQ(WhyNot(OneBusy(80), OneGpu(1, 80), "gavel-threshold"), Reason::kPolicy);  // 2 / 1.6 = 1.25
-  auto lower = PlacerOf(*MakePolicy("gavel-threshold", {.pack_threshold = 1.2}));
+  auto lower = PlacerOf(*MakePolicy("gavel-threshold", {.lab = Lab({.pack_threshold = 1.2})}));
   const JobSpec job = OneGpu(1, 80);
   EXPECT_EQ((*lower)->MakePlan(OneBusy(80), {&job, 1})->decisions[0].verdict, Verdict::kPlace);
 }

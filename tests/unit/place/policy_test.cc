@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Rules of the built-in policies.
-#include "place/policy.h"
+#include "place/search/policy.h"
 
 #include <gmock/gmock.h>
 
@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "fixtures.h"
+#include "place/policies/policies.h"
 
 namespace horus {
 namespace {
@@ -37,7 +38,7 @@ Cluster Mixed() {
 TEST(Policy, ListsTheNamesWhenOneIsUnknown) {
   const auto policy = MakePolicy("horos");
   EXPECT_EQ(policy.status().code(), absl::StatusCode::kNotFound);
-  EXPECT_THAT(std::string(policy.status().message()), testing::HasSubstr("horus, horus-paper, horus-as-coded"));
+  EXPECT_THAT(std::string(policy.status().message()), testing::HasSubstr("horus, first-fit, exclusive"));
   for (const std::string_view name : PolicyNames()) EXPECT_EQ((*MakePolicy(name))->name(), name);
 }
 

@@ -11,10 +11,11 @@
 #include <vector>
 
 #include "fixtures.h"
+#include "lab/policies/options.h"
+#include "lab/synergy/round.h"
+#include "place/job/sensitivity.h"
 #include "place/modes/rebalance.h"
 #include "place/policies/workload.h"
-#include "place/sensitivity.h"
-#include "place/synergy/round.h"
 
 namespace horus {
 namespace {
@@ -74,7 +75,7 @@ TEST(Ranges, OfAPlacer) {
 }
 
 TEST(Ranges, OfAPolicy) {
-  using O = PolicyOptions;
+  using O = LabPolicyOptions;
   const std::vector<Beyond<O>> cases = {
       {"pack_threshold: expected 0", [](O& o) { o.pack_threshold = -1; }},
       {"pack_threshold: expected 0", [](O& o) { o.pack_threshold = kInfinity; }},
@@ -84,7 +85,7 @@ TEST(Ranges, OfAPolicy) {
       {"synergy_tolerance: expected 0", [](O& o) { o.synergy_tolerance = -0.1; }},
       {"synergy_tolerance: expected 0", [](O& o) { o.synergy_tolerance = 1; }},
   };
-  ExpectRefused(O(), cases, [](const O& options) { return MakePolicy("horus", options).status(); });
+  ExpectRefused(O(), cases, [](const O& options) { return MakePolicy("fgd", {.lab = Lab(options)}).status(); });
 }
 
 TEST(Ranges, OfARebalancing) {
@@ -238,45 +239,6 @@ TEST(Ranges, OfASensitivity) {
   EXPECT_TRUE(made({kMaxHostQuantity}, {kMaxHostQuantity}).ok());
   EXPECT_THAT(made({kBeyondHost}, {1}).message(), HasSubstr("cpu_milli[0]: expected more than 0, at most"));
   EXPECT_THAT(made({1}, {kBeyondHost}).message(), HasSubstr("mem_mib[0]: expected more than 0, at most"));
-}
-
-TEST(Ranges, OfAHostProfile) {
-  using R = HostProfileRequest;
-  const R good = {.gpus = 1,
-                  .fair = {3000, 60},
-                  .max_cpu_milli = 6000,
-                  .mem_mib = {20, 60},
-                  .dataset_mib = 100,
-                  .memory_mib_s = 10,
-                  .disk_mib_s = 5};
-  const std::vector<Beyond<R>> cases = {
-      {"gpus: expected 1", [](R& r) { r.gpus = 0; }},
-      {"gpus: expected 1", [](R& r) { r.gpus = kMaxGpusPerJob + 1; }},
-      {"fair.cpu_milli: expected 1000", [](R& r) { r.fair.cpu_milli = 999; }},
-      {"fair.mem_mib: expected 1", [](R& r) { r.fair.mem_mib = 0; }},
-      {"max_cpu_milli: expected 3000", [](R& r) { r.max_cpu_milli = 256'000; }},
-      {"mem_mib: points: expected 1", [](R& r) { r.mem_mib.clear(); }},
-      {"mem_mib: points: expected 1", [](R& r) { r.mem_mib.resize(kMaxSensitivityPoints + 1); }},
-      {"process_mib: expected 0", [](R& r) { r.process_mib = -1; }},
-      {"dataset_mib: expected 0", [](R& r) { r.dataset_mib = kBeyondHost; }},
-      {"memory_mib_s: expected 1", [](R& r) { r.memory_mib_s = 0; }},
-      {"tolerance: expected 0 to below 1, found -0.5", [](R& r) { r.tolerance = -0.5; }},
-      {"tolerance: expected 0 to below 1, found 1", [](R& r) { r.tolerance = 1; }},
-  };
-  ExpectRefused(good, cases,
-                [](const R& request) { return ProfileOptimistically(request, [](int64_t) { return 1.0; }).status(); });
-  // Whichever measurement fails, its error is the answer.
-  const auto failing_at = [&](int at) {
-    int measured = 0;
-    const auto profile = ProfileOptimistically(good, [&](int64_t cpu_milli) -> absl::StatusOr<double> {
-      if (measured++ == at) return absl::CancelledError("stopped");
-      return 10'000.0 / static_cast<double>(cpu_milli);  // every core counts
-    });
-    return profile.status();
-  };
-  const int runs = 6;
-  for (int at = 0; at < runs; ++at) EXPECT_EQ(failing_at(at), absl::CancelledError("stopped")) << at;
-  EXPECT_TRUE(failing_at(runs).ok());
 }
 
 struct RoundInput {

@@ -8,6 +8,7 @@
 
 #include "fixtures.h"
 #include "place/placer.h"
+#include "support/invariants.h"
 
 namespace horus {
 namespace {
@@ -56,7 +57,7 @@ TEST(Refusal, NamesTheConstraintThatRefused) {
        }},
       {Reason::kTenantLimit, Verdict::kDefer,
        [&](Cluster& c, JobSpec&) {
-         for (JobId id = 1; id <= 3; ++id) ASSERT_TRUE(c.Adopt(OneGpu(id, 1, 10), both).ok());
+         for (JobId id = 1; id <= 3; ++id) ASSERT_TRUE(c.Adopt(OneGpu(id, 10, 10), both).ok());
        }},
       {Reason::kExclusive, Verdict::kDefer,
        [&](Cluster& c, JobSpec&) {
@@ -126,15 +127,48 @@ Decision DecideAlike(const JobSpec& job) {
 }
 
 TEST(Refusal, WhatIsOnlyPredictedRefusesForNowAndSaysSo) {
-  const Decision decision = DecideAlike(Predicted(12'000, 17'000));
+  const Decision decision = DecideAlike(Predicted(16'000, 17'000));
   EXPECT_EQ(decision.verdict, Verdict::kDefer);
   EXPECT_TRUE(decision.predicted_never);
-  EXPECT_EQ(decision.miss.estimate, 12'000);
+  EXPECT_EQ(decision.miss.estimate, 16'000);
   EXPECT_EQ(
       DescribeDecision(decision),
       "Deferred: by prediction it would not fit even the empty cluster. The tenants' memory bounds and the "
       "headroom would exceed the device. Nearest: node 1 device 0 (gpu_memory: needed 17000, available 15884 MiB; "
-      "needed is an upper bound, 12000 is expected).");
+      "needed is an upper bound, 16000 is expected).");
+}
+
+// The devices have 16,384 MiB.
+TEST(Refusal, AnIdleDeviceTakesAloneWhatIsExpectedToFit) {
+  Cluster cluster = Nodes(1, 1);
+  const Decision decision = DecideAlike(Predicted(12'000, 17'000));
+  EXPECT_EQ(decision.verdict, Verdict::kPlace);
+  EXPECT_TRUE(decision.probe);
+  const auto placer = MakePlacer();
+  const auto plan = placer->MakePlan(cluster, std::vector<JobSpec>{Predicted(12'000, 17'000)});
+  ASSERT_TRUE(plan.ok()) << plan.status();
+  ASSERT_TRUE(cluster.Apply(*plan).ok());
+  EXPECT_NE(Decide(cluster, OneGpu(51, 1, 100)).verdict, Verdict::kPlace) << "nobody joins it";
+}
+
+TEST(Refusal, WhatIsExpectedToFitJoinsNobodyAndWaitsForAnIdleDevice) {
+  Cluster cluster = Nodes(1, 1);
+  ASSERT_TRUE(cluster.Adopt(OneGpu(1, 10, 1'000), std::vector<Slot>{{1, 0, 0}}).ok());
+  const Decision decision = Decide(cluster, Predicted(12'000, 17'000));
+  EXPECT_EQ(decision.verdict, Verdict::kDefer);
+  EXPECT_FALSE(decision.predicted_never);
+}
+
+TEST(Refusal, ADeviceWhoseMemoryTheBoundFitsComesFirst) {
+  const Decision decision = Decide(Nodes(1, 1), Predicted(12'000, 15'000));
+  EXPECT_EQ(decision.verdict, Verdict::kPlace);
+  EXPECT_FALSE(decision.probe);
+}
+
+TEST(Refusal, WhoStatesMemoryIsHeldToIt) {
+  JobSpec job = Predicted(12'000, 17'000);
+  job.gpu_mem_request_mib = 16'100;
+  EXPECT_EQ(Decide(Nodes(1, 1), job).verdict, Verdict::kReject);
 }
 
 TEST(Refusal, WhatIsStatedMeasuredOrBeyondDoubtRefusesForGood) {
@@ -169,7 +203,7 @@ TEST(Refusal, AMemoryWithoutABoundRunsAloneUntilItIsStated) {
   job.gpu_mem_request_mib = 4'000;
   EXPECT_EQ(PlaceOne(cluster, *placer, OneGpu(77, 10, 1'000)).verdict, Verdict::kPlace);
   EXPECT_EQ(PlaceOne(cluster, *placer, job).verdict, Verdict::kPlace) << "a stated memory shares";
-  EXPECT_TRUE(cluster.CheckInvariants().ok());
+  EXPECT_TRUE(CheckInvariants(cluster).ok());
 }
 
 // 9.5 ms a step, at most 268; half a request a second.

@@ -12,6 +12,7 @@
 
 #include "fixtures.h"
 #include "place/state/snapshot.h"
+#include "support/invariants.h"
 
 namespace horus {
 namespace {
@@ -115,7 +116,7 @@ TEST(Requests, GiveBackEveryJobAsItCame) {
     if (job.id == 1) continue;
     EXPECT_EQ(*cluster.Job(job.id)->spec, job);
   }
-  EXPECT_TRUE(cluster.CheckInvariants().ok()) << cluster.CheckInvariants();
+  EXPECT_TRUE(CheckInvariants(cluster).ok()) << CheckInvariants(cluster);
 }
 
 // Bytes that `count` jobs of `kinds` add to a cluster; room that columns keep ready included.
@@ -157,7 +158,7 @@ TEST(Requests, NodesOfOneBuildShareTheirDevicesUntilOneChanges) {
   ASSERT_TRUE(cluster.RemoveNode(1).ok());
   ASSERT_TRUE(cluster.AddNode(V100Node(3, 4)).ok());
   EXPECT_EQ(cluster.Node(3)->spec.devices, first.spec.devices);
-  EXPECT_TRUE(cluster.CheckInvariants().ok()) << cluster.CheckInvariants();
+  EXPECT_TRUE(CheckInvariants(cluster).ok()) << CheckInvariants(cluster);
 }
 
 }  // namespace

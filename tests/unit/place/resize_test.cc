@@ -8,6 +8,7 @@
 #include "fixtures.h"
 #include "place/state/ledger.h"
 #include "place/state/snapshot.h"
+#include "support/invariants.h"
 
 namespace horus {
 namespace {
@@ -79,7 +80,7 @@ TEST(Resize, WhatIsGivenBackIsThereForNewcomersOfTheSamePlan) {
   EXPECT_EQ(cluster.Job(1)->slots, (Slots{{1, 0, 0}}));
   EXPECT_TRUE(cluster.Job(1)->adopted);  // it did not move
   EXPECT_EQ(cluster.Node(2)->version, other);
-  EXPECT_TRUE(cluster.CheckInvariants().ok()) << cluster.CheckInvariants();
+  EXPECT_TRUE(CheckInvariants(cluster).ok()) << CheckInvariants(cluster);
   EXPECT_EQ(cluster.Apply(plan).code(), absl::StatusCode::kAlreadyExists);
 }
 
@@ -90,7 +91,7 @@ TEST(Resize, OneMayTakeWhatAnotherGives) {
   ASSERT_TRUE(cluster.Apply(plan).ok()) << cluster.Apply(plan);
   EXPECT_EQ(cluster.Node(1)->cpu_free_milli, kNodeCpu - 12'000 - 2 * 10'000);
   EXPECT_EQ(cluster.Node(2)->cpu_free_milli, kNodeCpu - 10'000);
-  EXPECT_TRUE(cluster.CheckInvariants().ok()) << cluster.CheckInvariants();
+  EXPECT_TRUE(CheckInvariants(cluster).ok()) << CheckInvariants(cluster);
 }
 
 TEST(Resize, ADrainedNodeKeepsResizing) {
@@ -107,7 +108,7 @@ TEST(Resize, AllOrNothing) {
     EXPECT_EQ(status.code(), code) << status;
     EXPECT_THAT(status.message(), HasSubstr(why));
     EXPECT_EQ(*SaveSnapshot(cluster), before);  // versions included
-    EXPECT_TRUE(cluster.CheckInvariants().ok()) << cluster.CheckInvariants();
+    EXPECT_TRUE(CheckInvariants(cluster).ok()) << CheckInvariants(cluster);
   };
   const auto smaller = Granted(cluster, 1, 8000, 5000);
   // What the others give is not enough for the gang, or for the newcomer.

@@ -63,13 +63,13 @@ TEST(PairTable, TellsWhatIsWhoseInEitherOrder) {
   }
 }
 
-TEST(RelativeSpeedOn, IsOneWhereTheJobStatesNothing) {
+TEST(WorkOn, IsOneWhereTheJobStatesNothing) {
   JobView view;
   view.types = {{.type = testing_place::Type("t4"), .tenant = {}, .relative_speed = 0.25}};
-  EXPECT_EQ(RelativeSpeedOn(view, testing_place::Type("t4")), 0.25);
-  EXPECT_EQ(RelativeSpeedOn(view, testing_place::Type("v100-sxm2-16gb")), 1);
+  EXPECT_EQ(view.WorkOn(testing_place::Type("t4")), 0.25);
+  EXPECT_EQ(view.WorkOn(testing_place::Type("v100-sxm2-16gb")), 1);
   view.types[0].type = GpuTypeId::Invalid();  // any
-  EXPECT_EQ(RelativeSpeedOn(view, testing_place::Type("v100-sxm2-16gb")), 0.25);
+  EXPECT_EQ(view.WorkOn(testing_place::Type("v100-sxm2-16gb")), 0.25);
 }
 
 // More kinds of guests come and go than the sieve keeps: what was sifted so far is forgotten, and nothing overlooked.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The matrix of cores and host memory: what it refuses, promises and asks for; profiles with few runs.
-#include "place/sensitivity.h"
+#include "place/job/sensitivity.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -90,76 +90,6 @@ TEST(Sensitivity, BestCellIsTheSmallestWithinTheTolerance) {
 }
 
 // A job that computes an epoch in 800 s / min(cores, 8) and reads 100 GiB.
-HostProfileRequest Request() {
-  return {.gpus = 1,
-          .fair = kFair,
-          .max_cpu_milli = 24'000,
-          .mem_mib = {20 * kGib, 60 * kGib, 100 * kGib},
-          .dataset_mib = 100 * kGib,
-          .memory_mib_s = 10'000,
-          .disk_mib_s = 500};
-}
-double Compute(int64_t cpu_milli) { return 800.0 / static_cast<double>(std::min<int64_t>(cpu_milli, 8000)) * 1000; }
-
-TEST(HostProfile, MeasuresHalfTheCoresWhileNothingIsLostThenOneLess) {
-  std::vector<int64_t> measured;
-  const auto profile = ProfileOptimistically(Request(), [&](int64_t cpu_milli) {
-    measured.push_back(cpu_milli / 1000);
-    return Compute(cpu_milli);
-  });
-  ASSERT_TRUE(profile.ok()) << profile.status();
-  EXPECT_THAT(measured, ElementsAre(3, 24, 12, 6, 11, 5, 10, 9, 4, 8, 7, 2, 1));
-  EXPECT_EQ(profile->runs, 13);
-}
-
-TEST(HostProfile, EqualsTheExhaustiveProfileWhereTheCacheKeepsAFixedPart) {
-  const HostProfileRequest request = Request();
-  const auto profile = ProfileOptimistically(request, [](int64_t cpu_milli) { return Compute(cpu_milli); });
-  ASSERT_TRUE(profile.ok());
-  const double fair_s = EpochSeconds(request, Compute(3000), 60 * kGib);
-  for (int64_t cores = 1; cores <= 24; ++cores) {
-    for (const int64_t mem_mib : request.mem_mib) {
-      // Not every core was measured: the matrix promises what the measured one below gives.
-      const double exact = fair_s / EpochSeconds(request, Compute(cores * 1000), mem_mib);
-      const double found = profile->matrix.Speed({cores * 1000, mem_mib});
-      EXPECT_LE(found, exact * (1 + 1e-6));
-      EXPECT_GE(found, exact * (1 - 1e-6)) << cores << " cores, " << mem_mib << " MiB";
-    }
-  }
-}
-
-TEST(HostProfile, AnEpochIsTheSlowerOfComputingAndFetching) {
-  const HostProfileRequest request = Request();
-  EXPECT_DOUBLE_EQ(EpochSeconds(request, 1000, 20 * kGib), 1000);
-  EXPECT_DOUBLE_EQ(EpochSeconds(request, 1, 100 * kGib), 100 * 1024 / 10'000.0);
-  EXPECT_DOUBLE_EQ(EpochSeconds(request, 1, 20 * kGib), 20 * 1024 / 10'000.0 + 80 * 1024 / 500.0);
-  HostProfileRequest two = request;
-  two.gpus = 2;
-  two.process_mib = 10 * kGib;
-  EXPECT_DOUBLE_EQ(EpochSeconds(two, 1, 60 * kGib), EpochSeconds(request, 1, 100 * kGib));
-  EXPECT_DOUBLE_EQ(EpochSeconds(two, 1, 5 * kGib), 100 * 1024 / 500.0) << "nothing is left for a cache";
-}
-
-TEST(HostProfile, RefusesBadRequestsAndMeasurements) {
-  const auto why = [](const HostProfileRequest& request, double seconds = 1) {
-    const auto profile = ProfileOptimistically(request, [=](int64_t) { return seconds; });
-    return std::string(profile.status().message());
-  };
-  HostProfileRequest bad = Request();
-  bad.max_cpu_milli = 2000;
-  EXPECT_THAT(why(bad), HasSubstr("max_cpu_milli: expected 3000 to 255000, found 2000"));
-  bad = Request();
-  bad.mem_mib = {5, 5};
-  EXPECT_THAT(why(bad), HasSubstr("mem_mib: expected 6 to"));
-  bad = Request();
-  bad.disk_mib_s = 0;
-  EXPECT_THAT(why(bad), HasSubstr("disk_mib_s: expected 1 to"));
-  EXPECT_THAT(why(Request(), 0), HasSubstr("measured epoch at 3000 milli cores: expected seconds above 0, found 0"));
-  EXPECT_THAT(why(Request(), std::nan("")), HasSubstr("found nan"));
-  const auto failed = ProfileOptimistically(
-      Request(), [](int64_t) -> absl::StatusOr<double> { return absl::CancelledError("stopped"); });
-  EXPECT_EQ(failed.status().code(), absl::StatusCode::kCancelled);
-}
 
 }  // namespace
 }  // namespace horus

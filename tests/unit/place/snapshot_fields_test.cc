@@ -10,6 +10,7 @@
 #include "place/state/snapshot.h"
 #include "place/state/snapshot_envelope.h"
 #include "snapshot_bytes.h"
+#include "support/invariants.h"
 
 namespace horus {
 namespace {
@@ -44,7 +45,7 @@ std::string Message(const Fields& more) {
 TEST(SnapshotFields, AreRefusedByNameWhenOutOfRange) {
   const auto sound = Restore(Message({}));
   ASSERT_TRUE(sound.ok()) << sound.status();
-  EXPECT_TRUE(sound->CheckInvariants().ok());
+  EXPECT_TRUE(CheckInvariants(*sound).ok());
   EXPECT_EQ(sound->Job(3)->slots, (Slots{{7, 0, 0}}));
   const std::vector<std::pair<Fields, const char*>> cases = {
       {{.device = Number(1, 1)}, "node 7: expected one of 1 GPU types, found index 1"},
@@ -85,7 +86,7 @@ TEST(SnapshotFields, OfJobsThatAskForTheSameAreRefusedAsThoseOfTheFirst) {
   };
   const auto restored = with(5, Part(2, "five") + Number(14, 50) + Number(15, 60) + Number(21, 1));
   ASSERT_TRUE(restored.ok()) << restored.status();
-  EXPECT_TRUE(restored->CheckInvariants().ok());
+  EXPECT_TRUE(CheckInvariants(*restored).ok());
   EXPECT_EQ(restored->Job(4)->spec->name + restored->Job(5)->spec->name, "five");
   EXPECT_EQ(restored->Job(4)->spec->submit_us, 0);
   EXPECT_EQ(restored->Job(5)->spec->submit_us, 50);

@@ -11,6 +11,7 @@
 #include "fixtures.h"
 #include "place/state/snapshot_envelope.h"
 #include "snapshot_bytes.h"
+#include "support/invariants.h"
 
 namespace horus {
 namespace {
@@ -69,7 +70,7 @@ TEST(Snapshot, RestoresStateVersionsAndFlags) {
   EXPECT_TRUE(restored->Job(2)->adopted);
   EXPECT_FALSE(restored->Job(1)->adopted);
   EXPECT_EQ(*SaveSnapshot(*restored), bytes);
-  EXPECT_TRUE(restored->CheckInvariants().ok());
+  EXPECT_TRUE(CheckInvariants(*restored).ok());
 }
 
 TEST(Snapshot, KeepsOneMatrixForAllJobsOfEqualSensitivity) {

@@ -7,6 +7,7 @@
 
 #include "fixtures.h"
 #include "place/modes/preempt.h"
+#include "support/invariants.h"
 
 namespace horus {
 namespace {
@@ -30,7 +31,7 @@ void ExpectSound(Cluster cluster, const Plan& plan, const JobSpec& job) {
   for (const Move& move : plan.moves) EXPECT_LT(cluster.Job(move.job)->spec->priority, job.priority);
   const absl::Status status = cluster.Apply(plan);
   ASSERT_TRUE(status.ok()) << status;
-  EXPECT_TRUE(cluster.CheckInvariants().ok()) << cluster.CheckInvariants();
+  EXPECT_TRUE(CheckInvariants(cluster).ok()) << CheckInvariants(cluster);
   EXPECT_TRUE(cluster.HasJob(job.id));
 }
 

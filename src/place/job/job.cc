@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Validation and look-ups of job requests.
-#include "place/job.h"
+#include "place/job/job.h"
 
 #include <algorithm>
 #include <cmath>
@@ -9,13 +9,13 @@
 #include "base/text.h"
 #include "base/units.h"
 #include "interference/laws.h"
-#include "place/decision.h"
-#include "place/own_bound.h"
+#include "place/job/own_bound.h"
 
 namespace horus {
 namespace {
 
 constexpr int64_t kMaxTimeUs = int64_t{1} << 62;
+constexpr double kUsPerSecond = 1e6;
 
 std::string Job(const JobSpec& job) { return "job " + IdAndName(job.id, job.name); }
 
@@ -322,6 +322,58 @@ GpuMemory GpuMemoryOf(const JobSpec& job, const Demand& demand) {
   if (memory.limit_mib == 0) memory.limit_mib = memory.request_mib;
   memory.request_mib = std::min(memory.request_mib, memory.limit_mib);
   return memory;
+}
+
+bool AloneByExpectation(JobSpec& job) {
+  if (job.gpu_mem_request_mib != 0 || job.gpu_mem_limit_mib != 0) return false;
+  bool changed = false;
+  for (TypeDemand& entry : job.demands) {
+    Demand& demand = entry.demand;
+    if (!IsOnlyPredicted(demand) || !HasMemoryBound(demand) || demand.mem_mib.upper == demand.mem_mib.estimate)
+      continue;
+    if ((demand.flags & kDemandTooLarge) != 0) continue;
+    demand.mem_mib.upper = kUnboundedMemMib;
+    changed = true;
+  }
+  return changed;
+}
+
+JobSpec WayOf(const JobSpec& job, size_t index) {
+  JobSpec way = job;
+  const JobAlternative& chosen = job.alternatives[index];
+  way.alternatives.clear();
+  way.tasks = chosen.tasks;
+  way.gpus_per_task = chosen.gpus_per_task;
+  way.gpu_milli = chosen.gpu_milli;
+  if (chosen.cpu_milli != JobAlternative::kAsTheJob) way.cpu_milli = chosen.cpu_milli;
+  if (chosen.mem_mib != JobAlternative::kAsTheJob) way.mem_mib = chosen.mem_mib;
+  if (chosen.storage_mb_s != JobAlternative::kAsTheJob) way.storage_mb_s = chosen.storage_mb_s;
+  way.demands = chosen.demands;
+  return way;
+}
+
+Demand WithDuty(const JobSpec& job, Demand demand) {
+  const double service_us = StepUs(demand);
+  if (job.kind == JobKind::kInference && job.request_rate_hz > 0 && service_us > 0)
+    demand.duty = static_cast<float>(std::min(1.0, job.request_rate_hz * service_us / kUsPerSecond));
+  return demand;
+}
+
+double Counted(double busy_pct) {
+  return busy_pct == 0 ? 1 : std::clamp(busy_pct / kFullyCountedPct, kLeastCounted, 1.0);
+}
+
+double WorkWeight(const JobSpec& job) {
+  const int32_t priority = job.priority;
+  return static_cast<double>(job.weight) * (job.kind == JobKind::kBestEffort ? kBestEffortWorth : 1) *
+         (priority >= 0 ? 1.0 + priority : 1.0 / (1.0 - priority));
+}
+
+double WorkAlone(const JobSpec& job) {
+  double most = job.demands.empty() ? 1 : 0;
+  for (const TypeDemand& entry : job.demands)
+    most = std::max(most, Counted(static_cast<double>(BusyPct(WithDuty(job, entry.demand)).estimate)));
+  return most;
 }
 
 const Demand* FindDemand(const JobSpec& job, GpuTypeId type) {

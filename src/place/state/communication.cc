@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Time of an all-reduce from link speeds and sizes.
-#include "place/communication.h"
+#include "place/state/communication.h"
 
 #include <algorithm>
 #include <vector>

@@ -5,16 +5,16 @@
 // Leaves:  kNone, or the first constraint that fails, in the order of docs/place.md, and how far off it was.
 // Units:   see job.h; slowdown = shared / alone.
 // Cost:    O(labels) a node, O(tenants) a device.   Thread class: pure functions.
-#ifndef HORUS_PLACE_FIT_H_
-#define HORUS_PLACE_FIT_H_
+#ifndef HORUS_PLACE_STATE_FIT_H_
+#define HORUS_PLACE_STATE_FIT_H_
 
 #include <cstdint>
 #include <span>
 #include <string_view>
 
 #include "interference/model.h"
-#include "place/decision.h"
-#include "place/job.h"
+#include "place/job/job.h"
+#include "place/job/reason.h"
 #include "place/state/cluster_rows.h"
 #include "place/state/device_states.h"
 
@@ -88,4 +88,4 @@ inline constexpr std::string_view kLateUnit = "us p99 even alone";
 
 }  // namespace horus
 
-#endif  // HORUS_PLACE_FIT_H_
+#endif  // HORUS_PLACE_STATE_FIT_H_

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The hard constraints, in the order in which they are asked.
-#include "place/fit.h"
+#include "place/state/fit.h"
 
 #include <algorithm>
 #include <cmath>
@@ -79,7 +79,8 @@ Reason FitDeviceState(AdminState state) {
 }
 
 bool MayTakeMore(const DeviceRow& device, const FitLimits& limits) {
-  static const TenantClass smallest;  // shares, uses no memory
+  // Shares, uses no memory, and is hardly there.
+  static const TenantClass smallest{.counted_milli = static_cast<int32_t>(kTenantMilli * kLeastCounted)};
   return FitDevice(&smallest, device, limits) == Reason::kNone;
 }
 
@@ -104,12 +105,17 @@ Reason FitTenant(const TenantClass* newcomer, const DeviceRow& device, const Fit
     return HasMemoryBound(newcomer->demand) ? Reason::kExclusive : Reason::kMemoryUnknown;
   }
   if (!limits.share && tenants > 0) return Reason::kSharingQuota;
+  // What a device states is what its runtime lets in; the placer's own limit is for jobs that keep a GPU busy.
+  const bool counts_all = device.max_tenants > 0 || limits.max_tenants == 1;
   const int32_t most = device.max_tenants > 0 ? device.max_tenants : limits.max_tenants;
+  const int32_t held = counts_all ? (tenants + 1) * kTenantMilli : device.tenants_milli + newcomer->counted_milli;
+  if (held > most * kTenantMilli || tenants >= kMaxTenantsPerDevice) {
+    return Fail(Reason::kTenantLimit, shortfall, static_cast<double>(held) / kTenantMilli, most, "tenants");
+  }
   // Every tenant is a process of its own, and so a client of the device's MPS server.
-  if (device.mps_clients > 0 && device.mps_clients < most && tenants + 1 > device.mps_clients) {
+  if (device.mps_clients > 0 && tenants + 1 > device.mps_clients) {
     return Fail(Reason::kTenantLimit, shortfall, tenants + 1, device.mps_clients, "MPS clients");
   }
-  if (tenants + 1 > most) return Fail(Reason::kTenantLimit, shortfall, tenants + 1, most, "tenants");
   const int32_t milli = std::max(newcomer->gpu_milli, 1);  // a sharer without a request counts one thousandth
   if (device.milli_used + milli > kMilliPerGpu) {
     return Fail(Reason::kGpuMilli, shortfall, milli, kMilliPerGpu - device.milli_used, "milli");

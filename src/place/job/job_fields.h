@@ -4,12 +4,12 @@
 // Enters:  a job.                         Leaves: lists of its fields.
 // Units:   those of job.h.
 // Cost:    none.                          Thread class: pure functions.
-#ifndef HORUS_PLACE_JOB_FIELDS_H_
-#define HORUS_PLACE_JOB_FIELDS_H_
+#ifndef HORUS_PLACE_JOB_JOB_FIELDS_H_
+#define HORUS_PLACE_JOB_JOB_FIELDS_H_
 
 #include <tuple>
 
-#include "place/job.h"
+#include "place/job/job.h"
 
 namespace horus {
 
@@ -43,4 +43,4 @@ namespace horus {
 
 }  // namespace horus
 
-#endif  // HORUS_PLACE_JOB_FIELDS_H_
+#endif  // HORUS_PLACE_JOB_JOB_FIELDS_H_

@@ -5,10 +5,10 @@
 // Leaves:  the lower of both bounds; or that the latency is not kept even alone.
 // Units:   slowdown = shared / alone; microseconds.
 // Cost:    none without a latency bound, else about 50 us (interference/laws.h).   Thread class: pure function.
-#ifndef HORUS_PLACE_OWN_BOUND_H_
-#define HORUS_PLACE_OWN_BOUND_H_
+#ifndef HORUS_PLACE_JOB_OWN_BOUND_H_
+#define HORUS_PLACE_JOB_OWN_BOUND_H_
 
-#include "place/job.h"
+#include "place/job/job.h"
 #include "predict/demand.h"
 
 namespace horus {
@@ -43,4 +43,4 @@ struct OwnBound {
 
 }  // namespace horus
 
-#endif  // HORUS_PLACE_OWN_BOUND_H_
+#endif  // HORUS_PLACE_JOB_OWN_BOUND_H_

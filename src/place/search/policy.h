@@ -7,8 +7,8 @@
 // Units:   costs in the policy's own unit; docs/place.md gives those of the built-in policies.
 // Cost:    well under a microsecond a call; one call per distinct device state, and per node that changed.
 // Thread class: const methods, share freely; a policy that keeps state must say so.
-#ifndef HORUS_PLACE_POLICY_H_
-#define HORUS_PLACE_POLICY_H_
+#ifndef HORUS_PLACE_SEARCH_POLICY_H_
+#define HORUS_PLACE_SEARCH_POLICY_H_
 
 #include <cstdint>
 #include <limits>
@@ -18,18 +18,15 @@
 #include <string_view>
 #include <vector>
 
+#include "absl/container/inlined_vector.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "interference/model.h"
-#include "place/decision.h"
-#include "place/job.h"
+#include "place/job/job.h"
 #include "place/state/device_states.h"
 #include "place/state/node.h"
 
 namespace horus {
-
-struct SynergySettings;  // synergy/round.h
-class Workload;          // workload.h
 
 // A device that can take the job, as if the job ran there. `before` has a row for each resident, in an order given by
 // their content; `demands`, `tenants` and `after` have the newcomer as one more row at the end.
@@ -58,10 +55,22 @@ struct DeviceCandidate {
   }
 };
 
+// One part of a policy's cost; the parts sum to the cost. Names are static text.
+struct CostTerm {
+  std::string_view name;
+  double value = 0;
+  friend bool operator==(const CostTerm&, const CostTerm&) = default;
+};
+using CostTerms = absl::InlinedVector<CostTerm, 5>;  // 5 = those of the policy `horus` for one GPU
+
+// Where a policy maximises work and a newcomer makes GPUs of a gang wait elsewhere, it must gain so much for each of
+// these and of its own: what a gang loses is sure, and its barriers make it more than the model says. Chosen.
+inline constexpr double kLeastGainPerGpu = 0.05;
+
 // Coefficients of a lower bound on a device's cost: a sum that is known before the device is priced. Memory counts by
 // upper bounds, the rest by estimates.
 struct LeastCost {
-  double own_work = 0;     // x relative_speed / the job's own slowdown
+  double own_work = 0;     // x work_alone x relative_speed / the job's own slowdown
   double lost_work = 0;    // x the normalised throughput that co-tenants lose, each x its worth / the job's weight
   double memory_left = 0;  // x the free share of the device's memory, with the job there
   double idle = 0;         // added if nobody else is there
@@ -185,10 +194,6 @@ class Policy {
   [[nodiscard]] virtual bool admits_nodes() const { return false; }
   [[nodiscard]] virtual bool AdmitsNode(const NodeAdmission& /*node*/) const { return true; }
 
-  // Not null: MakePlan decides all jobs of a plan in one round by that rule, and one by one only the jobs that the rule
-  // cannot take. Modes refuse such a policy.
-  [[nodiscard]] virtual const SynergySettings* round() const { return nullptr; }
-
   // Slowdown bound for jobs that state none; infinity = none.
   [[nodiscard]] virtual double default_slowdown_bound() const { return std::numeric_limits<double>::infinity(); }
 
@@ -200,29 +205,6 @@ class Policy {
   [[nodiscard]] virtual absl::StatusOr<Revision> Revise(const ObservedSharing& observed) const;
 };
 
-inline constexpr const char* kProfilingLabel = "horus-profiling";
-
-// Settings of single policies; src/place/policies/README.md says which of them are published.
-struct PolicyOptions {
-  uint64_t seed = 0;                              // of policies that draw
-  double pack_threshold = 1.5;                    // gavel-threshold: least summed normalised throughput of a pack
-  double foreground_bound = 1.1;                  // foreground: slowdown of a foreground job that states none
-  std::string profiling_label = kProfilingLabel;  // reactive: nodes with this label, whatever its value, only profile
-  bool links = true;                              // horus, clwp-nlwp: weigh the links between a gang's GPUs
-  double synergy_tolerance = kBestCellTolerance;  // synergy-*: a speed this much below the best counts as the best
-  bool synergy_grow = false;                      // synergy-tune: hand out what is left, residents included
-  std::string lp_library;                         // synergy-opt: libhorus_lp.so; empty = searched for
-  std::shared_ptr<const Workload> workload;       // tasks by which fragments are measured; null = whole GPUs
-};
-
-// The built-in names, in a fixed order; "horus" first.
-[[nodiscard]] std::vector<std::string_view> PolicyNames();
-[[nodiscard]] std::string_view PolicyName(size_t index);  // ends with NUL; empty past the end
-
-// The policy called `name`. Errors: NOT_FOUND (lists the names), INVALID_ARGUMENT (a setting out of range).
-[[nodiscard]] absl::StatusOr<std::unique_ptr<Policy>> MakePolicy(std::string_view name,
-                                                                 const PolicyOptions& options = {});
-
 }  // namespace horus
 
-#endif  // HORUS_PLACE_POLICY_H_
+#endif  // HORUS_PLACE_SEARCH_POLICY_H_

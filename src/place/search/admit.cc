@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Asks a node, its groups and the policy, and a device and its owners.
-#include "place/admit.h"
+#include "place/search/admit.h"
 
 #include <algorithm>
 
 #include "base/hash.h"
 #include "base/status.h"
-#include "place/fit.h"
+#include "place/state/fit.h"
 
 namespace horus {
 namespace {

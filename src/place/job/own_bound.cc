@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Turns a latency bound into a bound on slowdowns.
-#include "place/own_bound.h"
+#include "place/job/own_bound.h"
 
 #include <algorithm>
 #include <cmath>

@@ -5,8 +5,8 @@
 // Leaves:  microseconds of one all-reduce; that time as a share of a step.
 // Units:   MiB, MB/s in one direction, microseconds.
 // Cost:    O(GPUs).                       Thread class: pure functions.
-#ifndef HORUS_PLACE_COMMUNICATION_H_
-#define HORUS_PLACE_COMMUNICATION_H_
+#ifndef HORUS_PLACE_STATE_COMMUNICATION_H_
+#define HORUS_PLACE_STATE_COMMUNICATION_H_
 
 #include <array>
 #include <cstddef>
@@ -63,4 +63,4 @@ struct GangSlot {
 
 }  // namespace horus
 
-#endif  // HORUS_PLACE_COMMUNICATION_H_
+#endif  // HORUS_PLACE_STATE_COMMUNICATION_H_

@@ -6,14 +6,14 @@
 // Units:   none.
 // Cost:    none for jobs without groups and policies that admit everywhere, else O(groups, tenants of the node).
 // Thread class: pure functions.
-#ifndef HORUS_PLACE_ADMIT_H_
-#define HORUS_PLACE_ADMIT_H_
+#ifndef HORUS_PLACE_SEARCH_ADMIT_H_
+#define HORUS_PLACE_SEARCH_ADMIT_H_
 
 #include <cstdint>
 
-#include "place/decision.h"
-#include "place/job.h"
-#include "place/policy.h"
+#include "place/job/job.h"
+#include "place/job/reason.h"
+#include "place/search/policy.h"
 #include "place/search/scorer.h"
 #include "place/state/ledger.h"
 
@@ -40,4 +40,4 @@ void BarDevice(const Ledger& ledger, uint32_t device, const JobView& view, Devic
 
 }  // namespace horus
 
-#endif  // HORUS_PLACE_ADMIT_H_
+#endif  // HORUS_PLACE_SEARCH_ADMIT_H_

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+// Selection: who of those who wait goes next, and where.
+//
+// Enters:  an engine that follows the cluster; the waiting jobs in planning order; window, patience, prices.
+// Leaves:  one job at a time with its place, until nobody fits; then why each of the others waits.
+// Units:   see batch.h.
+// Cost:    a place for each kind of job in the window; after each job the nodes that it took, for each kind again.
+// Thread class: one thread at a time, with the placer.
+#ifndef HORUS_PLACE_MODES_SELECTION_H_
+#define HORUS_PLACE_MODES_SELECTION_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "base/id_map.h"
+#include "place/engine.h"
+#include "place/modes/batch.h"
+#include "place/search/prices.h"
+
+namespace horus {
+
+class Selection {
+ public:
+  // All must outlive it; `views` in planning order.
+  Selection(Engine& engine, std::span<const JobView> views, const BatchOptions& options)
+      : engine_(engine), views_(views), options_(options) {}
+
+  // Sorts the jobs into kinds and asks for their prices.
+  [[nodiscard]] absl::Status Start(WorkPricer& pricer);
+  // Who is placed next; none = nobody of those left is. The caller books the view where engine.found() says before it
+  // asks again.
+  struct Chosen {
+    size_t at = 0;                       // position
+    std::shared_ptr<const JobSpec> job;  // weighted by its price
+    JobView view;                        // of `job`
+    Decision decision;
+  };
+  [[nodiscard]] absl::StatusOr<std::optional<Chosen>> Next();
+  // Of a job that is left when Next found nobody.
+  [[nodiscard]] absl::StatusOr<Decision> Refusal(size_t at);
+  [[nodiscard]] std::span<const size_t> left() const { return left_; }
+
+ private:
+  struct Kind {
+    JobSpec job;           // its first one, weighted by its price
+    JobView view;          // of `job`
+    bool refused = false;  // fits nowhere any more
+    bool fitted = false;   // may have fitted somewhere when the plan began
+    Placement best;
+    size_t seen = 0;  // bookings that `best` minds
+    bool known = false;
+  };
+  // By kind.
+  [[nodiscard]] absl::StatusOr<std::vector<double>> Prices(WorkPricer& pricer) const;
+  [[nodiscard]] absl::Status Find(Kind& kind);
+  [[nodiscard]] double CostOf(const Kind& kind) const;
+  [[nodiscard]] bool IsPatient(const JobSpec& job) const {
+    return options_.patience_us > 0 && options_.now_us - job.submit_us >= options_.patience_us;
+  }
+  // Whether a job that nobody passes any more waits for such GPUs.
+  [[nodiscard]] bool IsHeldUp(const JobView& view) const;
+
+  Engine& engine_;
+  std::span<const JobView> views_;
+  const BatchOptions& options_;
+  std::vector<Kind> kinds_;
+  std::vector<uint32_t> kind_of_;             // by position
+  std::vector<size_t> left_;                  // positions, ascending
+  std::vector<std::vector<uint32_t>> taken_;  // node rows of each booking
+  std::vector<const JobView*> patient_;       // that fit nowhere; of this round
+  SearchResult found_;
+};
+
+}  // namespace horus
+
+#endif  // HORUS_PLACE_MODES_SELECTION_H_
