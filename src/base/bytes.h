@@ -7,6 +7,7 @@
 #ifndef HORUS_BASE_BYTES_H_
 #define HORUS_BASE_BYTES_H_
 
+#include <algorithm>
 #include <bit>
 #include <concepts>
 #include <cstddef>
@@ -16,6 +17,16 @@
 #include <string_view>
 
 namespace horus {
+
+// Whether a file that begins so is text: no byte commands a device instead of showing something, but for white space.
+[[nodiscard]] inline bool IsText(std::string_view head) {
+  constexpr std::string_view kSpace = " \t\n\r";
+  constexpr unsigned char kBlank = 0x20, kDelete = 0x7F;
+  return !head.empty() && std::all_of(head.begin(), head.end(), [&](char c) {
+    const auto byte = static_cast<unsigned char>(c);
+    return (byte >= kBlank && byte != kDelete) || kSpace.find(c) != std::string_view::npos;
+  });
+}
 
 template <std::unsigned_integral T>
 void AppendLittleEndian(std::string& out, T value) {

@@ -13,6 +13,9 @@
 
 namespace horus {
 
+// Uniform in [0, 1), in steps of 2^-53, by the upper bits of a draw or hash.
+[[nodiscard]] constexpr double UnitOf(uint64_t draw) { return static_cast<double>(draw >> 11) * 0x1p-53; }
+
 // SplitMix64 (Steele et al. 2014), period 2^64.
 class Draws {
  public:

@@ -45,8 +45,13 @@ absl::Status CheckFlag(const char* name, int32_t value) {
 
 std::string Element(const char* name, size_t index) { return Formatted("%s[%d]", name, index); }
 
-absl::Status CheckCapacity(size_t needed, size_t capacity, size_t* count) {
-  if (needed <= capacity) return absl::OkStatus();
+absl::Status NoSuchRow(const char* what, size_t count, size_t index) {
+  return MakeError(absl::StatusCode::kNotFound, "index: expected less than %d %s, found %d", count, what, index);
+}
+
+absl::StatusOr<size_t> RowsToWrite(size_t needed, size_t capacity, size_t* count) {
+  if (capacity == 0) return 0;
+  if (needed <= capacity) return needed;
   absl::Status error = CError(HORUS_ERR_BUFFER_TOO_SMALL,
                               Formatted("capacity: expected at least %d elements, found %d", needed, capacity));
   if (count != nullptr) *count = needed;  // last: where the message finds no memory, nothing is written

@@ -40,8 +40,12 @@ struct NamedPointer {
 // "name[index]", for messages.
 [[nodiscard]] std::string Element(const char* name, size_t index);
 
-// BUFFER_TOO_SMALL with *count = needed when `needed` elements do not fit `capacity`.
-[[nodiscard]] absl::Status CheckCapacity(size_t needed, size_t capacity, size_t* count);
+// NOT_FOUND: `index` is past the `count` rows of a plan that `what` names.
+[[nodiscard]] absl::Status NoSuchRow(const char* what, size_t count, size_t index);
+
+// How many of `needed` elements are to be written: all of them, or none where the caller only counts (capacity 0).
+// BUFFER_TOO_SMALL with *count = needed when they do not fit.
+[[nodiscard]] absl::StatusOr<size_t> RowsToWrite(size_t needed, size_t capacity, size_t* count);
 
 // A field that was left 0 keeps its default.
 template <typename T, typename Given>
@@ -74,8 +78,8 @@ struct LabelColumns {
 [[nodiscard]] inline absl::Status WriteBytes(std::string_view from, size_t capacity, void* bytes, size_t* count) {
   HORUS_RETURN_IF_ERROR(Require({{count, "count"}}));
   HORUS_RETURN_IF_ERROR(RequireColumn(bytes, "bytes", capacity));
-  HORUS_RETURN_IF_ERROR(CheckCapacity(from.size(), capacity, count));
-  if (!from.empty()) std::memcpy(bytes, from.data(), from.size());
+  HORUS_ASSIGN_OR_RETURN(const size_t rows, RowsToWrite(from.size(), capacity, count));
+  if (rows > 0) std::memcpy(bytes, from.data(), rows);
   *count = from.size();
   return absl::OkStatus();
 }

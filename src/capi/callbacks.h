@@ -13,7 +13,7 @@
 #include "horus/interference.h"
 #include "horus/place.h"
 #include "interference/model.h"
-#include "place/policy.h"
+#include "place/search/policy.h"
 
 namespace horus::capi {
 

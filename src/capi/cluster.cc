@@ -190,7 +190,7 @@ horus_device_info DeviceToC(const Catalogue& catalogue, const DeviceInfo& device
   return info;
 }
 
-horus_job_info JobInfoToC(const JobInfo& job) {
+horus_job_info JobInfoToC(const JobInfo& job, const horus_job* all) {
   horus_job_info info = HORUS_JOB_INFO_INIT;
   info.kind = static_cast<int32_t>(job.spec->kind);
   info.tasks = job.spec->tasks;
@@ -205,13 +205,26 @@ horus_job_info JobInfoToC(const JobInfo& job) {
   const auto stated = [](int64_t amount) { return amount == 0 ? int64_t{-1} : amount; };
   info.stated_cpu_milli = stated(StatedCpuMilli(*job.spec));
   info.stated_mem_mib = stated(StatedMemMib(*job.spec));
+  info.job = all;
   return info;
+}
+
+absl::Status GetJob(const Cluster& cluster, uint64_t id, horus_job_info* out, size_t capacity, void* bytes,
+                    size_t* count) {
+  HORUS_RETURN_IF_ERROR(CheckOutput(out));
+  HORUS_RETURN_IF_ERROR(RequireColumn(bytes, "bytes", capacity));
+  HORUS_ASSIGN_OR_RETURN(const JobInfo job, cluster.Job(id));
+  const size_t needed = JobBytes(cluster.catalogue(), *job.spec);
+  HORUS_ASSIGN_OR_RETURN(const size_t written, RowsToWrite(needed, capacity, count));
+  WriteStruct(JobInfoToC(job, written == 0 ? nullptr : PutJob(cluster.catalogue(), *job.spec, bytes)), out);
+  if (count != nullptr) *count = needed;
+  return absl::OkStatus();
 }
 
 // All ids into a buffer whose count is required.
 absl::Status WriteAllIds(const std::vector<uint64_t>& ids, const IdBuffer& buffer) {
-  HORUS_RETURN_IF_ERROR(CheckCapacity(ids.size(), buffer.capacity, buffer.count));
   HORUS_RETURN_IF_ERROR(RequireColumn(buffer.ids, "ids", buffer.capacity));
+  HORUS_RETURN_IF_ERROR(CheckRoom(ids.size(), buffer));
   WriteIds(ids, buffer);
   return absl::OkStatus();
 }
@@ -295,15 +308,12 @@ horus_status horus_cluster_get_device(const horus_cluster* cluster, uint64_t nod
   });
 }
 
-horus_status horus_cluster_get_job(const horus_cluster* cluster, uint64_t job_id, horus_job_info* info,
-                                   horus_error* error) {
+horus_status horus_cluster_get_job(const horus_cluster* cluster, uint64_t job_id, horus_job_info* info, size_t capacity,
+                                   void* bytes, size_t* count, horus_error* error) {
   return Guard(error, [&]() -> absl::Status {
     HORUS_RETURN_IF_ERROR(Require({{cluster, "cluster"}}));
-    HORUS_RETURN_IF_ERROR(CheckOutput(info));
     HORUS_ASSIGN_OR_RETURN(const auto lock, cluster->gate.Read());
-    HORUS_ASSIGN_OR_RETURN(const horus::JobInfo job, cluster->value.Job(job_id));
-    WriteStruct(JobInfoToC(job), info);
-    return absl::OkStatus();
+    return GetJob(cluster->value, job_id, info, capacity, bytes, count);
   });
 }
 

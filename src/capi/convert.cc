@@ -3,13 +3,17 @@
 #include "capi/convert.h"
 
 #include <algorithm>
+#include <cstddef>
+#include <cstring>
 #include <limits>
+#include <new>
 #include <string>
 #include <utility>
 
+#include "base/text.h"
 #include "capi/args.h"
 #include "capi/structs.h"
-#include "place/job_fields.h"
+#include "place/job/job_fields.h"
 
 namespace horus::capi {
 namespace {
@@ -102,6 +106,11 @@ absl::StatusOr<std::vector<TypeDemand>> TypeDemandsFromC(const Catalogue& catalo
     const absl::StatusOr<GpuTypeId> type = catalogue.Find(gpu_types[i]);
     if (!type.ok()) return At(Element("gpu_types", i), type.status());
     result[i].type = *type;
+    for (size_t before = 0; before < i; ++before) {
+      if (result[before].type != *type) continue;
+      return InvalidArgument("%s: expected each GPU type once, found %s (%s) again", Element("gpu_types", i),
+                             Quoted(gpu_types[i]), catalogue.at(*type).name);
+    }
   }
   return result;
 }
@@ -364,105 +373,137 @@ int64_t HostToC(int64_t value) {
   return value == 0 ? -1 : value;
 }
 
-const char* TextOrNull(const std::string& text) { return text.empty() ? nullptr : text.c_str(); }
+// Lays values out one behind the other; without memory it only counts.
+class Layout {
+ public:
+  static constexpr size_t kAlign = alignof(std::max_align_t);
+  explicit Layout(void* bytes) {
+    if (bytes == nullptr) return;
+    const size_t past = reinterpret_cast<uintptr_t>(bytes) % kAlign;
+    at_ = static_cast<char*>(bytes) + (past == 0 ? 0 : kAlign - past);
+  }
+  // With what the start may be moved by.
+  [[nodiscard]] size_t bytes() const { return used_ + kAlign - 1; }
+
+  template <typename T>
+  T* Rows(size_t count) {
+    used_ = (used_ + alignof(T) - 1) / alignof(T) * alignof(T);  // Bounded: at most alignof(T) - 1 more.
+    T* rows = at_ == nullptr ? nullptr : reinterpret_cast<T*>(at_ + used_);
+    used_ += count * sizeof(T);  // Bounded: a copy of values that are in memory.
+    return rows;
+  }
+  template <typename T>
+  const T* Row(const T& value) {
+    T* row = Rows<T>(1);
+    return row == nullptr ? nullptr : new (row) T(value);
+  }
+  // Of what `make` makes of each.
+  template <typename From, typename Make>
+  auto Column(const From& from, const Make& make) {
+    using T = decltype(make(from[0]));
+    T* rows = Rows<T>(from.size());
+    for (size_t i = 0; i < from.size(); ++i) {
+      const T value = make(from[i]);  // may lay out more
+      if (rows != nullptr) new (rows + i) T(value);
+    }
+    return from.empty() ? static_cast<T*>(nullptr) : rows;
+  }
+  const char* Text(const std::string& text) {
+    char* copy = Rows<char>(text.size() + 1);
+    if (copy != nullptr) std::memcpy(copy, text.c_str(), text.size() + 1);
+    return copy;
+  }
+  const char* TextOrNull(const std::string& text) { return text.empty() ? nullptr : Text(text); }
+  const char* const* Texts(const std::vector<std::string>& texts) {
+    return Column(texts, [&](const std::string& text) { return Text(text); });
+  }
+
+ private:
+  char* at_ = nullptr;
+  size_t used_ = 0;
+};
+
+// demand_count, gpu_types and demands of a job or of one way to run it.
+template <typename C>
+void PutDemands(const Catalogue& catalogue, const std::vector<TypeDemand>& demands, Layout& layout, C& c) {
+  c.demand_count = demands.size();
+  c.gpu_types = layout.Column(demands, [&](const TypeDemand& one) {
+    return one.type.valid() ? layout.Text(catalogue.at(one.type).name) : nullptr;
+  });
+  c.demands = layout.Column(demands, [&](const TypeDemand& one) { return layout.Row(DemandToC(one.demand)); });
+}
+
+const horus_job_alternative* PutWay(const Catalogue& catalogue, const JobAlternative& way, Layout& layout) {
+  horus_job_alternative c = HORUS_JOB_ALTERNATIVE_INIT;
+  c.tasks = way.tasks;
+  c.gpus_per_task = way.gpus_per_task;
+  c.gpu_milli = way.gpu_milli;
+  c.rate = way.rate;
+  c.cpu_milli = HostToC(way.cpu_milli);
+  c.mem_mib = HostToC(way.mem_mib);
+  c.storage_mb_s = HostToC(way.storage_mb_s);
+  PutDemands(catalogue, way.demands, layout, c);
+  return layout.Row(c);
+}
+
+const horus_sensitivity* PutSensitivity(const Sensitivity* matrix, Layout& layout) {
+  if (matrix == nullptr) return nullptr;
+  const auto same = [](auto value) { return value; };
+  horus_sensitivity c = HORUS_SENSITIVITY_INIT;
+  c.cpu_count = matrix->cpu_milli().size();
+  c.cpu_milli = layout.Column(matrix->cpu_milli(), same);
+  c.mem_count = matrix->mem_mib().size();
+  c.mem_mib = layout.Column(matrix->mem_mib(), same);
+  c.speeds = layout.Column(matrix->speeds(), same);
+  c.host_us = matrix->host_us();
+  return layout.Row(c);
+}
+
+const horus_job* PutJob(const Catalogue& catalogue, const JobSpec& job, Layout& layout) {
+  horus_job c = HORUS_JOB_INIT;
+  c.kind = static_cast<int32_t>(job.kind);
+  c.id = job.id;
+#define HORUS_COPY(field) c.field = job.field;
+  HORUS_PLAIN_JOB_FIELDS(HORUS_COPY)
+#undef HORUS_COPY
+  c.name = layout.TextOrNull(job.name);
+  c.tasks = job.tasks;
+  c.gpus_per_task = IsCpuOnly(job) ? HORUS_JOB_NO_GPUS : job.gpus_per_task;
+  c.exclusive = job.exclusive ? 1 : 0;
+  c.submit_us = job.submit_us;
+  c.deadline_us = job.deadline_us;
+  c.tenant = layout.TextOrNull(job.tenant);
+  c.share = static_cast<int32_t>(job.share);
+  c.spread_tasks = job.spread_tasks ? 1 : 0;
+  c.stated_cpu_milli = HostToC(job.stated_cpu_milli);
+  c.stated_mem_mib = HostToC(job.stated_mem_mib);
+  c.weight = job.weight;
+  PutDemands(catalogue, job.demands, layout, c);
+  c.selector_count = job.node_selector.size();
+  c.selector_keys = layout.Column(job.node_selector, [&](const auto& label) { return layout.Text(label.first); });
+  c.selector_values = layout.Column(job.node_selector, [&](const auto& label) { return layout.Text(label.second); });
+  c.group_count = job.groups.size();
+  c.groups = layout.Texts(job.groups);
+  c.avoid_count = job.avoid_groups.size();
+  c.avoid_groups = layout.Texts(job.avoid_groups);
+  c.alternative_count = job.alternatives.size();
+  c.alternatives =
+      layout.Column(job.alternatives, [&](const JobAlternative& way) { return PutWay(catalogue, way, layout); });
+  c.sensitivity = PutSensitivity(job.sensitivity.get(), layout);
+  return layout.Row(c);
+}
 
 }  // namespace
 
-JobToC::Demands JobToC::DemandsOf(const Catalogue& catalogue, const std::vector<TypeDemand>& given) {
-  Demands made;
-  for (const TypeDemand& one : given) {
-    made.values.push_back(DemandToC(one.demand));
-    made.types.push_back(one.type.valid() ? catalogue.types()[one.type.value()].name.c_str() : nullptr);
-  }
-  for (const horus_demand& value : made.values) made.pointers.push_back(&value);
-  return made;
+size_t JobBytes(const Catalogue& catalogue, const JobSpec& job) {
+  Layout layout(nullptr);
+  PutJob(catalogue, job, layout);
+  return layout.bytes();
 }
 
-JobToC::Names JobToC::NamesOf(const std::vector<std::string>& given) {
-  Names made;
-  for (const std::string& name : given) made.pointers.push_back(name.c_str());
-  return made;
-}
-
-void JobToC::SetFields(const JobSpec& job) {
-  c_.kind = static_cast<int32_t>(job.kind);
-  c_.id = job.id;
-#define HORUS_COPY(field) c_.field = job.field;
-  HORUS_PLAIN_JOB_FIELDS(HORUS_COPY)
-#undef HORUS_COPY
-  c_.name = TextOrNull(job.name);
-  c_.tasks = job.tasks;
-  c_.gpus_per_task = IsCpuOnly(job) ? HORUS_JOB_NO_GPUS : job.gpus_per_task;
-  c_.exclusive = job.exclusive ? 1 : 0;
-  c_.submit_us = job.submit_us;
-  c_.deadline_us = job.deadline_us;
-  c_.tenant = TextOrNull(job.tenant);
-  c_.share = static_cast<int32_t>(job.share);
-  c_.spread_tasks = job.spread_tasks ? 1 : 0;
-  c_.stated_cpu_milli = HostToC(job.stated_cpu_milli);
-  c_.stated_mem_mib = HostToC(job.stated_mem_mib);
-  c_.weight = job.weight;
-}
-
-void JobToC::SetWays(const Catalogue& catalogue, const JobSpec& job) {
-  for (const JobAlternative& way : job.alternatives) way_demands_.push_back(DemandsOf(catalogue, way.demands));
-  for (size_t i = 0; i < job.alternatives.size(); ++i) {
-    const JobAlternative& way = job.alternatives[i];
-    horus_job_alternative c = HORUS_JOB_ALTERNATIVE_INIT;
-    c.tasks = way.tasks;
-    c.gpus_per_task = way.gpus_per_task;
-    c.gpu_milli = way.gpu_milli;
-    c.demand_count = way_demands_[i].values.size();
-    c.gpu_types = way_demands_[i].types.data();
-    c.demands = way_demands_[i].pointers.data();
-    c.rate = way.rate;
-    c.cpu_milli = HostToC(way.cpu_milli);
-    c.mem_mib = HostToC(way.mem_mib);
-    c.storage_mb_s = HostToC(way.storage_mb_s);
-    ways_.push_back(c);
-  }
-  for (const horus_job_alternative& way : ways_) way_pointers_.push_back(&way);
-  c_.alternative_count = ways_.size();
-  c_.alternatives = way_pointers_.data();
-}
-
-JobToC::JobToC(const Catalogue& catalogue, const JobSpec& job)
-    : demands_(DemandsOf(catalogue, job.demands)),
-      groups_(NamesOf(job.groups)),
-      avoid_groups_(NamesOf(job.avoid_groups)) {
-  SetFields(job);
-  for (const auto& [key, value] : job.node_selector) {
-    selector_keys_.pointers.push_back(key.c_str());
-    selector_values_.pointers.push_back(value.c_str());
-  }
-  c_.demand_count = demands_.values.size();
-  c_.gpu_types = demands_.types.data();
-  c_.demands = demands_.pointers.data();
-  c_.selector_count = selector_keys_.pointers.size();
-  c_.selector_keys = selector_keys_.pointers.data();
-  c_.selector_values = selector_values_.pointers.data();
-  c_.group_count = groups_.pointers.size();
-  c_.groups = groups_.pointers.data();
-  c_.avoid_count = avoid_groups_.pointers.size();
-  c_.avoid_groups = avoid_groups_.pointers.data();
-  SetWays(catalogue, job);
-  const Sensitivity* matrix = job.sensitivity.get();
-  if (matrix == nullptr) return;
-  sensitivity_.cpu_count = matrix->cpu_milli().size();
-  sensitivity_.cpu_milli = matrix->cpu_milli().data();
-  sensitivity_.mem_count = matrix->mem_mib().size();
-  sensitivity_.mem_mib = matrix->mem_mib().data();
-  sensitivity_.speeds = matrix->speeds().data();
-  sensitivity_.host_us = matrix->host_us();
-  c_.sensitivity = &sensitivity_;
-}
-
-uint64_t JobToC::bytes_held() const {
-  constexpr uint64_t kPerDemand = sizeof(horus_demand) + sizeof(void*) + sizeof(char*);
-  uint64_t demands = demands_.values.size();
-  for (const Demands& way : way_demands_) demands += way.values.size();
-  // Bounded: demands are in memory, which is smaller than what is told of each.
-  return sizeof *this + demands * kPerDemand + ways_.size() * (sizeof(horus_job_alternative) + sizeof(Demands));
+const horus_job* PutJob(const Catalogue& catalogue, const JobSpec& job, void* bytes) {
+  Layout layout(bytes);
+  return PutJob(catalogue, job, layout);
 }
 
 }  // namespace horus::capi

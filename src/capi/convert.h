@@ -3,6 +3,7 @@
 #ifndef HORUS_CAPI_CONVERT_H_
 #define HORUS_CAPI_CONVERT_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -13,7 +14,7 @@
 #include "horus/cluster.h"
 #include "horus/demand.h"
 #include "horus/interference.h"
-#include "place/job.h"
+#include "place/job/job.h"
 #include "place/state/node.h"
 #include "predict/demand.h"
 
@@ -69,37 +70,10 @@ static_assert(SharingToC(SharingMode::kMig) == HORUS_SHARING_MIG);
 [[nodiscard]] absl::StatusOr<std::vector<JobSpec>> JobsFromC(const Catalogue& catalogue, size_t count,
                                                              const horus_job* const* jobs, uint64_t max_jobs);
 
-// The way back: borrows from the job and the catalogue of its types, which must outlive it.
-class JobToC {
- public:
-  JobToC(const Catalogue& catalogue, const JobSpec& job);
-  JobToC(const JobToC&) = delete;
-  JobToC& operator=(const JobToC&) = delete;
-  [[nodiscard]] const horus_job& get() const { return c_; }
-  [[nodiscard]] uint64_t bytes_held() const;
-
- private:
-  struct Demands {
-    std::vector<horus_demand> values;
-    std::vector<const horus_demand*> pointers;
-    std::vector<const char*> types;
-  };
-  struct Names {
-    std::vector<const char*> pointers;
-  };
-  [[nodiscard]] static Demands DemandsOf(const Catalogue& catalogue, const std::vector<TypeDemand>& given);
-  [[nodiscard]] static Names NamesOf(const std::vector<std::string>& given);
-  void SetFields(const JobSpec& job);
-  void SetWays(const Catalogue& catalogue, const JobSpec& job);
-
-  Demands demands_;
-  Names selector_keys_, selector_values_, groups_, avoid_groups_;
-  std::vector<Demands> way_demands_;
-  std::vector<horus_job_alternative> ways_;
-  std::vector<const horus_job_alternative*> way_pointers_;
-  horus_sensitivity sensitivity_ = HORUS_SENSITIVITY_INIT;
-  horus_job c_ = HORUS_JOB_INIT;
-};
+// The way back, with all that the job points to in one piece of memory: bytes that it takes wherever they lie, and the
+// job laid out in that many.
+[[nodiscard]] size_t JobBytes(const Catalogue& catalogue, const JobSpec& job);
+const horus_job* PutJob(const Catalogue& catalogue, const JobSpec& job, void* bytes);
 
 }  // namespace horus::capi
 

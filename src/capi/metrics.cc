@@ -31,8 +31,8 @@ absl::StatusOr<std::unique_ptr<horus_metrics>> MakeTelemetry(const horus_metrics
 
 absl::Status WriteMetrics(const std::vector<MetricRow>& rows, const horus_metric_columns* out, size_t* count) {
   HORUS_ASSIGN_OR_RETURN(const horus_metric_columns columns, ReadStruct(out));
-  HORUS_RETURN_IF_ERROR(CheckCapacity(rows.size(), columns.capacity, count));
-  for (size_t i = 0; i < rows.size(); ++i) {
+  HORUS_ASSIGN_OR_RETURN(const size_t written, RowsToWrite(rows.size(), columns.capacity, count));
+  for (size_t i = 0; i < written; ++i) {
     Put(columns.names, i, rows[i].name);
     Put(columns.labels, i, rows[i].labels);
     Put(columns.kinds, i, rows[i].family->kind);
@@ -107,8 +107,8 @@ horus_status horus_metrics_text(const horus_metrics* metrics, size_t capacity, c
     HORUS_RETURN_IF_ERROR(Require({{metrics, "metrics"}, {count, "count"}}));
     HORUS_RETURN_IF_ERROR(RequireColumn(text, "text", capacity));
     const std::string written = horus::MetricsText(metrics->value->Rows());
-    HORUS_RETURN_IF_ERROR(CheckCapacity(written.size() + 1, capacity, count));
-    std::memcpy(text, written.c_str(), written.size() + 1);
+    HORUS_ASSIGN_OR_RETURN(const size_t bytes, RowsToWrite(written.size() + 1, capacity, count));
+    if (bytes > 0) std::memcpy(text, written.c_str(), bytes);
     *count = written.size() + 1;
     return absl::OkStatus();
   });

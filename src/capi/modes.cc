@@ -34,6 +34,12 @@ absl::StatusOr<BatchOptions> BatchFromC(const horus_batch_options* given) {
   BatchOptions options;
   SetUnlessZero(options.max_rounds, c.max_rounds);
   SetUnlessZero(options.restarts, c.restarts);
+  SetUnlessZero(options.window, c.window);
+  options.now_us = c.now_us;
+  if (c.patience_us < 0) return InvalidArgument("patience_us: expected 0 or more, found %d", c.patience_us);
+  options.patience_us = c.patience_us;
+  if (c.prices != 0 && c.prices != -1) return InvalidArgument("prices: expected 0 or -1, found %d", c.prices);
+  options.prices = c.prices == 0;
   SetUnlessZero(options.max_evaluations, c.max_evaluations);
   return options;
 }
@@ -244,21 +250,17 @@ static_assert(HORUS_MOVE_RESIZE == static_cast<int>(ActionKind::kResize) &&
               HORUS_MOVE_MIGRATE == static_cast<int>(ActionKind::kMigrate) &&
               HORUS_MOVE_PREEMPT == static_cast<int>(ActionKind::kPreempt));
 
-absl::Status NoSuch(const char* what, size_t count, size_t index) {
-  return MakeError(absl::StatusCode::kNotFound, "index: expected less than %d %s, found %d", count, what, index);
-}
-
 absl::StatusOr<const Move*> MoveAt(const horus_plan* plan, size_t index) {
   HORUS_RETURN_IF_ERROR(Require({{plan, "plan"}}));
   const std::vector<Move>& moves = plan->value.moves;
-  if (index >= moves.size()) return NoSuch("moves", moves.size(), index);
+  if (index >= moves.size()) return NoSuchRow("moves", moves.size(), index);
   return &moves[index];
 }
 
 absl::StatusOr<const PreemptionCandidate*> CandidateAt(const horus_plan* plan, size_t index) {
   HORUS_RETURN_IF_ERROR(Require({{plan, "plan"}}));
   const std::vector<PreemptionCandidate>& candidates = plan->value.candidates;
-  if (index >= candidates.size()) return NoSuch("candidates", candidates.size(), index);
+  if (index >= candidates.size()) return NoSuchRow("candidates", candidates.size(), index);
   return &candidates[index];
 }
 
@@ -309,8 +311,8 @@ horus_preemption CandidateToC(const PreemptionCandidate& candidate) {
 absl::Status WriteVictims(const PreemptionCandidate& candidate, size_t capacity, uint64_t* job_ids, double* losses,
                           size_t* count) {
   HORUS_RETURN_IF_ERROR(Require({{count, "count"}}));
-  HORUS_RETURN_IF_ERROR(CheckCapacity(candidate.victims.size(), capacity, count));
-  for (size_t i = 0; i < candidate.victims.size(); ++i) {
+  HORUS_ASSIGN_OR_RETURN(const size_t rows, RowsToWrite(candidate.victims.size(), capacity, count));
+  for (size_t i = 0; i < rows; ++i) {
     Put(job_ids, i, candidate.victims[i]);
     Put(losses, i, candidate.losses[i]);
   }
@@ -354,7 +356,7 @@ horus_status horus_plan_get_review(const horus_plan* plan, size_t index, horus_t
   return Guard(error, [&]() -> absl::Status {
     HORUS_RETURN_IF_ERROR(Require({{plan, "plan"}}));
     HORUS_RETURN_IF_ERROR(CheckOutput(review));
-    if (index >= plan->reviews.size()) return NoSuch("reviews", plan->reviews.size(), index);
+    if (index >= plan->reviews.size()) return NoSuchRow("reviews", plan->reviews.size(), index);
     WriteStruct(ReviewToC(plan->reviews[index]), review);
     return absl::OkStatus();
   });

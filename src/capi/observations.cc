@@ -11,6 +11,7 @@
 #include "capi/args.h"
 #include "capi/error.h"
 #include "capi/handles.h"
+#include "capi/planning.h"
 #include "capi/structs.h"
 #include "horus/learn.h"
 
@@ -26,12 +27,23 @@ absl::Status AddDemand(const horus_demand_observation* given, const Catalogue& c
     return InvalidArgument("horus_demand_observation: measured: expected a sum of HORUS_OBSERVED_*, found %#x",
                            c.measured);
   }
-  HORUS_ASSIGN_OR_RETURN(const std::string name, ReadText(c.gpu_type, "gpu_type"));
-  HORUS_ASSIGN_OR_RETURN(const GpuTypeId type, catalogue.Find(name));
+  uint64_t profile_id = c.profile_id;
+  std::string name;
+  if (c.cluster == nullptr) {
+    HORUS_ASSIGN_OR_RETURN(name, ReadText(c.gpu_type, "gpu_type"));
+    HORUS_ASSIGN_OR_RETURN(const GpuTypeId type, catalogue.Find(name));
+    name = catalogue.at(type).name;
+  } else {
+    HORUS_RETURN_IF_ERROR(Unset("profile_id", c.profile_id == 0));
+    HORUS_RETURN_IF_ERROR(Unset("gpu_type", c.gpu_type == nullptr));
+    HORUS_ASSIGN_OR_RETURN(SeenResident seen, SeenResidentOf(*c.cluster, c.job_id, c.node_id, c.device));
+    profile_id = seen.job.profile_id;
+    name = std::move(seen.gpu_type);
+  }
   const auto value = [&c](uint32_t flag, double number) {
     return (c.measured & flag) != 0 ? std::optional<double>(number) : std::nullopt;
   };
-  return demands.Add(c.profile_id, catalogue.at(type).name,
+  return demands.Add(profile_id, name,
                      {.gpu_util_pct = value(HORUS_OBSERVED_GPU_UTIL, c.gpu_util_pct),
                       .mem_bw_util_pct = value(HORUS_OBSERVED_MEM_BW_UTIL, c.mem_bw_util_pct),
                       .mem_mib = value(HORUS_OBSERVED_MEMORY, c.mem_mib),

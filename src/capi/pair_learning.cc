@@ -9,6 +9,7 @@
 #include "capi/convert.h"
 #include "capi/error.h"
 #include "capi/handles.h"
+#include "capi/planning.h"
 #include "capi/structs.h"
 #include "horus/learn_pairs.h"
 #include "interference/corrected_model.h"
@@ -16,30 +17,47 @@
 namespace horus::capi {
 namespace {
 
-absl::Status AddSlowdown(const horus_slowdown_observation* given, const Catalogue& catalogue,
-                         ObservedSlowdowns& slowdowns) {
-  HORUS_ASSIGN_OR_RETURN(const horus_slowdown_observation c, ReadStruct(given));
+absl::StatusOr<SeenResident> Stated(const horus_slowdown_observation& c, const Catalogue& catalogue) {
   HORUS_ASSIGN_OR_RETURN(const std::string name, ReadText(c.gpu_type, "gpu_type"));
-  HORUS_ASSIGN_OR_RETURN(const GpuTypeId type, catalogue.Find(name));
-  SlowdownObservation observation{.gpu = catalogue.at(type).name,
-                                  .compute_share = c.compute_share == 0 ? 1.0f : static_cast<float>(c.compute_share),
-                                  .slowdown = c.slowdown,
-                                  .device_id = c.device_id,
-                                  .predicted = c.predicted,
-                                  .predicted_upper = c.predicted_upper};
-  HORUS_ASSIGN_OR_RETURN(observation.mode,
+  SeenResident seen;
+  HORUS_ASSIGN_OR_RETURN(seen.device.type, catalogue.Find(name));
+  seen.gpu_type = catalogue.at(seen.device.type).name;
+  if (c.compute_share != 0) seen.device.compute_share = static_cast<float>(c.compute_share);
+  HORUS_ASSIGN_OR_RETURN(seen.device.mode,
                          SharingFromC(c.sharing_mode == 0 ? HORUS_SHARING_TIME_SLICE : c.sharing_mode));
   if (c.co_tenant_count > kMostCoTenants) {
     return InvalidArgument("co_tenant_count: expected 1 to %d, found %d", kMostCoTenants, c.co_tenant_count);
   }
   HORUS_RETURN_IF_ERROR(Require({{c.job, "job"}}));
-  HORUS_ASSIGN_OR_RETURN(const Demand job, DemandFromC(c.job));
-  HORUS_ASSIGN_OR_RETURN(const std::vector<Demand> others, DemandsFromC(c.co_tenant_count, c.co_tenants));
-  std::vector<const Demand*> pointers;
-  for (const Demand& other : others) pointers.push_back(&other);
-  observation.victim = &job;
-  observation.others = pointers;
-  return slowdowns.Add(observation);
+  HORUS_ASSIGN_OR_RETURN(seen.job, DemandFromC(c.job));
+  HORUS_ASSIGN_OR_RETURN(seen.others, DemandsFromC(c.co_tenant_count, c.co_tenants));
+  return seen;
+}
+
+absl::StatusOr<SeenResident> Resides(const horus_slowdown_observation& c) {
+  HORUS_RETURN_IF_ERROR(Unset("gpu_type", c.gpu_type == nullptr));
+  HORUS_RETURN_IF_ERROR(Unset("sharing_mode", c.sharing_mode == 0));
+  HORUS_RETURN_IF_ERROR(Unset("compute_share", c.compute_share == 0));
+  HORUS_RETURN_IF_ERROR(Unset("job", c.job == nullptr));
+  HORUS_RETURN_IF_ERROR(Unset("co_tenants", c.co_tenant_count == 0));
+  return SeenResidentOf(*c.cluster, c.job_id, c.node_id, c.device);
+}
+
+absl::Status AddSlowdown(const horus_slowdown_observation* given, const Catalogue& catalogue,
+                         ObservedSlowdowns& slowdowns) {
+  HORUS_ASSIGN_OR_RETURN(const horus_slowdown_observation c, ReadStruct(given));
+  HORUS_ASSIGN_OR_RETURN(const SeenResident seen, c.cluster == nullptr ? Stated(c, catalogue) : Resides(c));
+  std::vector<const Demand*> others;
+  for (const Demand& other : seen.others) others.push_back(&other);
+  return slowdowns.Add({.gpu = seen.gpu_type,
+                        .mode = seen.device.mode,
+                        .compute_share = seen.device.compute_share,
+                        .victim = &seen.job,
+                        .others = others,
+                        .slowdown = c.slowdown,
+                        .device_id = c.device_id,
+                        .predicted = c.predicted,
+                        .predicted_upper = c.predicted_upper});
 }
 
 }  // namespace
@@ -51,8 +69,16 @@ horus_status horus_interference_to_bytes(const horus_interference* model, size_t
                                          horus_error* error) {
   return Guard(error, [&]() -> absl::Status {
     HORUS_RETURN_IF_ERROR(Require({{model, "model"}}));
+    if (dynamic_cast<const horus::CorrectedModel*>(model->value.get()) != nullptr) {
+      return absl::UnimplementedError(
+          "model: expected one that was trained or read from a bundle, found one that observations correct: keep their "
+          "snapshot (horus_observations_snapshot) and the model that they were committed to, and commit again");
+    }
     if (model->bundle.empty()) {
-      return absl::UnimplementedError("model: expected one that was trained or read from a bundle, found another");
+      return horus::MakeError(absl::StatusCode::kUnimplemented,
+                              "model: expected one that was trained or read from a bundle, found %s: make it again "
+                              "from what it was made of",
+                              std::string(model->value->name()));
     }
     return WriteBytes(model->bundle, capacity, bytes, count);
   });
@@ -91,8 +117,8 @@ horus_status horus_interference_get_changes(const horus_interference* model, siz
     HORUS_RETURN_IF_ERROR(Require({{model, "model"}, {count, "count"}}));
     const auto* corrected = dynamic_cast<const horus::CorrectedModel*>(model->value.get());
     const size_t needed = corrected == nullptr ? 0 : corrected->changed().size();
-    HORUS_RETURN_IF_ERROR(CheckCapacity(needed, capacity, count));
-    for (size_t i = 0; i < needed; ++i) {
+    HORUS_ASSIGN_OR_RETURN(const size_t rows, RowsToWrite(needed, capacity, count));
+    for (size_t i = 0; i < rows; ++i) {
       const horus::ChangedJob& changed = corrected->changed()[i];
       Put(gpu_types, i, changed.gpu.c_str());
       Put(sharing_modes, i, SharingToC(changed.mode));
@@ -127,8 +153,8 @@ horus_status horus_observations_get_devices(const horus_observations* observatio
   return Guard(error, [&]() -> absl::Status {
     HORUS_RETURN_IF_ERROR(Require({{observations, "observations"}, {count, "count"}}));
     const std::vector<horus::DeviceRecord> records = observations->slowdowns.DevicesOldestFirst();
-    HORUS_RETURN_IF_ERROR(CheckCapacity(records.size(), capacity, count));
-    for (size_t i = 0; i < records.size(); ++i) {
+    HORUS_ASSIGN_OR_RETURN(const size_t rows, RowsToWrite(records.size(), capacity, count));
+    for (size_t i = 0; i < rows; ++i) {
       Put(device_ids, i, records[i].device_id);
       Put(profile_ids, i, records[i].profile_id);
       Put(observed, i, records[i].slowdown);

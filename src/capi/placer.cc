@@ -22,6 +22,7 @@
 #include "capi/structs.h"
 #include "horus/place.h"
 #include "interference/registry.h"
+#include "place/policies/policies.h"
 
 namespace horus::capi {
 namespace {
@@ -96,18 +97,24 @@ absl::StatusOr<PlacerOptions> OptionsFromC(const horus_placer_options& given) {
 }
 
 // Sets the placer's catalogue too where the workload names types.
-absl::StatusOr<std::unique_ptr<Policy>> PolicyByName(const horus_placer_options& options, horus_placer& placer) {
+absl::StatusOr<std::unique_ptr<Policy>> PolicyByName(const horus_placer_options& options,
+                                                     std::shared_ptr<const LabPolicyOptions> lab,
+                                                     horus_placer& placer) {
   if (options.policy_user != nullptr || options.policy_callback_name != nullptr ||
       options.policy_catalogue != nullptr) {
     return InvalidArgument("policy_callback: expected a function for the other policy_* fields, found NULL");
   }
   HORUS_ASSIGN_OR_RETURN(const std::string name, ReadOptionalText(options.policy, "policy"));
-  HORUS_ASSIGN_OR_RETURN(PolicySettings settings, PolicySettingsFromC(options));
-  if (!SameTypes(placer.catalogue, settings.catalogue)) {
+  PolicyOptions settings{.seed = options.seed, .workload = nullptr, .lab = std::move(lab)};
+  std::shared_ptr<const Catalogue> named;
+  if (options.workload != nullptr) {
+    HORUS_ASSIGN_OR_RETURN(settings.workload, WorkloadFromC(options.workload, named));
+  }
+  if (!SameTypes(placer.catalogue, named)) {
     return InvalidArgument("workload: expected the GPU types that the callback model was made for");
   }
-  if (placer.catalogue == nullptr) placer.catalogue = std::move(settings.catalogue);
-  return MakePolicy(name.empty() ? kDefaultPolicy : name, settings.options);
+  if (placer.catalogue == nullptr) placer.catalogue = std::move(named);
+  return MakePolicy(name.empty() ? kDefaultPolicy : name, settings);
 }
 
 // Sets the placer's catalogue too: type ids mean something to the callback.
@@ -126,23 +133,6 @@ absl::StatusOr<std::unique_ptr<Policy>> PolicyByCallback(const horus_placer_opti
                                           std::move(name));
 }
 
-absl::StatusOr<std::unique_ptr<horus_placer>> MakePlacer(const horus_placer_options* given) {
-  HORUS_ASSIGN_OR_RETURN(const horus_placer_options options, ReadOptionalStruct(given));
-  auto placer = std::make_unique<horus_placer>();
-  std::shared_ptr<const InterferenceModel> model;
-  if (options.interference == nullptr) {
-    HORUS_ASSIGN_OR_RETURN(model, MakeInterferenceModel(kDefaultInterferenceModel));
-  } else {
-    model = options.interference->value;
-    placer->catalogue = options.interference->catalogue;
-  }
-  HORUS_ASSIGN_OR_RETURN(auto policy, options.policy_callback != nullptr ? PolicyByCallback(options, *placer)
-                                                                         : PolicyByName(options, *placer));
-  HORUS_ASSIGN_OR_RETURN(const PlacerOptions limits, OptionsFromC(options));
-  HORUS_ASSIGN_OR_RETURN(placer->value, Placer::Create(std::move(model), std::move(policy), limits));
-  return placer;
-}
-
 // What the placer did since it was last asked.
 void TellJudgements(horus_placer& placer) {
   if (placer.telemetry.get() == nullptr) return;
@@ -154,6 +144,25 @@ void TellJudgements(horus_placer& placer) {
 }
 
 }  // namespace
+
+absl::StatusOr<std::unique_ptr<horus_placer>> MakePlacer(const horus_placer_options* given,
+                                                         std::shared_ptr<const LabPolicyOptions> lab) {
+  HORUS_ASSIGN_OR_RETURN(const horus_placer_options options, ReadOptionalStruct(given));
+  auto placer = std::make_unique<horus_placer>();
+  std::shared_ptr<const InterferenceModel> model;
+  if (options.interference == nullptr) {
+    HORUS_ASSIGN_OR_RETURN(model, MakeInterferenceModel(kDefaultInterferenceModel));
+  } else {
+    model = options.interference->value;
+    placer->catalogue = options.interference->catalogue;
+  }
+  HORUS_ASSIGN_OR_RETURN(auto policy, options.policy_callback != nullptr
+                                          ? PolicyByCallback(options, *placer)
+                                          : PolicyByName(options, std::move(lab), *placer));
+  HORUS_ASSIGN_OR_RETURN(const PlacerOptions limits, OptionsFromC(options));
+  HORUS_ASSIGN_OR_RETURN(placer->value, Placer::Create(std::move(model), std::move(policy), limits));
+  return placer;
+}
 
 absl::StatusOr<std::optional<std::span<const NodeId>>> SubsetFromC(size_t count, const uint64_t* node_ids) {
   HORUS_RETURN_IF_ERROR(RequireColumn(node_ids, "node_ids", count));
@@ -280,17 +289,13 @@ static_assert(HORUS_VERDICT_PLACE == static_cast<int>(Verdict::kPlace) &&
 static_assert(HORUS_REASON_POLICY == static_cast<int>(Reason::kPolicy) &&
               HORUS_REASON_OWNER == static_cast<int>(Reason::kOwner) &&
               HORUS_REASON_MEMORY_UNKNOWN == static_cast<int>(Reason::kMemoryUnknown) &&
-              HORUS_REASON_SHARING_QUOTA == static_cast<int>(Reason::kSharingQuota) &&
-              HORUS_REASON_SHARING_QUOTA + 1 == kReasonCount);
-
-absl::Status NoSuch(const char* what, size_t count, size_t index) {
-  return MakeError(absl::StatusCode::kNotFound, "index: expected less than %d %s, found %d", count, what, index);
-}
+              HORUS_REASON_PASSED_OVER == static_cast<int>(Reason::kPassedOver) &&
+              HORUS_REASON_PASSED_OVER + 1 == kReasonCount);
 
 absl::StatusOr<const Decision*> DecisionAt(const horus_plan* plan, size_t index) {
   HORUS_RETURN_IF_ERROR(Require({{plan, "plan"}}));
   if (index < plan->value.decisions.size()) return &plan->value.decisions[index];
-  return NoSuch("decisions", plan->value.decisions.size(), index);
+  return NoSuchRow("decisions", plan->value.decisions.size(), index);
 }
 
 // The places of a row of the plan: HORUS_SLOTS_*.
@@ -305,10 +310,10 @@ absl::StatusOr<const Slots*> SlotsAt(const horus_plan* plan, int32_t of, size_t 
   switch (of) {
     case HORUS_SLOTS_MOVE_FROM:
     case HORUS_SLOTS_MOVE_TO:
-      if (index >= moves.size()) return NoSuch("moves", moves.size(), index);
+      if (index >= moves.size()) return NoSuchRow("moves", moves.size(), index);
       return of == HORUS_SLOTS_MOVE_FROM ? &moves[index].from : &moves[index].to;
     case HORUS_SLOTS_PREEMPTION:
-      if (index >= candidates.size()) return NoSuch("preemptions", candidates.size(), index);
+      if (index >= candidates.size()) return NoSuchRow("preemptions", candidates.size(), index);
       return &candidates[index].slots;
     default:
       return InvalidArgument("of: expected HORUS_SLOTS_* (0 to 3), found %d", of);
@@ -361,8 +366,8 @@ horus_decision DecisionToC(const Decision& decision) {
 absl::Status WriteEffects(std::span<const TenantEffect> effects, const horus_effects* out, size_t* count) {
   HORUS_RETURN_IF_ERROR(Require({{count, "count"}}));
   HORUS_ASSIGN_OR_RETURN(const horus_effects columns, ReadStruct(out));
-  HORUS_RETURN_IF_ERROR(CheckCapacity(effects.size(), columns.capacity, count));
-  for (size_t i = 0; i < effects.size(); ++i) {
+  HORUS_ASSIGN_OR_RETURN(const size_t rows, RowsToWrite(effects.size(), columns.capacity, count));
+  for (size_t i = 0; i < rows; ++i) {
     Put(columns.job_ids, i, effects[i].job);
     Put(columns.node_ids, i, effects[i].node);
     Put(columns.devices, i, effects[i].device);
@@ -381,8 +386,8 @@ absl::Status WriteRefusals(const std::array<uint32_t, kReasonCount>& refused, si
   for (size_t reason = 0; reason < refused.size(); ++reason) {
     if (refused[reason] != 0) rows.push_back(static_cast<int32_t>(reason));
   }
-  HORUS_RETURN_IF_ERROR(CheckCapacity(rows.size(), capacity, count));
-  for (size_t i = 0; i < rows.size(); ++i) {
+  HORUS_ASSIGN_OR_RETURN(const size_t written, RowsToWrite(rows.size(), capacity, count));
+  for (size_t i = 0; i < written; ++i) {
     Put(reasons, i, rows[i]);
     Put(counts, i, refused[static_cast<size_t>(rows[i])]);
   }
@@ -432,8 +437,8 @@ horus_status horus_plan_terms(const horus_plan* plan, size_t index, size_t capac
     HORUS_ASSIGN_OR_RETURN(const horus::Decision* decision, DecisionAt(plan, index));
     HORUS_RETURN_IF_ERROR(Require({{count, "count"}}));
     const horus::CostTerms& terms = decision->winner.terms;
-    HORUS_RETURN_IF_ERROR(CheckCapacity(terms.size(), capacity, count));
-    for (size_t i = 0; i < terms.size(); ++i) {
+    HORUS_ASSIGN_OR_RETURN(const size_t rows, RowsToWrite(terms.size(), capacity, count));
+    for (size_t i = 0; i < rows; ++i) {
       Put(names, i, terms[i].name.data());  // literals: ended by NUL
       Put(costs, i, terms[i].value);
     }

@@ -50,19 +50,19 @@ absl::StatusOr<Slots> SlotsFromC(const SlotColumns& columns) {
 
 absl::Status CheckRoom(size_t needed, const IdBuffer& buffer) {
   if (buffer.ids == nullptr) return absl::OkStatus();
-  return CheckCapacity(needed, buffer.capacity, buffer.count);
+  return RowsToWrite(needed, buffer.capacity, buffer.count).status();
 }
 
 void WriteIds(std::span<const uint64_t> ids, const IdBuffer& buffer) {
-  if (buffer.ids != nullptr) std::copy(ids.begin(), ids.end(), buffer.ids);
+  if (buffer.ids != nullptr && buffer.capacity > 0) std::copy(ids.begin(), ids.end(), buffer.ids);
   if (buffer.count != nullptr) *buffer.count = ids.size();
 }
 
 absl::Status WriteSlots(std::span<const Slot> slots, const horus_slots* out, size_t* count) {
   HORUS_RETURN_IF_ERROR(Require({{count, "count"}}));
   HORUS_ASSIGN_OR_RETURN(const horus_slots columns, ReadStruct(out));
-  HORUS_RETURN_IF_ERROR(CheckCapacity(slots.size(), columns.capacity, count));
-  for (size_t i = 0; i < slots.size(); ++i) {
+  HORUS_ASSIGN_OR_RETURN(const size_t rows, RowsToWrite(slots.size(), columns.capacity, count));
+  for (size_t i = 0; i < rows; ++i) {
     Put(columns.node_ids, i, slots[i].node);
     Put(columns.devices, i, slots[i].device);
     Put(columns.tasks, i, slots[i].task);
@@ -71,9 +71,33 @@ absl::Status WriteSlots(std::span<const Slot> slots, const horus_slots* out, siz
   return absl::OkStatus();
 }
 
+absl::StatusOr<SeenResident> SeenResidentOf(const horus_cluster& cluster, JobId job, NodeId node, uint32_t device) {
+  HORUS_ASSIGN_OR_RETURN(const auto lock, cluster.gate.Read());
+  HORUS_ASSIGN_OR_RETURN(const int32_t index, DeviceIndex(device));
+  HORUS_ASSIGN_OR_RETURN(const DeviceInfo info, cluster.value.Device(node, index));
+  SeenResident seen{.gpu_type = cluster.value.catalogue().at(info.spec.type).name,
+                    .device = {info.spec.type, info.spec.mode, info.spec.compute_share},
+                    .job = {},
+                    .others = {}};
+  bool found = false;
+  for (const Resident& resident : info.residents) {
+    HORUS_ASSIGN_OR_RETURN(const JobInfo there, cluster.value.Job(resident.job));
+    const Demand demand = WithDuty(*there.spec, DemandOn(*there.spec, info.spec.type));
+    if (resident.job != job) {
+      seen.others.push_back(demand);
+      continue;
+    }
+    seen.job = demand;
+    found = true;
+  }
+  if (found) return seen;
+  return MakeError(absl::StatusCode::kNotFound, "job_id: expected a job on device %d of node %d, found %d", device,
+                   node, job);
+}
+
 namespace {
 
-// ---- Thresholds, labels and workloads of policies.
+// ---- Workloads of policies.
 
 absl::StatusOr<std::vector<TaskClass>> TasksFromC(const Catalogue& catalogue, const horus_workload& c) {
   if (c.task_count > Workload::kMaxClasses) {
@@ -125,27 +149,6 @@ absl::StatusOr<std::shared_ptr<const Workload>> WorkloadFromC(const horus_worklo
   absl::StatusOr<std::shared_ptr<const Workload>> made = Convert(workload, catalogue);
   if (!made.ok()) return At("workload", made.status());
   return made;
-}
-
-absl::StatusOr<PolicySettings> PolicySettingsFromC(const horus_placer_options& given) {
-  PolicySettings settings;
-  PolicyOptions& options = settings.options;
-  options.seed = given.seed;
-  if (given.pack_threshold != 0) options.pack_threshold = given.pack_threshold;
-  if (given.foreground_bound != 0) options.foreground_bound = given.foreground_bound;
-  if (given.profiling_label != nullptr) {
-    HORUS_ASSIGN_OR_RETURN(options.profiling_label, ReadText(given.profiling_label, "profiling_label"));
-  }
-  if (given.synergy_tolerance == -1) {
-    options.synergy_tolerance = 0;
-  } else if (given.synergy_tolerance != 0) {
-    options.synergy_tolerance = given.synergy_tolerance;
-  }
-  HORUS_RETURN_IF_ERROR(CheckFlag("synergy_grow", given.synergy_grow));
-  options.synergy_grow = given.synergy_grow == 1;
-  if (given.workload == nullptr) return settings;
-  HORUS_ASSIGN_OR_RETURN(options.workload, WorkloadFromC(given.workload, settings.catalogue));
-  return settings;
 }
 
 }  // namespace horus::capi

@@ -24,8 +24,8 @@
 #include "horus/queue.h"
 #include "place/decision.h"
 #include "place/modes/rebalance.h"
+#include "place/policies/policies.h"
 #include "place/policies/workload.h"
-#include "place/policy.h"
 #include "queue/queue.h"
 
 namespace horus::capi {
@@ -95,19 +95,33 @@ struct SlotColumns {
 };
 [[nodiscard]] absl::StatusOr<Slots> SlotsFromC(const SlotColumns& columns);
 
+// ---- What is seen of a resident: the device and the demands of all who are on it, as the placer takes them.
+// Cost: the jobs there.
+
+struct SeenResident {
+  std::string gpu_type;
+  DeviceContext device;
+  Demand job;
+  std::vector<Demand> others;
+};
+// What is stated beside a cluster: INVALID_ARGUMENT.
+[[nodiscard]] inline absl::Status Unset(const char* field, bool unset) {
+  return unset ? absl::OkStatus() : InvalidArgument("%s: expected to be unset beside a cluster, found a value", field);
+}
+// NOT_FOUND: the device, or the job on it.
+[[nodiscard]] absl::StatusOr<SeenResident> SeenResidentOf(const horus_cluster& cluster, JobId job, NodeId node,
+                                                          uint32_t device);
+
 // ---- The settings of single policies from the C ABI.
 // Cost: linear in the workload.
-
-struct PolicySettings {
-  PolicyOptions options;
-  std::shared_ptr<const Catalogue> catalogue;
-};
 
 // Sets `catalogue` where the workload names types. INVALID_ARGUMENT, NOT_FOUND (type).
 [[nodiscard]] absl::StatusOr<std::shared_ptr<const Workload>> WorkloadFromC(
     const horus_workload* given, std::shared_ptr<const Catalogue>& catalogue);
 
-[[nodiscard]] absl::StatusOr<PolicySettings> PolicySettingsFromC(const horus_placer_options& given);
+// `lab`: of the laboratory's policies; null = their defaults.
+[[nodiscard]] absl::StatusOr<std::unique_ptr<horus_placer>> MakePlacer(
+    const horus_placer_options* given, std::shared_ptr<const LabPolicyOptions> lab = nullptr);
 
 // ---- Options of a queue's discipline from the C ABI.
 // Cost: a copy.

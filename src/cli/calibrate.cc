@@ -21,8 +21,9 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr char kFooter[] = R"(
-One run tells what context and libraries take of your GPUs' memory, a few how fast the GPUs are; from ten on the bounds
-rest on your own errors too. Columns that a row needs: graph, family, gpu, and mem_mib or step_time_us.
+One run tells what context and libraries take of your GPUs' memory, four how fast the GPUs are and how busy jobs keep
+them; from ten on the bounds rest on your own errors too. Columns that a row needs: graph, family, gpu, and mem_mib,
+step_time_us or gpu_util_pct.
 
 Examples:
   horus calibrate --data runs.csv --out site.hbundle

@@ -25,6 +25,9 @@ struct Command {
   std::function<int()> run;  // answers the exit code
 };
 
+// False in a build without the laboratory, whose commands then say how to get it (no_lab.cc).
+extern const bool kHasLaboratory;
+
 [[nodiscard]] Command AddInspect(CLI::App& parser);
 [[nodiscard]] Command AddPlace(CLI::App& parser);
 [[nodiscard]] Command AddShadow(CLI::App& parser);

@@ -199,9 +199,9 @@ Command AddEvaluate(CLI::App& parser) {
   auto options = std::make_shared<Options>();
   CLI::App* app = parser.add_subcommand("evaluate", "Measure how well measured runs are predicted");
   AddTrainOptions(*app, options->data, options->pairs.gpus_files, options->without, options->train);
-  app->add_option(
-         "--leave", options->leave,
-         "What training does not see at a time: family, model, gpu or rows; of pairs: pair, job, family or gpu")
+  app->add_option("--leave", options->leave,
+                  "What training does not see at a time: family, model, gpu, campaign or rows; of pairs: pair, job, "
+                  "family or gpu")
       ->capture_default_str()
       ->type_name("WHAT");
   AddPairOptions(*app, options->pairs);

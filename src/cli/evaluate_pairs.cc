@@ -28,10 +28,10 @@
 #include "cli/training.h"
 #include "interference/pair_bundle.h"
 #include "interference/registry.h"
-#include "interference/train_pairs.h"
 #include "io/json_text.h"
 #include "lab/evaluate/evaluate_online.h"
 #include "lab/io/pairs_file.h"
+#include "lab/models/train_pairs.h"
 #include "nlohmann/json.hpp"
 
 namespace horus::cli {

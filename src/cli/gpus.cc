@@ -19,7 +19,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr char kFooter[] = R"(
+constexpr char kGpusFooter[] = R"(
 Examples:
   horus gpus                     all types, one a line
   horus gpus a100-40gb           everything about one type, with sources
@@ -29,7 +29,7 @@ Examples:
 Rates are dense peaks at the boost clock; a multiply-add counts as two operations.
 docs/files.md describes the file that adds types.)";
 
-struct Options {
+struct GpusFlags {
   std::string name;
   std::vector<std::string> gpus_files;
   bool json = false;
@@ -117,7 +117,7 @@ std::string OneText(const GpuType& type) {
   return text;
 }
 
-int RunGpus(const Options& options) {
+int RunGpus(const GpusFlags& options) {
   const auto catalogue = LoadCatalogue(options.gpus_files);
   if (!catalogue.ok()) return Fail(catalogue.status());
   const auto print = [](const Json& json) { std::fputs(JsonText(json).c_str(), stdout); };
@@ -141,14 +141,14 @@ int RunGpus(const Options& options) {
 }  // namespace
 
 Command AddGpus(CLI::App& parser) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<GpusFlags>();
   CLI::App* app = parser.add_subcommand("gpus", "The GPU types that are known, with specifications and sources");
   app->add_option("NAME", options->name, "Show everything about this type (any usual spelling)");
   app->add_option("--gpus-file", options->gpus_files, "YAML file with GPU types of your own; may be repeated")
       ->allow_extra_args(false)
       ->type_name("FILE");
   app->add_flag("--json", options->json, "Print JSON");
-  app->footer(kFooter);
+  app->footer(kGpusFooter);
   return {app, [options] { return RunGpus(*options); }};
 }
 

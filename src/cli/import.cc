@@ -32,7 +32,7 @@ namespace {
 namespace fs = std::filesystem;
 using Json = nlohmann::ordered_json;
 
-constexpr char kFooter[] = R"(
+constexpr char kImportFooter[] = R"(
 Reads what kubectl prints, and talks to no cluster. Nothing is written to Kubernetes.
 
 Examples:
@@ -49,7 +49,7 @@ constexpr size_t kShownNames = 3;
 constexpr size_t kShownReasons = 20;  // a terminal's page; --json tells all
 constexpr size_t kShownNotes = 10;
 
-struct Options {
+struct ImportFlags {
   std::vector<std::string> files, gpus_files;
   std::string out;
   ImportOptions import;
@@ -132,7 +132,7 @@ std::string PodsText(const ImportedCluster& imported) {
   add("GPUs assumed", imported.assumed, "pods that run somewhere on their node: put on its least used GPUs");
   add("whole GPUs", jobs.whole, "jobs that share with nobody");
   add("other pods", imported.pods_without_gpus, "without GPUs: what they take of their nodes is taken off");
-  add("done", imported.pods_done, "pods, not read");
+  add("done", imported.pods_done, "pods that ended, or were deleted before they ran");
   add("other nodes", imported.nodes_without_gpus, "without GPUs, not read");
   return text + (table.empty() ? "" : table.Render("  "));
 }
@@ -178,7 +178,7 @@ std::string NotesText(const std::vector<std::string>& notes) {
   return text.empty() ? "" : "\n" + text;
 }
 
-std::string NextText(const Options& options, const ImportedCluster& imported) {
+std::string NextText(const ImportFlags& options, const ImportedCluster& imported) {
   const JobCount jobs = CountJobs(imported);
   const std::string at = Printable(options.out, options.out.size());
   std::string text = absl::StrFormat("\nWritten to %s. Next:\n", at);
@@ -201,7 +201,7 @@ std::string NextText(const Options& options, const ImportedCluster& imported) {
   return text;
 }
 
-std::string ReportJson(const Options& options, const Catalogue& catalogue, const ImportedCluster& imported) {
+std::string ReportJson(const ImportFlags& options, const Catalogue& catalogue, const ImportedCluster& imported) {
   Json kinds = Json::array(), left_out = Json::array();
   for (const auto& [kind, count] : KindsOf(catalogue, imported)) {
     kinds.push_back({{"gpu_type", kind.type},
@@ -233,7 +233,7 @@ std::string ReportJson(const Options& options, const Catalogue& catalogue, const
   return JsonText(json);
 }
 
-absl::Status Write(const Options& options, const ImportFiles& files) {
+absl::Status Write(const ImportFlags& options, const ImportFiles& files) {
   std::error_code error;
   fs::create_directories(options.out, error);
   if (!fs::is_directory(options.out, error)) {
@@ -251,7 +251,7 @@ absl::Status Write(const Options& options, const ImportFiles& files) {
   return absl::OkStatus();
 }
 
-absl::Status Import(const Options& options, ImportedCluster& imported) {
+absl::Status Import(const ImportFlags& options, ImportedCluster& imported) {
   HORUS_ASSIGN_OR_RETURN(const auto catalogue, LoadCatalogue(options.gpus_files));
   KubeState state;
   Progress progress;
@@ -268,8 +268,7 @@ absl::Status Import(const Options& options, ImportedCluster& imported) {
   }
   imported = ImportCluster(state, *catalogue, options.import);
   if (imported.nodes.empty()) {
-    const auto first = std::find_if(imported.left_out.begin(), imported.left_out.end(),
-                                    [](const ImportLeftOut& one) { return one.is_node; });
+    const auto first = imported.left_out.begin();  // a node where there is one
     return InvalidArgument(
         "%s: expected nodes with GPUs, found none among %d; %s", files, state.nodes.size(),
         first == imported.left_out.end() ? "nothing tells of GPUs" : first->name + ": " + first->reason);
@@ -289,7 +288,7 @@ absl::Status Import(const Options& options, ImportedCluster& imported) {
   return absl::OkStatus();
 }
 
-int Run(const Options& options) {
+int Run(const ImportFlags& options) {
   ImportedCluster imported;
   if (const absl::Status status = Import(options, imported); !status.ok()) return Fail(status);
   return imported.left_out.empty() ? kExitDecided : kExitRefused;
@@ -298,7 +297,7 @@ int Run(const Options& options) {
 }  // namespace
 
 Command AddImport(CLI::App& parser) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<ImportFlags>();
   CLI::App* app = parser.add_subcommand("import", "Make cluster.yaml and jobs.yaml of a Kubernetes cluster");
   app->add_option("FILE", options->files, "JSON of kubectl get -o json; several are one cluster; - is standard input")
       ->required()
@@ -314,7 +313,7 @@ Command AddImport(CLI::App& parser) {
       ->allow_extra_args(false)
       ->type_name("FILE");
   app->add_flag("--json", options->json, "Print JSON");
-  app->footer(kFooter);
+  app->footer(kImportFooter);
   return {app, [options] { return Run(*options); }};
 }
 

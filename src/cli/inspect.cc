@@ -50,10 +50,10 @@ struct SolveReport {
 using Json = nlohmann::ordered_json;
 
 constexpr int kSolveJsonVersion = 1;
-constexpr size_t kShownNameBytes = 24;
+constexpr size_t kShownDimBytes = 24;
 constexpr size_t kShownMessageBytes = 400;
 
-std::string Limit(const Solution& solution, std::vector<std::string>& messages) {
+std::string LimitText(const Solution& solution, std::vector<std::string>& messages) {
   switch (solution.end) {
     case SolveEnd::kMemory:
       return absl::StrFormat("memory: %d is %s over", solution.next, Mib(solution.short_mib));
@@ -120,7 +120,7 @@ absl::StatusOr<SolveReport> MakeSolveReport(std::string path, std::shared_ptr<co
 }
 
 std::string SolveText(const SolveReport& report) {
-  const std::string dim = Printable(report.request.dim, kShownNameBytes);
+  const std::string dim = Printable(report.request.dim, kShownDimBytes);
   std::string text = absl::StrFormat("%s - %s", Printable(report.path), RunText(report.run, report.run.dims.batch));
   text += absl::StrFormat("\nLargest %s whose upper bound of memory fits%s\n", dim,
                           report.resident_mib > 0 ? ", alone and beside " + Mib(report.resident_mib) : "");
@@ -136,7 +136,7 @@ std::string SolveText(const SolveReport& report) {
     std::vector<std::string> cells = {row.type.name, Mib(row.type.mem_mib), std::to_string(row.alone.largest)};
     if (beside) cells.push_back(std::to_string(row.beside.largest));
     cells.push_back(row.beside.largest > 0 ? Mib(row.beside.upper_mib) : "-");
-    cells.push_back(Limit(row.beside, messages));
+    cells.push_back(LimitText(row.beside, messages));
     table.AddRow(std::move(cells));
   }
   text += table.Render("  ");
@@ -186,7 +186,7 @@ std::string SolveJson(const SolveReport& report) {
 
 constexpr int64_t kMaxDim = std::numeric_limits<int32_t>::max();
 
-constexpr char kFooter[] = R"(
+constexpr char kInspectFooter[] = R"(
 Examples:
   horus inspect resnet50.onnx --batch 64 --gpu a100-40gb
   horus inspect bert.onnx --batch 16 --dim seq=128 --optimizer adamw --precision amp --gpu v100-16gb --gpu t4
@@ -196,7 +196,7 @@ Examples:
 Weights are neither needed nor read. Bounds ("at most") are what fits are decided by; estimates are what
 places are compared by. `horus gpus` lists the GPU types.)";
 
-struct Options {
+struct InspectFlags {
   std::string model;
   int64_t batch = 0;
   std::vector<std::string> gpus;
@@ -230,7 +230,7 @@ absl::StatusOr<std::pair<std::string, int64_t>> ParseDim(const std::string& text
   return InvalidArgument("--dim: expected NAME=SIZE with a size from 1 to %d, found %s", kMaxDim, Quoted(text));
 }
 
-absl::StatusOr<RunSpec> ParseRun(const Options& options) {
+absl::StatusOr<RunSpec> ParseRun(const InspectFlags& options) {
   RunSpec run;
   HORUS_ASSIGN_OR_RETURN(run.mode, ParseRunMode(options.mode));
   HORUS_ASSIGN_OR_RETURN(run.precision, ParsePrecision(options.precision));
@@ -256,7 +256,7 @@ struct Inputs {
   std::shared_ptr<const Graph> graph;
 };
 
-absl::StatusOr<Inputs> ReadInputs(const Options& options) {
+absl::StatusOr<Inputs> ReadInputs(const InspectFlags& options) {
   Inputs inputs;
   HORUS_ASSIGN_OR_RETURN(inputs.run, ParseRun(options));
   HORUS_ASSIGN_OR_RETURN(const auto catalogue, LoadCatalogue(options.gpus_files));
@@ -272,11 +272,11 @@ absl::StatusOr<Inputs> ReadInputs(const Options& options) {
   return inputs;
 }
 
-absl::Status InModel(const Options& options, const absl::Status& status) {
+absl::Status InModel(const InspectFlags& options, const absl::Status& status) {
   return MakeError(status.code(), "%s: %s", options.model, std::string(status.message()));
 }
 
-absl::StatusOr<std::string> Inspect(const Options& options) {
+absl::StatusOr<std::string> Inspect(const InspectFlags& options) {
   HORUS_ASSIGN_OR_RETURN(const Inputs inputs, ReadInputs(options));
   absl::StatusOr<JobProfile> profile = Analyse(inputs.graph, inputs.run);
   if (!profile.ok()) return InModel(options, profile.status());
@@ -287,7 +287,7 @@ absl::StatusOr<std::string> Inspect(const Options& options) {
   return options.json ? InspectJson(report) : InspectText(report);
 }
 
-absl::StatusOr<std::string> Solve(const Options& options) {
+absl::StatusOr<std::string> Solve(const InspectFlags& options) {
   HORUS_ASSIGN_OR_RETURN(const Inputs inputs, ReadInputs(options));
   const SolveRequest request{.dim = options.solve, .max_value = options.solve_max};
   int64_t resident_mib = 0;
@@ -303,14 +303,14 @@ absl::StatusOr<std::string> Solve(const Options& options) {
   return options.json ? SolveJson(*report) : SolveText(*report);
 }
 
-int RunInspect(const Options& options) {
+int RunInspect(const InspectFlags& options) {
   const absl::StatusOr<std::string> text = options.solve.empty() ? Inspect(options) : Solve(options);
   if (!text.ok()) return Fail(text.status());
   std::fputs(text->c_str(), stdout);
   return kExitDecided;
 }
 
-void AddSolve(CLI::App& app, Options& options) {
+void AddSolve(CLI::App& app, InspectFlags& options) {
   CLI::Option* solve =
       app.add_option("--solve", options.solve, "Find the largest batch, or named dimension, that fits each GPU")
           ->check(CLI::Validator([](std::string& name) { return name.empty() ? "expected a name" : ""; }, ""))
@@ -334,14 +334,16 @@ void AddSolve(CLI::App& app, Options& options) {
 }  // namespace
 
 Command AddInspect(CLI::App& parser) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<InspectFlags>();
   CLI::App* app = parser.add_subcommand("inspect", "What one step of an ONNX model costs and demands of GPUs");
   app->add_option("MODEL", options->model, "ONNX file; weights are not needed")->required()->type_name("FILE");
   app->add_option("--batch", options->batch, "Samples per GPU and step (default: as the file says, else 1)")
       ->check(CLI::Range(int64_t{1}, kMaxDim))
       ->type_name("N");
-  app->add_option("--gpu", options->gpus, "GPU type to predict for; may be repeated (--solve without: all)")
+  app->add_option("--gpu", options->gpus,
+                  "GPU types to predict for, such as t4,a100; may be repeated (--solve without: all)")
       ->allow_extra_args(false)
+      ->delimiter(',')
       ->type_name("TYPE");
   app->add_option("--dim", options->dims, "Size of a named dimension, such as seq=128; may be repeated")
       ->allow_extra_args(false)
@@ -387,7 +389,7 @@ Command AddInspect(CLI::App& parser) {
                 "Also print what moved the prediction away from the roofline, and by how much");
   app->add_flag("--json", options->json, "Print JSON");
   AddSolve(*app, *options);
-  app->footer(kFooter);
+  app->footer(kInspectFooter);
   return {app, [options] { return RunInspect(*options); }};
 }
 

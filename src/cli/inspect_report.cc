@@ -356,6 +356,14 @@ std::string Width(double estimate, double upper) {
   return estimate > 0 ? absl::StrFormat(" +-%.0f %%", 100 * (upper / estimate - 1)) : "";
 }
 
+// What the bound of memory has for a site that nobody measured is in it.
+Refined SiteOf(const GpuReport& gpu) {
+  for (const Explanation& one : gpu.explanations) {
+    if (one.quantity == Quantity::kMemory) return one.parts;
+  }
+  return {};
+}
+
 std::string GpusText(const InspectReport& report) {
   constexpr double kFewTypes = 0.895;  // a promise below nine of ten
   if (report.gpus.empty()) return "";
@@ -398,6 +406,12 @@ std::string GpusText(const InspectReport& report) {
           &text, "  %s: no run on its chip was measured: step times stay below on %.0f %% of such GPU types.\n",
           gpu.type.name, 100 * promised);
     }
+  }
+  if (const Refined site = SiteOf(report.gpus.front()); site.site_mib > 0) {
+    absl::StrAppendFormat(&text,
+                          "  Memory: %s of the bound is for a site that nobody measured; %.0f %% of sites stay below.\n"
+                          "  `horus calibrate` with four of your runs removes it.\n",
+                          Mib(std::llround(site.site_mib)), 100 * site.promised);
   }
   for (const GpuReport& gpu : report.gpus) {
     if ((gpu.demand.flags & kDemandOutside) == 0) continue;
@@ -492,10 +506,79 @@ std::string RunText(const RunSpec& run, int64_t batch) {
   return text;
 }
 
+// ---- What was read between the lines of the graph, and may be meant otherwise.
+
+// Names of the graph's inputs that were taken for weights, or that are fed at each step.
+std::vector<std::string_view> InputsOf(const ShapedGraph& shaped, bool fed) {
+  std::vector<std::string_view> names;
+  for (const ValueId id : shaped.graph->main().inputs) {
+    const bool is_fed = std::any_of(shaped.inputs.begin(), shaped.inputs.end(),
+                                    [id](const ShapedInput& input) { return input.value == id; });
+    if (is_fed == fed) names.emplace_back(shaped.graph->main().values[id.value()].name);
+  }
+  return names;
+}
+
+// A table that tokens are looked up in, and a product's weight of the same sizes that the exporter made itself: its
+// name is no parameter's.
+std::string TiedNote(const ShapedGraph& shaped, const StepCost& cost) {
+  const Tensor* table = nullptr;
+  for (const Op& op : shaped.ops) {
+    const auto weight = [&](size_t i) -> const Tensor* {
+      if (i >= op.inputs.size() || !op.inputs[i].valid()) return nullptr;
+      const Tensor& tensor = shaped.tensors[cost.storage[op.inputs[i].value()].value()];
+      return tensor.role == TensorRole::kParameter && tensor.dims.size() == 2 ? &tensor : nullptr;
+    };
+    const Tensor* read = weight(op.node->op_type == "Gather" ? 0 : 1);
+    if (read == nullptr) continue;
+    if (op.node->op_type == "Gather" && (table == nullptr || read->elements() > table->elements())) table = read;
+    const bool made = read->name.starts_with("onnx::") || read->name.starts_with("val_");
+    if (!made || op.node->op_type != "MatMul" || table == nullptr || read == table ||
+        read->elements() != table->elements())
+      continue;
+    if (std::minmax(read->dims[0], read->dims[1]) != std::minmax(table->dims[0], table->dims[1])) continue;
+    return absl::StrFormat(
+        "%s and %s are of the same sizes: if they are one tied weight, the exporter stored it twice, and %s of "
+        "weights, as "
+        "much of gradients and its optimiser state are counted too much; export without constant folding",
+        Quoted(table->name), Quoted(read->name), Bytes(static_cast<double>(read->bytes())));
+  }
+  return "";
+}
+
+std::vector<std::string> NotesOf(const InspectReport& report) {
+  const ShapedGraph& shaped = *report.profile.shaped;
+  const StepCost& cost = report.profile.cost;
+  std::vector<std::string> notes;
+  if (const auto weights = InputsOf(shaped, false); !weights.empty()) {
+    notes.push_back(absl::StrFormat("of the graph's inputs, %s are taken for weights (%d in all); fed at each step: %s",
+                                    QuotedSome(weights), weights.size(), QuotedSome(InputsOf(shaped, true))));
+  }
+  if (std::string tied = TiedNote(shaped, cost); !tied.empty()) notes.push_back(std::move(tied));
+  const auto is_dropout = [](const Op& op) { return op.node->op_type == "Dropout"; };
+  if (report.profile.run.mode == RunMode::kTraining &&
+      cost.by_class[static_cast<size_t>(OpClass::kAttention)].ops > 0 &&
+      std::none_of(shaped.ops.begin(), shaped.ops.end(), is_dropout)) {
+    notes.emplace_back(
+        "attention without Dropout: if training has it, it keeps masks and dropped copies that are not counted here; "
+        "export the model in training mode (training=torch.onnx.TrainingMode.TRAINING)");
+  }
+  return notes;
+}
+
+std::string NotesText(const InspectReport& report) {
+  std::string text;
+  for (const std::string& note : NotesOf(report)) {
+    const std::vector<std::string> lines = Wrap("Note: " + note + ".", kPageWidth - 2);
+    for (const std::string& line : lines) absl::StrAppend(&text, text.empty() ? "\n  " : "  ", line, "\n");
+  }
+  return text;
+}
+
 std::string InspectText(const InspectReport& report) {
   std::string text =
       absl::StrFormat("%s - %s\n", Printable(report.path), RunText(report.profile.run, report.profile.shaped->batch));
-  text += SummaryText(report) + MemoryText(report) + GpusText(report);
+  text += SummaryText(report) + NotesText(report) + MemoryText(report) + GpusText(report);
   if (report.with_explanations) {
     for (const GpuReport& gpu : report.gpus) text += ExplainText(gpu);
   }
@@ -608,6 +691,7 @@ Json GpuJson(const InspectReport& report, const GpuReport& gpu) {
                {"mem_bw_util_upper_pct", ShortDouble(demand.mem_bw_util_pct.upper)},
                {"memory_mib", demand.mem_mib.estimate},
                {"memory_upper_mib", HasMemoryBound(demand) ? Json(demand.mem_mib.upper) : Json(nullptr)},
+               {"memory_unseen_site_mib", std::llround(SiteOf(gpu).site_mib)},
                {"gpu_memory_mib", gpu.type.mem_mib},
                {"context_mib", gpu.type.context_mib},
                {"fits", demand.mem_mib.upper <= gpu.type.mem_mib},
@@ -652,6 +736,7 @@ std::string InspectJson(const InspectReport& report) {
                {"step_bytes", cost.StepBytes()},
                {"step_kernels", cost.StepKernels()},
                {"coverage", CoverageJson(cost.coverage)},
+               {"notes", NotesOf(report)},
                {"memory", MemoryJson(profile.memory, IsUnderstood(cost.coverage))},
                {"calibrated", report.calibrated},
                {"gpus", gpus},

@@ -73,35 +73,41 @@ absl::Status CheckOutputs(const CLI::App& command) {
 
 namespace {
 
-constexpr char kFooter[] = R"(
-Examples:
-  horus inspect resnet50.onnx --batch 64 --gpu a100-40gb
-      what one training step costs, and what it demands of an A100
-  horus place --cluster cluster.yaml --jobs jobs.yaml --explain
-      on which GPUs the jobs should run, beside whom, and why
-  horus shadow --cluster cluster.yaml --jobs jobs.yaml --log decisions.csv
-      what another scheduler's decisions cost, beside ours
-  horus potential --cluster cluster.yaml --jobs jobs.yaml
-      what sharing could give the cluster at best
-  horus import nodes-and-pods.json --out cluster
-      these files of a Kubernetes cluster, out of what kubectl prints
-  horus simulate grid.yaml --policy horus --timeline events.csv
-      one simulated run: its metrics, and what happened when
-  horus compare grid.yaml --out results
-      policies against each other in a simulated cluster
-  horus train --data rows.csv --out model.hbundle
-      a predictor that has learned from measured runs
-  horus profile run --out rows --minutes 30
-      what jobs demand of this GPU, measured alone and side by side
-  horus report results -o report.html
-      what the results of compare and potential say, as one page
-  horus traces show jobs.csv
-      what a trace of jobs holds
-  horus gpus
-      the GPU types that are known
-
+struct Example {
+  std::string_view line, what;
+  bool of_lab = false;
+};
+constexpr Example kExamples[] = {
+    {"inspect resnet50.onnx --batch 64 --gpu a100-40gb",
+     "what one training step costs, and what it demands of an A100"},
+    {"place --cluster cluster.yaml --jobs jobs.yaml --explain",
+     "on which GPUs the jobs should run, beside whom, and why"},
+    {"shadow --cluster cluster.yaml --jobs jobs.yaml --log decisions.csv",
+     "what another scheduler's decisions cost, beside ours"},
+    {"potential --cluster cluster.yaml --jobs jobs.yaml", "what sharing could give the cluster at best", true},
+    {"import nodes-and-pods.json --out cluster", "these files of a Kubernetes cluster, out of what kubectl prints"},
+    {"simulate grid.yaml --policy horus --timeline events.csv",
+     "one simulated run: its metrics, and what happened when", true},
+    {"compare grid.yaml --out results", "policies against each other in a simulated cluster", true},
+    {"train --data rows.csv --out model.hbundle", "a predictor that has learned from measured runs", true},
+    {"profile run --out rows --minutes 30", "what jobs demand of this GPU, measured alone and side by side"},
+    {"report results -o report.html", "what the results of compare and potential say, as one page"},
+    {"traces show jobs.csv", "what a trace of jobs holds", true},
+    {"gpus", "the GPU types that are known"},
+};
+constexpr char kExits[] = R"(
 Exit codes: 0 decided (refused jobs included; with --strict 3), 1 internal error, 2 bad input.
 `horus COMMAND --help` explains a command.)";
+
+// Examples of the commands that this build has.
+std::string Footer() {
+  std::string text = "\nExamples:\n";
+  for (const Example& example : kExamples) {
+    if (example.of_lab && !horus::cli::kHasLaboratory) continue;
+    absl::StrAppendFormat(&text, "  horus %s\n      %s\n", example.line, example.what);
+  }
+  return text + kExits;
+}
 
 constexpr char kSeeHelp[] = "\nRun with --help for more information.";
 
@@ -158,7 +164,7 @@ int Run(int argc, char** argv) {
       "horus");
   parser.set_version_flag("--version", Version(), "Print the version");
   parser.require_subcommand(1);
-  parser.footer(kFooter);
+  parser.footer(Footer());
   const horus::cli::Command commands[] = {
       horus::cli::AddInspect(parser),   horus::cli::AddPlace(parser),     horus::cli::AddShadow(parser),
       horus::cli::AddPotential(parser), horus::cli::AddImport(parser),    horus::cli::AddGpus(parser),

@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "cli/training.h"
-#include "interference/train_pairs.h"
 #include "lab/evaluate/evaluate_online.h"
+#include "lab/models/train_pairs.h"
 
 namespace horus::cli {
 

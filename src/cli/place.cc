@@ -30,9 +30,9 @@
 #include "io/placement.h"
 #include "metrics/metrics.h"
 #include "place/appraise.h"
-#include "place/fit.h"
-#include "place/own_bound.h"
+#include "place/job/own_bound.h"
 #include "place/placer.h"
+#include "place/state/fit.h"
 
 namespace horus::cli {
 namespace {
@@ -256,12 +256,15 @@ std::string NeighbourSlowdowns(const PlacementReport& placement, const Decision&
 
 // The work of the GPUs that it does beside others, and what those lose on all their GPUs: a gang waits for its slowest.
 std::string WorkText(const PlacementReport& placement, const Decision& decision) {
-  const double gained = static_cast<double>(decision.slots.size()) / static_cast<double>(decision.own.estimate);
+  const auto work_alone = [&](JobId job) {
+    double work = 0;
+    for (const TenantOutcome& one : placement.tenants) work += one.job == job ? one.work_alone : 0;
+    return work;
+  };
+  const double gained = work_alone(decision.job) / static_cast<double>(decision.own.estimate);
   double lost = 0;
   for (const TenantEffect& effect : NeighboursOf(decision)) {
-    const auto gpus = std::count_if(placement.tenants.begin(), placement.tenants.end(),
-                                    [&](const TenantOutcome& one) { return one.job == effect.job; });
-    lost += static_cast<double>(std::max<ptrdiff_t>(gpus, 1)) *
+    lost += work_alone(effect.job) *
             (1 / static_cast<double>(effect.before.estimate) - 1 / static_cast<double>(effect.after.estimate));
   }
   return absl::StrFormat("adds %.2f GPUs' work, costs others %.2f", gained, std::max(lost, 0.0));
@@ -417,14 +420,14 @@ std::string SharedText(const PlacementReport& placement) {
     Pack& pack = packs[{tenant.node, tenant.device}];
     const auto slowdown = static_cast<double>(tenant.slowdown.estimate);
     absl::StrAppend(&pack.jobs, pack.jobs.empty() ? "" : ", ", JobName(placement, tenant.job), " ", Factor(slowdown));
-    pack.work += 1 / slowdown;
+    pack.work += tenant.work_alone / slowdown;
   }
   Table table({{"GPU"}, {"JOBS, EXPECTED SLOWDOWN", Align::kLeft, true}, Right("WORK")});
   for (const auto& [gpu, pack] : packs) {
     table.AddRow({absl::StrFormat("%s gpu %d", NodeName(placement, gpu.first), gpu.second), pack.jobs,
                   absl::StrFormat("%.2f", pack.work)});
   }
-  return table.empty() ? "" : "\nShared GPUs after the plan (work: 1 = one job alone)\n" + table.Render("  ");
+  return table.empty() ? "" : "\nShared GPUs after the plan (work: 1 = a busy job alone)\n" + table.Render("  ");
 }
 
 // Per job: demand, cost terms of winner and runner-up, effects, refusal counts.
@@ -454,9 +457,10 @@ std::string TotalsText(const PlacementReport& placement) {
                                         placement.Count(Verdict::kDefer), placement.Count(Verdict::kReject))});
   const PlacementReport::Basis basis = placement.SlowdownBasis();
   if (basis.sharing > 0) {
-    table.AddRow({"sharing", absl::StrFormat("%d jobs on %s, expected to do the work of %.1f GPUs without sharing;\n"
-                                             "without it they would need %s",
-                                             basis.jobs, Gpus(basis.gpus), basis.work, Gpus(basis.alone_gpus))});
+    table.AddRow({"sharing",
+                  absl::StrFormat("%d jobs on %s, expected to do the work of %.1f busy GPUs;\n"
+                                  "alone on %s they would do that of %.1f",
+                                  basis.jobs, Gpus(basis.gpus), basis.work, Gpus(basis.alone_gpus), basis.alone_work)});
     std::string text = absl::StrFormat("predicted, not measured, for %d of %d of them: to check, docs/modes.md",
                                        basis.sharing - basis.measured, basis.sharing);
     if (basis.measured == basis.sharing)
@@ -492,7 +496,7 @@ std::string TotalsText(const PlacementReport& placement) {
          table.Render("  ");
 }
 
-constexpr char kFooter[] = R"(
+constexpr char kPlaceFooter[] = R"(
 Examples:
   horus place --cluster cluster.yaml --jobs jobs.yaml
   horus place --cluster cluster.yaml --jobs jobs.yaml --policy first-fit --explain
@@ -503,7 +507,7 @@ place is an answer, not an error: the table says which constraint refused it and
 makes it exit code 3. A synergy policy decides all jobs in one round and may resize residents, which are listed too.
 docs/files.md describes both files.)";
 
-struct Options {
+struct PlaceFlags {
   std::string cluster;
   std::string jobs;
   PlacingOptions placing;
@@ -530,8 +534,8 @@ std::string MetricsOf(const Placer& placer, const Cluster& cluster, const Plan& 
   return MetricsText(rows);
 }
 
-absl::StatusOr<PlacementReport> MakePlacementOf(const Options& options) {
-  // Options before files, files before graphs: the cheapest error comes first.
+absl::StatusOr<PlacementReport> MakePlacementOf(const PlaceFlags& options) {
+  // PlaceFlags before files, files before graphs: the cheapest error comes first.
   const PlacingOptions& placing = options.placing;
   HORUS_RETURN_IF_ERROR(CheckPlacing(placing));
   HORUS_ASSIGN_OR_RETURN(const auto predictor, LoadPredictor(placing.bundle));
@@ -559,14 +563,14 @@ absl::StatusOr<PlacementReport> MakePlacementOf(const Options& options) {
     const auto took = std::chrono::steady_clock::now() - begin;
     HORUS_RETURN_IF_ERROR(WriteFileOrDevice(options.prometheus, MetricsOf(*placer, cluster, plan, took)));
   }
-  return MakePlacementReport(cluster, std::move(jobs), std::move(plan), *model,
+  return MakePlacementReport(cluster, std::move(jobs), std::move(plan), placer->model(),
                              {.policy = placing.policy,
                               .interference = NameOf(placing.interference),
                               .slowdown_bound = placer->slowdown_bound(),
                               .seed = placing.placer.seed});
 }
 
-int RunPlace(const Options& options) {
+int RunPlace(const PlaceFlags& options) {
   const absl::StatusOr<PlacementReport> placement = MakePlacementOf(options);
   if (!placement.ok()) return Fail(placement.status());
   if (!options.out.empty()) {
@@ -590,7 +594,7 @@ int RunPlace(const Options& options) {
 }  // namespace
 
 Command AddPlace(CLI::App& parser) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<PlaceFlags>();
   CLI::App* app = parser.add_subcommand("place", "On which GPUs jobs should run, beside whom, and how slowed");
   app->add_option("--cluster", options->cluster, "YAML file with nodes, GPUs and running jobs")
       ->required()
@@ -603,7 +607,7 @@ Command AddPlace(CLI::App& parser) {
   app->add_flag("--explain", options->explain, "Print costs, effects and refusals of every decision");
   app->add_flag("--strict", options->strict, "Exit with 3 when a job finds no place");
   app->add_flag("--json", options->json, "Print JSON");
-  app->footer(kFooter);
+  app->footer(kPlaceFooter);
   return {app, [options] { return RunPlace(*options); }};
 }
 

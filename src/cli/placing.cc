@@ -10,7 +10,8 @@
 #include "CLI/CLI.hpp"
 #include "base/status.h"
 #include "base/text.h"
-#include "place/policy.h"
+#include "place/policies/policies.h"
+#include "place/search/policy.h"
 
 namespace horus::cli {
 namespace {
@@ -26,31 +27,35 @@ absl::StatusOr<double> ParseBound(const std::string& text) {
 
 }  // namespace
 
+void AddLimitOptions(CLI::App& app, PlacerOptions& options) {
+  app.add_option("--max-tenants", options.max_tenants, "Jobs on a GPU that states no limit itself")
+      ->check(CLI::Range(int32_t{1}, kMaxTenantsPerDevice))
+      ->capture_default_str()
+      ->type_name("N");
+  app.add_option("--mem-headroom-mib", options.mem_headroom_mib,
+                 "Memory to keep free on each GPU; 0 where requests hold exactly, as with claims of Kubernetes")
+      ->check(CLI::Range(int64_t{0}, kMaxHostQuantity))
+      ->capture_default_str()
+      ->type_name("MIB");
+  app.add_option("--mem-overcommit", options.mem_overcommit,
+                 "How many times a GPU's memory the limits of its jobs may sum to; requests never exceed it")
+      ->check(CLI::Range(1.0, kMaxMemOvercommit))
+      ->capture_default_str()
+      ->type_name("FACTOR");
+}
+
 void AddPlacingOptions(CLI::App& app, PlacingOptions& options) {
   app.add_option("--policy", options.policy, Listed(PolicyNames()))->capture_default_str()->type_name("NAME");
   AddInterferenceOptions(app, options.interference);
   app.add_option("--slowdown-bound", options.slowdown_bound,
                  "Most that sharing may slow a job that states no bound itself, or none (default: the policy's)")
       ->type_name("FACTOR");
-  app.add_option("--max-tenants", options.placer.max_tenants, "Jobs on a GPU that states no limit itself")
-      ->check(CLI::Range(int32_t{1}, kMaxTenantsPerDevice))
-      ->capture_default_str()
-      ->type_name("N");
+  AddLimitOptions(app, options.placer);
   app.add_option("--sharing-quota", options.placer.sharing_quota,
                  "Share of the cluster's GPUs that may have several jobs; 0 turns sharing off")
       ->check(CLI::Range(0.0, 1.0))
       ->capture_default_str()
       ->type_name("SHARE");
-  app.add_option("--mem-headroom-mib", options.placer.mem_headroom_mib,
-                 "Memory to keep free on each GPU; 0 where requests hold exactly, as with claims of Kubernetes")
-      ->check(CLI::Range(int64_t{0}, kMaxHostQuantity))
-      ->capture_default_str()
-      ->type_name("MIB");
-  app.add_option("--mem-overcommit", options.placer.mem_overcommit,
-                 "How many times a GPU's memory the limits of its jobs may sum to; requests never exceed it")
-      ->check(CLI::Range(1.0, kMaxMemOvercommit))
-      ->capture_default_str()
-      ->type_name("FACTOR");
   app.add_flag("--probe-outside", options.placer.probe_outside,
                "Place jobs that the predictor does not know alone, until they were observed");
   app.add_option("--gpu-price", options.placer.gpu_price,

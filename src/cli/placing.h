@@ -33,6 +33,8 @@ struct PlacingOptions {
   std::string bundle;
 };
 void AddPlacingOptions(CLI::App& app, PlacingOptions& options);
+// Those of them that say who fits on a device beside whom: max_tenants, mem_headroom_mib, mem_overcommit.
+void AddLimitOptions(CLI::App& app, PlacerOptions& options);
 
 // INVALID_ARGUMENT naming the option, before any file is read.
 [[nodiscard]] absl::Status CheckPlacing(const PlacingOptions& options);

@@ -2,6 +2,7 @@
 // horus potential: what sharing could give a cluster, before any policy.
 #include "lab/bound/potential.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstddef>
 #include <cstdio>
@@ -19,6 +20,7 @@
 #include "base/status.h"
 #include "base/text.h"
 #include "cli/commands.h"
+#include "cli/placing.h"
 #include "cli/potential_inputs.h"
 #include "cli/print.h"
 #include "cli/record.h"
@@ -41,6 +43,8 @@ struct PotentialReport {
   double least_gain = 0;
   std::vector<double> quantiles_pct;
   std::vector<std::string> notes;  // what was left out
+  std::vector<bool> unknown;       // as PotentialInputs
+  size_t unknown_jobs = 0;         // of those profiles
   bool hosts = false;              // whether cores and memory count
   std::vector<PotentialCase> cases;
 };
@@ -61,11 +65,28 @@ std::string NameOf(const PotentialReport& report, const PotentialCase& one) {
 
 std::string Shown(const std::string& name) { return Printable(name, kShownPairBytes); }
 
+// Whether jobs run there that nothing but requests is known of.
+bool HasUnknown(const PotentialReport& report, const PotentialCase& one) {
+  for (uint32_t profile = 0; profile < report.unknown.size(); ++profile) {
+    for (uint32_t gpu = 0; gpu < report.table.gpus.size() && report.unknown[profile]; ++gpu) {
+      if (gpu == one.gpu.value_or(gpu) && report.table.Alone(gpu, profile) > 0) return true;
+    }
+  }
+  return false;
+}
+
 // "Sharing pays on v100: +27.8 % by expectation; bounded at 1.5x +0.0 %, at 2x +8.2 %." What is admitted by expectation
 // stands in the row without a bound; where there is none the bounds stand alone.
 std::string VerdictText(const PotentialReport& report, const PotentialCase& one) {
   const std::string where = one.gpu ? "on " + Printable(NameOf(report, one)) : "on all types together";
   if (!one.potential) return absl::StrFormat("Nothing of the mix runs %s.", where);
+  const bool unknown = HasUnknown(report, one);
+  if (one.potential->run == 0 && unknown) {
+    return absl::StrFormat(
+        "Nothing can be said of sharing %s: of %d of %d jobs only requests are known. State their model, or what you "
+        "measured.",
+        where, report.unknown_jobs, report.jobs);
+  }
   if (one.potential->run == 0) return absl::StrFormat("Nothing shares %s: no pair is known to run.", where);
   bool pays = false;
   std::string expected, bounded;
@@ -79,8 +100,11 @@ std::string VerdictText(const PotentialReport& report, const PotentialCase& one)
                             gain);
     }
   }
-  return absl::StrFormat("Sharing %s %s: %s%s%s.", pays ? "pays" : "does not pay", where, expected,
-                         expected.empty() || bounded.empty() ? "" : "; ", bounded);
+  const char* const verdict = pays      ? "Sharing pays"
+                              : unknown ? "Of jobs that are known, sharing does not pay"
+                                        : "Sharing does not pay";
+  return absl::StrFormat("%s %s: %s%s%s.", verdict, where, expected, expected.empty() || bounded.empty() ? "" : "; ",
+                         bounded);
 }
 
 std::string LeftOutText(const PotentialReport& report, const PotentialCase& one) {
@@ -115,7 +139,10 @@ std::string CasesText(const PotentialReport& report) {
                     Factor(row.slowdown_bound), absl::StrFormat("%d of %d", row.admitted, one.potential->run),
                     Percent(kPct * row.admitted_of_mix), absl::StrFormat("%.4g", row.rate.exclusive),
                     absl::StrFormat("%.4g", row.rate.bound), absl::StrFormat("%.1f %%", kPct * row.gain),
-                    absl::StrFormat("%.1f %%", kPct * row.makespan_cut), row.pays ? "yes" : "no"});
+                    absl::StrFormat("%.1f %%", kPct * row.makespan_cut),
+                    row.pays                  ? "yes"
+                    : HasUnknown(report, one) ? "unknown"
+                                              : "no"});
     }
   }
   return table.Render("  ");
@@ -232,7 +259,9 @@ std::string PotentialText(const PotentialReport& report) {
   if (report.clip_percentile < kPct) {
     text += absl::StrFormat("Jobs that take longer than percentile %g count so long.\n", report.clip_percentile);
   }
-  for (const std::string& note : report.notes) text += Printable(note, kPageWidth) + "\n";
+  for (const std::string& note : report.notes) {
+    for (const std::string& line : Wrap(Printable(note, note.size()), kPageWidth)) text += line + "\n";
+  }
   text += "\nBest rate of work without and with pairs, in GPUs that work alone\n" + CasesText(report);
   if (report.cases.size() > 1) {
     text += absl::StrFormat("  All types together count GPUs of %s.\n", Printable(report.table.gpus[report.reference]));
@@ -261,6 +290,7 @@ std::string PotentialJson(const PotentialReport& report) {
   json.update({{"cluster", {{"gpus", std::move(gpus)}}},
                {"source", report.source},
                {"jobs", report.jobs},
+               {"jobs_of_requests_alone", report.unknown_jobs},
                {"profiles", report.table.profiles},
                {"reference", report.table.gpus[report.reference]},
                {"clip_percentile", report.clip_percentile},
@@ -337,6 +367,9 @@ absl::StatusOr<PotentialReport> MakePotentialReport(const Options& options) {
   if (options.quantiles_pct && options.format != "json") {
     return InvalidArgument("--quantiles: expected --format json, found --format %s", options.format);
   }
+  const auto unknown_jobs = std::count_if(inputs.jobs.begin(), inputs.jobs.end(), [&](const MixJob& job) {
+    return !inputs.unknown.empty() && inputs.unknown[job.profile];
+  });
   asked.other_units = inputs.other_units;
   asked.hosts = std::move(inputs.hosts);
   if (options.format == "json") asked.quantiles_pct = options.quantiles_pct.value_or(kQuantilesPct);
@@ -351,6 +384,8 @@ absl::StatusOr<PotentialReport> MakePotentialReport(const Options& options) {
                          .least_gain = asked.least_gain,
                          .quantiles_pct = asked.quantiles_pct,
                          .notes = std::move(inputs.notes),
+                         .unknown = std::move(inputs.unknown),
+                         .unknown_jobs = static_cast<size_t>(unknown_jobs),
                          .hosts = asked.hosts.has_value(),
                          .cases = std::move(cases)};
 }
@@ -387,6 +422,7 @@ void AddFiles(CLI::App& app, PotentialSources& sources) {
       ->check(CLI::Range(0.001, kMostPerGpu))
       ->type_name("GIB");
   AddInterferenceOptions(app, sources.interference);
+  AddLimitOptions(app, sources.limits);
   app.add_option("--gpus-file", sources.gpus_files, "YAML file with GPU types of your own; may be repeated")
       ->allow_extra_args(false)
       ->type_name("FILE");

@@ -8,6 +8,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <span>
 #include <tuple>
 #include <utility>
@@ -21,6 +22,7 @@
 #include "cli/placing.h"
 #include "cli/print.h"
 #include "device/catalogue.h"
+#include "interference/host_model.h"
 #include "io/cluster_file.h"
 #include "io/jobs_file.h"
 #include "io/sensitivity_file.h"
@@ -28,6 +30,7 @@
 #include "lab/io/mix_file.h"
 #include "lab/io/speeds_file.h"
 #include "lab/truth/speed_table.h"
+#include "place/state/requests.h"
 
 namespace horus::cli {
 namespace {
@@ -179,7 +182,8 @@ absl::Status AddHostsPerGpu(const PotentialSources& sources, PotentialInputs& in
 absl::StatusOr<PotentialInputs> LoadMeasured(const PotentialSources& sources) {
   SpeedsReader reader;
   for (const std::string& path : sources.speeds) HORUS_RETURN_IF_ERROR(reader.Read(path));
-  PotentialInputs inputs{.table = reader.Table(), .hosts = {}, .other_units = {}, .source = "measured", .notes = {}};
+  PotentialInputs inputs{
+      .table = reader.Table(), .hosts = {}, .other_units = {}, .source = "measured", .notes = {}, .unknown = {}};
   if (inputs.table.profiles.empty()) return InvalidArgument("--speeds: expected speeds of jobs alone, found none");
   GpuNames known{.names = inputs.table.gpus, .types = {}, .catalogue = nullptr};
   HORUS_ASSIGN_OR_RETURN(known.catalogue, LoadCatalogue(sources.gpus_files));
@@ -201,6 +205,7 @@ absl::StatusOr<PotentialInputs> LoadMeasured(const PotentialSources& sources) {
 struct KindCount {
   double devices = 0;
   HostsOfType hosts;
+  NodeSpec largest;  // has all that one of them has
 
   void Add(const NodeSpec& node) {
     const HostShare part = FairShare(node.cpu_milli, node.mem_mib, static_cast<int32_t>(node.devices.size()));
@@ -210,7 +215,10 @@ struct KindCount {
     if (std::exchange(last_, &node) == &node) return;
     hosts.cpu_milli += static_cast<double>(node.cpu_milli);
     hosts.mem_mib += static_cast<double>(node.mem_mib);
-    hosts.most = {std::max(hosts.most.cpu_milli, node.cpu_milli), std::max(hosts.most.mem_mib, node.mem_mib)};
+    largest.cpu_milli = std::max(largest.cpu_milli, node.cpu_milli);
+    largest.mem_mib = std::max(largest.mem_mib, node.mem_mib);
+    largest.storage_mb_s = std::max(largest.storage_mb_s, node.storage_mb_s);
+    hosts.most = {largest.cpu_milli, largest.mem_mib};
   }
 
   // The fair share is the mean of the devices'.
@@ -225,12 +233,25 @@ struct KindCount {
   const NodeSpec* last_ = nullptr;  // that was counted
 };
 
-// Devices that a model answers alike for; each with how many there are.
-std::map<std::tuple<GpuTypeId, SharingMode, bool, int64_t>, KindCount> KindsOf(const ClusterFile& file,
-                                                                               size_t& slices) {
-  std::map<std::tuple<GpuTypeId, SharingMode, bool, int64_t>, KindCount> kinds;
+// What a job is paired by, and how many of the file are so.
+struct Predicted {
+  std::vector<JobSpec> jobs;                             // those that ask for the same are one
+  std::vector<uint32_t> profile;                         // of each job of the file that counts
+  std::set<std::pair<std::string, std::string>> labels;  // that some job selects nodes by
+};
+
+// Devices that no rule and no model tells apart for these jobs; each with how many there are, and all that one of their
+// nodes has.
+using KindKey = std::tuple<GpuTypeId, SharingMode, bool, int64_t, std::vector<std::pair<std::string, std::string>>>;
+
+std::map<KindKey, KindCount> KindsOf(const ClusterFile& file, const Predicted& predicted, size_t& slices) {
+  std::map<KindKey, KindCount> kinds;
   for (const FileNode& node : file.nodes) {
     if (node.state != AdminState::kUp) continue;
+    std::vector<std::pair<std::string, std::string>> labels;
+    for (const auto& label : node.spec.labels) {
+      if (predicted.labels.contains(label)) labels.push_back(label);
+    }
     for (const DeviceSpec& device : node.spec.devices) {
       if (device.mode == SharingMode::kMig) {
         ++slices;
@@ -238,70 +259,119 @@ std::map<std::tuple<GpuTypeId, SharingMode, bool, int64_t>, KindCount> KindsOf(c
       }
       const int64_t mem_mib = device.mem_mib > 0 ? device.mem_mib : file.catalogue->at(device.type).mem_mib;
       const bool shares = device.mode != SharingMode::kExclusive && device.max_tenants != 1;
-      kinds[{device.type, device.mode, shares, mem_mib}].Add(node.spec);
+      kinds[{device.type, device.mode, shares, mem_mib, labels}].Add(node.spec);
     }
   }
   return kinds;
 }
 
-std::vector<DeviceKind> DevicesOf(const ClusterFile& file, PotentialInputs& inputs, std::vector<HostsOfType>& hosts) {
+// "offers-hami,zone=east": labels as a person tells nodes apart.
+std::string LabelsText(const std::vector<std::pair<std::string, std::string>>& labels) {
+  std::vector<std::string> texts;
+  for (const auto& [key, value] : labels) {
+    const std::string bare = key.substr(key.rfind('/') + 1);  // npos + 1 = 0
+    texts.push_back(value == "yes" ? bare : bare + "=" + value);
+  }
+  return texts.empty() ? "other nodes" : absl::StrJoin(texts, ",");
+}
+
+std::vector<DeviceKind> DevicesOf(const ClusterFile& file, Predicted& predicted, PotentialInputs& inputs,
+                                  std::vector<HostsOfType>& hosts) {
   size_t slices = 0;
+  std::map<KindKey, KindCount> kinds = KindsOf(file, predicted, slices);
+  if (kinds.size() > kMostWorkTypes) {
+    inputs.notes.push_back(absl::StrFormat("Labels of nodes do not count: they make %d kinds of GPUs, more than %d.",
+                                           kinds.size(), kMostWorkTypes));
+    predicted.labels.clear();
+    for (JobSpec& job : predicted.jobs) job.node_selector.clear();
+    kinds = KindsOf(file, predicted, slices = 0);
+  }
   std::vector<DeviceKind> devices;
-  std::map<std::string, int> names;
-  for (const auto& [kind, count] : KindsOf(file, slices)) {
-    const auto& [type, mode, shares, mem_mib] = kind;
+  std::map<std::string, std::vector<size_t>> named;
+  for (const auto& [kind, count] : kinds) {
+    const auto& [type, mode, shares, mem_mib, labels] = kind;
     std::string name = file.catalogue->at(type).name;
     if (!shares) {
       name += " exclusive";
     } else if (mode == SharingMode::kMps) {
       name += " mps";
     }
-    // Kinds that differ in memory alone.
-    if (++names[name] > 1) name += absl::StrFormat(" %d MiB", mem_mib);
-    devices.push_back({name, {.type = type, .mode = mode}, mem_mib, shares});
+    named[name].push_back(devices.size());
+    DeviceKind& device = devices.emplace_back(DeviceKind{.name = std::move(name), .node = count.largest});
+    device.node.labels = labels;
+    device.node.devices = DeviceList({{.type = type, .mode = mode, .max_tenants = shares ? 0 : 1, .mem_mib = mem_mib}});
     inputs.gpus.push_back(count.devices);
     hosts.push_back(count.Hosts());
+  }
+  for (const auto& [name, alike] : named) {
+    for (const size_t i : alike) {
+      if (alike.size() == 1) continue;
+      if (!predicted.labels.empty()) devices[i].name += " " + LabelsText(devices[i].node.labels);
+      const int64_t mem_mib = devices[i].node.devices[0].mem_mib;
+      if (mem_mib != devices[alike.front()].node.devices[0].mem_mib) {
+        devices[i].name += absl::StrFormat(" %d MiB", mem_mib);
+      }
+    }
   }
   if (slices > 0) inputs.notes.push_back(absl::StrFormat("Left out: %d MIG instances.", slices));
   return devices;
 }
 
-// Jobs of one profile that ask for the same are one; of stated demands those that state the same figures.
-using JobKey = std::tuple<uint64_t, bool, int32_t, float, std::vector<GpuTypeId>, std::vector<double>>;
+bool NeverShares(const JobSpec& job) { return job.exclusive || job.gpu_milli == kMilliPerGpu; }
 
-void AddFigures(const Demand& demand, std::vector<double>& figures) {
-  for (const auto& bounded : {demand.gpu_util_pct, demand.mem_bw_util_pct}) {
-    figures.insert(figures.end(), {static_cast<double>(bounded.estimate), static_cast<double>(bounded.upper)});
-  }
-  for (const auto& bounded : {demand.mem_mib, demand.step_time_us}) {
-    figures.insert(figures.end(), {static_cast<double>(bounded.estimate), static_cast<double>(bounded.upper)});
-  }
-  figures.insert(figures.end(), {static_cast<double>(demand.gradient_mib), static_cast<double>(demand.operator_us)});
-  for (const float trait : demand.traits) figures.push_back(static_cast<double>(trait));
+// Whether the figures of a job say no more than what it asked for: a share of a GPU, or a busy one.
+bool IsRequestAlone(const JobSpec& job) {
+  constexpr double kMilliPerPct = kMilliPerGpu / 100.0;
+  return std::all_of(job.demands.begin(), job.demands.end(), [&](const TypeDemand& one) {
+    const Demand& demand = one.demand;
+    const double util_pct = static_cast<double>(demand.gpu_util_pct.estimate);
+    return demand.profile_id == 0 && demand.mem_bw_util_pct.upper == 0 && demand.step_time_us.upper == 0 &&
+           demand.operator_us == 0 && demand.host_us == 0 &&
+           demand.gpu_util_pct.estimate == demand.gpu_util_pct.upper &&
+           (job.gpu_milli == kMilliPerGpu || util_pct == 100 || std::abs(util_pct * kMilliPerPct - job.gpu_milli) < 1);
+  });
 }
 
-JobKey KeyOfJob(const JobSpec& job) {
-  std::vector<GpuTypeId> types;
-  std::vector<double> figures;
-  for (const TypeDemand& demand : job.demands) {
-    types.push_back(demand.type);
-    if (demand.demand.profile_id == 0) AddFigures(demand.demand, figures);
+// Profiles of jobs: those that ask for the same are one.
+class Profiles {
+ public:
+  // `itself`: whatever the others ask for.
+  uint32_t Add(JobSpec job, bool itself) {
+    const auto next = static_cast<uint32_t>(jobs.size());
+    if (!itself) {
+      const auto [at, is_new] = known_.emplace(HoldRequest(job, table_), next);
+      if (!is_new) return at->second;
+    }
+    jobs.push_back(std::move(job));
+    return next;
   }
-  return {job.demands.front().demand.profile_id, job.exclusive, job.gpu_milli, job.slowdown_bound, types, figures};
-}
+  std::vector<JobSpec> jobs;
 
-struct Predicted {
-  std::vector<JobSpec> jobs;      // one a profile
-  std::vector<uint32_t> profile;  // of each job of the file that counts
+ private:
+  RequestTable table_;
+  std::map<uint32_t, uint32_t> known_;  // by request
 };
+
+// What decides of no pair would only tell profiles apart.
+void Forget(bool owners_matter, JobSpec& job) {
+  job.weight = 1;
+  const bool alone = NeverShares(job) || IsRequestAlone(job);
+  if (alone) job.cpu_milli = job.mem_mib = job.storage_mb_s = job.priority = 0;
+  if (owners_matter && !alone) return;
+  job.tenant.clear();
+  job.share = ShareWith::kAnyone;
+}
 
 absl::StatusOr<Predicted> CompletePredicted(const PotentialSources& sources, const ClusterFile& file,
                                             const SensitivitiesByName& sensitivities, DemandShelf& shelf,
                                             PotentialInputs& inputs) {
   HORUS_ASSIGN_OR_RETURN(const std::vector<JobRequest> requests, ReadJobsFile(sources.jobs, *file.catalogue));
+  const bool owners_matter = std::any_of(requests.begin(), requests.end(), [](const JobRequest& request) {
+    return request.spec.share == ShareWith::kSameTenant && !NeverShares(request.spec);
+  });
   const std::vector<GpuTypeId> present = TypesPresent(file);
   Predicted predicted;
-  std::map<JobKey, uint32_t> known;
+  Profiles profiles;
   Progress progress;
   size_t done = 0, several = 0;
   for (const JobRequest& request : requests) {
@@ -311,36 +381,50 @@ absl::StatusOr<Predicted> CompletePredicted(const PotentialSources& sources, con
       ++several;
       continue;
     }
+    Forget(owners_matter, job);
+    predicted.labels.insert(job.node_selector.begin(), job.node_selector.end());
     // A mix names jobs, so that each of them stays itself; and so does a table of sensitivities.
-    const bool named = !sources.mix.empty() || sensitivities.contains(job.name);
-    // The program gives such a job its cores: what it waits for is no part of its pairs.
-    if (sensitivities.contains(job.name)) {
+    const bool sensitive = sensitivities.contains(job.name);
+    // The program gives such a job its cores and memory: what it waits for is no part of its pairs.
+    if (sensitive) {
+      job.cpu_milli = job.mem_mib = 0;
       for (TypeDemand& demand : job.demands) demand.demand.host_us = 0;
     }
-    const std::optional<JobKey> key = !named && !job.demands.empty() ? std::optional(KeyOfJob(job)) : std::nullopt;
-    auto profile = static_cast<uint32_t>(predicted.jobs.size());
-    const auto at = key ? known.find(*key) : known.end();
-    if (at != known.end()) {
-      profile = at->second;
-    } else {
-      if (key) known.emplace(*key, profile);
-      predicted.jobs.push_back(std::move(job));
-    }
-    predicted.profile.push_back(profile);
+    predicted.profile.push_back(profiles.Add(std::move(job), sensitive || !sources.mix.empty()));
   }
   if (several > 0) {
     inputs.notes.push_back(absl::StrFormat("Left out: %d jobs not on exactly one GPU, or with alternatives.", several));
   }
+  predicted.jobs = std::move(profiles.jobs);
   if (predicted.jobs.empty()) return InvalidArgument("%s: expected jobs on one GPU, found none", sources.jobs);
   return predicted;
 }
 
-// Without a mix every job of the file brings the same work.
+// Of jobs that state requests alone nobody knows how they run beside others; and no job runs beside itself, unless jobs
+// of its kind come (`is_mix`). Such pairs are left out.
+void LeaveOutPairs(const Predicted& predicted, bool is_mix, PotentialInputs& inputs) {
+  inputs.unknown.assign(predicted.jobs.size(), false);
+  std::transform(predicted.jobs.begin(), predicted.jobs.end(), inputs.unknown.begin(), IsRequestAlone);
+  std::vector<size_t> jobs_of(predicted.jobs.size());
+  for (const uint32_t profile : predicted.profile) ++jobs_of[profile];
+  std::erase_if(inputs.table.pairs, [&](const PairSpeed& pair) {
+    return inputs.unknown[pair.a] || inputs.unknown[pair.b] || (!is_mix && pair.a == pair.b && jobs_of[pair.a] == 1);
+  });
+  const auto jobs = std::count_if(predicted.profile.begin(), predicted.profile.end(),
+                                  [&](uint32_t profile) { return inputs.unknown[profile]; });
+  if (jobs == 0) return;
+  inputs.notes.push_back(absl::StrFormat(
+      "Of %d of %d jobs only requests are known, not what they run: no pair with them counts. State their model, or "
+      "what you measured (demand with step_time_ms), and delete gpu_milli.",
+      jobs, predicted.profile.size()));
+}
+
+// Without a mix every job of the file brings the same work, a light one less (place/job/job.h).
 absl::Status AddPredictedMix(const PotentialSources& sources, const Predicted& predicted, PotentialInputs& inputs) {
   if (!sources.mix.empty()) return AddMix(sources.mix, inputs);
   for (const uint32_t profile : predicted.profile) {
     const uint32_t unit = UnitType(inputs.table, profile, inputs.reference);
-    inputs.jobs.push_back({profile, inputs.table.Alone(unit, profile)});
+    inputs.jobs.push_back({profile, inputs.table.Alone(unit, profile) * WorkAlone(predicted.jobs[profile])});
   }
   return absl::OkStatus();
 }
@@ -351,30 +435,26 @@ absl::StatusOr<PotentialInputs> LoadPredicted(const PotentialSources& sources) {
   HORUS_ASSIGN_OR_RETURN(auto catalogue, LoadCatalogue(sources.gpus_files));
   HORUS_ASSIGN_OR_RETURN(const ClusterFile file, ReadClusterFile(sources.cluster, std::move(catalogue)));
   PotentialInputs inputs{
-      .table = {}, .hosts = {}, .other_units = {}, .source = NameOf(sources.interference), .notes = {}};
+      .table = {}, .hosts = {}, .other_units = {}, .source = NameOf(sources.interference), .notes = {}, .unknown = {}};
   inputs.notes.push_back("Predicted speeds: the figures are what the model believes, no bound on what happens.");
-  std::vector<HostsOfType> hosts;
-  const std::vector<DeviceKind> devices = DevicesOf(file, inputs, hosts);
-  if (devices.empty())
-    return InvalidArgument("%s: expected whole GPUs on nodes that are up, found none", sources.cluster);
-  HORUS_ASSIGN_OR_RETURN(const auto model, LoadInterference(sources.interference, file.catalogue, predictor));
+  HORUS_ASSIGN_OR_RETURN(auto model, LoadInterference(sources.interference, file.catalogue, predictor));
   DemandShelf shelf(file.catalogue, predictor);
   HORUS_ASSIGN_OR_RETURN(const SensitivitiesByName sensitivities, LoadSensitivities(sources.sensitivities));
-  HORUS_ASSIGN_OR_RETURN(const Predicted predicted, CompletePredicted(sources, file, sensitivities, shelf, inputs));
-
-  std::vector<PredictedProfile> profiles;
-  for (const JobSpec& job : predicted.jobs) {
-    PredictedProfile profile{.name = job.name.empty() ? absl::StrFormat("job %d", job.id) : job.name,
-                             .demands = {},
-                             .exclusive = job.exclusive,
-                             .gpu_milli = job.gpu_milli,
-                             .slowdown_bound = job.slowdown_bound};
-    for (const DeviceKind& device : devices) profile.demands.push_back(FindDemand(job, device.context.type));
-    profiles.push_back(std::move(profile));
+  HORUS_ASSIGN_OR_RETURN(Predicted predicted, CompletePredicted(sources, file, sensitivities, shelf, inputs));
+  std::vector<HostsOfType> hosts;
+  const std::vector<DeviceKind> devices = DevicesOf(file, predicted, inputs, hosts);
+  if (devices.empty()) {
+    return InvalidArgument("%s: expected whole GPUs on nodes that are up, found none", sources.cluster);
   }
-  HORUS_ASSIGN_OR_RETURN(inputs.table, PredictSpeeds(profiles, devices, *model));
+
+  const FitLimits limits{.max_tenants = sources.limits.max_tenants,
+                         .mem_headroom_mib = sources.limits.mem_headroom_mib,
+                         .mem_overcommit = sources.limits.mem_overcommit};
+  HORUS_ASSIGN_OR_RETURN(inputs.table,
+                         PredictSpeeds(predicted.jobs, devices, file.catalogue, *WithHostTime(model), limits));
+  LeaveOutPairs(predicted, !sources.mix.empty(), inputs);
   GpuNames known{.names = inputs.table.gpus, .types = {}, .catalogue = file.catalogue};
-  for (const DeviceKind& device : devices) known.types.emplace_back(device.context.type);
+  for (const DeviceKind& device : devices) known.types.emplace_back(device.node.devices[0].type);
   HORUS_ASSIGN_OR_RETURN(inputs.reference, ChooseReference(sources.reference, known, inputs));
   HORUS_RETURN_IF_ERROR(AddPredictedMix(sources, predicted, inputs));
   if (!sources.sensitivities.empty()) {

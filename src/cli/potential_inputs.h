@@ -16,6 +16,7 @@
 #include "absl/status/statusor.h"
 #include "cli/training.h"
 #include "lab/truth/speed_table.h"
+#include "place/placer.h"
 
 namespace horus::cli {
 
@@ -29,6 +30,7 @@ struct PotentialSources {
   std::vector<std::string> gpus_files;
   std::string bundle;
   std::string reference;
+  PlacerOptions limits;  // max_tenants, mem_headroom_mib and mem_overcommit are read
 };
 
 struct PotentialInputs {
@@ -41,6 +43,7 @@ struct PotentialInputs {
   std::string source;
   std::vector<std::string> notes;
   bool has_trace = false;
+  std::vector<bool> unknown;  // profiles of which requests alone are known; empty: of none
 };
 
 [[nodiscard]] absl::StatusOr<PotentialInputs> LoadPotential(const PotentialSources& sources);

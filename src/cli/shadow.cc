@@ -46,9 +46,9 @@ struct ShadowNames {
 
 using Json = nlohmann::ordered_json;
 
-double Share(double part, double whole) { return whole > 0 ? part / whole : 0; }
+double ShareOf(double part, double whole) { return whole > 0 ? part / whole : 0; }
 
-double Mean(double sum, uint64_t count) { return Share(sum, static_cast<double>(count)); }
+double Mean(double sum, uint64_t count) { return ShareOf(sum, static_cast<double>(count)); }
 
 // "gpu-a:0;1|gpu-b:0".
 std::string PlacesText(Slots slots, const ShadowNames& names) {
@@ -268,7 +268,7 @@ std::string RecordJson(const ShadowRecord& record, const ShadowNames& names) {
   return JsonText(line, kJsonLine);
 }
 
-constexpr char kFooter[] = R"(
+constexpr char kShadowFooter[] = R"(
 Examples:
   horus shadow --cluster cluster.yaml --jobs jobs.yaml --log decisions.csv
   horus shadow --cluster cluster.yaml --jobs jobs.yaml --log decisions.csv --out beside.csv --prometheus shadow.prom
@@ -276,7 +276,7 @@ Examples:
 Nothing is decided for anybody: the log's placements are carried out, and before each of them ours plans the same job
 in the same state. docs/shadow.md describes the log and what is compared.)";
 
-struct Options {
+struct ShadowFlags {
   std::string cluster, jobs, log;
   PlacingOptions placing;
   std::string out, prometheus;
@@ -367,7 +367,7 @@ class RecordFile {
   std::ofstream stream_;
 };
 
-absl::Status Replay(const Options& options, ShadowReplay& replay) {
+absl::Status Replay(const ShadowFlags& options, ShadowReplay& replay) {
   HORUS_ASSIGN_OR_RETURN(DecisionLog log, DecisionLog::Open(options.log));
   Progress progress;
   std::error_code ignored;  // of a pipe nobody knows the size
@@ -388,7 +388,7 @@ absl::Status Replay(const Options& options, ShadowReplay& replay) {
   }
 }
 
-absl::Status Shadow(const Options& options) {
+absl::Status Shadow(const ShadowFlags& options) {
   const PlacingOptions& placing = options.placing;
   HORUS_RETURN_IF_ERROR(CheckPlacing(placing));
   HORUS_ASSIGN_OR_RETURN(const auto predictor, LoadPredictor(placing.bundle));
@@ -426,7 +426,7 @@ absl::Status Shadow(const Options& options) {
 }  // namespace
 
 Command AddShadow(CLI::App& parser) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<ShadowFlags>();
   CLI::App* app = parser.add_subcommand("shadow", "What another scheduler's decisions cost, beside what ours would do");
   app->add_option("--cluster", options->cluster, "YAML file with nodes, GPUs and running jobs")
       ->required()
@@ -441,7 +441,7 @@ Command AddShadow(CLI::App& parser) {
   app->add_option("--prometheus", options->prometheus, "Also write the totals as Prometheus text")->type_name("FILE");
   app->add_flag("--skip-bad", options->skip_bad, "Count lines that are wrong and go on");
   app->add_flag("--json", options->json, "Print JSON");
-  app->footer(kFooter);
+  app->footer(kShadowFooter);
   return {app, [options] {
             const absl::Status status = Shadow(*options);
             return status.ok() ? kExitDecided : Fail(status);

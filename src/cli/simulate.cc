@@ -391,6 +391,8 @@ int RunSimulate(const Options& options) {
 
 }  // namespace
 
+const bool kHasLaboratory = true;
+
 Command AddSimulate(CLI::App& parser) {
   auto options = std::make_shared<Options>();
   CLI::App* app = parser.add_subcommand("simulate", "One run of a policy in a simulated cluster");

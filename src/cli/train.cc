@@ -14,8 +14,8 @@
 #include "cli/pair_commands.h"
 #include "cli/print.h"
 #include "cli/training.h"
-#include "interference/train_pairs.h"
 #include "io/json_text.h"
+#include "lab/models/train_pairs.h"
 #include "nlohmann/json.hpp"
 
 namespace horus::cli {

@@ -53,6 +53,7 @@ class Builder {
     row.gpu = from.gpu_name;
     row.family = from.family;
     row.model = from.net;
+    row.campaign = from.campaign;
     row.where = from.where;
     std::copy(from.measured.begin(), from.measured.end(), row.measured.begin());
     if (from.model.path.empty()) {

@@ -20,8 +20,8 @@
 #include "interference/model.h"
 #include "interference/pair_set.h"
 #include "interference/registry.h"
-#include "interference/train_pairs.h"
 #include "lab/io/pairs_file.h"
+#include "lab/models/train_pairs.h"
 #include "predict/predictor.h"
 #include "predict/training_set.h"
 

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <array>
+#include <string>
+#include <string_view>
 #include <utility>
 
 #include "features/chains.h"
@@ -49,8 +51,6 @@ KernelKind KindOf(const CostRule& rule) {
   return KernelKind::kOther;
 }
 
-constexpr double kHalfBytes = 2;
-constexpr double kFloatBytes = 4;
 constexpr double kBitsPerByte = 8;
 
 // Everything the walk knows of the tensors so far.
@@ -85,14 +85,44 @@ class Walk {
       SetWidth(t, IsFloating(tensor.dtype) && IsHalf(run_.precision)
                       ? std::min(kHalfBytes, BitsOf(tensor.dtype) / kBitsPerByte)
                       : BitsOf(tensor.dtype) / kBitsPerByte);
-      const bool trained = tensor.role == TensorRole::kParameter && IsFloating(tensor.dtype) && !IsFrozen(tensor);
+      // A form of a weight is frozen as what it was made from is.
+      const bool trained = tensor.role == TensorRole::kParameter && IsFloating(tensor.dtype) &&
+                           !IsFrozen(shaped_.tensors[step_.storage[t].value()].name);
       step_.needs_grad[t] = trained && run_.mode == RunMode::kTraining;
+    }
+    if (!run_.frozen.empty()) FreezeByScope();
+  }
+
+  bool IsFrozen(std::string_view name) const {
+    return std::any_of(run_.frozen.begin(), run_.frozen.end(),
+                       [name](const std::string& prefix) { return name.starts_with(prefix); });
+  }
+
+  // An exporter that folds a Transpose renames the weight ("onnx::MatMul_17"); its readers still stand in the module's
+  // scope: "/encoder/layer/layer.0/query/MatMul" reads what belongs to "encoder.layer.0.query".
+  void FreezeByScope() {
+    for (const Op& op : shaped_.ops) {
+      const std::string scope = op.node == nullptr ? "" : ModuleOf(op.node->name);
+      if (scope.empty() || !IsFrozen(scope)) continue;
+      for (const TensorId id : op.inputs) {
+        const bool renamed =
+            id.valid() && shaped_.tensors[step_.storage[id.value()].value()].name.starts_with("onnx::");
+        if (renamed && shaped_.tensors[id.value()].role == TensorRole::kParameter) step_.needs_grad[id.value()] = 0;
+      }
     }
   }
 
-  bool IsFrozen(const Tensor& tensor) const {
-    return std::any_of(run_.frozen.begin(), run_.frozen.end(),
-                       [&tensor](const std::string& prefix) { return tensor.name.starts_with(prefix); });
+  static std::string ModuleOf(std::string_view node) {
+    std::string module, last;
+    while (node.starts_with('/')) {
+      node.remove_prefix(1);
+      const std::string part(node.substr(0, node.find('/')));
+      node.remove_prefix(part.size());
+      if (part.starts_with(last + ".")) module.resize(module.size() - last.size() - 1);
+      module += part + ".";
+      last = part;
+    }
+    return module;
   }
 
   bool IsAlias(const Tensor& tensor) const {

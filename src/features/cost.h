@@ -21,6 +21,9 @@
 
 namespace horus {
 
+// Of one element, in the two widths that training computes in.
+inline constexpr double kHalfBytes = 2, kFloatBytes = 4;
+
 enum class OpClass : uint8_t {
   kConvolution,
   kMatmul,

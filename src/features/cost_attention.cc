@@ -99,6 +99,7 @@ void PackedAttention(CostContext& c, const CostRule&) {
   s.queries = s.keys = CostContext::Dim(c.In(0), 1);
   s.heads = HeadsOf(c, "num_heads");
   s.width = CostContext::Dim(c.Out(0), 2);
+  if (c.Has(4) && c.In(4).dims.size() == 5) s.keys += CostContext::Dim(c.In(4), 3);  // of earlier steps
   const double rows = s.batch * s.queries;
   const double in = CostContext::Dim(c.In(1), 0), out = CostContext::Dim(c.In(1), 1);
   const double product = 2 * rows * in * out;
@@ -133,7 +134,7 @@ void FusedAttention(CostContext& c, const CostRule&) {
   for (size_t i = 0; i < 3; ++i) c.SaveInput(i);
 }
 
-constexpr CostRule kRules[] = {
+constexpr CostRule kAttentionCostRules[] = {
     {.name = kFusedAttentionRule, .op_class = OpClass::kAttention, .apply = FusedAttention},
     {.name = "Attention", .op_class = OpClass::kAttention, .apply = SplitAttention},
     {.name = "com.microsoft::Attention", .op_class = OpClass::kAttention, .apply = PackedAttention},
@@ -143,6 +144,6 @@ constexpr CostRule kRules[] = {
 
 }  // namespace
 
-std::span<const CostRule> AttentionCostRules() { return kRules; }
+std::span<const CostRule> AttentionCostRules() { return kAttentionCostRules; }
 
 }  // namespace horus

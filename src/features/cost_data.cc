@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Cost of operators that move data without computing: embeddings, gathers, copies, views, resizing.
 #include <algorithm>
+#include <cmath>
 
 #include "features/cost_rules.h"
 
@@ -83,6 +84,22 @@ void Resize(CostContext& c, const CostRule& rule) {
   c.Backward(1, c.InBytes(0) + c.OutBytes(0), PointwiseBlocks(out));
 }
 
+// Fast Fourier transforms of real or complex vectors: 5 n log2 n each, as is customary.
+void Fourier(CostContext& c, const CostRule& rule) {
+  const bool frames =
+      rule.name == "STFT";  // [batch, frames, frequencies, 2], else along an attribute or the last but one
+  const bool onesided = c.node().IntOr("onesided", frames ? 1 : 0) != 0;
+  const int64_t axis = frames ? -2 : c.node().IntOr("axis", -2);
+  const double frequencies = c.HasOut(0) ? CostContext::Dim(c.Out(0), axis) : 0;
+  const double length = std::max(1.0, onesided ? 2 * (frequencies - 1) : frequencies);
+  const double vectors = frequencies > 0 ? c.OutCount(0) / 2 / frequencies : 0;
+  c.cost.forward_flops_other = 5 * length * std::log2(length) * vectors;
+  c.Forward(1, c.InBytes(0) + c.OutBytes(0), PointwiseBlocks(c.OutCount(0)));
+  if (!c.Wants(0)) return;
+  c.cost.backward_flops_other = c.cost.forward_flops_other;
+  c.Backward(1, c.InBytes(0) + c.OutBytes(0), PointwiseBlocks(c.OutCount(0)));
+}
+
 // Written from nothing, or small integer work.
 void Fill(CostContext& c, const CostRule&) { c.Forward(1, c.AllOutBytes(), PointwiseBlocks(c.OutCount(0))); }
 
@@ -91,7 +108,7 @@ void Free(CostContext&, const CostRule&) {}
 
 constexpr OpClass kMove = OpClass::kDataMovement;
 
-constexpr CostRule kRules[] = {
+constexpr CostRule kDataCostRules[] = {
     {"Identity", kMove, Free},
     {"Constant", kMove, Free},
     {"Reshape", kMove, Free},
@@ -142,12 +159,19 @@ constexpr CostRule kRules[] = {
     {"EyeLike", kMove, Fill},
     {"OneHot", kMove, Fill},
     {"NonZero", kMove, Fill},
+    {"NonMaxSuppression", kMove, Fill},
+    {"BlackmanWindow", kMove, Fill},
+    {"HammingWindow", kMove, Fill},
+    {"HannWindow", kMove, Fill},
+    {"MelWeightMatrix", kMove, Fill},
+    {"DFT", OpClass::kOther, Fourier},
+    {"STFT", OpClass::kOther, Fourier},
     {"Multinomial", kMove, Fill},
 };
 
 }  // namespace
 
-std::span<const CostRule> DataCostRules() { return kRules; }
+std::span<const CostRule> DataCostRules() { return kDataCostRules; }
 
 // Views that PyTorch does not materialise; their outputs use the first input's storage.
 bool IsViewOperator(const CostRule& rule) {

@@ -21,7 +21,6 @@ struct ConvSlots {
   size_t x, w, bias;
 };
 ConvSlots SlotsOf(std::string_view name) {
-  if (name == "QLinearConv") return {0, 3, 8};
   if (name == "ConvInteger") return {0, 1, SIZE_MAX};
   if (name == "DeformConv") return {0, 1, 3};
   return {0, 1, 2};
@@ -97,20 +96,20 @@ void Gemm(CostContext& c, const CostRule& rule) {
   if (rule.name == "com.microsoft::FusedGemm") c.cost.forward_flops_other += c.OutCount(0);
 }
 
+constexpr std::string_view kPackedProduct = "com.microsoft::MatMulNBits";
+
 void MatMul(CostContext& c, const CostRule& rule) {
-  const bool quantised = rule.name == "QLinearMatMul";
-  const size_t a = 0, b = quantised ? 3 : 1;
+  constexpr size_t a = 0, b = 1;
+  const bool packed = rule.name == kPackedProduct;  // [columns, blocks, rows of a block]
   if (!c.Has(a) || !c.Has(b) || !c.HasOut(0)) return c.Unknown();
   const Tensor& ta = c.In(a);
   const Tensor& tb = c.In(b);
   const bool trans_a = c.node().IntOr("transA", 0) != 0;
   Product p;
-  p.a = a;
-  p.b = b;
   p.k = ta.dims.size() < 2 ? c.InCount(a) : CostContext::Dim(ta, trans_a ? -2 : -1);
   const double outputs = c.OutCount(0);
   p.n = tb.dims.size() < 2 ? 1 : CostContext::Dim(c.Out(0), -1);
-  if (tb.dims.size() <= 2) {
+  if (tb.dims.size() <= 2 || packed) {
     p.m = p.n > 0 ? outputs / p.n : 0;
   } else {
     p.m = ta.dims.size() < 2 ? 1 : CostContext::Dim(c.Out(0), -2);
@@ -122,10 +121,9 @@ void MatMul(CostContext& c, const CostRule& rule) {
   if (!c.IsWeight(a) && !c.IsWeight(b)) c.BecomeAttention();
 }
 
-constexpr CostRule kRules[] = {
+constexpr CostRule kMatrixCostRules[] = {
     {.name = "Conv", .op_class = OpClass::kConvolution, .apply = Convolution},
     {.name = "ConvInteger", .op_class = OpClass::kConvolution, .apply = Convolution},
-    {.name = "QLinearConv", .op_class = OpClass::kConvolution, .apply = Convolution},
     {.name = "DeformConv", .op_class = OpClass::kConvolution, .apply = Convolution},
     {.name = "com.microsoft::FusedConv", .op_class = OpClass::kConvolution, .apply = Convolution},
     {.name = "ConvTranspose", .op_class = OpClass::kConvolution, .apply = ConvTranspose},
@@ -133,7 +131,9 @@ constexpr CostRule kRules[] = {
     {.name = "com.microsoft::FusedGemm", .op_class = OpClass::kMatmul, .apply = Gemm},
     {.name = "MatMul", .op_class = OpClass::kMatmul, .apply = MatMul},
     {.name = "MatMulInteger", .op_class = OpClass::kMatmul, .apply = MatMul},
-    {.name = "QLinearMatMul", .op_class = OpClass::kMatmul, .apply = MatMul},
+    {.name = "com.microsoft::DynamicQuantizeMatMul", .op_class = OpClass::kMatmul, .apply = MatMul},
+    {.name = "com.microsoft::MatMulIntegerToFloat", .op_class = OpClass::kMatmul, .apply = MatMul},
+    {.name = kPackedProduct, .op_class = OpClass::kMatmul, .apply = MatMul},
     {.name = "com.microsoft::FusedMatMul", .op_class = OpClass::kMatmul, .apply = MatMul},
     {.name = "com.microsoft::TransposeMatMul", .op_class = OpClass::kMatmul, .apply = MatMul},
     {.name = "Einsum", .op_class = OpClass::kMatmul, .apply = Einsum},
@@ -141,6 +141,6 @@ constexpr CostRule kRules[] = {
 
 }  // namespace
 
-std::span<const CostRule> MatrixCostRules() { return kRules; }
+std::span<const CostRule> MatrixCostRules() { return kMatrixCostRules; }
 
 }  // namespace horus

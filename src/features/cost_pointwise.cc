@@ -7,8 +7,6 @@
 namespace horus {
 namespace {
 
-constexpr double kT = kTranscendentalFlops;
-
 double LargestInput(const CostContext& c) {
   double elements = 0;
   for (size_t i = 0; i < c.inputs(); ++i) elements = std::max(elements, c.InCount(i));
@@ -126,12 +124,10 @@ void Sort(CostContext& c, const CostRule& rule) {
   }
 }
 
-constexpr OpClass kAct = OpClass::kActivation;
 constexpr OpClass kEl = OpClass::kElementwise;
-constexpr Saves kIn = Saves::kInputs;
 constexpr Saves kOut = Saves::kOutput;
 
-constexpr CostRule kRules[] = {
+constexpr CostRule kPointwiseCostRules[] = {
     // name, class, rule, FLOPs forward and backward per element, what is kept, float32 under autocast
     {"Relu", kAct, Unary, 1, 1, kOut},
     {"LeakyRelu", kAct, Unary, 2, 2, kIn},
@@ -178,6 +174,8 @@ constexpr CostRule kRules[] = {
     {"CastLike", kEl, Unary, 0, 0},
     {"QuantizeLinear", kEl, Unary, 3, 1},
     {"DequantizeLinear", kEl, Unary, 2, 1},
+    {"com.microsoft::QuantizeLinear", kEl, Unary, 3, 1},
+    {"com.microsoft::DequantizeLinear", kEl, Unary, 2, 1},
     {"DynamicQuantizeLinear", kEl, NoGradient, 5},
     {"Add", kEl, Additive, 1},
     {"Sum", kEl, Additive, 1},
@@ -221,7 +219,7 @@ constexpr CostRule kRules[] = {
 
 }  // namespace
 
-std::span<const CostRule> PointwiseCostRules() { return kRules; }
+std::span<const CostRule> PointwiseCostRules() { return kPointwiseCostRules; }
 
 bool StopsGradient(const CostRule& rule) { return rule.apply == NoGradient; }
 

@@ -73,7 +73,7 @@ void Lstm(CostContext& c, const CostRule&) { Recurrent(c, kLstm); }
 void Gru(CostContext& c, const CostRule&) { Recurrent(c, kGru); }
 void Rnn(CostContext& c, const CostRule&) { Recurrent(c, kRnn); }
 
-constexpr CostRule kRules[] = {
+constexpr CostRule kRecurrentCostRules[] = {
     {.name = "LSTM", .op_class = OpClass::kRecurrent, .apply = Lstm},
     {.name = "GRU", .op_class = OpClass::kRecurrent, .apply = Gru},
     {.name = "RNN", .op_class = OpClass::kRecurrent, .apply = Rnn},
@@ -81,6 +81,6 @@ constexpr CostRule kRules[] = {
 
 }  // namespace
 
-std::span<const CostRule> RecurrentCostRules() { return kRules; }
+std::span<const CostRule> RecurrentCostRules() { return kRecurrentCostRules; }
 
 }  // namespace horus

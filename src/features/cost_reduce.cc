@@ -7,7 +7,6 @@
 namespace horus {
 namespace {
 
-constexpr double kT = kTranscendentalFlops;
 constexpr double kFloat32Bytes = 4;
 constexpr double kIndexBytes = 8;  // PyTorch's indices are int64
 
@@ -159,13 +158,11 @@ void Loss(CostContext& c, const CostRule& rule) {
 }
 
 constexpr OpClass kNorm = OpClass::kNormalisation;
-constexpr OpClass kAct = OpClass::kActivation;
 constexpr OpClass kRed = OpClass::kReduction;
 constexpr OpClass kPool = OpClass::kPooling;
-constexpr Saves kIn = Saves::kInputs;
 constexpr Saves kBoth = Saves::kBoth;
 
-constexpr CostRule kRules[] = {
+constexpr CostRule kReductionCostRules[] = {
     {"BatchNormalization", kNorm, BatchNormalization},
     {"LayerNormalization", kNorm, LayerNormalization, 0, 0, kIn, true},
     {"RMSNormalization", kNorm, LayerNormalization, 0, 0, kIn, true},
@@ -208,6 +205,6 @@ constexpr CostRule kRules[] = {
 
 }  // namespace
 
-std::span<const CostRule> ReductionCostRules() { return kRules; }
+std::span<const CostRule> ReductionCostRules() { return kReductionCostRules; }
 
 }  // namespace horus

@@ -30,6 +30,11 @@ inline constexpr double kTranscendentalFlops = 4;
 // What autograd keeps of a pointwise operator.
 enum class Saves : uint8_t { kNothing, kInputs, kOutput, kBoth, kMask };
 
+// In tables of rules.
+inline constexpr double kT = kTranscendentalFlops;
+inline constexpr OpClass kAct = OpClass::kActivation;
+inline constexpr Saves kIn = Saves::kInputs;
+
 class CostContext;
 struct CostRule {
   std::string_view name;  // "Conv"; "com.microsoft::Gelu" outside the default domain

@@ -8,13 +8,12 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "features/cost_rules.h"
 
 namespace horus {
 namespace {
-
-constexpr double kFloatBytes = 4;
 
 void Add(const OpCost& cost, CostTotals& totals) {
   totals.forward_flops += cost.forward_flops;
@@ -33,12 +32,47 @@ void Add(const OpCost& cost, CostTotals& totals) {
 
 bool OwnsStorage(const StepCost& step, size_t t) { return step.storage[t].value() == t; }
 
+// Inputs that come out again, grown or changed in place: a cache or a state, which stays on the GPU from step to step.
+std::vector<uint8_t> FindCaches(const ShapedGraph& shaped) {
+  std::vector<uint8_t> cache(shaped.tensors.size(), 0), returned(shaped.tensors.size(), 0);
+  for (const TensorId id : shaped.outputs) {
+    if (id.valid()) returned[id.value()] = 1;
+  }
+  // Of [a, b, c] and the same with one size that is not smaller.
+  const auto continues = [](const Tensor& from, const Tensor& to) {
+    if (!from.known || !to.known || from.dtype != to.dtype || from.dims.size() != to.dims.size()) return false;
+    int64_t grown = 0;
+    for (size_t i = 0; i < from.dims.size(); ++i) {
+      if (to.dims[i] < from.dims[i]) return false;
+      grown += to.dims[i] > from.dims[i] ? 1 : 0;
+    }
+    return grown <= 1;
+  };
+  for (const Op& op : shaped.ops) {
+    const std::string_view type = op.node == nullptr ? "" : std::string_view(op.node->op_type);
+    const bool joins = type == "Concat" || type == "TensorScatter" || type.starts_with("Scatter");
+    const bool attends = type.ends_with("Attention"), recurs = type == "LSTM" || type == "GRU" || type == "RNN";
+    if (!joins && !attends && !recurs) continue;
+    for (size_t i = joins ? 0 : 3; i < op.inputs.size(); ++i) {
+      const TensorId in = op.inputs[i];
+      if (!in.valid() || shaped.tensors[in.value()].role != TensorRole::kInput) continue;
+      for (size_t o = joins ? 0 : 1; o < op.outputs.size(); ++o) {
+        const TensorId out = op.outputs[o];
+        if (!out.valid() || returned[out.value()] == 0) continue;
+        if (continues(shaped.tensors[in.value()], shaped.tensors[out.value()])) cache[in.value()] = 1;
+      }
+    }
+  }
+  return cache;
+}
+
 void CountTensors(const ShapedGraph& shaped, const RunSpec& run, StepCost& step) {
+  const std::vector<uint8_t> caches = FindCaches(shaped);
   for (size_t t = 0; t < shaped.tensors.size(); ++t) {
     const Tensor& tensor = shaped.tensors[t];
     if (!OwnsStorage(step, t)) continue;
-    if (tensor.role == TensorRole::kInput) step.input_bytes += step.stored_bytes[t];
-    if (!IsFloating(tensor.dtype)) continue;
+    if (tensor.role == TensorRole::kInput && caches[t] == 0) step.input_bytes += step.stored_bytes[t];
+    if (!IsFloating(tensor.dtype) && tensor.role != TensorRole::kParameter) continue;
     const bool frozen = run.mode == RunMode::kTraining && step.needs_grad[t] == 0;
     if (tensor.role == TensorRole::kParameter && !frozen) {
       step.parameters += static_cast<double>(tensor.elements());
@@ -231,8 +265,8 @@ void AddOptimizer(const RunSpec& run, StepCost& step) {
   if (step.parameter_tensors == 0) return;
   const Work work = WorkOf(run.optimizer);
   // 8-bit states and Adafactor's factors are updated tensor by tensor.
-  const bool one_by_one = run.framework != Framework::kPyTorch || run.optimizer == Optimizer::kAdam8Bit ||
-                          run.optimizer == Optimizer::kAdafactor;
+  const bool lists = run.framework == Framework::kPyTorch || run.framework == Framework::kPyTorchCompiled;
+  const bool one_by_one = !lists || run.optimizer == Optimizer::kAdam8Bit || run.optimizer == Optimizer::kAdafactor;
   const double launches = one_by_one ? step.parameter_tensors : std::ceil(step.parameter_tensors / kTensorsPerKernel);
   step.optimizer.flops = work.flops * step.parameters;
   step.optimizer.bytes = work.bytes * step.parameters;

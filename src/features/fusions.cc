@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <cstddef>
+#include <vector>
 
 namespace horus {
 namespace {
@@ -40,6 +41,7 @@ class Finder {
       if (Is(i, "Sigmoid")) FuseGate(i, "Swish");
       if (Is(i, "HardSigmoid")) FuseGate(i, "HardSwish");
       if (Is(i, "Erf")) FuseGelu(i);
+      if (Is(i, "Tanh")) FuseTanhGelu(i);
       if (Is(i, "Softplus")) FuseMish(i);
       if (Is(i, "Sqrt")) FuseLayerNorm(i);
       if (Is(i, "Pad")) FusePool(i);
@@ -149,29 +151,63 @@ class Finder {
     Accept(std::array{softplus, gate}, product, "Mish", x);
   }
 
-  // x * (1 + erf(x / sqrt 2)) / 2, the half applied before or after the product, or folded into x.
+  // x * (1 + erf(x / sqrt 2)) / 2.
   void FuseGelu(size_t erf) {
     const size_t scale = maker_[shaped_.ops[erf].inputs[0].value()];
     if (scale == kNone || uses_[shaped_.ops[erf].inputs[0].value()] != 1) return;
-    const TensorId x = ScaledBy(scale);
-    const size_t sum = OnlyReader(erf);
-    if (!x.valid() || !Is(sum, "Add") || !IsScalar(Other(sum, OutputOf(erf)))) return;
+    FinishGelu({scale, erf}, erf, ScaledBy(scale));
+  }
+
+  // x * (1 + tanh(a (x + b x^3))) / 2 as nn.GELU(approximate="tanh") is exported: the cube by products or, where the
+  // half comes last, by Pow. Models that write the formula themselves begin with x / 2 and a Pow, and run as written.
+  void FuseTanhGelu(size_t tanh) {
+    const size_t scale = maker_[shaped_.ops[tanh].inputs[0].value()];
+    if (scale == kNone || OnlyReader(scale) != tanh) return;
+    const TensorId inside = ScaledBy(scale);
+    const size_t polynomial = inside.valid() ? maker_[inside.value()] : kNone;
+    if (!Is(polynomial, "Add") || OnlyReader(polynomial) != scale || shaped_.ops[polynomial].inputs.size() != 2) return;
+    for (const TensorId x : shaped_.ops[polynomial].inputs) {
+      const TensorId third = Other(polynomial, x);
+      const size_t weighted = third.valid() ? maker_[third.value()] : kNone;
+      if (weighted == kNone || OnlyReader(weighted) != polynomial) continue;
+      const TensorId cubed = ScaledBy(weighted);
+      const size_t cube = cubed.valid() ? maker_[cubed.value()] : kNone;
+      if (cube == kNone || OnlyReader(cube) != weighted) continue;
+      if (Is(cube, "Pow") && shaped_.ops[cube].inputs[0] == x) {
+        FinishGelu({cube, weighted, polynomial, scale, tanh}, tanh, x, true);
+        return;
+      }
+      if (!Is(cube, "Mul")) continue;
+      const TensorId squared = Other(cube, x);
+      const size_t square = squared.valid() ? maker_[squared.value()] : kNone;
+      if (!Is(square, "Mul") || OnlyReader(square) != cube || Other(square, x) != x) continue;
+      FinishGelu({square, cube, weighted, polynomial, scale, tanh}, tanh, x);
+      return;
+    }
+  }
+
+  // What follows erf or tanh: add one, multiply by x, and by a half before or after, or folded into x.
+  void FinishGelu(std::vector<size_t> before, size_t gate, TensorId x, bool half_last = false) {
+    const size_t sum = OnlyReader(gate);
+    if (!x.valid() || !Is(sum, "Add") || !IsScalar(Other(sum, OutputOf(gate)))) return;
     const size_t product = OnlyReader(sum);
     if (!Is(product, "Mul")) return;
+    before.push_back(sum);
     const TensorId other = Other(product, OutputOf(sum));
     if (other == x) {
       const size_t half = OnlyReader(product);
-      if (half != kNone && ScaledBy(half) == OutputOf(product)) {
-        Accept(std::array{scale, erf, sum, product}, half, "Gelu", x);
-      } else {
-        Accept(std::array{scale, erf, sum}, product, "Gelu", x);
+      if (half == kNone || ScaledBy(half) != OutputOf(product)) {
+        Accept(before, product, "Gelu", x);
+        return;
       }
+      before.push_back(product);
+      Accept(before, half, "Gelu", x);
       return;
     }
     const size_t half = other.valid() ? maker_[other.value()] : kNone;
-    if (half != kNone && uses_[other.value()] == 1 && ScaledBy(half) == x) {
-      Accept(std::array{scale, erf, sum, half}, product, "Gelu", x);
-    }
+    if (half_last || half == kNone || uses_[other.value()] != 1 || ScaledBy(half) != x) return;
+    before.push_back(half);
+    Accept(before, product, "Gelu", x);
   }
 
   // Masks, biases and casts of scores.

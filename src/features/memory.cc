@@ -4,14 +4,13 @@
 
 #include <algorithm>
 #include <cmath>
+#include <string_view>
 
 #include "base/units.h"
 #include "features/replay.h"
 
 namespace horus {
 namespace {
-
-constexpr double kFloatBytes = 4;
 
 // Kernels that PyTorch loads at its first use of a GPU: (666,632,192 - 287,047,680) bytes, the difference that
 // loading them lazily makes (pytorch/pytorch pull request 86509). Lazy loading is the default from PyTorch 1.13 with
@@ -31,6 +30,33 @@ int64_t DecomposedBytes(const StepCost& cost) {
     bytes += cost.by_class[static_cast<size_t>(op_class)].saved_bytes;
   }
   return ToBytes(bytes);
+}
+
+// What training of a language model may keep besides of every score of attention: the softmax where it is fused here,
+// what dropout left of it, and its mask. Such models drop in training as a rule, and an export for inference does not
+// show it. Where the softmax counts already, its bytes stand for the dropouts of the other layers.
+int64_t UnfusedBytes(const ShapedGraph& shaped, const StepCost& cost, const RunSpec& run) {
+  const auto ran = [&cost](OpClass op_class) { return cost.by_class[static_cast<size_t>(op_class)].ops > 0; };
+  const auto drops = [](const Op& op) { return op.node != nullptr && op.node->op_type == "Dropout"; };
+  if (!cost.segments.empty() || !ran(OpClass::kAttention) || !ran(OpClass::kEmbedding)) return 0;
+  if (std::any_of(shaped.ops.begin(), shaped.ops.end(), drops)) return 0;
+  bool centres = false;
+  for (size_t i = 0; i < shaped.ops.size() && !centres; ++i) {
+    const std::string_view type = shaped.ops[i].node == nullptr ? "" : std::string_view(shaped.ops[i].node->op_type);
+    centres = cost.ops[i].kind == KernelKind::kNorm && !type.starts_with("RMS") &&
+              type.find("Simpl") == std::string_view::npos;
+  }
+  if (!centres) return 0;
+  constexpr double kMaskBytes = 1;
+  const double each = 2 * (IsHalf(run.precision) || IsAmp(run.precision) ? kFloatBytes / 2 : kFloatBytes) + kMaskBytes;
+  double scores = 0;
+  for (const Op& op : shaped.ops) {
+    if (op.node == nullptr || op.node->op_type != "Softmax" || op.outputs.empty() || !op.outputs[0].valid()) continue;
+    const Tensor& out = shaped.tensors[op.outputs[0].value()];
+    const bool kept = cost.needs_grad[op.outputs[0].value()] != 0 && out.dims.size() > 2;
+    if (kept) scores += static_cast<double>(out.elements()) * static_cast<double>(std::max<int64_t>(1, op.repeat));
+  }
+  return ToBytes(scores * each);
 }
 
 // Inputs that layers with weights keep for backward, each storage once. Products of two activations are left out:
@@ -70,6 +96,9 @@ constexpr double kDecomposedShare = 0.25;
 // (pytorch/pytorch issue 107667).
 constexpr int64_t kLibraryReserveMib = 512;
 
+// More than so much of the peak nobody keeps: without fused kernels such a job is not trained.
+constexpr int64_t kMostUnfused = 2;
+
 }  // namespace
 
 int64_t StepMemory::Peak() const {
@@ -81,7 +110,7 @@ int64_t StepMemory::Upper() const {
   const auto peak = static_cast<double>(Peak());
   const double margin = kMarginScale * (kMarginShare * peak + static_cast<double>(largest_scratch)) +
                         kDecomposedShare * static_cast<double>(decomposed);
-  return Peak() + ToBytes(margin) + kLibraryReserveMib * kBytesPerMib;
+  return Peak() + std::min(unfused, Peak() / kMostUnfused) + ToBytes(margin) + kLibraryReserveMib * kBytesPerMib;
 }
 
 int64_t HorusMemoryBytes(const StepCost& cost) {
@@ -109,6 +138,7 @@ StepMemory MemoryOfStep(const ShapedGraph& shaped, const StepCost& cost, const R
   for (const OpCost& op : cost.ops) largest = std::max(largest, op.workspace_bytes);
   memory.largest_scratch = ToBytes(largest);
   memory.decomposed = DecomposedBytes(cost);
+  memory.unfused = UnfusedBytes(shaped, cost, run);
   memory.horus = HorusMemoryBytes(cost);
   memory.least =
       memory.weights + memory.optimizer + memory.inputs + std::max(memory.gradients, LayerInputBytes(shaped, cost));

@@ -35,6 +35,7 @@ struct StepMemory {
   int64_t saved_total = 0;  // all that is saved for backward at the end of forward (>= activations at the peak)
   // What the bound is made of.
   int64_t largest_scratch = 0;  // input and output of the largest convolution
+  int64_t unfused = 0;          // kept besides where attention is not fused: with dropout that the graph does not hold
   int64_t decomposed = 0;       // saved by operators that may be parts of one in the framework
   int64_t horus = 0;            // the Horus formula, a baseline
   // What must be there at once, whatever framework and kernels: weights, optimiser state, the batch, and the larger of

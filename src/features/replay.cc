@@ -18,9 +18,7 @@ namespace horus {
 namespace {
 using Block = CachingAllocator::Block;
 
-constexpr double kFloatBytes = 4;
-constexpr double kHalfBytes = 2;
-constexpr uint32_t kNone = UINT32_MAX;
+constexpr uint32_t kNoGradient = UINT32_MAX;
 constexpr Block kNoBlock = UINT32_MAX;
 
 // cuBLAS takes its scratch through the allocator, once a handle: 2 x 4 MiB + 8 x 16 KiB, PyTorch's default
@@ -42,7 +40,7 @@ struct Storage {
   bool live = false;
   double bytes = 0;
   Block block = kNoBlock;
-  uint32_t gradient = kNone;  // position in gradients_
+  uint32_t gradient = kNoGradient;  // position in gradients_
 };
 
 // A buffer that several tensors' gradients may share, passed through an addition.
@@ -217,15 +215,15 @@ class Replay {
     Storage& storage = storages_[root];
     const double whole = cost_.stored_bytes[root];
     const bool shares = passed && gradients_[*passed].bytes >= whole;
-    if (storage.gradient == kNone) {
+    if (storage.gradient == kNoGradient) {
       storage.gradient = shares ? *passed : Make(whole);
       if (shares) ++gradients_[*passed].holders;
       return;
     }
-    const uint32_t arrived = shares ? kNone : Make(bytes);
+    const uint32_t arrived = shares ? kNoGradient : Make(bytes);
     const uint32_t sum = Make(whole);
     Leave(storage.gradient);
-    if (arrived != kNone) Leave(arrived);
+    if (arrived != kNoGradient) Leave(arrived);
     storage.gradient = sum;
   }
 
@@ -259,11 +257,11 @@ class Replay {
     std::vector<uint32_t> done;    // gradients of outputs, which nobody reads after this operator
     std::vector<uint32_t> to_add;  // gradients of parameters that already hold one
     for (const TensorId id : op.outputs) {
-      if (!id.valid() || storages_[Root(id)].gradient == kNone) continue;
+      if (!id.valid() || storages_[Root(id)].gradient == kNoGradient) continue;
       passed = storages_[Root(id)].gradient;
       if (!Owns(id.value())) continue;  // a view's gradient is a part of its base's
       done.push_back(*passed);
-      storages_[Root(id)].gradient = kNone;
+      storages_[Root(id)].gradient = kNoGradient;
     }
     if (cost.needs_backward && passed) {
       for (const TensorId id : op.inputs) {
@@ -347,8 +345,8 @@ class Replay {
   void EndStep() {
     for (size_t root = 0; root < storages_.size(); ++root) {
       if (storages_[root].live) Drop(root);
-      if (storages_[root].gradient != kNone) Leave(storages_[root].gradient);
-      storages_[root].gradient = kNone;
+      if (storages_[root].gradient != kNoGradient) Leave(storages_[root].gradient);
+      storages_[root].gradient = kNoGradient;
     }
     gradients_.clear();
     live_ = {};

@@ -188,7 +188,7 @@ absl::StatusOr<NodeEntry> ReadNodeEntry(const YamlValue& value, const Catalogue&
   return entry;
 }
 
-constexpr std::array<std::string_view, 4> kRootKeys = {"version", "gpu_types_files", "nodes", "residents"};
+constexpr std::array<std::string_view, 4> kClusterFileKeys = {"version", "gpu_types_files", "nodes", "residents"};
 constexpr std::array<std::string_view, 2> kSlotKeys = {"node", "gpu"};
 
 // Names and ids so far, with the entry that took them.
@@ -312,7 +312,7 @@ absl::StatusOr<ClusterFile> ParseClusterFile(const std::string& path, std::strin
                                              std::shared_ptr<const Catalogue> catalogue,
                                              const ClusterFileLimits& limits) {
   HORUS_ASSIGN_OR_RETURN(const auto tree, YamlTree::Parse(path, std::move(text), limits.yaml));
-  HORUS_ASSIGN_OR_RETURN(const YamlMap root, OpenVersion1(tree, kRootKeys));
+  HORUS_ASSIGN_OR_RETURN(const YamlMap root, OpenVersion1(tree, kClusterFileKeys));
   ClusterFile file;
   file.catalogue = std::move(catalogue);
   HORUS_RETURN_IF_ERROR(ReadGpuFiles(root, limits.yaml, file.catalogue));

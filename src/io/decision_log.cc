@@ -21,7 +21,7 @@ constexpr size_t kNecessary = 5;  // the columns before the observed ones
 constexpr std::array<std::string_view, 3> kEvents = {"place", "release", "finish"};
 constexpr double kMaxObserved = 1e9;  // ms a step, or times slower; beyond any that says something
 
-std::string_view Trimmed(std::string_view text) {
+std::string_view TrimmedField(std::string_view text) {
   while (!text.empty() && (text.front() == ' ' || text.front() == '\t')) text.remove_prefix(1);
   while (!text.empty() && (text.back() == ' ' || text.back() == '\t' || text.back() == '\r')) text.remove_suffix(1);
   return text;
@@ -42,16 +42,16 @@ bool Split(std::string_view line, std::vector<std::string>& fields) {
       } else {
         quoted = false;
       }
-    } else if (c == '"' && Trimmed(field).empty()) {
+    } else if (c == '"' && TrimmedField(field).empty()) {
       field.clear();
       quoted = true;
     } else if (c == ',') {
-      fields.emplace_back(Trimmed(std::exchange(field, {})));
+      fields.emplace_back(TrimmedField(std::exchange(field, {})));
     } else {
       field += c;
     }
   }
-  fields.emplace_back(Trimmed(field));
+  fields.emplace_back(TrimmedField(field));
   return !quoted;
 }
 
@@ -71,9 +71,9 @@ bool ParseDevices(std::string_view text, std::vector<int32_t>& devices) {
     const size_t dash = part.find('-');
     int32_t first = 0;
     int32_t last = 0;
-    if (!ParseDevice(Trimmed(part.substr(0, dash)), first)) return false;
+    if (!ParseDevice(TrimmedField(part.substr(0, dash)), first)) return false;
     last = first;
-    if (dash != std::string_view::npos && !ParseDevice(Trimmed(part.substr(dash + 1)), last)) return false;
+    if (dash != std::string_view::npos && !ParseDevice(TrimmedField(part.substr(dash + 1)), last)) return false;
     if (last < first || devices.size() + static_cast<size_t>(last - first) >= kMaxDevicesPerNode) return false;
     for (int32_t i = first; i <= last; ++i) devices.push_back(i);
   }
@@ -105,7 +105,7 @@ absl::StatusOr<bool> DecisionLog::ReadLine(std::vector<std::string>& fields) {
     const bool ended = !stream_.eof();
     std::string_view line(buffer_.data(), static_cast<size_t>(count) - (ended ? 1 : 0));
     if (line_ == 1 && line.starts_with("\xEF\xBB\xBF")) line.remove_prefix(3);
-    if (Trimmed(line).empty()) continue;
+    if (TrimmedField(line).empty()) continue;
     if (!Split(line, fields)) {
       return InvalidArgument("%s:%d: expected a closing double quote, found the end of the line", path_, line_);
     }
@@ -178,16 +178,16 @@ absl::Status DecisionLog::Read(const std::vector<std::string>& fields, LogEntry&
   }
   if (entry.event != LogEvent::kPlace) return absl::OkStatus();
   for (const std::string_view node : Parts(Field(fields, kNode), '|')) {
-    if (Trimmed(node).empty()) return wrong(kNode, "names or ids of nodes with '|' between them");
-    entry.nodes.emplace_back(Trimmed(node));
+    if (TrimmedField(node).empty()) return wrong(kNode, "names or ids of nodes with '|' between them");
+    entry.nodes.emplace_back(TrimmedField(node));
   }
   const std::string_view text = Field(fields, kDevices);
   for (const std::string_view part : Parts(text, '|')) {
     entry.devices.emplace_back();
-    if (Trimmed(text).empty()) continue;  // a job without GPUs
+    if (TrimmedField(text).empty()) continue;  // a job without GPUs
     if (!ParseDevices(part, entry.devices.back())) return wrong(kDevices, "positions of GPUs such as 0;2;4-7");
   }
-  if (Trimmed(text).empty()) entry.devices.resize(entry.nodes.size());
+  if (TrimmedField(text).empty()) entry.devices.resize(entry.nodes.size());
   if (entry.devices.size() != entry.nodes.size()) {
     return wrong(kDevices,
                  "one list for each of " + std::to_string(entry.nodes.size()) + " nodes, with '|' between them");

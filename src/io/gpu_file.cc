@@ -15,7 +15,7 @@
 namespace horus {
 namespace {
 
-constexpr std::array<std::string_view, 2> kRootKeys = {"version", "gpu_types"};
+constexpr std::array<std::string_view, 2> kGpuFileKeys = {"version", "gpu_types"};
 constexpr size_t kMaxGpuFiles = 64;
 
 struct TextField {
@@ -120,7 +120,7 @@ absl::Status FirstCulprit(const Catalogue& base, const std::vector<GpuType>& typ
 absl::StatusOr<std::shared_ptr<const Catalogue>> ParseGpuFile(const std::string& file, std::string text,
                                                               const Catalogue& base, const YamlLimits& limits) {
   HORUS_ASSIGN_OR_RETURN(const auto tree, YamlTree::Parse(file, std::move(text), limits));
-  HORUS_ASSIGN_OR_RETURN(const YamlMap root, OpenVersion1(tree, kRootKeys));
+  HORUS_ASSIGN_OR_RETURN(const YamlMap root, OpenVersion1(tree, kGpuFileKeys));
   HORUS_ASSIGN_OR_RETURN(const YamlValue list, root.Require("gpu_types", "a list of GPU types"));
   HORUS_ASSIGN_OR_RETURN(const std::vector<YamlValue> items, list.List(Catalogue::kMaxTypes));
   std::vector<GpuType> types;

@@ -479,14 +479,14 @@ absl::Status CheckJobsDiffer(std::span<const JobRequest> jobs) {
 
 namespace {
 
-constexpr std::array<std::string_view, 2> kRootKeys = {"version", "jobs"};
+constexpr std::array<std::string_view, 2> kJobsFileKeys = {"version", "jobs"};
 
 }  // namespace
 
 absl::StatusOr<std::vector<JobRequest>> ParseJobsFile(const std::string& file, std::string text,
                                                       const Catalogue& catalogue, const YamlLimits& limits) {
   HORUS_ASSIGN_OR_RETURN(const auto tree, YamlTree::Parse(file, std::move(text), limits));
-  HORUS_ASSIGN_OR_RETURN(const YamlMap root, OpenVersion1(tree, kRootKeys));
+  HORUS_ASSIGN_OR_RETURN(const YamlMap root, OpenVersion1(tree, kJobsFileKeys));
   HORUS_ASSIGN_OR_RETURN(const YamlValue list, root.Require("jobs", "a list of jobs"));
   HORUS_ASSIGN_OR_RETURN(const std::vector<YamlValue> items, list.List(kMaxFileJobs));
   std::vector<JobRequest> jobs;

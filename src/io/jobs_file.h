@@ -20,7 +20,7 @@
 #include "device/catalogue.h"
 #include "features/run_spec.h"
 #include "io/yaml.h"
-#include "place/job.h"
+#include "place/job/job.h"
 
 namespace horus {
 

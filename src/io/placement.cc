@@ -13,8 +13,8 @@
 #include "base/units.h"
 #include "io/json_text.h"
 #include "nlohmann/json.hpp"
-#include "place/fit.h"
-#include "place/own_bound.h"
+#include "place/job/own_bound.h"
+#include "place/state/fit.h"
 
 namespace horus {
 namespace {
@@ -38,14 +38,16 @@ absl::Status AppendTenants(const Cluster& cluster, const InterferenceModel& mode
   HORUS_ASSIGN_OR_RETURN(const DeviceInfo device, cluster.Device(node, index));
   if (device.residents.empty()) return absl::OkStatus();
   std::vector<std::shared_ptr<const JobSpec>> specs;
+  std::vector<Demand> seen;
+  seen.reserve(device.residents.size());
   std::vector<const Demand*> demands;
   for (const Resident& resident : device.residents) {
     HORUS_ASSIGN_OR_RETURN(JobInfo job, cluster.Job(resident.job));
     const Demand* demand = FindDemand(*job.spec, device.spec.type);
     // Adopted on a type that it lists no demand for: its first one stands in, as in the cluster's own sums.
     if (demand == nullptr) demand = &job.spec->demands.front().demand;
+    demands.push_back(&seen.emplace_back(WithDuty(*job.spec, *demand)));
     specs.push_back(std::move(job.spec));
-    demands.push_back(demand);
   }
   const FitLimits limits{.slowdown_bound = default_bound, .upper_probability = model.upper_probability()};
   std::vector<Slowdown> slowdowns(demands.size());
@@ -55,6 +57,7 @@ absl::Status AppendTenants(const Cluster& cluster, const InterferenceModel& mode
   const std::vector<uint8_t> measured = model.Measured(context, demands);
   for (size_t i = 0; i < n; ++i) {
     TenantOutcome tenant{.job = specs[i]->id, .node = node, .device = index, .slowdown = slowdowns[i]};
+    tenant.work_alone = WorkAlone(*specs[i]);
     tenant.others = static_cast<uint32_t>(n - 1);
     // Bounded: pairs of the tenants of one device, at most kMaxResidentsPerDevice.
     tenant.measured = n > 1 && std::all_of(measured.begin() + static_cast<std::ptrdiff_t>(i * n),
@@ -138,7 +141,8 @@ PlacementReport::Basis PlacementReport::SlowdownBasis() const {
   for (const TenantOutcome& tenant : tenants) {
     if (const auto shares = slowest.find(tenant.job); shares != slowest.end()) {
       gpus.emplace(tenant.node, tenant.device);
-      basis.work += 1 / static_cast<double>(shares->second);
+      basis.work += tenant.work_alone / static_cast<double>(shares->second);
+      basis.alone_work += tenant.work_alone;
       ++basis.alone_gpus;
     }
     basis.sharing += tenant.others > 0 ? 1 : 0;
@@ -338,6 +342,7 @@ Json TotalsJson(const PlacementReport& placement) {
           {"sharing_jobs", sharing.jobs},
           {"sharing_gpus", sharing.gpus},
           {"sharing_gpus_alone", sharing.alone_gpus},
+          {"sharing_work_alone", sharing.alone_work},
           {"sharing_work", sharing.work},
           {"tenants", placement.TenantJobs()},
           {"tenants_above_bound", placement.TenantsAboveBound()}};

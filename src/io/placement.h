@@ -28,6 +28,7 @@ struct TenantOutcome {
   NodeId node = 0;
   int32_t device = 0;
   Slowdown slowdown;
+  double work_alone = 1;  // WorkAlone (place/job/job.h)
   double bound = 0;       // its own, else the default; infinity = none
   double confidence = 0;  // with which the bound is to hold
   double held = 1;        // what is held against it: the slowdown not exceeded with that probability
@@ -83,7 +84,8 @@ struct PlacementReport {
     // Of the jobs that share, with all their GPUs: a gang is as fast as its slowest.
     uint64_t jobs = 0, gpus = 0;  // distinct
     uint64_t alone_gpus = 0;      // that they would need without sharing
-    double work = 0;              // expected; 1 = a GPU of one of them alone
+    double alone_work = 0;        // that they would do on those; 1 = a GPU of a busy job alone
+    double work = 0;              // expected
   };
   [[nodiscard]] Basis SlowdownBasis() const;
 

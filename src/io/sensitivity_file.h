@@ -16,7 +16,7 @@
 
 #include "base/status.h"
 #include "io/jobs_file.h"
-#include "place/sensitivity.h"
+#include "place/job/sensitivity.h"
 
 namespace horus {
 

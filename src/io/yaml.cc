@@ -24,7 +24,6 @@
 #include "yaml-cpp/parser.h"
 
 namespace horus {
-namespace {
 
 // ---- Turns yaml-cpp's parse events into a YamlTree; its exceptions end here.
 
@@ -58,8 +57,6 @@ class MeteredText final : public std::streambuf {
   bool exceeded_ = false;
   bool stopped_ = false;
 };
-
-}  // namespace
 
 // After the first error it ignores every event and ends the text.
 class YamlTreeBuilder final : public YAML::EventHandler {

@@ -186,7 +186,7 @@ class YamlMap {
 
 // ---- The units of people's files and the integers that they become.
 
-// Upper ends are far above any machine, and keep the products inside 53 bits or the limits of place/job.h.
+// Upper ends are far above any machine, and keep the products inside 53 bits or the limits of place/job/job.h.
 inline constexpr Scale kCoresToMilli = {.per_unit = kMilliPerCore, .min = 0, .max = 1e6, .exact = true};
 inline constexpr Scale kGibToMib = {.per_unit = 1024, .min = 0, .max = 1e6};
 inline constexpr Scale kSecondsToUs = {.per_unit = 1'000'000, .min = 0, .max = 4e9};   // 126 years

@@ -3,12 +3,13 @@
 #include "io/kube/kube_ask.h"
 
 #include <algorithm>
-#include <array>
 #include <charconv>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_split.h"
 #include "base/text.h"
 #include "base/units.h"
@@ -18,27 +19,20 @@
 namespace horus {
 namespace {
 
-constexpr char kGpu[] = "nvidia.com/gpu";
-constexpr char kGpuShared[] = "nvidia.com/gpu.shared";
 constexpr char kGpuMem[] = "nvidia.com/gpumem";
 constexpr char kGpuMemPct[] = "nvidia.com/gpumem-percentage";
 constexpr char kGpuCores[] = "nvidia.com/gpucores";
-constexpr std::array<std::string_view, 4> kBesideGpus = {kGpuMem, kGpuMemPct, kGpuCores, "nvidia.com/priority"};
 constexpr int64_t kWhole = 1000;
 constexpr int64_t kWholePct = 100;
-// What a placer keeps free on each device (docs/place.md): a request for a whole card fits with so much less.
-constexpr int64_t kHeadroomMib = 500;
 
 int64_t CountOf(const KubeRequests& requests, const char* resource) {
   const auto at = requests.resources.find(resource);
   return at == requests.resources.end() ? 0 : at->second;
 }
 
-absl::Status AddResources(const KubePod& pod, KubeAsk& ask) {
+absl::Status AddResources(const KubePod& pod, const std::set<std::string>& offered, KubeAsk& ask) {
   for (const auto& [resource, count] : pod.requests.resources) {
-    if (std::find(kBesideGpus.begin(), kBesideGpus.end(), resource) != kBesideGpus.end()) continue;
-    const bool gpus = resource == kGpu || resource == kGpuShared || !MigProfileOfResource(resource).empty();
-    if (!gpus) return InvalidArgument("it asks for %s, which is no GPU that is read here", resource);
+    if (!IsGpuResource(resource) && !offered.contains(resource)) continue;
     if (ask.count > 0) return InvalidArgument("it asks for GPUs of several kinds (%s, %s)", ask.resource, resource);
     ask.resource = resource;
     ask.count = count;
@@ -47,7 +41,7 @@ absl::Status AddResources(const KubePod& pod, KubeAsk& ask) {
   ask.mem_pct = CountOf(pod.requests, kGpuMemPct);
   ask.cores_pct = CountOf(pod.requests, kGpuCores);
   if (ask.count == 0 && (ask.mem_mib > 0 || ask.mem_pct > 0 || ask.cores_pct > 0)) {
-    ask.resource = kGpu;  // as HAMi's webhook completes it
+    ask.resource = kGpuResource;  // as HAMi's webhook completes it
     ask.count = 1;
   }
   if (ask.mem_mib > kMostQuantity / kBytesPerMib || ask.mem_pct > kWholePct || ask.cores_pct > kWholePct) {
@@ -56,20 +50,51 @@ absl::Status AddResources(const KubePod& pod, KubeAsk& ask) {
   return absl::OkStatus();
 }
 
+// KAI counts a fraction as that part of a GPU's memory and time, and an amount of memory as no more than that.
+absl::Status AddPart(const KubePart& part, KubeAsk& ask) {
+  double fraction = 0;
+  int64_t mem_bytes = 0, gpus = 1;
+  if (!part.fraction.empty() && (!absl::SimpleAtod(part.fraction, &fraction) || !(fraction > 0 && fraction <= 1))) {
+    return InvalidArgument("annotation gpu-fraction: expected a number above 0 and up to 1, found %s",
+                           Quoted(part.fraction));
+  }
+  std::vector<std::string> amounts = part.container_memory;
+  if (!part.mem_mib.empty()) amounts = {part.mem_mib + "Mi"};
+  for (const std::string& amount : amounts) {
+    const std::optional<int64_t> bytes = ParseKubeQuantity(amount, 1);
+    if (!bytes) return InvalidArgument("annotation gpu-memory: expected an amount of memory, found %s", Quoted(amount));
+    mem_bytes = std::min(kMostQuantity, mem_bytes + *bytes);  // Bounded: both at most 2^60
+  }
+  if (!part.gpus.empty() &&
+      (!absl::SimpleAtoi(part.gpus, &gpus) || gpus < 1 || gpus > static_cast<int64_t>(kMaxDevicesPerNode))) {
+    return InvalidArgument("annotation gpu-fraction-num-devices: expected 1 to %d GPUs, found %s", kMaxDevicesPerNode,
+                           Quoted(part.gpus));
+  }
+  ask.resource = kGpuResource;
+  ask.count = gpus;
+  ask.groups = part.groups;
+  if (fraction > 0) {
+    constexpr double kRounding = 1e-6;  // 0.29 is 28.999... %
+    ask.cores_pct = ask.mem_pct = std::max<int64_t>(1, static_cast<int64_t>(fraction * kWholePct + kRounding));
+  } else {
+    ask.mem_mib = std::max<int64_t>(1, MibCeil(mem_bytes));
+  }
+  return absl::OkStatus();
+}
+
 absl::Status AddClaim(const KubePod& pod, const KubeClaim& claim, KubeAsk& ask) {
+  ask.by_expression |= claim.selects;
   if (claim.allocated.empty()) {
-    if (!claim.unknown.empty()) return InvalidArgument("its claim asks for %s", claim.unknown);
+    if (!claim.unknown.empty()) return InvalidArgument("its claim asks for %s, which is not read", claim.unknown);
     if (!pod.node.empty() && claim.gpus > 0) return InvalidArgument("it is bound, and its claim is not allocated");
     ask.count += claim.gpus;  // Bounded: at most 1,024 a request, of a claim that is in memory
     ask.mem_mib = std::max(ask.mem_mib, MibCeil(claim.mem_bytes));
-    ask.by_expression |= claim.selects;
     return absl::OkStatus();
   }
   for (const KubeAllocated& one : claim.allocated) {
     if (one.driver != kKubeGpuDriver) continue;
     ++ask.count;
     ask.mem_mib = std::max(ask.mem_mib, MibCeil(one.mem_bytes));
-    ask.users = std::max(ask.users, claim.users);
     ask.told.push_back({.pool = one.pool, .device = one.device});
   }
   return absl::OkStatus();
@@ -90,8 +115,7 @@ absl::Status AddHamiDevices(const KubePod& pod, KubeAsk& ask) {
       };
       if (fields.size() < kFields || !number(2, kMostQuantity / kBytesPerMib, mem_mib) ||
           !number(3, kWholePct, cores)) {
-        return InvalidArgument("hami.io/vgpu-devices-allocated: expected UUID,vendor,MiB,cores, found %s",
-                               Quoted(device));
+        return InvalidArgument("annotation of its vGPUs: expected UUID,vendor,MiB,cores, found %s", Quoted(device));
       }
       ask.told.push_back({.uuid = fields[0]});
       ask.mem_mib = std::max(ask.mem_mib, mem_mib);
@@ -127,15 +151,15 @@ void ShapeByReplicas(const KubeAsk& ask, const KubeGpu& sample, const GpuType& c
   const bool is_mig = sample.mode == SharingMode::kMig;
   int64_t share = kWhole;
   if (sample.replicas > 1) {
-    // Nobody promises that replicas lie on different cards: they count as a larger part of one.
-    // Bounded: at most 1,024 GPUs a pod.
-    share = std::clamp<int64_t>(ask.count * kWhole / sample.replicas, 1, kWhole);
-    shape.gpus = 1;
+    // Nobody promises that replicas lie on different cards: they count as larger parts of as few as may be.
+    shape.gpus = (ask.count + sample.replicas - 1) / sample.replicas;
+    // Bounded: at most 1,024 GPUs a pod, and 1,024 replicas.
+    share = std::max<int64_t>(1, ask.count * kWhole / (sample.replicas * shape.gpus));
     shape.anyone = true;
   } else {
     shape.gpus = ask.count;
   }
-  shape.gpu_milli = share;
+  if (shape.gpus == 1 || share == kWhole) shape.gpu_milli = share;  // a job may ask for parts of one GPU only
   shape.util_pct = static_cast<double>(share) / (kWhole / kWholePct);
   shape.mem_milli = share;
   if (!is_mig) return;
@@ -147,15 +171,54 @@ void ShapeByReplicas(const KubeAsk& ask, const KubeGpu& sample, const GpuType& c
   shape.mem_mib = std::max<int64_t>(1, (profile.mem_mib - kHeadroomMib) * share / kWhole);
 }
 
+constexpr char kByHami[] = "hami";
+constexpr char kByPart[] = "gpu-part";  // of KAI
+constexpr char kByPartialClaim[] = "claims-part";
+constexpr char kReplica[] = "-replica";
+
+std::string ByClaim(const KubeGpu& gpu, const GpuType& card) {
+  const bool whole = gpu.mode != SharingMode::kMig;
+  return std::string(kByClaim) + (whole ? "" : "-mig-" + card.mig[static_cast<size_t>(gpu.mig_profile)].name);
+}
+
+bool IsReplica(const KubeGpu& gpu) { return gpu.replicas > 1 && !gpu.counts_memory; }
+
+std::string BareResource(const std::string& resource) { return resource.substr(resource.find('/') + 1); }
+
+// How a pod with that share of such a GPU gets it.
+std::string WayOf(const KubeAsk& ask, const KubeGpu& gpu, const KubeShape& shape, const GpuType& card) {
+  if (ask.by_class && gpu.mode != SharingMode::kMig) return BareResource(kGpuResource);
+  if (ask.resource.empty()) {
+    return gpu.mode != SharingMode::kMig && shape.anyone ? kByPartialClaim : ByClaim(gpu, card);
+  }
+  if (ask.by_part) return kByPart;
+  return ask.hami ? kByHami : BareResource(ask.resource) + (IsReplica(gpu) ? kReplica : "");
+}
+
 }  // namespace
 
-absl::StatusOr<KubeAsk> AskOf(const KubePod& pod, const KubeState& state) {
-  KubeAsk ask;
-  HORUS_RETURN_IF_ERROR(AddResources(pod, ask));
+bool Offers(const KubeGpu& gpu, std::string_view needs, const Catalogue& catalogue) {
+  if (needs == kByHami) return gpu.counts_memory && gpu.resource == kGpuResource;
+  if (needs == kByPart) return gpu.resource == kGpuResource && gpu.replicas == 1 && gpu.mode != SharingMode::kMig;
+  if (needs.starts_with(kByClaim)) {
+    if (needs == kByPartialClaim) return !gpu.name.empty() && gpu.resource.empty() && gpu.mode != SharingMode::kMig;
+    return !gpu.name.empty() && needs == ByClaim(gpu, catalogue.at(gpu.type));
+  }
+  const std::string bare = gpu.resource.empty() ? "" : BareResource(gpu.resource);
+  return needs == bare || (IsReplica(gpu) && needs == bare + kReplica);
+}
+
+absl::StatusOr<KubeAsk> AskOf(const KubePod& pod, const KubeState& state, const std::set<std::string>& offered) {
+  KubeAsk ask{.resource = {}, .by_class = pod.by_class, .groups = {}, .told = {}};
+  HORUS_RETURN_IF_ERROR(AddResources(pod, offered, ask));
+  ask.hami = ask.resource == kGpuResource && (pod.of_hami || ask.mem_mib > 0 || ask.mem_pct > 0 || ask.cores_pct > 0);
+  ask.by_part = ask.count == 0 && pod.part.asks();
+  if (ask.by_part) HORUS_RETURN_IF_ERROR(AddPart(pod.part, ask));
   const int64_t by_resource = ask.count;
   for (const std::string& name : pod.claims) {
     const auto claim = state.claims.find({pod.name_space, name});
-    if (claim == state.claims.end()) return InvalidArgument("its claim %s is not among the objects", Quoted(name));
+    if (claim == state.claims.end())
+      return InvalidArgument("its claim %s is not among the objects (resourceclaims)", Quoted(name));
     HORUS_RETURN_IF_ERROR(AddClaim(pod, claim->second, ask));
   }
   if (!pod.pending_claims.empty()) {
@@ -179,15 +242,10 @@ KubeShape ShapeOf(const KubeAsk& ask, const KubeGpu& sample, const Catalogue& ca
     shape.gpus = ask.count;
     shape.mem_mib = ask.mem_mib;
     shape.anyone = true;
-  } else if (by_claim && ask.users > 1) {
-    shape.gpus = ask.count;
-    shape.gpu_milli = ask.count == 1 ? std::max<int64_t>(1, kWhole / ask.users) : 0;
-    shape.util_pct = static_cast<double>(kWholePct) / static_cast<double>(ask.users);
-    shape.mem_milli = std::max<int64_t>(1, kWhole / ask.users);
   } else {
     ShapeByMemory(ask, card, shape);
   }
-  if (!by_claim && ask.resource != kGpu) shape.needs = ask.resource;
+  shape.needs = WayOf(ask, sample, shape, card);
   return shape;
 }
 

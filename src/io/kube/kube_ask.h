@@ -9,7 +9,9 @@
 #define HORUS_IO_KUBE_KUBE_ASK_H_
 
 #include <cstdint>
+#include <set>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/status.h"
@@ -19,24 +21,32 @@
 
 namespace horus {
 
+// What a placer keeps free on each device (docs/place.md): a request for a whole card fits with so much less.
+inline constexpr int64_t kHeadroomMib = 500;
+
 struct KubeTold {
   std::string pool, device;  // of a claim
   std::string uuid;          // of HAMi's annotation
 };
 
 struct KubeAsk {
-  std::string resource;        // "nvidia.com/gpu", "nvidia.com/mig-1g.10gb", ...; empty: by claims, or no GPUs
-  int64_t count = 0;           // 0: no GPUs
-  int64_t mem_mib = 0;         // of each GPU; 0: as much as it has
-  int64_t mem_pct = 0;         // likewise, of a card's
-  int64_t cores_pct = 0;       // HAMi; 0: no limit
-  int64_t users = 1;           // pods that use the claim together
-  bool by_expression = false;  // a claim that waits selects by an expression, which nobody reads here
-  std::vector<KubeTold> told;  // `count` of them where the pod runs and something tells
+  std::string resource;             // "nvidia.com/gpu", "nvidia.com/mig-1g.10gb", ...; empty: by claims, or no GPUs
+  int64_t count = 0;                // 0: no GPUs
+  int64_t mem_mib = 0;              // of each GPU; 0: as much as it has
+  int64_t mem_pct = 0;              // likewise, of a card's
+  int64_t cores_pct = 0;            // HAMi; 0: no limit
+  bool hami = false;                // HAMi alone can give it what it asks for
+  bool by_part = false;             // KAI alone can
+  bool by_class = false;            // as KubePod
+  bool by_expression = false;       // a claim selects by an expression, which nobody reads here
+  std::vector<std::string> groups;  // of KAI: pods of one share a GPU
+  std::vector<KubeTold> told;       // `count` of them where the pod runs and something tells
 };
 
-// INVALID_ARGUMENT for what this import cannot say in a job: the message is the reason.
-[[nodiscard]] absl::StatusOr<KubeAsk> AskOf(const KubePod& pod, const KubeState& state);
+// `offered`: what nodes offer GPUs as, whatever the name. INVALID_ARGUMENT for what this import cannot say in a job:
+// the message is the reason.
+[[nodiscard]] absl::StatusOr<KubeAsk> AskOf(const KubePod& pod, const KubeState& state,
+                                            const std::set<std::string>& offered);
 
 // A job's demand and share, as far as requests tell them.
 struct KubeShape {
@@ -46,7 +56,8 @@ struct KubeShape {
   int64_t mem_mib = 0;       // 0: `mem_milli` of whatever card it is on
   int64_t mem_milli = 1000;  // thousandths of the card's memory
   bool anyone = false;       // it asks for a part of a card, as whoever else may
-  std::string needs;         // resource that its node must offer; empty: whole GPUs
+  GpuTypeId only;            // that its claim is known to take; invalid: any
+  std::string needs;         // how it gets GPUs, which its node must offer: Offers
   // Of a pod whose profile is known:
   std::string profile;  // namespace/name; empty: none, and its demand is what it asks for
   bool exclusive = false;
@@ -54,6 +65,10 @@ struct KubeShape {
   double slowdown_confidence = 0;
   friend auto operator<=>(const KubeShape&, const KubeShape&) = default;
 };
+
+// Whether pods that get GPUs in that way get such ones.
+[[nodiscard]] bool Offers(const KubeGpu& gpu, std::string_view needs, const Catalogue& catalogue);
+inline constexpr std::string_view kByClaim = "claims";  // how ways by claims begin
 
 // `sample`: the first device that it has, or one that it might get.
 [[nodiscard]] KubeShape ShapeOf(const KubeAsk& ask, const KubeGpu& sample, const Catalogue& catalogue);

@@ -15,12 +15,10 @@
 
 namespace horus {
 
-inline constexpr char kKubeGpuPrefix[] = "nvidia.com/";  // of the resources that are kept
-
 // Of an object, as the API server checks names; not empty.
 [[nodiscard]] absl::StatusOr<std::string> ReadKubeName(const KubeView& view);
 [[nodiscard]] absl::StatusOr<KubeTexts> ReadKubeTexts(const KubeView& view);
-// A resource list: cpu, memory and what the vendor's device plugins count.
+// A resource list: cpu, memory and what device plugins for the vendor's GPUs count, parts of GPUs by HAMi's names.
 [[nodiscard]] absl::StatusOr<KubeRequests> ReadKubeResources(const KubeView& resources);
 
 }  // namespace horus

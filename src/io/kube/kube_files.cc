@@ -13,6 +13,7 @@
 #include "io/csv.h"
 #include "io/decision_log.h"
 #include "io/jobs_file.h"
+#include "io/kube/kube_ask.h"
 #include "yaml-cpp/yaml.h"
 
 namespace horus {
@@ -20,7 +21,6 @@ namespace {
 
 constexpr int64_t kUsPerMs = 1000;
 constexpr double kMibPerGibReal = 1024;
-constexpr int64_t kHeadroomMib = 500;  // as ShapeOf: what a placer keeps free on each device
 
 // Exact: MiB are binary fractions of GiB.
 std::string Gib(int64_t mib) { return Formatted("%.17g", static_cast<double>(mib) / kMibPerGibReal); }
@@ -244,14 +244,16 @@ void WriteDemand(const Context& context, const KubeShape& shape, Writer& out) {
   out.BeginFlowMap();
   if (!shape.profile.empty()) {
     for (const TypeDemand& one : context.imported.profiles.at(shape.profile).demands) {
+      if (shape.only.valid() && one.type != shape.only) continue;
       out.Key(context.catalogue.at(one.type).name.c_str());
       WriteProfile(one.demand, out);
     }
   } else if (shape.mem_mib > 0) {
-    out.Key("any");
+    out.Key(shape.only.valid() ? context.catalogue.at(shape.only).name.c_str() : "any");
     WriteFigures(shape.util_pct, shape.mem_mib, out);
   } else {
     for (const GpuTypeId id : context.types) {
+      if (shape.only.valid() && id != shape.only) continue;
       const GpuType& type = context.catalogue.at(id);
       out.Key(type.name.c_str());
       // Bounded: MiB of a card, in thousandths.

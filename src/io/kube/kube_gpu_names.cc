@@ -7,6 +7,7 @@
 #include <charconv>
 #include <cmath>
 
+#include "absl/strings/str_split.h"
 #include "base/text.h"
 #include "device/fold_name.h"
 
@@ -24,42 +25,42 @@ constexpr std::array<const char*, 3> kNameLabels = {
     "k8s.amazonaws.com/accelerator",        // nvidia-tesla-v100
 };
 constexpr char kKarpenterMemory[] = "karpenter.k8s.aws/instance-gpu-memory";
-constexpr std::array<const char*, 2> kInstanceLabels = {"node.kubernetes.io/instance-type",
-                                                        "beta.kubernetes.io/instance-type"};
+constexpr char kInstanceLabel[] = "node.kubernetes.io/instance-type";
 
-// Families of EC2 with whole GPUs (Amazon EC2 instance types, accelerated computing, 2026).
-struct Family {
-  std::string_view family, gpu;
+// Instance types with whole GPUs, by how they begin and, behind "*", end (pages of accelerated instance types of Amazon
+// EC2, Azure, Google Cloud, IBM, Oracle, Alibaba, CoreWeave and DigitalOcean, 2026); folded. Types with parts of a GPU
+// (EC2's g6f, Google's smaller g4, Azure's smaller NV A10) are not here.
+struct Instances {
+  const char* gpu;
+  const char* types;
 };
-constexpr std::array<Family, 14> kAmazon = {{{"p2", "k80"},
-                                             {"p3", "v100-sxm2-16gb"},
-                                             {"p3dn", "v100-sxm2-32gb"},
-                                             {"p4d", "a100-40gb"},
-                                             {"p4de", "a100-80gb"},
-                                             {"p5", "h100-sxm"},
-                                             {"p5e", "h200"},
-                                             {"p5en", "h200"},
-                                             {"g3", "m60"},
-                                             {"g4dn", "t4"},
-                                             {"g5", "a10g"},
-                                             {"g6", "l4"},
-                                             {"gr6", "l4"},
-                                             {"g6e", "l40s"}}};
-
-// Sizes of Azure with whole GPUs, by how they begin and end (Azure virtual machine sizes, GPU accelerated, 2026).
-struct Size {
-  std::string_view begin, end, gpu;
+constexpr Instances kInstances[] = {
+    {"a10", "bm.gpu.a10. vm.gpu.a10. ecs.gn7i- standard-nv36ad*s-a10-v5 standard-nv72ad*s-a10-v5"},
+    {"a100-40gb", "p4d. a2-highgpu- a2-megagpu- bm.gpu4. bm.gpu.b4. ecs.gn7- standard-nd*asr-v4"},
+    {"a100-80gb", "p4de. a2-ultragpu- bm.gpu.a100-v2. ecs.gn7e- standard-nd*-a100-v4"},
+    {"a100-pcie-80gb", "standard-nc*-a100-v4"},
+    {"a10g", "g5."},
+    {"b200", "p6-b200. a4-highgpu- bm.gpu.b200. b200-8x"},
+    {"b300", "p6-b300. bm.gpu.b300."},
+    {"gb200", "p6e-gb200. a4x-highgpu- bm.gpu.gb200. gb200-4x standard-nd*-gb200-v6"},
+    {"gb300", "p6e-gb300. a4x-maxgpu- bm.gpu.gb300. gb300-4x standard-nd*-gb300-v6"},
+    {"h100-nvl", "standard-nc*-h100-v5"},
+    {"h100-sxm",
+     "p5. a3-highgpu- a3-megagpu- a3-edgegpu- bm.gpu.h100. gpu-h100x gd-8xh100 gx3d*h100 standard-nd*-h100-v5"},
+    {"h200", "p5e. p5en. a3-ultragpu- bm.gpu.h200. gpu-h200x gd-8xh200 gx3d*h200 standard-nd*-h200-v5"},
+    {"k80", "p2."},
+    {"l4", "g6. gr6. g2-standard- gx3*l4"},
+    {"l40s", "g6e. bm.gpu.l40s gpu-l40sx gd-8xl40s gx3*l40s"},
+    {"m60", "g3."},
+    {"p100-pcie-16gb", "ecs.gn5- standard-nc*s-v2"},
+    {"p4", "ecs.gn5i-"},
+    {"rtx-6000-ada", "gpu-6000adax"},
+    {"rtx-pro-6000-server", "g7e. g4-standard-48 g4-standard-96 g4-standard-192 g4-standard-384"},
+    {"t4", "g4dn. g5g. ecs.gn6i- standard-nc*-t4-v3"},
+    {"v100-pcie-16gb", "standard-nc*s-v3"},
+    {"v100-sxm2-16gb", "p3. bm.gpu3. vm.gpu3. ecs.gn6v-"},
+    {"v100-sxm2-32gb", "p3dn. ecs.gn6e- standard-nd*rs-v2"},
 };
-constexpr std::array<Size, 10> kAzure = {{{"standard-nc", "-t4-v3", "t4"},
-                                          {"standard-nc", "-a100-v4", "a100-pcie-80gb"},
-                                          {"standard-nc", "-h100-v5", "h100-nvl"},
-                                          {"standard-nc", "s-v3", "v100-pcie-16gb"},
-                                          {"standard-nc", "s-v2", "p100-pcie-16gb"},
-                                          {"standard-nd", "rs-v2", "v100-sxm2-32gb"},
-                                          {"standard-nd", "asr-v4", "a100-40gb"},
-                                          {"standard-nd", "-a100-v4", "a100-80gb"},
-                                          {"standard-nd", "-h100-v5", "h100-sxm"},
-                                          {"standard-nd", "-h200-v5", "h200"}}};
 
 // Where a cloud's name is another board's elsewhere: GKE's G4 machines have the server edition.
 struct Renamed {
@@ -76,12 +77,11 @@ std::string Folded(std::string_view text) {
 // "" for an instance type that is not known to have whole GPUs.
 std::string GpuOfInstance(std::string_view type) {
   const std::string folded = Folded(type);
-  const std::string family = folded.substr(0, folded.find('.'));
-  for (const Family& known : kAmazon) {
-    if (known.family == family && family.size() < folded.size()) return std::string(known.gpu);
-  }
-  for (const Size& size : kAzure) {
-    if (folded.starts_with(size.begin) && folded.ends_with(size.end)) return std::string(size.gpu);
+  for (const Instances& known : kInstances) {
+    for (const absl::string_view one : absl::StrSplit(known.types, ' ')) {
+      const std::pair<std::string, std::string> ends = absl::StrSplit(one, absl::MaxSplits('*', 1));
+      if (folded.starts_with(ends.first) && folded.ends_with(ends.second)) return known.gpu;
+    }
   }
   return "";
 }
@@ -130,6 +130,11 @@ int64_t KubeLabelCount(const KubeTexts& labels, const std::string& key) {
   return error == std::errc() && end == text.data() + text.size() && count > 0 ? count : 0;
 }
 
+std::string KubeInstanceType(const KubeTexts& labels) {
+  const std::string type = KubeLabel(labels, kInstanceLabel);
+  return type.empty() ? KubeLabel(labels, "beta.kubernetes.io/instance-type") : type;
+}
+
 KubeCloudGpu FindKubeCloudGpu(const KubeTexts& labels) {
   for (const char* const label : kNameLabels) {
     const std::string value = KubeLabel(labels, label);
@@ -140,12 +145,10 @@ KubeCloudGpu FindKubeCloudGpu(const KubeTexts& labels) {
     }
     return {label, value, std::move(name), KubeLabelCount(labels, kKarpenterMemory)};
   }
-  for (const char* const label : kInstanceLabels) {
-    const std::string value = KubeLabel(labels, label);
-    std::string gpu = GpuOfInstance(value);
-    if (!gpu.empty()) return {label, value, std::move(gpu), 0};
-  }
-  return {};
+  const std::string type = KubeInstanceType(labels);
+  std::string gpu = GpuOfInstance(type);
+  if (gpu.empty()) return {};
+  return {kInstanceLabel, type, std::move(gpu), 0};
 }
 
 }  // namespace horus

@@ -38,6 +38,9 @@ struct KubeCloudGpu {
 };
 [[nodiscard]] KubeCloudGpu FindKubeCloudGpu(const KubeTexts& labels);
 
+// What the node's cloud calls its kind of machine; "" where nothing says so.
+[[nodiscard]] std::string KubeInstanceType(const KubeTexts& labels);
+
 // The value of a label; "" without it.
 [[nodiscard]] std::string KubeLabel(const KubeTexts& labels, const std::string& key);
 // The same as an integer above 0; 0 for anything else.

@@ -6,6 +6,7 @@
 #include <charconv>
 #include <map>
 #include <optional>
+#include <set>
 #include <tuple>
 #include <utility>
 
@@ -19,11 +20,11 @@
 namespace horus {
 namespace {
 
-constexpr char kGpu[] = "nvidia.com/gpu";
 constexpr char kProduct[] = "nvidia.com/gpu.product";
 constexpr std::string_view kMigPrefix = "nvidia.com/mig-";
 constexpr std::string_view kShared = ".shared";
 constexpr char kHamiSource[] = "hami.io/node-nvidia-register";
+constexpr char kVolcanoSource[] = "volcano.sh/node-vgpu-register";
 constexpr int64_t kMostReplicas = kMaxTenantsPerDevice;
 
 using Gpus = std::vector<KubeGpu>;
@@ -31,6 +32,8 @@ using Gpus = std::vector<KubeGpu>;
 // What a node offers of one resource: `cards` devices, each as `replicas`.
 struct Offer {
   std::string resource;
+  std::string labelled;  // the resource that labels speak of
+  int64_t count = 0;
   int64_t cards = 0;
   int64_t replicas = 1;
 };
@@ -40,23 +43,61 @@ std::string_view WithoutShared(std::string_view resource) {
 }
 
 // GKE's own plugin shares by labels of its own.
-int64_t ReplicasOf(const KubeTexts& labels, std::string_view resource) {
-  int64_t replicas = KubeLabelCount(labels, std::string(WithoutShared(resource)) + ".replicas");
-  if (replicas == 0 && resource == kGpu) {
+int64_t ReplicasOf(const KubeTexts& labels, const std::string& resource) {
+  int64_t replicas = KubeLabelCount(labels, resource + ".replicas");
+  if (replicas == 0 && resource == kGpuResource) {
     replicas = KubeLabelCount(labels, "cloud.google.com/gke-max-shared-clients-per-gpu");
   }
   return std::max<int64_t>(1, replicas);
+}
+
+// The device plugin may offer "nvidia.com/gpu" under a name of the cluster's own; discovery's labels keep that one, and
+// tell how much of it there is.
+bool IsRenamedGpu(const KubeNode& node, const std::string& resource) {
+  const auto at = node.capacity.find(resource);
+  const int64_t stated = KubeLabelCount(node.labels, "nvidia.com/gpu.count");
+  return at != node.capacity.end() && resource.find("gpu") != std::string::npos &&
+         !node.resources.contains(kGpuResource) && stated > 0 &&
+         at->second / ReplicasOf(node.labels, kGpuResource) == stated;
 }
 
 std::vector<Offer> OffersOf(const KubeNode& node) {
   std::vector<Offer> offers;
   for (const auto& [resource, count] : node.resources) {
     const std::string_view bare = WithoutShared(resource);
-    if (bare != kGpu && !bare.starts_with(kMigPrefix)) continue;
-    const int64_t replicas = ReplicasOf(node.labels, resource);
-    offers.push_back({resource, count / replicas + (count % replicas != 0 ? 1 : 0), replicas});
+    if (resource == kVolcanoGpu || (!IsGpuResource(resource) && !IsRenamedGpu(node, resource))) continue;
+    const std::string labelled(bare.starts_with(kMigPrefix) ? bare : kGpuResource);
+    const int64_t replicas = ReplicasOf(node.labels, labelled);
+    offers.push_back({resource, labelled, count, count / replicas, replicas});
   }
   return offers;
+}
+
+// Of discovery or a cloud; 0: not told.
+int64_t StatedCards(const KubeTexts& labels, const std::string& resource) {
+  int64_t stated = KubeLabelCount(labels, resource + ".count");
+  for (const char* const label : {"karpenter.k8s.aws/instance-gpu-count", "cloud.google.com/gke-accelerator-count"}) {
+    if (stated == 0 && resource == kGpuResource) stated = KubeLabelCount(labels, label);
+  }
+  return stated;
+}
+
+// If the plugin shares and labels do not say so, or the other way round, nobody can tell how many cards there are.
+// `each`: what one of the GPUs that labels count may be offered as. Less may be allocatable than there is: devices that
+// are not healthy, or that another resource holds (not `alone`).
+absl::Status CheckLabels(const KubeNode& node, const Offer& offer, int64_t cards, int64_t each, bool alone) {
+  const int64_t stated = StatedCards(node.labels, offer.labelled);
+  const auto at = node.capacity.find(offer.resource);
+  const int64_t capacity = at == node.capacity.end() ? offer.count : at->second;
+  const bool in_replicas = offer.count % offer.replicas == 0 && capacity % offer.replicas == 0;
+  const bool too_many = (cards + each - 1) / each > stated;
+  const bool too_few = offer.replicas > 1 && alone && each == 1 && capacity / offer.replicas < stated;
+  if (in_replicas && (stated == 0 || (!too_many && !too_few))) return absl::OkStatus();
+  return InvalidArgument(
+      "expected %s to count %s x %d replicas, as labels say, found %d allocatable of %d: the device plugin shares GPUs "
+      "in another way (label %s.replicas)",
+      offer.resource, stated == 0 ? "GPUs" : Formatted("%d GPUs", stated), offer.replicas, offer.count, capacity,
+      offer.labelled);
 }
 
 SharingMode ModeOf(const KubeTexts& labels) {
@@ -140,9 +181,18 @@ absl::StatusOr<Gpus> GpusOfOffers(const KubeNode& node, const Catalogue& catalog
   Gpus gpus;
   std::vector<Instance> instances;
   const std::vector<Offer> offers = OffersOf(node);
+  std::map<std::string, int64_t> cards;
   for (const Offer& offer : offers) {
     HORUS_RETURN_IF_ERROR(CheckCount(offer.cards, offer.replicas));
-    const std::string of = offer.resource.starts_with(kMigPrefix) ? MigProfileOfResource(offer.resource) : profile;
+    const bool named = offer.resource.starts_with(kMigPrefix);  // after its profile, and counted by labels of its own
+    const std::string of = named ? MigProfileOfResource(offer.resource) : profile;
+    int16_t index = -1;
+    if (!of.empty()) {
+      HORUS_ASSIGN_OR_RETURN(index, ProfileOf(card, of));
+    }
+    const int64_t each = of.empty() || named ? 1 : card.mig[static_cast<size_t>(index)].max_instances;
+    const int64_t sum = cards[offer.labelled] += offer.cards;  // Bounded: at most 1,024 of a few resources
+    HORUS_RETURN_IF_ERROR(CheckLabels(node, offer, sum, each, offers.size() == 1));
     if (of.empty()) {
       for (int64_t i = 0; i < offer.cards; ++i) {
         gpus.push_back({.type = type,
@@ -153,7 +203,6 @@ absl::StatusOr<Gpus> GpusOfOffers(const KubeNode& node, const Catalogue& catalog
       }
       continue;
     }
-    HORUS_ASSIGN_OR_RETURN(const int16_t index, ProfileOf(card, of));
     instances.insert(instances.end(), static_cast<size_t>(offer.cards), Instance{index, &offer});
   }
   HORUS_RETURN_IF_ERROR(CheckCount(static_cast<int64_t>(gpus.size() + instances.size()), 1));
@@ -219,7 +268,7 @@ absl::StatusOr<KubeGpu> GpuOfDevice(const Catalogue& catalogue, const std::strin
               .mem_mib = device.mem_bytes / kBytesPerMib};
   std::string card = "device " + device.name;
   // Where both are installed, or the class stands for the resource, pods get whole devices by the resource, too.
-  if (!is_mig && !device.shared) gpu.resource = kGpu;
+  if (!is_mig && !device.shared) gpu.resource = kGpuResource;
   if (is_mig) {
     const auto profile = ProfileOf(catalogue.at(*type), device.profile);
     if (!profile.ok()) return wrong(profile.status());
@@ -231,10 +280,23 @@ absl::StatusOr<KubeGpu> GpuOfDevice(const Catalogue& catalogue, const std::strin
   return gpu;
 }
 
+// Cards that are cut: a driver may list them beside their instances, in whatever pool.
+std::set<std::string> ParentsOf(const std::map<std::string, Pool>& pools) {
+  std::set<std::string> parents;
+  for (const auto& [name, pool] : pools) {
+    for (const KubeDevice* const device : pool.devices) {
+      if (!device->possible && !device->parent_uuid.empty()) parents.insert(device->parent_uuid);
+    }
+  }
+  return parents;
+}
+
 KubeNodeGpus FromSlices(const Catalogue& catalogue, std::span<const KubeSlice> slices) {
   KubeNodeGpus found;
   std::map<std::string, int32_t> cards;
-  for (auto& [name, pool] : NewestPools(slices)) {
+  std::map<std::string, Pool> pools = NewestPools(slices);
+  const std::set<std::string> parents = ParentsOf(pools);
+  for (auto& [name, pool] : pools) {
     if (pool.found != pool.stated) {
       found.note = Formatted("pool %s: expected %d resource slices of generation %d, found %d", Quoted(name),
                              pool.stated, pool.generation, pool.found);
@@ -243,7 +305,8 @@ KubeNodeGpus FromSlices(const Catalogue& catalogue, std::span<const KubeSlice> s
     std::sort(pool.devices.begin(), pool.devices.end(),
               [](const KubeDevice* a, const KubeDevice* b) { return NaturalKey(a->name) < NaturalKey(b->name); });
     for (const KubeDevice* device : pool.devices) {
-      if (device->possible || (device->type != "gpu" && device->type != "mig")) continue;
+      const bool whole = device->type == "gpu" && !parents.contains(device->uuid);
+      if (!whole && (device->possible || device->type != "mig")) continue;
       absl::StatusOr<KubeGpu> gpu = GpuOfDevice(catalogue, name, *device, cards);
       found.source = "ResourceSlice";
       if (!gpu.ok()) return {.source = found.source, .problem = std::string(gpu.status().message())};
@@ -255,6 +318,7 @@ KubeNodeGpus FromSlices(const Catalogue& catalogue, std::span<const KubeSlice> s
 }
 
 // ---- HAMi's annotation: a JSON list, or up to version 2.4 "UUID,count,MiB,cores,type,numa,health:" for each.
+// Volcano's: "UUID,count,MiB,type,health,mode:".
 
 struct HamiCard {
   std::string uuid, type, mode;
@@ -289,37 +353,39 @@ absl::StatusOr<std::vector<HamiCard>> ReadHamiJson(const std::string& text) {
   return cards;
 }
 
-absl::StatusOr<std::vector<HamiCard>> ReadHami(const std::string& text) {
+absl::StatusOr<std::vector<HamiCard>> ReadHami(const std::string& text, bool volcano) {
   if (text.starts_with('[')) return ReadHamiJson(text);
   std::vector<HamiCard> cards;
   const std::vector<std::string> parts = absl::StrSplit(text, ':', absl::SkipEmpty());
   for (const std::string& part : parts) {
     const std::vector<std::string> fields = absl::StrSplit(part, ',');
-    constexpr size_t kFields = 7;
-    if (fields.size() < kFields) {
-      return InvalidArgument("expected UUID,count,MiB,cores,type,numa,health of each device, found %s", Quoted(part));
+    const size_t type = volcano ? 3 : 4, health = volcano ? 4 : 6, mode = health + 1;
+    if (fields.size() < mode) {
+      return InvalidArgument("expected %s of each device, found %s",
+                             volcano ? "UUID,count,MiB,type,health" : "UUID,count,MiB,cores,type,numa,health",
+                             Quoted(part));
     }
     cards.push_back({.uuid = fields[0],
-                     .type = fields[4],
-                     .mode = fields.size() > kFields ? fields[kFields] : "",
+                     .type = fields[type],
+                     .mode = fields.size() > mode ? fields[mode] : "",
                      .count = Number(fields[1]),
                      .mem_mib = Number(fields[2]),
-                     .healthy = fields[6] == "true"});
+                     .healthy = fields[health] == "true"});
   }
   return cards;
 }
 
 KubeNodeGpus FromHami(const Catalogue& catalogue, const KubeNode& node) {
-  KubeNodeGpus found{.source = kHamiSource};
-  const auto cards = ReadHami(node.hami_register);
-  if (!cards.ok()) return {.source = kHamiSource, .problem = std::string(cards.status().message())};
+  KubeNodeGpus found{.source = node.volcano ? kVolcanoSource : kHamiSource};
+  const auto cards = ReadHami(node.hami_register, node.volcano);
+  if (!cards.ok()) return {.source = found.source, .problem = std::string(cards.status().message())};
   for (const HamiCard& card : *cards) {
     if (!card.healthy) continue;
     // The memory may be scaled, so that it tells no type.
     const auto type = FindKubeGpu(catalogue, card.type, 0);
     const absl::Status count = CheckCount(static_cast<int64_t>(found.gpus.size()) + 1, card.count);
     if (!type.ok() || !count.ok() || card.count < 1 || card.mode == "mig") {
-      return {.source = kHamiSource,
+      return {.source = found.source,
               .problem = !type.ok()           ? std::string(type.status().message())
                          : !count.ok()        ? std::string(count.message())
                          : card.mode == "mig" ? "expected cards that HAMi shares by itself, found mode mig"
@@ -329,7 +395,7 @@ KubeNodeGpus FromHami(const Catalogue& catalogue, const KubeNode& node) {
                           .card = static_cast<int32_t>(found.gpus.size()),
                           .replicas = card.count,
                           .counts_memory = true,
-                          .resource = kGpu,
+                          .resource = node.volcano ? kVolcanoGpu : kGpuResource,
                           .uuid = card.uuid});
   }
   return found;
@@ -346,8 +412,11 @@ KubeNodeGpus FromName(const Catalogue& catalogue, const KubeNode& node, const st
   const absl::Status status = type.ok() ? gpus.status() : type.status();
   if (!status.ok()) {
     found.problem = Formatted("label %s=%s: %s", source, value, std::string(status.message()));
+  } else if (product.shared && KubeLabelCount(node.labels, "nvidia.com/gpu.replicas") == 0 &&
+             StatedCards(node.labels, kGpuResource) == 0) {
+    found.problem = Formatted("label %s=%s: expected nvidia.com/gpu.replicas beside it, found none", source, value);
   } else if (gpus->empty()) {
-    found.problem = Formatted("label %s=%s: expected allocatable %s, found none", source, value, kGpu);
+    found.problem = Formatted("label %s=%s: expected allocatable %s, found none", source, value, kGpuResource);
   } else {
     found.gpus = *std::move(gpus);
   }
@@ -380,14 +449,22 @@ KubeNodeGpus FromLabels(const Catalogue& catalogue, const KubeNode& node) {
   const KubeCloudGpu cloud = FindKubeCloudGpu(node.labels);
   if (!cloud.label.empty()) return FromCloud(catalogue, node, cloud);
   KubeNodeGpus found;
-  if (!OffersOf(node).empty()) {
-    found.problem = Formatted("it offers %s, and no label, annotation or resource slice tells the type",
-                              OffersOf(node).front().resource);
+  const std::vector<Offer> offers = OffersOf(node);
+  if (!offers.empty() || node.resources.contains(kVolcanoGpu)) {
+    const std::string instance = KubeInstanceType(node.labels);
+    found.problem = Formatted("it offers %s, and no label, annotation or resource slice tells the type%s",
+                              offers.empty() ? kVolcanoGpu : offers.front().resource,
+                              instance.empty() ? "" : "; instance type " + Quoted(instance) + " is not known");
   }
   return found;
 }
 
 }  // namespace
+
+bool IsGpuResource(std::string_view resource) {
+  const std::string_view bare = WithoutShared(resource);
+  return bare == kGpuResource || bare == "nvidia.com/pgpu" || bare == kVolcanoGpu || bare.starts_with(kMigPrefix);
+}
 
 std::string MigProfileOfResource(std::string_view resource) {
   const std::string_view bare = WithoutShared(resource);

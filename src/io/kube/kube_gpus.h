@@ -42,6 +42,10 @@ struct KubeNodeGpus {
 [[nodiscard]] KubeNodeGpus FindKubeGpus(const Catalogue& catalogue, const KubeNode& node,
                                         std::span<const KubeSlice> slices);
 
+// "nvidia.com/gpu", what MIG's strategies offer, and NVIDIA's plugin for virtual machines. Network cards and others
+// have the same prefix; a GPU under any other name is one where a node's labels tell it.
+[[nodiscard]] bool IsGpuResource(std::string_view resource);
+
 // The profile of an extended resource such as "nvidia.com/mig-1g.10gb.shared"; "" for others.
 [[nodiscard]] std::string MigProfileOfResource(std::string_view resource);
 

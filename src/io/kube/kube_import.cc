@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <deque>
 #include <functional>
 #include <optional>
 #include <set>
@@ -14,6 +15,7 @@
 #include "io/kube/kube_admits.h"
 #include "io/kube/kube_gpu_names.h"
 #include "io/kube/kube_profile.h"
+#include "io/kube/quantity.h"
 
 namespace horus {
 namespace {
@@ -27,17 +29,18 @@ constexpr std::array<const char*, 6> kRackLabels = {"topology.kubernetes.io/rack
 // Written by machines, dozens a node, and rarely what a pod selects: kept where one does.
 constexpr std::array<std::string_view, 3> kFeatureLabels = {"feature.node.kubernetes.io/", "nvidia.com/",
                                                             "beta.kubernetes.io/"};
-// Labels of ours: which nodes admit pods of one kind, and which offer a resource.
+// Labels of ours: which nodes admit pods of one kind, and which offer GPUs in the way in which pods of one kind get
+// them.
 constexpr char kAdmits[] = "libhorus.org/admits-";
 constexpr char kOffers[] = "libhorus.org/offers-";
 constexpr char kYes[] = "yes";
 constexpr size_t kMostKinds = 500;      // of rules; a node has at most 1,024 labels
 constexpr size_t kMostOwnLabels = 500;  // of a node
-constexpr std::string_view kVendor = "nvidia.com/";
 
-// A pod on its way to a job.
+// A pod on its way to a job, or several that share a claim.
 struct Member {
-  const KubePod* pod = nullptr;
+  const KubePod* pod = nullptr;         // of several: all that they ask for together
+  std::vector<const KubePod*> sharers;  // that one, or these
   KubeAsk ask;
   size_t node = 0;  // where it runs
   bool runs = false;
@@ -56,26 +59,26 @@ class Importer {
     }
     for (const KubeNode& node : state_.nodes) AddNode(node);
     std::vector<Member> members;
-    for (const KubePod& pod : Sorted()) AddMember(pod, members);
+    for (Member& member : Joined()) AddMember(std::move(member), members);
     for (Member& member : members) PlaceTold(member);
     for (Member& member : members) PlaceAssumed(member);
     for (Member& member : members) ShapeWaiting(member);
     std::erase_if(members, [](const Member& member) { return member.shape.gpus == 0; });
     MakeJobs(members);
-    LabelOffers();
     Count();
     return std::move(out_);
   }
 
  private:
   [[nodiscard]] std::vector<std::reference_wrapper<const KubePod>> Sorted() const;
+  [[nodiscard]] std::vector<Member> Joined();
   void AddNode(const KubeNode& node);
-  void AddMember(const KubePod& pod, std::vector<Member>& members);
+  [[nodiscard]] std::string NodeOf(const KubePod& pod) const;
+  void AddMember(Member member, std::vector<Member>& members);
   void PlaceTold(Member& member);
   void PlaceAssumed(Member& member);
   void ShapeWaiting(Member& member);
   void MakeJobs(const std::vector<Member>& members);
-  void LabelOffers();
   void Count();
 
   [[nodiscard]] std::string RackOf(const KubeNode& node) const;
@@ -84,6 +87,10 @@ class Importer {
   [[nodiscard]] std::string UniqueName(std::string name);
   // The label of ours that the pod's rules ask for; empty: every node admits it. Nullopt: too many kinds.
   [[nodiscard]] std::optional<std::string> LabelOfRules(const KubePod& pod);
+  [[nodiscard]] std::string WhyUntold(const KubePod& pod, const KubeTold& told) const;
+  // Likewise of how it gets GPUs.
+  [[nodiscard]] std::string LabelOfNeeds(const std::string& needs);
+  [[nodiscard]] bool AddSelector(const Member& member, KubeTexts& selector);
   void Settle(Member& member);
   void Shape(Member& member, const KubeGpu& sample);
   [[nodiscard]] bool KnowsProfile(const std::string& key, const KubePod& pod);
@@ -94,15 +101,24 @@ class Importer {
   const Catalogue& catalogue_;
   const ImportOptions& options_;
   ImportedCluster out_;
-  std::map<std::string, size_t> node_by_name_;  // of those in `out_`
-  std::set<std::string> other_nodes_;           // left out, or without GPUs
-  std::vector<const KubeNode*> origin_;         // of the nodes in `out_`
-  std::vector<std::vector<int64_t>> used_;      // thousandths of each device
-  std::set<std::string> selected_;              // label keys
+  std::map<std::string, size_t> node_by_name_;                    // of those in `out_`
+  std::set<std::string> other_nodes_;                             // left out, or without GPUs
+  std::vector<const KubeNode*> origin_;                           // of the nodes in `out_`
+  std::vector<std::vector<int64_t>> used_;                        // thousandths of each device
+  std::map<std::pair<size_t, std::string>, int32_t> group_gpus_;  // of KAI, by node and group
+  std::set<std::string> offered_;                                 // resources that are GPUs
+  std::set<std::string> selected_;                                // label keys
   std::set<std::string> names_;
   std::set<std::string> unknown_profiles_;
   std::map<KubeRules, std::string> kinds_;
+  size_t kai_ = 0;
+  std::map<std::string, std::string> ways_;   // label by KubeShape::needs
+  std::deque<KubePod> shared_;                // of those that share claims, all that they ask for
+  std::map<std::string, std::string> pools_;  // node by pool of its slices
+  bool class_stands_for_resource_ = false;
+  size_t sharers_ = 0;
   size_t by_expression_ = 0;
+  size_t several_replicas_ = 0;
   size_t gated_ = 0;
 };
 
@@ -114,6 +130,76 @@ std::vector<std::reference_wrapper<const KubePod>> Importer::Sorted() const {
            std::tie(b_waits, b.scheduled_s, b.name_space, b.name);
   });
   return sorted;
+}
+
+bool HasGpus(const KubeClaim& claim) {
+  return claim.gpus > 0 || std::any_of(claim.allocated.begin(), claim.allocated.end(),
+                                       [](const KubeAllocated& one) { return one.driver == kKubeGpuDriver; });
+}
+
+// What the pods of one allocation ask for: its GPUs once, cores and memory of each.
+KubePod Together(const std::vector<const KubePod*>& pods, const std::string& name) {
+  KubePod all = *pods.front();
+  all.name = name;
+  all.terms = {};  // a profile is of one pod
+  std::set<std::string> claims(all.claims.begin(), all.claims.end());
+  for (const KubePod* const pod : std::span(pods).subspan(1)) {
+    if (all.node.empty() && !pod->node.empty()) {
+      all.node = pod->node;
+      all.scheduled_s = pod->scheduled_s;
+    }
+    if (all.group != pod->group) all.group.clear();
+    all.gated &= pod->gated;
+    all.created_s = std::min(all.created_s, pod->created_s);
+    all.priority = std::max(all.priority, pod->priority);
+    all.node_selector.insert(pod->node_selector.begin(), pod->node_selector.end());
+    // Each is at most kMostQuantity, so that the sums fit.
+    all.requests.cpu_milli = std::min(kMostQuantity, all.requests.cpu_milli + pod->requests.cpu_milli);
+    all.requests.mem_bytes = std::min(kMostQuantity, all.requests.mem_bytes + pod->requests.mem_bytes);
+    all.requests.resources.insert(pod->requests.resources.begin(), pod->requests.resources.end());
+    claims.insert(pod->claims.begin(), pod->claims.end());
+    all.pending_claims.insert(all.pending_claims.end(), pod->pending_claims.begin(), pod->pending_claims.end());
+  }
+  all.claims.assign(claims.begin(), claims.end());
+  return all;
+}
+
+// Pods that share a claim have the same GPUs, wherever that is: they are one job.
+std::vector<Member> Importer::Joined() {
+  using Claim = std::pair<std::string, std::string>;
+  const auto pods = Sorted();
+  std::vector<size_t> before;  // an earlier pod that it shares a claim with, through others too; itself
+  const auto first = [&](size_t i) {
+    while (before[i] != i) i = before[i] = before[before[i]];
+    return i;
+  };
+  std::map<Claim, size_t> users;
+  std::map<size_t, std::string> names;
+  for (const KubePod& pod : pods) {
+    size_t at = before.size();
+    before.push_back(at);
+    for (const std::string& name : pod.claims) {
+      const auto claim = state_.claims.find({pod.name_space, name});
+      if (claim == state_.claims.end() || !HasGpus(claim->second)) continue;
+      const size_t other = first(users.try_emplace(claim->first, at).first->second);
+      if (other == at) continue;
+      before[std::max(at, other)] = std::min(at, other);
+      at = std::min(at, other);
+      names.emplace(at, name);
+    }
+  }
+  std::map<size_t, std::vector<const KubePod*>> sharers;
+  for (size_t i = 0; i < pods.size(); ++i) sharers[first(i)].push_back(&pods[i].get());
+  std::vector<Member> joined;
+  for (auto& [at, all] : sharers) {
+    const KubePod* pod = all.front();
+    if (all.size() > 1) {
+      sharers_ += all.size();
+      pod = &shared_.emplace_back(Together(all, names.at(at)));
+    }
+    joined.push_back({.pod = pod, .sharers = std::move(all)});
+  }
+  return joined;
 }
 
 std::string Importer::RackOf(const KubeNode& node) const {
@@ -166,6 +252,10 @@ void Importer::AddNode(const KubeNode& node) {
                     .source = std::move(found.source)};
   node_by_name_[node.name] = out_.nodes.size();
   used_.emplace_back(made.gpus.size(), 0);
+  for (const KubeGpu& gpu : made.gpus) {
+    offered_.insert(gpu.resource);
+    pools_.emplace(gpu.pool, made.name);
+  }
   origin_.push_back(&node);
   out_.nodes.push_back(std::move(made));
   if (const auto use = state_.host_use.find(node.name); use != state_.host_use.end()) {
@@ -190,35 +280,55 @@ void Importer::LeaveOut(const Member& member, std::string reason) {
           Formatted("%s: drained, since nobody can tell which of its GPUs a pod that was left out holds.", node.name));
     }
   }
-  out_.left_out.push_back({false, member.pod->name_space + "/" + member.pod->name, std::move(reason)});
+  for (const KubePod* const pod : member.sharers) {
+    out_.left_out.push_back({false, pod->name_space + "/" + pod->name, reason});
+  }
 }
 
-void Importer::AddMember(const KubePod& pod, std::vector<Member>& members) {
-  Member member{.pod = &pod};
-  if (!pod.node.empty()) {
-    const auto at = node_by_name_.find(pod.node);
+// Where it is bound, or where its claims hold GPUs for it already.
+std::string Importer::NodeOf(const KubePod& pod) const {
+  for (const std::string& name : pod.node.empty() ? pod.claims : std::vector<std::string>()) {
+    const auto claim = state_.claims.find({pod.name_space, name});
+    if (claim == state_.claims.end()) continue;
+    for (const KubeAllocated& one : claim->second.allocated) {
+      if (one.driver != kKubeGpuDriver) continue;
+      const auto node = pools_.find(one.pool);
+      return node == pools_.end() ? one.pool : node->second;
+    }
+  }
+  return pod.node;
+}
+
+void Importer::AddMember(Member member, std::vector<Member>& members) {
+  const KubePod& pod = *member.pod;
+  if (const std::string node = NodeOf(pod); !node.empty()) {
+    const auto at = node_by_name_.find(node);
     if (at == node_by_name_.end()) {
       // Without GPUs by a claim of another kind it is none of ours.
-      const absl::StatusOr<KubeAsk> ask = AskOf(pod, state_);
+      const absl::StatusOr<KubeAsk> ask = AskOf(pod, state_, offered_);
       if (ask.ok() && ask->count == 0) {
         ++out_.pods_without_gpus;
         return;
       }
-      LeaveOut(member, other_nodes_.contains(pod.node) ? "its node is left out, or has no GPUs"
-                                                       : "its node is not among the objects");
-      return;
+      const bool known = other_nodes_.contains(node);
+      const bool no_slices = known && ask.ok() && !ask->told.empty() && !state_.slices.contains(node);
+      return LeaveOut(member, no_slices ? WhyUntold(pod, ask->told.front())
+                              : known   ? "its node is left out, or has no GPUs"
+                                        : "its node is not among the objects");
     }
     member.node = at->second;
     member.runs = true;
   }
-  absl::StatusOr<KubeAsk> ask = AskOf(pod, state_);
+  absl::StatusOr<KubeAsk> ask = AskOf(pod, state_, offered_);
   if (!ask.ok()) return LeaveOut(member, std::string(ask.status().message()));
   if (ask->count == 0) {
     ++out_.pods_without_gpus;
     if (member.runs) TakeHost(member.node, pod.requests);
     return;
   }
-  by_expression_ += ask->by_expression ? 1 : 0;
+  kai_ += pod.part.asks() ? 1 : 0;
+  class_stands_for_resource_ |= pod.by_class;
+  by_expression_ += ask->by_expression && !member.runs ? 1 : 0;
   gated_ += pod.gated ? 1 : 0;
   member.ask = *std::move(ask);
   member.shape.gpus = 0;  // not settled
@@ -228,11 +338,18 @@ void Importer::AddMember(const KubePod& pod, std::vector<Member>& members) {
 // What its requests say of it, and what its profile does.
 void Importer::Shape(Member& member, const KubeGpu& sample) {
   member.shape = ShapeOf(member.ask, sample, catalogue_);
+  several_replicas_ += member.ask.count > 1 && sample.replicas > 1 && !sample.counts_memory ? 1 : 0;
+  if (member.ask.by_expression && member.runs) member.shape.only = sample.type;
   const KubePod& pod = *member.pod;
   if (pod.terms.profile.empty() || sample.mode == SharingMode::kMig || sample.replicas > 1) return;
   const std::string key = pod.name_space + "/" + pod.terms.profile;
   if (!KnowsProfile(key, pod)) return;
   member.shape.profile = key;
+  const std::vector<TypeDemand>& demands = out_.profiles.at(key).demands;
+  if (std::none_of(demands.begin(), demands.end(),
+                   [&](const TypeDemand& one) { return one.type == member.shape.only; })) {
+    member.shape.only = GpuTypeId();
+  }
   if (const absl::Status status = AddTerms(pod.terms, member.ask, member.shape); !status.ok()) {
     out_.notes.push_back(
         Formatted("%s/%s: %s; it shares with nobody.", pod.name_space, pod.name, std::string(status.message())));
@@ -266,6 +383,28 @@ void Importer::Settle(Member& member) {
   }
 }
 
+// Why no GPU of its node is the one that it holds.
+std::string Importer::WhyUntold(const KubePod& pod, const KubeTold& told) const {
+  if (!told.uuid.empty()) return Formatted("it holds GPU %s, which its node does not tell", Quoted(told.uuid));
+  const std::string name = Quoted(told.pool + "/" + told.device);
+  const auto slices = state_.slices.find(pod.node);
+  if (slices == state_.slices.end()) {
+    return Formatted("its claim holds %s, and no resource slice of its node is among the objects (resourceslices)",
+                     name);
+  }
+  for (const KubeSlice& slice : slices->second) {
+    for (const KubeDevice& device : slice.devices) {
+      if (slice.pool != told.pool || device.name != told.device) continue;
+      return device.possible
+                 ? Formatted("its claim holds %s, a partition that the driver makes on demand: those are not read",
+                             name)
+                 : Formatted("its claim holds %s, of type %s, which is not read or is cut into others", name,
+                             Quoted(device.type));
+    }
+  }
+  return Formatted("its claim holds %s, which no resource slice of its node lists", name);
+}
+
 void Importer::PlaceTold(Member& member) {
   if (!member.runs || member.ask.told.empty()) return;
   const std::vector<KubeGpu>& gpus = out_.nodes[member.node].gpus;
@@ -274,17 +413,14 @@ void Importer::PlaceTold(Member& member) {
       return told.uuid.empty() ? gpu.pool == told.pool && gpu.name == told.device && !gpu.name.empty()
                                : gpu.uuid == told.uuid;
     });
-    if (at == gpus.end()) {
-      return LeaveOut(member, Formatted("it holds GPU %s, which its node does not tell",
-                                        Quoted(told.uuid.empty() ? told.pool + "/" + told.device : told.uuid)));
-    }
+    if (at == gpus.end()) return LeaveOut(member, WhyUntold(*member.pod, told));
     member.gpus.push_back(static_cast<int32_t>(at - gpus.begin()));
   }
   // Containers of one pod may use one card; a job has each of its GPUs once.
   std::sort(member.gpus.begin(), member.gpus.end());
   member.gpus.erase(std::unique(member.gpus.begin(), member.gpus.end()), member.gpus.end());
   member.ask.count = static_cast<int64_t>(member.gpus.size());
-  ++out_.told;
+  out_.told += member.sharers.size();
   Settle(member);
 }
 
@@ -295,20 +431,31 @@ void Importer::PlaceAssumed(Member& member) {
   for (size_t i = 0; i < gpus.size(); ++i) {
     if (gpus[i].resource == member.ask.resource) fit.push_back(static_cast<int32_t>(i));
   }
-  const bool replicas = !fit.empty() && gpus[static_cast<size_t>(fit.front())].replicas > 1 &&
-                        !gpus[static_cast<size_t>(fit.front())].counts_memory;
-  const auto wanted = replicas ? size_t{1} : static_cast<size_t>(member.ask.count);
-  if (fit.size() < wanted) {
-    return LeaveOut(member, Formatted("it holds %d of %s, and its node offers %d", member.ask.count,
-                                      member.ask.resource, fit.size()));
-  }
+  KubeShape shape{.gpus = member.ask.count};
+  if (!fit.empty()) shape = ShapeOf(member.ask, gpus[static_cast<size_t>(fit.front())], catalogue_);
   const std::vector<int64_t>& used = used_[member.node];
   std::stable_sort(fit.begin(), fit.end(),
                    [&](int32_t a, int32_t b) { return used[static_cast<size_t>(a)] < used[static_cast<size_t>(b)]; });
-  fit.resize(wanted);
-  std::sort(fit.begin(), fit.end());
-  member.gpus = std::move(fit);
+  const size_t offered = fit.size();
+  std::vector<std::string> groups = member.ask.groups;
+  groups.resize(static_cast<size_t>(shape.gpus));  // Bounded: at most kMaxDevicesPerNode
+  for (const std::string& group : groups) {
+    const auto known = group.empty() ? group_gpus_.end() : group_gpus_.find({member.node, group});
+    int32_t gpu = known == group_gpus_.end() ? (fit.empty() ? -1 : fit.front()) : known->second;
+    // Bounded: thousandths of one device, and at most 500 for each pod.
+    const bool full = gpu >= 0 && known == group_gpus_.end() && !gpus[0].counts_memory &&
+                      used[static_cast<size_t>(gpu)] + std::max<int64_t>(1, shape.gpu_milli) > kMilliPerGpu;
+    if (gpu < 0 || full) {
+      return LeaveOut(member, Formatted("it holds %d of %s, and its node offers %d, less what other pods hold",
+                                        member.ask.count, member.ask.resource, offered));
+    }
+    std::erase(fit, gpu);
+    member.gpus.push_back(gpu);
+    if (!group.empty()) group_gpus_[{member.node, group}] = gpu;
+  }
+  std::sort(member.gpus.begin(), member.gpus.end());
   ++out_.assumed;
+  class_stands_for_resource_ |= !gpus[static_cast<size_t>(member.gpus.front())].name.empty();
   Settle(member);
 }
 
@@ -319,9 +466,9 @@ const KubeGpu* Importer::SampleFor(const KubeAsk& ask) const {
     for (const KubeGpu& gpu : node.gpus) {
       const bool offers =
           ask.resource.empty() ? gpu.mode != SharingMode::kMig && !gpu.name.empty() : gpu.resource == ask.resource;
-      if (!offers) continue;
+      if (!offers || (ask.hami && !gpu.counts_memory)) continue;
       const auto rank = [](const KubeGpu& one) {
-        return std::tuple(one.mode == SharingMode::kMig, one.counts_memory ? 1 : one.replicas);
+        return std::tuple(one.counts_memory, one.mode == SharingMode::kMig, one.replicas);
       };
       if (sample == nullptr || rank(gpu) < rank(*sample)) sample = &gpu;
     }
@@ -333,8 +480,9 @@ void Importer::ShapeWaiting(Member& member) {
   if (member.runs) return;
   const KubeGpu* const sample = SampleFor(member.ask);
   if (sample == nullptr) {
-    LeaveOut(member, Formatted("no node that was read offers %s",
-                               member.ask.resource.empty() ? "GPUs by claims" : member.ask.resource));
+    LeaveOut(member, Formatted("no node that was read offers %s", member.ask.resource.empty() ? "GPUs by claims"
+                                                                  : member.ask.hami           ? "GPUs by HAMi"
+                                                                                              : member.ask.resource));
     return;
   }
   Shape(member, *sample);
@@ -363,6 +511,48 @@ std::optional<std::string> Importer::LabelOfRules(const KubePod& pod) {
   return label;
 }
 
+std::string Importer::LabelOfNeeds(const std::string& needs) {
+  const auto [known, is_new] = ways_.try_emplace(needs);
+  if (!is_new) return known->second;
+  // GPUs of slices by their resource: where a plugin offers them beside the driver, or a class stands for it.
+  std::vector<size_t> offer, by_class;
+  for (size_t i = 0; i < out_.nodes.size(); ++i) {
+    const std::vector<KubeGpu>& gpus = out_.nodes[i].gpus;
+    const auto gpu =
+        std::find_if(gpus.begin(), gpus.end(), [&](const KubeGpu& one) { return Offers(one, needs, catalogue_); });
+    if (gpu == gpus.end()) continue;
+    const bool by_resource = gpu->name.empty() || needs.starts_with(kByClaim) || class_stands_for_resource_ ||
+                             origin_[i]->resources.contains(gpu->resource);
+    (by_resource ? offer : by_class).push_back(i);
+  }
+  if (offer.empty()) offer = std::move(by_class);
+  if (offer.size() == out_.nodes.size()) return known->second;
+  known->second = kOffers + needs;
+  for (const size_t i : offer) out_.nodes[i].labels[known->second] = kYes;
+  return known->second;
+}
+
+// What nodes must have for the pods; false, and left out, where that cannot be said.
+bool Importer::AddSelector(const Member& member, KubeTexts& selector) {
+  std::set<std::string> labels = {LabelOfNeeds(member.shape.needs)};
+  bool many_kinds = false;
+  for (const KubePod* const pod : member.sharers) {
+    const std::optional<std::string> label = LabelOfRules(*pod);
+    many_kinds |= !label;
+    labels.insert(label.value_or(""));
+  }
+  labels.erase("");
+  const bool empty = std::any_of(selector.begin(), selector.end(), [](const auto& one) { return one.second.empty(); });
+  if (many_kinds || empty || labels.size() + selector.size() > kMaxSelectorsPerJob) {  // Bounded: in memory
+    LeaveOut(member, many_kinds ? Formatted("more than %d kinds of tolerations and affinities", kMostKinds)
+                     : empty    ? "it selects nodes by an empty label"
+                                : "it selects nodes by too many labels");
+    return false;
+  }
+  for (const std::string& one : labels) selector[one] = kYes;
+  return true;
+}
+
 // Pods of one group that are alike and run, or wait, are the tasks of one job.
 void Importer::MakeJobs(const std::vector<Member>& members) {
   using Key = std::tuple<std::string, std::string, bool, KubeShape, int64_t, int64_t, KubeTexts, int32_t>;
@@ -370,18 +560,7 @@ void Importer::MakeJobs(const std::vector<Member>& members) {
   for (const Member& member : members) {
     const KubePod& pod = *member.pod;
     KubeTexts selector = pod.node_selector;
-    const std::optional<std::string> label = LabelOfRules(pod);
-    constexpr size_t kMostSelectors = kMaxSelectorsPerJob - 2;
-    const bool empty =
-        std::any_of(selector.begin(), selector.end(), [](const auto& one) { return one.second.empty(); });
-    if (!label || empty || selector.size() > kMostSelectors) {
-      LeaveOut(member, !label  ? Formatted("more than %d kinds of tolerations and affinities", kMostKinds)
-                       : empty ? "it selects nodes by an empty label"
-                               : "it selects nodes by too many labels");
-      continue;
-    }
-    if (!label->empty()) selector[*label] = kYes;
-    if (!member.shape.needs.empty()) selector[kOffers + member.shape.needs.substr(kVendor.size())] = kYes;
+    if (!AddSelector(member, selector)) continue;
     ImportedJob job{.name = pod.name_space + "/" + (pod.group.empty() ? pod.name : pod.group),
                     .tenant = pod.name_space,
                     .submit_s = pod.created_s,
@@ -392,7 +571,7 @@ void Importer::MakeJobs(const std::vector<Member>& members) {
                     .shape = member.shape,
                     .node_selector = std::move(selector)};
     for (const int32_t gpu : member.gpus) job.on.push_back({member.node, gpu});
-    ++out_.pods;
+    out_.pods += member.sharers.size();
     if (!pod.group.empty()) {
       const Key key(pod.name_space, pod.group, member.runs, job.shape, job.cpu_milli, job.mem_mib, job.node_selector,
                     job.priority);
@@ -422,26 +601,28 @@ void Importer::MakeJobs(const std::vector<Member>& members) {
   }
 }
 
-void Importer::LabelOffers() {
-  std::set<std::string> needed;
-  for (const ImportedJob& job : out_.jobs) {
-    if (!job.shape.needs.empty()) needed.insert(job.shape.needs);
-  }
-  for (ImportedNode& node : out_.nodes) {
-    for (const KubeGpu& gpu : node.gpus) {
-      if (needed.contains(gpu.resource)) node.labels[kOffers + gpu.resource.substr(kVendor.size())] = kYes;
-    }
-  }
-}
-
 void Importer::Count() {
   out_.pods_done = state_.pods_done;
   out_.pods_without_gpus += state_.pods_without_gpus;
+  if (out_.pods_done + state_.pods.size() + state_.pods_without_gpus == 0) {
+    out_.notes.emplace_back("No pods are among the objects: nothing tells what runs and waits.");
+  }
   if (by_expression_ > 0) {
     out_.notes.push_back(
         Formatted("%d pods select GPUs of their claims by expressions, which are not read: they are "
                   "placed by number.",
                   by_expression_));
+  }
+  if (kai_ > 0) out_.notes.push_back(Formatted("%d pods ask for parts of GPUs by annotations of KAI or Run:ai.", kai_));
+  if (several_replicas_ > 0) {
+    out_.notes.push_back(Formatted(
+        "%d pods ask for several replicas of shared GPUs, and nobody tells whether these lie on one GPU: they "
+        "count as parts of as few GPUs as may be.",
+        several_replicas_));
+  }
+  if (sharers_ > 0) {
+    out_.notes.push_back(
+        Formatted("%d pods share claims: those of one claim are one job, called like the claim.", sharers_));
   }
   if (gated_ > 0) out_.notes.push_back(Formatted("%d pods that wait are held back by scheduling gates.", gated_));
   for (const auto& [driver, slices] : state_.other_drivers) {

@@ -19,7 +19,7 @@
 #include "io/kube/kube_ask.h"
 #include "io/kube/kube_gpus.h"
 #include "io/kube/kube_state.h"
-#include "place/job.h"
+#include "place/job/job.h"
 #include "place/state/node.h"
 
 namespace horus {

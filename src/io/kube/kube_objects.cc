@@ -3,7 +3,9 @@
 #include "io/kube/kube_objects.h"
 
 #include <algorithm>
+#include <array>
 #include <string_view>
+#include <utility>
 
 #include "base/text.h"
 #include "base/units.h"
@@ -13,6 +15,12 @@ namespace horus {
 namespace {
 
 constexpr char kHamiRegister[] = "hami.io/node-nvidia-register";
+constexpr char kVolcanoRegister[] = "volcano.sh/node-vgpu-register";
+// Volcano's plugin is HAMi's under other names.
+constexpr std::array<std::pair<std::string_view, const char*>, 3> kVolcanoParts = {
+    {{"volcano.sh/vgpu-memory", "nvidia.com/gpumem"},
+     {"volcano.sh/vgpu-memory-percentage", "nvidia.com/gpumem-percentage"},
+     {"volcano.sh/vgpu-cores", "nvidia.com/gpucores"}}};
 constexpr char kGpuClass[] = "gpu.nvidia.com";
 constexpr char kMemory[] = "memory";
 
@@ -80,9 +88,12 @@ absl::Status ReadClaimRequest(const KubeView& request, KubeClaim& claim) {
     return absl::OkStatus();
   }
   const KubeView body = request["exactly"].present() ? request["exactly"] : request;
+  HORUS_ASSIGN_OR_RETURN(const bool admin, body["adminAccess"].Bool());
+  if (admin) return absl::OkStatus();  // it watches devices that others hold
   HORUS_ASSIGN_OR_RETURN(const std::string device_class, body["deviceClassName"].Text());
   HORUS_ASSIGN_OR_RETURN(const std::string mode, body["allocationMode"].Text());
   HORUS_ASSIGN_OR_RETURN(const int64_t count, body["count"].Integer(1));
+  if (device_class.starts_with("compute-domain-")) return absl::OkStatus();  // a channel over NVLink, no GPU
   if (device_class != kGpuClass) {
     claim.unknown = "devices of class " + Quoted(device_class);
     return absl::OkStatus();
@@ -145,9 +156,13 @@ absl::StatusOr<KubeRequests> ReadKubeResources(const KubeView& resources) {
       HORUS_ASSIGN_OR_RETURN(read.cpu_milli, value.Quantity(kMilliPerCore));
     } else if (name == kMemory) {
       HORUS_ASSIGN_OR_RETURN(read.mem_bytes, value.Quantity(1));
-    } else if (name.starts_with(kKubeGpuPrefix)) {
+    } else {
+      const auto part =
+          std::find_if(kVolcanoParts.begin(), kVolcanoParts.end(), [&](const auto& one) { return one.first == name; });
+      const std::string known = part == kVolcanoParts.end() ? name : part->second;
+      if (!known.starts_with("nvidia.com/") && known != kVolcanoGpu) continue;
       HORUS_ASSIGN_OR_RETURN(const int64_t count, value.Quantity(1));
-      if (count > 0) read.resources[name] = count;
+      if (count > 0) read.resources[known] = count;
     }
   }
   return read;
@@ -159,6 +174,10 @@ absl::StatusOr<KubeNode> ReadKubeNode(const KubeView& object) {
   HORUS_ASSIGN_OR_RETURN(node.name, ReadKubeName(meta["name"]));
   HORUS_ASSIGN_OR_RETURN(node.labels, ReadKubeTexts(meta["labels"]));
   HORUS_ASSIGN_OR_RETURN(node.hami_register, meta["annotations"][kHamiRegister].Text());
+  if (node.hami_register.empty()) {
+    HORUS_ASSIGN_OR_RETURN(node.hami_register, meta["annotations"][kVolcanoRegister].Text());
+    node.volcano = !node.hami_register.empty();
+  }
   HORUS_RETURN_IF_ERROR(ReadTaints(spec, node));
   HORUS_ASSIGN_OR_RETURN(node.cordoned, spec["unschedulable"].Bool());
   HORUS_RETURN_IF_ERROR(ReadReady(status, node));
@@ -168,6 +187,8 @@ absl::StatusOr<KubeNode> ReadKubeNode(const KubeView& object) {
   node.cpu_milli = allocatable.cpu_milli;
   node.mem_bytes = allocatable.mem_bytes;
   node.resources = std::move(allocatable.resources);
+  HORUS_ASSIGN_OR_RETURN(KubeRequests capacity, ReadKubeResources(status["capacity"]));
+  node.capacity = std::move(capacity.resources);
   return node;
 }
 
@@ -198,11 +219,10 @@ absl::StatusOr<KubeClaim> ReadKubeClaim(const KubeView& object) {
   for (const KubeView& request : requests) HORUS_RETURN_IF_ERROR(ReadClaimRequest(request, claim));
   HORUS_ASSIGN_OR_RETURN(const auto results, status["allocation"]["devices"]["results"].List());
   for (const KubeView& result : results) {
+    HORUS_ASSIGN_OR_RETURN(const bool admin, result["adminAccess"].Bool());
     HORUS_ASSIGN_OR_RETURN(KubeAllocated allocated, ReadAllocated(result));
-    claim.allocated.push_back(std::move(allocated));
+    if (!admin) claim.allocated.push_back(std::move(allocated));
   }
-  HORUS_ASSIGN_OR_RETURN(const auto users, status["reservedFor"].List());
-  claim.users = static_cast<int64_t>(users.size());
   return claim;
 }
 

@@ -21,6 +21,8 @@
 
 namespace horus {
 
+inline constexpr char kGpuResource[] = "nvidia.com/gpu";  // of NVIDIA's device plugin and HAMi's
+
 using KubeTexts = std::map<std::string, std::string>;
 using KubeCounts = std::map<std::string, int64_t>;  // extended resources by name
 
@@ -45,13 +47,15 @@ using KubeTerm = std::vector<KubeRequirement>;  // all of them hold
 struct KubeNode {
   std::string name;
   KubeTexts labels;
-  std::string hami_register;  // annotation; empty: none
+  std::string hami_register;  // annotation of HAMi or, in another order, of Volcano; empty: none
+  bool volcano = false;
   std::vector<KubeTaint> taints;
   bool cordoned = false;
   bool ready = true;
   int64_t cpu_milli = 0;  // allocatable, as all that follows
   int64_t mem_bytes = 0;
   KubeCounts resources;
+  KubeCounts capacity;  // with devices that are not healthy
 };
 
 // What a pod takes of a node, as the scheduler counts it.
@@ -73,6 +77,16 @@ struct KubeProfile {
   std::vector<std::pair<std::string, Demand>> demands;  // by GPU type
 };
 
+// A part of GPUs by annotations of KAI and Run:ai, as they stand there; empty: none.
+struct KubePart {
+  std::string fraction, mem_mib, gpus;
+  std::vector<std::string> container_memory;  // quantities
+  std::vector<std::string> groups;            // each is a GPU that KAI holds by a pod of its own
+  bool holds = false;                         // it is such a pod, and no tenant
+
+  [[nodiscard]] bool asks() const { return !fraction.empty() || !mem_mib.empty() || !container_memory.empty(); }
+};
+
 struct KubePod {
   std::string name_space, name;
   std::string node;  // empty: it waits
@@ -89,7 +103,10 @@ struct KubePod {
   KubeRequests requests;
   std::vector<std::string> claims;          // names in its namespace
   std::vector<std::string> pending_claims;  // that are not made yet
-  std::string hami_devices;                 // annotation; empty: none
+  std::string hami_devices;                 // annotation of HAMi or Volcano; empty: none
+  bool of_hami = false;                     // HAMi's scheduler places it, or did
+  bool by_class = false;                    // it asks for a resource that a device class stands for
+  KubePart part;
   KubeTermsOfPod terms;
 };
 
@@ -115,7 +132,6 @@ struct KubeAllocated {
 struct KubeClaim {
   std::string name_space, name;
   std::vector<KubeAllocated> allocated;
-  int64_t users = 0;      // pods that it is reserved for
   int64_t gpus = 0;       // asked for of the class of whole GPUs
   int64_t mem_bytes = 0;  // asked for of each; 0: all
   bool selects = false;   // by an expression
@@ -123,6 +139,7 @@ struct KubeClaim {
 };
 
 inline constexpr char kKubeGpuDriver[] = "gpu.nvidia.com";
+inline constexpr char kVolcanoGpu[] = "volcano.sh/vgpu-number";
 
 [[nodiscard]] absl::StatusOr<KubeNode> ReadKubeNode(const KubeView& object);
 [[nodiscard]] absl::StatusOr<KubePod> ReadKubePod(const KubeView& object);

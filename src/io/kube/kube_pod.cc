@@ -15,7 +15,9 @@ namespace {
 
 constexpr std::array<std::string_view, 2> kGroupLabels = {"scheduling.x-k8s.io/pod-group",
                                                           "pod-group.scheduling.sigs.k8s.io"};  // before v0.24
-constexpr char kHamiDevices[] = "hami.io/vgpu-devices-allocated";
+constexpr std::array<std::string_view, 2> kVgpuDevices = {"hami.io/vgpu-devices-allocated", "volcano.sh/vgpu-ids-new"};
+constexpr std::string_view kKaiGroup = "runai-gpu-group";  // several GPUs: "runai-gpu-group/..."
+constexpr char kHamiScheduler[] = "hami-scheduler";
 constexpr size_t kMostContainers = 1000;
 constexpr size_t kMostRules = 1000;  // each is held against each node
 
@@ -150,8 +152,30 @@ absl::Status ReadClaims(const KubeView& spec, const KubeView& status, KubePod& p
   HORUS_ASSIGN_OR_RETURN(std::string extended, status["extendedResourceClaimStatus"]["resourceClaimName"].Text());
   if (!extended.empty()) {
     pod.requests.resources.clear();  // the claim is how they are granted
+    pod.by_class = true;
     pod.claims.push_back(std::move(extended));
   }
+  return absl::OkStatus();
+}
+
+absl::Status ReadPart(const KubeView& meta, KubePart& part) {
+  const KubeView annotations = meta["annotations"];
+  HORUS_ASSIGN_OR_RETURN(part.fraction, annotations["gpu-fraction"].Text());
+  HORUS_ASSIGN_OR_RETURN(part.mem_mib, annotations["gpu-memory"].Text());
+  HORUS_ASSIGN_OR_RETURN(part.gpus, annotations["gpu-fraction-num-devices"].Text());
+  HORUS_ASSIGN_OR_RETURN(const auto all, annotations.Pairs());
+  for (const auto& [key, value] : all) {
+    if (!key.ends_with(".gpu-memory.request")) continue;  // "nvidia.com/container.NAME.gpu-memory.request"
+    HORUS_ASSIGN_OR_RETURN(std::string memory, value.Text());
+    part.container_memory.push_back(std::move(memory));
+  }
+  HORUS_ASSIGN_OR_RETURN(const auto labels, meta["labels"].Pairs());
+  for (const auto& [key, value] : labels) {
+    if (key != kKaiGroup && !key.starts_with(std::string(kKaiGroup) + "/")) continue;
+    HORUS_ASSIGN_OR_RETURN(std::string group, value.Text());
+    part.groups.push_back(std::move(group));
+  }
+  part.holds = !part.groups.empty() && !part.asks();
   return absl::OkStatus();
 }
 
@@ -178,7 +202,8 @@ absl::StatusOr<KubePod> ReadKubePod(const KubeView& object) {
   HORUS_ASSIGN_OR_RETURN(pod.name_space, ReadKubeName(meta["namespace"]));
   HORUS_ASSIGN_OR_RETURN(pod.node, spec["nodeName"].Text());
   HORUS_ASSIGN_OR_RETURN(const std::string phase, status["phase"].Text());
-  pod.done = phase == "Succeeded" || phase == "Failed";
+  // One that is deleted before it was bound goes nowhere; a bound one holds its GPUs until it is gone.
+  pod.done = phase == "Succeeded" || phase == "Failed" || (pod.node.empty() && meta["deletionTimestamp"].present());
   if (pod.done) return pod;
   HORUS_ASSIGN_OR_RETURN(const auto gates, spec["schedulingGates"].List());
   pod.gated = !gates.empty();
@@ -194,7 +219,13 @@ absl::StatusOr<KubePod> ReadKubePod(const KubeView& object) {
     constexpr size_t kLongest = 253;
     if (pod.group.size() > kLongest) return meta["labels"][label].Expected("at most 253 bytes");
   }
-  HORUS_ASSIGN_OR_RETURN(pod.hami_devices, meta["annotations"][kHamiDevices].Text());
+  for (const std::string_view annotation : kVgpuDevices) {
+    if (!pod.hami_devices.empty()) continue;
+    HORUS_ASSIGN_OR_RETURN(pod.hami_devices, meta["annotations"][annotation].Text());
+  }
+  HORUS_RETURN_IF_ERROR(ReadPart(meta, pod.part));
+  HORUS_ASSIGN_OR_RETURN(const std::string scheduler, spec["schedulerName"].Text());
+  pod.of_hami = scheduler == kHamiScheduler || !pod.hami_devices.empty();
   HORUS_ASSIGN_OR_RETURN(pod.terms, ReadKubeTermsOfPod(meta["annotations"]));
   HORUS_RETURN_IF_ERROR(ReadWhere(spec, pod));
   HORUS_ASSIGN_OR_RETURN(pod.requests, ReadRequests(spec));

@@ -23,7 +23,7 @@ constexpr char kBound[] = "libhorus.org/slowdown-bound";
 constexpr char kConfidence[] = "libhorus.org/slowdown-confidence";
 constexpr double kMostBound = 1000;
 constexpr size_t kMostDemands = 64;  // the CRD's
-constexpr std::array<std::string_view, 3> kKinds = {"training", "inference", "best-effort"};
+constexpr std::array<std::string_view, 3> kKindNames = {"training", "inference", "best-effort"};
 
 // 0 = no bound is given: the estimate is it.
 absl::Status ReadReal(const KubeView& figures, const char* key, const char* upper, Bounded& out) {
@@ -124,7 +124,7 @@ absl::StatusOr<KubeTermsOfPod> ReadKubeTermsOfPod(const KubeView& annotations) {
 }
 
 absl::StatusOr<std::vector<TypeDemand>> DemandsOf(const KubeProfile& profile, const Catalogue& catalogue) {
-  if (!profile.kind.empty() && std::find(kKinds.begin(), kKinds.end(), profile.kind) == kKinds.end()) {
+  if (!profile.kind.empty() && std::find(kKindNames.begin(), kKindNames.end(), profile.kind) == kKindNames.end()) {
     return InvalidArgument("spec.kind: expected training, inference or best-effort, found %s", Quoted(profile.kind));
   }
   if (profile.demands.empty()) return InvalidArgument("spec.demands: expected one for each GPU type, found none");

@@ -17,7 +17,7 @@
 #include "io/kube/kube_ask.h"
 #include "io/kube/kube_items.h"
 #include "io/kube/kube_objects.h"
-#include "place/job.h"
+#include "place/job/job.h"
 #include "predict/demand.h"
 
 namespace horus {

@@ -10,7 +10,8 @@
 namespace horus {
 
 bool UsesGpus(const KubePod& pod) {
-  return !pod.requests.resources.empty() || !pod.claims.empty() || !pod.pending_claims.empty();
+  return !pod.part.holds &&
+         (pod.part.asks() || !pod.requests.resources.empty() || !pod.claims.empty() || !pod.pending_claims.empty());
 }
 
 absl::Status KubeState::CheckNew(const KubeView& object, std::string key) {
