@@ -192,8 +192,12 @@ func grown(guess int, ask func(capacity int, count *C.size_t) error) (int, error
 		var count C.size_t
 		err := ask(capacity, &count)
 		var e *Error
-		if err == nil {
+		if err == nil && int(count) <= capacity {
 			return int(count), nil
+		}
+		if err == nil { // it only counted
+			capacity = int(count)
+			continue
 		}
 		if e, _ = err.(*Error); e == nil || e.Status != Status(C.HORUS_ERR_BUFFER_TOO_SMALL) || int(count) <= capacity {
 			return 0, err

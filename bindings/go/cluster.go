@@ -151,10 +151,10 @@ type Cluster struct{ handle[*C.horus_cluster] }
 
 func freeCluster(p *C.horus_cluster) { C.horus_cluster_free(p) }
 
-func newCluster(catalogue *Catalogue, make func(types *C.horus_catalogue, out **C.horus_cluster, e *C.horus_error) C.horus_status) (*Cluster, error) {
+func newCluster(catalogue *Catalogue, make func(a *arena, types *C.horus_catalogue, out **C.horus_cluster, e *C.horus_error) C.horus_status) (*Cluster, error) {
 	var out *C.horus_cluster
 	err := catalogue.with(func(types *C.horus_catalogue) error {
-		return call(func(_ *arena, e *C.horus_error) C.horus_status { return make(types, &out, e) })
+		return call(func(a *arena, e *C.horus_error) C.horus_status { return make(a, types, &out, e) })
 	})
 	if err != nil {
 		return nil, err
@@ -166,7 +166,7 @@ func newCluster(catalogue *Catalogue, make func(types *C.horus_catalogue, out **
 
 // NewCluster is an empty cluster over the types of the catalogue.
 func NewCluster(catalogue *Catalogue) (*Cluster, error) {
-	return newCluster(catalogue, func(types *C.horus_catalogue, out **C.horus_cluster, e *C.horus_error) C.horus_status {
+	return newCluster(catalogue, func(_ *arena, types *C.horus_catalogue, out **C.horus_cluster, e *C.horus_error) C.horus_status {
 		return C.horus_cluster_create(types, out, e)
 	})
 }
@@ -174,8 +174,19 @@ func NewCluster(catalogue *Catalogue) (*Cluster, error) {
 // RestoreCluster is a cluster from the bytes of Snapshot; later decisions are those of the original.
 // Errors: ErrCorrupt, ErrVersion, ErrNotFound (type), ErrLimit.
 func RestoreCluster(catalogue *Catalogue, snapshot []byte) (*Cluster, error) {
-	return newCluster(catalogue, func(types *C.horus_catalogue, out **C.horus_cluster, e *C.horus_error) C.horus_status {
+	return newCluster(catalogue, func(_ *arena, types *C.horus_catalogue, out **C.horus_cluster, e *C.horus_error) C.horus_status {
 		return C.horus_cluster_restore(types, unsafe.Pointer(unsafe.SliceData(snapshot)), C.size_t(len(snapshot)), out, e)
+	})
+}
+
+// RestoreClusterFile is a cluster from a file of SnapshotFile. Errors: ErrIO, and those of RestoreCluster.
+func RestoreClusterFile(catalogue *Catalogue, path string) (*Cluster, error) {
+	return newCluster(catalogue, func(a *arena, types *C.horus_catalogue, out **C.horus_cluster, e *C.horus_error) C.horus_status {
+		name := a.required("path", path)
+		if a.err != nil {
+			return 0
+		}
+		return C.horus_cluster_restore_file(types, name, out, e)
 	})
 }
 
@@ -364,6 +375,33 @@ func (c *Cluster) Device(node uint64, device uint32) (DeviceInfo, error) {
 	return info, err
 }
 
+// Resident is a job of the cluster.
+type Resident struct {
+	Job           Job  // all that was stated of it, as it can be planned again
+	Adopted       bool // it came by Adopt
+	OverCommitted bool // adopted where a constraint would have refused it
+}
+
+// Job tells a resident job. Errors: ErrNotFound.
+func (c *Cluster) Job(id uint64) (Resident, error) {
+	var out Resident
+	err := c.shared(func(p *C.horus_cluster) error {
+		_, err := grown(4<<10, func(capacity int, count *C.size_t) error {
+			return call(func(a *arena, e *C.horus_error) C.horus_status {
+				info := row[C.horus_job_info](a)
+				info.struct_size = C.uint32_t(unsafe.Sizeof(*info))
+				status := C.horus_cluster_get_job(p, C.uint64_t(id), info, C.size_t(capacity), a.bytes(capacity), count, e)
+				if status == C.HORUS_OK {
+					out = Resident{Job: jobOf(info.job), Adopted: info.adopted == 1, OverCommitted: info.over_committed == 1}
+				}
+				return status
+			})
+		})
+		return err
+	})
+	return out, err
+}
+
 // JobSlots are the devices of a resident job. Errors: ErrNotFound.
 func (c *Cluster) JobSlots(job uint64) ([]Slot, error) {
 	var slots []Slot
@@ -386,6 +424,17 @@ func (c *Cluster) Snapshot() ([]byte, error) {
 		return err
 	})
 	return out, err
+}
+
+// SnapshotFile writes the snapshot to a file, which a reader sees old or new, whole, even if the machine stops. Errors: ErrIO.
+func (c *Cluster) SnapshotFile(path string) error {
+	return c.read(func(a *arena, p *C.horus_cluster, e *C.horus_error) C.horus_status {
+		name := a.required("path", path)
+		if a.err != nil {
+			return 0
+		}
+		return C.horus_cluster_snapshot_file(p, name, e)
+	})
 }
 
 // readBytes asks for bytes: their number first.

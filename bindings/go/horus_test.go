@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"math"
+	"reflect"
 	"runtime"
 	"strings"
 	"sync"
@@ -203,7 +204,7 @@ func TestErrorsNameThePlaceAndKeepTheState(t *testing.T) {
 		{"utf-8", c.AddNode(horus.Node{ID: 3, Name: "caf\xc3"}), horus.ErrInvalidArgument, "UTF-8"},
 		{"node", c.RemoveNode(7), horus.ErrNotFound, "7"},
 		{"capacity", second(horus.NewObservations(-1)), horus.ErrInvalidArgument, "capacity"},
-		{"policy", second(horus.NewPlacer(horus.PlacerOptions{Policy: "best"})), horus.ErrNotFound, "best-fit"},
+		{"policy", second(horus.NewPlacer(horus.PlacerOptions{Policy: "best"})), horus.ErrNotFound, "first-fit"},
 		{"graph", second(horus.ParseGraph(nil)), horus.ErrInvalidArgument, ""},
 		{"bundle", second(horus.LoadPredictor([]byte("no bundle"))), horus.ErrCorrupt, ""},
 		{"snapshot", second(horus.RestoreCluster(nil, []byte("no snapshot"))), horus.ErrCorrupt, ""},
@@ -281,6 +282,91 @@ func TestASnapshotBringsTheStateBack(t *testing.T) {
 	device := must[horus.DeviceInfo](t)(back.Device(2, 1))
 	if device.ID != "GPU-1" || len(device.Jobs) != 1 || device.Jobs[0] != 5 || device.MemReservedMiB != 3_000 {
 		t.Errorf("expected job 5 on GPU-1, found %+v", device)
+	}
+}
+
+func TestASnapshotFileBringsTheStateBack(t *testing.T) {
+	c, path := clusterOf(t, 2), t.TempDir()+"/state"
+	must[horus.Reason](t)(c.Adopt(job(5, 40, 3_000), []horus.Slot{{Node: 2, Device: 1}}))
+	if err := c.SnapshotFile(path); err != nil {
+		t.Fatal(err)
+	}
+	back := must[*horus.Cluster](t)(horus.RestoreClusterFile(nil, path))
+	defer back.Close()
+	if stateOf(t, back) != stateOf(t, c) {
+		t.Error("expected the same state")
+	}
+	for name, err := range map[string]error{
+		"no such folder":  c.SnapshotFile(path + "/no/file"),
+		"no such file":    second(horus.RestoreClusterFile(nil, path+"-gone")),
+		"a zero in names": second(horus.RestoreClusterFile(nil, "a\x00b")),
+	} {
+		if !errors.Is(err, horus.ErrIO) && !errors.Is(err, horus.ErrInvalidArgument) {
+			t.Errorf("%s: found %v", name, err)
+		}
+	}
+}
+
+func TestAResidentTellsAllThatWasStated(t *testing.T) {
+	c := clusterOf(t, 2)
+	stated := job(5, 40, 3_000)
+	stated.Name, stated.Tenant, stated.Weight, stated.SlowdownBound = strings.Repeat("resnet", 150), "red", 2, 3
+	stated.Share, stated.Tasks, stated.GPUsPerTask = horus.ShareAnyone, 1, 1
+	stated.Groups, stated.AvoidGroups = []string{"a", "b"}, []string{"c"}
+	stated.Selectors = []horus.Label{{Key: "zone", Value: "east"}}
+	stated.Sensitivity = &horus.Sensitivity{CPUMilli: []int64{1_000, 2_000}, MemMiB: []int64{512}, Speeds: []float32{0.5, 1}}
+	must[horus.Reason](t)(c.Adopt(stated, []horus.Slot{{Node: 2, Device: 1}}))
+	told := must[horus.Resident](t)(c.Job(5))
+	for i := range stated.Demands { // an upper bound that was left out is the estimate
+		d := &stated.Demands[i].Demand
+		told.Job.Demands[i].Demand.GPUUtilPctUpper, told.Job.Demands[i].Demand.MemMiBUpper = d.GPUUtilPctUpper, d.MemMiBUpper
+		told.Job.Demands[i].Demand.MemBWUtilPctUpper, told.Job.Demands[i].Demand.StepTimeUsUpper = d.MemBWUtilPctUpper, d.StepTimeUsUpper
+		told.Job.Demands[i].Demand.PowerWUpper, told.Job.Demands[i].Demand.HostUs = d.PowerWUpper, d.HostUs
+	}
+	if !told.Adopted || !told.OverCommitted || !reflect.DeepEqual(told.Job, stated) {
+		t.Errorf("expected\n%+v, found\n%+v", stated, told)
+	}
+	state := stateOf(t, c)
+	if err := c.Release(5); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.Job(5); !errors.Is(err, horus.ErrNotFound) {
+		t.Errorf("expected ErrNotFound, found %v", err)
+	}
+	must[horus.Reason](t)(c.Adopt(told.Job, []horus.Slot{{Node: 2, Device: 1}}))
+	if stateOf(t, c) != state {
+		t.Error("what is told of a resident can be stated again")
+	}
+}
+
+func TestAResidentIsObservedByItsSeat(t *testing.T) {
+	c, seen, stated := clusterOf(t, 1), must[*horus.Observations](t)(horus.NewObservations(0)), must[*horus.Observations](t)(horus.NewObservations(0))
+	jobs := []horus.Job{job(1, 60, 3_000), job(2, 70, 3_000)}
+	for i := range jobs {
+		jobs[i].Demands[0].Demand.ProfileID = uint64(i + 1)
+		must[horus.Reason](t)(c.Adopt(jobs[i], []horus.Slot{{Node: 1, Device: 0}}))
+	}
+	seat := &horus.Seat{Cluster: c, Job: 1, Node: 1}
+	device := horus.SharedDevice{GPUType: gpu}
+	for _, err := range []error{
+		seen.AddSlowdown(nil, horus.SlowdownObservation{Seat: seat, Slowdown: 1.5}),
+		stated.AddSlowdown(nil, horus.SlowdownObservation{Device: device, Job: jobs[0].Demands[0].Demand,
+			CoTenants: []horus.Demand{jobs[1].Demands[0].Demand}, Slowdown: 1.5}),
+		seen.AddDemand(nil, horus.DemandObservation{Seat: seat, MemMiB: 2_900}),
+		stated.AddDemand(nil, horus.DemandObservation{ProfileID: 1, GPUType: gpu, MemMiB: 2_900}),
+	} {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if !bytes.Equal(must[[]byte](t)(seen.Snapshot()), must[[]byte](t)(stated.Snapshot())) {
+		t.Error("expected the same observations")
+	}
+	if err := seen.AddSlowdown(nil, horus.SlowdownObservation{Seat: &horus.Seat{Cluster: c, Job: 9, Node: 1}, Slowdown: 2}); !errors.Is(err, horus.ErrNotFound) {
+		t.Errorf("expected ErrNotFound, found %v", err)
+	}
+	if err := seen.AddDemand(nil, horus.DemandObservation{Seat: &horus.Seat{}, MemMiB: 1}); !errors.Is(err, horus.ErrInvalidArgument) {
+		t.Errorf("expected ErrInvalidArgument, found %v", err)
 	}
 }
 

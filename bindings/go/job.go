@@ -75,6 +75,8 @@ type Job struct {
 	AvoidGroups        []string // groups that it shares no node with
 	Alternatives       []Alternative
 	Sensitivity        *Sensitivity // nil = not known
+	StatedCPUMilli     int64        // what it asked for, if a synergy policy granted more; 0 = CPUMilli, -1 = nothing
+	StatedMemMiB       int64
 }
 
 // Sensitivity says how fast a job is with so many cores and so much host memory per GPU, relative to its speed at the
@@ -174,6 +176,64 @@ func (j *Job) put(a *arena, out *C.horus_job) {
 	out.alternative_count = C.size_t(len(j.Alternatives))
 	out.alternatives = putAlternatives(a, j.Alternatives)
 	out.sensitivity = j.Sensitivity.put(a)
+	out.stated_cpu_milli, out.stated_mem_mib = C.int64_t(j.StatedCPUMilli), C.int64_t(j.StatedMemMiB)
+}
+
+// jobOf copies a job of the library.
+func jobOf(c *C.horus_job) Job {
+	j := Job{
+		ID: uint64(c.id), Kind: JobKind(c.kind), Name: C.GoString(c.name), Tenant: C.GoString(c.tenant),
+		Tasks: int32(c.tasks), GPUsPerTask: int32(c.gpus_per_task), GPUMilli: int32(c.gpu_milli),
+		Exclusive: c.exclusive == 1, SpreadTasks: c.spread_tasks == 1, Share: Share(c.share), Priority: int32(c.priority),
+		SlowdownBound: float32(c.slowdown_bound), SlowdownConfidence: float32(c.slowdown_confidence),
+		Weight: float32(c.weight), CPUMilli: int64(c.cpu_milli), MemMiB: int64(c.mem_mib), StorageMBs: int64(c.storage_mb_s),
+		SubmitUs: int64(c.submit_us), DeadlineUs: int64(c.deadline_us), RequestRateHz: float64(c.request_rate_hz),
+		LatencyBoundUs: int64(c.latency_bound_us), GPUMemRequestMiB: int64(c.gpu_mem_request_mib),
+		GPUMemLimitMiB: int64(c.gpu_mem_limit_mib), Demands: typeDemandsOf(c.demand_count, c.gpu_types, c.demands),
+		Groups: goTexts(c.groups, c.group_count), AvoidGroups: goTexts(c.avoid_groups, c.avoid_count),
+		StatedCPUMilli: int64(c.stated_cpu_milli), StatedMemMiB: int64(c.stated_mem_mib),
+	}
+	values := unsafe.Slice(c.selector_values, c.selector_count)
+	for i, key := range unsafe.Slice(c.selector_keys, c.selector_count) {
+		j.Selectors = append(j.Selectors, Label{Key: C.GoString(key), Value: C.GoString(values[i])})
+	}
+	for _, way := range unsafe.Slice(c.alternatives, c.alternative_count) {
+		j.Alternatives = append(j.Alternatives, Alternative{
+			Tasks: int32(way.tasks), GPUsPerTask: int32(way.gpus_per_task), GPUMilli: int32(way.gpu_milli),
+			Demands: typeDemandsOf(way.demand_count, way.gpu_types, way.demands), Rate: float64(way.rate),
+			CPUMilli: int64(way.cpu_milli), MemMiB: int64(way.mem_mib), StorageMBs: int64(way.storage_mb_s),
+		})
+	}
+	if s := c.sensitivity; s != nil {
+		j.Sensitivity = &Sensitivity{HostUs: float64(s.host_us)}
+		for _, v := range unsafe.Slice(s.cpu_milli, s.cpu_count) {
+			j.Sensitivity.CPUMilli = append(j.Sensitivity.CPUMilli, int64(v))
+		}
+		for _, v := range unsafe.Slice(s.mem_mib, s.mem_count) {
+			j.Sensitivity.MemMiB = append(j.Sensitivity.MemMiB, int64(v))
+		}
+		for _, v := range unsafe.Slice(s.speeds, s.cpu_count*s.mem_count) {
+			j.Sensitivity.Speeds = append(j.Sensitivity.Speeds, float32(v))
+		}
+	}
+	return j
+}
+
+func typeDemandsOf(count C.size_t, types **C.char, demands **C.horus_demand) []TypeDemand {
+	var out []TypeDemand
+	names := unsafe.Slice(types, count)
+	for i, demand := range unsafe.Slice(demands, count) {
+		out = append(out, TypeDemand{GPUType: C.GoString(names[i]), Demand: demandOf(demand)})
+	}
+	return out
+}
+
+func goTexts(texts **C.char, count C.size_t) []string {
+	var out []string
+	for _, text := range unsafe.Slice(texts, count) {
+		out = append(out, C.GoString(text))
+	}
+	return out
 }
 
 func putAlternatives(a *arena, given []Alternative) **C.horus_job_alternative {

@@ -46,8 +46,30 @@ func newObservations(create func(out **C.horus_observations, e *C.horus_error) C
 // Close frees the observations.
 func (o *Observations) Close() error { o.close(freeObservations); return nil }
 
+// Seat is a device that a job of a cluster is on.
+type Seat struct {
+	Cluster *Cluster
+	Job     uint64
+	Node    uint64
+	Device  uint32
+}
+
+// call runs f with the C cluster, nil where there is no seat.
+func (s *Seat) call(a *arena, f func(cluster *C.horus_cluster, seat Seat) C.horus_status) (status C.horus_status) {
+	if s == nil {
+		return f(nil, Seat{})
+	}
+	if s.Cluster == nil {
+		a.err = invalid("Seat.Cluster: expected a cluster, found nil")
+		return 0
+	}
+	a.err = s.Cluster.shared(func(p *C.horus_cluster) error { status = f(p, *s); return nil })
+	return status
+}
+
 // DemandObservation is what a job was seen to take, alone on its GPU. Values of 0 were not measured.
 type DemandObservation struct {
+	Seat         *Seat // of a resident: then ProfileID and GPUType are read there, and left unset here; nil = as stated
 	ProfileID    uint64
 	GPUType      string
 	GPUUtilPct   float64 // mean over the steps
@@ -56,12 +78,17 @@ type DemandObservation struct {
 	StepTimeUs   float64
 }
 
-// AddDemand collects one observation. Errors: ErrInvalidArgument (field, expected, found), ErrNotFound (GPU type).
+// AddDemand collects one observation. Errors: ErrInvalidArgument (field, expected, found), ErrNotFound (GPU type; nobody of
+// that name has the seat).
 func (o *Observations) AddDemand(catalogue *Catalogue, seen DemandObservation) error {
 	return o.add(catalogue, func(a *arena, p *C.horus_observations, types *C.horus_catalogue, e *C.horus_error) C.horus_status {
 		c := row[C.horus_demand_observation](a)
 		c.struct_size, c.profile_id = C.uint32_t(unsafe.Sizeof(*c)), C.uint64_t(seen.ProfileID)
-		c.gpu_type = a.required("GPUType", seen.GPUType)
+		if seen.Seat == nil {
+			c.gpu_type = a.required("GPUType", seen.GPUType)
+		} else {
+			c.gpu_type = a.text("GPUType", seen.GPUType)
+		}
 		for _, value := range []struct {
 			of   float64
 			flag C.uint32_t
@@ -78,7 +105,10 @@ func (o *Observations) AddDemand(catalogue *Catalogue, seen DemandObservation) e
 		if a.err != nil {
 			return 0
 		}
-		return C.horus_observations_add_demand(p, types, c, e)
+		return seen.Seat.call(a, func(cluster *C.horus_cluster, seat Seat) C.horus_status {
+			c.cluster, c.job_id, c.node_id, c.device = cluster, C.uint64_t(seat.Job), C.uint64_t(seat.Node), C.uint32_t(seat.Device)
+			return C.horus_observations_add_demand(p, types, c, e)
+		})
 	})
 }
 
@@ -92,6 +122,7 @@ func (o *Observations) add(catalogue *Catalogue, f func(a *arena, p *C.horus_obs
 
 // SlowdownObservation is one tenant of a shared device, seen for a while.
 type SlowdownObservation struct {
+	Seat           *Seat // of a resident: then Device, Job and CoTenants are read there, and left unset here; nil = as stated
 	Device         SharedDevice
 	Job            Demand   // on that type; ProfileID not 0
 	CoTenants      []Demand // 1 to 15
@@ -106,17 +137,24 @@ func (o *Observations) AddSlowdown(catalogue *Catalogue, seen SlowdownObservatio
 	return o.add(catalogue, func(a *arena, p *C.horus_observations, types *C.horus_catalogue, e *C.horus_error) C.horus_status {
 		c := row[C.horus_slowdown_observation](a)
 		c.struct_size, c.sharing_mode = C.uint32_t(unsafe.Sizeof(*c)), C.int32_t(seen.Device.SharingMode)
-		c.gpu_type = a.required("Device.GPUType", seen.Device.GPUType)
 		c.compute_share = C.double(seen.Device.ComputeShare)
-		c.job = row[C.horus_demand](a)
-		seen.Job.put(c.job)
+		if seen.Seat == nil {
+			c.gpu_type = a.required("Device.GPUType", seen.Device.GPUType)
+			c.job = row[C.horus_demand](a)
+			seen.Job.put(c.job)
+		} else {
+			c.gpu_type = a.text("Device.GPUType", seen.Device.GPUType)
+		}
 		c.co_tenant_count, c.co_tenants = C.size_t(len(seen.CoTenants)), putDemands(a, seen.CoTenants)
 		c.slowdown, c.predicted = C.double(seen.Slowdown), C.double(seen.Predicted)
 		c.predicted_upper, c.device_id = C.double(seen.PredictedUpper), C.uint64_t(seen.DeviceID)
 		if a.err != nil {
 			return 0
 		}
-		return C.horus_observations_add_slowdown(p, types, c, e)
+		return seen.Seat.call(a, func(cluster *C.horus_cluster, seat Seat) C.horus_status {
+			c.cluster, c.job_id, c.node_id, c.device = cluster, C.uint64_t(seat.Job), C.uint64_t(seat.Node), C.uint32_t(seat.Device)
+			return C.horus_observations_add_slowdown(p, types, c, e)
+		})
 	})
 }
 

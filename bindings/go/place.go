@@ -43,7 +43,7 @@ const (
 type PlacerOptions struct {
 	Policy               string        // "" = "horus"; see Policies
 	Interference         *Interference // nil = the built-in "horus"
-	MaxTenants           int32         // per device; 0 = 3
+	MaxTenants           int32         // per device that states none, light jobs counting less; 0 = 3
 	SlowdownBound        float32       // for jobs without their own; 0 = the policy's default, +Inf = none
 	SharingQuota         float32       // share of the cluster's GPUs that may have several tenants; 0 = all, -1 = none
 	MemHeadroomMiB       int64         // device memory to keep free; 0 = 500, -1 = none
@@ -193,6 +193,7 @@ const (
 	ReasonAntiAffinity      Reason = C.HORUS_REASON_ANTI_AFFINITY
 	ReasonMemoryUnknown     Reason = C.HORUS_REASON_MEMORY_UNKNOWN
 	ReasonSharingQuota      Reason = C.HORUS_REASON_SHARING_QUOTA
+	ReasonPassedOver        Reason = C.HORUS_REASON_PASSED_OVER
 )
 
 // String is the reason's name, such as "gpu_memory".

@@ -59,7 +59,7 @@ int coexist_work(void) {
   TRY(horus_placer_create(NULL, &placer, &error));
   TRY(horus_placer_plan(placer, cluster, 1, jobs, 0, NULL, NULL, NULL, &plan, &error));
   TRY(horus_cluster_apply(cluster, plan, &error));
-  if (horus_cluster_snapshot(cluster, 0, NULL, &size, NULL) != HORUS_ERR_BUFFER_TOO_SMALL) return 1;
+  TRY(horus_cluster_snapshot(cluster, 0, NULL, &size, &error));
   bytes = malloc(size);
   if (bytes == NULL) return 1;
   TRY(horus_cluster_snapshot(cluster, size, bytes, &size, &error));

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Objects as others carry and show them: over spawned processes, as text, as tables of a notebook, without copies."""
 
+import enum
 import inspect
 import multiprocessing
 
@@ -75,7 +76,7 @@ NEVER_MADE = {"Move", "TenantReview"}  # of rebalancing and reviews alone; place
 
 def classes(horus):
     exported = {name: getattr(horus, name) for name in horus.__all__}
-    return {name: kind for name, kind in exported.items() if inspect.isclass(kind) and not issubclass(kind, Exception)}
+    return {name: kind for name, kind in exported.items() if inspect.isclass(kind) and not issubclass(kind, (Exception, enum.Enum))}
 
 
 def test_there_is_one_of_each_class(horus, objects):

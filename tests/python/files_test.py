@@ -31,7 +31,7 @@ def test_a_cluster_is_that_of_the_file(horus):
     built.add_node(horus.Node(id=3, name="old", cpu_milli=8_000, mem_mib=32_768,
                               devices=[horus.Device("v100-16gb", sharing_mode="exclusive", physical_gpu=0)]))
     built.set_node_state(3, "drained")
-    demand = horus.Demand(gpu_util_pct=20, gpu_util_pct_upper=30, mem_mib=2048, mem_mib_upper=2048, flags=horus.DEMAND_GIVEN)
+    demand = horus.Demand(gpu_util_pct=20, gpu_util_pct_upper=30, mem_mib=2048, mem_mib_upper=2048, flags=horus.DemandFlag.GIVEN)
     built.adopt(horus.Job(id=900, name="r", demands={"any": demand}), [horus.Slot(2, 1, 0)])
     assert built.info()["state_hash"] == info["state_hash"]
 

@@ -41,7 +41,7 @@ def test_names_are_those_of_the_docs():
 def test_evaluate_takes_a_frame(horus, predictor):
     graphs = [horus.Graph.from_onnx(GRAPHS / name) for name in RUNS["graph"]]
     runs = [horus.RunSpec(batch=batch, precision=precision) for batch, precision in
-            zip((8, 16, 0, 4, 2), ("amp", "fp32", "fp32", "fp32", "fp32"))]
+            zip((8, 16, None, 4, 2), ("amp", "fp32", "fp32", "fp32", "fp32"))]
     wanted = predictor.evaluate(graphs, RUNS["gpu"], runs, mem_mib=RUNS["mem_mib"])
     for data in shapes(RUNS):
         found = predictor.evaluate(data, folder=GRAPHS)

@@ -36,7 +36,7 @@ def wrong_values(horus, make):
     return [None, 0, -1, 2**31, 2**64, 2**200, 1.5, float("nan"), float("inf"), "", "x", "t4", "\0", "\ud800", b"", b"\xff" * 9,
             [], [1], ["t4"], [None], (), {}, {"a": 1}, {1: "a"}, set(), object(), int, lambda *a: 1 / 0, True, range(3),
             np.zeros(3), np.zeros((2, 2)), np.array("x"), np.zeros(2, horus.demand_dtype), np.float32(3), np.array([], object),
-            memoryview(b"abcdef")[::2], horus.Job(), make.job(), horus.Node(), horus.Demand(), horus.RunSpec(batch=-5),
+            memoryview(b"abcdef")[::2], horus.Job(), make.job(), horus.Node(), horus.Demand(), horus.RunSpec(batch=2**62),
             horus.Slot(9, 9, 9), make.cluster(), horus.Placer(), horus.Change(kind="place"), horus.SharedDevice("t4")]
 
 

@@ -125,6 +125,28 @@ def test_observing_moves_the_answers(horus, make):
         seen.add_slowdown(DEVICE, a, [3], 3.0)
 
 
+def test_a_resident_is_observed_where_it_is(horus, make):
+    cluster = make.cluster(gpu=DEVICE)
+    jobs = [make.job(i, demands={DEVICE: make.demand(50, profile_id=10 + i)}) for i in (1, 2)]
+    for job in jobs:
+        cluster.adopt(job, [horus.Slot(1, 0)])
+    cluster = horus.Cluster.restore(cluster.snapshot())  # nobody remembers the jobs
+    by_place, stated = horus.Observations(), horus.Observations()
+    by_place.add_resident(cluster, 2, slowdown=1.5, predicted=1.4, predicted_upper=2, device_id=9, mem_mib=4_100)
+    stated.add_slowdown(DEVICE, jobs[1].demands[DEVICE], [jobs[0].demands[DEVICE]], 1.5, predicted=1.4, predicted_upper=2,
+                        device_id=9)
+    stated.add_demand(12, DEVICE, mem_mib=4_100)
+    assert by_place.to_bytes() == stated.to_bytes()
+    by_place.add_resident(cluster, 2, horus.Slot(1, 0), step_time_us=10)
+    with pytest.raises(horus.NotFound, match="device 1 of node 1"):
+        by_place.add_resident(cluster, 2, horus.Slot(1, 1), slowdown=2)
+    with pytest.raises(horus.InvalidArgument, match="at least one measured"):
+        by_place.add_resident(cluster, 2)
+    model = horus.InterferenceModel().observe(by_place)
+    with pytest.raises(horus.Unsupported, match=r"Observations\.to_bytes"):
+        model.to_bytes()
+
+
 def test_models_by_name_pickle_and_unknown_names_are_told(horus):
     model = horus.InterferenceModel("iasp")
     assert pickle.loads(pickle.dumps(model)).epoch == model.epoch

@@ -2,6 +2,7 @@
 """Memory stays flat, whatever is called how often, whether it succeeds or fails."""
 
 import ctypes
+import enum
 import gc
 import inspect
 import os
@@ -32,6 +33,8 @@ def right_calls(horus, make, resnet, predictor):
     job, resident = make.job(), make.job(900, util=20, mem=500)
     cluster.adopt(resident, [horus.Slot(2, 1, 0)])
     demands = [make.demand(profile_id=1), make.demand(80, profile_id=2)]
+    observed = make.cluster()
+    observed.adopt(make.job(5, demands={device: demands[0]}), [horus.Slot(1, 0)])
     rows = horus.demand_rows(demands)
     data, seen = pairs(horus, 6), horus.Observations()
     seen.add_demand(1, "t4", mem_mib=5_000)
@@ -87,6 +90,7 @@ def right_calls(horus, make, resnet, predictor):
         own = horus.Observations()
         own.add_demand(1, "t4", mem_mib=draw.randrange(100, 5_000))
         own.add_slowdown(device, demands[0], demands[1:], 1.2)
+        own.add_resident(observed, 5, mem_mib=draw.randrange(100, 5_000))
         return own
 
     calls = {
@@ -112,7 +116,7 @@ def right_calls(horus, make, resnet, predictor):
         "InterferenceModel.load": lambda: horus.InterferenceModel.load(learned_bundle, "iasp"),
         "InterferenceModel.matrix": lambda: model.matrix(device, demands),
         "InterferenceModel.observe": lambda: model.observe(seen), "InterferenceModel.slowdown": lambda: model.slowdown(device, rows),
-        "Observations.add_demand": noted, "Observations.add_slowdown": noted, "Observations.calibration": seen.calibration,
+        "Observations.add_demand": noted, "Observations.add_slowdown": noted, "Observations.add_resident": noted, "Observations.calibration": seen.calibration,
         "Observations.devices": seen.devices, "Observations.to_bytes": seen.to_bytes,
         "Observations.restore": lambda: horus.Observations.restore(seen.to_bytes()),
         "Placer.explain": lambda: placer.explain(cluster, job), "Placer.place": lambda: placer.place(cluster, job),
@@ -169,7 +173,7 @@ def public_functions(horus):
         thing = getattr(horus, name)
         if inspect.isfunction(thing):
             yield name
-        elif inspect.isclass(thing) and not issubclass(thing, Exception) and not hasattr(thing, "__fields__"):
+        elif inspect.isclass(thing) and not issubclass(thing, (Exception, enum.Enum)) and not hasattr(thing, "__fields__"):
             yield from (f"{name}.{m}" for m in dir(thing) if not m.startswith("_") and callable(getattr(thing, m)))
 
 

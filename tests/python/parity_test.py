@@ -83,7 +83,7 @@ def demand_of(horus, demand):
     return horus.Demand(
         gpu_util_pct=demand["util"][0], gpu_util_pct_upper=demand["util"][1], mem_bw_util_pct=demand["bandwidth"],
         mem_bw_util_pct_upper=demand["bandwidth"], mem_mib=demand["mem_gib"] * 1024, mem_mib_upper=demand["mem_gib"] * 1024,
-        step_time_us=demand["step_ms"] * 1000, step_time_us_upper=demand["step_ms"] * 1000, flags=horus.DEMAND_GIVEN)
+        step_time_us=demand["step_ms"] * 1000, step_time_us_upper=demand["step_ms"] * 1000, flags=horus.DemandFlag.GIVEN)
 
 
 def devices_of(horus, n):

@@ -5,6 +5,7 @@ import pickle
 
 import numpy as np
 import pytest
+from conftest import GRAPHS
 
 
 def test_predictions_come_by_type(horus, predictor, resnet):
@@ -16,6 +17,24 @@ def test_predictions_come_by_type(horus, predictor, resnet):
     assert both["t4"].mem_mib_upper >= both["t4"].mem_mib > 0
     assert both["t4"].profile_id == both["a100-40gb"].profile_id != 0
     assert both["t4"].outside in (True, False) and not both["t4"].given
+
+
+def test_a_step_that_cannot_fit_is_warned_of(horus, predictor, resnet):
+    run = horus.RunSpec(batch=4_096)
+    with pytest.warns(RuntimeWarning, match=r"more memory than the GPU has: t4 \([0-9,]+ MiB\)"):
+        found = predictor.predict(resnet, ["t4"], run)["t4"]
+    assert found.too_large and horus.DemandFlag.TOO_LARGE in found.flags
+
+
+def test_hints_speak_python(horus, predictor):
+    graph = horus.Graph.from_onnx(GRAPHS / "bert_base.onnx")
+    with pytest.raises(horus.InvalidArgument) as caught:
+        predictor.predict(graph, "t4")
+    assert "RunSpec(dims={" in str(caught.value) and "--dim" not in str(caught.value)
+    with pytest.raises(horus.CorruptError, match="a text file"):
+        horus.Predictor.load(b"graph,batch\nresnet.onnx,8\n")
+    with pytest.raises(horus.CorruptError, match="a text file"):
+        horus.Graph.from_onnx(b"graph,batch\nresnet.onnx,8\n")
 
 
 def test_rows_are_the_single_predictions(horus, predictor, resnet):

@@ -28,7 +28,7 @@ def inventory(folder, names):
 
 def test_a_public_name_without_an_entry_is_told(pages, tmp_path):
     names = pages.public()
-    assert {"horus.Graph", "horus.simulate", "horus.DEMAND_GIVEN", "horus.plot.policies", "horus.report.write"} <= set(names)
+    assert {"horus.Graph", "horus.simulate", "horus.DemandFlag", "horus.plot.policies", "horus.report.write"} <= set(names)
     inventory(tmp_path, names)
     assert pages.check(tmp_path) == []
     inventory(tmp_path, [name for name in names if name != "horus.Placer"])

@@ -9,7 +9,7 @@ import pytest
 
 
 def samples(horus):
-    demand = horus.Demand(gpu_util_pct=40, gpu_util_pct_upper=50, mem_mib=4000, traits=[1, 2, 3, 4, 5, 6, 7, 8], profile_id=2**64 - 1)
+    demand = horus.Demand(gpu_util_pct=40, gpu_util_pct_upper=50, mem_mib=4000, flags=5, traits=[1, 2, 3, 4, 5, 6, 7, 8], profile_id=2**64 - 1)
     return [
         demand,
         horus.RunSpec(batch=32, precision="amp", optimizer="adamw", dims={"seq": 128}, frozen=["encoder."]),
@@ -66,6 +66,50 @@ def test_a_wrong_field_is_named_with_expected_and_found(horus, fields, words):
         horus.Job(**fields)
     for word in words:
         assert word in str(caught.value)
+
+
+@pytest.mark.parametrize("make, words", [
+    (lambda h: h.RunSpec(batch=0), ("RunSpec.batch", "at least 1, or None", "0")),
+    (lambda h: h.RunSpec(batch=-3), ("RunSpec.batch", "-3")),
+    (lambda h: h.RunSpec(data_parallel=-1), ("RunSpec.data_parallel", "at least 0", "-1")),
+    (lambda h: h.Demand(gpu_util_pct=140), ("Demand.gpu_util_pct", "0 to 100", "140")),
+    (lambda h: h.Demand(mem_mib=-1), ("Demand.mem_mib", "at least 0", "-1")),
+    (lambda h: h.Demand(power_w=float("nan")), ("Demand.power_w", "nan")),
+    (lambda h: h.Job(gpu_milli=1_200), ("Job.gpu_milli", "0 to 1000", "1200")),
+    (lambda h: h.Job(cpu_milli=np.int64(-5)), ("Job.cpu_milli", "-5")),
+    (lambda h: h.Node(mem_mib=-1), ("Node.mem_mib", "at least 0")),
+    (lambda h: h.Job(id=1).replace(tasks=-1), ("Job.tasks", "-1")),
+])
+def test_impossible_figures_are_refused_where_they_are_given(horus, make, words):
+    with pytest.raises(horus.InvalidArgument) as caught:
+        make(horus)
+    for word in words:
+        assert word in str(caught.value)
+
+
+def test_a_run_without_a_batch_has_none(horus):
+    run = horus.RunSpec()
+    assert run.batch is None and horus.RunSpec(**run.to_dict()) == run == horus.RunSpec(batch=4).replace(batch=None)
+
+
+@pytest.mark.parametrize("fields, meant", [
+    ({"optimizer": "AdamW"}, "adamw"), ({"precision": "float16"}, "fp16"), ({"precision": "torch.bfloat16"}, "bf16"),
+    ({"optimizer": "adam8bit"}, "adam-8bit"), ({"framework": "PyTorch"}, "pytorch"), ({"mode": "train"}, "training"),
+    ({"optimizer": "addagrad"}, "adagrad"), ({"batch_size": 4}, "batch"),
+])
+def test_the_word_that_was_meant_is_suggested(horus, fields, meant):
+    with pytest.raises((TypeError, ValueError), match=f"; did you mean '{meant}'"):
+        horus.RunSpec(**fields)
+    with pytest.raises(horus.InvalidArgument) as caught:
+        horus.RunSpec(optimizer="xyz")
+    assert "did you mean" not in str(caught.value)
+
+
+def test_flags_have_names(horus):
+    demand = horus.Demand(flags=horus.DemandFlag.GIVEN | horus.DemandFlag.OUTSIDE)
+    assert demand.flags == 5 and horus.DemandFlag.OUTSIDE in demand.flags and demand.given and not demand.measured
+    assert "flags=DemandFlag.GIVEN | DemandFlag.OUTSIDE" in repr(demand)
+    assert pickle.loads(pickle.dumps(demand)) == demand and horus.Demand().flags == horus.DemandFlag(0)
 
 
 def test_too_many_and_doubled_arguments(horus):

@@ -21,6 +21,8 @@ import numpy
 import numpy.typing
 from typing_extensions import Buffer
 
+from .predict import DemandFlag
+
 '''
 PLAIN = {int: "int", str: "str", bytes: "bytes", float: "float"}
 

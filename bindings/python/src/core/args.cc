@@ -9,6 +9,12 @@ void WrongType(const std::string& what, const std::string& expected, py::handle 
   throw py::error_already_set();
 }
 
+void CheckWithin(double number, double least, double most, const std::string& what) {
+  if (number >= least && number <= most) return;
+  const auto shown = [](double value) { return py::cast<std::string>(py::str("{:.15g}").format(value)); };
+  Refuse(what, most >= kNoMost ? "at least " + shown(least) : shown(least) + " to " + shown(most), shown(number));
+}
+
 void ForgetMismatch() {
   const auto raised = [](PyObject* kind) { return PyErr_ExceptionMatches(kind) != 0; };
   if (PyErr_Occurred() != nullptr && !raised(PyExc_TypeError) && !raised(PyExc_OverflowError)) {
@@ -43,6 +49,17 @@ bool Same(py::handle a, py::handle b) {
   return a.equal(b);
 }
 
+namespace {
+
+// "; did you mean 'a'?"
+std::string Near(const std::string& text, const Word* words) {
+  py::list known;
+  for (const Word* at = words; at->word != nullptr; ++at) known.append(at->word);
+  return py::cast<std::string>(py::module_::import("horus._args").attr("near")(text, known));
+}
+
+}  // namespace
+
 int32_t NumberOf(const Word* words, py::handle value, const std::string& what) {
   const std::string text = Arg<std::string>::From(value, what);
   std::string known;
@@ -50,7 +67,7 @@ int32_t NumberOf(const Word* words, py::handle value, const std::string& what) {
     if (text == at->word) return at->number;
     known += (known.empty() ? "'" : ", '") + std::string(at->word) + "'";
   }
-  Refuse(what, "one of " + known, Shown(value));
+  Refuse(what, "one of " + known, Shown(value) + Near(text, words));
 }
 
 const char* WordOf(const Word* words, int32_t number) {

@@ -31,6 +31,9 @@ struct Word {
 // values.
 [[nodiscard]] bool Same(py::handle a, py::handle b);
 
+inline constexpr double kNoMost = 9.2e18;  // of a count or an amount: whatever its type holds
+
+void CheckWithin(double number, double least, double most, const std::string& what);
 [[noreturn]] void WrongType(const std::string& what, const std::string& expected, py::handle found);
 
 // A class of the module, unless below.

@@ -53,10 +53,8 @@ std::vector<uint64_t> SetState(const ClusterHandle& cluster, uint64_t node, std:
   const int32_t number = NumberOf(kStates, state, "state");
   return Collect<uint64_t>([&](size_t capacity, uint64_t* ids, size_t* count, horus_error* error) {
     return cluster.Write(error, [&](horus_error* e) {
-      uint64_t none = 0;  // null would mean that the ids are not wanted
-      uint64_t* out = ids == nullptr ? &none : ids;
-      if (device) return horus_cluster_set_state(cluster.get(), node, *device, number, capacity, out, count, e);
-      return horus_cluster_set_state(cluster.get(), node, HORUS_WHOLE_NODE, number, capacity, out, count, e);
+      return horus_cluster_set_state(cluster.get(), node, device.value_or(HORUS_WHOLE_NODE), number, capacity, ids,
+                                     count, e);
     });
   });
 }
@@ -117,8 +115,7 @@ py::dict NodeInfo(const ClusterHandle& cluster, uint64_t node) {
   horus_node_info info = HORUS_NODE_INFO_INIT;
   const auto jobs = Collect<uint64_t>([&](size_t capacity, uint64_t* ids, size_t* count, horus_error* error) {
     return cluster.Read(error, [&](horus_error* e) {
-      uint64_t none = 0;
-      return horus_cluster_get_node(cluster.get(), node, &info, capacity, ids == nullptr ? &none : ids, count, e);
+      return horus_cluster_get_node(cluster.get(), node, &info, capacity, ids, count, e);
     });
   });
   py::dict out;
@@ -142,9 +139,7 @@ py::dict DeviceInfo(const ClusterHandle& cluster, uint64_t node, uint32_t device
   horus_device_info info = HORUS_DEVICE_INFO_INIT;
   const auto jobs = Collect<uint64_t>([&](size_t capacity, uint64_t* ids, size_t* count, horus_error* error) {
     return cluster.Read(error, [&](horus_error* e) {
-      uint64_t none = 0;
-      return horus_cluster_get_device(cluster.get(), node, device, &info, capacity, ids == nullptr ? &none : ids, count,
-                                      e);
+      return horus_cluster_get_device(cluster.get(), node, device, &info, capacity, ids, count, e);
     });
   });
   py::dict out;
@@ -166,17 +161,49 @@ py::dict DeviceInfo(const ClusterHandle& cluster, uint64_t node, uint32_t device
   return out;
 }
 
-py::tuple Specs(const ClusterHandle& cluster, const py::object& jobs) {
-  const IdColumn only(jobs);
-  return JobsOf(*Make<JobList, horus_job_list>([&](horus_job_list** out, horus_error* error) {
-    return cluster.Read(
-        error, [&](horus_error* e) { return horus_cluster_job_specs(cluster.get(), only.size, only.data, out, e); });
-  }));
+// All that a resident stated; to be called under the handle's lock.
+horus_status Stated(const ClusterHandle& cluster, uint64_t id, std::vector<horus::Job>& jobs, horus_error* error) {
+  horus_job_info info = HORUS_JOB_INFO_INIT;
+  std::vector<char> bytes;
+  for (;;) {
+    size_t count = 0;
+    const horus_status status =
+        horus_cluster_get_job(cluster.get(), id, &info, bytes.size(), bytes.data(), &count, error);
+    if (status != HORUS_OK && status != HORUS_ERR_BUFFER_TOO_SMALL) return status;
+    if (status == HORUS_OK && info.job != nullptr) {
+      jobs.push_back(horus::JobFrom(*info.job));
+      return HORUS_OK;
+    }
+    bytes.resize(count);
+  }
+}
+
+py::tuple Specs(const ClusterHandle& cluster, const py::object& given) {
+  const IdColumn only(given);
+  std::vector<uint64_t> ids(only.data, only.data + only.size);
+  if (only.data == nullptr) {
+    ids = Collect<uint64_t>([&](size_t capacity, uint64_t* out, size_t* count, horus_error* error) {
+      return cluster.Read(error,
+                          [&](horus_error* e) { return horus_cluster_jobs(cluster.get(), capacity, out, count, e); });
+    });
+  }
+  std::vector<horus::Job> jobs;
+  Read(cluster, [&](horus_error* error) {
+    for (const uint64_t id : ids) {
+      const horus_status status = Stated(cluster, id, jobs, error);
+      const bool left = only.data == nullptr && status == HORUS_ERR_NOT_FOUND;  // released since it was listed
+      if (status != HORUS_OK && !left) return status;
+    }
+    return horus_status{HORUS_OK};
+  });
+  return JobsOf(std::move(jobs));
 }
 
 py::dict JobInfo(const ClusterHandle& cluster, uint64_t job) {
   horus_job_info info = HORUS_JOB_INFO_INIT;
-  Read(cluster, [&](horus_error* error) { return horus_cluster_get_job(cluster.get(), job, &info, error); });
+  Read(cluster, [&](horus_error* error) {
+    return horus_cluster_get_job(cluster.get(), job, &info, 0, nullptr, nullptr, error);
+  });
   py::dict out;
   out["job"] = job;
   out["kind"] = WordOf(kKinds, info.kind);

@@ -144,8 +144,9 @@ std::vector<T> Collect(const Function& function) {
       size_t count = 0;
       const horus_status status = function(values.size(), values.data(), &count, error);
       if (status != HORUS_OK && status != HORUS_ERR_BUFFER_TOO_SMALL) return status;
+      const bool filled = status == HORUS_OK && count <= values.size();
       values.resize(count);
-      if (status == HORUS_OK) return status;
+      if (filled) return status;
     }
   });
   return values;

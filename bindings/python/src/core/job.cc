@@ -45,16 +45,23 @@ const horus_job* Job::get() const {
   return c_->get();
 }
 
+py::tuple JobsOf(std::vector<horus::Job> jobs) {
+  py::tuple out(jobs.size());
+  for (size_t i = 0; i < jobs.size(); ++i) {
+    Rename(jobs[i], "", "any");
+    out[i] = py::cast(Job(std::move(jobs[i])));
+  }
+  return out;
+}
+
 py::tuple JobsOf(const JobList& list) {
-  py::tuple jobs(horus_job_list_count(list.get()));
+  std::vector<horus::Job> jobs(horus_job_list_count(list.get()));
   for (size_t i = 0; i < jobs.size(); ++i) {
     horus_job c = HORUS_JOB_INIT;
     Run([&](horus_error* error) { return horus_job_list_get(list.get(), i, &c, error); });
-    horus::Job job = horus::JobFrom(c);
-    Rename(job, "", "any");
-    jobs[i] = py::cast(Job(std::move(job)));
+    jobs[i] = horus::JobFrom(c);
   }
-  return jobs;
+  return JobsOf(std::move(jobs));
 }
 
 std::vector<const horus_job*> JobPointers(const py::tuple& jobs, const char* what) {
@@ -87,25 +94,39 @@ void BindJob(py::module_& m) {
       .Field("tenant", &Job::tenant, "its owner")
       .OneOf("kind", &Job::kind, kKinds, "of job")
       .Field("tasks", &Job::tasks, "processes placed together (a gang)")
+      .Within(0, kNoMost)
       .Field("gpus_per_task", &Job::gpus_per_task, "on one node; -1 = the host alone")
+      .Within(-1, kNoMost)
       .Field("gpu_milli", &Job::gpu_milli, "per GPU: 0 = shares as its demand allows; else a hard request of 1-1000")
+      .Within(0, 1000)
       .Field("exclusive", &Job::exclusive, "alone on its devices")
       .Field("priority", &Job::priority, "higher first")
       .Field("slowdown_bound", &Job::slowdown_bound, "what its slowdown is promised to stay within; 0 = the placer's")
+      .Within(0, kNoMost)
       .Field("slowdown_confidence", &Job::slowdown_confidence,
              "probability with which that, or its latency, is to hold, 0.5 to 0.999; 0 = the model's: 0.9")
+      .Within(0, 0.999)
       .Field("weight", &Job::weight, "what its useful work counts beside that of others")
+      .Within(0, kNoMost)
       .Field("cpu_milli", &Job::cpu_milli, "thousandths of a core")
+      .Within(0, kNoMost)
       .Field("mem_mib", &Job::mem_mib, "host memory in MiB")
+      .Within(0, kNoMost)
       .Field("storage_mb_s", &Job::storage_mb_s, "storage bandwidth")
+      .Within(0, kNoMost)
       .Field("submit_us", &Job::submit_us, "on the caller's clock, in microseconds")
       .Field("deadline_us", &Job::deadline_us, "0 = none")
+      .Within(0, kNoMost)
       .Field("request_rate_hz", &Job::request_rate_hz, "of inference: requests that come")
+      .Within(0, kNoMost)
       .Field("latency_bound_us", &Job::latency_bound_us,
              "of inference: most that 99 % of the requests may take; 0 = none")
+      .Within(0, kNoMost)
       .Field("gpu_mem_request_mib", &Job::gpu_mem_request_mib,
              "device memory that is guaranteed; 0 = the demand's bound")
+      .Within(0, kNoMost)
       .Field("gpu_mem_limit_mib", &Job::gpu_mem_limit_mib, "most that it may ever hold; 0 = what it requests")
+      .Within(0, kNoMost)
       .OneOf("share", &Job::share, kShares, "with whose jobs it shares devices")
       .Field("spread_tasks", &Job::spread_tasks, "at most one of its tasks a node")
       .Field("groups", &Job::groups, "that it belongs to")

@@ -6,14 +6,15 @@ namespace horus_python {
 namespace {
 
 horus_latency Predict(double requests_per_s, double service_us, double slowdown, double service_cv) {
-  const horus_request_load load = horus::detail::ToC({requests_per_s, service_us, slowdown, service_cv});
+  const horus_request_load load =
+      horus::detail::ToC(horus::RequestLoad{requests_per_s, service_us, slowdown, service_cv});
   horus_latency latency = HORUS_LATENCY_INIT;
   Run([&](horus_error* error) { return horus_latency_predict(&load, &latency, error); });
   return latency;
 }
 
 double LargestSlowdown(double requests_per_s, double service_us, double p99_bound_us, double service_cv) {
-  const horus_request_load load = horus::detail::ToC({requests_per_s, service_us, 0, service_cv});
+  const horus_request_load load = horus::detail::ToC(horus::RequestLoad{requests_per_s, service_us, 0, service_cv});
   double slowdown = 0;
   Run([&](horus_error* error) { return horus_latency_largest_slowdown(&load, p99_bound_us, &slowdown, error); });
   return slowdown;

@@ -55,7 +55,8 @@ py::tuple MetricRows(const MetricsHandle& metrics) {
   Run([&](horus_error* error) {
     for (;;) {  // rows appear while others count
       const horus_status status = horus_metrics_get(metrics.get(), &columns, &count, error);
-      if (status != HORUS_ERR_BUFFER_TOO_SMALL) return status;
+      if (status != HORUS_OK && status != HORUS_ERR_BUFFER_TOO_SMALL) return status;
+      if (status == HORUS_OK && count <= names.size()) return status;
       names.resize(count);
       labels.resize(count);
       kinds.resize(count);

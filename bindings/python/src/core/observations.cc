@@ -2,6 +2,7 @@
 // What running jobs were seen to take and to lose.
 #include <array>
 
+#include "cluster.h"
 #include "columns.h"
 #include "interference.h"
 
@@ -31,18 +32,24 @@ py::bytes Snapshot(const ObservationsHandle& observations) {
 }
 
 // None = not measured.
-void AddDemand(const ObservationsHandle& observations, const CatalogueHandle* catalogue, uint64_t profile_id,
-               const std::string& gpu_type, std::optional<double> gpu_util_pct, std::optional<double> mem_bw_util_pct,
-               std::optional<double> mem_mib, std::optional<double> step_time_us) {
+horus_demand_observation TakenOf(std::optional<double> gpu_util_pct, std::optional<double> mem_bw_util_pct,
+                                 std::optional<double> mem_mib, std::optional<double> step_time_us) {
   horus_demand_observation seen = HORUS_DEMAND_OBSERVATION_INIT;
-  seen.profile_id = profile_id;
-  seen.gpu_type = gpu_type.c_str();
   seen.gpu_util_pct = gpu_util_pct.value_or(0);
   seen.mem_bw_util_pct = mem_bw_util_pct.value_or(0);
   seen.mem_mib = mem_mib.value_or(0);
   seen.step_time_us = step_time_us.value_or(0);
   seen.measured = (gpu_util_pct ? HORUS_OBSERVED_GPU_UTIL : 0) | (mem_bw_util_pct ? HORUS_OBSERVED_MEM_BW_UTIL : 0) |
                   (mem_mib ? HORUS_OBSERVED_MEMORY : 0) | (step_time_us ? HORUS_OBSERVED_STEP_TIME : 0);
+  return seen;
+}
+
+void AddDemand(const ObservationsHandle& observations, const CatalogueHandle* catalogue, uint64_t profile_id,
+               const std::string& gpu_type, std::optional<double> gpu_util_pct, std::optional<double> mem_bw_util_pct,
+               std::optional<double> mem_mib, std::optional<double> step_time_us) {
+  horus_demand_observation seen = TakenOf(gpu_util_pct, mem_bw_util_pct, mem_mib, step_time_us);
+  seen.profile_id = profile_id;
+  seen.gpu_type = gpu_type.c_str();
   Run([&](horus_error* error) {
     return observations.Write(error, [&](horus_error* e) {
       return horus_observations_add_demand(observations.get(), Of(catalogue), &seen, e);
@@ -69,6 +76,37 @@ void AddSlowdown(const ObservationsHandle& observations, const CatalogueHandle* 
     return observations.Write(error, [&](horus_error* e) {
       return horus_observations_add_slowdown(observations.get(), Of(catalogue), &seen, e);
     });
+  });
+}
+
+// What was seen of a resident where it is; None = not measured.
+void AddResident(const ObservationsHandle& observations, const ClusterHandle& cluster, uint64_t job, const Slot& slot,
+                 std::optional<double> slowdown, double predicted, double predicted_upper, uint64_t device_id,
+                 std::optional<double> gpu_util_pct, std::optional<double> mem_bw_util_pct,
+                 std::optional<double> mem_mib, std::optional<double> step_time_us) {
+  horus_demand_observation taken = TakenOf(gpu_util_pct, mem_bw_util_pct, mem_mib, step_time_us);
+  taken.cluster = cluster.get();
+  taken.job_id = job;
+  taken.node_id = slot.node;
+  taken.device = slot.device;
+  horus_slowdown_observation lost = HORUS_SLOWDOWN_OBSERVATION_INIT;
+  lost.cluster = cluster.get();
+  lost.job_id = job;
+  lost.node_id = slot.node;
+  lost.device = slot.device;
+  lost.slowdown = slowdown.value_or(0);
+  lost.predicted = predicted;
+  lost.predicted_upper = predicted_upper;
+  lost.device_id = device_id;
+  const auto add = [&](horus_error* e) {
+    if (slowdown) {
+      const horus_status status = horus_observations_add_slowdown(observations.get(), nullptr, &lost, e);
+      if (status != HORUS_OK || taken.measured == 0) return status;
+    }
+    return horus_observations_add_demand(observations.get(), nullptr, &taken, e);
+  };
+  Run([&](horus_error* error) {
+    return observations.Write(error, [&](horus_error* e) { return cluster.Read(e, add); });
   });
 }
 
@@ -140,6 +178,13 @@ void BindObservations(py::module_& m) {
            "add_slowdown(self, catalogue: CatalogueHandle | None, device: SharedDevice, job: Demand, co_tenants: "
            "tuple[Demand, ...], slowdown: float, predicted: float, predicted_upper: float, device_id: "
            "int) -> None")
+      .def(
+          "add_resident", &AddResident, py::arg("cluster"), py::arg("job"), py::arg("slot"), py::arg("slowdown"),
+          py::arg("predicted"), py::arg("predicted_upper"), py::arg("device_id"), py::arg("gpu_util_pct"),
+          py::arg("mem_bw_util_pct"), py::arg("mem_mib"), py::arg("step_time_us"),
+          "add_resident(self, cluster: ClusterHandle, job: int, slot: Slot, slowdown: float | None, predicted: float, "
+          "predicted_upper: float, device_id: int, gpu_util_pct: float | None, mem_bw_util_pct: float | None, mem_mib: "
+          "float | None, step_time_us: float | None) -> None")
       .def("calibration", &Calibration, "calibration(self) -> dict[str, float]")
       .def("devices", &Devices, "devices(self) -> dict[str, numpy.typing.NDArray[typing.Any]]")
       .def("bytes_held", &BytesHeld, "bytes_held(self) -> int");

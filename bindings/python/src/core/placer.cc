@@ -10,13 +10,14 @@
 namespace horus_python {
 namespace {
 
-struct PlacerOptions : horus::PlacerOptions {
+struct PlacerOptions : horus::PlacerOptions, horus::LabPolicyOptions {
   std::optional<Workload> workload_of = std::nullopt;
 };
 
 std::unique_ptr<PlacerHandle> Create(const PlacerOptions& given, const InterferenceHandle* interference,
                                      const py::object& callable, const CatalogueHandle* catalogue) {
-  horus_placer_options options = horus::detail::ToC(given);
+  horus_placer_options options = horus::detail::ToC(static_cast<const horus::PlacerOptions&>(given));
+  const horus_lab_policy_options lab = horus::detail::ToC(static_cast<const horus::LabPolicyOptions&>(given));
   std::optional<CWorkload> workload;
   if (given.workload_of) options.workload = workload.emplace(*given.workload_of, Of(catalogue)).get();
   std::vector<py::object> keeps;
@@ -30,7 +31,7 @@ std::unique_ptr<PlacerHandle> Create(const PlacerOptions& given, const Interfere
     keeps.push_back(callable);
   }
   return Make<PlacerHandle, horus_placer>(
-      [&](horus_placer** out, horus_error* error) { return horus_placer_create(&options, out, error); },
+      [&](horus_placer** out, horus_error* error) { return horus_lab_placer_create(&options, &lab, out, error); },
       std::move(keeps));
 }
 
@@ -66,11 +67,19 @@ Plan PlaceOne(const PlacerHandle& placer, const ClusterHandle& cluster, const Jo
 }
 
 Plan PlaceBatch(const PlacerHandle& placer, const ClusterHandle& cluster, const py::tuple& jobs,
-                const py::object& nodes, uint32_t max_rounds, uint32_t restarts, uint64_t max_evaluations,
-                const py::object& progress) {
+                const py::object& nodes, uint32_t window, int64_t now_us, int64_t patience_us, bool prices,
+                uint32_t max_rounds, uint32_t restarts, uint64_t max_evaluations, const py::object& progress) {
   const std::vector<const horus_job*> pointers = JobPointers(jobs, "jobs");
   const IdColumn only(nodes);
-  const horus_batch_options options = {sizeof(horus_batch_options), max_rounds, restarts, 0, max_evaluations};
+  const horus_batch_options options = {sizeof(horus_batch_options),
+                                       max_rounds,
+                                       restarts,
+                                       window,
+                                       max_evaluations,
+                                       now_us,
+                                       patience_us,
+                                       prices ? 0 : -1,
+                                       0};
   Progress tell(progress);
   return MakePlan(placer, cluster, [&](horus_plan** out, horus_error* error) {
     return horus_placer_plan_batch(placer.get(), cluster.get(), pointers.size(), pointers.data(), only.size, only.data,
@@ -217,7 +226,8 @@ void BindOptions(py::module_& m) {
       .Field("jobs", &Workload::jobs, "that were seen, instead of tasks");
   Record<PlacerOptions>(m, "PlacerOptions", "Options of a placer; see horus.Placer.")
       .Field("policy", &PlacerOptions::policy, "name of the policy")
-      .Field("max_tenants", &PlacerOptions::max_tenants, "per device; 0 = 3")
+      .Field("max_tenants", &PlacerOptions::max_tenants,
+             "per device that states none, light jobs counting less; 0 = 3, 1 = none shares")
       .Field("seed", &PlacerOptions::seed, "of random policies")
       .Field("slowdown_bound", &PlacerOptions::slowdown_bound, "for jobs without their own; 0 = the policy's default")
       .Field("probe_outside", &PlacerOptions::probe_outside, "jobs unlike the training data run alone first")
@@ -287,10 +297,12 @@ void BindPlanning(py::class_<PlacerHandle>& placer) {
       .def("place_one", &PlaceOne, py::arg("cluster"), py::arg("job"), py::arg("nodes"),
            "place_one(self, cluster: ClusterHandle, job: Job, nodes: numpy.typing.NDArray[numpy.uint64] | None) -> "
            "PlanHandle")
-      .def("place_batch", &PlaceBatch, py::arg("cluster"), py::arg("jobs"), py::arg("nodes"), py::arg("max_rounds"),
-           py::arg("restarts"), py::arg("max_evaluations"), py::arg("progress"),
+      .def("place_batch", &PlaceBatch, py::arg("cluster"), py::arg("jobs"), py::arg("nodes"), py::arg("window"),
+           py::arg("now_us"), py::arg("patience_us"), py::arg("prices"), py::arg("max_rounds"), py::arg("restarts"),
+           py::arg("max_evaluations"), py::arg("progress"),
            "place_batch(self, cluster: ClusterHandle, jobs: tuple[Job, ...], nodes: "
-           "numpy.typing.NDArray[numpy.uint64] | None, max_rounds: int, restarts: int, max_evaluations: int, progress: "
+           "numpy.typing.NDArray[numpy.uint64] | None, window: int, now_us: int, patience_us: int, prices: bool, "
+           "max_rounds: int, restarts: int, max_evaluations: int, progress: "
            "collections.abc.Callable[[float], object] | None) -> PlanHandle")
       .def("rebalance", &Rebalance, py::arg("cluster"), py::arg("jobs"), py::arg("max_migrations"),
            py::arg("downtime_s"), py::arg("horizon_s"), py::arg("min_gain"), py::arg("max_searches"),

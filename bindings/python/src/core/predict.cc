@@ -141,7 +141,7 @@ void BindPredictor(py::module_& m) {
       .Field("next", &Solution::next, "the value that does not fit")
       .Field("mem_mib_upper", &Solution::mem_mib_upper, "bound of memory at largest, in MiB")
       .Field("short_mib", &Solution::short_mib, "that next lacks")
-      .Field("flags", &Solution::flags, "sum of horus.DEMAND_* of the predictions made")
+      .Field("flags", &Solution::flags, "sum of horus.DemandFlag of the predictions made")
       .Field("message", &Solution::message, "why the graph refuses next");
   Class<PredictorHandle>(m, "PredictorHandle")
       .def(py::init(&Default), "__init__(self) -> None")

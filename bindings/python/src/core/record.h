@@ -51,6 +51,16 @@ class Record {
         [=](T& value, py::handle given, const std::string& what) { value.*member = NumberOf(words, given, what); },
         [=](const T& value) -> py::object { return py::str(WordOf(words, value.*member)); });
   }
+  // The number named last is refused outside the range, NaN too, where it is given.
+  Record& Within(double least, double most) {
+    FieldOf& field = Table().fields.back();
+    field.set = [set = std::move(field.set), get = field.get, least, most](T& value, py::handle given,
+                                                                           const std::string& what) {
+      set(value, given, what);
+      CheckWithin(py::cast<double>(get(value)), least, most, what);
+    };
+    return *this;
+  }
   // For what is neither.
   Record& Add(const char* name, std::string in, std::string out, const char* doc,
               std::function<void(T&, py::handle, const std::string&)> set, std::function<py::object(const T&)> get) {
@@ -82,8 +92,13 @@ class Record {
       if (field.name == name) return field.set(value, given, Table().name + "." + name);
     }
     std::string known;
-    for (const FieldOf& field : Table().fields) known += (known.empty() ? "" : ", ") + field.name;
-    PyErr_SetString(PyExc_TypeError, (Table().name + " has no field '" + name + "'; it has " + known).c_str());
+    py::list names;
+    for (const FieldOf& field : Table().fields) {
+      known += (known.empty() ? "" : ", ") + field.name;
+      names.append(field.name);
+    }
+    const auto near = py::cast<std::string>(py::module_::import("horus._args").attr("near")(name, names));
+    PyErr_SetString(PyExc_TypeError, (Table().name + " has no field '" + name + "'; it has " + known + near).c_str());
     throw py::error_already_set();
   }
   static std::string KeyOf(py::handle name) { return Arg<std::string>::From(name, Table().name + ": name"); }

@@ -196,7 +196,6 @@ void BindOptions(py::module_& m) {
       .OneOf("learns", &SimOptions::learns, kLearns, "what is learned of devices that two jobs share while jobs run")
       .Field("sensitivities", &SimOptions::sensitivities,
              "to cores and host memory by profile, that synergy policies are told")
-      .Field("lp_library", &SimOptions::lp_library_path, "libhorus_lp.so, for weights='prices'; '' = where it is found")
       .Field("weigh_waiting", &SimOptions::weigh_waiting,
              "a job that would share waits where that delays everybody less")
       .Field("workload", &SimOptions::workload_of, "what fragments are measured against; None = the trace's own tasks");

@@ -37,15 +37,25 @@ const Word kStates[] = {
 
 namespace {
 
+void SetBatch(RunSpec& run, py::handle given, const std::string& what) {
+  run.batch = given.is_none() ? 0 : Arg<int64_t>::From(given, what);
+  if (!given.is_none() && run.batch < 1) {
+    Refuse(what, "at least 1, or None for the batch of the file", Shown(given));
+  }
+}
+
 void BindRun(py::module_& m) {
   Record<RunSpec>(m, "RunSpec", "How a graph is run: what horus_run_spec says.")
       .OneOf("mode", &RunSpec::mode, kModes, "training steps, or inference")
       .OneOf("precision", &RunSpec::precision, kPrecisions, "of weights and matrix work; amp is autocast")
       .OneOf("optimizer", &RunSpec::optimizer, kOptimizers, "of training")
-      .Field("batch", &RunSpec::batch, "samples per GPU and step; 0 = as the file says, else 1")
+      .Add("batch", "int | None", "int | None", "samples per GPU and step; None = as the file says, else 1", &SetBatch,
+           [](const RunSpec& run) { return run.batch == 0 ? py::object(py::none()) : py::object(py::int_(run.batch)); })
       .Field("dims", &RunSpec::dims, "named dimensions of the graph, e.g. {'seq': 128}")
       .Field("checkpoint_segments", &RunSpec::checkpoint_segments, "of activation checkpointing; 0 or 1 = none")
+      .Within(0, kNoMost)
       .Field("data_parallel", &RunSpec::data_parallel, "replicas that average their gradients")
+      .Within(0, kNoMost)
       .Field("frozen", &RunSpec::frozen, "parameters whose names begin so are not trained")
       .OneOf("framework", &RunSpec::framework, kFrameworks, "that dispatches the kernels")
       .OneOf("layout", &RunSpec::layout, kLayouts, "of images in memory");
@@ -70,22 +80,43 @@ void BindDemand(py::module_& m) {
                         "What a job asks of one GPU of one type: predicted, measured or stated. Each pair is an "
                         "estimate and an upper bound; a bound of 0 beside a positive estimate means the same.");
   record.Field("gpu_util_pct", &Demand::gpu_util_pct, "GPU-busy percentage alone on the GPU, 0-100")
+      .Within(0, 100)
       .Field("gpu_util_pct_upper", &Demand::gpu_util_pct_upper, "its bound")
+      .Within(0, 100)
       .Field("mem_bw_util_pct", &Demand::mem_bw_util_pct, "share of the memory bandwidth, 0-100")
+      .Within(0, 100)
       .Field("mem_bw_util_pct_upper", &Demand::mem_bw_util_pct_upper, "its bound")
+      .Within(0, 100)
       .Field("mem_mib", &Demand::mem_mib, "peak device memory in MiB, context included")
+      .Within(0, kNoMost)
       .Field("mem_mib_upper", &Demand::mem_mib_upper, "its bound: what placement reserves")
+      .Within(0, kNoMost)
       .Field("step_time_us", &Demand::step_time_us, "one step alone, in microseconds; 0 = unknown")
+      .Within(0, kNoMost)
       .Field("step_time_us_upper", &Demand::step_time_us_upper, "its bound")
+      .Within(0, kNoMost)
       .Field("gradient_mib", &Demand::gradient_mib, "all-reduced by each step of a data-parallel gang")
+      .Within(0, kNoMost)
       .Field("power_w", &Demand::power_w, "board power in watts; 0 = unknown")
+      .Within(0, kNoMost)
       .Field("power_w_upper", &Demand::power_w_upper, "its bound")
+      .Within(0, kNoMost)
       .Field("operator_us", &Demand::operator_us, "mean time of an operator, weighted by that time; 0 = unknown")
+      .Within(0, kNoMost)
       .Field("host_us", &Demand::host_us,
              "time in which the host makes a step's input with the cores that the job holds; 0 = never the slower")
+      .Within(0, kNoMost)
       .Field("distance", &Demand::distance, "ln of times beyond what the predictor was trained on; 0 = inside")
+      .Within(0, kNoMost)
       .Field("profile_id", &Demand::profile_id, "fingerprint of graph and run; 0 = none")
-      .Field("flags", &Demand::flags, "sum of horus.DEMAND_*")
+      .Add(
+          "flags", "int", "DemandFlag", "sum of horus.DemandFlag",
+          [](Demand& demand, py::handle given, const std::string& what) {
+            demand.flags = Arg<uint32_t>::From(given, what);
+          },
+          [](const Demand& demand) -> py::object {
+            return py::module_::import("horus.predict").attr("DemandFlag")(demand.flags);
+          })
       .Add("traits", "collections.abc.Sequence[float]", "tuple[float, ...]",
            "columns of learned interference models; zeros = unknown", &SetTraits, &TraitsOf);
   const auto flag = [&](const char* name, uint32_t bit, const char* doc) {
@@ -99,12 +130,6 @@ void BindDemand(py::module_& m) {
   flag("uncalibrated", HORUS_DEMAND_UNCALIBRATED, "The bounds hold at no stated coverage.");
   flag("predicted", HORUS_DEMAND_PREDICTED, "Memory or step time are neither stated nor measured.");
   flag("too_large", HORUS_DEMAND_TOO_LARGE, "What any framework keeps at once exceeds the GPU type's memory.");
-  m.attr("DEMAND_GIVEN") = HORUS_DEMAND_GIVEN;
-  m.attr("DEMAND_MEASURED") = HORUS_DEMAND_MEASURED;
-  m.attr("DEMAND_OUTSIDE") = HORUS_DEMAND_OUTSIDE;
-  m.attr("DEMAND_UNCALIBRATED") = HORUS_DEMAND_UNCALIBRATED;
-  m.attr("DEMAND_PREDICTED") = HORUS_DEMAND_PREDICTED;
-  m.attr("DEMAND_TOO_LARGE") = HORUS_DEMAND_TOO_LARGE;
   m.attr("MEM_MIB_UNBOUNDED") = HORUS_MEM_MIB_UNBOUNDED;
 }
 
@@ -119,15 +144,21 @@ void BindNode(py::module_& m) {
       .Field("pcie_switch", &Device::pcie_switch, "that it hangs on")
       .Field("socket", &Device::socket, "CPU socket that it hangs on")
       .Field("max_tenants", &Device::max_tenants, "jobs on it at once; 0 = the placer's limit")
+      .Within(0, kNoMost)
       .Field("mem_mib", &Device::mem_mib, "memory as the driver reports it; 0 = the catalogue's")
+      .Within(0, kNoMost)
       .Field("id", &Device::id, "such as the driver's UUID; unique in the node");
   Record<Node>(m, "Node", "One machine of a cluster.")
       .Field("id", &Node::id, "the caller's; unique in the cluster")
       .Field("name", &Node::name, "for people")
       .Field("cpu_milli", &Node::cpu_milli, "thousandths of a core")
+      .Within(0, kNoMost)
       .Field("mem_mib", &Node::mem_mib, "host memory in MiB")
+      .Within(0, kNoMost)
       .Field("storage_mb_s", &Node::storage_mb_s, "storage bandwidth; 0 = not tracked")
+      .Within(0, kNoMost)
       .Field("network_mb_s", &Node::network_mb_s, "to other nodes, one direction; 0 = 12,000")
+      .Within(0, kNoMost)
       .Field("rack", &Node::rack, "nodes with the same number are near")
       .Field("devices", &Node::devices, "its GPUs, numbered from 0 in this order")
       .Field("labels", &Node::labels, "that the selectors of jobs look at");

@@ -35,6 +35,7 @@ struct Job : horus::Job {
 
 using JobList = Handle<horus_job_list, horus_job_list_free>;
 py::tuple JobsOf(const JobList& list);
+py::tuple JobsOf(std::vector<horus::Job> jobs);
 // Jobs as the C ABI takes them; the tuple must live on.
 std::vector<const horus_job*> JobPointers(const py::tuple& jobs, const char* what);
 

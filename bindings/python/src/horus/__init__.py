@@ -12,8 +12,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from ._core import (DEMAND_GIVEN, DEMAND_MEASURED, DEMAND_OUTSIDE, DEMAND_PREDICTED, DEMAND_TOO_LARGE,
-                        DEMAND_UNCALIBRATED, MEM_MIB_UNBOUNDED, PlacerOptions)
+    from ._core import MEM_MIB_UNBOUNDED, PlacerOptions
     from .catalogue import Catalogue, Gpu, MigProfile, gpus
     from .cluster import Cluster, Device, Node, Slot, read_jobs
     from .comparison import Comparison, compare
@@ -23,7 +22,7 @@ if TYPE_CHECKING:
     from .interference import InterferenceModel, Latency, Quantile, SharedDevice, Slowdown, largest_slowdown, request_latency
     from .place import (Alternative, Candidate, Change, Decision, Effect, Explanation, Job, Miss, Move, Placer, Plan,
                         Preemption, Sensitivity, TenantReview, Workload, policies)
-    from .predict import Demand, Observations, Predictor, Solution, demand_dtype, demand_rows, demands_of
+    from .predict import Demand, DemandFlag, Observations, Predictor, Solution, demand_dtype, demand_rows, demands_of
     from .queue import Queue, QueuedJob, QueueOptions, queues
     from .sim import Outage, ProfileDemand, Rebalance, SimOptions, SimResult, Truth, simulate
     from .speeds import Potential, potential
@@ -33,11 +32,10 @@ if TYPE_CHECKING:
     __version__: str
 
 _ROOMS = {
-    "_core": ("DEMAND_GIVEN", "DEMAND_MEASURED", "DEMAND_OUTSIDE", "DEMAND_PREDICTED", "DEMAND_TOO_LARGE",
-              "DEMAND_UNCALIBRATED", "MEM_MIB_UNBOUNDED", "PlacerOptions"),
+    "_core": ("MEM_MIB_UNBOUNDED", "PlacerOptions"),
     "catalogue": ("Catalogue", "Gpu", "MigProfile", "gpus"),
     "graph": ("FeatureColumn", "FeatureRow", "Graph", "RunSpec", "StepCost", "feature_schema"),
-    "predict": ("Demand", "Observations", "Predictor", "Solution", "demand_dtype", "demand_rows", "demands_of"),
+    "predict": ("Demand", "DemandFlag", "Observations", "Predictor", "Solution", "demand_dtype", "demand_rows", "demands_of"),
     "interference": ("InterferenceModel", "Latency", "Quantile", "SharedDevice", "Slowdown", "largest_slowdown",
                      "request_latency"),
     "speeds": ("Potential", "potential"),
@@ -54,10 +52,9 @@ _ROOMS = {
 }
 _ROOM_OF = {name: room for room, names in _ROOMS.items() for name in names}
 
-__all__ = ["DEMAND_GIVEN", "DEMAND_MEASURED", "DEMAND_OUTSIDE", "DEMAND_PREDICTED",
-           "DEMAND_TOO_LARGE", "DEMAND_UNCALIBRATED", "MEM_MIB_UNBOUNDED", "Alternative", "Busy",
+__all__ = ["MEM_MIB_UNBOUNDED", "Alternative", "Busy",
            "CallbackError", "Cancelled", "Candidate", "Catalogue", "Change", "Cluster", "Comparison", "Conflict", "CorruptError",
-           "Decision", "Demand", "Device", "Effect", "Error", "Exists", "Explanation", "FeatureColumn", "FeatureRow",
+           "Decision", "Demand", "DemandFlag", "Device", "Effect", "Error", "Exists", "Explanation", "FeatureColumn", "FeatureRow",
            "FileError", "Gpu", "Graph", "InterferenceModel", "InternalError", "InvalidArgument", "Job", "Latency",
            "LimitError", "Metric", "MigProfile", "Miss", "Move", "NoMemory", "Node", "NotFound", "Observations", "Outage",
            "Placer", "PlacerOptions", "Plan", "Potential", "Predictor", "Preemption", "ProfileDemand", "Quantile", "Queue",

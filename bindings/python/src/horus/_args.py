@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import difflib
 import importlib
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -16,6 +17,23 @@ from .errors import InvalidArgument
 T = TypeVar("T")
 Progress = Union[Callable[[float], object], bool, None]
 """Of a long call: a function of the share done (return False to stop it), True for a bar (tqdm), or None."""
+
+
+_SAID = {"float16": "fp16", "half": "fp16", "float32": "fp32", "float": "fp32", "bfloat16": "bf16", "autocast": "amp",
+         "mixed": "amp", "train": "training", "torch": "pytorch", "keras": "tensorflow", "channelslast": "nhwc",
+         "timesliced": "time-slice"}
+
+
+def near(found: str, known: Iterable[str]) -> str:
+    """"; did you mean 'fp16'?" of the word nearest to what was found; empty where none is near."""
+    def folded(word: str) -> str:
+        return word.lower().removeprefix("torch.").translate(str.maketrans("", "", "-_ ."))
+
+    words = {folded(word): word for word in known}
+    meant = words.get(folded(found)) or words.get(folded(_SAID.get(folded(found), "")))
+    if meant is None:
+        meant = words.get(next(iter(difflib.get_close_matches(folded(found), words, 1)), ""))
+    return "" if meant is None else f"; did you mean {meant!r}?"
 
 
 def instance(value: object, kind: type[T], what: str) -> T:

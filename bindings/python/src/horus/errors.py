@@ -7,6 +7,8 @@ and `status_name`, its constant without the prefix.
 
 from __future__ import annotations
 
+import re
+
 __all__ = ["Busy", "CallbackError", "Cancelled", "Conflict", "CorruptError", "Error", "Exists", "FileError", "InternalError",
            "InvalidArgument", "LimitError", "NoMemory", "NotFound", "StateError", "Unsupported", "from_status"]
 
@@ -125,7 +127,20 @@ _CLASSES: dict[int, tuple[type[Error], str]] = {
 }
 
 
+# What messages of the library call by its name in C or on the command line.
+_SPOKEN = tuple((re.compile(pattern), spoken) for pattern, spoken in (
+    (r"the run's dims \(--dim NAME=SIZE\)", "RunSpec(dims={'NAME': SIZE})"),
+    (r"\bhorus_run_spec: ", "RunSpec."),
+    (r"\bhorus_(demand|slowdown)_observation: ", ""),
+    (r"\bhorus_observations_snapshot\b", "Observations.to_bytes"),
+    (r"\bHORUS_DEMAND_\*", "horus.DemandFlag"),
+    (r"\bHORUS_OBSERVED_\*", "gpu_util_pct, mem_bw_util_pct, mem_mib and step_time_us"),
+))
+
+
 def from_status(status: int, message: str) -> Error:
-    """The exception that belongs to a status of the C ABI."""
+    """The exception that belongs to a status of the C ABI, in words of Python."""
     kind, name = _CLASSES.get(status, (InternalError, "UNKNOWN"))
+    for pattern, spoken in _SPOKEN:
+        message = pattern.sub(spoken, message)
     return kind(message, status, name)

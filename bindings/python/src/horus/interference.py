@@ -196,7 +196,8 @@ class InterferenceModel:
         return self._handle.changes()
 
     def to_bytes(self) -> bytes:
-        """The bundle, for `load`. Raises Unsupported for models that were neither trained nor loaded."""
+        """The bundle, for `load`. Raises Unsupported for models that were neither trained nor loaded: of one that `observe`
+        made keep `Observations.to_bytes` and the model before, and observe again."""
         return self._handle.to_bytes()
 
     @property

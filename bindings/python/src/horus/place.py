@@ -206,13 +206,17 @@ class Placer:
             return Plan(self._handle.place(instance(cluster, Cluster, "cluster")._handle, _jobs(jobs), ids(nodes, "nodes"),
                                            tell))
 
-    def place_batch(self, cluster: Cluster, jobs: Iterable[Job], nodes: Any = None, *, max_rounds: int = 0,
-                    restarts: int = 0, max_evaluations: int = 0, progress: Progress = None) -> Plan:
-        """The same, the jobs weighed together: never worse than one by one."""
+    def place_batch(self, cluster: Cluster, jobs: Iterable[Job], nodes: Any = None, *, window: int = 0, now_us: int = 0,
+                    patience_us: int = 0, prices: bool = True, max_rounds: int = 0, restarts: int = 0,
+                    max_evaluations: int = 0, progress: Progress = None) -> Plan:
+        """The same, the jobs weighed together. Where there is not room for all, the job whose place is worth most goes
+        next: of `window` (0 = 50) that fit, by the `prices` of their kinds, within a priority. From `patience_us` of
+        waiting on (0 = never) nobody who wants such GPUs passes a job."""
         with progress_of(progress, "place_batch") as tell:
             return Plan(self._handle.place_batch(
                 instance(cluster, Cluster, "cluster")._handle, _jobs(jobs), ids(nodes, "nodes"),
-                integer(max_rounds, "max_rounds", 0, 2**32 - 1), integer(restarts, "restarts", 0, 2**32 - 1),
+                integer(window, "window", 0, 2**32 - 1), integer(now_us, "now_us", -2**63, 2**63 - 1),
+                integer(patience_us, "patience_us", 0, 2**63 - 1), bool(prices), integer(max_rounds, "max_rounds", 0, 2**32 - 1), integer(restarts, "restarts", 0, 2**32 - 1),
                 integer(max_evaluations, "max_evaluations"), tell))
 
     def rebalance(self, cluster: Cluster, jobs: Any = None, *, max_migrations: int = 0, downtime_s: float = 0,

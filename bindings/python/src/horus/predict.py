@@ -3,16 +3,18 @@
 
 from __future__ import annotations
 
+import enum
 import os
+import warnings
 from collections.abc import Iterable, Sequence
-from typing import Any, overload
+from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 import numpy.typing as npt
 
 from . import _core, _table
 from ._args import Progress, column, instance, integer, progress_of, real, sequence, text
-from ._core import Demand, RunSpec, SharedDevice, Solution
+from ._core import Demand, RunSpec, SharedDevice, Slot, Solution
 from ._frames import MEASURED, Runs, is_table, runs_of
 from ._train import training_library
 from .catalogue import Catalogue, handle_of
@@ -21,7 +23,33 @@ from .graph import Graph, _run
 from .metrics import Metrics
 from .metrics import handle_of as metrics_handle_of
 
-__all__ = ["Demand", "Observations", "Predictor", "Solution", "demand_dtype", "demand_rows", "demands_of"]
+if TYPE_CHECKING:
+    from .cluster import Cluster
+
+__all__ = ["Demand", "DemandFlag", "Observations", "Predictor", "Solution", "demand_dtype", "demand_rows", "demands_of"]
+
+
+class DemandFlag(enum.IntFlag):
+    """Where a demand comes from, and how far it can be trusted."""
+
+    GIVEN = 1
+    """Stated by the caller."""
+    MEASURED = 2
+    """Rests on observations of this very profile."""
+    OUTSIDE = 4
+    """The job lies outside what the predictor was trained on."""
+    UNCALIBRATED = 8
+    """The bounds hold at no stated coverage."""
+    PREDICTED = 16
+    """Memory or step time are neither stated nor measured."""
+    TOO_LARGE = 32
+    """What any framework keeps at once exceeds the GPU type's memory."""
+
+    def __repr__(self) -> str:
+        names = [f"DemandFlag.{flag.name}" for flag in DemandFlag if flag in self]
+        known = sum(flag.value for flag in DemandFlag)
+        return " | ".join(names) if names and self & ~known == 0 else f"DemandFlag({int(self)})"
+
 
 demand_dtype: np.dtype[np.void] = _core.demand_dtype
 """A demand as a row of numpy: the struct of the C ABI, so that columns of demands cross without a copy."""
@@ -152,7 +180,7 @@ class Predictor:
         return out
 
     def to_bytes(self) -> bytes:
-        """The bundle, for `load`. Measured demands are not part of it."""
+        """The bundle, for `load`. Measured demands are not part of it: keep `Observations.to_bytes` too, and observe again."""
         return self._handle.to_bytes()
 
     @overload
@@ -164,12 +192,14 @@ class Predictor:
 
     def predict(self, graph: Graph, gpu_types: str | Iterable[str], run: RunSpec | None = None,
                 catalogue: Catalogue | None = None) -> Demand | dict[str, Demand]:
-        """The demand on one GPU type, or on each of several by its name. The graph is analysed once."""
+        """The demand on one GPU type, or on each of several by its name. The graph is analysed once. Warns of types whose
+        memory the step cannot fit (`Demand.too_large`)."""
         handle = instance(graph, Graph, "graph")._handle
-        if isinstance(gpu_types, str):
-            return self._handle.predict(handle_of(catalogue), handle, _run(run), [text(gpu_types, "gpu_types")])[0]
-        names = sequence(gpu_types, str, "gpu_types")
-        return dict(zip(names, self._handle.predict(handle_of(catalogue), handle, _run(run), names)))
+        names = (text(gpu_types, "gpu_types"),) if isinstance(gpu_types, str) else sequence(gpu_types, str, "gpu_types")
+        found = dict(zip(names, self._handle.predict(handle_of(catalogue), handle, _run(run), names)))
+        if too_large := [f"{name} ({demand.mem_mib:,} MiB)" for name, demand in found.items() if demand.too_large]:
+            warnings.warn(f"the step needs more memory than the GPU has: {', '.join(too_large)}", RuntimeWarning, stacklevel=2)
+        return found[gpu_types] if isinstance(gpu_types, str) else found
 
     def predict_rows(self, graphs: Sequence[Graph], gpu_types: Sequence[str], runs: Sequence[RunSpec] | None = None,
                      catalogue: Catalogue | None = None, progress: Progress = None) -> npt.NDArray[np.void]:
@@ -255,6 +285,28 @@ class Observations:
             handle_of(catalogue), shared_device(device), instance(job, Demand, "job"),
             sequence(co_tenants, Demand, "co_tenants"), real(slowdown, "slowdown"), real(predicted, "predicted"),
             real(predicted_upper, "predicted_upper"), integer(device_id, "device_id"))
+
+    def add_resident(self, cluster: Cluster, job: int, slot: Slot | None = None, *, slowdown: float | None = None,
+                     predicted: float = 0, predicted_upper: float = 0, device_id: int = 0,
+                     gpu_util_pct: float | None = None, mem_bw_util_pct: float | None = None, mem_mib: float | None = None,
+                     step_time_us: float | None = None) -> None:
+        """What a resident was seen to lose beside all others on its device (`slowdown`, as in `add_slowdown`), or to take
+        (the rest, as in `add_demand`). Demands, GPU type and neighbours are the cluster's. `slot`: None = its only one."""
+        from .cluster import Cluster
+
+        where = instance(cluster, Cluster, "cluster")
+        if slot is None:
+            slots = where.slots(job)
+            if len(slots) != 1:
+                raise InvalidArgument(f"slot: expected one of the {len(slots)} slots of job {job}, found None")
+            slot = slots[0]
+        values = {"gpu_util_pct": gpu_util_pct, "mem_bw_util_pct": mem_bw_util_pct, "mem_mib": mem_mib,
+                  "step_time_us": step_time_us}
+        seen = {name: None if value is None else real(value, name) for name, value in values.items()}
+        self._handle.add_resident(
+            where._handle, integer(job, "job"), instance(slot, Slot, "slot"),
+            None if slowdown is None else real(slowdown, "slowdown"), real(predicted, "predicted"),
+            real(predicted_upper, "predicted_upper"), integer(device_id, "device_id"), **seen)
 
     def calibration(self) -> dict[str, float]:
         """How right predictions were, over the slowdowns that came with one."""

@@ -103,6 +103,7 @@ def potential(gpu_types: Sequence[str], profiles: Sequence[str], alone: Any, pai
               progress: Progress = None) -> Potential:
     """What sharing could give this mix on these GPUs (docs/shadow.md), from speeds as Truth.from_speeds takes them.
 
+    Pairs that may not share, as those of owners who do not agree, are for the caller to leave out of `pairs`.
     `work`: seconds alone on the reference type by profile, in any common unit; `gpus`: how many by GPU type; both by name or
     as columns. `slowdown_bounds`: that nobody may exceed (infinity = none); empty = 1.25, 1.5, 2, 2.5 and none.
     `least_gain`: from which on sharing pays; 0 = 0.05, -1 = from any. `library`: libhorus_lp.so, which the wheel does not

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What host memory does to an input pipeline: how much of an epoch comes from the page cache, and how fast cache and disk are.
 
-An epoch takes the longer of computing and fetching (Synergy, OSDI 2022; `EpochSeconds` of src/place/sensitivity.h). Fetching reads
+An epoch takes the longer of computing and fetching (Synergy, OSDI 2022; `EpochSeconds` of src/place/job/sensitivity.h). Fetching reads
 what is cached at the speed of memory and the rest at that of the disk. How much is cached depends on who caches:
 
 - `fixed`: a cache that keeps the same part of the dataset for good (MinIO's, CoorDL's): memory / dataset of every epoch.
