@@ -37,6 +37,7 @@ type Args struct {
 	DeviceClasses    []string `json:"deviceClasses"`    // whose requests ask for GPUs or MIG instances; ["gpu.nvidia.com", "mig.nvidia.com"]
 	ExtendedResource string   `json:"extendedResource"` // of whole GPUs; "nvidia.com/gpu"
 	HAMi             HAMiArgs `json:"hami"`
+	AllNodes         bool     `json:"allNodes"`      // pods may go to nodes that are not this scheduler's by their label
 	Candidates       int      `json:"candidates"`    // nodes that the rest of the scheduler looks at; 32, -1 = all that fit
 	MaxTenants       int32    `json:"maxTenants"`    // of a GPU; 3
 	SharingQuota     float32  `json:"sharingQuota"`  // share of GPUs that may have several tenants; 0 = all, -1 = none

@@ -11,6 +11,7 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	fwk "k8s.io/kube-scheduler/framework"
 
 	"libhorus.org/kubernetes/internal/mirror"
@@ -88,15 +89,31 @@ func (pl *Horus) bindHAMi(ctx context.Context, state fwk.CycleState, pod *v1.Pod
 	if err := lock.take(ctx); err != nil {
 		return err
 	}
-	c := cycleOf(state)
-	maps.Copy(binding.Annotations, objects.HAMiBinding(pl.args.Settings(), pod, c.view, c.choice.Node, c.choice.Devices, time.Now()))
+	c, now := cycleOf(state), time.Now()
+	given := objects.HAMiBinding(pl.args.Settings(), pod, c.view, c.choice.Node, c.choice.Devices, now)
+	maps.Copy(binding.Annotations, given)
 	err := fenced(state).AsError() // it may have waited for the lock
+	if err == nil {
+		err = pl.record(ctx, pod, objects.HAMiRecord(c.choice.Node, given, now))
+	}
 	if err == nil {
 		err = pl.bind(ctx, binding)
 	}
 	if err != nil {
 		lock.free()
 	}
+	return err
+}
+
+// record writes a condition into a pod's status.
+func (pl *Horus) record(ctx context.Context, pod *v1.Pod, condition v1.PodCondition) error {
+	patch, err := json.Marshal(map[string]any{
+		"metadata": map[string]any{"uid": pod.UID}, "status": map[string]any{"conditions": []v1.PodCondition{condition}},
+	})
+	if err != nil {
+		return err
+	}
+	_, err = pl.handle.ClientSet().CoreV1().Pods(pod.Namespace).Patch(ctx, pod.Name, types.StrategicMergePatchType, patch, metav1.PatchOptions{}, "status")
 	return err
 }
 

@@ -118,7 +118,7 @@ func (pl *Horus) ask(ctx context.Context, view objects.Pod, rules mirror.Rules, 
 			fits, most = slices.Insert(slices.Delete(fits, at, at+1), 0, first), 1
 		}
 	}
-	return c, pl.keep(ctx, c, fits, objects.OpennessOf(pod), nodes, most)
+	return c, pl.keep(ctx, c, fits, objects.OpennessOf(pod, pl.owner), nodes, most)
 }
 
 // keep walks the nodes that fit, in order, until it has `most`. Of those that are open to the pod it picks the devices, where they
@@ -166,13 +166,17 @@ func (pl *Horus) keep(ctx context.Context, c *cycle, fits []int, open objects.Op
 
 // why a pod that the library would place is not.
 func (c *cycle) why() string {
+	why := c.full
+	if c.view.Contradiction != "" {
+		why += " Note that " + c.view.Contradiction + "."
+	}
 	if c.barred == 0 {
-		return c.full
+		return why
 	}
 	if c.view.Backend == objects.HAMi {
-		return c.full + fmt.Sprintf(" On %d nodes with room its annotations allow too few GPUs, by type or UUID.", c.barred)
+		return why + fmt.Sprintf(" On %d nodes with room its annotations allow too few GPUs, by type or UUID.", c.barred)
 	}
-	return c.full + fmt.Sprintf(" On %d nodes with room its claims allow too few GPUs: by selectors, device taints, or since they ask for no memory and so get all of it.", c.barred)
+	return why + fmt.Sprintf(" On %d nodes with room its claims allow too few GPUs: by selectors, device taints, capacities such as shares, or since they ask for no memory and so get all of it.", c.barred)
 }
 
 func (c *cycle) mainReason() horus.Reason {

@@ -9,6 +9,7 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	utilfeature "k8s.io/apiserver/pkg/util/feature"
 	kubeschedulerv1 "k8s.io/kube-scheduler/config/v1"
@@ -122,4 +123,36 @@ func (l draSlices) ListWithDeviceTaintRules() ([]*resourceapi.ResourceSlice, err
 		out = append(out, &reduced)
 	}
 	return out, nil
+}
+
+// follow is for a pod some of whose claims have devices already, with other pods or from an attempt that was cut off. It takes
+// them back where the pod may not have them: one that does not share came first, or they are not all that it asks for.
+func (pl *Horus) follow(ctx context.Context, pod *v1.Pod, view objects.Pod) *fwk.Status {
+	if len(pod.Spec.ResourceClaims) == 0 {
+		return nil
+	}
+	beside := pl.mirror.Follow(pod)
+	if beside == "" && !view.Partly {
+		return nil
+	}
+	for i := range pod.Spec.ResourceClaims {
+		claim, err := pl.claim(pod.Namespace, objects.ClaimName(pod, &pod.Spec.ResourceClaims[i]))
+		if err != nil || claim.Status.Allocation == nil {
+			continue
+		}
+		for _, consumer := range claim.Status.ReservedFor {
+			if consumer.UID != pod.UID && view.Partly {
+				return pl.refuse(pod, fmt.Errorf("resource claim %s: has its devices with pod %s: expected the same of the pod's other claims, found some without", claim.Name, consumer.Name))
+			}
+			if consumer.UID != pod.UID {
+				return fwk.NewStatus(fwk.UnschedulableAndUnresolvable, fmt.Sprintf("Horus: the devices of resource claim %s are pod %s's, which does not share them with it", claim.Name, beside))
+			}
+		}
+		claim = claim.DeepCopy()
+		claim.Status.Allocation, claim.Status.ReservedFor, claim.Status.Devices = nil, nil, nil
+		if _, err := pl.handle.ClientSet().ResourceV1().ResourceClaims(claim.Namespace).UpdateStatus(ctx, claim, metav1.UpdateOptions{}); err != nil {
+			return fwk.AsStatus(err)
+		}
+	}
+	return fwk.NewStatus(fwk.UnschedulableAndUnresolvable, "Horus: devices that its claims had from another attempt are given back")
 }

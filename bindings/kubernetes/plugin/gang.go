@@ -24,46 +24,47 @@ import (
 )
 
 // gangs places the pods of a PodGroup of the label all together or not at all. A gang first asks the library for a place for
-// every pod that it lacks, and holds nothing while there is none. Then it takes the turn: its pods wait in Permit until enough
-// are there. There is one turn, so no two gangs hold GPUs that the other needs, and it ends with the gang's timeout.
+// every pod that it lacks, beside those that other gangs are about to take, and holds nothing while there is none. Then its pods
+// wait in Permit until enough are there. It gives all back as soon as one finds no place, and with its timeout. So no gang waits
+// for what another holds.
 //
 // PodGroups of Kubernetes itself (spec.schedulingGroup) are the scheduler's own matter.
 type gangs struct {
 	handle scheduler
 	groups func(namespace, name string) (podGroup, error)
 	plan   func(ctx context.Context, members []*v1.Pod) (map[types.UID]string, error)
+	freed  func() uint64 // grows where a place may have come since
 
-	mu    sync.Mutex
-	all   map[string]*gang
-	turn  *gang // it holds GPUs and is not complete
-	until *time.Timer
+	mu  sync.Mutex
+	all map[string]*gang
 }
 
 // scheduler is what is asked of it.
 type scheduler interface {
 	Activate(logger klog.Logger, pods map[string]*v1.Pod)
 	GetWaitingPod(uid types.UID) fwk.WaitingPod
+	ProfileName() string
 }
 
 type gang struct {
 	name    string // namespace/name
 	members map[types.UID]*v1.Pod
 	held    map[types.UID]bool   // through Permit, or waiting in it
-	planned map[types.UID]string // node of each, while it has the turn
-	barred  bool                 // it came while it could not have the turn
-	fails   int                  // turns in a row that it gave back
-	rests   bool                 // after such a turn, so that its pods are back in the queue before the next
+	planned map[types.UID]string // node of each, while it is placed
+	until   *time.Timer          // while it is placed: it gives back what it holds
+	fails   int                  // attempts in a row that came to nothing
+	rests   bool                 // after such an attempt: its pods are back in the queue before the next
+	barred  bool                 // a pod came meanwhile
+	miss    error                // why it had no place when the count of what came free was missed
+	missed  uint64
 }
 
-// The pauses of a gang that gave its turn back are those of the scheduler for a pod.
+// The pauses of a gang after an attempt that came to nothing are those of the scheduler for a pod: a plan of many members takes
+// long, and each member would ask for it.
 const (
 	firstPause = time.Second
 	mostPause  = 10 * time.Second
 )
-
-func newGangs(handle scheduler, groups func(namespace, name string) (podGroup, error), plan func(context.Context, []*v1.Pod) (map[types.UID]string, error)) *gangs {
-	return &gangs{handle: handle, groups: groups, plan: plan, all: map[string]*gang{}}
-}
 
 func gangOf(pod *v1.Pod) string {
 	if name := pod.Labels[GroupLabel]; name != "" && pod.Spec.SchedulingGroup == nil {
@@ -76,12 +77,12 @@ func ended(pod *v1.Pod) bool {
 	return pod.Status.Phase == v1.PodSucceeded || pod.Status.Phase == v1.PodFailed || pod.DeletionTimestamp != nil
 }
 
-// set takes in a pod as it is now.
+// set takes in a pod as it is now. Members are this scheduler's, and may be placed.
 func (g *gangs) set(pod *v1.Pod) {
 	if gangOf(pod) == "" {
 		return
 	}
-	if ended(pod) {
+	if ended(pod) || pod.Spec.SchedulerName != g.handle.ProfileName() || len(pod.Spec.SchedulingGates) > 0 {
 		g.gone(pod)
 		return
 	}
@@ -97,6 +98,9 @@ func (g *gangs) of(pod *v1.Pod) *gang {
 	if one == nil {
 		one = &gang{name: name, members: map[types.UID]*v1.Pod{}, held: map[types.UID]bool{}}
 		g.all[name] = one
+	}
+	if known := one.members[pod.UID]; known == nil || !alike(known, pod) {
+		one.miss = nil
 	}
 	one.members[pod.UID] = pod
 	return one
@@ -114,8 +118,16 @@ func (g *gangs) gone(pod *v1.Pod) {
 	delete(one.held, pod.UID)
 	if len(one.members) == 0 {
 		delete(g.all, one.name)
-		g.release(one)
+		one.stop()
 	}
+}
+
+// stop ends an attempt.
+func (one *gang) stop() {
+	if one.until != nil {
+		one.until.Stop()
+	}
+	one.until, one.planned = nil, nil
 }
 
 // placed counts the members that are bound or hold their place.
@@ -165,26 +177,75 @@ func (g *gangs) enter(ctx context.Context, pod *v1.Pod) (node string, wait *fwk.
 	defer g.mu.Unlock()
 	one := g.of(pod)
 	switch placed := one.placed(); {
-	case placed >= group.minMember || g.turn == one:
+	case placed >= group.minMember || one.until != nil:
 		return one.planned[pod.UID], nil, nil
 	case len(one.members) < group.minMember:
 		return "", fwk.NewStatus(fwk.UnschedulableAndUnresolvable,
 			fmt.Sprintf("Horus: PodGroup %s has %d of its %d pods", name, len(one.members), group.minMember)), nil
+	case one.miss != nil && one.missed == g.freed():
+		return "", nil, one.miss
 	case one.rests:
 		one.barred = true
 		return "", fwk.NewStatus(fwk.UnschedulableAndUnresolvable, fmt.Sprintf("Horus: PodGroup %s found no place for all, and is tried again soon", name)), nil
-	case g.turn != nil:
-		one.barred = true
-		return "", fwk.NewStatus(fwk.UnschedulableAndUnresolvable, fmt.Sprintf("Horus: PodGroup %s is placed first", g.turn.name)), nil
 	default:
-		planned, err := g.plan(ctx, one.lacking(pod, group.minMember-placed))
+		freed := g.freed()
+		planned, err := g.plan(ctx, append(g.coming(), one.lacking(pod, group.minMember-placed)...))
 		if err != nil {
-			return "", nil, fmt.Errorf("PodGroup %s: %w", name, err)
+			err = fmt.Errorf("PodGroup %s: %w%s", name, err, g.holders())
+			if errors.As(err, new(noPlace)) {
+				one.miss, one.missed = err, freed
+			}
+			g.rest(one)
+			return "", nil, err
 		}
-		g.turn, one.planned = one, planned
-		g.until = time.AfterFunc(group.timeout, func() { g.giveBack(name, "") })
+		one.planned, one.until = planned, time.AfterFunc(group.timeout, func() { g.giveBack(name, "") })
 		return planned[pod.UID], nil, nil
 	}
+}
+
+// coming are the pods of other gangs that have a place in a plan and do not hold it yet.
+func (g *gangs) coming() (out []*v1.Pod) {
+	for _, one := range g.all {
+		for uid := range one.planned {
+			if pod := one.members[uid]; pod != nil && pod.Spec.NodeName == "" && !one.held[uid] {
+				out = append(out, pod)
+			}
+		}
+	}
+	return out
+}
+
+// mostHolders are named to who finds no place.
+const mostHolders = 3
+
+// holders tells which gangs hold places and are not complete.
+func (g *gangs) holders() string {
+	var names []string
+	for _, one := range g.all {
+		if one.until != nil {
+			names = append(names, fmt.Sprintf("PodGroup %s has %d of %d pods", one.name, one.placed(), len(one.members)))
+		}
+	}
+	if len(names) == 0 {
+		return ""
+	}
+	slices.Sort(names)
+	if more := len(names) - mostHolders; more > 0 {
+		names = append(names[:mostHolders], fmt.Sprintf("%d more", more))
+	}
+	return ". Places are held until they are complete or give up: " + strings.Join(names, ", ")
+}
+
+// waits counts the gangs with pods that have no place.
+func (g *gangs) waits() (count int) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for _, one := range g.all {
+		if len(one.unbound()) > 0 {
+			count++
+		}
+	}
+	return count
 }
 
 // permit lets a gang through once enough of its pods are there.
@@ -213,7 +274,7 @@ func (g *gangs) permit(ctx context.Context, pod *v1.Pod) (*fwk.Status, time.Dura
 		}
 	}
 	one.fails = 0
-	g.release(one)
+	one.stop()
 	return nil, 0
 }
 
@@ -239,11 +300,11 @@ func (g *gangs) giveBack(name string, without types.UID) {
 					delete(one.held, uid)
 				}
 			}
-			if g.turn == one {
+			if one.until != nil {
 				g.rest(one)
 			}
 		}
-		g.release(one)
+		one.stop()
 	}
 	g.mu.Unlock()
 	for _, waiting := range back { // whose Unreserve comes here again
@@ -251,35 +312,18 @@ func (g *gangs) giveBack(name string, without types.UID) {
 	}
 }
 
-// release ends the turn of a gang and lets those in that came meanwhile.
-func (g *gangs) release(one *gang) {
-	if g.turn != one {
-		return
-	}
-	g.until.Stop()
-	g.turn, one.planned = nil, nil
-	for _, other := range g.all {
-		g.comeIn(other)
-	}
-}
-
+// rest lets a gang be, and then tries it if a pod of it came meanwhile.
 func (g *gangs) rest(one *gang) {
 	one.rests = true
 	time.AfterFunc(min(firstPause<<one.fails, mostPause), func() {
 		g.mu.Lock()
 		defer g.mu.Unlock()
-		one.rests = false
-		g.comeIn(one)
+		if one.rests = false; one.barred {
+			one.barred = false
+			g.handle.Activate(klog.Background(), one.unbound())
+		}
 	})
 	one.fails = min(one.fails+1, 10)
-}
-
-// comeIn tries a gang that was barred.
-func (g *gangs) comeIn(one *gang) {
-	if one.barred && !one.rests {
-		one.barred = false
-		g.handle.Activate(klog.Background(), one.unbound())
-	}
 }
 
 // again tries the pods of a PodGroup that came or changed.
@@ -287,6 +331,7 @@ func (g *gangs) again(namespace, name string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if one := g.all[namespace+"/"+name]; one != nil {
+		one.miss = nil
 		g.handle.Activate(klog.Background(), one.unbound())
 	}
 }
@@ -337,7 +382,7 @@ func (pl *Horus) planGang(ctx context.Context, members []*v1.Pod) (map[types.UID
 		if err != nil {
 			return nil, fmt.Errorf("pod %s: %w", member.Name, err)
 		}
-		views[i], open[i] = view, objects.OpennessOf(member)
+		views[i], open[i] = view, objects.OpennessOf(member, pl.owner)
 	}
 	nodes, miss, err := pl.mirror.Together(ctx, views, func(i int, node *v1.Node) bool { return open[i].To(node) })
 	if errors.Is(err, library.ErrGone) && pl.args.FailurePolicy == Ignore {

@@ -36,6 +36,7 @@ const stateKey fwk.StateKey = Name
 // Horus is the plugin.
 type Horus struct {
 	args     Args
+	owner    objects.Owner
 	handle   fwk.Handle
 	mirror   *mirror.Mirror
 	profiles *feed.Profiles
@@ -74,8 +75,8 @@ func New(ctx context.Context, raw runtime.Object, handle fwk.Handle) (fwk.Plugin
 	if err != nil {
 		return nil, err
 	}
-	pl := &Horus{args: args, handle: handle}
-	lookups := objects.Lookups{Claim: pl.claim, Profile: func(namespace, name string) (objects.Profile, error) { return pl.profiles.Get(namespace, name) }, Lives: pl.lives}
+	pl := &Horus{args: args, handle: handle, owner: objects.Owner{Scheduler: handle.ProfileName(), Only: args.Mode == Place && !args.AllNodes}}
+	lookups := objects.Lookups{Claim: pl.claim, Profile: func(namespace, name string) (objects.Profile, error) { return pl.profiles.Get(namespace, name) }, Pod: pl.pod}
 	var lib *library.Library
 	if args.Isolated {
 		lib, err = library.Child(args.Placer(), args.CallTimeout.Duration)
@@ -85,19 +86,23 @@ func New(ctx context.Context, raw runtime.Object, handle fwk.Handle) (fwk.Plugin
 	if err != nil {
 		return nil, err
 	}
-	pl.mirror = mirror.New(args.Settings(), lookups, lib)
+	settings := args.Settings()
+	settings.Owner = pl.owner
+	pl.mirror = mirror.New(settings, lookups, lib)
 	if args.Isolated {
 		go pl.mirror.KeepAlive(ctx)
 	} else {
 		go pl.watchCalls(ctx)
 	}
 	go running.run(ctx)
-	pl.mirror.Grown = func() { pl.tryAgain(ctx) }
-	if args.Mode == Shadow {
+	pl.mirror.Grown, pl.mirror.Early = func() { pl.tryAgain(ctx) }, args.Mode == Place
+	if args.Mode == Place {
+		pl.mirror.Contradicts = pl.contradicts
+	} else {
 		shadow.Register()
 		pl.mirror.Seen = shadow.New(handle.ProfileName()).Seen
 	}
-	pl.gangs = newGangs(handle, pl.groups.get, pl.planGang)
+	pl.gangs = &gangs{handle: handle, groups: pl.groups.get, plan: pl.planGang, freed: pl.mirror.Freed, all: map[string]*gang{}}
 	if err := pl.watch(ctx); err != nil {
 		return nil, err
 	}
@@ -121,7 +126,7 @@ func (pl *Horus) PreFilter(ctx context.Context, state fwk.CycleState, pod *v1.Po
 	}
 	gpus := view.Backend != objects.NoGPUs
 	if !gpus && (gangOf(pod) == "" || pl.args.Mode == Shadow) {
-		return nil, fwk.NewStatus(fwk.Skip)
+		return nil, pl.skip()
 	}
 	if pl.args.Mode == Shadow {
 		return nil, fwk.NewStatus(fwk.UnschedulableAndUnresolvable, "Horus: it runs in shadow mode and binds nothing")
@@ -129,12 +134,15 @@ func (pl *Horus) PreFilter(ctx context.Context, state fwk.CycleState, pod *v1.Po
 	if !pl.ready() {
 		return nil, fwk.AsStatus(errors.New("Horus: the cluster is not mirrored yet"))
 	}
+	if status := pl.follow(ctx, pod, view); status != nil {
+		return nil, status
+	}
 	planned, wait := pl.enter(ctx, pod)
 	if wait != nil {
 		return nil, wait
 	}
 	if !gpus || view.Allocated {
-		return nil, fwk.NewStatus(fwk.Skip) // devices that a claim has already are followed, not chosen
+		return nil, pl.skip() // devices that a claim has already are followed, not chosen
 	}
 	begin := running.beat()
 	rules, err := pl.rules(ctx, view)
@@ -148,7 +156,7 @@ func (pl *Horus) PreFilter(ctx context.Context, state fwk.CycleState, pod *v1.Po
 	}
 	if errors.Is(err, library.ErrGone) && pl.args.FailurePolicy == Ignore {
 		withoutLibrary.Inc()
-		return nil, fwk.NewStatus(fwk.Skip)
+		return nil, pl.skip()
 	}
 	if err != nil {
 		return nil, fwk.AsStatus(fmt.Errorf("Horus: %w", err))
@@ -161,12 +169,25 @@ func (pl *Horus) PreFilter(ctx context.Context, state fwk.CycleState, pod *v1.Po
 	return &fwk.PreFilterResult{NodeNames: sets.KeySet(c.kept)}, nil
 }
 
+// skip is for a pod of which Filter looks at the nodes' owner alone.
+func (pl *Horus) skip() *fwk.Status {
+	if pl.owner.Only {
+		return nil
+	}
+	return fwk.NewStatus(fwk.Skip)
+}
+
 // refuse tells a pod's owner what is wrong with it.
 func (pl *Horus) refuse(pod *v1.Pod, err error) *fwk.Status {
 	invalidPods.Inc()
 	pl.invalid.Store(pod.UID, pod)
 	pl.handle.EventRecorder().Eventf(pod, nil, v1.EventTypeWarning, "HorusInvalid", "Scheduling", "%s", note(err.Error()))
 	return fwk.NewStatus(fwk.UnschedulableAndUnresolvable, note("Horus: "+err.Error()))
+}
+
+// contradicts tells a pod's owner what counts against what the pod says.
+func (pl *Horus) contradicts(pod *v1.Pod, sentence string) {
+	pl.handle.EventRecorder().Eventf(pod, nil, v1.EventTypeWarning, "HorusContradiction", "Scheduling", "%s", note(sentence))
 }
 
 // PreFilterExtensions are its own.
@@ -185,7 +206,7 @@ func (pl *Horus) AddPod(_ context.Context, state fwk.CycleState, _ *v1.Pod, adde
 			return nil
 		}
 	}
-	if view, err := pl.mirror.Read(added.GetPod()); err == nil && view.Backend != objects.NoGPUs {
+	if view, err := pl.mirror.Read(added.GetPod()); err == nil && view.Backend != objects.NoGPUs && !pl.mirror.Has(added.GetPod().UID) {
 		c.first[name] = append(c.first[name], view)
 	}
 	return nil
@@ -202,6 +223,9 @@ func (pl *Horus) RemovePod(_ context.Context, state fwk.CycleState, _ *v1.Pod, r
 
 // Filter answers by PreFilter's verdict, and anew where preemption supposes something of the node.
 func (pl *Horus) Filter(_ context.Context, state fwk.CycleState, _ *v1.Pod, info fwk.NodeInfo) *fwk.Status {
+	if !pl.owner.May(info.Node()) {
+		return fwk.NewStatus(fwk.UnschedulableAndUnresolvable, "Horus: the node is not its own: no label "+objects.SchedulerLabel+"="+pl.owner.Scheduler)
+	}
 	c := cycleOf(state)
 	if c == nil {
 		return nil
@@ -241,7 +265,7 @@ func (pl *Horus) PostFilter(ctx context.Context, state fwk.CycleState, pod *v1.P
 		pl.gangs.fail(pod)
 	}
 	if c == nil {
-		return nil, fwk.NewStatus(unplaced(pod))
+		return withdrawn(pod), fwk.NewStatus(unplaced(pod))
 	}
 	if c.narrowed || running.void(c.began) {
 		// The candidates were closed to the pod by other plugins, or the picture was old: the next attempt looks at all nodes,
@@ -253,11 +277,21 @@ func (pl *Horus) PostFilter(ctx context.Context, state fwk.CycleState, pod *v1.P
 	pl.refused.Store(pod.UID, pod)
 	refusals.WithLabelValues(c.mainReason().String()).Inc()
 	if len(c.kept) == 0 {
-		if near, err := pl.mirror.Nearest(ctx, c.view, objects.OpennessOf(pod)); err == nil {
+		if near, err := pl.mirror.Nearest(ctx, c.view, objects.OpennessOf(pod, pl.owner)); err == nil {
 			pl.handle.EventRecorder().Eventf(pod, nil, v1.EventTypeWarning, "HorusRefused", "Scheduling", "%s", note(near+"."+c.why()))
 		}
 	}
-	return nil, fwk.NewStatus(unplaced(pod))
+	return withdrawn(pod), fwk.NewStatus(unplaced(pod))
+}
+
+// withdrawn ends the nomination of a pod that preempts nobody. The scheduler nominates a node before it binds a pod; where it
+// dies in between, the node would be kept free for a pod that may never come. Of other pods preemption ends it.
+func withdrawn(pod *v1.Pod) *fwk.PostFilterResult {
+	never := pod.Spec.PreemptionPolicy != nil && *pod.Spec.PreemptionPolicy == v1.PreemptNever
+	if pod.Status.NominatedNodeName == "" || (gangOf(pod) == "" && !never) {
+		return nil
+	}
+	return &fwk.PostFilterResult{NominatingInfo: &fwk.NominatingInfo{NominatingMode: fwk.ModeOverride}}
 }
 
 // Score ranks by cost: 100 is the best of the nodes that fit, 0 the worst.

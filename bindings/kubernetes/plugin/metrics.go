@@ -5,11 +5,14 @@ package plugin
 import (
 	"strconv"
 	"sync"
+	"time"
 
+	v1 "k8s.io/api/core/v1"
 	"k8s.io/component-base/metrics"
 	"k8s.io/component-base/metrics/legacyregistry"
 
 	"libhorus.org/horus"
+	"libhorus.org/kubernetes/internal/objects"
 )
 
 // What is counted, beside the scheduler's own metrics.
@@ -51,12 +54,23 @@ func (pl *Horus) register() {
 		for reason := horus.ReasonNone; reason <= horus.ReasonSharingQuota; reason++ {
 			refusals.WithLabelValues(reason.String())
 		}
+		for _, reason := range objects.SkipReasons {
+			legacyregistry.RawMustRegister(metrics.NewGaugeFunc(&metrics.GaugeOpts{
+				Name: "horus_skipped_devices", Help: "GPUs that are not used, by reason; the log says where.",
+				ConstLabels: map[string]string{"reason": reason},
+			}, func() float64 { return float64(pl.mirror.Skipped()[reason]) }))
+		}
 		for name, of := range map[string]func() float64{
 			"horus_mirrored_nodes":   func() float64 { return float64(pl.mirror.Counts().Nodes) },
 			"horus_mirrored_devices": func() float64 { return float64(pl.mirror.Counts().Devices) },
 			"horus_mirrored_pods":    func() float64 { return float64(pl.mirror.Counts().Pods) },
 			"horus_waiting_pods":     func() float64 { return float64(pl.mirror.Counts().Waiting) },
 			"horus_unused_nodes":     func() float64 { return float64(pl.mirror.Counts().Unused) },
+
+			"horus_overcommitted_devices":  func() float64 { return float64(pl.mirror.OverCommitted()) },
+			"horus_gang_waits":             func() float64 { return float64(pl.gangs.waits()) },
+			"horus_contradicting_pods":     func() float64 { return float64(pl.mirror.Counts().Contradicting) },
+			"horus_oldest_pending_seconds": pl.oldestPending,
 		} {
 			legacyregistry.RawMustRegister(metrics.NewGaugeFunc(&metrics.GaugeOpts{Name: name, Help: mirrorHelp[name]}, of))
 		}
@@ -69,4 +83,23 @@ var mirrorHelp = map[string]string{
 	"horus_mirrored_pods":    "Pods that hold GPUs, whoever bound them.",
 	"horus_waiting_pods":     "Bound pods whose GPUs cannot be told yet.",
 	"horus_unused_nodes":     "Nodes whose GPUs are not used; the log says why.",
+
+	"horus_overcommitted_devices":  "GPUs with pods that do not share them with each other, or with more memory taken than they have.",
+	"horus_gang_waits":             "Gangs (by the label) with pods that have no place.",
+	"horus_contradicting_pods":     "Pods that say something else than what counts; their events say what.",
+	"horus_oldest_pending_seconds": "Age of the oldest pod that was tried and refused; 0 = there is none.",
+}
+
+func (pl *Horus) oldestPending() float64 {
+	now := time.Now()
+	oldest := now
+	for _, pods := range []*sync.Map{&pl.refused, &pl.invalid} {
+		pods.Range(func(_, value any) bool {
+			if made := value.(*v1.Pod).CreationTimestamp.Time; made.Before(oldest) {
+				oldest = made
+			}
+			return true
+		})
+	}
+	return now.Sub(oldest).Seconds()
 }

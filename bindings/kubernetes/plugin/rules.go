@@ -6,10 +6,12 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"sync"
 
 	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/dynamic-resource-allocation/cel"
 	"k8s.io/dynamic-resource-allocation/resourceclaim"
+	"k8s.io/dynamic-resource-allocation/structured/schedulerapi"
 
 	"libhorus.org/kubernetes/internal/mirror"
 	"libhorus.org/kubernetes/internal/objects"
@@ -20,8 +22,8 @@ const mostExpressions = 128
 
 var expressions = cel.NewCache(mostExpressions, cel.Features{EnableConsumableCapacity: true})
 
-// rules of a pod's claims, as upstream's allocator applies them: the selectors of class and request, and the taints of devices.
-// Of HAMi's, those of its annotations.
+// rules of a pod's claims, as upstream's allocator applies them: the selectors of class and request, and of devices the taints and
+// what is left of their capacities. Of HAMi's, those of its annotations.
 func (pl *Horus) rules(ctx context.Context, view objects.Pod) (mirror.Rules, error) {
 	if view.Backend == objects.HAMi {
 		return mirror.Rules{Selectors: view.HAMi.Key(), Matches: view.HAMi.Allows}, nil
@@ -79,6 +81,19 @@ func (pl *Horus) rules(ctx context.Context, view objects.Pod) (mirror.Rules, err
 				out.Tainted[objects.Device{Pool: slice.Spec.Pool.Name, Name: device.Name}] = true
 			}
 		}
+	}
+	used := sync.OnceValue(func() schedulerapi.ConsumedCapacityCollection { // by claims that are on their way, too
+		state, err := pl.handle.SharedDRAManager().ResourceClaims().GatherAllocatedState()
+		if err != nil {
+			return nil // it changes as we look: the allocator decides
+		}
+		return state.AggregatedCapacity
+	})
+	out.Holds = func(at objects.Device, device *resourceapi.Device) bool {
+		if view.CountedByMemory(device) {
+			return view.FitsBeside(device, nil)
+		}
+		return view.FitsBeside(device, used()[schedulerapi.MakeDeviceID(pl.args.Driver, at.Pool, at.Name)])
 	}
 	return out, nil
 }

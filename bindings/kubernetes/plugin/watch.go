@@ -64,9 +64,12 @@ func (pl *Horus) claim(namespace, name string) (*resourceapi.ResourceClaim, erro
 	return tracked, err
 }
 
-func (pl *Horus) lives(pod *v1.Pod) bool {
-	known, err := pl.handle.SharedInformerFactory().Core().V1().Pods().Lister().Pods(pod.Namespace).Get(pod.Name)
-	return err == nil && known.UID == pod.UID
+func (pl *Horus) pod(namespace, name string) *v1.Pod {
+	known, err := pl.handle.SharedInformerFactory().Core().V1().Pods().Lister().Pods(namespace).Get(name)
+	if err != nil {
+		return nil
+	}
+	return known
 }
 
 func (pl *Horus) ready() bool {

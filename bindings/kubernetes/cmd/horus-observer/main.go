@@ -188,9 +188,12 @@ func (o *options) lead(ctx context.Context, args plugin.Args, store model.Store,
 			return claims.ResourceClaims(namespace).Get(name)
 		},
 		Profile: profiles.Get,
-		Lives: func(pod *v1.Pod) bool {
-			found, err := pods.Pods(pod.Namespace).Get(pod.Name)
-			return err == nil && found.UID == pod.UID
+		Pod: func(namespace, name string) *v1.Pod {
+			found, err := pods.Pods(namespace).Get(name)
+			if err != nil {
+				return nil
+			}
+			return found
 		},
 	}, lib)
 	told.Store(m)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command horus-scheduler is kube-scheduler with the plugins Horus and HorusDynamicResources; otherwise upstream.
+// Command horus-scheduler is kube-scheduler with the plugins Horus, HorusDynamicResources and HorusTaintToleration; otherwise upstream.
 package main
 
 import (
@@ -26,5 +26,6 @@ func main() {
 		return
 	}
 	os.Exit(cli.Run(app.NewSchedulerCommand(
-		app.WithPlugin(plugin.Name, plugin.New), app.WithPlugin(plugin.DRAName, plugin.NewDRA))))
+		app.WithPlugin(plugin.Name, plugin.New), app.WithPlugin(plugin.DRAName, plugin.NewDRA),
+		app.WithPlugin(plugin.TaintsName, plugin.NewTaints))))
 }

@@ -53,21 +53,17 @@ func explain(out io.Writer, pod *v1.Pod, events []v1.Event) error {
 		fmt.Fprintf(out, "%s waits", name)
 		for _, condition := range pod.Status.Conditions {
 			if condition.Type == v1.PodScheduled && condition.Message != "" {
-				fmt.Fprintf(out, ": %s", condition.Message)
+				fmt.Fprintf(out, ": %s", oneLine.String(condition.Message))
 			}
 		}
 		fmt.Fprintln(out)
-		sort.SliceStable(events, func(i, j int) bool { return when(events[i]).Time.Before(when(events[j]).Time) })
-		for _, event := range events {
-			if strings.HasPrefix(event.Reason, "Horus") {
-				fmt.Fprintf(out, "  %s: %s\n", event.Reason, event.Message)
-			}
-		}
+		tell(out, events)
 		return nil
 	}
+	defer tell(out, events)
 	told := pod.Annotations[objects.DecisionAnnotation]
 	if told == "" {
-		fmt.Fprintf(out, "%s is on %s, where %s put it. Horus had no say.\n", name, pod.Spec.NodeName, pod.Spec.SchedulerName)
+		fmt.Fprintf(out, "%s is on %s, where %s put it. Horus had no say.\n", name, pod.Spec.NodeName, oneLine.String(pod.Spec.SchedulerName))
 		return nil
 	}
 	var d plugin.Decision
@@ -76,14 +72,14 @@ func explain(out io.Writer, pod *v1.Pod, events []v1.Event) error {
 	}
 	fmt.Fprintf(out, "%s is on %s", name, pod.Spec.NodeName)
 	if len(d.Devices) > 0 {
-		fmt.Fprintf(out, ", %s", strings.Join(d.Devices, ", "))
+		fmt.Fprintf(out, ", %s", oneLine.String(strings.Join(d.Devices, ", ")))
 	}
 	fmt.Fprintln(out)
 	if len(d.Beside) == 0 {
 		fmt.Fprintln(out, "  alone on its GPUs when it came")
 	} else {
 		fmt.Fprintf(out, "  beside %s: expected at %.2f times its step time alone, at most %.2f in 9 of 10 cases\n",
-			strings.Join(d.Beside, ", "), d.Slowdown, d.SlowdownUpper)
+			oneLine.String(strings.Join(d.Beside, ", ")), d.Slowdown, d.SlowdownUpper)
 	}
 	if d.Trial {
 		fmt.Fprintln(out, "  a trial: sharing pays by expectation, not yet by the bounds")
@@ -91,10 +87,20 @@ func explain(out io.Writer, pod *v1.Pod, events []v1.Event) error {
 	if d.EvidenceProfile == "" {
 		fmt.Fprintln(out, "  nothing was known of the job but its requests")
 	} else {
-		fmt.Fprintf(out, "  by JobProfile %s\n", d.EvidenceProfile)
+		fmt.Fprintf(out, "  by JobProfile %s\n", oneLine.String(d.EvidenceProfile))
 	}
-	fmt.Fprintf(out, "  in the library's words: %s\n", d.Text)
+	fmt.Fprintf(out, "  in the library's words: %s\n", oneLine.String(d.Text))
 	return nil
+}
+
+// tell the events that are ours, the oldest first.
+func tell(out io.Writer, events []v1.Event) {
+	sort.SliceStable(events, func(i, j int) bool { return when(events[i]).Time.Before(when(events[j]).Time) })
+	for _, event := range events {
+		if strings.HasPrefix(event.Reason, "Horus") {
+			fmt.Fprintf(out, "  %s: %s\n", oneLine.String(event.Reason), oneLine.String(event.Message))
+		}
+	}
 }
 
 func when(event v1.Event) metav1.MicroTime {

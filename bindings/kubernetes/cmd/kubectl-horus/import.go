@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"os/exec"
 	"syscall"
 
@@ -68,13 +67,13 @@ func importCommand() *cobra.Command {
 			program, err := exec.LookPath(flags.horus)
 			if err != nil {
 				return fmt.Errorf("--horus: expected the horus command of libhorus, found none (%w): put it onto your PATH, or name its file; "+
-					"./scripts/quickstart builds it into build/default/bin", err)
+					"./scripts/quickstart builds it into build/quickstart/bin", err)
 			}
 			config, err := kubeconfig().ClientConfig()
 			if err != nil {
 				return err
 			}
-			return importCluster(config, program, flags.args())
+			return importCluster(config, cmd, program, flags.args())
 		},
 	}
 	cmd.Flags().StringVar(&flags.horus, "horus", "horus", "the horus command of libhorus")
@@ -88,11 +87,11 @@ func importCommand() *cobra.Command {
 
 // importCluster pipes the cluster's objects into the command. Where they cannot all be had it is killed before its input ends,
 // so that it writes no part of a cluster.
-func importCluster(config *rest.Config, program string, args []string) error {
+func importCluster(config *rest.Config, command *cobra.Command, program string, args []string) error {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	cmd := exec.CommandContext(ctx, program, args...)
-	cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
+	cmd.Stdout, cmd.Stderr = command.OutOrStdout(), command.ErrOrStderr()
 	in, err := cmd.StdinPipe()
 	if err != nil {
 		return err
@@ -100,7 +99,7 @@ func importCluster(config *rest.Config, program string, args []string) error {
 	if err := cmd.Start(); err != nil {
 		return err
 	}
-	if err := fetch(ctx, config, in); err != nil && !errors.Is(err, syscall.EPIPE) { // of EPIPE its own words are the better ones
+	if err := fetch(ctx, config, in, cmd.Stderr); err != nil && !errors.Is(err, syscall.EPIPE) { // of EPIPE its own words are the better ones
 		cancel()
 		_ = cmd.Wait()
 		return err
@@ -112,7 +111,7 @@ func importCluster(config *rest.Config, program string, args []string) error {
 }
 
 // fetch writes the objects one after another, page by page.
-func fetch(ctx context.Context, config *rest.Config, out io.Writer) error {
+func fetch(ctx context.Context, config *rest.Config, out, told io.Writer) error {
 	client, err := dynamic.NewForConfig(config)
 	if err != nil {
 		return err
@@ -129,7 +128,7 @@ func fetch(ctx context.Context, config *rest.Config, out io.Writer) error {
 	for _, partial := range imported {
 		resource, err := mapper.ResourceFor(partial)
 		if meta.IsNoMatchError(err) {
-			fmt.Fprintf(os.Stderr, "# %s: the cluster has none, %s\n", partial.Resource, lacking[partial.Group])
+			fmt.Fprintf(told, "# %s: the cluster has none, %s\n", partial.Resource, lacking[partial.Group])
 			continue
 		}
 		if err != nil {

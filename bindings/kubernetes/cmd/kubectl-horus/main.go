@@ -7,6 +7,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 
@@ -16,17 +17,24 @@ import (
 )
 
 func main() {
-	root := &cobra.Command{
-		Use: "kubectl-horus", Short: "Placement of pods with GPUs", SilenceUsage: true, SilenceErrors: true,
-	}
-	root.AddCommand(explainCommand(), importCommand(), modelCommand(), profileCommand())
+	root := rootCommand(os.Stdout, os.Stderr)
 	if err := root.Execute(); err != nil {
 		if ended := (*exec.ExitError)(nil); errors.As(err, &ended) && ended.Exited() {
 			os.Exit(ended.ExitCode()) // it has said why
 		}
-		fmt.Fprintln(os.Stderr, "kubectl horus:", err)
+		fmt.Fprintln(root.ErrOrStderr(), "kubectl horus:", err)
 		os.Exit(1)
 	}
+}
+
+func rootCommand(out, problems io.Writer) *cobra.Command {
+	root := &cobra.Command{
+		Use: "kubectl-horus", Short: "Placement of pods with GPUs", SilenceUsage: true, SilenceErrors: true,
+	}
+	root.SetOut(plain(out))
+	root.SetErr(plain(problems))
+	root.AddCommand(explainCommand(), importCommand(), modelCommand(), profileCommand())
+	return root
 }
 
 // kubeconfig is read as kubectl does.

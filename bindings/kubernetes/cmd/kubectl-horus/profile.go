@@ -5,7 +5,6 @@ package main
 import (
 	"fmt"
 	"io"
-	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -40,7 +39,7 @@ func profileCommand() *cobra.Command {
 		Use: "profile MODEL.onnx", Args: cobra.ExactArgs(1),
 		Short: "A JobProfile of a model, predicted from its graph; pipe it to kubectl apply -f -",
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return profile(cmd.OutOrStdout(), args[0], flags)
+			return profile(cmd.OutOrStdout(), cmd.ErrOrStderr(), args[0], flags)
 		},
 	}
 	cmd.Flags().StringVar(&flags.name, "name", "", "name of the JobProfile; the file's otherwise")
@@ -53,7 +52,7 @@ func profileCommand() *cobra.Command {
 	return cmd
 }
 
-func profile(out io.Writer, path string, flags profileFlags) error {
+func profile(out, problems io.Writer, path string, flags profileFlags) error {
 	run := horus.RunSpec{Batch: flags.batch}
 	var known bool
 	if run.Precision, known = precisions[flags.precision]; !known {
@@ -86,13 +85,13 @@ func profile(out io.Writer, path string, flags profileFlags) error {
 	run.Batch = 0
 	largest, err := predictor.LargestBatch(nil, graph, run, flags.gpus...)
 	if err != nil { // such as a graph of a fixed batch
-		fmt.Fprintf(os.Stderr, "# no largestBatch: %v\n", err)
+		fmt.Fprintf(problems, "# no largestBatch: %v\n", err)
 		largest = make([]horus.Solution, len(demands))
 	}
 	rows := make([]map[string]any, len(demands))
 	for i, d := range demands {
 		if d.Flags&(horus.Outside|horus.Uncalibrated) != 0 {
-			fmt.Fprintf(os.Stderr, "# %s: unlike what the prediction was made for: measure it before its bounds are relied on\n", flags.gpus[i])
+			fmt.Fprintf(problems, "# %s: unlike what the prediction was made for: measure it before its bounds are relied on\n", flags.gpus[i])
 		}
 		rows[i] = map[string]any{
 			"gpuType": flags.gpus[i], "gpuUtilPct": d.GPUUtilPct, "gpuUtilPctUpper": d.GPUUtilPctUpper,

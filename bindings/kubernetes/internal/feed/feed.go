@@ -44,7 +44,8 @@ func Follow(ctx context.Context, factory informers.SharedInformerFactory, m *mir
 		{factory.Resource().V1().ResourceSlices().Informer(),
 			func(o any) { m.SetSlice(o.(*resourceapi.ResourceSlice)) },
 			func(o any) { m.DeleteSlice(o.(*resourceapi.ResourceSlice)) }},
-		{claims, func(o any) { m.SetClaim(o.(*resourceapi.ResourceClaim)) }, func(any) {}},
+		{claims, func(o any) { m.SetClaim(o.(*resourceapi.ResourceClaim)) },
+			func(o any) { m.DeleteClaim(o.(*resourceapi.ResourceClaim)) }},
 		{factory.Core().V1().Pods().Informer(),
 			func(o any) {
 				m.SetPod(o.(*v1.Pod))

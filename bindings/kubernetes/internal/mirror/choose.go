@@ -125,7 +125,7 @@ func (m *Mirror) Choose(ctx context.Context, view objects.Pod, name string, rule
 		return Choice{Node: name}, ErrNoPlace
 	}
 	view = view.Sized(n.memory())
-	closed := m.closed(n, view, rules)
+	closed := n.closed(rules)
 	if len(n.view.Devices)-len(closed) < int(view.Horus.GPUsPerTask) {
 		return Choice{Node: name}, ErrNotAllowed
 	}
@@ -242,7 +242,7 @@ func (m *Mirror) Reserve(ctx context.Context, object *v1.Pod, view objects.Pod, 
 	}
 	view.Horus.ID = m.nextID()
 	m.nodes[name].aloneOn(planned.Slots, &view)
-	return *planned, m.adopt(object, name, view, planned.Slots, false)
+	return *planned, m.adopt(object, name, view, planned.Slots, reserved)
 }
 
 func (m *Mirror) stillFits(view objects.Pod, name string, planned Choice) (horus.Reason, error) {
@@ -261,8 +261,9 @@ func (m *Mirror) stillFits(view objects.Pod, name string, planned Choice) (horus
 func (m *Mirror) Unreserve(uid types.UID) {
 	m.enter()
 	defer m.mu.Unlock()
-	if p := m.pods[uid]; p != nil && !p.bound {
+	if p := m.pods[uid]; p != nil && p.hold != bound {
 		m.drop(uid)
+		m.claim(p.object.Namespace, p.object.Name, uid) // what they have by now stays
 	}
 }
 
@@ -299,7 +300,16 @@ func (m *Mirror) FitsWithout(view objects.Pod, name string, gone []types.UID, fi
 	return horus.ReasonNone, fmt.Errorf("a plan without a decision on job %d", jobs[len(jobs)-1].ID)
 }
 
-const noNodes = "no node that is open to it offers GPUs in the way that it asks for them"
+// noNodes says that no node that is open to a pod offers GPUs of its backend.
+func (m *Mirror) noNodes(backend objects.Backend) string {
+	const none = "no node that is open to it offers GPUs in the way that it asks for them"
+	owner := m.settings.Owner
+	others := len(m.idsOf(backend, func(node *v1.Node) bool { return !owner.May(node) }))
+	if others == 0 {
+		return none
+	}
+	return fmt.Sprintf("%s. %d nodes that do are not this scheduler's: expected the label %s=%s", none, others, objects.SchedulerLabel, owner.Scheduler)
+}
 
 // Nearest is the nearest miss of a job over the nodes that are open to it, in the library's sentence.
 func (m *Mirror) Nearest(ctx context.Context, view objects.Pod, open objects.Openness) (string, error) {
@@ -307,7 +317,7 @@ func (m *Mirror) Nearest(ctx context.Context, view objects.Pod, open objects.Ope
 	defer m.mu.Unlock()
 	nodes := m.idsOf(view.Backend, open.To)
 	if len(nodes) == 0 {
-		return noNodes, nil
+		return m.noNodes(view.Backend), nil
 	}
 	decision, err := m.plan(ctx, m.sized(view), nodes)
 	if err != nil {

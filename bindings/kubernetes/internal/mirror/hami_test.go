@@ -58,14 +58,82 @@ func TestWhatHAMiGaveIsHeldWhoeverGaveIt(t *testing.T) {
 			t.Errorf("%s MiB beside 5000 of 15000: expected %v, found %v", one.value, one.want, found)
 		}
 	}
+	told := 0
+	w.Contradicts = func(*v1.Pod, string) { told++ }
 	w.SetPod(hamiPod("lost", "n1", "gpumem", "5000", "GPU-n1-1,NVIDIA:;"))
 	w.SetPod(hamiPod("untold", "n1", "", "", ""))
-	if counts := w.Counts(); counts.Waiting != 2 || counts.Pods != 2 {
-		t.Errorf("expected two pods of which nobody can tell what they hold, found %+v", counts)
+	if counts := w.Counts(); counts.Waiting != 2 || counts.Pods != 2 || told != 2 {
+		t.Errorf("expected two pods of which nobody can tell what they hold, and both told, found %+v, told %d", counts, told)
 	}
 	w.SetPod(hamiPod("untold", "n1", "", "", "GPU-n1-1,NVIDIA,100,0:;"))
 	if counts := w.Counts(); counts.Waiting != 1 || counts.Pods != 3 {
 		t.Errorf("expected one to be told, found %+v", counts)
+	}
+}
+
+// recorded is a pod as the scheduler bound it, with what its annotation says now.
+func recorded(name, node, mib, given, says string) *v1.Pod {
+	p := hamiPod(name, node, "gpumem", mib, says)
+	p.Status.Conditions = []v1.PodCondition{{Type: "libhorus.org/hami-devices", Status: v1.ConditionTrue, Message: node + " " + given}}
+	return p
+}
+
+// An owner may write the annotations of his pod, at any time.
+func TestWhatAnOwnerWritesOverWhatHAMiGaveChangesNothingAndIsTold(t *testing.T) {
+	const given = "GPU-n1-0,NVIDIA,12000,0:;"
+	first := hamiPod("p", "n1", "gpumem", "12000", given)
+	for name, one := range map[string]struct {
+		before, after *v1.Pod // as it was seen first, and later; nil = the scheduler starts now
+	}{
+		"less memory":                {first, hamiPod("p", "n1", "gpumem", "12000", "GPU-n1-0,NVIDIA,1,0:;")},
+		"another GPU":                {first, hamiPod("p", "n1", "gpumem", "12000", "GPU-n1-1,NVIDIA,12000,0:;")},
+		"none":                       {first, hamiPod("p", "n1", "gpumem", "12000", "")},
+		"nonsense":                   {first, hamiPod("p", "n1", "gpumem", "12000", "GPU-n1-7,NVIDIA,-1,900:;")},
+		"less, before a restart":     {nil, hamiPod("p", "n1", "gpumem", "12000", "GPU-n1-0,NVIDIA,1,0:;")},
+		"more, before a restart":     {nil, hamiPod("p", "n1", "gpumem", "12000", "GPU-n1-0,NVIDIA,15000,100:;")},
+		"another, though recorded":   {nil, recorded("p", "n1", "12000", given, "GPU-n1-1,NVIDIA,12000,0:;")},
+		"none, though recorded":      {nil, recorded("p", "n1", "12000", given, "")},
+		"all GPUs, though recorded":  {nil, recorded("p", "n1", "12000", given, "GPU-n1-0,NVIDIA,15000,100:GPU-n1-1,NVIDIA,15000,100:;")},
+		"recorded, and changed then": {recorded("p", "n1", "12000", given, given), recorded("p", "n1", "12000", given, "GPU-n1-1,NVIDIA,1,0:;")},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			var told []string
+			w.Contradicts = func(_ *v1.Pod, sentence string) { told = append(told, sentence) }
+			w.hamiNode("n1", 15_000)
+			if one.before != nil {
+				if w.SetPod(one.before); len(told) > 0 || w.Counts().Contradicting != 0 {
+					t.Errorf("expected nothing said of what was given, found %q", told)
+				}
+			}
+			w.SetPod(one.after)
+			w.hamiNode("n1", 15_001) // the node is built anew, and reads its pods again
+			w.SetPod(one.after)
+			on, err := w.on(0)
+			if other, _ := w.on(1); on != 1 || other != 0 || err != nil {
+				t.Fatalf("expected it on the GPU that it was given, found %d there and %d on the other, %v", on, other, err)
+			}
+			patient := map[string]string{objects.ProfileAnnotation: "light", objects.BoundAnnotation: "100"}
+			w.SetPod(hamiPod("fills", "n1", "", "", "GPU-n1-1,NVIDIA,15001,100:;"))
+			for mib, want := range map[string]horus.Reason{"2502": horus.ReasonGPUMemory, "2501": horus.ReasonNone} {
+				p := hamiPod("new", "", "gpumem", mib, "")
+				p.Annotations = patient
+				if found := w.reason(t, p, "n1"); found != want {
+					t.Errorf("%s MiB beside 12000 of 15001, less 500 that stay free: expected %v, found %v", mib, want, found)
+				}
+			}
+			if len(told) != 1 || w.Counts().Contradicting != 1 {
+				t.Errorf("expected it told once, found %q, %+v", told, w.Counts())
+			}
+		})
+	}
+	w := newWorld(t)
+	w.hamiNode("n1", 15_000)
+	stale := recorded("p", "n1", "12000", given, "GPU-n1-1,NVIDIA,12000,0:;")
+	stale.Status.Conditions[0].Message = "n2 GPU-n2-0,NVIDIA,12000,0:;" // of an attempt that was cut off
+	w.SetPod(stale)
+	if on, err := w.on(1); on != 1 || err != nil {
+		t.Errorf("expected the record of another node not to count, found %d, %v", on, err)
 	}
 }
 

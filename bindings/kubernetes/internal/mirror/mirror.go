@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"sync/atomic"
 
 	v1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
@@ -31,18 +32,27 @@ type Mirror struct {
 	library *library.Library
 	revival revival
 	lastID  uint64
+	freed   atomic.Uint64
 	nodes   map[string]*node
 	pods    map[types.UID]*pod
 	jobs    map[uint64]*pod
 	tenants map[horus.Slot]int // pods on each device
 	waiting map[types.UID]waiting
-	waiters map[string]map[types.UID]waiting // the same, by node
+	waiters map[string]map[types.UID]waiting // the same, by node; "" = of a pod that is not bound
+	claims  map[types.UID]map[types.UID]*pod // who has devices by a claim
+	pools   map[string]string                // node of each pool of devices
 	order   order
 	ranks   ranked
 	hosts   hosts
+	astray  map[string]int // devices of slices that name no node, by slice
+	given   map[types.UID]*given
 
+	// Early: a claim's devices are held from when it has them, and not from when its pod is bound. For who places pods.
+	Early bool
 	// Grown is told that a node offers GPUs, or others than before; with the lock held. May be nil.
 	Grown func()
+	// Contradicts is told of a pod on a node what it says against what counts, once; with the lock held. May be nil.
+	Contradicts func(pod *v1.Pod, sentence string)
 	// Seen is told each pod that another scheduler bound, just before it is taken in; with the lock held. May be nil.
 	Seen func(View)
 }
@@ -70,7 +80,7 @@ type node struct {
 	seen int64 // generation of the scheduler's own picture that was compared last
 }
 
-// waiting is a bound pod of which nobody can tell yet what it holds.
+// waiting is a pod, bound or with a claim that has devices, of which nobody can tell yet what it holds.
 type waiting struct {
 	object *v1.Pod
 	first  bool // it was not shown to Seen
@@ -80,9 +90,20 @@ type pod struct {
 	id     uint64
 	object *v1.Pod
 	node   string
+	job    horus.Job
 	slots  []horus.Slot
-	bound  bool // the API server says so; else it is reserved by us
+	claims []types.UID // by which it has them
+	hold   hold
 }
+
+// hold is by what right a pod has its devices.
+type hold int
+
+const (
+	reserved hold = iota // by us
+	claimed              // its claims have them, and it is not bound
+	bound                // the API server says so
+)
 
 // New makes an empty mirror, whose cluster is the library's.
 func New(settings objects.Settings, lookups objects.Lookups, lib *library.Library) *Mirror {
@@ -90,6 +111,7 @@ func New(settings objects.Settings, lookups objects.Lookups, lib *library.Librar
 		settings: settings, lookups: lookups, library: lib,
 		nodes: map[string]*node{}, pods: map[types.UID]*pod{}, jobs: map[uint64]*pod{},
 		tenants: map[horus.Slot]int{}, waiting: map[types.UID]waiting{}, waiters: map[string]map[types.UID]waiting{},
+		claims: map[types.UID]map[types.UID]*pod{}, pools: map[string]string{}, astray: map[string]int{}, given: map[types.UID]*given{},
 		hosts: hosts{map[types.UID]hostRequest{}, map[string]hostRequest{}},
 	}
 }
@@ -107,9 +129,13 @@ func (m *Mirror) find(gpuType string) error {
 func (m *Mirror) SetNode(object *v1.Node) {
 	m.enter()
 	defer m.mu.Unlock()
+	m.freed.Add(1)
 	m.node(object.Name).object = object
 	m.refresh(object.Name)
 }
+
+// Freed grows where a pod that had no place may have one now.
+func (m *Mirror) Freed() uint64 { return m.freed.Load() }
 
 // DeleteNode takes a node away, with the pods on it.
 func (m *Mirror) DeleteNode(name string) {
@@ -123,22 +149,32 @@ func (m *Mirror) DeleteNode(name string) {
 
 // SetSlice takes in a ResourceSlice; other drivers' are ignored.
 func (m *Mirror) SetSlice(slice *resourceapi.ResourceSlice) {
-	if slice.Spec.Driver != m.settings.Driver || slice.Spec.NodeName == nil {
+	if slice.Spec.Driver != m.settings.Driver {
 		return
 	}
 	m.enter()
 	defer m.mu.Unlock()
+	if slice.Spec.NodeName == nil {
+		if devices := len(slice.Spec.Devices); m.astray[slice.Name] != devices {
+			m.astray[slice.Name] = devices
+			klog.InfoS("GPUs are not used", "slice", slice.Name, "devices", devices, "why", "the slice names no node")
+		}
+		return
+	}
 	m.node(*slice.Spec.NodeName).slices[slice.Name] = slice
 	m.refresh(*slice.Spec.NodeName)
 }
 
 // DeleteSlice takes a ResourceSlice away.
 func (m *Mirror) DeleteSlice(slice *resourceapi.ResourceSlice) {
-	if slice.Spec.Driver != m.settings.Driver || slice.Spec.NodeName == nil {
+	if slice.Spec.Driver != m.settings.Driver {
 		return
 	}
 	m.enter()
 	defer m.mu.Unlock()
+	if delete(m.astray, slice.Name); slice.Spec.NodeName == nil {
+		return
+	}
 	if n := m.nodes[*slice.Spec.NodeName]; n != nil {
 		delete(n.slices, slice.Name)
 		m.refresh(*slice.Spec.NodeName)
@@ -160,8 +196,11 @@ func (m *Mirror) refresh(name string) {
 	n := m.nodes[name]
 	view := m.viewOf(n)
 	n.matches = nil
+	if len(view.Skipped) > 0 && !maps.Equal(view.Skipped, n.view.Skipped) {
+		klog.InfoS("GPUs are not used", "node", name, "devices", view.Skipped)
+	}
 	if n.added == (view.Backend != objects.NoGPUs) && sameNode(n.view, view) && n.object != nil {
-		n.view.Raw = view.Raw
+		n.view.Raw, n.view.Skipped = view.Raw, view.Skipped
 		return
 	}
 	m.rebuild(name, view)
@@ -184,22 +223,29 @@ func (m *Mirror) viewOf(n *node) objects.Node {
 
 // rebuild puts a node into the library as it is to be, with its pods.
 func (m *Mirror) rebuild(name string, view objects.Node) {
+	m.freed.Add(1)
 	n := m.nodes[name]
 	if view.Problem != n.view.Problem && view.Problem != "" {
 		klog.InfoS("GPUs are not used", "node", name, "why", view.Problem)
 	}
 	m.order.stale = true
 	var residents []*v1.Pod
-	reserved := map[*pod][]objects.Device{}
+	coming := map[*pod][]objects.Device{}
 	for uid, p := range n.pods {
-		if p.bound {
+		if p.hold != reserved {
 			residents = append(residents, p.object)
 		} else {
 			for _, slot := range p.slots {
-				reserved[p] = append(reserved[p], n.view.Devices[slot.Device])
+				coming[p] = append(coming[p], n.view.Devices[slot.Device])
 			}
 		}
 		m.drop(uid)
+	}
+	for _, device := range n.view.Devices {
+		delete(m.pools, device.Pool)
+	}
+	for _, device := range view.Devices {
+		m.pools[device.Pool] = name
 	}
 	if n.added {
 		_ = m.library.RemoveNode(n.id) // empty by now
@@ -223,10 +269,10 @@ func (m *Mirror) rebuild(name string, view objects.Node) {
 	for _, p := range residents {
 		m.setPod(p, false)
 	}
-	for p, devices := range reserved {
+	for p, devices := range coming {
 		m.reserveAgain(n, p, devices)
 	}
-	for _, one := range slices.Collect(maps.Values(m.waiters[name])) { // setPod takes them out
+	for _, one := range slices.AppendSeq(slices.Collect(maps.Values(m.waiters[name])), maps.Values(m.waiters[""])) { // setPod takes them out
 		m.setPod(one.object, one.first)
 	}
 }
@@ -248,7 +294,7 @@ func (m *Mirror) reserveAgain(n *node, p *pod, devices []objects.Device) {
 		view = view.Sized(n.memory())
 		view.Horus.ID = m.nextID()
 		n.aloneOn(slots, &view)
-		_ = m.adopt(p.object, p.node, view, slots, false)
+		_ = m.adopt(p.object, p.node, view, slots, reserved)
 	}
 }
 
@@ -265,7 +311,8 @@ func sameNode(a, b objects.Node) bool {
 	return true
 }
 
-// SetPod takes in a pod as it is now: bound and alive it holds its GPUs, done or gone it holds none.
+// SetPod takes in a pod as it is now: bound and alive it holds its GPUs, done or gone it holds none. One that is not bound yet
+// holds those that its claims have.
 func (m *Mirror) SetPod(object *v1.Pod) {
 	m.enter()
 	defer m.mu.Unlock()
@@ -279,26 +326,17 @@ func (m *Mirror) DeletePod(uid types.UID) {
 	m.unwait(uid)
 	m.drop(uid)
 	m.hosts.drop(uid)
+	delete(m.given, uid)
 }
 
-// SetClaim looks again at the pods for which a claim is reserved.
-func (m *Mirror) SetClaim(claim *resourceapi.ResourceClaim) {
-	m.enter()
-	defer m.mu.Unlock()
-	for _, consumer := range claim.Status.ReservedFor {
-		if one, waits := m.waiting[consumer.UID]; waits {
-			m.setPod(one.object, one.first)
-		}
-	}
-}
-
-// ProfileChanged takes the bound pods that name a profile in anew.
+// ProfileChanged takes the pods that name a profile in anew.
 func (m *Mirror) ProfileChanged(namespace, name string) {
 	m.enter()
 	defer m.mu.Unlock()
+	m.freed.Add(1)
 	var named []*v1.Pod
 	for _, p := range m.pods {
-		if p.bound && p.object.Namespace == namespace && p.object.Annotations[objects.ProfileAnnotation] == name {
+		if p.hold != reserved && p.object.Namespace == namespace && p.object.Annotations[objects.ProfileAnnotation] == name {
 			named = append(named, p.object)
 		}
 	}
@@ -313,12 +351,18 @@ func (m *Mirror) drop(uid types.UID) {
 	if p == nil {
 		return
 	}
+	m.freed.Add(1)
 	_ = m.library.Release(p.id) // NOT_FOUND: its node went first
 	delete(m.jobs, p.id)
 	delete(m.pods, uid)
 	for _, slot := range p.slots {
 		if m.tenants[slot]--; m.tenants[slot] == 0 {
 			delete(m.tenants, slot)
+		}
+	}
+	for _, claim := range p.claims {
+		if delete(m.claims[claim], uid); len(m.claims[claim]) == 0 {
+			delete(m.claims, claim)
 		}
 	}
 	if n := m.nodes[p.node]; n != nil {
@@ -353,27 +397,38 @@ func done(object *v1.Pod) bool {
 
 // setPod takes a pod in. first: it was not shown to Seen.
 func (m *Mirror) setPod(object *v1.Pod, first bool) {
-	_, waited := m.waiting[object.UID]
 	m.unwait(object.UID)
 	defer func() {
 		if one, waits := m.waiting[object.UID]; !waits || !one.first { // its cores count from when its GPUs do
 			m.hosts.set(object)
 		}
 	}()
-	if object.Spec.NodeName == "" {
-		return // reserved by us, or nobody's yet
+	name, by, p := object.Spec.NodeName, bound, m.pods[object.UID]
+	if name == "" {
+		if p != nil && p.hold != claimed {
+			return // it is on its way
+		}
+		pool := m.early(object)
+		if pool == "" {
+			m.drop(object.UID)
+			return // nobody's yet
+		}
+		name, by = m.pools[pool], claimed
 	}
 	if done(object) {
 		m.drop(object.UID)
+		delete(m.given, object.UID)
 		return
 	}
-	if p := m.pods[object.UID]; p != nil {
-		if p.node == object.Spec.NodeName {
-			p.object, p.bound = object, true
-			return
+	if p != nil && p.node == name {
+		if p.hold == reserved && by == bound {
+			m.cameIn(object)
 		}
-		m.drop(object.UID) // bound elsewhere than we reserved
+		p.object, p.hold = object, by
+		m.compare(object)
+		return
 	}
+	m.drop(object.UID) // bound elsewhere than we reserved
 	view, err := objects.JobOf(m.settings, object, m.lookups)
 	if view.Backend == objects.NoGPUs && (err == nil || len(object.Spec.ResourceClaims) == 0) {
 		return
@@ -382,11 +437,9 @@ func (m *Mirror) setPod(object *v1.Pod, first bool) {
 		view.Backend = objects.DRA
 		view.Horus.Demands = objects.Unknown(0)
 	}
-	slots, found := m.slotsOf(object, &view)
+	slots, found := m.slotsOf(object, name, &view)
 	if !found {
-		if _, _, err := objects.HeldByHAMi(object); err != nil && !waited && m.isHAMi(object.Spec.NodeName) {
-			klog.InfoS("GPUs of a pod cannot be told", "pod", klog.KObj(object), "node", object.Spec.NodeName, "why", err)
-		}
+		m.standDown(object)
 		m.wait(waiting{object, first})
 		return
 	}
@@ -396,11 +449,12 @@ func (m *Mirror) setPod(object *v1.Pod, first bool) {
 	view.Horus.GPUsPerTask = int32(len(slots))
 	// A pod whose annotations are wrong holds what it asks for all the same.
 	view.Horus.ID = m.nextID()
-	m.nodes[object.Spec.NodeName].aloneOn(slots, &view)
+	m.nodes[name].aloneOn(slots, &view)
 	if m.Seen != nil && first {
 		m.Seen(View{m: m, Pod: object, Job: view.Horus, Slots: slots, Backend: view.Backend})
 	}
-	if err := m.adopt(object, object.Spec.NodeName, view, slots, true); err != nil {
+	if err := m.adopt(object, name, view, slots, by); err != nil {
+		m.standDown(object)
 		m.wait(waiting{object: object})
 	}
 }
@@ -408,7 +462,7 @@ func (m *Mirror) setPod(object *v1.Pod, first bool) {
 // overCommitted are the rules that nobody's prediction decides.
 var overCommitted = []horus.Reason{horus.ReasonExclusive, horus.ReasonTenantLimit, horus.ReasonGPUMemory, horus.ReasonOwner}
 
-func (m *Mirror) adopt(object *v1.Pod, node string, view objects.Pod, slots []horus.Slot, bound bool) error {
+func (m *Mirror) adopt(object *v1.Pod, node string, view objects.Pod, slots []horus.Slot, by hold) error {
 	reason, err := m.library.Adopt(view.Horus, slots)
 	if err != nil {
 		// The job's own fields are out of range: what it holds is what counts.
@@ -420,21 +474,25 @@ func (m *Mirror) adopt(object *v1.Pod, node string, view objects.Pod, slots []ho
 			return err
 		}
 	}
-	if bound && slices.Contains(overCommitted, reason) {
+	if by == bound && slices.Contains(overCommitted, reason) {
 		klog.InfoS("GPUs are over-committed", "pod", klog.KObj(object), "node", node, "rule", reason.String())
 	}
-	p := &pod{id: view.Horus.ID, object: object, node: node, slots: slots, bound: bound}
+	p := &pod{id: view.Horus.ID, object: object, node: node, job: view.Horus, slots: slots, hold: by}
 	for _, slot := range slots {
 		m.tenants[slot]++
 	}
 	m.jobs[p.id], m.pods[object.UID], m.nodes[node].pods[object.UID] = p, p, p
+	if by != reserved {
+		m.link(p)
+	}
+	m.compareProfile(object, view.Contradiction)
 	return nil
 }
 
-// slotsOf tells the devices of a bound pod: those of its claims, those that HAMi's annotations name, or for whole GPUs the first
+// slotsOf tells the devices of a pod on a node: those of its claims, those that HAMi's annotations name, or for whole GPUs the first
 // free ones, since the kubelet tells nobody which it gave.
-func (m *Mirror) slotsOf(object *v1.Pod, view *objects.Pod) ([]horus.Slot, bool) {
-	n := m.nodes[object.Spec.NodeName]
+func (m *Mirror) slotsOf(object *v1.Pod, name string, view *objects.Pod) ([]horus.Slot, bool) {
+	n := m.nodes[name]
 	if n == nil || !n.added || !view.Backend.On(n.view.Backend) {
 		return nil, false
 	}
@@ -442,14 +500,14 @@ func (m *Mirror) slotsOf(object *v1.Pod, view *objects.Pod) ([]horus.Slot, bool)
 	case objects.Whole:
 		return m.freeDevices(n, int(view.Horus.GPUsPerTask))
 	case objects.HAMi:
-		return n.heldByHAMi(object, view)
+		return m.heldByHAMi(n, object, view)
 	}
 	var slots []horus.Slot
-	for i := range object.Spec.ResourceClaims {
-		claim, err := m.lookups.Claim(object.Namespace, objects.ClaimName(object, &object.Spec.ResourceClaims[i]))
-		if err != nil || claim.Status.Allocation == nil {
-			return nil, false
-		}
+	claims, all := m.claimsOf(object)
+	if !all && object.Spec.NodeName != "" {
+		return nil, false
+	}
+	for _, claim := range claims {
 		for _, result := range claim.Status.Allocation.Devices.Results {
 			if result.Driver != m.settings.Driver {
 				continue
@@ -462,29 +520,6 @@ func (m *Mirror) slotsOf(object *v1.Pod, view *objects.Pod) ([]horus.Slot, bool)
 		}
 	}
 	return slots, true
-}
-
-// heldByHAMi tells the devices of a pod, and makes its job one that has what HAMi gave it there.
-func (n *node) heldByHAMi(object *v1.Pod, view *objects.Pod) (slots []horus.Slot, known bool) {
-	uuids, held, err := objects.HeldByHAMi(object)
-	if err != nil {
-		return nil, false
-	}
-	devices := make([]objects.Device, len(uuids))
-	for i, uuid := range uuids {
-		index, found := n.device("", uuid)
-		if !found {
-			return nil, false
-		}
-		slots, devices[i] = append(slots, horus.Slot{Node: n.id, Device: index}), n.view.Devices[index]
-	}
-	*view = view.Holding(devices, held)
-	return slots, true
-}
-
-func (m *Mirror) isHAMi(name string) bool {
-	n := m.nodes[name]
-	return n != nil && n.view.Backend == objects.HAMi
 }
 
 // memory is that of the node's largest device, by which percentages are counted.
@@ -521,14 +556,20 @@ func (m *Mirror) freeDevices(n *node, count int) ([]horus.Slot, bool) {
 	return all[:count], true
 }
 
-// Counts of what is mirrored. Unused: nodes whose GPUs are not placed, and the log says why.
-type Counts struct{ Nodes, Devices, Pods, Waiting, Unused int }
+// Counts of what is mirrored. Unused: nodes whose GPUs are not placed, and the log says why. Contradicting: pods that
+// say something else than what counts.
+type Counts struct{ Nodes, Devices, Pods, Waiting, Unused, Contradicting int }
 
 // Counts tells how much is mirrored.
 func (m *Mirror) Counts() Counts {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	out := Counts{Pods: len(m.pods), Waiting: len(m.waiting)}
+	for _, g := range m.given {
+		if g.told != "" {
+			out.Contradicting++
+		}
+	}
 	for _, n := range m.nodes {
 		if n.added {
 			out.Nodes++
@@ -536,6 +577,22 @@ func (m *Mirror) Counts() Counts {
 		}
 		if n.view.Problem != "" {
 			out.Unused++
+		}
+	}
+	return out
+}
+
+// Skipped counts the devices that are not used, by reason; the log says where.
+func (m *Mirror) Skipped() map[string]int {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	out := map[string]int{}
+	for _, devices := range m.astray {
+		out[objects.NoNode] += devices
+	}
+	for _, n := range m.nodes {
+		for reason, devices := range n.view.Skipped {
+			out[reason] += devices
 		}
 	}
 	return out
@@ -554,10 +611,15 @@ func (m *Mirror) follow(n *node, info fwk.NodeInfo) {
 		}
 	}
 	for uid, p := range n.pods {
-		if p.bound && !there[uid] && !m.lookups.Lives(p.object) {
+		if p.hold == bound && !there[uid] && !m.lives(p.object) {
 			m.drop(uid)
 		}
 	}
+}
+
+func (m *Mirror) lives(object *v1.Pod) bool {
+	known := m.lookups.Pod(object.Namespace, object.Name)
+	return known != nil && known.UID == object.UID
 }
 
 // Read is a pod as a job; the error is for its owner.

@@ -27,11 +27,12 @@ const driver = "gpu.nvidia.com"
 type world struct {
 	*Mirror
 	claims map[string]*resourceapi.ResourceClaim
+	known  map[string]*v1.Pod
 }
 
 func newWorld(t *testing.T) world {
 	t.Helper()
-	w := world{claims: map[string]*resourceapi.ResourceClaim{}}
+	w := world{claims: map[string]*resourceapi.ResourceClaim{}, known: map[string]*v1.Pod{}}
 	settings := objects.Settings{Driver: driver, DeviceClasses: map[string]bool{driver: true}, Resource: "nvidia.com/gpu"}
 	lookups := objects.Lookups{
 		Claim: func(_, name string) (*resourceapi.ResourceClaim, error) {
@@ -40,7 +41,7 @@ func newWorld(t *testing.T) world {
 			}
 			return nil, errors.New("not found")
 		},
-		Lives: func(p *v1.Pod) bool { return p.Name != "left" },
+		Pod: func(_, name string) *v1.Pod { return w.known[name] },
 		Profile: func(string, string) (objects.Profile, error) {
 			return objects.ProfileOf(map[string]any{"demands": []any{map[string]any{"gpuType": "t4", "gpuUtilPct": 15, "memMiB": 2_000}}}, nil)
 		},
@@ -88,7 +89,7 @@ func podOn(name, node string, whole int64) *v1.Pod {
 
 // claimer is a pod that shares, with a claim of its name; `device` is allocated, "" = not yet.
 func (w world) claimer(name, node, device string) *v1.Pod {
-	claim := &resourceapi.ResourceClaim{Spec: resourceapi.ResourceClaimSpec{Devices: resourceapi.DeviceClaim{Requests: []resourceapi.DeviceRequest{
+	claim := &resourceapi.ResourceClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: name, UID: types.UID("claim-" + name)}, Spec: resourceapi.ResourceClaimSpec{Devices: resourceapi.DeviceClaim{Requests: []resourceapi.DeviceRequest{
 		{Name: "gpu", Exactly: &resourceapi.ExactDeviceRequest{DeviceClassName: driver, Count: 1}},
 	}}}}
 	w.claims[name] = claim
@@ -117,7 +118,7 @@ func (w world) reason(t *testing.T, pod *v1.Pod, node string) horus.Reason {
 	info := framework.NewNodeInfo()
 	info.SetNode(&v1.Node{ObjectMeta: metav1.ObjectMeta{Name: node}})
 	for _, p := range w.pods { // as the scheduler knows it too
-		if p.node == node && p.bound {
+		if p.node == node && p.hold == bound {
 			info.AddPod(p.object)
 		}
 	}
@@ -412,5 +413,67 @@ func TestTamperedPodsAreCountedByWhatTheyHold(t *testing.T) {
 	}
 	if reason := w.reason(t, podOn("c", "", 1), "n1"); reason == horus.ReasonNone {
 		t.Error("expected both GPUs taken")
+	}
+}
+
+func TestDevicesThatNobodyPlacesAreCounted(t *testing.T) {
+	w := newWorld(t)
+	w.slice("n1", "gpu-0", "gpu-1")
+	w.SetNode(&v1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1"}})
+	if found := w.Skipped(); len(found) != 0 {
+		t.Errorf("expected none, found %v", found)
+	}
+	product := "Tesla T4"
+	device := func(name string) resourceapi.Device {
+		return resourceapi.Device{Name: name, Attributes: map[resourceapi.QualifiedName]resourceapi.DeviceAttribute{"productName": {StringValue: &product}}}
+	}
+	partition, node := device("gpu-1"), "n1"
+	partition.ConsumesCounters = []resourceapi.DeviceCounterConsumption{{CounterSet: "gpu-1"}}
+	of := func(name string, node *string, devices ...resourceapi.Device) *resourceapi.ResourceSlice {
+		return &resourceapi.ResourceSlice{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: resourceapi.ResourceSliceSpec{
+			Driver: driver, NodeName: node, Pool: resourceapi.ResourcePool{Name: name, Generation: 2, ResourceSliceCount: 1}, Devices: devices,
+		}}
+	}
+	w.SetSlice(of("n1", &node, device("gpu-0"), partition))
+	w.SetSlice(of("anywhere", nil, device("a"), device("b")))
+	if found, counts := w.Skipped(), w.Counts(); found[objects.Partition] != 1 || found[objects.NoNode] != 2 || counts.Devices != 1 || counts.Unused != 0 {
+		t.Errorf("expected a partition and two devices of no node beside a GPU, found %v, %+v", found, counts)
+	}
+	w.SetSlice(of("n1", &node, partition))
+	w.DeleteSlice(of("anywhere", nil))
+	if found, counts := w.Skipped(), w.Counts(); found[objects.Partition] != 1 || found[objects.NoNode] != 0 || counts.Unused != 1 {
+		t.Errorf("expected a node without a GPU that is placed, found %v, %+v", found, counts)
+	}
+}
+
+// Whether it is being bound or somebody else bound it.
+func TestAProfileThatContradictsAClaimIsToldOnce(t *testing.T) {
+	w := newWorld(t)
+	var told []string
+	w.Contradicts = func(pod *v1.Pod, sentence string) { told = append(told, pod.Name+": "+sentence) }
+	w.slice("n1", "gpu-0", "gpu-1")
+	w.SetNode(&v1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1"}})
+	small := w.claimer("small", "n1", "gpu-0")
+	w.claims["small"].Spec.Devices.Requests[0].Exactly.Capacity = &resourceapi.CapacityRequirements{Requests: map[resourceapi.QualifiedName]resource.Quantity{"memory": resource.MustParse("1Gi")}}
+	w.SetPod(small)
+	w.ProfileChanged("team", "light")
+	if len(told) != 1 || w.Counts().Contradicting != 1 {
+		t.Fatalf("expected 2000 MiB beside 1024 told once, found %q, %+v", told, w.Counts())
+	}
+	next := w.claimer("next", "", "")
+	next.Annotations[objects.BoundAnnotation] = "100"
+	for device, want := range map[uint32]horus.Reason{0: horus.ReasonGPUMemory, 1: horus.ReasonNone} {
+		view, err := w.Read(next)
+		if err != nil {
+			t.Fatal(err)
+		}
+		view.Horus.ID, view.Horus.GPUMemRequestMiB = 1<<40, 14_000 // of 16,384 MiB, of which 500 stay free
+		if found, err := w.library.Appraise(view.Horus, []horus.Slot{{Node: w.nodes["n1"].id, Device: device}}); found.Reason != want || err != nil {
+			t.Errorf("gpu-%d: expected %v, found %v, %v", device, want, found.Reason, err)
+		}
+	}
+	w.DeletePod(small.UID)
+	if counts := w.Counts(); counts.Contradicting != 0 {
+		t.Errorf("expected none once it is gone, found %+v", counts)
 	}
 }

@@ -14,12 +14,15 @@ type Rules struct {
 	Selectors string                         // all of them, as a key under which answers are kept
 	Matches   func(*resourceapi.Device) bool // by the selectors
 	Tainted   map[objects.Device]bool        // without UUID: taints that are not tolerated
+
+	// Holds says whether a device has what is asked of its capacities left; nil = all do.
+	Holds func(at objects.Device, device *resourceapi.Device) bool
 }
 
 const mostSelectors = 64 // sets of which a node keeps the answer
 
 // closed are the devices of a node that a pod does not allow.
-func (m *Mirror) closed(n *node, view objects.Pod, rules Rules) (out []uint32) {
+func (n *node) closed(rules Rules) (out []uint32) {
 	matches, known := n.matches[rules.Selectors]
 	if !known {
 		matches = make([]bool, len(n.view.Raw))
@@ -32,9 +35,7 @@ func (m *Mirror) closed(n *node, view objects.Pod, rules Rules) (out []uint32) {
 		n.matches[rules.Selectors] = matches
 	}
 	for i, d := range n.view.Devices {
-		tenants := m.tenants[horus.Slot{Node: n.id, Device: uint32(i)}]
-		if !matches[i] || rules.Tainted[objects.Device{Pool: d.Pool, Name: d.Name}] ||
-			(tenants > 0 && view.Horus.GPUMemRequestMiB == 0 && takesAll(n.view.Raw[i])) {
+		if !matches[i] || rules.Tainted[objects.Device{Pool: d.Pool, Name: d.Name}] || (rules.Holds != nil && !rules.Holds(d, n.view.Raw[i])) {
 			out = append(out, uint32(i))
 		}
 	}
@@ -50,7 +51,7 @@ func takesAll(device *resourceapi.Device) bool {
 // aloneOn makes a pod one that shares with nobody, where its claim got all memory of its devices.
 func (n *node) aloneOn(slots []horus.Slot, view *objects.Pod) {
 	for _, slot := range slots {
-		if view.Horus.GPUMemRequestMiB == 0 && int(slot.Device) < len(n.view.Raw) && takesAll(n.view.Raw[slot.Device]) {
+		if view.AskedMiB == 0 && int(slot.Device) < len(n.view.Raw) && takesAll(n.view.Raw[slot.Device]) {
 			view.Horus.Exclusive = true
 		}
 	}

@@ -36,7 +36,7 @@ func (m *Mirror) Together(ctx context.Context, views []objects.Pod, may func(row
 			})
 		})
 		if len(among) == 0 {
-			return nil, noNodes, nil
+			return nil, m.noNodes(backend), nil
 		}
 		jobs := make([]horus.Job, len(kinds))
 		for i, kind := range kinds {

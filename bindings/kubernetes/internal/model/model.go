@@ -23,7 +23,8 @@ import (
 // Model is what a cluster learned.
 type Model = learn.Model
 
-// Store is the ConfigMaps of one namespace: NAME is the one that counts, NAME-VERSION the last few.
+// Store is the ConfigMaps of one namespace: NAME is the one that counts, NAME-0 to NAME-4 are the last versions in turn, so that who
+// learns needs a right to these names and no others.
 type Store struct {
 	Client    kubernetes.Interface
 	Namespace string
@@ -31,7 +32,7 @@ type Store struct {
 }
 
 const (
-	kept           = 5       // versions
+	kept           = 5       // versions, as the chart's role names them
 	mostStored     = 900_000 // bytes of a ConfigMap, of 1 MiB that the API server takes
 	mostUnpacked   = 64 << 20
 	observationKey = "observations.gz"
@@ -83,11 +84,24 @@ func Object(name string, model Model) (*v1.ConfigMap, error) {
 
 // Version that is kept.
 func (s Store) Version(ctx context.Context, version string) (Model, error) {
-	out, err := s.load(ctx, s.Name+"-"+version)
+	n, err := strconv.Atoi(version)
+	if err != nil || n < 1 {
+		return Model{}, fmt.Errorf("version: expected a number of 1 or more, found %q", version)
+	}
+	out, err := s.version(ctx, n)
 	if err == nil && out.Version == 0 {
-		err = fmt.Errorf("ConfigMap %s/%s-%s: expected a version that is kept, found none", s.Namespace, s.Name, version)
+		err = fmt.Errorf("ConfigMaps %s/%s-0 to -%d: expected version %d, found others", s.Namespace, s.Name, kept-1, n)
 	}
 	return out, err
+}
+
+// version that is kept; 0 of one that is not.
+func (s Store) version(ctx context.Context, version int) (Model, error) {
+	out, err := s.load(ctx, s.slot(version))
+	if err != nil || out.Version != version {
+		return Model{}, err
+	}
+	return out, nil
 }
 
 // Versions that are kept, the newest first.
@@ -98,7 +112,7 @@ func (s Store) Versions(ctx context.Context) ([]Model, error) {
 	}
 	var out []Model
 	for version := now.Version; version > 0 && version > now.Version-kept; version-- {
-		one, err := s.load(ctx, s.versioned(version))
+		one, err := s.version(ctx, version)
 		if err != nil {
 			return nil, err
 		}
@@ -109,14 +123,14 @@ func (s Store) Versions(ctx context.Context) ([]Model, error) {
 	return out, nil
 }
 
-func (s Store) versioned(version int) string { return s.Name + "-" + strconv.Itoa(version) }
+func (s Store) slot(version int) string { return s.Name + "-" + strconv.Itoa(version%kept) }
 
 // Load returns the model that counts and the one before; version 0 where there is none. What cannot be read is an error.
 func (s Store) Load(ctx context.Context) (now, before Model, err error) {
 	if now, err = s.load(ctx, s.Name); err != nil || now.Version < 2 {
 		return now, before, err
 	}
-	before, err = s.load(ctx, s.versioned(now.Version-1))
+	before, err = s.version(ctx, now.Version-1)
 	return now, before, err
 }
 
@@ -131,9 +145,9 @@ func (s Store) load(ctx context.Context, name string) (Model, error) {
 	return Of(object)
 }
 
-// Save makes a model the one that counts. Its version stands first, so that a rollback finds it, and the oldest goes.
+// Save makes a model the one that counts. Its version stands first, so that a rollback finds it, where the oldest was.
 func (s Store) Save(ctx context.Context, model Model) error {
-	for _, name := range []string{s.versioned(model.Version), s.Name} {
+	for _, name := range []string{s.slot(model.Version), s.Name} {
 		object, err := Object(name, model)
 		if err != nil {
 			return err
@@ -142,18 +156,14 @@ func (s Store) Save(ctx context.Context, model Model) error {
 			return err
 		}
 	}
-	err := s.Client.CoreV1().ConfigMaps(s.Namespace).Delete(ctx, s.versioned(model.Version-kept), metav1.DeleteOptions{})
-	if apierrors.IsNotFound(err) {
-		return nil
-	}
-	return err
+	return nil
 }
 
 func (s Store) put(ctx context.Context, object *v1.ConfigMap) error {
 	maps := s.Client.CoreV1().ConfigMaps(s.Namespace)
-	_, err := maps.Create(ctx, object, metav1.CreateOptions{})
-	if apierrors.IsAlreadyExists(err) {
-		_, err = maps.Update(ctx, object, metav1.UpdateOptions{})
+	_, err := maps.Update(ctx, object, metav1.UpdateOptions{})
+	if apierrors.IsNotFound(err) {
+		_, err = maps.Create(ctx, object, metav1.CreateOptions{})
 	}
 	return err
 }

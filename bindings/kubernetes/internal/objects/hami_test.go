@@ -224,34 +224,55 @@ func TestABoundPodSaysWhatHAMisDevicePluginReads(t *testing.T) {
 	}
 }
 
-func TestWhatABoundPodHoldsIsReadFromHAMisAnnotations(t *testing.T) {
-	held := func(t *testing.T, p *v1.Pod, name, list string) (string, error) {
-		t.Helper()
-		p.Annotations = map[string]string{name: list}
-		uuids, held, err := HeldByHAMi(p)
-		out := ""
-		for _, uuid := range uuids {
-			out += fmt.Sprintf("%s %d %d;", uuid, held[uuid].MemMiB, held[uuid].CoresPercent)
-		}
-		return out, err
+// held is what a list gives a pod on a node with GPU-1 and GPU-2, of 40,000 MiB each.
+func held(p *v1.Pod, list string) (out, doubt string, err error) {
+	p.Spec.NodeName = "n1"
+	uuids, held, doubt, err := HeldByHAMi(withHAMi, p, list, func(uuid string) (int64, bool) { return 40_000, uuid == "GPU-1" || uuid == "GPU-2" })
+	for _, uuid := range uuids {
+		out += fmt.Sprintf("%s %d %d;", uuid, held[uuid].MemMiB, held[uuid].CoresPercent)
 	}
+	return out, doubt, err
+}
+
+func TestOfAListAndAPodsLimitsWhatNobodyCanChangeCounts(t *testing.T) {
+	for _, one := range []struct {
+		asks, list, want string
+		doubted          bool
+	}{
+		{"gpu=1 gpumem=30000 gpucores=20", "GPU-1,NVIDIA,30000,20:;", "GPU-1 30000 20;", false},
+		{"gpu=1 gpumem=30000 gpucores=20", "GPU-1,NVIDIA,1,0:;", "GPU-1 30000 20;", true},
+		{"gpu=1 gpumem=30000 gpucores=20", "GPU-1,NVIDIA,40000,100:;", "GPU-1 30000 20;", true},
+		{"gpu=1 gpumem-percentage=25", "GPU-2,NVIDIA,10000,0:;", "GPU-2 10000 0;", false},
+		{"gpu=1 gpumem-percentage=25", "GPU-2,NVIDIA,40000,0:;", "GPU-2 10000 0;", true},
+		{"gpu=1", "GPU-1,NVIDIA,5000,30:;", "GPU-1 5000 30;", false}, // HAMi's defaults may be less than all
+		{"gpu=1", "GPU-1,NVIDIA,2000000,9000:;", "GPU-1 40000 100;", true},
+		{"gpu=1 gpumem=50000", "GPU-1,NVIDIA,50000,0:;", "GPU-1 40000 0;", true},
+		{"gpu=2 gpumem=100", "GPU-1,NVIDIA,100,0:GPU-2,NVIDIA,39000,0:;", "GPU-1 100 0;GPU-2 100 0;", true},
+	} {
+		found, doubt, err := held(hamiPodOf(t, nil, one.asks), one.list)
+		if err != nil || found != one.want || (doubt != "") != one.doubted {
+			t.Errorf("%s, %s: expected %s, doubted %v, found %s, %q, %v", one.asks, one.list, one.want, one.doubted, found, doubt, err)
+		}
+	}
+}
+
+func TestWhatABoundPodHoldsIsReadFromHAMisAnnotations(t *testing.T) {
 	two := hamiPodOf(t, nil, "gpu=1", "gpu=1")
 	withInit := hamiPodOf(t, nil, "gpu=1", "gpu=1")
-	withInit.Spec.InitContainers = []v1.Container{{}}
+	withInit.Spec.InitContainers = []v1.Container{{Resources: limits(t, "gpu=1")}}
 	for _, one := range []struct {
 		pod        *v1.Pod
-		name, list string
-		want       string
+		list, want string
 	}{
-		{two, hamiAllocated, "GPU-1,NVIDIA,3000,30:;GPU-2,NVIDIA,4000,0:;", "GPU-1 3000 30;GPU-2 4000 0;"},
-		{two, hamiToAllocate, "GPU-1,NVIDIA,3000,30:;;", "GPU-1 3000 30;"},
-		{two, hamiAllocated, "GPU-1,NVIDIA,3000,30:;GPU-1,NVIDIA,4000,0:;", "GPU-1 7000 30;"},                         // both on one
-		{withInit, hamiAllocated, "GPU-1,NVIDIA,9000,0:;GPU-1,NVIDIA,3000,0:;GPU-1,NVIDIA,4000,0:;", "GPU-1 9000 0;"}, // one after the other
-		{withInit, hamiAllocated, "GPU-1,NVIDIA,3000,0:;GPU-1,NVIDIA,4000,0:;", "GPU-1 7000 0;"},                      // as versions wrote that left init containers out
-		{two, hamiAllocated, "GPU-1[0-1],NVIDIA,3000,30:;;", "GPU-1 3000 30;"},
+		{two, "GPU-1,NVIDIA,3000,30:;GPU-2,NVIDIA,4000,0:;", "GPU-1 3000 30;GPU-2 4000 0;"},
+		{hamiPodOf(t, nil, "gpu=1", ""), "GPU-1,NVIDIA,3000,30:;;", "GPU-1 3000 30;"},
+		{two, "GPU-1,NVIDIA,3000,30:;GPU-1,NVIDIA,4000,0:;", "GPU-1 7000 30;"},                         // both on one
+		{withInit, "GPU-1,NVIDIA,9000,0:;GPU-1,NVIDIA,3000,0:;GPU-1,NVIDIA,4000,0:;", "GPU-1 9000 0;"}, // one after the other
+		{withInit, "GPU-1,NVIDIA,3000,0:;GPU-1,NVIDIA,4000,0:;", "GPU-1 7000 0;"},                      // as versions wrote that left init containers out
+		{hamiPodOf(t, nil, "gpu=1"), "GPU-1[0-1],NVIDIA,3000,30:;", "GPU-1 3000 30;"},
 	} {
-		if found, err := held(t, one.pod, one.name, one.list); err != nil || found != one.want {
-			t.Errorf("%s: expected %s, found %s, %v", one.list, one.want, found, err)
+		if found, doubt, err := held(one.pod, one.list); err != nil || found != one.want || doubt != "" {
+			t.Errorf("%s: expected %s, found %s, %q, %v", one.list, one.want, found, doubt, err)
 		}
 	}
 	for says, list := range map[string]string{
@@ -259,9 +280,13 @@ func TestWhatABoundPodHoldsIsReadFromHAMisAnnotations(t *testing.T) {
 		`expected UUID,type,MiB,cores of each device, found ",NVIDIA,1,1"`: ",NVIDIA,1,1:;",
 		`device GPU-1: expected a number of MiB, found "-3"`:               "GPU-1,NVIDIA,-3,0:;",
 		`device GPU-1: expected a percentage of cores, found "all"`:        "GPU-1,NVIDIA,3,all:;",
-		`expected the pod's devices, found ";;"`:                           ";;",
+		`container 0: expected the 1 GPUs that it asks for, found 0`:       ";;",
+		`container 0: expected the 1 GPUs that it asks for, found 2`:       "GPU-1,NVIDIA,1,0:GPU-2,NVIDIA,1,0:;GPU-2,NVIDIA,1,0:;",
+		`container 1: expected the 1 GPUs that it asks for, found 0`:       "GPU-1,NVIDIA,1,0:;",
+		`container 2: expected the 0 GPUs that it asks for, found 1`:       "GPU-1,NVIDIA,1,0:;GPU-2,NVIDIA,1,0:;GPU-2,NVIDIA,1,0:;",
+		`device GPU-9: expected a healthy GPU of node n1`:                  "GPU-9,NVIDIA,1,0:;GPU-1,NVIDIA,1,0:;",
 	} {
-		if _, err := held(t, two, hamiAllocated, list); err == nil || !strings.Contains(err.Error(), "annotation "+hamiAllocated+": "+says) {
+		if _, _, err := held(two, list); err == nil || !strings.Contains(err.Error(), "annotation "+hamiAllocated+": "+says) {
 			t.Errorf("%s: expected %q, found %v", list, says, err)
 		}
 	}

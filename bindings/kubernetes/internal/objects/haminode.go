@@ -68,6 +68,7 @@ func fromHAMi(out Node, settings Settings, node *v1.Node, find func(string) erro
 		case unknown != nil:
 			return refuse("device %s: type: %v", one.ID, unknown)
 		case !one.Health:
+			out.Skipped[Unhealthy]++
 			continue
 		}
 		out.Horus.Devices = append(out.Horus.Devices, horus.Device{

@@ -12,6 +12,7 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"libhorus.org/horus"
 )
@@ -177,7 +178,7 @@ func (out *Pod) hami(settings Settings, pod *v1.Pod) error {
 	if a.Part() {
 		out.Horus.Exclusive, out.Horus.Share = false, horus.ShareAnyone // as HAMi shares
 	}
-	out.Horus.GPUMemRequestMiB = a.MemMiB
+	out.reserve(a.MemMiB)
 	out.Horus.Demands = a.demands(a.MemMiB)
 	if a.Part() && a.ofCores() && out.Horus.GPUsPerTask == 1 {
 		out.Horus.GPUMilli = int32(a.CoresPercent * 10)
@@ -217,9 +218,8 @@ func (p Pod) Sized(deviceMiB int64) Pod {
 	if p.Backend != HAMi || !p.HAMi.Part() || p.HAMi.MemPercent == 0 {
 		return p
 	}
-	p.Horus.GPUMemRequestMiB = p.HAMi.on(deviceMiB)
-	if !p.profiled {
-		p.Horus.Demands = p.HAMi.demands(p.Horus.GPUMemRequestMiB)
+	if p.reserve(p.HAMi.on(deviceMiB)); !p.profiled {
+		p.Horus.Demands = p.HAMi.demands(p.AskedMiB)
 	}
 	return p
 }
@@ -253,40 +253,78 @@ func HAMiBinding(settings Settings, pod *v1.Pod, view Pod, node string, devices 
 	}
 }
 
+// hamiRecord is a condition of the pods that this scheduler bound: node and list. HAMi's annotations are the owner's to write, as all
+// annotations are; the status of a pod is not.
+const hamiRecord = v1.PodConditionType("libhorus.org/hami-devices")
+
+// HAMiRecord of what a pod is given on a node, as HAMiBinding lists it.
+func HAMiRecord(node string, binding map[string]string, now time.Time) v1.PodCondition {
+	return v1.PodCondition{
+		Type: hamiRecord, Status: v1.ConditionTrue, Reason: "Bound", LastTransitionTime: metav1.NewTime(now), Message: node + " " + binding[hamiAllocated],
+	}
+}
+
+// RecordedByHAMi is what the record of a bound pod lists; "" = it has none.
+func RecordedByHAMi(pod *v1.Pod) string {
+	for i := range pod.Status.Conditions {
+		if node, list, _ := strings.Cut(pod.Status.Conditions[i].Message, " "); pod.Status.Conditions[i].Type == hamiRecord && node == pod.Spec.NodeName {
+			return list
+		}
+	}
+	return ""
+}
+
+// ListedByHAMi is what a pod's annotation lists.
+func ListedByHAMi(pod *v1.Pod) string { return pod.Annotations[hamiAllocated] }
+
+// ListChanged says how a pod's annotation differs from the list that counts; "" = it does not.
+func ListChanged(pod *v1.Pod, counts string) string {
+	if found := ListedByHAMi(pod); found != counts {
+		return fmt.Sprintf("annotation %s: expected %.200q, as the pod was bound, found %.200q: the first counts", hamiAllocated, counts, found)
+	}
+	return ""
+}
+
 // HAMiHeld is what a pod has of a GPU.
 type HAMiHeld struct{ MemMiB, CoresPercent int64 }
 
-// HeldByHAMi tells the devices of a bound pod by HAMi's annotations, in their order; those that containers share once, with the
-// sum of their parts.
-func HeldByHAMi(pod *v1.Pod) (uuids []string, held map[string]HAMiHeld, err error) {
-	name := hamiAllocated
-	if pod.Annotations[name] == "" {
-		name = hamiToAllocate
-	}
+// HeldByHAMi tells the devices of a bound pod by a list in HAMi's words, in its order; those that containers share once, with the sum
+// of their parts. `memory` is that of the node's devices. Where the list says else than the pod's limits, which nobody changes, or more
+// than there is, these count, and doubt says so.
+func HeldByHAMi(settings Settings, pod *v1.Pod, list string, memory func(uuid string) (int64, bool)) (uuids []string, held map[string]HAMiHeld, doubt string, err error) {
 	held = map[string]HAMiHeld{}
 	sums := map[string]HAMiHeld{}
-	listed := strings.Split(strings.TrimSuffix(pod.Annotations[name], ";"), ";")
+	listed := strings.Split(strings.TrimSuffix(list, ";"), ";")
 	inits := min(len(listed)-len(pod.Spec.Containers), len(pod.Spec.InitContainers)) // older versions list none
-	for i, container := range listed {
+	containers := containersOf(pod)[len(pod.Spec.InitContainers)-max(inits, 0):]
+	for i := range max(len(listed), len(containers)) {
+		var devices []string
+		if i < len(listed) {
+			devices = strings.FieldsFunc(listed[i], func(r rune) bool { return r == ':' })
+		}
+		asked := int64(0)
+		if i < len(containers) {
+			asked = quantity(containers[i], settings.Resource)
+		}
+		if asked != int64(len(devices)) {
+			return nil, nil, "", fmt.Errorf("annotation %s: container %d: expected the %d GPUs that it asks for, found %d", hamiAllocated, i, asked, len(devices))
+		}
 		passes := i < inits && !isSidecar(&pod.Spec.InitContainers[i]) // it ends before the containers begin
-		for _, device := range strings.Split(container, ":") {
-			if device == "" {
-				continue
+		for _, device := range devices {
+			uuid, found, err := hamiPart(device)
+			if err != nil {
+				return nil, nil, "", fmt.Errorf("annotation %s: %w", hamiAllocated, err)
 			}
-			fields := strings.Split(device, ",")
-			if len(fields) < 4 || fields[0] == "" {
-				return nil, nil, fmt.Errorf("annotation %s: expected UUID,type,MiB,cores of each device, found %q", name, device)
+			card, known := memory(uuid)
+			if !known {
+				return nil, nil, "", fmt.Errorf("annotation %s: device %s: expected a healthy GPU of node %s", hamiAllocated, uuid, pod.Spec.NodeName)
 			}
-			memory, wrong := strconv.ParseInt(fields[2], 10, 32)
-			if wrong != nil || memory < 0 {
-				return nil, nil, fmt.Errorf("annotation %s: device %s: expected a number of MiB, found %q", name, fields[0], fields[2])
+			part := found.as(containers[i], card)
+			if part != found {
+				doubt = fmt.Sprintf("annotation %s: device %s: expected %d MiB and %d %% of cores at most, by the pod's limits and the GPU, found %d MiB and %d %%: the first count",
+					hamiAllocated, uuid, part.MemMiB, part.CoresPercent, found.MemMiB, found.CoresPercent)
 			}
-			cores, wrong := strconv.ParseInt(fields[3], 10, 32)
-			if wrong != nil || cores < 0 {
-				return nil, nil, fmt.Errorf("annotation %s: device %s: expected a percentage of cores, found %q", name, fields[0], fields[3])
-			}
-			uuid, _, _ := strings.Cut(fields[0], "[") // older versions name an instance of MIG behind the card
-			sum := HAMiHeld{sums[uuid].MemMiB + memory, sums[uuid].CoresPercent + cores}
+			sum := HAMiHeld{sums[uuid].MemMiB + part.MemMiB, sums[uuid].CoresPercent + part.CoresPercent}
 			if _, known := held[uuid]; !known {
 				uuids = append(uuids, uuid)
 			}
@@ -297,9 +335,38 @@ func HeldByHAMi(pod *v1.Pod) (uuids []string, held map[string]HAMiHeld, err erro
 		}
 	}
 	if len(uuids) == 0 {
-		return nil, nil, fmt.Errorf("annotation %s: expected the pod's devices, found %q", name, pod.Annotations[name])
+		return nil, nil, "", fmt.Errorf("annotation %s: expected the pod's devices, found %.200q", hamiAllocated, list)
 	}
-	return uuids, held, nil
+	return uuids, held, doubt, nil
+}
+
+// as the container's limits state it, and the card has it. HAMi's defaults may make a part of all that they leave open.
+func (h HAMiHeld) as(c *v1.Container, cardMiB int64) HAMiHeld {
+	h = HAMiHeld{min(h.MemMiB, cardMiB), min(h.CoresPercent, wholePercent)}
+	ask := HAMiAsk{MemMiB: quantity(c, hamiMem), MemPercent: quantity(c, hamiPercent), CoresPercent: quantity(c, hamiCores)}
+	if ask.MemMiB > 0 || ask.MemPercent > 0 {
+		h.MemMiB = min(ask.on(cardMiB), cardMiB)
+	}
+	if ask.CoresPercent > 0 || ask.Part() {
+		h.CoresPercent = ask.CoresPercent
+	}
+	return h
+}
+
+// hamiPart reads UUID,type,MiB,cores.
+func hamiPart(device string) (uuid string, out HAMiHeld, err error) {
+	fields := strings.Split(device, ",")
+	if len(fields) < 4 || fields[0] == "" {
+		return "", out, fmt.Errorf("expected UUID,type,MiB,cores of each device, found %.200q", device)
+	}
+	if out.MemMiB, err = strconv.ParseInt(fields[2], 10, 32); err != nil || out.MemMiB < 0 {
+		return "", out, fmt.Errorf("device %.200s: expected a number of MiB, found %.200q", fields[0], fields[2])
+	}
+	if out.CoresPercent, err = strconv.ParseInt(fields[3], 10, 32); err != nil || out.CoresPercent < 0 {
+		return "", out, fmt.Errorf("device %.200s: expected a percentage of cores, found %.200q", fields[0], fields[3])
+	}
+	uuid, _, _ = strings.Cut(fields[0], "[") // older versions name an instance of MIG behind the card
+	return uuid, out, nil
 }
 
 // Holding is a pod as a job that has these parts of devices, whatever it asked for.
@@ -312,7 +379,8 @@ func (p Pod) Holding(devices []Device, held map[string]HAMiHeld) Pod {
 		whole = whole && (one.MemMiB >= device.MemMiB || one.CoresPercent >= wholePercent)
 	}
 	p.HAMi.CoresPercent = cores
-	p.Horus.GPUMemRequestMiB, p.Horus.GPUMilli, p.Horus.Exclusive = memory, 0, whole
+	p.Horus.GPUMilli, p.Horus.Exclusive = 0, whole
+	p.reserve(memory)
 	if !whole && p.Backend == Whole {
 		p.Horus.Share = horus.ShareAnyone
 	}

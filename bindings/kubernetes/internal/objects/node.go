@@ -21,6 +21,7 @@ type Settings struct {
 	DeviceClasses map[string]bool // classes whose requests ask for such devices
 	Resource      v1.ResourceName // extended resource of whole GPUs
 	HAMi          bool            // nodes that HAMi shares are used
+	Owner         Owner           // who places
 }
 
 // Backend is how pods get the GPUs of a node.
@@ -54,7 +55,18 @@ type Node struct {
 	Devices []Device              // in the order of Horus.Devices
 	Raw     []*resourceapi.Device // of slices, in that order; HAMi's in the same words
 	Problem string                // why its GPUs are not used, in a sentence
+	Skipped map[string]int        // devices that are not used while others are, by reason
 }
+
+// Reasons for which single devices are not used.
+const (
+	Partition = "partition" // the driver would make it when asked (DynamicMIG): what one takes, others lose
+	Unhealthy = "unhealthy" // HAMi says so
+	NoNode    = "no-node"   // its slice names no node
+)
+
+// SkipReasons are all of them.
+var SkipReasons = []string{Partition, Unhealthy, NoNode}
 
 // HostLabel is the label by which a job can be held to one node.
 const HostLabel = "kubernetes.io/hostname"
@@ -76,7 +88,7 @@ var TypeLabels = []string{
 
 // NodeOf describes a node by its labels and the slices of its GPUs. `find` says whether a GPU type is known.
 func NodeOf(settings Settings, node *v1.Node, slices []*resourceapi.ResourceSlice, find func(string) error) Node {
-	out := Node{Horus: horus.Node{
+	out := Node{Skipped: map[string]int{}, Horus: horus.Node{
 		Name: node.Name, CPUMilli: node.Status.Allocatable.Cpu().MilliValue(),
 		MemMiB: node.Status.Allocatable.Memory().Value() / mib,
 		Labels: []horus.Label{{Key: HostLabel, Value: node.Name}},
@@ -150,7 +162,8 @@ func fromSlices(out Node, slices []*resourceapi.ResourceSlice, find func(string)
 		for i := range slice.Spec.Devices {
 			one := &slice.Spec.Devices[i]
 			if len(one.ConsumesCounters) > 0 {
-				continue // a partition that the driver could make
+				out.Skipped[Partition]++
+				continue
 			}
 			product, uuid := text(one, "productName", "product"), text(one, "uuid")
 			if err := find(product); err != nil {
@@ -187,6 +200,9 @@ func fromSlices(out Node, slices []*resourceapi.ResourceSlice, find func(string)
 	}
 	if len(all) > 0 {
 		out.Backend = DRA
+	} else if count := out.Skipped[Partition]; count > 0 {
+		out.Problem = fmt.Sprintf("node %s: expected GPUs or MIG instances, found %d partitions that the driver would make (DynamicMIG), which are not placed",
+			out.Horus.Name, count)
 	}
 	return out
 }

@@ -269,3 +269,28 @@ func TestAProfileIsReadOrRefusedByItsField(t *testing.T) {
 		}
 	}
 }
+
+func TestDevicesThatAreLeftOutAreCounted(t *testing.T) {
+	partition := func(name string) resourceapi.Device {
+		d := deviceOf(name, "NVIDIA H100 80GB HBM3", false)
+		d.ConsumesCounters = []resourceapi.DeviceCounterConsumption{{CounterSet: "gpu-0"}}
+		return d
+	}
+	some := NodeOf(settings, nodeWith(8, nil), []*resourceapi.ResourceSlice{sliceOf("a", 1, partition("gpu-0"), partition("gpu-0-mig-1g-0"), deviceOf("gpu-1", "NVIDIA H100 80GB HBM3", false))}, known(t))
+	if some.Backend != DRA || len(some.Devices) != 1 || some.Skipped[Partition] != 2 || some.Problem != "" {
+		t.Errorf("expected one GPU and two partitions, found %+v", some)
+	}
+	all := NodeOf(settings, nodeWith(8, nil), []*resourceapi.ResourceSlice{sliceOf("a", 1, partition("gpu-0"), partition("gpu-1"))}, known(t))
+	if all.Backend != NoGPUs || !strings.Contains(all.Problem, "found 2 partitions") {
+		t.Errorf("expected a node whose GPUs are not used to say why, found %+v", all)
+	}
+	hami := nodeWith(20, nil)
+	hami.Annotations = map[string]string{HAMiRegisterAnnotation: "GPU-1,10,46068,100,NVIDIA L40S,0,true:GPU-2,10,46068,100,NVIDIA L40S,0,false:"}
+	if n := NodeOf(withHAMi, hami, nil, known(t)); len(n.Devices) != 1 || n.Skipped[Unhealthy] != 1 {
+		t.Errorf("expected a healthy GPU and one that is not, found %+v", n)
+	}
+	none := NodeOf(settings, &v1.Node{}, nil, known(t))
+	if len(none.Skipped) != 0 || none.Problem != "" {
+		t.Errorf("expected nothing said of a node without GPUs, found %+v", none)
+	}
+}

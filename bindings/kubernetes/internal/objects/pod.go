@@ -29,10 +29,16 @@ type Pod struct {
 	Horus   horus.Job // ID is left 0
 	// Allocated: its claims have devices already, as another pod's that share them have, or from an attempt that was cut off.
 	Allocated bool
+	Partly    bool // some of its claims have devices and some have not
 	Allows    DeviceRules
 	HAMi      HAMiAsk
 	Beyond    string // what it asks that is not placed here, in a sentence; it counts where another placed it
-	profiled  bool   // its demands are a profile's
+	// Contradiction between its profile and what it asks for, in a sentence; the larger figure counts.
+	Contradiction string
+	AskedMiB      int64 // memory of each device, whatever its profile says; 0 = none
+
+	profiled   bool         // its demands are a profile's
+	capacities []quantities // that its requests state; each device is to have what each of them takes
 }
 
 // DeviceRules are what claims say of each of their devices.
@@ -46,15 +52,16 @@ type DeviceRules struct {
 type Lookups struct {
 	Claim   func(namespace, name string) (*resourceapi.ResourceClaim, error)
 	Profile func(namespace, name string) (Profile, error)
-	Lives   func(pod *v1.Pod) bool // the API server has it still, as far as we were told
+	Pod     func(namespace, name string) *v1.Pod // as we were told of it last; nil = none
 }
 
 // request is what claims ask of our devices.
 type request struct {
-	devices int64
-	memMiB  int64 // the most of them
-	rules   []DeviceRules
-	bound   bool // constraints tie devices to each other
+	devices    int64
+	memMiB     int64 // the most of them
+	rules      []DeviceRules
+	capacities []quantities
+	bound      bool // constraints tie devices to each other
 }
 
 // JobOf reads a pod. The error is of the pod's own objects, in a sentence for its owner.
@@ -82,7 +89,7 @@ func JobOf(settings Settings, pod *v1.Pod, lookups Lookups) (Pod, error) {
 		return out, nil
 	}
 	out.Horus.GPUsPerTask = int32(min(whole+asked.devices, mostDevices+1)) // more fit nowhere
-	out.Horus.GPUMemRequestMiB = asked.memMiB
+	out.reserve(asked.memMiB)
 	out.Horus.Demands = Unknown(asked.memMiB)
 	if shared && !settings.HAMi {
 		return out, errHAMiOff
@@ -153,11 +160,14 @@ func (out *Pod) claims(settings Settings, pod *v1.Pod, lookups Lookups) (request
 		if err != nil {
 			return all, fmt.Errorf("resource claim %s: %w", name, err)
 		}
-		before := all.devices
+		before, now := all.devices, claim.Status.Allocation != nil
 		if err := all.add(settings, claim); err != nil {
 			return all, fmt.Errorf("resource claim %s: %w", name, err)
 		}
-		out.Allocated = out.Allocated || (all.devices > before && claim.Status.Allocation != nil)
+		if all.devices > before {
+			out.Partly = out.Partly || (before > 0 && out.Allocated != now)
+			out.Allocated = out.Allocated || now
+		}
 	}
 	out.rules(all)
 	return all, nil
@@ -165,6 +175,7 @@ func (out *Pod) claims(settings Settings, pod *v1.Pod, lookups Lookups) (request
 
 // rules are one set for all devices: the library chooses among those that the whole job may have.
 func (out *Pod) rules(all request) {
+	out.capacities = all.capacities
 	if len(all.rules) > 0 {
 		out.Allows = all.rules[0]
 	}
@@ -196,11 +207,14 @@ func (all *request) add(settings Settings, claim *resourceapi.ResourceClaim) err
 			return fmt.Errorf("request %s: allocationMode All of GPUs is not placed: ask for a count", r.Name)
 		}
 		all.devices += max(r.Exactly.Count, 1)
-		if capacity := r.Exactly.Capacity; capacity != nil {
-			if memory, ok := capacity.Requests[attributeMemory]; ok {
-				all.memMiB = max(all.memMiB, (memory.Value()+mib-1)/mib)
-			}
+		var capacity quantities
+		if r.Exactly.Capacity != nil {
+			capacity = r.Exactly.Capacity.Requests
 		}
+		if memory, ok := capacity[attributeMemory]; ok {
+			all.memMiB = max(all.memMiB, (memory.Value()+mib-1)/mib)
+		}
+		all.capacities = append(all.capacities, capacity)
 		rules := DeviceRules{Class: r.Exactly.DeviceClassName, Tolerations: r.Exactly.Tolerations}
 		for _, selector := range r.Exactly.Selectors {
 			if selector.CEL != nil {
@@ -220,6 +234,7 @@ func (out *Pod) annotations(settings Settings, pod *v1.Pod, lookups Lookups) err
 			return fmt.Errorf("annotation %s: profile %s: %w", ProfileAnnotation, name, err)
 		}
 		job.Kind, job.Demands, out.profiled = profile.Kind, profile.withHost(pod, job.GPUsPerTask), true
+		out.reserve(out.AskedMiB)
 	}
 	var err error
 	if job.SlowdownBound, err = number(pod, BoundAnnotation, 1, 1000); err != nil {

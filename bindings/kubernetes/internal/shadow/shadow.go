@@ -74,7 +74,7 @@ func (w *Watcher) Seen(view mirror.View) {
 	if pod.Spec.SchedulerName == w.ours || boundAt(pod).Before(w.since) {
 		return
 	}
-	open := objects.OpennessOf(pod)
+	open := objects.OpennessOf(pod, objects.Owner{Scheduler: pod.Spec.SchedulerName})
 	r, err := view.Regret(context.Background(), func(node *v1.Node) bool {
 		return node != nil && (node.Name == pod.Spec.NodeName || (open.To(node) && view.HasRoom(node)))
 	})

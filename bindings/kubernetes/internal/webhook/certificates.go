@@ -64,6 +64,7 @@ func (c *Certificates) Ready() bool { return c.serving.Load() != nil }
 
 // Run keeps them until ctx ends.
 func (c *Certificates) Run(ctx context.Context) {
+	lifetime.Set(c.Lifetime.Seconds())
 	tick := time.NewTicker(min(longestStep, c.Lifetime/stepPart))
 	defer tick.Stop()
 	for {

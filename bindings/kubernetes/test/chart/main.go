@@ -29,33 +29,39 @@ func run(args []string) error {
 	if len(args) < 4 {
 		return fmt.Errorf("expected CHART RELEASE NAMESPACE KUBERNETES_VERSION [VALUES_AS_YAML], found %d arguments", len(args))
 	}
+	out, err := render(args)
+	fmt.Print(out)
+	return err
+}
+
+func render(args []string) (string, error) {
 	chart, err := loader.Load(args[0])
 	if err != nil {
-		return err
+		return "", err
 	}
 	given := map[string]any{}
 	if len(args) > 4 {
 		if err := yaml.Unmarshal([]byte(args[4]), &given); err != nil {
-			return err
+			return "", err
 		}
 	}
 	release := common.ReleaseOptions{Name: args[1], Namespace: args[2], IsInstall: true}
 	kubernetes, err := common.ParseKubeVersion(args[3])
 	if err != nil {
-		return err
+		return "", err
 	}
 	if wants := chart.Metadata.KubeVersion; !chartutil.IsCompatibleRange(wants, kubernetes.String()) { // as helm install does
-		return fmt.Errorf("chart requires kubeVersion: %s which is incompatible with Kubernetes %s", wants, kubernetes.Version)
+		return "", fmt.Errorf("chart requires kubeVersion: %s which is incompatible with Kubernetes %s", wants, kubernetes.Version)
 	}
 	capabilities := common.DefaultCapabilities.Copy()
 	capabilities.KubeVersion = *kubernetes
 	values, err := util.ToRenderValues(chart, given, release, capabilities) // checks the schema too
 	if err != nil {
-		return err
+		return "", err
 	}
 	files, err := engine.Render(chart, values)
 	if err != nil {
-		return err
+		return "", err
 	}
 	names := make([]string, 0, len(files))
 	for name := range files {
@@ -64,8 +70,9 @@ func run(args []string) error {
 		}
 	}
 	sort.Strings(names)
+	var out strings.Builder
 	for _, name := range names {
-		fmt.Printf("---\n# Source: %s\n%s\n", name, files[name])
+		fmt.Fprintf(&out, "---\n# Source: %s\n%s\n", name, files[name])
 	}
-	return nil
+	return out.String(), nil
 }

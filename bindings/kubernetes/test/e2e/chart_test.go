@@ -32,6 +32,12 @@ func install(t *testing.T, c *controlplane.Cluster, values string) {
 	path := filepath.Join(t.TempDir(), "chart.yaml")
 	check(t, os.WriteFile(path, []byte(manifest), 0o600))
 	kubectl(t, c, "apply", "--server-side", "--validate=strict", "-f", path)
+	reinstall(t, c)
+}
+
+// reinstall starts the scheduler that is installed.
+func reinstall(t *testing.T, c *controlplane.Cluster) {
+	t.Helper()
 	config, err := c.Client.CoreV1().ConfigMaps(system).Get(ctx, "horus-scheduler", metav1.GetOptions{})
 	check(t, err)
 	deployment, err := c.Client.AppsV1().Deployments(system).Get(ctx, "horus-scheduler", metav1.GetOptions{})

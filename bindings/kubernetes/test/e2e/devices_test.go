@@ -6,8 +6,10 @@ import (
 	"testing"
 
 	resourceapi "k8s.io/api/resource/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"libhorus.org/kubernetes/internal/objects"
 	"libhorus.org/kubernetes/test/controlplane"
 )
 
@@ -127,4 +129,56 @@ func TestMIGInstancesArePlacedAsTheDriverPublishesThem(t *testing.T) {
 	claim(t, c, "whole", "")
 	makePod(t, c, podSpec{name: "whole", claim: "whole"})
 	on(t, c, "whole", "n1/gpu-2")
+}
+
+// NVIDIA's driver with --consumable-shares=2: the library finds room for a third tenant, and the device has no share left.
+func TestSharesOfADeviceAreCounted(t *testing.T) {
+	c := start(t, placing)
+	node(t, c, "n1", 0, nil)
+	one := resource.MustParse("1")
+	slice(t, c, "n1", 2, func(d *resourceapi.Device) {
+		d.Capacity["shares"] = resourceapi.DeviceCapacity{Value: resource.MustParse("2"), RequestPolicy: &resourceapi.CapacityRequestPolicy{
+			Default: &one, ValidRange: &resourceapi.CapacityRequestPolicyRange{Min: &one, Step: &one},
+		}}
+	})
+	profile(t, c, "light", 5, 2_000)
+	on := map[string]int{}
+	for _, name := range []string{"a", "b", "c"} {
+		sharing(t, c, name, "light", "4Gi")
+		bound(t, c, name)
+		on[device(t, c, name)]++
+	}
+	if len(on) != 2 {
+		t.Errorf("expected the third where shares are left, found %v", on)
+	}
+	claim(t, c, "both", "4Gi", func(r *resourceapi.ExactDeviceRequest) { r.Capacity.Requests["shares"] = resource.MustParse("2") })
+	makePod(t, c, podSpec{name: "both", claim: "both", annotations: map[string]string{objects.ProfileAnnotation: "light", objects.ShareAnnotation: "same-tenant"}})
+	said(t, c, "both", "HorusRefused", "capacities such as shares")
+	sharing(t, c, "d", "light", "4Gi")
+	bound(t, c, "d")
+	c.KillScheduler() // what is left is the API server's to tell
+	c.StartScheduler(placing)
+	sharing(t, c, "e", "light", "4Gi")
+	said(t, c, "e", "HorusRefused", "capacities such as shares")
+	end(t, c, "a")
+	bound(t, c, "e")
+}
+
+// A job that needs 60,000 MiB takes them, whatever its claim says.
+func TestTheLargerOfProfileAndClaimCountsAndIsTold(t *testing.T) {
+	c := start(t, placing)
+	node(t, c, "n1", 0, nil)
+	slice(t, c, "n1", 1)
+	profile(t, c, "large", 20, 60_000)
+	sharing(t, c, "a", "large", "1Gi")
+	bound(t, c, "a")
+	said(t, c, "a", "HorusContradiction", "60000 MiB", "1024 MiB", "the larger figure counts")
+	if found := metric(c, "horus_contradicting_pods "); found != 1 {
+		t.Errorf("expected a pod that contradicts itself, found %v", found)
+	}
+	sharing(t, c, "b", "large", "1Gi")
+	said(t, c, "b", "HorusRefused", "MiB", "the larger figure counts")
+	if at := get(t, c, "b").Spec.NodeName; at != "" {
+		t.Errorf("two jobs of 60000 MiB are more than 80 GiB: expected b to wait, found it on %s", at)
+	}
 }

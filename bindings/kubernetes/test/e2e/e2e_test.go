@@ -5,6 +5,7 @@
 package e2e
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -105,13 +106,13 @@ func kubectl(t *testing.T, c *controlplane.Cluster, args ...string) string {
 	return string(out)
 }
 
-// node makes a fake node; `whole` GPUs by the device plugin, with the label of their type.
+// node makes a fake node of Horus's; `whole` GPUs by the device plugin, with the label of their type.
 func node(t *testing.T, c *controlplane.Cluster, name string, whole int, change func(*v1.Node)) {
 	t.Helper()
 	capacity := v1.ResourceList{
 		v1.ResourceCPU: resource.MustParse("64"), v1.ResourceMemory: resource.MustParse("512Gi"), v1.ResourcePods: resource.MustParse("200"),
 	}
-	labels := map[string]string{"kubernetes.io/hostname": name}
+	labels := map[string]string{"kubernetes.io/hostname": name, objects.SchedulerLabel: "horus"}
 	if whole > 0 {
 		capacity["nvidia.com/gpu"] = *resource.NewQuantity(int64(whole), resource.DecimalSI)
 		labels["nvidia.com/gpu.product"] = "NVIDIA-H100-80GB-HBM3"
@@ -161,6 +162,11 @@ func slice(t *testing.T, c *controlplane.Cluster, nodeName string, count int, ch
 
 func claim(t *testing.T, c *controlplane.Cluster, name, memory string, change ...func(*resourceapi.ExactDeviceRequest)) {
 	t.Helper()
+	claimOf(t, c, namespace, name, memory, change...)
+}
+
+func claimOf(t *testing.T, c *controlplane.Cluster, namespace, name, memory string, change ...func(*resourceapi.ExactDeviceRequest)) {
+	t.Helper()
 	exactly := &resourceapi.ExactDeviceRequest{DeviceClassName: "gpu.nvidia.com"}
 	if memory != "" {
 		exactly.Capacity = &resourceapi.CapacityRequirements{Requests: map[resourceapi.QualifiedName]resource.Quantity{"memory": resource.MustParse(memory)}}
@@ -180,6 +186,11 @@ func claim(t *testing.T, c *controlplane.Cluster, name, memory string, change ..
 // profile makes a JobProfile of little load, so that two of it share well.
 func profile(t *testing.T, c *controlplane.Cluster, name string, utilisation float64, memMiB int64) {
 	t.Helper()
+	profileOf(t, c, namespace, name, utilisation, memMiB)
+}
+
+func profileOf(t *testing.T, c *controlplane.Cluster, namespace, name string, utilisation float64, memMiB int64) {
+	t.Helper()
 	_, err := c.Dynamic.Resource(objects.Profiles).Namespace(namespace).Create(ctx, &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": objects.Group + "/" + objects.Version, "kind": "JobProfile", "metadata": map[string]any{"name": name},
 		"spec": map[string]any{"kind": "inference", "demands": []any{map[string]any{
@@ -190,6 +201,7 @@ func profile(t *testing.T, c *controlplane.Cluster, name string, utilisation flo
 }
 
 type podSpec struct {
+	namespace              string // "" = namespace
 	name, scheduler, claim string
 	whole                  int
 	annotations            map[string]string
@@ -217,7 +229,7 @@ func makePod(t *testing.T, c *controlplane.Cluster, spec podSpec) {
 	if spec.change != nil {
 		spec.change(p)
 	}
-	_, err := c.Client.CoreV1().Pods(namespace).Create(ctx, p, metav1.CreateOptions{})
+	_, err := c.Client.CoreV1().Pods(cmp.Or(spec.namespace, namespace)).Create(ctx, p, metav1.CreateOptions{})
 	check(t, err)
 }
 
@@ -232,6 +244,11 @@ func sharing(t *testing.T, c *controlplane.Cluster, name, profileName, memory st
 
 // end deletes a pod and its claim, and takes the claim's finalizer off, which is the controller manager's part.
 func end(t *testing.T, c *controlplane.Cluster, name string) {
+	t.Helper()
+	endOf(t, c, namespace, name)
+}
+
+func endOf(t *testing.T, c *controlplane.Cluster, namespace, name string) {
 	t.Helper()
 	grace := int64(0)
 	check(t, c.Client.CoreV1().Pods(namespace).Delete(ctx, name, metav1.DeleteOptions{GracePeriodSeconds: &grace}))
@@ -248,7 +265,7 @@ func until(t *testing.T, c *controlplane.Cluster, what string, done func() bool)
 	for deadline := time.Now().Add(within); !done(); time.Sleep(50 * time.Millisecond) {
 		if time.Now().After(deadline) {
 			log := c.SchedulerLog()
-			t.Fatalf("%s: not within %v\n%s\n%s", what, within, kubectl(t, c, "get", "pods,events", "-o", "wide"), log[max(0, len(log)-3000):])
+			t.Fatalf("%s: not within %v\n%s\n%s", what, within, kubectl(t, c, "get", "pods,events", "-A", "-o", "wide"), log[max(0, len(log)-3000):])
 		}
 	}
 }
@@ -362,11 +379,11 @@ func TestANamespaceSharesAsManyGPUsAsItMay(t *testing.T) {
 	c := start(t, `{mode: place, placing: {sharedGPUs: {default: 1}}}`)
 	node(t, c, "n1", 0, nil)
 	slice(t, c, "n1", 3)
-	profile(t, c, "light", 5, 8_000)
-	names := []string{"a", "b", "c", "d", "e"} // three on the GPU that may be shared, and one on each of the others
+	profile(t, c, "light", 5, 8_000)                          // each counts half in the limit of three
+	names := []string{"a", "b", "c", "d", "e", "f", "g", "h"} // six on the GPU that may be shared, and one on each of the others
 	tenants := map[string]int{}
 	for _, name := range names {
-		sharing(t, c, name, "light", "16Gi")
+		sharing(t, c, name, "light", "10Gi")
 		bound(t, c, name)
 		tenants[device(t, c, name)]++
 	}
@@ -374,11 +391,11 @@ func TestANamespaceSharesAsManyGPUsAsItMay(t *testing.T) {
 	for _, count := range tenants {
 		most = max(most, count)
 	}
-	if len(tenants) != 3 || most != 3 {
-		t.Errorf("expected three pods on one GPU and one on each of the others, found %v", tenants)
+	if len(tenants) != 3 || most != 6 {
+		t.Errorf("expected six pods on one GPU and one on each of the others, found %v", tenants)
 	}
-	sharing(t, c, "f", "light", "16Gi")
-	said(t, c, "f", "HorusRefused", "Namespace default shares 1 GPUs and may share 1")
+	sharing(t, c, "i", "light", "10Gi")
+	said(t, c, "i", "HorusRefused", "Namespace default shares 1 GPUs and may share 1")
 }
 
 func TestTheGPUOfTheLeastInterferenceIsChosenAndNotTheFirst(t *testing.T) {

@@ -6,9 +6,11 @@ import (
 	"fmt"
 	"testing"
 
+	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"libhorus.org/kubernetes/internal/objects"
 	"libhorus.org/kubernetes/test/controlplane"
 )
 
@@ -17,7 +19,59 @@ type crowd struct {
 	t          *testing.T
 	c          *controlplane.Cluster
 	made, gone int
+	gpus       int
+	alone      int           // pods that wait for a GPU of their own while none is idle, by the last audit
+	tenants    []string      // none = all are alike, of one namespace
 	metrics    func() string // of the scheduler that is to have mirrored them
+}
+
+// mixed lets its pods be of several namespaces, and share with their own, with anyone or with nobody, some of them in gangs.
+func (f *crowd) mixed() *crowd {
+	f.t.Helper()
+	f.tenants = []string{"team-a", "team-b", "team-c"}
+	for _, name := range f.tenants {
+		tenant(f.t, f.c, name)
+		profileOf(f.t, f.c, name, "light", 20, 8_000)
+	}
+	return f
+}
+
+const gangSize = 4
+
+// one of the crowd.
+func (f *crowd) one(i int) {
+	f.t.Helper()
+	name, spec := f.name(i), podSpec{annotations: map[string]string{objects.ProfileAnnotation: "light", objects.ShareAnnotation: "same-tenant"}}
+	spec.name, spec.claim, spec.namespace = name, name, f.home(i)
+	switch gang, first := f.gang(i); {
+	case gang != "":
+		if first {
+			groupOf(f.t, f.c, spec.namespace, gang, map[string]any{"minMember": int64(gangSize)})
+		}
+		spec.change = member(gang)
+	case f.tenants != nil && i%8 == 6:
+		spec.annotations[objects.ShareAnnotation] = "anyone"
+	case f.tenants != nil && i%8 == 7:
+		delete(spec.annotations, objects.ShareAnnotation)
+	}
+	claimOf(f.t, f.c, spec.namespace, name, "25Gi")
+	makePod(f.t, f.c, spec)
+}
+
+// home is the namespace of a pod.
+func (f *crowd) home(i int) string {
+	if f.tenants == nil {
+		return namespace
+	}
+	return f.tenants[i/8%len(f.tenants)]
+}
+
+// gang of a pod; "" = none. Of eight pods the first four are one.
+func (f *crowd) gang(i int) (name string, first bool) {
+	if f.tenants == nil || i%8 >= gangSize {
+		return "", false
+	}
+	return fmt.Sprintf("g%d", i/8), i%8 == 0
 }
 
 // fleet makes nodes with GPUs of 80 GiB, and a crowd of nobody yet.
@@ -28,7 +82,7 @@ func fleet(t *testing.T, c *controlplane.Cluster, nodes, gpus int) *crowd {
 		slice(t, c, fmt.Sprintf("n%d", i), gpus)
 	})
 	profile(t, c, "light", 20, 8_000)
-	return &crowd{t: t, c: c, metrics: c.Metrics}
+	return &crowd{t: t, c: c, gpus: nodes * gpus, metrics: c.Metrics}
 }
 
 func (f *crowd) name(i int) string { return fmt.Sprintf("p%d", i) }
@@ -36,7 +90,7 @@ func (f *crowd) name(i int) string { return fmt.Sprintf("p%d", i) }
 // come makes pods; three fill a GPU.
 func (f *crowd) come(n int) {
 	f.t.Helper()
-	parallel(n, func(i int) { sharing(f.t, f.c, f.name(f.made+i), "light", "25Gi") })
+	parallel(n, func(i int) { f.one(f.made + i) })
 	f.made += n
 }
 
@@ -44,39 +98,49 @@ func (f *crowd) come(n int) {
 func (f *crowd) leave(n int) {
 	f.t.Helper()
 	for range n {
-		end(f.t, f.c, f.name(f.gone))
+		endOf(f.t, f.c, f.home(f.gone), f.name(f.gone))
 		f.gone++
 	}
 }
 
-// audit reads claims and pods from the API server alone: it looks for devices beyond their memory, pods without the device
-// that their claim names, and, with `all`, pods that nobody places. It tells how many are not bound.
-func (f *crowd) audit(all bool) int { f.t.Helper(); return audit(f.t, f.c, f.made-f.gone, all) }
-
-// settle waits until all are bound and the scheduler has mirrored them.
-func (f *crowd) settle() {
-	f.t.Helper()
-	until(f.t, f.c, "every pod is bound", func() bool { return f.audit(false) == 0 })
-	f.audit(true)
-	until(f.t, f.c, "the mirror has every pod", func() bool { return metricOf(f.metrics(), "horus_mirrored_pods") == float64(f.made-f.gone) })
-}
-
-func audit(t *testing.T, c *controlplane.Cluster, expected int, all bool) int {
+// audit reads claims and pods from the API server alone: it looks for devices beyond their memory, pods beside others that do not
+// share with them, claims without a pod, pods without the device that their claim names, and, with `all`, pods that nobody
+// places. It tells how many are not bound that could be.
+func (f *crowd) audit(all bool) int {
+	t, c := f.t, f.c
 	t.Helper()
 	// Pods first: what is bound by then was allocated before.
-	pods, err := c.Client.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{})
+	pods, err := c.Client.CoreV1().Pods("").List(ctx, metav1.ListOptions{})
 	check(t, err)
-	claims, err := c.Client.ResourceV1().ResourceClaims(namespace).List(ctx, metav1.ListOptions{})
+	claims, err := c.Client.ResourceV1().ResourceClaims("").List(ctx, metav1.ListOptions{})
 	check(t, err)
-	held, at, memory := map[string]int64{}, map[string]string{}, resource.MustParse("80Gi")
+	of := map[string]*v1.Pod{} // by claim
+	for i := range pods.Items {
+		for _, entry := range pods.Items[i].Spec.ResourceClaims {
+			of[pods.Items[i].Namespace+"/"+*entry.ResourceClaimName] = &pods.Items[i]
+		}
+	}
+	held, on, at, memory := map[string]int64{}, map[string][]*v1.Pod{}, map[string]string{}, resource.MustParse("80Gi")
 	for _, claim := range claims.Items {
 		if claim.Status.Allocation == nil {
 			continue
 		}
+		name := claim.Namespace + "/" + claim.Name
+		owner := of[name]
+		if owner == nil {
+			t.Errorf("%s: expected a pod of the claim, which has a device, found none", name)
+			continue
+		}
 		for _, result := range claim.Status.Allocation.Devices.Results {
-			consumed := result.ConsumedCapacity["memory"]
-			held[result.Pool+"/"+result.Device] += consumed.Value()
-			at[claim.Name] = result.Pool
+			consumed, device := result.ConsumedCapacity["memory"], result.Pool+"/"+result.Device
+			held[device] += consumed.Value()
+			at[name] = result.Pool
+			for _, other := range on[device] {
+				if !share(owner, other) {
+					t.Errorf("%s: %s and %s/%s do not share it with each other, and have it both", device, name, other.Namespace, other.Name)
+				}
+			}
+			on[device] = append(on[device], owner)
 		}
 	}
 	for device, bytes := range held {
@@ -84,19 +148,39 @@ func audit(t *testing.T, c *controlplane.Cluster, expected int, all bool) int {
 			t.Errorf("%s: %d bytes are allocated of %d", device, bytes, memory.Value())
 		}
 	}
-	if len(pods.Items) != expected {
+	if expected := f.made - f.gone; len(pods.Items) != expected {
 		t.Errorf("expected %d pods, found %d", expected, len(pods.Items))
 	}
 	unbound := 0
+	f.alone = 0
 	for _, pod := range pods.Items {
-		if pod.Spec.NodeName == "" {
+		if name := pod.Namespace + "/" + pod.Name; pod.Spec.NodeName == "" && len(on) == f.gpus && pod.Annotations[objects.ShareAnnotation] == "" {
+			f.alone++
+		} else if pod.Spec.NodeName == "" {
 			unbound++
-		} else if at[pod.Name] != pod.Spec.NodeName {
-			t.Errorf("%s: bound to %s, and its device is on %q", pod.Name, pod.Spec.NodeName, at[pod.Name])
+		} else if at[name] != pod.Spec.NodeName {
+			t.Errorf("%s: bound to %s, and its device is on %q", name, pod.Spec.NodeName, at[name])
 		}
 	}
 	if all && unbound > 0 {
 		t.Errorf("%d pods wait though there is room", unbound)
 	}
 	return unbound
+}
+
+// settle waits until all are bound and the scheduler has mirrored them.
+func (f *crowd) settle() {
+	f.t.Helper()
+	until(f.t, f.c, "every pod is bound", func() bool { return f.audit(false) == 0 })
+	f.audit(true)
+	until(f.t, f.c, "the mirror has every pod", func() bool { return metricOf(f.metrics(), "horus_mirrored_pods") == float64(f.made-f.gone-f.alone) })
+	if over := metricOf(f.metrics(), "horus_overcommitted_devices"); over != 0 {
+		f.t.Errorf("expected no GPU over-committed, found %v", over)
+	}
+}
+
+// share says whether two pods agree to be on one device.
+func share(a, b *v1.Pod) bool {
+	one, other := a.Annotations[objects.ShareAnnotation], b.Annotations[objects.ShareAnnotation]
+	return one != "" && other != "" && (a.Namespace == b.Namespace || (one == "anyone" && other == "anyone"))
 }

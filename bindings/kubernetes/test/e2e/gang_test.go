@@ -8,8 +8,10 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	v1 "k8s.io/api/core/v1"
+	schedulingv1 "k8s.io/api/scheduling/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -44,11 +46,25 @@ func startWithGroups(t *testing.T, values string) *controlplane.Cluster {
 	check(t, os.WriteFile(path, []byte(podGroupCRD), 0o600))
 	kubectl(t, c, "apply", "-f", path)
 	kubectl(t, c, "wait", "--for=condition=Established", "crd/podgroups.scheduling.x-k8s.io", "--timeout=20s")
-	c.StartScheduler(values)
+	if values != "" {
+		c.StartScheduler(values)
+	}
 	return c
 }
 
+// tenant makes a namespace.
+func tenant(t *testing.T, c *controlplane.Cluster, name string) {
+	t.Helper()
+	_, err := c.Client.CoreV1().Namespaces().Create(ctx, &v1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{})
+	check(t, err)
+}
+
 func group(t *testing.T, c *controlplane.Cluster, name string, spec map[string]any) {
+	t.Helper()
+	groupOf(t, c, namespace, name, spec)
+}
+
+func groupOf(t *testing.T, c *controlplane.Cluster, namespace, name string, spec map[string]any) {
 	t.Helper()
 	gvr := schema.GroupVersionResource{Group: "scheduling.x-k8s.io", Version: "v1alpha1", Resource: "podgroups"}
 	_, err := c.Dynamic.Resource(gvr).Namespace(namespace).Create(ctx, &unstructured.Unstructured{Object: map[string]any{
@@ -100,6 +116,61 @@ func TestAGangIsPlacedAllTogetherOrNotAtAll(t *testing.T) {
 	for _, name := range names {
 		bound(t, c, name)
 	}
+}
+
+// A namespace whose gangs cannot be complete, each for another reason, keeps nobody else's from idle GPUs.
+func TestOneNamespaceDoesNotStopTheGangsOfOthers(t *testing.T) {
+	c := startWithGroups(t, placing)
+	for i := range 8 {
+		node(t, c, fmt.Sprintf("n%d", i), 4, nil)
+	}
+	const hostile = "hostile"
+	tenant(t, c, hostile)
+	for name, change := range map[string]func(p *v1.Pod){ // of the second pod of two
+		"gated":   func(p *v1.Pod) { p.Spec.SchedulingGates = []v1.PodSchedulingGate{{Name: "never"}} },
+		"foreign": func(p *v1.Pod) { p.Spec.SchedulerName = "nobody" },
+		"unclaimed": func(p *v1.Pod) {
+			p.Spec.ResourceClaims = []v1.PodResourceClaim{{Name: "other", ResourceClaimName: &p.Name}}
+		},
+		"homeless": func(p *v1.Pod) { p.Spec.NodeSelector = map[string]string{"nobody": "has"} },
+		"greedy": func(p *v1.Pod) {
+			p.Spec.Containers[0].Resources.Requests = v1.ResourceList{v1.ResourceCPU: resource.MustParse("1000")}
+		},
+	} {
+		groupOf(t, c, hostile, name, map[string]any{"minMember": int64(2), "scheduleTimeoutSeconds": int64(900)})
+		makePod(t, c, podSpec{namespace: hostile, name: name + "-0", whole: 1, change: member(name)})
+		makePod(t, c, podSpec{namespace: hostile, name: name + "-1", whole: 1, change: func(p *v1.Pod) { member(name)(p); change(p) }})
+	}
+	time.Sleep(2 * time.Second) // each has been tried
+	group(t, c, "honest", map[string]any{"minMember": int64(4)})
+	begin := time.Now()
+	for _, name := range members(t, c, "honest", 4) {
+		bound(t, c, name)
+	}
+	if took := time.Since(begin); took > 5*time.Second {
+		t.Errorf("expected an honest gang on idle GPUs within 5 s, found it after %v", took)
+	}
+}
+
+// The scheduler nominates a node before it binds a pod of a gang, and dies. A gang that never comes keeps no GPU free.
+func TestANominationThatACrashLeftEnds(t *testing.T) {
+	c := startWithGroups(t, "")
+	node(t, c, "n1", 2, nil)
+	group(t, c, "pair", map[string]any{"minMember": int64(2)})
+	never := v1.PreemptNever
+	_, err := c.Client.SchedulingV1().PriorityClasses().Create(ctx, &schedulingv1.PriorityClass{ObjectMeta: metav1.ObjectMeta{Name: "never"}, PreemptionPolicy: &never}, metav1.CreateOptions{})
+	check(t, err)
+	makePod(t, c, podSpec{name: "of-a-gang", whole: 1, change: member("pair")})
+	makePod(t, c, podSpec{name: "preempts-nobody", whole: 1, change: func(p *v1.Pod) {
+		p.Spec.PriorityClassName = "never"
+		p.Spec.NodeSelector = map[string]string{"nobody": "has"}
+	}})
+	for _, name := range []string{"of-a-gang", "preempts-nobody"} {
+		kubectl(t, c, "patch", "pod", name, "--subresource=status", "--type=merge", "-p", `{"status":{"nominatedNodeName":"n1"}}`)
+	}
+	c.StartScheduler(placing)
+	makePod(t, c, podSpec{name: "waits", whole: 2})
+	bound(t, c, "waits")
 }
 
 // Four GPUs and two gangs of three that come at once: one runs, the other waits and holds nothing; then it runs.

@@ -310,3 +310,33 @@ func TestARestartAdoptsWhatHAMiGave(t *testing.T) {
 		t.Errorf("expected small where 20000 MiB are left, found %v", on)
 	}
 }
+
+// An owner may write the annotations of his pods. What he has is what the scheduler gave him, after a restart too.
+func TestWhatAnOwnerWritesOverWhatHAMiGaveChangesNothing(t *testing.T) {
+	c := start(t, "")
+	install(t, c, placingHAMi)
+	hamiNode(t, c, "n1", 1, 10)
+	plugin := servesHAMi(t, c)
+	hamiPod(t, c, "owner", "gpu=1 gpumem=60000 gpucores=20", nil)
+	plugin.fine(10, "owner")
+	for i, list := range []string{"GPU-n1-0,NVIDIA,1,1:;", "GPU-n1-0,NVIDIA,80000,100:;", "GPU-n1-7,NVIDIA,60000,20:;", ""} {
+		kubectl(t, c, "annotate", "pod", "owner", "--overwrite", hamiGiven+"="+list)
+		if i == 0 {
+			said(t, c, "owner", "HorusContradiction", hamiGiven, "60000", "NVIDIA,1,1")
+			until(t, c, "it is counted", func() bool { return metric(c, "horus_contradicting_pods ") == 1 })
+		}
+		c.KillScheduler()
+		reinstall(t, c)
+		until(t, c, "the mirror has the owner", func() bool { return metric(c, "horus_mirrored_pods") == 1 })
+		large, small := fmt.Sprint("large-", i), fmt.Sprint("small-", i)
+		hamiPod(t, c, large, "gpu=1 gpumem=20001 gpucores=10", nil)
+		said(t, c, large, "HorusRefused", "MiB")
+		hamiPod(t, c, small, "gpu=1 gpumem=20000 gpucores=10", nil)
+		plugin.fine(10, "owner", small)
+		for _, name := range []string{large, small} {
+			grace := int64(0)
+			check(t, c.Client.CoreV1().Pods(namespace).Delete(ctx, name, metav1.DeleteOptions{GracePeriodSeconds: &grace}))
+		}
+	}
+	forbidden(t, c)
+}

@@ -10,26 +10,25 @@ import (
 	"time"
 )
 
-// The scheduler is killed at any moment while pods come and go; the auditor finds nothing wrong at any time.
-// HORUS_K8S_KILLS says how often, HORUS_K8S_KILL_NODES on how many nodes of four GPUs and HORUS_K8S_KILL_PODS among how many
-// pods; large ones need HORUS_K8S_WITHIN too.
+// The scheduler is killed at any moment while pods of several namespaces come and go, that share with their own, with anyone or
+// with nobody, some in gangs; the auditor finds nothing wrong at any time. HORUS_K8S_KILLS says how often, HORUS_K8S_KILL_NODES on
+// how many nodes of four GPUs and HORUS_K8S_KILL_PODS among how many pods; large ones need HORUS_K8S_WITHIN too.
 func TestKilledAgainAndAgain(t *testing.T) {
-	kills, nodes, pods := size(t, "HORUS_K8S_KILLS", 3), size(t, "HORUS_K8S_KILL_NODES", 20), size(t, "HORUS_K8S_KILL_PODS", 200)
-	c := start(t, placing)
-	f := fleet(t, c, nodes, 4)
-	f.come(pods)
+	kills, nodes, pods := size(t, "HORUS_K8S_KILLS", 3), size(t, "HORUS_K8S_KILL_NODES", 30), size(t, "HORUS_K8S_KILL_PODS", 200)
+	c := startWithGroups(t, placing)
+	f := fleet(t, c, nodes, 4).mixed()
+	const octet = 8 // whose gang comes and goes whole
+	f.come(pods / 2 / octet * octet)
 	var recovery []float64
 	for kill := range kills {
-		f.leave(10) // the oldest leave, as many come, and the scheduler dies among them
-		f.come(10)
+		f.leave(octet) // the oldest leave, more come, and the scheduler dies among them
+		f.come(octet + pods/2/kills/octet*octet)
 		time.Sleep(time.Duration(kill%7) * 30 * time.Millisecond)
 		c.KillScheduler()
+		f.audit(false)
 		begin := time.Now()
 		c.StartScheduler(placing)
 		recovery = append(recovery, time.Since(begin).Seconds())
-		if kill%10 == 9 {
-			f.audit(false)
-		}
 		if kill%100 == 99 {
 			t.Logf("%d kills, the longest restart took %.2f s", kill+1, slices.Max(recovery))
 		}

@@ -73,7 +73,7 @@ func TestWhatAClusterLearnedMovesToAnother(t *testing.T) {
 		t.Errorf("expected version 8, found %v, %s", err, said)
 	}
 	takes(8)
-	if said, err := modelTool(t, c, "rollback", "1"); err == nil || !strings.Contains(said, "expected a version that is kept") {
+	if said, err := modelTool(t, c, "rollback", "1"); err == nil || !strings.Contains(said, "expected version 1, found others") {
 		t.Errorf("a version that is gone: expected a refusal, found %s", said)
 	}
 	// Another cluster, in which nothing was learned.

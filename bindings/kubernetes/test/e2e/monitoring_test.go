@@ -19,15 +19,23 @@ func TestMonitoringAsksForNothingThatIsNotExported(t *testing.T) {
 	args := []string{"../../charts/horus"}
 	for _, mode := range []string{"shadow", "place"} {
 		c := start(t, "")
-		install(t, c, "{mode: "+mode+", monitoring: {dashboard: true}, observer: {enabled: true}}")
+		install(t, c, "{mode: "+mode+", monitoring: {dashboard: true}, observer: {enabled: true}, advise: {enabled: true}}")
 		node(t, c, "n1", 1, nil)
 		makePod(t, c, podSpec{name: "a", whole: 2})
 		refused(t, c, "a")
+		if mode == "place" {
+			until(t, c, "it counts as pending", func() bool { return metric(c, "horus_oldest_pending_seconds") >= 1 })
+		}
 		path := filepath.Join(t.TempDir(), mode)
 		check(t, os.WriteFile(path, []byte(c.Metrics()), 0o600))
 		told := path + "-observer"
 		check(t, os.WriteFile(told, []byte(observer(t, c)()), 0o600))
-		args = append(args, path, told)
+		deployment, err := c.Client.AppsV1().Deployments(system).Get(ctx, "horus-advise", metav1.GetOptions{})
+		check(t, err)
+		webhook, advised := c.NewAdvise("horus-advise"), path+"-advise"
+		webhook.Start(token(t, c, "horus-advise"), deployment.Spec.Template.Spec.Containers[0].Args)
+		check(t, os.WriteFile(advised, []byte(webhook.Metrics()), 0o600))
+		args = append(args, path, told, advised)
 		forbidden(t, c)
 	}
 	if out, err := exec.Command(filepath.Join(os.Getenv("HORUS_K8S_BIN"), "horus-monitoring"), args...).CombinedOutput(); err != nil {

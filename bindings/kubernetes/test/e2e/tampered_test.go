@@ -24,7 +24,8 @@ func allocate(t *testing.T, c *controlplane.Cluster, claimName, nodeName, memory
 	claims := c.Client.ResourceV1().ResourceClaims(namespace)
 	found, err := claims.Get(ctx, claimName, metav1.GetOptions{})
 	check(t, err)
-	found.Status.Allocation = &resourceapi.AllocationResult{NodeSelector: &v1.NodeSelector{NodeSelectorTerms: []v1.NodeSelectorTerm{{
+	now := metav1.Now() // which is the scheduler's to write, once
+	found.Status.Allocation = &resourceapi.AllocationResult{AllocationTimestamp: &now, NodeSelector: &v1.NodeSelector{NodeSelectorTerms: []v1.NodeSelectorTerm{{
 		MatchFields: []v1.NodeSelectorRequirement{{Key: "metadata.name", Operator: v1.NodeSelectorOpIn, Values: []string{nodeName}}},
 	}}}}
 	for i, device := range devices {

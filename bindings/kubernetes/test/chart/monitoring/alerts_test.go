@@ -42,6 +42,19 @@ load 1m
   horus_observer_scrapes_total{job="o", instance="4", of="exporter", outcome="ok"} 0+4x180
   horus_observer_scrapes_total{job="o", instance="4", of="exporter", outcome="failed"} 0+1x180
   horus_models_refused_total{job="h", instance="1"} 0x180
+  horus_overcommitted_devices{job="h", instance="1"} 0x180
+  horus_skipped_devices{job="h", instance="1", reason="partition"} 0x180
+  horus_contradicting_pods{job="h", instance="1"} 0x180
+  horus_oldest_pending_seconds{job="h", instance="1"} 0+60x50 0+60x55 0+60x75
+  horus_gang_waits{job="h", instance="1"} 1x50 0 1x50 0 1x78
+  kube_pod_container_status_restarts_total{namespace="s", pod="horus-scheduler-1-a", container="scheduler"} 0x140 1x40
+  kube_pod_container_status_last_terminated_exitcode{namespace="s", pod="horus-scheduler-1-a", container="scheduler"} 1x180
+  kube_pod_container_status_restarts_total{namespace="s", pod="other", container="scheduler"} 0x140 1x40
+  kube_pod_container_status_last_terminated_exitcode{namespace="s", pod="other", container="scheduler"} 70x180
+  kube_pod_container_status_restarts_total{namespace="s", pod="horus-scheduler-1-b", container="scheduler"} 1x180
+  kube_pod_container_status_last_terminated_exitcode{namespace="s", pod="horus-scheduler-1-b", container="scheduler"} 70x180
+  horus_advise_certificate_expiry_seconds{job="a", instance="5"} 12000x180
+  horus_advise_certificate_lifetime_seconds{job="a", instance="5"} 14400x180
 `
 
 // ill is what changes in the healthy cluster: lines that replace those of the same series.
@@ -55,6 +68,13 @@ var ill = map[string][]string{
 	"HorusErrors":             {`scheduler_schedule_attempts_total{job="h", instance="1", result="error"} 0+1x180`},
 	"HorusLearnsNothing":      {`horus_observer_scrapes_total{job="o", instance="4", of="exporter", outcome="ok"} 0+4x60 240x120`},
 	"HorusModelRefused":       {`horus_models_refused_total{job="h", instance="1"} 0x120 1x60`},
+	"HorusOverCommitted":      {`horus_overcommitted_devices{job="h", instance="1"} 0x140 1x40`},
+	"HorusDevicesSkipped":     {`horus_skipped_devices{job="h", instance="1", reason="partition"} 7x180`},
+	"HorusPodsContradict":     {`horus_contradicting_pods{job="h", instance="1"} 1x180`},
+	"HorusPodsPendingLong":    {`horus_oldest_pending_seconds{job="h", instance="1"} 0+60x180`},
+	"HorusGangWaits":          {`horus_gang_waits{job="h", instance="1"} 1x40 0 1x139`},
+	"HorusHung":               {`kube_pod_container_status_last_terminated_exitcode{namespace="s", pod="horus-scheduler-1-a", container="scheduler"} 1x140 70x40`},
+	"HorusCertificateExpires": {`horus_advise_certificate_expiry_seconds{job="a", instance="5"} 10000x180`},
 	"HorusShadowFails":        {`horus_shadow_decisions_total{job="h", instance="1", scheduler="default-scheduler", ours="failed"} 0+1x180`},
 }
 
@@ -120,22 +140,22 @@ func TestEachAlertSaysWhatToDo(t *testing.T) {
 
 // The operator's own types say what it reads; a field that they lack is an error.
 func TestTheOperatorReadsWhatTheChartMakes(t *testing.T) {
-	out, err := exec.Command("go", "run", "..", chart, "horus", "gpu-system", "v1.37.0", "{observer: {enabled: true}, monitoring: {serviceMonitor: true, rules: true, labels: {release: p}}}").CombinedOutput()
+	out, err := exec.Command("go", "run", "..", chart, "horus", "gpu-system", "v1.37.0", "{observer: {enabled: true}, advise: {enabled: true}, monitoring: {serviceMonitor: true, rules: true, labels: {release: p}}}").CombinedOutput()
 	if err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
-	read := map[string]bool{}
+	read := map[string]int{}
 	for _, document := range strings.Split(string(out), "\n---\n") {
 		for kind, into := range map[string]any{"ServiceMonitor": &monitoringv1.ServiceMonitor{}, "PodMonitor": &monitoringv1.PodMonitor{}, "PrometheusRule": &monitoringv1.PrometheusRule{}} {
 			if strings.Contains(document, "\nkind: "+kind+"\n") {
-				read[kind] = true
+				read[kind]++
 				if err := yaml.UnmarshalStrict([]byte(document), into); err != nil {
 					t.Errorf("%s: %v", kind, err)
 				}
 			}
 		}
 	}
-	if len(read) != 3 {
-		t.Errorf("expected a ServiceMonitor, a PodMonitor and a PrometheusRule, found %v", read)
+	if fmt.Sprint(read) != "map[PodMonitor:2 PrometheusRule:1 ServiceMonitor:1]" {
+		t.Errorf("expected a ServiceMonitor, two PodMonitors and a PrometheusRule, found %v", read)
 	}
 }

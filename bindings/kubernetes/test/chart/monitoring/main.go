@@ -46,6 +46,9 @@ func run(args []string) error {
 		asked = append(asked, board...)
 	}
 	exported := series{}
+	for _, name := range ofKubeStateMetrics {
+		exported[name] = map[string]map[string]bool{"__name__": nil, "namespace": nil, "pod": nil, "uid": nil, "container": nil}
+	}
 	for _, path := range args[1:] {
 		if err := exported.read(path); err != nil {
 			return err
@@ -56,6 +59,9 @@ func run(args []string) error {
 	}
 	return err
 }
+
+// ofKubeStateMetrics are what an alert asks of it; it does not run here.
+var ofKubeStateMetrics = []string{"kube_pod_container_status_restarts_total", "kube_pod_container_status_last_terminated_exitcode"}
 
 // query is an expression, where it stands, and what a legend or template says of the labels of its result.
 type query struct{ where, expr, legend string }
