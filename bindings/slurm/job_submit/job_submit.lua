@@ -1,10 +1,10 @@
 -- SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-or-later
 -- slurmctld loads this file (JobSubmitPlugins=lua), and Slurm is GPL-2.0-or-later: so you may have it under that licence.
 --
--- Lets jobs wait for horus-slurm, and lets requests for a type of GPU from before "horus-slurm migrate" go on working.
+-- Lets jobs that share GPUs wait for horus-slurm to choose one; jobs of whole GPUs are Slurm's alone. Lets requests for a type of GPU from before "horus-slurm migrate" go on working.
 -- Where you have a job_submit.lua of your own, call horus_submit(desc, part_list) from it. Edit these:
 
-local partitions = { gpu = true } -- whose jobs horus-slurm places
+local partitions = { gpu = true } -- whose jobs horus-slurm places, where they share
 local wait_s = 300                -- how long a job waits at most once horus-slurm is silent; its --wait
 local alive_file = "/run/horus-slurm/alive" -- its --alive-file
 local shards = 8                  -- of a GPU, for jobs that name no GPU: alone on one until horus-slurm finds better
@@ -114,9 +114,14 @@ function horus_submit(desc, part_list)
   for name in partition_of(desc, part_list):gmatch("[^,]+") do
     ours = ours or partitions[name] or false
   end
-  local asks = false
+  local asks, whole = false, false
   for _, place in ipairs(places) do
     asks = asks or (desc[place] ~= nil and desc[place] ~= "")
+    whole = whole or (desc[place] ~= nil and desc[place]:find("gpu") ~= nil)
+  end
+  if ours and whole then
+    desc.admin_comment = "horus:left; it asks for whole GPUs, which Slurm places"
+    return slurm.SUCCESS
   end
   if ours and asks_again(desc, asks) then
     local why = "srun asks for its GPUs a second time, for its step: expected no --gres and no --gpus, or salloc"

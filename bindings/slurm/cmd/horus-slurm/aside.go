@@ -23,7 +23,11 @@ func runAside(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	changes := place.Aside(jobs, time.Now().Unix())
+	replaces, err := client.Replaces(ctx)
+	if err != nil {
+		return err
+	}
+	changes := place.Aside(jobs, time.Now().Unix(), replaces)
 	answers, err := client.Tell(ctx, changes, time.Hour)
 	if err != nil {
 		return err

@@ -19,9 +19,14 @@ func runExporter(ctx context.Context, args []string) error {
 	if err := parse(flags, args, 0); err != nil {
 		return err
 	}
+	return serve(ctx, *listen, smi.Handler(*program))
+}
+
+// serve /metrics until the context ends.
+func serve(ctx context.Context, address string, metrics http.Handler) error {
 	mux := http.NewServeMux()
-	mux.Handle("/metrics", smi.Handler(*program))
-	server := http.Server{Addr: *listen, Handler: mux, ReadHeaderTimeout: 5 * time.Second}
+	mux.Handle("/metrics", metrics)
+	server := http.Server{Addr: address, Handler: mux, ReadHeaderTimeout: 5 * time.Second}
 	go func() {
 		<-ctx.Done()
 		server.Close()

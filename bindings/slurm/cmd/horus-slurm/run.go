@@ -4,9 +4,11 @@ package main
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"log/slog"
+	"os"
 	"strconv"
 	"strings"
 	"time"
@@ -39,9 +41,12 @@ func runDaemon(ctx context.Context, args []string) error {
 	tenants := flags.Int("max-tenants", 3, "jobs on a GPU")
 	quota := flags.Float64("sharing-quota", 0, "share of the GPUs that may have several jobs: 0 = all, -1 = none")
 	mps := flags.Bool("mps", false, "GPUs are shared through MPS; else they take turns")
-	flags.IntVar(&options.Depth, "depth", 1000, "jobs of the queue that a pass looks at")
+	flags.IntVar(&options.Depth, "depth", 100, "jobs of each user that a pass looks at")
 	flags.DurationVar(&options.Period, "period", 2*time.Second, "time between two looks at the controller")
 	flags.StringVar(&options.AliveFile, "alive-file", "", "`FILE` that tells job_submit.lua that the daemon is there")
+	careless := flags.Bool("whole-may-share", false, carelessText)
+	dry := flags.Bool("dry-run", false, "writes what it would do, and tells Slurm nothing")
+	listen := flags.String("metrics", "", "`ADDRESS` of /metrics, such as 127.0.0.1:9401; none = they are not served")
 	watch := &options.Observe
 	flags.StringVar(&watch.Exporter, "exporter", "", "`PORT[/PATH]` of each node where its GPUs' use is told (DCGM's or horus-slurm exporter: 9400); none = nothing is learned")
 	flags.StringVar(&watch.File, "learned", "", "`FILE` that keeps what was learned")
@@ -81,12 +86,27 @@ func runDaemon(ctx context.Context, args []string) error {
 	if *mps {
 		options.Sharing = horus.MPS
 	}
+	if *dry {
+		options.DryRun = os.Stdout
+	}
 	if options.Replaces, err = (slurm.Client{}).Replaces(ctx); err != nil {
 		slog.Warn("jobs are placed in the steps that every version of Slurm takes", "error", err)
+	} else if !options.Replaces && !*careless && !*dry {
+		return errors.New(carelessWhy)
+	}
+	if options.Basic, err = (slurm.Client{}).Basic(ctx); err != nil {
+		slog.Warn("taken not to be PriorityType=priority/basic", "error", err)
 	}
 	d, err := daemon.New(options)
 	if err != nil {
 		return err
+	}
+	if *listen != "" {
+		go func() {
+			if err := serve(ctx, *listen, d.Metrics()); err != nil {
+				slog.Error("metrics", "error", err)
+			}
+		}()
 	}
 	slog.Info("horus-slurm", "partitions", options.Partitions, "wait", wait.String())
 	return d.Run(ctx)

@@ -6,14 +6,18 @@ package daemon
 import (
 	"cmp"
 	"context"
+	"fmt"
+	"io"
 	"log/slog"
 	"strconv"
+	"strings"
 	"time"
 
 	"libhorus.org/slurm/internal/file"
 	"libhorus.org/slurm/internal/observe"
 	"libhorus.org/slurm/internal/place"
 	"libhorus.org/slurm/internal/slurm"
+	"libhorus.org/slurm/internal/words"
 )
 
 // Options of a daemon. Zero values are defaults.
@@ -22,6 +26,7 @@ type Options struct {
 	Period    time.Duration   // between two looks at the controller; 0 = 2 s
 	AliveFile string          // says until when the job_submit script may mark jobs for us; "" = none
 	Observe   observe.Options // Exporter "" = nothing is observed
+	DryRun    io.Writer       // is told what would be changed, and the controller nothing; nil = the controller is told
 }
 
 // Daemon remembers nothing that it could not read from the controller again.
@@ -33,7 +38,10 @@ type Daemon struct {
 	watcher *observe.Observer // nil = nothing is observed
 	mark    string
 	planned time.Time
+	next    int64                // when a pass is due though nothing changes, in s since 1970; 0 = it is not known to be
 	told    map[string]time.Time // problems that were logged
+	dry     map[uint64]string    // of a dry run: what was told of each job last
+	metrics *metrics
 }
 
 // New makes a daemon.
@@ -43,7 +51,7 @@ func New(options Options) (*Daemon, error) {
 	if err != nil {
 		return nil, err
 	}
-	d := &Daemon{options: options, planner: planner, told: map[string]time.Time{}}
+	d := &Daemon{options: options, planner: planner, told: map[string]time.Time{}, dry: map[uint64]string{}, metrics: newMetrics()}
 	if options.Observe.Exporter != "" {
 		d.watcher, err = observe.New(options.Observe)
 	}
@@ -68,10 +76,13 @@ func (d *Daemon) Run(ctx context.Context) error {
 	}
 	for ctx.Err() == nil {
 		busy, err := d.look(ctx)
+		beat()
 		if err != nil && ctx.Err() == nil {
+			d.metrics.failed.Inc()
 			slog.Error("the controller did not answer as expected; jobs start by themselves when their time has come", "error", err)
 		}
 		if err == nil {
+			d.metrics.last.SetToCurrentTime()
 			d.alive()
 		}
 		select {
@@ -86,7 +97,8 @@ func (d *Daemon) Run(ctx context.Context) error {
 func (d *Daemon) look(ctx context.Context) (time.Duration, error) {
 	begin := time.Now()
 	mark, err := d.reader.Look(ctx)
-	if err != nil || mark == d.mark && time.Since(d.planned) < stalest {
+	due := d.next != 0 && begin.Unix() >= d.next
+	if err != nil || mark == d.mark && time.Since(d.planned) < stalest && !due {
 		return time.Since(begin), err
 	}
 	changes, busy, err := d.pass(ctx, begin)
@@ -119,6 +131,8 @@ func (d *Daemon) pass(ctx context.Context, begin time.Time) (changes int, busy t
 		return 0, time.Since(begin), err
 	}
 	busy = time.Since(begin)
+	d.metrics.pass(result, busy)
+	d.next = result.Next
 	if d.watcher != nil {
 		d.watcher.Seen(result.Watched)
 	}
@@ -131,25 +145,53 @@ func (d *Daemon) pass(ctx context.Context, begin time.Time) (changes int, busy t
 			slog.Warn("left out", "why", problem)
 		}
 	}
+	if d.options.DryRun != nil {
+		d.wouldTell(result.Changes)
+		return 0, busy, nil
+	}
 	answers, err := d.client.Tell(ctx, result.Changes, longestTelling)
 	if err != nil {
 		return 0, time.Since(begin), err
 	}
-	refused := 0
 	for i, err := range answers {
 		if err != nil { // it started or ended meanwhile, or Slurm will not have it so: the next pass sees which
-			refused++
 			d.planner.Refused(result.Changes[i].Job, err.Error())
 			slog.Warn("refused", "error", err)
 		}
 	}
+	placed, left, refused := d.metrics.told(result, answers)
 	if len(answers) > 0 {
-		slog.Info("pass", "placed", result.Placed, "waiting", result.Waiting, "left", result.Left, "refused", refused,
+		slog.Info("pass", "placed", placed, "waiting", result.Waiting, "left", left, "refused", refused,
 			"told", len(answers), "of", len(result.Changes),
 			"read", read.Round(time.Millisecond), "planned", (busy - read).Round(time.Millisecond),
 			"all", time.Since(begin).Round(time.Millisecond))
 	}
 	return len(answers), busy, nil
+}
+
+// recordOf a change is what the job's admin comment says once all of it is made.
+func recordOf(change slurm.Change) (last words.Record) {
+	for _, step := range change.Steps {
+		for _, one := range step.Set {
+			if record, is := words.RecordOf(one.Value); is && one.Field == "AdminComment" {
+				last = record
+			}
+		}
+	}
+	return last
+}
+
+// wouldTell writes the changes of a dry run that are not those of the pass before.
+func (d *Daemon) wouldTell(changes []slurm.Change) {
+	now := make(map[uint64]string, len(changes))
+	for _, change := range changes {
+		record := recordOf(change)
+		said := fmt.Sprintf("%s %s", record.Verb, strings.Join(strings.Fields(record.On+" "+record.Text), " "))
+		if now[change.Job] = said; d.dry[change.Job] != said {
+			fmt.Fprintf(d.options.DryRun, "job %d: %s\n", change.Job, said)
+		}
+	}
+	d.dry = now
 }
 
 // takeLearned lets the planner know what was learned since.
@@ -166,7 +208,7 @@ func (d *Daemon) takeLearned() error {
 
 // alive writes until when we count as alive.
 func (d *Daemon) alive() {
-	if d.options.AliveFile == "" {
+	if d.options.AliveFile == "" || d.options.DryRun != nil {
 		return
 	}
 	if err := file.Replace(d.options.AliveFile, strconv.FormatInt(time.Now().Add(lasts).Unix(), 10)+"\n"); err != nil {

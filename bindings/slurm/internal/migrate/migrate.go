@@ -5,153 +5,201 @@ package migrate
 
 import (
 	"fmt"
-	"regexp"
+	"maps"
 	"slices"
-	"strconv"
 	"strings"
 
 	"libhorus.org/slurm/internal/slurm"
 )
 
-// Untyped GPUs are of this model, "gpu_0" and so on.
-const untyped = "gpu"
+// Options of a migration.
+type Options struct {
+	Shards int    // of a GPU
+	Found  string // what slurmd -G printed on nodes with AutoDetect: "n1: slurmd: Gres Name=gpu …"; "" = nothing
+}
 
-var field = regexp.MustCompile(`(?i)(^|\s)(Name|NodeName|Type|File|Count|AutoDetect|Gres|GresTypes|Feature|Features)=(\S+)`)
+// Result of a migration.
+type Result struct {
+	Gres, Slurm string   // the files
+	Models      []string // types from before, which are features of nodes now
+	ByHand      []string // settings that name such a type and cannot be written anew
+}
 
-func fields(line string) map[string]string {
-	out := map[string]string{}
-	for _, m := range field.FindAllStringSubmatch(line, -1) {
-		out[strings.ToLower(m[2])] = m[3]
+// nodeLine is a line of slurm.conf with GPUs.
+type nodeLine struct {
+	s        *statement
+	names    []string
+	want     map[string]int // GPUs of each model, "" = without a type
+	order    []string       // of those models
+	others   []string       // other gres
+	features string
+}
+
+// cluster is what slurm.conf says of nodes.
+type cluster struct {
+	lines []*nodeLine
+	of    map[string]*nodeLine // of a node; nil = it has no GPUs
+	names []string             // of nodes with GPUs
+}
+
+// Files are gres.conf and slurm.conf with a type and shards for each GPU. They are compared for each node: what one of them
+// says and the other does not is an error.
+func Files(gres, conf string, o Options) (Result, error) {
+	var r Result
+	settings, err := parse("slurm.conf", conf)
+	if err != nil {
+		return r, err
 	}
-	return out
-}
-
-// setField of a line; one that it lacks is put at its end.
-func setField(line, name, value string) string {
-	form := regexp.MustCompile(`(?i)((?:^|\s)` + name + `=)\S+`)
-	if form.MatchString(line) {
-		return form.ReplaceAllString(line, "${1}"+strings.ReplaceAll(value, "$", "$$"))
+	c, err := clusterOf(settings)
+	if err != nil {
+		return r, err
 	}
-	return line + " " + name + "=" + value
-}
-
-// statements are the lines of a file with those that a backslash continues; comments are kept.
-func statements(text string) []string {
-	return strings.Split(strings.ReplaceAll(text, "\\\n", " "), "\n")
-}
-
-// Gres is gres.conf with a type and shards for each GPU, and the models that it has.
-func Gres(text string, shards int) (string, error) {
-	var out []string
-	numbers := map[string]int{} // next number of a model on some nodes
-	for at, line := range statements(text) {
-		bare, _, _ := strings.Cut(line, "#")
-		f := fields(bare)
-		if detect := strings.ToLower(f["autodetect"]); detect != "" && detect != "off" {
-			return "", fmt.Errorf("gres.conf:%d: expected a line with File= for each kind of GPU, found AutoDetect=%s: slurmd -G tells the files and cores of a node", at+1, f["autodetect"])
+	devices, err := parse("gres.conf", gres)
+	if err != nil {
+		return r, err
+	}
+	lines, err := gpuLines(devices, c, o.Found)
+	if err != nil {
+		return r, err
+	}
+	numbers, err := c.compare(lines)
+	if err != nil {
+		return r, err
+	}
+	for _, l := range lines {
+		l.write(numbers, o.Shards)
+		if l.found { // before what ends the file
+			devices = slices.Insert(devices, len(devices)-1, l.s)
 		}
-		switch strings.ToLower(f["name"]) {
-		case "gpu":
-		case "shard", "mps":
-			return "", fmt.Errorf("gres.conf:%d: expected no %s yet, found some: take the lines away, they are written anew for each GPU", at+1, f["name"])
-		default:
-			out = append(out, line)
+	}
+	r.Gres = join(devices)
+	most := map[string]int{} // GPUs of a model on a node
+	for _, l := range c.lines {
+		l.write(o.Shards)
+		for model, count := range l.want {
+			most[model] = max(most[model], count)
+		}
+	}
+	delete(most, "")
+	r.Models = slices.Sorted(maps.Keys(most))
+	r.ByHand = rewriteSettings(settings, most)
+	r.Slurm = join(settings)
+	return r, nil
+}
+
+// clusterOf reads the nodes of slurm.conf, and adds shard to GresTypes.
+func clusterOf(settings []*statement) (*cluster, error) {
+	c := &cluster{of: map[string]*nodeLine{}}
+	types := false
+	var byDefault struct{ gres, features string }
+	for _, s := range settings {
+		name := s.get("NodeName")
+		if list := s.get("GresTypes"); list != "" && name == "" {
+			types = types || slices.Contains(strings.Split(list, ","), "gpu")
+			if !slices.Contains(strings.Split(list, ","), "shard") {
+				s.set("GresTypes", list+",shard")
+			}
+		}
+		if name == "" {
 			continue
 		}
-		files, err := slurm.Hosts(f["file"]) // /dev/nvidia[0-3] is written as host lists are
-		if err != nil || len(files) == 0 {
-			return "", fmt.Errorf("gres.conf:%d: expected File=/dev/nvidia…, found %q", at+1, f["file"])
+		gres, features := s.get("Gres"), s.get("Features")+s.get("Feature")
+		if strings.EqualFold(name, "DEFAULT") {
+			if gres != "" {
+				byDefault.gres = gres
+				s.drop("Gres") // the lines that it is for say theirs
+			}
+			if features != "" {
+				byDefault.features = features
+			}
+			continue
 		}
-		model := f["type"]
-		if model == "" {
-			model = untyped
+		if gres == "" {
+			gres = byDefault.gres
 		}
-		key := f["nodename"] + "|" + model
-		for _, file := range files {
-			one := setField(setField(strings.TrimSpace(bare), "Type", model+"_"+strconv.Itoa(numbers[key])), "File", file)
-			one = regexp.MustCompile(`(?i)\s+Count=\S+`).ReplaceAllString(one, "")
-			out = append(out, one, setField(setField(one, "Name", "shard"), "Count", strconv.Itoa(shards)))
-			numbers[key]++
+		if features == "" {
+			features = byDefault.features
+		}
+		if err := c.add(s, name, gres, features); err != nil {
+			return nil, fmt.Errorf("slurm.conf:%d: %w", s.at, err)
 		}
 	}
-	if len(numbers) == 0 {
-		return "", fmt.Errorf("gres.conf: expected lines with Name=gpu, found none")
+	if len(c.lines) == 0 || !types {
+		return nil, fmt.Errorf("slurm.conf: expected GresTypes=gpu and nodes with Gres=gpu:…, found none")
 	}
-	return strings.Join(out, "\n"), nil
+	return c, nil
 }
 
-// Slurm is slurm.conf for that gres.conf, and the models that are features of its nodes now.
-func Slurm(text string, shards int) (string, []string, error) {
-	var models []string
-	lines := statements(text)
-	typed := false
-	for at, line := range lines {
-		bare, comment, commented := strings.Cut(line, "#")
-		f := fields(bare)
-		if f["grestypes"] != "" && f["nodename"] == "" {
-			if !slices.Contains(strings.Split(f["grestypes"], ","), "shard") {
-				bare = setField(bare, "GresTypes", f["grestypes"]+",shard")
-			}
-			typed = true
-		}
-		if f["nodename"] != "" && f["gres"] != "" {
-			changed, of, err := node(bare, f, shards)
-			if err != nil {
-				return "", nil, fmt.Errorf("slurm.conf:%d: %w", at+1, err)
-			}
-			bare = changed
-			for _, model := range of {
-				if !slices.Contains(models, model) {
-					models = append(models, model)
-				}
-			}
-		}
-		lines[at] = bare
-		if commented {
-			lines[at] += "#" + comment
-		}
+// add the nodes of a line.
+func (c *cluster) add(s *statement, name, gres, features string) error {
+	names, err := slurm.Hosts(name)
+	if err != nil {
+		return err
 	}
-	if len(models) == 0 || !typed {
-		return "", nil, fmt.Errorf("slurm.conf: expected GresTypes=gpu and nodes with Gres=gpu:…, found none (an Include is not followed: give that file)")
-	}
-	return strings.Join(lines, "\n"), models, nil
-}
-
-// node is the line of some nodes: each GPU by itself, and their models as features.
-func node(line string, f map[string]string, shards int) (string, []string, error) {
-	var gpus, shares, others, models []string
-	for _, one := range strings.Split(f["gres"], ",") {
+	l := &nodeLine{s: s, names: names, want: map[string]int{}, features: features}
+	for _, one := range strings.Split(gres, ",") {
+		kind, _, _ := strings.Cut(strings.ToLower(one), ":")
 		g := slurm.GresOf(one)
 		switch {
-		case len(g) == 0:
-			others = append(others, one)
-		case g[0].Name == "shard":
-			return "", nil, fmt.Errorf("expected no shards yet, found Gres=%s", f["gres"])
-		default:
-			model := g[0].Type
-			if model == "" {
-				model = untyped
-			} else {
-				models = append(models, model)
+		case kind == "shard" || kind == "mps":
+			return fmt.Errorf("expected no %s yet, found Gres=%s", kind, gres)
+		case kind == "gpu" && (len(g) == 0 || g[0].Type == "no_consume"):
+			return fmt.Errorf("expected gpu:COUNT or gpu:TYPE:COUNT, found %s", one)
+		case kind == "gpu":
+			if !slices.Contains(l.order, g[0].Type) {
+				l.order = append(l.order, g[0].Type)
 			}
-			for n := range g[0].Count {
-				gpus = append(gpus, fmt.Sprintf("gpu:%s_%d:1", model, n))
-				shares = append(shares, fmt.Sprintf("shard:%s_%d:%d", model, n, shards))
-			}
+			l.want[g[0].Type] += g[0].Count
+		case one != "":
+			l.others = append(l.others, one)
 		}
 	}
-	line = setField(strings.TrimRight(line, " \t"), "Gres", strings.Join(slices.Concat(gpus, shares, others), ","))
-	features := f["feature"] + f["features"]
-	for _, model := range models {
-		if !slices.Contains(strings.Split(features, ","), model) {
+	if len(l.order) == 0 {
+		if gres != "" && s.get("Gres") == "" { // a default that is taken away
+			s.set("Gres", gres)
+		}
+		l = nil
+	} else {
+		c.lines = append(c.lines, l)
+		c.names = append(c.names, names...)
+	}
+	for _, name := range names {
+		if _, twice := c.of[name]; twice {
+			return fmt.Errorf("expected each node once, found %s twice", name)
+		}
+		c.of[name] = l
+	}
+	return nil
+}
+
+// write the GPUs each by itself, and their models as features.
+func (l *nodeLine) write(shards int) {
+	var gpus, shares []string
+	features := l.features
+	for _, model := range l.order {
+		for n := range l.want[model] {
+			gpus = append(gpus, fmt.Sprintf("gpu:%s:1", typeOf(model, n)))
+			shares = append(shares, fmt.Sprintf("shard:%s:%d", typeOf(model, n), shards))
+		}
+		if model != "" && !slices.Contains(strings.Split(features, ","), model) {
 			features = strings.TrimPrefix(features+","+model, ",")
 		}
 	}
-	if f["features"] != "" {
-		return setField(line, "Features", features), models, nil
+	l.s.set("Gres", strings.Join(slices.Concat(gpus, shares, l.others), ","))
+	if features == "" {
+		return
 	}
-	if features != "" {
-		line = setField(line, "Feature", features)
+	if from, _ := l.s.find("Features"); from >= 0 {
+		l.s.set("Features", features)
+	} else {
+		l.s.set("Feature", features)
 	}
-	return line, models, nil
+}
+
+// typeOf one GPU of a node. Those without a type are of the model "gpu".
+func typeOf(model string, number int) string {
+	if model == "" {
+		model = "gpu"
+	}
+	return fmt.Sprintf("%s_%d", model, number)
 }

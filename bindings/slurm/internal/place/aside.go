@@ -8,8 +8,9 @@ import (
 )
 
 // Aside leaves every job to Slurm that waits for us, as it was submitted; it needs no library and no node.
-func Aside(jobs []slurm.Job, now int64) []slurm.Change {
-	s := &pass{now: now}
+// replaces: as in Options.
+func Aside(jobs []slurm.Job, now int64, replaces bool) []slurm.Change {
+	s := &pass{now: now, planner: &Planner{options: Options{Replaces: replaces}}}
 	for _, job := range jobs {
 		c := &candidate{job: job}
 		c.record, _ = words.RecordOf(job.AdminComment)

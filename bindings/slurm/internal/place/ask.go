@@ -3,104 +3,65 @@
 package place
 
 import (
+	"cmp"
+	"errors"
 	"fmt"
 	"strings"
 
 	"libhorus.org/slurm/internal/slurm"
 )
 
-// ask is the request for GPUs that a job was submitted with.
+// ask is the request for a share of a GPU that a job was submitted with.
 type ask struct {
-	name    string // gpu or shard
-	perNode int
-	place   string // field of scontrol update
-	request string // its value
+	shards  int
+	request string // value of TresPerNode
 }
 
-// places of a request, and the letter that a record has for each.
-var places = []struct {
-	field, letter string
-	of            func(slurm.Tres) string
-}{
-	{"TresPerNode", "node:", func(t slurm.Tres) string { return t.PerNode }},
-	{"TresPerJob", "job:", func(t slurm.Tres) string { return t.PerJob }},
-	{"TresPerTask", "task:", func(t slurm.Tres) string { return t.PerTask }},
-	{"TresPerSocket", "socket:", func(t slurm.Tres) string { return t.PerSocket }},
-}
+// letter before a request in a record.
+const letter = "node:"
 
 // askOf a job that waits: what a record of ours remembers, else what it asks for now. The error says why Slurm has to place it.
 func askOf(job slurm.Job, remembered string) (ask, error) {
-	var out ask
-	for _, place := range places {
-		request := place.of(job.Tres)
-		if remembered != "" {
-			var is bool
-			if request, is = strings.CutPrefix(remembered, place.letter); !is {
-				continue
-			}
-		}
-		if request == "" {
-			continue
-		}
-		if out.request != "" {
-			return out, fmt.Errorf("it asks for GPUs in two ways, %s and %s", out.request, request)
-		}
-		out.place, out.request = place.field, request
+	request, is := strings.CutPrefix(remembered, letter)
+	elsewhere := cmp.Or(job.Tres.PerJob, job.Tres.PerTask, job.Tres.PerSocket)
+	if !is {
+		request = cmp.Or(job.Tres.PerNode, elsewhere)
 	}
-	all := slurm.GresOf(out.request)
-	if len(all) == 0 {
-		return out, fmt.Errorf("it asks for no GPU: expected --gpus or --gres=gpu:N for GPUs of its own, --gres=shard:N for a share of one")
-	}
-	if len(all) > 1 || strings.Contains(out.request, ",") {
-		return out, fmt.Errorf("it asks for %s: expected one request without a type", out.request)
-	}
-	count := all[0].Count
-	switch out.place {
-	case "TresPerTask":
-		count *= job.Tasks
-	case "TresPerSocket":
-		return out, fmt.Errorf("it asks for GPUs per socket, which is Slurm's to know")
-	}
-	if out.place != "TresPerNode" {
-		if count%job.NodeCount != 0 {
-			return out, fmt.Errorf("it asks for %d GPUs on %d nodes: expected as many on each", count, job.NodeCount)
-		}
-		count /= job.NodeCount
-	}
-	out.name, out.perNode = all[0].Name, count
+	all := slurm.GresOf(request)
 	switch {
+	case len(all) == 0:
+		return ask{}, errors.New("it asks for no GPU: expected --gres=shard:N for a share of one")
+	case all[0].Name != "shard":
+		return ask{}, errors.New("it asks for whole GPUs, which Slurm places")
+	case len(all) > 1 || strings.Contains(request, ",") || elsewhere != "":
+		return ask{}, fmt.Errorf("it asks for %s: expected --gres=shard:N alone", strings.Join(strings.Fields(job.Tres.PerNode+" "+elsewhere), " and "))
 	case all[0].Type != "":
-		return out, fmt.Errorf("it asks for GPUs of type %s: expected no type, and gpu_types=… in the comment", all[0].Type)
-	case count < 1:
-		return out, fmt.Errorf("it asks for no GPU: %s", out.request)
-	case out.name == "shard" && job.NodeCount > 1:
-		return out, fmt.Errorf("it asks for shards on %d nodes: expected one, as a job that shares has one GPU", job.NodeCount)
+		return ask{}, fmt.Errorf("it asks for GPUs of type %s: expected no type, and gpu_types=… in the comment", all[0].Type)
+	case all[0].Count < 1:
+		return ask{}, fmt.Errorf("it asks for no GPU: %s", request)
+	case job.NodeCount > 1:
+		return ask{}, fmt.Errorf("it asks for shards on %d nodes: expected one, as a job that shares has one GPU", job.NodeCount)
 	}
-	return out, nil
+	return ask{all[0].Count, request}, nil
 }
 
 // remember is what a record keeps of it.
 func (a ask) remember() string {
-	for _, place := range places {
-		if place.field == a.place {
-			return place.letter + a.request
-		}
+	if a.request == "" {
+		return ""
 	}
-	return ""
+	return letter + a.request
 }
 
 // restore makes a job ask again for what it was submitted with; nil where it does. A request that has types by now keeps them
-// (slurm.Retype): the job is then free to go to any node, to a GPU of that number.
-func (a ask) restore(now slurm.Tres) []slurm.Setting {
-	switch {
-	case slurm.Typed(now.PerNode) && a.name == "shard":
-		old := slurm.GresOf(now.PerNode)[0]
-		if old.Count == a.perNode {
-			return nil
-		}
-		return []slurm.Setting{{Field: "TresPerNode", Value: fmt.Sprintf("gres:shard:%s:%d", old.Type, a.perNode)}}
-	case now != slurm.Tres{}:
+// (slurm.Retype), unless Slurm puts a new one in its place.
+func (a ask) restore(now slurm.Tres, replaces bool) []slurm.Setting {
+	want := a.request
+	if slurm.Typed(now.PerNode) && !replaces {
+		want = fmt.Sprintf("gres:shard:%s:%d", slurm.GresOf(now.PerNode)[0].Type, a.shards)
+	}
+	if now.PerNode == want {
 		return nil
 	}
-	return []slurm.Setting{{Field: a.place, Value: a.request}}
+	return []slurm.Setting{{Field: "TresPerNode", Value: want}}
 }

@@ -8,6 +8,7 @@ import (
 	"os"
 	"slices"
 	"strconv"
+	"strings"
 
 	"libhorus.org/horus"
 	"libhorus.org/learn"
@@ -16,6 +17,19 @@ import (
 
 // mostModel is the size of a model file that is read, in bytes: graphs without weights have a few MiB.
 const mostModel = 256 << 20
+
+// run of a model on some types, as words can say it: runs that are equal have the same demands.
+type run struct {
+	model              string
+	size, modified     int64
+	mode               horus.Mode
+	precision          horus.Precision
+	optimizer          horus.Optimizer
+	framework          horus.Framework
+	channelsLast       bool
+	batch, checkpoints int64
+	dims, types        string
+}
 
 // predicted demands of a run, or why there are none.
 type predicted struct {
@@ -34,7 +48,11 @@ func (p *Planner) predict(w words.Wish, types []string) ([]horus.TypeDemand, err
 	case info.Size() > mostModel:
 		return nil, fmt.Errorf("model: %s: expected at most %d MiB, found %d (weights are not needed)", w.Model, mostModel>>20, info.Size()>>20)
 	}
-	key := fmt.Sprintf("%s|%d|%d|%+v|%v", w.Model, info.Size(), info.ModTime().UnixNano(), w.Run, types)
+	r := w.Run
+	key := run{
+		w.Model, info.Size(), info.ModTime().UnixNano(), r.Mode, r.Precision, r.Optimizer, r.Framework, r.ChannelsLast,
+		r.Batch, r.CheckpointSegments, fmt.Sprintf("%#v", r.Dims), strings.Join(types, " "),
+	}
 	known, is := p.predictions[key]
 	if !is {
 		known.demands, known.err = p.askPredictor(w, types)
@@ -66,7 +84,7 @@ func (p *Planner) askPredictor(w words.Wish, types []string) ([]horus.TypeDemand
 }
 
 // demands of a wish on each type that it may use. Without model and figures a job is taken to use all of a GPU, and as much
-// memory as the shards that it asked for have.
+// memory as the shards that it asked for have; without shards it has the GPU to itself.
 func (s *pass) demands(w words.Wish, asked ask, owner string) ([]horus.TypeDemand, error) {
 	types := s.models
 	if len(types) == 0 {
@@ -99,8 +117,8 @@ func (s *pass) demands(w words.Wish, asked ask, owner string) ([]horus.TypeDeman
 			demand := horus.Demand{Flags: horus.Given, GPUUtilPct: 100, MemMiB: 1}
 			if w.Given != nil {
 				demand = *w.Given
-			} else if asked.name == "shard" {
-				demand.MemMiB = int64(asked.perNode) * s.units[name]
+			} else if asked.shards > 0 {
+				demand.MemMiB = int64(asked.shards) * s.units[name]
 			}
 			out = append(out, horus.TypeDemand{GPUType: name, Demand: demand})
 		}
@@ -114,7 +132,7 @@ func (s *pass) demands(w words.Wish, asked ask, owner string) ([]horus.TypeDeman
 			seen.Put(one)
 		}
 	}
-	if asked.name == "shard" {
+	if asked.shards > 0 {
 		for i := range out {
 			wholeShards(&out[i].Demand, s.units[out[i].GPUType])
 		}

@@ -5,6 +5,8 @@ package place
 import (
 	"cmp"
 	"fmt"
+	"maps"
+	"math"
 	"regexp"
 	"slices"
 
@@ -15,9 +17,16 @@ import (
 // device is a GPU, which is a type of gres of its own: that is how a job can be put onto it.
 type device struct {
 	gres   string // type, such as a100_0
+	index  int    // among the node's, as exporters count them
 	model  string // type of libhorus's catalogue
 	shards int
 	unit   int64 // MiB of a shard
+
+	tenants int   // that run or are about to
+	sharing int   // of those, with shards
+	ends    int64 // when their time limits end, in s since 1970; math.MaxInt64 = one has none
+	tier    int   // the highest of theirs
+	closed  int64 // who runs longer than till then is not placed on it; 0 = open to all
 }
 
 // node is what placing sees of a node.
@@ -26,9 +35,10 @@ type node struct {
 	name    string
 	address string
 	devices []device
-	model   string // of all its devices; "" = several
 	cpus    int
 	memMiB  int64
+	up      bool // takes jobs
+	labels  []horus.Label
 }
 
 func (n *node) device(gres string) int {
@@ -76,7 +86,7 @@ func (p *Planner) nodeOf(raw slurm.Node) (*node, error) {
 			if err != nil {
 				return nil, fmt.Errorf("node %s: %w", raw.Name, err)
 			}
-			n.devices = append(n.devices, device{gres: g.Type, model: gpu.Name, unit: gpu.MemMiB - headroomMiB})
+			n.devices = append(n.devices, device{gres: g.Type, index: len(n.devices), model: gpu.Name, unit: gpu.MemMiB - headroomMiB})
 		case g.Name == "shard" && at >= 0 && g.Count > 0:
 			d := &n.devices[at]
 			d.shards, d.unit = g.Count, d.unit/int64(g.Count)
@@ -87,23 +97,25 @@ func (p *Planner) nodeOf(raw slurm.Node) (*node, error) {
 	if len(n.devices) == 0 {
 		return nil, nil
 	}
-	n.model = n.devices[0].model
-	for _, d := range n.devices {
-		if d.model != n.model {
-			n.model = ""
-		}
-	}
+	slices.Reverse(n.devices)
 	return n, nil
 }
 
-// layout puts the nodes of our partitions into an empty cluster.
+// layout puts the nodes of our partitions into an empty cluster. Of GPUs that are alike the library takes the first, and so does
+// Slurm for its own jobs, which may start while we decide: so the last come first here.
 func (p *Planner) layout(all []slurm.Node) (*pass, error) {
 	cluster, err := horus.NewCluster(p.catalogue)
 	if err != nil {
 		return nil, err
 	}
-	s := &pass{planner: p, cluster: cluster, nodes: map[string]*node{}, watched: map[string]*Watched{}, units: map[string]int64{}}
-	for _, raw := range slices.SortedFunc(slices.Values(all), func(a, b slurm.Node) int { return cmp.Compare(a.Name, b.Name) }) {
+	s := &pass{
+		planner: p, cluster: cluster, nodes: map[string]*node{}, watched: map[string]*Watched{}, units: map[string]int64{},
+		tiers: map[string]int{}, contested: map[string]bool{}, heldBack: map[string]uint64{}, lowest: math.MaxInt,
+	}
+	for _, raw := range all {
+		maps.Copy(s.tiers, raw.Tiers)
+	}
+	for _, raw := range slices.SortedFunc(slices.Values(all), func(a, b slurm.Node) int { return cmp.Compare(b.Name, a.Name) }) {
 		if !slices.ContainsFunc(raw.Partitions, p.ours) {
 			continue
 		}
@@ -126,6 +138,7 @@ func (p *Planner) layout(all []slurm.Node) (*pass, error) {
 		if !slices.ContainsFunc(n.devices, func(d device) bool { return d.shards == 0 }) {
 			into.Labels = append(into.Labels, horus.Label{Key: shards, Value: "1"})
 		}
+		n.labels = into.Labels
 		for _, d := range n.devices {
 			shared := horus.Device{GPUType: d.model, ID: d.gres, SharingMode: p.options.Sharing, MemMiB: d.unit * int64(max(1, d.shards))}
 			shared.MaxTenants = min(p.options.MaxTenants, int32(max(1, d.shards)))
@@ -138,7 +151,7 @@ func (p *Planner) layout(all []slurm.Node) (*pass, error) {
 			s.problem("node %s: %v", raw.Name, err)
 			continue
 		}
-		if !raw.Up {
+		if n.up = raw.Up; !n.up {
 			if err := cluster.SetState(n.id, horus.WholeNode, horus.Drained); err != nil {
 				return nil, err
 			}

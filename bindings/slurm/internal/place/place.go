@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package place decides, from what a Slurm controller tells and nothing else, which waiting jobs may start where. Nothing
-// is kept between two passes but what was predicted: whoever starts anew decides the same.
+// Package place decides, from what a Slurm controller tells and nothing else, which waiting jobs that share GPUs may start where.
+// When they start, and everything about other jobs, is Slurm's. Nothing is kept between two passes but what was predicted:
+// whoever starts anew decides the same.
 package place
 
 import (
@@ -24,12 +25,13 @@ type Options struct {
 	Types         map[string]string // gres type, with or without its number, to a name of libhorus's catalogue
 	WaitS         int64             // how long a job waits for us at most once we are silent; 0 = 300
 	GraceS        int64             // how long Slurm may take to start what was placed, before it is placed anew; 0 = 60
-	Depth         int               // jobs of the queue that a pass looks at; 0 = 1,000
+	Depth         int               // jobs of each user that a pass looks at; 0 = 100
 	MaxTenants    int32             // on a GPU; 0 = 3
 	Sharing       horus.SharingMode // of all GPUs; 0 = time slicing
 	SharingQuota  float32           // as horus.PlacerOptions
 	SlowdownBound float32           // as horus.PlacerOptions
 	Replaces      bool              // Slurm puts a new request in the place of the old one: slurm.Retype
+	Basic         bool              // PriorityType=priority/basic: who is released goes to the end of the queue unless told otherwise
 	Watch         bool              // tell what runs where
 }
 
@@ -40,7 +42,7 @@ type Planner struct {
 	placer      *horus.Placer
 	predictor   *horus.Predictor
 	models      map[string]horus.GPU
-	predictions map[string]predicted
+	predictions map[run]predicted
 	alone       map[learn.Kind]learn.Observed
 	refusals    map[uint64]refusal
 }
@@ -68,8 +70,8 @@ func New(options Options) (*Planner, error) {
 		return nil, err
 	}
 	options.WaitS, options.GraceS = cmp.Or(options.WaitS, 300), cmp.Or(options.GraceS, 60)
-	options.Depth, options.MaxTenants = cmp.Or(options.Depth, 1000), cmp.Or(options.MaxTenants, 3)
-	p := &Planner{options: options, models: map[string]horus.GPU{}, predictions: map[string]predicted{}, refusals: map[uint64]refusal{}}
+	options.Depth, options.MaxTenants = cmp.Or(options.Depth, 100), cmp.Or(options.MaxTenants, 3)
+	p := &Planner{options: options, models: map[string]horus.GPU{}, predictions: map[run]predicted{}, refusals: map[uint64]refusal{}}
 	var err error
 	if p.catalogue, err = horus.DefaultCatalogue(); err != nil {
 		return nil, err
@@ -113,9 +115,12 @@ func (p *Planner) ours(partition string) bool {
 // Result of a pass.
 type Result struct {
 	Changes  []slurm.Change
-	Placed   int
+	Pinned   int // jobs that wait for Slurm to start them where they were placed
+	Kept     int // GPUs that are kept for jobs that wait
 	Waiting  int
-	Left     int // jobs that this pass leaves to Slurm
+	Oldest   int64 // s that the oldest of those that wait has waited
+	Reasons  map[string]int
+	Next     int64 // when the first of those that may not start yet may, in s since 1970; 0 = there is none
 	Watched  []Watched
 	Problems []string // what was found wrong in nodes and running jobs, for the log
 }
@@ -132,6 +137,13 @@ type pass struct {
 	told    []told
 	watched map[string]*Watched // by device
 	result  Result
+
+	tiers     map[string]int    // of partitions
+	ahead     int               // jobs that a GPU is kept for
+	closed    int               // devices that were closed to some
+	lowest    int               // tier of those that hold something
+	contested map[string]bool   // places that a job which may just be starting there is to lose
+	heldBack  map[string]uint64 // by user, account and partition: a job that Slurm holds back for a limit
 }
 
 func (s *pass) problem(format string, a ...any) {
@@ -148,6 +160,11 @@ type candidate struct {
 	kind   string   // candidates of one kind are answered alike
 	only   []uint64 // nodes that it may use; nil = all
 	held   bool     // by us, who were about to move it
+	theirs bool     // Slurm's own: it is not ours to place
+	limit  bool     // Slurm holds it back for a limit of its user's or account's
+	gres   string   // the type of device that it is bound to: see slurm.Retype
+
+	overtaken bool // jobs of Slurm's own wait behind it that may start
 }
 
 // owner is whose jobs share with each other.
@@ -165,24 +182,22 @@ func (p *Planner) Pass(ctx context.Context, nodes []slurm.Node, jobs []slurm.Job
 	for _, job := range jobs {
 		if job.Running() {
 			s.resident(job)
-			continue
-		}
-		if job.Pending() && words.Ours(job.Comment) && slices.ContainsFunc(strings.Split(job.Partition, ","), p.ours) {
+		} else if job.Pending() {
 			if one := s.consider(job); one != nil {
 				queue = append(queue, one)
 			}
 		}
 	}
-	slices.SortFunc(queue, func(a, b *candidate) int {
-		return cmp.Or(-cmp.Compare(a.job.Priority, b.job.Priority), cmp.Compare(a.job.Submitted, b.job.Submitted), cmp.Compare(a.job.ID, b.job.ID))
-	})
+	slices.SortFunc(queue, s.order)
 	if err := s.plan(ctx, queue); err != nil {
 		return Result{}, err
 	}
 	// Who tells may not come to the end: those whose time runs out first, then those that may start, then news.
 	slices.SortStableFunc(s.told, func(a, b told) int { return cmp.Compare(a.rank, b.rank) })
 	for _, one := range s.told {
-		s.result.Changes = append(s.result.Changes, one.change)
+		if !s.contested[one.onto] || one.from == one.onto {
+			s.result.Changes = append(s.result.Changes, one.change)
+		}
 	}
 	s.tellWatched()
 	return s.result, nil
@@ -190,8 +205,9 @@ func (p *Planner) Pass(ctx context.Context, nodes []slurm.Node, jobs []slurm.Job
 
 // told is a change and when its turn comes: the lowest rank first.
 type told struct {
-	change slurm.Change
-	rank   int64
+	change     slurm.Change
+	rank       int64
+	from, onto string // places that it leaves and takes; "" = none
 }
 
 const (
@@ -201,29 +217,32 @@ const (
 	urgent   = -1 << 40 // of one whose begin is near; its begin is added
 )
 
-// consider says whether a pending job of ours is to be placed now. What was placed already is taken in as if it ran.
+// settling is how long Slurm may be at starting a job that was placed, in s: what we read may be as old. It is not moved meanwhile.
+const settling = 3
+
+// consider says whether a pending job belongs to the queue of this pass. One that Slurm may just be starting is taken in as if it ran.
 func (s *pass) consider(job slurm.Job) *candidate {
 	c := &candidate{job: job}
 	c.record, _ = words.RecordOf(job.AdminComment)
+	if !words.Ours(job.Comment) || !slices.ContainsFunc(strings.Split(job.Partition, ","), s.planner.ours) || c.record.Verb == words.Left {
+		c.theirs = true
+		return c
+	}
 	if job.Priority == 0 { // held by its user or an administrator, unless we were about to move it
 		if c.record.Verb != words.Moving || job.Reason != "JobHeldAdmin" {
 			return nil
 		}
 		if slurm.Typed(job.Tres.PerNode) { // it was cut short before the last step
 			s.awaited(job, c.record)
-			s.tell(c, urgent, slurm.Step{Release: true}, placed(c.record))
+			s.tell(c, urgent, slurm.Step{Release: true}, settled(c.record, words.Placed))
 			return nil
 		}
 		c.held = true
 	}
-	switch c.record.Verb {
-	case words.Left:
+	if !c.held && (c.record.Verb == words.Placed || c.record.Verb == words.Moving) && s.now-c.record.At <= settling {
+		s.result.Pinned++
+		s.awaited(job, c.record)
 		return nil
-	case words.Placed, words.Moving:
-		if !c.held && s.now-c.record.At <= s.planner.options.GraceS {
-			s.awaited(job, c.record)
-			return nil
-		}
 	}
 	var err error
 	if c.wish, err = words.Parse(job.Comment, job.WorkDir); err != nil {
@@ -234,6 +253,7 @@ func (s *pass) consider(job slurm.Job) *candidate {
 		s.leave(c, err.Error())
 		return nil
 	}
+	c.limit = c.hasPlace() && (strings.HasPrefix(job.Reason, "QOS") || strings.HasPrefix(job.Reason, "Assoc"))
 	if why := s.slurms(c); why != "" {
 		s.leave(c, why)
 		return nil
@@ -244,12 +264,18 @@ func (s *pass) consider(job slurm.Job) *candidate {
 	}
 	from := s.from(c)
 	if from > s.now || job.Dependency != "" {
-		s.wait(c, "not before its time, or before what it depends on has ended")
+		if from > s.now && (s.result.Next == 0 || from < s.result.Next) {
+			s.result.Next = from
+		}
+		s.wait(c, "not before its time, or before what it depends on has ended", "time")
 		return nil
 	}
 	if err := s.describe(c); err != nil {
 		s.leave(c, err.Error())
 		return nil
+	}
+	if c.limit {
+		s.heldBack[c.limited()] = job.ID
 	}
 	return c
 }
@@ -268,6 +294,11 @@ func (s *pass) from(c *candidate) int64 {
 // ordinary reasons why Slurm has not started a job that was placed: those that another place may mend.
 var ordinary = []string{"None", "Resources", "Priority", "BeginTime", "ReqNodeNotAvail", "NodeDown", "BadConstraints", "PartitionNodeLimit", "Nodes required for job are DOWN, DRAINED or reserved for jobs in higher priority partitions"}
 
+// isOrdinary: also with what follows, as in "ReqNodeNotAvail, UnavailableNodes:n2".
+func isOrdinary(reason string) bool {
+	return slices.ContainsFunc(ordinary, func(one string) bool { return one == reason || strings.HasPrefix(reason, one+",") })
+}
+
 // slurms are the jobs that only Slurm can place, and why.
 func (s *pass) slurms(c *candidate) string {
 	switch {
@@ -283,7 +314,7 @@ func (s *pass) slurms(c *candidate) string {
 		return "it asks for licences"
 	case strings.ContainsAny(c.job.Features, "|[]*()"):
 		return "it asks for features by more than &"
-	case c.hasPlace() && !slices.Contains(ordinary, c.job.Reason):
+	case c.hasPlace() && !c.limit && !isOrdinary(c.job.Reason):
 		return "it was placed, and Slurm holds it back: " + c.job.Reason
 	}
 	return ""
@@ -296,21 +327,13 @@ func (s *pass) describe(c *candidate) error {
 		return err
 	}
 	job := c.job
-	shares := c.asked.name == "shard"
 	c.horus = horus.Job{
-		ID: job.ID, Kind: c.wish.Kind, Name: fmt.Sprint(job.ID), Tenant: owner(job), Exclusive: !shares,
-		Tasks: int32(job.NodeCount), GPUsPerTask: int32(c.asked.perNode), SpreadTasks: job.NodeCount > 1,
+		ID: job.ID, Kind: c.wish.Kind, Name: fmt.Sprint(job.ID), Tenant: owner(job), GPUsPerTask: 1,
 		SlowdownBound: c.wish.SlowdownBound, SlowdownConfidence: c.wish.SlowdownConfidence, Demands: demands,
-		CPUMilli: int64(up(job.CPUs, job.NodeCount)) * 1000, MemMiB: (job.MemMiB + int64(job.NodeCount) - 1) / int64(job.NodeCount),
+		CPUMilli: int64(job.CPUs) * 1000, MemMiB: job.MemMiB, Selectors: []horus.Label{{Key: shards, Value: "1"}},
 	}
 	if c.wish.Anyone {
 		c.horus.Share = horus.ShareAnyone
-	}
-	if shares {
-		c.horus.GPUsPerTask = 1
-		c.horus.Selectors = append(c.horus.Selectors, horus.Label{Key: shards, Value: "1"})
-	} else {
-		c.horus.SlowdownBound, c.horus.SlowdownConfidence = 0, 0
 	}
 	// One of several partitions will do, but then it has to be one: the first of ours.
 	for _, name := range strings.Split(job.Partition, ",") {
@@ -325,6 +348,9 @@ func (s *pass) describe(c *candidate) error {
 	if err := s.confine(c); err != nil {
 		return err
 	}
+	if slurm.Typed(job.Tres.PerNode) && !s.planner.options.Replaces {
+		c.gres = slurm.GresOf(job.Tres.PerNode)[0].Type
+	}
 	alike := c.horus
 	alike.ID, alike.Name = 0, ""
 	c.kind = fmt.Sprintf("%+v|%s|%s", alike, c.required(), job.Excluded)
@@ -333,9 +359,9 @@ func (s *pass) describe(c *candidate) error {
 
 func up(n, by int) int { return (n + by - 1) / by }
 
-// required are the nodes that its user listed. Where it was placed before, its list is ours.
+// required are the nodes that its user listed. Where it has a place, its list is ours.
 func (c *candidate) required() string {
-	if c.record.Verb == words.Placed || c.record.Verb == words.Moving {
+	if c.record.On != "" {
 		return c.record.Nodes
 	}
 	return c.job.Required
@@ -364,224 +390,90 @@ func (s *pass) confine(c *candidate) error {
 	return nil
 }
 
-// chunk of the queue that is planned in one call: those of a kind that finds no place are passed over afterwards.
-const chunk = 32
-
-// plan places the queue in its order. Slurm's priorities order it and no more: a job's work counts as much as another's.
-func (s *pass) plan(ctx context.Context, queue []*candidate) error {
-	full := map[string]string{} // kinds that found no place, and why
-	looked := 0
-	for len(queue) > 0 {
-		var now []*candidate
-		for len(queue) > 0 && len(now) < chunk {
-			c := queue[0]
-			if why, is := full[c.kind]; is {
-				s.wait(c, why)
-			} else if looked >= s.planner.options.Depth {
-				s.wait(c, fmt.Sprintf("behind %d others", looked))
-			} else if c.alone() && len(now) > 0 {
-				break
-			} else {
-				looked++
-				c.horus.SubmitUs = int64(looked)
-				now = append(now, c)
-			}
-			queue = queue[1:]
-			if c.alone() {
-				break
-			}
-		}
-		if len(now) == 0 {
-			continue
-		}
-		lift, err := s.restrict(now[0])
-		if err == nil {
-			err = s.planSome(ctx, now, full)
-		}
-		if err = cmp.Or(err, lift()); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// alone says whether a job has to be planned by itself: not every node or device is open to it.
-func (c *candidate) alone() bool { return c.only != nil || slurm.Typed(c.job.Tres.PerNode) }
-
-// restrict leaves to a job whose request has types already the devices of these types: see slurm.Retype. lift ends it.
-func (s *pass) restrict(c *candidate) (lift func() error, err error) {
-	none := func() error { return nil }
-	if !slurm.Typed(c.job.Tres.PerNode) {
-		return none, nil
-	}
-	types := slurm.GresOf(c.job.Tres.PerNode)
-	set := func(state horus.State) error {
-		for _, n := range s.byID {
-			for i, d := range n.devices {
-				if slices.ContainsFunc(types, func(g slurm.Gres) bool { return g.Type == d.gres }) {
-					continue
-				}
-				if err := s.cluster.SetState(n.id, uint32(i), state); err != nil {
-					return err
-				}
-			}
-		}
-		return nil
-	}
-	return func() error { return set(horus.Up) }, set(horus.Drained)
-}
-
-func (s *pass) planSome(ctx context.Context, some []*candidate, full map[string]string) error {
-	jobs := make([]horus.Job, len(some))
-	byID := map[uint64]*candidate{}
-	for i, c := range some {
-		jobs[i], byID[c.horus.ID] = c.horus, c
-	}
-	plan, err := s.planner.placer.Plan(ctx, s.cluster, jobs, some[0].only)
-	if err != nil {
-		if len(some) > 1 { // one of them is wrong: each by itself
-			for _, c := range some {
-				if err := s.planSome(ctx, []*candidate{c}, full); err != nil {
-					return err
-				}
-			}
-			return nil
-		}
-		if ctx.Err() != nil {
-			return err
-		}
-		s.leave(some[0], err.Error())
-		return nil
-	}
-	defer plan.Close()
-	if err := s.cluster.Apply(plan); err != nil {
-		return err
-	}
-	for i := range plan.Len() {
-		decision, err := plan.Decision(i)
-		if err != nil {
-			return err
-		}
-		c := byID[decision.JobID]
-		switch decision.Verdict {
-		case horus.Place:
-			s.place(c, decision)
-		case horus.Reject:
-			s.reject(c, decision.Text)
-		default:
-			full[c.kind] = decision.Text
-			s.wait(c, decision.Text)
-		}
-	}
-	return nil
-}
-
 // never is how the sentence of a job begins that fits no node, as the nodes are told.
 const never = "never fits: "
 
 // reject leaves a job to Slurm that still fits no node a while later: a controller that has just started does not know what its
 // nodes have.
-func (s *pass) reject(c *candidate, why string) {
+func (s *pass) reject(c *candidate, refused horus.Decision) {
+	why := refused.Text
 	if c.record.Verb == words.Waits && strings.HasPrefix(c.record.Text, never) && s.now-c.record.At >= newsS {
 		s.leave(c, never+why)
 		return
 	}
-	s.wait(c, never+why)
+	s.wait(c, never+why, refused.Reason.String())
 }
 
 // place lets a job start where the library put it.
 func (s *pass) place(c *candidate, decision horus.Decision) {
-	request, hosts, on, mem, why := s.request(c, decision.Slots)
-	if why != "" {
-		s.leave(c, why)
-		return
-	}
+	n, at := s.byID[decision.Slots[0].Node-1], decision.Slots[0].Device
+	d := &n.devices[at]
 	record := words.Record{
-		Verb: words.Placed, From: s.from(c), At: s.now, Asked: c.asked.remember(), Nodes: c.required(), On: on, Mem: mem,
-		Slow: fmt.Sprintf("%.2f..%.2f", decision.Slowdown, decision.SlowdownUpper), Text: decision.Text,
+		Verb: words.Placed, At: s.now, Mem: c.memory(d.model), Slow: fmt.Sprintf("%.2f..%.2f", decision.Slowdown, decision.SlowdownUpper),
+		Text: decision.Text,
 	}
 	if math.IsInf(float64(decision.SlowdownUpper), 0) {
 		record.Slow = fmt.Sprintf("%.2f..", decision.Slowdown)
 	}
-	apart, set := slurm.Retype(c.job.Tres, request, s.planner.options.Replaces)
-	set = append(set, slurm.Setting{Field: "ReqNodeList", Value: hosts}, slurm.Setting{Field: "StartTime", Value: "now"})
-	s.result.Placed++
-	if !apart && !c.held {
-		s.tell(c, starting, slurm.Step{Set: append(set, comment(record))})
-		return
+	count := min(int64(d.shards), (record.Mem+d.unit-1)/d.unit)
+	record.Mem = min(record.Mem, int64(d.shards)*d.unit)
+	d.tenants, d.sharing, d.ends, d.tier = d.tenants+1, d.sharing+1, math.MaxInt64, max(d.tier, s.tierOf(c.job))
+	s.pin(c, n, at, max(1, int(count)), record)
+}
+
+// memory that is counted for a job on a type of GPU, in MiB.
+func (c *candidate) memory(model string) int64 {
+	for _, demand := range c.horus.Demands {
+		if demand.GPUType == model {
+			return max(demand.Demand.MemMiB, demand.Demand.MemMiBUpper)
+		}
 	}
-	// scontrol reads what it is told byte by byte, each for three calls of the kernel: the sentence is said once, at the end.
-	moving := record
-	moving.Verb, moving.Text = words.Moving, ""
+	return math.MaxInt64
+}
+
+// pin a job to so many shards of a device: it is Slurm's to start it there from now on.
+func (s *pass) pin(c *candidate, n *node, at uint32, count int, record words.Record) {
+	gres := n.devices[at].gres
+	record.From, record.Asked, record.Nodes, record.On = s.from(c), c.asked.remember(), c.required(), n.name+"/"+gres
+	apart, set := slurm.Retype(c.job.Tres, fmt.Sprintf("gres:shard:%s:%d", gres, count), s.planner.options.Replaces)
+	set = append(set, slurm.Setting{Field: "ReqNodeList", Value: n.name}, slurm.Setting{Field: "StartTime", Value: "now"})
 	var steps []slurm.Step
-	if apart {
-		steps = append(steps, slurm.Step{Set: []slurm.Setting{
-			{Field: "TresPerNode"}, {Field: "Priority", Value: "0"}, // and even where somebody ends our hold:
-			{Field: "StartTime", Value: fmt.Sprintf("now+%d", s.planner.options.WaitS)}, comment(moving),
-		}})
+	if !apart && !c.held {
+		steps = []slurm.Step{{Set: append(set, comment(record))}}
 	} else {
-		set = append(set, comment(moving))
+		// scontrol reads what it is told byte by byte, each for three calls of the kernel: the sentence is said once, at the end.
+		moving := record
+		moving.Verb, moving.Text = words.Moving, ""
+		if apart {
+			steps = append(steps, slurm.Step{Set: []slurm.Setting{
+				{Field: "TresPerNode"}, {Field: "Priority", Value: "0"}, // and even where somebody ends our hold:
+				{Field: "StartTime", Value: fmt.Sprintf("now+%d", s.planner.options.WaitS)}, comment(moving),
+			}})
+		} else {
+			set = append(set, comment(moving))
+		}
+		end := settled(record, record.Verb)
+		if s.planner.options.Basic && c.job.Priority > 0 {
+			end.Set = append(end.Set, slurm.Setting{Field: "Priority", Value: fmt.Sprint(c.job.Priority)})
+		}
+		steps = append(steps, slurm.Step{Set: set}, slurm.Step{Release: true}, end)
 	}
-	s.tell(c, starting, append(steps, slurm.Step{Set: set}, slurm.Step{Release: true}, placed(record))...)
+	s.tell(c, starting, steps...)
+	s.told[len(s.told)-1].onto = record.On
 }
 
 func comment(record words.Record) slurm.Setting {
 	return slurm.Setting{Field: "AdminComment", Value: record.String()}
 }
 
-// placed is the last step of a job that was moving.
-func placed(record words.Record) slurm.Step {
-	record.Verb = words.Placed
+// settled is the last step of a job that was moving.
+func settled(record words.Record, verb words.Verb) slurm.Step {
+	record.Verb = verb
 	return slurm.Step{Set: []slurm.Setting{comment(record)}}
 }
 
-// hasPlace says whether a job waits on nodes that we named.
-func (c *candidate) hasPlace() bool {
-	return c.record.Verb == words.Placed || c.record.Verb == words.Moving && !c.held
-}
-
-// request is what a job has to ask of Slurm to get these devices; `why` says that it cannot be asked for.
-func (s *pass) request(c *candidate, slots []horus.Slot) (request, hosts, on string, mem int64, why string) {
-	var names, places []string
-	types := map[uint64][]string{}
-	slices.SortFunc(slots, func(a, b horus.Slot) int { return cmp.Or(cmp.Compare(a.Node, b.Node), cmp.Compare(a.Device, b.Device)) })
-	for _, slot := range slots {
-		n := s.byID[slot.Node-1]
-		if !slices.Contains(names, n.name) {
-			names = append(names, n.name)
-		}
-		d := n.devices[slot.Device]
-		places = append(places, n.name+"/"+d.gres)
-		types[slot.Node] = append(types[slot.Node], "gres:gpu:"+d.gres+":1")
-		for _, demand := range c.horus.Demands {
-			if demand.GPUType == d.model {
-				mem = max(demand.Demand.MemMiB, demand.Demand.MemMiBUpper)
-			}
-		}
-	}
-	hosts, on = strings.Join(names, ","), strings.Join(places, "+")
-	n := s.byID[slots[0].Node-1]
-	if c.asked.name == "shard" {
-		d := n.devices[slots[0].Device]
-		shards := min(int64(d.shards), (mem+d.unit-1)/d.unit)
-		return fmt.Sprintf("gres:shard:%s:%d", d.gres, max(1, shards)), hosts, on, min(mem, int64(d.shards)*d.unit), ""
-	}
-	request = strings.Join(types[slots[0].Node], ",")
-	for id, one := range types {
-		if strings.Join(one, ",") == request {
-			continue
-		}
-		// Slurm asks the same of every node. Without types it takes any GPUs of each, which are alike.
-		if s.byID[id-1].model == "" || s.byID[id-1].model != n.model {
-			return "", "", "", 0, "it would get GPUs of other positions on each node, and those are of several types"
-		}
-		request = fmt.Sprintf("gres:gpu:%d", len(one))
-	}
-	if slurm.Typed(c.job.Tres.PerNode) && !slurm.Typed(request) {
-		return "", "", "", 0, "it was placed before, and only Slurm can give it GPUs of other positions on each node now"
-	}
-	return request, hosts, on, mem, ""
-}
+// hasPlace says whether a job waits where we pinned it.
+func (c *candidate) hasPlace() bool { return c.record.On != "" && !c.held }
 
 // leave a job to Slurm, as it was submitted.
 func (s *pass) leave(c *candidate, why string) {
@@ -590,17 +482,16 @@ func (s *pass) leave(c *candidate, why string) {
 	if from := s.from(c); from > s.now {
 		begin = stamp(from)
 	}
-	s.change(c, leaving, c.restore(), begin, record)
-	s.result.Left++
+	s.change(c, leaving, s.restore(c), begin, record)
 }
 
 // restore takes a place back, and makes a job ask again for what it was submitted with.
-func (c *candidate) restore() []slurm.Setting {
-	asked, _ := askOf(c.job, c.record.Asked) // what is wrong with it is not ours to mend
-	if c.record.Asked == "" || asked.request == "" {
+func (s *pass) restore(c *candidate) []slurm.Setting {
+	asked, err := askOf(c.job, c.record.Asked)
+	if c.record.Asked == "" || err != nil { // what is wrong with it is not ours to mend
 		return nil
 	}
-	set := asked.restore(c.job.Tres)
+	set := asked.restore(c.job.Tres, s.planner.options.Replaces)
 	if c.hasPlace() {
 		set = append(set, slurm.Setting{Field: "ReqNodeList", Value: c.required()})
 	}
@@ -608,8 +499,8 @@ func (c *candidate) restore() []slurm.Setting {
 }
 
 // wait on: the job's begin is moved, so that Slurm starts it as it was submitted once nobody moves it any more.
-func (s *pass) wait(c *candidate, why string) {
-	s.result.Waiting++
+func (s *pass) wait(c *candidate, why, reason string) {
+	s.waits(c, reason)
 	wait := s.planner.options.WaitS
 	record := words.Record{Verb: words.Waits, From: s.from(c), At: s.now, Asked: c.asked.remember(), Text: why}
 	if record.From > s.now {
@@ -618,7 +509,7 @@ func (s *pass) wait(c *candidate, why string) {
 		}
 		wait += record.From - s.now
 	}
-	set := c.restore()
+	set := s.restore(c)
 	if len(set) == 0 && c.record.Verb == words.Waits && c.job.Eligible-s.now > wait/2 &&
 		(c.record.Text == record.Text || s.now-c.record.At < newsS) {
 		return
@@ -646,5 +537,9 @@ func (s *pass) change(c *candidate, rank int64, set []slurm.Setting, begin strin
 }
 
 func (s *pass) tell(c *candidate, rank int64, steps ...slurm.Step) {
-	s.told = append(s.told, told{slurm.Change{Job: c.job.ID, Steps: steps}, rank})
+	one := told{change: slurm.Change{Job: c.job.ID, Steps: steps}, rank: rank}
+	if c.hasPlace() {
+		one.from = c.record.On
+	}
+	s.told = append(s.told, one)
 }

@@ -5,6 +5,7 @@ package place
 import (
 	"context"
 	"fmt"
+	"os"
 	"strings"
 	"testing"
 
@@ -49,24 +50,24 @@ func changes(t *testing.T, nodes []slurm.Node, jobs ...slurm.Job) map[uint64]str
 
 func TestMemoryIsCountedInWholeShards(t *testing.T) {
 	got := changes(t, []slurm.Node{machine("n1", two)}, waiting(1, "horus:gpu_util_pct=10,gpu_memory_gib=11,wait=60", "gres:shard:4"))
-	if !strings.Contains(got[1], "gres:shard:a100_0:2") || !strings.Contains(got[1], "mem_mib=20230") {
+	if !strings.Contains(got[1], "gres:shard:a100_1:2") || !strings.Contains(got[1], "mem_mib=20230") {
 		t.Errorf("expected 11 GiB as two shards of 10,115 MiB, found %s", got[1])
 	}
 }
 
 func TestWhatOnlySlurmCanPlaceIsLeftToItWithTheReason(t *testing.T) {
 	for says, change := range map[string]func(*slurm.Job){
-		"it is an array":               func(j *slurm.Job) { j.Array = true },
-		"it is heterogeneous":          func(j *slurm.Job) { j.Het = true },
-		"whole nodes":                  func(j *slurm.Job) { j.WholeNodes = true },
-		"a reservation":                func(j *slurm.Job) { j.Reservation = "r" },
-		"features by more than &":      func(j *slurm.Job) { j.Features = "a|b" },
-		"expected no type":             func(j *slurm.Job) { j.Tres.PerNode = "gres:gpu:a100_0:1" },
-		"it asks for no GPU":           func(j *slurm.Job) { j.Tres = slurm.Tres{} },
-		"in two ways":                  func(j *slurm.Job) { j.Tres.PerJob = "gres:gpu:1" },
-		"per socket":                   func(j *slurm.Job) { j.Tres = slurm.Tres{PerSocket: "gres:gpu:1"} },
-		"3 GPUs on 2 nodes":            func(j *slurm.Job) { j.Tres, j.NodeCount = slurm.Tres{PerJob: "gres:gpu:3"}, 2 },
-		"it asks for shards on 2 node": func(j *slurm.Job) { j.NodeCount = 2 },
+		"it is an array":                        func(j *slurm.Job) { j.Array = true },
+		"it is heterogeneous":                   func(j *slurm.Job) { j.Het = true },
+		"whole nodes":                           func(j *slurm.Job) { j.WholeNodes = true },
+		"a reservation":                         func(j *slurm.Job) { j.Reservation = "r" },
+		"features by more than &":               func(j *slurm.Job) { j.Features = "a|b" },
+		"whole GPUs, which Slurm":               func(j *slurm.Job) { j.Tres = slurm.Tres{PerJob: "gres:gpu:3"} },
+		"gres:shard:1: expected --gres=shard:N": func(j *slurm.Job) { j.Tres = slurm.Tres{PerSocket: "gres:shard:1"} },
+		"of type a100_0":                        func(j *slurm.Job) { j.Tres.PerNode = "gres:shard:a100_0:1" },
+		"it asks for no GPU":                    func(j *slurm.Job) { j.Tres = slurm.Tres{} },
+		"gres:shard:4 and gres:gpu:1":           func(j *slurm.Job) { j.Tres.PerJob = "gres:gpu:1" },
+		"it asks for shards on 2 node":          func(j *slurm.Job) { j.NodeCount = 2 },
 	} {
 		job := waiting(1, "horus:wait=60", "gres:shard:4")
 		change(&job)
@@ -99,7 +100,7 @@ func TestTheNodesThatAUserListedOutliveAPlace(t *testing.T) {
 	nodes := []slurm.Node{machine("n1", two), machine("n2", two)}
 	job := waiting(1, "horus:gpu_util_pct=10,gpu_memory_gib=4,wait=60", "gres:shard:4")
 	job.Required = "n2"
-	if got := changes(t, nodes, job)[1]; !strings.Contains(got, "nodes=n2 on=n2/a100_0") {
+	if got := changes(t, nodes, job)[1]; !strings.Contains(got, "nodes=n2 on=n2/a100_1") {
 		t.Fatalf("expected it on n2, found %s", got)
 	}
 	job.Required, job.Tres.PerNode, job.Reason = "n2", "gres:shard:a100_0:1", "Resources"
@@ -145,6 +146,20 @@ func TestANodeWithoutATypeForEachGPUIsNamed(t *testing.T) {
 func TestAJobThatFitsNoNodeIsLeftOnlyAWhileLater(t *testing.T) {
 	job := waiting(1, "horus:wait=60", "gres:shard:4")
 	job.CPUs = 1000
+	first := changes(t, []slurm.Node{machine("n1", two)}, job)[1]
+	if !strings.Contains(first, "horus:waits") || !strings.Contains(first, "never fits: ") {
+		t.Fatalf("expected it to wait at first, found %s", first)
+	}
+	job.AdminComment = words.Record{Verb: words.Waits, From: 1, At: 900, Asked: "node:gres:shard:4", Text: "never fits: x"}.String()
+	if got := changes(t, []slurm.Node{machine("n1", two)}, job)[1]; !strings.Contains(got, "horus:left") {
+		t.Errorf("expected it left to Slurm, found %s", got)
+	}
+}
+
+// A bound that no card keeps may be too wide: Slurm runs the job as it was submitted, and the user sees why.
+func TestAJobWhoseBoundFitsNoCardIsLeftToSlurm(t *testing.T) {
+	job := waiting(1, "horus:model=../../../../examples/models/graphs/resnet50.onnx,batch=600,mode=training,wait=60", "gres:shard:4")
+	job.WorkDir, _ = os.Getwd()
 	first := changes(t, []slurm.Node{machine("n1", two)}, job)[1]
 	if !strings.Contains(first, "horus:waits") || !strings.Contains(first, "never fits: ") {
 		t.Fatalf("expected it to wait at first, found %s", first)

@@ -4,6 +4,7 @@ package place
 
 import (
 	"fmt"
+	"math"
 	"strings"
 	"time"
 
@@ -65,55 +66,81 @@ func (s *pass) resident(job slurm.Job) {
 	s.takeIn(job, pieces)
 }
 
-// awaited takes in a job that was placed and that Slurm has not started yet.
+// awaited takes in a job that was given a place and that Slurm has not started yet.
 func (s *pass) awaited(job slurm.Job, record words.Record) {
-	var pieces []piece
-	for _, place := range strings.Split(record.On, "+") {
-		name, gres, _ := strings.Cut(place, "/")
-		n := s.nodes[name]
-		if n == nil || n.device(gres) < 0 {
-			continue
-		}
-		if len(pieces) == 0 || pieces[len(pieces)-1].node != n {
-			pieces = append(pieces, piece{
-				node: n, shards: map[uint32]int{}, cpus: up(job.CPUs, job.NodeCount), memMiB: job.MemMiB / int64(job.NodeCount),
-			})
-		}
-		one := &pieces[len(pieces)-1]
-		one.devices = append(one.devices, uint32(n.device(gres)))
-		for _, g := range slurm.GresOf(job.Tres.PerNode) {
-			if g.Name == "shard" && g.Type == gres {
-				one.shards[uint32(n.device(gres))] = g.Count
-			}
+	if n, at := s.at(record.On); n != nil {
+		s.takeIn(job, []piece{s.pinned(job, n, at)})
+	}
+}
+
+// at is the device of a place, "n1/a100_0"; nil where there is none.
+func (s *pass) at(place string) (*node, uint32) {
+	name, gres, _ := strings.Cut(place, "/")
+	if n := s.nodes[name]; n != nil && n.device(gres) >= 0 {
+		return n, uint32(n.device(gres))
+	}
+	return nil, 0
+}
+
+// pinned is what a job that waits will hold of a device.
+func (s *pass) pinned(job slurm.Job, n *node, at uint32) piece {
+	one := piece{node: n, devices: []uint32{at}, shards: map[uint32]int{}, cpus: job.CPUs, memMiB: job.MemMiB}
+	for _, g := range slurm.GresOf(job.Tres.PerNode) {
+		if g.Name == "shard" && g.Type == n.devices[at].gres {
+			one.shards[at] = g.Count
 		}
 	}
-	s.takeIn(job, pieces)
+	return one
 }
 
 // takeIn a job: as what its comment says it is where it shares one GPU, else as somebody who is alone there.
 func (s *pass) takeIn(job slurm.Job, pieces []piece) {
 	for i, one := range pieces {
-		as := horus.Job{
-			ID: job.ID + foreign*uint64(i), Name: fmt.Sprint(job.ID), Tenant: owner(job), Exclusive: true,
-			GPUsPerTask: int32(len(one.devices)), CPUMilli: int64(one.cpus) * 1000, MemMiB: one.memMiB,
-			Demands: []horus.TypeDemand{{Demand: horus.Demand{Flags: horus.Given, GPUUtilPct: 100, MemMiB: 1}}},
-		}
-		var slots []horus.Slot
-		for _, device := range one.devices {
-			slots = append(slots, horus.Slot{Node: one.node.id, Device: device})
-		}
-		if len(slots) == 0 {
-			as.GPUsPerTask, as.Exclusive, as.Demands = horus.NoGPUs, false, nil
-			slots = []horus.Slot{{Node: one.node.id, Device: horus.NoDevice}}
-		} else if len(slots) == 1 && len(one.shards) == 1 && words.Ours(job.Comment) {
-			s.asItself(&as, job, one.node.devices[one.devices[0]], one.shards[one.devices[0]])
-		}
+		as, slots := s.resides(job, one)
+		as.ID += foreign * uint64(i)
 		if _, err := s.cluster.Adopt(as, slots); err != nil {
 			s.problem("job %d on %s: %v", job.ID, one.node.name, err)
 			// Nobody knows what is free there.
 			_ = s.cluster.SetState(one.node.id, horus.WholeNode, horus.Drained)
+			continue
+		}
+		end := int64(math.MaxInt64)
+		if job.TimeLimitMin > 0 {
+			begin := s.now
+			if job.Running() {
+				begin = job.Started
+			}
+			end = begin + 60*job.TimeLimitMin
+		}
+		for _, device := range one.devices {
+			d := &one.node.devices[device]
+			s.lowest = min(s.lowest, s.tierOf(job))
+			d.tenants, d.ends, d.tier = d.tenants+1, max(d.ends, end), max(d.tier, s.tierOf(job))
+			if len(one.shards) > 0 {
+				d.sharing++
+			}
 		}
 	}
+}
+
+// resides is a job as a resident of what it holds.
+func (s *pass) resides(job slurm.Job, one piece) (horus.Job, []horus.Slot) {
+	as := horus.Job{
+		ID: job.ID, Name: fmt.Sprint(job.ID), Tenant: owner(job), Exclusive: true,
+		GPUsPerTask: int32(len(one.devices)), CPUMilli: int64(one.cpus) * 1000, MemMiB: one.memMiB,
+		Demands: []horus.TypeDemand{{Demand: horus.Demand{Flags: horus.Given, GPUUtilPct: 100, MemMiB: 1}}},
+	}
+	var slots []horus.Slot
+	for _, device := range one.devices {
+		slots = append(slots, horus.Slot{Node: one.node.id, Device: device})
+	}
+	if len(slots) == 0 {
+		as.GPUsPerTask, as.Exclusive, as.Demands = horus.NoGPUs, false, nil
+		slots = []horus.Slot{{Node: one.node.id, Device: horus.NoDevice}}
+	} else if len(slots) == 1 && len(one.shards) == 1 && words.Ours(job.Comment) {
+		s.asItself(&as, job, one.node.devices[one.devices[0]], one.shards[one.devices[0]])
+	}
+	return as, slots
 }
 
 // asItself makes a resident what its comment says, with the memory of the shards that it holds.
@@ -122,7 +149,7 @@ func (s *pass) asItself(as *horus.Job, job slurm.Job, on device, shards int) {
 	if err != nil {
 		return
 	}
-	demands, err := s.demands(wish, ask{name: "shard", perNode: shards}, as.Tenant)
+	demands, err := s.demands(wish, ask{shards: shards}, as.Tenant)
 	if err != nil {
 		return
 	}

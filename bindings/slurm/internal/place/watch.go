@@ -40,7 +40,7 @@ func (s *pass) watch(job slurm.Job, pieces []piece) {
 	for _, one := range pieces {
 		for _, index := range one.devices {
 			on := one.node.devices[index]
-			id := DeviceID(one.node.name, strconv.Itoa(int(index)))
+			id := DeviceID(one.node.name, strconv.Itoa(on.index))
 			device := s.watched[id]
 			if device == nil {
 				device = &Watched{
@@ -54,7 +54,7 @@ func (s *pass) watch(job slurm.Job, pieces []piece) {
 				device.Steps[key] = wish.Steps.For(job.ID)
 			}
 			if ours {
-				if demands, err := s.demands(wish, ask{name: "gpu"}, owner(job)); err == nil {
+				if demands, err := s.demands(wish, ask{}, owner(job)); err == nil {
 					if at := slices.IndexFunc(demands, func(d horus.TypeDemand) bool { return d.GPUType == on.model }); at >= 0 {
 						tenant.Kind, tenant.Demand = kindOf(owner(job), demands[at]), demands[at].Demand
 					}

@@ -21,8 +21,9 @@ type ran struct {
 	partition                  string
 	start, end                 int64 // s since 1970; end 0 = it still runs
 	hosts                      []string
-	devices                    []string // of each host, "0;2-3"; nil = nobody wrote them down
-	gpus, shards               int      // of all its nodes
+	devices                    []string       // of each host, "0;2-3"; nil = nobody wrote them down
+	gpus, shards               int            // of all its nodes
+	types                      map[string]int // how many of those are told to be of a gres type
 	cpus                       int
 	memMiB                     int64
 }
@@ -123,18 +124,7 @@ func jobOf(f map[string]string) (ran, bool, error) {
 			return one, false, nil
 		}
 	}
-	for _, amount := range strings.Split(f["alloctres"], ",") {
-		key, value, _ := strings.Cut(amount, "=")
-		switch {
-		case key == "cpu":
-			one.cpus, _ = strconv.Atoi(value)
-		case key == "gres/gpu":
-			one.gpus, _ = strconv.Atoi(value)
-		case key == "gres/shard":
-			one.shards, _ = strconv.Atoi(value)
-		}
-	}
-	one.memMiB = slurm.TresMiB(f["alloctres"])
+	one.amounts(f["alloctres"])
 	if one.gpus == 0 && one.shards == 0 {
 		return one, false, nil
 	}
@@ -145,6 +135,35 @@ func jobOf(f map[string]string) (ran, bool, error) {
 		one.devices = known
 	}
 	return one, err == nil, err
+}
+
+// amounts of what a job had: "cpu=4,mem=62.50G,gres/gpu=3,gres/gpu:a100=2". Slurm tells a type, the sum, or both.
+func (r *ran) amounts(tres string) {
+	r.types = map[string]int{}
+	typed := map[string]int{}
+	for _, amount := range strings.Split(tres, ",") {
+		key, value, _ := strings.Cut(amount, "=")
+		n, _ := strconv.Atoi(value)
+		n = min(max(n, 0), 1<<30)
+		kind, model, _ := strings.Cut(key, ":")
+		switch {
+		case key == "cpu":
+			r.cpus = n
+		case model != "" && n > 0 && (kind == "gres/gpu" || kind == "gres/shard"):
+			r.types[model] += n
+			typed[kind] += n
+		case key == "gres/gpu":
+			r.gpus = n
+		case key == "gres/shard":
+			r.shards = n
+		case key == "mem" && strings.Contains(value, "."): // it was rounded to 1/100 of its unit, perhaps up
+			r.memMiB = slurm.TresMiB(tres) - slurm.TresMiB("mem=0.01"+value[len(value)-1:])
+		case key == "mem":
+			r.memMiB = slurm.TresMiB(tres)
+		}
+	}
+	r.memMiB = max(r.memMiB, 0)
+	r.gpus, r.shards = max(r.gpus, typed["gres/gpu"]), max(r.shards, typed["gres/shard"])
 }
 
 func moment(text string) (int64, error) {

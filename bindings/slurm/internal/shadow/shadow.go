@@ -6,15 +6,14 @@ import (
 	"cmp"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"path"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 
-	"libhorus.org/horus"
 	"libhorus.org/slurm/internal/slurm"
 	"libhorus.org/slurm/internal/words"
 )
@@ -61,100 +60,14 @@ func ReadWords(in io.Reader) ([]Words, error) {
 	return out, nil
 }
 
-type device struct {
-	model  string
-	shards int
-	uses   map[string]int // shards of each job; -1 = the whole GPU
-}
-
-func (d *device) used() int {
-	sum := 0
-	for _, n := range d.uses {
-		if n < 0 {
-			return 1 << 20
-		}
-		sum += n
-	}
-	return sum
-}
-
-type machine struct {
-	slurm.Node
-	devices []*device
-}
-
-var numbered = regexp.MustCompile(`_[0-9]+$`)
-
-// machines with GPUs, migrated or not.
-func machines(nodes []slurm.Node, types map[string]string) (map[string]*machine, []*machine, error) {
-	catalogue, err := horus.DefaultCatalogue()
-	if err != nil {
-		return nil, nil, err
-	}
-	defer catalogue.Close()
-	byName, all := map[string]*machine{}, []*machine(nil)
-	for _, node := range slices.SortedFunc(slices.Values(nodes), func(a, b slurm.Node) int { return cmp.Compare(a.Name, b.Name) }) {
-		m := &machine{Node: node}
-		for _, g := range slurm.GresOf(node.Gres) {
-			bare := numbered.ReplaceAllString(g.Type, "")
-			name := cmp.Or(types[g.Type], types[bare], bare)
-			at, err := catalogue.Find(name)
-			if err != nil {
-				return nil, nil, fmt.Errorf("node %s: gres type %q: %w (say --types %s=NAME)", node.Name, g.Type, err, cmp.Or(bare, "gpu"))
-			}
-			gpu, err := catalogue.At(at)
-			if err != nil {
-				return nil, nil, err
-			}
-			if g.Name == "gpu" {
-				for range g.Count {
-					m.devices = append(m.devices, &device{model: gpu.Name, uses: map[string]int{}})
-				}
-			}
-		}
-		total := 0
-		for _, g := range slurm.GresOf(node.Gres) {
-			if g.Name == "shard" {
-				total += g.Count
-			}
-		}
-		for _, d := range m.devices {
-			d.shards = total / len(m.devices)
-		}
-		if len(m.devices) > 0 {
-			byName[node.Name], all = m, append(all, m)
-		}
-	}
-	if len(all) == 0 {
-		return nil, nil, fmt.Errorf("expected nodes with GPUs, found none")
-	}
-	return byName, all, nil
-}
-
-// take devices of a node for a job: Slurm does not write down which. Whole GPUs are the first that are free, shards go onto the
-// first GPU with room for them, as its own choice does.
-func (m *machine) take(id string, gpus, shards int) []int {
-	var out []int
-	order := make([]int, len(m.devices))
-	for i := range order {
-		order[i] = i
-	}
-	if shards > 0 {
-		for i, d := range m.devices {
-			if d.used()+shards <= d.shards {
-				d.uses[id] = shards
-				return []int{i}
-			}
-		}
-		gpus = 1 // nobody has room by the second: the least used
-	}
-	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(m.devices[a].used(), m.devices[b].used()) })
-	for _, i := range order[:min(gpus, len(order))] {
-		m.devices[i].uses[id] = cmp.Or(shards, -1)
-		out = append(out, i)
-	}
-	slices.Sort(out)
-	return out
+// conversion of a log, job after job.
+type conversion struct {
+	options   Options
+	nodes     map[string]*machine
+	yaml, csv strings.Builder
+	labels    map[*ran]string // of jobs that were placed
+	seen      map[string]int  // how often a job ran
+	report    Report
 }
 
 // Convert writes cluster.yaml, jobs.yaml and decisions.csv.
@@ -167,7 +80,7 @@ func Convert(options Options, nodes []slurm.Node, log io.Reader, name string) (R
 	if err != nil {
 		return Report{}, err
 	}
-	report := Report{Bad: bad}
+	c := &conversion{options: options, nodes: byName, labels: map[*ran]string{}, seen: map[string]int{}, report: Report{Bad: bad}}
 	type event struct {
 		at    int64
 		place bool
@@ -177,7 +90,7 @@ func Convert(options Options, nodes []slurm.Node, log io.Reader, name string) (R
 	for i := range jobs {
 		job := &jobs[i]
 		if slices.ContainsFunc(job.hosts, func(host string) bool { return byName[host] == nil }) {
-			report.Left++
+			c.report.Left++
 			continue
 		}
 		events = append(events, event{job.start, true, job})
@@ -191,70 +104,81 @@ func Convert(options Options, nodes []slurm.Node, log io.Reader, name string) (R
 		}
 		return cmp.Compare(strconv.FormatBool(a.place), strconv.FormatBool(b.place)) // who ends makes room first
 	})
-	yaml, csv := &strings.Builder{}, &strings.Builder{}
-	yaml.WriteString("version: 1\njobs:\n")
-	csv.WriteString("time_s,event,job,node,devices\n")
-	seen := map[string]int{}
-	label := map[*ran]string{}
+	c.yaml.WriteString("version: 1\njobs:\n")
+	c.csv.WriteString("time_s,event,job,node,devices\n")
 	for _, e := range events {
-		job := e.job
 		if !e.place {
-			for _, host := range job.hosts {
-				for _, d := range byName[host].devices {
-					delete(d.uses, label[job])
-				}
-			}
-			fmt.Fprintf(csv, "%d,finish,%s,,\n", e.at, label[job])
-			continue
-		}
-		seen[job.id]++
-		label[job] = "slurm-" + job.id
-		if seen[job.id] > 1 { // it was run again
-			label[job] += fmt.Sprintf("-%d", seen[job.id])
-		}
-		var at, which []string
-		per := job.gpus / len(job.hosts)
-		model := byName[job.hosts[0]].devices[0].model
-		for h, host := range job.hosts {
-			if job.devices != nil {
-				at, which = append(at, host), append(which, job.devices[h])
-				if first := slurmIndex(job.devices[h]); first < len(byName[host].devices) {
-					model = byName[host].devices[first].model
-				}
-				continue
-			}
-			var list []string
-			for _, i := range byName[host].take(label[job], max(per, 1), job.shards) {
-				list = append(list, strconv.Itoa(i))
-				model = byName[host].devices[i].model
-			}
-			at, which = append(at, host), append(which, strings.Join(list, ";"))
-		}
-		fmt.Fprintf(csv, "%d,place,%s,%s,%s\n", e.at, label[job], strings.Join(at, "|"), strings.Join(which, "|"))
-		report.Jobs++
-		if writeJob(yaml, options.Words, job, label[job], model, max(per, 1), byName[job.hosts[0]].devices[0].shards) {
-			report.Known++
+			c.finish(e.job)
+		} else if err := c.place(e.job); err != nil {
+			c.report.Bad = append(c.report.Bad, fmt.Sprintf("%s: job %s: %v", name, e.job.id, err))
 		}
 	}
-	if report.Jobs == 0 {
-		return report, fmt.Errorf("%s: expected jobs with GPUs (AccountingStorageTRES=gres/gpu,gres/shard makes Slurm write them down), found none", name)
+	if c.report.Jobs == 0 {
+		return c.report, fmt.Errorf("%s: expected jobs with GPUs (AccountingStorageTRES=gres/gpu,gres/shard makes Slurm write them down), found none", name)
 	}
 	if err := os.MkdirAll(options.Out, 0o755); err != nil {
-		return report, err
+		return c.report, err
 	}
-	for file, text := range map[string]string{"cluster.yaml": clusterFile(all), "jobs.yaml": yaml.String(), "decisions.csv": csv.String()} {
+	for file, text := range map[string]string{"cluster.yaml": clusterFile(all), "jobs.yaml": c.yaml.String(), "decisions.csv": c.csv.String()} {
 		if err := os.WriteFile(filepath.Join(options.Out, file), []byte(text), 0o644); err != nil {
-			return report, err
+			return c.report, err
 		}
 	}
-	return report, nil
+	return c.report, nil
 }
 
-// slurmIndex is the first of positions such as "2-3;5".
-func slurmIndex(list string) int {
-	first, _, _ := strings.Cut(strings.ReplaceAll(list, "-", ";"), ";")
-	n, _ := strconv.Atoi(first)
-	return n
+func (c *conversion) finish(job *ran) {
+	label, placed := c.labels[job]
+	if !placed {
+		return
+	}
+	for _, host := range job.hosts {
+		for _, d := range c.nodes[host].devices {
+			delete(d.uses, label)
+		}
+	}
+	fmt.Fprintf(&c.csv, "%d,finish,%s,,\n", job.end, label)
+}
+
+func (c *conversion) place(job *ran) error {
+	on := make([]*machine, len(job.hosts))
+	for h, host := range job.hosts {
+		on[h] = c.nodes[host]
+	}
+	which, known := told(job, on)
+	if !known {
+		var err error
+		if which, err = take(job, on); err != nil {
+			return err
+		}
+	}
+	label := "slurm-" + job.id
+	if c.seen[job.id]++; c.seen[job.id] > 1 { // it was run again
+		label += fmt.Sprintf("-%d", c.seen[job.id])
+	}
+	c.labels[job] = label
+	var hosts, lists []string
+	var devices []*device
+	for h, of := range which {
+		var list []string
+		for _, position := range of {
+			d := on[h].devices[position]
+			d.uses[label] = cmp.Or(job.shards/len(on), -1)
+			devices, list = append(devices, d), append(list, strconv.Itoa(position))
+		}
+		if known {
+			list = []string{job.devices[h]}
+		}
+		if len(of) > 0 {
+			hosts, lists = append(hosts, job.hosts[h]), append(lists, strings.Join(list, ";"))
+		}
+	}
+	fmt.Fprintf(&c.csv, "%d,place,%s,%s,%s\n", job.start, label, strings.Join(hosts, "|"), strings.Join(lists, "|"))
+	c.report.Jobs++
+	if writeJob(&c.yaml, c.options.Words, job, label, on, which, devices) {
+		c.report.Known++
+	}
+	return nil
 }
 
 func clusterFile(all []*machine) string {
@@ -265,13 +189,35 @@ func clusterFile(all []*machine) string {
 		for _, d := range m.devices {
 			gpus = append(gpus, fmt.Sprintf("{type: %s, sharing: time-slice}", d.model))
 		}
-		fmt.Fprintf(&b, "  - {name: %q, cpu_cores: %d, memory_gib: %.3f, gpus: [%s]}\n", m.Name, m.CPUs, float64(m.MemMiB)/1024, strings.Join(gpus, ", "))
+		fmt.Fprintf(&b, "  - {name: %q, cpu_cores: %d, memory_gib: %s, gpus: [%s]}\n", m.Name, m.CPUs, gib(m.MemMiB), strings.Join(gpus, ", "))
 	}
 	return b.String()
 }
 
+// gib is written to the last MiB: rounded up, a job that fills a GPU or a node would fit no longer.
+func gib(mib int64) string { return strconv.FormatFloat(float64(mib)/1024, 'f', -1, 64) }
+
+// tasks of a job: one on each node where all have as many GPUs, else one for each GPU. What they take of a node is what the log
+// says of all, and no more than the node has.
+func tasks(job *ran, on []*machine, which [][]int) (count, gpus int, cpus float64, memMiB int64) {
+	even := !slices.ContainsFunc(which, func(of []int) bool { return len(of) != len(which[0]) })
+	count, gpus = len(on), len(which[0])
+	if !even {
+		count, gpus = len(slices.Concat(which...)), 1
+	}
+	cpus, memMiB = float64(job.cpus)/float64(count), job.memMiB/int64(count)
+	for h, m := range on {
+		here := 1
+		if !even {
+			here = max(1, len(which[h]))
+		}
+		cpus, memMiB = min(cpus, float64(m.CPUs)/float64(here)), min(memMiB, m.MemMiB/int64(here))
+	}
+	return count, gpus, cpus, memMiB
+}
+
 // writeJob tells whether words say what it uses. Of other jobs nobody knows: they are taken to use all that they asked for.
-func writeJob(b *strings.Builder, all []Words, job *ran, label, model string, gpus, shards int) bool {
+func writeJob(b *strings.Builder, all []Words, job *ran, label string, on []*machine, which [][]int, devices []*device) bool {
 	comment := job.comment
 	if !words.Ours(comment) {
 		comment = ""
@@ -282,40 +228,29 @@ func writeJob(b *strings.Builder, all []Words, job *ran, label, model string, gp
 			}
 		}
 	}
-	fmt.Fprintf(b, "  - {name: %q, tenant: %q, tasks: %d, gpus: %d, cpu_cores: %.3f, memory_gib: %.3f, submit_s: %d", label,
-		cmp.Or(job.account, "none"), len(job.hosts), gpus, float64(job.cpus)/float64(len(job.hosts)), float64(job.memMiB)/1024/float64(len(job.hosts)), job.start)
+	count, gpus, cpus, memMiB := tasks(job, on, which)
+	fmt.Fprintf(b, "  - {name: %q, tenant: %q, tasks: %d, gpus: %d, cpu_cores: %.3f, memory_gib: %s, submit_s: %d", label,
+		cmp.Or(job.account, "none"), count, gpus, math.Floor(cpus*1000)/1000, gib(memMiB), job.start)
 	said := ""
 	if comment != "" {
 		said = fieldsOf(comment)
 	}
 	if said == "" {
-		part, milli := 1.0, ", gpu_milli: 1000"
-		if job.shards > 0 && shards > 0 {
-			part, milli = min(1, float64(job.shards)/float64(shards)), ""
+		milli, least := ", gpu_milli: 1000", int64(0)
+		for _, d := range devices {
+			of := d.memMiB
+			if job.shards > 0 && d.shards > 0 {
+				of, milli = min(of, of*int64(job.shards/len(on))/int64(d.shards)), ""
+			}
+			if least == 0 || of < least {
+				least = of
+			}
 		}
-		fmt.Fprintf(b, "%s, demand: {any: {gpu_util_pct: 100, gpu_memory_gib: %.3f}}}\n", milli, part*memoryGiB(model))
+		fmt.Fprintf(b, "%s, demand: {any: {gpu_util_pct: 100, gpu_memory_gib: %s}}}\n", milli, gib(least))
 		return false
 	}
 	b.WriteString(said + "}\n")
 	return true
-}
-
-// memoryGiB of a card, less what placers keep free.
-func memoryGiB(model string) float64 {
-	catalogue, err := horus.DefaultCatalogue()
-	if err != nil {
-		return 1
-	}
-	defer catalogue.Close()
-	at, err := catalogue.Find(model)
-	if err != nil {
-		return 1
-	}
-	gpu, err := catalogue.At(at)
-	if err != nil {
-		return 1
-	}
-	return float64(gpu.MemMiB-500) / 1024
 }
 
 // fieldsOf words as jobs.yaml has them; "" where they do not say what the job uses.

@@ -3,6 +3,7 @@
 package shadow
 
 import (
+	"fmt"
 	"os"
 	"strings"
 	"testing"
@@ -64,6 +65,86 @@ func TestSacctMayPutAnythingBetweenFields(t *testing.T) {
 	_, bad, _ := read(strings.NewReader("JobID|JobName\n1|a|b\n"), "x")
 	if len(bad) != 1 || bad[0] != `x:2: expected 2 fields, found 3 (a name with "|"? sacct has --delimiter)` {
 		t.Errorf("expected a sentence with a hint, found %q", bad)
+	}
+}
+
+// convert lines "AllocTRES NodeList" of jobs that run one hour, one after another, and returns where they ran and jobs.yaml.
+func convert(t *testing.T, nodes []slurm.Node, types string, lines ...string) (places []string, jobs string, report Report) {
+	t.Helper()
+	text := "JobID|Start|End|NodeList|AllocTRES\n"
+	for i, line := range lines {
+		tres, hosts, _ := strings.Cut(line, " ")
+		text += fmt.Sprintf("%d|2026-01-01T%02d:00:00|2026-01-01T%02d:00:00|%s|%s\n", i+1, i, i+1, hosts, tres)
+	}
+	said := map[string]string{}
+	for _, one := range strings.Fields(types) {
+		gres, name, _ := strings.Cut(one, "=")
+		said[gres] = name
+	}
+	out := t.TempDir()
+	report, err := Convert(Options{Types: said, Out: out}, nodes, strings.NewReader(text), "x")
+	if err != nil {
+		t.Fatal(err)
+	}
+	csv, _ := os.ReadFile(out + "/decisions.csv")
+	for _, line := range strings.Split(string(csv), "\n") {
+		if _, rest, is := strings.Cut(line, ",place,"); is {
+			places = append(places, strings.TrimPrefix(rest, "slurm-"))
+		}
+	}
+	yaml, _ := os.ReadFile(out + "/jobs.yaml")
+	return places, string(yaml), report
+}
+
+func TestJobsHaveAllTheirGPUsOfTheTypesThatSlurmTells(t *testing.T) {
+	two := []slurm.Node{{Name: "a", CPUs: 8, MemMiB: 1000, Gres: "gpu:3090:4"}, {Name: "b", CPUs: 8, MemMiB: 1000, Gres: "gpu:3090:2"}}
+	mixed := []slurm.Node{{Name: "a", CPUs: 8, MemMiB: 1000, Gres: "gpu:t4:1,gpu:l4:2,nic:1"}}
+	migrated := []slurm.Node{{Name: "a", CPUs: 8, MemMiB: 1000, Gres: "gpu:t4_0:1,gpu:t4_1:1,shard:t4_0:4,shard:t4_1:4"}}
+	plain := []slurm.Node{{Name: "a", CPUs: 8, MemMiB: 1000, Gres: "gpu:2(S:0),shard:8"}}
+	for _, c := range []struct {
+		nodes       []slurm.Node
+		line, where string
+		tasks       string
+	}{
+		{two, "gres/gpu=5 a,b", "1,a|b,0;1;2|0;1", "tasks: 5, gpus: 1"},
+		{two, "gres/gpu=6 a,b", "1,a|b,0;1;2;3|0;1", "tasks: 6, gpus: 1"},
+		{two, "gres/gpu=4 b,a", "1,b|a,0;1|0;1", "tasks: 2, gpus: 2"},
+		{two, "gres/gpu=1 a,b", "1,a,0", "tasks: 1, gpus: 1"},
+		{two, "gres/gpu:3090=3 a", "1,a,0;1;2", "tasks: 1, gpus: 3"},
+		{mixed, "gres/gpu=2,gres/gpu:l4=2 a", "1,a,1;2", "tasks: 1, gpus: 2"},
+		{mixed, "gres/gpu:l4=1,gres/gpu:t4=1 a", "1,a,0;1", "tasks: 1, gpus: 2"},
+		{mixed, "gres/gpu=2,gres/gpu:l4=1 a", "1,a,0;1", "tasks: 1, gpus: 2"},
+		{migrated, "gres/gpu:t4_1=1,gres/gpu=1 a", "1,a,1", "tasks: 1, gpus: 1"},
+		{migrated, "gres/gpu:t4=1 a", "1,a,0", "tasks: 1, gpus: 1"},
+		{migrated, "gres/shard:t4_1=2 a", "1,a,1", "tasks: 1, gpus: 1"},
+		{plain, "gres/gpu=2 a", "1,a,0;1", "tasks: 1, gpus: 2"},
+		{plain, "gres/shard=3 a", "1,a,0", "tasks: 1, gpus: 1"},
+	} {
+		places, jobs, report := convert(t, c.nodes, "gpu=t4 3090=rtx-3090", c.line)
+		if strings.Join(places, " ") != c.where || !strings.Contains(jobs, c.tasks) || len(report.Bad) > 0 {
+			t.Errorf("%s: expected %s with %s, found %q, %q\n%s", c.line, c.where, c.tasks, places, report.Bad, jobs)
+		}
+	}
+	if _, _, err := machines([]slurm.Node{{Name: "a", Gres: "gpu:gpux_9090:2"}}, nil); err == nil || !strings.Contains(err.Error(), "--types gpux_9090=NAME") {
+		t.Errorf("expected a hint with the whole type, found %v", err)
+	}
+	places, _, report := convert(t, mixed, "", "gres/gpu=4 a", "gres/gpu:l4=3 a", "gres/gpu=1 a", "gres/gpu:t4=99999999999999999999,gres/gpu:l4=9223372036854775807,gres/gpu=1 a")
+	if len(places) != 1 || len(report.Bad) != 3 || !strings.Contains(report.Bad[1], "x: job 2: expected 3 GPUs on a, of the types in AllocTRES, found 2") {
+		t.Errorf("expected three jobs left out with a reason, found %q, %q", places, report.Bad)
+	}
+}
+
+func TestNoFigureIsRoundedPastWhatANodeOrACardHas(t *testing.T) {
+	nodes := []slurm.Node{{Name: "a", CPUs: 7, MemMiB: 515457, Gres: "gpu:a100-40gb:3"}, {Name: "b", CPUs: 7, MemMiB: 515457, Gres: "gpu:a100-40gb:3"}}
+	_, jobs, _ := convert(t, nodes, "", "cpu=7,mem=515457M,gres/gpu=3 a", "cpu=14,mem=1006.75G,gres/gpu=3 a,b")
+	lines := strings.Split(jobs, "\n")
+	if !strings.Contains(lines[2], "cpu_cores: 7.000, memory_gib: 503.3759765625,") || !strings.Contains(lines[2], "gpu_memory_gib: 39.51171875}") {
+		t.Errorf("expected all of a node and all of a card to the MiB, found %s", lines[2])
+	}
+	var cpus, memory float64
+	_, rest, _ := strings.Cut(lines[3], "cpu_cores: ")
+	if _, err := fmt.Sscanf(rest, "%g, memory_gib: %g,", &cpus, &memory); err != nil || 2*cpus > 7 || 2*memory*1024 > 515457 || cpus < 3.4 || memory < 251 {
+		t.Errorf("expected that two tasks of the three fit into a node, found %g cores, %g GiB, %v", cpus, memory, err)
 	}
 }
 

@@ -15,7 +15,8 @@ type Gres struct {
 	Index      string // of what Slurm tells of a job: "0", "0,3", "" = none
 }
 
-var gresForm = regexp.MustCompile(`^(?:gres[:/])?(gpu|shard)(?:[:]([^:(=]*[^0-9:(=][^:(=]*))?(?:[:=]([0-9]+))?(?:\((?:(?:S|IDX)[:])?([^)]*)\))?$`)
+// A type may be all digits where a count follows it: "gpu:2080:4".
+var gresForm = regexp.MustCompile(`^(?:gres[:/])?(gpu|shard)(?:(?::([^:(=]+))?[:=]([0-9]+)|:([^:(=]*[^0-9:(=][^:(=]*))?(?:\((?:(?:S|IDX):)?([^)]*)\))?$`)
 
 // positions of devices, "0,3". Of shards 24.11 tells how many each GPU of the node gave, "2/4,0/4,0/4,1/4".
 func positions(told string) string {
@@ -50,7 +51,7 @@ func GresOf(list string) []Gres {
 		if m == nil {
 			continue
 		}
-		g := Gres{Name: m[1], Type: m[2], Count: 1, Index: positions(m[4])}
+		g := Gres{Name: m[1], Type: m[2] + m[4], Count: 1, Index: positions(m[5])}
 		if m[3] != "" {
 			g.Count, _ = strconv.Atoi(m[3])
 		}

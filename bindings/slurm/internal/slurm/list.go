@@ -111,6 +111,36 @@ func number1024(value string) (int, error) {
 	return int(number * unit), err
 }
 
+// minutes of "2-03:04:05", "03:04:05" or "04:05", rounded up; 0 = no limit.
+func minutes(value string) (int64, error) {
+	if value = none(value); value == "" || value == "UNLIMITED" || value == "NOT_SET" || value == "Partition_Limit" {
+		return 0, nil
+	}
+	days, clock, is := strings.Cut(value, "-")
+	if !is {
+		days, clock = "0", value
+	}
+	seconds, err := strconv.ParseInt(days, 10, 64)
+	seconds *= 24
+	parts := strings.Split(clock, ":")
+	for i, part := range append(make([]string, max(0, 3-len(parts))), parts...) {
+		number, wrong := int64(0), error(nil)
+		if part != "" {
+			number, wrong = strconv.ParseInt(part, 10, 64)
+		}
+		err = cmp.Or(err, wrong)
+		if i == 0 {
+			seconds += number
+		} else {
+			seconds = seconds*60 + number
+		}
+	}
+	if err == nil && len(parts) > 3 {
+		err = fmt.Errorf("expected days-hours:minutes:seconds, found %.40q", value)
+	}
+	return (seconds + 59) / 60, err
+}
+
 func request(into func(l *listed) *string) func(*listed, string) error {
 	return func(l *listed, value string) error { *into(l) = plain(none(value)); return nil }
 }
@@ -135,6 +165,8 @@ var fields = []field{
 	{"Feature", said(func(l *listed) *string { return &l.Features })},
 	{"ReqNodes", said(func(l *listed) *string { return &l.Required })},
 	{"NodeList", said(func(l *listed) *string { return &l.Hosts })},
+	{"SchedNodes", said(func(l *listed) *string { return &l.Promised })},
+	{"TimeLimit", func(l *listed, v string) (err error) { l.TimeLimitMin, err = minutes(v); return err }},
 	{"NumNodes", count(func(l *listed) *int { return &l.NodeCount })},
 	{"NumCPUs", count(func(l *listed) *int { return &l.CPUs })},
 	{"tres", func(l *listed, v string) error { l.MemMiB = TresMiB(v); return nil }},

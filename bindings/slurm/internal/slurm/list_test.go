@@ -24,12 +24,12 @@ func lines(end string, jobs ...[]string) string {
 var (
 	waits = []string{
 		"12", "9_[1-3]", "N/A", "x\n13|#13_1|", "root", "(null)", "gpu", "PENDING", "BeginTime", "horus:a|#b", "", "4294901759", "1795763062",
-		"1795763122", "N/A", "(null)", "big", "n1", "", "2-4", "1K", "cpu=2,mem=200M,node=2,billing=2", "(null)", "(null)", "NO",
+		"1795763122", "N/A", "(null)", "big", "n1", "", "n[3-4]", "1-00:00:01", "2-4", "1K", "cpu=2,mem=200M,node=2,billing=2", "(null)", "(null)", "NO",
 		"N/A", "gres/shard:4", "N/A", "gres/gpu=1", "2", "0", "/home/x", "localhost",
 	}
 	runs = []string{
 		"7", "7", "N/A", "s\n   UserId=x", "root", "z Account=q QOS=r", "gpu", "RUNNING", "None", "(null)", "", "4294901753", "1795763074",
-		"1795763074", "1795763076", "(null)", "", "", "n[1-2]", "2", "3", "cpu=3,mem=200M,node=2,billing=3", "(null)", "(null)", "OK",
+		"1795763074", "1795763076", "(null)", "", "", "n[1-2]", "(null)", "UNLIMITED", "2", "3", "cpu=3,mem=200M,node=2,billing=3", "(null)", "(null)", "OK",
 		"gres:gpu:2", "N/A", "N/A", "N/A", "2", "0", "/home/x", "login",
 	}
 )
@@ -65,7 +65,7 @@ func TestAListIsReadWhateverItsUsersWrote(t *testing.T) {
 	}
 	want := Job{
 		ID: 12, Array: true, Name: "x\n13|#13_1|", User: "root", Partition: "gpu", State: "PENDING", Reason: "BeginTime", Comment: "horus:a|#b",
-		Priority: 4294901759, Submitted: 1795763062, Eligible: 1795763122, Features: "big", Required: "n1", NodeCount: 2, CPUs: 1024,
+		Priority: 4294901759, Submitted: 1795763062, Eligible: 1795763122, Features: "big", Required: "n1", Promised: "n[3-4]", TimeLimitMin: 1441, NodeCount: 2, CPUs: 1024,
 		MemMiB: 200, WholeNodes: true, Tres: Tres{PerNode: "gres:shard:4", PerTask: "gres:gpu:1"}, Tasks: 2, WorkDir: "/home/x",
 	}
 	if !reflect.DeepEqual(got[0].Job, want) {

@@ -87,6 +87,7 @@ type Job struct {
 	Required     string // host list
 	Excluded     string // host list
 	Hosts        string // host list of where it runs
+	Promised     string // host list of where Slurm means to start it, at Started, while it waits; "" = it has not said
 	NodeCount    int
 	CPUs         int   // of all its nodes
 	MemMiB       int64 // of all its nodes; 0 = not stated, so all memory of a node
@@ -96,7 +97,7 @@ type Job struct {
 	Tres         Tres
 	Gres         []string // of each node in the order of Hosts, as gres_detail tells it
 	Held         []Held   // what it holds of each node; only of jobs that run
-	TimeLimitMin int64
+	TimeLimitMin int64    // 0 = none
 	Tasks        int
 	Restarts     int
 	WorkDir      string
@@ -261,6 +262,7 @@ type Node struct {
 	Gres       string // as configured, such as "gpu:a100_0:1,shard:a100_0:8"
 	Up         bool   // takes jobs
 	Partitions []string
+	Tiers      map[string]int // PriorityTier of each partition; nil = not told
 	Features   []string
 }
 
@@ -365,7 +367,7 @@ func ParseJobs(printed []byte) ([]Job, error) {
 
 // Nodes of the cluster's partitions.
 func (Client) Nodes(ctx context.Context) ([]Node, error) {
-	format := "NodeList:0|,CPUs:0|,Memory:0|,StateComplete:0|,PartitionName:0|,Features_act:0|,Gres:0|,NodeAddr:0|"
+	format := "NodeList:0|,CPUs:0|,Memory:0|,StateComplete:0|,PartitionName:0|,Features_act:0|,Gres:0|,NodeAddr:0|,PriorityTier:0|"
 	out, err := output(ctx, command{name: "sinfo", args: []string{"--noheader", "--all", "--Node", "--Format=" + format}, env: quiet()})
 	if err != nil {
 		return nil, err
@@ -379,12 +381,12 @@ func parseNodeList(out string) ([]Node, error) {
 	at := map[string]int{}
 	for line := range strings.Lines(out) {
 		words := strings.Split(strings.TrimSuffix(line, "\n"), "|")
-		if len(words) != 9 {
-			return nil, fmt.Errorf("sinfo -O: expected 8 fields, found %.200q", line)
+		if len(words) != 10 {
+			return nil, fmt.Errorf("sinfo -O: expected 9 fields, found %.200q", line)
 		}
 		i, known := at[words[0]]
 		if !known {
-			n := Node{Name: words[0], Up: up(strings.Split(words[3], "+")), Gres: none(words[6]), Address: cmp.Or(none(words[7]), words[0])}
+			n := Node{Name: words[0], Up: up(strings.Split(words[3], "+")), Gres: none(words[6]), Address: cmp.Or(none(words[7]), words[0]), Tiers: map[string]int{}}
 			var err1, err2 error
 			n.CPUs, err1 = number1024(words[1])
 			n.MemMiB, err2 = strconv.ParseInt(words[2], 10, 64)
@@ -399,6 +401,7 @@ func parseNodeList(out string) ([]Node, error) {
 		}
 		if partition := none(words[4]); partition != "" {
 			nodes[i].Partitions = append(nodes[i].Partitions, partition)
+			nodes[i].Tiers[partition], _ = strconv.Atoi(words[8])
 		}
 	}
 	return nodes, nil

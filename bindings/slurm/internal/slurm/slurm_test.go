@@ -35,6 +35,7 @@ func TestGresIsReadAsNodesAndJobsTellIt(t *testing.T) {
 		"gpu:a100_0:1,shard:a100_0:8":                     {{"gpu", "a100_0", 1, ""}, {"shard", "a100_0", 8, ""}},
 		"gpu:a100:4(S:0-1),nic:2":                         {{"gpu", "a100", 4, "0-1"}},
 		"gpu:2":                                           {{"gpu", "", 2, ""}},
+		"gpu:2080:4(S:0-1),gpu:3090":                      {{"gpu", "2080", 4, "0-1"}, {"gpu", "", 3090, ""}},
 		"gres:gpu":                                        {{"gpu", "", 1, ""}},
 		"gres/shard:v100_1=3":                             {{"shard", "v100_1", 3, ""}},
 		"gpu:a100_0:1(IDX:0),gpu:a100_1:0(IDX:)":          {{"gpu", "a100_0", 1, "0"}, {"gpu", "a100_1", 0, ""}},
@@ -93,14 +94,15 @@ func TestJSONOfBothVersionsIsReadAlike(t *testing.T) {
 
 func TestNodesAreReadFromTextAndFromJSONOfBothVersions(t *testing.T) {
 	want := []Node{
-		{Name: "n1", Address: "10.0.0.1", CPUs: 32, MemMiB: 64000, Gres: "gpu:a100_0:1,shard:a100_0:4", Partitions: []string{"gpu", "other"}, Features: []string{"big", "blue"}},
-		{Name: "n2", Address: "n2", CPUs: 1024, MemMiB: 64000, Up: true, Partitions: []string{"gpu"}},
+		{Name: "n1", Address: "10.0.0.1", CPUs: 32, MemMiB: 64000, Gres: "gpu:a100_0:1,shard:a100_0:4", Partitions: []string{"gpu", "other"}, Tiers: map[string]int{"gpu": 7, "other": 1}, Features: []string{"big", "blue"}},
+		{Name: "n2", Address: "n2", CPUs: 1024, MemMiB: 64000, Up: true, Partitions: []string{"gpu"}, Tiers: map[string]int{"gpu": 7}},
 	}
-	got, err := parseNodeList("n1|32|64000|mixed+drain|gpu|big,blue|gpu:a100_0:1,shard:a100_0:4|10.0.0.1|\n" +
-		"n1|32|64000|mixed+drain|other|big,blue|gpu:a100_0:1,shard:a100_0:4|10.0.0.1|\nn2|1K|64000|idle|gpu|(null)|(null)|n2|\n")
+	got, err := parseNodeList("n1|32|64000|mixed+drain|gpu|big,blue|gpu:a100_0:1,shard:a100_0:4|10.0.0.1|7|\n" +
+		"n1|32|64000|mixed+drain|other|big,blue|gpu:a100_0:1,shard:a100_0:4|10.0.0.1|1|\nn2|1K|64000|idle|gpu|(null)|(null)|n2|7|\n")
 	if err != nil || !reflect.DeepEqual(got, want) {
 		t.Errorf("expected %+v, found %+v, %v", want, got, err)
 	}
+	want[0].Tiers = nil // which only the text tells
 	for _, text := range []string{
 		`{"nodes":[{"name":"n1","cpus":32,"real_memory":64000,"gres":"gpu:a100_0:1,shard:a100_0:4","state":"mixed","state_flags":["DRAIN"],
 			"partitions":["gpu","other"],"address":"10.0.0.1","active_features":"big,blue"}]}`,
@@ -111,7 +113,7 @@ func TestNodesAreReadFromTextAndFromJSONOfBothVersions(t *testing.T) {
 			t.Errorf("%s: expected %+v, found %+v, %v", text, want[:1], got, err)
 		}
 	}
-	for text, says := range map[string]string{"n1|32\n": "expected 8 fields", "n1|x|1|idle|gpu||||\n": "node n1"} {
+	for text, says := range map[string]string{"n1|32\n": "expected 9 fields", "n1|x|1|idle|gpu|||||\n": "node n1"} {
 		if _, err := parseNodeList(text); err == nil || !strings.Contains(err.Error(), says) {
 			t.Errorf("%q: expected an error that says %q, found %v", text, says, err)
 		}
@@ -143,12 +145,12 @@ func TestFrom2411OnARequestTakesThePlaceOfTheOneBefore(t *testing.T) {
 	if apart, set := Retype(Tres{PerNode: "gres:shard:4"}, "gres:shard:a100_0:1", true); apart || len(set) != 1 {
 		t.Errorf("expected one step, found %v, %v", apart, set)
 	}
-	for said, want := range map[string]bool{"slurm-wlm 22.05.8\n": false, "slurm 24.05.4": false, "slurm-wlm 24.11.5\n": true, "slurm 25.05.0": true} {
-		if got, err := replacesOf(said); err != nil || got != want {
+	for said, want := range map[string]bool{"slurm-wlm 22.05.8\n": false, "slurm 24.05.4": false, "23.11.4": false, "slurm-wlm 24.11.5\n": true, "slurm 25.05.0": true} {
+		if got, err := ReplacesOf(said); err != nil || got != want {
 			t.Errorf("%q: expected %v, found %v, %v", said, want, got, err)
 		}
 	}
-	if _, err := replacesOf("slurm"); err == nil {
+	if _, err := ReplacesOf("slurm"); err == nil {
 		t.Error("expected an error where no version is told")
 	}
 }

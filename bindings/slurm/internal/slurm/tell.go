@@ -178,13 +178,20 @@ func (Client) Replaces(ctx context.Context) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	return replacesOf(out)
+	return ReplacesOf(out)
 }
 
-func replacesOf(version string) (bool, error) {
+// Basic says whether jobs start in the order of submission: PriorityType=priority/basic.
+func (Client) Basic(ctx context.Context) (bool, error) {
+	out, err := output(ctx, command{name: "scontrol", args: []string{"show", "config"}})
+	return regexp.MustCompile(`(?m)^PriorityType\s*=\s*priority/basic$`).MatchString(out), err
+}
+
+// ReplacesOf is Replaces of a version. Since that one Slurm also remembers that a GPU is shared once one of its jobs has ended.
+func ReplacesOf(version string) (bool, error) {
 	m := versioned.FindStringSubmatch(version)
 	if m == nil {
-		return false, fmt.Errorf("scontrol --version: expected a version such as 24.11.5, found %.80q", version)
+		return false, fmt.Errorf("expected a version of Slurm such as 24.11.5, found %.80q", version)
 	}
 	major, _ := strconv.Atoi(m[1])
 	minor, _ := strconv.Atoi(m[2])

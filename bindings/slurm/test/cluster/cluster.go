@@ -370,8 +370,7 @@ type Daemon struct{ cmd *exec.Cmd }
 // StartDaemon starts horus-slurm on the cluster's partition; more options may follow.
 func (c *Cluster) StartDaemon(options ...string) *Daemon {
 	c.t.Helper()
-	args := append([]string{"run", "--partitions", "gpu", "--types", Types, "--period", "200ms"}, options...)
-	return c.StartProgram(args...)
+	return c.StartProgram(append([]string{"run", "--whole-may-share", "--partitions", "gpu", "--types", Types, "--period", "200ms"}, options...)...)
 }
 
 // StartProgram starts horus-slurm with a command that runs until it is stopped.

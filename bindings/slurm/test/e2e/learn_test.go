@@ -128,7 +128,8 @@ func (p *play) submit(t *testing.T, c *cluster.Cluster, kind string, util, stepM
 func TestJobsThatHarmEachOtherAreSeenAndKeptApart(t *testing.T) {
 	c := start(t, cluster.Options{Nodes: 1, GPUs: []string{"a100_0"}})
 	p, port := startPlay(t, c, 5)
-	options := []string{"--exporter", port + "/%n", "--learned", c.Dir + "/learned", "--every", "200ms", "--window", "1s", "--steps", "5", "--commit", "2s"}
+	// A window is longer than squeue takes on a busy machine: until then the exporter tells the GPU's use of who ran before.
+	options := []string{"--exporter", port + "/%n", "--learned", c.Dir + "/learned", "--every", "200ms", "--window", "3s", "--steps", "5", "--commit", "2s"}
 	d := c.StartDaemon(options...)
 	told := func(what string, times int) {
 		t.Helper()

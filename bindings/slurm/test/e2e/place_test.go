@@ -117,7 +117,7 @@ func TestWholeGPUsAreSharedWithNobody(t *testing.T) {
 		t.Errorf("expected another GPU than that of job %d, found %v", one, on(t, other))
 	}
 	both := c.Submit("60", whole(2)...)
-	c.Wait("a job of two GPUs says why it waits", soon, func() bool { return record(c.Job(both)).Verb == words.Waits })
+	c.Wait("a job of whole GPUs is Slurm's", soon, func() bool { job := c.Job(both); return record(job).Verb == words.Left && job.Reason == "Resources" })
 }
 
 func TestAJobOfOneAccountSharesWithItsOwnAlone(t *testing.T) {
@@ -147,33 +147,6 @@ func TestTheGPUIsOfATypeThatTheJobAllows(t *testing.T) {
 		if place := on(t, job)[0]; !strings.HasSuffix(place, "/v100_0") {
 			t.Errorf("job %d: expected a V100, found %s", job.ID, place)
 		}
-	}
-}
-
-func TestAGangGetsItsGPUsOnAllNodesTogetherOrWaits(t *testing.T) {
-	c := start(t, cluster.Options{Nodes: 3})
-	c.StartDaemon()
-	one := c.Submit("60", whole(1)...)
-	running(c, one)
-	gang := running(c, c.Submit("60", whole(4, "-N2", "-n2")...))[0]
-	if got := on(t, gang); len(got) != 4 || gang.NodeCount != 2 {
-		t.Errorf("expected 4 GPUs of 2 nodes, found %v", got)
-	}
-	other := c.Submit("60", whole(4, "-N2", "-n2")...)
-	c.Wait("another gang waits", soon, func() bool { return record(c.Job(other)).Verb == words.Waits })
-}
-
-func TestPrioritiesOrderTheQueue(t *testing.T) {
-	c := start(t, cluster.Options{Nodes: 1, GPUs: []string{"a100_0"}})
-	low := c.Submit("60", whole(1)...)
-	high := c.Submit("60", whole(1)...)
-	if out, err := c.Slurm("scontrol", "update", fmt.Sprintf("JobId=%d", high), "Priority=4294901999"); err != nil {
-		t.Fatal(out, err)
-	}
-	c.StartDaemon()
-	running(c, high)
-	if state := c.Job(low).State; state != "PENDING" {
-		t.Errorf("expected the job of lower priority to wait, found it %s", state)
 	}
 }
 

@@ -191,18 +191,10 @@ func TestSrunAndSallocSayItToo(t *testing.T) {
 	c := spank(t, cluster.Options{Nodes: 1, GPUs: []string{"a100_0"}})
 	show := []string{"sh", "-c", "scontrol show job $SLURM_JOB_ID; echo devices $CUDA_VISIBLE_DEVICES"}
 	options := []string{"--mem=100", "--horus-gpu-util-pct=30", "--horus-gpu-memory-gib=8"}
-	version, err := exec.Command("srun", "--version").Output() // slurm-wlm 22.05.8
-	if err != nil {
-		t.Fatal(err)
-	}
-	whole := words.Placed
-	if !strings.Contains(string(version), " 22.") { // the step's request without a type is refused too
-		whole = words.Left
-	}
 	for command, verb := range map[string]words.Verb{
 		"srun":                         words.Placed,
-		"srun --gpus=1":                whole,
-		"srun --immediate=30":          "", // by Slurm
+		"srun --gpus=1":                words.Left, // whole GPUs are Slurm's
+		"srun --immediate=30":          "",         // by Slurm
 		"salloc --gres=shard:4 | srun": words.Placed,
 		"srun --gres=shard:4":          words.Left, // its step asks for 4 again, and would be refused
 	} {
@@ -214,8 +206,8 @@ func TestSrunAndSallocSayItToo(t *testing.T) {
 			!strings.Contains(text, words.Prefix+string(verb)) || !strings.Contains(text, "devices 0") {
 			t.Errorf("%s: expected a job that is %s, on GPU 0, found %v, %s", command, verb, err, out)
 		}
-		if told := strings.Contains(string(out), "leaves this to Slurm"); told != (verb == words.Left) {
-			t.Errorf("%s: expected a sentence where it is left to Slurm alone, found %s", command, out)
+		if told := strings.Contains(string(out), "leaves this to Slurm"); told != (command == "srun --gres=shard:4") {
+			t.Errorf("%s: expected a sentence where it shares and is left to Slurm, found %s", command, out)
 		}
 	}
 	if log := c.Read("slurmd.n1.log"); strings.Contains(log, "SPANK") {

@@ -96,8 +96,13 @@ func TestRequestsFromBeforeTheMigrationRunAndItIsUndone(t *testing.T) {
 	old := running(c, c.Submit("1", "--gres=gpu:a100:2"))[0]
 	c.Wait("it ends", soon, func() bool { return c.Job(old.ID).State == "COMPLETED" })
 	gres, conf := c.Read("gres.conf"), c.Read("slurm.conf")
-	if out, err := c.Program("migrate", "--shards", "4", c.Dir); err != nil {
-		t.Fatal(out, err)
+	if out, err := c.Program("migrate", "--shards", "4", c.Dir); losesShares(t) == (err == nil) || c.Read("gres.conf") == gres != losesShares(t) {
+		t.Fatalf("expected a refusal by Slurm before 24.11 alone, found %v, %s", err, out)
+	}
+	if losesShares(t) {
+		if out, err := c.Program("migrate", "--whole-may-share", "--shards", "4", c.Dir); err != nil {
+			t.Fatal(out, err)
+		}
 	}
 	c.Write("job_submit.lua", script(t, alive))
 	c.Write("slurm.conf", c.Read("slurm.conf")+"\nJobSubmitPlugins=lua\n")
@@ -123,9 +128,10 @@ func TestRequestsFromBeforeTheMigrationRunAndItIsUndone(t *testing.T) {
 	if out, err := c.Program("migrate", "--undo", c.Dir); err != nil {
 		t.Fatal(out, err)
 	}
-	if c.Read("gres.conf") != gres || c.Read("slurm.conf") != conf {
-		t.Error("expected the files from before, found others")
+	if c.Read("gres.conf") != gres || c.Read("slurm.conf") != conf+"\nJobSubmitPlugins=lua\n" {
+		t.Errorf("expected the files from before with what was edited since, found\n%s\n%s", c.Read("gres.conf"), c.Read("slurm.conf"))
 	}
+	c.Write("slurm.conf", conf)
 	c.Restart()
 	running(c, c.Submit("1", "--gres=gpu:a100:2"))
 }

@@ -1,0 +1,362 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package place
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"libhorus.org/horus"
+	"libhorus.org/slurm/internal/slurm"
+	"libhorus.org/slurm/internal/words"
+)
+
+// tierOf a job: the highest PriorityTier of its partitions.
+func (s *pass) tierOf(job slurm.Job) (tier int) {
+	for _, name := range strings.Split(job.Partition, ",") {
+		tier = max(tier, s.tiers[name])
+	}
+	return tier
+}
+
+// order is that in which Slurm starts jobs. Those that it holds back for a limit come last: they get what others leave.
+func (s *pass) order(a, b *candidate) int {
+	last := func(c *candidate) int {
+		if c.limit {
+			return 1
+		}
+		return 0
+	}
+	return cmp.Or(cmp.Compare(last(a), last(b)), -cmp.Compare(s.tierOf(a.job), s.tierOf(b.job)), -cmp.Compare(a.job.Priority, b.job.Priority),
+		cmp.Compare(a.job.Submitted, b.job.Submitted), cmp.Compare(a.job.ID, b.job.ID))
+}
+
+// limited is whose limits a job counts to, as far as squeue tells.
+func (c *candidate) limited() string { return c.job.User + "|" + c.job.Account + "|" + c.job.Partition }
+
+// eligible jobs of Slurm's own may start as soon as there is room, and take GPUs.
+func (s *pass) eligible(job slurm.Job) bool {
+	gpus := job.WholeNodes || job.Tres != slurm.Tres{}
+	return gpus && job.Priority > 0 && job.Eligible <= s.now && job.Dependency == "" && isOrdinary(job.Reason)
+}
+
+// chunk of the queue that is planned in one call: those of a kind that finds no place are passed over afterwards.
+const chunk = 32
+
+// plan places the queue in its order. Slurm's priorities order it and no more: a job's work counts as much as another's.
+func (s *pass) plan(ctx context.Context, queue []*candidate) error {
+	last := len(queue) - 1 // of Slurm's own that may start
+	for last >= 0 && !(queue[last].theirs && s.eligible(queue[last].job)) {
+		last--
+	}
+	full := map[string]horus.Decision{} // kinds that found no place, and why
+	looked := map[string]int{}          // jobs of each user
+	var now []*candidate
+	flush := func() error {
+		some := now
+		now = nil
+		if len(some) == 0 {
+			return nil
+		}
+		return s.restricted(some[0], func() error { return s.planSome(ctx, some, full) })
+	}
+	for i, c := range queue {
+		c.overtaken = i < last
+		opens := ""
+		if !c.theirs {
+			opens = s.openTo(c)
+		}
+		alone := c.theirs && c.job.Promised != "" || c.hasPlace() || c.only != nil || opens != ""
+		if alone || len(now) == chunk {
+			if err := flush(); err != nil {
+				return err
+			}
+		}
+		if c.theirs {
+			s.promise(c.job)
+			continue
+		}
+		c.kind += opens
+		by, user := s.heldBack[c.limited()], c.job.User
+		refused, is := full[c.kind]
+		switch {
+		case c.hasPlace():
+			if stays, err := s.stays(c); stays || err != nil {
+				if err != nil {
+					return err
+				}
+				continue
+			}
+			now = append(now, c)
+		case by != 0:
+			s.wait(c, fmt.Sprintf("behind job %d of the same user, which Slurm holds back for a limit", by), "limit")
+		case looked[user] >= s.planner.options.Depth:
+			s.wait(c, fmt.Sprintf("behind %d others of its user", looked[user]), "depth")
+		case is:
+			if s.mayBeKept(c) {
+				if err := flush(); err != nil {
+					return err
+				}
+			}
+			if !s.keep(c, refused) {
+				s.wait(c, refused.Text, refused.Reason.String())
+			}
+		default:
+			looked[user]++
+			now = append(now, c)
+		}
+		c.horus.SubmitUs = int64(i)
+		if alone {
+			if err := flush(); err != nil {
+				return err
+			}
+		}
+	}
+	return flush()
+}
+
+// promise closes the devices that Slurm means to give to a job of its own: to all behind it in the queue that would hold them longer.
+func (s *pass) promise(job slurm.Job) {
+	hosts, err := slurm.Hosts(job.Promised)
+	if job.Promised == "" || err != nil || job.Started <= 0 {
+		return
+	}
+	for _, host := range hosts {
+		n := s.nodes[host]
+		if n == nil {
+			continue
+		}
+		var at []int
+		gres, count := asksOfNode(job, len(hosts), len(n.devices))
+		for i := len(n.devices) - 1; i >= 0; i-- { // as Slurm takes those that are alike: see layout
+			if n.devices[i].closed == 0 && (gres == "" || gres == n.devices[i].gres) {
+				at = append(at, i)
+			}
+		}
+		slices.SortStableFunc(at, func(a, b int) int {
+			return cmp.Or(cmp.Compare(n.devices[a].ends, n.devices[b].ends), cmp.Compare(n.devices[a].tenants, n.devices[b].tenants))
+		})
+		for _, i := range at[:min(count, len(at))] {
+			s.close(n, uint32(i), job.Started)
+		}
+	}
+}
+
+// asksOfNode is how many GPUs a job takes of each of its nodes, and of which type; "" = any.
+func asksOfNode(job slurm.Job, nodes, devices int) (gres string, count int) {
+	if job.WholeNodes || job.Tres.PerSocket != "" {
+		return "", devices
+	}
+	for request, times := range map[string]int{job.Tres.PerNode: nodes, job.Tres.PerJob: 1, job.Tres.PerTask: job.Tasks} {
+		for _, g := range slurm.GresOf(request) {
+			if g.Name == "shard" {
+				g.Count = nodes // one GPU of each
+			} else {
+				g.Count *= times
+			}
+			gres, count = g.Type, count+up(g.Count, nodes)
+		}
+	}
+	return gres, count
+}
+
+// close a device till a time to who would hold it longer.
+func (s *pass) close(n *node, at uint32, till int64) {
+	n.devices[at].closed = till
+	s.closed++
+	_ = s.cluster.SetState(n.id, at, horus.Drained) // which fails for a device that is not there
+}
+
+// open says whether a device may be given to a job.
+func (s *pass) open(c *candidate, d *device) bool {
+	short := c.job.TimeLimitMin > 0 && s.now+60*c.job.TimeLimitMin <= d.closed
+	return (c.gres == "" || c.gres == d.gres) && (d.closed == 0 || short)
+}
+
+// differs names devices that are open to a job and closed to others, or the other way round.
+func (s *pass) differs(c *candidate, each func(n *node, at uint32)) {
+	if c.gres == "" && (s.closed == 0 || c.job.TimeLimitMin == 0) {
+		return
+	}
+	for _, n := range s.byID {
+		for i := range n.devices {
+			if d := &n.devices[i]; s.open(c, d) != (d.closed == 0) {
+				each(n, uint32(i))
+			}
+		}
+	}
+}
+
+// openTo is part of a job's kind: what is open to it and not to others. A job that has any is planned by itself.
+func (s *pass) openTo(c *candidate) (out string) {
+	s.differs(c, func(n *node, at uint32) { out += fmt.Sprintf("|%d/%d", n.id, at) })
+	return out
+}
+
+// restricted does something while what is open to a job is open, and nothing else.
+func (s *pass) restricted(c *candidate, do func() error) error {
+	var wrong error
+	set := func(back bool) {
+		s.differs(c, func(n *node, at uint32) {
+			state := horus.Drained
+			if s.open(c, &n.devices[at]) != back {
+				state = horus.Up
+			}
+			wrong = cmp.Or(wrong, s.cluster.SetState(n.id, at, state))
+		})
+	}
+	set(false)
+	err := do()
+	set(true)
+	return cmp.Or(wrong, err)
+}
+
+// stays takes a job in where it was placed, if those before it in the queue leave it room there. Else whoever gets its place has to
+// wait for the next pass: Slurm may just be starting it.
+func (s *pass) stays(c *candidate) (stays bool, err error) {
+	if c.record.Verb == words.Waits {
+		return false, nil // a GPU is kept for it; it may have a place by now
+	}
+	n, at := s.at(c.record.On)
+	if n != nil && n.up && s.open(c, &n.devices[at]) && (c.limit || s.now-c.record.At <= s.planner.options.GraceS) {
+		err = s.restricted(c, func() error {
+			as, slots := s.resides(c.job, s.pinned(c.job, n, at))
+			found, err := s.planner.placer.Appraise(s.cluster, as, slots)
+			stays = found.Reason == horus.ReasonNone
+			return err
+		})
+	}
+	if stays {
+		s.result.Pinned++
+		s.awaited(c.job, c.record)
+	} else {
+		s.contested[c.record.On] = true
+	}
+	return stays, err
+}
+
+func (s *pass) planSome(ctx context.Context, some []*candidate, full map[string]horus.Decision) error {
+	jobs := make([]horus.Job, len(some))
+	byID := map[uint64]*candidate{}
+	for i, c := range some {
+		jobs[i], byID[c.horus.ID] = c.horus, c
+	}
+	plan, err := s.planner.placer.Plan(ctx, s.cluster, jobs, some[0].only)
+	if err != nil {
+		if len(some) > 1 { // one of them is wrong: each by itself
+			for _, c := range some {
+				if err := s.planSome(ctx, []*candidate{c}, full); err != nil {
+					return err
+				}
+			}
+			return nil
+		}
+		if ctx.Err() != nil {
+			return err
+		}
+		s.leave(some[0], err.Error())
+		return nil
+	}
+	defer plan.Close()
+	if err := s.cluster.Apply(plan); err != nil {
+		return err
+	}
+	for i := range plan.Len() {
+		decision, err := plan.Decision(i)
+		if err != nil {
+			return err
+		}
+		c := byID[decision.JobID]
+		switch {
+		case decision.Verdict == horus.Place:
+			s.place(c, decision)
+		case decision.Verdict == horus.Reject || decision.PredictedNever: // Slurm may try what we would not
+			s.reject(c, decision)
+		default:
+			full[c.kind] = decision
+			if !s.keep(c, decision) {
+				s.wait(c, decision.Text, decision.Reason.String())
+			}
+		}
+	}
+	return nil
+}
+
+// A job that finds no place is not to be passed for ever by jobs behind it. So Slurm is shown the first of those on a GPU that is
+// to become free: it asks for all of that GPU's shards, and so starts once nobody is there, or as soon as a pass finds it a place.
+
+// mayBeKept says whether a GPU may be kept for a job that others would pass: jobs of Slurm's own behind it in the queue, those of
+// ours that came later, or those of a lower tier that run.
+func (s *pass) mayBeKept(c *candidate) bool {
+	devices := 0
+	for _, n := range s.byID {
+		devices += len(n.devices)
+	}
+	return !c.limit && s.ahead < max(1, devices/8) && (s.passed(c) || s.lowest < s.tierOf(c.job))
+}
+
+func (s *pass) passed(c *candidate) bool {
+	return c.overtaken || s.now-s.from(c) > s.planner.options.GraceS
+}
+
+// keep a GPU for a job.
+func (s *pass) keep(c *candidate, refused horus.Decision) bool {
+	if !s.mayBeKept(c) {
+		return false
+	}
+	passed := s.passed(c)
+	var best struct {
+		node *node
+		at   uint32
+		rank [3]int64
+	}
+	for _, n := range s.byID {
+		if !n.up || c.only != nil && !slices.Contains(c.only, n.id) || slices.ContainsFunc(c.horus.Selectors, func(l horus.Label) bool { return !slices.Contains(n.labels, l) }) {
+			continue
+		}
+		for i := range n.devices {
+			d := &n.devices[i]
+			preempts := d.tenants > 0 && d.tier < s.tierOf(c.job)
+			if !s.open(c, d) || d.shards == 0 || c.memory(d.model) > int64(d.shards)*d.unit || !passed && !preempts {
+				continue
+			}
+			rank := [3]int64{1, d.ends, int64(d.tenants)}
+			if preempts { // Slurm may take no shards back: first from whole GPUs
+				rank = [3]int64{0, int64(d.sharing), d.ends}
+			}
+			if c.record.Verb == words.Waits && c.record.On == n.name+"/"+d.gres {
+				rank = [3]int64{-1}
+			}
+			if best.node == nil || slices.Compare(rank[:], best.rank[:]) < 0 {
+				best.node, best.at, best.rank = n, uint32(i), rank
+			}
+		}
+	}
+	if best.node == nil {
+		return false
+	}
+	s.ahead++
+	s.result.Kept++
+	s.waits(c, refused.Reason.String())
+	d := best.node.devices[best.at]
+	if best.rank[0] >= 0 || !strings.HasSuffix(c.job.Tres.PerNode, fmt.Sprintf(":%s:%d", d.gres, d.shards)) {
+		s.pin(c, best.node, best.at, d.shards, words.Record{
+			Verb: words.Waits, At: s.now, Text: refused.Text + "; " + best.node.name + "/" + d.gres + " is kept for it",
+		})
+	}
+	s.close(best.node, best.at, 1)
+	return true
+}
+
+// waits counts a job that waits, for a reason.
+func (s *pass) waits(c *candidate, reason string) {
+	s.result.Waiting++
+	s.result.Oldest = max(s.result.Oldest, s.now-min(s.now, max(c.job.Submitted, s.from(c))))
+	if s.result.Reasons == nil {
+		s.result.Reasons = map[string]int{}
+	}
+	s.result.Reasons[reason]++
+}

@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package place
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"libhorus.org/slurm/internal/slurm"
+	"libhorus.org/slurm/internal/words"
+)
+
+const (
+	one   = "gpu:a100_0:1,shard:a100_0:4"
+	heavy = "horus:gpu_util_pct=90,gpu_memory_gib=30,wait=60"
+	light = "horus:gpu_util_pct=10,gpu_memory_gib=2,wait=60"
+)
+
+func ours(id uint64, comment string) slurm.Job {
+	job := waiting(id, comment, "gres:shard:4")
+	job.Eligible = 990 - int64(id) + 60 // it waits for us since `id` seconds
+	return job
+}
+
+// theirs is a job of Slurm's own that asks for whole GPUs.
+func theirs(id uint64, gpus int) slurm.Job {
+	job := waiting(id, "", fmt.Sprintf("gres:gpu:%d", gpus))
+	job.Eligible, job.Reason = 980, "Resources"
+	return job
+}
+
+// full is a job that has all GPUs of a node to itself.
+func full(id uint64, host, gres string) slurm.Job {
+	job := waiting(id, "", "gres:gpu:1")
+	job.State, job.Hosts, job.Started, job.Gres = "RUNNING", host, 900, []string{gres}
+	return job
+}
+
+func pinnedOn(job slurm.Job, place string, at int64) slurm.Job {
+	node, gres, _ := strings.Cut(place, "/")
+	job.AdminComment = words.Record{Verb: words.Placed, From: 1, At: at, Asked: "node:gres:shard:4", On: place}.String()
+	job.Required, job.Tres.PerNode, job.Eligible, job.Reason = node, "gres:shard:"+gres+":1", 1, "Priority"
+	return job
+}
+
+// kept says whether a change shows a job to Slurm on a GPU that is kept for it.
+func kept(told string) bool {
+	return strings.Contains(told, "horus:waits") && strings.Contains(told, " on=n1/a100_0") && strings.Contains(told, "StartTime now")
+}
+
+func TestAGPUIsKeptForWhomOthersWouldPass(t *testing.T) {
+	nodes, busy := []slurm.Node{machine("n1", one)}, full(9, "n1", "gpu:a100_0:1(IDX:0)")
+	behind, ahead := theirs(2, 1), theirs(3, 1)
+	behind.Priority, ahead.Priority = 50, 200
+	if got := changes(t, nodes, busy, ours(1, light))[1]; kept(got) {
+		t.Errorf("nobody behind it: expected it to wait, found %s", got)
+	}
+	if got := changes(t, nodes, busy, ours(1, light), ahead)[1]; kept(got) {
+		t.Errorf("one before it: expected it to wait, found %s", got)
+	}
+	if got := changes(t, nodes, busy, ours(1, light), behind)[1]; !kept(got) || !strings.Contains(got, "gres:shard:a100_0:4") {
+		t.Errorf("one behind it: expected all shards of the GPU kept for it, found %s", got)
+	}
+	patient := ours(1, light)
+	patient.Eligible = 990 - 100 + 60
+	if got := changes(t, nodes, busy, patient)[1]; !kept(got) {
+		t.Errorf("it waits longer than --grace: expected a GPU kept for it, found %s", got)
+	}
+	cores := behind
+	cores.Tres = slurm.Tres{}
+	if got := changes(t, nodes, busy, ours(1, light), cores)[1]; kept(got) {
+		t.Errorf("one behind it that wants no GPU: expected it to wait, found %s", got)
+	}
+	behind.Eligible = 2000
+	if got := changes(t, nodes, busy, ours(1, light), behind)[1]; kept(got) {
+		t.Errorf("one behind it that may not start yet: expected it to wait, found %s", got)
+	}
+}
+
+func TestAGPUIsKeptOfALowerTier(t *testing.T) {
+	nodes := []slurm.Node{machine("n1", one)}
+	nodes[0].Partitions, nodes[0].Tiers = []string{"gpu", "low"}, map[string]int{"gpu": 10, "low": 1}
+	busy := full(9, "n1", "gpu:a100_0:1(IDX:0)")
+	if got := changes(t, nodes, busy, ours(1, light))[1]; kept(got) {
+		t.Errorf("the same tier: expected it to wait, found %s", got)
+	}
+	busy.Partition = "low"
+	if got := changes(t, nodes, busy, ours(1, light))[1]; !kept(got) {
+		t.Errorf("a lower tier: expected it shown to Slurm, which preempts, found %s", got)
+	}
+}
+
+func TestWhatSlurmHasPromisedIsOpenToThoseThatEndBefore(t *testing.T) {
+	nodes, big := []slurm.Node{machine("n1", two)}, theirs(9, 2)
+	big.Priority, big.Promised, big.Started = 200, "n1", 990+600
+	for minutes, placed := range map[int64]bool{0: false, 9: true, 11: false} {
+		job := ours(1, light)
+		job.TimeLimitMin = minutes
+		if got := changes(t, nodes, big, job)[1]; strings.Contains(got, "horus:placed") != placed {
+			t.Errorf("a limit of %d minutes: expected placed %v, found %s", minutes, placed, got)
+		}
+	}
+	big.Tres.PerNode = "gres:gpu:1"
+	if got := changes(t, nodes, big, ours(1, light))[1]; !strings.Contains(got, "on=n1/a100_1") {
+		t.Errorf("one GPU promised: expected the other, found %s", got)
+	}
+	big.Priority = 50
+	if got := changes(t, nodes, big, ours(1, light))[1]; !strings.Contains(got, "on=n1/a100_1") {
+		t.Errorf("promised to a job behind it: expected it placed, found %s", got)
+	}
+}
+
+func TestOneUsersJobsBlockNobodyElses(t *testing.T) {
+	nodes := []slurm.Node{machine("n1", two)}
+	jobs := []slurm.Job{full(9001, "n1", "gpu:a100_0:1(IDX:0)")}
+	for i := range 1000 { // alike in nothing, and none fits beside another
+		job := ours(uint64(i+1), fmt.Sprintf("horus:gpu_util_pct=95,gpu_memory_gib=%.3f,wait=60", 30+float64(i)/1000))
+		job.User, job.Priority = "a", 200
+		jobs = append(jobs, job)
+	}
+	other := ours(5000, light)
+	other.User = "b"
+	nodes = append(nodes, machine("n2", one))
+	nodes[1].Features = []string{"spare"}
+	for i := range jobs[1:] {
+		jobs[i+1].Excluded = "n2"
+	}
+	if got := changes(t, nodes, append(jobs, other)...)[5000]; !strings.Contains(got, "horus:placed") {
+		t.Errorf("expected the other user's job placed, found %s", got)
+	}
+}
+
+func TestWhoIsHeldBackForALimitTakesNobodysPlace(t *testing.T) {
+	nodes := []slurm.Node{machine("n1", one)}
+	held := pinnedOn(ours(1, heavy), "n1/a100_0", 980)
+	held.User, held.Reason, held.Priority = "a", "AssocMaxJobsLimit", 200
+	if got := changes(t, nodes, held)[1]; got != "" {
+		t.Errorf("nobody else: expected it where it is, found %s", got)
+	}
+	next := ours(2, heavy)
+	next.User = "a"
+	if got := changes(t, []slurm.Node{machine("n1", two)}, held, next)[2]; !strings.Contains(got, "behind job 1 of the same user") {
+		t.Errorf("the same user: expected it behind job 1, found %s", got)
+	}
+	other := ours(3, heavy)
+	other.User = "b"
+	got := changes(t, nodes, held, other)
+	if !strings.Contains(got[1], "horus:waits") || got[3] != "" {
+		t.Errorf("another user: expected job 1 taken back and nobody placed there before that is certain, found %v", got)
+	}
+}
+
+func TestAPlaceIsTakenBackForWhoIsAhead(t *testing.T) {
+	nodes := []slurm.Node{machine("n1", one)}
+	low, high := pinnedOn(ours(1, heavy), "n1/a100_0", 980), ours(2, heavy)
+	high.Priority = 200
+	got := changes(t, nodes, low, high)
+	if !strings.Contains(got[1], "horus:waits") || got[2] != "" {
+		t.Errorf("expected job 1 taken back and job 2 placed a pass later, found %v", got)
+	}
+	low.AdminComment = strings.Replace(low.AdminComment, "at=980", "at=989", 1)
+	if got := changes(t, nodes, low, high); got[1] != "" || !strings.Contains(got[2], "horus:waits") {
+		t.Errorf("Slurm may be starting job 1: expected it left alone, found %v", got)
+	}
+}
