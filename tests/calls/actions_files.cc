@@ -15,6 +15,7 @@
 #include "calls/corrupt.h"
 #include "calls/harness.h"
 #include "capi/handles.h"
+#include "support/invariants.h"
 
 namespace horus::calls {
 namespace {
@@ -99,7 +100,7 @@ void ReadClusterFile(Harness& harness) {
   const ClusterHandle cluster(out);
   harness.Require((status == HORUS_OK) == (out != nullptr), "a cluster comes with success alone");
   if (out == nullptr) return;
-  const absl::Status inside = out->value.CheckInvariants();
+  const absl::Status inside = CheckInvariants(out->value);
   harness.Require(inside.ok(), std::string(inside.message()).c_str());
 }
 

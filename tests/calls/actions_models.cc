@@ -198,6 +198,22 @@ void Observe(Harness& harness) {
   HORUS_TRY(harness, kNone, horus_observations_add_demand, harness.observations.get(), kBuiltIn, &demand.value);
 }
 
+// What a resident is seen to lose where it is, or where it is not.
+void ObserveResident(Harness& harness) {
+  Roomy<horus_slowdown_observation> seen{HORUS_SLOWDOWN_OBSERVATION_INIT};
+  seen.value.cluster = harness.cluster.get();
+  seen.value.job_id = harness.SomeJob();
+  seen.value.node_id = harness.SomeNode();
+  seen.value.device = static_cast<uint32_t>(harness.choices.Below(4));
+  if (const auto job = harness.jobs.find(seen.value.job_id); job != harness.jobs.end() && !harness.choices.OneIn(4)) {
+    seen.value.node_id = job->second.slots.front().node;
+    seen.value.device = job->second.slots.front().device;
+  }
+  seen.value.slowdown = 1 + 0.1 * static_cast<double>(harness.choices.Below(20));
+  MaybeCorrupt(harness.choices, harness.options.hostile, seen);
+  HORUS_TRY(harness, kNone, horus_observations_add_slowdown, harness.observations.get(), kBuiltIn, &seen.value);
+}
+
 void CommitObservations(Harness& harness) {
   horus_interference* out = nullptr;
   const horus_status status =
@@ -278,9 +294,9 @@ const horus_interference* SomeModel(Harness& harness) {
 }
 
 std::vector<Action> ModelActions() {
-  return {{ExtendCatalogue, 2},    {FindType, 8},         {NewModel, 1}, {ModelFromTable, 2},
-          {ModelFromCallback, 1},  {ModelFromBytes, 2},   {AskModel, 8}, {Observe, 8},
-          {CommitObservations, 1}, {SaveObservations, 1}, {Latency, 8},  {Names, 4}};
+  return {{ExtendCatalogue, 2},  {FindType, 8}, {NewModel, 1}, {ModelFromTable, 2},  {ModelFromCallback, 1},
+          {ModelFromBytes, 2},   {AskModel, 8}, {Observe, 8},  {ObserveResident, 4}, {CommitObservations, 1},
+          {SaveObservations, 1}, {Latency, 8},  {Names, 4}};
 }
 
 }  // namespace horus::calls

@@ -261,21 +261,8 @@ void Appraise(Harness& harness) {
   harness.Require(found.beyond_bound <= found.tenants && found.shared <= found.tenants, "tenants are counted once");
 }
 
-// Residents as they can be planned again.
-void Specs(Harness& harness) {
-  const std::array<uint64_t, 2> wanted = {harness.SomeJob(), harness.SomeJob()};
-  const bool all = harness.choices.OneIn(2);
-  horus_job_list* list = nullptr;
-  const horus_status status = HORUS_TRY(harness, kNone, horus_cluster_job_specs, harness.cluster.get(),
-                                        all ? 0 : wanted.size(), all ? nullptr : wanted.data(), &list);
-  harness.Require((status == HORUS_OK) == (list != nullptr), "a list comes with success alone");
-  if (all) harness.Require(horus_job_list_count(list) == harness.jobs.size(), "a specification for every resident");
-  horus_job_list_free(list);
-}
-
 std::vector<Action> ModeActions() {
-  return {{Batch, 2}, {Rebalance, 2}, {Evacuate, 1}, {Appraise, 1},
-          {Specs, 1}, {WhatIf, 2},    {Preempt, 4},  {NewPlacer, 2}};
+  return {{Batch, 2}, {Rebalance, 2}, {Evacuate, 1}, {Appraise, 1}, {WhatIf, 2}, {Preempt, 4}, {NewPlacer, 2}};
 }
 
 }  // namespace horus::calls

@@ -2,11 +2,13 @@
 // What a cluster says of itself against the mirror: capacity, who is where, conservation of jobs.
 #include <algorithm>
 #include <array>
+#include <cstring>
 #include <limits>
 #include <vector>
 
 #include "calls/harness.h"
 #include "capi/handles.h"
+#include "support/invariants.h"
 
 namespace horus::calls {
 namespace {
@@ -16,9 +18,33 @@ constexpr uint64_t kSentinel = 0xA5A5A5A5A5A5A5A5;
 
 horus_job_info JobOf(Harness& harness, uint64_t id) {
   horus_job_info info = HORUS_JOB_INFO_INIT;
-  harness.Require(HORUS_TRY(harness, kNone, horus_cluster_get_job, harness.cluster.get(), id, &info) == HORUS_OK,
+  harness.Require(HORUS_TRY(harness, kNone, horus_cluster_get_job, harness.cluster.get(), id, &info, size_t{0}, nullptr,
+                            nullptr) == HORUS_OK,
                   "a resident is not there", id);
   return info;
+}
+
+// All that was stated of a resident, into exactly as many bytes as it takes, wherever they begin.
+void CheckStated(Harness& harness, uint64_t id) {
+  horus_job_info info = HORUS_JOB_INFO_INIT;
+  size_t count = 0, again = 0;
+  const auto told = [&](size_t capacity, char* bytes, size_t* out) {
+    return HORUS_TRY(harness, kNone, horus_cluster_get_job, harness.cluster.get(), id, &info, capacity, bytes, out);
+  };
+  harness.Require(told(0, nullptr, &count) == HORUS_OK && count > 0 && info.job == nullptr, "the size of a job");
+  const size_t skipped = harness.choices.Below(16);
+  std::vector<char> bytes(skipped + count);  // its end is guarded by the sanitisers
+  harness.Require(told(count - 1, bytes.data(), &again) == HORUS_ERR_BUFFER_TOO_SMALL && again == count,
+                  "too few bytes");
+  harness.Require(told(count, bytes.data() + skipped, &again) == HORUS_OK && again == count, "a job into its bytes");
+  const horus_job& job = *info.job;
+  harness.Require(job.id == id && job.kind == info.kind && job.tasks == info.tasks &&
+                      job.gpus_per_task == info.gpus_per_task && job.cpu_milli == info.cpu_milli,
+                  "a job as it was stated", id, job.id);
+  for (size_t i = 0; i < job.demand_count; ++i) {
+    if (job.gpu_types[i] != nullptr) harness.Note(std::strlen(job.gpu_types[i]));
+    harness.Note(static_cast<uint64_t>(job.demands[i]->mem_mib));
+  }
 }
 
 // Ids by a call that counts first.
@@ -27,8 +53,7 @@ std::vector<uint64_t> IdsBy(Harness& harness, const Ask& ask) {
   size_t count = 0;
   uint64_t* const none = nullptr;
   const horus_status status = ask(size_t{0}, none, &count);
-  harness.Require(status == HORUS_OK ? count == 0 : status == HORUS_ERR_BUFFER_TOO_SMALL && count > 0,
-                  "a count of ids");
+  harness.Require(status == HORUS_OK, "a count of ids");
   std::vector<uint64_t> ids(count + 1, kSentinel);
   if (count > 1) {  // one too few
     size_t again = 0;
@@ -181,7 +206,7 @@ void Harness::CheckAll() {
   Require(info.cpu_used_milli == sums.cpu_used_milli && info.mem_used_mib == sums.mem_used_mib, "totals: hosts");
   Require(info.devices >= sums.devices && info.slots >= sums.slots && info.devices_used >= sums.devices_used,
           "totals: devices", sums.slots, info.slots);
-  const absl::Status inside = handle->value.CheckInvariants();
+  const absl::Status inside = CheckInvariants(handle->value);
   Require(inside.ok(), std::string(inside.message()).c_str());
   Note(info.state_hash);
   Require(options.check_every > 1 || info.state_hash == hash_, "looking changed the state's hash", hash_,
@@ -214,11 +239,14 @@ void LookAtDevice(Harness& harness) {
 
 void LookAtJob(Harness& harness) {
   const uint64_t id = harness.SomeJob();
-  if (harness.jobs.contains(id)) return CheckJob(harness, id);
+  if (harness.jobs.contains(id)) {
+    CheckStated(harness, id);
+    return CheckJob(harness, id);
+  }
   horus_job_info info = HORUS_JOB_INFO_INIT;
-  harness.Require(
-      HORUS_TRY(harness, kNone, horus_cluster_get_job, harness.cluster.get(), id, &info) == HORUS_ERR_NOT_FOUND,
-      "a job that did not come or left", 0, id);
+  harness.Require(HORUS_TRY(harness, kNone, horus_cluster_get_job, harness.cluster.get(), id, &info, size_t{0}, nullptr,
+                            nullptr) == HORUS_ERR_NOT_FOUND,
+                  "a job that did not come or left", 0, id);
 }
 
 // Struct sizes and NULLs that no look survives.

@@ -50,6 +50,11 @@ def pod(name, on=None, gpus=0, namespace="default", labels=None, minute=0, phase
     return document
 
 
+def deleted(one):
+    one["metadata"].update(deletionTimestamp="2026-11-26T11:00:00Z", deletionGracePeriodSeconds=30)
+    return one
+
+
 def claim(name, device=None, pool=None, users=1, namespace="default", memory=None, count=1, device_class="gpu.nvidia.com"):
     document = {"apiVersion": "resource.k8s.io/v1", "kind": "ResourceClaim", "metadata": {"name": name, "namespace": namespace},
                 "spec": {"devices": {"requests": [{"name": "g", "exactly": {
@@ -206,6 +211,51 @@ class Import(Files):
         label = {"nvidia.com/gpu.memory": "97871"}
         self.assertIn("found 97871 MiB", re.sub(r"\s+", " ", self.import_([product("a"), product("b", labels=label)], code=3)))
 
+    def test_counts_that_contradict_each_other_invent_no_gpus(self):
+        def counts(allocatable, count, replicas, capacity=None, **more):
+            labels = {"nvidia.com/gpu.count": str(count), "nvidia.com/gpu.replicas": str(replicas), **more}
+            one = product("n", allocatable, labels=labels)
+            one["status"]["capacity"] = {**one["status"]["capacity"], GPU: str(capacity or allocatable)}
+            return one
+        for wrong in (counts(10, 1, 1),  # the plugin shares, and discovery does not know it
+                      counts(8, 2, 1), counts(1, 1, 10), counts(4, 4, 10), counts(10, 10, 10), counts(20, 10, 10),
+                      product("n", 8, product="Tesla-T4-SHARED"),
+                      node("n", {"karpenter.k8s.aws/instance-gpu-name": "a10g", "karpenter.k8s.aws/instance-gpu-count": "1"}, 10)):
+            found = self.report([product("fine"), wrong], code=3)
+            self.assertRegex(found["left_out"][0]["reason"], "in another way|replicas beside it")
+            self.assertNotIn('"n"', self.read("cluster.yaml"))
+        for right, cards in ((counts(7, 8, 1, 8), "count: 7}"), (counts(7, 7, 1, 8), "count: 7}"),  # one is not healthy
+                             (counts(4, 8, 1), "count: 4}"), (counts(10, 1, 10), "max_tenants: 10}"),
+                             (counts(30, 4, 10, 40), "count: 3, max_tenants: 10}")):
+            self.import_([right])
+            self.assertIn(cards, self.line("n"))
+
+    def test_instances_of_one_size_count_as_such_or_by_their_cards(self):
+        single = {"product": "NVIDIA-A100-SXM4-40GB-MIG-1g.5gb"}
+        for count in ("14", "2"):
+            self.import_([product("a", 14, labels={"nvidia.com/gpu.count": count}, **single)])
+            self.assertIn("{type: a100-40gb, count: 2, mig: [" + ", ".join(['"1g.5gb"'] * 7) + "]}", self.line("a"))
+        self.report([product("b"), product("a", 14, labels={"nvidia.com/gpu.count": "1"}, **single)], code=3)
+
+    def test_no_gpu_is_given_twice(self):
+        """Eight pods on seven GPUs: one of them is on the eighth, which is not healthy."""
+        found = self.report([product("a", 7), *(pod(f"p{i}", "a", 1, minute=i) for i in range(8))], code=3)
+        self.assertEqual([one["name"] for one in found["left_out"]], ["default/p7"])
+        self.assertIn("less what other pods hold", found["left_out"][0]["reason"])
+        self.assertIn("state: drained", self.line("a"))
+        shared = product("a", 4, labels={"nvidia.com/gpu.replicas": "2"})
+        found = self.report([shared, *(pod(f"p{i}", "a", 1, minute=i) for i in range(5))], code=3)
+        self.assertEqual([one["name"] for one in found["left_out"]], ["default/p4"])
+
+    def test_several_replicas_of_one_pod_are_as_few_gpus_as_they_may_be(self):
+        shared = product("a", 8, labels={"nvidia.com/gpu.replicas": "2"})
+        found = self.report([shared, pod("two", "a", 2, minute=1), pod("three", "a", 3, minute=2), pod("waits", gpus=4)])
+        self.assertIn("gpu_milli: 1000", self.line("default/two", "jobs.yaml"))
+        self.assertIn("gpus: 2, share: anyone", self.line("default/three", "jobs.yaml"))
+        self.assertIn("gpu_util_pct: 75", self.line("default/three", "jobs.yaml"))
+        self.assertIn("gpus: 2, gpu_milli: 1000", self.line("default/waits", "jobs.yaml"))
+        self.assertTrue(any(note.startswith("3 pods ask for several replicas") for note in found["notes"]), found["notes"])
+
     def test_what_cannot_be_told_of_gpus_closes_the_node(self):
         objects = [product("a"), pod("strange", "a", containers=[container(pgpu=1)])]
         found = self.report(objects, code=3)
@@ -221,6 +271,100 @@ class Import(Files):
             found = self.report([product("a"), *lacks], code=3)
             self.assertEqual([one["name"] for one in found["left_out"]], ["default/c"], lacks)
 
+    def test_resources_that_are_no_gpus_are_not_read(self):
+        cards = {"nvidia.com/hostdev": "8", "rdma/rdma_shared_device_a": "63"}
+        both = [container(gpu=8, hostdev=8)]
+        found = self.report([product("a", resources=cards), pod("train", "a", containers=both), pod("wait", containers=both),
+                             pod("net", containers=[container(hostdev=1)])])
+        self.assertEqual((found["jobs_run"], found["jobs_wait"], found["pods_without_gpus"]), (1, 1, 1))
+        self.assertNotIn("state", self.line("a"))
+        self.assertIn("gpus: 8, gpu_milli: 1000", self.line("default/wait", "waiting.yaml"))
+        # Where the device plugin is gone, network cards are no GPUs, however many there are.
+        gone = product("gone", 0, labels={"nvidia.com/gpu.count": "8"}, resources=cards)
+        self.assertIn("found none", self.report([product("a"), gone], code=3)["left_out"][0]["reason"])
+
+    def test_vgpus_of_volcano_are_parts_of_gpus(self):
+        cards = ":".join(f"GPU-{i},10,32768,NVIDIA-Tesla V100-SXM2-32GB,{health},hami-core" for i, health in
+                         enumerate(("true", "false", "true")))
+        one = node("a", annotations={"volcano.sh/node-vgpu-register": cards + ":"},
+                   resources={"volcano.sh/vgpu-number": "30", "volcano.sh/vgpu-memory": "98304", "volcano.sh/vgpu-cores": "300"})
+
+        def part(memory, cores=None):
+            wanted = {"volcano.sh/vgpu-number": "1", "volcano.sh/vgpu-memory": str(memory),
+                      **({"volcano.sh/vgpu-cores": str(cores)} if cores else {})}
+            return [{"name": "main", "resources": {"requests": wanted, "limits": wanted}}]
+        found = self.report([one, product("b"), pod("waits", containers=part(8192)),
+                             pod("runs", "a", containers=part(3072, 30),
+                                 annotations={"volcano.sh/vgpu-ids-new": "GPU-2,NVIDIA,3072,30:;"})])
+        self.assertEqual(found["pods_told"], 1)
+        self.assertIn("[{type: v100-sxm2-32gb, count: 2, max_tenants: 10}]", self.line("a"))
+        self.assertIn("gpu_util_pct: 30, gpu_memory_gib: 3}", self.line("default/runs", "jobs.yaml"))
+        self.assertIn('on: [{node: "a", gpu: 1}]', self.line("default/runs", "now.yaml"))
+        self.assertIn("gpu_memory_gib: 8}", self.line("default/waits", "jobs.yaml"))
+        _, out, _ = run("place", "--cluster", self.folder / "out/now.yaml", "--jobs", self.folder / "out/waiting.yaml", "--json")
+        self.assertEqual([slot["node"] for slot in json.loads(out)["decisions"][0]["slots"]], ["a"])
+        # Without the annotation nobody knows its cards.
+        bare = product("b", 0, resources={"volcano.sh/vgpu-number": "30"}, labels={"nvidia.com/gpu.count": "3"})
+        self.assertIn("found none", self.report([product("a"), bare], code=3)["left_out"][0]["reason"])
+
+    def test_fractions_of_kai_are_parts_of_gpus(self):
+        def part(name, on=None, group=None, minute=0, labels=None, **annotations):
+            labels = labels or ({"runai-gpu-group": group} if group else {})
+            return pod(name, on, labels=labels, minute=minute,
+                       annotations={key.replace("_", "-"): value for key, value in annotations.items()})
+        reserves = pod("gpu-reservation-a-x1", "a", 1, "kai-resource-reservation", {"runai-gpu-group": "g1"},
+                       annotations={"run.ai/reserve_for_gpu_index": "GPU-0"})
+        objects = [product("a", 4), reserves, pod("whole", "a", 1, minute=1), part("half", "a", "g1", 2, gpu_fraction="0.5"),
+                   part("third", "a", "g1", 3, gpu_fraction="0.29"), part("memory", "a", "g2", 4, gpu_memory="20000"),
+                   part("pair", "a", None, 5, {"runai-gpu-group/1": "g2", "runai-gpu-group/2": "g3"},
+                        gpu_fraction="0.25", gpu_fraction_num_devices="2"),
+                   part("waits", gpu_memory="20000"), part("limits", **{"nvidia.com/container.main.gpu-memory.request": "4Gi"})]
+        found = self.report(objects)
+        self.assertEqual((found["jobs_run"], found["jobs_wait"], found["pods_assumed"]), (5, 2, 5))
+        self.assertIn("6 pods ask for parts of GPUs by annotations of KAI or Run:ai.", found["notes"])
+        now = {name: re.search(r"on: \[(.*?)\]", self.line(f"default/{name}", "now.yaml"))[1]
+               for name in ("whole", "half", "third", "memory", "pair")}
+        self.assertEqual(now, {"whole": '{node: "a", gpu: 0}', "half": '{node: "a", gpu: 1}', "third": '{node: "a", gpu: 1}',
+                               "memory": '{node: "a", gpu: 2}', "pair": '{node: "a", gpu: 2}, {node: "a", gpu: 3}'})
+        for name, text in (("half", "gpu_milli: 500, share: anyone"), ("third", "gpu_milli: 290, share: anyone"),
+                           ("waits", "any: {gpu_util_pct: 100, gpu_memory_gib: 19.53125}"),
+                           ("limits", "any: {gpu_util_pct: 100, gpu_memory_gib: 4}"), ("pair", "gpus: 2, share: anyone")):
+            self.assertIn(text, self.line(f"default/{name}", "jobs.yaml"))
+        self.assertNotIn("reservation", self.read("jobs.yaml"))
+        code, _, err = run("place", "--cluster", self.folder / "out/now.yaml", "--jobs", self.folder / "out/waiting.yaml")
+        self.assertEqual((code, err), (0, ""))
+        for wrong in ({"gpu_fraction": "half"}, {"gpu_fraction": "1.5"}, {"gpu_fraction": "nan"}, {"gpu_memory": "-1"},
+                      {"gpu_fraction": "0.5", "gpu_fraction_num_devices": "0"}):
+            found = self.report([product("a"), part("odd", **wrong)], code=3)
+            self.assertIn("annotation gpu-", found["left_out"][0]["reason"])
+
+    def test_a_renamed_resource_is_what_discovery_counts(self):
+        labels = {"nvidia.com/gpu.count": "2", "nvidia.com/gpu.replicas": "4"}
+        self.import_([product("a", 0, labels=labels, resources={"nvidia.com/team-gpu": "8", "nvidia.com/hostdev": "8"}), product("b"),
+                      pod("runs", "a", containers=[container(team_gpu=1)]), pod("waits", containers=[container(team_gpu=2)])])
+        self.assertIn("count: 2, max_tenants: 4}", self.line("a"))
+        self.assertIn("gpu_milli: 250", self.line("default/runs", "jobs.yaml"))
+        self.assertIn("libhorus.org/offers-team-gpu", self.line("default/waits", "jobs.yaml"))
+
+    def test_the_reason_names_what_is_missing_or_not_read(self):
+        def holder(device):
+            return [claim("c", device, "a"), pod("p", "a", resourceClaims=[{"name": "g", "resourceClaimName": "c"}])]
+        could = {**gpu_device(1, type="mig", profile="1g.10gb", parentUUID="GPU-0"), "consumesCounters": [{"counterSet": "x"}]}
+        vm = {**gpu_device(2, type="vfio"), "name": "gpu-vfio-2"}
+        listed = resource_slice("s", "a", [gpu_device(0), could, vm])
+        for device, slices, part in (("gpu-1", [listed], "a partition"), ("gpu-vfio-2", [listed], "of type 'vfio'"),
+                                     ("gpu-9", [listed], "no resource slice of its node lists"),
+                                     ("gpu-0", [], "no resource slice of its node is among the objects (resourceslices)")):
+            found = self.report([product("b"), node("a"), *slices, *holder(device)], code=3)
+            self.assertEqual([one["name"] for one in found["left_out"]], ["default/p"])
+            self.assertIn(part, found["left_out"][0]["reason"])
+        wants = claim("later", device_class="mig.nvidia.com")
+        waits = pod("w", resourceClaims=[{"name": "g", "resourceClaimName": "later"}])
+        self.assertIn("'mig.nvidia.com', which is not read", self.report([product("a"), wants, waits], code=3)["left_out"][0]["reason"])
+        self.assertIn("(resourceslices)", self.import_([node("a"), *holder("gpu-0")], code=2))
+        self.assertIn("(resourceclaims)", self.report([product("a"), holder("gpu-0")[1]], code=3)["left_out"][0]["reason"])
+        self.assertIn("No pods are among the objects: nothing tells what runs and waits.", self.report([product("a")])["notes"])
+
     def test_an_incomplete_pool_is_not_believed(self):
         part = [node("a"), resource_slice("s", "a", [gpu_device(0)], count=2)]
         self.assertIn("expected 2 resource slices of generation 1, found 1",
@@ -228,6 +372,23 @@ class Import(Files):
         found = self.report([product("a"), part[1]])
         self.assertEqual(found["gpus"][0]["known_by"], PRODUCT)
         self.assertIn("resource slices", found["notes"][0])
+
+    def test_who_only_watches_devices_holds_none(self):
+        watch = claim("watch", "gpu-0", "a")
+        exactly = {"deviceClassName": "gpu.nvidia.com", "allocationMode": "All", "adminAccess": True}
+        watch["spec"]["devices"]["requests"] = [{"name": "g", "exactly": exactly}, {"name": "h", **exactly}]  # h: v1beta1
+        watch["status"]["allocation"]["devices"]["results"][0]["adminAccess"] = True
+        later = {**watch, "metadata": {"name": "later", "namespace": "default"}, "status": {}}
+        found = self.report([node("a"), resource_slice("s", "a", [gpu_device(0)]), claim("c", "gpu-0", "a"), watch, later,
+                             pod("works", "a", resourceClaims=[{"name": "g", "resourceClaimName": "c"}]),
+                             pod("watches", "a", resourceClaims=[{"name": "g", "resourceClaimName": "watch"}]),
+                             pod("will-watch", resourceClaims=[{"name": "g", "resourceClaimName": "later"}])])
+        self.assertEqual((found["pods"], found["pods_without_gpus"]), (1, 2))
+
+    def test_a_channel_of_a_compute_domain_is_no_gpu(self):
+        channel = claim("channel", device_class="compute-domain-default-channel.nvidia.com")
+        self.import_([product("a"), channel, pod("waits", gpus=4, resourceClaims=[{"name": "c", "resourceClaimName": "channel"}])])
+        self.assertIn("gpus: 4, gpu_milli: 1000", self.line("default/waits", "waiting.yaml"))
 
     def test_claims_of_shared_devices_take_their_part_of_the_memory(self):
         shared = {**gpu_device(0), "allowMultipleAllocations": True}
@@ -313,6 +474,20 @@ class Import(Files):
         self.import_([node("a"), resource_slice("s", "a", devices)])
         self.assertIn('{type: a100-80gb, mig: ["1g.10gb", "2g.20gb"]}, {type: a100-80gb, mig: ["3g.40gb"]}', self.line("a"))
 
+    def test_a_card_beside_its_instances_is_its_instances(self):
+        cut = [{**gpu_device(i, type="mig", profile=profile, parentUUID="GPU-0"), "name": f"gpu-0-mig-{i}"}
+               for i, profile in enumerate(("1g.10gb", "1g.10gb", "2g.20gb"))]
+        cards = '{type: a100-80gb, mig: ["1g.10gb", "1g.10gb", "2g.20gb"]}'
+        self.import_([node("a"), resource_slice("s", "a", [gpu_device(0), *cut])])
+        self.assertIn(f"gpus: [{cards}]", self.line("a"))
+        # Whatever pool comes first.
+        for pools in (("x", "y"), ("y", "x")):
+            self.import_([node("a"), resource_slice("s", "a", [gpu_device(0), gpu_device(1)], pool=pools[0]),
+                          resource_slice("t", "a", cut, pool=pools[1])])
+            self.assertIn("{type: a100-80gb}", self.line("a"))
+            self.assertIn(cards, self.line("a"))
+            self.assertNotIn("count", self.line("a"))
+
     def test_pods_of_a_group_that_are_alike_are_one_job(self):
         group = {"scheduling.x-k8s.io/pod-group": "ring"}
         objects = [product("a"), product("b")]
@@ -325,6 +500,14 @@ class Import(Files):
         code, _, err = run("shadow", "--cluster", self.folder / "out/cluster.yaml", "--jobs", self.folder / "out/jobs.yaml",
                            "--log", self.folder / "out/decisions.csv")
         self.assertEqual((code, err), (0, ""))
+
+    def test_pods_that_a_scheduler_would_still_place_wait(self):
+        objects = [product("a"), pod("waits", gpus=1), pod("gated", gpus=1, schedulingGates=[{"name": "kueue.x-k8s.io/admission"}]),
+                   deleted(pod("deleted", gpus=1)), deleted(pod("ends", "a", 1)), pod("pulls", "a", 1, phase="Pending"),
+                   pod("refused", "a", 1, phase="Failed"), pod("done", "a", 1, phase="Succeeded")]
+        found = self.report(objects)
+        self.assertEqual((found["jobs_wait"], found["jobs_run"], found["pods_done"]), (2, 2, 3))
+        self.assertIn("1 pods that wait are held back by scheduling gates.", found["notes"])
 
     def test_requests_count_as_the_scheduler_counts_them(self):
         inits = [{**container("1", "1Gi"), "restartPolicy": "Always"}, container("9500m", "2Gi"), container("2", "40G")]

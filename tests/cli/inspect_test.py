@@ -9,7 +9,7 @@ from command import RESNET, Files, main, run
 
 class Inspect(Files):
     def test_resnet50_has_its_published_parameters(self):
-        code, out, err = run("inspect", RESNET, "--batch", 64, "--gpu", "a100-40gb", "--gpu", "t4", "--features", "--json")
+        code, out, err = run("inspect", RESNET, "--batch", 64, "--gpu", "a100-40gb,t4", "--features", "--json")
         self.assertEqual((code, err), (0, ""))
         document = json.loads(out)
         self.assertEqual(document["parameters"], 25557032)
@@ -51,6 +51,17 @@ class Inspect(Files):
         code, _, err = run("inspect", bert, "--dim", "sentence=64")
         self.assertEqual(code, 2)
         self.assertIn("'sentence'; its inputs name 'batch', 'seq'", err)
+
+    def test_notes_what_was_read_between_the_lines(self):
+        def notes(model, *args):
+            code, out, err = run("inspect", RESNET.parent / model, "--dim", "seq=64", "--json", *args)
+            self.assertEqual(code, 0, err)
+            return " ".join(json.loads(out)["notes"])
+
+        self.assertIn("attention without Dropout", notes("bert_base.onnx"))
+        self.assertEqual(notes("bert_base.onnx", "--mode", "inference"), "")
+        self.assertRegex(notes("lstm_wikitext2.onnx"), "'words.weight' and 'onnx::MatMul_205' .* if they are one tied weight")
+        self.assertNotIn("tied", notes("llama3_8b.onnx"))  # both have names of parameters: two of them
 
     def test_model_may_follow_the_gpu(self):
         self.assertEqual(run("inspect", "--gpu", "t4", RESNET)[0], 0)

@@ -83,7 +83,7 @@ class Learn(Files):
         self.assertGreater(memory("--bundle", site), memory() + 500)
         code, out, err = run("calibrate", "--out", site)
         self.assertEqual((code, out), (2, ""))
-        self.assertIn("expected rows that measure mem_mib or step_time_us, or a stated base, found neither", err)
+        self.assertIn("expected rows that measure mem_mib, step_time_us or utilisation, or a stated base, found neither", err)
 
     def test_a_job_outside_is_told_on_which_side(self):
         out = " ".join(run("inspect", RESNET, "--batch", 1, "--mode", "inference", "--gpu", "h100-sxm")[1].split())

@@ -349,7 +349,30 @@ static void OptionsOfCallbackPoliciesAreChecked(void) {
   CHECK(placer == NULL);
 }
 
+#ifdef HORUS_TESTS_CORE /* not where the laboratory is linked */
+static void NamesOfTheLaboratoryAreToldWhereTheyAre(void) {
+  static const char* const policies[] = {"best-fit", "horus-paper", "synergy-tune", "gandiva"};
+  static const char* const models[] = {"boosted", "iasp", "iapp"};
+  horus_placer_options options = HORUS_PLACER_OPTIONS_INIT;
+  horus_placer* placer = NULL;
+  horus_interference* model = NULL;
+  size_t i;
+  for (i = 0; i < sizeof(policies) / sizeof(policies[0]); ++i) {
+    options.policy = policies[i];
+    CHECK_MESSAGE(HORUS_ERR_NOT_FOUND, "libhorus_lab", horus_placer_create(&options, &placer, &error));
+  }
+  for (i = 0; i < sizeof(models) / sizeof(models[0]); ++i) {
+    CHECK_MESSAGE(HORUS_ERR_NOT_FOUND, "libhorus_lab", horus_interference_create(models[i], &model, &error));
+  }
+  CHECK(placer == NULL && model == NULL);
+  CHECK(horus_policy_name(2) != NULL && horus_policy_name(3) == NULL);
+}
+#endif
+
 int main(void) {
+#ifdef HORUS_TESTS_CORE
+  NamesOfTheLaboratoryAreToldWhereTheyAre();
+#endif
   PoliciesOfTheCallerChoose();
   BadCostsEndThePlan();
   ACostThatIsLeftNanEndsThePlan();

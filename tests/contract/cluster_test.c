@@ -10,7 +10,7 @@ static void NodesComeChangeAndGo(void) {
   size_t count = 99;
   CHECK_STATUS(HORUS_ERR_EXISTS, horus_cluster_add_node(cluster, &node, &error));
   CHECK(state_hash(cluster) == hash);
-  CHECK_STATUS(HORUS_ERR_BUFFER_TOO_SMALL, horus_cluster_nodes(cluster, 0, NULL, &count, &error));
+  CHECK_OK(horus_cluster_nodes(cluster, 0, NULL, &count, &error));
   CHECK(count == 3);
   CHECK_STATUS(HORUS_ERR_BUFFER_TOO_SMALL, horus_cluster_nodes(cluster, 2, ids, &count, &error));
   CHECK(ids[0] == 0 && ids[1] == 0);
@@ -157,9 +157,9 @@ static void RunningJobsAreAdopted(void) {
   CHECK(reason == HORUS_REASON_NONE && state_hash(cluster) != hash);
   CHECK_STATUS(HORUS_ERR_EXISTS, horus_cluster_adopt(cluster, &given.job, 2, nodes, devices, tasks, NULL, &error));
 
-  CHECK_OK(horus_cluster_get_job(cluster, 10, &info, &error));
+  CHECK_OK(horus_cluster_get_job(cluster, 10, &info, 0, NULL, NULL, &error));
   CHECK(info.adopted == 1 && info.over_committed == 0 && info.tasks == 2 && info.gpus_per_task == 1);
-  CHECK_STATUS(HORUS_ERR_NOT_FOUND, horus_cluster_get_job(cluster, 11, &info, &error));
+  CHECK_STATUS(HORUS_ERR_NOT_FOUND, horus_cluster_get_job(cluster, 11, &info, 0, NULL, NULL, &error));
   slots.capacity = 1;
   CHECK_STATUS(HORUS_ERR_BUFFER_TOO_SMALL, horus_cluster_job_slots(cluster, 10, &slots, &count, &error));
   CHECK(count == 2);
@@ -177,8 +177,106 @@ static void RunningJobsAreAdopted(void) {
   give_job(&given, 11, 60, 15000);
   CHECK_OK(horus_cluster_adopt(cluster, &given.job, 1, nodes, devices, NULL, &reason, &error));
   CHECK(reason == HORUS_REASON_GPU_MEMORY);
-  CHECK_OK(horus_cluster_get_job(cluster, 11, &info, &error));
+  CHECK_OK(horus_cluster_get_job(cluster, 11, &info, 0, NULL, NULL, &error));
   CHECK(info.over_committed == 1);
+  horus_cluster_free(cluster);
+}
+
+/* Whatever a job states is told of the resident, after a restore too, in as many bytes as it says. */
+static void AResidentTellsAllThatWasStated(void) {
+  static const char* const keys[] = {"zone"};
+  static const char* const values[] = {"east"};
+  static const char* const groups[] = {"a", "b"};
+  static const char* const avoided[] = {"c"};
+  static const int64_t cores[] = {1000, 2000}, memory[] = {512};
+  static const float speeds[] = {0.5f, 1};
+  const char* const types[] = {"V100-SXM2-16GB", "t4"};
+  horus_cluster *cluster = cluster_of(1), *restored = NULL;
+  const uint64_t node = 1;
+  const uint32_t device = 0;
+  horus_job_info info = HORUS_JOB_INFO_INIT;
+  horus_sensitivity sensitivity = HORUS_SENSITIVITY_INIT;
+  size_t count = 0, size = 0;
+  char bytes[4096], snapshot[8192];
+  const horus_demand* demands[2];
+  horus_demand other = HORUS_DEMAND_INIT;
+  const horus_job* told;
+  given_job given;
+  give_job(&given, 7, 30, 4000);
+  other.gpu_util_pct = 50;
+  other.step_time_us = 200000;
+  other.profile_id = 77;
+  demands[0] = &given.demand;
+  demands[1] = &other;
+  sensitivity.cpu_count = 2;
+  sensitivity.cpu_milli = cores;
+  sensitivity.mem_count = 1;
+  sensitivity.mem_mib = memory;
+  sensitivity.speeds = speeds;
+  given.job.name = "resnet";
+  given.job.tenant = "red";
+  given.job.priority = 3;
+  given.job.deadline_us = 99;
+  given.job.weight = 2;
+  given.job.slowdown_bound = 3;
+  given.job.demand_count = 2;
+  given.job.gpu_types = types;
+  given.job.demands = demands;
+  given.job.group_count = 2;
+  given.job.groups = groups;
+  given.job.avoid_count = 1;
+  given.job.avoid_groups = avoided;
+  given.job.selector_count = 1;
+  given.job.selector_keys = keys;
+  given.job.selector_values = values;
+  given.job.sensitivity = &sensitivity;
+  CHECK_OK(horus_cluster_adopt(cluster, &given.job, 1, &node, &device, NULL, NULL, &error));
+  CHECK_OK(horus_cluster_snapshot(cluster, sizeof snapshot, snapshot, &size, &error));
+  CHECK_OK(horus_cluster_restore(NULL, snapshot, size, &restored, &error));
+  horus_cluster_free(cluster);
+
+  CHECK_OK(horus_cluster_get_job(restored, 7, &info, 0, bytes, &count, &error));
+  CHECK(count > sizeof(horus_job) && count < sizeof bytes - 1 && info.adopted == 1 && info.job == NULL);
+  size = count;
+  CHECK_STATUS(HORUS_ERR_BUFFER_TOO_SMALL, horus_cluster_get_job(restored, 7, &info, size - 1, bytes, &count, &error));
+  CHECK_STATUS(HORUS_ERR_INVALID_ARGUMENT, horus_cluster_get_job(restored, 7, &info, size, NULL, &count, &error));
+  CHECK_OK(horus_cluster_get_job(restored, 7, &info, size, bytes + 1, NULL, &error)); /* of any alignment */
+  told = info.job;
+  CHECK((const char*)told > bytes && (const char*)(told + 1) <= bytes + 1 + size);
+  CHECK(told->id == 7 && strcmp(told->name, "resnet") == 0 && strcmp(told->tenant, "red") == 0 && told->priority == 3);
+  CHECK(told->deadline_us == 99 && told->weight == 2 && told->slowdown_bound == 3 && told->cpu_milli == 1000);
+  CHECK(told->tasks == 1 && told->gpus_per_task == 1 && told->share == HORUS_SHARE_SAME_TENANT);
+  CHECK(told->demand_count == 2 && strcmp(told->gpu_types[0], "v100-sxm2-16gb") == 0);
+  CHECK(strcmp(told->gpu_types[1], "t4") == 0 && told->demands[0]->gpu_util_pct == 30);
+  CHECK(told->demands[1]->profile_id == 77 && told->demands[1]->gpu_util_pct == 50);
+  CHECK(told->group_count == 2 && strcmp(told->groups[1], "b") == 0 && strcmp(told->avoid_groups[0], "c") == 0);
+  CHECK(strcmp(told->selector_keys[0], "zone") == 0 && strcmp(told->selector_values[0], "east") == 0);
+  CHECK(told->sensitivity != NULL && told->sensitivity->cpu_milli[1] == 2000 && told->sensitivity->speeds[0] == 0.5f);
+  CHECK(told->alternative_count == 0 && told->alternatives == NULL);
+
+  {
+    const uint64_t hash = state_hash(restored); /* and it can be stated again */
+    CHECK_OK(horus_cluster_release(restored, 7, &error));
+    CHECK_OK(horus_cluster_adopt(restored, told, 1, &node, &device, NULL, NULL, &error));
+    CHECK(state_hash(restored) == hash);
+  }
+  horus_cluster_free(restored);
+}
+
+static void EachGpuTypeIsStatedOnce(void) {
+  const char* const types[] = {"v100-sxm2-16gb", "V100-SXM2-16GB"};
+  const horus_demand* demands[2];
+  horus_cluster* cluster = cluster_of(1);
+  const uint64_t node = 1;
+  const uint32_t device = 0;
+  given_job given;
+  give_job(&given, 7, 30, 4000);
+  demands[0] = demands[1] = &given.demand;
+  given.job.demand_count = 2;
+  given.job.gpu_types = types;
+  given.job.demands = demands;
+  CHECK_MESSAGE(HORUS_ERR_INVALID_ARGUMENT, "each GPU type once, found 'V100-SXM2-16GB'",
+                horus_cluster_adopt(cluster, &given.job, 1, &node, &device, NULL, NULL, &error));
   horus_cluster_free(cluster);
 }
 
@@ -214,8 +312,9 @@ static void StatesReportTheJobsThere(void) {
                                    &error)); /* ids not wanted */
   CHECK(state_hash(cluster) == hash);
 
-  CHECK_STATUS(HORUS_ERR_BUFFER_TOO_SMALL,
-               horus_cluster_set_state(cluster, 1, 1, HORUS_STATE_DRAINED, 0, jobs, &count, &error));
+  jobs[0] = 0;
+  CHECK_OK(horus_cluster_set_state(cluster, 1, 1, HORUS_STATE_DRAINED, 0, jobs, &count, &error));
+  CHECK(count == 1 && jobs[0] == 0); /* counted, not written */
   CHECK_OK(horus_cluster_set_state(cluster, 1, 1, HORUS_STATE_DRAINED, 2, jobs, &count, &error));
   CHECK(count == 1 && jobs[0] == 20);
   CHECK_STATUS(HORUS_ERR_NOT_FOUND,
@@ -227,7 +326,8 @@ static void StatesReportTheJobsThere(void) {
   CHECK(device.device_state == HORUS_STATE_DRAINED && device.node_state == HORUS_STATE_UP && device.tenants == 1);
   CHECK(device.mem_reserved_mib == 4000 && device.gpu_util_pct == 30 && device.mig_profile == NULL);
   CHECK(count == 1 && jobs[0] == 20 && device.sharing_mode == HORUS_SHARING_TIME_SLICE);
-  CHECK_STATUS(HORUS_ERR_BUFFER_TOO_SMALL, horus_cluster_get_device(cluster, 1, 1, &device, 0, jobs, &count, &error));
+  CHECK_OK(horus_cluster_get_device(cluster, 1, 1, &device, 0, jobs, &count, &error));
+  CHECK(count == 1);
   CHECK_STATUS(HORUS_ERR_NOT_FOUND, horus_cluster_get_device(cluster, 1, 2, &device, 2, jobs, &count, &error));
   CHECK_STATUS(HORUS_ERR_NOT_FOUND,
                horus_cluster_get_device(cluster, 1, 0xFFFFFFFFu, &device, 2, jobs, &count, &error));
@@ -273,7 +373,7 @@ static void JobsWithoutGpusTakeSlotsWithoutDevice(void) {
   CHECK(count == 1 && slot_nodes[0] == 1 && devices[0] == UINT32_MAX && tasks[0] == 0);
   CHECK_OK(horus_cluster_apply(cluster, plan, &error));
   horus_plan_free(plan);
-  CHECK_OK(horus_cluster_get_job(cluster, 5, &info, &error));
+  CHECK_OK(horus_cluster_get_job(cluster, 5, &info, 0, NULL, NULL, &error));
   CHECK(info.gpus_per_task == HORUS_JOB_NO_GPUS);
   job.id = 6;
   CHECK_STATUS(HORUS_ERR_INVALID_ARGUMENT, horus_cluster_adopt(cluster, &job, 1, nodes, a_device, NULL, NULL, &error));
@@ -314,7 +414,7 @@ static void NullHandlesAreRefused(void) {
   CHECK_STATUS(HORUS_ERR_INVALID_ARGUMENT, horus_cluster_jobs(NULL, 0, NULL, &count, &error));
   CHECK_STATUS(HORUS_ERR_INVALID_ARGUMENT, horus_cluster_get_node(NULL, 1, &node_info, 0, NULL, &count, &error));
   CHECK_STATUS(HORUS_ERR_INVALID_ARGUMENT, horus_cluster_get_device(NULL, 1, 0, &device, 0, NULL, &count, &error));
-  CHECK_STATUS(HORUS_ERR_INVALID_ARGUMENT, horus_cluster_get_job(NULL, 1, &job, &error));
+  CHECK_STATUS(HORUS_ERR_INVALID_ARGUMENT, horus_cluster_get_job(NULL, 1, &job, 0, NULL, NULL, &error));
   CHECK_STATUS(HORUS_ERR_INVALID_ARGUMENT, horus_cluster_job_slots(NULL, 1, &slots, &count, &error));
   CHECK(count == 5);
   horus_cluster_free(cluster);
@@ -327,6 +427,8 @@ int main(void) {
   MigInstancesAreDevices();
   DevicesKeepTheIdsThatTheCallerGaveThem();
   RunningJobsAreAdopted();
+  AResidentTellsAllThatWasStated();
+  EachGpuTypeIsStatedOnce();
   StatesReportTheJobsThere();
   JobsWithoutGpusTakeSlotsWithoutDevice();
   NullHandlesAreRefused();

@@ -169,9 +169,17 @@ static horus_status take_workload(const void* given, horus_error* error) {
   return take_placer_options(&options, error);
 }
 
+static horus_status take_lab_options(const void* given, horus_error* error) {
+  horus_placer* placer = NULL;
+  const horus_status status = horus_lab_placer_create(NULL, given, &placer, error);
+  CHECK((placer != NULL) == (status == HORUS_OK));
+  horus_placer_free(placer);
+  return status;
+}
+
 static void OfPlacers(void) {
-  static const field fields[] = {FIELD(horus_placer_options, FIELD_TEXT, policy),
-                                 FIELD(horus_placer_options, FIELD_TEXT, profiling_label)};
+  static const field of_lab[] = {FIELD(horus_lab_policy_options, FIELD_TEXT, profiling_label)};
+  static const field fields[] = {FIELD(horus_placer_options, FIELD_TEXT, policy)};
   static const field of_tasks[] = {FIELD(horus_workload, FIELD_COLUMN, gpus),
                                    FIELD(horus_workload, FIELD_COLUMN, shares),
                                    FIELD(horus_workload, FIELD_NAMES, gpu_types)};
@@ -180,10 +188,12 @@ static void OfPlacers(void) {
   static const int32_t gpus[2] = {1, 2};
   const char* const unknown[2] = {"no-such-gpu", FIXTURE_GPU};
   horus_placer_options options = HORUS_PLACER_OPTIONS_INIT;
+  horus_lab_policy_options lab = HORUS_LAB_POLICY_OPTIONS_INIT;
   horus_workload tasks = HORUS_WORKLOAD_INIT, jobs = HORUS_WORKLOAD_INIT;
   const horus_job* seen[1];
   given_job one;
   CHECK_FIELDS(take_placer_options, &options, fields, 1);
+  CHECK_FIELDS(take_lab_options, &lab, of_lab, 1);
   tasks.task_count = 2;
   tasks.gpus = gpus;
   tasks.shares = shares;

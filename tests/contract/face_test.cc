@@ -166,6 +166,30 @@ void JobsComeBackFromTheCAbi() {
   CHECK(back.stated_cpu_milli == -1 && back.stated_mem_mib == 0);
 }
 
+void ResidentsTellWhatTheyStatedAndAreObserved() {
+  horus::Cluster cluster;
+  cluster.AddNode(NodeOfTwo(1));
+  horus::Observations seen;
+  for (const uint64_t id : {1, 2}) {
+    horus::Job job = JobOf(id, 4'000);
+    job.name = "n" + std::to_string(id);
+    job.demands[0].second.profile_id = id;
+    cluster.Adopt(job, {{1, 0, 0}});
+  }
+  const horus::Resident told = cluster.GetJob(2);
+  CHECK(told.adopted && !told.over_committed && told.job.name == "n2" && told.job.demands.size() == 1);
+  CHECK(told.job.demands[0].second.mem_mib == 4'000 && told.job.demands[0].second.profile_id == 2);
+  CHECK(StatusOf([&] { (void)cluster.GetJob(3); }) == HORUS_ERR_NOT_FOUND);
+  horus_slowdown_observation lost = HORUS_SLOWDOWN_OBSERVATION_INIT;
+  lost.cluster = cluster.get();
+  lost.job_id = 2;
+  lost.node_id = 1;
+  lost.slowdown = 1.5;
+  lost.device_id = 4;
+  seen.AddResident(lost);
+  CHECK(seen.Devices().size() == 1 && seen.Devices()[0].profile_id == 2 && seen.Devices()[0].observed == 1.5);
+}
+
 void TornMatricesAreRefused() {
   horus::Cluster cluster;
   cluster.AddNode(NodeOfTwo(1));
@@ -248,6 +272,7 @@ int main() {
   DevicesHaveTheMemoryOfTheirDriver();
   RefusalsTellTheNearestMiss();
   JobsComeBackFromTheCAbi();
+  ResidentsTellWhatTheyStatedAndAreObserved();
   TornMatricesAreRefused();
 #ifdef HORUS_GRAPHS_DIR
   GraphsTellWhatAStepCosts();

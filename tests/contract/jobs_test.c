@@ -194,7 +194,7 @@ static void TheWayWorthMostIsTaken(void) {
   horus_plan_free(plan);
   {
     horus_job_info info = HORUS_JOB_INFO_INIT;
-    CHECK_OK(horus_cluster_get_job(cluster, 1, &info, &error));
+    CHECK_OK(horus_cluster_get_job(cluster, 1, &info, 0, NULL, NULL, &error));
     CHECK(info.gpus_per_task == 2);
   }
   horus_placer_free(cheap);
@@ -204,6 +204,7 @@ static void TheWayWorthMostIsTaken(void) {
 
 static void PoliciesTakeTheirSettings(void) {
   horus_placer_options options = HORUS_PLACER_OPTIONS_INIT;
+  horus_lab_policy_options lab = HORUS_LAB_POLICY_OPTIONS_INIT;
   horus_workload workload = HORUS_WORKLOAD_INIT;
   horus_placer* placer = NULL;
   const int32_t gpus[2] = {1, 0};
@@ -213,17 +214,18 @@ static void PoliciesTakeTheirSettings(void) {
   const horus_job* jobs[1];
   horus_cluster* cluster = cluster_of(2);
   given_job given;
-#define REFUSED(status, text) CHECK_MESSAGE(status, text, horus_placer_create(&options, &placer, &error))
+#define REFUSED(status, text) CHECK_MESSAGE(status, text, horus_lab_placer_create(&options, &lab, &placer, &error))
+  CHECK_STATUS(HORUS_ERR_INVALID_ARGUMENT, horus_lab_placer_create(&options, &lab, NULL, &error));
   options.policy = "gavel-threshold";
-  options.pack_threshold = -1;
+  lab.pack_threshold = -1;
   REFUSED(HORUS_ERR_INVALID_ARGUMENT, "pack_threshold");
-  options.pack_threshold = 0;
-  options.foreground_bound = 0.5;
+  lab.pack_threshold = 0;
+  lab.foreground_bound = 0.5;
   REFUSED(HORUS_ERR_INVALID_ARGUMENT, "foreground_bound");
-  options.foreground_bound = 0;
-  options.profiling_label = "";
+  lab.foreground_bound = 0;
+  lab.profiling_label = "";
   REFUSED(HORUS_ERR_INVALID_ARGUMENT, "profiling_label");
-  options.profiling_label = NULL;
+  lab.profiling_label = NULL;
   options.policy = "fgd";
   options.workload = &workload;
   REFUSED(HORUS_ERR_INVALID_ARGUMENT, "workload");
@@ -255,8 +257,8 @@ static void PoliciesTakeTheirSettings(void) {
     horus_placer *strict, *loose;
     uint64_t id;
     strict = placer_with(&options);
-    options.pack_threshold = 0.1;
-    loose = placer_with(&options);
+    lab.pack_threshold = 0.1;
+    CHECK_OK(horus_lab_placer_create(&options, &lab, &loose, &error));
     for (id = 1; id <= 2; ++id) {
       give_job(&given, id, 95, 4000);
       CHECK(place(strict, small, &given).verdict == HORUS_VERDICT_PLACE);

@@ -144,7 +144,7 @@ static void TheTextIsWhatPrometheusReads(void) {
   CHECK_OK(horus_cluster_set_metrics(cluster, metrics, &error));
   horus_metrics_free(NULL);
   CHECK_STATUS(HORUS_ERR_NOT_FOUND, horus_cluster_release(cluster, 1, &error));
-  CHECK_STATUS(HORUS_ERR_BUFFER_TOO_SMALL, horus_metrics_text(metrics, 0, NULL, &size, &error));
+  CHECK_OK(horus_metrics_text(metrics, 0, NULL, &size, &error));
   text = malloc(size);
   CHECK_OK(horus_metrics_text(metrics, size, text, &again, &error));
   CHECK(again == size && strlen(text) + 1 == size);
@@ -199,7 +199,7 @@ static void WrongArgumentsAreRefused(void) {
                 horus_metrics_get(metrics, &columns, &count, &error));
   columns.reserved = 0;
   CHECK(count == 7);
-  CHECK_STATUS(HORUS_ERR_BUFFER_TOO_SMALL, horus_metrics_get(metrics, &columns, &count, &error));
+  CHECK_OK(horus_metrics_get(metrics, &columns, &count, &error));
   CHECK(count == 4); /* conflicts, and the bytes of three kinds of handles */
   CHECK_OK(horus_placer_plan(placer, cluster, 1, jobs, 0, NULL, set_from_callback, &placer, &plan, &error));
   horus_plan_free(plan);

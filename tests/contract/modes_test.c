@@ -47,14 +47,11 @@ static void ABatchIsPlannedTogetherAndApplies(void) {
   horus_cluster_free(cluster);
 }
 
-static void AnEvacuationEmptiesNodesAndTellsWhatResidentsAskedFor(void) {
+static void AnEvacuationEmptiesNodes(void) {
   const uint64_t left[2] = {1, 77};
-  const uint64_t wanted[2] = {2, 1};
   horus_cluster* cluster = cluster_of(2);
   horus_placer* placer = placer_of(NULL);
   horus_plan* plan = NULL;
-  horus_job_list* specs = NULL;
-  horus_job job = HORUS_JOB_INIT;
   horus_move move = HORUS_MOVE_INIT;
   horus_node_info node = HORUS_NODE_INFO_INIT;
   uint64_t ids[2];
@@ -67,20 +64,6 @@ static void AnEvacuationEmptiesNodesAndTellsWhatResidentsAskedFor(void) {
     given.job.tenant = "red";
     adopt(cluster, &given, 1, 0);
   }
-  CHECK_OK(horus_cluster_job_specs(cluster, 2, wanted, &specs, &error));
-  CHECK(horus_job_list_count(specs) == 2 && horus_job_list_bytes_held(specs) > 0);
-  CHECK_OK(horus_job_list_get(specs, 0, &job, &error));
-  CHECK(job.id == 2 && job.slowdown_bound == 3 && strcmp(job.tenant, "red") == 0 && job.demand_count == 1);
-  CHECK(job.demands[0]->gpu_util_pct == 30 && job.share == HORUS_SHARE_SAME_TENANT);
-  CHECK_STATUS(HORUS_ERR_NOT_FOUND, horus_job_list_get(specs, 2, &job, &error));
-  horus_job_list_free(specs);
-  CHECK_OK(horus_cluster_job_specs(cluster, 0, NULL, &specs, &error));
-  CHECK(horus_job_list_count(specs) == 2);
-  horus_job_list_free(specs);
-  specs = NULL;
-  CHECK_STATUS(HORUS_ERR_NOT_FOUND, horus_cluster_job_specs(cluster, 2, left, &specs, &error));
-  CHECK_STATUS(HORUS_ERR_INVALID_ARGUMENT, horus_cluster_job_specs(cluster, 1, NULL, &specs, &error));
-  CHECK(specs == NULL);
   CHECK_OK(horus_placer_evacuate(placer, cluster, 1, left, NULL, NULL, &plan, &error));
   CHECK(horus_plan_count(plan) == 2 && info_of(plan).moves == 2);
   CHECK_OK(horus_plan_get_move(plan, 0, &move, &error));
@@ -204,7 +187,7 @@ static void ARebalanceMovesWhatGains(void) {
   CHECK_OK(horus_plan_slots(plan, HORUS_SLOTS_MOVE_TO, 0, &slots, &count, &error));
   CHECK(count == 1 && node == 1 && device == 1);
   slots.capacity = 0;
-  CHECK_STATUS(HORUS_ERR_BUFFER_TOO_SMALL, horus_plan_slots(plan, HORUS_SLOTS_MOVE_TO, 0, &slots, &count, &error));
+  CHECK_OK(horus_plan_slots(plan, HORUS_SLOTS_MOVE_TO, 0, &slots, &count, &error));
   CHECK_STATUS(HORUS_ERR_INVALID_ARGUMENT, horus_plan_slots(plan, 4, 0, &slots, &count, &error));
   CHECK_STATUS(HORUS_ERR_NOT_FOUND, horus_plan_slots(plan, HORUS_SLOTS_MOVE_FROM, 1, &slots, &count, &error));
   CHECK_STATUS(HORUS_ERR_NOT_FOUND, horus_plan_get_move(plan, 1, &move, &error));
@@ -333,7 +316,7 @@ static void APreemptionNamesItsVictims(void) {
   CHECK(fabs(preemption.loss - 1) < 1e-6);
   CHECK_OK(horus_plan_preemption_victims(plan, 0, 2, victims, losses, &count, &error));
   CHECK(count == 1 && victims[0] == 2 && fabs(losses[0] - 1) < 1e-6);
-  CHECK_STATUS(HORUS_ERR_BUFFER_TOO_SMALL, horus_plan_preemption_victims(plan, 0, 0, victims, losses, &count, &error));
+  CHECK_OK(horus_plan_preemption_victims(plan, 0, 0, victims, losses, &count, &error));
   CHECK_STATUS(HORUS_ERR_NOT_FOUND, horus_plan_preemption_victims(plan, 1, 2, victims, losses, &count, &error));
   slots.capacity = 1;
   slots.node_ids = &node;
@@ -367,7 +350,7 @@ static void APreemptionNamesItsVictims(void) {
 
 int main(void) {
   ABatchIsPlannedTogetherAndApplies();
-  AnEvacuationEmptiesNodesAndTellsWhatResidentsAskedFor();
+  AnEvacuationEmptiesNodes();
   AnAppraisalTellsWhatAnyPlaceWouldDo();
   AReviewSaysWhoBreaksItsBoundAndMovesIt();
   ARebalanceMovesWhatGains();

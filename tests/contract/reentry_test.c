@@ -55,7 +55,7 @@ static void looks_are_refused(const inside* self) {
   IS_BUSY(horus_cluster_jobs(self->cluster, 4, ids, &count, &error));
   IS_BUSY(horus_cluster_get_node(self->cluster, 1, &node, 4, ids, &count, &error));
   IS_BUSY(horus_cluster_get_device(self->cluster, 1, 0, &device, 4, ids, &count, &error));
-  IS_BUSY(horus_cluster_get_job(self->cluster, 1, &job, &error));
+  IS_BUSY(horus_cluster_get_job(self->cluster, 1, &job, 0, NULL, NULL, &error));
   slots.capacity = 4;
   slots.node_ids = ids;
   IS_BUSY(horus_cluster_job_slots(self->cluster, 1, &slots, &count, &error));

@@ -208,9 +208,9 @@ static horus_status take_options(const void* given, horus_error* error) {
 
 static void OfSimulations(void) {
   static const field fields[] = {
-      FIELD(horus_sim_options, FIELD_TEXT, discipline),       FIELD(horus_sim_options, FIELD_TEXT, lp_library_path),
-      FIELD(horus_sim_options, FIELD_TEXT, profiling_label),  FIELD(horus_sim_options, FIELD_COLUMN, outage_nodes),
-      FIELD(horus_sim_options, FIELD_COLUMN, outage_from_us), FIELD(horus_sim_options, FIELD_COLUMN, outage_until_us)};
+      FIELD(horus_sim_options, FIELD_TEXT, discipline), FIELD(horus_sim_options, FIELD_TEXT, profiling_label),
+      FIELD(horus_sim_options, FIELD_COLUMN, outage_nodes), FIELD(horus_sim_options, FIELD_COLUMN, outage_from_us),
+      FIELD(horus_sim_options, FIELD_COLUMN, outage_until_us)};
   static const uint64_t nodes[1] = {1};
   static const int64_t from[1] = {20}, until[1] = {30};
   static const struct {

@@ -37,7 +37,7 @@ static size_t place_all(horus_cluster* cluster, horus_placer* placer) {
 static void* save(const horus_cluster* cluster, size_t* size) {
   void* bytes;
   *size = 0;
-  CHECK_STATUS(HORUS_ERR_BUFFER_TOO_SMALL, horus_cluster_snapshot(cluster, 0, NULL, size, &error));
+  CHECK_OK(horus_cluster_snapshot(cluster, 0, NULL, size, &error));
   CHECK(*size > 0);
   bytes = malloc(*size);
   CHECK_OK(horus_cluster_snapshot(cluster, *size, bytes, size, &error));

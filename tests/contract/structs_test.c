@@ -231,7 +231,7 @@ static void check_inputs(void) {
         {"horus_workload", take_workload, &workload, sizeof workload, offsetof(horus_workload, reserved), 0},
         {"horus_slots", take_slots, &no_columns, sizeof no_columns, offsetof(horus_slots, reserved), 0},
         {"horus_effects", take_effects, &no_effects, sizeof no_effects, offsetof(horus_effects, reserved), 0},
-        {"horus_placer_options", take_options, &options, sizeof options, offsetof(horus_placer_options, reserved),
+        {"horus_placer_options", take_options, &options, sizeof options, 0,
          offsetof(horus_placer_options, host_grants)},
     };
     for (i = 0; i < sizeof rows / sizeof *rows; ++i) check_input(&rows[i]);
@@ -272,7 +272,9 @@ static horus_status fill_node(void* out, horus_error* error) {
 static horus_status fill_device(void* out, horus_error* error) {
   return horus_cluster_get_device(cluster, 1, 0, out, 0, NULL, NULL, error);
 }
-static horus_status fill_job(void* out, horus_error* error) { return horus_cluster_get_job(cluster, 1, out, error); }
+static horus_status fill_job(void* out, horus_error* error) {
+  return horus_cluster_get_job(cluster, 1, out, 0, NULL, NULL, error);
+}
 static horus_status fill_decision(void* out, horus_error* error) { return horus_plan_get(plan, 0, out, error); }
 
 static horus_status fill_latency(void* out, horus_error* error) {
@@ -322,7 +324,7 @@ static void check_outputs(void) {
       {"horus_cluster_info", fill_cluster, sizeof(horus_cluster_info), 0},
       {"horus_node_info", fill_node, sizeof(horus_node_info), 0},
       {"horus_device_info", fill_device, sizeof(horus_device_info), offsetof(horus_device_info, device_id)},
-      {"horus_job_info", fill_job, sizeof(horus_job_info), 0},
+      {"horus_job_info", fill_job, sizeof(horus_job_info), offsetof(horus_job_info, job)},
       {"horus_decision", fill_decision, sizeof(horus_decision), offsetof(horus_decision, miss_estimate)},
       {"horus_latency", fill_latency, sizeof(horus_latency), 0},
   };

@@ -58,7 +58,7 @@ static void ARoundGrantsAndCutsBack(void) {
   CHECK(info_of(plan).moves == 0);
   CHECK_OK(horus_cluster_apply(cluster, plan, &error));
   horus_plan_free(plan);
-  CHECK_OK(horus_cluster_get_job(cluster, 1, &info, &error));
+  CHECK_OK(horus_cluster_get_job(cluster, 1, &info, 0, NULL, NULL, &error));
   CHECK(info.cpu_milli == kCores[1] && info.mem_mib == FAIR_MEM);
   CHECK(info.stated_cpu_milli == 1000 && info.stated_mem_mib == 1024);
 
@@ -80,7 +80,7 @@ static void ARoundGrantsAndCutsBack(void) {
   }
   CHECK_OK(horus_cluster_apply(cluster, plan, &error));
   CHECK_STATUS(HORUS_ERR_EXISTS, horus_cluster_apply(cluster, plan, &error));
-  CHECK_OK(horus_cluster_get_job(cluster, 1, &info, &error));
+  CHECK_OK(horus_cluster_get_job(cluster, 1, &info, 0, NULL, NULL, &error));
   CHECK(info.cpu_milli == FAIR_CPU && info.stated_cpu_milli == 1000);
   horus_plan_free(plan);
 
@@ -154,13 +154,13 @@ static void AdoptedJobsMayHoldMoreThanTheyStated(void) {
                horus_cluster_adopt(cluster, &given.job, 1, &node, &device, NULL, NULL, &error));
   given.job.stated_cpu_milli = -1;
   CHECK_OK(horus_cluster_adopt(cluster, &given.job, 1, &node, &device, NULL, NULL, &error));
-  CHECK_OK(horus_cluster_get_job(cluster, 1, &info, &error));
+  CHECK_OK(horus_cluster_get_job(cluster, 1, &info, 0, NULL, NULL, &error));
   CHECK(info.cpu_milli == 64000 && info.stated_cpu_milli == -1 && info.stated_mem_mib == info.mem_mib);
   give_job(&given, 2, 40, 2000);
   plan = plan_one(placer, cluster, &given);
   CHECK(decision_of(plan, 0).verdict == HORUS_VERDICT_PLACE && info_of(plan).moves == 1);
   CHECK_OK(horus_cluster_apply(cluster, plan, &error));
-  CHECK_OK(horus_cluster_get_job(cluster, 1, &info, &error));
+  CHECK_OK(horus_cluster_get_job(cluster, 1, &info, 0, NULL, NULL, &error));
   CHECK(info.cpu_milli == FAIR_CPU);
   horus_plan_free(plan);
   horus_placer_free(placer);
@@ -208,15 +208,16 @@ static void OptAnswersOrSaysWhatItLacks(void) {
 
 static void SettingsAreChecked(void) {
   horus_placer_options options = HORUS_PLACER_OPTIONS_INIT;
+  horus_lab_policy_options lab = HORUS_LAB_POLICY_OPTIONS_INIT;
   horus_placer* placer = NULL;
   options.policy = "synergy-tune";
-  options.synergy_tolerance = 1;
-  CHECK_STATUS(HORUS_ERR_INVALID_ARGUMENT, horus_placer_create(&options, &placer, &error));
-  options.synergy_tolerance = -1;
-  options.synergy_grow = 2;
-  CHECK_STATUS(HORUS_ERR_INVALID_ARGUMENT, horus_placer_create(&options, &placer, &error));
-  options.synergy_grow = 1;
-  CHECK_OK(horus_placer_create(&options, &placer, &error));
+  lab.synergy_tolerance = 1;
+  CHECK_STATUS(HORUS_ERR_INVALID_ARGUMENT, horus_lab_placer_create(&options, &lab, &placer, &error));
+  lab.synergy_tolerance = -1;
+  lab.synergy_grow = 2;
+  CHECK_STATUS(HORUS_ERR_INVALID_ARGUMENT, horus_lab_placer_create(&options, &lab, &placer, &error));
+  lab.synergy_grow = 1;
+  CHECK_OK(horus_lab_placer_create(&options, &lab, &placer, &error));
   horus_placer_free(placer);
 }
 

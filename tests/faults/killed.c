@@ -81,7 +81,7 @@ static void reconcile(horus_cluster* cluster) {
     slots.capacity = 1;
     slots.node_ids = &node;
     slots.devices = &device;
-    if (horus_cluster_get_job(cluster, live[i].job, &known, NULL) == HORUS_OK) {
+    if (horus_cluster_get_job(cluster, live[i].job, &known, 0, NULL, NULL, NULL) == HORUS_OK) {
       CHECK_OK(horus_cluster_job_slots(cluster, live[i].job, &slots, &slot_count, &error));
       CHECK(slot_count == 1 && node == live[i].node && device == live[i].device);
       continue;

@@ -8,6 +8,7 @@
 
 #include "calls/reseal_snapshot.h"
 #include "place/state/snapshot.h"
+#include "support/invariants.h"
 
 namespace {
 
@@ -21,7 +22,7 @@ void Check(const std::string& bytes) {
     if (cluster.status().message().empty()) std::abort();
     return;
   }
-  if (!cluster->CheckInvariants().ok()) std::abort();
+  if (!CheckInvariants(*cluster).ok()) std::abort();
   const auto saved = horus::SaveSnapshot(*cluster);
   if (!saved.ok()) std::abort();
   const auto again = horus::RestoreSnapshot(BytesOf(*saved), horus::Catalogue::Default());

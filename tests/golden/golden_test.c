@@ -65,7 +65,7 @@ static void tells_the_same(const horus_cluster* restored, const horus_cluster* b
       rows.node_ids = node_ids[k];
       rows.devices = devices[k];
       rows.tasks = tasks[k];
-      CHECK_OK(horus_cluster_get_job(cluster, ids[i], &jobs[k], &error));
+      CHECK_OK(horus_cluster_get_job(cluster, ids[i], &jobs[k], 0, NULL, NULL, &error));
       CHECK_OK(horus_cluster_job_slots(cluster, ids[i], &rows, &slots[k], &error));
     }
     if (ids[i] == unseen) {
@@ -191,7 +191,8 @@ int main(void) {
   static const double boosted[] = {1.355563, 1.661738}, iapp[] = {1.624706, 1.810677};
   snapshot_is_read("snapshots/1-first", 1, 1, 11, 0);
   snapshot_is_read("snapshots/2-now", 2, 3, 0, 0);
-  snapshot_is_read("snapshots/2-host-time", 2, 3, 0, 1);
+  snapshot_is_read("snapshots/2-host-time", 2, 3, 0, 0);
+  snapshot_is_read("snapshots/2-more-types", 2, 3, 0, 1);
   newer_snapshot_is_refused("snapshots/2-now");
   interference_is_read("interference/2026-11-21-boosted.hbundle", NULL, boosted);
   interference_is_read("interference/2026-11-21-with-iapp.hbundle", NULL, boosted);

@@ -23,7 +23,7 @@ import time
 import mutants
 
 # The fit rules, and what a device, a node and a planner's ledger promise, book and give back.
-FILES = ["src/place/fit.cc", "src/place/own_bound.cc", "src/place/admit.cc", "src/place/state/ledger.cc",
+FILES = ["src/place/state/fit.cc", "src/place/job/own_bound.cc", "src/place/search/admit.cc", "src/place/state/ledger.cc",
          "src/place/state/device_states.cc", "src/place/state/groups.cc", "src/place/state/cluster_jobs.cc"]
 # Test programs, the quick ones first; of which of them some suites alone; and test sources that are compiled anew with fewer
 # random operations. The other suites of that program killed nothing more in a run of those that take below 0.15 s.

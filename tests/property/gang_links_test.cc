@@ -7,9 +7,9 @@
 #include <vector>
 
 #include "interference/registry.h"
-#include "place/communication.h"
 #include "place/placer.h"
 #include "place/state/cluster.h"
+#include "place/state/communication.h"
 #include "random_cluster.h"
 
 namespace horus {

@@ -9,11 +9,11 @@
 
 #include "interference/registry.h"
 #include "interference/utilisation_model.h"
-#include "place/fit.h"
 #include "place/placer.h"
-#include "place/policy.h"
+#include "place/policies/policies.h"
 #include "place/search/scorer.h"
 #include "place/state/cluster.h"
+#include "place/state/fit.h"
 #include "place/state/groups.h"
 #include "place/state/ledger.h"
 #include "random_cluster.h"

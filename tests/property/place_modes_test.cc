@@ -19,6 +19,7 @@
 #include "place/placer.h"
 #include "place/state/cluster.h"
 #include "random_cluster.h"
+#include "support/invariants.h"
 
 namespace horus {
 namespace {
@@ -50,7 +51,7 @@ std::vector<JobSpec> RandomJobs(Random& random, JobId first, size_t count) {
 }
 
 void ExpectSound(const Cluster& cluster) {
-  ASSERT_TRUE(cluster.CheckInvariants().ok()) << cluster.CheckInvariants();
+  ASSERT_TRUE(CheckInvariants(cluster).ok()) << CheckInvariants(cluster);
   for (const NodeId id : cluster.NodeIds()) {
     const NodeInfo node = *cluster.Node(id);
     ASSERT_GE(std::min({node.cpu_free_milli, node.mem_free_mib, node.storage_free_mb_s}), 0) << "node " << id;
@@ -73,7 +74,9 @@ double WorkOf(const Cluster& cluster, const InterferenceModel& model) {
       std::vector<JobInfo> jobs;
       std::vector<const Demand*> demands;
       for (const Resident& resident : device.residents) jobs.push_back(*cluster.Job(resident.job));
-      for (const JobInfo& job : jobs) demands.push_back(FindDemand(*job.spec, device.spec.type));
+      std::vector<Demand> seen;
+      for (const JobInfo& job : jobs) seen.push_back(WithDuty(*job.spec, *FindDemand(*job.spec, device.spec.type)));
+      for (const Demand& demand : seen) demands.push_back(&demand);
       std::vector<Slowdown> slowdowns(jobs.size());
       if (jobs.size() > 1) {
         EXPECT_TRUE(
@@ -91,7 +94,9 @@ double WorkOf(const Cluster& cluster, const InterferenceModel& model) {
                                  ? static_cast<double>(fastest) / static_cast<double>(demands[j]->step_time_us.estimate)
                                  : SpeedAlone(*jobs[j].spec, row);
         speeds[jobs[j].spec->id].push_back(static_cast<double>(jobs[j].spec->weight) * (1.0 + jobs[j].spec->priority) *
-                                           speed / static_cast<double>(slowdowns[j].estimate));
+                                           WorkAlone(*jobs[j].spec) *
+                                           (jobs[j].spec->kind == JobKind::kBestEffort ? kBestEffortWorth : 1) * speed /
+                                           static_cast<double>(slowdowns[j].estimate));
       }
     }
   }

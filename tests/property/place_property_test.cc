@@ -12,10 +12,12 @@
 #include "interference/registry.h"
 #include "interference/utilisation_model.h"
 #include "place/placer.h"
+#include "place/policies/policies.h"
 #include "place/state/cluster.h"
 #include "place/state/groups.h"
 #include "place/state/snapshot.h"
 #include "random_cluster.h"
+#include "support/invariants.h"
 
 namespace horus {
 namespace {
@@ -125,7 +127,7 @@ class Churn {
         PlaceSome();
         break;
     }
-    const absl::Status status = cluster_.CheckInvariants();
+    const absl::Status status = CheckInvariants(cluster_);
     ASSERT_TRUE(status.ok()) << status;
     ASSERT_EQ(cluster_.JobIds(), std::vector<JobId>(jobs_.begin(), jobs_.end()));
     if (++steps_ % 8 == 0) ExpectWithinCapacity(cluster_);

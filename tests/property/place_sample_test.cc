@@ -6,7 +6,7 @@
 
 #include "interference/utilisation_model.h"
 #include "place/placer.h"
-#include "place/policy.h"
+#include "place/policies/policies.h"
 #include "place/state/cluster.h"
 #include "random_cluster.h"
 

@@ -11,6 +11,7 @@
 #include "place/state/snapshot.h"
 #include "place/state/snapshot_envelope.h"
 #include "random_cluster.h"
+#include "support/invariants.h"
 
 namespace horus {
 namespace {
@@ -70,7 +71,7 @@ TEST(SnapshotProperty, AlteredMessagesAreRefusedOrSound) {
       continue;
     }
     ++restored_ok;
-    const absl::Status sound = restored->CheckInvariants();
+    const absl::Status sound = CheckInvariants(*restored);
     ASSERT_TRUE(sound.ok()) << sound;
     const std::string again = *SaveSnapshot(*restored);
     ASSERT_EQ(RestoreSnapshot(View(again), Catalogue::Default())->state_hash(), restored->state_hash());

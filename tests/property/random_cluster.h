@@ -15,8 +15,9 @@
 
 #include "base/hash.h"
 #include "device/catalogue.h"
-#include "place/job.h"
-#include "place/policy.h"
+#include "lab/policies/options.h"
+#include "place/job/job.h"
+#include "place/policies/policies.h"
 #include "place/state/node.h"
 
 namespace horus::testing_property {

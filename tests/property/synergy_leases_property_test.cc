@@ -8,10 +8,11 @@
 #include <vector>
 
 #include "interference/utilisation_model.h"
+#include "lab/synergy/plan_round.h"
 #include "place/placer.h"
 #include "place/state/cluster.h"
-#include "place/synergy/round.h"
 #include "random_cluster.h"
+#include "support/invariants.h"
 
 namespace horus {
 namespace {
@@ -50,7 +51,7 @@ class Leases {
       }
     }
     for (size_t i = jobs.size(); i > 1; --i) std::swap(jobs[i - 1], jobs[random_.Below(i)]);
-    const auto plan = placer_->MakeRound(cluster_, jobs);
+    const auto plan = MakeRound(*placer_, cluster_, jobs);
     ASSERT_TRUE(plan.ok()) << plan.status();
     Count(*plan);
     Apply(*plan);
@@ -64,7 +65,7 @@ class Leases {
       ASSERT_EQ(cluster_.Job(jobs[i].id)->slots, decision.slots);
       running.push_back(jobs[i]);
     }
-    const auto again = placer_->MakeRound(cluster_, running);
+    const auto again = MakeRound(*placer_, cluster_, running);
     ASSERT_TRUE(again.ok()) << again.status();
     for (const Action& action : again->actions) {
       ASSERT_NE(action.kind, ActionKind::kPreempt) << "job " << action.job->id;
@@ -93,7 +94,7 @@ class Leases {
   void Apply(const Plan& plan) {
     const absl::Status applied = cluster_.Apply(plan);
     ASSERT_TRUE(applied.ok()) << applied;
-    const absl::Status whole = cluster_.CheckInvariants();
+    const absl::Status whole = CheckInvariants(cluster_);
     ASSERT_TRUE(whole.ok()) << whole;
     for (const NodeId id : cluster_.NodeIds()) {
       const NodeInfo node = *cluster_.Node(id);

@@ -9,11 +9,13 @@
 
 #include "base/units.h"
 #include "interference/utilisation_model.h"
+#include "lab/policies/options.h"
+#include "lab/synergy/round.h"
 #include "place/placer.h"
 #include "place/state/cluster.h"
 #include "place/state/snapshot.h"
-#include "place/synergy/round.h"
 #include "random_cluster.h"
+#include "support/invariants.h"
 
 namespace horus {
 namespace {
@@ -33,8 +35,8 @@ constexpr uint64_t kSnapshotEvery = 50;
 std::vector<std::unique_ptr<Placer>> Placers() {
   std::vector<std::unique_ptr<Placer>> placers;
   const auto add = [&](std::string_view policy, bool grow) {
-    placers.push_back(
-        *Placer::Create(std::make_shared<UtilisationModel>(), *MakePolicy(policy, {.synergy_grow = grow})));
+    placers.push_back(*Placer::Create(std::make_shared<UtilisationModel>(),
+                                      *MakePolicy(policy, {.lab = Lab({.synergy_grow = grow})})));
   };
   for (const std::string_view name : SynergyNames()) {
 #ifndef HORUS_TEST_LP
@@ -102,7 +104,7 @@ class Rounds {
       ++resized_;
       cut_ += move.host_to.cpu_milli < move.host_from.cpu_milli ? 1 : 0;
     }
-    const absl::Status whole = cluster_.CheckInvariants();
+    const absl::Status whole = CheckInvariants(cluster_);
     ASSERT_TRUE(whole.ok()) << whole;
     ExpectNobodyBelowItsShare();
   }

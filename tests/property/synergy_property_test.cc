@@ -6,8 +6,8 @@
 #include <optional>
 #include <vector>
 
-#include "place/synergy/round.h"
-#include "place/synergy/rules.h"
+#include "lab/synergy/round.h"
+#include "lab/synergy/rules.h"
 #include "random_cluster.h"
 
 namespace horus {

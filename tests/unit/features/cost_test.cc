@@ -138,6 +138,30 @@ TEST(Cost, FrozenParametersHaveNoGradientAndNeitherDoesWhatLiesBeforeThem) {
   EXPECT_EQ(MemoryOfStep(b.shaped(), step, run).gradients, 64 * 64 * 4);
 }
 
+// Whatever an exporter makes of a frozen weight before its product: another form of it, or a folded one of another
+// name.
+TEST(Cost, AFrozenWeightIsFrozenInOtherFormsAndUnderOtherNames) {
+  GraphBuilder b;
+  const TensorId x = b.Input({4, 8}), w = b.Parameter({8, 8}), turned = b.Parameter({8, 8}),
+                 folded = b.Parameter({8, 8});
+  b.tensor(w).name = "encoder.0.weight";
+  b.tensor(turned).name = "/encoder/encoder.0/Transpose_output_0";
+  b.tensor(turned).alias_of = w;
+  b.tensor(folded).name = "onnx::MatMul_17";
+  const TensorId h = b.Make("MatMul", {x, turned}, {4, 8});
+  b.Name("/encoder/encoder.0/MatMul");
+  b.Output(b.Make("MatMul", {h, folded}, {4, 8}));
+  b.Name("/encoder/encoder.1/dense/MatMul");
+  const auto backward = [&b](const std::vector<std::string>& frozen) {
+    return CostOfStep(b.shaped(), RunSpec{.frozen = frozen}).totals.backward_flops;
+  };
+  constexpr double kProduct = 2.0 * 4 * 8 * 8;
+  EXPECT_EQ(backward({}), 3 * kProduct);
+  EXPECT_EQ(backward({"encoder.0"}), kProduct);
+  EXPECT_EQ(backward({"encoder.1.dense."}), 2 * kProduct);
+  EXPECT_EQ(backward({"encoder."}), 0);
+}
+
 TEST(Cost, ResidualAdditionIsFreeBackwardAndItsSecondGradientIsAdded) {
   GraphBuilder b;
   const TensorId x = b.Input({4, 8}), w = b.Parameter({8, 8}), w2 = b.Parameter({8, 8});
@@ -177,6 +201,17 @@ TEST(Cost, UnknownOperatorsAreCountedAndLowerTheCoverage) {
   ASSERT_EQ(step.coverage.unknown.size(), 1u);
   EXPECT_EQ(step.coverage.unknown[0], (std::pair<std::string, int64_t>{"my.domain::Mystery", 1}));
   EXPECT_DOUBLE_EQ(step.coverage.flops_share, 0.8);  // taken to cost the mean of the four known ones
+}
+
+TEST(Cost, FourierTransformsTakeFiveNLogN) {
+  GraphBuilder b;
+  const TensorId x = b.Input({3, 8, 1});
+  b.Make("DFT", {x}, {3, 8, 2}, {IntAttribute("axis", 1)});
+  b.Output(b.Make("STFT", {x}, {3, 7, 5, 2}));
+  const StepCost step = Cost(b);
+  EXPECT_EQ(step.ops[0].forward_flops_other, 3 * 5 * 8 * 3);
+  EXPECT_EQ(step.ops[1].forward_flops_other, 3 * 7 * 5 * 8 * 3);  // five frequencies of eight samples
+  EXPECT_TRUE(step.coverage.unknown.empty());
 }
 
 TEST(Cost, UnknownShapesAreCountedNotSilent) {
@@ -251,6 +286,60 @@ TEST(Cost, DecomposedGeluIsOneActivationThatKeepsItsInput) {
   EXPECT_EQ(step.horus_others, 0);
   EXPECT_EQ(step.by_class[static_cast<size_t>(OpClass::kActivation)].forward_kernels, 1);
   EXPECT_EQ(step.totals.saved_bytes, 2 * 4 * 32);  // h for the activation, g for the second product's weight
+}
+
+// By tanh: one kernel as nn.GELU is exported, by products or by Pow; the formula that models write themselves is not.
+TEST(Cost, TanhGeluIsOneActivationUnlessTheModelWritesItOut) {
+  const auto activations = [](bool by_products, bool half_first) {
+    GraphBuilder b;
+    const GraphBuilder::Dims dims = {4, 8};
+    const TensorId x = b.Make("MatMul", {b.Input({4, 8}), b.Parameter({8, 8})}, dims), number = b.Buffer({});
+    const TensorId cube =
+        by_products ? b.Make("Mul", {x, b.Make("Mul", {x, x}, dims)}, dims) : b.Make("Pow", {x, number}, dims);
+    const TensorId inside = b.Make("Add", {x, b.Make("Mul", {number, cube}, dims)}, dims);
+    const TensorId tanh = b.Make("Tanh", {b.Make("Mul", {number, inside}, dims)}, dims);
+    const TensorId sum = b.Make("Add", {tanh, number}, dims);
+    b.Output(half_first ? b.Make("Mul", {b.Make("Mul", {x, number}, dims), sum}, dims)
+                        : b.Make("Mul", {number, b.Make("Mul", {x, sum}, dims)}, dims));
+    return Cost(b).totals.forward_kernels - 1;
+  };
+  EXPECT_EQ(activations(true, false), 1);
+  EXPECT_EQ(activations(true, true), 1);
+  EXPECT_EQ(activations(false, false), 1);
+  EXPECT_EQ(activations(false, true), 8);
+}
+
+// Exporters write scalars as [1]: they do not widen what they scale.
+TEST(Cost, OneElementDoesNotWidenUnderAutocast) {
+  GraphBuilder b;
+  const TensorId y = b.Make("MatMul", {b.Input({4, 8}), b.Parameter({8, 8})}, {4, 8});
+  const TensorId one = b.Make("Mul", {y, b.Buffer({1})}, {4, 8}), wide = b.Make("Mul", {y, b.Buffer({8})}, {4, 8});
+  b.Output(one);
+  b.Output(wide);
+  const StepCost step = Cost(b, {.precision = Precision::kAmpFp16});
+  EXPECT_EQ(step.stored_bytes[one.value()], 2 * 32);
+  EXPECT_EQ(step.stored_bytes[wide.value()], 4 * 32);
+}
+
+// The cache of a decoder comes in and goes out on the GPU; what is fed does not.
+TEST(Cost, ACacheThatGoesOutAgainIsNotCopiedFromTheHost) {
+  GraphBuilder b;
+  const TensorId x = b.Input({2, 4, 1, 16}), past = b.Input({2, 4, 31, 16}), other = b.Input({2, 4, 31, 16});
+  const TensorId present = b.Make("Concat", {past, b.Make("Relu", {x}, {2, 4, 1, 16})}, {2, 4, 32, 16});
+  b.Output(present);
+  b.Output(b.Make("Add", {other, other}, {2, 4, 31, 16}));
+  const StepCost step = Cost(b, {.mode = RunMode::kInference});
+  EXPECT_EQ(step.input_bytes, 4 * (2 * 4 * 16 + 2 * 4 * 31 * 16));
+}
+
+TEST(Cost, CompiledTrainingUpdatesParametersInLists) {
+  GraphBuilder b;
+  BuildPerceptron(b, 8, 64, 5);
+  const auto kernels = [&b](Framework framework) {
+    return CostOfStep(b.shaped(), {.optimizer = Optimizer::kAdamW, .framework = framework}).optimizer.kernels;
+  };
+  EXPECT_EQ(kernels(Framework::kPyTorchCompiled), kernels(Framework::kPyTorch));
+  EXPECT_LT(kernels(Framework::kPyTorchCompiled), kernels(Framework::kPyTorch1));
 }
 
 TEST(Cost, GeluThatIsReadInTheMiddleIsNotFused) {

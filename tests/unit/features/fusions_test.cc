@@ -20,9 +20,12 @@ struct Attention {
   GraphBuilder b;
   TensorId scores, out;
 
-  explicit Attention(bool scales_scores) {
+  explicit Attention(bool scales_scores, bool embeds = false) {
     const GraphBuilder::Dims split = {4, kHeads, kRows, kDepth}, square = {4, kHeads, kRows, kRows};
-    const TensorId x = b.Input(split), w = b.Parameter({kDepth, kDepth});
+    const TensorId w = b.Parameter({kDepth, kDepth});
+    const TensorId x =
+        embeds ? b.Make("Gather", {b.Parameter({99, kDepth}), b.Input({4, kHeads, kRows}, DType::kInt64)}, split)
+               : b.Input(split);
     const TensorId q = b.Make("MatMul", {x, w}, split), v = b.Make("MatMul", {x, w}, split);
     const TensorId k = b.Make("MatMul", {x, w}, split);
     const TensorId turned = b.Make("Transpose", {k}, {4, kHeads, kDepth, kRows});
@@ -31,7 +34,7 @@ struct Attention {
     const TensorId masked = b.Make("Add", {scaled, b.Input({1, 1, kRows, kRows})}, square);
     const TensorId weights = b.Make("Softmax", {masked}, square);
     out = b.Make("MatMul", {weights, v}, split);
-    b.Output(out);
+    b.Output(embeds ? b.Make("LayerNormalization", {out, b.Parameter({kDepth})}, split) : out);
   }
   StepCost Cost(Framework framework) { return CostOfStep(b.shaped(), {.framework = framework}); }
   StepMemory Memory(Framework framework) {
@@ -51,6 +54,15 @@ TEST(Fusions, AttentionIsOneKernelSincePyTorch2) {
   EXPECT_LT(fused.totals.forward_bytes, apart.totals.forward_bytes / 2);
 }
 
+TEST(Fusions, AttentionOfWindowsInFiveDimensionsIsOneKernel) {
+  GraphBuilder b;
+  const GraphBuilder::Dims split = {2, 3, 4, 49, 32}, square = {2, 3, 4, 49, 49};
+  const TensorId q = b.Input(split), k = b.Input({2, 3, 4, 32, 49}), v = b.Input(split);
+  const TensorId masked = b.Make("Add", {b.Make("MatMul", {q, k}, square), b.Parameter({4, 49, 49})}, square);
+  b.Output(b.Make("MatMul", {b.Make("Softmax", {masked}, square), v}, split));
+  EXPECT_EQ(CostOfStep(b.shaped(), {}).ops.back().kind, KernelKind::kFusedAttention);
+}
+
 TEST(Fusions, FusedAttentionKeepsNoScores) {
   Attention attention(false);
   const StepMemory fused = attention.Memory(Framework::kPyTorch), apart = attention.Memory(Framework::kPyTorch1);
@@ -58,6 +70,21 @@ TEST(Fusions, FusedAttentionKeepsNoScores) {
   const int64_t row_bytes = 4 * 4 * kHeads * kRows;
   EXPECT_EQ(fused.saved_total, apart.saved_total - row_bytes * kRows + row_bytes * kDepth + row_bytes);
   EXPECT_EQ(fused.gradients, apart.gradients);
+}
+
+// An export for inference does not show the dropout that language models have in training, which keeps scores.
+TEST(Fusions, TheBoundHoldsScoresThatDropoutWouldKeep) {
+  Attention attention(false, true);
+  for (const Framework framework : {Framework::kPyTorch, Framework::kPyTorch1}) {
+    EXPECT_EQ(attention.Memory(framework).unfused, (4 + 4 + 1) * 4 * kHeads * kRows * kRows);
+  }
+  StepMemory memory = attention.Memory(Framework::kPyTorch);
+  const int64_t with = memory.Upper();
+  memory.unfused = 0;
+  EXPECT_GT(with, memory.Upper());
+  attention.b.Output(attention.b.Make("Dropout", {attention.out}, {4, kHeads, kRows, kDepth}));
+  EXPECT_EQ(attention.Memory(Framework::kPyTorch).unfused, 0);
+  EXPECT_EQ(Attention(false).Memory(Framework::kPyTorch).unfused, 0);  // of images
 }
 
 TEST(Fusions, AttentionThatScalesItsScoresRunsAsItIsWritten) {

@@ -61,6 +61,7 @@ class GraphBuilder {
     return out;
   }
 
+  void Name(const std::string& last_node) { nodes_.back()->name = last_node; }
   horus::Op& last_op() { return shaped_.ops.back(); }
   Tensor& tensor(TensorId id) { return shaped_.tensors[id.value()]; }
   void Output(TensorId id) { shaped_.outputs.push_back(id); }

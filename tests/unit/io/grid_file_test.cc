@@ -7,6 +7,8 @@
 
 #include <string>
 
+#include "lab/policies/options.h"
+
 namespace horus {
 namespace {
 
@@ -89,8 +91,8 @@ TEST(GridFile, TruthAndBeliefsNameTheirSensitivities) {
   ASSERT_TRUE(grid.ok()) << grid.status();
   EXPECT_EQ(grid->truth.sensitivity, "in/so.csv");
   EXPECT_EQ(grid->beliefs.sensitivity, "in/told.csv");
-  EXPECT_TRUE(grid->policies[0].policy.policy_options.synergy_grow);
-  EXPECT_EQ(grid->policies[0].policy.policy_options.synergy_tolerance, 0.1);
+  EXPECT_TRUE(grid->policies[0].policy.policy_options.lab->synergy_grow);
+  EXPECT_EQ(grid->policies[0].policy.policy_options.lab->synergy_tolerance, 0.1);
 }
 
 TEST(GridFile, RefusesWhatIsWrongAndSaysWhere) {

@@ -71,6 +71,23 @@ TEST(KubeGpuNames, EverySpellingFindsItsType) {
       {"NVIDIA-H20", 97871, "h20"},
       {"NVIDIA-B200", 183359, "b200"},
       {"NVIDIA-GB200", 189471, "gb200"},
+      {"NVIDIA-B300-SXM6-AC", 275040, "b300"},
+      {"NVIDIA-GB300", 284208, "gb300"},
+      {"NVIDIA-H20-3e", 143771, "h20-3e"},
+      {"NVIDIA-H800", 81559, "h800"},
+      {"NVIDIA-H800-PCIe", 81559, "h800-pcie"},
+      {"NVIDIA-GH200-144G-HBM3e", 146831, "gh200-144gb"},
+      {"NVIDIA-L20", 46068, "l20"},
+      {"Tesla-V100-SXM3-32GB", 32768, "v100-sxm2-32gb"},
+      {"Tesla-P100-PCIE-12GB", 12198, "p100-pcie-12gb"},
+      {"NVIDIA-T4G", 15360, "t4"},
+      {"NVIDIA-RTX-A5000", 24564, "rtx-a5000"},
+      {"NVIDIA-RTX-A4000", 16376, "rtx-a4000"},
+      {"NVIDIA-GeForce-RTX-4090-D", 24564, "rtx-4090-d"},
+      {"NVIDIA-GeForce-RTX-3090-Ti", 24564, "rtx-3090-ti"},
+      {"Quadro-RTX-6000", 24576, "rtx-6000"},
+      {"NVIDIA-TITAN-RTX", 24220, "titan-rtx"},
+      {"NVIDIA-RTX-PRO-6000-Blackwell-Max-Q-Workstation-Edition", 97887, "rtx-pro-6000-max-q"},
       {"NVIDIA-GeForce-RTX-5090", 32607, "rtx-5090"},
       {"NVIDIA-RTX-PRO-6000-Blackwell-Workstation-Edition", 97887, "rtx-pro-6000"},
       {"NVIDIA-RTX-PRO-6000-Blackwell-Server-Edition", 97887, "rtx-pro-6000-server"},
@@ -141,6 +158,14 @@ TEST(KubeGpuNames, InstanceTypesOfCloudsTellWholeGpusOnly) {
       {"g5.12xlarge", "a10g"},
       {"g6.2xlarge", "l4"},
       {"g6e.xlarge", "l40s"},
+      {"p6-b200.48xlarge", "b200"},
+      {"p6-b300.48xlarge", "b300"},
+      {"p6e-gb200.36xlarge", "gb200"},
+      {"g7e.48xlarge", "rtx-pro-6000-server"},
+      {"gr6.4xlarge", "l4"},
+      {"gr6f.4xlarge", ""},
+      {"g5g.xlarge", "t4"},
+      {"g4ad.xlarge", ""},
       {"g6f.large", ""},
       {"m5.large", ""},
       {"p4d", ""},
@@ -155,6 +180,25 @@ TEST(KubeGpuNames, InstanceTypesOfCloudsTellWholeGpusOnly) {
       {"Standard_ND40rs_v2", "v100-sxm2-32gb"},
       {"Standard_NV6ads_A10_v5", ""},
       {"Standard_D4s_v3", ""},
+      {"Standard_ND128isr_NDR_GB200_v6", "gb200"},
+      {"Standard_ND128isr_GB300_v6", "gb300"},
+      {"Standard_NV36ads_A10_v5", "a10"},
+      {"Standard_ND96isr_MI300X_v5", ""},
+      {"a2-highgpu-1g", "a100-40gb"},
+      {"a3-ultragpu-8g", "h200"},
+      {"a4-highgpu-8g", "b200"},
+      {"a4x-highgpu-4g", "gb200"},
+      {"g2-standard-12", "l4"},
+      {"g4-standard-48", "rtx-pro-6000-server"},
+      {"g4-standard-6", ""},
+      {"BM.GPU.H100.8", "h100-sxm"},
+      {"BM.GPU.MI300X.8", ""},
+      {"BM.GPU.GB200.4", "gb200"},
+      {"ecs.gn7i-c8g1.2xlarge", "a10"},
+      {"ecs.vgn7i-vws-m4.xlarge", ""},
+      {"gpu-h100x8-640gb", "h100-sxm"},
+      {"gx3.16x80.l4", "l4"},
+      {"gx3d.160x1792.8h200", "h200"},
   };
   for (const auto& [instance, gpu] : cases) {
     EXPECT_EQ(FindKubeCloudGpu({{"node.kubernetes.io/instance-type", instance}}).name, gpu) << instance;
@@ -179,6 +223,13 @@ TEST(KubeGpus, InstancesArePackedAsCardsAllow) {
   for (const KubeGpu& gpu : found.gpus) cards.push_back(gpu.card);
   // Card 0: 3g + 3g (eight memory slices); card 1: 3g and four of 1g; card 2: the other four.
   EXPECT_EQ(cards, (std::vector<int>{0, 0, 1, 1, 1, 1, 1, 2, 2, 2, 2}));
+}
+
+TEST(KubeGpus, AnInstanceTypeThatNobodyKnowsIsNamed) {
+  KubeNode node;
+  node.labels["node.kubernetes.io/instance-type"] = "g6f.large";
+  node.resources["nvidia.com/gpu"] = 1;
+  EXPECT_THAT(FindKubeGpus(TheCatalogue(), node, {}).problem, HasSubstr("instance type 'g6f.large' is not known"));
 }
 
 TEST(KubeGpus, CountsBeyondANodeAreRefused) {

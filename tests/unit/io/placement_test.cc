@@ -12,6 +12,7 @@
 #include "interference/table_model.h"
 #include "nlohmann/json.hpp"
 #include "place/placer.h"
+#include "place/policies/policies.h"
 
 namespace horus {
 namespace {

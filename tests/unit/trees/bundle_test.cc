@@ -127,6 +127,8 @@ TEST(Bundle, RefusesAnotherKindOfFile) {
   const absl::Status status = Read("PK\x03\x04 and so on").status();
   EXPECT_EQ(status.code(), absl::StatusCode::kDataLoss);
   EXPECT_THAT(std::string(status.message()), HasSubstr("not a model bundle"));
+  EXPECT_THAT(std::string(Read("graph,batch\nresnet.onnx,8\n").status().message()),
+              HasSubstr("found a text file: 'graph,ba'"));
 }
 
 TEST(Bundle, RefusesHostileCountsBeforeAllocating) {
