@@ -42,7 +42,7 @@ def _sources(app, page, text):
 
 
 def _plain_stars(app, what, name, thing, options, lines):
-    """`synergy-*`, DEMAND_* and *args are meant, neither emphasis nor references."""
+    """`synergy-*` and *args are meant, neither emphasis nor references."""
     if what == "class" and "Fields:" in lines:  # each has an entry of its own below
         start = lines.index("Fields:")
         end = next((at for at in range(start + 1, len(lines)) if lines[at] and not lines[at].startswith(" ")), len(lines))

@@ -9,7 +9,7 @@ GPU = "v100-sxm2-16gb"
 
 def make_job(number, name, util, step_ms):
     """A job measured alone; horus.Predictor predicts the same from a graph (examples/python/place_queue.py)."""
-    demand = horus.Demand(flags=horus.DEMAND_GIVEN, profile_id=number, gpu_util_pct=util, mem_mib=3_000,
+    demand = horus.Demand(flags=horus.DemandFlag.GIVEN, profile_id=number, gpu_util_pct=util, mem_mib=3_000,
                           step_time_us=1_000 * step_ms)
     return horus.Job(id=number, name=name, demands={GPU: demand})
 

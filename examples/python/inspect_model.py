@@ -36,7 +36,7 @@ def main():
         print(f"  {name:15} {demand.gpu_util_pct:4.0f} % busy, {demand.mem_mib / 1024:5.1f} GiB (at most "
               f"{demand.mem_mib_upper / 1024:.1f}), {demand.step_time_us / 1000:7.1f} ms a step"
               f"{', unlike the training data' if demand.outside else ''}")
-    for name, found in zip(types, predictor.solve(graph, types, run.replace(batch=0))):
+    for name, found in zip(types, predictor.solve(graph, types, run.replace(batch=None))):
         print(f"  {name:15} largest batch {found.largest}")
 
 
