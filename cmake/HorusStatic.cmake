@@ -26,7 +26,7 @@ endfunction()
 
 horus_closure(capi _rooms HORUS_STATIC_LIBS)
 list(TRANSFORM _rooms REPLACE "(.+)" "$<TARGET_OBJECTS:horus_\\1>" OUTPUT_VARIABLE _objects)
-add_library(horus_static STATIC ${_objects} $<TARGET_OBJECTS:horus_no_lab>)
+add_library(horus_static STATIC ${_objects})
 add_library(horus::static ALIAS horus_static)
 set_target_properties(horus_static PROPERTIES OUTPUT_NAME horus EXPORT_NAME static LINKER_LANGUAGE CXX
   ARCHIVE_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/lib")

@@ -101,6 +101,9 @@ function(horus_room_settings name)
   target_link_libraries(horus_${name} PUBLIC ${ARG_DEPS} ${ARG_LIBS} PRIVATE $<BUILD_INTERFACE:horus_settings>)
 endfunction()
 
+# The rooms in which a decision spends its time: HORUS_HOT_OPTIONS are for them.
+set(HORUS_HOT_ROOMS base demand trees interference place queue)
+
 # horus_room(<name> SOURCES <file>... [DEPS <room>...] [LIBS <foreign library>...] [PRECOMPILE <header>...] [UNOPTIMISED])
 # One static, position-independent library per room. DEPS are the rooms it may include (see
 # tests/layers/check_layers.py); LIBS are foreign libraries, entered by this room alone.
@@ -111,6 +114,13 @@ function(horus_room name)
   horus_room_settings(${name} DEPS ${ARG_DEPS} LIBS ${ARG_LIBS})
   set_property(GLOBAL PROPERTY HORUS_ROOM_${name}_DEPS ${ARG_DEPS})
   set_property(GLOBAL PROPERTY HORUS_ROOM_${name}_LIBS ${ARG_LIBS})
+  if(name IN_LIST HORUS_HOT_ROOMS)
+    target_compile_options(horus_${name} PRIVATE ${HORUS_HOT_OPTIONS})
+  endif()
+  if(HORUS_UNITY)
+    # A file with options of its own is compiled alone. Names that files keep to themselves must differ within a room.
+    set_target_properties(horus_${name} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE ${HORUS_UNITY})
+  endif()
   set(_owner horus_base)
   if(ARG_UNOPTIMISED)
     horus_unoptimised(horus_${name})

@@ -10,7 +10,7 @@ function(horus_test_program name)
   add_executable(${name} ${ARG_SOURCES})
   target_link_libraries(${name} PRIVATE ${ARG_LIBS} horus_settings GTest::gmock_main)
   if(NOT ARG_ROOM MATCHES "^(base|device|graph|features|trees)$")
-    target_link_libraries(${name} PRIVATE horus_lab_policies)  # what calls the placer has to say which policies there are
+    target_link_libraries(${name} PRIVATE horus_test_support horus_lab_policies)  # of which policies there are
   endif()
   target_compile_definitions(${name} PRIVATE
     HORUS_SOURCE_DIR="${PROJECT_SOURCE_DIR}" HORUS_SHARED_DATA="${HORUS_SHARED_DATA}")

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 # Sourced by the other scripts, in the project's folder: which Debian packages it needs, how to get the missing ones; --help.
 
-packages_build=(g++ cmake ninja-build pkg-config python3 protobuf-compiler libprotobuf-dev libabsl-dev libxxhash-dev
-  libxgboost-dev coinor-libclp-dev libeigen3-dev libyaml-cpp-dev nlohmann-json3-dev libcli11-dev libcsv-dev)
+packages_quickstart=(g++ cmake ninja-build pkg-config protobuf-compiler libprotobuf-dev libabsl-dev libxxhash-dev libeigen3-dev
+  libyaml-cpp-dev nlohmann-json3-dev libcli11-dev libcsv-dev)
+packages_build=("${packages_quickstart[@]}" python3 libxgboost-dev coinor-libclp-dev)
 packages_test=(libgtest-dev libgmock-dev libbenchmark-dev libonnx-dev python3 binutils abigail-tools gpg gpg-agent
   zsh fish mandoc # completions are tried in their shells, manual pages by mandoc
   ccache) # the embedding builds of the tests take the objects of the build they belong to

@@ -8,6 +8,7 @@
 
 #include "base/hash.h"
 #include "interference/registry.h"
+#include "place/policies/policies.h"
 
 namespace horus::bench {
 namespace {

@@ -20,7 +20,7 @@
 #include "interference/observed_slowdowns.h"
 #include "interference/registry.h"
 #include "place/placer.h"
-#include "place/policy.h"
+#include "place/policies/policies.h"
 #include "place/search/scorer.h"
 
 namespace horus::bench {

@@ -93,7 +93,6 @@ Outcome Run(const Setting& setting, const Shape& shape, size_t planners, size_t 
     }
   }
   const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
-  for (const Shared& one : shared) Must(one.setting.cluster.CheckInvariants());
   Outcome outcome;
   double applied = 0;
   for (const Planner& planner : all) {

@@ -11,6 +11,7 @@
 #include "bench/quality/allocation_curve.h"
 #include "interference/utilisation_model.h"
 #include "place/placer.h"
+#include "place/policies/policies.h"
 
 namespace horus::bench {
 namespace {

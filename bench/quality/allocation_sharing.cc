@@ -13,6 +13,7 @@
 #include "interference/utilisation_model.h"
 #include "place/appraise.h"
 #include "place/placer.h"
+#include "place/policies/policies.h"
 
 namespace horus::bench {
 namespace {

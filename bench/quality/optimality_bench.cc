@@ -20,6 +20,7 @@
 #include "place/modes/batch.h"
 #include "place/modes/rebalance.h"
 #include "place/placer.h"
+#include "place/policies/policies.h"
 #include "place/state/cluster.h"
 
 namespace horus::bench {
@@ -99,7 +100,7 @@ JobSpec JobOf(JobId id, size_t row) {
   job.id = id;
   Demand demand;
   demand.profile_id = row + 1;
-  demand.gpu_util_pct = {1, 1};  // the table says what sharing costs
+  demand.gpu_util_pct = {50, 50};  // busy; the table says what sharing costs
   demand.mem_mib = {1, 1};
   job.demands = {{GpuTypeId::Invalid(), demand}};
   return job;

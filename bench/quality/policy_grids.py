@@ -52,6 +52,12 @@ def paying(name, weights, **keys):
     return dict(PAYING, name=name, weights=weights, **({"weigh_waiting": True} if weights == "shortest" else {}), **keys)
 
 
+# As horus_placer_plan_batch chooses with its defaults; nothing moves.
+CHOOSING = [{"name": "choosing", "policy": "horus", "best_of_window": True, "weights": "prices"},
+            {"name": "choosing online", "policy": "horus", "best_of_window": True, "weights": "prices", "learn": "corrects"},
+            {"name": "choosing oracle", "policy": "horus", "best_of_window": True, "weights": "prices", "interference": "truth"}]
+
+
 def family(weights):
     """horus, without its parts, and with the truth as its belief."""
     eager = [dict(PAYING, name="horus eager", weights=weights)] if weights == "shortest" else []
@@ -62,7 +68,8 @@ def family(weights):
             paying("oracle", weights, interference="truth")]
 
 
-REFERENCES = ("horus", "horus online", "horus eager", "horus alike", "horus one by one", "oracle one by one", "horus of 5", "horus alone", "oracle")
+REFERENCES = ("horus", "horus online", "horus eager", "horus alike", "horus one by one", "oracle one by one", "horus of 5", "horus alone", "oracle", "choosing",
+              "choosing online", "choosing oracle")
 
 
 def speeds_under(data):

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tables of single-GPU jobs on one GPU type: the backlog, horus with bounds on slowdowns, open arrivals."""
 import policy_grids
-from policy_grids import JCT, PAYING, REFERENCES, RIVALS, Rows, family, gains_pct, others, ratios
+from policy_grids import CHOOSING, JCT, PAYING, REFERENCES, RIVALS, Rows, family, gains_pct, others, ratios
 
 LOADS = (0.8, 1.0, 1.5)
 AIMS = {"gap_closed_lp": {"v100": 0.85, "p100": 0.75, "k80": 0.6},
@@ -16,8 +16,10 @@ ALL_AT_ONCE = f"all jobs at once, first come first served, look-ahead {policy_gr
 def add_backlog(rows, short, results, suffix, prefix="", aims=True):
     """`suffix` of the metrics: size of the cluster; `prefix`: the table, where it is not the first one."""
     what = ALL_AT_ONCE
-    for policy in ("horus", "horus online", "oracle"):
-        own = "" if policy == "horus" else "_" + policy.split()[-1]
+    for policy in ("horus", "horus online", "oracle", "horus one by one", *(one["name"] for one in CHOOSING)):
+        if policy not in results.values["backlog"]:
+            continue
+        own = {"horus": "", "horus online": "_online"}.get(policy, "_" + policy.removeprefix("horus ").replace(" ", "_"))
         rows.add(f"{prefix}gap_closed_lp_{short}{suffix}{own}", results.mean("backlog", policy, "gap_closed"), "ratio", "higher",
                  others(results, "backlog", "gap_closed") if not own else "",
                  AIMS["gap_closed_lp"].get(short) if aims and not own and not suffix else None,
@@ -61,7 +63,7 @@ def add_open(rows, short, results, suffix, queue, prefix="", aims=True):
 def backlog(setting, suffix):
     """All jobs at once, first come first served: what the bound limits, and the makespan."""
     rows = Rows(setting.told())
-    add_backlog(rows, setting.short, setting.play("backlog", setting.backlog(), "fifo", family("prices") + RIVALS), suffix)
+    add_backlog(rows, setting.short, setting.play("backlog", setting.backlog(), "fifo", family("prices") + CHOOSING + RIVALS), suffix)
     return rows.rows
 
 

@@ -13,7 +13,7 @@
 #include <string>
 #include <vector>
 
-#include "place/sensitivity.h"
+#include "place/job/sensitivity.h"
 
 namespace horus::bench {
 

@@ -13,7 +13,7 @@
 #include "base/hash.h"
 #include "bench/quality/sensitivity_table.h"
 #include "bench/rows.h"
-#include "place/synergy/round.h"
+#include "lab/synergy/round.h"
 
 namespace horus::bench {
 namespace {

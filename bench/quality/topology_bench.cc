@@ -14,9 +14,10 @@
 #include "bench/rows.h"
 #include "device/catalogue.h"
 #include "interference/registry.h"
-#include "place/communication.h"
 #include "place/placer.h"
+#include "place/policies/policies.h"
 #include "place/state/cluster.h"
+#include "place/state/communication.h"
 
 namespace horus::bench {
 namespace {
