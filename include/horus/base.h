@@ -11,6 +11,9 @@
  *   only up to the struct_size given. Fields named reserved, reserved0, ... must be zero.
  * - Tables cross as columns: arrays of one length. A NULL input column means the default for every row,
  *   a NULL output column is not written. Where a call has a single column, it is required.
+ * - A call that fills a buffer or columns takes their capacity and tells the count. Capacity 0 asks for the count
+ *   alone: the answer is OK and nothing else is written. Any other capacity that is too small is
+ *   BUFFER_TOO_SMALL, with the count needed.
  * - Text is UTF-8, ended by NUL. A const char* that a function returns is borrowed from the handle named.
  * - Handles are opaque. Each says which threads may use it: immutable (share freely), one thread at a
  *   time, or internally synchronised. Where a function says nothing else, it
@@ -66,7 +69,7 @@ typedef int32_t horus_status;
 #define HORUS_OK 0
 #define HORUS_ERR_INVALID_ARGUMENT 1 /* an argument or field is wrong; the message names it, expected and found */
 #define HORUS_ERR_INVALID_STRUCT 2   /* struct_size too small, or a field that this library does not know is set */
-#define HORUS_ERR_BUFFER_TOO_SMALL 3 /* the count output holds the number of elements needed */
+#define HORUS_ERR_BUFFER_TOO_SMALL 3 /* a capacity above 0 is below the count, which was written */
 #define HORUS_ERR_NOT_FOUND 4        /* no such id, name or index */
 #define HORUS_ERR_EXISTS 5           /* the id is in use; for apply: the job is placed already */
 #define HORUS_ERR_CONFLICT 6         /* a node changed since the plan was made; plan again */

@@ -121,7 +121,8 @@ typedef struct horus_job {
   int64_t storage_mb_s;     /* storage bandwidth */
   int64_t submit_us;        /* the caller's clock */
   int64_t deadline_us;      /* 0 = none; read by the queue "edf", not by placement */
-  double request_rate_hz;   /* inference: arrival rate; one step serves one request; 0 = requests never queue */
+  double request_rate_hz;   /* inference: arrival rate; one step serves one request, so rate x step time is the share of
+                               time in which it slows others; 0 = unknown: always busy, and requests never queue */
   int64_t latency_bound_us; /* inference: 99 % of the requests must be served within it. It lowers the slowdown bound
                                to that of horus_latency_largest_slowdown; needs step times; 0 = none */
   size_t demand_count;      /* length of the two columns below, >= 1; 0 without GPUs or with alternatives */
@@ -297,12 +298,15 @@ typedef struct horus_job_info {
   int64_t stated_cpu_milli; /* per task: what it asked for, -1 = nothing; less than cpu_milli where a synergy
                                policy granted more */
   int64_t stated_mem_mib;
+  const horus_job* job; /* all that was stated of it, as it can be planned again; NULL without bytes. Since 0.2. */
 } horus_job_info;
 #define HORUS_JOB_INFO_INIT HORUS_INIT(horus_job_info)
 
-/* A resident job. Errors: NOT_FOUND, INVALID_STRUCT. */
+/* A resident job. info->job and all that it points to, texts and demands too, are laid out in `bytes` (`capacity` of
+ * them, of any alignment) and live as long as these; *count (may be NULL) is how many that takes. With capacity 0 job
+ * is NULL. Errors: NOT_FOUND, BUFFER_TOO_SMALL, INVALID_STRUCT. */
 HORUS_API horus_status horus_cluster_get_job(const horus_cluster* cluster, uint64_t job_id, horus_job_info* info,
-                                             horus_error* error);
+                                             size_t capacity, void* bytes, size_t* count, horus_error* error);
 
 /* Slots of a resident job. Errors: NOT_FOUND, BUFFER_TOO_SMALL. */
 HORUS_API horus_status horus_cluster_job_slots(const horus_cluster* cluster, uint64_t job_id, const horus_slots* slots,

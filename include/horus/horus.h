@@ -1,8 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* libhorus: on which GPUs should this deep-learning job run, beside whom, at what expected slowdown?
- * The whole C ABI, one header a topic. Since 0.1 where nothing else is said.
+ * The whole C ABI, one header a topic. Since 0.1 where nothing else is said. A program (cc first.c -lhorus):
  *
- * Start with these; examples/c/place.c and examples/loop/loop.c call them:
+ *   #include <horus/horus.h>
+ *   #include <stdio.h>
+ *   int main(void) {
+ *     const char* const types[] = {"t4"};
+ *     const horus_demand demand = {sizeof demand, .gpu_util_pct = 60, .mem_mib = 4000}, *const demands[] = {&demand};
+ *     const horus_node node = {sizeof node, .id = 1, .device_count = 1, .gpu_types = types};
+ *     const horus_job job = {sizeof job, .id = 7, .demand_count = 1, .gpu_types = types, .demands = demands};
+ *     const horus_job* jobs[] = {&job};
+ *     horus_cluster* cluster; horus_placer* placer; horus_plan* plan; horus_decision decision = HORUS_DECISION_INIT;
+ *     if (horus_cluster_create(NULL, &cluster, NULL) || horus_cluster_add_node(cluster, &node, NULL) ||
+ *         horus_placer_create(NULL, &placer, NULL) ||
+ *         horus_placer_plan(placer, cluster, 1, jobs, 0, NULL, NULL, NULL, &plan, NULL) ||
+ *         horus_plan_get(plan, 0, &decision, NULL)) return 1;
+ *     puts(decision.text);
+ *   }
+ *
+ * examples/c/place.c and examples/loop/loop.c show what it leaves out: errors that say what is wrong, freeing, and:
  *   horus_cluster_create, horus_cluster_add_node    the cluster as it is
  *   horus_graph_from_file                           a job's ONNX graph
  *   horus_predictor_default, horus_predictor_demand what the job will demand of each GPU type

@@ -293,6 +293,12 @@ class Plan {
   detail::Owned<horus_plan, horus_plan_free> handle_;
 };
 
+struct Resident {
+  Job job = {};  // as it can be planned again
+  bool adopted = false;
+  bool over_committed = false;  // adopted where a constraint would have refused it
+};
+
 class Cluster {
  public:
   explicit Cluster(const Catalogue* catalogue = nullptr) {
@@ -323,9 +329,7 @@ class Cluster {
   // Returns the jobs with tasks on the node; they stay until released.
   std::vector<uint64_t> SetNodeState(uint64_t node, int32_t state) {
     return detail::Collect<uint64_t>([&](size_t capacity, uint64_t* jobs, size_t* count, horus_error* error) {
-      uint64_t none = 0;
-      return horus_cluster_set_state(get(), node, HORUS_WHOLE_NODE, state, capacity, jobs == nullptr ? &none : jobs,
-                                     count, error);
+      return horus_cluster_set_state(get(), node, HORUS_WHOLE_NODE, state, capacity, jobs, count, error);
     });
   }
   // Returns the first constraint that the job breaks on the slots, or HORUS_REASON_NONE.
@@ -348,6 +352,14 @@ class Cluster {
       return horus_cluster_jobs(get(), capacity, ids, count, error);
     });
   }
+  // A resident and all that was stated of it.
+  [[nodiscard]] Resident GetJob(uint64_t job) const {
+    horus_job_info info = HORUS_JOB_INFO_INIT;
+    const auto bytes = detail::Collect<char>([&](size_t capacity, char* to, size_t* count, horus_error* error) {
+      return horus_cluster_get_job(get(), job, &info, capacity, to, count, error);
+    });
+    return {JobFrom(*info.job), info.adopted == 1, info.over_committed == 1};
+  }
   // Call it before other threads use the handle; null = no metrics.
   void SetMetrics(const Metrics* metrics) { metered_.Set(horus_cluster_set_metrics, handle_.get(), metrics); }
   [[nodiscard]] horus_cluster* get() const noexcept { return handle_.get(); }
@@ -366,18 +378,14 @@ struct PlacerOptions {
   const Interference* interference = nullptr;  // null = the built-in "horus"; may be destroyed before the placer
   double mem_overcommit = 0;                   // 0 = 1: no over-commitment
   bool probe_outside = false;
-  double gpu_price = 0;                             // 0 = the default; -1 = none
-  double pack_threshold = 0, foreground_bound = 0;  // for single policies; 0 = the default
-  std::string profiling_label = {};                 // empty = the default
-  const horus_workload* workload = nullptr;         // may be destroyed before the placer
-  double synergy_tolerance = 0;                     // for "synergy-*"; 0 = the default; -1 = none
-  bool synergy_grow = false;
-  uint32_t max_candidates = 0;             // 0 = all
-  bool terse = false;                      // deferrals give no reason
-  float sharing_quota = 0;                 // share of the GPUs that may have several tenants; 0 = all; -1 = none
-  int64_t mem_headroom_mib = 0;            // device memory to keep free; 0 = the default; -1 = none
-  uint64_t max_jobs = 0, cache_bytes = 0;  // of one plan; for cached scores; 0 = the default
-  double rack_oversubscription = 0;        // what nodes can send over what links between racks carry; 0 = 1
+  double gpu_price = 0;                      // 0 = the default; -1 = none
+  const horus_workload* workload = nullptr;  // may be destroyed before the placer
+  uint32_t max_candidates = 0;               // 0 = all
+  bool terse = false;                        // deferrals give no reason
+  float sharing_quota = 0;                   // share of the GPUs that may have several tenants; 0 = all; -1 = none
+  int64_t mem_headroom_mib = 0;              // device memory to keep free; 0 = the default; -1 = none
+  uint64_t max_jobs = 0, cache_bytes = 0;    // of one plan; for cached scores; 0 = the default
+  double rack_oversubscription = 0;          // what nodes can send over what links between racks carry; 0 = 1
   int32_t host_grants = HORUS_HOST_GRANTS_RESIZE;
 };
 
@@ -394,12 +402,7 @@ inline horus_placer_options ToC(const PlacerOptions& options) {
   c.mem_overcommit = options.mem_overcommit;
   c.probe_outside = options.probe_outside ? 1 : 0;
   c.gpu_price = options.gpu_price;
-  c.pack_threshold = options.pack_threshold;
-  c.foreground_bound = options.foreground_bound;
-  c.profiling_label = TextOrNull(options.profiling_label);
   c.workload = options.workload;
-  c.synergy_tolerance = options.synergy_tolerance;
-  c.synergy_grow = options.synergy_grow ? 1 : 0;
   c.max_candidates = options.max_candidates;
   c.terse = options.terse ? 1 : 0;
   c.sharing_quota = options.sharing_quota;
@@ -421,6 +424,8 @@ class Placer {
     detail::Call(horus_placer_create, &c, &out);
     handle_.reset(out);
   }
+  // Takes ownership of the handle.
+  explicit Placer(horus_placer* owned) noexcept : handle_(owned) {}
   // Considers only `nodes`; nullopt = all.
   [[nodiscard]] Plan MakePlan(const Cluster& cluster, std::span<const Job> jobs,
                               std::optional<std::span<const uint64_t>> nodes = std::nullopt) {

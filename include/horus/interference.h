@@ -29,8 +29,9 @@ typedef struct horus_device {
 /* An interference model. Immutable: share freely (a callback model: as its callback allows). */
 typedef struct horus_interference horus_interference;
 
-/* The built-in model called `name` ("horus", "boosted", "iasp", "iapp", "utilisation"); NULL = "horus". GPU types of
- * catalogues that extend the built-in one keep their meaning. Errors: NOT_FOUND (lists the names). Any thread. */
+/* The built-in model called `name` ("horus", "utilisation"; of libhorus_lab also "boosted", "iasp", "iapp"); NULL =
+ * "horus". GPU types of catalogues that extend the built-in one keep their meaning. Errors: NOT_FOUND (lists the
+ * names). Any thread. */
 HORUS_API horus_status horus_interference_create(const char* name, horus_interference** out, horus_error* error);
 
 /* The model called `name` (NULL = "horus") of a trained bundle of `size` bytes, which are not kept; it knows GPU types

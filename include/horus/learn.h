@@ -5,6 +5,7 @@
 #define HORUS_LEARN_H_
 
 #include "horus/base.h"
+#include "horus/cluster.h"
 #include "horus/demand.h"
 #include "horus/graph.h"
 
@@ -12,8 +13,8 @@
 extern "C" {
 #endif
 
-/* The bundle of a predictor, as horus_predictor_from_bytes takes it; measured demands are not part of it. `capacity`
- * bytes fit into `bytes`; *count becomes the number written or, with BUFFER_TOO_SMALL, needed.
+/* The bundle of a predictor, as horus_predictor_from_bytes takes it. Measured demands are not part of it: keep
+ * horus_observations_snapshot too, and commit again. `capacity` bytes fit into `bytes`; *count is the number needed.
  * Errors: BUFFER_TOO_SMALL, UNSUPPORTED. Any thread. */
 HORUS_API horus_status horus_predictor_to_bytes(const horus_predictor* predictor, size_t capacity, void* bytes,
                                                 size_t* count, horus_error* error);
@@ -28,13 +29,19 @@ typedef struct horus_observations horus_observations;
 
 typedef struct horus_demand_observation {
   uint32_t struct_size;
-  uint32_t measured;      /* sum of HORUS_OBSERVED_*: which of the values below count */
-  uint64_t profile_id;    /* of the job's horus_demand; not 0 */
-  const char* gpu_type;   /* name or alias of the catalogue */
-  double gpu_util_pct;    /* 0-100, mean over the steps, alone on the GPU */
-  double mem_bw_util_pct; /* 0-100, likewise */
-  double mem_mib;         /* peak */
-  double step_time_us;    /* alone on the GPU */
+  uint32_t measured;            /* sum of HORUS_OBSERVED_*: which of the values below count */
+  uint64_t profile_id;          /* of the job's horus_demand; not 0 */
+  const char* gpu_type;         /* name or alias of the catalogue */
+  double gpu_util_pct;          /* 0-100, mean over the steps, alone on the GPU */
+  double mem_bw_util_pct;       /* 0-100, likewise */
+  double mem_mib;               /* peak */
+  double step_time_us;          /* alone on the GPU */
+  const horus_cluster* cluster; /* NULL = as stated above. Else the resident job_id on that device was seen: leave
+                                   profile_id 0 and gpu_type NULL, and the types are the cluster's. Since 0.2. */
+  uint64_t job_id;              /* Since 0.2. */
+  uint64_t node_id;             /* Since 0.2. */
+  uint32_t device;              /* index within the node. Since 0.2. */
+  uint32_t reserved;            /* Since 0.2. */
 } horus_demand_observation;
 #define HORUS_DEMAND_OBSERVATION_INIT HORUS_INIT(horus_demand_observation)
 
@@ -46,7 +53,8 @@ HORUS_API horus_status horus_observations_create(size_t capacity, horus_observat
 HORUS_API void horus_observations_free(horus_observations* observations);
 
 /* Collects one observation in constant time. It becomes visible by horus_predictor_commit. Beyond a hundred, old ones
- * fade. Errors: INVALID_ARGUMENT (field, expected, found), NOT_FOUND (GPU type), INVALID_STRUCT. */
+ * fade. Errors: INVALID_ARGUMENT (field, expected, found), NOT_FOUND (GPU type; no such resident there), BUSY,
+ * INVALID_STRUCT. */
 HORUS_API horus_status horus_observations_add_demand(horus_observations* observations, const horus_catalogue* catalogue,
                                                      const horus_demand_observation* observation, horus_error* error);
 

@@ -14,7 +14,8 @@ extern "C" {
 #endif
 
 /* The bundle of a model that was trained or read from one, for horus_interference_from_bytes. `capacity` and *count as
- * in horus_predictor_to_bytes. Errors: BUFFER_TOO_SMALL, UNSUPPORTED (a model of another origin). Any thread. */
+ * in horus_predictor_to_bytes. Errors: BUFFER_TOO_SMALL, UNSUPPORTED (a model of another origin; of a committed one
+ * keep horus_observations_snapshot and what it was committed to, and commit again). Any thread. */
 HORUS_API horus_status horus_interference_to_bytes(const horus_interference* model, size_t capacity, void* bytes,
                                                    size_t* count, horus_error* error);
 
@@ -30,13 +31,21 @@ typedef struct horus_slowdown_observation {
   double slowdown;                       /* step time shared / step time alone, 0.5 to 1,000 */
   double predicted;                      /* slowdown that the decision predicted; 0 = unknown */
   double predicted_upper;
-  uint64_t device_id; /* the caller's, for horus_observations_get_devices; 0 = none */
+  uint64_t device_id;           /* the caller's, for horus_observations_get_devices; 0 = none */
+  const horus_cluster* cluster; /* NULL = as stated above. Else the resident job_id on that device was seen beside all
+                                   others there: leave gpu_type, sharing_mode, compute_share, job and co-tenants unset,
+                                   and the types are the cluster's. Since 0.2. */
+  uint64_t job_id;              /* Since 0.2. */
+  uint64_t node_id;             /* Since 0.2. */
+  uint32_t device;              /* index within the node. Since 0.2. */
+  uint32_t reserved;            /* Since 0.2. */
 } horus_slowdown_observation;
 #define HORUS_SLOWDOWN_OBSERVATION_INIT HORUS_INIT(horus_slowdown_observation)
 
 /* Collects one observation in constant time; it becomes visible by horus_interference_commit. At most 16,384 sets of
  * jobs (about 16 MiB) are kept; the one not seen for longest is dropped first. Errors: INVALID_ARGUMENT (field,
- * expected, found), NOT_FOUND (type), INVALID_STRUCT. On failure nothing was collected. */
+ * expected, found), NOT_FOUND (type; no such resident there), BUSY, INVALID_STRUCT. On failure nothing was
+ * collected. */
 HORUS_API horus_status horus_observations_add_slowdown(horus_observations* observations,
                                                        const horus_catalogue* catalogue,
                                                        const horus_slowdown_observation* observation,

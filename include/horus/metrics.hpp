@@ -59,15 +59,16 @@ class Metrics {
     horus_metric_columns columns = HORUS_METRIC_COLUMNS_INIT;
     horus_error error = HORUS_ERROR_INIT;
     // Other threads may add rows meanwhile.
-    while (horus_metrics_get(get(), &columns, &count, &error) == HORUS_ERR_BUFFER_TOO_SMALL) {
+    for (;;) {
+      const horus_status status = horus_metrics_get(get(), &columns, &count, &error);
+      if (status != HORUS_OK && status != HORUS_ERR_BUFFER_TOO_SMALL) throw Error(status, error.message);
+      if (status == HORUS_OK && count <= names.size()) break;
       names.resize(count);
       labels.resize(count);
       kinds.resize(count);
       values.resize(count);
       columns = {sizeof(horus_metric_columns), 0, count, names.data(), labels.data(), kinds.data(), values.data()};
     }
-    if (error.status != HORUS_OK && error.status != HORUS_ERR_BUFFER_TOO_SMALL)
-      throw Error(error.status, error.message);
     std::vector<Metric> metrics;
     for (size_t i = 0; i < count; ++i) metrics.push_back({names[i], labels[i], kinds[i], values[i]});
     return metrics;

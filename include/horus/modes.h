@@ -15,20 +15,27 @@ extern "C" {
 
 /* These modes count useful work. 1 is one job of priority 0 on one GPU, alone on the fastest type that it lists.
  * Sharing lowers it; every GPU of a gang counts as its slowest one. A job of priority p >= 0 counts 1 + p times, else 1
- * / (1 - p) times. */
+ * / (1 - p) times; best-effort work a tenth; a job that keeps its GPU busy for less than 10 % of the time so much less.
+ */
 
 typedef struct horus_batch_options {
   uint32_t struct_size;
-  uint32_t max_rounds; /* of the local search; 0 = 8 */
-  uint32_t restarts;   /* of batches of at most 64 jobs; 0 = 12 */
+  uint32_t max_rounds;      /* of the local search; 0 = 8 */
+  uint32_t restarts;        /* of batches of at most 64 jobs; 0 = 12 */
+  uint32_t window;          /* of the jobs that fit, in planning order, so many are compared; 0 = 50 */
+  uint64_t max_evaluations; /* places priced in all: bounds the time of small batches; 0 = 800,000 */
+  int64_t now_us;           /* on the clock of horus_job.submit_us */
+  int64_t patience_us;      /* nobody who wants such GPUs passes a job that waits for so long; 0 = no limit */
+  int32_t prices;           /* 0 = weigh jobs by what their kind of work is worth while others wait, -1 = do not */
   int32_t reserved;
-  uint64_t max_evaluations; /* places priced in all: bounds the time; 0 = 800,000 */
 } horus_batch_options;
 #define HORUS_BATCH_OPTIONS_INIT HORUS_INIT(horus_batch_options)
 
-/* As horus_placer_plan, but the jobs are weighed together: never worse than one by one (docs/modes.md says by what).
- * horus_plan_get_info gives the work that one by one would have added on the jobs' devices, and what this plan adds.
- * `options` and `progress` may be NULL. Errors: as horus_placer_plan. */
+/* As horus_placer_plan, but the jobs are weighed together, as a scheduler's queue wants it. Where there is not room for
+ * all, the job whose place is worth most goes next, within a priority; those left answer HORUS_DEFER with
+ * HORUS_REASON_PASSED_OVER if there was room for them. Where there is room, a batch of at most 64 is never worse than
+ * one by one (docs/modes.md says by what): horus_plan_get_info gives the work that one by one would have added on the
+ * jobs' devices, and what this plan adds. `options` and `progress` may be NULL. Errors: as horus_placer_plan. */
 HORUS_API horus_status horus_placer_plan_batch(horus_placer* placer, const horus_cluster* cluster, size_t job_count,
                                                const horus_job* const* jobs, size_t node_count,
                                                const uint64_t* node_ids, const horus_batch_options* options,

@@ -17,8 +17,10 @@ inline namespace face_v0 {  // see values.hpp
 
 // In all options 0 = the default.
 struct BatchOptions {
-  uint32_t max_rounds = 0, restarts = 0;
+  uint32_t max_rounds = 0, restarts = 0, window = 0;
   uint64_t max_evaluations = 0;
+  int64_t now_us = 0, patience_us = 0;
+  bool prices = true;
 };
 
 struct RebalanceOptions {
@@ -208,8 +210,15 @@ Preemption ReadPreemption(const AnyCaller& call, const horus_plan* plan, size_t 
                                     std::optional<std::span<const uint64_t>> nodes = std::nullopt) {
   const detail::CJobs c(jobs);
   const detail::CSubset subset(nodes);
-  const horus_batch_options with = {sizeof(horus_batch_options), options.max_rounds, options.restarts, 0,
-                                    options.max_evaluations};
+  const horus_batch_options with = {sizeof(horus_batch_options),
+                                    options.max_rounds,
+                                    options.restarts,
+                                    options.window,
+                                    options.max_evaluations,
+                                    options.now_us,
+                                    options.patience_us,
+                                    options.prices ? 0 : -1,
+                                    0};
   horus_plan* out = nullptr;
   detail::Call(horus_placer_plan_batch, placer.get(), cluster.get(), c.size(), c.data(), subset.size, subset.data,
                &with, nullptr, nullptr, &out);

@@ -48,6 +48,10 @@ class Observations {
     c.device_id = observation.device_id;
     detail::Call(horus_observations_add_slowdown, handle_.get(), detail::HandleOf(catalogue), &c);
   }
+  // Of a resident beside all others on its device; `seen` has the cluster and the place (horus_slowdown_observation).
+  void AddResident(const horus_slowdown_observation& seen) {
+    detail::Call(horus_observations_add_slowdown, handle_.get(), nullptr, &seen);
+  }
   // How accurate the predictions were, over the observed slowdowns that state one.
   [[nodiscard]] horus_calibration calibration() const {
     horus_calibration calibration = HORUS_CALIBRATION_INIT;

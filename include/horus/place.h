@@ -74,8 +74,8 @@ typedef struct horus_workload {
 
 typedef struct horus_placer_options {
   uint32_t struct_size;
-  int32_t max_tenants;                    /* per device; 0 = 3 */
-  const char* policy;                     /* NULL = "horus"; see horus_policy_name */
+  int32_t max_tenants; /* per device that states none, light jobs counting less; 0 = 3, 1 = none shares */
+  const char* policy;  /* NULL = "horus"; see horus_policy_name. Options of those of libhorus_lab: lab/policies.h */
   const horus_interference* interference; /* NULL = "horus"; kept alive by the placer */
   uint64_t seed;                          /* of random policies */
   float slowdown_bound;                   /* for jobs without their own; 0 = the policy's default, infinity = none */
@@ -95,14 +95,7 @@ typedef struct horus_placer_options {
                                    requests never exceed the memory; 0 = 1: no over-commitment */
   double gpu_price; /* of jobs with alternatives: work that each GPU must bring, as a share of what a GPU brings in
                             the most efficient way, 0 to 1; 0 = 0.5, -1 = no price */
-  /* For single policies (docs/policies.md): */
-  double pack_threshold;          /* "gavel-threshold": least summed throughput of a pack; 0 = 1.5 */
-  double foreground_bound;        /* "foreground": slowdown of a foreground job that states none, >= 1; 0 = 1.1 */
-  const char* profiling_label;    /* "reactive": nodes with this label only profile; NULL = "horus-profiling" */
-  const horus_workload* workload; /* "fgd", "horus"; NULL = every task wants one whole GPU */
-  double synergy_tolerance;       /* "synergy-*": a speed this much below the best counts as the best, 0 to below 1;
-                                     0 = 0.03, -1 = none */
-  int32_t synergy_grow;           /* "synergy-tune": 1 = hand out what is left, residents included */
+  const horus_workload* workload; /* "horus", of libhorus_lab "fgd"; NULL = every task wants one whole GPU */
   uint32_t max_candidates; /* for jobs of one GPU when all nodes are considered: price at most so many devices, drawn by
                               seed and job, and all devices only if none of those fits. Saves time when every job is
                               different. 0 = always all */
@@ -112,7 +105,6 @@ typedef struct horus_placer_options {
                           Plans of this placer keep it; horus_cluster_adopt and other placers may exceed it */
   int32_t host_grants; /* HORUS_HOST_GRANTS_*: cores and host memory of jobs with a sensitivity, by "horus" and
                           "oracle". Since 0.2. */
-  uint32_t reserved;   /* 0. Since 0.2. */
 } horus_placer_options;
 #define HORUS_PLACER_OPTIONS_INIT HORUS_INIT(horus_placer_options)
 
@@ -124,7 +116,8 @@ HORUS_API void horus_placer_free(horus_placer* placer);
 /* Memory of the handle in bytes, its caches included; 0 for NULL. */
 HORUS_API uint64_t horus_placer_bytes_held(const horus_placer* placer);
 
-/* Names of the policies, "horus" first; NULL past the end. Static text. Any thread. */
+/* Names of the policies of the library, "horus" first; NULL past the end. libhorus_lab has more (docs/policies.md).
+ * Static text. Any thread. */
 HORUS_API const char* horus_policy_name(size_t index);
 
 /* A plan: decisions for some jobs, to be applied all or nothing. Immutable: share freely. */
@@ -172,7 +165,8 @@ typedef struct horus_decision {
   double miss_available;
   const char* miss_unit; /* static text, e.g. "MiB" */
   const char* text;      /* one sentence for people */
-  int32_t probe;         /* 1 = placed as a probe (probe_outside) */
+  int32_t probe;         /* 1 = placed as a probe: by probe_outside, or alone on what its memory is expected to take, as
+                            the bound, which is only predicted, fits no device */
   int32_t alternative;   /* position of the way to run that was chosen; -1 = the job states no alternatives */
   int64_t cpu_milli;     /* when placed: what each task holds, its request or what a synergy policy grants; else 0 */
   int64_t mem_mib;
@@ -261,6 +255,7 @@ HORUS_API horus_status horus_placer_verdicts(horus_placer* placer, const horus_c
 #define HORUS_REASON_ANTI_AFFINITY 21
 #define HORUS_REASON_MEMORY_UNKNOWN 22
 #define HORUS_REASON_SHARING_QUOTA 23
+#define HORUS_REASON_PASSED_OVER 24 /* horus_placer_plan_batch: others who wait go first */
 
 /* Name ("gpu_memory") and one-sentence meaning; "unknown" for other numbers. Static text. Any thread. */
 HORUS_API const char* horus_reason_name(int32_t reason);

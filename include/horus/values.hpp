@@ -70,7 +70,7 @@ inline std::vector<const char*> Texts(const std::vector<std::string>& texts) {
   return pointers;
 }
 
-// Fills a vector by `fill`, which sets the count needed if the capacity is too small.
+// Fills a vector by `fill`, which sets the count needed and is called again while the capacity was below it.
 template <typename T, typename Fill>
 std::vector<T> Collect(const Fill& fill) {
   std::vector<T> values;
@@ -79,8 +79,9 @@ std::vector<T> Collect(const Fill& fill) {
     horus_error error = HORUS_ERROR_INIT;
     const horus_status status = fill(values.size(), values.data(), &count, &error);
     if (status != HORUS_OK && status != HORUS_ERR_BUFFER_TOO_SMALL) throw Error(status, error.message);
+    const bool filled = status == HORUS_OK && count <= values.size();
     values.resize(count);
-    if (status == HORUS_OK) return values;
+    if (filled) return values;
   }
 }
 
@@ -89,8 +90,7 @@ template <typename Fill>
 size_t CountOf(const Fill& fill) {
   size_t count = 0;
   horus_error error = HORUS_ERROR_INIT;
-  const horus_status status = fill(&count, &error);
-  if (status != HORUS_OK && status != HORUS_ERR_BUFFER_TOO_SMALL) throw Error(status, error.message);
+  if (const horus_status status = fill(&count, &error); status != HORUS_OK) throw Error(status, error.message);
   return count;
 }
 
@@ -441,7 +441,7 @@ inline Demands DemandsFrom(size_t count, const char* const* types, const horus_d
 
 }  // namespace detail
 
-// Copies a job of the C ABI, e.g. of a horus_job_list.
+// Copies a job of the C ABI, e.g. of horus_cluster_get_job.
 inline Job JobFrom(const horus_job& c) {
   Job job;
   job.id = c.id;

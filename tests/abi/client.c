@@ -158,7 +158,7 @@ int main(void) {
     return 3;
   }
   EXPECT(check == HORUS_OK && horus_abi_number() == CLIENT_ABI);
-  options.policy = "best-fit";
+  options.policy = "first-fit";
   EXPECT_OK(horus_placer_create(&options, &placer, &error));
   cluster = a_cluster();
   plan_and_apply(cluster, placer);

@@ -13,13 +13,9 @@
 extern "C" {
 #endif
 
-/* Jobs with their demands, of a cluster or of a file (horus_job_list_from_yaml). Immutable: share freely. */
+/* Jobs with their demands, of a file (horus_job_list_from_yaml). Immutable: share freely. */
 typedef struct horus_job_list horus_job_list;
 
-/* Residents as jobs that can be planned again: those of `job_ids` in that order; NULL with 0 = all, by ascending id.
- * Errors: NOT_FOUND (a job), LIMIT (more ids than residents). */
-HORUS_API horus_status horus_cluster_job_specs(const horus_cluster* cluster, size_t job_count, const uint64_t* job_ids,
-                                               horus_job_list** out, horus_error* error);
 /* Accepts NULL. */
 HORUS_API void horus_job_list_free(horus_job_list* list);
 /* Number of jobs; 0 for NULL. Any thread. */

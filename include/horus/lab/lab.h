@@ -10,6 +10,7 @@
 #include "horus/lab/files.h"     /* files, where the build reads them; lists of jobs */
 #include "horus/lab/latency.h"   /* of requests to an inference job */
 #include "horus/lab/memory.h"    /* that handles hold */
+#include "horus/lab/policies.h"  /* options of the policies that are here alone */
 #include "horus/lab/potential.h" /* what sharing could give, before any policy */
 #include "horus/lab/sim.h"       /* a trace on a cluster: what becomes of the jobs */
 #include "horus/lab/trace.h"     /* jobs that came: what simulations play */

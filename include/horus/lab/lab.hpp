@@ -10,6 +10,7 @@
 #include "horus/horus.hpp"
 #include "horus/lab/lab.h"
 #include "horus/lab/latency.hpp"
+#include "horus/lab/policies.hpp"
 #include "horus/lab/sim.hpp"
 #include "horus/lab/train.hpp"
 

@@ -75,7 +75,7 @@ HORUS_API uint64_t horus_truth_bytes_held(const horus_truth* truth);
 /* Weight of a job's work, for policies that weigh work. */
 #define HORUS_SIM_WEIGHTS_ALIKE 0
 #define HORUS_SIM_WEIGHTS_SHORTEST 1 /* 1 / run time: lowers mean completion time */
-#define HORUS_SIM_WEIGHTS_PRICES 2   /* by profile, from the bound on the work rate; needs libhorus_lp.so */
+#define HORUS_SIM_WEIGHTS_PRICES 2   /* with best_of_window, by what its kind of work is worth while others wait */
 
 /* What is learned while jobs run. The placer plans by its model, corrected by what was learned. Only devices of two
  * tenants whose demands have profile_ids teach. */
@@ -90,18 +90,17 @@ typedef struct horus_sim_options {
   int32_t hide_run_times;           /* 1 = the queue is not told how long jobs run alone */
   const char* discipline;           /* of the queue; NULL = "fifo"; see horus_queue_discipline_name */
   const horus_queue_options* queue; /* NULL = defaults; if no capacity is set, the cluster's counts */
-  int64_t horizon_us;          /* nothing happens at or after it; 0 = until all is done; required by endless jobs */
-  uint64_t look_ahead;         /* waiting jobs that are tried until one fits; 0 = as the discipline says */
-  int64_t round_us;            /* decisions only at its multiples; 0 = whenever a job comes or leaves */
-  int32_t preempt;             /* 1 = waiting jobs may take the places of jobs that rank behind them; synergy policies:
-                                  each round also decides running jobs */
-  int32_t best_of_window;      /* 1 = the job of the look-ahead with the lowest cost is placed; not with preempt */
-  int32_t weights;             /* HORUS_SIM_WEIGHTS_* */
-  int32_t profile_each_job;    /* 1 = each job is profiled, not each profile once; see profiling_us */
-  int64_t restart_us;          /* after a restart, time on its places before the job works */
-  int64_t checkpoint_us;       /* running time between two checkpoints; 0 = failures lose nothing */
-  int64_t latency_us;          /* from a decision until the job works */
-  const char* lp_library_path; /* as in horus_potential_options; for HORUS_SIM_WEIGHTS_PRICES */
+  int64_t horizon_us;       /* nothing happens at or after it; 0 = until all is done; required by endless jobs */
+  uint64_t look_ahead;      /* waiting jobs that are tried until one fits; 0 = as the discipline says */
+  int64_t round_us;         /* decisions only at its multiples; 0 = whenever a job comes or leaves */
+  int32_t preempt;          /* 1 = waiting jobs may take the places of jobs that rank behind them; synergy policies:
+                               each round also decides running jobs */
+  int32_t best_of_window;   /* 1 = of the look-ahead the job goes whose place is worth most; not with preempt */
+  int32_t weights;          /* HORUS_SIM_WEIGHTS_* */
+  int32_t profile_each_job; /* 1 = each job is profiled, not each profile once; see profiling_us */
+  int64_t restart_us;       /* after a restart, time on its places before the job works */
+  int64_t checkpoint_us;    /* running time between two checkpoints; 0 = failures lose nothing */
+  int64_t latency_us;       /* from a decision until the job works */
   const horus_workload* workload; /* tasks by which fragments are measured; NULL = the trace's own */
   size_t outage_count;            /* length of the next three columns, at most 1,000,000: outages of nodes; those of one
                                      node must not overlap */

@@ -147,7 +147,6 @@ struct SimOptions {
   bool preempt = false, best_of_window = false, weigh_waiting = false;
   int32_t weights = HORUS_SIM_WEIGHTS_ALIKE;
   int64_t restart_us = 0, checkpoint_us = 0, latency_us = 0;
-  std::string lp_library_path = {};          // empty = searched for
   const horus_workload* workload = nullptr;  // null = the trace's own tasks
   std::vector<SimOutage> outages = {};
   int64_t rebalance_us = 0;
@@ -189,7 +188,6 @@ class CSimOptions {
     c_.restart_us = options.restart_us;
     c_.checkpoint_us = options.checkpoint_us;
     c_.latency_us = options.latency_us;
-    c_.lp_library_path = TextOrNull(options.lp_library_path);
     c_.workload = options.workload;
     c_.outage_count = options.outages.size();
     c_.outage_nodes = Column(outages_.nodes);
