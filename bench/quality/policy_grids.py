@@ -18,7 +18,7 @@ GPUS_PER_NODE = 8
 TENANTS = 2  # a GPU
 
 # horus as it is compared: weighs work by price, or by the length of jobs where run times are known.
-PAYING = {"policy": "horus", "best_of_window": True, "rebalance_s": REBALANCE_S}
+PAYING = {"policy": "horus", "rebalance_s": REBALANCE_S}
 # The rest of one table, all with one queue: what systems.md publishes of each.
 RIVALS = [dict(one, slowdown_bound=NO_BOUND) for one in (
     {"policy": "exclusive"},
@@ -48,27 +48,24 @@ def rivals(*names):
 
 
 def paying(name, weights, **keys):
-    """Where the shortest jobs count most, which is where run times are known, jobs also weigh whether to wait."""
-    return dict(PAYING, name=name, weights=weights, **({"weigh_waiting": True} if weights == "shortest" else {}), **keys)
+    return dict(PAYING, name=name, weights=weights, **keys)
 
 
-# As horus_placer_plan_batch chooses with its defaults; nothing moves.
-CHOOSING = [{"name": "choosing", "policy": "horus", "best_of_window": True, "weights": "prices"},
-            {"name": "choosing online", "policy": "horus", "best_of_window": True, "weights": "prices", "learn": "corrects"},
-            {"name": "choosing oracle", "policy": "horus", "best_of_window": True, "weights": "prices", "interference": "truth"}]
+# As users get it, and horus_placer_plan_batch chooses; nothing moves.
+CHOOSING = [{"name": "choosing", "policy": "horus"}, {"name": "choosing online", "policy": "horus", "learn": "corrects"},
+            {"name": "choosing oracle", "policy": "horus", "interference": "truth"}]
 
 
 def family(weights):
     """horus, without its parts, and with the truth as its belief."""
-    eager = [dict(PAYING, name="horus eager", weights=weights)] if weights == "shortest" else []
-    return [paying("horus", weights), paying("horus online", weights, learn="pairs"), *eager,
+    return [paying("horus", weights), paying("horus online", weights, learn="pairs"),
             dict(PAYING, name="horus alike", weights="alike"),
-            {"name": "horus one by one", "policy": "horus"},
-            {"name": "oracle one by one", "policy": "horus", "interference": "truth"},
+            {"name": "horus one by one", "policy": "horus", "one_by_one": True},
+            {"name": "oracle one by one", "policy": "horus", "interference": "truth", "one_by_one": True},
             paying("oracle", weights, interference="truth")]
 
 
-REFERENCES = ("horus", "horus online", "horus eager", "horus alike", "horus one by one", "oracle one by one", "horus of 5", "horus alone", "oracle", "choosing",
+REFERENCES = ("horus", "horus online", "horus alike", "horus one by one", "oracle one by one", "horus of 5", "horus alone", "oracle", "choosing",
               "choosing online", "choosing oracle")
 
 

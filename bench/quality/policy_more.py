@@ -140,7 +140,7 @@ def preempt(setting, suffix):
     be taken back."""
     rows = Rows(setting.told())
     for queue, weights in (("srtf", "shortest"), ("las", "prices")):
-        # One by one: best_of_window and preemption exclude each other.
+        # Where jobs preempt they go one by one.
         placers = [{"policy": "exclusive"}, {"policy": "first-fit", "slowdown_bound": NO_BOUND},
                    {"policy": "horus-paper", "slowdown_bound": NO_BOUND}, {"policy": "horus", "weights": weights}]
         policies = [dict(placer, name=f"{placer['policy']} {way}", **keys) for placer in placers for way, keys in WAYS]

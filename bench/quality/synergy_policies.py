@@ -241,7 +241,7 @@ def measure_sharing(rows, horus, profiles, data, folder, settings):
     write_sensitivity(folder / "sensitivity.csv", named)
     write_jobs(folder / "jobs.yaml", jobs)
     knows = {"interference": "truth", "slowdown_bound": 100, "look_ahead": 50, "restart_s": RESTART_S}
-    horus_policy = dict(knows, policy="horus", best_of_window=True, rebalance_s=3600)
+    horus_policy = dict(knows, policy="horus", rebalance_s=3600)
     policies = [dict(knows, name="exclusive", policy="exclusive"),
                 dict(knows, name="synergy-fair", policy="synergy-fair"), dict(knows, name="synergy-tune", policy="synergy-tune"),
                 policy("synergy-tune", "fifo", name="synergy-tune leases", look_ahead=50),

@@ -34,9 +34,10 @@ namespace horus {
 
 // How a job's weight (JobSpec::weight) is chosen.
 enum class SimWeights : uint8_t {
-  kAlike = 0,
+  kQueue = 0,     // kShortest where the queue serves the shortest first and is told run times, else kPrices
   kShortest = 1,  // 1 / run time alone, rounded to a power of two: lowers mean completion time
-  kPrices = 2,  // with best_of_window, by what its kind of work is worth (place/search/prices.h): raises the work rate
+  kPrices = 2,    // where jobs are chosen, by what their kind of work is worth (place/search/prices.h); else alike
+  kAlike = 3,
 };
 
 // A limit is needed because a trace may state jobs of any length. This many rounds take at most a minute to run; with
@@ -45,7 +46,8 @@ inline constexpr int64_t kMostSimRounds = int64_t{1} << 25;
 
 struct SimOptions {
   int64_t horizon_us = 0;  // nothing happens at or after it; 0 = until all is done; required by endless jobs
-  size_t look_ahead = 0;   // waiting jobs tried, in the queue's order, until one fits; 0 = the queue's number
+  size_t look_ahead = 0;   // waiting jobs tried, in the queue's order, until one fits, or compared; 0 = the queue's
+                           // number, or where one_by_one matters BatchOptions::window
   int64_t round_us = 0;    // decisions only at its multiples; 0 = whenever a job comes or leaves
   int64_t most_rounds = kMostSimRounds;  // limit on multiples of round_us and rebalance_us with a decision
   bool know_run_times = true;            // the queue is told how long jobs run alone
@@ -56,15 +58,14 @@ struct SimOptions {
   int64_t checkpoint_us = 0;  // running time between checkpoints, to which failures go back; 0 = failures lose
                               // nothing. Preempted and moved jobs write a checkpoint first
   int64_t latency_us = 0;     // from a decision until the job works; it holds its places meanwhile
-  // Of the look-ahead's jobs that fit place the one whose place is worth most (place/modes/batch.h); false = the first
-  // that fits.
-  bool best_of_window = false;
-  // A job that would share waits instead if that delays all jobs less, by their run times (waiting.h). For queues that
-  // serve the shortest first; not with preempt.
-  bool weigh_waiting = false;
+  // Of policies that maximise work, without preempt: where the queue serves in order of arrival (fifo, las), who of the
+  // look-ahead goes is chosen as PlanBatch does; where it serves the shortest first (sjf, srtf) and weights are
+  // kShortest, a job that would share waits instead if that delays all jobs less (waiting.h). true, and everywhere
+  // else: the first of the look-ahead that fits goes.
+  bool one_by_one = false;
   int32_t bounded_milli = 0;  // thousandths of the jobs, drawn by hash of the id, that state job_bound
   double job_bound = 0;       // slowdown bound
-  SimWeights weights = SimWeights::kAlike;
+  SimWeights weights = SimWeights::kQueue;
   std::shared_ptr<const Workload> workload;  // tasks by which fragments are measured; null = the trace's own
   // In any order; outages of one node must not overlap. The node's jobs go back to their last checkpoint and wait.
   std::vector<NodeOutage> outages;

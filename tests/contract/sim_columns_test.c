@@ -220,9 +220,8 @@ static void OfSimulations(void) {
   } codes[] = {
       {"hide_run_times", offsetof(horus_sim_options, hide_run_times), 2},
       {"preempt", offsetof(horus_sim_options, preempt), -1},
-      {"best_of_window", offsetof(horus_sim_options, best_of_window), 2},
+      {"one_by_one", offsetof(horus_sim_options, one_by_one), 2},
       {"profile_each_job", offsetof(horus_sim_options, profile_each_job), 2},
-      {"weigh_waiting", offsetof(horus_sim_options, weigh_waiting), 2},
       {"learns", offsetof(horus_sim_options, learns), -1},
       {"weights", offsetof(horus_sim_options, weights), -1},
   };

@@ -19,13 +19,11 @@ static void WrongOptionsAreRefused(void) {
   REFUSED(HORUS_ERR_NOT_FOUND, "lifo");
   options.preempt = 2;
   REFUSED(HORUS_ERR_INVALID_ARGUMENT, "preempt: expected 0 or 1");
-  options.preempt = options.best_of_window = 1;
-  REFUSED(HORUS_ERR_INVALID_ARGUMENT, "best_of_window");
-  options.preempt = options.weigh_waiting = 1;
-  REFUSED(HORUS_ERR_INVALID_ARGUMENT, "weigh_waiting");
+  options.one_by_one = 2;
+  REFUSED(HORUS_ERR_INVALID_ARGUMENT, "one_by_one: expected 0 or 1");
   options.learns = 4;
   REFUSED(HORUS_ERR_INVALID_ARGUMENT, "learns: expected HORUS_SIM_LEARNS_*");
-  options.weights = 3;
+  options.weights = 4;
   REFUSED(HORUS_ERR_INVALID_ARGUMENT, "weights");
   options.horizon_us = -1;
   REFUSED(HORUS_ERR_INVALID_ARGUMENT, "horizon_us");
@@ -58,8 +56,6 @@ static void WrongOptionsAreRefused(void) {
   REFUSED(HORUS_ERR_LIMIT, "outage_count");
   options.reserved0 = 1;
   REFUSED(HORUS_ERR_INVALID_STRUCT, "horus_sim_options: reserved0");
-  options.reserved1 = 1;
-  REFUSED(HORUS_ERR_INVALID_STRUCT, "horus_sim_options: reserved1");
   options.struct_size = 8;
   REFUSED(HORUS_ERR_INVALID_STRUCT, "horus_sim_options");
 #undef REFUSED

@@ -73,9 +73,10 @@ HORUS_API void horus_truth_free(horus_truth* truth);
 HORUS_API uint64_t horus_truth_bytes_held(const horus_truth* truth);
 
 /* Weight of a job's work, for policies that weigh work. */
-#define HORUS_SIM_WEIGHTS_ALIKE 0
+#define HORUS_SIM_WEIGHTS_QUEUE 0    /* SHORTEST where the discipline is sjf or srtf and told run times, else PRICES */
 #define HORUS_SIM_WEIGHTS_SHORTEST 1 /* 1 / run time: lowers mean completion time */
-#define HORUS_SIM_WEIGHTS_PRICES 2   /* with best_of_window, by what its kind of work is worth while others wait */
+#define HORUS_SIM_WEIGHTS_PRICES 2   /* where jobs are chosen, what their kind of work is worth meanwhile; else alike */
+#define HORUS_SIM_WEIGHTS_ALIKE 3
 
 /* What is learned while jobs run. The placer plans by its model, corrected by what was learned. Only devices of two
  * tenants whose demands have profile_ids teach. */
@@ -91,11 +92,15 @@ typedef struct horus_sim_options {
   const char* discipline;           /* of the queue; NULL = "fifo"; see horus_queue_discipline_name */
   const horus_queue_options* queue; /* NULL = defaults; if no capacity is set, the cluster's counts */
   int64_t horizon_us;       /* nothing happens at or after it; 0 = until all is done; required by endless jobs */
-  uint64_t look_ahead;      /* waiting jobs that are tried until one fits; 0 = as the discipline says */
+  uint64_t look_ahead;      /* waiting jobs that are tried until one fits, or compared; 0 = as the discipline says, or
+                               where one_by_one matters 50 */
   int64_t round_us;         /* decisions only at its multiples; 0 = whenever a job comes or leaves */
   int32_t preempt;          /* 1 = waiting jobs may take the places of jobs that rank behind them; synergy policies:
                                each round also decides running jobs */
-  int32_t best_of_window;   /* 1 = of the look-ahead the job goes whose place is worth most; not with preempt */
+  int32_t one_by_one;       /* Of policies that maximise work, without preempt. 0 = fifo, las: who of the look-ahead
+                               goes is chosen, as horus_placer_plan_batch does; sjf, srtf with weights SHORTEST: a job
+                               that would share waits instead if that delays all jobs less. 1, and everywhere else =
+                               the first of the look-ahead that fits goes */
   int32_t weights;          /* HORUS_SIM_WEIGHTS_* */
   int32_t profile_each_job; /* 1 = each job is profiled, not each profile once; see profiling_us */
   int64_t restart_us;       /* after a restart, time on its places before the job works */
@@ -114,12 +119,9 @@ typedef struct horus_sim_options {
   int64_t profiling_us;        /* time that a job of a new profile first runs on a profiling node; 0 = none */
   const char* profiling_label; /* of such nodes; NULL = "horus-profiling" */
   const horus_profile_demands* measured; /* demands that profiling finds; NULL = the beliefs */
-  int32_t weigh_waiting; /* 1 = a job that would share waits instead if that delays all jobs less, by their run times;
-                            for disciplines that serve the shortest first; not with preempt or hide_run_times */
-  uint32_t reserved0;
   const horus_profile_sensitivities* sensitivities; /* known to synergy policies; NULL = none */
   int32_t learns;                                   /* HORUS_SIM_LEARNS_* */
-  uint32_t reserved1;
+  uint32_t reserved0;
 } horus_sim_options;
 #define HORUS_SIM_OPTIONS_INIT HORUS_INIT(horus_sim_options)
 

@@ -142,10 +142,10 @@ struct SimOptions {
   QueueOptions queue = {};  // if no capacity is set, the cluster's counts
   bool know_run_times = true;
   int64_t horizon_us = 0;   // 0 = until all is done
-  uint64_t look_ahead = 0;  // 0 = as the discipline says
+  uint64_t look_ahead = 0;  // 0 = as the discipline says, or 50
   int64_t round_us = 0;
-  bool preempt = false, best_of_window = false, weigh_waiting = false;
-  int32_t weights = HORUS_SIM_WEIGHTS_ALIKE;
+  bool preempt = false, one_by_one = false;
+  int32_t weights = HORUS_SIM_WEIGHTS_QUEUE;
   int64_t restart_us = 0, checkpoint_us = 0, latency_us = 0;
   const horus_workload* workload = nullptr;  // null = the trace's own tasks
   std::vector<SimOutage> outages = {};
@@ -182,8 +182,7 @@ class CSimOptions {
     c_.look_ahead = options.look_ahead;
     c_.round_us = options.round_us;
     c_.preempt = options.preempt ? 1 : 0;
-    c_.best_of_window = options.best_of_window ? 1 : 0;
-    c_.weigh_waiting = options.weigh_waiting ? 1 : 0;
+    c_.one_by_one = options.one_by_one ? 1 : 0;
     c_.weights = options.weights;
     c_.restart_us = options.restart_us;
     c_.checkpoint_us = options.checkpoint_us;

@@ -181,9 +181,10 @@ namespace {
 
 constexpr char kDefaultDiscipline[] = "fifo";
 
-static_assert(HORUS_SIM_WEIGHTS_ALIKE == static_cast<int>(SimWeights::kAlike) &&
+static_assert(HORUS_SIM_WEIGHTS_QUEUE == static_cast<int>(SimWeights::kQueue) &&
               HORUS_SIM_WEIGHTS_SHORTEST == static_cast<int>(SimWeights::kShortest) &&
-              HORUS_SIM_WEIGHTS_PRICES == static_cast<int>(SimWeights::kPrices));
+              HORUS_SIM_WEIGHTS_PRICES == static_cast<int>(SimWeights::kPrices) &&
+              HORUS_SIM_WEIGHTS_ALIKE == static_cast<int>(SimWeights::kAlike));
 
 static_assert(HORUS_SIM_LEARNS_NOTHING == static_cast<int>(Learns::kNothing) &&
               HORUS_SIM_LEARNS_FAILURES == static_cast<int>(Learns::kFailures) &&
@@ -193,16 +194,15 @@ static_assert(HORUS_SIM_LEARNS_NOTHING == static_cast<int>(Learns::kNothing) &&
 absl::Status CheckFlags(const horus_sim_options& c) {
   HORUS_RETURN_IF_ERROR(CheckFlag("hide_run_times", c.hide_run_times));
   HORUS_RETURN_IF_ERROR(CheckFlag("preempt", c.preempt));
-  HORUS_RETURN_IF_ERROR(CheckFlag("best_of_window", c.best_of_window));
+  HORUS_RETURN_IF_ERROR(CheckFlag("one_by_one", c.one_by_one));
   HORUS_RETURN_IF_ERROR(CheckFlag("profile_each_job", c.profile_each_job));
-  HORUS_RETURN_IF_ERROR(CheckFlag("weigh_waiting", c.weigh_waiting));
   if (c.learns < HORUS_SIM_LEARNS_NOTHING || c.learns > HORUS_SIM_LEARNS_CORRECTS) {
     return InvalidArgument("learns: expected HORUS_SIM_LEARNS_* (%d to %d), found %d", HORUS_SIM_LEARNS_NOTHING,
                            HORUS_SIM_LEARNS_CORRECTS, c.learns);
   }
-  if (c.weights >= HORUS_SIM_WEIGHTS_ALIKE && c.weights <= HORUS_SIM_WEIGHTS_PRICES) return absl::OkStatus();
-  return InvalidArgument("weights: expected HORUS_SIM_WEIGHTS_* (%d to %d), found %d", HORUS_SIM_WEIGHTS_ALIKE,
-                         HORUS_SIM_WEIGHTS_PRICES, c.weights);
+  if (c.weights >= HORUS_SIM_WEIGHTS_QUEUE && c.weights <= HORUS_SIM_WEIGHTS_ALIKE) return absl::OkStatus();
+  return InvalidArgument("weights: expected HORUS_SIM_WEIGHTS_* (%d to %d), found %d", HORUS_SIM_WEIGHTS_QUEUE,
+                         HORUS_SIM_WEIGHTS_ALIKE, c.weights);
 }
 
 absl::StatusOr<std::vector<NodeOutage>> OutagesFromC(const horus_sim_options& c) {
@@ -268,8 +268,7 @@ absl::StatusOr<SimSetup> SimSetupFromC(const std::shared_ptr<const Catalogue>& c
   options.restart_us = c.restart_us;
   options.checkpoint_us = c.checkpoint_us;
   options.latency_us = c.latency_us;
-  options.best_of_window = c.best_of_window == 1;
-  options.weigh_waiting = c.weigh_waiting == 1;
+  options.one_by_one = c.one_by_one == 1;
   options.weights = static_cast<SimWeights>(c.weights);
   options.rebalance_us = c.rebalance_us;
   options.observe_us = c.observe_us;

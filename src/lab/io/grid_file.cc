@@ -198,10 +198,9 @@ struct FlagField {
 };
 constexpr auto kFlags = std::to_array<FlagField>({{"know_run_times", &SimOptions::know_run_times},
                                                   {"preempt", &SimOptions::preempt},
-                                                  {"best_of_window", &SimOptions::best_of_window},
-                                                  {"weigh_waiting", &SimOptions::weigh_waiting},
+                                                  {"one_by_one", &SimOptions::one_by_one},
                                                   {"profile_each_job", &SimOptions::profile_each_job}});
-constexpr std::array<std::string_view, 3> kWeights = {"alike", "shortest", "prices"};              // as the enum
+constexpr std::array<std::string_view, 4> kWeights = {"queue", "shortest", "prices", "alike"};     // as the enum
 constexpr std::array<std::string_view, 4> kLearns = {"nothing", "failures", "pairs", "corrects"};  // likewise
 constexpr std::array<std::string_view, 3> kHostGrants = {"resize", "placement", "stated"};         // likewise
 

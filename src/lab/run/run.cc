@@ -9,9 +9,28 @@
 #include "base/status.h"
 #include "lab/simulator.h"
 #include "lab/synergy/plan_round.h"
+#include "place/modes/batch.h"
 #include "place/modes/what_if.h"
 
 namespace horus {
+namespace {
+
+bool ServesShortest(const Queue& queue) { return queue.name() == "sjf" || queue.name() == "srtf"; }
+
+}  // namespace
+
+SimWeights SimRun::WeightsOf(const SimOptions& options, const Queue& queue) {
+  if (options.weights != SimWeights::kQueue) return options.weights;
+  return options.know_run_times && ServesShortest(queue) ? SimWeights::kShortest : SimWeights::kPrices;
+}
+
+SimRun::Way SimRun::WayOf(const SimOptions& options, const Queue& queue, const Placer& placer, SimWeights weights) {
+  if (options.one_by_one || options.preempt || RoundPolicyOf(placer) != nullptr || !placer.policy().maximises_work()) {
+    return Way::kOneByOne;
+  }
+  if (queue.name() == "fifo" || queue.name() == "las") return Way::kChooses;
+  return ServesShortest(queue) && weights == SimWeights::kShortest ? Way::kMayWait : Way::kOneByOne;
+}
 
 SimRun::SimRun(const Trace& trace, std::span<const ProfileDemands> beliefs, const Truth& truth, Cluster& cluster,
                Queue& queue, Placer& placer, const SimOptions& options, const SimObserver& observer)
@@ -23,7 +42,11 @@ SimRun::SimRun(const Trace& trace, std::span<const ProfileDemands> beliefs, cons
       placer_(&placer),
       options_(options),
       observer_(observer),
-      look_ahead_(options.look_ahead == 0 ? queue.look_ahead() : options.look_ahead),
+      weights_(WeightsOf(options, queue)),
+      way_(WayOf(options, queue, placer, weights_)),
+      look_ahead_(options.look_ahead != 0   ? options.look_ahead
+                  : way_ == Way::kOneByOne ? queue.look_ahead()
+                                           : BatchOptions{}.window),
       charges_owners_(queue.name() == "drf"),
       map_(cluster),
       execution_(truth, map_.Contexts(), trace.jobs.size(), options.checkpoint_us),
@@ -135,9 +158,8 @@ absl::Status SimRun::DecideWhenDue() {
     decide_at_us_ = kNoEvent;
     HORUS_RETURN_IF_ERROR(RoundPolicyOf(*placer_) != nullptr ? DecideRound()
                           : options_.preempt                 ? DecideByRank()
-                          : !options_.best_of_window         ? Decide()
-                          : options_.weigh_waiting           ? DecideBest()
-                                                             : DecideBatch());
+                          : way_ == Way::kChooses            ? DecideBatch()
+                                                             : Decide());
     HORUS_RETURN_IF_ERROR(Regrant());
     // Ranks change while jobs run.
     const bool again = options_.preempt && round > 0 && cluster_.job_count() > 0;
@@ -211,7 +233,7 @@ JobSpec SimRun::SpecOf(uint32_t job) const {
                .cpu_milli = one.cpu_milli,
                .mem_mib = one.mem_mib,
                .priority = one.priority,
-               .weight = WeightOf(one, options_.weights),
+               .weight = WeightOf(one, weights_),
                .submit_us = one.submit_us,
                .deadline_us = one.deadline_us};
   if (StatesBound(one.id, options_.bounded_milli)) spec.slowdown_bound = static_cast<float>(options_.job_bound);
@@ -514,19 +536,11 @@ absl::Status CheckOptions(const SimOptions& options, const Placer& placer, size_
     if (value >= 0 && value <= kMaxTraceTimeUs) continue;
     return InvalidArgument("simulation: %s: expected 0 to %d, found %d", name, kMaxTraceTimeUs, value);
   }
-  if (options.preempt && options.best_of_window) {
-    return InvalidArgument("simulation: best_of_window: expected false beside preempt, found true");
-  }
-  if (options.weigh_waiting && (options.preempt || !options.know_run_times)) {
-    return InvalidArgument("simulation: weigh_waiting: expected false %s, found true",
-                           options.preempt ? "beside preempt" : "without know_run_times");
-  }
   if (options.weights == SimWeights::kShortest && !options.know_run_times) {
     return InvalidArgument("simulation: weights: expected others without know_run_times, found the shortest first");
   }
-  if ((options.best_of_window || options.rebalance_us > 0) && RoundPolicyOf(placer) != nullptr) {
-    return InvalidArgument("simulation: %s: expected a policy that decides job by job, found %s",
-                           options.best_of_window ? "best_of_window" : "rebalance_us",
+  if (options.rebalance_us > 0 && RoundPolicyOf(placer) != nullptr) {
+    return InvalidArgument("simulation: rebalance_us: expected a policy that decides job by job, found %s",
                            std::string(placer.policy().name()));
   }
   if (options.sensitivities != nullptr && options.sensitivities->size() < profiles) {

@@ -98,12 +98,17 @@ class SimRun {
   [[nodiscard]] absl::Status Resize(const Plan& plan);
   [[nodiscard]] absl::Status Regrant();
 
-  // The best of the window.
+  // Jobs that the placer cannot tell apart.
   using Kind = std::tuple<uint32_t, uint32_t, int32_t, int32_t, uint16_t, JobKind, int32_t, int64_t, int64_t, bool,
                           float, bool, size_t>;
   [[nodiscard]] Kind KindOf(uint32_t job) const;
-  [[nodiscard]] absl::Status DecideBest();
-  absl::Status DecideBatch();
+  [[nodiscard]] absl::Status DecideBatch();
+
+  // SimOptions::one_by_one.
+  enum class Way : uint8_t { kOneByOne, kChooses, kMayWait };
+  [[nodiscard]] static SimWeights WeightsOf(const SimOptions& options, const Queue& queue);
+  [[nodiscard]] static Way WayOf(const SimOptions& options, const Queue& queue, const Placer& placer,
+                                 SimWeights weights);
 
   // Jobs that wait although they could share.
   [[nodiscard]] double LeftUs(uint32_t job) const;
@@ -147,6 +152,8 @@ class SimRun {
   std::unique_ptr<Placer> revised_;
   const SimOptions& options_;
   const SimObserver& observer_;
+  SimWeights weights_;
+  Way way_;
   size_t look_ahead_;
   bool charges_owners_;  // the queue counts what owners hold
   const ClusterMap map_;

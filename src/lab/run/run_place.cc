@@ -324,7 +324,7 @@ int64_t SimRun::GpusOfThose(std::span<const uint64_t> jobs) const {
 // Of the job at `rank` of the window.
 bool SimRun::HadBetterWait(const JobSpec& spec, const Decision& decision, std::span<const uint64_t> window,
                            size_t rank) const {
-  if (!options_.weigh_waiting || decision.effects.size() <= decision.slots.size()) return false;
+  if (way_ != Way::kMayWait || decision.effects.size() <= decision.slots.size()) return false;
   const int64_t before = GpusOfThose(window.first(rank));
   const std::vector<double> idle = IdleTimes(spec);
   const auto of = [&](int64_t gpus) {
@@ -351,7 +351,6 @@ bool SimRun::HadBetterWait(const JobSpec& spec, const Decision& decision, std::s
                          outlook);
 }
 
-// Of the jobs that may be tried now the one that its place suits best.
 // Jobs that the placer cannot tell apart: where one would go, so would the others.
 SimRun::Kind SimRun::KindOf(uint32_t job) const {
   const TraceJob& one = trace_.jobs[job];
@@ -366,50 +365,9 @@ SimRun::Kind SimRun::KindOf(uint32_t job) const {
           one.cpu_milli,
           one.mem_mib,
           lives_[job].alone,
-          WeightOf(one, options_.weights),
+          WeightOf(one, weights_),
           profiling_.IsProfiled(job),
           too_small == too_small_.end() ? 0 : too_small->second.size()};
-}
-
-absl::Status SimRun::DecideBest() {
-  while (queue_.size() > 0) {
-    HORUS_ASSIGN_OR_RETURN(const std::vector<uint64_t> window, queue_.Window(now_us_, look_ahead_));
-    std::vector<Kind> tried;
-    std::optional<std::pair<double, uint32_t>> best;  // cost in units of work, and job
-    Plan best_plan;
-    bool changed = false;
-    for (size_t i = 0; i < window.size(); ++i) {
-      const uint64_t id = window[i];
-      const auto job = static_cast<uint32_t>(id);
-      if (best && trace_.jobs[job].priority < trace_.jobs[best->second].priority) break;
-      const Kind kind = KindOf(job);
-      if (std::find(tried.begin(), tried.end(), kind) != tried.end()) continue;
-      tried.push_back(kind);
-      if (refused_.HasJob(id) || refused_.HasKind(kind)) continue;
-      const JobSpec spec = SpecOf(job);
-      HORUS_ASSIGN_OR_RETURN(Plan plan, AskPlacer(spec));
-      const Decision& decision = plan.decisions.front();
-      if (decision.verdict == Verdict::kDefer) {
-        refused_.AddKind(kind);
-      } else if (HadBetterWait(spec, decision, window, i)) {
-        refused_.AddJob(id);
-      } else if (decision.verdict != Verdict::kPlace) {
-        HORUS_RETURN_IF_ERROR(Settle(job, plan, changed));
-        break;
-      } else {
-        // Of such policies a cost is in units of the job's own work.
-        const double unit = placer_->policy().maximises_work() ? static_cast<double>(spec.weight) : 1;
-        const double cost = unit * decision.winner.cost;
-        if (best && best->first <= cost) continue;
-        best.emplace(cost, job);
-        best_plan = std::move(plan);
-      }
-    }
-    if (changed) continue;
-    if (!best) break;
-    HORUS_RETURN_IF_ERROR(Settle(best->second, best_plan, changed));
-  }
-  return absl::OkStatus();
 }
 
 // All that may be tried now in one plan of the queue, as schedulers ask for it.
@@ -419,13 +377,16 @@ absl::Status SimRun::DecideBatch() {
                            queue_.Window(now_us_, std::max(look_ahead_, kMostBatch)));
     std::vector<JobSpec> specs;
     for (size_t rank = 0; rank < window.size(); ++rank) {
-      specs.push_back(SpecOf(static_cast<uint32_t>(window[rank])));
+      const auto job = static_cast<uint32_t>(window[rank]);
+      if (refused_.HasKind(KindOf(job))) continue;
+      specs.push_back(SpecOf(job));
       specs.back().submit_us = static_cast<int64_t>(rank);  // the queue's order
     }
+    if (specs.empty()) break;
     const auto begin = std::chrono::steady_clock::now();
     HORUS_ASSIGN_OR_RETURN(const Plan plan, PlanBatch(*placer_, cluster_, specs,
                                                       {.window = static_cast<uint32_t>(look_ahead_),
-                                                       .prices = options_.weights == SimWeights::kPrices}));
+                                                       .prices = weights_ == SimWeights::kPrices}));
     const std::chrono::duration<float, std::micro> took = std::chrono::steady_clock::now() - begin;
     result_.took_us.push_back(took.count());
     ++result_.decisions;
@@ -439,6 +400,8 @@ absl::Status SimRun::DecideBatch() {
         HORUS_RETURN_IF_ERROR(queue_.Remove(job));
         HORUS_RETURN_IF_ERROR(Reject(job));
         rejected = true;
+      } else {
+        refused_.AddKind(KindOf(job));
       }
     }
     for (const Action& action : plan.actions) HORUS_RETURN_IF_ERROR(Admit(action));

@@ -53,7 +53,9 @@ class RefusedJobs {
     const auto at = std::lower_bound(jobs_.begin(), jobs_.end(), job);
     if (at == jobs_.end() || *at != job) jobs_.insert(at, job);
   }
-  void AddKind(const Kind& kind) { kinds_.push_back(kind); }
+  void AddKind(const Kind& kind) {
+    if (!HasKind(kind)) kinds_.push_back(kind);
+  }
   void Clear() {
     jobs_.clear();
     kinds_.clear();

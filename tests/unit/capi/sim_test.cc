@@ -24,18 +24,18 @@ std::vector<Way> Ways() {
   std::vector<Way> ways = {{"exclusive", "fifo"}, {"horus", "horus"}, {"first-fit", "drf"}, {"horus", "srtf"},
                            {"random", "las"},     {"horus", "fifo"},  {"gandiva", "fifo"},  {"horus", "srtf"}};
   ways[3].c.preempt = 1;
+  ways[3].c.one_by_one = 1;
   ways[3].c.restart_us = 5'000'000;
-  ways[3].options = {.preempt = true, .restart_us = 5'000'000};
+  ways[3].options = {.preempt = true, .restart_us = 5'000'000, .one_by_one = true};
   ways[4].c.round_us = 60'000'000;
   ways[4].c.horizon_us = 2'500'000'000;
   ways[4].c.hide_run_times = 1;
   ways[4].options = {.horizon_us = 2'500'000'000, .round_us = 60'000'000, .know_run_times = false};
-  ways[5].c.best_of_window = 1;
   ways[5].c.look_ahead = 16;
   ways[5].c.weights = HORUS_SIM_WEIGHTS_SHORTEST;
   ways[5].c.rebalance_us = 100'000'000;
   ways[5].options = {
-      .look_ahead = 16, .best_of_window = true, .weights = SimWeights::kShortest, .rebalance_us = 100'000'000};
+      .look_ahead = 16, .weights = SimWeights::kShortest, .rebalance_us = 100'000'000};
   static constexpr uint64_t kNodes[] = {2, 1};
   static constexpr int64_t kFrom[] = {300'000'000, 900'000'000}, kUntil[] = {500'000'000, 950'000'000};
   ways[6].c.observe_us = 30'000'000;
@@ -49,9 +49,8 @@ std::vector<Way> Ways() {
                      .latency_us = 1'000'000,
                      .outages = {{2, kFrom[0], kUntil[0]}, {1, kFrom[1], kUntil[1]}},
                      .observe_us = 30'000'000};
-  ways[7].c.weigh_waiting = 1;
   ways[7].c.rebalance_us = 100'000'000;
-  ways[7].options = {.weigh_waiting = true, .rebalance_us = 100'000'000};
+  ways[7].options = {.rebalance_us = 100'000'000};
   return ways;
 }
 

@@ -147,16 +147,5 @@ TEST(SimRounds, AGangAtTheHeadHoldsUpWhoComesAfterItButForALookAhead) {
   EXPECT_EQ(starts(2), std::pair(int64_t{50}, int64_t{0}));
 }
 
-TEST(SimRounds, TheBestOfAWindowIsNotAskedOfRounds) {
-  Rounds rounds("synergy-fair");
-  rounds.setup.options.preempt = false;
-  rounds.setup.options.best_of_window = true;
-  rounds.setup.AddJob(0, 50);
-  const auto result = Simulate(rounds.setup.trace, rounds.setup.beliefs, rounds.setup.truth, rounds.setup.cluster,
-                               *rounds.setup.queue, *rounds.setup.placer, rounds.setup.options);
-  EXPECT_EQ(result.status().code(), absl::StatusCode::kInvalidArgument);
-  EXPECT_THAT(std::string(result.status().message()), HasSubstr("best_of_window"));
-}
-
 }  // namespace
 }  // namespace horus

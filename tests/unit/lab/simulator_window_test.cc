@@ -14,11 +14,11 @@ using testing_sim::SimSetup;
 constexpr double kHalf = 0.5;
 
 // By utilisation: 60 beside 90 is slowed by 1.5, beside 50 by 1.1.
-SimSetup Crowd(bool best) {
+SimSetup Crowd(bool choose) {
   SimSetup setup("horus");
   for (const float util : {60.0f, 90.0f, 50.0f}) setup.AddProfile(util, 1000);
   setup.options.look_ahead = 2;
-  setup.options.best_of_window = best;
+  setup.options.one_by_one = !choose;
   setup.AddJob(0, 100, 0);
   setup.AddJob(10, 100, 1);
   setup.AddJob(10, 100, 2);
@@ -75,9 +75,6 @@ TEST(SimWindow, AShortJobMaySlowALongOneAndNotTheOtherWayRound) {
 }
 
 TEST(SimWindow, RefusesWhatDoesNotGoTogether) {
-  SimSetup setup = Crowd(true);
-  setup.options.preempt = true;
-  EXPECT_THAT(setup.Go().status().message(), HasSubstr("best_of_window"));
   SimSetup unknown = Crowd(false);
   unknown.options.weights = SimWeights::kShortest;
   unknown.options.know_run_times = false;

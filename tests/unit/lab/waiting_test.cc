@@ -2,7 +2,6 @@
 // When a job waits although it could share: delays counted by hand.
 #include "lab/run/waiting.h"
 
-#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "sim_setup.h"
@@ -10,7 +9,6 @@
 namespace horus {
 namespace {
 
-using testing::HasSubstr;
 using testing_sim::SimSetup;
 
 // Two that slow each other by 2, `left_us` of the newcomer and 100 of the neighbour.
@@ -46,49 +44,42 @@ TEST(Waiting, OfSeveralNeighboursEachLosesAndTheNewcomerOnce) {
   EXPECT_FALSE(WaitingIsBetter({.left_us = 100, .slowdown = 2, .neighbours = neighbours}, {.idle_us = 110}));
 }
 
-// One job of 100 on each GPU from 0 on; another comes at 10. Believed and true: two slow each other by 1.6.
-absl::StatusOr<SimResult> Play(int64_t newcomer_us, bool best, bool weigh, size_t gpus = 1) {
+// One job of 100 on each GPU from 0 on; another comes at 10. Believed and true: two slow each other by 1.6. The shortest
+// go first.
+absl::StatusOr<SimResult> Play(int64_t newcomer_us, SimOptions options = {}, size_t gpus = 1) {
   SimSetup setup("horus", gpus);
+  setup.queue = *MakeQueue("srtf");
   setup.AddProfile(80, 1000);
   setup.truth.share = {{{0, 0}, 1 / 1.6}};
-  setup.options.weigh_waiting = weigh;
-  setup.options.best_of_window = best;
+  setup.options = std::move(options);
   for (size_t i = 0; i < gpus; ++i) setup.AddJob(0, 100);
   setup.AddJob(10, newcomer_us);
   return setup.Go();
 }
 
 TEST(SimWaiting, AJobWaitsForTheGpuThatFallsIdleWhereThatIsBetter) {
-  for (const bool best : {false, true}) {
-    // Sharing for 144: 0.375 of it lost twice, 108; the GPU falls idle in 90.
-    EXPECT_EQ(Play(100, best, true)->jobs[1].start_us, 100);
-    EXPECT_EQ(Play(100, best, false)->jobs[1].start_us, 10);
-    // A job of 10 is gone after 16, of which 12 are lost.
-    EXPECT_EQ(Play(10, best, true)->jobs[1].start_us, 10);
+  // Sharing for 144: 0.375 of it lost twice, 108; the GPU falls idle in 90.
+  EXPECT_EQ(Play(100)->jobs[1].start_us, 100);
+  // A job of 10 is gone after 16, of which 12 are lost.
+  EXPECT_EQ(Play(10)->jobs[1].start_us, 10);
+}
+
+TEST(SimWaiting, NobodyWaitsWhereThatIsNotAskedOrRunTimesAreNotKnown) {
+  for (const SimOptions& options :
+       {SimOptions{.one_by_one = true}, SimOptions{.weights = SimWeights::kAlike}, SimOptions{.know_run_times = false}}) {
+    EXPECT_EQ(Play(100, options)->jobs[1].start_us, 10);
   }
 }
 
 TEST(SimWaiting, EveryJobIsDoneInTheEnd) {
   SimSetup setup("horus", 2);
+  setup.queue = *MakeQueue("srtf");
   setup.AddProfile(80, 1000);
   setup.truth.share = {{{0, 0}, 1 / 1.6}};
-  setup.options.weigh_waiting = true;
   for (int i = 0; i < 20; ++i) setup.AddJob(i, 100 + 7 * i, 0, 1 + i % 2);
   const auto result = setup.Go();
   ASSERT_TRUE(result.ok()) << result.status();
   for (const SimJob& job : result->jobs) EXPECT_EQ(job.end, SimEnd::kFinished);
-}
-
-TEST(SimWaiting, RefusesWhatItCannotWeigh) {
-  SimSetup setup("horus");
-  setup.AddProfile(80, 1000);
-  setup.AddJob(0, 100);
-  setup.options.weigh_waiting = true;
-  setup.options.know_run_times = false;
-  EXPECT_THAT(setup.Go().status().message(), HasSubstr("know_run_times"));
-  setup.options.know_run_times = true;
-  setup.options.preempt = true;
-  EXPECT_THAT(setup.Go().status().message(), HasSubstr("preempt"));
 }
 
 }  // namespace

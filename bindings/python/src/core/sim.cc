@@ -7,9 +7,10 @@
 namespace horus_python {
 namespace {
 
-const Word kWeights[] = {{HORUS_SIM_WEIGHTS_ALIKE, "alike"},
+const Word kWeights[] = {{HORUS_SIM_WEIGHTS_QUEUE, "queue"},
                          {HORUS_SIM_WEIGHTS_SHORTEST, "shortest"},
                          {HORUS_SIM_WEIGHTS_PRICES, "prices"},
+                         {HORUS_SIM_WEIGHTS_ALIKE, "alike"},
                          {0, nullptr}};
 const Word kLearns[] = {{HORUS_SIM_LEARNS_NOTHING, "nothing"},
                         {HORUS_SIM_LEARNS_FAILURES, "failures"},
@@ -177,10 +178,10 @@ void BindOptions(py::module_& m) {
       .Field("know_run_times", &SimOptions::know_run_times, "the queue is told how long jobs run alone")
       .Field("queue_options", &SimOptions::queue_options, "of the discipline; None = its defaults")
       .Field("horizon_us", &SimOptions::horizon_us, "nothing happens at or after it; 0 = until all is done")
-      .Field("look_ahead", &SimOptions::look_ahead, "waiting jobs that are tried; 0 = as the discipline says")
+      .Field("look_ahead", &SimOptions::look_ahead, "waiting jobs that are tried or compared; 0 = as the discipline says, or 50")
       .Field("round_us", &SimOptions::round_us, "decisions at its multiples alone; 0 = at each event")
       .Field("preempt", &SimOptions::preempt, "jobs that wait take the places of such as rank behind them")
-      .Field("best_of_window", &SimOptions::best_of_window, "of the look-ahead the job goes that its place suits best")
+      .Field("one_by_one", &SimOptions::one_by_one, "the first that fits goes; False: who goes is chosen, or may wait (docs/simulate.md)")
       .OneOf("weights", &SimOptions::weights, kWeights, "what a job's work counts")
       .Field("restart_us", &SimOptions::restart_us, "that a job which worked before holds its places before it works")
       .Field("checkpoint_us", &SimOptions::checkpoint_us, "between two checkpoints; 0 = failures lose nothing")
@@ -196,8 +197,6 @@ void BindOptions(py::module_& m) {
       .OneOf("learns", &SimOptions::learns, kLearns, "what is learned of devices that two jobs share while jobs run")
       .Field("sensitivities", &SimOptions::sensitivities,
              "to cores and host memory by profile, that synergy policies are told")
-      .Field("weigh_waiting", &SimOptions::weigh_waiting,
-             "a job that would share waits where that delays everybody less")
       .Field("workload", &SimOptions::workload_of, "what fragments are measured against; None = the trace's own tasks");
 }
 
