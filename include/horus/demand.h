@@ -123,7 +123,8 @@ typedef struct horus_demand {
   int64_t step_time_us;  /* one step alone; 0 = unknown */
   int64_t step_time_us_upper;
   int64_t gradient_mib;            /* all-reduced per step by a data-parallel gang */
-  float traits[HORUS_TRAIT_COUNT]; /* columns of learned interference models; all zero = unknown */
+  float traits[HORUS_TRAIT_COUNT]; /* columns of learned interference models; all zero = unknown, as beside
+                                      a gpu_util_pct of your own */
   float power_w;                   /* board power, mean over the steps; 0 = unknown */
   float power_w_upper;
   float distance;    /* ln of "times beyond what the predictor was trained on"; 0 = inside */

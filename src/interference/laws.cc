@@ -61,7 +61,7 @@ double SquaredDistance(const JobPoint& a, const JobPoint& b) {
 }
 
 Tenant TenantOf(const Demand& demand, const DeviceContext& device) {
-  const auto whole_util = static_cast<double>(demand.gpu_util_pct.estimate);
+  const double whole_util = 100 * DeviceShare(demand);
   const auto share = static_cast<double>(device.compute_share);
   const double util = std::max(SliceUtilPct(whole_util, share) / 100, kLeastUtil);
   const auto bandwidth = static_cast<double>(demand.mem_bw_util_pct.estimate);

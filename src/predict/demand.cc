@@ -45,8 +45,8 @@ std::string_view TraitName(Trait trait) {
       return "bandwidth_bound_share";
     case Trait::kLaunchBoundShare:
       return "launch_bound_share";
-    case Trait::kMatrixFlopShare:
-      return "matrix_flop_share";
+    case Trait::kLogDeviceShare:
+      return "log_device_share";
     case Trait::kMeanParallelism:
       return "mean_parallelism";
   }

@@ -9,6 +9,7 @@
 #define HORUS_PREDICT_DEMAND_H_
 
 #include <array>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <string_view>
@@ -37,7 +38,7 @@ enum class Trait : uint8_t {
   kComputeBoundShare,    // share of the roofline time in compute-bound operators, 0-1
   kBandwidthBoundShare,  // share of the roofline time in bandwidth-bound operators, 0-1
   kLaunchBoundShare,     // share of the roofline time in launch-bound operators, 0-1
-  kMatrixFlopShare,      // share of the FLOPs in convolutions and matrix products, 0-1
+  kLogDeviceShare,       // log10 of the share of a step in which the device works, below 0; else unknown
   kMeanParallelism,      // mean over kernels of min(1, thread blocks / SMs), weighted by time, 0-1
 };
 inline constexpr size_t kTraitCount = 8;
@@ -84,6 +85,15 @@ struct Demand {
   const auto gpu_us = static_cast<double>(demand.step_time_us.estimate);
   return gpu_us > 0 && demand.host_us > gpu_us ? demand.host_us : gpu_us;
 }
+
+// Share of a step in which the device works, 0-1: what time slicing divides. NVML's figure beside it is a mean that the
+// host and the loader of a site even out. Where utilisation was stated or measured, that.
+[[nodiscard]] inline double DeviceShare(const Demand& demand) {
+  const double log_share = demand.traits[static_cast<size_t>(Trait::kLogDeviceShare)];
+  return log_share < 0 ? std::pow(10.0, log_share) : static_cast<double>(demand.gpu_util_pct.estimate) / 100;
+}
+// Beside a utilisation that was stated or measured.
+inline void ForgetDeviceShare(Demand& demand) { demand.traits[static_cast<size_t>(Trait::kLogDeviceShare)] = 0; }
 
 // Share of all time in which it keeps the GPU busy, 0-100 %.
 [[nodiscard]] inline Bounded BusyPct(const Demand& demand) {

@@ -119,7 +119,10 @@ Demand MeasuredDemands::Apply(std::string_view gpu_type, Demand demand) const {
   const auto found = entries_.find(Key(demand.profile_id, gpu_type));
   if (found == entries_.end()) return demand;
   const auto& [util, bandwidth, memory, step] = found->second.quantities;
-  if (util.weight > 0) demand.gpu_util_pct = Replaced(util, kMostPct);
+  if (util.weight > 0) {
+    demand.gpu_util_pct = Replaced(util, kMostPct);
+    ForgetDeviceShare(demand);
+  }
   if (bandwidth.weight > 0) demand.mem_bw_util_pct = Replaced(bandwidth, kMostPct);
   // Memory is a peak: the largest one seen counts.
   if (memory.weight > 0) {

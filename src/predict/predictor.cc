@@ -25,6 +25,7 @@ extern const size_t kDefaultBundleSize;
 
 namespace {
 
+constexpr double kPercent = 100;
 constexpr double kOutsideFactor = 1.5;  // on the bounds, where the graph is not understood well enough
 constexpr std::array kPublished = {Quantity::kGpuUtil, Quantity::kMemBwUtil, Quantity::kMemory, Quantity::kStepTime};
 
@@ -49,7 +50,18 @@ BoundedInt Whole(const Estimate& estimate, double most) {
   return {.estimate = static_cast<int64_t>(value), .upper = static_cast<int64_t>(upper)};
 }
 
-std::array<float, kTraitCount> TraitsOf(const StepCost& cost, const RooflineTerms& roofline) {
+// The geometric mean of what specifications say alone, which knows copies, and with the constants of step time, which
+// knows kernels: of 22 jobs' pairs without their family it errs less than either (scripts/bench interference).
+double DeviceShareOf(const RowOnGpu& on, const TargetModel* step, std::string_view gpu) {
+  const double alone_pct = on.terms.gpu_util_pct;
+  if (step == nullptr) return alone_pct / kPercent;
+  const double* seen = step->FindGpu(on.row, gpu);
+  const double factor = seen != nullptr ? *seen : step->GpuFactor(gpu);
+  const double fitted_pct = PriorOf(Quantity::kGpuUtilMax, TermsOf(on.row), step->factors, factor);
+  return std::sqrt(alone_pct * fitted_pct) / kPercent;
+}
+
+std::array<float, kTraitCount> TraitsOf(const StepCost& cost, const RooflineTerms& roofline, double device_share) {
   std::array<float, kTraitCount> traits = {};
   const auto set = [&traits](Trait trait, double value) {
     traits[static_cast<size_t>(trait)] = static_cast<float>(value);
@@ -61,8 +73,8 @@ std::array<float, kTraitCount> TraitsOf(const StepCost& cost, const RooflineTerm
   set(Trait::kComputeBoundShare, roofline.compute_share);
   set(Trait::kBandwidthBoundShare, roofline.bandwidth_share);
   set(Trait::kLaunchBoundShare, roofline.launch_share);
-  const double products = cost.totals.forward_flops + cost.totals.backward_flops;
-  set(Trait::kMatrixFlopShare, cost.StepFlops() > 0 ? products / cost.StepFlops() : 0);
+  constexpr double kLeastShare = 1e-4, kMostShare = 0.9999;  // its logarithm is below 0
+  set(Trait::kLogDeviceShare, std::log10(std::clamp(device_share, kLeastShare, kMostShare)));
   set(Trait::kMeanParallelism, roofline.mean_parallelism);
   return traits;
 }
@@ -197,7 +209,7 @@ Demand Predictor::PredictUnmeasured(const JobProfile& job, const GpuType& gpu) c
   demand.step_time_us = Whole(estimates[At(Quantity::kStepTime)], kMostStepUs);
   demand.power_w = Real(estimates[At(Quantity::kPower)], kMostPowerW);
   demand.gradient_mib = on.gradient_mib;
-  demand.traits = TraitsOf(job.cost, on.terms);
+  demand.traits = TraitsOf(job.cost, on.terms, DeviceShareOf(on, impl_->models[At(Quantity::kStepTime)].get(), gpu.name));
   demand.operator_us = static_cast<float>(on.terms.mean_operator_us);
   return demand;
 }

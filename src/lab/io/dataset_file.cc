@@ -171,7 +171,10 @@ absl::StatusOr<std::vector<TableJob>> ReadJobTable(const std::string& path) {
 }
 
 void TableDemand::Replace(Demand& demand) const {
-  if (gpu_util_pct) demand.gpu_util_pct.estimate = demand.gpu_util_pct.upper = static_cast<float>(*gpu_util_pct);
+  if (gpu_util_pct) {
+    demand.gpu_util_pct.estimate = demand.gpu_util_pct.upper = static_cast<float>(*gpu_util_pct);
+    ForgetDeviceShare(demand);
+  }
   if (step_time_us) demand.step_time_us.estimate = demand.step_time_us.upper = std::llround(*step_time_us);
   if (operator_us) demand.operator_us = static_cast<float>(*operator_us);
   if (kernels) demand.traits[static_cast<size_t>(Trait::kLogKernels)] = static_cast<float>(std::log10(*kernels));

@@ -182,6 +182,7 @@ absl::Status SimRun::EndStart(uint32_t job, SimEventKind why) {
   }
   lives_[job].alone = !learned;
   HORUS_RETURN_IF_ERROR(Tell(why, job, SlotsOf(job)));
+  refused_.Clear();  // while it held the places
   HORUS_RETURN_IF_ERROR(LetGo(job));
   if (trace_.jobs[job].gpus_per_task == 0 || !SpecOf(job).demands.empty()) return Enqueue(job);
   return Reject(job);
