@@ -194,7 +194,8 @@ absl::StatusOr<Decision> Selection::Refusal(size_t at) {
   const Kind& kind = kinds_[kind_of_[at]];
   HORUS_ASSIGN_OR_RETURN(Decision decision, engine_.Decide(views_[at]));
   const bool held_up = decision.verdict == Verdict::kPlace;
-  if (held_up || ((kind.fitted || !kind.known) && decision.verdict == Verdict::kDefer)) {
+  const bool might_fit = (kind.fitted || !kind.known) && !decision.predicted_never;
+  if (held_up || (might_fit && decision.verdict == Verdict::kDefer)) {
     decision = {.job = views_[at].job->id, .verdict = Verdict::kDefer, .reason = Reason::kPassedOver};
   }
   return decision;

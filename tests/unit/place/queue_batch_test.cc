@@ -58,6 +58,15 @@ TEST(QueueBatch, WhoFitsNowhereIsNotPassedOver) {
   EXPECT_EQ(plan.decisions[1].verdict, Verdict::kPlace);
 }
 
+// It is looked at after a job of a higher priority took its place.
+TEST(QueueBatch, WhoWouldFitNoEmptyClusterIsNotPassedOver) {
+  JobSpec never = OneGpu(2, 40, 40'000);
+  never.demands[0].demand.flags = kDemandPredicted;
+  const Plan plan = Batch(OneSharedGpu(), {never, AtPriority(OneGpu(3, 40), 1)});
+  EXPECT_EQ(plan.decisions[1].reason, Reason::kGpuMemory);
+  EXPECT_TRUE(plan.decisions[1].predicted_never);
+}
+
 TEST(QueueBatch, NobodyPassesAHigherPriority) {
   const Plan plan = Batch(OneSharedGpu(), {OneGpu(2, 40), AtPriority(OneGpu(3, 95), 1)});
   EXPECT_EQ(plan.decisions[0].job, 3u);
