@@ -209,7 +209,8 @@ Demand Predictor::PredictUnmeasured(const JobProfile& job, const GpuType& gpu) c
   demand.step_time_us = Whole(estimates[At(Quantity::kStepTime)], kMostStepUs);
   demand.power_w = Real(estimates[At(Quantity::kPower)], kMostPowerW);
   demand.gradient_mib = on.gradient_mib;
-  demand.traits = TraitsOf(job.cost, on.terms, DeviceShareOf(on, impl_->models[At(Quantity::kStepTime)].get(), gpu.name));
+  demand.traits =
+      TraitsOf(job.cost, on.terms, DeviceShareOf(on, impl_->models[At(Quantity::kStepTime)].get(), gpu.name));
   demand.operator_us = static_cast<float>(on.terms.mean_operator_us);
   return demand;
 }

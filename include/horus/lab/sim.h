@@ -118,7 +118,7 @@ typedef struct horus_sim_options {
                                   beliefs; 0 = never */
   int64_t profiling_us;        /* time that a job of a new profile first runs on a profiling node; 0 = none */
   const char* profiling_label; /* of such nodes; NULL = "horus-profiling" */
-  const horus_profile_demands* measured; /* demands that profiling finds; NULL = the beliefs */
+  const horus_profile_demands* measured;            /* demands that profiling finds; NULL = the beliefs */
   const horus_profile_sensitivities* sensitivities; /* known to synergy policies; NULL = none */
   int32_t learns;                                   /* HORUS_SIM_LEARNS_* */
   uint32_t reserved0;

@@ -44,7 +44,7 @@ SimRun::SimRun(const Trace& trace, std::span<const ProfileDemands> beliefs, cons
       observer_(observer),
       weights_(WeightsOf(options, queue)),
       way_(WayOf(options, queue, placer, weights_)),
-      look_ahead_(options.look_ahead != 0   ? options.look_ahead
+      look_ahead_(options.look_ahead != 0  ? options.look_ahead
                   : way_ == Way::kOneByOne ? queue.look_ahead()
                                            : BatchOptions{}.window),
       charges_owners_(queue.name() == "drf"),

@@ -34,8 +34,7 @@ std::vector<Way> Ways() {
   ways[5].c.look_ahead = 16;
   ways[5].c.weights = HORUS_SIM_WEIGHTS_SHORTEST;
   ways[5].c.rebalance_us = 100'000'000;
-  ways[5].options = {
-      .look_ahead = 16, .weights = SimWeights::kShortest, .rebalance_us = 100'000'000};
+  ways[5].options = {.look_ahead = 16, .weights = SimWeights::kShortest, .rebalance_us = 100'000'000};
   static constexpr uint64_t kNodes[] = {2, 1};
   static constexpr int64_t kFrom[] = {300'000'000, 900'000'000}, kUntil[] = {500'000'000, 950'000'000};
   ways[6].c.observe_us = 30'000'000;

@@ -44,8 +44,8 @@ TEST(Waiting, OfSeveralNeighboursEachLosesAndTheNewcomerOnce) {
   EXPECT_FALSE(WaitingIsBetter({.left_us = 100, .slowdown = 2, .neighbours = neighbours}, {.idle_us = 110}));
 }
 
-// One job of 100 on each GPU from 0 on; another comes at 10. Believed and true: two slow each other by 1.6. The shortest
-// go first.
+// One job of 100 on each GPU from 0 on; another comes at 10. Believed and true: two slow each other by 1.6. The
+// shortest go first.
 absl::StatusOr<SimResult> Play(int64_t newcomer_us, SimOptions options = {}, size_t gpus = 1) {
   SimSetup setup("horus", gpus);
   setup.queue = *MakeQueue("srtf");
@@ -65,8 +65,8 @@ TEST(SimWaiting, AJobWaitsForTheGpuThatFallsIdleWhereThatIsBetter) {
 }
 
 TEST(SimWaiting, NobodyWaitsWhereThatIsNotAskedOrRunTimesAreNotKnown) {
-  for (const SimOptions& options :
-       {SimOptions{.one_by_one = true}, SimOptions{.weights = SimWeights::kAlike}, SimOptions{.know_run_times = false}}) {
+  for (const SimOptions& options : {SimOptions{.one_by_one = true}, SimOptions{.weights = SimWeights::kAlike},
+                                    SimOptions{.know_run_times = false}}) {
     EXPECT_EQ(Play(100, options)->jobs[1].start_us, 10);
   }
 }

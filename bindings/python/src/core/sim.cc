@@ -178,10 +178,12 @@ void BindOptions(py::module_& m) {
       .Field("know_run_times", &SimOptions::know_run_times, "the queue is told how long jobs run alone")
       .Field("queue_options", &SimOptions::queue_options, "of the discipline; None = its defaults")
       .Field("horizon_us", &SimOptions::horizon_us, "nothing happens at or after it; 0 = until all is done")
-      .Field("look_ahead", &SimOptions::look_ahead, "waiting jobs that are tried or compared; 0 = as the discipline says, or 50")
+      .Field("look_ahead", &SimOptions::look_ahead,
+             "waiting jobs that are tried or compared; 0 = as the discipline says, or 50")
       .Field("round_us", &SimOptions::round_us, "decisions at its multiples alone; 0 = at each event")
       .Field("preempt", &SimOptions::preempt, "jobs that wait take the places of such as rank behind them")
-      .Field("one_by_one", &SimOptions::one_by_one, "the first that fits goes; False: who goes is chosen, or may wait (docs/simulate.md)")
+      .Field("one_by_one", &SimOptions::one_by_one,
+             "the first that fits goes; False: who goes is chosen, or may wait (docs/simulate.md)")
       .OneOf("weights", &SimOptions::weights, kWeights, "what a job's work counts")
       .Field("restart_us", &SimOptions::restart_us, "that a job which worked before holds its places before it works")
       .Field("checkpoint_us", &SimOptions::checkpoint_us, "between two checkpoints; 0 = failures lose nothing")
