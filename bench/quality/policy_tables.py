@@ -86,7 +86,7 @@ def opened(setting, suffix):
     """Arrivals of the trace stretched to a load, up to a horizon, the first fifth not counted; the same queue for all."""
     rows = Rows(setting.told())
     for queue, weights in (("srtf", "shortest"), ("fifo", "prices")):
-        results = setting.play(f"open_{queue}", setting.opened(LOADS), queue, family(weights) + RIVALS)
+        results = setting.play(f"open_{queue}", setting.opened(LOADS), queue, family(weights) + CHOOSING + RIVALS)
         add_open(rows, setting.short, results, suffix, queue)
     return rows.rows
 
