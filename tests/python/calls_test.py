@@ -65,7 +65,7 @@ def test_eight_threads_add_to_the_same_observations(horus, make):
 
 
 def long_call(horus, make, progress=None):
-    cluster, jobs = make.cluster(nodes=30, devices=8), make.jobs(1_500)
+    cluster, jobs = make.cluster(nodes=190, devices=8), make.jobs(1_500)  # room for all
     before = cluster.snapshot()
     placer = horus.Placer()
     return cluster, before, lambda: placer.place_batch(cluster, jobs, max_rounds=10_000, restarts=10_000,
