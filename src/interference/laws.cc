@@ -24,7 +24,6 @@ namespace {
 
 constexpr float kUnknown = std::numeric_limits<float>::quiet_NaN();
 
-float LogOf(double value) { return value > 0 ? static_cast<float>(std::log(value)) : kUnknown; }
 
 }  // namespace
 
@@ -61,19 +60,27 @@ double SquaredDistance(const JobPoint& a, const JobPoint& b) {
 }
 
 Tenant TenantOf(const Demand& demand, const DeviceContext& device) {
-  const double whole_util = 100 * DeviceShare(demand);
+  const auto trait = [&](Trait one) { return static_cast<double>(demand.traits[static_cast<size_t>(one)]); };
   const auto share = static_cast<double>(device.compute_share);
-  const double util = std::max(SliceUtilPct(whole_util, share) / 100, kLeastUtil);
-  const auto bandwidth = static_cast<double>(demand.mem_bw_util_pct.estimate);
-  const double step_us = static_cast<double>(demand.step_time_us.estimate) / SliceSpeed(whole_util, bandwidth, share);
-  const auto log_kernels = static_cast<double>(demand.traits[static_cast<size_t>(Trait::kLogKernels)]);
+  double log_util = trait(Trait::kLogDeviceShare) * std::numbers::ln10;
+  auto step_us = static_cast<double>(demand.step_time_us.estimate);
+  if (share < 1 || !(log_util < 0)) {
+    const double whole_util = 100 * DeviceShare(demand);
+    log_util = std::log(SliceUtilPct(whole_util, share) / 100);
+    step_us /= SliceSpeed(whole_util, static_cast<double>(demand.mem_bw_util_pct.estimate), share);
+  }
+  log_util = std::max(log_util, kLogLeastUtil);
+  const double log_step = std::log(step_us), log_kernels = trait(Trait::kLogKernels);
 
   Tenant tenant{.profile_id = demand.profile_id};
-  const auto set = [&tenant](PointColumn column, float value) { tenant.point[static_cast<size_t>(column)] = value; };
-  set(PointColumn::kLogStepUs, LogOf(step_us));
-  set(PointColumn::kLogKernelUs, log_kernels > 0 ? LogOf(util * step_us / std::pow(10, log_kernels)) : kUnknown);
-  set(PointColumn::kLogOperatorUs, LogOf(static_cast<double>(demand.operator_us) / share));
-  set(PointColumn::kLogUtil, LogOf(util));
+  const auto set = [&tenant](PointColumn column, bool known, double value) {
+    tenant.point[static_cast<size_t>(column)] = known ? static_cast<float>(value) : kUnknown;
+  };
+  set(PointColumn::kLogStepUs, step_us > 0, log_step);
+  set(PointColumn::kLogKernelUs, step_us > 0 && log_kernels > 0,
+      log_util + log_step - log_kernels * std::numbers::ln10);
+  set(PointColumn::kLogOperatorUs, demand.operator_us > 0, std::log(static_cast<double>(demand.operator_us) / share));
+  set(PointColumn::kLogUtil, true, log_util);
   return tenant;
 }
 

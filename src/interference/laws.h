@@ -19,7 +19,7 @@
 namespace horus {
 
 // ---- Tenant and JobPoint: what the learned models read of a job on a device.
-// Cost: four logarithms.
+// Cost: two logarithms; on a slice, and where utilisation was stated, three and a power.
 
 // Part of the schema of interference bundles: a change of order or meaning needs another PointSchemaHash().
 enum class PointColumn : uint8_t {
@@ -30,6 +30,7 @@ enum class PointColumn : uint8_t {
 };
 inline constexpr size_t kPointColumns = 4;
 inline constexpr double kLeastUtil = 0.01;  // keeps the logarithm finite; NVML reports whole per cents
+inline constexpr double kLogLeastUtil = -4.605170185988091;  // ln kLeastUtil
 
 using JobPoint = std::array<float, kPointColumns>;
 
@@ -111,7 +112,7 @@ inline constexpr JobPoint kBusy = {};  // all the time: adds nothing as victim o
 [[nodiscard]] inline double TheoryOf(const JobPoint& victim, const JobPoint& other, double unknown = 0) {
   const auto log_util = [unknown](const JobPoint& point) {
     const auto value = static_cast<double>(point[static_cast<size_t>(PointColumn::kLogUtil)]);
-    return std::clamp(std::isnan(value) ? unknown : value, std::log(kLeastUtil), 0.0);
+    return std::clamp(std::isnan(value) ? unknown : value, kLogLeastUtil, 0.0);
   };
   return kVictimShare * log_util(victim) + log_util(other);
 }

@@ -31,6 +31,19 @@ TEST(JobPoint, HoldsLogarithmsOfTheEstimates) {
   EXPECT_NEAR(At(tenant, PointColumn::kLogUtil), std::log(0.5), 1e-5);
 }
 
+// NVML's figure stands in where nothing else is known.
+TEST(JobPoint, TheShareOfTheDeviceCountsBeforeUtilisation) {
+  Demand demand = Known();
+  demand.traits[static_cast<size_t>(Trait::kLogDeviceShare)] = std::log10(0.8f);
+  EXPECT_NEAR(At(TenantOf(demand, {}), PointColumn::kLogUtil), std::log(0.8), 1e-5);
+  EXPECT_NEAR(At(TenantOf(demand, {}), PointColumn::kLogKernelUs), std::log(0.8 * 10'000 / 100), 1e-5);
+  const DeviceContext slice{.mode = SharingMode::kMig, .compute_share = 4.0f / 7};
+  EXPECT_EQ(At(TenantOf(demand, slice), PointColumn::kLogUtil), 0);
+  ForgetDeviceShare(demand);
+  EXPECT_NEAR(At(TenantOf(demand, {}), PointColumn::kLogUtil), std::log(0.5), 1e-5);
+  EXPECT_NEAR(kLogLeastUtil, std::log(kLeastUtil), 1e-15);
+}
+
 TEST(JobPoint, ADemandOfAPointMakesThatPointAgain) {
   for (const Demand& demand : {Known(), Demand{}}) {
     const Tenant tenant = TenantOf(demand, {});
