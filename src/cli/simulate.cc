@@ -135,7 +135,7 @@ void AddGridOptions(CLI::App& app, GridOptions& options) {
       ->type_name("NAME");
   app.add_option("--slowdown-bound", options.slowdown_bound, "Of every job, or none (default: the policy's)")
       ->type_name("FACTOR");
-  app.add_option("--look-ahead", options.look_ahead, "Waiting jobs that are tried until one fits (0: the queue's)")
+  app.add_option("--look-ahead", options.look_ahead, "Waiting jobs that are tried or compared (0: the queue's, or 50)")
       ->check(CLI::NonNegativeNumber)
       ->type_name("N");
   app.add_flag("--single-gpu", options.single_gpu, "Only jobs on one GPU");
