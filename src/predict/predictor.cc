@@ -25,7 +25,7 @@ extern const size_t kDefaultBundleSize;
 
 namespace {
 
-constexpr double kPercent = 100;
+constexpr double kWholePct = 100;
 constexpr double kOutsideFactor = 1.5;  // on the bounds, where the graph is not understood well enough
 constexpr std::array kPublished = {Quantity::kGpuUtil, Quantity::kMemBwUtil, Quantity::kMemory, Quantity::kStepTime};
 
@@ -54,11 +54,11 @@ BoundedInt Whole(const Estimate& estimate, double most) {
 // knows kernels: of 22 jobs' pairs without their family it errs less than either (scripts/bench interference).
 double DeviceShareOf(const RowOnGpu& on, const TargetModel* step, std::string_view gpu) {
   const double alone_pct = on.terms.gpu_util_pct;
-  if (step == nullptr) return alone_pct / kPercent;
+  if (step == nullptr) return alone_pct / kWholePct;
   const double* seen = step->FindGpu(on.row, gpu);
   const double factor = seen != nullptr ? *seen : step->GpuFactor(gpu);
   const double fitted_pct = PriorOf(Quantity::kGpuUtilMax, TermsOf(on.row), step->factors, factor);
-  return std::sqrt(alone_pct * fitted_pct) / kPercent;
+  return std::sqrt(alone_pct * fitted_pct) / kWholePct;
 }
 
 std::array<float, kTraitCount> TraitsOf(const StepCost& cost, const RooflineTerms& roofline, double device_share) {
