@@ -24,7 +24,6 @@ namespace {
 
 constexpr float kUnknown = std::numeric_limits<float>::quiet_NaN();
 
-
 }  // namespace
 
 std::string_view NameOf(PointColumn column) {

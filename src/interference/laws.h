@@ -29,7 +29,7 @@ enum class PointColumn : uint8_t {
   kLogUtil,        // share of the step in which the device is busy, at least kLeastUtil
 };
 inline constexpr size_t kPointColumns = 4;
-inline constexpr double kLeastUtil = 0.01;  // keeps the logarithm finite; NVML reports whole per cents
+inline constexpr double kLeastUtil = 0.01;                   // keeps the logarithm finite; NVML reports whole per cents
 inline constexpr double kLogLeastUtil = -4.605170185988091;  // ln kLeastUtil
 
 using JobPoint = std::array<float, kPointColumns>;
