@@ -81,7 +81,7 @@ func fleet(t *testing.T, c *controlplane.Cluster, nodes, gpus int) *crowd {
 		node(t, c, fmt.Sprintf("n%d", i), 0, nil)
 		slice(t, c, fmt.Sprintf("n%d", i), gpus)
 	})
-	profile(t, c, "light", 20, 8_000)
+	profile(t, c, "light", 12, 8_000)
 	return &crowd{t: t, c: c, gpus: nodes * gpus, metrics: c.Metrics}
 }
 

@@ -98,7 +98,7 @@ func known(t *testing.T, c *controlplane.Cluster) {
 func together(t *testing.T, c *controlplane.Cluster) {
 	t.Helper()
 	for _, one := range [][2]string{{"a", "left"}, {"b", "right"}, {"c", "right"}, {"d", "left"}} {
-		job(t, c, one[0], one[1], "2.4")
+		job(t, c, one[0], one[1], "2.6")
 		bound(t, c, one[0])
 	}
 	if with := device(t, c, "a"); with != device(t, c, "b") && with != device(t, c, "c") {
@@ -111,16 +111,16 @@ func TestWhatPodsLoseBesideEachOtherDecidesWhereTheNextGo(t *testing.T) {
 	known(t, c)
 	together(t, c)
 	until(t, c, "the scheduler has a model", func() bool { return metric(c, "horus_model_version") >= 1 })
-	said(t, c, "a", "HorusMove", "beyond its bound of 2.40")
+	said(t, c, "a", "HorusMove", "beyond its bound of 2.60")
 	for _, name := range []string{"a", "b", "c", "d"} {
 		end(t, c, name)
 	}
 	for _, kind := range []string{"left", "right"} {
-		job(t, c, "e-"+kind, kind, "2.4")
+		job(t, c, "e-"+kind, kind, "2.6")
 		bound(t, c, "e-"+kind)
 	}
 	for _, name := range []string{"f", "g"} { // one GPU takes no three of them, and the other has a left
-		job(t, c, name, "right", "2.4")
+		job(t, c, name, "right", "2.6")
 		until(t, c, name+" is decided", func() bool { return get(t, c, name).Spec.NodeName != "" || len(get(t, c, name).Status.Conditions) > 0 })
 		if on := device(t, c, name); on == device(t, c, "e-left") || device(t, c, "e-left") == device(t, c, "e-right") {
 			t.Errorf("expected no right beside a left, found %s on %s, left on %s and right on %s", name, on, device(t, c, "e-left"), device(t, c, "e-right"))
