@@ -51,7 +51,7 @@ BoundedInt Whole(const Estimate& estimate, double most) {
 }
 
 // The geometric mean of what specifications say alone, which knows copies, and with the constants of step time, which
-// knows kernels: of 22 jobs' pairs without their family it errs less than either (scripts/bench interference).
+// knows kernels. A choice made with the folds of scripts/bench interference in sight.
 double DeviceShareOf(const RowOnGpu& on, const TargetModel* step, std::string_view gpu) {
   const double alone_pct = on.terms.gpu_util_pct;
   if (step == nullptr) return alone_pct / kWholePct;
