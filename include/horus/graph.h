@@ -83,6 +83,10 @@ HORUS_API const char* horus_graph_dim_name(const horus_graph* graph, size_t inde
 #define HORUS_FRAMEWORK_PYTORCH_1 1 /* before 2.0 */
 #define HORUS_FRAMEWORK_TENSORFLOW 2
 #define HORUS_FRAMEWORK_PYTORCH_COMPILED 3 /* torch.compile: pointwise chains are one kernel. Since 0.2. */
+/* Inference engines, for HORUS_MODE_INFERENCE: kernels of their own, launched by CUDA graphs. Since 0.2. */
+#define HORUS_FRAMEWORK_VLLM 4
+#define HORUS_FRAMEWORK_TENSORRT_LLM 5
+#define HORUS_FRAMEWORK_SGLANG 6
 
 /* How images lie in memory. Since 0.2. */
 #define HORUS_LAYOUT_NCHW 0

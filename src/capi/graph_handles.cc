@@ -32,7 +32,10 @@ static_assert(HORUS_OPTIMIZER_SGD == static_cast<int>(Optimizer::kSgd) &&
 static_assert(HORUS_FRAMEWORK_PYTORCH == static_cast<int>(Framework::kPyTorch) &&
               HORUS_FRAMEWORK_PYTORCH_1 == static_cast<int>(Framework::kPyTorch1) &&
               HORUS_FRAMEWORK_TENSORFLOW == static_cast<int>(Framework::kTensorFlow) &&
-              HORUS_FRAMEWORK_PYTORCH_COMPILED == static_cast<int>(Framework::kPyTorchCompiled));
+              HORUS_FRAMEWORK_PYTORCH_COMPILED == static_cast<int>(Framework::kPyTorchCompiled) &&
+              HORUS_FRAMEWORK_VLLM == static_cast<int>(Framework::kVllm) &&
+              HORUS_FRAMEWORK_TENSORRT_LLM == static_cast<int>(Framework::kTensorRtLlm) &&
+              HORUS_FRAMEWORK_SGLANG == static_cast<int>(Framework::kSglang));
 static_assert(HORUS_LAYOUT_NCHW == static_cast<int>(Layout::kNchw) &&
               HORUS_LAYOUT_NHWC == static_cast<int>(Layout::kNhwc));
 
@@ -51,7 +54,7 @@ absl::StatusOr<RunSpec> RunFromC(const horus_run_spec* given) {
   HORUS_RETURN_IF_ERROR(CheckRange("mode", c.mode, HORUS_MODE_INFERENCE));
   HORUS_RETURN_IF_ERROR(CheckRange("precision", c.precision, HORUS_PRECISION_FP32_IEEE));
   HORUS_RETURN_IF_ERROR(CheckRange("optimizer", c.optimizer, HORUS_OPTIMIZER_ADAGRAD));
-  HORUS_RETURN_IF_ERROR(CheckRange("framework", c.framework, HORUS_FRAMEWORK_PYTORCH_COMPILED));
+  HORUS_RETURN_IF_ERROR(CheckRange("framework", c.framework, HORUS_FRAMEWORK_SGLANG));
   HORUS_RETURN_IF_ERROR(CheckRange("layout", c.layout, HORUS_LAYOUT_NHWC));
   if (c.batch < 0) return InvalidArgument("horus_run_spec: batch: expected 0 or more samples, found %d", c.batch);
   if (c.dim_count > kMaxDims) {

@@ -68,7 +68,7 @@ class Walk {
     InitTensors();
     step_.ops.resize(shaped_.ops.size());
     for (size_t i = 0; i < shaped_.ops.size(); ++i) Visit(i);
-    if (run_.framework == Framework::kPyTorchCompiled) FuseChains(shaped_, step_);
+    if (FusesChains(run_.framework)) FuseChains(shaped_, step_);
     AddTotals(shaped_, run_, step_);
     return std::move(step_);
   }

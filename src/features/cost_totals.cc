@@ -265,7 +265,7 @@ void AddOptimizer(const RunSpec& run, StepCost& step) {
   if (step.parameter_tensors == 0) return;
   const Work work = WorkOf(run.optimizer);
   // 8-bit states and Adafactor's factors are updated tensor by tensor.
-  const bool lists = run.framework == Framework::kPyTorch || run.framework == Framework::kPyTorchCompiled;
+  const bool lists = run.framework == Framework::kPyTorch || FusesChains(run.framework);
   const bool one_by_one = !lists || run.optimizer == Optimizer::kAdam8Bit || run.optimizer == Optimizer::kAdafactor;
   const double launches = one_by_one ? step.parameter_tensors : std::ceil(step.parameter_tensors / kTensorsPerKernel);
   step.optimizer.flops = work.flops * step.parameters;

@@ -65,7 +65,10 @@ inline constexpr JobFeatureEntry kJobFeatureTable[] = {
     {{"optimizer", "code", "0 sgd, 1 momentum, 2 adam, 3 adamw, 4 adafactor, 5 adam-8bit, 6 rmsprop, 7 adagrad; -1 for inference"},
      [](const JobFeatureSource& s) { return s.run.mode == RunMode::kTraining ? static_cast<double>(s.run.optimizer) : -1.0; }},
     {{"framework", "code", "0 PyTorch from 2.0, 1 PyTorch before, 2 TensorFlow, 3 PyTorch compiled"},
-     [](const JobFeatureSource& s) { return static_cast<double>(s.run.framework); }},
+     [](const JobFeatureSource& s) {
+       // Of engines there are no rows of whole steps: what trees know of memory is that of compiled code.
+       return static_cast<double>(std::min(s.run.framework, Framework::kPyTorchCompiled));
+     }},
     {{"nhwc", "0/1", "1 = images lie channels last in memory"},
      [](const JobFeatureSource& s) { return s.run.layout == Layout::kNhwc ? 1.0 : 0.0; }},
     {{"forward_flops", "FLOP", "convolution, matrix, recurrent and attention products of the forward pass (a multiply-add is 2)"},

@@ -274,7 +274,7 @@ class Finder {
 }  // namespace
 
 std::vector<Fusion> FindFusions(const ShapedGraph& shaped, const RunSpec& run) {
-  return Finder(shaped).Run(run.framework == Framework::kPyTorch || run.framework == Framework::kPyTorchCompiled);
+  return Finder(shaped).Run(run.framework == Framework::kPyTorch || FusesChains(run.framework));
 }
 
 }  // namespace horus

@@ -18,7 +18,8 @@ constexpr std::array<std::string_view, 7> kPrecisions = {"fp32", "tf32", "amp", 
                                                          "fp16", "bf16", "fp32-ieee"};
 constexpr std::array<std::string_view, 8> kOptimizers = {"sgd",       "momentum",  "adam",    "adamw",
                                                          "adafactor", "adam-8bit", "rmsprop", "adagrad"};
-constexpr std::array<std::string_view, 4> kFrameworks = {"pytorch", "pytorch-1", "tensorflow", "pytorch-compiled"};
+constexpr std::array<std::string_view, 7> kFrameworks = {"pytorch", "pytorch-1",    "tensorflow", "pytorch-compiled",
+                                                         "vllm",    "tensorrt-llm", "sglang"};
 constexpr std::array<std::string_view, 2> kLayouts = {"nchw", "nhwc"};
 
 template <typename Enum>

@@ -28,7 +28,13 @@ enum class Framework : uint8_t {
   kPyTorch1,         // before 2.0: one parameter after the other
   kTensorFlow,       // one fused kernel a parameter
   kPyTorchCompiled,  // torch.compile: chains of pointwise operators and reductions are one kernel
+  kVllm,             // inference engines: kernels of their own in CUDA graphs; inference only
+  kTensorRtLlm,
+  kSglang,
 };
+[[nodiscard]] constexpr bool IsEngine(Framework f) { return f >= Framework::kVllm; }
+// torch.compile and engines write one kernel for a chain of pointwise operators.
+[[nodiscard]] constexpr bool FusesChains(Framework f) { return f >= Framework::kPyTorchCompiled; }
 // How images lie in memory: channels first, or last (channels_last of PyTorch).
 enum class Layout : uint8_t { kNchw, kNhwc };
 
@@ -57,7 +63,8 @@ struct RunSpec {
 
 // Names as in files and on the command line: "training"/"inference"; "fp32", "tf32", "amp" (= fp16 autocast),
 // "amp-bf16", "fp16", "bf16", "fp32-ieee"; "sgd", "momentum", "adam", "adamw", "adafactor", "adam-8bit", "rmsprop",
-// "adagrad"; "pytorch", "pytorch-1", "tensorflow", "pytorch-compiled"; "nchw", "nhwc".
+// "adagrad"; "pytorch", "pytorch-1", "tensorflow", "pytorch-compiled", "vllm", "tensorrt-llm", "sglang"; "nchw",
+// "nhwc".
 [[nodiscard]] std::string_view Name(RunMode mode);
 [[nodiscard]] std::string_view Name(Precision precision);
 [[nodiscard]] std::string_view Name(Optimizer optimizer);

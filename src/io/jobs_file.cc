@@ -187,8 +187,9 @@ constexpr std::array kPrecisions = {Precision::kFp32, Precision::kTf32, Precisio
 constexpr std::array kOptimizers = {Optimizer::kSgd,     Optimizer::kMomentum,  Optimizer::kAdam,
                                     Optimizer::kAdamW,   Optimizer::kAdafactor, Optimizer::kAdam8Bit,
                                     Optimizer::kRmsprop, Optimizer::kAdagrad};
-constexpr std::array kFrameworks = {Framework::kPyTorch, Framework::kPyTorch1, Framework::kTensorFlow,
-                                    Framework::kPyTorchCompiled};
+constexpr std::array kFrameworks = {Framework::kPyTorch,         Framework::kPyTorch1, Framework::kTensorFlow,
+                                    Framework::kPyTorchCompiled, Framework::kVllm,     Framework::kTensorRtLlm,
+                                    Framework::kSglang};
 constexpr std::array kLayouts = {Layout::kNchw, Layout::kNhwc};
 
 // One of `values` by the name that `name_of` gives it.

@@ -187,6 +187,7 @@ Demand Predictor::PredictUnmeasured(const JobProfile& job, const GpuType& gpu) c
     if (model == nullptr) continue;
     const Refined refined = model->Refine(on.row, gpu.name, {on.roofline[q], on.roofline_upper[q], on.understood});
     estimates[q] = {refined.value, refined.upper};
+    if (IsEngine(job.run.framework) && static_cast<Quantity>(q) != Quantity::kMemory) continue;  // below
     const bool published =
         std::find(kPublished.begin(), kPublished.end(), static_cast<Quantity>(q)) != kPublished.end();
     if (!published) continue;
@@ -201,7 +202,18 @@ Demand Predictor::PredictUnmeasured(const JobProfile& job, const GpuType& gpu) c
   Estimate& bytes = estimates[At(Quantity::kMemory)];
   if (job.memory.unfused > 0) bytes.upper = std::max(bytes.upper, on.roofline_upper[At(Quantity::kMemory)]);
   Estimate& step = estimates[At(Quantity::kStepTime)];
-  step.value = std::max(step.value, FloorUs(job.cost, job.run, gpu));
+  const double floor_us = FloorUs(job.cost, job.run, gpu);
+  step.value = std::max(step.value, floor_us);
+  double device_share = DeviceShareOf(on, impl_->models[At(Quantity::kStepTime)].get(), gpu.name);
+  if (IsEngine(job.run.framework)) {
+    const EngineTime time = TimeOf(job.engine, gpu);
+    device_share = time.device_us / std::max(1.0, time.step_us);
+    step = {std::max(time.step_us, floor_us), std::max(time.step_upper_us, floor_us)};
+    estimates[At(Quantity::kGpuUtil)] = {kWholePct * device_share, kWholePct};
+    const double bytes_per_us = std::max<double>(1, static_cast<double>(gpu.mem_bandwidth_mb_s));
+    const double traffic_pct = kWholePct * job.cost.StepBytes() / bytes_per_us / std::max(1.0, time.step_us);
+    estimates[At(Quantity::kMemBwUtil)] = {std::min(kWholePct, traffic_pct), kWholePct};
+  }
   demand.profile_id = job.profile_id;
   demand.gpu_util_pct = Real(estimates[At(Quantity::kGpuUtil)], InfoOf(Quantity::kGpuUtil).most);
   demand.mem_bw_util_pct = Real(estimates[At(Quantity::kMemBwUtil)], InfoOf(Quantity::kMemBwUtil).most);
@@ -209,8 +221,7 @@ Demand Predictor::PredictUnmeasured(const JobProfile& job, const GpuType& gpu) c
   demand.step_time_us = Whole(estimates[At(Quantity::kStepTime)], kMostStepUs);
   demand.power_w = Real(estimates[At(Quantity::kPower)], kMostPowerW);
   demand.gradient_mib = on.gradient_mib;
-  demand.traits =
-      TraitsOf(job.cost, on.terms, DeviceShareOf(on, impl_->models[At(Quantity::kStepTime)].get(), gpu.name));
+  demand.traits = TraitsOf(job.cost, on.terms, device_share);
   demand.operator_us = static_cast<float>(on.terms.mean_operator_us);
   return demand;
 }

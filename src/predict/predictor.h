@@ -24,6 +24,7 @@
 #include "features/run_spec.h"
 #include "graph/shaped.h"
 #include "predict/demand.h"
+#include "predict/engine_step.h"
 #include "predict/measured.h"
 #include "predict/quantity.h"
 #include "predict/target_model.h"
@@ -40,6 +41,7 @@ struct JobProfile {
   StepCost cost;
   StepMemory memory;            // without the context of a GPU type
   std::vector<float> features;  // JobFeatureColumns()
+  EngineStep engine;            // empty but for runs of an engine
 
   [[nodiscard]] int64_t bytes_held() const;  // approximate heap bytes, the graph excluded
 };

@@ -31,10 +31,14 @@ absl::StatusOr<JobProfile> Analyse(std::shared_ptr<const Graph> graph, const Run
   if (graph == nullptr || graph->bodies.empty()) return InvalidArgument("graph: expected one, found none");
   JobProfile job;
   job.run = run;
+  if (IsEngine(run.framework) && run.mode == RunMode::kTraining) {
+    return InvalidArgument("framework: expected one that trains, found %s", Name(run.framework));
+  }
   HORUS_ASSIGN_OR_RETURN(ShapedGraph shaped, BindShapes(std::move(graph), run.dims));
   HORUS_RETURN_IF_ERROR(CheckInputSizes(shaped));
   job.profile_id = ProfileId(shaped, run);
   job.cost = CostOfStep(shaped, run);
+  job.engine = EngineStepOf(shaped, job.cost, run);
   job.memory = MemoryOfStep(shaped, job.cost, run);
   job.features = JobFeatures(shaped, job.cost, job.memory, run);
   job.shaped = std::make_shared<const ShapedGraph>(std::move(shaped));
@@ -44,7 +48,8 @@ absl::StatusOr<JobProfile> Analyse(std::shared_ptr<const Graph> graph, const Run
 int64_t JobProfile::bytes_held() const {
   size_t bytes = sizeof(JobProfile) + cost.ops.capacity() * sizeof(OpCost) + cost.needs_grad.capacity() +
                  cost.storage.capacity() * sizeof(TensorId) + cost.stored_bytes.capacity() * sizeof(double) +
-                 features.capacity() * sizeof(float);
+                 features.capacity() * sizeof(float) + engine.operators.capacity() * sizeof(engine.operators[0]) +
+                 engine.plain.capacity() * sizeof(engine.plain[0]);
   if (shaped != nullptr) {
     bytes += sizeof(ShapedGraph);
     for (const Tensor& tensor : shaped->tensors) {

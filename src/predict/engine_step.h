@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+// EngineStep: one step of a net as an inference engine runs it, from the times of its operators.
+//
+// Enters:  a shaped graph, its costs, a run whose framework is an engine; a GPU type.
+// Leaves:  microseconds on the device and of the whole step, each with a bound; what keeps the device busy.
+// Units:   us; bytes.
+// Cost:    EngineStepOf: linear in operators; TimeOf: about 2 us an operator unlike the others.
+// Thread class: immutable, share freely.
+#ifndef HORUS_PREDICT_ENGINE_STEP_H_
+#define HORUS_PREDICT_ENGINE_STEP_H_
+
+#include <array>
+#include <cstddef>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "features/cost.h"
+#include "features/run_spec.h"
+#include "graph/shaped.h"
+#include "predict/operators.h"
+
+namespace horus {
+
+// The engine that dispatches the run; none for frameworks.
+[[nodiscard]] std::optional<ServingEngine> EngineOf(Framework framework);
+
+struct EngineStep {
+  // What no law of operators knows: norms, activations, embeddings, ...
+  struct Plain {
+    double bytes = 0, flops = 0, kernels = 0;
+    friend auto operator<=>(const Plain&, const Plain&) = default;
+  };
+  std::vector<std::pair<Operator, double>> operators;  // unlike ones, and how many run
+  std::vector<std::pair<Plain, double>> plain;
+  double host_us = 0;  // of a step, that the device waits for
+};
+[[nodiscard]] EngineStep EngineStepOf(const ShapedGraph& shaped, const StepCost& cost, const RunSpec& run);
+
+inline constexpr size_t kStepParts = kOperatorKinds + 1;  // the last: all that is plain
+struct EngineTime {
+  double device_us = 0, step_us = 0, step_upper_us = 0;
+  std::array<double, kStepParts> part_us = {};
+};
+[[nodiscard]] EngineTime TimeOf(const EngineStep& step, const GpuType& gpu);
+
+}  // namespace horus
+
+#endif  // HORUS_PREDICT_ENGINE_STEP_H_
