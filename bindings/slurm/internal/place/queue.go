@@ -340,12 +340,16 @@ func (s *pass) keep(c *candidate, refused horus.Decision) bool {
 	}
 	s.ahead++
 	s.result.Kept++
-	s.waits(c, refused.Reason.String())
 	d := best.node.devices[best.at]
-	if best.rank[0] >= 0 || !strings.HasSuffix(c.job.Tres.PerNode, fmt.Sprintf(":%s:%d", d.gres, d.shards)) {
-		s.pin(c, best.node, best.at, d.shards, words.Record{
-			Verb: words.Waits, At: s.now, Text: refused.Text + "; " + best.node.name + "/" + d.gres + " is kept for it",
-		})
+	text := refused.Text + "; " + best.node.name + "/" + d.gres + " is kept for it"
+	if !s.planner.options.Replaces && d.sharing > 0 {
+		// Slurm 22.05 forgets over a restart who holds shards, and would start it beside them: it waits unseen till they end.
+		s.wait(c, text, refused.Reason.String())
+	} else {
+		s.waits(c, refused.Reason.String())
+		if best.rank[0] >= 0 || !strings.HasSuffix(c.job.Tres.PerNode, fmt.Sprintf(":%s:%d", d.gres, d.shards)) {
+			s.pin(c, best.node, best.at, d.shards, words.Record{Verb: words.Waits, At: s.now, Text: text})
+		}
 	}
 	s.close(best.node, best.at, 1)
 	return true

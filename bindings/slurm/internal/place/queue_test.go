@@ -3,6 +3,7 @@
 package place
 
 import (
+	"context"
 	"fmt"
 	"strings"
 	"testing"
@@ -75,6 +76,23 @@ func TestAGPUIsKeptForWhomOthersWouldPass(t *testing.T) {
 	behind.Eligible = 2000
 	if got := changes(t, nodes, busy, ours(1, light), behind)[1]; kept(got) {
 		t.Errorf("one behind it that may not start yet: expected it to wait, found %s", got)
+	}
+}
+
+// Slurm 22.05 forgets over a restart who holds shards: it would start who asks for all of them.
+func TestNobodyIsShownToSlurmBesideThoseWhoShareBefore2411(t *testing.T) {
+	busy, behind := full(9, "n1", "shard:a100_0:4(IDX:0)"), theirs(2, 1)
+	busy.Comment, behind.Priority = heavy, 50
+	for _, replaces := range []bool{false, true} {
+		p := planner(t)
+		p.options.Replaces = replaces
+		result, err := p.Pass(context.Background(), []slurm.Node{machine("n1", one)}, []slurm.Job{busy, ours(1, light), behind}, 990)
+		if err != nil || result.Kept != 1 || result.Waiting != 1 || len(result.Changes) != 1 {
+			t.Fatalf("replaces %v: expected one GPU kept for one job that waits, found %+v, %v", replaces, result, err)
+		}
+		if got := fmt.Sprint(result.Changes[0].Steps); kept(got) != replaces {
+			t.Errorf("replaces %v: expected it shown to Slurm only where Slurm counts shards over a restart, found %s", replaces, got)
+		}
 	}
 }
 

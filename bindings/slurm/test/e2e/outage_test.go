@@ -170,6 +170,25 @@ func TestAsideLeavesTheQueueToSlurmAsItWasSubmitted(t *testing.T) {
 	}
 }
 
+// Slurm before 24.11 itself gives shards again over a restart. So it must not see who waits for a GPU that others share.
+func TestNobodyIsStartedBesideThoseWhoseSharesSlurmForgot(t *testing.T) {
+	c := start(t, cluster.Options{Nodes: 1, GPUs: []string{"a100_0"}})
+	c.StartDaemon("--grace", "1s")
+	running(c, c.Submit("600", shared(fills(90, 25, ""))...))
+	waits, plain := c.Submit("600", shared(fills(90, 30, ""))...), c.Submit("600", "--gres=shard:a100_0:2")
+	c.Wait("a GPU is kept for it", soon, func() bool { return strings.Contains(record(c.Job(waits)).Text, "is kept for it") })
+	time.Sleep(6 * time.Second) // Slurm has saved that
+	c.KillController()
+	c.StartController()
+	time.Sleep(15 * time.Second) // in which Slurm starts what it can
+	if state := c.Job(waits).State; state != "PENDING" {
+		t.Errorf("expected that it waits for the GPU, found it %s", state)
+	}
+	if state := c.Job(plain).State; (state == "RUNNING") != losesShares(t) {
+		t.Errorf("three of four shards are taken: expected that only Slurm before 24.11 starts a job of two more, found it %s", state)
+	}
+}
+
 // kills is how often the daemon and the controller are killed.
 func kills(t *testing.T) int {
 	text := os.Getenv("HORUS_SLURM_KILLS")

@@ -94,6 +94,9 @@ var list = []fault{
 	{test: "TestAsideLeavesTheQueueToSlurmAsItWasSubmitted", file: "internal/place/aside.go",
 		before: `s.leave(c, "libhorus stepped aside")`, after: `s.wait(c, "libhorus stepped aside", "")`,
 		says: "expected 2 jobs left to Slurm"},
+	{test: "TestNobodyIsStartedBesideThoseWhoseSharesSlurmForgot", file: "internal/place/queue.go",
+		before: `Replaces && d.sharing > 0`, after: `Replaces && d.sharing > 99`,
+		says: "expected that it waits for the GPU"}, // on 22.05
 	{test: "TestKilledAgainAndAgainNoJobIsLostOrPlacedTwice", file: "internal/place/place.go",
 		before: `c.required(), n.name+"/"+gres`, after: `c.required(), "n1/"+gres`,
 		says: "as its comment says, found on", within: "3m"},
