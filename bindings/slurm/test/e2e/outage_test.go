@@ -211,7 +211,7 @@ func TestKilledAgainAndAgainNoJobIsLostOrPlacedTwice(t *testing.T) {
 	submit := func() {
 		options, apart := shared(fills(10+random.IntN(80), 1+11*random.Float64(), "")), []string{"-x", "n4"}
 		if random.IntN(4) == 0 {
-			options, apart = whole(1+random.IntN(2)), []string{"-w", "n4"}
+			options, apart = whole(1+random.IntN(2)), []string{"-x", "n[1-3]"}
 		}
 		if loses {
 			options = append(options, apart...)
