@@ -230,6 +230,7 @@ func (s *pass) consider(job slurm.Job) *candidate {
 	}
 	if job.Priority == 0 { // held by its user or an administrator, unless we were about to move it
 		if c.record.Verb != words.Moving || job.Reason != "JobHeldAdmin" {
+			s.unpin(c)
 			return nil
 		}
 		if slurm.Typed(job.Tres.PerNode) { // it was cut short before the last step
@@ -278,6 +279,16 @@ func (s *pass) consider(job slurm.Job) *candidate {
 		s.heldBack[c.limited()] = job.ID
 	}
 	return c
+}
+
+// unpin a job that is held: its place is given to others, and once released it would start there all the same. Its begin is moved
+// no further, so it waits for us no longer than any other.
+func (s *pass) unpin(c *candidate) {
+	var err error
+	if c.asked, err = askOf(c.job, c.record.Asked); err == nil && c.record.On != "" {
+		s.contested[c.record.On] = true
+		s.wait(c, "it is held", "held")
+	}
 }
 
 // from is when a job may start, in s since 1970.

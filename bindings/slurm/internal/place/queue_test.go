@@ -169,6 +169,21 @@ func TestWhoIsHeldBackForALimitTakesNobodysPlace(t *testing.T) {
 	}
 }
 
+// Released, it would start where others have been placed meanwhile.
+func TestWhoIsHeldGivesItsPlaceBack(t *testing.T) {
+	held := pinnedOn(ours(1, heavy), "n1/a100_0", 900)
+	held.Priority, held.Reason = 0, "JobHeldUser"
+	nodes := []slurm.Node{machine("n1", one)}
+	got := changes(t, nodes, held, ours(2, heavy))
+	if !strings.Contains(got[1], "horus:waits") || !strings.Contains(got[1], "ReqNodeList ") || strings.Contains(got[1], "true") || got[2] != "" {
+		t.Errorf("expected its place taken back, the hold left, and the place given away a pass later, found %s and %s", got[1], got[2])
+	}
+	held.AdminComment = words.Record{Verb: words.Waits, From: 1, At: 980, Asked: "node:gres:shard:4", Text: "it is held"}.String()
+	if got := changes(t, nodes, held, ours(2, heavy)); got[1] != "" || !strings.Contains(got[2], "horus:placed") {
+		t.Errorf("without a place: expected it left alone and the other placed, found %s and %s", got[1], got[2])
+	}
+}
+
 func TestAPlaceIsTakenBackForWhoIsAhead(t *testing.T) {
 	nodes := []slurm.Node{machine("n1", one)}
 	low, high := pinnedOn(ours(1, heavy), "n1/a100_0", 980), ours(2, heavy)

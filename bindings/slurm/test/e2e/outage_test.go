@@ -120,6 +120,28 @@ func TestAHoldOfAnAdministratorIsLeftAlone(t *testing.T) {
 	}
 }
 
+func TestWhoIsHeldGivesItsPlaceBackAndStaysHeld(t *testing.T) {
+	c := start(t, cluster.Options{Nodes: 1, GPUs: []string{"a100_0"}})
+	running(c, c.Submit("600", "--gpus=1"))
+	c.StartDaemon("--grace", "1s")
+	id := c.Submit("60", shared(fills(30, 8, ""))...)
+	c.Wait("a GPU is kept for it", soon, func() bool {
+		r := record(c.Job(id))
+		return r.Verb == words.Waits && r.On != ""
+	})
+	if out, err := c.Slurm("scontrol", "hold", fmt.Sprint(id)); err != nil {
+		t.Fatal(out, err)
+	}
+	c.Wait("its place is taken back", soon, func() bool { return record(c.Job(id)).On == "" })
+	if job := c.Job(id); job.Priority != 0 || job.Required != "" || job.Eligible <= time.Now().Unix() {
+		t.Errorf("expected it held, on no node, and to wait once released, found %+v", job)
+	}
+	if out, err := c.Slurm("scontrol", "release", fmt.Sprint(id)); err != nil {
+		t.Fatal(out, err)
+	}
+	c.Wait("it has a place again", soon, func() bool { return record(c.Job(id)).On == "n1/a100_0" })
+}
+
 func TestARequeuedJobIsPlacedAnew(t *testing.T) {
 	c := start(t, cluster.Options{})
 	var others []uint64

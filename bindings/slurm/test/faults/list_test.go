@@ -86,6 +86,11 @@ var list = []fault{
 	{test: "TestAHoldOfAnAdministratorIsLeftAlone", file: "internal/place/place.go",
 		before: `if job.Priority == 0 { // held`, after: `if job.Priority == 7 { // held`,
 		says: "expected the held job as it was"},
+	{test: "TestWhoIsHeldGivesItsPlaceBackAndStaysHeld", file: "internal/place/place.go",
+		before: `s.unpin(c)
+`, after: `
+`,
+		says: "expected that its place is taken back"},
 	{test: "TestARequeuedJobIsPlacedAnew", file: "internal/place/queue.go",
 		before: `	set(false)
 `, after: `
