@@ -317,6 +317,9 @@ absl::Status Binder::BindSymbols() {
   weight_inputs_ = FindWeightInputs(graph_.main());
   if (bindings_.batch < 0) return InvalidArgument("batch is %d, expected at least 1", bindings_.batch);
   HORUS_RETURN_IF_ERROR(BindNamed());
+  for (size_t i = 0; i < graph_.unless_bound.size(); ++i) {
+    if (symbol_sizes_[i] == kUnknownDim) symbol_sizes_[i] = graph_.unless_bound[i];
+  }
   return BindBatch();
 }
 

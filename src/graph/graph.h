@@ -127,8 +127,9 @@ struct Graph {
   int64_t opset = 0;  // of the default domain; 0 = not declared
   std::string producer;
   std::string name;
-  std::vector<std::string> symbols;  // named dimensions, in order of first appearance
-  std::vector<GraphBody> bodies;     // [0] = main graph
+  std::vector<std::string> symbols;   // named dimensions, in order of first appearance
+  std::vector<int64_t> unless_bound;  // by symbol: the size of one that nobody binds; empty = all unknown
+  std::vector<GraphBody> bodies;      // [0] = main graph
   std::vector<Function> functions;
   std::vector<std::pair<std::string, std::string>> metadata;
   uint64_t fingerprint = 0;  // of structure, types, attributes and shape constants; names and weights do not count

@@ -13,8 +13,6 @@ namespace {
 
 const Dims kNoDims;
 
-constexpr std::string_view kMicrosoftDomain = "com.microsoft";
-
 }  // namespace
 
 std::string DimsText(const Dims& dims) {
@@ -230,17 +228,15 @@ RuleTable::RuleTable() {
   for (const std::span<const RuleEntry> list :
        {PointwiseRules(), ConvolutionRules(), MatrixRules(), LayoutRules(), IndexRules(), GeneratorRules()}) {
     for (const RuleEntry& entry : list) {
-      (entry.domain.empty() ? rules_ : microsoft_rules_).emplace(entry.op_type, &entry);
+      (entry.domain.empty() ? rules_ : other_rules_).emplace(entry.op_type, &entry);
     }
   }
 }
 
 const RuleEntry* RuleTable::Find(const Node& node) const {
-  const bool standard = node.domain.empty();
-  if (!standard && node.domain != kMicrosoftDomain) return nullptr;
-  const auto& table = standard ? rules_ : microsoft_rules_;
+  const auto& table = node.domain.empty() ? rules_ : other_rules_;
   const auto found = table.find(node.op_type);
-  return found == table.end() ? nullptr : found->second;
+  return found == table.end() || found->second->domain != node.domain ? nullptr : found->second;
 }
 
 }  // namespace horus

@@ -155,7 +155,7 @@ class RuleTable {
 
  private:
   SeededMap<std::string_view, const RuleEntry*> rules_;
-  SeededMap<std::string_view, const RuleEntry*> microsoft_rules_;
+  SeededMap<std::string_view, const RuleEntry*> other_rules_;  // of all other domains: no two have a name in common
 };
 
 // "[1,3,?,224]".

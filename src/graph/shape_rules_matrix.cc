@@ -240,7 +240,7 @@ absl::Status Attention(RuleContext& c) {
   return c.Set(1, c.dtype(0), {2, c.dim(0, 0), heads, rows, width / heads});
 }
 
-// Keys or values with those of earlier steps before them: [batch, heads, past + new, size].
+// Keys or values with those of earlier steps before them, in the type of those: [batch, heads, past + new, size].
 absl::Status SetPresent(RuleContext& c, size_t output, Dims out, size_t past, int64_t heads) {
   if (c.has(past) && c.rank(past) != 4) return absl::OkStatus();
   if (out.size() == 3) {
@@ -257,7 +257,7 @@ absl::Status SetPresent(RuleContext& c, size_t output, Dims out, size_t past, in
       return InvalidArgument("past %s with %d new rows overflows 64 bits", DimsText(c.dims(past)), before);
     }
   }
-  return c.Set(output, c.dtype(0), std::move(out));
+  return c.Set(output, c.dtype(c.has(past) ? past : 0), std::move(out));
 }
 
 // query, key and value come as three inputs [batch, seq, width], or as one [batch, seq, heads, 3, size].
@@ -318,6 +318,31 @@ absl::Status StandardAttention(RuleContext& c) {
     return absl::OkStatus();
   }
   return c.Set(0, c.dtype(0), std::move(out));
+}
+
+// Queries [batch, seq, heads x (nope + rope)], latent keys [batch, seq, rank], the product that makes keys and values
+// of them [rank, heads x (nope + value)], cache [batch, 1, past, rank + rope], turned keys [batch, seq, rope].
+absl::Status LatentAttention(RuleContext& c) {
+  for (size_t i = 0; i < 2; ++i) c.SetType(i, c.dtype(0));
+  const int64_t heads = c.node().IntOr("num_heads", 0), value = c.node().IntOr("v_head_dim", 0);
+  if (heads < 1 || value < 1 || heads > kMaxAttribute || value > kMaxAttribute) {
+    return InvalidArgument("attributes num_heads and v_head_dim are %d and %d", heads, value);
+  }
+  if (c.rank(0) != 3 || c.rank(1) != 3) return absl::OkStatus();
+  HORUS_RETURN_IF_ERROR(c.Set(0, c.dtype(0), {c.dim(0, 0), c.dim(0, 1), ElementsOf({heads, value})}));
+  if (!c.has(3) || c.rank(3) != 4) return absl::OkStatus();
+  return SetPresent(c, 1, {c.dim(1, 0), 1, c.dim(1, 1), c.dim(3, 3)}, 3, 1);
+}
+
+// Tokens [.., hidden], their scores [.., experts], weights [experts, .., hidden] and [experts, hidden, ..].
+absl::Status MixtureOfExperts(RuleContext& c) {
+  const size_t down = c.node().op_type == "QMoE" ? 5 : 4;
+  const bool ranked = c.rank(0) > 0 && c.rank(2) == 3 && c.rank(down) == 3;
+  if (ranked && (!Agree(c.dim(2, 0), c.dim(down, 0)) || !Agree(c.dim(down, 1), c.dim(0, -1)))) {
+    return InvalidArgument("weights %s and %s do not fit the input %s", DimsText(c.dims(2)), DimsText(c.dims(down)),
+                           DimsText(c.dims(0)));
+  }
+  return c.Same(0);
 }
 
 absl::Status SkipLayerNormalization(RuleContext& c) {
@@ -482,13 +507,17 @@ constexpr RuleEntry kMatrixRules[] = {
     {"com.microsoft", "GroupQueryAttention", GroupQueryAttention},
     {"com.microsoft", "MatMulIntegerToFloat", MatMulIntegerToFloat},
     {"com.microsoft", "MatMulNBits", MatMulNBits},
+    {"com.microsoft", "MoE", MixtureOfExperts},
     {"com.microsoft", "MultiHeadAttention", MultiHeadAttention},
+    {"com.microsoft", "QMoE", MixtureOfExperts},
     {"com.microsoft", "QuickGelu", Same},
     {"com.microsoft", "RotaryEmbedding", Same},
     {"com.microsoft", "SimplifiedLayerNormalization", Same},
     {"com.microsoft", "SkipLayerNormalization", SkipLayerNormalization},
     {"com.microsoft", "SkipSimplifiedLayerNormalization", SkipLayerNormalization},
     {"com.microsoft", "TransposeMatMul", FusedMatMul},
+    {"horus", "AllReduce", Same},
+    {"horus", "LatentAttention", LatentAttention},
 };
 
 }  // namespace

@@ -9,6 +9,7 @@
 
 #include "features/cost.h"
 #include "features/memory.h"
+#include "graph/from_config.h"
 #include "graph/reader.h"
 #include "graph/shaped.h"
 
@@ -60,9 +61,23 @@ const horus::RunSpec kRuns[] = {
     {.mode = horus::RunMode::kInference, .precision = horus::Precision::kBf16},
 };
 
+// A text in braces is a config.json; how it ends says which part of the model is made.
+void LookAtConfig(std::string_view text) {
+  const auto last = static_cast<int64_t>(text.back());
+  horus::ConfigOptions options{.training = last % 2 != 0, .tensor_parallel = 1 + (last & 2)};
+  if ((last & 4) != 0) options.weights = "int4";
+  const auto graph = horus::GraphFromConfig(text, options);
+  if (!graph.ok()) return;
+  const auto shaped = horus::BindShapes(*graph, {.batch = 2, .dims = {{"seq", 3}}}, kShapeLimits);
+  if (!shaped.ok()) return;
+  CheckShaped(*shaped);
+  CheckCost(*shaped, options.training ? kRuns[0] : kRuns[2]);
+}
+
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  if (size > 0 && data[0] == '{') LookAtConfig({reinterpret_cast<const char*>(data), size});
   const auto graph = horus::ReadOnnx(std::span(data, size), kReadLimits);
   if (!graph.ok()) return 0;
   Check((*graph)->bytes_held <= kReadLimits.max_bytes_held);

@@ -46,7 +46,7 @@ DOORS = {
     "google/protobuf/": ("src/graph/", "src/place/", "src/trees/"),
     "yaml-cpp/": ("src/io/",),
     "csv.h": ("src/io/",),
-    "nlohmann/": ("src/io/", "src/lab/io/", "src/cli/", "src/trees/train/", "tests/unit/io/", "bench/"),
+    "nlohmann/": ("src/graph/", "src/io/", "src/lab/io/", "src/cli/", "src/trees/train/", "tests/unit/io/", "bench/"),
     "CLI/": ("src/cli/",),
     "xxhash.h": ("src/base/",),
     "onnx/": ("tests/", "bench/"),

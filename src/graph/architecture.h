@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+// Architecture: what a Hugging Face config.json says of a language model, family by family.
+//
+// Enters:  the text of a config.json, or the name of a known model.
+// Leaves:  a plain value, or an error that names the field.
+// Units:   elements, counts.
+// Cost:    linear in the text.            Thread class: pure functions.
+#ifndef HORUS_GRAPH_ARCHITECTURE_H_
+#define HORUS_GRAPH_ARCHITECTURE_H_
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "graph/graph.h"
+
+namespace horus {
+
+// How the weights of linear layers are stored.
+struct Stored {
+  DType type = DType::kUndefined;  // undefined: as the rest
+  DType scale = DType::kFloat32;
+  int64_t group_out = 1, group_in = 0;  // outputs and inputs that share a scale; 0 = all
+  bool experts_only = false;            // gpt_oss: all else is as the rest
+};
+
+// "fp8", "int8", "int4", "nvfp4", "mxfp4"; "bf16", "fp16", "fp32".
+[[nodiscard]] absl::StatusOr<Stored> StoredByName(std::string_view option, std::string_view name);
+
+struct Architecture {
+  enum class QkNorm : uint8_t { kNone, kHead, kWhole };  // of queries and keys: each head, or all heads at once
+
+  std::string name;  // model_type, or the known name
+  std::string type;
+  int64_t layers = 0, hidden = 0, heads = 0, kv_heads = 0, head_dim = 0, intermediate = 0, vocab = 0;
+  int64_t context = 0;               // tokens that it was made for
+  int64_t positions = 0;             // rows of learned positions; 0: rotary
+  std::string activation = "Swish";  // ONNX operator
+  bool gated = true;                 // activation(gate) x up
+  bool tied = false;                 // the last product reads the embedding
+  bool rms = true;                   // normalisation without mean and bias
+  bool qkv_bias = false, o_bias = false, mlp_bias = false;
+  QkNorm qk_norm = QkNorm::kNone;
+  bool sinks = false;            // a learned score a head beside the softmax
+  bool post_norms = false;       // attention and MLP are normalised before they are added, too
+  bool parallel = false;         // attention and MLP read the same hidden state
+  bool one_norm = false;         // and the same normalisation of it
+  bool scaled = false;           // the embedding is multiplied by a constant
+  std::vector<int64_t> windows;  // by layer: tokens that a query looks back, itself included; 0 = all
+
+  std::string_view experts_field = "num_experts";  // by which the file says how many
+  int64_t experts = 0, top_k = 0, expert_width = 0, shared_width = 0;
+  bool shared_gate = false;  // the shared expert has a gate of its own
+  bool router_bias = false, expert_bias = false;
+  std::vector<bool> sparse;  // by layer: experts in place of the MLP
+
+  int64_t q_rank = 0, kv_rank = 0, nope = 0, rope = 0, v_dim = 0;  // latent attention where kv_rank > 0
+
+  DType dtype = DType::kBfloat16;
+  DType cache = DType::kUndefined;  // undefined: dtype
+  Stored stored;
+  std::vector<std::string> plain;  // whole words of names of layers that are not quantised
+};
+
+[[nodiscard]] absl::StatusOr<Architecture> ReadArchitecture(std::string_view text);
+
+// One known model: its name, and the fields of its public config.json that its family reads.
+struct KnownModel {
+  std::string_view name, config;
+};
+[[nodiscard]] std::string_view KnownModelName(size_t index);            // empty past the end
+[[nodiscard]] const KnownModel* FindKnownModel(std::string_view name);  // nullptr when there is none
+
+}  // namespace horus
+
+#endif  // HORUS_GRAPH_ARCHITECTURE_H_

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+// ConfigFields: the fields of one object of a config.json, read with limits.
+//
+// Enters:  JSON text.                    Leaves: values; the first error names field, expected and found.
+// Units:   as the file has them.
+// Cost:    linear in the text, at most kMaxConfigBytes.   Thread class: one thread.
+#ifndef HORUS_GRAPH_CONFIG_FIELDS_H_
+#define HORUS_GRAPH_CONFIG_FIELDS_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "nlohmann/json.hpp"
+
+namespace horus {
+
+inline constexpr size_t kMaxConfigBytes = size_t{1} << 20;
+inline constexpr int kMaxConfigDepth = 16;
+inline constexpr int64_t kMaxConfigSize = int64_t{1} << 24;  // of a dimension, a vocabulary, a context
+inline constexpr int64_t kMaxConfigLayers = 1024;
+
+[[nodiscard]] absl::StatusOr<nlohmann::json> ParseConfig(std::string_view text);
+
+// Getters answer something harmless after an error; who reads checks status() before using it.
+class ConfigFields {
+ public:
+  ConfigFields(const nlohmann::json& object, std::string prefix) : object_(object), prefix_(std::move(prefix)) {}
+
+  [[nodiscard]] const absl::Status& status() const { return status_; }
+  [[nodiscard]] bool Has(std::string_view key);  // there and not null
+  // From 1 to `most`; without a fallback the field has to be there. A fallback may be 0: "none".
+  int64_t Size(std::string_view key, std::optional<int64_t> fallback = std::nullopt, int64_t most = kMaxConfigSize);
+  int64_t Group(std::string_view key);  // as Size; -1 and none: 0, all in one
+  bool Flag(std::string_view key, bool fallback);
+  std::string Text(std::string_view key, std::string_view fallback);
+  std::vector<std::string> Texts(std::string_view key);
+  std::vector<int64_t> Sizes(std::string_view key);                         // 0 is a size here
+  std::optional<ConfigFields> Object(std::string_view key);                 // none when absent
+  void Expect(std::string_view key, bool fits, std::string_view expected);  // of a field that is there
+  void Known(std::initializer_list<std::string_view> keys);                 // understood: they change no size
+  // Whether a field that nobody asked for speaks of sizes or parts.
+  void RefuseUnknown();
+  void Take(const ConfigFields& inner) {
+    if (status_.ok()) status_ = inner.status_;
+  }
+
+ private:
+  [[nodiscard]] const nlohmann::json* Find(std::string_view key);
+  void Fail(std::string_view key, std::string_view expected);
+
+  const nlohmann::json& object_;
+  std::string prefix_;
+  std::set<std::string, std::less<>> asked_;
+  absl::Status status_;
+};
+
+}  // namespace horus
+
+#endif  // HORUS_GRAPH_CONFIG_FIELDS_H_
