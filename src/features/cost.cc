@@ -192,6 +192,7 @@ class Walk {
     cost.known = rule != nullptr && AllShapesKnown(op);
     if (rule == nullptr) return;
     ShareViews(op, *rule);
+    ShareCaches(op);
     CostContext context(shaped_, op, run_, step_, cost);
     rule->apply(context, *rule);
     CountForHorus(cost);
@@ -263,6 +264,16 @@ class Walk {
     if (!IsViewOperator(rule) || op.inputs.empty() || !op.inputs[0].valid()) return;
     for (const TensorId out : op.outputs) {
       if (out.valid()) step_.storage[out.value()] = step_.storage[op.inputs[0].value()];
+    }
+  }
+
+  // Keys and values that an engine adds to a cache in its place.
+  void ShareCaches(const Op& op) {
+    const bool grouped = op.node->op_type == "GroupQueryAttention", latent = op.node->op_type == "LatentAttention";
+    if ((!grouped && !latent) || run_.mode == RunMode::kTraining) return;
+    for (size_t out = 1; out < op.outputs.size() && out + 2 < op.inputs.size(); ++out) {
+      const TensorId past = op.inputs[out + 2];
+      if (past.valid() && op.outputs[out].valid()) step_.storage[op.outputs[out].value()] = past;
     }
   }
 

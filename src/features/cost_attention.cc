@@ -14,13 +14,20 @@ constexpr double kStatisticBytes = 4;                       // float32 log-sum-e
 constexpr double kBackwardProducts = 2.5;
 
 struct Scores {
-  double batch = 1, queries = 1, keys = 1;
-  double width = 1;  // heads x head size of the queries
+  double batch = 1, queries = 1, keys = 1;  // keys that a query attends to, on average
+  double width = 1;                         // heads x head size of the queries
   double heads = 1;
 };
 
-// Q Kt and P V, softmax between them.
-void AddScores(CostContext& c, const Scores& s, bool backward) {
+// Of `queries` causal ones behind `past` others: each attends to those before it and itself, at most `window` (0: all).
+double CausalKeys(double queries, double past, double window) {
+  if (window <= 0 || past + queries <= window) return past + (queries + 1) / 2;
+  const double ramp = std::max(0.0, window - past);  // queries that see fewer
+  return (ramp * (past + (ramp + 1) / 2) + (queries - ramp) * window) / queries;
+}
+
+// Q Kt and P V, softmax between them; `bytes` read and written.
+void AddScores(CostContext& c, const Scores& s, bool backward, double bytes) {
   const double scores = s.batch * s.heads * s.queries * s.keys;
   const double products = 4 * s.batch * s.queries * s.keys * s.width;
   c.cost.forward_flops += products;
@@ -28,13 +35,17 @@ void AddScores(CostContext& c, const Scores& s, bool backward) {
   c.cost.horus_flops += std::max(0.0, products - scores - s.batch * s.queries * s.width);
   c.cost.horus_linears += 2;
   const double blocks = s.batch * s.heads * (s.queries / kMatmulTile + 1);
-  c.Forward(1, c.AllInBytes() + c.AllOutBytes(), blocks);
+  c.Forward(1, bytes, blocks);
   if (!backward) return;
   c.cost.backward_flops += kBackwardProducts * products;
   c.cost.backward_flops_other += 2 * scores * kSoftmaxFlops;
   c.Backward(2, 2 * (c.AllInBytes() + c.AllOutBytes()), blocks);
   c.SaveOutput(0);
   c.SaveExtra(s.batch * s.heads * s.queries * kStatisticBytes);
+}
+
+void AddScores(CostContext& c, const Scores& s, bool backward) {
+  AddScores(c, s, backward, c.AllInBytes() + c.AllOutBytes());
 }
 
 double HeadsOf(const CostContext& c, const char* name) {
@@ -91,6 +102,67 @@ void SplitAttention(CostContext& c, const CostRule& rule) {
   for (size_t i = 0; i < 3; ++i) c.SaveInput(i);
 }
 
+// Causal, with caches that grow in place: new keys and values are written, of old ones those in the window are read.
+void GroupQueryAttention(CostContext& c, const CostRule& rule) {
+  Scores s;
+  if (c.Has(0) && c.Has(1)) {
+    ReadSplit(c, /*onnx=*/false, s);
+  } else if (!c.Has(0) || !ReadPacked(c, s)) {
+    return c.Unknown();
+  }
+  const size_t cache = PastKeys(rule);
+  const double past = c.Has(cache) && c.In(cache).dims.size() == 4 ? CostContext::Dim(c.In(cache), 2) : 0;
+  const double added = s.keys,
+               window = std::max<double>(0, static_cast<double>(c.node().IntOr("local_window_size", -1)));
+  s.keys = CausalKeys(s.queries, past, window);
+  const bool backward = c.Wants(0) || c.Wants(1) || c.Wants(2);
+  double bytes = c.AllInBytes() + c.OutBytes(0);
+  for (size_t i = cache; i < cache + 2; ++i) {
+    if (window > 0 && past > window) bytes -= c.InBytes(i) * (1 - window / past);
+    bytes += c.OutBytes(i - cache + 1) * added / std::max(1.0, past + added);
+  }
+  AddScores(c, s, backward, bytes);
+  if (!backward) return;
+  for (size_t i = 0; i < 3; ++i) c.SaveInput(i);
+}
+
+// horus.LatentAttention (graph/shape_rules_matrix.cc has its inputs). Engines take the way with fewer FLOPs: make keys
+// and values of all cached tokens, as prefill does, or bring queries into the latent space and results out of it, as
+// decoding does.
+void LatentAttention(CostContext& c, const CostRule&) {
+  if (!c.Has(0) || !c.Has(1) || !c.Has(2) || !c.HasOut(0)) return c.Unknown();
+  const double rope = static_cast<double>(c.node().IntOr("qk_rope_head_dim", 0));
+  const double rank = CostContext::Dim(c.In(1), -1), columns = CostContext::Dim(c.In(2), -1);
+  const double past = c.Has(3) && c.In(3).dims.size() == 4 ? CostContext::Dim(c.In(3), 2) : 0;
+  Scores s;
+  s.batch = CostContext::Dim(c.In(0), 0);
+  s.queries = CostContext::Dim(c.In(0), 1);
+  s.heads = HeadsOf(c, "num_heads");
+  s.keys = CausalKeys(s.queries, past, 0);
+  const double tokens = s.batch * s.queries, cached = s.batch * (past + s.queries);
+  const double scores = 2 * tokens * s.keys;
+  const double wide = (CostContext::Dim(c.In(0), 2) + CostContext::Dim(c.Out(0), 2)) / 2;  // as 4 x .. x width counts
+  const double latent = s.heads * (2 * rank + rope) / 2;
+  const double expanded = 2 * cached * rank * columns, absorbed = 2 * tokens * rank * columns;
+  const bool expands = expanded + 2 * scores * wide <= absorbed + 2 * scores * latent;
+  const double product = expands ? expanded : absorbed;
+  s.width = expands ? wide : latent;
+  const double element = c.InCount(0) > 0 ? c.InBytes(0) / c.InCount(0) : 0;
+  const double made = element * (expands ? cached * columns : 2 * tokens * s.heads * rank);
+  c.cost.forward_flops += product;
+  c.cost.horus_flops += product;
+  c.cost.horus_linears += 1;
+  c.Forward(expands ? 1 : 2, c.InBytes(2) + made, MatmulBlocks(1, expands ? cached : tokens, columns, rank));
+  const bool backward = c.Wants(0) || c.Wants(1) || c.Wants(2);
+  const double written = c.OutBytes(1) * s.queries / std::max(1.0, past + s.queries);
+  AddScores(c, s, backward, c.AllInBytes() - c.InBytes(2) + made + c.OutBytes(0) + written);
+  if (!backward) return;
+  c.cost.backward_flops += 2 * product;
+  c.Backward(2, 2 * (c.InBytes(2) + made), MatmulBlocks(1, tokens, rank, columns));
+  for (size_t i = 0; i < 3; ++i) c.SaveInput(i);
+  c.SaveExtra(made);
+}
+
 // com.microsoft.Attention: one product makes queries, keys and values of the input.
 void PackedAttention(CostContext& c, const CostRule&) {
   if (!c.Has(0) || !c.Has(1) || !c.HasOut(0)) return c.Unknown();
@@ -139,7 +211,8 @@ constexpr CostRule kAttentionCostRules[] = {
     {.name = "Attention", .op_class = OpClass::kAttention, .apply = SplitAttention},
     {.name = "com.microsoft::Attention", .op_class = OpClass::kAttention, .apply = PackedAttention},
     {.name = "com.microsoft::MultiHeadAttention", .op_class = OpClass::kAttention, .apply = SplitAttention},
-    {.name = "com.microsoft::GroupQueryAttention", .op_class = OpClass::kAttention, .apply = SplitAttention},
+    {.name = "com.microsoft::GroupQueryAttention", .op_class = OpClass::kAttention, .apply = GroupQueryAttention},
+    {.name = "horus::LatentAttention", .op_class = OpClass::kAttention, .apply = LatentAttention},
 };
 
 }  // namespace

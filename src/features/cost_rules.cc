@@ -58,8 +58,9 @@ double MatmulBlocks(double batch, double m, double n, double k) {
 
 std::vector<const CostRule*> SortedCostRules() {
   std::vector<const CostRule*> rules;
-  for (const std::span<const CostRule> table : {MatrixCostRules(), RecurrentCostRules(), AttentionCostRules(),
-                                                PointwiseCostRules(), ReductionCostRules(), DataCostRules()}) {
+  for (const std::span<const CostRule> table :
+       {MatrixCostRules(), ExpertCostRules(), RecurrentCostRules(), AttentionCostRules(), PointwiseCostRules(),
+        ReductionCostRules(), DataCostRules()}) {
     for (const CostRule& rule : table) rules.push_back(&rule);
   }
   std::sort(rules.begin(), rules.end(), [](const CostRule* a, const CostRule* b) { return a->name < b->name; });

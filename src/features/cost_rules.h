@@ -113,6 +113,7 @@ class CostContext {
 
 // One table a kind, in the order of its file.
 [[nodiscard]] std::span<const CostRule> MatrixCostRules();
+[[nodiscard]] std::span<const CostRule> ExpertCostRules();
 [[nodiscard]] std::span<const CostRule> RecurrentCostRules();
 [[nodiscard]] std::span<const CostRule> AttentionCostRules();
 [[nodiscard]] std::span<const CostRule> PointwiseCostRules();

@@ -33,7 +33,8 @@ void Add(const OpCost& cost, CostTotals& totals) {
 bool OwnsStorage(const StepCost& step, size_t t) { return step.storage[t].value() == t; }
 
 // Inputs that come out again, grown or changed in place: a cache or a state, which stays on the GPU from step to step.
-std::vector<uint8_t> FindCaches(const ShapedGraph& shaped) {
+// Engines write the cache of an attention in place: it is held once, as large as it comes out.
+std::vector<uint8_t> FindCaches(const ShapedGraph& shaped, StepCost& step) {
   std::vector<uint8_t> cache(shaped.tensors.size(), 0), returned(shaped.tensors.size(), 0);
   for (const TensorId id : shaped.outputs) {
     if (id.valid()) returned[id.value()] = 1;
@@ -59,7 +60,9 @@ std::vector<uint8_t> FindCaches(const ShapedGraph& shaped) {
       for (size_t o = joins ? 0 : 1; o < op.outputs.size(); ++o) {
         const TensorId out = op.outputs[o];
         if (!out.valid() || returned[out.value()] == 0) continue;
-        if (continues(shaped.tensors[in.value()], shaped.tensors[out.value()])) cache[in.value()] = 1;
+        if (!continues(shaped.tensors[in.value()], shaped.tensors[out.value()])) continue;
+        cache[in.value()] = 1;
+        if (step.storage[out.value()] == in) step.stored_bytes[in.value()] = step.stored_bytes[out.value()];
       }
     }
   }
@@ -67,7 +70,7 @@ std::vector<uint8_t> FindCaches(const ShapedGraph& shaped) {
 }
 
 void CountTensors(const ShapedGraph& shaped, const RunSpec& run, StepCost& step) {
-  const std::vector<uint8_t> caches = FindCaches(shaped);
+  const std::vector<uint8_t> caches = FindCaches(shaped, step);
   for (size_t t = 0; t < shaped.tensors.size(); ++t) {
     const Tensor& tensor = shaped.tensors[t];
     if (!OwnsStorage(step, t)) continue;

@@ -9,6 +9,7 @@
 
 #include "base/status.h"
 #include "base/text.h"
+#include "graph/from_config.h"
 
 namespace horus {
 namespace {
@@ -55,5 +56,11 @@ absl::StatusOr<Framework> ParseFramework(std::string_view name) {
   return ParseIn<Framework>(kFrameworks, "framework", name);
 }
 absl::StatusOr<Layout> ParseLayout(std::string_view name) { return ParseIn<Layout>(kLayouts, "layout", name); }
+
+Precision PrecisionOf(const Graph& graph) {
+  const std::string_view type = ComputeTypeOf(graph);
+  if (type == DTypeName(DType::kBfloat16)) return Precision::kBf16;
+  return type == DTypeName(DType::kFloat16) ? Precision::kFp16 : Precision::kFp32;
+}
 
 }  // namespace horus

@@ -76,6 +76,9 @@ struct RunSpec {
 [[nodiscard]] absl::StatusOr<Framework> ParseFramework(std::string_view name);
 [[nodiscard]] absl::StatusOr<Layout> ParseLayout(std::string_view name);
 
+// What a run computes in where nobody says: the type of a config.json, fp32 of all other graphs.
+[[nodiscard]] Precision PrecisionOf(const Graph& graph);
+
 }  // namespace horus
 
 #endif  // HORUS_FEATURES_RUN_SPEC_H_

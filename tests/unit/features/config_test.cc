@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+// What steps of language models cost: prefill, decoding, experts, latent attention, collectives, adapters.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "features/cost.h"
+#include "features/memory.h"
+#include "graph/from_config.h"
+
+namespace horus {
+namespace {
+
+struct Step {
+  ShapedGraph shaped;
+  StepCost cost;
+  StepMemory memory;
+};
+
+Step StepOf(std::string_view model, int64_t batch, int64_t seq, int64_t past, const ConfigOptions& options = {},
+            std::vector<std::string> frozen = {}) {
+  Step step;
+  const auto graph = GraphFromConfig(model, options);
+  EXPECT_TRUE(graph.ok()) << graph.status();
+  RunSpec run{.mode = options.training ? RunMode::kTraining : RunMode::kInference, .precision = Precision::kBf16};
+  run.frozen = std::move(frozen);
+  run.dims = {.batch = batch, .dims = {{"seq", seq}}};
+  if (past > 0) run.dims.dims.emplace_back("past", past);
+  step.shaped = BindShapes(*graph, run.dims).value();
+  step.cost = CostOfStep(step.shaped, run);
+  step.memory = MemoryOfStep(step.shaped, step.cost, run, 0);
+  EXPECT_EQ(step.cost.coverage.ops_known, step.cost.coverage.ops);
+  return step;
+}
+
+// Sum over the operators of a type.
+template <typename Amount>
+double SumOf(const Step& step, std::string_view type, Amount amount) {
+  double sum = 0;
+  for (size_t i = 0; i < step.shaped.ops.size(); ++i) {
+    if (step.shaped.ops[i].node->op_type == type) sum += amount(step.cost.ops[i]);
+  }
+  return sum;
+}
+double FlopsOf(const Step& step, std::string_view type) {
+  return SumOf(step, type, [](const OpCost& op) { return op.forward_flops; });
+}
+double BytesOf(const Step& step, std::string_view type) {
+  return SumOf(step, type, [](const OpCost& op) { return op.forward_bytes; });
+}
+
+TEST(LanguageModel, DecodingReadsEveryWeightOnceAndTheCache) {
+  const Step step = StepOf("llama-3.1-8b", 1, 1, 4096);
+  constexpr double kEmbedding = 128256.0 * 4096, kParameters = 8'030'261'248;
+  const double weights = 2 * (kParameters - kEmbedding);
+  EXPECT_NEAR(BytesOf(step, "MatMul") / weights, 1, 1e-3);
+  EXPECT_NEAR(FlopsOf(step, "MatMul"), weights - 2 * 65 * 4096, 1);  // norms multiply elsewhere
+  constexpr double kCache = 2.0 * 32 * 8 * 128 * 4096 * 2;
+  EXPECT_NEAR(BytesOf(step, "GroupQueryAttention") / kCache, 1, 2e-3);
+}
+
+TEST(LanguageModel, TheCacheIsHeldOnceAndItsBytesAreExact) {
+  constexpr int64_t kToken = 2 * 32 * 8 * 128 * 2;  // keys and values, layers, heads, head size, bytes
+  for (const auto& [batch, seq, past] : {std::array<int64_t, 3>{1, 1, 4095}, {1, 4096, 0}, {4, 512, 512}}) {
+    const Step step = StepOf("llama-3.1-8b", batch, seq, past);
+    const int64_t numbers = 2 * 8 * batch * seq;  // tokens and positions
+    EXPECT_EQ(step.memory.inputs - numbers, batch * (seq + past) * kToken);
+    EXPECT_EQ(step.cost.input_bytes, numbers);  // the cache is not copied from the host
+  }
+  const Step eight = StepOf("llama-3.1-8b", 1, 1, 4095, {.tensor_parallel = 4, .cache = "fp8"});
+  EXPECT_EQ(eight.memory.inputs - 16, 4096 * kToken / 8);
+}
+
+TEST(LanguageModel, PrefillIsCausal) {
+  constexpr double kSeq = 1000, kPast = 24;
+  const Step step = StepOf("llama-3.1-8b", 3, 1000, 24);
+  double keys = 0;
+  for (int i = 0; i < kSeq; ++i) keys += kPast + i + 1;
+  EXPECT_NEAR(FlopsOf(step, "GroupQueryAttention") / (32 * 3 * 4 * keys * 4096), 1, 1e-12);
+}
+
+TEST(LanguageModel, OfASlidingWindowOnlyTheWindowCounts) {
+  const Step within = StepOf("mistral-7b-v0.1", 1, 1, 4095), beyond = StepOf("mistral-7b-v0.1", 1, 1, 30000);
+  EXPECT_EQ(FlopsOf(within, "GroupQueryAttention"), FlopsOf(beyond, "GroupQueryAttention"));
+  EXPECT_NEAR(BytesOf(within, "GroupQueryAttention") / BytesOf(beyond, "GroupQueryAttention"), 1, 1e-3);
+  double keys = 0;
+  for (int i = 0; i < 6000; ++i) keys += std::min(1000 + i + 1, 4096);
+  EXPECT_NEAR(FlopsOf(StepOf("mistral-7b-v0.1", 1, 6000, 1000), "GroupQueryAttention") / (32 * 4 * keys * 4096), 1,
+              1e-12);
+}
+
+TEST(LanguageModel, ExpertsThatNoTokenGoesToAreNotRead) {
+  constexpr double kExpert = 3.0 * 4096 * 14336;
+  for (const int64_t tokens : {1, 4, 1000}) {
+    const Step step = StepOf("mixtral-8x7b", tokens, 1, 1);
+    const auto count = static_cast<double>(tokens);
+    const double touched = 8 * (1 - std::pow(1 - 2.0 / 8, count));
+    const double routed = 2 * (3 * 4096 + 2 * 2 * 14336 + 2 * 14336), whole = 2 * 4096 + 8;  // scores too
+    const double activations = 32 * 2 * count * (routed + whole);
+    EXPECT_NEAR((BytesOf(step, "MoE") - activations) / (32 * 2 * touched * kExpert), 1, 1e-9) << tokens;
+    EXPECT_NEAR(FlopsOf(step, "MoE") / (32 * 2 * count * 2 * kExpert), 1, 1e-9);
+    const Step part = StepOf("mixtral-8x7b", tokens, 1, 1, {.tensor_parallel = 8, .expert_parallel = 8});
+    EXPECT_NEAR(8 * FlopsOf(part, "MoE") / FlopsOf(step, "MoE"), 1, 1e-9);
+  }
+}
+
+TEST(LanguageModel, LatentAttentionTakesTheCheaperWay) {
+  // Decoding: queries into the latent space of 512 (+ 64) and results out of it. Prefill: keys and values are made.
+  constexpr double kLayers = 27, kHeads = 16, kProduct = 2.0 * 512 * kHeads * (128 + 128);
+  EXPECT_NEAR(FlopsOf(StepOf("deepseek-v2-lite", 1, 1, 4095), "LatentAttention") /
+                  (kLayers * (kProduct + 2 * kHeads * 4096.0 * (512 + 64 + 512))),
+              1, 1e-9);
+  constexpr double kKeys = 2048.0 * 2049 / 2;
+  EXPECT_NEAR(FlopsOf(StepOf("deepseek-v2-lite", 1, 2048, 0), "LatentAttention") /
+                  (kLayers * (2048 * kProduct + 2 * kHeads * kKeys * (128 + 64 + 128))),
+              1, 1e-9);
+  const Step step = StepOf("deepseek-v2-lite", 2, 1, 99);
+  EXPECT_EQ(step.memory.inputs - 32, int64_t{27} * 2 * 100 * (512 + 64) * 2);
+}
+
+TEST(LanguageModel, PartsThatShareLayersAddUpTheirResults) {
+  const Step step = StepOf("llama-3.1-8b", 4, 2, 8, {.tensor_parallel = 2});
+  EXPECT_EQ(BytesOf(step, "AllReduce"), (1 + 2 * 32) * 2 * (4 * 2 * 4096 * 2.0));  // embedding, and two a layer
+  EXPECT_EQ(BytesOf(StepOf("llama-3.1-8b", 4, 2, 8), "AllReduce"), 0);
+}
+
+TEST(LanguageModel, AdaptersAloneAreTrained) {
+  const std::vector<std::string> frozen(std::begin(kFrozenByLora), std::end(kFrozenByLora));
+  const Step step = StepOf("llama-3.1-8b", 1, 64, 0, {.training = true, .lora_rank = 16, .weights = "int4"}, frozen);
+  constexpr double kRank = 16, kHidden = 4096, kKeys = 1024;
+  EXPECT_EQ(step.cost.parameters, 32 * kRank * (2 * (kHidden + kHidden) + 2 * (kHidden + kKeys)));
+  EXPECT_EQ(step.memory.gradients, static_cast<int64_t>(2 * step.cost.parameters));
+  constexpr double kTables = 2.0 * 128256 * kHidden, kLinear = 8'030'261'248 - kTables;
+  constexpr double kBits = 4 + 16.0 / 128;  // and a scale for each 128
+  EXPECT_NEAR(static_cast<double>(step.memory.weights) / (2 * kTables + kLinear * kBits / 8), 1, 0.02);
+}
+
+}  // namespace
+}  // namespace horus
