@@ -34,6 +34,7 @@ extern const bool kHasLaboratory;
 [[nodiscard]] Command AddPotential(CLI::App& parser);
 [[nodiscard]] Command AddImport(CLI::App& parser);
 [[nodiscard]] Command AddGpus(CLI::App& parser);
+[[nodiscard]] Command AddModels(CLI::App& parser);
 [[nodiscard]] Command AddTraces(CLI::App& parser);
 [[nodiscard]] Command AddSimulate(CLI::App& parser);
 [[nodiscard]] Command AddCompare(CLI::App& parser);

@@ -18,7 +18,7 @@
 #include "cli/inspect_report.h"
 #include "cli/print.h"
 #include "device/gpu_type.h"
-#include "graph/reader.h"
+#include "graph/from_config.h"
 #include "io/json_text.h"
 #include "nlohmann/json.hpp"
 #include "predict/solve.h"
@@ -192,6 +192,7 @@ Examples:
   horus inspect bert.onnx --batch 16 --dim seq=128 --optimizer adamw --precision amp --gpu v100-16gb --gpu t4
   horus inspect gpt2.onnx --batch 1 --dim seq=1024 --mode inference --json
   horus inspect resnet50.onnx --solve batch --gpu t4 --beside-mib 6000     the largest batch that fits
+  horus inspect llama-3.1-8b --batch 8 --dim seq=1 --dim past=4096 --gpu h100-sxm     a step of decoding
 
 Weights are neither needed nor read. Bounds ("at most") are what fits are decided by; estimates are what
 places are compared by. `horus gpus` lists the GPU types.)";
@@ -201,8 +202,8 @@ struct InspectFlags {
   int64_t batch = 0;
   std::vector<std::string> gpus;
   std::vector<std::string> dims;
-  std::string mode = "training";
-  std::string precision = "fp32";
+  std::string mode;       // empty: not given
+  std::string precision;  // empty: not given
   std::string optimizer = "sgd";
   std::string framework = "pytorch";
   std::string layout = "nchw";
@@ -215,6 +216,7 @@ struct InspectFlags {
   bool features = false;
   bool explain = false;
   bool json = false;
+  ConfigOptions config;
   std::string solve;  // empty: no search
   int64_t solve_max = kDefaultSolveMax;
   std::vector<int64_t> beside_mib;
@@ -232,8 +234,13 @@ absl::StatusOr<std::pair<std::string, int64_t>> ParseDim(const std::string& text
 
 absl::StatusOr<RunSpec> ParseRun(const InspectFlags& options) {
   RunSpec run;
-  HORUS_ASSIGN_OR_RETURN(run.mode, ParseRunMode(options.mode));
-  HORUS_ASSIGN_OR_RETURN(run.precision, ParsePrecision(options.precision));
+  const bool serves = IsConfigPath(options.model) && options.config.lora_rank == 0;
+  HORUS_ASSIGN_OR_RETURN(run.mode, ParseRunMode(!options.mode.empty() ? options.mode
+                                                : serves              ? "inference"
+                                                                      : "training"));
+  if (!options.precision.empty()) {
+    HORUS_ASSIGN_OR_RETURN(run.precision, ParsePrecision(options.precision));
+  }
   HORUS_ASSIGN_OR_RETURN(run.optimizer, ParseOptimizer(options.optimizer));
   HORUS_ASSIGN_OR_RETURN(run.framework, ParseFramework(options.framework));
   HORUS_ASSIGN_OR_RETURN(run.layout, ParseLayout(options.layout));
@@ -268,7 +275,13 @@ absl::StatusOr<Inputs> ReadInputs(const InspectFlags& options) {
     inputs.types.assign(catalogue->types().begin(), catalogue->types().end());
   }
   HORUS_ASSIGN_OR_RETURN(inputs.predictor, LoadPredictor(options.bundle));
-  HORUS_ASSIGN_OR_RETURN(inputs.graph, ReadOnnxFile(options.model));
+  ConfigOptions config = options.config;
+  config.training = inputs.run.mode == RunMode::kTraining;
+  HORUS_ASSIGN_OR_RETURN(inputs.graph, ReadModel(options.model, config));
+  if (options.precision.empty()) inputs.run.precision = PrecisionOf(*inputs.graph);
+  if (config.lora_rank > 0 && options.frozen.empty()) {
+    inputs.run.frozen.assign(std::begin(kFrozenByLora), std::end(kFrozenByLora));
+  }
   return inputs;
 }
 
@@ -310,6 +323,23 @@ int RunInspect(const InspectFlags& options) {
   return kExitDecided;
 }
 
+void AddConfig(CLI::App& app, ConfigOptions& config) {
+  const auto count = [&app](const char* name, int64_t& value, int64_t least, const char* what) {
+    app.add_option(name, value, std::string("Of a config.json: ") + what)
+        ->check(CLI::Range(least, kMostParts))
+        ->type_name("N");
+  };
+  count("--tensor-parallel", config.tensor_parallel, 1, "GPUs that share every layer");
+  count("--pipeline-parallel", config.pipeline_parallel, 1, "stages");
+  count("--pipeline-stage", config.pipeline_stage, 0, "the stage to look at, from 0");
+  count("--expert-parallel", config.expert_parallel, 1, "groups of those GPUs that share out whole experts");
+  count("--lora-rank", config.lora_rank, 0, "train adapters of this rank; all else is frozen");
+  app.add_option("--weights", config.weights, "Of a config.json: bf16, fp16, fp32, fp8, int8, int4, nvfp4 or mxfp4")
+      ->type_name("TYPE");
+  app.add_option("--cache", config.cache, "Of a config.json: keys and values in bf16, fp16, fp32, fp8 or int8")
+      ->type_name("TYPE");
+}
+
 void AddSolve(CLI::App& app, InspectFlags& options) {
   CLI::Option* solve =
       app.add_option("--solve", options.solve, "Find the largest batch, or named dimension, that fits each GPU")
@@ -335,8 +365,11 @@ void AddSolve(CLI::App& app, InspectFlags& options) {
 
 Command AddInspect(CLI::App& parser) {
   auto options = std::make_shared<InspectFlags>();
-  CLI::App* app = parser.add_subcommand("inspect", "What one step of an ONNX model costs and demands of GPUs");
-  app->add_option("MODEL", options->model, "ONNX file; weights are not needed")->required()->type_name("FILE");
+  CLI::App* app = parser.add_subcommand("inspect", "What one step of a model costs and demands of GPUs");
+  app->add_option("MODEL", options->model,
+                  "ONNX file, config.json of a language model, or a name that `horus models` lists; without weights")
+      ->required()
+      ->type_name("FILE");
   app->add_option("--batch", options->batch, "Samples per GPU and step (default: as the file says, else 1)")
       ->check(CLI::Range(int64_t{1}, kMaxDim))
       ->type_name("N");
@@ -348,10 +381,11 @@ Command AddInspect(CLI::App& parser) {
   app->add_option("--dim", options->dims, "Size of a named dimension, such as seq=128; may be repeated")
       ->allow_extra_args(false)
       ->type_name("NAME=SIZE");
-  app->add_option("--mode", options->mode, "training or inference")->capture_default_str()->type_name("MODE");
+  app->add_option("--mode", options->mode, "training or inference (default: training; of a config.json inference)")
+      ->type_name("MODE");
   app->add_option("--precision", options->precision,
-                  "fp32 (convolutions in TF32 where the GPU has it), tf32, amp, amp-bf16, fp16, bf16 or fp32-ieee")
-      ->capture_default_str()
+                  "fp32 (convolutions in TF32 where the GPU has it), tf32, amp, amp-bf16, fp16, bf16 or fp32-ieee "
+                  "(default: fp32; of a config.json its dtype)")
       ->type_name("NAME");
   app->add_option("--checkpoint", options->checkpoint_segments,
                   "Training with activation checkpointing in so many segments; 0 and 1: none")
@@ -388,6 +422,7 @@ Command AddInspect(CLI::App& parser) {
   app->add_flag("--explain", options->explain,
                 "Also print what moved the prediction away from the roofline, and by how much");
   app->add_flag("--json", options->json, "Print JSON");
+  AddConfig(*app, options->config);
   AddSolve(*app, *options);
   app->footer(kInspectFooter);
   return {app, [options] { return RunInspect(*options); }};

@@ -94,6 +94,7 @@ constexpr Example kExamples[] = {
     {"report results -o report.html", "what the results of compare and potential say, as one page"},
     {"traces show jobs.csv", "what a trace of jobs holds", true},
     {"gpus", "the GPU types that are known"},
+    {"models", "the language models that are known by name"},
 };
 constexpr char kExits[] = R"(
 Exit codes: 0 decided (refused jobs included; with --strict 3), 1 internal error, 2 bad input.
@@ -166,10 +167,11 @@ int Run(int argc, char** argv) {
   parser.require_subcommand(1);
   parser.footer(Footer());
   const horus::cli::Command commands[] = {
-      horus::cli::AddInspect(parser),   horus::cli::AddPlace(parser),     horus::cli::AddShadow(parser),
-      horus::cli::AddPotential(parser), horus::cli::AddImport(parser),    horus::cli::AddGpus(parser),
-      horus::cli::AddTraces(parser),    horus::cli::AddSimulate(parser),  horus::cli::AddCompare(parser),
-      horus::cli::AddTrain(parser),     horus::cli::AddCalibrate(parser), horus::cli::AddEvaluate(parser)};
+      horus::cli::AddInspect(parser),   horus::cli::AddPlace(parser),  horus::cli::AddShadow(parser),
+      horus::cli::AddPotential(parser), horus::cli::AddImport(parser), horus::cli::AddGpus(parser),
+      horus::cli::AddModels(parser),    horus::cli::AddTraces(parser), horus::cli::AddSimulate(parser),
+      horus::cli::AddCompare(parser),   horus::cli::AddTrain(parser),  horus::cli::AddCalibrate(parser),
+      horus::cli::AddEvaluate(parser)};
   horus::cli::AddHandOvers(parser);
   try {
     parser.parse(argc, argv);

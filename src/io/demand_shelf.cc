@@ -6,16 +6,24 @@
 
 #include "base/file.h"
 #include "base/status.h"
-#include "graph/reader.h"
+#include "graph/from_config.h"
 
 namespace horus {
 absl::StatusOr<std::vector<Demand>> DemandShelf::Demands(const ModelRun& model) {
   if (model.path.empty()) return InvalidArgument("expected the path of an ONNX file, found none");
-  std::shared_ptr<const Graph>& graph = graphs_[OnePathOf(model.path)];
-  if (graph == nullptr) {
-    HORUS_ASSIGN_OR_RETURN(graph, ReadOnnxFile(model.path));
+  ConfigOptions config = model.config;
+  config.training = model.run.mode == RunMode::kTraining;
+  Read* known = nullptr;
+  for (Read& one : graphs_[OnePathOf(model.path)]) {
+    if (one.config == config || !IsConfigPath(model.path)) known = &one;
   }
-  HORUS_ASSIGN_OR_RETURN(CachedDemands found, PredictCached(*predictor_, cache_, graph, model.run, types_));
+  if (known == nullptr) {
+    HORUS_ASSIGN_OR_RETURN(auto graph, ReadModel(model.path, config));
+    known = &graphs_[OnePathOf(model.path)].emplace_back(config, std::move(graph));
+  }
+  RunSpec run = model.run;
+  if (!model.states_precision) run.precision = PrecisionOf(*known->graph);
+  HORUS_ASSIGN_OR_RETURN(CachedDemands found, PredictCached(*predictor_, cache_, known->graph, run, types_));
   return std::move(found.demands);
 }
 

@@ -47,7 +47,11 @@ class DemandShelf {
   std::shared_ptr<const Catalogue> catalogue_;
   std::shared_ptr<const Predictor> predictor_;
   std::vector<const GpuType*> types_;
-  std::map<std::string, std::shared_ptr<const Graph>> graphs_;  // by OnePathOf
+  struct Read {
+    ConfigOptions config;
+    std::shared_ptr<const Graph> graph;
+  };
+  std::map<std::string, std::vector<Read>> graphs_;  // by OnePathOf
   static constexpr size_t kSlots = size_t{1} << 16;  // some 1,600 runs on all types of the catalogue, 10 MB; chosen
   DemandCache cache_{kSlots};
   size_t completed_ = 0;  // demands of jobs

@@ -12,6 +12,7 @@
 #include "base/format.h"
 #include "base/text.h"
 #include "base/units.h"
+#include "graph/architecture.h"
 #include "interference/laws.h"
 #include "io/sensitivity_file.h"
 #include "io/yaml.h"
@@ -133,7 +134,7 @@ constexpr int64_t kMaxDim = std::numeric_limits<int32_t>::max();
 constexpr size_t kMaxDims = 64;
 constexpr size_t kMaxFrozen = 4096;
 
-constexpr std::array<std::string_view, 40> kJobKeys = {"name",
+constexpr std::array<std::string_view, 45> kJobKeys = {"name",
                                                        "id",
                                                        "kind",
                                                        "tenant",
@@ -147,6 +148,11 @@ constexpr std::array<std::string_view, 40> kJobKeys = {"name",
                                                        "layout",
                                                        "checkpoint_segments",
                                                        "frozen",
+                                                       "tensor_parallel",
+                                                       "expert_parallel",
+                                                       "lora_rank",
+                                                       "weights",
+                                                       "cache",
                                                        "gpus",
                                                        "tasks",
                                                        "gpu_milli",
@@ -298,7 +304,7 @@ absl::Status ReadSelector(const YamlMap& map, JobSpec& spec) {
 absl::StatusOr<ModelRun> ReadModelRun(const YamlMap& map, JobKind kind) {
   ModelRun model;
   HORUS_ASSIGN_OR_RETURN(const std::string written, map.Find("model")->Text(kMaxPathBytes));
-  model.path = PathBeside(map.value().file(), written);
+  model.path = FindKnownModel(written) != nullptr ? written : PathBeside(map.value().file(), written);
   RunSpec& run = model.run;
   run.mode = kind == JobKind::kInference ? RunMode::kInference : RunMode::kTraining;
   HORUS_RETURN_IF_ERROR(map.ReadInteger("batch", 1, kMaxDim, run.dims.batch));
@@ -307,11 +313,19 @@ absl::StatusOr<ModelRun> ReadModelRun(const YamlMap& map, JobKind kind) {
     return map.Find("latency_bound_ms")->Expected("no such key beside a training run");
   }
   HORUS_RETURN_IF_ERROR(ReadEnum(map, "precision", kPrecisions, [](Precision v) { return Name(v); }, run.precision));
+  model.states_precision = map.Has("precision");
+  HORUS_RETURN_IF_ERROR(map.ReadInteger("tensor_parallel", 1, kMostParts, model.config.tensor_parallel));
+  HORUS_RETURN_IF_ERROR(map.ReadInteger("expert_parallel", 1, kMostParts, model.config.expert_parallel));
+  HORUS_RETURN_IF_ERROR(map.ReadInteger("lora_rank", 0, kMostLoraRank, model.config.lora_rank));
+  HORUS_RETURN_IF_ERROR(map.ReadText("weights", kMaxNameBytes, model.config.weights));
+  HORUS_RETURN_IF_ERROR(map.ReadText("cache", kMaxNameBytes, model.config.cache));
   HORUS_RETURN_IF_ERROR(ReadEnum(map, "optimizer", kOptimizers, [](Optimizer v) { return Name(v); }, run.optimizer));
   HORUS_RETURN_IF_ERROR(ReadEnum(map, "framework", kFrameworks, [](Framework v) { return Name(v); }, run.framework));
   HORUS_RETURN_IF_ERROR(ReadEnum(map, "layout", kLayouts, [](Layout v) { return Name(v); }, run.layout));
   HORUS_RETURN_IF_ERROR(map.ReadInteger("checkpoint_segments", 0, kMaxDim, run.checkpoint_segments));
+  if (model.config.lora_rank > 0) run.frozen.assign(std::begin(kFrozenByLora), std::end(kFrozenByLora));
   if (const YamlValue* frozen = map.Find("frozen")) {
+    run.frozen.clear();
     HORUS_ASSIGN_OR_RETURN(const std::vector<YamlValue> prefixes, frozen->List(kMaxFrozen));
     for (const YamlValue& prefix : prefixes) {
       HORUS_ASSIGN_OR_RETURN(std::string text, prefix.Text(kMaxNameBytes));

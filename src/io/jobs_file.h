@@ -19,6 +19,7 @@
 #include "base/status.h"
 #include "device/catalogue.h"
 #include "features/run_spec.h"
+#include "graph/from_config.h"
 #include "io/yaml.h"
 #include "place/job/job.h"
 
@@ -44,6 +45,8 @@ inline constexpr size_t kMaxPathBytes = 4096;
 struct ModelRun {
   std::string path;  // of the ONNX file, as seen from the working folder
   RunSpec run;
+  bool states_precision = false;  // else what the model computes in
+  ConfigOptions config;           // of a config.json
   friend bool operator==(const ModelRun&, const ModelRun&) = default;
 };
 

@@ -1,0 +1,70 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Language models: horus models, and configs and names where a model is expected. Usage: see command.py."""
+
+import json
+
+from command import Files, main, run
+
+TINY = {"model_type": "llama", "hidden_size": 64, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 128,
+        "vocab_size": 256, "max_position_embeddings": 512, "torch_dtype": "float16"}
+
+
+class Models(Files):
+    def test_lists_names_with_their_parameters(self):
+        code, out, _ = run("models", "--json")
+        self.assertEqual(code, 0)
+        document = json.loads(out)
+        models = {model["name"]: model for model in document["models"]}
+        self.assertGreaterEqual(len(models), 30)
+        self.assertEqual(models["llama-3.1-8b"]["parameters"], 8030261248)
+        self.assertEqual(models["llama-3.1-8b"]["context"], 131072)
+        self.check_golden("models_keys.txt", document)
+        code, out, _ = run("models")
+        self.assertEqual(code, 0)
+        self.assertLessEqual(max(map(len, out.splitlines())), 100)
+
+    def test_a_name_is_a_model(self):
+        code, out, err = run("inspect", "llama-3.1-8b", "--gpu", "h100-sxm", "--dim", "seq=1", "--dim", "past=4096", "--json")
+        self.assertEqual((code, err), (0, ""))
+        document = json.loads(out)
+        self.assertEqual((document["run"]["mode"], document["run"]["precision"]), ("inference", "bf16"))
+        self.assertEqual(document["parameters"], 8030261248)
+
+    def test_a_config_runs_in_its_dtype_and_in_parts(self):
+        config = self.write("config.json", json.dumps(TINY))
+        code, whole, err = run("inspect", config, "--dim", "seq=8", "--json")
+        self.assertEqual((code, err), (0, ""))
+        self.assertEqual(json.loads(whole)["run"]["precision"], "fp16")
+        code, part, _ = run("inspect", config, "--dim", "seq=8", "--tensor-parallel", 2, "--json")
+        self.assertEqual(2 * json.loads(part)["parameters"], json.loads(whole)["parameters"] + 5 * 64)
+        code, out, _ = run("inspect", config, "--dim", "seq=8", "--lora-rank", 4, "--json")
+        self.assertEqual(json.loads(out)["run"]["mode"], "training")
+        self.assertEqual(json.loads(out)["parameters"], 2 * 4 * 4 * (64 + 64))
+        code, out, _ = run("inspect", config, "--dim", "seq=1", "--solve", "past", "--gpu", "t4", "--solve-max", 4096, "--json")
+        self.assertEqual((code, json.loads(out)["gpus"][0]["largest"]), (0, 4096))
+
+    def test_jobs_name_models(self):
+        self.write("config.json", json.dumps(TINY))
+        cluster = self.write("cluster.yaml", "version: 1\nnodes:\n  - {name: n, cpu_cores: 8, memory_gib: 64, gpus: [{type: l40s, count: 4}]}\n")
+        job = "name: %s, kind: inference, dims: {seq: 1, past: 1024}, model: %s"
+        jobs = self.write("jobs.yaml", "version: 1\njobs:\n  - {" + job % ("a", "config.json") + "}\n  - {" +
+                          job % ("b", "llama-3.1-8b, tensor_parallel: 2, weights: fp8, cache: fp8") + "}\n")
+        code, out, err = run("place", "--cluster", cluster, "--jobs", jobs, "--json")
+        self.assertEqual((code, err), (0, ""))
+        self.assertEqual([one["verdict"] for one in json.loads(out)["decisions"]], ["place", "place"])
+
+    def test_refusals_name_file_and_field(self):
+        config = self.write("config.json", json.dumps({**TINY, "hidden_size": -1}))
+        code, out, err = run("inspect", config, "--dim", "seq=8")
+        self.assertEqual((code, out), (2, ""))
+        self.assertIn("config.json: config field hidden_size: expected an integer", err)
+        code, _, err = run("inspect", "llama-3.1-9b", "--dim", "seq=8")
+        self.assertEqual(code, 2)
+        self.assertIn("did you mean 'llama-3.1-8b'", err)
+        code, _, err = run("inspect", "nothing.onnx", "--weights", "fp8")
+        self.assertEqual(code, 2)
+        self.assertIn("expected a config.json or a known model", err)
+
+
+if __name__ == "__main__":
+    main()
