@@ -317,7 +317,7 @@ std::string MemoryText(const InspectReport& report) {
   add("optimiser state", memory.optimizer, "");
   if (memory.master_weights > 0) add("master weights", memory.master_weights, "copies in the other precision");
   if (memory.buckets > 0) add("gradient buckets", memory.buckets, "exchanged by the replicas");
-  add("inputs", memory.inputs, "the batch");
+  add("inputs", memory.inputs, "the batch, and caches");
   add("activations", memory.activations, "kept for backward");
   add("transient", memory.transient, "temporaries and gradients of activations");
   add("workspace", memory.workspace, "scratch of the libraries");
