@@ -43,6 +43,35 @@ func ParseGraph(onnx []byte) (*Graph, error) {
 	})
 }
 
+// ConfigOptions say which part of a language model a GPU runs, and in which types. The zero value serves on one GPU.
+type ConfigOptions struct {
+	Training                        bool  // logits of every token and no caches
+	TensorParallel                  int64 // GPUs that share every layer; 0 = 1
+	PipelineParallel, PipelineStage int64
+	ExpertParallel, LoRARank        int64
+	Weights, Cache                  string // types; "" = the file's
+}
+
+// GraphFromConfig makes the graph of a language model from the text of its config.json, or the name of a known one.
+// Errors: ErrCorrupt, ErrLimit, ErrInvalidArgument, ErrNotFound, ErrUnsupported.
+func GraphFromConfig(config string, options ConfigOptions) (*Graph, error) {
+	return newGraph(func(a *arena, out **C.horus_graph, e *C.horus_error) C.horus_status {
+		o := row[C.horus_config_options](a)
+		o.struct_size = C.uint32_t(unsafe.Sizeof(*o))
+		if options.Training {
+			o.training = 1
+		}
+		o.tensor_parallel = C.int64_t(options.TensorParallel)
+		o.pipeline_parallel, o.pipeline_stage = C.int64_t(options.PipelineParallel), C.int64_t(options.PipelineStage)
+		o.expert_parallel, o.lora_rank = C.int64_t(options.ExpertParallel), C.int64_t(options.LoRARank)
+		o.weights, o.cache = a.text("Weights", options.Weights), a.text("Cache", options.Cache)
+		if a.err != nil {
+			return 0
+		}
+		return C.horus_graph_from_config(unsafe.Pointer(unsafe.StringData(config)), C.size_t(len(config)), o, out, e)
+	})
+}
+
 // Close frees the graph.
 func (g *Graph) Close() error { g.close(freeGraph); return nil }
 

@@ -532,6 +532,21 @@ func TestTheCatalogueKnowsNamesInAnySpelling(t *testing.T) {
 	}
 }
 
+func TestAConfigIsAGraph(t *testing.T) {
+	run := horus.RunSpec{Mode: horus.Inference, Precision: horus.BF16, Dims: []horus.Dim{{Name: "seq", Size: 1}, {Name: "past", Size: 4096}}}
+	predictor := must[*horus.Predictor](t)(horus.NewPredictor())
+	memory := func(options horus.ConfigOptions) int64 {
+		graph := must[*horus.Graph](t)(horus.GraphFromConfig("llama-3.1-8b", options))
+		return must[[]horus.Demand](t)(predictor.Demand(nil, graph, run, "a100-80gb"))[0].MemMiB
+	}
+	if whole, part := memory(horus.ConfigOptions{}), memory(horus.ConfigOptions{TensorParallel: 4, Weights: "fp8"}); part*3 > whole {
+		t.Errorf("expected a quarter in fp8 far below the whole of %d MiB, found %d MiB", whole, part)
+	}
+	if _, err := horus.GraphFromConfig(`{"model_type":"none"}`, horus.ConfigOptions{}); !errors.Is(err, horus.ErrUnsupported) {
+		t.Errorf("expected ErrUnsupported, found %v", err)
+	}
+}
+
 func TestTheLargestBatchFitsAndTheNextDoesNot(t *testing.T) {
 	graph := must[*horus.Graph](t)(horus.ReadGraph("../../examples/models/graphs/resnet50.onnx"))
 	predictor := must[*horus.Predictor](t)(horus.NewPredictor())

@@ -36,6 +36,32 @@ HORUS_API horus_status horus_graph_from_file(const char* path, const horus_graph
 HORUS_API horus_status horus_graph_from_bytes(const void* bytes, size_t size, const horus_graph_limits* limits,
                                               horus_graph** out, horus_error* error);
 
+/* Which part of a language model a GPU runs, and in which types. Zero fields take the default. Since 0.2. */
+typedef struct horus_config_options {
+  uint32_t struct_size;
+  int32_t training;          /* 1: logits of every token and no caches; 0: caches, and logits of the last token */
+  int64_t tensor_parallel;   /* GPUs that share every layer; default 1 */
+  int64_t pipeline_parallel; /* stages; default 1 */
+  int64_t pipeline_stage;    /* from 0 */
+  int64_t expert_parallel;   /* groups of the tensor-parallel GPUs that share out whole experts; default 1 */
+  int64_t lora_rank;         /* adapters of this rank on q, k, v and o; default none */
+  const char* weights; /* type of linear layers in place of the file's: "bf16", "fp16", "fp32", "fp8", "int8", "int4",
+                          "nvfp4" or "mxfp4"; NULL = the file's */
+  const char* cache;   /* type of keys and values: "bf16", "fp16", "fp32", "fp8" or "int8"; NULL = the file's */
+} horus_config_options;
+#define HORUS_CONFIG_OPTIONS_INIT HORUS_INIT(horus_config_options)
+
+/* The graph of a language model, of `size` bytes of a Hugging Face config.json, or the name of a known model. Its named
+ * dimensions are batch, seq (new tokens of a sequence) and, of inference, past (tokens in the cache; unbound: 0).
+ * `options` may be NULL: inference on one GPU. *out is to be freed by horus_graph_free. Since 0.2.
+ * Errors: CORRUPT (no JSON), LIMIT, INVALID_ARGUMENT (a field or an option: named), NOT_FOUND (a name),
+ * UNSUPPORTED (a model_type, or a field that is not understood: named), INVALID_STRUCT, NO_MEMORY. Any thread. */
+HORUS_API horus_status horus_graph_from_config(const void* text, size_t size, const horus_config_options* options,
+                                               horus_graph** out, horus_error* error);
+
+/* Name of the known model `index`, static; NULL past the end. Since 0.2. Any thread. */
+HORUS_API const char* horus_known_model_name(size_t index);
+
 /* Accepts NULL. */
 HORUS_API void horus_graph_free(horus_graph* graph);
 

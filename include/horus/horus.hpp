@@ -14,6 +14,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -38,6 +39,12 @@ class Graph {
   [[nodiscard]] static Graph FromBytes(std::span<const std::byte> bytes) {
     horus_graph* out = nullptr;
     detail::Call(horus_graph_from_bytes, bytes.data(), bytes.size(), nullptr, &out);
+    return Graph(out);
+  }
+  // Of a config.json's text, or of a known model's name. Since 0.2.
+  [[nodiscard]] static Graph FromConfig(std::string_view text, const horus_config_options* options = nullptr) {
+    horus_graph* out = nullptr;
+    detail::Call(horus_graph_from_config, text.data(), text.size(), options, &out);
     return Graph(out);
   }
   [[nodiscard]] horus_graph_info info() const {

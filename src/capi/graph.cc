@@ -13,6 +13,8 @@
 #include "capi/error.h"
 #include "capi/graph_handles.h"
 #include "capi/structs.h"
+#include "graph/architecture.h"
+#include "graph/from_config.h"
 #include "graph/reader.h"
 
 namespace horus::capi {
@@ -33,6 +35,23 @@ absl::StatusOr<ReadLimits> LimitsFromC(const horus_graph_limits* given) {
   SetLimit(c.max_name_bytes, limits.max_name_bytes);
   SetLimit(c.max_rank, limits.max_rank);
   return limits;
+}
+
+absl::StatusOr<ConfigOptions> ConfigFromC(const horus_config_options* given) {
+  ConfigOptions options;
+  if (given == nullptr) return options;
+  HORUS_ASSIGN_OR_RETURN(const horus_config_options c, ReadStruct(given));
+  if (c.training != 0 && c.training != 1) return InvalidArgument("training: expected 0 or 1, found %d", c.training);
+  const auto or_one = [](int64_t value) { return value == 0 ? 1 : value; };
+  options.training = c.training != 0;
+  options.tensor_parallel = or_one(c.tensor_parallel);
+  options.pipeline_parallel = or_one(c.pipeline_parallel);
+  options.pipeline_stage = c.pipeline_stage;
+  options.expert_parallel = or_one(c.expert_parallel);
+  options.lora_rank = c.lora_rank;
+  if (c.weights != nullptr) options.weights = c.weights;
+  if (c.cache != nullptr) options.cache = c.cache;
+  return options;
 }
 
 horus_graph_info InfoOf(const Graph& graph) {
@@ -72,6 +91,23 @@ horus_status horus_graph_from_bytes(const void* bytes, size_t size, const horus_
     *out = new horus_graph{std::move(graph)};
     return absl::OkStatus();
   });
+}
+
+horus_status horus_graph_from_config(const void* text, size_t size, const horus_config_options* options,
+                                     horus_graph** out, horus_error* error) {
+  return Guard(error, [&]() -> absl::Status {
+    HORUS_RETURN_IF_ERROR(Require({{text, "text"}, {out, "out"}}));
+    HORUS_ASSIGN_OR_RETURN(const horus::ConfigOptions checked, ConfigFromC(options));
+    const std::string_view given(static_cast<const char*>(text), size);
+    HORUS_ASSIGN_OR_RETURN(auto graph, horus::GraphFromConfig(given, checked));
+    *out = new horus_graph{std::move(graph)};
+    return absl::OkStatus();
+  });
+}
+
+const char* horus_known_model_name(size_t index) {
+  const std::string_view name = horus::KnownModelName(index);  // of a literal
+  return name.empty() ? nullptr : name.data();
 }
 
 void horus_graph_free(horus_graph* graph) { delete graph; }

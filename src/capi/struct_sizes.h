@@ -61,6 +61,7 @@ HORUS_FIRST_RELEASE(horus_queue_options, patience_us);
 HORUS_FIRST_RELEASE(horus_queued_job, ideal_us);
 HORUS_FIRST_RELEASE(horus_metrics_options, clock_user);
 HORUS_FIRST_RELEASE(horus_metric_columns, values);
+HORUS_FIRST_RELEASE(horus_config_options, cache);
 
 }  // namespace horus::capi
 

@@ -21,6 +21,11 @@ horus_status horus_graph_from_file(const char*, const horus_graph_limits*, horus
 horus_status horus_graph_from_bytes(const void*, size_t, const horus_graph_limits*, horus_graph**, horus_error* error) {
   return Missing(error);
 }
+horus_status horus_graph_from_config(const void*, size_t, const horus_config_options*, horus_graph**,
+                                     horus_error* error) {
+  return Missing(error);
+}
+const char* horus_known_model_name(size_t) { return nullptr; }
 void horus_graph_free(horus_graph*) {}
 horus_status horus_graph_get_info(const horus_graph*, horus_graph_info*, horus_error* error) { return Missing(error); }
 const char* horus_graph_dim_name(const horus_graph*, size_t) { return nullptr; }

@@ -51,6 +51,29 @@ GraphHandle SomeGraph(Harness& harness) {
   return GraphHandle(out);
 }
 
+// A known model, or its name damaged; small ones alone, for the time that binding takes.
+GraphHandle SomeLanguageModel(Harness& harness) {
+  static constexpr std::array<const char*, 3> kModels = {"gpt2", "qwen3-0.6b", "{\"model_type\":\"llama\"}"};
+  static constexpr std::array<const char*, 4> kTypes = {nullptr, "fp8", "int4", "no such type"};
+  Roomy<horus_config_options> options{HORUS_CONFIG_OPTIONS_INIT};
+  options.value.training = static_cast<int32_t>(harness.choices.Below(2));
+  options.value.tensor_parallel = static_cast<int64_t>(harness.choices.Below(4));
+  options.value.pipeline_parallel = static_cast<int64_t>(harness.choices.Below(4));
+  options.value.lora_rank = static_cast<int64_t>(harness.choices.Below(16));
+  if (harness.choices.OneIn(8)) options.value.pipeline_stage = static_cast<int64_t>(harness.choices.HostileBits());
+  options.value.weights = harness.choices.Of(kTypes);
+  options.value.cache = harness.choices.Of(kTypes);
+  MaybeCorrupt(harness.choices, harness.options.hostile, options);
+  std::string text = harness.choices.Of(kModels);
+  if (harness.choices.OneIn(8))
+    text[harness.choices.Below(text.size())] = static_cast<char>(harness.choices.Below(256));
+  horus_graph* out = nullptr;
+  const horus_status status =
+      HORUS_TRY(harness, kNone, horus_graph_from_config, text.data(), text.size(), &options.value, &out);
+  harness.Require((status == HORUS_OK) == (out != nullptr), "a graph comes with success alone");
+  return GraphHandle(out);
+}
+
 struct RunArgument {
   Roomy<horus_run_spec> run{HORUS_RUN_SPEC_INIT};
   std::array<const char*, 2> dims = {"batch", "seq"}, frozen = {"conv", "fc"};
@@ -79,7 +102,7 @@ void MakeRun(Harness& harness, RunArgument& out) {
 }
 
 void LookAtGraph(Harness& harness) {
-  const GraphHandle graph = SomeGraph(harness);
+  const GraphHandle graph = harness.choices.OneIn(4) ? SomeLanguageModel(harness) : SomeGraph(harness);
   Roomy<horus_graph_info> info{HORUS_GRAPH_INFO_INIT};
   const horus_status told = HORUS_TRY(harness, kNone, horus_graph_get_info, graph.get(), &info.value);
   harness.Require((told == HORUS_OK) == (graph != nullptr), "what a graph is");

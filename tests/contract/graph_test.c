@@ -63,6 +63,45 @@ static void BadFilesAreRefused(void) {
   free(bytes);
 }
 
+static void ConfigsGiveGraphs(void) {
+  static const char kModel[] = "llama-3.1-8b", kUnknown[] = "{\"model_type\":\"mamba\"}";
+  const char* const names[2] = {"seq", "past"};
+  const int64_t sizes[2] = {1, 4096};
+  horus_config_options options = HORUS_CONFIG_OPTIONS_INIT;
+  horus_run_spec run = HORUS_RUN_SPEC_INIT;
+  horus_step_cost whole = HORUS_STEP_COST_INIT, part = HORUS_STEP_COST_INIT;
+  horus_graph *alone = NULL, *shared = NULL, *none = NULL;
+  size_t count = 0;
+  CHECK_OK(horus_graph_from_config(kModel, strlen(kModel), NULL, &alone, &error));
+  options.tensor_parallel = 2;
+  options.weights = "fp8";
+  CHECK_OK(horus_graph_from_config(kModel, strlen(kModel), &options, &shared, &error));
+  run.mode = HORUS_MODE_INFERENCE;
+  run.precision = HORUS_PRECISION_BF16;
+  run.dim_count = 2;
+  run.dim_names = names;
+  run.dim_sizes = sizes;
+  CHECK_OK(horus_graph_cost(alone, &run, &whole, &error));
+  CHECK_OK(horus_graph_cost(shared, &run, &part, &error));
+  CHECK(whole.parameters == 8030261248 && whole.operators_unknown == 0);
+  CHECK(2 * part.parameters == whole.parameters + 65 * 4096 && 3 * part.weights_bytes < whole.weights_bytes);
+  horus_graph_free(alone);
+  horus_graph_free(shared);
+  while (horus_known_model_name(count) != NULL) ++count;
+  CHECK(count >= 30);
+  CHECK_MESSAGE(HORUS_ERR_UNSUPPORTED, "model_type",
+                horus_graph_from_config(kUnknown, strlen(kUnknown), NULL, &none, &error));
+  CHECK_STATUS(HORUS_ERR_NOT_FOUND, horus_graph_from_config("llama", 5, NULL, &none, &error));
+  CHECK_STATUS(HORUS_ERR_CORRUPT, horus_graph_from_config("{]", 2, NULL, &none, &error));
+  CHECK_STATUS(HORUS_ERR_INVALID_ARGUMENT, horus_graph_from_config(NULL, 0, NULL, &none, &error));
+  options.training = 2;
+  CHECK_MESSAGE(HORUS_ERR_INVALID_ARGUMENT, "training",
+                horus_graph_from_config(kModel, strlen(kModel), &options, &none, &error));
+  options.struct_size = 3;
+  CHECK_STATUS(HORUS_ERR_INVALID_STRUCT, horus_graph_from_config(kModel, strlen(kModel), &options, &none, &error));
+  CHECK(none == NULL);
+}
+
 static void CostsGrowWithTheBatch(const horus_graph* graph) {
   horus_run_spec run = HORUS_RUN_SPEC_INIT;
   horus_step_cost one = HORUS_STEP_COST_INIT, eight = HORUS_STEP_COST_INIT;
@@ -357,6 +396,7 @@ int main(void) {
   horus_graph* graph = NULL;
   FilesAndBytesGiveTheSameGraph();
   BadFilesAreRefused();
+  ConfigsGiveGraphs();
   CHECK_OK(horus_graph_from_file(RESNET, NULL, &graph, &error));
   CostsGrowWithTheBatch(graph);
   FrozenWeightsCostLess(graph);

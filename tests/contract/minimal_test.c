@@ -12,6 +12,7 @@ int main(void) {
   size_t count = 7;
   MISSING(horus_graph_from_file("model.onnx", NULL, &graph, &error));
   MISSING(horus_graph_from_bytes("", 0, NULL, &graph, &error));
+  MISSING(horus_graph_from_config("", 0, NULL, &graph, &error));
   MISSING(horus_graph_get_info(graph, &info, &error));
   MISSING(horus_graph_cost(graph, NULL, &cost, &error));
   MISSING(horus_graph_features(graph, NULL, 0, NULL, &count, &error));
@@ -20,7 +21,8 @@ int main(void) {
   MISSING(horus_predictor_demand(predictor, NULL, graph, NULL, 0, NULL, NULL, &error));
   MISSING(horus_predictor_solve(predictor, NULL, graph, NULL, NULL, 0, NULL, NULL, NULL, NULL, &error));
   CHECK(graph == NULL && predictor == NULL && count == 7);
-  CHECK(horus_graph_dim_name(NULL, 0) == NULL && horus_predictor_bytes_held(NULL) == 0);
+  CHECK(horus_known_model_name(0) == NULL && horus_graph_dim_name(NULL, 0) == NULL &&
+        horus_predictor_bytes_held(NULL) == 0);
   CHECK(horus_feature_count() == 0 && horus_feature_schema_hash() == 0 && horus_feature_name(0) == NULL);
   CHECK(horus_feature_unit(0) == NULL && horus_feature_definition(0) == NULL);
   horus_graph_free(NULL);

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Graphs: every way to make one, what they cost, what pickles."""
 
+import json
 import math
 import pickle
 
@@ -17,6 +18,26 @@ def test_path_bytes_and_model_give_equal_graphs(horus):
     assert graph == horus.Graph.from_onnx(bytearray(path.read_bytes())) == horus.Graph.from_onnx(memoryview(path.read_bytes()))
     onnx = pytest.importorskip("onnx")
     assert graph == horus.Graph.from_onnx(onnx.load_from_string(path.read_bytes()))
+
+
+def test_configs_are_graphs(horus, tmp_path):
+    config = {"model_type": "llama", "hidden_size": 64, "num_hidden_layers": 2, "num_attention_heads": 4,
+              "intermediate_size": 128, "vocab_size": 256, "max_position_embeddings": 512}
+    path = tmp_path / "config.json"
+    path.write_text(json.dumps(config))
+    graph = horus.Graph.from_config(config)
+    assert graph == horus.Graph.from_config(path) == pickle.loads(pickle.dumps(graph))
+    assert graph.dims == ("batch", "seq", "past")
+    half = pickle.loads(pickle.dumps(horus.Graph.from_config(path, tensor_parallel=2, weights="fp8")))
+    run = horus.RunSpec(mode="inference", precision="bf16", dims={"seq": 1, "past": 64})
+    assert 2 * half.cost(run).parameters == graph.cost(run).parameters + 5 * 64
+    assert horus.Graph.from_config("llama-3.1-8b").cost(run).parameters == 8_030_261_248
+    with pytest.raises(horus.InvalidArgument, match="hidden_size: expected an integer"):
+        horus.Graph.from_config({**config, "hidden_size": 0})
+    with pytest.raises(horus.NotFound, match="llama-3.1-8b"):
+        horus.Graph.from_config("llama-3.1-9b")
+    with pytest.raises(FileNotFoundError):
+        horus.Graph.from_config(tmp_path / "none.json")
 
 
 def test_cost_adds_up(horus, resnet):

@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Graphs: what a job computes, read from ONNX without its weights, and what one step of it costs."""
+"""Graphs: what a job computes, read without its weights, and what one step of it costs."""
 
 from __future__ import annotations
 
+import json
 import mmap
 import os
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -113,17 +115,19 @@ class FeatureRow:
 
 
 class Graph:
-    """A computation graph. Immutable: share freely between threads. Make one by `from_onnx` or `from_torch`."""
+    """A computation graph. Immutable: share freely between threads. Make one by `from_onnx`, `from_torch`
+    or `from_config`."""
 
-    __slots__ = ("_handle", "_info", "_name", "_source")
+    __slots__ = ("_handle", "_info", "_name", "_options", "_source")
 
     _handle: _core.GraphHandle
     _source: bytes
     _name: str
     _info: dict[str, Any]
+    _options: tuple[Any, ...] | None  # of a config
 
     def __init__(self) -> None:
-        raise TypeError("a Graph is made by Graph.from_onnx(...) or Graph.from_torch(...)")
+        raise TypeError("a Graph is made by Graph.from_onnx(...), Graph.from_torch(...) or Graph.from_config(...)")
 
     @classmethod
     def from_onnx(cls, model: str | os.PathLike[str] | bytes | bytearray | memoryview | Any) -> Graph:
@@ -149,12 +153,36 @@ class Graph:
         return cls._from_bytes(exported(module, example_inputs, export), type(module).__name__)
 
     @classmethod
+    def from_config(cls, config: str | os.PathLike[str] | Mapping[str, Any], *, training: bool = False,
+                    tensor_parallel: int = 1, pipeline_parallel: int = 1, pipeline_stage: int = 0,
+                    expert_parallel: int = 1, lora_rank: int = 0, weights: str = "", cache: str = "") -> Graph:
+        """The graph of a language model: of a Hugging Face config.json, by path or as a mapping, or of a name that
+        `horus models` lists. Dimensions: batch, seq (new tokens) and, unless `training`, past (cached tokens; 0 where
+        nobody binds it). `weights` and `cache`: types in place of the file's. docs/language-models.md says what is read.
+
+        Raises FileError, CorruptError, LimitError, InvalidArgument, NotFound, Unsupported.
+        """
+        options = (training, tensor_parallel, pipeline_parallel, pipeline_stage, expert_parallel, lora_rank, weights, cache)
+        if isinstance(config, Mapping):
+            return cls._of_config(json.dumps(dict(config)), str(config.get("model_type", "")), options)
+        name = text(os.fsdecode(os.fspath(config)), "config")
+        if not os.path.exists(name) and not name.endswith(".json"):
+            return cls._of_config(name, name, options)
+        with open(name, encoding="utf-8", errors="surrogateescape") as file:
+            return cls._of_config(file.read(), os.path.basename(name), options)
+
+    @classmethod
+    def _of_config(cls, config: str, name: str, options: tuple[Any, ...]) -> Graph:
+        return cls._made(_core.GraphHandle.from_config(config, *options), config.encode(errors="replace"), name, options)
+
+    @classmethod
     def _from_bytes(cls, source: bytes | bytearray | memoryview, name: str) -> Graph:
         return cls._made(_core.GraphHandle.from_bytes(source), _core.without_weights(source), name)
 
     @classmethod
-    def _made(cls, handle: _core.GraphHandle, source: bytes, name: str) -> Graph:
+    def _made(cls, handle: _core.GraphHandle, source: bytes, name: str, options: tuple[Any, ...] | None = None) -> Graph:
         graph = cls.__new__(cls)
+        graph._options = options
         graph._handle, graph._source, graph._name, graph._info = handle, source, name, handle.info()
         return graph
 
@@ -218,11 +246,11 @@ class Graph:
         return hash(self.fingerprint)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return (_unpickled, (self._source, self._name))
+        return (_unpickled, (self._source, self._name, self._options))
 
 
-def _unpickled(source: bytes, name: str) -> Graph:
-    return Graph._from_bytes(source, name)
+def _unpickled(source: bytes, name: str, options: tuple[Any, ...] | None = None) -> Graph:
+    return Graph._from_bytes(source, name) if options is None else Graph._of_config(source.decode(), name, options)
 
 
 def _run(run: RunSpec | None) -> RunSpec:
