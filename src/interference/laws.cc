@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is known of jobs on a device before anything is learned: their points, the scale of slowdowns, slices, time
-// slicing, MPS, sums and quantiles.
+// What is known of jobs on a device before anything is learned: their points, the scale of slowdowns, slices, MPS,
+// caps, time slicing, sums and quantiles.
 #include "interference/laws.h"
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cassert>
 #include <cmath>
 #include <cstddef>
@@ -64,9 +65,8 @@ Tenant TenantOf(const Demand& demand, const DeviceContext& device) {
   double log_util = trait(Trait::kLogDeviceShare) * std::numbers::ln10;
   auto step_us = static_cast<double>(demand.step_time_us.estimate);
   if (share < 1 || !(log_util < 0)) {
-    const double whole_util = 100 * DeviceShare(demand);
-    log_util = std::log(SliceUtilPct(whole_util, share) / 100);
-    step_us /= SliceSpeed(whole_util, static_cast<double>(demand.mem_bw_util_pct.estimate), share);
+    log_util = std::log(SliceUtilPct(100 * DeviceShare(demand), share) / 100);
+    if (share < 1) step_us /= SliceSpeed(demand, share);
   }
   log_util = std::max(log_util, kLogLeastUtil);
   const double log_step = std::log(step_us), log_kernels = trait(Trait::kLogKernels);
@@ -100,6 +100,43 @@ Demand DemandOf(uint64_t profile_id, const JobPoint& point) {
     demand.traits[static_cast<size_t>(Trait::kLogKernels)] = static_cast<float>(std::log10(util * step_us / kernel_us));
   }
   return demand;
+}
+
+// ---- Slices, MPS and caps.
+
+double WorkShare(const Demand& demand) {
+  const auto trait = [&](Trait one) { return static_cast<double>(demand.traits[static_cast<size_t>(one)]); };
+  const double busy = static_cast<double>(demand.gpu_util_pct.estimate) / 100;
+  const double bandwidth = static_cast<double>(demand.mem_bw_util_pct.estimate) / 100;
+  const double by_traffic = std::min(1.0, bandwidth > 0 ? kBusyScaling * busy + kBandwidthScaling * bandwidth : busy);
+  const double log_device_us = trait(Trait::kLogDeviceUs);
+  const auto step_us = static_cast<double>(demand.step_time_us.estimate);
+  // A measured utilisation is the better witness.
+  if (!(log_device_us > 1 && step_us > 0 && trait(Trait::kLogDeviceShare) < 0)) return by_traffic;
+  const double device_us = std::max(0.0, std::pow(10.0, log_device_us) * trait(Trait::kMeanParallelism));
+  const double by_time = std::min(kMostWork, kDeviceTime * device_us / step_us);
+  return demand.gradient_mib == 0 ? by_time : (by_time + by_traffic) / 2;
+}
+
+double SliceShare(double compute_share) {
+  constexpr double kComputeSlices = 7, kMemorySlices = 8;
+  const auto slices = static_cast<unsigned>(std::max(1L, std::lround(kComputeSlices * compute_share)));
+  return std::sqrt(compute_share * std::min(1.0, std::bit_ceil(slices) / kMemorySlices));
+}
+
+void MpsSlowdowns(std::span<const double> works, std::span<const double> caps, std::span<double> out) {
+  assert(out.size() == works.size() && (caps.empty() || caps.size() == works.size()));
+  constexpr double kUnits = 1LL << 40;  // whole numbers, so that no order of the tenants shows
+  const auto cap = [&caps](size_t i) { return caps.empty() ? 1.0 : caps[i]; };
+  const auto taken = [&](size_t i) { return std::llround(kUnits * works[i] / Stretched(works[i], 1 / cap(i))); };
+  int64_t sum = 0;
+  for (size_t i = 0; i < works.size(); ++i) sum += taken(i);
+  for (size_t i = 0; i < works.size(); ++i) {
+    const double work = works[i];
+    const double others = static_cast<double>(sum - taken(i)) / kUnits;
+    const double device = std::max(work / cap(i), work + others);
+    out[i] = std::cbrt(1 + device * device * device - work * work * work) + kMpsLaunch * (1 - work) * others;
+  }
 }
 
 namespace {
@@ -141,6 +178,12 @@ void CombinePairs(std::span<const float> pairs, std::span<const float> pair_uppe
     }
     out[i] = SlowdownOf(sum);
   }
+}
+
+absl::Status InterferenceModel::PredictCapped(const DeviceContext& /*device*/,
+                                              std::span<const Demand* const> /*tenants*/,
+                                              std::span<const double> /*caps*/, std::span<Slowdown> /*out*/) const {
+  return MakeError(absl::StatusCode::kUnimplemented, "interference model %s: knows no caps", std::string(name()));
 }
 
 absl::Status InterferenceModel::PredictPairs(const DeviceContext& /*device*/,

@@ -35,13 +35,27 @@ absl::StatusOr<const BundleTarget*> TargetOf(const Bundle& bundle, std::string_v
   return MakeError(absl::StatusCode::kNotFound, "interference model: %s", ExpectedOneOf(names, kind));
 }
 
+using Numbers = absl::InlinedVector<double, kUsualTenants>;
+
+// What each needs of the device, which may be a slice.
+Numbers WorksOn(const DeviceContext& device, std::span<const Demand* const> tenants) {
+  const double growth = 1 / SliceShare(static_cast<double>(device.compute_share));
+  Numbers works;
+  for (const Demand* tenant : tenants) {
+    const double work = WorkShare(*tenant);
+    works.push_back(work * growth / Stretched(work, growth));
+  }
+  return works;
+}
+
 // Of every two tenants, out[i * n + j], i != j.
 void MpsPairs(const DeviceContext& device, std::span<const Demand* const> tenants, std::span<float> out) {
-  absl::InlinedVector<double, kUsualTenants> fills;
-  for (const Demand* tenant : tenants) fills.push_back(MpsFill(*tenant, static_cast<double>(device.compute_share)));
-  for (size_t i = 0; i < fills.size(); ++i) {
-    for (size_t j = 0; j < fills.size(); ++j) {
-      if (i != j) out[i * fills.size() + j] = static_cast<float>(MpsSlowdown(fills[i], fills[j]));
+  const Numbers works = WorksOn(device, tenants);
+  for (size_t i = 0; i < works.size(); ++i) {
+    for (size_t j = 0; j < works.size(); ++j) {
+      std::array<double, 2> two;
+      MpsSlowdowns(std::array{works[i], works[j]}, {}, two);
+      if (i != j) out[i * works.size() + j] = static_cast<float>(two[0]);
     }
   }
 }
@@ -83,20 +97,25 @@ absl::StatusOr<std::shared_ptr<const LearnedModel>> LearnedModel::Create(const B
 
 LearnedModel::Place LearnedModel::PlaceOf(const DeviceContext& device) const {
   const size_t type = device.type.value();
-  return type < places_.size() ? places_[type][static_cast<size_t>(device.mode)] : Place{};
+  Place place = type < places_.size() ? places_[type][static_cast<size_t>(device.mode)] : Place{};
+  place.by_law = device.mode == SharingMode::kMps && !place.exact;
+  return place;
 }
 
 bool LearnedModel::Seen(uint32_t device, uint64_t profile) const {
   return profile != 0 && std::binary_search(seen_[device].begin(), seen_[device].end(), profile);
 }
 
-const PairMargin& LearnedModel::MarginOf(const Place& place, uint64_t victim, uint64_t other) const {
+PairMargin LearnedModel::MarginOf(const Place& place, uint64_t victim, uint64_t other) const {
+  if (place.by_law && (victim == 0 || victim != other)) {
+    return {.margin = std::max(bounds_.unseen.margin, kMpsUnmeasuredMargin)};
+  }
   if (!place.exact) return bounds_.unseen;
   const auto seen = [&](uint64_t profile) { return Seen(place.device, profile) ? 1 : 0; };
   return bounds_.Of(place.device, seen(victim) + seen(other));
 }
 
-const PairMargin& LearnedModel::MarginOf(const DeviceContext& device, uint64_t victim, uint64_t other) const {
+PairMargin LearnedModel::MarginOf(const DeviceContext& device, uint64_t victim, uint64_t other) const {
   return MarginOf(PlaceOf(device), victim, other);
 }
 
@@ -115,7 +134,7 @@ absl::Status LearnedModel::PredictPairs(const DeviceContext& device, std::span<c
   if (n < 2) return absl::OkStatus();
   const Place place = PlaceOf(device);
   absl::InlinedVector<float, kUsualTenants * kUsualTenants> pairs(n * n, 1.0f);
-  if (device.mode == SharingMode::kMps && !place.exact) {
+  if (place.by_law) {
     MpsPairs(device, tenants, std::span(pairs.data(), pairs.size()));
   } else {
     pairs_->Pairs(place.device, points, std::span(pairs.data(), pairs.size()));
@@ -130,7 +149,7 @@ absl::Status LearnedModel::PredictPairs(const DeviceContext& device, std::span<c
 }
 
 PairExcess LearnedModel::Bounded(const Place& place, const Tenant& victim, const Tenant& other, float slowdown) const {
-  const PairMargin& margin = MarginOf(place, victim.profile_id, other.profile_id);
+  const PairMargin margin = MarginOf(place, victim.profile_id, other.profile_id);
   return CountExcess(slowdown, static_cast<float>(UpperOf(static_cast<double>(slowdown), margin.margin)));
 }
 
@@ -138,7 +157,7 @@ absl::Status LearnedModel::PredictBeside(const DeviceContext& device, const Dema
                                          std::span<const Demand* const> others, std::span<PairExcess> mine,
                                          std::span<PairExcess> theirs) const {
   const Place place = PlaceOf(device);
-  if (device.mode == SharingMode::kMps && !place.exact) {
+  if (place.by_law) {
     return InterferenceModel::PredictBeside(device, newcomer, others, mine, theirs);
   }
   HORUS_RETURN_IF_ERROR(CheckLearnedDevice(device));
@@ -170,7 +189,7 @@ uint8_t LevelAt(double z) {
 
 bool LearnedModel::Bounds(const DeviceContext& device, Place& place) const {
   place = PlaceOf(device);
-  return CheckLearnedDevice(device).ok() && (place.exact || device.mode != SharingMode::kMps);
+  return CheckLearnedDevice(device).ok() && !place.by_law;
 }
 
 InterferenceModel::PairLevels LearnedModel::LevelsOf(const DeviceContext& device, const Demand& tenant) const {
@@ -201,6 +220,7 @@ absl::Status LearnedModel::Predict(const DeviceContext& device, std::span<const 
                                    std::span<Slowdown> out) const {
   const size_t n = tenants.size();
   if (out.size() != n) return InvalidArgument("interference: expected room for %d slowdowns, found %d", n, out.size());
+  if (PlaceOf(device).by_law) return PredictCapped(device, tenants, {}, out);
   absl::InlinedVector<PairExcess, kUsualTenants * kUsualTenants> pairs(n * n);
   HORUS_RETURN_IF_ERROR(PredictPairs(device, tenants, std::span(pairs.data(), pairs.size())));
   for (size_t i = 0; i < n; ++i) {
@@ -209,6 +229,34 @@ absl::Status LearnedModel::Predict(const DeviceContext& device, std::span<const 
       if (i != j) AddExcess(sum, pairs[i * n + j]);
     }
     out[i] = SlowdownOf(sum);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status LearnedModel::PredictCapped(const DeviceContext& device, std::span<const Demand* const> tenants,
+                                         std::span<const double> caps, std::span<Slowdown> out) const {
+  const size_t n = tenants.size();
+  const bool valid = std::all_of(caps.begin(), caps.end(), [](double cap) { return cap > 0 && cap <= 1; });
+  if (device.mode != SharingMode::kMps || !valid || (!caps.empty() && caps.size() != n) || out.size() != n) {
+    return InvalidArgument("interference: expected MPS, %d slowdowns and no or as many caps in (0, 1]", n);
+  }
+  HORUS_RETURN_IF_ERROR(CheckLearnedDevice(device));
+  if (std::any_of(tenants.begin(), tenants.end(), [](const Demand* one) { return one == nullptr; })) {
+    return InvalidArgument("interference: a tenant is null");
+  }
+  Place place = PlaceOf(device);
+  place.by_law = true;
+  Numbers slowdowns(n);
+  MpsSlowdowns(WorksOn(device, tenants), caps, std::span(slowdowns.data(), n));
+  for (size_t i = 0; i < n; ++i) {
+    double margin = caps.empty() || caps[i] == 1 ? 0 : kMpsUnmeasuredMargin;
+    for (size_t j = 0; j < n; ++j) {
+      if (i == j) continue;
+      const bool capped = !caps.empty() && caps[j] < 1;
+      margin = std::max(margin, MarginOf(place, capped ? 0 : tenants[i]->profile_id, tenants[j]->profile_id).margin);
+    }
+    const auto upper = static_cast<float>(n < 2 && margin == 0 ? 1 : UpperOf(slowdowns[i], margin));
+    out[i] = SlowdownOf(CountExcess(static_cast<float>(slowdowns[i]), upper));
   }
   return absl::OkStatus();
 }

@@ -42,6 +42,9 @@ class LearnedModel final : public InterferenceModel {
   [[nodiscard]] absl::Status Predict(const DeviceContext& device, std::span<const Demand* const> tenants,
                                      std::span<Slowdown> out) const override;
 
+  [[nodiscard]] absl::Status PredictCapped(const DeviceContext& device, std::span<const Demand* const> tenants,
+                                           std::span<const double> caps, std::span<Slowdown> out) const override;
+
   [[nodiscard]] bool adds_pairs() const override { return true; }
   [[nodiscard]] absl::Status PredictPairs(const DeviceContext& device, std::span<const Demand* const> tenants,
                                           std::span<PairExcess> out) const override;
@@ -58,7 +61,7 @@ class LearnedModel final : public InterferenceModel {
   [[nodiscard]] double LevelError(const DeviceContext& device) const override;
 
   // What stands behind the bound of these two jobs.
-  [[nodiscard]] const PairMargin& MarginOf(const DeviceContext& device, uint64_t victim, uint64_t other) const;
+  [[nodiscard]] PairMargin MarginOf(const DeviceContext& device, uint64_t victim, uint64_t other) const;
 
   [[nodiscard]] size_t bytes_held() const override;
 
@@ -68,13 +71,14 @@ class LearnedModel final : public InterferenceModel {
     uint32_t device = kUnseen;
     bool exact = false;  // measured in that very mode; else MPS follows its law (laws.h), another mode of the type
                          // answers for the rest, and all is bounded as unseen
+    bool by_law = false;
   };
   LearnedModel() = default;
   [[nodiscard]] Place PlaceOf(const DeviceContext& device) const;
   // Whether pairs_ answers for the device, as which place.
   [[nodiscard]] bool Bounds(const DeviceContext& device, Place& place) const;
   [[nodiscard]] bool Seen(uint32_t device, uint64_t profile) const;
-  [[nodiscard]] const PairMargin& MarginOf(const Place& place, uint64_t victim, uint64_t other) const;
+  [[nodiscard]] PairMargin MarginOf(const Place& place, uint64_t victim, uint64_t other) const;
   // With the upper bound that holds there for these jobs.
   [[nodiscard]] PairExcess Bounded(const Place& place, const Tenant& victim, const Tenant& other, float slowdown) const;
 

@@ -76,6 +76,11 @@ class InterferenceModel {
   [[nodiscard]] virtual absl::Status Predict(const DeviceContext& device, std::span<const Demand* const> tenants,
                                              std::span<Slowdown> out) const = 0;
 
+  // Likewise under MPS, where tenant i may use the share caps[i] of the SMs at most, above 0 and at most 1; none = no
+  // caps. Slowdowns are over the tenant alone and without a cap. UNIMPLEMENTED: the model knows nothing of caps.
+  [[nodiscard]] virtual absl::Status PredictCapped(const DeviceContext& device, std::span<const Demand* const> tenants,
+                                                   std::span<const double> caps, std::span<Slowdown> out) const;
+
   // Of its upper bounds; above 0.5, below 1.
   [[nodiscard]] virtual double upper_probability() const { return kUpperProbability; }
 
@@ -94,7 +99,8 @@ class InterferenceModel {
   [[nodiscard]] virtual double LevelError(const DeviceContext& /*device*/) const { return 0; }
 
   // Whether several tenants are answered by the additive rule (laws.h): every slowdown is 1 plus what each of the
-  // others costs alone. Callers may then keep what PredictPairs says and add up themselves.
+  // others costs alone. Callers may then keep what PredictPairs says and add up themselves. Not so under MPS, by its
+  // law: there the sum is at most the answer (of copies, 3 and 11 % less for three and five).
   [[nodiscard]] virtual bool adds_pairs() const { return false; }
 
   // Only where adds_pairs(): out[i * n + j] becomes what tenant j costs tenant i, for n = tenants.size() and i != j.

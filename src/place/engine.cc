@@ -21,9 +21,7 @@ double SpeedAlone(const JobSpec& job, const DeviceRow& device) {
   const Demand& demand = DemandOn(job, device.type);
   const double speed = RelativeSpeed(job, demand);
   if (device.compute_share == 1) return speed;
-  return speed * SliceSpeed(static_cast<double>(demand.gpu_util_pct.estimate),
-                            static_cast<double>(demand.mem_bw_util_pct.estimate),
-                            static_cast<double>(device.compute_share));
+  return speed * SliceSpeed(demand, static_cast<double>(device.compute_share));
 }
 
 void WorkMeter::Know(const JobSpec& job) {

@@ -43,8 +43,8 @@ std::string_view TraitName(Trait trait) {
       return "compute_bound_share";
     case Trait::kBandwidthBoundShare:
       return "bandwidth_bound_share";
-    case Trait::kLaunchBoundShare:
-      return "launch_bound_share";
+    case Trait::kLogDeviceUs:
+      return "log_device_us";
     case Trait::kLogDeviceShare:
       return "log_device_share";
     case Trait::kMeanParallelism:

@@ -37,9 +37,9 @@ enum class Trait : uint8_t {
   kLogKernels,           // log10 of the kernels that one step launches
   kComputeBoundShare,    // share of the roofline time in compute-bound operators, 0-1
   kBandwidthBoundShare,  // share of the roofline time in bandwidth-bound operators, 0-1
-  kLaunchBoundShare,     // share of the roofline time in launch-bound operators, 0-1
-  kLogDeviceShare,       // log10 of the share of a step in which the device works, below 0; else unknown
-  kMeanParallelism,      // mean over kernels of min(1, thread blocks / SMs), weighted by time, 0-1
+  kLogDeviceUs,  // log10 of the microseconds that the device needs for a step by specifications; 1 and below: unknown
+  kLogDeviceShare,   // log10 of the share of a step in which the device works, below 0; else unknown
+  kMeanParallelism,  // mean over kernels of min(1, thread blocks / SMs), weighted by time, 0-1
 };
 inline constexpr size_t kTraitCount = 8;
 

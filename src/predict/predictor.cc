@@ -72,7 +72,7 @@ std::array<float, kTraitCount> TraitsOf(const StepCost& cost, const RooflineTerm
   set(Trait::kLogKernels, log(cost.StepKernels()));
   set(Trait::kComputeBoundShare, roofline.compute_share);
   set(Trait::kBandwidthBoundShare, roofline.bandwidth_share);
-  set(Trait::kLaunchBoundShare, roofline.launch_share);
+  set(Trait::kLogDeviceUs, log(roofline.device_time_us));
   constexpr double kLeastShare = 1e-4, kMostShare = 0.9999;  // its logarithm is below 0
   set(Trait::kLogDeviceShare, std::log10(std::clamp(device_share, kLeastShare, kMostShare)));
   set(Trait::kMeanParallelism, roofline.mean_parallelism);

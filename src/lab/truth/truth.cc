@@ -52,9 +52,7 @@ const Demand* ModelTruth::On(uint32_t profile, GpuTypeId type) const {
 double ModelTruth::SpeedAlone(uint32_t profile, const DeviceContext& device) const {
   const Demand* demand = On(profile, device.type);
   if (demand == nullptr) return 0;
-  const double part = device.compute_share < 1 ? SliceSpeed(demand->gpu_util_pct.estimate,
-                                                            demand->mem_bw_util_pct.estimate, device.compute_share)
-                                               : 1;
+  const double part = device.compute_share < 1 ? SliceSpeed(*demand, device.compute_share) : 1;
   int64_t fastest = demand->step_time_us.estimate;
   if (fastest == 0) return part;
   for (const TypeDemand& one : profiles_[profile]) fastest = std::min(fastest, one.demand.step_time_us.estimate);

@@ -27,9 +27,7 @@ double JobView::WorkOn(GpuTypeId type) const {
 
 double JobView::OnType::SpeedOn(float compute_share) const {
   if (compute_share == 1) return relative_speed;
-  return relative_speed * SliceSpeed(static_cast<double>(tenant.demand.gpu_util_pct.estimate),
-                                     static_cast<double>(tenant.demand.mem_bw_util_pct.estimate),
-                                     static_cast<double>(compute_share));
+  return relative_speed * SliceSpeed(tenant.demand, static_cast<double>(compute_share));
 }
 
 DeviceContext ContextOf(const DeviceRow& device) { return {device.type, device.mode, device.compute_share}; }

@@ -93,9 +93,9 @@ TEST(JobPoint, ASliceMakesAJobBusierAndLonger) {
     EXPECT_GT(At(tenant, PointColumn::kLogOperatorUs), At(last, PointColumn::kLogOperatorUs));
     last = tenant;
   }
-  // Half busy on the whole GPU: a seventh is always busy, and steps take 3.5 times as long.
+  // Half busy on the whole GPU: a seventh is always busy.
   EXPECT_NEAR(At(last, PointColumn::kLogUtil), 0, 1e-5);
-  EXPECT_NEAR(At(last, PointColumn::kLogStepUs), std::log(35'000), 1e-4);
+  EXPECT_NEAR(At(last, PointColumn::kLogStepUs), std::log(10'000 / SliceSpeed(Known(), 1.0 / 7)), 1e-4);
 }
 
 TEST(JobPoint, DistancesCountInScalesAndLeaveOutTheUnknown) {

@@ -135,8 +135,11 @@ TEST(LearnedModel, TheBoundIsThatOfWhatWasSeen) {
   EXPECT_EQ(margin(slice, 0, 1), kOfFamily);  // no profile: nothing is remembered
   EXPECT_EQ(margin({.type = GpuTypeId(0), .mode = SharingMode::kMps}, 1, 2), kOfPair);
   EXPECT_EQ(margin({.type = GpuTypeId(0), .mode = SharingMode::kExclusive}, 1, 2), kOfPair);  // it takes turns
+  const DeviceContext mps{.type = GpuTypeId(1), .mode = SharingMode::kMps};
+  EXPECT_EQ(margin(mps, 1, 1), kOfUnseen);
+  for (const uint64_t different : {0, 2, 9})
+    EXPECT_GT(margin(mps, different, 1), 1.5 * kOfUnseen);  // nobody measured any
   for (const DeviceContext& unseen : {DeviceContext{.type = GpuTypeId(0), .mode = SharingMode::kMig},
-                                      DeviceContext{.type = GpuTypeId(1), .mode = SharingMode::kMps},
                                       DeviceContext{.type = GpuTypeId(2)}, DeviceContext{.type = GpuTypeId(9999)}}) {
     EXPECT_EQ(margin(unseen, 1, 2), kOfUnseen);
   }
@@ -155,18 +158,49 @@ TEST(LearnedModel, ModesThatWereNotMeasuredAnswerAsAnotherModeOfTheType) {
 TEST(LearnedModel, MpsThatWasNotMeasuredFollowsItsOwnLaw) {
   const auto model = Created();
   std::vector<Demand> jobs = {JobOf(1), JobOf(2), JobOf(3)};
-  const auto estimate = [&](float operator_us, const DeviceContext& device) {
-    for (Demand& job : jobs) job.operator_us = operator_us;
+  const auto estimate = [&](float util_pct, const DeviceContext& device) {
+    for (Demand& job : jobs) job.gpu_util_pct = {util_pct, util_pct};
     const std::vector<Slowdown> found = Ask(*model, jobs, device);
     EXPECT_GT(found[0].upper, found[0].estimate);
     return found[0].estimate;
   };
-  const DeviceContext mps{.type = GpuTypeId(1), .mode = SharingMode::kMps}, turns{.type = GpuTypeId(1)};
-  EXPECT_LT(estimate(5, mps), 1.1f);
-  EXPECT_GT(estimate(1000, mps), 1.5f);
-  EXPECT_GT(estimate(5, turns), 1.1f);
-  EXPECT_GT(estimate(5, {.type = GpuTypeId(1), .mode = SharingMode::kMps, .compute_share = 1.0f / 7}), 1.1f);
-  EXPECT_NE(estimate(1000, {.type = GpuTypeId(0), .mode = SharingMode::kMps}), estimate(1000, mps));  // measured there
+  const DeviceContext mps{.type = GpuTypeId(1), .mode = SharingMode::kMps};
+  EXPECT_LT(estimate(10, mps), 1.1f);
+  EXPECT_NEAR(estimate(100, mps), 3, 1e-5);
+  EXPECT_GT(estimate(10, {.type = GpuTypeId(1), .mode = SharingMode::kMps, .compute_share = 1.0f / 7}), 1.5f);
+  EXPECT_NE(estimate(90, {.type = GpuTypeId(0), .mode = SharingMode::kMps}), estimate(90, mps));  // measured there
+}
+
+// Where that law answers, what pairs cost adds up to no more: two of three tenants at a time leave room.
+TEST(LearnedModel, UnderMpsPairsAddUpToNoMoreThanTheAnswer) {
+  const auto model = Created();
+  const std::vector<Demand> jobs = {JobOf(1), JobOf(2), JobOf(8)};
+  const DeviceContext mps{.type = GpuTypeId(1), .mode = SharingMode::kMps};
+  const std::vector<const Demand*> pointers = {&jobs[0], &jobs[1], &jobs[2]};
+  std::vector<PairExcess> pairs(9);
+  ASSERT_TRUE(model->PredictPairs(mps, pointers, pairs).ok());
+  const std::vector<Slowdown> found = Ask(*model, jobs, mps), two = Ask(*model, {jobs[0], jobs[1]}, mps);
+  EXPECT_EQ(SlowdownOf(pairs[1]), two[0]);
+  AddExcess(pairs[1], pairs[2]);
+  EXPECT_LE(SlowdownOf(pairs[1]).estimate, found[0].estimate);
+}
+
+TEST(LearnedModel, CapsAreForMpsAndBoundedAsWhatNobodyMeasured) {
+  const auto model = Created();
+  const Demand job = JobOf(1);
+  const std::vector<const Demand*> copies = {&job, &job};
+  const DeviceContext mps{.type = GpuTypeId(1), .mode = SharingMode::kMps};
+  std::vector<Slowdown> whole(2), capped(2);
+  ASSERT_TRUE(model->PredictCapped(mps, copies, std::array{1.0, 1.0}, whole).ok());
+  EXPECT_EQ(whole, Ask(*model, {job, job}, mps));
+  ASSERT_TRUE(model->PredictCapped(mps, copies, std::array{1.0, 0.2}, capped).ok());
+  EXPECT_LT(capped[0].estimate, whole[0].estimate);
+  EXPECT_GT(capped[1].estimate, whole[1].estimate);
+  EXPECT_GT(capped[0].upper - 0.9f, 3 * (capped[0].estimate - 0.9f));
+  for (const auto& [device, cap] : {std::pair{DeviceContext{}, 0.5}, std::pair{mps, 0.0}, std::pair{mps, 1.5}}) {
+    EXPECT_EQ(model->PredictCapped(device, copies, std::array{1.0, cap}, capped).code(),
+              absl::StatusCode::kInvalidArgument);
+  }
 }
 
 TEST(LearnedModel, SaysUpToWhichProbabilityItsBoundsWereCalibrated) {
@@ -183,7 +217,8 @@ TEST(LearnedModel, SaysUpToWhichProbabilityItsBoundsWereCalibrated) {
   EXPECT_EQ(up_to({0, 1}), (std::vector<float>{0.95f, 0.95f}));
   EXPECT_EQ(up_to({0, 1, 2}), (std::vector<float>{0.9f, 0.9f, 0.9f}));  // the stranger is in everybody's pairs
   EXPECT_EQ(up_to({0, 1}, {.type = GpuTypeId(2)}), (std::vector<float>{0.5f, 0.5f}));
-  EXPECT_EQ(up_to({0, 1}, {.type = GpuTypeId(1), .mode = SharingMode::kMps}), (std::vector<float>{0.5f, 0.5f}));
+  EXPECT_EQ(up_to({0, 1}, {.type = GpuTypeId(1), .mode = SharingMode::kMps}),
+            (std::vector<float>{0, 0}));  // different jobs
 }
 
 TEST(LearnedModel, AnswersOnADeviceNeverMeasuredMayBeWrongInCommon) {

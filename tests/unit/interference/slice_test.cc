@@ -2,39 +2,44 @@
 // Speed and utilisation on a slice of a GPU.
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include "interference/laws.h"
 
 namespace horus {
 namespace {
 
+Demand Busy(float pct, float bandwidth_pct) {
+  return {.gpu_util_pct = {pct, pct}, .mem_bw_util_pct = {bandwidth_pct, bandwidth_pct}};
+}
+
 TEST(Slice, TheWholeGpuIsFullSpeed) {
-  for (const double bandwidth : {0.0, 30.0, 100.0}) EXPECT_DOUBLE_EQ(SliceSpeed(90, bandwidth, 1), 1);
+  for (const float bandwidth : {0.0f, 30.0f, 100.0f}) EXPECT_DOUBLE_EQ(SliceSpeed(Busy(90, bandwidth), 1), 1);
   EXPECT_DOUBLE_EQ(SliceUtilPct(90, 1), 90);
 }
 
-TEST(Slice, OnlyPartOfTheStepScales) {
-  // 0.2 x 50 % + 1.3 x 20 % = 36 % of the step takes three and a half times as long.
-  EXPECT_DOUBLE_EQ(SliceSpeed(50, 20, 2.0 / 7), 1 / (0.64 + 0.36 * 3.5));
+TEST(Slice, ThreeAndFourOfSevenHaveTheSameMemory) {
+  EXPECT_DOUBLE_EQ(SliceShare(3.0 / 7), std::sqrt(3.0 / 7 * 0.5));
+  EXPECT_DOUBLE_EQ(SliceShare(4.0 / 7), std::sqrt(4.0 / 7 * 0.5));
+  EXPECT_DOUBLE_EQ(SliceShare(0.25), 0.25);  // A30: of four
 }
 
-TEST(Slice, SpeedLiesBetweenTheShareAndOne) {
+TEST(Slice, AJobThatFillsTheGpuRunsAsTheSlice) {
+  for (const double share : {1.0 / 7, 3.0 / 7, 0.5})
+    EXPECT_NEAR(SliceSpeed(Busy(100, 100), share), SliceShare(share), 1e-12);
+}
+
+TEST(Slice, SpeedLiesBetweenTheSliceAndOne) {
   for (int share = 1; share <= 7; ++share) {
     double before = 1;
-    for (int bandwidth = 1; bandwidth <= 100; ++bandwidth) {
-      const double speed = SliceSpeed(95, bandwidth, share / 7.0);
-      EXPECT_GE(speed, share / 7.0 - 1e-12);
+    for (float bandwidth = 1; bandwidth <= 100; ++bandwidth) {
+      const double speed = SliceSpeed(Busy(95, bandwidth), share / 7.0);
+      EXPECT_GE(speed, SliceShare(share / 7.0) - 1e-12);
       EXPECT_LE(speed, before);  // more traffic, more loss
       before = speed;
     }
-    EXPECT_LE(SliceSpeed(60, 30, share / 7.0), SliceSpeed(60, 30, (share + 1) / 7.0));
+    EXPECT_LE(SliceSpeed(Busy(60, 30), share / 7.0), SliceSpeed(Busy(60, 30), (share + 1) / 7.0));
   }
-}
-
-TEST(Slice, IsACapacityWhereTheBandwidthIsUnknown) {
-  EXPECT_DOUBLE_EQ(SliceSpeed(40, 0, 0.5), 1);
-  EXPECT_DOUBLE_EQ(SliceSpeed(80, 0, 0.5), 0.625);
-  EXPECT_DOUBLE_EQ(SliceUtilPct(40, 0.5), 80);
-  EXPECT_DOUBLE_EQ(SliceUtilPct(80, 0.5), 100);
 }
 
 }  // namespace
