@@ -3,12 +3,14 @@
 """Predicted against measured speed of jobs on slices of a GPU, with measured and with predicted utilisation.
 
 Takes every table under --data whose header names a model, a batch, a number of MIG slices and a median iteration time, and
-the utilisation from the tables of the same GPU that datasets.py knows. Speed = iteration time on the most slices / on fewer. The rules:
+the utilisation from the tables of the same GPU that datasets.py knows. Speed = iteration time on the most slices / on fewer.
+The rules:
 
 share      speed = s, the slice's share of the compute
 capacity   speed = min(1, s / u), u the busy share of the whole GPU
-scaling    speed = 1 / (1 + w (1/s - 1)), w = min(1, a u + b m), m the share of the memory bandwidth: what src/interference/laws.h
-           does with the constants below; `left_out` fits a and b to the other nets
+scaling    speed = (1 + w^3 (1/s'^3 - 1))^(-1/3), w = min(1, a u + b m), m the share of the memory bandwidth, s' the geometric mean
+           of s and the slice's share of the memory: what src/interference/laws.h does with the constants below; `left_out`
+           fits a and b to the other nets; from a graph, the w that laws.h says
 """
 import argparse
 import csv
@@ -21,7 +23,8 @@ import tempfile
 import datasets
 import interference
 
-BUSY, BANDWIDTH = 0.2, 1.3  # as kBusyScaling and kBandwidthScaling of src/interference/laws.h
+BUSY, BANDWIDTH = 0.4, 1.45  # as kBusyScaling and kBandwidthScaling of src/interference/laws.h
+SLICES, MEMORY = 7, {1: 1 / 8, 2: 2 / 8, 3: 4 / 8, 4: 4 / 8}  # of the compute, and with so many of them of the memory
 GRID = [(a / 20, b / 20) for a in range(0, 21) for b in range(0, 61)]
 HEADER = {"model", "batch", "mig_gpc", "median_iter_s"}
 HOW = {"built_in": "utilisation predicted by the built-in bundle, which may have seen these runs",
@@ -30,10 +33,10 @@ UTILISATION = {"model", "batch", "gpu_util_pct", "gpu_mem_util_pct"}
 
 
 class Point:
-    """One measured speed: net, share of the compute, speed, busy share and bandwidth share."""
+    """One measured speed: net, share of the compute, speed, busy share and bandwidth share; w where laws.h says it of a graph."""
 
-    def __init__(self, run, share, speed, busy, bandwidth):
-        self.run, self.share, self.speed, self.busy, self.bandwidth = run, share, speed, busy, bandwidth
+    def __init__(self, run, share, speed, busy, bandwidth, work=None):
+        self.run, self.share, self.speed, self.busy, self.bandwidth, self.work = run, share, speed, busy, bandwidth, work
 
 
 def share_rule(point):
@@ -45,8 +48,9 @@ def capacity_rule(point):
 
 
 def scaling_rule(point, constants=(BUSY, BANDWIDTH)):
-    scaling = min(1.0, constants[0] * point.busy + constants[1] * point.bandwidth)
-    return 1 / (1 + scaling * (1 / point.share - 1))
+    scaling = min(1.0, constants[0] * point.busy + constants[1] * point.bandwidth) if point.work is None else point.work
+    memory = MEMORY[round(SLICES * point.share)]
+    return (1 + scaling**3 * ((point.share * memory) ** -1.5 - 1)) ** (-1 / 3)
 
 
 def error(points, rule):
@@ -122,24 +126,27 @@ def predicted(points, gpu, horus, data):
 
 def with_demands(points, demands):
     share = lambda p, key: demands[p.run][key] / 100
-    return [Point(p.run, p.share, p.speed, share(p, "gpu_util_pct"), share(p, "mem_bw_util_pct")) for p in points]
+    return [Point(p.run, p.share, p.speed, share(p, "gpu_util_pct"), share(p, "mem_bw_util_pct"),
+                  demands[p.run]["work_share"]) for p in points]
 
 
 def judge(name, points, how):
-    fitted, fits = left_out(points)
     capacity, share = error(points, capacity_rule), error(points, share_rule)
     beside = f"capacity rule {capacity:.3f}, speed = share {share:.3f}"
     count = f"{len(points)} points of {len({p.run[0] for p in points})} nets; {how}"
-    span = ", ".join(f"{symbol} {min(f[i] for f in fits):.2f} to {max(f[i] for f in fits):.2f}" for i, symbol in enumerate("ab"))
     row = lambda metric, value, baseline, protocol: {
         "metric": f"{metric}_{name}", "value": value, "unit": "of the full speed", "aim": None, "better": "lower",
         "baseline": baseline, "protocol": protocol}
-    return [
+    rows = [
         row("mig_speed_error_share", share, "", f"speed = share; {count}"),
         row("mig_speed_error_capacity", capacity, f"speed = share {share:.3f}", f"min(1, share / busy); {count}"),
-        row("mig_speed_error", error(points, scaling_rule), beside, f"a = {BUSY}, b = {BANDWIDTH} fitted to these nets; {count}"),
-        row("mig_speed_error_left_out", fitted, beside, f"one net left out of the fit of a and b ({span}); {count}"),
+        row("mig_speed_error", error(points, scaling_rule), beside, f"as src/interference/laws.h; {count}"),
     ]
+    if points[0].work is None:  # of a graph nothing is fitted
+        fitted, fits = left_out(points)
+        span = ", ".join(f"{symbol} {min(values):.2f} to {max(values):.2f}" for symbol, values in zip("ab", zip(*fits)))
+        rows.append(row("mig_speed_error_left_out", fitted, beside, f"one net left out of the fit of a and b ({span}); {count}"))
+    return rows
 
 
 def main():

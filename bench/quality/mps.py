@@ -10,9 +10,14 @@ rules     from the slowdown of two copies to that of three and more: the excesse
 law       excess of a pair = a + b e + c E^2 from the net's speeds alone on smaller instances, each net left out of the fit; the
           excesses add up. E is the exponent with which the speed grows from the smallest instance to this one, e that around
           this one; on the smallest instance E = 1 - d (1 - e)
-graph     excess of a pair = a + b min(u^1.5, 1 / (1 + (c / t)^d)), each net left out of the fit; t is what an operator takes on all
-          SMs of the instance, u the share of the time that the net keeps it busy, both predicted from the graph: what
-          src/interference/laws.h does. `shipped`: with its constants
+graph     what src/interference/laws.h does: the device needs the share w = min(most, k d q / t) of a step of t (d, q and t
+          predicted from the graph: device time by specifications, share of the SMs that kernels fill, step), on a slice more,
+          and n copies take ((1 + (n w)^3 - w^3)^(1/3) + l (n - 1) w (1 - w)) times as long; k, most and l fitted to the other
+          nets. `shipped`: with its constants. `slices`: what one copy keeps of its speed on smaller instances
+pick      whether n copies run faster under MPS on the whole card or on MIG instances of their own, constants of laws.h
+
+A table of copies of one net by mode (sharing_mode, copies, inference_s) is judged by laws.h with its step alone measured, and
+nothing fitted to it.
 """
 import argparse
 import csv
@@ -21,6 +26,7 @@ import math
 import pathlib
 import subprocess
 import sys
+import tempfile
 
 import datasets
 
@@ -28,13 +34,17 @@ HEADER = {"net", "mig_gpc", "batch", "copies", "ran", "throughput_per_copy"}
 MOST_EXCESS = 1.05  # of a pair: taking turns, and a little for the switches; chosen
 LAW = ((0.03, 0.2), (0.2, 0.1), (0.8, 0.1), (0.3, 0.1))  # where the search for a, b, c, d begins, and its first step
 
-GRAPH = ((0.02, 0.05), (0.9, 0.1), (25, 5), (4, 1))  # likewise
-IN_TURNS = 1.5  # exponent of the busy share in what copies cost each other under time slicing: src/interference/laws.h
-SHIPPED = (0.02, 0.9, 26, 4)  # as src/interference/laws.h
+GRAPH = ((1.5, 0.2), (0.9, 0.05), (0.1, 0.05))  # likewise k, most, l
+SHIPPED = (1.5, 0.85, 0.15)  # as src/interference/laws.h
 LEAST_GROWTH = 0.5  # exponent of the speed in the number of slices; chosen, between BERT and the others
 GPU, WHOLE = "a100-80gb", 7  # the card and its slices
-# Nets as the zoo has them. Upstream ran Inception at 224 pixels, the graph has 299.
-ZOO = {"bert": ("bert_large", ["--dim", "seq=128"]), "inceptionv3": ("inception_v3", []), "mobilenetv2": ("mobilenet_v2", [])}
+MEMORY = {1: 1, 2: 2, 3: 4, 4: 4, 7: 8}  # eighths of the memory of an instance of so many slices
+INSTANCES = {2: 3, 3: 2, 4: 1, 5: 1}  # copies: slices of the largest instances of which there are so many
+# Nets as the zoo has them, and sizes in the graph that upstream changed. YOLOS-small is a ViT-small of an image of 800 x 1056,
+# 3,300 patches, without its 100 detection tokens.
+ZOO = {"bert": ("bert_large", ["--dim", "seq=128"], []), "inceptionv3": ("inception_v3", [], [(299, 224)] * 2),
+       "yolos": ("deit_s_16", [], [(224, 800), (224, 1056), (197, 3301)])}
+MODES = {"sharing_mode", "copies", "inference_s"}
 
 
 def rank(values):
@@ -51,14 +61,51 @@ def rank_correlation(first, second):
     return sum((x - mean) * (y - mean) for x, y in zip(a, b)) / sum((x - mean) ** 2 for x in a)
 
 
-def on_gpu(horus, net, batch):
-    """On the whole GPU: microseconds of an operator as if it filled all SMs, and the busy share."""
-    name, dims = ZOO.get(net, (net, []))
-    command = [horus, "inspect", datasets.MODELS / "graphs" / f"{name}.onnx", "--mode", "inference", "--precision", "tf32",
-               "--gpu", GPU, "--batch", str(batch), "--json", "--features", *dims]
-    gpu = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)["gpus"][0]
+def varint(number):
+    return bytes([number & 127 | 128, number >> 7])
+
+
+def resized(name, sizes):
+    """The graph with the first dimension of each size replaced by another, which takes two bytes in the file as well."""
+    graph = (datasets.MODELS / "graphs" / f"{name}.onnx").read_bytes()
+    for old, new in sizes:
+        field = b"\x08" + varint(old)
+        assert field in graph, (name, old)
+        graph = graph.replace(field, b"\x08" + varint(new), 1)
+    return graph
+
+
+def ask(horus, net, batch, precision, *more):
+    """What `horus inspect` says of the net on the whole GPU; with --beside, itself."""
+    name, dims, sizes = ZOO.get(net, (net, [], []))
+    with tempfile.NamedTemporaryFile(suffix=".onnx") as file:
+        file.write(resized(name, sizes))
+        file.flush()
+        command = [horus, "inspect", file.name, "--mode", "inference", "--precision", precision, "--gpu", GPU,
+                   "--batch", str(batch), "--json", *dims, *more] + [file.name] * ("--beside" in more)
+        return json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)["gpus"][0]
+
+
+def on_gpu(horus, net, batch, precision="tf32"):
+    """Device time as if kernels filled all SMs, step, and how much of it is the device's by laws.h."""
+    gpu = ask(horus, net, batch, precision, "--features")
     features = {feature["name"]: feature["value"] for feature in gpu["features"]}
-    return gpu["operator_us"] * features["roofline_mean_parallelism"], gpu["gpu_util_pct"] / 100
+    return features["roofline_device_time_us"] * features["roofline_mean_parallelism"], gpu["step_time_us"], gpu["work_share"]
+
+
+def work_share(constants, graph):
+    return min(constants[1], constants[0] * graph[0] / graph[1])
+
+
+def on_slice(work, size):
+    """(longer step, share of it that the device needs) on an instance of so many slices."""
+    growth = (size / WHOLE * MEMORY[size] / MEMORY[WHOLE]) ** -0.5
+    longer = (1 + work**3 * (growth**3 - 1)) ** (1 / 3)
+    return longer, work * growth / longer
+
+
+def beside(work, copies, launch):
+    return (1 + (copies * work) ** 3 - work**3) ** (1 / 3) + launch * (copies - 1) * work * (1 - work)
 
 
 class Table:
@@ -86,10 +133,8 @@ class Table:
         return 1 + (key[3] - 1) * max(0.0, min(MOST_EXCESS, a + b * local + c * whole * whole))
 
     def graph_law(self, constants, key, graphs):
-        a, b, c, d = constants
         net, size, batch, copies = key
-        operator_us, busy = (value * WHOLE / size for value in graphs[net, batch])
-        return 1 + (copies - 1) * (a + b * min(min(1, busy) ** IN_TURNS, 1 / (1 + (c / operator_us) ** d)))
+        return beside(on_slice(work_share(constants, graphs[net, batch]), size)[1], copies, constants[2])
 
     def scales(self, net):
         """Whether all slices make it faster than one at any batch: if not, its host limits it, and no graph tells that."""
@@ -104,6 +149,25 @@ class Table:
             constants = fit([key for key in keys if key[0] != net])
             predicted.update({key: law(constants, key) for key in keys if key[0] == net})
         return keys, predicted, fit(keys)
+
+    def slices(self, nets):
+        """(net, size, batch) -> measured speed on a slice, of one copy."""
+        return {key: speed / self.alone[key[0], WHOLE, key[2]] for key, speed in self.alone.items()
+                if key[0] in nets and key[1] < WHOLE and (key[0], WHOLE, key[2]) in self.alone}
+
+    def picks(self, graphs, nets):
+        """(share of the cases in which the faster of MPS and MIG is picked, speed of what is picked over the faster, cases)."""
+        right, kept = [], []
+        for (net, size, batch, copies), slowdown in self.slowdown.items():
+            own = (net, INSTANCES.get(copies), batch)
+            if size != WHOLE or net not in nets or own not in self.alone:
+                continue
+            work = work_share(SHIPPED, graphs[net, batch])
+            mps, mig = self.alone[net, WHOLE, batch] / slowdown, self.alone[own]
+            picked, other = (mps, mig) if beside(work, copies, SHIPPED[2]) <= on_slice(work, own[1])[0] else (mig, mps)
+            right.append(picked >= other)
+            kept.append(picked / max(picked, other))
+        return sum(right) / len(right), sum(kept) / len(kept), len(right)
 
     def error(self, keys, predict):
         return sum(abs(predict(key) / self.slowdown[key] - 1) for key in keys) / len(keys)
@@ -151,18 +215,53 @@ def judge(name, table, horus):
     for short, law, nets, told, begin, aims in (
             ("law", table.law, table.nets, "its speeds alone given", LAW, (13, 0.9)),
             ("graph", graph_law, table.nets, "from its graph alone", GRAPH, (18, None)),
-            ("graph_scaling", graph_law, scaling, "those that more slices make faster, from its graph alone", GRAPH, (None, None))):
+            ("graph_scaling", graph_law, scaling, "those that more slices make faster, from its graph alone", GRAPH, (9, None))):
         keys, predicted, fitted = table.left_out(nets, law, begin)
         errors = lambda keys: 100 * table.error(keys, predicted.get)
-        count = (f"{len(keys)} points of {len(nets)} nets, {told}, a net left out; of all nets a, b, c, d = "
+        count = (f"{len(keys)} points of {len(nets)} nets, {told}, a net left out; constants of all nets "
                  + ", ".join(f"{value:.3f}" for value in fitted))
         by_net = "; ".join(f"{net} {errors([k for k in keys if k[0] == net]):.1f}" for net in nets)
         rows.append(row(f"{short}_left_out", errors(keys), "%", by_net, count, aim=aims[0]))
         rows.append(row(f"{short}_pairs", errors([k for k in keys if k[3] == 2]), "%", "", f"two copies; {count}"))
         rows.append(row(f"{short}_rank", rank_correlation([predicted[k] for k in keys], [table.slowdown[k] for k in keys]),
                         "Spearman", "", count, better="higher", aim=aims[1]))
-    rows.append(row("graph_shipped", 100 * table.error(list(table.slowdown), lambda key: graph_law(SHIPPED, key)), "%", "",
-                    "the constants of src/interference/laws.h, which saw these points"))
+    as_shipped = lambda key: beside(on_slice(graphs[key[0], key[2]][2], key[1])[1], key[3], SHIPPED[2])
+    shipped = lambda keys: 100 * table.error(keys, as_shipped)
+    saw = "the constants of src/interference/laws.h, which saw these points"
+    rows.append(row("graph_shipped", shipped(list(table.slowdown)), "%", "", saw))
+    rows.append(row("graph_scaling_shipped", shipped([key for key in table.slowdown if key[0] in scaling]), "%", "", saw))
+    errors = []
+    for net in scaling:  # k and most from the slices of the other nets
+        loss = lambda c, points: sum(abs(1 / on_slice(work_share(c, graphs[n, b]), s)[0] - v) for (n, s, b), v in points.items())
+        fitted = least(lambda c: loss(c, table.slices(set(scaling) - {net})), GRAPH[:2])
+        errors.append((loss(fitted, table.slices({net})), len(table.slices({net}))))
+    rows.append(row("slices_left_out", sum(e for e, _ in errors) / sum(n for _, n in errors), "of the full speed", "",
+                    f"{sum(n for _, n in errors)} points, one copy of the nets that more slices make faster, a net left out",
+                    aim=0.065))
+    right, kept, count = table.picks(graphs, scaling)
+    rows.append(row("or_mig_picked", 100 * right, "%", f"speed kept: {100 * kept:.1f} %", f"{count} cases of 2 to 5 copies; {saw}",
+                    better="higher", aim=90))
+    return rows
+
+
+def judge_modes(name, table, horus):
+    """Copies by mode; the row says each measured and predicted slowdown."""
+    step = {(r["sharing_mode"], int(r["copies"])): float(r["inference_s"]) for r in table}
+    alone = step["mps", 1]
+    graph = on_gpu(horus, "yolos", 1, "fp32")
+    work = min(SHIPPED[1], SHIPPED[0] * graph[0] / (1e6 * alone))
+    options = ask(horus, "yolos", 1, "fp32", "--beside")["options"]
+    pair = next(option["slowdown"][0] for option in options if option["mode"] == "time-slice")
+    rows = []
+    for mode, predict in (("mps", lambda n: beside(work, n, SHIPPED[2])), ("mig-1g.10gb", lambda n: on_slice(work, 1)[0]),
+                          ("time-slice", lambda n: RULES["add"](pair, n))):
+        points = {n: seconds / alone for (m, n), seconds in step.items() if m == mode and (n > 1 or "mig" in mode)}
+        errors = {n: abs(predict(n) / value - 1) for n, value in points.items()}
+        said = "; ".join(f"{n}: {predict(n):.2f} for {value:.2f}" for n, value in sorted(points.items()))
+        rows.append({"metric": f"modes_{mode}_{name}", "value": 100 * max(errors.values()), "unit": "%", "aim": None,
+                     "better": "lower", "baseline": said,
+                     "protocol": "largest error of copies of YOLOS-small, its step alone measured (but for time slicing); "
+                                 f"w = {work:.2f}"})
     return rows
 
 
@@ -177,6 +276,8 @@ def main():
     for path in sorted(pathlib.Path(arguments.data).rglob("*.csv")) if arguments.data else []:
         with path.open(newline="", encoding="utf-8-sig") as file:
             reader = csv.DictReader(file)
+            if MODES <= set(reader.fieldnames or []):
+                rows += judge_modes(path.stem, list(reader), arguments.horus)
             if HEADER <= set(reader.fieldnames or []):
                 rows += judge(path.stem, Table(list(reader)), arguments.horus)
     if not rows:
