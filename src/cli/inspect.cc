@@ -13,12 +13,14 @@
 #include "absl/strings/str_format.h"
 #include "base/status.h"
 #include "base/text.h"
+#include "cli/beside.h"
 #include "cli/commands.h"
 #include "cli/inputs.h"
 #include "cli/inspect_report.h"
 #include "cli/print.h"
 #include "device/gpu_type.h"
 #include "graph/from_config.h"
+#include "interference/registry.h"
 #include "io/json_text.h"
 #include "nlohmann/json.hpp"
 #include "predict/solve.h"
@@ -193,6 +195,7 @@ Examples:
   horus inspect gpt2.onnx --batch 1 --dim seq=1024 --mode inference --json
   horus inspect resnet50.onnx --solve batch --gpu t4 --beside-mib 6000     the largest batch that fits
   horus inspect llama-3.1-8b --batch 8 --dim seq=1 --dim past=4096 --gpu h100-sxm     a step of decoding
+  horus inspect bert.onnx --dim seq=128 --mode inference --gpu a100-80gb --beside resnet50.onnx --beside-mode training
 
 Weights are neither needed nor read. Bounds ("at most") are what fits are decided by; estimates are what
 places are compared by. `horus gpus` lists the GPU types.)";
@@ -220,6 +223,10 @@ struct InspectFlags {
   std::string solve;  // empty: no search
   int64_t solve_max = kDefaultSolveMax;
   std::vector<int64_t> beside_mib;
+  std::string beside;  // empty: one job
+  int64_t beside_batch = 0;
+  std::string beside_mode;
+  std::vector<std::string> beside_dims;
 };
 
 absl::StatusOr<std::pair<std::string, int64_t>> ParseDim(const std::string& text) {
@@ -258,6 +265,7 @@ absl::StatusOr<RunSpec> ParseRun(const InspectFlags& options) {
 // What the options name, read.
 struct Inputs {
   RunSpec run;
+  std::shared_ptr<const Catalogue> catalogue;
   std::vector<GpuType> types;  // those named; with a search and none named, the whole catalogue
   std::shared_ptr<const Predictor> predictor;
   std::shared_ptr<const Graph> graph;
@@ -266,7 +274,8 @@ struct Inputs {
 absl::StatusOr<Inputs> ReadInputs(const InspectFlags& options) {
   Inputs inputs;
   HORUS_ASSIGN_OR_RETURN(inputs.run, ParseRun(options));
-  HORUS_ASSIGN_OR_RETURN(const auto catalogue, LoadCatalogue(options.gpus_files));
+  HORUS_ASSIGN_OR_RETURN(inputs.catalogue, LoadCatalogue(options.gpus_files));
+  const Catalogue* const catalogue = inputs.catalogue.get();
   for (const std::string& name : options.gpus) {
     HORUS_ASSIGN_OR_RETURN(const GpuTypeId id, catalogue->Find(name));
     inputs.types.push_back(catalogue->at(id));
@@ -316,8 +325,30 @@ absl::StatusOr<std::string> Solve(const InspectFlags& options) {
   return options.json ? SolveJson(*report) : SolveText(*report);
 }
 
+absl::StatusOr<std::string> Beside(InspectFlags options) {
+  std::array<BesideJob, 2> jobs;
+  Inputs inputs;
+  for (BesideJob& job : jobs) {
+    HORUS_ASSIGN_OR_RETURN(inputs, ReadInputs(options));
+    absl::StatusOr<JobProfile> profile = Analyse(inputs.graph, inputs.run);
+    if (!profile.ok()) return InModel(options, profile.status());
+    job = {.path = options.model, .run = RunText(inputs.run, profile->shaped->batch), .demands = {}};
+    for (const GpuType& type : inputs.types) job.demands.push_back(inputs.predictor->Predict(*profile, type));
+    options.model = options.beside;
+    if (options.beside_batch > 0) options.batch = options.beside_batch;
+    if (!options.beside_mode.empty()) options.mode = options.beside_mode;
+    options.dims = options.beside_dims;
+  }
+  std::vector<GpuTypeId> types;
+  for (const GpuType& type : inputs.types) types.push_back(*inputs.catalogue->FindKnown(type.name));
+  HORUS_ASSIGN_OR_RETURN(const auto model, MakeInterferenceModel(kDefaultInterferenceModel));
+  return BesideReport(jobs, types, *inputs.catalogue, *model, options.json);
+}
+
 int RunInspect(const InspectFlags& options) {
-  const absl::StatusOr<std::string> text = options.solve.empty() ? Inspect(options) : Solve(options);
+  const absl::StatusOr<std::string> text = !options.beside.empty() ? Beside(options)
+                                           : options.solve.empty() ? Inspect(options)
+                                                                   : Solve(options);
   if (!text.ok()) return Fail(text.status());
   std::fputs(text->c_str(), stdout);
   return kExitDecided;
@@ -359,6 +390,26 @@ void AddSolve(CLI::App& app, InspectFlags& options) {
       ->check(CLI::Range(int64_t{1}, kMostSolveMax))
       ->capture_default_str()
       ->type_name("N");
+}
+
+void AddBeside(CLI::App& app, InspectFlags& options) {
+  CLI::Option* beside = app.add_option("--beside", options.beside,
+                                       "How the model and this one slow each other on each GPU, in each sharing mode; "
+                                       "the options of the run hold for both, but for those that follow")
+                            ->excludes("--solve")
+                            ->excludes("--features")
+                            ->excludes("--explain")
+                            ->needs("--gpu")
+                            ->type_name("FILE");
+  app.add_option("--beside-batch", options.beside_batch, "--batch of the other one")
+      ->needs(beside)
+      ->check(CLI::Range(int64_t{1}, kMaxDim))
+      ->type_name("N");
+  app.add_option("--beside-mode", options.beside_mode, "--mode of the other one")->needs(beside)->type_name("MODE");
+  app.add_option("--beside-dim", options.beside_dims, "--dim of the other one; may be repeated")
+      ->needs(beside)
+      ->allow_extra_args(false)
+      ->type_name("NAME=SIZE");
 }
 
 }  // namespace
@@ -424,6 +475,7 @@ Command AddInspect(CLI::App& parser) {
   app->add_flag("--json", options->json, "Print JSON");
   AddConfig(*app, options->config);
   AddSolve(*app, *options);
+  AddBeside(*app, *options);
   app->footer(kInspectFooter);
   return {app, [options] { return RunInspect(*options); }};
 }

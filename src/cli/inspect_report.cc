@@ -14,6 +14,7 @@
 #include "base/text.h"
 #include "base/units.h"
 #include "cli/print.h"
+#include "interference/laws.h"
 #include "io/json_text.h"
 #include "io/placement.h"
 #include "nlohmann/json.hpp"
@@ -705,6 +706,7 @@ Json GpuJson(const InspectReport& report, const GpuReport& gpu) {
                {"bandwidth_share", gpu.roofline.bandwidth_share},
                {"launch_share", gpu.roofline.launch_share},
                {"operator_us", ShortDouble(demand.operator_us)},
+               {"work_share", ShortDouble(static_cast<float>(WorkShare(demand)))},
                {"outside_training_data", (demand.flags & kDemandOutside) != 0},
                {"distance", ShortDouble(demand.distance)},
                {"operator_types", OperatorsJson(gpu.by_type, false)},

@@ -41,6 +41,30 @@ class Inspect(Files):
             self.assertIn(word, out)
         self.assertLessEqual(max(map(len, out.splitlines())), 100)
 
+    def test_two_jobs_beside_each_other_in_each_mode_of_the_card(self):
+        both = ("--mode", "inference", "--batch", 64, "--beside", RESNET)
+        code, out, err = run("inspect", RESNET, "--gpu", "a100-80gb,k80", *both, "--json")
+        self.assertEqual((code, err), (0, ""))
+        a100, k80 = json.loads(out)["gpus"]
+        self.assertEqual([(one["mode"], one["caps_pct"]) for one in k80["options"]],
+                         [("time-slice", [100, 100]), ("mps", [100, 100])])  # its MPS knows no caps
+        self.assertEqual({one["mode"] for one in a100["options"]}, {"time-slice", "mps", "mig 3g.40gb"})
+        for one in a100["options"]:
+            if min(one["caps_pct"]) == 100:  # copies
+                self.assertAlmostEqual(*one["slowdown"], places=5)
+            for estimate, upper in zip(one["slowdown"], one["slowdown_upper"]):
+                self.assertLessEqual(1, estimate)
+                self.assertLessEqual(estimate, upper)
+        capped = [one for one in a100["options"] if min(one["caps_pct"]) < 100]
+        self.assertEqual(len(capped), 2)
+        for one in capped:
+            self.assertLessEqual(min(one["slowdown"]), 1.2)
+        code, out, err = run("inspect", RESNET, "--gpu", "a100-80gb", *both, "--beside-mode", "training")
+        self.assertEqual((code, err), (0, ""))
+        self.assertLessEqual(max(map(len, out.splitlines())), 100)
+        self.assertIn("training, batch 64", out)
+        self.assertEqual(run("inspect", RESNET, "--beside", RESNET)[0], 2)  # on which GPU?
+
     def test_open_dimensions_are_refused_by_name(self):
         bert = RESNET.parent / "bert_base.onnx"
         self.assertEqual(run("inspect", bert, "--dim", "seq=64")[0], 0)
