@@ -279,9 +279,9 @@ void TimeAnswers(std::vector<Row>* rows) {
 constexpr double kNone = 0;
 
 EngineTime StepOf(const char* net, const ConfigOptions& options, int64_t batch, int64_t seq, int64_t past,
-                  const char* gpu) {
+                  const char* gpu, Framework engine = Framework::kVllm) {
   const auto gpus = Catalogue::Default();
-  RunSpec run{.mode = RunMode::kInference, .precision = Precision::kBf16, .framework = Framework::kVllm};
+  RunSpec run{.mode = RunMode::kInference, .precision = Precision::kBf16, .framework = engine};
   run.dims.batch = batch;
   run.dims.dims = {{"seq", seq}};
   if (past > 0) run.dims.dims.emplace_back("past", past);
@@ -378,6 +378,47 @@ void MeasureSplitwise(const std::string& folder, std::vector<Row>* rows) {
   }
 }
 
+// Whole engines, all requests on the same GPUs: a step of all that run, and the prompts of others between its tokens.
+void MeasureServed(const std::string& folder, std::vector<Row>* rows) {
+  static const std::map<std::string, const char*> nets = {
+      {"meta-llama/Llama-3.1-70B", "llama-3.1-70b"}, {"Qwen/Qwen3-235B-A22B-FP8", "qwen3-235b-a22b"},
+      {"deepseek-ai/DeepSeek-R1", "deepseek-v3"},    {"deepseek-ai/DeepSeek-V3", "deepseek-v3"},
+      {"MiniMaxAI/MiniMax-M2.5", "minimax-m2"},      {"moonshotai/Kimi-K2.5", "kimi-k2"}};
+  static const std::map<std::string, const char*> weights = {
+      {"fp8", "fp8"}, {"fp4", "nvfp4"}, {"int4", "int4"}, {"bf16", ""}};
+  std::map<std::string, Compared> by_gpu;
+  ForRows(folder + "/serving.csv", [&](const Fields& f) {
+    const auto net = nets.find(f.Text("model_path"));
+    const auto type = weights.find(f.Text("precision"));
+    const double tp = f.Number("tp_size"), experts = std::max(1.0, f.Number("moe_ep_size"));
+    if (f.Text("mode") != "agg" || net == nets.end() || type == weights.end() || f.Number("attention_dp_size") > 1 ||
+        tp > 8)
+      return;
+    // In blocks, as the nets that were trained so are published.
+    const bool published = f.Text("precision") == "fp8" && std::strcmp(net->second, "llama-3.1-70b") != 0 &&
+                           std::strncmp(net->second, "qwen", 4) != 0;
+    const std::string gpu = f.Text("system") == "b200_sxm" ? "b200" : "h100-sxm";
+    const ConfigOptions options{.tensor_parallel = static_cast<int64_t>(tp),
+                                .expert_parallel = static_cast<int64_t>(experts),
+                                .weights = published ? "" : type->second};
+    const auto in = static_cast<int64_t>(f.Number("isl")), out = static_cast<int64_t>(f.Number("osl"));
+    const auto running = static_cast<int64_t>(f.Number("batch_size"));
+    constexpr double kMs = 1e3;
+    const Framework engine = f.Text("backend") == "trtllm"   ? Framework::kTensorRtLlm
+                             : f.Text("backend") == "sglang" ? Framework::kSglang
+                                                             : Framework::kVllm;
+    const double step = StepOf(net->second, options, running, 1, in + out / 2, gpu.c_str(), engine).step_us / kMs;
+    const double prompt = StepOf(net->second, options, 1, in, 0, gpu.c_str(), engine).device_us / kMs;
+    const double predicted = step + static_cast<double>(running - 1) * prompt / static_cast<double>(out);
+    by_gpu[gpu].Add(predicted, f.Number("silicon_tpot_ms"));
+    if (getenv("DBG"))
+      fprintf(stderr, "S %s %s %s %s tp %g ep %g c %ld in %ld out %ld step %.2f prompt %.1f pred %.2f meas %.2f\n",
+              net->second, gpu.c_str(), f.Text("precision").c_str(), f.Text("backend").c_str(), tp, experts, running,
+              in, out, step, prompt, predicted, f.Number("silicon_tpot_ms"));
+  });
+  for (const auto& [gpu, compared] : by_gpu) compared.Report("served_" + gpu + "_time_per_token", 18, rows);
+}
+
 void Measure(const Options& options, std::vector<Row>* rows) {
   TimeAnswers(rows);
   if (options.data.empty()) {
@@ -387,6 +428,7 @@ void Measure(const Options& options, std::vector<Row>* rows) {
   if (options.only.empty() || options.only == "steps") {
     MeasureLayers(options.data + "/llm_ops", rows);
     MeasureSplitwise(options.data + "/llm_ops", rows);
+    MeasureServed(options.data + "/llm_ops", rows);
   }
   const auto gpus = Catalogue::Default();
   for (size_t at = 0; at < std::size(kTables); ++at) {

@@ -137,6 +137,9 @@ const (
 	PyTorch1        Framework = C.HORUS_FRAMEWORK_PYTORCH_1
 	TensorFlow      Framework = C.HORUS_FRAMEWORK_TENSORFLOW
 	PyTorchCompiled Framework = C.HORUS_FRAMEWORK_PYTORCH_COMPILED
+	VLLM            Framework = C.HORUS_FRAMEWORK_VLLM // inference, as SGLang and TensorRTLLM
+	TensorRTLLM     Framework = C.HORUS_FRAMEWORK_TENSORRT_LLM
+	SGLang          Framework = C.HORUS_FRAMEWORK_SGLANG
 )
 
 // Dim binds a named dimension of a graph's inputs.

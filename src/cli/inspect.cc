@@ -208,7 +208,7 @@ struct InspectFlags {
   std::string mode;       // empty: not given
   std::string precision;  // empty: not given
   std::string optimizer = "sgd";
-  std::string framework = "pytorch";
+  std::string framework;  // "": vllm for a config that is served, else pytorch
   std::string layout = "nchw";
   int64_t checkpoint_segments = 0;
   int64_t replicas = 1;
@@ -249,7 +249,11 @@ absl::StatusOr<RunSpec> ParseRun(const InspectFlags& options) {
     HORUS_ASSIGN_OR_RETURN(run.precision, ParsePrecision(options.precision));
   }
   HORUS_ASSIGN_OR_RETURN(run.optimizer, ParseOptimizer(options.optimizer));
-  HORUS_ASSIGN_OR_RETURN(run.framework, ParseFramework(options.framework));
+  if (!options.framework.empty()) {
+    HORUS_ASSIGN_OR_RETURN(run.framework, ParseFramework(options.framework));
+  } else if (serves && run.mode == RunMode::kInference) {
+    run.framework = Framework::kVllm;
+  }
   HORUS_ASSIGN_OR_RETURN(run.layout, ParseLayout(options.layout));
   run.dims.batch = options.batch;
   run.checkpoint_segments = options.checkpoint_segments;
@@ -453,8 +457,8 @@ Command AddInspect(CLI::App& parser) {
       ->capture_default_str()
       ->type_name("NAME");
   app->add_option("--framework", options->framework,
-                  "pytorch (2 and later), pytorch-1, tensorflow or pytorch-compiled (torch.compile)")
-      ->capture_default_str()
+                  "pytorch (2 and later), pytorch-1, tensorflow, pytorch-compiled (torch.compile); of inference vllm, "
+                  "tensorrt-llm, sglang (vllm of a config where none is given, else pytorch)")
       ->type_name("NAME");
   app->add_option("--layout", options->layout, "Of images in memory: nchw, or nhwc (channels_last)")
       ->capture_default_str()

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <numeric>
 #include <string>
 #include <tuple>
 #include <utility>
@@ -128,7 +129,13 @@ InspectReport MakeInspectReport(std::string path, std::shared_ptr<const Graph> g
     memory.context = type.context_mib * (int64_t{1} << 20);
     gpu.features.resize(DeviceFeatureColumns().size());
     DeviceFeatures(gpu.roofline, memory, type, profile.run, gpu.features);
-    RankOperators(profile, RooflineOps(profile.cost, profile.run, type), top, gpu.by_type, gpu.single);
+    std::vector<OpTime> times = RooflineOps(profile.cost, profile.run, type);
+    if (IsEngine(profile.run.framework)) {
+      const std::vector<double> us = OperatorTimesOf(*profile.shaped, profile.cost, profile.run, type);
+      for (size_t i = 0; i < us.size(); ++i) times[i].forward_us = us[i];
+      gpu.roofline.device_time_us = std::accumulate(us.begin(), us.end(), 0.0);
+    }
+    RankOperators(profile, times, top, gpu.by_type, gpu.single);
     report.gpus.push_back(std::move(gpu));
   }
   report.profile = std::move(profile);

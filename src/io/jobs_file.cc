@@ -323,6 +323,8 @@ absl::StatusOr<ModelRun> ReadModelRun(const YamlMap& map, JobKind kind) {
   HORUS_RETURN_IF_ERROR(ReadEnum(map, "framework", kFrameworks, [](Framework v) { return Name(v); }, run.framework));
   HORUS_RETURN_IF_ERROR(ReadEnum(map, "layout", kLayouts, [](Layout v) { return Name(v); }, run.layout));
   HORUS_RETURN_IF_ERROR(map.ReadInteger("checkpoint_segments", 0, kMaxDim, run.checkpoint_segments));
+  if (!map.Has("framework") && run.mode == RunMode::kInference && IsConfigPath(model.path))
+    run.framework = Framework::kVllm;
   if (model.config.lora_rank > 0) run.frozen.assign(std::begin(kFrozenByLora), std::end(kFrozenByLora));
   if (const YamlValue* frozen = map.Find("frozen")) {
     run.frozen.clear();

@@ -26,15 +26,28 @@ double DimOf(const Tensor* tensor, size_t axis) {
              : 0;
 }
 
-NumberType TypeOfWeights(const Tensor* weights, const Tensor* scales) {
-  if (weights == nullptr) return NumberType::kBf16;
-  const int bits = BitsOf(weights->dtype);
-  if (bits == 4 || weights->dtype == DType::kUint8) return NumberType::kInt4Weights;
-  if (bits != 8) return NumberType::kBf16;
-  const bool blocks =
-      scales != nullptr && static_cast<double>(scales->elements()) > DimOf(weights, 1) && DimOf(scales, 0) > 1;
-  if (IsFloating(weights->dtype)) return blocks ? NumberType::kFp8Block : NumberType::kFp8;
-  return NumberType::kInt8;
+constexpr double kNvfp4Group = 16;  // weights that share a scale; integers share it among 32 and more
+
+// `group`: weights along the inner dimension that share a scale.
+NumberType TypeOf(int bits, bool floating, double group, bool in_groups) {
+  if (bits > 8) return NumberType::kBf16;
+  if (bits == 4) return group == kNvfp4Group ? NumberType::kNvfp4 : NumberType::kInt4Weights;
+  if (!floating) return NumberType::kInt8;
+  return in_groups ? NumberType::kFp8Block : NumberType::kFp8;
+}
+NumberType TypeOf(const Tensor& weights, double inner, double groups) {
+  return TypeOf(BitsOf(weights.dtype), IsFloating(weights.dtype), groups > 0 ? inner / groups : 0, groups > 1);
+}
+
+EngineStep::Plain PlainOf(const OpCost& op) {
+  return {op.forward_bytes, op.forward_flops + op.forward_flops_other, op.forward_kernels};
+}
+
+double PlainUs(const EngineStep::Plain& op, const GpuType& gpu) {
+  constexpr double kGflopsToFlopsPerUs = 1e3;
+  const double bytes_per_us = std::max<double>(1, static_cast<double>(gpu.mem_bandwidth_mb_s)) * kPlainBandwidth;
+  const double rate = std::max<double>(1, static_cast<double>(gpu.fp32_gflops)) * kGflopsToFlopsPerUs * kPlainRate;
+  return std::max({op.kernels * kPlainKernelUs, op.bytes / bytes_per_us, op.flops / rate});
 }
 
 class Reader {
@@ -68,8 +81,13 @@ class Reader {
     }
     if (cost.kind != KernelKind::kMatmul || !(p.batch > 0)) return std::nullopt;
     const bool packed = op.node->op_type == "MatMulNBits";
-    o.type = packed ? (op.node->IntOr("bits", 4) > 4 ? NumberType::kInt8Weights : NumberType::kInt4Weights)
-                    : TypeOfWeights(TensorAt(shaped_, op, 1), TensorAt(shaped_, op, 2));
+    const Tensor* weights = TensorAt(shaped_, op, 1);
+    if (packed) {
+      const auto group = static_cast<double>(op.node->IntOr("block_size", 0));
+      o.type = op.node->IntOr("bits", 4) > 4 ? NumberType::kInt8Weights : TypeOf(4, false, group, true);
+    } else if (weights != nullptr) {
+      o.type = TypeOf(*weights, p.k, DimOf(TensorAt(shaped_, op, 2), 0));
+    }
     o.m = p.batch * p.m, o.n = p.n, o.k = p.k;
     return o;
   }
@@ -118,8 +136,8 @@ class Reader {
     const Tensor* down = TensorAt(shaped_, op, quantised ? 5 : 4);
     if (hidden == nullptr || up == nullptr || down == nullptr || hidden->dims.empty()) return std::nullopt;
     o.kind = OperatorKind::kExperts;
-    o.type = TypeOfWeights(up, quantised ? TensorAt(shaped_, op, 3) : nullptr);
     o.k = DimOf(hidden, hidden->dims.size() - 1), o.n = DimOf(down, 2);
+    o.type = TypeOf(*up, o.k, quantised ? DimOf(TensorAt(shaped_, op, 3), 2) : 0);
     o.m = o.k > 0 ? static_cast<double>(hidden->elements()) / o.k : 0;
     const double held = DimOf(up, 0);
     o.experts = std::max(held, static_cast<double>(op.node->IntOr("experts", 0)));
@@ -163,8 +181,7 @@ EngineStep EngineStepOf(const ShapedGraph& shaped, const StepCost& cost, const R
     if (one.has_value()) {
       operators[*one] += repeat;
     } else {
-      plain[{op.forward_bytes, op.forward_flops + op.forward_flops_other, op.forward_kernels}] +=
-          1;  // repeats included
+      plain[PlainOf(op)] += 1;  // repeats included
     }
   }
   step.operators.assign(operators.begin(), operators.end());
@@ -173,8 +190,23 @@ EngineStep EngineStepOf(const ShapedGraph& shaped, const StepCost& cost, const R
   return step;
 }
 
+std::vector<double> OperatorTimesOf(const ShapedGraph& shaped, const StepCost& cost, const RunSpec& run,
+                                    const GpuType& gpu) {
+  std::vector<double> times(shaped.ops.size(), 0);
+  const std::optional<ServingEngine> engine = EngineOf(run.framework);
+  if (!engine.has_value()) return times;
+  const Reader reader(shaped, cost, *engine);
+  for (size_t i = 0; i < times.size(); ++i) {
+    if (cost.ops[i].forward_kernels <= 0) continue;
+    const std::optional<Operator> one = reader.Read(i);
+    times[i] = one.has_value()
+                   ? OperatorModel::Default().TimeOf(*one, gpu).us * static_cast<double>(shaped.ops[i].repeat)
+                   : PlainUs(PlainOf(cost.ops[i]), gpu);
+  }
+  return times;
+}
+
 EngineTime TimeOf(const EngineStep& step, const GpuType& gpu) {
-  constexpr double kGflopsToFlopsPerUs = 1e3;
   const OperatorModel& model = OperatorModel::Default();
   EngineTime time;
   double upper_us = 0;
@@ -184,12 +216,7 @@ EngineTime TimeOf(const EngineStep& step, const GpuType& gpu) {
     upper_us += count * one.upper_us;
   }
   double& plain_us = time.part_us[kOperatorKinds];
-  const double bytes_per_us = std::max<double>(1, static_cast<double>(gpu.mem_bandwidth_mb_s)) * kPlainBandwidth;
-  const double flops_per_us =
-      std::max<double>(1, static_cast<double>(gpu.fp32_gflops)) * kGflopsToFlopsPerUs * kPlainRate;
-  for (const auto& [op, count] : step.plain) {
-    plain_us += count * std::max({op.kernels * kPlainKernelUs, op.bytes / bytes_per_us, op.flops / flops_per_us});
-  }
+  for (const auto& [op, count] : step.plain) plain_us += count * PlainUs(op, gpu);
   for (const double us : time.part_us) time.device_us += us;
   time.step_us = time.device_us + step.host_us;
   time.step_upper_us = std::max(time.step_us, upper_us + 1.5 * plain_us + 2 * step.host_us);

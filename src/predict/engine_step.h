@@ -37,6 +37,10 @@ struct EngineStep {
 };
 [[nodiscard]] EngineStep EngineStepOf(const ShapedGraph& shaped, const StepCost& cost, const RunSpec& run);
 
+// Of every operator of the graph, 0 for those without a kernel: for `inspect`.
+[[nodiscard]] std::vector<double> OperatorTimesOf(const ShapedGraph& shaped, const StepCost& cost, const RunSpec& run,
+                                                  const GpuType& gpu);
+
 inline constexpr size_t kStepParts = kOperatorKinds + 1;  // the last: all that is plain
 struct EngineTime {
   double device_us = 0, step_us = 0, step_upper_us = 0;

@@ -174,7 +174,7 @@ Demand Predictor::WithMeasurements(const GpuType& gpu, const Demand& predicted) 
 }
 
 Demand Predictor::PredictUnmeasured(const JobProfile& job, const GpuType& gpu) const {
-  const RowOnGpu on = DescribeOn(job, gpu);
+  RowOnGpu on = DescribeOn(job, gpu);
   std::array<Estimate, kQuantityCount> estimates;
   Demand demand;
   demand.flags = kDemandPredicted;
@@ -187,7 +187,7 @@ Demand Predictor::PredictUnmeasured(const JobProfile& job, const GpuType& gpu) c
     if (model == nullptr) continue;
     const Refined refined = model->Refine(on.row, gpu.name, {on.roofline[q], on.roofline_upper[q], on.understood});
     estimates[q] = {refined.value, refined.upper};
-    if (IsEngine(job.run.framework) && static_cast<Quantity>(q) != Quantity::kMemory) continue;  // below
+    if (IsEngine(job.run.framework) && static_cast<Quantity>(q) != Quantity::kMemory) continue;
     const bool published =
         std::find(kPublished.begin(), kPublished.end(), static_cast<Quantity>(q)) != kPublished.end();
     if (!published) continue;
@@ -208,6 +208,7 @@ Demand Predictor::PredictUnmeasured(const JobProfile& job, const GpuType& gpu) c
   if (IsEngine(job.run.framework)) {
     const EngineTime time = TimeOf(job.engine, gpu);
     device_share = time.device_us / std::max(1.0, time.step_us);
+    on.terms.device_time_us = time.device_us;
     step = {std::max(time.step_us, floor_us), std::max(time.step_upper_us, floor_us)};
     estimates[At(Quantity::kGpuUtil)] = {kWholePct * device_share, kWholePct};
     const double bytes_per_us = std::max<double>(1, static_cast<double>(gpu.mem_bandwidth_mb_s));
@@ -231,7 +232,10 @@ std::vector<Explanation> Predictor::Explain(const JobProfile& job, const GpuType
   std::vector<Explanation> all;
   for (size_t q = 0; q < kQuantityCount; ++q) {
     const TargetModel* model = impl_->models[q].get();
-    if (model == nullptr) continue;
+    const auto quantity = static_cast<Quantity>(q);
+    const bool by_operators =
+        IsEngine(job.run.framework) && quantity != Quantity::kMemory && quantity != Quantity::kPower;
+    if (model == nullptr || by_operators) continue;
     Explanation one{.quantity = model->quantity,
                     .parts = model->Refine(on.row, gpu.name, {on.roofline[q], on.roofline_upper[q], on.understood})};
     std::vector<double> shifts(model->forest.num_features());

@@ -42,7 +42,7 @@ static const struct word words[] = {
     {"precision", CHOICE, 0, 0, "amp, amp-bf16, bf16, fp16, fp32, fp32-ieee, tf32", "NAME", "such as fp32 or amp"},
     {"optimizer", CHOICE, 0, 0, "adafactor, adagrad, adam, adam-8bit, adamw, momentum, rmsprop, sgd", "NAME",
      "such as sgd or adamw"},
-    {"framework", CHOICE, 0, 0, "pytorch, pytorch-1, pytorch-compiled, tensorflow", "NAME", "such as pytorch"},
+    {"framework", CHOICE, 0, 0, "pytorch, pytorch-1, pytorch-compiled, sglang, tensorflow, tensorrt-llm, vllm", "NAME", "such as pytorch"},
     {"layout", CHOICE, 0, 0, "nchw, nhwc", "LAYOUT", "of images in memory: nchw or nhwc"},
     {"checkpoint_segments", COUNT, 0, MOST_COUNT, NULL, "N", "of activation checkpointing"},
     {"gpu_util_pct", FIGURE, 0, 100, NULL, "PCT", "instead of a model: how busy the job keeps a GPU"},

@@ -24,6 +24,9 @@ const Word kFrameworks[] = {{HORUS_FRAMEWORK_PYTORCH, "pytorch"},
                             {HORUS_FRAMEWORK_PYTORCH_1, "pytorch-1"},
                             {HORUS_FRAMEWORK_TENSORFLOW, "tensorflow"},
                             {HORUS_FRAMEWORK_PYTORCH_COMPILED, "pytorch-compiled"},
+                            {HORUS_FRAMEWORK_VLLM, "vllm"},
+                            {HORUS_FRAMEWORK_TENSORRT_LLM, "tensorrt-llm"},
+                            {HORUS_FRAMEWORK_SGLANG, "sglang"},
                             {0, nullptr}};
 const Word kLayouts[] = {{HORUS_LAYOUT_NCHW, "nchw"}, {HORUS_LAYOUT_NHWC, "nhwc"}, {0, nullptr}};
 const Word kSharingModes[] = {{0, "default"},

@@ -81,6 +81,7 @@ var (
 	}
 	frameworks = map[string]horus.Framework{
 		"pytorch": horus.PyTorch, "pytorch-1": horus.PyTorch1, "tensorflow": horus.TensorFlow, "pytorch-compiled": horus.PyTorchCompiled,
+		"vllm": horus.VLLM, "tensorrt-llm": horus.TensorRTLLM, "sglang": horus.SGLang,
 	}
 )
 
