@@ -14,7 +14,7 @@
 namespace horus {
 namespace {
 
-RunSpec Run(int64_t batch, int64_t seq, int64_t past, Framework framework = Framework::kVllm) {
+RunSpec Serving(int64_t batch, int64_t seq, int64_t past, Framework framework = Framework::kVllm) {
   RunSpec run{.mode = RunMode::kInference, .precision = Precision::kBf16, .framework = framework};
   run.dims.batch = batch;
   run.dims.dims = {{"seq", seq}};
@@ -39,26 +39,26 @@ double Count(const EngineStep& step, OperatorKind kind, NumberType type = Number
 
 // Llama-3.1-8B: 32 layers of four products and one attention, and the logits.
 TEST(EngineStep, FindsTheOperatorsOfADenseNet) {
-  const EngineStep decode = Job("llama-3.1-8b", Run(8, 1, 1024)).engine;
+  const EngineStep decode = Job("llama-3.1-8b", Serving(8, 1, 1024)).engine;
   EXPECT_EQ(Count(decode, OperatorKind::kProduct), 4 * 32 + 1);
   EXPECT_EQ(Count(decode, OperatorKind::kDecode), 32);
-  EXPECT_EQ(Count(Job("llama-3.1-8b", Run(1, 512, 0)).engine, OperatorKind::kPrefill), 32);
+  EXPECT_EQ(Count(Job("llama-3.1-8b", Serving(1, 512, 0)).engine, OperatorKind::kPrefill), 32);
   // Of parts: sums between the GPUs, twice a layer and of the embedding.
-  const EngineStep part = Job("llama-3.1-8b", Run(8, 1, 1024), {.tensor_parallel = 4}).engine;
+  const EngineStep part = Job("llama-3.1-8b", Serving(8, 1, 1024), {.tensor_parallel = 4}).engine;
   EXPECT_EQ(Count(part, OperatorKind::kAllReduce), 2 * 32 + 1);
 }
 
 TEST(EngineStep, FindsExpertsLatentAttentionAndTypes) {
-  const EngineStep latent = Job("deepseek-v2-lite", Run(8, 1, 1024)).engine;
+  const EngineStep latent = Job("deepseek-v2-lite", Serving(8, 1, 1024)).engine;
   EXPECT_EQ(Count(latent, OperatorKind::kLatentDecode), 27);
   EXPECT_EQ(Count(latent, OperatorKind::kExperts), 26);
-  EXPECT_EQ(
-      Count(Job("llama-3.1-8b", Run(8, 1, 1024), {.weights = "fp8"}).engine, OperatorKind::kProduct, NumberType::kFp8),
-      4 * 32);
-  EXPECT_EQ(Count(Job("llama-3.1-8b", Run(8, 1, 1024), {.weights = "nvfp4"}).engine, OperatorKind::kProduct,
+  EXPECT_EQ(Count(Job("llama-3.1-8b", Serving(8, 1, 1024), {.weights = "fp8"}).engine, OperatorKind::kProduct,
+                  NumberType::kFp8),
+            4 * 32);
+  EXPECT_EQ(Count(Job("llama-3.1-8b", Serving(8, 1, 1024), {.weights = "nvfp4"}).engine, OperatorKind::kProduct,
                   NumberType::kNvfp4),
             4 * 32);
-  EXPECT_EQ(Count(Job("llama-3.1-8b", Run(8, 1, 1024), {.weights = "int4"}).engine, OperatorKind::kProduct,
+  EXPECT_EQ(Count(Job("llama-3.1-8b", Serving(8, 1, 1024), {.weights = "int4"}).engine, OperatorKind::kProduct,
                   NumberType::kInt4Weights),
             4 * 32);
 }
@@ -68,10 +68,10 @@ TEST(EngineStep, NoStepIsFasterThanTheHardware) {
   for (const char* name : {"a100-80gb", "h100-sxm", "l40s", "b200", "rtx-4090"}) {
     const GpuType& gpu = Gpu(name);
     const double weight_bytes = 2 * 7.5e9;  // of 8 billion parameters, the embedding aside
-    EXPECT_GT(TimeOf(Job("llama-3.1-8b", Run(1, 1, 128)).engine, gpu).device_us,
+    EXPECT_GT(TimeOf(Job("llama-3.1-8b", Serving(1, 1, 128)).engine, gpu).device_us,
               weight_bytes / static_cast<double>(gpu.mem_bandwidth_mb_s))
         << name;
-    EXPECT_GT(TimeOf(Job("llama-3.1-8b", Run(1, 4096, 0)).engine, gpu).device_us,
+    EXPECT_GT(TimeOf(Job("llama-3.1-8b", Serving(1, 4096, 0)).engine, gpu).device_us,
               2 * 7e9 * 4096 / (static_cast<double>(gpu.bf16_gflops) * 1e3))
         << name;
   }
@@ -80,7 +80,7 @@ TEST(EngineStep, NoStepIsFasterThanTheHardware) {
 TEST(EngineStep, MoreSequencesAndLongerContextsTakeLonger) {
   const GpuType& gpu = Gpu("h100-sxm");
   const auto step_us = [&gpu](int64_t batch, int64_t past) {
-    return TimeOf(Job("llama-3.1-8b", Run(batch, 1, past)).engine, gpu).step_us;
+    return TimeOf(Job("llama-3.1-8b", Serving(batch, 1, past)).engine, gpu).step_us;
   };
   EXPECT_LT(step_us(1, 1024), step_us(64, 1024));
   EXPECT_LT(step_us(64, 1024), step_us(64, 8192));
@@ -88,7 +88,7 @@ TEST(EngineStep, MoreSequencesAndLongerContextsTakeLonger) {
 }
 
 TEST(EngineStep, ADemandSaysTheStepOfTheEngine) {
-  const JobProfile job = Job("llama-3.1-8b", Run(16, 1, 2048));
+  const JobProfile job = Job("llama-3.1-8b", Serving(16, 1, 2048));
   const Demand demand = Predictor::Default()->Predict(job, Gpu("h100-sxm"));
   const EngineTime time = TimeOf(job.engine, Gpu("h100-sxm"));
   EXPECT_NEAR(static_cast<double>(demand.step_time_us.estimate), time.step_us, 1 + 0.001 * time.step_us);
@@ -96,7 +96,7 @@ TEST(EngineStep, ADemandSaysTheStepOfTheEngine) {
 }
 
 TEST(EngineStep, EnginesDoNotTrain) {
-  RunSpec run = Run(1, 128, 0);
+  RunSpec run = Serving(1, 128, 0);
   run.mode = RunMode::kTraining;
   const auto job = Analyse(*GraphFromConfig("gpt2", {.training = true}), run);
   ASSERT_FALSE(job.ok());
