@@ -104,6 +104,15 @@ Demand DemandOf(uint64_t profile_id, const JobPoint& point) {
 
 // ---- Slices, MPS and caps.
 
+double SliceSpeed(const Demand& demand, double compute_share) {
+  const auto util_pct = static_cast<double>(demand.gpu_util_pct.estimate);
+  const bool predicted = demand.traits[static_cast<size_t>(Trait::kLogDeviceUs)] > 1;
+  if (!predicted && !(demand.mem_bw_util_pct.estimate > 0)) {
+    return util_pct > 100 * compute_share ? 100 * compute_share / util_pct : 1;
+  }
+  return 1 / Stretched(WorkShare(demand), 1 / SliceShare(compute_share));
+}
+
 double WorkShare(const Demand& demand) {
   const auto trait = [&](Trait one) { return static_cast<double>(demand.traits[static_cast<size_t>(one)]); };
   const double busy = static_cast<double>(demand.gpu_util_pct.estimate) / 100;

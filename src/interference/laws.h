@@ -109,10 +109,8 @@ inline constexpr double kBandwidthScaling = 1.45;
 // goes by powers of two: 3 and 4 of 7 slices both have half of it.
 [[nodiscard]] double SliceShare(double compute_share);
 
-// Of its speed on the whole GPU.
-[[nodiscard]] inline double SliceSpeed(const Demand& demand, double compute_share) {
-  return 1 / Stretched(WorkShare(demand), 1 / SliceShare(compute_share));
-}
+// Of its speed on the whole GPU. To a job of which a busy share alone is known the slice is a capacity.
+[[nodiscard]] double SliceSpeed(const Demand& demand, double compute_share);
 
 // What tenants of a device cost each other under MPS, where kernels run side by side as long as SMs are free: each
 // one's device time grows by what the others do meanwhile. caps[i], above 0 and at most 1, is the share of the SMs that

@@ -220,7 +220,6 @@ absl::Status LearnedModel::Predict(const DeviceContext& device, std::span<const 
                                    std::span<Slowdown> out) const {
   const size_t n = tenants.size();
   if (out.size() != n) return InvalidArgument("interference: expected room for %d slowdowns, found %d", n, out.size());
-  if (PlaceOf(device).by_law) return PredictCapped(device, tenants, {}, out);
   absl::InlinedVector<PairExcess, kUsualTenants * kUsualTenants> pairs(n * n);
   HORUS_RETURN_IF_ERROR(PredictPairs(device, tenants, std::span(pairs.data(), pairs.size())));
   for (size_t i = 0; i < n; ++i) {

@@ -99,8 +99,7 @@ class InterferenceModel {
   [[nodiscard]] virtual double LevelError(const DeviceContext& /*device*/) const { return 0; }
 
   // Whether several tenants are answered by the additive rule (laws.h): every slowdown is 1 plus what each of the
-  // others costs alone. Callers may then keep what PredictPairs says and add up themselves. Not so under MPS, by its
-  // law: there the sum is at most the answer (of copies, 3 and 11 % less for three and five).
+  // others costs alone. Callers may then keep what PredictPairs says and add up themselves.
   [[nodiscard]] virtual bool adds_pairs() const { return false; }
 
   // Only where adds_pairs(): out[i * n + j] becomes what tenant j costs tenant i, for n = tenants.size() and i != j.

@@ -29,6 +29,11 @@ TEST(Slice, AJobThatFillsTheGpuRunsAsTheSlice) {
     EXPECT_NEAR(SliceSpeed(Busy(100, 100), share), SliceShare(share), 1e-12);
 }
 
+TEST(Slice, WhereTheBandwidthIsUnknownItIsACapacity) {
+  EXPECT_EQ(SliceSpeed(Busy(10, 0), 1.0 / 7), 1);
+  EXPECT_NEAR(SliceSpeed(Busy(50, 0), 1.0 / 7), 2.0 / 7, 1e-12);
+}
+
 TEST(Slice, SpeedLiesBetweenTheSliceAndOne) {
   for (int share = 1; share <= 7; ++share) {
     double before = 1;
