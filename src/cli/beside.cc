@@ -73,7 +73,9 @@ absl::StatusOr<std::vector<Row>> RowsOn(GpuTypeId id, const GpuType& type, const
       HORUS_RETURN_IF_ERROR(AddCapped(model, device, tenants, uncapped.slowdowns, victim, rows));
     }
   }
-  if (const MigProfile* half = HalfOf(type); half != nullptr) {
+  const MigProfile* half = HalfOf(type);
+  const auto fits = [half](const Demand* tenant) { return tenant->mem_mib.upper <= half->mem_mib; };
+  if (half != nullptr && std::all_of(tenants.begin(), tenants.end(), fits)) {
     const double slices = static_cast<double>(type.mig.back().compute_slices);
     const double share = static_cast<double>(half->compute_slices) / slices;
     Row row{.mode = "mig " + half->name};
@@ -140,9 +142,11 @@ absl::StatusOr<std::string> BesideReport(const std::array<BesideJob, 2>& jobs, s
     gpus.push_back({{"gpu_type", type.name},
                     {"memory_upper_mib", memory < kUnboundedMemMib ? Json(memory) : Json(nullptr)},
                     {"gpu_memory_mib", type.mem_mib},
+                    {"fits", memory <= type.mem_mib},
                     {"options", std::move(options)}});
     text += "\n" + table.Render("  ") +
-            absl::StrFormat("  Memory of both at most %s, of %s.\n", Mib(memory), Mib(type.mem_mib));
+            absl::StrFormat("  Memory of both at most %s, of %s%s.\n", Mib(memory), Mib(type.mem_mib),
+                            memory > type.mem_mib ? ": they do not fit together, whatever the mode" : "");
   }
   if (json) {
     return JsonText(Json{{"schema", "horus-beside"},

@@ -339,9 +339,12 @@ absl::StatusOr<std::string> Beside(InspectFlags options) {
     job = {.path = options.model, .run = RunText(inputs.run, profile->shaped->batch), .demands = {}};
     for (const GpuType& type : inputs.types) job.demands.push_back(inputs.predictor->Predict(*profile, type));
     options.model = options.beside;
-    if (options.beside_batch > 0) options.batch = options.beside_batch;
-    if (!options.beside_mode.empty()) options.mode = options.beside_mode;
+    // What stands here of the first is its own: how it is served, and in which parts and types.
+    options.batch = options.beside_batch;
+    options.mode = options.beside_mode;
     options.dims = options.beside_dims;
+    options.config = {};
+    if (IsEngine(inputs.run.framework)) options.framework.clear();
   }
   std::vector<GpuTypeId> types;
   for (const GpuType& type : inputs.types) types.push_back(*inputs.catalogue->FindKnown(type.name));

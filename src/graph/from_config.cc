@@ -347,6 +347,10 @@ absl::StatusOr<std::shared_ptr<const Graph>> ModelWriter::Write() && {
     HORUS_ASSIGN_OR_RETURN(const Stored cache, StoredByName("cache", o_.cache));
     if (BitsOf(cache.type) < 8) return InvalidArgument("cache: expected a type of at least 8 bits, found %s", o_.cache);
     cache_ = cache.type;
+    if (BitsOf(cache_) > BitsOf(dtype_)) {
+      return InvalidArgument("cache: expected a type of at most %d bits, as the model computes, found %s",
+                             BitsOf(dtype_), o_.cache);
+    }
   }
   if (cache_ == DType::kUndefined) cache_ = dtype_;
 

@@ -423,7 +423,11 @@ absl::Status ReadDemandOrModel(const YamlMap& map, const Catalogue& catalogue, J
   }
   if (map.Has("model")) {
     HORUS_ASSIGN_OR_RETURN(job.model, ReadModelRun(map, job.spec.kind));
-    job.model->run.data_parallel = GpuCount(job.spec);  // a gang averages its gradients
+    const int64_t gpus = GpuCount(job.spec);
+    if (gpus % job.model->config.tensor_parallel != 0) {
+      return map.Find("tensor_parallel")->Expected(Formatted("a divisor of the job's GPUs (%d)", gpus));
+    }
+    job.model->run.data_parallel = gpus / job.model->config.tensor_parallel;  // a gang averages its gradients
     return absl::OkStatus();
   }
   for (const std::string_view key : kModelOnlyKeys) {

@@ -82,6 +82,10 @@ class Reader {
     if (cost.kind != KernelKind::kMatmul || !(p.batch > 0)) return std::nullopt;
     const bool packed = op.node->op_type == "MatMulNBits";
     const Tensor* weights = TensorAt(shaped_, op, 1);
+    if (weights != nullptr && weights->known &&
+        cost_.stored_bytes[op.inputs[1].value()] > kHalfBytes * static_cast<double>(weights->elements())) {
+      return std::nullopt;  // float32, of which no engine was measured
+    }
     if (packed) {
       const auto group = static_cast<double>(op.node->IntOr("block_size", 0));
       o.type = op.node->IntOr("bits", 4) > 4 ? NumberType::kInt8Weights : TypeOf(4, false, group, true);

@@ -113,7 +113,7 @@ double PeakGflops(NumberType type, const GpuType& gpu) {
 }
 
 // Watts of a board that its units leave for a TFLOP/s of half precision, and what generations need: with less they
-// clock down in long kernels. From the largest products of A100, L40S, H100 and B200 (aiconfigurator); of RTX Blackwell
+// clock down in long kernels. From the largest products of four boards (aiconfigurator); of RTX Blackwell
 // an assumption. Types of fewer bits need proportionally less.
 struct Energy {
   int64_t from_capability;
@@ -300,6 +300,21 @@ double AllReduceUs(const Operator& op, const GpuType& gpu, const LawConstants& c
   const double ranks = std::max(1.0, op.ranks);
   return (c[0] + c[1] * ranks) * 1e3 / Positive(gpu.boost_clock_mhz) +
          op.bytes * 2 * (ranks - 1) / ranks / (link * c[2]);
+}
+
+// FLOPs over the peak, and bytes over the bandwidth but for what L2 may hold.
+double FloorUs(const Operator& op, const GpuType& gpu) {
+  const Rates rates = RatesOf(op, gpu, 1, 1, 1);
+  const double bytes_per_us = Positive(gpu.mem_bandwidth_mb_s);
+  double flops = 0, bytes = 0;
+  if (op.kind == OperatorKind::kProduct) {
+    const ProductSizes s = SizesOf(op, op.n, op.k);
+    flops = s.flops, bytes = s.bytes;
+  } else if (op.kind != OperatorKind::kExperts && op.kind != OperatorKind::kAllReduce) {
+    const AttentionSizes s = SizesOf(op);
+    bytes = s.bytes;  // FLOPs are those of whole instructions
+  }
+  return std::max(flops / rates.flops_per_us, (bytes - rates.l2_bytes) / bytes_per_us);
 }
 
 std::span<const LawConstant> NamesOf(OperatorKind kind) {
@@ -497,6 +512,7 @@ OperatorTime OperatorModel::TimeOf(const Operator& op, const GpuType& gpu) const
     const float shift = kind.forest.PredictMargin(RowOf(repeated, gpu, law_us), 0);
     us *= std::exp(static_cast<double>(shift) * (seen ? 1 : kUnseenForestShare));
   }
+  if (!op.repeated) us = std::max(us, FloorUs(op, gpu));
   return {.us = us, .upper_us = us * std::exp(seen ? kind.margin : kind.unseen_gpu_margin)};
 }
 

@@ -202,14 +202,13 @@ Demand Predictor::PredictUnmeasured(const JobProfile& job, const GpuType& gpu) c
   Estimate& bytes = estimates[At(Quantity::kMemory)];
   if (job.memory.unfused > 0) bytes.upper = std::max(bytes.upper, on.roofline_upper[At(Quantity::kMemory)]);
   Estimate& step = estimates[At(Quantity::kStepTime)];
-  const double floor_us = FloorUs(job.cost, job.run, gpu);
-  step.value = std::max(step.value, floor_us);
+  step.value = std::max(step.value, FloorUs(job.cost, job.run, gpu));
   double device_share = DeviceShareOf(on, impl_->models[At(Quantity::kStepTime)].get(), gpu.name);
   if (IsEngine(job.run.framework)) {
     const EngineTime time = TimeOf(job.engine, gpu);
     device_share = time.device_us / std::max(1.0, time.step_us);
     on.terms.device_time_us = time.device_us;
-    step = {std::max(time.step_us, floor_us), std::max(time.step_upper_us, floor_us)};
+    step = {time.step_us, time.step_upper_us};  // floors are the operators' own
     estimates[At(Quantity::kGpuUtil)] = {kWholePct * device_share, kWholePct};
     const double bytes_per_us = std::max<double>(1, static_cast<double>(gpu.mem_bandwidth_mb_s));
     const double traffic_pct = kWholePct * job.cost.StepBytes() / bytes_per_us / std::max(1.0, time.step_us);

@@ -34,6 +34,10 @@ absl::StatusOr<JobProfile> Analyse(std::shared_ptr<const Graph> graph, const Run
   if (IsEngine(run.framework) && run.mode == RunMode::kTraining) {
     return InvalidArgument("framework: expected one that trains, found %s", Name(run.framework));
   }
+  if (IsEngine(run.framework) && !IsHalf(run.precision)) {
+    return InvalidArgument("precision: expected bf16 or fp16 under %s, found %s", Name(run.framework),
+                           Name(run.precision));
+  }
   HORUS_ASSIGN_OR_RETURN(ShapedGraph shaped, BindShapes(std::move(graph), run.dims));
   HORUS_RETURN_IF_ERROR(CheckInputSizes(shaped));
   job.profile_id = ProfileId(shaped, run);

@@ -48,7 +48,7 @@ class Models(Files):
         cluster = self.write("cluster.yaml", "version: 1\nnodes:\n  - {name: n, cpu_cores: 8, memory_gib: 64, gpus: [{type: l40s, count: 4}]}\n")
         job = "name: %s, kind: inference, dims: {seq: 1, past: 1024}, model: %s"
         jobs = self.write("jobs.yaml", "version: 1\njobs:\n  - {" + job % ("a", "config.json") + "}\n  - {" +
-                          job % ("b", "llama-3.1-8b, tensor_parallel: 2, weights: fp8, cache: fp8") + "}\n")
+                          job % ("b", "llama-3.1-8b, gpus: 2, tensor_parallel: 2, weights: fp8, cache: fp8") + "}\n")
         code, out, err = run("place", "--cluster", cluster, "--jobs", jobs, "--json")
         self.assertEqual((code, err), (0, ""))
         self.assertEqual([one["verdict"] for one in json.loads(out)["decisions"]], ["place", "place"])
