@@ -6,54 +6,115 @@
 
 #include "base/status.h"
 #include "base/text.h"
+#include "nlohmann/json.hpp"
 
 namespace horus {
 namespace {
 
-using Json = nlohmann::json;
+using Kind = ConfigValue::Kind;
 
-std::string Shown(const Json* value) {
+std::string Shown(const ConfigValue* value) {
   if (value == nullptr) return "none";
-  if (value->is_object() || value->is_array()) return value->is_object() ? "an object" : "a list";
-  return Quoted(value->dump(-1, ' ', true, Json::error_handler_t::replace));
+  switch (value->kind) {
+    case Kind::kNull:
+      return Quoted("null");
+    case Kind::kFlag:
+      return Quoted(value->flag ? "true" : "false");
+    case Kind::kInteger:
+      return Quoted(Formatted("%d", value->integer));
+    case Kind::kReal:
+      return Quoted(Formatted("%g", value->real));
+    case Kind::kText:
+      return Quoted("\"" + value->text + "\"");
+    case Kind::kList:
+      return "a list";
+    default:
+      return "an object";
+  }
 }
+
+// Makes values of what the JSON library reads, one event after the other; false stops it.
+class Builder {
+ public:
+  explicit Builder(ConfigValue& root) : root_(root) {}
+
+  bool null() { return Add({}); }
+  bool boolean(bool flag) { return Add({.kind = Kind::kFlag, .flag = flag}); }
+  bool number_integer(int64_t integer) { return Add({.kind = Kind::kInteger, .integer = integer}); }
+  bool number_unsigned(uint64_t number) {
+    if (number > static_cast<uint64_t>(INT64_MAX)) return number_float(static_cast<double>(number), "");
+    return number_integer(static_cast<int64_t>(number));
+  }
+  bool number_float(double real, const std::string&) { return Add({.kind = Kind::kReal, .real = real}); }
+  bool string(std::string& text) { return Add({.kind = Kind::kText, .text = std::move(text)}); }
+  bool binary(std::vector<uint8_t>&) { return false; }
+  bool start_object(size_t) { return Open(Kind::kObject); }
+  bool start_array(size_t) { return Open(Kind::kList); }
+  bool end_object() { return open_.pop_back(), true; }
+  bool end_array() { return open_.pop_back(), true; }
+  bool key(std::string& name) { return open_.back()->keys.push_back(std::move(name)), true; }
+  template <typename Error>
+  bool parse_error(size_t position, const std::string&, const Error&) {
+    status_ = MakeError(absl::StatusCode::kDataLoss, "config: expected JSON, found what is none at byte %d", position);
+    return false;
+  }
+  [[nodiscard]] const absl::Status& status() const { return status_; }
+
+ private:
+  bool Add(ConfigValue value) {
+    ConfigValue& place = open_.empty() ? root_ : open_.back()->items.emplace_back();
+    place = std::move(value);
+    return true;
+  }
+  // A parent's items stay where they are while one of them is open.
+  bool Open(Kind kind) {
+    if (open_.size() == kMaxConfigDepth) {
+      status_ = MakeError(absl::StatusCode::kResourceExhausted, "config: expected at most %d levels, found more",
+                          kMaxConfigDepth);
+      return false;
+    }
+    Add({.kind = kind});
+    open_.push_back(open_.empty() ? &root_ : &open_.back()->items.back());
+    return true;
+  }
+
+  ConfigValue& root_;
+  std::vector<ConfigValue*> open_;
+  absl::Status status_;
+};
 
 // Parts of names by which configs speak of layers, sizes and whole mechanisms.
 constexpr std::string_view kTelling[] = {"mamba",  "ssm",   "linear_", "conv",    "index_", "expert",   "moe",
                                          "vision", "audio", "speech",  "_layers", "_size",  "_dim",     "_rank",
                                          "_heads", "num_",  "alibi",   "cross_",  "mixer",  "recurrent"};
 
-bool IsNothing(const Json& value) {
-  return value.is_null() || value == false || (value.is_number() && value == 0) ||
-         ((value.is_array() || value.is_object() || value.is_string()) && value.empty());
+bool IsNothing(const ConfigValue& value) {
+  return value.kind == Kind::kFlag ? !value.flag
+                                   : value.integer == 0 && value.real == 0 && value.text.empty() && value.items.empty();
 }
 
 }  // namespace
 
-absl::StatusOr<Json> ParseConfig(std::string_view text) {
+absl::StatusOr<ConfigValue> ParseConfig(std::string_view text) {
   if (text.size() > kMaxConfigBytes) {
     return MakeError(absl::StatusCode::kResourceExhausted, "config: expected at most %d bytes, found %d",
                      kMaxConfigBytes, text.size());
   }
-  bool deep = false;
-  const Json::parser_callback_t look = [&deep](int depth, Json::parse_event_t, Json&) {
-    deep = deep || depth > kMaxConfigDepth;
-    return depth <= kMaxConfigDepth;  // what lies deeper is never kept
-  };
-  Json json = Json::parse(text.begin(), text.end(), look, /*allow_exceptions=*/false);
-  if (deep) {
-    return MakeError(absl::StatusCode::kResourceExhausted, "config: expected at most %d levels, found more",
-                     kMaxConfigDepth);
-  }
-  if (json.is_discarded()) return MakeError(absl::StatusCode::kDataLoss, "config: expected JSON, found what is none");
-  if (!json.is_object()) return InvalidArgument("config: expected a JSON object, found %s", json.type_name());
-  return json;
+  ConfigValue root;
+  Builder builder(root);
+  const bool whole = nlohmann::json::sax_parse(text.begin(), text.end(), &builder);
+  HORUS_RETURN_IF_ERROR(builder.status());
+  if (!whole || root.kind != Kind::kObject)
+    return InvalidArgument("config: expected a JSON object, found %s", Shown(&root));
+  return root;
 }
 
-const Json* ConfigFields::Find(std::string_view key) {
+const ConfigValue* ConfigFields::Find(std::string_view key) {
   asked_.emplace(key);
-  const auto found = object_.find(std::string(key));
-  return found == object_.end() || found->is_null() ? nullptr : &*found;
+  const auto found = std::find(object_.keys.rbegin(), object_.keys.rend(), key);  // of several the last counts
+  if (found == object_.keys.rend()) return nullptr;
+  const ConfigValue& value = object_.items[static_cast<size_t>(object_.keys.rend() - found) - 1];
+  return value.kind == Kind::kNull ? nullptr : &value;
 }
 
 void ConfigFields::Fail(std::string_view key, std::string_view expected) {
@@ -65,65 +126,64 @@ void ConfigFields::Fail(std::string_view key, std::string_view expected) {
 bool ConfigFields::Has(std::string_view key) { return Find(key) != nullptr; }
 
 int64_t ConfigFields::Size(std::string_view key, std::optional<int64_t> fallback, int64_t most) {
-  const Json* value = Find(key);
+  const ConfigValue* value = Find(key);
   if (value == nullptr && fallback) return *fallback;
-  const bool fits = value != nullptr && value->is_number_integer() &&
-                    (!value->is_number_unsigned() || value->get<uint64_t>() <= static_cast<uint64_t>(most)) &&
-                    value->get<int64_t>() >= (fallback == 0 ? 0 : 1) && value->get<int64_t>() <= most;
-  if (fits) return value->get<int64_t>();
+  const bool fits = value != nullptr && value->kind == Kind::kInteger && value->integer >= (fallback == 0 ? 0 : 1) &&
+                    value->integer <= most;
+  if (fits) return value->integer;
   Fail(key, Formatted("an integer from 1 to %d", most));
   return 1;
 }
 
 int64_t ConfigFields::Group(std::string_view key) {
-  const Json* value = Find(key);
-  const bool all = value != nullptr && value->is_number_integer() && *value == -1;
+  const ConfigValue* value = Find(key);
+  const bool all = value != nullptr && value->kind == Kind::kInteger && value->integer == -1;
   return all ? 0 : Size(key, 0);
 }
 
 bool ConfigFields::Flag(std::string_view key, bool fallback) {
-  const Json* value = Find(key);
+  const ConfigValue* value = Find(key);
   if (value == nullptr) return fallback;
-  if (!value->is_boolean()) Fail(key, "true or false");
-  return value->is_boolean() ? value->get<bool>() : fallback;
+  if (value->kind != Kind::kFlag) Fail(key, "true or false");
+  return value->kind == Kind::kFlag ? value->flag : fallback;
 }
 
 std::string ConfigFields::Text(std::string_view key, std::string_view fallback) {
-  const Json* value = Find(key);
+  const ConfigValue* value = Find(key);
   if (value == nullptr) return std::string(fallback);
-  if (!value->is_string()) Fail(key, "a text");
-  return value->is_string() ? value->get<std::string>() : std::string(fallback);
+  if (value->kind != Kind::kText) Fail(key, "a text");
+  return value->kind == Kind::kText ? value->text : std::string(fallback);
 }
 
 std::vector<std::string> ConfigFields::Texts(std::string_view key) {
   std::vector<std::string> texts;
-  const Json* value = Find(key);
+  const ConfigValue* value = Find(key);
   if (value == nullptr) return texts;
-  if (!value->is_array()) Fail(key, "a list of texts");
-  for (const Json& one : value->is_array() ? *value : Json::array()) {
-    if (!one.is_string()) Fail(key, "a list of texts");
-    if (one.is_string()) texts.push_back(one.get<std::string>());
+  if (value->kind != Kind::kList) Fail(key, "a list of texts");
+  for (const ConfigValue& one : value->items) {
+    if (one.kind != Kind::kText) Fail(key, "a list of texts");
+    if (one.kind == Kind::kText) texts.push_back(one.text);
   }
   return texts;
 }
 
 std::vector<int64_t> ConfigFields::Sizes(std::string_view key) {
   std::vector<int64_t> sizes;
-  const Json* value = Find(key);
+  const ConfigValue* value = Find(key);
   if (value == nullptr) return sizes;
-  if (!value->is_array()) Fail(key, "a list of integers");
-  for (const Json& one : value->is_array() ? *value : Json::array()) {
-    const bool fits = one.is_number_unsigned() && one.get<uint64_t>() <= static_cast<uint64_t>(kMaxConfigSize);
+  if (value->kind != Kind::kList) Fail(key, "a list of integers");
+  for (const ConfigValue& one : value->items) {
+    const bool fits = one.kind == Kind::kInteger && one.integer >= 0 && one.integer <= kMaxConfigSize;
     if (!fits) Fail(key, "a list of integers that are not negative");
-    if (fits) sizes.push_back(one.get<int64_t>());
+    if (fits) sizes.push_back(one.integer);
   }
   return sizes;
 }
 
 std::optional<ConfigFields> ConfigFields::Object(std::string_view key) {
-  const Json* value = Find(key);
+  const ConfigValue* value = Find(key);
   if (value == nullptr) return std::nullopt;
-  if (!value->is_object()) {
+  if (value->kind != Kind::kObject) {
     Fail(key, "an object");
     return std::nullopt;
   }
@@ -140,7 +200,9 @@ void ConfigFields::Known(std::initializer_list<std::string_view> keys) {
 }
 
 void ConfigFields::RefuseUnknown() {
-  for (const auto& [key, value] : object_.items()) {
+  for (size_t i = 0; i < object_.keys.size(); ++i) {
+    const std::string& key = object_.keys[i];
+    const ConfigValue& value = object_.items[i];
     if (asked_.contains(key) || IsNothing(value)) continue;
     const bool tells = std::any_of(std::begin(kTelling), std::end(kTelling),
                                    [&key](std::string_view part) { return key.find(part) != std::string::npos; });

@@ -16,7 +16,6 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "nlohmann/json.hpp"
 
 namespace horus {
 
@@ -25,12 +24,24 @@ inline constexpr int kMaxConfigDepth = 16;
 inline constexpr int64_t kMaxConfigSize = int64_t{1} << 24;  // of a dimension, a vocabulary, a context
 inline constexpr int64_t kMaxConfigLayers = 1024;
 
-[[nodiscard]] absl::StatusOr<nlohmann::json> ParseConfig(std::string_view text);
+// A value of the file. No tree of the JSON library: its destructor allocates, and ends the process where that fails.
+struct ConfigValue {
+  enum class Kind : uint8_t { kNull, kFlag, kInteger, kReal, kText, kList, kObject };
+  Kind kind = Kind::kNull;
+  bool flag = false;
+  int64_t integer = 0;  // those beyond its range are kReal
+  double real = 0;
+  std::string text;
+  std::vector<ConfigValue> items;
+  std::vector<std::string> keys;  // of an object, one an item
+};
+
+[[nodiscard]] absl::StatusOr<ConfigValue> ParseConfig(std::string_view text);
 
 // Getters answer something harmless after an error; who reads checks status() before using it.
 class ConfigFields {
  public:
-  ConfigFields(const nlohmann::json& object, std::string prefix) : object_(object), prefix_(std::move(prefix)) {}
+  ConfigFields(const ConfigValue& object, std::string prefix) : object_(object), prefix_(std::move(prefix)) {}
 
   [[nodiscard]] const absl::Status& status() const { return status_; }
   [[nodiscard]] bool Has(std::string_view key);  // there and not null
@@ -51,10 +62,10 @@ class ConfigFields {
   }
 
  private:
-  [[nodiscard]] const nlohmann::json* Find(std::string_view key);
+  [[nodiscard]] const ConfigValue* Find(std::string_view key);
   void Fail(std::string_view key, std::string_view expected);
 
-  const nlohmann::json& object_;
+  const ConfigValue& object_;
   std::string prefix_;
   std::set<std::string, std::less<>> asked_;
   absl::Status status_;
