@@ -42,8 +42,8 @@ class Inspect(Files):
         self.assertLessEqual(max(map(len, out.splitlines())), 100)
 
     def test_two_jobs_beside_each_other_in_each_mode_of_the_card(self):
-        both = ("--mode", "inference", "--batch", 64, "--beside", RESNET)
-        code, out, err = run("inspect", RESNET, "--gpu", "a100-80gb,k80", *both, "--json")
+        both = ("--mode", "inference", "--batch", 64, "--beside", RESNET, "--beside-batch", 64)
+        code, out, err = run("inspect", RESNET, "--gpu", "a100-80gb,k80", *both, "--beside-mode", "inference", "--json")
         self.assertEqual((code, err), (0, ""))
         a100, k80 = json.loads(out)["gpus"]
         self.assertEqual([(one["mode"], one["caps_pct"]) for one in k80["options"]],

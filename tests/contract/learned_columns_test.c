@@ -48,7 +48,7 @@ static void OfRuns(void) {
                {"precision", offsetof(horus_run_spec, precision), 7},
                {"optimizer", offsetof(horus_run_spec, optimizer), 8},
                {"optimizer", offsetof(horus_run_spec, optimizer), -1},
-               {"framework", offsetof(horus_run_spec, framework), 4},
+               {"framework", offsetof(horus_run_spec, framework), 7},
                {"framework", offsetof(horus_run_spec, framework), -1}};
   static const char* const names[1] = {"batch"};
   static const char* const prefixes[1] = {"layer1"};
