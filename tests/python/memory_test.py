@@ -106,6 +106,7 @@ def right_calls(horus, make, resnet, predictor):
         "Cluster.from_yaml": lambda: horus.Cluster.from_yaml(text), "Comparison.items": lambda: [compared.items(), compared.summary],
         "FeatureRow.to_dict": resnet.features().to_dict,
         "Graph.cost": resnet.cost, "Graph.features": resnet.features, "Graph.from_onnx": lambda: horus.Graph.from_onnx(onnx),
+        "Graph.from_config": lambda: horus.Graph.from_config("gpt2"),
         "InterferenceModel.changes": learned.changes, "InterferenceModel.to_bytes": learned.to_bytes,
         "InterferenceModel.fit": lambda: horus.InterferenceModel.fit(model="iasp", **data),
         "InterferenceModel.from_callable": lambda: horus.InterferenceModel.from_callable(lambda d, t: np.ones(len(t))).slowdown(
@@ -148,7 +149,8 @@ def right_calls(horus, make, resnet, predictor):
         "request_latency": lambda: horus.request_latency(5, 1_000), "read_jobs": lambda: horus.read_jobs(jobs, cluster),
         "feature_schema": horus.feature_schema, "gpus": horus.gpus, "policies": horus.policies, "queues": horus.queues,
     }
-    slow = {"Catalogue.extend", "Graph.cost", "Graph.features", "Graph.from_onnx", "InterferenceModel.fit", "InterferenceModel.load",
+    slow = {"Catalogue.extend", "Graph.cost", "Graph.features", "Graph.from_onnx", "Graph.from_config", "InterferenceModel.fit",
+            "InterferenceModel.load",
             "InterferenceModel.observe", "Placer.place_batch", "Predictor.evaluate", "Predictor.load", "Predictor.observe",
             "Predictor.predict", "Predictor.predict_rows", "Predictor.solve", "Predictor.to_bytes", "Predictor.quality", "compare",
             "simulate", "feature_schema", "Cluster.from_yaml", "read_jobs"}
