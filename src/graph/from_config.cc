@@ -18,7 +18,7 @@
 namespace horus {
 namespace {
 
-constexpr std::string_view kMicrosoft = "com.microsoft", kHorus = "horus";
+constexpr std::string_view kMicrosoftDomain = "com.microsoft", kHorus = "horus";
 
 int64_t Groups(int64_t size, int64_t group) { return group == 0 ? 1 : (size + group - 1) / group; }
 
@@ -116,12 +116,12 @@ ValueId ModelWriter::Linear(const std::string& name, ValueId x, int64_t in, int6
     const ValueId packed = w_.Weight(weight, DType::kUint8, {out, in / group, group / 2});
     // Bounded: sizes of 2^37 at most, and groups of 2^24.
     const ValueId scales = w_.Weight(name + ".weight_scale", s.scale, {out * Groups(in, group)});
-    y = w_.Op(kMicrosoft, "MatMulNBits", name, {x, packed, scales},
+    y = w_.Op(kMicrosoftDomain, "MatMulNBits", name, {x, packed, scales},
               {{"K", in, ""}, {"N", out, ""}, {"bits", int64_t{4}, ""}, {"block_size", group, ""}});
   } else {
     const ValueId scales =
         w_.Weight(name + ".weight_scale", s.scale, {Groups(in, s.group_in), Groups(out, s.group_out)});
-    y = w_.Op(kMicrosoft, "DynamicQuantizeMatMul", name, {x, w_.Weight(weight, s.type, {in, out}), scales});
+    y = w_.Op(kMicrosoftDomain, "DynamicQuantizeMatMul", name, {x, w_.Weight(weight, s.type, {in, out}), scales});
   }
   return bias ? Plus(name + "/bias", y, w_.Weight(name + ".bias", dtype_, {out})) : y;
 }
@@ -152,7 +152,7 @@ ValueId ModelWriter::HeadNorm(const std::string& name, ValueId x, int64_t heads)
 
 ValueId ModelWriter::Rotated(const std::string& name, ValueId x, int64_t heads) {
   if (a_.positions > 0) return x;
-  return w_.Op(kMicrosoft, "RotaryEmbedding", name + "/rotary", {x, positions_, cos_, sin_},
+  return w_.Op(kMicrosoftDomain, "RotaryEmbedding", name + "/rotary", {x, positions_, cos_, sin_},
                {{"num_heads", heads, ""}});
 }
 
@@ -185,7 +185,7 @@ ValueId ModelWriter::Attention(const std::string& p, int64_t layer, ValueId x) {
     inputs.push_back(w_.Weight(p + "self_attn.sinks", dtype_, {heads}));
   }
   const int64_t window = a_.windows.empty() ? 0 : a_.windows[static_cast<size_t>(layer)];
-  const ValueId y = w_.Op(kMicrosoft, "GroupQueryAttention", p + "self_attn.attn", std::move(inputs),
+  const ValueId y = w_.Op(kMicrosoftDomain, "GroupQueryAttention", p + "self_attn.attn", std::move(inputs),
                           {{"num_heads", heads, ""},
                            {"kv_num_heads", key_heads, ""},
                            {"local_window_size", window > 0 ? window : int64_t{-1}, ""}},
@@ -273,10 +273,10 @@ ValueId ModelWriter::Experts(const std::string& p, ValueId x) {
   }
   GraphWriter::Attributes attributes = {{"k", a_.top_k, ""}, {"experts", a_.experts, ""}};
   const ValueId y = up_scales.valid()
-                        ? w_.Op(kMicrosoft, "QMoE", p + "experts",
+                        ? w_.Op(kMicrosoftDomain, "QMoE", p + "experts",
                                 {x, router, up_weight, up_scales, up_bias, down_weight, down_scales, down_bias},
                                 std::move(attributes))
-                        : w_.Op(kMicrosoft, "MoE", p + "experts",
+                        : w_.Op(kMicrosoftDomain, "MoE", p + "experts",
                                 {x, router, up_weight, up_bias, down_weight, down_bias}, std::move(attributes));
   if (a_.shared_width == 0) return y;
   ValueId shared = Mlp(p + "shared_experts.", x, a_.shared_width);
