@@ -7,6 +7,7 @@ math(EXPR size "${digits} / 2")
 string(REGEX REPLACE "([0-9a-f][0-9a-f])" "\\\\x\\1" bytes "${bytes}")
 file(WRITE "${OUTPUT}" "// Generated from a committed file; do not edit.
 #include <cstddef>
+#pragma GCC diagnostic ignored \"-Woverlength-strings\"
 namespace horus {
 extern const unsigned char ${NAME}[];
 extern const std::size_t ${NAME}Size;
