@@ -389,7 +389,7 @@ void MeasureServed(const std::string& folder, std::vector<Row>* rows) {
       {"MiniMaxAI/MiniMax-M2.5", "minimax-m2"},      {"moonshotai/Kimi-K2.5", "kimi-k2"}};
   static const std::map<std::string, const char*> weights = {
       {"fp8", "fp8"}, {"fp4", "nvfp4"}, {"int4", "int4"}, {"bf16", ""}};
-  std::map<std::string, Compared> by_gpu;
+  std::map<std::string, Compared> by_net;
   ForRows(folder + "/serving.csv", [&](const Fields& f) {
     const auto net = nets.find(f.Text("model_path"));
     const auto type = weights.find(f.Text("precision"));
@@ -413,13 +413,10 @@ void MeasureServed(const std::string& folder, std::vector<Row>* rows) {
     const double step = StepOf(net->second, options, running, 1, in + out / 2, gpu.c_str(), engine).step_us / kMs;
     const double prompt = StepOf(net->second, options, 1, in, 0, gpu.c_str(), engine).device_us / kMs;
     const double predicted = step + static_cast<double>(running - 1) * prompt / static_cast<double>(out);
-    by_gpu[gpu].Add(predicted, f.Number("silicon_tpot_ms"));
-    if (getenv("DBG"))
-      fprintf(stderr, "S %s %s %s %s tp %g ep %g c %ld in %ld out %ld step %.2f prompt %.1f pred %.2f meas %.2f\n",
-              net->second, gpu.c_str(), f.Text("precision").c_str(), f.Text("backend").c_str(), tp, experts, running,
-              in, out, step, prompt, predicted, f.Number("silicon_tpot_ms"));
+    by_net[absl::StrCat(net->second, "_", gpu, "_", f.Text("precision"), "_", f.Text("backend"))].Add(
+        predicted, f.Number("silicon_tpot_ms"));
   });
-  for (const auto& [gpu, compared] : by_gpu) compared.Report("served_" + gpu + "_time_per_token", 18, rows);
+  for (const auto& [net, compared] : by_net) compared.Report("served_" + net, 18, rows);
 }
 
 void Measure(const Options& options, std::vector<Row>* rows) {
