@@ -292,6 +292,9 @@ absl::StatusOr<Inputs> ReadInputs(const InspectFlags& options) {
   config.training = inputs.run.mode == RunMode::kTraining;
   HORUS_ASSIGN_OR_RETURN(inputs.graph, ReadModel(options.model, config));
   if (options.precision.empty()) inputs.run.precision = PrecisionOf(*inputs.graph);
+  // As engines take models of float32.
+  if (options.precision.empty() && IsEngine(inputs.run.framework) && !IsHalf(inputs.run.precision))
+    inputs.run.precision = Precision::kFp16;
   if (config.lora_rank > 0 && options.frozen.empty()) {
     inputs.run.frozen.assign(std::begin(kFrozenByLora), std::end(kFrozenByLora));
   }

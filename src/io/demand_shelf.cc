@@ -23,6 +23,8 @@ absl::StatusOr<std::vector<Demand>> DemandShelf::Demands(const ModelRun& model) 
   }
   RunSpec run = model.run;
   if (!model.states_precision) run.precision = PrecisionOf(*known->graph);
+  // As engines take models of float32.
+  if (!model.states_precision && IsEngine(run.framework) && !IsHalf(run.precision)) run.precision = Precision::kFp16;
   HORUS_ASSIGN_OR_RETURN(CachedDemands found, PredictCached(*predictor_, cache_, known->graph, run, types_));
   return std::move(found.demands);
 }

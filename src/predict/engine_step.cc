@@ -16,6 +16,7 @@ constexpr double kPlainKernelUs = 2.2;
 constexpr double kPlainBandwidth = 0.85;
 constexpr double kPlainRate = 0.7;
 constexpr double kHostUs = 300;
+constexpr double kPlainUpper = 1.5, kHostUpper = 2;  // of their bounds
 
 const Tensor* TensorAt(const ShapedGraph& shaped, const Op& op, size_t i) {
   return i < op.inputs.size() && op.inputs[i].valid() ? &shaped.tensors[op.inputs[i].value()] : nullptr;
@@ -190,7 +191,6 @@ EngineStep EngineStepOf(const ShapedGraph& shaped, const StepCost& cost, const R
   }
   step.operators.assign(operators.begin(), operators.end());
   step.plain.assign(plain.begin(), plain.end());
-  step.host_us = kHostUs;
   return step;
 }
 
@@ -213,17 +213,16 @@ std::vector<double> OperatorTimesOf(const ShapedGraph& shaped, const StepCost& c
 EngineTime TimeOf(const EngineStep& step, const GpuType& gpu) {
   const OperatorModel& model = OperatorModel::Default();
   EngineTime time;
-  double upper_us = 0;
+  double upper_us = 0, plain_us = 0;
   for (const auto& [op, count] : step.operators) {
     const OperatorTime one = model.TimeOf(op, gpu);
-    time.part_us[static_cast<size_t>(op.kind)] += count * one.us;
+    time.device_us += count * one.us;
     upper_us += count * one.upper_us;
   }
-  double& plain_us = time.part_us[kOperatorKinds];
   for (const auto& [op, count] : step.plain) plain_us += count * PlainUs(op, gpu);
-  for (const double us : time.part_us) time.device_us += us;
-  time.step_us = time.device_us + step.host_us;
-  time.step_upper_us = std::max(time.step_us, upper_us + 1.5 * plain_us + 2 * step.host_us);
+  time.device_us += plain_us;
+  time.step_us = time.device_us + kHostUs;
+  time.step_upper_us = std::max(time.step_us, upper_us + kPlainUpper * plain_us + kHostUpper * kHostUs);
   return time;
 }
 

@@ -9,7 +9,6 @@
 #ifndef HORUS_PREDICT_ENGINE_STEP_H_
 #define HORUS_PREDICT_ENGINE_STEP_H_
 
-#include <array>
 #include <cstddef>
 #include <optional>
 #include <utility>
@@ -33,7 +32,6 @@ struct EngineStep {
   };
   std::vector<std::pair<Operator, double>> operators;  // unlike ones, and how many run
   std::vector<std::pair<Plain, double>> plain;
-  double host_us = 0;  // of a step, that the device waits for
 };
 [[nodiscard]] EngineStep EngineStepOf(const ShapedGraph& shaped, const StepCost& cost, const RunSpec& run);
 
@@ -41,10 +39,8 @@ struct EngineStep {
 [[nodiscard]] std::vector<double> OperatorTimesOf(const ShapedGraph& shaped, const StepCost& cost, const RunSpec& run,
                                                   const GpuType& gpu);
 
-inline constexpr size_t kStepParts = kOperatorKinds + 1;  // the last: all that is plain
 struct EngineTime {
   double device_us = 0, step_us = 0, step_upper_us = 0;
-  std::array<double, kStepParts> part_us = {};
 };
 [[nodiscard]] EngineTime TimeOf(const EngineStep& step, const GpuType& gpu);
 

@@ -53,6 +53,19 @@ class Models(Files):
         self.assertEqual((code, err), (0, ""))
         self.assertEqual([one["verdict"] for one in json.loads(out)["decisions"]], ["place", "place"])
 
+    def test_parts_need_their_gpus(self):
+        cluster = self.write("cluster.yaml", "version: 1\nnodes:\n  - {name: n, cpu_cores: 8, memory_gib: 64, gpus: [{type: l40s, count: 4}]}\n")
+        jobs = self.write("jobs.yaml", "version: 1\njobs:\n  - {name: a, kind: inference, dims: {seq: 1, past: 8}, model: llama-3.1-70b, tensor_parallel: 4}\n")
+        code, _, err = run("place", "--cluster", cluster, "--jobs", jobs)
+        self.assertEqual(code, 2)
+        self.assertIn("tensor_parallel: expected a divisor of the job's GPUs (1)", err)
+
+    def test_two_that_do_not_fit_are_called_so(self):
+        code, out, _ = run("inspect", "llama-3.1-70b", "--dim", "seq=1", "--gpu", "a100-40gb", "--beside", "gpt2", "--beside-dim", "seq=1", "--json")
+        gpu = json.loads(out)["gpus"][0]
+        self.assertEqual((code, gpu["fits"]), (0, False))
+        self.assertFalse([one["mode"] for one in gpu["options"] if one["mode"].startswith("mig")])  # on half the card
+
     def test_refusals_name_file_and_field(self):
         config = self.write("config.json", json.dumps({**TINY, "hidden_size": -1}))
         code, out, err = run("inspect", config, "--dim", "seq=8")
