@@ -95,17 +95,6 @@ TEST(EngineStep, ADemandSaysTheStepOfTheEngine) {
   EXPECT_GE(demand.step_time_us.upper, demand.step_time_us.estimate);
 }
 
-// Twice the bytes: no engine was measured with float32 weights, and none is faster than the memory.
-TEST(EngineStep, WideWeightsTakeTheirBytes) {
-  const double bytes = 4 * 7.5e9;
-  EXPECT_GT(TimeOf(Job("llama-3.1-8b", Serving(1, 1, 128), {.weights = "fp32"}).engine, Gpu("h100-sxm")).device_us,
-            bytes / static_cast<double>(Gpu("h100-sxm").mem_bandwidth_mb_s));
-  RunSpec run = Serving(1, 1, 128);
-  run.precision = Precision::kAmpFp16;
-  EXPECT_EQ(Analyse(*GraphFromConfig("gpt2"), run).status().code(), absl::StatusCode::kInvalidArgument);
-  EXPECT_FALSE(GraphFromConfig("llama-3.1-8b", {.cache = "fp32"}).ok());  // it computes in bf16
-}
-
 TEST(EngineStep, EnginesDoNotTrain) {
   RunSpec run = Serving(1, 128, 0);
   run.mode = RunMode::kTraining;
