@@ -383,12 +383,15 @@ void MeasureSplitwise(const std::string& folder, std::vector<Row>* rows) {
 
 // Whole engines, all requests on the same GPUs: a step of all that run, and the prompts of others between its tokens.
 void MeasureServed(const std::string& folder, std::vector<Row>* rows) {
-  static const std::map<std::string, const char*> nets = {
-      {"meta-llama/Llama-3.1-70B", "llama-3.1-70b"}, {"Qwen/Qwen3-235B-A22B-FP8", "qwen3-235b-a22b"},
-      {"deepseek-ai/DeepSeek-R1", "deepseek-v3"},    {"deepseek-ai/DeepSeek-V3", "deepseek-v3"},
-      {"MiniMaxAI/MiniMax-M2.5", "minimax-m2"},      {"moonshotai/Kimi-K2.5", "kimi-k2"}};
+  static const std::map<std::string, const char*> nets = {{"meta-llama/Llama-3.1-70B", "llama-3.1-70b"},
+                                                          {"meta-llama/Llama-3.1-8B-Instruct", "llama-3.1-8b"},
+                                                          {"Qwen/Qwen3-235B-A22B-FP8", "qwen3-235b-a22b"},
+                                                          {"deepseek-ai/DeepSeek-R1", "deepseek-v3"},
+                                                          {"deepseek-ai/DeepSeek-V3", "deepseek-v3"},
+                                                          {"MiniMaxAI/MiniMax-M2.5", "minimax-m2"},
+                                                          {"moonshotai/Kimi-K2.5", "kimi-k2"}};
   static const std::map<std::string, const char*> weights = {
-      {"fp8", "fp8"}, {"fp4", "nvfp4"}, {"int4", "int4"}, {"bf16", ""}};
+      {"fp8", "fp8"}, {"fp4", "nvfp4"}, {"int4", "int4"}, {"bf16", ""}, {"", ""}};
   std::map<std::string, Compared> by_net;
   ForRows(folder + "/serving.csv", [&](const Fields& f) {
     const auto net = nets.find(f.Text("model_path"));
