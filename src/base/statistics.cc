@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Medians and ranks.
+// Medians, ranks and the normal quantile.
 #include "base/statistics.h"
 
 #include <algorithm>
@@ -7,6 +7,7 @@
 #include <cmath>
 #include <cstddef>
 #include <limits>
+#include <numbers>
 #include <numeric>
 
 namespace horus {
@@ -55,6 +56,19 @@ double Median(std::vector<double> values) {
 double RankCorrelation(std::span<const double> a, std::span<const double> b) {
   assert(a.size() == b.size());
   return a.empty() ? kNone : Correlation(RanksOf(a), RanksOf(b));
+}
+
+double DeviationsAt(double probability) {
+  // Newton's method on the distribution function; from 0 it approaches from below and does not overshoot.
+  const double tail = std::min(probability, 1 - probability);
+  double x = 0;
+  for (int i = 0; i < 100; ++i) {
+    const double left = 0.5 * std::erfc(x / std::numbers::sqrt2) - tail;  // still above x
+    const double step = left * std::sqrt(2 * std::numbers::pi) * std::exp(x * x / 2);
+    x += step;
+    if (std::abs(step) < 1e-12) break;
+  }
+  return probability < 0.5 ? -x : x;
 }
 
 }  // namespace horus

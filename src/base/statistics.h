@@ -2,7 +2,7 @@
 // Summaries of measured values that several rooms report.
 //
 // Enters:  finite numbers.
-// Leaves:  a median, a rank correlation; NaN where there is none.
+// Leaves:  a median, a rank correlation; NaN where there is none. The normal quantile.
 // Units:   those of the numbers; a correlation is from -1 to 1.
 // Cost:    a sort.                       Thread class: pure functions.
 #ifndef HORUS_BASE_STATISTICS_H_
@@ -19,6 +19,9 @@ namespace horus {
 // Spearman's: of the ranks, equal values sharing the mean of theirs. NaN when all of one side are equal. Both of one
 // size.
 [[nodiscard]] double RankCorrelation(std::span<const double> a, std::span<const double> b);
+
+// How many standard deviations above its median a normal variable is not with that probability, 0 to 1 exclusive.
+[[nodiscard]] double DeviationsAt(double probability);
 
 }  // namespace horus
 

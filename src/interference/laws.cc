@@ -15,6 +15,7 @@
 #include <string>
 
 #include "base/hash.h"
+#include "base/statistics.h"
 #include "base/status.h"
 #include "interference/model.h"
 
@@ -219,20 +220,7 @@ absl::Status InterferenceModel::PredictLoad(const DeviceContext& /*device*/, con
   return MakeError(absl::StatusCode::kUnimplemented, "interference model %s: does not add loads", std::string(name()));
 }
 
-// ---- The normal quantile by bisection and Newton, and the shifted lognormal family over it.
-
-double DeviationsAt(double probability) {
-  // Newton's method on the distribution function; from 0 it approaches from below and does not overshoot.
-  const double tail = std::min(probability, 1 - probability);
-  double x = 0;
-  for (int i = 0; i < 100; ++i) {
-    const double left = 0.5 * std::erfc(x / std::numbers::sqrt2) - tail;  // still above x
-    const double step = left * std::sqrt(2 * std::numbers::pi) * std::exp(x * x / 2);
-    x += step;
-    if (std::abs(step) < 1e-12) break;
-  }
-  return probability < 0.5 ? -x : x;
-}
+// ---- The shifted lognormal family.
 
 double SlowdownAt(const Slowdown& answer, double upper_probability, double probability) {
   const auto estimate = static_cast<double>(answer.estimate), upper = static_cast<double>(answer.upper);

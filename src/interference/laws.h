@@ -166,8 +166,6 @@ void CombinePairs(std::span<const float> pairs, std::span<const float> pair_uppe
 // Probabilities that may be asked for; the bounds of a model lie above the first.
 inline constexpr double kLeastProbability = 0.5, kMostProbability = 0.999;
 
-// How many standard deviations above its median a normal variable is not with that probability, 0 to 1 exclusive.
-[[nodiscard]] double DeviationsAt(double probability);
 // DeviationsAt(kUpperProbability): from an estimate to its upper bound.
 inline constexpr double kDeviationsToUpper = 1.2815515655446004;
 

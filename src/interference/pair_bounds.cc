@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "base/hash.h"
+#include "base/statistics.h"
 #include "base/status.h"
 #include "interference/laws.h"
 

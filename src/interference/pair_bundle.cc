@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "base/format.h"
+#include "base/statistics.h"
 #include "base/status.h"
 #include "base/text.h"
 #include "interference/kernel_model.h"

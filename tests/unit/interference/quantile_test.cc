@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 
+#include "base/statistics.h"
 #include "interference/laws.h"
 
 namespace horus {
