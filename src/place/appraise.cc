@@ -74,8 +74,9 @@ absl::Status Appraiser::OfDevice(const Cluster& cluster, const JobSpec& job, con
   }
   const Slowdown own = after.back();
   appraisal.own = {std::max(appraisal.own.estimate, own.estimate), std::max(appraisal.own.upper, own.upper)};
-  slowest = std::min(slowest, static_cast<double>(newcomer.work_alone) * SpeedAlone(job, state) /
-                                  (static_cast<double>(own.estimate) + appraisal.communication));
+  const double slowed = WorkSlowdown(newcomer.demand, own.estimate);
+  slowest = std::min(
+      slowest, static_cast<double>(newcomer.work_alone) * SpeedAlone(job, state) / (slowed + appraisal.communication));
   for (const uint32_t row : rows.residents[at]) {
     const uint32_t id = rows.ClassOn(rows.jobs[row].request, state.type);
     const auto i =

@@ -91,8 +91,9 @@ double WorkMeter::Share(const Ledger& ledger, uint32_t device, const LedgerResid
   const auto at = std::find(row.tenants.begin(), row.tenants.end(), resident.tenant);
   if (job == nullptr || at == row.tenants.end()) return 0;  // cannot be: the resident is there
   const float slowdown = slowdowns[static_cast<size_t>(at - row.tenants.begin())];
-  return WorkWeight(*job) * static_cast<double>(ledger.states().tenant(*at).work_alone) * SpeedAlone(*job, row) /
-         static_cast<double>(slowdown);
+  const TenantClass& tenant = ledger.states().tenant(*at);
+  return WorkWeight(*job) * static_cast<double>(tenant.work_alone) * SpeedAlone(*job, row) /
+         WorkSlowdown(tenant.demand, slowdown);
 }
 
 std::vector<uint32_t> WorkMeter::DevicesOf(const Ledger& ledger, JobId job) const {
@@ -138,8 +139,11 @@ absl::Status WorkMeter::GainOf(const Ledger& ledger, uint32_t device, const JobS
                                const DeviceCandidate& candidate, double& gain) {
   const DeviceRow& row = ledger.state(device);
   const auto work_alone = [&](size_t i) { return static_cast<double>(candidate.tenants[i]->work_alone); };
+  const auto slowed = [&](size_t i, const Slowdown& slowdown) {
+    return WorkSlowdown(candidate.tenants[i]->demand, slowdown.estimate);
+  };
   gain = WorkWeight(job) * work_alone(candidate.residents()) * candidate.relative_speed /
-         static_cast<double>(candidate.after.back().estimate);
+         slowed(candidate.residents(), candidate.after.back());
   for (const LedgerResident& resident : ledger.residents(device)) {
     const auto at = std::find(row.tenants.begin(), row.tenants.end(), resident.tenant);
     const auto i = static_cast<size_t>(at - row.tenants.begin());
@@ -148,9 +152,8 @@ absl::Status WorkMeter::GainOf(const Ledger& ledger, uint32_t device, const JobS
     const double alone = WorkWeight(*spec) * work_alone(i) * SpeedAlone(*spec, row);
     GangWork others{.devices = 1};
     if (GpuCount(*spec) > 1) HORUS_RETURN_IF_ERROR(WorkOf(ledger, resident.job, device, others));
-    gain += static_cast<double>(others.devices) *
-            (std::min(others.slowest, alone / static_cast<double>(candidate.after[i].estimate)) -
-             std::min(others.slowest, alone / static_cast<double>(candidate.before[i].estimate)));
+    gain += static_cast<double>(others.devices) * (std::min(others.slowest, alone / slowed(i, candidate.after[i])) -
+                                                   std::min(others.slowest, alone / slowed(i, candidate.before[i])));
   }
   return absl::OkStatus();
 }

@@ -15,6 +15,7 @@ constexpr int64_t kMaxStepUs = int64_t{1} << 45;  // about a year
 constexpr float kMaxUtilPct = 100.0f;
 constexpr float kMaxPowerW = 100'000.0f;
 constexpr float kMaxDistance = 1e6f;
+constexpr float kMaxDemandSlowdown = 100.0f;
 
 absl::Status CheckReal(const char* field, const char* unit, const Bounded& value, float limit) {
   const bool ordered = value.estimate >= 0 && value.upper >= value.estimate && value.upper <= limit;  // false for NaN
@@ -67,6 +68,13 @@ absl::Status ValidateDemand(const Demand& demand) {
   }
   if (!(demand.host_us >= 0 && demand.host_us <= static_cast<double>(kMaxStepUs))) {
     return InvalidArgument("demand.host_us: expected 0 to %d us, found %g", kMaxStepUs, demand.host_us);
+  }
+  if (!(demand.duty > 0 && demand.duty <= 1)) {
+    return InvalidArgument("demand.duty: expected above 0 and at most 1, found %g", demand.duty);
+  }
+  if (!(demand.slowdown_bound >= 0 && demand.slowdown_bound <= kMaxDemandSlowdown)) {
+    return InvalidArgument("demand.slowdown_bound: expected 0 to %g, found %g", kMaxDemandSlowdown,
+                           demand.slowdown_bound);
   }
   if (demand.gradient_mib < 0 || demand.gradient_mib > kMaxMemMib) {
     return InvalidArgument("demand.gradient_mib: expected 0 to %d MiB, found %d", kMaxMemMib, demand.gradient_mib);

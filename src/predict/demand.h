@@ -4,7 +4,7 @@
 // Enters:  nothing; made by the predictor, measured elsewhere, or stated by the caller.
 // Leaves:  a plain value. Estimates serve objectives, upper bounds serve fit and limits.
 // Units:   per cent 0-100, MiB, microseconds; per GPU of the job.
-// Cost:    128 bytes, trivially copyable.   Thread class: value, share freely.
+// Cost:    136 bytes, trivially copyable.   Thread class: value, share freely.
 #ifndef HORUS_PREDICT_DEMAND_H_
 #define HORUS_PREDICT_DEMAND_H_
 
@@ -72,6 +72,8 @@ struct Demand {
   std::array<float, kTraitCount> traits = {};  // indexed by Trait; all zero = unknown
   float duty = 1;  // share of the time in which the job has steps to do: below 1 for a service that waits for requests
                    // (WithDuty in place/job/job.h); 0-1
+  float slowdown_bound = 0;  // what the promises of a service (service.h) leave on this GPU type: 0 = nothing is
+                             // promised; below 1 = they are not kept even alone, by that factor
   friend bool operator==(const Demand&, const Demand&) = default;
 };
 
@@ -98,6 +100,14 @@ inline void ForgetDeviceShare(Demand& demand) { demand.traits[static_cast<size_t
 // Share of all time in which it keeps the GPU busy, 0-100 %.
 [[nodiscard]] inline Bounded BusyPct(const Demand& demand) {
   return {demand.gpu_util_pct.estimate * demand.duty, demand.gpu_util_pct.upper * demand.duty};
+}
+
+// A service of independent users, within its promises: who is slowed serves as many at a time as come, and all its work
+// is done.
+[[nodiscard]] inline bool KeepsWork(const Demand& demand) { return demand.slowdown_bound >= 1 && demand.duty < 1; }
+// What its work alone is divided by, at a slowdown.
+[[nodiscard]] inline double WorkSlowdown(const Demand& demand, float slowdown) {
+  return KeepsWork(demand) ? 1 : static_cast<double>(slowdown);
 }
 
 [[nodiscard]] inline bool HasMemoryBound(const Demand& demand) { return demand.mem_mib.upper < kUnboundedMemMib; }

@@ -96,7 +96,7 @@ double WorkOf(const Cluster& cluster, const InterferenceModel& model) {
         speeds[jobs[j].spec->id].push_back(static_cast<double>(jobs[j].spec->weight) * (1.0 + jobs[j].spec->priority) *
                                            WorkAlone(*jobs[j].spec) *
                                            (jobs[j].spec->kind == JobKind::kBestEffort ? kBestEffortWorth : 1) * speed /
-                                           static_cast<double>(slowdowns[j].estimate));
+                                           (KeepsWork(*demands[j]) ? 1 : static_cast<double>(slowdowns[j].estimate)));
       }
     }
   }

@@ -78,6 +78,10 @@ inline Demand RandomDemand(Random& random, uint64_t profiles, size_t type) {
   demand.mem_bw_util_pct = {traffic, traffic};
   if (!profile.OneIn(3)) demand.flags = kDemandMeasured;
   if (profile.OneIn(3)) demand.flags |= kDemandOutside;
+  if (profile.OneIn(5)) {  // a service: late alone, barely within its promises, or with room
+    demand.slowdown_bound = 0.8f + 0.6f * static_cast<float>(profile.Below(4));
+    if (!profile.OneIn(4)) demand.duty = 0.1f * static_cast<float>(1 + profile.Below(9));
+  }
   return demand;
 }
 

@@ -149,6 +149,10 @@ absl::Status CheckDemands(const JobSpec& job) {
     if (absl::Status status = ValidateDemand(entry.demand); !status.ok()) {
       return InvalidArgument("%s: demands[%d]: %s", Job(job), i, std::string(status.message()));
     }
+    if (entry.demand.slowdown_bound > 0 && entry.demand.step_time_us.upper <= 0) {
+      return InvalidArgument("%s: demands[%d]: step_time_us: expected above 0 beside slowdown_bound, found 0", Job(job),
+                             i);
+    }
     if (KeepsLatency(job) && entry.demand.step_time_us.upper <= 0) {
       return InvalidArgument("%s: demands[%d]: step_time_us: expected above 0 beside latency_bound_us, found 0",
                              Job(job), i);

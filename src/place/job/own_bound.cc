@@ -11,6 +11,13 @@ namespace horus {
 
 OwnBound OwnBoundOf(const JobSpec& job, const Demand& demand) {
   OwnBound bound{.slowdown = job.slowdown_bound, .late = {}};
+  if (demand.slowdown_bound > 0) {
+    if (demand.slowdown_bound < 1) {
+      const auto step_us = static_cast<float>(demand.step_time_us.upper);
+      return {.slowdown = 1, .late = {step_us * demand.slowdown_bound, step_us, 0}};
+    }
+    bound.slowdown = bound.slowdown > 0 ? std::min(bound.slowdown, demand.slowdown_bound) : demand.slowdown_bound;
+  }
   if (!KeepsLatency(job)) return bound;
   const auto longest = [&demand](int64_t step_us) { return std::max(static_cast<double>(step_us), demand.host_us); };
   // Limits count bounds: the step as long as it may be.

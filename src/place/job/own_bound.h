@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// OwnBound: how much a job may be slowed on a GPU type, by what it states itself and by the latency it must keep.
+// OwnBound: how much a job may be slowed on a GPU type, by what it states itself, by the promises of a service
+// (Demand::slowdown_bound) and by the latency it must keep.
 //
 // Enters:  a job and its demand on the type.
-// Leaves:  the lower of both bounds; or that the latency is not kept even alone.
+// Leaves:  the lowest of these bounds; or that the latency is not kept even alone.
 // Units:   slowdown = shared / alone; microseconds.
 // Cost:    none without a latency bound, else about 50 us (interference/laws.h).   Thread class: pure function.
 #ifndef HORUS_PLACE_JOB_OWN_BOUND_H_

@@ -89,7 +89,7 @@ Gain GainOf(const DeviceCandidate& candidate) {
                         1.0 / static_cast<double>(candidate.before[i].estimate));
   }
   gain.newcomer = static_cast<double>(newcomer.work_alone) * candidate.relative_speed /
-                  static_cast<double>(candidate.after.back().estimate);
+                  WorkSlowdown(newcomer.demand, candidate.after.back().estimate);
   return gain;
 }
 
@@ -99,7 +99,7 @@ bool LosesTogether(const DeviceCandidate& candidate) {
   double together = 0, alone = 0;
   for (size_t i = 0; i < candidate.tenants.size(); ++i) {
     const auto weight = static_cast<double>(candidate.tenants[i]->weight * candidate.tenants[i]->work_alone);
-    together += weight / static_cast<double>(candidate.after[i].estimate);
+    together += weight / WorkSlowdown(candidate.tenants[i]->demand, candidate.after[i].estimate);
     if (i < candidate.residents()) alone = std::max(alone, weight);
   }
   return together < alone;

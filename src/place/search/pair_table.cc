@@ -55,6 +55,7 @@ void PairTable::Grow(const InterferenceModel& model, uint32_t context, Row& row,
     row_bytes_ += row.least.capacity() * sizeof(StateSummary);
   }
   const std::vector<InterferenceModel::PairLevels>& levels = contexts_[context].levels;
+  const bool keeps_work = KeepsWork(newcomer.demand);  // then its own slowdown costs nothing
   const size_t before = row.summaries.capacity(), first = row.summaries.size();
   const size_t size = contexts_[context].guests.size() + kNobody + 1;
   if (before < size) row.summaries.reserve(std::max(size, 2 * before));
@@ -62,7 +63,7 @@ void PairTable::Grow(const InterferenceModel& model, uint32_t context, Row& row,
   row.summaries.resize(size);
   row.positions.resize(size);
   for (size_t guest = first; guest < size; ++guest) {
-    row.summaries[guest].mine = row.least[levels[guest].inflicts].mine;
+    row.summaries[guest].mine = keeps_work ? 0 : row.least[levels[guest].inflicts].mine;
     row.summaries[guest].theirs = row.least[levels[guest].suffers].theirs;
   }
   row_bytes_ += (row.summaries.capacity() - before) * (sizeof(StateSummary) + sizeof(uint32_t));
@@ -83,8 +84,8 @@ absl::Status PairTable::Meet(const InterferenceModel& model, uint32_t context, R
     const PairExcess &mine = mine_[i], &theirs = theirs_[i];
     row.positions[guests[i].guest] = static_cast<uint32_t>(row.pairs.size());
     row.pairs.push_back({mine, theirs});
-    row.summaries[guests[i].guest] = {Steps(mine.estimate), Steps(theirs.estimate), Steps(mine.upper),
-                                      Steps(theirs.upper)};
+    const uint16_t own = KeepsWork(newcomer.demand) ? 0 : Steps(mine.estimate);
+    row.summaries[guests[i].guest] = {own, Steps(theirs.estimate), Steps(mine.upper), Steps(theirs.upper)};
   }
   return absl::OkStatus();
 }

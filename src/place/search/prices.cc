@@ -133,7 +133,8 @@ absl::Status WorkPricer::AddPairs(const InterferenceModel& model, const FitLimit
             return !IsBeyond(SlowdownFor(promise, slowdown, limits), BoundOf(promise, limits));
           };
           if (keeps(first.promise, slowdowns[0]) && keeps(second.promise, slowdowns[1])) {
-            pair = {1 / slowdowns[0].estimate, 1 / slowdowns[1].estimate};
+            pair = {1 / (KeepsWork(first.demand) ? 1 : slowdowns[0].estimate),
+                    1 / (KeepsWork(second.demand) ? 1 : slowdowns[1].estimate)};
           }
         }
         known = &pairs_.Insert(key, pair);

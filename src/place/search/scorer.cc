@@ -614,7 +614,8 @@ void Scorer::SiftLoads(const LeastCost& least, std::span<const StateSummary> sum
     const double before = std::max(1.0, kUnit * static_cast<double>(summary.loads.estimate));
     const double after = std::max(1.0, kUnit * static_cast<double>(load));
     const double lost = summary.loads.weight * (after - before) / (after * before);
-    const double floor = Floor(least, here, summary, here.work_alone / after, lost);
+    const double speed = KeepsWork(here.on->tenant.demand) ? here.work_alone : here.work_alone / after;
+    const double floor = Floor(least, here, summary, speed, lost);
     if (fits & (floor < cutoff)) left.push_back({i, floor});
   }
 }
@@ -672,7 +673,7 @@ double Scorer::LeastCostIn(const Region& region) {
       return 1 / std::max(1.0, kUnit * static_cast<double>(before)) -
              1 / std::max(1.0, kUnit * static_cast<double>(before + here.load.estimate));
     };
-    speed /= std::max(1.0, kUnit * static_cast<double>(load));
+    if (!KeepsWork(here.on->tenant.demand)) speed /= std::max(1.0, kUnit * static_cast<double>(load));
     lost = region.least_weight * std::min(lost_at(region.least_load), lost_at(region.most_load));
   }
   const double left = static_cast<double>(region.least_free) - static_cast<double>(here.on->tenant.memory.request_mib) *

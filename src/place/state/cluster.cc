@@ -380,6 +380,7 @@ uint64_t HashOf(const ClusterRows& rows, const JobRow& row) {
   for (const TypeDemand& entry : job.demands) {
     const TenantClass tenant = MakeTenantClass(timeless.has_value() ? *timeless : job, entry.demand);
     hash = CombineHash(Mixed(hash, int64_t{entry.type.value()}), tenant.order);
+    if (entry.demand.duty != 1) hash = CombineHash(hash, Hash64(&entry.demand.duty, sizeof entry.demand.duty));
   }
   for (const auto& [key, value] : job.node_selector) hash = Mixed(Mixed(hash, key), value);
   hash = CombineHash(hash, static_cast<uint64_t>(job.share) << 1 | uint64_t{job.spread_tasks});

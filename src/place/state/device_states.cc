@@ -175,7 +175,7 @@ TenantClass TenantAsked(const JobSpec& job, const Demand& demand, bool alone) {
           .priority = job.priority,
           .weight = static_cast<float>(weight),
           .work_alone = static_cast<float>(work_alone),
-          .worth = static_cast<float>(weight * work_alone * RelativeSpeed(job, demand)),
+          .worth = KeepsWork(seen) ? 0 : static_cast<float>(weight * work_alone * RelativeSpeed(job, demand)),
           .counted_milli = static_cast<int32_t>(std::ceil(kTenantMilli * counted)),
           .memory = GpuMemoryOf(job, demand),
           .late = bound.late};

@@ -41,7 +41,7 @@ struct TenantClass {
   int32_t priority = 0;
   float weight = 1;      // WorkWeight
   float work_alone = 1;  // WorkAlone
-  float worth = 1;       // of what it does here: weight x work_alone x RelativeSpeed
+  float worth = 1;       // of what slowdowns cost here: weight x work_alone x RelativeSpeed; 0 where it KeepsWork
   int32_t counted_milli =
       kTenantMilli;  // in a limit of busy tenants, in thousandths of one; by the demand's upper bound
   GpuMemory memory;  // of each of its GPUs

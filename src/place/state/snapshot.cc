@@ -124,6 +124,8 @@ class Demands {
     out.set_distance(demand.distance);
     out.set_operator_us(demand.operator_us);
     out.set_host_us(demand.host_us);
+    if (demand.duty != 1) out.set_duty(demand.duty);
+    out.set_slowdown_bound(demand.slowdown_bound);
     const bool none = std::all_of(demand.traits.begin(), demand.traits.end(), [](float trait) { return trait == 0; });
     if (!none) out.mutable_traits()->Add(demand.traits.begin(), demand.traits.end());
   }
@@ -350,7 +352,9 @@ absl::StatusOr<Demand> ReadDemand(const pb::Demand& in, size_t index) {
                 .host_us = in.host_us(),
                 .flags = in.flags(),
                 .distance = in.distance(),
-                .operator_us = in.operator_us()};
+                .operator_us = in.operator_us(),
+                .duty = in.duty() == 0 ? 1 : in.duty(),
+                .slowdown_bound = in.slowdown_bound()};
   if (in.traits_size() > static_cast<int>(kTraitCount)) {
     return InvalidArgument("snapshot: demands[%d]: expected at most %d traits, found %d", index, kTraitCount,
                            in.traits_size());

@@ -72,6 +72,26 @@ TEST(OwnBound, AnEndlessQueueCountsAsTheLongestService) {
   EXPECT_EQ(own.late.p99_us, static_cast<float>(kMostServiceUs));
 }
 
+TEST(OwnBound, IsTheLowerOfWhatIsStatedAndWhatAServicePromises) {
+  JobSpec job = OneGpu(1);
+  Demand demand = Needs(10, 100, 5'000);
+  demand.slowdown_bound = 1.5f;
+  EXPECT_EQ(OwnBoundOf(job, demand).slowdown, 1.5f);
+  job.slowdown_bound = 2;
+  EXPECT_EQ(OwnBoundOf(job, demand).slowdown, 1.5f);
+  job.slowdown_bound = 1.25f;
+  EXPECT_EQ(OwnBoundOf(job, demand).slowdown, 1.25f);
+}
+
+TEST(OwnBound, OfAServiceThatKeepsNothingAloneSaysByHowMuch) {
+  Demand demand = Needs(10, 100, 5'000);
+  demand.slowdown_bound = 0.5f;
+  const OwnBound own = OwnBoundOf(OneGpu(1), demand);
+  EXPECT_EQ(own.slowdown, 1);
+  EXPECT_EQ(own.late.bound_us, 0.5f * own.late.p99_us);
+  EXPECT_EQ(own.late.p99_us, static_cast<float>(demand.step_time_us.upper));
+}
+
 TEST(OwnBound, WithoutALatencyIsWhatIsStated) {
   JobSpec job = OneGpu(1);
   EXPECT_EQ(OwnBoundOf(job, Needs(10, 100, 5'000)).slowdown, 0);
