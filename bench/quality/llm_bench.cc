@@ -18,14 +18,19 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "base/hash.h"
+#include "base/statistics.h"
 #include "bench/must.h"
 #include "bench/rows.h"
 #include "device/catalogue.h"
 #include "graph/from_config.h"
 #include "horus/version.h"
+#include "interference/registry.h"
 #include "io/csv.h"
 #include "lab/models/operator_fit.h"
+#include "place/placer.h"
+#include "place/policies/policies.h"
 #include "predict/predictor.h"
+#include "predict/service.h"
 
 namespace horus::bench {
 namespace {
@@ -381,8 +386,23 @@ void MeasureSplitwise(const std::string& folder, std::vector<Row>* rows) {
   }
 }
 
-// Whole engines, all requests on the same GPUs: a step of all that run, and the prompts of others between its tokens.
-void MeasureServed(const std::string& folder, std::vector<Row>* rows) {
+// ---- Whole engines: nets that users ask again and again, all requests on the same GPUs.
+
+struct ServedRow {
+  std::string net;    // net, GPU type, number type, engine
+  std::string curve;  // and parts, tokens: what differs is how many ask at once
+  double users = 0;
+  double token_ms = 0, first_ms = 0;  // measured
+  Service service;
+  double burst_ms = 0;
+};
+
+// What a campaign adds to the first token: all users begin at once, and ask ten times each (inferred from how measured
+// times grow with the users; MiniMax-M2 and Llama-3.1-70B).
+constexpr double kBurstShare = 0.1;
+constexpr double kPackedTokens = 16384;
+
+std::optional<ServedRow> Served(const Fields& f, const Catalogue& gpus) {
   static const std::map<std::string, const char*> nets = {{"meta-llama/Llama-3.1-70B", "llama-3.1-70b"},
                                                           {"meta-llama/Llama-3.1-8B-Instruct", "llama-3.1-8b"},
                                                           {"Qwen/Qwen3-235B-A22B-FP8", "qwen3-235b-a22b"},
@@ -392,38 +412,174 @@ void MeasureServed(const std::string& folder, std::vector<Row>* rows) {
                                                           {"moonshotai/Kimi-K2.5", "kimi-k2"}};
   static const std::map<std::string, const char*> weights = {
       {"fp8", "fp8"}, {"fp4", "nvfp4"}, {"int4", "int4"}, {"bf16", ""}, {"", ""}};
-  std::map<std::string, Compared> by_net;
+  const auto net = nets.find(f.Text("model_path"));
+  const auto type = weights.find(f.Text("precision"));
+  const double tp = f.Number("tp_size"), experts = std::max(1.0, f.Number("moe_ep_size"));
+  if (f.Text("mode") != "agg" || net == nets.end() || type == weights.end() || f.Number("attention_dp_size") > 1 ||
+      f.Number("pp_size") > 1 || tp > 8)
+    return std::nullopt;
+  // In blocks, as the nets that were trained so are published.
+  const bool published = f.Text("precision") == "fp8" && std::strcmp(net->second, "llama-3.1-70b") != 0 &&
+                         std::strncmp(net->second, "qwen", 4) != 0;
+  const std::string gpu = f.Text("system") == "b200_sxm" ? "b200" : "h100-sxm";
+  const ConfigOptions options{.tensor_parallel = static_cast<int64_t>(tp),
+                              .expert_parallel = static_cast<int64_t>(experts),
+                              .weights = published ? "" : type->second};
+  const Framework engine = f.Text("backend") == "trtllm"   ? Framework::kTensorRtLlm
+                           : f.Text("backend") == "sglang" ? Framework::kSglang
+                                                           : Framework::kVllm;
+  ServedRow row{.users = f.Number("batch_size"),
+                .token_ms = f.Number("silicon_tpot_ms"),
+                .first_ms = f.Number("silicon_ttft_ms")};
+  if (!(row.token_ms > 0 && row.first_ms > 0 && row.users >= 1)) return std::nullopt;
+  row.net = absl::StrCat(net->second, "_", gpu, "_", f.Text("precision").empty() ? "bf16" : f.Text("precision"), "_",
+                         f.Text("backend"));
+  row.curve = absl::StrCat(row.net, "/", tp, "/", experts, "/", f.Text("isl"), "/", f.Text("osl"));
+  const double in = f.Number("isl");
+  const ServiceLoad load{
+      .concurrency = row.users, .tokens_in = in, .tokens_out = f.Number("osl"), .longest = in + f.Number("osl")};
+  const auto graph = Must(GraphFromConfig(net->second, options));
+  const RunSpec run{.mode = RunMode::kInference, .precision = Precision::kBf16, .framework = engine};
+  const GpuType* const types[] = {&gpus.at(Must(gpus.Find(gpu)))};
+  row.service = Must(PredictServices(*Predictor::Default(), graph, run, load, types)).front();
+  const double prompts = std::max(1.0, std::floor(kPackedTokens / in));
+  constexpr double kMs = 1e3;
+  row.burst_ms =
+      kBurstShare * row.users / prompts / kMs *
+      StepOf(net->second, options, static_cast<int64_t>(prompts), static_cast<int64_t>(in), 0, gpu.c_str(), engine)
+          .device_us;
+  return row;
+}
+
+// By one that keeps a bound: the largest number of users on the grid that was measured.
+int LargestWithin(const std::vector<double>& token_ms, double bound) {
+  int largest = -1;
+  for (size_t i = 0; i < token_ms.size(); ++i) {
+    if (token_ms[i] <= bound) largest = static_cast<int>(i);
+  }
+  return largest;
+}
+
+void MeasureServed(const std::string& folder, std::vector<Row>* rows) {
+  constexpr double kMs = 1e3;
+  const auto gpus = Catalogue::Default();
+  std::map<std::string, std::vector<ServedRow>> nets;
   ForRows(folder + "/serving.csv", [&](const Fields& f) {
-    const auto net = nets.find(f.Text("model_path"));
-    const auto type = weights.find(f.Text("precision"));
-    const double tp = f.Number("tp_size"), experts = std::max(1.0, f.Number("moe_ep_size"));
-    if (f.Text("mode") != "agg" || net == nets.end() || type == weights.end() || f.Number("attention_dp_size") > 1 ||
-        tp > 8)
-      return;
-    // In blocks, as the nets that were trained so are published.
-    const bool published = f.Text("precision") == "fp8" && std::strcmp(net->second, "llama-3.1-70b") != 0 &&
-                           std::strncmp(net->second, "qwen", 4) != 0;
-    const std::string gpu = f.Text("system") == "b200_sxm" ? "b200" : "h100-sxm";
-    const ConfigOptions options{.tensor_parallel = static_cast<int64_t>(tp),
-                                .expert_parallel = static_cast<int64_t>(experts),
-                                .weights = published ? "" : type->second};
-    const auto in = static_cast<int64_t>(f.Number("isl")), out = static_cast<int64_t>(f.Number("osl"));
-    const auto running = static_cast<int64_t>(f.Number("batch_size"));
-    constexpr double kMs = 1e3;
-    const Framework engine = f.Text("backend") == "trtllm"   ? Framework::kTensorRtLlm
-                             : f.Text("backend") == "sglang" ? Framework::kSglang
-                                                             : Framework::kVllm;
-    const double step = StepOf(net->second, options, running, 1, in + out / 2, gpu.c_str(), engine).step_us / kMs;
-    const double prompt = StepOf(net->second, options, 1, in, 0, gpu.c_str(), engine).device_us / kMs;
-    const double predicted = step + static_cast<double>(running - 1) * prompt / static_cast<double>(out);
-    by_net[absl::StrCat(net->second, "_", gpu, "_", f.Text("precision"), "_", f.Text("backend"))].Add(
-        predicted, f.Number("silicon_tpot_ms"));
+    if (std::optional<ServedRow> row = Served(f, *gpus)) nets[row->net].push_back(*std::move(row));
   });
-  for (const auto& [net, compared] : by_net) compared.Report("served_" + net, 18, rows);
+  std::vector<double> token_errors, first_errors, first_ranks, repeats;
+  size_t token_kept = 0, first_kept = 0, all = 0, near = 0, asked = 0;
+  for (const auto& [net, served] : nets) {
+    std::vector<double> errors, told, measured;
+    std::map<std::string, std::map<double, std::vector<const ServedRow*>>> curves;
+    for (const ServedRow& row : served) {
+      const double first_ms = row.service.first_token.estimate_us / kMs + row.burst_ms;
+      errors.push_back(std::abs(row.service.token.estimate_us / kMs / row.token_ms - 1));
+      first_errors.push_back(std::abs(first_ms / row.first_ms - 1));
+      told.push_back(first_ms);
+      measured.push_back(row.first_ms);
+      token_kept += row.token_ms <= row.service.token.upper_us / kMs ? 1 : 0;
+      first_kept += row.first_ms <= row.service.first_token.upper_us / kMs + row.burst_ms ? 1 : 0;
+      ++all;
+      curves[row.curve][row.users].push_back(&row);
+    }
+    token_errors.insert(token_errors.end(), errors.begin(), errors.end());
+    first_ranks.push_back(RankCorrelation(told, measured));
+    for (const auto& [curve, points] : curves) {
+      std::vector<double> seen, predicted;
+      for (const auto& [users, same] : points) {
+        std::vector<double> times;
+        for (const ServedRow* row : same) times.push_back(row->token_ms);
+        seen.push_back(Median(times));
+        predicted.push_back(same.front()->service.token.estimate_us / kMs);
+        for (const double time : times) {
+          if (times.size() > 1) repeats.push_back(std::abs(time / seen.back() - 1));
+        }
+      }
+      constexpr size_t kLeastPoints = 3;
+      if (seen.size() < kLeastPoints) continue;
+      for (const double bound : seen) {
+        near += std::abs(LargestWithin(seen, bound) - LargestWithin(predicted, bound)) <= 1 ? 1 : 0;
+        ++asked;
+      }
+    }
+    rows->push_back({.metric = "served_" + net,
+                     .value = 100 * Median(errors),
+                     .unit = "%",
+                     .aim = 18,
+                     .protocol = absl::StrCat(errors.size(), " rows, time per token, median")});
+  }
+  if (all == 0) return;
+  const auto add = [&](const char* metric, double value, const char* unit, double aim, const std::string& protocol,
+                       bool higher) {
+    rows->push_back(
+        {.metric = metric, .value = value, .unit = unit, .aim = aim, .lower_is_better = !higher, .protocol = protocol});
+  };
+  const std::string floor = absl::StrCat("; rows that repeat differ by ", static_cast<int>(100 * Mean(repeats)),
+                                         " % on average (", repeats.size(), " rows)");
+  const double count = static_cast<double>(all);
+  add("served_token_median", 100 * Median(token_errors), "%", 18, absl::StrCat(all, " rows", floor), false);
+  add("served_first_token_median", 100 * Median(first_errors), "%", 35, "the burst of the campaign added", false);
+  add("served_first_token_rank", Median(first_ranks), "", 0.93, "Spearman's in a net, median of nets", true);
+  add("served_token_bounds_kept", 100 * static_cast<double>(token_kept) / count, "%", 90, "rows at or below the bound",
+      true);
+  add("served_first_token_bounds_kept", 100 * static_cast<double>(first_kept) / count, "%", 90,
+      "rows at or below the bound", true);
+  add("served_largest_concurrency", 100 * static_cast<double>(near) / static_cast<double>(std::max<size_t>(1, asked)),
+      "%", 75, absl::StrCat("within one step of the grid, ", asked, " bounds"), true);
+}
+
+// ---- A fleet: 40 services of ten models on 16 GPUs under MPS, memory as their engines are told to take.
+
+void PlanFleet(std::vector<Row>* rows) {
+  constexpr int kServices = 40;
+  const char* const models[] = {"llama-3.1-8b", "qwen2.5-7b",   "qwen2.5-1.5b",  "mistral-7b-v0.1", "gemma-2-9b",
+                                "qwen3-8b",     "llama-3.2-3b", "phi-3-mini-4k", "qwen2.5-14b",     "llama-3.2-1b"};
+  const auto gpus = Catalogue::Default();
+  const GpuTypeId ids[] = {Must(gpus->Find("a100-80gb")), Must(gpus->Find("h100-sxm"))};
+  const GpuType* const types[] = {&gpus->at(ids[0]), &gpus->at(ids[1])};
+  Cluster cluster(gpus);
+  for (NodeId node = 1; node <= 2; ++node) {
+    NodeSpec spec{.id = node, .cpu_milli = 64'000, .mem_mib = 512 * 1024};
+    spec.devices.assign(8, DeviceSpec{.type = ids[node - 1], .mode = SharingMode::kMps});
+    Must(cluster.AddNode(spec));
+  }
+  std::vector<JobSpec> jobs;
+  for (int i = 0; i < kServices; ++i) {
+    const ServiceLoad load{.requests_per_s = 0.1 * (1 + i % 7),
+                           .tokens_in = 200.0 * (1 + i % 5),
+                           .tokens_out = 100.0 * (1 + i % 3),
+                           .first_token_us = 1e6,
+                           .token_us = 80e3};
+    const RunSpec run{.mode = RunMode::kInference, .precision = Precision::kBf16, .framework = Framework::kVllm};
+    const auto graph = Must(GraphFromConfig(models[static_cast<size_t>(i) % std::size(models)], {}));
+    const std::vector<Service> services = Must(PredictServices(*Predictor::Default(), graph, run, load, types));
+    JobSpec job{.id = static_cast<JobId>(i + 1), .kind = JobKind::kInference};
+    for (size_t t = 0; t < std::size(ids); ++t) job.demands.push_back({ids[t], services[t].demand});
+    jobs.push_back(std::move(job));
+  }
+  std::vector<double> ms;
+  size_t placed = 0;
+  for (int round = 0; round < 20; ++round) {
+    const auto placer =
+        Must(Placer::Create(Must(MakeInterferenceModel(kDefaultInterferenceModel)), Must(MakePolicy("horus"))));
+    const auto begin = std::chrono::steady_clock::now();
+    const Plan plan = Must(placer->MakePlan(cluster, jobs));
+    ms.push_back(std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begin).count());
+    placed = 0;
+    for (const Decision& decision : plan.decisions) placed += decision.verdict == Verdict::kPlace ? 1 : 0;
+  }
+  rows->push_back({.metric = "plan_of_a_fleet",
+                   .value = Quantile(ms, 0.5),
+                   .unit = "ms",
+                   .aim = 20,
+                   .protocol = absl::StrCat(kServices, " services on 16 GPUs, a placer that knows nothing yet; ",
+                                            placed, " placed")});
 }
 
 void Measure(const Options& options, std::vector<Row>* rows) {
   TimeAnswers(rows);
+  PlanFleet(rows);
   if (options.data.empty()) {
     std::fprintf(stderr, "bench llm: no --data DIR: errors are not measured\n");
     return;

@@ -1,0 +1,392 @@
+// SPDX-License-Identifier: Apache-2.0
+// A served model as a queue over the times of its steps.
+#include "predict/service.h"
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cmath>
+#include <cstddef>
+#include <optional>
+#include <string_view>
+#include <utility>
+
+#include "base/hash.h"
+#include "base/statistics.h"
+#include "base/status.h"
+#include "base/units.h"
+
+namespace horus {
+namespace {
+
+constexpr double kUsPerS = 1e6;
+constexpr double kMib = static_cast<double>(kBytesPerMib);
+
+// Of the times to the first token of served nets (`bench llm --only steps`, chosen by their median error): tokenising,
+// HTTP and the engine's queue; and the least time of a prompt, whose kernels the host launches one by one.
+constexpr double kEntryUs = 30'000;
+constexpr double kPromptKernelUs = 80;
+// Assumptions, down to kPackedTokens.
+// Tokens that one step takes of prompts, vLLM's default for servers: by the memory of the GPU.
+constexpr double kChunkTokens = 8192, kSmallChunkTokens = 2048;
+constexpr int64_t kLargeGpuMib = 70 * 1024;
+// CUDA graphs of the decoding steps; buffers of collectives where GPUs share a model.
+constexpr double kGraphsMib = 1024, kCollectivesMib = 1024;
+constexpr double kPackedTokens = 16384;  // of prompts that are computed together, where many wait
+
+// Measured over predicted, at most, of nine in ten rows of served nets (`bench llm --only steps`, served_bounds).
+constexpr double kTokenUpper = 1.3, kFirstTokenUpper = 4;
+
+constexpr double kLongestOverMean = 4;
+constexpr double kMemoryConfidence = 0.99;  // of the number that run at once
+constexpr double kMostSlowdown = 100;
+constexpr double kUnpromisedSlowdown = 2;  // at most, of a service that promises nothing; chosen
+constexpr float kMostDuty = 0.999F;        // of independent users: some time nobody is there (KeepsWork)
+constexpr int kHalvings = 40;
+
+constexpr std::array<int64_t, 11> kRunning = {1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024};
+constexpr double kMostRunning = static_cast<double>(kRunning.back());
+
+absl::Status CheckNumber(const char* field, double value, double least, double most) {
+  if (value >= least && value <= most) return absl::OkStatus();
+  return InvalidArgument("service: %s: expected %g to %g, found %g", field, least, most, value);
+}
+
+absl::Status Check(const ServiceLoad& load, const Graph& graph, const RunSpec& run) {
+  HORUS_RETURN_IF_ERROR(CheckNumber("requests_per_s", load.requests_per_s, 0, kMostServiceRate));
+  HORUS_RETURN_IF_ERROR(CheckNumber("concurrency", load.concurrency, 0, kMostServiceRate));
+  if ((load.requests_per_s > 0) == (load.concurrency > 0)) {
+    return InvalidArgument("service: expected either requests_per_s or concurrency above 0, found %g and %g",
+                           load.requests_per_s, load.concurrency);
+  }
+  if (load.concurrency > 0) HORUS_RETURN_IF_ERROR(CheckNumber("concurrency", load.concurrency, 1, kMostServiceRate));
+  HORUS_RETURN_IF_ERROR(CheckNumber("tokens_in", load.tokens_in, 1, kMostTokens));
+  HORUS_RETURN_IF_ERROR(CheckNumber("tokens_out", load.tokens_out, 1, kMostTokens));
+  if (load.longest != 0) {
+    HORUS_RETURN_IF_ERROR(CheckNumber("longest", load.longest, load.tokens_in + load.tokens_out, 2 * kMostTokens));
+  }
+  HORUS_RETURN_IF_ERROR(CheckNumber("first_token_us", load.first_token_us, 0, 1e12));
+  HORUS_RETURN_IF_ERROR(CheckNumber("token_us", load.token_us, 0, 1e12));
+  HORUS_RETURN_IF_ERROR(CheckNumber("confidence", load.confidence, kLeastServiceConfidence, kMostServiceConfidence));
+  if (!IsEngine(run.framework)) {
+    return InvalidArgument("service: framework: expected an engine (vllm, tensorrt-llm or sglang), found '%s'",
+                           Name(run.framework));
+  }
+  if (run.dims.batch != 0) {
+    return InvalidArgument("service: batch: expected none (the load decides), found %d", run.dims.batch);
+  }
+  for (const std::string_view dim : {"batch", "seq", "past"}) {
+    if (std::find(graph.symbols.begin(), graph.symbols.end(), dim) == graph.symbols.end()) {
+      return InvalidArgument("service: expected a graph of a language model with the dimension %s, found none", dim);
+    }
+    const auto bound = std::find_if(run.dims.dims.begin(), run.dims.dims.end(),
+                                    [dim](const auto& given) { return given.first == dim; });
+    if (bound != run.dims.dims.end()) {
+      return InvalidArgument("service: %s: expected none (the load decides), found %d", dim, bound->second);
+    }
+  }
+  return absl::OkStatus();
+}
+
+// What holds on every GPU type.
+struct Steps {
+  std::array<EngineStep, kRunning.size()> decode;  // one token of each of so many requests
+  EngineStep prompt;                               // alone
+  EngineStep packed;                               // `prompts` of them together
+  double prompts = 1;
+  double weights = 0, bytes_per_token = 0;  // of the cache
+  double activations = 0, small_activations = 0;
+  bool parallel = false;
+};
+
+class Analyser {
+ public:
+  Analyser(const std::shared_ptr<const Graph>& graph, const RunSpec& run) : graph_(graph), run_(run) {}
+  [[nodiscard]] absl::StatusOr<JobProfile> operator()(double batch, double seq, double past) const {
+    RunSpec run = run_;
+    const auto whole = [](double value) { return std::max(int64_t{1}, static_cast<int64_t>(std::llround(value))); };
+    run.dims.batch = whole(batch);
+    run.dims.dims.emplace_back("seq", whole(seq));
+    if (past > 0) run.dims.dims.emplace_back("past", whole(past));
+    return Analyse(graph_, run);
+  }
+
+ private:
+  const std::shared_ptr<const Graph>& graph_;
+  const RunSpec& run_;
+};
+
+double Activations(const StepMemory& memory) {
+  return static_cast<double>(memory.Peak() - memory.weights - memory.inputs - memory.context);
+}
+
+double KernelsOf(const EngineStep& step) {
+  double kernels = 0;
+  for (const auto& [op, count] : step.operators) kernels += count;
+  for (const auto& [op, count] : step.plain) kernels += op.kernels * count;
+  return kernels;
+}
+
+// Tokens of a running request in the cache, on average over its answer.
+double HeldTokens(const ServiceLoad& load) { return load.tokens_in + load.tokens_out / 2; }
+
+absl::StatusOr<Steps> Measure(const Analyser& analyse, const ServiceLoad& load) {
+  Steps steps;
+  for (size_t i = 0; i < kRunning.size(); ++i) {
+    HORUS_ASSIGN_OR_RETURN(JobProfile job, analyse(static_cast<double>(kRunning[i]), 1, HeldTokens(load)));
+    steps.decode[i] = std::move(job.engine);
+    if (i == 0) steps.weights = static_cast<double>(job.memory.weights);
+    if (i == 0) {
+      HORUS_ASSIGN_OR_RETURN(const JobProfile longer, analyse(1, 1, HeldTokens(load) + kSmallChunkTokens));
+      steps.bytes_per_token = static_cast<double>(longer.memory.inputs - job.memory.inputs) / kSmallChunkTokens;
+    }
+  }
+  HORUS_ASSIGN_OR_RETURN(JobProfile prompt, analyse(1, load.tokens_in, 0));
+  steps.parallel = std::any_of(prompt.engine.operators.begin(), prompt.engine.operators.end(),
+                               [](const auto& one) { return one.first.kind == OperatorKind::kAllReduce; });
+  steps.prompt = std::move(prompt.engine);
+  steps.prompts = std::max(1.0, std::floor(kPackedTokens / load.tokens_in));
+  HORUS_ASSIGN_OR_RETURN(JobProfile packed, analyse(steps.prompts, load.tokens_in, 0));
+  steps.packed = std::move(packed.engine);
+  HORUS_ASSIGN_OR_RETURN(const JobProfile chunk, analyse(1, kChunkTokens, 0));
+  steps.activations = Activations(chunk.memory);
+  HORUS_ASSIGN_OR_RETURN(const JobProfile small, analyse(1, kSmallChunkTokens, 0));
+  steps.small_activations = Activations(small.memory);
+  return steps;
+}
+
+// The times of a load on one GPU type.
+class Queue {
+ public:
+  Queue(const Steps& steps, const ServiceLoad& load, const GpuType& gpu) : load_(load) {
+    for (size_t i = 0; i < kRunning.size(); ++i) step_us_[i] = TimeOf(steps.decode[i], gpu).step_us;
+    const double prompt_us = TimeOf(steps.prompt, gpu).device_us;
+    packed_us_ = std::min(prompt_us, TimeOf(steps.packed, gpu).device_us / steps.prompts);
+    prompt_us_ = std::max(prompt_us, kPromptKernelUs * KernelsOf(steps.prompt));
+  }
+
+  // At most so many are served at once; all times are `slowdown` times those alone.
+  struct State {
+    double most = kMostRunning;
+    double slowdown = 1;
+  };
+
+  struct Point {
+    double running = 0, rate = 0;  // requests/s
+    ServiceTime first_token, token;
+  };
+
+  // The load's times; nullopt: more come than are served.
+  [[nodiscard]] std::optional<Point> At(const ServiceLoad& load, const State& state) const {
+    Point point;
+    if (load.concurrency > 0) {
+      point.running = std::min(load.concurrency, state.most);
+      // Requests that wait for others to end: the time of all users' requests is that of those who run.
+      const double others = point.running - 1;
+      const double token_us = TokenUs(others, state);
+      double request_us = FirstUs(others, 0, state) + load.tokens_out * token_us;
+      point.rate = point.running / request_us * kUsPerS;
+      const double first_us =
+          FirstUs(others, point.rate, state) + (load.concurrency - point.running) / point.rate * kUsPerS;
+      point.token = {token_us, token_us * kTokenUpper};
+      point.first_token = {first_us, first_us * kFirstTokenUpper};
+      return point;
+    }
+    const std::optional<double> running = RunningAt(load.requests_per_s, state);
+    if (!running.has_value()) return std::nullopt;
+    point.running = *running;
+    point.rate = load.requests_per_s;
+    point.token.estimate_us = TokenUs(point.running, state);
+    point.first_token.estimate_us = FirstUs(point.running, point.rate, state);
+    // The number that run is Poisson, as where everybody is served at once.
+    const double many = Quantile(point.running, load.confidence);
+    const double served = std::min(many, state.most);
+    const double wait_us = many > served ? (many - served) / point.rate * kUsPerS : 0;
+    point.token.upper_us = TokenUs(served, state) * kTokenUpper;
+    point.first_token.upper_us = (FirstUs(served, point.rate, state) + wait_us) * kFirstTokenUpper;
+    return point;
+  }
+
+  [[nodiscard]] bool Keeps(const ServiceLoad& load, const State& state) const {
+    const std::optional<Point> point = At(load, state);
+    return point.has_value() && !Late(*point);
+  }
+  [[nodiscard]] bool Late(const Point& point) const {
+    return (load_.token_us > 0 && point.token.upper_us > load_.token_us) ||
+           (load_.first_token_us > 0 && point.first_token.upper_us > load_.first_token_us);
+  }
+
+  // The largest value up to `most` that `keeps` takes, where it takes all below; 0: none from `least` on.
+  template <typename Takes>
+  static double Largest(double least, double most, const Takes& takes) {
+    if (!takes(least)) return 0;
+    if (takes(most)) return most;
+    double low = least, high = most;
+    for (int i = 0; i < kHalvings; ++i) {
+      const double middle = std::sqrt(low * high);
+      (takes(middle) ? low : high) = middle;
+    }
+    return low;
+  }
+
+  static double Quantile(double running, double confidence) {
+    return running + DeviationsAt(confidence) * std::sqrt(running);
+  }
+
+ private:
+  [[nodiscard]] double StepUs(double running) const {
+    const double at = std::clamp(running, 1.0, kMostRunning);
+    const size_t high = static_cast<size_t>(
+        std::lower_bound(kRunning.begin() + 1, kRunning.end() - 1, static_cast<int64_t>(std::ceil(at))) -
+        kRunning.begin());
+    const auto low_at = static_cast<double>(kRunning[high - 1]), high_at = static_cast<double>(kRunning[high]);
+    return step_us_[high - 1] + (step_us_[high] - step_us_[high - 1]) * (at - low_at) / (high_at - low_at);
+  }
+  // Of a request beside `others`: a step of all, and the prompts of those who replace the others meanwhile.
+  [[nodiscard]] double TokenUs(double others, const State& state) const {
+    return state.slowdown * (StepUs(1 + others) + others * packed_us_ / load_.tokens_out);
+  }
+  // The step that runs, the prompt itself, and prompts that came before it (M/D/1 of their own).
+  [[nodiscard]] double FirstUs(double others, double rate, const State& state) const {
+    const double packed_us = state.slowdown * packed_us_;
+    const double busy = std::min(rate * packed_us / kUsPerS, kMostBusy);
+    return kEntryUs + state.slowdown * (StepUs(1 + others) + prompt_us_) + busy / (2 * (1 - busy)) * packed_us;
+  }
+  // The smallest number that run with `rate` requests/s: rate x the time of one among so many.
+  [[nodiscard]] std::optional<double> RunningAt(double rate, const State& state) const {
+    if (rate * state.slowdown * packed_us_ / kUsPerS >= kMostBusy) return std::nullopt;
+    const auto above = [&](double running) {
+      return running >= rate / kUsPerS * (FirstUs(running, rate, state) + load_.tokens_out * TokenUs(running, state));
+    };
+    double low = 0, high = 0;
+    for (double next = 1; !above(high); next *= 2) {
+      if (high >= state.most) return std::nullopt;
+      low = high;
+      high = std::min(next, state.most);
+    }
+    for (int i = 0; i < kHalvings; ++i) {
+      const double middle = (low + high) / 2;
+      (above(middle) ? high : low) = middle;
+    }
+    return high;
+  }
+
+  static constexpr double kMostBusy = 0.98;  // with prompts: beyond it the wait has no mean worth naming
+  const ServiceLoad& load_;
+  std::array<double, kRunning.size()> step_us_ = {};
+  double prompt_us_ = 0, packed_us_ = 0;
+};
+
+ServiceLoad WithRate(ServiceLoad load, double rate) {
+  load.requests_per_s = rate;
+  return load;
+}
+
+uint64_t HashOf(const ServiceLoad& load) {
+  uint64_t hash = 0;
+  for (const double value : {load.requests_per_s, load.concurrency, load.tokens_in, load.tokens_out, load.longest,
+                             load.first_token_us, load.token_us, load.confidence}) {
+    hash = CombineHash(hash, std::bit_cast<uint64_t>(value));
+  }
+  return hash;
+}
+
+int64_t WholeUs(double us) { return static_cast<int64_t>(std::min(std::ceil(us), 1e13)); }
+
+// All but the demand.
+Service ServeOn(const Steps& steps, const ServiceLoad& load, const GpuType& gpu) {
+  Service service;
+  const Queue queue(steps, load, gpu);
+  service.weights_mib = steps.weights / kMib;
+  service.activations_mib = (gpu.mem_mib >= kLargeGpuMib ? steps.activations : steps.small_activations) / kMib;
+  service.engine_mib =
+      static_cast<double>(std::max<int64_t>(0, gpu.context_mib)) + kGraphsMib + (steps.parallel ? kCollectivesMib : 0);
+  const double longest = LongestOf(load);
+  const double free_mib = static_cast<double>(gpu.mem_mib) - service.memory_mib();
+  const double free_tokens = steps.bytes_per_token > 0 ? free_mib * kMib / steps.bytes_per_token : kMostTokens;
+  const bool fits = free_tokens >= longest;
+  // Of the whole GPU; one request always runs.
+  const Queue::State whole = {.most = std::clamp(free_tokens / HeldTokens(load), 1.0, kMostRunning)};
+
+  std::optional<Queue::Point> point = queue.At(load, whole);
+  const bool open = load.requests_per_s > 0;
+  if (open) {
+    // Down to a request a day; the fastest any GPU could be asked for is far above what one serves.
+    constexpr double kLeastRate = 1e-5;
+    service.most_requests_per_s = Queue::Largest(kLeastRate, kMostServiceRate,
+                                                 [&](double rate) { return queue.Keeps(WithRate(load, rate), whole); });
+    // Beyond capacity the figures are those at capacity.
+    if (!point.has_value()) {
+      const double most = Queue::Largest(kLeastRate, load.requests_per_s, [&](double rate) {
+        return queue.At(WithRate(load, rate), whole).has_value();
+      });
+      point = queue.At(WithRate(load, most), whole);
+      service.verdict = ServiceVerdict::kOverloaded;
+    }
+  }
+  if (!point.has_value()) point = Queue::Point{};  // cannot be: one request in a year is served
+  service.running = point->running;
+  service.first_token = point->first_token;
+  service.token = point->token;
+  service.requests_per_s = point->rate;
+  service.tokens_per_s = point->rate * load.tokens_out;
+  service.busy = open ? -std::expm1(-point->running) : 1;
+
+  const double many = open ? Queue::Quantile(point->running, kMemoryConfidence) : load.concurrency;
+  service.most_running = std::clamp(std::ceil(many), 1.0, std::floor(whole.most));
+  service.cache_tokens = std::max(longest, service.most_running * HeldTokens(load));
+  service.cache_mib = service.cache_tokens * steps.bytes_per_token / kMib;
+
+  const auto keeps = [&](double slowdown) { return queue.Keeps(load, {.most = whole.most, .slowdown = slowdown}); };
+  service.largest_slowdown = Queue::Largest(1, kMostSlowdown, keeps);
+  if (!fits) {
+    service.verdict = ServiceVerdict::kNoRoom;
+  } else if (service.largest_slowdown == 0 && service.verdict == ServiceVerdict::kServed) {
+    service.verdict = ServiceVerdict::kLate;
+  }
+  if (service.largest_slowdown == 0) {
+    // By how much it falls short: of the load, or of the time that is missed most.
+    double share = service.verdict == ServiceVerdict::kOverloaded ? point->rate / load.requests_per_s : 1;
+    if (load.token_us > 0) share = std::min(share, load.token_us / point->token.upper_us);
+    if (load.first_token_us > 0) share = std::min(share, load.first_token_us / point->first_token.upper_us);
+    service.largest_slowdown = std::min(share, 0.999);
+  }
+  return service;
+}
+
+}  // namespace
+
+double LongestOf(const ServiceLoad& load) {
+  return load.longest > 0 ? load.longest : kLongestOverMean * (load.tokens_in + load.tokens_out);
+}
+
+absl::StatusOr<std::vector<Service>> PredictServices(const Predictor& predictor,
+                                                     const std::shared_ptr<const Graph>& graph, const RunSpec& run,
+                                                     const ServiceLoad& load, std::span<const GpuType* const> gpus) {
+  HORUS_RETURN_IF_ERROR(Check(load, *graph, run));
+  const Analyser analyse(graph, run);
+  HORUS_ASSIGN_OR_RETURN(const Steps steps, Measure(analyse, load));
+  std::vector<Service> services;
+  for (const GpuType* gpu : gpus) {
+    Service service = ServeOn(steps, load, *gpu);
+    HORUS_ASSIGN_OR_RETURN(const JobProfile typical, analyse(service.running, 1, HeldTokens(load)));
+    Demand& demand = service.demand;
+    demand = predictor.PredictUnmeasured(typical, *gpu);
+    demand.profile_id = CombineHash(typical.profile_id, HashOf(load)) | 1;
+    const auto memory_mib = static_cast<int64_t>(std::ceil(service.memory_mib()));
+    demand.mem_mib = {memory_mib, memory_mib};
+    // Of memory that the predictor did not predict.
+    demand.flags &= ~static_cast<uint32_t>(kDemandTooLarge | kDemandOutside);
+    demand.distance = 0;
+    if (steps.weights > static_cast<double>(gpu->mem_mib) * kMib) demand.flags |= kDemandTooLarge;
+    demand.step_time_us = {WholeUs(service.token.estimate_us), WholeUs(service.token.upper_us)};
+    demand.duty = load.concurrency > 0 ? 1 : std::min(static_cast<float>(service.busy), kMostDuty);
+    const bool promises = load.token_us > 0 || load.first_token_us > 0;
+    const double most = promises ? kMostSlowdown : kUnpromisedSlowdown;
+    demand.slowdown_bound = static_cast<float>(std::min(service.largest_slowdown, most));
+    services.push_back(std::move(service));
+  }
+  return services;
+}
+
+}  // namespace horus

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+// Service: a language model that an inference engine serves under a load: its memory, time to first token, time per
+// token, and how much others may slow it.
+//
+// Enters:  a graph with the dimensions batch, seq and past (graph/from_config.h); a run of an engine that leaves them
+//          open; the load and the times promised; GPU types.
+// Leaves:  a Service for each GPU type, for one GPU of those that share the model.
+// Units:   us, tokens, requests/s, MiB.
+// Cost:    some 15 analyses (predictor.h) for all GPU types, then about 1 ms a type.
+// Thread class: pure functions.
+//
+// Continuous batching is a queue whose requests are all served at once, each slower for the others: one step gives
+// every running request a token, and the prompts of those that come take their time from all (chunked prefill). With
+// independent users the number that run is the load times the time of a request, which grows with that number: a fixed
+// point. README.md has the formulas and what they were held against.
+#ifndef HORUS_PREDICT_SERVICE_H_
+#define HORUS_PREDICT_SERVICE_H_
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "device/gpu_type.h"
+#include "predict/demand.h"
+#include "predict/predictor.h"
+
+namespace horus {
+
+// What is asked of a service. Exactly one of the first two is positive.
+struct ServiceLoad {
+  double requests_per_s = 0;  // of independent users: arrivals are Poisson
+  double concurrency = 0;     // users who ask again as soon as they are answered
+  double tokens_in = 0;       // of a prompt, mean
+  double tokens_out = 0;      // of an answer, mean
+  double longest = 0;         // tokens of prompt and answer of the longest request; 0 = four times the mean
+  double first_token_us = 0;  // promised time from a request to its first token; 0 = none
+  double token_us = 0;        // promised time of each further token; 0 = none
+  double confidence = 0.9;    // share of the requests that must keep them; kLeastProbability to kMostProbability
+  friend bool operator==(const ServiceLoad&, const ServiceLoad&) = default;
+};
+inline constexpr double kMostTokens = 1 << 24;          // of a prompt, an answer or the longest request
+inline constexpr double kMostServiceRate = 1e6;         // requests/s, and users at once
+inline constexpr double kLeastServiceConfidence = 0.5;  // and the most: interference/laws.h has the same
+inline constexpr double kMostServiceConfidence = 0.999;
+
+[[nodiscard]] double LongestOf(const ServiceLoad& load);  // tokens, the default filled in
+
+enum class ServiceVerdict : uint8_t {
+  kServed = 0,
+  kNoRoom,      // the model with the longest request does not fit the GPU
+  kOverloaded,  // more requests than this GPU can serve
+  kLate,        // a promised time is not kept, even alone
+};
+
+struct ServiceTime {
+  double estimate_us = 0;  // mean
+  double upper_us = 0;     // of the share of the requests that `confidence` names
+};
+
+struct Service {
+  ServiceVerdict verdict = ServiceVerdict::kServed;
+  // Memory of an engine that takes no more than the load needs; `cache` is for `cache_tokens`.
+  double weights_mib = 0, activations_mib = 0, engine_mib = 0, cache_mib = 0;
+  double cache_tokens = 0;
+  double running = 0;       // requests that are served at once, mean
+  double most_running = 0;  // that the engine should admit at once (--max-num-seqs)
+  ServiceTime first_token, token;
+  double requests_per_s = 0, tokens_per_s = 0;  // served; tokens of answers
+  double most_requests_per_s = 0;               // with all memory of the GPU, promises kept; 0 of users who ask again
+  double busy = 0;                              // share of all time in which a step runs
+  double largest_slowdown = 0;                  // at which load and promises are still kept; below 1: not even alone
+  Demand demand;  // of one GPU, for placement: memory is what the engine must be told to take
+
+  [[nodiscard]] double memory_mib() const { return weights_mib + activations_mib + engine_mib + cache_mib; }
+};
+
+// Errors: INVALID_ARGUMENT (a field of the load; a run of no engine, or that binds batch, seq or past; a graph without
+// those dimensions), and those of Analyse.
+[[nodiscard]] absl::StatusOr<std::vector<Service>> PredictServices(const Predictor& predictor,
+                                                                   const std::shared_ptr<const Graph>& graph,
+                                                                   const RunSpec& run, const ServiceLoad& load,
+                                                                   std::span<const GpuType* const> gpus);
+
+}  // namespace horus
+
+#endif  // HORUS_PREDICT_SERVICE_H_

@@ -1,0 +1,225 @@
+// SPDX-License-Identifier: Apache-2.0
+// Rules of served models: what must hold whatever the figures are.
+#include "predict/service.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "device/catalogue.h"
+#include "graph/from_config.h"
+
+namespace horus {
+namespace {
+
+using ::testing::HasSubstr;
+
+const std::shared_ptr<const Catalogue>& Gpus() {
+  static const std::shared_ptr<const Catalogue> gpus = Catalogue::Default();
+  return gpus;
+}
+
+RunSpec Serving() {
+  return {.mode = RunMode::kInference, .precision = Precision::kBf16, .framework = Framework::kVllm};
+}
+
+// A chat.
+ServiceLoad Load(double requests_per_s) {
+  return {.requests_per_s = requests_per_s, .tokens_in = 1024, .tokens_out = 256};
+}
+
+absl::StatusOr<std::vector<Service>> Serve(const ServiceLoad& load, const std::vector<std::string>& names,
+                                           const char* net = "llama-3.1-8b", const RunSpec& run = Serving(),
+                                           const ConfigOptions& options = {}) {
+  std::vector<const GpuType*> types;
+  for (const std::string& name : names) types.push_back(&Gpus()->at(*Gpus()->Find(name)));
+  const auto graph = GraphFromConfig(net, options);
+  if (!graph.ok()) return graph.status();
+  return PredictServices(*Predictor::Default(), *graph, run, load, types);
+}
+
+Service On(const ServiceLoad& load, const std::string& gpu, const char* net = "llama-3.1-8b",
+           const ConfigOptions& options = {}) {
+  auto services = Serve(load, {gpu}, net, Serving(), options);
+  EXPECT_TRUE(services.ok()) << services.status();
+  return services.ok() ? services->front() : Service{};
+}
+
+TEST(ServiceTest, MoreRequestsNeverMakeAnythingFasterNorSmaller) {
+  Service before = On(Load(0.01), "a100-80gb");
+  for (const double rate : {0.1, 1.0, 4.0, 8.0}) {
+    const Service service = On(Load(rate), "a100-80gb");
+    ASSERT_EQ(service.verdict, ServiceVerdict::kServed) << rate;
+    EXPECT_GE(service.running, before.running);
+    EXPECT_GE(service.token.estimate_us, before.token.estimate_us);
+    EXPECT_GE(service.first_token.upper_us, before.first_token.upper_us);
+    EXPECT_GE(service.memory_mib(), before.memory_mib());
+    EXPECT_GE(service.busy, before.busy);
+    EXPECT_LE(service.largest_slowdown, before.largest_slowdown);
+    before = service;
+  }
+}
+
+// Little's law: those who run are those who come, times how long each stays.
+TEST(ServiceTest, ThoseWhoRunAreThoseWhoComeTimesHowLongTheyStay) {
+  const ServiceLoad load = Load(5);
+  const Service service = On(load, "h100-sxm");
+  const double request_us = service.first_token.estimate_us + load.tokens_out * service.token.estimate_us;
+  EXPECT_NEAR(service.running, load.requests_per_s * request_us / 1e6, 1e-3 * service.running);
+  EXPECT_DOUBLE_EQ(service.tokens_per_s, load.requests_per_s * load.tokens_out);
+}
+
+TEST(ServiceTest, TheMostThatIsServedIsServedAndMoreIsNot) {
+  for (const double token_us : {0.0, 30'000.0}) {
+    ServiceLoad load = Load(1);
+    load.token_us = token_us;
+    const double most = On(load, "h100-sxm").most_requests_per_s;
+    ASSERT_GT(most, 1);
+    load.requests_per_s = 0.99 * most;
+    EXPECT_EQ(On(load, "h100-sxm").verdict, ServiceVerdict::kServed);
+    load.requests_per_s = 1.05 * most;
+    EXPECT_EQ(On(load, "h100-sxm").verdict, token_us > 0 ? ServiceVerdict::kLate : ServiceVerdict::kOverloaded);
+  }
+}
+
+TEST(ServiceTest, BeyondTheMostTheFiguresAreThoseOfTheMost) {
+  const Service service = On(Load(1000), "h100-sxm");
+  EXPECT_EQ(service.verdict, ServiceVerdict::kOverloaded);
+  EXPECT_NEAR(service.requests_per_s, service.most_requests_per_s, 0.05 * service.most_requests_per_s);
+  EXPECT_LT(service.largest_slowdown, 1);
+  EXPECT_LT(service.demand.slowdown_bound, 1) << "so that no place is found";
+}
+
+TEST(ServiceTest, TighterPromisesLeaveLessToOthers) {
+  ServiceLoad load = Load(3);
+  const Service free = On(load, "h100-sxm");
+  EXPECT_LE(free.demand.slowdown_bound, 2) << "nothing is promised, and yet nobody may slow it without end";
+  float before = 1e6F;
+  for (const double token_us : {100'000.0, 50'000.0, 20'000.0}) {
+    load.token_us = token_us;
+    const Service service = On(load, "h100-sxm");
+    EXPECT_LT(service.demand.slowdown_bound, before);
+    EXPECT_GE(service.demand.slowdown_bound, 1);
+    before = service.demand.slowdown_bound;
+  }
+  load.token_us = 1000;
+  const Service late = On(load, "h100-sxm");
+  EXPECT_EQ(late.verdict, ServiceVerdict::kLate);
+  EXPECT_LT(late.demand.slowdown_bound, 1);
+}
+
+TEST(ServiceTest, MemoryIsTheSumOfItsPartsAndHoldsTheLongestRequest) {
+  ServiceLoad load = Load(0.01);
+  load.longest = 100'000;
+  const Service service = On(load, "a100-80gb");
+  EXPECT_GE(service.cache_tokens, load.longest);
+  // 32 layers, keys and values of 8 heads of 128 in two bytes.
+  EXPECT_NEAR(service.cache_mib, service.cache_tokens * 32 * 2 * 8 * 128 * 2 / 1048576, 1);
+  EXPECT_NEAR(service.weights_mib, 8'030'261'248.0 * 2 / 1048576, 40);
+  EXPECT_EQ(service.demand.mem_mib.upper, static_cast<int64_t>(std::ceil(service.memory_mib())));
+  ServiceLoad longer = load;
+  longer.longest = 1e6;
+  EXPECT_EQ(On(longer, "a100-80gb").verdict, ServiceVerdict::kNoRoom);
+}
+
+TEST(ServiceTest, FewerBitsOfTheCacheHoldMore) {
+  const ServiceLoad load = Load(5);
+  const Service whole = On(load, "h100-sxm"), half = On(load, "h100-sxm", "llama-3.1-8b", {.cache = "fp8"});
+  EXPECT_NEAR(half.cache_mib / half.cache_tokens, whole.cache_mib / whole.cache_tokens / 2, 1e-6);
+}
+
+TEST(ServiceTest, GpusThatShareAModelHoldAPartEach) {
+  const ServiceLoad load = Load(2);
+  const Service one = On(load, "h100-sxm"), two = On(load, "h100-sxm", "llama-3.1-8b", {.tensor_parallel = 2});
+  EXPECT_NEAR(two.weights_mib, one.weights_mib / 2, 0.02 * one.weights_mib);
+  EXPECT_GT(two.engine_mib, one.engine_mib) << "buffers of collectives";
+  EXPECT_LT(two.token.estimate_us, one.token.estimate_us);
+}
+
+// A model that does not fit must not be placed, however small its load.
+TEST(ServiceTest, WhatDoesNotFitSaysSo) {
+  const Service service = On(Load(0.1), "t4", "llama-3.1-70b");
+  EXPECT_EQ(service.verdict, ServiceVerdict::kNoRoom);
+  EXPECT_NE(service.demand.flags & kDemandTooLarge, 0U);
+  EXPECT_GT(service.demand.mem_mib.upper, Gpus()->at(*Gpus()->Find("t4")).mem_mib);
+}
+
+TEST(ServiceTest, UsersWhoAskAgainAreAllServed) {
+  ServiceLoad load{.concurrency = 32, .tokens_in = 1024, .tokens_out = 256};
+  const Service service = On(load, "h100-sxm");
+  EXPECT_EQ(service.running, 32);
+  EXPECT_EQ(service.busy, 1);
+  EXPECT_EQ(service.most_requests_per_s, 0);
+  load.concurrency = 64;
+  EXPECT_GT(On(load, "h100-sxm").tokens_per_s, service.tokens_per_s);
+}
+
+// Of more users than the cache holds some wait for their first token, and nobody's tokens come later.
+TEST(ServiceTest, WhoFindsNoRoomInTheCacheWaits) {
+  ServiceLoad load{.concurrency = 64, .tokens_in = 8192, .tokens_out = 1024};
+  const ConfigOptions options{.tensor_parallel = 2, .weights = "fp8"};
+  const Service service = On(load, "h100-sxm", "llama-3.1-70b", options);
+  EXPECT_LT(service.running, 40);
+  EXPECT_GT(service.first_token.estimate_us, 10e6);
+  load.concurrency = 128;
+  const Service twice = On(load, "h100-sxm", "llama-3.1-70b", options);
+  EXPECT_DOUBLE_EQ(twice.token.estimate_us, service.token.estimate_us);
+  EXPECT_GT(twice.first_token.estimate_us, service.first_token.estimate_us);
+}
+
+TEST(ServiceTest, AnAnswerDoesNotDependOnTheOtherTypesAsked) {
+  const ServiceLoad load = Load(3);
+  const auto both = Serve(load, {"l40s", "h100-sxm"});
+  ASSERT_TRUE(both.ok());
+  EXPECT_EQ((*both)[1].demand, On(load, "h100-sxm").demand);
+  EXPECT_EQ((*both)[0].demand, On(load, "l40s").demand);
+}
+
+TEST(ServiceTest, OtherLoadsAreOtherProfiles) {
+  EXPECT_NE(On(Load(3), "h100-sxm").demand.profile_id, On(Load(3.001), "h100-sxm").demand.profile_id);
+  EXPECT_EQ(On(Load(3), "h100-sxm").demand.profile_id, On(Load(3), "h100-sxm").demand.profile_id);
+}
+
+struct BadLoad {
+  const char* says;
+  ServiceLoad load;
+};
+class BadLoads : public ::testing::TestWithParam<BadLoad> {};
+TEST_P(BadLoads, AreRefusedWithTheFieldExpectedAndFound) {
+  const auto services = Serve(GetParam().load, {"h100-sxm"});
+  ASSERT_FALSE(services.ok());
+  EXPECT_EQ(services.status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(services.status().message(), HasSubstr(GetParam().says));
+}
+INSTANTIATE_TEST_SUITE_P(
+    All, BadLoads,
+    ::testing::Values(
+        BadLoad{"either requests_per_s or concurrency above 0, found 0 and 0", {.tokens_in = 1, .tokens_out = 1}},
+        BadLoad{"found 1 and 2", {.requests_per_s = 1, .concurrency = 2, .tokens_in = 1, .tokens_out = 1}},
+        BadLoad{"concurrency: expected 1 to 1e+06, found 0.5", {.concurrency = 0.5, .tokens_in = 1, .tokens_out = 1}},
+        BadLoad{"tokens_in: expected 1 to 1.67772e+07, found 0", {.requests_per_s = 1, .tokens_out = 1}},
+        BadLoad{"tokens_out: expected 1", {.requests_per_s = 1, .tokens_in = 1, .tokens_out = 1e9}},
+        BadLoad{"longest: expected 20", {.requests_per_s = 1, .tokens_in = 10, .tokens_out = 10, .longest = 5}},
+        BadLoad{"token_us: expected 0", {.requests_per_s = 1, .tokens_in = 1, .tokens_out = 1, .token_us = -1}},
+        BadLoad{"confidence: expected 0.5", {.requests_per_s = 1, .tokens_in = 1, .tokens_out = 1, .confidence = 1}}));
+
+TEST(ServiceTest, ARunThatNoEngineServesIsRefused) {
+  RunSpec run = Serving();
+  run.framework = Framework::kPyTorch;
+  EXPECT_THAT(Serve(Load(1), {"t4"}, "llama-3.1-8b", run).status().message(),
+              HasSubstr("framework: expected an engine (vllm, tensorrt-llm or sglang), found 'pytorch'"));
+  run = Serving();
+  run.dims.batch = 4;
+  EXPECT_THAT(Serve(Load(1), {"t4"}, "llama-3.1-8b", run).status().message(),
+              HasSubstr("batch: expected none (the load decides), found 4"));
+  run = Serving();
+  run.dims.dims = {{"past", 512}};
+  EXPECT_THAT(Serve(Load(1), {"t4"}, "llama-3.1-8b", run).status().message(), HasSubstr("past: expected none"));
+}
+
+}  // namespace
+}  // namespace horus
