@@ -24,6 +24,7 @@
 #include "cli/inputs.h"
 #include "cli/placing.h"
 #include "cli/print.h"
+#include "cli/serve.h"
 #include "interference/laws.h"
 #include "io/cluster_file.h"
 #include "io/jobs_file.h"
@@ -234,7 +235,9 @@ std::string BesideText(const PlacementReport& placement, const Decision& decisio
 std::string SlowdownText(const PlacementReport& placement, const Decision& decision) {
   if (decision.verdict != Verdict::kPlace || decision.cpu_only) return "";
   const JobSpec* job = placement.FindJob(decision.job);
-  const bool promised = job != nullptr && (job->slowdown_bound > 0 || KeepsLatency(*job));
+  const Demand* demand = placement.DemandOf(decision);
+  const bool promised = job != nullptr && (job->slowdown_bound > 0 || KeepsLatency(*job) ||
+                                           (demand != nullptr && demand->slowdown_bound > 0));
   if (decision.own.estimate == 1 && NeighboursOf(decision).empty()) return "none";
   std::string text = absl::StrCat("own ", Factor(static_cast<double>(decision.own.estimate)));
   if (promised) {
@@ -256,17 +259,15 @@ std::string NeighbourSlowdowns(const PlacementReport& placement, const Decision&
 
 // The work of the GPUs that it does beside others, and what those lose on all their GPUs: a gang waits for its slowest.
 std::string WorkText(const PlacementReport& placement, const Decision& decision) {
-  const auto work_alone = [&](JobId job) {
+  const auto work_at = [&](JobId job, const Slowdown& slowdown) {
     double work = 0;
-    for (const TenantOutcome& one : placement.tenants) work += one.job == job ? one.work_alone : 0;
+    for (const TenantOutcome& one : placement.tenants) work += one.job == job ? one.WorkAt(slowdown.estimate) : 0;
     return work;
   };
-  const double gained = work_alone(decision.job) / static_cast<double>(decision.own.estimate);
+  const double gained = work_at(decision.job, decision.own);
   double lost = 0;
-  for (const TenantEffect& effect : NeighboursOf(decision)) {
-    lost += work_alone(effect.job) *
-            (1 / static_cast<double>(effect.before.estimate) - 1 / static_cast<double>(effect.after.estimate));
-  }
+  for (const TenantEffect& effect : NeighboursOf(decision))
+    lost += work_at(effect.job, effect.before) - work_at(effect.job, effect.after);
   return absl::StrFormat("adds %.2f GPUs' work, costs others %.2f", gained, std::max(lost, 0.0));
 }
 
@@ -418,9 +419,9 @@ std::string SharedText(const PlacementReport& placement) {
   for (const TenantOutcome& tenant : placement.tenants) {
     if (tenant.others == 0) continue;
     Pack& pack = packs[{tenant.node, tenant.device}];
-    const auto slowdown = static_cast<double>(tenant.slowdown.estimate);
-    absl::StrAppend(&pack.jobs, pack.jobs.empty() ? "" : ", ", JobName(placement, tenant.job), " ", Factor(slowdown));
-    pack.work += tenant.work_alone / slowdown;
+    absl::StrAppend(&pack.jobs, pack.jobs.empty() ? "" : ", ", JobName(placement, tenant.job), " ",
+                    Factor(static_cast<double>(tenant.slowdown.estimate)));
+    pack.work += tenant.WorkAt(tenant.slowdown.estimate);
   }
   Table table({{"GPU"}, {"JOBS, EXPECTED SLOWDOWN", Align::kLeft, true}, Right("WORK")});
   for (const auto& [gpu, pack] : packs) {
@@ -428,6 +429,15 @@ std::string SharedText(const PlacementReport& placement) {
                   absl::StrFormat("%.2f", pack.work)});
   }
   return table.empty() ? "" : "\nShared GPUs after the plan (work: 1 = a busy job alone)\n" + table.Render("  ");
+}
+
+// What each placed service is to tell its engine, so that it takes what it was given and no more.
+std::string EnginesText(const PlacementReport& placement) {
+  std::string text;
+  for (const auto& [job, arguments] : placement.engine_arguments)
+    absl::StrAppend(&text, text.empty() ? "\nTold to their engines\n" : "", "  ", JobName(placement, job), "  ",
+                    arguments, "\n");
+  return text;
 }
 
 // Per job: demand, cost terms of winner and runner-up, effects, refusal counts.
@@ -534,6 +544,24 @@ std::string MetricsOf(const Placer& placer, const Cluster& cluster, const Plan& 
   return MetricsText(rows);
 }
 
+void AddEngineArguments(const JobRequest& request, const Cluster& cluster, const DemandShelf& shelf,
+                        PlacementReport& report) {
+  if (!request.model || !request.model->service) return;
+  for (const Decision& decision : report.plan.decisions) {
+    if (decision.job != request.spec.id || decision.verdict != Verdict::kPlace) continue;
+    const Slot& slot = decision.slots.front();
+    const absl::StatusOr<NodeInfo> node = cluster.Node(slot.node);
+    if (!node.ok()) continue;  // cannot be: it was just placed there
+    const DeviceSpec& device = node->spec.devices[static_cast<size_t>(slot.device)];
+    const Service* service = shelf.FindService(decision.job, device.type);
+    if (service == nullptr) continue;
+    GpuType gpu = report.catalogue->at(device.type);
+    if (device.mode == SharingMode::kMig) gpu.mem_mib = gpu.mig[static_cast<size_t>(device.mig_profile)].mem_mib;
+    report.engine_arguments[decision.job] =
+        EngineArguments(request.model->run.framework, *service, *request.model->service, gpu);
+  }
+}
+
 absl::StatusOr<PlacementReport> MakePlacementOf(const PlaceFlags& options) {
   // PlaceFlags before files, files before graphs: the cheapest error comes first.
   const PlacingOptions& placing = options.placing;
@@ -563,11 +591,14 @@ absl::StatusOr<PlacementReport> MakePlacementOf(const PlaceFlags& options) {
     const auto took = std::chrono::steady_clock::now() - begin;
     HORUS_RETURN_IF_ERROR(WriteFileOrDevice(options.prometheus, MetricsOf(*placer, cluster, plan, took)));
   }
-  return MakePlacementReport(cluster, std::move(jobs), std::move(plan), placer->model(),
-                             {.policy = placing.policy,
-                              .interference = NameOf(placing.interference),
-                              .slowdown_bound = placer->slowdown_bound(),
-                              .seed = placing.placer.seed});
+  HORUS_ASSIGN_OR_RETURN(PlacementReport report,
+                         MakePlacementReport(cluster, std::move(jobs), std::move(plan), placer->model(),
+                                             {.policy = placing.policy,
+                                              .interference = NameOf(placing.interference),
+                                              .slowdown_bound = placer->slowdown_bound(),
+                                              .seed = placing.placer.seed}));
+  for (const JobRequest& request : requests) AddEngineArguments(request, cluster, shelf, report);
+  return report;
 }
 
 int RunPlace(const PlaceFlags& options) {
@@ -582,7 +613,7 @@ int RunPlace(const PlaceFlags& options) {
   if (options.json) {
     text = PlacementJson(*placement);
   } else {
-    text = DecisionsText(*placement) + SharedText(*placement) + ResizesText(*placement) +
+    text = DecisionsText(*placement) + SharedText(*placement) + ResizesText(*placement) + EnginesText(*placement) +
            (options.explain ? ExplainText(*placement) : "") + TotalsText(*placement);
     if (!options.out.empty()) text += "  written to            " + options.out + "\n";
   }

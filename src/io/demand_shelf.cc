@@ -9,7 +9,8 @@
 #include "graph/from_config.h"
 
 namespace horus {
-absl::StatusOr<std::vector<Demand>> DemandShelf::Demands(const ModelRun& model) {
+
+absl::StatusOr<DemandShelf::Run> DemandShelf::RunOf(const ModelRun& model) {
   if (model.path.empty()) return InvalidArgument("expected the path of an ONNX file, found none");
   ConfigOptions config = model.config;
   config.training = model.run.mode == RunMode::kTraining;
@@ -25,24 +26,53 @@ absl::StatusOr<std::vector<Demand>> DemandShelf::Demands(const ModelRun& model) 
   if (!model.states_precision) run.precision = PrecisionOf(*known->graph);
   // As engines take models of float32.
   if (!model.states_precision && IsEngine(run.framework) && !IsHalf(run.precision)) run.precision = Precision::kFp16;
-  HORUS_ASSIGN_OR_RETURN(CachedDemands found, PredictCached(*predictor_, cache_, known->graph, run, types_));
+  return Run{known->graph, std::move(run)};
+}
+
+absl::StatusOr<std::vector<Demand>> DemandShelf::Demands(const ModelRun& model) {
+  HORUS_ASSIGN_OR_RETURN(const Run run, RunOf(model));
+  HORUS_ASSIGN_OR_RETURN(CachedDemands found, PredictCached(*predictor_, cache_, run.graph, run.spec, types_));
   return std::move(found.demands);
+}
+
+absl::StatusOr<std::vector<TypeDemand>> DemandShelf::ModelDemands(const JobRequest& request,
+                                                                  std::span<const GpuTypeId> types) {
+  std::vector<TypeDemand> demands;
+  if (!request.model->service) {
+    HORUS_ASSIGN_OR_RETURN(const std::vector<Demand> all, Demands(*request.model));
+    if (!request.ways.empty()) return demands;  // each has its own
+    for (const GpuTypeId type : types) demands.push_back({type, all[type.value()]});
+    return demands;
+  }
+  HORUS_ASSIGN_OR_RETURN(const Run run, RunOf(*request.model));
+  std::vector<const GpuType*> gpus;
+  for (const GpuTypeId type : types) gpus.push_back(types_[type.value()]);
+  HORUS_ASSIGN_OR_RETURN(std::vector<Service> services,
+                         PredictServices(*predictor_, run.graph, run.spec, *request.model->service, gpus));
+  for (size_t i = 0; i < types.size(); ++i) {
+    demands.push_back({types[i], services[i].demand});
+    services_.insert_or_assign({request.spec.id, types[i]}, std::move(services[i]));
+  }
+  return demands;
+}
+
+const Service* DemandShelf::FindService(JobId job, GpuTypeId type) const {
+  const auto found = services_.find({job, type});
+  return found == services_.end() ? nullptr : &found->second;
 }
 
 absl::StatusOr<JobSpec> DemandShelf::Complete(const JobRequest& request, std::span<const GpuTypeId> present) {
   JobSpec job = request.spec;
   if (request.model) {
-    const absl::StatusOr<std::vector<Demand>> demands = Demands(*request.model);
+    const std::span<const GpuTypeId> types = request.gpu_types.empty() ? present : request.gpu_types;
+    absl::StatusOr<std::vector<TypeDemand>> demands = ModelDemands(request, types);
     if (!demands.ok()) {
       const std::string message(demands.status().message());
       // Readers of files name the path themselves.
       const std::string path = message.find(request.model->path) == std::string::npos ? request.model->path + ": " : "";
       return MakeError(demands.status().code(), "%s.model: %s%s", request.where, path, message);
     }
-    const std::span<const GpuTypeId> types = request.gpu_types.empty() ? present : request.gpu_types;
-    if (request.ways.empty()) {
-      for (const GpuTypeId type : types) job.demands.push_back({type, (*demands)[type.value()]});
-    }
+    job.demands = *std::move(demands);
     HORUS_RETURN_IF_ERROR(CompleteWays(request, types, job));
   }
   if (!job.alternatives.empty() || IsCpuOnly(job)) return Checked(request, std::move(job));

@@ -13,6 +13,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -23,6 +24,7 @@
 #include "place/state/cluster.h"
 #include "predict/demand_cache.h"
 #include "predict/predictor.h"
+#include "predict/service.h"
 
 namespace horus {
 
@@ -40,7 +42,18 @@ class DemandShelf {
   // Demands by GpuTypeId for one model and run.
   [[nodiscard]] absl::StatusOr<std::vector<Demand>> Demands(const ModelRun& model);
 
+  // Of a completed job that is a service; null of others.
+  [[nodiscard]] const Service* FindService(JobId job, GpuTypeId type) const;
+
  private:
+  struct Run {
+    std::shared_ptr<const Graph> graph;
+    RunSpec spec;
+  };
+  [[nodiscard]] absl::StatusOr<Run> RunOf(const ModelRun& model);
+  [[nodiscard]] absl::StatusOr<std::vector<TypeDemand>> ModelDemands(const JobRequest& request,
+                                                                     std::span<const GpuTypeId> types);
+
   // Demands, and rates that are not stated (samples a second), of each way to run the job's model.
   [[nodiscard]] absl::Status CompleteWays(const JobRequest& request, std::span<const GpuTypeId> types, JobSpec& job);
   [[nodiscard]] absl::StatusOr<JobSpec> Checked(const JobRequest& request, JobSpec job);
@@ -54,6 +67,7 @@ class DemandShelf {
   std::map<std::string, std::vector<Read>> graphs_;  // by OnePathOf
   static constexpr size_t kSlots = size_t{1} << 16;  // some 1,600 runs on all types of the catalogue, 10 MB; chosen
   DemandCache cache_{kSlots};
+  std::map<std::pair<JobId, GpuTypeId>, Service> services_;
   size_t completed_ = 0;  // demands of jobs
 };
 

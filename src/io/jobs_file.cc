@@ -134,7 +134,7 @@ constexpr int64_t kMaxDim = std::numeric_limits<int32_t>::max();
 constexpr size_t kMaxDims = 64;
 constexpr size_t kMaxFrozen = 4096;
 
-constexpr std::array<std::string_view, 45> kJobKeys = {"name",
+constexpr std::array<std::string_view, 46> kJobKeys = {"name",
                                                        "id",
                                                        "kind",
                                                        "tenant",
@@ -153,6 +153,7 @@ constexpr std::array<std::string_view, 45> kJobKeys = {"name",
                                                        "lora_rank",
                                                        "weights",
                                                        "cache",
+                                                       "service",
                                                        "gpus",
                                                        "tasks",
                                                        "gpu_milli",
@@ -183,8 +184,14 @@ constexpr std::array<std::string_view, 9> kWayKeys = {"tasks",        "gpus", "g
                                                       "storage_mb_s", "rate", "demand",    "batch"};
 // What a job with alternatives states in each of them.
 constexpr std::array<std::string_view, 4> kInWaysKeys = {"tasks", "gpus", "gpu_milli", "demand"};
-constexpr std::array<std::string_view, 9> kModelOnlyKeys = {
-    "batch", "dims", "mode", "precision", "optimizer", "framework", "layout", "checkpoint_segments", "frozen"};
+constexpr std::array<std::string_view, 10> kModelOnlyKeys = {"batch",     "dims",      "mode",   "precision",
+                                                             "optimizer", "framework", "layout", "checkpoint_segments",
+                                                             "frozen",    "service"};
+constexpr std::array<std::string_view, 8> kServiceKeys = {
+    "requests_per_s", "users", "tokens_in", "tokens_out", "longest", "first_token_ms", "token_ms", "confidence"};
+// What a service decides by its load.
+constexpr std::array<std::string_view, 6> kBesideNoService = {
+    "batch", "dims", "alternatives", "request_rate_hz", "latency_bound_ms", "mode"};
 
 constexpr std::array kKinds = {JobKind::kTraining, JobKind::kInference, JobKind::kBestEffort};
 constexpr std::array kModes = {RunMode::kTraining, RunMode::kInference};
@@ -301,6 +308,35 @@ absl::Status ReadSelector(const YamlMap& map, JobSpec& spec) {
   return absl::OkStatus();
 }
 
+absl::StatusOr<ServiceLoad> ReadService(const YamlMap& job, JobKind kind) {
+  const YamlValue& value = *job.Find("service");
+  if (kind != JobKind::kInference) {
+    return value.Expected(Formatted("no such key beside kind '%s'", std::string(JobKindName(kind))));
+  }
+  for (const std::string_view key : kBesideNoService) {
+    if (const YamlValue* other = job.Find(key)) return other->Error("expected none beside 'service', which decides it");
+  }
+  HORUS_ASSIGN_OR_RETURN(const YamlMap map, value.Map(kServiceKeys));
+  ServiceLoad load;
+  HORUS_RETURN_IF_ERROR(map.ReadNumber("requests_per_s", 0, kMostServiceRate, load.requests_per_s));
+  HORUS_RETURN_IF_ERROR(map.ReadNumber("users", 0, kMostServiceRate, load.concurrency));
+  if ((load.requests_per_s > 0) == (load.concurrency > 0)) {
+    return value.Error("expected either 'requests_per_s' or 'users' above 0");
+  }
+  HORUS_RETURN_IF_ERROR(map.Require("tokens_in", "tokens of a prompt").status());
+  HORUS_RETURN_IF_ERROR(map.Require("tokens_out", "tokens of an answer").status());
+  HORUS_RETURN_IF_ERROR(map.ReadNumber("tokens_in", 1, kMostTokens, load.tokens_in));
+  HORUS_RETURN_IF_ERROR(map.ReadNumber("tokens_out", 1, kMostTokens, load.tokens_out));
+  HORUS_RETURN_IF_ERROR(map.ReadNumber("longest", load.tokens_in + load.tokens_out, 2 * kMostTokens, load.longest));
+  int64_t first_token_us = 0, token_us = 0;
+  HORUS_RETURN_IF_ERROR(map.ReadScaled("first_token_ms", kMillisecondsToUs, first_token_us));
+  HORUS_RETURN_IF_ERROR(map.ReadScaled("token_ms", kMillisecondsToUs, token_us));
+  load.first_token_us = static_cast<double>(first_token_us);
+  load.token_us = static_cast<double>(token_us);
+  HORUS_RETURN_IF_ERROR(map.ReadNumber("confidence", kLeastServiceConfidence, kMostServiceConfidence, load.confidence));
+  return load;
+}
+
 absl::StatusOr<ModelRun> ReadModelRun(const YamlMap& map, JobKind kind) {
   ModelRun model;
   HORUS_ASSIGN_OR_RETURN(const std::string written, map.Find("model")->Text(kMaxPathBytes));
@@ -325,6 +361,9 @@ absl::StatusOr<ModelRun> ReadModelRun(const YamlMap& map, JobKind kind) {
   HORUS_RETURN_IF_ERROR(map.ReadInteger("checkpoint_segments", 0, kMaxDim, run.checkpoint_segments));
   if (!map.Has("framework") && run.mode == RunMode::kInference && IsConfigPath(model.path))
     run.framework = Framework::kVllm;
+  if (map.Has("service")) {
+    HORUS_ASSIGN_OR_RETURN(model.service, ReadService(map, kind));
+  }
   if (model.config.lora_rank > 0) run.frozen.assign(std::begin(kFrozenByLora), std::end(kFrozenByLora));
   if (const YamlValue* frozen = map.Find("frozen")) {
     run.frozen.clear();

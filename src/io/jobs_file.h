@@ -22,6 +22,7 @@
 #include "graph/from_config.h"
 #include "io/yaml.h"
 #include "place/job/job.h"
+#include "predict/service.h"
 
 namespace horus {
 
@@ -45,8 +46,9 @@ inline constexpr size_t kMaxPathBytes = 4096;
 struct ModelRun {
   std::string path;  // of the ONNX file, as seen from the working folder
   RunSpec run;
-  bool states_precision = false;  // else what the model computes in
-  ConfigOptions config;           // of a config.json
+  bool states_precision = false;       // else what the model computes in
+  ConfigOptions config;                // of a config.json
+  std::optional<ServiceLoad> service;  // then `run` leaves batch, seq and past open
   friend bool operator==(const ModelRun&, const ModelRun&) = default;
 };
 

@@ -58,6 +58,7 @@ absl::Status AppendTenants(const Cluster& cluster, const InterferenceModel& mode
   for (size_t i = 0; i < n; ++i) {
     TenantOutcome tenant{.job = specs[i]->id, .node = node, .device = index, .slowdown = slowdowns[i]};
     tenant.work_alone = WorkAlone(*specs[i]);
+    tenant.keeps_work = KeepsWork(*demands[i]);
     tenant.others = static_cast<uint32_t>(n - 1);
     // Bounded: pairs of the tenants of one device, at most kMaxResidentsPerDevice.
     tenant.measured = n > 1 && std::all_of(measured.begin() + static_cast<std::ptrdiff_t>(i * n),
@@ -141,7 +142,7 @@ PlacementReport::Basis PlacementReport::SlowdownBasis() const {
   for (const TenantOutcome& tenant : tenants) {
     if (const auto shares = slowest.find(tenant.job); shares != slowest.end()) {
       gpus.emplace(tenant.node, tenant.device);
-      basis.work += tenant.work_alone / static_cast<double>(shares->second);
+      basis.work += tenant.WorkAt(shares->second);
       basis.alone_work += tenant.work_alone;
       ++basis.alone_gpus;
     }
@@ -280,28 +281,31 @@ Json DecisionJson(const PlacementReport& placement, const Decision& decision) {
     if (decision.refused_devices[i] == 0) continue;
     refused[std::string(ReasonName(static_cast<Reason>(i)))] = decision.refused_devices[i];
   }
-  return {{"job_id", decision.job},
-          {"job", placement.names.Job(decision.job)},
-          {"verdict", std::string(VerdictName(decision.verdict))},
-          {"reason", std::string(ReasonName(decision.reason))},
-          {"explanation", DescribeDecision(decision)},
-          {"slots", slots},
-          {"spans_nodes", decision.spans_nodes},
-          {"probe", decision.probe},
-          {"trial", decision.trial},
-          {"predicted_never", decision.predicted_never},
-          {"alternative", decision.alternative < 0 ? Json(nullptr) : Json(decision.alternative)},
-          {"cpu_cores", placed ? CoresJson(decision.cpu_milli) : Json(nullptr)},
-          {"memory_mib", placed ? Json(decision.mem_mib) : Json(nullptr)},
-          {"slowdown", placed ? Json(ShortDouble(decision.own.estimate)) : Json(nullptr)},
-          {"slowdown_upper", placed ? Json(ShortDouble(decision.own.upper)) : Json(nullptr)},
-          {"effects", effects},
-          {"winner", placed ? PlaceJson(placement, decision.winner) : Json(nullptr)},
-          {"runner_up", decision.has_runner_up ? PlaceJson(placement, decision.runner_up) : Json(nullptr)},
-          {"refused_devices", refused},
-          {"outside", placement.IsOutside(decision)},
-          {"nearest_miss", placed ? Json(nullptr) : MissJson(placement, decision.miss)},
-          {"demand", DemandJson(placement.DemandOf(decision))}};
+  const auto arguments = placement.engine_arguments.find(decision.job);
+  return {
+      {"job_id", decision.job},
+      {"job", placement.names.Job(decision.job)},
+      {"verdict", std::string(VerdictName(decision.verdict))},
+      {"reason", std::string(ReasonName(decision.reason))},
+      {"explanation", DescribeDecision(decision)},
+      {"slots", slots},
+      {"spans_nodes", decision.spans_nodes},
+      {"probe", decision.probe},
+      {"trial", decision.trial},
+      {"predicted_never", decision.predicted_never},
+      {"alternative", decision.alternative < 0 ? Json(nullptr) : Json(decision.alternative)},
+      {"cpu_cores", placed ? CoresJson(decision.cpu_milli) : Json(nullptr)},
+      {"memory_mib", placed ? Json(decision.mem_mib) : Json(nullptr)},
+      {"slowdown", placed ? Json(ShortDouble(decision.own.estimate)) : Json(nullptr)},
+      {"slowdown_upper", placed ? Json(ShortDouble(decision.own.upper)) : Json(nullptr)},
+      {"effects", effects},
+      {"winner", placed ? PlaceJson(placement, decision.winner) : Json(nullptr)},
+      {"runner_up", decision.has_runner_up ? PlaceJson(placement, decision.runner_up) : Json(nullptr)},
+      {"refused_devices", refused},
+      {"outside", placement.IsOutside(decision)},
+      {"nearest_miss", placed ? Json(nullptr) : MissJson(placement, decision.miss)},
+      {"demand", DemandJson(placement.DemandOf(decision))},
+      {"engine_arguments", arguments == placement.engine_arguments.end() ? Json(nullptr) : Json(arguments->second)}};
 }
 
 Json TenantJson(const PlacementReport& placement, const TenantOutcome& tenant) {

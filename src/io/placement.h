@@ -9,6 +9,7 @@
 #define HORUS_IO_PLACEMENT_H_
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <span>
 #include <string>
@@ -28,13 +29,17 @@ struct TenantOutcome {
   NodeId node = 0;
   int32_t device = 0;
   Slowdown slowdown;
-  double work_alone = 1;  // WorkAlone (place/job/job.h)
-  double bound = 0;       // its own, else the default; infinity = none
-  double confidence = 0;  // with which the bound is to hold
-  double held = 1;        // what is held against it: the slowdown not exceeded with that probability
-  uint32_t others = 0;    // tenants beside it. Of two and more nobody has published a measurement: pairs add up
-  bool measured = false;  // what it loses beside each of them was measured, not predicted
+  double work_alone = 1;    // WorkAlone (place/job/job.h)
+  bool keeps_work = false;  // a service that does all of it, however slowed (predict/demand.h)
+  double bound = 0;         // its own, else the default; infinity = none
+  double confidence = 0;    // with which the bound is to hold
+  double held = 1;          // what is held against it: the slowdown not exceeded with that probability
+  uint32_t others = 0;      // tenants beside it. Of two and more nobody has published a measurement: pairs add up
+  bool measured = false;    // what it loses beside each of them was measured, not predicted
   [[nodiscard]] bool above_bound() const;  // as the placer counts
+  [[nodiscard]] double WorkAt(float slowed) const {
+    return keeps_work ? work_alone : work_alone / static_cast<double>(slowed);
+  }
 };
 
 // How people call nodes, jobs and devices.
@@ -69,6 +74,7 @@ struct PlacementReport {
   std::vector<TenantOutcome> tenants;  // ascending (node, device, job)
   PlacementNames names;
   std::shared_ptr<const Catalogue> catalogue;
+  std::map<JobId, std::string> engine_arguments;  // of placed services, where known: docs/language-models.md
 
   [[nodiscard]] const JobSpec* FindJob(JobId job) const;
   // The job's demand on the type of its first device; nullptr unless placed.

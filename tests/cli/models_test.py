@@ -53,6 +53,58 @@ class Models(Files):
         self.assertEqual((code, err), (0, ""))
         self.assertEqual([one["verdict"] for one in json.loads(out)["decisions"]], ["place", "place"])
 
+    def test_a_service_is_answered_for_each_gpu_type(self):
+        ask = ("inspect", "llama-3.1-8b", "--requests-per-s", 3, "--tokens-in", 1024, "--tokens-out", 256, "--token-ms", 50)
+        code, out, err = run(*ask, "--gpu", "h100-sxm,l40s,t4", "--json")
+        self.assertEqual((code, err), (0, ""))
+        document = json.loads(out)
+        self.check_golden("service_keys.txt", document)
+        self.assertEqual([gpu["verdict"] for gpu in document["gpus"]], ["served", "late", "no-room"])
+        first = document["gpus"][0]
+        self.assertAlmostEqual(first["memory_mib"], sum(first[part + "_mib"] for part in ("weights", "activations", "engine", "cache")),
+                               delta=2)
+        self.assertIn("--max-num-seqs %d " % first["most_running"], first["engine_arguments"])
+        self.assertIsNone(document["gpus"][2]["engine_arguments"])
+        code, out, _ = run(*ask)
+        self.assertEqual(code, 0)
+        self.assertIn("h100-sxm", out)
+        self.assertNotIn("l40s", out)
+        self.assertLessEqual(max(map(len, out.splitlines())), 100)
+
+    def test_engines_have_their_own_words(self):
+        for engine, word in (("vllm", "--gpu-memory-utilization"), ("sglang", "--mem-fraction-static"),
+                             ("tensorrt-llm", "--kv_cache_free_gpu_memory_fraction")):
+            code, out, _ = run("inspect", "qwen2.5-7b", "--users", 4, "--gpu", "l40s", "--framework", engine)
+            self.assertEqual(code, 0)
+            self.assertIn(word + " 0.", out)
+
+    def test_services_share_a_gpu_within_their_promises(self):
+        cluster = self.write("cluster.yaml", "version: 1\nnodes:\n  - {name: n, cpu_cores: 8, memory_gib: 64, gpus: [{type: h100-sxm, count: 1}]}\n")
+        job = "  - {name: %s, kind: inference, model: qwen2.5-7b, service: {requests_per_s: 0.2, tokens_in: 500, tokens_out: 100%s}}\n"
+        jobs = self.write("jobs.yaml", "version: 1\njobs:\n" + job % ("a", ", token_ms: 100") + job % ("b", ", token_ms: 100") +
+                          job % ("c", ", token_ms: 1"))
+        code, out, err = run("place", "--cluster", cluster, "--jobs", jobs, "--json")
+        self.assertEqual((code, err), (0, ""))
+        decisions = {one["job"]: one for one in json.loads(out)["decisions"]}
+        self.assertEqual([decisions[job]["verdict"] == "place" for job in "abc"], [True, True, False])
+        self.assertIn("--gpu-memory-utilization", decisions["b"]["engine_arguments"])
+        self.assertIsNone(decisions["c"]["engine_arguments"])
+
+    def test_a_service_that_cannot_be_is_refused_by_its_line(self):
+        cluster = self.write("cluster.yaml", "version: 1\nnodes:\n  - {name: n, cpu_cores: 8, memory_gib: 64, gpus: [{type: l40s, count: 1}]}\n")
+        for service, says in (("{requests_per_s: 1, users: 2, tokens_in: 1, tokens_out: 1}", "either 'requests_per_s' or 'users'"),
+                              ("{requests_per_s: 1, tokens_in: 5}", "tokens_out"), ("{requests_per_s: 1, token_in: 5}", "token_in"),
+                              ("{requests_per_s: 1, tokens_in: 0, tokens_out: 1}", "tokens_in")):
+            jobs = self.write("jobs.yaml", "version: 1\njobs:\n  - name: a\n    kind: inference\n    model: gpt2\n    service: %s\n" % service)
+            code, _, err = run("place", "--cluster", cluster, "--jobs", jobs)
+            self.assertEqual(code, 2)
+            self.assertIn("jobs.yaml:6", err)
+            self.assertIn(says, err)
+        jobs = self.write("jobs.yaml", "version: 1\njobs:\n  - name: a\n    model: gpt2\n    service: {users: 1, tokens_in: 1, tokens_out: 1}\n")
+        code, _, err = run("place", "--cluster", cluster, "--jobs", jobs)
+        self.assertEqual(code, 2)
+        self.assertIn("kind 'training'", err)
+
     def test_parts_need_their_gpus(self):
         cluster = self.write("cluster.yaml", "version: 1\nnodes:\n  - {name: n, cpu_cores: 8, memory_gib: 64, gpus: [{type: l40s, count: 4}]}\n")
         jobs = self.write("jobs.yaml", "version: 1\njobs:\n  - {name: a, kind: inference, dims: {seq: 1, past: 8}, model: llama-3.1-70b, tensor_parallel: 4}\n")
