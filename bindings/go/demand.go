@@ -45,6 +45,8 @@ type Demand struct {
 	Distance          float32 // ln of "times beyond what the predictor was trained on"
 	OperatorUs        float32 // mean time of an operator, weighted by that time; 0 = unknown
 	HostUs            float64 // in which the host makes a step's input; a step is the slower of this and the GPU's
+	Duty              float32 // share of the time in which a service has steps to do; 0 = by the request rate, else always
+	SlowdownBound     float32 // largest at which a service keeps its promises here; below 1 = not even alone; 0 = none
 }
 
 func (d *Demand) put(out *C.horus_demand) {
@@ -61,6 +63,7 @@ func (d *Demand) put(out *C.horus_demand) {
 	out.power_w, out.power_w_upper = C.float(d.PowerW), C.float(d.PowerWUpper)
 	out.distance, out.operator_us = C.float(d.Distance), C.float(d.OperatorUs)
 	out.host_us = C.double(d.HostUs)
+	out.duty, out.slowdown_bound = C.float(d.Duty), C.float(d.SlowdownBound)
 }
 
 func demandOf(c *C.horus_demand) Demand {
@@ -72,7 +75,7 @@ func demandOf(c *C.horus_demand) Demand {
 		StepTimeUs: int64(c.step_time_us), StepTimeUsUpper: int64(c.step_time_us_upper),
 		GradientMiB: int64(c.gradient_mib), PowerW: float32(c.power_w), PowerWUpper: float32(c.power_w_upper),
 		Distance: float32(c.distance), OperatorUs: float32(c.operator_us),
-		HostUs: float64(c.host_us),
+		HostUs: float64(c.host_us), Duty: float32(c.duty), SlowdownBound: float32(c.slowdown_bound),
 	}
 	for i := range d.Traits {
 		d.Traits[i] = float32(c.traits[i])

@@ -124,3 +124,19 @@ def test_unknown_types_are_named(horus, predictor, resnet):
 def test_tables(horus, predictor):
     assert "mem_mib" in predictor._repr_html_() and "quantities" in repr(predictor)
     assert np.dtype(horus.demand_dtype).itemsize == 112 or horus.demand_dtype.itemsize % 8 == 0
+
+
+def test_a_language_model_is_served(horus, predictor):
+    graph = horus.Graph.from_config("llama-3.1-8b")
+    chat = {"requests_per_s": 3, "tokens_in": 1024, "tokens_out": 256, "token_ms": 50}
+    both = predictor.serve(graph, ["h100-sxm", "t4"], **chat)
+    assert both["h100-sxm"] == predictor.serve(graph, "h100-sxm", **chat)
+    assert (both["h100-sxm"].verdict, both["t4"].verdict) == ("served", "no-room")
+    one = both["h100-sxm"]
+    assert one.token_us <= one.token_us_upper <= 50_000 and one.tokens_per_s == 3 * 256
+    assert one.demand.slowdown_bound >= 1 and 0 < one.demand.duty < 1
+    eager = horus.RunSpec(mode="inference", precision="bf16")
+    with pytest.raises(horus.InvalidArgument, match="expected an engine"):
+        predictor.serve(graph, "h100-sxm", run=eager, **chat)
+    with pytest.raises(horus.InvalidArgument, match="either requests_per_s or"):
+        predictor.serve(graph, "h100-sxm", tokens_in=5, tokens_out=5)

@@ -7,10 +7,16 @@
 namespace horus_python {
 namespace {
 
+using horus::Service;
 using horus::Solution;
 
 const Word kSolved[] = {
     {HORUS_SOLVED_MEMORY, "memory"}, {HORUS_SOLVED_GRAPH, "graph"}, {HORUS_SOLVED_MAXIMUM, "maximum"}, {0, nullptr}};
+const Word kVerdicts[] = {{HORUS_SERVICE_SERVED, "served"},
+                          {HORUS_SERVICE_NO_ROOM, "no-room"},
+                          {HORUS_SERVICE_OVERLOADED, "overloaded"},
+                          {HORUS_SERVICE_LATE, "late"},
+                          {0, nullptr}};
 using Predictor = std::unique_ptr<PredictorHandle>;
 
 Predictor Default() { return Make<PredictorHandle, horus_predictor>(&horus_predictor_default); }
@@ -107,6 +113,27 @@ std::vector<Solution> Solve(const PredictorHandle& predictor, const CatalogueHan
   return solutions;
 }
 
+std::vector<Service> Serve(const PredictorHandle& predictor, const CatalogueHandle* catalogue, const GraphHandle& graph,
+                           const RunSpec& run, const horus::ServiceLoad& load,
+                           const std::vector<std::string>& gpu_types) {
+  const horus::detail::CRunSpec c(run);
+  const std::vector<const char*> names = Texts(gpu_types);
+  std::vector<Service> services(names.size());
+  std::vector<horus_service*> out;
+  std::vector<horus_demand*> demands;
+  for (Service& service : services) {
+    out.push_back(&service);
+    demands.push_back(&service.demand);
+  }
+  Run([&](horus_error* error) {
+    return predictor.Read(error, [&](horus_error* e) {
+      return horus_predictor_service(predictor.get(), Of(catalogue), graph.get(), c.get(), &load, names.size(),
+                                     names.data(), out.data(), demands.data(), e);
+    });
+  });
+  return services;
+}
+
 // By quantity; those that the roofline alone predicts are left out.
 py::dict Quality(const PredictorHandle& predictor) {
   py::dict out;
@@ -133,7 +160,7 @@ py::dict Quality(const PredictorHandle& predictor) {
 void BindPredictor(py::module_& m) {
   PYBIND11_NUMPY_DTYPE(horus_demand, struct_size, flags, profile_id, gpu_util_pct, gpu_util_pct_upper, mem_bw_util_pct,
                        mem_bw_util_pct_upper, mem_mib, mem_mib_upper, step_time_us, step_time_us_upper, gradient_mib,
-                       traits, power_w, power_w_upper, distance, operator_us, host_us);
+                       traits, power_w, power_w_upper, distance, operator_us, host_us, duty, slowdown_bound);
   m.attr("demand_dtype") = py::dtype::of<horus_demand>();
   Record<Solution>(m, "Solution", "The largest value of a dimension that fits one device.")
       .Field("largest", &Solution::largest, "elements; 0 = not even the least value fits")
@@ -143,6 +170,26 @@ void BindPredictor(py::module_& m) {
       .Field("short_mib", &Solution::short_mib, "that next lacks")
       .Field("flags", &Solution::flags, "sum of horus.DemandFlag of the predictions made")
       .Field("message", &Solution::message, "why the graph refuses next");
+  Record<Service>(m, "Service", "A language model that an engine serves, on one GPU of those that share it.")
+      .OneOf("verdict", &Service::verdict, kVerdicts, "whether the load is served here, its times kept")
+      .Field("weights_mib", &Service::weights_mib, "memory in MiB of an engine that takes no more than the load needs")
+      .Field("activations_mib", &Service::activations_mib, "of one step's chunk of prompts")
+      .Field("engine_mib", &Service::engine_mib, "context, CUDA graphs, buffers of collectives")
+      .Field("cache_mib", &Service::cache_mib, "of cache_tokens keys and values")
+      .Field("cache_tokens", &Service::cache_tokens, "tokens")
+      .Field("running", &Service::running, "requests that are served at once, mean")
+      .Field("most_running", &Service::most_running, "that the engine should admit at once")
+      .Field("first_token_us", &Service::first_token_us, "time to the first token, mean, in microseconds")
+      .Field("first_token_us_upper", &Service::first_token_us_upper, "its bound")
+      .Field("token_us", &Service::token_us, "time of each further token, mean, in microseconds")
+      .Field("token_us_upper", &Service::token_us_upper, "its bound")
+      .Field("requests_per_s", &Service::requests_per_s, "served")
+      .Field("tokens_per_s", &Service::tokens_per_s, "of answers")
+      .Field("most_requests_per_s", &Service::most_requests_per_s, "with the whole GPU, times kept; 0 of users")
+      .Field("busy", &Service::busy, "share of all time in which a step runs, 0-1")
+      .Field("largest_slowdown", &Service::largest_slowdown,
+             "at which load and times are kept; below 1: not even alone")
+      .Field("demand", &Service::demand, "what to place: mem_mib is what the engine must be told to take");
   Class<PredictorHandle>(m, "PredictorHandle")
       .def(py::init(&Default), "__init__(self) -> None")
       .def_static("from_bytes", &FromBytes, py::arg("bundle"),
@@ -176,6 +223,29 @@ void BindPredictor(py::module_& m) {
           "solve(self, catalogue: CatalogueHandle | None, graph: GraphHandle, run: RunSpec, dim: str, max_value: int, "
           "resident_mib: collections.abc.Sequence[int] | None, gpu_types: collections.abc.Sequence[str], progress: "
           "collections.abc.Callable[[float], object] | None) -> tuple[Solution, ...]")
+      .def(
+          "serve",
+          [](const PredictorHandle& p, const CatalogueHandle* c, const GraphHandle& g, const RunSpec& r,
+             double requests_per_s, double users, double tokens_in, double tokens_out, double longest,
+             int64_t first_token_us, int64_t token_us, double confidence, const std::vector<std::string>& types) {
+            horus::ServiceLoad load;
+            load.requests_per_s = requests_per_s;
+            load.concurrency = users;
+            load.tokens_in = tokens_in;
+            load.tokens_out = tokens_out;
+            load.longest = longest;
+            load.first_token_us = first_token_us;
+            load.token_us = token_us;
+            load.confidence = static_cast<float>(confidence);
+            return Arg<std::vector<Service>>::To(Serve(p, c, g, r, load, types));
+          },
+          py::arg("catalogue").none(true), py::arg("graph"), py::arg("run"), py::arg("requests_per_s"),
+          py::arg("users"), py::arg("tokens_in"), py::arg("tokens_out"), py::arg("longest"), py::arg("first_token_us"),
+          py::arg("token_us"), py::arg("confidence"), py::arg("gpu_types"),
+          "serve(self, catalogue: CatalogueHandle | None, graph: GraphHandle, run: RunSpec, requests_per_s: float, "
+          "users: "
+          "float, tokens_in: float, tokens_out: float, longest: float, first_token_us: int, token_us: int, confidence: "
+          "float, gpu_types: collections.abc.Sequence[str]) -> tuple[Service, ...]")
       .def("quality", &Quality, "quality(self) -> dict[str, dict[str, float]]")
       .def(
           "epoch", [](const PredictorHandle& p) { return horus_predictor_epoch(p.get()); }, "epoch(self) -> int")

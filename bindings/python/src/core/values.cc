@@ -109,6 +109,12 @@ void BindDemand(py::module_& m) {
       .Field("host_us", &Demand::host_us,
              "time in which the host makes a step's input with the cores that the job holds; 0 = never the slower")
       .Within(0, kNoMost)
+      .Field("duty", &Demand::duty,
+             "share of the time in which a service has steps to do; 0 = by the request rate, else all")
+      .Within(0, 1)
+      .Field("slowdown_bound", &Demand::slowdown_bound,
+             "largest slowdown at which a service keeps its promises here; below 1 = not even alone; 0 = none")
+      .Within(0, kNoMost)
       .Field("distance", &Demand::distance, "ln of times beyond what the predictor was trained on; 0 = inside")
       .Within(0, kNoMost)
       .Field("profile_id", &Demand::profile_id, "fingerprint of graph and run; 0 = none")

@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from . import _core, _table
 from ._args import Progress, column, instance, integer, progress_of, real, sequence, text
-from ._core import Demand, RunSpec, SharedDevice, Slot, Solution
+from ._core import Demand, RunSpec, Service, SharedDevice, Slot, Solution
 from ._frames import MEASURED, Runs, is_table, runs_of
 from ._train import training_library
 from .catalogue import Catalogue, handle_of
@@ -26,7 +26,7 @@ from .metrics import handle_of as metrics_handle_of
 if TYPE_CHECKING:
     from .cluster import Cluster
 
-__all__ = ["Demand", "DemandFlag", "Observations", "Predictor", "Solution", "demand_dtype", "demand_rows", "demands_of"]
+__all__ = ["Demand", "DemandFlag", "Observations", "Predictor", "Service", "Solution", "demand_dtype", "demand_rows", "demands_of"]
 
 
 class DemandFlag(enum.IntFlag):
@@ -218,6 +218,34 @@ class Predictor:
             return list(self._handle.solve(
                 handle_of(catalogue), instance(graph, Graph, "graph")._handle, _run(run), text(dim, "dim"),
                 integer(max_value, "max_value", 0, 2**31 - 1), resident_mib, sequence(gpu_types, str, "gpu_types"), tell))
+
+    @overload
+    def serve(self, graph: Graph, gpu_types: str, *, requests_per_s: float = 0, users: float = 0,  # type: ignore[overload-overlap]
+              tokens_in: float, tokens_out: float, longest: float = 0, first_token_ms: float = 0, token_ms: float = 0,
+              confidence: float = 0.9, run: RunSpec | None = None, catalogue: Catalogue | None = None) -> Service: ...
+    @overload
+    def serve(self, graph: Graph, gpu_types: Iterable[str], *, requests_per_s: float = 0, users: float = 0,
+              tokens_in: float, tokens_out: float, longest: float = 0, first_token_ms: float = 0, token_ms: float = 0,
+              confidence: float = 0.9, run: RunSpec | None = None,
+              catalogue: Catalogue | None = None) -> dict[str, Service]: ...
+
+    def serve(self, graph: Graph, gpu_types: str | Iterable[str], *, requests_per_s: float = 0, users: float = 0,
+              tokens_in: float, tokens_out: float, longest: float = 0, first_token_ms: float = 0, token_ms: float = 0,
+              confidence: float = 0.9, run: RunSpec | None = None,
+              catalogue: Catalogue | None = None) -> Service | dict[str, Service]:
+        """How an engine serves a language model (`Graph.from_config`) under a load, on one GPU type, or on each of several by
+        its name: of independent users `requests_per_s`, or `users` who ask again once they are answered; mean tokens of a
+        prompt and of an answer; `longest`: of both together (0 = four times the mean). The times are promises that the share
+        `confidence` of the requests must keep; 0 = none. `run`: None = vLLM in the model's own type."""
+        handle = instance(graph, Graph, "graph")._handle
+        names = (text(gpu_types, "gpu_types"),) if isinstance(gpu_types, str) else sequence(gpu_types, str, "gpu_types")
+        how = RunSpec(mode="inference", framework="vllm", precision="bf16") if run is None else _run(run)
+        found = dict(zip(names, self._handle.serve(
+            handle_of(catalogue), handle, how, real(requests_per_s, "requests_per_s"), real(users, "users"),
+            real(tokens_in, "tokens_in"), real(tokens_out, "tokens_out"), real(longest, "longest"),
+            round(real(first_token_ms, "first_token_ms") * 1e3), round(real(token_ms, "token_ms") * 1e3),
+            real(confidence, "confidence"), names)))
+        return found[gpu_types] if isinstance(gpu_types, str) else found
 
     def observe(self, observations: Observations) -> Predictor:
         """A predictor of a new epoch that answers with what was measured; this one stays."""
