@@ -131,6 +131,10 @@ typedef struct horus_demand {
   float operator_us; /* mean time of an operator, weighted by that time; 0 = unknown */
   double host_us; /* time in which the host makes the input of a step, with the cores and memory that the job holds: a
                      step is the slower of this and the GPU's; 0 = never the slower. Since 0.2. */
+  float duty; /* share of the time in which a service has steps to do, above 0 to 1; 0 = by the job's request rate, else
+                 always. Since 0.2. */
+  float slowdown_bound; /* largest slowdown at which a service keeps its load and its times here; below 1 = not even
+                           alone; 0 = nothing is promised. Since 0.2. */
 } horus_demand;
 #define HORUS_DEMAND_INIT HORUS_INIT(horus_demand)
 
@@ -203,6 +207,61 @@ HORUS_API horus_status horus_predictor_solve(const horus_predictor* predictor, c
                                              const horus_solve_options* options, size_t count,
                                              const char* const* gpu_types, horus_progress progress, void* user,
                                              horus_solution* const* solutions, horus_error* error);
+
+/* What is asked of a language model that an engine serves. Either requests_per_s or concurrency is above 0.
+ * Since 0.2. */
+typedef struct horus_service_load {
+  uint32_t struct_size;
+  float confidence;       /* share of the requests that must keep the times, 0.5 to 0.999; 0 = 0.9 */
+  double requests_per_s;  /* of independent users, at most 1e6 */
+  double concurrency;     /* users who ask again as soon as they are answered, at most 1e6 */
+  double tokens_in;       /* of a prompt, mean, 1 to 2^24 */
+  double tokens_out;      /* of an answer, mean, 1 to 2^24 */
+  double longest;         /* tokens of the longest request, prompt and answer; 0 = four times the mean */
+  int64_t first_token_us; /* promised time from a request to its first token; 0 = none */
+  int64_t token_us;       /* promised time of each further token; 0 = none */
+} horus_service_load;
+#define HORUS_SERVICE_LOAD_INIT HORUS_INIT(horus_service_load)
+
+#define HORUS_SERVICE_SERVED 0
+#define HORUS_SERVICE_NO_ROOM 1    /* the model with the longest request does not fit the GPU */
+#define HORUS_SERVICE_OVERLOADED 2 /* more requests than the GPU serves; the figures are those at its most */
+#define HORUS_SERVICE_LATE 3       /* a promised time is not kept, even alone */
+
+/* A service on one GPU of those that share its model. Upper bounds hold for the share of the requests that was asked
+ * for, with the width that served models showed. Since 0.2. */
+typedef struct horus_service {
+  uint32_t struct_size;
+  int32_t verdict;        /* HORUS_SERVICE_* */
+  double weights_mib;     /* memory of an engine that takes no more than the load needs: the sum of four */
+  double activations_mib; /* of one step's chunk of prompts */
+  double engine_mib;      /* context, CUDA graphs, buffers of collectives */
+  double cache_mib;       /* of cache_tokens keys and values */
+  double cache_tokens;
+  double running;      /* requests that are served at once, mean */
+  double most_running; /* that the engine should admit at once */
+  double first_token_us;
+  double first_token_us_upper;
+  double token_us;
+  double token_us_upper;
+  double requests_per_s;      /* served */
+  double tokens_per_s;        /* of answers */
+  double most_requests_per_s; /* with all memory of the GPU, times kept; 0 with concurrency */
+  double busy;                /* share of all time in which a step runs, 0-1 */
+  double largest_slowdown;    /* at which load and times are still kept; below 1 = not even alone */
+} horus_service;
+#define HORUS_SERVICE_INIT HORUS_INIT(horus_service)
+
+/* How `graph` (horus_graph_from_config), run by an engine as `run` says, serves `load` on each of `count` GPU types,
+ * into the structs that `services` and `demands` point to (either may be NULL). A demand is what to place: a GPU's part
+ * of the model, mem_mib that the engine is to be told to take, duty and slowdown_bound. `run` leaves batch, seq and
+ * past open. All or nothing. Since 0.2. Errors: NOT_FOUND (type), INVALID_ARGUMENT (a field of the load, a run of no
+ * engine, a graph without these dimensions), as horus_graph_cost. Any thread. */
+HORUS_API horus_status horus_predictor_service(const horus_predictor* predictor, const horus_catalogue* catalogue,
+                                               const horus_graph* graph, const horus_run_spec* run,
+                                               const horus_service_load* load, size_t count,
+                                               const char* const* gpu_types, horus_service* const* services,
+                                               horus_demand* const* demands, horus_error* error);
 
 #ifdef __cplusplus
 }

@@ -81,6 +81,15 @@ struct Solution {
   std::string message;
 };
 
+struct ServiceLoad : horus_service_load {
+  ServiceLoad() : horus_service_load(HORUS_SERVICE_LOAD_INIT) {}
+};
+
+struct Service : horus_service {
+  Service() : horus_service(HORUS_SERVICE_INIT) {}
+  Demand demand;  // what to place
+};
+
 namespace detail {
 
 inline Solution SolutionFrom(const horus_solution& c) {
@@ -144,6 +153,22 @@ class Predictor {
     std::vector<Solution> solutions;
     for (const horus_solution& solution : found) solutions.push_back(detail::SolutionFrom(solution));
     return solutions;
+  }
+  // How an engine serves the load, in the order of gpu_types.
+  [[nodiscard]] std::vector<Service> Services(const Graph& graph, const RunSpec& run, const ServiceLoad& load,
+                                              const std::vector<std::string>& gpu_types,
+                                              const Catalogue* catalogue = nullptr) const {
+    const std::vector<const char*> names = detail::Texts(gpu_types);
+    std::vector<Service> services(gpu_types.size());
+    std::vector<horus_service*> out;
+    std::vector<horus_demand*> demands;
+    for (Service& service : services) {
+      out.push_back(&service);
+      demands.push_back(&service.demand);
+    }
+    detail::Call(horus_predictor_service, handle_.get(), detail::HandleOf(catalogue), graph.get(),
+                 detail::CRunSpec(run).get(), &load, names.size(), names.data(), out.data(), demands.data());
+    return services;
   }
   // Call it before other threads use the handle; null = no metrics.
   void SetMetrics(const Metrics* metrics) { metered_.Set(horus_predictor_set_metrics, handle_.get(), metrics); }

@@ -51,6 +51,8 @@ absl::StatusOr<Demand> DemandFromC(const horus_demand* given) {
   demand.distance = c.distance;
   demand.operator_us = c.operator_us;
   demand.host_us = c.host_us;
+  demand.duty = c.duty == 0 ? 1 : c.duty;
+  demand.slowdown_bound = c.slowdown_bound;
   demand.gradient_mib = c.gradient_mib;
   demand.flags = c.flags;
   std::copy(std::begin(c.traits), std::end(c.traits), demand.traits.begin());
@@ -75,6 +77,8 @@ horus_demand DemandToC(const Demand& demand) {
   c.distance = demand.distance;
   c.operator_us = demand.operator_us;
   c.host_us = demand.host_us;
+  c.duty = demand.duty == 1 ? 0 : demand.duty;
+  c.slowdown_bound = demand.slowdown_bound;
   c.gradient_mib = demand.gradient_mib;
   std::copy(demand.traits.begin(), demand.traits.end(), c.traits);
   return c;

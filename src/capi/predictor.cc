@@ -16,6 +16,7 @@
 #include "capi/structs.h"
 #include "horus/demand.h"
 #include "horus/learn.h"
+#include "predict/service.h"
 #include "predict/solve.h"
 
 namespace horus::capi {
@@ -91,6 +92,46 @@ absl::StatusOr<std::vector<Demand>> DemandsOf(const horus_predictor& predictor,
     telemetry->metrics().Looked(Cache::kDemands, found.known ? types.size() : 0, found.known ? 0 : types.size());
   }
   return std::move(found.demands);
+}
+
+static_assert(HORUS_SERVICE_SERVED == static_cast<int>(ServiceVerdict::kServed) &&
+              HORUS_SERVICE_NO_ROOM == static_cast<int>(ServiceVerdict::kNoRoom) &&
+              HORUS_SERVICE_OVERLOADED == static_cast<int>(ServiceVerdict::kOverloaded) &&
+              HORUS_SERVICE_LATE == static_cast<int>(ServiceVerdict::kLate));
+
+absl::StatusOr<ServiceLoad> LoadFromC(const horus_service_load* given) {
+  HORUS_ASSIGN_OR_RETURN(const horus_service_load c, ReadStruct(given));
+  ServiceLoad load{.requests_per_s = c.requests_per_s,
+                   .concurrency = c.concurrency,
+                   .tokens_in = c.tokens_in,
+                   .tokens_out = c.tokens_out,
+                   .longest = c.longest,
+                   .first_token_us = static_cast<double>(c.first_token_us),
+                   .token_us = static_cast<double>(c.token_us)};
+  if (c.confidence != 0) load.confidence = static_cast<double>(c.confidence);
+  return load;
+}
+
+horus_service ServiceToC(const Service& service) {
+  horus_service c = HORUS_SERVICE_INIT;
+  c.verdict = static_cast<int32_t>(service.verdict);
+  c.weights_mib = service.weights_mib;
+  c.activations_mib = service.activations_mib;
+  c.engine_mib = service.engine_mib;
+  c.cache_mib = service.cache_mib;
+  c.cache_tokens = service.cache_tokens;
+  c.running = service.running;
+  c.most_running = service.most_running;
+  c.first_token_us = service.first_token.estimate_us;
+  c.first_token_us_upper = service.first_token.upper_us;
+  c.token_us = service.token.estimate_us;
+  c.token_us_upper = service.token.upper_us;
+  c.requests_per_s = service.requests_per_s;
+  c.tokens_per_s = service.tokens_per_s;
+  c.most_requests_per_s = service.most_requests_per_s;
+  c.busy = service.busy;
+  c.largest_slowdown = service.largest_slowdown;
+  return c;
 }
 
 horus_solution SolutionToC(const Solution& solution, uint32_t flags) {
@@ -171,6 +212,30 @@ horus_status horus_predictor_solve(const horus_predictor* predictor, const horus
                            horus::SolveDimension(graph->value, spec, inputs.request, *predictor->value, inputs.types,
                                                  inputs.devices, ProgressFromC(progress, user)));
     for (size_t i = 0; i < count; ++i) WriteStruct(SolutionToC(solved.solutions[i], solved.flags), solutions[i]);
+    return absl::OkStatus();
+  });
+}
+
+horus_status horus_predictor_service(const horus_predictor* predictor, const horus_catalogue* catalogue,
+                                     const horus_graph* graph, const horus_run_spec* run,
+                                     const horus_service_load* load, size_t count, const char* const* gpu_types,
+                                     horus_service* const* services, horus_demand* const* demands, horus_error* error) {
+  return GuardMetered(predictor, horus::Call::kDemand, error, [&]() -> absl::Status {
+    HORUS_RETURN_IF_ERROR(Require({{predictor, "predictor"}, {graph, "graph"}, {load, "load"}}));
+    const std::shared_ptr<const horus::Catalogue> known = CatalogueOf(catalogue);
+    HORUS_ASSIGN_OR_RETURN(const std::vector<horus::GpuTypeId> ids, FindTypes(*known, count, gpu_types));
+    if (services != nullptr) HORUS_RETURN_IF_ERROR(CheckOutputs(count, services, "services"));
+    if (demands != nullptr) HORUS_RETURN_IF_ERROR(CheckOutputs(count, demands, "demands"));
+    HORUS_ASSIGN_OR_RETURN(const horus::RunSpec spec, RunFromC(run));
+    HORUS_ASSIGN_OR_RETURN(const horus::ServiceLoad asked, LoadFromC(load));
+    std::vector<const horus::GpuType*> types;
+    for (const horus::GpuTypeId id : ids) types.push_back(&known->at(id));
+    HORUS_ASSIGN_OR_RETURN(const std::vector<horus::Service> found,
+                           horus::PredictServices(*predictor->value, graph->value, spec, asked, types));
+    for (size_t i = 0; i < count; ++i) {
+      if (services != nullptr) WriteStruct(ServiceToC(found[i]), services[i]);
+      if (demands != nullptr) WriteStruct(DemandToC(found[i].demand), demands[i]);
+    }
     return absl::OkStatus();
   });
 }

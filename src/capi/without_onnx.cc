@@ -48,6 +48,11 @@ horus_status horus_predictor_solve(const horus_predictor*, const horus_catalogue
                                    horus_progress, void*, horus_solution* const*, horus_error* error) {
   return Missing(error);
 }
+horus_status horus_predictor_service(const horus_predictor*, const horus_catalogue*, const horus_graph*,
+                                     const horus_run_spec*, const horus_service_load*, size_t, const char* const*,
+                                     horus_service* const*, horus_demand* const*, horus_error* error) {
+  return Missing(error);
+}
 
 horus_status horus_predictor_to_bytes(const horus_predictor*, size_t, void*, size_t*, horus_error* error) {
   return Missing(error);

@@ -213,6 +213,42 @@ void SolveBatch(Harness& harness) {
   }
 }
 
+void ServeModel(Harness& harness) {
+  static const std::array<const char*, 3> kModels = {"gpt2", "tinyllama-1.1b", "qwen3-0.6b"};
+  const std::string model = harness.choices.Of(kModels);
+  horus_graph* made = nullptr;
+  if (HORUS_TRY(harness, kNone, horus_graph_from_config, model.data(), model.size(),
+                static_cast<const horus_config_options*>(nullptr), &made) != HORUS_OK)
+    return;
+  const GraphHandle graph(made);
+  horus_run_spec run = HORUS_RUN_SPEC_INIT;
+  run.mode = HORUS_MODE_INFERENCE;
+  run.precision = HORUS_PRECISION_FP16;
+  run.framework = harness.choices.OneIn(8) ? HORUS_FRAMEWORK_PYTORCH : HORUS_FRAMEWORK_VLLM;
+  Roomy<horus_service_load> load{HORUS_SERVICE_LOAD_INIT};
+  load.value.requests_per_s = static_cast<double>(harness.choices.Below(50));
+  if (load.value.requests_per_s == 0) load.value.concurrency = static_cast<double>(harness.choices.Below(500));
+  load.value.tokens_in = static_cast<double>(harness.choices.Below(3'000));
+  load.value.tokens_out = static_cast<double>(harness.choices.Below(1'000));
+  load.value.token_us = static_cast<int64_t>(harness.choices.Below(100'000));
+  MaybeCorrupt(harness.choices, harness.options.hostile, load);
+  const char* const type = harness.choices.Of(kGpuTypes);
+  horus_service service = HORUS_SERVICE_INIT;
+  horus_demand demand = HORUS_DEMAND_INIT;
+  horus_service* const services[] = {&service};
+  horus_demand* const demands[] = {&demand};
+  const horus_status status = HORUS_TRY(harness, kNone, horus_predictor_service, SomePredictor(harness), kBuiltIn,
+                                        graph.get(), &run, &load.value, size_t{1}, &type, services, demands);
+  if (status != HORUS_OK) {
+    harness.Require(service.weights_mib == 0 && demand.mem_mib == 0, "services of a call that failed");
+    return;
+  }
+  harness.Require(service.token_us_upper >= service.token_us && service.token_us > 0, "the bound of a token's time");
+  harness.Require(service.first_token_us_upper >= service.first_token_us, "the bound of the first token's time");
+  harness.Require((service.verdict == HORUS_SERVICE_SERVED) <= (service.largest_slowdown >= 1), "who is served alone");
+  harness.Require(service.busy > 0 && service.busy <= 1 && demand.mem_mib > 0, "a share and a size");
+}
+
 void CommitPredictor(Harness& harness) {
   horus_predictor* out = nullptr;
   const horus_status status = HORUS_TRY(harness, kNone, horus_predictor_commit, SomePredictor(harness),
@@ -294,7 +330,7 @@ void FitPredictor(Harness& harness) {
 }  // namespace
 
 std::vector<Action> PredictActions() {
-  return {{LookAtGraph, 1},     {PredictDemand, 1}, {SolveBatch, 1},
+  return {{LookAtGraph, 1},     {PredictDemand, 1}, {SolveBatch, 1},  {ServeModel, 1},
           {CommitPredictor, 1}, {SavePredictor, 1}, {FitPredictor, 1}};
 }
 

@@ -102,6 +102,53 @@ static void ConfigsGiveGraphs(void) {
   CHECK(none == NULL);
 }
 
+/* A language model under a load: what it needs and keeps, and the demand that is placed. */
+static void ServicesAreAnswered(void) {
+  static const char kModel[] = "llama-3.1-8b";
+  const char* const types[2] = {"h100-sxm", "t4"};
+  horus_run_spec run = HORUS_RUN_SPEC_INIT;
+  horus_service_load load = HORUS_SERVICE_LOAD_INIT;
+  horus_service found[2] = {HORUS_SERVICE_INIT, HORUS_SERVICE_INIT};
+  horus_demand demand[2] = {HORUS_DEMAND_INIT, HORUS_DEMAND_INIT};
+  horus_service* const services[2] = {&found[0], &found[1]};
+  horus_demand* const demands[2] = {&demand[0], &demand[1]};
+  horus_graph* graph = NULL;
+  horus_predictor* predictor = NULL;
+  double memory = 0;
+  CHECK_OK(horus_predictor_default(&predictor, &error));
+  CHECK_OK(horus_graph_from_config(kModel, strlen(kModel), NULL, &graph, &error));
+  run.mode = HORUS_MODE_INFERENCE;
+  run.precision = HORUS_PRECISION_BF16;
+  run.framework = HORUS_FRAMEWORK_VLLM;
+  load.requests_per_s = 3;
+  load.tokens_in = 1024;
+  load.tokens_out = 256;
+  load.token_us = 50000;
+  CHECK_OK(horus_predictor_service(predictor, NULL, graph, &run, &load, 2, types, services, demands, &error));
+  CHECK(found[0].verdict == HORUS_SERVICE_SERVED && found[1].verdict == HORUS_SERVICE_NO_ROOM);
+  CHECK(found[0].token_us > 0 && found[0].token_us_upper >= found[0].token_us && found[0].token_us_upper <= 50000);
+  memory = found[0].weights_mib + found[0].activations_mib + found[0].engine_mib + found[0].cache_mib;
+  CHECK((double)demand[0].mem_mib >= memory && (double)demand[0].mem_mib < memory + 1);
+  CHECK(demand[0].duty > 0 && demand[0].duty < 1 && demand[0].slowdown_bound >= 1);
+  CHECK(demand[0].profile_id != 0 && demand[0].step_time_us > 0);
+  CHECK_OK(horus_predictor_service(predictor, NULL, graph, &run, &load, 2, types, NULL, demands, &error));
+  CHECK_OK(horus_predictor_service(predictor, NULL, graph, &run, &load, 2, types, services, NULL, &error));
+  load.concurrency = 4;
+  CHECK_MESSAGE(HORUS_ERR_INVALID_ARGUMENT, "either requests_per_s or concurrency",
+                horus_predictor_service(predictor, NULL, graph, &run, &load, 2, types, services, demands, &error));
+  load.concurrency = 0;
+  run.framework = HORUS_FRAMEWORK_PYTORCH;
+  CHECK_MESSAGE(HORUS_ERR_INVALID_ARGUMENT, "expected an engine",
+                horus_predictor_service(predictor, NULL, graph, &run, &load, 2, types, services, demands, &error));
+  CHECK_STATUS(HORUS_ERR_INVALID_ARGUMENT,
+               horus_predictor_service(predictor, NULL, graph, &run, NULL, 2, types, services, demands, &error));
+  load.struct_size = 5;
+  CHECK_STATUS(HORUS_ERR_INVALID_STRUCT,
+               horus_predictor_service(predictor, NULL, graph, &run, &load, 2, types, services, demands, &error));
+  horus_graph_free(graph);
+  horus_predictor_free(predictor);
+}
+
 static void CostsGrowWithTheBatch(const horus_graph* graph) {
   horus_run_spec run = HORUS_RUN_SPEC_INIT;
   horus_step_cost one = HORUS_STEP_COST_INIT, eight = HORUS_STEP_COST_INIT;
@@ -397,6 +444,7 @@ int main(void) {
   FilesAndBytesGiveTheSameGraph();
   BadFilesAreRefused();
   ConfigsGiveGraphs();
+  ServicesAreAnswered();
   CHECK_OK(horus_graph_from_file(RESNET, NULL, &graph, &error));
   CostsGrowWithTheBatch(graph);
   FrozenWeightsCostLess(graph);

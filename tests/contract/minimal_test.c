@@ -20,6 +20,7 @@ int main(void) {
   MISSING(horus_predictor_from_bytes("", 0, &predictor, &error));
   MISSING(horus_predictor_demand(predictor, NULL, graph, NULL, 0, NULL, NULL, &error));
   MISSING(horus_predictor_solve(predictor, NULL, graph, NULL, NULL, 0, NULL, NULL, NULL, NULL, &error));
+  MISSING(horus_predictor_service(predictor, NULL, graph, NULL, NULL, 0, NULL, NULL, NULL, &error));
   CHECK(graph == NULL && predictor == NULL && count == 7);
   CHECK(horus_known_model_name(0) == NULL && horus_graph_dim_name(NULL, 0) == NULL &&
         horus_predictor_bytes_held(NULL) == 0);
