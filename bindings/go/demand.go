@@ -195,6 +195,89 @@ func (p *Predictor) LargestBatch(catalogue *Catalogue, graph *Graph, run RunSpec
 	return out, nil
 }
 
+// ServiceLoad is what is asked of a language model that an engine serves. Either RequestsPerS or Concurrency is above 0.
+type ServiceLoad struct {
+	RequestsPerS        float64 // of independent users
+	Concurrency         float64 // users who ask again as soon as they are answered
+	TokensIn, TokensOut float64 // of a prompt and of an answer, mean
+	Longest             float64 // tokens of the longest request, both together; 0 = four times the mean
+	FirstTokenUs        int64   // promised time to the first token; 0 = none
+	TokenUs             int64   // promised time of each further token; 0 = none
+	Confidence          float32 // share of the requests that must keep them; 0 = 0.9
+}
+
+// Verdict of a service on a GPU type.
+type ServiceVerdict int32
+
+const (
+	Served     ServiceVerdict = C.HORUS_SERVICE_SERVED
+	NoRoom     ServiceVerdict = C.HORUS_SERVICE_NO_ROOM
+	Overloaded ServiceVerdict = C.HORUS_SERVICE_OVERLOADED
+	Late       ServiceVerdict = C.HORUS_SERVICE_LATE
+)
+
+// Service is a language model under a load, on one GPU of those that share it.
+type Service struct {
+	Verdict                         ServiceVerdict
+	CacheTokens                     float64
+	Running, MostRunning            float64 // requests at once: mean, and the most that the engine should admit
+	FirstTokenUs, FirstTokenUsUpper float64
+	TokenUs, TokenUsUpper           float64
+	RequestsPerS, MostRequestsPerS  float64
+	LargestSlowdown                 float64
+	EngineArguments                 string // that tell the engine to take no more; empty where it is not served
+	Demand                          Demand // what to place
+}
+
+// Serve predicts how an engine serves the load on each GPU type, in their order. run leaves batch, seq and past open.
+// Errors: as of Demand.
+func (p *Predictor) Serve(catalogue *Catalogue, graph *Graph, run RunSpec, load ServiceLoad, gpuTypes ...string) ([]Service, error) {
+	out := make([]Service, len(gpuTypes))
+	err := catalogue.with(func(types *C.horus_catalogue) error {
+		return p.shared(func(predictor *C.horus_predictor) error {
+			return graph.shared(func(g *C.horus_graph) error {
+				return call(func(a *arena, e *C.horus_error) C.horus_status {
+					spec, names, asked := run.c(a), a.texts("gpuTypes", gpuTypes), rows[C.horus_service_load](a, 1)
+					services, pointers := rows[C.horus_service](a, len(gpuTypes)), rows[*C.horus_service](a, len(gpuTypes))
+					demands, demandPointers := demandRows(a, len(gpuTypes))
+					if a.err != nil {
+						return 0
+					}
+					asked[0] = C.horus_service_load{
+						struct_size: C.uint32_t(unsafe.Sizeof(asked[0])), confidence: C.float(load.Confidence),
+						requests_per_s: C.double(load.RequestsPerS), concurrency: C.double(load.Concurrency),
+						tokens_in: C.double(load.TokensIn), tokens_out: C.double(load.TokensOut), longest: C.double(load.Longest),
+						first_token_us: C.int64_t(load.FirstTokenUs), token_us: C.int64_t(load.TokenUs),
+					}
+					for i := range services {
+						services[i].struct_size = C.uint32_t(unsafe.Sizeof(services[i]))
+						pointers[i] = &services[i]
+					}
+					status := C.horus_predictor_service(predictor, types, g, spec, &asked[0], C.size_t(len(gpuTypes)), names,
+						unsafe.SliceData(pointers), demandPointers, e)
+					for i := range services {
+						s := &services[i]
+						out[i] = Service{
+							Verdict: ServiceVerdict(s.verdict), CacheTokens: float64(s.cache_tokens),
+							Running: float64(s.running), MostRunning: float64(s.most_running),
+							FirstTokenUs: float64(s.first_token_us), FirstTokenUsUpper: float64(s.first_token_us_upper),
+							TokenUs: float64(s.token_us), TokenUsUpper: float64(s.token_us_upper),
+							RequestsPerS: float64(s.requests_per_s), MostRequestsPerS: float64(s.most_requests_per_s),
+							LargestSlowdown: float64(s.largest_slowdown), EngineArguments: C.GoString(&s.engine_arguments[0]),
+							Demand: demandOf(&demands[i]),
+						}
+					}
+					return status
+				})
+			})
+		})
+	})
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 // Commit makes a predictor that answers with what was measured where it was. p stays as it is.
 func (p *Predictor) Commit(observations *Observations) (*Predictor, error) {
 	var made *Predictor

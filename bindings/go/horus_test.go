@@ -566,3 +566,23 @@ func TestTheLargestBatchFitsAndTheNextDoesNot(t *testing.T) {
 		t.Errorf("expected a bound batch to be refused, found %v", err)
 	}
 }
+
+func TestALanguageModelIsServed(t *testing.T) {
+	graph := must[*horus.Graph](t)(horus.GraphFromConfig("llama-3.1-8b", horus.ConfigOptions{}))
+	defer graph.Close()
+	predictor := must[*horus.Predictor](t)(horus.NewPredictor())
+	defer predictor.Close()
+	run := horus.RunSpec{Mode: horus.Inference, Precision: horus.BF16, Framework: horus.VLLM}
+	load := horus.ServiceLoad{RequestsPerS: 3, TokensIn: 1024, TokensOut: 256, TokenUs: 50_000}
+	found := must[[]horus.Service](t)(predictor.Serve(nil, graph, run, load, "h100-sxm", "t4"))
+	if found[0].Verdict != horus.Served || found[1].Verdict != horus.NoRoom || found[0].EngineArguments == "" || found[1].EngineArguments != "" {
+		t.Errorf("expected the first type alone to serve, found %+v", found)
+	}
+	if d := found[0].Demand; d.SlowdownBound < 1 || d.Duty <= 0 || d.Duty >= 1 || d.MemMiB == 0 {
+		t.Errorf("expected a demand to place, found %+v", d)
+	}
+	load.TokensIn = 0
+	if _, err := predictor.Serve(nil, graph, run, load, "t4"); !errors.Is(err, horus.ErrInvalidArgument) || !strings.Contains(err.Error(), "tokens_in") {
+		t.Errorf("expected ErrInvalidArgument that names tokens_in, found %v", err)
+	}
+}

@@ -249,6 +249,8 @@ typedef struct horus_service {
   double most_requests_per_s; /* with all memory of the GPU, times kept; 0 with concurrency */
   double busy;                /* share of all time in which a step runs, 0-1 */
   double largest_slowdown;    /* at which load and times are still kept; below 1 = not even alone */
+  char engine_arguments[256]; /* that tell the engine to take no more, of vLLM, SGLang or trtllm-serve; empty where it
+                                 is not served */
 } horus_service;
 #define HORUS_SERVICE_INIT HORUS_INIT(horus_service)
 

@@ -131,6 +131,7 @@ horus_service ServiceToC(const Service& service) {
   c.most_requests_per_s = service.most_requests_per_s;
   c.busy = service.busy;
   c.largest_slowdown = service.largest_slowdown;
+  CopyLine(service.engine_arguments, c.engine_arguments, sizeof c.engine_arguments);
   return c;
 }
 

@@ -24,7 +24,6 @@
 #include "cli/inputs.h"
 #include "cli/placing.h"
 #include "cli/print.h"
-#include "cli/serve.h"
 #include "interference/laws.h"
 #include "io/cluster_file.h"
 #include "io/jobs_file.h"
@@ -555,10 +554,11 @@ void AddEngineArguments(const JobRequest& request, const Cluster& cluster, const
     const DeviceSpec& device = node->spec.devices[static_cast<size_t>(slot.device)];
     const Service* service = shelf.FindService(decision.job, device.type);
     if (service == nullptr) continue;
-    GpuType gpu = report.catalogue->at(device.type);
-    if (device.mode == SharingMode::kMig) gpu.mem_mib = gpu.mig[static_cast<size_t>(device.mig_profile)].mem_mib;
+    const GpuType& gpu = report.catalogue->at(device.type);
+    const int64_t mem_mib =
+        device.mode == SharingMode::kMig ? gpu.mig[static_cast<size_t>(device.mig_profile)].mem_mib : gpu.mem_mib;
     report.engine_arguments[decision.job] =
-        EngineArguments(request.model->run.framework, *service, *request.model->service, gpu);
+        EngineArguments(request.model->run.framework, *service, *request.model->service, mem_mib);
   }
 }
 

@@ -10,7 +10,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "base/units.h"
 #include "cli/inspect_report.h"
 #include "cli/print.h"
 #include "io/json_text.h"
@@ -26,9 +25,6 @@ constexpr int kServiceJsonVersion = 1;
 constexpr double kUsPerMs = 1e3;
 
 int64_t Whole(double value) { return static_cast<int64_t>(std::llround(value)); }
-// Shares of memory that engines take have two digits; up, so that the load fits.
-double Share(double part, double whole) { return whole > 0 ? std::ceil(100 * std::min(1.0, part / whole)) / 100 : 1; }
-
 std::string MibText(double mib) { return Mib(Whole(mib)); }
 
 std::string TimeText(const ServiceTime& time) {
@@ -59,33 +55,12 @@ std::string VerdictText(const Service& service, const ServiceLoad& load) {
   return "";
 }
 
-}  // namespace
-
 std::string_view VerdictName(ServiceVerdict verdict) {
   constexpr std::array<std::string_view, 4> kNames = {"served", "no-room", "overloaded", "late"};
   return kNames[static_cast<size_t>(verdict)];
 }
 
-std::string EngineArguments(Framework engine, const Service& service, const ServiceLoad& load, const GpuType& gpu) {
-  const auto card = static_cast<double>(gpu.mem_mib);
-  const int64_t requests = Whole(service.most_running), tokens = Whole(LongestOf(load));
-  switch (engine) {
-    case Framework::kSglang:
-      return absl::StrFormat("--mem-fraction-static %.2f --max-running-requests %d --context-length %d",
-                             Share(service.weights_mib + service.cache_mib, card), requests, tokens);
-    case Framework::kTensorRtLlm:
-      return absl::StrFormat("--kv_cache_free_gpu_memory_fraction %.2f --max_batch_size %d --max_seq_len %d",
-                             Share(service.cache_mib, card - service.memory_mib() + service.cache_mib), requests,
-                             tokens);
-    default:
-      return absl::StrFormat(
-          "--gpu-memory-utilization %.2f --kv-cache-memory-bytes %d --max-num-seqs %d --max-model-len %d",
-          Share(service.memory_mib(), card), Whole(service.cache_mib * static_cast<double>(kBytesPerMib)), requests,
-          tokens);
-  }
-}
-
-Json ServiceJson(Framework engine, const Service& service, const ServiceLoad& load, const GpuType& gpu) {
+Json ServiceJson(const Service& service, const ServiceLoad& load, const GpuType& gpu) {
   const auto ms = [](double us) { return ShortDouble(static_cast<float>(us / kUsPerMs)); };
   const auto real = [](double value) { return ShortDouble(static_cast<float>(value)); };
   return {
@@ -112,11 +87,13 @@ Json ServiceJson(Framework engine, const Service& service, const ServiceLoad& lo
        service.verdict == ServiceVerdict::kServed ? Json(EngineArguments(engine, service, load, gpu)) : Json(nullptr)}};
 }
 
+}  // namespace
+
 std::string ServicesReport(const std::string& path, const RunSpec& run, const ServiceLoad& load,
                            std::span<const GpuType> gpus, std::span<const Service> services, bool all, bool json) {
   if (json) {
     Json rows = Json::array();
-    for (size_t i = 0; i < gpus.size(); ++i) rows.push_back(ServiceJson(run.framework, services[i], load, gpus[i]));
+    for (size_t i = 0; i < gpus.size(); ++i) rows.push_back(ServiceJson(services[i], load, gpus[i]));
     return JsonText(Json{{"schema", "horus-service"},
                          {"version", kServiceJsonVersion},
                          {"model", path},
@@ -162,8 +139,7 @@ std::string ServicesReport(const std::string& path, const RunSpec& run, const Se
     if (!served) continue;
     if (shown == nullptr) shown = &service;
     if (!all) {
-      absl::StrAppend(&arguments, "  ", gpus[i].name, "  ", EngineArguments(run.framework, service, load, gpus[i]),
-                      "\n");
+      absl::StrAppend(&arguments, "  ", gpus[i].name, "  ", service.engine_arguments, "\n");
     }
   }
   if (listed > 0) text += table.Render("  ");

@@ -22,9 +22,9 @@ namespace {
 
 // ---- Reads `demand:` of a job.
 
-constexpr std::array<std::string_view, 8> kDemandKeys = {"gpu_util_pct", "mem_bw_util_pct", "gpu_memory_gib",
-                                                         "step_time_ms", "gradient_mib",    "operator_us",
-                                                         "host_us",      "kernels"};
+constexpr std::array<std::string_view, 10> kDemandKeys = {
+    "gpu_util_pct", "mem_bw_util_pct", "gpu_memory_gib", "step_time_ms", "gradient_mib",
+    "operator_us",  "host_us",         "kernels",        "duty",         "slowdown_bound"};
 constexpr std::string_view kAnyType = "any";
 constexpr double kMaxPct = 100;
 constexpr double kMaxOperatorUs = 1e9;
@@ -77,6 +77,11 @@ absl::StatusOr<Demand> ReadDemand(const YamlValue& value) {
   HORUS_RETURN_IF_ERROR(map.ReadNumber("operator_us", 0, kMaxOperatorUs, operator_us));
   demand.operator_us = static_cast<float>(operator_us);
   HORUS_RETURN_IF_ERROR(map.ReadNumber("kernels", 1, kMaxKernels, kernels));
+  double duty = 1, bound = 0;
+  HORUS_RETURN_IF_ERROR(map.ReadNumber("duty", 0, 1, duty));
+  HORUS_RETURN_IF_ERROR(map.ReadNumber("slowdown_bound", 0, static_cast<double>(kMaxDemandSlowdown), bound));
+  demand.duty = static_cast<float>(duty);
+  demand.slowdown_bound = static_cast<float>(bound);
   if (kernels > 0) demand.traits[static_cast<size_t>(Trait::kLogKernels)] = static_cast<float>(std::log10(kernels));
   HORUS_RETURN_IF_ERROR(value.Wrap(ValidateDemand(demand)));
   return demand;

@@ -15,7 +15,6 @@ constexpr int64_t kMaxStepUs = int64_t{1} << 45;  // about a year
 constexpr float kMaxUtilPct = 100.0f;
 constexpr float kMaxPowerW = 100'000.0f;
 constexpr float kMaxDistance = 1e6f;
-constexpr float kMaxDemandSlowdown = 100.0f;
 
 absl::Status CheckReal(const char* field, const char* unit, const Bounded& value, float limit) {
   const bool ordered = value.estimate >= 0 && value.upper >= value.estimate && value.upper <= limit;  // false for NaN

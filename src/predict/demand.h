@@ -55,6 +55,8 @@ enum DemandFlag : uint32_t {
 // An upper bound of memory that is none: the graph is understood too little for one. No device is that large.
 inline constexpr int64_t kUnboundedMemMib = int64_t{1} << 32;
 
+inline constexpr float kMaxDemandSlowdown = 100;  // of Demand::slowdown_bound
+
 struct Demand {
   uint64_t profile_id = 0;   // fingerprint of graph and run specification; 0 = none (never shared in caches)
   Bounded gpu_util_pct;      // NVML GPU-busy percentage, mean over the steps alone on the GPU

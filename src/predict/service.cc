@@ -11,6 +11,7 @@
 #include <string_view>
 #include <utility>
 
+#include "absl/strings/str_format.h"
 #include "base/hash.h"
 #include "base/statistics.h"
 #include "base/status.h"
@@ -39,7 +40,7 @@ constexpr double kTokenUpper = 1.3, kFirstTokenUpper = 4;
 
 constexpr double kLongestOverMean = 4;
 constexpr double kMemoryConfidence = 0.99;  // of the number that run at once
-constexpr double kMostSlowdown = 100;
+constexpr double kMostSlowdown = static_cast<double>(kMaxDemandSlowdown);
 constexpr double kUnpromisedSlowdown = 2;  // at most, of a service that promises nothing; chosen
 constexpr float kMostDuty = 0.999F;        // of independent users: some time nobody is there (KeepsWork)
 constexpr int kHalvings = 40;
@@ -354,7 +355,29 @@ Service ServeOn(const Steps& steps, const ServiceLoad& load, const GpuType& gpu)
   return service;
 }
 
+// Shares of memory that engines take have two digits; up, so that the load fits.
+double Share(double part, double whole) { return whole > 0 ? std::ceil(100 * std::min(1.0, part / whole)) / 100 : 1; }
+
 }  // namespace
+
+std::string EngineArguments(Framework engine, const Service& service, const ServiceLoad& load, int64_t mem_mib) {
+  const auto card = static_cast<double>(mem_mib);
+  const auto whole = [](double value) { return static_cast<int64_t>(std::llround(value)); };
+  const int64_t requests = whole(service.most_running), tokens = whole(LongestOf(load));
+  switch (engine) {
+    case Framework::kSglang:
+      return absl::StrFormat("--mem-fraction-static %.2f --max-running-requests %d --context-length %d",
+                             Share(service.weights_mib + service.cache_mib, card), requests, tokens);
+    case Framework::kTensorRtLlm:
+      return absl::StrFormat("--kv_cache_free_gpu_memory_fraction %.2f --max_batch_size %d --max_seq_len %d",
+                             Share(service.cache_mib, card - service.memory_mib() + service.cache_mib), requests,
+                             tokens);
+    default:
+      return absl::StrFormat(
+          "--gpu-memory-utilization %.2f --kv-cache-memory-bytes %d --max-num-seqs %d --max-model-len %d",
+          Share(service.memory_mib(), card), whole(service.cache_mib * kMib), requests, tokens);
+  }
+}
 
 double LongestOf(const ServiceLoad& load) {
   return load.longest > 0 ? load.longest : kLongestOverMean * (load.tokens_in + load.tokens_out);
@@ -384,6 +407,8 @@ absl::StatusOr<std::vector<Service>> PredictServices(const Predictor& predictor,
     const bool promises = load.token_us > 0 || load.first_token_us > 0;
     const double most = promises ? kMostSlowdown : kUnpromisedSlowdown;
     demand.slowdown_bound = static_cast<float>(std::min(service.largest_slowdown, most));
+    if (service.verdict == ServiceVerdict::kServed)
+      service.engine_arguments = EngineArguments(run.framework, service, load, gpu->mem_mib);
     services.push_back(std::move(service));
   }
   return services;

@@ -19,6 +19,7 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -70,11 +71,17 @@ struct Service {
   double requests_per_s = 0, tokens_per_s = 0;  // served; tokens of answers
   double most_requests_per_s = 0;               // with all memory of the GPU, promises kept; 0 of users who ask again
   double busy = 0;                              // share of all time in which a step runs
+  std::string engine_arguments;                 // EngineArguments on the GPU type; empty where it is not served
   double largest_slowdown = 0;                  // at which load and promises are still kept; below 1: not even alone
   Demand demand;  // of one GPU, for placement: memory is what the engine must be told to take
 
   [[nodiscard]] double memory_mib() const { return weights_mib + activations_mib + engine_mib + cache_mib; }
 };
+
+// That tell an engine to take no more, on a GPU or a slice of that memory: "--gpu-memory-utilization 0.25 ...". vLLM
+// 0.11, SGLang 0.5, trtllm-serve 1.0 and later.
+[[nodiscard]] std::string EngineArguments(Framework engine, const Service& service, const ServiceLoad& load,
+                                          int64_t mem_mib);
 
 // Errors: INVALID_ARGUMENT (a field of the load; a run of no engine, or that binds batch, seq or past; a graph without
 // those dimensions), and those of Analyse.

@@ -209,6 +209,12 @@ void WriteProfile(const Demand& demand, Writer& out) {
     out.Key("host_us");
     out.Plain(Formatted("%.17g", demand.host_us));
   }
+  if (demand.slowdown_bound > 0) {
+    out.Key("duty");
+    out.Plain(real(demand.duty));
+    out.Key("slowdown_bound");
+    out.Plain(real(demand.slowdown_bound));
+  }
   if (const float kernels = demand.traits[static_cast<size_t>(Trait::kLogKernels)]; kernels > 0) {
     out.Key("kernels");
     out.Plain(Formatted("%.17g", std::pow(10.0, static_cast<double>(kernels))));

@@ -51,6 +51,10 @@ absl::StatusOr<Demand> ReadFigures(const KubeView& figures) {
   HORUS_ASSIGN_OR_RETURN(const double operator_us, figures["operatorUs"].Number());
   demand.operator_us = static_cast<float>(operator_us);
   HORUS_ASSIGN_OR_RETURN(demand.host_us, figures["hostUs"].Number());
+  HORUS_ASSIGN_OR_RETURN(const double duty, figures["duty"].Number());
+  HORUS_ASSIGN_OR_RETURN(const double bound, figures["slowdownBound"].Number());
+  if (duty != 0) demand.duty = static_cast<float>(duty);
+  demand.slowdown_bound = static_cast<float>(bound);
   // Of what a prediction rests on, jobs.yaml can say the kernels of a step, which interference models read.
   HORUS_ASSIGN_OR_RETURN(const auto traits, figures["prediction"]["traits"].List());
   constexpr auto kKernels = static_cast<size_t>(Trait::kLogKernels);

@@ -5,6 +5,7 @@ package main
 import (
 	"fmt"
 	"io"
+	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -31,13 +32,20 @@ type profileFlags struct {
 	batch                      int64
 	inference                  bool
 	dims                       map[string]int64
+	framework                  string
+	load                       horus.ServiceLoad
+	firstTokenMs, tokenMs      float64
 }
+
+var engines = map[string]horus.Framework{"vllm": horus.VLLM, "sglang": horus.SGLang, "tensorrt-llm": horus.TensorRTLLM}
 
 func profileCommand() *cobra.Command {
 	var flags profileFlags
 	cmd := &cobra.Command{
-		Use: "profile MODEL.onnx", Args: cobra.ExactArgs(1),
+		Use: "profile MODEL", Args: cobra.ExactArgs(1),
 		Short: "A JobProfile of a model, predicted from its graph; pipe it to kubectl apply -f -",
+		Long: "A JobProfile of an ONNX file; or, with --requests-per-s or --users, of a served language model: a config.json, or a name\n" +
+			"that `horus models` lists.",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return profile(cmd.OutOrStdout(), cmd.ErrOrStderr(), args[0], flags)
 		},
@@ -48,11 +56,22 @@ func profileCommand() *cobra.Command {
 	cmd.Flags().StringVar(&flags.precision, "precision", "fp32", "fp32, tf32, amp-fp16, amp-bf16, fp16 or bf16")
 	cmd.Flags().StringVar(&flags.optimizer, "optimizer", "sgd", "of training: sgd, momentum, adam, adamw, adafactor, adam-8bit, rmsprop or adagrad")
 	cmd.Flags().BoolVar(&flags.inference, "inference", false, "serve instead of train")
+	cmd.Flags().Float64Var(&flags.load.RequestsPerS, "requests-per-s", 0, "of a language model: requests of independent users")
+	cmd.Flags().Float64Var(&flags.load.Concurrency, "users", 0, "or users who ask again once they are answered")
+	cmd.Flags().Float64Var(&flags.load.TokensIn, "tokens-in", 1024, "tokens of a prompt, mean")
+	cmd.Flags().Float64Var(&flags.load.TokensOut, "tokens-out", 256, "tokens of an answer, mean")
+	cmd.Flags().Float64Var(&flags.load.Longest, "longest", 0, "tokens of the longest request; 0 = four times the mean")
+	cmd.Flags().Float64Var(&flags.firstTokenMs, "first-token-ms", 0, "promised time to the first token; 0 = none")
+	cmd.Flags().Float64Var(&flags.tokenMs, "token-ms", 0, "promised time of each further token; 0 = none")
+	cmd.Flags().StringVar(&flags.framework, "framework", "vllm", "engine of a language model: vllm, sglang or tensorrt-llm")
 	cmd.Flags().StringToInt64Var(&flags.dims, "dim", nil, "named dimensions of the inputs, such as seq=512")
 	return cmd
 }
 
 func profile(out, problems io.Writer, path string, flags profileFlags) error {
+	if flags.load.RequestsPerS != 0 || flags.load.Concurrency != 0 {
+		return serviceProfile(out, path, flags)
+	}
 	run := horus.RunSpec{Batch: flags.batch}
 	var known bool
 	if run.Precision, known = precisions[flags.precision]; !known {
@@ -93,18 +112,70 @@ func profile(out, problems io.Writer, path string, flags profileFlags) error {
 		if d.Flags&(horus.Outside|horus.Uncalibrated) != 0 {
 			fmt.Fprintf(problems, "# %s: unlike what the prediction was made for: measure it before its bounds are relied on\n", flags.gpus[i])
 		}
-		rows[i] = map[string]any{
-			"gpuType": flags.gpus[i], "gpuUtilPct": d.GPUUtilPct, "gpuUtilPctUpper": d.GPUUtilPctUpper,
-			"memBwUtilPct": d.MemBWUtilPct, "memBwUtilPctUpper": d.MemBWUtilPctUpper, "memMiB": d.MemMiB,
-			"memMiBUpper": d.MemMiBUpper, "stepTimeUs": d.StepTimeUs, "stepTimeUsUpper": d.StepTimeUsUpper,
-			"gradientMiB": d.GradientMiB, "operatorUs": d.OperatorUs, "powerW": d.PowerW, "powerWUpper": d.PowerWUpper,
-			"prediction": objects.PredictionOf(d),
-		}
+		rows[i] = demandRow(flags.gpus[i], d)
 		if largest[i].Largest > 0 {
 			rows[i]["largestBatch"] = largest[i].Largest
 		}
 	}
-	name := flags.name
+	return writeProfile(out, flags.name, path, kind, rows)
+}
+
+// serviceProfile is of a language model under a load.
+func serviceProfile(out io.Writer, path string, flags profileFlags) error {
+	run := horus.RunSpec{Mode: horus.Inference, Precision: horus.BF16}
+	var known bool
+	if run.Framework, known = engines[flags.framework]; !known {
+		return fmt.Errorf("--framework: expected vllm, sglang or tensorrt-llm, found %q", flags.framework)
+	}
+	config := path
+	if strings.HasSuffix(path, ".json") {
+		text, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		config = string(text)
+	}
+	graph, err := horus.GraphFromConfig(config, horus.ConfigOptions{})
+	if err != nil {
+		return fmt.Errorf("%s: %w", path, err)
+	}
+	defer graph.Close()
+	predictor, err := horus.NewPredictor()
+	if err != nil {
+		return err
+	}
+	defer predictor.Close()
+	flags.load.FirstTokenUs, flags.load.TokenUs = int64(flags.firstTokenMs*1e3), int64(flags.tokenMs*1e3)
+	services, err := predictor.Serve(nil, graph, run, flags.load, flags.gpus...)
+	if err != nil {
+		return err
+	}
+	var rows []map[string]any
+	for i, s := range services {
+		if s.Verdict != horus.Served {
+			continue
+		}
+		row := demandRow(flags.gpus[i], s.Demand)
+		row["duty"], row["slowdownBound"], row["engineArguments"] = s.Demand.Duty, s.Demand.SlowdownBound, s.EngineArguments
+		rows = append(rows, row)
+	}
+	if len(rows) == 0 {
+		return fmt.Errorf("%s: expected a GPU type of --gpus that serves the load, found none; horus inspect says why", path)
+	}
+	return writeProfile(out, flags.name, path, "inference", rows)
+}
+
+func demandRow(gpuType string, d horus.Demand) map[string]any {
+	return map[string]any{
+		"gpuType": gpuType, "gpuUtilPct": d.GPUUtilPct, "gpuUtilPctUpper": d.GPUUtilPctUpper,
+		"memBwUtilPct": d.MemBWUtilPct, "memBwUtilPctUpper": d.MemBWUtilPctUpper, "memMiB": d.MemMiB,
+		"memMiBUpper": d.MemMiBUpper, "stepTimeUs": d.StepTimeUs, "stepTimeUsUpper": d.StepTimeUsUpper,
+		"gradientMiB": d.GradientMiB, "operatorUs": d.OperatorUs, "powerW": d.PowerW, "powerWUpper": d.PowerWUpper,
+		"prediction": objects.PredictionOf(d),
+	}
+}
+
+func writeProfile(out io.Writer, name, path, kind string, rows []map[string]any) error {
 	if name == "" {
 		name = objectName(filepath.Base(path))
 	}

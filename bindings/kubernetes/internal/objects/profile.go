@@ -52,6 +52,8 @@ type demandFields struct {
 	GradientMiB     int64   `json:"gradientMiB"`
 	OperatorUs      float32 `json:"operatorUs"`
 	HostUs          float64 `json:"hostUs"`
+	Duty            float32 `json:"duty"`
+	SlowdownBound   float32 `json:"slowdownBound"`
 	PowerW          float32 `json:"powerW"`
 	PowerWUpper     float32 `json:"powerWUpper"`
 	Measured        bool    `json:"measured"`
@@ -130,7 +132,7 @@ func ProfileOf(spec, status any) (Profile, error) {
 			Flags: horus.Given, ProfileID: id, GPUUtilPct: d.GPUUtilPct, GPUUtilPctUpper: d.GPUUtilPctUpper,
 			MemBWUtilPct: d.MemBWUtilPct, MemBWUtilPctUpper: d.MemBWUpper, MemMiB: d.MemMiB, MemMiBUpper: d.MemMiBUpper,
 			StepTimeUs: d.StepTimeUs, StepTimeUsUpper: d.StepTimeUsUpper, GradientMiB: d.GradientMiB, OperatorUs: d.OperatorUs,
-			HostUs: d.HostUs, PowerW: d.PowerW, PowerWUpper: d.PowerWUpper,
+			HostUs: d.HostUs, Duty: d.Duty, SlowdownBound: d.SlowdownBound, PowerW: d.PowerW, PowerWUpper: d.PowerWUpper,
 		}
 		if d.Prediction != nil {
 			if err := d.Prediction.put(&demand); err != nil {

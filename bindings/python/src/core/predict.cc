@@ -189,6 +189,14 @@ void BindPredictor(py::module_& m) {
       .Field("busy", &Service::busy, "share of all time in which a step runs, 0-1")
       .Field("largest_slowdown", &Service::largest_slowdown,
              "at which load and times are kept; below 1: not even alone")
+      .Add(
+          "engine_arguments", "str", "str", "that tell the engine to take no more; empty where it is not served",
+          [](Service& service, py::handle given, const std::string& what) {
+            const auto text = Arg<std::string>::From(given, what);
+            text.copy(service.engine_arguments, sizeof service.engine_arguments - 1);
+            service.engine_arguments[std::min(text.size(), sizeof service.engine_arguments - 1)] = '\0';
+          },
+          [](const Service& service) -> py::object { return py::str(service.engine_arguments); })
       .Field("demand", &Service::demand, "what to place: mem_mib is what the engine must be told to take");
   Class<PredictorHandle>(m, "PredictorHandle")
       .def(py::init(&Default), "__init__(self) -> None")
