@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // horus calibrate: a bundle moved to a site by a few of its own runs.
-#include <cstdio>
 #include <memory>
 
 #include "CLI/CLI.hpp"
@@ -39,9 +38,8 @@ struct Options {
 };
 
 std::string ReportText(const Options& options, const SiteReport& report) {
-  const auto right = [](const char* title) { return Column{title, Align::kRight, false}; };
   Table table(
-      {{"QUANTITY"}, right("RUNS"), right("ERROR BEFORE"), right("AFTER"), right("BOUND BEFORE"), right("AFTER")});
+      {Left("QUANTITY"), Right("RUNS"), Right("ERROR BEFORE"), Right("AFTER"), Right("BOUND BEFORE"), Right("AFTER")});
   const auto percent = [](double share) { return absl::StrFormat("%.0f %%", 100 * share); };
   const auto over = [](double share) { return absl::StrFormat("%+.0f %%", 100 * share); };
   for (const SiteEffect& e : report.effects) {
@@ -76,23 +74,18 @@ Json ReportJson(const Options& options, const SiteReport& report) {
           {"base_mib", report.base_mib >= 0 ? Json(report.base_mib) : Json(nullptr)}};
 }
 
-int Run(const Options& options) {
-  const auto catalogue = LoadCatalogue(options.gpus_files);
-  if (!catalogue.ok()) return Fail(catalogue.status());
-  absl::StatusOr<TrainingSet> set = TrainingSet();
-  if (!options.data.empty()) set = LoadTrainingSet(options.data, {}, **catalogue);
-  if (!set.ok()) return Fail(set.status());
-  const auto base = LoadPredictor(options.bundle);
-  if (!base.ok()) return Fail(base.status());
+absl::StatusOr<std::string> Calibrate(const Options& options) {
+  HORUS_ASSIGN_OR_RETURN(const auto catalogue, LoadCatalogue(options.gpus_files));
+  TrainingSet set;
+  if (!options.data.empty()) {
+    HORUS_ASSIGN_OR_RETURN(set, LoadTrainingSet(options.data, {}, *catalogue));
+  }
+  HORUS_ASSIGN_OR_RETURN(const auto base, LoadPredictor(options.bundle));
   SiteReport report;
-  const auto bundle = CalibrateToSite(**base, *set, options.site, &report);
-  if (!bundle.ok()) return Fail(bundle.status());
-  const absl::StatusOr<std::string> bytes = WriteBundle(*bundle);
-  if (!bytes.ok()) return Fail(bytes.status());
-  if (const absl::Status written = WriteFileOrDevice(options.out, *bytes); !written.ok()) return Fail(written);
-  std::fputs(options.json ? JsonText(ReportJson(options, report)).c_str() : ReportText(options, report).c_str(),
-             stdout);
-  return kExitDecided;
+  HORUS_ASSIGN_OR_RETURN(const Bundle bundle, CalibrateToSite(*base, set, options.site, &report));
+  HORUS_ASSIGN_OR_RETURN(const std::string bytes, WriteBundle(bundle));
+  HORUS_RETURN_IF_ERROR(WriteFileOrDevice(options.out, bytes));
+  return options.json ? JsonText(ReportJson(options, report)) : ReportText(options, report);
 }
 
 }  // namespace
@@ -114,12 +107,10 @@ Command AddCalibrate(CLI::App& parser) {
       ->check(CLI::Range(0.5, 0.99))
       ->capture_default_str()
       ->type_name("SHARE");
-  app->add_option("--gpus-file", options->gpus_files, "YAML file with GPU types of your own; may be repeated")
-      ->allow_extra_args(false)
-      ->type_name("FILE");
+  AddGpusFileOption(*app, options->gpus_files);
   app->add_flag("--json", options->json, "Print JSON");
   app->footer(kFooter);
-  return {app, [options] { return Run(*options); }};
+  return {app, [options] { return Print(Calibrate(*options)); }};
 }
 
 }  // namespace horus::cli

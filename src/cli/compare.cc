@@ -162,7 +162,7 @@ std::string SummaryText(const Comparison& comparison, const std::vector<size_t>&
     text += absl::StrFormat("%s%s, mean of %d seed%s; change from %s with its paired 95 %% interval\n",
                             workload == 0 ? "" : "\n", Printable(grid.workloads[workload].name), grid.seeds.size(),
                             grid.seeds.size() == 1 ? "" : "s", Printable(grid.policies[comparison.baseline].name));
-    std::vector<Column> columns = {{"POLICY"}};
+    std::vector<Column> columns = {Left("POLICY")};
     for (const size_t metric : metrics) {
       columns.push_back(Right(std::string(GridMetrics()[metric].name)));
       columns.push_back(Right("change"));
@@ -346,9 +346,7 @@ Command AddCompare(CLI::App& parser) {
       ->capture_default_str()
       ->type_name("NAME,...");
   app->add_flag("--quiet", options->quiet, "No tables");
-  app->add_option("--gpus-file", options->gpus_files, "YAML file with GPU types of your own; may be repeated")
-      ->allow_extra_args(false)
-      ->type_name("FILE");
+  AddGpusFileOption(*app, options->gpus_files);
   app->footer(kFooter);
   return {app, [options] { return RunCompare(*options); }};
 }

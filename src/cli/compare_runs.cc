@@ -38,8 +38,6 @@ constexpr std::chrono::milliseconds kTick{100};
 std::string RunPath(const std::string& out, const std::string& key) { return out + "/runs/" + key + ".json"; }
 std::string TimingPath(const std::string& out, const std::string& key) { return out + "/timings/" + key + ".json"; }
 
-Json NumberOrNull(double value) { return std::isfinite(value) ? Json(value) : Json(nullptr); }
-
 std::string RunText(const std::string& content, const SimMetrics& metrics) {
   Json values = Json::object();
   for (const GridMetric& metric : GridMetrics()) values[std::string(metric.name)] = NumberOrNull(metric.get(metrics));

@@ -53,8 +53,6 @@ struct Options {
   std::string interference_bundle;
 };
 
-Json NumberOrNull(double value) { return std::isfinite(value) ? Json(value) : Json(nullptr); }
-
 Json EvaluationJson(const ErrorReport& evaluation, bool with_rows) {
   Json methods = Json::array(), rows = Json::array();
   for (const ErrorSummary& m : evaluation.methods) {
@@ -100,7 +98,7 @@ std::string EvaluationText(const ErrorReport& evaluation, bool with_rows) {
                           evaluation.groups);
   }
   text += "\n";
-  Table table({{"METHOD"}, Right("MAPE"), Right("MEDIAN"), Right("RMSLE"), Right("RANK")});
+  Table table({Left("METHOD"), Right("MAPE"), Right("MEDIAN"), Right("RMSLE"), Right("RANK")});
   const auto percent = [](double value) { return std::isnan(value) ? "-" : absl::StrFormat("%.1f %%", value); };
   const auto plain = [](double value) { return std::isnan(value) ? "-" : absl::StrFormat("%.3f", value); };
   for (const ErrorSummary& m : evaluation.methods) {
@@ -112,7 +110,8 @@ std::string EvaluationText(const ErrorReport& evaluation, bool with_rows) {
                                                     : std::string("promises nothing (for some rows)"),
                         evaluation.covered_pct, evaluation.slack_pct);
   if (!with_rows) return text;
-  Table rows({{"ROW"}, {"NET"}, {"GPU"}, Right("MEASURED"), Right("PREDICTED"), Right("BOUND"), Right("DISTANCE")});
+  Table rows({Left("ROW"), Left("NET"), Left("GPU"), Right("MEASURED"), Right("PREDICTED"), Right("BOUND"),
+              Right("DISTANCE")});
   for (const EvaluatedRow& r : evaluation.rows) {
     rows.AddRow({Printable(r.row->where), Printable(r.row->model), Printable(r.row->gpu),
                  absl::StrFormat("%.4g", r.measured), absl::StrFormat("%.4g", r.predicted),
@@ -144,15 +143,9 @@ absl::StatusOr<Outcome> EvaluateAll(const Options& options, const TrainingSet& s
       continue;
     }
     Progress progress;
-    constexpr uint64_t kWhole = 1000;
-    const std::string what = "evaluating " + std::string(InfoOf(quantity).name);
-    absl::StatusOr<ErrorReport> report = Evaluate(
-        quantity, rows, leave, options.train,
-        [&](double done) {
-          progress.Update(what, static_cast<uint64_t>(done * kWhole), kWhole);
-          return true;
-        },
-        RowsWith(set, Quantity::kStepTime));
+    absl::StatusOr<ErrorReport> report = Evaluate(quantity, rows, leave, options.train,
+                                                  progress.OfShare("evaluating " + std::string(InfoOf(quantity).name)),
+                                                  RowsWith(set, Quantity::kStepTime));
     if (report.ok()) {
       outcome.reports.push_back(*std::move(report));
     } else if (report.status().code() == absl::StatusCode::kInvalidArgument) {  // too few rows or groups
@@ -166,31 +159,22 @@ absl::StatusOr<Outcome> EvaluateAll(const Options& options, const TrainingSet& s
   return InvalidArgument("evaluation: expected a quantity that rows measure and the bundle holds, found none");
 }
 
-int RunEvaluate(const Options& options) {
-  const auto catalogue = LoadCatalogue(options.pairs.gpus_files);
-  if (!catalogue.ok()) return Fail(catalogue.status());
-  const auto set = LoadTrainingSet(options.data, options.without, **catalogue);
-  if (!set.ok()) return Fail(set.status());
-  const auto outcome = EvaluateAll(options, *set);
-  if (!outcome.ok()) return Fail(outcome.status());
+absl::StatusOr<std::string> EvaluateToText(const Options& options) {
+  HORUS_ASSIGN_OR_RETURN(const auto catalogue, LoadCatalogue(options.pairs.gpus_files));
+  HORUS_ASSIGN_OR_RETURN(const TrainingSet set, LoadTrainingSet(options.data, options.without, *catalogue));
+  HORUS_ASSIGN_OR_RETURN(const Outcome outcome, EvaluateAll(options, set));
   Json list = Json::array(), skipped = Json::array();
   std::string text;
-  for (const ErrorReport& evaluation : outcome->reports) {
-    if (options.json) {
-      list.push_back(EvaluationJson(evaluation, options.rows));
-    } else {
-      text += EvaluationText(evaluation, options.rows);
-    }
+  for (const ErrorReport& evaluation : outcome.reports) {
+    list.push_back(EvaluationJson(evaluation, options.rows));
+    text += EvaluationText(evaluation, options.rows);
   }
-  for (const auto& [quantity, why] : outcome->skipped) {
+  for (const auto& [quantity, why] : outcome.skipped) {
     skipped.push_back({{"quantity", std::string(InfoOf(quantity).name)}, {"reason", why}});
     text += "left out: " + Printable(why, why.size()) + "\n";
   }
-  if (options.json) {
-    text = JsonText({{"schema", "horus-evaluate"}, {"version", 1}, {"evaluations", list}, {"skipped", skipped}});
-  }
-  std::fputs(text.c_str(), stdout);
-  return kExitDecided;
+  if (!options.json) return text;
+  return JsonText({{"schema", "horus-evaluate"}, {"version", 1}, {"evaluations", list}, {"skipped", skipped}});
 }
 
 }  // namespace
@@ -254,7 +238,7 @@ Command AddEvaluate(CLI::App& parser) {
   return {app, [app, options] {
             if (const absl::Status given = CheckDataOrPairs(*app, kOnlyData, kOnlyPairs); !given.ok())
               return Fail(given);
-            if (options->pairs.pairs.empty()) return RunEvaluate(*options);
+            if (options->pairs.pairs.empty()) return Print(EvaluateToText(*options));
             const PairTrainOptions train = PairOptionsOf(*app, options->train.promise, options->train.seed);
             if (!options->predictions.empty()) {
               if (options->models.size() != 1) {

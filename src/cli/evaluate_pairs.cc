@@ -102,8 +102,6 @@ void Summarise(Judged& judged) {
   judged.slack_pct = kPercent * slack / static_cast<double>(bounded);
 }
 
-Json NumberOrNull(double value) { return std::isfinite(value) ? Json(value) : Json(nullptr); }
-
 Json JudgedJson(const Judged& judged, const PairSet& set, const EvaluatePairsOptions& options) {
   const PairDevice& device = set.devices[judged.device];
   Json json = {{"model", judged.model},
@@ -151,13 +149,8 @@ std::string Short(double value) {
 }
 
 std::string RowsText(const Judged& judged, const PairSet& set) {
-  Table table({{"VICTIM", Align::kLeft, true},
-               {"BESIDE", Align::kLeft, true},
-               {"CAMPAIGN", Align::kLeft, true},
-               {"LEFT OUT", Align::kLeft, true},
-               Right("MEASURED"),
-               Right("PREDICTED"),
-               Right("BOUND")});
+  Table table({Wrapped("VICTIM"), Wrapped("BESIDE"), Wrapped("CAMPAIGN"), Wrapped("LEFT OUT"), Right("MEASURED"),
+               Right("PREDICTED"), Right("BOUND")});
   for (const PairPrediction& row : judged.rows) {
     table.AddRow({Printable(set.jobs[row.row.victim].name), Printable(set.jobs[row.row.other].name),
                   Printable(set.runs[row.row.run].campaign), Printable(row.left_out),
@@ -170,17 +163,8 @@ std::string RowsText(const Judged& judged, const PairSet& set) {
 }
 
 std::string ReportText(const std::vector<Judged>& all, const LoadedPairs& pairs, const EvaluatePairsOptions& options) {
-  Table table({{"MODEL"},
-               {"GPU"},
-               {"SHARING"},
-               Right("ROWS"),
-               Right("MAPE"),
-               Right("MEDIAN"),
-               Right("R2"),
-               Right("RANK"),
-               Right("PROMISED"),
-               Right("COVERED"),
-               Right("SLACK")});
+  Table table({Left("MODEL"), Left("GPU"), Left("SHARING"), Right("ROWS"), Right("MAPE"), Right("MEDIAN"), Right("R2"),
+               Right("RANK"), Right("PROMISED"), Right("COVERED"), Right("SLACK")});
   std::string rows;
   for (const Judged& judged : all) {
     const PairDevice& device = pairs.set.devices[judged.device];
@@ -224,11 +208,7 @@ absl::StatusOr<std::vector<PairPrediction>> Predictions(const EvaluatePairsOptio
     return EvaluateAsIs(inputs.pairs.set, *inputs.catalogue, *ready, leave, options.train.fit.seed);
   }
   Progress progress;
-  constexpr uint64_t kWhole = 1000;
-  return EvaluatePairs(inputs.pairs.set, model, leave, options.train, [&](double done) {
-    progress.Update("evaluating " + model, static_cast<uint64_t>(done * kWhole), kWhole);
-    return true;
-  });
+  return EvaluatePairs(inputs.pairs.set, model, leave, options.train, progress.OfShare("evaluating " + model));
 }
 
 // By model, then device; devices without a row of the model left out.
@@ -272,12 +252,7 @@ absl::StatusOr<std::string> EvaluateToText(const EvaluatePairsOptions& options) 
 
 }  // namespace
 
-int RunEvaluatePairs(const EvaluatePairsOptions& options) {
-  const absl::StatusOr<std::string> text = EvaluateToText(options);
-  if (!text.ok()) return Fail(text.status());
-  std::fputs(text->c_str(), stdout);
-  return kExitDecided;
-}
+int RunEvaluatePairs(const EvaluatePairsOptions& options) { return Print(EvaluateToText(options)); }
 
 namespace {
 
@@ -334,7 +309,7 @@ std::string ReportJson(const std::vector<JudgedOnline>& all, const PairSet& set,
 }
 
 std::string ReportText(const std::vector<JudgedOnline>& all, const PairSet& set, const OnlinePlan& plan) {
-  const std::vector<Column> who = {{"MODEL"}, {"GPU"}, {"SHARING"}, {"BESIDE"}, Right("SEEN")};
+  const std::vector<Column> who = {Left("MODEL"), Left("GPU"), Left("SHARING"), Left("BESIDE"), Right("SEEN")};
   const auto with = [&who](std::vector<Column> columns) {
     columns.insert(columns.begin(), who.begin(), who.end());
     return columns;
@@ -394,13 +369,9 @@ absl::StatusOr<std::string> EvaluateToText(const EvaluateOnlineOptions& options)
   std::vector<JudgedOnline> all;
   for (const PairModelKind* kind : kinds) {
     Progress progress;
-    constexpr uint64_t kWhole = 1000;
-    const auto show = [&](double done) {
-      progress.Update("evaluating " + std::string(kind->name), static_cast<uint64_t>(done * kWhole), kWhole);
-      return true;
-    };
     HORUS_ASSIGN_OR_RETURN(const std::vector<OnlineErrors> errors,
-                           EvaluateOnline(pairs.set, kind->name, *catalogue, options.plan, options.train, show));
+                           EvaluateOnline(pairs.set, kind->name, *catalogue, options.plan, options.train,
+                                          progress.OfShare("evaluating " + std::string(kind->name))));
     for (const OnlineErrors& each : errors) all.push_back({std::string(kind->name), each});
   }
   return options.json ? ReportJson(all, pairs.set, options.plan)
@@ -409,12 +380,7 @@ absl::StatusOr<std::string> EvaluateToText(const EvaluateOnlineOptions& options)
 
 }  // namespace
 
-int RunEvaluateOnline(const EvaluateOnlineOptions& options) {
-  const absl::StatusOr<std::string> text = EvaluateToText(options);
-  if (!text.ok()) return Fail(text.status());
-  std::fputs(text->c_str(), stdout);
-  return kExitDecided;
-}
+int RunEvaluateOnline(const EvaluateOnlineOptions& options) { return Print(EvaluateToText(options)); }
 
 namespace {
 
@@ -423,13 +389,9 @@ namespace {
 absl::StatusOr<std::string> PredictToText(const PredictPairsOptions& options) {
   HORUS_ASSIGN_OR_RETURN(const LoadedPairs pairs, LoadPairSet(options.inputs));
   Progress progress;
-  constexpr uint64_t kWhole = 1000;
-  const auto show = [&](double done) {
-    progress.Update("predicting by " + options.model, static_cast<uint64_t>(done * kWhole), kWhole);
-    return true;
-  };
-  HORUS_ASSIGN_OR_RETURN(const std::vector<UnseenPrediction> predictions,
-                         PredictUnseen(pairs.set, options.model, options.train, show));
+  HORUS_ASSIGN_OR_RETURN(
+      const std::vector<UnseenPrediction> predictions,
+      PredictUnseen(pairs.set, options.model, options.train, progress.OfShare("predicting by " + options.model)));
   std::vector<PredictedPair> rows;
   for (const UnseenPrediction& one : predictions) {
     const PairDevice& device = pairs.set.devices[one.device];
@@ -444,11 +406,6 @@ absl::StatusOr<std::string> PredictToText(const PredictPairsOptions& options) {
 
 }  // namespace
 
-int RunPredictPairs(const PredictPairsOptions& options) {
-  const absl::StatusOr<std::string> text = PredictToText(options);
-  if (!text.ok()) return Fail(text.status());
-  std::fputs(text->c_str(), stdout);
-  return kExitDecided;
-}
+int RunPredictPairs(const PredictPairsOptions& options) { return Print(PredictToText(options)); }
 
 }  // namespace horus::cli

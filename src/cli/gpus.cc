@@ -61,19 +61,8 @@ std::string Rate(int64_t gflops) {
 std::string AllText(const Catalogue& catalogue) {
   constexpr double kMbPerGb = 1000;
   constexpr int64_t kMibPerGib = 1024;
-  const auto right = [](const char* title) { return Column{title, Align::kRight, false}; };
-  Table table({{"NAME"},
-               {"ARCHITECTURE"},
-               right("SM"),
-               right("FP32"),
-               right("TF32"),
-               right("FP16"),
-               right("BF16"),
-               right("GiB"),
-               right("GB/s"),
-               right("TDP W"),
-               {"MIG"},
-               {"NVLINK"}});
+  Table table({Left("NAME"), Left("ARCHITECTURE"), Right("SM"), Right("FP32"), Right("TF32"), Right("FP16"),
+               Right("BF16"), Right("GiB"), Right("GB/s"), Right("TDP W"), Left("MIG"), Left("NVLINK")});
   for (const GpuType& type : catalogue.types()) {
     table.AddRow({type.name, Printable(type.architecture, kMaxGpuTextBytes), std::to_string(type.sm_count),
                   Rate(type.fp32_gflops), Rate(type.tf32_gflops), Rate(type.fp16_gflops), Rate(type.bf16_gflops),
@@ -88,17 +77,14 @@ std::string AllText(const Catalogue& catalogue) {
 std::string OneText(const GpuType& type) {
   std::string text = absl::StrFormat("%s - %s (%s)\n\n", type.name, Printable(type.display_name, kMaxGpuTextBytes),
                                      Printable(type.architecture, kMaxGpuTextBytes));
-  Table fields({{"FIELD"}, {"VALUE", Align::kRight, false}, {"UNIT"}});
+  Table fields({Left("FIELD"), Right("VALUE"), Left("UNIT")});
   for (const GpuField& field : GpuFields()) {
     fields.AddRow({std::string(field.key), std::to_string(type.*field.member), std::string(field.unit)});
   }
   text += fields.Render("  ");
   if (!type.mig.empty()) {
-    Table profiles({{"MIG PROFILE"},
-                    {"COMPUTE SLICES", Align::kRight, false},
-                    {"MEMORY SLICES", Align::kRight, false},
-                    {"MiB", Align::kRight, false},
-                    {"AT MOST", Align::kRight, false}});
+    Table profiles(
+        {Left("MIG PROFILE"), Right("COMPUTE SLICES"), Right("MEMORY SLICES"), Right("MiB"), Right("AT MOST")});
     for (const MigProfile& profile : type.mig) {
       profiles.AddRow({Printable(profile.name), std::to_string(profile.compute_slices),
                        std::to_string(profile.memory_slices), std::to_string(profile.mem_mib),
@@ -106,7 +92,7 @@ std::string OneText(const GpuType& type) {
     }
     text += "\n" + profiles.Render("  ");
   }
-  Table sources({{"SOURCE OF"}, {"", Align::kLeft, true}});
+  Table sources({Left("SOURCE OF"), Wrapped("")});
   sources.AddRow({"rates, memory, links, power", Printable(type.spec_source, kMaxGpuTextBytes)});
   sources.AddRow({"SMs, clock, L2", Printable(type.chip_source, kMaxGpuTextBytes)});
   sources.AddRow({"context", Printable(type.context_source, kMaxGpuTextBytes)});
@@ -117,25 +103,17 @@ std::string OneText(const GpuType& type) {
   return text;
 }
 
-int RunGpus(const GpusFlags& options) {
-  const auto catalogue = LoadCatalogue(options.gpus_files);
-  if (!catalogue.ok()) return Fail(catalogue.status());
-  const auto print = [](const Json& json) { std::fputs(JsonText(json).c_str(), stdout); };
+absl::StatusOr<std::string> Gpus(const GpusFlags& options) {
+  HORUS_ASSIGN_OR_RETURN(const auto catalogue, LoadCatalogue(options.gpus_files));
   if (!options.name.empty()) {
-    const absl::StatusOr<GpuTypeId> id = (*catalogue)->Find(options.name);
-    if (!id.ok()) return Fail(id.status());
-    const GpuType& type = (*catalogue)->at(*id);
-    options.json ? print(TypeJson(type)) : static_cast<void>(std::fputs(OneText(type).c_str(), stdout));
-    return kExitDecided;
+    HORUS_ASSIGN_OR_RETURN(const GpuTypeId id, catalogue->Find(options.name));
+    const GpuType& type = catalogue->at(id);
+    return options.json ? JsonText(TypeJson(type)) : OneText(type);
   }
-  if (options.json) {
-    Json types = Json::array();
-    for (const GpuType& type : (*catalogue)->types()) types.push_back(TypeJson(type));
-    print({{"schema", "horus-gpus"}, {"version", 1}, {"gpu_types", types}});
-  } else {
-    std::fputs(AllText(**catalogue).c_str(), stdout);
-  }
-  return kExitDecided;
+  if (!options.json) return AllText(*catalogue);
+  Json types = Json::array();
+  for (const GpuType& type : catalogue->types()) types.push_back(TypeJson(type));
+  return JsonText({{"schema", "horus-gpus"}, {"version", 1}, {"gpu_types", types}});
 }
 
 }  // namespace
@@ -144,12 +122,10 @@ Command AddGpus(CLI::App& parser) {
   auto options = std::make_shared<GpusFlags>();
   CLI::App* app = parser.add_subcommand("gpus", "The GPU types that are known, with specifications and sources");
   app->add_option("NAME", options->name, "Show everything about this type (any usual spelling)");
-  app->add_option("--gpus-file", options->gpus_files, "YAML file with GPU types of your own; may be repeated")
-      ->allow_extra_args(false)
-      ->type_name("FILE");
+  AddGpusFileOption(*app, options->gpus_files);
   app->add_flag("--json", options->json, "Print JSON");
   app->footer(kGpusFooter);
-  return {app, [options] { return RunGpus(*options); }};
+  return {app, [options] { return Print(Gpus(*options)); }};
 }
 
 }  // namespace horus::cli

@@ -91,7 +91,7 @@ std::map<Kind, KindCount> KindsOf(const Catalogue& catalogue, const ImportedClus
 
 std::string KindsText(const Catalogue& catalogue, const ImportedCluster& imported) {
   size_t gpus = 0;
-  Table table({{"GPU TYPE"}, Right("NODES"), Right("GPUS"), {"OFFERED AS"}, {"KNOWN BY", Align::kLeft, true}});
+  Table table({Left("GPU TYPE"), Right("NODES"), Right("GPUS"), Left("OFFERED AS"), Wrapped("KNOWN BY")});
   for (const auto& [kind, count] : KindsOf(catalogue, imported)) {
     gpus += count.gpus;
     table.AddRow({Printable(kind.type), std::to_string(count.nodes), std::to_string(count.gpus), kind.shared,
@@ -124,7 +124,7 @@ JobCount CountJobs(const ImportedCluster& imported) {
 std::string PodsText(const ImportedCluster& imported) {
   const JobCount jobs = CountJobs(imported);
   std::string text = absl::StrFormat("\n%d pods with GPUs: %d jobs run, %d wait\n", imported.pods, jobs.run, jobs.wait);
-  Table table({{""}, Right(""), {"", Align::kLeft, true}});
+  Table table({Left(""), Right(""), Wrapped("")});
   const auto add = [&](const char* what, size_t count, const char* meaning) {
     if (count > 0) table.AddRow({what, std::to_string(count), meaning});
   };
@@ -147,7 +147,7 @@ std::string LeftOutText(const ImportedCluster& imported) {
   }
   std::string text =
       absl::StrFormat("\nLeft out: %d nodes and %d pods with GPUs\n", nodes, imported.left_out.size() - nodes);
-  Table table({{"WHAT", Align::kLeft, true}, {"WHY", Align::kLeft, true}});
+  Table table({Wrapped("WHAT"), Wrapped("WHY")});
   size_t shown = 0;
   for (const auto& [reason, names] : reasons) {
     if (++shown > kShownReasons) break;
@@ -251,7 +251,7 @@ absl::Status Write(const ImportFlags& options, const ImportFiles& files) {
   return absl::OkStatus();
 }
 
-absl::Status Import(const ImportFlags& options, ImportedCluster& imported) {
+absl::StatusOr<std::string> Import(const ImportFlags& options, ImportedCluster& imported) {
   HORUS_ASSIGN_OR_RETURN(const auto catalogue, LoadCatalogue(options.gpus_files));
   KubeState state;
   Progress progress;
@@ -281,17 +281,15 @@ absl::Status Import(const ImportFlags& options, ImportedCluster& imported) {
         absl::StrFormat("%d gangs are too large for a line of decisions.csv and not in it.", texts.too_long));
   }
   HORUS_RETURN_IF_ERROR(Write(options, texts));
-  const std::string text = options.json ? ReportJson(options, *catalogue, imported)
-                                        : KindsText(*catalogue, imported) + PodsText(imported) + LeftOutText(imported) +
-                                              NotesText(imported.notes) + NextText(options, imported);
-  std::fputs(text.c_str(), stdout);
-  return absl::OkStatus();
+  return options.json ? ReportJson(options, *catalogue, imported)
+                      : KindsText(*catalogue, imported) + PodsText(imported) + LeftOutText(imported) +
+                            NotesText(imported.notes) + NextText(options, imported);
 }
 
 int Run(const ImportFlags& options) {
   ImportedCluster imported;
-  if (const absl::Status status = Import(options, imported); !status.ok()) return Fail(status);
-  return imported.left_out.empty() ? kExitDecided : kExitRefused;
+  const int code = Print(Import(options, imported));
+  return code == kExitDecided && !imported.left_out.empty() ? kExitRefused : code;
 }
 
 }  // namespace
@@ -309,9 +307,7 @@ Command AddImport(CLI::App& parser) {
                   "Label that tells a node's rack, before those that are known; may be repeated")
       ->allow_extra_args(false)
       ->type_name("KEY");
-  app->add_option("--gpus-file", options->gpus_files, "YAML file with GPU types of your own; may be repeated")
-      ->allow_extra_args(false)
-      ->type_name("FILE");
+  AddGpusFileOption(*app, options->gpus_files);
   app->add_flag("--json", options->json, "Print JSON");
   app->footer(kImportFooter);
   return {app, [options] { return Run(*options); }};

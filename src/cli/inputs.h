@@ -18,7 +18,13 @@
 #include "io/demand_shelf.h"
 #include "predict/predictor.h"
 
+namespace CLI {
+class App;
+}
+
 namespace horus::cli {
+
+void AddGpusFileOption(CLI::App& app, std::vector<std::string>& files);
 
 // The built-in catalogue and after it the types of `files`.
 [[nodiscard]] absl::StatusOr<std::shared_ptr<const Catalogue>> LoadCatalogue(std::span<const std::string> files);

@@ -382,11 +382,7 @@ void AddJobsRow(std::string_view title, std::string_view line, const PlacementRe
 }
 
 std::string DecisionsText(const PlacementReport& placement) {
-  Table table({{"JOB", Align::kLeft, true},
-               {"WHERE", Align::kLeft, true},
-               {"BESIDE", Align::kLeft, true},
-               {"EXPECTED SLOWDOWN", Align::kLeft, true},
-               {"WHY", Align::kLeft, true}});
+  Table table({Wrapped("JOB"), Wrapped("WHERE"), Wrapped("BESIDE"), Wrapped("EXPECTED SLOWDOWN"), Wrapped("WHY")});
   for (const Decision& decision : placement.plan.decisions) {
     table.AddRow({JobName(placement, decision.job), WhereText(placement, decision), BesideText(placement, decision),
                   SlowdownText(placement, decision) + NeighbourSlowdowns(placement, decision),
@@ -397,7 +393,7 @@ std::string DecisionsText(const PlacementReport& placement) {
 
 // Residents that the plan gives other CPU and host memory; empty where there are none.
 std::string ResizesText(const PlacementReport& placement) {
-  Table table({{"RESIDENT", Align::kLeft, true}, {"CORES A TASK"}, {"MEMORY A TASK"}, {"SPEED"}});
+  Table table({Wrapped("RESIDENT"), Left("CORES A TASK"), Left("MEMORY A TASK"), Left("SPEED")});
   for (const Move& move : placement.plan.moves) {
     if (move.kind != ActionKind::kResize) continue;
     table.AddRow({JobName(placement, move.job),
@@ -422,7 +418,7 @@ std::string SharedText(const PlacementReport& placement) {
                     Factor(static_cast<double>(tenant.slowdown.estimate)));
     pack.work += tenant.WorkAt(tenant.slowdown.estimate);
   }
-  Table table({{"GPU"}, {"JOBS, EXPECTED SLOWDOWN", Align::kLeft, true}, Right("WORK")});
+  Table table({Left("GPU"), Wrapped("JOBS, EXPECTED SLOWDOWN"), Right("WORK")});
   for (const auto& [gpu, pack] : packs) {
     table.AddRow({absl::StrFormat("%s gpu %d", NodeName(placement, gpu.first), gpu.second), pack.jobs,
                   absl::StrFormat("%.2f", pack.work)});
@@ -461,7 +457,7 @@ std::string TotalsText(const PlacementReport& placement) {
   const ClusterTotals& before = placement.before;
   const ClusterTotals& after = placement.after;
   const auto devices = static_cast<int64_t>(after.devices);
-  Table table({{""}, {""}});
+  Table table({Left(""), Left("")});
   table.AddRow({"jobs", absl::StrFormat("%d placed, %d deferred, %d rejected", placement.Count(Verdict::kPlace),
                                         placement.Count(Verdict::kDefer), placement.Count(Verdict::kReject))});
   const PlacementReport::Basis basis = placement.SlowdownBasis();

@@ -10,6 +10,7 @@
 #include "CLI/CLI.hpp"
 #include "base/status.h"
 #include "base/text.h"
+#include "cli/inputs.h"
 #include "place/policies/policies.h"
 #include "place/search/policy.h"
 
@@ -81,9 +82,7 @@ void AddPlacingOptions(CLI::App& app, PlacingOptions& options) {
       ->check(CLI::NonNegativeNumber)
       ->capture_default_str()
       ->type_name("N");
-  app.add_option("--gpus-file", options.gpus_files, "YAML file with GPU types of your own; may be repeated")
-      ->allow_extra_args(false)
-      ->type_name("FILE");
+  AddGpusFileOption(app, options.gpus_files);
   app.add_option("--bundle", options.bundle,
                  "Trained models that refine the predictions: a file, builtin (the default), or none")
       ->type_name("BUNDLE");

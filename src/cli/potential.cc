@@ -20,6 +20,7 @@
 #include "base/status.h"
 #include "base/text.h"
 #include "cli/commands.h"
+#include "cli/inputs.h"
 #include "cli/placing.h"
 #include "cli/potential_inputs.h"
 #include "cli/print.h"
@@ -121,16 +122,8 @@ std::string LeftOutText(const PotentialReport& report, const PotentialCase& one)
 }
 
 std::string CasesText(const PotentialReport& report) {
-  Table table({{"GPU", Align::kLeft, true},
-               Right("GPUS"),
-               Right("BOUND"),
-               Right("PAIRS"),
-               Right("OF MIX"),
-               Right("ALONE"),
-               Right("SHARED"),
-               Right("GAIN"),
-               Right("MAKESPAN CUT"),
-               {"PAYS"}});
+  Table table({Wrapped("GPU"), Right("GPUS"), Right("BOUND"), Right("PAIRS"), Right("OF MIX"), Right("ALONE"),
+               Right("SHARED"), Right("GAIN"), Right("MAKESPAN CUT"), Left("PAYS")});
   for (const PotentialCase& one : report.cases) {
     if (!one.potential) continue;
     for (const PotentialAtBound& row : one.potential->at) {
@@ -152,15 +145,8 @@ std::string GainText(std::optional<double> gain) { return gain ? absl::StrFormat
 
 // What other cores and memory than the fair share give, without and with sharing.
 std::string HostsText(const PotentialReport& report) {
-  Table table({{"GPU", Align::kLeft, true},
-               Right("BOUND"),
-               Right("FAIR"),
-               Right("RESIZED"),
-               Right("SHARED"),
-               Right("BOTH"),
-               Right("RESIZED GAIN"),
-               Right("SHARED GAIN"),
-               Right("BOTH GAIN")});
+  Table table({Wrapped("GPU"), Right("BOUND"), Right("FAIR"), Right("RESIZED"), Right("SHARED"), Right("BOTH"),
+               Right("RESIZED GAIN"), Right("SHARED GAIN"), Right("BOTH GAIN")});
   for (const PotentialCase& one : report.cases) {
     if (!one.potential) continue;
     for (const PotentialAtBound& row : one.potential->at) {
@@ -179,7 +165,7 @@ std::string HostsText(const PotentialReport& report) {
 
 // Under the loosest bound.
 std::string CarriersText(const PotentialReport& report) {
-  Table table({{"GPU"}, Right("GPUS"), {"ONE", Align::kLeft, true}, {"OTHER", Align::kLeft, true}, Right("SPEEDS")});
+  Table table({Left("GPU"), Right("GPUS"), Wrapped("ONE"), Wrapped("OTHER"), Right("SPEEDS")});
   for (const PotentialCase& one : report.cases) {
     if (!one.potential) continue;
     const PotentialAtBound& last = one.potential->at.back();
@@ -390,14 +376,10 @@ absl::StatusOr<PotentialReport> MakePotentialReport(const Options& options) {
                          .cases = std::move(cases)};
 }
 
-int RunPotential(const Options& options) {
-  const absl::StatusOr<PotentialReport> report = MakePotentialReport(options);
-  if (!report.ok()) return Fail(report.status());
-  const std::string text = options.format == "json"  ? PotentialJson(*report)
-                           : options.format == "csv" ? PotentialCsv(*report)
-                                                     : PotentialText(*report);
-  std::fputs(text.c_str(), stdout);
-  return kExitDecided;
+absl::StatusOr<std::string> Answer(const Options& options) {
+  HORUS_ASSIGN_OR_RETURN(const PotentialReport report, MakePotentialReport(options));
+  if (options.format == "json") return PotentialJson(report);
+  return options.format == "csv" ? PotentialCsv(report) : PotentialText(report);
 }
 
 void AddFiles(CLI::App& app, PotentialSources& sources) {
@@ -423,9 +405,7 @@ void AddFiles(CLI::App& app, PotentialSources& sources) {
       ->type_name("GIB");
   AddInterferenceOptions(app, sources.interference);
   AddLimitOptions(app, sources.limits);
-  app.add_option("--gpus-file", sources.gpus_files, "YAML file with GPU types of your own; may be repeated")
-      ->allow_extra_args(false)
-      ->type_name("FILE");
+  AddGpusFileOption(app, sources.gpus_files);
   app.add_option("--bundle", sources.bundle, "Trained models that refine the predictions")->type_name("FILE");
 }
 
@@ -460,7 +440,7 @@ Command AddPotential(CLI::App& parser) {
       ->capture_default_str()
       ->type_name("table|json|csv");
   app->footer(kFooter);
-  return {app, [options] { return RunPotential(*options); }};
+  return {app, [options] { return Print(Answer(*options)); }};
 }
 
 }  // namespace horus::cli

@@ -227,7 +227,7 @@ constexpr std::chrono::milliseconds kInterval{100};
 constexpr size_t kBarWidth = 24;
 
 // "40 s", "12 min", "3 h 20 min".
-std::string Left(double seconds) {
+std::string TimeLeft(double seconds) {
   constexpr double kMinute = 60;
   const auto minutes = static_cast<int64_t>(seconds / kMinute + 0.5);
   if (seconds < 2 * kMinute) return absl::StrFormat("%.0f s", seconds);
@@ -262,6 +262,14 @@ void Progress::Update(std::string_view what, uint64_t done, uint64_t total) {
   Show(absl::StrFormat("horus: %s %d of %d", std::string(what), done, total));
 }
 
+std::function<bool(double)> Progress::OfShare(std::string what) {
+  return [this, what = std::move(what)](double done) {
+    constexpr uint64_t kWhole = 1000;
+    Update(what, static_cast<uint64_t>(done * kWhole), kWhole);
+    return true;
+  };
+}
+
 void Progress::UpdateBar(std::string_view what, uint64_t done, uint64_t total) {
   if (!terminal_ || total == 0) return;
   const auto now = std::chrono::steady_clock::now();
@@ -277,7 +285,8 @@ void Progress::UpdateBar(std::string_view what, uint64_t done, uint64_t total) {
   std::string left;
   if (done > bar_first_) {
     const double seconds = std::chrono::duration<double>(now - bar_since_).count();
-    left = ", " + Left(seconds / static_cast<double>(done - bar_first_) * static_cast<double>(total - done)) + " left";
+    left =
+        ", " + TimeLeft(seconds / static_cast<double>(done - bar_first_) * static_cast<double>(total - done)) + " left";
   }
   Show(absl::StrFormat("horus: %s [%s] %d of %d%s", std::string(what), bar, done, total, left));
 }
@@ -303,6 +312,12 @@ int FailToParse(std::string_view problem) {
 int Fail(const absl::Status& status) {
   PrintProblem({status.message().data(), status.message().size()});
   return status.code() == absl::StatusCode::kInternal ? kExitInternal : kExitBadInput;
+}
+
+int Print(const absl::StatusOr<std::string>& text) {
+  if (!text.ok()) return Fail(text.status());
+  std::fputs(text->c_str(), stdout);
+  return kExitDecided;
 }
 
 }  // namespace horus::cli

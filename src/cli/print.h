@@ -7,12 +7,14 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 
 namespace horus::cli {
 
@@ -29,7 +31,9 @@ struct Column {
   bool wraps = false;  // may become narrower than its longest cell
 };
 
+[[nodiscard]] inline Column Left(std::string title) { return {std::move(title), Align::kLeft, false}; }
 [[nodiscard]] inline Column Right(std::string title) { return {std::move(title), Align::kRight, false}; }
+[[nodiscard]] inline Column Wrapped(std::string title) { return {std::move(title), Align::kLeft, true}; }
 
 class Table {
  public:
@@ -75,6 +79,8 @@ class Progress {
   Progress& operator=(const Progress&) = delete;
 
   void Update(std::string_view what, uint64_t done, uint64_t total);
+  // Shows the share of `what` that is done, from 0 to 1, and goes on.
+  [[nodiscard]] std::function<bool(double)> OfShare(std::string what);
   // A bar, and how long the rest takes if it goes on as it went since the first call.
   void UpdateBar(std::string_view what, uint64_t done, uint64_t total);
 
@@ -102,6 +108,9 @@ void PrintProblem(std::string_view what);
 
 // Prints what the parser of options says, in as many lines.
 [[nodiscard]] int FailToParse(std::string_view problem);
+
+// Prints the text on stdout, or why there is none, as Fail.
+[[nodiscard]] int Print(const absl::StatusOr<std::string>& text);
 
 // Prints "horus: <message>" and chooses between internal error and bad input.
 [[nodiscard]] int Fail(const absl::Status& status);

@@ -149,9 +149,7 @@ void AddGridOptions(CLI::App& app, GridOptions& options) {
   app.add_flag("--backlog", options.backlog, "All jobs are there at the start");
   app.add_option("--load", options.load, "Arrivals stretched to this share of the cluster's GPUs")->type_name("X");
   app.add_option("--horizon-h", options.horizon_h, "Hours from the first submission to the end")->type_name("HOURS");
-  app.add_option("--gpus-file", options.gpus_files, "YAML file with GPU types of your own; may be repeated")
-      ->allow_extra_args(false)
-      ->type_name("FILE");
+  AddGpusFileOption(app, options.gpus_files);
 }
 
 absl::StatusOr<GridFile> GridOf(const GridOptions& options, uint64_t seed) {
@@ -336,8 +334,7 @@ std::string OutcomeJson(const Chosen& chosen, const GridOutcome& outcome) {
   const Grid& grid = chosen.loaded.grid;
   Json metrics = Json::object();
   for (const GridMetric& metric : GridMetrics()) {
-    const double value = metric.get(outcome.metrics);
-    metrics[std::string(metric.name)] = std::isfinite(value) ? Json(value) : Json(nullptr);
+    metrics[std::string(metric.name)] = NumberOrNull(metric.get(outcome.metrics));
   }
   const Spread times = DecisionTimes(outcome.result);
   Json document = {{"schema", "horus-simulate"}, {"version", 1}};
@@ -358,7 +355,7 @@ std::string OutcomeText(const Chosen& chosen, const GridOutcome& outcome) {
   std::string text =
       absl::StrFormat("workload %s, policy %s, seed %d\n", Printable(grid.workloads[chosen.run.workload].name),
                       Printable(grid.policies[chosen.run.policy].name), chosen.run.seed);
-  Table table({{"METRIC"}, Right("VALUE")});
+  Table table({Left("METRIC"), Right("VALUE")});
   for (const GridMetric& metric : GridMetrics()) {
     const double value = metric.get(outcome.metrics);
     table.AddRow({std::string(metric.name), std::isfinite(value) ? Plain(value) : "-"});
@@ -369,7 +366,7 @@ std::string OutcomeText(const Chosen& chosen, const GridOutcome& outcome) {
                                 times.p50, times.p99);
 }
 
-absl::Status Simulate(const Options& options) {
+absl::StatusOr<std::string> Simulate(const Options& options) {
   HORUS_ASSIGN_OR_RETURN(const Chosen chosen, Choose(options));
   for (const std::string& note : chosen.loaded.notes) {
     absl::FPrintF(stderr, "horus: %s\n", Printable(note, kMessageBytes));
@@ -380,13 +377,7 @@ absl::Status Simulate(const Options& options) {
   }
   HORUS_ASSIGN_OR_RETURN(const GridOutcome outcome, Run(chosen, timeline.get()));
   if (timeline != nullptr) HORUS_RETURN_IF_ERROR(timeline->Close());
-  std::fputs((options.json ? OutcomeJson(chosen, outcome) : OutcomeText(chosen, outcome)).c_str(), stdout);
-  return absl::OkStatus();
-}
-
-int RunSimulate(const Options& options) {
-  const absl::Status status = Simulate(options);
-  return status.ok() ? kExitDecided : Fail(status);
+  return options.json ? OutcomeJson(chosen, outcome) : OutcomeText(chosen, outcome);
 }
 
 }  // namespace
@@ -408,7 +399,7 @@ Command AddSimulate(CLI::App& parser) {
   app->footer(kFooter);
   return {app, [options, policy] {
             options->policy_given = policy->count() > 0;
-            return RunSimulate(*options);
+            return Print(Simulate(*options));
           }};
 }
 

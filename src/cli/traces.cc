@@ -52,7 +52,7 @@ std::string SizeName(const TraceSizeRow& row, int64_t before) {
 }
 
 std::string SizesText(const TraceSummary& summary) {
-  Table table({{"GPUS"}, Right("JOBS"), Right("% OF JOBS"), Right("GPU HOURS"), Right("% OF GPU HOURS")});
+  Table table({Left("GPUS"), Right("JOBS"), Right("% OF JOBS"), Right("GPU HOURS"), Right("% OF GPU HOURS")});
   int64_t before = 64 * kMilliPerGpu;  // the last row's lower end
   for (const TraceSizeRow& row : summary.sizes) {
     table.AddRow({SizeName(row, before), std::to_string(row.jobs),
@@ -64,7 +64,7 @@ std::string SizesText(const TraceSummary& summary) {
 }
 
 std::string ProfilesText(const TraceSummary& summary) {
-  Table table({{"PROFILE", Align::kLeft, true}, Right("JOBS"), Right("% OF JOBS"), Right("GPU HOURS")});
+  Table table({Wrapped("PROFILE"), Right("JOBS"), Right("% OF JOBS"), Right("GPU HOURS")});
   for (size_t i = 0; i < std::min(kShownProfiles, summary.profiles.size()); ++i) {
     const TraceProfileRow& row = summary.profiles[i];
     table.AddRow({row.profile.empty() ? "(not stated)" : Printable(row.profile), std::to_string(row.jobs),
@@ -108,7 +108,7 @@ std::string TraceText(const TraceRead& read) {
   const TraceSummary summary = SummariseTrace(read.trace);
   std::string text = HeadText(read, summary) + "\n" + SizesText(summary) + "\n" + ProfilesText(summary);
   if (!summary.durations_us.empty()) {
-    Table table({{"% OF JOBS TAKE AT MOST"}, Right("")});
+    Table table({Left("% OF JOBS TAKE AT MOST"), Right("")});
     for (size_t i = 0; i < kDurationShares.size(); ++i) {
       const int32_t share = kDurationShares[i];
       const bool shown = share == 10 || share == 100 || share == 250 || share == 500 || share == 750 || share == 900 ||
@@ -210,26 +210,21 @@ void TellSkipped(const TraceRead& read) {
   for (const auto& [reason, count] : read.left_out) absl::FPrintF(stderr, "horus: %d left out: %s\n", count, reason);
 }
 
-int RunShow(const Options& options) {
-  const absl::StatusOr<TraceRead> read = Read(options);
-  if (!read.ok()) return Fail(read.status());
-  std::fputs((options.json ? TraceJson(*read) : TraceText(*read)).c_str(), stdout);
-  return kExitDecided;
+absl::StatusOr<std::string> Show(const Options& options) {
+  HORUS_ASSIGN_OR_RETURN(const TraceRead read, Read(options));
+  return options.json ? TraceJson(read) : TraceText(read);
 }
 
-int Write(const Trace& trace, const std::string& to) {
-  const absl::Status status = WriteFileOrDevice(to, WritePlainTrace(trace));
-  if (!status.ok()) return Fail(status);
-  absl::PrintF("%d jobs written to %s, digest %016x\n", trace.jobs.size(), Printable(to, kMessageBytes),
-               TraceDigest(trace));
-  return kExitDecided;
+absl::StatusOr<std::string> Write(const Trace& trace, const std::string& to) {
+  HORUS_RETURN_IF_ERROR(WriteFileOrDevice(to, WritePlainTrace(trace)));
+  return absl::StrFormat("%d jobs written to %s, digest %016x\n", trace.jobs.size(), Printable(to, kMessageBytes),
+                         TraceDigest(trace));
 }
 
-int RunConvert(const Options& options) {
-  const absl::StatusOr<TraceRead> read = Read(options);
-  if (!read.ok()) return Fail(read.status());
-  TellSkipped(*read);
-  return Write(read->trace, options.to);
+absl::StatusOr<std::string> Convert(const Options& options) {
+  HORUS_ASSIGN_OR_RETURN(const TraceRead read, Read(options));
+  TellSkipped(read);
+  return Write(read.trace, options.to);
 }
 
 constexpr const char* kArrivals[] = {"backlog", "poisson", "bursty"};  // as the enum
@@ -249,12 +244,10 @@ absl::StatusOr<SyntheticOptions> Asked(const Options& options) {
   return asked;
 }
 
-int RunMake(const Options& options) {
-  const absl::StatusOr<SyntheticOptions> asked = Asked(options);
-  if (!asked.ok()) return Fail(asked.status());
-  const absl::StatusOr<Trace> trace = MakeSynthetic(*asked);
-  if (!trace.ok()) return Fail(trace.status());
-  return Write(*trace, options.to);
+absl::StatusOr<std::string> Make(const Options& options) {
+  HORUS_ASSIGN_OR_RETURN(const SyntheticOptions asked, Asked(options));
+  HORUS_ASSIGN_OR_RETURN(const Trace trace, MakeSynthetic(asked));
+  return Write(trace, options.to);
 }
 
 void AddInput(CLI::App& app, Options& options) {
@@ -307,8 +300,7 @@ Command AddTraces(CLI::App& parser) {
   make->add_option("--seed", options->seed, "What it is drawn from")->type_name("N")->capture_default_str();
   make->add_option("--to", options->to, "File to write")->required()->type_name("FILE");
   return {app, [options, show, convert] {
-            if (show->parsed()) return RunShow(*options);
-            return convert->parsed() ? RunConvert(*options) : RunMake(*options);
+            return Print(show->parsed() ? Show(*options) : convert->parsed() ? Convert(*options) : Make(*options));
           }};
 }
 

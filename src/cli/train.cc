@@ -72,14 +72,8 @@ Json ReportJson(const Options& options, const Bundle& bundle, const TrainReport&
 }
 
 std::string ReportText(const Options& options, const Bundle& bundle, const TrainReport& report, size_t rows) {
-  const auto right = [](const char* title) { return Column{title, Align::kRight, false}; };
-  Table table({{"QUANTITY"},
-               right("ROWS"),
-               right("FAMILIES"),
-               right("GPU TYPES"),
-               right("TREES"),
-               right("COVERAGE PROMISED"),
-               right("OBSERVED")});
+  Table table({Left("QUANTITY"), Right("ROWS"), Right("FAMILIES"), Right("GPU TYPES"), Right("TREES"),
+               Right("COVERAGE PROMISED"), Right("OBSERVED")});
   const auto percent = [](double share) {
     return share > 0 ? absl::StrFormat("%.0f %%", 100 * share) : std::string("-");
   };
@@ -103,37 +97,18 @@ std::string ReportText(const Options& options, const Bundle& bundle, const Train
   return text;
 }
 
-int RunTrain(Options& options) {
-  const auto catalogue = LoadCatalogue(options.pairs.gpus_files);
-  if (!catalogue.ok()) return Fail(catalogue.status());
-  const auto set = LoadTrainingSet(options.data, options.without, **catalogue);
-  if (!set.ok()) return Fail(set.status());
-  auto base = LoadPredictor(options.pairs.bundle);
-  if (!base.ok()) return Fail(base.status());
-  options.train.base = *std::move(base);
+absl::StatusOr<std::string> TrainToText(Options& options) {
+  HORUS_ASSIGN_OR_RETURN(const auto catalogue, LoadCatalogue(options.pairs.gpus_files));
+  HORUS_ASSIGN_OR_RETURN(const TrainingSet set, LoadTrainingSet(options.data, options.without, *catalogue));
+  HORUS_ASSIGN_OR_RETURN(options.train.base, LoadPredictor(options.pairs.bundle));
   TrainReport report;
-  absl::StatusOr<Bundle> bundle;
-  {
-    Progress progress;
-    constexpr uint64_t kWhole = 1000;
-    bundle = TrainPredictor(
-        *set, options.train,
-        [&progress](double done) {
-          progress.Update("training", static_cast<uint64_t>(done * kWhole), kWhole);
-          return true;
-        },
-        &report);
-  }
-  if (!bundle.ok()) return Fail(bundle.status());
-  const absl::StatusOr<std::string> bytes = WriteBundle(*bundle);
-  if (!bytes.ok()) return Fail(bytes.status());
-  if (const absl::Status written = WriteFileOrDevice(options.out, *bytes); !written.ok()) return Fail(written);
-  if (options.json) {
-    std::fputs(JsonText(ReportJson(options, *bundle, report, set->rows.size())).c_str(), stdout);
-  } else {
-    std::fputs(ReportText(options, *bundle, report, set->rows.size()).c_str(), stdout);
-  }
-  return kExitDecided;
+  Progress progress;
+  HORUS_ASSIGN_OR_RETURN(const Bundle bundle,
+                         TrainPredictor(set, options.train, progress.OfShare("training"), &report));
+  HORUS_ASSIGN_OR_RETURN(const std::string bytes, WriteBundle(bundle));
+  HORUS_RETURN_IF_ERROR(WriteFileOrDevice(options.out, bytes));
+  return options.json ? JsonText(ReportJson(options, bundle, report, set.rows.size()))
+                      : ReportText(options, bundle, report, set.rows.size());
 }
 
 }  // namespace
@@ -155,9 +130,7 @@ void AddTrainOptions(CLI::App& app, std::vector<std::string>& data, std::vector<
       ->capture_default_str()
       ->type_name("N");
   app.add_option("--seed", train.seed, "Seed of all random draws")->capture_default_str()->type_name("N");
-  app.add_option("--gpus-file", gpus_files, "YAML file with GPU types of your own; may be repeated")
-      ->allow_extra_args(false)
-      ->type_name("FILE");
+  AddGpusFileOption(app, gpus_files);
 }
 
 Command AddTrain(CLI::App& parser) {
@@ -176,7 +149,7 @@ Command AddTrain(CLI::App& parser) {
   return {app, [app, options] {
             if (const absl::Status given = CheckDataOrPairs(*app, kOnlyData, kOnlyPairs); !given.ok())
               return Fail(given);
-            if (options->pairs.pairs.empty()) return RunTrain(*options);
+            if (options->pairs.pairs.empty()) return Print(TrainToText(*options));
             return RunTrainPairs({.inputs = options->pairs,
                                   .train = PairOptionsOf(*app, options->train.promise, options->train.seed),
                                   .out = options->out,
@@ -224,13 +197,8 @@ Json ReportJson(const TrainPairsOptions& options, const Trained& trained) {
 
 std::string ReportText(const TrainPairsOptions& options, const Trained& trained) {
   const auto right = [](const char* title) { return Column{title, Align::kRight, true}; };
-  Table table({{"MODEL"},
-               right("MAPE, PAIR UNSEEN"),
-               right("FAMILY UNSEEN"),
-               right("PROMISED"),
-               right("OBSERVED"),
-               right("FAMILY: PROMISED"),
-               right("OBSERVED")});
+  Table table({Left("MODEL"), right("MAPE, PAIR UNSEEN"), right("FAMILY UNSEEN"), right("PROMISED"), right("OBSERVED"),
+               right("FAMILY: PROMISED"), right("OBSERVED")});
   const auto percent = [](double value) { return absl::StrFormat("%.1f %%", value); };
   const auto share = [](double value) {
     return value > 0 ? absl::StrFormat("%.0f %%", 100 * value) : std::string("-");
@@ -246,29 +214,19 @@ std::string ReportText(const TrainPairsOptions& options, const Trained& trained)
                          set.devices.size(), trained.bundle.data_fingerprint);
 }
 
-absl::StatusOr<Trained> Train(const TrainPairsOptions& options) {
+absl::StatusOr<std::string> TrainToText(const TrainPairsOptions& options) {
   Trained trained;
   HORUS_ASSIGN_OR_RETURN(trained.pairs, LoadPairSet(options.inputs));
   Progress progress;
-  constexpr uint64_t kWhole = 1000;
-  const auto show = [&progress](double done) {
-    progress.Update("training", static_cast<uint64_t>(done * kWhole), kWhole);
-    return true;
-  };
-  HORUS_ASSIGN_OR_RETURN(trained.bundle, TrainInterference(trained.pairs.set, options.train, show, &trained.kinds));
+  HORUS_ASSIGN_OR_RETURN(trained.bundle, TrainInterference(trained.pairs.set, options.train,
+                                                           progress.OfShare("training"), &trained.kinds));
   HORUS_ASSIGN_OR_RETURN(const std::string bytes, WriteBundle(trained.bundle));
   HORUS_RETURN_IF_ERROR(WriteFileOrDevice(options.out, bytes));
-  return trained;
+  return options.json ? JsonText(ReportJson(options, trained)) : ReportText(options, trained);
 }
 
 }  // namespace
 
-int RunTrainPairs(const TrainPairsOptions& options) {
-  const absl::StatusOr<Trained> trained = Train(options);
-  if (!trained.ok()) return Fail(trained.status());
-  const std::string text = options.json ? JsonText(ReportJson(options, *trained)) : ReportText(options, *trained);
-  std::fputs(text.c_str(), stdout);
-  return kExitDecided;
-}
+int RunTrainPairs(const TrainPairsOptions& options) { return Print(TrainToText(options)); }
 
 }  // namespace horus::cli

@@ -17,6 +17,9 @@ inline constexpr int kJsonPage = 2;   // of reports
 inline constexpr int kJsonDense = 1;  // of files with many lines
 inline constexpr int kJsonLine = -1;  // all on one line
 
+// Null where it is infinite or no number.
+[[nodiscard]] nlohmann::ordered_json NumberOrNull(double value);
+
 // Bytes that are no UTF-8 become U+FFFD.
 [[nodiscard]] std::string JsonText(const nlohmann::ordered_json& document, int indent = kJsonPage);
 
