@@ -8,16 +8,14 @@
 
 namespace horus::capi {
 
-absl::Status Require(std::initializer_list<NamedPointer> pointers) {
-  for (const NamedPointer& argument : pointers) {
-    if (argument.pointer == nullptr) return InvalidArgument("%s: expected a pointer, found NULL", argument.name);
-  }
-  return absl::OkStatus();
-}
-
 absl::Status RequireColumn(const void* column, const char* name, size_t count) {
   if (count == 0 || column != nullptr) return absl::OkStatus();
   return InvalidArgument("%s: expected %d elements, found NULL", name, count);
+}
+
+absl::Status RequireColumns(size_t count, std::initializer_list<NamedPointer> columns) {
+  for (const NamedPointer& column : columns) HORUS_RETURN_IF_ERROR(RequireColumn(column.pointer, column.name, count));
+  return absl::OkStatus();
 }
 
 absl::StatusOr<std::string> ReadText(const char* text, const char* name) {

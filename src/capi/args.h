@@ -21,14 +21,9 @@
 
 namespace horus::capi {
 
-struct NamedPointer {
-  const void* pointer;
-  const char* name;
-};
-[[nodiscard]] absl::Status Require(std::initializer_list<NamedPointer> pointers);
-
 // A column of `count` elements may be null only when count is 0.
 [[nodiscard]] absl::Status RequireColumn(const void* column, const char* name, size_t count);
+[[nodiscard]] absl::Status RequireColumns(size_t count, std::initializer_list<NamedPointer> columns);
 
 // Text that must be there, or may be null (then empty). Refuses what is not UTF-8.
 [[nodiscard]] absl::StatusOr<std::string> ReadText(const char* text, const char* name);
@@ -48,6 +43,29 @@ struct NamedPointer {
 [[nodiscard]] absl::StatusOr<size_t> RowsToWrite(size_t needed, size_t capacity, size_t* count);
 
 // A field that was left 0 keeps its default.
+// So many rows, as far as the caller has room; `count` receives how many there are.
+template <typename WriteRow>
+[[nodiscard]] absl::Status WriteRows(size_t needed, size_t capacity, size_t* count, const WriteRow& write_row) {
+  HORUS_ASSIGN_OR_RETURN(const size_t rows, RowsToWrite(needed, capacity, count));
+  for (size_t i = 0; i < rows; ++i) write_row(i);
+  if (count != nullptr) *count = needed;
+  return absl::OkStatus();
+}
+
+// What `read` makes of each element of a column; an error names the element.
+template <typename Given, typename Read>
+[[nodiscard]] auto ReadEach(const char* name, size_t count, const Given* column, const Read& read)
+    -> absl::StatusOr<std::vector<typename decltype(read(*column))::value_type>> {
+  std::vector<typename decltype(read(*column))::value_type> all;
+  all.reserve(count);
+  for (size_t i = 0; i < count; ++i) {
+    auto one = read(column[i]);
+    if (!one.ok()) return At(Element(name, i), one.status());
+    all.push_back(*std::move(one));
+  }
+  return all;
+}
+
 template <typename T, typename Given>
 void SetUnlessZero(T& option, Given given) {
   if (given != 0) option = given;

@@ -62,11 +62,7 @@ absl::Status ReadLists(const horus_gpu& gpu, GpuType& type) {
     return InvalidArgument("mig_count, alias_count: expected at most %d and %d, found %d and %d", kMaxMigProfiles,
                            kMaxGpuAliases, gpu.mig_count, gpu.alias_count);
   }
-  for (size_t i = 0; i < gpu.mig_count; ++i) {
-    absl::StatusOr<MigProfile> profile = MigFromC(gpu.mig_profiles[i]);
-    if (!profile.ok()) return At(Element("mig_profiles", i), profile.status());
-    type.mig.push_back(*std::move(profile));
-  }
+  HORUS_ASSIGN_OR_RETURN(type.mig, ReadEach("mig_profiles", gpu.mig_count, gpu.mig_profiles, MigFromC));
   for (size_t i = 0; i < gpu.alias_count; ++i) {
     HORUS_ASSIGN_OR_RETURN(std::string alias, ReadText(gpu.aliases[i], "aliases[]"));
     type.aliases.push_back(std::move(alias));
@@ -121,13 +117,7 @@ absl::StatusOr<std::vector<GpuType>> TypesFromC(size_t count, const horus_gpu* c
     return MakeError(absl::StatusCode::kResourceExhausted, "count: expected at most %d GPU types, found %d",
                      Catalogue::kMaxTypes, count);
   }
-  std::vector<GpuType> types;
-  for (size_t i = 0; i < count; ++i) {
-    absl::StatusOr<GpuType> type = GpuFromC(gpus[i]);
-    if (!type.ok()) return At(Element("gpus", i), type.status());
-    types.push_back(*std::move(type));
-  }
-  return types;
+  return ReadEach("gpus", count, gpus, GpuFromC);
 }
 
 }  // namespace
@@ -137,21 +127,16 @@ absl::StatusOr<std::vector<GpuType>> TypesFromC(size_t count, const horus_gpu* c
 using namespace horus::capi;  // NOLINT(google-build-using-namespace): the C functions below are its face
 
 horus_status horus_catalogue_default(horus_catalogue** out, horus_error* error) {
-  return Guard(error, [&]() -> absl::Status {
-    HORUS_RETURN_IF_ERROR(Require({{out, "out"}}));
-    *out = new horus_catalogue{horus::Catalogue::Default()};
-    return absl::OkStatus();
-  });
+  return Guard(error, {{out, "out"}},
+               [&]() -> absl::Status { return Give(new horus_catalogue{horus::Catalogue::Default()}, out); });
 }
 
 horus_status horus_catalogue_extend(const horus_catalogue* base, size_t count, const horus_gpu* const* gpus,
                                     horus_catalogue** out, horus_error* error) {
-  return Guard(error, [&]() -> absl::Status {
-    HORUS_RETURN_IF_ERROR(Require({{out, "out"}}));
+  return Guard(error, {{out, "out"}}, [&]() -> absl::Status {
     HORUS_ASSIGN_OR_RETURN(std::vector<horus::GpuType> types, TypesFromC(count, gpus));
     HORUS_ASSIGN_OR_RETURN(horus::Catalogue value, horus::Catalogue::Extend(*CatalogueOf(base), std::move(types)));
-    *out = new horus_catalogue{std::make_shared<const horus::Catalogue>(std::move(value))};
-    return absl::OkStatus();
+    return Give(new horus_catalogue{std::make_shared<const horus::Catalogue>(std::move(value))}, out);
   });
 }
 
@@ -164,9 +149,7 @@ size_t horus_catalogue_count(const horus_catalogue* catalogue) {
 horus_status horus_catalogue_get(const horus_catalogue* catalogue, size_t index, horus_gpu* gpu, horus_error* error) {
   return Guard(error, [&]() -> absl::Status {
     HORUS_ASSIGN_OR_RETURN(const horus::GpuType* type, TypeAt(catalogue, index));
-    HORUS_RETURN_IF_ERROR(CheckOutput(gpu));
-    WriteStruct(GpuToC(*type), gpu);
-    return absl::OkStatus();
+    return Answer(GpuToC(*type), gpu);
   });
 }
 
@@ -187,8 +170,7 @@ horus_status horus_catalogue_get_mig(const horus_catalogue* catalogue, size_t in
 
 horus_status horus_catalogue_find(const horus_catalogue* catalogue, const char* name, size_t* index,
                                   horus_error* error) {
-  return Guard(error, [&]() -> absl::Status {
-    HORUS_RETURN_IF_ERROR(Require({{catalogue, "catalogue"}, {name, "name"}, {index, "index"}}));
+  return Guard(error, {{catalogue, "catalogue"}, {name, "name"}, {index, "index"}}, [&]() -> absl::Status {
     HORUS_ASSIGN_OR_RETURN(const horus::GpuTypeId id, catalogue->value->Find(name));
     *index = id.value();
     return absl::OkStatus();

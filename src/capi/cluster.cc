@@ -49,18 +49,14 @@ absl::Status SetDeviceState(Cluster& cluster, NodeId node, uint32_t given_device
 using namespace horus::capi;  // NOLINT(google-build-using-namespace): the C functions below are its face
 
 horus_status horus_cluster_create(const horus_catalogue* catalogue, horus_cluster** out, horus_error* error) {
-  return Guard(error, [&]() -> absl::Status {
-    HORUS_RETURN_IF_ERROR(Require({{out, "out"}}));
-    *out = new horus_cluster(horus::Cluster(CatalogueOf(catalogue)));
-    return absl::OkStatus();
-  });
+  return Guard(error, {{out, "out"}},
+               [&]() -> absl::Status { return Give(new horus_cluster(horus::Cluster(CatalogueOf(catalogue))), out); });
 }
 
 void horus_cluster_free(horus_cluster* cluster) { delete cluster; }
 
 horus_status horus_cluster_add_node(horus_cluster* cluster, const horus_node* node, horus_error* error) {
-  return GuardMetered(cluster, horus::Call::kAddNode, error, [&]() -> absl::Status {
-    HORUS_RETURN_IF_ERROR(Require({{cluster, "cluster"}}));
+  return GuardMetered(cluster, horus::Call::kAddNode, error, {{cluster, "cluster"}}, [&]() -> absl::Status {
     HORUS_ASSIGN_OR_RETURN(horus::NodeSpec spec, NodeFromC(cluster->value.catalogue(), node));
     HORUS_ASSIGN_OR_RETURN(const auto lock, cluster->gate.Write());
     return cluster->value.AddNode(std::move(spec));
@@ -68,8 +64,7 @@ horus_status horus_cluster_add_node(horus_cluster* cluster, const horus_node* no
 }
 
 horus_status horus_cluster_change_node(horus_cluster* cluster, const horus_node* node, horus_error* error) {
-  return GuardMetered(cluster, horus::Call::kChangeNode, error, [&]() -> absl::Status {
-    HORUS_RETURN_IF_ERROR(Require({{cluster, "cluster"}}));
+  return GuardMetered(cluster, horus::Call::kChangeNode, error, {{cluster, "cluster"}}, [&]() -> absl::Status {
     HORUS_ASSIGN_OR_RETURN(horus::NodeSpec spec, NodeFromC(cluster->value.catalogue(), node));
     HORUS_ASSIGN_OR_RETURN(const auto lock, cluster->gate.Write());
     return cluster->value.ChangeNode(std::move(spec));
@@ -77,8 +72,7 @@ horus_status horus_cluster_change_node(horus_cluster* cluster, const horus_node*
 }
 
 horus_status horus_cluster_remove_node(horus_cluster* cluster, uint64_t node_id, horus_error* error) {
-  return GuardMetered(cluster, horus::Call::kRemoveNode, error, [&]() -> absl::Status {
-    HORUS_RETURN_IF_ERROR(Require({{cluster, "cluster"}}));
+  return GuardMetered(cluster, horus::Call::kRemoveNode, error, {{cluster, "cluster"}}, [&]() -> absl::Status {
     HORUS_ASSIGN_OR_RETURN(const auto lock, cluster->gate.Write());
     return cluster->value.RemoveNode(node_id);
   });
@@ -88,8 +82,7 @@ horus_status horus_cluster_set_state(horus_cluster* cluster, uint64_t node_id, u
                                      size_t capacity, uint64_t* job_ids, size_t* count, horus_error* error) {
   const bool whole = device == HORUS_WHOLE_NODE;
   const horus::Call call = whole ? horus::Call::kSetNodeState : horus::Call::kSetDeviceState;
-  return GuardMetered(cluster, call, error, [&]() -> absl::Status {
-    HORUS_RETURN_IF_ERROR(Require({{cluster, "cluster"}}));
+  return GuardMetered(cluster, call, error, {{cluster, "cluster"}}, [&]() -> absl::Status {
     HORUS_ASSIGN_OR_RETURN(const auto lock, cluster->gate.Write());
     if (whole) return SetNodeState(cluster->value, node_id, state, {capacity, job_ids, count});
     return SetDeviceState(cluster->value, node_id, device, state, {capacity, job_ids, count});
@@ -99,8 +92,7 @@ horus_status horus_cluster_set_state(horus_cluster* cluster, uint64_t node_id, u
 horus_status horus_cluster_adopt(horus_cluster* cluster, const horus_job* job, size_t slot_count,
                                  const uint64_t* node_ids, const uint32_t* devices, const uint32_t* tasks,
                                  int32_t* reason, horus_error* error) {
-  return GuardMetered(cluster, horus::Call::kAdopt, error, [&]() -> absl::Status {
-    HORUS_RETURN_IF_ERROR(Require({{cluster, "cluster"}}));
+  return GuardMetered(cluster, horus::Call::kAdopt, error, {{cluster, "cluster"}}, [&]() -> absl::Status {
     HORUS_ASSIGN_OR_RETURN(const horus::JobSpec spec, JobFromC(cluster->value.catalogue(), job));
     HORUS_ASSIGN_OR_RETURN(const auto slots, SlotsFromC({slot_count, node_ids, devices, tasks}));
     HORUS_ASSIGN_OR_RETURN(const auto lock, cluster->gate.Write());
@@ -122,8 +114,7 @@ horus_status horus_cluster_apply(horus_cluster* cluster, const horus_plan* plan,
 }
 
 horus_status horus_cluster_release(horus_cluster* cluster, uint64_t job_id, horus_error* error) {
-  return GuardMetered(cluster, horus::Call::kRelease, error, [&]() -> absl::Status {
-    HORUS_RETURN_IF_ERROR(Require({{cluster, "cluster"}}));
+  return GuardMetered(cluster, horus::Call::kRelease, error, {{cluster, "cluster"}}, [&]() -> absl::Status {
     HORUS_ASSIGN_OR_RETURN(const auto lock, cluster->gate.Write());
     return cluster->value.Release(job_id);
   });
@@ -262,8 +253,7 @@ absl::StatusOr<std::string> Saved(const horus_cluster& cluster) {
 using namespace horus::capi;  // NOLINT(google-build-using-namespace): the C functions below are its face
 
 horus_status horus_cluster_get_info(const horus_cluster* cluster, horus_cluster_info* info, horus_error* error) {
-  return Guard(error, [&]() -> absl::Status {
-    HORUS_RETURN_IF_ERROR(Require({{cluster, "cluster"}}));
+  return Guard(error, {{cluster, "cluster"}}, [&]() -> absl::Status {
     HORUS_RETURN_IF_ERROR(CheckOutput(info));
     HORUS_ASSIGN_OR_RETURN(const auto lock, cluster->gate.Read());
     WriteStruct(InfoOf(cluster->value), info);
@@ -273,8 +263,7 @@ horus_status horus_cluster_get_info(const horus_cluster* cluster, horus_cluster_
 
 horus_status horus_cluster_nodes(const horus_cluster* cluster, size_t capacity, uint64_t* node_ids, size_t* count,
                                  horus_error* error) {
-  return Guard(error, [&]() -> absl::Status {
-    HORUS_RETURN_IF_ERROR(Require({{cluster, "cluster"}, {count, "count"}}));
+  return Guard(error, {{cluster, "cluster"}, {count, "count"}}, [&]() -> absl::Status {
     HORUS_ASSIGN_OR_RETURN(const auto lock, cluster->gate.Read());
     return WriteAllIds(cluster->value.NodeIds(), {capacity, node_ids, count});
   });
@@ -282,8 +271,7 @@ horus_status horus_cluster_nodes(const horus_cluster* cluster, size_t capacity, 
 
 horus_status horus_cluster_jobs(const horus_cluster* cluster, size_t capacity, uint64_t* job_ids, size_t* count,
                                 horus_error* error) {
-  return Guard(error, [&]() -> absl::Status {
-    HORUS_RETURN_IF_ERROR(Require({{cluster, "cluster"}, {count, "count"}}));
+  return Guard(error, {{cluster, "cluster"}, {count, "count"}}, [&]() -> absl::Status {
     HORUS_ASSIGN_OR_RETURN(const auto lock, cluster->gate.Read());
     return WriteAllIds(cluster->value.JobIds(), {capacity, job_ids, count});
   });
@@ -291,8 +279,7 @@ horus_status horus_cluster_jobs(const horus_cluster* cluster, size_t capacity, u
 
 horus_status horus_cluster_get_node(const horus_cluster* cluster, uint64_t node_id, horus_node_info* info,
                                     size_t capacity, uint64_t* job_ids, size_t* count, horus_error* error) {
-  return Guard(error, [&]() -> absl::Status {
-    HORUS_RETURN_IF_ERROR(Require({{cluster, "cluster"}}));
+  return Guard(error, {{cluster, "cluster"}}, [&]() -> absl::Status {
     HORUS_ASSIGN_OR_RETURN(const auto lock, cluster->gate.Read());
     return GetNode(cluster->value, node_id, info, {capacity, job_ids, count});
   });
@@ -301,8 +288,7 @@ horus_status horus_cluster_get_node(const horus_cluster* cluster, uint64_t node_
 horus_status horus_cluster_get_device(const horus_cluster* cluster, uint64_t node_id, uint32_t device,
                                       horus_device_info* info, size_t capacity, uint64_t* job_ids, size_t* count,
                                       horus_error* error) {
-  return Guard(error, [&]() -> absl::Status {
-    HORUS_RETURN_IF_ERROR(Require({{cluster, "cluster"}}));
+  return Guard(error, {{cluster, "cluster"}}, [&]() -> absl::Status {
     HORUS_ASSIGN_OR_RETURN(const auto lock, cluster->gate.Read());
     return GetDevice(cluster->value, node_id, device, info, {capacity, job_ids, count});
   });
@@ -310,8 +296,7 @@ horus_status horus_cluster_get_device(const horus_cluster* cluster, uint64_t nod
 
 horus_status horus_cluster_get_job(const horus_cluster* cluster, uint64_t job_id, horus_job_info* info, size_t capacity,
                                    void* bytes, size_t* count, horus_error* error) {
-  return Guard(error, [&]() -> absl::Status {
-    HORUS_RETURN_IF_ERROR(Require({{cluster, "cluster"}}));
+  return Guard(error, {{cluster, "cluster"}}, [&]() -> absl::Status {
     HORUS_ASSIGN_OR_RETURN(const auto lock, cluster->gate.Read());
     return GetJob(cluster->value, job_id, info, capacity, bytes, count);
   });
@@ -319,8 +304,7 @@ horus_status horus_cluster_get_job(const horus_cluster* cluster, uint64_t job_id
 
 horus_status horus_cluster_job_slots(const horus_cluster* cluster, uint64_t job_id, const horus_slots* slots,
                                      size_t* count, horus_error* error) {
-  return Guard(error, [&]() -> absl::Status {
-    HORUS_RETURN_IF_ERROR(Require({{cluster, "cluster"}}));
+  return Guard(error, {{cluster, "cluster"}}, [&]() -> absl::Status {
     HORUS_ASSIGN_OR_RETURN(const auto lock, cluster->gate.Read());
     HORUS_ASSIGN_OR_RETURN(const horus::JobInfo job, cluster->value.Job(job_id));
     return WriteSlots(job.slots, slots, count);
@@ -329,8 +313,7 @@ horus_status horus_cluster_job_slots(const horus_cluster* cluster, uint64_t job_
 
 horus_status horus_cluster_snapshot(const horus_cluster* cluster, size_t capacity, void* bytes, size_t* count,
                                     horus_error* error) {
-  return Guard(error, [&]() -> absl::Status {
-    HORUS_RETURN_IF_ERROR(Require({{cluster, "cluster"}, {count, "count"}}));
+  return Guard(error, {{cluster, "cluster"}, {count, "count"}}, [&]() -> absl::Status {
     HORUS_ASSIGN_OR_RETURN(const std::string saved, Saved(*cluster));
     return WriteBytes(saved, capacity, bytes, count);
   });
@@ -338,18 +321,15 @@ horus_status horus_cluster_snapshot(const horus_cluster* cluster, size_t capacit
 
 horus_status horus_cluster_restore(const horus_catalogue* catalogue, const void* bytes, size_t size,
                                    horus_cluster** out, horus_error* error) {
-  return Guard(error, [&]() -> absl::Status {
-    HORUS_RETURN_IF_ERROR(Require({{bytes, "bytes"}, {out, "out"}}));
+  return Guard(error, {{bytes, "bytes"}, {out, "out"}}, [&]() -> absl::Status {
     const std::span<const uint8_t> given(static_cast<const uint8_t*>(bytes), size);
     HORUS_ASSIGN_OR_RETURN(horus::Cluster value, horus::RestoreSnapshot(given, CatalogueOf(catalogue)));
-    *out = new horus_cluster(std::move(value));
-    return absl::OkStatus();
+    return Give(new horus_cluster(std::move(value)), out);
   });
 }
 
 horus_status horus_cluster_snapshot_file(const horus_cluster* cluster, const char* path, horus_error* error) {
-  return Guard(error, [&]() -> absl::Status {
-    HORUS_RETURN_IF_ERROR(Require({{cluster, "cluster"}, {path, "path"}}));
+  return Guard(error, {{cluster, "cluster"}, {path, "path"}}, [&]() -> absl::Status {
     HORUS_ASSIGN_OR_RETURN(const std::string saved, Saved(*cluster));
     return horus::WriteFileAtomically(path, saved);  // others may go on meanwhile
   });
@@ -357,13 +337,11 @@ horus_status horus_cluster_snapshot_file(const horus_cluster* cluster, const cha
 
 horus_status horus_cluster_restore_file(const horus_catalogue* catalogue, const char* path, horus_cluster** out,
                                         horus_error* error) {
-  return Guard(error, [&]() -> absl::Status {
-    HORUS_RETURN_IF_ERROR(Require({{path, "path"}, {out, "out"}}));
+  return Guard(error, {{path, "path"}, {out, "out"}}, [&]() -> absl::Status {
     HORUS_ASSIGN_OR_RETURN(const std::string saved, horus::ReadFile(path, horus::kMaxSnapshotBytes));
     const std::span<const uint8_t> bytes(reinterpret_cast<const uint8_t*>(saved.data()), saved.size());
     absl::StatusOr<horus::Cluster> value = horus::RestoreSnapshot(bytes, CatalogueOf(catalogue));
     if (!value.ok()) return At(path, value.status());
-    *out = new horus_cluster(*std::move(value));
-    return absl::OkStatus();
+    return Give(new horus_cluster(*std::move(value)), out);
   });
 }

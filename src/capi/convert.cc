@@ -86,14 +86,7 @@ horus_demand DemandToC(const Demand& demand) {
 
 absl::StatusOr<std::vector<Demand>> DemandsFromC(size_t count, const horus_demand* const* demands) {
   HORUS_RETURN_IF_ERROR(RequireColumn(demands, "demands", count));
-  std::vector<Demand> result;
-  result.reserve(count);
-  for (size_t i = 0; i < count; ++i) {
-    absl::StatusOr<Demand> demand = DemandFromC(demands[i]);
-    if (!demand.ok()) return At(Element("demands", i), demand.status());
-    result.push_back(*demand);
-  }
-  return result;
+  return ReadEach("demands", count, demands, DemandFromC);
 }
 
 absl::StatusOr<std::vector<TypeDemand>> TypeDemandsFromC(const Catalogue& catalogue, size_t count,
@@ -277,11 +270,8 @@ absl::Status AddAlternatives(const Catalogue& catalogue, const horus_job& job, J
   if (job.alternative_count > kMaxAlternatives) {
     return InvalidArgument("alternatives: expected at most %d, found %d", kMaxAlternatives, job.alternative_count);
   }
-  for (size_t i = 0; i < job.alternative_count; ++i) {
-    absl::StatusOr<JobAlternative> way = AlternativeFromC(catalogue, job.alternatives[i]);
-    if (!way.ok()) return At(Element("alternatives", i), way.status());
-    spec.alternatives.push_back(*std::move(way));
-  }
+  const auto read = [&](const horus_job_alternative* way) { return AlternativeFromC(catalogue, way); };
+  HORUS_ASSIGN_OR_RETURN(spec.alternatives, ReadEach("alternatives", job.alternative_count, job.alternatives, read));
   return absl::OkStatus();
 }
 
@@ -354,14 +344,7 @@ absl::StatusOr<std::vector<JobSpec>> JobsFromC(const Catalogue& catalogue, size_
     return MakeError(absl::StatusCode::kResourceExhausted, "job_count: expected at most %d (max_jobs), found %d",
                      max_jobs, count);
   }
-  std::vector<JobSpec> specs;
-  specs.reserve(count);
-  for (size_t i = 0; i < count; ++i) {
-    absl::StatusOr<JobSpec> spec = JobFromC(catalogue, jobs[i]);
-    if (!spec.ok()) return At(Element("jobs", i), spec.status());
-    specs.push_back(*std::move(spec));
-  }
-  return specs;
+  return ReadEach("jobs", count, jobs, [&](const horus_job* job) { return JobFromC(catalogue, job); });
 }
 
 }  // namespace horus::capi

@@ -69,6 +69,13 @@ absl::Status At(std::string_view where, const absl::Status& status) {
   return placed;
 }
 
+absl::Status Require(std::initializer_list<NamedPointer> pointers) {
+  for (const NamedPointer& argument : pointers) {
+    if (argument.pointer == nullptr) return InvalidArgument("%s: expected a pointer, found NULL", argument.name);
+  }
+  return absl::OkStatus();
+}
+
 horus_status CodeOf(const absl::Status& status) {
   const auto payload = status.GetPayload(kCodeUrl);
   if (!payload.has_value()) return CodeOfAbsl(status.code());

@@ -12,6 +12,8 @@
 #include <cfenv>
 #include <cstddef>
 #include <cstdint>
+#include <initializer_list>
+#include <memory>
 #include <string>
 #include <string_view>
 
@@ -86,6 +88,12 @@ horus_status Fail(horus_error* error, horus_status code, std::string_view messag
 // pthread_exit) is no exception of ours and goes on.
 horus_status FailOnException(horus_error* error);
 
+struct NamedPointer {
+  const void* pointer;
+  const char* name;
+};
+[[nodiscard]] absl::Status Require(std::initializer_list<NamedPointer> pointers);
+
 template <typename Body>
 [[nodiscard]] horus_status Guard(horus_error* error, const Body& body) {
   const DefaultFloats floats;
@@ -96,6 +104,30 @@ template <typename Body>
   } catch (...) {
     return FailOnException(error);
   }
+}
+
+// `body`, once none of the pointers is NULL.
+template <typename Body>
+[[nodiscard]] auto NeedsFirst(std::initializer_list<NamedPointer> needed, const Body& body) {
+  return [needed, &body]() -> absl::Status {
+    HORUS_RETURN_IF_ERROR(Require(needed));
+    return body();
+  };
+}
+template <typename Body>
+[[nodiscard]] horus_status Guard(horus_error* error, std::initializer_list<NamedPointer> needed, const Body& body) {
+  return Guard(error, NeedsFirst(needed, body));
+}
+
+// Hands a new handle to the caller.
+template <typename T>
+[[nodiscard]] absl::Status Give(T* made, T** out) {
+  *out = made;
+  return absl::OkStatus();
+}
+template <typename T>
+[[nodiscard]] absl::Status Give(absl::StatusOr<std::unique_ptr<T>> made, T** out) {
+  return made.ok() ? Give(made->release(), out) : made.status();
 }
 
 }  // namespace horus::capi

@@ -72,36 +72,30 @@ using namespace horus::capi;  // NOLINT(google-build-using-namespace): the C fun
 
 horus_status horus_graph_from_file(const char* path, const horus_graph_limits* limits, horus_graph** out,
                                    horus_error* error) {
-  return Guard(error, [&]() -> absl::Status {
-    HORUS_RETURN_IF_ERROR(Require({{path, "path"}, {out, "out"}}));
+  return Guard(error, {{path, "path"}, {out, "out"}}, [&]() -> absl::Status {
     HORUS_ASSIGN_OR_RETURN(const horus::ReadLimits checked, LimitsFromC(limits));
     HORUS_ASSIGN_OR_RETURN(auto graph, horus::ReadOnnxFile(path, checked));
-    *out = new horus_graph{std::move(graph)};
-    return absl::OkStatus();
+    return Give(new horus_graph{std::move(graph)}, out);
   });
 }
 
 horus_status horus_graph_from_bytes(const void* bytes, size_t size, const horus_graph_limits* limits, horus_graph** out,
                                     horus_error* error) {
-  return Guard(error, [&]() -> absl::Status {
-    HORUS_RETURN_IF_ERROR(Require({{bytes, "bytes"}, {out, "out"}}));
+  return Guard(error, {{bytes, "bytes"}, {out, "out"}}, [&]() -> absl::Status {
     HORUS_ASSIGN_OR_RETURN(const horus::ReadLimits checked, LimitsFromC(limits));
     const std::span<const uint8_t> given(static_cast<const uint8_t*>(bytes), size);
     HORUS_ASSIGN_OR_RETURN(auto graph, horus::ReadOnnx(given, checked));
-    *out = new horus_graph{std::move(graph)};
-    return absl::OkStatus();
+    return Give(new horus_graph{std::move(graph)}, out);
   });
 }
 
 horus_status horus_graph_from_config(const void* text, size_t size, const horus_config_options* options,
                                      horus_graph** out, horus_error* error) {
-  return Guard(error, [&]() -> absl::Status {
-    HORUS_RETURN_IF_ERROR(Require({{text, "text"}, {out, "out"}}));
+  return Guard(error, {{text, "text"}, {out, "out"}}, [&]() -> absl::Status {
     HORUS_ASSIGN_OR_RETURN(const horus::ConfigOptions checked, ConfigFromC(options));
     const std::string_view given(static_cast<const char*>(text), size);
     HORUS_ASSIGN_OR_RETURN(auto graph, horus::GraphFromConfig(given, checked));
-    *out = new horus_graph{std::move(graph)};
-    return absl::OkStatus();
+    return Give(new horus_graph{std::move(graph)}, out);
   });
 }
 
@@ -113,12 +107,7 @@ const char* horus_known_model_name(size_t index) {
 void horus_graph_free(horus_graph* graph) { delete graph; }
 
 horus_status horus_graph_get_info(const horus_graph* graph, horus_graph_info* info, horus_error* error) {
-  return Guard(error, [&]() -> absl::Status {
-    HORUS_RETURN_IF_ERROR(Require({{graph, "graph"}}));
-    HORUS_RETURN_IF_ERROR(CheckOutput(info));
-    WriteStruct(InfoOf(*graph->value), info);
-    return absl::OkStatus();
-  });
+  return Guard(error, {{graph, "graph"}}, [&]() -> absl::Status { return Answer(InfoOf(*graph->value), info); });
 }
 
 const char* horus_graph_dim_name(const horus_graph* graph, size_t index) {

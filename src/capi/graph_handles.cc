@@ -64,8 +64,7 @@ absl::StatusOr<RunSpec> RunFromC(const horus_run_spec* given) {
        {std::pair("checkpoint_segments", c.checkpoint_segments), std::pair("data_parallel", c.data_parallel)}) {
     if (value < 0) return InvalidArgument("horus_run_spec: %s: expected 0 or more, found %d", name, value);
   }
-  HORUS_RETURN_IF_ERROR(RequireColumn(c.dim_names, "dim_names", c.dim_count));
-  HORUS_RETURN_IF_ERROR(RequireColumn(c.dim_sizes, "dim_sizes", c.dim_count));
+  HORUS_RETURN_IF_ERROR(RequireColumns(c.dim_count, {{c.dim_names, "dim_names"}, {c.dim_sizes, "dim_sizes"}}));
   if (c.frozen_count > kMaxFrozen) {
     return InvalidArgument("horus_run_spec: frozen_count: expected at most %d, found %d", kMaxFrozen, c.frozen_count);
   }

@@ -41,11 +41,11 @@ absl::StatusOr<DeviceContext> DeviceFromC(const Catalogue& types, const horus_de
 std::string_view NameOrDefault(const char* name) { return name == nullptr ? kDefaultInterferenceModel : name; }
 
 absl::Status CheckColumns(const horus_pair_table& c) {
-  HORUS_RETURN_IF_ERROR(RequireColumn(c.gpu_types, "gpu_types", c.count));
-  HORUS_RETURN_IF_ERROR(RequireColumn(c.profiles_a, "profiles_a", c.count));
-  HORUS_RETURN_IF_ERROR(RequireColumn(c.profiles_b, "profiles_b", c.count));
-  HORUS_RETURN_IF_ERROR(RequireColumn(c.slowdown_a, "slowdown_a", c.count));
-  return RequireColumn(c.slowdown_b, "slowdown_b", c.count);
+  return RequireColumns(c.count, {{c.gpu_types, "gpu_types"},
+                                  {c.profiles_a, "profiles_a"},
+                                  {c.profiles_b, "profiles_b"},
+                                  {c.slowdown_a, "slowdown_a"},
+                                  {c.slowdown_b, "slowdown_b"}});
 }
 
 absl::Status AddEntries(const horus_pair_table& c, size_t row, const Catalogue& types,
@@ -114,31 +114,27 @@ absl::Status CheckProbability(const char* field, double given) {
 using namespace horus::capi;  // NOLINT(google-build-using-namespace): the C functions below are its face
 
 horus_status horus_interference_create(const char* name, horus_interference** out, horus_error* error) {
-  return Guard(error, [&]() -> absl::Status {
-    HORUS_RETURN_IF_ERROR(Require({{out, "out"}}));
+  return Guard(error, {{out, "out"}}, [&]() -> absl::Status {
     HORUS_ASSIGN_OR_RETURN(auto model, horus::MakeInterferenceModel(NameOrDefault(name)));
-    *out = new horus_interference{std::move(model), nullptr, {}};
-    return absl::OkStatus();
+    return Give(new horus_interference{std::move(model), nullptr, {}}, out);
   });
 }
 
 horus_status horus_interference_from_bytes(const horus_catalogue* catalogue, const void* bytes, size_t size,
                                            const char* name, horus_interference** out, horus_error* error) {
-  return Guard(error, [&]() -> absl::Status {
-    HORUS_RETURN_IF_ERROR(Require({{bytes, "bytes"}, {out, "out"}}));
+  return Guard(error, {{bytes, "bytes"}, {out, "out"}}, [&]() -> absl::Status {
     auto types = CatalogueOf(catalogue);
     const std::span<const uint8_t> bundle(static_cast<const uint8_t*>(bytes), size);
     HORUS_ASSIGN_OR_RETURN(auto model, horus::InterferenceModelFromBundle(bundle, NameOrDefault(name), *types));
-    *out = new horus_interference{std::move(model), std::move(types), std::string(bundle.begin(), bundle.end())};
-    return absl::OkStatus();
+    return Give(new horus_interference{std::move(model), std::move(types), std::string(bundle.begin(), bundle.end())},
+                out);
   });
 }
 
 horus_status horus_interference_from_table(const horus_catalogue* catalogue, const horus_pair_table* table,
                                            const horus_interference* fallback, horus_interference** out,
                                            horus_error* error) {
-  return Guard(error, [&]() -> absl::Status {
-    HORUS_RETURN_IF_ERROR(Require({{out, "out"}}));
+  return Guard(error, {{out, "out"}}, [&]() -> absl::Status {
     auto types = CatalogueOf(catalogue);
     std::shared_ptr<const horus::InterferenceModel> beneath;
     if (fallback == nullptr) {
@@ -149,8 +145,7 @@ horus_status horus_interference_from_table(const horus_catalogue* catalogue, con
       beneath = fallback->value;
     }
     HORUS_ASSIGN_OR_RETURN(auto model, TableFromC(table, *types, std::move(beneath)));
-    *out = new horus_interference{std::move(model), std::move(types), {}};
-    return absl::OkStatus();
+    return Give(new horus_interference{std::move(model), std::move(types), {}}, out);
   });
 }
 
@@ -165,15 +160,13 @@ uint64_t horus_interference_epoch(const horus_interference* model) {
 horus_status horus_interference_from_callback(const horus_catalogue* catalogue, horus_interference_callback callback,
                                               void* user, uint64_t epoch, double upper_probability,
                                               horus_interference** out, horus_error* error) {
-  return Guard(error, [&]() -> absl::Status {
-    HORUS_RETURN_IF_ERROR(Require({{out, "out"}}));
+  return Guard(error, {{out, "out"}}, [&]() -> absl::Status {
     if (callback == nullptr) return horus::InvalidArgument("callback: expected a function, found NULL");
     if (upper_probability == 0) upper_probability = horus::kUpperProbability;
     HORUS_RETURN_IF_ERROR(CheckProbability("upper_probability", upper_probability));
     auto types = CatalogueOf(catalogue);
     auto model = std::make_shared<const CallbackModel>(types, callback, user, epoch, upper_probability);
-    *out = new horus_interference{std::move(model), std::move(types), {}};
-    return absl::OkStatus();
+    return Give(new horus_interference{std::move(model), std::move(types), {}}, out);
   });
 }
 
@@ -182,8 +175,7 @@ void horus_interference_free(horus_interference* model) { delete model; }
 horus_status horus_interference_slowdown(const horus_interference* model, const horus_catalogue* catalogue,
                                          const horus_device* device, size_t count, const horus_demand* const* demands,
                                          float* slowdown, float* slowdown_upper, horus_error* error) {
-  return Guard(error, [&]() -> absl::Status {
-    HORUS_RETURN_IF_ERROR(Require({{model, "model"}, {device, "device"}}));
+  return Guard(error, {{model, "model"}, {device, "device"}}, [&]() -> absl::Status {
     HORUS_RETURN_IF_ERROR(RequireColumn(slowdown, "slowdown", count));
     HORUS_ASSIGN_OR_RETURN(const Asked asked, AskedFromC(*model, catalogue, device, count, demands));
     std::vector<horus::Slowdown> all(count);
@@ -197,8 +189,7 @@ horus_status horus_interference_slowdown(const horus_interference* model, const 
 horus_status horus_interference_quantile(const horus_interference* model, const horus_catalogue* catalogue,
                                          const horus_device* device, size_t count, const horus_demand* const* demands,
                                          double probability, float* slowdown, uint8_t* calibrated, horus_error* error) {
-  return Guard(error, [&]() -> absl::Status {
-    HORUS_RETURN_IF_ERROR(Require({{model, "model"}, {device, "device"}}));
+  return Guard(error, {{model, "model"}, {device, "device"}}, [&]() -> absl::Status {
     HORUS_RETURN_IF_ERROR(RequireColumn(slowdown, "slowdown", count));
     HORUS_RETURN_IF_ERROR(CheckProbability("probability", probability));
     const horus::InterferenceModel& asks = *model->value;
@@ -225,8 +216,7 @@ horus_status horus_interference_get_measured(const horus_interference* model, co
                                              const horus_device* device, size_t count,
                                              const horus_demand* const* demands, uint8_t* measured,
                                              horus_error* error) {
-  return Guard(error, [&]() -> absl::Status {
-    HORUS_RETURN_IF_ERROR(Require({{model, "model"}, {device, "device"}}));
+  return Guard(error, {{model, "model"}, {device, "device"}}, [&]() -> absl::Status {
     HORUS_RETURN_IF_ERROR(RequireColumn(measured, "measured", count));
     HORUS_ASSIGN_OR_RETURN(const Asked asked, AskedFromC(*model, catalogue, device, count, demands));
     const std::vector<uint8_t> all = model->value->Measured(asked.device, asked.tenants);

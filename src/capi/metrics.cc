@@ -31,15 +31,12 @@ absl::StatusOr<std::unique_ptr<horus_metrics>> MakeTelemetry(const horus_metrics
 
 absl::Status WriteMetrics(const std::vector<MetricRow>& rows, const horus_metric_columns* out, size_t* count) {
   HORUS_ASSIGN_OR_RETURN(const horus_metric_columns columns, ReadStruct(out));
-  HORUS_ASSIGN_OR_RETURN(const size_t written, RowsToWrite(rows.size(), columns.capacity, count));
-  for (size_t i = 0; i < written; ++i) {
+  return WriteRows(rows.size(), columns.capacity, count, [&](size_t i) {
     Put(columns.names, i, rows[i].name);
     Put(columns.labels, i, rows[i].labels);
     Put(columns.kinds, i, rows[i].family->kind);
     Put(columns.values, i, rows[i].value);
-  }
-  *count = rows.size();
-  return absl::OkStatus();
+  });
 }
 
 // A callback of a call on the cluster must not change its metrics: that call still tells them.
@@ -69,42 +66,30 @@ absl::Status SetTelemetry(horus_placer& placer, std::shared_ptr<Telemetry> metri
 using namespace horus::capi;  // NOLINT(google-build-using-namespace): the C functions below are its face
 
 horus_status horus_metrics_create(const horus_metrics_options* options, horus_metrics** out, horus_error* error) {
-  return Guard(error, [&]() -> absl::Status {
-    HORUS_RETURN_IF_ERROR(Require({{out, "out"}}));
-    HORUS_ASSIGN_OR_RETURN(std::unique_ptr<horus_metrics> metrics, MakeTelemetry(options));
-    *out = metrics.release();
-    return absl::OkStatus();
-  });
+  return Guard(error, {{out, "out"}}, [&]() -> absl::Status { return Give(MakeTelemetry(options), out); });
 }
 
 void horus_metrics_free(horus_metrics* metrics) { delete metrics; }
 
 horus_status horus_cluster_set_metrics(horus_cluster* cluster, const horus_metrics* metrics, horus_error* error) {
-  return Guard(error, [&]() -> absl::Status {
-    HORUS_RETURN_IF_ERROR(Require({{cluster, "cluster"}}));
-    return SetTelemetry(*cluster, TelemetryOf(metrics));
-  });
+  return Guard(error, {{cluster, "cluster"}},
+               [&]() -> absl::Status { return SetTelemetry(*cluster, TelemetryOf(metrics)); });
 }
 
 horus_status horus_placer_set_metrics(horus_placer* placer, const horus_metrics* metrics, horus_error* error) {
-  return Guard(error, [&]() -> absl::Status {
-    HORUS_RETURN_IF_ERROR(Require({{placer, "placer"}}));
-    return SetTelemetry(*placer, TelemetryOf(metrics));
-  });
+  return Guard(error, {{placer, "placer"}},
+               [&]() -> absl::Status { return SetTelemetry(*placer, TelemetryOf(metrics)); });
 }
 
 horus_status horus_metrics_get(const horus_metrics* metrics, const horus_metric_columns* columns, size_t* count,
                                horus_error* error) {
-  return Guard(error, [&]() -> absl::Status {
-    HORUS_RETURN_IF_ERROR(Require({{metrics, "metrics"}, {columns, "columns"}, {count, "count"}}));
-    return WriteMetrics(metrics->value->Rows(), columns, count);
-  });
+  return Guard(error, {{metrics, "metrics"}, {columns, "columns"}, {count, "count"}},
+               [&]() -> absl::Status { return WriteMetrics(metrics->value->Rows(), columns, count); });
 }
 
 horus_status horus_metrics_text(const horus_metrics* metrics, size_t capacity, char* text, size_t* count,
                                 horus_error* error) {
-  return Guard(error, [&]() -> absl::Status {
-    HORUS_RETURN_IF_ERROR(Require({{metrics, "metrics"}, {count, "count"}}));
+  return Guard(error, {{metrics, "metrics"}, {count, "count"}}, [&]() -> absl::Status {
     HORUS_RETURN_IF_ERROR(RequireColumn(text, "text", capacity));
     const std::string written = horus::MetricsText(metrics->value->Rows());
     HORUS_ASSIGN_OR_RETURN(const size_t bytes, RowsToWrite(written.size() + 1, capacity, count));

@@ -81,13 +81,7 @@ absl::StatusOr<std::vector<SupposedChange>> ChangesFromC(const Catalogue& catalo
     return MakeError(absl::StatusCode::kResourceExhausted, "changes: expected at most %d, found %d", kMostChanges,
                      count);
   }
-  std::vector<SupposedChange> changes;
-  for (size_t i = 0; i < count; ++i) {
-    absl::StatusOr<SupposedChange> change = ChangeFromC(catalogue, given[i]);
-    if (!change.ok()) return At(Element("changes", i), change.status());
-    changes.push_back(*std::move(change));
-  }
-  return changes;
+  return ReadEach("changes", count, given, [&](const horus_change* one) { return ChangeFromC(catalogue, one); });
 }
 
 }  // namespace
@@ -117,14 +111,11 @@ horus_status horus_placer_plan_batch(horus_placer* placer, const horus_cluster* 
     HORUS_ASSIGN_OR_RETURN(const auto subset, SubsetFromC(node_count, node_ids));
     HORUS_ASSIGN_OR_RETURN(const horus::BatchOptions batch, BatchFromC(options));
     CallerProgress told(progress, user);
-    const Planning planning = [&](horus::Placer& with, const horus::Cluster& on,
-                                  const horus::ReadFn& /*read*/) -> absl::StatusOr<horus::Plan> {
+    const Planning planning = [&](auto& with, auto& on, auto& /*read*/) -> absl::StatusOr<horus::Plan> {
       HORUS_ASSIGN_OR_RETURN(const auto specs, JobsFromC(on.catalogue(), job_count, jobs, with.options().max_jobs));
       return horus::PlanBatch(with, on, specs, batch, subset, told.Shares());
     };
-    HORUS_ASSIGN_OR_RETURN(auto plan, PlanWith(*placer, *cluster, told, planning));
-    *out = plan.release();
-    return absl::OkStatus();
+    return Give(PlanWith(*placer, *cluster, told, planning), out);
   });
 }
 
@@ -135,14 +126,12 @@ horus_status horus_placer_rebalance(horus_placer* placer, const horus_cluster* c
     HORUS_ASSIGN_OR_RETURN(const horus_rebalance_options c, ReadOptionalStruct(options));
     HORUS_ASSIGN_OR_RETURN(const horus::RebalanceOptions rebalance, RebalanceFromC(c));
     CallerProgress told(c.progress, c.user);
-    const Planning planning = [&](horus::Placer& with, const horus::Cluster& on, const horus::ReadFn& /*read*/) {
+    const Planning planning = [&](auto& with, auto& on, auto& /*read*/) {
       if (c.job_ids == nullptr) return horus::Rebalance(with, on, rebalance, std::nullopt, told.Shares());
       return horus::Rebalance(with, on, rebalance, std::span<const horus::JobId>(c.job_ids, c.job_count),
                               told.Shares());
     };
-    HORUS_ASSIGN_OR_RETURN(auto plan, PlanWith(*placer, *cluster, told, planning));
-    *out = plan.release();
-    return absl::OkStatus();
+    return Give(PlanWith(*placer, *cluster, told, planning), out);
   });
 }
 
@@ -153,12 +142,10 @@ horus_status horus_placer_evacuate(horus_placer* placer, const horus_cluster* cl
     HORUS_RETURN_IF_ERROR(Require({{placer, "placer"}, {cluster, "cluster"}, {out, "out"}}));
     HORUS_RETURN_IF_ERROR(RequireColumn(node_ids, "node_ids", node_count));
     CallerProgress told(progress, user);
-    const Planning planning = [&](horus::Placer& with, const horus::Cluster& on, const horus::ReadFn& /*read*/) {
+    const Planning planning = [&](auto& with, auto& on, auto& /*read*/) {
       return horus::Evacuate(with, on, std::span<const horus::NodeId>(node_ids, node_count), told.Shares());
     };
-    HORUS_ASSIGN_OR_RETURN(auto plan, PlanWith(*placer, *cluster, told, planning));
-    *out = plan.release();
-    return absl::OkStatus();
+    return Give(PlanWith(*placer, *cluster, told, planning), out);
   });
 }
 
@@ -169,14 +156,13 @@ horus_status horus_placer_appraise(horus_placer* placer, const horus_cluster* cl
     HORUS_RETURN_IF_ERROR(Require({{placer, "placer"}, {cluster, "cluster"}}));
     HORUS_RETURN_IF_ERROR(CheckOutput(appraisal));
     CallerProgress untold(nullptr, nullptr);
-    return UsePlacer(*placer, *cluster, untold,
-                     [&](horus::Placer& with, const horus::Cluster& on, const horus::ReadFn& /*read*/) -> absl::Status {
-                       HORUS_ASSIGN_OR_RETURN(const horus::JobSpec spec, JobFromC(on.catalogue(), job));
-                       HORUS_ASSIGN_OR_RETURN(const auto slots, SlotsFromC({slot_count, node_ids, devices, tasks}));
-                       HORUS_ASSIGN_OR_RETURN(const horus::Appraisal found, with.Appraise(on, spec, slots));
-                       WriteStruct(AppraisalToC(found), appraisal);
-                       return absl::OkStatus();
-                     });
+    return UsePlacer(*placer, *cluster, untold, [&](auto& with, auto& on, auto& /*read*/) -> absl::Status {
+      HORUS_ASSIGN_OR_RETURN(const horus::JobSpec spec, JobFromC(on.catalogue(), job));
+      HORUS_ASSIGN_OR_RETURN(const auto slots, SlotsFromC({slot_count, node_ids, devices, tasks}));
+      HORUS_ASSIGN_OR_RETURN(const horus::Appraisal found, with.Appraise(on, spec, slots));
+      WriteStruct(AppraisalToC(found), appraisal);
+      return absl::OkStatus();
+    });
   });
 }
 
@@ -189,16 +175,14 @@ horus_status horus_placer_review(horus_placer* placer, const horus_cluster* clus
     HORUS_ASSIGN_OR_RETURN(const horus::RebalanceOptions rebalance, RebalanceFromC(c));
     CallerProgress told(c.progress, c.user);
     std::vector<horus::TenantReview> reviews;
-    const Planning planning = [&](horus::Placer& with, const horus::Cluster& on,
-                                  const horus::ReadFn& /*read*/) -> absl::StatusOr<horus::Plan> {
+    const Planning planning = [&](auto& with, auto& on, auto& /*read*/) -> absl::StatusOr<horus::Plan> {
       HORUS_ASSIGN_OR_RETURN(horus::ReviewResult result, horus::Review(with, on, rebalance));
       reviews = std::move(result.tenants);
       return std::move(result.plan);
     };
     HORUS_ASSIGN_OR_RETURN(auto plan, PlanWith(*placer, *cluster, told, planning));
     plan->reviews = std::move(reviews);
-    *out = plan.release();
-    return absl::OkStatus();
+    return Give(plan.release(), out);
   });
 }
 
@@ -208,15 +192,12 @@ horus_status horus_placer_what_if(horus_placer* placer, const horus_cluster* clu
   return GuardMetered(placer, horus::Call::kWhatIf, error, [&]() -> absl::Status {
     HORUS_RETURN_IF_ERROR(Require({{placer, "placer"}, {cluster, "cluster"}, {out, "out"}}));
     CallerProgress told(progress, user);
-    const Planning planning = [&](horus::Placer& with, const horus::Cluster& on,
-                                  const horus::ReadFn& /*read*/) -> absl::StatusOr<horus::Plan> {
+    const Planning planning = [&](auto& with, auto& on, auto& /*read*/) -> absl::StatusOr<horus::Plan> {
       HORUS_ASSIGN_OR_RETURN(const auto supposed, ChangesFromC(on.catalogue(), change_count, changes));
       HORUS_ASSIGN_OR_RETURN(const auto specs, JobsFromC(on.catalogue(), job_count, jobs, with.options().max_jobs));
       return horus::WhatIf(with, on, supposed, specs, /*work=*/true, told.Shares());
     };
-    HORUS_ASSIGN_OR_RETURN(auto plan, PlanWith(*placer, *cluster, told, planning));
-    *out = plan.release();
-    return absl::OkStatus();
+    return Give(PlanWith(*placer, *cluster, told, planning), out);
   });
 }
 
@@ -231,14 +212,11 @@ horus_status horus_placer_preempt(horus_placer* placer, const horus_cluster* clu
     SetUnlessZero(preempt.max_candidates, c.max_candidates);
     SetUnlessZero(preempt.max_checks, c.max_checks);
     CallerProgress told(c.progress, c.user);
-    const Planning planning = [&](horus::Placer& with, const horus::Cluster& on,
-                                  const horus::ReadFn& /*read*/) -> absl::StatusOr<horus::Plan> {
+    const Planning planning = [&](auto& with, auto& on, auto& /*read*/) -> absl::StatusOr<horus::Plan> {
       HORUS_ASSIGN_OR_RETURN(const horus::JobSpec spec, JobFromC(on.catalogue(), job));
       return horus::PlanPreemption(with, on, spec, preempt, subset);
     };
-    HORUS_ASSIGN_OR_RETURN(auto plan, PlanWith(*placer, *cluster, told, planning));
-    *out = plan.release();
-    return absl::OkStatus();
+    return Give(PlanWith(*placer, *cluster, told, planning), out);
   });
 }
 
@@ -311,13 +289,10 @@ horus_preemption CandidateToC(const PreemptionCandidate& candidate) {
 absl::Status WriteVictims(const PreemptionCandidate& candidate, size_t capacity, uint64_t* job_ids, double* losses,
                           size_t* count) {
   HORUS_RETURN_IF_ERROR(Require({{count, "count"}}));
-  HORUS_ASSIGN_OR_RETURN(const size_t rows, RowsToWrite(candidate.victims.size(), capacity, count));
-  for (size_t i = 0; i < rows; ++i) {
+  return WriteRows(candidate.victims.size(), capacity, count, [&](size_t i) {
     Put(job_ids, i, candidate.victims[i]);
     Put(losses, i, candidate.losses[i]);
-  }
-  *count = candidate.victims.size();
-  return absl::OkStatus();
+  });
 }
 
 }  // namespace
@@ -326,8 +301,7 @@ absl::Status WriteVictims(const PreemptionCandidate& candidate, size_t capacity,
 using namespace horus::capi;  // NOLINT(google-build-using-namespace): the C functions below are its face
 
 horus_status horus_plan_get_info(const horus_plan* plan, horus_plan_info* info, horus_error* error) {
-  return Guard(error, [&]() -> absl::Status {
-    HORUS_RETURN_IF_ERROR(Require({{plan, "plan"}}));
+  return Guard(error, {{plan, "plan"}}, [&]() -> absl::Status {
     HORUS_RETURN_IF_ERROR(CheckOutput(info));
     constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
     const bool told = plan->value.has_work;
@@ -345,16 +319,13 @@ horus_status horus_plan_get_info(const horus_plan* plan, horus_plan_info* info, 
 horus_status horus_plan_get_move(const horus_plan* plan, size_t index, horus_move* move, horus_error* error) {
   return Guard(error, [&]() -> absl::Status {
     HORUS_ASSIGN_OR_RETURN(const horus::Move* found, MoveAt(plan, index));
-    HORUS_RETURN_IF_ERROR(CheckOutput(move));
-    WriteStruct(MoveToC(*found), move);
-    return absl::OkStatus();
+    return Answer(MoveToC(*found), move);
   });
 }
 
 horus_status horus_plan_get_review(const horus_plan* plan, size_t index, horus_tenant_review* review,
                                    horus_error* error) {
-  return Guard(error, [&]() -> absl::Status {
-    HORUS_RETURN_IF_ERROR(Require({{plan, "plan"}}));
+  return Guard(error, {{plan, "plan"}}, [&]() -> absl::Status {
     HORUS_RETURN_IF_ERROR(CheckOutput(review));
     if (index >= plan->reviews.size()) return NoSuchRow("reviews", plan->reviews.size(), index);
     WriteStruct(ReviewToC(plan->reviews[index]), review);
@@ -366,9 +337,7 @@ horus_status horus_plan_get_preemption(const horus_plan* plan, size_t index, hor
                                        horus_error* error) {
   return Guard(error, [&]() -> absl::Status {
     HORUS_ASSIGN_OR_RETURN(const horus::PreemptionCandidate* found, CandidateAt(plan, index));
-    HORUS_RETURN_IF_ERROR(CheckOutput(preemption));
-    WriteStruct(CandidateToC(*found), preemption);
-    return absl::OkStatus();
+    return Answer(CandidateToC(*found), preemption);
   });
 }
 

@@ -78,15 +78,13 @@ absl::StatusOr<std::pair<std::span<const uint8_t>, std::span<const uint8_t>>> Pa
 using namespace horus::capi;  // NOLINT(google-build-using-namespace): the C functions below are its face
 
 horus_status horus_observations_create(size_t capacity, horus_observations** out, horus_error* error) {
-  return Guard(error, [&]() -> absl::Status {
-    HORUS_RETURN_IF_ERROR(Require({{out, "out"}}));
+  return Guard(error, {{out, "out"}}, [&]() -> absl::Status {
     if (capacity > horus::MeasuredDemands::kMostCapacity) {
       return horus::InvalidArgument("capacity: expected 0 to %d, found %d", horus::MeasuredDemands::kMostCapacity,
                                     capacity);
     }
     const size_t room = capacity == 0 ? horus::MeasuredDemands::kDefaultCapacity : capacity;
-    *out = new horus_observations{horus::MeasuredDemands(room), horus::ObservedSlowdowns()};
-    return absl::OkStatus();
+    return Give(new horus_observations{horus::MeasuredDemands(room), horus::ObservedSlowdowns()}, out);
   });
 }
 
@@ -94,33 +92,27 @@ void horus_observations_free(horus_observations* observations) { delete observat
 
 horus_status horus_observations_add_demand(horus_observations* observations, const horus_catalogue* catalogue,
                                            const horus_demand_observation* observation, horus_error* error) {
-  return Guard(error, [&]() -> absl::Status {
-    HORUS_RETURN_IF_ERROR(Require({{observations, "observations"}}));
+  return Guard(error, {{observations, "observations"}}, [&]() -> absl::Status {
     return AddDemand(observation, *CatalogueOf(catalogue), observations->demands);
   });
 }
 
 horus_status horus_observations_snapshot(const horus_observations* observations, size_t capacity, void* bytes,
                                          size_t* count, horus_error* error) {
-  return Guard(error, [&]() -> absl::Status {
-    HORUS_RETURN_IF_ERROR(Require({{observations, "observations"}}));
-    return WriteBytes(Save(*observations), capacity, bytes, count);
-  });
+  return Guard(error, {{observations, "observations"}},
+               [&]() -> absl::Status { return WriteBytes(Save(*observations), capacity, bytes, count); });
 }
 
 horus_status horus_observations_restore(const void* bytes, size_t size, horus_observations** out, horus_error* error) {
-  return Guard(error, [&]() -> absl::Status {
-    HORUS_RETURN_IF_ERROR(Require({{bytes, "bytes"}, {out, "out"}}));
+  return Guard(error, {{bytes, "bytes"}, {out, "out"}}, [&]() -> absl::Status {
     const std::span<const uint8_t> saved(static_cast<const uint8_t*>(bytes), size);
     if (size >= kDemandsAlone.size() && std::memcmp(bytes, kDemandsAlone.data(), kDemandsAlone.size()) == 0) {
       HORUS_ASSIGN_OR_RETURN(horus::MeasuredDemands demands, horus::MeasuredDemands::Restore(saved));
-      *out = new horus_observations{std::move(demands), horus::ObservedSlowdowns()};
-      return absl::OkStatus();
+      return Give(new horus_observations{std::move(demands), horus::ObservedSlowdowns()}, out);
     }
     HORUS_ASSIGN_OR_RETURN(const auto parts, Parts(saved));
     HORUS_ASSIGN_OR_RETURN(horus::MeasuredDemands demands, horus::MeasuredDemands::Restore(parts.first));
     HORUS_ASSIGN_OR_RETURN(horus::ObservedSlowdowns slowdowns, horus::ObservedSlowdowns::Restore(parts.second));
-    *out = new horus_observations{std::move(demands), std::move(slowdowns)};
-    return absl::OkStatus();
+    return Give(new horus_observations{std::move(demands), std::move(slowdowns)}, out);
   });
 }

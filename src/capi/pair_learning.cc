@@ -67,8 +67,7 @@ using namespace horus::capi;  // NOLINT(google-build-using-namespace): the C fun
 
 horus_status horus_interference_to_bytes(const horus_interference* model, size_t capacity, void* bytes, size_t* count,
                                          horus_error* error) {
-  return Guard(error, [&]() -> absl::Status {
-    HORUS_RETURN_IF_ERROR(Require({{model, "model"}}));
+  return Guard(error, {{model, "model"}}, [&]() -> absl::Status {
     if (dynamic_cast<const horus::CorrectedModel*>(model->value.get()) != nullptr) {
       return absl::UnimplementedError(
           "model: expected one that was trained or read from a bundle, found one that observations correct: keep their "
@@ -86,8 +85,7 @@ horus_status horus_interference_to_bytes(const horus_interference* model, size_t
 
 horus_status horus_observations_add_slowdown(horus_observations* observations, const horus_catalogue* catalogue,
                                              const horus_slowdown_observation* observation, horus_error* error) {
-  return Guard(error, [&]() -> absl::Status {
-    HORUS_RETURN_IF_ERROR(Require({{observations, "observations"}}));
+  return Guard(error, {{observations, "observations"}}, [&]() -> absl::Status {
     return AddSlowdown(observation, *CatalogueOf(catalogue), observations->slowdowns);
   });
 }
@@ -95,8 +93,7 @@ horus_status horus_observations_add_slowdown(horus_observations* observations, c
 horus_status horus_interference_commit(const horus_interference* model, const horus_catalogue* catalogue,
                                        const horus_observations* observations, horus_progress progress, void* user,
                                        horus_interference** out, horus_error* error) {
-  return Guard(error, [&]() -> absl::Status {
-    HORUS_RETURN_IF_ERROR(Require({{model, "model"}, {observations, "observations"}, {out, "out"}}));
+  return Guard(error, {{model, "model"}, {observations, "observations"}, {out, "out"}}, [&]() -> absl::Status {
     const auto types = CatalogueOf(catalogue);
     if (!SameTypes(model->catalogue, types)) {
       return horus::InvalidArgument("catalogue: expected the GPU types that the model was made for, found others");
@@ -105,34 +102,28 @@ horus_status horus_interference_commit(const horus_interference* model, const ho
     if (progress != nullptr) tell = [progress, user](double done) { return progress(user, done) == 0; };
     const horus::ObservedSlowdowns seen = observations->slowdowns;  // callbacks may add to those
     HORUS_ASSIGN_OR_RETURN(auto corrected, horus::CorrectedModel::Commit(model->value, seen, *types, tell));
-    *out = new horus_interference{std::move(corrected), types, {}};
-    return absl::OkStatus();
+    return Give(new horus_interference{std::move(corrected), types, {}}, out);
   });
 }
 
 horus_status horus_interference_get_changes(const horus_interference* model, size_t capacity, const char** gpu_types,
                                             int32_t* sharing_modes, uint64_t* profile_ids, size_t* count,
                                             horus_error* error) {
-  return Guard(error, [&]() -> absl::Status {
-    HORUS_RETURN_IF_ERROR(Require({{model, "model"}, {count, "count"}}));
+  return Guard(error, {{model, "model"}, {count, "count"}}, [&]() -> absl::Status {
     const auto* corrected = dynamic_cast<const horus::CorrectedModel*>(model->value.get());
     const size_t needed = corrected == nullptr ? 0 : corrected->changed().size();
-    HORUS_ASSIGN_OR_RETURN(const size_t rows, RowsToWrite(needed, capacity, count));
-    for (size_t i = 0; i < rows; ++i) {
+    return WriteRows(needed, capacity, count, [&](size_t i) {
       const horus::ChangedJob& changed = corrected->changed()[i];
       Put(gpu_types, i, changed.gpu.c_str());
       Put(sharing_modes, i, SharingToC(changed.mode));
       Put(profile_ids, i, changed.profile_id);
-    }
-    *count = needed;
-    return absl::OkStatus();
+    });
   });
 }
 
 horus_status horus_observations_get_calibration(const horus_observations* observations, horus_calibration* calibration,
                                                 horus_error* error) {
-  return Guard(error, [&]() -> absl::Status {
-    HORUS_RETURN_IF_ERROR(Require({{observations, "observations"}}));
+  return Guard(error, {{observations, "observations"}}, [&]() -> absl::Status {
     HORUS_RETURN_IF_ERROR(CheckOutput(calibration));
     const horus::RunningCalibration& found = observations->slowdowns.calibration();
     horus_calibration c = HORUS_CALIBRATION_INIT;
@@ -150,19 +141,15 @@ horus_status horus_observations_get_devices(const horus_observations* observatio
                                             uint64_t* device_ids, uint64_t* profile_ids, double* observed,
                                             double* predicted, double* predicted_upper, uint64_t* times, size_t* count,
                                             horus_error* error) {
-  return Guard(error, [&]() -> absl::Status {
-    HORUS_RETURN_IF_ERROR(Require({{observations, "observations"}, {count, "count"}}));
+  return Guard(error, {{observations, "observations"}, {count, "count"}}, [&]() -> absl::Status {
     const std::vector<horus::DeviceRecord> records = observations->slowdowns.DevicesOldestFirst();
-    HORUS_ASSIGN_OR_RETURN(const size_t rows, RowsToWrite(records.size(), capacity, count));
-    for (size_t i = 0; i < rows; ++i) {
+    return WriteRows(records.size(), capacity, count, [&](size_t i) {
       Put(device_ids, i, records[i].device_id);
       Put(profile_ids, i, records[i].profile_id);
       Put(observed, i, records[i].slowdown);
       Put(predicted, i, records[i].predicted);
       Put(predicted_upper, i, records[i].predicted_upper);
       Put(times, i, records[i].observations);
-    }
-    *count = records.size();
-    return absl::OkStatus();
+    });
   });
 }

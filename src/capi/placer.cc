@@ -218,12 +218,7 @@ absl::Status UsePlacer(horus_placer& placer, const horus_cluster& cluster, Calle
 using namespace horus::capi;  // NOLINT(google-build-using-namespace): the C functions below are its face
 
 horus_status horus_placer_create(const horus_placer_options* options, horus_placer** out, horus_error* error) {
-  return Guard(error, [&]() -> absl::Status {
-    HORUS_RETURN_IF_ERROR(Require({{out, "out"}}));
-    HORUS_ASSIGN_OR_RETURN(std::unique_ptr<horus_placer> placer, MakePlacer(options));
-    *out = placer.release();
-    return absl::OkStatus();
-  });
+  return Guard(error, {{out, "out"}}, [&]() -> absl::Status { return Give(MakePlacer(options), out); });
 }
 
 void horus_placer_free(horus_placer* placer) { delete placer; }
@@ -244,16 +239,13 @@ horus_status horus_placer_plan(horus_placer* placer, const horus_cluster* cluste
     HORUS_RETURN_IF_ERROR(Require({{placer, "placer"}, {cluster, "cluster"}, {out, "out"}}));
     HORUS_ASSIGN_OR_RETURN(const auto subset, SubsetFromC(node_count, node_ids));
     CallerProgress told(progress, user);
-    HORUS_ASSIGN_OR_RETURN(auto plan, PlanWith(*placer, *cluster, told,
-                                               [&](horus::Placer& with, const horus::Cluster& on,
-                                                   const horus::ReadFn& read) -> absl::StatusOr<horus::Plan> {
-                                                 HORUS_ASSIGN_OR_RETURN(const auto specs,
-                                                                        JobsFromC(on.catalogue(), job_count, jobs,
-                                                                                  with.options().max_jobs));
-                                                 return with.MakePlan(on, specs, subset, told.Shares(), read);
-                                               }));
-    *out = plan.release();
-    return absl::OkStatus();
+    HORUS_ASSIGN_OR_RETURN(
+        auto plan,
+        PlanWith(*placer, *cluster, told, [&](auto& with, auto& on, auto& read) -> absl::StatusOr<horus::Plan> {
+          HORUS_ASSIGN_OR_RETURN(const auto specs, JobsFromC(on.catalogue(), job_count, jobs, with.options().max_jobs));
+          return with.MakePlan(on, specs, subset, told.Shares(), read);
+        }));
+    return Give(plan.release(), out);
   });
 }
 
@@ -264,18 +256,17 @@ horus_status horus_placer_verdicts(horus_placer* placer, const horus_cluster* cl
     HORUS_RETURN_IF_ERROR(Require({{placer, "placer"}, {cluster, "cluster"}}));
     HORUS_RETURN_IF_ERROR(RequireColumn(node_ids, "node_ids", node_count));
     CallerProgress untold(nullptr, nullptr);
-    return UsePlacer(*placer, *cluster, untold,
-                     [&](horus::Placer& with, const horus::Cluster& on, const horus::ReadFn& read) -> absl::Status {
-                       HORUS_ASSIGN_OR_RETURN(const horus::JobSpec spec, JobFromC(on.catalogue(), job));
-                       HORUS_ASSIGN_OR_RETURN(const horus::NodeVerdicts answer,
-                                              with.Verdicts(on, spec, std::span(node_ids, node_count), read));
-                       for (size_t i = 0; i < node_count; ++i) {
-                         Put(verdicts, i, answer.verdict[i]);
-                         Put(costs, i, answer.cost[i]);
-                         Put(reasons, i, answer.reason[i]);
-                       }
-                       return absl::OkStatus();
-                     });
+    return UsePlacer(*placer, *cluster, untold, [&](auto& with, auto& on, auto& read) -> absl::Status {
+      HORUS_ASSIGN_OR_RETURN(const horus::JobSpec spec, JobFromC(on.catalogue(), job));
+      HORUS_ASSIGN_OR_RETURN(const horus::NodeVerdicts answer,
+                             with.Verdicts(on, spec, std::span(node_ids, node_count), read));
+      for (size_t i = 0; i < node_count; ++i) {
+        Put(verdicts, i, answer.verdict[i]);
+        Put(costs, i, answer.cost[i]);
+        Put(reasons, i, answer.reason[i]);
+      }
+      return absl::OkStatus();
+    });
   });
 }
 
@@ -366,8 +357,7 @@ horus_decision DecisionToC(const Decision& decision) {
 absl::Status WriteEffects(std::span<const TenantEffect> effects, const horus_effects* out, size_t* count) {
   HORUS_RETURN_IF_ERROR(Require({{count, "count"}}));
   HORUS_ASSIGN_OR_RETURN(const horus_effects columns, ReadStruct(out));
-  HORUS_ASSIGN_OR_RETURN(const size_t rows, RowsToWrite(effects.size(), columns.capacity, count));
-  for (size_t i = 0; i < rows; ++i) {
+  return WriteRows(effects.size(), columns.capacity, count, [&](size_t i) {
     Put(columns.job_ids, i, effects[i].job);
     Put(columns.node_ids, i, effects[i].node);
     Put(columns.devices, i, effects[i].device);
@@ -375,9 +365,7 @@ absl::Status WriteEffects(std::span<const TenantEffect> effects, const horus_eff
     Put(columns.slowdown_after, i, effects[i].after.estimate);
     Put(columns.slowdown_after_upper, i, effects[i].after.upper);
     Put(columns.calibrated_up_to, i, effects[i].calibrated);
-  }
-  *count = effects.size();
-  return absl::OkStatus();
+  });
 }
 
 absl::Status WriteRefusals(const std::array<uint32_t, kReasonCount>& refused, size_t capacity, int32_t* reasons,
@@ -386,13 +374,10 @@ absl::Status WriteRefusals(const std::array<uint32_t, kReasonCount>& refused, si
   for (size_t reason = 0; reason < refused.size(); ++reason) {
     if (refused[reason] != 0) rows.push_back(static_cast<int32_t>(reason));
   }
-  HORUS_ASSIGN_OR_RETURN(const size_t written, RowsToWrite(rows.size(), capacity, count));
-  for (size_t i = 0; i < written; ++i) {
+  return WriteRows(rows.size(), capacity, count, [&](size_t i) {
     Put(reasons, i, rows[i]);
     Put(counts, i, refused[static_cast<size_t>(rows[i])]);
-  }
-  *count = rows.size();
-  return absl::OkStatus();
+  });
 }
 
 }  // namespace
@@ -437,13 +422,10 @@ horus_status horus_plan_terms(const horus_plan* plan, size_t index, size_t capac
     HORUS_ASSIGN_OR_RETURN(const horus::Decision* decision, DecisionAt(plan, index));
     HORUS_RETURN_IF_ERROR(Require({{count, "count"}}));
     const horus::CostTerms& terms = decision->winner.terms;
-    HORUS_ASSIGN_OR_RETURN(const size_t rows, RowsToWrite(terms.size(), capacity, count));
-    for (size_t i = 0; i < rows; ++i) {
+    return WriteRows(terms.size(), capacity, count, [&](size_t i) {
       Put(names, i, terms[i].name.data());  // literals: ended by NUL
       Put(costs, i, terms[i].value);
-    }
-    *count = terms.size();
-    return absl::OkStatus();
+    });
   });
 }
 

@@ -25,8 +25,7 @@ absl::StatusOr<int32_t> DeviceIndex(uint32_t device) {
 }
 
 absl::StatusOr<Slots> SlotsFromC(const SlotColumns& columns) {
-  HORUS_RETURN_IF_ERROR(RequireColumn(columns.node_ids, "node_ids", columns.count));
-  HORUS_RETURN_IF_ERROR(RequireColumn(columns.devices, "devices", columns.count));
+  HORUS_RETURN_IF_ERROR(RequireColumns(columns.count, {{columns.node_ids, "node_ids"}, {columns.devices, "devices"}}));
   if (columns.count > static_cast<size_t>(kMaxGpusPerJob)) {
     return InvalidArgument("slot_count: expected at most %d, found %d", kMaxGpusPerJob, columns.count);
   }
@@ -61,14 +60,11 @@ void WriteIds(std::span<const uint64_t> ids, const IdBuffer& buffer) {
 absl::Status WriteSlots(std::span<const Slot> slots, const horus_slots* out, size_t* count) {
   HORUS_RETURN_IF_ERROR(Require({{count, "count"}}));
   HORUS_ASSIGN_OR_RETURN(const horus_slots columns, ReadStruct(out));
-  HORUS_ASSIGN_OR_RETURN(const size_t rows, RowsToWrite(slots.size(), columns.capacity, count));
-  for (size_t i = 0; i < rows; ++i) {
+  return WriteRows(slots.size(), columns.capacity, count, [&](size_t i) {
     Put(columns.node_ids, i, slots[i].node);
     Put(columns.devices, i, slots[i].device);
     Put(columns.tasks, i, slots[i].task);
-  }
-  *count = slots.size();
-  return absl::OkStatus();
+  });
 }
 
 absl::StatusOr<SeenResident> SeenResidentOf(const horus_cluster& cluster, JobId job, NodeId node, uint32_t device) {
@@ -103,8 +99,7 @@ absl::StatusOr<std::vector<TaskClass>> TasksFromC(const Catalogue& catalogue, co
   if (c.task_count > Workload::kMaxClasses) {
     return InvalidArgument("task_count: expected at most %d, found %d", Workload::kMaxClasses, c.task_count);
   }
-  HORUS_RETURN_IF_ERROR(RequireColumn(c.gpus, "gpus", c.task_count));
-  HORUS_RETURN_IF_ERROR(RequireColumn(c.shares, "shares", c.task_count));
+  HORUS_RETURN_IF_ERROR(RequireColumns(c.task_count, {{c.gpus, "gpus"}, {c.shares, "shares"}}));
   std::vector<TaskClass> tasks(c.task_count);
   for (size_t i = 0; i < tasks.size(); ++i) {
     TaskClass& task = tasks[i];

@@ -154,20 +154,15 @@ horus_solution SolutionToC(const Solution& solution, uint32_t flags) {
 using namespace horus::capi;  // NOLINT(google-build-using-namespace): the C functions below are its face
 
 horus_status horus_predictor_default(horus_predictor** out, horus_error* error) {
-  return Guard(error, [&]() -> absl::Status {
-    HORUS_RETURN_IF_ERROR(Require({{out, "out"}}));
-    *out = new horus_predictor(horus::Predictor::Default());
-    return absl::OkStatus();
-  });
+  return Guard(error, {{out, "out"}},
+               [&]() -> absl::Status { return Give(new horus_predictor(horus::Predictor::Default()), out); });
 }
 
 horus_status horus_predictor_from_bytes(const void* bytes, size_t size, horus_predictor** out, horus_error* error) {
-  return Guard(error, [&]() -> absl::Status {
-    HORUS_RETURN_IF_ERROR(Require({{bytes, "bytes"}, {out, "out"}}));
+  return Guard(error, {{bytes, "bytes"}, {out, "out"}}, [&]() -> absl::Status {
     const std::span<const uint8_t> bundle(static_cast<const uint8_t*>(bytes), size);
     HORUS_ASSIGN_OR_RETURN(auto predictor, horus::Predictor::FromBundle(bundle));
-    *out = new horus_predictor(std::move(predictor));
-    return absl::OkStatus();
+    return Give(new horus_predictor(std::move(predictor)), out);
   });
 }
 
@@ -175,8 +170,7 @@ void horus_predictor_free(horus_predictor* predictor) { delete predictor; }
 
 horus_status horus_predictor_set_metrics(horus_predictor* predictor, const horus_metrics* telemetry,
                                          horus_error* error) {
-  return Guard(error, [&]() -> absl::Status {
-    HORUS_RETURN_IF_ERROR(Require({{predictor, "predictor"}}));
+  return Guard(error, {{predictor, "predictor"}}, [&]() -> absl::Status {
     predictor->telemetry.Set(TelemetryOf(telemetry), HandleKind::kPredictor,
                              [predictor] { return std::optional(predictor->bytes_held()); });
     return absl::OkStatus();
@@ -245,18 +239,14 @@ horus_status horus_predictor_service(const horus_predictor* predictor, const hor
 
 horus_status horus_predictor_to_bytes(const horus_predictor* predictor, size_t capacity, void* bytes, size_t* count,
                                       horus_error* error) {
-  return Guard(error, [&]() -> absl::Status {
-    HORUS_RETURN_IF_ERROR(Require({{predictor, "predictor"}}));
-    return WriteBytes(predictor->value->bundle(), capacity, bytes, count);
-  });
+  return Guard(error, {{predictor, "predictor"}},
+               [&]() -> absl::Status { return WriteBytes(predictor->value->bundle(), capacity, bytes, count); });
 }
 
 horus_status horus_predictor_commit(const horus_predictor* predictor, const horus_observations* observations,
                                     horus_predictor** out, horus_error* error) {
-  return Guard(error, [&]() -> absl::Status {
-    HORUS_RETURN_IF_ERROR(Require({{predictor, "predictor"}, {observations, "observations"}, {out, "out"}}));
-    *out = new horus_predictor(predictor->value->WithMeasured(observations->demands), predictor->cache);
-    return absl::OkStatus();
+  return Guard(error, {{predictor, "predictor"}, {observations, "observations"}, {out, "out"}}, [&]() -> absl::Status {
+    return Give(new horus_predictor(predictor->value->WithMeasured(observations->demands), predictor->cache), out);
   });
 }
 

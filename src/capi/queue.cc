@@ -106,13 +106,11 @@ const char* horus_queue_discipline_name(size_t index) {
 
 horus_status horus_queue_create(const char* discipline, const horus_queue_options* options, horus_queue** out,
                                 horus_error* error) {
-  return Guard(error, [&]() -> absl::Status {
-    HORUS_RETURN_IF_ERROR(Require({{out, "out"}}));
+  return Guard(error, {{out, "out"}}, [&]() -> absl::Status {
     HORUS_ASSIGN_OR_RETURN(const std::string name, ReadText(discipline, "discipline"));
     HORUS_ASSIGN_OR_RETURN(const horus::QueueOptions known, QueueOptionsFromC(options));
     HORUS_ASSIGN_OR_RETURN(auto queue, horus::MakeQueue(name, known));
-    *out = new horus_queue{std::move(queue)};
-    return absl::OkStatus();
+    return Give(new horus_queue{std::move(queue)}, out);
   });
 }
 
@@ -123,38 +121,29 @@ size_t horus_queue_count(const horus_queue* queue) { return queue == nullptr ? 0
 size_t horus_queue_look_ahead(const horus_queue* queue) { return queue == nullptr ? 0 : queue->value->look_ahead(); }
 
 horus_status horus_queue_push(horus_queue* queue, const horus_queued_job* job, horus_error* error) {
-  return Guard(error, [&]() -> absl::Status {
-    HORUS_RETURN_IF_ERROR(Require({{queue, "queue"}}));
+  return Guard(error, {{queue, "queue"}}, [&]() -> absl::Status {
     HORUS_ASSIGN_OR_RETURN(const horus::QueuedJob value, QueuedJobFromC(job));
     return queue->value->Push(value);
   });
 }
 
 horus_status horus_queue_remove(horus_queue* queue, uint64_t id, horus_error* error) {
-  return Guard(error, [&]() -> absl::Status {
-    HORUS_RETURN_IF_ERROR(Require({{queue, "queue"}}));
-    return queue->value->Remove(id);
-  });
+  return Guard(error, {{queue, "queue"}}, [&]() -> absl::Status { return queue->value->Remove(id); });
 }
 
 horus_status horus_queue_serve(horus_queue* queue, uint64_t id, int64_t now_us, horus_error* error) {
-  return Guard(error, [&]() -> absl::Status {
-    HORUS_RETURN_IF_ERROR(Require({{queue, "queue"}}));
-    return queue->value->Serve(id, now_us);
-  });
+  return Guard(error, {{queue, "queue"}}, [&]() -> absl::Status { return queue->value->Serve(id, now_us); });
 }
 
 horus_status horus_queue_update(horus_queue* queue, uint64_t id, int64_t attained_gpu_us, int64_t remaining_us,
                                 horus_error* error) {
-  return Guard(error, [&]() -> absl::Status {
-    HORUS_RETURN_IF_ERROR(Require({{queue, "queue"}}));
+  return Guard(error, {{queue, "queue"}}, [&]() -> absl::Status {
     return queue->value->Update(id, {.attained_gpu_us = attained_gpu_us, .remaining_us = remaining_us});
   });
 }
 
 horus_status horus_queue_get_job(const horus_queue* queue, uint64_t id, horus_queued_job* job, horus_error* error) {
-  return Guard(error, [&]() -> absl::Status {
-    HORUS_RETURN_IF_ERROR(Require({{queue, "queue"}}));
+  return Guard(error, {{queue, "queue"}}, [&]() -> absl::Status {
     HORUS_RETURN_IF_ERROR(CheckOutput(job));
     const horus::QueuedJob* found = queue->value->Find(id);
     if (found == nullptr) return horus::NoSuchQueuedJob(id);
@@ -165,8 +154,7 @@ horus_status horus_queue_get_job(const horus_queue* queue, uint64_t id, horus_qu
 
 horus_status horus_queue_window(horus_queue* queue, int64_t now_us, size_t capacity, uint64_t* ids, size_t* count,
                                 horus_error* error) {
-  return Guard(error, [&]() -> absl::Status {
-    HORUS_RETURN_IF_ERROR(Require({{queue, "queue"}, {count, "count"}}));
+  return Guard(error, {{queue, "queue"}, {count, "count"}}, [&]() -> absl::Status {
     HORUS_RETURN_IF_ERROR(RequireColumn(ids, "ids", capacity));
     HORUS_ASSIGN_OR_RETURN(const std::vector<uint64_t> window, queue->value->Window(now_us, capacity));
     std::copy(window.begin(), window.end(), ids);
@@ -176,24 +164,18 @@ horus_status horus_queue_window(horus_queue* queue, int64_t now_us, size_t capac
 }
 
 horus_status horus_queue_pop(horus_queue* queue, int64_t now_us, uint64_t* id, size_t* count, horus_error* error) {
-  return Guard(error, [&]() -> absl::Status {
-    HORUS_RETURN_IF_ERROR(Require({{queue, "queue"}, {id, "id"}, {count, "count"}}));
-    return Pop(*queue->value, now_us, id, count);
-  });
+  return Guard(error, {{queue, "queue"}, {id, "id"}, {count, "count"}},
+               [&]() -> absl::Status { return Pop(*queue->value, now_us, id, count); });
 }
 
 horus_status horus_queue_set_capacity(horus_queue* queue, int64_t gpu_milli, int64_t cpu_milli, int64_t mem_mib,
                                       horus_error* error) {
-  return Guard(error, [&]() -> absl::Status {
-    HORUS_RETURN_IF_ERROR(Require({{queue, "queue"}}));
-    return queue->value->SetCapacity({gpu_milli, cpu_milli, mem_mib});
-  });
+  return Guard(error, {{queue, "queue"}},
+               [&]() -> absl::Status { return queue->value->SetCapacity({gpu_milli, cpu_milli, mem_mib}); });
 }
 
 horus_status horus_queue_set_owner_usage(horus_queue* queue, uint64_t owner, int64_t gpu_milli, int64_t cpu_milli,
                                          int64_t mem_mib, horus_error* error) {
-  return Guard(error, [&]() -> absl::Status {
-    HORUS_RETURN_IF_ERROR(Require({{queue, "queue"}}));
-    return queue->value->SetOwnerUsage(owner, {gpu_milli, cpu_milli, mem_mib});
-  });
+  return Guard(error, {{queue, "queue"}},
+               [&]() -> absl::Status { return queue->value->SetOwnerUsage(owner, {gpu_milli, cpu_milli, mem_mib}); });
 }

@@ -82,6 +82,14 @@ void WriteStruct(const T& value, T* out) {
   std::memcpy(reinterpret_cast<char*>(out) + kSkip, reinterpret_cast<const char*>(&value) + kSkip, size - kSkip);
 }
 
+// Both of the above.
+template <typename T>
+[[nodiscard]] absl::Status Answer(const T& value, T* out) {
+  HORUS_RETURN_IF_ERROR(CheckOutput(out));
+  WriteStruct(value, out);
+  return absl::OkStatus();
+}
+
 }  // namespace horus::capi
 
 #endif  // HORUS_CAPI_STRUCTS_H_

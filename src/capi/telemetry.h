@@ -93,6 +93,11 @@ template <typename Handle, typename Body>
   MeteredCall metered(handle->telemetry.get(), call, error);
   return metered.End(Guard(metered.error(), body));
 }
+template <typename Handle, typename Body>
+[[nodiscard]] horus_status GuardMetered(const Handle* handle, Call call, horus_error* error,
+                                        std::initializer_list<NamedPointer> needed, const Body& body) {
+  return GuardMetered(handle, call, error, NeedsFirst(needed, body));
+}
 
 // Counts the decisions and, at HORUS_LOG_DEBUG, tells them.
 void TellDecisions(Telemetry& telemetry, const Plan& plan);

@@ -73,8 +73,7 @@ horus_status horus_graph_cost(const horus_graph* graph, const horus_run_spec* ru
 
 horus_status horus_graph_features(const horus_graph* graph, const horus_run_spec* run, size_t capacity, float* values,
                                   size_t* count, horus_error* error) {
-  return Guard(error, [&]() -> absl::Status {
-    HORUS_RETURN_IF_ERROR(Require({{count, "count"}}));
+  return Guard(error, {{count, "count"}}, [&]() -> absl::Status {
     HORUS_RETURN_IF_ERROR(RequireColumn(values, "values", capacity));
     HORUS_ASSIGN_OR_RETURN(const horus::JobProfile profile, ProfileOf(graph, run));
     HORUS_ASSIGN_OR_RETURN(const size_t rows, RowsToWrite(profile.features.size(), capacity, count));

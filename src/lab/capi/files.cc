@@ -67,39 +67,32 @@ using namespace horus::capi;  // NOLINT(google-build-using-namespace): the C fun
 horus_status horus_cluster_from_yaml(const horus_catalogue* catalogue, const horus_predictor* predictor,
                                      const char* path, const char* text, horus_catalogue** extended,
                                      horus_cluster** out, horus_error* error) {
-  return Guard(error, [&]() -> absl::Status {
-    HORUS_RETURN_IF_ERROR(Require({{path, "path"}, {out, "out"}}));
+  return Guard(error, {{path, "path"}, {out, "out"}}, [&]() -> absl::Status {
     HORUS_ASSIGN_OR_RETURN(const horus::ClusterFile file, FileOf(path, text, CatalogueOf(catalogue)));
     HORUS_ASSIGN_OR_RETURN(horus::Cluster cluster, horus::MakeCluster(file));
     horus::DemandShelf shelf(file.catalogue, PredictorOf(predictor));
     HORUS_RETURN_IF_ERROR(horus::AdoptResidents(file, horus::TypesPresent(file), shelf, cluster));
     auto made = std::make_unique<horus_cluster>(std::move(cluster));
     if (extended != nullptr) *extended = new horus_catalogue{file.catalogue};
-    *out = made.release();
-    return absl::OkStatus();
+    return Give(made.release(), out);
   });
 }
 
 horus_status horus_job_list_from_yaml(const horus_cluster* cluster, const horus_predictor* predictor, const char* path,
                                       const char* text, horus_job_list** out, horus_error* error) {
-  return Guard(error, [&]() -> absl::Status {
-    HORUS_RETURN_IF_ERROR(Require({{cluster, "cluster"}, {path, "path"}, {out, "out"}}));
+  return Guard(error, {{cluster, "cluster"}, {path, "path"}, {out, "out"}}, [&]() -> absl::Status {
     HORUS_ASSIGN_OR_RETURN(const auto lock, cluster->gate.Read());
-    HORUS_ASSIGN_OR_RETURN(auto list, ListOf(cluster->value, predictor, path, text));
-    *out = list.release();
-    return absl::OkStatus();
+    return Give(ListOf(cluster->value, predictor, path, text), out);
   });
 }
 
 horus_status horus_trace_from_file(const char* path, const char* format, horus_trace** out, horus_error* error) {
-  return Guard(error, [&]() -> absl::Status {
-    HORUS_RETURN_IF_ERROR(Require({{path, "path"}, {out, "out"}}));
+  return Guard(error, {{path, "path"}, {out, "out"}}, [&]() -> absl::Status {
     horus::TraceReadOptions options;
     if (format != nullptr) {
       HORUS_ASSIGN_OR_RETURN(options.format, horus::ParseTraceFormat(format));
     }
     HORUS_ASSIGN_OR_RETURN(horus::TraceRead read, horus::ReadTrace(path, options));
-    *out = new horus_trace{std::make_shared<const horus::Trace>(std::move(read.trace))};
-    return absl::OkStatus();
+    return Give(new horus_trace{std::make_shared<const horus::Trace>(std::move(read.trace))}, out);
   });
 }

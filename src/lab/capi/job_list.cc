@@ -18,8 +18,7 @@ void horus_job_list_free(horus_job_list* list) { delete list; }
 size_t horus_job_list_count(const horus_job_list* list) { return list == nullptr ? 0 : list->specs.size(); }
 
 horus_status horus_job_list_get(const horus_job_list* list, size_t index, horus_job* job, horus_error* error) {
-  return Guard(error, [&]() -> absl::Status {
-    HORUS_RETURN_IF_ERROR(Require({{list, "list"}}));
+  return Guard(error, {{list, "list"}}, [&]() -> absl::Status {
     HORUS_RETURN_IF_ERROR(CheckOutput(job));
     if (index >= list->jobs.size()) {
       return horus::MakeError(absl::StatusCode::kNotFound, "index: expected less than %d, found %d", list->jobs.size(),

@@ -38,8 +38,7 @@ horus_status horus_latency_predict(const horus_request_load* load, horus_latency
 
 horus_status horus_latency_largest_slowdown(const horus_request_load* load, double p99_bound_us, double* slowdown,
                                             horus_error* error) {
-  return Guard(error, [&]() -> absl::Status {
-    HORUS_RETURN_IF_ERROR(Require({{slowdown, "slowdown"}}));
+  return Guard(error, {{slowdown, "slowdown"}}, [&]() -> absl::Status {
     HORUS_ASSIGN_OR_RETURN(const horus::RequestLoad given, LoadFromC(load));
     HORUS_ASSIGN_OR_RETURN(*slowdown, horus::LargestSlowdown(given, p99_bound_us));
     return absl::OkStatus();

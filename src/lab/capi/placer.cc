@@ -34,11 +34,8 @@ using namespace horus::capi;  // NOLINT(google-build-using-namespace): the C fun
 
 horus_status horus_lab_placer_create(const horus_placer_options* options, const horus_lab_policy_options* lab,
                                      horus_placer** out, horus_error* error) {
-  return Guard(error, [&]() -> absl::Status {
-    HORUS_RETURN_IF_ERROR(Require({{out, "out"}}));
+  return Guard(error, {{out, "out"}}, [&]() -> absl::Status {
     HORUS_ASSIGN_OR_RETURN(auto with, LabFromC(lab));
-    HORUS_ASSIGN_OR_RETURN(std::unique_ptr<horus_placer> placer, MakePlacer(options, std::move(with)));
-    *out = placer.release();
-    return absl::OkStatus();
+    return Give(MakePlacer(options, std::move(with)), out);
   });
 }

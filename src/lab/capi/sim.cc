@@ -180,10 +180,7 @@ horus_status horus_sim_run(const horus_trace* trace, const horus_profile_demands
   return Guard(error, [&]() -> absl::Status {
     HORUS_RETURN_IF_ERROR(
         Require({{trace, "trace"}, {truth, "truth"}, {cluster, "cluster"}, {placer, "placer"}, {out, "out"}}));
-    HORUS_ASSIGN_OR_RETURN(auto result,
-                           Play({*trace, beliefs, *truth, options, observer, progress, user}, *cluster, *placer));
-    *out = result.release();
-    return absl::OkStatus();
+    return Give(Play({*trace, beliefs, *truth, options, observer, progress, user}, *cluster, *placer), out);
   });
 }
 
@@ -268,8 +265,7 @@ uint64_t horus_sim_result_bytes_held(const horus_sim_result* result) {
 
 horus_status horus_sim_result_get_metrics(const horus_sim_result* result, const horus_sim_window* window,
                                           horus_sim_metrics* metrics, horus_error* error) {
-  return Guard(error, [&]() -> absl::Status {
-    HORUS_RETURN_IF_ERROR(Require({{result, "result"}}));
+  return Guard(error, {{result, "result"}}, [&]() -> absl::Status {
     HORUS_RETURN_IF_ERROR(CheckOutput(metrics));
     HORUS_ASSIGN_OR_RETURN(const horus::MetricsOptions options, WindowFromC(window));
     WriteStruct(ToC(horus::MetricsOf(*result->trace, result->value, options)), metrics);
@@ -278,33 +274,27 @@ horus_status horus_sim_result_get_metrics(const horus_sim_result* result, const 
 }
 
 horus_status horus_sim_result_get_model(const horus_sim_result* result, horus_interference** out, horus_error* error) {
-  return Guard(error, [&]() -> absl::Status {
-    HORUS_RETURN_IF_ERROR(Require({{result, "result"}, {out, "out"}}));
+  return Guard(error, {{result, "result"}, {out, "out"}}, [&]() -> absl::Status {
     if (result->learned == nullptr) {
       return horus::InvalidArgument("result: expected one of a simulation that learned, found learns of 0");
     }
-    *out = new horus_interference{result->learned, result->catalogue, {}};
-    return absl::OkStatus();
+    return Give(new horus_interference{result->learned, result->catalogue, {}}, out);
   });
 }
 
 horus_status horus_sim_result_jobs(const horus_sim_result* result, const horus_sim_jobs* jobs, size_t* count,
                                    horus_error* error) {
-  return Guard(error, [&]() -> absl::Status {
-    HORUS_RETURN_IF_ERROR(Require({{result, "result"}, {count, "count"}}));
+  return Guard(error, {{result, "result"}, {count, "count"}}, [&]() -> absl::Status {
     HORUS_ASSIGN_OR_RETURN(const horus_sim_jobs columns, ReadStruct(jobs));
     const std::vector<horus::SimJob>& all = result->value.jobs;
-    HORUS_ASSIGN_OR_RETURN(const size_t rows, RowsToWrite(all.size(), columns.capacity, count));
-    for (size_t i = 0; i < rows; ++i) PutJob(result->trace->jobs[i], all[i], i, columns);
-    *count = all.size();
-    return absl::OkStatus();
+    return WriteRows(all.size(), columns.capacity, count,
+                     [&](size_t i) { PutJob(result->trace->jobs[i], all[i], i, columns); });
   });
 }
 
 horus_status horus_sim_result_backlog_work(const horus_sim_result* result, size_t capacity, double* gpu_s,
                                            size_t* count, horus_error* error) {
-  return Guard(error, [&]() -> absl::Status {
-    HORUS_RETURN_IF_ERROR(Require({{result, "result"}, {count, "count"}}));
+  return Guard(error, {{result, "result"}, {count, "count"}}, [&]() -> absl::Status {
     HORUS_RETURN_IF_ERROR(RequireColumn(gpu_s, "gpu_s", capacity));
     const std::vector<double> work = horus::BacklogWork(*result->trace, result->value);
     HORUS_ASSIGN_OR_RETURN(const size_t rows, RowsToWrite(work.size(), capacity, count));
@@ -316,8 +306,7 @@ horus_status horus_sim_result_backlog_work(const horus_sim_result* result, size_
 
 horus_status horus_sim_result_decision_times(const horus_sim_result* result, size_t capacity, float* took_us,
                                              size_t* count, double* spread, horus_error* error) {
-  return Guard(error, [&]() -> absl::Status {
-    HORUS_RETURN_IF_ERROR(Require({{result, "result"}, {count, "count"}}));
+  return Guard(error, {{result, "result"}, {count, "count"}}, [&]() -> absl::Status {
     const std::vector<float>& all = result->value.took_us;
     HORUS_ASSIGN_OR_RETURN(const size_t rows, RowsToWrite(all.size(), took_us == nullptr ? 0 : capacity, count));
     const horus::Spread times = horus::DecisionTimes(result->value);
@@ -432,32 +421,22 @@ using namespace horus::capi;  // NOLINT(google-build-using-namespace): the C fun
 
 horus_status horus_truth_from_model(const horus_catalogue* catalogue, const horus_interference* model,
                                     const horus_profile_demands* demands, horus_truth** out, horus_error* error) {
-  return Guard(error, [&]() -> absl::Status {
-    HORUS_RETURN_IF_ERROR(Require({{out, "out"}}));
-    HORUS_ASSIGN_OR_RETURN(auto truth, FromModel(CatalogueOf(catalogue), model, demands));
-    *out = truth.release();
-    return absl::OkStatus();
-  });
+  return Guard(error, {{out, "out"}},
+               [&]() -> absl::Status { return Give(FromModel(CatalogueOf(catalogue), model, demands), out); });
 }
 
 horus_status horus_truth_from_speeds(const horus_catalogue* catalogue, const horus_speeds* speeds, int32_t many,
                                      horus_truth** out, horus_error* error) {
-  return Guard(error, [&]() -> absl::Status {
-    HORUS_RETURN_IF_ERROR(Require({{out, "out"}}));
-    HORUS_ASSIGN_OR_RETURN(auto truth, FromSpeeds(CatalogueOf(catalogue), speeds, many));
-    *out = truth.release();
-    return absl::OkStatus();
-  });
+  return Guard(error, {{out, "out"}},
+               [&]() -> absl::Status { return Give(FromSpeeds(CatalogueOf(catalogue), speeds, many), out); });
 }
 
 horus_status horus_truth_with_sensitivities(const horus_truth* truth, const horus_profile_sensitivities* sensitivities,
                                             horus_truth** out, horus_error* error) {
-  return Guard(error, [&]() -> absl::Status {
-    HORUS_RETURN_IF_ERROR(Require({{truth, "truth"}, {out, "out"}}));
+  return Guard(error, {{truth, "truth"}, {out, "out"}}, [&]() -> absl::Status {
     auto sensitive = std::make_unique<horus_truth>(*truth);
     HORUS_ASSIGN_OR_RETURN(sensitive->sensitivities, SensitivitiesFromC(sensitivities));
-    *out = sensitive.release();
-    return absl::OkStatus();
+    return Give(sensitive.release(), out);
   });
 }
 

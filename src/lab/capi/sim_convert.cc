@@ -68,11 +68,11 @@ absl::Status CheckSizes(const horus_speeds& c) {
   }
   // Bounded: CheckSizes: at most kMostWorkTypes times kMostWorkProfiles.
   HORUS_RETURN_IF_ERROR(RequireColumn(c.alone, "alone", c.gpu_count * c.profile_count));
-  HORUS_RETURN_IF_ERROR(RequireColumn(c.pair_gpus, "pair_gpus", c.pair_count));
-  HORUS_RETURN_IF_ERROR(RequireColumn(c.pairs_a, "pairs_a", c.pair_count));
-  HORUS_RETURN_IF_ERROR(RequireColumn(c.pairs_b, "pairs_b", c.pair_count));
-  HORUS_RETURN_IF_ERROR(RequireColumn(c.speeds_a, "speeds_a", c.pair_count));
-  return RequireColumn(c.speeds_b, "speeds_b", c.pair_count);
+  return RequireColumns(c.pair_count, {{c.pair_gpus, "pair_gpus"},
+                                       {c.pairs_a, "pairs_a"},
+                                       {c.pairs_b, "pairs_b"},
+                                       {c.speeds_a, "speeds_a"},
+                                       {c.speeds_b, "speeds_b"}});
 }
 
 // Numbers and pairs, by the rules of the work rate; profiles that run nowhere have no work.
@@ -144,8 +144,8 @@ std::vector<ProfileDemands> DemandsFor(const Trace& trace, const DemandsByProfil
 
 absl::StatusOr<SensitivitiesByName> SensitivitiesFromC(const horus_profile_sensitivities* given) {
   HORUS_ASSIGN_OR_RETURN(const horus_profile_sensitivities c, ReadStruct(given));
-  HORUS_RETURN_IF_ERROR(RequireColumn(c.profiles, "sensitivities: profiles", c.count));
-  HORUS_RETURN_IF_ERROR(RequireColumn(c.sensitivities, "sensitivities: sensitivities", c.count));
+  HORUS_RETURN_IF_ERROR(RequireColumns(
+      c.count, {{c.profiles, "sensitivities: profiles"}, {c.sensitivities, "sensitivities: sensitivities"}}));
   SensitivitiesByName all;
   for (size_t row = 0; row < c.count; ++row) {
     const std::string place = "sensitivities: " + Element("row", row);
@@ -210,9 +210,9 @@ absl::StatusOr<std::vector<NodeOutage>> OutagesFromC(const horus_sim_options& c)
     return MakeError(absl::StatusCode::kResourceExhausted, "outage_count: expected at most %d, found %d", kMostOutages,
                      c.outage_count);
   }
-  HORUS_RETURN_IF_ERROR(RequireColumn(c.outage_nodes, "outage_nodes", c.outage_count));
-  HORUS_RETURN_IF_ERROR(RequireColumn(c.outage_from_us, "outage_from_us", c.outage_count));
-  HORUS_RETURN_IF_ERROR(RequireColumn(c.outage_until_us, "outage_until_us", c.outage_count));
+  HORUS_RETURN_IF_ERROR(RequireColumns(c.outage_count, {{c.outage_nodes, "outage_nodes"},
+                                                        {c.outage_from_us, "outage_from_us"},
+                                                        {c.outage_until_us, "outage_until_us"}}));
   std::vector<NodeOutage> outages;
   for (size_t i = 0; i < c.outage_count; ++i) {
     outages.push_back({c.outage_nodes[i], c.outage_from_us[i], c.outage_until_us[i]});

@@ -215,11 +215,9 @@ uint64_t BytesOf(const Trace& trace) {
 using namespace horus::capi;  // NOLINT(google-build-using-namespace): the C functions below are its face
 
 horus_status horus_trace_create(const horus_trace_columns* columns, horus_trace** out, horus_error* error) {
-  return Guard(error, [&]() -> absl::Status {
-    HORUS_RETURN_IF_ERROR(Require({{out, "out"}}));
+  return Guard(error, {{out, "out"}}, [&]() -> absl::Status {
     HORUS_ASSIGN_OR_RETURN(horus::Trace trace, TraceFromC(columns));
-    *out = new horus_trace{std::make_shared<const horus::Trace>(std::move(trace))};
-    return absl::OkStatus();
+    return Give(new horus_trace{std::make_shared<const horus::Trace>(std::move(trace))}, out);
   });
 }
 
@@ -238,11 +236,8 @@ const char* horus_trace_profile_name(const horus_trace* trace, size_t index) {
 }
 
 horus_status horus_trace_get_summary(const horus_trace* trace, horus_trace_summary* summary, horus_error* error) {
-  return Guard(error, [&]() -> absl::Status {
-    HORUS_RETURN_IF_ERROR(Require({{trace, "trace"}}));
-    HORUS_RETURN_IF_ERROR(CheckOutput(summary));
-    WriteStruct(ToC(*trace->value, horus::SummariseTrace(*trace->value)), summary);
-    return absl::OkStatus();
+  return Guard(error, {{trace, "trace"}}, [&]() -> absl::Status {
+    return Answer(ToC(*trace->value, horus::SummariseTrace(*trace->value)), summary);
   });
 }
 
@@ -292,14 +287,10 @@ const char* horus_trace_type_name(const horus_trace* trace, size_t list, size_t 
 
 horus_status horus_trace_get_jobs(const horus_trace* trace, const horus_trace_jobs* jobs, size_t* count,
                                   horus_error* error) {
-  return Guard(error, [&]() -> absl::Status {
-    HORUS_RETURN_IF_ERROR(Require({{trace, "trace"}, {count, "count"}}));
+  return Guard(error, {{trace, "trace"}, {count, "count"}}, [&]() -> absl::Status {
     HORUS_ASSIGN_OR_RETURN(const horus_trace_jobs columns, ReadStruct(jobs));
     const size_t rows = trace->value->jobs.size();
-    HORUS_ASSIGN_OR_RETURN(const size_t written, RowsToWrite(rows, columns.capacity, count));
-    for (size_t row = 0; row < written; ++row) PutJob(*trace->value, row, columns);
-    *count = rows;
-    return absl::OkStatus();
+    return WriteRows(rows, columns.capacity, count, [&](size_t row) { PutJob(*trace->value, row, columns); });
   });
 }
 
@@ -323,8 +314,8 @@ absl::StatusOr<std::vector<SyntheticSize>> SizesFromC(const horus_synthetic_opti
 }
 
 absl::StatusOr<std::vector<SyntheticDuration>> DurationsFromC(const horus_synthetic_options& c) {
-  HORUS_RETURN_IF_ERROR(RequireColumn(c.duration_shares_milli, "duration_shares_milli", c.duration_count));
-  HORUS_RETURN_IF_ERROR(RequireColumn(c.duration_us, "duration_us", c.duration_count));
+  HORUS_RETURN_IF_ERROR(RequireColumns(
+      c.duration_count, {{c.duration_shares_milli, "duration_shares_milli"}, {c.duration_us, "duration_us"}}));
   std::vector<SyntheticDuration> durations;
   for (size_t i = 0; i < c.duration_count; ++i) durations.push_back({c.duration_shares_milli[i], c.duration_us[i]});
   return durations;
@@ -390,13 +381,11 @@ using namespace horus::capi;  // NOLINT(google-build-using-namespace): the C fun
 
 horus_status horus_trace_create_synthetic(const horus_synthetic_options* options, horus_trace** out,
                                           horus_error* error) {
-  return Guard(error, [&]() -> absl::Status {
-    HORUS_RETURN_IF_ERROR(Require({{out, "out"}}));
+  return Guard(error, {{out, "out"}}, [&]() -> absl::Status {
     HORUS_ASSIGN_OR_RETURN(const horus::SyntheticOptions asked, OptionsFromC(options));
     HORUS_ASSIGN_OR_RETURN(horus::Trace trace, horus::MakeSynthetic(asked));
     auto made = std::make_unique<horus_trace>();
     made->value = std::make_shared<const horus::Trace>(std::move(trace));
-    *out = made.release();
-    return absl::OkStatus();
+    return Give(made.release(), out);
   });
 }

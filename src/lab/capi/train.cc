@@ -49,11 +49,11 @@ absl::Status CheckColumns(const horus_pair_data& c) {
   }
   // Bounded: CheckColumns: at most kMostPairDevices times kMostPairJobs.
   HORUS_RETURN_IF_ERROR(RequireColumn(c.demands, "demands", c.device_count * c.job_count));
-  HORUS_RETURN_IF_ERROR(RequireColumn(c.devices, "devices", c.count));
-  HORUS_RETURN_IF_ERROR(RequireColumn(c.jobs_a, "jobs_a", c.count));
-  HORUS_RETURN_IF_ERROR(RequireColumn(c.jobs_b, "jobs_b", c.count));
-  HORUS_RETURN_IF_ERROR(RequireColumn(c.slowdown_a, "slowdown_a", c.count));
-  return RequireColumn(c.slowdown_b, "slowdown_b", c.count);
+  return RequireColumns(c.count, {{c.devices, "devices"},
+                                  {c.jobs_a, "jobs_a"},
+                                  {c.jobs_b, "jobs_b"},
+                                  {c.slowdown_a, "slowdown_a"},
+                                  {c.slowdown_b, "slowdown_b"}});
 }
 
 absl::Status AddDevices(const horus_pair_data& c, const Catalogue& types, PairSet& set) {
@@ -130,8 +130,7 @@ using namespace horus::capi;  // NOLINT(google-build-using-namespace): the C fun
 horus_status horus_interference_fit(const horus_catalogue* catalogue, const horus_pair_data* data,
                                     const horus_pair_options* options, horus_progress progress, void* user,
                                     horus_interference** out, horus_error* error) {
-  return Guard(error, [&]() -> absl::Status {
-    HORUS_RETURN_IF_ERROR(Require({{out, "out"}}));
+  return Guard(error, {{out, "out"}}, [&]() -> absl::Status {
     auto types = CatalogueOf(catalogue);
     HORUS_ASSIGN_OR_RETURN(const horus::PairTrainOptions train, OptionsFromC(options));
     HORUS_ASSIGN_OR_RETURN(const horus::PairSet set, SetFromC(data, *types));
@@ -140,8 +139,7 @@ horus_status horus_interference_fit(const horus_catalogue* catalogue, const horu
     HORUS_ASSIGN_OR_RETURN(const horus::Bundle bundle, horus::TrainInterference(set, train, tell));
     HORUS_ASSIGN_OR_RETURN(auto model, horus::LearnedModel::Create(bundle, train.kinds[0], *types));
     HORUS_ASSIGN_OR_RETURN(std::string bytes, horus::WriteBundle(bundle));
-    *out = new horus_interference{std::move(model), std::move(types), std::move(bytes)};
-    return absl::OkStatus();
+    return Give(new horus_interference{std::move(model), std::move(types), std::move(bytes)}, out);
   });
 }
 
@@ -151,9 +149,7 @@ namespace {
 constexpr std::string_view kOpaque = "opaque:";
 
 absl::Status CheckColumns(const horus_training_data& c) {
-  HORUS_RETURN_IF_ERROR(RequireColumn(c.graphs, "graphs", c.count));
-  HORUS_RETURN_IF_ERROR(RequireColumn(c.gpu_types, "gpu_types", c.count));
-  return RequireColumn(c.families, "families", c.count);
+  return RequireColumns(c.count, {{c.graphs, "graphs"}, {c.gpu_types, "gpu_types"}, {c.families, "families"}});
 }
 
 // In the order of Quantity; null = not measured.
@@ -249,8 +245,7 @@ absl::StatusOr<TrainOptions> OptionsFromC(const horus_training_options* given) {
 horus_status horus_predictor_fit(const horus_catalogue* catalogue, const horus_training_data* data,
                                  const horus_training_options* options, horus_progress progress, void* user,
                                  horus_predictor** out, horus_error* error) {
-  return Guard(error, [&]() -> absl::Status {
-    HORUS_RETURN_IF_ERROR(Require({{out, "out"}}));
+  return Guard(error, {{out, "out"}}, [&]() -> absl::Status {
     HORUS_ASSIGN_OR_RETURN(const horus_training_data c, ReadStruct(data));
     HORUS_RETURN_IF_ERROR(CheckColumns(c));
     HORUS_ASSIGN_OR_RETURN(const horus::TrainOptions train, OptionsFromC(options));
@@ -262,15 +257,13 @@ horus_status horus_predictor_fit(const horus_catalogue* catalogue, const horus_t
     }
     HORUS_ASSIGN_OR_RETURN(const horus::Bundle bundle, horus::TrainPredictor(set, train, tell));
     HORUS_ASSIGN_OR_RETURN(auto predictor, horus::Predictor::FromBundle(bundle));
-    *out = new horus_predictor(std::move(predictor));
-    return absl::OkStatus();
+    return Give(new horus_predictor(std::move(predictor)), out);
   });
 }
 
 horus_status horus_predictor_get_quality(const horus_predictor* predictor, const char* quantity,
                                          horus_prediction_quality* quality, horus_error* error) {
-  return Guard(error, [&]() -> absl::Status {
-    HORUS_RETURN_IF_ERROR(Require({{predictor, "predictor"}}));
+  return Guard(error, {{predictor, "predictor"}}, [&]() -> absl::Status {
     HORUS_RETURN_IF_ERROR(CheckOutput(quality));
     HORUS_ASSIGN_OR_RETURN(const std::string name, ReadText(quantity, "quantity"));
     const std::optional<horus::Quantity> found = horus::FindQuantity(name);
