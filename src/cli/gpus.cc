@@ -103,7 +103,7 @@ std::string OneText(const GpuType& type) {
   return text;
 }
 
-absl::StatusOr<std::string> Gpus(const GpusFlags& options) {
+absl::StatusOr<std::string> GpusToText(const GpusFlags& options) {
   HORUS_ASSIGN_OR_RETURN(const auto catalogue, LoadCatalogue(options.gpus_files));
   if (!options.name.empty()) {
     HORUS_ASSIGN_OR_RETURN(const GpuTypeId id, catalogue->Find(options.name));
@@ -125,7 +125,7 @@ Command AddGpus(CLI::App& parser) {
   AddGpusFileOption(*app, options->gpus_files);
   app->add_flag("--json", options->json, "Print JSON");
   app->footer(kGpusFooter);
-  return {app, [options] { return Print(Gpus(*options)); }};
+  return {app, [options] { return Print(GpusToText(*options)); }};
 }
 
 }  // namespace horus::cli
