@@ -22,12 +22,11 @@ namespace {
 constexpr size_t kReadChunkBytes = size_t{1} << 16;
 
 absl::Status FileError(std::string_view what, const std::string& path, int error) {
-  return MakeError(absl::StatusCode::kUnavailable, "%s: cannot %s: %s", path, std::string(what),
-                   std::string(std::strerror(error)));
+  return Unavailable("%s: cannot %s: %s", path, std::string(what), std::string(std::strerror(error)));
 }
 
 absl::Status NotRegular(const std::string& path) {
-  return MakeError(absl::StatusCode::kUnavailable, "%s: expected a regular file, found another kind", path);
+  return Unavailable("%s: expected a regular file, found another kind", path);
 }
 
 int OpenPatiently(const std::string& path, int flags, mode_t mode = 0) {
@@ -137,8 +136,7 @@ absl::StatusOr<std::string> ReadAll(const Descriptor& file, const std::string& p
       struct stat info = {};
       const bool sized = ::fstat(file.get(), &info) == 0 && S_ISREG(info.st_mode);
       const std::string found = sized ? std::to_string(info.st_size) : "more";  // a pipe has no size
-      return MakeError(absl::StatusCode::kResourceExhausted, "%s: expected at most %d bytes, found %s", path, max_bytes,
-                       found);
+      return ResourceExhausted("%s: expected at most %d bytes, found %s", path, max_bytes, found);
     }
     if (read == 0) return bytes;
   }

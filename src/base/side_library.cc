@@ -71,16 +71,16 @@ absl::StatusOr<void*> LoadSideLibrary(const SideLibrary& library, const std::str
   const std::string file = path.empty() ? FindFile(library, folder) : path;
   void* opened = dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
   if (opened == nullptr) {
-    return MakeError(absl::StatusCode::kUnavailable,
-                     "%s needs %s, which cannot be loaded (looked in '%s' and its neighbour '%s', then asked the "
-                     "loader): %s. %s",
-                     library.purpose, file, folder, library.install_dir, LoaderError(), library.remedy);
+    return Unavailable(
+        "%s needs %s, which cannot be loaded (looked in '%s' and its neighbour '%s', then asked the "
+        "loader): %s. %s",
+        library.purpose, file, folder, library.install_dir, LoaderError(), library.remedy);
   }
   void* const entry = dlsym(opened, library.entry);
   const std::string why = entry == nullptr ? LoaderError() : std::string();
   dlclose(opened);  // RTLD_NODELETE keeps it; this only balances the count
   if (entry == nullptr) {
-    return MakeError(absl::StatusCode::kUnavailable, "%s: %s has no %s: %s", library.purpose, file, library.entry, why);
+    return Unavailable("%s: %s has no %s: %s", library.purpose, file, library.entry, why);
   }
   return entry;
 }

@@ -7,10 +7,14 @@
 #ifndef HORUS_BASE_STATUS_H_
 #define HORUS_BASE_STATUS_H_
 
+#include <string>
+#include <string_view>
 #include <utility>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/cord.h"
+#include "absl/strings/string_view.h"
 #include "base/format.h"
 
 namespace horus {
@@ -29,9 +33,34 @@ template <typename... Args>
   return absl::Status(code, Formatted(format, args...));
 }
 
-template <typename... Args>
-[[nodiscard]] absl::Status InvalidArgument(const absl::FormatSpec<Args...>& format, const Args&... args) {
-  return MakeError(absl::StatusCode::kInvalidArgument, format, args...);
+// One function a code: InvalidArgument("%s: expected ..., found ...", where, ...).
+#define HORUS_MAKE_ERROR_(Code)                                                                   \
+  template <typename... Args>                                                                     \
+  [[nodiscard]] absl::Status Code(const absl::FormatSpec<Args...>& format, const Args&... args) { \
+    return MakeError(absl::StatusCode::k##Code, format, args...);                                 \
+  }
+HORUS_MAKE_ERROR_(InvalidArgument)
+HORUS_MAKE_ERROR_(NotFound)
+HORUS_MAKE_ERROR_(AlreadyExists)
+HORUS_MAKE_ERROR_(ResourceExhausted)
+HORUS_MAKE_ERROR_(DataLoss)
+HORUS_MAKE_ERROR_(FailedPrecondition)
+HORUS_MAKE_ERROR_(Unimplemented)
+HORUS_MAKE_ERROR_(Unavailable)
+HORUS_MAKE_ERROR_(Cancelled)
+#undef HORUS_MAKE_ERROR_
+
+// The same error with where it was found before its message; what is OK stays so.
+[[nodiscard]] inline absl::Status At(std::string_view where, const absl::Status& status) {
+  if (status.ok()) return status;
+  absl::Status placed = MakeError(status.code(), "%s: %s", std::string(where), std::string(status.message()));
+  status.ForEachPayload([&](absl::string_view url, const absl::Cord& payload) { placed.SetPayload(url, payload); });
+  return placed;
+}
+template <typename T>
+[[nodiscard]] absl::StatusOr<T> At(std::string_view where, absl::StatusOr<T> value) {
+  if (value.ok()) return value;
+  return At(where, value.status());
 }
 
 }  // namespace horus

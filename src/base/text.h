@@ -8,10 +8,13 @@
 #ifndef HORUS_BASE_TEXT_H_
 #define HORUS_BASE_TEXT_H_
 
+#include <charconv>
 #include <cstddef>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
+#include <system_error>
 #include <utility>
 
 namespace horus {
@@ -46,6 +49,15 @@ namespace horus {
 
 // "'a', 'b' and 3 more": at most `count` names, quoted, in the order given.
 [[nodiscard]] std::string QuotedSome(std::span<const std::string_view> names, size_t count = 8);
+
+// The number that the whole text is; nullopt for anything else, such as blanks or a plus sign.
+template <typename Number>
+[[nodiscard]] std::optional<Number> ParseNumber(std::string_view text) {
+  Number number = 0;
+  const char* const end = text.data() + text.size();
+  const auto [stop, error] = std::from_chars(text.data(), end, number);
+  return error == std::errc() && stop == end ? std::optional(number) : std::nullopt;
+}
 
 // Two amounts as text, `text(amount, more)` each, with as few more digits than usual as tell them apart.
 template <typename Text>

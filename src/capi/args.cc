@@ -44,7 +44,7 @@ absl::Status CheckFlag(const char* name, int32_t value) {
 std::string Element(const char* name, size_t index) { return Formatted("%s[%d]", name, index); }
 
 absl::Status NoSuchRow(const char* what, size_t count, size_t index) {
-  return MakeError(absl::StatusCode::kNotFound, "index: expected less than %d %s, found %d", count, what, index);
+  return NotFound("index: expected less than %d %s, found %d", count, what, index);
 }
 
 absl::StatusOr<size_t> RowsToWrite(size_t needed, size_t capacity, size_t* count) {

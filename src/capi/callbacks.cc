@@ -36,8 +36,8 @@ CallbackModel::CallbackModel(std::shared_ptr<const Catalogue> catalogue, horus_i
 absl::Status CallbackModel::Predict(const DeviceContext& device, std::span<const Demand* const> tenants,
                                     std::span<Slowdown> out) const {
   if (!catalogue_->Contains(device.type)) {
-    return MakeError(absl::StatusCode::kNotFound, "GPU type: expected one of the %d that the model knows, found %d",
-                     catalogue_->size(), device.type.value());
+    return NotFound("GPU type: expected one of the %d that the model knows, found %d", catalogue_->size(),
+                    device.type.value());
   }
   constexpr float kUnset = std::numeric_limits<float>::quiet_NaN();
   const size_t count = tenants.size();
@@ -105,8 +105,8 @@ CallbackPolicy::CallbackPolicy(std::shared_ptr<const Catalogue> catalogue, horus
 
 absl::Status CallbackPolicy::ScoreDevice(const DeviceCandidate& candidate, DeviceScore& score) const {
   if (!catalogue_->Contains(candidate.device.type)) {
-    return MakeError(absl::StatusCode::kNotFound, "GPU type: expected one of the %d that policy %s knows, found %d",
-                     catalogue_->size(), name_, candidate.device.type.value());
+    return NotFound("GPU type: expected one of the %d that policy %s knows, found %d", catalogue_->size(), name_,
+                    candidate.device.type.value());
   }
   const Columns columns = ColumnsOf(candidate);
   const horus_device device = {sizeof(horus_device), SharingToC(candidate.device.mode),

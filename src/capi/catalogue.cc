@@ -107,15 +107,13 @@ horus_mig_profile MigToC(const MigProfile& profile) {
 absl::StatusOr<const GpuType*> TypeAt(const horus_catalogue* catalogue, size_t index) {
   HORUS_RETURN_IF_ERROR(Require({{catalogue, "catalogue"}}));
   if (index < catalogue->value->size()) return &catalogue->value->types()[index];
-  return MakeError(absl::StatusCode::kNotFound, "index: expected less than %d GPU types, found %d",
-                   catalogue->value->size(), index);
+  return NotFound("index: expected less than %d GPU types, found %d", catalogue->value->size(), index);
 }
 
 absl::StatusOr<std::vector<GpuType>> TypesFromC(size_t count, const horus_gpu* const* gpus) {
   HORUS_RETURN_IF_ERROR(RequireColumn(gpus, "gpus", count));
   if (count > Catalogue::kMaxTypes) {
-    return MakeError(absl::StatusCode::kResourceExhausted, "count: expected at most %d GPU types, found %d",
-                     Catalogue::kMaxTypes, count);
+    return ResourceExhausted("count: expected at most %d GPU types, found %d", Catalogue::kMaxTypes, count);
   }
   return ReadEach("gpus", count, gpus, GpuFromC);
 }
@@ -159,9 +157,8 @@ horus_status horus_catalogue_get_mig(const horus_catalogue* catalogue, size_t in
     HORUS_ASSIGN_OR_RETURN(const horus::GpuType* type, TypeAt(catalogue, index));
     HORUS_RETURN_IF_ERROR(CheckOutput(mig));
     if (profile >= type->mig.size()) {
-      return horus::MakeError(absl::StatusCode::kNotFound,
-                              "profile: expected less than %d MIG profiles of %s, found %d", type->mig.size(),
-                              type->name, profile);
+      return horus::NotFound("profile: expected less than %d MIG profiles of %s, found %d", type->mig.size(),
+                             type->name, profile);
     }
     WriteStruct(MigToC(type->mig[profile]), mig);
     return absl::OkStatus();

@@ -340,8 +340,8 @@ horus_status horus_cluster_restore_file(const horus_catalogue* catalogue, const 
   return Guard(error, {{path, "path"}, {out, "out"}}, [&]() -> absl::Status {
     HORUS_ASSIGN_OR_RETURN(const std::string saved, horus::ReadFile(path, horus::kMaxSnapshotBytes));
     const std::span<const uint8_t> bytes(reinterpret_cast<const uint8_t*>(saved.data()), saved.size());
-    absl::StatusOr<horus::Cluster> value = horus::RestoreSnapshot(bytes, CatalogueOf(catalogue));
-    if (!value.ok()) return At(path, value.status());
-    return Give(new horus_cluster(*std::move(value)), out);
+    HORUS_ASSIGN_OR_RETURN(horus::Cluster value,
+                           horus::At(path, horus::RestoreSnapshot(bytes, CatalogueOf(catalogue))));
+    return Give(new horus_cluster(std::move(value)), out);
   });
 }

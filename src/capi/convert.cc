@@ -135,27 +135,23 @@ absl::StatusOr<int16_t> MigIndex(const GpuType& type, const char* given, size_t 
     if (type.mig[profile].name == name) return static_cast<int16_t>(profile);
     known += (profile == 0 ? "" : ", ") + type.mig[profile].name;
   }
-  return MakeError(absl::StatusCode::kNotFound, "%s: expected a MIG profile of %s (%s), found '%s'",
-                   Element("mig_profiles", i), type.name, known.empty() ? "it has none" : known, name);
+  return NotFound("%s: expected a MIG profile of %s (%s), found '%s'", Element("mig_profiles", i), type.name,
+                  known.empty() ? "it has none" : known, name);
 }
 
 absl::StatusOr<SharingMode> ModeAt(const horus_node& node, size_t i, bool is_mig) {
   const int32_t mode = node.sharing_modes == nullptr ? 0 : node.sharing_modes[i];
   if (mode == 0) return is_mig ? SharingMode::kMig : SharingMode::kTimeSlice;
-  const absl::StatusOr<SharingMode> known = SharingFromC(mode);
-  if (!known.ok()) return At(Element("sharing_modes", i), known.status());
-  return known;
+  return At(Element("sharing_modes", i), SharingFromC(mode));
 }
 
 absl::StatusOr<DeviceSpec> DeviceAt(const Catalogue& catalogue, const horus_node& node, size_t i) {
   DeviceSpec device;
   HORUS_ASSIGN_OR_RETURN(const std::string type_name, ReadText(node.gpu_types[i], Element("gpu_types", i).c_str()));
-  const absl::StatusOr<GpuTypeId> type = catalogue.Find(type_name);
-  if (!type.ok()) return At(Element("gpu_types", i), type.status());
-  device.type = *type;
+  HORUS_ASSIGN_OR_RETURN(device.type, At(Element("gpu_types", i), catalogue.Find(type_name)));
   const char* mig_profile = node.mig_profiles == nullptr ? nullptr : node.mig_profiles[i];
   if (mig_profile != nullptr) {
-    HORUS_ASSIGN_OR_RETURN(device.mig_profile, MigIndex(catalogue.at(*type), mig_profile, i));
+    HORUS_ASSIGN_OR_RETURN(device.mig_profile, MigIndex(catalogue.at(device.type), mig_profile, i));
   }
   HORUS_ASSIGN_OR_RETURN(device.mode, ModeAt(node, i, mig_profile != nullptr));
   HORUS_ASSIGN_OR_RETURN(device.physical_gpu, SmallAt(node.physical_gpus, "physical_gpus", i, -1));
@@ -196,9 +192,7 @@ absl::StatusOr<NodeSpec> Convert(const Catalogue& catalogue, const horus_node& n
 
 absl::StatusOr<NodeSpec> NodeFromC(const Catalogue& catalogue, const horus_node* given) {
   HORUS_ASSIGN_OR_RETURN(const horus_node node, ReadStruct(given));
-  absl::StatusOr<NodeSpec> spec = Convert(catalogue, node);
-  if (!spec.ok()) return At(Formatted("node %d", node.id), spec.status());
-  return spec;
+  return At(Formatted("node %d", node.id), Convert(catalogue, node));
 }
 
 absl::StatusOr<AdminState> StateFromC(int32_t state) {
@@ -341,8 +335,7 @@ absl::StatusOr<std::vector<JobSpec>> JobsFromC(const Catalogue& catalogue, size_
                                                uint64_t max_jobs) {
   HORUS_RETURN_IF_ERROR(RequireColumn(jobs, "jobs", count));
   if (count > max_jobs) {
-    return MakeError(absl::StatusCode::kResourceExhausted, "job_count: expected at most %d (max_jobs), found %d",
-                     max_jobs, count);
+    return ResourceExhausted("job_count: expected at most %d (max_jobs), found %d", max_jobs, count);
   }
   return ReadEach("jobs", count, jobs, [&](const horus_job* job) { return JobFromC(catalogue, job); });
 }

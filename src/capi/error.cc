@@ -62,13 +62,6 @@ absl::Status CError(horus_status code, std::string_view message) {
   return status;
 }
 
-absl::Status At(std::string_view where, const absl::Status& status) {
-  if (status.ok()) return status;
-  absl::Status placed(status.code(), Formatted("%s: %s", std::string(where), std::string(status.message())));
-  if (const auto payload = status.GetPayload(kCodeUrl); payload.has_value()) placed.SetPayload(kCodeUrl, *payload);
-  return placed;
-}
-
 absl::Status Require(std::initializer_list<NamedPointer> pointers) {
   for (const NamedPointer& argument : pointers) {
     if (argument.pointer == nullptr) return InvalidArgument("%s: expected a pointer, found NULL", argument.name);

@@ -68,9 +68,6 @@ class DefaultFloats {
 // A status of a code that absl does not have: HORUS_ERR_BUFFER_TOO_SMALL, _INVALID_STRUCT, _BUSY, _CALLBACK.
 [[nodiscard]] absl::Status CError(horus_status code, std::string_view message);
 
-// `status` with "<where>: " before its message; OK stays OK, the code stays the same.
-[[nodiscard]] absl::Status At(std::string_view where, const absl::Status& status);
-
 [[nodiscard]] horus_status CodeOf(const absl::Status& status);
 
 // Copies `text` into `out` as one line of UTF-8: cut to fit at the end of a character, control bytes as spaces, what is

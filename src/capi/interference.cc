@@ -195,9 +195,8 @@ horus_status horus_interference_quantile(const horus_interference* model, const 
     const horus::InterferenceModel& asks = *model->value;
     const double known = asks.upper_probability();
     if (!asks.has_quantiles() && probability != known) {
-      return horus::MakeError(absl::StatusCode::kUnimplemented,
-                              "probability: model %s bounds slowdowns with probability %g alone, found %g",
-                              std::string(asks.name()), known, probability);
+      return horus::Unimplemented("probability: model %s bounds slowdowns with probability %g alone, found %g",
+                                  std::string(asks.name()), known, probability);
     }
     HORUS_ASSIGN_OR_RETURN(const Asked asked, AskedFromC(*model, catalogue, device, count, demands));
     std::vector<horus::Slowdown> all(count);

@@ -78,8 +78,7 @@ absl::StatusOr<std::vector<SupposedChange>> ChangesFromC(const Catalogue& catalo
                                                          const horus_change* const* given) {
   HORUS_RETURN_IF_ERROR(RequireColumn(given, "changes", count));
   if (count > kMostChanges) {
-    return MakeError(absl::StatusCode::kResourceExhausted, "changes: expected at most %d, found %d", kMostChanges,
-                     count);
+    return ResourceExhausted("changes: expected at most %d, found %d", kMostChanges, count);
   }
   return ReadEach("changes", count, given, [&](const horus_change* one) { return ChangeFromC(catalogue, one); });
 }

@@ -65,8 +65,7 @@ absl::StatusOr<std::pair<std::span<const uint8_t>, std::span<const uint8_t>>> Pa
   ByteReader reader(saved);
   const uint64_t first = reader.U64();
   if (!reader.ok() || first > reader.left()) {
-    return MakeError(absl::StatusCode::kDataLoss,
-                     "observations: expected the bytes of saved observations, found others");
+    return DataLoss("observations: expected the bytes of saved observations, found others");
   }
   const auto parts = saved.subspan(sizeof(uint64_t));
   return std::pair{parts.first(first), parts.subspan(first)};

@@ -74,10 +74,10 @@ horus_status horus_interference_to_bytes(const horus_interference* model, size_t
           "snapshot (horus_observations_snapshot) and the model that they were committed to, and commit again");
     }
     if (model->bundle.empty()) {
-      return horus::MakeError(absl::StatusCode::kUnimplemented,
-                              "model: expected one that was trained or read from a bundle, found %s: make it again "
-                              "from what it was made of",
-                              std::string(model->value->name()));
+      return horus::Unimplemented(
+          "model: expected one that was trained or read from a bundle, found %s: make it again "
+          "from what it was made of",
+          std::string(model->value->name()));
     }
     return WriteBytes(model->bundle, capacity, bytes, count);
   });

@@ -21,7 +21,7 @@ namespace horus::capi {
 
 absl::StatusOr<int32_t> DeviceIndex(uint32_t device) {
   if (device <= static_cast<uint32_t>(std::numeric_limits<int32_t>::max())) return static_cast<int32_t>(device);
-  return MakeError(absl::StatusCode::kNotFound, "device: expected an index within the node, found %d", device);
+  return NotFound("device: expected an index within the node, found %d", device);
 }
 
 absl::StatusOr<Slots> SlotsFromC(const SlotColumns& columns) {
@@ -34,9 +34,7 @@ absl::StatusOr<Slots> SlotsFromC(const SlotColumns& columns) {
     slots[i].node = columns.node_ids[i];
     slots[i].device = kNoDevice;
     if (columns.devices[i] != UINT32_MAX) {
-      const absl::StatusOr<int32_t> device = DeviceIndex(columns.devices[i]);
-      if (!device.ok()) return At(Element("devices", i), device.status());
-      slots[i].device = *device;
+      HORUS_ASSIGN_OR_RETURN(slots[i].device, At(Element("devices", i), DeviceIndex(columns.devices[i])));
     }
     const uint32_t task = columns.tasks == nullptr ? 0 : columns.tasks[i];
     if (task >= static_cast<uint32_t>(kMaxGpusPerJob)) {
@@ -87,8 +85,7 @@ absl::StatusOr<SeenResident> SeenResidentOf(const horus_cluster& cluster, JobId 
     found = true;
   }
   if (found) return seen;
-  return MakeError(absl::StatusCode::kNotFound, "job_id: expected a job on device %d of node %d, found %d", device,
-                   node, job);
+  return NotFound("job_id: expected a job on device %d of node %d, found %d", device, node, job);
 }
 
 namespace {
@@ -141,9 +138,7 @@ absl::StatusOr<std::shared_ptr<const Workload>> Convert(const horus_workload& c,
 absl::StatusOr<std::shared_ptr<const Workload>> WorkloadFromC(const horus_workload* given,
                                                               std::shared_ptr<const Catalogue>& catalogue) {
   HORUS_ASSIGN_OR_RETURN(const horus_workload workload, ReadStruct(given));
-  absl::StatusOr<std::shared_ptr<const Workload>> made = Convert(workload, catalogue);
-  if (!made.ok()) return At("workload", made.status());
-  return made;
+  return At("workload", Convert(workload, catalogue));
 }
 
 }  // namespace horus::capi

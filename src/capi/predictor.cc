@@ -32,9 +32,8 @@ absl::StatusOr<std::vector<GpuTypeId>> FindTypes(const Catalogue& catalogue, siz
   std::vector<GpuTypeId> types;
   for (size_t i = 0; i < count; ++i) {
     HORUS_RETURN_IF_ERROR(Require({{gpu_types[i], Element("gpu_types", i).c_str()}}));
-    const absl::StatusOr<GpuTypeId> type = catalogue.Find(gpu_types[i]);
-    if (!type.ok()) return At(Element("gpu_types", i), type.status());
-    types.push_back(*type);
+    HORUS_ASSIGN_OR_RETURN(const GpuTypeId type, At(Element("gpu_types", i), catalogue.Find(gpu_types[i])));
+    types.push_back(type);
   }
   return types;
 }

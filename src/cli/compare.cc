@@ -275,8 +275,8 @@ absl::StatusOr<Comparison> Collect(const Grid& grid, std::vector<PlannedRun> run
     if (stored) comparison.values.push_back(*std::move(stored));
   }
   if (missing == 0) return comparison;
-  return MakeError(absl::StatusCode::kFailedPrecondition, "%s/runs: expected all %d runs of the grid, %d are missing",
-                   out, comparison.runs.size(), missing);
+  return FailedPrecondition("%s/runs: expected all %d runs of the grid, %d are missing", out, comparison.runs.size(),
+                            missing);
 }
 
 absl::Status WriteResults(const Comparison& comparison, const Options& options, size_t threads) {

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <charconv>
 #include <chrono>
 #include <cmath>
 #include <condition_variable>
@@ -106,7 +105,7 @@ class Pool {
         pool.emplace_back([this] { Work(); });
       } catch (const std::system_error& error) {
         if (!pool.empty()) return absl::OkStatus();
-        return MakeError(absl::StatusCode::kResourceExhausted, "expected to begin a thread, found: %s", error.what());
+        return ResourceExhausted("expected to begin a thread, found: %s", error.what());
       }
     }
     return absl::OkStatus();
@@ -165,7 +164,7 @@ absl::Status MakeFolders(const std::string& out) {
     std::error_code error;
     std::filesystem::create_directories(std::filesystem::path(out) / name, error);
     if (error) {
-      return MakeError(absl::StatusCode::kUnavailable, "%s/%s: cannot make the folder: %s", out, name, error.message());
+      return Unavailable("%s/%s: cannot make the folder: %s", out, name, error.message());
     }
   }
   return absl::OkStatus();
@@ -186,16 +185,9 @@ std::vector<PlannedRun> PlanRuns(const Grid& grid) {
 }
 
 absl::StatusOr<Shard> ParseShard(const std::string& text) {
-  Shard shard;
-  const size_t slash = text.find('/');
-  const auto parse = [](std::string_view part, size_t& number) {
-    const char* const end = part.data() + part.size();
-    return std::from_chars(part.data(), end, number) == std::from_chars_result{end, std::errc()};
-  };
-  if (slash != std::string::npos && parse(std::string_view(text).substr(0, slash), shard.index) &&
-      parse(std::string_view(text).substr(slash + 1), shard.count) && shard.index < shard.count) {
-    return shard;
-  }
+  const size_t slash = std::min(text.find('/'), text.size() - 1);
+  const auto index = ParseNumber<size_t>(text.substr(0, slash)), count = ParseNumber<size_t>(text.substr(slash + 1));
+  if (index && count && *index < *count) return Shard{*index, *count};
   return InvalidArgument("--shard: expected I/N with I from 0 to N - 1, found %s", Quoted(text));
 }
 

@@ -129,12 +129,9 @@ absl::StatusOr<DemandsByName> LoadDemands(const GridFile& file, SensitivitiesByN
     HORUS_ASSIGN_OR_RETURN(const std::vector<TableJob> jobs, ReadJobTable(file.beliefs.jobs));
     for (const TableJob& job : jobs) {
       progress.Update("analysing jobs:", beliefs.size(), jobs.size());
-      const absl::StatusOr<std::vector<Demand>> demands = shelf.Demands(job.model);
-      if (!demands.ok()) {
-        return MakeError(demands.status().code(), "%s: graph: %s", job.where, std::string(demands.status().message()));
-      }
+      HORUS_ASSIGN_OR_RETURN(const std::vector<Demand> demands, At(job.where + ": graph", shelf.Demands(job.model)));
       ProfileDemands& one = beliefs[job.name];
-      for (const GpuTypeId type : present) one.push_back({type, (*demands)[type.value()]});
+      for (const GpuTypeId type : present) one.push_back({type, demands[type.value()]});
     }
     return beliefs;
   }
@@ -219,19 +216,16 @@ absl::Status LoadTraces(const GridFile& file, LoadedGrid& loaded) {
       }
       trace = std::make_shared<const Trace>(std::move(one.trace));
     }
-    absl::StatusOr<Trace> prepared = PrepareTrace(loaded.grid, *trace, workload.edits);
-    if (!prepared.ok()) {
-      return MakeError(prepared.status().code(), "workload '%s': %s", workload.name,
-                       std::string(prepared.status().message()));
-    }
-    if (prepared->jobs.size() < trace->jobs.size()) {
+    HORUS_ASSIGN_OR_RETURN(Trace prepared,
+                           At("workload '" + workload.name + "'", PrepareTrace(loaded.grid, *trace, workload.edits)));
+    if (prepared.jobs.size() < trace->jobs.size()) {
       const std::string note =
-          absl::StrFormat("%s: %d of %d jobs count; %d have no speed alone", entry.files.front(), prepared->jobs.size(),
+          absl::StrFormat("%s: %d of %d jobs count; %d have no speed alone", entry.files.front(), prepared.jobs.size(),
                           trace->jobs.size(), CountWithoutSpeed(loaded.grid, *trace));
       if (loaded.notes.empty() || loaded.notes.back() != note) loaded.notes.push_back(note);
     }
-    absl::StrAppendFormat(&workload.content, "trace: %016x\n", TraceDigest(*prepared));
-    workload.trace = std::make_shared<const Trace>(*std::move(prepared));
+    absl::StrAppendFormat(&workload.content, "trace: %016x\n", TraceDigest(prepared));
+    workload.trace = std::make_shared<const Trace>(std::move(prepared));
     loaded.grid.workloads.push_back(std::move(workload));
   }
   return absl::OkStatus();

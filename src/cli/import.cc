@@ -237,8 +237,7 @@ absl::Status Write(const ImportFlags& options, const ImportFiles& files) {
   std::error_code error;
   fs::create_directories(options.out, error);
   if (!fs::is_directory(options.out, error)) {
-    return MakeError(absl::StatusCode::kUnavailable, "--out: expected a folder that can be written, found %s",
-                     options.out);
+    return Unavailable("--out: expected a folder that can be written, found %s", options.out);
   }
   const std::pair<const char*, const std::string*> parts[] = {{"cluster.yaml", &files.cluster},
                                                               {"jobs.yaml", &files.jobs},

@@ -29,10 +29,7 @@ absl::StatusOr<std::shared_ptr<const Predictor>> LoadPredictor(const std::string
   if (bundle.empty() || bundle == kBuiltinBundle) return Predictor::Default();
   if (bundle == kNoBundle) return Predictor::Prior();
   HORUS_ASSIGN_OR_RETURN(const std::string bytes, ReadFile(bundle, kMaxBundleBytes));
-  absl::StatusOr<std::shared_ptr<const Predictor>> predictor =
-      Predictor::FromBundle({reinterpret_cast<const uint8_t*>(bytes.data()), bytes.size()});
-  if (predictor.ok()) return predictor;
-  return MakeError(predictor.status().code(), "%s: %s", bundle, std::string(predictor.status().message()));
+  return At(bundle, Predictor::FromBundle({reinterpret_cast<const uint8_t*>(bytes.data()), bytes.size()}));
 }
 
 }  // namespace horus::cli

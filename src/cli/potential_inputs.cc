@@ -3,7 +3,6 @@
 #include "cli/potential_inputs.h"
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <map>
 #include <memory>
@@ -62,11 +61,8 @@ absl::StatusOr<std::vector<double>> CountGpus(const std::vector<std::string>& op
   std::vector<double> gpus(known.names.size(), 0);
   for (const std::string& option : options) {
     const size_t equals = option.rfind('=');
-    int64_t count = 1;
-    const char* const end = option.data() + option.size();
-    const bool has_count = equals == std::string::npos || std::from_chars(option.data() + equals + 1, end, count) ==
-                                                              std::from_chars_result{end, std::errc()};
-    if (!has_count || count < 1 || count > kMostGpusOfType) {
+    const int64_t count = equals == std::string::npos ? 1 : ParseNumber<int64_t>(option.substr(equals + 1)).value_or(0);
+    if (count < 1 || count > kMostGpusOfType) {
       return InvalidArgument("--gpus: expected TYPE=N with N from 1 to %d, or TYPE for one, found %s", kMostGpusOfType,
                              Quoted(option));
     }

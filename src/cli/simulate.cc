@@ -226,7 +226,7 @@ Timeline::Timeline(std::FILE* file, std::string path, const Grid& grid) : file_(
 absl::StatusOr<std::unique_ptr<Timeline>> Timeline::Open(const std::string& path, const Grid& grid) {
   std::FILE* file = std::fopen(path.c_str(), "we");
   if (file != nullptr) return std::unique_ptr<Timeline>(new Timeline(file, path, grid));
-  return MakeError(absl::StatusCode::kUnavailable, "%s: cannot write: %s", path, std::string(std::strerror(errno)));
+  return Unavailable("%s: cannot write: %s", path, std::string(std::strerror(errno)));
 }
 
 Timeline::~Timeline() {
@@ -257,7 +257,7 @@ void Timeline::Add(const Trace& trace, const SimEvent& event) {
 absl::Status Timeline::Close() {
   const bool failed = std::ferror(file_) != 0;
   if (std::fclose(std::exchange(file_, nullptr)) == 0 && !failed) return absl::OkStatus();
-  return MakeError(absl::StatusCode::kUnavailable, "%s: cannot write all of it", path_);
+  return Unavailable("%s: cannot write all of it", path_);
 }
 
 constexpr char kFooter[] = R"(

@@ -71,14 +71,10 @@ class Builder {
     if (job_ != nullptr && from.model == last_) return job_.get();
     std::shared_ptr<const Graph>& graph = graphs_[from.model.path];
     if (graph == nullptr) {
-      absl::StatusOr<std::shared_ptr<const Graph>> read = ReadOnnxFile(from.model.path);
-      if (!read.ok())
-        return MakeError(read.status().code(), "%s: graph: %s", from.where, std::string(read.status().message()));
-      graph = *std::move(read);
+      HORUS_ASSIGN_OR_RETURN(graph, At(from.where + ": graph", ReadOnnxFile(from.model.path)));
     }
-    absl::StatusOr<JobProfile> job = Analyse(graph, from.model.run);
-    if (!job.ok()) return MakeError(job.status().code(), "%s: %s", from.where, std::string(job.status().message()));
-    job_ = std::make_unique<const JobProfile>(*std::move(job));
+    HORUS_ASSIGN_OR_RETURN(JobProfile job, At(from.where, Analyse(graph, from.model.run)));
+    job_ = std::make_unique<const JobProfile>(std::move(job));
     last_ = from.model;
     return job_.get();
   }
@@ -157,11 +153,7 @@ absl::StatusOr<PairJob> MakeJob(const TableJob& from, std::span<const Device> de
                                 const NamedOn& named, DemandShelf& shelf) {
   std::vector<Demand> predicted;
   if (!from.model.path.empty()) {
-    absl::StatusOr<std::vector<Demand>> demands = shelf.Demands(from.model);
-    if (!demands.ok()) {
-      return MakeError(demands.status().code(), "%s: graph: %s", from.where, std::string(demands.status().message()));
-    }
-    predicted = *std::move(demands);
+    HORUS_ASSIGN_OR_RETURN(predicted, At(from.where + ": graph", shelf.Demands(from.model)));
   }
   PairJob job{.name = from.name, .family = from.family, .points = {}};
   for (const Device& device : devices) {
@@ -283,10 +275,8 @@ absl::StatusOr<std::shared_ptr<const InterferenceModel>> LoadModel(const Interfe
                                                                    const Catalogue& catalogue) {
   if (choice.bundle.empty()) return MakeInterferenceModel(choice.name);
   HORUS_ASSIGN_OR_RETURN(const std::string text, ReadFile(choice.bundle, kMaxBundleBytes));
-  auto model =
-      InterferenceModelFromBundle({reinterpret_cast<const uint8_t*>(text.data()), text.size()}, choice.name, catalogue);
-  if (model.ok()) return model;
-  return MakeError(model.status().code(), "%s: %s", choice.bundle, std::string(model.status().message()));
+  const std::span bytes(reinterpret_cast<const uint8_t*>(text.data()), text.size());
+  return At(choice.bundle, InterferenceModelFromBundle(bytes, choice.name, catalogue));
 }
 
 }  // namespace

@@ -75,8 +75,8 @@ std::shared_ptr<const Catalogue> Catalogue::Default() {
 absl::StatusOr<Catalogue> Catalogue::Extend(const Catalogue& base, std::vector<GpuType> types) {
   // Bounded: both are in memory.
   if (base.size() + types.size() > kMaxTypes) {
-    return MakeError(absl::StatusCode::kResourceExhausted, "GPU catalogue: expected at most %d types, found %d",
-                     kMaxTypes, base.size() + types.size());
+    return ResourceExhausted("GPU catalogue: expected at most %d types, found %d", kMaxTypes,
+                             base.size() + types.size());
   }
   Catalogue result = base;
   for (GpuType& type : types) {
@@ -95,9 +95,8 @@ absl::StatusOr<Catalogue> Catalogue::Extend(const Catalogue& base, std::vector<G
   if (twice != result.keys_.end()) {
     const GpuType& first = result.at(twice->id);
     const GpuType& second = result.at(std::next(twice)->id);
-    return MakeError(absl::StatusCode::kAlreadyExists,
-                     "GPU type %s: name or alias %s: expected a new one, found it taken by %s", Quoted(second.name),
-                     Quoted(twice->folded), Quoted(first.name));
+    return AlreadyExists("GPU type %s: name or alias %s: expected a new one, found it taken by %s", Quoted(second.name),
+                         Quoted(twice->folded), Quoted(first.name));
   }
   return result;
 }
@@ -141,8 +140,8 @@ absl::StatusOr<GpuTypeId> Catalogue::Find(std::string_view name_or_alias) const 
   }
   const std::string near = IsPossible(name_or_alias) ? Nearest(FoldDeviceName(name_or_alias), names) : "";
   const std::string hint = near.empty() ? "none is near it" : "nearest: " + near;
-  return MakeError(absl::StatusCode::kNotFound, "GPU type: expected one of the %d known names, found %s; %s",
-                   types_.size(), Quoted(name_or_alias), hint);
+  return NotFound("GPU type: expected one of the %d known names, found %s; %s", types_.size(), Quoted(name_or_alias),
+                  hint);
 }
 
 }  // namespace horus

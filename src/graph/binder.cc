@@ -108,12 +108,10 @@ absl::Status Binder::Count(int64_t work) {
   // Bounded: max_ops is far below 2^62.
   const int64_t most_tensors = limits_.max_ops * kTensorsPerOperator;
   if (static_cast<int64_t>(state.tensors.size()) > most_tensors) {
-    return MakeError(absl::StatusCode::kResourceExhausted,
-                     "more than %d tensors after functions and subgraphs are expanded", most_tensors);
+    return ResourceExhausted("more than %d tensors after functions and subgraphs are expanded", most_tensors);
   }
   if (work_ <= limits_.max_ops) return absl::OkStatus();
-  return MakeError(absl::StatusCode::kResourceExhausted,
-                   "more than %d operators after functions and subgraphs are expanded", limits_.max_ops);
+  return ResourceExhausted("more than %d operators after functions and subgraphs are expanded", limits_.max_ops);
 }
 
 TensorId Binder::NewTensor(const std::string& name) {
@@ -271,8 +269,7 @@ absl::StatusOr<Binder::Frame> Binder::Enter(Frame* outer, BodyId body) {
               .function = outer->function,
               .depth = outer->depth + 1};
   if (frame.depth > limits_.max_nesting) {
-    return MakeError(absl::StatusCode::kResourceExhausted, "functions and subgraphs are nested deeper than %d",
-                     limits_.max_nesting);
+    return ResourceExhausted("functions and subgraphs are nested deeper than %d", limits_.max_nesting);
   }
   const size_t values = frame.body->values.size() + frame.body->inputs.size() + frame.body->outputs.size();
   HORUS_RETURN_IF_ERROR(Count(static_cast<int64_t>(values) / kValuesPerWork));

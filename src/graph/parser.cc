@@ -40,12 +40,6 @@ constexpr int64_t kAbsurdVersion = 1000;
 
 }  // namespace
 
-absl::Status At(std::string_view where, const absl::Status& status) {
-  if (status.ok()) return status;
-  return absl::Status(status.code(),
-                      absl::StrCat(absl::string_view(where.data(), where.size()), ": ", status.message()));
-}
-
 absl::Status Within(std::string_view where, const absl::Status& status) {
   constexpr size_t kLongestBytes = 512;
   constexpr std::string_view kOmitted = "...";
@@ -60,8 +54,8 @@ absl::Status Parser::Hold(int64_t bytes) {
     graph.bytes_held = held_;
     return absl::OkStatus();
   }
-  return MakeError(absl::StatusCode::kResourceExhausted, "the graph needs more than %d bytes in memory at byte %d",
-                   limits_.max_bytes_held, in_.offset());
+  return ResourceExhausted("the graph needs more than %d bytes in memory at byte %d", limits_.max_bytes_held,
+                           in_.offset());
 }
 
 absl::Status Parser::Model() {
@@ -77,7 +71,7 @@ absl::Status Parser::Model() {
         HORUS_RETURN_IF_ERROR(Name(field, &graph.producer));
         break;
       case kModelGraph: {
-        if (saw_graph) return MakeError(absl::StatusCode::kDataLoss, "ModelProto has two graphs");
+        if (saw_graph) return DataLoss("ModelProto has two graphs");
         saw_graph = true;
         BodyId id;
         // A function may come first in the file; the main graph is always body 0.
@@ -106,7 +100,7 @@ absl::Status Parser::CheckVersions() const {
     return MakeError(absl::StatusCode::kOutOfRange, "ONNX IR version is %d, supported are %d to %d", graph.ir_version,
                      kOldestIrVersion, kNewestIrVersion);
   }
-  if (!saw_graph) return MakeError(absl::StatusCode::kDataLoss, "ModelProto has no graph");
+  if (!saw_graph) return DataLoss("ModelProto has no graph");
   bool needs_opset = false;
   for (const Node& node : scopes.front().body.nodes) needs_opset = needs_opset || node.domain.empty();
   if (graph.opset == 0 && !needs_opset) return absl::OkStatus();
@@ -140,8 +134,7 @@ absl::Status Parser::OpsetImport(const WireField& field) {
   in_.Leave(outer);
   if (domain.empty() || domain == "ai.onnx") {
     if (graph.opset != 0 && graph.opset != version) {
-      return MakeError(absl::StatusCode::kDataLoss, "two opsets of the default ONNX domain: %d and %d", graph.opset,
-                       version);
+      return DataLoss("two opsets of the default ONNX domain: %d and %d", graph.opset, version);
     }
     graph.opset = version;
   }
@@ -257,8 +250,7 @@ enum DimField : uint32_t { kDimValue = 1, kDimParam = 2 };
 absl::Status Parser::GraphMessage(const WireField& field, BodyId parent, uint32_t owner_node, BodyId* id) {
   const int64_t most = std::min(limits_.max_nesting, kMostNesting);
   if (depth_ > most) {  // the model's own graph is inside none
-    return MakeError(absl::StatusCode::kResourceExhausted, "subgraphs are nested deeper than %d at byte %d", most,
-                     in_.offset());
+    return ResourceExhausted("subgraphs are nested deeper than %d at byte %d", most, in_.offset());
   }
   *id = BodyId(0);
   if (parent.valid()) {
@@ -331,14 +323,13 @@ absl::Status Parser::Initialiser(const WireField& field, Scope* scope, bool spar
   const absl::Status read = sparse ? SparseTensor(field, &literal, &name) : Tensor(field, &literal, &name);
   if (!read.ok()) return At(Formatted("initialiser %d %s", position, Quoted(name)), read);
   if (name.empty()) {
-    return MakeError(absl::StatusCode::kDataLoss, "initialiser %d at byte %d has no name", position, in_.offset());
+    return DataLoss("initialiser %d at byte %d has no name", position, in_.offset());
   }
   HORUS_RETURN_IF_ERROR(Hold(static_cast<int64_t>(sizeof(Value) + name.size())));
   const ValueId id = scope->Intern(name);
   Value& value = scope->body.values[id.value()];
   if (value.literal >= 0) {
-    return MakeError(absl::StatusCode::kDataLoss, "two initialisers are named %s (%d and %d)", Quoted(name),
-                     value.literal, position);
+    return DataLoss("two initialisers are named %s (%d and %d)", Quoted(name), value.literal, position);
   }
   value.literal = static_cast<int32_t>(position);
   scope->definition[id.value()] = Scope::Definition::kInitialiser;
@@ -366,8 +357,7 @@ absl::Status Parser::ValueInfo(const WireField& field, Scope* scope, ValueId* id
   }
   in_.Leave(outer);
   if (declared.name.empty()) {
-    return MakeError(absl::StatusCode::kDataLoss, "a graph input, output or value at byte %d has no name",
-                     in_.offset());
+    return DataLoss("a graph input, output or value at byte %d has no name", in_.offset());
   }
   HORUS_RETURN_IF_ERROR(Hold(static_cast<int64_t>(sizeof(Value) + declared.name.size())));
   *id = scope->Intern(declared.name);
@@ -426,7 +416,7 @@ absl::Status Parser::Shape(const WireField& field, Value* value) {
       continue;
     }
     if (static_cast<int64_t>(dims.size()) >= limits_.max_rank) {
-      return MakeError(absl::StatusCode::kResourceExhausted, "more than %d dimensions", limits_.max_rank);
+      return ResourceExhausted("more than %d dimensions", limits_.max_rank);
     }
     HORUS_RETURN_IF_ERROR(Dim(inner, &dims.emplace_back()));
   }
@@ -446,7 +436,7 @@ absl::Status Parser::Dim(const WireField& field, DeclaredDim* dim) {
     if (inner.number == kDimValue) {
       HORUS_RETURN_IF_ERROR(in_.Int(inner, &dim->size));
       if (dim->size < 0) {
-        return MakeError(absl::StatusCode::kDataLoss, "dimension is %d, expected at least 0", dim->size);
+        return DataLoss("dimension is %d, expected at least 0", dim->size);
       }
       dim->symbol = SymbolId();
     } else if (inner.number == kDimParam) {

@@ -81,8 +81,6 @@ class Parser {
 // holds it (the open end of a slice) its neighbour says the same.
 void AvoidReserved(std::vector<int64_t>* elements);
 
-// `status` with `where` in front of its message.
-[[nodiscard]] absl::Status At(std::string_view where, const absl::Status& status);
 // The same for what may be inside others of its kind: of a long way there the end stays, behind "...".
 [[nodiscard]] absl::Status Within(std::string_view where, const absl::Status& status);
 

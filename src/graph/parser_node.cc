@@ -107,15 +107,15 @@ absl::Status Settle(TensorParts* parts, int64_t max_elements) {
   Literal& literal = parts->literal;
   const std::optional<int64_t> elements = CheckedProduct(literal.dims);
   if (!elements.has_value()) {
-    return MakeError(absl::StatusCode::kDataLoss, "the number of elements overflows 64 bits");
+    return DataLoss("the number of elements overflows 64 bits");
   }
   if (parts->external) return absl::OkStatus();
   const int bits = BitsOf(literal.dtype);
   if (parts->raw_bytes > 0 && bits >= 8) {
     const std::optional<int64_t> bytes = CheckedMul(*elements, bits / 8);
     if (bytes != parts->raw_bytes) {
-      return MakeError(absl::StatusCode::kDataLoss, "raw_data has %d bytes, expected %d elements of %s",
-                       parts->raw_bytes, *elements, std::string(DTypeName(literal.dtype)));
+      return DataLoss("raw_data has %d bytes, expected %d elements of %s", parts->raw_bytes, *elements,
+                      std::string(DTypeName(literal.dtype)));
     }
   }
   if (parts->dropped || *elements > max_elements || !KeepsElements(literal.dtype)) return absl::OkStatus();
@@ -134,7 +134,7 @@ absl::Status Settle(TensorParts* parts, int64_t max_elements) {
     if (found == 0) return absl::OkStatus();  // a graph without weights, or double_data
     literal.ints.clear();
     literal.floats.clear();
-    return MakeError(absl::StatusCode::kDataLoss, "found %d elements, expected %d", found, *elements);
+    return DataLoss("found %d elements, expected %d", found, *elements);
   }
   (floating ? literal.floats.shrink_to_fit() : literal.ints.shrink_to_fit());
   AvoidReserved(&literal.ints);
@@ -168,7 +168,7 @@ absl::Status Parser::Tensor(const WireField& field, Literal* literal, std::strin
   in_.Leave(outer);
   *name = std::move(parts.name);
   for (const int64_t dim : parts.literal.dims) {
-    if (dim < 0) return MakeError(absl::StatusCode::kDataLoss, "dimension is %d, expected at least 0", dim);
+    if (dim < 0) return DataLoss("dimension is %d, expected at least 0", dim);
   }
   HORUS_RETURN_IF_ERROR(Settle(&parts, MaxElements(parts.literal.dtype)));
   *literal = std::move(parts.literal);
@@ -188,7 +188,7 @@ absl::Status Parser::TensorPayload(const WireField& field, TensorParts* parts) {
       bool too_many = false;
       HORUS_RETURN_IF_ERROR(in_.Ints(field, limits_.max_rank, &parts->literal.dims, &too_many));
       if (!too_many) return absl::OkStatus();
-      return MakeError(absl::StatusCode::kResourceExhausted, "more than %d dimensions", limits_.max_rank);
+      return ResourceExhausted("more than %d dimensions", limits_.max_rank);
     }
     case kDataType: {
       int64_t number = 0;
@@ -249,13 +249,13 @@ absl::Status Parser::SparseTensor(const WireField& field, Literal* literal, std:
   }
   in_.Leave(outer);
   if (too_many) {
-    return MakeError(absl::StatusCode::kResourceExhausted, "more than %d dimensions", limits_.max_rank);
+    return ResourceExhausted("more than %d dimensions", limits_.max_rank);
   }
   for (const int64_t dim : dims) {
-    if (dim < 0) return MakeError(absl::StatusCode::kDataLoss, "dimension is %d, expected at least 0", dim);
+    if (dim < 0) return DataLoss("dimension is %d, expected at least 0", dim);
   }
   if (!CheckedProduct(dims).has_value()) {
-    return MakeError(absl::StatusCode::kDataLoss, "the number of elements overflows 64 bits");
+    return DataLoss("the number of elements overflows 64 bits");
   }
   literal->dtype = values.dtype;
   literal->dims = std::move(dims);
@@ -388,7 +388,7 @@ absl::Status Parser::NodeMessage(const WireField& field, BodyId body) {
   Scope& scope = scopes[body.value()];
   const size_t position = scope.body.nodes.size();
   if (++nodes_ > limits_.max_nodes) {
-    return MakeError(absl::StatusCode::kResourceExhausted, "the file has more than %d nodes", limits_.max_nodes);
+    return ResourceExhausted("the file has more than %d nodes", limits_.max_nodes);
   }
   HORUS_RETURN_IF_ERROR(Hold(sizeof(Node)));
   // Subgraphs inside this node refer to its position, so it gets its place before it is read.
@@ -398,7 +398,7 @@ absl::Status Parser::NodeMessage(const WireField& field, BodyId body) {
   HORUS_RETURN_IF_ERROR(in_.Enter(field, &outer));
   absl::Status status = NodeFields(body, &node);
   if (status.ok() && node.op_type.empty()) {
-    status = MakeError(absl::StatusCode::kDataLoss, "no op_type");
+    status = DataLoss("no op_type");
   }
   if (!status.ok()) return Within(DescribeNode(node, position), status);
   in_.Leave(outer);

@@ -122,8 +122,8 @@ absl::Status DefinedTwice(const Scope& scope, ValueId id, const std::string& sec
   if (const uint32_t producer = scope.producer[id.value()]; producer != kNoNode) {
     first = DescribeNode(scope.body.nodes[producer], producer);
   }
-  return MakeError(absl::StatusCode::kDataLoss, "value %s is defined twice: by %s and by %s",
-                   Quoted(scope.body.values[id.value()].name), first, second);
+  return DataLoss("value %s is defined twice: by %s and by %s", Quoted(scope.body.values[id.value()].name), first,
+                  second);
 }
 
 absl::Status DefineValues(Scope* scope) {
@@ -153,7 +153,7 @@ absl::Status Capture(Scopes* scopes, Scope* scope, ValueId id, const std::string
   if (definition != Definition::kNone) return absl::OkStatus();
   const std::string& name = scope->body.values[id.value()].name;
   if (!scope->body.parent.valid()) {
-    return MakeError(absl::StatusCode::kDataLoss, "%s reads %s, which nothing defines", reader, Quoted(name));
+    return DataLoss("%s reads %s, which nothing defines", reader, Quoted(name));
   }
   Scope& parent = (*scopes)[scope->body.parent.value()];
   const ValueId outer = parent.Intern(name);
@@ -245,9 +245,8 @@ absl::Status CycleError(const Scope& scope, const std::vector<uint32_t>& waiting
     if (producer == kNoNode) break;
     node = producer;
   }
-  return MakeError(absl::StatusCode::kDataLoss, "%s is part of a cycle through value %s",
-                   DescribeNode(scope.body.nodes[node], node),
-                   via.valid() ? Quoted(scope.body.values[via.value()].name) : "?");
+  return DataLoss("%s is part of a cycle through value %s", DescribeNode(scope.body.nodes[node], node),
+                  via.valid() ? Quoted(scope.body.values[via.value()].name) : "?");
 }
 
 absl::Status OrderNodes(Scope* scope) {
@@ -318,9 +317,8 @@ class FileDescriptor {
 
 absl::Status CheckSize(int64_t bytes) {
   if (bytes <= std::numeric_limits<int>::max()) return absl::OkStatus();
-  return MakeError(absl::StatusCode::kResourceExhausted,
-                   "%d bytes, but a protobuf message has at most %d: weights belong into external data", bytes,
-                   std::numeric_limits<int>::max());
+  return ResourceExhausted("%d bytes, but a protobuf message has at most %d: weights belong into external data", bytes,
+                           std::numeric_limits<int>::max());
 }
 
 absl::StatusOr<std::shared_ptr<const Graph>> Read(google::protobuf::io::ZeroCopyInputStream* stream, int bytes,
@@ -355,15 +353,15 @@ absl::StatusOr<std::shared_ptr<const Graph>> ReadOnnxFile(const std::string& pat
   const FileDescriptor file(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   struct stat info{};
   if (file.get() < 0 || fstat(file.get(), &info) != 0) {
-    return MakeError(absl::StatusCode::kUnavailable, "%s: cannot open: %s", place, strerror(errno));
+    return Unavailable("%s: cannot open: %s", place, strerror(errno));
   }
-  if (!S_ISREG(info.st_mode)) return MakeError(absl::StatusCode::kUnavailable, "%s: not a regular file", place);
+  if (!S_ISREG(info.st_mode)) return Unavailable("%s: not a regular file", place);
   if (absl::Status status = CheckSize(info.st_size); !status.ok())
     return At(place, NameForeignFile(file.Head(), status));
   google::protobuf::io::FileInputStream stream(file.get(), kFileBlockBytes);
   auto graph = Read(&stream, static_cast<int>(info.st_size), limits);
   if (stream.GetErrno() != 0) {
-    return MakeError(absl::StatusCode::kUnavailable, "%s: cannot read: %s", place, strerror(stream.GetErrno()));
+    return Unavailable("%s: cannot read: %s", place, strerror(stream.GetErrno()));
   }
   if (!graph.ok()) return At(place, NameForeignFile(file.Head(), graph.status()));
   return graph;

@@ -96,13 +96,12 @@ absl::Status SetDims(ShapeState* state, TensorId t, DType dtype, Dims dims) {
     }
     if (dim > state->max_tensor_elements || (dim > 0 && __builtin_mul_overflow(product, dim, &product)) ||
         product > state->max_tensor_elements) {
-      return MakeError(absl::StatusCode::kResourceExhausted, "value %s would have shape %s, limit %d elements",
-                       Quoted(tensor.name), DimsText(dims), state->max_tensor_elements);
+      return ResourceExhausted("value %s would have shape %s, limit %d elements", Quoted(tensor.name), DimsText(dims),
+                               state->max_tensor_elements);
     }
   }
   if (static_cast<int64_t>(dims.size()) > kMaxRank) {
-    return MakeError(absl::StatusCode::kResourceExhausted, "value %s would have %d dimensions, limit %d",
-                     Quoted(tensor.name), dims.size(), kMaxRank);
+    return ResourceExhausted("value %s would have %d dimensions, limit %d", Quoted(tensor.name), dims.size(), kMaxRank);
   }
   tensor.dtype = dtype;
   tensor.dims = std::move(dims);

@@ -42,27 +42,26 @@ absl::Status WireReader::Next(const char* message, WireField* field) {
       field->number = 0;
       return absl::OkStatus();
     }
-    return MakeError(absl::StatusCode::kDataLoss, "%s at byte %d: not a protobuf field", message, offset());
+    return DataLoss("%s at byte %d: not a protobuf field", message, offset());
   }
   field->number = tag >> kTagTypeBits;
   const uint32_t type = tag & ((1u << kTagTypeBits) - 1);
   field->type = static_cast<WireType>(type);
   if (field->number == 0 || type > static_cast<uint32_t>(WireType::kFixed32)) {
-    return MakeError(absl::StatusCode::kDataLoss, "%s at byte %d: field %u has wire type %u, which protobuf lacks",
-                     message, offset(), field->number, type);
+    return DataLoss("%s at byte %d: field %u has wire type %u, which protobuf lacks", message, offset(), field->number,
+                    type);
   }
   return absl::OkStatus();
 }
 
 absl::Status WireReader::Expect(const WireField& field, WireType type) const {
   if (field.type == type) return absl::OkStatus();
-  return MakeError(absl::StatusCode::kDataLoss, "%s at byte %d: field %u is %s, expected %s", message_, offset(),
-                   field.number, WireTypeName(field.type), WireTypeName(type));
+  return DataLoss("%s at byte %d: field %u is %s, expected %s", message_, offset(), field.number,
+                  WireTypeName(field.type), WireTypeName(type));
 }
 
 absl::Status WireReader::Truncated(const WireField& field) const {
-  return MakeError(absl::StatusCode::kDataLoss, "%s at byte %d: field %u is truncated", message_, offset(),
-                   field.number);
+  return DataLoss("%s at byte %d: field %u is truncated", message_, offset(), field.number);
 }
 
 absl::Status WireReader::Int(const WireField& field, int64_t* value) {
@@ -87,8 +86,8 @@ absl::Status WireReader::Length(const WireField& field, int* bytes) {
   if (!in_.ReadVarint64(&length)) return Truncated(field);
   const int left = in_.BytesUntilLimit();
   if (length > static_cast<uint64_t>(left)) {
-    return MakeError(absl::StatusCode::kDataLoss, "%s at byte %d: field %u is truncated: expected %u bytes, found %d",
-                     message_, offset(), field.number, length, left);
+    return DataLoss("%s at byte %d: field %u is truncated: expected %u bytes, found %d", message_, offset(),
+                    field.number, length, left);
   }
   *bytes = static_cast<int>(length);
   return absl::OkStatus();
@@ -98,15 +97,15 @@ absl::Status WireReader::Text(const WireField& field, int64_t max_bytes, std::st
   int bytes = 0;
   HORUS_RETURN_IF_ERROR(Length(field, &bytes));
   if (bytes > max_bytes) {
-    return MakeError(absl::StatusCode::kResourceExhausted, "%s at byte %d: field %u is a text of %d bytes, limit %d",
-                     message_, offset(), field.number, bytes, max_bytes);
+    return ResourceExhausted("%s at byte %d: field %u is a text of %d bytes, limit %d", message_, offset(),
+                             field.number, bytes, max_bytes);
   }
   return Raw(bytes, value);
 }
 
 absl::Status WireReader::Raw(int bytes, std::string* value) {
   if (!in_.ReadString(value, bytes)) {
-    return MakeError(absl::StatusCode::kDataLoss, "%s at byte %d: truncated", message_, offset());
+    return DataLoss("%s at byte %d: truncated", message_, offset());
   }
   return absl::OkStatus();
 }
@@ -120,7 +119,7 @@ absl::Status WireReader::Enter(const WireField& field, Limit* outer) {
 
 absl::Status WireReader::SkipBytes(int bytes) {
   if (!in_.Skip(bytes)) {
-    return MakeError(absl::StatusCode::kDataLoss, "%s at byte %d: truncated", message_, offset());
+    return DataLoss("%s at byte %d: truncated", message_, offset());
   }
   return absl::OkStatus();
 }
@@ -144,8 +143,7 @@ absl::Status WireReader::Skip(const WireField& field) {
     case WireType::kGroupEnd:
       break;
   }
-  return MakeError(absl::StatusCode::kDataLoss, "%s at byte %d: field %u is a group, which ONNX lacks", message_,
-                   offset(), field.number);
+  return DataLoss("%s at byte %d: field %u is a group, which ONNX lacks", message_, offset(), field.number);
 }
 
 template <typename Element, typename Read>

@@ -14,9 +14,7 @@
 namespace horus {
 namespace {
 
-absl::Status NoMemory(const std::string& file) {
-  return MakeError(absl::StatusCode::kResourceExhausted, "%s: out of memory", file);
-}
+absl::Status NoMemory(const std::string& file) { return ResourceExhausted("%s: out of memory", file); }
 
 // Frees the parser on every way out.
 class Parser {
@@ -125,8 +123,7 @@ class Scanner {
 
 absl::Status CheckHeader(const std::vector<std::string>& header, const std::string& file) {
   if (header.size() > kMaxCsvColumns) {
-    return MakeError(absl::StatusCode::kResourceExhausted, "%s: header: expected at most %d columns, found more", file,
-                     kMaxCsvColumns);
+    return ResourceExhausted("%s: header: expected at most %d columns, found more", file, kMaxCsvColumns);
   }
   std::vector<std::string> sorted = header;
   std::sort(sorted.begin(), sorted.end());
@@ -155,8 +152,7 @@ absl::Status CheckRow(const CsvTable& table, const std::vector<std::string>& fie
                            std::min(fields.size(), kMaxCsvColumns));
   }
   if (row <= kMaxCsvRows && count <= kMaxCsvFields) return absl::OkStatus();
-  return MakeError(absl::StatusCode::kResourceExhausted, "%s: row %d: more than %d rows or %d fields", file, row,
-                   kMaxCsvRows, kMaxCsvFields);
+  return ResourceExhausted("%s: row %d: more than %d rows or %d fields", file, row, kMaxCsvRows, kMaxCsvFields);
 }
 
 }  // namespace

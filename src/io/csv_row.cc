@@ -3,7 +3,6 @@
 #include "io/csv_row.h"
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 
 #include "base/text.h"
@@ -63,12 +62,9 @@ absl::Status CsvRow::Wrong(std::string_view column, std::string_view expected, s
 
 absl::StatusOr<double> CsvRow::Number(std::string_view column, std::string_view expected) const {
   const std::string_view text = Find(column);
-  double value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || end != text.data() + text.size() || !std::isfinite(value)) {
-    return Wrong(column, expected, text);
-  }
-  return value;
+  const std::optional<double> value = ParseNumber<double>(text);
+  if (!value || !std::isfinite(*value)) return Wrong(column, expected, text);
+  return *value;
 }
 
 absl::StatusOr<std::string> CsvRow::Label(std::string_view column) const {
@@ -81,12 +77,11 @@ absl::StatusOr<std::string> CsvRow::Label(std::string_view column) const {
 absl::Status CsvRow::ReadCount(std::string_view column, int64_t least, int64_t& out) const {
   const std::string_view text = Find(column);
   if (text.empty()) return absl::OkStatus();
-  int64_t value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || end != text.data() + text.size() || value < least || value > kMaxCsvCount) {
+  const std::optional<int64_t> value = ParseNumber<int64_t>(text);
+  if (!value || *value < least || *value > kMaxCsvCount) {
     return Wrong(column, "a whole number from " + std::to_string(least) + " to " + std::to_string(kMaxCsvCount), text);
   }
-  out = value;
+  out = *value;
   return absl::OkStatus();
 }
 

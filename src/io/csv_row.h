@@ -72,9 +72,7 @@ class CsvRow {
                                       Enum& out) const {
     const std::string_view text = Find(column);
     if (text.empty()) return absl::OkStatus();
-    const absl::StatusOr<Enum> value = parse(text);
-    if (!value.ok()) return MakeError(value.status().code(), "%s: %s", where_, std::string(value.status().message()));
-    out = *value;
+    HORUS_ASSIGN_OR_RETURN(out, At(where_, parse(text)));
     return absl::OkStatus();
   }
 

@@ -3,7 +3,6 @@
 #include "io/decision_log.h"
 
 #include <algorithm>
-#include <charconv>
 #include <limits>
 #include <utility>
 
@@ -60,9 +59,8 @@ std::vector<std::string> Parts(std::string_view text, char separator) {
 }
 
 bool ParseDevice(std::string_view text, int32_t& value) {
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  return error == std::errc() && end == text.data() + text.size() && value >= 0 &&
-         value < static_cast<int32_t>(kMaxDevicesPerNode);
+  value = ParseNumber<int32_t>(text).value_or(-1);
+  return value >= 0 && value < static_cast<int32_t>(kMaxDevicesPerNode);
 }
 
 // "0;2;4-7"; false for anything else.
@@ -93,7 +91,7 @@ absl::StatusOr<bool> DecisionLog::ReadLine(std::vector<std::string>& fields) {
     const auto count = stream_.gcount();
     bytes_read_ += static_cast<uint64_t>(count);
     if (stream_.bad()) {
-      return MakeError(absl::StatusCode::kUnavailable, "%s:%d: cannot be read", path_, line_ + 1);
+      return Unavailable("%s:%d: cannot be read", path_, line_ + 1);
     }
     if (count == 0 && stream_.eof()) return false;
     ++line_;
@@ -143,7 +141,7 @@ absl::StatusOr<DecisionLog> DecisionLog::Open(const std::string& path) {
   log.stream_.open(path, std::ios::binary);
   if (!log.stream_ || log.stream_.peek() == std::ifstream::traits_type::eof()) {
     if (!log.stream_.is_open() || log.stream_.bad()) {
-      return MakeError(absl::StatusCode::kUnavailable, "%s: cannot be read", path);
+      return Unavailable("%s: cannot be read", path);
     }
     log.stream_.clear();
   }
@@ -160,9 +158,9 @@ absl::Status DecisionLog::Read(const std::vector<std::string>& fields, LogEntry&
     return Wrong(entry, kNames[column], "expected " + expected + ", found " + Quoted(Field(fields, column)));
   };
   const auto number = [&](size_t column, double least, double most, double& value) {
-    const std::string_view text = Field(fields, column);
-    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-    return error == std::errc() && end == text.data() + text.size() && value >= least && value <= most;
+    const std::optional<double> read = ParseNumber<double>(Field(fields, column));
+    if (read) value = *read;
+    return read && value >= least && value <= most;
   };
   if (!number(kTime, 0, kMaxLogSeconds, entry.time_s)) return wrong(kTime, "seconds from 0 to 1e12");
   const auto event = std::find(kEvents.begin(), kEvents.end(), Field(fields, kEvent));

@@ -108,9 +108,7 @@ absl::Status DemandShelf::CompleteWays(const JobRequest& request, std::span<cons
 
 absl::StatusOr<JobSpec> DemandShelf::Checked(const JobRequest& request, JobSpec job) {
   HORUS_RETURN_IF_ERROR(CountDemands(job, request.where, completed_));
-  if (absl::Status status = ValidateJob(job); !status.ok()) {
-    return MakeError(status.code(), "%s: %s", request.where, std::string(status.message()));
-  }
+  HORUS_RETURN_IF_ERROR(At(request.where, ValidateJob(job)));
   return job;
 }
 

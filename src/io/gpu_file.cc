@@ -146,12 +146,8 @@ absl::Status ReadGpuFiles(const YamlMap& root, const YamlLimits& limits, std::sh
   for (const YamlValue& item : items) {
     HORUS_ASSIGN_OR_RETURN(const std::string written, item.Text(kMaxPathBytes));
     const std::string path = PathBeside(item.file(), written);
-    absl::StatusOr<std::string> text = ReadNamedFile(path, limits.max_bytes);
-    if (!text.ok()) return item.Wrap(text.status());
-    absl::StatusOr<std::shared_ptr<const Catalogue>> extended =
-        ParseGpuFile(path, *std::move(text), *catalogue, limits);
-    if (!extended.ok()) return item.Wrap(extended.status());
-    catalogue = *std::move(extended);
+    HORUS_ASSIGN_OR_RETURN(std::string text, item.Wrap(ReadNamedFile(path, limits.max_bytes)));
+    HORUS_ASSIGN_OR_RETURN(catalogue, item.Wrap(ParseGpuFile(path, std::move(text), *catalogue, limits)));
   }
   return absl::OkStatus();
 }

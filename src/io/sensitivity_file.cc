@@ -108,8 +108,8 @@ absl::StatusOr<SensitivitiesByName> ParseSensitivities(const std::string& file, 
     }
     in_all += matrix->speeds().size();
     if (in_all > kMostCells) {
-      return MakeError(absl::StatusCode::kResourceExhausted,
-                       "%s: expected at most %d cells in the matrices of all profiles, found more", file, kMostCells);
+      return ResourceExhausted("%s: expected at most %d cells in the matrices of all profiles, found more", file,
+                               kMostCells);
     }
     matrices.emplace(profile, SharedSensitivity(*std::move(matrix)));
   }
@@ -152,9 +152,8 @@ absl::Status ReadCells(const YamlValue& list, double host_us, JobRequest& job) {
       return item.Error("expected cores and memory that no cell before states, found them again");
     }
   }
-  absl::StatusOr<Sensitivity> matrix = MatrixOf(cells, host_us);
-  if (!matrix.ok()) return list.Wrap(matrix.status());
-  job.spec.sensitivity = SharedSensitivity(*std::move(matrix));
+  HORUS_ASSIGN_OR_RETURN(Sensitivity matrix, list.Wrap(MatrixOf(cells, host_us)));
+  job.spec.sensitivity = SharedSensitivity(std::move(matrix));
   return absl::OkStatus();
 }
 
@@ -190,9 +189,8 @@ absl::Status SensitivityLoader::Load(JobRequest& job) {
   if (is_new) written->second = OnePathOf(path);
   auto file = files_.find(written->second);
   if (file == files_.end()) {
-    absl::StatusOr<SensitivitiesByName> read = ReadSensitivities(path);
-    if (!read.ok()) return MakeError(read.status().code(), "%s: %s", where, std::string(read.status().message()));
-    file = files_.emplace(written->second, *std::move(read)).first;
+    HORUS_ASSIGN_OR_RETURN(SensitivitiesByName read, At(where, ReadSensitivities(path)));
+    file = files_.emplace(written->second, std::move(read)).first;
   }
   const auto matrix = file->second.find(profile);
   if (matrix == file->second.end()) {

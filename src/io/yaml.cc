@@ -4,7 +4,6 @@
 #include "io/yaml.h"
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <exception>
 #include <istream>
@@ -214,16 +213,15 @@ absl::StatusOr<std::shared_ptr<const YamlTree>> YamlTree::Parse(std::string file
   auto tree = std::make_shared<YamlTree>();
   tree->file_ = std::move(file);
   if (text.size() > limits.max_bytes) {
-    return MakeError(absl::StatusCode::kResourceExhausted, "%s: expected at most %d bytes, found %d", tree->file_,
-                     limits.max_bytes, text.size());
+    return ResourceExhausted("%s: expected at most %d bytes, found %d", tree->file_, limits.max_bytes, text.size());
   }
   MeteredText metered(std::move(text), limits.max_lookahead_bytes);
   YamlTreeBuilder builder(*tree, limits, metered);
   const auto exceeded = [&] {
-    return MakeError(absl::StatusCode::kResourceExhausted,
-                     "%s: expected at most %d bytes in one collection in brackets, found more (write large lists with "
-                     "'-')",
-                     tree->file_, limits.max_lookahead_bytes);
+    return ResourceExhausted(
+        "%s: expected at most %d bytes in one collection in brackets, found more (write large lists with "
+        "'-')",
+        tree->file_, limits.max_lookahead_bytes);
   };
   try {
     std::istream stream(&metered);
@@ -279,10 +277,7 @@ template <typename Number>
 std::optional<Number> ParseWhole(std::string_view text) {
   if (text.starts_with("+-")) return std::nullopt;
   if (text.starts_with('+')) text.remove_prefix(1);
-  Number number = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
-  return number;
+  return ParseNumber<Number>(text);
 }
 
 std::string Shown(double number) { return Formatted("%.15g", number); }
@@ -360,10 +355,7 @@ absl::Status YamlValue::Error(std::string_view message) const {
   return InvalidArgument("%s: %s", Where(), std::string(message));
 }
 
-absl::Status YamlValue::Wrap(const absl::Status& status) const {
-  if (status.ok()) return status;
-  return MakeError(status.code(), "%s: %s", Where(), std::string(status.message()));
-}
+absl::Status YamlValue::Wrap(const absl::Status& status) const { return status.ok() ? status : At(Where(), status); }
 
 std::optional<std::string_view> YamlValue::PlainText() const {
   if (tree_->kind(value_) != YamlTree::Kind::kScalar || !tree_->plain(value_)) return std::nullopt;
@@ -400,10 +392,7 @@ absl::StatusOr<YamlMap> YamlValue::Map(std::span<const std::string_view> keys) c
     if (std::find(keys.begin(), keys.end(), key) == keys.end()) {
       const std::string near = Nearest(key, keys, 1);
       const std::string expected =
-          near.empty() ? absl::StrCat("one of the keys ",
-                                      absl::StrJoin(keys, ", ",
-                                                    [](std::string* out, std::string_view name) { out->append(name); }))
-                       : absl::StrCat("a known key (did you mean '", near, "'?)");
+          near.empty() ? "one of the keys " + Listed(keys) : "a known key (did you mean '" + near + "'?)";
       return YamlValue(tree_, children[i], path_).Error(Formatted("expected %s, found %s", expected, Quoted(key)));
     }
     pairs.emplace_back(

@@ -123,6 +123,11 @@ class YamlValue {
   // "<where>: <message>", for rules between values and for errors of other rooms.
   [[nodiscard]] absl::Status Error(std::string_view message) const;
   [[nodiscard]] absl::Status Wrap(const absl::Status& status) const;
+  template <typename T>
+  [[nodiscard]] absl::StatusOr<T> Wrap(absl::StatusOr<T> value) const {
+    if (value.ok()) return value;
+    return Wrap(value.status());
+  }
 
   // A mapping whose keys are unique and all in `keys`.
   [[nodiscard]] absl::StatusOr<YamlMap> Map(std::span<const std::string_view> keys) const;

@@ -296,11 +296,9 @@ absl::StatusOr<std::shared_ptr<const InterferenceModel>> OracleOf(const Grid& gr
 }
 
 absl::StatusOr<GridOutcome> RunOne(const Grid& grid, const GridRun& run, const GridObserver& observer) {
-  absl::StatusOr<GridOutcome> outcome = RunNamed(grid, run, observer);
-  if (outcome.ok()) return outcome;
-  return MakeError(outcome.status().code(), "workload '%s', policy '%s', seed %d: %s",
-                   grid.workloads[run.workload].name, grid.policies[run.policy].name, run.seed,
-                   std::string(outcome.status().message()));
+  return At(Formatted("workload '%s', policy '%s', seed %d", grid.workloads[run.workload].name,
+                      grid.policies[run.policy].name, run.seed),
+            RunNamed(grid, run, observer));
 }
 
 // What is believed of profiles where they run in truth, and jobs whose profiles run nowhere.

@@ -120,7 +120,7 @@ absl::StatusOr<DeviceSlowdowns> Appraiser::Now(const Cluster& cluster, NodeId id
   const ClusterRows& rows = cluster.rows();
   const uint32_t* row = rows.node_of.Find(id);
   if (row == nullptr || device < 0 || static_cast<size_t>(device) >= rows.nodes[*row].spec->devices.size()) {
-    return MakeError(absl::StatusCode::kNotFound, "node %d: device %d: not in this cluster", id, device);
+    return NotFound("node %d: device %d: not in this cluster", id, device);
   }
   const uint32_t at = rows.nodes[*row].first_device + static_cast<uint32_t>(device);
   DeviceSlowdowns now;

@@ -224,9 +224,8 @@ Engine::Engine(Placer& placer) : my_(*placer.impl_) {}
 
 absl::Status Engine::Start(const Cluster& cluster, std::optional<std::span<const NodeId>> subset) {
   if (my_.rounds != nullptr) {
-    return MakeError(absl::StatusCode::kUnimplemented,
-                     "policy %s: expected one that decides job by job, for it makes plans of whole rounds alone",
-                     std::string(my_.scorer.policy().name()));
+    return Unimplemented("policy %s: expected one that decides job by job, for it makes plans of whole rounds alone",
+                         std::string(my_.scorer.policy().name()));
   }
   return Follow(cluster, subset);
 }
@@ -246,8 +245,7 @@ absl::StatusOr<JobOrder> Engine::Order(const Cluster& cluster, std::span<const J
 absl::StatusOr<JobOrder> Engine::OrderAny(const Cluster& cluster, std::span<const JobSpec> jobs,
                                           const IdMap<bool>* gone) const {
   if (jobs.size() > my_.options.max_jobs) {
-    return MakeError(absl::StatusCode::kResourceExhausted, "plan: expected at most %d jobs, found %d",
-                     my_.options.max_jobs, jobs.size());
+    return ResourceExhausted("plan: expected at most %d jobs, found %d", my_.options.max_jobs, jobs.size());
   }
   return PlanningOrder(cluster, jobs, my_.scorer.model(), gone);
 }

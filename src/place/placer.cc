@@ -26,9 +26,8 @@ absl::Status CheckConfidence(const JobSpec& job, const InterferenceModel& model)
   const float asked = job.slowdown_confidence;
   const double known = model.upper_probability();
   if (asked == 0 || model.has_quantiles() || asked == static_cast<float>(known)) return absl::OkStatus();
-  return MakeError(absl::StatusCode::kUnimplemented,
-                   "job %s: slowdown_confidence: model %s bounds slowdowns with probability %g alone, found %g",
-                   IdAndName(job.id, job.name), std::string(model.name()), known, asked);
+  return Unimplemented("job %s: slowdown_confidence: model %s bounds slowdowns with probability %g alone, found %g",
+                       IdAndName(job.id, job.name), std::string(model.name()), known, asked);
 }
 
 absl::StatusOr<JobOrder> PlanningOrder(const Cluster& cluster, std::span<const JobSpec> jobs,
@@ -42,11 +41,10 @@ absl::StatusOr<JobOrder> PlanningOrder(const Cluster& cluster, std::span<const J
     HORUS_RETURN_IF_ERROR(CheckTypes(job, cluster.catalogue().size()));
     HORUS_RETURN_IF_ERROR(CheckConfidence(job, model));
     if (cluster.HasJob(job.id) && (gone == nullptr || !gone->contains(job.id))) {
-      return MakeError(absl::StatusCode::kAlreadyExists, "job %s: is in this cluster already",
-                       IdAndName(job.id, job.name));
+      return AlreadyExists("job %s: is in this cluster already", IdAndName(job.id, job.name));
     }
     if (i > 0 && jobs[order[i - 1]].id == job.id) {
-      return MakeError(absl::StatusCode::kAlreadyExists, "job %s: the id is given twice", IdAndName(job.id, job.name));
+      return AlreadyExists("job %s: the id is given twice", IdAndName(job.id, job.name));
     }
   }
   std::sort(order.begin(), order.end(), [&](uint32_t a, uint32_t b) {
@@ -118,7 +116,7 @@ absl::Status Placer::Impl::SelectNodes(const Cluster& cluster, std::optional<std
   for (const NodeId id : ids) {
     const uint32_t* row = rows.node_of.Find(id);
     if (row == nullptr) {
-      return MakeError(absl::StatusCode::kNotFound, "node %d of the subset: not in this cluster", id);
+      return NotFound("node %d of the subset: not in this cluster", id);
     }
     nodes.push_back(*row);
     devices += rows.nodes[*row].spec->devices.size();
@@ -141,7 +139,7 @@ absl::Status Placer::Impl::PlanJobs(std::span<const JobSpec> jobs, std::span<con
   RowList touched;
   for (size_t i = 0; i < order.size(); ++i) {
     if (progress != nullptr && i % kProgressStep == 0 && !progress(i, order.size())) {
-      return MakeError(absl::StatusCode::kCancelled, "plan: cancelled after %d of %d jobs", i, order.size());
+      return Cancelled("plan: cancelled after %d of %d jobs", i, order.size());
     }
     ChosenWay choice;
     const JobSpec& job = jobs[order[i]];
@@ -476,8 +474,7 @@ Appraiser Placer::appraiser() const {
 absl::StatusOr<Appraisal> Placer::Appraise(const Cluster& cluster, const JobSpec& job,
                                            std::span<const Slot> slots) const {
   if (cluster.HasJob(job.id)) {
-    return MakeError(absl::StatusCode::kAlreadyExists, "job %s: runs in this cluster already",
-                     IdAndName(job.id, job.name));
+    return AlreadyExists("job %s: runs in this cluster already", IdAndName(job.id, job.name));
   }
   HORUS_RETURN_IF_ERROR(CheckConfidence(job, impl_->scorer.model()));
   return appraiser().Of(cluster, job, slots);
@@ -490,7 +487,7 @@ absl::Status Placer::Impl::NameNodes(const Cluster& cluster, std::span<const Nod
   now.rows.reserve(asked.size());
   for (const NodeId id : asked) {
     const uint32_t* row = rows.node_of.Find(id);
-    if (row == nullptr) return MakeError(absl::StatusCode::kNotFound, "node %d: not in this cluster", id);
+    if (row == nullptr) return NotFound("node %d: not in this cluster", id);
     now.rows.push_back(*row);
   }
   named = std::move(now);

@@ -65,7 +65,7 @@ struct Placer::Impl {
   // CANCELLED where GoOnFn says so.
   [[nodiscard]] absl::Status GoOn() const {
     if (go_on == nullptr || go_on()) return absl::OkStatus();
-    return MakeError(absl::StatusCode::kCancelled, "plan: cancelled");
+    return Cancelled("plan: cancelled");
   }
   absl::Status SelectNodes(const Cluster& cluster, std::optional<std::span<const NodeId>> subset);
   // What the subset leaves out: devices, or nodes for a job without GPUs.

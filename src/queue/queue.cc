@@ -91,7 +91,7 @@ constexpr size_t kHorusLookAhead = 5;  // Horus, as published
 }  // namespace
 
 absl::Status NoSuchQueuedJob(uint64_t id) {
-  return MakeError(absl::StatusCode::kNotFound, "queued job %d: expected a job of this queue, found none", id);
+  return NotFound("queued job %d: expected a job of this queue, found none", id);
 }
 
 Queue::Queue(std::string_view name, const QueueOptions& options)
@@ -117,12 +117,10 @@ const QueuedJob* Queue::Find(uint64_t id) const {
 absl::Status Queue::Push(const QueuedJob& job) {
   HORUS_RETURN_IF_ERROR(ValidateQueuedJob(job));
   if (slot_of_.contains(job.id)) {
-    return MakeError(absl::StatusCode::kAlreadyExists, "queued job %d: expected a new id, found one of this queue",
-                     job.id);
+    return AlreadyExists("queued job %d: expected a new id, found one of this queue", job.id);
   }
   if (size() >= kMostJobs) {
-    return MakeError(absl::StatusCode::kResourceExhausted, "queue: expected at most %d jobs, found one more",
-                     kMostJobs);
+    return ResourceExhausted("queue: expected at most %d jobs, found one more", kMostJobs);
   }
   const uint32_t slot = free_slots_.empty() ? static_cast<uint32_t>(jobs_.size()) : free_slots_.back();
   // All that may fail comes first.
@@ -313,7 +311,7 @@ std::unique_ptr<Discipline> MakeDiscipline(std::string_view name, const QueueOpt
 absl::StatusOr<std::unique_ptr<Queue>> MakeQueue(std::string_view name, const QueueOptions& options) {
   const auto* found = std::find(std::begin(kNames), std::end(kNames), name);
   if (found == std::end(kNames)) {
-    return MakeError(absl::StatusCode::kNotFound, "queue: %s", ExpectedOneOf(kNames, name));
+    return NotFound("queue: %s", ExpectedOneOf(kNames, name));
   }
   HORUS_RETURN_IF_ERROR(CheckOptions(name, options));
   return std::unique_ptr<Queue>(new Queue(*found, options));  // by the static name, which lives as long as the program

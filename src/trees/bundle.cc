@@ -20,23 +20,21 @@ using namespace bundle_format;
 using Bytes = std::span<const uint8_t>;
 
 absl::Status Damaged(std::string_view what, uint64_t expected, uint64_t found) {
-  return MakeError(absl::StatusCode::kDataLoss, "bundle: %s: expected %d, found %d", what, expected, found);
+  return DataLoss("bundle: %s: expected %d, found %d", what, expected, found);
 }
 
 absl::Status CheckChecksum(std::string_view what, uint64_t expected, uint64_t found) {
   if (expected == found) return absl::OkStatus();
-  return MakeError(absl::StatusCode::kDataLoss, "bundle: %s: damaged: expected the checksum %016x, found %016x", what,
-                   expected, found);
+  return DataLoss("bundle: %s: damaged: expected the checksum %016x, found %016x", what, expected, found);
 }
 
 absl::Status CheckCount(std::string_view what, uint64_t count, uint64_t limit, uint64_t each_bytes, size_t left) {
   if (count > limit) {
-    return MakeError(absl::StatusCode::kResourceExhausted, "bundle: %s: %d, the limit is %d", what, count, limit);
+    return ResourceExhausted("bundle: %s: %d, the limit is %d", what, count, limit);
   }
   if (count > left / each_bytes) {
     // Bounded: for a message: count was read as 32 bits.
-    return MakeError(absl::StatusCode::kDataLoss, "bundle: %s: %d need at least %d bytes, %d are left", what, count,
-                     count * each_bytes, left);
+    return DataLoss("bundle: %s: %d need at least %d bytes, %d are left", what, count, count * each_bytes, left);
   }
   return absl::OkStatus();
 }
@@ -47,8 +45,8 @@ absl::StatusOr<std::vector<Bytes>> ReadSections(Bytes file, const BundleLimits& 
   if (magic != kMagic) {
     constexpr size_t kTelling = 512;  // bytes; more are not looked at
     const bool text = IsText({reinterpret_cast<const char*>(file.data()), std::min(file.size(), kTelling)});
-    return MakeError(absl::StatusCode::kDataLoss, "not a model bundle: expected it to start with %s, found %s%s",
-                     Quoted(kMagic), text ? "a text file: " : "", Quoted(magic));
+    return DataLoss("not a model bundle: expected it to start with %s, found %s%s", Quoted(kMagic),
+                    text ? "a text file: " : "", Quoted(magic));
   }
   ByteReader header(file.subspan(kMagic.size()));
   const uint32_t version = header.U32();
@@ -64,8 +62,7 @@ absl::StatusOr<std::vector<Bytes>> ReadSections(Bytes file, const BundleLimits& 
   if (version == 0) return Damaged("format version", kBundleFormatVersion, version);
   if (total != file.size()) return Damaged("bytes of file", total, file.size());
   if (total > limits.max_bytes) {
-    return MakeError(absl::StatusCode::kResourceExhausted, "bundle: %d bytes, the limit is %d", total,
-                     limits.max_bytes);
+    return ResourceExhausted("bundle: %d bytes, the limit is %d", total, limits.max_bytes);
   }
   if (count == 0) return Damaged("sections", 1, count);
   HORUS_RETURN_IF_ERROR(
@@ -93,10 +90,9 @@ absl::StatusOr<std::vector<Bytes>> ReadSections(Bytes file, const BundleLimits& 
 
 absl::Status ReadText(ByteReader& in, std::string_view what, size_t limit, std::string& out) {
   const std::string_view text = in.Text();
-  if (!in.ok()) return MakeError(absl::StatusCode::kDataLoss, "bundle: manifest: ends inside the %s", what);
+  if (!in.ok()) return DataLoss("bundle: manifest: ends inside the %s", what);
   if (text.size() > limit) {
-    return MakeError(absl::StatusCode::kResourceExhausted, "bundle: %s: %d bytes, the limit is %d", what, text.size(),
-                     limit);
+    return ResourceExhausted("bundle: %s: %d bytes, the limit is %d", what, text.size(), limit);
   }
   out = text;
   return absl::OkStatus();
@@ -132,7 +128,7 @@ absl::Status ReadManifest(Bytes section, const BundleLimits& limits, Bundle& bun
     target.link = static_cast<Link>(in.U32());
     HORUS_RETURN_IF_ERROR(ReadSeries(in, limits, target.calibration));
   }
-  if (!in.ok()) return MakeError(absl::StatusCode::kDataLoss, "bundle: manifest: ends too early");
+  if (!in.ok()) return DataLoss("bundle: manifest: ends too early");
   if (in.left() != 0) return Damaged("bytes after the manifest", 0, in.left());
   return absl::OkStatus();
 }
@@ -190,10 +186,10 @@ absl::StatusOr<Bundle> ReadBundle(std::span<const uint8_t> bytes, const BundleLi
   Bundle bundle;
   HORUS_RETURN_IF_ERROR(ReadManifest(sections[0], limits, bundle));
   if (expected_schema.has_value() && bundle.schema_hash != *expected_schema) {
-    return MakeError(absl::StatusCode::kFailedPrecondition,
-                     "bundle: trained on the feature schema %016x, this library's is %016x (written by version %s); "
-                     "train it again",
-                     bundle.schema_hash, *expected_schema, Quoted(bundle.library_version));
+    return FailedPrecondition(
+        "bundle: trained on the feature schema %016x, this library's is %016x (written by version %s); "
+        "train it again",
+        bundle.schema_hash, *expected_schema, Quoted(bundle.library_version));
   }
   if (sections.size() != bundle.targets.size() + 1) {
     return Damaged("sections", bundle.targets.size() + 1, sections.size());
@@ -266,8 +262,7 @@ absl::StatusOr<std::string> WriteBundle(const Bundle& bundle, const BundleLimits
     total += section.size();
   }
   if (total > limits.max_bytes) {
-    return MakeError(absl::StatusCode::kResourceExhausted, "bundle: %d bytes, the limit is %d", total,
-                     limits.max_bytes);
+    return ResourceExhausted("bundle: %d bytes, the limit is %d", total, limits.max_bytes);
   }
   std::string out(kMagic);
   out.reserve(total);

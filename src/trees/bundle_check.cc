@@ -11,7 +11,7 @@ namespace {
 
 absl::Status CheckSize(std::string_view what, size_t size, size_t limit, std::string_view unit) {
   if (size <= limit) return absl::OkStatus();
-  return MakeError(absl::StatusCode::kResourceExhausted, "bundle: %s: %d %s, the limit is %d", what, size, unit, limit);
+  return ResourceExhausted("bundle: %s: %d %s, the limit is %d", what, size, unit, limit);
 }
 
 absl::Status CheckName(std::string_view what, std::string_view name, const BundleLimits& limits) {
@@ -19,8 +19,7 @@ absl::Status CheckName(std::string_view what, std::string_view name, const Bundl
   bool printable = !name.empty();
   for (const char c : name) printable = printable && c > ' ' && c <= '~';
   if (printable) return absl::OkStatus();
-  return MakeError(absl::StatusCode::kDataLoss,
-                   "bundle: %s: expected a name of printable ASCII without spaces, found %s", what, Quoted(name));
+  return DataLoss("bundle: %s: expected a name of printable ASCII without spaces, found %s", what, Quoted(name));
 }
 
 absl::Status CheckSeries(std::string_view owner, std::span<const NamedSeries> all, const BundleLimits& limits) {
@@ -29,13 +28,11 @@ absl::Status CheckSeries(std::string_view owner, std::span<const NamedSeries> al
     HORUS_RETURN_IF_ERROR(CheckName(owner, series.name, limits));
     HORUS_RETURN_IF_ERROR(CheckSize(series.name, series.values.size(), limits.max_series_values, "values"));
     if (FindSeries(all, series.name) != &series) {
-      return MakeError(absl::StatusCode::kDataLoss, "bundle: %s: the series %s occurs twice", owner,
-                       Quoted(series.name));
+      return DataLoss("bundle: %s: the series %s occurs twice", owner, Quoted(series.name));
     }
     for (size_t i = 0; i < series.values.size(); ++i) {
       if (!std::isnan(series.values[i])) continue;
-      return MakeError(absl::StatusCode::kDataLoss, "bundle: %s: series %s value %d: expected a number, found NaN",
-                       owner, Quoted(series.name), i);
+      return DataLoss("bundle: %s: series %s value %d: expected a number, found NaN", owner, Quoted(series.name), i);
     }
   }
   return absl::OkStatus();
@@ -44,11 +41,11 @@ absl::Status CheckSeries(std::string_view owner, std::span<const NamedSeries> al
 absl::Status CheckTarget(const Bundle& bundle, const BundleTarget& target, const BundleLimits& limits) {
   HORUS_RETURN_IF_ERROR(CheckName("target", target.name, limits));
   if (bundle.FindTarget(target.name) != &target) {
-    return MakeError(absl::StatusCode::kDataLoss, "bundle: the target %s occurs twice", Quoted(target.name));
+    return DataLoss("bundle: the target %s occurs twice", Quoted(target.name));
   }
   if (static_cast<uint32_t>(target.link) >= kLinkCount) {
-    return MakeError(absl::StatusCode::kDataLoss, "bundle: target %s: expected a link below %d, found %d",
-                     Quoted(target.name), kLinkCount, static_cast<uint32_t>(target.link));
+    return DataLoss("bundle: target %s: expected a link below %d, found %d", Quoted(target.name), kLinkCount,
+                    static_cast<uint32_t>(target.link));
   }
   HORUS_RETURN_IF_ERROR(CheckSeries(target.name, target.calibration, limits));
   if (const absl::Status status = ValidateForest(target.forest, limits.forest); !status.ok()) {

@@ -14,8 +14,7 @@ namespace horus {
 absl::StatusOr<TrainEntry> LoadTrainLibrary(const std::string& path) {
 #ifdef HORUS_TRAIN_INSIDE  // the Python package
   if (path.empty()) {
-    return MakeError(absl::StatusCode::kUnavailable, "training needs XGBoost, which is not installed: %s",
-                     InstallPythonPackage("train"));
+    return Unavailable("training needs XGBoost, which is not installed: %s", InstallPythonPackage("train"));
   }
 #endif
   constexpr SideLibrary kLibrary = {

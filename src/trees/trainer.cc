@@ -128,7 +128,7 @@ class Fitter {
     const int32_t code = entry_(&request, text);
     if (code == HORUS_TRAIN_OK || run.stopped_early) return absl::OkStatus();
     if (code == HORUS_TRAIN_CANCELLED) {
-      return MakeError(absl::StatusCode::kCancelled, "training: cancelled after round %d of %d", run.at.round, rounds);
+      return Cancelled("training: cancelled after round %d of %d", run.at.round, rounds);
     }
     if (code == HORUS_TRAIN_NO_MEMORY) throw std::bad_alloc();  // as an allocation on this side would
     const absl::StatusCode why =

@@ -4,9 +4,10 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <optional>
 #include <string_view>
+
+#include "base/text.h"
 
 namespace horus {
 namespace {
@@ -20,13 +21,6 @@ bool Tolerates(const KubeToleration& toleration, const KubeTaint& taint) {
   if (toleration.op == "Exists") return true;
   return !toleration.key.empty() && (toleration.op.empty() || toleration.op == "Equal") &&
          toleration.value == taint.value;
-}
-
-std::optional<int64_t> NumberOf(std::string_view text) {
-  int64_t value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
-  return value;
 }
 
 bool Holds(const KubeRequirement& requirement, const KubeNode& node) {
@@ -43,7 +37,7 @@ bool Holds(const KubeRequirement& requirement, const KubeNode& node) {
   if (requirement.op == "Exists") return value != nullptr;
   if (requirement.op == "DoesNotExist") return value == nullptr;
   if (value == nullptr || values.size() != 1) return false;
-  const std::optional<int64_t> found = NumberOf(*value), limit = NumberOf(values[0]);
+  const std::optional<int64_t> found = ParseNumber<int64_t>(*value), limit = ParseNumber<int64_t>(values[0]);
   if (!found || !limit) return false;
   return requirement.op == "Gt" ? *found > *limit : requirement.op == "Lt" && *found < *limit;
 }

@@ -3,7 +3,6 @@
 #include "io/kube/kube_ask.h"
 
 #include <algorithm>
-#include <charconv>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -110,8 +109,8 @@ absl::Status AddHamiDevices(const KubePod& pod, KubeAsk& ask) {
       int64_t mem_mib = 0, cores = 0;
       constexpr size_t kFields = 4;
       const auto number = [&](size_t i, int64_t most, int64_t& value) {
-        const auto [end, error] = std::from_chars(fields[i].data(), fields[i].data() + fields[i].size(), value);
-        return error == std::errc() && end == fields[i].data() + fields[i].size() && value >= 0 && value <= most;
+        value = ParseNumber<int64_t>(fields[i]).value_or(-1);
+        return value >= 0 && value <= most;
       };
       if (fields.size() < kFields || !number(2, kMostQuantity / kBytesPerMib, mem_mib) ||
           !number(3, kWholePct, cores)) {

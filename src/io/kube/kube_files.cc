@@ -46,9 +46,11 @@ class Writer {
   void KeyText(const std::string& key) { Put(YAML::Key, YAML::DoubleQuoted, key, YAML::Value); }
   void Plain(const std::string& value) { Put(value); }
   void Text(const std::string& value) { Put(YAML::DoubleQuoted, value); }
-  void Number(const char* key, int64_t value) {
-    Key(key);
-    Plain(std::to_string(value));
+  void Plain(const char* key, const std::string& value) { Put(YAML::Key, key, YAML::Value, value); }
+  void Text(const char* key, const std::string& value) { Put(YAML::Key, key, YAML::Value, YAML::DoubleQuoted, value); }
+  void Number(const char* key, int64_t value) { Plain(key, std::to_string(value)); }
+  void Pair(const char* key, const std::string& first, const std::string& second) {
+    Put(YAML::Key, key, YAML::Value, YAML::Flow, YAML::BeginSeq, first, second, YAML::EndSeq);
   }
   void Texts(const char* key, const KubeTexts& texts) {
     if (texts.empty()) return;
@@ -109,13 +111,9 @@ void WriteGpus(const Catalogue& catalogue, const std::vector<KubeGpu>& gpus, Wri
   for (const auto& [card, count] : CardsOf(gpus)) {
     const GpuType& type = catalogue.at(card.type);
     out.BeginFlowMap();
-    out.Key("type");
-    out.Plain(type.name);
+    out.Plain("type", type.name);
     if (count > 1) out.Number("count", count);
-    if (card.mode == SharingMode::kMps) {
-      out.Key("sharing");
-      out.Plain(std::string(SharingModeName(card.mode)));
-    }
+    if (card.mode == SharingMode::kMps) out.Plain("sharing", std::string(SharingModeName(card.mode)));
     if (!card.mig.empty()) {
       out.Key("mig");
       out.BeginFlowSeq();
@@ -130,20 +128,11 @@ void WriteGpus(const Catalogue& catalogue, const std::vector<KubeGpu>& gpus, Wri
 
 void WriteNode(const Catalogue& catalogue, const ImportedNode& node, Writer& out) {
   out.BeginFlowMap();
-  out.Key("name");
-  out.Text(node.name);
-  out.Key("cpu_cores");
-  out.Plain(CoresText(node.cpu_milli));
-  out.Key("memory_gib");
-  out.Plain(Gib(node.mem_mib));
-  if (!node.rack.empty()) {
-    out.Key("rack");
-    out.Text(node.rack);
-  }
-  if (node.state != AdminState::kUp) {
-    out.Key("state");
-    out.Plain(std::string(AdminStateName(node.state)));
-  }
+  out.Text("name", node.name);
+  out.Plain("cpu_cores", CoresText(node.cpu_milli));
+  out.Plain("memory_gib", Gib(node.mem_mib));
+  if (!node.rack.empty()) out.Text("rack", node.rack);
+  if (node.state != AdminState::kUp) out.Plain("state", std::string(AdminStateName(node.state)));
   out.Texts("labels", node.labels);
   WriteGpus(catalogue, node.gpus, out);
   out.EndMap();
@@ -167,82 +156,48 @@ struct Context {
 
 void WriteFigures(double util_pct, int64_t mem_mib, Writer& out) {
   out.BeginFlowMap();
-  out.Key("gpu_util_pct");
-  out.Plain(Formatted("%.4g", util_pct));
-  out.Key("gpu_memory_gib");
-  out.Plain(Gib(mem_mib));
+  out.Plain("gpu_util_pct", Formatted("%.4g", util_pct));
+  out.Plain("gpu_memory_gib", Gib(mem_mib));
   out.EndMap();
 }
 
 template <typename Quantity, typename TextOf>
 void WritePair(const char* key, const Quantity& value, TextOf text_of, Writer& out) {
   if (value.upper == 0) return;
-  out.Key(key);
-  out.BeginFlowSeq();
-  out.Plain(text_of(value.estimate));
-  out.Plain(text_of(value.upper));
-  out.EndSeq();
+  out.Pair(key, text_of(value.estimate), text_of(value.upper));
 }
 
 void WriteProfile(const Demand& demand, Writer& out) {
   const auto real = [](float value) { return Formatted("%.9g", value); };  // exact
   const auto ms = [](int64_t us) { return Formatted("%d.%03d", us / kUsPerMs, us % kUsPerMs); };
   out.BeginFlowMap();
-  out.Key("gpu_util_pct");
-  out.BeginFlowSeq();
-  out.Plain(real(demand.gpu_util_pct.estimate));
-  out.Plain(real(demand.gpu_util_pct.upper));
-  out.EndSeq();
+  out.Pair("gpu_util_pct", real(demand.gpu_util_pct.estimate), real(demand.gpu_util_pct.upper));
   WritePair("mem_bw_util_pct", demand.mem_bw_util_pct, real, out);
-  out.Key("gpu_memory_gib");
-  out.BeginFlowSeq();
-  out.Plain(Gib(demand.mem_mib.estimate));
-  out.Plain(Gib(demand.mem_mib.upper));
-  out.EndSeq();
+  out.Pair("gpu_memory_gib", Gib(demand.mem_mib.estimate), Gib(demand.mem_mib.upper));
   WritePair("step_time_ms", demand.step_time_us, ms, out);
   if (demand.gradient_mib > 0) out.Number("gradient_mib", demand.gradient_mib);
-  if (demand.operator_us > 0) {
-    out.Key("operator_us");
-    out.Plain(real(demand.operator_us));
-  }
-  if (demand.host_us > 0) {
-    out.Key("host_us");
-    out.Plain(Formatted("%.17g", demand.host_us));
-  }
+  if (demand.operator_us > 0) out.Plain("operator_us", real(demand.operator_us));
+  if (demand.host_us > 0) out.Plain("host_us", Formatted("%.17g", demand.host_us));
   if (demand.slowdown_bound > 0) {
-    out.Key("duty");
-    out.Plain(real(demand.duty));
-    out.Key("slowdown_bound");
-    out.Plain(real(demand.slowdown_bound));
+    out.Plain("duty", real(demand.duty));
+    out.Plain("slowdown_bound", real(demand.slowdown_bound));
   }
-  if (const float kernels = demand.traits[static_cast<size_t>(Trait::kLogKernels)]; kernels > 0) {
-    out.Key("kernels");
-    out.Plain(Formatted("%.17g", std::pow(10.0, static_cast<double>(kernels))));
-  }
+  if (const float kernels = demand.traits[static_cast<size_t>(Trait::kLogKernels)]; kernels > 0)
+    out.Plain("kernels", Formatted("%.17g", std::pow(10.0, static_cast<double>(kernels))));
   out.EndMap();
 }
 
 // What is known of the job beside its demand.
 void WriteTerms(const Context& context, const KubeShape& shape, Writer& out) {
   if (shape.profile.empty()) return;
-  if (const std::string& kind = context.imported.profiles.at(shape.profile).kind; !kind.empty()) {
-    out.Key("kind");
-    out.Plain(kind);
-  }
-  if (shape.exclusive) {
-    out.Key("exclusive");
-    out.Plain("true");
-  }
-  if (shape.mem_mib > 0) {
-    out.Key("gpu_memory_request_gib");
-    out.Plain(Gib(shape.mem_mib));
-  }
+  if (const std::string& kind = context.imported.profiles.at(shape.profile).kind; !kind.empty())
+    out.Plain("kind", kind);
+  if (shape.exclusive) out.Plain("exclusive", "true");
+  if (shape.mem_mib > 0) out.Plain("gpu_memory_request_gib", Gib(shape.mem_mib));
   if (shape.slowdown_bound == 0) return;
-  out.Key("slowdown_bound");
-  out.Plain(Formatted("%.9g", shape.slowdown_bound));
+  out.Plain("slowdown_bound", Formatted("%.9g", shape.slowdown_bound));
   if (shape.slowdown_confidence == 0) return;
-  out.Key("slowdown_confidence");
-  out.Plain(Formatted("%.9g", shape.slowdown_confidence));
+  out.Plain("slowdown_confidence", Formatted("%.9g", shape.slowdown_confidence));
 }
 
 void WriteDemand(const Context& context, const KubeShape& shape, Writer& out) {
@@ -271,22 +226,15 @@ void WriteDemand(const Context& context, const KubeShape& shape, Writer& out) {
 
 void WriteJob(const Context& context, const ImportedJob& job, bool resident, Writer& out) {
   out.BeginFlowMap();
-  out.Key("name");
-  out.Text(job.name);
+  out.Text("name", job.name);
   out.Number("id", static_cast<int64_t>(job.id));
-  out.Key("tenant");
-  out.Text(job.tenant);
+  out.Text("tenant", job.tenant);
   if (job.tasks > 1) out.Number("tasks", job.tasks);
   if (job.shape.gpus > 1) out.Number("gpus", job.shape.gpus);
   if (job.shape.gpu_milli > 0) out.Number("gpu_milli", job.shape.gpu_milli);
-  if (job.shape.anyone) {
-    out.Key("share");
-    out.Plain("anyone");
-  }
-  out.Key("cpu_cores");
-  out.Plain(CoresText(job.cpu_milli));
-  out.Key("memory_gib");
-  out.Plain(Gib(job.mem_mib));
+  if (job.shape.anyone) out.Plain("share", "anyone");
+  out.Plain("cpu_cores", CoresText(job.cpu_milli));
+  out.Plain("memory_gib", Gib(job.mem_mib));
   if (job.priority != 0) out.Number("priority", job.priority);
   out.Number("submit_s", job.submit_s);
   out.Texts("node_selector", job.node_selector);
@@ -297,8 +245,7 @@ void WriteJob(const Context& context, const ImportedJob& job, bool resident, Wri
     out.BeginFlowSeq();
     for (const ImportedPlace& place : job.on) {
       out.BeginFlowMap();
-      out.Key("node");
-      out.Text(context.imported.nodes[place.node].name);
+      out.Text("node", context.imported.nodes[place.node].name);
       out.Number("gpu", place.gpu);
       out.EndMap();
     }

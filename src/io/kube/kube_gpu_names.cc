@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <cmath>
 
 #include "absl/strings/str_split.h"
@@ -124,10 +123,7 @@ std::string KubeLabel(const KubeTexts& labels, const std::string& key) {
 }
 
 int64_t KubeLabelCount(const KubeTexts& labels, const std::string& key) {
-  const std::string text = KubeLabel(labels, key);
-  int64_t count = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), count);
-  return error == std::errc() && end == text.data() + text.size() && count > 0 ? count : 0;
+  return std::max<int64_t>(0, ParseNumber<int64_t>(KubeLabel(labels, key)).value_or(0));
 }
 
 std::string KubeInstanceType(const KubeTexts& labels) {

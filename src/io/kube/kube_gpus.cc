@@ -327,12 +327,6 @@ struct HamiCard {
   bool healthy = false;
 };
 
-int64_t Number(std::string_view text) {
-  int64_t value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  return error == std::errc() && end == text.data() + text.size() ? value : -1;
-}
-
 absl::StatusOr<std::vector<HamiCard>> ReadHamiJson(const std::string& text) {
   const KubeJson json = KubeJson::parse(text, nullptr, /*allow_exceptions=*/false);
   if (!json.is_array()) return InvalidArgument("expected a JSON list of devices, found %s", Quoted(text));
@@ -368,8 +362,8 @@ absl::StatusOr<std::vector<HamiCard>> ReadHami(const std::string& text, bool vol
     cards.push_back({.uuid = fields[0],
                      .type = fields[type],
                      .mode = fields.size() > mode ? fields[mode] : "",
-                     .count = Number(fields[1]),
-                     .mem_mib = Number(fields[2]),
+                     .count = ParseNumber<int64_t>(fields[1]).value_or(-1),
+                     .mem_mib = ParseNumber<int64_t>(fields[2]).value_or(-1),
                      .healthy = fields[health] == "true"});
   }
   return cards;

@@ -97,12 +97,11 @@ class Builder final : public KubeJson::json_sax_t {
 
   bool parse_error(size_t position, const std::string&, const nlohmann::detail::exception&) override {
     if (buffer_.object_too_long()) {
-      return Stop(MakeError(absl::StatusCode::kResourceExhausted,
-                            "%s: expected objects of at most %d bytes, found more", Where(), kMaxKubeObjectBytes));
+      return Stop(
+          ResourceExhausted("%s: expected objects of at most %d bytes, found more", Where(), kMaxKubeObjectBytes));
     }
     if (buffer_.file_too_long()) {
-      return Stop(MakeError(absl::StatusCode::kResourceExhausted, "%s: expected at most %d bytes, found more", file_,
-                            kMaxKubeFileBytes));
+      return Stop(ResourceExhausted("%s: expected at most %d bytes, found more", file_, kMaxKubeFileBytes));
     }
     return Stop(
         InvalidArgument("%s: expected JSON as kubectl prints it, found something else, or its end, at byte %d "
@@ -165,9 +164,8 @@ class Builder final : public KubeJson::json_sax_t {
   }
 
   bool TooDeep() {
-    return Stop(MakeError(absl::StatusCode::kResourceExhausted,
-                          "%s: expected at most %d objects and lists inside each other, found more", Where(),
-                          kMaxKubeDepth));
+    return Stop(ResourceExhausted("%s: expected at most %d objects and lists inside each other, found more", Where(),
+                                  kMaxKubeDepth));
   }
 
   bool Close() {
@@ -328,7 +326,7 @@ absl::Status ReadKubeItems(std::istream& stream, const std::string& file, const 
     if (!parsed) return InvalidArgument("%s: expected JSON as kubectl prints it, found something else", file);
     limited.clear();
   }
-  if (stream.bad()) return MakeError(absl::StatusCode::kUnavailable, "%s: cannot be read", file);
+  if (stream.bad()) return Unavailable("%s: cannot be read", file);
   if (!any) return InvalidArgument("%s: expected JSON as kubectl prints it, found nothing", file);
   return absl::OkStatus();
 }
@@ -338,7 +336,7 @@ absl::Status ReadKubeFile(const std::string& path, const KubeItemSink& sink) {
   std::error_code ignored;
   std::ifstream stream(standard ? "/dev/stdin" : path, std::ios::binary);
   if (!stream.is_open() || (!standard && std::filesystem::is_directory(path, ignored))) {
-    return MakeError(absl::StatusCode::kUnavailable, "%s: cannot be read", path);
+    return Unavailable("%s: cannot be read", path);
   }
   return ReadKubeItems(stream, standard ? "standard input" : path, sink);
 }

@@ -16,8 +16,7 @@ bool UsesGpus(const KubePod& pod) {
 
 absl::Status KubeState::CheckNew(const KubeView& object, std::string key) {
   if (seen_.size() >= kMostKubeObjects) {
-    return MakeError(absl::StatusCode::kResourceExhausted, "%s: expected at most %d objects, found more",
-                     object.where(), kMostKubeObjects);
+    return ResourceExhausted("%s: expected at most %d objects, found more", object.where(), kMostKubeObjects);
   }
   if (seen_.insert(std::move(key)).second) return absl::OkStatus();
   return InvalidArgument("%s: expected each object once, found it again", object.where());

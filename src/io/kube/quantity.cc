@@ -3,9 +3,10 @@
 #include "io/kube/quantity.h"
 
 #include <array>
-#include <charconv>
 #include <chrono>
 #include <utility>
+
+#include "base/text.h"
 
 namespace horus {
 namespace {
@@ -77,9 +78,8 @@ std::optional<Suffix> ReadSuffix(std::string_view text) {
   if (text.size() < 2 || (text[0] != 'e' && text[0] != 'E')) return std::nullopt;
   text.remove_prefix(text[1] == '+' ? 2 : 1);
   Suffix exponent;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), exponent.decimal);
-  const bool whole = error == std::errc() && end == text.data() + text.size();
-  if (!whole || exponent.decimal > kMostExponent || exponent.decimal < -kMostExponent) return std::nullopt;
+  exponent.decimal = ParseNumber<int>(text).value_or(kMostExponent + 1);
+  if (exponent.decimal > kMostExponent || exponent.decimal < -kMostExponent) return std::nullopt;
   return exponent;
 }
 

@@ -173,10 +173,9 @@ absl::Status CheckSizes(const WorkProblem& problem) {
   }
   if (problem.gpus.size() > kMostWorkTypes || problem.mix.size() > kMostWorkProfiles ||
       problem.pairs.size() > kMostWorkPairs) {
-    return MakeError(absl::StatusCode::kResourceExhausted,
-                     "work rate: expected at most %d GPU types, %d profiles and %d pairs, found %d, %d and %d",
-                     kMostWorkTypes, kMostWorkProfiles, kMostWorkPairs, problem.gpus.size(), problem.mix.size(),
-                     problem.pairs.size());
+    return ResourceExhausted("work rate: expected at most %d GPU types, %d profiles and %d pairs, found %d, %d and %d",
+                             kMostWorkTypes, kMostWorkProfiles, kMostWorkPairs, problem.gpus.size(), problem.mix.size(),
+                             problem.pairs.size());
   }
   if (problem.alone.size() == problem.gpus.size() * problem.mix.size()) return absl::OkStatus();
   return InvalidArgument("alone: expected %d rates, one a GPU type and profile, found %d",
@@ -235,10 +234,10 @@ absl::Status CheckHosts(const WorkProblem& problem) {
   for (size_t i = 0; i < hosts.profiles.size(); ++i) HORUS_RETURN_IF_ERROR(CheckHostsOfProfile(problem, i));
   const double ways = MostHostWays(problem);
   if (ways <= kMostHostWays) return absl::OkStatus();
-  return MakeError(absl::StatusCode::kResourceExhausted,
-                   "work rate: expected at most %g ways to give jobs and pairs their choice of cores and memory, found "
-                   "%g: state fewer cells or fewer profiles",
-                   kMostHostWays, ways);
+  return ResourceExhausted(
+      "work rate: expected at most %g ways to give jobs and pairs their choice of cores and memory, found "
+      "%g: state fewer cells or fewer profiles",
+      kMostHostWays, ways);
 }
 
 }  // namespace

@@ -21,8 +21,7 @@ horus_status horus_job_list_get(const horus_job_list* list, size_t index, horus_
   return Guard(error, {{list, "list"}}, [&]() -> absl::Status {
     HORUS_RETURN_IF_ERROR(CheckOutput(job));
     if (index >= list->jobs.size()) {
-      return horus::MakeError(absl::StatusCode::kNotFound, "index: expected less than %d, found %d", list->jobs.size(),
-                              index);
+      return horus::NotFound("index: expected less than %d, found %d", list->jobs.size(), index);
     }
     WriteStruct(*list->jobs[index], job);
     return absl::OkStatus();

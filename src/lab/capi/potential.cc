@@ -23,8 +23,7 @@ absl::StatusOr<PotentialOptions> OptionsFromC(const horus_potential_options* giv
   HORUS_ASSIGN_OR_RETURN(const horus_potential_options c, ReadOptionalStruct(given));
   HORUS_RETURN_IF_ERROR(RequireColumn(c.slowdown_bounds, "slowdown_bounds", c.bound_count));
   if (c.bound_count > kMostBounds) {
-    return MakeError(absl::StatusCode::kResourceExhausted, "bound_count: expected at most %d, found %d", kMostBounds,
-                     c.bound_count);
+    return ResourceExhausted("bound_count: expected at most %d, found %d", kMostBounds, c.bound_count);
   }
   PotentialOptions options;
   if (c.bound_count > 0) options.slowdown_bounds.assign(c.slowdown_bounds, c.slowdown_bounds + c.bound_count);
@@ -74,7 +73,7 @@ absl::StatusOr<Potential> Compute(const WorkProblem& problem, const PotentialOpt
   const size_t bounds = options.slowdown_bounds.size();
   for (size_t i = 0; i < bounds; ++i) {
     if (progress != nullptr && progress(user, static_cast<double>(i) / static_cast<double>(bounds)) != 0) {
-      return MakeError(absl::StatusCode::kCancelled, "potential: cancelled before bound %d of %d", i + 1, bounds);
+      return Cancelled("potential: cancelled before bound %d of %d", i + 1, bounds);
     }
     PotentialOptions one = options;
     one.slowdown_bounds = {options.slowdown_bounds[i]};

@@ -363,9 +363,9 @@ absl::StatusOr<std::unique_ptr<horus_truth>> FromSpeeds(std::shared_ptr<const Ca
   HORUS_ASSIGN_OR_RETURN(truth->speeds, SpeedsFromC(speeds, /*with_names=*/true));
   const SpeedTable& table = truth->speeds.table;
   for (size_t gpu = 0; gpu < table.gpus.size(); ++gpu) {
-    const absl::StatusOr<GpuTypeId> type = catalogue->Find(table.gpus[gpu]);
-    if (!type.ok()) return At("speeds: " + Element("gpu_types", gpu), type.status());
-    truth->types.push_back(*type);
+    HORUS_ASSIGN_OR_RETURN(const GpuTypeId type,
+                           At("speeds: " + Element("gpu_types", gpu), catalogue->Find(table.gpus[gpu])));
+    truth->types.push_back(type);
   }
   // What is left to check: two names of one type.
   HORUS_RETURN_IF_ERROR(TableTruth::Create(table, truth->types, {}, truth->speeds.reference).status());

@@ -59,9 +59,9 @@ absl::Status CheckSizes(const horus_speeds& c) {
     return InvalidArgument("expected GPU types and profiles, found %d and %d", c.gpu_count, c.profile_count);
   }
   if (c.gpu_count > kMostWorkTypes || c.profile_count > kMostWorkProfiles || c.pair_count > kMostWorkPairs) {
-    return MakeError(absl::StatusCode::kResourceExhausted,
-                     "expected at most %d GPU types, %d profiles and %d pairs, found %d, %d and %d", kMostWorkTypes,
-                     kMostWorkProfiles, kMostWorkPairs, c.gpu_count, c.profile_count, c.pair_count);
+    return ResourceExhausted("expected at most %d GPU types, %d profiles and %d pairs, found %d, %d and %d",
+                             kMostWorkTypes, kMostWorkProfiles, kMostWorkPairs, c.gpu_count, c.profile_count,
+                             c.pair_count);
   }
   if (c.reference >= c.gpu_count) {
     return InvalidArgument("reference: expected less than %d, found %d", c.gpu_count, c.reference);
@@ -149,13 +149,11 @@ absl::StatusOr<SensitivitiesByName> SensitivitiesFromC(const horus_profile_sensi
   SensitivitiesByName all;
   for (size_t row = 0; row < c.count; ++row) {
     const std::string place = "sensitivities: " + Element("row", row);
-    absl::StatusOr<std::string> profile = ReadText(c.profiles[row], "profiles");
-    if (!profile.ok()) return At(place, profile.status());
-    absl::StatusOr<SharedSensitivity> one = SensitivityFromC(c.sensitivities[row]);
-    if (!one.ok()) return At(place, one.status());
-    if (one->get() == nullptr) return InvalidArgument("%s: sensitivities: expected a matrix, found NULL", place);
-    if (all.emplace(*profile, *std::move(one)).second) continue;
-    return InvalidArgument("%s: profiles: expected each once, found '%s' again", place, *profile);
+    HORUS_ASSIGN_OR_RETURN(const std::string profile, At(place, ReadText(c.profiles[row], "profiles")));
+    HORUS_ASSIGN_OR_RETURN(SharedSensitivity one, At(place, SensitivityFromC(c.sensitivities[row])));
+    if (one.get() == nullptr) return InvalidArgument("%s: sensitivities: expected a matrix, found NULL", place);
+    if (all.emplace(profile, std::move(one)).second) continue;
+    return InvalidArgument("%s: profiles: expected each once, found '%s' again", place, profile);
   }
   return all;
 }
@@ -170,9 +168,7 @@ std::vector<bool> ProfilesOnGpus(const Trace& trace) {
 
 absl::StatusOr<Speeds> SpeedsFromC(const horus_speeds* given, bool with_names) {
   HORUS_ASSIGN_OR_RETURN(const horus_speeds c, ReadStruct(given));
-  absl::StatusOr<Speeds> speeds = Convert(c, with_names);
-  if (!speeds.ok()) return At("speeds", speeds.status());
-  return speeds;
+  return At("speeds", Convert(c, with_names));
 }
 
 namespace {
@@ -207,8 +203,7 @@ absl::Status CheckFlags(const horus_sim_options& c) {
 
 absl::StatusOr<std::vector<NodeOutage>> OutagesFromC(const horus_sim_options& c) {
   if (c.outage_count > kMostOutages) {
-    return MakeError(absl::StatusCode::kResourceExhausted, "outage_count: expected at most %d, found %d", kMostOutages,
-                     c.outage_count);
+    return ResourceExhausted("outage_count: expected at most %d, found %d", kMostOutages, c.outage_count);
   }
   HORUS_RETURN_IF_ERROR(RequireColumns(c.outage_count, {{c.outage_nodes, "outage_nodes"},
                                                         {c.outage_from_us, "outage_from_us"},

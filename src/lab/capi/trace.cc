@@ -33,8 +33,7 @@ struct NameTable {
 absl::StatusOr<std::vector<uint32_t>> Intern(const NameTable& table, const auto& add) {
   HORUS_RETURN_IF_ERROR(RequireColumn(table.names, table.name, table.count));
   if (table.count > kMaxTraceJobs) {
-    return MakeError(absl::StatusCode::kResourceExhausted, "%s: expected at most %d, found %d", table.name,
-                     kMaxTraceJobs, table.count);
+    return ResourceExhausted("%s: expected at most %d, found %d", table.name, kMaxTraceJobs, table.count);
   }
   std::vector<uint32_t> positions;
   for (size_t i = 0; i < table.count; ++i) {
@@ -161,8 +160,7 @@ absl::StatusOr<TraceJob> JobFromC(const horus_trace_columns& c, const Tables& ta
 absl::StatusOr<Trace> TraceFromC(const horus_trace_columns* given) {
   HORUS_ASSIGN_OR_RETURN(const horus_trace_columns c, ReadStruct(given));
   if (c.count > kMaxTraceJobs) {
-    return MakeError(absl::StatusCode::kResourceExhausted, "count: expected at most %d jobs, found %d", kMaxTraceJobs,
-                     c.count);
+    return ResourceExhausted("count: expected at most %d jobs, found %d", kMaxTraceJobs, c.count);
   }
   TraceBuilder builder;
   HORUS_ASSIGN_OR_RETURN(const Tables tables, TablesFromC(c, builder));
@@ -340,8 +338,7 @@ absl::Status CheckCounts(const horus_synthetic_options& c) {
        {std::pair("size_count", c.size_count), std::pair("duration_count", c.duration_count),
         std::pair("profile_count", c.profile_count)}) {
     if (count <= kMaxTraceJobs) continue;
-    return MakeError(absl::StatusCode::kResourceExhausted, "%s: expected at most %d, found %d", name, kMaxTraceJobs,
-                     count);
+    return ResourceExhausted("%s: expected at most %d, found %d", name, kMaxTraceJobs, count);
   }
   if (c.arrivals >= HORUS_ARRIVALS_PRESET && c.arrivals <= HORUS_ARRIVALS_BURSTY) return absl::OkStatus();
   return InvalidArgument("arrivals: expected HORUS_ARRIVALS_* (%d to %d), found %d", HORUS_ARRIVALS_PRESET,

@@ -43,9 +43,8 @@ absl::Status CheckColumns(const horus_pair_data& c) {
   HORUS_RETURN_IF_ERROR(RequireColumn(c.gpu_types, "gpu_types", c.device_count));
   HORUS_RETURN_IF_ERROR(RequireColumn(c.families, "families", c.job_count));
   if (c.device_count > kMostPairDevices || c.job_count > kMostPairJobs || c.count > kMostPairRuns) {
-    return MakeError(absl::StatusCode::kResourceExhausted,
-                     "horus_pair_data: expected at most %d devices, %d jobs and %d runs, found %d, %d and %d",
-                     kMostPairDevices, kMostPairJobs, kMostPairRuns, c.device_count, c.job_count, c.count);
+    return ResourceExhausted("horus_pair_data: expected at most %d devices, %d jobs and %d runs, found %d, %d and %d",
+                             kMostPairDevices, kMostPairJobs, kMostPairRuns, c.device_count, c.job_count, c.count);
   }
   // Bounded: CheckColumns: at most kMostPairDevices times kMostPairJobs.
   HORUS_RETURN_IF_ERROR(RequireColumn(c.demands, "demands", c.device_count * c.job_count));
@@ -220,7 +219,7 @@ absl::StatusOr<TrainingSet> RowsFromC(const horus_training_data& c, const Catalo
   for (size_t i = 0; i < c.count; ++i) {
     if (progress != nullptr &&
         progress(user, kRowsShare * static_cast<double>(i) / static_cast<double>(c.count)) != 0) {
-      return MakeError(absl::StatusCode::kCancelled, "training: cancelled at row %d of %d", i, c.count);
+      return Cancelled("training: cancelled at row %d of %d", i, c.count);
     }
     absl::StatusOr<TrainingRow> row = reader.Read(i);
     if (!row.ok()) return At(Element("row", i), row.status());

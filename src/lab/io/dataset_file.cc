@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <cmath>
 #include <cstdint>
 #include <limits>
@@ -42,12 +41,9 @@ absl::Status ReadDims(const CsvRow& row, DimBindings& dims) {
     while (!one.empty() && one.front() == ' ') one.remove_prefix(1);
     while (!one.empty() && one.back() == ' ') one.remove_suffix(1);
     if (one.empty()) continue;
-    const size_t equals = one.find('=');
-    int64_t size = 0;
-    const bool named = equals != std::string_view::npos && equals > 0;
-    const std::string_view number = named ? one.substr(equals + 1) : std::string_view();
-    const auto [stop, error] = std::from_chars(number.data(), number.data() + number.size(), size);
-    if (!named || error != std::errc() || stop != number.data() + number.size() || size < 1 || size > kMaxCsvCount) {
+    const size_t equals = std::min(one.find('='), one.size());
+    const int64_t size = equals < one.size() ? ParseNumber<int64_t>(one.substr(equals + 1)).value_or(0) : 0;
+    if (equals == 0 || size < 1 || size > kMaxCsvCount) {
       return row.Wrong("dims", "NAME=SIZE;NAME=SIZE with sizes from 1", one);
     }
     dims.dims.emplace_back(std::string(one.substr(0, equals)), size);
@@ -119,14 +115,11 @@ absl::Status ReadMeasured(const CsvRow& row, const Catalogue& catalogue, std::sp
   const auto at = positions.find(name);
   if (at == positions.end()) return row.Wrong("job", "a name of the table of jobs", name);
   std::vector<TableDemand>& all = jobs[at->second].measured;
-  const absl::StatusOr<GpuTypeId> gpu = catalogue.Find(row.Find("gpu"));
-  if (!gpu.ok()) {
-    return MakeError(gpu.status().code(), "%s: gpu: %s", row.where(), std::string(gpu.status().message()));
-  }
-  if (std::any_of(all.begin(), all.end(), [&](const TableDemand& other) { return other.gpu == *gpu; })) {
+  HORUS_ASSIGN_OR_RETURN(const GpuTypeId gpu, At(row.where() + ": gpu", catalogue.Find(row.Find("gpu"))));
+  if (std::any_of(all.begin(), all.end(), [&](const TableDemand& other) { return other.gpu == gpu; })) {
     return row.Wrong("gpu", "each GPU type of a job once", row.Find("gpu"));
   }
-  TableDemand& out = all.emplace_back(TableDemand{.gpu = *gpu});
+  TableDemand& out = all.emplace_back(TableDemand{.gpu = gpu});
   for (const Column& column : kTableColumns) {
     if (row.Find(column.name).empty()) continue;
     const std::string expected = absl::StrFormat("%g to %g %s, or blank", column.least, column.most, column.unit);
@@ -146,8 +139,7 @@ absl::StatusOr<std::vector<TableJob>> ParseJobTable(const std::string& file, std
   known.push_back("note");
   HORUS_RETURN_IF_ERROR(CheckColumns(table, file, kRequiredOfJobs, known));
   if (table.rows.size() > kMostTableJobs) {
-    return MakeError(absl::StatusCode::kResourceExhausted, "%s: expected at most %d jobs, found %d", file,
-                     kMostTableJobs, table.rows.size());
+    return ResourceExhausted("%s: expected at most %d jobs, found %d", file, kMostTableJobs, table.rows.size());
   }
   const CsvColumns columns = ColumnsOf(table);
   std::vector<TableJob> jobs;

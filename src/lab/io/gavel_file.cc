@@ -155,8 +155,7 @@ class Reader final : public Json::json_sax_t {
   // Whether the entry is of single GPUs; false with an error where there are too many.
   bool Counts() {
     if (++entries_ > kMostGavelEntries) {
-      Stop(MakeError(absl::StatusCode::kResourceExhausted, "%s: expected at most %d entries, found more", file_,
-                     kMostGavelEntries));
+      Stop(ResourceExhausted("%s: expected at most %d entries, found more", file_, kMostGavelEntries));
       return false;
     }
     if (job_scale_ == 1 && (is_alone_ || other_scale_ == 1)) return true;

@@ -66,9 +66,7 @@ absl::Status ReadFiles(const YamlMap& map, GridFileWorkload& entry) {
   }
   if (const YamlValue* format = map.Find("format")) {
     HORUS_ASSIGN_OR_RETURN(const std::string name, format->Text(kMaxNameBytes));
-    const absl::StatusOr<TraceFormat> parsed = ParseTraceFormat(name);
-    if (!parsed.ok()) return format->Wrap(parsed.status());
-    entry.read.format = *parsed;
+    HORUS_ASSIGN_OR_RETURN(entry.read.format, format->Wrap(ParseTraceFormat(name)));
   }
   return map.ReadBool("skip_bad", entry.read.skip_bad);
 }
@@ -92,9 +90,8 @@ absl::Status ReadSynthetic(const YamlValue& value, int64_t capacity_gpu_milli, G
   HORUS_ASSIGN_OR_RETURN(const YamlMap map, value.Map(kSyntheticKeys));
   HORUS_ASSIGN_OR_RETURN(const YamlValue preset, map.Require("preset", "philly or horus2020"));
   HORUS_ASSIGN_OR_RETURN(const std::string name, preset.Text(kMaxNameBytes));
-  absl::StatusOr<SyntheticOptions> made = SyntheticPreset(name);
-  if (!made.ok()) return preset.Wrap(made.status());
-  SyntheticOptions& options = entry.workload.synthetic = *std::move(made);
+  SyntheticOptions& options = entry.workload.synthetic;
+  HORUS_ASSIGN_OR_RETURN(options, preset.Wrap(SyntheticPreset(name)));
   options.capacity_gpu_milli = capacity_gpu_milli;
   if (options.gap_scv_milli == 0) options.gap_scv_milli = kPhillyGapScvMilli;
   HORUS_RETURN_IF_ERROR(map.ReadId("seed", options.seed));
@@ -345,14 +342,13 @@ absl::Status ReadClusterPath(const YamlMap& map, GridFile& grid) {
   }
   std::string path;
   HORUS_RETURN_IF_ERROR(ReadPath(map, "file", path));
-  absl::StatusOr<ClusterFile> file = ReadClusterFile(path, grid.catalogue);
-  if (!file.ok()) return map.Find("file")->Wrap(file.status());
-  if (!file->residents.empty()) {
-    return map.Find("file")->Error("expected a cluster without residents, found " +
-                                   std::to_string(file->residents.size()));
+  const YamlValue& value = *map.Find("file");
+  HORUS_ASSIGN_OR_RETURN(ClusterFile file, value.Wrap(ReadClusterFile(path, grid.catalogue)));
+  if (!file.residents.empty()) {
+    return value.Error("expected a cluster without residents, found " + std::to_string(file.residents.size()));
   }
-  grid.catalogue = std::move(file->catalogue);
-  for (FileNode& node : file->nodes) {
+  grid.catalogue = std::move(file.catalogue);
+  for (FileNode& node : file.nodes) {
     if (node.state == AdminState::kUp) grid.nodes.push_back(std::move(node.spec));
   }
   return absl::OkStatus();
@@ -374,11 +370,11 @@ absl::Status AddNodes(const YamlMap& map, const YamlValue& gpus, GridFile& grid)
   HORUS_ASSIGN_OR_RETURN(const auto pairs, gpus.Pairs(kMaxTypesOfGrid));
   std::set<GpuTypeId> seen;
   for (const auto& [name, value] : pairs) {
-    const absl::StatusOr<GpuTypeId> type = grid.catalogue->Find(name);
-    if (!type.ok()) return value.Wrap(type.status());
-    if (!seen.insert(*type).second) return value.Error("expected each GPU type once, found it again by another name");
+    HORUS_ASSIGN_OR_RETURN(device.type, value.Wrap(grid.catalogue->Find(name)));
+    if (!seen.insert(device.type).second) {
+      return value.Error("expected each GPU type once, found it again by another name");
+    }
     HORUS_ASSIGN_OR_RETURN(int64_t left, value.Integer(1, kMaxGridGpus));
-    device.type = *type;
     for (; left > 0; left -= per_node) {
       const int64_t here = std::min(left, per_node);
       // Bounded: at most kMaxDevicesPerNode times kMaxHostQuantity.
@@ -585,8 +581,8 @@ absl::StatusOr<GridFile> ParseGridFile(const std::string& file, std::string text
   // Bounded: at most kMaxGridEntries of each.
   const size_t runs = grid.workloads.size() * grid.policies.size() * grid.seeds.size();
   if (runs <= kMaxGridRuns) return grid;
-  return MakeError(absl::StatusCode::kResourceExhausted,
-                   "%s: expected at most %d runs (workloads x policies x seeds), found %d", file, kMaxGridRuns, runs);
+  return ResourceExhausted("%s: expected at most %d runs (workloads x policies x seeds), found %d", file, kMaxGridRuns,
+                           runs);
 }
 
 absl::StatusOr<GridFile> ReadGridFile(const std::string& path, std::shared_ptr<const Catalogue> catalogue,

@@ -168,8 +168,7 @@ absl::Status PairsReader::Add(NamedPair pair) {
       known_.emplace(Key{pair.gpu, pair.mode, pair.campaign, first, second}, Known{pairs_.size()});
   if (is_new) {
     if (pairs_.size() >= kMostPairRuns) {
-      return MakeError(absl::StatusCode::kResourceExhausted, "%s: expected at most %d pairs, found more", pair.where,
-                       kMostPairRuns);
+      return ResourceExhausted("%s: expected at most %d pairs, found more", pair.where, kMostPairRuns);
     }
     pairs_.push_back(std::move(pair));
     return absl::OkStatus();

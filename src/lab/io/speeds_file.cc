@@ -56,9 +56,8 @@ absl::Status SpeedsReader::CheckSize(const std::string& file) const {
   for (const auto& [key, speed] : gangs_) gangs.emplace(std::get<0>(key), std::get<1>(key));
   const size_t profiles = names.size() + gangs.size();
   if (gpus_.size() <= kMostWorkTypes && profiles <= kMostWorkProfiles) return absl::OkStatus();
-  return MakeError(absl::StatusCode::kResourceExhausted,
-                   "%s: expected at most %d GPU types and %d profiles in all files, found %d and %d", file,
-                   kMostWorkTypes, kMostWorkProfiles, gpus_.size(), profiles);
+  return ResourceExhausted("%s: expected at most %d GPU types and %d profiles in all files, found %d and %d", file,
+                           kMostWorkTypes, kMostWorkProfiles, gpus_.size(), profiles);
 }
 
 absl::Status SpeedsReader::AddPair(const std::string& file, size_t gpu, const GavelSpeeds& speeds,

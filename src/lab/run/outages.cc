@@ -35,8 +35,7 @@ absl::StatusOr<std::vector<NodeOutage>> DrawOutages(std::span<const NodeId> node
       up_us = from_us + std::max<int64_t>(1, down_us);
       outages.push_back({node, from_us, up_us});
       if (outages.size() > kMostOutages) {
-        return MakeError(absl::StatusCode::kResourceExhausted, "outages: expected at most %d, found more",
-                         kMostOutages);
+        return ResourceExhausted("outages: expected at most %d, found more", kMostOutages);
       }
     }
   }

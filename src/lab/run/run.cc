@@ -85,7 +85,7 @@ Work SimRun::MostOfWork() const {
 
 absl::Status SimRun::Tell(SimEventKind kind, uint32_t job, std::span<const Slot> slots) const {
   if (observer_ == nullptr || observer_({kind, now_us_, job, slots})) return absl::OkStatus();
-  return MakeError(absl::StatusCode::kCancelled, "simulation: cancelled at %d us", now_us_);
+  return Cancelled("simulation: cancelled at %d us", now_us_);
 }
 
 int64_t SimRun::NextEvent() const {
@@ -107,9 +107,8 @@ absl::Status SimRun::CountRound(int64_t at_us) {
   const auto is_round = [&](int64_t every) { return every > 0 && at_us % every == 0; };
   if (!is_round(options_.round_us) && !is_round(options_.rebalance_us)) return absl::OkStatus();
   if (++rounds_ <= options_.most_rounds) return absl::OkStatus();
-  return MakeError(absl::StatusCode::kResourceExhausted,
-                   "simulation: expected at most %d rounds of decisions and rebalances, found more at %d us",
-                   options_.most_rounds, at_us);
+  return ResourceExhausted("simulation: expected at most %d rounds of decisions and rebalances, found more at %d us",
+                           options_.most_rounds, at_us);
 }
 
 void SimRun::PassTime(int64_t to_us) {

@@ -24,7 +24,7 @@ HostShare operator*(int64_t times, const HostShare& a) { return {times * a.cpu_m
 
 // More columns or elements than a program may have.
 absl::Status TooLarge(const char* what, size_t most) {
-  return MakeError(absl::StatusCode::kResourceExhausted, "synergy-opt: expected at most %d %s, found more", most, what);
+  return ResourceExhausted("synergy-opt: expected at most %d %s, found more", most, what);
 }
 
 // What one holder may be given on the merged machine.

@@ -153,7 +153,7 @@ absl::Status RoundPlan::Step() {
   if (progress_ == nullptr || done_++ % kProgressStep != 0 || progress_(done_ - 1, order_.size())) {
     return absl::OkStatus();
   }
-  return MakeError(absl::StatusCode::kCancelled, "plan: cancelled after %d of %d jobs", done_ - 1, order_.size());
+  return Cancelled("plan: cancelled after %d of %d jobs", done_ - 1, order_.size());
 }
 
 absl::Status RoundPlan::Admitting(const JobSpec& job, bool idle, const Servers*& servers) {
@@ -409,8 +409,7 @@ const RoundPolicy* RoundPolicyOf(const Placer& placer) { return dynamic_cast<con
 absl::StatusOr<Plan> MakeRound(Placer& placer, const Cluster& cluster, std::span<const JobSpec> jobs) {
   const RoundPolicy* policy = RoundPolicyOf(placer);
   if (policy == nullptr) {
-    return MakeError(absl::StatusCode::kUnimplemented, "policy %s: expected one that decides rounds",
-                     std::string(placer.policy().name()));
+    return Unimplemented("policy %s: expected one that decides rounds", std::string(placer.policy().name()));
   }
   std::vector<JobSpec> known(jobs.begin(), jobs.end());
   std::vector<Lease> leases(jobs.size());

@@ -103,8 +103,7 @@ std::vector<SyntheticProfile> NumberedProfiles(int32_t count) {
 absl::StatusOr<SyntheticOptions> SyntheticPreset(std::string_view name) {
   if (name == "philly") return Philly();
   if (name == "horus2020") return Horus2020();
-  return MakeError(absl::StatusCode::kNotFound, "synthetic: expected the preset philly or horus2020, found %s",
-                   Quoted(name));
+  return NotFound("synthetic: expected the preset philly or horus2020, found %s", Quoted(name));
 }
 
 namespace {

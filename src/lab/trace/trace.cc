@@ -206,8 +206,7 @@ absl::Status ValidateTraceJob(const TraceJob& job) {
 
 absl::Status ValidateTrace(const Trace& trace) {
   if (trace.jobs.size() > kMaxTraceJobs) {
-    return MakeError(absl::StatusCode::kResourceExhausted, "trace: expected at most %d jobs, found %d", kMaxTraceJobs,
-                     trace.jobs.size());
+    return ResourceExhausted("trace: expected at most %d jobs, found %d", kMaxTraceJobs, trace.jobs.size());
   }
   HORUS_RETURN_IF_ERROR(ValidateTable("profiles", trace.profiles));
   HORUS_RETURN_IF_ERROR(ValidateTable("owners", trace.owners));

@@ -309,7 +309,7 @@ absl::StatusOr<Plan> Batcher::PlanOf(Outcome outcome, double work_one_by_one) {
 absl::StatusOr<Plan> Batcher::Run(std::optional<std::span<const NodeId>> subset, const ProgressFn& progress) {
   uint64_t step = 0;
   const auto go_on = [&] { return progress == nullptr || progress(step++, kProgressSteps); };
-  const auto cancelled = [] { return MakeError(absl::StatusCode::kCancelled, "batch: cancelled"); };
+  const auto cancelled = [] { return Cancelled("batch: cancelled"); };
   HORUS_ASSIGN_OR_RETURN(const JobOrder order, engine_.Order(cluster_, jobs_));
   HORUS_RETURN_IF_ERROR(engine_.Start(cluster_, subset));
   if (!go_on()) return cancelled();

@@ -86,7 +86,7 @@ absl::Status Rebalancer::Gather(std::optional<std::span<const JobId>> jobs) {
   for (const JobId id : ids) {
     const uint32_t row = rows.RowOfJob(id);
     if (row == kNoRow) {
-      return MakeError(absl::StatusCode::kNotFound, "rebalance: job %d: not in this cluster", id);
+      return NotFound("rebalance: job %d: not in this cluster", id);
     }
     const JobRow& job = rows.jobs[row];
     if (IsCpuOnly(rows.RequestOf(job))) continue;  // nothing slows it here
@@ -221,7 +221,7 @@ absl::StatusOr<Plan> Rebalancer::Run(std::optional<std::span<const JobId>> jobs,
   HORUS_RETURN_IF_ERROR(Gather(jobs));
   while (plan.moves.size() < options_.max_migrations) {
     if (progress != nullptr && !progress(plan.moves.size(), options_.max_migrations)) {
-      return MakeError(absl::StatusCode::kCancelled, "rebalance: cancelled after %d migrations", plan.moves.size());
+      return Cancelled("rebalance: cancelled after %d migrations", plan.moves.size());
     }
     Step best;
     HORUS_RETURN_IF_ERROR(BestStep(best));
@@ -279,7 +279,7 @@ absl::Status Evacuation::Drain(std::span<const NodeId> nodes) {
   for (const NodeId id : nodes) {
     const uint32_t* row = cluster_.rows().node_of.Find(id);
     if (row == nullptr) {
-      return MakeError(absl::StatusCode::kNotFound, "evacuate: node %d: not in this cluster", id);
+      return NotFound("evacuate: node %d: not in this cluster", id);
     }
     rows_.push_back(*row);
   }
@@ -315,7 +315,7 @@ absl::StatusOr<Plan> Evacuation::Run(std::span<const NodeId> nodes, const Progre
   HORUS_ASSIGN_OR_RETURN(const JobOrder order, engine_.Order(cluster_, jobs_, &gone));
   for (size_t i = 0; i < order.size(); ++i) {
     if (progress != nullptr && !progress(i, order.size())) {
-      return MakeError(absl::StatusCode::kCancelled, "evacuate: cancelled after %d of %d jobs", i, order.size());
+      return Cancelled("evacuate: cancelled after %d of %d jobs", i, order.size());
     }
     HORUS_ASSIGN_OR_RETURN(ResidentMover::Outcome outcome,
                            mover.Move(jobs_[order[i]].id, 0, [](double) { return true; }, plan));

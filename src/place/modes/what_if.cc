@@ -45,11 +45,11 @@ class Supposing {
 absl::StatusOr<uint32_t> Supposing::NodeRowOf(const std::string& where, NodeId node) const {
   const uint32_t* row = cluster_.rows().node_of.Find(node);
   if (row != nullptr) return *row;
-  return MakeError(absl::StatusCode::kNotFound, "%s: node %d: not in this cluster", where, node);
+  return NotFound("%s: node %d: not in this cluster", where, node);
 }
 
 absl::Status Supposing::Release(const std::string& where, JobId job, const JobSpec** released) {
-  if (!IsThere(job)) return MakeError(absl::StatusCode::kNotFound, "%s: job %d: not in this cluster", where, job);
+  if (!IsThere(job)) return NotFound("%s: job %d: not in this cluster", where, job);
   if (const Supposed* supposed = placed_.Find(job)) {
     *released = supposed->job;
     engine_.ledger().Remove(*supposed->job, supposed->slots);
@@ -66,21 +66,18 @@ absl::Status Supposing::Release(const std::string& where, JobId job, const JobSp
 
 absl::Status Supposing::Place(const std::string& where, const JobSpec& job, std::span<const Slot> slots) {
   if (IsThere(job.id)) {
-    return MakeError(absl::StatusCode::kAlreadyExists, "%s: job %s: is in this cluster already", where,
-                     IdAndName(job.id, job.name));
+    return AlreadyExists("%s: job %s: is in this cluster already", where, IdAndName(job.id, job.name));
   }
-  absl::StatusOr<PlacedSlots> placed = cluster_.ResolveSlots(job, slots);
-  if (!placed.ok()) return MakeError(placed.status().code(), "%s: %s", where, std::string(placed.status().message()));
-  for (const PlacedSlot& slot : *placed) {
+  HORUS_ASSIGN_OR_RETURN(PlacedSlots placed, At(where, cluster_.ResolveSlots(job, slots)));
+  for (const PlacedSlot& slot : placed) {
     if (slot.device != kNoDevice &&
         engine_.ledger().state(engine_.ledger().device_of(slot)).tenants.size() >= kMaxResidentsPerDevice) {
-      return MakeError(absl::StatusCode::kResourceExhausted, "%s: a device holds at most %d jobs", where,
-                       kMaxResidentsPerDevice);
+      return ResourceExhausted("%s: a device holds at most %d jobs", where, kMaxResidentsPerDevice);
     }
   }
-  engine_.ledger().Place(job, *placed);
+  engine_.ledger().Place(job, placed);
   meter_.Know(job);
-  placed_.Insert(job.id, {&job, *std::move(placed)});
+  placed_.Insert(job.id, {&job, std::move(placed)});
   return absl::OkStatus();
 }
 
@@ -116,8 +113,7 @@ absl::Status Supposing::Suppose(size_t index, const SupposedChange& change) {
   }
   const auto count = static_cast<int64_t>(engine_.ledger().spec(row).devices.size());
   if (change.device < 0 || change.device >= count) {
-    return MakeError(absl::StatusCode::kNotFound, "%s: node %d: has %d devices, found index %d", where, change.node,
-                     count, change.device);
+    return NotFound("%s: node %d: has %d devices, found index %d", where, change.node, count, change.device);
   }
   engine_.ledger().SetDeviceState(row, change.device, change.state);
   return absl::OkStatus();
@@ -126,8 +122,7 @@ absl::Status Supposing::Suppose(size_t index, const SupposedChange& change) {
 absl::Status Supposing::CheckNew(std::span<const JobSpec> jobs) const {
   for (const JobSpec& job : jobs) {
     if (!placed_.contains(job.id)) continue;
-    return MakeError(absl::StatusCode::kAlreadyExists, "job %s: a change places it already",
-                     IdAndName(job.id, job.name));
+    return AlreadyExists("job %s: a change places it already", IdAndName(job.id, job.name));
   }
   return absl::OkStatus();
 }

@@ -16,7 +16,7 @@ void Policy::Explain(const DeviceCandidate& candidate, const PlaceCandidate& pla
 }
 
 absl::Status Policy::ScoreNode(const NodeCandidate& /*candidate*/, NodeScore& /*score*/) const {
-  return MakeError(absl::StatusCode::kUnimplemented, "policy %s: prices no nodes", std::string(name()));
+  return Unimplemented("policy %s: prices no nodes", std::string(name()));
 }
 
 void Policy::ExplainNode(const NodeCandidate& /*candidate*/, const NodeScore& score, CostTerms& terms) const {

@@ -23,9 +23,7 @@ enum Change : uint64_t { kAdded = 1, kChanged = 2, kNodeStateSet = 3, kDeviceSta
 constexpr size_t kLeastLogged = 1024;
 constexpr size_t kLoggedPerNode = 2;
 
-absl::Status UnknownNode(NodeId node) {
-  return MakeError(absl::StatusCode::kNotFound, "node %d: not in this cluster", node);
-}
+absl::Status UnknownNode(NodeId node) { return NotFound("node %d: not in this cluster", node); }
 
 absl::Status CheckAdminState(AdminState state) {
   if (AdminStateName(state) != "unknown") return absl::OkStatus();
@@ -76,8 +74,8 @@ absl::StatusOr<uint32_t> Cluster::FindDevice(const NodeRow& node, int32_t device
   // Asked of the list, as few lists are close at hand, and the node's own description is not.
   const auto count = static_cast<int64_t>(rows_.device_lists.at(node.device_list).size());
   if (device < 0 || device >= count) {
-    return MakeError(absl::StatusCode::kNotFound, "node %s: has %d devices, found index %d",
-                     IdAndName(node.spec->id, node.spec->name), count, device);
+    return NotFound("node %s: has %d devices, found index %d", IdAndName(node.spec->id, node.spec->name), count,
+                    device);
   }
   return node.first_device + static_cast<uint32_t>(device);
 }
@@ -155,12 +153,11 @@ void Cluster::SetDevice(uint32_t device, uint32_t state) noexcept {
 absl::Status Cluster::AddNode(NodeSpec node) {
   HORUS_RETURN_IF_ERROR(ResolveNode(*catalogue_, node));
   if (HasNode(node.id)) {
-    return MakeError(absl::StatusCode::kAlreadyExists, "node %s: the id is in this cluster already",
-                     IdAndName(node.id, node.name));
+    return AlreadyExists("node %s: the id is in this cluster already", IdAndName(node.id, node.name));
   }
   if (node_count() >= limits_.nodes || device_count() + node.devices.size() > limits_.devices) {
-    return MakeError(absl::StatusCode::kResourceExhausted, "node %s: a cluster holds at most %d nodes and %d devices",
-                     IdAndName(node.id, node.name), limits_.nodes, limits_.devices);
+    return ResourceExhausted("node %s: a cluster holds at most %d nodes and %d devices", IdAndName(node.id, node.name),
+                             limits_.nodes, limits_.devices);
   }
   ReserveNode();
   ReserveDevices(node.devices.size());
@@ -202,8 +199,7 @@ absl::Status Cluster::CheckChange(const NodeRow& row, const NodeSpec& next) cons
   const std::string where = "node " + IdAndName(next.id, next.name);
   const auto host = [&](const char* field, const char* unit, int64_t was, int64_t is, int64_t free) -> absl::Status {
     if (is >= was || is >= was - free) return absl::OkStatus();
-    return MakeError(absl::StatusCode::kFailedPrecondition, "%s: %s: its jobs use %d %s, found %d", where, field,
-                     was - free, unit, is);
+    return FailedPrecondition("%s: %s: its jobs use %d %s, found %d", where, field, was - free, unit, is);
   };
   HORUS_RETURN_IF_ERROR(
       host("cpu_milli", "thousandths of a core", row.spec->cpu_milli, next.cpu_milli, row.free.cpu_milli));
@@ -214,26 +210,25 @@ absl::Status Cluster::CheckChange(const NodeRow& row, const NodeSpec& next) cons
     if (rows_.residents[device].empty()) continue;
     const JobId job = rows_.jobs[rows_.residents[device].front()].id;
     if (i >= next.devices.size()) {
-      return MakeError(absl::StatusCode::kFailedPrecondition, "%s: devices[%d] is used by job %d, found %d devices",
-                       where, i, job, next.devices.size());
+      return FailedPrecondition("%s: devices[%d] is used by job %d, found %d devices", where, i, job,
+                                next.devices.size());
     }
     if (i < row.spec->device_ids.size() && i < next.device_ids.size() &&
         row.spec->device_ids[i] != next.device_ids[i]) {
-      return MakeError(absl::StatusCode::kFailedPrecondition,
-                       "%s: devices[%d] is used by job %d: expected id %s, found %s", where, i, job,
-                       Quoted(row.spec->device_ids[i]), Quoted(next.device_ids[i]));
+      return FailedPrecondition("%s: devices[%d] is used by job %d: expected id %s, found %s", where, i, job,
+                                Quoted(row.spec->device_ids[i]), Quoted(next.device_ids[i]));
     }
     const DeviceSpec& was = row.spec->devices[i];
     const DeviceSpec& is = next.devices[i];
     const bool same = was.type == is.type && was.mode == is.mode && was.mig_profile == is.mig_profile;
     const int64_t used = rows_.DeviceAt(device).mem_used_upper_mib;
     if (!same || (is.mem_mib < was.mem_mib && is.mem_mib < used)) {
-      return MakeError(absl::StatusCode::kFailedPrecondition,
-                       "%s: devices[%d] is used by job %d: expected the same type, sharing mode and MIG profile and at "
-                       "least %d MiB, found type %d for %d, mode %s for %s, profile %d for %d and %d MiB",
-                       where, i, job, std::min(used, was.mem_mib), is.type.value(), was.type.value(),
-                       std::string(SharingModeName(is.mode)), std::string(SharingModeName(was.mode)), is.mig_profile,
-                       was.mig_profile, is.mem_mib);
+      return FailedPrecondition(
+          "%s: devices[%d] is used by job %d: expected the same type, sharing mode and MIG profile and at "
+          "least %d MiB, found type %d for %d, mode %s for %s, profile %d for %d and %d MiB",
+          where, i, job, std::min(used, was.mem_mib), is.type.value(), was.type.value(),
+          std::string(SharingModeName(is.mode)), std::string(SharingModeName(was.mode)), is.mig_profile,
+          was.mig_profile, is.mem_mib);
     }
   }
   return absl::OkStatus();
@@ -246,8 +241,8 @@ absl::Status Cluster::ChangeNode(NodeSpec next) {
   const size_t old_count = rows_.nodes[row_index].spec->devices.size();
   const size_t new_count = next.devices.size();
   if (device_count() - old_count + new_count > limits_.devices) {
-    return MakeError(absl::StatusCode::kResourceExhausted, "node %s: a cluster holds at most %d devices",
-                     IdAndName(next.id, next.name), limits_.devices);
+    return ResourceExhausted("node %s: a cluster holds at most %d devices", IdAndName(next.id, next.name),
+                             limits_.devices);
   }
   const uint32_t old_first = rows_.nodes[row_index].first_device;
   ReserveNode();
@@ -290,9 +285,8 @@ absl::Status Cluster::RemoveNode(NodeId node) {
   const NodeSpec& spec = *rows_.nodes[row_index].spec;
   const size_t count = spec.devices.size();
   if (const std::vector<JobId> jobs = JobsOnNode(rows_.nodes[row_index]); !jobs.empty()) {
-    return MakeError(absl::StatusCode::kFailedPrecondition,
-                     "node %s: %d jobs are there, the first is %d; release them first", IdAndName(node, spec.name),
-                     jobs.size(), jobs.front());
+    return FailedPrecondition("node %s: %d jobs are there, the first is %d; release them first",
+                              IdAndName(node, spec.name), jobs.size(), jobs.front());
   }
   ReserveNode();
   rows_.states.ReserveFree();
@@ -478,7 +472,7 @@ absl::StatusOr<DeviceInfo> Cluster::Device(NodeId node, int32_t device) const {
 absl::StatusOr<JobInfo> Cluster::Job(JobId job) const {
   const uint32_t at = rows_.RowOfJob(job);
   if (at == kNoRow) {
-    return MakeError(absl::StatusCode::kNotFound, "job %d: not in this cluster", job);
+    return NotFound("job %d: not in this cluster", job);
   }
   const JobRow& row = rows_.jobs[at];
   JobInfo info{.spec = std::make_shared<const JobSpec>(rows_.SpecOf(row)),

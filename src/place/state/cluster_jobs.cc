@@ -93,9 +93,7 @@ enum JobChange : uint64_t { kJobIn = 5, kJobOut = 6, kJobResized = 8 };
 
 std::string JobText(const JobSpec& job) { return "job " + IdAndName(job.id, job.name); }
 
-absl::Status Taken(const JobSpec& job) {
-  return MakeError(absl::StatusCode::kAlreadyExists, "%s: is in this cluster already", JobText(job));
-}
+absl::Status Taken(const JobSpec& job) { return AlreadyExists("%s: is in this cluster already", JobText(job)); }
 
 // A task that came to a node, for the node's version.
 uint64_t WhatCameIn(JobId id, const JobSpec& job, int32_t device, uint64_t tenant) {
@@ -356,14 +354,13 @@ absl::Status Cluster::CheckDebts(const JobSpec& job, std::span<const PlacedSlot>
     const auto within = [&](int64_t free, int64_t per_task) { return free - per_task * job.tasks >= -kMostOwed; };
     if (!within(node.free.cpu_milli, job.cpu_milli) || !within(node.free.mem_mib, job.mem_mib) ||
         !within(node.free.storage_mb_s, job.storage_mb_s)) {
-      status =
-          MakeError(absl::StatusCode::kResourceExhausted,
-                    "%s: node %d: expected residents that ask for at most %d milli-cores, MiB or MB/s more than it "
-                    "has, all tasks of this job counted, found more",
-                    JobText(job), node.spec->id, kMostOwed);
+      status = ResourceExhausted(
+          "%s: node %d: expected residents that ask for at most %d milli-cores, MiB or MB/s more than it "
+          "has, all tasks of this job counted, found more",
+          JobText(job), node.spec->id, kMostOwed);
     } else if (node.groups.size() + GroupsOf(job) > kMaxGroupsPerNode) {
-      status = MakeError(absl::StatusCode::kResourceExhausted, "%s: node %d: expected residents of at most %d groups",
-                         JobText(job), node.spec->id, kMaxGroupsPerNode);
+      status = ResourceExhausted("%s: node %d: expected residents of at most %d groups", JobText(job), node.spec->id,
+                                 kMaxGroupsPerNode);
     }
   });
   return status;
@@ -377,13 +374,11 @@ absl::StatusOr<PlacedSlots> Cluster::ResolveAdopted(const JobSpec& job, std::spa
     if (slot.device == kNoDevice) break;  // then none of the slots has one
     if (rows_.residents[node.first_device + static_cast<uint32_t>(slot.device)].size() < kMaxResidentsPerDevice)
       continue;
-    return MakeError(absl::StatusCode::kResourceExhausted,
-                     "%s: node %d device %d: holds %d jobs, the most there can be", JobText(job), node.spec->id,
-                     slot.device, kMaxResidentsPerDevice);
+    return ResourceExhausted("%s: node %d device %d: holds %d jobs, the most there can be", JobText(job), node.spec->id,
+                             slot.device, kMaxResidentsPerDevice);
   }
   if (job_count() >= limits_.jobs) {
-    return MakeError(absl::StatusCode::kResourceExhausted, "%s: a cluster holds at most %d jobs", JobText(job),
-                     limits_.jobs);
+    return ResourceExhausted("%s: a cluster holds at most %d jobs", JobText(job), limits_.jobs);
   }
   HORUS_RETURN_IF_ERROR(CheckDebts(job, placed));
   return placed;
@@ -403,7 +398,7 @@ absl::StatusOr<AdoptResult> Cluster::Adopt(const JobSpec& job, std::span<const S
 absl::Status Cluster::Release(JobId job) {
   const uint32_t row = rows_.RowOfJob(job);
   if (row == kNoRow) {
-    return MakeError(absl::StatusCode::kNotFound, "job %d: not in this cluster", job);
+    return NotFound("job %d: not in this cluster", job);
   }
   EraseJob(row);
   return absl::OkStatus();
@@ -439,18 +434,17 @@ absl::Status Cluster::ApplyCome(const Action& action, std::span<const NodeId> se
     return InvalidArgument("plan: %s: node %d is not among the nodes that the plan saw", JobText(job), slot.node);
   }
   if (HasJob(job.id)) {
-    return MakeError(absl::StatusCode::kAlreadyExists, "%s: is in this cluster already", JobText(job));
+    return AlreadyExists("%s: is in this cluster already", JobText(job));
   }
   HORUS_RETURN_IF_ERROR(ValidateRunning(job));
   HORUS_RETURN_IF_ERROR(CheckTypes(job, catalogue_->size()));
   HORUS_ASSIGN_OR_RETURN(PlacedSlots placed, ResolveSlots(job, action.slots));
   if (job_count() >= limits_.jobs) {
-    return MakeError(absl::StatusCode::kResourceExhausted, "%s: a cluster holds at most %d jobs", JobText(job),
-                     limits_.jobs);
+    return ResourceExhausted("%s: a cluster holds at most %d jobs", JobText(job), limits_.jobs);
   }
   if (const Reason reason = FirstBrokenRule(job, placed, PhysicalLimits(), /*runs=*/false); reason != Reason::kNone) {
-    return MakeError(absl::StatusCode::kFailedPrecondition, "%s: does not fit where the plan puts it: %s", JobText(job),
-                     std::string(ReasonText(reason)));
+    return FailedPrecondition("%s: does not fit where the plan puts it: %s", JobText(job),
+                              std::string(ReasonText(reason)));
   }
   uint32_t alike = RequestTable::kNone;
   InsertJob(job, placed, /*adopted=*/false, /*over_committed=*/false, alike);
@@ -460,18 +454,17 @@ absl::Status Cluster::ApplyCome(const Action& action, std::span<const NodeId> se
 
 absl::Status Cluster::CheckActions(const Changes& plan) const {
   if (plan.hypothetical) {
-    return MakeError(absl::StatusCode::kFailedPrecondition, "plan: answers a what-if, which cannot be applied");
+    return FailedPrecondition("plan: answers a what-if, which cannot be applied");
   }
   std::vector<JobId> resized;
   for (const Action& action : plan.actions) {
     if (action.job == nullptr) return InvalidArgument("plan: an action has no job");
     if (action.kind == ActionKind::kResize) resized.push_back(action.job->id);
     if (action.kind > ActionKind::kPreempt) {
-      return MakeError(absl::StatusCode::kUnimplemented, "plan: actions of kind %d are reserved",
-                       static_cast<int>(action.kind));
+      return Unimplemented("plan: actions of kind %d are reserved", static_cast<int>(action.kind));
     }
     if (action.kind == ActionKind::kPlace && HasJob(action.job->id)) {
-      return MakeError(absl::StatusCode::kAlreadyExists, "%s: is in this cluster already", JobText(*action.job));
+      return AlreadyExists("%s: is in this cluster already", JobText(*action.job));
     }
     if (!Comes(action) && !action.slots.empty()) {
       return InvalidArgument("plan: %s: expected no slots for a job that is preempted or resized, found %d",
@@ -502,7 +495,7 @@ absl::Status Cluster::Apply(const Changes& plan) {
   std::sort(seen.begin(), seen.end());
   for (const Action& action : plan.actions) {
     if (action.kind == ActionKind::kPlace || HasJob(action.job->id)) continue;
-    return MakeError(absl::StatusCode::kNotFound, "%s: not in this cluster", JobText(*action.job));
+    return NotFound("%s: not in this cluster", JobText(*action.job));
   }
   Undo undo(*this, plan);
   // Whoever leaves or moves goes first, so that jobs can change places.
@@ -585,9 +578,8 @@ absl::Status Cluster::CheckGrown(std::span<const Growth> grown) const {
       const NodeRow& node = rows_.nodes[slot.node_row];
       const bool cpu = one.cpu && node.free.cpu_milli < 0;
       if (!cpu && !(one.mem && node.free.mem_mib < 0)) continue;
-      return MakeError(absl::StatusCode::kFailedPrecondition, "%s: node %d has not what the plan adds: %s",
-                       JobText(rows_.SpecOf(row)), node.spec->id,
-                       std::string(ReasonText(cpu ? Reason::kCpu : Reason::kHostMemory)));
+      return FailedPrecondition("%s: node %d has not what the plan adds: %s", JobText(rows_.SpecOf(row)), node.spec->id,
+                                std::string(ReasonText(cpu ? Reason::kCpu : Reason::kHostMemory)));
     }
   }
   return absl::OkStatus();

@@ -247,8 +247,7 @@ absl::StatusOr<std::string> SaveSnapshot(const Cluster& cluster, uint64_t max_by
   tail.set_changes(rows.changes);
   const uint64_t size = kEnvelopeBytes + head.ByteSizeLong() + jobs.size() + tail.ByteSizeLong();
   if (size > max_bytes) {
-    return MakeError(absl::StatusCode::kResourceExhausted, "snapshot: expected at most %d bytes, found %d", max_bytes,
-                     size);
+    return ResourceExhausted("snapshot: expected at most %d bytes, found %d", max_bytes, size);
   }
   std::string message;
   message.reserve(size);
@@ -283,7 +282,7 @@ absl::StatusOr<std::vector<GpuTypeId>> ReadTypes(const std::vector<std::string_v
     }
     const absl::StatusOr<GpuTypeId> type = catalogue.Find(name);
     if (!type.ok()) {
-      return MakeError(absl::StatusCode::kNotFound, "snapshot: %s", std::string(type.status().message()));
+      return NotFound("snapshot: %s", std::string(type.status().message()));
     }
     types.push_back(*type);
   }
@@ -316,8 +315,7 @@ absl::StatusOr<int16_t> ReadMigProfile(const pb::Device& in, const GpuType& type
   for (size_t i = 0; i < type.mig.size(); ++i) {
     if (type.mig[i].name == in.mig_profile()) return static_cast<int16_t>(i);
   }
-  return MakeError(absl::StatusCode::kNotFound, "snapshot: %s: %s has no MIG profile %s", where.text(), type.name,
-                   Quoted(in.mig_profile()));
+  return NotFound("snapshot: %s: %s has no MIG profile %s", where.text(), type.name, Quoted(in.mig_profile()));
 }
 
 absl::StatusOr<DeviceSpec> ReadDevice(const pb::Device& in, const std::vector<GpuTypeId>& types,

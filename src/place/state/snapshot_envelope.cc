@@ -29,7 +29,7 @@ uint64_t Read(std::span<const uint8_t> bytes, size_t offset, size_t count) {
 
 template <typename... Args>
 absl::Status Damaged(const absl::FormatSpec<Args...>& format, const Args&... args) {
-  return MakeError(absl::StatusCode::kDataLoss, format, args...);
+  return DataLoss(format, args...);
 }
 
 }  // namespace
@@ -128,8 +128,8 @@ absl::StatusOr<SnapshotMessages> FindSnapshotMessages(std::string_view message) 
   SnapshotMessages out;
   CodedInputStream in(reinterpret_cast<const uint8_t*>(message.data()), static_cast<int>(message.size()));
   const auto damaged = [&] {
-    return MakeError(absl::StatusCode::kDataLoss, "snapshot: byte %d of the message of %d bytes: expected a field",
-                     in.CurrentPosition(), message.size());
+    return DataLoss("snapshot: byte %d of the message of %d bytes: expected a field", in.CurrentPosition(),
+                    message.size());
   };
   while (static_cast<size_t>(in.CurrentPosition()) < message.size()) {
     const uint32_t tag = in.ReadTag();
@@ -138,9 +138,8 @@ absl::StatusOr<SnapshotMessages> FindSnapshotMessages(std::string_view message) 
       if (!in.ReadVarint32(&size)) return damaged();
       const auto at = static_cast<size_t>(in.CurrentPosition());
       if (size > kMaxSnapshotPartBytes) {
-        return MakeError(absl::StatusCode::kDataLoss,
-                         "snapshot: byte %d of the message: expected a part of at most %d bytes, found %d", at,
-                         kMaxSnapshotPartBytes, size);
+        return DataLoss("snapshot: byte %d of the message: expected a part of at most %d bytes, found %d", at,
+                        kMaxSnapshotPartBytes, size);
       }
       if (!in.Skip(static_cast<int>(size))) return damaged();
       list->push_back(message.substr(at, size));

@@ -70,8 +70,7 @@ class SnapshotPart {
     arena_.Reset();
     auto* message = google::protobuf::Arena::CreateMessage<Message>(&arena_);
     if (message->ParseFromArray(bytes.data(), static_cast<int>(bytes.size()))) return message;
-    return MakeError(absl::StatusCode::kDataLoss, "snapshot: %s[%d] of %d bytes cannot be parsed", list, index,
-                     bytes.size());
+    return DataLoss("snapshot: %s[%d] of %d bytes cannot be parsed", list, index, bytes.size());
   }
 
  private:

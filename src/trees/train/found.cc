@@ -35,8 +35,8 @@ absl::StatusOr<XGBoostApi> FindXGBoost(const std::string& path) {
   int patch = 0;
   xgboost.XGBoostVersion(&major, &minor, &patch);
   if (major < kLeastMajor || (major == kLeastMajor && minor < kLeastMinor)) {
-    return MakeError(absl::StatusCode::kUnavailable, "training: %s: expected XGBoost %d.%d or later, found %d.%d.%d",
-                     path, kLeastMajor, kLeastMinor, major, minor, patch);
+    return Unavailable("training: %s: expected XGBoost %d.%d or later, found %d.%d.%d", path, kLeastMajor, kLeastMinor,
+                       major, minor, patch);
   }
   return xgboost;
 }

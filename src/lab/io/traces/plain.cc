@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // The plain CSV: one table says how each column is read, written and left out.
 #include <array>
-#include <charconv>
 #include <iterator>
 #include <limits>
+#include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "base/text.h"
 #include "lab/io/traces/format.h"
 
 namespace horus {
@@ -82,9 +83,10 @@ absl::Status ReadId(const CsvRow& row, const TraceSink& sink, TraceJob& job) {
   const std::string_view text = row.Find("id");
   job.id = sink.row_id();
   if (text.empty()) return absl::OkStatus();
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), job.id);
-  if (error == std::errc() && end == text.data() + text.size()) return absl::OkStatus();
-  return row.Wrong("id", "a whole number from 0 to 18446744073709551615", text);
+  const std::optional<uint64_t> id = ParseNumber<uint64_t>(text);
+  if (!id) return row.Wrong("id", "a whole number from 0 to 18446744073709551615", text);
+  job.id = *id;
+  return absl::OkStatus();
 }
 
 absl::Status ReadNumbers(const CsvRow& row, TraceJob& job) {

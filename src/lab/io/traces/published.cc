@@ -121,8 +121,7 @@ absl::StatusOr<PaiJobs> ReadPaiJobs(std::string_view bytes, const std::string& f
     HORUS_ASSIGN_OR_RETURN(const std::string_view owner, NameCell(row, "user"));
     HORUS_ASSIGN_OR_RETURN(const int64_t submitted, TimeCell(row, "start_time"));
     if (jobs.size() >= kMostPaiJobs) {
-      return MakeError(absl::StatusCode::kResourceExhausted, "%s: expected at most %d jobs, found more", where,
-                       kMostPaiJobs);
+      return ResourceExhausted("%s: expected at most %d jobs, found more", where, kMostPaiJobs);
     }
     const PaiJob job{.owner = std::string(owner), .submit_us = submitted > 0 ? submitted : -1};
     if (jobs.emplace(row.Find("job_name"), job).second) return absl::OkStatus();

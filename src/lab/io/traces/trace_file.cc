@@ -194,12 +194,9 @@ bool HasAll(const Header& header, const std::vector<std::string_view>& needs) {
 }
 
 absl::Status TraceSink::Add(const CsvRow& row, const TraceJob& job) {
-  if (const absl::Status status = ValidateTraceJob(job); !status.ok()) {
-    return MakeError(status.code(), "%s: %s", row.where(), std::string(status.message()));
-  }
+  HORUS_RETURN_IF_ERROR(At(row.where(), ValidateTraceJob(job)));
   if (builder_.size() >= kMaxTraceJobs) {
-    return MakeError(absl::StatusCode::kResourceExhausted, "%s: expected at most %d jobs, found more", row.where(),
-                     kMaxTraceJobs);
+    return ResourceExhausted("%s: expected at most %d jobs, found more", row.where(), kMaxTraceJobs);
   }
   if (!ids_.insert(job.id).second) {
     return InvalidArgument("%s: id: expected each once, found %d again", row.where(), job.id);
@@ -209,9 +206,8 @@ absl::Status TraceSink::Add(const CsvRow& row, const TraceJob& job) {
 }
 
 absl::StatusOr<Trace> TraceSink::Finish() {
-  absl::StatusOr<Trace> trace = builder_.Finish();
-  if (!trace.ok()) return MakeError(trace.status().code(), "%s: %s", file_, std::string(trace.status().message()));
-  for (TraceJob& job : trace->jobs) job.endless = job.endless || last_.contains(job.id);
+  HORUS_ASSIGN_OR_RETURN(Trace trace, At(file_, builder_.Finish()));
+  for (TraceJob& job : trace.jobs) job.endless = job.endless || last_.contains(job.id);
   return trace;
 }
 
@@ -288,15 +284,14 @@ absl::StatusOr<std::vector<std::string>> FilesOf(std::span<const std::string> pa
       if (at->is_regular_file(error)) inside.push_back(at->path().string());
     }
     if (error) {
-      return MakeError(absl::StatusCode::kUnavailable, "%s: cannot list: %s", path, error.message());
+      return Unavailable("%s: cannot list: %s", path, error.message());
     }
     std::sort(inside.begin(), inside.end());
     files.insert(files.end(), inside.begin(), inside.end());
   }
   if (files.empty()) return InvalidArgument("traces: expected at least one file, found none");
   if (files.size() <= kMaxTraceFiles) return files;
-  return MakeError(absl::StatusCode::kResourceExhausted, "traces: expected at most %d files, found %d", kMaxTraceFiles,
-                   files.size());
+  return ResourceExhausted("traces: expected at most %d files, found %d", kMaxTraceFiles, files.size());
 }
 
 }  // namespace
@@ -313,7 +308,7 @@ absl::StatusOr<TraceFormat> ParseTraceFormat(std::string_view name) {
     if (rules->name == name) return rules->format;
     names.push_back(rules->name);
   }
-  return MakeError(absl::StatusCode::kNotFound, "trace format: %s", ExpectedOneOf(names, name));
+  return NotFound("trace format: %s", ExpectedOneOf(names, name));
 }
 
 absl::Status RowProblems::Take(const absl::Status& status) {
