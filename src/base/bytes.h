@@ -22,7 +22,7 @@ namespace horus {
 [[nodiscard]] inline bool IsText(std::string_view head) {
   constexpr std::string_view kSpace = " \t\n\r";
   constexpr unsigned char kBlank = 0x20, kDelete = 0x7F;
-  return !head.empty() && std::all_of(head.begin(), head.end(), [&](char c) {
+  return !head.empty() && std::ranges::all_of(head, [&](char c) {
     const auto byte = static_cast<unsigned char>(c);
     return (byte >= kBlank && byte != kDelete) || kSpace.find(c) != std::string_view::npos;
   });

@@ -94,7 +94,7 @@ std::string Nearest(std::string_view text, std::span<const std::string_view> nam
     const size_t distance = EditDistance(text, names[i]);
     if (3 * distance <= std::max(text.size(), size_t{3})) near.emplace_back(distance, i);
   }
-  std::sort(near.begin(), near.end());
+  std::ranges::sort(near);
   std::string joined;
   for (size_t i = 0; i < std::min(count, near.size()); ++i) {
     const std::string quoted = Quoted(names[near[i].second]);  // names may be a stranger's: no byte of them as it is

@@ -56,7 +56,7 @@ absl::Status ClusterGate::RefusePlanner() {
   // A thread sees its own earlier store, so a count of 0 means that it is not planning.
   if (planner_count_.load() == 0) return absl::OkStatus();
   const std::lock_guard<std::mutex> hold(planners_mutex_);
-  if (std::find(planners_.begin(), planners_.end(), std::this_thread::get_id()) == planners_.end()) {
+  if (std::ranges::find(planners_, std::this_thread::get_id()) == planners_.end()) {
     return absl::OkStatus();
   }
   return CError(HORUS_ERR_BUSY, "cluster: in use by the planning call whose callback runs on this thread");
@@ -64,7 +64,7 @@ absl::Status ClusterGate::RefusePlanner() {
 
 void ClusterGate::Leave() {
   const std::lock_guard<std::mutex> hold(planners_mutex_);
-  planners_.erase(std::find(planners_.begin(), planners_.end(), std::this_thread::get_id()));
+  planners_.erase(std::ranges::find(planners_, std::this_thread::get_id()));
   planner_count_.store(planners_.size());
 }
 

@@ -181,7 +181,7 @@ std::string ReportText(const std::vector<Judged>& all, const LoadedPairs& pairs,
 }
 
 absl::StatusOr<PairLeave> ParsePairLeave(std::string_view name) {
-  const auto at = std::find(kLeaves.begin(), kLeaves.end(), name);
+  const auto at = std::ranges::find(kLeaves, name);
   if (at != kLeaves.end()) return static_cast<PairLeave>(at - kLeaves.begin());
   return InvalidArgument("--leave: expected one of %s with --pairs, found %s", Listed(kLeaves), Quoted(name));
 }
@@ -190,7 +190,7 @@ absl::StatusOr<std::vector<std::string>> ModelsOf(const EvaluatePairsOptions& op
   const std::vector<std::string_view> known = options.as_is ? InterferenceModelNames() : EvaluatedPairModels();
   if (options.models.empty()) return std::vector<std::string>(known.begin(), known.end());
   for (const std::string& model : options.models) {
-    if (std::find(known.begin(), known.end(), model) != known.end()) continue;
+    if (std::ranges::find(known, model) != known.end()) continue;
     return InvalidArgument("--model: expected one of %s%s, found %s", Listed(known),
                            options.as_is ? " with --as-is" : "", Quoted(model));
   }
@@ -201,7 +201,7 @@ absl::StatusOr<std::vector<PairPrediction>> Predictions(const EvaluatePairsOptio
                                                         const std::string& model, const Inputs& inputs) {
   if (options.as_is) {
     const auto learned = LearnedModelNames();  // a bundle holds no others
-    const bool trained = std::find(learned.begin(), learned.end(), model) != learned.end();
+    const bool trained = std::ranges::find(learned, model) != learned.end();
     const InterferenceChoice choice{
         .name = model, .bundle = trained ? options.bundle : "", .pairs = {}, .pair_jobs = {}};
     HORUS_ASSIGN_OR_RETURN(const auto ready, LoadInterference(choice, inputs.catalogue, nullptr));
@@ -359,7 +359,7 @@ absl::StatusOr<std::string> EvaluateToText(const EvaluateOnlineOptions& options)
   std::vector<const PairModelKind*> kinds;
   for (const std::string& name : options.models) {
     HORUS_ASSIGN_OR_RETURN(const PairModelKind* kind, FindPairModelKind(name));
-    if (std::find(kinds.begin(), kinds.end(), kind) == kinds.end()) kinds.push_back(kind);
+    if (std::ranges::find(kinds, kind) == kinds.end()) kinds.push_back(kind);
   }
   if (kinds.empty()) {
     for (const PairModelKind& kind : PairModelKinds()) kinds.push_back(&kind);

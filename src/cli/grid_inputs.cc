@@ -86,7 +86,7 @@ absl::Status LoadSpeeds(const GridFile& file, LoadedGrid& loaded) {
   truth.many = file.truth.many;
   const std::vector<std::string>& gpus = truth.speeds->gpus;
   for (const auto& [name, type] : named) {
-    if (std::find(gpus.begin(), gpus.end(), name) != gpus.end()) continue;
+    if (std::ranges::find(gpus, name) != gpus.end()) continue;
     return InvalidArgument("%s: truth.speeds: gpus: expected GPU types of the files, found %s", file.path,
                            Quoted(name));
   }
@@ -100,7 +100,7 @@ absl::Status LoadSpeeds(const GridFile& file, LoadedGrid& loaded) {
     truth.types.push_back(*type);
   }
   if (!file.truth.reference.empty()) {
-    const auto at = std::find(gpus.begin(), gpus.end(), file.truth.reference);
+    const auto at = std::ranges::find(gpus, file.truth.reference);
     if (at == gpus.end()) {
       const std::vector<std::string_view> names(gpus.begin(), gpus.end());
       return InvalidArgument("%s: truth.reference: %s", file.path, ExpectedOneOf(names, file.truth.reference));
@@ -121,7 +121,7 @@ absl::StatusOr<DemandsByName> LoadDemands(const GridFile& file, SensitivitiesByN
   for (const NodeSpec& node : file.nodes) {
     for (const DeviceSpec& device : node.devices) present.push_back(device.type);
   }
-  std::sort(present.begin(), present.end());
+  std::ranges::sort(present);
   present.erase(std::unique(present.begin(), present.end()), present.end());
   DemandsByName beliefs;
   Progress progress;

@@ -57,7 +57,7 @@ absl::Status CheckOutputs(const CLI::App& command) {
   std::vector<Given> given;
   Collect(command, given);
   for (const Given& output : given) {
-    if (std::find(kOutputs.begin(), kOutputs.end(), output.option) == kOutputs.end()) continue;
+    if (std::ranges::find(kOutputs, output.option) == kOutputs.end()) continue;
     for (const Given& other : given) {
       if (&other == &output || !AreOne(output.path, other.path)) continue;
       return InvalidArgument("%s: expected a file that no other option names, found %s of %s", output.option,

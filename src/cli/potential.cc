@@ -353,9 +353,8 @@ absl::StatusOr<PotentialReport> MakePotentialReport(const Options& options) {
   if (options.quantiles_pct && options.format != "json") {
     return InvalidArgument("--quantiles: expected --format json, found --format %s", options.format);
   }
-  const auto unknown_jobs = std::count_if(inputs.jobs.begin(), inputs.jobs.end(), [&](const MixJob& job) {
-    return !inputs.unknown.empty() && inputs.unknown[job.profile];
-  });
+  const auto unknown_jobs = std::ranges::count_if(
+      inputs.jobs, [&](const MixJob& job) { return !inputs.unknown.empty() && inputs.unknown[job.profile]; });
   asked.other_units = inputs.other_units;
   asked.hosts = std::move(inputs.hosts);
   if (options.format == "json") asked.quantiles_pct = options.quantiles_pct.value_or(kQuantilesPct);

@@ -44,12 +44,12 @@ struct GpuNames {
 };
 
 absl::StatusOr<uint32_t> FindType(const char* option, const std::string& name, const GpuNames& known) {
-  const auto at = std::find(known.names.begin(), known.names.end(), name);
+  const auto at = std::ranges::find(known.names, name);
   if (at != known.names.end()) return static_cast<uint32_t>(at - known.names.begin());
   const std::vector<std::string_view> names(known.names.begin(), known.names.end());
   const std::optional<GpuTypeId> type = known.catalogue->FindKnown(name);
   if (!type) return InvalidArgument("%s: %s", option, ExpectedOneOf(names, name));
-  const auto first = std::find(known.types.begin(), known.types.end(), type);
+  const auto first = std::ranges::find(known.types, type);
   if (std::count(first, known.types.end(), type) == 1) return static_cast<uint32_t>(first - known.types.begin());
   return InvalidArgument("%s: expected one of %s, found %s, %s", option, Listed(names), Quoted(name),
                          first == known.types.end() ? "which is none of them" : "which is several of them");
@@ -318,7 +318,7 @@ bool NeverShares(const JobSpec& job) { return job.exclusive || job.gpu_milli == 
 // Whether the figures of a job say no more than what it asked for: a share of a GPU, or a busy one.
 bool IsRequestAlone(const JobSpec& job) {
   constexpr double kMilliPerPct = kMilliPerGpu / 100.0;
-  return std::all_of(job.demands.begin(), job.demands.end(), [&](const TypeDemand& one) {
+  return std::ranges::all_of(job.demands, [&](const TypeDemand& one) {
     const Demand& demand = one.demand;
     const double util_pct = static_cast<double>(demand.gpu_util_pct.estimate);
     return demand.profile_id == 0 && demand.mem_bw_util_pct.upper == 0 && demand.step_time_us.upper == 0 &&
@@ -362,7 +362,7 @@ absl::StatusOr<Predicted> CompletePredicted(const PotentialSources& sources, con
                                             const SensitivitiesByName& sensitivities, DemandShelf& shelf,
                                             PotentialInputs& inputs) {
   HORUS_ASSIGN_OR_RETURN(const std::vector<JobRequest> requests, ReadJobsFile(sources.jobs, *file.catalogue));
-  const bool owners_matter = std::any_of(requests.begin(), requests.end(), [](const JobRequest& request) {
+  const bool owners_matter = std::ranges::any_of(requests, [](const JobRequest& request) {
     return request.spec.share == ShareWith::kSameTenant && !NeverShares(request.spec);
   });
   const std::vector<GpuTypeId> present = TypesPresent(file);
@@ -406,8 +406,7 @@ void LeaveOutPairs(const Predicted& predicted, bool is_mix, PotentialInputs& inp
   std::erase_if(inputs.table.pairs, [&](const PairSpeed& pair) {
     return inputs.unknown[pair.a] || inputs.unknown[pair.b] || (!is_mix && pair.a == pair.b && jobs_of[pair.a] == 1);
   });
-  const auto jobs = std::count_if(predicted.profile.begin(), predicted.profile.end(),
-                                  [&](uint32_t profile) { return inputs.unknown[profile]; });
+  const auto jobs = std::ranges::count_if(predicted.profile, [&](uint32_t profile) { return inputs.unknown[profile]; });
   if (jobs == 0) return;
   inputs.notes.push_back(absl::StrFormat(
       "Of %d of %d jobs only requests are known, not what they run: no pair with them counts. State their model, or "

@@ -31,9 +31,7 @@ constexpr size_t kMinWidth = 12;  // of a column that wraps
 
 bool StartsCharacter(char byte) { return (static_cast<unsigned char>(byte) & 0xC0u) != 0x80u; }
 
-size_t Length(std::string_view text) {
-  return static_cast<size_t>(std::count_if(text.begin(), text.end(), StartsCharacter));
-}
+size_t Length(std::string_view text) { return static_cast<size_t>(std::ranges::count_if(text, StartsCharacter)); }
 
 // Bytes of the first `count` characters.
 size_t Prefix(std::string_view text, size_t count) {
@@ -144,8 +142,7 @@ std::string Table::Render(std::string_view indent, size_t width) const {
   std::vector<std::string> titles;
   for (const Column& column : columns_) titles.push_back(column.title);
   // A table without titles has no title line.
-  const bool titled =
-      std::any_of(titles.begin(), titles.end(), [](const std::string& title) { return !title.empty(); });
+  const bool titled = std::ranges::any_of(titles, [](const std::string& title) { return !title.empty(); });
   if (titled) append(titles);
   for (const auto& row : rows_) append(row);
   return text;

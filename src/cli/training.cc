@@ -131,7 +131,7 @@ std::vector<Device> AddDevices(std::span<const NamedPair> pairs, const Catalogue
   std::vector<Device> devices;
   for (const NamedPair& pair : pairs) {
     const PairDevice device{catalogue.at(pair.gpu).name, pair.mode};
-    const auto at = std::find(set.devices.begin(), set.devices.end(), device);
+    const auto at = std::ranges::find(set.devices, device);
     PairRun run{.device = static_cast<uint32_t>(at - set.devices.begin())};
     if (at == set.devices.end()) {
       set.devices.push_back(device);
@@ -158,8 +158,8 @@ absl::StatusOr<PairJob> MakeJob(const TableJob& from, std::span<const Device> de
   PairJob job{.name = from.name, .family = from.family, .points = {}};
   for (const Device& device : devices) {
     Demand demand = predicted.empty() ? Demand() : predicted[device.gpu.value()];
-    const auto measured = std::find_if(from.measured.begin(), from.measured.end(),
-                                       [&](const TableDemand& one) { return one.gpu == device.gpu; });
+    const auto measured =
+        std::ranges::find_if(from.measured, [&](const TableDemand& one) { return one.gpu == device.gpu; });
     if (measured != from.measured.end()) measured->Replace(demand);
     if (predicted.empty() && (measured == from.measured.end() || !measured->gpu_util_pct)) {
       if (named.contains({from.name, device.gpu})) {

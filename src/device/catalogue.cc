@@ -88,8 +88,7 @@ absl::StatusOr<Catalogue> Catalogue::Extend(const Catalogue& base, std::vector<G
     for (const std::string& alias : type.aliases) result.keys_.push_back({FoldDeviceName(alias), id});
     result.types_.push_back(std::move(type));
   }
-  std::stable_sort(result.keys_.begin(), result.keys_.end(),
-                   [](const Key& a, const Key& b) { return a.folded < b.folded; });
+  std::ranges::stable_sort(result.keys_, [](const Key& a, const Key& b) { return a.folded < b.folded; });
   const auto twice = std::adjacent_find(result.keys_.begin(), result.keys_.end(),
                                         [](const Key& a, const Key& b) { return a.folded == b.folded; });
   if (twice != result.keys_.end()) {

@@ -57,7 +57,7 @@ std::vector<MigProfile> SevenSlices(const std::array<MigSize, 4>& sizes) {
 
 GpuType Like(const std::vector<GpuType>& types, std::string_view of, const char* name, const char* display_name,
              const char* spec_source) {
-  GpuType type = *std::find_if(types.begin(), types.end(), [&](const GpuType& one) { return one.name == of; });
+  GpuType type = *std::ranges::find_if(types, [&](const GpuType& one) { return one.name == of; });
   type.name = name;
   type.display_name = display_name;
   type.spec_source = spec_source;

@@ -94,8 +94,7 @@ class Walk {
   }
 
   bool IsFrozen(std::string_view name) const {
-    return std::any_of(run_.frozen.begin(), run_.frozen.end(),
-                       [name](const std::string& prefix) { return name.starts_with(prefix); });
+    return std::ranges::any_of(run_.frozen, [name](const std::string& prefix) { return name.starts_with(prefix); });
   }
 
   // An exporter that folds a Transpose renames the weight ("onnx::MatMul_17"); its readers still stand in the module's
@@ -211,7 +210,7 @@ class Walk {
   // kept like queries.
   void PassGradients(const Op& op, OpCost& cost) const {
     const bool product = op.node->op_type == "MatMul";
-    const bool parameters = std::any_of(op.inputs.begin(), op.inputs.end(), [this](TensorId id) {
+    const bool parameters = std::ranges::any_of(op.inputs, [this](TensorId id) {
       return id.valid() && step_.needs_grad[id.value()] != 0 &&
              shaped_.tensors[id.value()].role == TensorRole::kParameter;
     });
@@ -250,14 +249,13 @@ class Walk {
 
   bool WantsGradient(const Op& op, const CostRule* rule) const {
     if (run_.mode != RunMode::kTraining || (rule != nullptr && StopsGradient(*rule))) return false;
-    return std::any_of(op.inputs.begin(), op.inputs.end(),
-                       [this](TensorId id) { return id.valid() && step_.needs_grad[id.value()] != 0; });
+    return std::ranges::any_of(op.inputs,
+                               [this](TensorId id) { return id.valid() && step_.needs_grad[id.value()] != 0; });
   }
 
   bool AllShapesKnown(const Op& op) const {
     const auto known = [this](TensorId id) { return !id.valid() || shaped_.tensors[id.value()].known; };
-    return std::all_of(op.inputs.begin(), op.inputs.end(), known) &&
-           std::all_of(op.outputs.begin(), op.outputs.end(), known);
+    return std::ranges::all_of(op.inputs, known) && std::ranges::all_of(op.outputs, known);
   }
 
   void ShareViews(const Op& op, const CostRule& rule) {

@@ -18,7 +18,7 @@ constexpr unsigned char kEllipsis = '.';  // stands for all dimensions under "..
 using Sizes = std::array<double, kLabels>;
 
 bool ReadTerm(std::string_view term, const Tensor& tensor, Sizes& sizes) {
-  const auto letters = std::count_if(term.begin(), term.end(), [](char ch) { return ch != '.'; });
+  const auto letters = std::ranges::count_if(term, [](char ch) { return ch != '.'; });
   const int64_t under_ellipsis = static_cast<int64_t>(tensor.dims.size()) - letters;
   if (under_ellipsis < 0) return false;
   int64_t axis = 0;

@@ -63,7 +63,7 @@ std::vector<const CostRule*> SortedCostRules() {
         ReductionCostRules(), DataCostRules()}) {
     for (const CostRule& rule : table) rules.push_back(&rule);
   }
-  std::sort(rules.begin(), rules.end(), [](const CostRule* a, const CostRule* b) { return a->name < b->name; });
+  std::ranges::sort(rules, [](const CostRule* a, const CostRule* b) { return a->name < b->name; });
   return rules;
 }
 

@@ -28,7 +28,7 @@ constexpr auto kDeviceColumns = ColumnsOf(kDeviceFeatureTable);
 Quantiles QuantilesOf(std::vector<double>& values) {
   Quantiles q;
   if (values.empty()) return q;
-  std::sort(values.begin(), values.end());
+  std::ranges::sort(values);
   const auto at = [&values](double share) {
     const auto rank = static_cast<size_t>(std::ceil(share * static_cast<double>(values.size())));
     return values[std::clamp<size_t>(rank, 1, values.size()) - 1];

@@ -216,7 +216,7 @@ class Finder {
   }
   [[nodiscard]] bool IsActivationProduct(size_t op) const {
     if (!Is(op, "MatMul") || shaped_.ops[op].inputs.size() != 2) return false;
-    return std::none_of(shaped_.ops[op].inputs.begin(), shaped_.ops[op].inputs.end(), [this](TensorId id) {
+    return std::ranges::none_of(shaped_.ops[op].inputs, [this](TensorId id) {
       const TensorRole role = id.valid() ? shaped_.tensors[id.value()].role : TensorRole::kParameter;
       return role == TensorRole::kParameter || role == TensorRole::kConstant;
     });
@@ -258,7 +258,7 @@ class Finder {
     const auto taken = [this, repeat](size_t op) {
       return found_[op].absorbed || !found_[op].stands_for.empty() || shaped_.ops[op].repeat != repeat;
     };
-    if (taken(last) || std::any_of(absorbed.begin(), absorbed.end(), taken)) return false;
+    if (taken(last) || std::ranges::any_of(absorbed, taken)) return false;
     for (const size_t op : absorbed) found_[op] = {.absorbed = true, .stands_for = {}, .source = source};
     found_[last] = {.stands_for = name, .source = source, .reads = {source}};
     return true;

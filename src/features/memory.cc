@@ -39,7 +39,7 @@ int64_t UnfusedBytes(const ShapedGraph& shaped, const StepCost& cost, const RunS
   const auto ran = [&cost](OpClass op_class) { return cost.by_class[static_cast<size_t>(op_class)].ops > 0; };
   const auto drops = [](const Op& op) { return op.node != nullptr && op.node->op_type == "Dropout"; };
   if (!cost.segments.empty() || !ran(OpClass::kAttention) || !ran(OpClass::kEmbedding)) return 0;
-  if (std::any_of(shaped.ops.begin(), shaped.ops.end(), drops)) return 0;
+  if (std::ranges::any_of(shaped.ops, drops)) return 0;
   bool centres = false;
   for (size_t i = 0; i < shaped.ops.size() && !centres; ++i) {
     const std::string_view type = shaped.ops[i].node == nullptr ? "" : std::string_view(shaped.ops[i].node->op_type);
@@ -72,7 +72,7 @@ int64_t LayerInputBytes(const ShapedGraph& shaped, const StepCost& cost) {
     const OpCost& op = cost.ops[i];
     const std::vector<TensorId>& inputs = shaped.ops[i].inputs;
     const bool layer = op.op_class == OpClass::kConvolution || op.op_class == OpClass::kMatmul;
-    if (!layer || !op.needs_backward || std::none_of(inputs.begin(), inputs.end(), is_weight)) continue;
+    if (!layer || !op.needs_backward || std::ranges::none_of(inputs, is_weight)) continue;
     for (size_t k = 0; k < inputs.size() && k < 32; ++k) {  // OpCost::saved_inputs tells of 32
       if ((op.saved_inputs >> k & 1) == 0 || !inputs[k].valid()) continue;
       const auto storage = cost.storage[inputs[k].value()].value();

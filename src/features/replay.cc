@@ -108,7 +108,7 @@ class Replay {
       }
     }
     if (IsAmp(run_.precision)) HoldHalfCopies();
-    const bool products = std::any_of(cost_.ops.begin(), cost_.ops.end(), [](const OpCost& op) {
+    const bool products = std::ranges::any_of(cost_.ops, [](const OpCost& op) {
       return op.forward_flops > 0 && (op.op_class == OpClass::kMatmul || op.op_class == OpClass::kAttention);
     });
     if (products) out_.matmul_workspace = Hold(kMatmulWorkspaceBytes);

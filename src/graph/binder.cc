@@ -238,7 +238,7 @@ absl::StatusOr<const Node*> Binder::WithAttributes(const Frame& frame, const Nod
     return found;
   };
   const auto refers = [](const Attribute& attribute) { return !attribute.ref.empty(); };
-  if (std::none_of(node.attributes.begin(), node.attributes.end(), refers)) return &node;
+  if (std::ranges::none_of(node.attributes, refers)) return &node;
   // Before the names are compared: a file writes an operator with many attributes once, and calls it often.
   const size_t names = (frame.call == nullptr ? 0 : frame.call->attributes.size()) +
                        (frame.function == nullptr ? 0 : frame.function->attribute_defaults.size());

@@ -188,7 +188,7 @@ std::optional<int64_t> Binder::Grown(TensorId before, TensorId after) const {
 int64_t Binder::KnownSince(size_t first) const {
   const auto known = [this](TensorId t) { return !t.valid() || state.tensors[t.value()].known; };
   return std::count_if(result.ops.begin() + static_cast<std::ptrdiff_t>(first), result.ops.end(),
-                       [&](const Op& op) { return std::all_of(op.outputs.begin(), op.outputs.end(), known); });
+                       [&](const Op& op) { return std::ranges::all_of(op.outputs, known); });
 }
 
 // Gives a carried sequence that a step changes the length after all steps. Of one that depends on no earlier step the

@@ -32,7 +32,7 @@ const Literal* TensorOfConstant(const Node& node) {
 }
 
 bool IsOneOf(const Node& node, std::initializer_list<std::string_view> operators) {
-  return node.domain.empty() && std::find(operators.begin(), operators.end(), node.op_type) != operators.end();
+  return node.domain.empty() && std::ranges::find(operators, node.op_type) != operators.end();
 }
 
 // Operators that turn floats into the integers and truths that shapes are made of.
@@ -114,8 +114,7 @@ void Fingerprint::AddAttribute(const Attribute& attribute) {
 void Fingerprint::AddAttributes(const std::vector<Attribute>& attributes) {
   sorted_.clear();
   for (const Attribute& attribute : attributes) sorted_.push_back(&attribute);
-  std::stable_sort(sorted_.begin(), sorted_.end(),
-                   [](const Attribute* a, const Attribute* b) { return a->name < b->name; });
+  std::ranges::stable_sort(sorted_, [](const Attribute* a, const Attribute* b) { return a->name < b->name; });
   Add(sorted_.size());
   for (const Attribute* attribute : sorted_) AddAttribute(*attribute);
 }
@@ -179,7 +178,7 @@ void Fingerprint::FindSteering(size_t b) {
   for (const Node& node : body.nodes) {
     const Literal* constant = TensorOfConstant(node);
     const bool all = constant != nullptr || IsOneOf(node, {"Constant", "Shape", "Size"}) ||
-                     (!node.inputs.empty() && std::all_of(node.inputs.begin(), node.inputs.end(), derived));
+                     (!node.inputs.empty() && std::ranges::all_of(node.inputs, derived));
     for (const ValueId id : node.outputs) {
       if (id.valid()) known.derived[id.value()] = all;
     }
@@ -188,8 +187,8 @@ void Fingerprint::FindSteering(size_t b) {
   for (size_t n = body.nodes.size(); n-- > 0;) {
     const Node& node = body.nodes[n];
     const auto marked = [&known](ValueId id) { return id.valid() && known.steers[id.value()]; };
-    const bool source = LeavesFloats(node) && std::all_of(node.inputs.begin(), node.inputs.end(), derived);
-    if (!source && std::none_of(node.outputs.begin(), node.outputs.end(), marked)) continue;
+    const bool source = LeavesFloats(node) && std::ranges::all_of(node.inputs, derived);
+    if (!source && std::ranges::none_of(node.outputs, marked)) continue;
     for (const ValueId id : node.inputs) {
       if (id.valid() && known.derived[id.value()]) known.steers[id.value()] = true;
     }

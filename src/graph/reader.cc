@@ -224,7 +224,7 @@ Edges BuildEdges(const Scope& scope) {
 absl::Status CycleError(const Scope& scope, const std::vector<uint32_t>& waiting) {
   using Use = std::pair<uint32_t, ValueId>;
   std::vector<Use> uses = scope.subgraph_uses;  // by node, so that a step looks only at its own
-  std::stable_sort(uses.begin(), uses.end(), [](const Use& a, const Use& b) { return a.first < b.first; });
+  std::ranges::stable_sort(uses, [](const Use& a, const Use& b) { return a.first < b.first; });
   uint32_t node = 0;
   while (waiting[node] == 0) ++node;
   std::vector<bool> seen(waiting.size(), false);

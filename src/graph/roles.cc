@@ -268,9 +268,8 @@ class WeightInputs {
       input_[main.inputs[i].value()] = static_cast<int32_t>(i);
       if (!value.dims.has_value() || value.dims->empty()) continue;
       if (batch_ == 0) batch_ = value.dims->front().size;
-      of_[i].fixed =
-          IsFloating(value.dtype) && std::all_of(value.dims->begin(), value.dims->end(),
-                                                 [](const DeclaredDim& dim) { return dim.size != kUnknownDim; });
+      of_[i].fixed = IsFloating(value.dtype) &&
+                     std::ranges::all_of(*value.dims, [](const DeclaredDim& dim) { return dim.size != kUnknownDim; });
     }
   }
 

@@ -128,7 +128,7 @@ const std::vector<int64_t>* RuleContext::ints(size_t i) const {
 
 const std::vector<int64_t>* RuleContext::known_ints(size_t i) const {
   const std::vector<int64_t>* values = ints(i);
-  if (values == nullptr || std::find(values->begin(), values->end(), kUnknownElement) != values->end()) return nullptr;
+  if (values == nullptr || std::ranges::find(*values, kUnknownElement) != values->end()) return nullptr;
   return values;
 }
 

@@ -264,7 +264,7 @@ absl::Status Compress(RuleContext& c) {
   const std::vector<int64_t>* condition = c.known_ints(1);
   int64_t count = c.AtMost(condition == nullptr && c.ranked(1) ? c.dim(1, 0) : kUnknownDim);
   if (condition != nullptr) {
-    count = static_cast<int64_t>(condition->size()) - std::count(condition->begin(), condition->end(), 0);
+    count = static_cast<int64_t>(condition->size()) - std::ranges::count(*condition, 0);
   }
   if (c.node().FindAttribute("axis") == nullptr) return c.Set(0, c.dtype(0), {count});
   if (!c.ranked(0)) return absl::OkStatus();

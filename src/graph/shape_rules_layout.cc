@@ -86,8 +86,8 @@ Dims RescaledTarget(const RuleContext& c, const Dims& target) {
   const ShapeState& s = c.state();
   const auto written = s.written_reshapes.find(s.op);
   if (written == s.written_reshapes.end() || !c.ranked(0) || ElementsOf(c.dims(0)) == kUnknownDim) return {};
-  if (std::find(target.begin(), target.end(), kUnknownElement) != target.end()) return {};
-  if (std::none_of(target.begin(), target.end(), [](int64_t entry) { return entry < 0; }) &&
+  if (std::ranges::find(target, kUnknownElement) != target.end()) return {};
+  if (std::ranges::none_of(target, [](int64_t entry) { return entry < 0; }) &&
       ElementsOf(target) == ElementsOf(c.dims(0))) {
     return {};
   }
@@ -132,7 +132,7 @@ absl::Status ReshapeTo(RuleContext& c, Dims target, bool allow_zero) {
                              elements, DimsText(target));
     }
     if (rest != 0 && (wildcard >= 0 ? unknown == 0 : unknown == 1)) {
-      *std::find(target.begin(), target.end(), kUnknownDim) = elements / rest;
+      *std::ranges::find(target, kUnknownDim) = elements / rest;
     }
   }
   HORUS_RETURN_IF_ERROR(c.Set(0, c.dtype(0), std::move(target)));
@@ -177,7 +177,7 @@ absl::Status Squeeze(RuleContext& c) {
   Dims out;
   for (int64_t axis = 0; axis < c.rank(0); ++axis) {
     const int64_t size = c.dim(0, axis);
-    const bool named = std::find(axes.begin(), axes.end(), axis) != axes.end();
+    const bool named = std::ranges::find(axes, axis) != axes.end();
     if (!given && size == kUnknownDim) return absl::OkStatus();
     if (named && !Agree(size, 1)) {
       return InvalidArgument("axis %d of %s has size %d, expected 1", axis, DimsText(c.dims(0)), size);

@@ -171,9 +171,9 @@ void FoldReduction(RuleContext& c) {
       if (__builtin_add_overflow(result, element, &result)) return;
     }
   } else if (op == "ReduceMax" && !in->empty()) {
-    result = *std::max_element(in->begin(), in->end());
+    result = *std::ranges::max_element(*in);
   } else if (op == "ReduceMin" && !in->empty()) {
-    result = *std::min_element(in->begin(), in->end());
+    result = *std::ranges::min_element(*in);
   } else {
     return;
   }
@@ -200,7 +200,7 @@ absl::Status Reduce(RuleContext& c) {
   HORUS_RETURN_IF_ERROR(c.Axes(c.rank(0), &axes));
   Dims out;
   for (int64_t axis = 0; axis < c.rank(0); ++axis) {
-    const bool reduced = std::find(axes.begin(), axes.end(), axis) != axes.end();
+    const bool reduced = std::ranges::find(axes, axis) != axes.end();
     if (!reduced) {
       out.push_back(c.dim(0, axis));
     } else if (keep) {

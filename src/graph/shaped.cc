@@ -49,7 +49,7 @@ absl::Status CheckInputSizes(const ShapedGraph& shaped) {
                                Quoted(tensor.name), i);
       }
       const std::string_view name = shaped.graph->symbols[symbol.value()];
-      if (std::find(open.begin(), open.end(), name) != open.end()) continue;
+      if (std::ranges::find(open, name) != open.end()) continue;
       if (open.empty()) input = tensor.name;
       open.push_back(name);
     }

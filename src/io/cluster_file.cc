@@ -92,7 +92,7 @@ absl::StatusOr<std::vector<int16_t>> ReadMig(const YamlMap& map, const GpuType& 
     HORUS_ASSIGN_OR_RETURN(const int16_t profile, FindProfile(item, type));
     profiles.push_back(profile);
     const MigProfile& of = type.mig[static_cast<size_t>(profile)];
-    if (std::count(profiles.begin(), profiles.end(), profile) > of.max_instances) {
+    if (std::ranges::count(profiles, profile) > of.max_instances) {
       return item.Error(
           Formatted("expected at most %d instances of %s on one %s, found more", of.max_instances, of.name, type.name));
     }
@@ -283,7 +283,7 @@ absl::StatusOr<FileResident> ReadResident(const YamlValue& item, std::span<const
     slot.task = static_cast<int32_t>(resident.slots.size()) / spec.gpus_per_task;
     resident.slots.push_back(slot);
   }
-  std::sort(resident.slots.begin(), resident.slots.end(), [](const Slot& a, const Slot& b) {
+  std::ranges::sort(resident.slots, [](const Slot& a, const Slot& b) {
     return std::tie(a.task, a.node, a.device) < std::tie(b.task, b.node, b.device);
   });
   return resident;
@@ -339,8 +339,7 @@ absl::StatusOr<Cluster> MakeCluster(const ClusterFile& file) {
   Cluster cluster(file.catalogue);
   std::vector<const FileNode*> ascending;  // each then comes to the end of the cluster's order
   for (const FileNode& node : file.nodes) ascending.push_back(&node);
-  std::stable_sort(ascending.begin(), ascending.end(),
-                   [](const FileNode* a, const FileNode* b) { return a->spec.id < b->spec.id; });
+  std::ranges::stable_sort(ascending, [](const FileNode* a, const FileNode* b) { return a->spec.id < b->spec.id; });
   for (const FileNode* node : ascending) {
     HORUS_RETURN_IF_ERROR(cluster.AddNode(node->spec));
     if (node->state == AdminState::kUp) continue;

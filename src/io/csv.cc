@@ -126,7 +126,7 @@ absl::Status CheckHeader(const std::vector<std::string>& header, const std::stri
     return ResourceExhausted("%s: header: expected at most %d columns, found more", file, kMaxCsvColumns);
   }
   std::vector<std::string> sorted = header;
-  std::sort(sorted.begin(), sorted.end());
+  std::ranges::sort(sorted);
   const auto twice = std::adjacent_find(sorted.begin(), sorted.end());
   if (twice != sorted.end()) return InvalidArgument("%s: header: the column %s occurs twice", file, Quoted(*twice));
   if (sorted[0].empty()) return InvalidArgument("%s: header: expected a name for every column, found none", file);

@@ -17,7 +17,7 @@ std::string_view Trimmed(std::string_view text) {
 }
 
 bool Has(std::span<const std::string_view> names, std::string_view name) {
-  return std::find(names.begin(), names.end(), name) != names.end();
+  return std::ranges::find(names, name) != names.end();
 }
 
 }  // namespace
@@ -35,7 +35,7 @@ absl::Status UnknownColumn(const std::string& file, std::string_view found, std:
 absl::Status CheckRequiredColumns(const CsvTable& table, const std::string& file,
                                   std::span<const std::string_view> required) {
   for (const std::string_view name : required) {
-    if (std::find(table.header.begin(), table.header.end(), name) != table.header.end()) continue;
+    if (std::ranges::find(table.header, name) != table.header.end()) continue;
     return InvalidArgument("%s: header: expected a column %s, found none", file, std::string(name));
   }
   return absl::OkStatus();
@@ -69,7 +69,7 @@ absl::StatusOr<double> CsvRow::Number(std::string_view column, std::string_view 
 
 absl::StatusOr<std::string> CsvRow::Label(std::string_view column) const {
   const std::string_view text = Find(column);
-  const bool printable = std::all_of(text.begin(), text.end(), [](char c) { return c >= ' ' && c <= '~'; });
+  const bool printable = std::ranges::all_of(text, [](char c) { return c >= ' ' && c <= '~'; });
   if (text.size() <= kMaxLabelBytes && printable) return std::string(text);
   return Wrong(column, "at most " + std::to_string(kMaxLabelBytes) + " printable ASCII characters", text);
 }

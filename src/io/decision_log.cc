@@ -119,7 +119,7 @@ absl::Status DecisionLog::ReadHeader() {
   column_.fill(-1);
   width_ = header.size();
   for (size_t i = 0; i < header.size(); ++i) {
-    const auto at = std::find(kNames.begin(), kNames.end(), header[i]);
+    const auto at = std::ranges::find(kNames, header[i]);
     if (at == kNames.end()) {
       return InvalidArgument("%s:%d: header: expected the columns %s, found %s", path_, line_, Listed(kNames),
                              Quoted(header[i]));
@@ -163,7 +163,7 @@ absl::Status DecisionLog::Read(const std::vector<std::string>& fields, LogEntry&
     return read && value >= least && value <= most;
   };
   if (!number(kTime, 0, kMaxLogSeconds, entry.time_s)) return wrong(kTime, "seconds from 0 to 1e12");
-  const auto event = std::find(kEvents.begin(), kEvents.end(), Field(fields, kEvent));
+  const auto event = std::ranges::find(kEvents, Field(fields, kEvent));
   if (event == kEvents.end()) return wrong(kEvent, Listed(kEvents));
   entry.event = static_cast<LogEvent>(event - kEvents.begin());
   entry.job = Field(fields, kJob);

@@ -29,7 +29,7 @@ uint64_t DistinctJobs(const std::vector<TenantOutcome>& tenants, bool only_above
   for (const TenantOutcome& tenant : tenants) {
     if (tenant.above_bound() || !only_above) jobs.push_back(tenant.job);
   }
-  std::sort(jobs.begin(), jobs.end());
+  std::ranges::sort(jobs);
   return static_cast<uint64_t>(std::unique(jobs.begin(), jobs.end()) - jobs.begin());
 }
 
@@ -116,13 +116,13 @@ bool PlacementReport::IsOutside(const Decision& decision) const {
   const auto outside = [](const Demand& demand) { return (demand.flags & kDemandOutside) != 0; };
   if (const Demand* demand = DemandOf(decision)) return outside(*demand);
   const JobSpec* job = FindJob(decision.job);
-  return job != nullptr && std::any_of(job->demands.begin(), job->demands.end(),
-                                       [&](const TypeDemand& one) { return outside(one.demand); });
+  return job != nullptr &&
+         std::ranges::any_of(job->demands, [&](const TypeDemand& one) { return outside(one.demand); });
 }
 
 uint64_t PlacementReport::Count(Verdict verdict) const {
-  return static_cast<uint64_t>(std::count_if(plan.decisions.begin(), plan.decisions.end(),
-                                             [&](const Decision& decision) { return decision.verdict == verdict; }));
+  return static_cast<uint64_t>(
+      std::ranges::count_if(plan.decisions, [&](const Decision& decision) { return decision.verdict == verdict; }));
 }
 
 bool TenantOutcome::above_bound() const { return IsBeyond(held, bound); }
@@ -165,7 +165,7 @@ absl::StatusOr<PlacementReport> MakePlacementReport(const Cluster& cluster, std:
   placement.after = after.Totals();
   placement.names = PlacementNames(after, jobs);
   placement.catalogue = cluster.shared_catalogue();
-  std::sort(jobs.begin(), jobs.end(), [](const JobSpec& a, const JobSpec& b) { return a.id < b.id; });
+  std::ranges::sort(jobs, [](const JobSpec& a, const JobSpec& b) { return a.id < b.id; });
   placement.jobs = std::move(jobs);
   for (const NodeId id : after.NodeIds()) {
     HORUS_ASSIGN_OR_RETURN(const NodeInfo node, after.Node(id));

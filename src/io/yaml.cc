@@ -316,11 +316,11 @@ std::string YamlValue::Flat(std::span<const std::string_view> without) const {
     const std::vector<uint32_t> children = tree_->children(value_);
     for (size_t i = 0; i + 1 < children.size(); i += 2) {
       const std::string_view key = tree_->text(children[i]);
-      if (std::find(without.begin(), without.end(), key) != without.end()) continue;
+      if (std::ranges::find(without, key) != without.end()) continue;
       Flatten(*tree_, children[i + 1], std::string(key), lines);
     }
   }
-  std::sort(lines.begin(), lines.end());
+  std::ranges::sort(lines);
   return lines.empty() ? "" : absl::StrCat(absl::StrJoin(lines, "\n"), "\n");
 }
 
@@ -373,7 +373,7 @@ absl::Status YamlValue::CheckKeys() const {
     }
     keys.emplace_back(tree_->text(children[i]), children[i]);
   }
-  std::sort(keys.begin(), keys.end());
+  std::ranges::sort(keys);
   for (size_t i = 1; i < keys.size(); ++i) {
     if (keys[i].first != keys[i - 1].first) continue;
     return YamlValue(tree_, keys[i].second, path_)
@@ -389,7 +389,7 @@ absl::StatusOr<YamlMap> YamlValue::Map(std::span<const std::string_view> keys) c
   std::vector<std::pair<std::string_view, YamlValue>> pairs;
   for (size_t i = 0; i + 1 < children.size(); i += 2) {
     const std::string_view key = tree_->text(children[i]);
-    if (std::find(keys.begin(), keys.end(), key) == keys.end()) {
+    if (std::ranges::find(keys, key) == keys.end()) {
       const std::string near = Nearest(key, keys, 1);
       const std::string expected =
           near.empty() ? "one of the keys " + Listed(keys) : "a known key (did you mean '" + near + "'?)";
@@ -488,7 +488,7 @@ absl::StatusOr<bool> YamlValue::Bool() const {
 
 absl::StatusOr<size_t> YamlValue::Choice(std::span<const std::string_view> choices) const {
   if (tree_->kind(value_) == YamlTree::Kind::kScalar) {
-    const auto found = std::find(choices.begin(), choices.end(), tree_->text(value_));
+    const auto found = std::ranges::find(choices, tree_->text(value_));
     if (found != choices.end()) return static_cast<size_t>(found - choices.begin());
   }
   return Expected("one of " +

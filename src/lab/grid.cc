@@ -127,7 +127,7 @@ absl::Status CompareWithBound(const Grid& grid, const Trace& trace, GridOutcome&
   if (sum == 0) return absl::OkStatus();
   for (const NodeSpec& node : grid.nodes) {
     for (const DeviceSpec& device : node.devices) {
-      const auto type = std::find(grid.truth.types.begin(), grid.truth.types.end(), device.type);
+      const auto type = std::ranges::find(grid.truth.types, device.type);
       if (type != grid.truth.types.end()) gpus[static_cast<size_t>(type - grid.truth.types.begin())] += 1;
       ++devices;
     }
@@ -423,12 +423,10 @@ size_t CountWithoutSpeed(const Grid& grid, const Trace& trace) {
   const KnownSpeeds speeds(grid.truth);
   std::vector<bool> runs;
   for (const std::string& profile : named.profiles) {
-    runs.push_back(
-        std::any_of(present.begin(), present.end(), [&](GpuTypeId type) { return speeds.Runs(profile, type); }));
+    runs.push_back(std::ranges::any_of(present, [&](GpuTypeId type) { return speeds.Runs(profile, type); }));
   }
-  return static_cast<size_t>(std::count_if(named.jobs.begin(), named.jobs.end(), [&](const TraceJob& job) {
-    return job.profile == kNotStated || !runs[job.profile];
-  }));
+  return static_cast<size_t>(std::ranges::count_if(
+      named.jobs, [&](const TraceJob& job) { return job.profile == kNotStated || !runs[job.profile]; }));
 }
 
 namespace {

@@ -23,7 +23,7 @@ class JobsOverTime {
       changes.emplace_back(trace.jobs[i].submit_us, 1);
       if (job.end == SimEnd::kFinished) changes.emplace_back(job.end_us, -1);
     }
-    std::sort(changes.begin(), changes.end());
+    std::ranges::sort(changes);
     absl::int128 integral = 0;
     int64_t jobs = 0;
     for (const auto& [time_us, change] : changes) {
@@ -79,7 +79,7 @@ namespace {
 
 Spread SpreadOf(std::vector<double> values) {
   if (values.empty()) return {};
-  std::sort(values.begin(), values.end());
+  std::ranges::sort(values);
   const auto quantile = [&](double share) {
     const auto rank = static_cast<size_t>(std::ceil(share * static_cast<double>(values.size())));
     return values[std::max<size_t>(rank, 1) - 1];

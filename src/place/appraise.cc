@@ -27,7 +27,7 @@ double LostWork(const TenantClass& resident, const Slowdown& before, const Slowd
 }  // namespace
 
 void GangsWaiting::Add(JobId job, int32_t gpus, double lost) {
-  auto at = std::find_if(gangs_.begin(), gangs_.end(), [&](const Gang& gang) { return gang.job == job; });
+  auto at = std::ranges::find_if(gangs_, [&](const Gang& gang) { return gang.job == job; });
   if (at == gangs_.end()) at = gangs_.insert(at, {job, gpus, 0, 0});
   ++at->here;
   at->lost = std::max(at->lost, lost);
@@ -79,8 +79,7 @@ absl::Status Appraiser::OfDevice(const Cluster& cluster, const JobSpec& job, con
       slowest, static_cast<double>(newcomer.work_alone) * SpeedAlone(job, state) / (slowed + appraisal.communication));
   for (const uint32_t row : rows.residents[at]) {
     const uint32_t id = rows.ClassOn(rows.jobs[row].request, state.type);
-    const auto i =
-        static_cast<size_t>(std::find(state.tenants.begin(), state.tenants.end(), id) - state.tenants.begin());
+    const auto i = static_cast<size_t>(std::ranges::find(state.tenants, id) - state.tenants.begin());
     const TenantClass& resident = rows.states.tenant(id);
     const double lost = LostWork(resident, before[i], after[i]);
     if (resident.gpus > 1) {
@@ -156,8 +155,8 @@ TenantEffects NeighboursOf(const Decision& decision) {
   TenantEffects neighbours;
   for (const TenantEffect& effect : decision.effects) {
     if (effect.is_new) continue;
-    const auto known = std::find_if(neighbours.begin(), neighbours.end(),
-                                    [&](const TenantEffect& other) { return other.job == effect.job; });
+    const auto known =
+        std::ranges::find_if(neighbours, [&](const TenantEffect& other) { return other.job == effect.job; });
     if (known == neighbours.end()) {
       neighbours.push_back(effect);
     } else if (effect.after.estimate > known->after.estimate) {
@@ -191,7 +190,7 @@ absl::Status Explainer::AddEffects(const Ledger& ledger, const JobView& view, co
   const auto first = static_cast<ptrdiff_t>(decision.effects.size());
   decision.trial |= IsTrial(candidate.after);
   for (const LedgerResident& resident : ledger.residents(device)) {
-    const auto at = std::find(row.tenants.begin(), row.tenants.end(), resident.tenant);
+    const auto at = std::ranges::find(row.tenants, resident.tenant);
     if (at == row.tenants.end()) continue;  // cannot be: the resident is there
     const auto i = static_cast<size_t>(at - row.tenants.begin());
     const TenantClass& tenant = *candidate.tenants[i];
@@ -232,8 +231,7 @@ absl::Status Explainer::PriceDevices(const Ledger& ledger, const JobView& view, 
     if (!evaluation.candidate.after.empty())
       scorer_.policy().Explain(evaluation.candidate, PlaceOf(ledger, slot.node_row, view.job->id, slot.device), terms_);
     for (const CostTerm& term : terms_) {
-      const auto at = std::find_if(priced.terms.begin(), priced.terms.end(),
-                                   [&](const CostTerm& one) { return one.name == term.name; });
+      const auto at = std::ranges::find_if(priced.terms, [&](const CostTerm& one) { return one.name == term.name; });
       if (at == priced.terms.end()) {
         priced.terms.push_back(term);
       } else {
@@ -278,10 +276,9 @@ absl::Status Explainer::Placed(const Ledger& ledger, const JobView& view, const 
     if (slot.device != kNoDevice) HORUS_RETURN_IF_ERROR(AddEffects(ledger, view, slot, decision));
   }
   if (decision.slots.size() > 1) {
-    std::stable_sort(decision.effects.begin(), decision.effects.end(),
-                     [](const TenantEffect& a, const TenantEffect& b) {
-                       return std::tie(a.node, a.device) < std::tie(b.node, b.device);
-                     });
+    std::ranges::stable_sort(decision.effects, [](const TenantEffect& a, const TenantEffect& b) {
+      return std::tie(a.node, a.device) < std::tie(b.node, b.device);
+    });
   }
   HORUS_RETURN_IF_ERROR(Price(ledger, view, result.best, decision.winner));
   decision.has_runner_up = !result.second.slots.empty();

@@ -88,7 +88,7 @@ double WorkMeter::Share(const Ledger& ledger, uint32_t device, const LedgerResid
                         std::span<const float> slowdowns) const {
   const DeviceRow& row = ledger.state(device);
   const JobSpec* job = SpecOf(resident.job);
-  const auto at = std::find(row.tenants.begin(), row.tenants.end(), resident.tenant);
+  const auto at = std::ranges::find(row.tenants, resident.tenant);
   if (job == nullptr || at == row.tenants.end()) return 0;  // cannot be: the resident is there
   const float slowdown = slowdowns[static_cast<size_t>(at - row.tenants.begin())];
   const TenantClass& tenant = ledger.states().tenant(*at);
@@ -103,13 +103,13 @@ std::vector<uint32_t> WorkMeter::DevicesOf(const Ledger& ledger, JobId job) cons
       if (slot.device == kNoDevice) continue;
       const uint32_t device = ledger.device_of(slot);
       const std::span<const LedgerResident> here = ledger.residents(device);
-      if (std::any_of(here.begin(), here.end(), [&](const LedgerResident& one) { return one.job == job; }))
+      if (std::ranges::any_of(here, [&](const LedgerResident& one) { return one.job == job; }))
         devices.push_back(device);
     }
   };
   if (const uint32_t row = cluster_.rows().RowOfJob(job); row != kNoRow) add(cluster_.rows().jobs[row].slots);
   if (const PlacedSlots* known = known_at_.Find(job)) add(*known);
-  std::sort(devices.begin(), devices.end());
+  std::ranges::sort(devices);
   devices.erase(std::unique(devices.begin(), devices.end()), devices.end());
   return devices;
 }
@@ -145,7 +145,7 @@ absl::Status WorkMeter::GainOf(const Ledger& ledger, uint32_t device, const JobS
   gain = WorkWeight(job) * work_alone(candidate.residents()) * candidate.relative_speed /
          slowed(candidate.residents(), candidate.after.back());
   for (const LedgerResident& resident : ledger.residents(device)) {
-    const auto at = std::find(row.tenants.begin(), row.tenants.end(), resident.tenant);
+    const auto at = std::ranges::find(row.tenants, resident.tenant);
     const auto i = static_cast<size_t>(at - row.tenants.begin());
     const JobSpec* spec = SpecOf(resident.job);
     if (spec == nullptr || i >= candidate.residents()) continue;  // cannot be
@@ -165,7 +165,7 @@ absl::Status WorkMeter::OfSlots(const Ledger& ledger, std::span<const PlacedSlot
   for (const PlacedSlot& slot : slots) {
     if (slot.device != kNoDevice) devices_.push_back(ledger.device_of(slot));
   }
-  std::sort(devices_.begin(), devices_.end());
+  std::ranges::sort(devices_);
   devices_.erase(std::unique(devices_.begin(), devices_.end()), devices_.end());
   for (const uint32_t device : devices_) {
     std::span<const float> slowdowns;
@@ -179,7 +179,7 @@ absl::Status WorkMeter::OfSlots(const Ledger& ledger, std::span<const PlacedSlot
       }
     }
   }
-  std::sort(gangs_.begin(), gangs_.end());
+  std::ranges::sort(gangs_);
   gangs_.erase(std::unique(gangs_.begin(), gangs_.end()), gangs_.end());
   for (const JobId gang : gangs_) {
     double one = 0;
@@ -304,7 +304,7 @@ Slots SlotsOf(const Ledger& ledger, std::span<const PlacedSlot> placed) {
   Slots slots;
   slots.reserve(placed.size());
   for (const PlacedSlot& slot : placed) slots.push_back({ledger.spec(slot.node_row).id, slot.device, slot.task});
-  std::sort(slots.begin(), slots.end(), [](const Slot& a, const Slot& b) {
+  std::ranges::sort(slots, [](const Slot& a, const Slot& b) {
     return std::tie(a.task, a.node, a.device) < std::tie(b.task, b.node, b.device);
   });
   return slots;

@@ -34,7 +34,7 @@ absl::StatusOr<JobOrder> PlanningOrder(const Cluster& cluster, std::span<const J
                                        const InterferenceModel& model, const IdMap<bool>* gone) {
   JobOrder order(jobs.size());
   for (uint32_t i = 0; i < order.size(); ++i) order[i] = i;
-  std::sort(order.begin(), order.end(), [&](uint32_t a, uint32_t b) { return jobs[a].id < jobs[b].id; });
+  std::ranges::sort(order, [&](uint32_t a, uint32_t b) { return jobs[a].id < jobs[b].id; });
   for (size_t i = 0; i < order.size(); ++i) {
     const JobSpec& job = jobs[order[i]];
     HORUS_RETURN_IF_ERROR(ValidateJob(job));
@@ -47,7 +47,7 @@ absl::StatusOr<JobOrder> PlanningOrder(const Cluster& cluster, std::span<const J
       return AlreadyExists("job %s: the id is given twice", IdAndName(job.id, job.name));
     }
   }
-  std::sort(order.begin(), order.end(), [&](uint32_t a, uint32_t b) {
+  std::ranges::sort(order, [&](uint32_t a, uint32_t b) {
     return std::tie(jobs[b].priority, jobs[a].submit_us, jobs[a].id) <
            std::tie(jobs[a].priority, jobs[b].submit_us, jobs[b].id);
   });
@@ -110,7 +110,7 @@ absl::Status Placer::Impl::SelectNodes(const Cluster& cluster, std::optional<std
   if (!subset) return absl::OkStatus();
   emptied_decisions.clear();
   std::vector<NodeId> ids(wanted->begin(), wanted->end());
-  std::sort(ids.begin(), ids.end());
+  std::ranges::sort(ids);
   ids.erase(std::unique(ids.begin(), ids.end()), ids.end());
   size_t devices = 0;
   for (const NodeId id : ids) {
@@ -128,7 +128,7 @@ absl::Status Placer::Impl::SelectNodes(const Cluster& cluster, std::optional<std
 
 void Placer::Impl::AddSeen(std::span<const uint32_t> node_rows, Plan& plan) const {
   for (const uint32_t row : node_rows) plan.seen.push_back({ledger.spec(row).id, ledger.node(row).version});
-  std::sort(plan.seen.begin(), plan.seen.end(), [](const SeenNode& a, const SeenNode& b) { return a.node < b.node; });
+  std::ranges::sort(plan.seen, [](const SeenNode& a, const SeenNode& b) { return a.node < b.node; });
   plan.seen.erase(std::unique(plan.seen.begin(), plan.seen.end()), plan.seen.end());
 }
 
@@ -347,7 +347,7 @@ absl::Status Placer::Impl::CheckSettled(const JobSpec& job) const {
                            IdAndName(job.id, job.name), job.alternatives.size());
   }
   const auto unknown = [](const TypeDemand& entry) { return IsUnknown(entry.demand); };
-  if (options.probe_outside && std::any_of(job.demands.begin(), job.demands.end(), unknown)) {
+  if (options.probe_outside && std::ranges::any_of(job.demands, unknown)) {
     return InvalidArgument("job %s: demands: expected to be known outside a plain plan, found one to be probed",
                            IdAndName(job.id, job.name));
   }
@@ -423,8 +423,7 @@ absl::Status Placer::Impl::VerdictsOf(const JobSpec& way, std::span<const uint32
   view.job = &task;
   std::vector<size_t> at;       // positions in `rows` that are asked; empty = all
   std::vector<uint32_t> asked;  // their rows
-  const bool all =
-      std::find(verdicts.verdict.begin(), verdicts.verdict.end(), Verdict::kPlace) == verdicts.verdict.end();
+  const bool all = std::ranges::find(verdicts.verdict, Verdict::kPlace) == verdicts.verdict.end();
   for (size_t i = 0; i < rows.size() && !all; ++i) {
     if (verdicts.verdict[i] == Verdict::kPlace) continue;
     at.push_back(i);

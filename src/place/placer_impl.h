@@ -38,8 +38,7 @@ namespace horus {
                                                      const InterferenceModel& model, const IdMap<bool>* gone = nullptr);
 
 [[nodiscard]] inline bool RestsOnPredictions(const JobSpec& job) {
-  return std::any_of(job.demands.begin(), job.demands.end(),
-                     [](const TypeDemand& entry) { return IsOnlyPredicted(entry.demand); });
+  return std::ranges::any_of(job.demands, [](const TypeDemand& entry) { return IsOnlyPredicted(entry.demand); });
 }
 // The job as far as it is certain: bounds that are only predicted refuse nothing any more.
 [[nodiscard]] JobSpec CertainOf(const JobSpec& job);

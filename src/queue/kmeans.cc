@@ -46,7 +46,7 @@ std::vector<GridPoint> FarthestFirst(std::span<const GridPoint> points, size_t c
     }
     if (seed == 0) {
       seeds.clear();
-      std::fill(nearest.begin(), nearest.end(), std::numeric_limits<int32_t>::max());
+      std::ranges::fill(nearest, std::numeric_limits<int32_t>::max());
     } else if (nearest[farthest] == 0) {
       break;
     }
@@ -101,7 +101,7 @@ std::vector<GridPoint> FitCentres(std::span<const GridPoint> points, size_t clus
   std::vector<GridPoint> centres = FarthestFirst(points, clusters);
   std::vector<Sum> sums(centres.size());
   for (int pass = 0; pass < kMostPasses; ++pass) {
-    std::fill(sums.begin(), sums.end(), Sum());
+    std::ranges::fill(sums, Sum());
     for (const GridPoint& point : points) sums[NearestCentre(centres, point)].Add(point);
     bool moved = false;
     for (size_t c = 0; c < centres.size(); ++c) {

@@ -18,7 +18,7 @@ class SortedScores {
   SortedScores(std::span<const double> scores, std::span<const uint32_t> group_of, size_t groups)
       : scores_(scores), group_of_(group_of), order_(scores.size()), below_(scores.size()), places_(groups) {
     std::iota(order_.begin(), order_.end(), size_t{0});
-    std::stable_sort(order_.begin(), order_.end(), [&](size_t a, size_t b) { return scores[a] < scores[b]; });
+    std::ranges::stable_sort(order_, [&](size_t a, size_t b) { return scores[a] < scores[b]; });
     for (size_t k = 0; k < order_.size(); ++k) places_[group_of[order_[k]]].push_back(k);
     double sum = 0;
     for (size_t k = 0; k < order_.size(); ++k) {

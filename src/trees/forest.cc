@@ -73,8 +73,8 @@ void Forest::BuildGroups() {
     groups_.push_back(group);
     node_at += count;
   }
-  wide_ = std::all_of(groups_.begin(), groups_.end(),
-                      [](const Group& group) { return group.padded && group.depth <= kMostWideDepth; });
+  wide_ =
+      std::ranges::all_of(groups_, [](const Group& group) { return group.padded && group.depth <= kMostWideDepth; });
 }
 
 // Tree k of the group takes 1 << depth splits, in heap order from position 1, and as many leaves. A leaf

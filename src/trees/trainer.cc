@@ -140,7 +140,7 @@ class Fitter {
   absl::StatusOr<int32_t> RoundsByFolds(TrainingReport& report) const {
     const std::vector<uint32_t> fold_of =
         AssignFolds(data_.row_count, data_.groups, static_cast<uint32_t>(params_.folds));
-    const uint32_t folds = 1 + *std::max_element(fold_of.begin(), fold_of.end());
+    const uint32_t folds = 1 + *std::ranges::max_element(fold_of);
     std::vector<double> error(static_cast<size_t>(params_.rounds), 0.0);
     double weight = 0;
     for (uint32_t fold = 0; fold < folds; ++fold) {
@@ -155,7 +155,7 @@ class Fitter {
     }
     report.valid_rmse.clear();
     for (const double sum : error) report.valid_rmse.push_back(std::sqrt(sum / weight));
-    return 1 + static_cast<int32_t>(std::min_element(error.begin(), error.end()) - error.begin());
+    return 1 + static_cast<int32_t>(std::ranges::min_element(error) - error.begin());
   }
 
   // The held-out group chooses the rounds; the trees up to there are then grown again, on the same rows.
@@ -238,11 +238,11 @@ std::vector<uint32_t> AssignFolds(size_t row_count, std::span<const uint32_t> gr
   std::map<uint32_t, size_t> size_of;  // rows of each group, in the order of ids
   for (const uint32_t group : groups) ++size_of[group];
   std::vector<std::pair<uint32_t, size_t>> order(size_of.begin(), size_of.end());
-  std::stable_sort(order.begin(), order.end(), [](const auto& a, const auto& b) { return a.second > b.second; });
+  std::ranges::stable_sort(order, [](const auto& a, const auto& b) { return a.second > b.second; });
   std::vector<size_t> filled(folds, 0);
   std::map<uint32_t, uint32_t> fold_of_group;
   for (const auto& [group, size] : order) {
-    const auto emptiest = std::min_element(filled.begin(), filled.end()) - filled.begin();
+    const auto emptiest = std::ranges::min_element(filled) - filled.begin();
     filled[static_cast<size_t>(emptiest)] += size;
     fold_of_group[group] = static_cast<uint32_t>(emptiest);
   }
@@ -350,12 +350,12 @@ absl::Status CheckValidation(const TrainingData& data, const TrainingParams& par
   }
   if (params.folds != 0) {
     const std::vector<uint32_t> fold = AssignFolds(data.row_count, data.groups, 2);
-    if (std::find(fold.begin(), fold.end(), 1u) == fold.end()) {
+    if (std::ranges::find(fold, 1u) == fold.end()) {
       return InvalidArgument("training: folds: expected rows of at least 2 groups, found 1");
     }
   }
   if (params.held_out_group.has_value()) {
-    const auto held = static_cast<size_t>(std::count(data.groups.begin(), data.groups.end(), *params.held_out_group));
+    const auto held = static_cast<size_t>(std::ranges::count(data.groups, *params.held_out_group));
     if (held == 0 || held == data.row_count) {
       return InvalidArgument("training: held_out_group %d: expected some of the %d rows, found %d",
                              *params.held_out_group, data.row_count, held);

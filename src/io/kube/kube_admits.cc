@@ -31,7 +31,7 @@ bool Holds(const KubeRequirement& requirement, const KubeNode& node) {
     value = &at->second;
   }
   const auto& values = requirement.values;
-  const bool listed = value != nullptr && std::find(values.begin(), values.end(), *value) != values.end();
+  const bool listed = value != nullptr && std::ranges::find(values, *value) != values.end();
   if (requirement.op == "In") return listed;
   if (requirement.op == "NotIn") return !listed;
   if (requirement.op == "Exists") return value != nullptr;
@@ -49,15 +49,15 @@ KubeRules RulesOf(const KubePod& pod) { return {pod.has_affinity, pod.affinity, 
 bool Admits(const KubeRules& rules, const KubeNode& node) {
   for (const KubeTaint& taint : node.taints) {
     if (taint.effect != "NoSchedule" && taint.effect != "NoExecute") continue;
-    if (std::find(kStateTaints.begin(), kStateTaints.end(), taint.key) != kStateTaints.end()) continue;
-    const bool tolerated = std::any_of(rules.tolerations.begin(), rules.tolerations.end(),
-                                       [&](const KubeToleration& one) { return Tolerates(one, taint); });
+    if (std::ranges::find(kStateTaints, taint.key) != kStateTaints.end()) continue;
+    const bool tolerated =
+        std::ranges::any_of(rules.tolerations, [&](const KubeToleration& one) { return Tolerates(one, taint); });
     if (!tolerated) return false;
   }
   if (!rules.has_affinity) return true;
-  return std::any_of(rules.affinity.begin(), rules.affinity.end(), [&](const KubeTerm& term) {
+  return std::ranges::any_of(rules.affinity, [&](const KubeTerm& term) {
     // A term without requirements holds nowhere.
-    return !term.empty() && std::all_of(term.begin(), term.end(), [&](const auto& one) { return Holds(one, node); });
+    return !term.empty() && std::ranges::all_of(term, [&](const auto& one) { return Holds(one, node); });
   });
 }
 

@@ -320,7 +320,7 @@ std::string LogText(const ImportedCluster& imported, size_t& too_long) {
   for (const ImportedJob& job : imported.jobs) {
     if (!job.on.empty()) placed.push_back(&job);
   }
-  std::sort(placed.begin(), placed.end(), [](const ImportedJob* a, const ImportedJob* b) {
+  std::ranges::sort(placed, [](const ImportedJob* a, const ImportedJob* b) {
     return std::tie(a->placed_s, a->id) < std::tie(b->placed_s, b->id);
   });
   std::string text = "time_s,event,job,node,devices\n";

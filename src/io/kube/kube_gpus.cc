@@ -133,7 +133,7 @@ class MigPacker {
              card.memory + profile.memory_slices <= memory_ &&     // Bounded: slices of one card
              card.instances[index] < profile.max_instances;
     };
-    auto at = std::find_if(cards_.begin(), cards_.end(), has_room);
+    auto at = std::ranges::find_if(cards_, has_room);
     if (at == cards_.end()) at = cards_.insert(cards_.end(), Card());
     at->compute += profile.compute_slices;
     at->memory += profile.memory_slices;
@@ -156,7 +156,7 @@ class MigPacker {
 
 // Whole cards first, then cards in order: as cluster.yaml numbers the devices of its entries.
 void SortByCard(Gpus& gpus) {
-  std::stable_sort(gpus.begin(), gpus.end(), [](const KubeGpu& a, const KubeGpu& b) { return a.card < b.card; });
+  std::ranges::stable_sort(gpus, [](const KubeGpu& a, const KubeGpu& b) { return a.card < b.card; });
 }
 
 absl::Status CheckCount(int64_t cards, int64_t replicas) {
@@ -206,7 +206,7 @@ absl::StatusOr<Gpus> GpusOfOffers(const KubeNode& node, const Catalogue& catalog
     instances.insert(instances.end(), static_cast<size_t>(offer.cards), Instance{index, &offer});
   }
   HORUS_RETURN_IF_ERROR(CheckCount(static_cast<int64_t>(gpus.size() + instances.size()), 1));
-  std::stable_sort(instances.begin(), instances.end(), [&](const Instance& a, const Instance& b) {
+  std::ranges::stable_sort(instances, [&](const Instance& a, const Instance& b) {
     return card.mig[static_cast<size_t>(a.profile)].memory_slices >
            card.mig[static_cast<size_t>(b.profile)].memory_slices;
   });
@@ -302,8 +302,9 @@ KubeNodeGpus FromSlices(const Catalogue& catalogue, std::span<const KubeSlice> s
                              pool.stated, pool.generation, pool.found);
       return found;
     }
-    std::sort(pool.devices.begin(), pool.devices.end(),
-              [](const KubeDevice* a, const KubeDevice* b) { return NaturalKey(a->name) < NaturalKey(b->name); });
+    std::ranges::sort(pool.devices, [](const KubeDevice* a, const KubeDevice* b) {
+      return NaturalKey(a->name) < NaturalKey(b->name);
+    });
     for (const KubeDevice* device : pool.devices) {
       const bool whole = device->type == "gpu" && !parents.contains(device->uuid);
       if (!whole && (device->possible || device->type != "mig")) continue;

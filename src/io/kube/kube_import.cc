@@ -124,7 +124,7 @@ class Importer {
 
 std::vector<std::reference_wrapper<const KubePod>> Importer::Sorted() const {
   std::vector<std::reference_wrapper<const KubePod>> sorted(state_.pods.begin(), state_.pods.end());
-  std::sort(sorted.begin(), sorted.end(), [](const KubePod& a, const KubePod& b) {
+  std::ranges::sort(sorted, [](const KubePod& a, const KubePod& b) {
     const bool a_waits = a.node.empty(), b_waits = b.node.empty();
     return std::tie(a_waits, a.scheduled_s, a.name_space, a.name) <
            std::tie(b_waits, b.scheduled_s, b.name_space, b.name);
@@ -133,8 +133,8 @@ std::vector<std::reference_wrapper<const KubePod>> Importer::Sorted() const {
 }
 
 bool HasGpus(const KubeClaim& claim) {
-  return claim.gpus > 0 || std::any_of(claim.allocated.begin(), claim.allocated.end(),
-                                       [](const KubeAllocated& one) { return one.driver == kKubeGpuDriver; });
+  return claim.gpus > 0 ||
+         std::ranges::any_of(claim.allocated, [](const KubeAllocated& one) { return one.driver == kKubeGpuDriver; });
 }
 
 // What the pods of one allocation ask for: its GPUs once, cores and memory of each.
@@ -215,8 +215,8 @@ std::string Importer::RackOf(const KubeNode& node) const {
 KubeTexts Importer::LabelsOf(const KubeNode& node) const {
   KubeTexts labels;
   for (const auto& [key, value] : node.labels) {
-    const bool feature = std::any_of(kFeatureLabels.begin(), kFeatureLabels.end(),
-                                     [&](std::string_view prefix) { return key.starts_with(prefix); });
+    const bool feature =
+        std::ranges::any_of(kFeatureLabels, [&](std::string_view prefix) { return key.starts_with(prefix); });
     // An empty value is a label, too, which cluster.yaml cannot say: a pod that selects it is left out below.
     const bool wanted = selected_.contains(key) || (!feature && labels.size() < kMostOwnLabels);
     if (wanted && !value.empty()) labels[key] = value;
@@ -346,8 +346,7 @@ void Importer::Shape(Member& member, const KubeGpu& sample) {
   if (!KnowsProfile(key, pod)) return;
   member.shape.profile = key;
   const std::vector<TypeDemand>& demands = out_.profiles.at(key).demands;
-  if (std::none_of(demands.begin(), demands.end(),
-                   [&](const TypeDemand& one) { return one.type == member.shape.only; })) {
+  if (std::ranges::none_of(demands, [&](const TypeDemand& one) { return one.type == member.shape.only; })) {
     member.shape.only = GpuTypeId();
   }
   if (const absl::Status status = AddTerms(pod.terms, member.ask, member.shape); !status.ok()) {
@@ -409,7 +408,7 @@ void Importer::PlaceTold(Member& member) {
   if (!member.runs || member.ask.told.empty()) return;
   const std::vector<KubeGpu>& gpus = out_.nodes[member.node].gpus;
   for (const KubeTold& told : member.ask.told) {
-    const auto at = std::find_if(gpus.begin(), gpus.end(), [&](const KubeGpu& gpu) {
+    const auto at = std::ranges::find_if(gpus, [&](const KubeGpu& gpu) {
       return told.uuid.empty() ? gpu.pool == told.pool && gpu.name == told.device && !gpu.name.empty()
                                : gpu.uuid == told.uuid;
     });
@@ -417,7 +416,7 @@ void Importer::PlaceTold(Member& member) {
     member.gpus.push_back(static_cast<int32_t>(at - gpus.begin()));
   }
   // Containers of one pod may use one card; a job has each of its GPUs once.
-  std::sort(member.gpus.begin(), member.gpus.end());
+  std::ranges::sort(member.gpus);
   member.gpus.erase(std::unique(member.gpus.begin(), member.gpus.end()), member.gpus.end());
   member.ask.count = static_cast<int64_t>(member.gpus.size());
   out_.told += member.sharers.size();
@@ -434,8 +433,8 @@ void Importer::PlaceAssumed(Member& member) {
   KubeShape shape{.gpus = member.ask.count};
   if (!fit.empty()) shape = ShapeOf(member.ask, gpus[static_cast<size_t>(fit.front())], catalogue_);
   const std::vector<int64_t>& used = used_[member.node];
-  std::stable_sort(fit.begin(), fit.end(),
-                   [&](int32_t a, int32_t b) { return used[static_cast<size_t>(a)] < used[static_cast<size_t>(b)]; });
+  std::ranges::stable_sort(
+      fit, [&](int32_t a, int32_t b) { return used[static_cast<size_t>(a)] < used[static_cast<size_t>(b)]; });
   const size_t offered = fit.size();
   std::vector<std::string> groups = member.ask.groups;
   groups.resize(static_cast<size_t>(shape.gpus));  // Bounded: at most kMaxDevicesPerNode
@@ -453,7 +452,7 @@ void Importer::PlaceAssumed(Member& member) {
     member.gpus.push_back(gpu);
     if (!group.empty()) group_gpus_[{member.node, group}] = gpu;
   }
-  std::sort(member.gpus.begin(), member.gpus.end());
+  std::ranges::sort(member.gpus);
   ++out_.assumed;
   class_stands_for_resource_ |= !gpus[static_cast<size_t>(member.gpus.front())].name.empty();
   Settle(member);
@@ -500,7 +499,7 @@ std::optional<std::string> Importer::LabelOfRules(const KubePod& pod) {
   std::vector<bool> admits;
   for (const KubeNode* const node : origin_) admits.push_back(Admits(rules, *node));
   std::string label;
-  if (std::find(admits.begin(), admits.end(), false) != admits.end()) {
+  if (std::ranges::find(admits, false) != admits.end()) {
     if (kinds_.size() >= kMostKinds) return std::nullopt;
     label = kAdmits + std::to_string(kinds_.size() + 1);
     for (size_t i = 0; i < admits.size(); ++i) {
@@ -518,8 +517,7 @@ std::string Importer::LabelOfNeeds(const std::string& needs) {
   std::vector<size_t> offer, by_class;
   for (size_t i = 0; i < out_.nodes.size(); ++i) {
     const std::vector<KubeGpu>& gpus = out_.nodes[i].gpus;
-    const auto gpu =
-        std::find_if(gpus.begin(), gpus.end(), [&](const KubeGpu& one) { return Offers(one, needs, catalogue_); });
+    const auto gpu = std::ranges::find_if(gpus, [&](const KubeGpu& one) { return Offers(one, needs, catalogue_); });
     if (gpu == gpus.end()) continue;
     const bool by_resource = gpu->name.empty() || needs.starts_with(kByClaim) || class_stands_for_resource_ ||
                              origin_[i]->resources.contains(gpu->resource);
@@ -542,7 +540,7 @@ bool Importer::AddSelector(const Member& member, KubeTexts& selector) {
     labels.insert(label.value_or(""));
   }
   labels.erase("");
-  const bool empty = std::any_of(selector.begin(), selector.end(), [](const auto& one) { return one.second.empty(); });
+  const bool empty = std::ranges::any_of(selector, [](const auto& one) { return one.second.empty(); });
   if (many_kinds || empty || labels.size() + selector.size() > kMaxSelectorsPerJob) {  // Bounded: in memory
     LeaveOut(member, many_kinds ? Formatted("more than %d kinds of tolerations and affinities", kMostKinds)
                      : empty    ? "it selects nodes by an empty label"
@@ -590,7 +588,7 @@ void Importer::MakeJobs(const std::vector<Member>& members) {
     job.name = UniqueName(std::move(job.name));
     out_.jobs.push_back(std::move(job));
   }
-  std::stable_sort(out_.jobs.begin(), out_.jobs.end(), [](const ImportedJob& a, const ImportedJob& b) {
+  std::ranges::stable_sort(out_.jobs, [](const ImportedJob& a, const ImportedJob& b) {
     return std::tie(a.submit_s, a.name) < std::tie(b.submit_s, b.name);
   });
   const int64_t first = out_.jobs.empty() ? 0 : out_.jobs.front().submit_s;

@@ -88,7 +88,7 @@ class Builder final : public KubeJson::json_sax_t {
   bool key(string_t& text) override {
     if (skipped_ > 0) return true;
     key_ = text;
-    skip_next_ = std::find(kSkipped.begin(), kSkipped.end(), text) != kSkipped.end();
+    skip_next_ = std::ranges::find(kSkipped, text) != kSkipped.end();
     if (open_.back()->contains(text)) {
       return Stop(InvalidArgument("%s: expected each key once, found %s again", Where(), Quoted(text, kMostShown)));
     }

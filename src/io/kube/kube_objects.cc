@@ -134,7 +134,7 @@ absl::StatusOr<KubeAllocated> ReadAllocated(const KubeView& result) {
 absl::StatusOr<std::string> ReadKubeName(const KubeView& view) {
   HORUS_ASSIGN_OR_RETURN(std::string name, view.Text());
   constexpr size_t kLongest = 253;
-  const bool plain = std::all_of(name.begin(), name.end(), [](char c) {
+  const bool plain = std::ranges::all_of(name, [](char c) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' || c == '.';
   });
   if (name.empty() || name.size() > kLongest || !plain) {
@@ -157,8 +157,7 @@ absl::StatusOr<KubeRequests> ReadKubeResources(const KubeView& resources) {
     } else if (name == kMemory) {
       HORUS_ASSIGN_OR_RETURN(read.mem_bytes, value.Quantity(1));
     } else {
-      const auto part =
-          std::find_if(kVolcanoParts.begin(), kVolcanoParts.end(), [&](const auto& one) { return one.first == name; });
+      const auto part = std::ranges::find_if(kVolcanoParts, [&](const auto& one) { return one.first == name; });
       const std::string known = part == kVolcanoParts.end() ? name : part->second;
       if (!known.starts_with("nvidia.com/") && known != kVolcanoGpu) continue;
       HORUS_ASSIGN_OR_RETURN(const int64_t count, value.Quantity(1));

@@ -25,7 +25,7 @@ constexpr size_t kMostRules = 1000;  // each is held against each node
 constexpr std::array<std::string_view, 3> kPerGpu = {"nvidia.com/gpumem", "nvidia.com/gpumem-percentage",
                                                      "nvidia.com/gpucores"};
 
-bool IsPerGpu(std::string_view name) { return std::find(kPerGpu.begin(), kPerGpu.end(), name) != kPerGpu.end(); }
+bool IsPerGpu(std::string_view name) { return std::ranges::find(kPerGpu, name) != kPerGpu.end(); }
 
 // Both are at most kMostQuantity, so that their sum fits.
 int64_t Sum(int64_t a, int64_t b) { return std::min(kMostQuantity, a + b); }

@@ -128,14 +128,14 @@ absl::StatusOr<KubeTermsOfPod> ReadKubeTermsOfPod(const KubeView& annotations) {
 }
 
 absl::StatusOr<std::vector<TypeDemand>> DemandsOf(const KubeProfile& profile, const Catalogue& catalogue) {
-  if (!profile.kind.empty() && std::find(kKindNames.begin(), kKindNames.end(), profile.kind) == kKindNames.end()) {
+  if (!profile.kind.empty() && std::ranges::find(kKindNames, profile.kind) == kKindNames.end()) {
     return InvalidArgument("spec.kind: expected training, inference or best-effort, found %s", Quoted(profile.kind));
   }
   if (profile.demands.empty()) return InvalidArgument("spec.demands: expected one for each GPU type, found none");
   std::vector<TypeDemand> demands;
   for (const auto& [name, demand] : profile.demands) {
     HORUS_ASSIGN_OR_RETURN(const GpuTypeId type, catalogue.Find(name));
-    if (std::any_of(demands.begin(), demands.end(), [&](const TypeDemand& other) { return other.type == type; })) {
+    if (std::ranges::any_of(demands, [&](const TypeDemand& other) { return other.type == type; })) {
       return InvalidArgument("spec.demands: expected each GPU type once, found %s again", Quoted(name));
     }
     HORUS_RETURN_IF_ERROR(CheckFigures(demand));

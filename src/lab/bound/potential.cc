@@ -50,7 +50,7 @@ double ChanceOf(const WorkProblem& problem, const PairSpeed& pair, double gpus, 
 
 // By nearest rank, so that it is the slowdown of a pair; `pairs` not empty.
 double QuantileOf(std::vector<double> slowdowns, double pct) {
-  std::sort(slowdowns.begin(), slowdowns.end());
+  std::ranges::sort(slowdowns);
   const auto rank = static_cast<size_t>(std::ceil(pct / kPct * static_cast<double>(slowdowns.size())));
   return slowdowns[std::max<size_t>(rank, 1) - 1];
 }
@@ -147,7 +147,7 @@ absl::StatusOr<std::vector<PotentialCase>> PotentialOfCluster(const SpeedTable& 
     for (uint32_t profile = 0; profile < work.size(); ++profile) {
       if (work[profile] > 0 && problem.mix[profile] == 0) one.left_out.push_back(profile);
     }
-    std::sort(one.left_out.begin(), one.left_out.end());
+    std::ranges::sort(one.left_out);
     if (Sum(problem.mix) == 0) continue;
     HORUS_ASSIGN_OR_RETURN(one.potential, SharingPotential(problem, options));
   }
@@ -159,7 +159,7 @@ std::vector<WorkUse> PairsThatCarry(std::span<const WorkUse> uses, size_t count)
   for (const WorkUse& use : uses) {
     if (use.b != WorkUse::kAlone) pairs.push_back(use);
   }
-  std::stable_sort(pairs.begin(), pairs.end(), [](const WorkUse& x, const WorkUse& y) { return x.gpus > y.gpus; });
+  std::ranges::stable_sort(pairs, [](const WorkUse& x, const WorkUse& y) { return x.gpus > y.gpus; });
   if (pairs.size() > count) pairs.resize(count);
   return pairs;
 }

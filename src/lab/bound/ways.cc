@@ -137,7 +137,7 @@ class PairWays {
     if (other.excess < 0) return false;
     const double other_busy = other.Busy(others);
     const double speed = side.Speed(cell, other_busy);
-    return std::any_of(side.cells.begin(), side.cells.end(), [&](const HostChoice& less) {
+    return std::ranges::any_of(side.cells, [&](const HostChoice& less) {
       return less.share != cell.share && IsWithin(less.share, cell.share) && less.speed <= cell.speed &&
              side.Speed(less, other_busy) >= speed;
     });
@@ -207,8 +207,8 @@ HostResources MakeHostResources(std::vector<HostsOfType> types, std::span<const 
     }
     // With less than was measured a job runs at the least speed that was.
     for (const HostsOfType& type : hosts.types) {
-      const bool measured = std::any_of(profile.cells.begin(), profile.cells.end(),
-                                        [&](const HostChoice& cell) { return IsWithin(cell.share, type.fair); });
+      const bool measured =
+          std::ranges::any_of(profile.cells, [&](const HostChoice& cell) { return IsWithin(cell.share, type.fair); });
       if (!measured) profile.cells.push_back({type.fair, least});
     }
   }

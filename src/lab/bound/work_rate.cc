@@ -216,8 +216,8 @@ absl::Status CheckHostsOfProfile(const WorkProblem& problem, size_t profile) {
   bool runs = hosts.cells.empty() || problem.mix[profile] == 0;
   for (size_t gpu = 0; gpu < problem.gpus.size() && !runs; ++gpu) {
     if (problem.gpus[gpu] == 0 || problem.alone[gpu * problem.mix.size() + profile] == 0) continue;
-    runs = std::any_of(hosts.cells.begin(), hosts.cells.end(),
-                       [&](const HostChoice& cell) { return IsWithin(cell.share, problem.hosts->types[gpu].fair); });
+    runs = std::ranges::any_of(
+        hosts.cells, [&](const HostChoice& cell) { return IsWithin(cell.share, problem.hosts->types[gpu].fair); });
   }
   if (runs) return absl::OkStatus();
   return InvalidArgument("hosts.profiles[%d]: expected a cell within the fair share of a GPU that runs it, found none",
@@ -284,7 +284,7 @@ std::vector<WorkUse> UsesOf(const WorkProblem& problem, const std::vector<Way>& 
     uses.push_back({ways[i].gpu, ways[i].a, ways[i].b, gpus, gpus * (ways[i].rate_a + ways[i].rate_b)});
   }
   const auto key = [](const WorkUse& use) { return std::tie(use.gpu, use.a, use.b); };
-  std::sort(uses.begin(), uses.end(), [&](const WorkUse& x, const WorkUse& y) { return key(x) < key(y); });
+  std::ranges::sort(uses, [&](const WorkUse& x, const WorkUse& y) { return key(x) < key(y); });
   std::vector<WorkUse> joined;
   for (const WorkUse& use : uses) {
     if (joined.empty() || key(joined.back()) != key(use)) {

@@ -327,8 +327,8 @@ static_assert(HORUS_TENANTS_ADD == static_cast<int>(ManyTenants::kAdds) &&
 // What ModelTruth::Create will say of them, with the profile's name.
 absl::Status CheckSteps(const DemandsByProfile& demands) {
   for (const auto& [profile, all] : demands) {
-    const auto timed = std::count_if(all.begin(), all.end(),
-                                     [](const TypeDemand& one) { return one.demand.step_time_us.estimate > 0; });
+    const auto timed =
+        std::ranges::count_if(all, [](const TypeDemand& one) { return one.demand.step_time_us.estimate > 0; });
     if (timed == 0 || timed == std::ptrdiff_t(all.size())) continue;
     return InvalidArgument("demands: profile '%s': expected step times on all of %d types or none, found %d", profile,
                            all.size(), timed);
@@ -378,7 +378,7 @@ absl::StatusOr<std::unique_ptr<horus_truth>> FromSpeeds(std::shared_ptr<const Ca
 absl::StatusOr<std::shared_ptr<const Trace>> TimedBy(const horus_truth& truth,
                                                      const std::shared_ptr<const Trace>& trace) {
   const auto by_steps = [](const TraceJob& job) { return job.steps > 0; };
-  if (truth.model != nullptr || std::none_of(trace->jobs.begin(), trace->jobs.end(), by_steps)) return trace;
+  if (truth.model != nullptr || std::ranges::none_of(trace->jobs, by_steps)) return trace;
   HORUS_ASSIGN_OR_RETURN(Trace timed, StepsToDurations(*trace, truth.speeds.table, truth.speeds.reference));
   return std::make_shared<const Trace>(std::move(timed));
 }

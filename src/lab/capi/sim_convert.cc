@@ -84,7 +84,7 @@ absl::Status CheckNumbers(const SpeedTable& table) {
   for (size_t i = 0; i < table.alone.size(); ++i) {
     if (!(table.alone[i] == 0)) problem.mix[i % table.profiles.size()] = 1;  // NaN too, which is then named
   }
-  if (std::count(problem.mix.begin(), problem.mix.end(), 0) == std::ptrdiff_t(problem.mix.size())) {
+  if (std::ranges::count(problem.mix, 0) == std::ptrdiff_t(problem.mix.size())) {
     return InvalidArgument("alone: expected some speed above 0, found none");
   }
   return CheckWorkProblem(problem);

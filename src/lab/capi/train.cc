@@ -274,8 +274,8 @@ horus_status horus_predictor_get_quality(const horus_predictor* predictor, const
     c.observed = model->observed;
     c.rows = std::llround(model->rows);
     c.families = std::llround(model->groups);
-    c.gpu_types = std::count_if(model->gpus.begin(), model->gpus.end(),
-                                [](const auto& gpu) { return !gpu.first.starts_with(horus::kChipPrefix); });
+    c.gpu_types =
+        std::ranges::count_if(model->gpus, [](const auto& gpu) { return !gpu.first.starts_with(horus::kChipPrefix); });
     c.trees = static_cast<int64_t>(model->forest.num_trees());
     WriteStruct(c, quality);
     return absl::OkStatus();

@@ -116,7 +116,7 @@ absl::Status ReadMeasured(const CsvRow& row, const Catalogue& catalogue, std::sp
   if (at == positions.end()) return row.Wrong("job", "a name of the table of jobs", name);
   std::vector<TableDemand>& all = jobs[at->second].measured;
   HORUS_ASSIGN_OR_RETURN(const GpuTypeId gpu, At(row.where() + ": gpu", catalogue.Find(row.Find("gpu"))));
-  if (std::any_of(all.begin(), all.end(), [&](const TableDemand& other) { return other.gpu == gpu; })) {
+  if (std::ranges::any_of(all, [&](const TableDemand& other) { return other.gpu == gpu; })) {
     return row.Wrong("gpu", "each GPU type of a job once", row.Find("gpu"));
   }
   TableDemand& out = all.emplace_back(TableDemand{.gpu = gpu});
@@ -286,7 +286,7 @@ absl::Status CheckHeader(const CsvTable& table, const std::string& file, std::sp
   known.insert(known.end(), kColumns.begin(), kColumns.end());
   for (const MeasuredColumn& column : measured) known.push_back(column.name);
   const auto has = [](std::span<const std::string_view> names, std::string_view name) {
-    return std::find(names.begin(), names.end(), name) != names.end();
+    return std::ranges::find(names, name) != names.end();
   };
   for (const std::string_view name : table.header) {
     if (has(known, name)) continue;
@@ -305,8 +305,8 @@ absl::StatusOr<std::vector<DatasetRow>> ParseDataset(const std::string& file, st
                                                      std::span<const std::string_view> features) {
   HORUS_ASSIGN_OR_RETURN(const CsvTable table, ParseCsv(text, file));
   HORUS_RETURN_IF_ERROR(CheckHeader(table, file, measured, features));
-  const bool has_features = std::any_of(table.header.begin(), table.header.end(),
-                                        [](const std::string& name) { return name.starts_with(kFeaturePrefix); });
+  const bool has_features =
+      std::ranges::any_of(table.header, [](const std::string& name) { return name.starts_with(kFeaturePrefix); });
   const CsvColumns columns = ColumnsOf(table);
   std::vector<DatasetRow> rows;
   for (size_t i = 0; i < table.rows.size(); ++i) {

@@ -519,7 +519,7 @@ absl::Status ReadPolicies(const YamlMap& root, GridFile& grid) {
   HORUS_RETURN_IF_ERROR(CheckNames(value, grid.policies, [](const GridFilePolicy& one) { return one.policy.name; }));
   HORUS_RETURN_IF_ERROR(root.ReadText("baseline", kMaxNameBytes, grid.baseline));
   const auto is_baseline = [&](const GridFilePolicy& one) { return one.policy.name == grid.baseline; };
-  if (grid.baseline.empty() || std::any_of(grid.policies.begin(), grid.policies.end(), is_baseline)) {
+  if (grid.baseline.empty() || std::ranges::any_of(grid.policies, is_baseline)) {
     return absl::OkStatus();
   }
   return root.Find("baseline")->Expected("the name of one of the policies");

@@ -146,7 +146,7 @@ absl::StatusOr<std::vector<GpuTypeId>> TypesOf(const OpenbPod& pod, const Catalo
     HORUS_ASSIGN_OR_RETURN(const GpuTypeId type, catalogue.Find(model));
     types.push_back(type);
   }
-  std::sort(types.begin(), types.end());
+  std::ranges::sort(types);
   types.erase(std::unique(types.begin(), types.end()), types.end());
   return types;
 }
@@ -252,7 +252,7 @@ int64_t OpenbCapacity(std::span<const OpenbNode> nodes) {
 std::vector<uint32_t> OpenbArrivals(std::span<const OpenbPod> pods, int64_t capacity, std::optional<uint64_t> seed) {
   std::vector<uint32_t> by_name(pods.size());
   for (uint32_t i = 0; i < by_name.size(); ++i) by_name[i] = i;
-  std::stable_sort(by_name.begin(), by_name.end(), [&](uint32_t a, uint32_t b) { return pods[a].name < pods[b].name; });
+  std::ranges::stable_sort(by_name, [&](uint32_t a, uint32_t b) { return pods[a].name < pods[b].name; });
   std::vector<uint32_t> arrivals = by_name;
   int64_t sum = 0;
   for (const OpenbPod& pod : pods) sum += RequestMilli(pod);

@@ -72,7 +72,7 @@ std::string CampaignOf(const std::string& file) {
 
 PairsReader::PairsReader(const Catalogue& catalogue, std::vector<std::string> jobs)
     : catalogue_(catalogue), jobs_(std::move(jobs)) {
-  std::sort(jobs_.begin(), jobs_.end());
+  std::ranges::sort(jobs_);
 }
 
 absl::Status PairsReader::Read(const std::string& path) {

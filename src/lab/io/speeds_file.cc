@@ -129,7 +129,7 @@ SpeedTable SpeedsReader::Table(Gangs gangs) const {
                            .speed_a = pair.speed_first,
                            .speed_b = pair.speed_second});
   }
-  std::sort(table.pairs.begin(), table.pairs.end(), [](const PairSpeed& x, const PairSpeed& y) {
+  std::ranges::sort(table.pairs, [](const PairSpeed& x, const PairSpeed& y) {
     return std::tie(x.gpu, x.a, x.b) < std::tie(y.gpu, y.a, y.b);
   });
   return table;

@@ -177,7 +177,7 @@ class Choice {
     if (links_ && wanted_ > 1 && candidate_.spec != nullptr) {
       for (const Reach reach : {Reach::kSocket, Reach::kSwitch, Reach::kIsland}) Consider(reach);
     }
-    std::sort(best_.begin(), best_.end());
+    std::ranges::sort(best_);
     return best_;
   }
 
@@ -195,7 +195,7 @@ class Choice {
 
   void Consider(Reach reach) {
     const auto key = [&](int32_t device) { return std::tuple(At(device).group, Part(device, reach)); };
-    std::sort(order_.begin(), order_.end(), [&](int32_t a, int32_t b) {
+    std::ranges::sort(order_, [&](int32_t a, int32_t b) {
       return std::tuple(key(a), At(a).cost, a) < std::tuple(key(b), At(b).cost, b);
     });
     for (size_t begin = 0, end = 0; begin < order_.size(); begin = end) {

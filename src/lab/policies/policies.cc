@@ -125,8 +125,8 @@ class GpuPackingPolicy final : public PointsPolicy {
   double Points(const NodeCandidate& candidate) const override {
     if (IsCpuOnly(*candidate.job)) return 0;
     const auto count = static_cast<int32_t>(candidate.devices.size());
-    const bool idle = std::all_of(candidate.devices.begin(), candidate.devices.end(),
-                                  [](const NodeDevice& device) { return device.free_milli == kMilliPerGpu; });
+    const bool idle = std::ranges::all_of(candidate.devices,
+                                          [](const NodeDevice& device) { return device.free_milli == kMilliPerGpu; });
     if (idle) return kIdleNode - count;
     if (!IsShare(candidate)) return kIdleGpu - candidate.job->gpus_per_task;
     const int32_t left = candidate.devices[static_cast<size_t>(TightestDevice(candidate))].free_milli;
@@ -251,9 +251,8 @@ class FillerPolicy final : public Policy {
 
   absl::Status ScoreDevice(const DeviceCandidate& candidate, DeviceScore& score) const override {
     const auto residents = candidate.tenants.first(candidate.residents());
-    const bool fillers_only = std::all_of(residents.begin(), residents.end(), [](const TenantClass* resident) {
-      return resident->kind == JobKind::kBestEffort;
-    });
+    const bool fillers_only = std::ranges::all_of(
+        residents, [](const TenantClass* resident) { return resident->kind == JobKind::kBestEffort; });
     const bool is_filler = candidate.kind == JobKind::kBestEffort;
     score = {.cost = TierOf(candidate), .declined = is_filler ? !residents.empty() : !fillers_only};
     return absl::OkStatus();
@@ -289,7 +288,7 @@ class ReactivePolicy final : public Policy {
     const bool profiles = at != labels.end() && at->first == label_;
     const auto& demands = node.job->demands;
     const bool measured =
-        std::any_of(demands.begin(), demands.end(), [](const TypeDemand& entry) { return IsMeasured(entry.demand); });
+        std::ranges::any_of(demands, [](const TypeDemand& entry) { return IsMeasured(entry.demand); });
     return profiles != (measured || demands.empty());  // without GPUs there is nothing to profile
   }
 

@@ -28,7 +28,7 @@ uint64_t KeyOf(const DeviceContext& device, std::span<const Demand* const> tenan
     if (tenant->profile_id == 0) return 0;
     profiles.push_back(tenant->profile_id);
   }
-  std::sort(profiles.begin(), profiles.end());
+  std::ranges::sort(profiles);
   SecretHasher key;
   key.Add(device.type.value());
   key.Add(static_cast<uint64_t>(device.mode));
@@ -267,8 +267,8 @@ class MuriPolicy final : public Policy {
     if (candidate.residents() == 0) return absl::OkStatus();
     score.declined = candidate.demands.size() > kStages;  // one job a stage: the rest would wait
     if (score.declined) return absl::OkStatus();
-    const bool timed = std::all_of(candidate.demands.begin(), candidate.demands.end(),
-                                   [](const Demand* demand) { return demand->step_time_us.estimate > 0; });
+    const bool timed =
+        std::ranges::all_of(candidate.demands, [](const Demand* demand) { return demand->step_time_us.estimate > 0; });
     std::array<Stages, kStages> jobs;
     for (size_t i = 0; i < candidate.demands.size(); ++i) jobs[i] = StagesOf(*candidate.demands[i], timed);
     score.cost = TierOf(candidate) + 1 - Efficiency(std::span(jobs).first(candidate.demands.size()));

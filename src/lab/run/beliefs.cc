@@ -25,8 +25,8 @@ Profiling::Profiling(const Trace& trace, std::span<const ProfileDemands> beliefs
   }
   for (uint32_t node = 0; node < map.nodes(); ++node) {
     const NodeInfo info = *cluster.Node(map.id(node));
-    profiles_.push_back(std::any_of(info.spec.labels.begin(), info.spec.labels.end(),
-                                    [&](const auto& label) { return label.first == options.profiling_label; }));
+    profiles_.push_back(std::ranges::any_of(info.spec.labels,
+                                            [&](const auto& label) { return label.first == options.profiling_label; }));
   }
 }
 

@@ -76,8 +76,8 @@ void Execution::Schedule(uint32_t job) {
   Running& running = jobs_[job];
   const auto gpus = static_cast<int64_t>(running.devices.size());
   rate_ -= Work(running.rate) * gpus;
-  const auto slowest = std::min_element(running.devices.begin(), running.devices.end(),
-                                        [](const OnDevice& a, const OnDevice& b) { return a.rate < b.rate; });
+  const auto slowest =
+      std::ranges::min_element(running.devices, [](const OnDevice& a, const OnDevice& b) { return a.rate < b.rate; });
   running.rate = slowest == running.devices.end() ? kFullRate : slowest->rate;  // a job for the host alone
   running.share = slowest == running.devices.end() ? kFullRate : Billionths(slowest->share);
   rate_ += Work(running.rate) * gpus;
@@ -116,7 +116,7 @@ absl::Status Execution::Start(uint32_t job, const RunBegin& begin, bool& runs) {
     Tenants with = tenants_[device];
     with.push_back(job);
     HORUS_RETURN_IF_ERROR(SharesOn(device, with));
-    runs = std::all_of(shares_.begin(), shares_.end(), [](double share) { return share > 0; });
+    runs = std::ranges::all_of(shares_, [](double share) { return share > 0; });
     if (!runs) return absl::OkStatus();
   }
   for (const uint32_t device : begin.devices) {
@@ -147,7 +147,7 @@ absl::Status Execution::Stop(uint32_t job, RunEnd& end) {
   finishes_.Erase(job, positions_);
   for (const OnDevice& one : running.devices) {
     Tenants& tenants = tenants_[one.device];
-    tenants.erase(std::find(tenants.begin(), tenants.end(), job));
+    tenants.erase(std::ranges::find(tenants, job));
     HORUS_RETURN_IF_ERROR(Refresh(one.device));
   }
   running.devices.clear();

@@ -39,7 +39,7 @@ absl::StatusOr<std::vector<NodeOutage>> DrawOutages(std::span<const NodeId> node
       }
     }
   }
-  std::sort(outages.begin(), outages.end(), [](const NodeOutage& a, const NodeOutage& b) {
+  std::ranges::sort(outages, [](const NodeOutage& a, const NodeOutage& b) {
     return std::tie(a.from_us, a.node) < std::tie(b.from_us, b.node);
   });
   return outages;
@@ -64,7 +64,7 @@ absl::StatusOr<NodeEvents> NodeEvents::Create(std::span<const NodeOutage> outage
     made.events_.push_back({outage.from_us, true, *node});
     made.events_.push_back({outage.until_us, false, *node});
   }
-  std::sort(made.events_.begin(), made.events_.end());
+  std::ranges::sort(made.events_);
   std::vector<uint8_t> down(map.nodes());
   for (const NodeEvent& event : made.events_) {
     if (event.down && down[event.node] != 0) {

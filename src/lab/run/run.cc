@@ -206,9 +206,7 @@ absl::StatusOr<SimResult> SimRun::Go() {
 
 namespace {
 
-bool Has(const std::vector<GpuTypeId>& types, GpuTypeId type) {
-  return std::find(types.begin(), types.end(), type) != types.end();
-}
+bool Has(const std::vector<GpuTypeId>& types, GpuTypeId type) { return std::ranges::find(types, type) != types.end(); }
 
 }  // namespace
 
@@ -305,8 +303,8 @@ absl::Status SimRun::UpdateHostSpeed(uint32_t job) {
     HostShare share = map_.fair_share(map_.node_of(device));
     const auto unstated = [&](int64_t HostShare::* part) {
       const std::span<const uint32_t> tenants = execution_.TenantsOf(device);
-      const auto count = std::count_if(tenants.begin(), tenants.end(),
-                                       [&](uint32_t tenant) { return lives_[tenant].host.*part == 0; });
+      const auto count =
+          std::ranges::count_if(tenants, [&](uint32_t tenant) { return lives_[tenant].host.*part == 0; });
       return share.*part / std::max<int64_t>(1, count);
     };
     share = {life.host.cpu_milli > 0 ? life.host.cpu_milli : unstated(&HostShare::cpu_milli),

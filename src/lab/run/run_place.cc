@@ -258,7 +258,7 @@ absl::Status SimRun::Try(uint32_t job, std::vector<uint32_t>& behind, bool& left
     HORUS_ASSIGN_OR_RETURN(const std::vector<uint32_t> victims, VictimsFor(spec, behind));
     for (const uint32_t victim : victims) {
       HORUS_RETURN_IF_ERROR(Preempt(victim));
-      behind.erase(std::find(behind.begin(), behind.end(), victim));
+      behind.erase(std::ranges::find(behind, victim));
     }
     if (!victims.empty()) {
       HORUS_ASSIGN_OR_RETURN(plan, placer_->MakePlan(cluster_, {&spec, 1}));
@@ -304,15 +304,14 @@ std::vector<double> SimRun::IdleTimes(const JobSpec& spec) const {
   std::vector<double> times;
   for (uint32_t device = 0; device < map_.devices(); ++device) {
     const std::span<const uint32_t> tenants = execution_.TenantsOf(device);
-    const bool runs = std::any_of(spec.demands.begin(), spec.demands.end(), [&](const TypeDemand& one) {
-      return !one.type.valid() || one.type == map_.device(device).type;
-    });
+    const bool runs = std::ranges::any_of(
+        spec.demands, [&](const TypeDemand& one) { return !one.type.valid() || one.type == map_.device(device).type; });
     if (tenants.empty() || !runs) continue;
     double left_us = 0;
     for (const uint32_t tenant : tenants) left_us += LeftUs(tenant);
     times.push_back(left_us);
   }
-  std::sort(times.begin(), times.end());
+  std::ranges::sort(times);
   return times;
 }
 

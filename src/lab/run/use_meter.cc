@@ -24,7 +24,7 @@ std::shared_ptr<const Workload> WorkloadOf(const Trace& trace, const Catalogue& 
     for (const std::string& name : names) {
       if (const auto type = catalogue.FindKnown(name)) types.push_back(*type);
     }
-    std::sort(types.begin(), types.end());
+    std::ranges::sort(types);
   }
   std::map<std::tuple<int64_t, int32_t, int32_t, uint32_t>, int64_t> counts;
   int64_t all = 0;

@@ -46,9 +46,7 @@ template <typename Kind>
 class RefusedJobs {
  public:
   [[nodiscard]] bool HasJob(uint64_t job) const { return std::binary_search(jobs_.begin(), jobs_.end(), job); }
-  [[nodiscard]] bool HasKind(const Kind& kind) const {
-    return std::find(kinds_.begin(), kinds_.end(), kind) != kinds_.end();
-  }
+  [[nodiscard]] bool HasKind(const Kind& kind) const { return std::ranges::find(kinds_, kind) != kinds_.end(); }
   void AddJob(uint64_t job) {
     const auto at = std::lower_bound(jobs_.begin(), jobs_.end(), job);
     if (at == jobs_.end() || *at != job) jobs_.insert(at, job);

@@ -152,8 +152,7 @@ std::vector<HostShare> ClusterRound::ReadJobs(const Cluster& cluster, const Ledg
                        std::move(resident));
   }
   // Rows are history, and must decide nothing.
-  std::sort(found.begin(), found.end(),
-            [](const auto& a, const auto& b) { return a.first.spec->id < b.first.spec->id; });
+  std::ranges::sort(found, [](const auto& a, const auto& b) { return a.first.spec->id < b.first.spec->id; });
   for (auto& [job, resident] : found) {
     jobs_.push_back(std::move(job));
     residents_.push_back(std::move(resident));

@@ -245,8 +245,7 @@ absl::Status Optimum::ChooseServers() {
   for (const size_t job : runnable_) {
     if (state_.holder(state_.HolderOfJob(job)).slices.empty()) split.push_back(job);
   }
-  std::stable_sort(split.begin(), split.end(),
-                   [this](size_t a, size_t b) { return input_.jobs[a].gpus > input_.jobs[b].gpus; });
+  std::ranges::stable_sort(split, [this](size_t a, size_t b) { return input_.jobs[a].gpus > input_.jobs[b].gpus; });
   for (const size_t job : split) PlaceJob(state_, classes_, demands_[job], job, kChosenSteps);
   return absl::OkStatus();
 }

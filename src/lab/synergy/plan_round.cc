@@ -101,8 +101,8 @@ std::vector<int32_t> ChooseLinked(const NodeSpec& node, std::vector<int32_t> idl
   for (const Reach reach : kReaches) {
     const double link = LinkMbPerS(spec(idle.front()), reach);
     if (link <= fastest) continue;
-    std::stable_sort(idle.begin(), idle.end(),
-                     [&](int32_t a, int32_t b) { return PartOf(spec(a), reach) < PartOf(spec(b), reach); });
+    std::ranges::stable_sort(idle,
+                             [&](int32_t a, int32_t b) { return PartOf(spec(a), reach) < PartOf(spec(b), reach); });
     size_t smallest = idle.size() + 1;
     for (size_t begin = 0, end = 0; begin < idle.size(); begin = end) {
       while (end < idle.size() && PartOf(spec(idle[end]), reach) == PartOf(spec(idle[begin]), reach)) ++end;
@@ -112,7 +112,7 @@ std::vector<int32_t> ChooseLinked(const NodeSpec& node, std::vector<int32_t> idl
       chosen.assign(idle.begin() + static_cast<ptrdiff_t>(begin),
                     idle.begin() + static_cast<ptrdiff_t>(begin + wanted));
     }
-    std::sort(idle.begin(), idle.end());
+    std::ranges::sort(idle);
   }
   return chosen;
 }

@@ -136,7 +136,7 @@ class Leases {
 
 Leases::Leases(SynergyState& state) : state_(state) {
   const std::span<const SynergyJob> jobs = state.input().jobs;
-  if (std::all_of(jobs.begin(), jobs.end(), [](const SynergyJob& job) { return job.held.empty(); })) return;
+  if (std::ranges::all_of(jobs, [](const SynergyJob& job) { return job.held.empty(); })) return;
   held_.resize(jobs.size());
   int64_t left = state.gpus_free();
   for (; end_ < jobs.size() && left > 0; ++end_) {
@@ -148,7 +148,7 @@ Leases::Leases(SynergyState& state) : state_(state) {
 
 bool Leases::CanHold(size_t job) const {
   const std::span<const SynergySlice> slices = state_.input().jobs[job].held;
-  return !slices.empty() && std::all_of(slices.begin(), slices.end(), [this](const SynergySlice& slice) {
+  return !slices.empty() && std::ranges::all_of(slices, [this](const SynergySlice& slice) {
     return state_.server(slice.server).gpus_free >= slice.gpus;
   });
 }
@@ -207,7 +207,7 @@ SynergyState PlaceAll(std::span<const SynergyStep> steps, const SynergyInput& in
 std::span<const std::string_view> SynergyNames() { return kNames; }
 
 std::optional<SynergyRule> FindSynergyRule(std::string_view name) {
-  const auto found = std::find(kNames.begin(), kNames.end(), name);
+  const auto found = std::ranges::find(kNames, name);
   if (found == kNames.end()) return std::nullopt;
   return static_cast<SynergyRule>(found - kNames.begin());
 }

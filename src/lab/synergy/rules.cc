@@ -49,7 +49,7 @@ SynergyState::SynergyState(const SynergyInput& input)
     holder.sensitivity = input.jobs[j].sensitivity;
   }
   const auto minds = [](const SynergyJob& job) { return job.spec != nullptr; };
-  if (std::none_of(input.jobs.begin(), input.jobs.end(), minds)) return;
+  if (std::ranges::none_of(input.jobs, minds)) return;
   for (const SynergyServer& server : servers_) {
     if (hosts_.size() <= server.host) hosts_.resize(server.host + 1);
     hosts_[server.host].storage_free_mb_s = server.storage_free_mb_s;
@@ -113,8 +113,7 @@ void SynergyState::Take(const SynergySlice& slice, const HostShare& share, int32
 
 void SynergyState::Place(size_t holder, std::vector<SynergySlice> slices, const HostShare& share,
                          const HostShare& floor) {
-  std::sort(slices.begin(), slices.end(),
-            [](const SynergySlice& a, const SynergySlice& b) { return a.server < b.server; });
+  std::ranges::sort(slices, [](const SynergySlice& a, const SynergySlice& b) { return a.server < b.server; });
   for (const SynergySlice& slice : slices) {
     SynergyServer& server = servers_[slice.server];
     Leave(slice.server);
@@ -217,7 +216,7 @@ ServerClasses ClassesOf(std::span<const SynergyServer> servers) {
   const auto key = [](const SynergyServer& s) { return ServerClass{s.kind, s.gpus, s.cpu_milli, s.mem_mib}; };
   ServerClasses result;
   for (const SynergyServer& server : servers) result.classes.push_back(key(server));
-  std::sort(result.classes.begin(), result.classes.end());
+  std::ranges::sort(result.classes);
   result.classes.erase(std::unique(result.classes.begin(), result.classes.end()), result.classes.end());
   result.members.resize(result.classes.size());
   for (uint32_t i = 0; i < servers.size(); ++i) {
@@ -313,8 +312,7 @@ class Attempt {
       const int32_t room = Room(server) / job_.unit * job_.unit;
       if (room > 0) rooms.push_back({server, room});
     }
-    std::stable_sort(rooms.begin(), rooms.end(),
-                     [](const SynergySlice& a, const SynergySlice& b) { return a.gpus > b.gpus; });
+    std::ranges::stable_sort(rooms, [](const SynergySlice& a, const SynergySlice& b) { return a.gpus > b.gpus; });
     slices.clear();
     int32_t left = job_.gpus;
     size_t next = 0;

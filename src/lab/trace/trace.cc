@@ -39,7 +39,7 @@ absl::Status ValidateTable(const char* field, const std::vector<std::string>& na
     }
   }
   std::vector<std::string_view> sorted(names.begin(), names.end());
-  std::sort(sorted.begin(), sorted.end());
+  std::ranges::sort(sorted);
   const auto twice = std::adjacent_find(sorted.begin(), sorted.end());
   if (twice == sorted.end()) return absl::OkStatus();
   return InvalidArgument("trace: %s: expected each name once, found %s twice", field, Quoted(*twice));
@@ -64,7 +64,7 @@ absl::Status ValidateTypes(const std::vector<GpuTypeNames>& lists) {
     }
   }
   std::vector<GpuTypeNames> sorted = lists;
-  std::sort(sorted.begin(), sorted.end());
+  std::ranges::sort(sorted);
   if (std::adjacent_find(sorted.begin(), sorted.end()) == sorted.end()) return absl::OkStatus();
   return InvalidArgument("trace: type_lists: expected each list once, found one twice");
 }
@@ -76,7 +76,7 @@ absl::Status ValidateStepTable(const std::vector<TraceStepTimes>& all) {
     }
   }
   std::vector<TraceStepTimes> sorted = all;
-  std::sort(sorted.begin(), sorted.end());
+  std::ranges::sort(sorted);
   if (std::adjacent_find(sorted.begin(), sorted.end()) == sorted.end()) return absl::OkStatus();
   return InvalidArgument("trace: step_times: expected each entry once, found one twice");
 }
@@ -115,7 +115,7 @@ absl::Status ValidateIds(const std::vector<TraceJob>& jobs) {
   std::vector<uint64_t> ids;
   ids.reserve(jobs.size());
   for (const TraceJob& job : jobs) ids.push_back(job.id);
-  std::sort(ids.begin(), ids.end());
+  std::ranges::sort(ids);
   const auto twice = std::adjacent_find(ids.begin(), ids.end());
   if (twice == ids.end()) return absl::OkStatus();
   return InvalidArgument("trace: id: expected each once, found %d twice", *twice);
@@ -161,7 +161,7 @@ class Digest {
 absl::Status ValidateTraceName(const char* field, std::string_view name) {
   const bool sized = !name.empty() && name.size() <= kMaxNameBytes;
   const bool clean =
-      std::all_of(name.begin(), name.end(), [](char c) { return static_cast<unsigned char>(c) >= ' ' && c != '\x7F'; });
+      std::ranges::all_of(name, [](char c) { return static_cast<unsigned char>(c) >= ' ' && c != '\x7F'; });
   if (sized && clean && name.front() != ' ' && name.back() != ' ') return absl::OkStatus();
   return InvalidArgument("%s: expected 1 to %d bytes without control characters or spaces around them, found %s", field,
                          kMaxNameBytes, Quoted(name));
@@ -282,7 +282,7 @@ uint32_t TraceBuilder::Intern(std::string_view name, std::vector<std::string>& n
 
 uint32_t TraceBuilder::GpuTypes(GpuTypeNames names) {
   if (names.empty()) return kNotStated;
-  std::sort(names.begin(), names.end());
+  std::ranges::sort(names);
   names.erase(std::unique(names.begin(), names.end()), names.end());
   const auto [at, fresh] = types_.emplace(std::move(names), static_cast<uint32_t>(trace_.type_lists.size()));
   if (fresh) trace_.type_lists.push_back(at->first);
@@ -304,7 +304,7 @@ absl::StatusOr<Trace> TraceBuilder::Finish() {
 }
 
 void CanonicaliseTrace(Trace& trace) {
-  std::sort(trace.jobs.begin(), trace.jobs.end(), [](const TraceJob& a, const TraceJob& b) {
+  std::ranges::sort(trace.jobs, [](const TraceJob& a, const TraceJob& b) {
     return a.submit_us != b.submit_us ? a.submit_us < b.submit_us : a.id < b.id;
   });
   Renumber(&TraceJob::profile, trace.jobs, trace.profiles);

@@ -83,7 +83,7 @@ absl::StatusOr<Trace> TakeSample(const Trace& trace, size_t count, uint64_t seed
   for (uint32_t i = 0; i < trace.jobs.size(); ++i) {
     lots.emplace_back(CombineHash(Mix64(seed), trace.jobs[i].id), i);
   }
-  std::sort(lots.begin(), lots.end());
+  std::ranges::sort(lots);
   Trace drawn = trace;
   drawn.jobs.clear();
   for (size_t i = 0; i < count; ++i) drawn.jobs.push_back(trace.jobs[lots[i].second]);
@@ -103,8 +103,7 @@ absl::StatusOr<Trace> MergeTraces(std::span<const Trace> traces) {
       jobs.push_back(job);
     }
   }
-  std::stable_sort(jobs.begin(), jobs.end(),
-                   [](const TraceJob& a, const TraceJob& b) { return a.submit_us < b.submit_us; });
+  std::ranges::stable_sort(jobs, [](const TraceJob& a, const TraceJob& b) { return a.submit_us < b.submit_us; });
   for (size_t i = 0; i < jobs.size(); ++i) {
     jobs[i].id = i;
     builder.Add(jobs[i]);
@@ -220,7 +219,7 @@ std::vector<TraceSizeRow> Sizes(const Trace& trace) {
   for (const int64_t most : kSizes) rows.push_back({.most_gpu_milli = most});
   for (const TraceJob& job : trace.jobs) {
     const int64_t milli = GpuMilliOf(job);
-    auto row = std::find_if(rows.begin(), rows.end(), [&](const TraceSizeRow& r) { return milli <= r.most_gpu_milli; });
+    auto row = std::ranges::find_if(rows, [&](const TraceSizeRow& r) { return milli <= r.most_gpu_milli; });
     ++row->jobs;
     row->gpu_us += GpuTime(job);
   }
@@ -237,7 +236,7 @@ std::vector<TraceProfileRow> Profiles(const Trace& trace) {
     row.gpu_us += GpuTime(job);
   }
   if (rows.back().jobs == 0) rows.pop_back();
-  std::sort(rows.begin(), rows.end(), [](const TraceProfileRow& a, const TraceProfileRow& b) {
+  std::ranges::sort(rows, [](const TraceProfileRow& a, const TraceProfileRow& b) {
     return std::tie(b.jobs, a.profile) < std::tie(a.jobs, b.profile);
   });
   return rows;
@@ -249,7 +248,7 @@ std::vector<int64_t> Durations(const Trace& trace) {
     if (!job.endless && job.duration_us > 0) all.push_back(job.duration_us);
   }
   if (all.empty()) return all;
-  std::sort(all.begin(), all.end());
+  std::ranges::sort(all);
   std::vector<int64_t> at;
   for (const int32_t share : kDurationShares) {
     // Bounded: at most kMaxTraceJobs times 1,000.

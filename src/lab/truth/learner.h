@@ -90,13 +90,13 @@ class IgnorantModel final : public InterferenceModel {
   [[nodiscard]] uint64_t epoch() const override { return 0; }
   [[nodiscard]] absl::Status Predict(const DeviceContext& /*device*/, std::span<const Demand* const> /*tenants*/,
                                      std::span<Slowdown> out) const override {
-    std::fill(out.begin(), out.end(), Slowdown());
+    std::ranges::fill(out, Slowdown());
     return absl::OkStatus();
   }
   [[nodiscard]] bool adds_pairs() const override { return true; }
   [[nodiscard]] absl::Status PredictPairs(const DeviceContext& /*device*/, std::span<const Demand* const> /*tenants*/,
                                           std::span<PairExcess> out) const override {
-    std::fill(out.begin(), out.end(), PairExcess());
+    std::ranges::fill(out, PairExcess());
     return absl::OkStatus();
   }
 };

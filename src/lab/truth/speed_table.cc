@@ -20,7 +20,7 @@ namespace {
 
 // Interpolated between the two nearest ranks; `values` not empty.
 double PercentileOf(std::vector<double> values, double percentile) {
-  std::sort(values.begin(), values.end());
+  std::ranges::sort(values);
   const double rank = percentile / 100 * static_cast<double>(values.size() - 1);
   const auto below = static_cast<size_t>(rank);
   const size_t above = std::min(below + 1, values.size() - 1);
@@ -50,7 +50,7 @@ std::vector<uint32_t> ProfilesOfOtherUnits(const SpeedTable& table) {
         if (on_a > 0 && on_b > 0) ratios.emplace_back(std::log(on_b / on_a), profile);
       }
       if (ratios.size() < kLeastToCompare) continue;
-      std::sort(ratios.begin(), ratios.end());
+      std::ranges::sort(ratios);
       const double median = (ratios[(ratios.size() - 1) / 2].first + ratios[ratios.size() / 2].first) / 2;
       for (const auto& [ratio, profile] : ratios) {
         if (std::abs(ratio - median) > std::log(kMostUnitsApart)) apart[profile] = true;
@@ -114,7 +114,7 @@ const Demand* DemandOf(const JobSpec& job, const DeviceKind& kind) {
 
 // Progress a second, where it runs.
 double SpeedAlone(const JobSpec& job, const Demand& demand, std::span<const DeviceKind> kinds) {
-  const bool timed = std::all_of(kinds.begin(), kinds.end(), [&](const DeviceKind& kind) {
+  const bool timed = std::ranges::all_of(kinds, [&](const DeviceKind& kind) {
     const Demand* const there = DemandOf(job, kind);
     return there == nullptr || there->step_time_us.estimate > 0;
   });

@@ -33,7 +33,7 @@ absl::StatusOr<std::unique_ptr<Truth>> ModelTruth::Create(std::shared_ptr<const 
   for (size_t i = 0; i < profiles.size(); ++i) {
     if (profiles[i].empty()) return InvalidArgument("truth: profile %d: expected a demand, found none", i);
     const auto timed = [](const TypeDemand& one) { return one.demand.step_time_us.estimate > 0; };
-    const auto count = std::count_if(profiles[i].begin(), profiles[i].end(), timed);
+    const auto count = std::ranges::count_if(profiles[i], timed);
     if (count > 0 && static_cast<size_t>(count) < profiles[i].size()) {
       return InvalidArgument("truth: profile %d: expected step times on all of %d types or none, found %d", i,
                              profiles[i].size(), count);
@@ -83,8 +83,8 @@ absl::Status Truth::SharesOfHosts(const DeviceContext& device, std::span<const u
   std::vector<double> busy(n);  // part of the time
   for (size_t i = 0; i < n; ++i) busy[i] = std::min(1.0, hosts[i] / BestHostSpeed(profiles[i]));
   HORUS_RETURN_IF_ERROR(Shares(device, profiles, shares));
-  const bool none = std::any_of(shares.begin(), shares.end(), [](double share) { return !(share > 0); });
-  if (none || std::all_of(busy.begin(), busy.end(), [](double part) { return part >= 1; })) return absl::OkStatus();
+  const bool none = std::ranges::any_of(shares, [](double share) { return !(share > 0); });
+  if (none || std::ranges::all_of(busy, [](double part) { return part >= 1; })) return absl::OkStatus();
   std::vector<double> slowdowns(n, 1);
   for (size_t i = 0; i < n; ++i) {
     for (size_t j = i + 1; j < n; ++j) {
@@ -232,7 +232,7 @@ void TableTruth::LayOut(const SpeedTable& table) {
     sides.push_back({gpu + pair.b, {pair.a, std::min(1.0, pair.speed_b)}});
   }
   const auto key = [](const Side& side) { return std::pair(side.gpu_row, side.partner.row); };
-  std::stable_sort(sides.begin(), sides.end(), [&](const Side& a, const Side& b) { return key(a) < key(b); });
+  std::ranges::stable_sort(sides, [&](const Side& a, const Side& b) { return key(a) < key(b); });
   first_.reserve(alone_.size() + 1);
   partners_.reserve(sides.size());
   for (size_t gpu_row = 0, at = 0; gpu_row <= alone_.size(); ++gpu_row) {
@@ -278,7 +278,7 @@ absl::Status TableTruth::Shares(const DeviceContext& device, std::span<const uin
       if (i == j) continue;
       const double share = ShareBeside(gpu_row, rows_[profiles[j]]);
       if (!(share > 0)) {
-        std::fill(shares.begin(), shares.end(), 0);
+        std::ranges::fill(shares, 0);
         return absl::OkStatus();
       }
       slowdown = many_ == ManyTenants::kAdds ? slowdown + 1 / share - 1 : slowdown / share;

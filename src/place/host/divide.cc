@@ -55,12 +55,10 @@ std::vector<HostShare> SharesToTry(const HostUser& user, const HostShare& fair, 
   const auto worth = [&](const HostChoice& one) {
     return (one.speed - least.speed) / (SizeOf(one.share, fair) - SizeOf(least.share, fair));
   };
-  std::stable_sort(choices.begin(), choices.end(),
-                   [&](const HostChoice& a, const HostChoice& b) { return worth(a) > worth(b); });
+  std::ranges::stable_sort(choices, [&](const HostChoice& a, const HostChoice& b) { return worth(a) > worth(b); });
   if (choices.size() > count - 2) choices.resize(count - 2);
   choices.push_back(best);
-  std::stable_sort(choices.begin(), choices.end(),
-                   [](const HostChoice& a, const HostChoice& b) { return a.speed > b.speed; });
+  std::ranges::stable_sort(choices, [](const HostChoice& a, const HostChoice& b) { return a.speed > b.speed; });
   std::vector<HostShare> shares;
   for (const HostChoice& choice : choices) shares.push_back(choice.share);
   if (!(best.share == least.share)) shares.push_back(least.share);

@@ -29,8 +29,7 @@ bool MayHoldOthers(const JobSpec& job) {
 }
 
 bool OnOneNode(std::span<const PlacedSlot> slots) {
-  return std::all_of(slots.begin(), slots.end(),
-                     [&](const PlacedSlot& slot) { return slot.node_row == slots.front().node_row; });
+  return std::ranges::all_of(slots, [&](const PlacedSlot& slot) { return slot.node_row == slots.front().node_row; });
 }
 
 HostShare FairShareOf(const NodeSpec& node) {
@@ -82,7 +81,7 @@ void Placer::Impl::Grants::FollowNode(const ClusterRows& rows, uint32_t node_row
     for (const uint32_t job_row : rows.residents[device]) {
       const JobRow& row = rows.jobs[job_row];
       if (!MayHoldOthers(rows.RequestOf(row)) || !OnOneNode(row.slots)) continue;
-      if (std::find(known.begin(), known.end(), job_row) != known.end()) continue;
+      if (std::ranges::find(known, job_row) != known.end()) continue;
       known.push_back(job_row);
       auto holder = std::make_unique<Holder>();
       holder->was = std::make_shared<const JobSpec>(rows.SpecOf(row));
@@ -130,7 +129,7 @@ bool Placer::Impl::Grants::Chooses(const JobSpec& job) const {
 }
 
 bool Placer::Impl::Grants::Active(std::span<const JobSpec> jobs) const {
-  return !residents_.empty() || std::any_of(jobs.begin(), jobs.end(), [&](const JobSpec& job) { return Chooses(job); });
+  return !residents_.empty() || std::ranges::any_of(jobs, [&](const JobSpec& job) { return Chooses(job); });
 }
 
 void Placer::Impl::Grants::MeasureNodes() {
@@ -223,8 +222,7 @@ absl::Status Placer::Impl::Grants::Reclaim(const JobSpec& way, ChosenWay& choice
   if (after.free.cpu_milli < 0 || after.free.mem_mib < 0) return absl::OkStatus();
   const std::vector<HostShare> shares = DivideHost(after.users, after.free, after.fair);
   double gain = LossOfOthers(found.decision, [&](JobId job) {
-    return std::any_of(after.holders.begin(), after.holders.end(),
-                       [&](const Holder* holder) { return holder->spec->id == job; });
+    return std::ranges::any_of(after.holders, [&](const Holder* holder) { return holder->spec->id == job; });
   });
   if (!grows) gain += found.decision.relative_speed / static_cast<double>(found.decision.own.estimate) * GpuCount(way);
   for (size_t i = 0; i < after.users.size(); ++i) gain += WorkOf(after.users[i], shares[i]);
@@ -347,15 +345,15 @@ absl::Status Placer::Impl::Grants::Divide(uint32_t node_row, Plan& plan, RowList
 absl::Status Placer::Impl::Grants::Finish(Plan& plan, RowList& touched) {
   if (my_.options.host_grants != HostGrants::kResize) return absl::OkStatus();
   RowList used = touched;
-  std::sort(used.begin(), used.end());
+  std::ranges::sort(used);
   std::vector<uint32_t> rows;
   for (const auto& [row, holders] : residents_) rows.push_back(row);
   for (const auto& [row, holders] : newcomers_) rows.push_back(row);
-  std::sort(rows.begin(), rows.end());
+  std::ranges::sort(rows);
   rows.erase(std::unique(rows.begin(), rows.end()), rows.end());
   const std::vector<uint32_t>* const considered = my_.selected();
   for (const uint32_t row : rows) {
-    if (considered != nullptr && std::find(considered->begin(), considered->end(), row) == considered->end()) continue;
+    if (considered != nullptr && std::ranges::find(*considered, row) == considered->end()) continue;
     // Only what changes nothing is remembered: a plan may be dropped, and another placer made the same.
     const bool as_it_was = !newcomers_.contains(row) && !std::binary_search(used.begin(), used.end(), row);
     const uint64_t version = my_.ledger.node(row).version;

@@ -289,11 +289,11 @@ absl::Status CheckTypes(const JobSpec& job, size_t types) {
 
 void NormalizeJob(JobSpec& job) {
   const auto by_type = [](const TypeDemand& a, const TypeDemand& b) { return a.type < b.type; };
-  std::stable_sort(job.demands.begin(), job.demands.end(), by_type);
-  for (JobAlternative& way : job.alternatives) std::stable_sort(way.demands.begin(), way.demands.end(), by_type);
-  std::sort(job.node_selector.begin(), job.node_selector.end());
-  std::sort(job.groups.begin(), job.groups.end());
-  std::sort(job.avoid_groups.begin(), job.avoid_groups.end());
+  std::ranges::stable_sort(job.demands, by_type);
+  for (JobAlternative& way : job.alternatives) std::ranges::stable_sort(way.demands, by_type);
+  std::ranges::sort(job.node_selector);
+  std::ranges::sort(job.groups);
+  std::ranges::sort(job.avoid_groups);
 }
 
 void GrantHost(int64_t cpu_milli, int64_t mem_mib, JobSpec& job) {

@@ -177,8 +177,8 @@ absl::Status Batcher::PutBack(size_t at, const Placement& place, Outcome& outcom
     found.best = place;
     if (GpuCount(*view.job) > 1 && !engine_.policy().PricesNode(*view.job))
       HORUS_RETURN_IF_ERROR(engine_.Price(view, found.best));  // beside those who come before it now
-    found.spans_nodes = std::any_of(place.slots.begin(), place.slots.end(),
-                                    [&](const PlacedSlot& slot) { return slot.node_row != place.slots[0].node_row; });
+    found.spans_nodes = std::ranges::any_of(
+        place.slots, [&](const PlacedSlot& slot) { return slot.node_row != place.slots[0].node_row; });
   }
   HORUS_ASSIGN_OR_RETURN(Decision decision, engine_.Explain(view, found));
   return Take(at, found.best, std::move(decision), outcome);
@@ -278,7 +278,7 @@ absl::Status Batcher::Search(const Outcome& first, const std::function<bool()>& 
   }
   for (uint32_t again = 0; small && again < options_.restarts && !search.spent(); ++again) {
     search.Clear();
-    std::sort(order.begin(), order.end(), [&](uint32_t a, uint32_t b) {
+    std::ranges::sort(order, [&](uint32_t a, uint32_t b) {
       return std::pair(Mix64(uint64_t{again} << 32 | a), a) < std::pair(Mix64(uint64_t{again} << 32 | b), b);
     });
     HORUS_RETURN_IF_ERROR(search.Insert(order));

@@ -211,7 +211,7 @@ absl::Status BatchSearch::FindCandidates() {
         HORUS_RETURN_IF_ERROR(engine_.Find(*item.view, nullptr, found_));
         if (found_.best.slots.empty()) break;
         const BatchPlace place = {found_.best.slots[0].node_row, found_.best.slots[0].device};
-        if (std::find(places.begin(), places.end(), place) == places.end()) places.push_back(place);
+        if (std::ranges::find(places, place) == places.end()) places.push_back(place);
         ledger.Place(item.job(), found_.best.slots);
       }
       ledger.UndoTo(mark);

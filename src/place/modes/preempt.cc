@@ -138,7 +138,7 @@ absl::Status Victims::DeviceOptions(const JobView& task, uint32_t node_row, int3
   for (const LedgerResident& resident : ledger.residents(row)) {
     if (const double* loss = losses_.Find(resident.job)) here.emplace_back(*loss, resident.job);
   }
-  std::sort(here.begin(), here.end());
+  std::ranges::sort(here);
   while (!here.empty() && here.back().first >= bound) here.pop_back();
   if (here.size() > kMostOnDevice) {
     here.resize(kMostOnDevice);
@@ -150,12 +150,12 @@ absl::Status Victims::DeviceOptions(const JobView& task, uint32_t node_row, int3
     for (size_t i = 0; i < here.size(); ++i) loss += (set >> i & 1u) != 0 ? here[i].first : 0;
     if (loss < bound) sets.emplace_back(loss, set);
   }
-  std::sort(sets.begin(), sets.end());
+  std::ranges::sort(sets);
   std::vector<uint32_t> enough;
   engine_.scorer().SetJob(task);
   for (const auto& [loss, set] : sets) {
     const uint32_t wanted = set;
-    if (std::any_of(enough.begin(), enough.end(), [&](uint32_t one) { return (one & wanted) == one; })) continue;
+    if (std::ranges::any_of(enough, [&](uint32_t one) { return (one & wanted) == one; })) continue;
     const size_t mark = ledger.Mark();
     Option option{.jobs = {}, .loss = loss};
     for (size_t i = 0; i < here.size(); ++i) {
@@ -171,7 +171,7 @@ absl::Status Victims::DeviceOptions(const JobView& task, uint32_t node_row, int3
     HORUS_RETURN_IF_ERROR(status);
     if (verdict.reason != Reason::kNone) continue;
     enough.push_back(set);
-    std::sort(option.jobs.begin(), option.jobs.end());
+    std::ranges::sort(option.jobs);
     out.options.push_back(std::move(option));
   }
   return absl::OkStatus();
@@ -212,7 +212,7 @@ void Victims::Combine(const JobView& task, double bound, bool& exact) {
       if (with.option.loss < bound) open.push_back(std::move(with));
     }
   }
-  std::stable_sort(leaves_.begin(), leaves_.end(), [](const Option& a, const Option& b) { return a.loss < b.loss; });
+  std::ranges::stable_sort(leaves_, [](const Option& a, const Option& b) { return a.loss < b.loss; });
   leaves_.erase(
       std::unique(leaves_.begin(), leaves_.end(), [](const Option& a, const Option& b) { return a.jobs == b.jobs; }),
       leaves_.end());
@@ -245,11 +245,10 @@ std::vector<JobId> Victims::OnNode(uint32_t node_row) const {
   for (const HostResident& one : cluster_.rows().nodes[node_row].host_residents) {
     jobs.push_back(cluster_.rows().jobs[one.job_row].id);
   }
-  std::sort(jobs.begin(), jobs.end());
+  std::ranges::sort(jobs);
   jobs.erase(std::unique(jobs.begin(), jobs.end()), jobs.end());
-  std::erase_if(jobs, [&](JobId job) {
-    return !losses_.contains(job) || std::find(gone_.begin(), gone_.end(), job) != gone_.end();
-  });
+  std::erase_if(jobs,
+                [&](JobId job) { return !losses_.contains(job) || std::ranges::find(gone_, job) != gone_.end(); });
   return jobs;
 }
 
@@ -260,7 +259,7 @@ absl::Status Victims::Extend(const JobView& task, uint32_t node_row, uint32_t gr
   for (const JobId job : OnNode(node_row)) {
     if (!std::binary_search(base.jobs.begin(), base.jobs.end(), job)) others.emplace_back(losses_.at(job), job);
   }
-  std::sort(others.begin(), others.end());
+  std::ranges::sort(others);
   // A set is followed by those with its last member replaced by the next and with the next added: each comes once.
   using Extension = std::pair<double, std::vector<uint32_t>>;
   std::priority_queue<Extension, std::vector<Extension>, std::greater<>> open;
@@ -275,7 +274,7 @@ absl::Status Victims::Extend(const JobView& task, uint32_t node_row, uint32_t gr
     if (base.loss + extension.first >= set.loss) return absl::OkStatus();
     std::vector<JobId> more;
     for (const uint32_t i : extension.second) more.push_back(others[i].second);
-    std::sort(more.begin(), more.end());
+    std::ranges::sort(more);
     const std::vector<JobId> all = Union(base.jobs, more);
     bool fits = false;
     HORUS_RETURN_IF_ERROR(Check(task, node_row, group, all, fits));
@@ -441,17 +440,16 @@ absl::Status Preempter::Spread(uint32_t group) {
       const auto shares = [&](JobId job) {
         return std::binary_search(offers[i].set.jobs.begin(), offers[i].set.jobs.end(), job);
       };
-      if (i != best && offers[i].found && std::any_of(jobs.begin(), jobs.end(), shares)) anew.push_back(i);
+      if (i != best && offers[i].found && std::ranges::any_of(jobs, shares)) anew.push_back(i);
     }
     for (const size_t i : anew) HORUS_RETURN_IF_ERROR(offer(i));
   }
   ledger.UndoTo(0);
-  std::sort(gone.begin(), gone.end());
+  std::ranges::sort(gone);
   gone.erase(std::unique(gone.begin(), gone.end()), gone.end());
   victims_.Remove(gone);
   std::vector<JobId> dearest = gone;
-  std::stable_sort(dearest.begin(), dearest.end(),
-                   [&](JobId a, JobId b) { return victims_.LossOf(a) > victims_.LossOf(b); });
+  std::ranges::stable_sort(dearest, [&](JobId a, JobId b) { return victims_.LossOf(a) > victims_.LossOf(b); });
   for (const JobId job : dearest) {  // who need not go
     const size_t mark = ledger.Mark();
     victims_.PutBack(job);
@@ -477,7 +475,7 @@ absl::Status Preempter::OverNodes() {
       groups.push_back(GroupOf(engine_.ledger().state(node.first_device + i)));
     }
   }
-  std::sort(groups.begin(), groups.end());
+  std::ranges::sort(groups);
   groups.erase(std::unique(groups.begin(), groups.end()), groups.end());
   if (IsCpuOnly(job_)) groups.assign(1, Victims::kAnyGroup);
   for (const uint32_t group : groups) {

@@ -81,7 +81,7 @@ absl::Status Rebalancer::Bound(Mover& mover) {
 absl::Status Rebalancer::Gather(std::optional<std::span<const JobId>> jobs) {
   const ClusterRows& rows = cluster_.rows();
   std::vector<JobId> ids = jobs.has_value() ? std::vector<JobId>(jobs->begin(), jobs->end()) : cluster_.JobIds();
-  std::sort(ids.begin(), ids.end());
+  std::ranges::sort(ids);
   ids.erase(std::unique(ids.begin(), ids.end()), ids.end());
   for (const JobId id : ids) {
     const uint32_t row = rows.RowOfJob(id);
@@ -172,7 +172,7 @@ std::vector<uint32_t> Rebalancer::Disturbed(std::span<const PlacedSlot> left, st
       if (more.size() > 1) devices.insert(devices.end(), more.begin(), more.end());
     }
   }
-  std::sort(devices.begin(), devices.end());
+  std::ranges::sort(devices);
   devices.erase(std::unique(devices.begin(), devices.end()), devices.end());
   return devices;
 }
@@ -204,7 +204,7 @@ absl::Status Rebalancer::Take(Step step, Plan& plan) {
     const auto disturbed = [&](const PlacedSlot& slot) {
       return std::binary_search(near.begin(), near.end(), ledger.device_of(slot));
     };
-    if (!other.moved && std::any_of(other.slots.begin(), other.slots.end(), disturbed)) {
+    if (!other.moved && std::ranges::any_of(other.slots, disturbed)) {
       HORUS_RETURN_IF_ERROR(Bound(other));
     }
   }
@@ -283,7 +283,7 @@ absl::Status Evacuation::Drain(std::span<const NodeId> nodes) {
     }
     rows_.push_back(*row);
   }
-  std::sort(rows_.begin(), rows_.end());
+  std::ranges::sort(rows_);
   rows_.erase(std::unique(rows_.begin(), rows_.end()), rows_.end());
   for (const uint32_t row : rows_) engine_.ledger().SetNodeState(row, AdminState::kDrained);
   return absl::OkStatus();
@@ -293,7 +293,7 @@ void Evacuation::Gather() {
   const ClusterRows& rows = cluster_.rows();
   for (const JobId id : cluster_.JobIds()) {
     const JobRow& job = rows.jobs[rows.RowOfJob(id)];
-    const bool there = std::any_of(job.slots.begin(), job.slots.end(), [&](const PlacedSlot& slot) {
+    const bool there = std::ranges::any_of(job.slots, [&](const PlacedSlot& slot) {
       return std::binary_search(rows_.begin(), rows_.end(), slot.node_row);
     });
     if (there) jobs_.push_back(rows.SpecOf(job));
@@ -375,8 +375,7 @@ absl::Status Reviewer::LookAt(uint32_t node_row, int32_t device, std::vector<Ten
   const TenantIds& tenants = ledger.state(row).tenants;
   absl::InlinedVector<Slowdown, 4> slowdowns;
   for (const LedgerResident& one : residents)
-    slowdowns.push_back(
-        of_tenants_[static_cast<size_t>(std::find(tenants.begin(), tenants.end(), one.tenant) - tenants.begin())]);
+    slowdowns.push_back(of_tenants_[static_cast<size_t>(std::ranges::find(tenants, one.tenant) - tenants.begin())]);
   const FitLimits& limits = engine_.scorer().limits();
   const bool trial = IsTrial(slowdowns);
   double work = 0;
@@ -448,7 +447,7 @@ absl::StatusOr<ReviewResult> Reviewer::Run() {
       HORUS_RETURN_IF_ERROR(LookAt(row, static_cast<int32_t>(i), seen));
     }
   }
-  std::sort(seen.begin(), seen.end(), Before);
+  std::ranges::sort(seen, Before);
   IdMap<bool> known;
   result.tenants.reserve(seen.size());
   for (const TenantReview& one : seen) {  // of a gang the device where it is worst

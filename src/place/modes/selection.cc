@@ -18,7 +18,7 @@ bool Overlap(const JobView& a, const JobView& b) {
   const auto any = [](const JobView& view) { return !view.types.empty() && !view.types.front().type.valid(); };
   if (IsCpuOnly(*a.job) || IsCpuOnly(*b.job)) return IsCpuOnly(*a.job) && IsCpuOnly(*b.job);
   if (any(a) || any(b)) return true;
-  return std::any_of(a.types.begin(), a.types.end(), [&](const auto& one) { return b.On(one.type) != nullptr; });
+  return std::ranges::any_of(a.types, [&](const auto& one) { return b.On(one.type) != nullptr; });
 }
 
 // The whole GPUs that are up, by what they are.
@@ -33,7 +33,7 @@ std::vector<WorkPricer::Gpus> GpusOf(const Ledger& ledger) {
       return one.device.type == row.type && one.device.mode == row.mode && one.device.mem_mib == row.mem_mib &&
              one.device.max_tenants == row.max_tenants;
     };
-    auto at = std::find_if(gpus.begin(), gpus.end(), same);
+    auto at = std::ranges::find_if(gpus, same);
     if (at == gpus.end()) {
       DeviceRow idle{.type = row.type,
                      .mode = row.mode,
@@ -106,15 +106,13 @@ absl::Status Selection::Find(Kind& kind) {
   std::vector<uint32_t> changed;
   for (size_t i = kind.seen; i < taken_.size(); ++i) changed.insert(changed.end(), taken_[i].begin(), taken_[i].end());
   const Ledger& ledger = engine_.ledger();
-  std::sort(changed.begin(), changed.end(),
-            [&](uint32_t a, uint32_t b) { return ledger.spec(a).id < ledger.spec(b).id; });
+  std::ranges::sort(changed, [&](uint32_t a, uint32_t b) { return ledger.spec(a).id < ledger.spec(b).id; });
   changed.erase(std::unique(changed.begin(), changed.end()), changed.end());
   const auto is_changed = [&](const PlacedSlot& slot) {
-    return std::find(changed.begin(), changed.end(), slot.node_row) != changed.end();
+    return std::ranges::find(changed, slot.node_row) != changed.end();
   };
   const bool one = GpuCount(*view.job) == 1 && !engine_.policy().PricesNode(*view.job);
-  if (kind.known && one && changed.size() <= kMostTaken &&
-      std::none_of(kind.best.slots.begin(), kind.best.slots.end(), is_changed)) {
+  if (kind.known && one && changed.size() <= kMostTaken && std::ranges::none_of(kind.best.slots, is_changed)) {
     HORUS_RETURN_IF_ERROR(engine_.Find(view, &changed, found_));
     const bool better = !found_.best.slots.empty() &&
                         (found_.best.cost < kind.best.cost ||
@@ -139,7 +137,7 @@ double Selection::CostOf(const Kind& kind) const {
 }
 
 bool Selection::IsHeldUp(const JobView& view) const {
-  return std::any_of(patient_.begin(), patient_.end(), [&](const JobView* one) { return Overlap(*one, view); });
+  return std::ranges::any_of(patient_, [&](const JobView* one) { return Overlap(*one, view); });
 }
 
 absl::StatusOr<std::optional<Selection::Chosen>> Selection::Next() {

@@ -215,11 +215,11 @@ class HorusPolicy final : public Policy {
     for (size_t i = 0; i < candidate.devices.size(); ++i) {
       if (candidate.devices[i].fits && candidate.devices[i].group == group) chosen.push_back(static_cast<int32_t>(i));
     }
-    std::stable_sort(chosen.begin(), chosen.end(), [&](int32_t a, int32_t b) {
+    std::ranges::stable_sort(chosen, [&](int32_t a, int32_t b) {
       return candidate.devices[static_cast<size_t>(a)].cost < candidate.devices[static_cast<size_t>(b)].cost;
     });
     chosen.resize(static_cast<size_t>(candidate.job->gpus_per_task));
-    std::sort(chosen.begin(), chosen.end());
+    std::ranges::sort(chosen);
   }
 
   // A task of several GPUs that is the whole gang. Its GPUs are whole, so nobody slows them and each gains its speed.
@@ -253,16 +253,15 @@ class HorusPolicy final : public Policy {
       if (candidate.devices[i].fits && part(static_cast<int32_t>(i)).second >= 0)
         order.push_back(static_cast<int32_t>(i));
     }
-    std::stable_sort(order.begin(), order.end(), [&](int32_t a, int32_t b) {
-      return std::tuple(part(a), at(a).cost) < std::tuple(part(b), at(b).cost);
-    });
+    std::ranges::stable_sort(
+        order, [&](int32_t a, int32_t b) { return std::tuple(part(a), at(a).cost) < std::tuple(part(b), at(b).cost); });
     std::vector<int32_t> chosen;
     for (size_t begin = 0, end = 0; begin < order.size(); begin = end) {
       while (end < order.size() && part(order[end]) == part(order[begin])) ++end;
       if (end - begin < wanted) continue;
       const auto first = order.begin() + static_cast<ptrdiff_t>(begin);
       chosen.assign(first, first + static_cast<ptrdiff_t>(wanted));
-      std::sort(chosen.begin(), chosen.end());
+      std::ranges::sort(chosen);
       Offer(candidate, chosen, score);
     }
   }

@@ -34,7 +34,7 @@ absl::Status CheckClass(const TaskClass& one, size_t index) {
   const bool milli_fits = one.gpus == 0 ? one.gpu_milli == 0 : one.gpu_milli >= 1 && one.gpu_milli <= kMilliPerGpu;
   if (!milli_fits) return bad("gpu_milli", "1 to 1000, or 0 without GPUs", one.gpu_milli);
   if (!(one.share > 0) || one.share > 1 + kShareTolerance) return bad("share", "more than 0 and at most 1", one.share);
-  if (!std::is_sorted(one.types.begin(), one.types.end())) return bad("types", "ascending types", one.types.size());
+  if (!std::ranges::is_sorted(one.types)) return bad("types", "ascending types", one.types.size());
   return absl::OkStatus();
 }
 
@@ -79,7 +79,7 @@ absl::StatusOr<std::shared_ptr<const Workload>> Workload::Create(std::vector<Tas
   }
   if (std::abs(sum - 1) > kShareTolerance) return InvalidArgument("workload: shares: expected sum 1, found %g", sum);
   const auto unique = [](auto& values) {
-    std::sort(values.begin(), values.end());
+    std::ranges::sort(values);
     values.erase(std::unique(values.begin(), values.end()), values.end());
   };
   unique(made->sizes_);
@@ -112,7 +112,7 @@ void Workload::MakeGroups() {
     if (row.gpus > 0) sorted.push_back(row);
   }
   const auto group_of = [](const Row& row) { return std::tie(row.size, row.gpus, row.types); };
-  std::stable_sort(sorted.begin(), sorted.end(), [&](const Row& a, const Row& b) {
+  std::ranges::stable_sort(sorted, [&](const Row& a, const Row& b) {
     return group_of(a) != group_of(b) ? group_of(a) < group_of(b) : a.cpu_milli < b.cpu_milli;
   });
   for (size_t i = 0; i < sorted.size(); ++i) {

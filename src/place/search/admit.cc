@@ -14,7 +14,7 @@ namespace {
 bool HoldsDistributed(const Ledger& ledger, uint32_t device) {
   const StateTable& states = ledger.states();
   const TenantIds& tenants = ledger.state(device).tenants;
-  return std::any_of(tenants.begin(), tenants.end(), [&](uint32_t id) { return states.tenant(id).distributed; });
+  return std::ranges::any_of(tenants, [&](uint32_t id) { return states.tenant(id).distributed; });
 }
 
 }  // namespace

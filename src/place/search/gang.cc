@@ -54,7 +54,7 @@ double BestPace(std::span<const GangOffer> offers, const GangPace& pace) {
     wanted += offers[i].wanted;
     for (const PricedGpu& gpu : offers[i].gpus) order.emplace_back(-gpu.own_work, i, Rest(gpu));
   }
-  std::sort(order.begin(), order.end());
+  std::ranges::sort(order);
   std::vector<Kept> kept(offers.size());
   size_t full = 0;
   double best = std::numeric_limits<double>::infinity();
@@ -109,7 +109,7 @@ GangPrice CheapestGang(std::span<const GangOffer> offers, const GangPace& pace, 
     for (const PricedGpu& gpu : offer.gpus) {
       if (gpu.own_work >= least) able.push_back(gpu);
     }
-    std::sort(able.begin(), able.end(), [](const PricedGpu& a, const PricedGpu& b) {
+    std::ranges::sort(able, [](const PricedGpu& a, const PricedGpu& b) {
       return std::tuple(Rest(a), a.cost, a.device) < std::tuple(Rest(b), b.cost, b.device);
     });
     chosen.insert(chosen.end(), able.begin(), able.begin() + static_cast<ptrdiff_t>(offer.wanted));
@@ -151,7 +151,7 @@ Search::Share Search::ShareOf(const JobView& view, uint32_t offer, double pace) 
   const NodeOffer& of = offers_[offer];
   if (pace == kAnyPace) return {offer, of.tasks, of.cost};
   const std::span<const PricedGpu> gpus = Offered(of);
-  const auto kept = std::count_if(gpus.begin(), gpus.end(), [&](const PricedGpu& gpu) { return Keeps(of, gpu, pace); });
+  const auto kept = std::ranges::count_if(gpus, [&](const PricedGpu& gpu) { return Keeps(of, gpu, pace); });
   Share share{offer, std::min(of.tasks, static_cast<int32_t>(kept / view.job->gpus_per_task)), 0};
   auto left = static_cast<int64_t>(share.tasks) * view.job->gpus_per_task;
   for (const PricedGpu& gpu : gpus) {
@@ -171,13 +171,13 @@ void Search::CountOffers(const Ledger& ledger, const JobView& view, SearchResult
   std::vector<Group> groups;
   const auto rack = [&](const NodeOffer& offer) { return ledger.spec(offer.node_row).rack; };
   for (const NodeOffer& offer : offers_) {  // by ascending node
-    auto at = std::find_if(groups.begin(), groups.end(), [&](const Group& one) { return one.group == offer.group; });
+    auto at = std::ranges::find_if(groups, [&](const Group& one) { return one.group == offer.group; });
     if (at == groups.end()) at = groups.insert(groups.end(), {offer.group, 0, &offer});
     at->tasks += offer.tasks;
     if (std::tuple(-offer.tasks, rack(offer)) < std::tuple(-at->largest->tasks, rack(*at->largest)))
       at->largest = &offer;
   }
-  std::sort(groups.begin(), groups.end(), [](const Group& a, const Group& b) { return a.group < b.group; });
+  std::ranges::sort(groups, [](const Group& a, const Group& b) { return a.group < b.group; });
   for (const Group& one : groups) {
     const auto gpus = static_cast<uint32_t>(std::min(one.tasks * SlotsPerTask(*view.job), int64_t{UINT32_MAX}));
     if (gpus <= result.most_fitting) continue;
@@ -196,7 +196,7 @@ void Search::SpreadGang(const Ledger& ledger, const JobView& view, double pace, 
   const auto key = [&](const Share& share) {
     return std::tuple(group(share), rack(share), ledger.spec(offers_[share.offer].node_row).id);
   };
-  std::sort(shares.begin(), shares.end(), [&](const Share& a, const Share& b) { return key(a) < key(b); });
+  std::ranges::sort(shares, [&](const Share& a, const Share& b) { return key(a) < key(b); });
   const auto at = [&](size_t i) { return shares.begin() + static_cast<ptrdiff_t>(i); };
   for (size_t begin = 0, end = 0; begin < shares.size(); begin = end) {
     int64_t in_group = 0;
@@ -257,10 +257,10 @@ void Search::TakeSpan(const Ledger& ledger, const JobView& view, const Span& bes
     Pick pick{.node = ledger.spec(row).id, .node_row = row, .tasks = tasks, .devices = {}};
     for (size_t i = 0; i < static_cast<size_t>(tasks) * per_task; ++i)
       pick.devices.push_back(best.gpus.empty() ? kNoDevice : best.gpus[next++].device);
-    std::sort(pick.devices.begin(), pick.devices.end());
+    std::ranges::sort(pick.devices);
     picks.push_back(std::move(pick));
   }
-  std::sort(picks.begin(), picks.end(), [](const Pick& a, const Pick& b) { return a.node < b.node; });
+  std::ranges::sort(picks, [](const Pick& a, const Pick& b) { return a.node < b.node; });
   result.best = {.cost = best.price.cost, .sent = best.price.sent, .straggler = best.price.straggler};
   int32_t task = 0;
   for (const Pick& pick : picks) {
@@ -288,7 +288,7 @@ void Search::TrySpan(const Ledger& ledger, const JobView& view, double pace, std
     const NodeSpec& spec = node(share);
     return std::tuple(-rack_tasks(spec.rack), spec.rack, -share.tasks, share.cost, spec.id);
   };
-  std::sort(shares.begin(), shares.end(), [&](const Share& a, const Share& b) { return key(a) < key(b); });
+  std::ranges::sort(shares, [&](const Share& a, const Share& b) { return key(a) < key(b); });
   Span span{.picks = {}, .pace = pace, .price = {}, .gpus = {}};
   int32_t left = view.job->tasks;
   std::vector<uint64_t> used_racks;
@@ -310,7 +310,7 @@ void Search::TrySpan(const Ledger& ledger, const JobView& view, double pace, std
   }
   if (left > 0) return;  // cannot be: that many tasks were counted
   if (waits_) span.price = PriceGang(span.gpus, PaceOf(ledger, view, span));
-  std::sort(used_racks.begin(), used_racks.end());
+  std::ranges::sort(used_racks);
   span.racks = static_cast<size_t>(std::unique(used_racks.begin(), used_racks.end()) - used_racks.begin());
   const auto rank = [](const Span& one) { return std::tuple(one.picks.size(), one.racks, one.price.cost); };
   if (best.picks.empty() || rank(span) < rank(best)) best = std::move(span);
@@ -567,7 +567,7 @@ absl::Status Search::SpreadIndexed(const Ledger& ledger, const JobView& view, do
   }
   std::vector<Share> shares;
   for (RackSpan& span : fewest) {
-    std::sort(span.racks.begin(), span.racks.end(), [](const auto* a, const auto* b) { return a->rack < b->rack; });
+    std::ranges::sort(span.racks, [](const auto* a, const auto* b) { return a->rack < b->rack; });
     shares.clear();
     for (const GangIndex::Rack* rack : span.racks)
       HORUS_RETURN_IF_ERROR(OfferRack(ledger, view, *rack, pace, shares, result));
@@ -595,7 +595,7 @@ absl::Status Search::TakeIndexedGang(const Ledger& ledger, const JobView& view, 
       if (tasks_on_[at] >= view.job->tasks) whole.emplace_back(entries[at].node, entries[at].node_row);
     }
   }
-  std::sort(whole.begin(), whole.end());
+  std::ranges::sort(whole);
   whole.erase(std::unique(whole.begin(), whole.end()), whole.end());
   for (const auto& [id, row] : whole) {
     OfferRange offers;
@@ -613,7 +613,7 @@ absl::Status Search::TakeIndexedGang(const Ledger& ledger, const JobView& view, 
 bool Search::Linked(const JobView& view) const {
   const JobSpec& job = *view.job;
   return waits_ && scorer_.policy().prices_links() &&
-         std::any_of(job.demands.begin(), job.demands.end(), [](const auto& one) { return Communicates(one.demand); });
+         std::ranges::any_of(job.demands, [](const auto& one) { return Communicates(one.demand); });
 }
 
 // Exact: whatever the cheapest GPUs are, their fastest common links are those of some part of the node. Taken as GPUs
@@ -650,15 +650,13 @@ void Search::TakeTogether(const Ledger& ledger, const JobView& view, const NodeO
       gpu.group = static_cast<uint32_t>(part);
       parts.push_back(gpu);
     }
-    std::stable_sort(parts.begin(), parts.end(),
-                     [](const PricedGpu& a, const PricedGpu& b) { return a.group < b.group; });
+    std::ranges::stable_sort(parts, [](const PricedGpu& a, const PricedGpu& b) { return a.group < b.group; });
     for (size_t begin = 0, end = 0; begin < parts.size(); begin = end) {
       while (end < parts.size() && parts[end].group == parts[begin].group) ++end;
       if (end - begin >= wanted) try_on(std::span(parts).subspan(begin, end - begin));
     }
   }
-  std::sort(placement.slots.begin(), placement.slots.end(),
-            [](const PlacedSlot& a, const PlacedSlot& b) { return a.device < b.device; });
+  std::ranges::sort(placement.slots, [](const PlacedSlot& a, const PlacedSlot& b) { return a.device < b.device; });
   for (size_t i = 0; i < placement.slots.size(); ++i) {
     placement.slots[i].task = static_cast<uint16_t>(static_cast<int32_t>(i) / view.job->gpus_per_task);
   }
@@ -690,8 +688,7 @@ bool Search::ChooseInPart(const Ledger& ledger, const NodeOffer& offer, size_t g
     gpu.group = static_cast<uint32_t>(in);
     sorted.push_back(gpu);
   }
-  std::stable_sort(sorted.begin(), sorted.end(),
-                   [](const PricedGpu& a, const PricedGpu& b) { return a.group < b.group; });
+  std::ranges::stable_sort(sorted, [](const PricedGpu& a, const PricedGpu& b) { return a.group < b.group; });
   double least = std::numeric_limits<double>::infinity();
   for (size_t begin = 0, end = 0; begin < sorted.size(); begin = end) {
     double sum = 0;

@@ -155,7 +155,7 @@ void GangIndex::StartAnew(const Ledger& ledger) {
     groups.clear();
     for (size_t i = 0; i < node.spec->devices.size(); ++i) {
       const uint32_t group = GroupOf(ledger.state(node.first_device + static_cast<uint32_t>(i)));
-      if (std::find(groups.begin(), groups.end(), group) == groups.end()) groups.push_back(group);
+      if (std::ranges::find(groups, group) == groups.end()) groups.push_back(group);
     }
     for (const uint32_t group : groups) {
       entries_.push_back({.group = group,
@@ -167,7 +167,7 @@ void GangIndex::StartAnew(const Ledger& ledger) {
                           .whole = groups.size() == 1});
     }
   }
-  std::sort(entries_.begin(), entries_.end(), [](const Entry& a, const Entry& b) {
+  std::ranges::sort(entries_, [](const Entry& a, const Entry& b) {
     return std::tie(a.group, a.rack, a.node) < std::tie(b.group, b.rack, b.node);
   });
   racks_.clear();

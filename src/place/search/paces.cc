@@ -120,7 +120,7 @@ void DevicePaces::LookedAt(const JobView& view, size_t nodes, size_t of) {
 
 DevicePaces::Table& DevicePaces::TableOf(uint64_t key, uint64_t bytes) {
   if (std::unique_ptr<Table>* known = of_class_.Find(key)) {
-    const auto at = std::find(keys_.begin(), keys_.end(), key);
+    const auto at = std::ranges::find(keys_, key);
     std::rotate(at, at + 1, keys_.end());
     return **known;
   }

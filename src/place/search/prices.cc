@@ -29,7 +29,7 @@ class Market {
   Market(std::span<const double> gpus, std::span<const WorkWay> ways) : gpus_(gpus), ways_(ways), worth_(ways.size()) {}
 
   void Serve(std::span<const double> prices, double spread, std::span<double> served) {
-    std::fill(served.begin(), served.end(), 0.0);
+    std::ranges::fill(served, 0.0);
     for (size_t begin = 0; begin < ways_.size();) {
       const uint32_t gpu = ways_[begin].gpu;
       size_t end = begin;
@@ -155,7 +155,7 @@ absl::StatusOr<std::vector<double>> WorkPricer::Of(const InterferenceModel& mode
   epoch_ = model.epoch();
   std::vector<uint32_t> order(kinds.size());
   std::iota(order.begin(), order.end(), 0);
-  std::stable_sort(order.begin(), order.end(), [&](uint32_t a, uint32_t b) { return kinds[a].gpus > kinds[b].gpus; });
+  std::ranges::stable_sort(order, [&](uint32_t a, uint32_t b) { return kinds[a].gpus > kinds[b].gpus; });
   const size_t priced = std::min(kinds.size(), kMostKinds);
   std::vector<double> mix(priced), counts, alone(priced);
   for (size_t i = 0; i < priced; ++i) mix[i] = kinds[order[i]].gpus;

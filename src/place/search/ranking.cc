@@ -291,8 +291,7 @@ void Rankings::Admit(Scorer& scorer, Ranking& ranking) {
   uint32_t slot = ranking.slot;
   bool makes_room = false;
   if (slot == Ranking::kNoSlot) {
-    const auto free =
-        std::find_if(seats_.begin(), seats_.end(), [](const Seat& seat) { return seat.ranking == nullptr; });
+    const auto free = std::ranges::find_if(seats_, [](const Seat& seat) { return seat.ranking == nullptr; });
     slot = static_cast<uint32_t>(free - seats_.begin());
     if (slot == Sieve::kSlots) {
       const auto longest_away = std::min_element(

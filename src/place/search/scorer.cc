@@ -559,7 +559,7 @@ void Scorer::SiftPairs(const LeastCost& least, std::span<const StateSummary> sum
 
 absl::Status Scorer::MeetAll(uint32_t context, std::vector<PairTable::Guest>& guests) {
   if (guests.empty()) return absl::OkStatus();
-  std::sort(guests.begin(), guests.end(), [](const auto& a, const auto& b) { return a.guest < b.guest; });
+  std::ranges::sort(guests, [](const auto& a, const auto& b) { return a.guest < b.guest; });
   const auto same = [](const PairTable::Guest& a, const PairTable::Guest& b) { return a.guest == b.guest; };
   guests.erase(std::unique(guests.begin(), guests.end(), same), guests.end());
   const OnContext& here = OnContextOf(context);
@@ -571,8 +571,7 @@ absl::Status Scorer::MeetNext(const StateTable& states, std::vector<const StateS
     const JobView::OnType& on = *OnContextOf(summary->context).on;
     return FitDevice(&on.tenant, states.state(summary->state), limits_) != Reason::kNone;
   });
-  std::sort(unmet.begin(), unmet.end(),
-            [](const StateSummary* a, const StateSummary* b) { return a->context < b->context; });
+  std::ranges::sort(unmet, [](const StateSummary* a, const StateSummary* b) { return a->context < b->context; });
   unmet_.clear();
   for (size_t i = 0; i < unmet.size(); ++i) {
     const StateSummary& summary = *unmet[i];

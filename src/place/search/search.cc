@@ -99,7 +99,7 @@ void Search::TakeGang(const Ledger& ledger, uint32_t node_row, const JobView& vi
                       SearchResult& result) {
   const int32_t per_task = SlotsPerTask(*view.job);
   const bool cpu_only = IsCpuOnly(*view.job);
-  std::sort(fitting_.begin(), fitting_.end(), [](const PricedGpu& a, const PricedGpu& b) {
+  std::ranges::sort(fitting_, [](const PricedGpu& a, const PricedGpu& b) {
     return std::tie(a.group, a.cost, a.device) < std::tie(b.group, b.cost, b.device);
   });
   for (size_t begin = 0, end = 0; begin < fitting_.size(); begin = end) {
@@ -186,7 +186,7 @@ absl::Status Search::CheapestOn(const Ledger& ledger, uint32_t node_row, const J
     const double floor = floors_[ledger.state_id(device)];
     if (floor < std::numeric_limits<double>::infinity()) by_floor_.push_back({floor, device});
   }
-  std::sort(by_floor_.begin(), by_floor_.end());
+  std::ranges::sort(by_floor_);
   cost = std::numeric_limits<double>::infinity();
   for (const auto& [floor, device] : by_floor_) {
     if (floor >= cost) break;
@@ -372,7 +372,7 @@ void Search::DrawDevices(const Ledger& ledger, const JobView& view) {
     if (view.On(device.type) == nullptr) continue;
     drawn_.push_back({LeastCostOf(device, view), device.util_pct, node.id, index, node_row});
   }
-  std::sort(drawn_.begin(), drawn_.end());
+  std::ranges::sort(drawn_);
   drawn_.erase(std::unique(drawn_.begin(), drawn_.end()), drawn_.end());
 }
 

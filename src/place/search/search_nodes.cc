@@ -131,8 +131,8 @@ absl::Status NodePricer::JudgeDevices(const Ledger& ledger, const LedgerNode& no
 
 void NodePricer::CountGroups(int32_t gpus, NodeOutcome& outcome) {
   const auto wanted = static_cast<uint32_t>(gpus);
-  const bool one_group = std::all_of(devices_.begin(), devices_.end(),
-                                     [&](const NodeDevice& device) { return device.group == devices_.front().group; });
+  const bool one_group =
+      std::ranges::all_of(devices_, [&](const NodeDevice& device) { return device.group == devices_.front().group; });
   if (one_group) {
     outcome.most = outcome.fitting;
     if (outcome.most >= wanted) return;
@@ -142,8 +142,7 @@ void NodePricer::CountGroups(int32_t gpus, NodeOutcome& outcome) {
   std::vector<std::pair<uint32_t, uint32_t>> groups;  // group, fitting
   for (const NodeDevice& device : devices_) {
     if (!device.fits) continue;
-    const auto at =
-        std::find_if(groups.begin(), groups.end(), [&](const auto& group) { return group.first == device.group; });
+    const auto at = std::ranges::find_if(groups, [&](const auto& group) { return group.first == device.group; });
     if (at == groups.end()) {
       groups.emplace_back(device.group, 1);
     } else {

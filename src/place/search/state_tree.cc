@@ -97,7 +97,7 @@ void StateTree::Split(uint32_t leaf) {
     };
     std::nth_element(states.begin(), middle, states.end(), before);
     const float below = Coordinate(*middle, dimension);
-    if (!(Coordinate(*std::min_element(states.begin(), states.end(), before), dimension) < below)) continue;
+    if (!(Coordinate(*std::ranges::min_element(states, before), dimension) < below)) continue;
     capacity_ += nodes_[left].states.capacity() + nodes_[left + 1].states.capacity() - states.capacity();
     nodes_[left].dimension = nodes_[left + 1].dimension = (dimension + 1) % kDimensions;
     nodes_[leaf].dimension = dimension;

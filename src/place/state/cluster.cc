@@ -308,7 +308,7 @@ std::vector<JobId> Cluster::JobsOnDevices(uint32_t first, size_t count) const {
   for (uint32_t device = first; device < first + count; ++device) {
     for (const uint32_t job_row : rows_.residents[device]) jobs.push_back(rows_.jobs[job_row].id);
   }
-  std::sort(jobs.begin(), jobs.end());
+  std::ranges::sort(jobs);
   jobs.erase(std::unique(jobs.begin(), jobs.end()), jobs.end());
   return jobs;
 }
@@ -316,7 +316,7 @@ std::vector<JobId> Cluster::JobsOnDevices(uint32_t first, size_t count) const {
 std::vector<JobId> Cluster::JobsOnNode(const NodeRow& row) const {
   std::vector<JobId> jobs = JobsOnDevices(row.first_device, row.spec->devices.size());
   for (const HostResident& resident : row.host_residents) jobs.push_back(rows_.jobs[resident.job_row].id);
-  std::sort(jobs.begin(), jobs.end());
+  std::ranges::sort(jobs);
   jobs.erase(std::unique(jobs.begin(), jobs.end()), jobs.end());
   return jobs;
 }
@@ -424,7 +424,7 @@ std::vector<JobId> Cluster::JobIds() const {
   for (const JobRow& job : rows_.jobs) {
     if (job.live()) ids.push_back(job.id);
   }
-  std::sort(ids.begin(), ids.end());
+  std::ranges::sort(ids);
   return ids;
 }
 
@@ -460,12 +460,11 @@ absl::StatusOr<DeviceInfo> Cluster::Device(NodeId node, int32_t device) const {
   }
   for (const uint32_t job_row : rows_.residents[flat]) {
     const JobRow& job = rows_.jobs[job_row];
-    const auto here = std::find_if(job.slots.begin(), job.slots.end(), [&](const PlacedSlot& slot) {
-      return slot.node_row == index && slot.device == device;
-    });
+    const auto here = std::ranges::find_if(
+        job.slots, [&](const PlacedSlot& slot) { return slot.node_row == index && slot.device == device; });
     info.residents.push_back({job.id, here->task});
   }
-  std::sort(info.residents.begin(), info.residents.end());
+  std::ranges::sort(info.residents);
   return info;
 }
 

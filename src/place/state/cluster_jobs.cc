@@ -126,7 +126,7 @@ absl::StatusOr<PlacedSlots> Cluster::ResolveSlots(const JobSpec& job, std::span<
   }
   const auto per_task = static_cast<size_t>(SlotsPerTask(job));
   absl::InlinedVector<Slot, 8> sorted(slots.begin(), slots.end());
-  std::sort(sorted.begin(), sorted.end(), [](const Slot& a, const Slot& b) {
+  std::ranges::sort(sorted, [](const Slot& a, const Slot& b) {
     return std::tie(a.task, a.node, a.device) < std::tie(b.task, b.node, b.device);
   });
   PlacedSlots placed;
@@ -155,7 +155,7 @@ absl::StatusOr<PlacedSlots> Cluster::ResolveSlots(const JobSpec& job, std::span<
     }
     placed.push_back(SlotAt(node_row, slot.device, slot.task));
   }
-  std::sort(devices.begin(), devices.end());
+  std::ranges::sort(devices);
   if (std::adjacent_find(devices.begin(), devices.end()) != devices.end()) {
     return InvalidArgument("%s: slots: expected each device once, found one twice", JobText(job));
   }
@@ -174,7 +174,7 @@ Reason Cluster::FirstBrokenRule(const JobSpec& job, std::span<const PlacedSlot> 
                                 bool runs) const {
   absl::InlinedVector<uint32_t, 8> of_tasks;  // node rows, ascending
   ForEachTask(slots, [&](uint32_t node_row) { of_tasks.push_back(node_row); });
-  std::sort(of_tasks.begin(), of_tasks.end());
+  std::ranges::sort(of_tasks);
   const auto tasks_on = [&](uint32_t node_row) -> int64_t {
     const auto [begin, end] = std::equal_range(of_tasks.begin(), of_tasks.end(), node_row);
     return end - begin;
@@ -202,7 +202,7 @@ Reason Cluster::FirstBrokenRule(const JobSpec& job, std::span<const PlacedSlot> 
 
 bool Cluster::MayShare(const JobSpec& job, const Residents& residents) const {
   const uint64_t mark = OwnerMark(job);
-  return std::all_of(residents.begin(), residents.end(), [&](uint32_t job_row) {
+  return std::ranges::all_of(residents, [&](uint32_t job_row) {
     const JobRow& other = rows_.jobs[job_row];
     if (!MindsOwners(mark | rows_.requests.at(other.request).owner)) return true;
     return rows_.RequestOf(other).tenant == job.tenant;
@@ -340,7 +340,7 @@ JobRow Cluster::TakeJob(uint32_t job_row) noexcept {
     const uint32_t device = rows_.DeviceOf(slot);
     ++rows_.device_changes[device];
     Residents& residents = rows_.residents[device];
-    residents.erase(std::find(residents.begin(), residents.end(), job_row));
+    residents.erase(std::ranges::find(residents, job_row));
     if (residents.empty()) ++node.idle_devices;
     Touch(slot.node_row, CombineHash(kJobOut, job.id));
   }
@@ -471,7 +471,7 @@ absl::Status Cluster::CheckActions(const Changes& plan) const {
                              JobText(*action.job), action.slots.size());
     }
   }
-  std::sort(resized.begin(), resized.end());
+  std::ranges::sort(resized);
   const auto twice = std::adjacent_find(resized.begin(), resized.end());
   if (twice != resized.end()) return InvalidArgument("plan: job %d: is resized twice", *twice);
   return absl::OkStatus();
@@ -492,7 +492,7 @@ absl::Status Cluster::Apply(const Changes& plan) {
     }
     seen.push_back(node.node);
   }
-  std::sort(seen.begin(), seen.end());
+  std::ranges::sort(seen);
   for (const Action& action : plan.actions) {
     if (action.kind == ActionKind::kPlace || HasJob(action.job->id)) continue;
     return NotFound("%s: not in this cluster", JobText(*action.job));

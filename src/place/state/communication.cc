@@ -53,7 +53,7 @@ double LinkAmong(const NodeSpec& node, std::span<const int32_t> devices) {
     const int32_t part = PartOf(at(devices.front()), reach);
     if (part < 0) continue;
     double slowest = LinkMbPerS(at(devices.front()), reach);
-    const bool together = std::all_of(devices.begin(), devices.end(), [&](int32_t device) {
+    const bool together = std::ranges::all_of(devices, [&](int32_t device) {
       slowest = std::min(slowest, LinkMbPerS(at(device), reach));
       return PartOf(at(device), reach) == part;
     });

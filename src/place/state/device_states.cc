@@ -226,8 +226,7 @@ void StateTable::DropTenant(uint32_t id) noexcept {
 }
 
 void StateTable::Finish(DeviceRow& row) const {
-  std::sort(row.tenants.begin(), row.tenants.end(),
-            [this](uint32_t a, uint32_t b) { return TenantBefore(tenant(a), tenant(b)); });
+  std::ranges::sort(row.tenants, [this](uint32_t a, uint32_t b) { return TenantBefore(tenant(a), tenant(b)); });
   row.mem_used_upper_mib = row.mem_limit_mib = row.mem_used_mib = 0;
   row.milli_used = row.tenants_milli = 0;
   row.exclusive_held = false;
@@ -294,7 +293,7 @@ uint32_t StateTable::WithTenant(uint32_t state_id, const TenantClass& tenant, ui
 
 uint32_t StateTable::WithoutTenant(uint32_t state_id, uint32_t tenant_id) {
   DeviceRow row = state(state_id);
-  const auto at = std::find(row.tenants.begin(), row.tenants.end(), tenant_id);
+  const auto at = std::ranges::find(row.tenants, tenant_id);
   if (at != row.tenants.end()) row.tenants.erase(at);
   return InternState(std::move(row));
 }

@@ -10,7 +10,7 @@ namespace horus {
 namespace {
 
 const GroupCount* Find(const NodeGroups& groups, uint64_t group) {
-  const auto at = std::find_if(groups.begin(), groups.end(), [&](const GroupCount& one) { return one.group == group; });
+  const auto at = std::ranges::find_if(groups, [&](const GroupCount& one) { return one.group == group; });
   return at == groups.end() ? nullptr : &*at;
 }
 

@@ -64,7 +64,7 @@ bool Ledger::TakeDevice(const ClusterRows& rows, uint32_t device) {
   for (const uint32_t job_row : rows.residents[device]) {
     const JobRow& job = rows.jobs[job_row];
     const TenantClass& theirs = rows.states.tenant(rows.ClassOn(job.request, state.type));
-    const auto known = std::find_if(before.begin(), before.end(), [&](const LedgerResident& was) {
+    const auto known = std::ranges::find_if(before, [&](const LedgerResident& was) {
       return was.job == job.id && states_.tenant(was.tenant).digest == theirs.digest;
     });
     const uint32_t tenant = known != before.end() ? known->tenant : states_.InternTenant(theirs);
@@ -231,8 +231,7 @@ void Ledger::Remove(JobId id, const JobSpec& job, std::span<const PlacedSlot> sl
     if (slot.device == kNoDevice) continue;
     const uint32_t device = device_of(slot);
     Residents& residents = residents_[device];
-    const auto at =
-        std::find_if(residents.begin(), residents.end(), [&](const LedgerResident& one) { return one.job == id; });
+    const auto at = std::ranges::find_if(residents, [&](const LedgerResident& one) { return one.job == id; });
     if (at == residents.end()) continue;
     LogDevice(Step::kRemoved, slot.node_row, device);
     log_.back().position = static_cast<uint32_t>(at - residents.begin());

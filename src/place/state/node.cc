@@ -33,7 +33,7 @@ absl::Status SortLabels(NodeSpec& node) {
     return InvalidArgument("%s: labels: expected at most %d, found %d", Node(node), kMaxLabelsPerNode,
                            node.labels.size());
   }
-  std::sort(node.labels.begin(), node.labels.end());
+  std::ranges::sort(node.labels);
   for (size_t i = 0; i < node.labels.size(); ++i) {
     const auto& [key, value] = node.labels[i];
     if (key.empty()) return InvalidArgument("%s: labels: expected a key, found an empty one", Node(node));
@@ -175,8 +175,7 @@ absl::Status CheckCards(const Catalogue& catalogue, const NodeSpec& node) {
 // place, and NVLink joins GPUs of one type. An island may reach over sockets. Numbers cannot form a cycle.
 absl::Status CheckTopology(const Catalogue& catalogue, const NodeSpec& node) {
   const auto& devices = node.devices;
-  const bool switches =
-      std::any_of(devices.begin(), devices.end(), [](const auto& one) { return one.pcie_switch != 0; });
+  const bool switches = std::ranges::any_of(devices, [](const auto& one) { return one.pcie_switch != 0; });
   IdMap<size_t> first_of_switch;
   IdMap<size_t> first_of_island;
   IdMap<size_t> first_of_card;
@@ -252,7 +251,7 @@ absl::Status ResolveNode(const Catalogue& catalogue, NodeSpec& node) {
   for (size_t i = 0; i < node.devices.size(); ++i) {
     HORUS_RETURN_IF_ERROR(ResolveDevice(catalogue, node, i, node.devices[i]));
   }
-  if (std::all_of(node.device_ids.begin(), node.device_ids.end(), [](const auto& id) { return id.empty(); })) {
+  if (std::ranges::all_of(node.device_ids, [](const auto& id) { return id.empty(); })) {
     node.device_ids.clear();  // none at all, however that was said
   }
   HORUS_RETURN_IF_ERROR(CheckDeviceIds(node));

@@ -126,7 +126,7 @@ class Demands {
     out.set_host_us(demand.host_us);
     if (demand.duty != 1) out.set_duty(demand.duty);
     out.set_slowdown_bound(demand.slowdown_bound);
-    const bool none = std::all_of(demand.traits.begin(), demand.traits.end(), [](float trait) { return trait == 0; });
+    const bool none = std::ranges::all_of(demand.traits, [](float trait) { return trait == 0; });
     if (!none) out.mutable_traits()->Add(demand.traits.begin(), demand.traits.end());
   }
 
@@ -180,7 +180,7 @@ void WriteRequest(const JobSpec& job, const Types& types, Interned& interned, pb
   for (const TypeDemand& entry : job.demands) {
     by_name.emplace_back(entry.type.valid() ? types.IndexOf(entry.type) + 1 : 0, &entry.demand);
   }
-  std::sort(by_name.begin(), by_name.end());
+  std::ranges::sort(by_name);
   for (const auto& [type, demand] : by_name) {
     pb::TypeDemand& one = *out.add_demands();
     one.set_gpu_type_plus_1(type);
@@ -226,7 +226,7 @@ absl::StatusOr<std::string> SaveSnapshot(const Cluster& cluster, uint64_t max_by
   for (uint32_t row = 0; row < rows.jobs.size(); ++row) {
     if (rows.jobs[row].live()) by_id.emplace_back(rows.jobs[row].id, row);
   }
-  std::sort(by_id.begin(), by_id.end());
+  std::ranges::sort(by_id);
   Interned interned{Demands(head), Sensitivities(tail)};
   std::vector<NodeId> node_ids(rows.nodes.size());  // by row; close together, as every slot asks for one
   for (const uint32_t row : rows.order) node_ids[row] = rows.nodes[row].spec->id;

@@ -43,8 +43,8 @@ std::optional<int64_t> ScaledDecimal(std::string_view text, int64_t unit, int64_
   const std::string_view whole = text.substr(0, point);
   const std::string_view part = point < text.size() ? text.substr(point + 1) : std::string_view();
   if (whole.empty() && part.empty()) return std::nullopt;
-  if (!std::all_of(whole.begin(), whole.end(), IsDigit)) return std::nullopt;
-  if (!std::all_of(part.begin(), part.end(), IsDigit)) return std::nullopt;
+  if (!std::ranges::all_of(whole, IsDigit)) return std::nullopt;
+  if (!std::ranges::all_of(part, IsDigit)) return std::nullopt;
   Wide value = 0;
   Append(whole, value, nullptr);
   if (value > most / unit) return std::nullopt;
@@ -72,8 +72,8 @@ absl::StatusOr<int64_t> WholeCell(const CsvRow& row, std::string_view column, in
   const std::string_view whole = text.substr(0, point);
   const std::string_view part = text.substr(std::min(point + 1, text.size()));
   Wide value = 0;
-  const bool digits = !whole.empty() && std::all_of(whole.begin(), whole.end(), IsDigit) &&
-                      std::all_of(part.begin(), part.end(), [](char c) { return c == '0'; });
+  const bool digits = !whole.empty() && std::ranges::all_of(whole, IsDigit) &&
+                      std::ranges::all_of(part, [](char c) { return c == '0'; });
   if (digits) Append(whole, value, nullptr);
   if (minus) value = -value;
   if (digits && value >= least && value <= most) return static_cast<int64_t>(value);
@@ -142,7 +142,7 @@ class RowReader {
     }
     if (!rules_.closed) return absl::OkStatus();
     for (const std::string& name : header_) {
-      if (std::find(rules_.knows.begin(), rules_.knows.end(), name) != rules_.knows.end()) continue;
+      if (std::ranges::find(rules_.knows, name) != rules_.knows.end()) continue;
       const std::string near = Nearest(name, rules_.knows);
       return wrong("a column of docs/simulate.md", Quoted(name) + (near.empty() ? "" : " (near: " + near + ")"));
     }
@@ -188,9 +188,8 @@ class RowReader {
 }  // namespace
 
 bool HasAll(const Header& header, const std::vector<std::string_view>& needs) {
-  return std::all_of(needs.begin(), needs.end(), [&](std::string_view name) {
-    return std::find(header.begin(), header.end(), name) != header.end();
-  });
+  return std::ranges::all_of(needs,
+                             [&](std::string_view name) { return std::ranges::find(header, name) != header.end(); });
 }
 
 absl::Status TraceSink::Add(const CsvRow& row, const TraceJob& job) {
@@ -286,7 +285,7 @@ absl::StatusOr<std::vector<std::string>> FilesOf(std::span<const std::string> pa
     if (error) {
       return Unavailable("%s: cannot list: %s", path, error.message());
     }
-    std::sort(inside.begin(), inside.end());
+    std::ranges::sort(inside);
     files.insert(files.end(), inside.begin(), inside.end());
   }
   if (files.empty()) return InvalidArgument("traces: expected at least one file, found none");
