@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Draws: numbers that a seed decides, equal on every machine; std:: distributions differ between standard libraries.
 //
-// Enters:  a seed.                       Leaves: 64 bits at a time, numbers below a limit, exponential times.
-// Units:   none.
+// Enters:  a seed.   Leaves: 64 bits at a time, numbers below a limit, exponential times.
 // Cost:    1 ns; 15 ns an exponential.   Thread class: one thread at a time.
 #ifndef HORUS_BASE_DRAWS_H_
 #define HORUS_BASE_DRAWS_H_

@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Whole files in and out, with a limit on what is read and no half-written results.
 //
-// Enters:  a path; bytes.                Leaves: bytes, or an error that names path and cause.
-// Units:   bytes.
-// Cost:    one read or one write.        Thread class: pure functions over the file system.
+// Enters:  a path; bytes.   Leaves: bytes, or an error that names path and cause.
 #ifndef HORUS_BASE_FILE_H_
 #define HORUS_BASE_FILE_H_
 

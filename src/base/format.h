@@ -2,8 +2,7 @@
 // absl::StrFormat for where memory may run out: that one appends to its string in a destructor and so ends the process.
 //
 // Enters:  a printf-style format and its arguments.   Leaves: text; std::bad_alloc when there is no memory for it.
-// Units:   none.
-// Cost:    one formatting, two above kShortText bytes.   Thread class: pure functions.
+// Cost:    one formatting, two above kShortText bytes.
 #ifndef HORUS_BASE_FORMAT_H_
 #define HORUS_BASE_FORMAT_H_
 

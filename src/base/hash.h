@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Stable 64-bit hashes: equal on every run, machine and build, so they may be stored.
 //
-// Enters:  bytes or integers.            Leaves: 64 bits.
+// Enters:  bytes or integers.   Leaves: 64 bits.
 // Units:   none; XXH3 (Collet) for bytes, the SplitMix64 finaliser (Steele et al. 2014) for integers.
-// Cost:    about 0.1 ns a byte; 1 ns.    Thread class: pure functions.
+// Cost:    about 0.1 ns a byte; 1 ns.
 #ifndef HORUS_BASE_HASH_H_
 #define HORUS_BASE_HASH_H_
 

@@ -3,7 +3,6 @@
 //
 // Enters:  ids (any 64 bits) and values that move without failing.
 // Leaves:  pointers to values, valid until the next insert or erase. There is no order and no iteration.
-// Units:   none.
 // Cost:    one probe sequence a call; 4/3 to 8/3 cells an entry.
 // Thread class: value with one writer; readers share freely while nobody writes.
 #ifndef HORUS_BASE_ID_MAP_H_

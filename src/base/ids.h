@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Dense strong ids: positions in a table, typed so that a node cannot be used as a device.
 //
-// Enters:  an index.                     Leaves: a comparable value of one machine word or less.
+// Enters:  an index.   Leaves: a comparable value of one machine word or less.
 // Units:   position in the table that owns the id, from 0; Invalid() is the largest value.
-// Cost:    none.                         Thread class: values, share freely.
 #ifndef HORUS_BASE_IDS_H_
 #define HORUS_BASE_IDS_H_
 

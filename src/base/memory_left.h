@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Whether so much memory is to be had now: for foreign code that does not survive an allocation that fails.
 //
-// Enters:  bytes.                        Leaves: nothing held; or std::bad_alloc.
-// Units:   bytes.
+// Enters:  bytes.   Leaves: nothing held; or std::bad_alloc.
 // Cost:    one allocation, given back.   Thread class: pure function; another thread may take the memory meanwhile.
 #ifndef HORUS_BASE_MEMORY_LEFT_H_
 #define HORUS_BASE_MEMORY_LEFT_H_

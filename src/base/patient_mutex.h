@@ -3,7 +3,6 @@
 //
 // Enters:  std::shared_lock and std::unique_lock.
 // Leaves:  as std::shared_mutex.
-// Units:   none.
 // Cost:    as std::shared_mutex where nobody waits. To be put to sleep and woken takes tens of microseconds on virtual
 //          machines, many times what the sections of a cluster take (docs/embed.md).
 // Thread class: internally synchronised.

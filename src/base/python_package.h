@@ -2,8 +2,6 @@
 // How to install the Python package: the one place in C++ that says so (in Python: horus/_install.py).
 //
 // Enters:  an extra of bindings/python/pyproject.toml, or none.   Leaves: a command, for error messages.
-// Units:   none.
-// Cost:    none.                                         Thread class: pure functions.
 #ifndef HORUS_BASE_PYTHON_PACKAGE_H_
 #define HORUS_BASE_PYTHON_PACKAGE_H_
 

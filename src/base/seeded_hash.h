@@ -3,7 +3,6 @@
 //
 // Enters:  keys of hash tables (SeededHash); words and texts, one after the other (SecretHasher).
 // Leaves:  a hash, equal within the process alone: never stored, never ordered by.
-// Units:   none.
 // Cost:    about 1 ns a key, and 0.2 ns a byte.   Thread class: pure functions; a SecretHasher is a value.
 #ifndef HORUS_BASE_SEEDED_HASH_H_
 #define HORUS_BASE_SEEDED_HASH_H_

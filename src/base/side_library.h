@@ -3,7 +3,6 @@
 //
 // Enters:  the library's file name, its one entry, what needs it; optionally the path of the file.
 // Leaves:  the address of the entry; or which file is missing, where it was looked for and how to get it.
-// Units:   none.
 // Cost:    the first load tens of ms, then microseconds; once loaded it stays.
 // Thread class: pure function; the loader synchronises.
 #ifndef HORUS_BASE_SIDE_LIBRARY_H_

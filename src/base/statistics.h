@@ -4,7 +4,6 @@
 // Enters:  finite numbers.
 // Leaves:  a median, a rank correlation; NaN where there is none. The normal quantile.
 // Units:   those of the numbers; a correlation is from -1 to 1.
-// Cost:    a sort.                       Thread class: pure functions.
 #ifndef HORUS_BASE_STATISTICS_H_
 #define HORUS_BASE_STATISTICS_H_
 

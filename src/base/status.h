@@ -3,7 +3,6 @@
 //
 // Enters:  a code and a printf-style message.   Leaves: absl::Status / absl::StatusOr<T>.
 // Units:   every number in a message carries its unit.
-// Cost:    none on success.                     Thread class: values, share freely.
 #ifndef HORUS_BASE_STATUS_H_
 #define HORUS_BASE_STATUS_H_
 

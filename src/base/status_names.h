@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The names of the statuses of the C boundary, in the order of their numbers.
 //
-// Enters:  nothing.                       Leaves: text ended by NUL.
-// Units:   none.
-// Cost:    none.                          Thread class: constants.
+// Leaves:  text ended by NUL.
 #ifndef HORUS_BASE_STATUS_NAMES_H_
 #define HORUS_BASE_STATUS_NAMES_H_
 

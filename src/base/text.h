@@ -3,8 +3,7 @@
 //
 // Enters:  names from files or callers, of any bytes and length.
 // Leaves:  short printable text.
-// Units:   lengths in bytes.
-// Cost:    linear in the text; Nearest is names x length^2.   Thread class: pure functions.
+// Cost:    linear in the text; Nearest is names x length^2.
 #ifndef HORUS_BASE_TEXT_H_
 #define HORUS_BASE_TEXT_H_
 

@@ -4,7 +4,6 @@
 // Enters:  integers with the unit in the name (_mib, _milli, _us, _bytes).
 // Leaves:  the same; nullopt where 64 bits would overflow.
 // Units:   MiB = 2^20 bytes; milli = 1/1000 of a GPU or of a CPU core; us = microseconds.
-// Cost:    one instruction each.         Thread class: pure functions.
 #ifndef HORUS_BASE_UNITS_H_
 #define HORUS_BASE_UNITS_H_
 

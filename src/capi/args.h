@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Checks of plain arguments: pointers, text, columns and the capacity of output buffers.
 //
-// Enters:  what the caller passed.        Leaves: OK, or which argument is wrong, expected and found.
-// Units:   elements.
-// Cost:    linear in the text.            Thread class: pure functions.
+// Enters:  what the caller passed.   Leaves: OK, or which argument is wrong, expected and found.
 #ifndef HORUS_CAPI_ARGS_H_
 #define HORUS_CAPI_ARGS_H_
 
@@ -78,7 +76,6 @@ void Put(T* column, size_t index, Value value) {
 }
 
 // ---- Two text columns of the C ABI as key-value pairs: node labels and node selectors.
-// Cost: linear in the text.
 
 struct LabelColumns {
   const char* name;  // "label" of label_count, label_keys, label_values

@@ -37,7 +37,6 @@ static_assert(SharingToC(SharingMode::kMig) == HORUS_SHARING_MIG);
 }
 
 // ---- Demands between the C ABI and the rooms.
-// Cost: a copy.
 
 [[nodiscard]] absl::StatusOr<Demand> DemandFromC(const horus_demand* given);
 [[nodiscard]] horus_demand DemandToC(const Demand& demand);

@@ -4,8 +4,6 @@
 //
 // Enters:  absl::Status; where needed with one of the four codes that only the boundary has.
 // Leaves:  a horus_status and one line of text in the caller's struct.
-// Units:   none.
-// Cost:    none on success.               Thread class: pure functions.
 #ifndef HORUS_CAPI_ERROR_H_
 #define HORUS_CAPI_ERROR_H_
 

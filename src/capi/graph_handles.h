@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What is behind the handles that only a build with ONNX has: graph and predictor.
 //
-// Enters:  values of the rooms.           Leaves: the structs that horus.h only names.
-// Units:   none.
-// Cost:    one allocation a handle.       Thread class: immutable, share freely.
+// Enters:  values of the rooms.   Leaves: the structs that horus.h only names.
 #ifndef HORUS_CAPI_GRAPH_HANDLES_H_
 #define HORUS_CAPI_GRAPH_HANDLES_H_
 
@@ -36,7 +34,6 @@ struct horus_predictor {
 namespace horus::capi {
 
 // ---- Run specifications of the C ABI as the features room takes them.
-// Cost: a copy.
 
 [[nodiscard]] absl::StatusOr<RunSpec> RunFromC(const horus_run_spec* given);
 

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // What is behind the opaque handles of every build (graph and predictor: graph_handles.h).
 //
-// Enters:  values of the rooms.           Leaves: the structs that horus.h only names.
-// Units:   none.
-// Cost:    one allocation a handle.       Thread class: as horus.h says of each.
+// Enters:  values of the rooms.   Leaves: the structs that horus.h only names.
+// Thread class: as horus.h says of each.
 #ifndef HORUS_CAPI_HANDLES_H_
 #define HORUS_CAPI_HANDLES_H_
 

@@ -4,8 +4,7 @@
 //
 // Enters:  handles and the caller's arguments.
 // Leaves:  a plan handle; errors of the planning, BUSY, cluster and placer of different GPU types.
-// Units:   none.
-// Cost:    one lock a call.               Thread class: as horus_placer_plan.
+// Thread class: as horus_placer_plan.
 #ifndef HORUS_CAPI_PLANNING_H_
 #define HORUS_CAPI_PLANNING_H_
 
@@ -68,7 +67,6 @@ using PlacerWork = std::function<absl::Status(Placer&, const Cluster&, const Rea
 [[nodiscard]] absl::StatusOr<RebalanceOptions> RebalanceFromC(const horus_rebalance_options& c);
 
 // ---- Output columns that several functions share: job ids and slots.
-// Cost: linear in the rows.
 
 // Where ids go. `ids` null: only counted; `count` null: only written.
 struct IdBuffer {
@@ -113,7 +111,6 @@ struct SeenResident {
                                                           uint32_t device);
 
 // ---- The settings of single policies from the C ABI.
-// Cost: linear in the workload.
 
 // Sets `catalogue` where the workload names types. INVALID_ARGUMENT, NOT_FOUND (type).
 [[nodiscard]] absl::StatusOr<std::shared_ptr<const Workload>> WorkloadFromC(
@@ -124,7 +121,6 @@ struct SeenResident {
     const horus_placer_options* given, std::shared_ptr<const LabPolicyOptions> lab = nullptr);
 
 // ---- Options of a queue's discipline from the C ABI.
-// Cost: a copy.
 
 [[nodiscard]] absl::StatusOr<QueueOptions> QueueOptionsFromC(const horus_queue_options* given);
 

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The structs of the C ABI as the first release had them: the least that any caller passes.
 //
-// Enters:  nothing.                       Leaves: the first size of each struct.
+// Leaves:  the first size of each struct.
 // Units:   bytes; given by the last field of the first release, so that they hold on every platform.
-// Cost:    none.                          Thread class: constants.
 #ifndef HORUS_CAPI_STRUCT_SIZES_H_
 #define HORUS_CAPI_STRUCT_SIZES_H_
 

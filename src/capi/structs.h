@@ -3,8 +3,6 @@
 //
 // Enters:  a pointer to a struct of the caller's header, older or newer than ours.
 // Leaves:  a copy of our version, zero where the caller's was shorter; errors name struct, offset and both sizes.
-// Units:   bytes.
-// Cost:    a copy.                        Thread class: pure functions.
 #ifndef HORUS_CAPI_STRUCTS_H_
 #define HORUS_CAPI_STRUCTS_H_
 

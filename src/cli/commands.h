@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The subcommands: each adds itself to the command line and returns what runs it.
 //
-// Enters:  the parser.                   Leaves: a function that runs the subcommand once parsing is done.
-// Units:   none.
-// Cost:    none.                         Thread class: main thread.
+// Enters:  the parser.   Leaves: a function that runs the subcommand once parsing is done.
 #ifndef HORUS_CLI_COMMANDS_H_
 #define HORUS_CLI_COMMANDS_H_
 

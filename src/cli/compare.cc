@@ -34,7 +34,6 @@ namespace horus::cli {
 namespace {
 
 // ---- Results of a comparison: CSV and JSON that depend on the grid alone, and tables for people.
-// Cost: linear.
 
 struct Comparison {
   const Grid* grid = nullptr;

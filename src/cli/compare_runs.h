@@ -4,7 +4,7 @@
 // Enters:  a grid; a folder.
 // Leaves:  one file a finished run, runs/<key>.json, whole or not at all; beside it timings/<key>.json.
 // Units:   seconds of wall time; microseconds of decisions.
-// Cost:    that of the simulations.      Thread class: main thread, which starts others and waits for them.
+// Thread class: main thread, which starts others and waits for them.
 #ifndef HORUS_CLI_COMPARE_RUNS_H_
 #define HORUS_CLI_COMPARE_RUNS_H_
 

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Loads what a grid file names: speeds, jobs, models and traces, each once for all runs.
 //
-// Enters:  a grid file.                  Leaves: a Grid, and what was left out on the way; or an error that names file
+// Enters:  a grid file.   Leaves: a Grid, and what was left out on the way; or an error that names file
 //          and place.
-// Units:   as in the rooms.
-// Cost:    that of reading; an analysis of each job of the beliefs that states a graph.   Thread class: main thread.
+// Cost:    that of reading; an analysis of each job of the beliefs that states a graph.
 #ifndef HORUS_CLI_GRID_INPUTS_H_
 #define HORUS_CLI_GRID_INPUTS_H_
 

@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What several commands read: GPU files and model bundles.
 //
-// Enters:  paths.                        Leaves: values, or errors that name the file.
-// Units:   as in the rooms.
-// Cost:    that of the files.            Thread class: pure functions over the file system.
+// Enters:  paths.   Leaves: values, or errors that name the file.
 #ifndef HORUS_CLI_INPUTS_H_
 #define HORUS_CLI_INPUTS_H_
 

@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What `horus train` and `horus evaluate` do when they are given pairs.
 //
-// Enters:  their options.                Leaves: the exit code; results on stdout, errors on stderr.
-// Units:   none.
-// Cost:    that of train_pairs.h, evaluate_pairs.h and evaluate_online.h.   Thread class: main thread.
+// Enters:  their options.   Leaves: the exit code; results on stdout, errors on stderr.
 #ifndef HORUS_CLI_PAIR_COMMANDS_H_
 #define HORUS_CLI_PAIR_COMMANDS_H_
 

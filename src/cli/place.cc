@@ -38,7 +38,6 @@ namespace horus::cli {
 namespace {
 
 // ---- Refusals for people: a few words for a table's cell, and a paragraph below it.
-// Cost: linear.
 
 std::string Amount(double value, std::string_view unit, int more = 0) {
   if (unit == "MiB") return Mib(static_cast<int64_t>(value), more);
@@ -169,7 +168,6 @@ std::string NotPlacedText(const PlacementReport& placement) {
 }
 
 // ---- A placement for people: the table of decisions, the reasons behind each, and the cluster's totals.
-// Cost: linear.
 
 constexpr size_t kShownNodes = 4;  // of a gang in the table
 constexpr size_t kShownNeighbours = 4;

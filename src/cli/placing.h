@@ -3,7 +3,6 @@
 //
 // Enters:  options and a cluster file.   Leaves: a placer, or errors that name option or place.
 // Units:   slowdown = shared / alone.
-// Cost:    that of adopting.             Thread class: main thread.
 #ifndef HORUS_CLI_PLACING_H_
 #define HORUS_CLI_PLACING_H_
 

@@ -33,7 +33,6 @@ namespace horus::cli {
 namespace {
 
 // ---- What `horus potential` found out, before it is printed as text, JSON or CSV.
-// Cost: linear.
 
 struct PotentialReport {
   SpeedTable table;

@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The speeds, GPUs and jobs that `horus potential` asks about: measured, or predicted for a cluster and its jobs.
 //
-// Enters:  options.                      Leaves: a table, GPUs by type, a mix; or errors that name option or file.
-// Units:   as in sim/speed_table.h.
-// Cost:    that of reading; predicted: an analysis of each graph, a prediction of each pair.   Thread class: main
-// thread.
+// Enters:  options.   Leaves: a table, GPUs by type, a mix; or errors that name option or file.
+// Cost:    that of reading; predicted: an analysis of each graph, a prediction of each pair.
 #ifndef HORUS_CLI_POTENTIAL_INPUTS_H_
 #define HORUS_CLI_POTENTIAL_INPUTS_H_
 

@@ -19,7 +19,6 @@
 namespace horus::cli {
 
 // ---- Text tables that fit a terminal: columns aligned, long cells wrapped at words.
-// Cost: linear in the text.
 
 inline constexpr size_t kPageWidth = 100;
 

@@ -3,8 +3,6 @@
 //
 // Enters:  the command as it runs; a cluster's nodes.
 // Leaves:  members of a JSON document.
-// Units:   GPUs.
-// Cost:    linear in the nodes.          Thread class: pure functions.
 #ifndef HORUS_CLI_RECORD_H_
 #define HORUS_CLI_RECORD_H_
 

@@ -25,7 +25,6 @@ namespace horus::cli {
 namespace {
 
 // ---- A trace for people and for programs: docs/reference/json.md has the keys.
-// Cost: one summary.
 
 constexpr double kUsPerHour = 3.6e9;
 constexpr double kPercent = 100;

@@ -3,7 +3,6 @@
 // options choose.
 //
 // Enters:  paths of dataset files, GPU types.   Leaves: a TrainingSet, or an error that names file and row.
-// Units:   as in the rooms.
 // Cost:    a graph and run that several rows share is analysed once.   Thread class: one thread at a time.
 #ifndef HORUS_CLI_TRAINING_H_
 #define HORUS_CLI_TRAINING_H_

@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The built-in data sheets, one function a generation; only catalogue.cc calls them.
 //
-// Enters:  nothing.                       Leaves: types appended to the list, oldest first.
-// Units:   see gpu_type.h.
-// Cost:    builds a few dozen values.     Thread class: pure functions.
+// Leaves:  types appended to the list, oldest first.
 #ifndef HORUS_DEVICE_CATALOGUE_DATA_H_
 #define HORUS_DEVICE_CATALOGUE_DATA_H_
 

@@ -3,7 +3,6 @@
 //
 // Enters:  a GpuType with compute_capability and sm_count.   Leaves: the same, gaps filled.
 // Units:   MiB; threads.
-// Cost:    a few instructions.                               Thread class: pure functions.
 #ifndef HORUS_DEVICE_COMPLETE_H_
 #define HORUS_DEVICE_COMPLETE_H_
 

@@ -3,8 +3,6 @@
 //
 // Enters:  a name as written by a driver, a label or a person, ASCII meant, any bytes accepted.
 // Leaves:  its folded form: lower case, '-' for ' ' and '_'.
-// Units:   lengths in bytes.
-// Cost:    linear in the name.            Thread class: pure functions.
 #ifndef HORUS_DEVICE_FOLD_NAME_H_
 #define HORUS_DEVICE_FOLD_NAME_H_
 

@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The numeric fields of a GpuType as a table: one list for validation, files and printing.
 //
-// Enters:  a GpuType.                     Leaves: OK, or which field of which type is wrong and why.
-// Units:   each field carries its own.
-// Cost:    linear in fields and profiles. Thread class: pure functions.
+// Enters:  a GpuType.   Leaves: OK, or which field of which type is wrong and why.
 #ifndef HORUS_DEVICE_GPU_FIELDS_H_
 #define HORUS_DEVICE_GPU_FIELDS_H_
 

@@ -5,7 +5,6 @@
 // Leaves:  GpuType, a plain value.
 // Units:   in the names; MiB and KiB are powers of two, MB/s = 10^6 bytes/s, GFLOP/s = 10^9 operations/s
 //          with a multiply-add counted as two.
-// Cost:    none.                          Thread class: values, share freely.
 #ifndef HORUS_DEVICE_GPU_TYPE_H_
 #define HORUS_DEVICE_GPU_TYPE_H_
 

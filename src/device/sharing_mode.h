@@ -2,8 +2,6 @@
 // How the jobs on one GPU share it. Modes do not mix on a device.
 //
 // Enters:  a mode's name from a file or a caller.   Leaves: the mode, or an error that lists the names.
-// Units:   none.
-// Cost:    a few comparisons.                       Thread class: pure functions.
 #ifndef HORUS_DEVICE_SHARING_MODE_H_
 #define HORUS_DEVICE_SHARING_MODE_H_
 

@@ -2,7 +2,6 @@
 // CachingAllocator: how much PyTorch's caching allocator reserves for a sequence of requests.
 //
 // Enters:  sizes to take and blocks to give back.   Leaves: bytes in use and bytes reserved from the device.
-// Units:   bytes.
 // Cost:    log(free blocks) a call, 40 bytes a block.
 // Thread class: one thread at a time.
 #ifndef HORUS_FEATURES_ALLOCATOR_H_

@@ -4,8 +4,6 @@
 //
 // Enters:  a ShapedGraph, and the costs of its operators one by one.
 // Leaves:  the same costs without what lies between fused operators: neither written nor read, nor a kernel of its own.
-// Units:   as in cost.h.
-// Cost:    linear in operators.          Thread class: pure function over values.
 #ifndef HORUS_FEATURES_CHAINS_H_
 #define HORUS_FEATURES_CHAINS_H_
 

@@ -2,8 +2,8 @@
 // Checkpoint plan: which operators run twice, and which storages live across segments in between.
 //
 // Enters:  a ShapedGraph, its StepCost with segments, and its Lifetimes.   Leaves: per segment its operators and
-// storages. Units:   positions of operators and storages. Cost:    linear in operators; nothing without checkpointing.
-// Thread class: value.
+// storages.
+// Units:   positions of operators and storages.   Cost: linear in operators; nothing without checkpointing.
 #ifndef HORUS_FEATURES_CHECKPOINT_H_
 #define HORUS_FEATURES_CHECKPOINT_H_
 

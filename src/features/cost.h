@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Cost of one step: FLOPs, bytes, kernels and saved activations of every operator, forward and backward.
 //
-// Enters:  a ShapedGraph and a RunSpec.  Leaves: one OpCost an operator (same order) and the totals of the step.
+// Enters:  a ShapedGraph and a RunSpec.   Leaves: one OpCost an operator (same order) and the totals of the step.
 // Units:   FLOPs (multiply-add = 2 but for horus_flops), bytes, kernels; per GPU and step, repeats included.
 //          Amounts are doubles: exact below 2^53, and a hostile size can neither overflow nor wrap.
-// Cost:    linear in operators, about 0.2 us each.   Thread class: pure functions over values.
+// Cost:    linear in operators, about 0.2 us each.
 #ifndef HORUS_FEATURES_COST_H_
 #define HORUS_FEATURES_COST_H_
 

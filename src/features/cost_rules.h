@@ -3,8 +3,7 @@
 //
 // Enters:  one operator with its tensors' sizes and which gradients are wanted.
 // Leaves:  the amounts of one execution in OpCost; repeats are multiplied outside.
-// Units:   as in cost.h.                 Cost: O(inputs + outputs) an operator, Einsum by its equation.
-// Thread class: pure functions over values; the table is constant.
+// Cost:    O(inputs + outputs) an operator, Einsum by its equation.
 #ifndef HORUS_FEATURES_COST_RULES_H_
 #define HORUS_FEATURES_COST_RULES_H_
 

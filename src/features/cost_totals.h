@@ -2,8 +2,6 @@
 // Totals of a step over its operators' costs: sums, classes, depth, loss, optimiser and coverage.
 //
 // Enters:  a StepCost whose `ops`, `storage` and `stored_bytes` are filled.   Leaves: its other fields.
-// Units:   as in cost.h.                 Cost: linear in operators and tensors.
-// Thread class: pure functions over values.
 #ifndef HORUS_FEATURES_COST_TOTALS_H_
 #define HORUS_FEATURES_COST_TOTALS_H_
 

@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The columns of the feature row: name, unit, definition and how the value is found, in one table each.
 //
-// Enters:  nothing.                      Leaves: two constant tables; feature_row.cc alone reads them.
-// Units:   per column.                   Cost: none.
-// Thread class: constants.
+// Leaves:  two constant tables; feature_row.cc alone reads them.
 #ifndef HORUS_FEATURES_FEATURE_COLUMNS_H_
 #define HORUS_FEATURES_FEATURE_COLUMNS_H_
 

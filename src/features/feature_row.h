@@ -3,8 +3,7 @@
 //
 // Enters:  cost, memory and run of a job; the roofline's terms and the specification of a GPU type.
 // Leaves:  one float32 a column; the schema says name, unit and definition (FEATURES.md is made from it).
-// Units:   per column, in the schema.    Cost: linear in operators for the job part, constant for the device part.
-// Thread class: pure functions over values; the schema is constant.
+// Cost:    linear in operators for the job part, constant for the device part.
 #ifndef HORUS_FEATURES_FEATURE_ROW_H_
 #define HORUS_FEATURES_FEATURE_ROW_H_
 

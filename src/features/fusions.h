@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Fusions: groups of operators that an exporter wrote for what is one kernel when the job runs.
 //
-// Enters:  a ShapedGraph and its run.    Leaves: per operator, whether it is absorbed, or stands for a group.
-// Units:   none.
-// Cost:    linear in operators.          Thread class: pure function.
+// Enters:  a ShapedGraph and its run.   Leaves: per operator, whether it is absorbed, or stands for a group.
 #ifndef HORUS_FEATURES_FUSIONS_H_
 #define HORUS_FEATURES_FUSIONS_H_
 

@@ -3,8 +3,6 @@
 //
 // Enters:  a ShapedGraph and its StepCost.   Leaves: one storage a tensor, one life a storage.
 // Units:   positions of operators and tensors in the graph.
-// Cost:    linear in operators and tensors.
-// Thread class: pure functions over values.
 #ifndef HORUS_FEATURES_LIFETIMES_H_
 #define HORUS_FEATURES_LIFETIMES_H_
 

@@ -5,7 +5,6 @@
 // Leaves:  bytes of every part; the context is added per GPU type.
 // Units:   bytes (2^20 = 1 MiB); PyTorch's rules for saving, freeing and caching (README.md).
 // Cost:    n log n in operators, about 1 us each.
-// Thread class: pure functions over values.
 #ifndef HORUS_FEATURES_MEMORY_H_
 #define HORUS_FEATURES_MEMORY_H_
 

@@ -2,9 +2,8 @@
 // ReplayStep: what is live and what the caching allocator holds while PyTorch runs a step operator by operator.
 //
 // Enters:  a ShapedGraph, its StepCost and the RunSpec.   Leaves: bytes held all along, bytes live at the peak, bytes
-//          reserved from the device.    Units: bytes.
+//          reserved from the device.
 // Cost:    n log n in operators and steps, about 1 us each.
-// Thread class: pure functions over values.
 #ifndef HORUS_FEATURES_REPLAY_H_
 #define HORUS_FEATURES_REPLAY_H_
 

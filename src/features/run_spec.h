@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // RunSpec: how the graph is run — batch, precision, memory layout, optimiser, checkpointing, training or inference.
 //
-// Enters:  the user's choice.            Leaves: a plain value; part of a job's profile id.
+// Enters:  the user's choice.   Leaves: a plain value; part of a job's profile id.
 // Units:   batch in samples per GPU and step.
-// Cost:    none.                         Thread class: value, share freely.
 #ifndef HORUS_FEATURES_RUN_SPEC_H_
 #define HORUS_FEATURES_RUN_SPEC_H_
 

@@ -3,7 +3,6 @@
 //
 // Enters:  a Graph, sizes of its named dimensions, limits.
 // Leaves:  a ShapedGraph without roles (roles.h adds them).
-// Units:   elements.
 // Cost:    linear in expanded operators; call depth is bounded by ShapeLimits::max_nesting.   Thread class: one thread.
 #ifndef HORUS_GRAPH_BINDER_H_
 #define HORUS_GRAPH_BINDER_H_

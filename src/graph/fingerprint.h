@@ -3,8 +3,6 @@
 //
 // Enters:  a linked Graph, or one with shapes.
 // Leaves:  a hash of what is computed; names of values, texts of documentation and weights do not count.
-// Units:   none.
-// Cost:    linear.                       Thread class: pure functions.
 #ifndef HORUS_GRAPH_FINGERPRINT_H_
 #define HORUS_GRAPH_FINGERPRINT_H_
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Graph: what the job computes, as the ONNX file says it, before any dimension is bound.
 //
-// Enters:  ONNX bytes or a file (reader.h).     Leaves: an immutable graph without weights.
+// Enters:  ONNX bytes or a file (reader.h).   Leaves: an immutable graph without weights.
 // Units:   dimensions in elements; -1 = unknown.
-// Cost:    memory linear in nodes and names; payloads are never loaded.   Thread class: immutable, share freely.
+// Cost:    memory linear in nodes and names; payloads are never loaded.
 #ifndef HORUS_GRAPH_GRAPH_H_
 #define HORUS_GRAPH_GRAPH_H_
 

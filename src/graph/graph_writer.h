@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // GraphWriter: builds a Graph operator by operator, as the reader would have it from a file.
 //
-// Enters:  names, types, shapes.          Leaves: a Graph with one body, nodes in the order of the calls.
-// Units:   elements.
-// Cost:    linear in nodes.               Thread class: one thread.
+// Enters:  names, types, shapes.   Leaves: a Graph with one body, nodes in the order of the calls.
+// Thread class: one thread.
 #ifndef HORUS_GRAPH_GRAPH_WRITER_H_
 #define HORUS_GRAPH_GRAPH_WRITER_H_
 

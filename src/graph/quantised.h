@@ -3,8 +3,6 @@
 //
 // Enters:  a node of onnxruntime's quantiser.
 // Leaves:  the node that it stands for, without scales and zero points.
-// Units:   none.
-// Cost:    one look-up; a copy of the node.   Thread class: pure function.
 #ifndef HORUS_GRAPH_QUANTISED_H_
 #define HORUS_GRAPH_QUANTISED_H_
 

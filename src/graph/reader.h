@@ -5,7 +5,7 @@
 // Leaves:  an immutable Graph, or an error that names graph, node, field and byte offset.
 // Units:   bytes, counts.
 // Cost:    linear in names, nodes and held elements; payloads are skipped (a file is seeked over), external data is
-//          never opened.              Thread class: pure functions.
+//          never opened.
 #ifndef HORUS_GRAPH_READER_H_
 #define HORUS_GRAPH_READER_H_
 

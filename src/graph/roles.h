@@ -3,8 +3,6 @@
 //
 // Enters:  a flattened graph with shapes; what is known of each tensor.
 // Leaves:  Tensor::role, Tensor::alias_of of weights in another form, Op::plumbing.
-// Units:   none.
-// Cost:    linear in operators.          Thread class: pure functions.
 #ifndef HORUS_GRAPH_ROLES_H_
 #define HORUS_GRAPH_ROLES_H_
 

@@ -3,8 +3,7 @@
 //
 // Enters:  names as they occur in the file, in any order.
 // Leaves:  dense value ids, who defines each value, who only uses it.
-// Units:   positions.
-// Cost:    one hash per name occurrence.     Thread class: one thread at a time.
+// Cost:    one hash per name occurrence.   Thread class: one thread at a time.
 #ifndef HORUS_GRAPH_SCOPE_H_
 #define HORUS_GRAPH_SCOPE_H_
 

@@ -4,7 +4,7 @@
 // Enters:  a Graph and the sizes of its named dimensions.
 // Leaves:  operators in execution order over one table of tensors; what stayed unknown is counted, never guessed.
 // Units:   elements and bytes.
-// Cost:    linear in operators; limits in ShapeLimits.       Thread class: immutable, share freely.
+// Cost:    linear in operators; limits in ShapeLimits.
 #ifndef HORUS_GRAPH_SHAPED_H_
 #define HORUS_GRAPH_SHAPED_H_
 

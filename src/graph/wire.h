@@ -3,8 +3,7 @@
 //
 // Enters:  a stream of known total size.
 // Leaves:  fields, one at a time; errors carry field, message and byte offset.
-// Units:   bytes.
-// Cost:    linear; Skip seeks where the stream can.     Thread class: one thread at a time.
+// Cost:    linear; Skip seeks where the stream can.   Thread class: one thread at a time.
 #ifndef HORUS_GRAPH_WIRE_H_
 #define HORUS_GRAPH_WIRE_H_
 

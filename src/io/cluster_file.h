@@ -4,7 +4,7 @@
 // Enters:  a path and the catalogue that GPU types are looked up in.
 // Leaves:  checked descriptions, and from them a Cluster; or "file:line: key: expected ..., found ...".
 // Units:   docs/files.md has the schema.
-// Cost:    linear in the file and in the nodes that it replicates; limits below.   Thread class: pure functions.
+// Cost:    linear in the file and in the nodes that it replicates; limits below.
 #ifndef HORUS_IO_CLUSTER_FILE_H_
 #define HORUS_IO_CLUSTER_FILE_H_
 

@@ -4,7 +4,6 @@
 // Enters:  bytes of a file (RFC 4180: commas, double quotes, any newline, UTF-8 byte order mark allowed).
 // Leaves:  the header and the rows as text; every row has as many fields as the header.
 // Units:   rows count from 1 after the header; blank lines are not rows. Lines count from 1, by line feeds.
-// Cost:    linear.                       Thread class: pure function.
 #ifndef HORUS_IO_CSV_H_
 #define HORUS_IO_CSV_H_
 

@@ -2,7 +2,6 @@
 // DemandShelf: requests of files turned into JobSpecs with demands, those of the models that they name.
 //
 // Enters:  requests, a catalogue and a predictor.   Leaves: jobs, or errors that name file and place.
-// Units:   as in the rooms.
 // Cost:    a model and run that several jobs share is analysed once.   Thread class: one thread at a time.
 #ifndef HORUS_IO_DEMAND_SHELF_H_
 #define HORUS_IO_DEMAND_SHELF_H_

@@ -4,7 +4,6 @@
 // Enters:  a YAML file and the catalogue to extend.
 // Leaves:  the extended catalogue; or "file:line: key: expected ..., found ...".
 // Units:   the keys are the members of GpuType; docs/files.md has the schema.
-// Cost:    linear in the file.           Thread class: pure functions.
 #ifndef HORUS_IO_GPU_FILE_H_
 #define HORUS_IO_GPU_FILE_H_
 

@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A document of ours as JSON text, whatever bytes the names and paths in it have.
 //
-// Enters:  a document; how many blanks a level is indented by.      Leaves: text that ends with a newline.
-// Units:   none.
-// Cost:    linear in the document.       Thread class: pure functions.
+// Enters:  a document; how many blanks a level is indented by.   Leaves: text that ends with a newline.
 #ifndef HORUS_IO_JSON_TEXT_H_
 #define HORUS_IO_JSON_TEXT_H_
 

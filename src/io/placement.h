@@ -4,7 +4,7 @@
 // Enters:  a cluster, the plan made for it, and the interference model that predicted its effects.
 // Leaves:  the state after the plan, the slowdown of every tenant there, and names for all ids.
 // Units:   slowdown = shared / alone.
-// Cost:    one copy of the cluster and one model call a device in use.   Thread class: value, share freely.
+// Cost:    one copy of the cluster and one model call a device in use.
 #ifndef HORUS_IO_PLACEMENT_H_
 #define HORUS_IO_PLACEMENT_H_
 

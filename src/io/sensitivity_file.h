@@ -4,7 +4,6 @@
 // Enters:  a CSV with the columns profile, cpu_cores, memory_gib, speed and perhaps host_us; a row a cell.
 // Leaves:  a matrix for each profile; or "sensitivity.csv: row 12: speed: expected ..., found ...".
 // Units:   cores and GiB per GPU of the job; speed relative to that at the fair share, blank = not measured.
-// Cost:    linear.                       Thread class: pure functions.
 #ifndef HORUS_IO_SENSITIVITY_FILE_H_
 #define HORUS_IO_SENSITIVITY_FILE_H_
 

@@ -148,7 +148,6 @@ using GridObserver = std::function<bool(const Trace&, const SimEvent&)>;
                                                  const GridObserver& observer = nullptr);
 
 // ---- The columns that a comparison reports of each run, and what they come to over seeds.
-// Cost: linear.
 
 enum class Better : uint8_t { kLower, kHigher, kNeither };
 

@@ -4,7 +4,6 @@
 // Enters:  a trace and what became of it.
 // Leaves:  counts, times and shares.
 // Units:   microseconds; shares from 0 to 1; a slowdown of 1 = undisturbed.
-// Cost:    a sort of the jobs.           Thread class: pure functions.
 #ifndef HORUS_LAB_METRICS_H_
 #define HORUS_LAB_METRICS_H_
 

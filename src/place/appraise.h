@@ -3,7 +3,6 @@
 //
 // Enters:  the ledger before the job is booked, the search's result.
 // Leaves:  the explained parts of a Decision.
-// Units:   see decision.h.
 // Cost:    O(slots x tenants) when placed; a refusal looks at each device once more in the memo.
 // Thread class: one thread at a time.
 #ifndef HORUS_PLACE_APPRAISE_H_

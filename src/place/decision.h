@@ -5,7 +5,6 @@
 // Leaves:  plain values: verdict, stable reason codes, slots, slowdown of each tenant, cost terms.
 // Units:   slowdown = shared / alone (1 = undisturbed); costs in the policy's unit, lower is better.
 // Cost:    about 800 bytes, in which the lists of a usual job on one GPU have room.
-// Thread class: value, share freely.
 #ifndef HORUS_PLACE_DECISION_H_
 #define HORUS_PLACE_DECISION_H_
 

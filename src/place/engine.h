@@ -3,7 +3,6 @@
 //
 // Enters:  a placer; the cluster it is to follow, or a part of it; jobs.
 // Leaves:  the placer's own ledger to book on and take back, places and decisions found on it.
-// Units:   as placer.h.
 // Cost:    none of its own; whatever is booked is taken back by the placer's next Follow.
 // Thread class: one thread at a time, with the placer.
 #ifndef HORUS_PLACE_ENGINE_H_

@@ -3,8 +3,7 @@
 //
 // Enters:  as placer.h.
 // Leaves:  the steps that plans, verdicts and modes share.
-// Units:   as placer.h.
-// Cost:    as placer.h.                   Thread class: one thread at a time.
+// Thread class: one thread at a time.
 #ifndef HORUS_PLACE_PLACER_IMPL_H_
 #define HORUS_PLACE_PLACER_IMPL_H_
 

@@ -3,7 +3,6 @@
 //
 // Enters:  slots (small dense numbers), each at most once, and keys of a strict order.
 // Leaves:  the first slot; the first k in order without changing anything.
-// Units:   none.
 // Cost:    O(log n) a change, O(k log k) for the first k; nothing but Reserve and Visit allocates.
 // Thread class: value with one writer; readers share freely while nobody writes.
 #ifndef HORUS_QUEUE_INDEXED_HEAP_H_

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // K-means over jobs' features in integers: the same points give the same clusters in whatever order they come.
 //
-// Enters:  jobs, or points on a grid.     Leaves: centres, and for each point the nearest one.
+// Enters:  jobs, or points on a grid.   Leaves: centres, and for each point the nearest one.
 // Units:   each feature from 0 (its least value) to kFeatureGrid (its greatest).
-// Cost:    clusters x (points + at most kMostFitted x kMostPasses).   Thread class: pure functions.
+// Cost:    clusters x (points + at most kMostFitted x kMostPasses).
 #ifndef HORUS_QUEUE_KMEANS_H_
 #define HORUS_QUEUE_KMEANS_H_
 

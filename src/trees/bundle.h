@@ -4,7 +4,7 @@
 // Enters:  bytes of a bundle, or a Bundle to write.
 // Leaves:  a Bundle (a plain value), or bytes; write then read gives an equal value, read then write the same bytes.
 // Units:   each target's name carries its unit; calibration numbers are what the writer says they are.
-// Cost:    linear in the bytes; memory at most 4 times the bytes.      Thread class: values, share freely.
+// Cost:    linear in the bytes; memory at most 4 times the bytes.
 #ifndef HORUS_TREES_BUNDLE_H_
 #define HORUS_TREES_BUNDLE_H_
 

@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The rules that every bundle keeps, asked of what was read and of what is about to be written.
 //
-// Enters:  a Bundle.                     Leaves: OK, or the first rule that is broken and where.
-// Units:   sizes in bytes.
-// Cost:    linear in the bundle.         Thread class: pure function.
+// Enters:  a Bundle.   Leaves: OK, or the first rule that is broken and where.
 #ifndef HORUS_TREES_BUNDLE_CHECK_H_
 #define HORUS_TREES_BUNDLE_CHECK_H_
 

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The layout of a bundle file, for its writer and its reader alone.
 //
-// Enters:  nothing.                      Leaves: constants.
+// Leaves:  constants.
 // Units:   sizes in bytes; all numbers little-endian.
-// Cost:    none.                         Thread class: constants.
 #ifndef HORUS_TREES_BUNDLE_FORMAT_H_
 #define HORUS_TREES_BUNDLE_FORMAT_H_
 

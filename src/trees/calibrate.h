@@ -3,8 +3,7 @@
 //
 // Enters:  scores (errors above the prediction) of rows that their model had not seen, and the rows' groups.
 // Leaves:  the margin that covers a row of a new group, what it promises and what it is seen to cover.
-// Units:   of the scores.
-// Cost:    n log n in rows.              Thread class: pure functions.
+// Cost:    n log n in rows.
 #ifndef HORUS_TREES_CALIBRATE_H_
 #define HORUS_TREES_CALIBRATE_H_
 

@@ -4,7 +4,6 @@
 // Enters:  a float32 that is not NaN.
 // Leaves:  a key: OrderKey(a) < OrderKey(b) exactly when a < b; strictly between the two missing keys.
 // Units:   none; -0 and 0 have one key.
-// Cost:    four instructions.            Thread class: pure functions.
 #ifndef HORUS_TREES_ORDER_KEY_H_
 #define HORUS_TREES_ORDER_KEY_H_
 

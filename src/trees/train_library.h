@@ -4,7 +4,6 @@
 //
 // Enters:  the path of the library, or none to look for it.
 // Leaves:  its entry point; or which file is missing, where it was looked for and how to get it.
-// Units:   none.
 // Cost:    the first load about 20 ms, then microseconds; once loaded it stays (OpenMP cannot be unloaded).
 // Thread class: pure function; the loader synchronises.
 #ifndef HORUS_TREES_TRAIN_LIBRARY_H_

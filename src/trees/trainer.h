@@ -4,7 +4,7 @@
 // Enters:  feature rows (float32, NaN = missing), targets, optional margins, weights and groups; parameters.
 // Leaves:  a Forest and a report of the validation, equal for equal input on every run.
 // Units:   rows row-major; targets and margins in the same unit (the forest learns target - margin).
-// Cost:    rounds x rows x features on the calling thread; loads libhorus_train.so.   Thread class: pure function.
+// Cost:    rounds x rows x features on the calling thread; loads libhorus_train.so.
 #ifndef HORUS_TREES_TRAINER_H_
 #define HORUS_TREES_TRAINER_H_
 

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which nodes a pod may go to by taints and node affinity, as the scheduler of Kubernetes decides it.
 //
-// Enters:  a pod's rules and a node.     Leaves: yes or no.
-// Units:   none.
-// Cost:    taints x tolerations, and terms.   Thread class: pure functions.
+// Enters:  a pod's rules and a node.   Leaves: yes or no.
+// Cost:    taints x tolerations, and terms.
 #ifndef HORUS_IO_KUBE_KUBE_ADMITS_H_
 #define HORUS_IO_KUBE_KUBE_ADMITS_H_
 

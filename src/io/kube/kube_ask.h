@@ -4,7 +4,6 @@
 // Enters:  a pod and the claims that it names.
 // Leaves:  how many GPUs of which resource, which devices its claims or annotations tell; the shape of a job.
 // Units:   MiB, thousandths of a GPU, per cent.
-// Cost:    linear in the pod.            Thread class: pure functions.
 #ifndef HORUS_IO_KUBE_KUBE_ASK_H_
 #define HORUS_IO_KUBE_KUBE_ASK_H_
 

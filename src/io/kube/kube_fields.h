@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Fields that several kinds of object have.
 //
-// Enters:  views of fields.              Leaves: checked values.
+// Enters:  views of fields.   Leaves: checked values.
 // Units:   thousandths of a core, bytes.
-// Cost:    linear.                       Thread class: pure functions.
 #ifndef HORUS_IO_KUBE_KUBE_FIELDS_H_
 #define HORUS_IO_KUBE_KUBE_FIELDS_H_
 

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // An imported cluster as the files that the other commands read.
 //
-// Enters:  an imported cluster.          Leaves: texts; each was read again by the reader that it is for.
+// Enters:  an imported cluster.   Leaves: texts; each was read again by the reader that it is for.
 // Units:   docs/files.md, docs/shadow.md.
-// Cost:    linear, and one reading.      Thread class: pure functions.
 #ifndef HORUS_IO_KUBE_KUBE_FILES_H_
 #define HORUS_IO_KUBE_KUBE_FILES_H_
 

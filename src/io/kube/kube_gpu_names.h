@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // What Kubernetes calls GPUs: product labels, cloud labels, instance types; and the types of the catalogue.
 //
-// Enters:  values of labels and attributes.        Leaves: GPU types; errors that suggest near names.
+// Enters:  values of labels and attributes.   Leaves: GPU types; errors that suggest near names.
 // Units:   MiB.
-// Cost:    a few look-ups.                         Thread class: pure functions.
 #ifndef HORUS_IO_KUBE_KUBE_GPU_NAMES_H_
 #define HORUS_IO_KUBE_KUBE_GPU_NAMES_H_
 

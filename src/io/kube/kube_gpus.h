@@ -4,7 +4,6 @@
 // Enters:  a node and its resource slices.
 // Leaves:  its devices in the order of cluster.yaml and which source told them, or why they cannot be told.
 // Units:   MiB; thousandths of a GPU.
-// Cost:    linear in the devices.        Thread class: pure functions.
 #ifndef HORUS_IO_KUBE_KUBE_GPUS_H_
 #define HORUS_IO_KUBE_KUBE_GPUS_H_
 

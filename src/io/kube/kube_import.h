@@ -4,7 +4,7 @@
 // Enters:  nodes, pods, slices and claims; the catalogue that GPU types are looked up in.
 // Leaves:  nodes with devices, jobs that run and wait, and what was left out and why.
 // Units:   thousandths of a core and of a GPU, MiB, seconds.
-// Cost:    nodes x kinds of placement rules, and the pods.   Thread class: pure functions.
+// Cost:    nodes x kinds of placement rules, and the pods.
 #ifndef HORUS_IO_KUBE_KUBE_IMPORT_H_
 #define HORUS_IO_KUBE_KUBE_IMPORT_H_
 

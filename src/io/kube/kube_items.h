@@ -3,8 +3,7 @@
 //
 // Enters:  a path, or "-" for standard input: v1 Lists, typed lists, single objects, several of them one after another.
 // Leaves:  each object with its place in the file; errors name the place, what was expected and what was found.
-// Units:   bytes.
-// Cost:    linear; memory for one object (kMaxKubeObjectBytes of text).   Thread class: pure functions over files.
+// Cost:    linear; memory for one object (kMaxKubeObjectBytes of text).
 #ifndef HORUS_IO_KUBE_KUBE_ITEMS_H_
 #define HORUS_IO_KUBE_KUBE_ITEMS_H_
 

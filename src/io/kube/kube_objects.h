@@ -4,7 +4,6 @@
 // Enters:  objects of the API server as JSON.
 // Leaves:  plain values; errors that name object, field, expected and found.
 // Units:   thousandths of a core, bytes, seconds since 1970.
-// Cost:    linear in the object.         Thread class: pure functions.
 #ifndef HORUS_IO_KUBE_KUBE_OBJECTS_H_
 #define HORUS_IO_KUBE_KUBE_OBJECTS_H_
 

@@ -4,7 +4,6 @@
 // Enters:  JobProfiles as JSON, pods' annotations, the catalogue.
 // Leaves:  demands by GPU type, and how a pod is to be placed.
 // Units:   per cent, MiB, microseconds.
-// Cost:    linear in the object.         Thread class: pure functions.
 #ifndef HORUS_IO_KUBE_KUBE_PROFILE_H_
 #define HORUS_IO_KUBE_KUBE_PROFILE_H_
 

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Quantities and times as Kubernetes writes them: "500m", "1.5Gi", "2e3"; "2026-11-26T12:00:00Z".
 //
-// Enters:  text of an object.            Leaves: integers, or nullopt for what is no quantity or beyond the limits.
+// Enters:  text of an object.   Leaves: integers, or nullopt for what is no quantity or beyond the limits.
 // Units:   what the caller asks for: parts of the quantity's unit; seconds since 1970.
-// Cost:    linear in the text.           Thread class: pure functions.
 #ifndef HORUS_IO_KUBE_QUANTITY_H_
 #define HORUS_IO_KUBE_QUANTITY_H_
 

@@ -4,7 +4,7 @@
 // Enters:  a problem of the work rate, or speeds and jobs; slowdown bounds; from which gain on sharing pays.
 // Leaves:  per bound the gain over exclusive use, the pairs that it admits, the verdict.
 // Units:   rates as in work_rate.h; gains and shares as fractions.
-// Cost:    WorkRateBound per slowdown bound.   Thread class: pure function.
+// Cost:    WorkRateBound per slowdown bound.
 #ifndef HORUS_LAB_BOUND_POTENTIAL_H_
 #define HORUS_LAB_BOUND_POTENTIAL_H_
 

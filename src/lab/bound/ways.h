@@ -3,8 +3,7 @@
 //
 // Enters:  a checked problem; whether jobs keep to the fair share of their GPU, and which slowdowns are admitted.
 // Leaves:  ways, the columns of the linear program; of those that never help none.
-// Units:   those of work_rate.h.
-// Cost:    of a pair the product of both profiles' choices, times their sum.   Thread class: pure functions.
+// Cost:    of a pair the product of both profiles' choices, times their sum.
 #ifndef HORUS_LAB_BOUND_WAYS_H_
 #define HORUS_LAB_BOUND_WAYS_H_
 

@@ -6,7 +6,6 @@
 // Leaves:  the rate without sharing and the best one with it, which GPUs do what, and prices that prove the bound.
 // Units:   work in seconds that a job takes alone on its reference GPU; rates in work a second, that is in such GPUs.
 // Cost:    two linear programs, with hosts four; 22 profiles: milliseconds, 200 profiles on 5 types: seconds.
-// Thread class: pure function.
 #ifndef HORUS_LAB_BOUND_WORK_RATE_H_
 #define HORUS_LAB_BOUND_WORK_RATE_H_
 

@@ -2,8 +2,7 @@
 // Lists of jobs; horus/lab/memory.h, what handles of the library hold.
 //
 // Enters:  jobs and the catalogue of their types.   Leaves: the jobs as the C ABI shows them.
-// Units:   as in cluster.h.
-// Cost:    the jobs, and about 250 bytes a demand.   Thread class: immutable, share freely.
+// Cost:    the jobs, and about 250 bytes a demand.
 #ifndef HORUS_LAB_CAPI_JOB_LIST_H_
 #define HORUS_LAB_CAPI_JOB_LIST_H_
 

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Demands by profile and measured speeds from the C ABI.
 //
-// Enters:  columns.                       Leaves: values of the sim room, checked.
-// Units:   as in horus/sim.h and horus/potential.h.
-// Cost:    linear; a search by name a row.   Thread class: pure functions.
+// Enters:  columns.   Leaves: values of the sim room, checked.
+// Cost:    linear; a search by name a row.
 #ifndef HORUS_LAB_CAPI_SIM_CONVERT_H_
 #define HORUS_LAB_CAPI_SIM_CONVERT_H_
 

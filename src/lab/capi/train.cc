@@ -26,7 +26,6 @@ namespace horus::capi {
 namespace {
 
 // ---- What the options of every training say alike, from their C structs.
-// Cost: a copy of the path.
 
 template <typename COptions>
 [[nodiscard]] absl::Status ReadTrainOptions(const COptions& c, double& promise, uint32_t& seed,

@@ -4,7 +4,6 @@
 // Enters:  a path, the catalogue of GPU types, and the names and limits of the measured columns.
 // Leaves:  rows in file order; or "rows.csv: row 12: batch: expected ..., found ...".
 // Units:   docs/measure.md has the schema.
-// Cost:    linear in the file.           Thread class: pure functions.
 #ifndef HORUS_LAB_IO_DATASET_FILE_H_
 #define HORUS_LAB_IO_DATASET_FILE_H_
 

@@ -4,7 +4,7 @@
 // Enters:  JSON: gpu -> "('JOB', SCALE)" -> "null" (alone) or another such key -> speed, or [the job's, the other's].
 // Leaves:  the speeds on one GPU (scale 1), and alone on several; or "file.json: k80: ...: expected ..., found ...".
 // Units:   steps a second, 0 = not measured.
-// Cost:    linear in the file; at most kMostGavelEntries entries.   Thread class: pure function.
+// Cost:    linear in the file; at most kMostGavelEntries entries.
 #ifndef HORUS_LAB_IO_GAVEL_FILE_H_
 #define HORUS_LAB_IO_GAVEL_FILE_H_
 

@@ -27,7 +27,6 @@ namespace horus {
 namespace {
 
 // ---- One workload of grid.yaml: files or a made trace, and what becomes of it.
-// Cost: linear.
 
 constexpr std::array<std::string_view, 15> kKeys = {
     "name",    "files", "format",    "skip_bad",    "synthetic", "single_gpu",  "known_only",     "sample",
@@ -168,7 +167,6 @@ absl::Status ReadGridWorkload(const YamlValue& value, int64_t capacity_gpu_milli
 }
 
 // ---- One policy of grid.yaml: its placer, its queue and how it decides.
-// Cost: linear.
 
 constexpr double kHugeNumber = 1e9;       // of what has no other end; chosen
 constexpr double kMostTolerance = 0.999;  // below 1

@@ -4,7 +4,7 @@
 // Enters:  a path and the catalogue that GPU types are looked up in.
 // Leaves:  checked settings and the paths of the other files; or "file:line: key: expected ..., found ...".
 // Units:   docs/simulate.md has the schema.
-// Cost:    linear in the file and in the cluster's nodes; limits below.   Thread class: pure functions.
+// Cost:    linear in the file and in the cluster's nodes; limits below.
 #ifndef HORUS_LAB_IO_GRID_FILE_H_
 #define HORUS_LAB_IO_GRID_FILE_H_
 

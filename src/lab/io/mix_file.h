@@ -4,7 +4,6 @@
 // Enters:  a trace of Gavel (traces/trace_file.h), known by its tabs; else a CSV: profile, share.
 // Leaves:  rows, then jobs of a speed table's profiles; or "mix.csv: row 2: share: expected ...".
 // Units:   steps; shares in GPU time alone on the reference type, any scale.
-// Cost:    linear.                       Thread class: pure functions.
 #ifndef HORUS_LAB_IO_MIX_FILE_H_
 #define HORUS_LAB_IO_MIX_FILE_H_
 

@@ -5,7 +5,6 @@
 // Leaves:  a cluster whose node ids are tie ranks, jobs with hard requests, classes for a Workload, pods in the order
 //          in which they come. GPU memory and utilisation play no part: demands say nothing.
 // Units:   thousandths of a GPU.
-// Cost:    linear, sorts included.        Thread class: pure functions.
 #ifndef HORUS_LAB_IO_OPENB_TRACE_H_
 #define HORUS_LAB_IO_OPENB_TRACE_H_
 
@@ -26,7 +25,6 @@
 namespace horus {
 
 // ---- The openb trace (Alibaba, 2023; hkust-adsl/kubernetes-scheduler-simulator): node and pod lists as published.
-// Cost: linear.
 
 struct OpenbNode {
   std::string name;

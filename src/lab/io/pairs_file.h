@@ -81,7 +81,6 @@ class PairsReader {
 
 // ---- Predicted slowdowns of two jobs on a GPU, by name: what a model says, kept in a file so that a simulation can
 // believe it.
-// Cost: linear.
 
 struct PredictedPair {
   std::string gpu;  // canonical type name

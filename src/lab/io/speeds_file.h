@@ -4,7 +4,7 @@
 // Enters:  files, each with GPU types of its own.
 // Leaves:  one table of all; or "file.json: 'k80': ...: expected ..., found ...".
 // Units:   steps a second; pairs as shares of the speed alone, above 1 (noise) taken as 1.
-// Cost:    linear in the files.          Thread class: one thread at a time.
+// Thread class: one thread at a time.
 #ifndef HORUS_LAB_IO_SPEEDS_FILE_H_
 #define HORUS_LAB_IO_SPEEDS_FILE_H_
 

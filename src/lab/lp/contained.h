@@ -3,7 +3,6 @@
 //
 // Enters:  what to run, which may throw anything (Clp throws a type of its own, which is no std::exception).
 // Leaves:  its status, or one of entry.h with the reason in `text` of HORUS_LP_TEXT_BYTES.
-// Units:   none.     Cost: none.     Thread class: pure function.
 #ifndef HORUS_LAB_LP_CONTAINED_H_
 #define HORUS_LAB_LP_CONTAINED_H_
 

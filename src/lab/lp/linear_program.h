@@ -3,8 +3,7 @@
 //
 // Enters:  row bounds, columns with their elements; maximise.
 // Leaves:  a vertex, its objective and the price of each row; or why there is none.
-// Units:   the caller's.
-// Cost:    the simplex method.           Thread class: value; solving is a pure function.
+// Cost:    the simplex method.
 #ifndef HORUS_LAB_LP_LINEAR_PROGRAM_H_
 #define HORUS_LAB_LP_LINEAR_PROGRAM_H_
 

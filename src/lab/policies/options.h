@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Options of the laboratory's policies, beside those of all (place/search/policy.h).
 //
-// Enters:  PolicyOptions.                 Leaves: the record, or what is wrong with it.
-// Units:   stated by each field.
-// Cost:    a copy.                        Thread class: values; pure functions.
+// Enters:  PolicyOptions.   Leaves: the record, or what is wrong with it.
 #ifndef HORUS_LAB_POLICIES_OPTIONS_H_
 #define HORUS_LAB_POLICIES_OPTIONS_H_
 

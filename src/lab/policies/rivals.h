@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The policies of papers and other systems, and rules of thumb; policies.cc lists them by name.
 //
-// Enters:  options.                       Leaves: a policy.
-// Units:   see docs/place.md.
-// Cost:    one allocation.                Thread class: pure functions.
+// Enters:  options.   Leaves: a policy.
 #ifndef HORUS_LAB_POLICIES_RIVALS_H_
 #define HORUS_LAB_POLICIES_RIVALS_H_
 

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // ClusterMap: the nodes and devices of a cluster by number, in the order of Cluster::NodeIds and of their specs.
 //
-// Enters:  a cluster.                    Leaves:  numbers, and what lies at them.
-// Units:   as place/state/node.h.
-// Cost:    O(nodes + devices) once.      Thread class: immutable.
+// Enters:  a cluster.   Leaves: numbers, and what lies at them.
+// Cost:    O(nodes + devices) once.
 #ifndef HORUS_LAB_RUN_CLUSTER_MAP_H_
 #define HORUS_LAB_RUN_CLUSTER_MAP_H_
 

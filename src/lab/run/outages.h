@@ -4,7 +4,7 @@
 // Enters:  nodes, mean times, a seed; or a list of one's own.
 // Leaves:  outages, ascending by begin, then node; those of one node do not overlap.
 // Units:   microseconds of the trace's clock.
-// Cost:    about 100 ns an outage.       Thread class: pure functions.
+// Cost:    about 100 ns an outage.
 #ifndef HORUS_LAB_RUN_OUTAGES_H_
 #define HORUS_LAB_RUN_OUTAGES_H_
 

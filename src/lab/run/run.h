@@ -4,7 +4,7 @@
 // Enters:  the arguments of Simulate, checked.
 // Leaves:  its result.
 // Units:   microseconds of the trace's clock; jobs by their position in the trace.
-// Cost:    see simulator.h.               Thread class: one thread at a time.
+// Thread class: one thread at a time.
 #ifndef HORUS_LAB_RUN_RUN_H_
 #define HORUS_LAB_RUN_RUN_H_
 

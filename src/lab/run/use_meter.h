@@ -4,7 +4,7 @@
 // Enters:  places taken and given back, nodes that fail and come back, time that passes.
 // Leaves:  SimUse.
 // Units:   microseconds of devices; fragments as in workload.h.
-// Cost:    that of FragmentMeter.        Thread class: one thread at a time.
+// Thread class: one thread at a time.
 #ifndef HORUS_LAB_RUN_USE_METER_H_
 #define HORUS_LAB_RUN_USE_METER_H_
 

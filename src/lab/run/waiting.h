@@ -4,7 +4,6 @@
 // Enters:  what sharing costs the tenants, what is left of them, and when GPUs would fall idle.
 // Leaves:  yes or no.
 // Units:   microseconds; slowdowns.
-// Cost:    linear in the neighbours.      Thread class: pure functions.
 #ifndef HORUS_LAB_RUN_WAITING_H_
 #define HORUS_LAB_RUN_WAITING_H_
 

@@ -3,7 +3,6 @@
 //
 // Enters:  a ledger that follows the cluster, the nodes to consider; the cluster itself while it is being read.
 // Leaves:  SynergyServer and SynergyResident columns; which devices a server stands for.
-// Units:   as round.h.
 // Cost:    O(devices), and O(jobs) where residents may be resized or a node mixes its GPUs.
 // Thread class: one thread at a time.
 #ifndef HORUS_LAB_SYNERGY_CLUSTER_ROUND_H_

@@ -3,7 +3,6 @@
 //
 // Enters:  a placer with such a policy, a const cluster, jobs in the order in which they count.
 // Leaves:  a plan with a decision for each job.
-// Units:   as placer.h.
 // Cost:    as round.h, and a look at every node.
 // Thread class: one thread at a time, with the placer.
 #ifndef HORUS_LAB_SYNERGY_PLAN_ROUND_H_

@@ -18,7 +18,6 @@ namespace horus {
 namespace {
 
 // ---- Checks what a caller asks of a round; of this folder only.
-// Cost: linear.
 
 // Over-commitment by adopted jobs is bounded as everything else; with both bounds no sum leaves 64 bits.
 constexpr int64_t kLeastFree = -kMaxHostQuantity;

@@ -5,7 +5,6 @@
 // Leaves:  per job its slices of servers and its cores and memory per GPU; residents that must give some back.
 // Units:   whole GPUs; thousandths of a core, MiB; speeds relative to the fair share.
 // Cost:    O(jobs x servers) at worst, usually O(jobs x log servers); opt solves two linear programs.
-// Thread class: pure function.
 #ifndef HORUS_LAB_SYNERGY_ROUND_H_
 #define HORUS_LAB_SYNERGY_ROUND_H_
 

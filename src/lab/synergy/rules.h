@@ -4,7 +4,6 @@
 //
 // Enters:  the state of the round and a job's demands.
 // Leaves:  the state with the job placed, or as it was.
-// Units:   as round.h.
 // Cost:    placing O(log servers) where the first server fits, O(servers) at worst; growing O(holders x cells).
 // Thread class: one thread at a time, as the state.
 #ifndef HORUS_LAB_SYNERGY_RULES_H_

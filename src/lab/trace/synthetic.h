@@ -5,7 +5,7 @@
 // Leaves:  a trace; the same for equal options on every machine. Job i is drawn from (seed, i) alone, so that a longer
 //          trace begins with the shorter one.
 // Units:   microseconds, thousandths; weights are relative.
-// Cost:    0.5 us a job.                 Thread class: pure functions.
+// Cost:    0.5 us a job.
 #ifndef HORUS_LAB_TRACE_SYNTHETIC_H_
 #define HORUS_LAB_TRACE_SYNTHETIC_H_
 

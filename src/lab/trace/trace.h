@@ -4,7 +4,7 @@
 // Enters:  jobs from a reader (io/traces/trace_file.h), a generator (synthetic.h) or a caller, through TraceBuilder.
 // Leaves:  a plain value; ValidateTrace says "trace: job[17]: field: expected ..., found ...".
 // Units:   microseconds from the trace's own zero, thousandths of a GPU and of a core, MiB; host resources per task.
-// Cost:    88 bytes a job, each name once.       Thread class: value, share freely.
+// Cost:    88 bytes a job, each name once.
 #ifndef HORUS_LAB_TRACE_TRACE_H_
 #define HORUS_LAB_TRACE_TRACE_H_
 

@@ -4,7 +4,6 @@
 // Enters:  a trace that ValidateTrace accepts.
 // Leaves:  another one; or "trace: ...: expected ..., found ...". Ids stay, but for MergeTraces.
 // Units:   as trace.h; shares and loads in thousandths.
-// Cost:    linear or a sort.             Thread class: pure functions.
 #ifndef HORUS_LAB_TRACE_TRACE_EDIT_H_
 #define HORUS_LAB_TRACE_TRACE_EDIT_H_
 

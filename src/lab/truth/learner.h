@@ -5,7 +5,7 @@
 // Enters:  what the tenants of a device were seen to lose beside each other, or that they could not run together.
 // Leaves:  nothing.
 // Units:   slowdown = step time shared / step time alone.
-// Cost:    the learner's.                 Thread class: one thread at a time.
+// Thread class: one thread at a time.
 #ifndef HORUS_LAB_TRUTH_LEARNER_H_
 #define HORUS_LAB_TRUTH_LEARNER_H_
 

@@ -4,7 +4,7 @@
 // Enters:  speeds, measured (io/speeds_file.h) or predicted; jobs.
 // Leaves:  a plain value; the problem whose answer bounds the work rate.
 // Units:   progress in the profile's own unit (steps), speeds in it a second.
-// Cost:    linear; 40 bytes a pair.      Thread class: value; the functions are pure.
+// Cost:    linear; 40 bytes a pair.
 #ifndef HORUS_LAB_TRUTH_SPEED_TABLE_H_
 #define HORUS_LAB_TRUTH_SPEED_TABLE_H_
 

@@ -4,7 +4,6 @@
 // Enters:  profiles (positions in Trace::profiles) on a device.
 // Leaves:  speeds.
 // Units:   1 = alone on the hardware that the trace's run times were measured on; a share of 1 = undisturbed.
-// Cost:    the maker's.                   Thread class: immutable, share freely.
 #ifndef HORUS_LAB_TRUTH_TRUTH_H_
 #define HORUS_LAB_TRUTH_TRUTH_H_
 

@@ -4,7 +4,7 @@
 // Enters:  jobs with sensitivities, and how long the GPU takes for their steps beside others.
 // Leaves:  shares per GPU: those worth trying for a newcomer; of a node's users the division that does most work.
 // Units:   per GPU of a job: thousandths of a core, MiB; work, 0-1: speed / speed alone on the GPU with all it can use.
-// Cost:    of a division O(users^2 x choices^2).      Thread class: pure functions.
+// Cost:    of a division O(users^2 x choices^2).
 #ifndef HORUS_PLACE_HOST_DIVIDE_H_
 #define HORUS_PLACE_HOST_DIVIDE_H_
 

@@ -4,7 +4,7 @@
 // Enters:  the caller's request and its demand per GPU type (predicted, measured or stated).
 // Leaves:  a plain value; ValidateJob says field, expected and found.
 // Units:   thousandths of a GPU and of a core, MiB, MB/s, microseconds, Hz; host resources are per task.
-// Cost:    about 320 bytes plus 128 per demand.   Thread class: value, share freely.
+// Cost:    about 320 bytes plus 128 per demand.
 #ifndef HORUS_PLACE_JOB_JOB_H_
 #define HORUS_PLACE_JOB_JOB_H_
 

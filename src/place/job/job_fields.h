@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The fields of a job by name, for what does the same with each of them.
 //
-// Enters:  a job.                         Leaves: lists of its fields.
-// Units:   those of job.h.
-// Cost:    none.                          Thread class: pure functions.
+// Enters:  a job.   Leaves: lists of its fields.
 #ifndef HORUS_PLACE_JOB_JOB_FIELDS_H_
 #define HORUS_PLACE_JOB_JOB_FIELDS_H_
 

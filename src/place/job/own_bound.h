@@ -5,7 +5,7 @@
 // Enters:  a job and its demand on the type.
 // Leaves:  the lowest of these bounds; or that the latency is not kept even alone.
 // Units:   slowdown = shared / alone; microseconds.
-// Cost:    none without a latency bound, else about 50 us (interference/laws.h).   Thread class: pure function.
+// Cost:    none without a latency bound, else about 50 us (interference/laws.h).
 #ifndef HORUS_PLACE_JOB_OWN_BOUND_H_
 #define HORUS_PLACE_JOB_OWN_BOUND_H_
 

@@ -1,10 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Reason: the hard constraints by name, in the order in which they are asked.
 //
-// Enters:  nothing.
 // Leaves:  stable codes, their names and one sentence each.
-// Units:   none.
-// Cost:    O(1).                          Thread class: pure functions.
 #ifndef HORUS_PLACE_JOB_REASON_H_
 #define HORUS_PLACE_JOB_REASON_H_
 

@@ -4,7 +4,7 @@
 // Enters:  measured speeds on a grid of cores x memory, relative to the speed at the fair share; holes allowed.
 // Leaves:  a monotone matrix; speeds that were measured at or below what is given; the cells worth asking for.
 // Units:   per GPU of the job: thousandths of a core, MiB; speeds without unit, 0 = not measured.
-// Cost:    a look-up O(log cells); choices O(cells).      Thread class: value, share freely.
+// Cost:    a look-up O(log cells); choices O(cells).
 #ifndef HORUS_PLACE_JOB_SENSITIVITY_H_
 #define HORUS_PLACE_JOB_SENSITIVITY_H_
 

@@ -3,7 +3,6 @@
 //
 // Enters:  an engine that follows the cluster; the waiting jobs in planning order; window, patience, prices.
 // Leaves:  one job at a time with its place, until nobody fits; then why each of the others waits.
-// Units:   see batch.h.
 // Cost:    a place for each kind of job in the window; after each job the nodes that it took, for each kind again.
 // Thread class: one thread at a time, with the placer.
 #ifndef HORUS_PLACE_MODES_SELECTION_H_

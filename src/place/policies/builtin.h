@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The policies of the core; policies.cc lists them by name. Those of the laboratory are in lab/policies.
 //
-// Enters:  options.                       Leaves: a policy.
-// Units:   see docs/place.md.
-// Cost:    one allocation.                Thread class: pure functions.
+// Enters:  options.   Leaves: a policy.
 #ifndef HORUS_PLACE_POLICIES_BUILTIN_H_
 #define HORUS_PLACE_POLICIES_BUILTIN_H_
 

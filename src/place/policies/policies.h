@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The policies by name, those of the laboratory included where it is there.
 //
-// Enters:  a name, settings.              Leaves: a policy.
-// Units:   see docs/place.md.
-// Cost:    one allocation.                Thread class: any thread, once all is loaded.
+// Enters:  a name, settings.   Leaves: a policy.
+// Thread class: any thread, once all is loaded.
 #ifndef HORUS_PLACE_POLICIES_POLICIES_H_
 #define HORUS_PLACE_POLICIES_POLICIES_H_
 

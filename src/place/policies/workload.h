@@ -5,7 +5,6 @@
 // Leaves:  the expected fragment: free GPU that a task drawn from the classes cannot use there.
 // Units:   thousandths of a GPU and of a core; shares sum to 1.
 // Cost:    O(GPUs x distinct requests + classes), about 100 ns for 8 GPUs and 40 classes.
-// Thread class: immutable, share freely.
 #ifndef HORUS_PLACE_POLICIES_WORKLOAD_H_
 #define HORUS_PLACE_POLICIES_WORKLOAD_H_
 

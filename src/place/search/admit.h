@@ -3,9 +3,7 @@
 //
 // Enters:  a policy, a node in a ledger, a job.
 // Leaves:  the first constraint that fails, kNone if none does; of a device its price too.
-// Units:   none.
 // Cost:    none for jobs without groups and policies that admit everywhere, else O(groups, tenants of the node).
-// Thread class: pure functions.
 #ifndef HORUS_PLACE_SEARCH_ADMIT_H_
 #define HORUS_PLACE_SEARCH_ADMIT_H_
 

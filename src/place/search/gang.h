@@ -7,7 +7,6 @@
 // Leaves:  the cost of the gang, which runs at the speed of its slowest GPU; the cheapest choice of GPUs.
 // Units:   costs in the policy's unit, work as in ../README.md; communication = all-reduce / step time alone.
 // Cost:    a price O(GPUs), a choice O(GPUs log GPUs).
-// Thread class: pure functions.
 #ifndef HORUS_PLACE_SEARCH_GANG_H_
 #define HORUS_PLACE_SEARCH_GANG_H_
 

@@ -3,7 +3,6 @@
 //
 // Enters:  a job, a device state.
 // Leaves:  the first constraint that fails, or the policy's cost; on demand the slowdowns behind it.
-// Units:   see fit.h, policy.h.
 // Cost:    a memo hit is one array access. A miss calls the policy once and the model twice; a model whose slowdowns
 //          add up only for new pairs of tenants. Sifting takes 10 to 20 ns a state.
 // Thread class: one thread at a time.

@@ -3,7 +3,6 @@
 //
 // Enters:  descriptions of states (Scorer::StateSummary).
 // Leaves:  a tree whose leaves hold the states; each node bounds what the states below it have (Scorer::Region).
-// Units:   as Scorer.
 // Cost:    Put and Remove O(log states); about 130 bytes a state.
 // Thread class: one thread at a time.
 #ifndef HORUS_PLACE_SEARCH_STATE_TREE_H_

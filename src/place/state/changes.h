@@ -3,9 +3,7 @@
 //
 // Enters:  nothing; made by the placer and its modes.
 // Leaves:  actions, all or nothing (Cluster::Apply).
-// Units:   see ../job/job.h.
 // Cost:    about 900 bytes a job, and a copy of the JobSpec.
-// Thread class: value, share freely.
 #ifndef HORUS_PLACE_STATE_CHANGES_H_
 #define HORUS_PLACE_STATE_CHANGES_H_
 

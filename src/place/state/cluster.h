@@ -3,7 +3,6 @@
 //
 // Enters:  node descriptions, state changes, jobs that already run, plans, releases.
 // Leaves:  queries in ascending id order; a hash that is equal for equal states whatever led there.
-// Units:   see node.h and job.h.
 // Cost:    Apply and Release O(devices of the job); queries O(what they return), Job makes its JobSpec anew; a copy
 //          O(cluster). Under 220 bytes a GPU where 2.4 jobs of few kinds share each (docs/place.md).
 // Thread class: value with one writer at a time; any number of readers while nobody writes.

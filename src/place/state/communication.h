@@ -4,7 +4,6 @@
 // Enters:  where the GPUs are: nodes as resolved and positions of devices; the gradients' size.
 // Leaves:  microseconds of one all-reduce; that time as a share of a step.
 // Units:   MiB, MB/s in one direction, microseconds.
-// Cost:    O(GPUs).                       Thread class: pure functions.
 #ifndef HORUS_PLACE_STATE_COMMUNICATION_H_
 #define HORUS_PLACE_STATE_COMMUNICATION_H_
 

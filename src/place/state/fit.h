@@ -4,7 +4,7 @@
 // Enters:  a job, a node's free host resources or a device's state, limits, predicted slowdowns.
 // Leaves:  kNone, or the first constraint that fails, in the order of docs/place.md, and how far off it was.
 // Units:   see job.h; slowdown = shared / alone.
-// Cost:    O(labels) a node, O(tenants) a device.   Thread class: pure functions.
+// Cost:    O(labels) a node, O(tenants) a device.
 #ifndef HORUS_PLACE_STATE_FIT_H_
 #define HORUS_PLACE_STATE_FIT_H_
 

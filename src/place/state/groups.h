@@ -4,7 +4,7 @@
 // Enters:  jobs with their groups, the groups that they avoid, their tenant.
 // Leaves:  counts a node; whether a job may come to a node, or beside a tenant.
 // Units:   tasks; groups and owners by the hash of their name.
-// Cost:    O(groups of the job x groups on the node); nothing for jobs that state none.   Thread class: pure functions.
+// Cost:    O(groups of the job x groups on the node); nothing for jobs that state none.
 #ifndef HORUS_PLACE_STATE_GROUPS_H_
 #define HORUS_PLACE_STATE_GROUPS_H_
 

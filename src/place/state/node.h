@@ -4,7 +4,7 @@
 // Enters:  the caller's description; GPU types by their id in the cluster's catalogue.
 // Leaves:  a plain value; ValidateNode says node, field, expected and found.
 // Units:   thousandths of a core, MiB, MB/s.
-// Cost:    about 150 bytes plus 48 per device.    Thread class: value, share freely.
+// Cost:    about 150 bytes plus 48 per device.
 #ifndef HORUS_PLACE_STATE_NODE_H_
 #define HORUS_PLACE_STATE_NODE_H_
 

@@ -4,7 +4,6 @@
 // Enters:  a cluster; or bytes from anywhere, damaged or hostile ones included, and a catalogue.
 // Leaves:  bytes; or a cluster with equal state_hash, equal node versions and equal later decisions.
 // Units:   integers little-endian; GPU types and MIG profiles by name, so that ids may differ.
-// Cost:    O(cluster).                    Thread class: pure functions.
 #ifndef HORUS_PLACE_STATE_SNAPSHOT_H_
 #define HORUS_PLACE_STATE_SNAPSHOT_H_
 

@@ -4,7 +4,7 @@
 // Enters:  the message's bytes; or bytes from anywhere.
 // Leaves:  the wrapped bytes; or the message inside, whole and unaltered.
 // Units:   bytes; integers little-endian.
-// Cost:    one pass for the checksum.     Thread class: pure functions.
+// Cost:    one pass for the checksum.
 #ifndef HORUS_PLACE_STATE_SNAPSHOT_ENVELOPE_H_
 #define HORUS_PLACE_STATE_SNAPSHOT_ENVELOPE_H_
 

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // XGBoost's functions, found by name in a libxgboost.so that is opened at run time.
 //
-// Enters:  the file's path.              Leaves: the table of its functions, or what is wrong with the file.
-// Units:   none.                         Cost: the first load some 10 ms; once loaded it stays (OpenMP cannot be
-// unloaded). Thread class: pure function; the loader synchronises.
+// Enters:  the file's path.   Leaves: the table of its functions, or what is wrong with the file.
+// Cost:    the first load some 10 ms; once loaded it stays (OpenMP cannot be
+// unloaded).
+// Thread class: pure function; the loader synchronises.
 #ifndef HORUS_TREES_TRAIN_FOUND_H_
 #define HORUS_TREES_TRAIN_FOUND_H_
 

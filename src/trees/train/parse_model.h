@@ -3,8 +3,6 @@
 //
 // Enters:  the bytes of a booster saved as UBJSON (floats are stored as their bits, so nothing is rounded).
 // Leaves:  nodes, tree sizes and base score as the entry hands them out; or what is wrong with the bytes.
-// Units:   as in entry.h.
-// Cost:    linear in the bytes.          Thread class: pure function.
 #ifndef HORUS_TREES_TRAIN_PARSE_MODEL_H_
 #define HORUS_TREES_TRAIN_PARSE_MODEL_H_
 

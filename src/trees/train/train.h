@@ -3,7 +3,6 @@
 //
 // Enters:  the table, complete; a request as entry.h says.
 // Leaves:  the forest, handed to the request's sink; HORUS_TRAIN_* and a text for people.
-// Units:   as in entry.h.                Cost: as in entry.h.          Thread class: re-entrant, no state.
 #ifndef HORUS_TREES_TRAIN_TRAIN_H_
 #define HORUS_TREES_TRAIN_TRAIN_H_
 

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The functions of XGBoost's C API that training calls, as a table: linked (entry.cc) or found at run time (found.cc).
 //
-// Enters:  nothing.                      Leaves: a table of function pointers.
+// Leaves:  a table of function pointers.
 // Units:   as in xgboost/c_api.h, whose declarations entry.cc holds against these.
-// Cost:    none.                         Thread class: value.
 #ifndef HORUS_TREES_TRAIN_XGBOOST_API_H_
 #define HORUS_TREES_TRAIN_XGBOOST_API_H_
 

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a trace format is to the reader: its columns, and how a row of it becomes a job.
 //
-// Enters:  rows.                         Leaves: jobs in a TraceSink.
-// Units:   as sim/trace/trace.h.
-// Cost:    linear.                       Thread class: one thread at a time.
+// Enters:  rows.   Leaves: jobs in a TraceSink.
+// Thread class: one thread at a time.
 #ifndef HORUS_LAB_IO_TRACES_FORMAT_H_
 #define HORUS_LAB_IO_TRACES_FORMAT_H_
 

@@ -5,7 +5,6 @@
 // Leaves:  a trace; or "jobs.csv: line 12: num_gpu: expected ..., found ...".
 // Units:   lines count from 1, the header included.
 // Cost:    linear; in memory are the file's bytes (at most kMaxTraceBytes) and at most kMaxTraceJobs jobs.
-// Thread class: pure functions over the file system.
 #ifndef HORUS_LAB_IO_TRACES_TRACE_FILE_H_
 #define HORUS_LAB_IO_TRACES_TRACE_FILE_H_
 
