@@ -8,7 +8,6 @@
 #include <algorithm>
 #include <charconv>
 #include <cstdint>
-#include <string>
 #include <string_view>
 
 #include "base/file.h"

@@ -2,8 +2,6 @@
 // Checks of plain arguments.
 #include "capi/args.h"
 
-#include <string_view>
-
 #include "base/text.h"
 
 namespace horus::capi {

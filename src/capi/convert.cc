@@ -3,11 +3,9 @@
 #include "capi/convert.h"
 
 #include <algorithm>
-#include <cstddef>
 #include <cstring>
 #include <limits>
 #include <new>
-#include <string>
 #include <utility>
 
 #include "base/text.h"

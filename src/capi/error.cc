@@ -5,7 +5,6 @@
 #include <cxxabi.h>
 
 #include <algorithm>
-#include <cstddef>
 #include <cstring>
 #include <exception>
 #include <new>

@@ -4,7 +4,6 @@
 
 #include <cmath>
 #include <limits>
-#include <utility>
 
 #include "capi/args.h"
 #include "capi/structs.h"

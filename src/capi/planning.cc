@@ -7,12 +7,10 @@
 #include <limits>
 #include <string>
 #include <utility>
-#include <vector>
 
 #include "base/units.h"
 #include "capi/args.h"
 #include "capi/convert.h"
-#include "capi/handles.h"
 #include "capi/structs.h"
 
 namespace horus::capi {

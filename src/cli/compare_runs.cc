@@ -21,7 +21,6 @@
 #include "base/text.h"
 #include "cli/print.h"
 #include "io/json_text.h"
-#include "lab/grid.h"
 #include "nlohmann/json.hpp"
 
 namespace horus::cli {

@@ -4,13 +4,11 @@
 
 #include <limits>
 #include <map>
-#include <string>
 #include <utility>
 
 #include "CLI/CLI.hpp"
 #include "base/status.h"
 #include "base/text.h"
-#include "cli/inputs.h"
 #include "place/policies/policies.h"
 #include "place/search/policy.h"
 

@@ -6,7 +6,6 @@
 #include <cmath>
 #include <map>
 #include <memory>
-#include <optional>
 #include <set>
 #include <span>
 #include <tuple>
@@ -28,7 +27,6 @@
 #include "io/yaml.h"
 #include "lab/io/mix_file.h"
 #include "lab/io/speeds_file.h"
-#include "lab/truth/speed_table.h"
 #include "place/state/requests.h"
 
 namespace horus::cli {

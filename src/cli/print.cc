@@ -10,9 +10,6 @@
 #include <cmath>
 #include <cstdio>
 #include <span>
-#include <string>
-#include <string_view>
-#include <utility>
 
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_split.h"

@@ -6,10 +6,8 @@
 #include <cstdio>
 #include <limits>
 #include <map>
-#include <memory>
 #include <set>
 #include <utility>
-#include <vector>
 
 #include "CLI/CLI.hpp"
 #include "base/file.h"
@@ -22,7 +20,6 @@
 #include "interference/laws.h"
 #include "interference/table_model.h"
 #include "lab/io/dataset_file.h"
-#include "predict/predictor.h"
 #include "predict/quantity.h"
 
 namespace horus::cli {

@@ -3,10 +3,8 @@
 #include "device/catalogue.h"
 
 #include <algorithm>
-#include <memory>
 #include <mutex>
 #include <utility>
-#include <vector>
 
 #include "base/text.h"
 #include "device/catalogue_data.h"

@@ -3,10 +3,6 @@
 #include "features/cost.h"
 
 #include <algorithm>
-#include <array>
-#include <string>
-#include <string_view>
-#include <utility>
 
 #include "features/chains.h"
 #include "features/cost_rules.h"

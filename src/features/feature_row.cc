@@ -3,7 +3,6 @@
 #include "features/feature_row.h"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 
 #include "base/format.h"

@@ -3,7 +3,6 @@
 #include "graph/binder.h"
 
 #include <algorithm>
-#include <map>
 #include <string_view>
 
 #include "absl/strings/str_cat.h"

@@ -15,8 +15,6 @@
 #include <limits>
 #include <optional>
 #include <queue>
-#include <string>
-#include <string_view>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"

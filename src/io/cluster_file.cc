@@ -4,27 +4,18 @@
 
 #include <algorithm>
 #include <array>
-#include <cstddef>
-#include <cstdint>
 #include <limits>
-#include <string>
 #include <tuple>
 #include <utility>
-#include <vector>
 
 #include "absl/strings/str_join.h"
 #include "base/file.h"
 #include "base/format.h"
 #include "base/seeded_hash.h"
-#include "base/status.h"
 #include "base/text.h"
-#include "device/catalogue.h"
 #include "device/sharing_mode.h"
 #include "io/gpu_file.h"
-#include "io/jobs_file.h"
 #include "io/sensitivity_file.h"
-#include "io/yaml.h"
-#include "place/state/node.h"
 
 namespace horus {
 namespace {

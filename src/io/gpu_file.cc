@@ -10,7 +10,6 @@
 #include "device/complete.h"
 #include "device/gpu_fields.h"
 #include "io/jobs_file.h"
-#include "io/yaml.h"
 
 namespace horus {
 namespace {

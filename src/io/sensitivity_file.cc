@@ -4,9 +4,7 @@
 
 #include <array>
 #include <cmath>
-#include <map>
 #include <set>
-#include <utility>
 #include <vector>
 
 #include "absl/strings/str_format.h"

@@ -9,7 +9,6 @@
 #include <istream>
 #include <limits>
 #include <streambuf>
-#include <utility>
 
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"

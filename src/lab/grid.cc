@@ -6,11 +6,7 @@
 #include <array>
 #include <cmath>
 #include <limits>
-#include <map>
-#include <optional>
 #include <set>
-#include <span>
-#include <string_view>
 #include <utility>
 
 #include "base/format.h"
@@ -23,7 +19,6 @@
 #include "lab/run/outages.h"
 #include "lab/run/use_meter.h"
 #include "lab/trace/trace_edit.h"
-#include "place/policies/policies.h"
 
 namespace horus {
 namespace {

@@ -10,7 +10,6 @@
 #include "place/engine.h"
 #include "place/search/admit.h"
 #include "place/state/communication.h"
-#include "place/state/fit.h"
 
 namespace horus {
 

@@ -3,8 +3,6 @@
 #include "place/decision.h"
 
 #include <algorithm>
-#include <array>
-#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "base/status.h"

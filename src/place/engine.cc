@@ -3,7 +3,6 @@
 #include "place/engine.h"
 
 #include <algorithm>
-#include <memory>
 #include <tuple>
 #include <utility>
 

@@ -9,7 +9,6 @@
 #include <utility>
 
 #include "base/status.h"
-#include "place/decision.h"
 #include "place/host/plan_grants.h"
 #include "place/placer_impl.h"
 #include "place/search/admit.h"

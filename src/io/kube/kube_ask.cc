@@ -4,9 +4,6 @@
 
 #include <algorithm>
 #include <optional>
-#include <string>
-#include <string_view>
-#include <vector>
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_split.h"

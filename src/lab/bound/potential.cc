@@ -10,8 +10,6 @@
 #include <utility>
 
 #include "base/status.h"
-#include "lab/bound/work_rate.h"
-#include "lab/truth/speed_table.h"
 
 namespace horus {
 namespace {

@@ -2,8 +2,6 @@
 // Lists of jobs, and what handles hold.
 #include "lab/capi/job_list.h"
 
-#include <vector>
-
 #include "absl/container/inlined_vector.h"
 #include "capi/args.h"
 #include "capi/error.h"

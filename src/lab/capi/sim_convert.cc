@@ -6,7 +6,6 @@
 #include <cmath>
 #include <set>
 #include <utility>
-#include <vector>
 
 #include "base/units.h"
 #include "capi/args.h"

@@ -8,18 +8,14 @@
 #include <cstdint>
 #include <limits>
 #include <map>
-#include <string>
-#include <string_view>
 #include <utility>
 
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_split.h"
 #include "base/file.h"
 #include "base/format.h"
-#include "base/status.h"
 #include "base/text.h"
 #include "io/csv_row.h"
-#include "io/jobs_file.h"
 
 namespace horus {
 namespace {

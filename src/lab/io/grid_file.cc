@@ -10,8 +10,6 @@
 #include <set>
 #include <span>
 #include <string_view>
-#include <utility>
-#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "base/file.h"
@@ -20,7 +18,6 @@
 #include "io/cluster_file.h"
 #include "io/gpu_file.h"
 #include "io/jobs_file.h"
-#include "io/yaml.h"
 #include "place/policies/policies.h"
 
 namespace horus {

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <map>
 #include <set>
-#include <string>
 #include <tuple>
 #include <utility>
 
@@ -15,7 +14,6 @@
 #include "base/text.h"
 #include "base/units.h"
 #include "io/csv_row.h"
-#include "place/job/job.h"
 #include "place/state/node.h"
 
 namespace horus {

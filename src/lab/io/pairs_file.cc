@@ -6,7 +6,6 @@
 #include <array>
 #include <cmath>
 #include <limits>
-#include <span>
 #include <utility>
 
 #include "base/file.h"

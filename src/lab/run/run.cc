@@ -4,10 +4,8 @@
 
 #include <algorithm>
 #include <string>
-#include <utility>
 
 #include "base/status.h"
-#include "lab/simulator.h"
 #include "lab/synergy/plan_round.h"
 #include "place/modes/batch.h"
 #include "place/modes/what_if.h"

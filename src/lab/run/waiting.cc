@@ -2,8 +2,6 @@
 // Delays by sharing against the delay by waiting.
 #include "lab/run/waiting.h"
 
-#include <algorithm>
-
 namespace horus {
 
 bool WaitingIsBetter(const SharingOffer& offer, const WaitOutlook& outlook) {

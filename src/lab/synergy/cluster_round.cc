@@ -9,7 +9,6 @@
 #include <utility>
 
 #include "base/units.h"
-#include "lab/synergy/rules.h"
 
 namespace horus {
 namespace {

@@ -5,8 +5,6 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <memory>
-#include <span>
 #include <utility>
 #include <vector>
 
@@ -17,7 +15,6 @@
 #include "base/units.h"
 #include "lab/policies/options.h"
 #include "lab/synergy/cluster_round.h"
-#include "place/engine.h"
 #include "place/state/communication.h"
 #include "place/state/fit.h"
 

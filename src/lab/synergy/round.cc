@@ -4,14 +4,10 @@
 
 #include <algorithm>
 #include <array>
-#include <cstddef>
-#include <cstdint>
-#include <vector>
 
 #include "absl/status/status.h"
 #include "base/status.h"
 #include "lab/synergy/rules.h"
-#include "place/job/job.h"
 #include "place/state/cluster_rows.h"
 
 namespace horus {

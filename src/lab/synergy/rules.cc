@@ -4,9 +4,6 @@
 
 #include <algorithm>
 #include <limits>
-#include <optional>
-#include <utility>
-#include <vector>
 
 namespace horus {
 namespace {

@@ -8,7 +8,6 @@
 #include "base/draws.h"
 #include "base/status.h"
 #include "base/text.h"
-#include "lab/trace/trace.h"
 
 namespace horus {
 namespace {

@@ -3,7 +3,6 @@
 #include "lab/trace/trace.h"
 
 #include <algorithm>
-#include <functional>
 #include <iterator>
 #include <utility>
 

@@ -10,7 +10,6 @@
 
 #include "base/hash.h"
 #include "base/status.h"
-#include "lab/trace/trace.h"
 
 namespace horus {
 namespace {

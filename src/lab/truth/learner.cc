@@ -2,7 +2,6 @@
 // A table over the other model, made anew whenever a pair is new.
 #include "lab/truth/learner.h"
 
-#include <algorithm>
 #include <array>
 #include <utility>
 #include <vector>

@@ -7,15 +7,11 @@
 #include <cmath>
 #include <cstddef>
 #include <limits>
-#include <map>
-#include <string>
 #include <string_view>
-#include <utility>
 
 #include "base/seeded_hash.h"
 #include "base/status.h"
 #include "interference/laws.h"
-#include "lab/trace/trace.h"
 
 namespace horus {
 

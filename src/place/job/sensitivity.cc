@@ -7,7 +7,6 @@
 #include <cmath>
 #include <string_view>
 #include <tuple>
-#include <utility>
 
 #include "base/hash.h"
 #include "base/status.h"

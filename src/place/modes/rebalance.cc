@@ -6,7 +6,6 @@
 #include <cmath>
 #include <tuple>
 #include <utility>
-#include <vector>
 
 #include "absl/container/inlined_vector.h"
 #include "base/status.h"

@@ -12,7 +12,6 @@
 #include "absl/container/inlined_vector.h"
 #include "base/status.h"
 #include "base/units.h"
-#include "place/job/job.h"
 
 namespace horus {
 namespace {

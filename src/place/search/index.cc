@@ -11,7 +11,6 @@
 #include "base/status.h"
 #include "place/search/admit.h"
 #include "place/search/search_nodes.h"
-#include "place/state/fit.h"
 
 namespace horus {
 namespace {

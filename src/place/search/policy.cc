@@ -3,7 +3,6 @@
 #include "place/search/policy.h"
 
 #include <cmath>
-#include <string>
 
 #include "base/status.h"
 

@@ -2,12 +2,9 @@
 // The scan over nodes and devices, and the choice inside one node.
 #include "place/search/search.h"
 
-#include <algorithm>
 #include <cmath>
-#include <limits>
 #include <optional>
 #include <tuple>
-#include <utility>
 
 #include "base/hash.h"
 #include "base/status.h"

@@ -11,7 +11,6 @@
 #include "base/seeded_hash.h"
 #include "base/text.h"
 #include "place/job/own_bound.h"
-#include "place/state/cluster_rows.h"
 #include "place/state/requests.h"
 
 namespace horus {

@@ -5,7 +5,6 @@
 #include <bit>
 #include <cstddef>
 #include <string>
-#include <string_view>
 #include <tuple>
 #include <type_traits>
 #include <utility>

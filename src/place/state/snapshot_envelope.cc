@@ -6,7 +6,6 @@
 #include <google/protobuf/wire_format_lite.h>
 
 #include "base/hash.h"
-#include "base/status.h"
 #include "place/state/horus_snapshot.pb.h"
 
 namespace horus {
