@@ -4,8 +4,7 @@
 // Enters:  bytes of a file.    Leaves: numbers and text; a failed read makes ok() false for good.
 // Units:   sizes in bytes; float and double as their IEEE-754 bits.
 // Cost:    a few instructions a number.  Thread class: one thread at a time.
-#ifndef HORUS_BASE_BYTES_H_
-#define HORUS_BASE_BYTES_H_
+#pragma once
 
 #include <algorithm>
 #include <bit>
@@ -90,5 +89,3 @@ class ByteReader {
 };
 
 }  // namespace horus
-
-#endif  // HORUS_BASE_BYTES_H_

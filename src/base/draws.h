@@ -3,8 +3,7 @@
 //
 // Enters:  a seed.   Leaves: 64 bits at a time, numbers below a limit, exponential times.
 // Cost:    1 ns; 15 ns an exponential.   Thread class: one thread at a time.
-#ifndef HORUS_BASE_DRAWS_H_
-#define HORUS_BASE_DRAWS_H_
+#pragma once
 
 #include <cstdint>
 
@@ -55,5 +54,3 @@ class Draws {
 };
 
 }  // namespace horus
-
-#endif  // HORUS_BASE_DRAWS_H_

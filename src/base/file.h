@@ -2,8 +2,7 @@
 // Whole files in and out, with a limit on what is read and no half-written results.
 //
 // Enters:  a path; bytes.   Leaves: bytes, or an error that names path and cause.
-#ifndef HORUS_BASE_FILE_H_
-#define HORUS_BASE_FILE_H_
+#pragma once
 
 #include <cstddef>
 #include <string>
@@ -37,5 +36,3 @@ namespace horus {
 [[nodiscard]] std::string OnePathOf(const std::string& path);
 
 }  // namespace horus
-
-#endif  // HORUS_BASE_FILE_H_

@@ -3,8 +3,7 @@
 //
 // Enters:  a printf-style format and its arguments.   Leaves: text; std::bad_alloc when there is no memory for it.
 // Cost:    one formatting, two above kShortText bytes.
-#ifndef HORUS_BASE_FORMAT_H_
-#define HORUS_BASE_FORMAT_H_
+#pragma once
 
 #include <cstddef>
 #include <string>
@@ -33,5 +32,3 @@ void AppendFormatted(std::string* text, const absl::FormatSpec<Args...>& format,
 }
 
 }  // namespace horus
-
-#endif  // HORUS_BASE_FORMAT_H_

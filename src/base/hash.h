@@ -4,8 +4,7 @@
 // Enters:  bytes or integers.   Leaves: 64 bits.
 // Units:   none; XXH3 (Collet) for bytes, the SplitMix64 finaliser (Steele et al. 2014) for integers.
 // Cost:    about 0.1 ns a byte; 1 ns.
-#ifndef HORUS_BASE_HASH_H_
-#define HORUS_BASE_HASH_H_
+#pragma once
 
 #include <cstddef>
 #include <cstdint>
@@ -31,5 +30,3 @@ namespace horus {
 [[nodiscard]] constexpr uint64_t CombineHash(uint64_t seed, uint64_t value) { return Mix64(seed ^ Mix64(value)); }
 
 }  // namespace horus
-
-#endif  // HORUS_BASE_HASH_H_

@@ -5,8 +5,7 @@
 // Leaves:  pointers to values, valid until the next insert or erase. There is no order and no iteration.
 // Cost:    one probe sequence a call; 4/3 to 8/3 cells an entry.
 // Thread class: value with one writer; readers share freely while nobody writes.
-#ifndef HORUS_BASE_ID_MAP_H_
-#define HORUS_BASE_ID_MAP_H_
+#pragma once
 
 #include <algorithm>
 #include <cstddef>
@@ -211,5 +210,3 @@ class RowIndex {
 };
 
 }  // namespace horus
-
-#endif  // HORUS_BASE_ID_MAP_H_

@@ -3,8 +3,7 @@
 //
 // Enters:  an index.   Leaves: a comparable value of one machine word or less.
 // Units:   position in the table that owns the id, from 0; Invalid() is the largest value.
-#ifndef HORUS_BASE_IDS_H_
-#define HORUS_BASE_IDS_H_
+#pragma once
 
 #include <compare>
 #include <cstdint>
@@ -27,5 +26,3 @@ class DenseId {
 };
 
 }  // namespace horus
-
-#endif  // HORUS_BASE_IDS_H_

@@ -3,8 +3,7 @@
 //
 // Enters:  bytes.   Leaves: nothing held; or std::bad_alloc.
 // Cost:    one allocation, given back.   Thread class: pure function; another thread may take the memory meanwhile.
-#ifndef HORUS_BASE_MEMORY_LEFT_H_
-#define HORUS_BASE_MEMORY_LEFT_H_
+#pragma once
 
 #include <cstddef>
 #include <new>
@@ -18,5 +17,3 @@ inline void CheckThatMemoryIsLeft(size_t bytes) {
 }
 
 }  // namespace horus
-
-#endif  // HORUS_BASE_MEMORY_LEFT_H_

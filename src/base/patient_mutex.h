@@ -6,8 +6,7 @@
 // Cost:    as std::shared_mutex where nobody waits. To be put to sleep and woken takes tens of microseconds on virtual
 //          machines, many times what the sections of a cluster take (docs/embed.md).
 // Thread class: internally synchronised.
-#ifndef HORUS_BASE_PATIENT_MUTEX_H_
-#define HORUS_BASE_PATIENT_MUTEX_H_
+#pragma once
 
 #include <chrono>
 #include <shared_mutex>
@@ -54,5 +53,3 @@ class PatientMutex {
 };
 
 }  // namespace horus
-
-#endif  // HORUS_BASE_PATIENT_MUTEX_H_

@@ -2,8 +2,7 @@
 // How to install the Python package: the one place in C++ that says so (in Python: horus/_install.py).
 //
 // Enters:  an extra of bindings/python/pyproject.toml, or none.   Leaves: a command, for error messages.
-#ifndef HORUS_BASE_PYTHON_PACKAGE_H_
-#define HORUS_BASE_PYTHON_PACKAGE_H_
+#pragma once
 
 #include <string>
 #include <string_view>
@@ -21,5 +20,3 @@ namespace horus {
 }
 
 }  // namespace horus
-
-#endif  // HORUS_BASE_PYTHON_PACKAGE_H_

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Values of columns: short lists, rare values, vectors that equal ones share, and equal values under small ids that are
 // reference-counted.
-#ifndef HORUS_BASE_SHARED_H_
-#define HORUS_BASE_SHARED_H_
+#pragma once
 
 #include <algorithm>
 #include <array>
@@ -285,5 +284,3 @@ class SharedTable {
 };
 
 }  // namespace horus
-
-#endif  // HORUS_BASE_SHARED_H_

@@ -5,8 +5,7 @@
 // Leaves:  the address of the entry; or which file is missing, where it was looked for and how to get it.
 // Cost:    the first load tens of ms, then microseconds; once loaded it stays.
 // Thread class: pure function; the loader synchronises.
-#ifndef HORUS_BASE_SIDE_LIBRARY_H_
-#define HORUS_BASE_SIDE_LIBRARY_H_
+#pragma once
 
 #include <string>
 
@@ -28,5 +27,3 @@ struct SideLibrary {
 [[nodiscard]] absl::StatusOr<void*> LoadSideLibrary(const SideLibrary& library, const std::string& path);
 
 }  // namespace horus
-
-#endif  // HORUS_BASE_SIDE_LIBRARY_H_

@@ -4,8 +4,7 @@
 // Enters:  finite numbers.
 // Leaves:  a median, a rank correlation; NaN where there is none. The normal quantile.
 // Units:   those of the numbers; a correlation is from -1 to 1.
-#ifndef HORUS_BASE_STATISTICS_H_
-#define HORUS_BASE_STATISTICS_H_
+#pragma once
 
 #include <span>
 #include <vector>
@@ -23,5 +22,3 @@ namespace horus {
 [[nodiscard]] double DeviationsAt(double probability);
 
 }  // namespace horus
-
-#endif  // HORUS_BASE_STATISTICS_H_

@@ -3,8 +3,7 @@
 //
 // Enters:  a code and a printf-style message.   Leaves: absl::Status / absl::StatusOr<T>.
 // Units:   every number in a message carries its unit.
-#ifndef HORUS_BASE_STATUS_H_
-#define HORUS_BASE_STATUS_H_
+#pragma once
 
 #include <string>
 #include <string_view>
@@ -80,5 +79,3 @@ template <typename T>
   auto tmp = (expr);                                 \
   if (!tmp.ok()) return std::move(tmp).status();     \
   lhs = *std::move(tmp)
-
-#endif  // HORUS_BASE_STATUS_H_

@@ -2,8 +2,7 @@
 // The names of the statuses of the C boundary, in the order of their numbers.
 //
 // Leaves:  text ended by NUL.
-#ifndef HORUS_BASE_STATUS_NAMES_H_
-#define HORUS_BASE_STATUS_NAMES_H_
+#pragma once
 
 #include <array>
 
@@ -17,5 +16,3 @@ inline constexpr int kStatusOk = 0;
 inline constexpr int kStatusConflict = 6;
 
 }  // namespace horus
-
-#endif  // HORUS_BASE_STATUS_NAMES_H_

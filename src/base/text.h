@@ -4,8 +4,7 @@
 // Enters:  names from files or callers, of any bytes and length.
 // Leaves:  short printable text.
 // Cost:    linear in the text; Nearest is names x length^2.
-#ifndef HORUS_BASE_TEXT_H_
-#define HORUS_BASE_TEXT_H_
+#pragma once
 
 #include <charconv>
 #include <cstddef>
@@ -72,5 +71,3 @@ template <typename Text>
 [[nodiscard]] std::string Listed(std::span<const std::string_view> names);
 
 }  // namespace horus
-
-#endif  // HORUS_BASE_TEXT_H_

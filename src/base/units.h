@@ -4,8 +4,7 @@
 // Enters:  integers with the unit in the name (_mib, _milli, _us, _bytes).
 // Leaves:  the same; nullopt where 64 bits would overflow.
 // Units:   MiB = 2^20 bytes; milli = 1/1000 of a GPU or of a CPU core; us = microseconds.
-#ifndef HORUS_BASE_UNITS_H_
-#define HORUS_BASE_UNITS_H_
+#pragma once
 
 #include <cstdint>
 #include <optional>
@@ -44,5 +43,3 @@ inline constexpr int32_t kMilliPerCore = 1000;
 }
 
 }  // namespace horus
-
-#endif  // HORUS_BASE_UNITS_H_

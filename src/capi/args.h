@@ -2,8 +2,7 @@
 // Checks of plain arguments: pointers, text, columns and the capacity of output buffers.
 //
 // Enters:  what the caller passed.   Leaves: OK, or which argument is wrong, expected and found.
-#ifndef HORUS_CAPI_ARGS_H_
-#define HORUS_CAPI_ARGS_H_
+#pragma once
 
 #include <cstddef>
 #include <cstdint>
@@ -100,5 +99,3 @@ struct LabelColumns {
 }
 
 }  // namespace horus::capi
-
-#endif  // HORUS_CAPI_ARGS_H_

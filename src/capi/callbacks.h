@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Interference models and placement policies that the caller of the C ABI wrote.
-#ifndef HORUS_CAPI_CALLBACKS_H_
-#define HORUS_CAPI_CALLBACKS_H_
+#pragma once
 
 #include <cstdint>
 #include <memory>
@@ -59,5 +58,3 @@ class CallbackPolicy final : public Policy {
 };
 
 }  // namespace horus::capi
-
-#endif  // HORUS_CAPI_CALLBACKS_H_

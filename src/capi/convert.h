@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Sharing modes, demands, nodes and jobs between the C ABI and the rooms, checked on the way in.
-#ifndef HORUS_CAPI_CONVERT_H_
-#define HORUS_CAPI_CONVERT_H_
+#pragma once
 
 #include <cstddef>
 #include <cstdint>
@@ -75,5 +74,3 @@ static_assert(SharingToC(SharingMode::kMig) == HORUS_SHARING_MIG);
 const horus_job* PutJob(const Catalogue& catalogue, const JobSpec& job, void* bytes);
 
 }  // namespace horus::capi
-
-#endif  // HORUS_CAPI_CONVERT_H_

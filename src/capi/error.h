@@ -4,8 +4,7 @@
 //
 // Enters:  absl::Status; where needed with one of the four codes that only the boundary has.
 // Leaves:  a horus_status and one line of text in the caller's struct.
-#ifndef HORUS_CAPI_ERROR_H_
-#define HORUS_CAPI_ERROR_H_
+#pragma once
 
 #include <cfenv>
 #include <cstddef>
@@ -126,5 +125,3 @@ template <typename T>
 }
 
 }  // namespace horus::capi
-
-#endif  // HORUS_CAPI_ERROR_H_

@@ -2,8 +2,7 @@
 // What is behind the handles that only a build with ONNX has: graph and predictor.
 //
 // Enters:  values of the rooms.   Leaves: the structs that horus.h only names.
-#ifndef HORUS_CAPI_GRAPH_HANDLES_H_
-#define HORUS_CAPI_GRAPH_HANDLES_H_
+#pragma once
 
 #include <memory>
 #include <utility>
@@ -38,5 +37,3 @@ namespace horus::capi {
 [[nodiscard]] absl::StatusOr<RunSpec> RunFromC(const horus_run_spec* given);
 
 }  // namespace horus::capi
-
-#endif  // HORUS_CAPI_GRAPH_HANDLES_H_

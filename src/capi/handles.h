@@ -3,8 +3,7 @@
 //
 // Enters:  values of the rooms.   Leaves: the structs that horus.h only names.
 // Thread class: as horus.h says of each.
-#ifndef HORUS_CAPI_HANDLES_H_
-#define HORUS_CAPI_HANDLES_H_
+#pragma once
 
 #include <atomic>
 #include <cstddef>
@@ -131,5 +130,3 @@ namespace horus::capi {
 }
 
 }  // namespace horus::capi
-
-#endif  // HORUS_CAPI_HANDLES_H_

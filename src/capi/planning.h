@@ -5,8 +5,7 @@
 // Enters:  handles and the caller's arguments.
 // Leaves:  a plan handle; errors of the planning, BUSY, cluster and placer of different GPU types.
 // Thread class: as horus_placer_plan.
-#ifndef HORUS_CAPI_PLANNING_H_
-#define HORUS_CAPI_PLANNING_H_
+#pragma once
 
 #include <chrono>
 #include <functional>
@@ -125,5 +124,3 @@ struct SeenResident {
 [[nodiscard]] absl::StatusOr<QueueOptions> QueueOptionsFromC(const horus_queue_options* given);
 
 }  // namespace horus::capi
-
-#endif  // HORUS_CAPI_PLANNING_H_

@@ -3,8 +3,7 @@
 //
 // Leaves:  the first size of each struct.
 // Units:   bytes; given by the last field of the first release, so that they hold on every platform.
-#ifndef HORUS_CAPI_STRUCT_SIZES_H_
-#define HORUS_CAPI_STRUCT_SIZES_H_
+#pragma once
 
 #include <cstddef>
 
@@ -63,5 +62,3 @@ HORUS_FIRST_RELEASE(horus_metric_columns, values);
 HORUS_FIRST_RELEASE(horus_config_options, cache);
 
 }  // namespace horus::capi
-
-#endif  // HORUS_CAPI_STRUCT_SIZES_H_

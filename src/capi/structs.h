@@ -3,8 +3,7 @@
 //
 // Enters:  a pointer to a struct of the caller's header, older or newer than ours.
 // Leaves:  a copy of our version, zero where the caller's was shorter; errors name struct, offset and both sizes.
-#ifndef HORUS_CAPI_STRUCTS_H_
-#define HORUS_CAPI_STRUCTS_H_
+#pragma once
 
 #include <algorithm>
 #include <cstddef>
@@ -89,5 +88,3 @@ template <typename T>
 }
 
 }  // namespace horus::capi
-
-#endif  // HORUS_CAPI_STRUCTS_H_

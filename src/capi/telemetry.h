@@ -5,8 +5,7 @@
 // Leaves:  the call's status; counters, times and log lines in the metrics.
 // Units:   nanoseconds, bytes.
 // Cost:    a null check without a telemetry.  Thread class: internally synchronised, but for TelemetrySlot::Set.
-#ifndef HORUS_CAPI_TELEMETRY_H_
-#define HORUS_CAPI_TELEMETRY_H_
+#pragma once
 
 #include <atomic>
 #include <cstdint>
@@ -115,5 +114,3 @@ namespace horus::capi {
 }
 
 }  // namespace horus::capi
-
-#endif  // HORUS_CAPI_TELEMETRY_H_

@@ -2,8 +2,7 @@
 // The subcommands: each adds itself to the command line and returns what runs it.
 //
 // Enters:  the parser.   Leaves: a function that runs the subcommand once parsing is done.
-#ifndef HORUS_CLI_COMMANDS_H_
-#define HORUS_CLI_COMMANDS_H_
+#pragma once
 
 #include <functional>
 #include <optional>
@@ -50,5 +49,3 @@ void AddTrainOptions(CLI::App& app, std::vector<std::string>& data, std::vector<
                      std::vector<std::string>& without, TrainOptions& train);
 
 }  // namespace horus::cli
-
-#endif  // HORUS_CLI_COMMANDS_H_

@@ -5,8 +5,7 @@
 // Leaves:  one file a finished run, runs/<key>.json, whole or not at all; beside it timings/<key>.json.
 // Units:   seconds of wall time; microseconds of decisions.
 // Thread class: main thread, which starts others and waits for them.
-#ifndef HORUS_CLI_COMPARE_RUNS_H_
-#define HORUS_CLI_COMPARE_RUNS_H_
+#pragma once
 
 #include <cstddef>
 #include <cstdint>
@@ -65,5 +64,3 @@ struct RunCounts {
 [[nodiscard]] int StoppedBy();
 
 }  // namespace horus::cli
-
-#endif  // HORUS_CLI_COMPARE_RUNS_H_

@@ -4,8 +4,7 @@
 // Enters:  a grid file.   Leaves: a Grid, and what was left out on the way; or an error that names file
 //          and place.
 // Cost:    that of reading; an analysis of each job of the beliefs that states a graph.
-#ifndef HORUS_CLI_GRID_INPUTS_H_
-#define HORUS_CLI_GRID_INPUTS_H_
+#pragma once
 
 #include <string>
 #include <vector>
@@ -24,5 +23,3 @@ struct LoadedGrid {
 [[nodiscard]] absl::StatusOr<LoadedGrid> LoadGrid(const GridFile& file);
 
 }  // namespace horus::cli
-
-#endif  // HORUS_CLI_GRID_INPUTS_H_

@@ -2,8 +2,7 @@
 // What several commands read: GPU files and model bundles.
 //
 // Enters:  paths.   Leaves: values, or errors that name the file.
-#ifndef HORUS_CLI_INPUTS_H_
-#define HORUS_CLI_INPUTS_H_
+#pragma once
 
 #include <memory>
 #include <span>
@@ -37,5 +36,3 @@ inline constexpr std::string_view kNoBundle = "none";
 [[nodiscard]] absl::StatusOr<std::shared_ptr<const Predictor>> LoadPredictor(const std::string& bundle);
 
 }  // namespace horus::cli
-
-#endif  // HORUS_CLI_INPUTS_H_

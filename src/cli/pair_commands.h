@@ -2,8 +2,7 @@
 // What `horus train` and `horus evaluate` do when they are given pairs.
 //
 // Enters:  their options.   Leaves: the exit code; results on stdout, errors on stderr.
-#ifndef HORUS_CLI_PAIR_COMMANDS_H_
-#define HORUS_CLI_PAIR_COMMANDS_H_
+#pragma once
 
 #include <string>
 #include <vector>
@@ -51,5 +50,3 @@ struct PredictPairsOptions {
 [[nodiscard]] int RunPredictPairs(const PredictPairsOptions& options);
 
 }  // namespace horus::cli
-
-#endif  // HORUS_CLI_PAIR_COMMANDS_H_

@@ -3,8 +3,7 @@
 //
 // Enters:  options and a cluster file.   Leaves: a placer, or errors that name option or place.
 // Units:   slowdown = shared / alone.
-#ifndef HORUS_CLI_PLACING_H_
-#define HORUS_CLI_PLACING_H_
+#pragma once
 
 #include <memory>
 #include <string>
@@ -44,5 +43,3 @@ void AddLimitOptions(CLI::App& app, PlacerOptions& options);
 [[nodiscard]] std::string NameOf(const InterferenceChoice& choice);
 
 }  // namespace horus::cli
-
-#endif  // HORUS_CLI_PLACING_H_

@@ -3,8 +3,7 @@
 //
 // Enters:  options.   Leaves: a table, GPUs by type, a mix; or errors that name option or file.
 // Cost:    that of reading; predicted: an analysis of each graph, a prediction of each pair.
-#ifndef HORUS_CLI_POTENTIAL_INPUTS_H_
-#define HORUS_CLI_POTENTIAL_INPUTS_H_
+#pragma once
 
 #include <cstdint>
 #include <optional>
@@ -47,5 +46,3 @@ struct PotentialInputs {
 [[nodiscard]] absl::StatusOr<PotentialInputs> LoadPotential(const PotentialSources& sources);
 
 }  // namespace horus::cli
-
-#endif  // HORUS_CLI_POTENTIAL_INPUTS_H_

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What every command prints with: text tables that fit a terminal, quantities for people, a line of progress, and
 // errors with their exit codes.
-#ifndef HORUS_CLI_PRINT_H_
-#define HORUS_CLI_PRINT_H_
+#pragma once
 
 #include <chrono>
 #include <cstddef>
@@ -115,5 +114,3 @@ void PrintProblem(std::string_view what);
 [[nodiscard]] int Fail(const absl::Status& status);
 
 }  // namespace horus::cli
-
-#endif  // HORUS_CLI_PRINT_H_

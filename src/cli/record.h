@@ -3,8 +3,7 @@
 //
 // Enters:  the command as it runs; a cluster's nodes.
 // Leaves:  members of a JSON document.
-#ifndef HORUS_CLI_RECORD_H_
-#define HORUS_CLI_RECORD_H_
+#pragma once
 
 #include <span>
 #include <string>
@@ -36,5 +35,3 @@ void AddRecord(nlohmann::ordered_json& document);
 [[nodiscard]] std::string NameOf(const NodeSpec& node);
 
 }  // namespace horus::cli
-
-#endif  // HORUS_CLI_RECORD_H_

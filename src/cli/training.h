@@ -4,8 +4,7 @@
 //
 // Enters:  paths of dataset files, GPU types.   Leaves: a TrainingSet, or an error that names file and row.
 // Cost:    a graph and run that several rows share is analysed once.   Thread class: one thread at a time.
-#ifndef HORUS_CLI_TRAINING_H_
-#define HORUS_CLI_TRAINING_H_
+#pragma once
 
 #include <cstdint>
 #include <memory>
@@ -93,5 +92,3 @@ void AddInterferenceOptions(CLI::App& app, InterferenceChoice& choice);
     std::shared_ptr<const Predictor> predictor);
 
 }  // namespace horus::cli
-
-#endif  // HORUS_CLI_TRAINING_H_

@@ -5,8 +5,7 @@
 // Leaves:  dense ids and the types behind them; errors name type, field, expected and found.
 // Cost:    At is an array access; Find is a binary search; Extend copies and sorts.
 // Thread class: immutable value, share freely (best as shared_ptr<const Catalogue>).
-#ifndef HORUS_DEVICE_CATALOGUE_H_
-#define HORUS_DEVICE_CATALOGUE_H_
+#pragma once
 
 #include <cassert>
 #include <cstddef>
@@ -68,5 +67,3 @@ class Catalogue {
 };
 
 }  // namespace horus
-
-#endif  // HORUS_DEVICE_CATALOGUE_H_

@@ -2,8 +2,7 @@
 // The built-in data sheets, one function a generation; only catalogue.cc calls them.
 //
 // Leaves:  types appended to the list, oldest first.
-#ifndef HORUS_DEVICE_CATALOGUE_DATA_H_
-#define HORUS_DEVICE_CATALOGUE_DATA_H_
+#pragma once
 
 #include <array>
 #include <cstdint>
@@ -69,5 +68,3 @@ void AppendHopper(std::vector<GpuType>& types);
 void AppendBlackwell(std::vector<GpuType>& types);
 
 }  // namespace horus
-
-#endif  // HORUS_DEVICE_CATALOGUE_DATA_H_

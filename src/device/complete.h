@@ -3,8 +3,7 @@
 //
 // Enters:  a GpuType with compute_capability and sm_count.   Leaves: the same, gaps filled.
 // Units:   MiB; threads.
-#ifndef HORUS_DEVICE_COMPLETE_H_
-#define HORUS_DEVICE_COMPLETE_H_
+#pragma once
 
 #include <cstdint>
 
@@ -27,5 +26,3 @@ namespace horus {
 void CompleteByRule(GpuType& type);
 
 }  // namespace horus
-
-#endif  // HORUS_DEVICE_COMPLETE_H_

@@ -3,8 +3,7 @@
 //
 // Enters:  a name as written by a driver, a label or a person, ASCII meant, any bytes accepted.
 // Leaves:  its folded form: lower case, '-' for ' ' and '_'.
-#ifndef HORUS_DEVICE_FOLD_NAME_H_
-#define HORUS_DEVICE_FOLD_NAME_H_
+#pragma once
 
 #include <string>
 #include <string_view>
@@ -29,5 +28,3 @@ namespace horus {
 [[nodiscard]] std::string FoldDeviceName(std::string_view name);
 
 }  // namespace horus
-
-#endif  // HORUS_DEVICE_FOLD_NAME_H_

@@ -2,8 +2,7 @@
 // The numeric fields of a GpuType as a table: one list for validation, files and printing.
 //
 // Enters:  a GpuType.   Leaves: OK, or which field of which type is wrong and why.
-#ifndef HORUS_DEVICE_GPU_FIELDS_H_
-#define HORUS_DEVICE_GPU_FIELDS_H_
+#pragma once
 
 #include <cstddef>
 #include <cstdint>
@@ -44,5 +43,3 @@ struct MigField {
 [[nodiscard]] absl::Status ValidateGpuType(const GpuType& type);
 
 }  // namespace horus
-
-#endif  // HORUS_DEVICE_GPU_FIELDS_H_

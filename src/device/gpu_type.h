@@ -5,8 +5,7 @@
 // Leaves:  GpuType, a plain value.
 // Units:   in the names; MiB and KiB are powers of two, MB/s = 10^6 bytes/s, GFLOP/s = 10^9 operations/s
 //          with a multiply-add counted as two.
-#ifndef HORUS_DEVICE_GPU_TYPE_H_
-#define HORUS_DEVICE_GPU_TYPE_H_
+#pragma once
 
 #include <cstdint>
 #include <string>
@@ -74,5 +73,3 @@ struct GpuType {
 };
 
 }  // namespace horus
-
-#endif  // HORUS_DEVICE_GPU_TYPE_H_

@@ -2,8 +2,7 @@
 // How the jobs on one GPU share it. Modes do not mix on a device.
 //
 // Enters:  a mode's name from a file or a caller.   Leaves: the mode, or an error that lists the names.
-#ifndef HORUS_DEVICE_SHARING_MODE_H_
-#define HORUS_DEVICE_SHARING_MODE_H_
+#pragma once
 
 #include <array>
 #include <cstdint>
@@ -31,5 +30,3 @@ inline constexpr std::array<SharingMode, 4> kSharingModes = {SharingMode::kExclu
 [[nodiscard]] absl::StatusOr<SharingMode> ParseSharingMode(std::string_view name);
 
 }  // namespace horus
-
-#endif  // HORUS_DEVICE_SHARING_MODE_H_

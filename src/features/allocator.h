@@ -4,8 +4,7 @@
 // Enters:  sizes to take and blocks to give back.   Leaves: bytes in use and bytes reserved from the device.
 // Cost:    log(free blocks) a call, 40 bytes a block.
 // Thread class: one thread at a time.
-#ifndef HORUS_FEATURES_ALLOCATOR_H_
-#define HORUS_FEATURES_ALLOCATOR_H_
+#pragma once
 
 #include <cstdint>
 #include <set>
@@ -52,5 +51,3 @@ class CachingAllocator {
 };
 
 }  // namespace horus
-
-#endif  // HORUS_FEATURES_ALLOCATOR_H_

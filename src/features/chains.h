@@ -4,8 +4,7 @@
 //
 // Enters:  a ShapedGraph, and the costs of its operators one by one.
 // Leaves:  the same costs without what lies between fused operators: neither written nor read, nor a kernel of its own.
-#ifndef HORUS_FEATURES_CHAINS_H_
-#define HORUS_FEATURES_CHAINS_H_
+#pragma once
 
 #include "features/cost.h"
 #include "graph/shaped.h"
@@ -16,5 +15,3 @@ namespace horus {
 void FuseChains(const ShapedGraph& shaped, StepCost& step);
 
 }  // namespace horus
-
-#endif  // HORUS_FEATURES_CHAINS_H_

@@ -4,8 +4,7 @@
 // Enters:  a ShapedGraph, its StepCost with segments, and its Lifetimes.   Leaves: per segment its operators and
 // storages.
 // Units:   positions of operators and storages.   Cost: linear in operators; nothing without checkpointing.
-#ifndef HORUS_FEATURES_CHECKPOINT_H_
-#define HORUS_FEATURES_CHECKPOINT_H_
+#pragma once
 
 #include <cstddef>
 #include <cstdint>
@@ -39,5 +38,3 @@ class CheckpointPlan {
 };
 
 }  // namespace horus
-
-#endif  // HORUS_FEATURES_CHECKPOINT_H_

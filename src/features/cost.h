@@ -5,8 +5,7 @@
 // Units:   FLOPs (multiply-add = 2 but for horus_flops), bytes, kernels; per GPU and step, repeats included.
 //          Amounts are doubles: exact below 2^53, and a hostile size can neither overflow nor wrap.
 // Cost:    linear in operators, about 0.2 us each.
-#ifndef HORUS_FEATURES_COST_H_
-#define HORUS_FEATURES_COST_H_
+#pragma once
 
 #include <array>
 #include <cstddef>
@@ -178,5 +177,3 @@ struct StepCost {
 [[nodiscard]] std::vector<std::string> OperatorsWithCost();
 
 }  // namespace horus
-
-#endif  // HORUS_FEATURES_COST_H_

@@ -3,8 +3,7 @@
 // come down to.
 // Enters:  the sizes and the operands' positions.   Leaves: the amounts in the context's OpCost.
 // Units:   as in cost.h.   Cost: O(1).   Thread class: pure functions over values.
-#ifndef HORUS_FEATURES_COST_PRODUCT_H_
-#define HORUS_FEATURES_COST_PRODUCT_H_
+#pragma once
 
 #include <cstddef>
 #include <cstdint>
@@ -33,5 +32,3 @@ void CountLinear(CostContext& c, const Product& p);
 void Einsum(CostContext& c, const CostRule& rule);
 
 }  // namespace horus
-
-#endif  // HORUS_FEATURES_COST_PRODUCT_H_

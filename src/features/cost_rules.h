@@ -4,8 +4,7 @@
 // Enters:  one operator with its tensors' sizes and which gradients are wanted.
 // Leaves:  the amounts of one execution in OpCost; repeats are multiplied outside.
 // Cost:    O(inputs + outputs) an operator, Einsum by its equation.
-#ifndef HORUS_FEATURES_COST_RULES_H_
-#define HORUS_FEATURES_COST_RULES_H_
+#pragma once
 
 #include <cstddef>
 #include <cstdint>
@@ -132,5 +131,3 @@ class CostContext {
 [[nodiscard]] const CostRule* FindCostRule(std::span<const CostRule* const> sorted, std::string_view name);
 
 }  // namespace horus
-
-#endif  // HORUS_FEATURES_COST_RULES_H_

@@ -2,8 +2,7 @@
 // Totals of a step over its operators' costs: sums, classes, depth, loss, optimiser and coverage.
 //
 // Enters:  a StepCost whose `ops`, `storage` and `stored_bytes` are filled.   Leaves: its other fields.
-#ifndef HORUS_FEATURES_COST_TOTALS_H_
-#define HORUS_FEATURES_COST_TOTALS_H_
+#pragma once
 
 #include "features/cost.h"
 
@@ -15,5 +14,3 @@ void AddTotals(const ShapedGraph& shaped, const RunSpec& run, StepCost& step);
 [[nodiscard]] double OptimizerStateBytes(const Tensor& parameter, Optimizer optimizer);
 
 }  // namespace horus
-
-#endif  // HORUS_FEATURES_COST_TOTALS_H_

@@ -2,8 +2,7 @@
 // The columns of the feature row: name, unit, definition and how the value is found, in one table each.
 //
 // Leaves:  two constant tables; feature_row.cc alone reads them.
-#ifndef HORUS_FEATURES_FEATURE_COLUMNS_H_
-#define HORUS_FEATURES_FEATURE_COLUMNS_H_
+#pragma once
 
 #include "base/units.h"
 #include "device/gpu_type.h"
@@ -334,5 +333,3 @@ inline constexpr DeviceFeatureEntry kDeviceFeatureTable[] = {
 // clang-format on
 
 }  // namespace horus
-
-#endif  // HORUS_FEATURES_FEATURE_COLUMNS_H_

@@ -4,8 +4,7 @@
 // Enters:  cost, memory and run of a job; the roofline's terms and the specification of a GPU type.
 // Leaves:  one float32 a column; the schema says name, unit and definition (FEATURES.md is made from it).
 // Cost:    linear in operators for the job part, constant for the device part.
-#ifndef HORUS_FEATURES_FEATURE_ROW_H_
-#define HORUS_FEATURES_FEATURE_ROW_H_
+#pragma once
 
 #include <array>
 #include <cstddef>
@@ -100,5 +99,3 @@ void DeviceFeatures(const RooflineTerms& roofline, const StepMemory& memory, con
 [[nodiscard]] std::string FeatureSchemaMarkdown();
 
 }  // namespace horus
-
-#endif  // HORUS_FEATURES_FEATURE_ROW_H_

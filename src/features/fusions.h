@@ -2,8 +2,7 @@
 // Fusions: groups of operators that an exporter wrote for what is one kernel when the job runs.
 //
 // Enters:  a ShapedGraph and its run.   Leaves: per operator, whether it is absorbed, or stands for a group.
-#ifndef HORUS_FEATURES_FUSIONS_H_
-#define HORUS_FEATURES_FUSIONS_H_
+#pragma once
 
 #include <cstdint>
 #include <string_view>
@@ -31,5 +30,3 @@ inline constexpr std::string_view kFusedAttentionRule = "horus::FusedAttention";
 [[nodiscard]] std::vector<Fusion> FindFusions(const ShapedGraph& shaped, const RunSpec& run);
 
 }  // namespace horus
-
-#endif  // HORUS_FEATURES_FUSIONS_H_

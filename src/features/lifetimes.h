@@ -3,8 +3,7 @@
 //
 // Enters:  a ShapedGraph and its StepCost.   Leaves: one storage a tensor, one life a storage.
 // Units:   positions of operators and tensors in the graph.
-#ifndef HORUS_FEATURES_LIFETIMES_H_
-#define HORUS_FEATURES_LIFETIMES_H_
+#pragma once
 
 #include <cstddef>
 #include <cstdint>
@@ -46,5 +45,3 @@ class Lifetimes {
 };
 
 }  // namespace horus
-
-#endif  // HORUS_FEATURES_LIFETIMES_H_

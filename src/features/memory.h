@@ -5,8 +5,7 @@
 // Leaves:  bytes of every part; the context is added per GPU type.
 // Units:   bytes (2^20 = 1 MiB); PyTorch's rules for saving, freeing and caching (README.md).
 // Cost:    n log n in operators, about 1 us each.
-#ifndef HORUS_FEATURES_MEMORY_H_
-#define HORUS_FEATURES_MEMORY_H_
+#pragma once
 
 #include <cstdint>
 
@@ -55,5 +54,3 @@ struct StepMemory {
 [[nodiscard]] int64_t HorusMemoryBytes(const StepCost& cost);
 
 }  // namespace horus
-
-#endif  // HORUS_FEATURES_MEMORY_H_

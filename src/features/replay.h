@@ -4,8 +4,7 @@
 // Enters:  a ShapedGraph, its StepCost and the RunSpec.   Leaves: bytes held all along, bytes live at the peak, bytes
 //          reserved from the device.
 // Cost:    n log n in operators and steps, about 1 us each.
-#ifndef HORUS_FEATURES_REPLAY_H_
-#define HORUS_FEATURES_REPLAY_H_
+#pragma once
 
 #include "features/cost.h"
 #include "features/run_spec.h"
@@ -34,5 +33,3 @@ struct ReplayedStep {
 [[nodiscard]] ReplayedStep ReplayStep(const ShapedGraph& shaped, const StepCost& cost, const RunSpec& run);
 
 }  // namespace horus
-
-#endif  // HORUS_FEATURES_REPLAY_H_

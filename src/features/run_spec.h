@@ -3,8 +3,7 @@
 //
 // Enters:  the user's choice.   Leaves: a plain value; part of a job's profile id.
 // Units:   batch in samples per GPU and step.
-#ifndef HORUS_FEATURES_RUN_SPEC_H_
-#define HORUS_FEATURES_RUN_SPEC_H_
+#pragma once
 
 #include <cstdint>
 #include <string>
@@ -79,5 +78,3 @@ struct RunSpec {
 [[nodiscard]] Precision PrecisionOf(const Graph& graph);
 
 }  // namespace horus
-
-#endif  // HORUS_FEATURES_RUN_SPEC_H_

@@ -4,8 +4,7 @@
 // Enters:  a Graph, sizes of its named dimensions, limits.
 // Leaves:  a ShapedGraph without roles (roles.h adds them).
 // Cost:    linear in expanded operators; call depth is bounded by ShapeLimits::max_nesting.   Thread class: one thread.
-#ifndef HORUS_GRAPH_BINDER_H_
-#define HORUS_GRAPH_BINDER_H_
+#pragma once
 
 #include <deque>
 #include <functional>
@@ -115,5 +114,3 @@ class Binder {
 };
 
 }  // namespace horus
-
-#endif  // HORUS_GRAPH_BINDER_H_

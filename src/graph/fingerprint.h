@@ -3,8 +3,7 @@
 //
 // Enters:  a linked Graph, or one with shapes.
 // Leaves:  a hash of what is computed; names of values, texts of documentation and weights do not count.
-#ifndef HORUS_GRAPH_FINGERPRINT_H_
-#define HORUS_GRAPH_FINGERPRINT_H_
+#pragma once
 
 #include <cstdint>
 
@@ -21,5 +20,3 @@ namespace horus {
 [[nodiscard]] uint64_t FingerprintOf(const ShapedGraph& shaped);
 
 }  // namespace horus
-
-#endif  // HORUS_GRAPH_FINGERPRINT_H_

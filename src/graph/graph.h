@@ -4,8 +4,7 @@
 // Enters:  ONNX bytes or a file (reader.h).   Leaves: an immutable graph without weights.
 // Units:   dimensions in elements; -1 = unknown.
 // Cost:    memory linear in nodes and names; payloads are never loaded.
-#ifndef HORUS_GRAPH_GRAPH_H_
-#define HORUS_GRAPH_GRAPH_H_
+#pragma once
 
 #include <cstdint>
 #include <optional>
@@ -139,5 +138,3 @@ struct Graph {
 };
 
 }  // namespace horus
-
-#endif  // HORUS_GRAPH_GRAPH_H_

@@ -3,8 +3,7 @@
 //
 // Enters:  names, types, shapes.   Leaves: a Graph with one body, nodes in the order of the calls.
 // Thread class: one thread.
-#ifndef HORUS_GRAPH_GRAPH_WRITER_H_
-#define HORUS_GRAPH_GRAPH_WRITER_H_
+#pragma once
 
 #include <cstdint>
 #include <memory>
@@ -94,5 +93,3 @@ class GraphWriter {
 [[nodiscard]] inline ValueId Next(ValueId first, uint32_t after = 1) { return ValueId(first.value() + after); }
 
 }  // namespace horus
-
-#endif  // HORUS_GRAPH_GRAPH_WRITER_H_

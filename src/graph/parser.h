@@ -5,8 +5,7 @@
 // Leaves:  scopes with raw order, functions and the header fields of a Graph.
 // Units:   bytes, counts.
 // Cost:    linear; call depth is bounded by ReadLimits::max_nesting.     Thread class: one thread at a time.
-#ifndef HORUS_GRAPH_PARSER_H_
-#define HORUS_GRAPH_PARSER_H_
+#pragma once
 
 #include <cstdint>
 #include <string>
@@ -85,5 +84,3 @@ void AvoidReserved(std::vector<int64_t>* elements);
 [[nodiscard]] absl::Status Within(std::string_view where, const absl::Status& status);
 
 }  // namespace horus
-
-#endif  // HORUS_GRAPH_PARSER_H_

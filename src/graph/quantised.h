@@ -3,8 +3,7 @@
 //
 // Enters:  a node of onnxruntime's quantiser.
 // Leaves:  the node that it stands for, without scales and zero points.
-#ifndef HORUS_GRAPH_QUANTISED_H_
-#define HORUS_GRAPH_QUANTISED_H_
+#pragma once
 
 #include <optional>
 
@@ -16,5 +15,3 @@ namespace horus {
 [[nodiscard]] std::optional<Node> Unquantised(const Node& node);
 
 }  // namespace horus
-
-#endif  // HORUS_GRAPH_QUANTISED_H_

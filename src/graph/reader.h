@@ -6,8 +6,7 @@
 // Units:   bytes, counts.
 // Cost:    linear in names, nodes and held elements; payloads are skipped (a file is seeked over), external data is
 //          never opened.
-#ifndef HORUS_GRAPH_READER_H_
-#define HORUS_GRAPH_READER_H_
+#pragma once
 
 #include <cstddef>
 #include <cstdint>
@@ -56,5 +55,3 @@ struct ReadLimits {
                                                                         const ReadLimits& limits = {});
 
 }  // namespace horus
-
-#endif  // HORUS_GRAPH_READER_H_

@@ -3,8 +3,7 @@
 //
 // Enters:  a flattened graph with shapes; what is known of each tensor.
 // Leaves:  Tensor::role, Tensor::alias_of of weights in another form, Op::plumbing.
-#ifndef HORUS_GRAPH_ROLES_H_
-#define HORUS_GRAPH_ROLES_H_
+#pragma once
 
 #include <cstddef>
 #include <cstdint>
@@ -30,5 +29,3 @@ enum class InputSlot : uint8_t {
 void AssignRoles(const ShapeState& state, ShapedGraph* graph);
 
 }  // namespace horus
-
-#endif  // HORUS_GRAPH_ROLES_H_

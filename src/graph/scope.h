@@ -4,8 +4,7 @@
 // Enters:  names as they occur in the file, in any order.
 // Leaves:  dense value ids, who defines each value, who only uses it.
 // Cost:    one hash per name occurrence.   Thread class: one thread at a time.
-#ifndef HORUS_GRAPH_SCOPE_H_
-#define HORUS_GRAPH_SCOPE_H_
+#pragma once
 
 #include <cstdint>
 #include <deque>
@@ -94,5 +93,3 @@ using Scopes = std::deque<Scope>;  // position = BodyId; addresses stay put
 [[nodiscard]] std::string DescribeBody(const GraphBody& body, size_t position);
 
 }  // namespace horus
-
-#endif  // HORUS_GRAPH_SCOPE_H_

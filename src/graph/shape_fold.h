@@ -5,8 +5,7 @@
 // Leaves:  elements of output 0 where those of the inputs are known; unknown elements stay unknown.
 // Units:   elements; integer overflow gives an unknown element.
 // Cost:    linear in elements, at most kMaxFoldedElements.     Thread class: one thread at a time.
-#ifndef HORUS_GRAPH_SHAPE_FOLD_H_
-#define HORUS_GRAPH_SHAPE_FOLD_H_
+#pragma once
 
 #include "graph/shape_rule.h"
 
@@ -41,5 +40,3 @@ void FoldAll(RuleContext& c, size_t i);
 void FoldConcat(RuleContext& c, size_t axis, const Dims& joined);
 
 }  // namespace horus
-
-#endif  // HORUS_GRAPH_SHAPE_FOLD_H_

@@ -5,8 +5,7 @@
 // Leaves:  types, dims and elements of its outputs, or an error that says which shapes contradict each other.
 // Units:   elements; kUnknownDim and kUnknownElement mark what is not known.
 // Cost:    constant per operator, plus folded elements (at most kMaxFoldedElements).   Thread class: one thread.
-#ifndef HORUS_GRAPH_SHAPE_RULE_H_
-#define HORUS_GRAPH_SHAPE_RULE_H_
+#pragma once
 
 #include <cstdint>
 #include <limits>
@@ -186,5 +185,3 @@ void SetElements(ShapeState* state, TensorId t, Elements elements);
 [[nodiscard]] inline int64_t Known(int64_t a, int64_t b) { return a == kUnknownDim ? b : a; }
 
 }  // namespace horus
-
-#endif  // HORUS_GRAPH_SHAPE_RULE_H_

@@ -5,8 +5,7 @@
 // Leaves:  operators in execution order over one table of tensors; what stayed unknown is counted, never guessed.
 // Units:   elements and bytes.
 // Cost:    linear in operators; limits in ShapeLimits.
-#ifndef HORUS_GRAPH_SHAPED_H_
-#define HORUS_GRAPH_SHAPED_H_
+#pragma once
 
 #include <cstdint>
 #include <deque>
@@ -107,5 +106,3 @@ struct ShapeLimits {
 [[nodiscard]] absl::Status CheckInputSizes(const ShapedGraph& shaped);
 
 }  // namespace horus
-
-#endif  // HORUS_GRAPH_SHAPED_H_

@@ -4,8 +4,7 @@
 // Enters:  a stream of known total size.
 // Leaves:  fields, one at a time; errors carry field, message and byte offset.
 // Cost:    linear; Skip seeks where the stream can.   Thread class: one thread at a time.
-#ifndef HORUS_GRAPH_WIRE_H_
-#define HORUS_GRAPH_WIRE_H_
+#pragma once
 
 #include <google/protobuf/io/coded_stream.h>
 
@@ -66,5 +65,3 @@ class WireReader {
 };
 
 }  // namespace horus
-
-#endif  // HORUS_GRAPH_WIRE_H_

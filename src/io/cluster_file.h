@@ -5,8 +5,7 @@
 // Leaves:  checked descriptions, and from them a Cluster; or "file:line: key: expected ..., found ...".
 // Units:   docs/files.md has the schema.
 // Cost:    linear in the file and in the nodes that it replicates; limits below.
-#ifndef HORUS_IO_CLUSTER_FILE_H_
-#define HORUS_IO_CLUSTER_FILE_H_
+#pragma once
 
 #include <cstddef>
 #include <cstdint>
@@ -66,5 +65,3 @@ struct ClusterFile {
 [[nodiscard]] std::vector<GpuTypeId> TypesPresent(const ClusterFile& file);
 
 }  // namespace horus
-
-#endif  // HORUS_IO_CLUSTER_FILE_H_

@@ -4,8 +4,7 @@
 // Enters:  bytes of a file (RFC 4180: commas, double quotes, any newline, UTF-8 byte order mark allowed).
 // Leaves:  the header and the rows as text; every row has as many fields as the header.
 // Units:   rows count from 1 after the header; blank lines are not rows. Lines count from 1, by line feeds.
-#ifndef HORUS_IO_CSV_H_
-#define HORUS_IO_CSV_H_
+#pragma once
 
 #include <cstddef>
 #include <functional>
@@ -49,5 +48,3 @@ inline constexpr size_t kMaxScannedRowLines = 100;  // of a row: bounds what an 
 [[nodiscard]] std::string CsvField(std::string_view text);
 
 }  // namespace horus
-
-#endif  // HORUS_IO_CSV_H_

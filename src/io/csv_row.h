@@ -5,8 +5,7 @@
 // Leaves:  text, numbers and names; or "rows.csv: row 12: batch: expected ..., found ...".
 // Units:   rows count from 1 after the header.
 // Cost:    a binary search a cell.       Thread class: a view; table and columns must outlive it.
-#ifndef HORUS_IO_CSV_ROW_H_
-#define HORUS_IO_CSV_ROW_H_
+#pragma once
 
 #include <cstddef>
 #include <cstdint>
@@ -83,5 +82,3 @@ class CsvRow {
 };
 
 }  // namespace horus
-
-#endif  // HORUS_IO_CSV_ROW_H_

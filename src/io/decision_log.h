@@ -5,8 +5,7 @@
 // Leaves:  one entry at a time; or "decisions.csv:12: devices: expected ..., found ...".
 // Units:   seconds; milliseconds a step; slowdown = shared / alone.
 // Cost:    linear, one line in memory.   Thread class: one thread at a time.
-#ifndef HORUS_IO_DECISION_LOG_H_
-#define HORUS_IO_DECISION_LOG_H_
+#pragma once
 
 #include <array>
 #include <cstddef>
@@ -67,5 +66,3 @@ class DecisionLog {
 };
 
 }  // namespace horus
-
-#endif  // HORUS_IO_DECISION_LOG_H_

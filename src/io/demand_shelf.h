@@ -3,8 +3,7 @@
 //
 // Enters:  requests, a catalogue and a predictor.   Leaves: jobs, or errors that name file and place.
 // Cost:    a model and run that several jobs share is analysed once.   Thread class: one thread at a time.
-#ifndef HORUS_IO_DEMAND_SHELF_H_
-#define HORUS_IO_DEMAND_SHELF_H_
+#pragma once
 
 #include <cstddef>
 #include <functional>
@@ -80,5 +79,3 @@ class DemandShelf {
     DemandShelf& shelf, const std::function<void(size_t done, size_t total)>& tell = nullptr);
 
 }  // namespace horus
-
-#endif  // HORUS_IO_DEMAND_SHELF_H_

@@ -4,8 +4,7 @@
 // Enters:  a YAML file and the catalogue to extend.
 // Leaves:  the extended catalogue; or "file:line: key: expected ..., found ...".
 // Units:   the keys are the members of GpuType; docs/files.md has the schema.
-#ifndef HORUS_IO_GPU_FILE_H_
-#define HORUS_IO_GPU_FILE_H_
+#pragma once
 
 #include <memory>
 #include <string>
@@ -28,5 +27,3 @@ namespace horus {
                                         std::shared_ptr<const Catalogue>& catalogue);
 
 }  // namespace horus
-
-#endif  // HORUS_IO_GPU_FILE_H_

@@ -2,8 +2,7 @@
 // A document of ours as JSON text, whatever bytes the names and paths in it have.
 //
 // Enters:  a document; how many blanks a level is indented by.   Leaves: text that ends with a newline.
-#ifndef HORUS_IO_JSON_TEXT_H_
-#define HORUS_IO_JSON_TEXT_H_
+#pragma once
 
 #include <string>
 
@@ -22,5 +21,3 @@ inline constexpr int kJsonLine = -1;  // all on one line
 [[nodiscard]] std::string JsonText(const nlohmann::ordered_json& document, int indent = kJsonPage);
 
 }  // namespace horus
-
-#endif  // HORUS_IO_JSON_TEXT_H_

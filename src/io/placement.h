@@ -5,8 +5,7 @@
 // Leaves:  the state after the plan, the slowdown of every tenant there, and names for all ids.
 // Units:   slowdown = shared / alone.
 // Cost:    one copy of the cluster and one model call a device in use.
-#ifndef HORUS_IO_PLACEMENT_H_
-#define HORUS_IO_PLACEMENT_H_
+#pragma once
 
 #include <cstdint>
 #include <map>
@@ -115,5 +114,3 @@ inline constexpr int kPlacementJsonVersion = 1;
 [[nodiscard]] double ShortDouble(float value);
 
 }  // namespace horus
-
-#endif  // HORUS_IO_PLACEMENT_H_

@@ -4,8 +4,7 @@
 // Enters:  a CSV with the columns profile, cpu_cores, memory_gib, speed and perhaps host_us; a row a cell.
 // Leaves:  a matrix for each profile; or "sensitivity.csv: row 12: speed: expected ..., found ...".
 // Units:   cores and GiB per GPU of the job; speed relative to that at the fair share, blank = not measured.
-#ifndef HORUS_IO_SENSITIVITY_FILE_H_
-#define HORUS_IO_SENSITIVITY_FILE_H_
+#pragma once
 
 #include <cstdint>
 #include <map>
@@ -46,5 +45,3 @@ class SensitivityLoader {
 };
 
 }  // namespace horus
-
-#endif  // HORUS_IO_SENSITIVITY_FILE_H_

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Checked reading of YAML: a document as a flat table of values, each with its line; every error says file:line, key
 // path, what was expected and what was found.
-#ifndef HORUS_IO_YAML_H_
-#define HORUS_IO_YAML_H_
+#pragma once
 
 #include <cstddef>
 #include <cstdint>
@@ -200,5 +199,3 @@ inline constexpr Scale kMillisecondsToUs = {.per_unit = 1000, .min = 0, .max = 1
 inline constexpr Scale kPercentToMilli = {.per_unit = 10, .min = 0.1, .max = 100, .exact = true};
 
 }  // namespace horus
-
-#endif  // HORUS_IO_YAML_H_

@@ -6,8 +6,7 @@
 // Units:   microseconds; loads and shares in thousandths.
 // Cost:    that of Simulate; a run copies the trace and the cluster.
 // Thread class: a Grid is immutable once made, share freely; RunOne may be called from many threads.
-#ifndef HORUS_LAB_GRID_H_
-#define HORUS_LAB_GRID_H_
+#pragma once
 
 #include <cstddef>
 #include <cstdint>
@@ -180,5 +179,3 @@ struct PairedMean {
 [[nodiscard]] double StudentT975(size_t degrees_of_freedom);
 
 }  // namespace horus
-
-#endif  // HORUS_LAB_GRID_H_

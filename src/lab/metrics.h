@@ -4,8 +4,7 @@
 // Enters:  a trace and what became of it.
 // Leaves:  counts, times and shares.
 // Units:   microseconds; shares from 0 to 1; a slowdown of 1 = undisturbed.
-#ifndef HORUS_LAB_METRICS_H_
-#define HORUS_LAB_METRICS_H_
+#pragma once
 
 #include <cstdint>
 #include <limits>
@@ -99,5 +98,3 @@ struct SimMetrics {
 [[nodiscard]] std::vector<double> BacklogWork(const Trace& trace, const SimResult& result);
 
 }  // namespace horus
-
-#endif  // HORUS_LAB_METRICS_H_

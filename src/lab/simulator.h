@@ -6,8 +6,7 @@
 // Units:   microseconds of the trace's clock.
 // Cost:    one decision per job, more while jobs wait (look-ahead); memory about 350 bytes a job.
 // Thread class: one thread at a time; equal arguments give equal results on every machine.
-#ifndef HORUS_LAB_SIMULATOR_H_
-#define HORUS_LAB_SIMULATOR_H_
+#pragma once
 
 #include <cstdint>
 #include <functional>
@@ -173,5 +172,3 @@ using SimObserver = std::function<bool(const SimEvent&)>;
                                                  const SimOptions& options, const SimObserver& observer = nullptr);
 
 }  // namespace horus
-
-#endif  // HORUS_LAB_SIMULATOR_H_

@@ -5,8 +5,7 @@
 // Leaves:  the explained parts of a Decision.
 // Cost:    O(slots x tenants) when placed; a refusal looks at each device once more in the memo.
 // Thread class: one thread at a time.
-#ifndef HORUS_PLACE_APPRAISE_H_
-#define HORUS_PLACE_APPRAISE_H_
+#pragma once
 
 #include <cstdint>
 #include <memory>
@@ -122,5 +121,3 @@ class Explainer {
 };
 
 }  // namespace horus
-
-#endif  // HORUS_PLACE_APPRAISE_H_

@@ -5,8 +5,7 @@
 // Leaves:  plain values: verdict, stable reason codes, slots, slowdown of each tenant, cost terms.
 // Units:   slowdown = shared / alone (1 = undisturbed); costs in the policy's unit, lower is better.
 // Cost:    about 800 bytes, in which the lists of a usual job on one GPU have room.
-#ifndef HORUS_PLACE_DECISION_H_
-#define HORUS_PLACE_DECISION_H_
+#pragma once
 
 #include <array>
 #include <cstddef>
@@ -161,5 +160,3 @@ struct Plan : Changes {
 };
 
 }  // namespace horus
-
-#endif  // HORUS_PLACE_DECISION_H_

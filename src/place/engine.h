@@ -5,8 +5,7 @@
 // Leaves:  the placer's own ledger to book on and take back, places and decisions found on it.
 // Cost:    none of its own; whatever is booked is taken back by the placer's next Follow.
 // Thread class: one thread at a time, with the placer.
-#ifndef HORUS_PLACE_ENGINE_H_
-#define HORUS_PLACE_ENGINE_H_
+#pragma once
 
 #include <cstdint>
 #include <functional>
@@ -210,5 +209,3 @@ class ResidentMover {
 };
 
 }  // namespace horus
-
-#endif  // HORUS_PLACE_ENGINE_H_

@@ -7,8 +7,7 @@
 // Cost:    what changed in the cluster since the last call; then a job of one GPU looks at the states that changed
 //          since its class came last and at few places, a gang at nodes and racks that may hold it. See docs/place.md.
 // Thread class: one thread at a time (holds scratch and the memo).
-#ifndef HORUS_PLACE_PLACER_H_
-#define HORUS_PLACE_PLACER_H_
+#pragma once
 
 #include <cstdint>
 #include <functional>
@@ -138,5 +137,3 @@ class Placer {
 };
 
 }  // namespace horus
-
-#endif  // HORUS_PLACE_PLACER_H_

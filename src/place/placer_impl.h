@@ -4,8 +4,7 @@
 // Enters:  as placer.h.
 // Leaves:  the steps that plans, verdicts and modes share.
 // Thread class: one thread at a time.
-#ifndef HORUS_PLACE_PLACER_IMPL_H_
-#define HORUS_PLACE_PLACER_IMPL_H_
+#pragma once
 
 #include <algorithm>
 #include <cstdint>
@@ -136,5 +135,3 @@ struct Placer::Impl {
 };
 
 }  // namespace horus
-
-#endif  // HORUS_PLACE_PLACER_IMPL_H_

@@ -6,8 +6,7 @@
 // Units:   microseconds.
 // Cost:    each call O(log n) unless its class says otherwise; only Reserve, BeginPreview, Window and SetOwnerUsage
 // allocate. Thread class: one thread at a time.
-#ifndef HORUS_QUEUE_DISCIPLINE_H_
-#define HORUS_QUEUE_DISCIPLINE_H_
+#pragma once
 
 #include <algorithm>
 #include <bit>
@@ -120,5 +119,3 @@ inline constexpr uint64_t kLastRank = std::numeric_limits<uint64_t>::max();
 }
 
 }  // namespace horus
-
-#endif  // HORUS_QUEUE_DISCIPLINE_H_

@@ -5,8 +5,7 @@
 // Leaves:  the first slot; the first k in order without changing anything.
 // Cost:    O(log n) a change, O(k log k) for the first k; nothing but Reserve and Visit allocates.
 // Thread class: value with one writer; readers share freely while nobody writes.
-#ifndef HORUS_QUEUE_INDEXED_HEAP_H_
-#define HORUS_QUEUE_INDEXED_HEAP_H_
+#pragma once
 
 #include <algorithm>
 #include <cstddef>
@@ -145,5 +144,3 @@ class IndexedHeap {
 };
 
 }  // namespace horus
-
-#endif  // HORUS_QUEUE_INDEXED_HEAP_H_

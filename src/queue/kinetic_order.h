@@ -8,8 +8,7 @@
 //          tree for each that has: O(log^2 n) amortised a change while time goes forwards (Basch, Guibas and
 //          Hershberger 1997); comparisons that turn back and forth are paid each time.
 // Thread class: one thread at a time.
-#ifndef HORUS_QUEUE_KINETIC_ORDER_H_
-#define HORUS_QUEUE_KINETIC_ORDER_H_
+#pragma once
 
 #include <cstddef>
 #include <cstdint>
@@ -65,5 +64,3 @@ class KineticOrder {
 };
 
 }  // namespace horus
-
-#endif  // HORUS_QUEUE_KINETIC_ORDER_H_

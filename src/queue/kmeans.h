@@ -4,8 +4,7 @@
 // Enters:  jobs, or points on a grid.   Leaves: centres, and for each point the nearest one.
 // Units:   each feature from 0 (its least value) to kFeatureGrid (its greatest).
 // Cost:    clusters x (points + at most kMostFitted x kMostPasses).
-#ifndef HORUS_QUEUE_KMEANS_H_
-#define HORUS_QUEUE_KMEANS_H_
+#pragma once
 
 #include <array>
 #include <cstddef>
@@ -57,5 +56,3 @@ struct JobClustering {
 [[nodiscard]] JobClustering ClusterJobs(std::span<const QueuedJob* const> jobs, size_t clusters);
 
 }  // namespace horus
-
-#endif  // HORUS_QUEUE_KMEANS_H_

@@ -6,8 +6,7 @@
 // Units:   microseconds of the caller's clock; see src/queue/README.md.
 // Cost:    O(log n) an operation, k times that for a window; what differs is said in src/queue/README.md.
 // Thread class: one thread at a time, queries included.
-#ifndef HORUS_QUEUE_QUEUE_H_
-#define HORUS_QUEUE_QUEUE_H_
+#pragma once
 
 #include <cstddef>
 #include <cstdint>
@@ -178,5 +177,3 @@ class Queue {
 [[nodiscard]] absl::StatusOr<std::unique_ptr<Queue>> MakeQueue(std::string_view name, const QueueOptions& options = {});
 
 }  // namespace horus
-
-#endif  // HORUS_QUEUE_QUEUE_H_

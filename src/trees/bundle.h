@@ -5,8 +5,7 @@
 // Leaves:  a Bundle (a plain value), or bytes; write then read gives an equal value, read then write the same bytes.
 // Units:   each target's name carries its unit; calibration numbers are what the writer says they are.
 // Cost:    linear in the bytes; memory at most 4 times the bytes.
-#ifndef HORUS_TREES_BUNDLE_H_
-#define HORUS_TREES_BUNDLE_H_
+#pragma once
 
 #include <cstddef>
 #include <cstdint>
@@ -85,5 +84,3 @@ struct BundleLimits {
 [[nodiscard]] absl::StatusOr<std::string> WriteBundle(const Bundle& bundle, const BundleLimits& limits = {});
 
 }  // namespace horus
-
-#endif  // HORUS_TREES_BUNDLE_H_

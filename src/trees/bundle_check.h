@@ -2,8 +2,7 @@
 // The rules that every bundle keeps, asked of what was read and of what is about to be written.
 //
 // Enters:  a Bundle.   Leaves: OK, or the first rule that is broken and where.
-#ifndef HORUS_TREES_BUNDLE_CHECK_H_
-#define HORUS_TREES_BUNDLE_CHECK_H_
+#pragma once
 
 #include "trees/bundle.h"
 
@@ -13,5 +12,3 @@ namespace horus {
 [[nodiscard]] absl::Status CheckBundle(const Bundle& bundle, const BundleLimits& limits);
 
 }  // namespace horus
-
-#endif  // HORUS_TREES_BUNDLE_CHECK_H_

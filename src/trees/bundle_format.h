@@ -3,8 +3,7 @@
 //
 // Leaves:  constants.
 // Units:   sizes in bytes; all numbers little-endian.
-#ifndef HORUS_TREES_BUNDLE_FORMAT_H_
-#define HORUS_TREES_BUNDLE_FORMAT_H_
+#pragma once
 
 #include <cstddef>
 #include <cstdint>
@@ -46,5 +45,3 @@ inline constexpr size_t kSeriesMinBytes = 8;   // an empty name and no values
 inline constexpr size_t kTargetMinBytes = 12;  // an empty name, a link and no series
 
 }  // namespace horus::bundle_format
-
-#endif  // HORUS_TREES_BUNDLE_FORMAT_H_

@@ -4,8 +4,7 @@
 // Enters:  scores (errors above the prediction) of rows that their model had not seen, and the rows' groups.
 // Leaves:  the margin that covers a row of a new group, what it promises and what it is seen to cover.
 // Cost:    n log n in rows.
-#ifndef HORUS_TREES_CALIBRATE_H_
-#define HORUS_TREES_CALIBRATE_H_
+#pragma once
 
 #include <cstddef>
 #include <cstdint>
@@ -28,5 +27,3 @@ struct Calibration {
                                     double promise);
 
 }  // namespace horus
-
-#endif  // HORUS_TREES_CALIBRATE_H_

@@ -5,8 +5,7 @@
 // Leaves:  margins (base margin + one leaf a tree, added in tree order in float32); attributions.
 // Units:   rows row-major, `stride` floats apart; the margin's unit is the target's, before its link.
 // Cost:    about 1.7 us a row for 500 trees of depth 6, 0.2 us for 200 of depth 4 where rows come by sixteen.
-#ifndef HORUS_TREES_FOREST_H_
-#define HORUS_TREES_FOREST_H_
+#pragma once
 
 #include <cstddef>
 #include <cstdint>
@@ -125,5 +124,3 @@ class Forest {
 };
 
 }  // namespace horus
-
-#endif  // HORUS_TREES_FOREST_H_

@@ -4,8 +4,7 @@
 // Enters:  a float32 that is not NaN.
 // Leaves:  a key: OrderKey(a) < OrderKey(b) exactly when a < b; strictly between the two missing keys.
 // Units:   none; -0 and 0 have one key.
-#ifndef HORUS_TREES_ORDER_KEY_H_
-#define HORUS_TREES_ORDER_KEY_H_
+#pragma once
 
 #include <bit>
 #include <cstdint>
@@ -24,5 +23,3 @@ inline constexpr int32_t kMissingRightKey = std::numeric_limits<int32_t>::max();
 }
 
 }  // namespace horus
-
-#endif  // HORUS_TREES_ORDER_KEY_H_

@@ -6,8 +6,7 @@
 // Leaves:  its entry point; or which file is missing, where it was looked for and how to get it.
 // Cost:    the first load about 20 ms, then microseconds; once loaded it stays (OpenMP cannot be unloaded).
 // Thread class: pure function; the loader synchronises.
-#ifndef HORUS_TREES_TRAIN_LIBRARY_H_
-#define HORUS_TREES_TRAIN_LIBRARY_H_
+#pragma once
 
 #include <functional>
 #include <string>
@@ -26,5 +25,3 @@ using TrainEntry = std::function<int32_t(const horus_train_request* request, cha
 [[nodiscard]] absl::StatusOr<TrainEntry> LoadTrainLibrary(const std::string& path);
 
 }  // namespace horus
-
-#endif  // HORUS_TREES_TRAIN_LIBRARY_H_

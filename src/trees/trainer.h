@@ -5,8 +5,7 @@
 // Leaves:  a Forest and a report of the validation, equal for equal input on every run.
 // Units:   rows row-major; targets and margins in the same unit (the forest learns target - margin).
 // Cost:    rounds x rows x features on the calling thread; loads libhorus_train.so.
-#ifndef HORUS_TREES_TRAINER_H_
-#define HORUS_TREES_TRAINER_H_
+#pragma once
 
 #include <cstddef>
 #include <cstdint>
@@ -90,5 +89,3 @@ struct TrainingReport {
 [[nodiscard]] absl::Status CheckTraining(const TrainingData& data, const TrainingParams& params);
 
 }  // namespace horus
-
-#endif  // HORUS_TREES_TRAINER_H_

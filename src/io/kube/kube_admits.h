@@ -3,8 +3,7 @@
 //
 // Enters:  a pod's rules and a node.   Leaves: yes or no.
 // Cost:    taints x tolerations, and terms.
-#ifndef HORUS_IO_KUBE_KUBE_ADMITS_H_
-#define HORUS_IO_KUBE_KUBE_ADMITS_H_
+#pragma once
 
 #include <tuple>
 #include <vector>
@@ -27,5 +26,3 @@ struct KubeRules {
 [[nodiscard]] bool Admits(const KubeRules& rules, const KubeNode& node);
 
 }  // namespace horus
-
-#endif  // HORUS_IO_KUBE_KUBE_ADMITS_H_

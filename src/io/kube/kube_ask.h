@@ -4,8 +4,7 @@
 // Enters:  a pod and the claims that it names.
 // Leaves:  how many GPUs of which resource, which devices its claims or annotations tell; the shape of a job.
 // Units:   MiB, thousandths of a GPU, per cent.
-#ifndef HORUS_IO_KUBE_KUBE_ASK_H_
-#define HORUS_IO_KUBE_KUBE_ASK_H_
+#pragma once
 
 #include <cstdint>
 #include <set>
@@ -73,5 +72,3 @@ inline constexpr std::string_view kByClaim = "claims";  // how ways by claims be
 [[nodiscard]] KubeShape ShapeOf(const KubeAsk& ask, const KubeGpu& sample, const Catalogue& catalogue);
 
 }  // namespace horus
-
-#endif  // HORUS_IO_KUBE_KUBE_ASK_H_

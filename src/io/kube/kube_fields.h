@@ -3,8 +3,7 @@
 //
 // Enters:  views of fields.   Leaves: checked values.
 // Units:   thousandths of a core, bytes.
-#ifndef HORUS_IO_KUBE_KUBE_FIELDS_H_
-#define HORUS_IO_KUBE_KUBE_FIELDS_H_
+#pragma once
 
 #include <string>
 
@@ -21,5 +20,3 @@ namespace horus {
 [[nodiscard]] absl::StatusOr<KubeRequests> ReadKubeResources(const KubeView& resources);
 
 }  // namespace horus
-
-#endif  // HORUS_IO_KUBE_KUBE_FIELDS_H_

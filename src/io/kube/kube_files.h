@@ -3,8 +3,7 @@
 //
 // Enters:  an imported cluster.   Leaves: texts; each was read again by the reader that it is for.
 // Units:   docs/files.md, docs/shadow.md.
-#ifndef HORUS_IO_KUBE_KUBE_FILES_H_
-#define HORUS_IO_KUBE_KUBE_FILES_H_
+#pragma once
 
 #include <memory>
 #include <string>
@@ -31,5 +30,3 @@ struct ImportFiles {
                                                       const std::vector<std::string>& gpus_files);
 
 }  // namespace horus
-
-#endif  // HORUS_IO_KUBE_KUBE_FILES_H_

@@ -3,8 +3,7 @@
 //
 // Enters:  values of labels and attributes.   Leaves: GPU types; errors that suggest near names.
 // Units:   MiB.
-#ifndef HORUS_IO_KUBE_KUBE_GPU_NAMES_H_
-#define HORUS_IO_KUBE_KUBE_GPU_NAMES_H_
+#pragma once
 
 #include <cstdint>
 #include <string>
@@ -46,5 +45,3 @@ struct KubeCloudGpu {
 [[nodiscard]] int64_t KubeLabelCount(const KubeTexts& labels, const std::string& key);
 
 }  // namespace horus
-
-#endif  // HORUS_IO_KUBE_KUBE_GPU_NAMES_H_

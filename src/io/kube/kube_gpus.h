@@ -4,8 +4,7 @@
 // Enters:  a node and its resource slices.
 // Leaves:  its devices in the order of cluster.yaml and which source told them, or why they cannot be told.
 // Units:   MiB; thousandths of a GPU.
-#ifndef HORUS_IO_KUBE_KUBE_GPUS_H_
-#define HORUS_IO_KUBE_KUBE_GPUS_H_
+#pragma once
 
 #include <cstdint>
 #include <span>
@@ -49,5 +48,3 @@ struct KubeNodeGpus {
 [[nodiscard]] std::string MigProfileOfResource(std::string_view resource);
 
 }  // namespace horus
-
-#endif  // HORUS_IO_KUBE_KUBE_GPUS_H_

@@ -5,8 +5,7 @@
 // Leaves:  nodes with devices, jobs that run and wait, and what was left out and why.
 // Units:   thousandths of a core and of a GPU, MiB, seconds.
 // Cost:    nodes x kinds of placement rules, and the pods.
-#ifndef HORUS_IO_KUBE_KUBE_IMPORT_H_
-#define HORUS_IO_KUBE_KUBE_IMPORT_H_
+#pragma once
 
 #include <cstddef>
 #include <cstdint>
@@ -87,5 +86,3 @@ struct ImportOptions {
                                             const ImportOptions& options);
 
 }  // namespace horus
-
-#endif  // HORUS_IO_KUBE_KUBE_IMPORT_H_

@@ -4,8 +4,7 @@
 // Enters:  a path, or "-" for standard input: v1 Lists, typed lists, single objects, several of them one after another.
 // Leaves:  each object with its place in the file; errors name the place, what was expected and what was found.
 // Cost:    linear; memory for one object (kMaxKubeObjectBytes of text).
-#ifndef HORUS_IO_KUBE_KUBE_ITEMS_H_
-#define HORUS_IO_KUBE_KUBE_ITEMS_H_
+#pragma once
 
 #include <cstddef>
 #include <cstdint>
@@ -68,5 +67,3 @@ using KubeItemSink = std::function<absl::Status(std::string_view kind, const Kub
 [[nodiscard]] absl::Status ReadKubeFile(const std::string& path, const KubeItemSink& sink);
 
 }  // namespace horus
-
-#endif  // HORUS_IO_KUBE_KUBE_ITEMS_H_

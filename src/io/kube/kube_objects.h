@@ -4,8 +4,7 @@
 // Enters:  objects of the API server as JSON.
 // Leaves:  plain values; errors that name object, field, expected and found.
 // Units:   thousandths of a core, bytes, seconds since 1970.
-#ifndef HORUS_IO_KUBE_KUBE_OBJECTS_H_
-#define HORUS_IO_KUBE_KUBE_OBJECTS_H_
+#pragma once
 
 #include <cstdint>
 #include <map>
@@ -146,5 +145,3 @@ inline constexpr char kVolcanoGpu[] = "volcano.sh/vgpu-number";
 [[nodiscard]] absl::StatusOr<KubeClaim> ReadKubeClaim(const KubeView& object);
 
 }  // namespace horus
-
-#endif  // HORUS_IO_KUBE_KUBE_OBJECTS_H_

@@ -4,8 +4,7 @@
 // Enters:  JobProfiles as JSON, pods' annotations, the catalogue.
 // Leaves:  demands by GPU type, and how a pod is to be placed.
 // Units:   per cent, MiB, microseconds.
-#ifndef HORUS_IO_KUBE_KUBE_PROFILE_H_
-#define HORUS_IO_KUBE_KUBE_PROFILE_H_
+#pragma once
 
 #include <string>
 #include <utility>
@@ -32,5 +31,3 @@ namespace horus {
 [[nodiscard]] absl::Status AddTerms(const KubeTermsOfPod& terms, const KubeAsk& ask, KubeShape& shape);
 
 }  // namespace horus
-
-#endif  // HORUS_IO_KUBE_KUBE_PROFILE_H_

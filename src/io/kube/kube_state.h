@@ -4,8 +4,7 @@
 // Enters:  objects as they are read.     Leaves: nodes, pods that use GPUs, slices and claims; and what others take.
 // Units:   thousandths of a core, bytes.
 // Cost:    about 1 KiB a node and a pod with GPUs; pods without are only summed.   Thread class: one thread at a time.
-#ifndef HORUS_IO_KUBE_KUBE_STATE_H_
-#define HORUS_IO_KUBE_KUBE_STATE_H_
+#pragma once
 
 #include <cstddef>
 #include <cstdint>
@@ -56,5 +55,3 @@ class KubeState {
 };
 
 }  // namespace horus
-
-#endif  // HORUS_IO_KUBE_KUBE_STATE_H_

@@ -3,8 +3,7 @@
 //
 // Enters:  text of an object.   Leaves: integers, or nullopt for what is no quantity or beyond the limits.
 // Units:   what the caller asks for: parts of the quantity's unit; seconds since 1970.
-#ifndef HORUS_IO_KUBE_QUANTITY_H_
-#define HORUS_IO_KUBE_QUANTITY_H_
+#pragma once
 
 #include <cstdint>
 #include <optional>
@@ -23,5 +22,3 @@ inline constexpr int64_t kMostQuantity = int64_t{1} << 60;
 [[nodiscard]] std::optional<int64_t> ParseKubeTime(std::string_view text);
 
 }  // namespace horus
-
-#endif  // HORUS_IO_KUBE_QUANTITY_H_

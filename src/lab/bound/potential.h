@@ -5,8 +5,7 @@
 // Leaves:  per bound the gain over exclusive use, the pairs that it admits, the verdict.
 // Units:   rates as in work_rate.h; gains and shares as fractions.
 // Cost:    WorkRateBound per slowdown bound.
-#ifndef HORUS_LAB_BOUND_POTENTIAL_H_
-#define HORUS_LAB_BOUND_POTENTIAL_H_
+#pragma once
 
 #include <cstddef>
 #include <limits>
@@ -90,5 +89,3 @@ struct PotentialCase {
 [[nodiscard]] std::vector<WorkUse> PairsThatCarry(std::span<const WorkUse> uses, size_t count);
 
 }  // namespace horus
-
-#endif  // HORUS_LAB_BOUND_POTENTIAL_H_

@@ -4,8 +4,7 @@
 // Enters:  a checked problem; whether jobs keep to the fair share of their GPU, and which slowdowns are admitted.
 // Leaves:  ways, the columns of the linear program; of those that never help none.
 // Cost:    of a pair the product of both profiles' choices, times their sum.
-#ifndef HORUS_LAB_BOUND_WAYS_H_
-#define HORUS_LAB_BOUND_WAYS_H_
+#pragma once
 
 #include <cstdint>
 #include <vector>
@@ -43,5 +42,3 @@ void AddHostWaysTogether(const WorkProblem& problem, const std::vector<double>& 
 [[nodiscard]] double MostHostWays(const WorkProblem& problem);
 
 }  // namespace horus
-
-#endif  // HORUS_LAB_BOUND_WAYS_H_

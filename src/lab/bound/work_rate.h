@@ -6,8 +6,7 @@
 // Leaves:  the rate without sharing and the best one with it, which GPUs do what, and prices that prove the bound.
 // Units:   work in seconds that a job takes alone on its reference GPU; rates in work a second, that is in such GPUs.
 // Cost:    two linear programs, with hosts four; 22 profiles: milliseconds, 200 profiles on 5 types: seconds.
-#ifndef HORUS_LAB_BOUND_WORK_RATE_H_
-#define HORUS_LAB_BOUND_WORK_RATE_H_
+#pragma once
 
 #include <cstddef>
 #include <cstdint>
@@ -116,5 +115,3 @@ struct WorkRate {
 [[nodiscard]] absl::Status CheckWorkProblem(const WorkProblem& problem);
 
 }  // namespace horus
-
-#endif  // HORUS_LAB_BOUND_WORK_RATE_H_

@@ -3,8 +3,7 @@
 //
 // Enters:  jobs and the catalogue of their types.   Leaves: the jobs as the C ABI shows them.
 // Cost:    the jobs, and about 250 bytes a demand.
-#ifndef HORUS_LAB_CAPI_JOB_LIST_H_
-#define HORUS_LAB_CAPI_JOB_LIST_H_
+#pragma once
 
 #include <cstddef>
 #include <cstdint>
@@ -31,5 +30,3 @@ struct horus_job_list {
   std::vector<const horus_job*> jobs;  // in it
   uint64_t bytes = sizeof(horus_job_list);
 };
-
-#endif  // HORUS_LAB_CAPI_JOB_LIST_H_

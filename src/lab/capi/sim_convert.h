@@ -3,8 +3,7 @@
 //
 // Enters:  columns.   Leaves: values of the sim room, checked.
 // Cost:    linear; a search by name a row.
-#ifndef HORUS_LAB_CAPI_SIM_CONVERT_H_
-#define HORUS_LAB_CAPI_SIM_CONVERT_H_
+#pragma once
 
 #include <cstdint>
 #include <map>
@@ -110,5 +109,3 @@ struct SimSetup {
 [[nodiscard]] absl::StatusOr<std::unique_ptr<Queue>> QueueFor(const SimSetup& setup, const Cluster& cluster);
 
 }  // namespace horus::capi
-
-#endif  // HORUS_LAB_CAPI_SIM_CONVERT_H_

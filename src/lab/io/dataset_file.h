@@ -4,8 +4,7 @@
 // Enters:  a path, the catalogue of GPU types, and the names and limits of the measured columns.
 // Leaves:  rows in file order; or "rows.csv: row 12: batch: expected ..., found ...".
 // Units:   docs/measure.md has the schema.
-#ifndef HORUS_LAB_IO_DATASET_FILE_H_
-#define HORUS_LAB_IO_DATASET_FILE_H_
+#pragma once
 
 #include <cstddef>
 #include <optional>
@@ -85,5 +84,3 @@ inline constexpr std::string_view kFeaturePrefix = "feature.";
                                                                   std::span<const std::string_view> features);
 
 }  // namespace horus
-
-#endif  // HORUS_LAB_IO_DATASET_FILE_H_

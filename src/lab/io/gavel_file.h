@@ -5,8 +5,7 @@
 // Leaves:  the speeds on one GPU (scale 1), and alone on several; or "file.json: k80: ...: expected ..., found ...".
 // Units:   steps a second, 0 = not measured.
 // Cost:    linear in the file; at most kMostGavelEntries entries.
-#ifndef HORUS_LAB_IO_GAVEL_FILE_H_
-#define HORUS_LAB_IO_GAVEL_FILE_H_
+#pragma once
 
 #include <cstddef>
 #include <cstdint>
@@ -48,5 +47,3 @@ struct GavelSpeeds {
 [[nodiscard]] absl::StatusOr<GavelSpeeds> ParseGavelSpeeds(const std::string& file, std::string_view text);
 
 }  // namespace horus
-
-#endif  // HORUS_LAB_IO_GAVEL_FILE_H_

@@ -5,8 +5,7 @@
 // Leaves:  checked settings and the paths of the other files; or "file:line: key: expected ..., found ...".
 // Units:   docs/simulate.md has the schema.
 // Cost:    linear in the file and in the cluster's nodes; limits below.
-#ifndef HORUS_LAB_IO_GRID_FILE_H_
-#define HORUS_LAB_IO_GRID_FILE_H_
+#pragma once
 
 #include <cstddef>
 #include <cstdint>
@@ -89,5 +88,3 @@ struct GridFile {
                                                     const YamlLimits& limits = {});
 
 }  // namespace horus
-
-#endif  // HORUS_LAB_IO_GRID_FILE_H_

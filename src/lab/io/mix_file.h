@@ -4,8 +4,7 @@
 // Enters:  a trace of Gavel (traces/trace_file.h), known by its tabs; else a CSV: profile, share.
 // Leaves:  rows, then jobs of a speed table's profiles; or "mix.csv: row 2: share: expected ...".
 // Units:   steps; shares in GPU time alone on the reference type, any scale.
-#ifndef HORUS_LAB_IO_MIX_FILE_H_
-#define HORUS_LAB_IO_MIX_FILE_H_
+#pragma once
 
 #include <cstddef>
 #include <map>
@@ -46,5 +45,3 @@ struct Mix {
 [[nodiscard]] absl::StatusOr<Mix> JoinMix(std::span<const MixFile> files, const SpeedTable& table, uint32_t reference);
 
 }  // namespace horus
-
-#endif  // HORUS_LAB_IO_MIX_FILE_H_

@@ -5,8 +5,7 @@
 // Leaves:  a cluster whose node ids are tie ranks, jobs with hard requests, classes for a Workload, pods in the order
 //          in which they come. GPU memory and utilisation play no part: demands say nothing.
 // Units:   thousandths of a GPU.
-#ifndef HORUS_LAB_IO_OPENB_TRACE_H_
-#define HORUS_LAB_IO_OPENB_TRACE_H_
+#pragma once
 
 #include <cstdint>
 #include <memory>
@@ -84,5 +83,3 @@ inline constexpr size_t kMaxOpenbArrivals = 1u << 20;  // the most jobs of one p
 [[nodiscard]] std::vector<uint32_t> OpenbNodeOrder(size_t count, std::optional<uint64_t> seed);
 
 }  // namespace horus
-
-#endif  // HORUS_LAB_IO_OPENB_TRACE_H_

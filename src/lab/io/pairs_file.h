@@ -5,8 +5,7 @@
 // Leaves:  pairs in file order, each once; or "pairs.csv: row 12: slowdown_a: expected ..., found ...".
 // Units:   slowdown = step time shared / step time alone; NaN = not measured.
 // Cost:    linear in the files; at most kMostPairRuns pairs.   Thread class: one thread at a time.
-#ifndef HORUS_LAB_IO_PAIRS_FILE_H_
-#define HORUS_LAB_IO_PAIRS_FILE_H_
+#pragma once
 
 #include <cstddef>
 #include <cstdint>
@@ -102,5 +101,3 @@ struct PredictedPair {
     std::shared_ptr<const InterferenceModel> fallback);
 
 }  // namespace horus
-
-#endif  // HORUS_LAB_IO_PAIRS_FILE_H_

@@ -5,8 +5,7 @@
 // Leaves:  one table of all; or "file.json: 'k80': ...: expected ..., found ...".
 // Units:   steps a second; pairs as shares of the speed alone, above 1 (noise) taken as 1.
 // Thread class: one thread at a time.
-#ifndef HORUS_LAB_IO_SPEEDS_FILE_H_
-#define HORUS_LAB_IO_SPEEDS_FILE_H_
+#pragma once
 
 #include <cstddef>
 #include <cstdint>
@@ -65,5 +64,3 @@ class SpeedsReader {
 };
 
 }  // namespace horus
-
-#endif  // HORUS_LAB_IO_SPEEDS_FILE_H_

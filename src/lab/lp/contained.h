@@ -3,8 +3,7 @@
 //
 // Enters:  what to run, which may throw anything (Clp throws a type of its own, which is no std::exception).
 // Leaves:  its status, or one of entry.h with the reason in `text` of HORUS_LP_TEXT_BYTES.
-#ifndef HORUS_LAB_LP_CONTAINED_H_
-#define HORUS_LAB_LP_CONTAINED_H_
+#pragma once
 
 #include <cxxabi.h>
 
@@ -38,5 +37,3 @@ int32_t Contained(char* text, const Function& function) {
 }
 
 }  // namespace horus::lp
-
-#endif  // HORUS_LAB_LP_CONTAINED_H_

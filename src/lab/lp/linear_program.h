@@ -4,8 +4,7 @@
 // Enters:  row bounds, columns with their elements; maximise.
 // Leaves:  a vertex, its objective and the price of each row; or why there is none.
 // Cost:    the simplex method.
-#ifndef HORUS_LAB_LP_LINEAR_PROGRAM_H_
-#define HORUS_LAB_LP_LINEAR_PROGRAM_H_
+#pragma once
 
 #include <cstddef>
 #include <cstdint>
@@ -41,5 +40,3 @@ class LinearProgram {
 };
 
 }  // namespace horus
-
-#endif  // HORUS_LAB_LP_LINEAR_PROGRAM_H_

@@ -2,8 +2,7 @@
 // Options of the laboratory's policies, beside those of all (place/search/policy.h).
 //
 // Enters:  PolicyOptions.   Leaves: the record, or what is wrong with it.
-#ifndef HORUS_LAB_POLICIES_OPTIONS_H_
-#define HORUS_LAB_POLICIES_OPTIONS_H_
+#pragma once
 
 #include <memory>
 #include <string>
@@ -37,5 +36,3 @@ struct LabPolicyOptions {
 [[nodiscard]] absl::Status CheckLabOptions(const PolicyOptions& options);
 
 }  // namespace horus
-
-#endif  // HORUS_LAB_POLICIES_OPTIONS_H_

@@ -2,8 +2,7 @@
 // The policies of papers and other systems, and rules of thumb; policies.cc lists them by name.
 //
 // Enters:  options.   Leaves: a policy.
-#ifndef HORUS_LAB_POLICIES_RIVALS_H_
-#define HORUS_LAB_POLICIES_RIVALS_H_
+#pragma once
 
 #include <cstdint>
 #include <memory>
@@ -86,5 +85,3 @@ inline constexpr int32_t kMaxNodeGpuMilli = 8000;
 void ChooseDevices(const NodeCandidate& candidate, std::vector<int32_t>& devices);
 
 }  // namespace horus
-
-#endif  // HORUS_LAB_POLICIES_RIVALS_H_

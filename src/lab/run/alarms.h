@@ -4,8 +4,7 @@
 // Enters:  times and keys.               Leaves:  the next time, and the keys that are due.
 // Units:   microseconds of the trace's clock.
 // Cost:    O(log n).                     Thread class: one thread at a time.
-#ifndef HORUS_LAB_RUN_ALARMS_H_
-#define HORUS_LAB_RUN_ALARMS_H_
+#pragma once
 
 #include <cstdint>
 #include <limits>
@@ -49,5 +48,3 @@ class Alarms {
 };
 
 }  // namespace horus
-
-#endif  // HORUS_LAB_RUN_ALARMS_H_

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the placer believes of jobs while a simulation runs: before and after they were profiled, from what devices were
 // seen to do, and what their work counts.
-#ifndef HORUS_LAB_RUN_BELIEFS_H_
-#define HORUS_LAB_RUN_BELIEFS_H_
+#pragma once
 
 #include <cstddef>
 #include <cstdint>
@@ -92,5 +91,3 @@ class DeviceObserver {
 [[nodiscard]] float WeightOf(const TraceJob& job, SimWeights weights);
 
 }  // namespace horus
-
-#endif  // HORUS_LAB_RUN_BELIEFS_H_

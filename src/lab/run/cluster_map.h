@@ -3,8 +3,7 @@
 //
 // Enters:  a cluster.   Leaves: numbers, and what lies at them.
 // Cost:    O(nodes + devices) once.
-#ifndef HORUS_LAB_RUN_CLUSTER_MAP_H_
-#define HORUS_LAB_RUN_CLUSTER_MAP_H_
+#pragma once
 
 #include <cstddef>
 #include <cstdint>
@@ -47,5 +46,3 @@ class ClusterMap {
 };
 
 }  // namespace horus
-
-#endif  // HORUS_LAB_RUN_CLUSTER_MAP_H_

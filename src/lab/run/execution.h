@@ -8,8 +8,7 @@
 // Cost:    a start or stop asks the truth once for each of its devices and moves the finish of every tenant there:
 //          O(devices x tenants x log jobs).
 // Thread class: one thread at a time.
-#ifndef HORUS_LAB_RUN_EXECUTION_H_
-#define HORUS_LAB_RUN_EXECUTION_H_
+#pragma once
 
 #include <cstdint>
 #include <span>
@@ -146,5 +145,3 @@ class Execution {
 };
 
 }  // namespace horus
-
-#endif  // HORUS_LAB_RUN_EXECUTION_H_

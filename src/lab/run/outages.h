@@ -5,8 +5,7 @@
 // Leaves:  outages, ascending by begin, then node; those of one node do not overlap.
 // Units:   microseconds of the trace's clock.
 // Cost:    about 100 ns an outage.
-#ifndef HORUS_LAB_RUN_OUTAGES_H_
-#define HORUS_LAB_RUN_OUTAGES_H_
+#pragma once
 
 #include <cstddef>
 #include <cstdint>
@@ -64,5 +63,3 @@ class NodeEvents {
 };
 
 }  // namespace horus
-
-#endif  // HORUS_LAB_RUN_OUTAGES_H_

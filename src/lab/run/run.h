@@ -5,8 +5,7 @@
 // Leaves:  its result.
 // Units:   microseconds of the trace's clock; jobs by their position in the trace.
 // Thread class: one thread at a time.
-#ifndef HORUS_LAB_RUN_RUN_H_
-#define HORUS_LAB_RUN_RUN_H_
+#pragma once
 
 #include <cstdint>
 #include <map>
@@ -182,5 +181,3 @@ class SimRun {
 };
 
 }  // namespace horus
-
-#endif  // HORUS_LAB_RUN_RUN_H_

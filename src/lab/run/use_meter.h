@@ -5,8 +5,7 @@
 // Leaves:  SimUse.
 // Units:   microseconds of devices; fragments as in workload.h.
 // Thread class: one thread at a time.
-#ifndef HORUS_LAB_RUN_USE_METER_H_
-#define HORUS_LAB_RUN_USE_METER_H_
+#pragma once
 
 #include <cstddef>
 #include <cstdint>
@@ -87,5 +86,3 @@ class UseMeter {
 };
 
 }  // namespace horus
-
-#endif  // HORUS_LAB_RUN_USE_METER_H_

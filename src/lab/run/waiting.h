@@ -4,8 +4,7 @@
 // Enters:  what sharing costs the tenants, what is left of them, and when GPUs would fall idle.
 // Leaves:  yes or no.
 // Units:   microseconds; slowdowns.
-#ifndef HORUS_LAB_RUN_WAITING_H_
-#define HORUS_LAB_RUN_WAITING_H_
+#pragma once
 
 #include <algorithm>
 #include <cstdint>
@@ -64,5 +63,3 @@ class RefusedJobs {
 };
 
 }  // namespace horus
-
-#endif  // HORUS_LAB_RUN_WAITING_H_

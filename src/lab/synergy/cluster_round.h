@@ -5,8 +5,7 @@
 // Leaves:  SynergyServer and SynergyResident columns; which devices a server stands for.
 // Cost:    O(devices), and O(jobs) where residents may be resized or a node mixes its GPUs.
 // Thread class: one thread at a time.
-#ifndef HORUS_LAB_SYNERGY_CLUSTER_ROUND_H_
-#define HORUS_LAB_SYNERGY_CLUSTER_ROUND_H_
+#pragma once
 
 #include <cstdint>
 #include <memory>
@@ -101,5 +100,3 @@ class RoundRefusals {
 };
 
 }  // namespace horus
-
-#endif  // HORUS_LAB_SYNERGY_CLUSTER_ROUND_H_

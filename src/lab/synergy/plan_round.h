@@ -5,8 +5,7 @@
 // Leaves:  a plan with a decision for each job.
 // Cost:    as round.h, and a look at every node.
 // Thread class: one thread at a time, with the placer.
-#ifndef HORUS_LAB_SYNERGY_PLAN_ROUND_H_
-#define HORUS_LAB_SYNERGY_PLAN_ROUND_H_
+#pragma once
 
 #include <memory>
 #include <span>
@@ -31,5 +30,3 @@ namespace horus {
 [[nodiscard]] absl::StatusOr<Plan> MakeRound(Placer& placer, const Cluster& cluster, std::span<const JobSpec> jobs);
 
 }  // namespace horus
-
-#endif  // HORUS_LAB_SYNERGY_PLAN_ROUND_H_

@@ -5,8 +5,7 @@
 // Leaves:  per job its slices of servers and its cores and memory per GPU; residents that must give some back.
 // Units:   whole GPUs; thousandths of a core, MiB; speeds relative to the fair share.
 // Cost:    O(jobs x servers) at worst, usually O(jobs x log servers); opt solves two linear programs.
-#ifndef HORUS_LAB_SYNERGY_ROUND_H_
-#define HORUS_LAB_SYNERGY_ROUND_H_
+#pragma once
 
 #include <cstddef>
 #include <cstdint>
@@ -123,5 +122,3 @@ inline constexpr size_t kMaxLpElements = 10 * kMaxLpColumns;
                                                          const SynergyOptions& options = {});
 
 }  // namespace horus
-
-#endif  // HORUS_LAB_SYNERGY_ROUND_H_

@@ -6,8 +6,7 @@
 // Leaves:  the state with the job placed, or as it was.
 // Cost:    placing O(log servers) where the first server fits, O(servers) at worst; growing O(holders x cells).
 // Thread class: one thread at a time, as the state.
-#ifndef HORUS_LAB_SYNERGY_RULES_H_
-#define HORUS_LAB_SYNERGY_RULES_H_
+#pragma once
 
 #include <bit>
 #include <cstddef>
@@ -203,5 +202,3 @@ void GrowHolders(SynergyState& state, const ServerClasses& classes);
                                                           const SynergyOptions& options);
 
 }  // namespace horus
-
-#endif  // HORUS_LAB_SYNERGY_RULES_H_

@@ -6,8 +6,7 @@
 //          trace begins with the shorter one.
 // Units:   microseconds, thousandths; weights are relative.
 // Cost:    0.5 us a job.
-#ifndef HORUS_LAB_TRACE_SYNTHETIC_H_
-#define HORUS_LAB_TRACE_SYNTHETIC_H_
+#pragma once
 
 #include <cstdint>
 #include <string>
@@ -83,5 +82,3 @@ inline constexpr int32_t kPhillyGapScvMilli = 29'753;
 [[nodiscard]] absl::StatusOr<SyntheticOptions> SyntheticPreset(std::string_view name);
 
 }  // namespace horus
-
-#endif  // HORUS_LAB_TRACE_SYNTHETIC_H_

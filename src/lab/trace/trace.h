@@ -5,8 +5,7 @@
 // Leaves:  a plain value; ValidateTrace says "trace: job[17]: field: expected ..., found ...".
 // Units:   microseconds from the trace's own zero, thousandths of a GPU and of a core, MiB; host resources per task.
 // Cost:    88 bytes a job, each name once.
-#ifndef HORUS_LAB_TRACE_TRACE_H_
-#define HORUS_LAB_TRACE_TRACE_H_
+#pragma once
 
 #include <cstddef>
 #include <cstdint>
@@ -134,5 +133,3 @@ class TraceBuilder {
 void CanonicaliseTrace(Trace& trace);
 
 }  // namespace horus
-
-#endif  // HORUS_LAB_TRACE_TRACE_H_

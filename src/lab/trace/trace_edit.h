@@ -4,8 +4,7 @@
 // Enters:  a trace that ValidateTrace accepts.
 // Leaves:  another one; or "trace: ...: expected ..., found ...". Ids stay, but for MergeTraces.
 // Units:   as trace.h; shares and loads in thousandths.
-#ifndef HORUS_LAB_TRACE_TRACE_EDIT_H_
-#define HORUS_LAB_TRACE_TRACE_EDIT_H_
+#pragma once
 
 #include <array>
 #include <cstddef>
@@ -96,5 +95,3 @@ struct TraceSummary {
 [[nodiscard]] TraceSummary SummariseTrace(const Trace& trace);
 
 }  // namespace horus
-
-#endif  // HORUS_LAB_TRACE_TRACE_EDIT_H_

@@ -6,8 +6,7 @@
 // Leaves:  nothing.
 // Units:   slowdown = step time shared / step time alone.
 // Thread class: one thread at a time.
-#ifndef HORUS_LAB_TRUTH_LEARNER_H_
-#define HORUS_LAB_TRUTH_LEARNER_H_
+#pragma once
 
 #include <algorithm>
 #include <cstdint>
@@ -102,5 +101,3 @@ class IgnorantModel final : public InterferenceModel {
 };
 
 }  // namespace horus
-
-#endif  // HORUS_LAB_TRUTH_LEARNER_H_

@@ -5,8 +5,7 @@
 // Leaves:  a plain value; the problem whose answer bounds the work rate.
 // Units:   progress in the profile's own unit (steps), speeds in it a second.
 // Cost:    linear; 40 bytes a pair.
-#ifndef HORUS_LAB_TRUTH_SPEED_TABLE_H_
-#define HORUS_LAB_TRUTH_SPEED_TABLE_H_
+#pragma once
 
 #include <cstddef>
 #include <cstdint>
@@ -86,5 +85,3 @@ struct DeviceKind {
                                                        const InterferenceModel& model, FitLimits limits = {});
 
 }  // namespace horus
-
-#endif  // HORUS_LAB_TRUTH_SPEED_TABLE_H_

@@ -4,8 +4,7 @@
 // Enters:  profiles (positions in Trace::profiles) on a device.
 // Leaves:  speeds.
 // Units:   1 = alone on the hardware that the trace's run times were measured on; a share of 1 = undisturbed.
-#ifndef HORUS_LAB_TRUTH_TRUTH_H_
-#define HORUS_LAB_TRUTH_TRUTH_H_
+#pragma once
 
 #include <cstdint>
 #include <functional>
@@ -167,5 +166,3 @@ class TableTruth final : public Truth {
 };
 
 }  // namespace horus
-
-#endif  // HORUS_LAB_TRUTH_TRUTH_H_

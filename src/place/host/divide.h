@@ -5,8 +5,7 @@
 // Leaves:  shares per GPU: those worth trying for a newcomer; of a node's users the division that does most work.
 // Units:   per GPU of a job: thousandths of a core, MiB; work, 0-1: speed / speed alone on the GPU with all it can use.
 // Cost:    of a division O(users^2 x choices^2).
-#ifndef HORUS_PLACE_HOST_DIVIDE_H_
-#define HORUS_PLACE_HOST_DIVIDE_H_
+#pragma once
 
 #include <cstdint>
 #include <span>
@@ -45,5 +44,3 @@ struct HostUser {
 [[nodiscard]] std::vector<HostShare> DivideHost(std::span<const HostUser> users, HostShare free, const HostShare& fair);
 
 }  // namespace horus
-
-#endif  // HORUS_PLACE_HOST_DIVIDE_H_

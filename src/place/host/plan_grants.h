@@ -8,8 +8,7 @@
 // Cost:    nothing where no job has a sensitivity; else a search for each share that is tried, and a division for each
 //          node that changed. Reclaim: O(residents with a sensitivity).
 // Thread class: one thread at a time; of this room alone.
-#ifndef HORUS_PLACE_HOST_PLAN_GRANTS_H_
-#define HORUS_PLACE_HOST_PLAN_GRANTS_H_
+#pragma once
 
 #include <cstdint>
 #include <map>
@@ -79,5 +78,3 @@ class Placer::Impl::Grants {
 };
 
 }  // namespace horus
-
-#endif  // HORUS_PLACE_HOST_PLAN_GRANTS_H_

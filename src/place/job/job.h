@@ -5,8 +5,7 @@
 // Leaves:  a plain value; ValidateJob says field, expected and found.
 // Units:   thousandths of a GPU and of a core, MiB, MB/s, microseconds, Hz; host resources are per task.
 // Cost:    about 320 bytes plus 128 per demand.
-#ifndef HORUS_PLACE_JOB_JOB_H_
-#define HORUS_PLACE_JOB_JOB_H_
+#pragma once
 
 #include <cstddef>
 #include <cstdint>
@@ -224,5 +223,3 @@ using Slots = absl::InlinedVector<Slot, 1>;  // most jobs take one device
 [[nodiscard]] std::string IdAndName(uint64_t id, std::string_view name);
 
 }  // namespace horus
-
-#endif  // HORUS_PLACE_JOB_JOB_H_

@@ -2,8 +2,7 @@
 // The fields of a job by name, for what does the same with each of them.
 //
 // Enters:  a job.   Leaves: lists of its fields.
-#ifndef HORUS_PLACE_JOB_JOB_FIELDS_H_
-#define HORUS_PLACE_JOB_JOB_FIELDS_H_
+#pragma once
 
 #include <tuple>
 
@@ -40,5 +39,3 @@ namespace horus {
 }
 
 }  // namespace horus
-
-#endif  // HORUS_PLACE_JOB_JOB_FIELDS_H_

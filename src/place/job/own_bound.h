@@ -6,8 +6,7 @@
 // Leaves:  the lowest of these bounds; or that the latency is not kept even alone.
 // Units:   slowdown = shared / alone; microseconds.
 // Cost:    none without a latency bound, else about 50 us (interference/laws.h).
-#ifndef HORUS_PLACE_JOB_OWN_BOUND_H_
-#define HORUS_PLACE_JOB_OWN_BOUND_H_
+#pragma once
 
 #include "place/job/job.h"
 #include "predict/demand.h"
@@ -43,5 +42,3 @@ struct OwnBound {
 }
 
 }  // namespace horus
-
-#endif  // HORUS_PLACE_JOB_OWN_BOUND_H_

@@ -2,8 +2,7 @@
 // Reason: the hard constraints by name, in the order in which they are asked.
 //
 // Leaves:  stable codes, their names and one sentence each.
-#ifndef HORUS_PLACE_JOB_REASON_H_
-#define HORUS_PLACE_JOB_REASON_H_
+#pragma once
 
 #include <cstddef>
 #include <cstdint>
@@ -50,5 +49,3 @@ inline constexpr size_t kReasonCount = 25;
 [[nodiscard]] std::string_view ReasonText(Reason reason);
 
 }  // namespace horus
-
-#endif  // HORUS_PLACE_JOB_REASON_H_

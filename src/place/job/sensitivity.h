@@ -5,8 +5,7 @@
 // Leaves:  a monotone matrix; speeds that were measured at or below what is given; the cells worth asking for.
 // Units:   per GPU of the job: thousandths of a core, MiB; speeds without unit, 0 = not measured.
 // Cost:    a look-up O(log cells); choices O(cells).
-#ifndef HORUS_PLACE_JOB_SENSITIVITY_H_
-#define HORUS_PLACE_JOB_SENSITIVITY_H_
+#pragma once
 
 #include <cstddef>
 #include <cstdint>
@@ -119,5 +118,3 @@ using SensitivitiesByName = std::map<std::string, SharedSensitivity, std::less<>
                                     double tolerance = kBestCellTolerance);
 
 }  // namespace horus
-
-#endif  // HORUS_PLACE_JOB_SENSITIVITY_H_

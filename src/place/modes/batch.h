@@ -7,8 +7,7 @@
 // Cost:    selection.h; of small batches for all of whom there is room, the one-by-one plan twice, then at most
 //          max_evaluations places priced (about a microsecond each).
 // Thread class: one thread at a time, with the placer.
-#ifndef HORUS_PLACE_MODES_BATCH_H_
-#define HORUS_PLACE_MODES_BATCH_H_
+#pragma once
 
 #include <cstdint>
 #include <optional>
@@ -48,5 +47,3 @@ inline constexpr size_t kSmallBatch = 64;
                                              const ProgressFn& progress = nullptr);
 
 }  // namespace horus
-
-#endif  // HORUS_PLACE_MODES_BATCH_H_

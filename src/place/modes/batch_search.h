@@ -6,8 +6,7 @@
 // Units:   value = useful work, or kPlaced minus the policy's cost; higher is better.
 // Cost:    at most the evaluations it is given.
 // Thread class: one thread at a time, with the placer.
-#ifndef HORUS_PLACE_MODES_BATCH_SEARCH_H_
-#define HORUS_PLACE_MODES_BATCH_SEARCH_H_
+#pragma once
 
 #include <cstdint>
 #include <span>
@@ -106,5 +105,3 @@ class BatchSearch {
 };
 
 }  // namespace horus
-
-#endif  // HORUS_PLACE_MODES_BATCH_SEARCH_H_

@@ -6,8 +6,7 @@
 // Units:   useful work as in engine.h, so the loss of a victim is weighted by its priority.
 // Cost:    once the work of every resident; then at most max_checks sets of victims, a few microseconds each.
 // Thread class: one thread at a time, with the placer.
-#ifndef HORUS_PLACE_MODES_PREEMPT_H_
-#define HORUS_PLACE_MODES_PREEMPT_H_
+#pragma once
 
 #include <cstdint>
 #include <optional>
@@ -35,5 +34,3 @@ struct PreemptOptions {
                                                   std::optional<std::span<const NodeId>> subset = std::nullopt);
 
 }  // namespace horus
-
-#endif  // HORUS_PLACE_MODES_PREEMPT_H_

@@ -6,8 +6,7 @@
 // Units:   seconds; useful work per unit of time as in engine.h.
 // Cost:    once the work of every device; then one search a look at a job, of which there are at most max_searches.
 // Thread class: one thread at a time, with the placer.
-#ifndef HORUS_PLACE_MODES_REBALANCE_H_
-#define HORUS_PLACE_MODES_REBALANCE_H_
+#pragma once
 
 #include <cstdint>
 #include <optional>
@@ -89,5 +88,3 @@ struct ReviewResult {
                                                   const RebalanceOptions& options = {});
 
 }  // namespace horus
-
-#endif  // HORUS_PLACE_MODES_REBALANCE_H_

@@ -5,8 +5,7 @@
 // Leaves:  one job at a time with its place, until nobody fits; then why each of the others waits.
 // Cost:    a place for each kind of job in the window; after each job the nodes that it took, for each kind again.
 // Thread class: one thread at a time, with the placer.
-#ifndef HORUS_PLACE_MODES_SELECTION_H_
-#define HORUS_PLACE_MODES_SELECTION_H_
+#pragma once
 
 #include <cstddef>
 #include <cstdint>
@@ -77,5 +76,3 @@ class Selection {
 };
 
 }  // namespace horus
-
-#endif  // HORUS_PLACE_MODES_SELECTION_H_

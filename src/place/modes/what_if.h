@@ -6,8 +6,7 @@
 // Units:   as job.h and decision.h; work as in engine.h.
 // Cost:    that of the plan, and O(slots) a change; the work of every device where it is asked for.
 // Thread class: one thread at a time, with the placer.
-#ifndef HORUS_PLACE_MODES_WHAT_IF_H_
-#define HORUS_PLACE_MODES_WHAT_IF_H_
+#pragma once
 
 #include <cstdint>
 #include <span>
@@ -46,5 +45,3 @@ struct SupposedChange {
                                           bool work = true, const ProgressFn& progress = nullptr);
 
 }  // namespace horus
-
-#endif  // HORUS_PLACE_MODES_WHAT_IF_H_

@@ -2,8 +2,7 @@
 // The policies of the core; policies.cc lists them by name. Those of the laboratory are in lab/policies.
 //
 // Enters:  options.   Leaves: a policy.
-#ifndef HORUS_PLACE_POLICIES_BUILTIN_H_
-#define HORUS_PLACE_POLICIES_BUILTIN_H_
+#pragma once
 
 #include <memory>
 #include <string_view>
@@ -29,5 +28,3 @@ inline constexpr double kServiceGuard = 1.2;
 [[nodiscard]] std::unique_ptr<Policy> MakeExclusivePolicy(const PolicyOptions& options);
 
 }  // namespace horus
-
-#endif  // HORUS_PLACE_POLICIES_BUILTIN_H_

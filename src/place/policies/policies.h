@@ -3,8 +3,7 @@
 //
 // Enters:  a name, settings.   Leaves: a policy.
 // Thread class: any thread, once all is loaded.
-#ifndef HORUS_PLACE_POLICIES_POLICIES_H_
-#define HORUS_PLACE_POLICIES_POLICIES_H_
+#pragma once
 
 #include <cstddef>
 #include <cstdint>
@@ -52,5 +51,3 @@ void RegisterLabPolicies(const LabPolicies& policies);
                                                                  const PolicyOptions& options = {});
 
 }  // namespace horus
-
-#endif  // HORUS_PLACE_POLICIES_POLICIES_H_

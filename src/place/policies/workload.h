@@ -5,8 +5,7 @@
 // Leaves:  the expected fragment: free GPU that a task drawn from the classes cannot use there.
 // Units:   thousandths of a GPU and of a core; shares sum to 1.
 // Cost:    O(GPUs x distinct requests + classes), about 100 ns for 8 GPUs and 40 classes.
-#ifndef HORUS_PLACE_POLICIES_WORKLOAD_H_
-#define HORUS_PLACE_POLICIES_WORKLOAD_H_
+#pragma once
 
 #include <cstdint>
 #include <memory>
@@ -99,5 +98,3 @@ class Workload {
 };
 
 }  // namespace horus
-
-#endif  // HORUS_PLACE_POLICIES_WORKLOAD_H_

@@ -4,8 +4,7 @@
 // Enters:  a policy, a node in a ledger, a job.
 // Leaves:  the first constraint that fails, kNone if none does; of a device its price too.
 // Cost:    none for jobs without groups and policies that admit everywhere, else O(groups, tenants of the node).
-#ifndef HORUS_PLACE_SEARCH_ADMIT_H_
-#define HORUS_PLACE_SEARCH_ADMIT_H_
+#pragma once
 
 #include <cstdint>
 
@@ -37,5 +36,3 @@ void BarDevice(const Ledger& ledger, uint32_t device, const JobView& view, Devic
 [[nodiscard]] uint64_t RequestOn(const Ledger& ledger, const JobView& view);
 
 }  // namespace horus
-
-#endif  // HORUS_PLACE_SEARCH_ADMIT_H_

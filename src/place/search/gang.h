@@ -7,8 +7,7 @@
 // Leaves:  the cost of the gang, which runs at the speed of its slowest GPU; the cheapest choice of GPUs.
 // Units:   costs in the policy's unit, work as in ../README.md; communication = all-reduce / step time alone.
 // Cost:    a price O(GPUs), a choice O(GPUs log GPUs).
-#ifndef HORUS_PLACE_SEARCH_GANG_H_
-#define HORUS_PLACE_SEARCH_GANG_H_
+#pragma once
 
 #include <cstddef>
 #include <cstdint>
@@ -57,5 +56,3 @@ struct GangOffer {
                                      std::vector<PricedGpu>& chosen);
 
 }  // namespace horus
-
-#endif  // HORUS_PLACE_SEARCH_GANG_H_

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Indices that the search keeps over a ledger and updates from the ledger's log of changes: open devices, nodes for
 // gangs, answers of nodes, refusals.
-#ifndef HORUS_PLACE_SEARCH_INDEX_H_
-#define HORUS_PLACE_SEARCH_INDEX_H_
+#pragma once
 
 #include <array>
 #include <cstdint>
@@ -244,5 +243,3 @@ class Refusals {
 };
 
 }  // namespace horus
-
-#endif  // HORUS_PLACE_SEARCH_INDEX_H_

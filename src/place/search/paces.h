@@ -7,8 +7,7 @@
 // Cost:    a new class judges every device, a known one those that changed and that it asks for; 1 byte a device for
 //          each class, 24 for all.
 // Thread class: one thread at a time.
-#ifndef HORUS_PLACE_SEARCH_PACES_H_
-#define HORUS_PLACE_SEARCH_PACES_H_
+#pragma once
 
 #include <cstdint>
 #include <cstring>
@@ -115,5 +114,3 @@ class DevicePaces {
 };
 
 }  // namespace horus
-
-#endif  // HORUS_PLACE_SEARCH_PACES_H_

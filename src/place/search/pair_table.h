@@ -7,8 +7,7 @@
 // Cost:    a newcomer's pair is two accesses; 12 bytes a guest in each newcomer's row and 32 each that it met, about
 //          100 bytes a pair of residents.
 // Thread class: one thread at a time.
-#ifndef HORUS_PLACE_SEARCH_PAIR_TABLE_H_
-#define HORUS_PLACE_SEARCH_PAIR_TABLE_H_
+#pragma once
 
 #include <cstdint>
 #include <memory>
@@ -111,5 +110,3 @@ class PairTable {
 };
 
 }  // namespace horus
-
-#endif  // HORUS_PLACE_SEARCH_PAIR_TABLE_H_

@@ -7,8 +7,7 @@
 // Units:   costs in the policy's own unit; docs/place.md gives those of the built-in policies.
 // Cost:    well under a microsecond a call; one call per distinct device state, and per node that changed.
 // Thread class: const methods, share freely; a policy that keeps state must say so.
-#ifndef HORUS_PLACE_SEARCH_POLICY_H_
-#define HORUS_PLACE_SEARCH_POLICY_H_
+#pragma once
 
 #include <cstdint>
 #include <limits>
@@ -206,5 +205,3 @@ class Policy {
 };
 
 }  // namespace horus
-
-#endif  // HORUS_PLACE_SEARCH_POLICY_H_

@@ -6,8 +6,7 @@
 // Units:   prices are relative: the mean over the GPUs that are asked for is 1.
 // Cost:    a pair of kinds that is new: one question to the model for each kind of GPU; then kSteps passes over the
 // pairs. Thread class: one thread at a time (keeps pairs).
-#ifndef HORUS_PLACE_SEARCH_PRICES_H_
-#define HORUS_PLACE_SEARCH_PRICES_H_
+#pragma once
 
 #include <cstddef>
 #include <cstdint>
@@ -75,5 +74,3 @@ class WorkPricer {
 };
 
 }  // namespace horus
-
-#endif  // HORUS_PLACE_SEARCH_PRICES_H_

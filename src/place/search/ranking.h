@@ -8,8 +8,7 @@
 //          devices since, unless the sieve did so for it. Only states that come first are weighed. A list holds 16 to
 //          64 states unless a search needs more.
 // Thread class: one thread at a time.
-#ifndef HORUS_PLACE_SEARCH_RANKING_H_
-#define HORUS_PLACE_SEARCH_RANKING_H_
+#pragma once
 
 #include <array>
 #include <compare>
@@ -218,5 +217,3 @@ class Rankings {
 };
 
 }  // namespace horus
-
-#endif  // HORUS_PLACE_SEARCH_RANKING_H_

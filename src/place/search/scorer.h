@@ -6,8 +6,7 @@
 // Cost:    a memo hit is one array access. A miss calls the policy once and the model twice; a model whose slowdowns
 //          add up only for new pairs of tenants. Sifting takes 10 to 20 ns a state.
 // Thread class: one thread at a time.
-#ifndef HORUS_PLACE_SEARCH_SCORER_H_
-#define HORUS_PLACE_SEARCH_SCORER_H_
+#pragma once
 
 #include <array>
 #include <cstdint>
@@ -290,5 +289,3 @@ class Scorer {
 };
 
 }  // namespace horus
-
-#endif  // HORUS_PLACE_SEARCH_SCORER_H_

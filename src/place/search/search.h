@@ -7,8 +7,7 @@
 // Cost:    one GPU on all nodes: the states that changed since the job's class last came, then a few places
 //          (ranking.h); else O(devices), one memo access each.
 // Thread class: one thread at a time (holds scratch).
-#ifndef HORUS_PLACE_SEARCH_SEARCH_H_
-#define HORUS_PLACE_SEARCH_SEARCH_H_
+#pragma once
 
 #include <algorithm>
 #include <array>
@@ -284,5 +283,3 @@ class Search {
 };
 
 }  // namespace horus
-
-#endif  // HORUS_PLACE_SEARCH_SEARCH_H_

@@ -6,8 +6,7 @@
 // Units:   costs in the policy's unit; infinity = the node cannot take the task.
 // Cost:    a new or changed node: its devices and one ScoreNode; a kept one: a few instructions.
 // Thread class: one thread at a time (holds scratch).
-#ifndef HORUS_PLACE_SEARCH_SEARCH_NODES_H_
-#define HORUS_PLACE_SEARCH_SEARCH_NODES_H_
+#pragma once
 
 #include <array>
 #include <cstdint>
@@ -101,5 +100,3 @@ class NodeScores {
 };
 
 }  // namespace horus
-
-#endif  // HORUS_PLACE_SEARCH_SEARCH_NODES_H_

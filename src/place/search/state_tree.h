@@ -5,8 +5,7 @@
 // Leaves:  a tree whose leaves hold the states; each node bounds what the states below it have (Scorer::Region).
 // Cost:    Put and Remove O(log states); about 130 bytes a state.
 // Thread class: one thread at a time.
-#ifndef HORUS_PLACE_SEARCH_STATE_TREE_H_
-#define HORUS_PLACE_SEARCH_STATE_TREE_H_
+#pragma once
 
 #include <cstdint>
 #include <span>
@@ -66,5 +65,3 @@ class StateTree {
 };
 
 }  // namespace horus
-
-#endif  // HORUS_PLACE_SEARCH_STATE_TREE_H_

@@ -4,8 +4,7 @@
 // Enters:  nothing; made by the placer and its modes.
 // Leaves:  actions, all or nothing (Cluster::Apply).
 // Cost:    about 900 bytes a job, and a copy of the JobSpec.
-#ifndef HORUS_PLACE_STATE_CHANGES_H_
-#define HORUS_PLACE_STATE_CHANGES_H_
+#pragma once
 
 #include <cstdint>
 #include <memory>
@@ -44,5 +43,3 @@ struct Changes {
 };
 
 }  // namespace horus
-
-#endif  // HORUS_PLACE_STATE_CHANGES_H_

@@ -6,8 +6,7 @@
 // Cost:    Apply and Release O(devices of the job); queries O(what they return), Job makes its JobSpec anew; a copy
 //          O(cluster). Under 220 bytes a GPU where 2.4 jobs of few kinds share each (docs/place.md).
 // Thread class: value with one writer at a time; any number of readers while nobody writes.
-#ifndef HORUS_PLACE_STATE_CLUSTER_H_
-#define HORUS_PLACE_STATE_CLUSTER_H_
+#pragma once
 
 #include <cstdint>
 #include <memory>
@@ -204,5 +203,3 @@ class Cluster {
 };
 
 }  // namespace horus
-
-#endif  // HORUS_PLACE_STATE_CLUSTER_H_

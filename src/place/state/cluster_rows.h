@@ -7,8 +7,7 @@
 // Cost:    bytes at full columns: 24 a device, 340 a node, 44 a job on one device; what jobs ask for and the devices
 //          of a node once for all that are alike. Full columns grow by an eighth.
 // Thread class: as the cluster that owns it.
-#ifndef HORUS_PLACE_STATE_CLUSTER_ROWS_H_
-#define HORUS_PLACE_STATE_CLUSTER_ROWS_H_
+#pragma once
 
 #include <cstdint>
 #include <limits>
@@ -207,5 +206,3 @@ void ForEachTask(std::span<const PlacedSlot> slots, const Visit& visit) {
 }
 
 }  // namespace horus
-
-#endif  // HORUS_PLACE_STATE_CLUSTER_ROWS_H_

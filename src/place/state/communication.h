@@ -4,8 +4,7 @@
 // Enters:  where the GPUs are: nodes as resolved and positions of devices; the gradients' size.
 // Leaves:  microseconds of one all-reduce; that time as a share of a step.
 // Units:   MiB, MB/s in one direction, microseconds.
-#ifndef HORUS_PLACE_STATE_COMMUNICATION_H_
-#define HORUS_PLACE_STATE_COMMUNICATION_H_
+#pragma once
 
 #include <array>
 #include <cstddef>
@@ -61,5 +60,3 @@ struct GangSlot {
 [[nodiscard]] bool Communicates(const Demand& demand);
 
 }  // namespace horus
-
-#endif  // HORUS_PLACE_STATE_COMMUNICATION_H_

@@ -6,8 +6,7 @@
 // Units:   MiB, thousandths of a GPU, per cent.
 // Cost:    one hash look-up an intern; about 200 bytes a distinct class, 150 a distinct state.
 // Thread class: value with one writer; readers share freely while nobody writes.
-#ifndef HORUS_PLACE_STATE_DEVICE_STATES_H_
-#define HORUS_PLACE_STATE_DEVICE_STATES_H_
+#pragma once
 
 #include <cstdint>
 #include <span>
@@ -174,5 +173,3 @@ class HeldStates {
 };
 
 }  // namespace horus
-
-#endif  // HORUS_PLACE_STATE_DEVICE_STATES_H_

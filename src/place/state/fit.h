@@ -5,8 +5,7 @@
 // Leaves:  kNone, or the first constraint that fails, in the order of docs/place.md, and how far off it was.
 // Units:   see job.h; slowdown = shared / alone.
 // Cost:    O(labels) a node, O(tenants) a device.
-#ifndef HORUS_PLACE_STATE_FIT_H_
-#define HORUS_PLACE_STATE_FIT_H_
+#pragma once
 
 #include <cstdint>
 #include <span>
@@ -87,5 +86,3 @@ inline constexpr std::string_view kLateUnit = "us p99 even alone";
                                   Shortfall* shortfall = nullptr);
 
 }  // namespace horus
-
-#endif  // HORUS_PLACE_STATE_FIT_H_

@@ -5,8 +5,7 @@
 // Leaves:  counts a node; whether a job may come to a node, or beside a tenant.
 // Units:   tasks; groups and owners by the hash of their name.
 // Cost:    O(groups of the job x groups on the node); nothing for jobs that state none.
-#ifndef HORUS_PLACE_STATE_GROUPS_H_
-#define HORUS_PLACE_STATE_GROUPS_H_
+#pragma once
 
 #include <cstddef>
 #include <cstdint>
@@ -52,5 +51,3 @@ void ForEachGroup(const JobSpec& job, const Visit& visit) {
 }
 
 }  // namespace horus
-
-#endif  // HORUS_PLACE_STATE_GROUPS_H_

@@ -6,8 +6,7 @@
 // Units:   see cluster_rows.h; rows are those of the cluster.
 // Cost:    Follow O(changes since), at first O(cluster); Place and Undo O(slots).
 // Thread class: one thread at a time.
-#ifndef HORUS_PLACE_STATE_LEDGER_H_
-#define HORUS_PLACE_STATE_LEDGER_H_
+#pragma once
 
 #include <cstdint>
 #include <memory>
@@ -182,5 +181,3 @@ class Ledger {
 };
 
 }  // namespace horus
-
-#endif  // HORUS_PLACE_STATE_LEDGER_H_

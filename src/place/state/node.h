@@ -5,8 +5,7 @@
 // Leaves:  a plain value; ValidateNode says node, field, expected and found.
 // Units:   thousandths of a core, MiB, MB/s.
 // Cost:    about 150 bytes plus 48 per device.
-#ifndef HORUS_PLACE_STATE_NODE_H_
-#define HORUS_PLACE_STATE_NODE_H_
+#pragma once
 
 #include <cstdint>
 #include <span>
@@ -82,5 +81,3 @@ inline constexpr int32_t kMaxTenantsPerDevice = 256;  // no sharing mode is usef
 [[nodiscard]] uint64_t HashNode(const NodeSpec& node, AdminState state);
 
 }  // namespace horus
-
-#endif  // HORUS_PLACE_STATE_NODE_H_

@@ -8,8 +8,7 @@
 // Cost:    a look-up reads the whole job once, about 0.3 us; a distinct request takes about 80 bytes more than its
 //          JobSpec.
 // Thread class: value with one writer; readers share freely while nobody writes.
-#ifndef HORUS_PLACE_STATE_REQUESTS_H_
-#define HORUS_PLACE_STATE_REQUESTS_H_
+#pragma once
 
 #include <cstdint>
 #include <string_view>
@@ -39,5 +38,3 @@ using RequestTable = SharedTable<Request>;
 [[nodiscard]] uint64_t HashOfDemand(const TypeDemand& entry, uint64_t seed = 0);
 
 }  // namespace horus
-
-#endif  // HORUS_PLACE_STATE_REQUESTS_H_

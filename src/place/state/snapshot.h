@@ -4,8 +4,7 @@
 // Enters:  a cluster; or bytes from anywhere, damaged or hostile ones included, and a catalogue.
 // Leaves:  bytes; or a cluster with equal state_hash, equal node versions and equal later decisions.
 // Units:   integers little-endian; GPU types and MIG profiles by name, so that ids may differ.
-#ifndef HORUS_PLACE_STATE_SNAPSHOT_H_
-#define HORUS_PLACE_STATE_SNAPSHOT_H_
+#pragma once
 
 #include <cstdint>
 #include <memory>
@@ -31,5 +30,3 @@ inline constexpr uint64_t kMaxSnapshotBytes = uint64_t{1} << 30;
                                                       std::shared_ptr<const Catalogue> catalogue);
 
 }  // namespace horus
-
-#endif  // HORUS_PLACE_STATE_SNAPSHOT_H_

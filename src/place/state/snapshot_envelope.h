@@ -5,8 +5,7 @@
 // Leaves:  the wrapped bytes; or the message inside, whole and unaltered.
 // Units:   bytes; integers little-endian.
 // Cost:    one pass for the checksum.
-#ifndef HORUS_PLACE_STATE_SNAPSHOT_ENVELOPE_H_
-#define HORUS_PLACE_STATE_SNAPSHOT_ENVELOPE_H_
+#pragma once
 
 #include <google/protobuf/arena.h>
 
@@ -87,5 +86,3 @@ class SnapshotPart {
 };
 
 }  // namespace horus
-
-#endif  // HORUS_PLACE_STATE_SNAPSHOT_ENVELOPE_H_

@@ -5,8 +5,7 @@
 // Cost:    the first load some 10 ms; once loaded it stays (OpenMP cannot be
 // unloaded).
 // Thread class: pure function; the loader synchronises.
-#ifndef HORUS_TREES_TRAIN_FOUND_H_
-#define HORUS_TREES_TRAIN_FOUND_H_
+#pragma once
 
 #include <string>
 
@@ -19,5 +18,3 @@ namespace horus::train {
 [[nodiscard]] absl::StatusOr<XGBoostApi> FindXGBoost(const std::string& path);
 
 }  // namespace horus::train
-
-#endif  // HORUS_TREES_TRAIN_FOUND_H_

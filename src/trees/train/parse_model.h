@@ -3,8 +3,7 @@
 //
 // Enters:  the bytes of a booster saved as UBJSON (floats are stored as their bits, so nothing is rounded).
 // Leaves:  nodes, tree sizes and base score as the entry hands them out; or what is wrong with the bytes.
-#ifndef HORUS_TREES_TRAIN_PARSE_MODEL_H_
-#define HORUS_TREES_TRAIN_PARSE_MODEL_H_
+#pragma once
 
 #include <cstdint>
 #include <span>
@@ -26,5 +25,3 @@ struct ParsedForest {
 [[nodiscard]] std::string ParseModel(std::span<const char> ubjson, ParsedForest& out);
 
 }  // namespace horus::train
-
-#endif  // HORUS_TREES_TRAIN_PARSE_MODEL_H_

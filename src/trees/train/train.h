@@ -3,8 +3,7 @@
 //
 // Enters:  the table, complete; a request as entry.h says.
 // Leaves:  the forest, handed to the request's sink; HORUS_TRAIN_* and a text for people.
-#ifndef HORUS_TREES_TRAIN_TRAIN_H_
-#define HORUS_TREES_TRAIN_TRAIN_H_
+#pragma once
 
 #include <cstdint>
 
@@ -17,5 +16,3 @@ namespace horus::train {
 [[nodiscard]] int32_t Train(const XGBoostApi& xgboost, const horus_train_request& request, char* text);
 
 }  // namespace horus::train
-
-#endif  // HORUS_TREES_TRAIN_TRAIN_H_

@@ -3,8 +3,7 @@
 //
 // Leaves:  a table of function pointers.
 // Units:   as in xgboost/c_api.h, whose declarations entry.cc holds against these.
-#ifndef HORUS_TREES_TRAIN_XGBOOST_API_H_
-#define HORUS_TREES_TRAIN_XGBOOST_API_H_
+#pragma once
 
 #include <cstdint>
 
@@ -34,5 +33,3 @@ struct XGBoostApi {
 };
 
 }  // namespace horus::train
-
-#endif  // HORUS_TREES_TRAIN_XGBOOST_API_H_

@@ -3,8 +3,7 @@
 //
 // Enters:  rows.   Leaves: jobs in a TraceSink.
 // Thread class: one thread at a time.
-#ifndef HORUS_LAB_IO_TRACES_FORMAT_H_
-#define HORUS_LAB_IO_TRACES_FORMAT_H_
+#pragma once
 
 #include <algorithm>
 #include <cstdint>
@@ -126,5 +125,3 @@ struct RowProblems {
 [[nodiscard]] std::optional<int64_t> ScaledDecimal(std::string_view text, int64_t unit, int64_t most);
 
 }  // namespace horus
-
-#endif  // HORUS_LAB_IO_TRACES_FORMAT_H_

@@ -5,8 +5,7 @@
 // Leaves:  a trace; or "jobs.csv: line 12: num_gpu: expected ..., found ...".
 // Units:   lines count from 1, the header included.
 // Cost:    linear; in memory are the file's bytes (at most kMaxTraceBytes) and at most kMaxTraceJobs jobs.
-#ifndef HORUS_LAB_IO_TRACES_TRACE_FILE_H_
-#define HORUS_LAB_IO_TRACES_TRACE_FILE_H_
+#pragma once
 
 #include <cstddef>
 #include <cstdint>
@@ -69,5 +68,3 @@ struct TraceRead {
 [[nodiscard]] std::string WritePlainTrace(const Trace& trace);
 
 }  // namespace horus
-
-#endif  // HORUS_LAB_IO_TRACES_TRACE_FILE_H_
