@@ -121,12 +121,6 @@ int64_t Node::IntOr(std::string_view attribute, int64_t fallback) const {
   return value == nullptr ? fallback : *value;
 }
 
-float Node::FloatOr(std::string_view attribute, float fallback) const {
-  const Attribute* found = FindAttribute(attribute);
-  const float* value = found == nullptr ? nullptr : std::get_if<float>(&found->value);
-  return value == nullptr ? fallback : *value;
-}
-
 const std::vector<int64_t>* Node::Ints(std::string_view attribute) const {
   const Attribute* found = FindAttribute(attribute);
   return found == nullptr ? nullptr : std::get_if<std::vector<int64_t>>(&found->value);

@@ -88,7 +88,6 @@ struct Node {
 
   [[nodiscard]] const Attribute* FindAttribute(std::string_view attribute) const;
   [[nodiscard]] int64_t IntOr(std::string_view attribute, int64_t fallback) const;
-  [[nodiscard]] float FloatOr(std::string_view attribute, float fallback) const;
   [[nodiscard]] const std::vector<int64_t>* Ints(std::string_view attribute) const;  // nullptr when absent
   [[nodiscard]] std::string_view StringOr(std::string_view attribute, std::string_view fallback) const;
 };

@@ -59,39 +59,31 @@ absl::Status Parser::Hold(int64_t bytes) {
 }
 
 absl::Status Parser::Model() {
-  WireField field;
-  while (true) {
-    HORUS_RETURN_IF_ERROR(in_.Next("ModelProto", &field));
-    if (field.number == 0) break;
+  const auto read = [&](const WireField& field) -> absl::Status {
     switch (field.number) {
       case kIrVersion:
-        HORUS_RETURN_IF_ERROR(in_.Int(field, &graph.ir_version));
-        break;
+        return in_.Int(field, &graph.ir_version);
       case kProducer:
-        HORUS_RETURN_IF_ERROR(Name(field, &graph.producer));
-        break;
+        return Name(field, &graph.producer);
       case kModelGraph: {
         if (saw_graph) return DataLoss("ModelProto has two graphs");
         saw_graph = true;
         BodyId id;
         // A function may come first in the file; the main graph is always body 0.
         if (scopes.empty()) scopes.emplace_back();
-        HORUS_RETURN_IF_ERROR(GraphMessage(field, BodyId(), kNoNode, &id));
-        break;
+        return GraphMessage(field, BodyId(), kNoNode, &id);
       }
       case kOpset:
-        HORUS_RETURN_IF_ERROR(OpsetImport(field));
-        break;
+        return OpsetImport(field);
       case kMetadata:
-        HORUS_RETURN_IF_ERROR(Metadata(field));
-        break;
+        return Metadata(field);
       case kFunctions:
-        HORUS_RETURN_IF_ERROR(FunctionBody(field));
-        break;
+        return FunctionBody(field);
       default:
-        HORUS_RETURN_IF_ERROR(in_.Skip(field));
+        return in_.Skip(field);
     }
-  }
+  };
+  HORUS_RETURN_IF_ERROR(Fields("ModelProto", read));
   return CheckVersions();
 }
 
@@ -112,26 +104,13 @@ absl::Status Parser::CheckVersions() const {
 }
 
 absl::Status Parser::OpsetImport(const WireField& field) {
-  WireReader::Limit outer;
-  HORUS_RETURN_IF_ERROR(in_.Enter(field, &outer));
   std::string domain;
   int64_t version = 0;
-  WireField inner;
-  while (true) {
-    HORUS_RETURN_IF_ERROR(in_.Next("OperatorSetIdProto", &inner));
-    if (inner.number == 0) break;
-    switch (inner.number) {
-      case kOpsetDomain:
-        HORUS_RETURN_IF_ERROR(Name(inner, &domain));
-        break;
-      case kOpsetVersion:
-        HORUS_RETURN_IF_ERROR(in_.Int(inner, &version));
-        break;
-      default:
-        HORUS_RETURN_IF_ERROR(in_.Skip(inner));
-    }
-  }
-  in_.Leave(outer);
+  const auto read = [&](const WireField& inner) -> absl::Status {
+    if (inner.number == kOpsetDomain) return Name(inner, &domain);
+    return inner.number == kOpsetVersion ? in_.Int(inner, &version) : in_.Skip(inner);
+  };
+  HORUS_RETURN_IF_ERROR(Message(field, "OperatorSetIdProto", read));
   if (domain.empty() || domain == "ai.onnx") {
     if (graph.opset != 0 && graph.opset != version) {
       return DataLoss("two opsets of the default ONNX domain: %d and %d", graph.opset, version);
@@ -142,26 +121,17 @@ absl::Status Parser::OpsetImport(const WireField& field) {
 }
 
 absl::Status Parser::Metadata(const WireField& field) {
-  WireReader::Limit outer;
-  HORUS_RETURN_IF_ERROR(in_.Enter(field, &outer));
   std::pair<std::string, std::string> entry;
-  WireField inner;
   bool whole = true;
-  while (true) {
-    HORUS_RETURN_IF_ERROR(in_.Next("StringStringEntryProto", &inner));
-    if (inner.number == 0) break;
-    if (inner.number == kKey) {
-      HORUS_RETURN_IF_ERROR(Name(inner, &entry.first));
-    } else if (inner.number == kEntryText) {
-      int bytes = 0;
-      HORUS_RETURN_IF_ERROR(in_.Length(inner, &bytes));
-      whole = bytes <= limits_.max_name_bytes;  // long notes (whole vocabularies) are no metadata of ours
-      HORUS_RETURN_IF_ERROR(whole ? in_.Raw(bytes, &entry.second) : in_.SkipBytes(bytes));
-    } else {
-      HORUS_RETURN_IF_ERROR(in_.Skip(inner));
-    }
-  }
-  in_.Leave(outer);
+  const auto read = [&](const WireField& inner) -> absl::Status {
+    if (inner.number == kKey) return Name(inner, &entry.first);
+    if (inner.number != kEntryText) return in_.Skip(inner);
+    int bytes = 0;
+    HORUS_RETURN_IF_ERROR(in_.Length(inner, &bytes));
+    whole = bytes <= limits_.max_name_bytes;  // long notes (whole vocabularies) are no metadata of ours
+    return whole ? in_.Raw(bytes, &entry.second) : in_.SkipBytes(bytes);
+  };
+  HORUS_RETURN_IF_ERROR(Message(field, "StringStringEntryProto", read));
   if (!whole) return absl::OkStatus();
   HORUS_RETURN_IF_ERROR(Hold(static_cast<int64_t>(sizeof(entry) + entry.first.size() + entry.second.size())));
   graph.metadata.push_back(std::move(entry));
@@ -169,55 +139,44 @@ absl::Status Parser::Metadata(const WireField& field) {
 }
 
 absl::Status Parser::FunctionBody(const WireField& field) {
-  WireReader::Limit outer;
-  HORUS_RETURN_IF_ERROR(in_.Enter(field, &outer));
   if (scopes.empty()) scopes.emplace_back();
   const BodyId body(static_cast<uint32_t>(scopes.size()));
   scopes.emplace_back();
   HORUS_RETURN_IF_ERROR(Hold(sizeof(Scope)));
   Function function{.body = body};
   std::string overload;
-  WireField inner;
-  while (true) {
+  const auto read = [&](const WireField& inner) -> absl::Status {
     Scope& scope = scopes[body.value()];
-    HORUS_RETURN_IF_ERROR(in_.Next("FunctionProto", &inner));
-    if (inner.number == 0) break;
     switch (inner.number) {
       case kFunctionName:
-        HORUS_RETURN_IF_ERROR(Name(inner, &function.name));
-        break;
+        return Name(inner, &function.name);
       case kFunctionDomain:
-        HORUS_RETURN_IF_ERROR(Name(inner, &function.domain));
-        break;
+        return Name(inner, &function.domain);
       case kFunctionOverload:
-        HORUS_RETURN_IF_ERROR(Name(inner, &overload));
-        break;
+        return Name(inner, &overload);
       case kFunctionInput:
       case kFunctionOutput: {
         HORUS_RETURN_IF_ERROR(Name(inner, &scratch_));
         HORUS_RETURN_IF_ERROR(Hold(static_cast<int64_t>(sizeof(Value) + scratch_.size())));
         const ValueId id = scope.Intern(scratch_);
         (inner.number == kFunctionInput ? scope.declared_inputs : scope.body.outputs).push_back(id);
-        break;
+        return absl::OkStatus();
       }
       case kFunctionAttribute:
         HORUS_RETURN_IF_ERROR(Name(inner, &scratch_));
-        HORUS_RETURN_IF_ERROR(Hold(static_cast<int64_t>(sizeof(std::string) + scratch_.size())));
         function.attribute_names.push_back(scratch_);
-        break;
+        return Hold(static_cast<int64_t>(sizeof(std::string) + scratch_.size()));
       case kFunctionDefaults:
-        HORUS_RETURN_IF_ERROR(AttributeMessage(inner, body, &function.attribute_defaults.emplace_back()));
-        break;
-      case kFunctionNode:
-        if (absl::Status status = NodeMessage(inner, body); !status.ok()) {
-          return At(absl::StrCat("function ", Quoted(function.name)), status);
-        }
-        break;
+        return AttributeMessage(inner, body, &function.attribute_defaults.emplace_back());
+      case kFunctionNode: {
+        const absl::Status status = NodeMessage(inner, body);
+        return status.ok() ? status : At(absl::StrCat("function ", Quoted(function.name)), status);
+      }
       default:
-        HORUS_RETURN_IF_ERROR(in_.Skip(inner));
+        return in_.Skip(inner);
     }
-  }
-  in_.Leave(outer);
+  };
+  HORUS_RETURN_IF_ERROR(Message(field, "FunctionProto", read));
   if (function.domain == "ai.onnx") function.domain.clear();
   if (!overload.empty()) function.name += ":" + overload;
   scopes[body.value()].body.name = function.name;
@@ -274,46 +233,32 @@ absl::Status Parser::GraphMessage(const WireField& field, BodyId parent, uint32_
 
 absl::Status Parser::GraphFields(BodyId id) {
   Scope& scope = scopes[id.value()];
-  WireField field;
-  while (true) {
-    HORUS_RETURN_IF_ERROR(in_.Next("GraphProto", &field));
+  return Fields("GraphProto", [&](const WireField& field) -> absl::Status {
+    ValueId value;
     switch (field.number) {
-      case 0:
-        return absl::OkStatus();
       case kNode:
-        HORUS_RETURN_IF_ERROR(NodeMessage(field, id));
-        break;
+        return NodeMessage(field, id);
       case kGraphName:
         HORUS_RETURN_IF_ERROR(Name(field, &scope.body.name));
         if (id.value() == 0) graph.name = scope.body.name;
-        break;
+        return absl::OkStatus();
       case kInitialiser:
-        HORUS_RETURN_IF_ERROR(Initialiser(field, &scope, false));
-        break;
       case kSparseInitialiser:
-        HORUS_RETURN_IF_ERROR(Initialiser(field, &scope, true));
-        break;
-      case kGraphInput: {
-        ValueId input;
-        HORUS_RETURN_IF_ERROR(ValueInfo(field, &scope, &input));
-        scope.declared_inputs.push_back(input);
-        break;
-      }
-      case kGraphOutput: {
-        ValueId output;
-        HORUS_RETURN_IF_ERROR(ValueInfo(field, &scope, &output));
-        scope.body.outputs.push_back(output);
-        break;
-      }
-      case kValueInfo: {
-        ValueId ignored;
-        HORUS_RETURN_IF_ERROR(ValueInfo(field, &scope, &ignored));
-        break;
-      }
+        return Initialiser(field, &scope, field.number == kSparseInitialiser);
+      case kGraphInput:
+        HORUS_RETURN_IF_ERROR(ValueInfo(field, &scope, &value));
+        scope.declared_inputs.push_back(value);
+        return absl::OkStatus();
+      case kGraphOutput:
+        HORUS_RETURN_IF_ERROR(ValueInfo(field, &scope, &value));
+        scope.body.outputs.push_back(value);
+        return absl::OkStatus();
+      case kValueInfo:
+        return ValueInfo(field, &scope, &value);
       default:
-        HORUS_RETURN_IF_ERROR(in_.Skip(field));
+        return in_.Skip(field);
     }
-  }
+  });
 }
 
 absl::Status Parser::Initialiser(const WireField& field, Scope* scope, bool sparse) {
@@ -338,24 +283,14 @@ absl::Status Parser::Initialiser(const WireField& field, Scope* scope, bool spar
 }
 
 absl::Status Parser::ValueInfo(const WireField& field, Scope* scope, ValueId* id) {
-  WireReader::Limit outer;
-  HORUS_RETURN_IF_ERROR(in_.Enter(field, &outer));
   Value declared;
-  WireField inner;
-  while (true) {
-    HORUS_RETURN_IF_ERROR(in_.Next("ValueInfoProto", &inner));
-    if (inner.number == 0) break;
-    if (inner.number == kValueName) {
-      HORUS_RETURN_IF_ERROR(Name(inner, &declared.name));
-    } else if (inner.number == kValueType) {
-      if (absl::Status status = Type(inner, &declared); !status.ok()) {
-        return At(absl::StrCat("type of value ", Quoted(declared.name)), status);
-      }
-    } else {
-      HORUS_RETURN_IF_ERROR(in_.Skip(inner));
-    }
-  }
-  in_.Leave(outer);
+  const auto read = [&](const WireField& inner) -> absl::Status {
+    if (inner.number == kValueName) return Name(inner, &declared.name);
+    if (inner.number != kValueType) return in_.Skip(inner);
+    const absl::Status status = Type(inner, &declared);
+    return status.ok() ? status : At(absl::StrCat("type of value ", Quoted(declared.name)), status);
+  };
+  HORUS_RETURN_IF_ERROR(Message(field, "ValueInfoProto", read));
   if (declared.name.empty()) {
     return DataLoss("a graph input, output or value at byte %d has no name", in_.offset());
   }
@@ -368,89 +303,54 @@ absl::Status Parser::ValueInfo(const WireField& field, Scope* scope, ValueId* id
 }
 
 absl::Status Parser::Type(const WireField& field, Value* value) {
-  WireReader::Limit outer;
-  HORUS_RETURN_IF_ERROR(in_.Enter(field, &outer));
-  WireField inner;
-  while (true) {
-    HORUS_RETURN_IF_ERROR(in_.Next("TypeProto", &inner));
-    if (inner.number == 0) break;
+  return Message(field, "TypeProto", [&](const WireField& inner) -> absl::Status {
     // Sequences, maps and optionals stay without type and shape.
     const bool tensor = inner.number == kTensorType || inner.number == kSparseTensorType;
-    HORUS_RETURN_IF_ERROR(tensor ? TensorType(inner, value) : in_.Skip(inner));
-  }
-  in_.Leave(outer);
-  return absl::OkStatus();
+    return tensor ? TensorType(inner, value) : in_.Skip(inner);
+  });
 }
 
 absl::Status Parser::TensorType(const WireField& field, Value* value) {
-  WireReader::Limit outer;
-  HORUS_RETURN_IF_ERROR(in_.Enter(field, &outer));
-  WireField inner;
-  while (true) {
-    HORUS_RETURN_IF_ERROR(in_.Next("TypeProto.Tensor", &inner));
-    if (inner.number == 0) break;
-    if (inner.number == kElementType) {
-      int64_t number = 0;
-      HORUS_RETURN_IF_ERROR(in_.Int(inner, &number));
-      value->dtype = DTypeOfNumber(number);
-    } else if (inner.number == kShape) {
-      HORUS_RETURN_IF_ERROR(Shape(inner, value));
-    } else {
-      HORUS_RETURN_IF_ERROR(in_.Skip(inner));
-    }
-  }
-  in_.Leave(outer);
-  return absl::OkStatus();
+  return Message(field, "TypeProto.Tensor", [&](const WireField& inner) -> absl::Status {
+    if (inner.number == kShape) return Shape(inner, value);
+    if (inner.number != kElementType) return in_.Skip(inner);
+    int64_t number = 0;
+    HORUS_RETURN_IF_ERROR(in_.Int(inner, &number));
+    value->dtype = DTypeOfNumber(number);
+    return absl::OkStatus();
+  });
 }
 
 absl::Status Parser::Shape(const WireField& field, Value* value) {
-  WireReader::Limit outer;
-  HORUS_RETURN_IF_ERROR(in_.Enter(field, &outer));
   std::vector<DeclaredDim> dims;
-  WireField inner;
-  while (true) {
-    HORUS_RETURN_IF_ERROR(in_.Next("TensorShapeProto", &inner));
-    if (inner.number == 0) break;
-    if (inner.number != kDim) {
-      HORUS_RETURN_IF_ERROR(in_.Skip(inner));
-      continue;
-    }
+  const auto read = [&](const WireField& inner) -> absl::Status {
+    if (inner.number != kDim) return in_.Skip(inner);
     if (static_cast<int64_t>(dims.size()) >= limits_.max_rank) {
       return ResourceExhausted("more than %d dimensions", limits_.max_rank);
     }
-    HORUS_RETURN_IF_ERROR(Dim(inner, &dims.emplace_back()));
-  }
-  in_.Leave(outer);
+    return Dim(inner, &dims.emplace_back());
+  };
+  HORUS_RETURN_IF_ERROR(Message(field, "TensorShapeProto", read));
   HORUS_RETURN_IF_ERROR(Hold(static_cast<int64_t>(dims.size() * sizeof(DeclaredDim))));
   value->dims = std::move(dims);
   return absl::OkStatus();
 }
 
 absl::Status Parser::Dim(const WireField& field, DeclaredDim* dim) {
-  WireReader::Limit outer;
-  HORUS_RETURN_IF_ERROR(in_.Enter(field, &outer));
-  WireField inner;
-  while (true) {
-    HORUS_RETURN_IF_ERROR(in_.Next("Dimension", &inner));
-    if (inner.number == 0) break;
+  return Message(field, "Dimension", [&](const WireField& inner) -> absl::Status {
     if (inner.number == kDimValue) {
       HORUS_RETURN_IF_ERROR(in_.Int(inner, &dim->size));
-      if (dim->size < 0) {
-        return DataLoss("dimension is %d, expected at least 0", dim->size);
-      }
+      if (dim->size < 0) return DataLoss("dimension is %d, expected at least 0", dim->size);
       dim->symbol = SymbolId();
-    } else if (inner.number == kDimParam) {
-      std::string name;
-      HORUS_RETURN_IF_ERROR(Name(inner, &name));
-      dim->size = kUnknownDim;
-      if (!name.empty()) dim->symbol = InternSymbol(name);
-      HORUS_RETURN_IF_ERROR(Hold(0));
-    } else {
-      HORUS_RETURN_IF_ERROR(in_.Skip(inner));
+      return absl::OkStatus();
     }
-  }
-  in_.Leave(outer);
-  return absl::OkStatus();
+    if (inner.number != kDimParam) return in_.Skip(inner);
+    std::string name;
+    HORUS_RETURN_IF_ERROR(Name(inner, &name));
+    dim->size = kUnknownDim;
+    if (!name.empty()) dim->symbol = InternSymbol(name);
+    return Hold(0);
+  });
 }
 
 SymbolId Parser::InternSymbol(const std::string& name) {

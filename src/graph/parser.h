@@ -40,6 +40,25 @@ class Parser {
   [[nodiscard]] absl::Status Name(const WireField& field, std::string* text) {
     return in_.Text(field, limits_.max_name_bytes, text);
   }
+  // The fields of the message that the reader stands in, one after another.
+  template <typename ReadField>
+  [[nodiscard]] absl::Status Fields(const char* message, const ReadField& read) {
+    WireField field;
+    while (true) {
+      HORUS_RETURN_IF_ERROR(in_.Next(message, &field));
+      if (field.number == 0) return absl::OkStatus();
+      HORUS_RETURN_IF_ERROR(read(field));
+    }
+  }
+  // Those of the message inside `field`.
+  template <typename ReadField>
+  [[nodiscard]] absl::Status Message(const WireField& field, const char* message, const ReadField& read) {
+    WireReader::Limit outer;
+    HORUS_RETURN_IF_ERROR(in_.Enter(field, &outer));
+    HORUS_RETURN_IF_ERROR(Fields(message, read));
+    in_.Leave(outer);
+    return absl::OkStatus();
+  }
 
   // parser.cc
   [[nodiscard]] absl::Status GraphMessage(const WireField& field, BodyId parent, uint32_t owner_node, BodyId* id);

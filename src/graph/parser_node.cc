@@ -153,20 +153,11 @@ void AvoidReserved(std::vector<int64_t>* elements) {
 }
 
 absl::Status Parser::Tensor(const WireField& field, Literal* literal, std::string* name) {
-  WireReader::Limit outer;
-  HORUS_RETURN_IF_ERROR(in_.Enter(field, &outer));
   TensorParts parts;
-  WireField inner;
-  while (true) {
-    HORUS_RETURN_IF_ERROR(in_.Next("TensorProto", &inner));
-    if (inner.number == 0) break;
-    if (absl::Status status = TensorPayload(inner, &parts); !status.ok()) {
-      *name = std::move(parts.name);
-      return status;
-    }
-  }
-  in_.Leave(outer);
+  const absl::Status read =
+      Message(field, "TensorProto", [&](const WireField& inner) { return TensorPayload(inner, &parts); });
   *name = std::move(parts.name);
+  HORUS_RETURN_IF_ERROR(read);
   for (const int64_t dim : parts.literal.dims) {
     if (dim < 0) return DataLoss("dimension is %d, expected at least 0", dim);
   }
@@ -227,27 +218,14 @@ absl::Status Parser::TensorPayload(const WireField& field, TensorParts* parts) {
 }
 
 absl::Status Parser::SparseTensor(const WireField& field, Literal* literal, std::string* name) {
-  WireReader::Limit outer;
-  HORUS_RETURN_IF_ERROR(in_.Enter(field, &outer));
   std::vector<int64_t> dims;
   Literal values;
   bool too_many = false;
-  WireField inner;
-  while (true) {
-    HORUS_RETURN_IF_ERROR(in_.Next("SparseTensorProto", &inner));
-    if (inner.number == 0) break;
-    switch (inner.number) {
-      case kSparseValues:
-        HORUS_RETURN_IF_ERROR(Tensor(inner, &values, name));
-        break;
-      case kSparseDims:
-        HORUS_RETURN_IF_ERROR(in_.Ints(inner, limits_.max_rank, &dims, &too_many));
-        break;
-      default:
-        HORUS_RETURN_IF_ERROR(in_.Skip(inner));
-    }
-  }
-  in_.Leave(outer);
+  const auto read = [&](const WireField& inner) -> absl::Status {
+    if (inner.number == kSparseValues) return Tensor(inner, &values, name);
+    return inner.number == kSparseDims ? in_.Ints(inner, limits_.max_rank, &dims, &too_many) : in_.Skip(inner);
+  };
+  HORUS_RETURN_IF_ERROR(Message(field, "SparseTensorProto", read));
   if (too_many) {
     return ResourceExhausted("more than %d dimensions", limits_.max_rank);
   }
@@ -410,14 +388,8 @@ absl::Status Parser::NodeMessage(const WireField& field, BodyId body) {
 absl::Status Parser::NodeFields(BodyId body, Node* node) {
   Scope& scope = scopes[body.value()];
   std::string overload;
-  WireField field;
-  while (true) {
-    HORUS_RETURN_IF_ERROR(in_.Next("NodeProto", &field));
+  const auto read = [&](const WireField& field) -> absl::Status {
     switch (field.number) {
-      case 0:
-        if (node->domain == "ai.onnx") node->domain.clear();
-        if (!overload.empty()) node->op_type += ":" + overload;
-        return absl::OkStatus();
       case kInput:
       case kOutput: {
         HORUS_RETURN_IF_ERROR(Name(field, &scratch_));
@@ -425,41 +397,35 @@ absl::Status Parser::NodeFields(BodyId body, Node* node) {
         const size_t values_before = scope.body.values.size();
         list.push_back(scratch_.empty() ? ValueId() : scope.Intern(scratch_));
         const bool added = scope.body.values.size() > values_before;
-        HORUS_RETURN_IF_ERROR(
-            Hold(static_cast<int64_t>(sizeof(ValueId) + (added ? sizeof(Value) + scratch_.size() : 0))));
-        break;
+        return Hold(static_cast<int64_t>(sizeof(ValueId) + (added ? sizeof(Value) + scratch_.size() : 0)));
       }
       case kName:
-        HORUS_RETURN_IF_ERROR(Name(field, &node->name));
-        break;
+        return Name(field, &node->name);
       case kOpType:
-        HORUS_RETURN_IF_ERROR(Name(field, &node->op_type));
-        break;
+        return Name(field, &node->op_type);
       case kDomain:
-        HORUS_RETURN_IF_ERROR(Name(field, &node->domain));
-        break;
+        return Name(field, &node->domain);
       case kOverload:
-        HORUS_RETURN_IF_ERROR(Name(field, &overload));
-        break;
+        return Name(field, &overload);
       case kAttribute:
-        HORUS_RETURN_IF_ERROR(AttributeMessage(field, body, &node->attributes.emplace_back()));
-        break;
+        return AttributeMessage(field, body, &node->attributes.emplace_back());
       default:
-        HORUS_RETURN_IF_ERROR(in_.Skip(field));
+        return in_.Skip(field);
     }
-  }
+  };
+  HORUS_RETURN_IF_ERROR(Fields("NodeProto", read));
+  if (node->domain == "ai.onnx") node->domain.clear();
+  if (!overload.empty()) node->op_type += ":" + overload;
+  return absl::OkStatus();
 }
 
 absl::Status Parser::AttributeMessage(const WireField& field, BodyId body, Attribute* attribute) {
   WireReader::Limit outer;
   HORUS_RETURN_IF_ERROR(in_.Enter(field, &outer));
   AttributeParts parts;
-  WireField inner;
-  while (true) {
-    absl::Status status = in_.Next("AttributeProto", &inner);
-    if (status.ok() && inner.number == 0) break;
-    if (status.ok()) status = AttributeField(inner, body, &parts);
-    if (!status.ok()) return Within(absl::StrCat("attribute ", Quoted(parts.name)), status);
+  const auto read = [&](const WireField& inner) { return AttributeField(inner, body, &parts); };
+  if (const absl::Status status = Fields("AttributeProto", read); !status.ok()) {
+    return Within(absl::StrCat("attribute ", Quoted(parts.name)), status);
   }
   in_.Leave(outer);
   int64_t bytes = static_cast<int64_t>(sizeof(Attribute) + parts.name.size() + parts.text.size() + parts.ref.size());
