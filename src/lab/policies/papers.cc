@@ -70,15 +70,7 @@ class HorusPaperPolicy : public Policy {
   }
 };
 
-}  // namespace
-
-std::unique_ptr<Policy> MakeHorusPaperPolicy(const PolicyOptions& /*options*/) {
-  return std::make_unique<HorusPaperPolicy>();
-}
-
 // horus-as-coded: the published cost as the authors' public simulator computes it, its slips included.
-
-namespace {
 
 // Of the public simulator.
 constexpr double kNodeScoreStart = 999.0;  // the least over the devices starts here, so nothing above it counts
@@ -95,7 +87,7 @@ double Normal(uint64_t draw) {
 
 class HorusAsCodedPolicy final : public HorusPaperPolicy {
  public:
-  explicit HorusAsCodedPolicy(uint64_t seed) : seed_(seed) {}
+  explicit HorusAsCodedPolicy(const PolicyOptions& options) : seed_(options.seed) {}
   std::string_view name() const override { return "horus-as-coded"; }
   bool PricesNode(const JobSpec& job) const override { return job.gpus_per_task > 0; }
   bool node_uses_devices() const override { return true; }
@@ -145,15 +137,7 @@ class HorusAsCodedPolicy final : public HorusPaperPolicy {
   uint64_t seed_;
 };
 
-}  // namespace
-
-std::unique_ptr<Policy> MakeHorusAsCodedPolicy(const PolicyOptions& options) {
-  return std::make_unique<HorusAsCodedPolicy>(options.seed);
-}
-
 // clwp-nlwp: the node by the interference expected on it, the GPUs inside by predicted performance and communication.
-
-namespace {
 
 // What predicted performance is lost by everyone there, the job included.
 double Interference(const DeviceCandidate& candidate) {
@@ -221,7 +205,7 @@ class Choice {
 
 class ClwpNlwpPolicy final : public Policy {
  public:
-  explicit ClwpNlwpPolicy(bool links) : links_(links) {}
+  explicit ClwpNlwpPolicy(const PolicyOptions& options) : links_(options.links) {}
   std::string_view name() const override { return "clwp-nlwp"; }
   bool PricesNode(const JobSpec& job) const override { return job.gpus_per_task > 0; }
   bool node_uses_devices() const override { return true; }
@@ -249,10 +233,14 @@ class ClwpNlwpPolicy final : public Policy {
   bool links_;
 };
 
+constexpr PolicyEntry kPolicies[] = {{"horus-paper", PolicyOf<HorusPaperPolicy>},
+                                     {"horus-as-coded", PolicyOf<HorusAsCodedPolicy>},
+                                     {"clwp-nlwp", PolicyOf<ClwpNlwpPolicy>}};
+
 }  // namespace
 
-std::unique_ptr<Policy> MakeClwpNlwpPolicy(const PolicyOptions& options) {
-  return std::make_unique<ClwpNlwpPolicy>(options.links);
-}
+std::unique_ptr<Policy> MakeHorusPaperPolicy() { return std::make_unique<HorusPaperPolicy>(); }
+
+std::span<const PolicyEntry> PaperPolicies() { return kPolicies; }
 
 }  // namespace horus

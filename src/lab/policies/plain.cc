@@ -90,20 +90,12 @@ class BestFitPolicy final : public Policy {
   }
 };
 
-}  // namespace
-
-std::unique_ptr<Policy> MakeBestFitPolicy(const PolicyOptions& /*options*/) {
-  return std::make_unique<BestFitPolicy>();
-}
-
 // random: lots drawn from a hash of seed, job, node and device; the lowest wins. Hard requests draw a node, then its
 // device; sharers draw among all devices.
 
-namespace {
-
 class RandomPolicy final : public Policy {
  public:
-  explicit RandomPolicy(uint64_t seed) : seed_(seed) {}
+  explicit RandomPolicy(const PolicyOptions& options) : seed_(options.seed) {}
   std::string_view name() const override { return "random"; }
   bool uses_place() const override { return true; }
   bool place_by_device() const override { return true; }
@@ -143,15 +135,7 @@ class RandomPolicy final : public Policy {
   uint64_t seed_;
 };
 
-}  // namespace
-
-std::unique_ptr<Policy> MakeRandomPolicy(const PolicyOptions& options) {
-  return std::make_unique<RandomPolicy>(options.seed);
-}
-
 // least-utilised: the device whose residents keep it least busy; no interference model.
-
-namespace {
 
 class LeastUtilisedPolicy final : public Policy {
  public:
@@ -167,10 +151,12 @@ class LeastUtilisedPolicy final : public Policy {
   }
 };
 
+constexpr PolicyEntry kPolicies[] = {{"best-fit", PolicyOf<BestFitPolicy>},
+                                     {"random", PolicyOf<RandomPolicy>},
+                                     {"least-utilised", PolicyOf<LeastUtilisedPolicy>}};
+
 }  // namespace
 
-std::unique_ptr<Policy> MakeLeastUtilisedPolicy(const PolicyOptions& /*options*/) {
-  return std::make_unique<LeastUtilisedPolicy>();
-}
+std::span<const PolicyEntry> PlainPolicies() { return kPolicies; }
 
 }  // namespace horus

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <type_traits>
 #include <vector>
 
 #include "place/policies/builtin.h"
@@ -18,27 +19,22 @@ namespace horus {
 // All of the laboratory by name, those of synergy too.
 [[nodiscard]] std::span<const PolicyEntry> LabPolicyEntries();
 
-[[nodiscard]] std::unique_ptr<Policy> MakeHorusPaperPolicy(const PolicyOptions& options);
-[[nodiscard]] std::unique_ptr<Policy> MakeHorusAsCodedPolicy(const PolicyOptions& options);
-[[nodiscard]] std::unique_ptr<Policy> MakeClwpNlwpPolicy(const PolicyOptions& options);
-[[nodiscard]] std::unique_ptr<Policy> MakeBestFitPolicy(const PolicyOptions& options);
-[[nodiscard]] std::unique_ptr<Policy> MakeRandomPolicy(const PolicyOptions& options);
-[[nodiscard]] std::unique_ptr<Policy> MakeLeastUtilisedPolicy(const PolicyOptions& options);
-[[nodiscard]] std::unique_ptr<Policy> MakeReactivePolicy(const PolicyOptions& options);
-[[nodiscard]] std::unique_ptr<Policy> MakeGandivaPolicy(const PolicyOptions& options);
-[[nodiscard]] std::unique_ptr<Policy> MakeGavelThresholdPolicy(const PolicyOptions& options);
-[[nodiscard]] std::unique_ptr<Policy> MakeGavelMaxminPolicy(const PolicyOptions& options);
-[[nodiscard]] std::unique_ptr<Policy> MakeLucidPolicy(const PolicyOptions& options);
-[[nodiscard]] std::unique_ptr<Policy> MakeMuriPolicy(const PolicyOptions& options);
-[[nodiscard]] std::unique_ptr<Policy> MakeMisoPolicy(const PolicyOptions& options);
-[[nodiscard]] std::unique_ptr<Policy> MakePolluxAvoidPolicy(const PolicyOptions& options);
-[[nodiscard]] std::unique_ptr<Policy> MakeForegroundPolicy(const PolicyOptions& options);
-[[nodiscard]] std::unique_ptr<Policy> MakeFillerPolicy(const PolicyOptions& options);
-[[nodiscard]] std::unique_ptr<Policy> MakeOraclePolicy(const PolicyOptions& options);
-[[nodiscard]] std::unique_ptr<Policy> MakeFgdPolicy(const PolicyOptions& options);
-[[nodiscard]] std::unique_ptr<Policy> MakeDotProdPolicy(const PolicyOptions& options);
-[[nodiscard]] std::unique_ptr<Policy> MakeGpuPackingPolicy(const PolicyOptions& options);
-[[nodiscard]] std::unique_ptr<Policy> MakeGpuClusteringPolicy(const PolicyOptions& options);
+// Those of one file each.
+[[nodiscard]] std::span<const PolicyEntry> PlainPolicies();
+[[nodiscard]] std::span<const PolicyEntry> PaperPolicies();
+[[nodiscard]] std::span<const PolicyEntry> SharingPolicies();
+
+[[nodiscard]] std::unique_ptr<Policy> MakeHorusPaperPolicy();
+
+// For a PolicyEntry: a policy that takes the options, or none.
+template <typename Made>
+[[nodiscard]] std::unique_ptr<Policy> PolicyOf(const PolicyOptions& options) {
+  if constexpr (std::is_constructible_v<Made, const PolicyOptions&>) {
+    return std::make_unique<Made>(options);
+  } else {
+    return std::make_unique<Made>();
+  }
+}
 
 // ---- Tiers: for policies that take an idle device wherever there is one, and only then weigh sharing.
 

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How systems that share GPUs choose partners: gandiva, gavel-threshold, gavel-maxmin, lucid, muri, miso, pollux-avoid,
-// oracle.
+// How systems that share GPUs choose partners: gandiva, gavel-threshold, gavel-maxmin, lucid, muri, miso, pollux-avoid.
 #include <algorithm>
 #include <array>
 #include <utility>
@@ -38,6 +37,7 @@ uint64_t KeyOf(const DeviceContext& device, std::span<const Demand* const> tenan
 
 class GandivaPolicy final : public Policy {
  public:
+  explicit GandivaPolicy(const PolicyOptions& options) : seed_(options.seed) {}
   GandivaPolicy(uint64_t seed, std::vector<uint64_t> bad) : seed_(seed), bad_(std::move(bad)) {}
   std::string_view name() const override { return "gandiva"; }
   bool uses_place() const override { return true; }
@@ -96,22 +96,14 @@ class GandivaPolicy final : public Policy {
   std::vector<uint64_t> bad_;  // keys of packs, ascending
 };
 
-}  // namespace
-
-std::unique_ptr<Policy> MakeGandivaPolicy(const PolicyOptions& options) {
-  return std::make_unique<GandivaPolicy>(options.seed, std::vector<uint64_t>());
-}
-
 // gavel-threshold: two jobs share a device only where their summed normalised throughput is predicted above a
 // threshold.
-namespace {
-
 constexpr size_t kMostResidents = 1;  // pairs, as published
 constexpr double kPairTenants = 2;    // no pair can do more work than this
 
 class GavelThresholdPolicy final : public Policy {
  public:
-  explicit GavelThresholdPolicy(double threshold) : threshold_(threshold) {}
+  explicit GavelThresholdPolicy(const PolicyOptions& options) : threshold_(LabOf(options).pack_threshold) {}
   std::string_view name() const override { return "gavel-threshold"; }
 
   absl::Status ScoreDevice(const DeviceCandidate& candidate, DeviceScore& score) const override {
@@ -130,15 +122,7 @@ class GavelThresholdPolicy final : public Policy {
   double threshold_;
 };
 
-}  // namespace
-
-std::unique_ptr<Policy> MakeGavelThresholdPolicy(const PolicyOptions& options) {
-  return std::make_unique<GavelThresholdPolicy>(LabOf(options).pack_threshold);
-}
-
 // gavel-maxmin: the place after which the worst-off job concerned fares best, speeds of GPU types included.
-namespace {
-
 // They order places that leave the worst-off job alike, and stay below what predictions can tell apart.
 constexpr double kWorkWeight = 1e-3;
 constexpr double kResidentWeight = 1e-6;
@@ -180,15 +164,7 @@ class GavelMaxminPolicy final : public Policy {
   }
 };
 
-}  // namespace
-
-std::unique_ptr<Policy> MakeGavelMaxminPolicy(const PolicyOptions& /*options*/) {
-  return std::make_unique<GavelMaxminPolicy>();
-}
-
 // lucid: pairs whose sharing classes, by predicted pair speed, sum to at most two; idle devices first.
-namespace {
-
 // All published (Lucid, ASPLOS 2023).
 constexpr double kTinySpeed = 0.95;  // class 0 from here on
 constexpr double kMediumSpeed = 0.85;
@@ -218,13 +194,7 @@ class LucidPolicy final : public Policy {
   }
 };
 
-}  // namespace
-
-std::unique_ptr<Policy> MakeLucidPolicy(const PolicyOptions& /*options*/) { return std::make_unique<LucidPolicy>(); }
-
 // muri: jobs whose stages complement each other take turns on host, arithmetic and memory; idle devices first.
-namespace {
-
 // What a step does one after the other, as far as a demand tells; see src/place/policies/README.md.
 constexpr size_t kStages = 3;  // host, arithmetic, device memory
 using Stages = std::array<double, kStages>;
@@ -276,13 +246,7 @@ class MuriPolicy final : public Policy {
   }
 };
 
-}  // namespace
-
-std::unique_ptr<Policy> MakeMuriPolicy(const PolicyOptions& /*options*/) { return std::make_unique<MuriPolicy>(); }
-
 // miso: one job an instance, where its predicted speed is best; of equal ones the smallest instance.
-namespace {
-
 // Orders instances on which the job is (nearly) as fast: below what predicted speeds can tell apart.
 constexpr double kShareWeight = 1e-3;
 
@@ -303,13 +267,7 @@ class MisoPolicy final : public Policy {
   }
 };
 
-}  // namespace
-
-std::unique_ptr<Policy> MakeMisoPolicy(const PolicyOptions& /*options*/) { return std::make_unique<MisoPolicy>(); }
-
 // pollux-avoid: one job a GPU, and at most one distributed job a node, so that none waits for another's all-reduce.
-namespace {
-
 class PolluxAvoidPolicy final : public Policy {
  public:
   std::string_view name() const override { return "pollux-avoid"; }
@@ -325,13 +283,16 @@ class PolluxAvoidPolicy final : public Policy {
   }
 };
 
+constexpr PolicyEntry kPolicies[] = {{"gandiva", PolicyOf<GandivaPolicy>},
+                                     {"gavel-threshold", PolicyOf<GavelThresholdPolicy>},
+                                     {"gavel-maxmin", PolicyOf<GavelMaxminPolicy>},
+                                     {"lucid", PolicyOf<LucidPolicy>},
+                                     {"muri", PolicyOf<MuriPolicy>},
+                                     {"miso", PolicyOf<MisoPolicy>},
+                                     {"pollux-avoid", PolicyOf<PolluxAvoidPolicy>}};
+
 }  // namespace
 
-std::unique_ptr<Policy> MakePolluxAvoidPolicy(const PolicyOptions& /*options*/) {
-  return std::make_unique<PolluxAvoidPolicy>();
-}
-
-// oracle: the objective of horus, for a placer whose model is the truth; a name of its own for tables.
-std::unique_ptr<Policy> MakeOraclePolicy(const PolicyOptions& options) { return MakeHorusPolicyAs("oracle", options); }
+std::span<const PolicyEntry> SharingPolicies() { return kPolicies; }
 
 }  // namespace horus
