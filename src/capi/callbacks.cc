@@ -9,6 +9,7 @@
 
 #include "capi/convert.h"
 #include "capi/error.h"
+#include "capi/structs.h"
 
 namespace horus::capi {
 namespace {
@@ -65,9 +66,9 @@ namespace {
 
 // ---- Shows the caller's policy a candidate as columns and checks what it answers.
 
-static_assert(static_cast<int32_t>(JobKind::kTraining) == HORUS_JOB_TRAINING);
-static_assert(static_cast<int32_t>(JobKind::kInference) == HORUS_JOB_INFERENCE);
-static_assert(static_cast<int32_t>(JobKind::kBestEffort) == HORUS_JOB_BEST_EFFORT);
+static_assert(Same(HORUS_JOB_TRAINING, JobKind::kTraining));
+static_assert(Same(HORUS_JOB_INFERENCE, JobKind::kInference));
+static_assert(Same(HORUS_JOB_BEST_EFFORT, JobKind::kBestEffort));
 
 struct Columns {
   std::vector<horus_demand> demands;

@@ -114,9 +114,8 @@ namespace {
 
 // ---- Nodes from the C ABI.
 
-static_assert(HORUS_STATE_UP == static_cast<int>(AdminState::kUp) &&
-              HORUS_STATE_DRAINED == static_cast<int>(AdminState::kDrained) &&
-              HORUS_STATE_DOWN == static_cast<int>(AdminState::kDown));
+static_assert(Same(HORUS_STATE_UP, AdminState::kUp) && Same(HORUS_STATE_DRAINED, AdminState::kDrained) &&
+              Same(HORUS_STATE_DOWN, AdminState::kDown));
 
 // Element `i` of a small-number column; `absent` when the caller left the column out.
 absl::StatusOr<int16_t> SmallAt(const int32_t* column, const char* name, size_t i, int16_t absent) {
@@ -202,12 +201,10 @@ namespace {
 
 // ---- Jobs from the C ABI.
 
-static_assert(HORUS_JOB_TRAINING == static_cast<int>(JobKind::kTraining) &&
-              HORUS_JOB_INFERENCE == static_cast<int>(JobKind::kInference) &&
-              HORUS_JOB_BEST_EFFORT == static_cast<int>(JobKind::kBestEffort));
+static_assert(Same(HORUS_JOB_TRAINING, JobKind::kTraining) && Same(HORUS_JOB_INFERENCE, JobKind::kInference) &&
+              Same(HORUS_JOB_BEST_EFFORT, JobKind::kBestEffort));
 
-static_assert(HORUS_SHARE_ANYONE == static_cast<int>(ShareWith::kAnyone) &&
-              HORUS_SHARE_SAME_TENANT == static_cast<int>(ShareWith::kSameTenant));
+static_assert(Same(HORUS_SHARE_ANYONE, ShareWith::kAnyone) && Same(HORUS_SHARE_SAME_TENANT, ShareWith::kSameTenant));
 
 int32_t OneIfZero(int32_t value) { return value == 0 ? 1 : value; }
 

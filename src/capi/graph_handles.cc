@@ -11,32 +11,24 @@
 namespace horus::capi {
 namespace {
 
-static_assert(HORUS_MODE_TRAINING == static_cast<int>(RunMode::kTraining) &&
-              HORUS_MODE_INFERENCE == static_cast<int>(RunMode::kInference));
-static_assert(HORUS_PRECISION_FP32 == static_cast<int>(Precision::kFp32) &&
-              HORUS_PRECISION_TF32 == static_cast<int>(Precision::kTf32) &&
-              HORUS_PRECISION_AMP_FP16 == static_cast<int>(Precision::kAmpFp16) &&
-              HORUS_PRECISION_AMP_BF16 == static_cast<int>(Precision::kAmpBf16) &&
-              HORUS_PRECISION_FP16 == static_cast<int>(Precision::kFp16) &&
-              HORUS_PRECISION_BF16 == static_cast<int>(Precision::kBf16) &&
-              HORUS_PRECISION_FP32_IEEE == static_cast<int>(Precision::kFp32Ieee));
-static_assert(HORUS_OPTIMIZER_SGD == static_cast<int>(Optimizer::kSgd) &&
-              HORUS_OPTIMIZER_MOMENTUM == static_cast<int>(Optimizer::kMomentum) &&
-              HORUS_OPTIMIZER_ADAM == static_cast<int>(Optimizer::kAdam) &&
-              HORUS_OPTIMIZER_ADAMW == static_cast<int>(Optimizer::kAdamW) &&
-              HORUS_OPTIMIZER_ADAFACTOR == static_cast<int>(Optimizer::kAdafactor) &&
-              HORUS_OPTIMIZER_ADAM_8BIT == static_cast<int>(Optimizer::kAdam8Bit) &&
-              HORUS_OPTIMIZER_RMSPROP == static_cast<int>(Optimizer::kRmsprop) &&
-              HORUS_OPTIMIZER_ADAGRAD == static_cast<int>(Optimizer::kAdagrad));
-static_assert(HORUS_FRAMEWORK_PYTORCH == static_cast<int>(Framework::kPyTorch) &&
-              HORUS_FRAMEWORK_PYTORCH_1 == static_cast<int>(Framework::kPyTorch1) &&
-              HORUS_FRAMEWORK_TENSORFLOW == static_cast<int>(Framework::kTensorFlow) &&
-              HORUS_FRAMEWORK_PYTORCH_COMPILED == static_cast<int>(Framework::kPyTorchCompiled) &&
-              HORUS_FRAMEWORK_VLLM == static_cast<int>(Framework::kVllm) &&
-              HORUS_FRAMEWORK_TENSORRT_LLM == static_cast<int>(Framework::kTensorRtLlm) &&
-              HORUS_FRAMEWORK_SGLANG == static_cast<int>(Framework::kSglang));
-static_assert(HORUS_LAYOUT_NCHW == static_cast<int>(Layout::kNchw) &&
-              HORUS_LAYOUT_NHWC == static_cast<int>(Layout::kNhwc));
+static_assert(Same(HORUS_MODE_TRAINING, RunMode::kTraining) && Same(HORUS_MODE_INFERENCE, RunMode::kInference));
+static_assert(Same(HORUS_PRECISION_FP32, Precision::kFp32) && Same(HORUS_PRECISION_TF32, Precision::kTf32) &&
+              Same(HORUS_PRECISION_AMP_FP16, Precision::kAmpFp16) &&
+              Same(HORUS_PRECISION_AMP_BF16, Precision::kAmpBf16) && Same(HORUS_PRECISION_FP16, Precision::kFp16) &&
+              Same(HORUS_PRECISION_BF16, Precision::kBf16) && Same(HORUS_PRECISION_FP32_IEEE, Precision::kFp32Ieee));
+static_assert(Same(HORUS_OPTIMIZER_SGD, Optimizer::kSgd) && Same(HORUS_OPTIMIZER_MOMENTUM, Optimizer::kMomentum) &&
+              Same(HORUS_OPTIMIZER_ADAM, Optimizer::kAdam) && Same(HORUS_OPTIMIZER_ADAMW, Optimizer::kAdamW) &&
+              Same(HORUS_OPTIMIZER_ADAFACTOR, Optimizer::kAdafactor) &&
+              Same(HORUS_OPTIMIZER_ADAM_8BIT, Optimizer::kAdam8Bit) &&
+              Same(HORUS_OPTIMIZER_RMSPROP, Optimizer::kRmsprop) && Same(HORUS_OPTIMIZER_ADAGRAD, Optimizer::kAdagrad));
+static_assert(Same(HORUS_FRAMEWORK_PYTORCH, Framework::kPyTorch) &&
+              Same(HORUS_FRAMEWORK_PYTORCH_1, Framework::kPyTorch1) &&
+              Same(HORUS_FRAMEWORK_TENSORFLOW, Framework::kTensorFlow) &&
+              Same(HORUS_FRAMEWORK_PYTORCH_COMPILED, Framework::kPyTorchCompiled) &&
+              Same(HORUS_FRAMEWORK_VLLM, Framework::kVllm) &&
+              Same(HORUS_FRAMEWORK_TENSORRT_LLM, Framework::kTensorRtLlm) &&
+              Same(HORUS_FRAMEWORK_SGLANG, Framework::kSglang));
+static_assert(Same(HORUS_LAYOUT_NCHW, Layout::kNchw) && Same(HORUS_LAYOUT_NHWC, Layout::kNhwc));
 
 constexpr size_t kMaxFrozen = 4096;
 constexpr size_t kMaxDims = 4096;  // far more named dimensions than any graph has

@@ -16,9 +16,8 @@
 namespace horus::capi {
 namespace {
 
-static_assert(HORUS_METRIC_COUNTER == static_cast<int>(MetricKind::kCounter) &&
-              HORUS_METRIC_GAUGE == static_cast<int>(MetricKind::kGauge) &&
-              HORUS_METRIC_HISTOGRAM == static_cast<int>(MetricKind::kHistogram));
+static_assert(Same(HORUS_METRIC_COUNTER, MetricKind::kCounter) && Same(HORUS_METRIC_GAUGE, MetricKind::kGauge) &&
+              Same(HORUS_METRIC_HISTOGRAM, MetricKind::kHistogram));
 
 absl::StatusOr<std::unique_ptr<horus_metrics>> MakeTelemetry(const horus_metrics_options* given) {
   HORUS_ASSIGN_OR_RETURN(horus_metrics_options options, ReadOptionalStruct(given));

@@ -23,11 +23,10 @@ namespace {
 
 constexpr uint64_t kMostChanges = uint64_t{1} << 20;
 
-static_assert(HORUS_CHANGE_RELEASE == static_cast<int>(ChangeKind::kRelease) &&
-              HORUS_CHANGE_NODE_STATE == static_cast<int>(ChangeKind::kNodeState) &&
-              HORUS_CHANGE_DEVICE_STATE == static_cast<int>(ChangeKind::kDeviceState) &&
-              HORUS_CHANGE_PLACE == static_cast<int>(ChangeKind::kPlace) &&
-              HORUS_CHANGE_MIGRATE == static_cast<int>(ChangeKind::kMigrate));
+static_assert(Same(HORUS_CHANGE_RELEASE, ChangeKind::kRelease) &&
+              Same(HORUS_CHANGE_NODE_STATE, ChangeKind::kNodeState) &&
+              Same(HORUS_CHANGE_DEVICE_STATE, ChangeKind::kDeviceState) &&
+              Same(HORUS_CHANGE_PLACE, ChangeKind::kPlace) && Same(HORUS_CHANGE_MIGRATE, ChangeKind::kMigrate));
 
 absl::StatusOr<BatchOptions> BatchFromC(const horus_batch_options* given) {
   HORUS_ASSIGN_OR_RETURN(const horus_batch_options c, ReadOptionalStruct(given));
@@ -223,9 +222,8 @@ horus_status horus_placer_preempt(horus_placer* placer, const horus_cluster* clu
 namespace horus::capi {
 namespace {
 
-static_assert(HORUS_MOVE_RESIZE == static_cast<int>(ActionKind::kResize) &&
-              HORUS_MOVE_MIGRATE == static_cast<int>(ActionKind::kMigrate) &&
-              HORUS_MOVE_PREEMPT == static_cast<int>(ActionKind::kPreempt));
+static_assert(Same(HORUS_MOVE_RESIZE, ActionKind::kResize) && Same(HORUS_MOVE_MIGRATE, ActionKind::kMigrate) &&
+              Same(HORUS_MOVE_PREEMPT, ActionKind::kPreempt));
 
 absl::StatusOr<const Move*> MoveAt(const horus_plan* plan, size_t index) {
   HORUS_RETURN_IF_ERROR(Require({{plan, "plan"}}));
@@ -256,9 +254,8 @@ horus_move MoveToC(const Move& move) {
   return c;
 }
 
-static_assert(HORUS_ADVICE_STAY == static_cast<int>(Advice::kStay) &&
-              HORUS_ADVICE_MOVE == static_cast<int>(Advice::kMove) &&
-              HORUS_ADVICE_RUN_ALONE == static_cast<int>(Advice::kRunAlone));
+static_assert(Same(HORUS_ADVICE_STAY, Advice::kStay) && Same(HORUS_ADVICE_MOVE, Advice::kMove) &&
+              Same(HORUS_ADVICE_RUN_ALONE, Advice::kRunAlone));
 
 horus_tenant_review ReviewToC(const TenantReview& review) {
   return {.struct_size = sizeof(horus_tenant_review),

@@ -274,14 +274,11 @@ horus_status horus_placer_verdicts(horus_placer* placer, const horus_cluster* cl
 namespace horus::capi {
 namespace {
 
-static_assert(HORUS_VERDICT_PLACE == static_cast<int>(Verdict::kPlace) &&
-              HORUS_VERDICT_DEFER == static_cast<int>(Verdict::kDefer) &&
-              HORUS_VERDICT_REJECT == static_cast<int>(Verdict::kReject));
-static_assert(HORUS_REASON_POLICY == static_cast<int>(Reason::kPolicy) &&
-              HORUS_REASON_OWNER == static_cast<int>(Reason::kOwner) &&
-              HORUS_REASON_MEMORY_UNKNOWN == static_cast<int>(Reason::kMemoryUnknown) &&
-              HORUS_REASON_PASSED_OVER == static_cast<int>(Reason::kPassedOver) &&
-              HORUS_REASON_PASSED_OVER + 1 == kReasonCount);
+static_assert(Same(HORUS_VERDICT_PLACE, Verdict::kPlace) && Same(HORUS_VERDICT_DEFER, Verdict::kDefer) &&
+              Same(HORUS_VERDICT_REJECT, Verdict::kReject));
+static_assert(Same(HORUS_REASON_POLICY, Reason::kPolicy) && Same(HORUS_REASON_OWNER, Reason::kOwner) &&
+              Same(HORUS_REASON_MEMORY_UNKNOWN, Reason::kMemoryUnknown) &&
+              Same(HORUS_REASON_PASSED_OVER, Reason::kPassedOver) && HORUS_REASON_PASSED_OVER + 1 == kReasonCount);
 
 absl::StatusOr<const Decision*> DecisionAt(const horus_plan* plan, size_t index) {
   HORUS_RETURN_IF_ERROR(Require({{plan, "plan"}}));

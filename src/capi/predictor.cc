@@ -22,9 +22,8 @@
 namespace horus::capi {
 namespace {
 
-static_assert(HORUS_SOLVED_MEMORY == static_cast<int>(SolveEnd::kMemory) &&
-              HORUS_SOLVED_GRAPH == static_cast<int>(SolveEnd::kGraph) &&
-              HORUS_SOLVED_MAXIMUM == static_cast<int>(SolveEnd::kMaximum));
+static_assert(Same(HORUS_SOLVED_MEMORY, SolveEnd::kMemory) && Same(HORUS_SOLVED_GRAPH, SolveEnd::kGraph) &&
+              Same(HORUS_SOLVED_MAXIMUM, SolveEnd::kMaximum));
 
 absl::StatusOr<std::vector<GpuTypeId>> FindTypes(const Catalogue& catalogue, size_t count,
                                                  const char* const* gpu_types) {

@@ -24,6 +24,12 @@ consteval std::string_view NameOf() {
   return text.substr(0, text.find_first_of(";]"));
 }
 
+// Whether a constant of the C ABI is the value of an enumerator.
+template <typename Enum>
+consteval bool Same(int32_t constant, Enum value) {
+  return constant == static_cast<int32_t>(value);
+}
+
 struct StructShape {
   std::string_view name;
   size_t first_size;  // in the first release: no caller can have a smaller one

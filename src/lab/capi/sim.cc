@@ -24,7 +24,6 @@
 namespace horus::capi {
 namespace {
 
-consteval bool Same(int32_t code, SimEventKind kind) { return code == static_cast<int32_t>(kind); }
 static_assert(Same(HORUS_SIM_ARRIVE, SimEventKind::kArrive) && Same(HORUS_SIM_START, SimEventKind::kStart) &&
               Same(HORUS_SIM_FAIL, SimEventKind::kFail) && Same(HORUS_SIM_FINISH, SimEventKind::kFinish) &&
               Same(HORUS_SIM_REJECT, SimEventKind::kReject) && Same(HORUS_SIM_PREEMPT, SimEventKind::kPreempt) &&
@@ -190,10 +189,8 @@ void horus_sim_result_free(horus_sim_result* result) { delete result; }
 namespace horus::capi {
 namespace {
 
-static_assert(HORUS_SIM_END_WAITING == static_cast<int>(SimEnd::kWaiting) &&
-              HORUS_SIM_END_RUNNING == static_cast<int>(SimEnd::kRunning) &&
-              HORUS_SIM_END_FINISHED == static_cast<int>(SimEnd::kFinished) &&
-              HORUS_SIM_END_REJECTED == static_cast<int>(SimEnd::kRejected));
+static_assert(Same(HORUS_SIM_END_WAITING, SimEnd::kWaiting) && Same(HORUS_SIM_END_RUNNING, SimEnd::kRunning) &&
+              Same(HORUS_SIM_END_FINISHED, SimEnd::kFinished) && Same(HORUS_SIM_END_REJECTED, SimEnd::kRejected));
 
 absl::StatusOr<MetricsOptions> WindowFromC(const horus_sim_window* given) {
   HORUS_ASSIGN_OR_RETURN(const horus_sim_window c, ReadOptionalStruct(given));
@@ -321,8 +318,7 @@ horus_status horus_sim_result_decision_times(const horus_sim_result* result, siz
 namespace horus::capi {
 namespace {
 
-static_assert(HORUS_TENANTS_ADD == static_cast<int>(ManyTenants::kAdds) &&
-              HORUS_TENANTS_MULTIPLY == static_cast<int>(ManyTenants::kMultiplies));
+static_assert(Same(HORUS_TENANTS_ADD, ManyTenants::kAdds) && Same(HORUS_TENANTS_MULTIPLY, ManyTenants::kMultiplies));
 
 // What ModelTruth::Create will say of them, with the profile's name.
 absl::Status CheckSteps(const DemandsByProfile& demands) {

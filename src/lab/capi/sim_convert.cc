@@ -176,15 +176,12 @@ namespace {
 
 constexpr char kDefaultDiscipline[] = "fifo";
 
-static_assert(HORUS_SIM_WEIGHTS_QUEUE == static_cast<int>(SimWeights::kQueue) &&
-              HORUS_SIM_WEIGHTS_SHORTEST == static_cast<int>(SimWeights::kShortest) &&
-              HORUS_SIM_WEIGHTS_PRICES == static_cast<int>(SimWeights::kPrices) &&
-              HORUS_SIM_WEIGHTS_ALIKE == static_cast<int>(SimWeights::kAlike));
+static_assert(Same(HORUS_SIM_WEIGHTS_QUEUE, SimWeights::kQueue) &&
+              Same(HORUS_SIM_WEIGHTS_SHORTEST, SimWeights::kShortest) &&
+              Same(HORUS_SIM_WEIGHTS_PRICES, SimWeights::kPrices) && Same(HORUS_SIM_WEIGHTS_ALIKE, SimWeights::kAlike));
 
-static_assert(HORUS_SIM_LEARNS_NOTHING == static_cast<int>(Learns::kNothing) &&
-              HORUS_SIM_LEARNS_FAILURES == static_cast<int>(Learns::kFailures) &&
-              HORUS_SIM_LEARNS_PAIRS == static_cast<int>(Learns::kPairs) &&
-              HORUS_SIM_LEARNS_CORRECTS == static_cast<int>(Learns::kCorrects));
+static_assert(Same(HORUS_SIM_LEARNS_NOTHING, Learns::kNothing) && Same(HORUS_SIM_LEARNS_FAILURES, Learns::kFailures) &&
+              Same(HORUS_SIM_LEARNS_PAIRS, Learns::kPairs) && Same(HORUS_SIM_LEARNS_CORRECTS, Learns::kCorrects));
 
 absl::Status CheckFlags(const horus_sim_options& c) {
   HORUS_RETURN_IF_ERROR(CheckFlag("hide_run_times", c.hide_run_times));
