@@ -11,13 +11,10 @@
 #include "cli/print.h"
 #include "cli/training.h"
 #include "io/json_text.h"
-#include "nlohmann/json.hpp"
 #include "predict/site.h"
 
 namespace horus::cli {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 constexpr char kFooter[] = R"(
 One run tells what context and libraries take of your GPUs' memory, four how fast the GPUs are and how busy jobs keep

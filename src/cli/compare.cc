@@ -28,7 +28,6 @@
 #include "io/csv.h"
 #include "io/json_text.h"
 #include "lab/grid.h"
-#include "nlohmann/json.hpp"
 
 namespace horus::cli {
 namespace {
@@ -41,8 +40,6 @@ struct Comparison {
   std::vector<MetricValues> values;  // by run
   size_t baseline = 0;               // policy
 };
-
-using Json = nlohmann::ordered_json;
 
 constexpr double kPct = 100;
 
@@ -251,7 +248,7 @@ std::string CpuName() {
 std::string MachineJson(size_t threads) {
   struct utsname host = {};
   if (::uname(&host) != 0) host = {};
-  nlohmann::ordered_json document;
+  Json document;
   AddRecord(document);
   document.update({{"threads", threads},
                    {"cores", std::thread::hardware_concurrency()},

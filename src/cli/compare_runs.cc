@@ -21,12 +21,9 @@
 #include "base/text.h"
 #include "cli/print.h"
 #include "io/json_text.h"
-#include "nlohmann/json.hpp"
 
 namespace horus::cli {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 constexpr const char* kRunSchema = "horus-run";
 constexpr int kRunVersion = 1;

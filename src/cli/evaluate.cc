@@ -13,12 +13,9 @@
 #include "cli/training.h"
 #include "io/json_text.h"
 #include "lab/evaluate/evaluate_predictor.h"
-#include "nlohmann/json.hpp"
 
 namespace horus::cli {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 constexpr char kFooter[] = R"(
 Examples:

@@ -32,12 +32,9 @@
 #include "lab/evaluate/evaluate_online.h"
 #include "lab/io/pairs_file.h"
 #include "lab/models/train_pairs.h"
-#include "nlohmann/json.hpp"
 
 namespace horus::cli {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 constexpr double kPercent = 100;
 constexpr double kNone = std::numeric_limits<double>::quiet_NaN();

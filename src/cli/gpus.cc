@@ -12,12 +12,9 @@
 #include "device/catalogue.h"
 #include "device/gpu_fields.h"
 #include "io/json_text.h"
-#include "nlohmann/json.hpp"
 
 namespace horus::cli {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 constexpr char kGpusFooter[] = R"(
 Examples:

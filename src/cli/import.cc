@@ -24,13 +24,11 @@
 #include "io/kube/kube_files.h"
 #include "io/kube/kube_import.h"
 #include "io/kube/kube_state.h"
-#include "nlohmann/json.hpp"
 
 namespace horus::cli {
 namespace {
 
 namespace fs = std::filesystem;
-using Json = nlohmann::ordered_json;
 
 constexpr char kImportFooter[] = R"(
 Reads what kubectl prints, and talks to no cluster. Nothing is written to Kubernetes.

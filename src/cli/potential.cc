@@ -27,7 +27,6 @@
 #include "cli/record.h"
 #include "io/csv.h"
 #include "io/json_text.h"
-#include "nlohmann/json.hpp"
 
 namespace horus::cli {
 namespace {
@@ -56,8 +55,6 @@ constexpr size_t kShownLeftOut = 5;
 constexpr double kPct = 100;
 constexpr double kMostPerGpu = 1e6;  // cores or GiB, as of a node
 constexpr int kPotentialJsonVersion = 1;
-
-using Json = nlohmann::ordered_json;
 
 std::string NameOf(const PotentialReport& report, const PotentialCase& one) {
   return one.gpu ? report.table.gpus[*one.gpu] : "all types together";

@@ -15,8 +15,6 @@
 namespace horus::cli {
 namespace {
 
-using Json = nlohmann::ordered_json;
-
 constexpr size_t kMaxProcBytes = size_t{1} << 24;
 
 // In single quotes where a shell would take a byte for something else.

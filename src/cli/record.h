@@ -9,7 +9,7 @@
 #include <string>
 
 #include "device/catalogue.h"
-#include "nlohmann/json.hpp"
+#include "io/json_text.h"
 #include "place/state/node.h"
 
 namespace horus::cli {
@@ -24,12 +24,12 @@ extern const char* const kRevision;
 [[nodiscard]] std::string CommandLine();
 
 // Adds `horus` (version), `revision` and `command`.
-void AddRecord(nlohmann::ordered_json& document);
+void AddRecord(Json& document);
 
 // `gpus`: how many by type, in the order of the nodes.
-[[nodiscard]] nlohmann::ordered_json ClusterJson(const Catalogue& catalogue, std::span<const NodeSpec> nodes);
+[[nodiscard]] Json ClusterJson(const Catalogue& catalogue, std::span<const NodeSpec> nodes);
 // Further `nodes[]` (`name`, `gpus`), in order.
-[[nodiscard]] nlohmann::ordered_json ClusterWithNodesJson(const Catalogue& catalogue, std::span<const NodeSpec> nodes);
+[[nodiscard]] Json ClusterWithNodesJson(const Catalogue& catalogue, std::span<const NodeSpec> nodes);
 
 // As the timeline calls it: its name, or where it has none its number.
 [[nodiscard]] std::string NameOf(const NodeSpec& node);

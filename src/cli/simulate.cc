@@ -29,7 +29,6 @@
 #include "io/json_text.h"
 #include "lab/grid.h"
 #include "lab/io/grid_file.h"
-#include "nlohmann/json.hpp"
 
 namespace horus::cli {
 namespace {
@@ -52,8 +51,6 @@ struct GridOptions {
 };
 
 // YAML takes JSON as it is.
-using Json = nlohmann::ordered_json;
-
 void Put(Json& map, const char* key, const std::string& text) {
   if (!text.empty()) map[key] = text;
 }

@@ -19,7 +19,6 @@
 #include "lab/io/traces/trace_file.h"
 #include "lab/trace/synthetic.h"
 #include "lab/trace/trace_edit.h"
-#include "nlohmann/json.hpp"
 
 namespace horus::cli {
 namespace {
@@ -30,8 +29,6 @@ constexpr double kUsPerHour = 3.6e9;
 constexpr double kPercent = 100;
 constexpr size_t kShownProfiles = 15;
 constexpr size_t kReportMessageBytes = 300;
-
-using Json = nlohmann::ordered_json;
 
 double Share(double part, double whole) { return whole > 0 ? kPercent * part / whole : 0; }
 

@@ -16,12 +16,9 @@
 #include "cli/training.h"
 #include "io/json_text.h"
 #include "lab/models/train_pairs.h"
-#include "nlohmann/json.hpp"
 
 namespace horus::cli {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 constexpr char kFooter[] = R"(
 Examples:

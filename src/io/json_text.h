@@ -6,18 +6,20 @@
 
 #include <string>
 
-#include "nlohmann/json_fwd.hpp"
+#include "nlohmann/json.hpp"
 
 namespace horus {
+
+using Json = nlohmann::ordered_json;
 
 inline constexpr int kJsonPage = 2;   // of reports
 inline constexpr int kJsonDense = 1;  // of files with many lines
 inline constexpr int kJsonLine = -1;  // all on one line
 
 // Null where it is infinite or no number.
-[[nodiscard]] nlohmann::ordered_json NumberOrNull(double value);
+[[nodiscard]] Json NumberOrNull(double value);
 
 // Bytes that are no UTF-8 become U+FFFD.
-[[nodiscard]] std::string JsonText(const nlohmann::ordered_json& document, int indent = kJsonPage);
+[[nodiscard]] std::string JsonText(const Json& document, int indent = kJsonPage);
 
 }  // namespace horus

@@ -12,7 +12,6 @@
 #include "absl/strings/str_cat.h"
 #include "base/units.h"
 #include "io/json_text.h"
-#include "nlohmann/json.hpp"
 #include "place/job/own_bound.h"
 #include "place/state/fit.h"
 
@@ -189,8 +188,6 @@ absl::StatusOr<PlacementReport> MakePlacementReport(const Cluster& cluster, std:
 namespace {
 
 // ---- Writes placement documents.
-
-using Json = nlohmann::ordered_json;
 
 // null where there is none.
 Json GpuJson(int32_t device) { return device < 0 ? Json(nullptr) : Json(device); }
