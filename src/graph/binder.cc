@@ -65,10 +65,7 @@ absl::Status Binder::Run() {
                      "open batch (dynamic axes), or ask for that batch",
                      std::string(status.message()), state.old_batch);
   }
-  for (const ValueId id : main.outputs) {
-    HORUS_ASSIGN_OR_RETURN(const TensorId t, Resolve(&frame, id));
-    result.outputs.push_back(t);
-  }
+  HORUS_ASSIGN_OR_RETURN(result.outputs, ResolveAll(&frame, main.outputs));
   ListUnsupported();
   result.bound_nodes = std::make_shared<const std::deque<Node>>(std::move(bound_nodes_));
   return absl::OkStatus();
@@ -119,6 +116,14 @@ TensorId Binder::NewTensor(const std::string& name) {
   state.tensors.push_back(Tensor{.name = name});
   state.facts.emplace_back();
   return id;
+}
+
+absl::StatusOr<std::vector<TensorId>> Binder::ResolveAll(Frame* frame, std::span<const ValueId> ids) {
+  std::vector<TensorId> tensors(ids.size());
+  for (size_t i = 0; i < ids.size(); ++i) {
+    HORUS_ASSIGN_OR_RETURN(tensors[i], Resolve(frame, ids[i]));
+  }
+  return tensors;
 }
 
 absl::StatusOr<TensorId> Binder::Resolve(Frame* frame, ValueId id) {

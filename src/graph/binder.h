@@ -11,6 +11,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -71,6 +72,7 @@ class Binder {
   [[nodiscard]] absl::Status Count(int64_t work);
   void ListUnsupported();
   [[nodiscard]] absl::StatusOr<TensorId> Resolve(Frame* frame, ValueId id);
+  [[nodiscard]] absl::StatusOr<std::vector<TensorId>> ResolveAll(Frame* frame, std::span<const ValueId> ids);
   [[nodiscard]] absl::StatusOr<Frame> Enter(Frame* outer, BodyId body);
   [[nodiscard]] absl::Status CallFunction(Frame* frame, const Node& node, const Function& function);
   [[nodiscard]] absl::StatusOr<const Node*> WithAttributes(const Frame& frame, const Node& node);

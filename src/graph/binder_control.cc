@@ -224,11 +224,7 @@ absl::Status Binder::Iterate(Frame* frame, const std::function<absl::Status(Fram
     HORUS_RETURN_IF_ERROR(bind_rest(&inner));
     for (size_t i = 0; i < carried.size(); ++i) inner.tensors[body.inputs[it->first_input + i].value()] = carried[i];
     HORUS_RETURN_IF_ERROR(Walk(&inner));
-    it->outputs.clear();
-    for (const ValueId id : body.outputs) {
-      HORUS_ASSIGN_OR_RETURN(const TensorId t, Resolve(&inner, id));
-      it->outputs.push_back(t);
-    }
+    HORUS_ASSIGN_OR_RETURN(it->outputs, ResolveAll(&inner, body.outputs));
     bool changed = false;
     for (size_t i = 0; i < carried.size(); ++i) {
       if (walk == 1) it->grown.push_back(Grown(carried[i], it->outputs[it->first_output + i]));
@@ -300,11 +296,7 @@ absl::Status Binder::CloseLoop(Frame* frame, const Node& node, const Iteration& 
 absl::Status Binder::ExpandLoop(Frame* frame, const Node& node) {
   Iteration it{.first_input = 2, .first_output = 1};
   HORUS_ASSIGN_OR_RETURN(it.body, BodyOf(node, "body"));
-  std::vector<TensorId> inputs;
-  for (const ValueId id : node.inputs) {
-    HORUS_ASSIGN_OR_RETURN(const TensorId t, Resolve(frame, id));
-    inputs.push_back(t);
-  }
+  HORUS_ASSIGN_OR_RETURN(const std::vector<TensorId> inputs, ResolveAll(frame, node.inputs));
   if (inputs.size() < 2) return InvalidArgument("%d inputs, expected a trip count and a condition", inputs.size());
   it.start.assign(inputs.begin() + 2, inputs.end());
   const std::optional<int64_t> limit = ScalarOf(inputs[0]);
@@ -333,11 +325,7 @@ absl::Status Binder::ExpandScan(Frame* frame, const Node& node) {
   if (state.opset < 9) return Apply(frame, node);  // the batched form of opset 8: known by name only
   Iteration it;
   HORUS_ASSIGN_OR_RETURN(it.body, BodyOf(node, "body"));
-  std::vector<TensorId> inputs;
-  for (const ValueId id : node.inputs) {
-    HORUS_ASSIGN_OR_RETURN(const TensorId t, Resolve(frame, id));
-    inputs.push_back(t);
-  }
+  HORUS_ASSIGN_OR_RETURN(const std::vector<TensorId> inputs, ResolveAll(frame, node.inputs));
   const int64_t scanned = node.IntOr("num_scan_inputs", 0);
   if (scanned < 1 || scanned > static_cast<int64_t>(inputs.size())) {
     return InvalidArgument("attribute num_scan_inputs is %d, expected 1 to %d", scanned, inputs.size());
