@@ -18,6 +18,17 @@ namespace {
 // Gains below this are rounding: slowdowns are floats.
 constexpr double kLeastBetter = 1e-6;
 
+// The engine started, and a plan that changes nothing yet.
+absl::StatusOr<Plan> StartPlan(Engine& engine, const Cluster& cluster, WorkMeter& meter) {
+  HORUS_RETURN_IF_ERROR(engine.Start(cluster));
+  Plan plan;
+  plan.model_epoch = engine.scorer().model().epoch();
+  plan.has_work = true;
+  HORUS_RETURN_IF_ERROR(meter.OfAll(engine.ledger(), plan.work_before));
+  plan.work_after = plan.work_before;
+  return plan;
+}
+
 class Rebalancer {
  public:
   Rebalancer(Placer& placer, const Cluster& cluster, const RebalanceOptions& options)
@@ -211,12 +222,7 @@ absl::Status Rebalancer::Take(Step step, Plan& plan) {
 }
 
 absl::StatusOr<Plan> Rebalancer::Run(std::optional<std::span<const JobId>> jobs, const ProgressFn& progress) {
-  HORUS_RETURN_IF_ERROR(engine_.Start(cluster_));
-  Plan plan;
-  plan.model_epoch = engine_.scorer().model().epoch();
-  plan.has_work = true;
-  HORUS_RETURN_IF_ERROR(meter_.OfAll(engine_.ledger(), plan.work_before));
-  plan.work_after = plan.work_before;
+  HORUS_ASSIGN_OR_RETURN(Plan plan, StartPlan(engine_, cluster_, meter_));
   HORUS_RETURN_IF_ERROR(Gather(jobs));
   while (plan.moves.size() < options_.max_migrations) {
     if (progress != nullptr && !progress(plan.moves.size(), options_.max_migrations)) {
@@ -300,12 +306,7 @@ void Evacuation::Gather() {
 }
 
 absl::StatusOr<Plan> Evacuation::Run(std::span<const NodeId> nodes, const ProgressFn& progress) {
-  HORUS_RETURN_IF_ERROR(engine_.Start(cluster_));
-  Plan plan;
-  plan.model_epoch = engine_.scorer().model().epoch();
-  plan.has_work = true;
-  HORUS_RETURN_IF_ERROR(meter_.OfAll(engine_.ledger(), plan.work_before));
-  plan.work_after = plan.work_before;
+  HORUS_ASSIGN_OR_RETURN(Plan plan, StartPlan(engine_, cluster_, meter_));
   HORUS_RETURN_IF_ERROR(Drain(nodes));
   Gather();
   ResidentMover mover(engine_, meter_, cluster_);
@@ -432,13 +433,9 @@ absl::Status Reviewer::Relieve(TenantReview& tenant, Plan& plan) {
 }
 
 absl::StatusOr<ReviewResult> Reviewer::Run() {
-  HORUS_RETURN_IF_ERROR(engine_.Start(cluster_));
-  const Ledger& ledger = engine_.ledger();
   ReviewResult result;
-  result.plan.model_epoch = engine_.scorer().model().epoch();
-  result.plan.has_work = true;
-  HORUS_RETURN_IF_ERROR(meter_.OfAll(ledger, result.plan.work_before));
-  result.plan.work_after = result.plan.work_before;
+  HORUS_ASSIGN_OR_RETURN(result.plan, StartPlan(engine_, cluster_, meter_));
+  const Ledger& ledger = engine_.ledger();
   std::vector<TenantReview> seen;
   for (const uint32_t row : ledger.order()) {
     HORUS_RETURN_IF_ERROR(engine_.GoOn());
