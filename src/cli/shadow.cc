@@ -15,6 +15,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
 #include "base/file.h"
 #include "base/status.h"
 #include "base/text.h"
@@ -63,37 +64,78 @@ std::string PlacesText(Slots slots, const ShadowNames& names) {
   return text;
 }
 
+std::string JobsText(const std::vector<JobId>& jobs, const ShadowNames& names) {
+  constexpr size_t kShown = 3;  // chosen
+  std::string text;
+  for (size_t i = 0; i < jobs.size() && i < kShown; ++i) absl::StrAppend(&text, i > 0 ? ", " : "", names.job(jobs[i]));
+  if (jobs.size() > kShown) absl::StrAppend(&text, " and ", jobs.size() - kShown, " more");
+  return text;
+}
+
+// Why their place is worse than ours: slowdown, what the neighbours lose, the GPU.
+std::string WhyWorse(const ShadowRecord& record, const ShadowNames& names) {
+  constexpr double kShown = 0.005;  // two decimals are
+  const Appraisal& their = record.theirs.does;
+  const Appraisal& our = record.ours.does;
+  const auto speed_alone = [](const Appraisal& one) {
+    return (one.work + one.lost) * (static_cast<double>(one.own.estimate) + one.communication);
+  };
+  std::vector<std::string> parts;
+  if (their.reason != Reason::kNone) parts.push_back("breaks " + std::string(ReasonName(their.reason)));
+  const auto other = [&](double ours, double least, const char* unit) {
+    return ours > least + kShown ? absl::StrFormat(", ours %.2f%s", ours, unit) : std::string();
+  };
+  const auto own = static_cast<double>(their.own.estimate);
+  const auto our_own = static_cast<double>(our.own.estimate);
+  if (own > our_own + kShown) parts.push_back(absl::StrFormat("own %.2fx", own) + other(our_own, 1, "x"));
+  if (their.lost > our.lost + kShown) {
+    parts.push_back(absl::StrFormat("costs others %.2f", their.lost) + other(our.lost, 0, ""));
+  }
+  const double speed = ShareOf(speed_alone(their), speed_alone(our));
+  if (speed < 1 - kShown) parts.push_back(absl::StrFormat("GPU at %.2f of the speed of ours", speed));
+  const std::string why = absl::StrJoin(parts, "; ");
+  return record.beside.empty() ? why : absl::StrCat("beside ", JobsText(record.beside, names), ": ", why);
+}
+
 // The columns of a record in their order; absent values are blank.
 std::vector<std::pair<const char*, Json>> ColumnsOf(const ShadowRecord& record, const ShadowNames& names) {
   const bool decided = record.is_decision;
-  const bool both = decided && record.verdict == Verdict::kPlace;
+  const bool both = decided && record.ours.verdict == Verdict::kPlace;
+  const Appraisal& their = record.theirs.does;
+  const Appraisal& our = record.ours.does;
   const auto number = [](bool given, double value) { return given ? Json(value) : Json(nullptr); };
   const auto slowdown = [&](bool given, float value) { return given ? Json(ShortDouble(value)) : Json(nullptr); };
+  const auto text = [](bool given, std::string_view value) { return given ? Json(std::string(value)) : Json(nullptr); };
   return {
       {"line", record.line > 0 ? Json(record.line) : Json(nullptr)},
       {"time_s", record.time_s},
       {"kind", decided ? "decision" : "observation"},
       {"job", names.job(record.job)},
-      {"theirs", decided ? Json(PlacesText(record.theirs, names)) : Json(nullptr)},
-      {"ours", both ? Json(PlacesText(record.ours, names)) : Json(nullptr)},
-      {"our_verdict", decided ? Json(std::string(VerdictName(record.verdict))) : Json(nullptr)},
-      {"our_reason", decided && !both ? Json(std::string(ReasonName(record.refused))) : Json(nullptr)},
-      {"their_broken_rule", decided && record.their.reason != Reason::kNone
-                                ? Json(std::string(ReasonName(record.their.reason)))
-                                : Json(nullptr)},
+      {"theirs", text(decided, PlacesText(record.theirs.slots, names))},
+      {"ours", text(both, PlacesText(record.ours.slots, names))},
+      {"our_verdict", text(decided, VerdictName(record.ours.verdict))},
+      {"our_reason", text(decided && !both, ReasonName(record.ours.refused))},
+      {"their_broken_rule", text(decided && their.reason != Reason::kNone, ReasonName(their.reason))},
       {"same", decided ? Json(record.same) : Json(nullptr)},
-      {"regret", number(both, record.our.work - record.their.work)},
-      {"their_work", number(decided, record.their.work)},
-      {"our_work", number(both, record.our.work)},
-      {"their_slowdown", slowdown(decided, record.their.own.estimate)},
-      {"their_slowdown_upper", slowdown(decided, record.their.own.upper)},
-      {"our_slowdown", slowdown(both, record.our.own.estimate)},
-      {"our_slowdown_upper", slowdown(both, record.our.own.upper)},
-      {"their_beyond_bound", decided ? Json(record.their.beyond_bound) : Json(nullptr)},
-      {"our_beyond_bound", both ? Json(record.our.beyond_bound) : Json(nullptr)},
+      {"regret", number(both, record.regret())},
+      {"their_work", number(decided, their.work)},
+      {"our_work", number(both, our.work)},
+      {"their_slowdown", slowdown(decided, their.own.estimate)},
+      {"their_slowdown_upper", slowdown(decided, their.own.upper)},
+      {"our_slowdown", slowdown(both, our.own.estimate)},
+      {"our_slowdown_upper", slowdown(both, our.own.upper)},
+      {"their_beyond_bound", decided ? Json(their.beyond_bound) : Json(nullptr)},
+      {"our_beyond_bound", both ? Json(our.beyond_bound) : Json(nullptr)},
       {"predicted_slowdown", number(!decided, record.predicted)},
       {"observed_slowdown", number(!decided, record.observed)},
+      {"why", text(both && record.IsWorse(), WhyWorse(record, names))},
   };
+}
+
+Json RecordJson(const ShadowRecord& record, const ShadowNames& names) {
+  Json line = Json::object();
+  for (auto& [name, value] : ColumnsOf(record, names)) line[name] = value;
+  return line;
 }
 
 Json HistogramJson(const SlowdownHistogram& one) {
@@ -131,27 +173,43 @@ std::string HistogramLines(const std::string& name, const std::string& label, co
   return lines;
 }
 
-std::string ShadowText(const ShadowTotals& totals, const std::string& policy) {
-  Table table({{.title = ""}, {.title = "THEIRS", .align = Align::kRight}, {.title = "OURS", .align = Align::kRight}});
-  const auto factor = [](const SlowdownHistogram& one) { return one.count == 0 ? "-" : Factor(one.Mean()); };
-  table.AddRow({"decisions", absl::StrCat(totals.decisions), absl::StrCat(totals.compared())});
-  table.AddRow({"useful work gained, GPUs", absl::StrFormat("%.2f", totals.theirs.work),
-                absl::StrFormat("%.2f", totals.ours.work)});
-  table.AddRow({"mean predicted slowdown", factor(totals.theirs.slowdown), factor(totals.ours.slowdown)});
-  table.AddRow({"tenants beyond their bounds", absl::StrCat(totals.theirs.beyond_bound),
-                absl::StrCat(totals.ours.beyond_bound)});
+std::string MostCostlyText(const ShadowTotals& totals, const ShadowNames& names) {
+  if (totals.most_costly.empty()) return "";
+  Table table({{.title = "JOB"},
+               {.title = "THEIRS", .wraps = true},
+               {.title = "OURS", .wraps = true},
+               {.title = "COST", .align = Align::kRight},
+               {.title = "WHY", .wraps = true}});
+  for (const ShadowRecord& record : totals.most_costly) {
+    table.AddRow({names.job(record.job), PlacesText(record.theirs.slots, names), PlacesText(record.ours.slots, names),
+                  absl::StrFormat("%.2f", record.regret()), WhyWorse(record, names)});
+  }
+  return "\nTheir choices that cost most, GPUs of useful work\n" + table.Render("  ");
+}
+
+std::string ShadowText(const ShadowTotals& totals, const std::string& policy, const ShadowNames& names) {
+  Table table({{.title = ""}, Right("THEIRS"), Right("OURS"), Right("EXCLUSIVE")});
+  const auto row = [&](const char* label, const auto& cell) {
+    table.AddRow({label, cell(totals.theirs), cell(totals.ours), cell(totals.exclusive)});
+  };
+  row("jobs placed", [](const ShadowSide& side) { return absl::StrCat(side.placed); });
+  row("useful work gained, GPUs", [](const ShadowSide& side) { return absl::StrFormat("%.2f", side.work); });
+  row("mean predicted slowdown", [](const ShadowSide& side) {
+    return side.slowdown.count == 0 ? std::string("-") : Factor(side.slowdown.Mean());
+  });
+  row("tenants beyond their bounds", [](const ShadowSide& side) { return absl::StrCat(side.beyond_bound); });
   std::string text = "Replayed beside policy " + policy + ", each decision in the state that theirs had led to\n\n";
   absl::StrAppend(&text, table.Render("  "), "\n");
   const auto line = [&](const char* label, const std::string& value) {
-    absl::StrAppendFormat(&text, "  %-38s %s\n", label, value);
+    absl::StrAppendFormat(&text, "  %-26s %s\n", label, value);
   };
-  line("same choice", absl::StrFormat("%d of %d", totals.same, totals.decisions));
-  line("ours would have let the job wait", absl::StrCat(totals.refused));
+  line("their choices", absl::StrFormat("%d the same, %d equally good, %d worse, %d better", totals.same,
+                                        totals.equally_good, totals.worse, totals.better));
   line("regret", absl::StrFormat("%.2f GPUs of useful work, %.4f a decision that both took", totals.regret(),
                                  Mean(totals.regret(), totals.compared())));
   for (size_t i = 1; i < kReasonCount; ++i) {
     if (totals.broken[i] == 0) continue;
-    line("  their places that break a rule",
+    line("their places break a rule",
          absl::StrFormat("%d %s", totals.broken[i], std::string(ReasonName(static_cast<Reason>(i)))));
   }
   if (totals.observed > 0) {
@@ -162,12 +220,16 @@ std::string ShadowText(const ShadowTotals& totals, const std::string& policy) {
                          100 * Mean(totals.bias_sum, totals.observed)));
   }
   if (totals.bad_lines > 0) line("bad lines left out", absl::StrCat(totals.bad_lines));
-  return text;
+  return text + MostCostlyText(totals, names);
 }
 
-std::string ShadowJson(const ShadowTotals& totals, const std::string& policy, const std::string& interference) {
+std::string ShadowJson(const ShadowTotals& totals, const std::string& policy, const std::string& interference,
+                       const ShadowNames& names) {
   const auto side = [](const ShadowSide& one) {
-    return Json{{"work", one.work}, {"slowdown", HistogramJson(one.slowdown)}, {"beyond_bound", one.beyond_bound}};
+    return Json{{"placed", one.placed},
+                {"work", one.work},
+                {"slowdown", HistogramJson(one.slowdown)},
+                {"beyond_bound", one.beyond_bound}};
   };
   const auto mean_pct = [&](double sum) {
     return totals.observed == 0 ? Json(nullptr) : Json(100 * Mean(sum, totals.observed));
@@ -176,6 +238,8 @@ std::string ShadowJson(const ShadowTotals& totals, const std::string& policy, co
   for (size_t i = 1; i < kReasonCount; ++i) {
     if (totals.broken[i] > 0) broken[std::string(ReasonName(static_cast<Reason>(i)))] = totals.broken[i];
   }
+  Json most_costly = Json::array();
+  for (const ShadowRecord& record : totals.most_costly) most_costly.push_back(RecordJson(record, names));
   const Json document = {
       {"schema", "horus-shadow"},
       {"version", 1},
@@ -186,10 +250,14 @@ std::string ShadowJson(const ShadowTotals& totals, const std::string& policy, co
       {"decisions", totals.decisions},
       {"releases", totals.releases},
       {"same", totals.same},
-      {"refused", totals.refused},
+      {"equally_good", totals.equally_good},
+      {"worse", totals.worse},
+      {"better", totals.better},
+      {"refused", totals.refused()},
       {"regret", totals.regret()},
       {"theirs", side(totals.theirs)},
       {"ours", side(totals.ours)},
+      {"exclusive", side(totals.exclusive)},
       {"broken_rules", broken},
       {"observed",
        {{"jobs", totals.observed},
@@ -197,6 +265,7 @@ std::string ShadowJson(const ShadowTotals& totals, const std::string& policy, co
         {"beyond_bound", totals.observed_beyond_bound},
         {"mean_error_pct", mean_pct(totals.error_sum)},
         {"bias_pct", mean_pct(totals.bias_sum)}}},
+      {"most_costly", most_costly},
   };
   return JsonText(document);
 }
@@ -210,7 +279,7 @@ std::string ShadowMetrics(const ShadowTotals& totals) {
   count("horus_shadow_releases_total", "Jobs that ended or were taken off.", totals.releases);
   count("horus_shadow_bad_lines_total", "Lines of the log that were left out.", totals.bad_lines);
   count("horus_shadow_same_total", "Decisions that ours would have taken too.", totals.same);
-  count("horus_shadow_refused_total", "Decisions where ours would have let the job wait.", totals.refused);
+  count("horus_shadow_refused_total", "Decisions where ours would have let the job wait.", totals.refused());
   Single("horus_shadow_regret_gpus", "gauge", "Useful work that ours would have gained beyond theirs, summed.",
          totals.regret(), out);
   Metric("horus_shadow_work_gpus", "gauge", "Useful work gained by decisions that both took, summed.",
@@ -260,12 +329,6 @@ std::string RecordCsv(const ShadowRecord& record, const ShadowNames& names) {
     }
   }
   return text + "\n";
-}
-
-std::string RecordJson(const ShadowRecord& record, const ShadowNames& names) {
-  Json line = Json::object();
-  for (auto& [name, value] : ColumnsOf(record, names)) line[name] = value;
-  return JsonText(line, kJsonLine);
 }
 
 constexpr char kShadowFooter[] = R"(
@@ -346,7 +409,7 @@ class RecordFile {
     return Check();
   }
   absl::Status Add(const ShadowRecord& record, const ShadowNames& names) {
-    stream_ << (json() ? RecordJson(record, names) : RecordCsv(record, names));
+    stream_ << (json() ? JsonText(RecordJson(record, names), kJsonLine) : RecordCsv(record, names));
     return Check();
   }
   absl::Status Close() {
@@ -398,6 +461,9 @@ absl::Status Shadow(const ShadowFlags& options) {
   HORUS_ASSIGN_OR_RETURN(Cluster cluster, MakeCluster(file));
   HORUS_ASSIGN_OR_RETURN(const auto model, LoadInterference(placing.interference, file.catalogue, predictor));
   HORUS_ASSIGN_OR_RETURN(std::unique_ptr<Placer> placer, MakePlacer(placing, model));
+  PlacingOptions alone = placing;
+  alone.policy = "exclusive";
+  HORUS_ASSIGN_OR_RETURN(std::unique_ptr<Placer> exclusive, MakePlacer(alone, model));
   DemandShelf shelf(file.catalogue, predictor);
   const std::vector<GpuTypeId> present = TypesPresent(file);
   HORUS_RETURN_IF_ERROR(AdoptResidents(file, present, shelf, cluster));
@@ -411,14 +477,15 @@ absl::Status Shadow(const ShadowFlags& options) {
   const bool keep = !options.out.empty();
   if (keep) HORUS_RETURN_IF_ERROR(records.Open());
   ShadowReplay replay(
-      std::move(cluster), std::move(placer), [&](const std::string& name) { return jobs.Find(name); },
+      std::move(cluster), std::move(placer), std::move(exclusive),
+      [&](const std::string& name) { return jobs.Find(name); },
       [&](const ShadowRecord& record) { return keep ? records.Add(record, names) : absl::OkStatus(); });
   HORUS_RETURN_IF_ERROR(Replay(options, replay));
   if (keep) HORUS_RETURN_IF_ERROR(records.Close());
   const ShadowTotals& totals = replay.totals();
   if (!options.prometheus.empty()) HORUS_RETURN_IF_ERROR(WriteFileOrDevice(options.prometheus, ShadowMetrics(totals)));
-  const std::string text = options.json ? ShadowJson(totals, placing.policy, NameOf(placing.interference))
-                                        : ShadowText(totals, placing.policy);
+  const std::string text = options.json ? ShadowJson(totals, placing.policy, NameOf(placing.interference), names)
+                                        : ShadowText(totals, placing.policy, names);
   std::fputs(text.c_str(), stdout);
   return absl::OkStatus();
 }

@@ -43,9 +43,11 @@ void ShadowReplay::Running::Pass(double time) {
   last = time;
 }
 
-ShadowReplay::ShadowReplay(Cluster cluster, std::unique_ptr<Placer> placer, JobFinder jobs, Sink sink)
+ShadowReplay::ShadowReplay(Cluster cluster, std::unique_ptr<Placer> placer, std::unique_ptr<Placer> exclusive,
+                           JobFinder jobs, Sink sink)
     : cluster_(std::move(cluster)),
       placer_(std::move(placer)),
+      exclusive_(std::move(exclusive)),
       appraiser_(placer_->appraiser()),
       jobs_(std::move(jobs)),
       sink_(std::move(sink)) {
@@ -123,6 +125,59 @@ absl::Status ShadowReplay::Observe(const DecisionLog& log, const LogEntry& entry
   return absl::OkStatus();
 }
 
+absl::StatusOr<ShadowChoice> ShadowReplay::ChoiceOf(Placer& placer, const JobSpec& job) const {
+  HORUS_ASSIGN_OR_RETURN(const Plan plan, placer.MakePlan(cluster_, {&job, 1}));
+  const Decision& decision = plan.decisions.front();
+  ShadowChoice choice{decision.verdict, decision.reason, decision.slots, {}};
+  if (choice.verdict == Verdict::kPlace) {
+    HORUS_ASSIGN_OR_RETURN(choice.does, appraiser_.Of(cluster_, job, choice.slots));
+  }
+  return choice;
+}
+
+std::vector<JobId> ShadowReplay::TenantsOn(std::span<const Slot> slots) const {
+  std::vector<JobId> jobs;
+  const ClusterRows& rows = cluster_.rows();
+  for (const Slot& slot : slots) {
+    if (slot.device == kNoDevice) continue;
+    const NodeRow& node = rows.nodes[*rows.node_of.Find(slot.node)];
+    for (const uint32_t row : rows.residents[node.first_device + static_cast<uint32_t>(slot.device)]) {
+      if (std::find(jobs.begin(), jobs.end(), rows.jobs[row].id) == jobs.end()) jobs.push_back(rows.jobs[row].id);
+    }
+  }
+  return jobs;
+}
+
+void ShadowReplay::Count(const ShadowRecord& record) {
+  ++totals_.decisions;
+  ++totals_.broken[static_cast<size_t>(record.theirs.does.reason)];
+  const bool both = record.ours.verdict == Verdict::kPlace;
+  const auto add = [&](const ShadowChoice& choice, ShadowSide& side) {
+    if (choice.verdict != Verdict::kPlace) return;
+    ++side.placed;
+    side.beyond_bound += choice.does.beyond_bound;
+    if (!both) return;
+    side.work += choice.does.work;
+    side.slowdown.Add(static_cast<double>(choice.does.own.estimate));
+  };
+  add(record.theirs, totals_.theirs);
+  add(record.ours, totals_.ours);
+  add(record.exclusive, totals_.exclusive);
+  if (!both) return;
+  const double regret = record.regret();
+  uint64_t& kind = record.same                    ? totals_.same
+                   : record.IsWorse()             ? totals_.worse
+                   : regret < -record.tolerance() ? totals_.better
+                                                  : totals_.equally_good;
+  ++kind;
+  if (!record.IsWorse()) return;
+  std::vector<ShadowRecord>& most = totals_.most_costly;
+  const auto at = std::upper_bound(most.begin(), most.end(), regret,
+                                   [](double cost, const ShadowRecord& other) { return cost > other.regret(); });
+  most.insert(at, record);
+  if (most.size() > kMostCostly) most.pop_back();
+}
+
 absl::Status ShadowReplay::Place(const DecisionLog& log, const LogEntry& entry, const JobSpec& job) {
   if (cluster_.HasJob(job.id)) {
     return log.Wrong(entry, "job", "expected a job that does not run yet, found " + Quoted(entry.job));
@@ -131,40 +186,24 @@ absl::Status ShadowReplay::Place(const DecisionLog& log, const LogEntry& entry, 
     return log.Wrong(entry, "job", "expected a job that runs in one way, found alternatives for " + Quoted(entry.job));
   }
   ShadowRecord record{.line = entry.line, .time_s = entry.time_s, .job = job.id};
-  HORUS_ASSIGN_OR_RETURN(record.theirs, SlotsOf(log, entry, job));
-  const absl::StatusOr<Appraisal> their = appraiser_.Of(cluster_, job, record.theirs);
+  Slots& slots = record.theirs.slots;
+  HORUS_ASSIGN_OR_RETURN(slots, SlotsOf(log, entry, job));
+  const absl::StatusOr<Appraisal> their = appraiser_.Of(cluster_, job, slots);
   if (!their.ok()) return log.Wrong(entry, "devices", MessageOf(their.status()));
-  record.their = *their;
-  HORUS_ASSIGN_OR_RETURN(const Plan plan, placer_->MakePlan(cluster_, {&job, 1}));
-  const Decision& decision = plan.decisions.front();
-  record.verdict = decision.verdict;
-  record.refused = decision.reason;
-  record.ours = decision.slots;
-  if (decision.verdict == Verdict::kPlace) {
-    HORUS_ASSIGN_OR_RETURN(record.our, appraiser_.Of(cluster_, job, record.ours));
-  }
-  record.same = PlacesOf(record.theirs) == PlacesOf(record.ours);
-  Running running = Follow(job, record.theirs, entry, record.their.communication);
+  record.theirs.does = *their;
+  record.beside = TenantsOn(slots);
+  HORUS_ASSIGN_OR_RETURN(record.ours, ChoiceOf(*placer_, job));
+  HORUS_ASSIGN_OR_RETURN(record.exclusive, ChoiceOf(*exclusive_, job));
+  record.same = PlacesOf(slots) == PlacesOf(record.ours.slots);
+  Running running = Follow(job, slots, entry, their->communication);
   HORUS_RETURN_IF_ERROR(Observe(log, entry, running));
-  if (absl::Status status = cluster_.Adopt(job, record.theirs).status(); !status.ok()) {
+  if (absl::Status status = cluster_.Adopt(job, slots).status(); !status.ok()) {
     return log.Wrong(entry, "devices", MessageOf(status));
   }
   time_s_ = entry.time_s;
   running_[job.id] = std::move(running);
-  HORUS_RETURN_IF_ERROR(Refresh(record.theirs));
-  ++totals_.decisions;
-  totals_.same += record.same ? 1 : 0;
-  ++totals_.broken[static_cast<size_t>(record.their.reason)];
-  totals_.theirs.beyond_bound += record.their.beyond_bound;
-  if (decision.verdict == Verdict::kPlace) {
-    totals_.ours.beyond_bound += record.our.beyond_bound;
-    totals_.theirs.work += record.their.work;
-    totals_.ours.work += record.our.work;
-    totals_.theirs.slowdown.Add(static_cast<double>(record.their.own.estimate));
-    totals_.ours.slowdown.Add(static_cast<double>(record.our.own.estimate));
-  } else {
-    ++totals_.refused;
-  }
+  HORUS_RETURN_IF_ERROR(Refresh(slots));
+  Count(record);
   return sink_(record);
 }
 

@@ -4,7 +4,7 @@
 // Enters:  entries of its log in the order of time; jobs by name.
 // Leaves:  a record for each decision and observation, and totals.
 // Units:   seconds; work as in docs/place.md; slowdown = shared / alone.
-// Cost:    one plan and a few model calls an entry; memory for the cluster and the jobs on it.
+// Cost:    two plans and a few model calls an entry; memory for the cluster and the jobs on it.
 // Thread class: one thread at a time.
 #ifndef HORUS_CLI_SHADOW_REPLAY_H_
 #define HORUS_CLI_SHADOW_REPLAY_H_
@@ -22,6 +22,7 @@
 #include "io/decision_log.h"
 #include "place/appraise.h"
 #include "place/placer.h"
+#include "place/search/policy.h"
 
 namespace horus::cli {
 
@@ -36,28 +37,18 @@ struct SlowdownHistogram {
 };
 
 struct ShadowSide {
-  SlowdownHistogram slowdown;  // predicted for the job, of decisions that both took
+  uint64_t placed = 0;
+  SlowdownHistogram slowdown;  // predicted for the job, of decisions that both theirs and ours took
   double work = 0;             // the same
   uint64_t beyond_bound = 0;   // tenants pushed beyond their bounds, over all decisions
 };
 
-struct ShadowTotals {
-  uint64_t entries = 0;
-  uint64_t bad_lines = 0;
-  uint64_t decisions = 0;
-  uint64_t releases = 0;
-  uint64_t same = 0;                               // ours would have been the same
-  uint64_t refused = 0;                            // ours would have let the job wait
-  std::array<uint64_t, kReasonCount> broken = {};  // their places by the first rule of ours that they break
-  ShadowSide theirs, ours;
-  uint64_t observed = 0;
-  SlowdownHistogram observations;
-  double error_sum = 0;  // |predicted - observed| / observed
-  double bias_sum = 0;   // (predicted - observed) / observed
-  uint64_t observed_beyond_bound = 0;
-
-  [[nodiscard]] uint64_t compared() const { return decisions - refused; }
-  [[nodiscard]] double regret() const { return ours.work - theirs.work; }
+// What a scheduler did with one job, or would have done.
+struct ShadowChoice {
+  Verdict verdict = Verdict::kPlace;
+  Reason refused = Reason::kNone;  // why it would let the job wait
+  Slots slots;
+  Appraisal does;  // the place's effect, where it is placed
 };
 
 // One decision of theirs, or one observation.
@@ -66,13 +57,45 @@ struct ShadowRecord {
   double time_s = 0;
   JobId job = 0;
   bool is_decision = true;
-  Slots theirs, ours;
-  Verdict verdict = Verdict::kPlace;  // of ours
-  Reason refused = Reason::kNone;     // why ours would let it wait
+  ShadowChoice theirs, ours;
+  ShadowChoice exclusive;     // of the policy of that name
+  std::vector<JobId> beside;  // who was on the devices of theirs
   bool same = false;
-  Appraisal their, our;
   double predicted = 0;  // mean over the job's life there; of an observation
   double observed = 0;
+
+  // Useful work of ours less theirs, of a decision that both took.
+  [[nodiscard]] double regret() const { return ours.does.work - theirs.does.work; }
+  // Less is noise of predictions, and not worth a move.
+  [[nodiscard]] double tolerance() const { return kLeastGainPerGpu * static_cast<double>(theirs.slots.size()); }
+  [[nodiscard]] bool IsWorse() const { return ours.verdict == Verdict::kPlace && !same && regret() > tolerance(); }
+};
+
+inline constexpr size_t kMostCostly = 10;  // chosen
+
+struct ShadowTotals {
+  uint64_t entries = 0;
+  uint64_t bad_lines = 0;
+  uint64_t decisions = 0;
+  uint64_t releases = 0;
+  // Theirs beside ours, of decisions that both took: the same places; others within the tolerance; the rest.
+  uint64_t same = 0;
+  uint64_t equally_good = 0;
+  uint64_t worse = 0;
+  uint64_t better = 0;
+  std::array<uint64_t, kReasonCount> broken = {};  // their places by the first rule of ours that they break
+  ShadowSide theirs, ours;
+  ShadowSide exclusive;                   // where it would let the job wait it gains nothing
+  std::vector<ShadowRecord> most_costly;  // up to kMostCostly that are worse, by descending regret
+  uint64_t observed = 0;
+  SlowdownHistogram observations;
+  double error_sum = 0;  // |predicted - observed| / observed
+  double bias_sum = 0;   // (predicted - observed) / observed
+  uint64_t observed_beyond_bound = 0;
+
+  [[nodiscard]] uint64_t compared() const { return ours.placed; }  // decisions that both took
+  [[nodiscard]] uint64_t refused() const { return decisions - ours.placed; }
+  [[nodiscard]] double regret() const { return ours.work - theirs.work; }
 };
 
 // The spec of a job of the log; what is wrong with the name where there is none.
@@ -82,7 +105,9 @@ class ShadowReplay {
  public:
   using Sink = std::function<absl::Status(const ShadowRecord&)>;
 
-  ShadowReplay(Cluster cluster, std::unique_ptr<Placer> placer, JobFinder jobs, Sink sink);
+  // `exclusive`: a placer of that policy, with the same model.
+  ShadowReplay(Cluster cluster, std::unique_ptr<Placer> placer, std::unique_ptr<Placer> exclusive, JobFinder jobs,
+               Sink sink);
 
   // INVALID_ARGUMENT naming file, line and field where the entry cannot be; nothing changed then.
   [[nodiscard]] absl::Status Take(const DecisionLog& log, const LogEntry& entry);
@@ -109,6 +134,9 @@ class ShadowReplay {
   [[nodiscard]] absl::StatusOr<Slots> SlotsOf(const DecisionLog& log, const LogEntry& entry, const JobSpec& job) const;
   [[nodiscard]] absl::Status Place(const DecisionLog& log, const LogEntry& entry, const JobSpec& job);
   [[nodiscard]] absl::Status Release(const DecisionLog& log, const LogEntry& entry, const JobSpec& job);
+  [[nodiscard]] absl::StatusOr<ShadowChoice> ChoiceOf(Placer& placer, const JobSpec& job) const;
+  [[nodiscard]] std::vector<JobId> TenantsOn(std::span<const Slot> slots) const;
+  void Count(const ShadowRecord& record);
   [[nodiscard]] absl::Status Observe(const DecisionLog& log, const LogEntry& entry, Running& running) const;
   [[nodiscard]] absl::Status Compare(uint64_t line, JobId job, const Running& running);
   [[nodiscard]] absl::Status Refresh(std::span<const Slot> slots);
@@ -117,6 +145,7 @@ class ShadowReplay {
 
   Cluster cluster_;
   std::unique_ptr<Placer> placer_;
+  std::unique_ptr<Placer> exclusive_;
   Appraiser appraiser_;
   JobFinder jobs_;
   Sink sink_;

@@ -84,7 +84,7 @@ absl::Status Appraiser::OfDevice(const Cluster& cluster, const JobSpec& job, con
     if (resident.gpus > 1) {
       waiting.Add(rows.jobs[row].id, resident.gpus, lost);
     } else {
-      appraisal.work -= lost;
+      appraisal.lost += lost;
     }
   }
   appraisal.tenants += static_cast<uint32_t>(residents + 1);
@@ -110,7 +110,8 @@ absl::StatusOr<Appraisal> Appraiser::Of(const Cluster& cluster, const JobSpec& j
     const NodeRow& node = rows.nodes[*rows.node_of.Find(slot.node)];
     HORUS_RETURN_IF_ERROR(OfDevice(cluster, job, node, slot.device, slowest, waiting, appraisal));
   }
-  appraisal.work += static_cast<double>(slots.size()) * slowest - waiting.lost();  // the others wait
+  appraisal.lost += waiting.lost();
+  appraisal.work = static_cast<double>(slots.size()) * slowest - appraisal.lost;  // the others wait
   return appraisal;
 }
 

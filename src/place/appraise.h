@@ -33,6 +33,7 @@ struct Appraisal {
   Slowdown own{1, 1};             // the worst of the job's GPUs, communication left out
   double communication = 0;       // of a gang: time of its all-reduce / step time alone
   double work = 0;                // gained by the job, each GPU of a gang as its slowest, less what neighbours lose
+  double lost = 0;                // by the neighbours
   uint32_t tenants = 0;           // of the devices, the job's own slots included
   uint32_t beyond_bound = 0;      // of them predicted (upper) beyond their bounds, and by this job
   uint32_t used_devices = 0;      // that had tenants before

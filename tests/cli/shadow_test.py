@@ -51,6 +51,27 @@ class Shadow(Files):
         self.assertAlmostEqual(found["ours"]["work"] - found["theirs"]["work"], found["regret"])
         self.check_golden("shadow_keys.txt", found)
 
+    def test_another_gpu_of_the_same_kind_is_equally_good(self):
+        found = self.totals("0,place,big,b,1,,\n")
+        self.assertEqual([found[kind] for kind in ("same", "equally_good", "worse", "better")], [0, 1, 0, 0])
+        self.assertEqual(found["most_costly"], [])
+
+    def test_the_ten_decisions_that_cost_most_come_first(self):
+        slow = "demand: {any: {gpu_util_pct: 90, gpu_memory_gib: 1, step_time_ms: 100}}"
+        self.jobs = self.write("jobs.yaml", "version: 1\njobs:\n" + "".join(f"  - {{name: j{i}, {slow}}}\n" for i in range(13)))
+        self.cluster = self.write("cluster.yaml", CLUSTER.replace("count: 2", "count: 16, max_tenants: 16"))
+        found = self.totals("".join(f"{i},place,j{i},a,0,,\n" for i in range(13)), "--max-tenants", 16)
+        self.assertEqual((found["same"], found["worse"]), (1, 12))
+        costs = [one["regret"] for one in found["most_costly"]]
+        self.assertEqual((len(costs), costs), (10, sorted(costs, reverse=True)))
+
+    def test_exclusive_lets_jobs_wait_where_no_gpu_is_free(self):
+        small = "demand: {any: {gpu_util_pct: 20, gpu_memory_gib: 1, step_time_ms: 100}}"
+        self.jobs = self.write("jobs.yaml", "version: 1\njobs:\n" + "".join(f"  - {{name: j{i}, {small}}}\n" for i in range(5)))
+        found = self.totals("".join(f"{i},place,j{i},{'abab'[i % 4]},{i // 2 % 2},,\n" for i in range(5)))
+        self.assertEqual([found[side]["placed"] for side in ("theirs", "ours", "exclusive")], [5, 5, 4])
+        self.assertAlmostEqual(found["exclusive"]["work"], 4)  # the job that waits gains nothing
+
     def test_theirs_may_lend_as_much_memory_as_ours(self):
         one = "gpu_memory_request_gib: 5, gpu_memory_limit_gib: 12, demand: {any: {gpu_util_pct: 5, gpu_memory_gib: 4}}"
         jobs = self.write("lent.yaml", f"version: 1\njobs:\n  - {{name: a, {one}}}\n  - {{name: b, {one}}}\n")
@@ -128,7 +149,8 @@ class Shadow(Files):
     def test_text_says_what_was_compared(self):
         code, out, err = self.shadow("0,place,big,a,0,,\n1,place,bigger,a,0,,\n", "--slowdown-bound", 1.5)
         self.assertEqual((code, err), (0, ""))
-        for word in ("THEIRS", "OURS", "regret", "same choice", "slowdown_own"):
+        for word in ("THEIRS", "OURS", "EXCLUSIVE", "regret", "1 the same, 0 equally good, 1 worse, 0 better",
+                     "beside big: breaks slowdown_own; own"):
             self.assertIn(word, out)
 
     def test_bad_lines_name_file_line_and_field(self):
