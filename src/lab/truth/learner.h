@@ -15,11 +15,14 @@
 #include <span>
 #include <string_view>
 #include <tuple>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "device/catalogue.h"
 #include "interference/model.h"
 #include "interference/observed_slowdowns.h"
+#include "interference/table_model.h"
+#include "predict/demand.h"
 
 namespace horus {
 
@@ -39,8 +42,11 @@ class SimLearner {
   [[nodiscard]] virtual absl::StatusOr<bool> Failed(const SeenSharing& seen) = 0;
 };
 
-// ---- PairLearner: remembers which two jobs could not run together, and what two that could cost each other.
-// Cost: something new: a sort of the pairs seen so far, and with `corrects` a commit of CorrectedModel.
+// ---- PairLearner: remembers which two jobs could not run together, and what those that could cost each other. Of
+// three tenants and more it sees what the others cost a victim together: their parts are those that the model believes,
+// scaled until the sums of all sets that the victim was seen in are right. Two alone say theirs.
+// Cost: something new: kMostSweeps over the sets of each victim there, a sort of the pairs seen so far, and with
+// `corrects` a commit of CorrectedModel.
 
 enum class Learns : uint8_t {
   kNothing = 0,   // a job that failed beside others runs alone
@@ -62,21 +68,37 @@ class PairLearner final : public SimLearner {
   // What it answers now; stays as it is.
   [[nodiscard]] std::shared_ptr<const InterferenceModel> known() const;
 
-  // Devices of two tenants with profile ids teach.
+  // Devices teach whose tenants have profile ids.
   [[nodiscard]] absl::Status Observe(const SeenSharing& seen) override;
   [[nodiscard]] absl::StatusOr<bool> Failed(const SeenSharing& seen) override;
 
  private:
-  class Believed;                                                      // forwards to what is known now
-  using Key = std::tuple<GpuTypeId, SharingMode, uint64_t, uint64_t>;  // victim, other
+  class Believed;  // forwards to what is known now
+  struct Victim {
+    Demand demand;
+    std::map<uint64_t, Demand> others;
+    std::map<std::vector<uint64_t>, double> sets;  // excess of the slowdown above 1, by who was there, ascending
+    std::vector<TableEntry> pairs;                 // what follows from those
+  };
+  using Key = std::tuple<GpuTypeId, SharingMode, float, uint64_t>;
+  [[nodiscard]] static Key KeyOf(const DeviceContext& device, const Demand& victim) {
+    return {device.type, device.mode, device.compute_share, victim.profile_id};
+  }
 
-  [[nodiscard]] absl::StatusOr<bool> Learn(const SeenSharing& seen, double first, double second);
+  [[nodiscard]] static bool Teaches(const SeenSharing& seen);
+  [[nodiscard]] static std::vector<uint64_t> OthersThan(const SeenSharing& seen, size_t i);
+  // What the tenant at `i` lost beside the others.
+  [[nodiscard]] bool Knows(const SeenSharing& seen, size_t i, double slowdown) const;
+  void Note(const SeenSharing& seen, size_t i, double slowdown);
+  [[nodiscard]] absl::Status Correct(const SeenSharing& seen, std::span<const double> slowdowns);
+  [[nodiscard]] absl::Status Believe(const SeenSharing& seen);  // what was noted of these tenants
+  [[nodiscard]] absl::Status Divide(const DeviceContext& device, Victim& victim) const;
 
   std::shared_ptr<const InterferenceModel> beneath_;
   std::shared_ptr<const Catalogue> catalogue_;
   Learns learns_;
   std::shared_ptr<Believed> believed_;
-  std::map<Key, double> seen_;
+  std::map<Key, Victim> victims_;
   ObservedSlowdowns observed_;
 };
 
