@@ -60,7 +60,8 @@ struct SimOptions {
   // Of policies that maximise work, without preempt: where the queue serves in order of arrival (fifo, las), who of the
   // look-ahead goes is chosen as PlanBatch does; where it serves the shortest first (sjf, srtf) and weights are
   // kShortest, a job that would share waits instead if that delays all jobs less (waiting.h). true, and everywhere
-  // else: the first of the look-ahead that fits goes.
+  // else: the first of the look-ahead that fits goes. Where the queue serves the shortest first and is told run times,
+  // nobody goes who delays the first gang that was refused.
   bool one_by_one = false;
   int32_t bounded_milli = 0;  // thousandths of the jobs, drawn by hash of the id, that state job_bound
   double job_bound = 0;       // slowdown bound

@@ -42,6 +42,7 @@ SimRun::SimRun(const Trace& trace, std::span<const ProfileDemands> beliefs, cons
       observer_(observer),
       weights_(WeightsOf(options, queue)),
       way_(WayOf(options, queue, placer, weights_)),
+      promises_(options.know_run_times && ServesShortest(queue)),
       look_ahead_(options.look_ahead != 0  ? options.look_ahead
                   : way_ == Way::kOneByOne ? queue.look_ahead()
                                            : BatchOptions{}.window),

@@ -111,10 +111,20 @@ class SimRun {
 
   // Jobs that wait although they could share.
   [[nodiscard]] double LeftUs(uint32_t job) const;
-  [[nodiscard]] std::vector<double> IdleTimes(const JobSpec& spec) const;
+  [[nodiscard]] std::vector<double> IdleTimes(const JobSpec& spec) const;  // by device
   [[nodiscard]] int64_t GpusOfThose(std::span<const uint64_t> jobs) const;
   [[nodiscard]] bool HadBetterWait(const JobSpec& spec, const Decision& decision, std::span<const uint64_t> window,
                                    size_t rank) const;
+
+  // When the first gang that waits can start.
+  struct Promise {
+    uint32_t gang = 0;
+    std::vector<double> idle;  // IdleTimes
+    double start_us = 0;       // from now
+  };
+  [[nodiscard]] double StartOf(const TraceJob& gang, std::span<const double> idle) const;
+  [[nodiscard]] Promise PromiseTo(uint32_t gang) const;
+  [[nodiscard]] bool Delays(const JobSpec& spec, const Decision& decision, const Promise& promise) const;
 
   // Running jobs go elsewhere.
   [[nodiscard]] absl::Status PutBack(uint32_t job, SimEventKind why);
@@ -153,6 +163,7 @@ class SimRun {
   const SimObserver& observer_;
   SimWeights weights_;
   Way way_;
+  bool promises_;  // to gangs
   size_t look_ahead_;
   bool charges_owners_;  // the queue counts what owners hold
   const ClusterMap map_;

@@ -267,25 +267,28 @@ absl::Status SimRun::Try(uint32_t job, std::vector<uint32_t>& behind, bool& left
   return Settle(job, plan, left_queue);
 }
 
-// A job that was refused is asked again when another has left: those that come take room, they make none.
+// A job that was refused is asked again when another has left: those that come take room, they make none. Where run
+// times are known, those behind the first gang that is refused go if it starts no later for that (EASY backfill).
 absl::Status SimRun::Decide() {
   for (bool changed = true; changed && queue_.size() > 0;) {
     changed = false;
     HORUS_ASSIGN_OR_RETURN(const std::vector<uint64_t> window, queue_.Window(now_us_, look_ahead_));
+    std::optional<Promise> promise;
     for (size_t i = 0; i < window.size(); ++i) {
-      if (refused_.HasJob(window[i])) continue;
       const auto job = static_cast<uint32_t>(window[i]);
       const Kind kind = KindOf(job);
-      if (!refused_.HasKind(kind)) {
+      if (!refused_.HasJob(window[i]) && !refused_.HasKind(kind)) {
         const JobSpec spec = SpecOf(job);
         HORUS_ASSIGN_OR_RETURN(Plan plan, AskPlacer(spec));
-        if (!HadBetterWait(spec, plan.decisions.front(), window, i)) {
+        const Decision& decision = plan.decisions.front();
+        if (!HadBetterWait(spec, decision, window, i) && !(promise && Delays(spec, decision, *promise))) {
           HORUS_RETURN_IF_ERROR(Settle(job, plan, changed));
           if (changed) break;
           refused_.AddKind(kind);
         }
       }
       refused_.AddJob(window[i]);
+      if (promises_ && !promise && GpusOf(trace_.jobs[job]) > 1) promise = PromiseTo(job);
     }
   }
   return absl::OkStatus();
@@ -298,21 +301,52 @@ double SimRun::LeftUs(uint32_t job) const {
   return static_cast<double>(left) / static_cast<double>(kFullRate);
 }
 
-// When the GPUs in use that the job could run on fall idle, ascending: as if sharing neither gained nor lost, for how
-// fast tenants really are nobody is told.
+// When each GPU falls idle, infinite where the job cannot run: as if sharing neither gained nor lost, for how fast
+// tenants really are nobody is told.
 std::vector<double> SimRun::IdleTimes(const JobSpec& spec) const {
-  std::vector<double> times;
+  std::vector<double> times(map_.devices(), 0);
   for (uint32_t device = 0; device < map_.devices(); ++device) {
-    const std::span<const uint32_t> tenants = execution_.TenantsOf(device);
     const bool runs = std::ranges::any_of(
         spec.demands, [&](const TypeDemand& one) { return !one.type.valid() || one.type == map_.device(device).type; });
-    if (tenants.empty() || !runs) continue;
-    double left_us = 0;
-    for (const uint32_t tenant : tenants) left_us += LeftUs(tenant);
-    times.push_back(left_us);
+    if (!runs) times[device] = std::numeric_limits<double>::infinity();
+    for (const uint32_t tenant : execution_.TenantsOf(device)) times[device] += LeftUs(tenant);
   }
-  std::ranges::sort(times);
   return times;
+}
+
+// When a gang finds as many idle GPUs as it needs, those of each task on one node.
+double SimRun::StartOf(const TraceJob& gang, std::span<const double> idle) const {
+  const auto per_task = static_cast<size_t>(gang.gpus_per_task);
+  std::vector<double> tasks, of_node;
+  for (size_t first = 0; first < idle.size();) {
+    const size_t count = map_.devices_on(map_.node_of(static_cast<uint32_t>(first)));
+    of_node.assign(idle.begin() + static_cast<ptrdiff_t>(first), idle.begin() + static_cast<ptrdiff_t>(first + count));
+    std::sort(of_node.begin(), of_node.end());
+    for (size_t last = per_task; last <= count; last += per_task) tasks.push_back(of_node[last - 1]);
+    first += count;
+  }
+  const auto needed = static_cast<size_t>(gang.tasks);
+  if (tasks.size() < needed) return std::numeric_limits<double>::infinity();
+  std::sort(tasks.begin(), tasks.end());
+  return tasks[needed - 1];
+}
+
+SimRun::Promise SimRun::PromiseTo(uint32_t gang) const {
+  Promise promise{.gang = gang, .idle = IdleTimes(SpecOf(gang))};
+  promise.start_us = StartOf(trace_.jobs[gang], promise.idle);
+  return promise;
+}
+
+// Whether the job, where the decision puts it, would still be in the gang's way when that could start.
+bool SimRun::Delays(const JobSpec& spec, const Decision& decision, const Promise& promise) const {
+  if (!std::isfinite(promise.start_us)) return false;
+  std::vector<double> idle = promise.idle;
+  for (const Slot& slot : decision.slots) {
+    if (slot.device == kNoDevice) continue;
+    idle[map_.first_device(map_.at(slot.node)) + static_cast<uint32_t>(slot.device)] +=
+        LeftUs(static_cast<uint32_t>(spec.id));
+  }
+  return StartOf(trace_.jobs[promise.gang], idle) > promise.start_us;
 }
 
 int64_t SimRun::GpusOfThose(std::span<const uint64_t> jobs) const {
@@ -325,8 +359,12 @@ int64_t SimRun::GpusOfThose(std::span<const uint64_t> jobs) const {
 bool SimRun::HadBetterWait(const JobSpec& spec, const Decision& decision, std::span<const uint64_t> window,
                            size_t rank) const {
   if (way_ != Way::kMayWait || decision.effects.size() <= decision.slots.size()) return false;
-  const int64_t before = GpusOfThose(window.first(rank));
-  const std::vector<double> idle = IdleTimes(spec);
+  // Gangs wait for many GPUs at once, and whoever ends by then passes them.
+  const int64_t before = std::count_if(window.begin(), window.begin() + static_cast<ptrdiff_t>(rank),
+                                       [&](uint64_t job) { return GpusOf(trace_.jobs[job]) == 1; });
+  std::vector<double> idle = IdleTimes(spec);  // of GPUs in use
+  std::erase_if(idle, [](double time) { return time == 0 || !std::isfinite(time); });
+  std::sort(idle.begin(), idle.end());
   const auto of = [&](int64_t gpus) {
     return gpus < std::ssize(idle) ? idle[static_cast<size_t>(gpus)] : std::numeric_limits<double>::infinity();
   };

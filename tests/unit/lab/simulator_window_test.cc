@@ -81,5 +81,24 @@ TEST(SimWindow, RefusesWhatDoesNotGoTogether) {
   EXPECT_THAT(unknown.Go().status().message(), HasSubstr("know_run_times"));
 }
 
+// The gang can have both GPUs at 100, when the first job ends. One that ends by then passes it, a longer one does not.
+TEST(SimWindow, NobodyPassesAGangWhomItWouldWaitFor) {
+  for (const bool shortest_first : {true, false}) {
+    SimSetup setup("first-fit", 2, 1);
+    setup.AddProfile(50, 1000);
+    if (shortest_first) setup.queue = *MakeQueue("srtf");
+    setup.options.look_ahead = 5;
+    setup.AddJob(0, 100);
+    setup.AddJob(10, 30, 0, 2);
+    setup.AddJob(10, 60);
+    setup.AddJob(20, 200);
+    const auto result = setup.Go();
+    ASSERT_TRUE(result.ok()) << result.status();
+    EXPECT_EQ(result->jobs[2].start_us, 10);
+    EXPECT_EQ(result->jobs[3].start_us, shortest_first ? 130 : 70);
+    EXPECT_EQ(result->jobs[1].start_us, shortest_first ? 100 : 270);
+  }
+}
+
 }  // namespace
 }  // namespace horus
