@@ -122,6 +122,9 @@ def three(setting, suffix):
         rows.add(f"{name}_backlog_rate_{setting.short}{suffix}", results.mean("backlog", "horus", "backlog_rate"), "work/GPU",
                  "higher", f"bound of pairs {results.mean('backlog', 'horus', 'bound_rate'):.3f}; "
                  + others(results, "backlog", "backlog_rate"), None, f"work rate while jobs waited; {what}")
+        rows.add(f"{name}_belief_error_{setting.short}{suffix}", results.mean("backlog", "horus online", "belief_error"), "ln", "lower",
+                 others(results, "backlog", "belief_error", but=("horus online",)), None,
+                 f"mean |ln(believed / true slowdown)| when jobs come to share, horus online; {what}")
         ratio = ratios(results, "backlog", "makespan_s", "exclusive")
         rows.add(f"{name}_makespan_{setting.short}{suffix}", ratio["horus"][0], "ratio", "lower",
                  f"+- {ratio['horus'][1]:.3f}; " + "; ".join(f"{p} {v[0]:.3f}" for p, v in ratio.items() if p != "horus"), None,
