@@ -4,8 +4,7 @@
 // Enters:  two jobs, GPU types, the catalogue's names.   Leaves: text or JSON.
 // Units:   slowdown = step time shared / alone on the whole GPU.
 // Cost:    microseconds a type.                    Thread class: pure functions over values.
-#ifndef HORUS_CLI_BESIDE_H_
-#define HORUS_CLI_BESIDE_H_
+#pragma once
 
 #include <array>
 #include <span>
@@ -29,5 +28,3 @@ struct BesideJob {
                                                        const InterferenceModel& model, bool json);
 
 }  // namespace horus::cli
-
-#endif  // HORUS_CLI_BESIDE_H_

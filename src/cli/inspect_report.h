@@ -5,8 +5,7 @@
 // Leaves:  demands per type, and the operators by type and one by one, the costliest first.
 // Units:   as in the rooms.
 // Cost:    linear in operators and GPU types.   Thread class: value, share freely.
-#ifndef HORUS_CLI_INSPECT_REPORT_H_
-#define HORUS_CLI_INSPECT_REPORT_H_
+#pragma once
 
 #include <cstdint>
 #include <memory>
@@ -69,5 +68,3 @@ struct InspectReport {
 [[nodiscard]] std::string_view LimitName(Limit limit);  // "compute", "bandwidth", "launch"
 
 }  // namespace horus::cli
-
-#endif  // HORUS_CLI_INSPECT_REPORT_H_

@@ -5,8 +5,7 @@
 // Leaves:  text or JSON.
 // Units:   as in the rooms.
 // Cost:    linear in GPU types.          Thread class: pure functions.
-#ifndef HORUS_CLI_SERVE_H_
-#define HORUS_CLI_SERVE_H_
+#pragma once
 
 #include <span>
 #include <string>
@@ -23,5 +22,3 @@ namespace horus::cli {
                                          bool json);
 
 }  // namespace horus::cli
-
-#endif  // HORUS_CLI_SERVE_H_

@@ -6,8 +6,7 @@
 // Units:   seconds; work as in docs/place.md; slowdown = shared / alone.
 // Cost:    two plans and a few model calls an entry; memory for the cluster and the jobs on it.
 // Thread class: one thread at a time.
-#ifndef HORUS_CLI_SHADOW_REPLAY_H_
-#define HORUS_CLI_SHADOW_REPLAY_H_
+#pragma once
 
 #include <array>
 #include <cstdint>
@@ -156,5 +155,3 @@ class ShadowReplay {
 };
 
 }  // namespace horus::cli
-
-#endif  // HORUS_CLI_SHADOW_REPLAY_H_

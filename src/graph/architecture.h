@@ -5,8 +5,7 @@
 // Leaves:  a plain value, or an error that names the field.
 // Units:   elements, counts.
 // Cost:    linear in the text.            Thread class: pure functions.
-#ifndef HORUS_GRAPH_ARCHITECTURE_H_
-#define HORUS_GRAPH_ARCHITECTURE_H_
+#pragma once
 
 #include <cstdint>
 #include <string>
@@ -74,5 +73,3 @@ struct KnownModel {
 [[nodiscard]] const KnownModel* FindKnownModel(std::string_view name);  // nullptr when there is none
 
 }  // namespace horus
-
-#endif  // HORUS_GRAPH_ARCHITECTURE_H_

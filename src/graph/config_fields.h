@@ -4,8 +4,7 @@
 // Enters:  JSON text.                    Leaves: values; the first error names field, expected and found.
 // Units:   as the file has them.
 // Cost:    linear in the text, at most kMaxConfigBytes.   Thread class: one thread.
-#ifndef HORUS_GRAPH_CONFIG_FIELDS_H_
-#define HORUS_GRAPH_CONFIG_FIELDS_H_
+#pragma once
 
 #include <cstddef>
 #include <cstdint>
@@ -72,5 +71,3 @@ class ConfigFields {
 };
 
 }  // namespace horus
-
-#endif  // HORUS_GRAPH_CONFIG_FIELDS_H_

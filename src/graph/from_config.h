@@ -5,8 +5,7 @@
 // Leaves:  an immutable Graph; named dimensions batch, seq (new tokens of a sequence) and past (cached ones, else 0).
 // Units:   elements, counts.
 // Cost:    linear in layers: 8 operators each, more with experts.   Thread class: pure functions.
-#ifndef HORUS_GRAPH_FROM_CONFIG_H_
-#define HORUS_GRAPH_FROM_CONFIG_H_
+#pragma once
 
 #include <cstdint>
 #include <memory>
@@ -51,5 +50,3 @@ inline constexpr std::string_view kFrozenByLora[] = {"model.", "lm_head."};
 [[nodiscard]] std::string_view ComputeTypeOf(const Graph& graph);
 
 }  // namespace horus
-
-#endif  // HORUS_GRAPH_FROM_CONFIG_H_

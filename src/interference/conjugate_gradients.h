@@ -5,8 +5,7 @@
 // Enters:  a function that gives A x; b.   Leaves: x, equal for equal input.
 // Units:   of the caller.
 // Cost:    one product an iteration, a few hundred at most for covariances with noise.   Thread class: pure function.
-#ifndef HORUS_INTERFERENCE_CONJUGATE_GRADIENTS_H_
-#define HORUS_INTERFERENCE_CONJUGATE_GRADIENTS_H_
+#pragma once
 
 #include <cstddef>
 #include <functional>
@@ -44,5 +43,3 @@ template <typename Times>
 }
 
 }  // namespace horus
-
-#endif  // HORUS_INTERFERENCE_CONJUGATE_GRADIENTS_H_

@@ -8,8 +8,7 @@
 // other
 //          model is asked for every two of them as well.
 // Thread class: immutable, share freely.
-#ifndef HORUS_INTERFERENCE_CORRECTED_MODEL_H_
-#define HORUS_INTERFERENCE_CORRECTED_MODEL_H_
+#pragma once
 
 #include <cstdint>
 #include <map>
@@ -90,5 +89,3 @@ class CorrectedModel final : public InterferenceModel {
 };
 
 }  // namespace horus
-
-#endif  // HORUS_INTERFERENCE_CORRECTED_MODEL_H_

@@ -8,8 +8,7 @@
 //          4 x kMostTold^2 multiplications; to learn,
 //          some ten to a hundred times as many multiplications for each of at most kMostPairs pairs.
 // Thread class: immutable once learned, share freely.
-#ifndef HORUS_INTERFERENCE_CORRECTIONS_H_
-#define HORUS_INTERFERENCE_CORRECTIONS_H_
+#pragma once
 
 #include <array>
 #include <cstddef>
@@ -172,5 +171,3 @@ void Corrections::VisitRelated(const Pair& asked, const Visit& visit) const {
 }
 
 }  // namespace horus
-
-#endif  // HORUS_INTERFERENCE_CORRECTIONS_H_

@@ -6,8 +6,7 @@
 // Leaves:  the same model for all jobs.
 // Units:   those of model.h.
 // Cost:    a pass over the tenants more than the model's.      Thread class: immutable, share freely.
-#ifndef HORUS_INTERFERENCE_HOST_MODEL_H_
-#define HORUS_INTERFERENCE_HOST_MODEL_H_
+#pragma once
 
 #include <algorithm>
 #include <memory>
@@ -44,5 +43,3 @@ namespace horus {
 [[nodiscard]] std::shared_ptr<const InterferenceModel> WithHostTime(std::shared_ptr<const InterferenceModel> model);
 
 }  // namespace horus
-
-#endif  // HORUS_INTERFERENCE_HOST_MODEL_H_

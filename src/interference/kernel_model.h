@@ -8,8 +8,7 @@
 //          tenants beside one newcomer each takes an exponential and four multiplications for each of these
 //          (scripts/bench place --only unique). To fit: some hundred products of matrices of that size.
 // Thread class: a KernelModel is immutable, share freely.
-#ifndef HORUS_INTERFERENCE_KERNEL_MODEL_H_
-#define HORUS_INTERFERENCE_KERNEL_MODEL_H_
+#pragma once
 
 #include <algorithm>
 #include <array>
@@ -121,5 +120,3 @@ inline constexpr std::string_view kKernelName = "horus";
                                                                                const BundleTarget& target);
 
 }  // namespace horus
-
-#endif  // HORUS_INTERFERENCE_KERNEL_MODEL_H_

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What is known of jobs on a device before anything is learned: their points, the scale of slowdowns, slices, MPS,
 // caps, time slicing, sums and quantiles.
-#ifndef HORUS_INTERFERENCE_LAWS_H_
-#define HORUS_INTERFERENCE_LAWS_H_
+#pragma once
 
 #include <algorithm>
 #include <array>
@@ -203,5 +202,3 @@ struct Latency {
 [[nodiscard]] absl::StatusOr<double> LargestSlowdown(const RequestLoad& load, double p99_bound_us);
 
 }  // namespace horus
-
-#endif  // HORUS_INTERFERENCE_LAWS_H_

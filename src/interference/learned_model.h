@@ -6,8 +6,7 @@
 // Units:   as in model.h.
 // Cost:    that of the kind for all ordered two of the tenants, and a few allocations.
 // Thread class: immutable, share freely.
-#ifndef HORUS_INTERFERENCE_LEARNED_MODEL_H_
-#define HORUS_INTERFERENCE_LEARNED_MODEL_H_
+#pragma once
 
 #include <array>
 #include <cstdint>
@@ -91,5 +90,3 @@ class LearnedModel final : public InterferenceModel {
 };
 
 }  // namespace horus
-
-#endif  // HORUS_INTERFERENCE_LEARNED_MODEL_H_

@@ -6,8 +6,7 @@
 // Units:   slowdown = step time shared / step time alone; 1 = undisturbed; kMaxSlowdown >= upper >= estimate >= 1.
 //          `upper` is not exceeded with the model's upper_probability; laws.h has other probabilities.
 // Cost:    at most 20 us a call without cache.   Thread class: immutable, share freely.
-#ifndef HORUS_INTERFERENCE_MODEL_H_
-#define HORUS_INTERFERENCE_MODEL_H_
+#pragma once
 
 #include <algorithm>
 #include <array>
@@ -149,5 +148,3 @@ class InterferenceModel {
 };
 
 }  // namespace horus
-
-#endif  // HORUS_INTERFERENCE_MODEL_H_

@@ -8,8 +8,7 @@
 // longest
 //          unseen goes first.
 // Thread class: one thread at a time; one that is only read: share freely.
-#ifndef HORUS_INTERFERENCE_OBSERVED_SLOWDOWNS_H_
-#define HORUS_INTERFERENCE_OBSERVED_SLOWDOWNS_H_
+#pragma once
 
 #include <cstddef>
 #include <cstdint>
@@ -133,5 +132,3 @@ class ObservedSlowdowns {
 };
 
 }  // namespace horus
-
-#endif  // HORUS_INTERFERENCE_OBSERVED_SLOWDOWNS_H_

@@ -5,8 +5,7 @@
 // Leaves:  margins; an upper bound.
 // Units:   margins in z of laws.h; slowdowns; coverage 0-1.
 // Cost:    to calibrate, a fit a left-out group; to apply, an exponential.   Thread class: pure functions over values.
-#ifndef HORUS_INTERFERENCE_PAIR_BOUNDS_H_
-#define HORUS_INTERFERENCE_PAIR_BOUNDS_H_
+#pragma once
 
 #include <cstdint>
 #include <functional>
@@ -114,5 +113,3 @@ struct LeftOutErrors {
                                      uint32_t seed);
 
 }  // namespace horus
-
-#endif  // HORUS_INTERFERENCE_PAIR_BOUNDS_H_

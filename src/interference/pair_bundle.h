@@ -5,8 +5,7 @@
 // Leaves:  a Bundle, or its parts checked.
 // Units:   as in pair_bounds.h.
 // Cost:    linear in the bundle.          Thread class: pure functions over values.
-#ifndef HORUS_INTERFERENCE_PAIR_BUNDLE_H_
-#define HORUS_INTERFERENCE_PAIR_BUNDLE_H_
+#pragma once
 
 #include <memory>
 #include <span>
@@ -58,5 +57,3 @@ void WriteBounds(const PairBounds& bounds, BundleTarget& target);
 [[nodiscard]] absl::StatusOr<PairBounds> ReadBounds(const PairHeader& header, const BundleTarget& target);
 
 }  // namespace horus
-
-#endif  // HORUS_INTERFERENCE_PAIR_BUNDLE_H_

@@ -5,8 +5,7 @@
 // Leaves:  to fit: a BundleTarget. To answer: for each ordered two tenants the slowdown of the first beside the second.
 // Units:   slowdown = step time shared / step time alone.
 // Cost:    stated by each kind.           Thread class: a PairModel is immutable, share freely.
-#ifndef HORUS_INTERFERENCE_PAIR_MODEL_H_
-#define HORUS_INTERFERENCE_PAIR_MODEL_H_
+#pragma once
 
 #include <array>
 #include <cstdint>
@@ -128,5 +127,3 @@ void AddScale(const PointScale& scale, BundleTarget& target);
 [[nodiscard]] absl::Status CheckPairTarget(const BundleTarget& target, std::string_view name, uint32_t features);
 
 }  // namespace horus
-
-#endif  // HORUS_INTERFERENCE_PAIR_MODEL_H_

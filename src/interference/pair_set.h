@@ -5,8 +5,7 @@
 // Leaves:  a plain value with its check and fingerprint; one row a tenant and run.
 // Units:   slowdown = step time shared / step time alone; NaN = not measured.
 // Cost:    about 100 bytes a run.        Thread class: value, share freely.
-#ifndef HORUS_INTERFERENCE_PAIR_SET_H_
-#define HORUS_INTERFERENCE_PAIR_SET_H_
+#pragma once
 
 #include <cstdint>
 #include <string>
@@ -75,5 +74,3 @@ inline constexpr double kMostMeasuredSlowdown = 1'000;
 [[nodiscard]] uint64_t FingerprintOf(const PairSet& set);
 
 }  // namespace horus
-
-#endif  // HORUS_INTERFERENCE_PAIR_SET_H_

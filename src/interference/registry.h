@@ -4,8 +4,7 @@
 // Enters:  a name; a bundle.             Leaves: the model, or an error that lists the names.
 // Units:   none.
 // Cost:    linear in the bundle, under a millisecond for the built-in one.   Thread class: pure functions.
-#ifndef HORUS_INTERFERENCE_REGISTRY_H_
-#define HORUS_INTERFERENCE_REGISTRY_H_
+#pragma once
 
 #include <cstdint>
 #include <memory>
@@ -33,5 +32,3 @@ inline constexpr std::string_view kDefaultInterferenceModel = "horus";
     std::span<const uint8_t> bundle, std::string_view name, const Catalogue& catalogue);
 
 }  // namespace horus
-
-#endif  // HORUS_INTERFERENCE_REGISTRY_H_

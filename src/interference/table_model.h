@@ -6,8 +6,7 @@
 // Units:   slowdown = step time shared / step time alone.
 // Cost:    0.1 us a pair and one call of the fallback for each tenant that lacks one; 24 bytes a pair.
 // Thread class: immutable, share freely.
-#ifndef HORUS_INTERFERENCE_TABLE_MODEL_H_
-#define HORUS_INTERFERENCE_TABLE_MODEL_H_
+#pragma once
 
 #include <cstdint>
 #include <memory>
@@ -100,5 +99,3 @@ class TableModel final : public InterferenceModel {
 };
 
 }  // namespace horus
-
-#endif  // HORUS_INTERFERENCE_TABLE_MODEL_H_

@@ -5,8 +5,7 @@
 // Leaves:  the same slowdown for every tenant (the proxy cannot tell them apart).
 // Units:   per cent of GPU-busy time; slowdown >= 1.
 // Cost:    a few nanoseconds a tenant.    Thread class: immutable, share freely.
-#ifndef HORUS_INTERFERENCE_UTILISATION_MODEL_H_
-#define HORUS_INTERFERENCE_UTILISATION_MODEL_H_
+#pragma once
 
 #include <cstdint>
 #include <span>
@@ -28,5 +27,3 @@ class UtilisationModel final : public InterferenceModel {
 };
 
 }  // namespace horus
-
-#endif  // HORUS_INTERFERENCE_UTILISATION_MODEL_H_

@@ -5,8 +5,7 @@
 // Leaves:  job requests in file order; or "file:line: key: expected ..., found ...".
 // Units:   docs/files.md has the schema.
 // Cost:    linear in the file; at most kMaxFileJobs jobs.   Thread class: pure functions.
-#ifndef HORUS_IO_JOBS_FILE_H_
-#define HORUS_IO_JOBS_FILE_H_
+#pragma once
 
 #include <cstddef>
 #include <cstdint>
@@ -101,5 +100,3 @@ struct JobRequest {
                                                                    const YamlLimits& limits = {});
 
 }  // namespace horus
-
-#endif  // HORUS_IO_JOBS_FILE_H_

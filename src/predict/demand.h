@@ -5,8 +5,7 @@
 // Leaves:  a plain value. Estimates serve objectives, upper bounds serve fit and limits.
 // Units:   per cent 0-100, MiB, microseconds; per GPU of the job.
 // Cost:    136 bytes, trivially copyable.   Thread class: value, share freely.
-#ifndef HORUS_PREDICT_DEMAND_H_
-#define HORUS_PREDICT_DEMAND_H_
+#pragma once
 
 #include <array>
 #include <cmath>
@@ -118,5 +117,3 @@ inline void ForgetDeviceShare(Demand& demand) { demand.traits[static_cast<size_t
 [[nodiscard]] absl::Status ValidateDemand(const Demand& demand);
 
 }  // namespace horus
-
-#endif  // HORUS_PREDICT_DEMAND_H_

@@ -6,8 +6,7 @@
 // Units:   none.
 // Cost:    about 100 ns for a key and 50 ns for a look; some 150 bytes a slot once something is in it, never more.
 // Thread class: internally synchronised.
-#ifndef HORUS_PREDICT_DEMAND_CACHE_H_
-#define HORUS_PREDICT_DEMAND_CACHE_H_
+#pragma once
 
 #include <cstddef>
 #include <cstdint>
@@ -68,5 +67,3 @@ struct CachedDemands {
                                                           std::span<const GpuType* const> types);
 
 }  // namespace horus
-
-#endif  // HORUS_PREDICT_DEMAND_CACHE_H_

@@ -6,8 +6,7 @@
 // Units:   us; bytes.
 // Cost:    EngineStepOf: linear in operators; TimeOf: about 2 us an operator unlike the others.
 // Thread class: immutable, share freely.
-#ifndef HORUS_PREDICT_ENGINE_STEP_H_
-#define HORUS_PREDICT_ENGINE_STEP_H_
+#pragma once
 
 #include <cstddef>
 #include <optional>
@@ -45,5 +44,3 @@ struct EngineTime {
 [[nodiscard]] EngineTime TimeOf(const EngineStep& step, const GpuType& gpu);
 
 }  // namespace horus
-
-#endif  // HORUS_PREDICT_ENGINE_STEP_H_

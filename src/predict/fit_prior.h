@@ -6,8 +6,7 @@
 // Units:   factors are natural logarithms; margins as InfoOf(quantity).link says.
 // Cost:    about 60 x factors evaluations of the prior a row.
 // Thread class: pure function; equal rows give equal factors.
-#ifndef HORUS_PREDICT_FIT_PRIOR_H_
-#define HORUS_PREDICT_FIT_PRIOR_H_
+#pragma once
 
 #include <cstddef>
 #include <cstdint>
@@ -35,5 +34,3 @@ struct FittedPrior {
                                    const FittedPrior& centre = {});
 
 }  // namespace horus
-
-#endif  // HORUS_PREDICT_FIT_PRIOR_H_

@@ -6,8 +6,7 @@
 // Units:   as in demand.h; NaN or absent = not measured.
 // Cost:    an observation O(log n); at most `capacity` entries of about 200 bytes, the longest unseen goes first.
 // Thread class: one thread at a time; a MeasuredDemands that is only read: share freely.
-#ifndef HORUS_PREDICT_MEASURED_H_
-#define HORUS_PREDICT_MEASURED_H_
+#pragma once
 
 #include <array>
 #include <cstddef>
@@ -83,5 +82,3 @@ class MeasuredDemands {
 };
 
 }  // namespace horus
-
-#endif  // HORUS_PREDICT_MEASURED_H_

@@ -5,8 +5,7 @@
 // Leaves:  microseconds on the device, launches excluded; the bound that the bundle promises.
 // Units:   sizes in elements, bytes where the name says so; times in us.
 // Cost:    about 2 us an operator.       Thread class: immutable, share freely.
-#ifndef HORUS_PREDICT_OPERATORS_H_
-#define HORUS_PREDICT_OPERATORS_H_
+#pragma once
 
 #include <array>
 #include <cstddef>
@@ -125,5 +124,3 @@ struct TrainedOperators {
 [[nodiscard]] BundleTarget ToBundle(const TrainedOperators& trained);
 
 }  // namespace horus
-
-#endif  // HORUS_PREDICT_OPERATORS_H_

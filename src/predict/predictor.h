@@ -6,8 +6,7 @@
 // Units:   as in demand.h.
 // Cost:    Analyse: linear in operators (ms); Predict from a profile: about 20 ns an operator.
 // Thread class: immutable, share freely.
-#ifndef HORUS_PREDICT_PREDICTOR_H_
-#define HORUS_PREDICT_PREDICTOR_H_
+#pragma once
 
 #include <array>
 #include <cstddef>
@@ -130,5 +129,3 @@ class Predictor {
 };
 
 }  // namespace horus
-
-#endif  // HORUS_PREDICT_PREDICTOR_H_

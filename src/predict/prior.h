@@ -5,8 +5,7 @@
 // Leaves:  one quantity of the job. The formulas are in README.md, the spread of each factor in prior.cc.
 // Units:   of the quantity; factors are natural logarithms, 0 = the typical value.
 // Cost:    about 50 ns.                  Thread class: pure functions.
-#ifndef HORUS_PREDICT_PRIOR_H_
-#define HORUS_PREDICT_PRIOR_H_
+#pragma once
 
 #include <array>
 #include <cstddef>
@@ -58,5 +57,3 @@ using PriorConstants = std::array<double, kMostFactors>;
                              double gpu_scale);
 
 }  // namespace horus
-
-#endif  // HORUS_PREDICT_PRIOR_H_

@@ -4,8 +4,7 @@
 // Enters:  nothing.                      Leaves: a constant table.
 // Units:   in the name of each quantity.
 // Cost:    none.                         Thread class: constants.
-#ifndef HORUS_PREDICT_QUANTITY_H_
-#define HORUS_PREDICT_QUANTITY_H_
+#pragma once
 
 #include <array>
 #include <cstddef>
@@ -57,5 +56,3 @@ inline constexpr std::array<QuantityInfo, kQuantityCount> kQuantities = {{
 [[nodiscard]] double MarginOf(Link link, double value);
 
 }  // namespace horus
-
-#endif  // HORUS_PREDICT_QUANTITY_H_

@@ -5,8 +5,7 @@
 // Units:   microseconds, per cent 0-100, shares 0-1.
 // Cost:    linear in operators, about 20 ns each.
 // Thread class: pure functions over values.
-#ifndef HORUS_PREDICT_ROOFLINE_H_
-#define HORUS_PREDICT_ROOFLINE_H_
+#pragma once
 
 #include <cstdint>
 #include <vector>
@@ -44,5 +43,3 @@ struct OpTime {
 [[nodiscard]] double MatrixPeakGflops(const GpuType& gpu, Precision precision);
 
 }  // namespace horus
-
-#endif  // HORUS_PREDICT_ROOFLINE_H_

@@ -13,8 +13,7 @@
 // every running request a token, and the prompts of those that come take their time from all (chunked prefill). With
 // independent users the number that run is the load times the time of a request, which grows with that number: a fixed
 // point. README.md has the formulas and what they were held against.
-#ifndef HORUS_PREDICT_SERVICE_H_
-#define HORUS_PREDICT_SERVICE_H_
+#pragma once
 
 #include <cstdint>
 #include <memory>
@@ -91,5 +90,3 @@ struct Service {
                                                                    std::span<const GpuType* const> gpus);
 
 }  // namespace horus
-
-#endif  // HORUS_PREDICT_SERVICE_H_

@@ -6,8 +6,7 @@
 // Leaves:  a bundle that predicts as before but for those constants, and what they did to the error.
 // Units:   MiB; factors are natural logarithms.
 // Cost:    one prediction a row.         Thread class: pure function.
-#ifndef HORUS_PREDICT_SITE_H_
-#define HORUS_PREDICT_SITE_H_
+#pragma once
 
 #include <cstddef>
 #include <vector>
@@ -41,5 +40,3 @@ struct SiteOptions {
                                                      const SiteOptions& options, SiteReport* report = nullptr);
 
 }  // namespace horus
-
-#endif  // HORUS_PREDICT_SITE_H_

@@ -6,8 +6,7 @@
 // Units:   MiB; values in elements of the dimension.
 // Cost:    at most log2(maximum) + 1 bindings for all targets, then up to 3 log2(maximum) a target, usually 2.
 // Thread class: pure functions.
-#ifndef HORUS_PREDICT_SOLVE_H_
-#define HORUS_PREDICT_SOLVE_H_
+#pragma once
 
 #include <cstddef>
 #include <cstdint>
@@ -98,5 +97,3 @@ struct Solved {
                                                     const SolveProgress& progress = nullptr);
 
 }  // namespace horus
-
-#endif  // HORUS_PREDICT_SOLVE_H_

@@ -7,8 +7,7 @@
 // Units:   of the quantity; distances are natural logarithms of "times beyond the trained range".
 // Cost:    about 100 ns and the walk of the forest.
 // Thread class: immutable, share freely.
-#ifndef HORUS_PREDICT_TARGET_MODEL_H_
-#define HORUS_PREDICT_TARGET_MODEL_H_
+#pragma once
 
 #include <cstddef>
 #include <span>
@@ -120,5 +119,3 @@ struct TargetModel {
 [[nodiscard]] absl::StatusOr<TargetModel> FromBundle(const BundleTarget& target, size_t feature_count);
 
 }  // namespace horus
-
-#endif  // HORUS_PREDICT_TARGET_MODEL_H_

@@ -6,8 +6,7 @@
 // Units:   as in quantity.h.
 // Cost:    about 3 x folds fits of a forest a quantity; loads libhorus_train.so.
 // Thread class: pure functions.
-#ifndef HORUS_PREDICT_TRAIN_H_
-#define HORUS_PREDICT_TRAIN_H_
+#pragma once
 
 #include <cstdint>
 #include <functional>
@@ -78,5 +77,3 @@ struct TrainReport {
 [[nodiscard]] std::vector<const TrainingRow*> RowsWith(const TrainingSet& set, Quantity quantity);
 
 }  // namespace horus
-
-#endif  // HORUS_PREDICT_TRAIN_H_

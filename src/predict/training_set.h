@@ -6,8 +6,7 @@
 // Leaves:  a plain value with its check and fingerprint.
 // Units:   of the quantities; NaN = not measured.
 // Cost:    about 600 bytes a row.        Thread class: value, share freely.
-#ifndef HORUS_PREDICT_TRAINING_SET_H_
-#define HORUS_PREDICT_TRAINING_SET_H_
+#pragma once
 
 #include <array>
 #include <cstdint>
@@ -59,5 +58,3 @@ struct TrainingSet {
 [[nodiscard]] uint64_t FingerprintOf(const TrainingSet& set);
 
 }  // namespace horus
-
-#endif  // HORUS_PREDICT_TRAINING_SET_H_

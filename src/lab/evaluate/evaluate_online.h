@@ -8,8 +8,7 @@
 // Cost:    one training (train_pairs.h) a family, with leave_gpu a family and GPU type, and a commit for each job,
 //          campaign and draw.
 // Thread class: pure functions.
-#ifndef HORUS_LAB_EVALUATE_EVALUATE_ONLINE_H_
-#define HORUS_LAB_EVALUATE_EVALUATE_ONLINE_H_
+#pragma once
 
 #include <array>
 #include <cstdint>
@@ -78,5 +77,3 @@ struct OnlineErrors {
                                                                        const PairProgress& progress = nullptr);
 
 }  // namespace horus
-
-#endif  // HORUS_LAB_EVALUATE_EVALUATE_ONLINE_H_

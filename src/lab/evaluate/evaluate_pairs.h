@@ -5,8 +5,7 @@
 // Leaves:  a prediction with its bound for every row that a left-out group takes part in, or for every two jobs.
 // Units:   slowdowns.
 // Cost:    one training (train_pairs.h) a left-out group; as is, one answer a row.   Thread class: pure functions.
-#ifndef HORUS_LAB_EVALUATE_EVALUATE_PAIRS_H_
-#define HORUS_LAB_EVALUATE_EVALUATE_PAIRS_H_
+#pragma once
 
 #include <span>
 #include <string>
@@ -62,5 +61,3 @@ struct UnseenPrediction {
                                                                           const PairProgress& progress = nullptr);
 
 }  // namespace horus
-
-#endif  // HORUS_LAB_EVALUATE_EVALUATE_PAIRS_H_

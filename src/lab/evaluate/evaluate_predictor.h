@@ -6,8 +6,7 @@
 // Units:   of the quantity; errors as named.
 // Cost:    one training for each group left out, and the baselines.
 // Thread class: pure functions.
-#ifndef HORUS_LAB_EVALUATE_EVALUATE_PREDICTOR_H_
-#define HORUS_LAB_EVALUATE_EVALUATE_PREDICTOR_H_
+#pragma once
 
 #include <cstddef>
 #include <cstdint>
@@ -77,5 +76,3 @@ struct ErrorReport {
 [[nodiscard]] ErrorReport EvaluateModel(const TargetModel& model, std::span<const TrainingRow* const> rows);
 
 }  // namespace horus
-
-#endif  // HORUS_LAB_EVALUATE_EVALUATE_PREDICTOR_H_

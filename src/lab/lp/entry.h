@@ -6,8 +6,7 @@
  * Units:   the caller's; infinite bounds are +-INFINITY.
  * Cost:    the simplex method, on the calling thread alone.   Thread class: re-entrant, no state.
  */
-#ifndef HORUS_LAB_LP_ENTRY_H_
-#define HORUS_LAB_LP_ENTRY_H_
+#pragma once
 
 #include <stdint.h>
 

@@ -8,8 +8,7 @@
 //          trained on, trees that differ by device are walked for each that was. No allocation. Memory: a forest for
 //          each trained device and one for all others.
 // Thread class: pure functions; the model is immutable, share freely.
-#ifndef HORUS_LAB_MODELS_BOOSTED_MODEL_H_
-#define HORUS_LAB_MODELS_BOOSTED_MODEL_H_
+#pragma once
 
 #include "interference/pair_model.h"
 
@@ -24,5 +23,3 @@ inline constexpr std::string_view kBoostedName = "boosted";
                                                                            const BundleTarget& target);
 
 }  // namespace horus
-
-#endif  // HORUS_LAB_MODELS_BOOSTED_MODEL_H_

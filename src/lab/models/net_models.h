@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // `iapp` and `iasp`: small networks that predict slowdowns, as their fits write them; read and walked without foreign
 // libraries.
-#ifndef HORUS_LAB_MODELS_NET_MODELS_H_
-#define HORUS_LAB_MODELS_NET_MODELS_H_
+#pragma once
 
 #include <array>
 #include <cstddef>
@@ -112,5 +111,3 @@ inline constexpr std::string_view kIaspEmbeddings = "embeddings";  // 0 for a jo
 static_assert(kMostPairJobs * kIaspWidth <= BundleLimits().max_series_values, "every PairSet fits a bundle");
 
 }  // namespace horus
-
-#endif  // HORUS_LAB_MODELS_NET_MODELS_H_

@@ -5,8 +5,7 @@
 // Leaves:  a trained kind, and how well it answers for shapes and GPU types that were left out.
 // Units:   us; errors are relative.
 // Cost:    some minutes for a hundred thousand rows; loads libhorus_train.so.   Thread class: pure functions.
-#ifndef HORUS_LAB_MODELS_OPERATOR_FIT_H_
-#define HORUS_LAB_MODELS_OPERATOR_FIT_H_
+#pragma once
 
 #include <cstdint>
 #include <functional>
@@ -38,5 +37,3 @@ struct MeasuredOperator {
                                                             bool gpu_seen);
 
 }  // namespace horus
-
-#endif  // HORUS_LAB_MODELS_OPERATOR_FIT_H_

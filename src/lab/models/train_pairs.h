@@ -7,8 +7,7 @@
 // Units:   slowdowns; coverage 0-1.
 // Cost:    about 20 fits a kind, seconds for 2,000 rows; the boosted kind loads libhorus_train.so.
 // Thread class: pure functions.
-#ifndef HORUS_LAB_MODELS_TRAIN_PAIRS_H_
-#define HORUS_LAB_MODELS_TRAIN_PAIRS_H_
+#pragma once
 
 #include <functional>
 #include <span>
@@ -64,5 +63,3 @@ inline constexpr size_t kLeastPairRows = 8;
                                                        std::vector<TrainedKind>* report = nullptr);
 
 }  // namespace horus
-
-#endif  // HORUS_LAB_MODELS_TRAIN_PAIRS_H_

@@ -6,8 +6,7 @@
  * Units:   rows row-major float32, NaN = missing; errors are sums of squares in the target's unit.
  * Cost:    rounds x rows x features, on the calling thread alone.   Thread class: re-entrant, no state.
  */
-#ifndef HORUS_TREES_TRAIN_ENTRY_H_
-#define HORUS_TREES_TRAIN_ENTRY_H_
+#pragma once
 
 #include <stdint.h>
 
