@@ -342,6 +342,7 @@ Service ServeOn(const Steps& steps, const ServiceLoad& load, const GpuType& gpu)
   service.largest_slowdown = Queue::Largest(1, kMostSlowdown, keeps);
   if (!fits) {
     service.verdict = ServiceVerdict::kNoRoom;
+    service.most_requests_per_s = 0;
   } else if (service.largest_slowdown == 0 && service.verdict == ServiceVerdict::kServed) {
     service.verdict = ServiceVerdict::kLate;
   }

@@ -48,5 +48,3 @@ __attribute__((visibility("default"))) int32_t horus_lp_entry_v1(const horus_lp_
 #ifdef __cplusplus
 }
 #endif
-
-#endif /* HORUS_LAB_LP_ENTRY_H_ */

@@ -85,5 +85,3 @@ __attribute__((visibility("default"))) int32_t horus_train_entry_v1(const horus_
 #ifdef __cplusplus
 }
 #endif
-
-#endif /* HORUS_TREES_TRAIN_ENTRY_H_ */
