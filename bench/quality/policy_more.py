@@ -5,7 +5,7 @@ import json
 import statistics
 import sys
 
-from policy_grids import JCT, NO_BOUND, RESTART_S, Rows, family, gains_pct, others, paying, ratios, rivals
+from policy_grids import CHOOSING, JCT, NO_BOUND, RESTART_S, Rows, family, gains_pct, others, paying, ratios, rivals
 from policy_tables import ALL_AT_ONCE, add_backlog, add_open
 
 FEW = ("exclusive", "first-fit", "gandiva", "gavel-maxmin", "lucid", "muri", "fgd", "clwp-nlwp", "reactive", "horus-paper")
@@ -83,8 +83,8 @@ def whole(setting, suffix):
 
     def policies(weights):
         """A gang finds fewer jobs in its way where few are tried: as few as horus-paper tries."""
-        return reduced(weights) + rivals(*FEW) + [paying("horus of 5", weights, look_ahead=5),
-                                                  {"policy": "exclusive", "name": "exclusive of 5", "look_ahead": 5}]
+        return reduced(weights) + CHOOSING + rivals(*FEW) + [paying("horus of 5", weights, look_ahead=5)] + [
+            {"policy": "exclusive", "name": f"exclusive of {few}", "look_ahead": few} for few in (5, 20)]
 
     results = setting.play("whole_backlog", setting.backlog(**jobs), "fifo", policies("prices"), truth=truth)
     add_backlog(rows, short, results, suffix, "whole_", aims=False)
