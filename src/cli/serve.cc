@@ -63,28 +63,26 @@ std::string_view VerdictName(ServiceVerdict verdict) {
 Json ServiceJson(const Service& service, const ServiceLoad& load, const GpuType& gpu) {
   const auto ms = [](double us) { return ShortDouble(static_cast<float>(us / kUsPerMs)); };
   const auto real = [](double value) { return ShortDouble(static_cast<float>(value)); };
-  return {
-      {"gpu_type", gpu.name},
-      {"verdict", std::string(VerdictName(service.verdict))},
-      {"memory_mib", Whole(service.memory_mib())},
-      {"weights_mib", Whole(service.weights_mib)},
-      {"activations_mib", Whole(service.activations_mib)},
-      {"engine_mib", Whole(service.engine_mib)},
-      {"cache_mib", Whole(service.cache_mib)},
-      {"cache_tokens", Whole(service.cache_tokens)},
-      {"running", real(service.running)},
-      {"most_running", Whole(service.most_running)},
-      {"first_token_ms", ms(service.first_token.estimate_us)},
-      {"first_token_ms_upper", ms(service.first_token.upper_us)},
-      {"token_ms", ms(service.token.estimate_us)},
-      {"token_ms_upper", ms(service.token.upper_us)},
-      {"requests_per_s", real(service.requests_per_s)},
-      {"tokens_per_s", real(service.tokens_per_s)},
-      {"most_requests_per_s", load.concurrency > 0 ? Json(nullptr) : Json(real(service.most_requests_per_s))},
-      {"busy", real(service.busy)},
-      {"largest_slowdown", real(service.largest_slowdown)},
-      {"engine_arguments",
-       service.verdict == ServiceVerdict::kServed ? Json(EngineArguments(engine, service, load, gpu)) : Json(nullptr)}};
+  return {{"gpu_type", gpu.name},
+          {"verdict", std::string(VerdictName(service.verdict))},
+          {"memory_mib", Whole(service.memory_mib())},
+          {"weights_mib", Whole(service.weights_mib)},
+          {"activations_mib", Whole(service.activations_mib)},
+          {"engine_mib", Whole(service.engine_mib)},
+          {"cache_mib", Whole(service.cache_mib)},
+          {"cache_tokens", Whole(service.cache_tokens)},
+          {"running", real(service.running)},
+          {"most_running", Whole(service.most_running)},
+          {"first_token_ms", ms(service.first_token.estimate_us)},
+          {"first_token_ms_upper", ms(service.first_token.upper_us)},
+          {"token_ms", ms(service.token.estimate_us)},
+          {"token_ms_upper", ms(service.token.upper_us)},
+          {"requests_per_s", real(service.requests_per_s)},
+          {"tokens_per_s", real(service.tokens_per_s)},
+          {"most_requests_per_s", load.concurrency > 0 ? Json(nullptr) : Json(real(service.most_requests_per_s))},
+          {"busy", real(service.busy)},
+          {"largest_slowdown", real(service.largest_slowdown)},
+          {"engine_arguments", service.engine_arguments.empty() ? Json(nullptr) : Json(service.engine_arguments)}};
 }
 
 }  // namespace
