@@ -357,6 +357,7 @@ JobSpec WayOf(const JobSpec& job, size_t index) {
 }
 
 Demand WithDuty(const JobSpec& job, Demand demand) {
+  if (demand.duty < 1) return demand;  // stated
   const double service_us = StepUs(demand);
   if (job.kind == JobKind::kInference && job.request_rate_hz > 0 && service_us > 0)
     demand.duty = static_cast<float>(std::min(1.0, job.request_rate_hz * service_us / kUsPerSecond));

@@ -34,6 +34,7 @@ uint64_t StableHashOf(const Demand& demand) {
   hash = Add(hash, demand.power_w);
   hash = CombineHash(hash, static_cast<uint64_t>(demand.gradient_mib));
   hash = CombineHash(hash, Bits(demand.distance) << 32 | Bits(demand.operator_us));
+  if (demand.slowdown_bound != 0) hash = CombineHash(hash, Bits(demand.slowdown_bound));
   if (demand.host_us != 0) hash = CombineHash(hash, std::bit_cast<uint64_t>(demand.host_us));
   for (size_t i = 0; i < kTraitCount; i += 2)
     hash = CombineHash(hash, Bits(demand.traits[i]) << 32 | Bits(demand.traits[i + 1]));
@@ -66,7 +67,7 @@ uint64_t StableHashOf(const TenantClass& tenant, float weight, float worth) {
 }
 
 // Equal of equal classes alone.
-constexpr size_t kWordsBeforeTraits = 21;
+constexpr size_t kWordsBeforeTraits = 22;
 using ClassWords = std::array<uint64_t, kWordsBeforeTraits + kTraitCount / 2>;
 ClassWords WordsOf(const TenantClass& tenant) {
   const auto pair = [](float a, float b) { return Bits(a) << 32 | Bits(b); };
@@ -91,6 +92,7 @@ ClassWords WordsOf(const TenantClass& tenant) {
                       pair(tenant.weight, demand.duty),
                       pair(tenant.worth, tenant.late.bound_us),
                       pair(tenant.late.p99_us, tenant.late.expected_us),
+                      pair(tenant.work_alone, demand.slowdown_bound),
                       whole(tenant.memory.request_mib),
                       whole(tenant.memory.limit_mib),
                       std::bit_cast<uint64_t>(demand.host_us)};
