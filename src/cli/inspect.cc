@@ -343,6 +343,10 @@ absl::StatusOr<std::string> Solve(const InspectFlags& options) {
 }
 
 absl::StatusOr<std::string> Serve(const InspectFlags& options) {
+  if (options.config.pipeline_parallel > 1) {
+    return InvalidArgument("--pipeline-parallel: expected none of a service, found %d",
+                           options.config.pipeline_parallel);
+  }
   HORUS_ASSIGN_OR_RETURN(const Inputs inputs, ReadInputs(options));
   constexpr double kMsToUs = 1e3;
   ServiceLoad load = options.load;
@@ -380,6 +384,10 @@ absl::StatusOr<std::string> Beside(InspectFlags options) {
 }
 
 int RunInspect(const InspectFlags& options) {
+  if (!options.serves() && (options.first_token_ms > 0 || options.token_ms > 0 || options.load.longest > 0)) {
+    return Fail(
+        InvalidArgument("expected --requests-per-s or --users above 0 beside the promises of a service, found none"));
+  }
   const absl::StatusOr<std::string> text = !options.beside.empty() ? Beside(options)
                                            : options.serves()      ? Serve(options)
                                            : options.solve.empty() ? Inspect(options)

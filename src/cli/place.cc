@@ -86,6 +86,11 @@ std::string MissText(const PlacementReport& placement, const Decision& decision)
   if (miss.unit.empty()) return absl::StrCat("Nearest: ", where, ": ", Sentence(placement, miss.reason));
   const auto [needed, available] = AmountsOf(miss);
   const std::string upto = miss.estimate > 0 ? "up to " : "";
+  if (const JobSpec* job = placement.FindJob(decision.job);
+      miss.unit == kLateUnit && job != nullptr && !KeepsLatency(*job)) {
+    return absl::StrFormat("Nearest: %s: even alone it has %.0f %% of the speed that its load and its times need.",
+                           where, 100 * miss.needed / miss.available);
+  }
   if (miss.unit == kLateUnit) {
     return absl::StrFormat("Nearest: %s: 99 %% of its requests would take %s%s%s even alone, bound %s.", where, upto,
                            available, Expected(miss), needed);
@@ -127,7 +132,7 @@ std::string RefusalColumn(const PlacementReport& placement, const Decision& deci
     case Reason::kStorageBandwidth:
       return absl::StrCat("too little ", absl::StrReplaceAll(std::string(ReasonName(reason)), {{"_", " "}}));
     case Reason::kSlowdownOwn:
-      return miss.unit == kLateUnit ? "would answer too late even alone" : "would be slower than its bound";
+      return miss.unit == kLateUnit ? "would be too slow even alone" : "would be slower than its bound";
     case Reason::kSlowdownNeighbour:
       return "would slow others beyond their bounds";
     case Reason::kTenantLimit:
@@ -552,7 +557,7 @@ void AddEngineArguments(const JobRequest& request, const Cluster& cluster, const
     const int64_t mem_mib =
         device.mode == SharingMode::kMig ? gpu.mig[static_cast<size_t>(device.mig_profile)].mem_mib : gpu.mem_mib;
     report.engine_arguments[decision.job] =
-        EngineArguments(request.model->run.framework, *service, *request.model->service, mem_mib);
+        EngineArguments(request.model->run.framework, *service, *request.model->service, gpu, mem_mib);
   }
 }
 

@@ -47,9 +47,10 @@ std::string VerdictText(const Service& service, const ServiceLoad& load) {
     case ServiceVerdict::kNoRoom:
       return "no: memory";
     case ServiceVerdict::kOverloaded:
-      if (service.most_requests_per_s <= 0) return "no: too slow";
-      return absl::StrFormat("by %s", Plain(std::ceil(load.requests_per_s / service.most_requests_per_s)));
     case ServiceVerdict::kLate:
+      if (service.most_requests_per_s > 0)
+        return absl::StrFormat("by %s", Plain(std::ceil(load.requests_per_s / service.most_requests_per_s)));
+      if (service.verdict == ServiceVerdict::kOverloaded) return "no: too slow";
       return load.token_us > 0 && service.token.upper_us > load.token_us ? "no: tokens late" : "no: first late";
   }
   return "";
@@ -143,11 +144,11 @@ std::string ServicesReport(const std::string& path, const RunSpec& run, const Se
   if (listed > 0) text += table.Render("  ");
   if (none > 0) absl::StrAppendFormat(&text, "  %d GPU types do not serve it; --gpu TYPE says why.\n", none);
   if (shown != nullptr && !all) {
-    absl::StrAppendFormat(
-        &text,
-        "\nOn the first\n  weights %s, a chunk of prompts %s, engine %s, cache %s: %s tokens, %.3g requests at once\n",
-        MibText(shown->weights_mib), MibText(shown->activations_mib), MibText(shown->engine_mib),
-        MibText(shown->cache_mib), Plain(std::round(shown->cache_tokens)), shown->running);
+    absl::StrAppendFormat(&text,
+                          "\nOn the first that serves it\n  weights %s, a chunk of prompts %s, engine %s, cache %s: %s "
+                          "tokens, %.3g requests at once\n",
+                          MibText(shown->weights_mib), MibText(shown->activations_mib), MibText(shown->engine_mib),
+                          MibText(shown->cache_mib), Plain(std::round(shown->cache_tokens)), shown->running);
     absl::StrAppend(&text, "\nTold to take no more\n", arguments);
   }
   return text;

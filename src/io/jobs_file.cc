@@ -195,8 +195,14 @@ constexpr std::array<std::string_view, 10> kModelOnlyKeys = {"batch",     "dims"
 constexpr std::array<std::string_view, 8> kServiceKeys = {
     "requests_per_s", "users", "tokens_in", "tokens_out", "longest", "first_token_ms", "token_ms", "confidence"};
 // What a service decides by its load.
-constexpr std::array<std::string_view, 6> kBesideNoService = {
-    "batch", "dims", "alternatives", "request_rate_hz", "latency_bound_ms", "mode"};
+constexpr std::array<std::string_view, 8> kBesideNoService = {"batch",
+                                                              "dims",
+                                                              "alternatives",
+                                                              "request_rate_hz",
+                                                              "latency_bound_ms",
+                                                              "mode",
+                                                              "gpu_memory_request_gib",
+                                                              "gpu_memory_limit_gib"};
 
 constexpr std::array kKinds = {JobKind::kTraining, JobKind::kInference, JobKind::kBestEffort};
 constexpr std::array kModes = {RunMode::kTraining, RunMode::kInference};
@@ -470,6 +476,10 @@ absl::Status ReadDemandOrModel(const YamlMap& map, const Catalogue& catalogue, J
     const int64_t gpus = GpuCount(job.spec);
     if (gpus % job.model->config.tensor_parallel != 0) {
       return map.Find("tensor_parallel")->Expected(Formatted("a divisor of the job's GPUs (%d)", gpus));
+    }
+    if (job.model->service && gpus != job.model->config.tensor_parallel) {
+      return map.Find("service")->Error(Formatted("expected as many GPUs as tensor_parallel (%d), found %d",
+                                                  job.model->config.tensor_parallel, gpus));
     }
     job.model->run.data_parallel = gpus / job.model->config.tensor_parallel;  // a gang averages its gradients
     return absl::OkStatus();

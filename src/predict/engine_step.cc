@@ -56,7 +56,8 @@ double PlainUs(const EngineStep::Plain& op, const GpuType& gpu) {
 }
 
 // Engines take each other's kernels over: a served net runs as if each operator had the fastest that any engine was
-// measured with (time per token of nets served: median error 12 %, with the engine's own kernels 25 %).
+// measured with. Time per token of nets served: median error 25 % with the engine's own kernels, 12 % so, and 8 % with
+// kFusedQuantisation (`bench llm --only steps`).
 OperatorTime FastestOf(Operator op, const GpuType& gpu) {
   const bool fused = op.engine == ServingEngine::kTensorRtLlm && op.type != NumberType::kBf16 &&
                      (op.kind == OperatorKind::kProduct || op.kind == OperatorKind::kExperts);

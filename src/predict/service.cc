@@ -27,10 +27,16 @@ constexpr double kMib = static_cast<double>(kBytesPerMib);
 // HTTP and the engine's queue; and the least time of a prompt, whose kernels the host launches one by one.
 constexpr double kEntryUs = 30'000;
 constexpr double kPromptKernelUs = 80;
-// Assumptions, down to kPackedTokens.
-// Tokens that one step takes of prompts, vLLM's default for servers: by the memory of the GPU.
+// Assumptions, down to kPackedTokens. What the driver and the placer keep free of a GPU.
+constexpr double kKeptFreeMib = 640;
+// Tokens that one step takes of prompts, vLLM's default for servers: of large GPUs but A100.
 constexpr double kChunkTokens = 8192, kSmallChunkTokens = 2048;
 constexpr int64_t kLargeGpuMib = 70 * 1024;
+bool TakesLargeChunks(const GpuType& gpu) {
+  return gpu.mem_mib >= kLargeGpuMib && gpu.name.find("a100") == std::string::npos;
+}
+constexpr double kBlockTokens = 16;  // of vLLM's cache
+double WholeBlocks(double tokens) { return kBlockTokens * std::ceil(tokens / kBlockTokens); }
 // CUDA graphs of the decoding steps; buffers of collectives where GPUs share a model.
 constexpr double kGraphsMib = 1024, kCollectivesMib = 1024;
 constexpr double kPackedTokens = 16384;  // of prompts that are computed together, where many wait
@@ -41,8 +47,11 @@ constexpr double kTokenUpper = 1.3, kFirstTokenUpper = 4;
 constexpr double kLongestOverMean = 4;
 constexpr double kMemoryConfidence = 0.99;  // of the number that run at once
 constexpr double kMostSlowdown = static_cast<double>(kMaxDemandSlowdown);
-constexpr double kUnpromisedSlowdown = 2;  // at most, of a service that promises nothing; chosen
-constexpr float kMostDuty = 0.999F;        // of independent users: some time nobody is there (KeepsWork)
+// A service gets cache and admits requests for this slowdown, or as far as its promises reach: bounds of two jobs on a
+// GPU are mostly below it. One that promises nothing is slowed no further than the other. Both chosen.
+constexpr double kPlannedSlowdown = 6, kUnpromisedSlowdown = 2;
+constexpr double kLeastBusy = 1e-6;
+constexpr float kMostDuty = 0.999F;  // of independent users: some time nobody is there (KeepsWork)
 constexpr int kHalvings = 40;
 
 constexpr std::array<int64_t, 11> kRunning = {1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024};
@@ -69,22 +78,25 @@ absl::Status Check(const ServiceLoad& load, const Graph& graph, const RunSpec& r
   HORUS_RETURN_IF_ERROR(CheckNumber("first_token_us", load.first_token_us, 0, 1e12));
   HORUS_RETURN_IF_ERROR(CheckNumber("token_us", load.token_us, 0, 1e12));
   HORUS_RETURN_IF_ERROR(CheckNumber("confidence", load.confidence, kLeastServiceConfidence, kMostServiceConfidence));
-  if (!IsEngine(run.framework)) {
-    return InvalidArgument("service: framework: expected an engine (vllm, tensorrt-llm or sglang), found '%s'",
-                           Name(run.framework));
-  }
-  if (run.dims.batch != 0) {
-    return InvalidArgument("service: batch: expected none (the load decides), found %d", run.dims.batch);
-  }
   for (const std::string_view dim : {"batch", "seq", "past"}) {
     if (std::find(graph.symbols.begin(), graph.symbols.end(), dim) == graph.symbols.end()) {
-      return InvalidArgument("service: expected a graph of a language model with the dimension %s, found none", dim);
+      return InvalidArgument(
+          "service: expected a language model (a config.json or a known name), found a graph without the "
+          "dimension %s",
+          dim);
     }
     const auto bound = std::find_if(run.dims.dims.begin(), run.dims.dims.end(),
                                     [dim](const auto& given) { return given.first == dim; });
     if (bound != run.dims.dims.end()) {
       return InvalidArgument("service: %s: expected none (the load decides), found %d", dim, bound->second);
     }
+  }
+  if (!IsEngine(run.framework)) {
+    return InvalidArgument("service: framework: expected an engine (vllm, tensorrt-llm or sglang), found '%s'",
+                           Name(run.framework));
+  }
+  if (run.dims.batch != 0) {
+    return InvalidArgument("service: batch: expected none (the load decides), found %d", run.dims.batch);
   }
   return absl::OkStatus();
 }
@@ -294,18 +306,20 @@ uint64_t HashOf(const ServiceLoad& load) {
 
 int64_t WholeUs(double us) { return static_cast<int64_t>(std::min(std::ceil(us), 1e13)); }
 
+bool Promises(const ServiceLoad& load) { return load.token_us > 0 || load.first_token_us > 0; }
+
 // All but the demand.
 Service ServeOn(const Steps& steps, const ServiceLoad& load, const GpuType& gpu) {
   Service service;
   const Queue queue(steps, load, gpu);
   service.weights_mib = steps.weights / kMib;
-  service.activations_mib = (gpu.mem_mib >= kLargeGpuMib ? steps.activations : steps.small_activations) / kMib;
+  service.activations_mib = (TakesLargeChunks(gpu) ? steps.activations : steps.small_activations) / kMib;
   service.engine_mib =
       static_cast<double>(std::max<int64_t>(0, gpu.context_mib)) + kGraphsMib + (steps.parallel ? kCollectivesMib : 0);
   const double longest = LongestOf(load);
-  const double free_mib = static_cast<double>(gpu.mem_mib) - service.memory_mib();
+  const double free_mib = static_cast<double>(gpu.mem_mib) - kKeptFreeMib - service.memory_mib();
   const double free_tokens = steps.bytes_per_token > 0 ? free_mib * kMib / steps.bytes_per_token : kMostTokens;
-  const bool fits = free_tokens >= longest;
+  const bool fits = free_mib > 0 && free_tokens >= WholeBlocks(longest);
   // Of the whole GPU; one request always runs.
   const Queue::State whole = {.most = std::clamp(free_tokens / HeldTokens(load), 1.0, kMostRunning)};
 
@@ -331,15 +345,22 @@ Service ServeOn(const Steps& steps, const ServiceLoad& load, const GpuType& gpu)
   service.token = point->token;
   service.requests_per_s = point->rate;
   service.tokens_per_s = point->rate * load.tokens_out;
-  service.busy = open ? -std::expm1(-point->running) : 1;
+  service.busy = open ? std::max(-std::expm1(-point->running), kLeastBusy) : 1;
 
-  const double many = open ? Queue::Quantile(point->running, kMemoryConfidence) : load.concurrency;
+  // Slowed, more run at once.
+  const auto keeps_with = [&](double most) {
+    return Queue::Largest(1, kMostSlowdown,
+                          [&](double slowdown) { return queue.Keeps(load, {.most = most, .slowdown = slowdown}); });
+  };
+  const double planned =
+      std::clamp(keeps_with(whole.most), 1.0, Promises(load) ? kPlannedSlowdown : kUnpromisedSlowdown);
+  const std::optional<Queue::Point> slowed = queue.At(load, {.most = whole.most, .slowdown = planned});
+  const double running = slowed.has_value() ? slowed->running : whole.most;
+  const double many = open ? Queue::Quantile(running, kMemoryConfidence) : load.concurrency;
   service.most_running = std::clamp(std::ceil(many), 1.0, std::floor(whole.most));
-  service.cache_tokens = std::max(longest, service.most_running * HeldTokens(load));
+  service.cache_tokens = WholeBlocks(std::max(longest, service.most_running * HeldTokens(load)));
   service.cache_mib = service.cache_tokens * steps.bytes_per_token / kMib;
-
-  const auto keeps = [&](double slowdown) { return queue.Keeps(load, {.most = whole.most, .slowdown = slowdown}); };
-  service.largest_slowdown = Queue::Largest(1, kMostSlowdown, keeps);
+  service.largest_slowdown = keeps_with(std::max(service.most_running, service.running));
   if (!fits) {
     service.verdict = ServiceVerdict::kNoRoom;
     service.most_requests_per_s = 0;
@@ -351,32 +372,32 @@ Service ServeOn(const Steps& steps, const ServiceLoad& load, const GpuType& gpu)
     double share = service.verdict == ServiceVerdict::kOverloaded ? point->rate / load.requests_per_s : 1;
     if (load.token_us > 0) share = std::min(share, load.token_us / point->token.upper_us);
     if (load.first_token_us > 0) share = std::min(share, load.first_token_us / point->first_token.upper_us);
-    service.largest_slowdown = std::min(share, 0.999);
+    service.largest_slowdown = std::clamp(share, 0.001, 0.999);
   }
   return service;
 }
 
-// Shares of memory that engines take have two digits; up, so that the load fits.
-double Share(double part, double whole) { return whole > 0 ? std::ceil(100 * std::min(1.0, part / whole)) / 100 : 1; }
-
 }  // namespace
 
-std::string EngineArguments(Framework engine, const Service& service, const ServiceLoad& load, int64_t mem_mib) {
-  const auto card = static_cast<double>(mem_mib);
+std::string EngineArguments(Framework engine, const Service& service, const ServiceLoad& load, const GpuType& gpu,
+                            int64_t mem_mib) {
   const auto whole = [](double value) { return static_cast<int64_t>(std::llround(value)); };
-  const int64_t requests = whole(service.most_running), tokens = whole(LongestOf(load));
+  const int64_t requests = whole(service.most_running), longest = whole(LongestOf(load)),
+                cached = whole(service.cache_tokens);
   switch (engine) {
     case Framework::kSglang:
-      return absl::StrFormat("--mem-fraction-static %.2f --max-running-requests %d --context-length %d",
-                             Share(service.weights_mib + service.cache_mib, card), requests, tokens);
-    case Framework::kTensorRtLlm:
-      return absl::StrFormat("--kv_cache_free_gpu_memory_fraction %.2f --max_batch_size %d --max_seq_len %d",
-                             Share(service.cache_mib, card - service.memory_mib() + service.cache_mib), requests,
-                             tokens);
+      return absl::StrFormat("--max-total-tokens %d --max-running-requests %d --context-length %d", cached, requests,
+                             longest);
+    case Framework::kTensorRtLlm:  // the last words are of its file of options
+      return absl::StrFormat("--max_batch_size %d --max_seq_len %d kv_cache_config.max_tokens=%d", requests, longest,
+                             cached);
     default:
       return absl::StrFormat(
-          "--gpu-memory-utilization %.2f --kv-cache-memory-bytes %d --max-num-seqs %d --max-model-len %d",
-          Share(service.memory_mib(), card), whole(service.cache_mib * kMib), requests, tokens);
+          "--gpu-memory-utilization %.4f --kv-cache-memory-bytes %d --max-num-seqs %d --max-model-len %d "
+          "--max-num-batched-tokens %d",
+          std::ceil(1e4 * service.memory_mib() / static_cast<double>(std::max<int64_t>(1, mem_mib))) / 1e4,
+          whole(service.cache_mib * kMib), requests, longest,
+          whole(TakesLargeChunks(gpu) ? kChunkTokens : kSmallChunkTokens));
   }
 }
 
@@ -405,11 +426,10 @@ absl::StatusOr<std::vector<Service>> PredictServices(const Predictor& predictor,
     if (steps.weights > static_cast<double>(gpu->mem_mib) * kMib) demand.flags |= kDemandTooLarge;
     demand.step_time_us = {WholeUs(service.token.estimate_us), WholeUs(service.token.upper_us)};
     demand.duty = load.concurrency > 0 ? 1 : std::min(static_cast<float>(service.busy), kMostDuty);
-    const bool promises = load.token_us > 0 || load.first_token_us > 0;
-    const double most = promises ? kMostSlowdown : kUnpromisedSlowdown;
+    const double most = Promises(load) ? kMostSlowdown : kUnpromisedSlowdown;
     demand.slowdown_bound = static_cast<float>(std::min(service.largest_slowdown, most));
     if (service.verdict == ServiceVerdict::kServed)
-      service.engine_arguments = EngineArguments(run.framework, service, load, gpu->mem_mib);
+      service.engine_arguments = EngineArguments(run.framework, service, load, *gpu, gpu->mem_mib);
     services.push_back(std::move(service));
   }
   return services;

@@ -6,13 +6,13 @@
 //          open; the load and the times promised; GPU types.
 // Leaves:  a Service for each GPU type, for one GPU of those that share the model.
 // Units:   us, tokens, requests/s, MiB.
-// Cost:    some 15 analyses (predictor.h) for all GPU types, then about 1 ms a type.
+// Cost:    16 analyses (predictor.h), then one more and about 1 ms a GPU type.
 // Thread class: pure functions.
 //
 // Continuous batching is a queue whose requests are all served at once, each slower for the others: one step gives
 // every running request a token, and the prompts of those that come take their time from all (chunked prefill). With
 // independent users the number that run is the load times the time of a request, which grows with that number: a fixed
-// point. README.md has the formulas and what they were held against.
+// point. docs/services.md says what it was held against.
 #pragma once
 
 #include <cstdint>
@@ -77,10 +77,10 @@ struct Service {
   [[nodiscard]] double memory_mib() const { return weights_mib + activations_mib + engine_mib + cache_mib; }
 };
 
-// That tell an engine to take no more, on a GPU or a slice of that memory: "--gpu-memory-utilization 0.25 ...". vLLM
-// 0.11, SGLang 0.5, trtllm-serve 1.0 and later.
+// That tell an engine to take no more, on a GPU or a slice with that memory: "--gpu-memory-utilization 0.25 ...". vLLM
+// 0.11, SGLang 0.5, trtllm-serve 1.0 and later; shares of memory only where the engine counts them of the whole.
 [[nodiscard]] std::string EngineArguments(Framework engine, const Service& service, const ServiceLoad& load,
-                                          int64_t mem_mib);
+                                          const GpuType& gpu, int64_t mem_mib);
 
 // Errors: INVALID_ARGUMENT (a field of the load; a run of no engine, or that binds batch, seq or past; a graph without
 // those dimensions), and those of Analyse.

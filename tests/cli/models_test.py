@@ -72,11 +72,19 @@ class Models(Files):
         self.assertLessEqual(max(map(len, out.splitlines())), 100)
 
     def test_engines_have_their_own_words(self):
-        for engine, word in (("vllm", "--gpu-memory-utilization"), ("sglang", "--mem-fraction-static"),
-                             ("tensorrt-llm", "--kv_cache_free_gpu_memory_fraction")):
+        for engine, word in (("vllm", "--gpu-memory-utilization 0."), ("sglang", "--max-total-tokens "),
+                             ("tensorrt-llm", " kv_cache_config.max_tokens=")):
             code, out, _ = run("inspect", "qwen2.5-7b", "--users", 4, "--gpu", "l40s", "--framework", engine)
             self.assertEqual(code, 0)
-            self.assertIn(word + " 0.", out)
+            self.assertIn(word, out)
+
+    def test_what_no_service_can_be_is_refused(self):
+        for options, says in ((("--token-ms", 50), "--requests-per-s or --users"),
+                              (("--users", 2, "--pipeline-parallel", 2), "--pipeline-parallel: expected none of a service"),
+                              (("--users", 2, "--requests-per-s", 2), "--users")):
+            code, _, err = run("inspect", "gpt2", "--gpu", "t4", *options)
+            self.assertEqual(code, 2)
+            self.assertIn(says, err)
 
     def test_services_share_a_gpu_within_their_promises(self):
         cluster = self.write("cluster.yaml", "version: 1\nnodes:\n  - {name: n, cpu_cores: 8, memory_gib: 64, gpus: [{type: h100-sxm, count: 1}]}\n")

@@ -126,6 +126,16 @@ TEST(ServiceTest, MemoryIsTheSumOfItsPartsAndHoldsTheLongestRequest) {
   EXPECT_EQ(On(longer, "a100-80gb").verdict, ServiceVerdict::kNoRoom);
 }
 
+// Slowed twice, twice as many and more run at once: there must be cache for them, and the engine must admit them.
+TEST(ServiceTest, HasRoomForTheRequestsThatNeighboursMakeWait) {
+  const ServiceLoad load = Load(5);
+  const Service service = On(load, "h100-sxm");
+  ASSERT_EQ(service.demand.slowdown_bound, 2);
+  EXPECT_GE(service.most_running, 2 * service.running);
+  EXPECT_GE(service.cache_tokens, service.most_running * (load.tokens_in + load.tokens_out / 2));
+  EXPECT_EQ(std::fmod(service.cache_tokens, 16), 0) << "whole blocks";
+}
+
 TEST(ServiceTest, FewerBitsOfTheCacheHoldMore) {
   const ServiceLoad load = Load(5);
   const Service whole = On(load, "h100-sxm"), half = On(load, "h100-sxm", "llama-3.1-8b", {.cache = "fp8"});

@@ -236,7 +236,7 @@ class Predictor:
         """How an engine serves a language model (`Graph.from_config`) under a load, on one GPU type, or on each of several by
         its name: of independent users `requests_per_s`, or `users` who ask again once they are answered; mean tokens of a
         prompt and of an answer; `longest`: of both together (0 = four times the mean). The times are promises that the share
-        `confidence` of the requests must keep; 0 = none. `run`: None = vLLM in the model's own type."""
+        `confidence` of the requests must keep; 0 = none. `run`: None = vLLM in bf16."""
         handle = instance(graph, Graph, "graph")._handle
         names = (text(gpu_types, "gpu_types"),) if isinstance(gpu_types, str) else sequence(gpu_types, str, "gpu_types")
         how = RunSpec(mode="inference", framework="vllm", precision="bf16") if run is None else _run(run)
