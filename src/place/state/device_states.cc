@@ -185,7 +185,9 @@ TenantClass TenantAsked(const JobSpec& job, const Demand& demand, bool alone) {
 
 TenantClass MakeTenantClass(const JobSpec& job, const Demand& demand, bool alone) {
   TenantClass tenant = TenantAsked(job, demand, alone);
-  tenant.order = StableHashOf(tenant, job.weight, job.weight * static_cast<float>(RelativeSpeed(job, demand)));
+  // Of equal classes alike: where slowdowns cost nothing, they may be of jobs that are faster elsewhere.
+  const double speed = KeepsWork(tenant.demand) ? 1 : RelativeSpeed(job, demand);
+  tenant.order = StableHashOf(tenant, job.weight, job.weight * static_cast<float>(speed));
   const ClassWords words = WordsOf(tenant);
   tenant.digest = Hash64(words.data(), sizeof words, ProcessSecret());
   return tenant;
