@@ -12,13 +12,11 @@
 #include "interference/laws.h"
 #include "io/json_text.h"
 #include "io/placement.h"
-#include "nlohmann/json.hpp"
 #include "place/policies/builtin.h"
 
 namespace horus::cli {
 namespace {
 
-using Json = nlohmann::ordered_json;
 using Two = std::array<Slowdown, 2>;
 
 constexpr int kBesideJsonVersion = 1;

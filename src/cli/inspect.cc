@@ -23,7 +23,6 @@
 #include "graph/from_config.h"
 #include "interference/registry.h"
 #include "io/json_text.h"
-#include "nlohmann/json.hpp"
 #include "predict/solve.h"
 
 namespace horus::cli {
@@ -49,8 +48,6 @@ struct SolveReport {
   bool calibrated = false;
   bool outside = false;  // the job lies outside what the prediction was made for
 };
-
-using Json = nlohmann::ordered_json;
 
 constexpr int kSolveJsonVersion = 1;
 constexpr size_t kShownDimBytes = 24;

@@ -18,7 +18,6 @@
 #include "interference/laws.h"
 #include "io/json_text.h"
 #include "io/placement.h"
-#include "nlohmann/json.hpp"
 
 namespace horus::cli {
 namespace {
@@ -146,8 +145,6 @@ namespace {
 
 // ---- How each predicted quantity was arrived at: roofline, fitted constants, trees, and what moved them.
 // Cost: linear in the features.
-
-using Json = nlohmann::ordered_json;
 
 constexpr size_t kShownShifts = 3;
 

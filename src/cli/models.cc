@@ -11,12 +11,9 @@
 #include "graph/from_config.h"
 #include "graph/shaped.h"
 #include "io/json_text.h"
-#include "nlohmann/json.hpp"
 
 namespace horus::cli {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 constexpr char kModelsFooter[] = R"(
 Examples:

@@ -14,12 +14,9 @@
 #include "cli/print.h"
 #include "io/json_text.h"
 #include "io/placement.h"
-#include "nlohmann/json.hpp"
 
 namespace horus::cli {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 constexpr int kServiceJsonVersion = 1;
 constexpr double kUsPerMs = 1e3;
@@ -40,7 +37,7 @@ std::string LoadText(const ServiceLoad& load) {
   return text;
 }
 
-std::string VerdictText(const Service& service, const ServiceLoad& load) {
+std::string ServedText(const Service& service, const ServiceLoad& load) {
   switch (service.verdict) {
     case ServiceVerdict::kServed:
       return "yes";
@@ -56,7 +53,7 @@ std::string VerdictText(const Service& service, const ServiceLoad& load) {
   return "";
 }
 
-std::string_view VerdictName(ServiceVerdict verdict) {
+std::string_view ServiceName(ServiceVerdict verdict) {
   constexpr std::array<std::string_view, 4> kNames = {"served", "no-room", "overloaded", "late"};
   return kNames[static_cast<size_t>(verdict)];
 }
@@ -65,7 +62,7 @@ Json ServiceJson(const Service& service, const ServiceLoad& load, const GpuType&
   const auto ms = [](double us) { return ShortDouble(static_cast<float>(us / kUsPerMs)); };
   const auto real = [](double value) { return ShortDouble(static_cast<float>(value)); };
   return {{"gpu_type", gpu.name},
-          {"verdict", std::string(VerdictName(service.verdict))},
+          {"verdict", std::string(ServiceName(service.verdict))},
           {"memory_mib", Whole(service.memory_mib())},
           {"weights_mib", Whole(service.weights_mib)},
           {"activations_mib", Whole(service.activations_mib)},
@@ -134,7 +131,7 @@ std::string ServicesReport(const std::string& path, const RunSpec& run, const Se
     table.AddRow({gpus[i].name, MibText(service.memory_mib()), fits ? TimeText(service.first_token) : "-",
                   fits ? TimeText(service.token) : "-", fits ? rate : "-",
                   served ? Factor(static_cast<double>(service.demand.slowdown_bound)) : "-",
-                  VerdictText(service, load)});
+                  ServedText(service, load)});
     if (!served) continue;
     if (shown == nullptr) shown = &service;
     if (!all) {

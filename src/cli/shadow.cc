@@ -31,7 +31,6 @@
 #include "io/jobs_file.h"
 #include "io/json_text.h"
 #include "io/placement.h"
-#include "nlohmann/json.hpp"
 #include "place/placer.h"
 
 namespace horus::cli {
@@ -44,8 +43,6 @@ struct ShadowNames {
   std::function<std::string(NodeId)> node;
   std::function<std::string(JobId)> job;
 };
-
-using Json = nlohmann::ordered_json;
 
 double ShareOf(double part, double whole) { return whole > 0 ? part / whole : 0; }
 
