@@ -60,5 +60,7 @@ HORUS_FIRST_RELEASE(horus_queued_job, ideal_us);
 HORUS_FIRST_RELEASE(horus_metrics_options, clock_user);
 HORUS_FIRST_RELEASE(horus_metric_columns, values);
 HORUS_FIRST_RELEASE(horus_config_options, cache);
+HORUS_FIRST_RELEASE(horus_service_load, token_us);
+HORUS_FIRST_RELEASE(horus_service, engine_arguments);
 
 }  // namespace horus::capi
