@@ -77,7 +77,9 @@ absl::Status Check(const ServiceLoad& load, const Graph& graph, const RunSpec& r
   }
   HORUS_RETURN_IF_ERROR(CheckNumber("first_token_us", load.first_token_us, 0, 1e12));
   HORUS_RETURN_IF_ERROR(CheckNumber("token_us", load.token_us, 0, 1e12));
-  HORUS_RETURN_IF_ERROR(CheckNumber("confidence", load.confidence, kLeastServiceConfidence, kMostServiceConfidence));
+  // The float that C has for the most is a little above it.
+  HORUS_RETURN_IF_ERROR(CheckNumber("confidence", load.confidence, kLeastServiceConfidence,
+                                    static_cast<double>(static_cast<float>(kMostServiceConfidence))));
   for (const std::string_view dim : {"batch", "seq", "past"}) {
     if (std::find(graph.symbols.begin(), graph.symbols.end(), dim) == graph.symbols.end()) {
       return InvalidArgument(
@@ -339,7 +341,7 @@ Service ServeOn(const Steps& steps, const ServiceLoad& load, const GpuType& gpu)
       service.verdict = ServiceVerdict::kOverloaded;
     }
   }
-  if (!point.has_value()) point = Queue::Point{};  // cannot be: one request in a year is served
+  if (!point.has_value()) point = Queue::Point{};  // of requests so long that not even one a day is served
   service.running = point->running;
   service.first_token = point->first_token;
   service.token = point->token;

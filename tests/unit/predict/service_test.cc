@@ -217,6 +217,20 @@ INSTANTIATE_TEST_SUITE_P(
         BadLoad{"token_us: expected 0", {.requests_per_s = 1, .tokens_in = 1, .tokens_out = 1, .token_us = -1}},
         BadLoad{"confidence: expected 0.5", {.requests_per_s = 1, .tokens_in = 1, .tokens_out = 1, .confidence = 1}}));
 
+TEST(ServiceTest, TheMostConfidenceMayComeAsAFloat) {
+  ServiceLoad load = Load(1);
+  load.confidence = static_cast<double>(0.999F);
+  EXPECT_EQ(On(load, "h100-sxm").verdict, ServiceVerdict::kServed);
+}
+
+// A prompt as long as may be asked for: an answer that placement takes, and refuses.
+TEST(ServiceTest, TheLongestRequestsHaveAnAnswer) {
+  const Service service = On({.requests_per_s = 1, .tokens_in = kMostTokens, .tokens_out = kMostTokens}, "h100-sxm");
+  EXPECT_NE(service.verdict, ServiceVerdict::kServed);
+  EXPECT_TRUE(ValidateDemand(service.demand).ok()) << ValidateDemand(service.demand);
+  EXPECT_GT(service.demand.slowdown_bound, 0);
+}
+
 TEST(ServiceTest, ARunThatNoEngineServesIsRefused) {
   RunSpec run = Serving();
   run.framework = Framework::kPyTorch;
