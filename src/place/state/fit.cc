@@ -89,7 +89,13 @@ Reason FitDevice(const TenantClass* newcomer, const DeviceRow& device, const Fit
   if (reason != Reason::kNone) return reason;
   if (const Reason tenant = FitTenant(newcomer, device, limits, shortfall); tenant != Reason::kNone) return tenant;
   const LateAlone& late = newcomer->late;
-  if (late.p99_us == 0) return Reason::kNone;
+  if (late.p99_us == 0) {
+    // What a service keeps was worked out on the whole GPU. A slice alone slows it.
+    const auto bound = static_cast<double>(newcomer->demand.slowdown_bound);
+    if (bound == 0 || device.compute_share >= 1) return Reason::kNone;
+    const double slowed = 1 / SliceSpeed(newcomer->demand, static_cast<double>(device.compute_share));
+    return IsBeyond(slowed, bound) ? Fail(Reason::kSlowdownOwn, shortfall, bound, slowed, "x", slowed) : Reason::kNone;
+  }
   return Fail(Reason::kSlowdownOwn, shortfall, static_cast<double>(late.bound_us), static_cast<double>(late.p99_us),
               kLateUnit, static_cast<double>(late.expected_us));
 }

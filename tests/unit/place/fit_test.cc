@@ -165,6 +165,21 @@ TEST(Fit, AJobThatMissesItsLatencyAloneFitsNowhere) {
   EXPECT_EQ(FitDevice(&late, Device(), kLimits), Reason::kNone);
 }
 
+// Its promises were worked out on the whole GPU: a slice on which it breaks them alone is refused, however empty.
+TEST(Fit, AServiceGoesToNoSliceThatIsTooSlowForIt) {
+  TenantClass service;
+  service.demand.slowdown_bound = 1.5F;
+  service.demand.gpu_util_pct = {100, 100};
+  DeviceRow slice = Device();
+  EXPECT_EQ(FitDevice(&service, slice, kLimits), Reason::kNone);
+  slice.compute_share = 0.125F;
+  Shortfall shortfall;
+  EXPECT_EQ(FitDevice(&service, slice, kLimits, &shortfall), Reason::kSlowdownOwn);
+  EXPECT_GT(shortfall.available, shortfall.needed);
+  service.demand.slowdown_bound = 100;
+  EXPECT_EQ(FitDevice(&service, slice, kLimits), Reason::kNone);
+}
+
 TEST(Fit, AMigInstanceTakesOneGpuOfAJobAndSharersOfIt) {
   DeviceRow instance = Device();
   instance.mode = SharingMode::kMig;
