@@ -92,7 +92,7 @@ Reason FitDevice(const TenantClass* newcomer, const DeviceRow& device, const Fit
   if (late.p99_us == 0) {
     // What a service keeps was worked out on the whole GPU. A slice alone slows it.
     const auto bound = static_cast<double>(newcomer->demand.slowdown_bound);
-    if (bound == 0 || device.compute_share >= 1) return Reason::kNone;
+    if (bound == 0) return Reason::kNone;
     const double slowed = 1 / SliceSpeed(newcomer->demand, static_cast<double>(device.compute_share));
     return IsBeyond(slowed, bound) ? Fail(Reason::kSlowdownOwn, shortfall, bound, slowed, "x", slowed) : Reason::kNone;
   }
