@@ -128,6 +128,10 @@ double WorkShare(const Demand& demand) {
   return demand.gradient_mib == 0 ? by_time : (by_time + by_traffic) / 2;
 }
 
+double CapStretch(const Demand& demand) {
+  return demand.sm_cap < 1 ? Stretched(WorkShare(demand), 1 / static_cast<double>(demand.sm_cap)) : 1;
+}
+
 double SliceShare(double compute_share) {
   constexpr double kComputeSlices = 7, kMemorySlices = 8;
   const auto slices = static_cast<unsigned>(std::max(1L, std::lround(kComputeSlices * compute_share)));
@@ -188,12 +192,6 @@ void CombinePairs(std::span<const float> pairs, std::span<const float> pair_uppe
     }
     out[i] = SlowdownOf(sum);
   }
-}
-
-absl::Status InterferenceModel::PredictCapped(const DeviceContext& /*device*/,
-                                              std::span<const Demand* const> /*tenants*/,
-                                              std::span<const double> /*caps*/, std::span<Slowdown> /*out*/) const {
-  return MakeError(absl::StatusCode::kUnimplemented, "interference model %s: knows no caps", std::string(name()));
 }
 
 absl::Status InterferenceModel::PredictPairs(const DeviceContext& /*device*/,

@@ -111,6 +111,9 @@ inline constexpr double kBandwidthScaling = 1.45;
 // Of its speed on the whole GPU. To a job of which a busy share alone is known the slice is a capacity.
 [[nodiscard]] double SliceSpeed(const Demand& demand, double compute_share);
 
+// How many times as long its step takes alone under its own cap (Demand::sm_cap); 1 without one.
+[[nodiscard]] double CapStretch(const Demand& demand);
+
 // What tenants of a device cost each other under MPS, where kernels run side by side as long as SMs are free: each
 // one's device time grows by what the others do meanwhile. caps[i], above 0 and at most 1, is the share of the SMs that
 // tenant i may use; none = no caps. A cap makes its own device time longer, as a slice would, and is the most that it

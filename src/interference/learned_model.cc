@@ -48,14 +48,23 @@ Numbers WorksOn(const DeviceContext& device, std::span<const Demand* const> tena
   return works;
 }
 
-// Of every two tenants, out[i * n + j], i != j.
-void MpsPairs(const DeviceContext& device, std::span<const Demand* const> tenants, std::span<float> out) {
+bool IsCapped(const Demand* tenant) { return tenant->sm_cap < 1; }
+bool CappedPair(const DeviceContext& device, const Demand& one, const Demand& other) {
+  return device.mode == SharingMode::kMps && (IsCapped(&one) || IsCapped(&other));
+}
+
+// Of every two tenants, out[i * n + j], i != j; of all, or of those of which one is capped.
+void MpsPairs(const DeviceContext& device, std::span<const Demand* const> tenants, bool all, std::span<float> out) {
+  if (!all && std::ranges::none_of(tenants, IsCapped)) return;
   const Numbers works = WorksOn(device, tenants);
+  const auto cap = [&](size_t i) { return static_cast<double>(tenants[i]->sm_cap); };
   for (size_t i = 0; i < works.size(); ++i) {
+    const double alone = Stretched(works[i], 1 / cap(i));
     for (size_t j = 0; j < works.size(); ++j) {
+      if (i == j || !(all || IsCapped(tenants[i]) || IsCapped(tenants[j]))) continue;
       std::array<double, 2> two;
-      MpsSlowdowns(std::array{works[i], works[j]}, {}, two);
-      if (i != j) out[i * works.size() + j] = static_cast<float>(two[0]);
+      MpsSlowdowns(std::array{works[i], works[j]}, std::array{cap(i), cap(j)}, two);
+      out[i * works.size() + j] = static_cast<float>(two[0] / alone);
     }
   }
 }
@@ -134,15 +143,15 @@ absl::Status LearnedModel::PredictPairs(const DeviceContext& device, std::span<c
   if (n < 2) return absl::OkStatus();
   const Place place = PlaceOf(device);
   absl::InlinedVector<float, kUsualTenants * kUsualTenants> pairs(n * n, 1.0f);
-  if (place.by_law) {
-    MpsPairs(device, tenants, std::span(pairs.data(), pairs.size()));
-  } else {
-    pairs_->Pairs(place.device, points, std::span(pairs.data(), pairs.size()));
-  }
+  const std::span<float> slowdowns(pairs.data(), pairs.size());
+  if (!place.by_law) pairs_->Pairs(place.device, points, slowdowns);
+  if (device.mode == SharingMode::kMps) MpsPairs(device, tenants, place.by_law, slowdowns);
   for (size_t i = 0; i < n; ++i) {
     for (size_t j = 0; j < n; ++j) {
       if (i == j) continue;
-      out[i * n + j] = Bounded(place, points[i], points[j], pairs[i * n + j]);
+      Place from = place;
+      from.by_law |= CappedPair(device, *tenants[i], *tenants[j]);
+      out[i * n + j] = Bounded(from, points[i], points[j], pairs[i * n + j]);
     }
   }
   return absl::OkStatus();
@@ -157,7 +166,8 @@ absl::Status LearnedModel::PredictBeside(const DeviceContext& device, const Dema
                                          std::span<const Demand* const> others, std::span<PairExcess> mine,
                                          std::span<PairExcess> theirs) const {
   const Place place = PlaceOf(device);
-  if (place.by_law) {
+  if (place.by_law ||
+      (device.mode == SharingMode::kMps && (IsCapped(&newcomer) || std::ranges::any_of(others, IsCapped)))) {
     return InterferenceModel::PredictBeside(device, newcomer, others, mine, theirs);
   }
   HORUS_RETURN_IF_ERROR(CheckLearnedDevice(device));
@@ -187,14 +197,14 @@ uint8_t LevelAt(double z) {
 
 }  // namespace
 
-bool LearnedModel::Bounds(const DeviceContext& device, Place& place) const {
+bool LearnedModel::Bounds(const DeviceContext& device, const Demand& tenant, Place& place) const {
   place = PlaceOf(device);
-  return CheckLearnedDevice(device).ok() && !place.by_law;
+  return CheckLearnedDevice(device).ok() && !place.by_law && !IsCapped(&tenant);
 }
 
 InterferenceModel::PairLevels LearnedModel::LevelsOf(const DeviceContext& device, const Demand& tenant) const {
   Place place;
-  if (!Bounds(device, place)) return {};
+  if (!Bounds(device, tenant, place)) return {};
   const PairModel::Parts part = pairs_->PartOf(place.device, TenantOf(tenant, device));
   return {.inflicts = LevelAt(part.inflicts), .suffers = LevelAt(part.suffers)};
 }
@@ -202,7 +212,7 @@ InterferenceModel::PairLevels LearnedModel::LevelsOf(const DeviceContext& device
 InterferenceModel::LeastPairs LearnedModel::LeastBeside(const DeviceContext& device, const Demand& newcomer) const {
   LeastPairs pairs;
   Place place;
-  if (!Bounds(device, place)) return pairs;
+  if (!Bounds(device, newcomer, place)) return pairs;
   const PairModel::Parts least = pairs_->LeastOf(place.device, TenantOf(newcomer, device));
   const auto excess = [](double z) {
     const auto slowdown = static_cast<float>(SlowdownOf(z - kRounding));
@@ -232,42 +242,15 @@ absl::Status LearnedModel::Predict(const DeviceContext& device, std::span<const 
   return absl::OkStatus();
 }
 
-absl::Status LearnedModel::PredictCapped(const DeviceContext& device, std::span<const Demand* const> tenants,
-                                         std::span<const double> caps, std::span<Slowdown> out) const {
-  const size_t n = tenants.size();
-  const bool valid = std::all_of(caps.begin(), caps.end(), [](double cap) { return cap > 0 && cap <= 1; });
-  if (device.mode != SharingMode::kMps || !valid || (!caps.empty() && caps.size() != n) || out.size() != n) {
-    return InvalidArgument("interference: expected MPS, %d slowdowns and no or as many caps in (0, 1]", n);
-  }
-  HORUS_RETURN_IF_ERROR(CheckLearnedDevice(device));
-  if (std::any_of(tenants.begin(), tenants.end(), [](const Demand* one) { return one == nullptr; })) {
-    return InvalidArgument("interference: a tenant is null");
-  }
-  Place place = PlaceOf(device);
-  place.by_law = true;
-  Numbers slowdowns(n);
-  MpsSlowdowns(WorksOn(device, tenants), caps, std::span(slowdowns.data(), n));
-  for (size_t i = 0; i < n; ++i) {
-    double margin = caps.empty() || caps[i] == 1 ? 0 : kMpsUnmeasuredMargin;
-    for (size_t j = 0; j < n; ++j) {
-      if (i == j) continue;
-      const bool capped = !caps.empty() && caps[j] < 1;
-      margin = std::max(margin, MarginOf(place, capped ? 0 : tenants[i]->profile_id, tenants[j]->profile_id).margin);
-    }
-    const auto upper = static_cast<float>(n < 2 && margin == 0 ? 1 : UpperOf(slowdowns[i], margin));
-    out[i] = SlowdownOf(CountExcess(static_cast<float>(slowdowns[i]), upper));
-  }
-  return absl::OkStatus();
-}
-
 void LearnedModel::CalibratedUpTo(const DeviceContext& device, std::span<const Demand* const> tenants,
                                   std::span<float> up_to) const {
-  const Place place = PlaceOf(device);
   const auto profile = [](const Demand* tenant) { return tenant == nullptr ? 0 : tenant->profile_id; };
   std::fill(up_to.begin(), up_to.end(), 1.0f);
   for (size_t i = 0; i < tenants.size(); ++i) {
     for (size_t j = 0; j < tenants.size(); ++j) {
       if (i == j) continue;
+      Place place = PlaceOf(device);
+      place.by_law |= tenants[i] != nullptr && tenants[j] != nullptr && CappedPair(device, *tenants[i], *tenants[j]);
       const double promised = MarginOf(place, profile(tenants[i]), profile(tenants[j])).promised;
       up_to[i] = std::min(up_to[i], static_cast<float>(promised));
     }

@@ -41,9 +41,6 @@ class LearnedModel final : public InterferenceModel {
   [[nodiscard]] absl::Status Predict(const DeviceContext& device, std::span<const Demand* const> tenants,
                                      std::span<Slowdown> out) const override;
 
-  [[nodiscard]] absl::Status PredictCapped(const DeviceContext& device, std::span<const Demand* const> tenants,
-                                           std::span<const double> caps, std::span<Slowdown> out) const override;
-
   [[nodiscard]] bool adds_pairs() const override { return true; }
   [[nodiscard]] absl::Status PredictPairs(const DeviceContext& device, std::span<const Demand* const> tenants,
                                           std::span<PairExcess> out) const override;
@@ -68,14 +65,14 @@ class LearnedModel final : public InterferenceModel {
   // A device of the header that answers for a type and mode.
   struct Place {
     uint32_t device = kUnseen;
-    bool exact = false;  // measured in that very mode; else MPS follows its law (laws.h), another mode of the type
-                         // answers for the rest, and all is bounded as unseen
-    bool by_law = false;
+    bool exact = false;   // measured in that very mode; else MPS follows its law (laws.h), another mode of the type
+                          // answers for the rest, and all is bounded as unseen
+    bool by_law = false;  // as of every pair in which one is capped: nobody measured caps
   };
   LearnedModel() = default;
   [[nodiscard]] Place PlaceOf(const DeviceContext& device) const;
-  // Whether pairs_ answers for the device, as which place.
-  [[nodiscard]] bool Bounds(const DeviceContext& device, Place& place) const;
+  // Whether pairs_ answers for the tenant on the device, as which place.
+  [[nodiscard]] bool Bounds(const DeviceContext& device, const Demand& tenant, Place& place) const;
   [[nodiscard]] bool Seen(uint32_t device, uint64_t profile) const;
   [[nodiscard]] PairMargin MarginOf(const Place& place, uint64_t victim, uint64_t other) const;
   // With the upper bound that holds there for these jobs.

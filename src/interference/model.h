@@ -3,7 +3,8 @@
 //
 // Enters:  GPU type, sharing mode and the demands of all tenants of one device (on that type).
 // Leaves:  one slowdown per tenant, in the tenants' order.
-// Units:   slowdown = step time shared / step time alone; 1 = undisturbed; kMaxSlowdown >= upper >= estimate >= 1.
+// Units:   slowdown = step time shared / step time alone, both under the tenant's own cap (Demand::sm_cap); 1 =
+//          undisturbed; kMaxSlowdown >= upper >= estimate >= 1.
 //          `upper` is not exceeded with the model's upper_probability; laws.h has other probabilities.
 // Cost:    at most 20 us a call without cache.   Thread class: immutable, share freely.
 #pragma once
@@ -74,11 +75,6 @@ class InterferenceModel {
   // does not depend on the order of the others. Non-OK (nothing written) for an unknown device.
   [[nodiscard]] virtual absl::Status Predict(const DeviceContext& device, std::span<const Demand* const> tenants,
                                              std::span<Slowdown> out) const = 0;
-
-  // Likewise under MPS, where tenant i may use the share caps[i] of the SMs at most, above 0 and at most 1; none = no
-  // caps. Slowdowns are over the tenant alone and without a cap. UNIMPLEMENTED: the model knows nothing of caps.
-  [[nodiscard]] virtual absl::Status PredictCapped(const DeviceContext& device, std::span<const Demand* const> tenants,
-                                                   std::span<const double> caps, std::span<Slowdown> out) const;
 
   // Of its upper bounds; above 0.5, below 1.
   [[nodiscard]] virtual double upper_probability() const { return kUpperProbability; }

@@ -225,13 +225,13 @@ size_t ObservedSlowdowns::Slots::bytes_held() const { return links_.capacity() *
 namespace {
 
 constexpr std::string_view kMagic = "HORUSSLO";
-constexpr uint32_t kVersion = 1;
+constexpr uint32_t kVersion = 2;  // 1 where no tenant is capped
 constexpr uint64_t kMostEpoch = uint64_t{1} << 62;
 constexpr double kMostSavedWeight = 1'000;  // of any running mean
 constexpr double kMostLog = 10;             // of a slowdown within the limits, and more
 constexpr size_t kMostNameBytes = 256;
 
-void Write(const Demand& demand, ByteWriter& out) {
+void Write(const Demand& demand, uint32_t version, ByteWriter& out) {
   out.U64(demand.profile_id);
   for (const Bounded& b : {demand.gpu_util_pct, demand.mem_bw_util_pct, demand.power_w}) {
     out.F32(b.estimate);
@@ -246,9 +246,10 @@ void Write(const Demand& demand, ByteWriter& out) {
   out.F32(demand.distance);
   out.F32(demand.operator_us);
   for (const float trait : demand.traits) out.F32(trait);
+  if (version > 1) out.F32(demand.sm_cap);
 }
 
-Demand ReadDemand(ByteReader& in) {
+Demand ReadDemand(ByteReader& in, uint32_t version) {
   Demand demand{.profile_id = in.U64()};
   for (Bounded* b : {&demand.gpu_util_pct, &demand.mem_bw_util_pct, &demand.power_w}) {
     b->estimate = in.F32();
@@ -263,6 +264,7 @@ Demand ReadDemand(ByteReader& in) {
   demand.distance = in.F32();
   demand.operator_us = in.F32();
   for (float& trait : demand.traits) trait = in.F32();
+  if (version > 1) demand.sm_cap = in.F32();
   return demand;
 }
 
@@ -292,14 +294,14 @@ bool Valid(const RunningCalibration& c) {
          InRange(c.bias, -1, kMostMeasuredSlowdown);
 }
 
-Situation ReadSituation(ByteReader& in) {
+Situation ReadSituation(ByteReader& in, uint32_t version) {
   Situation s;
   s.gpu = in.Text();
   s.mode = static_cast<SharingMode>(static_cast<uint8_t>(std::min<uint32_t>(in.U32(), 255)));
   s.compute_share = in.F32();
   const uint32_t tenants = in.U32();
   if (tenants < 2 || tenants > 1 + kMostCoTenants) return {};  // not valid
-  for (uint32_t i = 0; i < tenants && in.ok(); ++i) s.tenants.push_back(ReadDemand(in));
+  for (uint32_t i = 0; i < tenants && in.ok(); ++i) s.tenants.push_back(ReadDemand(in, version));
   s.weight = in.F64();
   s.mean = in.F64();
   s.variance = in.F64();
@@ -310,6 +312,10 @@ Situation ReadSituation(ByteReader& in) {
 }  // namespace
 
 std::string ObservedSlowdowns::Save() const {
+  const auto capped = [](const Situation& s) {
+    return std::ranges::any_of(s.tenants, [](const Demand& tenant) { return tenant.sm_cap < 1; });
+  };
+  const uint32_t version = std::ranges::any_of(situations_, capped) ? kVersion : 1;
   ByteWriter body;
   body.U64(capacity_);
   body.U64(epoch_);
@@ -324,7 +330,7 @@ std::string ObservedSlowdowns::Save() const {
     body.U32(static_cast<uint32_t>(s.mode));
     body.F32(s.compute_share);
     body.U32(static_cast<uint32_t>(s.tenants.size()));
-    for (const Demand& tenant : s.tenants) Write(tenant, body);
+    for (const Demand& tenant : s.tenants) Write(tenant, version, body);
     for (const double value : {s.weight, s.mean, s.variance}) body.F64(value);
     body.U64(s.seen);
   }
@@ -335,7 +341,7 @@ std::string ObservedSlowdowns::Save() const {
     for (const double value : {d.slowdown, d.predicted, d.predicted_upper}) body.F64(value);
   }
   std::string bytes(kMagic);
-  AppendLittleEndian(bytes, kVersion);
+  AppendLittleEndian(bytes, version);
   AppendLittleEndian(bytes, Hash64(body.bytes()));
   return bytes + body.bytes();
 }
@@ -347,8 +353,9 @@ absl::StatusOr<ObservedSlowdowns> ObservedSlowdowns::Restore(std::span<const uin
     return damaged("expected the bytes of saved slowdowns, found others");
   }
   ByteReader header(bytes.subspan(kMagic.size()));
-  if (const uint32_t version = header.U32(); version != kVersion) {
-    return MakeError(absl::StatusCode::kOutOfRange, "slowdowns: expected format %d, found %d", kVersion, version);
+  const uint32_t version = header.U32();
+  if (version < 1 || version > kVersion) {
+    return MakeError(absl::StatusCode::kOutOfRange, "slowdowns: expected format 1 to %d, found %d", kVersion, version);
   }
   const std::span<const uint8_t> body = bytes.subspan(kHeader);
   if (header.U64() != Hash64(body.data(), body.size())) return damaged("the checksum does not fit the bytes");
@@ -364,7 +371,7 @@ absl::StatusOr<ObservedSlowdowns> ObservedSlowdowns::Restore(std::span<const uin
   uint64_t last = 0;  // entries come in the order in which they were seen, so that equal observations have equal bytes
   const uint64_t situations = in.U64();
   for (uint64_t i = 0; i < situations && in.ok(); ++i) {
-    Situation situation = ReadSituation(in);
+    Situation situation = ReadSituation(in, version);
     if (!in.ok() || !Valid(situation) || situation.seen <= last || situation.seen > result.epoch_ || i >= capacity) {
       return damaged("a situation is not one that was saved");
     }

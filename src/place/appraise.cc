@@ -265,6 +265,7 @@ absl::Status Explainer::Placed(const Ledger& ledger, const JobView& view, const 
   decision.reason = Reason::kNone;
   decision.spans_nodes = result.spans_nodes;
   decision.cpu_milli = view.job->cpu_milli;
+  decision.sm_cap_pct = view.job->sm_cap_pct;
   decision.mem_mib = view.job->mem_mib;
   if (IsCpuOnly(*view.job)) decision.own = Slowdown();
   decision.node_name = ledger.spec(result.best.slots.front().node_row).name;

@@ -112,8 +112,10 @@ std::string DescribeDecision(const Decision& decision) {
     const std::string way = decision.alternative < 0 ? "" : Formatted(" Alternative %d.", decision.alternative);
     const char* probe = decision.probe ? " A probe: alone until it was observed." : "";
     const char* trial = decision.trial ? " A trial: it pays by expectation, not by the upper bounds; observe it." : "";
-    return Formatted("Placed on %s device %d%s%s%s%s%s", node, first.device, more, DescribeCompany(decision), way,
-                     probe, trial);
+    const std::string cap =
+        decision.sm_cap_pct == 0 ? "" : Formatted(" Capped at %d %% of the SMs.", decision.sm_cap_pct);
+    return Formatted("Placed on %s device %d%s%s%s%s%s%s", node, first.device, more, DescribeCompany(decision), way,
+                     cap, probe, trial);
   }
   if (decision.reason == Reason::kNone) return "Deferred: does not fit now.";
   const std::string_view when = decision.verdict == Verdict::kReject ? "Rejected: never fits this cluster. "

@@ -9,8 +9,10 @@
 #include <utility>
 
 #include "base/status.h"
+#include "interference/laws.h"
 #include "place/host/plan_grants.h"
 #include "place/placer_impl.h"
+#include "place/policies/builtin.h"
 #include "place/search/admit.h"
 #include "place/search/prices.h"
 
@@ -304,10 +306,51 @@ absl::StatusOr<Decision> Placer::Impl::Decide(const JobView& view) {
 absl::Status Placer::Impl::DecideWay(const JobSpec& way, ChosenWay& choice) {
   way_view = ViewJob(way, options.probe_outside, std::move(way_view));
   HORUS_ASSIGN_OR_RETURN(choice.decision, Decide(way_view));
-  if (choice.decision.verdict != Verdict::kPlace) return DecideByExpectation(way, choice);
+  if (choice.decision.verdict != Verdict::kPlace) {
+    HORUS_RETURN_IF_ERROR(DecideByExpectation(way, choice));
+    return choice.job == nullptr && options.sm_caps ? DecideCapped(way, choice) : absl::OkStatus();
+  }
   choice.slots = std::move(result.best.slots);
   choice.job = std::make_shared<JobSpec>(way);
   choice.job->exclusive |= choice.decision.probe;
+  return absl::OkStatus();
+}
+
+// The way as it is given, in the place of the one that was refused.
+absl::Status Placer::Impl::DecideInstead(const JobSpec& way, ChosenWay& choice) {
+  way_view = ViewJob(way, options.probe_outside, std::move(way_view));
+  const uint64_t request = RequestOn(ledger, way_view);
+  if (refused.Find(request) != nullptr) return absl::OkStatus();
+  scorer.SetJob(way_view);
+  HORUS_RETURN_IF_ERROR(search.Run(ledger, way_view, selected(), result, /*why=*/false));
+  if (result.best.slots.empty()) {
+    refused.Insert(request, choice.decision);
+    return absl::OkStatus();
+  }
+  choice.decision = {.job = way.id};
+  HORUS_RETURN_IF_ERROR(explainer.Placed(ledger, way_view, result, choice.decision));
+  choice.slots = std::move(result.best.slots);
+  choice.job = std::make_shared<JobSpec>(way);
+  return absl::OkStatus();
+}
+
+// Neighbours that cannot bear the whole job may bear a part of it. The largest part comes first; whoever would keep
+// less of its speed than any tenant must waits instead.
+absl::Status Placer::Impl::DecideCapped(const JobSpec& way, ChosenWay& choice) {
+  constexpr auto kNeighbour = static_cast<size_t>(Reason::kSlowdownNeighbour);
+  if (choice.decision.verdict == Verdict::kReject || way.sm_cap_pct > 0 || way.exclusive || GpuCount(way) != 1 ||
+      (!options.terse && choice.decision.refused_devices[kNeighbour] == 0)) {
+    return absl::OkStatus();
+  }
+  JobSpec capped = way;
+  const double most = way.slowdown_bound > 0 ? static_cast<double>(way.slowdown_bound) : GuardOf(way.kind);
+  for (const int32_t cap_pct : kSmCapsPct) {
+    capped.sm_cap_pct = cap_pct;
+    const auto slow = [&](const TypeDemand& entry) { return CapStretch(AsRun(capped, entry.demand)) > most; };
+    if (std::ranges::all_of(way.demands, slow)) break;
+    HORUS_RETURN_IF_ERROR(DecideInstead(capped, choice));
+    if (choice.job != nullptr) break;
+  }
   return absl::OkStatus();
 }
 
@@ -319,20 +362,10 @@ absl::Status Placer::Impl::DecideByExpectation(const JobSpec& way, ChosenWay& ch
     return absl::OkStatus();
   JobSpec alone = way;
   if (!AloneByExpectation(alone)) return absl::OkStatus();
-  way_view = ViewJob(alone, options.probe_outside, std::move(way_view));
-  const uint64_t request = RequestOn(ledger, way_view);
-  if (refused.Find(request) != nullptr) return absl::OkStatus();
-  scorer.SetJob(way_view);
-  HORUS_RETURN_IF_ERROR(search.Run(ledger, way_view, selected(), result, /*why=*/false));
-  if (result.best.slots.empty()) {
-    refused.Insert(request, choice.decision);
-    return absl::OkStatus();
-  }
-  choice.decision = {.job = way.id};
-  HORUS_RETURN_IF_ERROR(explainer.Placed(ledger, way_view, result, choice.decision));
+  HORUS_RETURN_IF_ERROR(DecideInstead(alone, choice));
+  if (choice.job == nullptr) return absl::OkStatus();
   choice.decision.probe = true;
-  choice.slots = std::move(result.best.slots);
-  choice.job = std::make_shared<JobSpec>(way);
+  *choice.job = way;
   choice.job->exclusive = true;
   for (TypeDemand& entry : choice.job->demands) {
     if (IsOnlyPredicted(entry.demand)) entry.demand.mem_mib.upper = entry.demand.mem_mib.estimate;
@@ -375,8 +408,15 @@ absl::Status Placer::Impl::OnNode(Search& with, const Ledger& on, const JobView&
   const std::vector<uint32_t> one = {node_row};
   HORUS_RETURN_IF_ERROR(with.Run(on, view, &one, result));
   answer = {.cost = result.best.cost, .known = true};
-  if (!result.best.slots.empty()) return absl::OkStatus();
   Decision decision;
+  if (!result.best.slots.empty()) {
+    // Whether several GPUs pay is known of a whole job alone, not of a task of one.
+    const bool whole = GpuCount(*view.job) > 1 && !view.types.front().tenant.distributed;
+    if (!whole || !scorer.policy().maximises_work()) return absl::OkStatus();
+    HORUS_RETURN_IF_ERROR(explainer.Placed(on, view, result, decision));
+    if (!explainer.GangPays(view, result, decision)) answer.reason = Reason::kPolicy;
+    return absl::OkStatus();
+  }
   HORUS_RETURN_IF_ERROR(explainer.Refused(on, view, one, result, decision));
   answer.reason = decision.reason;
   return absl::OkStatus();

@@ -77,6 +77,9 @@ struct Placer::Impl {
   absl::Status DecideWay(const JobSpec& way, ChosenWay& choice);
   // Of a way that was refused: alone, if only the bound of its memory does not fit.
   absl::Status DecideByExpectation(const JobSpec& way, ChosenWay& choice);
+  // Of a way that was refused because of neighbours: under a cap, where options.sm_caps allows it.
+  absl::Status DecideCapped(const JobSpec& way, ChosenWay& choice);
+  absl::Status DecideInstead(const JobSpec& way, ChosenWay& choice);
   // Refuses what only MakePlan decides: ways to run, and probes.
   absl::Status CheckSettled(const JobSpec& job) const;
   // The way of most worth among those that can be placed; ties go to the first.

@@ -54,6 +54,9 @@ std::string_view TraitName(Trait trait) {
 }
 
 absl::Status ValidateDemand(const Demand& demand) {
+  if (!(demand.sm_cap > 0 && demand.sm_cap <= 1)) {
+    return InvalidArgument("demand.sm_cap: expected above 0 and at most 1, found %g", demand.sm_cap);
+  }
   HORUS_RETURN_IF_ERROR(CheckReal("gpu_util_pct", "per cent", demand.gpu_util_pct, kMaxUtilPct));
   HORUS_RETURN_IF_ERROR(CheckReal("mem_bw_util_pct", "per cent", demand.mem_bw_util_pct, kMaxUtilPct));
   HORUS_RETURN_IF_ERROR(CheckInteger("mem_mib", "MiB", demand.mem_mib, kMaxMemMib));

@@ -75,6 +75,7 @@ struct Demand {
                    // (WithDuty in place/job/job.h); 0-1
   float slowdown_bound = 0;  // what the promises of a service (service.h) leave on this GPU type: 0 = nothing is
                              // promised; below 1 = they are not kept even alone, by that factor
+  float sm_cap = 1;  // share of the SMs that the job may use under MPS (AsRun in place/job/job.h); above 0, 1 = all
   friend bool operator==(const Demand&, const Demand&) = default;
 };
 

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/units.h"
+#include "interference/laws.h"
 #include "interference/registry.h"
 #include "place/engine.h"
 #include "place/modes/batch.h"
@@ -75,7 +76,7 @@ double WorkOf(const Cluster& cluster, const InterferenceModel& model) {
       std::vector<const Demand*> demands;
       for (const Resident& resident : device.residents) jobs.push_back(*cluster.Job(resident.job));
       std::vector<Demand> seen;
-      for (const JobInfo& job : jobs) seen.push_back(WithDuty(*job.spec, *FindDemand(*job.spec, device.spec.type)));
+      for (const JobInfo& job : jobs) seen.push_back(AsRun(*job.spec, *FindDemand(*job.spec, device.spec.type)));
       for (const Demand& demand : seen) demands.push_back(&demand);
       std::vector<Slowdown> slowdowns(jobs.size());
       if (jobs.size() > 1) {
@@ -94,7 +95,8 @@ double WorkOf(const Cluster& cluster, const InterferenceModel& model) {
                                  ? static_cast<double>(fastest) / static_cast<double>(demands[j]->step_time_us.estimate)
                                  : SpeedAlone(*jobs[j].spec, row);
         speeds[jobs[j].spec->id].push_back(static_cast<double>(jobs[j].spec->weight) * (1.0 + jobs[j].spec->priority) *
-                                           WorkAlone(*jobs[j].spec) *
+                                           WorkAlone(*jobs[j].spec) /
+                                           (device.spec.compute_share == 1 ? CapStretch(*demands[j]) : 1) *
                                            (jobs[j].spec->kind == JobKind::kBestEffort ? kBestEffortWorth : 1) * speed /
                                            (KeepsWork(*demands[j]) ? 1 : static_cast<double>(slowdowns[j].estimate)));
       }

@@ -16,6 +16,7 @@ namespace horus {
   X(gpu_milli)                    \
   X(gpu_mem_request_mib)          \
   X(gpu_mem_limit_mib)            \
+  X(sm_cap_pct)                   \
   X(cpu_milli)                    \
   X(mem_mib)                      \
   X(storage_mb_s)                 \
@@ -29,13 +30,14 @@ namespace horus {
 // (state/requests.h). A new field of JobSpec does not compile here until it is named on one of the sides.
 [[nodiscard]] inline auto SharedFields(const JobSpec& job) {
   const auto& [id, name, tenant, kind, tasks, gpus_per_task, gpu_milli, exclusive, share, gpu_mem_request_mib,
-               gpu_mem_limit_mib, cpu_milli, mem_mib, storage_mb_s, stated_cpu_milli, stated_mem_mib, sensitivity,
-               slowdown_bound, slowdown_confidence, priority, weight, submit_us, deadline_us, request_rate_hz,
-               latency_bound_us, demands, node_selector, groups, avoid_groups, spread_tasks, alternatives] = job;
+               gpu_mem_limit_mib, sm_cap_pct, cpu_milli, mem_mib, storage_mb_s, stated_cpu_milli, stated_mem_mib,
+               sensitivity, slowdown_bound, slowdown_confidence, priority, weight, submit_us, deadline_us,
+               request_rate_hz, latency_bound_us, demands, node_selector, groups, avoid_groups, spread_tasks,
+               alternatives] = job;
   return std::tie(tenant, kind, tasks, gpus_per_task, gpu_milli, exclusive, share, gpu_mem_request_mib,
-                  gpu_mem_limit_mib, cpu_milli, mem_mib, storage_mb_s, stated_cpu_milli, stated_mem_mib, sensitivity,
-                  slowdown_bound, slowdown_confidence, priority, weight, request_rate_hz, latency_bound_us, demands,
-                  node_selector, groups, avoid_groups, spread_tasks, alternatives);
+                  gpu_mem_limit_mib, sm_cap_pct, cpu_milli, mem_mib, storage_mb_s, stated_cpu_milli, stated_mem_mib,
+                  sensitivity, slowdown_bound, slowdown_confidence, priority, weight, request_rate_hz, latency_bound_us,
+                  demands, node_selector, groups, avoid_groups, spread_tasks, alternatives);
 }
 
 }  // namespace horus

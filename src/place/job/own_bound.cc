@@ -10,16 +10,21 @@
 namespace horus {
 
 OwnBound OwnBoundOf(const JobSpec& job, const Demand& demand) {
-  OwnBound bound{.slowdown = job.slowdown_bound, .late = {}};
-  if (demand.slowdown_bound > 0) {
-    if (demand.slowdown_bound < 1) {
-      const auto step_us = static_cast<float>(demand.step_time_us.upper);
-      return {.slowdown = 1, .late = {step_us * demand.slowdown_bound, step_us, 0}};
-    }
-    bound.slowdown = bound.slowdown > 0 ? std::min(bound.slowdown, demand.slowdown_bound) : demand.slowdown_bound;
+  // A cap of its own takes its part of what it may be slowed.
+  const auto stretch = static_cast<float>(CapStretch(demand));
+  OwnBound bound;
+  for (const float stated : {job.slowdown_bound, demand.slowdown_bound}) {
+    const float left = stated / stretch;
+    if (stated > 0 && (bound.slowdown == 0 || left < bound.slowdown)) bound.slowdown = left;
+  }
+  if (bound.slowdown > 0 && bound.slowdown < 1) {
+    const float step_us = stretch * static_cast<float>(std::max<int64_t>(demand.step_time_us.upper, 1));
+    return {.slowdown = 1, .late = {step_us * bound.slowdown, step_us, 0}};
   }
   if (!KeepsLatency(job)) return bound;
-  const auto longest = [&demand](int64_t step_us) { return std::max(static_cast<double>(step_us), demand.host_us); };
+  const auto longest = [&](int64_t step_us) {
+    return std::max(static_cast<double>(step_us) * static_cast<double>(stretch), demand.host_us);
+  };
   // Limits count bounds: the step as long as it may be.
   RequestLoad load{.requests_per_s = job.request_rate_hz,
                    .service_us = std::min(longest(demand.step_time_us.upper), kMostServiceUs)};

@@ -34,6 +34,7 @@ uint64_t StableHashOf(const Demand& demand) {
   hash = Add(hash, demand.power_w);
   hash = CombineHash(hash, static_cast<uint64_t>(demand.gradient_mib));
   hash = CombineHash(hash, Bits(demand.distance) << 32 | Bits(demand.operator_us));
+  if (demand.sm_cap != 1) hash = CombineHash(hash, Bits(demand.sm_cap));
   if (demand.slowdown_bound != 0) hash = CombineHash(hash, Bits(demand.slowdown_bound));
   if (demand.host_us != 0) hash = CombineHash(hash, std::bit_cast<uint64_t>(demand.host_us));
   for (size_t i = 0; i < kTraitCount; i += 2)
@@ -75,7 +76,7 @@ ClassWords WordsOf(const TenantClass& tenant) {
   const auto whole = [](int64_t value) { return static_cast<uint64_t>(value); };
   const Demand& demand = tenant.demand;
   ClassWords words = {demand.profile_id,
-                      demand.flags,
+                      uint64_t{demand.flags} | Bits(demand.sm_cap) << 32,
                       bounded(demand.gpu_util_pct),
                       bounded(demand.mem_bw_util_pct),
                       whole(demand.mem_mib.estimate),
@@ -152,20 +153,21 @@ uint64_t KindBit(int32_t gpu_milli, int32_t gpus) {
 }
 
 double RelativeSpeed(const JobSpec& job, const Demand& demand) {
+  const double stretch = CapStretch(AsRun(job, demand));
   const double own = StepUs(demand);
-  if (own <= 0) return 1;
+  if (own <= 0) return 1 / stretch;
   double fastest = own;
   for (const TypeDemand& entry : job.demands) {
     const double step = StepUs(entry.demand);
     if (step > 0) fastest = std::min(fastest, step);
   }
-  return fastest / own;
+  return fastest / own / stretch;
 }
 
 TenantClass TenantAsked(const JobSpec& job, const Demand& demand, bool alone) {
-  const OwnBound bound = OwnBoundOf(job, demand);
+  const Demand seen = AsRun(job, demand);
+  const OwnBound bound = OwnBoundOf(job, seen);
   const double weight = WorkWeight(job), work_alone = WorkAlone(job);
-  const Demand seen = WithDuty(job, demand);
   const double counted = Counted(static_cast<double>(BusyPct(seen).upper));
   return {.demand = seen,
           .promise = {bound.slowdown, bound.slowdown > 0 ? job.slowdown_confidence : 0},

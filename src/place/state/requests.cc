@@ -77,9 +77,9 @@ uint64_t BytesBehind(const JobSpec& job) {
 
 std::string_view BytesOf(const Demand& demand) {
   // Without gaps from the first field to the last.
-  constexpr size_t kBytes = offsetof(Demand, slowdown_bound) + sizeof(Demand::slowdown_bound);
+  constexpr size_t kBytes = offsetof(Demand, sm_cap) + sizeof(Demand::sm_cap);
   static_assert(kBytes == 2 * sizeof(uint64_t) + sizeof(double) + 3 * sizeof(Bounded) + 2 * sizeof(BoundedInt) +
-                              sizeof(uint32_t) + 4 * sizeof(float) + sizeof(Demand::traits));
+                              sizeof(uint32_t) + 5 * sizeof(float) + sizeof(Demand::traits));
   return {reinterpret_cast<const char*>(&demand), kBytes};
 }
 

@@ -185,22 +185,34 @@ TEST(LearnedModel, UnderMpsPairsAddUpToNoMoreThanTheAnswer) {
   EXPECT_LE(SlowdownOf(pairs[1]).estimate, found[0].estimate);
 }
 
-TEST(LearnedModel, CapsAreForMpsAndBoundedAsWhatNobodyMeasured) {
+// Also where MPS was measured, without caps.
+TEST(LearnedModel, ACapSparesTheOtherAndIsBoundedAsWhatNobodyMeasured) {
   const auto model = Created();
-  const Demand job = JobOf(1);
-  const std::vector<const Demand*> copies = {&job, &job};
-  const DeviceContext mps{.type = GpuTypeId(1), .mode = SharingMode::kMps};
-  std::vector<Slowdown> whole(2), capped(2);
-  ASSERT_TRUE(model->PredictCapped(mps, copies, std::array{1.0, 1.0}, whole).ok());
-  EXPECT_EQ(whole, Ask(*model, {job, job}, mps));
-  ASSERT_TRUE(model->PredictCapped(mps, copies, std::array{1.0, 0.2}, capped).ok());
-  EXPECT_LT(capped[0].estimate, whole[0].estimate);
-  EXPECT_GT(capped[1].estimate, whole[1].estimate);
-  EXPECT_GT(capped[0].upper - 0.9f, 3 * (capped[0].estimate - 0.9f));
-  for (const auto& [device, cap] : {std::pair{DeviceContext{}, 0.5}, std::pair{mps, 0.0}, std::pair{mps, 1.5}}) {
-    EXPECT_EQ(model->PredictCapped(device, copies, std::array{1.0, cap}, capped).code(),
-              absl::StatusCode::kInvalidArgument);
+  Demand job = JobOf(1), capped = JobOf(2);
+  job.gpu_util_pct = capped.gpu_util_pct = {70, 70};
+  const Demand whole = capped;
+  capped.sm_cap = 0.2f;
+  for (const GpuTypeId type : {GpuTypeId(0), GpuTypeId(1)}) {
+    const DeviceContext mps{.type = type, .mode = SharingMode::kMps};
+    const std::vector<Slowdown> beside = Ask(*model, {job, capped}, mps);
+    capped.sm_cap = 0.3f;
+    const std::vector<Slowdown> more = Ask(*model, {job, capped}, mps);
+    capped.sm_cap = 0.2f;
+    EXPECT_LT(beside[0].estimate, more[0].estimate);
+    EXPECT_LT(beside[1].estimate, 1.02f);  // SMs enough are left beside the cap
+    EXPECT_GT(beside[0].upper - 0.9f, 3 * (beside[0].estimate - 0.9f));
+    std::array<float, 2> up_to = {};
+    model->CalibratedUpTo(mps, std::array<const Demand*, 2>{&job, &capped}, up_to);
+    EXPECT_EQ(up_to[0], 0);
+    // Whoever prunes by levels must not miss that a cap makes a place cheap.
+    EXPECT_EQ(model->LevelsOf(mps, capped).inflicts, 0);
+    std::array<PairExcess, 1> mine, theirs;
+    ASSERT_TRUE(model->PredictBeside(mps, capped, std::array<const Demand*, 1>{&job}, mine, theirs).ok());
+    EXPECT_EQ(SlowdownOf(theirs[0]), beside[0]);
+    EXPECT_EQ(SlowdownOf(mine[0]), beside[1]);
   }
+  const DeviceContext sliced{.type = GpuTypeId(0)};
+  EXPECT_EQ(Ask(*model, {job, capped}, sliced), Ask(*model, {job, whole}, sliced));
 }
 
 TEST(LearnedModel, SaysUpToWhichProbabilityItsBoundsWereCalibrated) {

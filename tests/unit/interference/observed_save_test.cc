@@ -16,7 +16,8 @@ namespace {
 constexpr size_t kVersionAt = 8, kHashAt = 12, kBody = 20;
 
 absl::Status AddDrawn(ObservedSlowdowns& observed, uint64_t i) {
-  const Demand victim = JobOf(1 + Mix64(i) % 5), a = JobOf(1 + Mix64(i + 50) % 5), b = JobOf(1 + Mix64(i + 99) % 5);
+  Demand victim = JobOf(1 + Mix64(i) % 5), a = JobOf(1 + Mix64(i + 50) % 5), b = JobOf(1 + Mix64(i + 99) % 5);
+  if (i % 9 == 4) a.sm_cap = 0.3f;
   const std::vector<const Demand*> one = {&a}, two = {&a, &b};
   return observed.Add({.gpu = GpuName(i % 2),
                        .mode = i % 3 == 0 ? SharingMode::kMps : SharingMode::kTimeSlice,
@@ -77,10 +78,10 @@ TEST(ObservedSave, RefusesEveryFlippedByteAndEveryCut) {
 
 TEST(ObservedSave, RefusesANewerVersionByItsNumber) {
   std::string newer = Drawn(3, 100).Save();
-  newer[kVersionAt] = 2;
+  newer[kVersionAt] = 3;
   const absl::Status status = ObservedSlowdowns::Restore(BytesOf(newer)).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kOutOfRange);
-  EXPECT_NE(status.message().find("expected format 1, found 2"), std::string::npos) << status;
+  EXPECT_NE(status.message().find("expected format 1 to 2, found 3"), std::string::npos) << status;
 }
 
 // Behind a checksum that fits: what is accepted is kept byte for byte, so it is what Save could have written.

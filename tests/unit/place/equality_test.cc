@@ -101,11 +101,11 @@ TEST(Equality, OfJobsReadsEveryField) {
   ExpectEachCounts(&A::tasks, &A::gpus_per_task, &A::gpu_milli, &A::cpu_milli, &A::mem_mib, &A::storage_mb_s, &A::rate,
                    &A::demands);
   ExpectEachCounts(&J::id, &J::name, &J::tenant, &J::kind, &J::tasks, &J::gpus_per_task, &J::gpu_milli, &J::exclusive,
-                   &J::share, &J::gpu_mem_request_mib, &J::gpu_mem_limit_mib, &J::cpu_milli, &J::mem_mib,
-                   &J::storage_mb_s, &J::stated_cpu_milli, &J::stated_mem_mib, &J::sensitivity, &J::slowdown_bound,
-                   &J::slowdown_confidence, &J::priority, &J::weight, &J::submit_us, &J::deadline_us,
-                   &J::request_rate_hz, &J::latency_bound_us, &J::demands, &J::node_selector, &J::groups,
-                   &J::avoid_groups, &J::spread_tasks, &J::alternatives);
+                   &J::share, &J::gpu_mem_request_mib, &J::gpu_mem_limit_mib, &J::sm_cap_pct, &J::cpu_milli,
+                   &J::mem_mib, &J::storage_mb_s, &J::stated_cpu_milli, &J::stated_mem_mib, &J::sensitivity,
+                   &J::slowdown_bound, &J::slowdown_confidence, &J::priority, &J::weight, &J::submit_us,
+                   &J::deadline_us, &J::request_rate_hz, &J::latency_bound_us, &J::demands, &J::node_selector,
+                   &J::groups, &J::avoid_groups, &J::spread_tasks, &J::alternatives);
   ExpectEachCounts(&HostShare::cpu_milli, &HostShare::mem_mib);
   ExpectEachCounts(&HostChoice::share, &HostChoice::speed);
   ExpectEachCounts(&GpuMemory::request_mib, &GpuMemory::limit_mib);
@@ -149,8 +149,8 @@ TEST(Equality, OfDecisionsReadsEveryField) {
                    &NearestMiss::available, &NearestMiss::unit, &NearestMiss::estimate);
   ExpectEachCounts(&D::job, &D::verdict, &D::reason, &D::slots, &D::effects, &D::own, &D::winner, &D::runner_up,
                    &D::has_runner_up, &D::spans_nodes, &D::cpu_only, &D::alternative, &D::relative_speed, &D::cpu_milli,
-                   &D::mem_mib, &D::probe, &D::trial, &D::node_name, &D::refused_devices, &D::miss,
-                   &D::predicted_never);
+                   &D::mem_mib, &D::probe, &D::trial, &D::node_name, &D::refused_devices, &D::miss, &D::predicted_never,
+                   &D::sm_cap_pct);
 }
 
 TEST(Equality, OfPlansReadsEveryField) {
