@@ -213,6 +213,7 @@ struct Decision {
   bool trial = false;  // shares where that pays by expectation but not by the upper bounds; observe it
   int32_t alternative = -1;
   int64_t cpu_milli = 0, mem_mib = 0;  // when placed: what each task holds
+  int32_t sm_cap_pct = 0;              // when placed: most of a GPU's SMs that it may use there; 0 = no cap
   bool predicted_never = false;        // deferred, although a prediction makes even the empty cluster refuse the job
   float slowdown_upper = 0;
   double runner_up_cost = std::numeric_limits<double>::quiet_NaN();  // NaN = no other place
@@ -297,6 +298,7 @@ Decision ReadDecision(const AnyCaller& call, const horus_plan* plan, size_t inde
   decision.alternative = c.alternative;
   decision.predicted_never = c.predicted_never == 1;
   decision.cpu_milli = c.cpu_milli;
+  decision.sm_cap_pct = c.sm_cap_pct;
   decision.mem_mib = c.mem_mib;
   if (c.miss_reason != HORUS_REASON_NONE) {
     decision.miss = Miss{c.miss_reason,    c.miss_node,         c.miss_device,  c.miss_needed,
@@ -419,6 +421,7 @@ struct PlacerOptions {
   uint64_t max_jobs = 0, cache_bytes = 0;    // of one plan; for cached scores; 0 = the default
   double rack_oversubscription = 0;          // what nodes can send over what links between racks carry; 0 = 1
   int32_t host_grants = HORUS_HOST_GRANTS_RESIZE;
+  bool sm_caps = false;  // whoever starts a job sets Decision::sm_cap_pct
 };
 
 namespace detail {
@@ -443,6 +446,7 @@ inline horus_placer_options ToC(const PlacerOptions& options) {
   c.cache_bytes = options.cache_bytes;
   c.rack_oversubscription = options.rack_oversubscription;
   c.host_grants = options.host_grants;
+  c.sm_caps = options.sm_caps ? 1 : 0;
   return c;
 }
 

@@ -105,6 +105,11 @@ typedef struct horus_placer_options {
                           Plans of this placer keep it; horus_cluster_adopt and other placers may exceed it */
   int32_t host_grants; /* HORUS_HOST_GRANTS_*: cores and host memory of jobs with a sensitivity, by "horus" and
                           "oracle". Since 0.2. */
+  int32_t sm_caps;     /* 1 = under MPS, a job of one GPU that its neighbours' bounds refuse may go beside them with a
+                          cap on its SMs (horus_decision.sm_cap_pct), which whoever starts it sets: 70, 50, 30, 20 or
+                          10 %, the largest that they bear and that leaves it the speed that its kind keeps. 0 = none.
+                          Since 0.2. */
+  uint32_t reserved;   /* Since 0.2. */
 } horus_placer_options;
 #define HORUS_PLACER_OPTIONS_INIT HORUS_INIT(horus_placer_options)
 
@@ -173,6 +178,10 @@ typedef struct horus_decision {
   double miss_estimate;    /* the expected amount, where the miss states an upper bound; else 0 */
   int32_t predicted_never; /* 1 = DEFER, although even the empty cluster would refuse it: by a prediction alone */
   int32_t trial;           /* 1 = it shares where that pays by expectation but not by the upper bounds; observe it */
+  int32_t sm_cap_pct;      /* when placed: most of a GPU's SMs that the job may use there, stated or chosen (sm_caps):
+                              CUDA_MPS_ACTIVE_THREAD_PERCENTAGE of its processes, set before they start. Slowdowns are then
+                              over      the job alone under its cap. 0 = no cap. Since 0.2. */
+  uint32_t reserved;       /* Since 0.2. */
 } horus_decision;
 #define HORUS_DECISION_INIT HORUS_INIT(horus_decision)
 

@@ -89,6 +89,8 @@ absl::StatusOr<PlacerOptions> OptionsFromC(const horus_placer_options& given) {
   options.max_candidates = given.max_candidates;
   HORUS_RETURN_IF_ERROR(CheckFlag("terse", given.terse));
   options.terse = given.terse == 1;
+  HORUS_RETURN_IF_ERROR(CheckFlag("sm_caps", given.sm_caps));
+  options.sm_caps = given.sm_caps == 1;
   options.seed = given.seed;
   if (given.max_jobs != 0) options.max_jobs = given.max_jobs;
   if (given.rack_oversubscription != 0) options.rack_oversubscription = given.rack_oversubscription;
@@ -342,6 +344,7 @@ horus_decision DecisionToC(const Decision& decision) {
   c.runner_up_cost = decision.has_runner_up ? decision.runner_up.cost : kNone;
   c.probe = decision.probe ? 1 : 0;
   c.trial = decision.trial ? 1 : 0;
+  c.sm_cap_pct = decision.sm_cap_pct;
   c.alternative = decision.alternative;
   c.predicted_never = decision.predicted_never ? 1 : 0;
   c.cpu_milli = decision.cpu_milli;

@@ -74,7 +74,7 @@ absl::StatusOr<SeenResident> SeenResidentOf(const horus_cluster& cluster, JobId 
   bool found = false;
   for (const Resident& resident : info.residents) {
     HORUS_ASSIGN_OR_RETURN(const JobInfo there, cluster.value.Job(resident.job));
-    const Demand demand = WithDuty(*there.spec, DemandOn(*there.spec, info.spec.type));
+    const Demand demand = AsRun(*there.spec, DemandOn(*there.spec, info.spec.type));
     if (resident.job != job) {
       seen.others.push_back(demand);
       continue;

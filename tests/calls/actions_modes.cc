@@ -212,6 +212,7 @@ void NewPlacer(Harness& harness) {
   options.probe_outside = harness.choices.OneIn(4) ? 1 : 0;
   options.max_candidates = harness.choices.OneIn(8) ? 8 : 0;
   options.terse = harness.choices.OneIn(4) ? 1 : 0;
+  options.sm_caps = harness.choices.OneIn(2) ? 1 : 0;
   options.cache_bytes = harness.choices.OneIn(2) ? 0 : 65'536;
   if (options.policy == nullptr && harness.choices.OneIn(2)) {
     options.policy_callback = harness.choices.OneIn(4) ? FailByCallback : PriceByCallback;

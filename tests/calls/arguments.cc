@@ -178,6 +178,7 @@ void MakeRequests(Choices& choices, horus_job& job) {
   job.storage_mb_s = 100 * static_cast<int64_t>(choices.Below(3));
   job.gpu_mem_request_mib = choices.OneIn(3) ? 2'000 : 0;
   job.gpu_mem_limit_mib = choices.OneIn(3) ? 5'000 : 0;
+  job.sm_cap_pct = choices.OneIn(4) ? 30 : 0;
   job.deadline_us = static_cast<int64_t>(choices.Below(3));
   job.weight = choices.OneIn(3) ? 3.0f : 0.0f;
   job.stated_cpu_milli = choices.OneIn(8) ? 500 : 0;

@@ -159,6 +159,31 @@ static void UnknownJobsRunAloneFirst(void) {
   horus_cluster_free(cluster);
 }
 
+static void ACapIsStatedKeptAndTold(void) {
+  horus_cluster* cluster = cluster_of(1);
+  horus_placer_options options = HORUS_PLACER_OPTIONS_INIT;
+  horus_placer *placer, *none = NULL;
+  horus_plan* plan;
+  given_job given;
+  const horus_job* jobs[1];
+  jobs[0] = &given.job;
+  options.sm_caps = 2;
+  CHECK_MESSAGE(HORUS_ERR_INVALID_ARGUMENT, "sm_caps", horus_placer_create(&options, &none, &error));
+  options.sm_caps = 1;
+  placer = placer_with(&options);
+  give_job(&given, 1, 90, 2000);
+  given.job.sm_cap_pct = 101;
+  CHECK_MESSAGE(HORUS_ERR_INVALID_ARGUMENT, "sm_cap_pct",
+                horus_placer_plan(placer, cluster, 1, jobs, 0, NULL, NULL, NULL, &plan, &error));
+  given.job.sm_cap_pct = 40;
+  plan = plan_one(placer, cluster, &given); /* nothing here shares by MPS */
+  CHECK(decision_of(plan, 0).verdict == HORUS_VERDICT_REJECT);
+  CHECK(decision_of(plan, 0).reason == HORUS_REASON_SHARING_MODE && decision_of(plan, 0).sm_cap_pct == 0);
+  horus_plan_free(plan);
+  horus_placer_free(placer);
+  horus_cluster_free(cluster);
+}
+
 static void TheWayWorthMostIsTaken(void) {
   horus_cluster* cluster = cluster_of(1);
   horus_placer_options options = HORUS_PLACER_OPTIONS_INIT;
@@ -311,6 +336,7 @@ int main(void) {
   LimitsAreLentTwiceOnlyByOverCommit();
   LatencyBoundsTheSlowdown();
   UnknownJobsRunAloneFirst();
+  ACapIsStatedKeptAndTold();
   TheWayWorthMostIsTaken();
   TenantsAndGroupsKeepApart();
   return report();

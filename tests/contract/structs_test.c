@@ -224,7 +224,7 @@ static void check_inputs(void) {
         {"horus_device", take_device, device_of(FIXTURE_GPU, 0), sizeof(horus_device), 0, 0},
         {"horus_request_load", take_load, &load, sizeof load, offsetof(horus_request_load, reserved), 0},
         {"horus_node", take_node, &node, sizeof node, 0, offsetof(horus_node, device_ids)},
-        {"horus_job", take_job, &given.job, sizeof given.job, 0, 0},
+        {"horus_job", take_job, &given.job, sizeof given.job, 0, offsetof(horus_job, sm_cap_pct)},
         {"horus_sensitivity", take_sensitivity, &sensitivity, sizeof sensitivity, offsetof(horus_sensitivity, reserved),
          offsetof(horus_sensitivity, host_us)},
         {"horus_job_alternative", take_alternative, &way, sizeof way, 0, 0},

@@ -48,6 +48,7 @@ JobSpec Whole(const Catalogue& catalogue) {
   job.deadline_us = 18;
   job.request_rate_hz = 19;
   job.latency_bound_us = 20;
+  job.sm_cap_pct = 30;
   job.demands = {{*catalogue.Find("t4"), DemandOf(40)}, {*catalogue.Find("a100-40gb"), DemandOf(30)}};
   job.node_selector = {{"zone", "east"}, {"disk", "ssd"}};
   job.groups = {"g", "a"};
