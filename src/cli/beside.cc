@@ -38,8 +38,14 @@ absl::Status AddCapped(const InterferenceModel& model, const DeviceContext& devi
   for (int step = kCapSteps - 1; step > 0; --step) {
     Row row{.mode = "mps"};
     row.caps_pct[1 - victim] = 100 * step / kCapSteps;
-    const std::array<double, 2> caps = {row.caps_pct[0] / 100.0, row.caps_pct[1] / 100.0};
-    HORUS_RETURN_IF_ERROR(model.PredictCapped(device, tenants, caps, row.slowdowns));
+    Demand capped = *tenants[1 - victim];
+    capped.sm_cap = static_cast<float>(row.caps_pct[1 - victim]) / 100;
+    std::array<const Demand*, 2> two = {tenants[0], tenants[1]};
+    two[1 - victim] = &capped;
+    HORUS_RETURN_IF_ERROR(model.Predict(device, two, row.slowdowns));
+    const auto stretch = static_cast<float>(CapStretch(capped));  // over alone and without a cap
+    row.slowdowns[1 - victim].estimate *= stretch;
+    row.slowdowns[1 - victim].upper *= stretch;
     if (static_cast<double>(row.slowdowns[victim].estimate) > kServiceGuard) continue;
     rows.push_back(std::move(row));
     break;

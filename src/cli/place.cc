@@ -284,6 +284,9 @@ std::string PlacedColumn(const PlacementReport& placement, const Decision& decis
   } else {
     absl::StrAppend(&text, WorkText(placement, decision));
   }
+  if (decision.sm_cap_pct > 0) {
+    absl::StrAppendFormat(&text, "; start it with CUDA_MPS_ACTIVE_THREAD_PERCENTAGE=%d", decision.sm_cap_pct);
+  }
   const JobSpec* job = placement.FindJob(decision.job);
   if (job != nullptr && job->alternatives.empty() &&
       (job->cpu_milli != decision.cpu_milli || job->mem_mib != decision.mem_mib)) {

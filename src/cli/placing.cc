@@ -57,6 +57,8 @@ void AddPlacingOptions(CLI::App& app, PlacingOptions& options) {
       ->type_name("SHARE");
   app.add_flag("--probe-outside", options.placer.probe_outside,
                "Place jobs that the predictor does not know alone, until they were observed");
+  app.add_flag("--sm-caps", options.placer.sm_caps,
+               "Under MPS, cap the SMs of a job that its neighbours' bounds refuse otherwise; it must be started so");
   app.add_option("--gpu-price", options.placer.gpu_price,
                  "Of jobs with alternatives: what each GPU must bring, as a share of what one brings at best")
       ->check(CLI::Range(0.0, 1.0))

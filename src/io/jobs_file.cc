@@ -139,7 +139,7 @@ constexpr int64_t kMaxDim = std::numeric_limits<int32_t>::max();
 constexpr size_t kMaxDims = 64;
 constexpr size_t kMaxFrozen = 4096;
 
-constexpr std::array<std::string_view, 46> kJobKeys = {"name",
+constexpr std::array<std::string_view, 47> kJobKeys = {"name",
                                                        "id",
                                                        "kind",
                                                        "tenant",
@@ -162,6 +162,7 @@ constexpr std::array<std::string_view, 46> kJobKeys = {"name",
                                                        "gpus",
                                                        "tasks",
                                                        "gpu_milli",
+                                                       "sm_cap_pct",
                                                        "exclusive",
                                                        "gpu_types",
                                                        "cpu_cores",
@@ -233,6 +234,7 @@ absl::Status ReadShape(const YamlMap& map, JobSpec& spec) {
   HORUS_RETURN_IF_ERROR(map.ReadInteger("gpus", 0, kMaxGpusPerJob, spec.gpus_per_task));
   HORUS_RETURN_IF_ERROR(map.ReadInteger("tasks", 1, kMaxGpusPerJob, spec.tasks));
   HORUS_RETURN_IF_ERROR(map.ReadInteger("gpu_milli", 1, kMilliPerGpu, spec.gpu_milli));
+  HORUS_RETURN_IF_ERROR(map.ReadInteger("sm_cap_pct", 1, 100, spec.sm_cap_pct));
   HORUS_RETURN_IF_ERROR(map.ReadBool("exclusive", spec.exclusive));
   if (int64_t{spec.gpus_per_task} * spec.tasks > kMaxGpusPerJob) {
     return map.value().Error(Formatted("expected at most %d GPUs (tasks x gpus), found %d x %d", kMaxGpusPerJob,

@@ -11,6 +11,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/units.h"
+#include "interference/laws.h"
 #include "io/json_text.h"
 #include "place/job/own_bound.h"
 #include "place/state/fit.h"
@@ -45,7 +46,7 @@ absl::Status AppendTenants(const Cluster& cluster, const InterferenceModel& mode
     const Demand* demand = FindDemand(*job.spec, device.spec.type);
     // Adopted on a type that it lists no demand for: its first one stands in, as in the cluster's own sums.
     if (demand == nullptr) demand = &job.spec->demands.front().demand;
-    demands.push_back(&seen.emplace_back(WithDuty(*job.spec, *demand)));
+    demands.push_back(&seen.emplace_back(AsRun(*job.spec, *demand)));
     specs.push_back(std::move(job.spec));
   }
   const FitLimits limits{.slowdown_bound = default_bound, .upper_probability = model.upper_probability()};
@@ -56,7 +57,7 @@ absl::Status AppendTenants(const Cluster& cluster, const InterferenceModel& mode
   const std::vector<uint8_t> measured = model.Measured(context, demands);
   for (size_t i = 0; i < n; ++i) {
     TenantOutcome tenant{.job = specs[i]->id, .node = node, .device = index, .slowdown = slowdowns[i]};
-    tenant.work_alone = WorkAlone(*specs[i]);
+    tenant.work_alone = WorkAlone(*specs[i]) / CapStretch(*demands[i]);
     tenant.keeps_work = KeepsWork(*demands[i]);
     tenant.others = static_cast<uint32_t>(n - 1);
     // Bounded: pairs of the tenants of one device, at most kMaxResidentsPerDevice.
@@ -293,6 +294,7 @@ Json DecisionJson(const PlacementReport& placement, const Decision& decision) {
       {"alternative", decision.alternative < 0 ? Json(nullptr) : Json(decision.alternative)},
       {"cpu_cores", placed ? CoresJson(decision.cpu_milli) : Json(nullptr)},
       {"memory_mib", placed ? Json(decision.mem_mib) : Json(nullptr)},
+      {"sm_cap_pct", decision.sm_cap_pct > 0 ? Json(decision.sm_cap_pct) : Json(nullptr)},
       {"slowdown", placed ? Json(ShortDouble(decision.own.estimate)) : Json(nullptr)},
       {"slowdown_upper", placed ? Json(ShortDouble(decision.own.upper)) : Json(nullptr)},
       {"effects", effects},

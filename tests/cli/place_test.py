@@ -111,6 +111,20 @@ class Place(Files):
             decision = json.loads(self.place(jobs, "--json", "--gpu-price", price)[1])["decisions"][0]
             self.assertEqual((decision["alternative"], len(decision["slots"])), (chosen, chosen + 1))
 
+    def test_a_cap_is_told_to_whoever_starts_the_job(self):
+        cluster = self.write("mps.yaml", "version: 1\nnodes:\n  - {name: n, cpu_cores: 8, memory_gib: 64, "
+                             "gpus: [{type: v100-sxm2-16gb, count: 1, sharing: mps}]}\n")
+        demand = "demand: {any: {gpu_util_pct: %d, mem_bw_util_pct: %d, gpu_memory_gib: 2, step_time_ms: 10}}"
+        service = "kind: inference, slowdown_bound: 1.2, slowdown_confidence: 0.5, priority: 1, "
+        jobs = self.jobs("  - {name: service, %s%s}\n  - {name: trainer, %s}\n" % (service, demand % (30, 15), demand % (60, 30)))
+        asked = ("place", "--cluster", cluster, "--jobs", jobs, "--json")
+        refused = json.loads(run(*asked)[1])["decisions"][1]
+        self.assertEqual((refused["reason"], refused["sm_cap_pct"]), ("slowdown_neighbour", None))
+        placed = json.loads(run(*asked, "--sm-caps")[1])["decisions"][1]
+        self.assertIn(placed["sm_cap_pct"], (70, 50, 30, 20, 10))
+        text = " ".join(run(*asked[:-1], "--sm-caps")[1].split())
+        self.assertIn(f"CUDA_MPS_ACTIVE_THREAD_PERCENTAGE={placed['sm_cap_pct']}", text)
+
     def test_cores_follow_what_jobs_say_of_them(self):
         job = "  - {name: %s, demand: {any: {gpu_util_pct: 30, gpu_memory_gib: 2}}, sensitivity: %s}\n"
         cells = "[{cpu_cores: 4, memory_gib: 1, speed: 1}, {cpu_cores: 6, memory_gib: 1, speed: 1.5}]"

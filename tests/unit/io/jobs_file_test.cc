@@ -135,6 +135,7 @@ TEST(JobsFile, ReadsEveryKey) {
     groups: [web, db]
     avoid_groups: [batch]
     spread_tasks: true
+    sm_cap_pct: 40
     node_selector: {zone: b, disk: nvme}
 )");
   ASSERT_TRUE(jobs.ok()) << jobs.status();
@@ -151,6 +152,7 @@ TEST(JobsFile, ReadsEveryKey) {
   EXPECT_EQ(job.spec.groups, (std::vector<std::string>{"db", "web"}));
   EXPECT_EQ(job.spec.avoid_groups, (std::vector<std::string>{"batch"}));
   EXPECT_TRUE(job.spec.spread_tasks);
+  EXPECT_EQ(job.spec.sm_cap_pct, 40);
   EXPECT_EQ(job.spec.tasks, 3);
   EXPECT_TRUE(job.spec.exclusive);
   EXPECT_EQ(job.spec.cpu_milli, 2500);
