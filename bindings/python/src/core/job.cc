@@ -127,6 +127,8 @@ void BindJob(py::module_& m) {
       .Within(0, kNoMost)
       .Field("gpu_mem_limit_mib", &Job::gpu_mem_limit_mib, "most that it may ever hold; 0 = what it requests")
       .Within(0, kNoMost)
+      .Field("sm_cap_pct", &Job::sm_cap_pct, "most of a GPU's SMs that it may use under MPS, 1-100; 0 = no cap")
+      .Within(0, 100)
       .OneOf("share", &Job::share, kShares, "with whose jobs it shares devices")
       .Field("spread_tasks", &Job::spread_tasks, "at most one of its tasks a node")
       .Field("groups", &Job::groups, "that it belongs to")

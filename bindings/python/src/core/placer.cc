@@ -248,6 +248,7 @@ void BindOptions(py::module_& m) {
              "share of the GPUs that may have several tenants; 0 = 1: all, -1 = none")
       .OneOf("host_grants", &PlacerOptions::host_grants, kHostGrants,
              "cores and host memory of jobs with a sensitivity, by horus and oracle")
+      .Field("sm_caps", &PlacerOptions::sm_caps, "whoever starts a job sets the sm_cap_pct of its decision")
       .Field("terse", &PlacerOptions::terse, "decisions that defer do not tell why");
   Record<Change>(m, "Change", "Something that is only supposed; fields that the kind does not name are not read.")
       .OneOf("kind", &Change::kind, kChanges, "what changes")

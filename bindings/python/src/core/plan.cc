@@ -147,6 +147,7 @@ void BindDecision(py::module_& m) {
       .Field("alternative", &Decision::alternative, "way to run that was chosen; -1 = none are stated")
       .Field("cpu_milli", &Decision::cpu_milli, "that each task holds")
       .Field("mem_mib", &Decision::mem_mib, "that each task holds")
+      .Field("sm_cap_pct", &Decision::sm_cap_pct, "most of a GPU's SMs that the job may use there; 0 = no cap")
       .Field("predicted_never", &Decision::predicted_never,
              "deferred, though by a prediction the cluster cannot take it even empty");
 }
