@@ -294,6 +294,10 @@ Json DecisionJson(const PlacementReport& placement, const Decision& decision) {
       {"alternative", decision.alternative < 0 ? Json(nullptr) : Json(decision.alternative)},
       {"cpu_cores", placed ? CoresJson(decision.cpu_milli) : Json(nullptr)},
       {"memory_mib", placed ? Json(decision.mem_mib) : Json(nullptr)},
+      {"gpu_memory_request_mib", placed ? Json(decision.gpu_memory.request_mib) : Json(nullptr)},
+      {"gpu_memory_limit_mib", placed && decision.gpu_memory.limit_mib < kUnboundedMemMib
+                                   ? Json(decision.gpu_memory.limit_mib)
+                                   : Json(nullptr)},
       {"sm_cap_pct", decision.sm_cap_pct > 0 ? Json(decision.sm_cap_pct) : Json(nullptr)},
       {"slowdown", placed ? Json(ShortDouble(decision.own.estimate)) : Json(nullptr)},
       {"slowdown_upper", placed ? Json(ShortDouble(decision.own.upper)) : Json(nullptr)},

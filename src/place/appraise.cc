@@ -274,7 +274,12 @@ absl::Status Explainer::Placed(const Ledger& ledger, const JobView& view, const 
   others_lost_ = 0;
   for (const PlacedSlot& slot : result.best.slots) {
     decision.slots.push_back({ledger.spec(slot.node_row).id, slot.device, slot.task});
-    if (slot.device != kNoDevice) HORUS_RETURN_IF_ERROR(AddEffects(ledger, view, slot, decision));
+    if (slot.device == kNoDevice) continue;
+    HORUS_RETURN_IF_ERROR(AddEffects(ledger, view, slot, decision));
+    const uint32_t device = ledger.node(slot.node_row).first_device + static_cast<uint32_t>(slot.device);
+    const GpuMemory& memory = view.On(ledger.state(device).type)->tenant.memory;
+    decision.gpu_memory.request_mib = std::max(decision.gpu_memory.request_mib, memory.request_mib);
+    decision.gpu_memory.limit_mib = std::max(decision.gpu_memory.limit_mib, memory.limit_mib);
   }
   if (decision.slots.size() > 1) {
     std::ranges::stable_sort(decision.effects, [](const TenantEffect& a, const TenantEffect& b) {

@@ -89,6 +89,7 @@ struct Decision {
   double relative_speed = 1;                                // when placed: alone there / on its fastest listed type
   int64_t cpu_milli = 0;                                    // when placed: what each task holds, its request or what
   int64_t mem_mib = 0;                                      // a synergy policy grants
+  GpuMemory gpu_memory;                                     // when placed: per GPU, the most over its devices
   int32_t sm_cap_pct = 0;                                   // when placed: of the job there (JobSpec); 0 = no cap
   bool probe = false;                                       // placed alone because its demand there is unknown; the
                                                             // action's job is then exclusive

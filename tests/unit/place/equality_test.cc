@@ -41,6 +41,7 @@ void Change(std::string_view& value) { value = "x"; }
 void Change(GpuTypeId& value) { value = GpuTypeId(7); }
 void Change(Demand& value) { ++value.mem_mib.upper; }
 void Change(Slowdown& value) { value.upper += 1; }
+void Change(GpuMemory& value) { ++value.limit_mib; }
 void Change(HostShare& value) { ++value.mem_mib; }
 void Change(HostHolding& value) { ++value.mem_mib; }
 void Change(PricedPlace& value) { value.cost += 1; }
@@ -150,7 +151,7 @@ TEST(Equality, OfDecisionsReadsEveryField) {
   ExpectEachCounts(&D::job, &D::verdict, &D::reason, &D::slots, &D::effects, &D::own, &D::winner, &D::runner_up,
                    &D::has_runner_up, &D::spans_nodes, &D::cpu_only, &D::alternative, &D::relative_speed, &D::cpu_milli,
                    &D::mem_mib, &D::probe, &D::trial, &D::node_name, &D::refused_devices, &D::miss, &D::predicted_never,
-                   &D::sm_cap_pct);
+                   &D::sm_cap_pct, &D::gpu_memory);
 }
 
 TEST(Equality, OfPlansReadsEveryField) {
