@@ -212,9 +212,10 @@ struct Decision {
   bool probe = false;
   bool trial = false;  // shares where that pays by expectation but not by the upper bounds; observe it
   int32_t alternative = -1;
-  int64_t cpu_milli = 0, mem_mib = 0;  // when placed: what each task holds
-  int32_t sm_cap_pct = 0;              // when placed: most of a GPU's SMs that it may use there; 0 = no cap
-  bool predicted_never = false;        // deferred, although a prediction makes even the empty cluster refuse the job
+  int64_t cpu_milli = 0, mem_mib = 0;                      // when placed: what each task holds
+  int64_t gpu_mem_request_mib = 0, gpu_mem_limit_mib = 0;  // when placed: per GPU, granted and at most
+  int32_t sm_cap_pct = 0;        // when placed: most of a GPU's SMs that it may use there; 0 = no cap
+  bool predicted_never = false;  // deferred, although a prediction makes even the empty cluster refuse the job
   float slowdown_upper = 0;
   double runner_up_cost = std::numeric_limits<double>::quiet_NaN();  // NaN = no other place
   std::optional<Miss> miss = std::nullopt;
@@ -298,6 +299,8 @@ Decision ReadDecision(const AnyCaller& call, const horus_plan* plan, size_t inde
   decision.alternative = c.alternative;
   decision.predicted_never = c.predicted_never == 1;
   decision.cpu_milli = c.cpu_milli;
+  decision.gpu_mem_request_mib = c.gpu_mem_request_mib;
+  decision.gpu_mem_limit_mib = c.gpu_mem_limit_mib;
   decision.sm_cap_pct = c.sm_cap_pct;
   decision.mem_mib = c.mem_mib;
   if (c.miss_reason != HORUS_REASON_NONE) {

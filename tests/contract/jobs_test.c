@@ -179,6 +179,12 @@ static void ACapIsStatedKeptAndTold(void) {
   plan = plan_one(placer, cluster, &given); /* nothing here shares by MPS */
   CHECK(decision_of(plan, 0).verdict == HORUS_VERDICT_REJECT);
   CHECK(decision_of(plan, 0).reason == HORUS_REASON_SHARING_MODE && decision_of(plan, 0).sm_cap_pct == 0);
+  CHECK(decision_of(plan, 0).gpu_mem_limit_mib == 0);
+  horus_plan_free(plan);
+  given.job.sm_cap_pct = 0;
+  given.job.gpu_mem_limit_mib = 3000;
+  plan = plan_one(placer, cluster, &given);
+  CHECK(decision_of(plan, 0).gpu_mem_request_mib == 2000 && decision_of(plan, 0).gpu_mem_limit_mib == 3000);
   horus_plan_free(plan);
   horus_placer_free(placer);
   horus_cluster_free(cluster);

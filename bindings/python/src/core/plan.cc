@@ -147,6 +147,9 @@ void BindDecision(py::module_& m) {
       .Field("alternative", &Decision::alternative, "way to run that was chosen; -1 = none are stated")
       .Field("cpu_milli", &Decision::cpu_milli, "that each task holds")
       .Field("mem_mib", &Decision::mem_mib, "that each task holds")
+      .Field("gpu_mem_request_mib", &Decision::gpu_mem_request_mib, "device memory per GPU that it is granted there")
+      .Field("gpu_mem_limit_mib", &Decision::gpu_mem_limit_mib,
+             "that it may ever hold there; 2**32 = no limit is known")
       .Field("sm_cap_pct", &Decision::sm_cap_pct, "most of a GPU's SMs that the job may use there; 0 = no cap")
       .Field("predicted_never", &Decision::predicted_never,
              "deferred, though by a prediction the cluster cannot take it even empty");
