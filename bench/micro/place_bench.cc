@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // place: time of a decision (plan + apply) and of a release in a busy cluster, beside an exhaustive scan. Parts of
-// --only: sizes, unique, classes, bounded, verdicts, gangs.
+// --only: sizes, unique, classes, bounded, verdicts, gangs, caps.
 #include <time.h>
 
 #include <algorithm>
@@ -13,6 +13,7 @@
 #include "bench/micro/busy_cluster.h"
 #include "bench/rows.h"
 #include "place/placer.h"
+#include "place/policies/policies.h"
 
 namespace horus::bench {
 namespace {
@@ -21,6 +22,8 @@ constexpr double kWarmP50AimUs = 8, kWarmP99AimUs = 80, kColdP50AimUs = 100, kRe
 constexpr double kIndexAimMib = 256, kStateAimBytes = 200, kUniqueAimUs = 60, kUniquePairsAimUs = 1'000,
                  kGangAimUs = 800, kMillionP50AimUs = 15;
 constexpr double kVerdictsAimUs = 30, kVerdictsFirstAimUs = 400, kBoundedAimUs = 100;
+constexpr double kCapsAim = 2;         // times the refusal of the same job without caps
+constexpr float kServiceBound = 1.2f;  // as users get it without one
 constexpr uint32_t kMaxCandidates = 64;
 
 struct Times {
@@ -82,6 +85,7 @@ struct Bench {
   void Classes(int32_t gpus);
   void Bounded(int32_t gpus);
   void Gangs(int32_t gpus);
+  void Caps(int32_t gpus);
   void Verdicts(int32_t nodes);
 };
 
@@ -261,6 +265,57 @@ void Bench::Gangs(int32_t gpus) {
   }
 }
 
+// A service on each GPU under MPS; trainers come, each released before the next.
+void Bench::Caps(int32_t gpus) {
+  Setting setting;
+  setting.types = {Must(setting.catalogue->Find("a100-40gb"))};
+  JobId id = 0;
+  for (NodeId n = 0; n < static_cast<NodeId>(gpus / kGpusPerNode); ++n) {
+    NodeSpec node{.id = n, .cpu_milli = 96'000, .mem_mib = 768 * 1024};
+    node.devices.assign(kGpusPerNode, DeviceSpec{.type = setting.types[0], .mode = SharingMode::kMps});
+    Must(setting.cluster.AddNode(node));
+    for (int32_t device = 0; device < kGpusPerNode; ++device) {
+      JobSpec service = MakeJob(setting.types, ++id, kProfiles);
+      service.kind = JobKind::kInference;
+      service.slowdown_bound = kServiceBound;
+      service.slowdown_confidence = 0.5f;  // caps have no narrow bounds: nobody measured them
+      const Slot slot{.node = n, .device = device};
+      Must(setting.cluster.Adopt(service, {&slot, 1}).status());
+    }
+  }
+  std::vector<double> without_us, with_us, refused_us;
+  size_t admitted = 0, fitting = 0;
+  const int jobs = options.smoke ? 20 : 2000;
+  for (const bool sm_caps : {false, true}) {
+    const auto placer = Must(Placer::Create(Must(MakeInterferenceModel(kDefaultInterferenceModel)),
+                                            Must(MakePolicy("horus")), {.sm_caps = sm_caps}));
+    for (int i = -jobs / 4; i < jobs; ++i) {
+      const JobSpec job = MakeJob(setting.types, ++id, kProfiles);
+      const double start = NowUs();
+      const Plan plan = Must(placer->MakePlan(setting.cluster, {&job, 1}));
+      const double us = NowUs() - start;
+      if (!plan.actions.empty()) {
+        Must(setting.cluster.Apply(plan));
+        Must(setting.cluster.Release(job.id));
+      }
+      if (i < 0) continue;
+      const bool capped = plan.decisions[0].sm_cap_pct > 0;
+      if (!sm_caps) (plan.actions.empty() ? refused_us : without_us).push_back(us);
+      if (sm_caps && capped) with_us.push_back(us);
+      (sm_caps ? admitted : fitting) += plan.actions.empty() ? 0 : 1;
+    }
+  }
+  const std::string protocol = absl::StrFormat(
+      "%d a100-40gb under MPS, on each a service with a bound of %g at the estimates; trainers of %d profiles, plan "
+      "alone; %d decisions",
+      gpus, kServiceBound, kProfiles, jobs);
+  Add("place_capped_times_refused", Median(with_us) / std::max(1e-9, Median(refused_us)), "ratio", kCapsAim,
+      absl::StrFormat("refused %.4g us, of those that need no cap %.4g us", Median(refused_us), Median(without_us)),
+      protocol);
+  Add("place_caps_admitted_share", static_cast<double>(admitted) / jobs, "ratio", 0,
+      absl::StrFormat("without caps %.3g", static_cast<double>(fitting) / jobs), protocol, /*lower=*/false);
+}
+
 // The filter and score steps of a scheduler: one job against many nodes, a placement between two.
 void Bench::Verdicts(int32_t nodes) {
   const Shape shape{.gpus = nodes * kGpusPerNode};
@@ -321,6 +376,7 @@ void Measure(const Options& options, std::vector<Row>* rows) {
   if (wanted("bounded")) bench.Bounded(large);
   if (wanted("verdicts")) bench.Verdicts(options.smoke ? 16 : 5'000);
   if (wanted("gangs")) bench.Gangs(large);
+  if (wanted("caps")) bench.Caps(large);
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 #include <tuple>
 #include <utility>
 
+#include "base/hash.h"
 #include "base/status.h"
 #include "interference/laws.h"
 #include "place/host/plan_grants.h"
@@ -204,7 +205,7 @@ uint64_t Placer::bytes_held() const {
          impl_->emptied.bytes_held() + impl_->search.bytes_held() + impl_->emptied_search.bytes_held() +
          (impl_->pricer != nullptr ? impl_->pricer->bytes_held() : 0) +
          (impl_->nodes.capacity() + impl_->named.rows.capacity()) * sizeof(uint32_t) +
-         impl_->named.ids.capacity() * sizeof(NodeId) + impl_->way_view.types.capacity() * sizeof(JobView::OnType);
+         impl_->named.ids.capacity() * sizeof(NodeId) + (impl_->way_view.types.capacity() + impl_->capped_view.types.capacity()) * sizeof(JobView::OnType);
 }
 
 // One job: the way to run it, its place or what refuses it, now and on the empty cluster.
@@ -264,11 +265,37 @@ absl::StatusOr<Decision> Placer::Impl::DecideEmptied(const JobView& view) {
   return decision;
 }
 
-absl::StatusOr<Decision> Placer::Impl::Decide(const JobView& view) {
+// Neighbours that cannot bear the whole job may bear a part of it. The largest part comes first; whoever would keep
+// less of its speed than any tenant must waits instead.
+absl::Status Placer::Impl::PlaceCapped(const JobView& view, Decision& decision) {
+  constexpr auto kNeighbour = static_cast<size_t>(Reason::kSlowdownNeighbour);
+  const JobSpec& job = *view.job;
+  if (job.sm_cap_pct > 0 || job.exclusive || GpuCount(job) != 1 ||
+      (!options.terse && result.refused[kNeighbour] == 0)) {
+    return absl::OkStatus();
+  }
+  SearchResult whole = std::exchange(result, SearchResult());
+  JobSpec capped = job;
+  const double most = job.slowdown_bound > 0 ? static_cast<double>(job.slowdown_bound) : GuardOf(job.kind);
+  for (const int32_t cap_pct : kSmCapsPct) {
+    capped.sm_cap_pct = cap_pct;
+    const auto slow = [&](const TypeDemand& entry) { return CapStretch(AsRun(capped, entry.demand)) > most; };
+    if (std::ranges::all_of(job.demands, slow)) break;
+    capped_view = ViewJob(capped, options.probe_outside, std::move(capped_view));
+    scorer.SetJob(capped_view);
+    HORUS_RETURN_IF_ERROR(search.Run(ledger, capped_view, selected(), result, /*why=*/false));
+    if (!result.best.slots.empty()) return explainer.Placed(ledger, capped_view, result, decision);
+  }
+  result = std::move(whole);
+  scorer.SetJob(view);
+  return absl::OkStatus();
+}
+
+absl::StatusOr<Decision> Placer::Impl::Decide(const JobView& view, bool sm_caps) {
   HORUS_RETURN_IF_ERROR(GoOn());
   if (std::exchange(refused_at, ledger.changes()) != ledger.changes()) refused.clear();
   Decision decision;
-  const uint64_t request = RequestOn(ledger, view);
+  const uint64_t request = CombineHash(RequestOn(ledger, view), uint64_t{sm_caps});
   if (const Decision* known = refused.Find(request)) {
     decision = *known;
     decision.job = view.job->id;
@@ -288,6 +315,8 @@ absl::StatusOr<Decision> Placer::Impl::Decide(const JobView& view) {
     result.refused[static_cast<size_t>(Reason::kPolicy)] = declined;
     decision = {.job = view.job->id};
   }
+  if (sm_caps) HORUS_RETURN_IF_ERROR(PlaceCapped(view, decision));
+  if (decision.verdict == Verdict::kPlace) return decision;
   if (!options.terse) {
     result.refused[static_cast<size_t>(Reason::kNotInSubset)] = Excluded(view);
     decision.refused_devices = result.refused;
@@ -305,52 +334,12 @@ absl::StatusOr<Decision> Placer::Impl::Decide(const JobView& view) {
 
 absl::Status Placer::Impl::DecideWay(const JobSpec& way, ChosenWay& choice) {
   way_view = ViewJob(way, options.probe_outside, std::move(way_view));
-  HORUS_ASSIGN_OR_RETURN(choice.decision, Decide(way_view));
-  if (choice.decision.verdict != Verdict::kPlace) {
-    HORUS_RETURN_IF_ERROR(DecideByExpectation(way, choice));
-    return choice.job == nullptr && options.sm_caps ? DecideCapped(way, choice) : absl::OkStatus();
-  }
+  HORUS_ASSIGN_OR_RETURN(choice.decision, Decide(way_view, options.sm_caps));
+  if (choice.decision.verdict != Verdict::kPlace) return DecideByExpectation(way, choice);
   choice.slots = std::move(result.best.slots);
   choice.job = std::make_shared<JobSpec>(way);
   choice.job->exclusive |= choice.decision.probe;
-  return absl::OkStatus();
-}
-
-// The way as it is given, in the place of the one that was refused.
-absl::Status Placer::Impl::DecideInstead(const JobSpec& way, ChosenWay& choice) {
-  way_view = ViewJob(way, options.probe_outside, std::move(way_view));
-  const uint64_t request = RequestOn(ledger, way_view);
-  if (refused.Find(request) != nullptr) return absl::OkStatus();
-  scorer.SetJob(way_view);
-  HORUS_RETURN_IF_ERROR(search.Run(ledger, way_view, selected(), result, /*why=*/false));
-  if (result.best.slots.empty()) {
-    refused.Insert(request, choice.decision);
-    return absl::OkStatus();
-  }
-  choice.decision = {.job = way.id};
-  HORUS_RETURN_IF_ERROR(explainer.Placed(ledger, way_view, result, choice.decision));
-  choice.slots = std::move(result.best.slots);
-  choice.job = std::make_shared<JobSpec>(way);
-  return absl::OkStatus();
-}
-
-// Neighbours that cannot bear the whole job may bear a part of it. The largest part comes first; whoever would keep
-// less of its speed than any tenant must waits instead.
-absl::Status Placer::Impl::DecideCapped(const JobSpec& way, ChosenWay& choice) {
-  constexpr auto kNeighbour = static_cast<size_t>(Reason::kSlowdownNeighbour);
-  if (choice.decision.verdict == Verdict::kReject || way.sm_cap_pct > 0 || way.exclusive || GpuCount(way) != 1 ||
-      (!options.terse && choice.decision.refused_devices[kNeighbour] == 0)) {
-    return absl::OkStatus();
-  }
-  JobSpec capped = way;
-  const double most = way.slowdown_bound > 0 ? static_cast<double>(way.slowdown_bound) : GuardOf(way.kind);
-  for (const int32_t cap_pct : kSmCapsPct) {
-    capped.sm_cap_pct = cap_pct;
-    const auto slow = [&](const TypeDemand& entry) { return CapStretch(AsRun(capped, entry.demand)) > most; };
-    if (std::ranges::all_of(way.demands, slow)) break;
-    HORUS_RETURN_IF_ERROR(DecideInstead(capped, choice));
-    if (choice.job != nullptr) break;
-  }
+  choice.job->sm_cap_pct = choice.decision.sm_cap_pct;
   return absl::OkStatus();
 }
 
@@ -362,10 +351,20 @@ absl::Status Placer::Impl::DecideByExpectation(const JobSpec& way, ChosenWay& ch
     return absl::OkStatus();
   JobSpec alone = way;
   if (!AloneByExpectation(alone)) return absl::OkStatus();
-  HORUS_RETURN_IF_ERROR(DecideInstead(alone, choice));
-  if (choice.job == nullptr) return absl::OkStatus();
+  way_view = ViewJob(alone, options.probe_outside, std::move(way_view));
+  const uint64_t request = RequestOn(ledger, way_view);
+  if (refused.Find(request) != nullptr) return absl::OkStatus();
+  scorer.SetJob(way_view);
+  HORUS_RETURN_IF_ERROR(search.Run(ledger, way_view, selected(), result, /*why=*/false));
+  if (result.best.slots.empty()) {
+    refused.Insert(request, choice.decision);
+    return absl::OkStatus();
+  }
+  choice.decision = {.job = way.id};
+  HORUS_RETURN_IF_ERROR(explainer.Placed(ledger, way_view, result, choice.decision));
   choice.decision.probe = true;
-  *choice.job = way;
+  choice.slots = std::move(result.best.slots);
+  choice.job = std::make_shared<JobSpec>(way);
   choice.job->exclusive = true;
   for (TypeDemand& entry : choice.job->demands) {
     if (IsOnlyPredicted(entry.demand)) entry.demand.mem_mib.upper = entry.demand.mem_mib.estimate;

@@ -77,14 +77,13 @@ struct Placer::Impl {
   absl::Status DecideWay(const JobSpec& way, ChosenWay& choice);
   // Of a way that was refused: alone, if only the bound of its memory does not fit.
   absl::Status DecideByExpectation(const JobSpec& way, ChosenWay& choice);
-  // Of a way that was refused because of neighbours: under a cap, where options.sm_caps allows it.
-  absl::Status DecideCapped(const JobSpec& way, ChosenWay& choice);
-  absl::Status DecideInstead(const JobSpec& way, ChosenWay& choice);
+  // Of a job that was refused, with why in `result`: under a cap, where that helps.
+  absl::Status PlaceCapped(const JobView& view, Decision& decision);
   // Refuses what only MakePlan decides: ways to run, and probes.
   absl::Status CheckSettled(const JobSpec& job) const;
   // The way of most worth among those that can be placed; ties go to the first.
   absl::Status Choose(const JobSpec& job, ChosenWay& choice);
-  absl::StatusOr<Decision> Decide(const JobView& view);
+  absl::StatusOr<Decision> Decide(const JobView& view, bool sm_caps = false);
   class Grants;  // cores and host memory beside shared GPUs (host/plan_grants.h)
   // Decides the jobs in that order on the ledger as it is; books all but the last, or all.
   absl::Status PlanJobs(std::span<const JobSpec> jobs, std::span<const uint32_t> order, bool book_last,
@@ -127,7 +126,7 @@ struct Placer::Impl {
   std::vector<uint32_t> nodes;    // rows of the subset, ascending id
   uint32_t excluded_devices = 0;  // of nodes outside the subset
   uint32_t excluded_nodes = 0;
-  JobView way_view;  // of the way that was decided last: the next one uses its memory
+  JobView way_view, capped_view;  // of the way that was decided last: the next one uses its memory
   SearchResult result;
   IdMap<Decision> emptied_decisions;   // by JobView::request, for all nodes of the emptied ledger as it is
   uint64_t emptied_at = 0;             // Ledger::changes() of the emptied ledger then
