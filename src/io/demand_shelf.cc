@@ -2,6 +2,7 @@
 // Analyses the models that jobs name, and predicts; see demand_shelf.h.
 #include "io/demand_shelf.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "base/file.h"
@@ -44,21 +45,27 @@ absl::StatusOr<std::vector<TypeDemand>> DemandShelf::ModelDemands(const JobReque
     for (const GpuTypeId type : types) demands.push_back({type, all[type.value()]});
     return demands;
   }
-  HORUS_ASSIGN_OR_RETURN(const Run run, RunOf(*request.model));
-  std::vector<const GpuType*> gpus;
-  for (const GpuTypeId type : types) gpus.push_back(types_[type.value()]);
-  HORUS_ASSIGN_OR_RETURN(std::vector<Service> services,
-                         PredictServices(*predictor_, run.graph, run.spec, *request.model->service, gpus));
-  for (size_t i = 0; i < types.size(); ++i) {
-    demands.push_back({types[i], services[i].demand});
-    services_.insert_or_assign({request.spec.id, types[i]}, std::move(services[i]));
+  auto known = std::ranges::find_if(services_, [&](const Served& one) {
+    return one.model == *request.model && std::ranges::equal(one.types, types);
+  });
+  if (known == services_.end()) {
+    HORUS_ASSIGN_OR_RETURN(const Run run, RunOf(*request.model));
+    std::vector<const GpuType*> gpus;
+    for (const GpuTypeId type : types) gpus.push_back(types_[type.value()]);
+    HORUS_ASSIGN_OR_RETURN(auto on, PredictServices(*predictor_, run.graph, run.spec, *request.model->service, gpus));
+    known = services_.insert(services_.end(), {*request.model, {types.begin(), types.end()}, std::move(on)});
   }
+  for (size_t i = 0; i < types.size(); ++i) demands.push_back({types[i], known->on[i].demand});
+  service_of_[request.spec.id] = static_cast<size_t>(known - services_.begin());
   return demands;
 }
 
 const Service* DemandShelf::FindService(JobId job, GpuTypeId type) const {
-  const auto found = services_.find({job, type});
-  return found == services_.end() ? nullptr : &found->second;
+  const auto found = service_of_.find(job);
+  if (found == service_of_.end()) return nullptr;
+  const Served& served = services_[found->second];
+  const auto at = std::ranges::find(served.types, type);
+  return at == served.types.end() ? nullptr : &served.on[static_cast<size_t>(at - served.types.begin())];
 }
 
 absl::StatusOr<JobSpec> DemandShelf::Complete(const JobRequest& request, std::span<const GpuTypeId> present) {

@@ -65,7 +65,13 @@ class DemandShelf {
   std::map<std::string, std::vector<Read>> graphs_;  // by OnePathOf
   static constexpr size_t kSlots = size_t{1} << 16;  // some 1,600 runs on all types of the catalogue, 10 MB; chosen
   DemandCache cache_{kSlots};
-  std::map<std::pair<JobId, GpuTypeId>, Service> services_;
+  struct Served {
+    ModelRun model;
+    std::vector<GpuTypeId> types;
+    std::vector<Service> on;  // those
+  };
+  std::vector<Served> services_;
+  std::map<JobId, size_t> service_of_;  // position
   size_t completed_ = 0;  // demands of jobs
 };
 
