@@ -217,7 +217,8 @@ typedef struct horus_service_load {
   double concurrency;     /* users who ask again as soon as they are answered, at most 1e6 */
   double tokens_in;       /* of a prompt, mean, 1 to 2^24 */
   double tokens_out;      /* of an answer, mean, 1 to 2^24 */
-  double longest;         /* tokens of the longest request, prompt and answer; 0 = four times the mean */
+  double longest;         /* tokens of the longest request, prompt and answer; 0 = four times the mean, at most
+                             what the model was made for; more than that is refused */
   int64_t first_token_us; /* promised time from a request to its first token; 0 = none */
   int64_t token_us;       /* promised time of each further token; 0 = none */
 } horus_service_load;

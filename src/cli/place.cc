@@ -559,8 +559,7 @@ void AddEngineArguments(const JobRequest& request, const Cluster& cluster, const
     const GpuType& gpu = report.catalogue->at(device.type);
     const int64_t mem_mib =
         device.mode == SharingMode::kMig ? gpu.mig[static_cast<size_t>(device.mig_profile)].mem_mib : gpu.mem_mib;
-    report.engine_arguments[decision.job] =
-        EngineArguments(request.model->run.framework, *service, *request.model->service, gpu, mem_mib);
+    report.engine_arguments[decision.job] = EngineArguments(request.model->run.framework, *service, gpu, mem_mib);
   }
 }
 

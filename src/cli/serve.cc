@@ -99,7 +99,7 @@ std::string ServicesReport(const std::string& path, const RunSpec& run, const Se
                            {"concurrency", load.concurrency},
                            {"tokens_in", load.tokens_in},
                            {"tokens_out", load.tokens_out},
-                           {"longest", LongestOf(load)},
+                           {"longest", services.empty() ? load.longest : services[0].longest},
                            {"first_token_ms", load.first_token_us / kUsPerMs},
                            {"token_ms", load.token_us / kUsPerMs},
                            {"confidence", load.confidence}}},

@@ -43,6 +43,7 @@ void ReadCommon(ConfigFields& f, Architecture& a) {
   a.vocab = f.Size("vocab_size");
   a.context = f.Size("max_position_embeddings");
   a.tied = f.Flag("tie_word_embeddings", false);
+  a.stretched = f.Has("rope_scaling");
 }
 
 void SetWindows(ConfigFields& f, Architecture& a, auto slides) {

@@ -35,6 +35,7 @@ struct Architecture {
   std::string type;
   int64_t layers = 0, hidden = 0, heads = 0, kv_heads = 0, head_dim = 0, intermediate = 0, vocab = 0;
   int64_t context = 0;               // tokens that it was made for
+  bool stretched = false;            // or for more: its rope is scaled
   int64_t positions = 0;             // rows of learned positions; 0: rotary
   std::string activation = "Swish";  // ONNX operator
   bool gated = true;                 // activation(gate) x up

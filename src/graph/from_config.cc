@@ -378,7 +378,7 @@ absl::StatusOr<std::shared_ptr<const Graph>> ModelWriter::Write() && {
   w_.Say("model_type", a_.type);
   w_.Say("compute_type", std::string(DTypeName(dtype_)));
   w_.Say("layers", absl::StrCat(a_.layers));
-  w_.Say("context", absl::StrCat(a_.context));
+  if (!a_.stretched) w_.Say("context", absl::StrCat(a_.context));
   return std::move(w_).Finish(a_.name);
 }
 

@@ -11,6 +11,7 @@
 #include <string_view>
 #include <utility>
 
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_format.h"
 #include "base/hash.h"
 #include "base/statistics.h"
@@ -62,6 +63,20 @@ absl::Status CheckNumber(const char* field, double value, double least, double m
   return InvalidArgument("service: %s: expected %g to %g, found %g", field, least, most, value);
 }
 
+// Tokens that the model was made for; 0 = unknown.
+double ContextOf(const Graph& graph) {
+  const auto said = std::ranges::find(graph.metadata, "context", &std::pair<std::string, std::string>::first);
+  double context = 0;
+  return said != graph.metadata.end() && absl::SimpleAtod(said->second, &context) ? context : 0;
+}
+
+// Tokens of the longest request. Unless it is stated, what the model takes at most bounds it.
+double LongestOf(const ServiceLoad& load, double context) {
+  if (load.longest > 0) return load.longest;
+  const double usual = kLongestOverMean * (load.tokens_in + load.tokens_out);
+  return context > 0 ? std::min(usual, context) : usual;
+}
+
 absl::Status Check(const ServiceLoad& load, const Graph& graph, const RunSpec& run) {
   HORUS_RETURN_IF_ERROR(CheckNumber("requests_per_s", load.requests_per_s, 0, kMostServiceRate));
   HORUS_RETURN_IF_ERROR(CheckNumber("concurrency", load.concurrency, 0, kMostServiceRate));
@@ -92,6 +107,12 @@ absl::Status Check(const ServiceLoad& load, const Graph& graph, const RunSpec& r
     if (bound != run.dims.dims.end()) {
       return InvalidArgument("service: %s: expected none (the load decides), found %d", dim, bound->second);
     }
+  }
+  const double context = ContextOf(graph);
+  const double asked = std::max(load.longest, load.tokens_in + load.tokens_out);
+  if (context > 0 && asked > context) {
+    return InvalidArgument("service: %s: expected at most the %g tokens that the model was made for, found %g",
+                           load.longest > 0 ? "longest" : "tokens_in and tokens_out", context, asked);
   }
   if (!IsEngine(run.framework)) {
     return InvalidArgument("service: framework: expected an engine (vllm, tensorrt-llm or sglang), found '%s'",
@@ -318,7 +339,7 @@ Service ServeOn(const Steps& steps, const ServiceLoad& load, const GpuType& gpu)
   service.activations_mib = (TakesLargeChunks(gpu) ? steps.activations : steps.small_activations) / kMib;
   service.engine_mib =
       static_cast<double>(std::max<int64_t>(0, gpu.context_mib)) + kGraphsMib + (steps.parallel ? kCollectivesMib : 0);
-  const double longest = LongestOf(load);
+  const double longest = service.longest = load.longest;
   const double free_mib = static_cast<double>(gpu.mem_mib) - kKeptFreeMib - service.memory_mib();
   const double free_tokens = steps.bytes_per_token > 0 ? free_mib * kMib / steps.bytes_per_token : kMostTokens;
   const bool fits = free_mib > 0 && free_tokens >= WholeBlocks(longest);
@@ -381,10 +402,9 @@ Service ServeOn(const Steps& steps, const ServiceLoad& load, const GpuType& gpu)
 
 }  // namespace
 
-std::string EngineArguments(Framework engine, const Service& service, const ServiceLoad& load, const GpuType& gpu,
-                            int64_t mem_mib) {
+std::string EngineArguments(Framework engine, const Service& service, const GpuType& gpu, int64_t mem_mib) {
   const auto whole = [](double value) { return static_cast<int64_t>(std::llround(value)); };
-  const int64_t requests = whole(service.most_running), longest = whole(LongestOf(load)),
+  const int64_t requests = whole(service.most_running), longest = whole(service.longest),
                 cached = whole(service.cache_tokens);
   switch (engine) {
     case Framework::kSglang:
@@ -403,19 +423,17 @@ std::string EngineArguments(Framework engine, const Service& service, const Serv
   }
 }
 
-double LongestOf(const ServiceLoad& load) {
-  return load.longest > 0 ? load.longest : kLongestOverMean * (load.tokens_in + load.tokens_out);
-}
-
 absl::StatusOr<std::vector<Service>> PredictServices(const Predictor& predictor,
                                                      const std::shared_ptr<const Graph>& graph, const RunSpec& run,
                                                      const ServiceLoad& load, std::span<const GpuType* const> gpus) {
   HORUS_RETURN_IF_ERROR(Check(load, *graph, run));
+  ServiceLoad whole = load;
+  whole.longest = LongestOf(load, ContextOf(*graph));
   const Analyser analyse(graph, run);
   HORUS_ASSIGN_OR_RETURN(const Steps steps, Measure(analyse, load));
   std::vector<Service> services;
   for (const GpuType* gpu : gpus) {
-    Service service = ServeOn(steps, load, *gpu);
+    Service service = ServeOn(steps, whole, *gpu);
     HORUS_ASSIGN_OR_RETURN(const JobProfile typical, analyse(service.running, 1, HeldTokens(load)));
     Demand& demand = service.demand;
     demand = predictor.PredictUnmeasured(typical, *gpu);
@@ -431,7 +449,7 @@ absl::StatusOr<std::vector<Service>> PredictServices(const Predictor& predictor,
     const double most = Promises(load) ? kMostSlowdown : kUnpromisedSlowdown;
     demand.slowdown_bound = static_cast<float>(std::min(service.largest_slowdown, most));
     if (service.verdict == ServiceVerdict::kServed)
-      service.engine_arguments = EngineArguments(run.framework, service, load, *gpu, gpu->mem_mib);
+      service.engine_arguments = EngineArguments(run.framework, service, *gpu, gpu->mem_mib);
     services.push_back(std::move(service));
   }
   return services;

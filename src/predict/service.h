@@ -34,7 +34,8 @@ struct ServiceLoad {
   double concurrency = 0;     // users who ask again as soon as they are answered
   double tokens_in = 0;       // of a prompt, mean
   double tokens_out = 0;      // of an answer, mean
-  double longest = 0;         // tokens of prompt and answer of the longest request; 0 = four times the mean
+  double longest = 0;         // tokens of prompt and answer of the longest request; 0 = four times the mean,
+                              // at most what the model was made for
   double first_token_us = 0;  // promised time from a request to its first token; 0 = none
   double token_us = 0;        // promised time of each further token; 0 = none
   double confidence = 0.9;    // share of the requests that must keep them; kLeastProbability to kMostProbability
@@ -44,8 +45,6 @@ inline constexpr double kMostTokens = 1 << 24;          // of a prompt, an answe
 inline constexpr double kMostServiceRate = 1e6;         // requests/s, and users at once
 inline constexpr double kLeastServiceConfidence = 0.5;  // and the most: interference/laws.h has the same
 inline constexpr double kMostServiceConfidence = 0.999;
-
-[[nodiscard]] double LongestOf(const ServiceLoad& load);  // tokens, the default filled in
 
 enum class ServiceVerdict : uint8_t {
   kServed = 0,
@@ -65,6 +64,7 @@ struct Service {
   double weights_mib = 0, activations_mib = 0, engine_mib = 0, cache_mib = 0;
   double cache_tokens = 0;
   double running = 0;       // requests that are served at once, mean
+  double longest = 0;       // tokens of the longest request, the default filled in
   double most_running = 0;  // that the engine should admit at once (--max-num-seqs)
   ServiceTime first_token, token;
   double requests_per_s = 0, tokens_per_s = 0;  // served; tokens of answers
@@ -79,8 +79,8 @@ struct Service {
 
 // That tell an engine to take no more, on a GPU or a slice with that memory: "--gpu-memory-utilization 0.25 ...". vLLM
 // 0.11, SGLang 0.5, trtllm-serve 1.0 and later; shares of memory only where the engine counts them of the whole.
-[[nodiscard]] std::string EngineArguments(Framework engine, const Service& service, const ServiceLoad& load,
-                                          const GpuType& gpu, int64_t mem_mib);
+[[nodiscard]] std::string EngineArguments(Framework engine, const Service& service, const GpuType& gpu,
+                                          int64_t mem_mib);
 
 // Errors: INVALID_ARGUMENT (a field of the load; a run of no engine, or that binds batch, seq or past; a graph without
 // those dimensions), and those of Analyse.

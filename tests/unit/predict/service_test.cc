@@ -223,12 +223,32 @@ TEST(ServiceTest, TheMostConfidenceMayComeAsAFloat) {
   EXPECT_EQ(On(load, "h100-sxm").verdict, ServiceVerdict::kServed);
 }
 
+constexpr const char* kStretched =
+    R"({"model_type":"llama","hidden_size":2048,"intermediate_size":8192,"num_hidden_layers":16,)"
+    R"("num_attention_heads":32,"num_key_value_heads":8,"vocab_size":128256,"max_position_embeddings":4096,)"
+    R"("rope_scaling":{"rope_type":"linear","factor":8}})";
+
 // A prompt as long as may be asked for: an answer that placement takes, and refuses.
 TEST(ServiceTest, TheLongestRequestsHaveAnAnswer) {
-  const Service service = On({.requests_per_s = 1, .tokens_in = kMostTokens, .tokens_out = kMostTokens}, "h100-sxm");
+  const Service service =
+      On({.requests_per_s = 1, .tokens_in = kMostTokens, .tokens_out = kMostTokens}, "h100-sxm", kStretched);
   EXPECT_NE(service.verdict, ServiceVerdict::kServed);
   EXPECT_TRUE(ValidateDemand(service.demand).ok()) << ValidateDemand(service.demand);
   EXPECT_GT(service.demand.slowdown_bound, 0);
+}
+
+// An engine does not start with a longest request above the model's context.
+TEST(ServiceTest, NoRequestIsLongerThanTheModelTakes) {
+  constexpr double kContext = 131072;
+  ServiceLoad load = {.requests_per_s = 0.1, .tokens_in = 60'000, .tokens_out = 1'000};
+  EXPECT_EQ(On(load, "h100-sxm").longest, kContext);
+  EXPECT_THAT(On(load, "h100-sxm").engine_arguments, HasSubstr("--max-model-len 131072"));
+  load.longest = kContext + 1;
+  EXPECT_THAT(Serve(load, {"t4"}).status().message(),
+              HasSubstr("longest: expected at most the 131072 tokens that the model was made for, found 131073"));
+  load = {.requests_per_s = 0.1, .tokens_in = kContext, .tokens_out = 1};
+  EXPECT_THAT(Serve(load, {"t4"}).status().message(), HasSubstr("tokens_in and tokens_out: expected at most"));
+  EXPECT_TRUE(Serve(load, {"t4"}, kStretched).ok());  // how far is unknown
 }
 
 TEST(ServiceTest, ARunThatNoEngineServesIsRefused) {
