@@ -42,8 +42,8 @@ CorrectedModel::SeenDevices CorrectedModel::SeenIn(const ObservedSlowdowns& obse
     uint64_t hash = CombineHash(s.seen, std::bit_cast<uint32_t>(s.compute_share));
     for (const double value : {s.weight, s.mean, s.variance}) hash = CombineHash(hash, std::bit_cast<uint64_t>(value));
     for (const Demand& tenant : s.tenants) {
-      hash = CombineHash(hash, tenant.profile_id);
-      seen.jobs.insert(tenant.profile_id);
+      hash = CombineHash(hash, ProfileAsRun(tenant));
+      seen.jobs.insert(ProfileAsRun(tenant));
     }
     seen.fingerprint += hash;
   }
@@ -101,7 +101,7 @@ absl::Status CorrectedModel::Predict(const DeviceContext& device, std::span<cons
   std::vector<std::optional<double>> known;
   for (const Demand* tenant : tenants) {
     points.push_back(TenantOf(*tenant, device));
-    known.push_back(corrections_.KnownError(device, tenant->profile_id));
+    known.push_back(corrections_.KnownError(device, ProfileAsRun(*tenant)));
   }
   if (!corrections_.LevelLeft(device).has_value() &&
       std::none_of(known.begin(), known.end(), [](const auto& error) { return error.has_value(); })) {

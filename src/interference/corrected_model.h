@@ -46,6 +46,7 @@ class CorrectedModel final : public InterferenceModel {
   [[nodiscard]] std::string_view name() const override { return beneath_->name(); }
   [[nodiscard]] uint64_t epoch() const override { return epoch_; }
   [[nodiscard]] double upper_probability() const override { return beneath_->upper_probability(); }
+  [[nodiscard]] bool knows_caps() const override { return beneath_->knows_caps(); }
   [[nodiscard]] bool has_quantiles() const override { return beneath_->has_quantiles(); }
   [[nodiscard]] absl::Status Predict(const DeviceContext& device, std::span<const Demand* const> tenants,
                                      std::span<Slowdown> out) const override;

@@ -398,10 +398,10 @@ bool CorrectionsLearner::HasRoom(const Situation& situation, uint64_t device) co
     const auto at = met_.find({device, job, as_victim});
     return at == met_.end() ? 0 : at->second;
   };
-  const uint64_t victim = situation.tenants[0].profile_id;
+  const uint64_t victim = ProfileAsRun(situation.tenants[0]);
   size_t fresh = 0;
   for (size_t o = 1; o < situation.tenants.size(); ++o) {
-    const uint64_t other = situation.tenants[o].profile_id;
+    const uint64_t other = ProfileAsRun(situation.tenants[o]);
     if (position_.contains({device, victim, other})) continue;
     ++fresh;
     if (met(other, false) >= Corrections::kMostMet) return false;
@@ -411,7 +411,7 @@ bool CorrectionsLearner::HasRoom(const Situation& situation, uint64_t device) co
 }
 
 absl::StatusOr<double> CorrectionsLearner::KnownError(const DeviceContext& device, const Demand& job) {
-  const auto [at, fresh] = errors_.try_emplace({Corrections::KeyOf(device), job.profile_id}, 0);
+  const auto [at, fresh] = errors_.try_emplace({Corrections::KeyOf(device), ProfileAsRun(job)}, 0);
   if (fresh) {
     HORUS_ASSIGN_OR_RETURN(at->second, ErrorOfJob(model_, device, job));
   }
@@ -436,14 +436,14 @@ double CorrectionsLearner::LevelErrorOf(const DeviceContext& device) {
 absl::StatusOr<uint32_t> CorrectionsLearner::PairOf(const DeviceContext& device, const Demand& victim,
                                                     const Demand& other, const Slowdown& alone) {
   const uint64_t key = Corrections::KeyOf(device);
-  const auto [at, fresh] = position_.try_emplace({key, victim.profile_id, other.profile_id},
+  const auto [at, fresh] = position_.try_emplace({key, ProfileAsRun(victim), ProfileAsRun(other)},
                                                  static_cast<uint32_t>(corrections_.pairs_.size()));
   if (fresh) {
-    ++met_[{key, victim.profile_id, true}];
-    ++met_[{key, other.profile_id, false}];
+    ++met_[{key, ProfileAsRun(victim), true}];
+    ++met_[{key, ProfileAsRun(other), false}];
     Pair pair{.device = key,
-              .victim = victim.profile_id,
-              .other = other.profile_id,
+              .victim = ProfileAsRun(victim),
+              .other = ProfileAsRun(other),
               .victim_point = TenantOf(victim, device).point,
               .other_point = TenantOf(other, device).point};
     HORUS_ASSIGN_OR_RETURN(pair.victim_error, KnownError(device, victim));

@@ -50,6 +50,7 @@ class HostModel final : public InterferenceModel {
   uint64_t epoch() const override { return model_->epoch(); }
   size_t bytes_held() const override { return sizeof(*this) + model_->bytes_held(); }
   double upper_probability() const override { return model_->upper_probability(); }
+  bool knows_caps() const override { return model_->knows_caps(); }
   bool has_quantiles() const override { return model_->has_quantiles(); }
   double LevelError(const DeviceContext& device) const override { return model_->LevelError(device); }
   bool adds_pairs() const override { return model_->adds_pairs(); }

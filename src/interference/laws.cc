@@ -72,7 +72,7 @@ Tenant TenantOf(const Demand& demand, const DeviceContext& device) {
   log_util = std::max(log_util, kLogLeastUtil);
   const double log_step = std::log(step_us), log_kernels = trait(Trait::kLogKernels);
 
-  Tenant tenant{.profile_id = demand.profile_id};
+  Tenant tenant{.profile_id = ProfileAsRun(demand)};
   const auto set = [&tenant](PointColumn column, bool known, double value) {
     tenant.point[static_cast<size_t>(column)] = known ? static_cast<float>(value) : kUnknown;
   };
@@ -129,7 +129,10 @@ double WorkShare(const Demand& demand) {
 }
 
 double CapStretch(const Demand& demand) {
-  return demand.sm_cap < 1 ? Stretched(WorkShare(demand), 1 / static_cast<double>(demand.sm_cap)) : 1;
+  if (demand.sm_cap >= 1) return 1;
+  const double stretch = Stretched(WorkShare(demand), 1 / static_cast<double>(demand.sm_cap));
+  const double step_us = StepUs(demand), gpu_us = static_cast<double>(demand.step_time_us.estimate);
+  return step_us > gpu_us ? std::max(gpu_us * stretch, step_us) / step_us : stretch;  // a slow host hides it
 }
 
 double SliceShare(double compute_share) {

@@ -53,18 +53,19 @@ bool CappedPair(const DeviceContext& device, const Demand& one, const Demand& ot
   return device.mode == SharingMode::kMps && (IsCapped(&one) || IsCapped(&other));
 }
 
-// Of every two tenants, out[i * n + j], i != j; of all, or of those of which one is capped.
+// Of every two tenants, out[i * n + j], i != j; of all, or of those of which one is capped. That a cap leaves a victim
+// SMs to spare does not count: two others may need them together.
 void MpsPairs(const DeviceContext& device, std::span<const Demand* const> tenants, bool all, std::span<float> out) {
   if (!all && std::ranges::none_of(tenants, IsCapped)) return;
   const Numbers works = WorksOn(device, tenants);
   const auto cap = [&](size_t i) { return static_cast<double>(tenants[i]->sm_cap); };
   for (size_t i = 0; i < works.size(); ++i) {
-    const double alone = Stretched(works[i], 1 / cap(i));
+    const double work = works[i] / Stretched(works[i], 1 / cap(i));
     for (size_t j = 0; j < works.size(); ++j) {
       if (i == j || !(all || IsCapped(tenants[i]) || IsCapped(tenants[j]))) continue;
       std::array<double, 2> two;
-      MpsSlowdowns(std::array{works[i], works[j]}, std::array{cap(i), cap(j)}, two);
-      out[i * works.size() + j] = static_cast<float>(two[0] / alone);
+      MpsSlowdowns(std::array{work, works[j]}, std::array{1.0, cap(j)}, two);
+      out[i * works.size() + j] = static_cast<float>(two[0]);
     }
   }
 }
@@ -150,8 +151,9 @@ absl::Status LearnedModel::PredictPairs(const DeviceContext& device, std::span<c
     for (size_t j = 0; j < n; ++j) {
       if (i == j) continue;
       Place from = place;
-      from.by_law |= CappedPair(device, *tenants[i], *tenants[j]);
-      out[i * n + j] = Bounded(from, points[i], points[j], pairs[i * n + j]);
+      const bool capped = CappedPair(device, *tenants[i], *tenants[j]);
+      from.by_law |= capped;
+      out[i * n + j] = Bounded(from, capped ? Tenant() : points[i], points[j], pairs[i * n + j]);
     }
   }
   return absl::OkStatus();
@@ -250,8 +252,10 @@ void LearnedModel::CalibratedUpTo(const DeviceContext& device, std::span<const D
     for (size_t j = 0; j < tenants.size(); ++j) {
       if (i == j) continue;
       Place place = PlaceOf(device);
-      place.by_law |= tenants[i] != nullptr && tenants[j] != nullptr && CappedPair(device, *tenants[i], *tenants[j]);
-      const double promised = MarginOf(place, profile(tenants[i]), profile(tenants[j])).promised;
+      const bool capped =
+          tenants[i] != nullptr && tenants[j] != nullptr && CappedPair(device, *tenants[i], *tenants[j]);
+      place.by_law |= capped;
+      const double promised = MarginOf(place, capped ? 0 : profile(tenants[i]), profile(tenants[j])).promised;
       up_to[i] = std::min(up_to[i], static_cast<float>(promised));
     }
   }

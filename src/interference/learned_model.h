@@ -41,6 +41,7 @@ class LearnedModel final : public InterferenceModel {
   [[nodiscard]] absl::Status Predict(const DeviceContext& device, std::span<const Demand* const> tenants,
                                      std::span<Slowdown> out) const override;
 
+  [[nodiscard]] bool knows_caps() const override { return true; }
   [[nodiscard]] bool adds_pairs() const override { return true; }
   [[nodiscard]] absl::Status PredictPairs(const DeviceContext& device, std::span<const Demand* const> tenants,
                                           std::span<PairExcess> out) const override;

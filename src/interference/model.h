@@ -76,6 +76,9 @@ class InterferenceModel {
   [[nodiscard]] virtual absl::Status Predict(const DeviceContext& device, std::span<const Demand* const> tenants,
                                              std::span<Slowdown> out) const = 0;
 
+  // Whether Demand::sm_cap counts in its answers.
+  [[nodiscard]] virtual bool knows_caps() const { return false; }
+
   // Of its upper bounds; above 0.5, below 1.
   [[nodiscard]] virtual double upper_probability() const { return kUpperProbability; }
 

@@ -82,7 +82,7 @@ uint64_t ObservedSlowdowns::KeyOf(const Situation& s) {
   key.Add(s.gpu);
   key.Add(static_cast<uint64_t>(s.mode));
   key.Add(uint64_t{std::bit_cast<uint32_t>(s.compute_share)});
-  for (const Demand& tenant : s.tenants) key.Add(tenant.profile_id);
+  for (const Demand& tenant : s.tenants) key.Add(ProfileAsRun(tenant));
   return key.Hash();
 }
 
@@ -101,7 +101,7 @@ absl::Status ObservedSlowdowns::Add(const SlowdownObservation& o) {
   std::copy(o.others.begin(), o.others.end(), sorted.begin());
   const std::span<const Demand*> others(sorted.data(), o.others.size());
   std::sort(others.begin(), others.end(),
-            [](const Demand* a, const Demand* b) { return a->profile_id < b->profile_id; });
+            [](const Demand* a, const Demand* b) { return ProfileAsRun(*a) < ProfileAsRun(*b); });
 
   // All that can fail comes first.
   Situation next{.gpu = std::string(o.gpu), .mode = o.mode, .compute_share = o.compute_share, .tenants = {*o.victim}};
@@ -139,7 +139,7 @@ void ObservedSlowdowns::Follow(const SlowdownObservation& o) {
   if (o.device_id == 0) return;
   bool fresh = false;
   DeviceRecord record{.device_id = o.device_id,
-                      .profile_id = o.victim->profile_id,
+                      .profile_id = ProfileAsRun(*o.victim),
                       .slowdown = o.slowdown,
                       .predicted = o.predicted,
                       .predicted_upper = o.predicted_upper,
@@ -276,7 +276,7 @@ bool Valid(const Situation& s) {
                InRange(s.mean, -kMostLog, kMostLog) && InRange(s.variance, 0, kMostLog * kMostLog);
   for (size_t i = 0; i < s.tenants.size() && valid; ++i) {
     valid = s.tenants[i].profile_id != 0 && ValidateDemand(s.tenants[i]).ok() &&
-            (i < 2 || s.tenants[i - 1].profile_id <= s.tenants[i].profile_id);
+            (i < 2 || ProfileAsRun(s.tenants[i - 1]) <= ProfileAsRun(s.tenants[i]));
   }
   return valid;
 }

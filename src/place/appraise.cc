@@ -7,6 +7,7 @@
 #include <tuple>
 
 #include "base/status.h"
+#include "interference/laws.h"
 #include "place/engine.h"
 #include "place/search/admit.h"
 #include "place/state/communication.h"
@@ -277,7 +278,9 @@ absl::Status Explainer::Placed(const Ledger& ledger, const JobView& view, const 
     if (slot.device == kNoDevice) continue;
     HORUS_RETURN_IF_ERROR(AddEffects(ledger, view, slot, decision));
     const uint32_t device = ledger.node(slot.node_row).first_device + static_cast<uint32_t>(slot.device);
-    const GpuMemory& memory = view.On(ledger.state(device).type)->tenant.memory;
+    const TenantClass& tenant = view.On(ledger.state(device).type)->tenant;
+    decision.sm_cap_slowdown = std::max(decision.sm_cap_slowdown, static_cast<float>(CapStretch(tenant.demand)));
+    const GpuMemory& memory = tenant.memory;
     decision.gpu_memory.request_mib = std::max(decision.gpu_memory.request_mib, memory.request_mib);
     decision.gpu_memory.limit_mib = std::max(decision.gpu_memory.limit_mib, memory.limit_mib);
   }

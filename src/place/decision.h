@@ -90,6 +90,7 @@ struct Decision {
   int64_t cpu_milli = 0;                                    // when placed: what each task holds, its request or what
   int64_t mem_mib = 0;                                      // a synergy policy grants
   GpuMemory gpu_memory;                                     // when placed: per GPU, the most over its devices
+  float sm_cap_slowdown = 1;                                // by its cap alone, which `own` does not count
   int32_t sm_cap_pct = 0;                                   // when placed: of the job there (JobSpec); 0 = no cap
   bool probe = false;                                       // placed alone because its demand there is unknown; the
                                                             // action's job is then exclusive

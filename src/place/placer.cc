@@ -205,7 +205,8 @@ uint64_t Placer::bytes_held() const {
          impl_->emptied.bytes_held() + impl_->search.bytes_held() + impl_->emptied_search.bytes_held() +
          (impl_->pricer != nullptr ? impl_->pricer->bytes_held() : 0) +
          (impl_->nodes.capacity() + impl_->named.rows.capacity()) * sizeof(uint32_t) +
-         impl_->named.ids.capacity() * sizeof(NodeId) + (impl_->way_view.types.capacity() + impl_->capped_view.types.capacity()) * sizeof(JobView::OnType);
+         impl_->named.ids.capacity() * sizeof(NodeId) +
+         (impl_->way_view.types.capacity() + impl_->capped_view.types.capacity()) * sizeof(JobView::OnType);
 }
 
 // One job: the way to run it, its place or what refuses it, now and on the empty cluster.
@@ -266,25 +267,32 @@ absl::StatusOr<Decision> Placer::Impl::DecideEmptied(const JobView& view) {
 }
 
 // Neighbours that cannot bear the whole job may bear a part of it. The largest part comes first; whoever would keep
-// less of its speed than any tenant must waits instead.
+// less of its speed than any tenant must, cap and neighbours together, waits instead.
 absl::Status Placer::Impl::PlaceCapped(const JobView& view, Decision& decision) {
-  constexpr auto kNeighbour = static_cast<size_t>(Reason::kSlowdownNeighbour);
   const JobSpec& job = *view.job;
-  if (job.sm_cap_pct > 0 || job.exclusive || GpuCount(job) != 1 ||
-      (!options.terse && result.refused[kNeighbour] == 0)) {
+  const auto refused_by = [&](Reason reason) { return result.refused[static_cast<size_t>(reason)] > 0; };
+  const bool by_sharing = options.terse || refused_by(Reason::kSlowdownNeighbour) || refused_by(Reason::kSlowdownOwn) ||
+                          refused_by(Reason::kPolicy);
+  if (!by_sharing || !scorer.model().knows_caps() || job.sm_cap_pct > 0 || job.exclusive || GpuCount(job) != 1) {
     return absl::OkStatus();
   }
   SearchResult whole = std::exchange(result, SearchResult());
   JobSpec capped = job;
-  const double most = job.slowdown_bound > 0 ? static_cast<double>(job.slowdown_bound) : GuardOf(job.kind);
+  const double most = job.slowdown_bound > 0 ? static_cast<double>(job.slowdown_bound)
+                                             : std::min(GuardOf(job.kind), scorer.limits().slowdown_bound);
+  const Decision asked = decision;
   for (const int32_t cap_pct : kSmCapsPct) {
     capped.sm_cap_pct = cap_pct;
-    const auto slow = [&](const TypeDemand& entry) { return CapStretch(AsRun(capped, entry.demand)) > most; };
-    if (std::ranges::all_of(job.demands, slow)) break;
+    const auto stretch = [&](const TypeDemand& entry) { return CapStretch(AsRun(capped, entry.demand)); };
+    std::erase_if(capped.demands, [&](const TypeDemand& entry) { return stretch(entry) > most; });
+    if (capped.demands.empty()) break;
     capped_view = ViewJob(capped, options.probe_outside, std::move(capped_view));
     scorer.SetJob(capped_view);
     HORUS_RETURN_IF_ERROR(search.Run(ledger, capped_view, selected(), result, /*why=*/false));
-    if (!result.best.slots.empty()) return explainer.Placed(ledger, capped_view, result, decision);
+    if (result.best.slots.empty()) continue;
+    HORUS_RETURN_IF_ERROR(explainer.Placed(ledger, capped_view, result, decision));
+    if (decision.sm_cap_slowdown * decision.own.estimate <= static_cast<float>(most)) return absl::OkStatus();
+    decision = asked;
   }
   result = std::move(whole);
   scorer.SetJob(view);

@@ -8,12 +8,14 @@
 #pragma once
 
 #include <array>
+#include <bit>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <string_view>
 
 #include "absl/status/status.h"
+#include "base/hash.h"
 
 namespace horus {
 
@@ -83,6 +85,12 @@ struct Demand {
 
 // Whether memory and step time are no more than predicted: no ground to turn a job away for good.
 [[nodiscard]] inline bool IsOnlyPredicted(const Demand& demand) { return (demand.flags & kDemandPredicted) != 0; }
+
+// Which job it is to whoever learns from what runs: under a cap it is another. 0 = none.
+[[nodiscard]] inline uint64_t ProfileAsRun(const Demand& demand) {
+  if (demand.sm_cap >= 1 || demand.profile_id == 0) return demand.profile_id;
+  return CombineHash(demand.profile_id, std::bit_cast<uint32_t>(demand.sm_cap));
+}
 
 // One step alone, of the GPU and of the host that feeds it; 0 = unknown.
 [[nodiscard]] inline double StepUs(const Demand& demand) {

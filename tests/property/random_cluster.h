@@ -108,11 +108,11 @@ inline JobSpec RandomJob(Random& random, JobId id, uint64_t profiles = 12) {
   if (random.OneIn(6)) job.groups.emplace_back(kNames[random.Below(3)]);
   if (random.OneIn(8)) job.avoid_groups.emplace_back(kNames[random.Below(3)]);
   job.spread_tasks = random.OneIn(8);
-  if (random.OneIn(12)) job.sm_cap_pct = 10 * (1 + static_cast<int32_t>(random.Below(10)));
+  if (random.OneIn(12)) job.sm_cap_pct = 10 * (1 + static_cast<int32_t>(random.Below(9)));
   if (random.OneIn(5)) job.gpu_mem_request_mib = 500 * static_cast<int64_t>(random.Below(8));
   if (random.OneIn(5)) job.gpu_mem_limit_mib = job.gpu_mem_request_mib + 1000 * static_cast<int64_t>(random.Below(8));
   if (cpu_only) {
-    job.gpus_per_task = job.gpu_milli = 0;
+    job.gpus_per_task = job.gpu_milli = job.sm_cap_pct = 0;
     job.gpu_mem_request_mib = job.gpu_mem_limit_mib = 0;
     job.exclusive = false;
   } else if (random.OneIn(3)) {

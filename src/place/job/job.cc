@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "base/hash.h"
 #include "base/status.h"
 #include "base/text.h"
 #include "base/units.h"
@@ -84,9 +83,9 @@ absl::Status CheckHostAndTimes(const JobSpec& job) {
   HORUS_RETURN_IF_ERROR(CheckAmount(job, "cpu_milli", "thousandths of a core", job.cpu_milli));
   HORUS_RETURN_IF_ERROR(CheckAmount(job, "mem_mib", "MiB", job.mem_mib));
   HORUS_RETURN_IF_ERROR(CheckAmount(job, "storage_mb_s", "MB/s", job.storage_mb_s));
-  if (job.sm_cap_pct < 0 || job.sm_cap_pct > 100) {
-    return InvalidArgument("%s: sm_cap_pct: expected 0 (no cap) or 1 to 100 %% of a GPU's SMs, found %d", Job(job),
-                           job.sm_cap_pct);
+  if (job.sm_cap_pct < 0 || job.sm_cap_pct >= 100 || (job.sm_cap_pct > 0 && IsCpuOnly(job))) {
+    return InvalidArgument("%s: sm_cap_pct: expected 0 (no cap) or, with GPUs, 1 to 99 %% of a GPU's SMs, found %d",
+                           Job(job), job.sm_cap_pct);
   }
   HORUS_RETURN_IF_ERROR(
       CheckStated(job, "stated_cpu_milli", "thousandths of a core", job.stated_cpu_milli, job.cpu_milli));
@@ -370,12 +369,7 @@ Demand WithDuty(const JobSpec& job, Demand demand) {
 }
 
 Demand AsRun(const JobSpec& job, Demand demand) {
-  if (job.sm_cap_pct > 0) {
-    demand.sm_cap = static_cast<float>(job.sm_cap_pct) / 100;
-    // What is learned of it under a cap is nothing of it without.
-    if (demand.profile_id != 0)
-      demand.profile_id = CombineHash(demand.profile_id, static_cast<uint64_t>(job.sm_cap_pct));
-  }
+  if (job.sm_cap_pct > 0) demand.sm_cap = static_cast<float>(job.sm_cap_pct) / 100;
   return WithDuty(job, std::move(demand));
 }
 

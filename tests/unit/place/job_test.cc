@@ -59,7 +59,7 @@ TEST(Job, NamesJobFieldExpectedAndFoundOfABadRequest) {
       {"weight", [](JobSpec& job) { job.weight = std::nanf(""); }},
       {"weight", [](JobSpec& job) { job.weight = 2 * kMaxWorkWeight; }},
       {"slowdown_bound", [](JobSpec& job) { job.slowdown_bound = std::nanf(""); }},
-      {"sm_cap_pct", [](JobSpec& job) { job.sm_cap_pct = 101; }},
+      {"sm_cap_pct", [](JobSpec& job) { job.sm_cap_pct = 100; }},
       {"request_rate_hz", [](JobSpec& job) { job.request_rate_hz = -1; }},
       {"deadline_us", [](JobSpec& job) { job.deadline_us = -1; }},
       {"latency_bound_us", [](JobSpec& job) { job.latency_bound_us = 500'000; }},  // of a training job

@@ -23,6 +23,7 @@ class LawModel final : public InterferenceModel {
  public:
   [[nodiscard]] std::string_view name() const override { return "law"; }
   [[nodiscard]] uint64_t epoch() const override { return 1; }
+  [[nodiscard]] bool knows_caps() const override { return true; }
   [[nodiscard]] absl::Status Predict(const DeviceContext& /*device*/, std::span<const Demand* const> tenants,
                                      std::span<Slowdown> out) const override {
     std::vector<double> works, caps, slowdowns(tenants.size());
@@ -138,17 +139,62 @@ TEST(SmCaps, ACappedJobRunsUnderMpsAlone) {
   }
 }
 
-// What is learned of a job under a cap says nothing of it without.
+// What is learned of a job under a cap says nothing of it without; what was measured of it without is still found.
 TEST(SmCaps, ACappedJobIsAnotherToWhoeverLearns) {
   JobSpec job = Trainer();
   job.demands[0].demand.profile_id = 7;
-  EXPECT_EQ(AsRun(job, job.demands[0].demand).profile_id, 7u);
+  const auto learned_as = [&] { return ProfileAsRun(AsRun(job, job.demands[0].demand)); };
+  EXPECT_EQ(learned_as(), 7u);
   job.sm_cap_pct = 50;
-  const Demand capped = AsRun(job, job.demands[0].demand);
-  EXPECT_NE(capped.profile_id, 7u);
-  EXPECT_EQ(capped.sm_cap, 0.5f);
+  const uint64_t capped = learned_as();
+  EXPECT_NE(capped, 7u);
+  EXPECT_EQ(AsRun(job, job.demands[0].demand).profile_id, 7u);
   job.sm_cap_pct = 20;
-  EXPECT_NE(AsRun(job, job.demands[0].demand).profile_id, capped.profile_id);
+  EXPECT_NE(learned_as(), capped);
+}
+
+// A step that waits for its host takes no longer, as long as that hides the cap.
+TEST(SmCaps, ASlowHostHidesACap) {
+  Demand demand = Trainer().demands[0].demand;
+  demand.sm_cap = 0.5f;
+  EXPECT_GT(CapStretch(demand), 1.3);
+  demand.host_us = 4 * static_cast<double>(demand.step_time_us.estimate);
+  EXPECT_EQ(CapStretch(demand), 1);
+}
+
+// Of two types the fast one may not pass for the one where the cap leaves hardly anything.
+TEST(SmCaps, ATypeOnWhichTheCapLeavesTooLittleIsNoPlace) {
+  Cluster cluster = OneMpsGpu();
+  const auto placer = LawPlacer(true);
+  ASSERT_EQ(PlaceOne(cluster, *placer, Service(1.02f)).verdict, Verdict::kPlace);
+  JobSpec job = Trainer(100);
+  Demand light = Needs(10, 2000, 10'000);
+  job.demands.insert(job.demands.begin(), {Type("k80"), light});
+  std::ranges::sort(job.demands, {}, &TypeDemand::type);
+  EXPECT_EQ(PlaceOne(cluster, *placer, job).verdict, Verdict::kDefer);
+}
+
+// Who is told less is answered alike.
+TEST(SmCaps, TersePlacersChooseTheSame) {
+  for (const float bound : {1.02f, 1.15f, 2.0f}) {
+    std::vector<int32_t> caps;
+    for (const bool terse : {false, true}) {
+      Cluster cluster = OneMpsGpu();
+      const auto placer =
+          *Placer::Create(std::make_shared<LawModel>(), *MakePolicy("horus"), {.sm_caps = true, .terse = terse});
+      ASSERT_EQ(PlaceOne(cluster, *placer, Service(bound)).verdict, Verdict::kPlace);
+      caps.push_back(PlaceOne(cluster, *placer, Trainer()).sm_cap_pct);
+    }
+    EXPECT_EQ(caps[0], caps[1]) << bound;
+  }
+}
+
+// Whoever asks a model that knows nothing of caps gets none: its answers would be those without.
+TEST(SmCaps, AModelWithoutCapsChoosesNone) {
+  Cluster cluster = OneMpsGpu();
+  const auto placer = MakePlacer("horus", {.sm_caps = true});
+  ASSERT_EQ(PlaceOne(cluster, *placer, Service()).verdict, Verdict::kPlace);
+  EXPECT_EQ(PlaceOne(cluster, *placer, Trainer()).sm_cap_pct, 0);
 }
 
 }  // namespace
