@@ -153,7 +153,7 @@ typedef struct horus_job {
       weight; /* what a unit of its useful work (horus/modes.h) counts beside that of other jobs, 1e-6 to 1e6; 0 = 1 */
   float slowdown_confidence; /* probability with which slowdown_bound or the latency must hold, 0.5 to 0.999; 0 =
                                 that of the model's upper bounds: 0.9, or what a callback model states */
-  int32_t sm_cap_pct; /* most of a GPU's SMs that it may use under MPS (CUDA_MPS_ACTIVE_THREAD_PERCENTAGE), 1 to 100:
+  int32_t sm_cap_pct; /* most of a GPU's SMs that it may use under MPS (CUDA_MPS_ACTIVE_THREAD_PERCENTAGE), 1 to 99:
                          the job then goes to devices in that mode alone; 0 = no cap, or one that the placer chooses
                          (horus_placer_options.sm_caps). Since 0.2. */
   uint32_t reserved;  /* Since 0.2. */

@@ -215,6 +215,7 @@ struct Decision {
   int64_t cpu_milli = 0, mem_mib = 0;                      // when placed: what each task holds
   int64_t gpu_mem_request_mib = 0, gpu_mem_limit_mib = 0;  // when placed: per GPU, granted and at most
   int32_t sm_cap_pct = 0;        // when placed: most of a GPU's SMs that it may use there; 0 = no cap
+  float sm_cap_slowdown = 1;     // by that cap alone
   bool predicted_never = false;  // deferred, although a prediction makes even the empty cluster refuse the job
   float slowdown_upper = 0;
   double runner_up_cost = std::numeric_limits<double>::quiet_NaN();  // NaN = no other place
@@ -302,6 +303,7 @@ Decision ReadDecision(const AnyCaller& call, const horus_plan* plan, size_t inde
   decision.gpu_mem_request_mib = c.gpu_mem_request_mib;
   decision.gpu_mem_limit_mib = c.gpu_mem_limit_mib;
   decision.sm_cap_pct = c.sm_cap_pct;
+  decision.sm_cap_slowdown = c.sm_cap_slowdown;
   decision.mem_mib = c.mem_mib;
   if (c.miss_reason != HORUS_REASON_NONE) {
     decision.miss = Miss{c.miss_reason,    c.miss_node,         c.miss_device,  c.miss_needed,

@@ -107,8 +107,9 @@ typedef struct horus_placer_options {
                           "oracle". Since 0.2. */
   int32_t sm_caps;     /* 1 = under MPS, a job of one GPU that its neighbours' bounds refuse may go beside them with a
                           cap on its SMs (horus_decision.sm_cap_pct), which whoever starts it sets: 70, 50, 30, 20 or
-                          10 %, the largest that they bear and that leaves it the speed that its kind keeps. 0 = none.
-                          Since 0.2. */
+                          10 %, the largest that they bear and that leaves it the speed that its kind keeps. By
+                          horus_placer_plan alone, and by the library's learned models. In the cluster the job then
+                          states that cap. 0 = none. Since 0.2. */
   uint32_t reserved;   /* Since 0.2. */
 } horus_placer_options;
 #define HORUS_PLACER_OPTIONS_INIT HORUS_INIT(horus_placer_options)
@@ -179,9 +180,10 @@ typedef struct horus_decision {
   int32_t predicted_never; /* 1 = DEFER, although even the empty cluster would refuse it: by a prediction alone */
   int32_t trial;           /* 1 = it shares where that pays by expectation but not by the upper bounds; observe it */
   int32_t sm_cap_pct;      /* when placed: most of a GPU's SMs that the job may use there, stated or chosen (sm_caps):
-                              CUDA_MPS_ACTIVE_THREAD_PERCENTAGE of its processes, set before they start. Slowdowns are
-                              then over the job alone under its cap. 0 = no cap. Since 0.2. */
-  uint32_t reserved;       /* Since 0.2. */
+                              CUDA_MPS_ACTIVE_THREAD_PERCENTAGE of its processes, set before they start. 0 = no cap. Since
+                              0.2. */
+  float sm_cap_slowdown;   /* how many times as long a step takes under the cap alone, which the slowdowns, over the job
+                              under its cap, do not count; 1 = no cap, or not placed. Since 0.2. */
   int64_t gpu_mem_request_mib; /* when placed: device memory per GPU that it is granted there, the most over its
                                   devices. Since 0.2. */
   int64_t gpu_mem_limit_mib;   /* and that it may ever hold, which its runtime is told; 2^32 = nobody knows a limit: it

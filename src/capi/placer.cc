@@ -345,6 +345,7 @@ horus_decision DecisionToC(const Decision& decision) {
   c.probe = decision.probe ? 1 : 0;
   c.trial = decision.trial ? 1 : 0;
   c.sm_cap_pct = decision.sm_cap_pct;
+  c.sm_cap_slowdown = decision.sm_cap_slowdown;
   c.gpu_mem_request_mib = decision.gpu_memory.request_mib;
   c.gpu_mem_limit_mib = decision.gpu_memory.limit_mib;
   c.alternative = decision.alternative;

@@ -172,7 +172,7 @@ static void ACapIsStatedKeptAndTold(void) {
   options.sm_caps = 1;
   placer = placer_with(&options);
   give_job(&given, 1, 90, 2000);
-  given.job.sm_cap_pct = 101;
+  given.job.sm_cap_pct = 100;
   CHECK_MESSAGE(HORUS_ERR_INVALID_ARGUMENT, "sm_cap_pct",
                 horus_placer_plan(placer, cluster, 1, jobs, 0, NULL, NULL, NULL, &plan, &error));
   given.job.sm_cap_pct = 40;
