@@ -53,7 +53,7 @@ type Job struct {
 	Tasks              int32   // 0 = 1
 	GPUsPerTask        int32   // 0 = 1; NoGPUs = the host alone
 	GPUMilli           int32   // per GPU: 0 = shares as its demand allows; else a hard request of 1-1000 thousandths
-	SMCapPct           int32   // most of a GPU's SMs under MPS, 1-100; 0 = no cap
+	SMCapPct           int32   // most of a GPU's SMs under MPS, 1-99; 0 = no cap
 	Exclusive          bool    // alone on its devices
 	SpreadTasks        bool    // at most one of its tasks a node
 	Share              Share   // with whose jobs; 0 = its own tenant's

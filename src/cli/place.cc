@@ -285,7 +285,8 @@ std::string PlacedColumn(const PlacementReport& placement, const Decision& decis
     absl::StrAppend(&text, WorkText(placement, decision));
   }
   if (decision.sm_cap_pct > 0) {
-    absl::StrAppendFormat(&text, "; start it with CUDA_MPS_ACTIVE_THREAD_PERCENTAGE=%d", decision.sm_cap_pct);
+    absl::StrAppendFormat(&text, "; start it with CUDA_MPS_ACTIVE_THREAD_PERCENTAGE=%d, which alone makes it %s",
+                          decision.sm_cap_pct, Factor(static_cast<double>(decision.sm_cap_slowdown)));
   }
   const JobSpec* job = placement.FindJob(decision.job);
   if (job != nullptr && job->alternatives.empty() &&

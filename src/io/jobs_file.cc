@@ -234,7 +234,7 @@ absl::Status ReadShape(const YamlMap& map, JobSpec& spec) {
   HORUS_RETURN_IF_ERROR(map.ReadInteger("gpus", 0, kMaxGpusPerJob, spec.gpus_per_task));
   HORUS_RETURN_IF_ERROR(map.ReadInteger("tasks", 1, kMaxGpusPerJob, spec.tasks));
   HORUS_RETURN_IF_ERROR(map.ReadInteger("gpu_milli", 1, kMilliPerGpu, spec.gpu_milli));
-  HORUS_RETURN_IF_ERROR(map.ReadInteger("sm_cap_pct", 1, 100, spec.sm_cap_pct));
+  HORUS_RETURN_IF_ERROR(map.ReadInteger("sm_cap_pct", 1, 99, spec.sm_cap_pct));
   HORUS_RETURN_IF_ERROR(map.ReadBool("exclusive", spec.exclusive));
   if (int64_t{spec.gpus_per_task} * spec.tasks > kMaxGpusPerJob) {
     return map.value().Error(Formatted("expected at most %d GPUs (tasks x gpus), found %d x %d", kMaxGpusPerJob,

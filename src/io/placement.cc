@@ -57,7 +57,8 @@ absl::Status AppendTenants(const Cluster& cluster, const InterferenceModel& mode
   const std::vector<uint8_t> measured = model.Measured(context, demands);
   for (size_t i = 0; i < n; ++i) {
     TenantOutcome tenant{.job = specs[i]->id, .node = node, .device = index, .slowdown = slowdowns[i]};
-    tenant.work_alone = WorkAlone(*specs[i]) / CapStretch(*demands[i]);
+    tenant.work_alone = WorkAlone(*specs[i]);
+    tenant.cap_slowdown = CapStretch(*demands[i]);
     tenant.keeps_work = KeepsWork(*demands[i]);
     tenant.others = static_cast<uint32_t>(n - 1);
     // Bounded: pairs of the tenants of one device, at most kMaxResidentsPerDevice.
@@ -298,6 +299,7 @@ Json DecisionJson(const PlacementReport& placement, const Decision& decision) {
       {"gpu_memory_limit_mib", placed && decision.gpu_memory.limit_mib < kUnboundedMemMib
                                    ? Json(decision.gpu_memory.limit_mib)
                                    : Json(nullptr)},
+      {"sm_cap_slowdown", placed ? Json(ShortDouble(decision.sm_cap_slowdown)) : Json(nullptr)},
       {"sm_cap_pct", decision.sm_cap_pct > 0 ? Json(decision.sm_cap_pct) : Json(nullptr)},
       {"slowdown", placed ? Json(ShortDouble(decision.own.estimate)) : Json(nullptr)},
       {"slowdown_upper", placed ? Json(ShortDouble(decision.own.upper)) : Json(nullptr)},

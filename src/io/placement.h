@@ -29,6 +29,7 @@ struct TenantOutcome {
   int32_t device = 0;
   Slowdown slowdown;
   double work_alone = 1;    // WorkAlone (place/job/job.h)
+  double cap_slowdown = 1;  // by its cap on SMs alone
   bool keeps_work = false;  // a service that does all of it, however slowed (predict/demand.h)
   double bound = 0;         // its own, else the default; infinity = none
   double confidence = 0;    // with which the bound is to hold
@@ -37,7 +38,7 @@ struct TenantOutcome {
   bool measured = false;    // what it loses beside each of them was measured, not predicted
   [[nodiscard]] bool above_bound() const;  // as the placer counts
   [[nodiscard]] double WorkAt(float slowed) const {
-    return keeps_work ? work_alone : work_alone / static_cast<double>(slowed);
+    return keeps_work ? work_alone : work_alone / (cap_slowdown * static_cast<double>(slowed));
   }
 };
 
