@@ -59,6 +59,28 @@ func (c *Catalogue) Find(name string) (int, error) {
 	return int(index), err
 }
 
+// FindProfile is Find of a type of which there are MIG instances of that profile, such as "1g.10gb".
+// Errors: ErrNotFound, also where the type has no such profile.
+func (c *Catalogue) FindProfile(name, profile string) (int, error) {
+	index, err := c.Find(name)
+	for i := 0; err == nil; i++ {
+		var found string
+		err = c.shared(func(p *C.horus_catalogue) error {
+			return call(func(a *arena, e *C.horus_error) C.horus_status {
+				out := row[C.horus_mig_profile](a)
+				out.struct_size = C.uint32_t(unsafe.Sizeof(*out))
+				status := C.horus_catalogue_get_mig(p, C.size_t(index), C.size_t(i), out, e)
+				found = C.GoString(out.name)
+				return status
+			})
+		})
+		if err == nil && found == profile {
+			break
+		}
+	}
+	return index, err
+}
+
 // Len is the number of types; 0 of a closed catalogue.
 func (c *Catalogue) Len() int {
 	n := 0

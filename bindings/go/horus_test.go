@@ -524,6 +524,14 @@ func TestTheCatalogueKnowsNamesInAnySpelling(t *testing.T) {
 	if found := must[horus.GPU](t)(catalogue.At(at)); found.Name != gpu || found.SMs != 108 {
 		t.Errorf("expected the A100, found %+v", found)
 	}
+	if found := must[int](t)(catalogue.FindProfile("NVIDIA A100-SXM4-40GB", "3g.20gb")); found != at {
+		t.Errorf("expected the type at %d to have 3g.20gb, found %d", at, found)
+	}
+	for name, profile := range map[string]string{"NVIDIA A100-SXM4-40GB": "1g.5gb+me", "Tesla T4": "1g.5gb", "a100-41gb": "1g.5gb"} {
+		if _, err := catalogue.FindProfile(name, profile); !errors.Is(err, horus.ErrNotFound) {
+			t.Errorf("%s, %s: expected ErrNotFound, found %v", name, profile, err)
+		}
+	}
 	if _, err := catalogue.Find("a100-41gb"); !errors.Is(err, horus.ErrNotFound) {
 		t.Errorf("expected ErrNotFound, found %v", err)
 	}
