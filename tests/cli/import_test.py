@@ -525,9 +525,13 @@ class Import(Files):
 
     def test_states_and_racks_are_kept(self):
         labels = {"topology.kubernetes.io/zone": "z", "example.com/row": "7"}
-        nodes = [product("up", labels=labels), product("down", ready="Unknown"), product("cordoned", cordoned=True)]
+        nodes = [product("up", labels=labels), product("down", ready="Unknown"), product("cordoned", cordoned=True),
+                 product("nvl72", labels={**labels, "nvidia.com/gpu.clique": "7b968a6d-c8aa-45e1-9e70-e1e51be99c31.1"}),
+                 product("nvswitch", labels={**labels, "nvidia.com/gpu.clique": "00000000-0000-0000-0000-000000000000.0"})]
         self.import_(nodes)
-        self.assertIn('rack: "z"', self.line("up"))
+        self.assertIn('rack: "7b968a6d-c8aa-45e1-9e70-e1e51be99c31.1"', self.line("nvl72"))
+        for name in ("up", "nvswitch"):  # NVLink of the latter ends at the node
+            self.assertIn('rack: "z"', self.line(name))
         self.assertIn("state: down", self.line("down"))
         self.assertIn("state: drained", self.line("cordoned"))
         self.import_(nodes, "--rack-label", "example.com/row")

@@ -20,12 +20,17 @@
 namespace horus {
 namespace {
 
-constexpr std::array<const char*, 6> kRackLabels = {"topology.kubernetes.io/rack",
+// As bindings/kubernetes/internal/objects has them: what joins nodes closest comes first.
+constexpr std::array<const char*, 9> kRackLabels = {"nvidia.com/gpu.clique",
+                                                    "topology.kubernetes.io/rack",
+                                                    "cloud.provider.com/topology-rack",
+                                                    "network.topology.nvidia.com/accelerator",
                                                     "network.topology.nvidia.com/leaf",
                                                     "topology.k8s.aws/network-node-layer-3",
                                                     "cloud.google.com/gce-topology-subblock",
                                                     "rack",
                                                     "topology.kubernetes.io/zone"};
+constexpr std::string_view kNoFabric = "00000000-0000-0000-0000-000000000000";  // clique where NVLink ends at the node
 // Written by machines, dozens a node, and rarely what a pod selects: kept where one does.
 constexpr std::array<std::string_view, 3> kFeatureLabels = {"feature.node.kubernetes.io/", "nvidia.com/",
                                                             "beta.kubernetes.io/"};
@@ -207,7 +212,8 @@ std::string Importer::RackOf(const KubeNode& node) const {
     if (std::string rack = KubeLabel(node.labels, label); !rack.empty()) return rack;
   }
   for (const char* const label : kRackLabels) {
-    if (std::string rack = KubeLabel(node.labels, label); !rack.empty()) return rack;
+    std::string rack = KubeLabel(node.labels, label);
+    if (!rack.empty() && !rack.starts_with(kNoFabric)) return rack;
   }
   return "";
 }
