@@ -118,7 +118,7 @@ func TypesOfNode(settings Settings, node *v1.Node, ofNode []*resourceapi.Resourc
 			labels[key] = value
 		}
 	}
-	known := objects.NodeOf(settings.orDefault(), node, ofNode, func(name string) error { _, err := find(name); return err })
+	known := objects.NodeOf(settings.orDefault(), node, ofNode, func(name, _ string) error { _, err := find(name); return err })
 	if known.Backend == objects.NoGPUs {
 		return nil
 	}

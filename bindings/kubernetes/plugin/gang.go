@@ -20,6 +20,7 @@ import (
 	fwk "k8s.io/kube-scheduler/framework"
 
 	"libhorus.org/kubernetes/internal/library"
+	"libhorus.org/kubernetes/internal/mirror"
 	"libhorus.org/kubernetes/internal/objects"
 )
 
@@ -377,14 +378,21 @@ func (miss noPlace) Error() string { return string(miss) }
 // planGang finds a node for each member that asks for GPUs.
 func (pl *Horus) planGang(ctx context.Context, members []*v1.Pod) (map[types.UID]string, error) {
 	views, open := make([]objects.Pod, len(members)), make([]objects.Openness, len(members))
+	var rules []mirror.Rules // each kind once
 	for i, member := range members {
 		view, err := pl.mirror.Read(member)
+		alike := func(other objects.Pod) bool { return other.Backend == view.Backend && other.AsksAs(view) }
+		if err == nil && view.Backend.Names() && !view.Allocated && !slices.ContainsFunc(views[:i], alike) {
+			var more mirror.Rules
+			more, err = pl.rules(ctx, view)
+			rules = append(rules, more)
+		}
 		if err != nil {
 			return nil, fmt.Errorf("pod %s: %w", member.Name, err)
 		}
 		views[i], open[i] = view, objects.OpennessOf(member, pl.owner)
 	}
-	nodes, miss, err := pl.mirror.Together(ctx, views, func(i int, node *v1.Node) bool { return open[i].To(node) })
+	nodes, miss, err := pl.mirror.Together(ctx, views, rules, func(i int, node *v1.Node) bool { return open[i].To(node) })
 	if errors.Is(err, library.ErrGone) && pl.args.FailurePolicy == Ignore {
 		return nil, nil
 	}

@@ -38,6 +38,7 @@ type operation int
 const (
 	find operation = iota
 	addNode
+	changeNode
 	removeNode
 	drain
 	adopt
@@ -55,6 +56,7 @@ const (
 type request struct {
 	Op      operation
 	GPUType string
+	Profile string
 	Node    horus.Node
 	Job     horus.Job
 	Jobs    []horus.Job
@@ -99,15 +101,21 @@ func (l *Library) Gone() bool { return l.gone() }
 // Close ends it.
 func (l *Library) Close() { l.close() }
 
-// Find says whether a GPU type is known.
-func (l *Library) Find(gpuType string) error {
-	_, err := l.ask(context.Background(), request{Op: find, GPUType: gpuType})
+// Find says whether a GPU type is known, and a MIG profile of it, unless that is "".
+func (l *Library) Find(gpuType, profile string) error {
+	_, err := l.ask(context.Background(), request{Op: find, GPUType: gpuType, Profile: profile})
 	return err
 }
 
 // AddNode is horus.Cluster's, as are those that follow.
 func (l *Library) AddNode(node horus.Node) error {
 	_, err := l.ask(context.Background(), request{Op: addNode, Node: node})
+	return err
+}
+
+// ChangeNode describes a node anew; who is there stays.
+func (l *Library) ChangeNode(node horus.Node) error {
+	_, err := l.ask(context.Background(), request{Op: changeNode, Node: node})
 	return err
 }
 

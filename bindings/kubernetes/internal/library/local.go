@@ -100,9 +100,13 @@ func (l *local) answer(ctx context.Context, in *request, out *reply) (err error)
 	}
 	switch in.Op {
 	case find:
-		_, err = l.catalogue.Find(in.GPUType)
+		if _, err = l.catalogue.Find(in.GPUType); err == nil && in.Profile != "" {
+			_, err = l.catalogue.FindProfile(in.GPUType, in.Profile)
+		}
 	case addNode:
 		err = l.cluster.AddNode(in.Node)
+	case changeNode:
+		err = l.cluster.ChangeNode(in.Node)
 	case removeNode:
 		err = l.cluster.RemoveNode(in.ID)
 	case drain:

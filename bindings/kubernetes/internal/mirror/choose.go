@@ -126,16 +126,20 @@ func (m *Mirror) Choose(ctx context.Context, view objects.Pod, name string, rule
 	}
 	view = view.Sized(n.memory())
 	closed := n.closed(rules)
-	if len(n.view.Devices)-len(closed) < int(view.Horus.GPUsPerTask) {
+	open := len(n.view.Devices) - len(n.shut) - len(closed)
+	if open < int(view.Horus.GPUsPerTask) {
 		return Choice{Node: name}, ErrNotAllowed
 	}
-	for _, device := range closed {
-		if err := m.library.Drain(n.id, device, true); err != nil {
-			return Choice{}, err
+	choose := func() (err error) { out, err = m.choose(ctx, view, name); return err }
+	err = m.closing(closed, func() error {
+		if spare := m.spare(n, closed); len(spare) > 0 && len(spare) < open {
+			if err := m.closing(spare, choose); !errors.Is(err, ErrNoPlace) {
+				return err
+			}
 		}
-		defer func() { err = cmp.Or(err, m.library.Drain(n.id, device, false)) }()
-	}
-	return m.choose(ctx, view, name)
+		return choose()
+	})
+	return out, err
 }
 
 func (m *Mirror) choose(ctx context.Context, view objects.Pod, name string) (Choice, error) {

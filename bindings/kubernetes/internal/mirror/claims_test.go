@@ -4,10 +4,17 @@ package mirror
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"strings"
 	"testing"
 
 	v1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 
 	"libhorus.org/horus"
 	"libhorus.org/kubernetes/internal/objects"
@@ -157,5 +164,165 @@ func TestWhoFollowsAClaimIsHeldAgainstThoseBeside(t *testing.T) {
 	}
 	if w.OverCommitted() != 1 {
 		t.Errorf("expected one device over-committed, found %d", w.OverCommitted())
+	}
+}
+
+// cut is the slice of a node as NVIDIA's driver publishes it with DynamicMIG, cut down to four slices of a card's memory.
+func (w world) cut(node string, cards int) {
+	s := &resourceapi.ResourceSlice{ObjectMeta: metav1.ObjectMeta{Name: node}, Spec: resourceapi.ResourceSliceSpec{
+		Driver: driver, NodeName: &node, Pool: resourceapi.ResourcePool{Name: node, Generation: 1, ResourceSliceCount: 1},
+	}}
+	counters := s.DeepCopy()
+	counters.Name = node + "-counters"
+	product := "NVIDIA H100 80GB HBM3"
+	for card := range cards {
+		set, uuid := fmt.Sprintf("gpu-%d-counter-set", card), fmt.Sprintf("GPU-%s-%d", node, card)
+		add := func(name, kind, profile string, first, count int) map[string]resourceapi.Counter {
+			taken := map[string]resourceapi.Counter{}
+			for i := range count {
+				taken[fmt.Sprintf("memory-slice-%d", first+i)] = resourceapi.Counter{Value: resource.MustParse("1")}
+			}
+			s.Spec.Devices = append(s.Spec.Devices, resourceapi.Device{
+				Name: fmt.Sprintf("gpu-%d%s", card, name),
+				Attributes: map[resourceapi.QualifiedName]resourceapi.DeviceAttribute{
+					"productName": {StringValue: &product}, "type": {StringValue: &kind}, "profile": {StringValue: &profile}, "parentUUID": {StringValue: &uuid},
+				},
+				ConsumesCounters: []resourceapi.DeviceCounterConsumption{{CounterSet: set, Counters: taken}},
+			})
+			return taken
+		}
+		all := add("", "gpu", "", 0, 4)
+		s.Spec.Devices[len(s.Spec.Devices)-1].Attributes["uuid"] = resourceapi.DeviceAttribute{StringValue: &uuid}
+		delete(s.Spec.Devices[len(s.Spec.Devices)-1].Attributes, "parentUUID")
+		add("-mig-3g40gb-9-0", "mig", "3g.40gb", 0, 2)
+		for i := range 4 {
+			add(fmt.Sprintf("-mig-1g10gb-19-%d", i), "mig", "1g.10gb", i, 1)
+		}
+		counters.Spec.SharedCounters = append(counters.Spec.SharedCounters, resourceapi.CounterSet{Name: set, Counters: all})
+	}
+	w.SetSlice(s)
+	w.SetSlice(counters)
+}
+
+// has is the rule of a class, or of a claim for a profile.
+func has(attribute resourceapi.QualifiedName, value string) Rules {
+	return Rules{Selectors: value, Matches: func(d *resourceapi.Device) bool {
+		found := d.Attributes[attribute].StringValue
+		return found != nil && *found == value
+	}}
+}
+
+func TestAPartitionExcludesItsCardAndTheCardItsPartitions(t *testing.T) {
+	w := newWorld(t)
+	w.node("n1", 0)
+	w.cut("n1", 2)
+	take := func(name string, rules Rules) (string, error) {
+		pod := w.claimer(name, "", "")
+		pod.Annotations = nil
+		view, err := w.Read(pod)
+		if err != nil {
+			t.Fatal(err)
+		}
+		choice, err := w.Choose(context.Background(), view, "n1", rules)
+		if err != nil {
+			return "", err
+		}
+		if _, err = w.Reserve(context.Background(), pod, view, "n1", &choice); err != nil {
+			t.Fatal(err)
+		}
+		return choice.Devices[0].Name, nil
+	}
+	whole, small, large := has("type", "gpu"), has("profile", "1g.10gb"), has("profile", "3g.40gb")
+	first, err := take("first", small)
+	if err != nil || !strings.Contains(first, "-mig-1g10gb-") {
+		t.Fatalf("expected a partition, found %q, %v", first, err)
+	}
+	card, other := first[:len("gpu-0")], map[string]string{"gpu-0": "gpu-1", "gpu-1": "gpu-0"}[first[:len("gpu-0")]]
+	if second, err := take("second", small); err != nil || second == first || !strings.HasPrefix(second, card) {
+		t.Errorf("expected another partition of %s, which is cut already, found %q, %v", card, second, err)
+	}
+	if found, err := take("whole", whole); err != nil || found != other {
+		t.Errorf("expected the card that is whole, found %q, %v", found, err)
+	}
+	if found, err := take("another", whole); !errors.Is(err, ErrNoPlace) {
+		t.Errorf("expected no card for another, found %q, %v", found, err)
+	}
+	if found, err := take("large", large); !errors.Is(err, ErrNoPlace) { // the two lie where it would
+		t.Errorf("expected no room on %s for a larger partition, found %q, %v", card, found, err)
+	}
+	for _, name := range []string{"third", "fourth"} {
+		if found, err := take(name, small); err != nil || !strings.HasPrefix(found, card) {
+			t.Errorf("expected what is left of %s, found %q, %v", card, found, err)
+		}
+	}
+	if found, err := take("fifth", small); !errors.Is(err, ErrNoPlace) {
+		t.Errorf("expected no more than four, found %q, %v", found, err)
+	}
+	for _, name := range []string{"first", "second", "third", "fourth"} {
+		w.DeletePod(types.UID(name))
+	}
+	if found, err := take("another", whole); err != nil || found != card {
+		t.Errorf("expected %s whole again, found %q, %v", card, found, err)
+	}
+}
+
+func TestPodsOfAClaimShareAsItsSettingsSay(t *testing.T) {
+	for _, one := range []struct {
+		parameters string
+		want       horus.SharingMode
+	}{
+		{`{"apiVersion":"resource.nvidia.com/v1beta1","kind":"GpuConfig","sharing":{"strategy":"MPS","mpsConfig":{"defaultActiveThreadPercentage":50,"defaultPinnedDeviceMemoryLimit":"3Gi"}}}`, horus.MPS},
+		{`{"apiVersion":"resource.nvidia.com/v1beta1","kind":"GpuConfig","sharing":{"strategy":"TimeSlicing","timeSlicingConfig":{"interval":"Long"}}}`, horus.TimeSlice},
+		{`{"apiVersion":"resource.nvidia.com/v1beta1","kind":"GpuConfig"}`, horus.Exclusive},
+	} {
+		w := newWorld(t)
+		w.node("n1", 0)
+		w.slice("n1", "gpu-0")
+		for _, s := range w.nodes["n1"].slices { // MPS and several claims exclude each other
+			s = s.DeepCopy()
+			s.Spec.Devices[0].AllowMultipleAllocations = nil
+			w.SetSlice(s)
+		}
+		a, b := w.claimer("a", "n1", "gpu-0"), podOn("b", "n1", 0)
+		b.Spec.ResourceClaims = a.Spec.ResourceClaims
+		w.claims["a"].Spec.Devices.Config = []resourceapi.DeviceClaimConfiguration{{DeviceConfiguration: resourceapi.DeviceConfiguration{
+			Opaque: &resourceapi.OpaqueDeviceConfiguration{Driver: driver, Parameters: runtime.RawExtension{Raw: []byte(one.parameters)}},
+		}}}
+		w.SetPod(a)
+		w.SetPod(b)
+		found := w.Occupied()
+		if len(found) != 1 || len(found[0].Tenants) != 2 || found[0].Horus.SharingMode != one.want {
+			t.Fatalf("%s: expected both on a GPU in mode %v, found %+v", one.parameters, one.want, found)
+		}
+		if memory := found[0].Tenants[0].Job.GPUMemRequestMiB; (memory == 3_072) != (one.want == horus.MPS) {
+			t.Errorf("%s: expected the limit of a client of MPS to count of each pod, found %d MiB", one.parameters, memory)
+		}
+		if reason := w.reason(t, w.claimer("c", "", ""), "n1"); reason == horus.ReasonNone {
+			t.Errorf("%s: expected no other claim on the GPU", one.parameters)
+		}
+		w.DeletePod("a")
+		w.DeletePod("b")
+		if reason := w.reason(t, w.claimer("c", "", ""), "n1"); reason != horus.ReasonNone {
+			t.Errorf("%s: expected the GPU open again, found %v", one.parameters, reason)
+		}
+	}
+}
+
+// The settings of a class stand in what a claim was given, before the claim's own.
+func TestAClassMaySayHowItsDevicesAreShared(t *testing.T) {
+	w := newWorld(t)
+	pod := w.claimer("a", "n1", "gpu-0")
+	config := func(strategy string) resourceapi.DeviceConfiguration {
+		return resourceapi.DeviceConfiguration{Opaque: &resourceapi.OpaqueDeviceConfiguration{
+			Driver: driver, Parameters: runtime.RawExtension{Raw: []byte(`{"kind":"GpuConfig","sharing":{"strategy":"` + strategy + `"}}`)},
+		}}
+	}
+	w.claims["a"].Status.Allocation.Devices.Config = []resourceapi.DeviceAllocationConfiguration{{Source: resourceapi.AllocationConfigSourceClass, DeviceConfiguration: config("MPS")}}
+	if view, err := w.Read(pod); err != nil || view.Sharing != horus.MPS {
+		t.Errorf("expected the class's MPS, found %v, %v", view.Sharing, err)
+	}
+	w.claims["a"].Spec.Devices.Config = []resourceapi.DeviceClaimConfiguration{{DeviceConfiguration: config("TimeSlicing")}}
+	if view, err := w.Read(pod); err != nil || view.Sharing != horus.TimeSlice {
+		t.Errorf("expected what the claim itself says, found %v, %v", view.Sharing, err)
 	}
 }

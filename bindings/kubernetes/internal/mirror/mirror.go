@@ -46,6 +46,7 @@ type Mirror struct {
 	hosts   hosts
 	astray  map[string]int // devices of slices that name no node, by slice
 	given   map[types.UID]*given
+	found   map[[2]string]error // of GPU types and MIG profiles that were looked up
 
 	// Early: a claim's devices are held from when it has them, and not from when its pod is bound. For who places pods.
 	Early bool
@@ -74,6 +75,8 @@ type node struct {
 	view   objects.Node
 	added  bool // the library has it
 	pods   map[types.UID]*pod
+	shut   map[uint32]bool              // devices that those in use leave nothing for, or that are one claim's
+	modes  map[uint32]horus.SharingMode // of devices that a claim has, where its settings share them in another way
 
 	matches map[string][]bool // of each set of selectors that was asked for, the devices that match
 
@@ -94,6 +97,7 @@ type pod struct {
 	slots  []horus.Slot
 	claims []types.UID // by which it has them
 	hold   hold
+	mode   horus.SharingMode // in which its claims share them; 0 = they do not say
 }
 
 // hold is by what right a pod has its devices.
@@ -111,18 +115,25 @@ func New(settings objects.Settings, lookups objects.Lookups, lib *library.Librar
 		settings: settings, lookups: lookups, library: lib,
 		nodes: map[string]*node{}, pods: map[types.UID]*pod{}, jobs: map[uint64]*pod{},
 		tenants: map[horus.Slot]int{}, waiting: map[types.UID]waiting{}, waiters: map[string]map[types.UID]waiting{},
-		claims: map[types.UID]map[types.UID]*pod{}, pools: map[string]string{}, astray: map[string]int{}, given: map[types.UID]*given{},
+		claims: map[types.UID]map[types.UID]*pod{}, pools: map[string]string{}, astray: map[string]int{}, given: map[types.UID]*given{}, found: map[[2]string]error{},
 		hosts: hosts{map[types.UID]hostRequest{}, map[string]hostRequest{}},
 	}
 }
 
 func (m *Mirror) nextID() uint64 { m.lastID++; return m.lastID }
 
-func (m *Mirror) find(gpuType string) error {
+func (m *Mirror) find(gpuType, profile string) error {
 	if gpuType == "" {
 		return errors.New("expected the GPU's product name, found none")
 	}
-	return m.library.Find(gpuType)
+	key := [2]string{gpuType, profile}
+	err, known := m.found[key]
+	if !known {
+		if err = m.library.Find(gpuType, profile); !errors.Is(err, library.ErrGone) {
+			m.found[key] = err
+		}
+	}
+	return err
 }
 
 // SetNode takes in a node as it is now.
@@ -200,7 +211,8 @@ func (m *Mirror) refresh(name string) {
 		klog.InfoS("GPUs are not used", "node", name, "devices", view.Skipped)
 	}
 	if n.added == (view.Backend != objects.NoGPUs) && sameNode(n.view, view) && n.object != nil {
-		n.view.Raw, n.view.Skipped = view.Raw, view.Skipped
+		n.view = view
+		m.reshut(n)
 		return
 	}
 	m.rebuild(name, view)
@@ -251,7 +263,7 @@ func (m *Mirror) rebuild(name string, view objects.Node) {
 		_ = m.library.RemoveNode(n.id) // empty by now
 		n.added = false
 	}
-	n.view = view
+	n.view, n.shut, n.modes = view, nil, nil
 	if view.Backend != objects.NoGPUs {
 		if err := m.library.AddNode(view.Horus); err != nil {
 			n.view.Backend, n.view.Problem = objects.NoGPUs, fmt.Sprintf("node %s: %v", name, err)
@@ -300,7 +312,7 @@ func (m *Mirror) reserveAgain(n *node, p *pod, devices []objects.Device) {
 
 func sameNode(a, b objects.Node) bool {
 	if a.Backend != b.Backend || a.Problem != b.Problem || len(a.Devices) != len(b.Devices) ||
-		a.Horus.CPUMilli != b.Horus.CPUMilli || a.Horus.MemMiB != b.Horus.MemMiB {
+		a.Horus.CPUMilli != b.Horus.CPUMilli || a.Horus.MemMiB != b.Horus.MemMiB || a.Horus.Rack != b.Horus.Rack {
 		return false
 	}
 	for i := range a.Devices {
@@ -367,6 +379,7 @@ func (m *Mirror) drop(uid types.UID) {
 	}
 	if n := m.nodes[p.node]; n != nil {
 		delete(n.pods, uid)
+		m.reshut(n)
 	}
 }
 
@@ -477,11 +490,12 @@ func (m *Mirror) adopt(object *v1.Pod, node string, view objects.Pod, slots []ho
 	if by == bound && slices.Contains(overCommitted, reason) {
 		klog.InfoS("GPUs are over-committed", "pod", klog.KObj(object), "node", node, "rule", reason.String())
 	}
-	p := &pod{id: view.Horus.ID, object: object, node: node, job: view.Horus, slots: slots, hold: by}
+	p := &pod{id: view.Horus.ID, object: object, node: node, job: view.Horus, slots: slots, hold: by, mode: view.Sharing}
 	for _, slot := range slots {
 		m.tenants[slot]++
 	}
 	m.jobs[p.id], m.pods[object.UID], m.nodes[node].pods[object.UID] = p, p, p
+	m.reshut(m.nodes[node])
 	if by != reserved {
 		m.link(p)
 	}

@@ -427,8 +427,8 @@ func TestDevicesThatNobodyPlacesAreCounted(t *testing.T) {
 	device := func(name string) resourceapi.Device {
 		return resourceapi.Device{Name: name, Attributes: map[resourceapi.QualifiedName]resourceapi.DeviceAttribute{"productName": {StringValue: &product}}}
 	}
-	partition, node := device("gpu-1"), "n1"
-	partition.ConsumesCounters = []resourceapi.DeviceCounterConsumption{{CounterSet: "gpu-1"}}
+	partition, node, mig, profile := device("gpu-1"), "n1", "mig", "1g.10gb"
+	partition.Attributes["type"], partition.Attributes["profile"] = resourceapi.DeviceAttribute{StringValue: &mig}, resourceapi.DeviceAttribute{StringValue: &profile} // no T4 has it
 	of := func(name string, node *string, devices ...resourceapi.Device) *resourceapi.ResourceSlice {
 		return &resourceapi.ResourceSlice{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: resourceapi.ResourceSliceSpec{
 			Driver: driver, NodeName: node, Pool: resourceapi.ResourcePool{Name: name, Generation: 2, ResourceSliceCount: 1}, Devices: devices,
@@ -436,12 +436,12 @@ func TestDevicesThatNobodyPlacesAreCounted(t *testing.T) {
 	}
 	w.SetSlice(of("n1", &node, device("gpu-0"), partition))
 	w.SetSlice(of("anywhere", nil, device("a"), device("b")))
-	if found, counts := w.Skipped(), w.Counts(); found[objects.Partition] != 1 || found[objects.NoNode] != 2 || counts.Devices != 1 || counts.Unused != 0 {
-		t.Errorf("expected a partition and two devices of no node beside a GPU, found %v, %+v", found, counts)
+	if found, counts := w.Skipped(), w.Counts(); found[objects.UnknownProfile] != 1 || found[objects.NoNode] != 2 || counts.Devices != 1 || counts.Unused != 0 {
+		t.Errorf("expected an instance of an unknown profile and two devices of no node beside a GPU, found %v, %+v", found, counts)
 	}
 	w.SetSlice(of("n1", &node, partition))
 	w.DeleteSlice(of("anywhere", nil))
-	if found, counts := w.Skipped(), w.Counts(); found[objects.Partition] != 1 || found[objects.NoNode] != 0 || counts.Unused != 1 {
+	if found, counts := w.Skipped(), w.Counts(); found[objects.UnknownProfile] != 1 || found[objects.NoNode] != 0 || counts.Devices != 0 {
 		t.Errorf("expected a node without a GPU that is placed, found %v, %+v", found, counts)
 	}
 }

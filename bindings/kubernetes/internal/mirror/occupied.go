@@ -52,7 +52,7 @@ func (m *Mirror) Occupied() []Occupied {
 				continue
 			}
 			slices.SortFunc(tenants, func(a, b Tenant) int { return cmp.Compare(a.Pod.UID, b.Pod.UID) })
-			out = append(out, Occupied{Node: name, Device: n.view.Devices[i], Horus: n.view.Horus.Devices[i], Tenants: tenants})
+			out = append(out, Occupied{Node: name, Device: n.view.Devices[i], Horus: n.deviceNow(i), Tenants: tenants})
 		}
 	}
 	return out

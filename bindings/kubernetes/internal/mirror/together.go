@@ -4,6 +4,7 @@ package mirror
 
 import (
 	"context"
+	"maps"
 	"reflect"
 	"slices"
 
@@ -20,8 +21,9 @@ type alike struct {
 }
 
 // Together finds a node for each of several jobs that are placed all or none; "" for one that asks for no GPUs or has its devices
-// already. may: node open to the job of that row. Where there is no place for all, it returns the library's sentence.
-func (m *Mirror) Together(ctx context.Context, views []objects.Pod, may func(row int, node *v1.Node) bool) (nodes []string, miss string, err error) {
+// already. may: node open to the job of that row; rules: all that there are among them. Where there is no place for all, it returns the
+// library's sentence.
+func (m *Mirror) Together(ctx context.Context, views []objects.Pod, rules []Rules, may func(row int, node *v1.Node) bool) (nodes []string, miss string, err error) {
 	m.enter()
 	defer m.mu.Unlock()
 	nodes = make([]string, len(views))
@@ -43,11 +45,77 @@ func (m *Mirror) Together(ctx context.Context, views []objects.Pod, may func(row
 			jobs[i] = kind.job
 			jobs[i].ID, jobs[i].Tasks = m.lastID+1+uint64(i), int32(len(kind.rows))
 		}
-		if miss, err = m.planTogether(ctx, kinds, jobs, among, nodes); miss != "" || err != nil {
+		err = m.closing(m.closedToAll(backend, among, rules), func() (err error) {
+			miss, err = m.planClose(ctx, kinds, jobs, among, nodes)
+			return err
+		})
+		if miss != "" || err != nil {
 			return nil, miss, err
 		}
 	}
 	return nodes, "", nil
+}
+
+// closedToAll are the devices that none of the rules allows.
+func (m *Mirror) closedToAll(backend objects.Backend, among []uint64, rules []Rules) (out []horus.Slot) {
+	if !backend.Names() || len(rules) == 0 {
+		return nil
+	}
+	for _, n := range m.nodes {
+		if _, asked := slices.BinarySearch(among, n.id); !asked {
+			continue
+		}
+		closed := n.closed(rules[0])
+		for _, other := range rules[1:] {
+			also := n.closed(other)
+			closed = slices.DeleteFunc(closed, func(slot horus.Slot) bool { return !slices.Contains(also, slot) })
+		}
+		out = append(out, closed...)
+	}
+	return out
+}
+
+// planClose plans on all nodes, of which the library takes one rack while that has room, and where it takes several racks, on those of one
+// block after the other.
+func (m *Mirror) planClose(ctx context.Context, kinds []*alike, jobs []horus.Job, among []uint64, nodes []string) (string, error) {
+	miss, err := m.planTogether(ctx, kinds, jobs, among, nodes)
+	if miss != "" || err != nil {
+		return miss, err
+	}
+	racks, crossed := m.spread(nodes)
+	if racks < 2 || !crossed {
+		return "", nil
+	}
+	blocks := map[string][]uint64{}
+	for _, n := range m.nodes {
+		if _, asked := slices.BinarySearch(among, n.id); asked && n.view.Block != "" {
+			blocks[n.view.Block] = append(blocks[n.view.Block], n.id)
+		}
+	}
+	best := 0
+	for _, block := range slices.Sorted(maps.Keys(blocks)) {
+		inside := make([]string, len(nodes))
+		slices.Sort(blocks[block])
+		if miss, err = m.planTogether(ctx, kinds, jobs, blocks[block], inside); err != nil {
+			return "", err
+		}
+		if racks, _ = m.spread(inside); miss == "" && (best == 0 || racks < best) {
+			best = racks
+			copy(nodes, inside)
+		}
+	}
+	return "", nil
+}
+
+// spread tells over how many racks nodes are, and whether over several blocks.
+func (m *Mirror) spread(nodes []string) (racks int, crossed bool) {
+	ids, blocks := map[uint64]bool{}, map[string]bool{}
+	for _, name := range nodes {
+		if n := m.nodes[name]; n != nil {
+			ids[n.view.Horus.Rack], blocks[n.view.Block] = true, true
+		}
+	}
+	return len(ids), len(blocks) > 1
 }
 
 func kindsOf(views []objects.Pod) map[objects.Backend][]*alike {

@@ -54,6 +54,21 @@ func (p Pod) CountedByMemory(device *resourceapi.Device) bool {
 		(policy.ValidRange.Min == nil || policy.ValidRange.Min.CmpInt64(mib) <= 0))
 }
 
+// mostAllocations of a device that takes several, by what each takes at least of capacities such as shares; 0 = they limit no number.
+func mostAllocations(device *resourceapi.Device) int32 {
+	most := int64(0)
+	for name, capacity := range device.Capacity {
+		policy := capacity.RequestPolicy
+		if name == attributeMemory || policy == nil || policy.ValidRange == nil || policy.ValidRange.Min == nil || policy.ValidRange.Min.Value() <= 0 {
+			continue
+		}
+		if fit := min(capacity.Value.Value()/policy.ValidRange.Min.Value(), mostTenants); most == 0 || fit < most {
+			most = fit
+		}
+	}
+	return int32(most)
+}
+
 // taken of a capacity, as DRA rounds what is asked for: https://kep.k8s.io/5075.
 func taken(asked quantities, name resourceapi.QualifiedName, capacity resourceapi.DeviceCapacity) resource.Quantity {
 	request, stated := asked[name]

@@ -34,7 +34,7 @@ type hamiDevice struct {
 }
 
 // fromHAMi takes the healthy GPUs in HAMi's order.
-func fromHAMi(out Node, settings Settings, node *v1.Node, find func(string) error) Node {
+func fromHAMi(out Node, settings Settings, node *v1.Node, find Finder) Node {
 	refuse := func(format string, args ...any) Node {
 		out.Horus.Devices, out.Devices, out.Raw = nil, nil, nil
 		out.Problem = fmt.Sprintf("node %s: annotation %s: ", node.Name, HAMiRegisterAnnotation) + fmt.Sprintf(format, args...)
@@ -52,8 +52,8 @@ func fromHAMi(out Node, settings Settings, node *v1.Node, find func(string) erro
 	}
 	for i, one := range registered {
 		product := one.Type
-		unknown := find(product)
-		if label := node.Labels[productLabel]; unknown != nil && find(label) == nil {
+		unknown := find(product, "")
+		if label := node.Labels[productLabel]; unknown != nil && find(label, "") == nil {
 			product, unknown = label, nil
 		}
 		switch {

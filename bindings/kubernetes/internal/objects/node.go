@@ -6,7 +6,7 @@ package objects
 
 import (
 	"fmt"
-	"sort"
+	"hash/fnv"
 	"strings"
 
 	v1 "k8s.io/api/core/v1"
@@ -56,17 +56,21 @@ type Node struct {
 	Raw     []*resourceapi.Device // of slices, in that order; HAMi's in the same words
 	Problem string                // why its GPUs are not used, in a sentence
 	Skipped map[string]int        // devices that are not used while others are, by reason
+	Block   string                // of racks, as its labels tell; "" = they do not
+
+	counters []int64 // that devices of slices take from one another, and what each of them takes
+	uses     [][]use
 }
 
 // Reasons for which single devices are not used.
 const (
-	Partition = "partition" // the driver would make it when asked (DynamicMIG): what one takes, others lose
-	Unhealthy = "unhealthy" // HAMi says so
-	NoNode    = "no-node"   // its slice names no node
+	UnknownProfile = "profile"   // a MIG profile that the catalogue does not know
+	Unhealthy      = "unhealthy" // HAMi says so
+	NoNode         = "no-node"   // its slice names no node
 )
 
 // SkipReasons are all of them.
-var SkipReasons = []string{Partition, Unhealthy, NoNode}
+var SkipReasons = []string{UnknownProfile, Unhealthy, NoNode}
 
 // HostLabel is the label by which a job can be held to one node.
 const HostLabel = "kubernetes.io/hostname"
@@ -86,13 +90,54 @@ var TypeLabels = []string{
 	"kubernetes.azure.com/accelerator",
 }
 
-// NodeOf describes a node by its labels and the slices of its GPUs. `find` says whether a GPU type is known.
-func NodeOf(settings Settings, node *v1.Node, slices []*resourceapi.ResourceSlice, find func(string) error) Node {
+// rackLabels name what joins nodes closest, blockLabels what joins racks; the first that a node has counts. src/io/kube reads the same.
+var (
+	rackLabels = []string{
+		cliqueLabel, "topology.kubernetes.io/rack", "cloud.provider.com/topology-rack", "network.topology.nvidia.com/accelerator",
+		"network.topology.nvidia.com/leaf", "topology.k8s.aws/network-node-layer-3", "cloud.google.com/gce-topology-subblock", "rack",
+		"topology.kubernetes.io/zone",
+	}
+	blockLabels = []string{
+		"topology.kubernetes.io/block", "cloud.provider.com/topology-block", "network.topology.nvidia.com/spine",
+		"topology.k8s.aws/network-node-layer-2", "cloud.google.com/gce-topology-block",
+	}
+)
+
+const (
+	cliqueLabel = "nvidia.com/gpu.clique"                // of an NVLink domain over nodes
+	noFabric    = "00000000-0000-0000-0000-000000000000" // its cluster where NVLink ends at the node
+)
+
+func firstOf(labels map[string]string, keys []string) string {
+	for _, key := range keys {
+		if value := labels[key]; value != "" && !(key == cliqueLabel && strings.HasPrefix(value, noFabric)) {
+			return value
+		}
+	}
+	return ""
+}
+
+// rackOf a node, as a number; 0 = its labels tell none.
+func rackOf(labels map[string]string) uint64 {
+	rack := firstOf(labels, rackLabels)
+	if rack == "" {
+		return 0
+	}
+	hash := fnv.New64a()
+	hash.Write([]byte(rack))
+	return hash.Sum64() | 1
+}
+
+// Finder says whether a GPU type is known, and its MIG profile, where that is not "".
+type Finder func(gpuType, profile string) error
+
+// NodeOf describes a node by its labels and the slices of its GPUs.
+func NodeOf(settings Settings, node *v1.Node, slices []*resourceapi.ResourceSlice, find Finder) Node {
 	out := Node{Skipped: map[string]int{}, Horus: horus.Node{
 		Name: node.Name, CPUMilli: node.Status.Allocatable.Cpu().MilliValue(),
 		MemMiB: node.Status.Allocatable.Memory().Value() / mib,
-		Labels: []horus.Label{{Key: HostLabel, Value: node.Name}},
-	}}
+		Labels: []horus.Label{{Key: HostLabel, Value: node.Name}}, Rack: rackOf(node.Labels),
+	}, Block: firstOf(node.Labels, blockLabels)}
 	if len(slices) > 0 {
 		return fromSlices(out, slices, find)
 	}
@@ -106,7 +151,7 @@ func NodeOf(settings Settings, node *v1.Node, slices []*resourceapi.ResourceSlic
 	return fromLabels(out, settings, node, count.Value(), find)
 }
 
-func fromLabels(out Node, settings Settings, node *v1.Node, count int64, find func(string) error) Node {
+func fromLabels(out Node, settings Settings, node *v1.Node, count int64, find Finder) Node {
 	label, product := "", ""
 	for _, label = range TypeLabels {
 		if product = node.Labels[label]; product != "" {
@@ -130,7 +175,7 @@ func fromLabels(out Node, settings Settings, node *v1.Node, count int64, find fu
 	if out.Problem != "" {
 		return out
 	}
-	if err := find(product); err != nil {
+	if err := find(product, ""); err != nil {
 		out.Problem = fmt.Sprintf("node %s: label %s: %v", node.Name, label, err)
 		return out
 	}
@@ -140,81 +185,4 @@ func fromLabels(out Node, settings Settings, node *v1.Node, count int64, find fu
 		out.Devices = append(out.Devices, Device{})
 	}
 	return out
-}
-
-// fromSlices takes the newest generation of each pool, devices by name.
-func fromSlices(out Node, slices []*resourceapi.ResourceSlice, find func(string) error) Node {
-	newest := map[string]int64{}
-	for _, slice := range slices {
-		newest[slice.Spec.Pool.Name] = max(newest[slice.Spec.Pool.Name], slice.Spec.Pool.Generation)
-	}
-	type found struct {
-		device Device
-		horus  horus.Device
-		raw    *resourceapi.Device
-	}
-	var all []found
-	cards := map[string]int32{} // of MIG instances, by the card's UUID
-	for _, slice := range slices {
-		if slice.Spec.Pool.Generation != newest[slice.Spec.Pool.Name] {
-			continue
-		}
-		for i := range slice.Spec.Devices {
-			one := &slice.Spec.Devices[i]
-			if len(one.ConsumesCounters) > 0 {
-				out.Skipped[Partition]++
-				continue
-			}
-			product, uuid := text(one, "productName", "product"), text(one, "uuid")
-			if err := find(product); err != nil {
-				out.Problem = fmt.Sprintf("node %s: device %s of %s: productName: %v", out.Horus.Name, one.Name, slice.Name, err)
-				return out
-			}
-			device := horus.Device{GPUType: product, ID: uuid, SharingMode: horus.Exclusive}
-			if one.AllowMultipleAllocations != nil && *one.AllowMultipleAllocations {
-				device.SharingMode = horus.TimeSlice
-			}
-			if memory, ok := one.Capacity[attributeMemory]; ok {
-				device.MemMiB = memory.Value.Value() / mib
-			}
-			if text(one, "type") == "mig" {
-				parent := text(one, "parentUUID")
-				if cards[parent] == 0 {
-					cards[parent] = int32(len(cards)) + 1
-				}
-				device.SharingMode, device.MIGProfile, device.Card = horus.MIG, text(one, "profile"), cards[parent]
-			}
-			all = append(all, found{Device{Pool: slice.Spec.Pool.Name, Name: one.Name, UUID: uuid}, device, one})
-		}
-	}
-	if len(all) > mostDevices {
-		out.Problem = fmt.Sprintf("node %s: expected at most %d devices, found %d", out.Horus.Name, mostDevices, len(all))
-		return out
-	}
-	sort.Slice(all, func(i, j int) bool {
-		a, b := all[i].device, all[j].device
-		return a.Pool < b.Pool || (a.Pool == b.Pool && a.Name < b.Name)
-	})
-	for _, one := range all {
-		out.Devices, out.Horus.Devices, out.Raw = append(out.Devices, one.device), append(out.Horus.Devices, one.horus), append(out.Raw, one.raw)
-	}
-	if len(all) > 0 {
-		out.Backend = DRA
-	} else if count := out.Skipped[Partition]; count > 0 {
-		out.Problem = fmt.Sprintf("node %s: expected GPUs or MIG instances, found %d partitions that the driver would make (DynamicMIG), which are not placed",
-			out.Horus.Name, count)
-	}
-	return out
-}
-
-// text is the first of the string attributes that a device has, whatever domain its name is in.
-func text(device *resourceapi.Device, names ...string) string {
-	for _, name := range names {
-		for key, value := range device.Attributes {
-			if short := string(key)[strings.LastIndex(string(key), "/")+1:]; short == name && value.StringValue != nil {
-				return *value.StringValue
-			}
-		}
-	}
-	return ""
 }

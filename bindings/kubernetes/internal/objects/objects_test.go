@@ -4,6 +4,8 @@ package objects
 
 import (
 	"errors"
+	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -19,14 +21,19 @@ var settings = Settings{
 	Driver: "gpu.nvidia.com", DeviceClasses: map[string]bool{"gpu.nvidia.com": true}, Resource: "nvidia.com/gpu",
 }
 
-func known(t *testing.T) func(string) error {
+func known(t *testing.T) Finder {
 	t.Helper()
 	catalogue, err := horus.DefaultCatalogue()
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { catalogue.Close() })
-	return func(name string) error { _, err := catalogue.Find(name); return err }
+	return func(name, profile string) (err error) {
+		if _, err = catalogue.Find(name); err == nil && profile != "" {
+			_, err = catalogue.FindProfile(name, profile)
+		}
+		return err
+	}
 }
 
 func nodeWith(gpus int64, labels map[string]string) *v1.Node {
@@ -270,20 +277,108 @@ func TestAProfileIsReadOrRefusedByItsField(t *testing.T) {
 	}
 }
 
-func TestDevicesThatAreLeftOutAreCounted(t *testing.T) {
-	partition := func(name string) resourceapi.Device {
+// dynamicMIG are the slices of a node as NVIDIA's driver 0.5 publishes them with DynamicMIG: the counters of each card in one, its whole
+// cards and all partitions that it could make in another.
+func dynamicMIG(cards int) []*resourceapi.ResourceSlice {
+	slices := []*resourceapi.ResourceSlice{sliceOf("counters", 1), sliceOf("devices", 1)}
+	for card := range cards {
+		set, uuid := fmt.Sprintf("gpu-%d-counter-set", card), fmt.Sprintf("GPU-gpu-%d", card)
+		counters := func(multiprocessors int64, memory string, first, count int) map[string]resourceapi.Counter {
+			out := map[string]resourceapi.Counter{
+				"multiprocessors": {Value: *resource.NewQuantity(multiprocessors, resource.DecimalSI)}, "memory": {Value: resource.MustParse(memory)},
+			}
+			for i := range count {
+				out[fmt.Sprintf("memory-slice-%d", first+i)] = resourceapi.Counter{Value: resource.MustParse("1")}
+			}
+			return out
+		}
+		add := func(name, kind, profile string, taken map[string]resourceapi.Counter) {
+			d := deviceOf(name, "NVIDIA H100 80GB HBM3", false)
+			d.AllowMultipleAllocations = nil
+			d.Attributes["type"] = resourceapi.DeviceAttribute{StringValue: &kind}
+			d.Capacity["memory"] = resourceapi.DeviceCapacity{Value: taken["memory"].Value}
+			if kind == "mig" { // it has no UUID before it is made
+				delete(d.Attributes, "uuid")
+				d.Attributes["profile"], d.Attributes["parentUUID"] = resourceapi.DeviceAttribute{StringValue: &profile}, resourceapi.DeviceAttribute{StringValue: &uuid}
+			}
+			d.ConsumesCounters = []resourceapi.DeviceCounterConsumption{{CounterSet: set, Counters: taken}}
+			slices[1].Spec.Devices = append(slices[1].Spec.Devices, d)
+		}
+		whole := counters(132, "80Gi", 0, 8)
+		slices[0].Spec.SharedCounters = append(slices[0].Spec.SharedCounters, resourceapi.CounterSet{Name: set, Counters: whole})
+		add(fmt.Sprintf("gpu-%d", card), "gpu", "", whole)
+		for i := range 7 {
+			add(fmt.Sprintf("gpu-%d-mig-1g10gb-19-%d", card, i), "mig", "1g.10gb", counters(16, "9984Mi", i, 1))
+			add(fmt.Sprintf("gpu-%d-mig-1g10gbme-20-%d", card, i), "mig", "1g.10gb+me", counters(16, "9984Mi", i, 1))
+		}
+		for i := range 2 {
+			add(fmt.Sprintf("gpu-%d-mig-3g40gb-9-%d", card, 4*i), "mig", "3g.40gb", counters(60, "40448Mi", 4*i, 4))
+		}
+	}
+	return slices
+}
+
+func TestWhatPartitionsTakeOfTheirCardIsCounted(t *testing.T) {
+	n := NodeOf(settings, nodeWith(0, nil), dynamicMIG(2), known(t))
+	if n.Backend != DRA || n.Problem != "" || len(n.Devices) != 2*10 || n.Skipped[UnknownProfile] != 2*7 {
+		t.Fatalf("expected a whole card, seven partitions of 1g and two of 3g for each of two cards, found %d devices, %v, %q", len(n.Devices), n.Skipped, n.Problem)
+	}
+	at := map[string]int{}
+	for i, d := range n.Devices {
+		at[d.Name] = i
+	}
+	if d := n.Horus.Devices[at["gpu-1"]]; d.SharingMode != horus.Exclusive || d.MemMiB != 81_920 || d.ID != "GPU-gpu-1" {
+		t.Errorf("expected a whole GPU, found %+v", d)
+	}
+	if d := n.Horus.Devices[at["gpu-0-mig-3g40gb-9-4"]]; d.SharingMode != horus.MIG || d.MIGProfile != "3g.40gb" || d.MemMiB != 40_448 {
+		t.Errorf("expected an instance, found %+v", d)
+	}
+	for _, one := range []struct{ held, fit, misfit []string }{
+		{nil, []string{"gpu-0", "gpu-1", "gpu-0-mig-1g10gb-19-0", "gpu-1-mig-3g40gb-9-4"}, nil},
+		{[]string{"gpu-0"}, []string{"gpu-1", "gpu-1-mig-1g10gb-19-0"}, []string{"gpu-0-mig-1g10gb-19-6", "gpu-0-mig-3g40gb-9-0"}},
+		{[]string{"gpu-0-mig-1g10gb-19-1"}, []string{"gpu-1", "gpu-0-mig-1g10gb-19-0", "gpu-0-mig-3g40gb-9-4"}, []string{"gpu-0", "gpu-0-mig-3g40gb-9-0"}},
+		{[]string{"gpu-0-mig-3g40gb-9-0", "gpu-0-mig-3g40gb-9-4"}, []string{"gpu-1"}, []string{"gpu-0", "gpu-0-mig-1g10gb-19-3"}}, // no slice of memory is left
+	} {
+		room, beside := n.Left(func(i int) bool { return slices.Contains(one.held, n.Devices[i].Name) })
+		for _, name := range one.fit {
+			if !room[at[name]] {
+				t.Errorf("beside %v: expected room for %s, found none", one.held, name)
+			}
+		}
+		for _, name := range one.misfit {
+			if room[at[name]] {
+				t.Errorf("beside %v: expected no room for %s, found some", one.held, name)
+			}
+		}
+		if used := beside[at["gpu-0-mig-1g10gb-19-6"]]; used != (len(one.held) > 0) || beside[at["gpu-1-mig-1g10gb-19-6"]] {
+			t.Errorf("beside %v: expected partitions of gpu-0 alone to be on a card in use, found %v", one.held, used)
+		}
+	}
+	late := NodeOf(settings, nodeWith(0, nil), dynamicMIG(1)[1:], known(t))
+	if room, _ := late.Left(func(int) bool { return false }); slices.Contains(room, true) {
+		t.Error("expected no room before the slice with the counters is there")
+	}
+}
+
+// A driver may list a card beside the instances into which an administrator cut it: https://github.com/kubernetes-sigs/dra-driver-nvidia-gpu/issues/719.
+// A card for virtual machines is listed beside itself.
+func TestACardIsCountedOnce(t *testing.T) {
+	of := func(name, kind, profile, parent string) resourceapi.Device {
 		d := deviceOf(name, "NVIDIA H100 80GB HBM3", false)
-		d.ConsumesCounters = []resourceapi.DeviceCounterConsumption{{CounterSet: "gpu-0"}}
+		d.Attributes["type"], d.Attributes["profile"], d.Attributes["parentUUID"] = resourceapi.DeviceAttribute{StringValue: &kind}, resourceapi.DeviceAttribute{StringValue: &profile}, resourceapi.DeviceAttribute{StringValue: &parent}
+		if kind != "mig" {
+			delete(d.Attributes, "parentUUID")
+		}
 		return d
 	}
-	some := NodeOf(settings, nodeWith(8, nil), []*resourceapi.ResourceSlice{sliceOf("a", 1, partition("gpu-0"), partition("gpu-0-mig-1g-0"), deviceOf("gpu-1", "NVIDIA H100 80GB HBM3", false))}, known(t))
-	if some.Backend != DRA || len(some.Devices) != 1 || some.Skipped[Partition] != 2 || some.Problem != "" {
-		t.Errorf("expected one GPU and two partitions, found %+v", some)
+	n := NodeOf(settings, nodeWith(0, nil), []*resourceapi.ResourceSlice{sliceOf("a", 1,
+		of("gpu-0", "gpu", "", ""), of("gpu-0-mig-1g10gb-19-0", "mig", "1g.10gb", "GPU-gpu-0"), of("gpu-1", "gpu", "", ""), of("gpu-vfio-1", "vfio", "", ""))}, known(t))
+	if len(n.Devices) != 2 || n.Devices[0].Name != "gpu-0-mig-1g10gb-19-0" || n.Devices[1].Name != "gpu-1" {
+		t.Errorf("expected the instance and the card that is not cut, found %+v", n.Devices)
 	}
-	all := NodeOf(settings, nodeWith(8, nil), []*resourceapi.ResourceSlice{sliceOf("a", 1, partition("gpu-0"), partition("gpu-1"))}, known(t))
-	if all.Backend != NoGPUs || !strings.Contains(all.Problem, "found 2 partitions") {
-		t.Errorf("expected a node whose GPUs are not used to say why, found %+v", all)
-	}
+}
+
+func TestDevicesThatAreLeftOutAreCounted(t *testing.T) {
 	hami := nodeWith(20, nil)
 	hami.Annotations = map[string]string{HAMiRegisterAnnotation: "GPU-1,10,46068,100,NVIDIA L40S,0,true:GPU-2,10,46068,100,NVIDIA L40S,0,false:"}
 	if n := NodeOf(withHAMi, hami, nil, known(t)); len(n.Devices) != 1 || n.Skipped[Unhealthy] != 1 {

@@ -3,6 +3,7 @@
 package objects
 
 import (
+	"encoding/json"
 	"fmt"
 	"reflect"
 	"strconv"
@@ -10,6 +11,7 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 
 	"libhorus.org/horus"
 )
@@ -31,6 +33,7 @@ type Pod struct {
 	Allocated bool
 	Partly    bool // some of its claims have devices and some have not
 	Allows    DeviceRules
+	Sharing   horus.SharingMode // that its claims' settings state; 0 = none
 	HAMi      HAMiAsk
 	Beyond    string // what it asks that is not placed here, in a sentence; it counts where another placed it
 	// Contradiction between its profile and what it asks for, in a sentence; the larger figure counts.
@@ -39,6 +42,11 @@ type Pod struct {
 
 	profiled   bool         // its demands are a profile's
 	capacities []quantities // that its requests state; each device is to have what each of them takes
+}
+
+// AsksAs says whether two pods allow the same devices, with the same left of their capacities.
+func (p Pod) AsksAs(other Pod) bool {
+	return reflect.DeepEqual(p.Allows, other.Allows) && reflect.DeepEqual(p.capacities, other.capacities) && p.HAMi.Key() == other.HAMi.Key()
 }
 
 // DeviceRules are what claims say of each of their devices.
@@ -62,6 +70,7 @@ type request struct {
 	rules      []DeviceRules
 	capacities []quantities
 	bound      bool // constraints tie devices to each other
+	sharing    horus.SharingMode
 }
 
 // JobOf reads a pod. The error is of the pod's own objects, in a sentence for its owner.
@@ -175,7 +184,7 @@ func (out *Pod) claims(settings Settings, pod *v1.Pod, lookups Lookups) (request
 
 // rules are one set for all devices: the library chooses among those that the whole job may have.
 func (out *Pod) rules(all request) {
-	out.capacities = all.capacities
+	out.capacities, out.Sharing = all.capacities, all.sharing
 	if len(all.rules) > 0 {
 		out.Allows = all.rules[0]
 	}
@@ -223,7 +232,46 @@ func (all *request) add(settings Settings, claim *resourceapi.ResourceClaim) err
 		}
 		all.rules = append(all.rules, rules)
 	}
+	all.share(settings, claim)
 	return nil
+}
+
+// gpuConfig is what NVIDIA's driver reads of a claim's or a class's configuration, of MIG devices too.
+type gpuConfig struct {
+	Sharing struct {
+		Strategy string `json:"strategy"`
+		MPS      struct {
+			Memory *resource.Quantity `json:"defaultPinnedDeviceMemoryLimit"`
+		} `json:"mpsConfig"`
+	} `json:"sharing"`
+}
+
+// share reads how pods of a claim share its devices. The class's settings stand in the allocation alone, before the claim's.
+func (all *request) share(settings Settings, claim *resourceapi.ResourceClaim) {
+	var stated []resourceapi.DeviceConfiguration
+	if claim.Status.Allocation != nil {
+		for _, one := range claim.Status.Allocation.Devices.Config {
+			stated = append(stated, one.DeviceConfiguration)
+		}
+	}
+	for _, one := range claim.Spec.Devices.Config {
+		stated = append(stated, one.DeviceConfiguration)
+	}
+	for _, one := range stated {
+		var config gpuConfig
+		if one.Opaque == nil || one.Opaque.Driver != settings.Driver || json.Unmarshal(one.Opaque.Parameters.Raw, &config) != nil {
+			continue // the driver refuses what it cannot read
+		}
+		switch config.Sharing.Strategy {
+		case "TimeSlicing":
+			all.sharing = horus.TimeSlice
+		case "MPS":
+			all.sharing = horus.MPS
+			if limit := config.Sharing.MPS.Memory; limit != nil {
+				all.memMiB = max(all.memMiB, limit.Value()/mib) // of each of its pods
+			}
+		}
+	}
 }
 
 func (out *Pod) annotations(settings Settings, pod *v1.Pod, lookups Lookups) error {

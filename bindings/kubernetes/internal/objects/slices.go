@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package objects
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	resourceapi "k8s.io/api/resource/v1"
+
+	"libhorus.org/horus"
+)
+
+// listed is a device of a slice.
+type listed struct {
+	pool string
+	*resourceapi.Device
+}
+
+// use is what a device takes of a counter of its node.
+type use struct {
+	counter int
+	amount  int64
+}
+
+// isPartition says whether the driver would make a device when it is asked for (DynamicMIG).
+func (d listed) isPartition() bool {
+	return text(d.Device, "type") == "mig" && len(d.ConsumesCounters) > 0
+}
+
+// fromSlices takes the newest generation of each pool, devices by name.
+func fromSlices(out Node, all []*resourceapi.ResourceSlice, find Finder) Node {
+	newest := map[string]int64{}
+	for _, slice := range all {
+		newest[slice.Spec.Pool.Name] = max(newest[slice.Spec.Pool.Name], slice.Spec.Pool.Generation)
+	}
+	var devices []listed
+	counters := map[[3]string]int{} // by pool, set and name
+	cut := map[string]bool{}        // cards, by UUID, that the driver lists beside the instances into which they are cut
+	for _, slice := range all {
+		if slice.Spec.Pool.Generation != newest[slice.Spec.Pool.Name] {
+			continue
+		}
+		for i := range slice.Spec.Devices {
+			one := listed{slice.Spec.Pool.Name, &slice.Spec.Devices[i]}
+			devices = append(devices, one)
+			if !one.isPartition() {
+				cut[text(one.Device, "parentUUID")] = true
+			}
+		}
+		for _, set := range slice.Spec.SharedCounters {
+			for name, counter := range set.Counters {
+				counters[[3]string{slice.Spec.Pool.Name, set.Name, name}] = len(out.counters)
+				out.counters = append(out.counters, counter.Value.Value())
+			}
+		}
+	}
+	delete(cut, "")
+	slices.SortFunc(devices, func(a, b listed) int { return cmp.Or(cmp.Compare(a.pool, b.pool), cmp.Compare(a.Name, b.Name)) })
+	cards := map[string]int32{} // of MIG instances, by the card's UUID
+	for _, one := range devices {
+		kind, uuid, parent := text(one.Device, "type"), text(one.Device, "uuid"), text(one.Device, "parentUUID")
+		if (kind != "" && kind != "gpu" && kind != "mig") || (kind != "mig" && cut[uuid]) {
+			continue
+		}
+		device := horus.Device{GPUType: text(one.Device, "productName", "product"), ID: uuid, SharingMode: horus.Exclusive}
+		if err := find(device.GPUType, ""); err != nil {
+			return Node{Skipped: out.Skipped, Horus: out.Horus, Problem: fmt.Sprintf("node %s: device %s of pool %s: productName: %v", out.Horus.Name, one.Name, one.pool, err)}
+		}
+		if one.AllowMultipleAllocations != nil && *one.AllowMultipleAllocations {
+			device.SharingMode, device.MaxTenants = horus.TimeSlice, mostAllocations(one.Device)
+		}
+		if memory, ok := one.Capacity[attributeMemory]; ok {
+			device.MemMiB = memory.Value.Value() / mib
+		}
+		if kind == "mig" {
+			device.SharingMode, device.MIGProfile = horus.MIG, text(one.Device, "profile")
+			if find(device.GPUType, device.MIGProfile) != nil {
+				out.Skipped[UnknownProfile]++
+				continue
+			}
+			if !one.isPartition() { // partitions of a card may add up to more than the card
+				if cards[parent] == 0 {
+					cards[parent] = int32(len(cards)) + 1
+				}
+				device.Card = cards[parent]
+			}
+		}
+		out.Devices, out.Raw = append(out.Devices, Device{Pool: one.pool, Name: one.Name, UUID: uuid}), append(out.Raw, one.Device)
+		out.Horus.Devices, out.uses = append(out.Horus.Devices, device), append(out.uses, out.usesOf(one, counters))
+	}
+	if len(out.Devices) > mostDevices {
+		return Node{Skipped: out.Skipped, Horus: out.Horus, Problem: fmt.Sprintf("node %s: expected at most %d devices, found %d", out.Horus.Name, mostDevices, len(out.Devices))}
+	}
+	if len(out.Devices) > 0 {
+		out.Backend = DRA
+	}
+	out.locate()
+	return out
+}
+
+// usesOf a device. A counter that no slice lists yet has nothing to give.
+func (n *Node) usesOf(one listed, counters map[[3]string]int) (uses []use) {
+	for _, consumption := range one.ConsumesCounters {
+		for name, counter := range consumption.Counters {
+			key := [3]string{one.pool, consumption.CounterSet, name}
+			if _, listed := counters[key]; !listed {
+				counters[key], n.counters = len(n.counters), append(n.counters, 0)
+			}
+			uses = append(uses, use{counters[key], counter.Value.Value()})
+		}
+	}
+	return uses
+}
+
+// Left says of each device that is not held whether those that are leave it what it takes of the counters (room), and whether one of them
+// takes of a counter of its own, as the instances of one card do (beside).
+func (n *Node) Left(held func(device int) bool) (room, beside []bool) {
+	room, beside = make([]bool, len(n.uses)), make([]bool, len(n.uses))
+	left, touched := slices.Clone(n.counters), make([]bool, len(n.counters))
+	for i, uses := range n.uses {
+		for _, u := range uses {
+			if held(i) {
+				left[u.counter] -= u.amount
+				touched[u.counter] = touched[u.counter] || u.amount > 0
+			}
+		}
+	}
+	for i, uses := range n.uses {
+		room[i] = held(i) || !slices.ContainsFunc(uses, func(u use) bool { return u.amount > left[u.counter] })
+		beside[i] = slices.ContainsFunc(uses, func(u use) bool { return touched[u.counter] })
+	}
+	return room, beside
+}
+
+// Counts says whether devices of the node take from one another.
+func (n *Node) Counts() bool { return len(n.counters) > 0 }
+
+// locate numbers PCIe roots and NUMA nodes. What is not told of every GPU is told of none.
+func (n *Node) locate() {
+	roots, numas := make([]string, len(n.Raw)), make([]int64, len(n.Raw))
+	cards := map[string]int{}
+	for i, raw := range n.Raw {
+		roots[i], numas[i] = text(raw, "pcieRoot"), -1
+		for key, value := range raw.Attributes {
+			if short(key) == "numaNode" && value.IntValue != nil {
+				numas[i] = *value.IntValue
+			} else if short(key) == "numaNode" && len(value.IntValues) > 0 {
+				numas[i] = value.IntValues[0] // its own comes first
+			}
+		}
+		cards[n.Devices[i].UUID] = i
+	}
+	delete(cards, "")
+	numbers, sockets := map[string]int32{}, map[string]int64{}
+	for i, raw := range n.Raw {
+		if card, listed := cards[text(raw, "parentUUID")]; listed && roots[i] == "" {
+			roots[i], numas[i] = roots[card], numas[card]
+		}
+		if numbers[roots[i]] == 0 {
+			numbers[roots[i]], sockets[roots[i]] = int32(len(numbers))+1, numas[i]
+		}
+	}
+	if !slices.Contains(roots, "") {
+		for i, root := range roots {
+			n.Horus.Devices[i].PCIeSwitch, numas[i] = numbers[root], sockets[root]
+		}
+	}
+	if slices.ContainsFunc(numas, func(numa int64) bool { return numa < 0 || numa > mostSocket }) {
+		return
+	}
+	for i, numa := range numas {
+		n.Horus.Devices[i].Socket = int32(numa)
+	}
+}
+
+const mostSocket = 1<<15 - 1
+
+// text is the first of the string attributes that a device has, whatever domain its name is in.
+func text(device *resourceapi.Device, names ...string) string {
+	for _, name := range names {
+		for key, value := range device.Attributes {
+			if short(key) == name && value.StringValue != nil {
+				return *value.StringValue
+			}
+		}
+	}
+	return ""
+}
+
+func short(key resourceapi.QualifiedName) string {
+	return string(key)[strings.LastIndex(string(key), "/")+1:]
+}
