@@ -324,7 +324,9 @@ func (pl *Horus) Reserve(ctx context.Context, state fwk.CycleState, pod *v1.Pod,
 	if err != nil {
 		return fwk.AsStatus(fmt.Errorf("Horus: %w", err))
 	}
-	c.choice = choice
+	if c.choice = choice; view.Mixed {
+		c.choice.Devices = nil // they are in its claims
+	}
 	pl.forget(pod.UID)
 	return nil
 }

@@ -28,8 +28,8 @@ func (pl *Horus) rules(ctx context.Context, view objects.Pod) (mirror.Rules, err
 	if view.Backend == objects.HAMi {
 		return mirror.Rules{Selectors: view.HAMi.Key(), Matches: view.HAMi.Allows}, nil
 	}
-	if view.Backend != objects.DRA {
-		return mirror.Rules{}, nil
+	if view.Backend != objects.DRA || view.Mixed { // upstream's allocator applies those of each request
+		return mirror.Rules{Matches: func(*resourceapi.Device) bool { return true }}, nil
 	}
 	class, err := pl.handle.SharedDRAManager().DeviceClasses().Get(view.Allows.Class)
 	if err != nil {

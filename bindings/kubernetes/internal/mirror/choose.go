@@ -125,6 +125,9 @@ func (m *Mirror) Choose(ctx context.Context, view objects.Pod, name string, rule
 		return Choice{Node: name}, ErrNoPlace
 	}
 	view = view.Sized(n.memory())
+	if view.Mixed {
+		return m.chooseMixed(ctx, view, n, name)
+	}
 	closed := n.closed(rules)
 	open := len(n.view.Devices) - len(n.shut) - len(closed)
 	if open < int(view.Horus.GPUsPerTask) {
@@ -139,6 +142,21 @@ func (m *Mirror) Choose(ctx context.Context, view objects.Pod, name string, rule
 		}
 		return choose()
 	})
+	return out, err
+}
+
+// chooseMixed leaves all free devices of a node to upstream's allocator.
+func (m *Mirror) chooseMixed(ctx context.Context, view objects.Pod, n *node, name string) (Choice, error) {
+	out, err := m.choose(ctx, view, name)
+	out.Slots, out.Devices = nil, nil
+	for i, device := range n.view.Devices {
+		if slot := (horus.Slot{Node: n.id, Device: uint32(i)}); m.tenants[slot] == 0 && !n.shut[slot.Device] {
+			out.Slots, out.Devices = append(out.Slots, slot), append(out.Devices, device)
+		}
+	}
+	if err == nil && view.AllOf && len(out.Devices) < len(n.view.Devices) {
+		err = ErrNoPlace
+	}
 	return out, err
 }
 
@@ -244,7 +262,7 @@ func (m *Mirror) Reserve(ctx context.Context, object *v1.Pod, view objects.Pod, 
 	} else if reason, err := m.stillFits(view, name, *planned); err != nil || reason != horus.ReasonNone {
 		return Choice{Decision: horus.Decision{Reason: reason}}, cmp.Or(err, ErrNoPlace)
 	}
-	view.Horus.ID = m.nextID()
+	view.Horus.ID, view.Horus.GPUsPerTask = m.nextID(), int32(len(planned.Slots))
 	m.nodes[name].aloneOn(planned.Slots, &view)
 	return *planned, m.adopt(object, name, view, planned.Slots, reserved)
 }
@@ -255,6 +273,12 @@ func (m *Mirror) stillFits(view objects.Pod, name string, planned Choice) (horus
 		if n == nil || int(slot.Device) >= len(n.view.Devices) || n.view.Devices[slot.Device] != planned.Devices[i] {
 			return horus.ReasonDeviceDown, nil
 		}
+		if view.Mixed && (m.tenants[slot] > 0 || n.shut[slot.Device]) {
+			return horus.ReasonExclusive, nil
+		}
+	}
+	if view.Mixed {
+		return horus.ReasonNone, nil
 	}
 	view.Horus.ID = m.lastID + 1
 	found, err := m.library.Appraise(view.Horus, planned.Slots)

@@ -233,9 +233,9 @@ func TestAPartitionExcludesItsCardAndTheCardItsPartitions(t *testing.T) {
 		return choice.Devices[0].Name, nil
 	}
 	whole, small, large := has("type", "gpu"), has("profile", "1g.10gb"), has("profile", "3g.40gb")
-	first, err := take("first", small)
-	if err != nil || !strings.Contains(first, "-mig-1g10gb-") {
-		t.Fatalf("expected a partition, found %q, %v", first, err)
+	first, err := take("first", Rules{Selectors: "second card", Matches: func(d *resourceapi.Device) bool { return strings.HasPrefix(d.Name, "gpu-1-mig-1g10gb-") }})
+	if err != nil {
+		t.Fatal(err)
 	}
 	card, other := first[:len("gpu-0")], map[string]string{"gpu-0": "gpu-1", "gpu-1": "gpu-0"}[first[:len("gpu-0")]]
 	if second, err := take("second", small); err != nil || second == first || !strings.HasPrefix(second, card) {
@@ -267,6 +267,7 @@ func TestAPartitionExcludesItsCardAndTheCardItsPartitions(t *testing.T) {
 }
 
 func TestPodsOfAClaimShareAsItsSettingsSay(t *testing.T) {
+	slowdowns := map[horus.SharingMode]float32{} // by the library's model
 	for _, one := range []struct {
 		parameters string
 		want       horus.SharingMode
@@ -297,6 +298,11 @@ func TestPodsOfAClaimShareAsItsSettingsSay(t *testing.T) {
 		if memory := found[0].Tenants[0].Job.GPUMemRequestMiB; (memory == 3_072) != (one.want == horus.MPS) {
 			t.Errorf("%s: expected the limit of a client of MPS to count of each pod, found %d MiB", one.parameters, memory)
 		}
+		seen, err := w.library.Appraise(found[0].Tenants[0].Job, []horus.Slot{{Node: w.nodes["n1"].id}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		slowdowns[one.want] = seen.Slowdown
 		if reason := w.reason(t, w.claimer("c", "", ""), "n1"); reason == horus.ReasonNone {
 			t.Errorf("%s: expected no other claim on the GPU", one.parameters)
 		}
@@ -305,6 +311,9 @@ func TestPodsOfAClaimShareAsItsSettingsSay(t *testing.T) {
 		if reason := w.reason(t, w.claimer("c", "", ""), "n1"); reason != horus.ReasonNone {
 			t.Errorf("%s: expected the GPU open again, found %v", one.parameters, reason)
 		}
+	}
+	if slowdowns[horus.MPS] == slowdowns[horus.TimeSlice] {
+		t.Errorf("expected the library to tell MPS from taking turns, found %v", slowdowns)
 	}
 }
 
@@ -324,5 +333,54 @@ func TestAClassMaySayHowItsDevicesAreShared(t *testing.T) {
 	w.claims["a"].Spec.Devices.Config = []resourceapi.DeviceClaimConfiguration{{DeviceConfiguration: config("TimeSlicing")}}
 	if view, err := w.Read(pod); err != nil || view.Sharing != horus.TimeSlice {
 		t.Errorf("expected what the claim itself says, found %v, %v", view.Sharing, err)
+	}
+}
+
+func TestUpstreamsAllocatorPicksAmongWhatIsFree(t *testing.T) {
+	w := newWorld(t)
+	w.node("n1", 0)
+	w.cut("n1", 2)
+	mixed := func(name string, change func(*resourceapi.ResourceClaim)) (*v1.Pod, objects.Pod) {
+		pod := w.claimer(name, "", "")
+		pod.Annotations = nil
+		change(w.claims[name])
+		view, err := w.Read(pod)
+		if err != nil || !view.Mixed {
+			t.Fatalf("%s: expected a claim of several kinds, found %+v, %v", name, view, err)
+		}
+		return pod, view
+	}
+	either := func(claim *resourceapi.ResourceClaim) {
+		claim.Spec.Devices.Requests = []resourceapi.DeviceRequest{{Name: "gpu", FirstAvailable: []resourceapi.DeviceSubRequest{{Name: "whole", DeviceClassName: driver}, {Name: "part", DeviceClassName: driver}}}}
+	}
+	all := func(claim *resourceapi.ResourceClaim) {
+		claim.Spec.Devices.Requests[0].Exactly.AllocationMode = resourceapi.DeviceAllocationModeAll
+	}
+	pod, view := mixed("first", either)
+	choice, err := w.Choose(context.Background(), view, "n1", Rules{})
+	if err != nil || len(choice.Devices) != 2*6 {
+		t.Fatalf("expected all of the node for the allocator, found %v, %v", choice.Devices, err)
+	}
+	if _, err = w.Reserve(context.Background(), pod, view, "n1", &choice); err != nil {
+		t.Fatal(err)
+	}
+	_, next := mixed("next", either)
+	if _, err = w.Choose(context.Background(), next, "n1", Rules{}); !errors.Is(err, ErrNoPlace) {
+		t.Errorf("expected nothing for others before the claim says what was taken, found %v", err)
+	}
+	w.allocate("first", "n1", "gpu-0-mig-1g10gb-19-2")
+	bound := pod.DeepCopy()
+	bound.Spec.NodeName = "n1"
+	w.SetPod(bound)
+	if choice, err = w.Choose(context.Background(), next, "n1", Rules{}); err != nil || len(choice.Devices) != 6+4 {
+		t.Errorf("expected gpu-1 with its partitions, and those of gpu-0 that do not overlap, found %v, %v", choice.Devices, err)
+	}
+	_, whole := mixed("whole", all)
+	if _, err = w.Choose(context.Background(), whole, "n1", Rules{}); !errors.Is(err, ErrNoPlace) {
+		t.Errorf("expected no node for all of its GPUs while one is in use, found %v", err)
+	}
+	w.DeletePod("first")
+	if choice, err = w.Choose(context.Background(), whole, "n1", Rules{}); err != nil || len(choice.Devices) != 2*6 {
+		t.Errorf("expected all of the node, found %v, %v", choice.Devices, err)
 	}
 }

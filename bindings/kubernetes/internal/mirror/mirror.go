@@ -98,6 +98,7 @@ type pod struct {
 	claims []types.UID // by which it has them
 	hold   hold
 	mode   horus.SharingMode // in which its claims share them; 0 = they do not say
+	mixed  bool
 }
 
 // hold is by what right a pod has its devices.
@@ -304,7 +305,7 @@ func (m *Mirror) reserveAgain(n *node, p *pod, devices []objects.Device) {
 	}
 	if view, err := objects.JobOf(m.settings, p.object, m.lookups); err == nil {
 		view = view.Sized(n.memory())
-		view.Horus.ID = m.nextID()
+		view.Horus.ID, view.Horus.GPUsPerTask = m.nextID(), int32(len(slots))
 		n.aloneOn(slots, &view)
 		_ = m.adopt(p.object, p.node, view, slots, reserved)
 	}
@@ -433,7 +434,7 @@ func (m *Mirror) setPod(object *v1.Pod, first bool) {
 		delete(m.given, object.UID)
 		return
 	}
-	if p != nil && p.node == name {
+	if p != nil && p.node == name && !(p.mixed && p.hold == reserved) { // what of a node it was given is in its claims now
 		if p.hold == reserved && by == bound {
 			m.cameIn(object)
 		}
@@ -476,6 +477,12 @@ func (m *Mirror) setPod(object *v1.Pod, first bool) {
 var overCommitted = []horus.Reason{horus.ReasonExclusive, horus.ReasonTenantLimit, horus.ReasonGPUMemory, horus.ReasonOwner}
 
 func (m *Mirror) adopt(object *v1.Pod, node string, view objects.Pod, slots []horus.Slot, by hold) error {
+	p := &pod{id: view.Horus.ID, object: object, node: node, job: view.Horus, slots: slots, hold: by, mode: view.Sharing, mixed: view.Mixed}
+	for _, slot := range slots {
+		m.tenants[slot]++
+	}
+	m.jobs[p.id], m.pods[object.UID], m.nodes[node].pods[object.UID] = p, p, p
+	m.reshut(m.nodes[node]) // before it is there, since no device changes its mode under a job
 	reason, err := m.library.Adopt(view.Horus, slots)
 	if err != nil {
 		// The job's own fields are out of range: what it holds is what counts.
@@ -484,18 +491,13 @@ func (m *Mirror) adopt(object *v1.Pod, node string, view objects.Pod, slots []ho
 			Demands: objects.Unknown(0),
 		}
 		if reason, err = m.library.Adopt(plain, slots); err != nil {
+			m.drop(object.UID)
 			return err
 		}
 	}
 	if by == bound && slices.Contains(overCommitted, reason) {
 		klog.InfoS("GPUs are over-committed", "pod", klog.KObj(object), "node", node, "rule", reason.String())
 	}
-	p := &pod{id: view.Horus.ID, object: object, node: node, job: view.Horus, slots: slots, hold: by, mode: view.Sharing}
-	for _, slot := range slots {
-		m.tenants[slot]++
-	}
-	m.jobs[p.id], m.pods[object.UID], m.nodes[node].pods[object.UID] = p, p, p
-	m.reshut(m.nodes[node])
 	if by != reserved {
 		m.link(p)
 	}

@@ -51,6 +51,7 @@ func (m *Mirror) reshut(n *node) {
 		}
 	}
 	if !maps.Equal(modes, n.modes) {
+		before := n.modes
 		n.modes = modes
 		changed := n.view.Horus
 		changed.Devices = make([]horus.Device, len(n.view.Horus.Devices))
@@ -58,6 +59,7 @@ func (m *Mirror) reshut(n *node) {
 			changed.Devices[i] = n.deviceNow(i)
 		}
 		if err := m.library.ChangeNode(changed); err != nil {
+			n.modes = before
 			klog.ErrorS(err, "Horus: how claims share their GPUs is not counted", "node", n.object.Name)
 		}
 	}
@@ -124,10 +126,10 @@ func (m *Mirror) spare(n *node, closed []horus.Slot) (out []horus.Slot) {
 	if !n.view.Counts() {
 		return nil
 	}
-	_, beside := n.view.Left(m.held(n))
+	_, cut := n.view.Left(m.held(n))
 	for i, device := range n.view.Horus.Devices {
 		slot := horus.Slot{Node: n.id, Device: uint32(i)}
-		if device.SharingMode == horus.MIG && !beside[i] && !n.shut[slot.Device] && !slices.Contains(closed, slot) {
+		if device.SharingMode == horus.MIG && !cut[i] && !n.shut[slot.Device] && !slices.Contains(closed, slot) {
 			out = append(out, slot)
 		}
 	}

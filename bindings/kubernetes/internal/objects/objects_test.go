@@ -136,7 +136,10 @@ func TestMIGInstancesAreInstancesOfTheirCard(t *testing.T) {
 	}
 }
 
-func TestWhatAClaimAsksBeyondOneKindOfGPUIsNamed(t *testing.T) {
+func TestUpstreamsAllocatorPicksWhatIsMoreThanANumberOfOneKind(t *testing.T) {
+	const gpu, mig = "gpu.nvidia.com", "mig.nvidia.com"
+	both := settings
+	both.DeviceClasses = map[string]bool{gpu: true, mig: true}
 	ask := func(class, expression string) resourceapi.DeviceRequest {
 		r := resourceapi.DeviceRequest{Name: class, Exactly: &resourceapi.ExactDeviceRequest{DeviceClassName: class, Count: 1}}
 		if expression != "" {
@@ -144,25 +147,34 @@ func TestWhatAClaimAsksBeyondOneKindOfGPUIsNamed(t *testing.T) {
 		}
 		return r
 	}
-	const gpu = "gpu.nvidia.com"
+	all := ask(gpu, "")
+	all.Exactly.AllocationMode = resourceapi.DeviceAllocationModeAll
+	either := resourceapi.DeviceRequest{Name: "either", FirstAvailable: []resourceapi.DeviceSubRequest{{Name: "large", DeviceClassName: gpu}, {Name: "small", DeviceClassName: mig}}}
+	cards := resourceapi.DeviceRequest{Name: "cards", FirstAvailable: []resourceapi.DeviceSubRequest{{Name: "fast", DeviceClassName: "nic"}}}
 	tied := []resourceapi.DeviceConstraint{{}}
 	for _, one := range []struct {
 		requests    []resourceapi.DeviceRequest
 		constraints []resourceapi.DeviceConstraint
-		says        string
+		mixed, all  bool
+		gpus        int32 // at least
 	}{
-		{[]resourceapi.DeviceRequest{ask(gpu, "a"), ask(gpu, "a")}, nil, ""},
-		{[]resourceapi.DeviceRequest{ask(gpu, "a"), ask(gpu, "b")}, nil, "different classes, selectors"},
-		{[]resourceapi.DeviceRequest{ask(gpu, "")}, tied, ""},
-		{[]resourceapi.DeviceRequest{ask(gpu, ""), ask("nic", "")}, tied, ""},
-		{[]resourceapi.DeviceRequest{ask(gpu, ""), ask(gpu, "")}, tied, "matchAttribute"},
+		{[]resourceapi.DeviceRequest{ask(gpu, "a"), ask(gpu, "a")}, nil, false, false, 2},
+		{[]resourceapi.DeviceRequest{ask(gpu, "a"), ask(gpu, "b")}, nil, true, false, 1},
+		{[]resourceapi.DeviceRequest{ask(gpu, ""), ask(mig, "")}, nil, true, false, 1},
+		{[]resourceapi.DeviceRequest{ask(gpu, "")}, tied, false, false, 1},
+		{[]resourceapi.DeviceRequest{ask(gpu, ""), ask("nic", "")}, tied, false, false, 1},
+		{[]resourceapi.DeviceRequest{ask(gpu, ""), ask(gpu, "")}, tied, true, false, 1},
+		{[]resourceapi.DeviceRequest{all}, nil, true, true, 1},
+		{[]resourceapi.DeviceRequest{either}, nil, true, false, 1},
+		{[]resourceapi.DeviceRequest{cards, ask(gpu, "")}, nil, false, false, 1},
 	} {
-		claims := Lookups{Claim: func(string, string) (*resourceapi.ResourceClaim, error) {
+		claims := lookups
+		claims.Claim = func(string, string) (*resourceapi.ResourceClaim, error) {
 			return &resourceapi.ResourceClaim{Spec: resourceapi.ResourceClaimSpec{Devices: resourceapi.DeviceClaim{Requests: one.requests, Constraints: one.constraints}}}, nil
-		}}
-		view, err := JobOf(settings, podOf(0, nil, "c"), claims)
-		if err != nil || (one.says == "") != (view.Beyond == "") || !strings.Contains(view.Beyond, one.says) {
-			t.Errorf("%+v: expected %q, found %q, %v", one.requests, one.says, view.Beyond, err)
+		}
+		view, err := JobOf(both, podOf(0, map[string]string{ProfileAnnotation: "light", ShareAnnotation: "anyone"}, "c"), claims)
+		if err != nil || view.Backend != DRA || view.Mixed != one.mixed || view.AllOf != one.all || view.Horus.GPUsPerTask != one.gpus || view.Horus.Exclusive != one.mixed {
+			t.Errorf("%+v: expected mixed %v, all %v and %d GPUs, found %+v, %v", one.requests, one.mixed, one.all, one.gpus, view, err)
 		}
 	}
 }
@@ -182,10 +194,6 @@ var lookups = Lookups{
 		switch name {
 		case "part":
 			request.Exactly.Capacity = &resourceapi.CapacityRequirements{Requests: map[resourceapi.QualifiedName]resource.Quantity{"memory": resource.MustParse("1.5Gi")}}
-		case "all":
-			request.Exactly.AllocationMode = resourceapi.DeviceAllocationModeAll
-		case "either":
-			request = resourceapi.DeviceRequest{Name: "gpu", FirstAvailable: []resourceapi.DeviceSubRequest{{DeviceClassName: "gpu.nvidia.com"}}}
 		case "nic":
 			request.Exactly.DeviceClassName = "nic"
 		default:
@@ -224,8 +232,6 @@ func TestWhatAPodSaysBecomesAJob(t *testing.T) {
 func TestWrongPodsAreToldWhatIsWrong(t *testing.T) {
 	for says, pod := range map[string]*v1.Pod{
 		"found both":                   podOf(1, nil, "part"),
-		"allocationMode All":           podOf(0, nil, "all"),
-		"firstAvailable":               podOf(0, nil, "either"),
 		"resource claim gone":          podOf(0, nil, "gone"),
 		"profile heavy: not found":     podOf(1, map[string]string{ProfileAnnotation: "heavy"}),
 		"never shared":                 podOf(1, map[string]string{ProfileAnnotation: "light", ShareAnnotation: "anyone"}),
@@ -339,7 +345,7 @@ func TestWhatPartitionsTakeOfTheirCardIsCounted(t *testing.T) {
 		{[]string{"gpu-0-mig-1g10gb-19-1"}, []string{"gpu-1", "gpu-0-mig-1g10gb-19-0", "gpu-0-mig-3g40gb-9-4"}, []string{"gpu-0", "gpu-0-mig-3g40gb-9-0"}},
 		{[]string{"gpu-0-mig-3g40gb-9-0", "gpu-0-mig-3g40gb-9-4"}, []string{"gpu-1"}, []string{"gpu-0", "gpu-0-mig-1g10gb-19-3"}}, // no slice of memory is left
 	} {
-		room, beside := n.Left(func(i int) bool { return slices.Contains(one.held, n.Devices[i].Name) })
+		room, cut := n.Left(func(i int) bool { return slices.Contains(one.held, n.Devices[i].Name) })
 		for _, name := range one.fit {
 			if !room[at[name]] {
 				t.Errorf("beside %v: expected room for %s, found none", one.held, name)
@@ -350,7 +356,7 @@ func TestWhatPartitionsTakeOfTheirCardIsCounted(t *testing.T) {
 				t.Errorf("beside %v: expected no room for %s, found some", one.held, name)
 			}
 		}
-		if used := beside[at["gpu-0-mig-1g10gb-19-6"]]; used != (len(one.held) > 0) || beside[at["gpu-1-mig-1g10gb-19-6"]] {
+		if used := cut[at["gpu-0-mig-1g10gb-19-6"]]; used != (len(one.held) > 0) || cut[at["gpu-1-mig-1g10gb-19-6"]] {
 			t.Errorf("beside %v: expected partitions of gpu-0 alone to be on a card in use, found %v", one.held, used)
 		}
 	}

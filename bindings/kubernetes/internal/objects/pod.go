@@ -34,8 +34,11 @@ type Pod struct {
 	Partly    bool // some of its claims have devices and some have not
 	Allows    DeviceRules
 	Sharing   horus.SharingMode // that its claims' settings state; 0 = none
-	HAMi      HAMiAsk
-	Beyond    string // what it asks that is not placed here, in a sentence; it counts where another placed it
+	// Mixed: its claims ask for more than a number of one kind of device. Upstream's allocator picks them from the free ones of a node.
+	Mixed  bool
+	AllOf  bool // one of them asks for all that a node has
+	HAMi   HAMiAsk
+	Beyond string // what it asks of HAMi that is not placed here, in a sentence; it counts where another placed it
 	// Contradiction between its profile and what it asks for, in a sentence; the larger figure counts.
 	Contradiction string
 	AskedMiB      int64 // memory of each device, whatever its profile says; 0 = none
@@ -69,7 +72,8 @@ type request struct {
 	memMiB     int64 // the most of them
 	rules      []DeviceRules
 	capacities []quantities
-	bound      bool // constraints tie devices to each other
+	mixed      bool
+	all        bool // that a node has
 	sharing    horus.SharingMode
 }
 
@@ -97,7 +101,9 @@ func JobOf(settings Settings, pod *v1.Pod, lookups Lookups) (Pod, error) {
 	default:
 		return out, nil
 	}
-	out.Horus.GPUsPerTask = int32(min(whole+asked.devices, mostDevices+1)) // more fit nowhere
+	if out.Horus.GPUsPerTask = int32(min(whole+asked.devices, mostDevices+1)); out.Mixed { // more fit nowhere
+		out.Horus.GPUsPerTask = 1 // at least
+	}
 	out.reserve(asked.memMiB)
 	out.Horus.Demands = Unknown(asked.memMiB)
 	if shared && !settings.HAMi {
@@ -108,7 +114,9 @@ func JobOf(settings Settings, pod *v1.Pod, lookups Lookups) (Pod, error) {
 			return out, err
 		}
 	}
-	return out, out.annotations(settings, pod, lookups)
+	err = out.annotations(settings, pod, lookups)
+	out.Horus.Exclusive = out.Horus.Exclusive || out.Mixed
+	return out, err
 }
 
 // Unknown is the demand of a job of which no more is known than the memory that it asks for: all of a GPU of any type.
@@ -170,9 +178,7 @@ func (out *Pod) claims(settings Settings, pod *v1.Pod, lookups Lookups) (request
 			return all, fmt.Errorf("resource claim %s: %w", name, err)
 		}
 		before, now := all.devices, claim.Status.Allocation != nil
-		if err := all.add(settings, claim); err != nil {
-			return all, fmt.Errorf("resource claim %s: %w", name, err)
-		}
+		all.add(settings, claim)
 		if all.devices > before {
 			out.Partly = out.Partly || (before > 0 && out.Allocated != now)
 			out.Allocated = out.Allocated || now
@@ -189,22 +195,19 @@ func (out *Pod) rules(all request) {
 		out.Allows = all.rules[0]
 	}
 	for _, other := range all.rules {
-		if !reflect.DeepEqual(other, all.rules[0]) {
-			out.Beyond = "requests of GPUs with different classes, selectors or tolerations in one pod are not placed: ask for one kind"
-		}
+		all.mixed = all.mixed || !reflect.DeepEqual(other, all.rules[0])
 	}
-	if all.bound && all.devices > 1 {
-		out.Beyond = "constraints among the GPUs of a claim (matchAttribute, distinctAttribute) are not placed: leave them out, or keep the pod with your first scheduler"
-	}
+	out.Mixed, out.AllOf = all.mixed, all.all
 }
 
-func (all *request) add(settings Settings, claim *resourceapi.ResourceClaim) error {
-	all.bound = all.bound || len(claim.Spec.Devices.Constraints) > 0
+func (all *request) add(settings Settings, claim *resourceapi.ResourceClaim) {
+	before := all.devices
 	for _, r := range claim.Spec.Devices.Requests {
 		if r.Exactly == nil {
 			for _, sub := range r.FirstAvailable {
 				if settings.DeviceClasses[sub.DeviceClassName] {
-					return fmt.Errorf("request %s: lists of alternatives (firstAvailable) of GPUs are not placed: ask for one", r.Name)
+					all.devices, all.mixed = all.devices+1, true
+					break
 				}
 			}
 			continue
@@ -213,7 +216,7 @@ func (all *request) add(settings Settings, claim *resourceapi.ResourceClaim) err
 			continue
 		}
 		if r.Exactly.AllocationMode == resourceapi.DeviceAllocationModeAll {
-			return fmt.Errorf("request %s: allocationMode All of GPUs is not placed: ask for a count", r.Name)
+			all.mixed, all.all = true, true
 		}
 		all.devices += max(r.Exactly.Count, 1)
 		var capacity quantities
@@ -232,8 +235,8 @@ func (all *request) add(settings Settings, claim *resourceapi.ResourceClaim) err
 		}
 		all.rules = append(all.rules, rules)
 	}
+	all.mixed = all.mixed || (len(claim.Spec.Devices.Constraints) > 0 && all.devices > before+1)
 	all.share(settings, claim)
-	return nil
 }
 
 // gpuConfig is what NVIDIA's driver reads of a claim's or a class's configuration, of MIG devices too.

@@ -22,6 +22,7 @@ type listed struct {
 // use is what a device takes of a counter of its node.
 type use struct {
 	counter int
+	set     string // of counters: those of one card
 	amount  int64
 }
 
@@ -109,30 +110,30 @@ func (n *Node) usesOf(one listed, counters map[[3]string]int) (uses []use) {
 			if _, listed := counters[key]; !listed {
 				counters[key], n.counters = len(n.counters), append(n.counters, 0)
 			}
-			uses = append(uses, use{counters[key], counter.Value.Value()})
+			uses = append(uses, use{counters[key], one.pool + "/" + consumption.CounterSet, counter.Value.Value()})
 		}
 	}
 	return uses
 }
 
-// Left says of each device that is not held whether those that are leave it what it takes of the counters (room), and whether one of them
-// takes of a counter of its own, as the instances of one card do (beside).
-func (n *Node) Left(held func(device int) bool) (room, beside []bool) {
-	room, beside = make([]bool, len(n.uses)), make([]bool, len(n.uses))
-	left, touched := slices.Clone(n.counters), make([]bool, len(n.counters))
+// Left says of each device whether those that are held leave it what it takes of the counters (room), and whether its card has one of
+// these (cut).
+func (n *Node) Left(held func(device int) bool) (room, cut []bool) {
+	room, cut = make([]bool, len(n.uses)), make([]bool, len(n.uses))
+	left, touched := slices.Clone(n.counters), map[string]bool{}
 	for i, uses := range n.uses {
 		for _, u := range uses {
 			if held(i) {
 				left[u.counter] -= u.amount
-				touched[u.counter] = touched[u.counter] || u.amount > 0
+				touched[u.set] = true
 			}
 		}
 	}
 	for i, uses := range n.uses {
 		room[i] = held(i) || !slices.ContainsFunc(uses, func(u use) bool { return u.amount > left[u.counter] })
-		beside[i] = slices.ContainsFunc(uses, func(u use) bool { return touched[u.counter] })
+		cut[i] = slices.ContainsFunc(uses, func(u use) bool { return touched[u.set] })
 	}
-	return room, beside
+	return room, cut
 }
 
 // Counts says whether devices of the node take from one another.

@@ -3,6 +3,7 @@
 package e2e
 
 import (
+	"fmt"
 	"testing"
 
 	resourceapi "k8s.io/api/resource/v1"
@@ -131,7 +132,7 @@ func TestMIGInstancesArePlacedAsTheDriverPublishesThem(t *testing.T) {
 	on(t, c, "whole", "n1/gpu-2")
 }
 
-// NVIDIA's driver with --consumable-shares=2: the library finds room for a third tenant, and the device has no share left.
+// NVIDIA's driver with --consumable-shares=2: a device takes two tenants, and one that asks for both shares.
 func TestSharesOfADeviceAreCounted(t *testing.T) {
 	c := start(t, placing)
 	node(t, c, "n1", 0, nil)
@@ -159,9 +160,81 @@ func TestSharesOfADeviceAreCounted(t *testing.T) {
 	c.KillScheduler() // what is left is the API server's to tell
 	c.StartScheduler(placing)
 	sharing(t, c, "e", "light", "4Gi")
-	said(t, c, "e", "HorusRefused", "capacities such as shares")
+	said(t, c, "e", "HorusRefused", "tenants")
 	end(t, c, "a")
 	bound(t, c, "e")
+}
+
+// As NVIDIA's driver publishes a card with DynamicMIG: whole, and as partitions that it would make. What one takes of the card's counters
+// the others lack, for Kubernetes' allocator too.
+func TestPartitionsOfACardExcludeEachOther(t *testing.T) {
+	c := start(t, placing)
+	node(t, c, "n1", 0, nil)
+	slice(t, c, "n1", 6, func(d *resourceapi.Device) { d.AllowMultipleAllocations, d.Capacity = nil, nil })
+	one, node := resource.MustParse("1"), "n1"
+	counters := func(first, count int) map[string]resourceapi.Counter {
+		out := map[string]resourceapi.Counter{}
+		for i := range count {
+			out[fmt.Sprintf("memory-slice-%d", first+i)] = resourceapi.Counter{Value: one}
+		}
+		return out
+	}
+	change(t, c, "n1", func(devices []resourceapi.Device) {
+		for i := range devices { // two cards, each with two halves
+			set, kind, profile, card := fmt.Sprintf("set-%d", i/3), "mig", "3g.40gb", fmt.Sprintf("GPU-n1-%d", i/3*3)
+			taken := counters(i%3*4-4, 4)
+			if i%3 == 0 {
+				kind, taken = "gpu", counters(0, 8)
+			} else {
+				devices[i].Attributes["profile"] = resourceapi.DeviceAttribute{StringValue: &profile}
+				devices[i].Attributes["parentUUID"] = resourceapi.DeviceAttribute{StringValue: &card}
+			}
+			devices[i].Attributes["type"] = resourceapi.DeviceAttribute{StringValue: &kind}
+			devices[i].ConsumesCounters = []resourceapi.DeviceCounterConsumption{{CounterSet: set, Counters: taken}}
+		}
+	})
+	s, err := c.Client.ResourceV1().ResourceSlices().Get(ctx, "n1-gpus", metav1.GetOptions{})
+	check(t, err)
+	s.Spec.Pool.ResourceSliceCount = 2
+	s, err = c.Client.ResourceV1().ResourceSlices().Update(ctx, s, metav1.UpdateOptions{})
+	check(t, err)
+	_, err = c.Client.ResourceV1().ResourceSlices().Create(ctx, &resourceapi.ResourceSlice{
+		ObjectMeta: metav1.ObjectMeta{Name: "n1-counters"},
+		Spec: resourceapi.ResourceSliceSpec{Driver: s.Spec.Driver, NodeName: &node, Pool: s.Spec.Pool, SharedCounters: []resourceapi.CounterSet{
+			{Name: "set-0", Counters: counters(0, 8)}, {Name: "set-1", Counters: counters(0, 8)},
+		}},
+	}, metav1.CreateOptions{})
+	check(t, err)
+	const mig, whole = `device.attributes["gpu.nvidia.com"].type == "mig"`, `device.attributes["gpu.nvidia.com"].type == "gpu"`
+	selecting(t, c, "first", "gpu.nvidia.com", mig+` && device.attributes["gpu.nvidia.com"].parentUUID == "GPU-n1-3"`)
+	bound(t, c, "first")
+	selecting(t, c, "second", "gpu.nvidia.com", mig)
+	bound(t, c, "second") // beside the first, so that a card stays whole
+	selecting(t, c, "card", "gpu.nvidia.com", whole)
+	on(t, c, "card", "n1/gpu-0")
+	selecting(t, c, "more", "gpu.nvidia.com", whole)
+	said(t, c, "more", "HorusRefused")
+	end(t, c, "card")
+	on(t, c, "more", "n1/gpu-0")
+	either := func(name string) {
+		sub := func(name, expression string) resourceapi.DeviceSubRequest {
+			return resourceapi.DeviceSubRequest{Name: name, DeviceClassName: "gpu.nvidia.com", Selectors: []resourceapi.DeviceSelector{{CEL: &resourceapi.CELDeviceSelector{Expression: expression}}}}
+		}
+		_, err = c.Client.ResourceV1().ResourceClaims(namespace).Create(ctx, &resourceapi.ResourceClaim{
+			ObjectMeta: metav1.ObjectMeta{Name: name},
+			Spec: resourceapi.ResourceClaimSpec{Devices: resourceapi.DeviceClaim{Requests: []resourceapi.DeviceRequest{
+				{Name: "gpu", FirstAvailable: []resourceapi.DeviceSubRequest{sub("whole", whole), sub("part", mig)}},
+			}}},
+		}, metav1.CreateOptions{})
+		check(t, err)
+		makePod(t, c, podSpec{name: name, claim: name})
+	}
+	end(t, c, "second")
+	either("either") // no card is whole
+	bound(t, c, "either")
+	if found := device(t, c, "either"); found == device(t, c, "first") || found == "n1/gpu-3" || found == "n1/gpu-0" {
+		t.Errorf("expected the half that is left, found %s", found)
+	}
 }
 
 // A job that needs 60,000 MiB takes them, whatever its claim says.
