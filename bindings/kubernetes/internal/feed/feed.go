@@ -60,22 +60,31 @@ func Follow(ctx context.Context, factory informers.SharedInformerFactory, m *mir
 				}
 			}},
 	} {
-		registration, err := one.informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
-			AddFunc:    one.set,
-			UpdateFunc: func(_, now any) { one.set(now) },
-			DeleteFunc: func(o any) {
-				if last, missed := o.(cache.DeletedFinalStateUnknown); missed {
-					o = last.Obj
-				}
-				one.gone(o)
-			},
-		})
+		done, err := Handle(one.informer, one.set, one.gone)
 		if err != nil {
 			return nil, err
 		}
-		synced = append(synced, registration.HasSynced)
+		synced = append(synced, done)
 	}
 	return synced, nil
+}
+
+// Handle tells of an informer's objects as they are, and of those that are gone.
+func Handle(informer cache.SharedIndexInformer, set, gone func(any)) (cache.InformerSynced, error) {
+	registration, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
+		AddFunc:    set,
+		UpdateFunc: func(_, now any) { set(now) },
+		DeleteFunc: func(o any) {
+			if last, missed := o.(cache.DeletedFinalStateUnknown); missed {
+				o = last.Obj
+			}
+			gone(o)
+		},
+	})
+	if err != nil {
+		return nil, err
+	}
+	return registration.HasSynced, nil
 }
 
 // listFirst lists what pods name before it lists pods. Without its profile a pod that runs would count as one that shares with

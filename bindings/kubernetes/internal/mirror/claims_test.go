@@ -331,6 +331,8 @@ func TestAClassMaySayHowItsDevicesAreShared(t *testing.T) {
 		t.Errorf("expected the class's MPS, found %v, %v", view.Sharing, err)
 	}
 	w.claims["a"].Spec.Devices.Config = []resourceapi.DeviceClaimConfiguration{{DeviceConfiguration: config("TimeSlicing")}}
+	given := &w.claims["a"].Status.Allocation.Devices
+	given.Config = append(given.Config, resourceapi.DeviceAllocationConfiguration{Source: resourceapi.AllocationConfigSourceClaim, DeviceConfiguration: config("TimeSlicing")})
 	if view, err := w.Read(pod); err != nil || view.Sharing != horus.TimeSlice {
 		t.Errorf("expected what the claim itself says, found %v, %v", view.Sharing, err)
 	}
@@ -382,5 +384,28 @@ func TestUpstreamsAllocatorPicksAmongWhatIsFree(t *testing.T) {
 	w.DeletePod("first")
 	if choice, err = w.Choose(context.Background(), whole, "n1", Rules{}); err != nil || len(choice.Devices) != 2*6 {
 		t.Errorf("expected all of the node, found %v, %v", choice.Devices, err)
+	}
+}
+
+// What another scheduler gave a pod tells which kind of device it asked for: no partition would have done for a card.
+func TestACardIsNotComparedWithPartitions(t *testing.T) {
+	w := newWorld(t)
+	judged := map[string]horus.Verdict{}
+	w.Seen = func(view View) {
+		regret, err := view.Regret(context.Background(), func(*v1.Node) bool { return true })
+		if err != nil {
+			t.Fatal(err)
+		}
+		judged[view.Pod.Name] = regret.Verdict
+	}
+	w.node("n1", 0)
+	w.cut("n1", 2)
+	for _, one := range [][2]string{{"part", "gpu-0-mig-1g10gb-19-0"}, {"card", "gpu-1"}, {"second", "gpu-0-mig-3g40gb-9-0"}} {
+		pod := w.claimer(one[0], "n1", one[1])
+		pod.Annotations = nil
+		w.SetPod(pod)
+	}
+	if judged["part"] != horus.Place || judged["card"] != horus.Place || judged["second"] == horus.Place {
+		t.Errorf("expected a place for the first two, and none for a partition that overlaps one in use, found %v", judged)
 	}
 }

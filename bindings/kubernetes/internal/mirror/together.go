@@ -45,7 +45,8 @@ func (m *Mirror) Together(ctx context.Context, views []objects.Pod, rules []Rule
 			jobs[i] = kind.job
 			jobs[i].ID, jobs[i].Tasks = m.lastID+1+uint64(i), int32(len(kind.rows))
 		}
-		err = m.closing(m.closedToAll(backend, among, rules), func() (err error) {
+		closed, among := m.closedToAll(backend, among, rules)
+		err = m.closing(closed, func() (err error) {
 			miss, err = m.planClose(ctx, kinds, jobs, among, nodes)
 			return err
 		})
@@ -56,10 +57,10 @@ func (m *Mirror) Together(ctx context.Context, views []objects.Pod, rules []Rule
 	return nodes, "", nil
 }
 
-// closedToAll are the devices that none of the rules allows.
-func (m *Mirror) closedToAll(backend objects.Backend, among []uint64, rules []Rules) (out []horus.Slot) {
+// closedToAll are the devices that none of the rules allows, of those nodes that have others.
+func (m *Mirror) closedToAll(backend objects.Backend, among []uint64, rules []Rules) (out []horus.Slot, left []uint64) {
 	if !backend.Names() || len(rules) == 0 {
-		return nil
+		return nil, among
 	}
 	for _, n := range m.nodes {
 		if _, asked := slices.BinarySearch(among, n.id); !asked {
@@ -70,9 +71,12 @@ func (m *Mirror) closedToAll(backend objects.Backend, among []uint64, rules []Ru
 			also := n.closed(other)
 			closed = slices.DeleteFunc(closed, func(slot horus.Slot) bool { return !slices.Contains(also, slot) })
 		}
-		out = append(out, closed...)
+		if len(closed) < len(n.view.Devices) {
+			out, left = append(out, closed...), append(left, n.id)
+		}
 	}
-	return out
+	slices.Sort(left)
+	return out, left
 }
 
 // planClose plans on all nodes, of which the library takes one rack while that has room, and where it takes several racks, on those of one

@@ -124,6 +124,10 @@ func TestAGangIsPlannedOnDevicesThatItAllows(t *testing.T) {
 	if _, miss, err := w.Together(context.Background(), []objects.Pod{view, view, view}, []Rules{second}, anywhere); err != nil || miss == "" {
 		t.Errorf("two GPUs for three: expected why not, found %q, %v", miss, err)
 	}
+	none := Rules{Selectors: "none", Matches: func(*resourceapi.Device) bool { return false }}
+	if nodes, miss, err := w.Together(context.Background(), []objects.Pod{view, view}, []Rules{none}, anywhere); err != nil || miss == "" {
+		t.Errorf("no GPU that it allows: expected why not, found %v, %q, %v", nodes, miss, err)
+	}
 	if nodes, miss, err := w.Together(context.Background(), []objects.Pod{view, view, view}, []Rules{second, anyDevice}, anywhere); err != nil || miss != "" {
 		t.Errorf("expected all open where one of the gang allows all, found %v, %q, %v", nodes, miss, err)
 	}

@@ -21,8 +21,31 @@ type View struct {
 }
 
 // Regret compares where the pod was put with what the placer would have done among the nodes that `may` allows.
-func (v View) Regret(ctx context.Context, may func(*v1.Node) bool) (horus.Regret, error) {
-	return v.m.library.Regret(ctx, v.Job, v.Slots, v.m.idsOf(v.Backend, may))
+func (v View) Regret(ctx context.Context, may func(*v1.Node) bool) (out horus.Regret, err error) {
+	err = v.m.closing(v.otherKinds(), func() (err error) {
+		out, err = v.m.library.Regret(ctx, v.Job, v.Slots, v.m.idsOf(v.Backend, may))
+		return err
+	})
+	return out, err
+}
+
+// otherKinds are the partitions of other profiles than the pod was given, and cards where it was given a partition: what it was given
+// tells which it asked for.
+func (v View) otherKinds() (out []horus.Slot) {
+	var profile string
+	for _, n := range v.m.nodes {
+		if n.id == v.Slots[0].Node {
+			profile = n.view.Horus.Devices[v.Slots[0].Device].MIGProfile
+		}
+	}
+	for _, n := range v.m.nodes {
+		for i := 0; i < len(n.view.Devices) && n.view.Counts(); i++ {
+			if n.view.Horus.Devices[i].MIGProfile != profile && !n.shut[uint32(i)] {
+				out = append(out, horus.Slot{Node: n.id, Device: uint32(i)})
+			}
+		}
+	}
+	return out
 }
 
 // NodeName is the name of a node of a slot; "" of one that is gone.

@@ -58,15 +58,12 @@ func (p Pod) CountedByMemory(device *resourceapi.Device) bool {
 func mostAllocations(device *resourceapi.Device) int32 {
 	most := int64(0)
 	for name, capacity := range device.Capacity {
-		policy := capacity.RequestPolicy
-		if name == attributeMemory || policy == nil || policy.ValidRange == nil || policy.ValidRange.Min == nil || policy.ValidRange.Min.Value() <= 0 {
-			continue
-		}
-		if fit := min(capacity.Value.Value()/policy.ValidRange.Min.Value(), mostTenants); most == 0 || fit < most {
+		least := taken(quantities{name: {}}, name, capacity)
+		if fit := capacity.Value.Value() / max(least.Value(), 1); name != attributeMemory && least.Value() > 0 && (most == 0 || fit < most) {
 			most = fit
 		}
 	}
-	return int32(most)
+	return int32(min(most, mostTenants))
 }
 
 // taken of a capacity, as DRA rounds what is asked for: https://kep.k8s.io/5075.

@@ -93,7 +93,7 @@ var TypeLabels = []string{
 // rackLabels name what joins nodes closest, blockLabels what joins racks; the first that a node has counts. src/io/kube reads the same.
 var (
 	rackLabels = []string{
-		cliqueLabel, "topology.kubernetes.io/rack", "cloud.provider.com/topology-rack", "network.topology.nvidia.com/accelerator",
+		"nvidia.com/gpu.clique", "topology.kubernetes.io/rack", "cloud.provider.com/topology-rack", "network.topology.nvidia.com/accelerator",
 		"network.topology.nvidia.com/leaf", "topology.k8s.aws/network-node-layer-3", "cloud.google.com/gce-topology-subblock", "rack",
 		"topology.kubernetes.io/zone",
 	}
@@ -103,14 +103,11 @@ var (
 	}
 )
 
-const (
-	cliqueLabel = "nvidia.com/gpu.clique"                // of an NVLink domain over nodes
-	noFabric    = "00000000-0000-0000-0000-000000000000" // its cluster where NVLink ends at the node
-)
+const noFabric = "00000000-0000-0000-0000-000000000000" // cluster of a clique, where NVLink ends at the node
 
 func firstOf(labels map[string]string, keys []string) string {
 	for _, key := range keys {
-		if value := labels[key]; value != "" && !(key == cliqueLabel && strings.HasPrefix(value, noFabric)) {
+		if value := labels[key]; value != "" && !strings.HasPrefix(value, noFabric) {
 			return value
 		}
 	}

@@ -122,18 +122,7 @@ func TestMIGInstancesAreInstancesOfTheirCard(t *testing.T) {
 	if len(d) != 4 || d[0].MIGProfile != "1g.10gb" || d[0].SharingMode != horus.MIG || d[0].Card != d[1].Card || d[0].Card == d[2].Card || d[3].MIGProfile != "" {
 		t.Fatalf("expected two instances of a card, one of another and a whole card, found %+v", d)
 	}
-	catalogue, err := horus.DefaultCatalogue()
-	if err != nil {
-		t.Fatal(err)
-	}
-	cluster, err := horus.NewCluster(catalogue)
-	if err != nil {
-		t.Fatal(err)
-	}
-	n.Horus.ID = 1
-	if err := cluster.AddNode(n.Horus); err != nil {
-		t.Error(err)
-	}
+	takes(t, n)
 }
 
 func TestUpstreamsAllocatorPicksWhatIsMoreThanANumberOfOneKind(t *testing.T) {
@@ -329,6 +318,7 @@ func TestWhatPartitionsTakeOfTheirCardIsCounted(t *testing.T) {
 	if n.Backend != DRA || n.Problem != "" || len(n.Devices) != 2*10 || n.Skipped[UnknownProfile] != 2*7 {
 		t.Fatalf("expected a whole card, seven partitions of 1g and two of 3g for each of two cards, found %d devices, %v, %q", len(n.Devices), n.Skipped, n.Problem)
 	}
+	takes(t, n)
 	at := map[string]int{}
 	for i, d := range n.Devices {
 		at[d.Name] = i
@@ -393,5 +383,94 @@ func TestDevicesThatAreLeftOutAreCounted(t *testing.T) {
 	none := NodeOf(settings, &v1.Node{}, nil, known(t))
 	if len(none.Skipped) != 0 || none.Problem != "" {
 		t.Errorf("expected nothing said of a node without GPUs, found %+v", none)
+	}
+}
+
+func TestWhichGPUsLieCloseIsToldByTheirPCIeRootAndNUMANode(t *testing.T) {
+	card := func(name, root string, numa ...int64) resourceapi.Device {
+		d := deviceOf(name, "NVIDIA H100 80GB HBM3", false)
+		if root != "" {
+			d.Attributes["resource.kubernetes.io/pcieRoot"] = resourceapi.DeviceAttribute{StringValue: &root}
+		}
+		if len(numa) == 1 {
+			d.Attributes["resource.kubernetes.io/numaNode"] = resourceapi.DeviceAttribute{IntValue: &numa[0]}
+		} else if len(numa) > 1 { // with DRAListTypeAttributes
+			d.Attributes["resource.kubernetes.io/numaNode"] = resourceapi.DeviceAttribute{IntValues: numa}
+		}
+		return d
+	}
+	part := func(name, parent string) resourceapi.Device {
+		d, kind, profile := card(name, ""), "mig", "1g.10gb"
+		delete(d.Attributes, "uuid")
+		d.Attributes["type"], d.Attributes["profile"], d.Attributes["parentUUID"] = resourceapi.DeviceAttribute{StringValue: &kind}, resourceapi.DeviceAttribute{StringValue: &profile}, resourceapi.DeviceAttribute{StringValue: &parent}
+		d.ConsumesCounters = []resourceapi.DeviceCounterConsumption{{CounterSet: parent}}
+		return d
+	}
+	for _, one := range []struct {
+		says     string
+		devices  []resourceapi.Device
+		switches []int32
+		sockets  []int32
+	}{
+		{"both", []resourceapi.Device{card("a", "pci0000:07", 0), card("b", "pci0000:07", 0), card("c", "pci0000:48", 1)}, []int32{1, 1, 2}, []int32{0, 0, 1}},
+		{"lists", []resourceapi.Device{card("a", "pci0000:07", 0, 1), card("b", "pci0000:48", 1, 0)}, []int32{1, 2}, []int32{0, 1}},
+		{"not of every GPU", []resourceapi.Device{card("a", "pci0000:07", 1), card("b", "")}, []int32{0, 0}, []int32{0, 0}},
+		{"NUMA alone", []resourceapi.Device{card("a", "", 1), card("b", "", 0)}, []int32{0, 0}, []int32{1, 0}},
+		{"a root on two NUMA nodes", []resourceapi.Device{card("a", "pci0000:07", 1), card("b", "pci0000:07", 0)}, []int32{1, 1}, []int32{1, 1}},
+		{"no number of a NUMA node", []resourceapi.Device{card("a", "", -1), card("b", "", 0)}, []int32{0, 0}, []int32{0, 0}},
+		{"a partition is on its card", []resourceapi.Device{card("a", "pci0000:07", 0), card("b", "pci0000:48", 1), part("b-mig", "GPU-b")}, []int32{1, 2, 2}, []int32{0, 1, 1}},
+	} {
+		n := NodeOf(settings, nodeWith(0, nil), []*resourceapi.ResourceSlice{sliceOf("a", 1, one.devices...)}, known(t))
+		var switches, sockets []int32
+		for _, d := range n.Horus.Devices {
+			switches, sockets = append(switches, d.PCIeSwitch), append(sockets, d.Socket)
+		}
+		if !slices.Equal(switches, one.switches) || !slices.Equal(sockets, one.sockets) {
+			t.Errorf("%s: expected switches %v and sockets %v, found %v and %v", one.says, one.switches, one.sockets, switches, sockets)
+		}
+		takes(t, n)
+	}
+}
+
+// takes says whether the library takes a node.
+func takes(t *testing.T, n Node) {
+	t.Helper()
+	catalogue, err := horus.DefaultCatalogue()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cluster, err := horus.NewCluster(catalogue)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n.Horus.ID = 1; cluster.AddNode(n.Horus) != nil {
+		t.Errorf("expected a node that the library takes, found %v", cluster.AddNode(n.Horus))
+	}
+}
+
+// NVIDIA's driver with --consumable-shares=N, =memory and =unlimited.
+func TestSharesAreTheMostTenantsOfADevice(t *testing.T) {
+	of := func(text string) *resource.Quantity { q := resource.MustParse(text); return &q }
+	capacity := func(value, least, otherwise string) resourceapi.DeviceCapacity {
+		return resourceapi.DeviceCapacity{Value: *of(value), RequestPolicy: &resourceapi.CapacityRequestPolicy{
+			Default: of(otherwise), ValidRange: &resourceapi.CapacityRequestPolicyRange{Min: of(least), Max: of(value), Step: of(least)},
+		}}
+	}
+	for _, one := range []struct {
+		capacities map[resourceapi.QualifiedName]resourceapi.DeviceCapacity
+		want       int32
+	}{
+		{map[resourceapi.QualifiedName]resourceapi.DeviceCapacity{"memory": capacity("80Gi", "0", "0"), "shares": capacity("8", "1", "1")}, 8},
+		{map[resourceapi.QualifiedName]resourceapi.DeviceCapacity{"memory": capacity("80Gi", "0", "0"), "shares": capacity("1000", "1", "1")}, 256}, // the library's most
+		{map[resourceapi.QualifiedName]resourceapi.DeviceCapacity{"memory": capacity("80Gi", "1Mi", "80Gi")}, 0},                                    // the placer's own limit
+		{map[resourceapi.QualifiedName]resourceapi.DeviceCapacity{"memory": capacity("80Gi", "0", "0")}, 0},
+	} {
+		device := deviceOf("gpu-0", "NVIDIA H100 80GB HBM3", true)
+		device.Capacity = one.capacities
+		n := NodeOf(settings, nodeWith(0, nil), []*resourceapi.ResourceSlice{sliceOf("a", 1, device)}, known(t))
+		if len(n.Horus.Devices) != 1 || n.Horus.Devices[0].MaxTenants != one.want {
+			t.Errorf("%v: expected %d tenants at most, found %+v", one.capacities, one.want, n.Horus.Devices)
+		}
+		takes(t, n)
 	}
 }

@@ -236,7 +236,14 @@ func (all *request) add(settings Settings, claim *resourceapi.ResourceClaim) {
 		all.rules = append(all.rules, rules)
 	}
 	all.mixed = all.mixed || (len(claim.Spec.Devices.Constraints) > 0 && all.devices > before+1)
-	all.share(settings, claim)
+	for _, one := range claim.Spec.Devices.Config {
+		all.share(settings, one.Opaque)
+	}
+	if claim.Status.Allocation != nil {
+		for _, one := range claim.Status.Allocation.Devices.Config { // the class's, then the claim's once more
+			all.share(settings, one.Opaque)
+		}
+	}
 }
 
 // gpuConfig is what NVIDIA's driver reads of a claim's or a class's configuration, of MIG devices too.
@@ -249,30 +256,19 @@ type gpuConfig struct {
 	} `json:"sharing"`
 }
 
-// share reads how pods of a claim share its devices. The class's settings stand in the allocation alone, before the claim's.
-func (all *request) share(settings Settings, claim *resourceapi.ResourceClaim) {
-	var stated []resourceapi.DeviceConfiguration
-	if claim.Status.Allocation != nil {
-		for _, one := range claim.Status.Allocation.Devices.Config {
-			stated = append(stated, one.DeviceConfiguration)
-		}
+// share reads how pods of a claim share its devices.
+func (all *request) share(settings Settings, stated *resourceapi.OpaqueDeviceConfiguration) {
+	var config gpuConfig
+	if stated == nil || stated.Driver != settings.Driver || json.Unmarshal(stated.Parameters.Raw, &config) != nil {
+		return // the driver refuses what it cannot read
 	}
-	for _, one := range claim.Spec.Devices.Config {
-		stated = append(stated, one.DeviceConfiguration)
-	}
-	for _, one := range stated {
-		var config gpuConfig
-		if one.Opaque == nil || one.Opaque.Driver != settings.Driver || json.Unmarshal(one.Opaque.Parameters.Raw, &config) != nil {
-			continue // the driver refuses what it cannot read
-		}
-		switch config.Sharing.Strategy {
-		case "TimeSlicing":
-			all.sharing = horus.TimeSlice
-		case "MPS":
-			all.sharing = horus.MPS
-			if limit := config.Sharing.MPS.Memory; limit != nil {
-				all.memMiB = max(all.memMiB, limit.Value()/mib) // of each of its pods
-			}
+	switch config.Sharing.Strategy {
+	case "TimeSlicing":
+		all.sharing = horus.TimeSlice
+	case "MPS":
+		all.sharing = horus.MPS
+		if limit := config.Sharing.MPS.Memory; limit != nil {
+			all.memMiB = max(all.memMiB, limit.Value()/mib) // of each of its pods
 		}
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	resourceapi "k8s.io/api/resource/v1"
+	"k8s.io/utils/ptr"
 
 	"libhorus.org/horus"
 )
@@ -92,10 +93,10 @@ func fromSlices(out Node, all []*resourceapi.ResourceSlice, find Finder) Node {
 		out.Devices, out.Raw = append(out.Devices, Device{Pool: one.pool, Name: one.Name, UUID: uuid}), append(out.Raw, one.Device)
 		out.Horus.Devices, out.uses = append(out.Horus.Devices, device), append(out.uses, out.usesOf(one, counters))
 	}
-	if len(out.Devices) > mostDevices {
+	switch {
+	case len(out.Devices) > mostDevices:
 		return Node{Skipped: out.Skipped, Horus: out.Horus, Problem: fmt.Sprintf("node %s: expected at most %d devices, found %d", out.Horus.Name, mostDevices, len(out.Devices))}
-	}
-	if len(out.Devices) > 0 {
+	case len(out.Devices) > 0:
 		out.Backend = DRA
 	}
 	out.locate()
@@ -122,11 +123,11 @@ func (n *Node) Left(held func(device int) bool) (room, cut []bool) {
 	room, cut = make([]bool, len(n.uses)), make([]bool, len(n.uses))
 	left, touched := slices.Clone(n.counters), map[string]bool{}
 	for i, uses := range n.uses {
+		if !held(i) {
+			continue
+		}
 		for _, u := range uses {
-			if held(i) {
-				left[u.counter] -= u.amount
-				touched[u.set] = true
-			}
+			left[u.counter], touched[u.set] = left[u.counter]-u.amount, true
 		}
 	}
 	for i, uses := range n.uses {
@@ -144,13 +145,10 @@ func (n *Node) locate() {
 	roots, numas := make([]string, len(n.Raw)), make([]int64, len(n.Raw))
 	cards := map[string]int{}
 	for i, raw := range n.Raw {
-		roots[i], numas[i] = text(raw, "pcieRoot"), -1
-		for key, value := range raw.Attributes {
-			if short(key) == "numaNode" && value.IntValue != nil {
-				numas[i] = *value.IntValue
-			} else if short(key) == "numaNode" && len(value.IntValues) > 0 {
-				numas[i] = value.IntValues[0] // its own comes first
-			}
+		roots[i] = text(raw, "pcieRoot")
+		numa := raw.Attributes["resource.kubernetes.io/numaNode"]
+		if numas[i] = ptr.Deref(numa.IntValue, -1); len(numa.IntValues) > 0 {
+			numas[i] = numa.IntValues[0] // its own comes first
 		}
 		cards[n.Devices[i].UUID] = i
 	}
@@ -183,14 +181,10 @@ const mostSocket = 1<<15 - 1
 func text(device *resourceapi.Device, names ...string) string {
 	for _, name := range names {
 		for key, value := range device.Attributes {
-			if short(key) == name && value.StringValue != nil {
+			if short := string(key)[strings.LastIndex(string(key), "/")+1:]; short == name && value.StringValue != nil {
 				return *value.StringValue
 			}
 		}
 	}
 	return ""
-}
-
-func short(key resourceapi.QualifiedName) string {
-	return string(key)[strings.LastIndex(string(key), "/")+1:]
 }

@@ -46,20 +46,11 @@ func Watch(ctx context.Context, settings advise.Settings, client kubernetes.Inte
 		{factory.Core().V1().Nodes().Informer(), func(o any, gone bool) { w.setNode(o.(*v1.Node), gone) }},
 		{factory.Resource().V1().ResourceSlices().Informer(), func(o any, gone bool) { w.setSlice(o.(*resourceapi.ResourceSlice), gone) }},
 	} {
-		registration, err := one.informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
-			AddFunc:    func(o any) { one.set(o, false) },
-			UpdateFunc: func(_, now any) { one.set(now, false) },
-			DeleteFunc: func(o any) {
-				if last, missed := o.(cache.DeletedFinalStateUnknown); missed {
-					o = last.Obj
-				}
-				one.set(o, true)
-			},
-		})
+		synced, err := feed.Handle(one.informer, func(o any) { one.set(o, false) }, func(o any) { one.set(o, true) })
 		if err != nil {
 			return nil, err
 		}
-		w.synced = append(w.synced, registration.HasSynced)
+		w.synced = append(w.synced, synced)
 	}
 	factory.Start(ctx.Done())
 	var err error

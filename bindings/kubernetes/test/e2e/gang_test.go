@@ -282,3 +282,33 @@ func TestAPodGroupOfKubernetesIsPlacedAllTogether(t *testing.T) {
 		bound(t, c, name)
 	}
 }
+
+// inOneRack makes a pod one of a gang whose pods are to be where the others are, by affinity.
+func inOneRack(gang string) func(*v1.Pod) {
+	return func(p *v1.Pod) {
+		member(gang)(p)
+		p.Spec.Affinity = &v1.Affinity{PodAffinity: &v1.PodAffinity{RequiredDuringSchedulingIgnoredDuringExecution: []v1.PodAffinityTerm{
+			{TopologyKey: "topology.kubernetes.io/rack", LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{plugin.GroupLabel: gang}}},
+		}}}
+	}
+}
+
+// Nobody tells the library of the affinity: it takes one rack by itself.
+func TestAGangWhosePodsBelongInOneRackIsPlacedAtOnce(t *testing.T) {
+	c := startWithGroups(t, placing)
+	for name, rack := range map[string]string{"n1": "a", "n2": "b", "n3": "b"} {
+		node(t, c, name, 1, func(n *v1.Node) { n.Labels["topology.kubernetes.io/rack"] = rack })
+	}
+	group(t, c, "pair", map[string]any{"minMember": int64(2)})
+	for _, name := range []string{"pair-0", "pair-1"} {
+		makePod(t, c, podSpec{name: name, whole: 1, change: inOneRack("pair")})
+	}
+	for _, name := range []string{"pair-0", "pair-1"} {
+		if at := bound(t, c, name); at == "n1" {
+			t.Errorf("%s: expected it in rack b, found it on %s", name, at)
+		}
+	}
+	if failed := events(t, c, "pair-0") + events(t, c, "pair-1"); strings.Contains(failed, "FailedScheduling") && strings.Contains(failed, "affinity") {
+		t.Errorf("expected a plan within the rack, found attempts beyond it: %s", failed)
+	}
+}

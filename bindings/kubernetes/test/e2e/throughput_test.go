@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -21,7 +22,8 @@ import (
 )
 
 // Pods bound a second by the default profile and by ours, in turn, on nodes of eight GPUs. HORUS_K8S_BENCH is a list of
-// nodes x pods x rounds, such as "500x1000x3,5000x1000x3"; HORUS_K8S_VALUES the chart's values.
+// nodes x pods x rounds, such as "500x1000x3,5000x1000x3"; HORUS_K8S_VALUES the chart's values. HORUS_K8S_GANG=N makes gangs of N, each
+// required in one rack of 32 nodes.
 func TestThroughput(t *testing.T) {
 	sizes := os.Getenv("HORUS_K8S_BENCH")
 	if sizes == "" {
@@ -33,8 +35,10 @@ func TestThroughput(t *testing.T) {
 			t.Fatalf("HORUS_K8S_BENCH: expected nodes x pods x rounds, found %q", size)
 		}
 		t.Run(size, func(t *testing.T) {
-			c := start(t, cmp.Or(os.Getenv("HORUS_K8S_VALUES"), placing))
-			parallel(nodes, func(i int) { node(t, c, fmt.Sprintf("n%d", i), 8, nil) })
+			c := startWithGroups(t, cmp.Or(os.Getenv("HORUS_K8S_VALUES"), placing))
+			parallel(nodes, func(i int) {
+				node(t, c, fmt.Sprintf("n%d", i), 8, func(n *v1.Node) { n.Labels["topology.kubernetes.io/rack"] = fmt.Sprint(i / 32) })
+			})
 			b := watch(t, c)
 			for round := range rounds {
 				for _, scheduler := range []string{"default-scheduler", "horus"} {
@@ -97,7 +101,18 @@ func (b *board) round(t *testing.T, c *controlplane.Cluster, scheduler string, p
 	t.Helper()
 	c.StopScheduler()
 	name := func(i int) string { return fmt.Sprintf("%s-%d-%d", scheduler[:3], round, i) }
-	parallel(pods, func(i int) { makePod(t, c, podSpec{name: name(i), whole: 1, scheduler: scheduler}) })
+	size, _ := strconv.Atoi(os.Getenv("HORUS_K8S_GANG"))
+	parallel(pods, func(i int) {
+		one := podSpec{name: name(i), whole: 1, scheduler: scheduler}
+		if size > 0 {
+			gang := fmt.Sprintf("%s-%d-gang-%d", scheduler[:3], round, i/size)
+			if i%size == 0 {
+				group(t, c, gang, map[string]any{"minMember": int64(min(size, pods-i))})
+			}
+			one.change = inOneRack(gang)
+		}
+		makePod(t, c, one)
+	})
 	begin := time.Now()
 	c.Go()
 	var took []float64

@@ -43,7 +43,7 @@ load 1m
   horus_observer_scrapes_total{job="o", instance="4", of="exporter", outcome="failed"} 0+1x180
   horus_models_refused_total{job="h", instance="1"} 0x180
   horus_overcommitted_devices{job="h", instance="1"} 0x180
-  horus_skipped_devices{job="h", instance="1", reason="partition"} 0x180
+  horus_skipped_devices{job="h", instance="1", reason="profile"} 0x180
   horus_contradicting_pods{job="h", instance="1"} 0x180
   horus_oldest_pending_seconds{job="h", instance="1"} 0+60x50 0+60x55 0+60x75
   horus_gang_waits{job="h", instance="1"} 1x50 0 1x50 0 1x78
