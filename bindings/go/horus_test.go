@@ -178,6 +178,41 @@ func TestVerdictsAnswerForEveryNodeInOneCall(t *testing.T) {
 	}
 }
 
+// One place is free, beside a job that leaves the GPU half idle. Who loses most there came first.
+func TestTheQueueGoesByWhatWorkIsWorthUntilSomebodyWaitedForTooLong(t *testing.T) {
+	c := must[*horus.Cluster](t)(horus.NewCluster(nil))
+	defer c.Close()
+	one := node(1)
+	one.Devices = one.Devices[:1]
+	ok(t, c.AddNode(one))
+	p := placerOf(t, horus.PlacerOptions{MaxTenants: 2, SlowdownBound: float32(math.Inf(1))})
+	_, err := c.Adopt(job(1, 60, 1_000), []horus.Slot{{Node: 1}})
+	ok(t, err)
+	early, late := job(2, 60, 1_000), job(3, 20, 1_000)
+	early.SubmitUs, late.SubmitUs = 1_000_000, 2_000_000
+	for _, q := range []struct {
+		options    horus.BatchOptions
+		first, why string
+	}{
+		{horus.BatchOptions{}, "late", "it is the better co-tenant"},
+		{horus.BatchOptions{NowUs: 9_000_000, PatienceUs: 8_000_000}, "early", "nobody passes it any more"},
+		{horus.BatchOptions{NowUs: 8_999_999, PatienceUs: 8_000_000}, "late", "it waits for less than the patience"},
+		{horus.BatchOptions{Window: 1}, "early", "one is looked at"},
+	} {
+		plan := must[*horus.Plan](t)(p.PlanBatch(context.Background(), c, []horus.Job{late, early}, nil, q.options))
+		names := map[uint64]string{2: "early", 3: "late"}
+		for i := range plan.Len() {
+			d := must[horus.Decision](t)(plan.Decision(i))
+			if placed := d.Verdict == horus.Place; placed != (names[d.JobID] == q.first) {
+				t.Errorf("%+v: expected %s to go, since %s; found %s of %s", q.options, q.first, q.why, d.Verdict, names[d.JobID])
+			} else if !placed && d.Reason != horus.ReasonPassedOver {
+				t.Errorf("%+v: expected the other to be passed over, found %s", q.options, d.Reason)
+			}
+		}
+		plan.Close()
+	}
+}
+
 func TestNilNodesAreAllAndNoNodesAreNone(t *testing.T) {
 	c, p := clusterOf(t, 1), placerOf(t, horus.PlacerOptions{})
 	plan := must[*horus.Plan](t)(p.Plan(context.Background(), c, []horus.Job{job(1, 30, 2_000)}, []uint64{}))

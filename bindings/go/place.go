@@ -14,6 +14,14 @@ static inline horus_status horus_go_plan(horus_placer* placer, const horus_clust
   return horus_placer_plan(placer, cluster, job_count, (const horus_job* const*)jobs, node_count, node_ids,
                            user == 0 ? NULL : horusGoProgress, (void*)user, out, error);
 }
+
+static inline horus_status horus_go_plan_batch(horus_placer* placer, const horus_cluster* cluster, size_t job_count,
+                                               horus_job** jobs, size_t node_count, const uint64_t* node_ids,
+                                               const horus_batch_options* options, uintptr_t user, horus_plan** out,
+                                               horus_error* error) {
+  return horus_placer_plan_batch(placer, cluster, job_count, (const horus_job* const*)jobs, node_count, node_ids, options,
+                                 user == 0 ? NULL : horusGoProgress, (void*)user, out, error);
+}
 */
 import "C"
 
@@ -121,6 +129,34 @@ func (p *Placer) use(cluster *Cluster, f func(a *arena, p *C.horus_placer, c *C.
 // Errors: ErrInvalidArgument (job and field named), ErrExists (a job id is resident or given twice), ErrNotFound (node,
 // GPU type), ErrLimit, ErrCancelled and the context's error.
 func (p *Placer) Plan(ctx context.Context, cluster *Cluster, jobs []Job, nodes []uint64) (*Plan, error) {
+	return p.plan(ctx, cluster, jobs, func(_ *arena, placer *C.horus_placer, c *C.horus_cluster, rows **C.horus_job, user C.uintptr_t, out **C.horus_plan, e *C.horus_error) C.horus_status {
+		return C.horus_go_plan(placer, c, C.size_t(len(jobs)), rows, C.size_t(len(nodes)), (*C.uint64_t)(unsafe.SliceData(nodes)), user, out, e)
+	})
+}
+
+// BatchOptions of PlanBatch. Zero values are the defaults.
+type BatchOptions struct {
+	Window         uint32 // of the jobs that fit, in planning order, so many are compared; 0 = 50
+	NowUs          int64  // on the clock of Job.SubmitUs
+	PatienceUs     int64  // nobody who wants such GPUs passes a job that waits for so long; 0 = no limit
+	NoPrices       bool   // jobs are not weighed by what their kind of work is worth while others wait
+	MaxEvaluations uint64 // places priced in all: bounds the time of small batches; 0 = 800,000
+}
+
+// PlanBatch is Plan for the jobs of a queue, weighed together: where there is not room for all, the job whose place is worth most
+// goes next, within a priority. Who fitted and has to wait answers Defer with ReasonPassedOver. Errors: as Plan.
+func (p *Placer) PlanBatch(ctx context.Context, cluster *Cluster, jobs []Job, nodes []uint64, options BatchOptions) (*Plan, error) {
+	return p.plan(ctx, cluster, jobs, func(a *arena, placer *C.horus_placer, c *C.horus_cluster, rows **C.horus_job, user C.uintptr_t, out **C.horus_plan, e *C.horus_error) C.horus_status {
+		o := row[C.horus_batch_options](a)
+		o.struct_size = C.uint32_t(unsafe.Sizeof(*o))
+		o.window, o.max_evaluations, o.prices = C.uint32_t(options.Window), C.uint64_t(options.MaxEvaluations), -flag(options.NoPrices)
+		o.now_us, o.patience_us = C.int64_t(options.NowUs), C.int64_t(options.PatienceUs)
+		return C.horus_go_plan_batch(placer, c, C.size_t(len(jobs)), rows, C.size_t(len(nodes)), (*C.uint64_t)(unsafe.SliceData(nodes)), o, user, out, e)
+	})
+}
+
+func (p *Placer) plan(ctx context.Context, cluster *Cluster, jobs []Job,
+	ask func(a *arena, placer *C.horus_placer, c *C.horus_cluster, rows **C.horus_job, user C.uintptr_t, out **C.horus_plan, e *C.horus_error) C.horus_status) (*Plan, error) {
 	var out *C.horus_plan
 	err := p.use(cluster, func(a *arena, placer *C.horus_placer, c *C.horus_cluster, e *C.horus_error) C.horus_status {
 		pointers := putJobs(a, jobs)
@@ -132,8 +168,7 @@ func (p *Placer) Plan(ctx context.Context, cluster *Cluster, jobs []Job, nodes [
 			user = cgo.NewHandle(ctx)
 			defer user.Delete()
 		}
-		return C.horus_go_plan(placer, c, C.size_t(len(jobs)), pointers, C.size_t(len(nodes)),
-			(*C.uint64_t)(unsafe.SliceData(nodes)), C.uintptr_t(user), &out, e)
+		return ask(a, placer, c, pointers, C.uintptr_t(user), &out, e)
 	})
 	if err != nil {
 		return nil, ended(ctx, err)
