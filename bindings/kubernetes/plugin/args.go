@@ -45,7 +45,12 @@ type Args struct {
 
 	// Of each namespace, the GPUs that its pods may share at a time: a pod beyond comes in alone, or where its namespace shares
 	// already. "*" = every other namespace. Without an entry there is no limit.
-	SharedGPUs  map[string]int  `json:"sharedGPUs"`
+	SharedGPUs map[string]int `json:"sharedGPUs"`
+	// Choose: of the pods of one priority that wait and share, those go first whose work is worth most, and not the oldest. Nobody
+	// is passed over who waits for Patience; 1h.
+	Choose   bool            `json:"choose"`
+	Patience metav1.Duration `json:"patience"`
+
 	CallTimeout metav1.Duration `json:"callTimeout"` // of a call of the library; a longer one ends the process that it runs in; 30s
 
 	Learned string `json:"learned"` // NAMESPACE/NAME of the ConfigMap with what the observer learned; "" = the library's own model
@@ -64,6 +69,7 @@ type HAMiArgs struct {
 const (
 	defaultLockExpiry = 5 * time.Minute // HAMi's
 	leastLockExpiry   = time.Second
+	leastPatience     = time.Second
 )
 
 const (
@@ -76,7 +82,8 @@ func parseArgs(raw runtime.Object) (Args, error) {
 	args := Args{
 		Mode: Shadow, Driver: "gpu.nvidia.com", DeviceClasses: []string{"gpu.nvidia.com", "mig.nvidia.com"}, ExtendedResource: "nvidia.com/gpu",
 		Candidates: defaultCandidates, CallTimeout: metav1.Duration{Duration: defaultCallTimeout}, FailurePolicy: Fail,
-		HAMi: HAMiArgs{LockExpiry: metav1.Duration{Duration: defaultLockExpiry}},
+		Patience: metav1.Duration{Duration: time.Hour},
+		HAMi:     HAMiArgs{LockExpiry: metav1.Duration{Duration: defaultLockExpiry}},
 	}
 	unknown, given := raw.(*runtime.Unknown)
 	if given && len(unknown.Raw) > 0 {
@@ -103,6 +110,8 @@ func parseArgs(raw runtime.Object) (Args, error) {
 		return args, fmt.Errorf("pluginConfig of %s: failurePolicy: expected isolated beside %s, since the library ends the scheduler otherwise", Name, Ignore)
 	case args.CallTimeout.Duration < leastCallTimeout:
 		return args, fmt.Errorf("pluginConfig of %s: callTimeout: expected %v or more, found %v", Name, leastCallTimeout, args.CallTimeout.Duration)
+	case args.Patience.Duration < leastPatience:
+		return args, fmt.Errorf("pluginConfig of %s: patience: expected %v or more, found %v", Name, leastPatience, args.Patience.Duration)
 	case args.HAMi.LockExpiry.Duration < leastLockExpiry:
 		return args, fmt.Errorf("pluginConfig of %s: hami.lockExpiry: expected %v or more, found %v", Name, leastLockExpiry, args.HAMi.LockExpiry.Duration)
 	}

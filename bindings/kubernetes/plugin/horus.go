@@ -5,6 +5,7 @@
 package plugin
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -43,6 +44,7 @@ type Horus struct {
 	synced   []cache.InformerSynced
 	groups   podGroupLister
 	gangs    *gangs
+	turns    *turns   // nil = pods go in the queue's order
 	wide     sync.Map // UIDs of pods that the candidates were closed to
 	invalid  sync.Map // UID -> *v1.Pod, of those whose objects are wrong
 	refused  sync.Map // UID -> *v1.Pod, of those that found no GPU
@@ -57,6 +59,7 @@ func (pl *Horus) forget(uid types.UID) {
 }
 
 var (
+	_ fwk.PreEnqueuePlugin    = &Horus{}
 	_ fwk.PreFilterPlugin     = &Horus{}
 	_ fwk.PreFilterExtensions = &Horus{}
 	_ fwk.FilterPlugin        = &Horus{}
@@ -103,8 +106,14 @@ func New(ctx context.Context, raw runtime.Object, handle fwk.Handle) (fwk.Plugin
 		pl.mirror.Seen = shadow.New(handle.ProfileName()).Seen
 	}
 	pl.gangs = &gangs{handle: handle, groups: pl.groups.get, plan: pl.planGang, freed: pl.mirror.Freed, all: map[string]*gang{}}
+	if args.Mode == Place && args.Choose {
+		pl.turns = newTurns(pl)
+	}
 	if err := pl.watch(ctx); err != nil {
 		return nil, err
+	}
+	if pl.turns != nil {
+		go pl.turns.run(ctx, pl.ready)
 	}
 	pl.register()
 	return pl, pl.followModel(ctx)
@@ -141,6 +150,7 @@ func (pl *Horus) PreFilter(ctx context.Context, state fwk.CycleState, pod *v1.Po
 	if wait != nil {
 		return nil, wait
 	}
+	planned = cmp.Or(planned, pl.turns.node(pod.UID))
 	if !gpus || view.Allocated {
 		return nil, pl.skip() // devices that a claim has already are followed, not chosen
 	}
@@ -263,6 +273,7 @@ func (pl *Horus) PostFilter(ctx context.Context, state fwk.CycleState, pod *v1.P
 	c := cycleOf(state)
 	if c == nil || !c.narrowed {
 		pl.gangs.fail(pod)
+		pl.turns.refuse(pod.UID)
 	}
 	if c == nil {
 		return withdrawn(pod), fwk.NewStatus(unplaced(pod))
@@ -328,6 +339,7 @@ func (pl *Horus) Reserve(ctx context.Context, state fwk.CycleState, pod *v1.Pod,
 		c.choice.Devices = nil // they are in its claims
 	}
 	pl.forget(pod.UID)
+	pl.turns.take(pod.UID, true)
 	return nil
 }
 
@@ -335,6 +347,7 @@ func (pl *Horus) Reserve(ctx context.Context, state fwk.CycleState, pod *v1.Pod,
 func (pl *Horus) Unreserve(_ context.Context, _ fwk.CycleState, pod *v1.Pod, _ string) {
 	pl.mirror.Unreserve(pod.UID)
 	pl.gangs.fail(pod)
+	pl.turns.take(pod.UID, false)
 }
 
 // SignPod: pods without GPUs are alike to this plugin. Those with GPUs are not batched: each one changes what the next costs.

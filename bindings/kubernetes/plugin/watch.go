@@ -30,7 +30,7 @@ func (pl *Horus) watch(ctx context.Context) error {
 	}
 	pl.synced, err = feed.Follow(ctx, pl.handle.SharedInformerFactory(), pl.mirror, feed.Pods{
 		Set:  pl.gangs.set,
-		Gone: func(pod *v1.Pod) { pl.gangs.gone(pod); pl.forget(pod.UID) },
+		Gone: func(pod *v1.Pod) { pl.gangs.gone(pod); pl.forget(pod.UID); pl.turns.gone(pod.UID) },
 	})
 	return err
 }

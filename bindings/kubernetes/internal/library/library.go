@@ -45,6 +45,7 @@ const (
 	release
 	verdicts
 	plan
+	planBatch
 	planWithout
 	appraise
 	regret
@@ -68,6 +69,7 @@ type request struct {
 	Slots   []horus.Slot
 	Bytes   []byte
 	Options horus.RebalanceOptions
+	Batch   horus.BatchOptions
 }
 
 type reply struct {
@@ -152,6 +154,12 @@ func (l *Library) Verdicts(job horus.Job, nodes []uint64) (horus.NodeVerdicts, e
 // Plan decides jobs one after the other among the nodes.
 func (l *Library) Plan(ctx context.Context, jobs []horus.Job, nodes []uint64) ([]Planned, error) {
 	out, err := l.ask(ctx, request{Op: plan, Jobs: jobs, IDs: nodes})
+	return out.Planned, err
+}
+
+// PlanBatch decides jobs that wait in a queue together.
+func (l *Library) PlanBatch(ctx context.Context, jobs []horus.Job, nodes []uint64, options horus.BatchOptions) ([]Planned, error) {
+	out, err := l.ask(ctx, request{Op: planBatch, Jobs: jobs, IDs: nodes, Batch: options})
 	return out.Planned, err
 }
 

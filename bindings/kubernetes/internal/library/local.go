@@ -124,6 +124,8 @@ func (l *local) answer(ctx context.Context, in *request, out *reply) (err error)
 		out.Verdicts.Verdicts = nil // the reasons say as much, and go through a pipe
 	case plan:
 		out.Planned, err = planned(l.placer.Plan(ctx, l.cluster, in.Jobs, ids))
+	case planBatch:
+		out.Planned, err = planned(l.placer.PlanBatch(ctx, l.cluster, in.Jobs, ids, in.Batch))
 	case planWithout:
 		out.Planned, err = planned(l.placer.WhatIfGone(l.cluster, in.Gone, in.Jobs))
 	case appraise:

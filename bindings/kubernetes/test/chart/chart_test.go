@@ -25,6 +25,7 @@ func TestWhatTheProgramsRefuseTheChartRefusesByName(t *testing.T) {
 		"placing: {failurePolicy: Ignore, isolated: false}":                 "isolated",
 		"placing: {callTimeout: 0s}":                                        "callTimeout",
 		"placing: {callTimeout: 99999999h}":                                 "callTimeout", // beyond Go's durations
+		"placing: {choose: true, patience: 0s}":                             "patience",
 		"placing: {candidates: 0}":                                          "candidates",
 		"placing: {sharingQuota: -0.5}":                                     "sharingQuota",
 		"placing: {slowdownBound: 0.5}":                                     "slowdownBound",
@@ -54,7 +55,7 @@ func TestWhatTheProgramsRefuseTheChartRefusesByName(t *testing.T) {
 	}
 	for _, values := range []string{
 		"placing: {failurePolicy: Ignore, isolated: true}", "placing: {failurePolicy: Fail, isolated: true}", "placing: {isolated: false}",
-		"placing: {callTimeout: 1s, sharingQuota: -1, slowdownBound: 1}", "placing: {sharingQuota: 1, slowdownBound: 0}", "placing: {candidates: null}",
+		"placing: {callTimeout: 1s, sharingQuota: -1, slowdownBound: 1}", "placing: {sharingQuota: 1, slowdownBound: 0}", "placing: {choose: true, patience: 30m}", "placing: {candidates: null}",
 		"observer: {enabled: true, every: 1m, window: 60s, commit: 1h}", "advise: {enabled: true, certificateLifetime: 6s}",
 		"observer: {enabled: true, exporters: [{namespace: a, labels: 'a.b/c=d,e!=f,g==h,i,k=', port: 1}]}",
 	} {

@@ -398,6 +398,33 @@ func TestANamespaceSharesAsManyGPUsAsItMay(t *testing.T) {
 	said(t, c, "i", "HorusRefused", "Namespace default shares 1 GPUs and may share 1")
 }
 
+// One place comes free, and the work of the pod that came later is worth more. The other is passed over: it is told so, not tried, and comes in
+// with the next place.
+func TestThePodWhoseWorkIsWorthMostGoesNext(t *testing.T) {
+	c := start(t, `{mode: place, placing: {choose: true, maxTenants: 2}}`)
+	node(t, c, "n1", 0, nil)
+	slice(t, c, "n1", 1)
+	profile(t, c, "light", 15, 8_000)
+	profile(t, c, "busy", 30, 8_000)
+	for _, name := range []string{"stays", "goes"} {
+		sharing(t, c, name, "light", "10Gi")
+		bound(t, c, name)
+	}
+	sharing(t, c, "early", "light", "10Gi")
+	refused(t, c, "early") // nothing is free: it is told, as by any scheduler
+	sharing(t, c, "late", "busy", "10Gi")
+	refused(t, c, "late")
+	tries := metric(c, `horus_refusals_total{reason="tenant_limit"}`)
+	end(t, c, "goes")
+	bound(t, c, "late")
+	said(t, c, "early", "HorusPassedOver", "Others of its priority that wait go first")
+	if get(t, c, "early").Spec.NodeName != "" || metric(c, `horus_refusals_total{reason="tenant_limit"}`) != tries {
+		t.Errorf("expected early to wait and not to be tried: it was refused %v times before and %v after", tries, metric(c, `horus_refusals_total{reason="tenant_limit"}`))
+	}
+	end(t, c, "late")
+	bound(t, c, "early")
+}
+
 func TestTheGPUOfTheLeastInterferenceIsChosenAndNotTheFirst(t *testing.T) {
 	c := start(t, placing)
 	node(t, c, "n1", 0, nil)

@@ -1,0 +1,428 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package plugin
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	resourceapi "k8s.io/api/resource/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/kubernetes/fake"
+	"k8s.io/klog/v2"
+	fwk "k8s.io/kube-scheduler/framework"
+	internalqueue "k8s.io/kubernetes/pkg/scheduler/backend/queue"
+	"k8s.io/kubernetes/pkg/scheduler/framework"
+	"k8s.io/kubernetes/pkg/scheduler/framework/plugins/queuesort"
+	schedulermetrics "k8s.io/kubernetes/pkg/scheduler/metrics"
+
+	"libhorus.org/horus"
+	"libhorus.org/kubernetes/internal/library"
+	"libhorus.org/kubernetes/internal/mirror"
+	"libhorus.org/kubernetes/internal/objects"
+)
+
+// yard is a scheduler with upstream's own queue, places that pods take for a while, and a library that knows what each is worth.
+type yard struct {
+	t      *testing.T
+	turns  *turns
+	queue  *internalqueue.PriorityQueue
+	places int
+
+	mu     sync.Mutex
+	pods   map[types.UID]*job
+	noRoom map[int]time.Time // since when so many places were not free
+	bound  int
+	unfair int // bindings before one that was worth more
+	upside int // bindings before one of a higher priority
+}
+
+type job struct {
+	pod     *v1.Pod
+	need    int
+	worth   float64
+	since   time.Time
+	told    bool // that it is unschedulable
+	ends    time.Duration
+	blocked time.Time // since when it fits and waits
+}
+
+type gate struct{ turns *turns }
+
+func (gate) Name() string { return Name }
+func (g gate) PreEnqueue(_ context.Context, pod *v1.Pod) *fwk.Status {
+	return (&Horus{turns: g.turns}).PreEnqueue(context.Background(), pod)
+}
+
+func (s *yard) free() int {
+	free := s.places
+	for _, one := range s.pods {
+		if one.pod.Spec.NodeName != "" {
+			free -= one.need
+		}
+	}
+	return free
+}
+
+// waiting in the queue's order.
+func (s *yard) waiting() (out []*job) {
+	for _, one := range s.pods {
+		if one.pod.Spec.NodeName == "" {
+			out = append(out, one)
+		}
+	}
+	slices.SortFunc(out, func(a, b *job) int {
+		return cmp.Or(cmp.Compare(priority(b.pod), priority(a.pod)), a.since.Compare(b.since), cmp.Compare(a.pod.UID, b.pod.UID))
+	})
+	return out
+}
+
+// plan as the library does: within a priority whoever is worth most.
+func (s *yard) plan(_ context.Context, pods []*v1.Pod) ([]mirror.Turn, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	free := s.free()
+	turns, left := make([]mirror.Turn, len(pods)), free
+	for i, pod := range pods {
+		turns[i] = mirror.Turn{Verdict: horus.Defer, Reason: horus.ReasonGPUMemory}
+		if one := s.pods[pod.UID]; one != nil && one.need <= free {
+			turns[i].Reason = horus.ReasonPassedOver
+		}
+	}
+	for {
+		best := -1
+		for i, pod := range pods {
+			one := s.pods[pod.UID]
+			if one == nil || turns[i].Verdict == horus.Place || one.need > left {
+				continue
+			}
+			if best < 0 || (priority(pod) == priority(pods[best]) && one.worth > s.pods[pods[best].UID].worth) {
+				best = i
+			}
+		}
+		if best < 0 {
+			return turns, nil
+		}
+		turns[best] = mirror.Turn{Verdict: horus.Place, Node: "n"}
+		left -= s.pods[pods[best].UID].need
+	}
+}
+
+// schedule is the scheduler's loop.
+func (s *yard) schedule() {
+	for {
+		entity, err := s.queue.Pop(klog.Background())
+		if err != nil || entity == nil {
+			return
+		}
+		info := any(entity).(*framework.QueuedPodInfo)
+		time.Sleep(time.Millisecond)
+		s.mu.Lock()
+		one := s.pods[info.Pod.UID]
+		switch {
+		case one == nil:
+			s.mu.Unlock()
+			s.queue.Done(info.Pod.UID)
+		case one.need <= s.free():
+			s.seize(one)
+			s.mu.Unlock()
+			s.turns.take(one.pod.UID, true)
+			s.queue.Done(info.Pod.UID)
+		default:
+			one.told = true
+			s.mu.Unlock()
+			s.turns.refuse(one.pod.UID)
+			info.UnschedulablePlugins.Insert(Name)
+			if err := s.queue.AddUnschedulablePodIfNotPresent(klog.Background(), info, 0); err != nil {
+				s.t.Error(err)
+			}
+		}
+	}
+}
+
+// seize binds a pod, and looks whom it passes.
+func (s *yard) seize(one *job) {
+	const settled = 300 * time.Millisecond
+	for _, other := range s.waiting() {
+		if other == one || other.need > one.need || time.Since(other.since) < settled {
+			continue
+		}
+		if priority(other.pod) > priority(one.pod) {
+			s.upside++
+			break
+		}
+		if priority(other.pod) == priority(one.pod) && other.worth > one.worth {
+			s.unfair++
+			break
+		}
+	}
+	s.bound++
+	pod := one.pod.DeepCopy()
+	pod.Spec.NodeName = "n"
+	one.pod = pod
+	time.AfterFunc(one.ends, func() {
+		s.mu.Lock()
+		delete(s.pods, pod.UID)
+		s.mu.Unlock()
+		s.turns.gone(pod.UID)
+		s.queue.MoveAllToActiveOrBackoffQueue(klog.Background(), framework.EventAssignedPodDelete, pod, nil, nil)
+	})
+}
+
+func (s *yard) come(one *job) {
+	s.mu.Lock()
+	one.since = time.Now()
+	one.pod.CreationTimestamp = metav1.NewTime(one.since)
+	s.pods[one.pod.UID] = one
+	pod := one.pod
+	s.mu.Unlock()
+	s.queue.Add(context.Background(), pod)
+}
+
+// newYard stops with the context. chooses: pods are held, else they go in the queue's order.
+func newYard(ctx context.Context, t *testing.T, places int, patience time.Duration, chooses bool) *yard {
+	s := &yard{t: t, places: places, pods: map[types.UID]*job{}, noRoom: map[int]time.Time{}}
+	if chooses {
+		s.turns = &turns{
+			patience: patience, plan: s.plan, pods: map[types.UID]*waiter{}, tell: func(*v1.Pod) {},
+			takesPart: func(*v1.Pod) bool { return true },
+			known: func(_, name string) *v1.Pod {
+				s.mu.Lock()
+				defer s.mu.Unlock()
+				if one := s.pods[types.UID(name)]; one != nil {
+					return one.pod
+				}
+				return nil
+			},
+		}
+	}
+	schedulermetrics.Register()
+	hints := internalqueue.QueueingHintMapPerProfile{"": {framework.EventAssignedPodDelete: {{
+		PluginName:     Name,
+		QueueingHintFn: func(klog.Logger, *v1.Pod, any, any) (fwk.QueueingHint, error) { return fwk.Queue, nil },
+	}}}}
+	s.queue = internalqueue.NewTestQueueWithInformerFactory(ctx, (&queuesort.PrioritySort{}).Less, informers.NewSharedInformerFactory(fake.NewClientset(), 0),
+		internalqueue.WithMetricsRecorder(schedulermetrics.NewMetricsAsyncRecorder(1000, time.Minute, ctx.Done())),
+		internalqueue.WithQueueingHintMapPerProfile(hints),
+		internalqueue.WithPreEnqueuePluginMap(map[string]map[string]fwk.PreEnqueuePlugin{"": {Name: gate{s.turns}}}))
+	s.queue.Run(klog.Background())
+	go s.schedule()
+	if s.turns != nil {
+		s.turns.handle = s.queue
+		go s.turns.run(ctx, func() bool { return true })
+	}
+	return s
+}
+
+func jobOf(name string, priority int32, need int, worth float64, ends time.Duration) *job {
+	pod := &v1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: name, UID: types.UID(name)}}
+	pod.Spec.Priority = &priority
+	return &job{pod: pod, need: need, worth: worth, ends: ends}
+}
+
+// Of many pods that come and go, those go first whose work is worth most, within a priority. Who fits is not left waiting beside free
+// places, who fits nowhere is told so, and nobody is held for longer than the patience.
+func TestThoseWorthMostGoFirstAndNobodyIsHeldInVain(t *testing.T) {
+	unfair := map[bool]float64{}
+	for _, chooses := range []bool{true, false} {
+		bound, count := 0, 0
+		for seed := range uint64(4) {
+			synctest.Test(t, func(t *testing.T) {
+				s := play(t, seed, chooses)
+				bound, count = bound+s.bound, count+s.unfair
+				if chooses && s.upside*50 > s.bound {
+					t.Errorf("seed %d: %d of %d pods went before one of a higher priority", seed, s.upside, s.bound)
+				}
+			})
+		}
+		unfair[chooses] = float64(count) / float64(bound)
+	}
+	if unfair[true] > 0.03 || unfair[false] < 0.5 {
+		t.Errorf("expected hardly anybody to go before a pod worth more, found a share of %.2f; in the queue's order %.2f", unfair[true], unfair[false])
+	}
+}
+
+func play(t *testing.T, seed uint64, chooses bool) *yard {
+	const patience, count = time.Hour, 150
+	ctx, cancel := context.WithCancel(context.Background())
+	random := rand.New(rand.NewPCG(seed, 2))
+	s := newYard(ctx, t, 6, patience, chooses)
+	defer func() { cancel(); s.queue.Close(); synctest.Wait() }()
+	go func() {
+		for i := range count {
+			s.come(jobOf(fmt.Sprintf("p%d", i), int32(random.IntN(8)/7), 1+random.IntN(4)/3, random.Float64(), time.Duration(5+random.IntN(20))*time.Second))
+			time.Sleep(time.Duration(random.IntN(2000)) * time.Millisecond)
+		}
+	}()
+	for step := 0; s.bound < count; step++ {
+		if time.Sleep(100 * time.Millisecond); step > 20_000 {
+			t.Fatalf("seed %d: %d of %d pods were bound", seed, s.bound, count)
+		}
+		s.mu.Lock()
+		free := s.free()
+		for need := range 4 {
+			if free >= need {
+				s.noRoom[need] = time.Now()
+			}
+		}
+		for _, one := range s.waiting() {
+			if one.blocked.IsZero() || free < one.need {
+				one.blocked = time.Now()
+			}
+			if waited := time.Since(one.blocked); chooses && waited > 3*time.Second {
+				t.Errorf("seed %d: %s fits and waits for %v", seed, one.pod.Name, waited)
+			}
+			if none := min(time.Since(s.noRoom[one.need]), time.Since(one.since)); none > 3*time.Second && !one.told {
+				t.Errorf("seed %d: %s has had no place for %v and was not told", seed, one.pod.Name, none)
+			}
+		}
+		s.mu.Unlock()
+	}
+	return s
+}
+
+// The plan gives the place to a pod that the scheduler does not put there: it is out of the plan for a while, and another goes.
+func TestAPlaceThatTheSchedulerRefusesIsGivenToAnother(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		active := map[string]*v1.Pod{}
+		s := &fakeScheduler{active: active}
+		pods := map[string]*v1.Pod{}
+		var planned [][]string
+		var fails error
+		turns := &turns{
+			handle: s, patience: time.Hour, pods: map[types.UID]*waiter{}, tell: func(*v1.Pod) {},
+			takesPart: func(*v1.Pod) bool { return true }, known: func(_, name string) *v1.Pod { return pods[name] },
+			plan: func(_ context.Context, waiting []*v1.Pod) ([]mirror.Turn, error) { // who comes first goes
+				out, names := make([]mirror.Turn, len(waiting)), []string{}
+				for i := range waiting {
+					names = append(names, waiting[i].Name)
+					out[i] = mirror.Turn{Verdict: horus.Defer, Reason: horus.ReasonPassedOver}
+				}
+				out[0] = mirror.Turn{Verdict: horus.Place, Node: "n"}
+				planned = append(planned, names)
+				return out, fails
+			},
+		}
+		for _, name := range []string{"a", "b", "c"} {
+			pods[name] = &v1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: name, UID: types.UID(name), CreationTimestamp: metav1.Now()}}
+			if turns.enter(pods[name]) {
+				t.Errorf("%s: expected it to wait for a plan", name)
+			}
+		}
+		step := func(expected string) {
+			t.Helper()
+			clear(active)
+			turns.next(context.Background())
+			names := []string{}
+			for _, pod := range active {
+				names = append(names, pod.Name)
+				if !turns.enter(pod) {
+					t.Errorf("expected %s to enter", pod.Name)
+				}
+			}
+			slices.Sort(names)
+			if found := fmt.Sprint(names); found != expected {
+				t.Errorf("expected %s to go, found %s, by plans for %v", expected, found, planned)
+			}
+		}
+		step("[a]")
+		if turns.node("a") != "n" {
+			t.Errorf("expected the plan's node, found %q", turns.node("a"))
+		}
+		time.Sleep(time.Second)
+		if step("[]"); len(planned) > 1 { // until it has taken its place
+			t.Errorf("expected no plan while a place is not taken, found %v", planned)
+		}
+		turns.refuse("a")
+		step("[b]")
+		turns.take("b", true)
+		fails = errors.New("no library")
+		step("[c]") // in the queue's order
+		turns.take("c", true)
+		fails = nil
+		time.Sleep(outFor)
+		turns.enter(pods["a"])
+		step("[a]")
+		if last := planned[len(planned)-1]; !slices.Equal(last, []string{"a"}) {
+			t.Errorf("expected a to be planned for again, found %v", last)
+		}
+		time.Sleep(2 * takeWithin)
+		pods["d"] = &v1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "d", UID: "d", CreationTimestamp: metav1.Now()}}
+		turns.enter(pods["d"])
+		step("[d]") // nobody waits for long for who never tries
+		turns.gone("d")
+		turns.take("a", true)
+		for _, name := range []string{"e", "f"} {
+			pods[name] = &v1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: name, UID: types.UID(name), CreationTimestamp: metav1.Now()}}
+			turns.enter(pods[name])
+		}
+		step("[e]")
+		turns.take("e", true)
+		delete(pods, "e")
+		time.Sleep(turns.patience - time.Second)
+		pods["after"] = &v1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "after", UID: "after", CreationTimestamp: metav1.Now()}}
+		plan := turns.plan
+		turns.plan = func(ctx context.Context, waiting []*v1.Pod) ([]mirror.Turn, error) { // who comes last goes
+			slices.Reverse(waiting)
+			out, err := plan(ctx, waiting)
+			slices.Reverse(waiting)
+			slices.Reverse(out)
+			return out, err
+		}
+		turns.enter(pods["after"])
+		step("[after]")
+		time.Sleep(time.Second)
+		step("[f]") // the patience is over, whatever the plan says
+	})
+}
+
+// Gangs, pods without a profile or consent, those for which others were preempted, and those that somebody else holds.
+func TestOnlyPodsThatShareTakeTurns(t *testing.T) {
+	args := Args{Driver: "gpu.nvidia.com", DeviceClasses: []string{"gpu.nvidia.com"}, ExtendedResource: "nvidia.com/gpu"}
+	lib, err := library.Local(library.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	claim := &resourceapi.ResourceClaim{Spec: resourceapi.ResourceClaimSpec{Devices: resourceapi.DeviceClaim{Requests: []resourceapi.DeviceRequest{
+		{Name: "gpu", Exactly: &resourceapi.ExactDeviceRequest{DeviceClassName: "gpu.nvidia.com", Count: 1}},
+	}}}}
+	pl := &Horus{args: args, mirror: mirror.New(args.Settings(), objects.Lookups{
+		Claim: func(string, string) (*resourceapi.ResourceClaim, error) { return claim, nil },
+		Profile: func(string, string) (objects.Profile, error) {
+			return objects.ProfileOf(map[string]any{"demands": []any{map[string]any{"gpuType": "t4", "gpuUtilPct": 15, "memMiB": 2_000}}}, nil)
+		},
+	}, lib)}
+	for what, change := range map[string]func(*v1.Pod){
+		"":                   func(*v1.Pod) {},
+		"no profile":         func(p *v1.Pod) { delete(p.Annotations, objects.ProfileAnnotation) },
+		"no consent":         func(p *v1.Pod) { delete(p.Annotations, objects.ShareAnnotation) },
+		"a gang":             func(p *v1.Pod) { p.Labels = map[string]string{GroupLabel: "g"} },
+		"Kubernetes' gang":   func(p *v1.Pod) { p.Spec.SchedulingGroup = &v1.PodSchedulingGroup{} },
+		"a scheduling gate":  func(p *v1.Pod) { p.Spec.SchedulingGates = []v1.PodSchedulingGate{{Name: "quota"}} },
+		"others made room":   func(p *v1.Pod) { p.Status.NominatedNodeName = "n" },
+		"no GPU":             func(p *v1.Pod) { p.Spec.ResourceClaims = nil },
+		"wrong bound":        func(p *v1.Pod) { p.Annotations[objects.BoundAnnotation] = "x" },
+		"its claim has some": func(*v1.Pod) { claim.Status.Allocation = &resourceapi.AllocationResult{} },
+	} {
+		claim.Status.Allocation = nil
+		name := "gpu"
+		pod := &v1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "p", Annotations: map[string]string{
+			objects.ProfileAnnotation: "light", objects.ShareAnnotation: "same-tenant",
+		}}, Spec: v1.PodSpec{ResourceClaims: []v1.PodResourceClaim{{Name: "gpu", ResourceClaimName: &name}}}}
+		change(pod)
+		if _, takesPart := pl.turnOf(pod); takesPart != (what == "") {
+			t.Errorf("%q: expected %v, found %v", what, what == "", takesPart)
+		}
+	}
+}
