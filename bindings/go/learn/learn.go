@@ -162,7 +162,12 @@ func (l *Learner) Take(w Window) (Outcome, []float64) {
 	if w.Active > implied+doubt || (!shared && w.Active < min(implied, 1)-doubt) {
 		return Contradiction, nil
 	}
-	if !shared {
+	for i := range w.Busy { // each by itself, where the exporter tells
+		if !shared {
+			weigh(loads[i:i+1], busy[i:i+1], w.Busy[i])
+		}
+	}
+	if !shared && w.Busy == nil {
 		weigh(loads, busy, w.Active)
 	}
 	if !known {

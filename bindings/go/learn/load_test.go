@@ -79,6 +79,37 @@ func TestTheExporterTellsHowFarAProfileIsOff(t *testing.T) {
 	}
 }
 
+// Together the two keep the device as busy as their profiles say, and each is off: only who tells of each pod can know.
+func TestFiguresOfEachPodTellWhoseProfileIsOff(t *testing.T) {
+	const off = 1.25
+	truth := map[string]float64{"train": 1.5, "serve": 1.5}
+	train, serve := jobs["train"].util/1.5, jobs["serve"].util/1.5
+	for _, each := range []bool{true, false} {
+		l, err := NewLearner(Model{}, Model{}, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for range 20 {
+			w := windowOf(truth, nil) // serve, train
+			w.StepUs[1] *= off
+			w.StepUs[0] /= 1 + (1-1/off)*train/serve
+			if each {
+				w.Busy = []float64{serve, train}
+			}
+			l.Take(w)
+		}
+		for kind, load := range l.loads {
+			want := math.Log(off)
+			if kind.Profile == "serve" {
+				want = -math.Log(1 + (1-1/off)*train/serve)
+			}
+			if near := math.Abs(load.beyond-want) < 0.05; near != each {
+				t.Errorf("%s: told of each pod: %v: expected a load off by %.2f, found %.2f", kind.Profile, each, want, load.beyond)
+			}
+		}
+	}
+}
+
 func TestAProfileThatIsFarOffTeachesNothing(t *testing.T) {
 	if _, believed := neverAlone(t, map[string]float64{"train": 4, "serve": 4, "quiet": 4}); len(believed) > 0 {
 		t.Errorf("steps four times as long as the profiles say, on a device as busy as they say: expected nothing learned, found %v", believed)

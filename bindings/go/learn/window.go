@@ -36,6 +36,7 @@ type Window struct {
 	Active  float64   // share of time in which a kernel ran, 0 to 1
 	DRAM    float64   // share of the memory bandwidth, 0 to 1; NaN = not told
 	MemMiB  float64   // peak of the device; NaN = not told
+	Busy    []float64 // share of time in which a kernel of each tenant ran; nil = not told of all
 }
 
 // Shortest says how little makes a window.
@@ -63,6 +64,8 @@ type recording struct {
 	dram    float64
 	memMiB  float64
 	looks   float64
+	busy    map[string]float64 // sums by the names of pods
+	told    float64            // looks in which they were told of
 }
 
 // Look takes in what is seen at one time, and returns the windows that end with it. Steps are by the tenants' keys.
@@ -81,7 +84,7 @@ func (r *Recorder) Look(now time.Time, devices []Device, seen Usages, steps map[
 			one = &recording{tenants: tenants, settled: now.Add(r.Window)}
 		}
 		known[key] = one
-		if window, ended := one.look(now, r, device, seen.of[id], steps); ended {
+		if window, ended := one.look(now, r, device, seen.of[id], seen.shares[id], steps); ended {
 			out = append(out, window)
 		}
 	}
@@ -101,7 +104,7 @@ func idOf(device Device, seen Usages) string {
 	return ""
 }
 
-func (one *recording) look(now time.Time, r *Recorder, device Device, told usage, steps map[string]Reading) (Window, bool) {
+func (one *recording) look(now time.Time, r *Recorder, device Device, told usage, shares map[string]float64, steps map[string]Reading) (Window, bool) {
 	usable := told.active > 0 && !math.IsNaN(told.active) && now.Sub(one.looked) <= r.Gap
 	for key := range one.tenants {
 		reading, known := steps[key]
@@ -115,6 +118,12 @@ func (one *recording) look(now time.Time, r *Recorder, device Device, told usage
 	}
 	one.active, one.dram, one.looks = one.active+told.active, one.dram+told.dram, one.looks+1
 	one.memMiB, one.last = math.Max(one.memMiB, told.memMiB), steps
+	if len(shares) > 0 {
+		one.told++
+	}
+	for pod, share := range shares {
+		one.busy[pod] += share
+	}
 	if now.Sub(one.begun) < r.Window {
 		return Window{}, false
 	}
@@ -133,6 +142,12 @@ func (one *recording) look(now time.Time, r *Recorder, device Device, told usage
 			seconds = out.Seconds
 		}
 		out.StepUs = append(out.StepUs, seconds/made*1e6)
+		if busy := one.busy[tenant.Pod]; one.told == one.looks && busy > 0 {
+			out.Busy = append(out.Busy, busy/one.looks)
+		}
+	}
+	if len(out.Busy) < len(out.StepUs) {
+		out.Busy = nil
 	}
 	one.begin(now, steps, true)
 	return out, true
@@ -141,7 +156,7 @@ func (one *recording) look(now time.Time, r *Recorder, device Device, told usage
 // begin a window, if it may.
 func (one *recording) begin(now time.Time, steps map[string]Reading, may bool) {
 	one.begun, one.first, one.last = time.Time{}, nil, nil
-	one.active, one.dram, one.memMiB, one.looks = 0, 0, 0, 0
+	one.active, one.dram, one.memMiB, one.looks, one.told, one.busy = 0, 0, 0, 0, 0, map[string]float64{}
 	for key := range one.tenants {
 		_, known := steps[key]
 		may = may && known

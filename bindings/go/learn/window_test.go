@@ -13,7 +13,7 @@ const uuid = "GPU-1"
 func deviceWith(pods ...string) Device {
 	out := Device{Node: "n", ID: uuid}
 	for _, name := range pods {
-		out.Tenants = append(out.Tenants, Tenant{Key: name, GPUs: 1})
+		out.Tenants = append(out.Tenants, Tenant{Key: name, Pod: name, GPUs: 1})
 	}
 	return out
 }
@@ -24,6 +24,7 @@ type bench struct {
 	now    time.Time
 	steps  map[string]Reading
 	active float64
+	shares map[string]float64
 	ended  []Window
 }
 
@@ -51,6 +52,7 @@ func (b *bench) look(now time.Time, pods []string) {
 	seen := NoUsages()
 	if b.active > 0 {
 		seen.of[uuid] = usage{active: b.active, dram: 0.25, memMiB: 1000}
+		seen.shares[uuid] = b.shares
 	}
 	b.ended = append(b.ended, b.Recorder.Look(now, []Device{deviceWith(pods...)}, seen, b.steps)...)
 }
@@ -64,6 +66,17 @@ func TestAWindowTellsTheMeanTimeOfAStep(t *testing.T) {
 	w := b.ended[0]
 	if w.Seconds != 5 || len(w.StepUs) != 2 || math.Abs(w.StepUs[0]-50_000) > 1 || w.Active != 0.5 || w.DRAM != 0.25 || w.MemMiB != 1000 {
 		t.Errorf("expected steps of 50,000 us at half of the device, found %+v", w)
+	}
+}
+
+func TestAWindowTellsHowBusyEachTenantIsWhereAllAreTold(t *testing.T) {
+	for what, told := range map[string]map[string]float64{"both": {"p": 0.1, "q": 0.4}, "one": {"p": 0.1}, "none": nil} {
+		b := newBench()
+		b.shares = told
+		b.run(12, 50_000, "p", "q")
+		if w := b.ended[0]; what != "both" && w.Busy != nil || what == "both" && (len(w.Busy) != 2 || math.Abs(w.Busy[0]-0.1) > 1e-9 || math.Abs(w.Busy[1]-0.4) > 1e-9) {
+			t.Errorf("%s told: found %v", what, w.Busy)
+		}
 	}
 }
 
