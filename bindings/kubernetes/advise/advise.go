@@ -106,7 +106,11 @@ func For(profile Profile, pod *v1.Pod, cluster Cluster) (Advice, error) {
 			continue
 		}
 		fit[label] = true
-		advice.add(t, bound(profile.Demands[at].Demand), evidence(profile.Memory[at]), profile.LargestBatch[at])
+		batch := profile.LargestBatch[at] // it was told for all of the GPU's memory
+		if t.Means != Whole || (pod != nil && SharesByKAI(cluster.Settings, pod)) {
+			batch = 0
+		}
+		advice.add(t, bound(profile.Demands[at].Demand), evidence(profile.Memory[at]), batch)
 	}
 	slices.Sort(advice.GPUTypes)
 	advice.GPUTypes = slices.Compact(advice.GPUTypes)
@@ -147,9 +151,6 @@ func evidence(flags horus.DemandFlags) Evidence {
 
 // add a type on which the job fits.
 func (a *Advice) add(t NodeType, bound int64, by Evidence, batch int64) {
-	if t.Means != Whole {
-		batch = 0 // it was told for all of the GPU's memory
-	}
 	if first := len(a.GPUTypes) == 0; first {
 		a.Evidence, a.MemRequestMiB, a.LargestBatch = by, bound, batch
 	} else {

@@ -24,9 +24,31 @@ func asksFor(pod *v1.Pod, settings Settings, means Means) bool {
 		return means == Claims
 	case objects.WholeGPUs(settings.orDefault(), pod) > 0:
 		return means == Whole || means == HAMi
+	case SharesByKAI(settings, pod):
+		return means == Whole
 	}
 	return len(pod.Spec.ResourceClaims) > 0 && means == Claims
 }
+
+// SharesByKAI says whether a pod gets a part of a GPU from KAI's scheduler, which annotations ask for: it consents to share, or
+// states how much.
+func SharesByKAI(settings Settings, pod *v1.Pod) bool {
+	return pod.Spec.SchedulerName == "kai-scheduler" && len(pod.Spec.ResourceClaims) == 0 && objects.WholeGPUs(settings.orDefault(), pod) == 0 &&
+		(pod.Annotations[objects.ShareAnnotation] != "" || StatesPartOfKAI(pod))
+}
+
+// StatesPartOfKAI says whether the pod says how large the part is.
+func StatesPartOfKAI(pod *v1.Pod) bool {
+	for key := range pod.Annotations {
+		if key == "gpu-fraction" || key == KAIMemory || strings.HasSuffix(key, ".gpu-memory.request") {
+			return true
+		}
+	}
+	return false
+}
+
+// KAIMemory is the annotation for MiB of a GPU, which all versions of KAI read.
+const KAIMemory = "gpu-memory"
 
 // AsksForGPUs says whether a pod does, as far as itself tells: its claims may be for other devices.
 func AsksForGPUs(settings Settings, pod *v1.Pod) bool {

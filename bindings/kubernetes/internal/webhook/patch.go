@@ -87,6 +87,10 @@ func (p *patch) pod(pod *v1.Pod, advice advise.Advice, settings advise.Settings)
 			filledIn = append(filledIn, hamiMemory)
 		}
 	}
+	if advice.MemLimitMiB > 0 && advise.SharesByKAI(settings, pod) && !advise.StatesPartOfKAI(pod) &&
+		p.set(strconv.FormatInt(advice.MemLimitMiB, 10), "metadata", "annotations", advise.KAIMemory) {
+		filledIn = append(filledIn, advise.KAIMemory)
+	}
 	if advice.LargestBatch > 0 && p.set(strconv.FormatInt(advice.LargestBatch, 10), "metadata", "annotations", BatchAnnotation) {
 		filledIn = append(filledIn, BatchAnnotation)
 	}

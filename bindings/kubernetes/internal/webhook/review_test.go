@@ -188,6 +188,39 @@ func TestHAMiIsGivenALimitThatIsMeasuredAndNoOther(t *testing.T) {
 	}
 }
 
+// A pod of KAI's gets a part of a GPU by annotations alone.
+func TestKAIIsToldThePartOfAPodThatConsents(t *testing.T) {
+	pod := func(profile, annotations, spec string) string {
+		return `{metadata: {name: p, annotations: {libhorus.org/profile: ` + profile + annotations + `}}, spec: {containers: [{name: main` + spec + `}], schedulerName: kai-scheduler}}`
+	}
+	const consent = ", libhorus.org/share: anyone"
+	for name, one := range map[string]struct{ pod, memory, affinity string }{
+		"measured":          {pod("measured", consent, ""), "3000", "null"},
+		"large":             {pod("large", consent, ""), "70000", `"NotIn"`},
+		"predicted":         {pod("predicted", consent, ""), "null", "null"},
+		"no consent":        {pod("measured", "", ""), "null", "null"},
+		"stated":            {pod("large", consent+`, gpu-memory: "5000"`, ""), `"5000"`, `"NotIn"`},
+		"a fraction":        {pod("large", `, gpu-fraction: "0.5"`, ""), "null", `"NotIn"`},
+		"of a container":    {pod("large", `, nvidia.cdi.k8s.io/main.gpu-memory.request: 30GiB`, ""), "null", `"NotIn"`},
+		"whole GPUs":        {pod("measured", consent, ", resources: {limits: {nvidia.com/gpu: 1}}"), "null", "null"},
+		"another scheduler": {strings.Replace(pod("measured", consent, ""), "kai-scheduler", "volcano", 1), "null", "null"},
+	} {
+		patched, _ := ask(t, handler(t, t4, a100), "Pod", one.pod)
+		annotations := patched["metadata"].(map[string]any)["annotations"].(map[string]any)
+		memory, err := json.Marshal(annotations["gpu-memory"])
+		check(t, err)
+		if strings.Trim(string(memory), `"`) != strings.Trim(one.memory, `"`) {
+			t.Errorf("%s: expected %s MiB, found %s", name, one.memory, memory)
+		}
+		if found := at(patched, "spec", "affinity"); strings.Contains(found, "NotIn") != (one.affinity != "null") {
+			t.Errorf("%s: expected affinity with %s, found %s", name, one.affinity, found)
+		}
+		if _, told := annotations[BatchAnnotation]; told && name != "whole GPUs" {
+			t.Errorf("%s: expected no batch for a part of a GPU, found %v", name, annotations)
+		}
+	}
+}
+
 // HAMi's webhook may come after ours, and ours is then called again.
 func TestASecondCallFillsInWhatIsLeft(t *testing.T) {
 	h := handler(t, typed("t4", 15_360, advise.HAMi, "Tesla-T4"), typed("a100-80gb", 81_920, advise.HAMi, "A100"))
