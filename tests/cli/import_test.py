@@ -318,17 +318,20 @@ class Import(Files):
                    part("third", "a", "g1", 3, gpu_fraction="0.29"), part("memory", "a", "g2", 4, gpu_memory="20000"),
                    part("pair", "a", None, 5, {"runai-gpu-group/1": "g2", "runai-gpu-group/2": "g3"},
                         gpu_fraction="0.25", gpu_fraction_num_devices="2"),
-                   part("waits", gpu_memory="20000"), part("limits", **{"nvidia.com/container.main.gpu-memory.request": "4Gi"})]
+                   part("waits", gpu_memory="20000"), part("limits", **{"nvidia.com/container.main.gpu-memory.request": "4Gi"}),
+                   part("dynamic", **{"nvidia.cdi.k8s.io/main.gpu-memory.request": "30GiB", "nvidia.cdi.k8s.io/main.gpu-memory.limit": "60GiB",
+                                      "kai.scheduler/gpu-compute-sharing-mode": "time-slicing"})]
         found = self.report(objects)
-        self.assertEqual((found["jobs_run"], found["jobs_wait"], found["pods_assumed"]), (5, 2, 5))
-        self.assertIn("6 pods ask for parts of GPUs by annotations of KAI or Run:ai.", found["notes"])
+        self.assertEqual((found["jobs_run"], found["jobs_wait"], found["pods_assumed"]), (5, 3, 5))
+        self.assertIn("7 pods ask for parts of GPUs by annotations of KAI or Run:ai.", found["notes"])
         now = {name: re.search(r"on: \[(.*?)\]", self.line(f"default/{name}", "now.yaml"))[1]
                for name in ("whole", "half", "third", "memory", "pair")}
         self.assertEqual(now, {"whole": '{node: "a", gpu: 0}', "half": '{node: "a", gpu: 1}', "third": '{node: "a", gpu: 1}',
                                "memory": '{node: "a", gpu: 2}', "pair": '{node: "a", gpu: 2}, {node: "a", gpu: 3}'})
         for name, text in (("half", "gpu_milli: 500, share: anyone"), ("third", "gpu_milli: 290, share: anyone"),
                            ("waits", "any: {gpu_util_pct: 100, gpu_memory_gib: 19.53125}"),
-                           ("limits", "any: {gpu_util_pct: 100, gpu_memory_gib: 4}"), ("pair", "gpus: 2, share: anyone")):
+                           ("limits", "any: {gpu_util_pct: 100, gpu_memory_gib: 4}"),
+                           ("dynamic", "any: {gpu_util_pct: 100, gpu_memory_gib: 30}"), ("pair", "gpus: 2, share: anyone")):
             self.assertIn(text, self.line(f"default/{name}", "jobs.yaml"))
         self.assertNotIn("reservation", self.read("jobs.yaml"))
         code, _, err = run("place", "--cluster", self.folder / "out/now.yaml", "--jobs", self.folder / "out/waiting.yaml")

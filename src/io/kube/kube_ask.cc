@@ -57,7 +57,9 @@ absl::Status AddPart(const KubePart& part, KubeAsk& ask) {
   std::vector<std::string> amounts = part.container_memory;
   if (!part.mem_mib.empty()) amounts = {part.mem_mib + "Mi"};
   for (const std::string& amount : amounts) {
-    const std::optional<int64_t> bytes = ParseKubeQuantity(amount, 1);
+    const bool spelled = amount.ends_with("iB");  // "30GiB", as KAI writes it; a quantity of Kubernetes is "30Gi"
+    const std::optional<int64_t> bytes =
+        ParseKubeQuantity(std::string_view(amount).substr(0, amount.size() - (spelled ? 1 : 0)), 1);
     if (!bytes) return InvalidArgument("annotation gpu-memory: expected an amount of memory, found %s", Quoted(amount));
     mem_bytes = std::min(kMostQuantity, mem_bytes + *bytes);  // Bounded: both at most 2^60
   }
