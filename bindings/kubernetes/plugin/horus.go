@@ -9,6 +9,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -138,6 +140,9 @@ func (pl *Horus) PreFilter(ctx context.Context, state fwk.CycleState, pod *v1.Po
 		return nil, pl.skip()
 	}
 	if pl.args.Mode == Shadow {
+		if gangOf(pod) == "" && pl.ready() {
+			pl.dryRun(ctx, view, pod, nodes)
+		}
 		return nil, fwk.NewStatus(fwk.UnschedulableAndUnresolvable, "Horus: it runs in shadow mode and binds nothing")
 	}
 	if !pl.ready() {
@@ -177,6 +182,36 @@ func (pl *Horus) PreFilter(ctx context.Context, state fwk.CycleState, pod *v1.Po
 		return nil, nil // Filter tells each node's reason, and preemption may look at it
 	}
 	return &fwk.PreFilterResult{NodeNames: sets.KeySet(c.kept)}, nil
+}
+
+// dryRun tells the owner of a pod where it would go, by what the library and the pod's own rules say.
+func (pl *Horus) dryRun(ctx context.Context, view objects.Pod, pod *v1.Pod, nodes []fwk.NodeInfo) {
+	rules, err := pl.rules(ctx, view)
+	var c *cycle
+	if err == nil {
+		c, err = pl.ask(ctx, view, rules, pod, nodes, "", false)
+		chosen.Store(nil)
+	}
+	if err != nil {
+		pl.refuse(pod, err)
+		return
+	}
+	var told string
+	if len(c.kept) > 0 {
+		best := slices.MinFunc(slices.Collect(maps.Keys(c.kept)), func(a, b string) int {
+			return cmp.Or(cmp.Compare(c.kept[a].cost, c.kept[b].cost), cmp.Compare(a, b))
+		})
+		if told = "It would be bound to " + best + "."; c.kept[best].choice != nil {
+			told += " " + c.kept[best].choice.Decision.Text
+		}
+	} else {
+		near, err := pl.mirror.Nearest(ctx, view, objects.OpennessOf(pod, pl.owner))
+		if err != nil {
+			return
+		}
+		told = "It would wait: " + near + "." + c.why()
+	}
+	pl.handle.EventRecorder().Eventf(pod, nil, v1.EventTypeNormal, "HorusDryRun", "Scheduling", "%s", note(told))
 }
 
 // skip is for a pod of which Filter looks at the nodes' owner alone.

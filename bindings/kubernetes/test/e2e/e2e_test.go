@@ -667,4 +667,14 @@ func TestShadowBindsNothingAndTellsWhatOthersCost(t *testing.T) {
 	until(t, c, "a pod that names us is told", func() bool {
 		return strings.Contains(kubectl(t, c, "get", "pod", "ours", "-o", "yaml"), "shadow mode")
 	})
+	said(t, c, "ours", "HorusDryRun", "It would wait: no node")
+	claim(t, c, "tried", "10Gi")
+	makePod(t, c, podSpec{name: "tried", claim: "tried"})
+	said(t, c, "tried", "HorusDryRun", "It would be bound to n1", "device 1")
+	node(t, c, "whole", 1, nil)
+	makePod(t, c, podSpec{name: "all", whole: 1})
+	said(t, c, "all", "HorusDryRun", "It would be bound to whole")
+	if get(t, c, "tried").Spec.NodeName != "" || get(t, c, "all").Spec.NodeName != "" {
+		t.Error("expected nothing to be bound")
+	}
 }
