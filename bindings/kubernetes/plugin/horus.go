@@ -46,7 +46,7 @@ type Horus struct {
 	synced   []cache.InformerSynced
 	groups   podGroupLister
 	gangs    *gangs
-	turns    *turns   // nil = pods go in the queue's order
+	turns    *turns
 	wide     sync.Map // UIDs of pods that the candidates were closed to
 	invalid  sync.Map // UID -> *v1.Pod, of those whose objects are wrong
 	refused  sync.Map // UID -> *v1.Pod, of those that found no GPU
@@ -80,6 +80,7 @@ func New(ctx context.Context, raw runtime.Object, handle fwk.Handle) (fwk.Plugin
 	if err != nil {
 		return nil, err
 	}
+	args.Choose = args.Mode == Place && args.Choose
 	pl := &Horus{args: args, handle: handle, owner: objects.Owner{Scheduler: handle.ProfileName(), Only: args.Mode == Place && !args.AllNodes}}
 	lookups := objects.Lookups{Claim: pl.claim, Profile: func(namespace, name string) (objects.Profile, error) { return pl.profiles.Get(namespace, name) }, Pod: pl.pod}
 	var lib *library.Library
@@ -108,13 +109,11 @@ func New(ctx context.Context, raw runtime.Object, handle fwk.Handle) (fwk.Plugin
 		pl.mirror.Seen = shadow.New(handle.ProfileName()).Seen
 	}
 	pl.gangs = &gangs{handle: handle, groups: pl.groups.get, plan: pl.planGang, freed: pl.mirror.Freed, all: map[string]*gang{}}
-	if args.Mode == Place && args.Choose {
-		pl.turns = newTurns(pl)
-	}
+	pl.turns = newTurns(pl)
 	if err := pl.watch(ctx); err != nil {
 		return nil, err
 	}
-	if pl.turns != nil {
+	if args.Choose {
 		go pl.turns.run(ctx, pl.ready)
 	}
 	pl.register()

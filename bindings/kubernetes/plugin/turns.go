@@ -81,9 +81,6 @@ func newTurns(pl *Horus) *turns {
 
 // enter says whether a pod may enter the queue.
 func (t *turns) enter(pod *v1.Pod) bool {
-	if t == nil {
-		return true
-	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	w := t.pods[pod.UID]
@@ -108,9 +105,6 @@ func (t *turns) patient(pod *v1.Pod, now time.Time) bool {
 
 // node that a pod is to go to by the plan; "" = any.
 func (t *turns) node(uid types.UID) string {
-	if t == nil {
-		return ""
-	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.leads = true
@@ -122,9 +116,6 @@ func (t *turns) node(uid types.UID) string {
 
 // take: it has its devices, or has them no more.
 func (t *turns) take(uid types.UID, taken bool) {
-	if t == nil {
-		return
-	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if w := t.pods[uid]; w != nil {
@@ -135,9 +126,6 @@ func (t *turns) take(uid types.UID, taken bool) {
 
 // refuse: it was tried and found no place. It is held again, until the next plan.
 func (t *turns) refuse(uid types.UID) {
-	if t == nil {
-		return
-	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	w := t.pods[uid]
@@ -154,9 +142,6 @@ func (t *turns) refuse(uid types.UID) {
 
 // gone: it is bound, or is no more.
 func (t *turns) gone(uid types.UID) {
-	if t == nil {
-		return
-	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.pods[uid] != nil {
@@ -288,7 +273,7 @@ func (pl *Horus) PreEnqueue(_ context.Context, pod *v1.Pod) *fwk.Status {
 // turnOf reads a pod, if the library has a say in when it goes. A pod for which others were preempted is not held, nor one that has
 // devices.
 func (pl *Horus) turnOf(pod *v1.Pod) (view objects.Pod, takesPart bool) {
-	if pod.Annotations[objects.ProfileAnnotation] == "" || pod.Spec.SchedulingGroup != nil || gangOf(pod) != "" ||
+	if !pl.args.Choose || pod.Annotations[objects.ProfileAnnotation] == "" || pod.Spec.SchedulingGroup != nil || gangOf(pod) != "" ||
 		len(pod.Spec.SchedulingGates) > 0 || pod.Status.NominatedNodeName != "" {
 		return view, false
 	}

@@ -193,19 +193,17 @@ func (s *yard) come(one *job) {
 // newYard stops with the context. chooses: pods are held, else they go in the queue's order.
 func newYard(ctx context.Context, t *testing.T, places int, patience time.Duration, chooses bool) *yard {
 	s := &yard{t: t, places: places, pods: map[types.UID]*job{}, noRoom: map[int]time.Time{}}
-	if chooses {
-		s.turns = &turns{
-			patience: patience, plan: s.plan, pods: map[types.UID]*waiter{}, tell: func(*v1.Pod) {},
-			takesPart: func(*v1.Pod) bool { return true },
-			known: func(_, name string) *v1.Pod {
-				s.mu.Lock()
-				defer s.mu.Unlock()
-				if one := s.pods[types.UID(name)]; one != nil {
-					return one.pod
-				}
-				return nil
-			},
-		}
+	s.turns = &turns{
+		patience: patience, plan: s.plan, pods: map[types.UID]*waiter{}, tell: func(*v1.Pod) {},
+		takesPart: func(*v1.Pod) bool { return chooses },
+		known: func(_, name string) *v1.Pod {
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			if one := s.pods[types.UID(name)]; one != nil {
+				return one.pod
+			}
+			return nil
+		},
 	}
 	schedulermetrics.Register()
 	hints := internalqueue.QueueingHintMapPerProfile{"": {framework.EventAssignedPodDelete: {{
@@ -218,10 +216,8 @@ func newYard(ctx context.Context, t *testing.T, places int, patience time.Durati
 		internalqueue.WithPreEnqueuePluginMap(map[string]map[string]fwk.PreEnqueuePlugin{"": {Name: gate{s.turns}}}))
 	s.queue.Run(klog.Background())
 	go s.schedule()
-	if s.turns != nil {
-		s.turns.handle = s.queue
-		go s.turns.run(ctx, func() bool { return true })
-	}
+	s.turns.handle = s.queue
+	go s.turns.run(ctx, func() bool { return true })
 	return s
 }
 
@@ -389,7 +385,7 @@ func TestAPlaceThatTheSchedulerRefusesIsGivenToAnother(t *testing.T) {
 
 // Gangs, pods without a profile or consent, those for which others were preempted, and those that somebody else holds.
 func TestOnlyPodsThatShareTakeTurns(t *testing.T) {
-	args := Args{Driver: "gpu.nvidia.com", DeviceClasses: []string{"gpu.nvidia.com"}, ExtendedResource: "nvidia.com/gpu"}
+	args := Args{Choose: true, Driver: "gpu.nvidia.com", DeviceClasses: []string{"gpu.nvidia.com"}, ExtendedResource: "nvidia.com/gpu"}
 	lib, err := library.Local(library.Options{})
 	if err != nil {
 		t.Fatal(err)
