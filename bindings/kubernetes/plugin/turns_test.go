@@ -58,6 +58,12 @@ type job struct {
 	blocked time.Time // since when it fits and waits
 }
 
+// recorder is upstream's, which outlives the tests.
+var recorder = sync.OnceValue(func() *schedulermetrics.MetricAsyncRecorder {
+	schedulermetrics.Register()
+	return schedulermetrics.NewMetricsAsyncRecorder(1000, time.Minute, nil)
+})
+
 type gate struct{ turns *turns }
 
 func (gate) Name() string { return Name }
@@ -144,11 +150,26 @@ func (s *yard) schedule() {
 			s.mu.Unlock()
 			s.turns.refuse(one.pod.UID)
 			info.UnschedulablePlugins.Insert(Name)
-			if err := s.queue.AddUnschedulablePodIfNotPresent(klog.Background(), info, 0); err != nil {
+			if err := back(s.queue, info); err != nil {
 				s.t.Error(err)
 			}
 		}
 	}
+}
+
+// back puts a refused pod into the queue, by the names of 1.37 and of 1.36.
+func back(queue any, info *framework.QueuedPodInfo) error {
+	switch q := queue.(type) {
+	case interface {
+		AddUnschedulablePodIfNotPresent(klog.Logger, *framework.QueuedPodInfo, int64) error
+	}:
+		return q.AddUnschedulablePodIfNotPresent(klog.Background(), info, 0)
+	case interface {
+		AddUnschedulableIfNotPresent(klog.Logger, *framework.QueuedPodInfo, int64) error
+	}:
+		return q.AddUnschedulableIfNotPresent(klog.Background(), info, 0)
+	}
+	return fmt.Errorf("expected a queue that takes pods back, found %T", queue)
 }
 
 // seize binds a pod, and looks whom it passes.
@@ -205,13 +226,12 @@ func newYard(ctx context.Context, t *testing.T, places int, patience time.Durati
 			return nil
 		},
 	}
-	schedulermetrics.Register()
 	hints := internalqueue.QueueingHintMapPerProfile{"": {framework.EventAssignedPodDelete: {{
 		PluginName:     Name,
 		QueueingHintFn: func(klog.Logger, *v1.Pod, any, any) (fwk.QueueingHint, error) { return fwk.Queue, nil },
 	}}}}
 	s.queue = internalqueue.NewTestQueueWithInformerFactory(ctx, (&queuesort.PrioritySort{}).Less, informers.NewSharedInformerFactory(fake.NewClientset(), 0),
-		internalqueue.WithMetricsRecorder(schedulermetrics.NewMetricsAsyncRecorder(1000, time.Minute, ctx.Done())),
+		internalqueue.WithMetricsRecorder(recorder()),
 		internalqueue.WithQueueingHintMapPerProfile(hints),
 		internalqueue.WithPreEnqueuePluginMap(map[string]map[string]fwk.PreEnqueuePlugin{"": {Name: gate{s.turns}}}))
 	s.queue.Run(klog.Background())
@@ -230,6 +250,7 @@ func jobOf(name string, priority int32, need int, worth float64, ends time.Durat
 // Of many pods that come and go, those go first whose work is worth most, within a priority. Who fits is not left waiting beside free
 // places, who fits nowhere is told so, and nobody is held for longer than the patience.
 func TestThoseWorthMostGoFirstAndNobodyIsHeldInVain(t *testing.T) {
+	recorder()
 	unfair := map[bool]float64{}
 	for _, chooses := range []bool{true, false} {
 		bound, count := 0, 0
