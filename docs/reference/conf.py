@@ -17,6 +17,7 @@ language = "en"
 extensions = ["sphinx.ext.autodoc", "sphinx.ext.napoleon", "myst_parser"]
 default_role = "literal"  # docstrings have `names` in single backticks
 html_theme = "furo"  # light and dark, phones, search
+html_static_path, html_css_files = ["_static"], ["site.css"]
 html_title = f"libhorus {version}"
 html_copy_source = False
 html_show_copyright = False
