@@ -136,7 +136,7 @@ def test_many_spells_become_counts_of_tenants(monkeypatch):
 
 
 def test_gpus_that_are_left_out_are_told():
-    assert plot.gpu_timeline(list(events()), most_gpus=1).get_title(loc="left") == "1 of 2 GPUs"
+    assert plot.from_events(list(events())).plot(most_gpus=1).get_title(loc="left") == "1 of 2 GPUs"
 
 
 @pytest.mark.parametrize("picture", [plot.gpu_timeline, plot.utilisation, plot.fragmentation])

@@ -12,10 +12,13 @@ import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -53,6 +56,11 @@ class Timeline:
     profiles: list[str]
     end_us: int
     counts: dict[str, int] = field(default_factory=dict)  # events by name
+
+    def plot(self, **options: Any) -> Axes:
+        """Who ran where, beside whom: `gpu_timeline` of it."""
+        from .timeline import gpu_timeline  # which needs this module
+        return gpu_timeline(self, **options)
 
     def __repr__(self) -> str:
         return f"Timeline({len(self.job_ids)} jobs, {len(self.gpus)} GPUs, {len(self.spell_job)} spells)"
