@@ -21,7 +21,6 @@ FILES, FOLDERS, GPUS = "files", "folders", "gpus"
 KINDS = {"FILE": FILES, "FILE...": FILES, "PATH": FILES, "PATH...": FILES, "DIR": FOLDERS, "TYPE": GPUS, "BUNDLE": FILES}
 BUNDLES = ["builtin", "none"]
 GPU_POSITIONALS = {("gpus", "NAME")}
-IN_PACKAGE = ("report",)  # not asked, so that pages do not depend on whether the Python package is installed
 # NAME=horus; N:INT in [1 - 256]=3; TYPE[=N]; NAME:{backlog,poisson,bursty}
 SPEC = re.compile(r"(?P<meta>[^:=\s]+(?:=[A-Z]+\]?)?)"
                   r"(?::(?P<type>[A-Z]*)(?: in \[(?P<range>[^]]*)\]|\{(?P<set>[^}]*)\})?)?(?:=(?P<default>.*))?")
@@ -159,7 +158,7 @@ def collect(horus):
     found, todo = [], [((), "", False)]
     while todo:
         path, about, foreign = todo.pop(0)
-        text, foreign = "" if path[:1] == IN_PACKAGE else said(*path), foreign or "(a Python program: " in about
+        text, foreign = said(*path), foreign or "(a Python program: " in about
         if not text and not foreign:
             raise SystemExit(f"manual.py: {horus} {' '.join(path)} --help failed")
         command = read_foreign(path, about, text) if foreign else read(path, text)

@@ -17,10 +17,11 @@ What `--help` prints, command by command. What holds for all of them:
   it is a terminal and the work takes more than a second.
 - `--json` prints one [JSON document](json.md); `horus potential` has `--format table`, `json` or `csv`. Keys, columns and
   options have their unit in the name: `_us`, `_mib`, `_pct`, `_milli` (a thousandth).
-- Files to write (`--out`, `--to`, `--predictions`, `--prometheus`) replace what was there, whole or not at all. `--timeline`
+- Files to write (`--out`, `--to`, `--predictions`, `--prometheus`, `--html`) replace what was there, whole or not at all. `--timeline`
   grows during the run. A file that another option names is refused.
-- `horus profile` and `horus report` are Python programs, with exit codes of their own. `HORUS_PYTHON` names the interpreter,
-  else it is `python3`. The report needs the Python package with the extra `report` ([Python](../python.md)).
+- `horus profile`, and `horus report` on results of `compare` and `simulate`, are Python programs, with exit codes of their own.
+  `HORUS_PYTHON` names the interpreter, else it is `python3`. That report needs the Python package with the extra `report`
+  ([Python](../python.md)).
 
 | exit code | meaning |
 |---|---|

@@ -38,6 +38,7 @@ extern const bool kHasLaboratory;
 [[nodiscard]] Command AddTrain(CLI::App& parser);
 [[nodiscard]] Command AddCalibrate(CLI::App& parser);
 [[nodiscard]] Command AddEvaluate(CLI::App& parser);
+[[nodiscard]] Command AddReport(CLI::App& parser);
 
 // Commands that are Python programs: listed in the help, and never parsed. HandOver becomes that program, if the
 // command line names one; it answers an exit code only where that cannot be done, and none for other commands.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// horus profile, horus profile --sensitivity, horus report: commands that are Python programs. This process becomes the
+// horus profile, horus profile --sensitivity, horus report on results of compare: Python programs. This process becomes the
 // interpreter, with the same arguments; nothing of them is parsed here.
 #include <fcntl.h>
 #include <spawn.h>
@@ -21,6 +21,7 @@
 #include "base/text.h"
 #include "cli/commands.h"
 #include "cli/print.h"
+#include "cli/report.h"
 
 namespace horus::cli {
 namespace {
@@ -115,11 +116,20 @@ absl::Status BecomeModule(const Module& module, std::vector<std::string> argumen
   return Become(std::move(arguments));
 }
 
+// Whether `horus report` is given something else than what `horus shadow`, place and potential print.
+bool IsForPython(std::vector<std::string> arguments) {
+  std::error_code error;
+  for (size_t i = 0; i < arguments.size(); ++i) {
+    const bool is_output = i > 0 && (arguments[i - 1] == "-o" || arguments[i - 1] == "--out");
+    if (!is_output && std::filesystem::exists(arguments[i], error) && !IsForReport(arguments[i])) return true;
+  }
+  return false;
+}
+
 }  // namespace
 
 void AddHandOvers(CLI::App& parser) {
   parser.add_subcommand("profile", "Measure one's own GPU and train on it (a Python program: docs/measure.md)");
-  parser.add_subcommand("report", "Write what sharing would give as one HTML file (a Python program: docs/python.md)");
 }
 
 std::optional<int> HandOver(int argc, const char* const* argv) {
@@ -129,7 +139,9 @@ std::optional<int> HandOver(int argc, const char* const* argv) {
     return Fail(BecomeModule(kInputs, {argv + 3, argv + argc}));
   }
   if (command == "profile") return Fail(Profile({argv + 2, argv + argc}));
-  if (command == "report") return Fail(BecomeModule(kReport, {argv + 2, argv + argc}));
+  if (command == "report" && IsForPython({argv + 2, argv + argc})) {
+    return Fail(BecomeModule(kReport, {argv + 2, argv + argc}));
+  }
   return std::nullopt;
 }
 

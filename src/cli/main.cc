@@ -30,7 +30,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::array<std::string_view, 5> kOutputs = {"--predictions", "--out", "--prometheus", "--timeline", "--to"};
+constexpr std::array<std::string_view, 6> kOutputs = {"--predictions", "--out", "--prometheus",
+                                                      "--timeline",    "--to",  "--html"};
 
 struct Given {
   std::string option, path;
@@ -91,7 +92,7 @@ constexpr Example kExamples[] = {
     {"compare grid.yaml --out results", "policies against each other in a simulated cluster", true},
     {"train --data rows.csv --out model.hbundle", "a predictor that has learned from measured runs", true},
     {"profile run --out rows --minutes 30", "what jobs demand of this GPU, measured alone and side by side"},
-    {"report results -o report.html", "what the results of compare and potential say, as one page"},
+    {"report shadow.json potential.json -o page.html", "what shadow, place and potential found, as one page"},
     {"traces show jobs.csv", "what a trace of jobs holds", true},
     {"gpus", "the GPU types that are known"},
     {"models", "the language models that are known by name"},
@@ -171,7 +172,7 @@ int Run(int argc, char** argv) {
       horus::cli::AddPotential(parser), horus::cli::AddImport(parser), horus::cli::AddGpus(parser),
       horus::cli::AddModels(parser),    horus::cli::AddTraces(parser), horus::cli::AddSimulate(parser),
       horus::cli::AddCompare(parser),   horus::cli::AddTrain(parser),  horus::cli::AddCalibrate(parser),
-      horus::cli::AddEvaluate(parser)};
+      horus::cli::AddEvaluate(parser),  horus::cli::AddReport(parser)};
   horus::cli::AddHandOvers(parser);
   try {
     parser.parse(argc, argv);

@@ -24,6 +24,7 @@
 #include "cli/inputs.h"
 #include "cli/placing.h"
 #include "cli/print.h"
+#include "cli/report.h"
 #include "interference/laws.h"
 #include "io/cluster_file.h"
 #include "io/jobs_file.h"
@@ -525,6 +526,7 @@ struct PlaceFlags {
   PlacingOptions placing;
   std::string out;
   std::string prometheus;
+  PageOptions page;
   bool explain = false;
   bool strict = false;
   bool json = false;
@@ -611,6 +613,9 @@ int RunPlace(const PlaceFlags& options) {
       return Fail(status);
     }
   }
+  if (!options.page.path.empty()) {
+    if (absl::Status status = WritePage(options.page, PlacementJson(*placement)); !status.ok()) return Fail(status);
+  }
   std::string text;
   if (options.json) {
     text = PlacementJson(*placement);
@@ -637,6 +642,7 @@ Command AddPlace(CLI::App& parser) {
   app->add_option("--out", options->out, "Also write the placement as JSON")->type_name("FILE");
   app->add_option("--prometheus", options->prometheus, "Also write what was done as Prometheus text (docs/embed.md)")
       ->type_name("FILE");
+  AddPageOptions(*app, options->page);
   app->add_flag("--explain", options->explain, "Print costs, effects and refusals of every decision");
   app->add_flag("--strict", options->strict, "Exit with 3 when a job finds no place");
   app->add_flag("--json", options->json, "Print JSON");

@@ -2,6 +2,8 @@
 // Shared steps of commands that place jobs.
 #include "cli/placing.h"
 
+#include <algorithm>
+#include <cmath>
 #include <limits>
 #include <map>
 #include <utility>
@@ -86,6 +88,18 @@ void AddPlacingOptions(CLI::App& app, PlacingOptions& options) {
   app.add_option("--bundle", options.bundle,
                  "Trained models that refine the predictions: a file, builtin (the default), or none")
       ->type_name("BUNDLE");
+}
+
+bool IsRequestAlone(const JobSpec& job) {
+  constexpr double kMilliPerPct = kMilliPerGpu / 100.0;
+  return std::ranges::all_of(job.demands, [&](const TypeDemand& one) {
+    const Demand& demand = one.demand;
+    const double util_pct = static_cast<double>(demand.gpu_util_pct.estimate);
+    return demand.profile_id == 0 && demand.mem_bw_util_pct.upper == 0 && demand.step_time_us.upper == 0 &&
+           demand.operator_us == 0 && demand.host_us == 0 &&
+           demand.gpu_util_pct.estimate == demand.gpu_util_pct.upper &&
+           (job.gpu_milli == kMilliPerGpu || util_pct == 100 || std::abs(util_pct * kMilliPerPct - job.gpu_milli) < 1);
+  });
 }
 
 absl::Status CheckPlacing(const PlacingOptions& options) {

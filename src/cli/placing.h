@@ -34,6 +34,9 @@ void AddPlacingOptions(CLI::App& app, PlacingOptions& options);
 // Those of them that say who fits on a device beside whom: max_tenants, mem_headroom_mib, mem_overcommit.
 void AddLimitOptions(CLI::App& app, PlacerOptions& options);
 
+// Whether the figures of a job say no more than what it asked for: a share of a GPU, or a busy one.
+[[nodiscard]] bool IsRequestAlone(const JobSpec& job);
+
 // INVALID_ARGUMENT naming the option, before any file is read.
 [[nodiscard]] absl::Status CheckPlacing(const PlacingOptions& options);
 [[nodiscard]] absl::StatusOr<std::unique_ptr<Placer>> MakePlacer(const PlacingOptions& options,

@@ -25,6 +25,7 @@
 #include "cli/potential_inputs.h"
 #include "cli/print.h"
 #include "cli/record.h"
+#include "cli/report.h"
 #include "io/csv.h"
 #include "io/json_text.h"
 
@@ -118,7 +119,7 @@ std::string LeftOutText(const PotentialReport& report, const PotentialCase& one)
 }
 
 std::string CasesText(const PotentialReport& report) {
-  Table table({Wrapped("GPU"), Right("GPUS"), Right("BOUND"), Right("PAIRS"), Right("OF MIX"), Right("ALONE"),
+  Table table({Wrapped("GPU"), Right("GPUS"), Right("BOUND"), Right("PAIRS"), Right("OF ALL"), Right("ALONE"),
                Right("SHARED"), Right("GAIN"), Right("MAKESPAN CUT"), Left("PAYS")});
   for (const PotentialCase& one : report.cases) {
     if (!one.potential) continue;
@@ -177,7 +178,7 @@ std::string CarriersText(const PotentialReport& report) {
     }
   }
   if (table.empty()) return "";
-  return "\nPairs that carry the loosest bound, by share of the GPUs (one of several solutions)\n" + table.Render("  ");
+  return "\nPairs that the best packing runs on most GPUs, at the loosest bound (one of several solutions)\n" + table.Render("  ");
 }
 
 Json PairsJson(const PotentialReport& report, const std::vector<WorkUse>& uses) {
@@ -323,6 +324,7 @@ struct Options {
   double clip_percentile = kPct;
   std::optional<std::vector<double>> quantiles_pct;
   std::string format = "table";
+  PageOptions page;
 };
 
 absl::StatusOr<std::vector<double>> ParseBounds(const std::vector<std::string>& texts) {
@@ -373,6 +375,7 @@ absl::StatusOr<PotentialReport> MakePotentialReport(const Options& options) {
 
 absl::StatusOr<std::string> Answer(const Options& options) {
   HORUS_ASSIGN_OR_RETURN(const PotentialReport report, MakePotentialReport(options));
+  if (!options.page.path.empty()) HORUS_RETURN_IF_ERROR(WritePage(options.page, PotentialJson(report)));
   if (options.format == "json") return PotentialJson(report);
   return options.format == "csv" ? PotentialCsv(report) : PotentialText(report);
 }
@@ -434,6 +437,7 @@ Command AddPotential(CLI::App& parser) {
       ->check(CLI::IsMember({"table", "json", "csv"}))
       ->capture_default_str()
       ->type_name("table|json|csv");
+  AddPageOptions(*app, options->page);
   app->footer(kFooter);
   return {app, [options] { return Print(Answer(*options)); }};
 }

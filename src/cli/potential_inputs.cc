@@ -3,7 +3,6 @@
 #include "cli/potential_inputs.h"
 
 #include <algorithm>
-#include <cmath>
 #include <map>
 #include <memory>
 #include <set>
@@ -312,19 +311,6 @@ std::vector<DeviceKind> DevicesOf(const ClusterFile& file, Predicted& predicted,
 }
 
 bool NeverShares(const JobSpec& job) { return job.exclusive || job.gpu_milli == kMilliPerGpu; }
-
-// Whether the figures of a job say no more than what it asked for: a share of a GPU, or a busy one.
-bool IsRequestAlone(const JobSpec& job) {
-  constexpr double kMilliPerPct = kMilliPerGpu / 100.0;
-  return std::ranges::all_of(job.demands, [&](const TypeDemand& one) {
-    const Demand& demand = one.demand;
-    const double util_pct = static_cast<double>(demand.gpu_util_pct.estimate);
-    return demand.profile_id == 0 && demand.mem_bw_util_pct.upper == 0 && demand.step_time_us.upper == 0 &&
-           demand.operator_us == 0 && demand.host_us == 0 &&
-           demand.gpu_util_pct.estimate == demand.gpu_util_pct.upper &&
-           (job.gpu_milli == kMilliPerGpu || util_pct == 100 || std::abs(util_pct * kMilliPerPct - job.gpu_milli) < 1);
-  });
-}
 
 // Profiles of jobs: those that ask for the same are one.
 class Profiles {

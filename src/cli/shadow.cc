@@ -24,6 +24,7 @@
 #include "cli/inputs.h"
 #include "cli/placing.h"
 #include "cli/print.h"
+#include "cli/report.h"
 #include "cli/shadow_replay.h"
 #include "io/cluster_file.h"
 #include "io/csv.h"
@@ -43,6 +44,8 @@ struct ShadowNames {
   std::function<std::string(NodeId)> node;
   std::function<std::string(JobId)> job;
 };
+
+constexpr double kHoursADay = 24;
 
 double ShareOf(double part, double whole) { return whole > 0 ? part / whole : 0; }
 
@@ -202,8 +205,9 @@ std::string ShadowText(const ShadowTotals& totals, const std::string& policy, co
   };
   line("their choices", absl::StrFormat("%d the same, %d equally good, %d worse, %d better", totals.same,
                                         totals.equally_good, totals.worse, totals.better));
-  line("regret", absl::StrFormat("%.2f GPUs of useful work, %.4f a decision that both took", totals.regret(),
-                                 Mean(totals.regret(), totals.compared())));
+  line("regret",
+       absl::StrFormat("%.4g GPU-hours of useful work in %.4g hours of log: %.4g a day", totals.regret_gpu_hours,
+                       totals.hours, ShareOf(kHoursADay * totals.regret_gpu_hours, totals.hours)));
   for (size_t i = 1; i < kReasonCount; ++i) {
     if (totals.broken[i] == 0) continue;
     line("their places break a rule",
@@ -216,12 +220,23 @@ std::string ShadowText(const ShadowTotals& totals, const std::string& policy, co
          absl::StrFormat("%.1f %% mean, bias %+.1f %%", 100 * Mean(totals.error_sum, totals.observed),
                          100 * Mean(totals.bias_sum, totals.observed)));
   }
+  if (totals.of_requests_alone > 0) {
+    line("known by requests alone",
+         absl::StrFormat("%d of %d jobs: what these cost is a guess until their model is stated",
+                         totals.of_requests_alone, totals.decisions));
+  }
   if (totals.bad_lines > 0) line("bad lines left out", absl::StrCat(totals.bad_lines));
   return text + MostCostlyText(totals, names);
 }
 
-std::string ShadowJson(const ShadowTotals& totals, const std::string& policy, const std::string& interference,
-                       const ShadowNames& names) {
+Json RecordsJson(const std::vector<ShadowRecord>& records, const ShadowNames& names) {
+  Json list = Json::array();
+  for (const ShadowRecord& record : records) list.emplace_back(RecordJson(record, names))["hours"] = record.hours;
+  return list;
+}
+
+std::string ShadowJson(const ShadowReplay& replay, const PlacementReport& end, const ShadowNames& names) {
+  const ShadowTotals& totals = replay.totals();
   const auto side = [](const ShadowSide& one) {
     return Json{{"placed", one.placed},
                 {"work", one.work},
@@ -235,16 +250,15 @@ std::string ShadowJson(const ShadowTotals& totals, const std::string& policy, co
   for (size_t i = 1; i < kReasonCount; ++i) {
     if (totals.broken[i] > 0) broken[std::string(ReasonName(static_cast<Reason>(i)))] = totals.broken[i];
   }
-  Json most_costly = Json::array();
-  for (const ShadowRecord& record : totals.most_costly) most_costly.push_back(RecordJson(record, names));
-  const Json document = {
+  Json document = {
       {"schema", "horus-shadow"},
       {"version", 1},
-      {"policy", policy},
-      {"interference", interference},
+      {"policy", end.settings.policy},
+      {"interference", end.settings.interference},
       {"entries", totals.entries},
       {"bad_lines", totals.bad_lines},
       {"decisions", totals.decisions},
+      {"decisions_of_requests_alone", totals.of_requests_alone},
       {"releases", totals.releases},
       {"same", totals.same},
       {"equally_good", totals.equally_good},
@@ -252,6 +266,8 @@ std::string ShadowJson(const ShadowTotals& totals, const std::string& policy, co
       {"better", totals.better},
       {"refused", totals.refused()},
       {"regret", totals.regret()},
+      {"hours", totals.hours},
+      {"regret_gpu_hours", totals.regret_gpu_hours},
       {"theirs", side(totals.theirs)},
       {"ours", side(totals.ours)},
       {"exclusive", side(totals.exclusive)},
@@ -262,8 +278,10 @@ std::string ShadowJson(const ShadowTotals& totals, const std::string& policy, co
         {"beyond_bound", totals.observed_beyond_bound},
         {"mean_error_pct", mean_pct(totals.error_sum)},
         {"bias_pct", mean_pct(totals.bias_sum)}}},
-      {"most_costly", most_costly},
+      {"most_costly", RecordsJson(totals.most_costly, names)},
+      {"moves", RecordsJson(replay.StillWorse(), names)},
   };
+  AddStateJson(end, document);
   return JsonText(document);
 }
 
@@ -340,6 +358,7 @@ struct ShadowFlags {
   std::string cluster, jobs, log;
   PlacingOptions placing;
   std::string out, prometheus;
+  PageOptions page;
   bool skip_bad = false;
   bool json = false;
 };
@@ -366,7 +385,10 @@ class Jobs {
       JobId id = 0;
       const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), id);
       const auto at = error == std::errc() && end == name.data() + name.size() ? by_id_.find(id) : by_id_.end();
-      if (at == by_id_.end()) return InvalidArgument("expected a name or id of the jobs file, found %s", Quoted(name));
+      if (at == by_id_.end()) {
+        return InvalidArgument("expected a name or id of the jobs file, found %s%s", Quoted(name),
+                               NearestKey(name, by_name_));
+      }
       index = at->second;
     }
     auto& spec = specs_[index];
@@ -458,6 +480,7 @@ absl::Status Shadow(const ShadowFlags& options) {
   HORUS_ASSIGN_OR_RETURN(Cluster cluster, MakeCluster(file));
   HORUS_ASSIGN_OR_RETURN(const auto model, LoadInterference(placing.interference, file.catalogue, predictor));
   HORUS_ASSIGN_OR_RETURN(std::unique_ptr<Placer> placer, MakePlacer(placing, model));
+  const double bound = placer->slowdown_bound();
   PlacingOptions alone = placing;
   alone.policy = "exclusive";
   HORUS_ASSIGN_OR_RETURN(std::unique_ptr<Placer> exclusive, MakePlacer(alone, model));
@@ -481,8 +504,15 @@ absl::Status Shadow(const ShadowFlags& options) {
   if (keep) HORUS_RETURN_IF_ERROR(records.Close());
   const ShadowTotals& totals = replay.totals();
   if (!options.prometheus.empty()) HORUS_RETURN_IF_ERROR(WriteFileOrDevice(options.prometheus, ShadowMetrics(totals)));
-  const std::string text = options.json ? ShadowJson(totals, placing.policy, NameOf(placing.interference), names)
-                                        : ShadowText(totals, placing.policy, names);
+  std::string text = ShadowText(totals, placing.policy, names);
+  if (options.json || !options.page.path.empty()) {
+    HORUS_ASSIGN_OR_RETURN(
+        const PlacementReport end,
+        MakePlacementReport(replay.cluster(), {}, {}, *model, {placing.policy, NameOf(placing.interference), bound}));
+    const std::string json = ShadowJson(replay, end, names);
+    HORUS_RETURN_IF_ERROR(WritePage(options.page, json));
+    if (options.json) text = json;
+  }
   std::fputs(text.c_str(), stdout);
   return absl::OkStatus();
 }
@@ -503,6 +533,7 @@ Command AddShadow(CLI::App& parser) {
   app->add_option("--out", options->out, "Also write every decision: CSV, or JSON lines for .json and .jsonl")
       ->type_name("FILE");
   app->add_option("--prometheus", options->prometheus, "Also write the totals as Prometheus text")->type_name("FILE");
+  AddPageOptions(*app, options->page);
   app->add_flag("--skip-bad", options->skip_bad, "Count lines that are wrong and go on");
   app->add_flag("--json", options->json, "Print JSON");
   app->footer(kShadowFooter);

@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "base/status.h"
-#include "base/text.h"
+#include "cli/placing.h"
 
 namespace horus::cli {
 namespace {
@@ -65,7 +65,9 @@ absl::StatusOr<Slots> ShadowReplay::SlotsOf(const DecisionLog& log, const LogEnt
       node = known->second;
     } else if (const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), node);
                error != std::errc() || end != name.data() + name.size() || !cluster_.HasNode(node)) {
-      return log.Wrong(entry, "node", "expected a name or id of a node of the cluster, found " + Quoted(name));
+      return log.Wrong(
+          entry, "node",
+          "expected a name or id of a node of the cluster, found " + Quoted(name) + NearestKey(name, nodes_));
     }
     if (IsCpuOnly(job)) slots.push_back({node, kNoDevice, 0});
     for (const int32_t device : entry.devices[i]) slots.push_back({node, device, 0});
@@ -201,10 +203,33 @@ absl::Status ShadowReplay::Place(const DecisionLog& log, const LogEntry& entry, 
     return log.Wrong(entry, "devices", MessageOf(status));
   }
   time_s_ = entry.time_s;
+  running.decision = record;
+  totals_.of_requests_alone += IsRequestAlone(job) ? 1 : 0;
   running_[job.id] = std::move(running);
   HORUS_RETURN_IF_ERROR(Refresh(slots));
   Count(record);
   return sink_(record);
+}
+
+// When the job leaves: what the choice of its place cost is known then.
+void ShadowReplay::CountHours(Running& running) {
+  constexpr double kSecondsAnHour = 3600;
+  ShadowRecord& decision = running.decision;
+  decision.hours = (time_s_ - decision.time_s) / kSecondsAnHour;
+  if (decision.ours.verdict == Verdict::kPlace) totals_.regret_gpu_hours += decision.regret() * decision.hours;
+  for (ShadowRecord& one : totals_.most_costly) {
+    if (one.line == decision.line) one.hours = decision.hours;
+  }
+  totals_.hours = (time_s_ - began_s_) / kSecondsAnHour;
+}
+
+std::vector<ShadowRecord> ShadowReplay::StillWorse() const {
+  std::vector<ShadowRecord> worse;
+  for (const JobId job : cluster_.JobIds()) {
+    const auto at = running_.find(job);
+    if (at != running_.end() && at->second.decision.IsWorse()) worse.push_back(at->second.decision);
+  }
+  return worse;
 }
 
 absl::Status ShadowReplay::Compare(uint64_t line, JobId job, const Running& running) {
@@ -230,6 +255,7 @@ absl::Status ShadowReplay::Release(const DecisionLog& log, const LogEntry& entry
   time_s_ = entry.time_s;
   if (at != running_.end()) {
     at->second.Pass(time_s_);
+    CountHours(at->second);
     HORUS_RETURN_IF_ERROR(Compare(entry.line, job.id, at->second));
     running_.erase(at);
   }
@@ -244,6 +270,7 @@ absl::Status ShadowReplay::Take(const DecisionLog& log, const LogEntry& entry) {
                      "expected no less than the line before's " + std::to_string(time_s_) + ", found " +
                          std::to_string(entry.time_s));
   }
+  if (totals_.entries == 0) began_s_ = entry.time_s;
   const absl::StatusOr<const JobSpec*> job = jobs_(entry.job);
   if (!job.ok()) return log.Wrong(entry, "job", MessageOf(job.status()));
   HORUS_RETURN_IF_ERROR(entry.event == LogEvent::kPlace ? Place(log, entry, **job) : Release(log, entry, **job));
@@ -256,6 +283,7 @@ absl::Status ShadowReplay::Finish() {
     const auto at = running_.find(job);
     if (at == running_.end()) continue;
     at->second.Pass(time_s_);
+    CountHours(at->second);
     HORUS_RETURN_IF_ERROR(Compare(0, job, at->second));
   }
   return absl::OkStatus();

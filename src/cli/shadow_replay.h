@@ -8,16 +8,19 @@
 // Thread class: one thread at a time.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <functional>
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/statusor.h"
+#include "base/text.h"
 #include "io/decision_log.h"
 #include "place/appraise.h"
 #include "place/placer.h"
@@ -60,6 +63,7 @@ struct ShadowRecord {
   ShadowChoice exclusive;     // of the policy of that name
   std::vector<JobId> beside;  // who was on the devices of theirs
   bool same = false;
+  double hours = 0;      // that the job was there, once it left or the log ended; of a decision
   double predicted = 0;  // mean over the job's life there; of an observation
   double observed = 0;
 
@@ -76,6 +80,7 @@ struct ShadowTotals {
   uint64_t entries = 0;
   uint64_t bad_lines = 0;
   uint64_t decisions = 0;
+  uint64_t of_requests_alone = 0;  // of decisions: nobody knows what the job runs
   uint64_t releases = 0;
   // Theirs beside ours, of decisions that both took: the same places; others within the tolerance; the rest.
   uint64_t same = 0;
@@ -91,11 +96,23 @@ struct ShadowTotals {
   double error_sum = 0;  // |predicted - observed| / observed
   double bias_sum = 0;   // (predicted - observed) / observed
   uint64_t observed_beyond_bound = 0;
+  double hours = 0;             // from the first entry to the last
+  double regret_gpu_hours = 0;  // each regret for as long as its job was there
 
   [[nodiscard]] uint64_t compared() const { return ours.placed; }  // decisions that both took
   [[nodiscard]] uint64_t refused() const { return decisions - ours.placed; }
   [[nodiscard]] double regret() const { return ours.work - theirs.work; }
 };
+
+// DidYouMean among the keys of a map; empty where there are too many to look at.
+template <typename Map>
+[[nodiscard]] std::string NearestKey(const std::string& name, const Map& map) {
+  constexpr size_t kMostKeys = 10000;
+  std::vector<std::string_view> keys;
+  for (const auto& [key, value] : map) keys.push_back(key);
+  std::ranges::sort(keys);
+  return keys.size() > kMostKeys ? "" : DidYouMean(name, keys);
+}
 
 // The spec of a job of the log; what is wrong with the name where there is none.
 using JobFinder = std::function<absl::StatusOr<const JobSpec*>(const std::string& name)>;
@@ -116,6 +133,8 @@ class ShadowReplay {
 
   [[nodiscard]] const ShadowTotals& totals() const { return totals_; }
   [[nodiscard]] const Cluster& cluster() const { return cluster_; }
+  // The decisions that were worse, of jobs that are still there; ascending job id.
+  [[nodiscard]] std::vector<ShadowRecord> StillWorse() const;
 
  private:
   struct Running {  // a job that runs
@@ -127,6 +146,7 @@ class ShadowReplay {
     double alone_ms = 0;  // a step, the all-reduce included; 0 = not known
     double bound = 0;
     double observed = 0;  // 0 = nothing yet
+    ShadowRecord decision;
     [[nodiscard]] double Now() const;
     void Pass(double time);
   };
@@ -136,6 +156,7 @@ class ShadowReplay {
   [[nodiscard]] absl::StatusOr<ShadowChoice> ChoiceOf(Placer& placer, const JobSpec& job) const;
   [[nodiscard]] std::vector<JobId> TenantsOn(std::span<const Slot> slots) const;
   void Count(const ShadowRecord& record);
+  void CountHours(Running& running);
   [[nodiscard]] absl::Status Observe(const DecisionLog& log, const LogEntry& entry, Running& running) const;
   [[nodiscard]] absl::Status Compare(uint64_t line, JobId job, const Running& running);
   [[nodiscard]] absl::Status Refresh(std::span<const Slot> slots);
@@ -151,6 +172,7 @@ class ShadowReplay {
   absl::flat_hash_map<std::string, NodeId> nodes_;  // by name
   absl::flat_hash_map<JobId, Running> running_;     // never iterated
   double time_s_ = 0;
+  double began_s_ = 0;
   ShadowTotals totals_;
 };
 

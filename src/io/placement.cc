@@ -34,8 +34,10 @@ uint64_t DistinctJobs(const std::vector<TenantOutcome>& tenants, bool only_above
 }
 
 absl::Status AppendTenants(const Cluster& cluster, const InterferenceModel& model, double default_bound, NodeId node,
-                           int32_t index, std::vector<TenantOutcome>& tenants) {
+                           int32_t index, PlacementReport& placement) {
   HORUS_ASSIGN_OR_RETURN(const DeviceInfo device, cluster.Device(node, index));
+  placement.all_gpus.push_back(
+      {node, index, std::max(device.node_state, device.state), device.spec.mem_mib, device.mem_used_upper_mib});
   if (device.residents.empty()) return absl::OkStatus();
   std::vector<std::shared_ptr<const JobSpec>> specs;
   std::vector<Demand> seen;
@@ -57,6 +59,8 @@ absl::Status AppendTenants(const Cluster& cluster, const InterferenceModel& mode
   const std::vector<uint8_t> measured = model.Measured(context, demands);
   for (size_t i = 0; i < n; ++i) {
     TenantOutcome tenant{.job = specs[i]->id, .node = node, .device = index, .slowdown = slowdowns[i]};
+    tenant.mem_mib = static_cast<int64_t>(demands[i]->mem_mib.estimate);
+    tenant.util_pct = static_cast<double>(demands[i]->gpu_util_pct.estimate);
     tenant.work_alone = WorkAlone(*specs[i]);
     tenant.cap_slowdown = CapStretch(*demands[i]);
     tenant.keeps_work = KeepsWork(*demands[i]);
@@ -69,7 +73,7 @@ absl::Status AppendTenants(const Cluster& cluster, const InterferenceModel& mode
     tenant.bound = BoundOf(promise, limits);
     tenant.confidence = promise.confidence > 0 ? static_cast<double>(promise.confidence) : limits.upper_probability;
     tenant.held = SlowdownFor(promise, tenant.slowdown, limits);
-    tenants.push_back(tenant);
+    placement.tenants.push_back(tenant);
   }
   return absl::OkStatus();
 }
@@ -171,8 +175,8 @@ absl::StatusOr<PlacementReport> MakePlacementReport(const Cluster& cluster, std:
   for (const NodeId id : after.NodeIds()) {
     HORUS_ASSIGN_OR_RETURN(const NodeInfo node, after.Node(id));
     for (size_t i = 0; i < node.spec.devices.size(); ++i) {
-      HORUS_RETURN_IF_ERROR(AppendTenants(after, model, placement.settings.slowdown_bound, id, static_cast<int32_t>(i),
-                                          placement.tenants));
+      HORUS_RETURN_IF_ERROR(
+          AppendTenants(after, model, placement.settings.slowdown_bound, id, static_cast<int32_t>(i), placement));
     }
   }
   for (const Decision& decision : plan.decisions) {
@@ -326,7 +330,9 @@ Json TenantJson(const PlacementReport& placement, const TenantOutcome& tenant) {
           {"slowdown_at_confidence", ShortDouble(static_cast<float>(tenant.held))},
           {"above_bound", tenant.above_bound()},
           {"others", tenant.others},
-          {"measured", tenant.measured}};
+          {"measured", tenant.measured},
+          {"memory_mib", tenant.mem_mib},
+          {"gpu_util_pct", ShortDouble(static_cast<float>(tenant.util_pct))}};
 }
 
 Json TotalsJson(const PlacementReport& placement) {
@@ -367,21 +373,35 @@ double ShortDouble(float value) {
   return parsed;
 }
 
+void AddStateJson(const PlacementReport& placement, Json& document) {
+  Json gpus = Json::array(), tenants = Json::array();
+  for (const GpuOutcome& gpu : placement.all_gpus) {
+    gpus.push_back({{"node_id", gpu.node},
+                    {"node", placement.names.Node(gpu.node)},
+                    {"gpu", gpu.device},
+                    {"gpu_type", placement.names.GpuType(gpu.node, gpu.device)},
+                    {"state", std::string(AdminStateName(gpu.state))},
+                    {"memory_mib", gpu.mem_mib},
+                    {"memory_reserved_mib", gpu.mem_reserved_mib}});
+  }
+  for (const TenantOutcome& tenant : placement.tenants) tenants.push_back(TenantJson(placement, tenant));
+  document["gpus"] = std::move(gpus);
+  document["tenants"] = std::move(tenants);
+}
+
 std::string PlacementJson(const PlacementReport& placement) {
   Json decisions = Json::array();
   for (const Decision& decision : placement.plan.decisions) decisions.push_back(DecisionJson(placement, decision));
-  Json tenants = Json::array();
-  for (const TenantOutcome& tenant : placement.tenants) tenants.push_back(TenantJson(placement, tenant));
-  const Json document = {{"schema", "horus-placement"},
-                         {"version", kPlacementJsonVersion},
-                         {"policy", placement.settings.policy},
-                         {"interference", placement.settings.interference},
-                         {"slowdown_bound", placement.settings.slowdown_bound},
-                         {"seed", placement.settings.seed},
-                         {"decisions", decisions},
-                         {"resizes", ResizesJson(placement)},
-                         {"tenants", tenants},
-                         {"totals", TotalsJson(placement)}};
+  Json document = {{"schema", "horus-placement"},
+                   {"version", kPlacementJsonVersion},
+                   {"policy", placement.settings.policy},
+                   {"interference", placement.settings.interference},
+                   {"slowdown_bound", placement.settings.slowdown_bound},
+                   {"seed", placement.settings.seed},
+                   {"decisions", decisions},
+                   {"resizes", ResizesJson(placement)}};
+  AddStateJson(placement, document);
+  document["totals"] = TotalsJson(placement);
   return JsonText(document);
 }
 

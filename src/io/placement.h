@@ -17,6 +17,7 @@
 #include "base/seeded_hash.h"
 #include "base/status.h"
 #include "interference/model.h"
+#include "nlohmann/json_fwd.hpp"
 #include "place/decision.h"
 #include "place/state/cluster.h"
 
@@ -28,6 +29,8 @@ struct TenantOutcome {
   NodeId node = 0;
   int32_t device = 0;
   Slowdown slowdown;
+  int64_t mem_mib = 0;  // expected, as the next
+  double util_pct = 0;
   double work_alone = 1;    // WorkAlone (place/job/job.h)
   double cap_slowdown = 1;  // by its cap on SMs alone
   bool keeps_work = false;  // a service that does all of it, however slowed (predict/demand.h)
@@ -40,6 +43,14 @@ struct TenantOutcome {
   [[nodiscard]] double WorkAt(float slowed) const {
     return keeps_work ? work_alone : work_alone / (cap_slowdown * static_cast<double>(slowed));
   }
+};
+
+struct GpuOutcome {
+  NodeId node = 0;
+  int32_t device = 0;
+  AdminState state = AdminState::kUp;
+  int64_t mem_mib = 0;
+  int64_t mem_reserved_mib = 0;  // what fit counts: upper bounds, or requests
 };
 
 // How people call nodes, jobs and devices.
@@ -72,6 +83,7 @@ struct PlacementReport {
   ClusterTotals before;
   ClusterTotals after;
   std::vector<TenantOutcome> tenants;  // ascending (node, device, job)
+  std::vector<GpuOutcome> all_gpus;    // all, ascending (node, device)
   PlacementNames names;
   std::shared_ptr<const Catalogue> catalogue;
   std::map<JobId, std::string> engine_arguments;  // of placed services, where known: docs/language-models.md
@@ -104,6 +116,9 @@ struct PlacementReport {
                                                                   PlacementSettings settings);
 
 // ---- A placement as JSON, for programs.
+// Every GPU, and every tenant on each: the keys `gpus` and `tenants`.
+void AddStateJson(const PlacementReport& placement, nlohmann::ordered_json& document);
+
 // Cost: linear, about 1 KiB a job.
 
 inline constexpr int kPlacementJsonVersion = 1;

@@ -47,15 +47,16 @@ class HandOver(Files):
         self.assertEqual(pathlib.Path(program).resolve(), ROOT.resolve() / "bench/profile/horus-profile")
         self.assertEqual(arguments, AWKWARD)
         self.assertEqual(command, f"HORUS_COMMAND={HORUS.resolve()}")
-        code, out, err = self.hand("report", *AWKWARD, HORUS_PYTHON=self.fake())
+        results = str(self.folder)  # of compare: what is not for the command itself
+        code, out, err = self.hand("report", results, *AWKWARD, HORUS_PYTHON=self.fake())
         self.assertEqual((code, err), (0, ""))
-        self.assertEqual(out.split("\n")[:-2], ["-m", "horus.report", *AWKWARD])
+        self.assertEqual(out.split("\n")[:-2], ["-m", "horus.report", results, *AWKWARD])
 
     def test_the_exit_code_is_the_programs(self):
-        for command in ("profile", "report"):
+        for command in (["profile"], ["report", self.folder]):
             for code in (0, 1, 3, 130):
-                self.assertEqual(self.hand(command, HORUS_PYTHON=self.fake(f"exit {code}"))[0], code)
-            self.assertEqual(self.hand(command, HORUS_PYTHON=self.fake("kill -TERM $$"))[0], -signal.SIGTERM)
+                self.assertEqual(self.hand(*command, HORUS_PYTHON=self.fake(f"exit {code}"))[0], code)
+            self.assertEqual(self.hand(*command, HORUS_PYTHON=self.fake("kill -TERM $$"))[0], -signal.SIGTERM)
 
     def test_python3_of_the_path_is_the_interpreter_unless_another_is_named(self):
         self.fake().rename(self.folder / "python3")
@@ -79,9 +80,9 @@ class HandOver(Files):
         command = self.moved()
         for args, environment, words in (
                 (["profile"], {"HORUS_PYTHON": self.fake()}, [f"'{self.folder}/prefix/share/horus/profile/horus-profile'"]),
-                (["report"], {"HORUS_PYTHON": "/nowhere/python"}, ["HORUS_PYTHON: cannot run", "'/nowhere/python'"]),
-                (["report"], {"PATH": str(self.folder / "nothing")}, ["PATH: cannot run", "'python3'", "HORUS_PYTHON"]),
-                (["report", "x"], {"HORUS_PYTHON": self.fake(probe=3)}, ["no module horus.report", "-m pip install './bindings/python[report]'"])):
+                (["report", self.folder], {"HORUS_PYTHON": "/nowhere/python"}, ["HORUS_PYTHON: cannot run", "'/nowhere/python'"]),
+                (["report", self.folder], {"PATH": str(self.folder / "nothing")}, ["PATH: cannot run", "'python3'", "HORUS_PYTHON"]),
+                (["report", self.folder], {"HORUS_PYTHON": self.fake(probe=3)}, ["no module horus.report", "-m pip install './bindings/python[report]'"])):
             code, out, err = self.hand(*args, command=command, **environment)
             self.assertEqual((code, out), (2, ""), args)
             self.assertEqual(err.count("\n"), 1, err)
@@ -92,13 +93,13 @@ class HandOver(Files):
         self.assertIn("'/nowhere/python'", err)
 
     def test_a_package_that_is_broken_says_so_itself(self):
-        code, out, _ = self.hand("report", HORUS_PYTHON=self.fake("exit 1", probe=1))
+        code, out, _ = self.hand("report", self.folder, HORUS_PYTHON=self.fake("exit 1", probe=1))
         self.assertEqual((code, out.split("\n")[1]), (1, "horus.report"))
 
     def test_the_real_interpreter_finds_no_package_where_there_is_none(self):
         if importlib.util.find_spec("horus"):
             self.skipTest("the package is installed for this interpreter")
-        code, out, err = self.hand("report", HORUS_PYTHON=sys.executable)
+        code, out, err = self.hand("report", self.folder, HORUS_PYTHON=sys.executable)
         self.assertEqual((code, out), (2, ""))
         self.assertIn("no module horus.report", err)
 

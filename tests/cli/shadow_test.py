@@ -161,6 +161,7 @@ class Shadow(Files):
             ("0,place,nobody,a,0,,\n", "2: job: expected a name or id of the jobs file, found 'nobody'"),
             ("0,place,either,a,0,,\n", "2: job: expected a job that runs in one way, found alternatives for 'either'"),
             ("0,place,big,z,0,,\n", "2: node: expected a name or id of a node of the cluster, found 'z'"),
+            ("0,place,biger,a,0,,\n", "2: job: expected a name or id of the jobs file, found 'biger'; did you mean 'bigger'?"),
             ("0,place,big,a,7,,\n", "2: devices: node 1 ('a'): has 2 devices, found index 7"),
             ("0,place,big,a,0-1,,\n", "2: devices: expected 1 GPUs, as the job has, found 2"),
             ("0,place,big,a,1-0,,\n", "2: devices: expected positions of GPUs"),

@@ -34,17 +34,23 @@ def page(results, tmp_path_factory):
     return path
 
 
-@pytest.fixture(scope="module", params=["light", "dark"])
-def browser(page, request):
+def start(scheme):
+    """A browser whose user prefers the scheme, at the first of the widths."""
     options = webdriver.ChromeOptions()
     options.binary_location = CHROMIUM
     for argument in ("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--hide-scrollbars"):
         options.add_argument(argument)
     options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
     driver = webdriver.Chrome(options=options, service=webdriver.ChromeService(DRIVER))
-    driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": [{"name": "prefers-color-scheme", "value": request.param}]})
-    driver.scheme = request.param
+    driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": [{"name": "prefers-color-scheme", "value": scheme}]})
+    driver.scheme = scheme
     resize(driver, WIDTHS[0])
+    return driver
+
+
+@pytest.fixture(scope="module", params=["light", "dark"])
+def browser(page, request):
+    driver = start(request.param)
     driver.get(page.as_uri())
     driver.execute_script("horusReport.drawAll()")
     yield driver
@@ -55,6 +61,14 @@ def resize(driver, width):
     """Also below the least width of a window."""
     driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride",
                            {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": width < 500})
+
+
+def screenshot(driver, name):
+    """For people to look at, where they name a folder."""
+    folder = os.environ.get("REPORT_SCREENSHOTS")
+    if folder:
+        shot = driver.execute_cdp_cmd("Page.captureScreenshot", {"captureBeyondViewport": True})["data"]
+        pathlib.Path(folder, name).write_bytes(base64.b64decode(shot))
 
 
 def choose(driver, name, value):
@@ -133,15 +147,12 @@ def test_the_page_is_no_wider_than_the_screen(browser, width):
     assert browser.execute_script("return document.documentElement.scrollWidth") <= width
     smallest = browser.execute_script("return Math.min(...[...document.querySelectorAll('p, td, th, label')].filter(e => e.offsetParent).map(e => parseFloat(getComputedStyle(e).fontSize)))")
     assert smallest >= 12
-    folder = os.environ.get("REPORT_SCREENSHOTS")
-    if folder:
-        shot = browser.execute_cdp_cmd("Page.captureScreenshot", {"captureBeyondViewport": True})["data"]
-        pathlib.Path(folder, f"{browser.scheme}-{width}.png").write_bytes(base64.b64decode(shot))
+    screenshot(browser, f"{browser.scheme}-{width}.png")
     resize(browser, WIDTHS[0])
 
 
-@pytest.mark.parametrize("width", WIDTHS)
-def test_axe_finds_nothing(browser, width):
+def check_axe(browser, width):
+    """Contrast, names and roles."""
     package = importlib.util.find_spec("axe_playwright_python")
     if package is None:
         pytest.skip("NOT CHECKED: contrast and roles (axe-playwright-python is missing: bindings/python/requirements-alone.txt)")
@@ -155,6 +166,11 @@ def test_axe_finds_nothing(browser, width):
     found = browser.execute_cdp_cmd("Runtime.evaluate", {"expression": run, "contextId": world, "awaitPromise": True, "returnByValue": True})
     resize(browser, WIDTHS[0])
     assert found["result"]["value"] == "[]"
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_axe_finds_nothing(browser, width):
+    check_axe(browser, width)
 
 
 def test_the_first_screen_draws_what_sharing_gains(browser):

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+// horus report: puts documents into the page, so that nothing in them can end its script element.
+#include "cli/report.h"
+
+#include <array>
+#include <fstream>
+#include <memory>
+#include <string_view>
+#include <vector>
+
+#include "CLI/CLI.hpp"
+#include "absl/strings/str_replace.h"
+#include "base/file.h"
+#include "cli/commands.h"
+#include "cli/print.h"
+#include "io/json_text.h"
+
+namespace horus::cli {
+namespace {
+
+constexpr std::array<std::string_view, 3> kSchemas = {"horus-shadow", "horus-placement", "horus-potential"};
+constexpr size_t kMostBytes = size_t{1} << 30;
+constexpr double kMostPrice = 1e6;
+
+absl::Status Write(const PageOptions& options, const Json& documents) {
+  const Json data = {{"documents", documents}, {"gpu_hour_price", options.gpu_hour_price}};
+  return WriteFileOrDevice(
+      options.path,
+      absl::StrReplaceAll(kReportPage,
+                          {{"{{data}}", absl::StrReplaceAll(JsonText(data, kJsonLine), {{"<", "\\u003c"}})}}));
+}
+
+void AddPrice(CLI::App& app, PageOptions& options) {
+  app.add_option("--gpu-hour-price", options.gpu_hour_price, "What a GPU costs an hour, for the page")
+      ->check(CLI::Range(0.0, kMostPrice))
+      ->type_name("PRICE");
+}
+
+absl::StatusOr<Json> Document(const std::string& path) {
+  HORUS_ASSIGN_OR_RETURN(const std::string text, ReadFile(path, kMostBytes));
+  Json document = Json::parse(text, nullptr, /*allow_exceptions=*/false);
+  const bool named = document.is_object() && document.contains("schema") && document["schema"].is_string();
+  const std::string schema = named ? document["schema"] : Json("");
+  if (std::ranges::find(kSchemas, schema) != kSchemas.end()) return document;
+  return InvalidArgument(
+      "%s: expected what `horus shadow --json`, `place --json` or `potential --format json` prints, found %s JSON",
+      path, document.is_discarded() ? "no" : "other");
+}
+
+absl::Status Report(const std::vector<std::string>& paths, const PageOptions& options) {
+  Json documents = Json::array();
+  for (const std::string& path : paths) {
+    HORUS_ASSIGN_OR_RETURN(Json document, Document(path));
+    documents.push_back(std::move(document));
+  }
+  return Write(options, documents);
+}
+
+}  // namespace
+
+void AddPageOptions(CLI::App& app, PageOptions& options) {
+  app.add_option("--html", options.path, "Also write a page for people, with a map of the cluster")->type_name("FILE");
+  AddPrice(app, options);
+}
+
+absl::Status WritePage(const PageOptions& options, const std::string& json) {
+  if (options.path.empty()) return absl::OkStatus();
+  return Write(options, Json::array({Json::parse(json)}));
+}
+
+bool IsForReport(const std::string& path) {
+  constexpr size_t kSchemaWithin = 64;
+  std::string begin(kSchemaWithin, '\0');
+  std::ifstream(path).read(begin.data(), kSchemaWithin);
+  return std::ranges::any_of(kSchemas, [&](std::string_view schema) {
+    return absl::StrReplaceAll(begin, {{" ", ""}}).find("\"schema\":\"" + std::string(schema) + "\"") !=
+           std::string::npos;
+  });
+}
+
+static constexpr char kReportFooter[] = R"(
+Examples:
+  horus shadow --cluster cluster.yaml --jobs jobs.yaml --log decisions.csv --json > shadow.json
+  horus report shadow.json -o page.html --gpu-hour-price 2.5
+
+Of results of `horus compare`, timelines and traces it is a Python program: docs/python.md.)";
+
+Command AddReport(CLI::App& parser) {
+  auto paths = std::make_shared<std::vector<std::string>>();
+  auto options = std::make_shared<PageOptions>();
+  CLI::App* app = parser.add_subcommand("report", "What shadow, place and potential found, as one page for people");
+  app->add_option("FILES", *paths, "JSON of shadow, place and potential")
+      ->required()
+      ->type_name("FILE");
+  app->add_option("-o,--out", options->path, "The page")->required()->type_name("FILE");
+  AddPrice(*app, *options);
+  app->footer(kReportFooter);
+  return {app, [paths, options] {
+            const absl::Status status = Report(*paths, *options);
+            return status.ok() ? kExitDecided : Fail(status);
+          }};
+}
+
+}  // namespace horus::cli
