@@ -7,15 +7,18 @@
 #include <filesystem>
 #include <iostream>
 #include <new>
+#include <regex>
 #include <sstream>
 #include <string>
 #include <string_view>
 #include <system_error>
+#include <utility>
 #include <vector>
 
 #include "CLI/CLI.hpp"
 #include "absl/status/status.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_split.h"
 #include "base/status.h"
 #include "base/text.h"
 #include "cli/commands.h"
@@ -154,6 +157,34 @@ std::string Unknown(const CLI::App& parser) {
   return "";
 }
 
+// What the parser of options says, in the words of our own errors; long arguments as it says them.
+std::string Reworded(const CLI::App& command, std::string problem) {
+  static const std::pair<std::regex, const char*> kForms[] = {
+      {std::regex("A subcommand is required"), "expected a command, found none"},
+      {std::regex("(.+) is required"), "expected $1, found none"},
+      {std::regex("(.+): \\d+ required (.+) missing"), "$1: expected $2, found none"},
+      {std::regex("(.+): At Most 1 required but received (\\d+)"), "$1: expected once, found $2 times"},
+      {std::regex("(.+): Value (.*) not in range ([\\d.]+?)(?:\\.0+)? to 1797\\d{300,}.*"),
+       "$1: expected a number of at least $3, found '$2'"},
+      {std::regex("(.+): Value (.*) not in range (\\d+(?:\\.\\d*[1-9])?)\\.?0* to (\\d+(?:\\.\\d*[1-9])?)\\.?0*"),
+       "$1: expected a number from $3 to $4, found '$2'"},
+      {std::regex("(.+): (.*) not in \\{(.*)\\}"), "$1: expected one of $3, found '$2'"},
+  };
+  constexpr size_t kMostBytes = 1000;  // the standard's expressions recurse
+  problem.resize(problem.find('\n'));
+  std::smatch parts;
+  for (const auto& [form, said] : kForms) {
+    if (problem.size() > kMostBytes || !std::regex_match(problem, parts, form)) continue;
+    std::string text = parts.format(said);
+    if (text.find("expected one of") != std::string::npos) {
+      const std::vector<std::string> words = absl::StrSplit(parts[3].str(), ',');
+      text += horus::DidYouMean(parts[2].str(), std::vector<std::string_view>(words.begin(), words.end()));
+    }
+    return WholeName(command) + ": " + text;
+  }
+  return WholeName(command) + ": " + problem;
+}
+
 std::string Version() {
   return absl::StrFormat("horus %d.%d.%d", HORUS_VERSION_MAJOR, HORUS_VERSION_MINOR, HORUS_VERSION_PATCH);
 }
@@ -182,7 +213,7 @@ int Run(int argc, char** argv) {
     if (parser.exit(error, std::cout, problem) == 0) return horus::cli::kExitDecided;
     // What nobody knows is why something else is missing.
     const std::string unknown = Unknown(parser);
-    return horus::cli::FailToParse(unknown.empty() ? problem.str() : unknown + kSeeHelp);
+    return horus::cli::FailToParse((unknown.empty() ? Reworded(Innermost(parser), problem.str()) : unknown) + kSeeHelp);
   }
   for (const horus::cli::Command& command : commands) {
     if (!command.app->parsed()) continue;

@@ -9,7 +9,9 @@
 #include <array>
 #include <cmath>
 #include <cstdio>
+#include <filesystem>
 #include <span>
+#include <system_error>
 
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_split.h"
@@ -303,8 +305,30 @@ int FailToParse(std::string_view problem) {
   return kExitBadInput;
 }
 
+namespace {
+
+// "; did you mean 'cluster.yaml'?" of a file that is not there, among those beside where it should be.
+std::string NearestFile(std::string_view message) {
+  constexpr size_t kMostFiles = 1000;
+  const size_t end = message.find(": cannot open: No such file");
+  if (end == std::string_view::npos) return "";
+  const std::filesystem::path path(message.substr(0, end));
+  std::vector<std::string> names;
+  std::error_code error;
+  const auto folder = path.has_parent_path() ? path.parent_path() : std::filesystem::path(".");
+  for (std::filesystem::directory_iterator at(folder, error), none; !error && at != none && names.size() < kMostFiles;
+       at.increment(error)) {
+    names.push_back(at->path().filename().string());
+  }
+  std::ranges::sort(names);
+  return DidYouMean(path.filename().string(), std::vector<std::string_view>(names.begin(), names.end()));
+}
+
+}  // namespace
+
 int Fail(const absl::Status& status) {
-  PrintProblem({status.message().data(), status.message().size()});
+  const std::string_view message(status.message().data(), status.message().size());
+  PrintProblem(std::string(message) + NearestFile(message));
   return status.code() == absl::StatusCode::kInternal ? kExitInternal : kExitBadInput;
 }
 

@@ -47,6 +47,24 @@ class TopLevel(unittest.TestCase):
             self.assertEqual((code, out), (2, ""), args)
             self.assertIn(message, err.splitlines()[0])
 
+    def test_a_wrong_value_is_said_with_what_was_expected(self):
+        place = ["place", "--cluster", ROOT / "examples/cluster.yaml"]
+        jobs = ["--jobs", ROOT / "examples/jobs.yaml"]
+        for args, message in (
+                ([], "horus: expected a command, found none"),
+                (place, "horus place: expected --jobs, found none"),
+                (["place", *jobs, "--cluster"], "horus place: --cluster: expected FILE, found none"),
+                ([*place, *place[1:], *jobs], "horus place: --cluster: expected once, found 2 times"),
+                ([*place, *jobs, "--max-tenants", "x"], "horus place: --max-tenants: expected a number from 1 to 256, found 'x'"),
+                ([*place, *jobs, "--sharing-quota", "2"], "horus place: --sharing-quota: expected a number from 0 to 1, found '2'"),
+                ([*place, *jobs, "--seed", "-1"], "horus place: --seed: expected a number of at least 0, found '-1'"),
+                ([*place, *jobs, "--host-grants", "state"],
+                 "horus place: --host-grants: expected one of resize,placement,stated, found 'state'; did you mean 'stated'?"),
+                ([*place, "--jobs", ROOT / "examples/jobs.yml"], "jobs.yml: cannot open: No such file or directory; did you mean 'jobs.yaml'?")):
+            code, out, err = run(*args)
+            self.assertEqual((code, out), (2, ""), args)
+            self.assertIn(message, err.splitlines()[0])
+
     def test_a_wrong_command_line_commands_no_terminal(self):
         code, out, err = run("gpus", "--nonsense\x1b[31m")
         self.assertEqual((code, out), (2, ""))
