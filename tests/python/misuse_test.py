@@ -170,3 +170,21 @@ def test_none_is_no_graph(horus):
 
     with pytest.raises((TypeError, RuntimeError)):
         _core.PredictorHandle().predict_rows(None, [None], [horus.RunSpec()], ["t4"], None)
+
+
+@pytest.mark.parametrize("slip, words", [
+    (lambda horus: horus.Placers, "has no attribute 'Placers'; did you mean 'Placer'?"),
+    (lambda horus: horus.Graph("resnet50.onnx"), "a Graph is made by Graph.from_onnx"),
+    (lambda horus: horus.Truth("speeds.json"), "a Truth is made by Truth.from_model"),
+    (lambda horus: horus.Placer(polcy="horus"), "has no field 'polcy'; it has policy"),
+    (lambda horus: horus.Placer(policy="horsu"), "found 'horsu'; did you mean 'horus'?"),
+    (lambda horus: horus.Placer(slowdown_bound="1.5"), "slowdown_bound: expected float, found '1.5' (str)"),
+    (lambda horus: horus.Job(id=1, kind="train"), "found 'train' (str); did you mean 'training'?"),
+    (lambda horus: horus.Job(id="a"), "Job.id: expected int, found 'a' (str)"),
+    (lambda horus: horus.RunSpec(precision="fp15"), "found 'fp15' (str); did you mean 'fp16'?"),
+    (lambda horus: horus.Placer().place(horus.Job(id=1), horus.Cluster()), "cluster: expected Cluster, found Job"),
+])
+def test_a_natural_mistake_is_answered_with_what_was_meant(horus, slip, words):
+    with pytest.raises((TypeError, AttributeError, ValueError, horus.Error)) as said:
+        slip(horus)
+    assert words in str(said.value) and "\n" not in str(said.value)

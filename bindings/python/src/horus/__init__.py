@@ -70,7 +70,9 @@ def __getattr__(name: str) -> Any:
         return importlib.import_module("._core", __name__).version()
     room = _ROOM_OF.get(name)
     if room is None:
-        raise AttributeError(f"module 'horus' has no attribute {name!r}")
+        close = importlib.import_module("difflib").get_close_matches(name, _ROOM_OF, 1)
+        meant = f"; did you mean {close[0]!r}?" if close else ""
+        raise AttributeError(f"module 'horus' has no attribute {name!r}{meant}")
     value = getattr(importlib.import_module("." + room, __name__), name)
     globals()[name] = value
     return value

@@ -126,7 +126,7 @@ class Graph:
     _info: dict[str, Any]
     _options: tuple[Any, ...] | None  # of a config
 
-    def __init__(self) -> None:
+    def __init__(self, *_: object, **__: object) -> None:
         raise TypeError("a Graph is made by Graph.from_onnx(...), Graph.from_torch(...) or Graph.from_config(...)")
 
     @classmethod

@@ -36,7 +36,7 @@ class Truth:
     _handle: _core.TruthHandle
     _remake: tuple[Any, ...]
 
-    def __init__(self) -> None:
+    def __init__(self, *_: object, **__: object) -> None:
         raise TypeError("a Truth is made by Truth.from_model(...) or Truth.from_speeds(...)")
 
     @classmethod
