@@ -51,6 +51,27 @@ class Shadow(Files):
         self.assertAlmostEqual(found["ours"]["work"] - found["theirs"]["work"], found["regret"])
         self.check_golden("shadow_keys.txt", found)
 
+    def test_regret_counts_for_as_long_as_the_job_is_there(self):
+        both = "0,place,big,a,0,,\n0,place,bigger,a,0,,\n"
+        found = self.totals(both + "3600,finish,bigger,,,,\n7200,finish,big,,,,\n")
+        self.assertGreater(found["regret"], 0.1)  # big has the place that ours would choose
+        self.assertAlmostEqual(found["regret_gpu_hours"], found["regret"] * 1)
+        self.assertEqual((found["hours"], [one["hours"] for one in found["most_costly"]], found["moves"]), (2, [1], []))
+        self.assertEqual(([one["job"] for one in self.totals(both)["moves"]], self.totals(both)["hours"]), (["bigger"], 0))
+
+    def test_the_state_at_the_end_has_every_gpu_and_who_is_on_it(self):
+        found = self.totals("0,place,big,a,0,,\n1,place,bigger,a,0,,\n2,finish,big,,,,\n")
+        self.assertEqual([(one["node"], one["gpu"]) for one in found["gpus"]], [("a", 0), ("a", 1), ("b", 0), ("b", 1)])
+        self.assertEqual([(one["job"], one["node"], one["gpu"], one["memory_mib"]) for one in found["tenants"]], [("bigger", "a", 0, 4096)])
+
+    def test_jobs_of_which_only_requests_are_known_are_counted(self):
+        self.jobs = self.write("jobs.yaml", "version: 1\njobs:\n"
+                               "  - {name: asked, gpu_milli: 500, demand: {any: {gpu_util_pct: 50, gpu_memory_gib: 4}}}\n"
+                               "  - {name: known, gpu_milli: 500, demand: {any: {gpu_util_pct: 30, gpu_memory_gib: 4}}}\n")
+        log = "0,place,asked,a,0,,\n1,place,known,a,1,,\n"
+        self.assertEqual(self.totals(log)["decisions_of_requests_alone"], 1)
+        self.assertIn("known by requests alone    1 of 2 jobs", self.shadow(log)[1])
+
     def test_another_gpu_of_the_same_kind_is_equally_good(self):
         found = self.totals("0,place,big,b,1,,\n")
         self.assertEqual([found[kind] for kind in ("same", "equally_good", "worse", "better")], [0, 1, 0, 0])
