@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// horus profile, horus profile --sensitivity, horus report on results of compare: Python programs. This process becomes the
-// interpreter, with the same arguments; nothing of them is parsed here.
+// horus profile, horus profile --sensitivity, horus report on results of compare: Python programs. This process becomes
+// the interpreter, with the same arguments; nothing of them is parsed here.
 #include <fcntl.h>
 #include <spawn.h>
 #include <sys/wait.h>

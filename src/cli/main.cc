@@ -139,9 +139,15 @@ std::string UnknownWord(const CLI::App& command, const std::string& word) {
       names.push_back(below->get_name());
     }
   }
-  const char* const expected = is_option       ? "an option of this command"
-                               : names.empty() ? "no more arguments"
-                                               : "a command";
+  std::string expected = is_option ? "an option of this command" : names.empty() ? "no more arguments" : "a command";
+  if (!is_option && names.empty()) {
+    std::string needed;
+    for (const CLI::Option* option : command.get_options()) {
+      if (option->get_required() && !option->get_lnames().empty())
+        needed += " " + option->get_name() + " " + option->get_type_name();
+    }
+    if (!needed.empty()) expected = "options," + needed;
+  }
   return absl::StrFormat("%s: expected %s, found %s%s", WholeName(command), expected, horus::Quoted(found),
                          horus::DidYouMean(found, std::vector<std::string_view>(names.begin(), names.end())));
 }

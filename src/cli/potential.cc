@@ -178,7 +178,8 @@ std::string CarriersText(const PotentialReport& report) {
     }
   }
   if (table.empty()) return "";
-  return "\nPairs that the best packing runs on most GPUs, at the loosest bound (one of several solutions)\n" + table.Render("  ");
+  return "\nPairs that the best packing runs on most GPUs, at the loosest bound (one of several solutions)\n" +
+         table.Render("  ");
 }
 
 Json PairsJson(const PotentialReport& report, const std::vector<WorkUse>& uses) {

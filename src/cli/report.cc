@@ -89,9 +89,7 @@ Command AddReport(CLI::App& parser) {
   auto paths = std::make_shared<std::vector<std::string>>();
   auto options = std::make_shared<PageOptions>();
   CLI::App* app = parser.add_subcommand("report", "What shadow, place and potential found, as one page for people");
-  app->add_option("FILES", *paths, "JSON of shadow, place and potential")
-      ->required()
-      ->type_name("FILE");
+  app->add_option("FILES", *paths, "JSON of shadow, place and potential")->required()->type_name("FILE");
   app->add_option("-o,--out", options->path, "The page")->required()->type_name("FILE");
   AddPrice(*app, *options);
   app->footer(kReportFooter);

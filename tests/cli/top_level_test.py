@@ -36,6 +36,7 @@ class TopLevel(unittest.TestCase):
                 (["reprot", "x", "-o", "y"], "horus: expected a command, found 'reprot'; did you mean 'report'?"),
                 (["traces", "shwo", "x"], "horus traces: expected a command, found 'shwo'; did you mean 'show'?"),
                 (["frobnicate"], "horus: expected a command, found 'frobnicate'"),
+                (["place", "cluster.yaml", "jobs.yaml"], "horus place: expected options, --cluster FILE --jobs FILE, found 'cluster.yaml'"),
                 ([*place, "--jbos=x"], "horus place: expected an option of this command, found '--jbos'; did you mean '--jobs'?"),
                 (["inspect", RESNET, "--bacth", "64"], "found '--bacth'; did you mean '--batch'?"),
                 (["gpus", "a100", "t4"], "horus gpus: expected no more arguments, found 't4'"),

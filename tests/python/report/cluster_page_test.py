@@ -64,7 +64,10 @@ def test_a_costly_choice_shows_both_places_on_the_map(shadow):
     assert (gpus(shadow, ".theirs"), gpus(shadow, ".ours")) == (["a100:0"], ["v100:1"])
     detail = shadow.find_element("id", "detail")
     assert "a100 gpu 0" in detail.text and "Better: v100 gpu 1" in detail.text
-    detail.find_element("tag name", "button").click()
+    detail.find_element("css selector", ".more").click()
+    top = shadow.find_element("css selector", ".theirs").rect["y"] - shadow.execute_script("return scrollY")
+    assert 0 <= top < 900
+    detail.find_element("css selector", "[aria-label=Close]").click()
     assert not detail.is_displayed() and gpus(shadow, ".theirs") == []
 
 
