@@ -94,6 +94,18 @@ def test_all_is_reached_by_keyboard(shadow):
     assert not shadow.find_element("id", "detail").is_displayed()
 
 
+def test_no_figure_rests_on_requests_alone(driver, tmp_path):
+    (tmp_path / "cluster.yaml").write_text("version: 1\nnodes:\n  - {name: n, cpu_cores: 8, memory_gib: 64, gpus: [{type: t4, count: 2}]}\n")
+    (tmp_path / "jobs.yaml").write_text("version: 1\njobs:\n" + "".join(
+        f"  - {{name: {job}, gpu_milli: 500, demand: {{any: {{gpu_util_pct: 50, gpu_memory_gib: 4}}}}}}\n" for job in "ab"))
+    (tmp_path / "log.csv").write_text("time_s,event,job,node,devices\n0,place,a,n,0\n1,place,b,n,0\n")
+    subprocess.run([HORUS, "shadow", "--cluster", tmp_path / "cluster.yaml", "--jobs", tmp_path / "jobs.yaml", "--log", tmp_path / "log.csv",
+                    "--html", tmp_path / "page.html"], check=True, stdout=subprocess.DEVNULL)
+    driver.get((tmp_path / "page.html").as_uri())
+    assert driver.find_element("tag name", "h1").text.startswith("Nothing can be said yet")
+    assert driver.find_elements("css selector", ".figure") == [] and gpus(driver) == ["n:0", "n:1"]
+
+
 def test_a_price_turns_gpu_hours_into_money(shadow):
     lost = float(shadow.find_element("css selector", ".tile .figure").text)
     assert "Money" not in [one.text for one in shadow.find_elements("css selector", "th") if one.is_displayed()]
