@@ -20,14 +20,14 @@ type Auditor struct {
 	stop    chan struct{}
 	done    sync.WaitGroup
 	mu      sync.Mutex
-	wrong   map[string]bool
+	wrong   map[string]string // and what the controller wrote of those jobs
 	looks   int
 	most    int // jobs on a device
 }
 
 // Audit starts an auditor. memory is MiB of the GPU of each gres type without its number.
 func (c *Cluster) Audit(memory map[string]int64) *Auditor {
-	a := &Auditor{cluster: c, stop: make(chan struct{}), wrong: map[string]bool{}}
+	a := &Auditor{cluster: c, stop: make(chan struct{}), wrong: map[string]string{}}
 	a.done.Add(1)
 	go func() {
 		defer a.done.Done()
@@ -48,7 +48,32 @@ func (c *Cluster) Audit(memory map[string]int64) *Auditor {
 type use struct {
 	gpus, shards, jobs int
 	mem                int64
-	names              []string
+	found              []slurm.Job
+}
+
+func (u *use) names() (out []uint64) {
+	for _, job := range u.found {
+		out = append(out, job.ID)
+	}
+	return out
+}
+
+// find writes down what is wrong with jobs: as they are told now, and the controller's own lines of them.
+func (a *Auditor) find(jobs []slurm.Job, format string, args ...any) {
+	text := fmt.Sprintf(format, args...)
+	if _, is := a.wrong[text]; is {
+		return
+	}
+	var why strings.Builder
+	of := []string{`slurmctld version \S+ started`}
+	for _, job := range jobs {
+		fmt.Fprintf(&why, "\n%+v", job)
+		of = append(of, fmt.Sprintf(`JobId=%d\b`, job.ID))
+	}
+	for _, line := range regexp.MustCompile(`(?m)^.*(`+strings.Join(of, "|")+`).*$`).FindAllString(a.cluster.Read("slurmctld.log"), -1) {
+		why.WriteString("\n" + line)
+	}
+	a.wrong[text] = why.String()
 }
 
 func (a *Auditor) look(jobs []slurm.Job, memory map[string]int64) {
@@ -75,14 +100,14 @@ func (a *Auditor) look(jobs []slurm.Job, memory map[string]int64) {
 					devices[key] = &use{}
 				}
 				d := devices[key]
-				d.jobs, d.names = d.jobs+1, append(d.names, fmt.Sprint(job.ID))
+				d.jobs, d.found = d.jobs+1, append(d.found, job)
 				if g.Name == "gpu" {
 					d.gpus += g.Count
 				} else {
 					d.shards, d.mem = d.shards+g.Count, d.mem+record.Mem
 				}
 				if record.Verb == words.Placed && record.On != "" && g.Name == "shard" && record.On != key {
-					a.wrong[fmt.Sprintf("job %d: expected on %s, as its comment says, found on %s", job.ID, record.On, key)] = true
+					a.find([]slurm.Job{job}, "job %d: expected on %s, as its comment says, found on %s", job.ID, record.On, key)
 				}
 			}
 		}
@@ -93,11 +118,11 @@ func (a *Auditor) look(jobs []slurm.Job, memory map[string]int64) {
 		model, _, _ = strings.Cut(model, "_")
 		switch {
 		case d.gpus > 1 || d.gpus == 1 && d.shards > 0:
-			a.wrong[fmt.Sprintf("%s: expected one job with the whole GPU, found jobs %v", key, d.names)] = true
+			a.find(d.found, "%s: expected one job with the whole GPU, found jobs %v", key, d.names())
 		case d.shards > a.cluster.options.Shards:
-			a.wrong[fmt.Sprintf("%s: expected at most %d shards, found %d of jobs %v", key, a.cluster.options.Shards, d.shards, d.names)] = true
+			a.find(d.found, "%s: expected at most %d shards, found %d of jobs %v", key, a.cluster.options.Shards, d.shards, d.names())
 		case memory[model] > 0 && d.mem > memory[model]:
-			a.wrong[fmt.Sprintf("%s: expected at most %d MiB, found %d of jobs %v", key, memory[model], d.mem, d.names)] = true
+			a.find(d.found, "%s: expected at most %d MiB, found %d of jobs %v", key, memory[model], d.mem, d.names())
 		}
 	}
 }
@@ -106,8 +131,8 @@ func (a *Auditor) look(jobs []slurm.Job, memory map[string]int64) {
 func (a *Auditor) End() (wrong []string, looks, most int) {
 	close(a.stop)
 	a.done.Wait()
-	for text := range a.wrong {
-		wrong = append(wrong, text)
+	for text, why := range a.wrong {
+		wrong = append(wrong, text+why)
 	}
 	return wrong, a.looks, a.most
 }
