@@ -45,6 +45,7 @@ type Planner struct {
 	predictions map[run]predicted
 	alone       map[learn.Kind]learn.Observed
 	refusals    map[uint64]refusal
+	never       map[uint64]int64 // jobs that fit no node, and since when every pass has found so, in s since 1970
 }
 
 // refusal is what Slurm answered to changes of a job, and how often.
@@ -135,6 +136,7 @@ type pass struct {
 	units   map[string]int64 // MiB of a shard, the largest of each
 	now     int64
 	told    []told
+	never   map[uint64]int64    // see Planner
 	watched map[string]*Watched // by device
 	result  Result
 
@@ -200,6 +202,7 @@ func (p *Planner) Pass(ctx context.Context, nodes []slurm.Node, jobs []slurm.Job
 		}
 	}
 	s.tellWatched()
+	p.never = s.never
 	return s.result, nil
 }
 
@@ -404,15 +407,19 @@ func (s *pass) confine(c *candidate) error {
 // never is how the sentence of a job begins that fits no node, as the nodes are told.
 const never = "never fits: "
 
-// reject leaves a job to Slurm that still fits no node a while later: a controller that has just started does not know what its
-// nodes have.
+// reject leaves a job to Slurm that no pass has found a node for in a while: a controller that has just started does not know what
+// its nodes have, and Slurm before 24.11 then gives a GPU's shards again. What a comment says of a minute ago is not enough for that.
 func (s *pass) reject(c *candidate, refused horus.Decision) {
-	why := refused.Text
-	if c.record.Verb == words.Waits && strings.HasPrefix(c.record.Text, never) && s.now-c.record.At >= newsS {
-		s.leave(c, never+why)
+	since, is := s.planner.never[c.job.ID]
+	if !is {
+		since = s.now
+	}
+	s.never[c.job.ID] = since
+	if s.now-since >= newsS {
+		s.leave(c, never+refused.Text)
 		return
 	}
-	s.wait(c, never+why, refused.Reason.String())
+	s.wait(c, never+refused.Text, refused.Reason.String())
 }
 
 // place lets a job start where the library put it.
@@ -524,9 +531,6 @@ func (s *pass) wait(c *candidate, why, reason string) {
 	if len(set) == 0 && c.record.Verb == words.Waits && c.job.Eligible-s.now > wait/2 &&
 		(c.record.Text == record.Text || s.now-c.record.At < newsS) {
 		return
-	}
-	if strings.HasPrefix(why, never) && strings.HasPrefix(c.record.Text, never) {
-		record.At = c.record.At
 	}
 	rank := renewal + c.job.Eligible
 	if c.held || c.job.Eligible-s.now < s.planner.options.WaitS/4 {

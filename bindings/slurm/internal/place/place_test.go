@@ -143,16 +143,24 @@ func TestANodeWithoutATypeForEachGPUIsNamed(t *testing.T) {
 	}
 }
 
+// A controller that has just started knows of no shards. So only a job that fitted nowhere at any pass for a minute is Slurm's.
 func TestAJobThatFitsNoNodeIsLeftOnlyAWhileLater(t *testing.T) {
 	job := waiting(1, "horus:wait=60", "gres:shard:4")
-	job.CPUs = 1000
-	first := changes(t, []slurm.Node{machine("n1", two)}, job)[1]
-	if !strings.Contains(first, "horus:waits") || !strings.Contains(first, "never fits: ") {
-		t.Fatalf("expected it to wait at first, found %s", first)
-	}
 	job.AdminComment = words.Record{Verb: words.Waits, From: 1, At: 900, Asked: "node:gres:shard:4", Text: "never fits: x"}.String()
-	if got := changes(t, []slurm.Node{machine("n1", two)}, job)[1]; !strings.Contains(got, "horus:left") {
-		t.Errorf("expected it left to Slurm, found %s", got)
+	job.Eligible = 1
+	p := planner(t)
+	for _, look := range []struct {
+		at   int64
+		gres string
+		left bool
+	}{{990, "gpu:a100_0:1", false}, {1049, two, false}, {1050, "gpu:a100_0:1", false}, {1109, "gpu:a100_0:1", false}, {1110, "gpu:a100_0:1", true}} {
+		result, err := p.Pass(context.Background(), []slurm.Node{machine("n1", look.gres)}, []slurm.Job{job}, look.at)
+		if err != nil || len(result.Changes) != 1 {
+			t.Fatal(result, err)
+		}
+		if got := fmt.Sprint(result.Changes[0].Steps); strings.Contains(got, "horus:left") != look.left || strings.Contains(got, "never fits: ") == (look.gres == two) {
+			t.Errorf("at %d: expected left to Slurm %v, found %s", look.at, look.left, got)
+		}
 	}
 }
 
@@ -160,12 +168,15 @@ func TestAJobThatFitsNoNodeIsLeftOnlyAWhileLater(t *testing.T) {
 func TestAJobWhoseBoundFitsNoCardIsLeftToSlurm(t *testing.T) {
 	job := waiting(1, "horus:model=../../../../examples/models/graphs/resnet50.onnx,batch=600,mode=training,wait=60", "gres:shard:4")
 	job.WorkDir, _ = os.Getwd()
-	first := changes(t, []slurm.Node{machine("n1", two)}, job)[1]
-	if !strings.Contains(first, "horus:waits") || !strings.Contains(first, "never fits: ") {
-		t.Fatalf("expected it to wait at first, found %s", first)
-	}
-	job.AdminComment = words.Record{Verb: words.Waits, From: 1, At: 900, Asked: "node:gres:shard:4", Text: "never fits: x"}.String()
-	if got := changes(t, []slurm.Node{machine("n1", two)}, job)[1]; !strings.Contains(got, "horus:left") {
-		t.Errorf("expected it left to Slurm, found %s", got)
+	p := planner(t)
+	for now, verb := range map[int64]string{990: "horus:waits", 1050: "horus:left"} {
+		p.never = map[uint64]int64{1: 990}
+		result, err := p.Pass(context.Background(), []slurm.Node{machine("n1", two)}, []slurm.Job{job}, now)
+		if err != nil || len(result.Changes) != 1 {
+			t.Fatal(result, err)
+		}
+		if got := fmt.Sprint(result.Changes[0].Steps); !strings.Contains(got, verb) || !strings.Contains(got, "never fits: ") {
+			t.Errorf("at %d: expected %s, found %s", now, verb, got)
+		}
 	}
 }

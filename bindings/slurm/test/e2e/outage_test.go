@@ -211,6 +211,29 @@ func TestNobodyIsStartedBesideThoseWhoseSharesSlurmForgot(t *testing.T) {
 	}
 }
 
+// A controller that has just started knows of no shards until its nodes register. So it says nothing about who fits no node.
+func TestNobodyIsLeftToASlurmThatHasJustStarted(t *testing.T) {
+	c := start(t, cluster.Options{Nodes: 1, GPUs: []string{"a100_0"}})
+	d := c.StartDaemon()
+	running(c, c.Submit("600", shared(fills(90, 25, ""))...))
+	waits := c.Submit("600", shared(fills(90, 30, ""))...)
+	c.Wait("it waits", soon, func() bool { return record(c.Job(waits)).Verb == words.Waits })
+	d.Kill()
+	before := record(c.Job(waits)) // as after a restart a minute ago
+	before.At, before.Text = time.Now().Unix()-61, "never fits: x"
+	if out, err := c.Slurm("scontrol", "update", fmt.Sprintf("JobId=%d", waits), "StartTime=now+600", "AdminComment="+before.String()); err != nil {
+		t.Fatal(out, err)
+	}
+	c.Saved(time.Now())
+	c.KillController()
+	d = c.StartDaemon()
+	c.StartController()
+	time.Sleep(15 * time.Second)
+	if job := c.Job(waits); job.State != "PENDING" || record(job).Verb != words.Waits {
+		t.Errorf("expected that it waits, found it %s with %q", job.State, job.AdminComment)
+	}
+}
+
 // kills is how often the daemon and the controller are killed.
 func kills(t *testing.T) int {
 	text := os.Getenv("HORUS_SLURM_KILLS")
