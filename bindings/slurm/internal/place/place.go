@@ -555,6 +555,8 @@ func (s *pass) tell(c *candidate, rank int64, steps ...slurm.Step) {
 	one := told{change: slurm.Change{Job: c.job.ID, Steps: steps}, rank: rank}
 	if c.hasPlace() {
 		one.from = c.record.On
+		// Till it is told it asks for all shards there, which a Slurm that forgets who holds some would give it.
+		s.contested[one.from] = s.contested[one.from] || c.record.Verb == words.Waits && !s.planner.options.Replaces
 	}
 	s.told = append(s.told, one)
 }

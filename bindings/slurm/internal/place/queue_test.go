@@ -96,6 +96,27 @@ func TestNobodyIsShownToSlurmBesideThoseWhoShareBefore2411(t *testing.T) {
 	}
 }
 
+// It asks for all of its shards until it is told otherwise, and may not be any more.
+func TestAGPUThatIsKeptIsGivenAwayAPassLaterBefore2411(t *testing.T) {
+	low, high := pinnedOn(ours(1, heavy), "n1/a100_0", 900), ours(2, heavy)
+	low.AdminComment, low.Tres.PerNode, high.Priority = strings.Replace(low.AdminComment, "placed", "waits", 1), "gres:shard:a100_0:4", 200
+	for _, replaces := range []bool{false, true} {
+		p := planner(t)
+		p.options.Replaces = replaces
+		result, err := p.Pass(context.Background(), []slurm.Node{machine("n1", one)}, []slurm.Job{low, high}, 990)
+		if err != nil {
+			t.Fatal(err)
+		}
+		given := false
+		for _, change := range result.Changes {
+			given = given || change.Job == 2 && strings.Contains(fmt.Sprint(change.Steps), "horus:placed")
+		}
+		if given != replaces || len(result.Changes) == 0 {
+			t.Errorf("replaces %v: expected it given to job 2 at once only where Slurm counts shards over a restart, found %+v", replaces, result.Changes)
+		}
+	}
+}
+
 func TestAGPUIsKeptOfALowerTier(t *testing.T) {
 	nodes := []slurm.Node{machine("n1", one)}
 	nodes[0].Partitions, nodes[0].Tiers = []string{"gpu", "low"}, map[string]int{"gpu": 10, "low": 1}
