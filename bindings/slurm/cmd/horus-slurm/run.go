@@ -3,6 +3,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"flag"
@@ -38,6 +39,7 @@ func runDaemon(ctx context.Context, args []string) error {
 	types := flags.String("types", "", "`GRES_TYPE=GPU,…`: which GPU of horus gpus a gres type is, where its name does not say")
 	wait := flags.Duration("wait", 5*time.Minute, "how long a job waits at most once the daemon is silent")
 	grace := flags.Duration("grace", time.Minute, "how long Slurm may take to start a job that was placed")
+	patience := flags.Duration("patience", time.Hour, "how long jobs that share may be passed over for others of their priority whose work is worth more; 0 = never")
 	tenants := flags.Int("max-tenants", 3, "jobs on a GPU")
 	quota := flags.Float64("sharing-quota", 0, "share of the GPUs that may have several jobs: 0 = all, -1 = none")
 	mps := flags.Bool("mps", false, "GPUs are shared through MPS; else they take turns")
@@ -80,7 +82,11 @@ func runDaemon(ctx context.Context, args []string) error {
 	if *wait < 10*time.Second || *grace < time.Second {
 		return fmt.Errorf("--wait, --grace: expected at least 10s and 1s, found %v and %v", *wait, *grace)
 	}
+	if *patience < 0 || *patience > 0 && *patience < time.Second {
+		return fmt.Errorf("--patience: expected 0 or at least 1s, found %v", *patience)
+	}
 	options.WaitS, options.GraceS = int64(wait.Seconds()), int64(grace.Seconds())
+	options.PatienceS = cmp.Or(int64(patience.Seconds()), -1)
 	options.MaxTenants, options.SharingQuota = int32(*tenants), float32(*quota)
 	options.Sharing = horus.TimeSlice
 	if *mps {

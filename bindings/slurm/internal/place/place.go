@@ -26,6 +26,7 @@ type Options struct {
 	WaitS         int64             // how long a job waits for us at most once we are silent; 0 = 300
 	GraceS        int64             // how long Slurm may take to start what was placed, before it is placed anew; 0 = 60
 	Depth         int               // jobs of each user that a pass looks at; 0 = 100
+	PatienceS     int64             // nobody of one priority passes who waits so long; 0 = 3600, -1 = nobody passes anybody
 	MaxTenants    int32             // on a GPU; 0 = 3
 	Sharing       horus.SharingMode // of all GPUs; 0 = time slicing
 	SharingQuota  float32           // as horus.PlacerOptions
@@ -72,6 +73,7 @@ func New(options Options) (*Planner, error) {
 	}
 	options.WaitS, options.GraceS = cmp.Or(options.WaitS, 300), cmp.Or(options.GraceS, 60)
 	options.Depth, options.MaxTenants = cmp.Or(options.Depth, 100), cmp.Or(options.MaxTenants, 3)
+	options.PatienceS = cmp.Or(options.PatienceS, 3600)
 	p := &Planner{options: options, models: map[string]horus.GPU{}, predictions: map[run]predicted{}, refusals: map[uint64]refusal{}}
 	var err error
 	if p.catalogue, err = horus.DefaultCatalogue(); err != nil {

@@ -43,10 +43,21 @@ func (s *pass) eligible(job slurm.Job) bool {
 	return gpus && job.Priority > 0 && job.Eligible <= s.now && job.Dependency == "" && isOrdinary(job.Reason)
 }
 
-// chunk of the queue that is planned in one call: those of a kind that finds no place are passed over afterwards.
-const chunk = 32
+// evaluations bound what a choice costs that finds room for all.
+const evaluations = 20_000
 
-// plan places the queue in its order. Slurm's priorities order it and no more: a job's work counts as much as another's.
+// chunk of the queue that is planned in one call: those of a kind that finds no place are left out afterwards.
+const chunk = 64
+
+// peers have one priority. By priority/basic each job has its own, one less than the job before: where nobody changed that, they
+// have one too.
+func (s *pass) peers(a, b *candidate) bool {
+	apart := a.job.Priority - b.job.Priority
+	return a.limit == b.limit && s.tierOf(a.job) == s.tierOf(b.job) && (apart == 0 || s.planner.options.Basic && apart == int64(b.job.ID-a.job.ID))
+}
+
+// plan places the queue in its order. Slurm's priorities order it and no more: a job's work counts as much as another's. Of peers
+// with no job of Slurm's own between them, those go first whose work is worth most where they would be pinned.
 func (s *pass) plan(ctx context.Context, queue []*candidate) error {
 	last := len(queue) - 1 // of Slurm's own that may start
 	for last >= 0 && !(queue[last].theirs && s.eligible(queue[last].job)) {
@@ -55,13 +66,31 @@ func (s *pass) plan(ctx context.Context, queue []*candidate) error {
 	full := map[string]horus.Decision{} // kinds that found no place, and why
 	looked := map[string]int{}          // jobs of each user
 	var now []*candidate
+	var before *candidate // of ours, with no job of Slurm's own since that may start
 	flush := func() error {
 		some := now
 		now = nil
 		if len(some) == 0 {
 			return nil
 		}
-		return s.restricted(some[0], func() error { return s.planSome(ctx, some, full) })
+		return s.restricted(some[0], func() error {
+			patience := s.planner.options.PatienceS
+			if patience < 0 || len(some) == 1 {
+				return s.planSome(ctx, some, false, full)
+			}
+			var first, rest []*candidate
+			for _, c := range some {
+				if s.now-c.since(s) >= patience {
+					first = append(first, c)
+				} else {
+					rest = append(rest, c)
+				}
+			}
+			if err := s.planSome(ctx, first, false, full); err != nil {
+				return err
+			}
+			return s.planSome(ctx, rest, true, full)
+		})
 	}
 	for i, c := range queue {
 		c.overtaken = i < last
@@ -70,15 +99,22 @@ func (s *pass) plan(ctx context.Context, queue []*candidate) error {
 			opens = s.openTo(c)
 		}
 		alone := c.theirs && c.job.Promised != "" || c.hasPlace() || c.only != nil || opens != ""
-		if alone || len(now) == chunk {
+		if before != nil && !c.theirs && !s.peers(before, c) {
+			before = nil
+		}
+		if alone || len(now) == chunk || before == nil && s.planner.options.PatienceS > 0 {
 			if err := flush(); err != nil {
 				return err
 			}
 		}
 		if c.theirs {
 			s.promise(c.job)
+			if s.eligible(c.job) {
+				before = nil
+			}
 			continue
 		}
+		before = c
 		c.kind += opens
 		by, user := s.heldBack[c.limited()], c.job.User
 		refused, is := full[c.kind]
@@ -108,7 +144,6 @@ func (s *pass) plan(ctx context.Context, queue []*candidate) error {
 			looked[user]++
 			now = append(now, c)
 		}
-		c.horus.SubmitUs = int64(i)
 		if alone {
 			if err := flush(); err != nil {
 				return err
@@ -238,17 +273,40 @@ func (s *pass) stays(c *candidate) (stays bool, err error) {
 	return stays, err
 }
 
-func (s *pass) planSome(ctx context.Context, some []*candidate, full map[string]horus.Decision) error {
+// choose among jobs where there is room for some and not for all: `plan` has them one by one.
+func (s *pass) choose(ctx context.Context, jobs []horus.Job, plan *horus.Plan) (*horus.Plan, error) {
+	placed := 0
+	for i := range plan.Len() {
+		if decision, err := plan.Decision(i); err == nil && decision.Verdict == horus.Place {
+			placed++
+		}
+	}
+	if placed == 0 || placed == len(jobs) {
+		return plan, nil
+	}
+	plan.Close()
+	return s.planner.placer.PlanBatch(ctx, s.cluster, jobs, nil, horus.BatchOptions{MaxEvaluations: evaluations})
+}
+
+// planSome jobs in their order, or peers whose work is worth most first.
+func (s *pass) planSome(ctx context.Context, some []*candidate, peers bool, full map[string]horus.Decision) error {
+	if len(some) == 0 {
+		return nil
+	}
 	jobs := make([]horus.Job, len(some))
 	byID := map[uint64]*candidate{}
 	for i, c := range some {
+		c.horus.SubmitUs = int64(i)
 		jobs[i], byID[c.horus.ID] = c.horus, c
 	}
 	plan, err := s.planner.placer.Plan(ctx, s.cluster, jobs, some[0].only)
+	if err == nil && peers {
+		plan, err = s.choose(ctx, jobs, plan)
+	}
 	if err != nil {
 		if len(some) > 1 { // one of them is wrong: each by itself
 			for _, c := range some {
-				if err := s.planSome(ctx, []*candidate{c}, full); err != nil {
+				if err := s.planSome(ctx, []*candidate{c}, false, full); err != nil {
 					return err
 				}
 			}
@@ -355,10 +413,13 @@ func (s *pass) keep(c *candidate, refused horus.Decision) bool {
 	return true
 }
 
+// since when a job waits, in s since 1970.
+func (c *candidate) since(s *pass) int64 { return max(c.job.Submitted, s.from(c)) }
+
 // waits counts a job that waits, for a reason.
 func (s *pass) waits(c *candidate, reason string) {
 	s.result.Waiting++
-	s.result.Oldest = max(s.result.Oldest, s.now-min(s.now, max(c.job.Submitted, s.from(c))))
+	s.result.Oldest = max(s.result.Oldest, s.now-min(s.now, c.since(s)))
 	if s.result.Reasons == nil {
 		s.result.Reasons = map[string]int{}
 	}

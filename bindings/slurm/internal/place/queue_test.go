@@ -218,3 +218,95 @@ func TestAPlaceIsTakenBackForWhoIsAhead(t *testing.T) {
 		t.Errorf("Slurm may be starting job 1: expected it left alone, found %v", got)
 	}
 }
+
+// half is a job that leaves a GPU half idle, and room for one more: of `early`, who loses much there, and `late`, who loses little.
+func half(id uint64) slurm.Job {
+	job := full(id, "n1", "shard:a100_0:3(IDX:0)")
+	job.Comment = "horus:gpu_util_pct=50,gpu_memory_gib=20,slowdown_bound=9,wait=60"
+	return job
+}
+
+const (
+	early = "horus:gpu_util_pct=70,gpu_memory_gib=8,slowdown_bound=9,wait=60"
+	late  = "horus:gpu_util_pct=20,gpu_memory_gib=8,slowdown_bound=9,wait=60"
+)
+
+func TestThatOneOfPeersIsPinnedWhoseWorkIsWorthMost(t *testing.T) {
+	for name, c := range map[string]struct {
+		basic  bool
+		change func(early, late, between *slurm.Job)
+		passed bool
+	}{
+		"one priority":                     {false, func(_, _, _ *slurm.Job) {}, true},
+		"another priority":                 {false, func(a, _, _ *slurm.Job) { a.Priority++ }, false},
+		"in the order of their submission": {true, func(a, _, _ *slurm.Job) { a.Priority++ }, true},
+		"raised":                           {true, func(a, _, _ *slurm.Job) { a.Priority += 2 }, false},
+		"a job of Slurm's own between":     {false, func(_, _, x *slurm.Job) { x.Submitted = 2 }, false},
+		"one that waits for another":       {false, func(_, _, x *slurm.Job) { x.Submitted, x.Dependency = 2, "afterok:1" }, true},
+	} {
+		p := planner(t)
+		p.options.Basic = c.basic
+		a, b, whole := ours(4, early), ours(5, late), theirs(6, 1)
+		a.Submitted, b.Submitted, whole.Submitted, whole.Priority = 1, 3, 4, 100
+		c.change(&a, &b, &whole)
+		result, err := p.Pass(context.Background(), []slurm.Node{machine("n1", one)}, []slurm.Job{half(1), a, b, whole}, 990)
+		if err != nil {
+			t.Fatal(err)
+		}
+		pinned := map[uint64]bool{}
+		for _, change := range result.Changes {
+			pinned[change.Job] = strings.Contains(fmt.Sprint(change.Steps), "horus:placed")
+		}
+		if pinned[4] == c.passed || pinned[5] != c.passed || c.passed != (result.Reasons["passed_over"] == 1) {
+			t.Errorf("%s: expected the one whose work is worth more pinned %v, found %v, %v", name, c.passed, pinned, result)
+		}
+	}
+}
+
+// A better one comes with every pass.
+func TestNobodyPassesWhoIsOutOfPatience(t *testing.T) {
+	p := planner(t)
+	p.options.PatienceS = 100
+	first := ours(2, early)
+	for now, id := int64(990), uint64(3); ; now, id = now+10, id+1 {
+		next := ours(id, late)
+		next.Eligible, next.Submitted = now+60, now
+		result, err := p.Pass(context.Background(), []slurm.Node{machine("n1", one)}, []slurm.Job{half(1), first, next}, now)
+		if err != nil {
+			t.Fatal(err)
+		}
+		pinned := uint64(0)
+		for _, change := range result.Changes {
+			if strings.Contains(fmt.Sprint(change.Steps), "horus:placed") {
+				pinned = change.Job
+			}
+		}
+		if waited := now - first.Eligible + 60; waited >= 100 {
+			if pinned != 2 {
+				t.Errorf("it waited %d s of 100: expected it pinned, found job %d", waited, pinned)
+			}
+			return
+		} else if pinned != id {
+			t.Fatalf("it waited %d s of 100: expected job %d pinned, found job %d", waited, id, pinned)
+		}
+	}
+}
+
+// A GPU is kept for it, and that is all.
+func TestWhoIsOutOfPatienceAndFitsNowhereHoldsNobodyUp(t *testing.T) {
+	p := planner(t)
+	p.options.PatienceS = 100
+	other, blocked := half(2), ours(200, heavy)
+	other.Gres = []string{"shard:a100_1:3(IDX:1)"}
+	result, err := p.Pass(context.Background(), []slurm.Node{machine("n1", two)}, []slurm.Job{half(1), other, blocked, ours(4, early), ours(5, late)}, 990)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := map[uint64]string{}
+	for _, change := range result.Changes {
+		got[change.Job] = fmt.Sprint(change.Steps)
+	}
+	if !strings.Contains(got[200], "is kept for it") || !strings.Contains(got[4], "horus:waits") || !strings.Contains(got[5], "horus:placed") {
+		t.Errorf("expected a GPU kept for job 200 and job 5 on the other, found %v", got)
+	}
+}

@@ -133,7 +133,7 @@ func TestBenchBehind(t *testing.T) {
 // What Slurm's own jobs wait, and how long all take, beside jobs that share, by Slurm's backfill.
 func TestBenchBackfill(t *testing.T) {
 	each(t, func(t *testing.T, c *cluster.Cluster, plain bool) {
-		random := rand.New(rand.NewPCG(1, 1))
+		random := rand.New(rand.NewPCG(*seed, 1))
 		begin := time.Now()
 		whole := map[uint64]bool{}
 		for range *jobs {

@@ -248,7 +248,7 @@ func kills(t *testing.T) int {
 }
 
 func TestKilledAgainAndAgainNoJobIsLostOrPlacedTwice(t *testing.T) {
-	c := start(t, cluster.Options{Nodes: 4, GPUs: []string{"a100_0", "a100_1", "v100_0", "v100_1"}, Settings: "SlurmctldDebug=debug2"})
+	c := start(t, cluster.Options{Nodes: 4, GPUs: []string{"a100_0", "a100_1", "v100_0", "v100_1"}})
 	audit := c.Audit(map[string]int64{"a100": 40_960, "v100": 16_384})
 	random := rand.New(rand.NewPCG(1, 1))
 	loses := losesShares(t) // where jobs of whole GPUs need nodes of their own: TestMigrateRefusesASlurmThatForgetsWhoSharesAGPU
