@@ -145,6 +145,7 @@ type pass struct {
 	tiers     map[string]int    // of partitions
 	ahead     int               // jobs that a GPU is kept for
 	closed    int               // devices that were closed to some
+	wanted    int               // GPUs of a node that the least of Slurm's own jobs which wait asks for; 0 = none waits
 	lowest    int               // tier of those that hold something
 	contested map[string]bool   // places that a job which may just be starting there is to lose
 	heldBack  map[string]uint64 // by user, account and partition: a job that Slurm holds back for a limit

@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 
@@ -62,6 +63,13 @@ func (s *pass) plan(ctx context.Context, queue []*candidate) error {
 	last := len(queue) - 1 // of Slurm's own that may start
 	for last >= 0 && !(queue[last].theirs && s.eligible(queue[last].job)) {
 		last--
+	}
+	for _, c := range queue {
+		if c.theirs && s.eligible(c.job) {
+			if _, count := asksOfNode(c.job, max(1, c.job.NodeCount), math.MaxInt); count > 0 {
+				s.wanted = min(cmp.Or(s.wanted, count), count)
+			}
+		}
 	}
 	full := map[string]horus.Decision{} // kinds that found no place, and why
 	looked := map[string]int{}          // jobs of each user
@@ -288,10 +296,53 @@ func (s *pass) choose(ctx context.Context, jobs []horus.Job, plan *horus.Plan) (
 	return s.planner.placer.PlanBatch(ctx, s.cluster, jobs, nil, horus.BatchOptions{MaxEvaluations: evaluations})
 }
 
-// planSome jobs in their order, or peers whose work is worth most first.
+// spare are free GPUs that are open to a job, of nodes where a job of Slurm's own that waits would find as many as it asks for.
+func (s *pass) spare(c *candidate, each func(n *node, at uint32)) {
+	for _, n := range s.byID {
+		var free []uint32
+		for i := range n.devices {
+			if d := &n.devices[i]; n.up && d.tenants == 0 && s.open(c, d) {
+				free = append(free, uint32(i))
+			}
+		}
+		if s.wanted == 0 || len(free) < s.wanted {
+			continue
+		}
+		for _, at := range free {
+			each(n, at)
+		}
+	}
+}
+
+// planSome jobs in their order, or peers whose work is worth most first. Where jobs of Slurm's own wait for free GPUs, those that
+// share go beside each other if they can, and else onto such a GPU.
 func (s *pass) planSome(ctx context.Context, some []*candidate, peers bool, full map[string]horus.Decision) error {
+	spared := false
+	var wrong error
+	set := func(state horus.State) func(n *node, at uint32) {
+		return func(n *node, at uint32) {
+			spared, wrong = true, cmp.Or(wrong, s.cluster.SetState(n.id, at, state))
+		}
+	}
+	if len(some) > 0 {
+		s.spare(some[0], set(horus.Drained))
+	}
+	if spared {
+		left, err := s.ask(ctx, some, peers, nil)
+		s.spare(some[0], set(horus.Up))
+		if err = cmp.Or(err, wrong); err != nil {
+			return err
+		}
+		some = left
+	}
+	_, err := s.ask(ctx, some, peers, full)
+	return err
+}
+
+// ask the library for places. Who finds none waits, for the reason that is written into `full`; where that is nil, it is left.
+func (s *pass) ask(ctx context.Context, some []*candidate, peers bool, full map[string]horus.Decision) (left []*candidate, err error) {
 	if len(some) == 0 {
-		return nil
+		return nil, nil
 	}
 	jobs := make([]horus.Job, len(some))
 	byID := map[uint64]*candidate{}
@@ -306,31 +357,34 @@ func (s *pass) planSome(ctx context.Context, some []*candidate, peers bool, full
 	if err != nil {
 		if len(some) > 1 { // one of them is wrong: each by itself
 			for _, c := range some {
-				if err := s.planSome(ctx, []*candidate{c}, false, full); err != nil {
-					return err
+				one, err := s.ask(ctx, []*candidate{c}, false, full)
+				if left = append(left, one...); err != nil {
+					return nil, err
 				}
 			}
-			return nil
+			return left, nil
 		}
 		if ctx.Err() != nil {
-			return err
+			return nil, err
 		}
 		s.leave(some[0], err.Error())
-		return nil
+		return nil, nil
 	}
 	defer plan.Close()
 	if err := s.cluster.Apply(plan); err != nil {
-		return err
+		return nil, err
 	}
 	for i := range plan.Len() {
 		decision, err := plan.Decision(i)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		c := byID[decision.JobID]
 		switch {
 		case decision.Verdict == horus.Place:
 			s.place(c, decision)
+		case full == nil:
+			left = append(left, c)
 		case decision.Verdict == horus.Reject || decision.PredictedNever: // Slurm may try what we would not
 			s.reject(c, decision)
 		default:
@@ -340,7 +394,7 @@ func (s *pass) planSome(ctx context.Context, some []*candidate, peers bool, full
 			}
 		}
 	}
-	return nil
+	return left, nil
 }
 
 // A job that finds no place is not to be passed for ever by jobs behind it. So Slurm is shown the first of those on a GPU that is

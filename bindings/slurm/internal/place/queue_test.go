@@ -310,3 +310,27 @@ func TestWhoIsOutOfPatienceAndFitsNowhereHoldsNobodyUp(t *testing.T) {
 		t.Errorf("expected a GPU kept for job 200 and job 5 on the other, found %v", got)
 	}
 }
+
+// A job of Slurm's own that waits starts the sooner, and no GPU is left half used.
+func TestThoseThatShareLeaveFreeGPUsToWhomSlurmStartsThere(t *testing.T) {
+	for name, c := range map[string]struct {
+		comment string
+		wanted  int // GPUs of a job of Slurm's own that waits; 0 = none does
+		on      string
+	}{
+		"nobody waits":             {late, 0, "n1/a100_0"},
+		"one waits for a GPU":      {late, 1, "n1/a100_1"},
+		"one waits for more":       {late, 2, "n1/a100_0"},
+		"there is no room besides": {heavy, 1, "n1/a100_0"},
+	} {
+		busy := half(1)
+		busy.Gres = []string{"shard:a100_1:3(IDX:1)"}
+		jobs := []slurm.Job{busy, ours(4, c.comment)}
+		if c.wanted > 0 {
+			jobs = append(jobs, theirs(6, c.wanted))
+		}
+		if got := changes(t, []slurm.Node{machine("n1", two)}, jobs...)[4]; !strings.Contains(got, "horus:placed") || !strings.Contains(got, "on="+c.on) {
+			t.Errorf("%s: expected it placed on %s, found %s", name, c.on, got)
+		}
+	}
+}
