@@ -28,7 +28,7 @@ func runAside(ctx context.Context, args []string) error {
 		return err
 	}
 	changes := place.Aside(jobs, time.Now().Unix(), replaces)
-	answers, err := client.Tell(ctx, changes, time.Hour)
+	answers, err := client.Tell(ctx, changes, time.Hour, "")
 	if err != nil {
 		return err
 	}

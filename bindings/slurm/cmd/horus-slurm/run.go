@@ -100,9 +100,6 @@ func runDaemon(ctx context.Context, args []string) error {
 	} else if !options.Replaces && !*careless && !*dry {
 		return errors.New(carelessWhy)
 	}
-	if options.Basic, err = (slurm.Client{}).Basic(ctx); err != nil {
-		slog.Warn("taken not to be PriorityType=priority/basic", "error", err)
-	}
 	d, err := daemon.New(options)
 	if err != nil {
 		return err

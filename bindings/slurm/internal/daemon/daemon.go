@@ -37,6 +37,7 @@ type Daemon struct {
 	planner *place.Planner
 	watcher *observe.Observer // nil = nothing is observed
 	mark    string
+	boot    string // of the controller, from before what is known of it was read
 	planned time.Time
 	next    int64                // when a pass is due though nothing changes, in s since 1970; 0 = it is not known to be
 	told    map[string]time.Time // problems that were logged
@@ -96,6 +97,14 @@ func (d *Daemon) Run(ctx context.Context) error {
 // look at the controller, and plan where anything changed. It returns how long that took, but for what was told.
 func (d *Daemon) look(ctx context.Context) (time.Duration, error) {
 	begin := time.Now()
+	if d.boot == "" {
+		config, err := d.client.Config(ctx)
+		if err != nil {
+			return time.Since(begin), err
+		}
+		d.planner.Basic(config.Basic)
+		d.boot, d.mark = config.Boot, ""
+	}
 	mark, err := d.reader.Look(ctx)
 	due := d.next != 0 && begin.Unix() >= d.next
 	if err != nil || mark == d.mark && time.Since(d.planned) < stalest && !due {
@@ -149,8 +158,9 @@ func (d *Daemon) pass(ctx context.Context, begin time.Time) (changes int, busy t
 		d.wouldTell(result.Changes)
 		return 0, busy, nil
 	}
-	answers, err := d.client.Tell(ctx, result.Changes, longestTelling)
+	answers, err := d.client.Tell(ctx, result.Changes, longestTelling, d.boot)
 	if err != nil {
+		d.boot = "" // it may be another
 		return 0, time.Since(begin), err
 	}
 	for i, err := range answers {

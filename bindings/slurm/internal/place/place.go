@@ -32,13 +32,13 @@ type Options struct {
 	SharingQuota  float32           // as horus.PlacerOptions
 	SlowdownBound float32           // as horus.PlacerOptions
 	Replaces      bool              // Slurm puts a new request in the place of the old one: slurm.Retype
-	Basic         bool              // PriorityType=priority/basic: who is released goes to the end of the queue unless told otherwise
 	Watch         bool              // tell what runs where
 }
 
 // Planner holds the library's handles.
 type Planner struct {
 	options     Options
+	basic       bool
 	catalogue   *horus.Catalogue
 	placer      *horus.Placer
 	predictor   *horus.Predictor
@@ -65,6 +65,9 @@ func (p *Planner) Refused(job uint64, why string) {
 	}
 	p.refusals[job] = refusal{p.refusals[job].times + 1, why}
 }
+
+// Basic says whether PriorityType=priority/basic: who is released goes to the end of the queue unless told otherwise.
+func (p *Planner) Basic(is bool) { p.basic = is }
 
 // New makes a planner.
 func New(options Options) (*Planner, error) {
@@ -474,7 +477,7 @@ func (s *pass) pin(c *candidate, n *node, at uint32, count int, record words.Rec
 			set = append(set, comment(moving))
 		}
 		end := settled(record, record.Verb)
-		if s.planner.options.Basic && c.job.Priority > 0 {
+		if s.planner.basic && c.job.Priority > 0 {
 			end.Set = append(end.Set, slurm.Setting{Field: "Priority", Value: fmt.Sprint(c.job.Priority)})
 		}
 		steps = append(steps, slurm.Step{Set: set}, slurm.Step{Release: true}, end)

@@ -54,7 +54,7 @@ const chunk = 64
 // have one too.
 func (s *pass) peers(a, b *candidate) bool {
 	apart := a.job.Priority - b.job.Priority
-	return a.limit == b.limit && s.tierOf(a.job) == s.tierOf(b.job) && (apart == 0 || s.planner.options.Basic && apart == int64(b.job.ID-a.job.ID))
+	return a.limit == b.limit && s.tierOf(a.job) == s.tierOf(b.job) && (apart == 0 || s.planner.basic && apart == int64(b.job.ID-a.job.ID))
 }
 
 // plan places the queue in its order. Slurm's priorities order it and no more: a job's work counts as much as another's. Of peers

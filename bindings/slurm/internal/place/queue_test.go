@@ -245,7 +245,7 @@ func TestThatOneOfPeersIsPinnedWhoseWorkIsWorthMost(t *testing.T) {
 		"one that waits for another":       {false, func(_, _, x *slurm.Job) { x.Submitted, x.Dependency = 2, "afterok:1" }, true},
 	} {
 		p := planner(t)
-		p.options.Basic = c.basic
+		p.Basic(c.basic)
 		a, b, whole := ours(4, early), ours(5, late), theirs(6, 1)
 		a.Submitted, b.Submitted, whole.Submitted, whole.Priority = 1, 3, 4, 100
 		c.change(&a, &b, &whole)

@@ -3,9 +3,14 @@
 package slurm
 
 import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
 	"reflect"
 	"strings"
 	"testing"
+	"time"
 )
 
 func TestHostListsAreExpanded(t *testing.T) {
@@ -158,5 +163,55 @@ func TestFrom2411OnARequestTakesThePlaceOfTheOneBefore(t *testing.T) {
 func TestWhatAStrangerWroteIsOneWordForScontrol(t *testing.T) {
 	if got, want := (Setting{"AdminComment", "a \"b'\nJobId=1"}).word(), "AdminComment=\"a `b` JobId=1\""; got != want {
 		t.Errorf("expected %s, found %s", want, got)
+	}
+}
+
+// What a controller forgot that was killed may be just what a change rests on.
+func TestAnotherControllerIsToldNothingOfWhatTheLastOneSaid(t *testing.T) {
+	dir := t.TempDir()
+	write := func(name, text string) {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	// It is started anew while it is told of job 2, or refuses that.
+	write("scontrol", `#!/bin/sh
+cd `+dir+`
+[ "$1" = show ] && { echo "BOOT_TIME               = $(cat boot)"; exit; }
+while read -r line; do
+  case $line in
+  *"JobId=2 "*) cat then >boot; [ -e refuses ] && echo Busy >&2 || sleep 0.3;;
+  "~step") echo "invalid keyword: ~step" >&2; continue;;
+  esac
+  echo "$line" >>told
+done
+`)
+	t.Setenv("PATH", dir+":"+os.Getenv("PATH"))
+	changes := []Change{{Job: 1, Steps: []Step{{Set: []Setting{{"A", "1"}}}}}, {Job: 2, Steps: []Step{{Set: []Setting{{"A", "1"}}}, {Release: true}}}, {Job: 3, Steps: []Step{{Release: true}}}}
+	all := "update JobId=1 A=1\nupdate JobId=2 A=1\nrelease 2\nrelease 3\n"
+	some := "update JobId=1 A=1\nupdate JobId=2 A=1\n"
+	for name, c := range map[string]struct {
+		boot, then string
+		refuses    bool
+		told       string
+	}{
+		"the same":                       {"2026-11-29T11:00:00", "2026-11-29T11:00:00", false, all},
+		"another from the beginning":     {"2026-11-29T12:00:00", "2026-11-29T12:00:00", false, ""},
+		"another in the midst":           {"2026-11-29T11:00:00", "2026-11-29T12:00:00", false, some},
+		"another that refuses":           {"2026-11-29T11:00:00", "2026-11-29T12:00:00", true, some},
+		"the same, that refuses to tell": {"2026-11-29T11:00:00", "2026-11-29T11:00:00", true, some + "release 3\n"},
+	} {
+		write("boot", c.boot)
+		write("then", c.then)
+		write("told", "")
+		_ = os.Remove(filepath.Join(dir, "refuses"))
+		if c.refuses {
+			write("refuses", "")
+		}
+		_, err := Client{}.Tell(context.Background(), changes, time.Minute, "2026-11-29T11:00:00")
+		told, _ := os.ReadFile(filepath.Join(dir, "told"))
+		if string(told) != c.told || errors.Is(err, ErrAnother) != (c.boot != "2026-11-29T11:00:00" || c.then != "2026-11-29T11:00:00") {
+			t.Errorf("%s: expected it told %q, found %q, %v", name, c.told, told, err)
+		}
 	}
 }

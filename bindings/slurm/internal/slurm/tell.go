@@ -5,6 +5,7 @@ package slurm
 import (
 	"bufio"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os/exec"
@@ -108,11 +109,28 @@ func (t *teller) say(job uint64, step Step) (refused, gone error) {
 	return nil, fmt.Errorf("scontrol ended: %.300s", strings.Join(heard, "; "))
 }
 
+// slow is a step in whose time slurmctld may have been started anew.
+const slow = 100 * time.Millisecond
+
 // Tell makes changes, in order, and returns what each was answered: nil where all of it was made. After `atMost` it begins no
-// more of them, so that there are fewer answers than changes.
-func (Client) Tell(ctx context.Context, changes []Change, atMost time.Duration) ([]error, error) {
+// more of them, so that there are fewer answers than changes. Nor does it tell another controller than that of `boot`, as Config
+// told it before what the changes rest on was read ("" = any): one that was killed has forgotten some seconds.
+func (c Client) Tell(ctx context.Context, changes []Change, atMost time.Duration, boot string) ([]error, error) {
 	if len(changes) == 0 {
 		return nil, nil
+	}
+	same := func() error {
+		if boot == "" {
+			return nil
+		}
+		config, err := c.Config(ctx)
+		if err == nil && config.Boot != boot {
+			err = ErrAnother
+		}
+		return err
+	}
+	if err := same(); err != nil {
+		return nil, err
 	}
 	t, err := newTeller(ctx)
 	if err != nil {
@@ -123,11 +141,16 @@ func (Client) Tell(ctx context.Context, changes []Change, atMost time.Duration) 
 		change := changes[len(answers)]
 		var refused error
 		for _, step := range change.Steps {
+			begin := time.Now()
 			var gone error
-			if refused, gone = t.say(change.Job, step); gone != nil {
+			refused, gone = t.say(change.Job, step)
+			if gone == nil && (time.Since(begin) > slow || refused != nil) {
+				gone = same()
+			}
+			if gone != nil {
 				_ = t.in.Close()
 				_ = t.cmd.Wait()
-				return nil, gone
+				return answers, gone
 			}
 			if refused != nil {
 				break
@@ -181,10 +204,31 @@ func (Client) Replaces(ctx context.Context) (bool, error) {
 	return ReplacesOf(out)
 }
 
-// Basic says whether jobs start in the order of submission: PriorityType=priority/basic.
-func (Client) Basic(ctx context.Context) (bool, error) {
+// ErrAnother means that slurmctld was started anew: it may not know any more what changes rest on.
+var ErrAnother = errors.New("slurmctld was started anew")
+
+// Config of the controller.
+type Config struct {
+	Basic bool   // jobs start in the order of submission: PriorityType=priority/basic
+	Boot  string // when it was started
+}
+
+var (
+	basic  = regexp.MustCompile(`(?m)^PriorityType\s*=\s*priority/basic$`)
+	booted = regexp.MustCompile(`(?m)^BOOT_TIME\s*=\s*(\S+)$`)
+)
+
+// Config asks for it.
+func (Client) Config(ctx context.Context) (Config, error) {
 	out, err := output(ctx, command{name: "scontrol", args: []string{"show", "config"}})
-	return regexp.MustCompile(`(?m)^PriorityType\s*=\s*priority/basic$`).MatchString(out), err
+	if err != nil {
+		return Config{}, err
+	}
+	m := booted.FindStringSubmatch(out)
+	if m == nil {
+		return Config{}, fmt.Errorf("scontrol show config: expected BOOT_TIME, found %.80q", out)
+	}
+	return Config{basic.MatchString(out), m[1]}, nil
 }
 
 // ReplacesOf is Replaces of a version. Since that one Slurm also remembers that a GPU is shared once one of its jobs has ended.
