@@ -12,6 +12,9 @@ type fault struct {
 }
 
 var list = []fault{
+	{test: "TestNobodyIsLeftToASlurmThatHasJustStarted", file: "internal/place/place.go",
+		before: `	if s.now-since >= newsS {`, after: `	if s.now-c.record.At >= newsS {`,
+		says: "expected that it waits, found it"},
 	{test: "TestJobsThatHarmEachOtherAreSeenAndKeptApart", file: "internal/place/watch.go",
 		before: `tenant.Kind, tenant.Demand = kindOf(owner(job), demands[at]), demands[at].Demand`, after: `_ = at`,
 		says: "expected that 3 windows are alone", within: "40s"},
