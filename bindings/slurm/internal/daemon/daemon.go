@@ -103,7 +103,7 @@ func (d *Daemon) look(ctx context.Context) (time.Duration, error) {
 			return time.Since(begin), err
 		}
 		d.planner.Basic(config.Basic)
-		d.boot, d.mark = config.Boot, ""
+		d.boot, d.mark, d.reader = config.Boot, "", slurm.Reader{} // a job that ended may run again for another controller
 	}
 	mark, err := d.reader.Look(ctx)
 	due := d.next != 0 && begin.Unix() >= d.next
