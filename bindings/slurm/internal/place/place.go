@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package place decides, from what a Slurm controller tells and nothing else, which waiting jobs that share GPUs may start where.
-// When they start, and everything about other jobs, is Slurm's. Nothing is kept between two passes but what was predicted:
-// whoever starts anew decides the same.
+// When they start, and everything about other jobs, is Slurm's. Nothing is kept between two passes but what was predicted, and of
+// which jobs Slurm has refused changes, or no pass found a node for: whoever starts anew decides the same, or a little later.
 package place
 
 import (
@@ -433,16 +433,22 @@ func (s *pass) place(c *candidate, decision horus.Decision) {
 	n, at := s.byID[decision.Slots[0].Node-1], decision.Slots[0].Device
 	d := &n.devices[at]
 	record := words.Record{
-		Verb: words.Placed, At: s.now, Mem: c.memory(d.model), Slow: fmt.Sprintf("%.2f..%.2f", decision.Slowdown, decision.SlowdownUpper),
+		Verb: words.Placed, At: s.now, Slow: fmt.Sprintf("%.2f..%.2f", decision.Slowdown, decision.SlowdownUpper),
 		Text: decision.Text,
 	}
 	if math.IsInf(float64(decision.SlowdownUpper), 0) {
 		record.Slow = fmt.Sprintf("%.2f..", decision.Slowdown)
 	}
-	count := min(int64(d.shards), (record.Mem+d.unit-1)/d.unit)
-	record.Mem = min(record.Mem, int64(d.shards)*d.unit)
+	var count int
+	count, record.Mem = c.shards(d)
 	d.tenants, d.sharing, d.ends, d.tier = d.tenants+1, d.sharing+1, math.MaxInt64, max(d.tier, s.tierOf(c.job))
-	s.pin(c, n, at, max(1, int(count)), record)
+	s.pin(c, n, at, count, record)
+}
+
+// shards of a device that a job gets, and the MiB that are counted for it.
+func (c *candidate) shards(d *device) (count int, mem int64) {
+	mem = min(c.memory(d.model), int64(d.shards)*d.unit)
+	return max(1, int((mem+d.unit-1)/d.unit)), mem
 }
 
 // memory that is counted for a job on a type of GPU, in MiB.

@@ -398,7 +398,8 @@ func (s *pass) ask(ctx context.Context, some []*candidate, peers bool, full map[
 }
 
 // A job that finds no place is not to be passed for ever by jobs behind it. So Slurm is shown the first of those on a GPU that is
-// to become free: it asks for all of that GPU's shards, and so starts once nobody is there, or as soon as a pass finds it a place.
+// to become free: where others share it, it asks for all of its shards, and so starts once nobody is there; or as soon as a pass
+// finds it a place.
 
 // mayBeKept says whether a GPU may be kept for a job that others would pass: jobs of Slurm's own behind it in the queue, those of
 // ours that came later, or those of a lower tier that run.
@@ -452,15 +453,19 @@ func (s *pass) keep(c *candidate, refused horus.Decision) bool {
 	}
 	s.ahead++
 	s.result.Kept++
-	d := best.node.devices[best.at]
+	d := &best.node.devices[best.at]
 	text := refused.Text + "; " + best.node.name + "/" + d.gres + " is kept for it"
 	if !s.planner.options.Replaces && d.sharing > 0 {
 		// Slurm 22.05 forgets over a restart who holds shards, and would start it beside them: it waits unseen till they end.
 		s.wait(c, text, refused.Reason.String())
 	} else {
 		s.waits(c, refused.Reason.String())
-		if best.rank[0] >= 0 || !strings.HasSuffix(c.job.Tres.PerNode, fmt.Sprintf(":%s:%d", d.gres, d.shards)) {
-			s.pin(c, best.node, best.at, d.shards, words.Record{Verb: words.Waits, At: s.now, Text: text})
+		count, mem := d.shards, int64(d.shards)*d.unit
+		if d.sharing == 0 { // it starts alone, and others may come beside it then
+			count, mem = c.shards(d)
+		}
+		if best.rank[0] >= 0 || !strings.HasSuffix(c.job.Tres.PerNode, fmt.Sprintf(":%s:%d", d.gres, count)) {
+			s.pin(c, best.node, best.at, count, words.Record{Verb: words.Waits, At: s.now, Mem: mem, Text: text})
 		}
 	}
 	s.close(best.node, best.at, 1)

@@ -22,7 +22,7 @@ var list = []fault{
 		before: `o.kept.Now = made`, after: ``,
 		says: "expected that it waits for a GPU of its own", within: "40s"},
 	{test: "TestAJobIsPlacedOnANodeAndADeviceAndEnds", file: "internal/place/place.go",
-		before: `Mem: c.memory(d.model),`, after: `Mem: c.memory(d.model) / 1000,`,
+		before: `mem = min(c.memory(d.model),`, after: `mem = min(c.memory(d.model)/1000,`,
 		says: "expected an admin comment with the place that it has"},
 	{test: "TestJobsThatAskForShardsShareAGPUAndSayBesideWhom", file: "internal/place/place.go",
 		before: `		Text: decision.Text,`, after: `		Text: "Placed on",`,
