@@ -224,11 +224,11 @@ func (Client) Config(ctx context.Context) (Config, error) {
 	if err != nil {
 		return Config{}, err
 	}
-	m := booted.FindStringSubmatch(out)
-	if m == nil {
-		return Config{}, fmt.Errorf("scontrol show config: expected BOOT_TIME, found %.80q", out)
+	config := Config{basic.MatchString(out), "unknown"}
+	if m := booted.FindStringSubmatch(out); m != nil {
+		config.Boot = m[1]
 	}
-	return Config{basic.MatchString(out), m[1]}, nil
+	return config, nil
 }
 
 // ReplacesOf is Replaces of a version. Since that one Slurm also remembers that a GPU is shared once one of its jobs has ended.
