@@ -60,7 +60,7 @@ func TestSlurmdbdAndJobcompTellTheRunsThatARecordTells(t *testing.T) {
 		{"-n1", "--gres=gpu:1", ":", "-n1", "--gres=gpu:1"},
 		{}, // no GPU: of no matter
 	} {
-		if _, err := c.TrySubmit("2", options...); err != nil {
+		if _, err := c.TrySubmit("5", options...); err != nil {
 			t.Fatal(err)
 		}
 	}
