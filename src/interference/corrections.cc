@@ -95,7 +95,7 @@ std::span<const uint32_t> Corrections::WithOther(uint64_t device, uint64_t other
   const auto of = [this](uint32_t i) { return std::pair{pairs_[i].device, pairs_[i].other}; };
   const auto first = std::partition_point(by_other_.begin(), by_other_.end(), [&](uint32_t i) { return of(i) < key; });
   const auto last = std::partition_point(first, by_other_.end(), [&](uint32_t i) { return of(i) == key; });
-  return {first, last};
+  return std::span(by_other_).subspan(first - by_other_.begin(), last - first);
 }
 
 std::optional<double> Corrections::KnownError(const DeviceContext& device, uint64_t profile_id) const {

@@ -25,7 +25,8 @@ constexpr double kNearUnit = 1.0 / (1 << kNearBits);
 // split: whole multiples of 2^kLowBits, and the rest, whose products with kernels can be added up each.
 constexpr int kLowBits = kWeightBits + 2 * kNearBits + 1 - std::numeric_limits<double>::digits;
 static_assert(kMostKernelEntries * kMostKernelEntries / 2 <= 1 << (kWeightBits - 1));  // what rounding adds to weights
-static_assert((kMostKernelEntries << (kLowBits - 1 + kNearBits)) <= uint64_t{1} << std::numeric_limits<double>::digits);
+static_assert(uint64_t{kMostKernelEntries} << (kLowBits - 1 + kNearBits) <= uint64_t{1}
+                                                                                << std::numeric_limits<double>::digits);
 
 // In four sums, which the processor adds at the same time.
 double Dot(std::span<const double> a, std::span<const double> b) {

@@ -21,7 +21,7 @@ absl::StatusOr<DemandShelf::Run> DemandShelf::RunOf(const ModelRun& model) {
   }
   if (known == nullptr) {
     HORUS_ASSIGN_OR_RETURN(auto graph, ReadModel(model.path, config));
-    known = &graphs_[OnePathOf(model.path)].emplace_back(config, std::move(graph));
+    known = &graphs_[OnePathOf(model.path)].emplace_back(Read{config, std::move(graph)});
   }
   RunSpec run = model.run;
   if (!model.states_precision) run.precision = PrecisionOf(*known->graph);

@@ -336,8 +336,8 @@ absl::StatusOr<ResidentMover::Outcome> ResidentMover::Move(JobId id, double cost
     HORUS_RETURN_IF_ERROR(meter_.OfSlots(ledger, to, after));
     gain = (left - here) + (after - before);  // what the two have in common cancels
     outcome.moved = accepts(gain);
-    for (const std::span<const PlacedSlot> slots : {std::span(from), std::span(to)}) {
-      for (const PlacedSlot& slot : slots) {
+    for (const PlacedSlots* slots : {&from, &to}) {
+      for (const PlacedSlot& slot : *slots) {
         if (outcome.moved) touched_.push_back(slot.node_row);
       }
     }

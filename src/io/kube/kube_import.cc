@@ -221,8 +221,8 @@ std::string Importer::RackOf(const KubeNode& node) const {
 KubeTexts Importer::LabelsOf(const KubeNode& node) const {
   KubeTexts labels;
   for (const auto& [key, value] : node.labels) {
-    const bool feature =
-        std::ranges::any_of(kFeatureLabels, [&](std::string_view prefix) { return key.starts_with(prefix); });
+    const bool feature = std::ranges::any_of(
+        kFeatureLabels, [&name = key](std::string_view prefix) { return name.starts_with(prefix); });
     // An empty value is a label, too, which cluster.yaml cannot say: a pod that selects it is left out below.
     const bool wanted = selected_.contains(key) || (!feature && labels.size() < kMostOwnLabels);
     if (wanted && !value.empty()) labels[key] = value;

@@ -50,7 +50,7 @@ class LimitedBuffer final : public std::streambuf {
  private:
   std::istream& from_;
   std::array<char, size_t{64} << 10> chunk_;
-  size_t read_ = 0;
+  uint64_t read_ = 0;
   size_t read_since_mark_ = 0;
   bool object_too_long_ = false;
   bool file_too_long_ = false;

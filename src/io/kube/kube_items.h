@@ -24,7 +24,7 @@ namespace horus {
 // etcd takes 1.5 MiB of a request; as indented JSON an object is a few times as large.
 inline constexpr size_t kMaxKubeObjectBytes = size_t{8} << 20;
 inline constexpr size_t kMaxKubeDepth = 64;  // a custom resource's schema reaches 30
-inline constexpr size_t kMaxKubeFileBytes = size_t{1} << 34;
+inline constexpr uint64_t kMaxKubeFileBytes = uint64_t{1} << 34;
 
 using KubeJson = nlohmann::json;
 

@@ -156,7 +156,8 @@ absl::StatusOr<KubeRequests> ReadKubeResources(const KubeView& resources) {
     } else if (name == kMemory) {
       HORUS_ASSIGN_OR_RETURN(read.mem_bytes, value.Quantity(1));
     } else {
-      const auto part = std::ranges::find_if(kVolcanoParts, [&](const auto& one) { return one.first == name; });
+      const auto part =
+          std::ranges::find_if(kVolcanoParts, [&key = name](const auto& one) { return one.first == key; });
       const std::string known = part == kVolcanoParts.end() ? name : part->second;
       if (!known.starts_with("nvidia.com/") && known != kVolcanoGpu) continue;
       HORUS_ASSIGN_OR_RETURN(const int64_t count, value.Quantity(1));
