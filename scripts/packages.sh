@@ -15,6 +15,7 @@ packages_docs=(doxygen) # scripts/docs
 packages_slurm=(slurmctld slurmd slurm-client slurm-wlm-basic-plugins munge libslurm-dev) # bindings/slurm/test/run plays jobs on it
 packages_accounting=(slurmdbd mariadb-server) # with them, sacct on a database of its own
 packages_browser=(chromium chromium-driver) # the report is looked at in it; Debian, Ubuntu has it as a snap
+packages_page=(emscripten dpkg-dev python3) # scripts/page
 packages_minimal=(g++ cmake ninja-build pkg-config protobuf-compiler libprotobuf-dev libabsl-dev libxxhash-dev)
 
 # Of a script that sources this with --help: what its first lines say.
