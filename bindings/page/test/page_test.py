@@ -11,7 +11,9 @@ import argparse
 import functools
 import http.server
 import json
+import math
 import pathlib
+import re
 import shlex
 import shutil
 import subprocess
@@ -65,6 +67,14 @@ def weighty(graph, mib):
     return graph + bytes([0xFA, 0x3F]) + bytes(length) + bytes(size)  # field 1023, length-delimited
 
 
+# Costs are printed as doubles; of each other number only the digits that a float has. On MIG instances a cost holds a cube root
+# (laws.h), which musl and glibc round differently in every second case, and exponentials in one of a thousand.
+def rounded_otherwise(a, b):
+    cost = re.compile(r'\s*"(?:cost|value)": (-?[\d.e-]+),?')
+    a, b = cost.fullmatch(a), cost.fullmatch(b)
+    return bool(a and b) and math.isclose(float(a[1]), float(b[1]), rel_tol=1e-14)
+
+
 class Site(http.server.SimpleHTTPRequestHandler):
     def log_message(self, *_):
         pass
@@ -84,7 +94,7 @@ class Test:
         threading.Thread(target=self.server.serve_forever, daemon=True).start()
         self.url = f"http://localhost:{self.server.server_port}/"
         self.page = Page()
-        self.questions = 0
+        self.questions = self.rounded = 0
 
     def close(self):
         self.page.close()
@@ -152,10 +162,12 @@ class Test:
         given = self.shown(f"{part}-json")
         if given == native.stdout:
             return
-        for i, (a, b) in enumerate(zip(given.splitlines(), native.stdout.splitlines(), strict=False)):
+        ours, theirs = given.splitlines(), native.stdout.splitlines()
+        assert len(ours) == len(theirs), f"{what}: {len(ours)} lines on the page, {len(theirs)} by the command"
+        for i, (a, b) in enumerate(zip(ours, theirs)):
             if a != b:
-                raise AssertionError(f"{what}: line {i + 1}: the page has {a.strip()}, the command {b.strip()}")
-        raise AssertionError(f"{what}: {len(given)} bytes on the page, {len(native.stdout)} by the command")
+                assert rounded_otherwise(a, b), f"{what}: line {i + 1}: the page has {a.strip()}, the command {b.strip()}"
+                self.rounded += 1
 
     def refused(self, what):
         self.questions += 1
@@ -277,7 +289,7 @@ def main():
                 test.page.picture(given.pictures / f"{name}.png")
             test.page.look(1280)
         test.works_offline()
-        print(f"ok   works_offline\n{test.questions} questions, answered as the command answers them")
+        print(f"ok   works_offline\n{test.questions} questions, answered as the command answers them, but for the last digit of {test.rounded} costs")
     finally:
         test.close()
     return 0
