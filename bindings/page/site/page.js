@@ -355,10 +355,11 @@ function memoryBar(parts, card, estimate, upper) {
   return el("div", { class: "memory", role: "img", "aria-label": text },
     el("div", { class: "card", style: { width: share(card) } }),
     el("div", { class: "parts" }, ...shown.map(([name, mib, kind]) => el("i", { class: `part-${kind}`, style: { width: share(mib) }, title: `${name}: ${gib(mib)}` }))),
+    upper > card && el("div", { class: "edge", style: { left: share(card) }, title: `the card ends: ${gib(card)}` }),
     el("div", { class: "upper", style: { left: share(upper) }, title: `at most ${gib(upper)}` }));
 }
-const legend = (parts) => el("ul", { class: "legend" }, ...parts.map(([name, , kind]) => el("li", {}, el("i", { class: `part-${kind}` }), name)),
-  el("li", {}, el("i", { class: "mark" }), "at most"));
+const legend = (parts, edge) => el("ul", { class: "legend" }, ...parts.map(([name, , kind]) => el("li", {}, el("i", { class: `part-${kind}` }), name)),
+  el("li", {}, el("i", { class: "mark" }), "at most"), edge && el("li", {}, el("i", { class: "edge" }), "end of the card"));
 
 const verdict = (good, text) => el("span", { class: good ? "verdict good" : "verdict bad" }, text);
 const figure = (label, value, ...more) => el("div", { class: "figure" }, el("dt", {}, label), el("dd", {}, el("b", {}, value), ...more));
@@ -409,7 +410,8 @@ async function alone() {
   const { text, json } = await asJson(line, [job]);
   const drawn = json.gpus.map((gpu) => (serves(job) ? servedOn(gpu, json.load) : ranOn(gpu, json.memory)));
   const notes = (json.notes ?? []).map((note) => el("p", { class: "note" }, typeof note === "string" ? note : note.text ?? ""));
-  return [legend(drawn[0][0].filter(([, mib]) => mib > 0)), el("div", { class: "gpus" }, ...drawn.map(([, card]) => card)), ...notes, same("alone", line, {}, text)];
+  const over = json.gpus.some((gpu) => (gpu.memory_upper_mib ?? gpu.memory_mib) > typeOf(gpu.gpu_type).mem_mib);
+  return [legend(drawn[0][0].filter(([, mib]) => mib > 0), over), el("div", { class: "gpus" }, ...drawn.map(([, card]) => card)), ...notes, same("alone", line, {}, text)];
 }
 
 // ---- Side by side.
@@ -457,7 +459,7 @@ async function pairs() {
   const line = besideArguments(state.jobs);
   if (!line) return () => [];
   const { json } = await asJson(line, state.jobs);
-  return (gpu, mode) => (json.gpus.find((one) => one.gpu_type === gpu)?.options ?? [])
+  return (gpu, mode) => (json.gpus.find((one) => one.gpu_type === gpu && one.fits)?.options ?? [])
     .filter((one) => one.mode.startsWith(mode) && (mode === "mig" || one.caps_pct.some((cap) => cap < 100)));
 }
 const pairCells = (option) => option.slowdown.map((x, i) => slowdown(x, option.slowdown_upper[i]));
@@ -466,7 +468,7 @@ function besideTable(rows) {
   const jobs = state.jobs, of = names(jobs);
   return el("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Slowdowns side by side" }, el("table", {},
     el("thead", {}, el("tr", {}, ...["GPU", "Shared by"].map((text) => el("th", { scope: "col" }, text)),
-      ...jobs.map((job, i) => el("th", { scope: "col" }, el("b", { class: `chip job-${letter(i)}` }, letter(i)), " ", of[i])), el("th", { scope: "col" }, "Horus"))),
+      ...jobs.map((job, i) => el("th", { scope: "col" }, el("span", { class: "job-name" }, el("b", { class: `chip job-${letter(i)}` }, letter(i)), el("span", {}, of[i])))), el("th", { scope: "col" }, "Horus"))),
     el("tbody", {}, ...rows.map(({ gpu, label, cells, said }, i) => el("tr", { class: rows[i - 1]?.gpu === gpu ? "again" : "" },
       el("th", { scope: "row" }, gpu), el("td", {}, label),
       ...cells.map((cell, i) => el("td", { "data-job": of[i] }, cell)), el("td", { class: "why" }, said))))));
@@ -479,7 +481,7 @@ async function beside(draw, stale) {
     for (const [mode] of kModes) {
       if (mode === "mig" && !instance(gpu, state.jobs.length)) continue;
       const row = await besideRow(gpu, mode), more = options(gpu, mode);
-      if (mode === "mig" && more.length > 0) row.cells = pairCells(more[0]);
+      if (mode === "mig" && more.length > 0 && !row.cells.includes("no place")) row.cells = pairCells(more[0]);
       rows.push(row);
       for (const option of mode === "mps" ? more : []) {
         const capped = option.caps_pct.findIndex((cap) => cap < 100);
@@ -610,7 +612,7 @@ async function answerAll() {
     if (stale()) return;
     draw("alone")(...parts);
     by("alone").querySelector("details.same").open = wasOpen;
-    status(`Answered in ${number((performance.now() - began) / 1e3, 2)} s.`);
+    status(`Answered in ${number(Math.max(0.01, (performance.now() - began) / 1e3), 2)} s.`);
   } catch (error) {
     draw("alone")(problem(error));
     if (!stale()) status("See below.");
