@@ -259,15 +259,15 @@ function drop(job, files) {
 function drawTabs() {
   const jobs = state.jobs, of = names(jobs);
   const show = (i) => { state.shown = i; drawTabs(); drawJob(); refresh(); by(`tab-${i}`)?.focus(); };
-  by("tabs").replaceChildren(...jobs.map((job, i) => el("button", {
+  by("list").replaceChildren(...jobs.map((job, i) => el("button", {
     type: "button", role: "tab", id: `tab-${i}`, "aria-selected": String(i === state.shown), "aria-controls": "job",
     tabindex: i === state.shown ? "0" : "-1", class: `job-${letter(i)}`, onclick: () => show(i),
     onkeydown: (event) => {
       const to = { ArrowRight: i + 1, ArrowLeft: i - 1, Home: 0, End: jobs.length - 1 }[event.key];
       if (to !== undefined) show((to + jobs.length) % jobs.length);
     },
-  }, el("b", {}, letter(i)), el("span", {}, of[i]))),
-  jobs.length < kMostJobs && el("button", {
+  }, el("b", {}, letter(i)), el("span", {}, of[i]))));
+  by("tab-buttons").replaceChildren(jobs.length < kMostJobs && el("button", {
     type: "button", class: "plain", id: "add-job", "aria-label": "Add a job",
     onclick: () => {
       state.jobs.push(newJob("llama-3.2-1b", { use: "service" }));
@@ -405,12 +405,15 @@ function servedOn(gpu, load) {
     gpu.engine_arguments && el("p", { class: "note" }, "Tell the engine ", el("code", {}, gpu.engine_arguments)))];
 }
 
+let said = ""; // of the shown job, in a sentence
 async function alone() {
   const job = state.jobs[state.shown], line = inspectArguments(job, state.gpus);
   const { text, json } = await asJson(line, [job]);
   const drawn = json.gpus.map((gpu) => (serves(job) ? servedOn(gpu, json.load) : ranOn(gpu, json.memory)));
   const notes = (json.notes ?? []).map((note) => el("p", { class: "note" }, typeof note === "string" ? note : note.text ?? ""));
   const over = json.gpus.some((gpu) => (gpu.memory_upper_mib ?? gpu.memory_mib) > typeOf(gpu.gpu_type).mem_mib);
+  const good = json.gpus.filter((gpu) => gpu.fits ?? gpu.verdict === "served").length;
+  said = `${baseName(job.model)} ${serves(job) ? "is served by" : "fits"} ${good} of ${json.gpus.length} GPUs.`;
   return [legend(drawn[0][0].filter(([, mib]) => mib > 0), over), el("div", { class: "gpus" }, ...drawn.map(([, card]) => card)), ...notes, same("alone", line, {}, text)];
 }
 
@@ -612,10 +615,10 @@ async function answerAll() {
     if (stale()) return;
     draw("alone")(...parts);
     by("alone").querySelector("details.same").open = wasOpen;
-    status(`Answered in ${number(Math.max(0.01, (performance.now() - began) / 1e3), 2)} s.`);
+    status(`${said} Answered in ${number(Math.max(0.01, (performance.now() - began) / 1e3), 2)} s.`);
   } catch (error) {
     draw("alone")(problem(error));
-    if (!stale()) status("See below.");
+    if (!stale()) status(error.message);
   }
   try {
     await beside(draw("beside"), stale);
