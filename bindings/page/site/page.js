@@ -117,27 +117,20 @@ const worker = await start();
 const waiting = new Map();
 let asked = 0;
 
-// Keeps what is loaded from here on, for offline use. Browsers that have none do without.
-async function keep() {
-  const keeper = navigator.serviceWorker;
-  if (!keeper || keeper.controller) return undefined;
-  const kept = new Promise((resolve) => {
-    keeper.addEventListener("controllerchange", resolve, { once: true });
-    setTimeout(resolve, 1500);
-  });
-  return keeper.register("sw.js").then(() => kept, () => {});
-}
-
+// What is loaded here is kept for sw.js, which may come up later than this asks.
 async function start() {
-  await keep();
-  const nets = kNets.map(([name]) => `${kFolder}${name}.onnx`);
-  const bytes = (path) => fetch(path).then((reply) => {
+  const kept = isSecureContext ? await caches.open("horus") : null;
+  navigator.serviceWorker?.register("sw.js").catch(() => {});
+  const load = async (path) => {
+    const reply = await fetch(path);
     if (!reply.ok) throw new Error(`${path}: ${reply.status}`);
-    return reply.arrayBuffer();
-  });
+    await kept?.put(path, reply.clone());
+    return reply;
+  };
+  const nets = kNets.map(([name]) => `${kFolder}${name}.onnx`);
   const [glue, code, wasm, ...graphs] = await Promise.all([
-    ...["horus.js", "worker.js"].map((path) => fetch(path).then((reply) => reply.text())), bytes("horus.wasm"),
-    ...nets.map((path) => bytes(`nets/${baseName(path)}.onnx`)),
+    ...["horus.js", "worker.js"].map((path) => load(path).then((reply) => reply.text())),
+    ...["horus.wasm", ...nets.map((path) => `nets/${baseName(path)}.onnx`)].map((path) => load(path).then((reply) => reply.arrayBuffer())),
   ]);
   const program = await WebAssembly.compile(wasm);
   const made = new Worker(URL.createObjectURL(new Blob([glue, "\n", code], { type: "text/javascript" })));

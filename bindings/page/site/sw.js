@@ -2,7 +2,7 @@
 // Works offline: what was loaded once is kept. The network goes first, so that a new version is seen.
 "use strict";
 const kept = "horus";
-const first = ["./", "page.css", "page.js", "icon.svg"]; // loaded before this is: the page asks for the rest through it
+const first = ["./", "page.css", "page.js", "icon.svg"]; // the page itself keeps the rest
 addEventListener("install", (event) => {
   skipWaiting();
   event.waitUntil(caches.open(kept).then((cache) => cache.addAll(first)));
