@@ -72,7 +72,7 @@ class DemandShelf {
   };
   std::vector<Served> services_;
   std::map<JobId, size_t> service_of_;  // position
-  size_t completed_ = 0;  // demands of jobs
+  size_t completed_ = 0;                // demands of jobs
 };
 
 // Takes in the jobs of the file that run already.

@@ -190,7 +190,6 @@ TEST(LearnedModel, ACapSparesTheOtherAndIsBoundedAsWhatNobodyMeasured) {
   const auto model = Created();
   Demand job = JobOf(1), capped = JobOf(2);
   job.gpu_util_pct = capped.gpu_util_pct = {70, 70};
-  const Demand whole = capped;
   capped.sm_cap = 0.2f;
   for (const GpuTypeId type : {GpuTypeId(0), GpuTypeId(1)}) {
     const DeviceContext mps{.type = type, .mode = SharingMode::kMps};
@@ -212,8 +211,6 @@ TEST(LearnedModel, ACapSparesTheOtherAndIsBoundedAsWhatNobodyMeasured) {
     EXPECT_EQ(SlowdownOf(theirs[0]), beside[0]);
     EXPECT_EQ(SlowdownOf(mine[0]), beside[1]);
   }
-  const DeviceContext sliced{.type = GpuTypeId(0)};
-  EXPECT_EQ(Ask(*model, {job, capped}, sliced), Ask(*model, {job, whole}, sliced));
 }
 
 TEST(LearnedModel, SaysUpToWhichProbabilityItsBoundsWereCalibrated) {

@@ -121,9 +121,8 @@ TEST(ServiceTest, MemoryIsTheSumOfItsPartsAndHoldsTheLongestRequest) {
   EXPECT_NEAR(service.cache_mib, service.cache_tokens * 32 * 2 * 8 * 128 * 2 / 1048576, 1);
   EXPECT_NEAR(service.weights_mib, 8'030'261'248.0 * 2 / 1048576, 40);
   EXPECT_EQ(service.demand.mem_mib.upper, static_cast<int64_t>(std::ceil(service.memory_mib())));
-  ServiceLoad longer = load;
-  longer.longest = 1e6;
-  EXPECT_EQ(On(longer, "a100-80gb").verdict, ServiceVerdict::kNoRoom);
+  load.longest = 131'072;  // 16 GiB, beside as much of weights
+  EXPECT_EQ(On(load, "v100-sxm2-32gb").verdict, ServiceVerdict::kNoRoom);
 }
 
 // Slowed twice, twice as many and more run at once: there must be cache for them, and the engine must admit them.
