@@ -182,12 +182,14 @@ typedef struct horus_decision {
   int32_t sm_cap_pct;      /* when placed: most of a GPU's SMs that the job may use there, stated or chosen (sm_caps):
                               CUDA_MPS_ACTIVE_THREAD_PERCENTAGE of its processes, set before they start. 0 = no cap. Since
                               0.2. */
-  float sm_cap_slowdown;   /* how many times as long a step takes under the cap alone, which the slowdowns, over the job
-                              under its cap, do not count; 1 = no cap, or not placed. Since 0.2. */
+  uint32_t reserved;       /* Since 0.2. */
   int64_t gpu_mem_request_mib; /* when placed: device memory per GPU that it is granted there, the most over its
                                   devices. Since 0.2. */
   int64_t gpu_mem_limit_mib;   /* and that it may ever hold, which its runtime is told; 2^32 = nobody knows a limit: it
                                   has its GPUs alone. Since 0.2. */
+  float sm_cap_slowdown;       /* how many times as long a step takes under the cap alone, which the slowdowns, over the
+                                  job under its cap, do not count; 1 = no cap, or not placed. Since 0.2. */
+  uint32_t reserved0;          /* Since 0.2. */
 } horus_decision;
 #define HORUS_DECISION_INIT HORUS_INIT(horus_decision)
 
