@@ -59,7 +59,7 @@ def objects(horus):
              horus.gpus()["a100-40gb"].mig_profiles[0], horus.request_latency(10, 1000), model.slowdown("t4", [demand, demand]),
              horus.InterferenceModel().quantile(0.95, "t4", [demand, demand]),
              predictor.solve(graph, ["t4"])[0], placer.explain(cluster, horus.Job(id=8, demands={"t4": demand})), asked[0],
-             plan[0].effects[0],
+             plan[0].effects[0], predictor.serve(horus.Graph.from_config("gpt2"), "t4", users=4, tokens_in=100, tokens_out=50),
              horus.Potential({"pairs": 1, "run": 1, "apart": 0, "exclusive": 1.0, "left_out": 0.0},
                              {"slowdown_bound": np.array([1.5]), "gain": np.array([0.5]), "pays": np.array([True])})]
     metrics = horus.Metrics()
