@@ -53,19 +53,25 @@ bool CappedPair(const DeviceContext& device, const Demand& one, const Demand& ot
   return device.mode == SharingMode::kMps && (IsCapped(&one) || IsCapped(&other));
 }
 
-// Of every two tenants, out[i * n + j], i != j; of all, or of those of which one is capped. That a cap leaves a victim
-// SMs to spare does not count: two others may need them together.
-void MpsPairs(const DeviceContext& device, std::span<const Demand* const> tenants, bool all, std::span<float> out) {
+// Of every two tenants, out[i * n + j], i != j; of all, or of those of which one is capped. `most` does not count the
+// SMs that a cap leaves its victim to spare, for which third tenants ask too: bounds rest on it.
+void MpsPairs(const DeviceContext& device, std::span<const Demand* const> tenants, bool all, std::span<float> out,
+              std::span<float> most) {
   if (!all && std::ranges::none_of(tenants, IsCapped)) return;
   const Numbers works = WorksOn(device, tenants);
   const auto cap = [&](size_t i) { return static_cast<double>(tenants[i]->sm_cap); };
+  const auto slowed = [](double victim, double its_cap, double other, double other_cap) {
+    std::array<double, 2> two;
+    MpsSlowdowns(std::array{victim, other}, std::array{its_cap, other_cap}, two);
+    return two[0];
+  };
   for (size_t i = 0; i < works.size(); ++i) {
-    const double work = works[i] / Stretched(works[i], 1 / cap(i));
+    const double alone = Stretched(works[i], 1 / cap(i));
     for (size_t j = 0; j < works.size(); ++j) {
       if (i == j || !(all || IsCapped(tenants[i]) || IsCapped(tenants[j]))) continue;
-      std::array<double, 2> two;
-      MpsSlowdowns(std::array{work, works[j]}, std::array{1.0, cap(j)}, two);
-      out[i * works.size() + j] = static_cast<float>(two[0]);
+      const size_t at = i * works.size() + j;
+      out[at] = most[at] = static_cast<float>(slowed(works[i], cap(i), works[j], cap(j)) / alone);
+      if (IsCapped(tenants[i])) most[at] = static_cast<float>(slowed(works[i] / alone, 1, works[j], cap(j)));
     }
   }
 }
@@ -143,25 +149,29 @@ absl::Status LearnedModel::PredictPairs(const DeviceContext& device, std::span<c
   }
   if (n < 2) return absl::OkStatus();
   const Place place = PlaceOf(device);
-  absl::InlinedVector<float, kUsualTenants * kUsualTenants> pairs(n * n, 1.0f);
+  absl::InlinedVector<float, kUsualTenants * kUsualTenants> pairs(n * n, 1.0f), pairs_most;
   const std::span<float> slowdowns(pairs.data(), pairs.size());
   if (!place.by_law) pairs_->Pairs(place.device, points, slowdowns);
-  if (device.mode == SharingMode::kMps) MpsPairs(device, tenants, place.by_law, slowdowns);
+  pairs_most = pairs;
+  if (device.mode == SharingMode::kMps) {
+    MpsPairs(device, tenants, place.by_law, slowdowns, std::span(pairs_most.data(), pairs_most.size()));
+  }
   for (size_t i = 0; i < n; ++i) {
     for (size_t j = 0; j < n; ++j) {
       if (i == j) continue;
       Place from = place;
       const bool capped = CappedPair(device, *tenants[i], *tenants[j]);
       from.by_law |= capped;
-      out[i * n + j] = Bounded(from, capped ? Tenant() : points[i], points[j], pairs[i * n + j]);
+      out[i * n + j] = Bounded(from, capped ? Tenant() : points[i], points[j], pairs[i * n + j], pairs_most[i * n + j]);
     }
   }
   return absl::OkStatus();
 }
 
-PairExcess LearnedModel::Bounded(const Place& place, const Tenant& victim, const Tenant& other, float slowdown) const {
+PairExcess LearnedModel::Bounded(const Place& place, const Tenant& victim, const Tenant& other, float slowdown,
+                                 float most) const {
   const PairMargin margin = MarginOf(place, victim.profile_id, other.profile_id);
-  return CountExcess(slowdown, static_cast<float>(UpperOf(static_cast<double>(slowdown), margin.margin)));
+  return CountExcess(slowdown, static_cast<float>(UpperOf(static_cast<double>(most), margin.margin)));
 }
 
 absl::Status LearnedModel::PredictBeside(const DeviceContext& device, const Demand& newcomer,
@@ -180,8 +190,8 @@ absl::Status LearnedModel::PredictBeside(const DeviceContext& device, const Dema
   std::vector<float> of_one(others.size()), of_others(others.size());
   pairs_->Beside(place.device, one, points, of_one, of_others);
   for (size_t i = 0; i < others.size(); ++i) {
-    mine[i] = Bounded(place, one, points[i], of_one[i]);
-    theirs[i] = Bounded(place, points[i], one, of_others[i]);
+    mine[i] = Bounded(place, one, points[i], of_one[i], of_one[i]);
+    theirs[i] = Bounded(place, points[i], one, of_others[i], of_others[i]);
   }
   return absl::OkStatus();
 }

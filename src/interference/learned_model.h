@@ -76,8 +76,9 @@ class LearnedModel final : public InterferenceModel {
   [[nodiscard]] bool Bounds(const DeviceContext& device, const Demand& tenant, Place& place) const;
   [[nodiscard]] bool Seen(uint32_t device, uint64_t profile) const;
   [[nodiscard]] PairMargin MarginOf(const Place& place, uint64_t victim, uint64_t other) const;
-  // With the upper bound that holds there for these jobs.
-  [[nodiscard]] PairExcess Bounded(const Place& place, const Tenant& victim, const Tenant& other, float slowdown) const;
+  // With the upper bound that holds there for these jobs, above `most`.
+  [[nodiscard]] PairExcess Bounded(const Place& place, const Tenant& victim, const Tenant& other, float slowdown,
+                                   float most) const;
 
   std::string name_;
   uint64_t epoch_ = 0;

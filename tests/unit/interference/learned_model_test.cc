@@ -198,6 +198,8 @@ TEST(LearnedModel, ACapSparesTheOtherAndIsBoundedAsWhatNobodyMeasured) {
     const std::vector<Slowdown> more = Ask(*model, {job, capped}, mps);
     capped.sm_cap = 0.2f;
     EXPECT_LT(beside[0].estimate, more[0].estimate);
+    EXPECT_LT(beside[1].estimate, 1.02f);  // SMs enough are left beside the cap, though a third would need them too
+    EXPECT_GT(beside[1].upper - 0.9f, 6 * (beside[1].estimate - 0.9f));
     const std::vector<Slowdown> copies = Ask(*model, {capped, capped}, mps);
     EXPECT_GT(copies[0].upper - 0.9f, 3 * (copies[0].estimate - 0.9f));  // copies were measured without caps alone
     EXPECT_GT(beside[0].upper - 0.9f, 3 * (beside[0].estimate - 0.9f));
