@@ -24,6 +24,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -329,15 +330,22 @@ func get(url, token string) (string, error) {
 	return string(text), err
 }
 
+// freePort is a port that nobody listens on and that this process has not told before: etcd asks for two at a time.
 func freePort(t testing.TB) string {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	must(t, err)
-	defer l.Close()
-	_, port, err := net.SplitHostPort(l.Addr().String())
-	must(t, err)
-	return port
+	for {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		must(t, err)
+		_, port, err := net.SplitHostPort(l.Addr().String())
+		l.Close()
+		must(t, err)
+		if _, told := toldPorts.LoadOrStore(port, true); !told {
+			return port
+		}
+	}
 }
+
+var toldPorts sync.Map
 
 func must(t testing.TB, err error) {
 	t.Helper()
