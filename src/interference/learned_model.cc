@@ -256,12 +256,13 @@ absl::Status LearnedModel::Predict(const DeviceContext& device, std::span<const 
 
 void LearnedModel::CalibratedUpTo(const DeviceContext& device, std::span<const Demand* const> tenants,
                                   std::span<float> up_to) const {
+  const Place there = PlaceOf(device);
   const auto profile = [](const Demand* tenant) { return tenant == nullptr ? 0 : tenant->profile_id; };
   std::fill(up_to.begin(), up_to.end(), 1.0f);
   for (size_t i = 0; i < tenants.size(); ++i) {
     for (size_t j = 0; j < tenants.size(); ++j) {
       if (i == j) continue;
-      Place place = PlaceOf(device);
+      Place place = there;
       const bool capped =
           tenants[i] != nullptr && tenants[j] != nullptr && CappedPair(device, *tenants[i], *tenants[j]);
       place.by_law |= capped;

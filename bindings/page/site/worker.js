@@ -19,17 +19,17 @@ async function answer(argv, files) {
     onExit: (status) => { code = status; },
   });
   const { FS } = module;
-  FS.mkdirTree("/work");
+  FS.mkdirTree("/files");
   FS.mkdirTree("/dropped");
   const dropped = files.filter((one) => one.file).map((one) => ({ name: one.path, data: one.file }));
   if (dropped.length > 0) FS.mount(module.WORKERFS, { blobs: dropped }, "/dropped");
   for (const { path, text, bytes, file } of files) {
-    const at = `/work/${path}`;
+    const at = `/files/${path}`;
     FS.mkdirTree(at.slice(0, at.lastIndexOf("/")));
     if (file) FS.symlink(`/dropped/${path}`, at);
     else FS.writeFile(at, text ?? bytes ?? nets.get(path));
   }
-  FS.chdir("/work");
+  FS.chdir("/files");
   const returned = module.callMain(argv);
   const decoded = (bytes) => new TextDecoder().decode(new Uint8Array(bytes));
   return { code: code || returned || 0, out: decoded(out), err: decoded(err) };

@@ -68,11 +68,11 @@ struct JobSpec {
   int64_t gpu_mem_request_mib = 0;  // device memory per GPU that is guaranteed; 0 = the demand's upper bound, at most
                                     // the limit; its estimate where there is none (RunsAloneForMemory)
   int64_t gpu_mem_limit_mib = 0;    // most device memory per GPU that it may ever hold; 0 = what it requests
-  int32_t sm_cap_pct = 0;    // most of a GPU's SMs that it may use, 1-100 %: such a job runs under MPS alone; 0 =
-                             // no cap, or one that the placer chooses (PlacerOptions::sm_caps)
-  int64_t cpu_milli = 0;     // per task
-  int64_t mem_mib = 0;       // host memory per task
-  int64_t storage_mb_s = 0;  // per task
+  int32_t sm_cap_pct = 0;           // most of a GPU's SMs that it may use, 1-99 %: such a job runs under MPS alone; 0 =
+                                    // no cap, or one that the placer chooses (PlacerOptions::sm_caps)
+  int64_t cpu_milli = 0;            // per task
+  int64_t mem_mib = 0;              // host memory per task
+  int64_t storage_mb_s = 0;         // per task
   // Per task: what was asked for where a synergy-* plan gave more, so that what the job holds, above, can be cut back
   // to it; at most that. kAsHeld = nothing else was asked for.
   static constexpr int64_t kAsHeld = -1;
