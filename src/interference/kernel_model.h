@@ -79,9 +79,11 @@ class KernelModel final : public PairModel {
   using Entries = std::vector<double>;  // one for each entry of all blocks
   struct OnDevice {                     // what the blocks say there
     uint32_t device = kUnseen;
-    double level = 0;                   // of z, for all pairs
+    double across = 0;                  // share of what other devices taught
+    double level = 0, to_law = 0;       // of z, for all pairs; what is missing to the law, where nothing was measured
     Entries victim_curve, other_curve;  // a unit of Encoded::near
     KernelBlock::Point victim_slope = {}, other_slope = {};
+    [[nodiscard]] double ShareOf(size_t block) const { return block == device ? 1 : across; }
   };
   struct Encoded;
   struct Reach;
@@ -95,7 +97,7 @@ class KernelModel final : public PairModel {
   // No Interaction with that reach is larger, either way.
   [[nodiscard]] double MostInteraction(const OnDevice& on, const Reach& reach) const;
   // What is remembered of two jobs by name, on this device and on the others.
-  [[nodiscard]] double Remembered(uint32_t device, uint32_t victim, uint32_t other) const;
+  [[nodiscard]] double Remembered(const OnDevice& on, uint32_t victim, uint32_t other) const;
   [[nodiscard]] float SlowdownIn(const OnDevice& on, const Encoded& victim, const Encoded& other,
                                  double interaction) const;
 

@@ -132,6 +132,15 @@ inline constexpr double kMpsUnmeasuredMargin = 1.5;
 // Of its waiting that a victim's host does not hide: half-way between none and all.
 inline constexpr double kVictimShare = 0.5;
 
+// z of a slowdown of 2: what two jobs that are busy all the time cost each other where the device conserves work.
+inline constexpr double kConservingLevel = 0.09531017980432486;  // ln 1.1
+
+// Whether more is known of a job than its step time and how busy it is.
+[[nodiscard]] inline bool DescribesKernels(const JobPoint& point) {
+  return !std::isnan(point[static_cast<size_t>(PointColumn::kLogKernelUs)]) ||
+         !std::isnan(point[static_cast<size_t>(PointColumn::kLogOperatorUs)]);
+}
+
 inline constexpr JobPoint kBusy = {};  // all the time: adds nothing as victim or other
 
 // How long a victim waits grows with the share of the time in which the other is busy, and with half the logarithm of

@@ -171,7 +171,12 @@ absl::Status LearnedModel::PredictPairs(const DeviceContext& device, std::span<c
 PairExcess LearnedModel::Bounded(const Place& place, const Tenant& victim, const Tenant& other, float slowdown,
                                  float most) const {
   const PairMargin margin = MarginOf(place, victim.profile_id, other.profile_id);
-  return CountExcess(slowdown, static_cast<float>(UpperOf(static_cast<double>(most), margin.margin)));
+  auto least = static_cast<double>(most);
+  // Light jobs that launch many small kernels wait more often than a law that conserves work says.
+  if (place.device == kUnseen && !place.by_law && !DescribesKernels(victim.point)) {
+    least = std::max(least, SlowdownOf(kConservingLevel + TheoryOf(victim.point, other.point)));
+  }
+  return CountExcess(slowdown, static_cast<float>(UpperOf(least, margin.margin)));
 }
 
 absl::Status LearnedModel::PredictBeside(const DeviceContext& device, const Demand& newcomer,

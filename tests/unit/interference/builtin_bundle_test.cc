@@ -56,11 +56,12 @@ TEST(BuiltInBundle, KnowsLessOfWhatItHasNotSeen) {
 
 TEST(BuiltInBundle, ANewcomerBesideManyIsAsBesideEach) {
   constexpr size_t kOthers = 70;  // more than one batch
-  Demand newcomer = JobOf(1);
+  Demand newcomer;
   std::vector<Demand> others;
   for (uint64_t i = 0; i < kOthers; ++i) {
     Demand& job = others.emplace_back(JobOf(i % 25));
     if (i % 5 == 1) job.operator_us = 0;  // unknown
+    if (i % 10 == 1) job.traits[static_cast<size_t>(Trait::kLogKernels)] = 0;
     if (i % 5 == 2) job.host_us = 2 * static_cast<double>(job.step_time_us.estimate);
     if (i % 5 == 3) job.profile_id = 0;
   }
@@ -69,8 +70,8 @@ TEST(BuiltInBundle, ANewcomerBesideManyIsAsBesideEach) {
   for (const std::string_view name : InterferenceModelNames()) {
     const std::shared_ptr<const InterferenceModel> model = *MakeInterferenceModel(name);
     if (!model->adds_pairs()) continue;
-    for (const double waits : {0.0, 3.0}) {
-      newcomer.host_us = waits * static_cast<double>(newcomer.step_time_us.estimate);
+    for (const size_t as : {1, 2, 3}) {
+      newcomer = as == 1 ? JobOf(1) : others[as == 2 ? 11 : 7];  // the second of known busy share, the third waits
       for (uint16_t type = 0; type < Catalogue::Default()->size(); ++type) {
         for (const SharingMode mode : kSharingModes) {
           const DeviceContext device = {

@@ -102,6 +102,23 @@ TEST(KernelModel, FurtherTenantsAndTheirOrderDoNotMatter) {
   } while (std::next_permutation(jobs.begin(), jobs.end()));
 }
 
+TEST(KernelModel, WhereNothingWasMeasuredWorkIsConservedForJobsOfWhichOnlyTheirBusyShareIsKnown) {
+  const PairSet set = LawfulSet();
+  const auto model = Read(set, Fitted(set));
+  ASSERT_NE(model, nullptr);
+  const auto busy = [](double util) {
+    return Tenant{.point = {10, std::numeric_limits<float>::quiet_NaN(), std::numeric_limits<float>::quiet_NaN(),
+                            static_cast<float>(std::log(util))}};
+  };
+  for (const double victim : {0.3, 0.6, 1.0}) {
+    for (const double other : {0.3, 0.6, 1.0}) {
+      const double found = PairOf(*model, kUnseen, busy(victim), busy(other));
+      EXPECT_NEAR(found / std::max(1.0, victim + other), 1, 0.2) << victim << " beside " << other;
+    }
+  }
+  EXPECT_NEAR(PairOf(*model, kUnseen, busy(1), busy(1)), 2, 1e-5);
+}
+
 TEST(KernelModel, CampaignsAreNotMistakenForJobs) {
   // One campaign measures everything 20 % of the excess worse; asked without a campaign, the truth lies between.
   PairSet set = LawfulSet(8);
