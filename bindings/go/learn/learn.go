@@ -81,9 +81,10 @@ func NewLearner(now, before Model, alone map[Kind]Observed) (*Learner, error) {
 	return l, l.become(now, before)
 }
 
-// Follow goes on from another model, which somebody put in the place of its own. False: it is its own.
+// Follow goes on from another model, which somebody put in the place of its own. False: it is its own. Another cluster's may have
+// the same version.
 func (l *Learner) Follow(now, before Model) (bool, error) {
-	if now.Version == l.now.Version {
+	if now.Version == l.now.Version && bytes.Equal(now.Observations, l.now.Observations) {
 		return false, nil
 	}
 	return true, l.become(now, before)

@@ -119,6 +119,15 @@ func TestWhatPodsLoseBesideEachOtherIsLearned(t *testing.T) {
 	if _, some, err := again.Commit(time.Now()); some || err != nil {
 		t.Errorf("nothing came: expected no model, found %v, %v", some, err)
 	}
+	other := learner(t)
+	take(t, other, Learned, truth, nil)
+	theirs := commit(t, other)
+	if followed, err := again.Follow(theirs, Model{}); !followed || err != nil {
+		t.Errorf("another cluster's model of the same version: expected it to be followed, found %v, %v", followed, err)
+	}
+	if followed, err := again.Follow(theirs, Model{}); followed || err != nil {
+		t.Errorf("its own model: expected nothing to be done, found %v, %v", followed, err)
+	}
 }
 
 func TestWhoWasNeverSeenAloneTeachesNothing(t *testing.T) {

@@ -1,15 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command kubectl-horus is a plugin of kubectl: why a pod is where it is, profiles of models, the cluster as files, and what it
-// learned.
+// Command kubectl-horus is a plugin of kubectl: why a pod is where it is, and profiles of models.
 package main
 
 import (
-	"errors"
 	"fmt"
 	"io"
 	"os"
-	"os/exec"
 
 	"github.com/spf13/cobra"
 	"k8s.io/client-go/kubernetes"
@@ -19,9 +16,6 @@ import (
 func main() {
 	root := rootCommand(os.Stdout, os.Stderr)
 	if err := root.Execute(); err != nil {
-		if ended := (*exec.ExitError)(nil); errors.As(err, &ended) && ended.Exited() {
-			os.Exit(ended.ExitCode()) // it has said why
-		}
 		fmt.Fprintln(root.ErrOrStderr(), "kubectl horus:", err)
 		os.Exit(1)
 	}
@@ -33,7 +27,7 @@ func rootCommand(out, problems io.Writer) *cobra.Command {
 	}
 	root.SetOut(plain(out))
 	root.SetErr(plain(problems))
-	root.AddCommand(explainCommand(), importCommand(), modelCommand(), profileCommand())
+	root.AddCommand(explainCommand(), profileCommand())
 	return root
 }
 

@@ -59,8 +59,8 @@ func Of(object *v1.ConfigMap) (Model, error) {
 	return out, nil
 }
 
-// Object of a model.
-func Object(name string, model Model) (*v1.ConfigMap, error) {
+// objectOf a model.
+func objectOf(name string, model Model) (*v1.ConfigMap, error) {
 	var packed bytes.Buffer
 	writer := gzip.NewWriter(&packed)
 	if _, err := writer.Write(model.Observations); err != nil {
@@ -82,43 +82,11 @@ func Object(name string, model Model) (*v1.ConfigMap, error) {
 	}, nil
 }
 
-// Version that is kept.
-func (s Store) Version(ctx context.Context, version string) (Model, error) {
-	n, err := strconv.Atoi(version)
-	if err != nil || n < 1 {
-		return Model{}, fmt.Errorf("version: expected a number of 1 or more, found %q", version)
-	}
-	out, err := s.version(ctx, n)
-	if err == nil && out.Version == 0 {
-		err = fmt.Errorf("ConfigMaps %s/%s-0 to -%d: expected version %d, found others", s.Namespace, s.Name, kept-1, n)
-	}
-	return out, err
-}
-
 // version that is kept; 0 of one that is not.
 func (s Store) version(ctx context.Context, version int) (Model, error) {
 	out, err := s.load(ctx, s.slot(version))
 	if err != nil || out.Version != version {
 		return Model{}, err
-	}
-	return out, nil
-}
-
-// Versions that are kept, the newest first.
-func (s Store) Versions(ctx context.Context) ([]Model, error) {
-	now, err := s.load(ctx, s.Name)
-	if err != nil {
-		return nil, err
-	}
-	var out []Model
-	for version := now.Version; version > 0 && version > now.Version-kept; version-- {
-		one, err := s.version(ctx, version)
-		if err != nil {
-			return nil, err
-		}
-		if one.Version > 0 {
-			out = append(out, one)
-		}
 	}
 	return out, nil
 }
@@ -148,7 +116,7 @@ func (s Store) load(ctx context.Context, name string) (Model, error) {
 // Save makes a model the one that counts. Its version stands first, so that a rollback finds it, where the oldest was.
 func (s Store) Save(ctx context.Context, model Model) error {
 	for _, name := range []string{s.slot(model.Version), s.Name} {
-		object, err := Object(name, model)
+		object, err := objectOf(name, model)
 		if err != nil {
 			return err
 		}

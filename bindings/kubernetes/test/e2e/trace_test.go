@@ -150,8 +150,8 @@ func twice(t *testing.T, command string, nodes []traceNode, pods []tracePod) {
 	seen := choicesOfLog(t, c.SchedulerLog())
 	t.Logf("%d pods bound by the default scheduler in %.0f s", placed, took.Seconds())
 	out := t.TempDir()
-	if code, said := importing(t, c, "--horus", command, "--out", out); code != 0 {
-		t.Fatalf("kubectl horus import: exit code %d: %s", code, said)
+	if code, said := importing(t, c, command, "nodes,pods,resourceslices,resourceclaims,jobprofiles", out); code != 0 {
+		t.Fatalf("horus import: exit code %d: %s", code, said)
 	}
 	fromLog, _ := replay(t, command, out, "decisions.csv")
 	// The API server tells seconds: who was bound first within one it does not say, and the scheduler's log does.
