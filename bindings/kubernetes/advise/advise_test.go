@@ -20,9 +20,9 @@ import (
 const product = "nvidia.com/gpu.product"
 
 var (
-	t4   = NodeType{GPUType: "t4", MemMiB: 15_360, Labels: map[string]string{product: "Tesla-T4"}}
-	a100 = NodeType{GPUType: "a100-80gb", MemMiB: 81_920, Labels: map[string]string{product: "NVIDIA-A100-SXM4-80GB"}}
-	h100 = NodeType{GPUType: "h100-sxm", MemMiB: 81_559, Labels: map[string]string{product: "NVIDIA-H100-80GB-HBM3"}}
+	t4   = NodeType{GPUType: "t4", MemMiB: 15_360, Means: Whole, Labels: map[string]string{product: "Tesla-T4"}}
+	a100 = NodeType{GPUType: "a100-80gb", MemMiB: 81_920, Means: Whole, Labels: map[string]string{product: "NVIDIA-A100-SXM4-80GB"}}
+	h100 = NodeType{GPUType: "h100-sxm", MemMiB: 81_559, Means: Whole, Labels: map[string]string{product: "NVIDIA-H100-80GB-HBM3"}}
 )
 
 func by(means Means, types ...NodeType) (out []NodeType) {
@@ -190,7 +190,7 @@ func TestWhoSaysWhichNodesItWantsIsKeptOffNone(t *testing.T) {
 		false: {"nothing": podWith(), "zone": podWith(selecting("zone", "a")), "required zone": podWith(requiring(in("zone", "a")))},
 	} {
 		for name, pod := range given {
-			found := advice(t, profile, pod, t4, a100, h100, NodeType{GPUType: "t4", MemMiB: 15_360, Labels: map[string]string{v1.LabelInstanceTypeStable: "g4dn.xlarge"}})
+			found := advice(t, profile, pod, t4, a100, h100, NodeType{GPUType: "t4", MemMiB: 15_360, Means: Whole, Labels: map[string]string{v1.LabelInstanceTypeStable: "g4dn.xlarge"}})
 			if (len(found.Unfit) == 0) != says || len(found.GPUTypes) == 0 {
 				t.Errorf("%s: expected it to choose: %v, found %+v", name, says, found)
 			}
@@ -262,7 +262,10 @@ func TestTypesAreReadFromNodesAndSlices(t *testing.T) {
 	for _, one := range types {
 		found = append(found, fmt.Sprint(one.GPUType, " ", one.MemMiB, " ", one.Means, " ", one.CountsMemory, " ", len(one.Labels)))
 	}
-	want := []string{"h100-sxm 71680 1 true 0", "t4 16384 0 false 1", "t4 16384 1 false 0", "v100-pcie-32gb 32768 2 true 0"}
+	want := []string{
+		fmt.Sprint("h100-sxm 71680 ", Claims, " true 0"), fmt.Sprint("t4 16384 ", Whole, " false 1"), fmt.Sprint("t4 16384 ", Claims, " false 0"),
+		fmt.Sprint("v100-pcie-32gb 32768 ", HAMi, " true 0"),
+	}
 	if !reflect.DeepEqual(found, want) {
 		t.Errorf("expected %q, found %q", want, found)
 	}

@@ -22,7 +22,7 @@ func asksFor(pod *v1.Pod, settings Settings, means Means) bool {
 	switch {
 	case pod == nil:
 		return means == Claims
-	case objects.WholeGPUs(settings.orDefault(), pod) > 0:
+	case objects.WholeGPUs(settings.OrDefault(), pod) > 0:
 		return means == Whole || means == HAMi
 	case SharesByKAI(settings, pod):
 		return means == Whole
@@ -33,7 +33,7 @@ func asksFor(pod *v1.Pod, settings Settings, means Means) bool {
 // SharesByKAI says whether a pod gets a part of a GPU from KAI's scheduler, which annotations ask for: it consents to share, or
 // states how much.
 func SharesByKAI(settings Settings, pod *v1.Pod) bool {
-	return pod.Spec.SchedulerName == "kai-scheduler" && len(pod.Spec.ResourceClaims) == 0 && objects.WholeGPUs(settings.orDefault(), pod) == 0 &&
+	return pod.Spec.SchedulerName == "kai-scheduler" && len(pod.Spec.ResourceClaims) == 0 && objects.WholeGPUs(settings.OrDefault(), pod) == 0 &&
 		(pod.Annotations[objects.ShareAnnotation] != "" || StatesPartOfKAI(pod))
 }
 

@@ -133,12 +133,8 @@ func (a Args) quota(namespace string) (gpus int, limited bool) {
 
 // Settings say what a GPU is.
 func (a Args) Settings() objects.Settings {
-	classes := map[string]bool{}
-	for _, class := range a.DeviceClasses {
-		classes[class] = true
-	}
 	return objects.Settings{
-		Driver: a.Driver, DeviceClasses: classes, Resource: v1.ResourceName(a.ExtendedResource), HAMi: a.HAMi.Enabled || a.Mode == Shadow,
+		Driver: a.Driver, DeviceClasses: a.DeviceClasses, Resource: v1.ResourceName(a.ExtendedResource), HAMi: a.HAMi.Enabled || a.Mode == Shadow,
 	}
 }
 

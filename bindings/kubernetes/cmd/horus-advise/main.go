@@ -13,6 +13,7 @@ import (
 	"net/http"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"strings"
 	"sync/atomic"
 	"syscall"
@@ -33,23 +34,15 @@ const (
 	requestWithin  = 10 * time.Second // headers and body
 	endpointsLearn = 5 * time.Second  // that this replica ends
 	shutdownWithin = 10 * time.Second
-	shortestLife   = 6 * time.Second // of a certificate: its times are whole seconds
 )
 
-type flags struct {
-	kubeconfig, address, names, driver, classes, resource string
-	certificates                                          webhook.Certificates
-}
+type flags struct{ kubeconfig, address, certificates, driver, classes, resource string }
 
 func main() {
 	var f flags
 	flag.StringVar(&f.kubeconfig, "kubeconfig", "", "file by which the API server is reached; in a pod none is needed")
 	flag.StringVar(&f.address, "address", ":8443", "address of the HTTPS server")
-	flag.StringVar(&f.names, "names", "", "DNS names and addresses by which the API server calls, with commas between")
-	flag.StringVar(&f.certificates.Namespace, "namespace", "", "namespace of the Secret")
-	flag.StringVar(&f.certificates.Secret, "secret", "", "Secret that keeps the certificates")
-	flag.StringVar(&f.certificates.Webhook, "webhook", "", "MutatingWebhookConfiguration whose caBundle is kept")
-	flag.DurationVar(&f.certificates.Lifetime, "certificate-lifetime", 90*24*time.Hour, "of a certificate; the next one is made when a third is left")
+	flag.StringVar(&f.certificates, "certificates", "/etc/horus-advise", "folder with tls.crt and tls.key, as a Secret is mounted; what changes there is served")
 	flag.StringVar(&f.driver, "driver", "gpu.nvidia.com", "DRA driver whose devices are GPUs")
 	flag.StringVar(&f.classes, "device-classes", "gpu.nvidia.com,mig.nvidia.com", "device classes whose requests ask for them")
 	flag.StringVar(&f.resource, "extended-resource", "nvidia.com/gpu", "whole GPUs of a device plugin")
@@ -64,54 +57,54 @@ func main() {
 }
 
 func run(ctx context.Context, f *flags) error {
-	c := &f.certificates
-	for name, value := range map[string]string{"names": f.names, "namespace": c.Namespace, "secret": c.Secret, "webhook": c.Webhook} {
-		if value == "" {
-			return fmt.Errorf("--%s: expected a value, found none", name)
-		}
-	}
-	if c.Lifetime < shortestLife {
-		return fmt.Errorf("--certificate-lifetime: expected %v at least, found %v", shortestLife, c.Lifetime)
-	}
 	config, err := clientcmd.BuildConfigFromFlags("", f.kubeconfig)
 	if err != nil {
 		return err
 	}
 	config.UserAgent = "horus-advise"
-	if c.Client, err = kubernetes.NewForConfig(config); err != nil {
+	client, err := kubernetes.NewForConfig(config)
+	if err != nil {
 		return err
 	}
 	others, err := dynamic.NewForConfig(config)
 	if err != nil {
 		return err
 	}
-	c.Names = strings.Split(f.names, ",")
 	settings := advise.Settings{Driver: f.driver, DeviceClasses: strings.Split(f.classes, ","), Resource: v1.ResourceName(f.resource)}
-	watched, err := webhook.Watch(ctx, settings, c.Client, others)
+	watched, err := webhook.Watch(ctx, settings, client, others)
 	if err != nil {
 		return err
 	}
-	go c.Run(ctx)
 	webhook.Register()
-	return serve(ctx, f.address, c, watched, &webhook.Handler{Settings: settings, Types: watched.Types, Profile: watched.Profile})
+	return f.serve(ctx, watched, &webhook.Handler{Settings: settings, Types: watched.Types, Profile: watched.Profile})
 }
 
-func serve(ctx context.Context, address string, c *webhook.Certificates, watched *webhook.Watched, handler http.Handler) error {
+// certificate is what is mounted now. Who changes the Secret, and when, is cert-manager's or the chart's matter.
+func (f *flags) certificate(*tls.ClientHelloInfo) (*tls.Certificate, error) {
+	pair, err := tls.LoadX509KeyPair(filepath.Join(f.certificates, v1.TLSCertKey), filepath.Join(f.certificates, v1.TLSPrivateKeyKey))
+	if err != nil {
+		return nil, err
+	}
+	webhook.Expiry.Set(float64(pair.Leaf.NotAfter.Unix()))
+	return &pair, nil
+}
+
+func (f *flags) serve(ctx context.Context, watched *webhook.Watched, handler http.Handler) error {
 	var ending atomic.Bool
 	mux := http.NewServeMux()
 	mux.Handle("POST /advise", handler)
 	mux.Handle("GET /metrics", legacyregistry.Handler())
 	mux.HandleFunc("GET /livez", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ok") })
 	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) {
-		if ending.Load() || !watched.Synced() || !c.Ready() {
+		if ending.Load() || !watched.Synced() {
 			http.Error(w, "not ready", http.StatusServiceUnavailable)
 			return
 		}
 		fmt.Fprintln(w, "ok")
 	})
 	server := &http.Server{
-		Addr: address, Handler: mux, ReadTimeout: requestWithin, WriteTimeout: requestWithin, IdleTimeout: 2 * time.Minute,
-		TLSConfig: &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: c.Get},
+		Addr: f.address, Handler: mux, ReadTimeout: requestWithin, WriteTimeout: requestWithin, IdleTimeout: 2 * time.Minute,
+		TLSConfig: &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: f.certificate},
 	}
 	ended := make(chan error, 1)
 	go func() {

@@ -33,7 +33,7 @@ type world struct {
 func newWorld(t *testing.T) world {
 	t.Helper()
 	w := world{claims: map[string]*resourceapi.ResourceClaim{}, known: map[string]*v1.Pod{}}
-	settings := objects.Settings{Driver: driver, DeviceClasses: map[string]bool{driver: true}, Resource: "nvidia.com/gpu"}
+	settings := objects.Settings{Driver: driver, DeviceClasses: []string{driver}, Resource: "nvidia.com/gpu"}
 	lookups := objects.Lookups{
 		Claim: func(_, name string) (*resourceapi.ResourceClaim, error) {
 			if claim := w.claims[name]; claim != nil {

@@ -5,6 +5,7 @@
 package objects
 
 import (
+	"cmp"
 	"fmt"
 	"hash/fnv"
 	"strings"
@@ -18,10 +19,19 @@ import (
 // Settings say what a GPU is in this cluster.
 type Settings struct {
 	Driver        string          // of the ResourceSlices whose devices are GPUs
-	DeviceClasses map[string]bool // classes whose requests ask for such devices
+	DeviceClasses []string        // whose requests ask for such devices
 	Resource      v1.ResourceName // extended resource of whole GPUs
 	HAMi          bool            // nodes that HAMi shares are used
 	Owner         Owner           // who places
+}
+
+// OrDefault fills in the names that are left out.
+func (s Settings) OrDefault() Settings {
+	s.Driver, s.Resource = cmp.Or(s.Driver, "gpu.nvidia.com"), cmp.Or(s.Resource, "nvidia.com/gpu")
+	if len(s.DeviceClasses) == 0 {
+		s.DeviceClasses = []string{"gpu.nvidia.com", "mig.nvidia.com"}
+	}
+	return s
 }
 
 // Backend is how pods get the GPUs of a node.

@@ -18,7 +18,7 @@ import (
 )
 
 var settings = Settings{
-	Driver: "gpu.nvidia.com", DeviceClasses: map[string]bool{"gpu.nvidia.com": true}, Resource: "nvidia.com/gpu",
+	Driver: "gpu.nvidia.com", DeviceClasses: []string{"gpu.nvidia.com"}, Resource: "nvidia.com/gpu",
 }
 
 func known(t *testing.T) Finder {
@@ -128,7 +128,7 @@ func TestMIGInstancesAreInstancesOfTheirCard(t *testing.T) {
 func TestUpstreamsAllocatorPicksWhatIsMoreThanANumberOfOneKind(t *testing.T) {
 	const gpu, mig = "gpu.nvidia.com", "mig.nvidia.com"
 	both := settings
-	both.DeviceClasses = map[string]bool{gpu: true, mig: true}
+	both.DeviceClasses = []string{gpu, mig}
 	ask := func(class, expression string) resourceapi.DeviceRequest {
 		r := resourceapi.DeviceRequest{Name: class, Exactly: &resourceapi.ExactDeviceRequest{DeviceClassName: class, Count: 1}}
 		if expression != "" {

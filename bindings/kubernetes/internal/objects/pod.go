@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"reflect"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -205,14 +206,14 @@ func (all *request) add(settings Settings, claim *resourceapi.ResourceClaim) {
 	for _, r := range claim.Spec.Devices.Requests {
 		if r.Exactly == nil {
 			for _, sub := range r.FirstAvailable {
-				if settings.DeviceClasses[sub.DeviceClassName] {
+				if slices.Contains(settings.DeviceClasses, sub.DeviceClassName) {
 					all.devices, all.mixed = all.devices+1, true
 					break
 				}
 			}
 			continue
 		}
-		if !settings.DeviceClasses[r.Exactly.DeviceClassName] || (r.Exactly.AdminAccess != nil && *r.Exactly.AdminAccess) {
+		if !slices.Contains(settings.DeviceClasses, r.Exactly.DeviceClassName) || (r.Exactly.AdminAccess != nil && *r.Exactly.AdminAccess) {
 			continue
 		}
 		if r.Exactly.AllocationMode == resourceapi.DeviceAllocationModeAll {

@@ -17,17 +17,15 @@ var (
 		Name: "horus_advise_review_seconds", Help: "Time of an answer, from the first byte of the request.",
 		Buckets: metrics.ExponentialBuckets(0.0001, 2, 12),
 	})
-	expiry = metrics.NewGauge(&metrics.GaugeOpts{
+	// Expiry is set by who reads the certificate.
+	Expiry = metrics.NewGauge(&metrics.GaugeOpts{
 		Name: "horus_advise_certificate_expiry_seconds", Help: "When the certificate that is served expires, in seconds since 1970.",
-	})
-	lifetime = metrics.NewGauge(&metrics.GaugeOpts{
-		Name: "horus_advise_certificate_lifetime_seconds", Help: "For how long certificates are made.",
 	})
 )
 
 // Register makes them known; it may be called again.
 var Register = sync.OnceFunc(func() {
-	legacyregistry.MustRegister(reviews, reviewSeconds, expiry, lifetime)
+	legacyregistry.MustRegister(reviews, reviewSeconds, Expiry)
 	for _, outcome := range []string{advised, nothing, fitsNowhere, unknownProfile, invalidProfile, doubt} {
 		reviews.WithLabelValues(outcome) // from 0, so that the first one is an increase
 	}

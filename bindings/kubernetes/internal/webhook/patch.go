@@ -130,7 +130,7 @@ func (p *patch) affinity(pod *v1.Pod, unfit []advise.Label) bool {
 // holds the container to what is filled in.
 func hamiContainer(pod *v1.Pod, settings advise.Settings) int {
 	found := -1
-	resource := settings.GPUs()
+	resource := settings.OrDefault().Resource
 	for i := range pod.Spec.Containers {
 		asked := pod.Spec.Containers[i].Resources
 		if _, asks := asked.Limits[resource]; !asks {
@@ -158,7 +158,7 @@ func hamiContainer(pod *v1.Pod, settings advise.Settings) int {
 func (p *patch) claim(spec *resourceapi.ResourceClaimSpec, advice advise.Advice, settings advise.Settings, at ...string) (filledIn []string) {
 	for i, request := range spec.Devices.Requests {
 		exactly := request.Exactly
-		if exactly == nil || !slices.Contains(settings.Classes(), exactly.DeviceClassName) || advice.MemRequestMiB == 0 ||
+		if exactly == nil || !slices.Contains(settings.OrDefault().DeviceClasses, exactly.DeviceClassName) || advice.MemRequestMiB == 0 ||
 			(exactly.AdminAccess != nil && *exactly.AdminAccess) || exactly.AllocationMode == resourceapi.DeviceAllocationModeAll {
 			continue
 		}

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package webhook answers the API server's admission reviews with advice (package advise), keeps the certificate that it answers
-// with, and watches what the advice rests on.
+// Package webhook answers the API server's admission reviews with advice (package advise), and watches what the advice rests on.
 package webhook
 
 import (

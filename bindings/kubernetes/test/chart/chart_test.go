@@ -3,19 +3,23 @@
 package main
 
 import (
+	"crypto/x509"
+	"encoding/base64"
+	"encoding/pem"
 	"os"
 	"regexp"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"sigs.k8s.io/yaml"
 )
 
 const horus = "../../charts/horus"
 
-func rendered(values string) (string, error) {
-	return render([]string{horus, "horus", "gpu-system", "v1.37.0", values})
+func rendered(values string, served ...string) (string, error) {
+	return render(append([]string{horus, "horus", "gpu-system", "v1.37.0", values}, served...))
 }
 
 // Each of these ends a program as it starts.
@@ -46,8 +50,7 @@ func TestWhatTheProgramsRefuseTheChartRefusesByName(t *testing.T) {
 		"observer: {exporters: [{namespace: a, labels: 'a=b,', port: 1}]}":  "labels",
 		"observer: {exporters: [{namespace: a, labels: a/b/c=d, port: 1}]}": "labels",
 		"observer: {evictionsPerHour: -1}":                                  "evictionsPerHour",
-		"advise: {certificateLifetime: 5s}":                                 "certificateLifetime",
-		"advise: {enabled: true, certificateLifetime: null}":                "certificateLifetime",
+		"advise: {certificateLifetime: 2160h}":                              "certificateLifetime",
 	} {
 		if out, err := rendered(values); err == nil || !strings.Contains(err.Error(), says) {
 			t.Errorf("%s: expected a refusal that names %s, found %v, %d bytes", values, says, err, len(out))
@@ -56,7 +59,7 @@ func TestWhatTheProgramsRefuseTheChartRefusesByName(t *testing.T) {
 	for _, values := range []string{
 		"placing: {failurePolicy: Ignore, isolated: true}", "placing: {failurePolicy: Fail, isolated: true}", "placing: {isolated: false}",
 		"placing: {callTimeout: 1s, sharingQuota: -1, slowdownBound: 1}", "placing: {sharingQuota: 1, slowdownBound: 0}", "placing: {choose: true, patience: 30m}", "placing: {candidates: null}",
-		"observer: {enabled: true, every: 1m, window: 60s, commit: 1h}", "advise: {enabled: true, certificateLifetime: 6s}",
+		"observer: {enabled: true, every: 1m, window: 60s, commit: 1h}",
 		"observer: {enabled: true, exporters: [{namespace: a, labels: 'a.b/c=d,e!=f,g==h,i,k=', port: 1}]}",
 	} {
 		if _, err := rendered(values); err != nil {
@@ -183,6 +186,43 @@ func TestTheObserversRoleEndsAtItsModels(t *testing.T) {
 				t.Errorf("expected no ConfigMap of other namespaces, found %+v", rule)
 			}
 		}
+	}
+}
+
+// The API server calls a Service by NAME.NAMESPACE.svc, and trusts the bundle of the configuration alone.
+func TestTheWebhooksCertificateIsTheOneThatTheAPIServersTrust(t *testing.T) {
+	text, err := rendered("advise: {enabled: true}")
+	if err != nil {
+		t.Fatal(err)
+	}
+	bundle := regexp.MustCompile(`caBundle: (\S+)`).FindStringSubmatch(text)
+	served := regexp.MustCompile(`tls.crt: (\S+)`).FindStringSubmatch(text)
+	if bundle == nil || served == nil || !strings.Contains(text, "secretName: horus-advise-tls") {
+		t.Fatalf("expected a Secret that is mounted and a bundle, found %v, %v", served, bundle)
+	}
+	ca, _ := base64.StdEncoding.DecodeString(bundle[1])
+	chain, _ := base64.StdEncoding.DecodeString(served[1])
+	block, _ := pem.Decode(chain)
+	leaf, err := x509.ParseCertificate(block.Bytes)
+	if err != nil {
+		t.Fatal(err)
+	}
+	roots := x509.NewCertPool()
+	roots.AppendCertsFromPEM(ca)
+	if _, err := leaf.Verify(x509.VerifyOptions{Roots: roots, DNSName: "horus-advise.gpu-system.svc", CurrentTime: time.Now().AddDate(9, 0, 0)}); err != nil {
+		t.Error(err)
+	}
+	managed, err := rendered("advise: {enabled: true}", "cert-manager.io/v1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, part := range []string{"cert-manager.io/inject-ca-from: gpu-system/horus-advise}", "secret: {secretName: horus-advise-issued,", "secretName: horus-advise-issued\n", "dnsNames: [horus-advise.gpu-system.svc]"} {
+		if !strings.Contains(managed, part) {
+			t.Errorf("with cert-manager: expected %q, found none", part)
+		}
+	}
+	if strings.Contains(managed, "kind: Secret\n") || strings.Contains(managed, "caBundle") {
+		t.Error("with cert-manager: expected no certificate of the chart's")
 	}
 }
 

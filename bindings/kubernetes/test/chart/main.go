@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command horus-chart prints what Helm makes of a chart: horus-chart CHART RELEASE NAMESPACE KUBERNETES_VERSION [VALUES_AS_YAML].
+// Command horus-chart prints what Helm makes of a chart: horus-chart CHART RELEASE NAMESPACE KUBERNETES_VERSION [VALUES_AS_YAML
+// [API_VERSION_THAT_IS_SERVED...]].
 // It is a module of its own, for Helm wants other versions of what kube-scheduler is built with.
 package main
 
@@ -55,6 +56,7 @@ func render(args []string) (string, error) {
 	}
 	capabilities := common.DefaultCapabilities.Copy()
 	capabilities.KubeVersion = *kubernetes
+	capabilities.APIVersions = append(capabilities.APIVersions, args[min(5, len(args)):]...)
 	values, err := util.ToRenderValues(chart, given, release, capabilities) // checks the schema too
 	if err != nil {
 		return "", err

@@ -6,8 +6,11 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"syscall"
+
+	"k8s.io/client-go/util/cert"
 )
 
 // Advise is a process of horus-advise.
@@ -15,12 +18,26 @@ type Advise struct {
 	c          *Cluster
 	name, port string
 	cmd        *exec.Cmd
+	CA         []byte // of its certificate
 }
 
 // NewAdvise gives it a port on loopback.
 func (c *Cluster) NewAdvise(name string) *Advise {
 	c.t.Helper()
-	return &Advise{c: c, name: name, port: freePort(c.t)}
+	a := &Advise{c: c, name: name, port: freePort(c.t)}
+	a.Certify()
+	return a
+}
+
+// Certify gives it another certificate for loopback, as a Secret that is mounted changes.
+func (a *Advise) Certify() {
+	a.c.t.Helper()
+	chain, key, err := cert.GenerateSelfSignedCertKey("127.0.0.1", nil, nil)
+	must(a.c.t, err)
+	must(a.c.t, os.MkdirAll(a.c.path(a.name), 0o700))
+	a.c.write(filepath.Join(a.name, "tls.crt"), string(chain))
+	a.c.write(filepath.Join(a.name, "tls.key"), string(key))
+	a.CA = chain
 }
 
 // Address of its server.
@@ -31,7 +48,7 @@ func (a *Advise) Start(token string, args []string) {
 	a.c.t.Helper()
 	a.c.write(a.name+".kubeconfig", fmt.Sprintf(kubeconfig, a.c.path("certs/apiserver.crt"), a.c.api, token))
 	a.cmd = a.c.startAs(a.name, nil, "horus-advise", append(args, // the last of each flag counts
-		"--kubeconfig", a.c.path(a.name+".kubeconfig"), "--address", a.Address(), "--names", "127.0.0.1,localhost")...)
+		"--kubeconfig", a.c.path(a.name+".kubeconfig"), "--address", a.Address(), "--certificates", a.c.path(a.name))...)
 	a.c.await(a.name, "https://"+a.Address()+"/readyz")
 }
 
