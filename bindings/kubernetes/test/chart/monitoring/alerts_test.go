@@ -53,8 +53,7 @@ load 1m
   kube_pod_container_status_last_terminated_exitcode{namespace="s", pod="other", container="scheduler"} 70x180
   kube_pod_container_status_restarts_total{namespace="s", pod="horus-scheduler-1-b", container="scheduler"} 1x180
   kube_pod_container_status_last_terminated_exitcode{namespace="s", pod="horus-scheduler-1-b", container="scheduler"} 70x180
-  horus_advise_certificate_expiry_seconds{job="a", instance="5"} 12000x180
-  horus_advise_certificate_lifetime_seconds{job="a", instance="5"} 14400x180
+  horus_advise_certificate_expiry_seconds{job="a", instance="5"} 2592000x180
 `
 
 // ill is what changes in the healthy cluster: lines that replace those of the same series.
@@ -74,7 +73,7 @@ var ill = map[string][]string{
 	"HorusPodsPendingLong":    {`horus_oldest_pending_seconds{job="h", instance="1"} 0+60x180`},
 	"HorusGangWaits":          {`horus_gang_waits{job="h", instance="1"} 1x40 0 1x139`},
 	"HorusHung":               {`kube_pod_container_status_last_terminated_exitcode{namespace="s", pod="horus-scheduler-1-a", container="scheduler"} 1x140 70x40`},
-	"HorusCertificateExpires": {`horus_advise_certificate_expiry_seconds{job="a", instance="5"} 10000x180`},
+	"HorusCertificateExpires": {`horus_advise_certificate_expiry_seconds{job="a", instance="5"} 1209600x180`},
 	"HorusShadowFails":        {`horus_shadow_decisions_total{job="h", instance="1", scheduler="default-scheduler", ours="failed"} 0+1x180`},
 }
 
@@ -122,27 +121,34 @@ func TestEachAlertFiresWhereItsFaultIsAndNowhereElse(t *testing.T) {
 }
 
 func TestEachAlertSaysWhatToDo(t *testing.T) {
-	doc, err := os.ReadFile("../../../../../docs/kubernetes.md")
+	doc, err := os.ReadFile("../../../../../docs/alerts.md")
 	if err != nil {
 		t.Fatal(err)
 	}
-	anchors := map[string]bool{}
-	for _, heading := range regexp.MustCompile(`(?m)^## (.*)$`).FindAllStringSubmatch(string(doc), -1) {
-		anchor := regexp.MustCompile(`[^a-z0-9 -]`).ReplaceAllString(strings.ToLower(heading[1]), "")
-		anchors["docs/kubernetes.md#"+strings.ReplaceAll(anchor, " ", "-")] = true
+	runbooks := map[string]bool{}
+	for _, heading := range regexp.MustCompile(`(?m)^## (\w+)$`).FindAllStringSubmatch(string(doc), -1) {
+		runbooks[heading[1]] = true
 	}
 	for _, rule := range alerts(t) {
-		if rule.Annotations["summary"] == "" || rule.Annotations["description"] == "" || !anchors[rule.Annotations["runbook"]] {
-			t.Errorf("%s: expected a summary, a description and a heading of docs/kubernetes.md as runbook, found %q", rule.Alert, rule.Annotations)
+		if rule.Annotations["summary"] == "" || rule.Annotations["description"] == "" || !runbooks[rule.Alert] ||
+			rule.Annotations["runbook_url"] != "docs/alerts.md#"+strings.ToLower(rule.Alert) {
+			t.Errorf("%s: expected a summary, a description and a heading of docs/alerts.md as runbook, found %q", rule.Alert, rule.Annotations)
 		}
+		delete(runbooks, rule.Alert)
+	}
+	if len(runbooks) > 0 {
+		t.Errorf("expected runbooks of alerts alone, found %v", runbooks)
 	}
 }
 
 // The operator's own types say what it reads; a field that they lack is an error.
 func TestTheOperatorReadsWhatTheChartMakes(t *testing.T) {
-	out, err := exec.Command("go", "run", "..", chart, "horus", "gpu-system", "v1.37.0", "{observer: {enabled: true}, advise: {enabled: true}, monitoring: {serviceMonitor: true, rules: true, labels: {release: p}}}").CombinedOutput()
+	out, err := exec.Command("go", "run", "..", chart, "horus", "gpu-system", "v1.37.0", "{observer: {enabled: true}, advise: {enabled: true}, monitoring: {serviceMonitor: true, rules: true, runbooks: https://docs.internal/horus/, labels: {release: p}}}").CombinedOutput()
 	if err != nil {
 		t.Fatalf("%v: %s", err, out)
+	}
+	if found := strings.Count(string(out), "runbook_url: https://docs.internal/horus/alerts.html#horus"); found != len(alerts(t)) {
+		t.Errorf("expected the address of each runbook on the site, found %d", found)
 	}
 	read := map[string]int{}
 	for _, document := range strings.Split(string(out), "\n---\n") {
