@@ -93,27 +93,25 @@ func parseArgs(raw runtime.Object) (Args, error) {
 			return args, fmt.Errorf("pluginConfig of %s: %w", Name, err)
 		}
 	}
-	switch {
-	case args.Mode != Shadow && args.Mode != Place:
-		return args, fmt.Errorf("pluginConfig of %s: mode: expected %s or %s, found %q", Name, Shadow, Place, args.Mode)
-	case args.Driver == "":
-		return args, fmt.Errorf("pluginConfig of %s: driver: expected the name of a DRA driver, found none", Name)
-	case args.ExtendedResource == "":
-		return args, fmt.Errorf("pluginConfig of %s: extendedResource: expected a resource's name, found none", Name)
-	case args.Learned != "" && strings.Count(args.Learned, "/") != 1:
-		return args, fmt.Errorf("pluginConfig of %s: learned: expected NAMESPACE/NAME, found %q", Name, args.Learned)
-	case args.Candidates == 0 || args.Candidates < -1 || args.Candidates > mostCandidates:
-		return args, fmt.Errorf("pluginConfig of %s: candidates: expected -1 (all) or 1 to %d, found %d", Name, mostCandidates, args.Candidates)
-	case args.FailurePolicy != Fail && args.FailurePolicy != Ignore:
-		return args, fmt.Errorf("pluginConfig of %s: failurePolicy: expected %s or %s, found %q", Name, Fail, Ignore, args.FailurePolicy)
-	case args.FailurePolicy == Ignore && !args.Isolated:
-		return args, fmt.Errorf("pluginConfig of %s: failurePolicy: expected isolated beside %s, since the library ends the scheduler otherwise", Name, Ignore)
-	case args.CallTimeout.Duration < leastCallTimeout:
-		return args, fmt.Errorf("pluginConfig of %s: callTimeout: expected %v or more, found %v", Name, leastCallTimeout, args.CallTimeout.Duration)
-	case args.Patience.Duration < leastPatience:
-		return args, fmt.Errorf("pluginConfig of %s: patience: expected %v or more, found %v", Name, leastPatience, args.Patience.Duration)
-	case args.HAMi.LockExpiry.Duration < leastLockExpiry:
-		return args, fmt.Errorf("pluginConfig of %s: hami.lockExpiry: expected %v or more, found %v", Name, leastLockExpiry, args.HAMi.LockExpiry.Duration)
+	for _, rule := range []struct {
+		broken          bool
+		field, expected string
+		found           any
+	}{
+		{args.Mode != Shadow && args.Mode != Place, "mode", Shadow + " or " + Place, args.Mode},
+		{args.Driver == "", "driver", "the name of a DRA driver", "none"},
+		{args.ExtendedResource == "", "extendedResource", "a resource's name", "none"},
+		{args.Learned != "" && strings.Count(args.Learned, "/") != 1, "learned", "NAMESPACE/NAME", args.Learned},
+		{args.Candidates == 0 || args.Candidates < -1 || args.Candidates > mostCandidates, "candidates", fmt.Sprintf("-1 (all) or 1 to %d", mostCandidates), args.Candidates},
+		{args.FailurePolicy != Fail && args.FailurePolicy != Ignore, "failurePolicy", Fail + " or " + Ignore, args.FailurePolicy},
+		{args.FailurePolicy == Ignore && !args.Isolated, "failurePolicy", "isolated beside Ignore, since the library ends the scheduler otherwise", "none"},
+		{args.CallTimeout.Duration < leastCallTimeout, "callTimeout", leastCallTimeout.String() + " or more", args.CallTimeout.Duration},
+		{args.Patience.Duration < leastPatience, "patience", leastPatience.String() + " or more", args.Patience.Duration},
+		{args.HAMi.LockExpiry.Duration < leastLockExpiry, "hami.lockExpiry", leastLockExpiry.String() + " or more", args.HAMi.LockExpiry.Duration},
+	} {
+		if rule.broken {
+			return args, fmt.Errorf("pluginConfig of %s: %s: expected %s, found %v", Name, rule.field, rule.expected, rule.found)
+		}
 	}
 	for namespace, gpus := range args.SharedGPUs {
 		if gpus < 0 {

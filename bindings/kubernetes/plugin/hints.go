@@ -4,6 +4,7 @@ package plugin
 
 import (
 	"context"
+	"sync"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
@@ -91,16 +92,22 @@ func (pl *Horus) tryAgain(ctx context.Context) {
 	}
 	time.AfterFunc(settling, func() {
 		pl.grown.Store(false)
-		refused := map[string]*v1.Pod{}
-		pl.refused.Range(func(uid, value any) bool {
-			pod := value.(*v1.Pod)
-			refused[pod.Namespace+"/"+pod.Name] = pod
-			return true
-		})
-		if len(refused) > 0 {
-			pl.handle.Activate(klog.FromContext(ctx), refused)
-		}
+		pl.activate(ctx, &pl.refused, func(*v1.Pod) bool { return true })
 	})
+}
+
+// activate has those of the pods tried again that help may have come for.
+func (pl *Horus) activate(ctx context.Context, pods *sync.Map, helps func(*v1.Pod) bool) {
+	again := map[string]*v1.Pod{}
+	pods.Range(func(_, value any) bool {
+		if pod := value.(*v1.Pod); helps(pod) {
+			again[pod.Namespace+"/"+pod.Name] = pod
+		}
+		return true
+	})
+	if len(again) > 0 {
+		pl.handle.Activate(klog.FromContext(ctx), again)
+	}
 }
 
 // settling lets nodes that come together wake once.

@@ -60,34 +60,26 @@ func (pl *Horus) register() {
 				ConstLabels: map[string]string{"reason": reason},
 			}, func() float64 { return float64(pl.mirror.Skipped()[reason]) }))
 		}
-		for name, of := range map[string]func() float64{
-			"horus_mirrored_nodes":   func() float64 { return float64(pl.mirror.Counts().Nodes) },
-			"horus_mirrored_devices": func() float64 { return float64(pl.mirror.Counts().Devices) },
-			"horus_mirrored_pods":    func() float64 { return float64(pl.mirror.Counts().Pods) },
-			"horus_waiting_pods":     func() float64 { return float64(pl.mirror.Counts().Waiting) },
-			"horus_unused_nodes":     func() float64 { return float64(pl.mirror.Counts().Unused) },
-
-			"horus_overcommitted_devices":  func() float64 { return float64(pl.mirror.OverCommitted()) },
-			"horus_gang_waits":             func() float64 { return float64(pl.gangs.waits()) },
-			"horus_contradicting_pods":     func() float64 { return float64(pl.mirror.Counts().Contradicting) },
-			"horus_oldest_pending_seconds": pl.oldestPending,
+		counts := pl.mirror.Counts
+		for _, gauge := range []struct {
+			name, help string
+			of         func() float64
+		}{
+			{"horus_mirrored_nodes", "Nodes whose GPUs are placed.", func() float64 { return float64(counts().Nodes) }},
+			{"horus_mirrored_devices", "GPUs of those nodes.", func() float64 { return float64(counts().Devices) }},
+			{"horus_mirrored_pods", "Pods that hold GPUs, whoever bound them.", func() float64 { return float64(counts().Pods) }},
+			{"horus_waiting_pods", "Bound pods whose GPUs cannot be told yet.", func() float64 { return float64(counts().Waiting) }},
+			{"horus_unused_nodes", "Nodes whose GPUs are not used; the log says why.", func() float64 { return float64(counts().Unused) }},
+			{"horus_contradicting_pods", "Pods that say something else than what counts; their events say what.",
+				func() float64 { return float64(counts().Contradicting) }},
+			{"horus_overcommitted_devices", "GPUs with pods that do not share them with each other, or with more memory taken than they have.",
+				func() float64 { return float64(pl.mirror.OverCommitted()) }},
+			{"horus_gang_waits", "Gangs (by the label) with pods that have no place.", func() float64 { return float64(pl.gangs.waits()) }},
+			{"horus_oldest_pending_seconds", "Age of the oldest pod that was tried and refused; 0 = there is none.", pl.oldestPending},
 		} {
-			legacyregistry.RawMustRegister(metrics.NewGaugeFunc(&metrics.GaugeOpts{Name: name, Help: mirrorHelp[name]}, of))
+			legacyregistry.RawMustRegister(metrics.NewGaugeFunc(&metrics.GaugeOpts{Name: gauge.name, Help: gauge.help}, gauge.of))
 		}
 	})
-}
-
-var mirrorHelp = map[string]string{
-	"horus_mirrored_nodes":   "Nodes whose GPUs are placed.",
-	"horus_mirrored_devices": "GPUs of those nodes.",
-	"horus_mirrored_pods":    "Pods that hold GPUs, whoever bound them.",
-	"horus_waiting_pods":     "Bound pods whose GPUs cannot be told yet.",
-	"horus_unused_nodes":     "Nodes whose GPUs are not used; the log says why.",
-
-	"horus_overcommitted_devices":  "GPUs with pods that do not share them with each other, or with more memory taken than they have.",
-	"horus_gang_waits":             "Gangs (by the label) with pods that have no place.",
-	"horus_contradicting_pods":     "Pods that say something else than what counts; their events say what.",
-	"horus_oldest_pending_seconds": "Age of the oldest pod that was tried and refused; 0 = there is none.",
 }
 
 func (pl *Horus) oldestPending() float64 {

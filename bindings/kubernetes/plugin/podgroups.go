@@ -9,12 +9,14 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/dynamic/dynamicinformer"
 	"k8s.io/client-go/tools/cache"
+	"k8s.io/utils/ptr"
 )
 
 // GroupLabel names the PodGroup (scheduling.x-k8s.io, the coscheduling plugin's) that a pod belongs to.
@@ -24,8 +26,8 @@ var podGroups = schema.GroupVersionResource{Group: "scheduling.x-k8s.io", Versio
 
 const (
 	lookForPodGroups = 30 * time.Second // how often, while the API server does not serve them
-	defaultTimeout   = 60 * time.Second // of a gang whose PodGroup states none, as coscheduling has it
-	longestTimeout   = 15 * time.Minute // the scheduler lets no pod wait longer
+	defaultTimeout   = 60               // seconds, of a gang whose PodGroup states none, as coscheduling has it
+	longestTimeout   = 15 * 60          // seconds: the scheduler lets no pod wait longer
 	mostMembers      = 10_000
 )
 
@@ -35,18 +37,10 @@ type podGroupLister struct {
 }
 
 // follow looks for the CRD, and then tells each PodGroup that comes or changes.
-func (l *podGroupLister) follow(ctx context.Context, served discovery.ServerResourcesInterface, client dynamic.Interface, changed func(namespace, name string)) {
+func (l *podGroupLister) follow(ctx context.Context, served discovery.DiscoveryInterface, client dynamic.Interface, changed func(namespace, name string)) {
 	_ = wait.PollUntilContextCancel(ctx, lookForPodGroups, true, func(context.Context) (bool, error) {
-		list, err := served.ServerResourcesForGroupVersion(podGroups.GroupVersion().String())
-		if err != nil {
-			return false, nil
-		}
-		for i := range list.APIResources {
-			if list.APIResources[i].Name == podGroups.Resource {
-				return true, nil
-			}
-		}
-		return false, nil
+		is, _ := discovery.IsResourceEnabled(served, podGroups)
+		return is, nil
 	})
 	factory := dynamicinformer.NewDynamicSharedInformerFactory(client, 0)
 	groups := factory.ForResource(podGroups)
@@ -78,30 +72,22 @@ func (l *podGroupLister) get(namespace, name string) (podGroup, error) {
 	if err != nil {
 		return podGroup{}, err
 	}
-	object, ok := found.(*unstructured.Unstructured)
-	if !ok {
-		return podGroup{}, fmt.Errorf("expected an object, found %T", found)
+	var stated struct {
+		Spec struct {
+			MinMember              int64  `json:"minMember"`
+			ScheduleTimeoutSeconds *int64 `json:"scheduleTimeoutSeconds"`
+		} `json:"spec"`
 	}
-	members, stated, err := unstructured.NestedInt64(object.Object, "spec", "minMember")
-	if err != nil || !stated || members < 1 || members > mostMembers {
-		return podGroup{}, fmt.Errorf("spec.minMember: expected 1 to %d, found %s", mostMembers, told(object, "minMember"))
+	object, _ := runtime.DefaultUnstructuredConverter.ToUnstructured(found)
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object, &stated); err != nil {
+		return podGroup{}, err
 	}
-	out := podGroup{minMember: int(members), timeout: defaultTimeout}
-	seconds, stated, err := unstructured.NestedInt64(object.Object, "spec", "scheduleTimeoutSeconds")
-	if err != nil || (stated && (seconds < 1 || seconds > int64(longestTimeout/time.Second))) {
-		return podGroup{}, fmt.Errorf("spec.scheduleTimeoutSeconds: expected 1 to %d, found %s", longestTimeout/time.Second,
-			told(object, "scheduleTimeoutSeconds"))
+	members, seconds := stated.Spec.MinMember, ptr.Deref(stated.Spec.ScheduleTimeoutSeconds, defaultTimeout)
+	if members < 1 || members > mostMembers {
+		return podGroup{}, fmt.Errorf("spec.minMember: expected 1 to %d, found %d", mostMembers, members)
 	}
-	if stated {
-		out.timeout = time.Duration(seconds) * time.Second
+	if seconds < 1 || seconds > longestTimeout {
+		return podGroup{}, fmt.Errorf("spec.scheduleTimeoutSeconds: expected 1 to %d, found %d", longestTimeout, seconds)
 	}
-	return out, nil
-}
-
-func told(object *unstructured.Unstructured, field string) string {
-	value, stated, _ := unstructured.NestedFieldNoCopy(object.Object, "spec", field)
-	if !stated {
-		return "none"
-	}
-	return fmt.Sprint(value)
+	return podGroup{int(members), time.Duration(seconds) * time.Second}, nil
 }

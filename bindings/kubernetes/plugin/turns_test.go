@@ -20,6 +20,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes/fake"
+	corev1helpers "k8s.io/component-helpers/scheduling/corev1"
 	"k8s.io/klog/v2"
 	fwk "k8s.io/kube-scheduler/framework"
 	internalqueue "k8s.io/kubernetes/pkg/scheduler/backend/queue"
@@ -89,7 +90,7 @@ func (s *yard) waiting() (out []*job) {
 		}
 	}
 	slices.SortFunc(out, func(a, b *job) int {
-		return cmp.Or(cmp.Compare(priority(b.pod), priority(a.pod)), a.since.Compare(b.since), cmp.Compare(a.pod.UID, b.pod.UID))
+		return cmp.Or(cmp.Compare(corev1helpers.PodPriority(b.pod), corev1helpers.PodPriority(a.pod)), a.since.Compare(b.since), cmp.Compare(a.pod.UID, b.pod.UID))
 	})
 	return out
 }
@@ -113,7 +114,7 @@ func (s *yard) plan(_ context.Context, pods []*v1.Pod) ([]mirror.Turn, error) {
 			if one == nil || turns[i].Verdict == horus.Place || one.need > left {
 				continue
 			}
-			if best < 0 || (priority(pod) == priority(pods[best]) && one.worth > s.pods[pods[best].UID].worth) {
+			if best < 0 || (corev1helpers.PodPriority(pod) == corev1helpers.PodPriority(pods[best]) && one.worth > s.pods[pods[best].UID].worth) {
 				best = i
 			}
 		}
@@ -179,11 +180,11 @@ func (s *yard) seize(one *job) {
 		if other == one || other.need > one.need || time.Since(other.since) < settled {
 			continue
 		}
-		if priority(other.pod) > priority(one.pod) {
+		if corev1helpers.PodPriority(other.pod) > corev1helpers.PodPriority(one.pod) {
 			s.upside++
 			break
 		}
-		if priority(other.pod) == priority(one.pod) && other.worth > one.worth {
+		if corev1helpers.PodPriority(other.pod) == corev1helpers.PodPriority(one.pod) && other.worth > one.worth {
 			s.unfair++
 			break
 		}

@@ -9,7 +9,6 @@ import (
 	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/dynamic"
-	"k8s.io/klog/v2"
 
 	"libhorus.org/kubernetes/internal/feed"
 	"libhorus.org/kubernetes/internal/objects"
@@ -38,17 +37,9 @@ func (pl *Horus) watch(ctx context.Context) error {
 // profileChanged: pods that run count by it as it is now, and a pod that named a profile before it came is tried again at once.
 func (pl *Horus) profileChanged(ctx context.Context, profile *unstructured.Unstructured) {
 	pl.mirror.ProfileChanged(profile.GetNamespace(), profile.GetName())
-	refused := map[string]*v1.Pod{}
-	pl.invalid.Range(func(_, value any) bool {
-		pod := value.(*v1.Pod)
-		if pod.Namespace == profile.GetNamespace() && pod.Annotations[objects.ProfileAnnotation] == profile.GetName() {
-			refused[pod.Namespace+"/"+pod.Name] = pod
-		}
-		return true
+	pl.activate(ctx, &pl.invalid, func(pod *v1.Pod) bool {
+		return pod.Namespace == profile.GetNamespace() && pod.Annotations[objects.ProfileAnnotation] == profile.GetName()
 	})
-	if len(refused) > 0 {
-		pl.handle.Activate(klog.FromContext(ctx), refused)
-	}
 }
 
 func (pl *Horus) claim(namespace, name string) (*resourceapi.ResourceClaim, error) {

@@ -3,7 +3,6 @@
 package main
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -13,36 +12,42 @@ import (
 	"github.com/spf13/cobra"
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/cli-runtime/pkg/genericclioptions"
+	"k8s.io/client-go/kubernetes"
 
 	"libhorus.org/kubernetes/internal/objects"
 	"libhorus.org/kubernetes/plugin"
 )
 
 func explainCommand() *cobra.Command {
-	var namespace string
+	flags := genericclioptions.NewConfigFlags(true)
 	cmd := &cobra.Command{
 		Use: "explain POD", Short: "Why a pod is where it is, or why it waits", Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			client, namespace, err := connect(namespace)
+			namespace, _, err := flags.ToRawKubeConfigLoader().Namespace()
 			if err != nil {
 				return err
 			}
-			ctx := cmd.Context()
-			if ctx == nil {
-				ctx = context.Background()
-			}
-			pod, err := client.CoreV1().Pods(namespace).Get(ctx, args[0], metav1.GetOptions{})
+			config, err := flags.ToRESTConfig()
 			if err != nil {
 				return err
 			}
-			events, err := client.CoreV1().Events(namespace).List(ctx, metav1.ListOptions{FieldSelector: "involvedObject.uid=" + string(pod.UID)})
+			client, err := kubernetes.NewForConfig(config)
+			if err != nil {
+				return err
+			}
+			pod, err := client.CoreV1().Pods(namespace).Get(cmd.Context(), args[0], metav1.GetOptions{})
+			if err != nil {
+				return err
+			}
+			events, err := client.CoreV1().Events(namespace).List(cmd.Context(), metav1.ListOptions{FieldSelector: "involvedObject.uid=" + string(pod.UID)})
 			if err != nil {
 				return err
 			}
 			return explain(cmd.OutOrStdout(), pod, events.Items)
 		},
 	}
-	cmd.Flags().StringVarP(&namespace, "namespace", "n", "", "namespace of the pod; the context's otherwise")
+	flags.AddFlags(cmd.Flags())
 	return cmd
 }
 

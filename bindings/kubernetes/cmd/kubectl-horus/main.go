@@ -4,18 +4,17 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"os"
 
 	"github.com/spf13/cobra"
-	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/tools/clientcmd"
 )
 
 func main() {
 	root := rootCommand(os.Stdout, os.Stderr)
-	if err := root.Execute(); err != nil {
+	if err := root.ExecuteContext(context.Background()); err != nil {
 		fmt.Fprintln(root.ErrOrStderr(), "kubectl horus:", err)
 		os.Exit(1)
 	}
@@ -29,26 +28,4 @@ func rootCommand(out, problems io.Writer) *cobra.Command {
 	root.SetErr(plain(problems))
 	root.AddCommand(explainCommand(), profileCommand())
 	return root
-}
-
-// kubeconfig is read as kubectl does.
-func kubeconfig() clientcmd.ClientConfig {
-	return clientcmd.NewNonInteractiveDeferredLoadingClientConfig(clientcmd.NewDefaultClientConfigLoadingRules(), &clientcmd.ConfigOverrides{})
-}
-
-// connect tells the namespace that counts, too.
-func connect(namespace string) (kubernetes.Interface, string, error) {
-	config := kubeconfig()
-	if namespace == "" {
-		var err error
-		if namespace, _, err = config.Namespace(); err != nil {
-			return nil, "", err
-		}
-	}
-	rest, err := config.ClientConfig()
-	if err != nil {
-		return nil, "", err
-	}
-	client, err := kubernetes.NewForConfig(rest)
-	return client, namespace, err
 }

@@ -202,6 +202,15 @@ func (m *Mirror) node(name string) *node {
 	return n
 }
 
+// names of nodes, by the library's ids.
+func (m *Mirror) names() map[uint64]string {
+	out := make(map[uint64]string, len(m.nodes))
+	for name, n := range m.nodes {
+		out[n.id] = name
+	}
+	return out
+}
+
 // refresh brings the library's node to what the objects say. Where devices change under pods, the node is taken down and
 // built anew, and its pods are adopted again from what the API server says of them.
 func (m *Mirror) refresh(name string) {

@@ -23,10 +23,7 @@ func (m *Mirror) Next(ctx context.Context, views []objects.Pod, may func(*v1.Nod
 	m.enter()
 	defer m.mu.Unlock()
 	turns := make([]Turn, len(views))
-	names := map[uint64]string{}
-	for name, n := range m.nodes {
-		names[n.id] = name
-	}
+	names := m.names()
 	rows := map[objects.Backend][]int{}
 	for row, view := range views {
 		rows[view.Backend] = append(rows[view.Backend], row)

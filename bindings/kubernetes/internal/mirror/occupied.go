@@ -84,10 +84,7 @@ func (m *Mirror) Review(options horus.RebalanceOptions) ([]Reviewed, error) {
 	if err != nil {
 		return nil, err
 	}
-	names := map[uint64]string{}
-	for name, n := range m.nodes {
-		names[n.id] = name
-	}
+	names := m.names()
 	to := map[uint64]string{}
 	for _, move := range moves {
 		if len(move.To) > 0 {

@@ -147,10 +147,7 @@ func (m *Mirror) planTogether(ctx context.Context, kinds []*alike, jobs []horus.
 	if err != nil {
 		return "", err
 	}
-	names := map[uint64]string{}
-	for name, n := range m.nodes {
-		names[n.id] = name
-	}
+	names := m.names()
 	for _, one := range planned {
 		kind := kinds[one.JobID-jobs[0].ID]
 		if one.Verdict != horus.Place {

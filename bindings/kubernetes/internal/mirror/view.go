@@ -32,15 +32,10 @@ func (v View) Regret(ctx context.Context, may func(*v1.Node) bool) (out horus.Re
 // otherKinds are the partitions of other profiles than the pod was given, and cards where it was given a partition: what it was given
 // tells which it asked for.
 func (v View) otherKinds() (out []horus.Slot) {
-	var profile string
-	for _, n := range v.m.nodes {
-		if n.id == v.Slots[0].Node {
-			profile = n.view.Horus.Devices[v.Slots[0].Device].MIGProfile
-		}
-	}
+	given := v.m.nodes[v.Pod.Spec.NodeName].view.Horus.Devices[v.Slots[0].Device]
 	for _, n := range v.m.nodes {
 		for i := 0; i < len(n.view.Devices) && n.view.Counts(); i++ {
-			if n.view.Horus.Devices[i].MIGProfile != profile && !n.shut[uint32(i)] {
+			if n.view.Horus.Devices[i].MIGProfile != given.MIGProfile && !n.shut[uint32(i)] {
 				out = append(out, horus.Slot{Node: n.id, Device: uint32(i)})
 			}
 		}
@@ -49,11 +44,4 @@ func (v View) otherKinds() (out []horus.Slot) {
 }
 
 // NodeName is the name of a node of a slot; "" of one that is gone.
-func (v View) NodeName(id uint64) string {
-	for name, n := range v.m.nodes {
-		if n.id == id {
-			return name
-		}
-	}
-	return ""
-}
+func (v View) NodeName(id uint64) string { return v.m.names()[id] }

@@ -7,7 +7,8 @@ import (
 	"slices"
 
 	v1 "k8s.io/api/core/v1"
-	helper "k8s.io/component-helpers/resource"
+	resourcehelper "k8s.io/component-helpers/resource"
+
 	"libhorus.org/horus"
 )
 
@@ -73,7 +74,7 @@ func (p *Profile) withHost(pod *v1.Pod, gpus int32) []horus.TypeDemand {
 	if p.Sensitivity == nil || gpus < 1 {
 		return p.Demands
 	}
-	asked, most := helper.PodRequests(pod, helper.PodResourcesOptions{}), helper.PodLimits(pod, helper.PodResourcesOptions{})
+	asked, most := resourcehelper.PodRequests(pod, resourcehelper.PodResourcesOptions{}), resourcehelper.PodLimits(pod, resourcehelper.PodResourcesOptions{})
 	of := func(name v1.ResourceName) int64 {
 		quantity, limited := most[name]
 		if !limited {

@@ -13,6 +13,10 @@ import (
 	v1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+	resourcehelper "k8s.io/component-helpers/resource"
+	corev1helpers "k8s.io/component-helpers/scheduling/corev1"
+	"k8s.io/dynamic-resource-allocation/resourceclaim"
+	"k8s.io/utils/ptr"
 
 	"libhorus.org/horus"
 )
@@ -81,9 +85,7 @@ type request struct {
 // JobOf reads a pod. The error is of the pod's own objects, in a sentence for its owner.
 func JobOf(settings Settings, pod *v1.Pod, lookups Lookups) (Pod, error) {
 	out := Pod{Horus: horus.Job{Name: pod.Namespace + "/" + pod.Name, Tenant: pod.Namespace, Exclusive: true}}
-	if pod.Spec.Priority != nil {
-		out.Horus.Priority = *pod.Spec.Priority
-	}
+	out.Horus.Priority = corev1helpers.PodPriority(pod)
 	whole := WholeGPUs(settings, pod)
 	asked, err := out.claims(settings, pod, lookups)
 	if err != nil {
@@ -125,29 +127,10 @@ func Unknown(memMiB int64) []horus.TypeDemand {
 	return []horus.TypeDemand{{Demand: horus.Demand{Flags: horus.Given, GPUUtilPct: 100, MemMiB: memMiB}}}
 }
 
-// WholeGPUs of a pod, counted as the kubelet does: containers together, or the largest init container; sidecars beside both.
+// WholeGPUs of a pod, counted as the kubelet does. Requests of extended resources are their limits.
 func WholeGPUs(settings Settings, pod *v1.Pod) int64 {
-	count := func(c *v1.Container) int64 {
-		quantity := c.Resources.Requests[settings.Resource]
-		if quantity.IsZero() {
-			quantity = c.Resources.Limits[settings.Resource]
-		}
-		return max(quantity.Value(), 0)
-	}
-	var sum, sidecars, most int64
-	for i := range pod.Spec.Containers {
-		sum += count(&pod.Spec.Containers[i])
-	}
-	for i := range pod.Spec.InitContainers {
-		c := &pod.Spec.InitContainers[i]
-		if isSidecar(c) {
-			sidecars += count(c)
-			most = max(most, sidecars)
-		} else {
-			most = max(most, sidecars+count(c))
-		}
-	}
-	return max(sum+sidecars, most)
+	quantity := resourcehelper.PodLimits(pod, resourcehelper.PodResourcesOptions{ExcludeOverhead: true})[settings.Resource]
+	return max(quantity.Value(), 0)
 }
 
 func isSidecar(c *v1.Container) bool {
@@ -156,15 +139,8 @@ func isSidecar(c *v1.Container) bool {
 
 // ClaimName is the name of the claim behind an entry of a pod; "" while nobody has made it.
 func ClaimName(pod *v1.Pod, entry *v1.PodResourceClaim) string {
-	if entry.ResourceClaimName != nil {
-		return *entry.ResourceClaimName
-	}
-	for _, status := range pod.Status.ResourceClaimStatuses {
-		if status.Name == entry.Name && status.ResourceClaimName != nil {
-			return *status.ResourceClaimName
-		}
-	}
-	return ""
+	name, _, _ := resourceclaim.Name(pod, entry)
+	return ptr.Deref(name, "")
 }
 
 func (out *Pod) claims(settings Settings, pod *v1.Pod, lookups Lookups) (request, error) {

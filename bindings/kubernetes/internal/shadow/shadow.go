@@ -12,6 +12,7 @@ import (
 	"k8s.io/component-base/metrics"
 	"k8s.io/component-base/metrics/legacyregistry"
 	"k8s.io/klog/v2"
+	podutil "k8s.io/kubernetes/pkg/api/v1/pod"
 
 	"libhorus.org/horus"
 	"libhorus.org/kubernetes/internal/mirror"
@@ -112,10 +113,8 @@ func (w *Watcher) Seen(view mirror.View) {
 
 // boundAt is when the pod was bound, by its own condition.
 func boundAt(pod *v1.Pod) time.Time {
-	for i := range pod.Status.Conditions {
-		if c := &pod.Status.Conditions[i]; c.Type == v1.PodScheduled && c.Status == v1.ConditionTrue {
-			return c.LastTransitionTime.Time
-		}
+	if _, c := podutil.GetPodCondition(&pod.Status, v1.PodScheduled); c != nil && c.Status == v1.ConditionTrue {
+		return c.LastTransitionTime.Time
 	}
 	return time.Now() // bound without the condition: by whoever wrote the node's name, just now
 }
