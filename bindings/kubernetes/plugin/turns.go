@@ -11,6 +11,7 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
 	corev1helpers "k8s.io/component-helpers/scheduling/corev1"
 	"k8s.io/klog/v2"
 	fwk "k8s.io/kube-scheduler/framework"
@@ -95,6 +96,9 @@ func (t *turns) enter(pod *v1.Pod) bool {
 			t.pods[pod.UID] = w
 		}
 	}
+	// Who is passed over no more goes by the queue, and is to wait out its backoff there: what Activate wakes does not.
+	now := time.Now()
+	w.open = w.open || now.Before(w.out) || t.patient(pod, now)
 	w.pod, w.held, t.stale = pod, !w.open, true
 	return w.open
 }
@@ -152,18 +156,11 @@ func (t *turns) gone(uid types.UID) {
 }
 
 func (t *turns) run(ctx context.Context, ready func() bool) {
-	ticker := time.NewTicker(planEvery)
-	defer ticker.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-ticker.C:
-			if ready() {
-				t.next(ctx)
-			}
+	wait.UntilWithContext(ctx, func(ctx context.Context) {
+		if ready() {
+			t.next(ctx)
 		}
-	}
+	}, planEvery)
 }
 
 // next makes a plan, if there is something to decide, and lets those enter who may.

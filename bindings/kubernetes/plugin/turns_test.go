@@ -444,3 +444,27 @@ func TestOnlyPodsThatShareTakeTurns(t *testing.T) {
 		}
 	}
 }
+
+// What Activate wakes skips the queue's backoff: a refused pod would be tried as often as anything changes.
+func TestWhoIsPassedOverNoMoreIsHeldByTheQueueAlone(t *testing.T) {
+	pods := map[string]*v1.Pod{}
+	turns := &turns{
+		patience: time.Hour, takesPart: func(*v1.Pod) bool { return true }, known: func(_, name string) *v1.Pod { return pods[name] }, pods: map[types.UID]*waiter{},
+	}
+	for name, age := range map[string]time.Duration{"patient": 2 * time.Hour, "new": 0} {
+		pods[name] = &v1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID(name), CreationTimestamp: metav1.NewTime(time.Now().Add(-age))}}
+	}
+	if !turns.enter(pods["patient"]) || turns.enter(pods["new"]) {
+		t.Error("expected the patient one to enter, and the new one to be held")
+	}
+	turns.pods["new"].given = time.Now() // a place that turns out to be none
+	for name, pod := range pods {
+		turns.refuse(pod.UID)
+		if !turns.enter(pod) {
+			t.Errorf("%s: expected it to enter by the queue, found it held", name)
+		}
+	}
+	if _, passed := turns.due(); len(passed) > 0 {
+		t.Errorf("expected nobody to be woken, found %v", passed)
+	}
+}
