@@ -12,6 +12,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	kubeschedulerv1 "k8s.io/kube-scheduler/config/v1"
 	"sigs.k8s.io/yaml"
 
 	"libhorus.org/kubernetes/internal/library"
@@ -143,14 +144,7 @@ func (a Args) Placer() library.Options {
 
 // ArgsOf a scheduler's configuration file: those of the first profile that has the plugin.
 func ArgsOf(configuration []byte) (Args, error) {
-	var found struct {
-		Profiles []struct {
-			PluginConfig []struct {
-				Name string               `json:"name"`
-				Args runtime.RawExtension `json:"args"`
-			} `json:"pluginConfig"`
-		} `json:"profiles"`
-	}
+	var found kubeschedulerv1.KubeSchedulerConfiguration
 	if err := yaml.Unmarshal(configuration, &found); err != nil {
 		return Args{}, err
 	}

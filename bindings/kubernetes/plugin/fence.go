@@ -9,6 +9,7 @@ import (
 	"time"
 
 	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
 	fwk "k8s.io/kube-scheduler/framework"
 )
 
@@ -44,14 +45,7 @@ func (p *pulse) beat() time.Time {
 }
 
 func (p *pulse) run(ctx context.Context) {
-	ticker := time.NewTicker(beatEvery)
-	defer ticker.Stop()
-	for ; ctx.Err() == nil; p.beat() {
-		select {
-		case <-ctx.Done():
-		case <-ticker.C:
-		}
-	}
+	wait.UntilWithContext(ctx, func(context.Context) { p.beat() }, beatEvery)
 }
 
 // void says whether what began at a time was overtaken by a standstill.

@@ -75,21 +75,11 @@ func (l *hamiLock) try(ctx context.Context) (held, err error) {
 		klog.InfoS("Horus: HAMi's lock is void", "node", l.node, "lock", found, "pod", klog.KObj(l.pod))
 	}
 	l.value = strings.Join([]string{time.Now().UTC().Format(time.RFC3339), l.pod.Namespace, l.pod.Name}, ",")
-	var patch any
-	kind := types.JSONPatchType
-	if locked {
-		patch = []any{
-			map[string]any{"op": "test", "path": hamiLockPath, "value": found},
-			map[string]any{"op": "replace", "path": hamiLockPath, "value": l.value},
-		}
-	} else {
-		kind = types.MergePatchType
-		patch = map[string]any{"metadata": map[string]any{
-			"resourceVersion": node.ResourceVersion, "annotations": map[string]any{hamiLockAnnotation: l.value},
-		}}
-	}
-	switch err := l.patch(ctx, kind, patch); {
-	case apierrors.IsConflict(err) || apierrors.IsInvalid(err): // the node is another already
+	patch := map[string]any{"metadata": map[string]any{
+		"resourceVersion": node.ResourceVersion, "annotations": map[string]any{hamiLockAnnotation: l.value},
+	}}
+	switch err := l.patch(ctx, types.MergePatchType, patch); {
+	case apierrors.IsConflict(err): // the node is another already
 		return fmt.Errorf("node %s: annotation %s: expected it free, found it taken by another in the meantime", l.node, hamiLockAnnotation), nil
 	default:
 		return nil, err

@@ -4,14 +4,18 @@ package plugin
 
 import (
 	"context"
+	"errors"
 	"strings"
 	"testing"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes/fake"
 	corelisters "k8s.io/client-go/listers/core/v1"
+	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
 	fwk "k8s.io/kube-scheduler/framework"
@@ -22,7 +26,7 @@ import (
 // lockOn is the lock that team/mine wants on n1, whose annotation is `found` now; "" = none.
 func lockOn(t *testing.T, found string, pods ...*v1.Pod) (*hamiLock, *fake.Clientset) {
 	t.Helper()
-	node := &v1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1", Annotations: map[string]string{}}}
+	node := &v1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1", ResourceVersion: "7", Annotations: map[string]string{}}}
 	if found != "" {
 		node.Annotations[hamiLockAnnotation] = found
 	}
@@ -107,14 +111,19 @@ func TestALockThatIsAnothersNowIsNotFreed(t *testing.T) {
 	}
 }
 
-// A change between the look and the write: the lock is the other's.
+// A change between the look and the write: the lock is the other's. The API server refuses a patch of another version.
 func TestALockThatSomebodyTookFirstIsTheirs(t *testing.T) {
-	lock, client := lockOn(t, "2026-01-01T00:00:00Z,a,b")
-	if err := lock.patch(context.Background(), "application/merge-patch+json", map[string]any{"metadata": map[string]any{"annotations": map[string]any{hamiLockAnnotation: "2026-01-02T00:00:00Z,c,d"}}}); err != nil {
-		t.Fatal(err)
-	}
-	if held, err := lock.try(context.Background()); err == nil && held == nil || lockIn(t, client) != "2026-01-02T00:00:00Z,c,d" {
-		t.Errorf("expected the other's lock untouched, found %q, %v", lockIn(t, client), err)
+	for _, found := range []string{"", "2026-01-01T00:00:00Z,a,b"} {
+		lock, client := lockOn(t, found)
+		client.PrependReactor("patch", "nodes", func(action clienttesting.Action) (bool, runtime.Object, error) {
+			if !strings.Contains(string(action.(clienttesting.PatchAction).GetPatch()), `"resourceVersion":"7"`) {
+				return false, nil, nil
+			}
+			return true, nil, apierrors.NewConflict(v1.Resource("nodes"), "n1", errors.New("version 8"))
+		})
+		if held, err := lock.try(context.Background()); held == nil || err != nil || lockIn(t, client) != found {
+			t.Errorf("%q: expected the other's lock untouched, found %q, %v, %v", found, lockIn(t, client), held, err)
+		}
 	}
 }
 

@@ -41,37 +41,32 @@ type child struct {
 	options Options
 	limit   time.Duration
 
-	cmd  *exec.Cmd // nil = gone
-	to   *os.File
-	from *os.File
-	out  *bufio.Writer
-	enc  *gob.Encoder
-	dec  *gob.Decoder
+	cmd *exec.Cmd // nil = gone
+	out *bufio.Writer
+	enc *gob.Encoder
+	dec *gob.Decoder
 }
 
 func (c *child) gone() bool { return c.cmd == nil }
 
 func (c *child) start() error {
 	c.close()
-	theirIn, ourOut, err := os.Pipe()
+	cmd := exec.Command(c.program, Argument)
+	cmd.Stderr = os.Stderr
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL} // and it ends by itself when its input does
+	to, err := cmd.StdinPipe()
 	if err != nil {
 		return err
 	}
-	ourIn, theirOut, err := os.Pipe()
+	from, err := cmd.StdoutPipe()
 	if err != nil {
-		return errors.Join(err, theirIn.Close(), ourOut.Close())
+		return err
 	}
-	cmd := exec.Command(c.program, Argument)
-	cmd.Stdin, cmd.Stdout, cmd.Stderr = theirIn, theirOut, os.Stderr
-	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL} // and it ends by itself when its input does
-	err = cmd.Start()
-	theirIn.Close()
-	theirOut.Close()
-	if err != nil {
-		return errors.Join(err, ourIn.Close(), ourOut.Close())
+	if err := cmd.Start(); err != nil {
+		return err
 	}
-	c.cmd, c.to, c.from, c.out = cmd, ourOut, ourIn, bufio.NewWriter(ourOut)
-	c.enc, c.dec = gob.NewEncoder(c.out), gob.NewDecoder(bufio.NewReader(ourIn))
+	c.cmd, c.out = cmd, bufio.NewWriter(to)
+	c.enc, c.dec = gob.NewEncoder(c.out), gob.NewDecoder(bufio.NewReader(from))
 	var ready reply
 	if err := c.exchange(&c.options, &ready); err != nil {
 		return err
@@ -87,7 +82,11 @@ func (c *child) do(_ context.Context, in *request, out *reply) error {
 	if c.cmd == nil {
 		return ErrGone
 	}
-	return c.exchange(in, out)
+	err := c.exchange(in, out)
+	if err == nil && out.Status == 0 && in.Op == correct {
+		c.options.Learned = in.Bytes // when it starts again, too
+	}
+	return err
 }
 
 // prepare leaves the work to the child, which nothing else is asked of meanwhile.
@@ -95,27 +94,11 @@ func (c *child) prepare(observations []byte) (Prepared, error) {
 	return Prepared{observations: observations}, nil
 }
 
-func (c *child) use(model Prepared) error {
-	var out reply
-	if c.cmd == nil {
-		return ErrGone
-	}
-	if err := c.exchange(&request{Op: correct, Bytes: model.observations}, &out); err != nil {
-		return err
-	}
-	if out.Status != 0 {
-		return &horus.Error{Status: out.Status, Message: out.Message}
-	}
-	c.options.Learned = model.observations
-	return nil
-}
-
 func (c *child) exchange(in any, out *reply) error {
-	deadline := time.Now().Add(c.limit)
-	err := errors.Join(c.to.SetWriteDeadline(deadline), c.from.SetReadDeadline(deadline))
-	if err == nil {
-		err = c.enc.Encode(in)
-	}
+	process := c.cmd.Process
+	late := time.AfterFunc(c.limit, func() { _ = process.Kill() })
+	defer late.Stop()
+	err := c.enc.Encode(in)
 	if err == nil {
 		err = c.out.Flush()
 	}
@@ -139,8 +122,6 @@ func (c *child) end() *os.ProcessState {
 	}
 	_ = c.cmd.Process.Kill()
 	_ = c.cmd.Wait()
-	c.to.Close()
-	c.from.Close()
 	state := c.cmd.ProcessState
 	c.cmd = nil
 	return state

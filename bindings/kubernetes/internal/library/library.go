@@ -23,7 +23,6 @@ type backend interface {
 	start() error
 	gone() bool
 	prepare(observations []byte) (Prepared, error)
-	use(model Prepared) error
 	close()
 }
 
@@ -70,6 +69,8 @@ type request struct {
 	Bytes   []byte
 	Options horus.RebalanceOptions
 	Batch   horus.BatchOptions
+
+	prepared *horus.Placer // of Bytes, in this process
 }
 
 type reply struct {
@@ -186,7 +187,10 @@ func (l *Library) Regret(ctx context.Context, job horus.Job, theirs []horus.Slot
 func (l *Library) Prepare(observations []byte) (Prepared, error) { return l.prepare(observations) }
 
 // Use places by a model from now on.
-func (l *Library) Use(model Prepared) error { return l.use(model) }
+func (l *Library) Use(model Prepared) error {
+	_, err := l.ask(context.Background(), request{Op: correct, Bytes: model.observations, prepared: model.placer})
+	return err
+}
 
 // Prepared is a model that Use takes.
 type Prepared struct {

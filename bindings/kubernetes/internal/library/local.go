@@ -51,7 +51,8 @@ func newLocal(options Options) (*local, error) {
 	if err != nil {
 		return l, err
 	}
-	return l, l.use(model)
+	l.placer = model.placer
+	return l, nil
 }
 
 func (l *local) prepare(observations []byte) (Prepared, error) {
@@ -69,14 +70,6 @@ func (l *local) prepare(observations []byte) (Prepared, error) {
 	}
 	placer, err := horus.NewPlacer(options)
 	return Prepared{observations, placer}, err
-}
-
-func (l *local) use(model Prepared) error {
-	if l.placer != nil {
-		l.placer.Close()
-	}
-	l.placer = model.placer
-	return nil
 }
 
 func (l *local) start() error { return nil }
@@ -132,10 +125,14 @@ func (l *local) answer(ctx context.Context, in *request, out *reply) (err error)
 		out.Appraisal, err = l.placer.Appraise(l.cluster, in.Job, in.Slots)
 	case regret:
 		out.Regret, err = l.placer.Regret(ctx, l.cluster, in.Job, in.Slots, ids)
-	case correct: // of a parent, which waits
-		var model Prepared
-		if model, err = l.prepare(in.Bytes); err == nil {
-			err = l.use(model)
+	case correct:
+		model := Prepared{placer: in.prepared}
+		if model.placer == nil { // of a parent, which waits
+			model, err = l.prepare(in.Bytes)
+		}
+		if err == nil {
+			l.placer.Close()
+			l.placer = model.placer
 		}
 	case review:
 		out.Reviews, out.Moves, err = l.review(in.Options)

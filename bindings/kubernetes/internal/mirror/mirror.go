@@ -321,16 +321,8 @@ func (m *Mirror) reserveAgain(n *node, p *pod, devices []objects.Device) {
 }
 
 func sameNode(a, b objects.Node) bool {
-	if a.Backend != b.Backend || a.Problem != b.Problem || len(a.Devices) != len(b.Devices) ||
-		a.Horus.CPUMilli != b.Horus.CPUMilli || a.Horus.MemMiB != b.Horus.MemMiB || a.Horus.Rack != b.Horus.Rack {
-		return false
-	}
-	for i := range a.Devices {
-		if a.Devices[i] != b.Devices[i] || a.Horus.Devices[i] != b.Horus.Devices[i] {
-			return false
-		}
-	}
-	return true
+	return a.Backend == b.Backend && a.Problem == b.Problem && slices.Equal(a.Devices, b.Devices) && slices.Equal(a.Horus.Devices, b.Horus.Devices) &&
+		a.Horus.CPUMilli == b.Horus.CPUMilli && a.Horus.MemMiB == b.Horus.MemMiB && a.Horus.Rack == b.Horus.Rack
 }
 
 // SetPod takes in a pod as it is now: bound and alive it holds its GPUs, done or gone it holds none. One that is not bound yet

@@ -39,27 +39,13 @@ type profileSpec struct {
 	Sensitivity *Sensitivity `json:"sensitivity"`
 }
 
+// demandFields: those of horus.Demand have its names, in whatever case. What only a predictor tells stands below `prediction`.
 type demandFields struct {
-	GPUType         string  `json:"gpuType"`
-	GPUUtilPct      float32 `json:"gpuUtilPct"`
-	GPUUtilPctUpper float32 `json:"gpuUtilPctUpper"`
-	MemBWUtilPct    float32 `json:"memBwUtilPct"`
-	MemBWUpper      float32 `json:"memBwUtilPctUpper"`
-	MemMiB          int64   `json:"memMiB"`
-	MemMiBUpper     int64   `json:"memMiBUpper"`
-	StepTimeUs      int64   `json:"stepTimeUs"`
-	StepTimeUsUpper int64   `json:"stepTimeUsUpper"`
-	GradientMiB     int64   `json:"gradientMiB"`
-	OperatorUs      float32 `json:"operatorUs"`
-	HostUs          float64 `json:"hostUs"`
-	Duty            float32 `json:"duty"`
-	SlowdownBound   float32 `json:"slowdownBound"`
-	PowerW          float32 `json:"powerW"`
-	PowerWUpper     float32 `json:"powerWUpper"`
-	Measured        bool    `json:"measured"`
-	LargestBatch    int64   `json:"largestBatch"`
-
-	Prediction *Prediction `json:"prediction"`
+	horus.Demand
+	GPUType      string      `json:"gpuType"`
+	Measured     bool        `json:"measured"`
+	LargestBatch int64       `json:"largestBatch"`
+	Prediction   *Prediction `json:"prediction"`
 }
 
 // Prediction is what a predictor says beside the values, as horus.Demand has it.
@@ -128,12 +114,8 @@ func ProfileOf(spec, status any) (Profile, error) {
 		if d.GPUType == "" {
 			return Profile{}, fmt.Errorf("spec.demands[%d].gpuType: expected a GPU type, found none", i)
 		}
-		demand := horus.Demand{
-			Flags: horus.Given, ProfileID: id, GPUUtilPct: d.GPUUtilPct, GPUUtilPctUpper: d.GPUUtilPctUpper,
-			MemBWUtilPct: d.MemBWUtilPct, MemBWUtilPctUpper: d.MemBWUpper, MemMiB: d.MemMiB, MemMiBUpper: d.MemMiBUpper,
-			StepTimeUs: d.StepTimeUs, StepTimeUsUpper: d.StepTimeUsUpper, GradientMiB: d.GradientMiB, OperatorUs: d.OperatorUs,
-			HostUs: d.HostUs, Duty: d.Duty, SlowdownBound: d.SlowdownBound, PowerW: d.PowerW, PowerWUpper: d.PowerWUpper,
-		}
+		demand := d.Demand
+		demand.Flags, demand.ProfileID, demand.Distance, demand.Traits = horus.Given, id, 0, horus.Demand{}.Traits
 		if d.Prediction != nil {
 			if err := d.Prediction.put(&demand); err != nil {
 				return Profile{}, fmt.Errorf("spec.demands[%d].prediction.%w", i, err)
