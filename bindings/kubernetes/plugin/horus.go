@@ -244,11 +244,9 @@ func (pl *Horus) AddPod(_ context.Context, state fwk.CycleState, _ *v1.Pod, adde
 		return nil
 	}
 	name := node.Node().Name
-	for i, uid := range c.gone[name] { // a victim that is put back
-		if uid == added.GetPod().UID {
-			c.gone[name] = append(c.gone[name][:i:i], c.gone[name][i+1:]...)
-			return nil
-		}
+	if i := slices.Index(c.gone[name], added.GetPod().UID); i >= 0 { // a victim that is put back
+		c.gone[name] = slices.Delete(slices.Clone(c.gone[name]), i, i+1)
+		return nil
 	}
 	if view, err := pl.mirror.Read(added.GetPod()); err == nil && view.Backend != objects.NoGPUs && !pl.mirror.Has(added.GetPod().UID) {
 		c.first[name] = append(c.first[name], view)

@@ -5,6 +5,7 @@ package plugin
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 
@@ -65,11 +66,11 @@ func (pl *Horus) rules(ctx context.Context, view objects.Pod) (mirror.Rules, err
 			return true
 		},
 	}
-	slices, err := pl.handle.SharedDRAManager().ResourceSlices().ListWithDeviceTaintRules()
+	listed, err := pl.handle.SharedDRAManager().ResourceSlices().ListWithDeviceTaintRules()
 	if err != nil {
 		return out, err
 	}
-	for _, slice := range slices {
+	for _, slice := range listed {
 		if slice.Spec.Driver != pl.args.Driver {
 			continue
 		}
@@ -99,17 +100,8 @@ func (pl *Horus) rules(ctx context.Context, view objects.Pod) (mirror.Rules, err
 }
 
 func keepsOut(taints []resourceapi.DeviceTaint, tolerations []resourceapi.DeviceToleration) bool {
-next:
-	for _, taint := range taints {
-		if taint.Effect != resourceapi.DeviceTaintEffectNoSchedule && taint.Effect != resourceapi.DeviceTaintEffectNoExecute {
-			continue
-		}
-		for _, toleration := range tolerations {
-			if resourceclaim.ToleratesTaint(toleration, taint) {
-				continue next
-			}
-		}
-		return true
-	}
-	return false
+	return slices.ContainsFunc(taints, func(taint resourceapi.DeviceTaint) bool {
+		closes := taint.Effect == resourceapi.DeviceTaintEffectNoSchedule || taint.Effect == resourceapi.DeviceTaintEffectNoExecute
+		return closes && !slices.ContainsFunc(tolerations, func(one resourceapi.DeviceToleration) bool { return resourceclaim.ToleratesTaint(one, taint) })
+	})
 }

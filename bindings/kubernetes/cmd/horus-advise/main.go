@@ -15,7 +15,6 @@ import (
 	"os/signal"
 	"path/filepath"
 	"strings"
-	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -32,7 +31,6 @@ import (
 
 const (
 	requestWithin  = 10 * time.Second // headers and body
-	endpointsLearn = 5 * time.Second  // that this replica ends
 	shutdownWithin = 10 * time.Second
 )
 
@@ -90,13 +88,12 @@ func (f *flags) certificate(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 }
 
 func (f *flags) serve(ctx context.Context, watched *webhook.Watched, handler http.Handler) error {
-	var ending atomic.Bool
 	mux := http.NewServeMux()
 	mux.Handle("POST /advise", handler)
 	mux.Handle("GET /metrics", legacyregistry.Handler())
 	mux.HandleFunc("GET /livez", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ok") })
 	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) {
-		if ending.Load() || !watched.Synced() {
+		if !watched.Synced() {
 			http.Error(w, "not ready", http.StatusServiceUnavailable)
 			return
 		}
@@ -109,8 +106,6 @@ func (f *flags) serve(ctx context.Context, watched *webhook.Watched, handler htt
 	ended := make(chan error, 1)
 	go func() {
 		<-ctx.Done()
-		ending.Store(true)
-		time.Sleep(endpointsLearn)
 		bounded, cancel := context.WithTimeout(context.Background(), shutdownWithin)
 		defer cancel()
 		ended <- server.Shutdown(bounded)

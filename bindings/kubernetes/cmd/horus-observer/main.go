@@ -200,7 +200,7 @@ func (o *options) lead(ctx context.Context, args plugin.Args, store model.Store,
 	if err := m.Learn(now.Observations); err != nil {
 		return err
 	}
-	synced, err := feed.Follow(ctx, factory, m, feed.Pods{})
+	synced, err := feed.Follow(ctx, factory, m, feed.Pods{Set: func(*v1.Pod) {}, Gone: func(*v1.Pod) {}})
 	if err != nil {
 		return err
 	}

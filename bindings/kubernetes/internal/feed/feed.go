@@ -9,7 +9,6 @@ import (
 	"time"
 
 	v1 "k8s.io/api/core/v1"
-	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/client-go/dynamic"
@@ -23,7 +22,7 @@ import (
 
 const listWithin = 10 * time.Second
 
-// Pods is told of pods after the mirror; may be nil.
+// Pods is told of pods after the mirror.
 type Pods struct{ Set, Gone func(*v1.Pod) }
 
 // Follow has the mirror told of nodes, slices, claims and pods. Claims are listed before it returns, the rest as the factory is
@@ -33,52 +32,38 @@ func Follow(ctx context.Context, factory informers.SharedInformerFactory, m *mir
 	if err := listFirst(ctx, claims, "resourceclaims.resource.k8s.io"); err != nil {
 		return nil, err
 	}
-	var synced []cache.InformerSynced
-	for _, one := range []struct {
-		informer cache.SharedIndexInformer
-		set      func(any)
-		gone     func(any)
-	}{
-		{factory.Core().V1().Nodes().Informer(),
-			func(o any) { m.SetNode(o.(*v1.Node)) }, func(o any) { m.DeleteNode(o.(*v1.Node).Name) }},
-		{factory.Resource().V1().ResourceSlices().Informer(),
-			func(o any) { m.SetSlice(o.(*resourceapi.ResourceSlice)) },
-			func(o any) { m.DeleteSlice(o.(*resourceapi.ResourceSlice)) }},
-		{claims, func(o any) { m.SetClaim(o.(*resourceapi.ResourceClaim)) },
-			func(o any) { m.DeleteClaim(o.(*resourceapi.ResourceClaim)) }},
-		{factory.Core().V1().Pods().Informer(),
-			func(o any) {
-				m.SetPod(o.(*v1.Pod))
-				if pods.Set != nil {
-					pods.Set(o.(*v1.Pod))
-				}
-			},
-			func(o any) {
-				m.DeletePod(o.(*v1.Pod).UID)
-				if pods.Gone != nil {
-					pods.Gone(o.(*v1.Pod))
-				}
-			}},
-	} {
-		done, err := Handle(one.informer, one.set, one.gone)
-		if err != nil {
-			return nil, err
-		}
-		synced = append(synced, done)
+	nodes, err := handle(factory.Core().V1().Nodes().Informer(), m.SetNode, func(node *v1.Node) { m.DeleteNode(node.Name) })
+	if err != nil {
+		return nil, err
 	}
-	return synced, nil
+	slices, err := handle(factory.Resource().V1().ResourceSlices().Informer(), m.SetSlice, m.DeleteSlice)
+	if err != nil {
+		return nil, err
+	}
+	claimed, err := handle(claims, m.SetClaim, m.DeleteClaim)
+	if err != nil {
+		return nil, err
+	}
+	all, err := handle(factory.Core().V1().Pods().Informer(), func(pod *v1.Pod) {
+		m.SetPod(pod)
+		pods.Set(pod)
+	}, func(pod *v1.Pod) {
+		m.DeletePod(pod.UID)
+		pods.Gone(pod)
+	})
+	return []cache.InformerSynced{nodes, slices, claimed, all}, err
 }
 
-// Handle tells of an informer's objects as they are, and of those that are gone.
-func Handle(informer cache.SharedIndexInformer, set, gone func(any)) (cache.InformerSynced, error) {
+// handle tells of an informer's objects as they are, and of those that are gone.
+func handle[T any](informer cache.SharedIndexInformer, set, gone func(T)) (cache.InformerSynced, error) {
 	registration, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
-		AddFunc:    set,
-		UpdateFunc: func(_, now any) { set(now) },
+		AddFunc:    func(now any) { set(now.(T)) },
+		UpdateFunc: func(_, now any) { set(now.(T)) },
 		DeleteFunc: func(o any) {
 			if last, missed := o.(cache.DeletedFinalStateUnknown); missed {
 				o = last.Obj
 			}
-			gone(o)
+			gone(o.(T))
 		},
 	})
 	if err != nil {
@@ -106,12 +91,7 @@ type Profiles struct{ lister cache.GenericLister }
 // FollowProfiles lists the JobProfiles before it returns, and tells of each that comes or changes.
 func FollowProfiles(ctx context.Context, client dynamic.Interface, changed func(*unstructured.Unstructured)) (*Profiles, error) {
 	informer := dynamicinformer.NewDynamicSharedInformerFactory(client, 0).ForResource(objects.Profiles)
-	tell := func(o any) {
-		if profile, ok := o.(*unstructured.Unstructured); ok {
-			changed(profile)
-		}
-	}
-	if _, err := informer.Informer().AddEventHandler(cache.ResourceEventHandlerFuncs{AddFunc: tell, UpdateFunc: func(_, now any) { tell(now) }}); err != nil {
+	if _, err := handle(informer.Informer(), changed, func(*unstructured.Unstructured) {}); err != nil {
 		return nil, err
 	}
 	return &Profiles{informer.Lister()}, listFirst(ctx, informer.Informer(), objects.ProfilesResource+"."+objects.Group)

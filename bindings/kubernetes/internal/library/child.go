@@ -30,7 +30,7 @@ func Child(options Options, limit time.Duration) (*Library, error) {
 		return nil, err
 	}
 	c := &child{program: program, options: options, limit: limit}
-	if err := c.start(); err != nil {
+	if err := c.Start(); err != nil {
 		return nil, err
 	}
 	return &Library{c}, nil
@@ -47,10 +47,10 @@ type child struct {
 	dec *gob.Decoder
 }
 
-func (c *child) gone() bool { return c.cmd == nil }
+func (c *child) Gone() bool { return c.cmd == nil }
 
-func (c *child) start() error {
-	c.close()
+func (c *child) Start() error {
+	c.Close()
 	cmd := exec.Command(c.program, Argument)
 	cmd.Stderr = os.Stderr
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL} // and it ends by itself when its input does
@@ -72,7 +72,7 @@ func (c *child) start() error {
 		return err
 	}
 	if ready.Status != 0 {
-		c.close()
+		c.Close()
 		return &horus.Error{Status: ready.Status, Message: ready.Message}
 	}
 	return nil
@@ -89,8 +89,8 @@ func (c *child) do(_ context.Context, in *request, out *reply) error {
 	return err
 }
 
-// prepare leaves the work to the child, which nothing else is asked of meanwhile.
-func (c *child) prepare(observations []byte) (Prepared, error) {
+// Prepare leaves the work to the child, which nothing else is asked of meanwhile.
+func (c *child) Prepare(observations []byte) (Prepared, error) {
 	return Prepared{observations: observations}, nil
 }
 
@@ -113,7 +113,7 @@ func (c *child) exchange(in any, out *reply) error {
 	return ErrGone
 }
 
-func (c *child) close() { c.end() }
+func (c *child) Close() { c.end() }
 
 // end kills the child, if it lives, and tells how it ended.
 func (c *child) end() *os.ProcessState {

@@ -20,10 +20,15 @@ type Library struct{ backend }
 // backend answers requests. An error of the library is in the reply; what do returns is about the way there.
 type backend interface {
 	do(ctx context.Context, request *request, reply *reply) error
-	start() error
-	gone() bool
-	prepare(observations []byte) (Prepared, error)
-	close()
+	// Start brings it back, empty, after it was gone.
+	Start() error
+	// Gone says whether it is.
+	Gone() bool
+	// Prepare reads a model: the built-in one, corrected by observations, a snapshot of them; none = not corrected. It may take seconds,
+	// and other calls may go on meanwhile.
+	Prepare(observations []byte) (Prepared, error)
+	// Close ends it.
+	Close()
 }
 
 // Planned is the decision on one job, with what it does to those beside it.
@@ -94,15 +99,6 @@ func (l *Library) ask(ctx context.Context, in request) (out reply, err error) {
 	}
 	return out, nil
 }
-
-// Start brings it back, empty, after it was gone.
-func (l *Library) Start() error { return l.start() }
-
-// Gone says whether it is.
-func (l *Library) Gone() bool { return l.gone() }
-
-// Close ends it.
-func (l *Library) Close() { l.close() }
 
 // Find says whether a GPU type is known, and a MIG profile of it, unless that is "".
 func (l *Library) Find(gpuType, profile string) error {
@@ -181,10 +177,6 @@ func (l *Library) Regret(ctx context.Context, job horus.Job, theirs []horus.Slot
 	out, err := l.ask(ctx, request{Op: regret, Job: job, Slots: theirs, IDs: nodes})
 	return out.Regret, err
 }
-
-// Prepare reads a model: the built-in one, corrected by observations, a snapshot of them; none = not corrected. It may take seconds,
-// and other calls may go on meanwhile.
-func (l *Library) Prepare(observations []byte) (Prepared, error) { return l.prepare(observations) }
 
 // Use places by a model from now on.
 func (l *Library) Use(model Prepared) error {

@@ -47,7 +47,7 @@ func newLocal(options Options) (*local, error) {
 	if l.cluster, err = horus.NewCluster(l.catalogue); err != nil {
 		return nil, err
 	}
-	model, err := l.prepare(options.Learned)
+	model, err := l.Prepare(options.Learned)
 	if err != nil {
 		return l, err
 	}
@@ -55,7 +55,7 @@ func newLocal(options Options) (*local, error) {
 	return l, nil
 }
 
-func (l *local) prepare(observations []byte) (Prepared, error) {
+func (l *local) Prepare(observations []byte) (Prepared, error) {
 	options := horus.PlacerOptions{
 		MemHeadroomMiB: l.options.MemHeadroomMiB, MaxTenants: l.options.MaxTenants, SharingQuota: l.options.SharingQuota,
 		SlowdownBound: l.options.SlowdownBound,
@@ -72,9 +72,9 @@ func (l *local) prepare(observations []byte) (Prepared, error) {
 	return Prepared{observations, placer}, err
 }
 
-func (l *local) start() error { return nil }
-func (l *local) gone() bool   { return false }
-func (l *local) close()       {}
+func (l *local) Start() error { return nil }
+func (l *local) Gone() bool   { return false }
+func (l *local) Close()       {}
 
 func (l *local) do(ctx context.Context, in *request, out *reply) error {
 	var told *horus.Error
@@ -128,7 +128,7 @@ func (l *local) answer(ctx context.Context, in *request, out *reply) (err error)
 	case correct:
 		model := Prepared{placer: in.prepared}
 		if model.placer == nil { // of a parent, which waits
-			model, err = l.prepare(in.Bytes)
+			model, err = l.Prepare(in.Bytes)
 		}
 		if err == nil {
 			l.placer.Close()

@@ -126,14 +126,14 @@ func (m *Mirror) Choose(ctx context.Context, view objects.Pod, name string, rule
 	}
 	view = view.Sized(n.memory())
 	if view.Mixed {
-		return m.chooseMixed(ctx, view, n, name)
+		return m.chooseMixed(ctx, view, n)
 	}
 	closed := n.closed(rules)
 	open := len(n.view.Devices) - len(n.shut) - len(closed)
 	if open < int(view.Horus.GPUsPerTask) {
 		return Choice{Node: name}, ErrNotAllowed
 	}
-	choose := func() (err error) { out, err = m.choose(ctx, view, name); return err }
+	choose := func() (err error) { out, err = m.choose(ctx, view, n); return err }
 	err = m.closing(closed, func() error {
 		if spare := m.spare(n, closed); len(spare) > 0 && len(spare) < open {
 			if err := m.closing(spare, choose); !errors.Is(err, ErrNoPlace) {
@@ -146,8 +146,8 @@ func (m *Mirror) Choose(ctx context.Context, view objects.Pod, name string, rule
 }
 
 // chooseMixed leaves all free devices of a node to upstream's allocator.
-func (m *Mirror) chooseMixed(ctx context.Context, view objects.Pod, n *node, name string) (Choice, error) {
-	out, err := m.choose(ctx, view, name)
+func (m *Mirror) chooseMixed(ctx context.Context, view objects.Pod, n *node) (Choice, error) {
+	out, err := m.choose(ctx, view, n)
 	out.Slots, out.Devices = nil, nil
 	for i, device := range n.view.Devices {
 		if slot := (horus.Slot{Node: n.id, Device: uint32(i)}); m.tenants[slot] == 0 && !n.shut[slot.Device] {
@@ -160,13 +160,8 @@ func (m *Mirror) chooseMixed(ctx context.Context, view objects.Pod, n *node, nam
 	return out, err
 }
 
-func (m *Mirror) choose(ctx context.Context, view objects.Pod, name string) (Choice, error) {
-	out := Choice{Node: name}
-	n := m.nodes[name]
-	if n == nil || !n.added {
-		return out, ErrNoPlace
-	}
-	out.Backend = n.view.Backend
+func (m *Mirror) choose(ctx context.Context, view objects.Pod, n *node) (Choice, error) {
+	out := Choice{Node: n.view.Horus.Name, Backend: n.view.Backend}
 	planned, err := m.plan(ctx, view.Sized(n.memory()), []uint64{n.id})
 	if err != nil {
 		return out, err
@@ -250,27 +245,28 @@ func (m *Mirror) Reserve(ctx context.Context, object *v1.Pod, view objects.Pod, 
 	m.enter()
 	defer m.mu.Unlock()
 	m.drop(object.UID)
-	if n := m.nodes[name]; n != nil {
-		view = view.Sized(n.memory())
+	n := m.nodes[name]
+	if n == nil || !n.added {
+		return Choice{Decision: horus.Decision{Reason: horus.ReasonDeviceDown}}, ErrNoPlace
 	}
+	view = view.Sized(n.memory())
 	if planned == nil {
-		choice, err := m.choose(ctx, view, name)
+		choice, err := m.choose(ctx, view, n)
 		if err != nil {
 			return choice, err
 		}
 		planned = &choice
-	} else if reason, err := m.stillFits(view, name, *planned); err != nil || reason != horus.ReasonNone {
+	} else if reason, err := m.stillFits(view, n, *planned); err != nil || reason != horus.ReasonNone {
 		return Choice{Decision: horus.Decision{Reason: reason}}, cmp.Or(err, ErrNoPlace)
 	}
 	view.Horus.ID, view.Horus.GPUsPerTask = m.nextID(), int32(len(planned.Slots))
-	m.nodes[name].aloneOn(planned.Slots, &view)
+	n.aloneOn(planned.Slots, &view)
 	return *planned, m.adopt(object, name, view, planned.Slots, reserved)
 }
 
-func (m *Mirror) stillFits(view objects.Pod, name string, planned Choice) (horus.Reason, error) {
-	n := m.nodes[name]
+func (m *Mirror) stillFits(view objects.Pod, n *node, planned Choice) (horus.Reason, error) {
 	for i, slot := range planned.Slots {
-		if n == nil || int(slot.Device) >= len(n.view.Devices) || n.view.Devices[slot.Device] != planned.Devices[i] {
+		if int(slot.Device) >= len(n.view.Devices) || n.view.Devices[slot.Device] != planned.Devices[i] {
 			return horus.ReasonDeviceDown, nil
 		}
 		if view.Mixed && (m.tenants[slot] > 0 || n.shut[slot.Device]) {

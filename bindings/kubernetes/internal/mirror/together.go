@@ -124,20 +124,20 @@ func (m *Mirror) spread(nodes []string) (racks int, crossed bool) {
 
 func kindsOf(views []objects.Pod) map[objects.Backend][]*alike {
 	out := map[objects.Backend][]*alike{}
-next:
 	for row, view := range views {
 		if view.Backend == objects.NoGPUs || view.Allocated {
 			continue
 		}
-		for _, kind := range out[view.Backend] {
+		at := slices.IndexFunc(out[view.Backend], func(kind *alike) bool {
 			job := view.Horus
 			job.Name = kind.job.Name
-			if reflect.DeepEqual(job, kind.job) {
-				kind.rows = append(kind.rows, row)
-				continue next
-			}
+			return reflect.DeepEqual(job, kind.job)
+		})
+		if at < 0 {
+			out[view.Backend] = append(out[view.Backend], &alike{view.Horus, []int{row}})
+		} else {
+			out[view.Backend][at].rows = append(out[view.Backend][at].rows, row)
 		}
-		out[view.Backend] = append(out[view.Backend], &alike{view.Horus, []int{row}})
 	}
 	return out
 }

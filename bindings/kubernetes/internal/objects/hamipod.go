@@ -101,18 +101,12 @@ var errHAMiOff = errors.New("it asks for GPUs in HAMi's words, and HAMi is off h
 
 // asksHAMi says whether a pod asks for what HAMi alone has. Annotations count where it asks for GPUs.
 func asksHAMi(pod *v1.Pod, gpus bool) bool {
-	for _, name := range []string{hamiUseType, hamiNoType, hamiUseUUID, hamiNoUUID, hamiNUMA, hamiMode, hamiGPUs, hamiNodes} {
-		if gpus && pod.Annotations[name] != "" {
-			return true
-		}
+	annotations := []string{hamiUseType, hamiNoType, hamiUseUUID, hamiNoUUID, hamiNUMA, hamiMode, hamiGPUs, hamiNodes}
+	if gpus && slices.ContainsFunc(annotations, func(name string) bool { return pod.Annotations[name] != "" }) {
+		return true
 	}
 	return slices.ContainsFunc(containersOf(pod), func(c *v1.Container) bool {
-		for _, name := range []v1.ResourceName{hamiMem, hamiPercent, hamiCores, hamiPriority} {
-			if quantity(c, name) != 0 {
-				return true
-			}
-		}
-		return false
+		return slices.ContainsFunc([]v1.ResourceName{hamiMem, hamiPercent, hamiCores, hamiPriority}, func(name v1.ResourceName) bool { return quantity(c, name) != 0 })
 	})
 }
 

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"time"
 
 	admissionv1 "k8s.io/api/admission/v1"
@@ -151,12 +152,7 @@ func (h *Handler) fill(request *admissionv1.AdmissionRequest, p *patch) (told no
 
 // memoryIsNotTold says whether some device of the cluster is without memory: a claim that asks for it would never get that one.
 func memoryIsNotTold(types []advise.NodeType) bool {
-	for _, t := range types {
-		if t.Means == advise.Claims && !t.CountsMemory {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(types, func(t advise.NodeType) bool { return t.Means == advise.Claims && !t.CountsMemory })
 }
 
 func (h *Handler) subject(request *admissionv1.AdmissionRequest, p *patch) (subject, error) {

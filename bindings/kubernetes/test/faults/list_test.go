@@ -40,7 +40,7 @@ var list = []fault{
 		before: `if !matches[i] || `, after: `if `,
 		says: "by-uuid is bound"},
 	{test: "TestTheDeviceIsOneThatTheClaimAllows", file: "plugin/rules.go",
-		before: "\t\treturn true\n\t}\n\treturn false\n}", after: "\t\treturn false\n\t}\n\treturn false\n}",
+		before: `return closes && !`, after: `return false && !`,
 		says: "tainted is told"},
 	{test: "TestAClaimWithoutMemoryTakesAllOfIt", file: "internal/objects/capacity.go",
 		before: `return policy.Default.DeepCopy()`, after: `return resource.Quantity{}`,
