@@ -16,7 +16,6 @@ import (
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/dynamic/dynamicinformer"
 	"k8s.io/client-go/tools/cache"
-	"k8s.io/utils/ptr"
 )
 
 // GroupLabel names the PodGroup (scheduling.x-k8s.io, the coscheduling plugin's) that a pod belongs to.
@@ -72,22 +71,23 @@ func (l *podGroupLister) get(namespace, name string) (podGroup, error) {
 	if err != nil {
 		return podGroup{}, err
 	}
-	var stated struct {
-		Spec struct {
-			MinMember              int64  `json:"minMember"`
-			ScheduleTimeoutSeconds *int64 `json:"scheduleTimeoutSeconds"`
-		} `json:"spec"`
-	}
 	object, _ := runtime.DefaultUnstructuredConverter.ToUnstructured(found)
-	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object, &stated); err != nil {
+	spec, _, _ := unstructured.NestedMap(object, "spec")
+	number := func(field string, most int64, otherwise any) (int64, error) {
+		value, stated := spec[field]
+		if !stated {
+			value = otherwise
+		}
+		n, is := value.(int64)
+		if !is || n < 1 || n > most {
+			return 0, fmt.Errorf("spec.%s: expected 1 to %d, found %v", field, most, value)
+		}
+		return n, nil
+	}
+	members, err := number("minMember", mostMembers, "none")
+	if err != nil {
 		return podGroup{}, err
 	}
-	members, seconds := stated.Spec.MinMember, ptr.Deref(stated.Spec.ScheduleTimeoutSeconds, defaultTimeout)
-	if members < 1 || members > mostMembers {
-		return podGroup{}, fmt.Errorf("spec.minMember: expected 1 to %d, found %d", mostMembers, members)
-	}
-	if seconds < 1 || seconds > longestTimeout {
-		return podGroup{}, fmt.Errorf("spec.scheduleTimeoutSeconds: expected 1 to %d, found %d", longestTimeout, seconds)
-	}
-	return podGroup{int(members), time.Duration(seconds) * time.Second}, nil
+	seconds, err := number("scheduleTimeoutSeconds", longestTimeout, int64(defaultTimeout))
+	return podGroup{int(members), time.Duration(seconds) * time.Second}, err
 }
