@@ -125,6 +125,7 @@ const (
 	Adafactor Optimizer = C.HORUS_OPTIMIZER_ADAFACTOR
 	Adam8Bit  Optimizer = C.HORUS_OPTIMIZER_ADAM_8BIT
 	RMSprop   Optimizer = C.HORUS_OPTIMIZER_RMSPROP
+	AdamWBf16 Optimizer = C.HORUS_OPTIMIZER_ADAMW_BF16 // of bf16 weights without float32 masters
 	Adagrad   Optimizer = C.HORUS_OPTIMIZER_ADAGRAD
 )
 

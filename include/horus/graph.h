@@ -101,8 +101,9 @@ HORUS_API const char* horus_graph_dim_name(const horus_graph* graph, size_t inde
 #define HORUS_OPTIMIZER_ADAMW 3
 #define HORUS_OPTIMIZER_ADAFACTOR 4
 #define HORUS_OPTIMIZER_ADAM_8BIT 5
-#define HORUS_OPTIMIZER_RMSPROP 6 /* Since 0.2. */
-#define HORUS_OPTIMIZER_ADAGRAD 7 /* Since 0.2. */
+#define HORUS_OPTIMIZER_RMSPROP 6    /* Since 0.2. */
+#define HORUS_OPTIMIZER_ADAGRAD 7    /* Since 0.2. */
+#define HORUS_OPTIMIZER_ADAMW_BF16 8 /* of bf16 weights without float32 masters. Since 0.2. */
 
 /* Who dispatches the kernels: decides how many there are. */
 #define HORUS_FRAMEWORK_PYTORCH 0   /* 2.0 and later */

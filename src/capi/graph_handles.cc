@@ -20,7 +20,9 @@ static_assert(Same(HORUS_OPTIMIZER_SGD, Optimizer::kSgd) && Same(HORUS_OPTIMIZER
               Same(HORUS_OPTIMIZER_ADAM, Optimizer::kAdam) && Same(HORUS_OPTIMIZER_ADAMW, Optimizer::kAdamW) &&
               Same(HORUS_OPTIMIZER_ADAFACTOR, Optimizer::kAdafactor) &&
               Same(HORUS_OPTIMIZER_ADAM_8BIT, Optimizer::kAdam8Bit) &&
-              Same(HORUS_OPTIMIZER_RMSPROP, Optimizer::kRmsprop) && Same(HORUS_OPTIMIZER_ADAGRAD, Optimizer::kAdagrad));
+              Same(HORUS_OPTIMIZER_RMSPROP, Optimizer::kRmsprop) &&
+              Same(HORUS_OPTIMIZER_ADAGRAD, Optimizer::kAdagrad) &&
+              Same(HORUS_OPTIMIZER_ADAMW_BF16, Optimizer::kAdamWBf16));
 static_assert(Same(HORUS_FRAMEWORK_PYTORCH, Framework::kPyTorch) &&
               Same(HORUS_FRAMEWORK_PYTORCH_1, Framework::kPyTorch1) &&
               Same(HORUS_FRAMEWORK_TENSORFLOW, Framework::kTensorFlow) &&

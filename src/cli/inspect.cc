@@ -514,7 +514,7 @@ Command AddInspect(CLI::App& parser) {
       ->check(CLI::Range(int64_t{1}, kMaxDim))
       ->type_name("N");
   app->add_option("--optimizer", options->optimizer,
-                  "sgd, momentum, adam, adamw, adafactor, adam-8bit, rmsprop or adagrad")
+                  "sgd, momentum, adam, adamw, adafactor, adam-8bit, rmsprop, adagrad or adamw-bf16")
       ->capture_default_str()
       ->type_name("NAME");
   app->add_option("--framework", options->framework,

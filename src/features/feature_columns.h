@@ -60,7 +60,11 @@ inline constexpr JobFeatureEntry kJobFeatureTable[] = {
     {{"half_products", "0/1", "1 = matrix products take 16-bit inputs"},
      [](const JobFeatureSource& s) { return IsAmp(s.run.precision) || IsHalf(s.run.precision) ? 1.0 : 0.0; }},
     {{"optimizer", "code", "0 sgd, 1 momentum, 2 adam, 3 adamw, 4 adafactor, 5 adam-8bit, 6 rmsprop, 7 adagrad; -1 for inference"},
-     [](const JobFeatureSource& s) { return s.run.mode == RunMode::kTraining ? static_cast<double>(s.run.optimizer) : -1.0; }},
+     [](const JobFeatureSource& s) {
+       if (s.run.mode != RunMode::kTraining) return -1.0;
+       const Optimizer optimizer = s.run.optimizer;  // no rows of bf16 states: to trees they are AdamW's
+       return static_cast<double>(optimizer == Optimizer::kAdamWBf16 ? Optimizer::kAdamW : optimizer);
+     }},
     {{"framework", "code", "0 PyTorch from 2.0, 1 PyTorch before, 2 TensorFlow, 3 PyTorch compiled"},
      [](const JobFeatureSource& s) {
        // Of engines there are no rows of whole steps: what trees know of memory is that of compiled code.

@@ -103,7 +103,7 @@ class Replay {
       const Tensor& tensor = shaped_.tensors[t];
       if (!Owns(t) || (tensor.role != TensorRole::kParameter && tensor.role != TensorRole::kBuffer)) continue;
       out_.weights += Hold(cost_.stored_bytes[t]);
-      if (Trains(t) && IsHalf(run_.precision)) {
+      if (Trains(t) && IsHalf(run_.precision) && run_.optimizer != Optimizer::kAdamWBf16) {
         out_.master_weights += Hold(kFloatBytes * static_cast<double>(tensor.elements()));
       }
     }
@@ -335,6 +335,9 @@ class Replay {
       case Optimizer::kRmsprop:
       case Optimizer::kAdagrad:
         Temporary(kFloatBytes * cost_.parameters);
+        break;
+      case Optimizer::kAdamWBf16:
+        Temporary(kHalfBytes * cost_.parameters);
         break;
       default:
         break;

@@ -16,8 +16,8 @@ namespace {
 constexpr std::array<std::string_view, 2> kRunModes = {"training", "inference"};
 constexpr std::array<std::string_view, 7> kPrecisions = {"fp32", "tf32", "amp",      "amp-bf16",
                                                          "fp16", "bf16", "fp32-ieee"};
-constexpr std::array<std::string_view, 8> kOptimizers = {"sgd",       "momentum",  "adam",    "adamw",
-                                                         "adafactor", "adam-8bit", "rmsprop", "adagrad"};
+constexpr std::array<std::string_view, 9> kOptimizers = {"sgd",       "momentum", "adam",    "adamw",     "adafactor",
+                                                         "adam-8bit", "rmsprop",  "adagrad", "adamw-bf16"};
 constexpr std::array<std::string_view, 7> kFrameworks = {"pytorch", "pytorch-1",    "tensorflow", "pytorch-compiled",
                                                          "vllm",    "tensorrt-llm", "sglang"};
 constexpr std::array<std::string_view, 2> kLayouts = {"nchw", "nhwc"};

@@ -19,7 +19,17 @@ enum class RunMode : uint8_t { kTraining, kInference };
 // kFp32 is what frameworks do by default: convolutions in TF32 where the GPU has it, all else in float32. kTf32: matrix
 // products too. kFp32Ieee: neither.
 enum class Precision : uint8_t { kFp32, kTf32, kAmpFp16, kAmpBf16, kFp16, kBf16, kFp32Ieee };
-enum class Optimizer : uint8_t { kSgd, kMomentum, kAdam, kAdamW, kAdafactor, kAdam8Bit, kRmsprop, kAdagrad };
+enum class Optimizer : uint8_t {
+  kSgd,
+  kMomentum,
+  kAdam,
+  kAdamW,
+  kAdafactor,
+  kAdam8Bit,
+  kRmsprop,
+  kAdagrad,
+  kAdamWBf16
+};
 // Who dispatches the kernels: decides how many there are.
 enum class Framework : uint8_t {
   kPyTorch,          // 2.0 and later: parameters are updated in lists
@@ -61,8 +71,8 @@ struct RunSpec {
 
 // Names as in files and on the command line: "training"/"inference"; "fp32", "tf32", "amp" (= fp16 autocast),
 // "amp-bf16", "fp16", "bf16", "fp32-ieee"; "sgd", "momentum", "adam", "adamw", "adafactor", "adam-8bit", "rmsprop",
-// "adagrad"; "pytorch", "pytorch-1", "tensorflow", "pytorch-compiled", "vllm", "tensorrt-llm", "sglang"; "nchw",
-// "nhwc".
+// "adagrad", "adamw-bf16"; "pytorch", "pytorch-1", "tensorflow", "pytorch-compiled", "vllm", "tensorrt-llm", "sglang";
+// "nchw", "nhwc".
 [[nodiscard]] std::string_view Name(RunMode mode);
 [[nodiscard]] std::string_view Name(Precision precision);
 [[nodiscard]] std::string_view Name(Optimizer optimizer);

@@ -211,7 +211,7 @@ constexpr std::array kPrecisions = {Precision::kFp32, Precision::kTf32, Precisio
                                     Precision::kFp16, Precision::kBf16, Precision::kFp32Ieee};
 constexpr std::array kOptimizers = {Optimizer::kSgd,     Optimizer::kMomentum,  Optimizer::kAdam,
                                     Optimizer::kAdamW,   Optimizer::kAdafactor, Optimizer::kAdam8Bit,
-                                    Optimizer::kRmsprop, Optimizer::kAdagrad};
+                                    Optimizer::kRmsprop, Optimizer::kAdagrad,   Optimizer::kAdamWBf16};
 constexpr std::array kFrameworks = {Framework::kPyTorch,         Framework::kPyTorch1, Framework::kTensorFlow,
                                     Framework::kPyTorchCompiled, Framework::kVllm,     Framework::kTensorRtLlm,
                                     Framework::kSglang};

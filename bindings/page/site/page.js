@@ -15,7 +15,7 @@ const kNets = [
 ];
 const kFolder = "examples/models/graphs/"; // as in a checkout, so that copied commands run there
 const kPrecisions = ["fp32", "tf32", "amp", "amp-bf16", "fp16", "bf16", "fp32-ieee"];
-const kOptimizers = ["sgd", "momentum", "adam", "adamw", "adafactor", "adam-8bit", "rmsprop", "adagrad"];
+const kOptimizers = ["sgd", "momentum", "adam", "adamw", "adafactor", "adam-8bit", "rmsprop", "adagrad", "adamw-bf16"];
 const kMostJobs = 3, kMostGpus = 6, kMostNodes = 6;
 const kLoad = { requests: 2, tokensIn: 1024, tokensOut: 256, firstToken: 1000, token: 60 };
 

@@ -40,7 +40,7 @@ static const struct word words[] = {
     {"mode", CHOICE, 0, 0, "inference, training", "MODE", "training or inference"},
     {"kind", CHOICE, 0, 0, "best-effort, inference, training", "KIND", "training, inference or best-effort"},
     {"precision", CHOICE, 0, 0, "amp, amp-bf16, bf16, fp16, fp32, fp32-ieee, tf32", "NAME", "such as fp32 or amp"},
-    {"optimizer", CHOICE, 0, 0, "adafactor, adagrad, adam, adam-8bit, adamw, momentum, rmsprop, sgd", "NAME",
+    {"optimizer", CHOICE, 0, 0, "adafactor, adagrad, adam, adam-8bit, adamw, adamw-bf16, momentum, rmsprop, sgd", "NAME",
      "such as sgd or adamw"},
     {"framework", CHOICE, 0, 0, "pytorch, pytorch-1, pytorch-compiled, sglang, tensorflow, tensorrt-llm, vllm", "NAME",
      "such as pytorch"},

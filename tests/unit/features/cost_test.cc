@@ -410,7 +410,7 @@ TEST(Cost, AllTablesNameEachOperatorOnce) {
 
 TEST(RunSpec, NamesAreParsedBackAndWrongOnesSayWhatIsExpected) {
   for (const Optimizer optimizer : {Optimizer::kSgd, Optimizer::kMomentum, Optimizer::kAdam, Optimizer::kAdamW,
-                                    Optimizer::kAdafactor, Optimizer::kAdam8Bit}) {
+                                    Optimizer::kAdafactor, Optimizer::kAdam8Bit, Optimizer::kAdamWBf16}) {
     EXPECT_EQ(*ParseOptimizer(Name(optimizer)), optimizer);
   }
   for (const Precision precision : {Precision::kFp32, Precision::kTf32, Precision::kAmpFp16, Precision::kAmpBf16,

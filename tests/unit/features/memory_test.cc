@@ -110,6 +110,8 @@ TEST(Memory, OptimisersRankByTheirState) {
   EXPECT_LT(state(Optimizer::kAdam8Bit), state(Optimizer::kMomentum));
   EXPECT_EQ(2 * state(Optimizer::kMomentum), state(Optimizer::kAdam));
   EXPECT_EQ(state(Optimizer::kAdam), state(Optimizer::kAdamW));
+  EXPECT_EQ(2 * state(Optimizer::kAdamWBf16), state(Optimizer::kAdamW));
+  EXPECT_EQ(Perceptron(32, With(Optimizer::kAdamWBf16, Precision::kBf16)).master_weights, 0);
   EXPECT_LT(Perceptron(32, With(Optimizer::kSgd)).Peak(), Perceptron(32, With(Optimizer::kAdam)).Peak());
 }
 

@@ -23,7 +23,7 @@ var precisions = map[string]horus.Precision{
 
 var optimizers = map[string]horus.Optimizer{
 	"sgd": horus.SGD, "momentum": horus.Momentum, "adam": horus.Adam, "adamw": horus.AdamW, "adafactor": horus.Adafactor,
-	"adam-8bit": horus.Adam8Bit, "rmsprop": horus.RMSprop, "adagrad": horus.Adagrad,
+	"adam-8bit": horus.Adam8Bit, "rmsprop": horus.RMSprop, "adagrad": horus.Adagrad, "adamw-bf16": horus.AdamWBf16,
 }
 
 type profileFlags struct {
@@ -54,7 +54,7 @@ func profileCommand() *cobra.Command {
 	cmd.Flags().StringSliceVar(&flags.gpus, "gpus", []string{"a100-80gb", "h100-sxm"}, "GPU types that the job may run on")
 	cmd.Flags().Int64Var(&flags.batch, "batch", 0, "samples per GPU and step; 0 = as the file says")
 	cmd.Flags().StringVar(&flags.precision, "precision", "fp32", "fp32, tf32, amp-fp16, amp-bf16, fp16 or bf16")
-	cmd.Flags().StringVar(&flags.optimizer, "optimizer", "sgd", "of training: sgd, momentum, adam, adamw, adafactor, adam-8bit, rmsprop or adagrad")
+	cmd.Flags().StringVar(&flags.optimizer, "optimizer", "sgd", "of training: sgd, momentum, adam, adamw, adafactor, adam-8bit, rmsprop, adagrad or adamw-bf16")
 	cmd.Flags().BoolVar(&flags.inference, "inference", false, "serve instead of train")
 	cmd.Flags().Float64Var(&flags.load.RequestsPerS, "requests-per-s", 0, "of a language model: requests of independent users")
 	cmd.Flags().Float64Var(&flags.load.Concurrency, "users", 0, "or users who ask again once they are answered")
@@ -78,7 +78,7 @@ func profile(out, problems io.Writer, path string, flags profileFlags) error {
 		return fmt.Errorf("--precision: expected fp32, tf32, amp-fp16, amp-bf16, fp16 or bf16, found %q", flags.precision)
 	}
 	if run.Optimizer, known = optimizers[flags.optimizer]; !known {
-		return fmt.Errorf("--optimizer: expected sgd, momentum, adam, adamw, adafactor, adam-8bit, rmsprop or adagrad, found %q", flags.optimizer)
+		return fmt.Errorf("--optimizer: expected sgd, momentum, adam, adamw, adafactor, adam-8bit, rmsprop, adagrad or adamw-bf16, found %q", flags.optimizer)
 	}
 	kind := "training"
 	if flags.inference {

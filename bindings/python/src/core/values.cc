@@ -19,6 +19,7 @@ const Word kOptimizers[] = {{HORUS_OPTIMIZER_SGD, "sgd"},
                             {HORUS_OPTIMIZER_ADAM_8BIT, "adam-8bit"},
                             {HORUS_OPTIMIZER_RMSPROP, "rmsprop"},
                             {HORUS_OPTIMIZER_ADAGRAD, "adagrad"},
+                            {HORUS_OPTIMIZER_ADAMW_BF16, "adamw-bf16"},
                             {0, nullptr}};
 const Word kFrameworks[] = {{HORUS_FRAMEWORK_PYTORCH, "pytorch"},
                             {HORUS_FRAMEWORK_PYTORCH_1, "pytorch-1"},

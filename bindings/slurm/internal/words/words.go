@@ -77,7 +77,7 @@ var (
 	}
 	optimizers = map[string]horus.Optimizer{
 		"sgd": horus.SGD, "momentum": horus.Momentum, "adam": horus.Adam, "adamw": horus.AdamW, "adafactor": horus.Adafactor,
-		"adam-8bit": horus.Adam8Bit, "rmsprop": horus.RMSprop, "adagrad": horus.Adagrad,
+		"adam-8bit": horus.Adam8Bit, "rmsprop": horus.RMSprop, "adagrad": horus.Adagrad, "adamw-bf16": horus.AdamWBf16,
 	}
 	frameworks = map[string]horus.Framework{
 		"pytorch": horus.PyTorch, "pytorch-1": horus.PyTorch1, "tensorflow": horus.TensorFlow, "pytorch-compiled": horus.PyTorchCompiled,

@@ -136,7 +136,7 @@ func TestOptionsAreReadAsTheDaemonReadsWords(t *testing.T) {
 		"mode":                {"training", "inference", "train", "training, inference", ""},
 		"kind":                {"training", "inference", "best-effort", "best"},
 		"precision":           {"fp32", "tf32", "amp", "amp-bf16", "fp16", "bf16", "fp32-ieee", "FP32"},
-		"optimizer":           {"sgd", "momentum", "adam", "adamw", "adafactor", "adam-8bit", "rmsprop", "adagrad"},
+		"optimizer":           {"sgd", "momentum", "adam", "adamw", "adafactor", "adam-8bit", "rmsprop", "adagrad", "adamw-bf16"},
 		"framework":           {"pytorch", "pytorch-1", "tensorflow", "pytorch-compiled", "vllm", "tensorrt-llm", "sglang"},
 		"layout":              {"nchw", "nhwc"}, "share": {"account", "anyone"},
 		"slowdown_bound":      {"1", "1.3", "1000", "1000.1", "0.99", "nan", "inf", "1.3x"},
