@@ -328,6 +328,56 @@ def strangers(horus, tables, out, smoke):
           for gpu, (before, after) in medians.items())]
 
 
+# Qwen of 2023 as qwen2 writes it: inner size, heads and layers by its config.json (QwenLM/Qwen@2df8e8ac); its adapters are
+# of rank 64 on all linear layers, layers are checkpointed (finetune/*.sh). Net -> hidden, layers, heads, inner size.
+QWEN = {"Qwen-1.8B": (2048, 24, 16, 5504), "Qwen-7B": (4096, 32, 32, 11008), "Qwen-72B": (8192, 80, 64, 24576)}
+QWEN_METHODS = {"LoRA": ["--lora-rank", "64", "--lora-targets", "all-linear"],
+                "Q-LoRA": ["--lora-rank", "64", "--lora-targets", "all-linear", "--weights", "int4"], "Full": [], "": []}
+
+
+def qwen_asked(row, layers):
+    """How `horus inspect` is asked for a row; none where it has no words for what ran."""
+    if row["gpus"] != "1" or row["memory_gb"] == "OOM" or row["method"] not in QWEN_METHODS:
+        return None
+    if row["method"]:
+        return ["--mode", "training", "--dim", f"seq={row['seq_len']}", "--optimizer", "adamw", "--checkpoint", str(layers),
+                *QWEN_METHODS[row["method"]]]
+    return ["--mode", "inference", "--framework", "pytorch", "--batch", row["batch"], "--dim", "seq=1", "--dim",
+            f"past={row['seq_len']}", *(["--weights", row["precision"]] if row["precision"] != "bf16" else []),
+            *(["--cache", "int8"] if row["kv_cache"] == "int8" else [])]
+
+
+def language(horus, path, out):
+    """Language models by their config.json, of which no bundle saw a run."""
+    groups = {}
+    with path.open(newline="", encoding="utf-8") as file:
+        for row in csv.DictReader(file):
+            hidden, layers, heads, inner = QWEN[row["net"]]
+            asked = qwen_asked(row, layers)
+            if asked is None:
+                continue
+            config = out / f"{row['net']}.json"
+            config.write_text(json.dumps({
+                "model_type": "qwen2", "hidden_size": hidden, "num_hidden_layers": layers, "num_attention_heads": heads,
+                "num_key_value_heads": heads, "intermediate_size": inner, "vocab_size": 151936, "hidden_act": "silu",
+                "max_position_embeddings": 32768, "tie_word_embeddings": False, "torch_dtype": "bfloat16"}), encoding="utf-8")
+            done = subprocess.run([horus, "inspect", config, "--gpu", "a100-80gb", "--json", "--top", "0", *asked], check=True,
+                                  capture_output=True, text=True)
+            told = json.loads(done.stdout)["gpus"][0]
+            measured = 1e9 / MIB * float(row["memory_gb"])
+            groups.setdefault("trained" if row["method"] else "served", []).append(
+                (told["memory_mib"] / measured - 1, told["memory_upper_mib"] / measured - 1))
+    for name, found in groups.items():
+        errors, slacks = sorted(abs(e) for e, _ in found), sorted(s for _, s in found)
+        protocol = (f"{len(found)} runs of {', '.join(QWEN)} on one A100-80GB, {name} by PyTorch; GB taken as 10^9 bytes; "
+                    "no bundle saw a run of these nets")
+        for metric, value, aim, better in (("error", statistics.median(errors), None, "lower"),
+                                           ("bound_kept", sum(s >= 0 for s in slacks) / len(slacks), 90, "higher"),
+                                           ("slack", statistics.median(slacks), 25, "lower")):
+            yield {"metric": f"memory_language_{name}_{metric}", "value": 100 * value, "unit": "%", "aim": aim, "better": better,
+                   "baseline": "", "protocol": protocol}
+
+
 def main():
     cache = pathlib.Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "horus"
     parser = argparse.ArgumentParser()
@@ -349,6 +399,8 @@ def main():
         out = pathlib.Path(folder)
         tables = datasets.convert_all(pathlib.Path(arguments.data), out, arguments.graphs or sorted(cache.glob("graphs*"))) if arguments.data else []
         rows += strangers(arguments.horus, tables, out, arguments.smoke)
+        for path in sorted(pathlib.Path(arguments.data).glob("memory/qwen*.csv")) if arguments.data else []:
+            rows += language(arguments.horus, path, out)
     if not rows:
         print("memory: SKIPPED: no table of measured memory under --data", file=sys.stderr)
     pathlib.Path(arguments.rows).write_text("".join(json.dumps(r) + "\n" for r in rows), encoding="utf-8")

@@ -152,6 +152,7 @@ struct StepCost {
   double parameter_tensors = 0;
   double buffers = 0;      // floating elements held but not trained
   double input_bytes = 0;  // the batch, copied from the host at each step
+  double cache_bytes = 0;  // of attention, as large as the step leaves it
   double activations = 0;  // elements of operator outputs (plumbing excluded) for the whole batch
   double horus_convs = 0;  // the four counts of Horus
   double horus_linears = 0;

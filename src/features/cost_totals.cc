@@ -62,7 +62,9 @@ std::vector<uint8_t> FindCaches(const ShapedGraph& shaped, StepCost& step) {
         if (!out.valid() || returned[out.value()] == 0) continue;
         if (!continues(shaped.tensors[in.value()], shaped.tensors[out.value()])) continue;
         cache[in.value()] = 1;
-        if (step.storage[out.value()] == in) step.stored_bytes[in.value()] = step.stored_bytes[out.value()];
+        if (step.storage[out.value()] != in) continue;
+        step.stored_bytes[in.value()] = step.stored_bytes[out.value()];
+        step.cache_bytes += step.stored_bytes[in.value()];
       }
     }
   }

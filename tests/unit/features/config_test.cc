@@ -19,12 +19,13 @@ struct Step {
 };
 
 Step StepOf(std::string_view model, int64_t batch, int64_t seq, int64_t past, const ConfigOptions& options = {},
-            std::vector<std::string> frozen = {}) {
+            std::vector<std::string> frozen = {}, Framework framework = Framework::kPyTorch) {
   Step step;
   const auto graph = GraphFromConfig(model, options);
   EXPECT_TRUE(graph.ok()) << graph.status();
   RunSpec run{.mode = options.training ? RunMode::kTraining : RunMode::kInference, .precision = Precision::kBf16};
   run.frozen = std::move(frozen);
+  run.framework = framework;
   run.dims = {.batch = batch, .dims = {{"seq", seq}}};
   if (past > 0) run.dims.dims.emplace_back("past", past);
   step.shaped = BindShapes(*graph, run.dims).value();
@@ -70,6 +71,13 @@ TEST(LanguageModel, TheCacheIsHeldOnceAndItsBytesAreExact) {
   }
   const Step eight = StepOf("llama-3.1-8b", 1, 1, 4095, {.tensor_parallel = 4, .cache = "fp8"});
   EXPECT_EQ(eight.memory.inputs - 16, 4096 * kToken / 8);
+}
+
+TEST(LanguageModel, PyTorchByItselfHoldsTheCacheTwice) {
+  constexpr int64_t kCache = int64_t{8} * 4096 * 2 * 32 * 8 * 128 * 2;
+  const Step eager = StepOf("llama-3.1-8b", 8, 1, 4095);
+  const Step engine = StepOf("llama-3.1-8b", 8, 1, 4095, {}, {}, Framework::kVllm);
+  EXPECT_EQ(eager.memory.allocator_slack - engine.memory.allocator_slack, kCache);
 }
 
 TEST(LanguageModel, PrefillIsCausal) {
