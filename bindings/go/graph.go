@@ -49,6 +49,7 @@ type ConfigOptions struct {
 	TensorParallel                  int64 // GPUs that share every layer; 0 = 1
 	PipelineParallel, PipelineStage int64
 	ExpertParallel, LoRARank        int64
+	LoRATargets                     string // "all-linear", or layers with commas between; "" = those of attention
 	Weights, Cache                  string // types; "" = the file's
 }
 
@@ -65,6 +66,7 @@ func GraphFromConfig(config string, options ConfigOptions) (*Graph, error) {
 		o.pipeline_parallel, o.pipeline_stage = C.int64_t(options.PipelineParallel), C.int64_t(options.PipelineStage)
 		o.expert_parallel, o.lora_rank = C.int64_t(options.ExpertParallel), C.int64_t(options.LoRARank)
 		o.weights, o.cache = a.text("Weights", options.Weights), a.text("Cache", options.Cache)
+		o.lora_targets = a.text("LoRATargets", options.LoRATargets)
 		if a.err != nil {
 			return 0
 		}
@@ -123,9 +125,9 @@ const (
 	Adam      Optimizer = C.HORUS_OPTIMIZER_ADAM
 	AdamW     Optimizer = C.HORUS_OPTIMIZER_ADAMW
 	Adafactor Optimizer = C.HORUS_OPTIMIZER_ADAFACTOR
+	AdamWBf16 Optimizer = C.HORUS_OPTIMIZER_ADAMW_BF16 // of bf16 weights without float32 masters
 	Adam8Bit  Optimizer = C.HORUS_OPTIMIZER_ADAM_8BIT
 	RMSprop   Optimizer = C.HORUS_OPTIMIZER_RMSPROP
-	AdamWBf16 Optimizer = C.HORUS_OPTIMIZER_ADAMW_BF16 // of bf16 weights without float32 masters
 	Adagrad   Optimizer = C.HORUS_OPTIMIZER_ADAGRAD
 )
 

@@ -44,10 +44,12 @@ typedef struct horus_config_options {
   int64_t pipeline_parallel; /* stages; default 1 */
   int64_t pipeline_stage;    /* from 0 */
   int64_t expert_parallel;   /* groups of the tensor-parallel GPUs that share out whole experts; default 1 */
-  int64_t lora_rank;         /* adapters of this rank on q, k, v and o; default none */
+  int64_t lora_rank;         /* adapters of this rank on the layers of lora_targets; default none */
   const char* weights; /* type of linear layers in place of the file's: "bf16", "fp16", "fp32", "fp8", "int8", "int4",
                           "nvfp4" or "mxfp4"; NULL = the file's */
   const char* cache;   /* type of keys and values: "bf16", "fp16", "fp32", "fp8" or "int8"; NULL = the file's */
+  const char* lora_targets; /* "all-linear", or some of q_proj, k_proj, v_proj, o_proj, gate_proj, up_proj and down_proj
+                               with commas between; NULL = those of attention. Since 0.2. */
 } horus_config_options;
 #define HORUS_CONFIG_OPTIONS_INIT HORUS_INIT(horus_config_options)
 

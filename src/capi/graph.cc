@@ -51,6 +51,7 @@ absl::StatusOr<ConfigOptions> ConfigFromC(const horus_config_options* given) {
   options.lora_rank = c.lora_rank;
   if (c.weights != nullptr) options.weights = c.weights;
   if (c.cache != nullptr) options.cache = c.cache;
+  if (c.lora_targets != nullptr) options.lora_targets = c.lora_targets;
   return options;
 }
 

@@ -405,6 +405,10 @@ void AddConfig(CLI::App& app, ConfigOptions& config) {
   count("--pipeline-stage", config.pipeline_stage, 0, "the stage to look at, from 0");
   count("--expert-parallel", config.expert_parallel, 1, "groups of those GPUs that share out whole experts");
   count("--lora-rank", config.lora_rank, 0, "train adapters of this rank; all else is frozen");
+  app.add_option("--lora-targets", config.lora_targets,
+                 "Which layers have adapters: all-linear, or q_proj,v_proj and others (default: those of attention)")
+      ->type_name("LAYERS")
+      ->needs("--lora-rank");
   app.add_option("--weights", config.weights, "Of a config.json: bf16, fp16, fp32, fp8, int8, int4, nvfp4 or mxfp4")
       ->type_name("TYPE");
   app.add_option("--cache", config.cache, "Of a config.json: keys and values in bf16, fp16, fp32, fp8 or int8")

@@ -229,10 +229,10 @@ Work WorkOf(Optimizer optimizer) {
       return {1 + kAdamFlops, 8 + kAdamBytes, 9};
     case Optimizer::kAdafactor:  // g g; + eps; row, column means; their product; rsqrt; x g; its rms; /; p += -lr that
       return {1 + 1 + 2 + 1 + kTranscendentalFlops + 1 + 2 + 1 + 2, 8 + 8 + 8 + 4 + 8 + 12 + 4 + 8 + 12, 10};
-    case Optimizer::kAdam8Bit:  // one kernel: p and g in float32, two states of one byte
-      return {kAdamFlops, 8 + 4 + 4, 1};
     case Optimizer::kAdamWBf16:  // the same in two bytes
       return {1 + kAdamFlops, (8 + kAdamBytes) / 2, 9};
+    case Optimizer::kAdam8Bit:  // one kernel: p and g in float32, two states of one byte
+      return {kAdamFlops, 8 + 4 + 4, 1};
     case Optimizer::kRmsprop:  // v *= b; v += (1 - b) g g; sqrt; + eps; p += -lr g / that
       return {1 + 3 + kTranscendentalFlops + 1 + 3, 8 + 12 + 8 + 8 + 16, 5};
     case Optimizer::kAdagrad:  // v += g g; sqrt; + eps; -lr g; p += that / root
@@ -308,9 +308,9 @@ double OptimizerStateBytes(const Tensor& parameter, Optimizer optimizer) {
     case Optimizer::kMomentum:
     case Optimizer::kRmsprop:
     case Optimizer::kAdagrad:
+    case Optimizer::kAdamWBf16:
       return kFloatBytes * elements;
     case Optimizer::kAdam:
-    case Optimizer::kAdamWBf16:
     case Optimizer::kAdamW:
       return 2 * kFloatBytes * elements;
     case Optimizer::kAdafactor:

@@ -7,6 +7,7 @@
 #include <filesystem>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
 #include "base/file.h"
 #include "base/status.h"
 #include "base/text.h"
@@ -26,13 +27,20 @@ bool HasWords(const std::string& name, const std::string& words) {
   return ("." + name + ".").find("." + words + ".") != std::string::npos;
 }
 
+// Layers with adapters.
+std::vector<std::string> TargetsOf(const ConfigOptions& o) {
+  if (o.lora_targets == "all-linear") return {std::begin(kLoraTargets), std::end(kLoraTargets)};
+  return absl::StrSplit(o.lora_targets.empty() ? "q_proj,k_proj,v_proj,o_proj" : o.lora_targets, ',');
+}
+
 class ModelWriter {
  public:
   ModelWriter(const Architecture& a, const ConfigOptions& options)
       : a_(a),
         o_(options),
         t_(options.tensor_parallel),
-        experts_t_(options.tensor_parallel / options.expert_parallel) {}
+        experts_t_(options.tensor_parallel / options.expert_parallel),
+        targets_(TargetsOf(options)) {}
 
   absl::StatusOr<std::shared_ptr<const Graph>> Write() &&;
 
@@ -81,6 +89,7 @@ class ModelWriter {
   const Architecture& a_;
   const ConfigOptions& o_;
   const int64_t t_, experts_t_;  // GPUs that share a layer; and an expert
+  const std::vector<std::string> targets_;
   GraphWriter w_;
   absl::Status status_;
   DeclaredDim batch_, seq_, past_;
@@ -128,7 +137,8 @@ ValueId ModelWriter::Linear(const std::string& name, ValueId x, int64_t in, int6
 
 // y + B A x, as LoRA adds to a layer that stays as it is.
 ValueId ModelWriter::Adapted(const std::string& name, ValueId y, ValueId x, int64_t in, int64_t out) {
-  if (o_.lora_rank == 0) return y;
+  const std::string layer = name.substr(name.rfind('.') + 1);
+  if (o_.lora_rank == 0 || std::ranges::find(targets_, layer) == targets_.end()) return y;
   const std::string lora = "lora." + name;
   const ValueId down =
       Op("MatMul", lora + ".lora_A", {x, w_.Weight(lora + ".lora_A.weight", dtype_, {in, o_.lora_rank})});
@@ -238,15 +248,20 @@ ValueId ModelWriter::LatentAttention(const std::string& p, int64_t layer, ValueI
 
 ValueId ModelWriter::Mlp(const std::string& p, ValueId x, int64_t whole) {
   const int64_t width = Part("intermediate_size", whole, t_);
+  const auto down = [&](ValueId y) {
+    const ValueId out = Linear(p + "down_proj", y, width, a_.hidden, a_.mlp_bias);
+    return Adapted(p + "down_proj", out, y, width, a_.hidden);
+  };
   if (!a_.gated) {
     const ValueId up = Linear(p + "up_proj", x, a_.hidden, width, a_.mlp_bias);
-    return Linear(p + "down_proj", Op(a_.activation, p + "act_fn", {up}), width, a_.hidden, a_.mlp_bias);
+    return down(Op(a_.activation, p + "act_fn", {Adapted(p + "up_proj", up, x, a_.hidden, width)}));
   }
   // Bounded: of fields below 2^24, heads and ranks below 2^13.
-  const ValueId gate =
+  const ValueId both =
       Split(p + "gate_up_proj", Linear(p + "gate_up_proj", x, a_.hidden, 2 * width, a_.mlp_bias), {width, width});
-  const ValueId y = Op("Mul", p + "act_fn/mul", {Op(a_.activation, p + "act_fn", {gate}), Next(gate)});
-  return Linear(p + "down_proj", y, width, a_.hidden, a_.mlp_bias);
+  const ValueId gate = Adapted(p + "gate_proj", both, x, a_.hidden, width);
+  const ValueId up = Adapted(p + "up_proj", Next(both), x, a_.hidden, width);
+  return down(Op("Mul", p + "act_fn/mul", {Op(a_.activation, p + "act_fn", {gate}), up}));
 }
 
 ValueId ModelWriter::ExpertWeights(const std::string& name, std::vector<int64_t> dims, ValueId* scales) {
@@ -398,6 +413,11 @@ absl::Status CheckOptions(const ConfigOptions& o, const Architecture& a) {
   }
   if (o.expert_parallel > 1 && a.experts == 0) {
     return InvalidArgument("expert_parallel: expected 1 for a model without experts, found %d", o.expert_parallel);
+  }
+  for (const std::string& target : TargetsOf(o)) {
+    if (std::ranges::find(kLoraTargets, target) != std::end(kLoraTargets)) continue;
+    return InvalidArgument("lora_targets: expected all-linear, or %s with commas between, found %s",
+                           Listed(kLoraTargets), Quoted(target));
   }
   if (o.lora_rank > 0 && a.kv_rank > 0) {
     return MakeError(absl::StatusCode::kUnimplemented, "lora_rank: expected 0 with latent attention, found %d",

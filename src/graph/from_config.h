@@ -19,6 +19,8 @@ namespace horus {
 
 inline constexpr int64_t kMostParts = 4096;
 inline constexpr int64_t kMostLoraRank = 65536;
+inline constexpr std::string_view kLoraTargets[] = {"q_proj",    "k_proj",  "v_proj",   "o_proj",
+                                                    "gate_proj", "up_proj", "down_proj"};
 
 struct ConfigOptions {
   bool training = false;  // logits of every token and no caches
@@ -26,6 +28,7 @@ struct ConfigOptions {
   int64_t pipeline_parallel = 1, pipeline_stage = 0;
   int64_t expert_parallel = 1;  // of the tensor-parallel GPUs: so many groups that share out whole experts
   int64_t lora_rank = 0;        // 0: no adapters
+  std::string lora_targets;     // "all-linear", or some of kLoraTargets with commas between; "": those of attention
   std::string weights, cache;   // types in place of the file's; "": the file's
   friend bool operator==(const ConfigOptions&, const ConfigOptions&) = default;
 };

@@ -139,7 +139,7 @@ constexpr int64_t kMaxDim = std::numeric_limits<int32_t>::max();
 constexpr size_t kMaxDims = 64;
 constexpr size_t kMaxFrozen = 4096;
 
-constexpr std::array<std::string_view, 47> kJobKeys = {"name",
+constexpr std::array<std::string_view, 48> kJobKeys = {"name",
                                                        "id",
                                                        "kind",
                                                        "tenant",
@@ -156,6 +156,7 @@ constexpr std::array<std::string_view, 47> kJobKeys = {"name",
                                                        "tensor_parallel",
                                                        "expert_parallel",
                                                        "lora_rank",
+                                                       "lora_targets",
                                                        "weights",
                                                        "cache",
                                                        "service",
@@ -366,6 +367,7 @@ absl::StatusOr<ModelRun> ReadModelRun(const YamlMap& map, JobKind kind) {
   HORUS_RETURN_IF_ERROR(map.ReadInteger("tensor_parallel", 1, kMostParts, model.config.tensor_parallel));
   HORUS_RETURN_IF_ERROR(map.ReadInteger("expert_parallel", 1, kMostParts, model.config.expert_parallel));
   HORUS_RETURN_IF_ERROR(map.ReadInteger("lora_rank", 0, kMostLoraRank, model.config.lora_rank));
+  HORUS_RETURN_IF_ERROR(map.ReadText("lora_targets", kMaxNameBytes, model.config.lora_targets));
   HORUS_RETURN_IF_ERROR(map.ReadText("weights", kMaxNameBytes, model.config.weights));
   HORUS_RETURN_IF_ERROR(map.ReadText("cache", kMaxNameBytes, model.config.cache));
   HORUS_RETURN_IF_ERROR(ReadEnum(map, "optimizer", kOptimizers, [](Optimizer v) { return Name(v); }, run.optimizer));

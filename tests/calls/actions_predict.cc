@@ -63,6 +63,7 @@ GraphHandle SomeLanguageModel(Harness& harness) {
   if (harness.choices.OneIn(8)) options.value.pipeline_stage = static_cast<int64_t>(harness.choices.HostileBits());
   options.value.weights = harness.choices.Of(kTypes);
   options.value.cache = harness.choices.Of(kTypes);
+  options.value.lora_targets = harness.choices.OneIn(2) ? nullptr : "all-linear";
   MaybeCorrupt(harness.choices, harness.options.hostile, options);
   std::string text = harness.choices.Of(kModels);
   if (harness.choices.OneIn(8))

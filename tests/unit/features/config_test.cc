@@ -142,6 +142,14 @@ TEST(LanguageModel, AdaptersAloneAreTrained) {
   constexpr double kTables = 2.0 * 128256 * kHidden, kLinear = 8'030'261'248 - kTables;
   constexpr double kBits = 4 + 16.0 / 128;  // and a scale for each 128
   EXPECT_NEAR(static_cast<double>(step.memory.weights) / (2 * kTables + kLinear * kBits / 8), 1, 0.02);
+
+  constexpr double kInner = 14336;
+  const auto trained = [&](const char* targets) {
+    return StepOf("llama-3.1-8b", 1, 64, 0, {.training = true, .lora_rank = 16, .lora_targets = targets}, frozen)
+        .cost.parameters;
+  };
+  EXPECT_EQ(trained("all-linear"), step.cost.parameters + 32 * kRank * 3 * (kHidden + kInner));
+  EXPECT_EQ(trained("q_proj,v_proj"), 32 * kRank * (kHidden + kHidden + kHidden + kKeys));
 }
 
 }  // namespace

@@ -270,6 +270,8 @@ TEST(Config, PartsThatDoNotDivideAreRefusedByName) {
   EXPECT_THAT(Refused("llama-3.1-8b", {.pipeline_parallel = 2, .pipeline_stage = 2}), HasSubstr("pipeline_stage"));
   EXPECT_THAT(Refused("llama-3.1-8b", {.tensor_parallel = 2, .expert_parallel = 2}), HasSubstr("without experts"));
   EXPECT_THAT(Refused("llama-3.1-8b", {.weights = "fp5"}), HasSubstr("weights: expected one of"));
+  EXPECT_THAT(Refused("llama-3.1-8b", {.lora_rank = 8, .lora_targets = "q_proj,w1"}),
+              HasSubstr("lora_targets: expected all-linear, or q_proj, k_proj, v_proj, o_proj, gate_proj, up_proj"));
   EXPECT_THAT(Refused("llama-3.1-8b", {.cache = "int4"}), HasSubstr("cache: expected a type of at least 8 bits"));
 }
 

@@ -23,7 +23,8 @@ std::unique_ptr<GraphHandle> FromBytes(const py::buffer& source) {
 
 std::unique_ptr<GraphHandle> FromConfig(const std::string& text, bool training, int64_t tensor_parallel,
                                         int64_t pipeline_parallel, int64_t pipeline_stage, int64_t expert_parallel,
-                                        int64_t lora_rank, const std::string& weights, const std::string& cache) {
+                                        int64_t lora_rank, const std::string& weights, const std::string& cache,
+                                        const std::string& lora_targets) {
   horus_config_options options = HORUS_CONFIG_OPTIONS_INIT;
   options.training = training ? 1 : 0;
   options.tensor_parallel = tensor_parallel;
@@ -33,6 +34,7 @@ std::unique_ptr<GraphHandle> FromConfig(const std::string& text, bool training, 
   options.lora_rank = lora_rank;
   options.weights = weights.empty() ? nullptr : weights.c_str();
   options.cache = cache.empty() ? nullptr : cache.c_str();
+  options.lora_targets = lora_targets.empty() ? nullptr : lora_targets.c_str();
   return Make<GraphHandle, horus_graph>([&](horus_graph** out, horus_error* error) {
     return horus_graph_from_config(text.data(), text.size(), &options, out, error);
   });
@@ -104,9 +106,9 @@ void BindGraph(py::module_& m) {
       .def_static(
           "from_config", &FromConfig, py::arg("text"), py::arg("training"), py::arg("tensor_parallel"),
           py::arg("pipeline_parallel"), py::arg("pipeline_stage"), py::arg("expert_parallel"), py::arg("lora_rank"),
-          py::arg("weights"), py::arg("cache"),
+          py::arg("weights"), py::arg("cache"), py::arg("lora_targets"),
           "from_config(text: str, training: bool, tensor_parallel: int, pipeline_parallel: int, pipeline_stage: "
-          "int, expert_parallel: int, lora_rank: int, weights: str, cache: str) -> GraphHandle")
+          "int, expert_parallel: int, lora_rank: int, weights: str, cache: str, lora_targets: str) -> GraphHandle")
       .def("info", &Info, "info(self) -> dict[str, typing.Any]")
       .def("cost", &Cost, py::arg("run"), "cost(self, run: RunSpec) -> dict[str, typing.Any]")
       .def("features", &Features, py::arg("run"),

@@ -155,14 +155,17 @@ class Graph:
     @classmethod
     def from_config(cls, config: str | os.PathLike[str] | Mapping[str, Any], *, training: bool = False,
                     tensor_parallel: int = 1, pipeline_parallel: int = 1, pipeline_stage: int = 0,
-                    expert_parallel: int = 1, lora_rank: int = 0, weights: str = "", cache: str = "") -> Graph:
+                    expert_parallel: int = 1, lora_rank: int = 0, weights: str = "", cache: str = "",
+                    lora_targets: str = "") -> Graph:
         """The graph of a language model: of a Hugging Face config.json, by path or as a mapping, or of a name that
         `horus models` lists. Dimensions: batch, seq (new tokens) and, unless `training`, past (cached tokens; 0 where
-        nobody binds it). `weights` and `cache`: types in place of the file's. docs/language-models.md says what is read.
+        nobody binds it). `weights` and `cache`: types in place of the file's. `lora_targets`: "all-linear", or layers with commas between;
+        those of attention else. docs/language-models.md says what is read.
 
         Raises FileError, CorruptError, LimitError, InvalidArgument, NotFound, Unsupported.
         """
-        options = (training, tensor_parallel, pipeline_parallel, pipeline_stage, expert_parallel, lora_rank, weights, cache)
+        options = (training, tensor_parallel, pipeline_parallel, pipeline_stage, expert_parallel, lora_rank, weights, cache,
+                   lora_targets)
         if isinstance(config, Mapping):
             return cls._of_config(json.dumps(dict(config)), str(config.get("model_type", "")), options)
         name = text(os.fsdecode(os.fspath(config)), "config")
