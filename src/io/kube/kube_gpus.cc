@@ -418,31 +418,25 @@ KubeNodeGpus FromName(const Catalogue& catalogue, const KubeNode& node, const st
   return found;
 }
 
-KubeNodeGpus FromProduct(const Catalogue& catalogue, const KubeNode& node) {
-  const std::string value = KubeLabel(node.labels, kProduct);
-  return FromName(catalogue, node, kProduct, value, SplitKubeProduct(value),
-                  KubeLabelCount(node.labels, "nvidia.com/gpu.memory"));
-}
-
-KubeNodeGpus FromCloud(const Catalogue& catalogue, const KubeNode& node, const KubeCloudGpu& cloud) {
-  const KubeProduct product{.card = cloud.name,
-                            .profile = KubeLabel(node.labels, "cloud.google.com/gke-gpu-partition-size")};
-  return FromName(catalogue, node, cloud.label, cloud.value, product, cloud.mem_mib);
-}
-
 KubeNodeGpus FromLabels(const Catalogue& catalogue, const KubeNode& node) {
-  const bool has_product = !KubeLabel(node.labels, kProduct).empty();
+  const std::string product = KubeLabel(node.labels, kProduct);
   if (!node.hami_register.empty()) {
     // HAMi offers each card many times over; its own list counts them. A product label names their type better.
     KubeNodeGpus found = FromHami(catalogue, node);
-    const auto type = FindKubeGpu(catalogue, SplitKubeProduct(KubeLabel(node.labels, kProduct)).card, 0);
-    if (!has_product || !type.ok() || !found.problem.empty()) return found;
+    const auto type = FindKubeGpu(catalogue, SplitKubeProduct(product).card, 0);
+    if (product.empty() || !type.ok() || !found.problem.empty()) return found;
     for (KubeGpu& gpu : found.gpus) gpu.type = *type;
     return found;
   }
-  if (has_product) return FromProduct(catalogue, node);
+  if (!product.empty()) {
+    return FromName(catalogue, node, kProduct, product, SplitKubeProduct(product),
+                    KubeLabelCount(node.labels, "nvidia.com/gpu.memory"));
+  }
   const KubeCloudGpu cloud = FindKubeCloudGpu(node.labels);
-  if (!cloud.label.empty()) return FromCloud(catalogue, node, cloud);
+  if (!cloud.label.empty()) {
+    const std::string profile = KubeLabel(node.labels, "cloud.google.com/gke-gpu-partition-size");
+    return FromName(catalogue, node, cloud.label, cloud.value, {.card = cloud.name, .profile = profile}, cloud.mem_mib);
+  }
   KubeNodeGpus found;
   const std::vector<Offer> offers = OffersOf(node);
   if (!offers.empty() || node.resources.contains(kVolcanoGpu)) {

@@ -608,34 +608,24 @@ void Importer::MakeJobs(const std::vector<Member>& members) {
 void Importer::Count() {
   out_.pods_done = state_.pods_done;
   out_.pods_without_gpus += state_.pods_without_gpus;
+  const auto note = [&](size_t count, std::string_view text) {
+    if (count > 0) out_.notes.push_back(std::to_string(count) + std::string(text));
+  };
   if (out_.pods_done + state_.pods.size() + state_.pods_without_gpus == 0) {
     out_.notes.emplace_back("No pods are among the objects: nothing tells what runs and waits.");
   }
-  if (by_expression_ > 0) {
-    out_.notes.push_back(
-        Formatted("%d pods select GPUs of their claims by expressions, which are not read: they are "
-                  "placed by number.",
-                  by_expression_));
-  }
-  if (kai_ > 0) out_.notes.push_back(Formatted("%d pods ask for parts of GPUs by annotations of KAI or Run:ai.", kai_));
-  if (several_replicas_ > 0) {
-    out_.notes.push_back(Formatted(
-        "%d pods ask for several replicas of shared GPUs, and nobody tells whether these lie on one GPU: they "
-        "count as parts of as few GPUs as may be.",
-        several_replicas_));
-  }
-  if (sharers_ > 0) {
-    out_.notes.push_back(
-        Formatted("%d pods share claims: those of one claim are one job, called like the claim.", sharers_));
-  }
-  if (gated_ > 0) out_.notes.push_back(Formatted("%d pods that wait are held back by scheduling gates.", gated_));
+  note(by_expression_,
+       " pods select GPUs of their claims by expressions, which are not read: they are placed by number.");
+  note(kai_, " pods ask for parts of GPUs by annotations of KAI or Run:ai.");
+  note(several_replicas_,
+       " pods ask for several replicas of shared GPUs, and nobody tells whether these lie on one GPU: they count as "
+       "parts of as few GPUs as may be.");
+  note(sharers_, " pods share claims: those of one claim are one job, called like the claim.");
+  note(gated_, " pods that wait are held back by scheduling gates.");
   for (const auto& [driver, slices] : state_.other_drivers) {
-    out_.notes.push_back(Formatted("%d resource slices of driver %s are not read.", slices, Quoted(driver)));
+    note(slices, " resource slices of driver " + Quoted(driver) + " are not read.");
   }
-  if (state_.slices_without_node > 0) {
-    out_.notes.push_back(
-        Formatted("%d resource slices that belong to no single node are not read.", state_.slices_without_node));
-  }
+  note(state_.slices_without_node, " resource slices that belong to no single node are not read.");
 }
 
 }  // namespace

@@ -8,7 +8,6 @@
 
 #include "base/text.h"
 #include "base/units.h"
-#include "io/kube/kube_fields.h"
 
 namespace horus {
 namespace {

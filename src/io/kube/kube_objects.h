@@ -139,6 +139,12 @@ struct KubeClaim {
 inline constexpr char kKubeGpuDriver[] = "gpu.nvidia.com";
 inline constexpr char kVolcanoGpu[] = "volcano.sh/vgpu-number";
 
+// Of an object, as the API server checks names; not empty.
+[[nodiscard]] absl::StatusOr<std::string> ReadKubeName(const KubeView& view);
+[[nodiscard]] absl::StatusOr<KubeTexts> ReadKubeTexts(const KubeView& view);
+// A resource list: cpu, memory and what device plugins for the vendor's GPUs count, parts of GPUs by HAMi's names.
+[[nodiscard]] absl::StatusOr<KubeRequests> ReadKubeResources(const KubeView& resources);
+
 [[nodiscard]] absl::StatusOr<KubeNode> ReadKubeNode(const KubeView& object);
 [[nodiscard]] absl::StatusOr<KubePod> ReadKubePod(const KubeView& object);
 [[nodiscard]] absl::StatusOr<KubeSlice> ReadKubeSlice(const KubeView& object);

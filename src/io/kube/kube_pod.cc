@@ -5,7 +5,6 @@
 #include <limits>
 #include <string_view>
 
-#include "io/kube/kube_fields.h"
 #include "io/kube/kube_objects.h"
 #include "io/kube/kube_profile.h"
 #include "io/kube/quantity.h"

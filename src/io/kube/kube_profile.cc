@@ -11,7 +11,6 @@
 #include "absl/strings/string_view.h"
 #include "base/text.h"
 #include "interference/laws.h"
-#include "io/kube/kube_fields.h"
 #include "io/yaml.h"
 
 namespace horus {

@@ -83,16 +83,6 @@ std::optional<Suffix> ReadSuffix(std::string_view text) {
   return exponent;
 }
 
-// Two digits, or as many as `count`, at `at`; -1 for anything else.
-int Digits(std::string_view text, size_t at, size_t count) {
-  int value = 0;
-  for (size_t i = at; i < at + count; ++i) {  // Bounded: at and count are constants below
-    if (i >= text.size() || text[i] < '0' || text[i] > '9') return -1;
-    value = value * 10 + (text[i] - '0');  // Bounded: at most four digits
-  }
-  return value;
-}
-
 }  // namespace
 
 std::optional<int64_t> ParseKubeQuantity(std::string_view text, int64_t per_unit) {
@@ -120,26 +110,22 @@ std::optional<int64_t> ParseKubeQuantity(std::string_view text, int64_t per_unit
 }
 
 std::optional<int64_t> ParseKubeTime(std::string_view text) {
-  constexpr size_t kShortest = std::string_view("2026-11-26T12:00:00Z").size();
-  if (text.size() < kShortest || text[4] != '-' || text[7] != '-' || text[10] != 'T' || text[13] != ':' ||
-      text[16] != ':' || text.back() != 'Z') {
-    return std::nullopt;
+  constexpr std::string_view kForm = "0000-00-00T00:00:00", kDigits = "0123456789";
+  if (text.size() <= kForm.size()) return std::nullopt;
+  for (size_t i = 0; i < kForm.size(); ++i) {
+    if (kForm[i] == '0' ? kDigits.find(text[i]) == kDigits.npos : text[i] != kForm[i]) return std::nullopt;
   }
-  const int year = Digits(text, 0, 4), month = Digits(text, 5, 2), day = Digits(text, 8, 2);
-  const int hour = Digits(text, 11, 2), minute = Digits(text, 14, 2), second = Digits(text, 17, 2);
-  const std::chrono::year_month_day date{std::chrono::year(year), std::chrono::month(static_cast<unsigned>(month)),
-                                         std::chrono::day(static_cast<unsigned>(day))};
+  const std::string_view rest = text.substr(kForm.size());  // "Z", or ".25Z"
+  const bool fraction = rest[0] == '.' && rest.find_first_not_of(kDigits, 1) == rest.size() - 1 && rest.ends_with('Z');
+  if (rest != "Z" && !fraction) return std::nullopt;
+  const auto number = [text](size_t at, size_t count) { return *ParseNumber<int>(text.substr(at, count)); };
+  const auto two = [&](size_t at) { return static_cast<unsigned>(number(at, 2)); };
+  const std::chrono::year_month_day date{std::chrono::year(number(0, 4)), std::chrono::month(two(5)),
+                                         std::chrono::day(two(8))};
   constexpr int kFirstYear = 1970;
-  if (year < kFirstYear || !date.ok() || hour < 0 || hour > 23 || minute < 0 || minute > 59 || second < 0 ||
-      second > 60) {
-    return std::nullopt;
-  }
-  for (size_t i = kShortest - 1; i + 1 < text.size(); ++i) {
-    const bool fraction = i == kShortest - 1 ? text[i] == '.' : text[i] >= '0' && text[i] <= '9';
-    if (!fraction) return std::nullopt;
-  }
-  const std::chrono::sys_seconds time = std::chrono::sys_days(date) + std::chrono::hours(hour) +
-                                        std::chrono::minutes(minute) + std::chrono::seconds(second);
+  if (number(0, 4) < kFirstYear || !date.ok() || two(11) > 23 || two(14) > 59 || two(17) > 60) return std::nullopt;
+  const std::chrono::sys_seconds time = std::chrono::sys_days(date) + std::chrono::hours(two(11)) +
+                                        std::chrono::minutes(two(14)) + std::chrono::seconds(two(17));
   return time.time_since_epoch().count();
 }
 
