@@ -22,14 +22,15 @@ namespace {
 
 // ---- Reads `demand:` of a job.
 
-constexpr std::array<std::string_view, 10> kDemandKeys = {
-    "gpu_util_pct", "mem_bw_util_pct", "gpu_memory_gib", "step_time_ms", "gradient_mib",
-    "operator_us",  "host_us",         "kernels",        "duty",         "slowdown_bound"};
+constexpr std::array<std::string_view, 11> kDemandKeys = {
+    "gpu_util_pct", "mem_bw_util_pct", "gpu_memory_gib", "step_time_ms", "gradient_mib",  "operator_us",
+    "host_us",      "kernels",         "device_share",   "duty",         "slowdown_bound"};
 constexpr std::string_view kAnyType = "any";
 constexpr double kMaxPct = 100;
 constexpr double kMaxOperatorUs = 1e9;
-constexpr double kMaxKernels = 1e9;                    // a step of as many takes an hour
-constexpr int64_t kMaxGradientMib = int64_t{1} << 32;  // as predict/demand.cc
+constexpr double kMaxKernels = 1e9;                                    // a step of as many takes an hour
+constexpr double kLeastDeviceShare = 1e-5, kMostDeviceShare = 0.99999;  // those of predictions are between
+constexpr int64_t kMaxGradientMib = int64_t{1} << 32;                  // as predict/demand.cc
 
 // Calls `read` for the estimate and the upper bound of `number` or `[estimate, upper]`.
 template <typename Read, typename Quantity>
@@ -72,17 +73,19 @@ absl::StatusOr<Demand> ReadDemand(const YamlValue& value) {
   HORUS_RETURN_IF_ERROR(ReadBounded(map, "gpu_memory_gib", scaled(kGibToMib), demand.mem_mib));
   HORUS_RETURN_IF_ERROR(ReadBounded(map, "step_time_ms", scaled(kMillisecondsToUs), demand.step_time_us));
   HORUS_RETURN_IF_ERROR(map.ReadInteger("gradient_mib", 0, kMaxGradientMib, demand.gradient_mib));
-  double operator_us = 0, kernels = 0;
+  double operator_us = 0, kernels = 0, device_share = 1;
   HORUS_RETURN_IF_ERROR(map.ReadNumber("host_us", 0, kMaxOperatorUs, demand.host_us));
   HORUS_RETURN_IF_ERROR(map.ReadNumber("operator_us", 0, kMaxOperatorUs, operator_us));
   demand.operator_us = static_cast<float>(operator_us);
   HORUS_RETURN_IF_ERROR(map.ReadNumber("kernels", 1, kMaxKernels, kernels));
+  HORUS_RETURN_IF_ERROR(map.ReadNumber("device_share", kLeastDeviceShare, kMostDeviceShare, device_share));
   double duty = 1, bound = 0;
   HORUS_RETURN_IF_ERROR(map.ReadNumber("duty", 0, 1, duty));
   HORUS_RETURN_IF_ERROR(map.ReadNumber("slowdown_bound", 0, static_cast<double>(kMaxDemandSlowdown), bound));
   demand.duty = static_cast<float>(duty);
   demand.slowdown_bound = static_cast<float>(bound);
   if (kernels > 0) demand.traits[static_cast<size_t>(Trait::kLogKernels)] = static_cast<float>(std::log10(kernels));
+  demand.traits[static_cast<size_t>(Trait::kLogDeviceShare)] = static_cast<float>(std::log10(device_share));
   HORUS_RETURN_IF_ERROR(value.Wrap(ValidateDemand(demand)));
   return demand;
 }

@@ -82,7 +82,7 @@ def resource_slice(name, on, devices, generation=1, count=1, pool=None, driver="
 
 def profile(name, namespace="default", **first):
     figures = {"gpuType": "NVIDIA A100-SXM4-80GB", "gpuUtilPct": 12.5, "gpuUtilPctUpper": 20, "memMiB": 8192, "memMiBUpper": 9216,
-               "stepTimeUs": 20_001, "operatorUs": 12.5, "prediction": {"traits": [12.1, 10, 2.5, 1]}, **first}
+               "stepTimeUs": 20_001, "operatorUs": 12.5, "prediction": {"traits": [12.1, 10, 2.5, 1, 0, 3.2, -0.5]}, **first}
     return {"apiVersion": "libhorus.org/v1alpha1", "kind": "JobProfile", "metadata": {"name": name, "namespace": namespace},
             "spec": {"kind": "inference", "demands": [figures, {"gpuType": "t4", "gpuUtilPct": 60, "memMiB": 8192}]}}
 
@@ -424,7 +424,7 @@ class Import(Files):
                         pod(name, "a", resourceClaims=[{"name": "g", "resourceClaimName": name}], annotations=annotations, minute=i)]
         notes = self.report(objects)["notes"]
         demand = ("demand: {a100-80gb: {gpu_util_pct: [12.5, 20], gpu_memory_gib: [8, 9], step_time_ms: [20.001, 20.001], "
-                  "operator_us: 12.5, kernels: 316.22776601683796}, "
+                  "operator_us: 12.5, kernels: 316.22776601683796, device_share: 0.31622776601683794}, "
                   "t4: {gpu_util_pct: [60, 60], gpu_memory_gib: [8, 8]}}")
         for name, part in (("alone", "kind: inference, exclusive: true, gpu_memory_request_gib: 30, "),
                            ("shares", "kind: inference, gpu_memory_request_gib: 30, "),
@@ -438,7 +438,8 @@ class Import(Files):
                      "JobProfile default/none: it is not among the objects"):
             self.assertTrue(any(part in note for note in notes), notes)
         for figures, part in (({"gpuType": "z1"}, "'z1'"), ({"stepTimeUs": 2**45}, "steps of"), ({"gpuUtilPctUpper": 1}, "gpu_util_pct"),
-                              ({"prediction": {"traits": [0, 0, 10]}}, "prediction.traits[2]")):
+                              ({"prediction": {"traits": [0, 0, 10]}}, "prediction.traits[2]"),
+                              ({"prediction": {"traits": [0, 0, 0, 0, 0, 0, 0.1]}}, "prediction.traits[6]")):
             found = self.report([*objects[:2], profile("net", **figures), *objects[3:5]])["notes"]
             self.assertTrue(any(part in note for note in found), found)
 

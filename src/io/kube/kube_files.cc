@@ -182,8 +182,12 @@ void WriteProfile(const Demand& demand, Writer& out) {
     out.Plain("duty", real(demand.duty));
     out.Plain("slowdown_bound", real(demand.slowdown_bound));
   }
-  if (const float kernels = demand.traits[static_cast<size_t>(Trait::kLogKernels)]; kernels > 0)
-    out.Plain("kernels", Formatted("%.17g", std::pow(10.0, static_cast<double>(kernels))));
+  const auto power = [&](const char* key, Trait trait) {
+    if (const auto log = static_cast<double>(demand.traits[static_cast<size_t>(trait)]); log != 0)
+      out.Plain(key, Formatted("%.17g", std::pow(10.0, log)));
+  };
+  power("kernels", Trait::kLogKernels);
+  power("device_share", Trait::kLogDeviceShare);
   out.EndMap();
 }
 

@@ -54,12 +54,12 @@ absl::StatusOr<Demand> ReadFigures(const KubeView& figures) {
   HORUS_ASSIGN_OR_RETURN(const double bound, figures["slowdownBound"].Number());
   if (duty != 0) demand.duty = static_cast<float>(duty);
   demand.slowdown_bound = static_cast<float>(bound);
-  // Of what a prediction rests on, jobs.yaml can say the kernels of a step, which interference models read.
+  // Of what a prediction rests on, jobs.yaml can say these, which interference models read.
   HORUS_ASSIGN_OR_RETURN(const auto traits, figures["prediction"]["traits"].List());
-  constexpr auto kKernels = static_cast<size_t>(Trait::kLogKernels);
-  if (traits.size() > kKernels) {
-    HORUS_ASSIGN_OR_RETURN(const double kernels, traits[kKernels].Number());
-    demand.traits[kKernels] = static_cast<float>(kernels);
+  for (const auto trait : {static_cast<size_t>(Trait::kLogKernels), static_cast<size_t>(Trait::kLogDeviceShare)}) {
+    if (traits.size() <= trait) continue;
+    HORUS_ASSIGN_OR_RETURN(const double value, traits[trait].Number());
+    demand.traits[trait] = static_cast<float>(value);
   }
   return demand;
 }
@@ -71,12 +71,17 @@ absl::Status CheckFigures(const Demand& demand) {
   constexpr float kMostOperatorUs = 1e9F;
   static_assert(kMostMib <= static_cast<int64_t>(kGibToMib.max) * 1024 && kGibToMib.per_unit == 1024);
   static_assert(kMostUs <= static_cast<int64_t>(kMillisecondsToUs.max) * 1000 && kMillisecondsToUs.per_unit == 1000);
-  constexpr float kMostLogKernels = 9;
+  constexpr float kMostLogKernels = 9, kLeastLogShare = -5, kMostLogShare = -5e-6F;
   HORUS_RETURN_IF_ERROR(ValidateDemand(demand));
   if (const float kernels = demand.traits[static_cast<size_t>(Trait::kLogKernels)];
       !(kernels >= 0 && kernels <= kMostLogKernels)) {
     return InvalidArgument("prediction.traits[2]: expected 0 to %g (log10 of a step's kernels), found %g",
                            kMostLogKernels, kernels);
+  }
+  if (const float share = demand.traits[static_cast<size_t>(Trait::kLogDeviceShare)];
+      share != 0 && !(share >= kLeastLogShare && share <= kMostLogShare)) {
+    return InvalidArgument("prediction.traits[6]: expected 0, or %g to %g (log10 of the device's share), found %g",
+                           kLeastLogShare, kMostLogShare, share);
   }
   if (demand.mem_mib.upper > kMostMib || demand.step_time_us.upper > kMostUs || demand.operator_us > kMostOperatorUs) {
     return InvalidArgument("expected at most %d MiB, steps of %d us and operators of %g us, found %d, %d and %g",
