@@ -87,9 +87,9 @@ std::string WhyWorse(const ShadowRecord& record, const ShadowNames& names) {
   };
   const auto own = static_cast<double>(their.own.estimate);
   const auto our_own = static_cast<double>(our.own.estimate);
-  if (own > our_own + kShown) parts.push_back(absl::StrFormat("own %.2fx", own) + other(our_own, 1, "x"));
+  if (own > our_own + kShown) parts.push_back(absl::StrFormat("slowed %.2fx", own) + other(our_own, 1, "x"));
   if (their.lost > our.lost + kShown) {
-    parts.push_back(absl::StrFormat("costs others %.2f", their.lost) + other(our.lost, 0, ""));
+    parts.push_back(absl::StrFormat("others lose %.2f", their.lost) + other(our.lost, 0, ""));
   }
   const double speed = ShareOf(speed_alone(their), speed_alone(our));
   if (speed < 1 - kShown) parts.push_back(absl::StrFormat("GPU at %.2f of the speed of ours", speed));
@@ -188,7 +188,7 @@ std::string MostCostlyText(const ShadowTotals& totals, const ShadowNames& names)
 }
 
 std::string ShadowText(const ShadowTotals& totals, const std::string& policy, const ShadowNames& names) {
-  Table table({{.title = ""}, Right("THEIRS"), Right("OURS"), Right("EXCLUSIVE")});
+  Table table({{.title = ""}, Right("THEIRS"), Right("OURS"), Right("NO SHARING")});
   const auto row = [&](const char* label, const auto& cell) {
     table.AddRow({label, cell(totals.theirs), cell(totals.ours), cell(totals.exclusive)});
   };
@@ -198,7 +198,7 @@ std::string ShadowText(const ShadowTotals& totals, const std::string& policy, co
     return side.slowdown.count == 0 ? std::string("-") : Factor(side.slowdown.Mean());
   });
   row("tenants beyond their bounds", [](const ShadowSide& side) { return absl::StrCat(side.beyond_bound); });
-  std::string text = "Replayed beside policy " + policy + ", each decision in the state that theirs had led to\n\n";
+  std::string text = "Each choice of the log, beside that of policy " + policy + " in the same state\n\n";
   absl::StrAppend(&text, table.Render("  "), "\n");
   const auto line = [&](const char* label, const std::string& value) {
     absl::StrAppendFormat(&text, "  %-26s %s\n", label, value);
@@ -206,7 +206,7 @@ std::string ShadowText(const ShadowTotals& totals, const std::string& policy, co
   line("their choices", absl::StrFormat("%d the same, %d equally good, %d worse, %d better", totals.same,
                                         totals.equally_good, totals.worse, totals.better));
   line("regret",
-       absl::StrFormat("%.4g GPU-hours of useful work in %.4g hours of log: %.4g a day", totals.regret_gpu_hours,
+       absl::StrFormat("%.4g GPU-hours of useful work lost in %.4g hours: %.4g a day", totals.regret_gpu_hours,
                        totals.hours, ShareOf(kHoursADay * totals.regret_gpu_hours, totals.hours)));
   for (size_t i = 1; i < kReasonCount; ++i) {
     if (totals.broken[i] == 0) continue;
@@ -222,7 +222,7 @@ std::string ShadowText(const ShadowTotals& totals, const std::string& policy, co
   }
   if (totals.of_requests_alone > 0) {
     line("known by requests alone",
-         absl::StrFormat("%d of %d jobs: what these cost is a guess until their model is stated",
+         absl::StrFormat("%d of %d jobs: what these cost is a guess until you say what they run",
                          totals.of_requests_alone, totals.decisions));
   }
   if (totals.bad_lines > 0) line("bad lines left out", absl::StrCat(totals.bad_lines));
