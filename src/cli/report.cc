@@ -3,9 +3,11 @@
 #include "cli/report.h"
 
 #include <array>
+#include <filesystem>
 #include <fstream>
 #include <memory>
 #include <string_view>
+#include <system_error>
 #include <vector>
 
 #include "CLI/CLI.hpp"
@@ -43,8 +45,10 @@ absl::StatusOr<Json> Document(const std::string& path) {
   const std::string schema = named ? document["schema"] : Json("");
   if (std::ranges::find(kSchemas, schema) != kSchemas.end()) return document;
   return InvalidArgument(
-      "%s: expected what `horus shadow --json`, `place --json` or `potential --format json` prints, found %s JSON",
-      path, document.is_discarded() ? "no" : "other");
+      "%s: expected what `horus shadow --json`, `place --json` or `potential --format json` prints, found %s", path,
+      text.empty()              ? "an empty file"
+      : document.is_discarded() ? "no JSON"
+                                : "other JSON");
 }
 
 absl::Status Report(const std::vector<std::string>& paths, const PageOptions& options) {
@@ -69,6 +73,9 @@ absl::Status WritePage(const PageOptions& options, const std::string& json) {
 }
 
 bool IsForReport(const std::string& path) {
+  std::error_code error;
+  if (std::filesystem::is_regular_file(path, error) && std::filesystem::is_empty(path, error))
+    return true;  // of a command that failed
   constexpr size_t kSchemaWithin = 64;
   std::string begin(kSchemaWithin, '\0');
   std::ifstream(path).read(begin.data(), kSchemaWithin);
