@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // horus import: the files of the other commands out of a Kubernetes cluster's objects.
 #include <algorithm>
+#include <array>
 #include <cstdio>
 #include <filesystem>
 #include <map>
@@ -49,7 +50,7 @@ constexpr size_t kShownNotes = 10;
 
 struct ImportFlags {
   std::vector<std::string> files, gpus_files;
-  std::string out;
+  std::string out, profiles, measured;
   ImportOptions import;
   bool json = false;
 };
@@ -117,6 +118,57 @@ JobCount CountJobs(const ImportedCluster& imported) {
     count.whole += job.shape.gpu_milli == kMilliPerGpu || job.shape.exclusive ? 1 : 0;
   }
   return count;
+}
+
+// ---- Who says what jobs run: of each, jobs and the GPUs that they hold, a GPU divided by its jobs.
+constexpr std::array<std::pair<const char*, const char*>, 4> kKnownBy = {
+    {{"job_profile", "a JobProfile"}, {"measured", "--measured"}, {"rule", "--profiles"}, {"nobody", "nobody"}}};
+
+struct Described {
+  size_t jobs = 0;
+  double gpus = 0, gpus_pct = 0;
+  std::map<std::string, double> tenants;  // GPUs of each
+};
+
+std::array<Described, kKnownBy.size()> DescribedBy(const ImportedCluster& imported) {
+  std::map<std::pair<size_t, int32_t>, double> sharers;
+  for (const ImportedJob& job : imported.jobs) {
+    for (const ImportedPlace& on : job.on) ++sharers[{on.node, on.gpu}];
+  }
+  std::array<Described, kKnownBy.size()> described;
+  for (const ImportedJob& job : imported.jobs) {
+    Described& by = described[static_cast<size_t>(job.known_by)];
+    ++by.jobs;
+    for (const ImportedPlace& on : job.on) by.tenants[job.tenant] += 1 / sharers.at({on.node, on.gpu});
+  }
+  for (Described& by : described) {
+    for (const auto& [tenant, gpus] : by.tenants) by.gpus += gpus;
+    by.gpus_pct = sharers.empty() ? 0 : 100 * by.gpus / static_cast<double>(sharers.size());
+  }
+  return described;
+}
+
+std::string DescribedText(const ImportedCluster& imported) {
+  if (imported.jobs.empty()) return "";
+  Table table({Left("WHO SAYS WHAT JOBS RUN"), Right("JOBS"), Right("GPUS"), Right("OF GPUS IN USE"), Wrapped("")});
+  const auto described = DescribedBy(imported);
+  std::vector<std::pair<double, std::string>> most;
+  for (const auto& [tenant, gpus] : described.back().tenants) most.emplace_back(-gpus, tenant);
+  std::ranges::sort(most);
+  std::vector<std::string> where;
+  for (size_t i = 0; i < std::min(most.size(), kShownNames); ++i) {
+    where.push_back(absl::StrFormat("%s (%.4g)", Printable(most[i].second), -most[i].first));
+  }
+  if (most.size() > kShownNames) where.emplace_back("...");
+  for (size_t i = 0; i < kKnownBy.size(); ++i) {
+    const Described& by = described[i];
+    const bool nobody = i + 1 == kKnownBy.size();
+    if (by.jobs == 0 && !nobody) continue;
+    table.AddRow({kKnownBy[i].second, std::to_string(by.jobs), absl::StrFormat("%.4g", by.gpus),
+                  absl::StrFormat("%.0f %%", by.gpus_pct),
+                  nobody && !where.empty() ? "namespaces: " + absl::StrJoin(where, ", ") : ""});
+  }
+  return "\n" + table.Render("  ");
 }
 
 std::string PodsText(const ImportedCluster& imported) {
@@ -190,17 +242,16 @@ std::string NextText(const ImportFlags& options, const ImportedCluster& imported
   if (jobs.wait > 0) {
     absl::StrAppendFormat(&text, "  horus place --cluster %s/now.yaml --jobs %s/waiting.yaml\n", at, at);
   }
-  for (const std::string& line : Wrap("Requests do not tell what jobs use, and whole GPUs share with nobody. Where no "
-                                      "JobProfile says it, state in jobs.yaml what you know of a job (model, or demand "
-                                      "without gpu_milli) to learn what sharing gives: docs/shadow.md.",
-                                      kPageWidth)) {
-    text += line + "\n";
+  if (DescribedBy(imported).back().jobs > 0) {
+    text +=
+        "Of jobs that nobody described only requests are known: they share with nobody. Say what\n"
+        "they run by --profiles, or what Prometheus measured by --measured: docs/shadow.md.\n";
   }
   return text;
 }
 
 std::string ReportJson(const ImportFlags& options, const Catalogue& catalogue, const ImportedCluster& imported) {
-  Json kinds = Json::array(), left_out = Json::array();
+  Json kinds = Json::array(), left_out = Json::array(), described = Json::array();
   for (const auto& [kind, count] : KindsOf(catalogue, imported)) {
     kinds.push_back({{"gpu_type", kind.type},
                      {"offered_as", kind.shared},
@@ -210,6 +261,11 @@ std::string ReportJson(const ImportFlags& options, const Catalogue& catalogue, c
   }
   for (const ImportLeftOut& one : imported.left_out) {
     left_out.push_back({{"kind", one.is_node ? "node" : "pod"}, {"name", one.name}, {"reason", one.reason}});
+  }
+  const auto known = DescribedBy(imported);
+  for (size_t i = 0; i < known.size(); ++i) {
+    described.push_back(
+        {{"by", kKnownBy[i].first}, {"jobs", known[i].jobs}, {"gpus", known[i].gpus}, {"gpus_pct", known[i].gpus_pct}});
   }
   const JobCount jobs = CountJobs(imported);
   Json json = {{"schema", "horus-import"}, {"version", kImportJsonVersion}};
@@ -226,6 +282,7 @@ std::string ReportJson(const ImportFlags& options, const Catalogue& catalogue, c
                {"jobs_run", jobs.run},
                {"jobs_wait", jobs.wait},
                {"jobs_whole", jobs.whole},
+               {"described", described},
                {"left_out", left_out},
                {"notes", imported.notes}});
   return JsonText(json);
@@ -248,8 +305,14 @@ absl::Status Write(const ImportFlags& options, const ImportFiles& files) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<std::string> Import(const ImportFlags& options, ImportedCluster& imported) {
+absl::StatusOr<std::string> Import(ImportFlags& options, ImportedCluster& imported) {
   HORUS_ASSIGN_OR_RETURN(const auto catalogue, LoadCatalogue(options.gpus_files));
+  if (!options.profiles.empty()) {
+    HORUS_ASSIGN_OR_RETURN(options.import.rules, ReadKubeRules(options.profiles, *catalogue));
+  }
+  if (!options.measured.empty()) {
+    HORUS_ASSIGN_OR_RETURN(options.import.measured, ReadKubeMeasured(options.measured));
+  }
   KubeState state;
   Progress progress;
   uint64_t objects = 0;
@@ -279,11 +342,11 @@ absl::StatusOr<std::string> Import(const ImportFlags& options, ImportedCluster& 
   }
   HORUS_RETURN_IF_ERROR(Write(options, texts));
   return options.json ? ReportJson(options, *catalogue, imported)
-                      : KindsText(*catalogue, imported) + PodsText(imported) + LeftOutText(imported) +
-                            NotesText(imported.notes) + NextText(options, imported);
+                      : KindsText(*catalogue, imported) + PodsText(imported) + DescribedText(imported) +
+                            LeftOutText(imported) + NotesText(imported.notes) + NextText(options, imported);
 }
 
-int Run(const ImportFlags& options) {
+int Run(ImportFlags& options) {
   ImportedCluster imported;
   const int code = Print(Import(options, imported));
   return code == kExitDecided && !imported.left_out.empty() ? kExitRefused : code;
@@ -304,6 +367,11 @@ Command AddImport(CLI::App& parser) {
                   "Label that tells a node's rack, before those that are known; may be repeated")
       ->allow_extra_args(false)
       ->type_name("KEY");
+  app->add_option("--profiles", options->profiles, "What jobs run, by patterns of pods: docs/shadow.md")
+      ->type_name("FILE");
+  app->add_option("--measured", options->measured,
+                  "What Prometheus saw of pods: its answer to the query of docs/shadow.md")
+      ->type_name("FILE");
   AddGpusFileOption(*app, options->gpus_files);
   app->add_flag("--json", options->json, "Print JSON");
   app->footer(kImportFooter);

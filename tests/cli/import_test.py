@@ -5,7 +5,7 @@ import json
 import re
 import subprocess
 
-from command import HORUS, Files, check_record, main, run
+from command import HORUS, RESNET, ROOT, Files, check_record, main, run
 
 GPU, PRODUCT = "nvidia.com/gpu", "nvidia.com/gpu.product"
 
@@ -85,6 +85,16 @@ def profile(name, namespace="default", **first):
                "stepTimeUs": 20_001, "operatorUs": 12.5, "prediction": {"traits": [12.1, 10, 2.5, 1, 0, 3.2, -0.5]}, **first}
     return {"apiVersion": "libhorus.org/v1alpha1", "kind": "JobProfile", "metadata": {"name": name, "namespace": namespace},
             "spec": {"kind": "inference", "demands": [figures, {"gpuType": "t4", "gpuUtilPct": 60, "memMiB": 8192}]}}
+
+
+def measured(name, prefix="", **figures):
+    """What Prometheus answers of one pod."""
+    return [{"metric": {f"{prefix}namespace": "default", f"{prefix}pod": name, "figure": figure}, "value": [1795867200.1, str(value)]}
+            for figure, value in figures.items()]
+
+
+def answer(*pods):
+    return {"status": "success", "data": {"resultType": "vector", "result": [one for pod in pods for one in pod]}}
 
 
 def product(name, gpus=8, **more):
@@ -442,6 +452,125 @@ class Import(Files):
                               ({"prediction": {"traits": [0, 0, 0, 0, 0, 0, 0.1]}}, "prediction.traits[6]")):
             found = self.report([*objects[:2], profile("net", **figures), *objects[3:5]])["notes"]
             self.assertTrue(any(part in note for note in found), found)
+
+    def said(self, profiles=None, measured=None):
+        """Options that say what jobs run."""
+        args = []
+        if profiles is not None:
+            args += ["--profiles", self.write("profiles.yaml", "version: 1\nprofiles:\n" + "".join(f"  - {one}\n" for one in profiles))]
+        if measured is not None:
+            args += ["--measured", self.write("measured.json", json.dumps(measured))]
+        return args
+
+    def described(self, objects, *args):
+        return {one["by"]: (one["jobs"], one["gpus"]) for one in self.report(objects, *args)["described"]}
+
+    def test_patterns_say_what_many_pods_run(self):
+        objects = [product("a"), pod("train-1", "a", 1, "vision", {"app": "resnet", "tier": "x"}, 1), pod("train-2", "a", 2, "vision", {}, 2),
+                   pod("etrain-1", "a", 1, "vision-dev", {}, 3), pod("waits", None, 1, "vision", {"app": "resnet"}, 4)]
+        for pods, names in (("{namespace: vision}", ("train-1", "train-2", "waits")), ("{namespace: vision*, name: 'train-?'}", ("train-1", "train-2")),
+                            ("{name: '*train*1'}", ("train-1", "etrain-1")), ("{image: 'train:*'}", ("train-1", "train-2", "etrain-1", "waits")),
+                            ("{image: train}", ()), ("{labels: {app: r*, tier: '*'}}", ("train-1",)), ("{labels: {app: r}}", ())):
+            args = self.said([f"{{pods: {pods}, demand: {{any: {{gpu_util_pct: 40, gpu_memory_gib: 3}}}}}}"])
+            found = self.described(objects, *args)
+            self.assertEqual(found["rule"][0], len(names), pods)
+            self.assertEqual(found["nobody"][0], 4 - len(names), pods)
+            for name in names:
+                line = self.line(("vision-dev/" if name[0] == "e" else "vision/") + name, "jobs.yaml")
+                self.assertIn('{"any": {"gpu_util_pct": 40, "gpu_memory_gib": 3}}', line)
+                self.assertNotIn("gpu_milli", line)  # it may share
+
+    def test_the_first_pattern_that_matches_holds(self):
+        objects = [product("a"), pod("one", "a", 1, minute=1), pod("two", "a", 1, minute=2)]
+        args = self.said(["{pods: {name: one}, kind: best-effort, share: anyone, demand: {any: {gpu_util_pct: 1, gpu_memory_gib: 1}}}",
+                          f"{{pods: {{name: '*'}}, model: {RESNET}, batch: 32, exclusive: true}}", "{pods: {name: two}, model: llama-3.1-8b}"])
+        notes = self.report(objects, *args)["notes"]
+        self.assertIn('kind: best-effort, share: anyone', self.line("default/one", "jobs.yaml"))
+        self.assertIn(f'model: "{RESNET}", batch: 32, exclusive: true', self.line("default/two", "jobs.yaml"))
+        self.assertEqual(len([note for note in notes if note.startswith(str(self.folder / "profiles.yaml:5: profiles[2]"))]), 1, notes)
+
+    def test_a_model_is_found_from_the_folder_of_the_profiles(self):
+        (self.folder / "net.onnx").write_bytes(RESNET.read_bytes())
+        self.import_([product("a"), pod("p", "a", 1)], *self.said(["{pods: {name: p}, model: net.onnx}"]))
+        code, _, err = run("potential", "--cluster", self.folder / "out/cluster.yaml", "--jobs", self.folder / "out/jobs.yaml", cwd="/")
+        self.assertEqual((code, err), (0, ""))
+
+    def test_a_pod_that_cannot_be_what_a_pattern_says_keeps_its_requests(self):
+        objects = [product("a"), pod("p", "a", 2)]
+        for wrong in ("model: llama-3.1-8b, kind: inference, tensor_parallel: 4", "demand: {t4: {gpu_util_pct: 40, gpu_memory_gib: 3}}"):
+            found = self.report(objects, *self.said([f"{{pods: {{name: p}}, {wrong}}}"]))
+            self.assertTrue(any("default/p matches with another number or type of GPUs" in note for note in found["notes"]), found["notes"])
+            self.assertIn("gpu_milli: 1000", self.line("default/p", "jobs.yaml"))
+        self.import_(objects, *self.said(["{pods: {name: p}, model: llama-3.1-8b, kind: inference, tensor_parallel: 2}"]))
+        self.assertIn("tensor_parallel: 2", self.line("default/p", "jobs.yaml"))
+
+    def test_what_was_measured_goes_before_patterns_and_after_a_pods_own_profile(self):
+        shared = {**gpu_device(0), "allowMultipleAllocations": True}
+        own = pod("own", "d", resourceClaims=[{"name": "g", "resourceClaimName": "c"}], annotations={"libhorus.org/profile": "net"}, minute=3)
+        part = product("s", 4, labels={"nvidia.com/gpu.replicas": "4", "nvidia.com/gpu.count": "1"})
+        objects = [product("a"), node("d"), resource_slice("x", "d", [shared]), claim("c", "gpu-0", "d", memory="30Gi"), profile("net"), own, part,
+                   pod("seen", "a", 1, minute=1), pod("unseen", "a", 2, minute=2), pod("part", "s", 1, minute=4), pod("odd", "s", 1, "other", minute=5)]
+        seen = [measured(name, gpu_util_pct=12.5, gpu_util_pct_upper=60, mem_bw_util_pct=4, gpu_memory_mib=5000) for name in ("seen", "own", "part")]
+        found = self.report(objects, *self.said(
+            ["{pods: {namespace: default}, share: anyone, slowdown_bound: 2, demand: {any: {gpu_util_pct: 70, gpu_memory_gib: 3}}}"], answer(*seen)))
+        self.assertEqual([(one["by"], one["jobs"], one["gpus"]) for one in found["described"]],
+                         [("job_profile", 1, 1), ("measured", 1, 1), ("rule", 2, 2.5), ("nobody", 1, 0.5)])
+        self.assertEqual(sum(one["gpus_pct"] for one in found["described"]), 100)
+        line = self.line("default/seen", "jobs.yaml")
+        self.assertIn("share: anyone, slowdown_bound: 2, demand: {a100-80gb: {gpu_util_pct: [12.5, 60], mem_bw_util_pct: [4, 4], "
+                      "gpu_memory_gib: [4.8828125, 4.8828125]}}", line)
+        self.assertIn("gpu_util_pct: [12.5, 20]", self.line("default/own", "jobs.yaml"))  # the JobProfile's
+        self.assertIn('"gpu_util_pct": 70', self.line("default/part", "jobs.yaml"))  # the exporter saw all pods of that GPU
+        self.assertTrue(any(note.startswith("1 measured pods have parts of GPUs") for note in found["notes"]), found["notes"])
+
+    def test_a_gang_is_as_busy_as_its_busiest_pod(self):
+        gang = {"scheduling.x-k8s.io/pod-group": "g"}
+        objects = [product("a"), *(pod(f"p{i}", "a", 1, labels=gang, minute=1) for i in range(2))]
+        self.import_(objects, *self.said(measured=answer(measured("p0", gpu_util_pct=10, gpu_memory_mib=90000),
+                                                         measured("p1", gpu_util_pct=100, gpu_memory_mib=2048))))
+        line = self.line("default/g", "jobs.yaml")
+        self.assertIn("tasks: 2", line)
+        # A card's memory less what placers keep free, and never a figure that reads as a request.
+        self.assertRegex(line, r"gpu_util_pct: \[99\.9\d*, 100\], gpu_memory_gib: \[79\.51171875, 79\.51171875\]")
+        _, text, _ = run("shadow", "--cluster", self.folder / "out/cluster.yaml", "--jobs", self.folder / "out/jobs.yaml", "--log",
+                         self.folder / "out/decisions.csv", "--json")
+        self.assertEqual((json.loads(text)["decisions_of_requests_alone"], json.loads(text)["broken_rules"]), (0, {}))
+
+    def test_measured_pods_that_nobody_has_are_told(self):
+        found = self.report([product("a"), pod("p", "a", 1)], *self.said(measured=answer(measured("exporter", gpu_util_pct=1, gpu_memory_mib=1))))
+        self.assertIn("1 pods were measured, and none is among the objects: default/exporter", found["notes"])
+        renamed = measured("p", "exported_", gpu_util_pct=1, gpu_memory_mib=1)
+        self.assertEqual(self.described([product("a"), pod("p", "a", 1)], *self.said(measured=answer(renamed)))["measured"], (1, 1))
+
+    def test_wrong_profiles_and_measurements_are_told_with_their_place(self):
+        demand = "demand: {any: {gpu_util_pct: 40, gpu_memory_gib: 3}}"
+        for rule, parts in ((f"{{pods: {{namspace: a}}, {demand}}}", ("profiles.yaml:3: profiles[0].pods", "namespace", "'namspace'")),
+                            (f"{{pods: {{}}, {demand}}}", ("profiles[0].pods: expected at least one of",)),
+                            (f"{{{demand}}}", ("profiles[0]: expected key 'pods'",)),
+                            ("{pods: {name: a}, model: none.onnx}", ("profiles.yaml:3: profiles[0].model: expected a file", "none.onnx")),
+                            ("{pods: {name: a}, batch: 8}", ("profiles[0]: expected either 'model'", "found neither")),
+                            (f"{{pods: {{name: a}}, gpus: 2, {demand}}}", ("profiles[0]", "'gpus'")),
+                            ("{pods: {name: a}, demand: {any: {gpu_util_pct: 400}}}", ("profiles[0].demand",))):
+            err = self.import_([product("a")], *self.said([rule]), code=2)
+            for part in parts:
+                self.assertIn(part, err)
+        wrong = measured("p", gpu_util_pct=140)
+        for answered, parts in (({"data": {"resultType": "matrix", "result": []}}, ("measured.json: data.resultType: expected vector", "'matrix'")),
+                                ([], ("data.resultType: expected vector",)), (answer(wrong), ("data.result[0].value[1]: expected per cent", "'140'")),
+                                (answer(measured("", gpu_util_pct=1)), ("data.result[0].metric.pod: expected the name of a pod",)),
+                                (answer(measured("p", gpu_busy=1)), ("data.result[0].metric.figure: expected gpu_util_pct", "'gpu_busy'"))):
+            err = self.import_([product("a")], *self.said(measured=answered), code=2)
+            for part in parts:
+                self.assertIn(part, err)
+
+    def test_the_example_of_the_docs_describes_all_but_one_job(self):
+        folder = ROOT / "examples/kubernetes/import"
+        found = self.described(json.loads((folder / "objects.json").read_text())["items"], "--profiles", folder / "profiles.yaml",
+                               "--measured", folder / "measured.json")
+        self.assertEqual(found, {"job_profile": (0, 0), "measured": (4, 4), "rule": (5, 4), "nobody": (1, 1)})
+        for command in ("potential", "place"):
+            code, _, err = run(command, "--cluster", self.folder / "out/cluster.yaml", "--jobs", self.folder / "out/jobs.yaml")
+            self.assertEqual((code, err), (0, ""), command)
 
     def test_claims_that_fill_a_gpu_fit_where_no_memory_is_kept_free(self):
         objects = [node("a"), resource_slice("s", "a", [{**gpu_device(0), "allowMultipleAllocations": True}])]

@@ -56,8 +56,8 @@ struct KubeShape {
   bool anyone = false;       // it asks for a part of a card, as whoever else may
   GpuTypeId only;            // that its claim is known to take; invalid: any
   std::string needs;         // how it gets GPUs, which its node must offer: Offers
-  // Of a pod whose profile is known:
-  std::string profile;  // namespace/name; empty: none, and its demand is what it asks for
+  std::string profile;       // in ImportedCluster::profiles; empty: its demand is what it asks for
+  // Of a pod with a JobProfile:
   bool exclusive = false;
   double slowdown_bound = 0;  // 0: none, as of the next
   double slowdown_confidence = 0;

@@ -191,13 +191,57 @@ void WriteProfile(const Demand& demand, Writer& out) {
   out.EndMap();
 }
 
+void Copy(const YamlTree& tree, uint32_t value, Writer& out) {
+  const std::vector<uint32_t> children = tree.children(value);
+  if (tree.kind(value) == YamlTree::Kind::kList) {
+    out.BeginFlowSeq();
+    for (const uint32_t child : children) Copy(tree, child, out);
+    return out.EndSeq();
+  }
+  if (tree.kind(value) == YamlTree::Kind::kMap) {
+    out.BeginFlowMap();
+    for (size_t i = 0; i + 1 < children.size(); i += 2) {
+      out.KeyText(std::string(tree.text(children[i])));
+      Copy(tree, children[i + 1], out);
+    }
+    return out.EndMap();
+  }
+  const std::string text(tree.text(value));
+  tree.plain(value) ? out.Plain(text) : out.Text(text);
+}
+
+const KubeRule* RuleOf(const Context& context, const KubeShape& shape) {
+  return shape.profile.empty() ? nullptr : context.imported.profiles.at(shape.profile).rule;
+}
+
+// What a rule says: with figures that were measured its terms alone.
+void WriteRule(const ImportedProfile& profile, GpuTypeId only, const Catalogue& catalogue, Writer& out) {
+  const YamlTree& tree = *profile.rule->tree;
+  const std::vector<uint32_t> children = tree.children(profile.rule->position);
+  for (size_t i = 0; i + 1 < children.size(); i += 2) {
+    const std::string_view key = tree.text(children[i]);
+    if (key == "pods" || (!profile.demands.empty() && !IsTerm(key))) continue;
+    if (key == "slowdown_confidence" && !profile.demands.empty() && profile.rule->job.spec.slowdown_bound == 0)
+      continue;
+    out.Key(std::string(key).c_str());
+    key == "model" ? out.Text(profile.rule->job.model->path) : Copy(tree, children[i + 1], out);
+  }
+  if (!only.valid() || !profile.demands.empty() || !profile.rule->for_any_type()) return;
+  out.Key("gpu_types");
+  out.BeginFlowSeq();
+  out.Plain(catalogue.at(only).name);
+  out.EndSeq();
+}
+
 // What is known of the job beside its demand.
 void WriteTerms(const Context& context, const KubeShape& shape, Writer& out) {
   if (shape.profile.empty()) return;
-  if (const std::string& kind = context.imported.profiles.at(shape.profile).kind; !kind.empty())
-    out.Plain("kind", kind);
+  const ImportedProfile& profile = context.imported.profiles.at(shape.profile);
+  if (profile.rule != nullptr) WriteRule(profile, shape.only, context.catalogue, out);
+  if (!profile.kind.empty()) out.Plain("kind", profile.kind);
   if (shape.exclusive) out.Plain("exclusive", "true");
-  if (shape.mem_mib > 0) out.Plain("gpu_memory_request_gib", Gib(shape.mem_mib));
+  if (shape.mem_mib > 0 && !(profile.rule != nullptr && profile.rule->job.model && profile.rule->job.model->service))
+    out.Plain("gpu_memory_request_gib", Gib(shape.mem_mib));
   if (shape.slowdown_bound == 0) return;
   out.Plain("slowdown_bound", Formatted("%.9g", shape.slowdown_bound));
   if (shape.slowdown_confidence == 0) return;
@@ -205,6 +249,7 @@ void WriteTerms(const Context& context, const KubeShape& shape, Writer& out) {
 }
 
 void WriteDemand(const Context& context, const KubeShape& shape, Writer& out) {
+  if (!shape.profile.empty() && context.imported.profiles.at(shape.profile).demands.empty()) return;  // WriteRule
   out.Key("demand");
   out.BeginFlowMap();
   if (!shape.profile.empty()) {
@@ -236,7 +281,8 @@ void WriteJob(const Context& context, const ImportedJob& job, bool resident, Wri
   if (job.tasks > 1) out.Number("tasks", job.tasks);
   if (job.shape.gpus > 1) out.Number("gpus", job.shape.gpus);
   if (job.shape.gpu_milli > 0) out.Number("gpu_milli", job.shape.gpu_milli);
-  if (job.shape.anyone) out.Plain("share", "anyone");
+  const KubeRule* const rule = RuleOf(context, job.shape);
+  if (job.shape.anyone && (rule == nullptr || !rule->says_share)) out.Plain("share", "anyone");
   out.Plain("cpu_cores", CoresText(job.cpu_milli));
   out.Plain("memory_gib", Gib(job.mem_mib));
   if (job.priority != 0) out.Number("priority", job.priority);

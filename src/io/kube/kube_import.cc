@@ -62,6 +62,7 @@ class Importer {
     for (const KubePod& pod : state_.pods) {
       for (const auto& [key, value] : pod.node_selector) selected_.insert(key);
     }
+    for (const KubePod& pod : state_.pods) AddMeasured(pod);
     for (const KubeNode& node : state_.nodes) AddNode(node);
     std::vector<Member> members;
     for (Member& member : Joined()) AddMember(std::move(member), members);
@@ -77,6 +78,7 @@ class Importer {
  private:
   [[nodiscard]] std::vector<std::reference_wrapper<const KubePod>> Sorted() const;
   [[nodiscard]] std::vector<Member> Joined();
+  void AddMeasured(const KubePod& pod);
   void AddNode(const KubeNode& node);
   [[nodiscard]] std::string NodeOf(const KubePod& pod) const;
   void AddMember(Member member, std::vector<Member>& members);
@@ -99,6 +101,7 @@ class Importer {
   void Settle(Member& member);
   void Shape(Member& member, const KubeGpu& sample);
   [[nodiscard]] bool KnowsProfile(const std::string& key, const KubePod& pod);
+  void Describe(Member& member, const KubeGpu& sample);
   void LeaveOut(const Member& member, std::string reason);
   void TakeHost(size_t node, const KubeRequests& requests);
 
@@ -115,6 +118,9 @@ class Importer {
   std::set<std::string> selected_;                                // label keys
   std::set<std::string> names_;
   std::set<std::string> unknown_profiles_;
+  std::map<std::string, Demand> measured_;  // by name of job
+  std::set<const KubeRule*> matched_, unfit_;
+  size_t measured_on_parts_ = 0;
   std::map<KubeRules, std::string> kinds_;
   size_t kai_ = 0;
   std::map<std::string, std::string> ways_;   // label by KubeShape::needs
@@ -135,6 +141,21 @@ std::vector<std::reference_wrapper<const KubePod>> Importer::Sorted() const {
            std::tie(b_waits, b.scheduled_s, b.name_space, b.name);
   });
   return sorted;
+}
+
+std::string JobName(const KubePod& pod) { return pod.name_space + "/" + (pod.group.empty() ? pod.name : pod.group); }
+
+// Of the pods of a gang each figure's largest.
+void Importer::AddMeasured(const KubePod& pod) {
+  const auto at = options_.measured.find({pod.name_space, pod.name});
+  if (at == options_.measured.end()) return;
+  Demand& most = measured_.try_emplace(JobName(pod), at->second).first->second;
+  const auto raise = [](auto& to, const auto& other) {
+    to = {std::max(to.estimate, other.estimate), std::max(to.upper, other.upper)};
+  };
+  raise(most.gpu_util_pct, at->second.gpu_util_pct);
+  raise(most.mem_bw_util_pct, at->second.mem_bw_util_pct);
+  raise(most.mem_mib, at->second.mem_mib);
 }
 
 bool HasGpus(const KubeClaim& claim) {
@@ -347,9 +368,9 @@ void Importer::Shape(Member& member, const KubeGpu& sample) {
   several_replicas_ += member.ask.count > 1 && sample.replicas > 1 && !sample.counts_memory ? 1 : 0;
   if (member.ask.by_expression && member.runs) member.shape.only = sample.type;
   const KubePod& pod = *member.pod;
-  if (pod.terms.profile.empty() || sample.mode == SharingMode::kMig || sample.replicas > 1) return;
   const std::string key = pod.name_space + "/" + pod.terms.profile;
-  if (!KnowsProfile(key, pod)) return;
+  const bool parts = sample.mode == SharingMode::kMig || sample.replicas > 1;
+  if (pod.terms.profile.empty() || parts || !KnowsProfile(key, pod)) return Describe(member, sample);
   member.shape.profile = key;
   const std::vector<TypeDemand>& demands = out_.profiles.at(key).demands;
   if (std::ranges::none_of(demands, [&](const TypeDemand& one) { return one.type == member.shape.only; })) {
@@ -361,6 +382,47 @@ void Importer::Shape(Member& member, const KubeGpu& sample) {
   }
 }
 
+// As measured, else as a rule says. It then shares as the rule says, and no longer by what it asked for.
+void Importer::Describe(Member& member, const KubeGpu& sample) {
+  const KubePod& pod = *member.pod;
+  KubeShape& shape = member.shape;
+  if (member.sharers.size() > 1) return;  // a rule is of one pod
+  const bool mig = sample.mode == SharingMode::kMig;
+  const KubeRule* const rule = FindRule(options_.rules, pod);
+  matched_.insert(rule);
+  ImportedProfile profile{.by = KnownBy::kMeasured, .kind = {}, .demands = {}, .rule = rule};
+  std::string key;
+  // The exporter tells of devices: of a pod that shares one it says what all of its pods do.
+  const auto seen = member.runs ? measured_.find(JobName(pod)) : measured_.end();
+  const bool whole = shape.gpu_milli == kMilliPerGpu && !mig;
+  if (seen != measured_.end() && whole) {
+    constexpr float kMostPct = 99.9F;  // 100 and nothing else reads as a request
+    Demand demand = seen->second;
+    const int64_t most_mib = std::max<int64_t>(1, catalogue_.at(sample.type).mem_mib - kHeadroomMib);
+    demand.mem_mib = {std::min(demand.mem_mib.estimate, most_mib), std::min(demand.mem_mib.upper, most_mib)};
+    demand.gpu_util_pct.estimate = std::min(kMostPct, demand.gpu_util_pct.estimate);
+    profile.demands.push_back({sample.type, demand});
+    key = Formatted("measured %s on %s, %s", seen->first, catalogue_.at(sample.type).name, rule ? rule->job.where : "");
+  } else {
+    measured_on_parts_ += seen != measured_.end() ? 1 : 0;
+    if (rule == nullptr || !rule->says_demand()) return;
+    if (!rule->Fits(shape.gpus, member.runs ? sample.type : GpuTypeId())) {
+      if (unfit_.insert(rule).second) {
+        out_.notes.push_back(
+            Formatted("%s: %s matches with another number or type of GPUs, and counts by its requests, "
+                      "as others may.",
+                      rule->job.where, JobName(pod)));
+      }
+      return;
+    }
+    profile.by = KnownBy::kRule;
+    key = "rule " + rule->job.where;
+  }
+  out_.profiles.try_emplace(key, std::move(profile));
+  shape.profile = std::move(key);
+  shape.gpu_milli = mig ? kMilliPerGpu : 0;  // an instance has one tenant
+}
+
 bool Importer::KnowsProfile(const std::string& key, const KubePod& pod) {
   if (out_.profiles.contains(key)) return true;
   if (unknown_profiles_.contains(key)) return false;
@@ -368,7 +430,7 @@ bool Importer::KnowsProfile(const std::string& key, const KubePod& pod) {
   absl::StatusOr<std::vector<TypeDemand>> demands = InvalidArgument("it is not among the objects");
   if (at != state_.profiles.end()) demands = DemandsOf(at->second, catalogue_);
   if (demands.ok()) {
-    out_.profiles[key] = {at->second.kind, *std::move(demands)};
+    out_.profiles[key] = {KnownBy::kJobProfile, at->second.kind, *std::move(demands), nullptr};
     return true;
   }
   unknown_profiles_.insert(key);
@@ -565,7 +627,7 @@ void Importer::MakeJobs(const std::vector<Member>& members) {
     const KubePod& pod = *member.pod;
     KubeTexts selector = pod.node_selector;
     if (!AddSelector(member, selector)) continue;
-    ImportedJob job{.name = pod.name_space + "/" + (pod.group.empty() ? pod.name : pod.group),
+    ImportedJob job{.name = JobName(pod),
                     .tenant = pod.name_space,
                     .submit_s = pod.created_s,
                     .placed_s = pod.scheduled_s,
@@ -574,6 +636,7 @@ void Importer::MakeJobs(const std::vector<Member>& members) {
                     .mem_mib = MibCeil(pod.requests.mem_bytes),
                     .shape = member.shape,
                     .node_selector = std::move(selector)};
+    if (!job.shape.profile.empty()) job.known_by = out_.profiles.at(job.shape.profile).by;
     for (const int32_t gpu : member.gpus) job.on.push_back({member.node, gpu});
     out_.pods += member.sharers.size();
     if (!pod.group.empty()) {
@@ -622,6 +685,15 @@ void Importer::Count() {
        "parts of as few GPUs as may be.");
   note(sharers_, " pods share claims: those of one claim are one job, called like the claim.");
   note(gated_, " pods that wait are held back by scheduling gates.");
+  note(measured_on_parts_,
+       " measured pods have parts of GPUs: figures of the whole GPU are not theirs alone, and not used.");
+  if (measured_.empty() && !options_.measured.empty()) {
+    const auto& [name_space, name] = options_.measured.begin()->first;
+    note(options_.measured.size(), " pods were measured, and none is among the objects: " + name_space + "/" + name);
+  }
+  for (const KubeRule& rule : options_.rules) {
+    if (!matched_.contains(&rule)) out_.notes.push_back(rule.job.where + ": no pod with GPUs is matched by it first.");
+  }
   for (const auto& [driver, slices] : state_.other_drivers) {
     note(slices, " resource slices of driver " + Quoted(driver) + " are not read.");
   }

@@ -17,6 +17,7 @@
 #include "device/catalogue.h"
 #include "io/kube/kube_ask.h"
 #include "io/kube/kube_gpus.h"
+#include "io/kube/kube_rules.h"
 #include "io/kube/kube_state.h"
 #include "place/job/job.h"
 #include "place/state/node.h"
@@ -39,6 +40,9 @@ struct ImportedPlace {
   int32_t gpu = 0;
 };
 
+// Who says what a job runs.
+enum class KnownBy : uint8_t { kJobProfile, kMeasured, kRule, kNobody };
+
 struct ImportedJob {
   uint64_t id = 0;
   std::string name, tenant;
@@ -51,11 +55,14 @@ struct ImportedJob {
   KubeShape shape;
   KubeTexts node_selector;
   std::vector<ImportedPlace> on;  // task by task; empty: it waits
+  KnownBy known_by = KnownBy::kNobody;
 };
 
 struct ImportedProfile {
-  std::string kind;  // empty: training
-  std::vector<TypeDemand> demands;
+  KnownBy by = KnownBy::kJobProfile;
+  std::string kind;                 // empty: training, or as the rule says
+  std::vector<TypeDemand> demands;  // empty: the rule's
+  const KubeRule* rule = nullptr;   // of ImportOptions: its terms
 };
 
 struct ImportLeftOut {
@@ -66,7 +73,7 @@ struct ImportLeftOut {
 struct ImportedCluster {
   std::vector<ImportedNode> nodes;                  // that have GPUs
   std::vector<ImportedJob> jobs;                    // by submission
-  std::map<std::string, ImportedProfile> profiles;  // that jobs name, by namespace/name
+  std::map<std::string, ImportedProfile> profiles;  // by KubeShape::profile
   std::vector<ImportLeftOut> left_out;              // what has GPUs, or asks for them, and could not be told
   std::vector<std::string> notes;
   size_t nodes_without_gpus = 0;
@@ -77,11 +84,13 @@ struct ImportedCluster {
   size_t assumed = 0;  // pods whose devices are the least used of their nodes
 };
 
-// Labels that tell a node's rack, the first that it has. Before these come the caller's.
 struct ImportOptions {
-  std::vector<std::string> rack_labels;
+  std::vector<std::string> rack_labels;  // that tell a node's rack, the first that it has; before those known here
+  std::vector<KubeRule> rules;
+  KubeMeasured measured;
 };
 
+// Of what it leaves `options` own the rules.
 [[nodiscard]] ImportedCluster ImportCluster(const KubeState& state, const Catalogue& catalogue,
                                             const ImportOptions& options);
 

@@ -106,6 +106,8 @@ struct KubePod {
   bool by_class = false;                    // it asks for a resource that a device class stands for
   KubePart part;
   KubeTermsOfPod terms;
+  KubeTexts labels;
+  std::vector<std::string> images;  // of its containers
 };
 
 struct KubeDevice {

@@ -226,6 +226,12 @@ absl::StatusOr<KubePod> ReadKubePod(const KubeView& object) {
   HORUS_ASSIGN_OR_RETURN(const std::string scheduler, spec["schedulerName"].Text());
   pod.of_hami = scheduler == kHamiScheduler || !pod.hami_devices.empty();
   HORUS_ASSIGN_OR_RETURN(pod.terms, ReadKubeTermsOfPod(meta["annotations"]));
+  HORUS_ASSIGN_OR_RETURN(pod.labels, ReadKubeTexts(meta["labels"]));
+  HORUS_ASSIGN_OR_RETURN(const auto containers, spec["containers"].List());
+  for (const KubeView& container : containers) {
+    HORUS_ASSIGN_OR_RETURN(std::string image, container["image"].Text());
+    pod.images.push_back(std::move(image));
+  }
   HORUS_RETURN_IF_ERROR(ReadWhere(spec, pod));
   HORUS_ASSIGN_OR_RETURN(pod.requests, ReadRequests(spec));
   HORUS_RETURN_IF_ERROR(ReadClaims(spec, status, pod));

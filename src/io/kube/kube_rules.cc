@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "io/kube/kube_rules.h"
+
+#include <fnmatch.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <filesystem>
+#include <iterator>
+#include <system_error>
+
+#include "base/file.h"
+#include "base/text.h"
+#include "graph/architecture.h"
+#include "io/kube/kube_items.h"
+
+namespace horus {
+namespace {
+
+constexpr size_t kMostRules = 10'000;
+constexpr size_t kMostLabels = 64;
+constexpr std::array<std::string_view, 2> kFileKeys = {"version", "profiles"};
+constexpr std::array<std::string_view, 4> kPodKeys = {"namespace", "name", "image", "labels"};
+constexpr std::array<std::string_view, 6> kTermKeys = {"kind",   "share",          "exclusive",
+                                                       "weight", "slowdown_bound", "slowdown_confidence"};
+// Of jobs.yaml: what Kubernetes says of each pod, and what is of one job.
+constexpr std::string_view kOfPods =
+    " name id tenant gpus tasks gpu_milli gpu_types cpu_cores memory_gib storage_mb_s priority submit_s deadline_s "
+    "node_selector gpu_memory_request_gib gpu_memory_limit_gib alternatives sensitivity ";
+
+std::vector<std::string_view> RuleKeys() {
+  std::vector<std::string_view> keys = {"pods"};
+  std::ranges::copy_if(JobKeys(), std::back_inserter(keys), [](std::string_view key) {
+    return kOfPods.find(" " + std::string(key) + " ") == std::string_view::npos;
+  });
+  return keys;
+}
+
+bool Matches(const std::string& pattern, const std::string& text) {
+  return pattern.empty() || fnmatch(pattern.c_str(), text.c_str(), FNM_NOESCAPE) == 0;
+}
+
+bool Matches(const KubeRule& rule, const KubePod& pod) {
+  const bool image = std::ranges::any_of(pod.images, [&](const auto& one) { return Matches(rule.image, one); });
+  return Matches(rule.name_space, pod.name_space) && Matches(rule.name, pod.name) && (image || rule.image.empty()) &&
+         std::ranges::all_of(rule.labels, [&](const auto& wanted) {
+           const auto label = pod.labels.find(wanted.first);
+           return label != pod.labels.end() && Matches(wanted.second, label->second);
+         });
+}
+
+absl::Status ReadPatterns(const YamlMap& map, KubeRule& rule) {
+  HORUS_ASSIGN_OR_RETURN(const YamlValue pods, map.Require("pods", "patterns of the pods that this is said of"));
+  HORUS_ASSIGN_OR_RETURN(const YamlMap patterns, pods.Map(kPodKeys));
+  HORUS_RETURN_IF_ERROR(patterns.ReadText("namespace", kMaxNameBytes, rule.name_space));
+  HORUS_RETURN_IF_ERROR(patterns.ReadText("name", kMaxNameBytes, rule.name));
+  HORUS_RETURN_IF_ERROR(patterns.ReadText("image", kMaxPathBytes, rule.image));
+  if (const YamlValue* labels = patterns.Find("labels")) {
+    HORUS_ASSIGN_OR_RETURN(const auto pairs, labels->Pairs(kMostLabels));
+    for (const auto& [key, value] : pairs) {
+      HORUS_ASSIGN_OR_RETURN(rule.labels[key], value.Text(kMaxNameBytes));
+    }
+  }
+  if (!rule.name_space.empty() || !rule.name.empty() || !rule.image.empty() || !rule.labels.empty())
+    return absl::OkStatus();
+  return pods.Expected("at least one of namespace, name, image, labels");
+}
+
+// As a job of jobs.yaml. What the job of a pod has beside stands in for the check: as many GPUs as the model has parts,
+// and figures where there are terms alone.
+absl::Status ReadJob(const YamlMap& map, const Catalogue& catalogue, KubeRule& rule) {
+  std::vector<std::pair<std::string_view, YamlValue>> pairs;
+  for (const std::string_view key : JobKeys()) {
+    if (const YamlValue* value = map.Find(key)) pairs.emplace_back(key, *value);
+  }
+  const bool terms_alone = std::ranges::all_of(pairs, [](const auto& pair) { return IsTerm(pair.first); });
+  if (const YamlValue* parts = map.Find("tensor_parallel")) pairs.emplace_back("gpus", *parts);
+  if (terms_alone) {
+    HORUS_ASSIGN_OR_RETURN(const auto tree, YamlTree::Parse("", "any: {gpu_util_pct: 1, gpu_memory_gib: 1}\n"));
+    pairs.emplace_back("demand", YamlValue::Root(tree));
+  }
+  HORUS_ASSIGN_OR_RETURN(rule.job, ReadJobRequest(YamlMap(map.value(), std::move(pairs)), catalogue, 1));
+  if (terms_alone) rule.job.spec.demands.clear();
+  if (!rule.job.model || FindKnownModel(rule.job.model->path) != nullptr) return absl::OkStatus();
+  std::error_code error;
+  std::string& path = rule.job.model->path;
+  path = std::filesystem::absolute(path, error).lexically_normal().string();  // jobs.yaml lies elsewhere
+  if (std::filesystem::exists(path, error)) return absl::OkStatus();
+  return map.Find("model")->Expected("a file that is there, or a name of `horus models`");
+}
+
+absl::Status ReadFigure(const KubeView& sample, KubeMeasured& measured) {
+  constexpr double kMostPct = 101, kMostMib = 1e9;  // the exporter rounds
+  const KubeView labels = sample["metric"];
+  // A scrape that does not keep the exporter's labels (honorLabels) puts its own in their place.
+  const bool renamed = labels["exported_pod"].present();
+  const KubeView pod = labels[renamed ? "exported_pod" : "pod"];
+  HORUS_ASSIGN_OR_RETURN(const std::string figure, labels["figure"].Text());
+  HORUS_ASSIGN_OR_RETURN(std::string name_space, labels[renamed ? "exported_namespace" : "namespace"].Text());
+  HORUS_ASSIGN_OR_RETURN(std::string name, pod.Text());
+  if (name.empty()) return pod.Expected("the name of a pod");
+  HORUS_ASSIGN_OR_RETURN(const auto value, sample["value"].List());
+  if (value.size() != 2) return sample["value"].Expected("a time and a number");
+  HORUS_ASSIGN_OR_RETURN(const double number, value[1].Number());
+  if (std::isnan(number)) return absl::OkStatus();
+  const bool memory = figure == "gpu_memory_mib";
+  if (!(number >= 0 && number <= (memory ? kMostMib : kMostPct))) {
+    return value[1].Expected(memory ? "MiB of a GPU, from 0 to 10^9" : "per cent, from 0 to 100");
+  }
+  const auto pct = static_cast<float>(std::min(100.0, number));
+  Demand& demand = measured[{std::move(name_space), std::move(name)}];
+  if (memory) {
+    const auto mib = std::max<int64_t>(1, std::llround(std::ceil(number)));
+    demand.mem_mib = {mib, mib};
+  } else if (figure == "gpu_util_pct") {
+    demand.gpu_util_pct.estimate = pct;
+    demand.flags = kDemandGiven;
+  } else if (figure == "gpu_util_pct_upper") {
+    demand.gpu_util_pct.upper = pct;
+  } else if (figure == "mem_bw_util_pct") {
+    demand.mem_bw_util_pct = {pct, pct};
+  } else {
+    return labels["figure"].Expected("gpu_util_pct, gpu_util_pct_upper, mem_bw_util_pct or gpu_memory_mib");
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+bool IsTerm(std::string_view key) { return std::ranges::find(kTermKeys, key) != kTermKeys.end(); }
+
+bool KubeRule::Fits(int64_t gpus, GpuTypeId type) const {
+  if (job.model) {
+    return gpus % job.model->config.tensor_parallel == 0 &&
+           (!job.model->service || gpus == job.model->config.tensor_parallel);
+  }
+  return !type.valid() || for_any_type() ||
+         std::ranges::any_of(job.spec.demands, [&](const TypeDemand& one) { return one.type == type; });
+}
+
+const KubeRule* FindRule(const std::vector<KubeRule>& rules, const KubePod& pod) {
+  const auto rule = std::ranges::find_if(rules, [&](const KubeRule& one) { return Matches(one, pod); });
+  return rule == rules.end() ? nullptr : &*rule;
+}
+
+absl::StatusOr<std::vector<KubeRule>> ReadKubeRules(const std::string& path, const Catalogue& catalogue) {
+  HORUS_ASSIGN_OR_RETURN(const auto tree, YamlTree::Load(path));
+  HORUS_ASSIGN_OR_RETURN(const YamlMap root, OpenVersion1(tree, kFileKeys));
+  HORUS_ASSIGN_OR_RETURN(const YamlValue list, root.Require("profiles", "a list: which pods, and what they run"));
+  HORUS_ASSIGN_OR_RETURN(const std::vector<YamlValue> items, list.List(kMostRules));
+  const std::vector<std::string_view> keys = RuleKeys();
+  std::vector<KubeRule> rules;
+  for (const YamlValue& item : items) {
+    HORUS_ASSIGN_OR_RETURN(const YamlMap map, item.Map(keys));
+    KubeRule& rule = rules.emplace_back();
+    HORUS_RETURN_IF_ERROR(ReadPatterns(map, rule));
+    HORUS_RETURN_IF_ERROR(ReadJob(map, catalogue, rule));
+    rule.says_share = map.Has("share");
+    rule.tree = tree;
+  }
+  const std::vector<uint32_t> top = tree->children(YamlTree::root());
+  const auto key = std::ranges::find_if(top, [&](uint32_t one) { return tree->text(one) == "profiles"; });
+  const std::vector<uint32_t> positions = tree->children(*std::next(key));
+  for (size_t i = 0; i < rules.size(); ++i) rules[i].position = positions[i];
+  return rules;
+}
+
+absl::StatusOr<KubeMeasured> ReadKubeMeasured(const std::string& path) {
+  HORUS_ASSIGN_OR_RETURN(const std::string text, ReadFile(path, size_t{1} << 30));
+  const KubeJson json = KubeJson::parse(text, nullptr, /*allow_exceptions=*/false);
+  const KubeView data = KubeView(&json, path)["data"], type = data["resultType"];
+  if (!type.present() || *type.json() != "vector") {
+    return type.Expected("vector: what Prometheus answers to an instant query (docs/shadow.md)");
+  }
+  HORUS_ASSIGN_OR_RETURN(const auto samples, data["result"].List());
+  KubeMeasured measured;
+  for (const KubeView& sample : samples) HORUS_RETURN_IF_ERROR(ReadFigure(sample, measured));
+  std::erase_if(measured, [](const auto& pod) { return pod.second.flags == 0 || pod.second.mem_mib.upper == 0; });
+  for (auto& [pod, demand] : measured) {
+    demand.gpu_util_pct.upper = std::max(demand.gpu_util_pct.upper, demand.gpu_util_pct.estimate);
+  }
+  return measured;
+}
+
+}  // namespace horus

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+// What jobs run, said for many pods at once: by patterns (--profiles) and by what Prometheus saw (--measured).
+//
+// Enters:  paths; the catalogue that GPU types are looked up in.
+// Leaves:  rules in the order of the file, figures by pod; errors with place, expected and found.
+// Cost:    linear in the files; a pod is held against each rule.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "base/status.h"
+#include "device/catalogue.h"
+#include "io/jobs_file.h"
+#include "io/kube/kube_objects.h"
+#include "io/yaml.h"
+
+namespace horus {
+
+// Pods that match, and what each of them is in the words of jobs.yaml.
+struct KubeRule {
+  std::string name_space, name, image;  // patterns of a shell; empty: any
+  KubeTexts labels;                     // likewise, of values
+  std::shared_ptr<const YamlTree> tree;
+  uint32_t position = 0;  // of its mapping in `tree`: `pods`, and keys of jobs.yaml
+  bool says_share = false;
+  JobRequest job;  // what they say; with neither model nor demands: terms alone
+
+  [[nodiscard]] bool says_demand() const { return job.model.has_value() || !job.spec.demands.empty(); }
+  [[nodiscard]] bool for_any_type() const { return job.model || !job.spec.demands.front().type.valid(); }
+  // Whether a job of so many GPUs can be what it says; `type`: where it runs, invalid if it waits.
+  [[nodiscard]] bool Fits(int64_t gpus, GpuTypeId type) const;
+};
+
+// Of jobs, not of what they run: said beside figures that were measured, too.
+[[nodiscard]] bool IsTerm(std::string_view key);
+
+// The first rule that the pod matches; null: none.
+[[nodiscard]] const KubeRule* FindRule(const std::vector<KubeRule>& rules, const KubePod& pod);
+
+using KubeMeasured = std::map<std::pair<std::string, std::string>, Demand>;  // by namespace and name of pods
+
+[[nodiscard]] absl::StatusOr<std::vector<KubeRule>> ReadKubeRules(const std::string& path, const Catalogue& catalogue);
+// The answer of Prometheus to the query of docs/shadow.md. Pods without all figures are left out.
+[[nodiscard]] absl::StatusOr<KubeMeasured> ReadKubeMeasured(const std::string& path);
+
+}  // namespace horus
