@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <map>
 #include <memory>
+#include <span>
 #include <string>
 #include <system_error>
 #include <tuple>
@@ -21,6 +22,7 @@
 #include "cli/inputs.h"
 #include "cli/print.h"
 #include "cli/record.h"
+#include "io/demand_shelf.h"
 #include "io/json_text.h"
 #include "io/kube/kube_files.h"
 #include "io/kube/kube_import.h"
@@ -305,10 +307,23 @@ absl::Status Write(const ImportFlags& options, const ImportFiles& files) {
   return absl::OkStatus();
 }
 
+// Models that cannot be read or run are told here, with the place of their profile.
+absl::Status CheckModels(const std::vector<KubeRule>& rules, const std::shared_ptr<const Catalogue>& catalogue) {
+  HORUS_ASSIGN_OR_RETURN(const auto predictor, LoadPredictor("none"));
+  DemandShelf shelf(catalogue, predictor);
+  HORUS_ASSIGN_OR_RETURN(const GpuTypeId any, catalogue->Find("a100-40gb"));
+  for (const KubeRule& rule : rules) {
+    if (!rule.job.model || rule.job.model->service) continue;  // services hang on the type
+    HORUS_RETURN_IF_ERROR(shelf.Complete(rule.job, std::span(&any, 1)).status());
+  }
+  return absl::OkStatus();
+}
+
 absl::StatusOr<std::string> Import(ImportFlags& options, ImportedCluster& imported) {
   HORUS_ASSIGN_OR_RETURN(const auto catalogue, LoadCatalogue(options.gpus_files));
   if (!options.profiles.empty()) {
     HORUS_ASSIGN_OR_RETURN(options.import.rules, ReadKubeRules(options.profiles, *catalogue));
+    HORUS_RETURN_IF_ERROR(CheckModels(options.import.rules, catalogue));
   }
   if (!options.measured.empty()) {
     HORUS_ASSIGN_OR_RETURN(options.import.measured, ReadKubeMeasured(options.measured));

@@ -483,11 +483,11 @@ class Import(Files):
     def test_the_first_pattern_that_matches_holds(self):
         objects = [product("a"), pod("one", "a", 1, minute=1), pod("two", "a", 1, minute=2)]
         args = self.said(["{pods: {name: one}, kind: best-effort, share: anyone, demand: {any: {gpu_util_pct: 1, gpu_memory_gib: 1}}}",
-                          f"{{pods: {{name: '*'}}, model: {RESNET}, batch: 32, exclusive: true}}", "{pods: {name: two}, model: llama-3.1-8b}"])
+                          f"{{pods: {{name: '*'}}, model: {RESNET}, batch: 32, exclusive: true}}", "{pods: {name: two}, model: llama-3.1-8b, dims: {seq: 64}}"])
         notes = self.report(objects, *args)["notes"]
         self.assertIn('kind: best-effort, share: anyone', self.line("default/one", "jobs.yaml"))
         self.assertIn(f'model: "{RESNET}", batch: 32, exclusive: true', self.line("default/two", "jobs.yaml"))
-        self.assertEqual(len([note for note in notes if note.startswith(str(self.folder / "profiles.yaml:5: profiles[2]"))]), 1, notes)
+        self.assertIn(f"1 profiles are the first match of no pod with GPUs: '{self.folder / 'profiles.yaml'}:5: profiles[2]'", notes)
 
     def test_a_model_is_found_from_the_folder_of_the_profiles(self):
         (self.folder / "net.onnx").write_bytes(RESNET.read_bytes())
@@ -497,11 +497,11 @@ class Import(Files):
 
     def test_a_pod_that_cannot_be_what_a_pattern_says_keeps_its_requests(self):
         objects = [product("a"), pod("p", "a", 2)]
-        for wrong in ("model: llama-3.1-8b, kind: inference, tensor_parallel: 4", "demand: {t4: {gpu_util_pct: 40, gpu_memory_gib: 3}}"):
+        for wrong in ("model: llama-3.1-8b, dims: {seq: 64}, kind: inference, tensor_parallel: 4", "demand: {t4: {gpu_util_pct: 40, gpu_memory_gib: 3}}"):
             found = self.report(objects, *self.said([f"{{pods: {{name: p}}, {wrong}}}"]))
             self.assertTrue(any("default/p matches with another number or type of GPUs" in note for note in found["notes"]), found["notes"])
             self.assertIn("gpu_milli: 1000", self.line("default/p", "jobs.yaml"))
-        self.import_(objects, *self.said(["{pods: {name: p}, model: llama-3.1-8b, kind: inference, tensor_parallel: 2}"]))
+        self.import_(objects, *self.said(["{pods: {name: p}, model: llama-3.1-8b, dims: {seq: 64}, kind: inference, tensor_parallel: 2}"]))
         self.assertIn("tensor_parallel: 2", self.line("default/p", "jobs.yaml"))
 
     def test_what_was_measured_goes_before_patterns_and_after_a_pods_own_profile(self):
@@ -547,7 +547,8 @@ class Import(Files):
         for rule, parts in ((f"{{pods: {{namspace: a}}, {demand}}}", ("profiles.yaml:3: profiles[0].pods", "namespace", "'namspace'")),
                             (f"{{pods: {{}}, {demand}}}", ("profiles[0].pods: expected at least one of",)),
                             (f"{{{demand}}}", ("profiles[0]: expected key 'pods'",)),
-                            ("{pods: {name: a}, model: none.onnx}", ("profiles.yaml:3: profiles[0].model: expected a file", "none.onnx")),
+                            ("{pods: {name: a}, model: none.onnx}", ("profiles.yaml:3: profiles[0].model: ", "none.onnx")),
+                            ("{pods: {name: a}, model: llama-3.1-8b}", ("profiles.yaml:3: profiles[0].model: ", "expected a size for 'seq'")),
                             ("{pods: {name: a}, batch: 8}", ("profiles[0]: expected either 'model'", "found neither")),
                             (f"{{pods: {{name: a}}, gpus: 2, {demand}}}", ("profiles[0]", "'gpus'")),
                             ("{pods: {name: a}, demand: {any: {gpu_util_pct: 400}}}", ("profiles[0].demand",))):

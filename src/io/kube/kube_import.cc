@@ -691,9 +691,11 @@ void Importer::Count() {
     const auto& [name_space, name] = options_.measured.begin()->first;
     note(options_.measured.size(), " pods were measured, and none is among the objects: " + name_space + "/" + name);
   }
+  std::vector<std::string_view> unmatched;
   for (const KubeRule& rule : options_.rules) {
-    if (!matched_.contains(&rule)) out_.notes.push_back(rule.job.where + ": no pod with GPUs is matched by it first.");
+    if (!matched_.contains(&rule)) unmatched.push_back(rule.job.where);
   }
+  note(unmatched.size(), " profiles are the first match of no pod with GPUs: " + QuotedSome(unmatched, 3));
   for (const auto& [driver, slices] : state_.other_drivers) {
     note(slices, " resource slices of driver " + Quoted(driver) + " are not read.");
   }
