@@ -24,7 +24,6 @@
 #include "cli/record.h"
 #include "io/demand_shelf.h"
 #include "io/json_text.h"
-#include "io/kube/kube_files.h"
 #include "io/kube/kube_import.h"
 #include "io/kube/kube_state.h"
 
@@ -124,7 +123,7 @@ JobCount CountJobs(const ImportedCluster& imported) {
 
 // ---- Who says what jobs run: of each, jobs and the GPUs that they hold, a GPU divided by its jobs.
 constexpr std::array<std::pair<const char*, const char*>, 4> kKnownBy = {
-    {{"job_profile", "a JobProfile"}, {"measured", "--measured"}, {"rule", "--profiles"}, {"nobody", "nobody"}}};
+    {{"job_profile", "a JobProfile"}, {"measured", "--measured"}, {"pattern", "--profiles"}, {"nobody", "nobody"}}};
 
 struct Described {
   size_t jobs = 0;
@@ -308,13 +307,13 @@ absl::Status Write(const ImportFlags& options, const ImportFiles& files) {
 }
 
 // Models that cannot be read or run are told here, with the place of their profile.
-absl::Status CheckModels(const std::vector<KubeRule>& rules, const std::shared_ptr<const Catalogue>& catalogue) {
+absl::Status CheckModels(const std::vector<KubePattern>& patterns, const std::shared_ptr<const Catalogue>& catalogue) {
   HORUS_ASSIGN_OR_RETURN(const auto predictor, LoadPredictor("none"));
   DemandShelf shelf(catalogue, predictor);
   HORUS_ASSIGN_OR_RETURN(const GpuTypeId any, catalogue->Find("a100-40gb"));
-  for (const KubeRule& rule : rules) {
-    if (!rule.job.model || rule.job.model->service) continue;  // services hang on the type
-    HORUS_RETURN_IF_ERROR(shelf.Complete(rule.job, std::span(&any, 1)).status());
+  for (const KubePattern& pattern : patterns) {
+    if (!pattern.job.model || pattern.job.model->service) continue;  // services hang on the type
+    HORUS_RETURN_IF_ERROR(shelf.Complete(pattern.job, std::span(&any, 1)).status());
   }
   return absl::OkStatus();
 }
@@ -322,8 +321,8 @@ absl::Status CheckModels(const std::vector<KubeRule>& rules, const std::shared_p
 absl::StatusOr<std::string> Import(ImportFlags& options, ImportedCluster& imported) {
   HORUS_ASSIGN_OR_RETURN(const auto catalogue, LoadCatalogue(options.gpus_files));
   if (!options.profiles.empty()) {
-    HORUS_ASSIGN_OR_RETURN(options.import.rules, ReadKubeRules(options.profiles, *catalogue));
-    HORUS_RETURN_IF_ERROR(CheckModels(options.import.rules, catalogue));
+    HORUS_ASSIGN_OR_RETURN(options.import.patterns, ReadKubePatterns(options.profiles, *catalogue));
+    HORUS_RETURN_IF_ERROR(CheckModels(options.import.patterns, catalogue));
   }
   if (!options.measured.empty()) {
     HORUS_ASSIGN_OR_RETURN(options.import.measured, ReadKubeMeasured(options.measured));

@@ -473,7 +473,7 @@ class Import(Files):
                             ("{image: train}", ()), ("{labels: {app: r*, tier: '*'}}", ("train-1",)), ("{labels: {app: r}}", ())):
             args = self.said([f"{{pods: {pods}, demand: {{any: {{gpu_util_pct: 40, gpu_memory_gib: 3}}}}}}"])
             found = self.described(objects, *args)
-            self.assertEqual(found["rule"][0], len(names), pods)
+            self.assertEqual(found["pattern"][0], len(names), pods)
             self.assertEqual(found["nobody"][0], 4 - len(names), pods)
             for name in names:
                 line = self.line(("vision-dev/" if name[0] == "e" else "vision/") + name, "jobs.yaml")
@@ -514,7 +514,7 @@ class Import(Files):
         found = self.report(objects, *self.said(
             ["{pods: {namespace: default}, share: anyone, slowdown_bound: 2, demand: {any: {gpu_util_pct: 70, gpu_memory_gib: 3}}}"], answer(*seen)))
         self.assertEqual([(one["by"], one["jobs"], one["gpus"]) for one in found["described"]],
-                         [("job_profile", 1, 1), ("measured", 1, 1), ("rule", 2, 2.5), ("nobody", 1, 0.5)])
+                         [("job_profile", 1, 1), ("measured", 1, 1), ("pattern", 2, 2.5), ("nobody", 1, 0.5)])
         self.assertEqual(sum(one["gpus_pct"] for one in found["described"]), 100)
         line = self.line("default/seen", "jobs.yaml")
         self.assertIn("share: anyone, slowdown_bound: 2, demand: {a100-80gb: {gpu_util_pct: [12.5, 60], mem_bw_util_pct: [4, 4], "
@@ -544,7 +544,7 @@ class Import(Files):
 
     def test_wrong_profiles_and_measurements_are_told_with_their_place(self):
         demand = "demand: {any: {gpu_util_pct: 40, gpu_memory_gib: 3}}"
-        for rule, parts in ((f"{{pods: {{namspace: a}}, {demand}}}", ("profiles.yaml:3: profiles[0].pods", "namespace", "'namspace'")),
+        for pattern, parts in ((f"{{pods: {{namspace: a}}, {demand}}}", ("profiles.yaml:3: profiles[0].pods", "namespace", "'namspace'")),
                             (f"{{pods: {{}}, {demand}}}", ("profiles[0].pods: expected at least one of",)),
                             (f"{{{demand}}}", ("profiles[0]: expected key 'pods'",)),
                             ("{pods: {name: a}, model: none.onnx}", ("profiles.yaml:3: profiles[0].model: ", "none.onnx")),
@@ -552,7 +552,7 @@ class Import(Files):
                             ("{pods: {name: a}, batch: 8}", ("profiles[0]: expected either 'model'", "found neither")),
                             (f"{{pods: {{name: a}}, gpus: 2, {demand}}}", ("profiles[0]", "'gpus'")),
                             ("{pods: {name: a}, demand: {any: {gpu_util_pct: 400}}}", ("profiles[0].demand",))):
-            err = self.import_([product("a")], *self.said([rule]), code=2)
+            err = self.import_([product("a")], *self.said([pattern]), code=2)
             for part in parts:
                 self.assertIn(part, err)
         wrong = measured("p", gpu_util_pct=140)
@@ -568,7 +568,7 @@ class Import(Files):
         folder = ROOT / "examples/kubernetes/import"
         found = self.described(json.loads((folder / "objects.json").read_text())["items"], "--profiles", folder / "profiles.yaml",
                                "--measured", folder / "measured.json")
-        self.assertEqual(found, {"job_profile": (0, 0), "measured": (4, 4), "rule": (5, 4), "nobody": (1, 1)})
+        self.assertEqual(found, {"job_profile": (0, 0), "measured": (4, 4), "pattern": (5, 4), "nobody": (1, 1)})
         for command in ("potential", "place"):
             code, _, err = run(command, "--cluster", self.folder / "out/cluster.yaml", "--jobs", self.folder / "out/jobs.yaml")
             self.assertEqual((code, err), (0, ""), command)

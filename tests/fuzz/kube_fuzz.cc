@@ -6,7 +6,6 @@
 #include <sstream>
 #include <string>
 
-#include "io/kube/kube_files.h"
 #include "io/kube/kube_import.h"
 #include "io/kube/kube_state.h"
 

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // Every text of the cluster goes out in double quotes, so that no name reads as something else.
-#include "io/kube/kube_files.h"
-
 #include <algorithm>
 #include <cmath>
 #include <set>
@@ -14,6 +12,7 @@
 #include "io/decision_log.h"
 #include "io/jobs_file.h"
 #include "io/kube/kube_ask.h"
+#include "io/kube/kube_import.h"
 #include "yaml-cpp/yaml.h"
 
 namespace horus {
@@ -210,23 +209,23 @@ void Copy(const YamlTree& tree, uint32_t value, Writer& out) {
   tree.plain(value) ? out.Plain(text) : out.Text(text);
 }
 
-const KubeRule* RuleOf(const Context& context, const KubeShape& shape) {
-  return shape.profile.empty() ? nullptr : context.imported.profiles.at(shape.profile).rule;
+const KubePattern* PatternOf(const Context& context, const KubeShape& shape) {
+  return shape.profile.empty() ? nullptr : context.imported.profiles.at(shape.profile).pattern;
 }
 
-// What a rule says: with figures that were measured its terms alone.
-void WriteRule(const ImportedProfile& profile, GpuTypeId only, const Catalogue& catalogue, Writer& out) {
-  const YamlTree& tree = *profile.rule->tree;
-  const std::vector<uint32_t> children = tree.children(profile.rule->position);
+// What a pattern says: with figures that were measured its terms alone.
+void WritePattern(const ImportedProfile& profile, GpuTypeId only, const Catalogue& catalogue, Writer& out) {
+  const YamlTree& tree = *profile.pattern->tree;
+  const std::vector<uint32_t> children = tree.children(profile.pattern->position);
   for (size_t i = 0; i + 1 < children.size(); i += 2) {
     const std::string_view key = tree.text(children[i]);
     if (key == "pods" || (!profile.demands.empty() && !IsTerm(key))) continue;
-    if (key == "slowdown_confidence" && !profile.demands.empty() && profile.rule->job.spec.slowdown_bound == 0)
+    if (key == "slowdown_confidence" && !profile.demands.empty() && profile.pattern->job.spec.slowdown_bound == 0)
       continue;
     out.Key(std::string(key).c_str());
-    key == "model" ? out.Text(profile.rule->job.model->path) : Copy(tree, children[i + 1], out);
+    key == "model" ? out.Text(profile.pattern->job.model->path) : Copy(tree, children[i + 1], out);
   }
-  if (!only.valid() || !profile.demands.empty() || !profile.rule->for_any_type()) return;
+  if (!only.valid() || !profile.demands.empty() || !profile.pattern->for_any_type()) return;
   out.Key("gpu_types");
   out.BeginFlowSeq();
   out.Plain(catalogue.at(only).name);
@@ -237,10 +236,11 @@ void WriteRule(const ImportedProfile& profile, GpuTypeId only, const Catalogue& 
 void WriteTerms(const Context& context, const KubeShape& shape, Writer& out) {
   if (shape.profile.empty()) return;
   const ImportedProfile& profile = context.imported.profiles.at(shape.profile);
-  if (profile.rule != nullptr) WriteRule(profile, shape.only, context.catalogue, out);
+  if (profile.pattern != nullptr) WritePattern(profile, shape.only, context.catalogue, out);
   if (!profile.kind.empty()) out.Plain("kind", profile.kind);
   if (shape.exclusive) out.Plain("exclusive", "true");
-  if (shape.mem_mib > 0 && !(profile.rule != nullptr && profile.rule->job.model && profile.rule->job.model->service))
+  if (shape.mem_mib > 0 &&
+      !(profile.pattern != nullptr && profile.pattern->job.model && profile.pattern->job.model->service))
     out.Plain("gpu_memory_request_gib", Gib(shape.mem_mib));
   if (shape.slowdown_bound == 0) return;
   out.Plain("slowdown_bound", Formatted("%.9g", shape.slowdown_bound));
@@ -249,7 +249,7 @@ void WriteTerms(const Context& context, const KubeShape& shape, Writer& out) {
 }
 
 void WriteDemand(const Context& context, const KubeShape& shape, Writer& out) {
-  if (!shape.profile.empty() && context.imported.profiles.at(shape.profile).demands.empty()) return;  // WriteRule
+  if (!shape.profile.empty() && context.imported.profiles.at(shape.profile).demands.empty()) return;  // WritePattern
   out.Key("demand");
   out.BeginFlowMap();
   if (!shape.profile.empty()) {
@@ -281,8 +281,8 @@ void WriteJob(const Context& context, const ImportedJob& job, bool resident, Wri
   if (job.tasks > 1) out.Number("tasks", job.tasks);
   if (job.shape.gpus > 1) out.Number("gpus", job.shape.gpus);
   if (job.shape.gpu_milli > 0) out.Number("gpu_milli", job.shape.gpu_milli);
-  const KubeRule* const rule = RuleOf(context, job.shape);
-  if (job.shape.anyone && (rule == nullptr || !rule->says_share)) out.Plain("share", "anyone");
+  const KubePattern* const pattern = PatternOf(context, job.shape);
+  if (job.shape.anyone && (pattern == nullptr || !pattern->says_share)) out.Plain("share", "anyone");
   out.Plain("cpu_cores", CoresText(job.cpu_milli));
   out.Plain("memory_gib", Gib(job.mem_mib));
   if (job.priority != 0) out.Number("priority", job.priority);

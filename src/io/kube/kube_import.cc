@@ -119,7 +119,7 @@ class Importer {
   std::set<std::string> names_;
   std::set<std::string> unknown_profiles_;
   std::map<std::string, Demand> measured_;  // by name of job
-  std::set<const KubeRule*> matched_, unfit_;
+  std::set<const KubePattern*> matched_, unfit_;
   size_t measured_on_parts_ = 0;
   std::map<KubeRules, std::string> kinds_;
   size_t kai_ = 0;
@@ -382,15 +382,15 @@ void Importer::Shape(Member& member, const KubeGpu& sample) {
   }
 }
 
-// As measured, else as a rule says. It then shares as the rule says, and no longer by what it asked for.
+// As measured, else as a pattern says. It then shares as the pattern says, and no longer by what it asked for.
 void Importer::Describe(Member& member, const KubeGpu& sample) {
   const KubePod& pod = *member.pod;
   KubeShape& shape = member.shape;
-  if (member.sharers.size() > 1) return;  // a rule is of one pod
+  if (member.sharers.size() > 1) return;  // a pattern is of one pod
   const bool mig = sample.mode == SharingMode::kMig;
-  const KubeRule* const rule = FindRule(options_.rules, pod);
-  matched_.insert(rule);
-  ImportedProfile profile{.by = KnownBy::kMeasured, .kind = {}, .demands = {}, .rule = rule};
+  const KubePattern* const pattern = FindPattern(options_.patterns, pod);
+  matched_.insert(pattern);
+  ImportedProfile profile{.by = KnownBy::kMeasured, .kind = {}, .demands = {}, .pattern = pattern};
   std::string key;
   // The exporter tells of devices: of a pod that shares one it says what all of its pods do.
   const auto seen = member.runs ? measured_.find(JobName(pod)) : measured_.end();
@@ -402,21 +402,22 @@ void Importer::Describe(Member& member, const KubeGpu& sample) {
     demand.mem_mib = {std::min(demand.mem_mib.estimate, most_mib), std::min(demand.mem_mib.upper, most_mib)};
     demand.gpu_util_pct.estimate = std::min(kMostPct, demand.gpu_util_pct.estimate);
     profile.demands.push_back({sample.type, demand});
-    key = Formatted("measured %s on %s, %s", seen->first, catalogue_.at(sample.type).name, rule ? rule->job.where : "");
+    key = Formatted("measured %s on %s, %s", seen->first, catalogue_.at(sample.type).name,
+                    pattern ? pattern->job.where : "");
   } else {
     measured_on_parts_ += seen != measured_.end() ? 1 : 0;
-    if (rule == nullptr || !rule->says_demand()) return;
-    if (!rule->Fits(shape.gpus, member.runs ? sample.type : GpuTypeId())) {
-      if (unfit_.insert(rule).second) {
+    if (pattern == nullptr || !pattern->says_demand()) return;
+    if (!pattern->Fits(shape.gpus, member.runs ? sample.type : GpuTypeId())) {
+      if (unfit_.insert(pattern).second) {
         out_.notes.push_back(
             Formatted("%s: %s matches with another number or type of GPUs, and counts by its requests, "
                       "as others may.",
-                      rule->job.where, JobName(pod)));
+                      pattern->job.where, JobName(pod)));
       }
       return;
     }
-    profile.by = KnownBy::kRule;
-    key = "rule " + rule->job.where;
+    profile.by = KnownBy::kPattern;
+    key = "pattern " + pattern->job.where;
   }
   out_.profiles.try_emplace(key, std::move(profile));
   shape.profile = std::move(key);
@@ -692,8 +693,8 @@ void Importer::Count() {
     note(options_.measured.size(), " pods were measured, and none is among the objects: " + name_space + "/" + name);
   }
   std::vector<std::string_view> unmatched;
-  for (const KubeRule& rule : options_.rules) {
-    if (!matched_.contains(&rule)) unmatched.push_back(rule.job.where);
+  for (const KubePattern& pattern : options_.patterns) {
+    if (!matched_.contains(&pattern)) unmatched.push_back(pattern.job.where);
   }
   note(unmatched.size(), " profiles are the first match of no pod with GPUs: " + QuotedSome(unmatched, 3));
   for (const auto& [driver, slices] : state_.other_drivers) {

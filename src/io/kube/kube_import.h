@@ -10,6 +10,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
@@ -17,7 +18,7 @@
 #include "device/catalogue.h"
 #include "io/kube/kube_ask.h"
 #include "io/kube/kube_gpus.h"
-#include "io/kube/kube_rules.h"
+#include "io/kube/kube_patterns.h"
 #include "io/kube/kube_state.h"
 #include "place/job/job.h"
 #include "place/state/node.h"
@@ -41,7 +42,7 @@ struct ImportedPlace {
 };
 
 // Who says what a job runs.
-enum class KnownBy : uint8_t { kJobProfile, kMeasured, kRule, kNobody };
+enum class KnownBy : uint8_t { kJobProfile, kMeasured, kPattern, kNobody };
 
 struct ImportedJob {
   uint64_t id = 0;
@@ -60,9 +61,9 @@ struct ImportedJob {
 
 struct ImportedProfile {
   KnownBy by = KnownBy::kJobProfile;
-  std::string kind;                 // empty: training, or as the rule says
-  std::vector<TypeDemand> demands;  // empty: the rule's
-  const KubeRule* rule = nullptr;   // of ImportOptions: its terms
+  std::string kind;                      // empty: training, or as the pattern says
+  std::vector<TypeDemand> demands;       // empty: the pattern's
+  const KubePattern* pattern = nullptr;  // of ImportOptions: its terms
 };
 
 struct ImportLeftOut {
@@ -86,12 +87,28 @@ struct ImportedCluster {
 
 struct ImportOptions {
   std::vector<std::string> rack_labels;  // that tell a node's rack, the first that it has; before those known here
-  std::vector<KubeRule> rules;
+  std::vector<KubePattern> patterns;
   KubeMeasured measured;
 };
 
-// Of what it leaves `options` own the rules.
+// Of what it leaves `options` own the patterns.
 [[nodiscard]] ImportedCluster ImportCluster(const KubeState& state, const Catalogue& catalogue,
                                             const ImportOptions& options);
+
+// ---- It as the files that other commands read (docs/files.md); each was read again by the reader that it is for.
+
+struct ImportFiles {
+  std::string cluster;    // cluster.yaml: nodes alone
+  std::string jobs;       // jobs.yaml: what runs and what waits
+  std::string decisions;  // decisions.csv: where what runs was put, in order
+  std::string now;        // now.yaml: nodes, and what runs as residents
+  std::string waiting;    // waiting.yaml: what waits
+  size_t too_long = 0;    // gangs whose line the log cannot hold
+};
+
+// `gpus_files`: paths of files with GPU types, as seen from where the files will lie. `catalogue` knows their types.
+[[nodiscard]] absl::StatusOr<ImportFiles> WriteImport(const ImportedCluster& imported,
+                                                      const std::shared_ptr<const Catalogue>& catalogue,
+                                                      const std::vector<std::string>& gpus_files);
 
 }  // namespace horus

@@ -2,8 +2,8 @@
 // What jobs run, said for many pods at once: by patterns (--profiles) and by what Prometheus saw (--measured).
 //
 // Enters:  paths; the catalogue that GPU types are looked up in.
-// Leaves:  rules in the order of the file, figures by pod; errors with place, expected and found.
-// Cost:    linear in the files; a pod is held against each rule.
+// Leaves:  patterns in the order of the file, figures by pod; errors with place, expected and found.
+// Cost:    linear in the files; a pod is held against each pattern.
 #pragma once
 
 #include <cstdint>
@@ -23,7 +23,7 @@
 namespace horus {
 
 // Pods that match, and what each of them is in the words of jobs.yaml.
-struct KubeRule {
+struct KubePattern {
   std::string name_space, name, image;  // patterns of a shell; empty: any
   KubeTexts labels;                     // likewise, of values
   std::shared_ptr<const YamlTree> tree;
@@ -40,12 +40,13 @@ struct KubeRule {
 // Of jobs, not of what they run: said beside figures that were measured, too.
 [[nodiscard]] bool IsTerm(std::string_view key);
 
-// The first rule that the pod matches; null: none.
-[[nodiscard]] const KubeRule* FindRule(const std::vector<KubeRule>& rules, const KubePod& pod);
+// The first pattern that the pod matches; null: none.
+[[nodiscard]] const KubePattern* FindPattern(const std::vector<KubePattern>& patterns, const KubePod& pod);
 
 using KubeMeasured = std::map<std::pair<std::string, std::string>, Demand>;  // by namespace and name of pods
 
-[[nodiscard]] absl::StatusOr<std::vector<KubeRule>> ReadKubeRules(const std::string& path, const Catalogue& catalogue);
+[[nodiscard]] absl::StatusOr<std::vector<KubePattern>> ReadKubePatterns(const std::string& path,
+                                                                        const Catalogue& catalogue);
 // The answer of Prometheus to the query of docs/shadow.md. Pods without all figures are left out.
 [[nodiscard]] absl::StatusOr<KubeMeasured> ReadKubeMeasured(const std::string& path);
 

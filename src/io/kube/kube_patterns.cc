@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "io/kube/kube_rules.h"
+#include "io/kube/kube_patterns.h"
 
 #include <fnmatch.h>
 
@@ -18,7 +18,7 @@
 namespace horus {
 namespace {
 
-constexpr size_t kMostRules = 10'000;
+constexpr size_t kMostPatterns = 10'000;
 constexpr size_t kMostLabels = 64;
 constexpr std::array<std::string_view, 2> kFileKeys = {"version", "profiles"};
 constexpr std::array<std::string_view, 4> kPodKeys = {"namespace", "name", "image", "labels"};
@@ -29,7 +29,7 @@ constexpr std::string_view kOfPods =
     " name id tenant gpus tasks gpu_milli gpu_types cpu_cores memory_gib storage_mb_s priority submit_s deadline_s "
     "node_selector gpu_memory_request_gib gpu_memory_limit_gib alternatives sensitivity ";
 
-std::vector<std::string_view> RuleKeys() {
+std::vector<std::string_view> PatternKeys() {
   std::vector<std::string_view> keys = {"pods"};
   std::ranges::copy_if(JobKeys(), std::back_inserter(keys), [](std::string_view key) {
     return kOfPods.find(" " + std::string(key) + " ") == std::string_view::npos;
@@ -41,35 +41,35 @@ bool Matches(const std::string& pattern, const std::string& text) {
   return pattern.empty() || fnmatch(pattern.c_str(), text.c_str(), FNM_NOESCAPE) == 0;
 }
 
-bool Matches(const KubeRule& rule, const KubePod& pod) {
-  const bool image = std::ranges::any_of(pod.images, [&](const auto& one) { return Matches(rule.image, one); });
-  return Matches(rule.name_space, pod.name_space) && Matches(rule.name, pod.name) && (image || rule.image.empty()) &&
-         std::ranges::all_of(rule.labels, [&](const auto& wanted) {
+bool Matches(const KubePattern& pattern, const KubePod& pod) {
+  const bool image = std::ranges::any_of(pod.images, [&](const auto& one) { return Matches(pattern.image, one); });
+  return Matches(pattern.name_space, pod.name_space) && Matches(pattern.name, pod.name) &&
+         (image || pattern.image.empty()) && std::ranges::all_of(pattern.labels, [&](const auto& wanted) {
            const auto label = pod.labels.find(wanted.first);
            return label != pod.labels.end() && Matches(wanted.second, label->second);
          });
 }
 
-absl::Status ReadPatterns(const YamlMap& map, KubeRule& rule) {
+absl::Status ReadPatterns(const YamlMap& map, KubePattern& pattern) {
   HORUS_ASSIGN_OR_RETURN(const YamlValue pods, map.Require("pods", "patterns of the pods that this is said of"));
   HORUS_ASSIGN_OR_RETURN(const YamlMap patterns, pods.Map(kPodKeys));
-  HORUS_RETURN_IF_ERROR(patterns.ReadText("namespace", kMaxNameBytes, rule.name_space));
-  HORUS_RETURN_IF_ERROR(patterns.ReadText("name", kMaxNameBytes, rule.name));
-  HORUS_RETURN_IF_ERROR(patterns.ReadText("image", kMaxPathBytes, rule.image));
+  HORUS_RETURN_IF_ERROR(patterns.ReadText("namespace", kMaxNameBytes, pattern.name_space));
+  HORUS_RETURN_IF_ERROR(patterns.ReadText("name", kMaxNameBytes, pattern.name));
+  HORUS_RETURN_IF_ERROR(patterns.ReadText("image", kMaxPathBytes, pattern.image));
   if (const YamlValue* labels = patterns.Find("labels")) {
     HORUS_ASSIGN_OR_RETURN(const auto pairs, labels->Pairs(kMostLabels));
     for (const auto& [key, value] : pairs) {
-      HORUS_ASSIGN_OR_RETURN(rule.labels[key], value.Text(kMaxNameBytes));
+      HORUS_ASSIGN_OR_RETURN(pattern.labels[key], value.Text(kMaxNameBytes));
     }
   }
-  if (!rule.name_space.empty() || !rule.name.empty() || !rule.image.empty() || !rule.labels.empty())
+  if (!pattern.name_space.empty() || !pattern.name.empty() || !pattern.image.empty() || !pattern.labels.empty())
     return absl::OkStatus();
   return pods.Expected("at least one of namespace, name, image, labels");
 }
 
 // As a job of jobs.yaml. What the job of a pod has beside stands in for the check: as many GPUs as the model has parts,
 // and figures where there are terms alone.
-absl::Status ReadJob(const YamlMap& map, const Catalogue& catalogue, KubeRule& rule) {
+absl::Status ReadJob(const YamlMap& map, const Catalogue& catalogue, KubePattern& pattern) {
   std::vector<std::pair<std::string_view, YamlValue>> pairs;
   for (const std::string_view key : JobKeys()) {
     if (const YamlValue* value = map.Find(key)) pairs.emplace_back(key, *value);
@@ -80,11 +80,11 @@ absl::Status ReadJob(const YamlMap& map, const Catalogue& catalogue, KubeRule& r
     HORUS_ASSIGN_OR_RETURN(const auto tree, YamlTree::Parse("", "any: {gpu_util_pct: 1, gpu_memory_gib: 1}\n"));
     pairs.emplace_back("demand", YamlValue::Root(tree));
   }
-  HORUS_ASSIGN_OR_RETURN(rule.job, ReadJobRequest(YamlMap(map.value(), std::move(pairs)), catalogue, 1));
-  if (terms_alone) rule.job.spec.demands.clear();
-  if (!rule.job.model || FindKnownModel(rule.job.model->path) != nullptr) return absl::OkStatus();
+  HORUS_ASSIGN_OR_RETURN(pattern.job, ReadJobRequest(YamlMap(map.value(), std::move(pairs)), catalogue, 1));
+  if (terms_alone) pattern.job.spec.demands.clear();
+  if (!pattern.job.model || FindKnownModel(pattern.job.model->path) != nullptr) return absl::OkStatus();
   std::error_code error;
-  std::string& path = rule.job.model->path;
+  std::string& path = pattern.job.model->path;
   path = std::filesystem::absolute(path, error).lexically_normal().string();  // jobs.yaml lies elsewhere
   return absl::OkStatus();
 }
@@ -129,7 +129,7 @@ absl::Status ReadFigure(const KubeView& sample, KubeMeasured& measured) {
 
 bool IsTerm(std::string_view key) { return std::ranges::find(kTermKeys, key) != kTermKeys.end(); }
 
-bool KubeRule::Fits(int64_t gpus, GpuTypeId type) const {
+bool KubePattern::Fits(int64_t gpus, GpuTypeId type) const {
   if (job.model) {
     return gpus % job.model->config.tensor_parallel == 0 &&
            (!job.model->service || gpus == job.model->config.tensor_parallel);
@@ -138,31 +138,31 @@ bool KubeRule::Fits(int64_t gpus, GpuTypeId type) const {
          std::ranges::any_of(job.spec.demands, [&](const TypeDemand& one) { return one.type == type; });
 }
 
-const KubeRule* FindRule(const std::vector<KubeRule>& rules, const KubePod& pod) {
-  const auto rule = std::ranges::find_if(rules, [&](const KubeRule& one) { return Matches(one, pod); });
-  return rule == rules.end() ? nullptr : &*rule;
+const KubePattern* FindPattern(const std::vector<KubePattern>& patterns, const KubePod& pod) {
+  const auto pattern = std::ranges::find_if(patterns, [&](const KubePattern& one) { return Matches(one, pod); });
+  return pattern == patterns.end() ? nullptr : &*pattern;
 }
 
-absl::StatusOr<std::vector<KubeRule>> ReadKubeRules(const std::string& path, const Catalogue& catalogue) {
+absl::StatusOr<std::vector<KubePattern>> ReadKubePatterns(const std::string& path, const Catalogue& catalogue) {
   HORUS_ASSIGN_OR_RETURN(const auto tree, YamlTree::Load(path));
   HORUS_ASSIGN_OR_RETURN(const YamlMap root, OpenVersion1(tree, kFileKeys));
   HORUS_ASSIGN_OR_RETURN(const YamlValue list, root.Require("profiles", "a list: which pods, and what they run"));
-  HORUS_ASSIGN_OR_RETURN(const std::vector<YamlValue> items, list.List(kMostRules));
-  const std::vector<std::string_view> keys = RuleKeys();
-  std::vector<KubeRule> rules;
+  HORUS_ASSIGN_OR_RETURN(const std::vector<YamlValue> items, list.List(kMostPatterns));
+  const std::vector<std::string_view> keys = PatternKeys();
+  std::vector<KubePattern> patterns;
   for (const YamlValue& item : items) {
     HORUS_ASSIGN_OR_RETURN(const YamlMap map, item.Map(keys));
-    KubeRule& rule = rules.emplace_back();
-    HORUS_RETURN_IF_ERROR(ReadPatterns(map, rule));
-    HORUS_RETURN_IF_ERROR(ReadJob(map, catalogue, rule));
-    rule.says_share = map.Has("share");
-    rule.tree = tree;
+    KubePattern& pattern = patterns.emplace_back();
+    HORUS_RETURN_IF_ERROR(ReadPatterns(map, pattern));
+    HORUS_RETURN_IF_ERROR(ReadJob(map, catalogue, pattern));
+    pattern.says_share = map.Has("share");
+    pattern.tree = tree;
   }
   const std::vector<uint32_t> top = tree->children(YamlTree::root());
   const auto key = std::ranges::find_if(top, [&](uint32_t one) { return tree->text(one) == "profiles"; });
   const std::vector<uint32_t> positions = tree->children(*std::next(key));
-  for (size_t i = 0; i < rules.size(); ++i) rules[i].position = positions[i];
-  return rules;
+  for (size_t i = 0; i < patterns.size(); ++i) patterns[i].position = positions[i];
+  return patterns;
 }
 
 absl::StatusOr<KubeMeasured> ReadKubeMeasured(const std::string& path) {
