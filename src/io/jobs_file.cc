@@ -28,9 +28,9 @@ constexpr std::array<std::string_view, 11> kDemandKeys = {
 constexpr std::string_view kAnyType = "any";
 constexpr double kMaxPct = 100;
 constexpr double kMaxOperatorUs = 1e9;
-constexpr double kMaxKernels = 1e9;                                    // a step of as many takes an hour
+constexpr double kMaxKernels = 1e9;                                     // a step of as many takes an hour
 constexpr double kLeastDeviceShare = 1e-5, kMostDeviceShare = 0.99999;  // those of predictions are between
-constexpr int64_t kMaxGradientMib = int64_t{1} << 32;                  // as predict/demand.cc
+constexpr int64_t kMaxGradientMib = int64_t{1} << 32;                   // as predict/demand.cc
 
 // Calls `read` for the estimate and the upper bound of `number` or `[estimate, upper]`.
 template <typename Read, typename Quantity>
