@@ -127,7 +127,7 @@ InspectReport MakeInspectReport(std::string path, std::shared_ptr<const Graph> g
     StepMemory memory = profile.memory;
     memory.context = type.context_mib * (int64_t{1} << 20);
     gpu.features.resize(DeviceFeatureColumns().size());
-    DeviceFeatures(gpu.roofline, memory, type, profile.run, gpu.features);
+    DeviceFeatures(gpu.roofline, memory, type, gpu.features);
     std::vector<OpTime> times = RooflineOps(profile.cost, profile.run, type);
     if (IsEngine(profile.run.framework)) {
       const std::vector<double> us = OperatorTimesOf(*profile.shaped, profile.cost, profile.run, type);

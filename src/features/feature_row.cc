@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Builds feature rows from the column tables, and the schema's hash and page from the same tables.
+// The columns of the feature row, name, unit, definition and how the value is found, in one table each; rows, the
+// schema's hash and its page are made from them.
 #include "features/feature_row.h"
 
 #include <algorithm>
@@ -7,11 +8,281 @@
 
 #include "base/format.h"
 #include "base/hash.h"
+#include "base/units.h"
 #include "device/gpu_type.h"
-#include "features/feature_columns.h"
 
 namespace horus {
 namespace {
+
+// Quantiles of an amount over the operators.
+struct Spread {
+  double p10 = 0, p50 = 0, p90 = 0, max = 0;
+};
+
+struct JobSource {
+  const ShapedGraph& shaped;
+  const StepCost& cost;
+  const StepMemory& memory;
+  const RunSpec& run;
+  Spread flops, bytes, intensity;
+};
+struct DeviceSource {
+  const RooflineTerms& roofline;
+  const StepMemory& memory;  // context included
+  const GpuType& gpu;
+};
+
+struct JobEntry {
+  FeatureColumn column;
+  double (*value)(const JobSource&);
+};
+struct DeviceEntry {
+  FeatureColumn column;
+  double (*value)(const DeviceSource&);
+};
+
+// How most values are found: a field of one of the sources.
+template <auto kField>
+double Step(const JobSource& s) {
+  return static_cast<double>(s.cost.*kField);
+}
+template <auto kField>
+double Total(const JobSource& s) {
+  return static_cast<double>(s.cost.totals.*kField);
+}
+template <OpClass kClass>
+double OpsOf(const JobSource& s) {
+  return static_cast<double>(s.cost.by_class[static_cast<size_t>(kClass)].ops);
+}
+template <OpClass kClass>
+double FlopsOf(const JobSource& s) {
+  const CostTotals& totals = s.cost.by_class[static_cast<size_t>(kClass)];
+  return totals.forward_flops + totals.forward_flops_other;
+}
+template <OpClass kClass>
+double BytesOf(const JobSource& s) {
+  return s.cost.by_class[static_cast<size_t>(kClass)].forward_bytes;
+}
+template <auto kAmount, auto kQuantile>
+double Over(const JobSource& s) {
+  return s.*kAmount.*kQuantile;
+}
+template <auto kField>
+double Memory(const JobSource& s) {
+  return static_cast<double>(s.memory.*kField);
+}
+template <auto kField>
+double Roofline(const DeviceSource& s) {
+  return s.roofline.*kField;
+}
+template <size_t kPart>
+double PartUs(const DeviceSource& s) {
+  return s.roofline.part_us[kPart];
+}
+template <auto kField>
+double Gpu(const DeviceSource& s) {
+  return static_cast<double>(s.gpu.*kField);
+}
+
+using enum OpClass;
+
+constexpr JobEntry kJobFeatureTable[] = {
+    {{"horus_flops", "FLOP", "forward FLOPs as the author of Horus counts them (a convolution's multiply-add is 1)"},
+     Total<&CostTotals::horus_flops>},
+    {{"horus_parameters", "count", "trained parameters"}, Step<&StepCost::parameters>},
+    {{"horus_convs", "count", "convolutions"}, Step<&StepCost::horus_convs>},
+    {{"horus_linears", "count", "linear layers, embeddings and attention products; 2 a step of a recurrent layer"},
+     Step<&StepCost::horus_linears>},
+    {{"horus_activations", "count", "activations; 5 a step of an LSTM, 3 of a GRU, 1 of an RNN"},
+     Step<&StepCost::horus_activations>},
+    {{"horus_others", "count", "all other operators that run a kernel"}, Step<&StepCost::horus_others>},
+    {{"batch", "samples", "samples per GPU and step"},
+     [](const JobSource& s) { return static_cast<double>(s.shaped.batch); }},
+    {{"training", "0/1", "1 = training, 0 = inference"},
+     [](const JobSource& s) { return s.run.mode == RunMode::kTraining ? 1.0 : 0.0; }},
+    {{"precision", "code", "0 fp32, 1 tf32, 2 amp, 3 amp-bf16, 4 fp16, 5 bf16, 6 fp32-ieee"},
+     [](const JobSource& s) { return static_cast<double>(s.run.precision); }},
+    {{"half_products", "0/1", "1 = matrix products take 16-bit inputs"},
+     [](const JobSource& s) { return IsAmp(s.run.precision) || IsHalf(s.run.precision) ? 1.0 : 0.0; }},
+    {{"optimizer", "code",
+      "0 sgd, 1 momentum, 2 adam, 3 adamw, 4 adafactor, 5 adam-8bit, 6 rmsprop, 7 adagrad; -1 for inference"},
+     [](const JobSource& s) {
+       if (s.run.mode != RunMode::kTraining) return -1.0;
+       const Optimizer optimizer = s.run.optimizer;  // no rows of bf16 states: to trees they are AdamW's
+       return static_cast<double>(optimizer == Optimizer::kAdamWBf16 ? Optimizer::kAdamW : optimizer);
+     }},
+    {{"framework", "code", "0 PyTorch from 2.0, 1 PyTorch before, 2 TensorFlow, 3 PyTorch compiled"},
+     [](const JobSource& s) {
+       // Of engines there are no rows of whole steps: what trees know of memory is that of compiled code.
+       return static_cast<double>(std::min(s.run.framework, Framework::kPyTorchCompiled));
+     }},
+    {{"nhwc", "0/1", "1 = images lie channels last in memory"},
+     [](const JobSource& s) { return s.run.layout == Layout::kNhwc ? 1.0 : 0.0; }},
+    {{"forward_flops", "FLOP",
+      "convolution, matrix, recurrent and attention products of the forward pass (a multiply-add is 2)"},
+     Total<&CostTotals::forward_flops>},
+    {{"forward_flops_other", "FLOP", "all other FLOPs of the forward pass"}, Total<&CostTotals::forward_flops_other>},
+    {{"backward_flops", "FLOP", "products of the backward pass"}, Total<&CostTotals::backward_flops>},
+    {{"backward_flops_other", "FLOP", "all other FLOPs of the backward pass"},
+     Total<&CostTotals::backward_flops_other>},
+    {{"forward_bytes", "bytes", "read and written by the forward pass"}, Total<&CostTotals::forward_bytes>},
+    {{"backward_bytes", "bytes", "read and written by the backward pass"}, Total<&CostTotals::backward_bytes>},
+    {{"step_flops", "FLOP", "all FLOPs of a step: forward, backward, loss, optimiser"},
+     [](const JobSource& s) { return s.cost.StepFlops(); }},
+    {{"step_bytes", "bytes", "all bytes of a step"}, [](const JobSource& s) { return s.cost.StepBytes(); }},
+    {{"step_intensity", "FLOP/byte", "step_flops / step_bytes"},
+     [](const JobSource& s) { return s.cost.StepBytes() > 0 ? s.cost.StepFlops() / s.cost.StepBytes() : 0.0; }},
+    {{"forward_kernels", "count", "kernels of the forward pass"}, Total<&CostTotals::forward_kernels>},
+    {{"step_kernels", "count", "kernels of a step"}, [](const JobSource& s) { return s.cost.StepKernels(); }},
+    {{"library_kernels", "count",
+      "of step_kernels, those that one library call launches beyond its first (recurrent layers)"},
+     Total<&CostTotals::library_kernels>},
+    {{"optimizer_bytes", "bytes", "read and written by the optimiser"},
+     [](const JobSource& s) { return s.cost.optimizer.bytes; }},
+    {{"parameter_tensors", "count", "trained tensors"}, Step<&StepCost::parameter_tensors>},
+    {{"activation_elements", "count", "elements of all operator outputs"}, Step<&StepCost::activations>},
+    {{"ops", "count", "operators that run a kernel"},
+     [](const JobSource& s) { return static_cast<double>(s.cost.coverage.ops); }},
+    {{"known_flops_share", "0-1", "estimated share of the forward FLOPs in operators of known cost"},
+     [](const JobSource& s) { return s.cost.coverage.flops_share; }},
+    {{"depth_ops", "count", "longest chain of operators that run a kernel"}, Step<&StepCost::critical_path_ops>},
+    {{"depth_flops", "FLOP", "most forward FLOPs along one chain"}, Step<&StepCost::critical_path_flops>},
+    {{"width_ops", "count", "most operators at one depth"}, Step<&StepCost::max_width>},
+    {{"ops_convolution", "count", "operators of class convolution"}, OpsOf<kConvolution>},
+    {{"ops_matmul", "count", "operators of class matmul"}, OpsOf<kMatmul>},
+    {{"ops_recurrent", "count", "operators of class recurrent"}, OpsOf<kRecurrent>},
+    {{"ops_attention", "count", "operators of class attention"}, OpsOf<kAttention>},
+    {{"ops_normalisation", "count", "operators of class normalisation"}, OpsOf<kNormalisation>},
+    {{"ops_activation", "count", "operators of class activation"}, OpsOf<kActivation>},
+    {{"ops_elementwise", "count", "operators of class elementwise"}, OpsOf<kElementwise>},
+    {{"ops_reduction", "count", "operators of class reduction"}, OpsOf<kReduction>},
+    {{"ops_embedding", "count", "operators of class embedding"}, OpsOf<kEmbedding>},
+    {{"ops_pooling", "count", "operators of class pooling"}, OpsOf<kPooling>},
+    {{"ops_data_movement", "count", "operators of class data_movement"}, OpsOf<kDataMovement>},
+    {{"ops_other", "count", "operators of class other"}, OpsOf<kOther>},
+    {{"flops_convolution", "FLOP", "forward FLOPs, products and others, of class convolution"}, FlopsOf<kConvolution>},
+    {{"flops_matmul", "FLOP", "forward FLOPs, products and others, of class matmul"}, FlopsOf<kMatmul>},
+    {{"flops_recurrent", "FLOP", "forward FLOPs, products and others, of class recurrent"}, FlopsOf<kRecurrent>},
+    {{"flops_attention", "FLOP", "forward FLOPs, products and others, of class attention"}, FlopsOf<kAttention>},
+    {{"flops_normalisation", "FLOP", "forward FLOPs, products and others, of class normalisation"},
+     FlopsOf<kNormalisation>},
+    {{"flops_activation", "FLOP", "forward FLOPs, products and others, of class activation"}, FlopsOf<kActivation>},
+    {{"flops_elementwise", "FLOP", "forward FLOPs, products and others, of class elementwise"}, FlopsOf<kElementwise>},
+    {{"flops_reduction", "FLOP", "forward FLOPs, products and others, of class reduction"}, FlopsOf<kReduction>},
+    {{"flops_embedding", "FLOP", "forward FLOPs, products and others, of class embedding"}, FlopsOf<kEmbedding>},
+    {{"flops_pooling", "FLOP", "forward FLOPs, products and others, of class pooling"}, FlopsOf<kPooling>},
+    {{"flops_data_movement", "FLOP", "forward FLOPs, products and others, of class data_movement"},
+     FlopsOf<kDataMovement>},
+    {{"flops_other", "FLOP", "forward FLOPs, products and others, of class other"}, FlopsOf<kOther>},
+    {{"bytes_convolution", "bytes", "forward bytes of class convolution"}, BytesOf<kConvolution>},
+    {{"bytes_matmul", "bytes", "forward bytes of class matmul"}, BytesOf<kMatmul>},
+    {{"bytes_recurrent", "bytes", "forward bytes of class recurrent"}, BytesOf<kRecurrent>},
+    {{"bytes_attention", "bytes", "forward bytes of class attention"}, BytesOf<kAttention>},
+    {{"bytes_normalisation", "bytes", "forward bytes of class normalisation"}, BytesOf<kNormalisation>},
+    {{"bytes_activation", "bytes", "forward bytes of class activation"}, BytesOf<kActivation>},
+    {{"bytes_elementwise", "bytes", "forward bytes of class elementwise"}, BytesOf<kElementwise>},
+    {{"bytes_reduction", "bytes", "forward bytes of class reduction"}, BytesOf<kReduction>},
+    {{"bytes_embedding", "bytes", "forward bytes of class embedding"}, BytesOf<kEmbedding>},
+    {{"bytes_pooling", "bytes", "forward bytes of class pooling"}, BytesOf<kPooling>},
+    {{"bytes_data_movement", "bytes", "forward bytes of class data_movement"}, BytesOf<kDataMovement>},
+    {{"bytes_other", "bytes", "forward bytes of class other"}, BytesOf<kOther>},
+    {{"op_flops_p10", "FLOP", "10 % quantile over operators of forward FLOPs"}, Over<&JobSource::flops, &Spread::p10>},
+    {{"op_flops_p50", "FLOP", "median over operators of forward FLOPs"}, Over<&JobSource::flops, &Spread::p50>},
+    {{"op_flops_p90", "FLOP", "90 % quantile over operators of forward FLOPs"}, Over<&JobSource::flops, &Spread::p90>},
+    {{"op_flops_max", "FLOP", "largest over operators of forward FLOPs"}, Over<&JobSource::flops, &Spread::max>},
+    {{"op_bytes_p10", "bytes", "10 % quantile over operators of forward bytes"}, Over<&JobSource::bytes, &Spread::p10>},
+    {{"op_bytes_p50", "bytes", "median over operators of forward bytes"}, Over<&JobSource::bytes, &Spread::p50>},
+    {{"op_bytes_p90", "bytes", "90 % quantile over operators of forward bytes"}, Over<&JobSource::bytes, &Spread::p90>},
+    {{"op_bytes_max", "bytes", "largest over operators of forward bytes"}, Over<&JobSource::bytes, &Spread::max>},
+    {{"op_intensity_p10", "FLOP/byte", "10 % quantile over operators of forward FLOPs per byte"},
+     Over<&JobSource::intensity, &Spread::p10>},
+    {{"op_intensity_p50", "FLOP/byte", "median over operators of forward FLOPs per byte"},
+     Over<&JobSource::intensity, &Spread::p50>},
+    {{"op_intensity_p90", "FLOP/byte", "90 % quantile over operators of forward FLOPs per byte"},
+     Over<&JobSource::intensity, &Spread::p90>},
+    {{"op_intensity_max", "FLOP/byte", "largest over operators of forward FLOPs per byte"},
+     Over<&JobSource::intensity, &Spread::max>},
+    {{"mem_weights", "bytes", "parameters and buffers"}, Memory<&StepMemory::weights>},
+    {{"mem_gradients", "bytes", "gradients of parameters"}, Memory<&StepMemory::gradients>},
+    {{"mem_optimizer", "bytes", "optimiser state"}, Memory<&StepMemory::optimizer>},
+    {{"mem_master_weights", "bytes", "master or half copies of weights"}, Memory<&StepMemory::master_weights>},
+    {{"mem_inputs", "bytes", "the batch"}, Memory<&StepMemory::inputs>},
+    {{"mem_activations", "bytes", "saved for backward, at the peak"}, Memory<&StepMemory::activations>},
+    {{"mem_transient", "bytes", "temporaries and activation gradients, at the peak"}, Memory<&StepMemory::transient>},
+    {{"mem_workspace", "bytes", "library scratch, at the peak"}, Memory<&StepMemory::workspace>},
+    {{"mem_loaded_kernels", "bytes", "code that the libraries load"}, Memory<&StepMemory::loaded_kernels>},
+    {{"mem_allocator_slack", "bytes", "rounding and fragments of the caching allocator"},
+     Memory<&StepMemory::allocator_slack>},
+    {{"mem_saved_total", "bytes", "saved for backward at the end of the forward pass"},
+     Memory<&StepMemory::saved_total>},
+    {{"mem_largest_scratch", "bytes", "input and output of the largest convolution"},
+     Memory<&StepMemory::largest_scratch>},
+    {{"mem_decomposed", "bytes", "saved by operators that may be parts of one in the framework"},
+     Memory<&StepMemory::decomposed>},
+    {{"mem_horus", "bytes", "the Horus memory formula"}, Memory<&StepMemory::horus>},
+};
+
+constexpr DeviceEntry kDeviceFeatureTable[] = {
+    {{"roofline_step_time_us", "us", "roofline time of a step"}, Roofline<&RooflineTerms::step_time_us>},
+    {{"roofline_device_time_us", "us", "sum of the kernels' durations"}, Roofline<&RooflineTerms::device_time_us>},
+    {{"roofline_host_time_us", "us", "time that the host needs to dispatch the step"},
+     Roofline<&RooflineTerms::host_time_us>},
+    {{"roofline_copy_us", "us", "time to copy the batch to the GPU"}, Roofline<&RooflineTerms::copy_us>},
+    {{"roofline_gpu_util_pct", "per cent", "roofline GPU-busy percentage"}, Roofline<&RooflineTerms::gpu_util_pct>},
+    {{"roofline_mem_bw_util_pct", "per cent", "share of the memory bandwidth over the step"},
+     Roofline<&RooflineTerms::mem_bw_util_pct>},
+    {{"roofline_compute_share", "0-1", "share of device time in compute-bound operators"},
+     Roofline<&RooflineTerms::compute_share>},
+    {{"roofline_bandwidth_share", "0-1", "share of device time in bandwidth-bound operators"},
+     Roofline<&RooflineTerms::bandwidth_share>},
+    {{"roofline_launch_share", "0-1", "share of device time in launch-bound operators"},
+     Roofline<&RooflineTerms::launch_share>},
+    {{"roofline_mean_parallelism", "0-1", "how far thread blocks fill the GPU, weighted by time"},
+     Roofline<&RooflineTerms::mean_parallelism>},
+    {{"time_matmul_us", "us", "roofline device time: matrix products on matrix units"}, PartUs<0>},
+    {{"time_attention_us", "us", "roofline device time: products of two activations"}, PartUs<1>},
+    {{"time_fused_attention_us", "us", "roofline device time: attention as one kernel"}, PartUs<2>},
+    {{"time_conv_us", "us", "roofline device time: convolutions on matrix units"}, PartUs<3>},
+    {{"time_conv_pointwise_us", "us", "roofline device time: those with filters of one element"}, PartUs<4>},
+    {{"time_conv_grouped_us", "us", "roofline device time: those of groups"}, PartUs<5>},
+    {{"time_conv_depthwise_us", "us", "roofline device time: those of at most 4 channels a group, forward"}, PartUs<6>},
+    {{"time_conv_depthwise_backward_us", "us", "roofline device time: the same, backward"}, PartUs<7>},
+    {{"time_recurrent_us", "us", "roofline device time: recurrent layers"}, PartUs<8>},
+    {{"time_batch_norm_us", "us", "roofline device time: batch normalisation"}, PartUs<9>},
+    {{"time_norm_us", "us", "roofline device time: other normalisation"}, PartUs<10>},
+    {{"time_softmax_us", "us", "roofline device time: softmax"}, PartUs<11>},
+    {{"time_activation_us", "us", "roofline device time: activations"}, PartUs<12>},
+    {{"time_elementwise_us", "us", "roofline device time: arithmetic, element by element"}, PartUs<13>},
+    {{"time_reduction_us", "us", "roofline device time: reductions"}, PartUs<14>},
+    {{"time_pooling_us", "us", "roofline device time: pooling"}, PartUs<15>},
+    {{"time_embedding_us", "us", "roofline device time: embeddings"}, PartUs<16>},
+    {{"time_data_movement_us", "us", "roofline device time: data movement"}, PartUs<17>},
+    {{"time_other_us", "us", "roofline device time: loss, optimiser and the rest"}, PartUs<18>},
+    {{"time_plain_matmul_us", "us", "roofline device time: matrix products without matrix units"}, PartUs<19>},
+    {{"time_plain_conv_us", "us", "roofline device time: convolutions without matrix units"}, PartUs<20>},
+    {{"time_layout_us", "us", "roofline device time: turning images into the layout of matrix units"}, PartUs<21>},
+    {{"time_launch_us", "us", "roofline device time: kernels bound by their launch"}, PartUs<22>},
+    {{"mem_peak", "bytes", "peak memory of the step, context included"},
+     [](const DeviceSource& s) { return static_cast<double>(s.memory.Peak()); }},
+    {{"mem_peak_share", "0-1", "mem_peak over the memory of the GPU"},
+     [](const DeviceSource& s) {
+       return s.gpu.mem_mib > 0
+                  ? static_cast<double>(s.memory.Peak()) / (static_cast<double>(s.gpu.mem_mib) * kBytesPerMib)
+                  : 0.0;
+     }},
+    {{"gpu_compute_capability", "code", "major x 10 + minor"}, Gpu<&GpuType::compute_capability>},
+    {{"gpu_sm_count", "count", "streaming multiprocessors"}, Gpu<&GpuType::sm_count>},
+    {{"gpu_boost_clock_mhz", "MHz", "boost clock"}, Gpu<&GpuType::boost_clock_mhz>},
+    {{"gpu_fp32_gflops", "GFLOP/s", "peak, plain float32"}, Gpu<&GpuType::fp32_gflops>},
+    {{"gpu_tf32_gflops", "GFLOP/s", "peak, TF32 matrix units; 0 = none"}, Gpu<&GpuType::tf32_gflops>},
+    {{"gpu_fp16_gflops", "GFLOP/s", "peak, float16 products"}, Gpu<&GpuType::fp16_gflops>},
+    {{"gpu_bf16_gflops", "GFLOP/s", "peak, bfloat16 products; 0 = none"}, Gpu<&GpuType::bf16_gflops>},
+    {{"gpu_mem_mib", "MiB", "memory"}, Gpu<&GpuType::mem_mib>},
+    {{"gpu_mem_bandwidth_mb_s", "MB/s", "memory bandwidth"}, Gpu<&GpuType::mem_bandwidth_mb_s>},
+    {{"gpu_l2_kib", "KiB", "second-level cache"}, Gpu<&GpuType::l2_kib>},
+    {{"gpu_tdp_w", "W", "board power; 0 = unknown"}, Gpu<&GpuType::tdp_w>},
+    {{"gpu_context_mib", "MiB", "CUDA context"}, Gpu<&GpuType::context_mib>},
+};
 
 template <size_t N, typename Entry>
 constexpr std::array<FeatureColumn, N> ColumnsOf(const Entry (&table)[N]) {
@@ -24,8 +295,8 @@ constexpr auto kJobColumns = ColumnsOf(kJobFeatureTable);
 constexpr auto kDeviceColumns = ColumnsOf(kDeviceFeatureTable);
 
 // Nearest-rank quantiles of the values.
-Quantiles QuantilesOf(std::vector<double>& values) {
-  Quantiles q;
+Spread SpreadOf(std::vector<double>& values) {
+  Spread q;
   if (values.empty()) return q;
   std::ranges::sort(values);
   const auto at = [&values](double share) {
@@ -42,8 +313,7 @@ Quantiles QuantilesOf(std::vector<double>& values) {
 void AppendTable(std::string& page, std::span<const FeatureColumn> columns, size_t& index) {
   page += "\n| # | column | unit | definition |\n|---|---|---|---|\n";
   for (const FeatureColumn& column : columns) {
-    AppendFormatted(&page, "| %d | `%s` | %s | %s |\n", index++, std::string(column.name), std::string(column.unit),
-                    std::string(column.definition));
+    AppendFormatted(&page, "| %d | `%s` | %s | %s |\n", index++, column.name, column.unit, column.definition);
   }
 }
 
@@ -86,17 +356,15 @@ std::vector<float> JobFeatures(const ShapedGraph& shaped, const StepCost& cost, 
     bytes.push_back(op.forward_bytes);
     if (op.forward_bytes > 0) intensity.push_back(flops.back() / op.forward_bytes);
   }
-  const JobFeatureSource source{
-      shaped, cost, memory, run, QuantilesOf(flops), QuantilesOf(bytes), QuantilesOf(intensity)};
+  const JobSource source{shaped, cost, memory, run, SpreadOf(flops), SpreadOf(bytes), SpreadOf(intensity)};
   std::vector<float> row;
   row.reserve(kJobColumns.size());
-  for (const JobFeatureEntry& entry : kJobFeatureTable) row.push_back(static_cast<float>(entry.value(source)));
+  for (const JobEntry& entry : kJobFeatureTable) row.push_back(static_cast<float>(entry.value(source)));
   return row;
 }
 
-void DeviceFeatures(const RooflineTerms& roofline, const StepMemory& memory, const GpuType& gpu, const RunSpec& run,
-                    std::span<float> out) {
-  const DeviceFeatureSource source{roofline, memory, gpu, run};
+void DeviceFeatures(const RooflineTerms& roofline, const StepMemory& memory, const GpuType& gpu, std::span<float> out) {
+  const DeviceSource source{roofline, memory, gpu};
   const size_t count = std::min(out.size(), kDeviceColumns.size());
   for (size_t i = 0; i < count; ++i) out[i] = static_cast<float>(kDeviceFeatureTable[i].value(source));
 }

@@ -92,8 +92,7 @@ struct RooflineTerms {
                                              const RunSpec& run);
 
 // Writes the columns of DeviceFeatureColumns() to `out` (of exactly that size).
-void DeviceFeatures(const RooflineTerms& roofline, const StepMemory& memory, const GpuType& gpu, const RunSpec& run,
-                    std::span<float> out);
+void DeviceFeatures(const RooflineTerms& roofline, const StepMemory& memory, const GpuType& gpu, std::span<float> out);
 
 // The schema as Markdown: the part of src/features/FEATURES.md after its "schema" mark.
 [[nodiscard]] std::string FeatureSchemaMarkdown();

@@ -155,7 +155,7 @@ RowOnGpu DescribeOn(const JobProfile& job, const GpuType& gpu) {
   on.row.resize(FeatureCount());
   const size_t job_columns = std::min(job.features.size(), JobFeatureColumns().size());
   std::copy_n(job.features.begin(), job_columns, on.row.begin());
-  DeviceFeatures(on.terms, memory, gpu, job.run, std::span(on.row).subspan(JobFeatureColumns().size()));
+  DeviceFeatures(on.terms, memory, gpu, std::span(on.row).subspan(JobFeatureColumns().size()));
   return on;
 }
 

@@ -75,7 +75,7 @@ TEST(FeatureRow, DeviceColumnsCarryTheSpecification) {
   gpu.sm_count = 108;
   gpu.mem_mib = 40960;
   std::vector<float> out(DeviceFeatureColumns().size(), -1);
-  DeviceFeatures({.gpu_util_pct = 42}, {.weights = 1024 * 1024}, gpu, {}, out);
+  DeviceFeatures({.gpu_util_pct = 42}, {.weights = 1024 * 1024}, gpu, out);
   const auto value = [&out](std::string_view name) {
     for (size_t i = 0; i < out.size(); ++i) {
       if (DeviceFeatureColumns()[i].name == name) return out[i];
