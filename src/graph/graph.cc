@@ -2,111 +2,57 @@
 // Element types and attribute look-up of a Graph.
 #include "graph/graph.h"
 
+#include <iterator>
+
 namespace horus {
 
-std::string_view DTypeName(DType dtype) {
-  switch (dtype) {
-    case DType::kUndefined:
-      return "undefined";
-    case DType::kFloat32:
-      return "float32";
-    case DType::kUint8:
-      return "uint8";
-    case DType::kInt8:
-      return "int8";
-    case DType::kUint16:
-      return "uint16";
-    case DType::kInt16:
-      return "int16";
-    case DType::kInt32:
-      return "int32";
-    case DType::kInt64:
-      return "int64";
-    case DType::kString:
-      return "string";
-    case DType::kBool:
-      return "bool";
-    case DType::kFloat16:
-      return "float16";
-    case DType::kFloat64:
-      return "float64";
-    case DType::kUint32:
-      return "uint32";
-    case DType::kUint64:
-      return "uint64";
-    case DType::kComplex64:
-      return "complex64";
-    case DType::kComplex128:
-      return "complex128";
-    case DType::kBfloat16:
-      return "bfloat16";
-    case DType::kFloat8E4M3Fn:
-      return "float8e4m3fn";
-    case DType::kFloat8E4M3Fnuz:
-      return "float8e4m3fnuz";
-    case DType::kFloat8E5M2:
-      return "float8e5m2";
-    case DType::kFloat8E5M2Fnuz:
-      return "float8e5m2fnuz";
-    case DType::kUint4:
-      return "uint4";
-    case DType::kInt4:
-      return "int4";
-  }
-  return "undefined";
+namespace {
+
+struct TypeInfo {
+  std::string_view name;
+  int bits = 0;  // of an element
+  bool floating = false;
+};
+
+// In the order of DType.
+constexpr TypeInfo kTypes[] = {
+    {"undefined"},
+    {"float32", 32, true},
+    {"uint8", 8},
+    {"int8", 8},
+    {"uint16", 16},
+    {"int16", 16},
+    {"int32", 32},
+    {"int64", 64},
+    {"string"},
+    {"bool", 8},
+    {"float16", 16, true},
+    {"float64", 64, true},
+    {"uint32", 32},
+    {"uint64", 64},
+    {"complex64", 64},
+    {"complex128", 128},
+    {"bfloat16", 16, true},
+    {"float8e4m3fn", 8, true},
+    {"float8e4m3fnuz", 8, true},
+    {"float8e5m2", 8, true},
+    {"float8e5m2fnuz", 8, true},
+    {"uint4", 4},
+    {"int4", 4},
+};
+static_assert(std::size(kTypes) == static_cast<size_t>(DType::kInt4) + 1);
+
+// A number that is no DType may come from a file.
+const TypeInfo& InfoOf(DType dtype) {
+  const auto at = static_cast<size_t>(dtype);
+  return kTypes[at < std::size(kTypes) ? at : 0];
 }
 
-int BitsOf(DType dtype) {
-  switch (dtype) {
-    case DType::kUndefined:
-    case DType::kString:
-      return 0;
-    case DType::kUint4:
-    case DType::kInt4:
-      return 4;
-    case DType::kUint8:
-    case DType::kInt8:
-    case DType::kBool:
-    case DType::kFloat8E4M3Fn:
-    case DType::kFloat8E4M3Fnuz:
-    case DType::kFloat8E5M2:
-    case DType::kFloat8E5M2Fnuz:
-      return 8;
-    case DType::kUint16:
-    case DType::kInt16:
-    case DType::kFloat16:
-    case DType::kBfloat16:
-      return 16;
-    case DType::kFloat32:
-    case DType::kInt32:
-    case DType::kUint32:
-      return 32;
-    case DType::kInt64:
-    case DType::kFloat64:
-    case DType::kUint64:
-    case DType::kComplex64:
-      return 64;
-    case DType::kComplex128:
-      return 128;
-  }
-  return 0;
-}
+}  // namespace
 
-bool IsFloating(DType dtype) {
-  switch (dtype) {
-    case DType::kFloat32:
-    case DType::kFloat16:
-    case DType::kFloat64:
-    case DType::kBfloat16:
-    case DType::kFloat8E4M3Fn:
-    case DType::kFloat8E4M3Fnuz:
-    case DType::kFloat8E5M2:
-    case DType::kFloat8E5M2Fnuz:
-      return true;
-    default:
-      return false;
-  }
-}
+std::string_view DTypeName(DType dtype) { return InfoOf(dtype).name; }
+int BitsOf(DType dtype) { return InfoOf(dtype).bits; }
+bool IsFloating(DType dtype) { return InfoOf(dtype).floating; }
 
 const Attribute* Node::FindAttribute(std::string_view attribute) const {
   for (const Attribute& candidate : attributes) {

@@ -80,6 +80,7 @@ class Parser {
   // parser_node.cc
   [[nodiscard]] absl::Status Tensor(const WireField& field, Literal* literal, std::string* name);
   [[nodiscard]] absl::Status SparseTensor(const WireField& field, Literal* literal, std::string* name);
+  [[nodiscard]] absl::Status Dims(const WireField& field, std::vector<int64_t>* dims);
   [[nodiscard]] absl::Status TensorPayload(const WireField& field, struct TensorParts* parts);
   [[nodiscard]] int64_t MaxElements(DType dtype) const;  // kept of one tensor
 

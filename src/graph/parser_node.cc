@@ -48,22 +48,8 @@ constexpr int64_t kLocationExternal = 1;  // TensorProto.DataLocation
 int64_t WireBytes(DType dtype) { return BitsOf(dtype) / 8; }
 
 bool KeepsElements(DType dtype) {
-  switch (dtype) {
-    case DType::kFloat32:
-    case DType::kFloat64:
-    case DType::kBool:
-    case DType::kUint8:
-    case DType::kInt8:
-    case DType::kUint16:
-    case DType::kInt16:
-    case DType::kUint32:
-    case DType::kInt32:
-    case DType::kInt64:
-    case DType::kUint64:
-      return true;
-    default:
-      return false;
-  }
+  if (IsFloating(dtype)) return dtype == DType::kFloat32 || dtype == DType::kFloat64;
+  return BitsOf(dtype) >= 8 && dtype != DType::kComplex64 && dtype != DType::kComplex128;
 }
 
 uint64_t LittleEndian(const std::string& raw, size_t offset, size_t bytes) {
@@ -115,7 +101,7 @@ absl::Status Settle(TensorParts* parts, int64_t max_elements) {
     const std::optional<int64_t> bytes = CheckedMul(*elements, bits / 8);
     if (bytes != parts->raw_bytes) {
       return DataLoss("raw_data has %d bytes, expected %d elements of %s", parts->raw_bytes, *elements,
-                      std::string(DTypeName(literal.dtype)));
+                      DTypeName(literal.dtype));
     }
   }
   if (parts->dropped || *elements > max_elements || !KeepsElements(literal.dtype)) return absl::OkStatus();
@@ -173,14 +159,16 @@ int64_t Parser::MaxElements(DType dtype) const {
   return IsFloating(dtype) ? std::min(limits_.max_literal_elements, limits_.max_rank) : limits_.max_literal_elements;
 }
 
+absl::Status Parser::Dims(const WireField& field, std::vector<int64_t>* dims) {
+  bool too_many = false;
+  HORUS_RETURN_IF_ERROR(in_.Ints(field, limits_.max_rank, dims, &too_many));
+  return too_many ? ResourceExhausted("more than %d dimensions", limits_.max_rank) : absl::OkStatus();
+}
+
 absl::Status Parser::TensorPayload(const WireField& field, TensorParts* parts) {
   switch (field.number) {
-    case kDims: {
-      bool too_many = false;
-      HORUS_RETURN_IF_ERROR(in_.Ints(field, limits_.max_rank, &parts->literal.dims, &too_many));
-      if (!too_many) return absl::OkStatus();
-      return ResourceExhausted("more than %d dimensions", limits_.max_rank);
-    }
+    case kDims:
+      return Dims(field, &parts->literal.dims);
     case kDataType: {
       int64_t number = 0;
       HORUS_RETURN_IF_ERROR(in_.Int(field, &number));
@@ -220,15 +208,11 @@ absl::Status Parser::TensorPayload(const WireField& field, TensorParts* parts) {
 absl::Status Parser::SparseTensor(const WireField& field, Literal* literal, std::string* name) {
   std::vector<int64_t> dims;
   Literal values;
-  bool too_many = false;
   const auto read = [&](const WireField& inner) -> absl::Status {
     if (inner.number == kSparseValues) return Tensor(inner, &values, name);
-    return inner.number == kSparseDims ? in_.Ints(inner, limits_.max_rank, &dims, &too_many) : in_.Skip(inner);
+    return inner.number == kSparseDims ? Dims(inner, &dims) : in_.Skip(inner);
   };
   HORUS_RETURN_IF_ERROR(Message(field, "SparseTensorProto", read));
-  if (too_many) {
-    return ResourceExhausted("more than %d dimensions", limits_.max_rank);
-  }
   for (const int64_t dim : dims) {
     if (dim < 0) return DataLoss("dimension is %d, expected at least 0", dim);
   }
@@ -281,78 +265,44 @@ enum AttributeField : uint32_t {
   kType = 20,
   kRef = 21,
 };
-// AttributeProto.AttributeType.
-enum AttributeType : int64_t {
-  kTypeFloat = 1,
-  kTypeInt = 2,
-  kTypeText = 3,
-  kTypeTensor = 4,
-  kTypeGraph = 5,
-  kTypeFloats = 6,
-  kTypeInts = 7,
-  kTypeTexts = 8,
-  kTypeGraphs = 10,
-};
-
 // Numbers or texts of one attribute that are kept; longer lists (vocabularies, trees) shape nothing.
 constexpr int64_t kMaxAttributeElements = 1 << 16;
 
-int64_t TypeOfField(uint32_t field) {
-  switch (field) {
-    case kFloat:
-      return kTypeFloat;
-    case kInt:
-      return kTypeInt;
-    case kText:
-      return kTypeText;
-    case kTensor:
-      return kTypeTensor;
-    case kGraph:
-      return kTypeGraph;
-    case kFloats:
-      return kTypeFloats;
-    case kInts:
-      return kTypeInts;
-    case kTexts:
-      return kTypeTexts;
-    case kGraphs:
-      return kTypeGraphs;
-    default:
-      return 0;
-  }
-}
+// The field that holds the value, where that is one: AttributeProto numbers its types one below their fields.
+bool HoldsValue(uint32_t field) { return (field >= kFloat && field <= kTexts) || field == kGraphs; }
+uint64_t FieldOfType(int64_t type) { return static_cast<uint64_t>(type) + 1; }
 
 void Assemble(AttributeParts parts, Attribute* attribute) {
   attribute->name = std::move(parts.name);
   attribute->ref = std::move(parts.ref);
   if (parts.dropped || !attribute->ref.empty()) return;
-  switch (parts.type != 0 ? parts.type : TypeOfField(parts.last_field)) {
-    case kTypeFloat:
+  AvoidReserved(&parts.ints);
+  switch (parts.type != 0 ? FieldOfType(parts.type) : parts.last_field) {
+    case kFloat:
       attribute->value = parts.float_value;
       break;
-    case kTypeInt:
+    case kInt:
       attribute->value = parts.int_value;
       break;
-    case kTypeText:
+    case kText:
       attribute->value = std::move(parts.text);
       break;
-    case kTypeTensor:
+    case kTensor:
       attribute->value = std::move(parts.tensor);
       break;
-    case kTypeGraph:
+    case kGraph:
       if (!parts.graphs.empty()) attribute->value = parts.graphs.front();
       break;
-    case kTypeFloats:
+    case kFloats:
       attribute->value = std::move(parts.floats);
       break;
-    case kTypeInts:
-      AvoidReserved(&parts.ints);
+    case kInts:
       attribute->value = std::move(parts.ints);
       break;
-    case kTypeTexts:
+    case kTexts:
       attribute->value = std::move(parts.texts);
       break;
-    case kTypeGraphs:
+    case kGraphs:
       attribute->value = std::move(parts.graphs);
       break;
     default:
@@ -436,7 +386,7 @@ absl::Status Parser::AttributeMessage(const WireField& field, BodyId body, Attri
 }
 
 absl::Status Parser::AttributeField(const WireField& field, BodyId body, AttributeParts* parts) {
-  if (TypeOfField(field.number) != 0) parts->last_field = field.number;
+  if (HoldsValue(field.number)) parts->last_field = field.number;
   switch (field.number) {
     case kAttributeName:
       return Name(field, &parts->name);

@@ -10,23 +10,9 @@ namespace {
 constexpr int kMaxVarintBytes = 10;  // protobuf encoding of a 64-bit number
 constexpr int kTagTypeBits = 3;      // protobuf encoding: tag = field number << 3 | wire type
 
-const char* WireTypeName(WireType type) {
-  switch (type) {
-    case WireType::kVarint:
-      return "varint";
-    case WireType::kFixed64:
-      return "64-bit";
-    case WireType::kBytes:
-      return "length-delimited";
-    case WireType::kGroupStart:
-      return "group start";
-    case WireType::kGroupEnd:
-      return "group end";
-    case WireType::kFixed32:
-      return "32-bit";
-  }
-  return "unknown";
-}
+// By WireType.
+constexpr const char* kWireTypeNames[] = {"varint", "64-bit", "length-delimited", "group start", "group end", "32-bit"};
+const char* NameOf(WireType type) { return kWireTypeNames[static_cast<size_t>(type)]; }
 
 }  // namespace
 
@@ -56,8 +42,8 @@ absl::Status WireReader::Next(const char* message, WireField* field) {
 
 absl::Status WireReader::Expect(const WireField& field, WireType type) const {
   if (field.type == type) return absl::OkStatus();
-  return DataLoss("%s at byte %d: field %u is %s, expected %s", message_, offset(), field.number,
-                  WireTypeName(field.type), WireTypeName(type));
+  return DataLoss("%s at byte %d: field %u is %s, expected %s", message_, offset(), field.number, NameOf(field.type),
+                  NameOf(type));
 }
 
 absl::Status WireReader::Truncated(const WireField& field) const {
