@@ -50,11 +50,9 @@ class Fingerprint {
 
   void AddLiteral(const Literal& literal) {
     Add(static_cast<uint64_t>(literal.dtype));
-    Add(literal.dims.size());
-    for (const int64_t dim : literal.dims) Add(static_cast<uint64_t>(dim));
+    AddValue(literal.dims);
     // Zeros may have been dropped by a tool that strips weights, integers steer shapes: only the latter count here.
-    Add(literal.ints.size());
-    for (const int64_t element : literal.ints) Add(static_cast<uint64_t>(element));
+    AddValue(literal.ints);
   }
 
   void AddBody(size_t b);
@@ -73,6 +71,18 @@ class Fingerprint {
   };
 
   void AddAttribute(const Attribute& attribute);
+  // The value of an attribute, by its kind.
+  void AddValue(std::monostate) {}
+  void AddValue(int64_t value) { Add(static_cast<uint64_t>(value)); }
+  void AddValue(float value) { Add(std::bit_cast<uint32_t>(value)); }
+  void AddValue(const std::string& value) { Add(value); }
+  void AddValue(const Literal& value) { AddLiteral(value); }
+  void AddValue(BodyId value) { Add(value.value()); }
+  template <typename Element>
+  void AddValue(const std::vector<Element>& list) {
+    Add(list.size());
+    for (const Element& element : list) AddValue(element);
+  }
   void AddDeclared(const Value& value);
   void AddUse(size_t b, ValueId id);
   void AddNode(size_t b, const Node& node);
@@ -88,27 +98,7 @@ void Fingerprint::AddAttribute(const Attribute& attribute) {
   Add(attribute.name);
   Add(attribute.ref);
   Add(attribute.value.index());
-  if (const auto* i = std::get_if<int64_t>(&attribute.value)) Add(static_cast<uint64_t>(*i));
-  if (const auto* f = std::get_if<float>(&attribute.value)) Add(std::bit_cast<uint32_t>(*f));
-  if (const auto* s = std::get_if<std::string>(&attribute.value)) Add(*s);
-  if (const auto* t = std::get_if<Literal>(&attribute.value)) AddLiteral(*t);
-  if (const auto* g = std::get_if<BodyId>(&attribute.value)) Add(g->value());
-  if (const auto* list = std::get_if<std::vector<int64_t>>(&attribute.value)) {
-    Add(list->size());
-    for (const int64_t element : *list) Add(static_cast<uint64_t>(element));
-  }
-  if (const auto* list = std::get_if<std::vector<float>>(&attribute.value)) {
-    Add(list->size());
-    for (const float element : *list) Add(std::bit_cast<uint32_t>(element));
-  }
-  if (const auto* list = std::get_if<std::vector<std::string>>(&attribute.value)) {
-    Add(list->size());
-    for (const std::string& element : *list) Add(element);
-  }
-  if (const auto* list = std::get_if<std::vector<BodyId>>(&attribute.value)) {
-    Add(list->size());
-    for (const BodyId element : *list) Add(element.value());
-  }
+  std::visit([this](const auto& value) { AddValue(value); }, attribute.value);
 }
 
 void Fingerprint::AddAttributes(const std::vector<Attribute>& attributes) {
@@ -154,8 +144,7 @@ void Fingerprint::AddNode(size_t b, const Node& node) {
     const std::vector<float>& floats = known.constant[id.value()]->floats;
     const bool folded = known.steers[id.value()] && !floats.empty();
     if (!folded && !SteersShapes(node, i)) continue;
-    Add(floats.size());
-    for (const float element : floats) Add(std::bit_cast<uint32_t>(element));
+    AddValue(floats);
   }
   Add(node.outputs.size());
   for (const ValueId id : node.outputs) AddUse(b, id);
