@@ -432,7 +432,7 @@ absl::StatusOr<Stored> StoredByName(std::string_view option, std::string_view na
 
 absl::StatusOr<Architecture> ReadArchitecture(std::string_view text) {
   const KnownModel* known = FindKnownModel(text);
-  HORUS_ASSIGN_OR_RETURN(const ConfigValue json, ParseConfig(known == nullptr ? text : known->config));
+  HORUS_ASSIGN_OR_RETURN(const ConfigValue json, ParseConfig(known == nullptr ? std::string(text) : ConfigOf(*known)));
   ConfigFields fields(json, "");
   Architecture a;
   a.type = fields.Text("model_type", "");

@@ -66,10 +66,13 @@ struct Architecture {
 
 [[nodiscard]] absl::StatusOr<Architecture> ReadArchitecture(std::string_view text);
 
-// One known model: its name, and the fields of its public config.json that its family reads.
+// One known model: of its public config.json the fields that its family reads; sizes of 0 are not stated there.
 struct KnownModel {
-  std::string_view name, config;
+  std::string_view name, type;
+  int64_t hidden = 0, layers = 0, heads = 0, kv_heads = 0, head_dim = 0, intermediate = 0, vocab = 0, context = 0;
+  std::string_view more;  // of them, as JSON
 };
+[[nodiscard]] std::string ConfigOf(const KnownModel& model);
 [[nodiscard]] std::string_view KnownModelName(size_t index);            // empty past the end
 [[nodiscard]] const KnownModel* FindKnownModel(std::string_view name);  // nullptr when there is none
 
