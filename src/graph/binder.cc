@@ -190,7 +190,7 @@ absl::Status Binder::Apply(Frame* frame, const Node& node) {
   if (entry != nullptr) {
     state.op = result.ops.size();
     RuleContext context(&state, &node, op.inputs, op.outputs);
-    HORUS_RETURN_IF_ERROR(entry->rule(context));
+    HORUS_RETURN_IF_ERROR(entry->Apply(context));
     const bool linked = entry->view && context.has(0) && context.wants(0);
     const bool same_cast = node.op_type == "Cast" && context.has(0) && context.wants(0) &&
                            context.dtype(0) == state.tensors[op.outputs[0].value()].dtype;

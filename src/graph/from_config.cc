@@ -19,8 +19,6 @@
 namespace horus {
 namespace {
 
-constexpr std::string_view kMicrosoftDomain = "com.microsoft", kHorus = "horus";
-
 int64_t Groups(int64_t size, int64_t group) { return group == 0 ? 1 : (size + group - 1) / group; }
 
 bool HasWords(const std::string& name, const std::string& words) {
@@ -68,7 +66,7 @@ class ModelWriter {
   ValueId Plus(const std::string& name, ValueId x, ValueId y) { return Op("Add", name, {x, y}); }
   ValueId Reduced(const std::string& name, ValueId x, int64_t ranks) {
     if (ranks == 1) return x;
-    return w_.Op(kHorus, "AllReduce", name + "/all_reduce", {x}, {{"ranks", ranks, ""}});
+    return w_.Op(kHorusDomain, "AllReduce", name + "/all_reduce", {x}, {{"ranks", ranks, ""}});
   }
 
   ValueId Norm(const std::string& name, ValueId x, int64_t width);
@@ -238,7 +236,7 @@ ValueId ModelWriter::LatentAttention(const std::string& p, int64_t layer, ValueI
     inputs.push_back(w_.Weight(p + "self_attn.kv_b_proj.weight_scale", s.scale,
                                {Groups(a_.kv_rank, s.group_in), Groups(width, s.group_out)}));
   }
-  const ValueId y = w_.Op(kHorus, "LatentAttention", p + "self_attn.attn", std::move(inputs),
+  const ValueId y = w_.Op(kHorusDomain, "LatentAttention", p + "self_attn.attn", std::move(inputs),
                           {{"num_heads", heads, ""}, {"qk_rope_head_dim", a_.rope, ""}, {"v_head_dim", a_.v_dim, ""}},
                           o_.training ? 1 : 2);
   if (!o_.training) w_.Output(Next(y));

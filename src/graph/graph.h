@@ -78,6 +78,9 @@ struct Attribute {
   std::string ref;  // function bodies: the calling node's attribute that gives the value
 };
 
+// Of operators: onnxruntime's, and those by which from_config.cc says what ONNX cannot.
+inline constexpr std::string_view kMicrosoftDomain = "com.microsoft", kHorusDomain = "horus";
+
 struct Node {
   std::string name;    // may be empty
   std::string domain;  // "" = default ONNX domain ("ai.onnx" is folded into it)

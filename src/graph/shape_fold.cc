@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
+#include <iterator>
 #include <limits>
 #include <numeric>
 #include <optional>
@@ -122,23 +124,18 @@ std::vector<size_t> BroadcastPositions(const Dims& in, const Dims& out) {
 }
 
 void FoldCopy(RuleContext& c, size_t i, const std::vector<size_t>& positions, size_t output) {
-  if (const std::vector<int64_t>* ints = c.ints(i)) {
-    std::vector<int64_t> out(positions.size());
-    for (size_t k = 0; k < out.size(); ++k) out[k] = (*ints)[positions[k]];
-    c.SetInts(output, std::move(out));
-  } else if (const std::vector<float>* floats = c.floats(i)) {
-    std::vector<float> out(positions.size());
-    for (size_t k = 0; k < out.size(); ++k) out[k] = (*floats)[positions[k]];
-    c.SetFloats(output, std::move(out));
+  const std::vector<int64_t>* ints = c.ints(i);
+  const std::vector<float>* floats = c.floats(i);
+  Elements out;
+  for (const size_t at : positions) {
+    if (ints != nullptr) out.ints.push_back((*ints)[at]);
+    if (floats != nullptr) out.floats.push_back((*floats)[at]);
   }
+  if (c.folds(i)) c.SetElements(output, std::move(out));
 }
 
 void FoldAll(RuleContext& c, size_t i) {
-  if (const std::vector<int64_t>* ints = c.ints(i)) {
-    c.SetInts(0, *ints);
-  } else if (const std::vector<float>* floats = c.floats(i)) {
-    c.SetFloats(0, *floats);
-  }
+  if (const Elements* all = c.elements(i)) c.SetElements(0, *all);
 }
 
 namespace {
@@ -175,70 +172,42 @@ void FoldConcat(RuleContext& c, size_t axis, const Dims& joined) {
   }
   if (!any) return;
   const int64_t outer = ElementsOf(Dims(joined.begin(), joined.begin() + static_cast<std::ptrdiff_t>(axis)));
-  std::vector<int64_t> ints;
-  std::vector<float> floats;
+  Elements out;
   for (size_t o = 0; total > 0 && o < static_cast<size_t>(outer); ++o) {
     for (const auto& [input, elements] : chunks) {
       if (reals) {
         // Bounded: positions within a tensor of at most max_tensor_elements.
-        Append(c.floats(input), o * elements, elements, std::nanf(""), &floats);
+        Append(c.floats(input), o * elements, elements, std::nanf(""), &out.floats);
       } else {
         // Bounded: positions within a tensor of at most max_tensor_elements.
-        Append(c.ints(input), o * elements, elements, kUnknownElement, &ints);
+        Append(c.ints(input), o * elements, elements, kUnknownElement, &out.ints);
       }
     }
   }
-  if (reals) {
-    c.SetFloats(0, std::move(floats));
-  } else {
-    c.SetInts(0, std::move(ints));
-  }
+  c.SetElements(0, std::move(out));
 }
 
 namespace {
 
-enum class Operator : uint8_t {
-  kNone,
-  kAdd,
-  kSub,
-  kMul,
-  kDiv,
-  kMod,
-  kMin,
-  kMax,
-  kPow,
-  kAnd,
-  kOr,
-  kXor,
-  kEqual,
-  kLess,
-  kLessOrEqual,
-  kGreater,
-  kGreaterOrEqual,
-};
+// ---- What an operator makes of two elements.
 
-struct NamedOperator {
+struct FoldedOperator {
   std::string_view name;
-  Operator op;
+  int64_t (*on_ints)(int64_t, int64_t);            // of known elements
+  double (*on_floats)(double, double) = nullptr;   // null: of no floats
+  bool tells = false;                              // a truth, else a number of the operands' type
+  std::optional<int64_t> decisive = std::nullopt;  // as an operand this is the result, whatever the other one is
 };
 
-constexpr NamedOperator kOperators[] = {
-    {"Add", Operator::kAdd},         {"Sub", Operator::kSub},
-    {"Mul", Operator::kMul},         {"Div", Operator::kDiv},
-    {"Mod", Operator::kMod},         {"Min", Operator::kMin},
-    {"Max", Operator::kMax},         {"Pow", Operator::kPow},
-    {"And", Operator::kAnd},         {"Or", Operator::kOr},
-    {"Xor", Operator::kXor},         {"Equal", Operator::kEqual},
-    {"Less", Operator::kLess},       {"LessOrEqual", Operator::kLessOrEqual},
-    {"Greater", Operator::kGreater}, {"GreaterOrEqual", Operator::kGreaterOrEqual},
-    {"Sum", Operator::kAdd},
-};
+template <typename Order>
+constexpr FoldedOperator Comparison(std::string_view name) {
+  return {name, [](int64_t a, int64_t b) { return int64_t{Order()(a, b) ? 1 : 0}; },
+          [](double a, double b) { return Order()(a, b) ? 1.0 : 0.0; }, true};
+}
 
-Operator OperatorOf(std::string_view name) {
-  for (const NamedOperator& candidate : kOperators) {
-    if (candidate.name == name) return candidate.op;
-  }
-  return Operator::kNone;
+int64_t SubInt(int64_t a, int64_t b) {
+  int64_t difference = 0;
+  return __builtin_sub_overflow(a, b, &difference) ? kUnknownElement : difference;
 }
 
 int64_t PowInt(int64_t base, int64_t exponent) {
@@ -250,95 +219,58 @@ int64_t PowInt(int64_t base, int64_t exponent) {
   return result;
 }
 
-// ONNX Mod takes the sign of the divisor unless fmod is set, then of the dividend.
-int64_t ModInt(int64_t a, int64_t b, bool like_c) {
-  if (b == 0 || b == -1) return b == 0 ? kUnknownElement : 0;
-  const int64_t remainder = a % b;
-  return !like_c && remainder != 0 && (remainder < 0) != (b < 0) ? remainder + b : remainder;
+// With the sign of the dividend.
+int64_t FmodInt(int64_t a, int64_t b) { return b == 0 ? kUnknownElement : b == -1 ? 0 : a % b; }
+
+// With that of the divisor.
+int64_t ModInt(int64_t a, int64_t b) {
+  const int64_t remainder = FmodInt(a, b);
+  return b != 0 && remainder != 0 && (remainder < 0) != (b < 0) ? remainder + b : remainder;
 }
 
-// 0 or 1 for two known elements; unknown where the operator compares nothing.
-template <typename Element>
-int64_t Compare(Operator op, Element a, Element b) {
-  switch (op) {
-    case Operator::kEqual:
-      return a == b ? 1 : 0;
-    case Operator::kLess:
-      return a < b ? 1 : 0;
-    case Operator::kLessOrEqual:
-      return a <= b ? 1 : 0;
-    case Operator::kGreater:
-      return a > b ? 1 : 0;
-    case Operator::kGreaterOrEqual:
-      return a >= b ? 1 : 0;
-    default:
-      return kUnknownElement;
-  }
+int64_t AddInt(int64_t a, int64_t b) { return CheckedAdd(a, b).value_or(kUnknownElement); }
+int64_t MulInt(int64_t a, int64_t b) { return CheckedMul(a, b).value_or(kUnknownElement); }
+int64_t DivInt(int64_t a, int64_t b) { return b == 0 ? kUnknownElement : a / b; }
+int64_t AndInt(int64_t a, int64_t b) { return a != 0 && b != 0 ? 1 : 0; }
+int64_t OrInt(int64_t a, int64_t b) { return a != 0 || b != 0 ? 1 : 0; }
+int64_t XorInt(int64_t a, int64_t b) { return (a != 0) != (b != 0) ? 1 : 0; }
+
+// Floats in double precision, which rounds to the same float32 as float32 arithmetic does.
+constexpr FoldedOperator kOperators[] = {
+    {"Add", AddInt, [](double a, double b) { return a + b; }},
+    {"Sum", AddInt, [](double a, double b) { return a + b; }},
+    {"Sub", SubInt, [](double a, double b) { return a - b; }},
+    {"Mul", MulInt, [](double a, double b) { return a * b; }, false, 0},
+    {"Div", DivInt, [](double a, double b) { return a / b; }},
+    {"Mod", ModInt, [](double a, double b) { return std::fmod(a, b); }},
+    {"fmod", FmodInt, [](double a, double b) { return std::fmod(a, b); }},  // Mod where the attribute is set
+    {"Min", [](int64_t a, int64_t b) { return std::min(a, b); }, [](double a, double b) { return std::min(a, b); }},
+    {"Max", [](int64_t a, int64_t b) { return std::max(a, b); }, [](double a, double b) { return std::max(a, b); }},
+    {"Pow", PowInt, [](double a, double b) { return std::pow(a, b); }},
+    {"And", AndInt, nullptr, true, 0},
+    {"Or", OrInt, nullptr, true, 1},
+    {"Xor", XorInt, nullptr, true},
+    Comparison<std::equal_to<>>("Equal"),
+    Comparison<std::less<>>("Less"),
+    Comparison<std::less_equal<>>("LessOrEqual"),
+    Comparison<std::greater<>>("Greater"),
+    Comparison<std::greater_equal<>>("GreaterOrEqual"),
+};
+
+const FoldedOperator* OperatorOf(const Node& node) {
+  const bool like_c = node.op_type == "Mod" && node.IntOr("fmod", 0) != 0;
+  const auto* found =
+      std::ranges::find(kOperators, like_c ? "fmod" : std::string_view(node.op_type), &FoldedOperator::name);
+  return found == std::end(kOperators) ? nullptr : found;
 }
 
-int64_t ApplyInt(Operator op, int64_t a, int64_t b, bool like_c) {
-  if (op == Operator::kAnd && (a == 0 || b == 0)) return 0;  // known even when one side is not
-  if (op == Operator::kMul && (a == 0 || b == 0)) return 0;
-  const auto certain = [](int64_t x) { return x != kUnknownElement && x != 0; };
-  if (op == Operator::kOr && (certain(a) || certain(b))) return 1;
-  if (a == kUnknownElement || b == kUnknownElement) return kUnknownElement;
-  switch (op) {
-    case Operator::kAdd:
-      return CheckedAdd(a, b).value_or(kUnknownElement);
-    case Operator::kSub: {
-      int64_t difference = 0;
-      return __builtin_sub_overflow(a, b, &difference) ? kUnknownElement : difference;
-    }
-    case Operator::kMul:
-      return CheckedMul(a, b).value_or(kUnknownElement);
-    case Operator::kDiv:
-      return b == 0 ? kUnknownElement : a / b;
-    case Operator::kMod:
-      return ModInt(a, b, like_c);
-    case Operator::kMin:
-      return std::min(a, b);
-    case Operator::kMax:
-      return std::max(a, b);
-    case Operator::kPow:
-      return PowInt(a, b);
-    case Operator::kAnd:
-      return a != 0 && b != 0 ? 1 : 0;
-    case Operator::kOr:
-      return a != 0 || b != 0 ? 1 : 0;
-    case Operator::kXor:
-      return (a != 0) != (b != 0) ? 1 : 0;
-    default:
-      return Compare(op, a, b);
-  }
+int64_t OnInts(const FoldedOperator& op, int64_t a, int64_t b) {
+  if (op.decisive && (a == *op.decisive || b == *op.decisive)) return *op.decisive;
+  return a == kUnknownElement || b == kUnknownElement ? kUnknownElement : op.on_ints(a, b);
 }
 
-// In double precision, which rounds to the same float32 as float32 arithmetic does.
-double ApplyFloat(Operator op, double a, double b) {
-  if (std::isnan(a) || std::isnan(b)) return std::nan("");
-  switch (op) {
-    case Operator::kAdd:
-      return a + b;
-    case Operator::kSub:
-      return a - b;
-    case Operator::kMul:
-      return a * b;
-    case Operator::kDiv:
-      return a / b;
-    case Operator::kMod:
-      return std::fmod(a, b);
-    case Operator::kMin:
-      return std::min(a, b);
-    case Operator::kMax:
-      return std::max(a, b);
-    case Operator::kPow:
-      return std::pow(a, b);
-    default:
-      return std::nan("");
-  }
-}
-
-int64_t CompareFloat(Operator op, float a, float b) {
-  return std::isnan(a) || std::isnan(b) ? kUnknownElement : Compare(op, a, b);
+double OnFloats(const FoldedOperator& op, double a, double b) {
+  return std::isnan(a) || std::isnan(b) || op.on_floats == nullptr ? std::nan("") : op.on_floats(a, b);
 }
 
 bool Foldable(const Dims& dims) {
@@ -353,13 +285,12 @@ struct Operand {
 };
 
 std::optional<Operand> OperandOf(const RuleContext& c, size_t i) {
-  if (const std::vector<int64_t>* ints = c.ints(i)) return Operand{.elements = {.ints = *ints}, .dims = c.dims(i)};
-  if (const std::vector<float>* reals = c.floats(i)) return Operand{.elements = {.floats = *reals}, .dims = c.dims(i)};
-  return std::nullopt;
+  const Elements* elements = c.elements(i);
+  return elements == nullptr ? std::nullopt : std::optional(Operand{*elements, c.dims(i)});
 }
 
 // `a` op `b`, broadcast; nothing where the result is too large or the operands are of two kinds.
-std::optional<Operand> Combine(const RuleContext& c, Operator op, const Operand& a, const Operand& b) {
+std::optional<Operand> Combine(const RuleContext& c, const FoldedOperator& op, const Operand& a, const Operand& b) {
   const absl::StatusOr<Dims> dims = Broadcast(a.dims, b.dims);
   if (!dims.ok() || !Foldable(*dims)) return std::nullopt;
   const auto total = static_cast<size_t>(ElementsOf(*dims));
@@ -368,44 +299,38 @@ std::optional<Operand> Combine(const RuleContext& c, Operator op, const Operand&
   const bool same = a.dims == *dims && b.dims == *dims;
   const std::vector<size_t> left = same ? std::vector<size_t>() : BroadcastPositions(a.dims, *dims);
   const std::vector<size_t> right = same ? std::vector<size_t>() : BroadcastPositions(b.dims, *dims);
-  const bool compares = op >= Operator::kAnd;
-  const bool like_c = c.node().IntOr("fmod", 0) != 0;
   Operand out{.elements = {}, .dims = *dims};
   for (size_t i = 0; i < total; ++i) {
     const size_t l = same ? i : left[i];
     const size_t r = same ? i : right[i];
     if (!reals) {
-      const int64_t value = ApplyInt(op, a.elements.ints[l], b.elements.ints[r], like_c);
-      out.elements.ints.push_back(compares ? value : HeldAs(value, c.dtype(0)));
-    } else if (compares) {
-      out.elements.ints.push_back(CompareFloat(op, a.elements.floats[l], b.elements.floats[r]));
+      const int64_t value = OnInts(op, a.elements.ints[l], b.elements.ints[r]);
+      out.elements.ints.push_back(op.tells ? value : HeldAs(value, c.dtype(0)));
+      continue;
+    }
+    const double value = OnFloats(op, a.elements.floats[l], b.elements.floats[r]);
+    if (op.tells) {
+      out.elements.ints.push_back(std::isnan(value) ? kUnknownElement : static_cast<int64_t>(value));
     } else {
-      out.elements.floats.push_back(HeldAs(ApplyFloat(op, a.elements.floats[l], b.elements.floats[r]), c.dtype(0)));
+      out.elements.floats.push_back(HeldAs(value, c.dtype(0)));
     }
   }
   return out;
 }
 
-void SetOutput(RuleContext& c, Elements elements) {
-  if (elements.floats.empty()) {
-    c.SetInts(0, std::move(elements.ints));
-  } else {
-    c.SetFloats(0, std::move(elements.floats));
-  }
-}
-
 }  // namespace
 
 void FoldElementwise(RuleContext& c) {
-  const Operator op = OperatorOf(c.node().op_type);
-  const bool variadic = op == Operator::kMin || op == Operator::kMax || c.node().op_type == "Sum";
-  if (op == Operator::kNone || (c.inputs() != 2 && !variadic)) return;
+  const FoldedOperator* op = OperatorOf(c.node());
+  if (op == nullptr) return;
+  const bool variadic = op->name == "Min" || op->name == "Max" || op->name == "Sum";
+  if (c.inputs() != 2 && !variadic) return;
   std::optional<Operand> result = OperandOf(c, 0);
   for (size_t i = 1; i < c.inputs() && result.has_value(); ++i) {
     const std::optional<Operand> next = OperandOf(c, i);
-    result = next.has_value() ? Combine(c, op, *result, *next) : std::nullopt;
+    result = next.has_value() ? Combine(c, *op, *result, *next) : std::nullopt;
   }
-  if (result.has_value()) SetOutput(c, std::move(result->elements));
+  if (result.has_value()) c.SetElements(0, std::move(result->elements));
 }
 
 void FoldClip(RuleContext& c) {
@@ -431,7 +356,7 @@ void FoldClip(RuleContext& c) {
       if (element != kUnknownElement) element = bound == 0 ? std::max(element, edge) : std::min(element, edge);
     }
   }
-  SetOutput(c, std::move(out.elements));
+  c.SetElements(0, std::move(out.elements));
 }
 
 void FoldWhere(RuleContext& c) {
@@ -458,7 +383,7 @@ void FoldWhere(RuleContext& c) {
       out.ints.push_back(chosen == kUnknownElement ? kUnknownElement : from.ints[at]);
     }
   }
-  SetOutput(c, std::move(out));
+  c.SetElements(0, std::move(out));
 }
 
 }  // namespace horus

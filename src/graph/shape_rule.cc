@@ -3,8 +3,10 @@
 #include "graph/shape_rule.h"
 
 #include <algorithm>
+#include <numeric>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
 #include "base/text.h"
 #include "base/units.h"
 
@@ -40,6 +42,30 @@ int64_t ElementsOf(const Dims& dims) {
     if (__builtin_mul_overflow(product, dim, &product)) return kUnknownDim;
   }
   return unknown ? kUnknownDim : product;
+}
+
+std::vector<int64_t> AllAxes(int64_t rank) {
+  std::vector<int64_t> axes(static_cast<size_t>(rank));
+  std::iota(axes.begin(), axes.end(), 0);
+  return axes;
+}
+
+absl::StatusOr<Dims> DimsFrom(const std::vector<int64_t>& elements, const char* what) {
+  Dims dims = elements;
+  for (int64_t& dim : dims) {
+    if (dim == kUnknownElement) {
+      dim = kUnknownDim;
+    } else if (dim < 0) {
+      return InvalidArgument("%s holds %d", what, dim);
+    }
+  }
+  return dims;
+}
+
+bool Grow(int64_t* size, int64_t by) {
+  if (*size != kUnknownDim && by != kUnknownDim) return !__builtin_add_overflow(*size, by, size);
+  *size = kUnknownDim;
+  return true;
 }
 
 bool Agree(int64_t a, int64_t b) { return a == kUnknownDim || b == kUnknownDim || a == b; }
@@ -119,11 +145,15 @@ int64_t RuleContext::dim(size_t i, int64_t axis) const {
   return axis >= 0 && axis < rank ? all[static_cast<size_t>(axis)] : kUnknownDim;
 }
 
+const Elements* RuleContext::elements(size_t i) const {
+  const int32_t position = has(i) ? state_.facts[inputs_[i].value()].elements : -1;
+  if (position < 0 || state_.folded > kMaxFoldedTotal) return nullptr;
+  return &state_.elements[static_cast<size_t>(position)];
+}
+
 const std::vector<int64_t>* RuleContext::ints(size_t i) const {
-  if (!has(i)) return nullptr;
-  const int32_t position = state_.facts[inputs_[i].value()].elements;
-  if (position < 0 || IsFloating(In(i).dtype) || state_.folded > kMaxFoldedTotal) return nullptr;
-  return &state_.elements[static_cast<size_t>(position)].ints;
+  const Elements* all = elements(i);
+  return all == nullptr || IsFloating(In(i).dtype) ? nullptr : &all->ints;
 }
 
 const std::vector<int64_t>* RuleContext::known_ints(size_t i) const {
@@ -132,32 +162,36 @@ const std::vector<int64_t>* RuleContext::known_ints(size_t i) const {
   return values;
 }
 
-const std::vector<float>* RuleContext::floats(size_t i) const {
-  if (!has(i)) return nullptr;
-  const int32_t position = state_.facts[inputs_[i].value()].elements;
-  if (position < 0 || !IsFloating(In(i).dtype) || state_.folded > kMaxFoldedTotal) return nullptr;
-  return &state_.elements[static_cast<size_t>(position)].floats;
+std::optional<int64_t> RuleContext::Scalar(size_t i) const {
+  const std::vector<int64_t>* values = known_ints(i);
+  return values != nullptr && values->size() == 1 ? std::optional(values->front()) : std::nullopt;
 }
 
-bool RuleContext::IntsOf(std::string_view name, size_t i, std::vector<int64_t>* values, bool* given) const {
-  *given = true;
-  if (const std::vector<int64_t>* attribute = node_.Ints(name)) {
-    *values = *attribute;
-    return true;
-  }
-  if (!has(i)) {
-    *given = false;
-    return false;
-  }
-  const std::vector<int64_t>* constant = known_ints(i);
-  if (constant == nullptr) return false;
-  *values = *constant;
-  return true;
+const std::vector<float>* RuleContext::floats(size_t i) const {
+  const Elements* all = elements(i);
+  return all == nullptr || !IsFloating(In(i).dtype) ? nullptr : &all->floats;
+}
+
+std::optional<float> RuleContext::Real(size_t i) const {
+  const std::vector<float>* values = floats(i);
+  return values != nullptr && values->size() == 1 ? std::optional(values->front()) : std::nullopt;
+}
+
+RuleContext::Setting RuleContext::IntsOf(std::string_view name, size_t i) const {
+  const std::vector<int64_t>* attribute = node_.Ints(name);
+  const std::vector<int64_t>* values = attribute != nullptr ? attribute : known_ints(i);
+  if (values == nullptr) return {.given = has(i)};
+  return {.given = true, .known = true, .values = *values};
 }
 
 absl::Status RuleContext::Set(size_t output, DType dtype, Dims dims) {
   if (!wants(output)) return absl::OkStatus();
   return SetDims(&state_, outputs_[output], dtype, std::move(dims));
+}
+
+absl::Status RuleContext::Set(Dims dims) {
+  return wants(0) ? SetDims(&state_, outputs_[0], state_.tensors[outputs_[0].value()].dtype, std::move(dims))
+                  : absl::OkStatus();
 }
 
 void RuleContext::SetType(size_t output, DType dtype) {
@@ -179,24 +213,25 @@ void SetElements(ShapeState* state, TensorId t, Elements elements) {
   state->elements.push_back(std::move(elements));
 }
 
+void RuleContext::SetElements(size_t output, Elements elements) {
+  if (wants(output)) horus::SetElements(&state_, outputs_[output], std::move(elements));
+}
+
 void RuleContext::SetInts(size_t output, std::vector<int64_t> values) {
   if (wants(output) && !IsFloating(state_.tensors[outputs_[output].value()].dtype)) {
-    SetElements(&state_, outputs_[output], Elements{.ints = std::move(values)});
+    SetElements(output, Elements{.ints = std::move(values)});
   }
 }
 
 void RuleContext::SetFloats(size_t output, std::vector<float> values) {
   if (wants(output) && IsFloating(state_.tensors[outputs_[output].value()].dtype)) {
-    SetElements(&state_, outputs_[output], Elements{.floats = std::move(values)});
+    SetElements(output, Elements{.floats = std::move(values)});
   }
 }
 
-absl::Status RuleContext::Same(size_t i, DType dtype) {
-  if (!ranked(i)) {
-    SetType(0, dtype);
-    return absl::OkStatus();
-  }
-  return Set(0, dtype, dims(i));
+absl::Status RuleContext::Same(DType dtype) {
+  SetType(0, dtype);
+  return ranked(0) ? Set(dims(0)) : absl::OkStatus();
 }
 
 int64_t RuleContext::AtMost(int64_t size) const {
@@ -223,11 +258,28 @@ absl::Status RuleContext::Axes(int64_t rank, std::vector<int64_t>* axes) const {
   return absl::OkStatus();
 }
 
+absl::StatusOr<int64_t> RuleContext::AxisOr(int64_t fallback, int64_t rank) const {
+  int64_t axis = node_.IntOr("axis", fallback);
+  HORUS_RETURN_IF_ERROR(Axis(rank, &axis));
+  return axis;
+}
+
+absl::Status RuleEntry::Apply(RuleContext& c) const {
+  c.SetType(0, c.dtype(0));
+  for (size_t i = 0; i < ranked; ++i) {
+    if (!c.ranked(i)) return absl::OkStatus();
+  }
+  return rule(c);
+}
+
 RuleTable::RuleTable() {
   for (const std::span<const RuleEntry> list :
        {PointwiseRules(), ConvolutionRules(), MatrixRules(), LayoutRules(), IndexRules(), GeneratorRules()}) {
     for (const RuleEntry& entry : list) {
-      (entry.domain.empty() ? rules_ : other_rules_).emplace(entry.op_type, &entry);
+      for (const absl::string_view name :
+           absl::StrSplit(absl::string_view(entry.operators.data(), entry.operators.size()), ' ')) {
+        (entry.domain.empty() ? rules_ : other_rules_).emplace(std::string_view(name.data(), name.size()), &entry);
+      }
     }
   }
 }

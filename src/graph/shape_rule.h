@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <limits>
 #include <map>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -92,24 +93,33 @@ class RuleContext {
   [[nodiscard]] const Dims& dims(size_t i) const;           // empty when the rank is unknown
   [[nodiscard]] int64_t dim(size_t i, int64_t axis) const;  // negative axes from the end; kUnknownDim when out of range
   [[nodiscard]] int64_t rank(size_t i) const { return static_cast<int64_t>(dims(i).size()); }
-  [[nodiscard]] const std::vector<int64_t>* ints(size_t i) const;  // nullptr = not constant; may hold unknowns
+  [[nodiscard]] const Elements* elements(size_t i) const;          // nullptr = not constant; may hold unknowns
+  [[nodiscard]] const std::vector<int64_t>* ints(size_t i) const;  // of them; nullptr of floats
   [[nodiscard]] const std::vector<float>* floats(size_t i) const;
   [[nodiscard]] const std::vector<int64_t>* known_ints(size_t i) const;  // nullptr unless every element is known
+  [[nodiscard]] std::optional<int64_t> Scalar(size_t i) const;           // the only element of known_ints
+  [[nodiscard]] std::optional<float> Real(size_t i) const;               // likewise of floats
+  [[nodiscard]] bool folds(size_t i) const { return elements(i) != nullptr; }
 
-  // Attribute `name`, or input `i` from opset `since` on, as integers; false when neither is known.
-  // *given says whether it is there at all.
-  [[nodiscard]] bool IntsOf(std::string_view name, size_t i, std::vector<int64_t>* values, bool* given) const;
+  // Attribute `name`, or input `i`, as integers: whether it is there at all, and known.
+  struct Setting {
+    bool given = false, known = false;
+    std::vector<int64_t> values;
+  };
+  [[nodiscard]] Setting IntsOf(std::string_view name, size_t i) const;
 
   // Sets an output; ignored when the node leaves it out. Refuses negative sizes and too many elements.
   [[nodiscard]] absl::Status Set(size_t output, DType dtype, Dims dims);
-  void SetType(size_t output, DType dtype);  // rank unknown
+  [[nodiscard]] absl::Status Set(Dims dims);  // output 0, whose type is set: that of input 0 unless the rule said more
+  void SetType(size_t output, DType dtype);   // rank unknown
   void MarkSequence(size_t output);
+  void SetElements(size_t output, Elements elements);  // those of the output's type are taken
   void SetInts(size_t output, std::vector<int64_t> values);
   void SetFloats(size_t output, std::vector<float> values);
 
-  // Output 0 like input `i`; the usual rule of elementwise operators.
-  [[nodiscard]] absl::Status Same(size_t i, DType dtype);
-  [[nodiscard]] absl::Status Same(size_t i) { return Same(i, dtype(i)); }
+  // Output 0 like input 0; the usual rule of elementwise operators.
+  [[nodiscard]] absl::Status Same(DType dtype);
+  [[nodiscard]] absl::Status Same() { return Same(dtype(0)); }
 
   // A size that the data decides, of which this is the most.
   [[nodiscard]] int64_t AtMost(int64_t size) const;
@@ -118,6 +128,10 @@ class RuleContext {
   [[nodiscard]] absl::Status Axis(int64_t rank, int64_t* axis) const;
   [[nodiscard]] absl::Status Axes(int64_t rank,
                                   std::vector<int64_t>* axes) const;  // the same for a list without repeats
+  // Attribute `axis` of a tensor of that rank.
+  [[nodiscard]] absl::StatusOr<int64_t> AxisOr(int64_t fallback, int64_t rank) const;
+  // Of input 0.
+  [[nodiscard]] absl::StatusOr<int64_t> AxisOr(int64_t fallback) const { return AxisOr(fallback, rank(0)); }
 
  private:
   [[nodiscard]] const Tensor& In(size_t i) const { return state_.tensors[inputs_[i].value()]; }
@@ -130,11 +144,15 @@ class RuleContext {
 
 using ShapeRule = absl::Status (*)(RuleContext& c);
 
+// What one rule holds for. Output 0 has the type of input 0 before it runs.
 struct RuleEntry {
-  std::string_view domain;
-  std::string_view op_type;
+  std::string_view operators;  // with blanks between them
   ShapeRule rule;
+  size_t ranked = 0;  // without the ranks of so many inputs the rule has nothing to say, and does not run
+  std::string_view domain = "";
   bool view = false;  // output 0 shares the storage of input 0
+
+  [[nodiscard]] absl::Status Apply(RuleContext& c) const;
 };
 
 // One list per file of rules.
@@ -150,7 +168,6 @@ class RuleTable {
  public:
   RuleTable();
   [[nodiscard]] const RuleEntry* Find(const Node& node) const;  // nullptr = unknown operator
-  [[nodiscard]] size_t size() const { return rules_.size(); }
 
  private:
   SeededMap<std::string_view, const RuleEntry*> rules_;
@@ -176,6 +193,21 @@ void SetElements(ShapeState* state, TensorId t, Elements elements);
 // *rescaled, if given, says so.
 [[nodiscard]] absl::StatusOr<Dims> BroadcastBatch(const ShapeState& state, const Dims& a, const Dims& b,
                                                   bool* rescaled = nullptr);
+
+// Those from position `from` on, up to that of `end`.
+[[nodiscard]] inline Dims Part(const Dims& dims, size_t from, size_t end) {
+  return {dims.begin() + static_cast<std::ptrdiff_t>(from), dims.begin() + static_cast<std::ptrdiff_t>(end)};
+}
+[[nodiscard]] inline Dims Part(const Dims& dims, size_t from) { return Part(dims, from, dims.size()); }
+
+// 0, 1, ... of a tensor of that rank.
+[[nodiscard]] std::vector<int64_t> AllAxes(int64_t rank);
+
+// Sizes given as elements of a constant: unknown ones are unknown dims. Refuses negative ones of `what`.
+[[nodiscard]] absl::StatusOr<Dims> DimsFrom(const std::vector<int64_t>& elements, const char* what);
+
+// Their sum, where both are known; false where that overflows.
+[[nodiscard]] bool Grow(int64_t* size, int64_t by);
 
 // Product of dims; kUnknownDim when one is unknown (and none is 0) or 64 bits overflow.
 [[nodiscard]] int64_t ElementsOf(const Dims& dims);

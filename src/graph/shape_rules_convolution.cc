@@ -26,12 +26,11 @@ absl::Status Take(const Node& node, std::string_view name, size_t expected, int6
     return absl::OkStatus();
   }
   if (given->size() != expected) {
-    return InvalidArgument("attribute %s has %d entries, expected %d", std::string(name), given->size(), expected);
+    return InvalidArgument("attribute %s has %d entries, expected %d", name, given->size(), expected);
   }
   for (const int64_t value : *given) {
     if (value < least || value > kMaxAttribute) {
-      return InvalidArgument("attribute %s holds %d, expected %d to %d", std::string(name), value, least,
-                             kMaxAttribute);
+      return InvalidArgument("attribute %s holds %d, expected %d to %d", name, value, least, kMaxAttribute);
     }
   }
   *out = *given;
@@ -44,8 +43,8 @@ absl::Status WindowOf(const Node& node, size_t axes, Window* window) {
   Dims pads;
   // Bounded: at most kMaxRank axes.
   HORUS_RETURN_IF_ERROR(Take(node, "pads", 2 * axes, -kMaxAttribute, 0, &pads));
-  window->pads_begin.assign(pads.begin(), pads.begin() + static_cast<std::ptrdiff_t>(axes));
-  window->pads_end.assign(pads.begin() + static_cast<std::ptrdiff_t>(axes), pads.end());
+  window->pads_begin = Part(pads, 0, axes);
+  window->pads_end = Part(pads, axes);
   window->auto_pad = node.StringOr("auto_pad", "NOTSET");
   window->ceil = node.IntOr("ceil_mode", 0) != 0;
   return absl::OkStatus();
@@ -100,9 +99,8 @@ absl::Status CheckBias(RuleContext& c, size_t bias, int64_t channels) {
   return InvalidArgument("bias has shape %s, expected [%d]", DimsText(c.dims(bias)), channels);
 }
 
-absl::Status ConvShape(RuleContext& c, size_t x, size_t w, size_t bias, DType dtype) {
-  c.SetType(0, dtype);
-  if (!c.ranked(x) || !c.ranked(w)) return absl::OkStatus();
+absl::Status ConvShape(RuleContext& c, size_t bias) {
+  constexpr size_t x = 0, w = 1;
   if (c.rank(x) < 3 || c.rank(x) != c.rank(w)) {
     return InvalidArgument("input %s and weight %s: expected the same rank, at least 3", DimsText(c.dims(x)),
                            DimsText(c.dims(w)));
@@ -112,7 +110,7 @@ absl::Status ConvShape(RuleContext& c, size_t x, size_t w, size_t bias, DType dt
   HORUS_RETURN_IF_ERROR(CheckBias(c, bias, c.dim(w, 0)));
   const size_t axes = c.dims(x).size() - 2;
   Window window;
-  window.kernel.assign(c.dims(w).begin() + 2, c.dims(w).end());
+  window.kernel = Part(c.dims(w), 2);
   HORUS_RETURN_IF_ERROR(WindowOf(c.node(), axes, &window));
   const std::vector<int64_t>* declared = c.node().Ints("kernel_shape");
   if (declared != nullptr && !declared->empty()) {
@@ -132,18 +130,19 @@ absl::Status ConvShape(RuleContext& c, size_t x, size_t w, size_t bias, DType dt
     HORUS_ASSIGN_OR_RETURN(const int64_t size, WindowSteps(window, i, c.dims(x)[i + 2]));
     out.push_back(size);
   }
-  return c.Set(0, dtype, std::move(out));
+  return c.Set(std::move(out));
 }
 
 constexpr size_t kNoInput = 1000;  // an input position that no node has
 
-absl::Status Conv(RuleContext& c) { return ConvShape(c, 0, 1, 2, c.dtype(0)); }
-absl::Status ConvInteger(RuleContext& c) { return ConvShape(c, 0, 1, kNoInput, DType::kInt32); }
-absl::Status DeformConv(RuleContext& c) { return ConvShape(c, 0, 1, 3, c.dtype(0)); }
+absl::Status Conv(RuleContext& c) { return ConvShape(c, 2); }
+absl::Status ConvInteger(RuleContext& c) {
+  c.SetType(0, DType::kInt32);
+  return c.ranked(0) && c.ranked(1) ? ConvShape(c, kNoInput) : absl::OkStatus();
+}
+absl::Status DeformConv(RuleContext& c) { return ConvShape(c, 3); }
 
 absl::Status ConvTranspose(RuleContext& c) {
-  c.SetType(0, c.dtype(0));
-  if (!c.ranked(0) || !c.ranked(1)) return absl::OkStatus();
   if (c.rank(0) < 3 || c.rank(0) != c.rank(1)) {
     return InvalidArgument("input %s and weight %s: expected the same rank, at least 3", DimsText(c.dims(0)),
                            DimsText(c.dims(1)));
@@ -155,7 +154,7 @@ absl::Status ConvTranspose(RuleContext& c) {
   }
   const size_t axes = c.dims(0).size() - 2;
   Window w;
-  w.kernel.assign(c.dims(1).begin() + 2, c.dims(1).end());
+  w.kernel = Part(c.dims(1), 2);
   HORUS_RETURN_IF_ERROR(WindowOf(c.node(), axes, &w));
   Dims extra;
   Dims wished;
@@ -184,11 +183,10 @@ absl::Status ConvTranspose(RuleContext& c) {
     }
     out.push_back(size);
   }
-  return c.Set(0, c.dtype(0), std::move(out));
+  return c.Set(std::move(out));
 }
 
 absl::Status Pool(RuleContext& c) {
-  c.SetType(0, c.dtype(0));
   c.SetType(1, DType::kInt64);
   if (!c.ranked(0)) return absl::OkStatus();
   if (c.rank(0) < 3) return InvalidArgument("input has shape %s, expected rank 3 or more", DimsText(c.dims(0)));
@@ -203,23 +201,20 @@ absl::Status Pool(RuleContext& c) {
     out.push_back(size);
   }
   HORUS_RETURN_IF_ERROR(c.Set(1, DType::kInt64, out));
-  return c.Set(0, c.dtype(0), std::move(out));
+  return c.Set(std::move(out));
 }
 
 absl::Status GlobalPool(RuleContext& c) {
-  c.SetType(0, c.dtype(0));
-  if (!c.ranked(0)) return absl::OkStatus();
   if (c.rank(0) < 2) return InvalidArgument("input has shape %s, expected rank 2 or more", DimsText(c.dims(0)));
   Dims out(c.dims(0).size(), 1);
   out[0] = c.dim(0, 0);
   out[1] = c.dim(0, 1);
-  return c.Set(0, c.dtype(0), std::move(out));
+  return c.Set(std::move(out));
 }
 
 absl::Status MaxUnpool(RuleContext& c) {
-  c.SetType(0, c.dtype(0));
-  if (const std::vector<int64_t>* shape = c.known_ints(2)) return c.Set(0, c.dtype(0), *shape);
-  if (c.has(2) || !c.ranked(0) || c.rank(0) < 3) return absl::OkStatus();
+  if (const std::vector<int64_t>* shape = c.known_ints(2)) return c.Set(*shape);
+  if (c.has(2) || c.rank(0) < 3) return absl::OkStatus();
   const size_t axes = c.dims(0).size() - 2;
   Window w;
   HORUS_RETURN_IF_ERROR(WindowOf(c.node(), axes, &w));
@@ -234,17 +229,16 @@ absl::Status MaxUnpool(RuleContext& c) {
     }
     out.push_back(size);
   }
-  return c.Set(0, c.dtype(0), std::move(out));
+  return c.Set(std::move(out));
 }
 
 // Regions of interest: [regions, channels, height, width].
 absl::Status Regions(RuleContext& c, int64_t height, int64_t width) {
-  c.SetType(0, c.dtype(0));
   if (!c.ranked(0) && !c.ranked(1)) return absl::OkStatus();
   if (height < 1 || width < 1 || height > kMaxAttribute || width > kMaxAttribute) {
     return InvalidArgument("output size is %d x %d, expected at least 1 x 1", height, width);
   }
-  return c.Set(0, c.dtype(0), {c.dim(1, 0), c.dim(0, 1), height, width});
+  return c.Set({c.dim(1, 0), c.dim(0, 1), height, width});
 }
 
 absl::Status RoiAlign(RuleContext& c) {
@@ -278,7 +272,7 @@ absl::Status Scaled(RuleContext& c, const std::vector<float>& scales, const std:
     }
     size = static_cast<int64_t>(scaled);
   }
-  return c.Set(0, c.dtype(0), std::move(out));
+  return c.Set(std::move(out));
 }
 
 absl::Status Sized(RuleContext& c, const std::vector<int64_t>& sizes, const std::vector<int64_t>& axes) {
@@ -308,18 +302,12 @@ absl::Status Sized(RuleContext& c, const std::vector<int64_t>& sizes, const std:
   }
   const ShapeState& s = c.state();
   if (s.old_batch > 0 && !axes.empty() && axes[0] == 0 && out[0] == s.old_batch) out[0] = c.dim(0, 0);
-  return c.Set(0, c.dtype(0), std::move(out));
+  return c.Set(std::move(out));
 }
 
 absl::Status Resize(RuleContext& c) {
-  c.SetType(0, c.dtype(0));
-  if (!c.ranked(0)) return absl::OkStatus();
-  std::vector<int64_t> axes;
-  if (const std::vector<int64_t>* given = c.node().Ints("axes"); given != nullptr && !given->empty()) {
-    axes = *given;
-  } else {
-    for (int64_t i = 0; i < c.rank(0); ++i) axes.push_back(i);
-  }
+  const std::vector<int64_t>* given = c.node().Ints("axes");
+  std::vector<int64_t> axes = given != nullptr && !given->empty() ? *given : AllAxes(c.rank(0));
   HORUS_RETURN_IF_ERROR(c.Axes(c.rank(0), &axes));
   if (const std::vector<float>* scales =
           c.node().FindAttribute("scales") == nullptr
@@ -334,23 +322,20 @@ absl::Status Resize(RuleContext& c) {
   }
   Dims out = c.dims(0);
   for (const int64_t axis : axes) out[static_cast<size_t>(axis)] = kUnknownDim;
-  return c.Set(0, c.dtype(0), std::move(out));
+  return c.Set(std::move(out));
 }
 
 absl::Status GridSample(RuleContext& c) {
-  c.SetType(0, c.dtype(0));
-  if (!c.ranked(0) || !c.ranked(1)) return absl::OkStatus();
   if (c.rank(0) < 3 || c.rank(0) != c.rank(1)) {
     return InvalidArgument("input %s and grid %s: expected the same rank, at least 3", DimsText(c.dims(0)),
                            DimsText(c.dims(1)));
   }
   Dims out = {c.dim(0, 0), c.dim(0, 1)};
   out.insert(out.end(), c.dims(1).begin() + 1, c.dims(1).end() - 1);
-  return c.Set(0, c.dtype(0), std::move(out));
+  return c.Set(std::move(out));
 }
 
 absl::Status AffineGrid(RuleContext& c) {
-  c.SetType(0, c.dtype(0));
   const std::vector<int64_t>* size = c.known_ints(1);
   if (size == nullptr || size->size() < 3) return absl::OkStatus();
   Dims out = {(*size)[0]};
@@ -359,15 +344,12 @@ absl::Status AffineGrid(RuleContext& c) {
   for (const int64_t dim : out) {
     if (dim < 0) return InvalidArgument("size holds %d", dim);
   }
-  return c.Set(0, c.dtype(0), std::move(out));
+  return c.Set(std::move(out));
 }
 
 absl::Status Dft(RuleContext& c) {
-  c.SetType(0, c.dtype(0));
-  if (!c.ranked(0)) return absl::OkStatus();
   if (c.rank(0) < 2) return InvalidArgument("input has shape %s, expected rank 2 or more", DimsText(c.dims(0)));
-  int64_t axis = c.node().IntOr("axis", c.opset() >= 20 ? -2 : 1);
-  if (const std::vector<int64_t>* given = c.known_ints(2); given != nullptr && given->size() == 1) axis = (*given)[0];
+  int64_t axis = c.Scalar(2).value_or(c.node().IntOr("axis", c.opset() >= 20 ? -2 : 1));
   HORUS_RETURN_IF_ERROR(c.Axis(c.rank(0), &axis));
   Dims out = c.dims(0);
   int64_t& length = out[static_cast<size_t>(axis)];
@@ -375,80 +357,59 @@ absl::Status Dft(RuleContext& c) {
   const bool to_real = onesided && c.node().IntOr("inverse", 0) != 0;
   // Bounded: length is within max_tensor_elements.
   if (to_real && length != kUnknownDim) length = std::max<int64_t>(1, 2 * (length - 1));
-  if (c.has(1)) {
-    const std::vector<int64_t>* wished = c.known_ints(1);
-    length = wished != nullptr && wished->size() == 1 && (*wished)[0] >= 0 ? (*wished)[0] : kUnknownDim;
-  }
+  if (c.has(1)) length = std::max(c.Scalar(1).value_or(kUnknownDim), kUnknownDim);
   if (onesided && !to_real && length != kUnknownDim) length = length / 2 + 1;
   out.back() = to_real ? 1 : 2;
-  return c.Set(0, c.dtype(0), std::move(out));
+  return c.Set(std::move(out));
 }
 
 absl::Status Col2Im(RuleContext& c) {
-  c.SetType(0, c.dtype(0));
   const std::vector<int64_t>* image = c.known_ints(1);
   const std::vector<int64_t>* block = c.known_ints(2);
-  if (!c.ranked(0) || c.rank(0) != 3 || image == nullptr || block == nullptr) return absl::OkStatus();
+  if (c.rank(0) != 3 || image == nullptr || block == nullptr) return absl::OkStatus();
   const int64_t window = ElementsOf(*block);
   const int64_t columns = c.dim(0, 1);
   if (window < 1 || (columns != kUnknownDim && columns % window != 0)) {
     return InvalidArgument("input %s does not divide by block %s", DimsText(c.dims(0)), DimsText(*block));
   }
-  Dims out = {c.dim(0, 0), columns == kUnknownDim ? kUnknownDim : columns / window};
-  for (const int64_t size : *image) {
-    if (size < 0) return InvalidArgument("image_shape holds %d", size);
-    out.push_back(size);
-  }
-  return c.Set(0, c.dtype(0), std::move(out));
+  HORUS_ASSIGN_OR_RETURN(Dims out, DimsFrom(*image, "image_shape"));
+  out.insert(out.begin(), {c.dim(0, 0), columns == kUnknownDim ? kUnknownDim : columns / window});
+  return c.Set(std::move(out));
 }
 
 absl::Status MelWeightMatrix(RuleContext& c) {
-  const std::vector<int64_t>* bins = c.known_ints(0);
-  const std::vector<int64_t>* length = c.known_ints(1);
-  const auto one = [](const std::vector<int64_t>* v) { return v != nullptr && v->size() == 1 && (*v)[0] >= 0; };
-  return c.Set(0, DType::kFloat32,
-               {one(length) ? (*length)[0] / 2 + 1 : kUnknownDim, one(bins) ? (*bins)[0] : kUnknownDim});
+  const int64_t bins = std::max(c.Scalar(0).value_or(kUnknownDim), kUnknownDim);
+  const int64_t length = c.Scalar(1).value_or(kUnknownDim);
+  return c.Set(0, DType::kFloat32, {length >= 0 ? length / 2 + 1 : kUnknownDim, bins});
 }
 
 absl::Status Stft(RuleContext& c) {
-  c.SetType(0, c.dtype(0));
-  if (!c.ranked(0) || c.rank(0) < 2) return absl::OkStatus();
-  const std::vector<int64_t>* step = c.known_ints(1);
-  const std::vector<int64_t>* frame = c.known_ints(3);
-  int64_t window = c.dim(2, 0);
-  if (frame != nullptr && frame->size() == 1) window = (*frame)[0];
-  const int64_t signal = c.dim(0, 1);
+  if (c.rank(0) < 2) return absl::OkStatus();
+  const int64_t step = c.Scalar(1).value_or(0), window = c.Scalar(3).value_or(c.dim(2, 0)), signal = c.dim(0, 1);
   Dims out = {c.dim(0, 0), kUnknownDim, kUnknownDim, 2};
   if (window >= 1) out[2] = c.node().IntOr("onesided", 1) != 0 ? window / 2 + 1 : window;
-  if (window >= 1 && signal >= window && step != nullptr && step->size() == 1 && (*step)[0] >= 1) {
-    out[1] = (signal - window) / (*step)[0] + 1;
-  }
-  return c.Set(0, c.dtype(0), std::move(out));
+  if (window >= 1 && signal >= window && step >= 1) out[1] = (signal - window) / step + 1;
+  return c.Set(std::move(out));
 }
 
 constexpr RuleEntry kConvolutionRules[] = {
-    {"", "AffineGrid", AffineGrid},
-    {"", "AveragePool", Pool},
-    {"", "Col2Im", Col2Im},
-    {"", "Conv", Conv},
-    {"", "ConvInteger", ConvInteger},
-    {"", "ConvTranspose", ConvTranspose},
-    {"", "DFT", Dft},
-    {"", "DeformConv", DeformConv},
-    {"", "GlobalAveragePool", GlobalPool},
-    {"", "GlobalLpPool", GlobalPool},
-    {"", "GlobalMaxPool", GlobalPool},
-    {"", "GridSample", GridSample},
-    {"", "LpPool", Pool},
-    {"", "MaxPool", Pool},
-    {"", "MaxRoiPool", MaxRoiPool},
-    {"", "MaxUnpool", MaxUnpool},
-    {"", "MelWeightMatrix", MelWeightMatrix},
-    {"", "Resize", Resize},
-    {"", "RoiAlign", RoiAlign},
-    {"", "STFT", Stft},
-    {"", "Upsample", Resize},
-    {"com.microsoft", "FusedConv", Conv},
+    {"AffineGrid", AffineGrid},
+    {"AveragePool LpPool MaxPool", Pool},
+    {"Col2Im", Col2Im},
+    {"Conv", Conv, 2},
+    {"ConvInteger", ConvInteger},
+    {"ConvTranspose", ConvTranspose, 2},
+    {"DFT", Dft, 1},
+    {"DeformConv", DeformConv, 2},
+    {"GlobalAveragePool GlobalLpPool GlobalMaxPool", GlobalPool, 1},
+    {"GridSample", GridSample, 2},
+    {"MaxRoiPool", MaxRoiPool},
+    {"MaxUnpool", MaxUnpool},
+    {"MelWeightMatrix", MelWeightMatrix},
+    {"Resize Upsample", Resize, 1},
+    {"RoiAlign", RoiAlign},
+    {"STFT", Stft},
+    {"FusedConv", Conv, 2, kMicrosoftDomain},
 };
 
 }  // namespace

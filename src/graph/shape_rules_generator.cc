@@ -14,55 +14,38 @@ DType AttributeType(const Node& node, DType fallback) {
   return number >= 0 && number <= static_cast<int64_t>(DType::kInt4) ? static_cast<DType>(number) : DType::kUndefined;
 }
 
-absl::Status ConstantTensor(RuleContext& c, const Literal& literal) {
-  HORUS_RETURN_IF_ERROR(c.Set(0, literal.dtype, literal.dims));
-  if (!literal.has_data) return absl::OkStatus();
-  if (IsFloating(literal.dtype)) {
-    c.SetFloats(0, literal.floats);
-  } else {
-    c.SetInts(0, literal.ints);
-  }
+// Elements are taken where there are as many as the dims say.
+absl::Status SetConstant(RuleContext& c, DType dtype, Dims dims, Elements elements) {
+  HORUS_RETURN_IF_ERROR(c.Set(0, dtype, std::move(dims)));
+  c.SetElements(0, std::move(elements));
   return absl::OkStatus();
 }
 
 absl::Status Constant(RuleContext& c) {
+  const auto length = [](const auto& list) { return Dims{static_cast<int64_t>(list.size())}; };
   for (const Attribute& attribute : c.node().attributes) {
-    if (const auto* literal = std::get_if<Literal>(&attribute.value)) return ConstantTensor(c, *literal);
-    if (const auto* value = std::get_if<int64_t>(&attribute.value)) {
-      HORUS_RETURN_IF_ERROR(c.Set(0, DType::kInt64, {}));
-      c.SetInts(0, {*value});
-    } else if (const auto* list = std::get_if<std::vector<int64_t>>(&attribute.value)) {
-      HORUS_RETURN_IF_ERROR(c.Set(0, DType::kInt64, {static_cast<int64_t>(list->size())}));
-      c.SetInts(0, *list);
-    } else if (const auto* real = std::get_if<float>(&attribute.value)) {
-      HORUS_RETURN_IF_ERROR(c.Set(0, DType::kFloat32, {}));
-      c.SetFloats(0, {*real});
-    } else if (const auto* reals = std::get_if<std::vector<float>>(&attribute.value)) {
-      HORUS_RETURN_IF_ERROR(c.Set(0, DType::kFloat32, {static_cast<int64_t>(reals->size())}));
-      c.SetFloats(0, *reals);
-    } else if (std::holds_alternative<std::string>(attribute.value)) {
-      HORUS_RETURN_IF_ERROR(c.Set(0, DType::kString, {}));
-    } else if (const auto* texts = std::get_if<std::vector<std::string>>(&attribute.value)) {
-      HORUS_RETURN_IF_ERROR(c.Set(0, DType::kString, {static_cast<int64_t>(texts->size())}));
-    } else {
-      continue;
+    if (const auto* literal = std::get_if<Literal>(&attribute.value)) {
+      if (!literal->has_data) return c.Set(0, literal->dtype, literal->dims);
+      return SetConstant(c, literal->dtype, literal->dims, {literal->ints, literal->floats});
     }
-    return absl::OkStatus();
+    if (const auto* value = std::get_if<int64_t>(&attribute.value)) {
+      return SetConstant(c, DType::kInt64, {}, {.ints = {*value}});
+    }
+    if (const auto* list = std::get_if<std::vector<int64_t>>(&attribute.value)) {
+      return SetConstant(c, DType::kInt64, length(*list), {.ints = *list});
+    }
+    if (const auto* real = std::get_if<float>(&attribute.value)) {
+      return SetConstant(c, DType::kFloat32, {}, {.floats = {*real}});
+    }
+    if (const auto* reals = std::get_if<std::vector<float>>(&attribute.value)) {
+      return SetConstant(c, DType::kFloat32, length(*reals), {.floats = *reals});
+    }
+    if (std::holds_alternative<std::string>(attribute.value)) return c.Set(0, DType::kString, {});
+    if (const auto* texts = std::get_if<std::vector<std::string>>(&attribute.value)) {
+      return c.Set(0, DType::kString, length(*texts));
+    }
   }
   return absl::OkStatus();  // a sparse or unreadable constant
-}
-
-// Sizes given as elements of a constant; unknown elements become unknown dims.
-absl::StatusOr<Dims> DimsFrom(const std::vector<int64_t>& elements) {
-  Dims dims = elements;
-  for (int64_t& dim : dims) {
-    if (dim == kUnknownElement) {
-      dim = kUnknownDim;
-    } else if (dim < 0) {
-      return InvalidArgument("the wished shape holds %d", dim);
-    }
-  }
-  return dims;
 }
 
 absl::Status ConstantOfShape(RuleContext& c) {
@@ -75,11 +58,11 @@ absl::Status ConstantOfShape(RuleContext& c) {
   if (shape == nullptr) {
     const int64_t rank = c.dim(0, 0);
     if (c.rank(0) != 1 || rank == kUnknownDim || rank > kMaxRank) return absl::OkStatus();
-    return c.Set(0, dtype, Dims(static_cast<size_t>(rank), kUnknownDim));
+    return c.Set(Dims(static_cast<size_t>(rank), kUnknownDim));
   }
-  HORUS_ASSIGN_OR_RETURN(Dims dims, DimsFrom(*shape));
+  HORUS_ASSIGN_OR_RETURN(Dims dims, DimsFrom(*shape, "the wished shape"));
   const int64_t elements = ElementsOf(dims);
-  HORUS_RETURN_IF_ERROR(c.Set(0, dtype, std::move(dims)));
+  HORUS_RETURN_IF_ERROR(c.Set(std::move(dims)));
   if (elements == kUnknownDim || elements > kMaxFoldedElements) return absl::OkStatus();
   const auto count = static_cast<size_t>(elements);
   if (IsFloating(dtype)) {
@@ -100,9 +83,8 @@ absl::Status Shape(RuleContext& c) {
   const int64_t end = into_range(std::max(c.node().IntOr("end", rank), -rank));
   std::vector<int64_t> out;
   for (int64_t i = start; i < end; ++i) out.push_back(c.dim(0, i) == kUnknownDim ? kUnknownElement : c.dim(0, i));
-  HORUS_RETURN_IF_ERROR(c.Set(0, DType::kInt64, {static_cast<int64_t>(out.size())}));
-  c.SetInts(0, std::move(out));
-  return absl::OkStatus();
+  const auto length = static_cast<int64_t>(out.size());
+  return SetConstant(c, DType::kInt64, {length}, {.ints = std::move(out)});
 }
 
 absl::Status Size(RuleContext& c) {
@@ -112,47 +94,37 @@ absl::Status Size(RuleContext& c) {
 }
 
 absl::Status Range(RuleContext& c) {
-  HORUS_RETURN_IF_ERROR(c.Set(0, c.dtype(0), {kUnknownDim}));
-  const std::vector<int64_t>* start = c.known_ints(0);
-  const std::vector<int64_t>* limit = c.known_ints(1);
-  const std::vector<int64_t>* delta = c.known_ints(2);
-  if (start != nullptr && limit != nullptr && delta != nullptr && start->size() == 1 && limit->size() == 1 &&
-      delta->size() == 1) {
-    const int64_t step = (*delta)[0];
+  HORUS_RETURN_IF_ERROR(c.Set({kUnknownDim}));
+  const std::optional<int64_t> start = c.Scalar(0), limit = c.Scalar(1), delta = c.Scalar(2);
+  if (start && limit && delta) {
+    const int64_t step = *delta;
     if (step == 0) return InvalidArgument("delta is 0");
-    const Wide span = static_cast<Wide>((*limit)[0]) - (*start)[0];
+    const Wide span = static_cast<Wide>(*limit) - *start;
     const Wide count = (span > 0) == (step > 0) && span != 0 ? (span + step - (step > 0 ? 1 : -1)) / step : 0;
     if (count > c.state().max_tensor_elements) return InvalidArgument("the range has too many elements");
-    const int64_t first = (*start)[0];
-    HORUS_RETURN_IF_ERROR(c.Set(0, c.dtype(0), {static_cast<int64_t>(count)}));
+    HORUS_RETURN_IF_ERROR(c.Set({static_cast<int64_t>(count)}));
     if (count > kMaxFoldedElements) return absl::OkStatus();
     std::vector<int64_t> out(static_cast<size_t>(count));
     // Each element lies between start and limit; its distance from start may not fit 64 bits.
-    for (size_t i = 0; i < out.size(); ++i) out[i] = static_cast<int64_t>(first + static_cast<Wide>(i) * step);
+    for (size_t i = 0; i < out.size(); ++i) out[i] = static_cast<int64_t>(*start + static_cast<Wide>(i) * step);
     c.SetInts(0, std::move(out));
     return absl::OkStatus();
   }
-  const std::vector<float>* x = c.floats(0);
-  const std::vector<float>* y = c.floats(1);
-  const std::vector<float>* d = c.floats(2);
-  if (x == nullptr || y == nullptr || d == nullptr || x->size() != 1 || y->size() != 1 || d->size() != 1) {
-    return absl::OkStatus();
-  }
-  const double count = std::ceil((static_cast<double>((*y)[0]) - (*x)[0]) / (*d)[0]);
+  const std::optional<float> x = c.Real(0), y = c.Real(1), d = c.Real(2);
+  if (!x || !y || !d) return absl::OkStatus();
+  const double count = std::ceil((static_cast<double>(*y) - *x) / *d);
   if (!(count < static_cast<double>(kMaxAttribute))) return absl::OkStatus();  // NaN too
-  return c.Set(0, c.dtype(0), {count > 0 ? static_cast<int64_t>(count) : 0});
+  return c.Set({count > 0 ? static_cast<int64_t>(count) : 0});
 }
-
-absl::Status EyeLike(RuleContext& c) { return c.Same(0, AttributeType(c.node(), c.dtype(0))); }
 
 absl::Status Random(RuleContext& c) {
   const std::vector<int64_t>* shape = c.node().Ints("shape");
   if (shape == nullptr) return InvalidArgument("attribute shape is missing");
-  HORUS_ASSIGN_OR_RETURN(Dims dims, DimsFrom(*shape));
+  HORUS_ASSIGN_OR_RETURN(Dims dims, DimsFrom(*shape, "the wished shape"));
   return c.Set(0, AttributeType(c.node(), DType::kFloat32), std::move(dims));
 }
 
-absl::Status RandomLike(RuleContext& c) { return c.Same(0, AttributeType(c.node(), c.dtype(0))); }
+absl::Status FilledLike(RuleContext& c) { return c.Same(AttributeType(c.node(), c.dtype(0))); }
 
 absl::Status Multinomial(RuleContext& c) {
   const DType dtype = AttributeType(c.node(), DType::kInt32);
@@ -164,27 +136,27 @@ absl::Status Multinomial(RuleContext& c) {
 absl::Status WindowFunction(RuleContext& c) {
   const auto dtype = static_cast<DType>(
       std::clamp<int64_t>(c.node().IntOr("output_datatype", 1), 0, static_cast<int64_t>(DType::kInt4)));
-  const std::vector<int64_t>* size = c.known_ints(0);
-  return c.Set(0, dtype, {size != nullptr && size->size() == 1 && (*size)[0] >= 0 ? (*size)[0] : kUnknownDim});
+  return c.Set(0, dtype, {std::max(c.Scalar(0).value_or(kUnknownDim), kUnknownDim)});
 }
 
 // ---- Operators over sequences, which are held as their tensors stacked; optionals and texts, whose shapes stay
 // unknown.
 
-absl::Status Opaque(RuleContext& /*c*/) { return absl::OkStatus(); }
+absl::Status Opaque(RuleContext& c) {
+  c.SetType(0, DType::kUndefined);
+  return absl::OkStatus();
+}
 
 // Sets output 0 to a sequence of `length` tensors with dims `each`.
-absl::Status SetSequence(RuleContext& c, DType dtype, int64_t length, const Dims& each) {
+absl::Status SetSequence(RuleContext& c, int64_t length, const Dims& each) {
   c.MarkSequence(0);
   Dims stacked = {length};
   stacked.insert(stacked.end(), each.begin(), each.end());
-  return c.Set(0, dtype, std::move(stacked));
+  return c.Set(std::move(stacked));
 }
 
-// Dims of one tensor of sequence `i`, which is ranked.
-Dims EachOf(const RuleContext& c, size_t i) {
-  return c.rank(i) == 0 ? Dims() : Dims(c.dims(i).begin() + 1, c.dims(i).end());
-}
+// Dims of one tensor of the sequence that is input 0, ranked.
+Dims EachOf(const RuleContext& c) { return c.rank(0) == 0 ? Dims() : Part(c.dims(0), 1); }
 
 // What two tensors of a sequence have in common: unknown sizes where they differ; false if their ranks do.
 bool Merge(const Dims& other, Dims* each) {
@@ -200,46 +172,44 @@ absl::Status SequenceEmpty(RuleContext& c) {
   if (number < 0 || number > static_cast<int64_t>(DType::kInt4)) {
     return InvalidArgument("attribute dtype is %d, expected a type of tensors", number);
   }
-  return SetSequence(c, static_cast<DType>(number), 0, {});
+  c.SetType(0, static_cast<DType>(number));
+  return SetSequence(c, 0, {});
 }
 
 absl::Status SequenceConstruct(RuleContext& c) {
   c.MarkSequence(0);
-  c.SetType(0, c.dtype(0));
   if (c.inputs() == 0) return absl::OkStatus();
   Dims each = c.dims(0);
   for (size_t i = 0; i < c.inputs(); ++i) {
     if (!c.ranked(i) || !Merge(c.dims(i), &each)) return absl::OkStatus();
   }
-  return SetSequence(c, c.dtype(0), static_cast<int64_t>(c.inputs()), each);
+  return SetSequence(c, static_cast<int64_t>(c.inputs()), each);
 }
 
 absl::Status SequenceInsert(RuleContext& c) {
   c.MarkSequence(0);
   c.SetType(0, c.dtype(1));
-  if (!c.ranked(0) || !c.ranked(1) || c.rank(0) == 0) return absl::OkStatus();
+  if (!c.ranked(1) || c.rank(0) == 0) return absl::OkStatus();
   const int64_t length = c.dim(0, 0);
   Dims each = c.dims(1);
-  if (length != 0 && !Merge(EachOf(c, 0), &each)) return absl::OkStatus();
+  if (length != 0 && !Merge(EachOf(c), &each)) return absl::OkStatus();
   // Bounded: a length within max_tensor_elements.
-  return SetSequence(c, c.dtype(1), length == kUnknownDim ? kUnknownDim : length + 1, each);
+  return SetSequence(c, length == kUnknownDim ? kUnknownDim : length + 1, each);
 }
 
 absl::Status SequenceErase(RuleContext& c) {
   c.MarkSequence(0);
-  c.SetType(0, c.dtype(0));
-  if (!c.ranked(0) || c.rank(0) == 0) return absl::OkStatus();
+  if (c.rank(0) == 0) return absl::OkStatus();
   const int64_t length = c.dim(0, 0);
   if (length == 0) return InvalidArgument("the sequence is empty");
-  return SetSequence(c, c.dtype(0), length == kUnknownDim ? kUnknownDim : length - 1, EachOf(c, 0));
+  return SetSequence(c, length == kUnknownDim ? kUnknownDim : length - 1, EachOf(c));
 }
 
 // The elements of the tensor at a known position; at an unknown one those that all tensors share.
 void FoldAt(RuleContext& c, int64_t length, const Dims& each) {
-  if (c.ints(0) == nullptr && c.floats(0) == nullptr) return;
+  if (!c.folds(0)) return;
   const auto size = static_cast<size_t>(ElementsOf(each));
-  const std::vector<int64_t>* position = c.known_ints(1);
-  int64_t at = position != nullptr && position->size() == 1 ? (*position)[0] : kUnknownElement;
+  int64_t at = c.Scalar(1).value_or(kUnknownElement);
   if (at != kUnknownElement && at < 0) at += length;
   std::vector<size_t> positions(size);
   if (at >= 0 && at < length) {
@@ -257,11 +227,10 @@ void FoldAt(RuleContext& c, int64_t length, const Dims& each) {
 }
 
 absl::Status SequenceAt(RuleContext& c) {
-  c.SetType(0, c.dtype(0));
   const int64_t length = c.dim(0, 0);
-  if (!c.ranked(0) || c.rank(0) == 0 || length == 0) return absl::OkStatus();
-  const Dims each = EachOf(c, 0);
-  HORUS_RETURN_IF_ERROR(c.Set(0, c.dtype(0), each));
+  if (c.rank(0) == 0 || length == 0) return absl::OkStatus();
+  const Dims each = EachOf(c);
+  HORUS_RETURN_IF_ERROR(c.Set(each));
   if (length != kUnknownDim && ElementsOf(each) > 0) FoldAt(c, length, each);
   return absl::OkStatus();
 }
@@ -274,14 +243,12 @@ absl::Status SequenceLength(RuleContext& c) {
 
 // Elements of a split constant: the parts along `axis`, one after the other. `dims` are those of the input.
 void FoldSplit(RuleContext& c, const Dims& dims, size_t axis, int64_t part) {
-  if (c.ints(0) == nullptr && c.floats(0) == nullptr) return;
-  const Dims inner_dims(dims.begin() + static_cast<std::ptrdiff_t>(axis) + 1, dims.end());
-  const Dims outer_dims(dims.begin(), dims.begin() + static_cast<std::ptrdiff_t>(axis));
-  const int64_t outer = ElementsOf(outer_dims);
+  if (!c.folds(0)) return;
+  const int64_t outer = ElementsOf(Part(dims, 0, axis)), inner = ElementsOf(Part(dims, axis + 1));
   // Bounded: positions within a tensor of at most max_tensor_elements.
-  const int64_t chunk = part * ElementsOf(inner_dims);
+  const int64_t chunk = part * inner;
   // Bounded: positions within a tensor of at most max_tensor_elements.
-  const int64_t whole = dims[axis] * ElementsOf(inner_dims);
+  const int64_t whole = dims[axis] * inner;
   if (chunk <= 0) return;
   std::vector<size_t> positions;
   for (int64_t begin = 0; begin < whole; begin += chunk) {
@@ -295,10 +262,8 @@ void FoldSplit(RuleContext& c, const Dims& dims, size_t axis, int64_t part) {
 
 absl::Status SplitToSequence(RuleContext& c) {
   c.MarkSequence(0);
-  c.SetType(0, c.dtype(0));
   if (!c.ranked(0)) return absl::OkStatus();
-  int64_t axis = c.node().IntOr("axis", 0);
-  HORUS_RETURN_IF_ERROR(c.Axis(c.rank(0), &axis));
+  HORUS_ASSIGN_OR_RETURN(const int64_t axis, c.AxisOr(0));
   const Dims dims = c.dims(0);
   const int64_t whole = c.dim(0, axis);
   Dims each = dims;
@@ -332,22 +297,21 @@ absl::Status SplitToSequence(RuleContext& c) {
   const int64_t size = part;
   const bool dropped = !c.has(1) && c.node().IntOr("keepdims", 1) == 0;
   if (dropped) each.erase(each.begin() + axis);
-  HORUS_RETURN_IF_ERROR(SetSequence(c, c.dtype(0), length, each));
+  HORUS_RETURN_IF_ERROR(SetSequence(c, length, each));
   if (size > 0 && length > 0) FoldSplit(c, dims, static_cast<size_t>(axis), size);
   return absl::OkStatus();
 }
 
 absl::Status ConcatFromSequence(RuleContext& c) {
-  c.SetType(0, c.dtype(0));
-  if (!c.ranked(0) || c.rank(0) == 0 || c.dim(0, 0) == 0) return absl::OkStatus();
+  if (c.rank(0) == 0 || c.dim(0, 0) == 0) return absl::OkStatus();
   const int64_t length = c.dim(0, 0);
-  Dims out = EachOf(c, 0);
+  Dims out = EachOf(c);
   const bool added = c.node().IntOr("new_axis", 0) != 0;
   int64_t axis = c.node().IntOr("axis", 0);
   HORUS_RETURN_IF_ERROR(c.Axis(static_cast<int64_t>(out.size()) + (added ? 1 : 0), &axis));
   if (added) {
     out.insert(out.begin() + axis, length);
-    return c.Set(0, c.dtype(0), std::move(out));
+    return c.Set(std::move(out));
   }
   int64_t& joined = out[static_cast<size_t>(axis)];
   if (joined == kUnknownDim || length == kUnknownDim) {
@@ -355,53 +319,40 @@ absl::Status ConcatFromSequence(RuleContext& c) {
   } else if (__builtin_mul_overflow(joined, length, &joined)) {
     return InvalidArgument("axis %d overflows 64 bits", axis);
   }
-  return c.Set(0, c.dtype(0), std::move(out));
+  return c.Set(std::move(out));
 }
 
 absl::Status HasElement(RuleContext& c) { return c.Set(0, DType::kBool, {}); }
 
-absl::Status TextPredicate(RuleContext& c) { return c.Same(0, DType::kBool); }
+absl::Status TextPredicate(RuleContext& c) { return c.Same(DType::kBool); }
 
 absl::Status TextConcat(RuleContext& c) {
-  if (!c.ranked(0) || !c.ranked(1)) return absl::OkStatus();
   HORUS_ASSIGN_OR_RETURN(Dims dims, Broadcast(c.dims(0), c.dims(1)));
   return c.Set(0, DType::kString, std::move(dims));
 }
 
 constexpr RuleEntry kGeneratorRules[] = {
-    {"", "Bernoulli", RandomLike},
-    {"", "BlackmanWindow", WindowFunction},
-    {"", "ConcatFromSequence", ConcatFromSequence},
-    {"", "Constant", Constant},
-    {"", "ConstantOfShape", ConstantOfShape},
-    {"", "EyeLike", EyeLike},
-    {"", "HammingWindow", WindowFunction},
-    {"", "HannWindow", WindowFunction},
-    {"", "ImageDecoder", Opaque},
-    {"", "Multinomial", Multinomial},
-    {"", "Optional", Opaque},
-    {"", "OptionalGetElement", Opaque},
-    {"", "OptionalHasElement", HasElement},
-    {"", "RandomNormal", Random},
-    {"", "RandomNormalLike", RandomLike},
-    {"", "RandomUniform", Random},
-    {"", "RandomUniformLike", RandomLike},
-    {"", "Range", Range},
-    {"", "RegexFullMatch", TextPredicate},
-    {"", "SequenceAt", SequenceAt},
-    {"", "SequenceConstruct", SequenceConstruct},
-    {"", "SequenceEmpty", SequenceEmpty},
-    {"", "SequenceErase", SequenceErase},
-    {"", "SequenceInsert", SequenceInsert},
-    {"", "SequenceLength", SequenceLength},
-    {"", "SequenceMap", Opaque},
-    {"", "Shape", Shape},
-    {"", "Size", Size},
-    {"", "SplitToSequence", SplitToSequence},
-    {"", "StringConcat", TextConcat},
-    {"", "StringNormalizer", Opaque},
-    {"", "StringSplit", Opaque},
-    {"", "TfIdfVectorizer", Opaque},
+    {"Bernoulli EyeLike RandomNormalLike RandomUniformLike", FilledLike},
+    {"BlackmanWindow HammingWindow HannWindow", WindowFunction},
+    {"ConcatFromSequence", ConcatFromSequence},
+    {"Constant", Constant},
+    {"ConstantOfShape", ConstantOfShape},
+    {"ImageDecoder Optional OptionalGetElement SequenceMap StringNormalizer StringSplit TfIdfVectorizer", Opaque},
+    {"Multinomial", Multinomial},
+    {"OptionalHasElement", HasElement},
+    {"RandomNormal RandomUniform", Random},
+    {"Range", Range},
+    {"RegexFullMatch", TextPredicate},
+    {"SequenceAt", SequenceAt},
+    {"SequenceConstruct", SequenceConstruct},
+    {"SequenceEmpty", SequenceEmpty},
+    {"SequenceErase", SequenceErase},
+    {"SequenceInsert", SequenceInsert},
+    {"SequenceLength", SequenceLength},
+    {"Shape", Shape},
+    {"Size", Size},
+    {"SplitToSequence", SplitToSequence},
+    {"StringConcat", TextConcat, 2},
 };
 
 }  // namespace

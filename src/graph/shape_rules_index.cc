@@ -40,9 +40,9 @@ absl::StatusOr<SliceSpec> SliceSpecOf(RuleContext& c) {
   SliceSpec spec;
   const std::vector<int64_t>* starts = c.ints(1) != nullptr ? c.ints(1) : c.node().Ints("starts");
   const std::vector<int64_t>* ends = c.ints(2) != nullptr ? c.ints(2) : c.node().Ints("ends");
-  bool given = false;
-  const bool axes_known = c.IntsOf("axes", 3, &spec.axes, &given);
+  auto [given, axes_known, axes] = c.IntsOf("axes", 3);
   spec.axes_known = axes_known || !given;
+  spec.axes = std::move(axes);
   size_t count = 0;
   if (starts != nullptr)
     count = starts->size();
@@ -62,9 +62,7 @@ absl::StatusOr<SliceSpec> SliceSpecOf(RuleContext& c) {
   } else {
     spec.steps.assign(count, 1);
   }
-  if (!given) {
-    for (size_t i = 0; i < count; ++i) spec.axes.push_back(static_cast<int64_t>(i));
-  }
+  if (!given) spec.axes = AllAxes(static_cast<int64_t>(count));
   if (spec.axes_known && (spec.starts.size() != count || spec.ends.size() != count || spec.axes.size() != count ||
                           spec.steps.size() != count)) {
     return InvalidArgument("starts, ends, axes and steps have %d, %d, %d and %d entries", spec.starts.size(),
@@ -75,7 +73,7 @@ absl::StatusOr<SliceSpec> SliceSpecOf(RuleContext& c) {
 
 // Copies the elements that a slice keeps; `ranges` has one entry for each axis of the input.
 void FoldSlice(RuleContext& c, const std::vector<SliceRange>& ranges) {
-  if (c.ints(0) == nullptr && c.floats(0) == nullptr) return;
+  if (!c.folds(0)) return;
   const std::vector<int64_t> steps = StepsOf(c.dims(0));
   std::vector<size_t> positions = {0};
   for (size_t axis = 0; axis < ranges.size(); ++axis) {
@@ -92,10 +90,8 @@ void FoldSlice(RuleContext& c, const std::vector<SliceRange>& ranges) {
 }
 
 absl::Status Slice(RuleContext& c) {
-  c.SetType(0, c.dtype(0));
-  if (!c.ranked(0)) return absl::OkStatus();
   HORUS_ASSIGN_OR_RETURN(SliceSpec spec, SliceSpecOf(c));
-  if (!spec.axes_known) return c.Set(0, c.dtype(0), Dims(c.dims(0).size(), kUnknownDim));
+  if (!spec.axes_known) return c.Set(Dims(c.dims(0).size(), kUnknownDim));
   HORUS_RETURN_IF_ERROR(c.Axes(c.rank(0), &spec.axes));
   Dims out = c.dims(0);
   std::vector<SliceRange> ranges;
@@ -113,7 +109,7 @@ absl::Status Slice(RuleContext& c) {
     HORUS_ASSIGN_OR_RETURN(range, RangeOf(spec.starts[i], spec.ends[i], spec.steps[i], size));
     size = range.count;
   }
-  HORUS_RETURN_IF_ERROR(c.Set(0, c.dtype(0), std::move(out)));
+  HORUS_RETURN_IF_ERROR(c.Set(std::move(out)));
   if (all_known) FoldSlice(c, ranges);
   return absl::OkStatus();
 }
@@ -121,8 +117,7 @@ absl::Status Slice(RuleContext& c) {
 // Copies the picked elements: for each outer position, each index, each inner position.
 void FoldGather(RuleContext& c, const std::vector<int64_t>& indices, size_t axis) {
   const Dims& dims = c.dims(0);
-  const int64_t outer = ElementsOf(Dims(dims.begin(), dims.begin() + static_cast<std::ptrdiff_t>(axis)));
-  const int64_t inner = ElementsOf(Dims(dims.begin() + static_cast<std::ptrdiff_t>(axis) + 1, dims.end()));
+  const int64_t outer = ElementsOf(Part(dims, 0, axis)), inner = ElementsOf(Part(dims, axis + 1));
   const auto picked = static_cast<Wide>(indices.size());
   // Bounded: positions within a tensor of at most max_tensor_elements.
   if (outer * inner * picked > kMaxFoldedElements) return;
@@ -139,15 +134,12 @@ void FoldGather(RuleContext& c, const std::vector<int64_t>& indices, size_t axis
 }
 
 absl::Status Gather(RuleContext& c) {
-  c.SetType(0, c.dtype(0));
-  if (!c.ranked(0) || !c.ranked(1)) return absl::OkStatus();
-  int64_t axis = c.node().IntOr("axis", 0);
-  HORUS_RETURN_IF_ERROR(c.Axis(c.rank(0), &axis));
+  HORUS_ASSIGN_OR_RETURN(const int64_t axis, c.AxisOr(0));
   const int64_t size = c.dim(0, axis);
   Dims out(c.dims(0).begin(), c.dims(0).begin() + axis);
   out.insert(out.end(), c.dims(1).begin(), c.dims(1).end());
   out.insert(out.end(), c.dims(0).begin() + axis + 1, c.dims(0).end());
-  HORUS_RETURN_IF_ERROR(c.Set(0, c.dtype(0), std::move(out)));
+  HORUS_RETURN_IF_ERROR(c.Set(std::move(out)));
   const std::vector<int64_t>* indices = c.known_ints(1);
   if (indices == nullptr || size == kUnknownDim) return absl::OkStatus();
   for (const int64_t index : *indices) {
@@ -155,18 +147,13 @@ absl::Status Gather(RuleContext& c) {
       return InvalidArgument("index %d is outside axis %d of %s", index, axis, DimsText(c.dims(0)));
     }
   }
-  if (c.ints(0) != nullptr || c.floats(0) != nullptr) FoldGather(c, *indices, static_cast<size_t>(axis));
+  if (c.folds(0)) FoldGather(c, *indices, static_cast<size_t>(axis));
   return absl::OkStatus();
 }
 
-absl::Status GatherElements(RuleContext& c) {
-  c.SetType(0, c.dtype(0));
-  return c.ranked(1) ? c.Set(0, c.dtype(0), c.dims(1)) : absl::OkStatus();
-}
+absl::Status GatherElements(RuleContext& c) { return c.ranked(1) ? c.Set(c.dims(1)) : absl::OkStatus(); }
 
 absl::Status GatherNd(RuleContext& c) {
-  c.SetType(0, c.dtype(0));
-  if (!c.ranked(0) || !c.ranked(1)) return absl::OkStatus();
   const int64_t batch_dims = c.node().IntOr("batch_dims", 0);
   const int64_t depth = c.dim(1, -1);
   if (c.rank(1) < 1 || batch_dims < 0 || batch_dims >= c.rank(1) || batch_dims > c.rank(0)) {
@@ -179,28 +166,22 @@ absl::Status GatherNd(RuleContext& c) {
   }
   Dims out(c.dims(1).begin(), c.dims(1).end() - 1);
   out.insert(out.end(), c.dims(0).begin() + batch_dims + depth, c.dims(0).end());
-  return c.Set(0, c.dtype(0), std::move(out));
+  return c.Set(std::move(out));
 }
 
-absl::Status Scatter(RuleContext& c) { return c.Same(0); }
+absl::Status Scatter(RuleContext& c) { return c.Same(); }
 
 absl::Status OneHot(RuleContext& c) {
   c.SetType(0, c.dtype(2));
   if (!c.ranked(0)) return absl::OkStatus();
-  int64_t axis = c.node().IntOr("axis", -1);
-  HORUS_RETURN_IF_ERROR(c.Axis(c.rank(0) + 1, &axis));
-  const std::vector<int64_t>* depth = c.known_ints(1);
-  const std::vector<float>* real_depth = c.floats(1);
-  int64_t size = kUnknownDim;
-  if (depth != nullptr && depth->size() == 1) size = (*depth)[0];
-  if (real_depth != nullptr && real_depth->size() == 1 && (*real_depth)[0] >= 0 &&
-      (*real_depth)[0] < static_cast<float>(kMaxAttribute)) {
-    size = static_cast<int64_t>((*real_depth)[0]);
-  }
+  HORUS_ASSIGN_OR_RETURN(const int64_t axis, c.AxisOr(-1, c.rank(0) + 1));
+  int64_t size = c.Scalar(1).value_or(kUnknownDim);
+  const float real = c.Real(1).value_or(-1);
+  if (real >= 0 && real < static_cast<float>(kMaxAttribute)) size = static_cast<int64_t>(real);
   if (size < kUnknownDim) return InvalidArgument("depth is %d", size);
   Dims out = c.dims(0);
   out.insert(out.begin() + axis, size);
-  return c.Set(0, c.dtype(2), std::move(out));
+  return c.Set(std::move(out));
 }
 
 absl::Status NonZero(RuleContext& c) {
@@ -228,13 +209,10 @@ absl::Status NonZero(RuleContext& c) {
 }
 
 absl::Status TopK(RuleContext& c) {
-  c.SetType(0, c.dtype(0));
   c.SetType(1, DType::kInt64);
   if (!c.ranked(0)) return absl::OkStatus();
-  int64_t axis = c.node().IntOr("axis", -1);
-  HORUS_RETURN_IF_ERROR(c.Axis(c.rank(0), &axis));
-  int64_t count = c.node().IntOr("k", kUnknownDim);
-  if (const std::vector<int64_t>* k = c.known_ints(1); k != nullptr && k->size() == 1) count = (*k)[0];
+  HORUS_ASSIGN_OR_RETURN(const int64_t axis, c.AxisOr(-1));
+  const int64_t count = c.Scalar(1).value_or(c.node().IntOr("k", kUnknownDim));
   const int64_t size = c.dim(0, axis);
   if (count < kUnknownDim || (size != kUnknownDim && count > size)) {
     return InvalidArgument("k is %d, axis %d of %s has %d", count, axis, DimsText(c.dims(0)), size);
@@ -242,64 +220,55 @@ absl::Status TopK(RuleContext& c) {
   Dims out = c.dims(0);
   out[static_cast<size_t>(axis)] = count == kUnknownDim ? c.AtMost(size) : count;
   HORUS_RETURN_IF_ERROR(c.Set(1, DType::kInt64, out));
-  return c.Set(0, c.dtype(0), std::move(out));
+  return c.Set(std::move(out));
 }
 
 absl::Status Unique(RuleContext& c) {
-  c.SetType(0, c.dtype(0));
   const bool flat = c.node().FindAttribute("axis") == nullptr;
   int64_t axis = c.node().IntOr("axis", 0);
   if (c.ranked(0) && !flat) HORUS_RETURN_IF_ERROR(c.Axis(c.rank(0), &axis));
   const int64_t most = !c.ranked(0) ? kUnknownDim : c.AtMost(flat ? ElementsOf(c.dims(0)) : c.dim(0, axis));
   for (size_t i = 1; i < 4; ++i) HORUS_RETURN_IF_ERROR(c.Set(i, DType::kInt64, {most}));
-  if (flat) return c.Set(0, c.dtype(0), {most});
+  if (flat) return c.Set({most});
   if (!c.ranked(0)) return absl::OkStatus();
   Dims out = c.dims(0);
   out[static_cast<size_t>(axis)] = most;
-  return c.Set(0, c.dtype(0), std::move(out));
+  return c.Set(std::move(out));
 }
 
 absl::Status Compress(RuleContext& c) {
-  c.SetType(0, c.dtype(0));
   const std::vector<int64_t>* condition = c.known_ints(1);
   int64_t count = c.AtMost(condition == nullptr && c.ranked(1) ? c.dim(1, 0) : kUnknownDim);
   if (condition != nullptr) {
     count = static_cast<int64_t>(condition->size()) - std::ranges::count(*condition, 0);
   }
-  if (c.node().FindAttribute("axis") == nullptr) return c.Set(0, c.dtype(0), {count});
+  if (c.node().FindAttribute("axis") == nullptr) return c.Set({count});
   if (!c.ranked(0)) return absl::OkStatus();
-  int64_t axis = c.node().IntOr("axis", 0);
-  HORUS_RETURN_IF_ERROR(c.Axis(c.rank(0), &axis));
+  HORUS_ASSIGN_OR_RETURN(const int64_t axis, c.AxisOr(0));
   Dims out = c.dims(0);
   out[static_cast<size_t>(axis)] = count;
-  return c.Set(0, c.dtype(0), std::move(out));
+  return c.Set(std::move(out));
 }
 
 // Of each image and class at most as many as are asked for, and as there are.
 absl::Status NonMaxSuppression(RuleContext& c) {
-  const std::vector<int64_t>* wished = c.known_ints(2);
   int64_t each = c.dim(1, 2);
-  if (wished != nullptr && wished->size() == 1 && each != kUnknownDim)
-    each = std::clamp<int64_t>((*wished)[0], 0, each);
+  if (each != kUnknownDim) each = std::clamp<int64_t>(c.Scalar(2).value_or(each), 0, each);
   return c.Set(0, DType::kInt64, {c.AtMost(ElementsOf({c.dim(1, 0), c.dim(1, 1), each})), 3});
 }
 
 constexpr RuleEntry kIndexRules[] = {
-    {"", "Compress", Compress},
-    {"", "Gather", Gather},
-    {"", "GatherElements", GatherElements},
-    {"", "GatherND", GatherNd},
-    {"", "NonMaxSuppression", NonMaxSuppression},
-    {"", "NonZero", NonZero},
-    {"", "OneHot", OneHot},
-    {"", "ReverseSequence", Scatter},
-    {"", "Scatter", Scatter},
-    {"", "ScatterElements", Scatter},
-    {"", "ScatterND", Scatter},
-    {"", "Slice", Slice},
-    {"", "TensorScatter", Scatter},
-    {"", "TopK", TopK},
-    {"", "Unique", Unique},
+    {"Compress", Compress},
+    {"Gather", Gather, 2},
+    {"GatherElements", GatherElements},
+    {"GatherND", GatherNd, 2},
+    {"NonMaxSuppression", NonMaxSuppression},
+    {"NonZero", NonZero},
+    {"OneHot", OneHot},
+    {"ReverseSequence Scatter ScatterElements ScatterND TensorScatter", Scatter},
+    {"Slice", Slice, 1},
+    {"TopK", TopK},
+    {"Unique", Unique},
 };
 
 }  // namespace

@@ -13,7 +13,13 @@ namespace {
 // ---- Shape rules of operators that show the same elements in another shape or order.
 
 absl::Status Identity(RuleContext& c) {
-  HORUS_RETURN_IF_ERROR(c.Same(0));
+  HORUS_RETURN_IF_ERROR(c.Same());
+  FoldAll(c, 0);
+  return absl::OkStatus();
+}
+
+absl::Status ViewAs(RuleContext& c, Dims dims) {
+  HORUS_RETURN_IF_ERROR(c.Set(std::move(dims)));
   FoldAll(c, 0);
   return absl::OkStatus();
 }
@@ -37,8 +43,7 @@ size_t BatchEntry(const Dims& from, const Dims& to, const Dims& now, const Group
     }
     while (at + 1 < g.out_end && to[at] % batch != 0) ++at;
   } else {
-    const int64_t stride = ElementsOf(Dims(from.begin() + static_cast<std::ptrdiff_t>(scaled) + 1,
-                                           from.begin() + static_cast<std::ptrdiff_t>(g.in_end)));
+    const int64_t stride = ElementsOf(Part(from, scaled + 1, g.in_end));
     int64_t inner = 1;
     // Bounded: all of them count elements of one tensor.
     for (at = g.out_end - 1; at > g.out && inner * to[at] < stride * batch; --at) inner *= to[at];
@@ -135,44 +140,33 @@ absl::Status ReshapeTo(RuleContext& c, Dims target, bool allow_zero) {
       *std::ranges::find(target, kUnknownDim) = elements / rest;
     }
   }
-  HORUS_RETURN_IF_ERROR(c.Set(0, c.dtype(0), std::move(target)));
-  FoldAll(c, 0);
-  return absl::OkStatus();
+  return ViewAs(c, std::move(target));
 }
 
 absl::Status Reshape(RuleContext& c) {
-  c.SetType(0, c.dtype(0));
   const bool allow_zero = c.node().IntOr("allowzero", 0) != 0;
   if (const std::vector<int64_t>* target = c.ints(1)) return ReshapeTo(c, *target, allow_zero);
   if (const std::vector<int64_t>* target = c.node().Ints("shape")) return ReshapeTo(c, *target, allow_zero);
   const int64_t rank = c.dim(1, 0);  // the rank is known where the target's length is
   if (c.rank(1) == 1 && rank != kUnknownDim && rank <= kMaxRank) {
-    return c.Set(0, c.dtype(0), Dims(static_cast<size_t>(rank), kUnknownDim));
+    return c.Set(Dims(static_cast<size_t>(rank), kUnknownDim));
   }
   return absl::OkStatus();
 }
 
 absl::Status Flatten(RuleContext& c) {
-  c.SetType(0, c.dtype(0));
-  if (!c.ranked(0)) return absl::OkStatus();
   int64_t axis = c.node().IntOr("axis", 1);
   if (axis < 0) axis += c.rank(0);
   if (axis < 0 || axis > c.rank(0)) {
     return InvalidArgument("axis %d is outside a tensor of rank %d", c.node().IntOr("axis", 1), c.rank(0));
   }
-  const Dims& in = c.dims(0);
-  HORUS_RETURN_IF_ERROR(c.Set(
-      0, c.dtype(0), {ElementsOf(Dims(in.begin(), in.begin() + axis)), ElementsOf(Dims(in.begin() + axis, in.end()))}));
-  FoldAll(c, 0);
-  return absl::OkStatus();
+  const auto split = static_cast<size_t>(axis);
+  return ViewAs(c, {ElementsOf(Part(c.dims(0), 0, split)), ElementsOf(Part(c.dims(0), split))});
 }
 
 absl::Status Squeeze(RuleContext& c) {
-  c.SetType(0, c.dtype(0));
-  std::vector<int64_t> axes;
-  bool given = false;
-  const bool known = c.IntsOf("axes", 1, &axes, &given);
-  if (!c.ranked(0) || (given && !known)) return absl::OkStatus();
+  auto [given, known, axes] = c.IntsOf("axes", 1);
+  if (given && !known) return absl::OkStatus();
   HORUS_RETURN_IF_ERROR(c.Axes(c.rank(0), &axes));
   Dims out;
   for (int64_t axis = 0; axis < c.rank(0); ++axis) {
@@ -184,38 +178,23 @@ absl::Status Squeeze(RuleContext& c) {
     }
     if (given ? !named : size != 1) out.push_back(size);
   }
-  HORUS_RETURN_IF_ERROR(c.Set(0, c.dtype(0), std::move(out)));
-  FoldAll(c, 0);
-  return absl::OkStatus();
+  return ViewAs(c, std::move(out));
 }
 
 absl::Status Unsqueeze(RuleContext& c) {
-  c.SetType(0, c.dtype(0));
-  std::vector<int64_t> axes;
-  bool given = false;
-  if (!c.IntsOf("axes", 1, &axes, &given)) {
-    return given ? absl::OkStatus() : InvalidArgument("axes are missing");
-  }
-  if (!c.ranked(0)) return absl::OkStatus();
+  auto [given, known, axes] = c.IntsOf("axes", 1);
+  if (!given) return InvalidArgument("axes are missing");
+  if (!known || !c.ranked(0)) return absl::OkStatus();
   const int64_t rank = c.rank(0) + static_cast<int64_t>(axes.size());
   if (rank > kMaxRank) return InvalidArgument("the result would have %d dimensions, limit %d", rank, kMaxRank);
   HORUS_RETURN_IF_ERROR(c.Axes(rank, &axes));
-  Dims out(static_cast<size_t>(rank), kUnknownDim);
-  for (const int64_t axis : axes) out[static_cast<size_t>(axis)] = 1;
-  std::vector<bool> added(out.size(), false);
-  for (const int64_t axis : axes) added[static_cast<size_t>(axis)] = true;
-  size_t next = 0;
-  for (size_t i = 0; i < out.size(); ++i) {
-    if (!added[i]) out[i] = c.dims(0)[next++];
-  }
-  HORUS_RETURN_IF_ERROR(c.Set(0, c.dtype(0), std::move(out)));
-  FoldAll(c, 0);
-  return absl::OkStatus();
+  std::ranges::sort(axes);
+  Dims out = c.dims(0);
+  for (const int64_t axis : axes) out.insert(out.begin() + axis, 1);
+  return ViewAs(c, std::move(out));
 }
 
 absl::Status Transpose(RuleContext& c) {
-  c.SetType(0, c.dtype(0));
-  if (!c.ranked(0)) return absl::OkStatus();
   const size_t rank = c.dims(0).size();
   std::vector<int64_t> order;
   if (const std::vector<int64_t>* given = c.node().Ints("perm"); given != nullptr && !given->empty()) {
@@ -230,8 +209,8 @@ absl::Status Transpose(RuleContext& c) {
   HORUS_RETURN_IF_ERROR(c.Axes(static_cast<int64_t>(rank), &order));
   Dims out;
   for (const int64_t axis : order) out.push_back(c.dim(0, axis));
-  HORUS_RETURN_IF_ERROR(c.Set(0, c.dtype(0), out));
-  if ((c.ints(0) == nullptr && c.floats(0) == nullptr) || ElementsOf(out) == kUnknownDim) return absl::OkStatus();
+  HORUS_RETURN_IF_ERROR(c.Set(out));
+  if (!c.folds(0) || ElementsOf(out) == kUnknownDim) return absl::OkStatus();
   const std::vector<int64_t> in_steps = StepsOf(c.dims(0));
   const std::vector<int64_t> out_steps = StepsOf(out);
   std::vector<size_t> positions(static_cast<size_t>(ElementsOf(out)), 0);
@@ -247,16 +226,10 @@ absl::Status Transpose(RuleContext& c) {
 }
 
 absl::Status Concat(RuleContext& c) {
-  c.SetType(0, c.dtype(0));
-  if (c.inputs() == 0 || !c.ranked(0)) return absl::OkStatus();
-  int64_t axis = c.node().IntOr("axis", 1);
-  HORUS_RETURN_IF_ERROR(c.Axis(c.rank(0), &axis));
+  HORUS_ASSIGN_OR_RETURN(const int64_t axis, c.AxisOr(1));
   Dims out = c.dims(0);
   for (size_t i = 1; i < c.inputs(); ++i) {
-    if (!c.ranked(i)) {
-      for (int64_t& size : out) size = kUnknownDim;
-      return c.Set(0, c.dtype(0), std::move(out));
-    }
+    if (!c.ranked(i)) return c.Set(Dims(out.size(), kUnknownDim));
     if (c.rank(i) != c.rank(0)) {
       return InvalidArgument("inputs have shapes %s and %s, expected the same rank", DimsText(c.dims(0)),
                              DimsText(c.dims(i)));
@@ -264,11 +237,7 @@ absl::Status Concat(RuleContext& c) {
     for (size_t k = 0; k < out.size(); ++k) {
       const int64_t size = c.dims(i)[k];
       if (static_cast<int64_t>(k) == axis) {
-        if (out[k] == kUnknownDim || size == kUnknownDim) {
-          out[k] = kUnknownDim;
-        } else if (__builtin_add_overflow(out[k], size, &out[k])) {
-          return InvalidArgument("axis %d overflows 64 bits", axis);
-        }
+        if (!Grow(&out[k], size)) return InvalidArgument("axis %d overflows 64 bits", axis);
         continue;
       }
       const ShapeState& s = c.state();
@@ -281,7 +250,7 @@ absl::Status Concat(RuleContext& c) {
       out[k] = rescaled ? s.new_batch : Known(out[k], size);
     }
   }
-  HORUS_RETURN_IF_ERROR(c.Set(0, c.dtype(0), out));
+  HORUS_RETURN_IF_ERROR(c.Set(out));
   FoldConcat(c, static_cast<size_t>(axis), out);
   return absl::OkStatus();
 }
@@ -289,12 +258,9 @@ absl::Status Concat(RuleContext& c) {
 absl::Status Split(RuleContext& c) {
   for (size_t i = 0; i < c.outputs(); ++i) c.SetType(i, c.dtype(0));
   if (!c.ranked(0)) return absl::OkStatus();
-  int64_t axis = c.node().IntOr("axis", 0);
-  HORUS_RETURN_IF_ERROR(c.Axis(c.rank(0), &axis));
+  HORUS_ASSIGN_OR_RETURN(const int64_t axis, c.AxisOr(0));
   const int64_t whole = c.dim(0, axis);
-  std::vector<int64_t> parts;
-  bool given = false;
-  const bool known = c.IntsOf("split", 1, &parts, &given);
+  auto [given, known, parts] = c.IntsOf("split", 1);
   const auto outputs = static_cast<int64_t>(c.outputs());
   if (!given) {
     // Equal parts; from opset 18 the last one may be smaller.
@@ -322,7 +288,7 @@ absl::Status Split(RuleContext& c) {
     return InvalidArgument("split adds up to %d, axis %d of %s has %d", sum, axis, DimsText(c.dims(0)), whole);
   }
   int64_t begin = 0;
-  const bool constant = c.rank(0) == 1 && (c.ints(0) != nullptr || c.floats(0) != nullptr);
+  const bool constant = c.rank(0) == 1 && c.folds(0);
   for (size_t i = 0; i < parts.size(); ++i) {
     Dims out = c.dims(0);
     out[static_cast<size_t>(axis)] = parts[i];
@@ -337,26 +303,18 @@ absl::Status Split(RuleContext& c) {
 }
 
 absl::Status Expand(RuleContext& c) {
-  c.SetType(0, c.dtype(0));
   const std::vector<int64_t>* shape = c.ints(1);
-  if (shape == nullptr || !c.ranked(0)) return absl::OkStatus();
+  if (shape == nullptr) return absl::OkStatus();
   Dims target = *shape;
-  for (int64_t& entry : target) {
-    if (entry == kUnknownElement) {
-      entry = kUnknownDim;
-    } else if (entry == -1) {
-      entry = 1;  // exporters write -1 for "as it is"
-    } else if (entry < 0) {
-      return InvalidArgument("the new shape holds %d", entry);
-    }
-  }
+  std::ranges::replace(target, -1, 1);  // exporters write -1 for "as it is"
+  HORUS_ASSIGN_OR_RETURN(target, DimsFrom(target, "the new shape"));
   const ShapeState& s = c.state();
   if (s.old_batch > 0 && target.size() >= 2 && target[0] == s.old_batch) target[0] = s.new_batch;
   bool rescaled = false;
   HORUS_ASSIGN_OR_RETURN(Dims out, BroadcastBatch(s, c.dims(0), target, &rescaled));
-  HORUS_RETURN_IF_ERROR(c.Set(0, c.dtype(0), out));
+  HORUS_RETURN_IF_ERROR(c.Set(out));
   const int64_t elements = ElementsOf(out);
-  const bool constant = !rescaled && (c.ints(0) != nullptr || c.floats(0) != nullptr);
+  const bool constant = !rescaled && c.folds(0);
   if (constant && elements != kUnknownDim && elements <= kMaxFoldedElements) {
     FoldCopy(c, 0, BroadcastPositions(c.dims(0), out));
   }
@@ -364,8 +322,6 @@ absl::Status Expand(RuleContext& c) {
 }
 
 absl::Status Tile(RuleContext& c) {
-  c.SetType(0, c.dtype(0));
-  if (!c.ranked(0)) return absl::OkStatus();
   const std::vector<int64_t>* repeats = c.ints(1);
   Dims out(c.dims(0).size(), kUnknownDim);
   if (repeats != nullptr) {
@@ -381,7 +337,7 @@ absl::Status Tile(RuleContext& c) {
       }
     }
   }
-  HORUS_RETURN_IF_ERROR(c.Set(0, c.dtype(0), out));
+  HORUS_RETURN_IF_ERROR(c.Set(out));
   const std::vector<int64_t>* elements = c.ints(0);
   if (elements != nullptr && out.size() == 1 && out[0] != kUnknownDim && out[0] <= kMaxFoldedElements) {
     std::vector<size_t> positions(static_cast<size_t>(out[0]));
@@ -392,25 +348,15 @@ absl::Status Tile(RuleContext& c) {
 }
 
 absl::Status Pad(RuleContext& c) {
-  c.SetType(0, c.dtype(0));
-  if (!c.ranked(0)) return absl::OkStatus();
-  const size_t rank = c.dims(0).size();
-  std::vector<int64_t> pads;
-  bool given = false;
-  bool known = c.IntsOf("pads", 1, &pads, &given);
+  auto [given, known, pads] = c.IntsOf("pads", 1);
+  if (!given) return InvalidArgument("pads are missing");
   if (!known && c.ints(1) != nullptr) {  // in part
     pads = *c.ints(1);
     known = true;
   }
-  std::vector<int64_t> axes;
-  bool has_axes = false;
-  const bool axes_known = c.has(3) ? c.IntsOf("axes", 3, &axes, &has_axes) : false;
+  if (!known || (c.has(3) && c.known_ints(3) == nullptr)) return c.Set(Dims(c.dims(0).size(), kUnknownDim));
+  std::vector<int64_t> axes = c.has(3) ? *c.known_ints(3) : AllAxes(c.rank(0));
   Dims out = c.dims(0);
-  if (!given) return InvalidArgument("pads are missing");
-  if (!known || (has_axes && !axes_known)) return c.Set(0, c.dtype(0), Dims(rank, kUnknownDim));
-  if (!has_axes) {
-    for (size_t i = 0; i < rank; ++i) axes.push_back(static_cast<int64_t>(i));
-  }
   HORUS_RETURN_IF_ERROR(c.Axes(c.rank(0), &axes));
   if (pads.size() != 2 * axes.size()) {
     return InvalidArgument("pads has %d entries for %d axes of %s", pads.size(), axes.size(), DimsText(c.dims(0)));
@@ -426,12 +372,10 @@ absl::Status Pad(RuleContext& c) {
                              DimsText(c.dims(0)));
     }
   }
-  return c.Set(0, c.dtype(0), std::move(out));
+  return c.Set(std::move(out));
 }
 
 absl::Status DepthToSpace(RuleContext& c) {
-  c.SetType(0, c.dtype(0));
-  if (!c.ranked(0)) return absl::OkStatus();
   const int64_t block = c.node().IntOr("blocksize", 0);
   if (c.rank(0) != 4 || block < 1 || block > kMaxAttribute) {
     return InvalidArgument("input %s with block size %d: expected rank 4 and a size of at least 1", DimsText(c.dims(0)),
@@ -452,20 +396,12 @@ absl::Status DepthToSpace(RuleContext& c) {
   const bool ok = to_space ? divide(&out[1], block * block) && multiply(&out[2], block) && multiply(&out[3], block)
                            : multiply(&out[1], block * block) && divide(&out[2], block) && divide(&out[3], block);
   if (!ok) return InvalidArgument("input %s does not divide by block size %d", DimsText(c.dims(0)), block);
-  return c.Set(0, c.dtype(0), std::move(out));
+  return c.Set(std::move(out));
 }
 
-absl::Status Trilu(RuleContext& c) { return c.Same(0); }
-
 absl::Status CenterCropPad(RuleContext& c) {
-  c.SetType(0, c.dtype(0));
-  if (!c.ranked(0)) return absl::OkStatus();
-  std::vector<int64_t> axes;
-  if (const std::vector<int64_t>* given = c.node().Ints("axes")) {
-    axes = *given;
-  } else {
-    for (int64_t i = 0; i < c.rank(0); ++i) axes.push_back(i);
-  }
+  const std::vector<int64_t>* given = c.node().Ints("axes");
+  std::vector<int64_t> axes = given != nullptr ? *given : AllAxes(c.rank(0));
   HORUS_RETURN_IF_ERROR(c.Axes(c.rank(0), &axes));
   const std::vector<int64_t>* sizes = c.known_ints(1);
   if (sizes != nullptr && sizes->size() != axes.size()) {
@@ -475,25 +411,24 @@ absl::Status CenterCropPad(RuleContext& c) {
   for (size_t i = 0; i < axes.size(); ++i) {
     out[static_cast<size_t>(axes[i])] = sizes == nullptr ? kUnknownDim : std::max<int64_t>((*sizes)[i], -2);
   }
-  return c.Set(0, c.dtype(0), std::move(out));
+  return c.Set(std::move(out));
 }
 
 constexpr RuleEntry kLayoutRules[] = {
-    {"", "CenterCropPad", CenterCropPad},
-    {"", "Concat", Concat},
-    {"", "DepthToSpace", DepthToSpace},
-    {"", "Expand", Expand},
-    {"", "Flatten", Flatten, true},
-    {"", "Identity", Identity, true},
-    {"", "Reshape", Reshape, true},
-    {"", "Pad", Pad},
-    {"", "SpaceToDepth", DepthToSpace},
-    {"", "Split", Split},
-    {"", "Squeeze", Squeeze, true},
-    {"", "Transpose", Transpose, false},
-    {"", "Unsqueeze", Unsqueeze, true},
-    {"", "Tile", Tile},
-    {"", "Trilu", Trilu},
+    {"CenterCropPad", CenterCropPad, 1},
+    {"Concat", Concat, 1},
+    {"DepthToSpace SpaceToDepth", DepthToSpace, 1},
+    {"Expand", Expand, 1},
+    {"Flatten", Flatten, 1, "", true},
+    {"Identity", Identity, 0, "", true},
+    {"Reshape", Reshape, 0, "", true},
+    {"Pad", Pad, 1},
+    {"Split", Split},
+    {"Squeeze", Squeeze, 1, "", true},
+    {"Transpose", Transpose, 1},
+    {"Unsqueeze", Unsqueeze, 0, "", true},
+    {"Tile", Tile, 1},
+    {"Trilu", [](RuleContext& c) { return c.Same(); }},
 };
 
 }  // namespace

@@ -23,36 +23,33 @@ absl::StatusOr<Dims> MatMulDims(const ShapeState& state, Dims a, Dims b) {
     return InvalidArgument("shapes %s and %s: inner sizes %d and %d differ", DimsText(left), DimsText(right), a.back(),
                            b[b.size() - 2]);
   }
-  HORUS_ASSIGN_OR_RETURN(Dims out, BroadcastBatch(state, Dims(a.begin(), a.end() - 2), Dims(b.begin(), b.end() - 2)));
+  HORUS_ASSIGN_OR_RETURN(Dims out, BroadcastBatch(state, Part(a, 0, a.size() - 2), Part(b, 0, b.size() - 2)));
   if (!row) out.push_back(a[a.size() - 2]);
   if (!column) out.push_back(b.back());
   return out;
 }
 
-absl::Status MatMulShape(RuleContext& c, size_t a, size_t b, DType dtype) {
+absl::Status MatMulOf(RuleContext& c, DType dtype) {
   c.SetType(0, dtype);
-  if (!c.ranked(a) || !c.ranked(b)) return absl::OkStatus();
-  HORUS_ASSIGN_OR_RETURN(Dims out, MatMulDims(c.state(), c.dims(a), c.dims(b)));
-  return c.Set(0, dtype, std::move(out));
+  if (!c.ranked(0) || !c.ranked(1)) return absl::OkStatus();
+  HORUS_ASSIGN_OR_RETURN(Dims out, MatMulDims(c.state(), c.dims(0), c.dims(1)));
+  return c.Set(std::move(out));
 }
 
-absl::Status MatMul(RuleContext& c) { return MatMulShape(c, 0, 1, c.dtype(0)); }
-absl::Status MatMulInteger(RuleContext& c) { return MatMulShape(c, 0, 1, DType::kInt32); }
-absl::Status MatMulIntegerToFloat(RuleContext& c) { return MatMulShape(c, 0, 1, c.dtype(2)); }  // as the scales
+absl::Status MatMul(RuleContext& c) { return MatMulOf(c, c.dtype(0)); }
+absl::Status MatMulInteger(RuleContext& c) { return MatMulOf(c, DType::kInt32); }
+absl::Status MatMulIntegerToFloat(RuleContext& c) { return MatMulOf(c, c.dtype(2)); }  // as the scales
 
 // Weights of few bits in blocks, [columns, blocks, bytes of a block]: attributes K and N give the sizes.
 absl::Status MatMulNBits(RuleContext& c) {
-  c.SetType(0, c.dtype(0));
   const int64_t columns = c.node().IntOr("N", kUnknownDim), inner = c.node().IntOr("K", kUnknownDim);
   if (columns < 1 || inner < 1) return InvalidArgument("attributes K and N are %d and %d", inner, columns);
-  if (!c.ranked(0) || c.rank(0) == 0) return absl::OkStatus();
+  if (c.rank(0) == 0) return absl::OkStatus();
   HORUS_ASSIGN_OR_RETURN(Dims out, MatMulDims(c.state(), c.dims(0), {inner, columns}));
-  return c.Set(0, c.dtype(0), std::move(out));
+  return c.Set(std::move(out));
 }
 
 absl::Status Gemm(RuleContext& c) {
-  c.SetType(0, c.dtype(0));
-  if (!c.ranked(0) || !c.ranked(1)) return absl::OkStatus();
   if (c.rank(0) != 2 || c.rank(1) != 2) {
     return InvalidArgument("inputs have shapes %s and %s, expected two matrices", DimsText(c.dims(0)),
                            DimsText(c.dims(1)));
@@ -75,7 +72,7 @@ absl::Status Gemm(RuleContext& c) {
       }
     }
   }
-  return c.Set(0, c.dtype(0), std::move(out));
+  return c.Set(std::move(out));
 }
 
 // Labels of an Einsum: letters, and an ellipsis that stands for any number of leading axes.
@@ -129,15 +126,13 @@ absl::Status Match(const ShapeState& state, const Term& term, const Dims& dims, 
     ++sizes->uses[letter];
   }
   if (dots) {
-    const auto first = dims.begin() + static_cast<std::ptrdiff_t>(term.ellipsis);
     HORUS_ASSIGN_OR_RETURN(sizes->ellipsis,
-                           Broadcast(sizes->ellipsis, Dims(first, first + static_cast<std::ptrdiff_t>(extra))));
+                           Broadcast(sizes->ellipsis, Part(dims, term.ellipsis, term.ellipsis + extra)));
   }
   return absl::OkStatus();
 }
 
 absl::Status Einsum(RuleContext& c) {
-  c.SetType(0, c.dtype(0));
   std::string_view equation = c.node().StringOr("equation", "");
   const size_t arrow = equation.find("->");
   std::string_view inputs = equation.substr(0, arrow);
@@ -173,14 +168,12 @@ absl::Status Einsum(RuleContext& c) {
     if (sizes.uses[letter] == 0) return InvalidArgument("letter %c of the result is in no input", result.letters[i]);
     out.push_back(sizes.size[letter]);
   }
-  return c.Set(0, c.dtype(0), std::move(out));
+  return c.Set(std::move(out));
 }
 
 absl::Status Det(RuleContext& c) {
-  c.SetType(0, c.dtype(0));
-  if (!c.ranked(0)) return absl::OkStatus();
   if (c.rank(0) < 2) return InvalidArgument("input has shape %s, expected matrices", DimsText(c.dims(0)));
-  return c.Set(0, c.dtype(0), Dims(c.dims(0).begin(), c.dims(0).end() - 2));
+  return c.Set(Part(c.dims(0), 0, c.dims(0).size() - 2));
 }
 
 // Moves the last but one axis in front of the last, as the transpose flags ask.
@@ -190,29 +183,24 @@ Dims Flipped(Dims dims, bool flip) {
 }
 
 absl::Status FusedMatMul(RuleContext& c) {
-  c.SetType(0, c.dtype(0));
-  if (!c.ranked(0) || !c.ranked(1)) return absl::OkStatus();
   if (c.node().IntOr("transBatchA", 0) != 0 || c.node().IntOr("transBatchB", 0) != 0) return absl::OkStatus();
   HORUS_ASSIGN_OR_RETURN(Dims out, MatMulDims(c.state(), Flipped(c.dims(0), c.node().IntOr("transA", 0) != 0),
                                               Flipped(c.dims(1), c.node().IntOr("transB", 0) != 0)));
-  return c.Set(0, c.dtype(0), std::move(out));
+  return c.Set(std::move(out));
 }
 
 // ---- Shape rules of fused operators: attention of the default domain (opset 23) and com.microsoft.
 
-absl::Status Same(RuleContext& c) { return c.Same(0); }
+absl::Status Same(RuleContext& c) { return c.Same(); }
 
 absl::Status BiasPointwise(RuleContext& c) {
-  c.SetType(0, c.dtype(0));
-  if (!c.ranked(0) || !c.ranked(1)) return c.Same(0);
+  if (!c.ranked(0) || !c.ranked(1)) return c.Same();
   HORUS_ASSIGN_OR_RETURN(Dims dims, Broadcast(c.dims(0), c.dims(1)));
-  return c.Set(0, c.dtype(0), std::move(dims));
+  return c.Set(std::move(dims));
 }
 
 // input [batch, seq, in], weight [in, q + k + v]; the value part gives the output's width.
 absl::Status Attention(RuleContext& c) {
-  c.SetType(0, c.dtype(0));
-  if (!c.ranked(0)) return absl::OkStatus();
   if (c.rank(0) != 3) return InvalidArgument("input has shape %s, expected [batch,seq,width]", DimsText(c.dims(0)));
   int64_t width = kUnknownDim;
   if (const std::vector<int64_t>* parts = c.node().Ints("qkv_hidden_sizes"); parts != nullptr && parts->size() == 3) {
@@ -228,15 +216,12 @@ absl::Status Attention(RuleContext& c) {
   if (c.ranked(1) && !Agree(c.dim(1, 0), c.dim(0, 2))) {
     return InvalidArgument("input %s and weight %s: inner sizes differ", DimsText(c.dims(0)), DimsText(c.dims(1)));
   }
-  HORUS_RETURN_IF_ERROR(c.Set(0, c.dtype(0), {c.dim(0, 0), c.dim(0, 1), width}));
+  HORUS_RETURN_IF_ERROR(c.Set({c.dim(0, 0), c.dim(0, 1), width}));
   const int64_t heads = c.node().IntOr("num_heads", 0);
   c.SetType(1, c.dtype(0));
   if (heads < 1 || width == kUnknownDim || width % heads != 0) return absl::OkStatus();
   int64_t rows = c.dim(0, 1);
-  if (c.has(4)) {  // [2, batch, heads, past, size]
-    const int64_t past = c.dim(4, 3);
-    if (past == kUnknownDim || rows == kUnknownDim || __builtin_add_overflow(past, rows, &rows)) rows = kUnknownDim;
-  }
+  if (c.has(4) && !Grow(&rows, c.dim(4, 3))) rows = kUnknownDim;  // of [2, batch, heads, past, size]
   return c.Set(1, c.dtype(0), {2, c.dim(0, 0), heads, rows, width / heads});
 }
 
@@ -249,13 +234,8 @@ absl::Status SetPresent(RuleContext& c, size_t output, Dims out, size_t past, in
     out = {out[0], heads, out[1], size};
   }
   if (out.size() != 4) return absl::OkStatus();
-  if (c.has(past)) {
-    const int64_t before = c.dim(past, 2);
-    if (before == kUnknownDim || out[2] == kUnknownDim) {
-      out[2] = kUnknownDim;
-    } else if (__builtin_add_overflow(before, out[2], &out[2])) {
-      return InvalidArgument("past %s with %d new rows overflows 64 bits", DimsText(c.dims(past)), before);
-    }
+  if (c.has(past) && !Grow(&out[2], c.dim(past, 2))) {
+    return InvalidArgument("past %s with %d new rows overflows 64 bits", DimsText(c.dims(past)), c.dim(past, 2));
   }
   return c.Set(output, c.dtype(c.has(past) ? past : 0), std::move(out));
 }
@@ -264,20 +244,17 @@ absl::Status SetPresent(RuleContext& c, size_t output, Dims out, size_t past, in
 absl::Status MultiHeadAttention(RuleContext& c) {
   for (size_t i = 0; i < 3; ++i) c.SetType(i, c.dtype(0));
   const int64_t heads = c.node().IntOr("num_heads", 0);
-  if (c.rank(0) == 5) {
-    const Dims whole = {c.dim(0, 0), c.dim(0, 1), ElementsOf({c.dim(0, 2), c.dim(0, 4)})};
-    return c.Set(0, c.dtype(0), whole);
-  }
-  if (!c.ranked(0) || c.rank(0) != 3) return absl::OkStatus();
+  if (c.rank(0) == 5) return c.Set({c.dim(0, 0), c.dim(0, 1), ElementsOf({c.dim(0, 2), c.dim(0, 4)})});
+  if (c.rank(0) != 3) return absl::OkStatus();
   if (c.ranked(1)) HORUS_RETURN_IF_ERROR(SetPresent(c, 1, c.dims(1), 6, heads));
   if (c.ranked(2)) HORUS_RETURN_IF_ERROR(SetPresent(c, 2, c.dims(2), 7, heads));
-  return c.Set(0, c.dtype(0), {c.dim(0, 0), c.dim(0, 1), c.rank(2) == 3 ? c.dim(2, 2) : c.dim(0, 2)});
+  return c.Set({c.dim(0, 0), c.dim(0, 1), c.rank(2) == 3 ? c.dim(2, 2) : c.dim(0, 2)});
 }
 
 // As above, or all in input 0: [batch, seq, (query heads + 2 x key heads) x size].
 absl::Status GroupQueryAttention(RuleContext& c) {
   for (size_t i = 0; i < 3; ++i) c.SetType(i, c.dtype(0));
-  if (!c.ranked(0) || c.rank(0) != 3) return absl::OkStatus();
+  if (c.rank(0) != 3) return absl::OkStatus();
   const int64_t heads = c.node().IntOr("num_heads", 0), key_heads = c.node().IntOr("kv_num_heads", 0);
   if (heads < 1 || key_heads < 1 || heads > kMaxAttribute || key_heads > kMaxAttribute) {
     return InvalidArgument("attributes num_heads and kv_num_heads are %d and %d", heads, key_heads);
@@ -292,12 +269,11 @@ absl::Status GroupQueryAttention(RuleContext& c) {
   }
   HORUS_RETURN_IF_ERROR(SetPresent(c, 1, keys, 3, key_heads));
   HORUS_RETURN_IF_ERROR(SetPresent(c, 2, keys, 4, key_heads));
-  return c.Set(0, c.dtype(0), std::move(out));
+  return c.Set(std::move(out));
 }
 
 // Attention of opset 23: [batch, heads, seq, size] or [batch, seq, heads * size].
 absl::Status StandardAttention(RuleContext& c) {
-  c.SetType(0, c.dtype(0));
   const int64_t query_heads = c.node().IntOr("q_num_heads", 0);
   const int64_t value_heads = c.node().IntOr("kv_num_heads", 0);
   for (size_t i = 1; i < 3; ++i) {
@@ -317,7 +293,7 @@ absl::Status StandardAttention(RuleContext& c) {
   } else {
     return absl::OkStatus();
   }
-  return c.Set(0, c.dtype(0), std::move(out));
+  return c.Set(std::move(out));
 }
 
 // Queries [batch, seq, heads x (nope + rope)], latent keys [batch, seq, rank], the product that makes keys and values
@@ -329,7 +305,7 @@ absl::Status LatentAttention(RuleContext& c) {
     return InvalidArgument("attributes num_heads and v_head_dim are %d and %d", heads, value);
   }
   if (c.rank(0) != 3 || c.rank(1) != 3) return absl::OkStatus();
-  HORUS_RETURN_IF_ERROR(c.Set(0, c.dtype(0), {c.dim(0, 0), c.dim(0, 1), ElementsOf({heads, value})}));
+  HORUS_RETURN_IF_ERROR(c.Set({c.dim(0, 0), c.dim(0, 1), ElementsOf({heads, value})}));
   if (!c.has(3) || c.rank(3) != 4) return absl::OkStatus();
   return SetPresent(c, 1, {c.dim(1, 0), 1, c.dim(1, 1), c.dim(3, 3)}, 3, 1);
 }
@@ -342,12 +318,11 @@ absl::Status MixtureOfExperts(RuleContext& c) {
     return InvalidArgument("weights %s and %s do not fit the input %s", DimsText(c.dims(2)), DimsText(c.dims(down)),
                            DimsText(c.dims(0)));
   }
-  return c.Same(0);
+  return c.Same();
 }
 
 absl::Status SkipLayerNormalization(RuleContext& c) {
-  HORUS_RETURN_IF_ERROR(c.Same(0));
-  if (!c.ranked(0)) return absl::OkStatus();
+  HORUS_RETURN_IF_ERROR(c.Same());
   Dims statistics = c.dims(0);
   if (!statistics.empty()) statistics.back() = 1;
   HORUS_RETURN_IF_ERROR(c.Set(1, DType::kFloat32, statistics));
@@ -364,7 +339,7 @@ absl::Status EmbedLayerNormalization(RuleContext& c) {
                            DimsText(c.dims(2)));
   }
   const Dims out = {c.dim(0, 0), c.dim(0, 1), c.dim(2, 1)};
-  HORUS_RETURN_IF_ERROR(c.Set(0, c.dtype(2), out));
+  HORUS_RETURN_IF_ERROR(c.Set(out));
   HORUS_RETURN_IF_ERROR(c.Set(1, DType::kInt32, {c.dim(0, 0)}));
   return c.Set(2, c.dtype(2), out);
 }
@@ -372,8 +347,8 @@ absl::Status EmbedLayerNormalization(RuleContext& c) {
 // ---- Shape rules of normalisations, softmax and losses.
 
 absl::Status AlongAxis(RuleContext& c) {
-  HORUS_RETURN_IF_ERROR(c.Same(0));
-  if (!c.ranked(0) || c.rank(0) == 0) return absl::OkStatus();
+  HORUS_RETURN_IF_ERROR(c.Same());
+  if (c.rank(0) == 0) return absl::OkStatus();
   int64_t axis = c.node().IntOr("axis", c.opset() >= 13 ? -1 : 1);
   if (axis == c.rank(0) && c.opset() < 13) return absl::OkStatus();  // "flatten before the end" was legal then
   return c.Axis(c.rank(0), &axis);
@@ -386,8 +361,8 @@ absl::Status CheckPerChannel(RuleContext& c, size_t i, int64_t channels) {
 }
 
 absl::Status BatchNormalization(RuleContext& c) {
-  HORUS_RETURN_IF_ERROR(c.Same(0));
-  if (c.ranked(0) && c.rank(0) >= 2) {
+  HORUS_RETURN_IF_ERROR(c.Same());
+  if (c.rank(0) >= 2) {
     for (size_t i = 1; i < 5; ++i) HORUS_RETURN_IF_ERROR(CheckPerChannel(c, i, c.dim(0, 1)));
   }
   for (size_t out = 1; out < 5; ++out) {
@@ -398,17 +373,15 @@ absl::Status BatchNormalization(RuleContext& c) {
 }
 
 absl::Status InstanceNormalization(RuleContext& c) {
-  HORUS_RETURN_IF_ERROR(c.Same(0));
-  if (!c.ranked(0) || c.rank(0) < 2) return absl::OkStatus();
+  HORUS_RETURN_IF_ERROR(c.Same());
+  if (c.rank(0) < 2) return absl::OkStatus();
   for (size_t i = 1; i < 3; ++i) HORUS_RETURN_IF_ERROR(CheckPerChannel(c, i, c.dim(0, 1)));
   return absl::OkStatus();
 }
 
 absl::Status LayerNormalization(RuleContext& c) {
-  HORUS_RETURN_IF_ERROR(c.Same(0));
-  if (!c.ranked(0)) return absl::OkStatus();
-  int64_t axis = c.node().IntOr("axis", -1);
-  HORUS_RETURN_IF_ERROR(c.Axis(c.rank(0), &axis));
+  HORUS_RETURN_IF_ERROR(c.Same());
+  HORUS_ASSIGN_OR_RETURN(const int64_t axis, c.AxisOr(-1));
   for (size_t i = 1; i < 3; ++i) {
     if (!c.ranked(i)) continue;
     const absl::StatusOr<Dims> scaled = Broadcast(c.dims(0), c.dims(i));
@@ -424,13 +397,12 @@ absl::Status LayerNormalization(RuleContext& c) {
 }
 
 absl::Status Loss(RuleContext& c) {
-  c.SetType(0, c.dtype(0));
   c.SetType(1, c.dtype(0));
   if (c.node().op_type == "SoftmaxCrossEntropyLoss" && c.ranked(0)) {
     HORUS_RETURN_IF_ERROR(c.Set(1, c.dtype(0), c.dims(0)));
   }
-  if (c.node().StringOr("reduction", "mean") != "none") return c.Set(0, c.dtype(0), {});
-  return c.ranked(1) ? c.Set(0, c.dtype(0), c.dims(1)) : absl::OkStatus();
+  if (c.node().StringOr("reduction", "mean") != "none") return c.Set({});
+  return c.ranked(1) ? c.Set(c.dims(1)) : absl::OkStatus();
 }
 
 // ---- Shape rules of RNN, GRU and LSTM.
@@ -472,52 +444,34 @@ absl::Status Recurrent(RuleContext& c) {
 }
 
 constexpr RuleEntry kMatrixRules[] = {
-    {"", "Attention", StandardAttention},
-    {"", "BatchNormalization", BatchNormalization},
-    {"", "Det", Det},
-    {"", "Einsum", Einsum},
-    {"", "GRU", Recurrent},
-    {"", "Gemm", Gemm},
-    {"", "GroupNormalization", Same},
-    {"", "Hardmax", AlongAxis},
-    {"", "InstanceNormalization", InstanceNormalization},
-    {"", "LRN", Same},
-    {"", "LSTM", Recurrent},
-    {"", "LayerNormalization", LayerNormalization},
-    {"", "LogSoftmax", AlongAxis},
-    {"", "LpNormalization", Same},
-    {"", "MatMul", MatMul},
-    {"", "MatMulInteger", MatMulInteger},
-    {"", "MeanVarianceNormalization", Same},
-    {"", "NegativeLogLikelihoodLoss", Loss},
-    {"", "RMSNormalization", Same},
-    {"", "RNN", Recurrent},
-    {"", "RotaryEmbedding", Same},
-    {"", "SimplifiedLayerNormalization", LayerNormalization},
-    {"", "Softmax", AlongAxis},
-    {"", "SoftmaxCrossEntropyLoss", Loss},
-    {"com.microsoft", "Attention", Attention},
-    {"com.microsoft", "BiasGelu", BiasPointwise},
-    {"com.microsoft", "DynamicQuantizeMatMul", MatMul},
-    {"com.microsoft", "EmbedLayerNormalization", EmbedLayerNormalization},
-    {"com.microsoft", "FastGelu", Same},
-    {"com.microsoft", "FusedGemm", Gemm},
-    {"com.microsoft", "FusedMatMul", FusedMatMul},
-    {"com.microsoft", "Gelu", Same},
-    {"com.microsoft", "GroupQueryAttention", GroupQueryAttention},
-    {"com.microsoft", "MatMulIntegerToFloat", MatMulIntegerToFloat},
-    {"com.microsoft", "MatMulNBits", MatMulNBits},
-    {"com.microsoft", "MoE", MixtureOfExperts},
-    {"com.microsoft", "MultiHeadAttention", MultiHeadAttention},
-    {"com.microsoft", "QMoE", MixtureOfExperts},
-    {"com.microsoft", "QuickGelu", Same},
-    {"com.microsoft", "RotaryEmbedding", Same},
-    {"com.microsoft", "SimplifiedLayerNormalization", Same},
-    {"com.microsoft", "SkipLayerNormalization", SkipLayerNormalization},
-    {"com.microsoft", "SkipSimplifiedLayerNormalization", SkipLayerNormalization},
-    {"com.microsoft", "TransposeMatMul", FusedMatMul},
-    {"horus", "AllReduce", Same},
-    {"horus", "LatentAttention", LatentAttention},
+    {"Attention", StandardAttention},
+    {"BatchNormalization", BatchNormalization},
+    {"Det", Det, 1},
+    {"Einsum", Einsum},
+    {"GRU LSTM RNN", Recurrent},
+    {"Gemm", Gemm, 2},
+    {"GroupNormalization LRN LpNormalization MeanVarianceNormalization RMSNormalization RotaryEmbedding", Same},
+    {"Hardmax LogSoftmax Softmax", AlongAxis},
+    {"InstanceNormalization", InstanceNormalization},
+    {"LayerNormalization SimplifiedLayerNormalization", LayerNormalization, 1},
+    {"MatMul", MatMul},
+    {"MatMulInteger", MatMulInteger},
+    {"NegativeLogLikelihoodLoss SoftmaxCrossEntropyLoss", Loss},
+    {"Attention", Attention, 1, kMicrosoftDomain},
+    {"BiasGelu", BiasPointwise, 0, kMicrosoftDomain},
+    {"DynamicQuantizeMatMul", MatMul, 0, kMicrosoftDomain},
+    {"EmbedLayerNormalization", EmbedLayerNormalization, 0, kMicrosoftDomain},
+    {"FastGelu Gelu QuickGelu RotaryEmbedding SimplifiedLayerNormalization", Same, 0, kMicrosoftDomain},
+    {"FusedGemm", Gemm, 2, kMicrosoftDomain},
+    {"FusedMatMul TransposeMatMul", FusedMatMul, 2, kMicrosoftDomain},
+    {"GroupQueryAttention", GroupQueryAttention, 0, kMicrosoftDomain},
+    {"MatMulIntegerToFloat", MatMulIntegerToFloat, 0, kMicrosoftDomain},
+    {"MatMulNBits", MatMulNBits, 0, kMicrosoftDomain},
+    {"MoE QMoE", MixtureOfExperts, 0, kMicrosoftDomain},
+    {"MultiHeadAttention", MultiHeadAttention, 0, kMicrosoftDomain},
+    {"SkipLayerNormalization SkipSimplifiedLayerNormalization", SkipLayerNormalization, 1, kMicrosoftDomain},
+    {"AllReduce", Same, 0, kHorusDomain},
+    {"LatentAttention", LatentAttention, 0, kHorusDomain},
 };
 
 }  // namespace

@@ -9,14 +9,14 @@
 namespace horus {
 namespace {
 
-absl::Status Unary(RuleContext& c) { return c.Same(0); }
+absl::Status Unary(RuleContext& c) { return c.Same(); }
 
-absl::Status UnaryToBool(RuleContext& c) { return c.Same(0, DType::kBool); }
+absl::Status UnaryToBool(RuleContext& c) { return c.Same(DType::kBool); }
 
 // Applies one function to every known element.
 template <auto OnInt, auto OnFloat>
 absl::Status FoldedUnary(RuleContext& c) {
-  HORUS_RETURN_IF_ERROR(c.Same(0));
+  HORUS_RETURN_IF_ERROR(c.Same());
   if (const std::vector<int64_t>* in = c.ints(0)) {
     std::vector<int64_t> out = *in;
     for (int64_t& element : out) {
@@ -51,39 +51,21 @@ int64_t ReluInt(int64_t x) { return x > 0 ? x : 0; }
 float ReluFloat(float x) { return std::isnan(x) ? x : x > 0 ? x : 0.0f; }
 float UnknownFloat(float /*x*/) { return std::nanf(""); }
 
-absl::Status BinaryShape(RuleContext& c, DType dtype) {
-  if (!c.ranked(0) || !c.ranked(1)) {
-    c.SetType(0, dtype);
-    return absl::OkStatus();
+// Of any number of operands.
+absl::Status Arithmetic(RuleContext& c) {
+  Dims dims = c.dims(0);
+  for (size_t i = 1; i < c.inputs(); ++i) {
+    if (!c.ranked(i)) return absl::OkStatus();
+    HORUS_ASSIGN_OR_RETURN(dims, BroadcastBatch(c.state(), dims, c.dims(i)));
   }
-  HORUS_ASSIGN_OR_RETURN(Dims dims, BroadcastBatch(c.state(), c.dims(0), c.dims(1)));
-  return c.Set(0, dtype, std::move(dims));
-}
-
-absl::Status Binary(RuleContext& c) {
-  HORUS_RETURN_IF_ERROR(BinaryShape(c, c.dtype(0)));
+  HORUS_RETURN_IF_ERROR(c.Set(std::move(dims)));
   FoldElementwise(c);
   return absl::OkStatus();
 }
 
 absl::Status Comparison(RuleContext& c) {
-  HORUS_RETURN_IF_ERROR(BinaryShape(c, DType::kBool));
-  FoldElementwise(c);
-  return absl::OkStatus();
-}
-
-absl::Status Variadic(RuleContext& c) {
-  Dims dims;
-  for (size_t i = 0; i < c.inputs(); ++i) {
-    if (!c.ranked(i)) {
-      c.SetType(0, c.dtype(0));
-      return absl::OkStatus();
-    }
-    HORUS_ASSIGN_OR_RETURN(dims, BroadcastBatch(c.state(), dims, c.dims(i)));
-  }
-  HORUS_RETURN_IF_ERROR(c.Set(0, c.dtype(0), std::move(dims)));
-  FoldElementwise(c);
-  return absl::OkStatus();
+  c.SetType(0, DType::kBool);
+  return c.ranked(0) ? Arithmetic(c) : absl::OkStatus();
 }
 
 absl::Status PRelu(RuleContext& c) {
@@ -93,18 +75,15 @@ absl::Status PRelu(RuleContext& c) {
       return InvalidArgument("slope %s does not broadcast to %s", DimsText(c.dims(1)), DimsText(c.dims(0)));
     }
   }
-  return c.Same(0);
+  return c.Same();
 }
 
 absl::Status Where(RuleContext& c) {
-  const DType dtype = c.dtype(1) == DType::kUndefined ? c.dtype(2) : c.dtype(1);
-  if (!c.ranked(0) || !c.ranked(1) || !c.ranked(2)) {
-    c.SetType(0, dtype);
-    return absl::OkStatus();
-  }
+  c.SetType(0, c.dtype(1) == DType::kUndefined ? c.dtype(2) : c.dtype(1));
+  if (!c.ranked(0) || !c.ranked(1) || !c.ranked(2)) return absl::OkStatus();
   HORUS_ASSIGN_OR_RETURN(Dims dims, BroadcastBatch(c.state(), c.dims(0), c.dims(1)));
   HORUS_ASSIGN_OR_RETURN(dims, BroadcastBatch(c.state(), dims, c.dims(2)));
-  HORUS_RETURN_IF_ERROR(c.Set(0, dtype, std::move(dims)));
+  HORUS_RETURN_IF_ERROR(c.Set(std::move(dims)));
   FoldWhere(c);
   return absl::OkStatus();
 }
@@ -112,40 +91,37 @@ absl::Status Where(RuleContext& c) {
 absl::Status Cast(RuleContext& c) {
   const DType to =
       static_cast<DType>(std::clamp<int64_t>(c.node().IntOr("to", 0), 0, static_cast<int64_t>(DType::kInt4)));
-  HORUS_RETURN_IF_ERROR(c.Same(0, to));
+  HORUS_RETURN_IF_ERROR(c.Same(to));
   FoldCast(c, to);
   return absl::OkStatus();
 }
 
 absl::Status CastLike(RuleContext& c) {
-  HORUS_RETURN_IF_ERROR(c.Same(0, c.dtype(1)));
+  HORUS_RETURN_IF_ERROR(c.Same(c.dtype(1)));
   FoldCast(c, c.dtype(1));
   return absl::OkStatus();
 }
 
 absl::Status Clip(RuleContext& c) {
-  HORUS_RETURN_IF_ERROR(c.Same(0));
+  HORUS_RETURN_IF_ERROR(c.Same());
   FoldClip(c);
   return absl::OkStatus();
 }
 
 absl::Status Dropout(RuleContext& c) {
-  HORUS_RETURN_IF_ERROR(c.Same(0));
-  if (!c.ranked(0)) {
-    c.SetType(1, DType::kBool);
-    return absl::OkStatus();
-  }
-  return c.Set(1, c.opset() >= 10 ? DType::kBool : c.dtype(0), c.dims(0));
+  HORUS_RETURN_IF_ERROR(c.Same());
+  c.SetType(1, DType::kBool);
+  return c.ranked(0) ? c.Set(1, c.opset() >= 10 ? DType::kBool : c.dtype(0), c.dims(0)) : absl::OkStatus();
 }
 
 absl::Status QuantizeLinear(RuleContext& c) {
-  return c.Same(0, c.has(2) ? c.dtype(2) : static_cast<DType>(c.node().IntOr("output_dtype", int64_t{2})));
+  return c.Same(c.has(2) ? c.dtype(2) : static_cast<DType>(c.node().IntOr("output_dtype", int64_t{2})));
 }
 
-absl::Status DequantizeLinear(RuleContext& c) { return c.Same(0, c.dtype(1)); }
+absl::Status DequantizeLinear(RuleContext& c) { return c.Same(c.dtype(1)); }
 
 absl::Status DynamicQuantizeLinear(RuleContext& c) {
-  HORUS_RETURN_IF_ERROR(c.Same(0, DType::kUint8));
+  HORUS_RETURN_IF_ERROR(c.Same(DType::kUint8));
   HORUS_RETURN_IF_ERROR(c.Set(1, DType::kFloat32, {}));
   return c.Set(2, DType::kUint8, {});
 }
@@ -181,21 +157,18 @@ void FoldReduction(RuleContext& c) {
 }
 
 absl::Status Reduce(RuleContext& c) {
-  c.SetType(0, c.dtype(0));
   const bool keep = c.node().IntOr("keepdims", 1) != 0;
-  std::vector<int64_t> axes;
-  bool given = false;
-  bool known = c.IntsOf("axes", 1, &axes, &given);
+  auto [given, known, axes] = c.IntsOf("axes", 1);
   if (c.opset() < AxesInputSince(c.node().op_type) && given && !known) given = false;
   if (!c.ranked(0)) return absl::OkStatus();
   if (!given || (known && axes.empty())) {
-    if (c.node().IntOr("noop_with_empty_axes", 0) != 0) return c.Same(0);
-    for (int64_t axis = 0; axis < c.rank(0); ++axis) axes.push_back(axis);
+    if (c.node().IntOr("noop_with_empty_axes", 0) != 0) return c.Same();
+    axes = AllAxes(c.rank(0));
     known = true;
   }
   if (!known) {
     // Which axes go is not known, only how many stay.
-    return keep ? c.Set(0, c.dtype(0), Dims(c.dims(0).size(), kUnknownDim)) : absl::OkStatus();
+    return keep ? c.Set(Dims(c.dims(0).size(), kUnknownDim)) : absl::OkStatus();
   }
   HORUS_RETURN_IF_ERROR(c.Axes(c.rank(0), &axes));
   Dims out;
@@ -207,7 +180,7 @@ absl::Status Reduce(RuleContext& c) {
       out.push_back(1);
     }
   }
-  HORUS_RETURN_IF_ERROR(c.Set(0, c.dtype(0), std::move(out)));
+  HORUS_RETURN_IF_ERROR(c.Set(std::move(out)));
   FoldReduction(c);
   return absl::OkStatus();
 }
@@ -215,106 +188,50 @@ absl::Status Reduce(RuleContext& c) {
 absl::Status ArgReduce(RuleContext& c) {
   c.SetType(0, DType::kInt64);
   if (!c.ranked(0)) return absl::OkStatus();
-  int64_t axis = c.node().IntOr("axis", 0);
-  HORUS_RETURN_IF_ERROR(c.Axis(c.rank(0), &axis));
+  HORUS_ASSIGN_OR_RETURN(const int64_t axis, c.AxisOr(0));
   Dims out = c.dims(0);
   if (c.node().IntOr("keepdims", 1) != 0) {
     out[static_cast<size_t>(axis)] = 1;
   } else {
     out.erase(out.begin() + axis);
   }
-  return c.Set(0, DType::kInt64, std::move(out));
+  return c.Set(std::move(out));
 }
 
 constexpr RuleEntry kPointwiseRules[] = {
-    {"", "Abs", FoldedUnary<AbsInt, AbsFloat>},
-    {"", "Acos", Unary},
-    {"", "Acosh", Unary},
-    {"", "Add", Binary},
-    {"", "And", Comparison},
-    {"", "ArgMax", ArgReduce},
-    {"", "ArgMin", ArgReduce},
-    {"", "ReduceL1", Reduce},
-    {"", "Asin", Unary},
-    {"", "Asinh", Unary},
-    {"", "Atan", Unary},
-    {"", "Atanh", Unary},
-    {"", "BitShift", Binary},
-    {"", "BitwiseAnd", Binary},
-    {"", "BitwiseNot", Unary},
-    {"", "BitwiseOr", Binary},
-    {"", "BitwiseXor", Binary},
-    {"", "Cast", Cast},
-    {"", "CastLike", CastLike},
-    {"", "Ceil", FoldedUnary<SameInt, CeilFloat>},
-    {"", "Celu", Unary},
-    {"", "Clip", Clip},
-    {"", "Cos", Unary},
-    {"", "Cosh", Unary},
-    {"", "CumSum", Unary},
-    {"", "DequantizeLinear", DequantizeLinear},
-    {"", "Div", Binary},
-    {"", "Dropout", Dropout},
-    {"", "DynamicQuantizeLinear", DynamicQuantizeLinear},
-    {"", "Elu", Unary},
-    {"", "Equal", Comparison},
-    {"", "Erf", Unary},
-    {"", "Exp", FoldedUnary<UnknownInt, ExpFloat>},
-    {"", "Floor", FoldedUnary<SameInt, FloorFloat>},
-    {"", "Gelu", Unary},
-    {"", "Greater", Comparison},
-    {"", "GreaterOrEqual", Comparison},
-    {"", "HardSigmoid", Unary},
-    {"", "HardSwish", Unary},
-    {"", "IsInf", UnaryToBool},
-    {"", "IsNaN", UnaryToBool},
-    {"", "LeakyRelu", Unary},
-    {"", "Less", Comparison},
-    {"", "LessOrEqual", Comparison},
-    {"", "Log", FoldedUnary<UnknownInt, LogFloat>},
-    {"", "Max", Variadic},
-    {"", "Mean", Variadic},
-    {"", "Min", Variadic},
-    {"", "Mish", Unary},
-    {"", "Mod", Binary},
-    {"", "Mul", Binary},
-    {"", "Neg", FoldedUnary<NegInt, NegFloat>},
-    {"", "Not", FoldedUnary<NotInt, UnknownFloat>},
-    {"", "Or", Comparison},
-    {"", "PRelu", PRelu},
-    {"", "Pow", Binary},
-    {"", "QuantizeLinear", QuantizeLinear},
-    {"com.microsoft", "DequantizeLinear", DequantizeLinear},
-    {"com.microsoft", "QuantizeLinear", QuantizeLinear},
-    {"", "Reciprocal", FoldedUnary<UnknownInt, ReciprocalFloat>},
-    {"", "ReduceL2", Reduce},
-    {"", "ReduceLogSum", Reduce},
-    {"", "ReduceLogSumExp", Reduce},
-    {"", "ReduceMax", Reduce},
-    {"", "ReduceMean", Reduce},
-    {"", "ReduceMin", Reduce},
-    {"", "ReduceProd", Reduce},
-    {"", "ReduceSum", Reduce},
-    {"", "ReduceSumSquare", Reduce},
-    {"", "Relu", FoldedUnary<ReluInt, ReluFloat>},
-    {"", "Round", FoldedUnary<SameInt, RoundFloat>},
-    {"", "Selu", Unary},
-    {"", "Shrink", Unary},
-    {"", "Sigmoid", Unary},
-    {"", "Sign", FoldedUnary<SignInt, SignFloat>},
-    {"", "Sin", Unary},
-    {"", "Sinh", Unary},
-    {"", "Softplus", Unary},
-    {"", "Softsign", Unary},
-    {"", "Sqrt", FoldedUnary<UnknownInt, SqrtFloat>},
-    {"", "Sub", Binary},
-    {"", "Sum", Variadic},
-    {"", "Swish", Unary},
-    {"", "Tan", Unary},
-    {"", "Tanh", Unary},
-    {"", "ThresholdedRelu", Unary},
-    {"", "Where", Where},
-    {"", "Xor", Comparison},
+    {"Abs", FoldedUnary<AbsInt, AbsFloat>},
+    {"Acos Acosh Asin Asinh Atan Atanh BitwiseNot Celu Cos Cosh CumSum Elu Erf Gelu HardSigmoid HardSwish "
+     "LeakyRelu Mish Selu Shrink Sigmoid Sin Sinh Softplus Softsign Swish Tan Tanh ThresholdedRelu",
+     Unary},
+    {"Add BitShift BitwiseAnd BitwiseOr BitwiseXor Div Max Mean Min Mod Mul Pow Sub Sum", Arithmetic, 1},
+    {"And Equal Greater GreaterOrEqual Less LessOrEqual Or Xor", Comparison},
+    {"ArgMax ArgMin", ArgReduce},
+    {"ReduceL1 ReduceL2 ReduceLogSum ReduceLogSumExp ReduceMax ReduceMean ReduceMin ReduceProd ReduceSum "
+     "ReduceSumSquare",
+     Reduce},
+    {"Cast", Cast},
+    {"CastLike", CastLike},
+    {"Ceil", FoldedUnary<SameInt, CeilFloat>},
+    {"Clip", Clip},
+    {"DequantizeLinear", DequantizeLinear},
+    {"Dropout", Dropout},
+    {"DynamicQuantizeLinear", DynamicQuantizeLinear},
+    {"Exp", FoldedUnary<UnknownInt, ExpFloat>},
+    {"Floor", FoldedUnary<SameInt, FloorFloat>},
+    {"IsInf IsNaN", UnaryToBool},
+    {"Log", FoldedUnary<UnknownInt, LogFloat>},
+    {"Neg", FoldedUnary<NegInt, NegFloat>},
+    {"Not", FoldedUnary<NotInt, UnknownFloat>},
+    {"PRelu", PRelu},
+    {"QuantizeLinear", QuantizeLinear},
+    {"Reciprocal", FoldedUnary<UnknownInt, ReciprocalFloat>},
+    {"Relu", FoldedUnary<ReluInt, ReluFloat>},
+    {"Round", FoldedUnary<SameInt, RoundFloat>},
+    {"Sign", FoldedUnary<SignInt, SignFloat>},
+    {"Sqrt", FoldedUnary<UnknownInt, SqrtFloat>},
+    {"Where", Where},
+    {"DequantizeLinear", DequantizeLinear, 0, kMicrosoftDomain},
+    {"QuantizeLinear", QuantizeLinear, 0, kMicrosoftDomain},
 };
 
 }  // namespace
