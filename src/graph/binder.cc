@@ -3,11 +3,12 @@
 #include "graph/binder.h"
 
 #include <algorithm>
+#include <initializer_list>
+#include <iterator>
 #include <string_view>
 
 #include "absl/strings/str_cat.h"
 #include "base/text.h"
-#include "graph/quantised.h"
 #include "graph/roles.h"
 #include "graph/scope.h"
 
@@ -34,6 +35,48 @@ int64_t BytesOf(const Attribute& attribute) {
     for (const std::string& text : *list) bytes += sizeof(std::string) + text.size();
   }
   return static_cast<int64_t>(bytes);
+}
+
+// ---- Quantised operators as those on floats that they stand for, so that no rule needs to know them.
+
+struct Stand {
+  std::string_view op_type;
+  std::string_view becomes;
+  std::string_view domain;
+  std::initializer_list<size_t> inputs;
+};
+
+// Of the default domain or com.microsoft alike: onnxruntime has had some of them in both.
+const Stand kStands[] = {
+    {"QAttention", "Attention", kMicrosoftDomain, {0, 1, 2, 5, 8}},
+    {"QGemm", "Gemm", "", {0, 3, 6}},
+    {"QLinearAdd", "Add", "", {0, 3}},
+    {"QLinearAveragePool", "AveragePool", "", {0}},
+    {"QLinearConcat", "Concat", "", {}},  // any number, from the third on: each with scale and zero point
+    {"QLinearConv", "Conv", "", {0, 3, 8}},
+    {"QLinearGlobalAveragePool", "GlobalAveragePool", "", {0}},
+    {"QLinearLeakyRelu", "LeakyRelu", "", {0}},
+    {"QLinearMatMul", "MatMul", "", {0, 3}},
+    {"QLinearMul", "Mul", "", {0, 3}},
+    {"QLinearReduceMean", "ReduceMean", "", {0}},
+    {"QLinearSigmoid", "Sigmoid", "", {0}},
+    {"QLinearSoftmax", "Softmax", "", {0}},
+    {"QLinearWhere", "Where", "", {0, 1, 4}},
+};
+
+// The operator without scales and zero points; nothing where the node is not of this kind.
+std::optional<Node> Unquantised(const Node& node) {
+  const auto* stand = std::find_if(std::begin(kStands), std::end(kStands),
+                                   [&node](const Stand& one) { return one.op_type == node.op_type; });
+  if (stand == std::end(kStands) || (!node.domain.empty() && node.domain != kMicrosoftDomain)) return std::nullopt;
+  Node plain = node;
+  plain.op_type = stand->becomes;
+  plain.domain = stand->domain;
+  plain.inputs.clear();
+  for (const size_t i : stand->inputs) plain.inputs.push_back(i < node.inputs.size() ? node.inputs[i] : ValueId());
+  for (size_t i = 2; stand->becomes == "Concat" && i < node.inputs.size(); i += 3)
+    plain.inputs.push_back(node.inputs[i]);
+  return plain;
 }
 
 }  // namespace
@@ -63,7 +106,7 @@ absl::Status Binder::Run() {
     return MakeError(status.code(),
                      "%s; the file's batch of %d is written into its shapes and constants: export the graph with an "
                      "open batch (dynamic axes), or ask for that batch",
-                     std::string(status.message()), state.old_batch);
+                     status.message(), state.old_batch);
   }
   HORUS_ASSIGN_OR_RETURN(result.outputs, ResolveAll(&frame, main.outputs));
   ListUnsupported();

@@ -22,7 +22,7 @@ constexpr int kMaxWalks = 3;
 absl::StatusOr<BodyId> Binder::BodyOf(const Node& node, std::string_view name) const {
   const Attribute* attribute = node.FindAttribute(name);
   const BodyId* body = attribute == nullptr ? nullptr : std::get_if<BodyId>(&attribute->value);
-  if (body == nullptr) return InvalidArgument("attribute %s is missing or no graph", std::string(name));
+  if (body == nullptr) return InvalidArgument("attribute %s is missing or no graph", name);
   return *body;
 }
 
