@@ -18,13 +18,6 @@ void Add(std::vector<GpuType>& types, const char* name, const char* display_name
                    .compute_capability = chip.compute_capability,
                    .sm_count = chip.sm_count,
                    .boost_clock_mhz = chip.boost_clock_mhz,
-                   .fp64_gflops = rates.fp64,
-                   .fp32_gflops = rates.fp32,
-                   .tf32_gflops = rates.tf32,
-                   .fp16_gflops = rates.fp16,
-                   .bf16_gflops = rates.tf32 > 0 ? rates.fp16 : 0,
-                   .fp8_gflops = rates.fp8,
-                   .int8_gops = rates.int8,
                    .mem_mib = board.mem_mib,
                    .mem_bandwidth_mb_s = board.mem_mb_s,
                    .l2_kib = chip.l2_kib,
@@ -36,6 +29,17 @@ void Add(std::vector<GpuType>& types, const char* name, const char* display_name
                    .spec_source = sources.spec,
                    .chip_source = sources.chip,
                    .mig_source = sources.mig});
+  SetRates(types.back(), rates);
+}
+
+void SetRates(GpuType& type, const Rates& rates) {
+  type.fp64_gflops = rates.fp64;
+  type.fp32_gflops = rates.fp32;
+  type.tf32_gflops = rates.tf32;
+  type.fp16_gflops = rates.fp16;
+  type.bf16_gflops = rates.tf32 > 0 ? rates.fp16 : 0;
+  type.fp8_gflops = rates.fp8;
+  type.int8_gops = rates.int8;
 }
 
 std::vector<MigProfile> SevenSlices(const std::array<MigSize, 4>& sizes) {
@@ -55,13 +59,18 @@ std::vector<MigProfile> SevenSlices(const std::array<MigSize, 4>& sizes) {
   return profiles;
 }
 
-GpuType Like(const std::vector<GpuType>& types, std::string_view of, const char* name, const char* display_name,
-             const char* spec_source) {
-  GpuType type = *std::ranges::find_if(types, [&](const GpuType& one) { return one.name == of; });
+const GpuType& Named(const std::vector<GpuType>& types, std::string_view name) {
+  return *std::ranges::find(types, name, &GpuType::name);
+}
+
+GpuType& Like(std::vector<GpuType>& types, std::string_view of, const char* name, const char* display_name,
+              const char* spec_source, std::vector<std::string> aliases) {
+  types.push_back(GpuType(Named(types, of)));
+  GpuType& type = types.back();
   type.name = name;
   type.display_name = display_name;
   type.spec_source = spec_source;
-  type.aliases.clear();
+  type.aliases = std::move(aliases);
   return type;
 }
 

@@ -53,9 +53,15 @@ struct MigSize {
 // The profiles of a chip with seven compute slices, by the sizes of 1, 2, 4 and 8 memory slices.
 std::vector<MigProfile> SevenSlices(const std::array<MigSize, 4>& sizes);
 
-// A board with the silicon of `of`, which the list has, under names of its own; the caller sets what differs.
-GpuType Like(const std::vector<GpuType>& types, std::string_view of, const char* name, const char* display_name,
-             const char* spec_source);
+// One that the list has; gone when the list grows.
+const GpuType& Named(const std::vector<GpuType>& types, std::string_view name);
+
+// Appends a board with the silicon of `of`, which the list has, under names of its own; the caller sets what differs,
+// before anything else is appended.
+GpuType& Like(std::vector<GpuType>& types, std::string_view of, const char* name, const char* display_name,
+              const char* spec_source, std::vector<std::string> aliases = {});
+
+void SetRates(GpuType& type, const Rates& rates);
 
 // So many SMs at another clock: every rate is units x clock.
 void Rescale(GpuType& type, int64_t sm_count, int64_t boost_clock_mhz);

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // Data sheets of Ada Lovelace: fp8 tensor cores, no NVLink, no MIG.
-#include <utility>
-
 #include "device/catalogue_data.h"
 
 namespace horus {
@@ -29,12 +27,11 @@ void AppendServerAda(std::vector<GpuType>& types) {
       {.mem_mib = 48 * kMibPerGib, .mem_mb_s = 864'000, .pcie_mb_s = kPcie4x16, .tdp_w = 350},
       {.spec = "NVIDIA L40S data sheet (2023); rates without sparsity", .chip = kAdaWhitePaper});
   // For China: fewer SMs, and tensor cores at half rate, as L40's.
-  GpuType l20 = Like(types, "l40", "l20", "NVIDIA L20",
-                     "NVIDIA L20 data sheet as OEMs publish it (2023): memory, 275 W; rates = units x boost clock");
+  GpuType& l20 = Like(types, "l40", "l20", "NVIDIA L20",
+                      "NVIDIA L20 data sheet as OEMs publish it (2023): memory, 275 W; rates = units x boost clock");
   Rescale(l20, 92, 2'520);
   l20.tdp_w = 275;
   l20.chip_source = "Published listings of the L20: AD102 with 92 SMs, 2520 MHz, 96 MB L2";
-  types.push_back(std::move(l20));
 }
 
 void AppendDesktopAda(std::vector<GpuType>& types) {
@@ -44,11 +41,10 @@ void AppendDesktopAda(std::vector<GpuType>& types) {
       {.fp64 = 1'290, .fp32 = 82'600, .tf32 = 82'600, .fp16 = 165'200, .fp8 = 330'300, .int8 = 660'600},
       {.mem_mib = 24 * kMibPerGib, .mem_mb_s = 1'008'000, .pcie_mb_s = kPcie4x16, .tdp_w = 450},
       {.spec = kAdaWhitePaper, .chip = kAdaWhitePaper}, {"4090"});
-  GpuType china = Like(types, "rtx-4090", "rtx-4090-d", "NVIDIA GeForce RTX 4090 D",
-                       "NVIDIA GeForce RTX 4090 D product page (2023): 14,592 cores; rates = units x boost clock");
+  GpuType& china = Like(types, "rtx-4090", "rtx-4090-d", "NVIDIA GeForce RTX 4090 D",
+                        "NVIDIA GeForce RTX 4090 D product page (2023): 14,592 cores; rates = units x boost clock");
   Rescale(china, 114, 2'520);
   china.tdp_w = 425;
-  types.push_back(std::move(china));
   Add(types, "rtx-6000-ada", "NVIDIA RTX 6000 Ada Generation", "Ada",
       {.compute_capability = 89, .sm_count = 142, .boost_clock_mhz = 2'505, .l2_kib = 98'304},
       {.fp64 = 1'423, .fp32 = 91'100, .tf32 = 182'100, .fp16 = 364'200, .fp8 = 728'500, .int8 = 728'500},

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // Data sheets of Ampere: bf16 and tf32 tensor cores everywhere, MIG on the GA100.
-#include <utility>
-
 #include "device/catalogue_data.h"
 
 namespace horus {
@@ -12,69 +10,29 @@ constexpr char kGa100WhitePaper[] = "NVIDIA A100 architecture white paper (2020)
 constexpr char kGa102WhitePaper[] = "NVIDIA Ampere GA102 architecture white paper (2021)";
 constexpr char kA100MigSource[] = "NVIDIA Multi-Instance GPU User Guide r580 (2025); MiB as NVML reports them";
 
-// What the four A100 boards share.
-GpuType A100() {
-  return {
-      .architecture = "Ampere",
-      .compute_capability = 80,
-      .sm_count = 108,
-      .boost_clock_mhz = 1'410,
-      .fp64_gflops = 9'700,
-      .fp32_gflops = 19'500,
-      .tf32_gflops = 156'000,
-      .fp16_gflops = 312'000,
-      .bf16_gflops = 312'000,
-      .int8_gops = 624'000,
-      .l2_kib = 40'960,
-      .pcie_mb_s = kPcie4x16,
-      .nvlink_mb_s = 600'000,
-      .spec_source = kA100DataSheet,
-      .chip_source = kGa100WhitePaper,
-      .mig_source = kA100MigSource,
-  };
-}
-
-GpuType A100With40(const char* name, const char* display_name, int64_t tdp_w, std::vector<std::string> aliases) {
-  GpuType type = A100();
-  type.name = name;
-  type.display_name = display_name;
-  type.mem_mib = 40 * kMibPerGib;
-  type.mem_bandwidth_mb_s = 1'555'000;
-  type.tdp_w = tdp_w;
-  type.aliases = std::move(aliases);
-  type.mig = SevenSlices({{{"5gb", 4'864}, {"10gb", 9'856}, {"20gb", 19'968}, {"40gb", 40'192}}});
-  return type;
-}
-
-GpuType A100With80(const char* name, const char* display_name, int64_t bandwidth_mb_s, int64_t tdp_w,
-                   std::vector<std::string> aliases) {
-  GpuType type = A100();
-  type.name = name;
-  type.display_name = display_name;
-  type.mem_mib = 80 * kMibPerGib;
-  type.mem_bandwidth_mb_s = bandwidth_mb_s;
-  type.tdp_w = tdp_w;
-  type.aliases = std::move(aliases);
-  type.mig = SevenSlices({{{"10gb", 9'856}, {"20gb", 19'968}, {"40gb", 40'192}, {"80gb", 80'384}}});
-  return type;
-}
-
 void AppendGa100(std::vector<GpuType>& types) {
-  types.push_back(A100With40("a100-40gb", "NVIDIA A100 SXM4 40 GB", 400, {"a100", "a100-sxm4-40gb", "a100-sxm4"}));
-  types.push_back(A100With80("a100-80gb", "NVIDIA A100 SXM4 80 GB", 2'039'000, 400, {"a100-sxm4-80gb"}));
-  types.push_back(A100With40("a100-pcie-40gb", "NVIDIA A100 PCIe 40 GB", 250, {"a100-pcie"}));
-  types.push_back(A100With80("a100-pcie-80gb", "NVIDIA A100 PCIe 80 GB", 1'935'000, 300, {"a100-80gb-pcie"}));
+  Add(types, "a100-40gb", "NVIDIA A100 SXM4 40 GB", "Ampere",
+      {.compute_capability = 80, .sm_count = 108, .boost_clock_mhz = 1'410, .l2_kib = 40'960},
+      {.fp64 = 9'700, .fp32 = 19'500, .tf32 = 156'000, .fp16 = 312'000, .int8 = 624'000},
+      {.mem_mib = 40 * kMibPerGib, .mem_mb_s = 1'555'000, .pcie_mb_s = kPcie4x16, .nvlink_mb_s = 600'000, .tdp_w = 400},
+      {.spec = kA100DataSheet, .chip = kGa100WhitePaper, .mig = kA100MigSource},
+      {"a100", "a100-sxm4-40gb", "a100-sxm4"},
+      SevenSlices({{{"5gb", 4'864}, {"10gb", 9'856}, {"20gb", 19'968}, {"40gb", 40'192}}}));
+  GpuType& sxm_80 = Like(types, "a100-40gb", "a100-80gb", "NVIDIA A100 SXM4 80 GB", kA100DataSheet, {"a100-sxm4-80gb"});
+  sxm_80.mem_mib = 80 * kMibPerGib;
+  sxm_80.mem_bandwidth_mb_s = 2'039'000;
+  sxm_80.mig = SevenSlices({{{"10gb", 9'856}, {"20gb", 19'968}, {"40gb", 40'192}, {"80gb", 80'384}}});
+  Like(types, "a100-40gb", "a100-pcie-40gb", "NVIDIA A100 PCIe 40 GB", kA100DataSheet, {"a100-pcie"}).tdp_w = 250;
+  GpuType& pcie_80 =
+      Like(types, "a100-80gb", "a100-pcie-80gb", "NVIDIA A100 PCIe 80 GB", kA100DataSheet, {"a100-80gb-pcie"});
+  pcie_80.mem_bandwidth_mb_s = 1'935'000;
+  pcie_80.tdp_w = 300;
   // For China: slower NVLink, else the same.
-  for (const bool sxm : {true, false}) {
-    GpuType a800 = types[types.size() - (sxm ? 3 : 2)];
-    a800.name = sxm ? "a800-80gb" : "a800-pcie-80gb";
-    a800.display_name = sxm ? "NVIDIA A800 SXM4 80 GB" : "NVIDIA A800 PCIe 80 GB";
-    a800.nvlink_mb_s = 400'000;
-    a800.aliases =
-        sxm ? std::vector<std::string>{"a800", "a800-sxm4-80gb"} : std::vector<std::string>{"a800-80gb-pcie"};
-    a800.spec_source = "NVIDIA A800 data sheet (2022): NVLink; the rest as A100";
-    types.push_back(std::move(a800));
-  }
+  constexpr char kA800[] = "NVIDIA A800 data sheet (2022): NVLink; the rest as A100";
+  Like(types, "a100-80gb", "a800-80gb", "NVIDIA A800 SXM4 80 GB", kA800, {"a800", "a800-sxm4-80gb"}).nvlink_mb_s =
+      400'000;
+  Like(types, "a100-pcie-80gb", "a800-pcie-80gb", "NVIDIA A800 PCIe 80 GB", kA800, {"a800-80gb-pcie"}).nvlink_mb_s =
+      400'000;
   Add(types, "a30", "NVIDIA A30", "Ampere",
       {.compute_capability = 80, .sm_count = 56, .boost_clock_mhz = 1'440, .l2_kib = 24'576},
       {.fp64 = 5'200, .fp32 = 10'300, .tf32 = 82'000, .fp16 = 165'000, .int8 = 330'000},
@@ -136,27 +94,25 @@ void AppendDesktopGa10x(std::vector<GpuType>& types) {
       {.fp64 = 556, .fp32 = 35'600, .tf32 = 35'600, .fp16 = 71'000, .int8 = 284'000},
       {.mem_mib = 24 * kMibPerGib, .mem_mb_s = 936'000, .pcie_mb_s = kPcie4x16, .nvlink_mb_s = 112'500, .tdp_w = 350},
       {.spec = kGa102WhitePaper, .chip = kGa102WhitePaper}, {"3090"});
-  GpuType ti = Like(types, "rtx-3090", "rtx-3090-ti", "NVIDIA GeForce RTX 3090 Ti",
-                    "NVIDIA GeForce RTX 3090 Ti product page (2022): 10,752 cores, 24 GB; rates = units x boost clock");
+  GpuType& ti =
+      Like(types, "rtx-3090", "rtx-3090-ti", "NVIDIA GeForce RTX 3090 Ti",
+           "NVIDIA GeForce RTX 3090 Ti product page (2022): 10,752 cores, 24 GB; rates = units x boost clock");
   Rescale(ti, 84, 1'860);
   ti.mem_bandwidth_mb_s = 1'008'000;
   ti.tdp_w = 450;
-  types.push_back(std::move(ti));
-  GpuType a5000 = Like(types, "rtx-a6000", "rtx-a5000", "NVIDIA RTX A5000",
-                       "NVIDIA RTX A5000 data sheet (2021): 8,192 cores, 27.8 TFLOP/s; rates = units x boost clock");
+  GpuType& a5000 = Like(types, "rtx-a6000", "rtx-a5000", "NVIDIA RTX A5000",
+                        "NVIDIA RTX A5000 data sheet (2021): 8,192 cores, 27.8 TFLOP/s; rates = units x boost clock");
   Rescale(a5000, 64, 1'695);
   a5000.mem_mib = 24 * kMibPerGib;
   a5000.tdp_w = 230;
-  types.push_back(std::move(a5000));
-  GpuType a4000 = Like(types, "rtx-a6000", "rtx-a4000", "NVIDIA RTX A4000",
-                       "NVIDIA RTX A4000 data sheet (2021): 6,144 cores, 19.2 TFLOP/s; rates = units x boost clock");
+  GpuType& a4000 = Like(types, "rtx-a6000", "rtx-a4000", "NVIDIA RTX A4000",
+                        "NVIDIA RTX A4000 data sheet (2021): 6,144 cores, 19.2 TFLOP/s; rates = units x boost clock");
   Rescale(a4000, 48, 1'560);
   a4000.mem_mib = 16 * kMibPerGib;
   a4000.mem_bandwidth_mb_s = 448'000;
   a4000.l2_kib = 4'096;
   a4000.nvlink_mb_s = 0;
   a4000.tdp_w = 140;
-  types.push_back(std::move(a4000));
 }
 
 }  // namespace

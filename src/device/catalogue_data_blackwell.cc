@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // Data sheets of Blackwell; two dies that show up as one GPU on B200 and GB200.
-#include <utility>
-
 #include "device/catalogue_data.h"
 
 namespace horus {
@@ -42,9 +40,10 @@ void AppendGb100(std::vector<GpuType>& types) {
 // Blackwell Ultra: more memory; fp64 and int8 are cut.
 void AppendGb110(std::vector<GpuType>& types) {
   constexpr char kMigSource[] = "GPU Operator 25.10 (2025), profiles; MiB estimated in the proportions of B200";
-  GpuType b300 = Like(types, "b200", "b300", "NVIDIA B300 (HGX)",
-                      "NVIDIA HGX B300 data sheet and Blackwell Ultra technical brief (2025), an eighth of the board, "
-                      "dense; memory as NVML reports it");
+  GpuType& b300 = Like(types, "b200", "b300", "NVIDIA B300 (HGX)",
+                       "NVIDIA HGX B300 data sheet and Blackwell Ultra technical brief (2025), an eighth of the board, "
+                       "dense; memory as NVML reports it",
+                       {"b300-sxm6-ac", "b300-sxm6"});
   b300.compute_capability = 103;
   b300.fp64_gflops = 1'250;
   b300.int8_gops = 150'000;
@@ -53,11 +52,9 @@ void AppendGb110(std::vector<GpuType>& types) {
   b300.mig = SevenSlices({{{"34gb", 31'320}, {"67gb", 67'590}, {"135gb", 135'180}, {"269gb", 270'360}}});
   b300.mig_source = kMigSource;
   b300.chip_source = "As B200: 148 SMs, clock and L2";
-  b300.aliases = {"b300-sxm6-ac", "b300-sxm6"};
-  types.push_back(std::move(b300));
-  GpuType gb300 = Like(types, "gb200", "gb300", "NVIDIA GB300 (one of four GPUs of a tray)",
-                       "NVIDIA GB300 NVL72 data sheet and Blackwell Ultra technical brief (2025), a 72nd of the rack, "
-                       "dense; memory as NVML reports it");
+  GpuType& gb300 = Like(types, "gb200", "gb300", "NVIDIA GB300 (one of four GPUs of a tray)",
+                        "NVIDIA GB300 NVL72 data sheet and Blackwell Ultra technical brief (2025), a 72nd of the rack, "
+                        "dense; memory as NVML reports it");
   gb300.compute_capability = 103;
   gb300.boost_clock_mhz = 2'141;
   gb300.fp64_gflops = 1'389;
@@ -68,7 +65,6 @@ void AppendGb110(std::vector<GpuType>& types) {
   gb300.mig = SevenSlices({{{"35gb", 32'360}, {"70gb", 69'840}, {"139gb", 139'680}, {"278gb", 279'360}}});
   gb300.mig_source = kMigSource;
   gb300.chip_source = "As GB200: 152 SMs and L2; clock = fp32 / cores / 2";
-  types.push_back(std::move(gb300));
 }
 
 void AppendGb202(std::vector<GpuType>& types) {
@@ -93,31 +89,26 @@ void AppendGb202(std::vector<GpuType>& types) {
           {.name = "4g.96gb", .compute_slices = 4, .memory_slices = 4, .mem_mib = 94'720, .max_instances = 1},
       });
   // The same chip at a lower clock, with slower memory.
-  GpuType server = types.back();
-  server.name = "rtx-pro-6000-server";
-  server.display_name = "NVIDIA RTX PRO 6000 Blackwell Server Edition";
+  GpuType& server =
+      Like(types, "rtx-pro-6000", "rtx-pro-6000-server", "NVIDIA RTX PRO 6000 Blackwell Server Edition",
+           "NVIDIA RTX PRO 6000 Blackwell Server Edition data sheet (2025); tensor rates as multiples of fp32",
+           {"rtx-pro-6000-blackwell-server-edition", "rtx-pro-server-6000"});
   server.boost_clock_mhz = 2'493;
-  server.fp64_gflops = 1'875;  // 1/64 of fp32
-  server.fp32_gflops = 120'000;
-  server.tf32_gflops = 240'000;
-  server.fp16_gflops = 480'000;
-  server.bf16_gflops = 480'000;
-  server.fp8_gflops = 960'000;
-  server.int8_gops = 960'000;
+  SetRates(server, {.fp64 = 1'875,  // 1/64 of fp32
+                    .fp32 = 120'000,
+                    .tf32 = 240'000,
+                    .fp16 = 480'000,
+                    .fp8 = 960'000,
+                    .int8 = 960'000});
   server.mem_bandwidth_mb_s = 1'597'000;
-  server.aliases = {"rtx-pro-6000-blackwell-server-edition", "rtx-pro-server-6000"};
-  server.spec_source =
-      "NVIDIA RTX PRO 6000 Blackwell Server Edition data sheet (2025); tensor rates as multiples of fp32";
   server.chip_source = "The same; clock = fp32 / cores / 2; L2 as the workstation's board";
-  types.push_back(std::move(server));
-  GpuType max_q =
+  GpuType& max_q =
       Like(types, "rtx-pro-6000", "rtx-pro-6000-max-q", "NVIDIA RTX PRO 6000 Blackwell Max-Q Workstation Edition",
-           "NVIDIA RTX PRO 6000 Blackwell Max-Q data sheet (2025): 110 TFLOP/s; rates = units x boost clock");
+           "NVIDIA RTX PRO 6000 Blackwell Max-Q data sheet (2025): 110 TFLOP/s; rates = units x boost clock",
+           {"rtx-pro-6000-blackwell-max-q-workstation-edition"});
   Rescale(max_q, 188, 2'285);
   max_q.tdp_w = 300;
   max_q.chip_source = "The same; clock = fp32 / cores / 2; L2 as the workstation's board";
-  max_q.aliases = {"rtx-pro-6000-blackwell-max-q-workstation-edition"};
-  types.push_back(std::move(max_q));
 }
 
 }  // namespace

@@ -42,11 +42,10 @@ void AppendKeplerToPascal(std::vector<GpuType>& types) {
       {.mem_mib = 16 * kMibPerGib, .mem_mb_s = 732'000, .pcie_mb_s = kPcie3x16, .tdp_w = 250},
       {.spec = "NVIDIA Tesla P100 PCIe data sheet (2016)", .chip = kGp100WhitePaper},
       {"p100", "p100-pcie", "p100-16gb"});
-  GpuType with_12 = Like(types, "p100-pcie-16gb", "p100-pcie-12gb", "NVIDIA Tesla P100 PCIe 12 GB",
-                         "NVIDIA Tesla P100 PCIe data sheet (2016), 12 GB");
+  GpuType& with_12 = Like(types, "p100-pcie-16gb", "p100-pcie-12gb", "NVIDIA Tesla P100 PCIe 12 GB",
+                          "NVIDIA Tesla P100 PCIe data sheet (2016), 12 GB");
   with_12.mem_mib = 12 * kMibPerGib;
   with_12.mem_bandwidth_mb_s = 549'000;
-  types.push_back(std::move(with_12));
   Add(types, "p100-sxm2-16gb", "NVIDIA Tesla P100 SXM2 16 GB", "Pascal",
       {.compute_capability = 60, .sm_count = 56, .boost_clock_mhz = 1'480, .l2_kib = 4'096},
       // fp16: packed fp16 arithmetic, fp16 sums

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // Data sheets of Volta and Turing: tensor cores for fp16, no bf16, no MIG.
-#include <utility>
-
 #include "device/catalogue_data.h"
 
 namespace horus {
@@ -11,61 +9,23 @@ constexpr char kV100DataSheet[] = "NVIDIA V100 data sheet (2020); int8 = 4 x fp3
 constexpr char kVoltaWhitePaper[] = "NVIDIA Tesla V100 architecture white paper WP-08608 (2017)";
 constexpr char kTuringWhitePaper[] = "NVIDIA Turing architecture white paper WP-09183 (2018)";
 
-// What the four V100 boards share.
-GpuType V100() {
-  return {
-      .architecture = "Volta",
-      .compute_capability = 70,
-      .sm_count = 80,
-      .mem_bandwidth_mb_s = 900'000,
-      .l2_kib = 6'144,
-      .pcie_mb_s = kPcie3x16,
-      .spec_source = kV100DataSheet,
-      .chip_source = kVoltaWhitePaper,
-  };
-}
-
-GpuType V100Pcie() {
-  GpuType type = V100();
-  type.boost_clock_mhz = 1'380;
-  type.fp64_gflops = 7'000;
-  type.fp32_gflops = 14'000;
-  type.fp16_gflops = 112'000;
-  type.int8_gops = 56'000;
-  type.tdp_w = 250;
-  return type;
-}
-
-GpuType V100Sxm2() {
-  GpuType type = V100();
-  type.boost_clock_mhz = 1'530;
-  type.fp64_gflops = 7'800;
-  type.fp32_gflops = 15'700;
-  type.fp16_gflops = 125'000;
-  type.int8_gops = 62'800;
-  type.nvlink_mb_s = 300'000;
-  type.tdp_w = 300;
-  return type;
-}
-
-GpuType Sized(GpuType type, const char* name, const char* display_name, int64_t mem_gib,
-              std::vector<std::string> aliases) {
-  type.name = name;
-  type.display_name = display_name;
-  type.mem_mib = mem_gib * kMibPerGib;
-  type.aliases = std::move(aliases);
-  return type;
-}
-
 void AppendVolta(std::vector<GpuType>& types) {
-  types.push_back(Sized(V100Pcie(), "v100-pcie-16gb", "NVIDIA V100 PCIe 16 GB", 16, {"v100-pcie"}));
-  types.push_back(Sized(V100Pcie(), "v100-pcie-32gb", "NVIDIA V100 PCIe 32 GB", 32, {}));
+  Add(types, "v100-pcie-16gb", "NVIDIA V100 PCIe 16 GB", "Volta",
+      {.compute_capability = 70, .sm_count = 80, .boost_clock_mhz = 1'380, .l2_kib = 6'144},
+      {.fp64 = 7'000, .fp32 = 14'000, .fp16 = 112'000, .int8 = 56'000},
+      {.mem_mib = 16 * kMibPerGib, .mem_mb_s = 900'000, .pcie_mb_s = kPcie3x16, .tdp_w = 250},
+      {.spec = kV100DataSheet, .chip = kVoltaWhitePaper}, {"v100-pcie"});
+  Like(types, "v100-pcie-16gb", "v100-pcie-32gb", "NVIDIA V100 PCIe 32 GB", kV100DataSheet).mem_mib = 32 * kMibPerGib;
   // "V100M16" and "V100M32" are the names of Alibaba's openb trace, which does not tell PCIe from SXM2.
-  types.push_back(
-      Sized(V100Sxm2(), "v100-sxm2-16gb", "NVIDIA V100 SXM2 16 GB", 16, {"v100", "v100-16gb", "v100-sxm2", "v100m16"}));
+  Add(types, "v100-sxm2-16gb", "NVIDIA V100 SXM2 16 GB", "Volta",
+      {.compute_capability = 70, .sm_count = 80, .boost_clock_mhz = 1'530, .l2_kib = 6'144},
+      {.fp64 = 7'800, .fp32 = 15'700, .fp16 = 125'000, .int8 = 62'800},
+      {.mem_mib = 16 * kMibPerGib, .mem_mb_s = 900'000, .pcie_mb_s = kPcie3x16, .nvlink_mb_s = 300'000, .tdp_w = 300},
+      {.spec = kV100DataSheet, .chip = kVoltaWhitePaper}, {"v100", "v100-16gb", "v100-sxm2", "v100m16"});
   // DGX-2's SXM3 boards are sold with the same rates and 900 GB/s (DGX-2 data sheet, 2018: 2 PFLOP/s, 14.4 TB/s of 16).
-  types.push_back(Sized(V100Sxm2(), "v100-sxm2-32gb", "NVIDIA V100 SXM2 32 GB", 32,
-                        {"v100-32gb", "v100m32", "v100-sxm3-32gb", "v100-sxm3-32gb-h"}));
+  Like(types, "v100-sxm2-16gb", "v100-sxm2-32gb", "NVIDIA V100 SXM2 32 GB", kV100DataSheet,
+       {"v100-32gb", "v100m32", "v100-sxm3-32gb", "v100-sxm3-32gb-h"})
+      .mem_mib = 32 * kMibPerGib;
   Add(types, "v100s-pcie-32gb", "NVIDIA V100S PCIe 32 GB", "Volta",
       {.compute_capability = 70, .sm_count = 80, .boost_clock_mhz = 1'597, .l2_kib = 6'144},
       {.fp64 = 8'200, .fp32 = 16'400, .fp16 = 130'000, .int8 = 65'600},
@@ -99,13 +59,10 @@ void AppendVoltaAndTuring(std::vector<GpuType>& types) {
       {.mem_mib = 48 * kMibPerGib, .mem_mb_s = 672'000, .pcie_mb_s = kPcie3x16, .nvlink_mb_s = 100'000, .tdp_w = 260},
       {.spec = "NVIDIA Turing architecture white paper WP-09183 (2018): Quadro RTX 6000 with 48 GB",
        .chip = kTuringWhitePaper});
-  GpuType quadro = Like(types, "rtx-8000", "rtx-6000", "NVIDIA Quadro RTX 6000", kTuringWhitePaper);
-  quadro.mem_mib = 24 * kMibPerGib;
-  types.push_back(std::move(quadro));
-  GpuType titan = Like(types, "rtx-6000", "titan-rtx", "NVIDIA TITAN RTX",
-                       "NVIDIA TITAN RTX product page (2018): 72 SMs at 1770 MHz, 280 W; rates as Quadro RTX 6000");
-  titan.tdp_w = 280;
-  types.push_back(std::move(titan));
+  Like(types, "rtx-8000", "rtx-6000", "NVIDIA Quadro RTX 6000", kTuringWhitePaper).mem_mib = 24 * kMibPerGib;
+  Like(types, "rtx-6000", "titan-rtx", "NVIDIA TITAN RTX",
+       "NVIDIA TITAN RTX product page (2018): 72 SMs at 1770 MHz, 280 W; rates as Quadro RTX 6000")
+      .tdp_w = 280;
 }
 
 }  // namespace horus
