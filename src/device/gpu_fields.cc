@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Ranges of the fields of a GpuType, and the check of one type against them.
+// Names and ranges of the fields of a GpuType, and the check of one type against them.
 #include "device/gpu_fields.h"
 
-#include <array>
 #include <string>
 
 #include "base/text.h"
@@ -18,7 +17,7 @@ constexpr int64_t kMaxMemMib = 16 * 1024 * 1024;  // 16 TiB
 constexpr int64_t kMaxMbPerS = 1'000'000'000;     // 1 PB/s
 constexpr int64_t kMaxSlices = 16;
 
-constexpr std::array<GpuField, 18> kGpuFields = {{
+constexpr GpuField kGpuFields[] = {
     {"compute_capability", &GpuType::compute_capability, "", 10, 999},
     {"sm_count", &GpuType::sm_count, "", 1, kMaxSmCount},
     {"boost_clock_mhz", &GpuType::boost_clock_mhz, "MHz", 100, 10'000},
@@ -37,14 +36,22 @@ constexpr std::array<GpuField, 18> kGpuFields = {{
     {"tdp_w", &GpuType::tdp_w, "W", 1, 100'000},
     {"context_mib", &GpuType::context_mib, "MiB", 1, 64 * 1024},
     {"max_mps_clients", &GpuType::max_mps_clients, "", 0, 65'536},
-}};
+};
 
-constexpr std::array<MigField, 4> kMigFields = {{
+constexpr MigField kMigFields[] = {
     {"compute_slices", &MigProfile::compute_slices, "", 1, kMaxSlices},
     {"memory_slices", &MigProfile::memory_slices, "", 1, kMaxSlices},
     {"mem_mib", &MigProfile::mem_mib, "MiB", 1, kMaxMemMib},
     {"max_instances", &MigProfile::max_instances, "", 1, kMaxSlices},
-}};
+};
+
+constexpr GpuText kGpuTexts[] = {{"name", &GpuType::name},
+                                 {"display_name", &GpuType::display_name},
+                                 {"architecture", &GpuType::architecture},
+                                 {"spec_source", &GpuType::spec_source},
+                                 {"chip_source", &GpuType::chip_source},
+                                 {"context_source", &GpuType::context_source},
+                                 {"mig_source", &GpuType::mig_source}};
 
 bool IsNameChar(char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-' || c == '.'; }
 
@@ -59,44 +66,44 @@ absl::Status ValidateName(const std::string& name) {
       kMaxGpuNameBytes, Quoted(name));
 }
 
-absl::Status ValidateText(const GpuType& type, std::string_view key, std::string_view text, size_t max_bytes) {
-  if (text.size() <= max_bytes) return absl::OkStatus();
-  return InvalidArgument("GPU type %s: %s: expected at most %d bytes, found %d", Quoted(type.name), std::string(key),
-                         max_bytes, text.size());
+// How messages begin.
+std::string Of(const GpuType& type) { return "GPU type " + Quoted(type.name); }
+
+template <typename T>
+absl::Status ValidateNumbers(const std::string& where, const T& of, std::span<const NumberField<T>> fields) {
+  for (const NumberField<T>& field : fields) {
+    const int64_t value = of.*field.member;
+    if (value >= field.min && value <= field.max) continue;
+    return InvalidArgument("%s: %s: expected %d to %d %s, found %d", where, field.key, field.min, field.max, field.unit,
+                           value);
+  }
+  return absl::OkStatus();
 }
 
 absl::Status ValidateTexts(const GpuType& type) {
-  HORUS_RETURN_IF_ERROR(ValidateText(type, "display_name", type.display_name, kMaxGpuTextBytes));
-  HORUS_RETURN_IF_ERROR(ValidateText(type, "architecture", type.architecture, kMaxGpuTextBytes));
-  HORUS_RETURN_IF_ERROR(ValidateText(type, "spec_source", type.spec_source, kMaxGpuTextBytes));
-  HORUS_RETURN_IF_ERROR(ValidateText(type, "chip_source", type.chip_source, kMaxGpuTextBytes));
-  HORUS_RETURN_IF_ERROR(ValidateText(type, "context_source", type.context_source, kMaxGpuTextBytes));
-  HORUS_RETURN_IF_ERROR(ValidateText(type, "mig_source", type.mig_source, kMaxGpuTextBytes));
+  for (const auto& [key, member] : kGpuTexts) {
+    const size_t size = (type.*member).size();
+    if (size <= kMaxGpuTextBytes) continue;
+    return InvalidArgument("%s: %s: expected at most %d bytes, found %d", Of(type), key, kMaxGpuTextBytes, size);
+  }
   if (type.aliases.size() > kMaxGpuAliases) {
-    return InvalidArgument("GPU type %s: aliases: expected at most %d, found %d", Quoted(type.name), kMaxGpuAliases,
-                           type.aliases.size());
+    return InvalidArgument("%s: aliases: expected at most %d, found %d", Of(type), kMaxGpuAliases, type.aliases.size());
   }
   for (const std::string& alias : type.aliases) {
     if (alias.size() > kMaxGpuNameBytes || FoldDeviceName(alias).empty()) {
-      return InvalidArgument("GPU type %s: alias: expected a name of at most %d bytes, found %s of %d bytes",
-                             Quoted(type.name), kMaxGpuNameBytes, Quoted(alias), alias.size());
+      return InvalidArgument("%s: alias: expected a name of at most %d bytes, found %s of %d bytes", Of(type),
+                             kMaxGpuNameBytes, Quoted(alias), alias.size());
     }
   }
   return absl::OkStatus();
 }
 
 absl::Status ValidateMig(const GpuType& type, const MigProfile& profile) {
-  const std::string where = "GPU type " + Quoted(type.name) + ": MIG profile " + Quoted(profile.name);
+  const std::string where = Of(type) + ": MIG profile " + Quoted(profile.name);
   if (profile.name.empty() || profile.name.size() > kMaxGpuNameBytes) {
     return InvalidArgument("%s: name: expected 1 to %d bytes, found %d", where, kMaxGpuNameBytes, profile.name.size());
   }
-  for (const MigField& field : kMigFields) {
-    const int64_t value = profile.*field.member;
-    if (value >= field.min && value <= field.max) continue;
-    return InvalidArgument("%s: %s: expected %d to %d %s, found %d", where, std::string(field.key), field.min,
-                           field.max, std::string(field.unit), value);
-  }
-  // Both factors are in range, so the product cannot overflow.
+  HORUS_RETURN_IF_ERROR(ValidateNumbers<MigProfile>(where, profile, kMigFields));
   // Bounded: both factors are in the ranges of their fields.
   if (profile.mem_mib * profile.max_instances > type.mem_mib) {
     return InvalidArgument("%s: mem_mib: expected %d instances to fit into the GPU's %d MiB, found %d MiB each", where,
@@ -107,15 +114,14 @@ absl::Status ValidateMig(const GpuType& type, const MigProfile& profile) {
 
 absl::Status ValidateMigs(const GpuType& type) {
   if (type.mig.size() > kMaxMigProfiles) {
-    return InvalidArgument("GPU type %s: mig: expected at most %d profiles, found %d", Quoted(type.name),
-                           kMaxMigProfiles, type.mig.size());
+    return InvalidArgument("%s: mig: expected at most %d profiles, found %d", Of(type), kMaxMigProfiles,
+                           type.mig.size());
   }
   for (size_t i = 0; i < type.mig.size(); ++i) {
     HORUS_RETURN_IF_ERROR(ValidateMig(type, type.mig[i]));
     for (size_t j = 0; j < i; ++j) {
       if (type.mig[i].name != type.mig[j].name) continue;
-      return InvalidArgument("GPU type %s: MIG profile %s: expected once, found twice", Quoted(type.name),
-                             Quoted(type.mig[i].name));
+      return InvalidArgument("%s: MIG profile %s: expected once, found twice", Of(type), Quoted(type.mig[i].name));
     }
   }
   return absl::OkStatus();
@@ -125,19 +131,15 @@ absl::Status ValidateMigs(const GpuType& type) {
 
 std::span<const GpuField> GpuFields() { return kGpuFields; }
 std::span<const MigField> MigFields() { return kMigFields; }
+std::span<const GpuText> GpuTexts() { return kGpuTexts; }
 
 absl::Status ValidateGpuType(const GpuType& type) {
   HORUS_RETURN_IF_ERROR(ValidateName(type.name));
   HORUS_RETURN_IF_ERROR(ValidateTexts(type));
-  for (const GpuField& field : kGpuFields) {
-    const int64_t value = type.*field.member;
-    if (value >= field.min && value <= field.max) continue;
-    return InvalidArgument("GPU type %s: %s: expected %d to %d %s, found %d", Quoted(type.name), std::string(field.key),
-                           field.min, field.max, std::string(field.unit), value);
-  }
+  HORUS_RETURN_IF_ERROR(ValidateNumbers<GpuType>(Of(type), type, kGpuFields));
   if (type.context_mib >= type.mem_mib) {
-    return InvalidArgument("GPU type %s: context_mib: expected less than mem_mib (%d MiB), found %d MiB",
-                           Quoted(type.name), type.mem_mib, type.context_mib);
+    return InvalidArgument("%s: context_mib: expected less than mem_mib (%d MiB), found %d MiB", Of(type), type.mem_mib,
+                           type.context_mib);
   }
   return ValidateMigs(type);
 }

@@ -2,23 +2,17 @@
 // Names of the sharing modes, both ways.
 #include "device/sharing_mode.h"
 
+#include <iterator>
+
 #include "base/text.h"
 #include "device/fold_name.h"
 
 namespace horus {
 
 std::string_view SharingModeName(SharingMode mode) {
-  switch (mode) {
-    case SharingMode::kExclusive:
-      return "exclusive";
-    case SharingMode::kTimeSlice:
-      return "time-slice";
-    case SharingMode::kMps:
-      return "mps";
-    case SharingMode::kMig:
-      return "mig";
-  }
-  return "unknown";
+  constexpr std::string_view kNames[] = {"exclusive", "time-slice", "mps", "mig"};
+  const auto at = static_cast<size_t>(mode);
+  return at < std::size(kNames) ? kNames[at] : "unknown";
 }
 
 absl::StatusOr<SharingMode> ParseSharingMode(std::string_view name) {

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reads a file of GPU types; the numeric keys are the table of device/gpu_fields.h.
+// Reads a file of GPU types; its keys are those of device/gpu_fields.h.
 #include "io/gpu_file.h"
 
-#include <array>
 #include <utility>
 #include <vector>
 
@@ -14,24 +13,12 @@
 namespace horus {
 namespace {
 
-constexpr std::array<std::string_view, 2> kGpuFileKeys = {"version", "gpu_types"};
+constexpr std::string_view kGpuFileKeys[] = {"version", "gpu_types"};
 constexpr size_t kMaxGpuFiles = 64;
-
-struct TextField {
-  std::string_view key;
-  std::string GpuType::* member;
-};
-constexpr std::array<TextField, 7> kTexts = {{{"name", &GpuType::name},
-                                              {"display_name", &GpuType::display_name},
-                                              {"architecture", &GpuType::architecture},
-                                              {"spec_source", &GpuType::spec_source},
-                                              {"chip_source", &GpuType::chip_source},
-                                              {"context_source", &GpuType::context_source},
-                                              {"mig_source", &GpuType::mig_source}}};
 
 std::vector<std::string_view> TypeKeys() {
   std::vector<std::string_view> keys = {"based_on", "aliases", "mig"};
-  for (const TextField& field : kTexts) keys.push_back(field.key);
+  for (const GpuText& field : GpuTexts()) keys.push_back(field.key);
   for (const GpuField& field : GpuFields()) keys.push_back(field.key);
   return keys;
 }
@@ -72,17 +59,13 @@ absl::StatusOr<GpuType> ReadType(const YamlValue& value, const Catalogue& known)
     type.aliases.clear();
   }
   HORUS_RETURN_IF_ERROR(map.Require("name", "such as my-gpu-24gb").status());
-  for (const TextField& field : kTexts) {
+  for (const GpuText& field : GpuTexts()) {
     HORUS_RETURN_IF_ERROR(map.ReadText(field.key, kMaxGpuTextBytes, type.*field.member));
   }
   if (!map.Has("display_name")) type.display_name = type.name;
   HORUS_RETURN_IF_ERROR(ReadNumbers(map, type));
   if (const YamlValue* aliases = map.Find("aliases")) {
-    HORUS_ASSIGN_OR_RETURN(const std::vector<YamlValue> items, aliases->List(kMaxGpuAliases));
-    for (const YamlValue& item : items) {
-      HORUS_ASSIGN_OR_RETURN(std::string alias, item.Text(kMaxGpuNameBytes));
-      type.aliases.push_back(std::move(alias));
-    }
+    HORUS_ASSIGN_OR_RETURN(type.aliases, aliases->Texts(kMaxGpuAliases, kMaxGpuNameBytes));
   }
   if (const YamlValue* mig = map.Find("mig")) {
     type.mig.clear();
