@@ -33,11 +33,10 @@ struct NodeEntry {
   size_t count = 1;
 };
 
-constexpr std::array<std::string_view, 11> kNodeKeys = {"name",       "id",           "count",       "cpu_cores",
-                                                        "memory_gib", "rack",         "labels",      "state",
-                                                        "gpus",       "storage_mb_s", "network_mb_s"};
-constexpr std::array<std::string_view, 8> kGpuKeys = {"type",        "count",         "sharing",     "mig",
-                                                      "max_tenants", "nvlink_island", "pcie_switch", "socket"};
+constexpr std::string_view kNodeKeys[] = {"name",   "id",    "count", "cpu_cores",    "memory_gib",  "rack",
+                                          "labels", "state", "gpus",  "storage_mb_s", "network_mb_s"};
+constexpr std::string_view kGpuKeys[] = {"type",        "count",         "sharing",     "mig",
+                                         "max_tenants", "nvlink_island", "pcie_switch", "socket"};
 constexpr std::array kStates = {AdminState::kUp, AdminState::kDrained, AdminState::kDown};
 constexpr int64_t kMaxTopologyNumber = std::numeric_limits<int16_t>::max();
 constexpr int kReplicaDigits = 3;  // at least; more when there are more than a thousand
@@ -45,14 +44,9 @@ constexpr int kReplicaDigits = 3;  // at least; more when there are more than a 
 absl::Status ReadSharing(const YamlMap& map, SharingMode& mode) {
   // A list of MIG instances says it all.
   if (map.Has("mig")) mode = SharingMode::kMig;
-  if (const YamlValue* value = map.Find("sharing")) {
-    std::array<std::string_view, kSharingModes.size()> names;
-    for (size_t i = 0; i < names.size(); ++i) names[i] = SharingModeName(kSharingModes[i]);
-    HORUS_ASSIGN_OR_RETURN(const size_t choice, value->Choice(names));
-    mode = kSharingModes[choice];
-    if (map.Has("mig") && mode != SharingMode::kMig) {
-      return value->Expected("mig, because the key 'mig' lists instances");
-    }
+  HORUS_RETURN_IF_ERROR(map.ReadEnum("sharing", kSharingModes, SharingModeName, mode));
+  if (map.Has("mig") && mode != SharingMode::kMig) {
+    return map.Find("sharing")->Expected("mig, because the key 'mig' lists instances");
   }
   if (mode == SharingMode::kMig && !map.Has("mig")) {
     return map.value().Error("expected key 'mig' (a list of instances such as 3g.20gb), found none");
@@ -122,17 +116,6 @@ absl::Status ReadGpus(const YamlValue& value, const Catalogue& catalogue, int16_
   return absl::OkStatus();
 }
 
-absl::Status ReadLabels(const YamlMap& map, NodeSpec& node) {
-  const YamlValue* labels = map.Find("labels");
-  if (labels == nullptr) return absl::OkStatus();
-  HORUS_ASSIGN_OR_RETURN(const auto pairs, labels->Pairs(kMaxLabelsPerNode));
-  for (const auto& [key, label] : pairs) {
-    HORUS_ASSIGN_OR_RETURN(std::string text, label.Text(kMaxNameBytes));
-    node.labels.emplace_back(key, std::move(text));
-  }
-  return absl::OkStatus();
-}
-
 absl::Status ReadHost(const YamlMap& map, RackNumbers& racks, NodeSpec& node) {
   HORUS_RETURN_IF_ERROR(map.Require("cpu_cores", "cores that jobs may use").status());
   HORUS_RETURN_IF_ERROR(map.ReadScaled("cpu_cores", kCoresToMilli, node.cpu_milli));
@@ -143,7 +126,10 @@ absl::Status ReadHost(const YamlMap& map, RackNumbers& racks, NodeSpec& node) {
   std::string rack;
   HORUS_RETURN_IF_ERROR(map.ReadText("rack", kMaxNameBytes, rack));
   if (!rack.empty()) node.rack = racks.emplace(rack, racks.size() + 1).first->second;
-  return ReadLabels(map, node);
+  if (const YamlValue* labels = map.Find("labels")) {
+    HORUS_ASSIGN_OR_RETURN(node.labels, labels->TextPairs(kMaxLabelsPerNode, kMaxNameBytes));
+  }
+  return absl::OkStatus();
 }
 
 // Name of replica `index` of `count`: the name itself, or with "-000", "-001", ... when there are several.
@@ -163,12 +149,7 @@ absl::StatusOr<NodeEntry> ReadNodeEntry(const YamlValue& value, const Catalogue&
   entry.has_id = map.Has("id");
   HORUS_RETURN_IF_ERROR(map.ReadId("id", entry.spec.id));
   HORUS_RETURN_IF_ERROR(map.ReadInteger("count", 1, static_cast<int64_t>(max_count), entry.count));
-  if (const YamlValue* state = map.Find("state")) {
-    std::array<std::string_view, kStates.size()> names;
-    for (size_t i = 0; i < names.size(); ++i) names[i] = AdminStateName(kStates[i]);
-    HORUS_ASSIGN_OR_RETURN(const size_t choice, state->Choice(names));
-    entry.state = kStates[choice];
-  }
+  HORUS_RETURN_IF_ERROR(map.ReadEnum("state", kStates, AdminStateName, entry.state));
   HORUS_RETURN_IF_ERROR(ReadHost(map, racks, entry.spec));
   if (const YamlValue* gpus = map.Find("gpus")) {
     HORUS_ASSIGN_OR_RETURN(const std::vector<YamlValue> items, gpus->List(kMaxDevicesPerNode));
@@ -179,8 +160,8 @@ absl::StatusOr<NodeEntry> ReadNodeEntry(const YamlValue& value, const Catalogue&
   return entry;
 }
 
-constexpr std::array<std::string_view, 4> kClusterFileKeys = {"version", "gpu_types_files", "nodes", "residents"};
-constexpr std::array<std::string_view, 2> kSlotKeys = {"node", "gpu"};
+constexpr std::string_view kClusterFileKeys[] = {"version", "gpu_types_files", "nodes", "residents"};
+constexpr std::string_view kSlotKeys[] = {"node", "gpu"};
 
 // Names and ids so far, with the entry that took them.
 struct Taken {

@@ -36,7 +36,7 @@ absl::Status CheckRequiredColumns(const CsvTable& table, const std::string& file
                                   std::span<const std::string_view> required) {
   for (const std::string_view name : required) {
     if (std::ranges::find(table.header, name) != table.header.end()) continue;
-    return InvalidArgument("%s: header: expected a column %s, found none", file, std::string(name));
+    return InvalidArgument("%s: header: expected a column %s, found none", file, name);
   }
   return absl::OkStatus();
 }
@@ -56,8 +56,7 @@ std::string_view CsvRow::Find(std::string_view column) const {
 }
 
 absl::Status CsvRow::Wrong(std::string_view column, std::string_view expected, std::string_view found) const {
-  return InvalidArgument("%s: %s: expected %s, found %s", where_, std::string(column), std::string(expected),
-                         Quoted(found));
+  return InvalidArgument("%s: %s: expected %s, found %s", where_, column, expected, Quoted(found));
 }
 
 absl::StatusOr<double> CsvRow::Number(std::string_view column, std::string_view expected) const {

@@ -81,7 +81,7 @@ bool ParseDevices(std::string_view text, std::vector<int32_t>& devices) {
 }  // namespace
 
 absl::Status DecisionLog::Wrong(const LogEntry& entry, std::string_view field, std::string_view what) const {
-  return InvalidArgument("%s:%d: %s: %s", path_, entry.line, std::string(field), std::string(what));
+  return InvalidArgument("%s:%d: %s: %s", path_, entry.line, field, what);
 }
 
 absl::StatusOr<bool> DecisionLog::ReadLine(std::vector<std::string>& fields) {
@@ -130,7 +130,7 @@ absl::Status DecisionLog::ReadHeader() {
   }
   for (size_t i = 0; i < kNecessary; ++i) {
     if (column_[i] < 0) {
-      return InvalidArgument("%s:%d: header: expected a column %s, found none", path_, line_, std::string(kNames[i]));
+      return InvalidArgument("%s:%d: header: expected a column %s, found none", path_, line_, kNames[i]);
     }
   }
   return absl::OkStatus();

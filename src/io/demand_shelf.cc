@@ -124,7 +124,7 @@ absl::Status AdoptResidents(const ClusterFile& file, std::span<const GpuTypeId> 
   for (const FileResident& resident : file.residents) {
     HORUS_ASSIGN_OR_RETURN(const JobSpec job, shelf.Complete(resident.job, present));
     if (absl::Status status = cluster.Adopt(job, resident.slots).status(); !status.ok()) {
-      return MakeError(status.code(), "%s: %s", resident.job.where, std::string(status.message()));
+      return MakeError(status.code(), "%s: %s", resident.job.where, status.message());
     }
   }
   return absl::OkStatus();

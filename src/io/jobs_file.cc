@@ -22,7 +22,7 @@ namespace {
 
 // ---- Reads `demand:` of a job.
 
-constexpr std::array<std::string_view, 11> kDemandKeys = {
+constexpr std::string_view kDemandKeys[] = {
     "gpu_util_pct", "mem_bw_util_pct", "gpu_memory_gib", "step_time_ms", "gradient_mib",  "operator_us",
     "host_us",      "kernels",         "device_share",   "duty",         "slowdown_bound"};
 constexpr std::string_view kAnyType = "any";
@@ -73,17 +73,14 @@ absl::StatusOr<Demand> ReadDemand(const YamlValue& value) {
   HORUS_RETURN_IF_ERROR(ReadBounded(map, "gpu_memory_gib", scaled(kGibToMib), demand.mem_mib));
   HORUS_RETURN_IF_ERROR(ReadBounded(map, "step_time_ms", scaled(kMillisecondsToUs), demand.step_time_us));
   HORUS_RETURN_IF_ERROR(map.ReadInteger("gradient_mib", 0, kMaxGradientMib, demand.gradient_mib));
-  double operator_us = 0, kernels = 0, device_share = 1;
+  double kernels = 0, device_share = 1;
   HORUS_RETURN_IF_ERROR(map.ReadNumber("host_us", 0, kMaxOperatorUs, demand.host_us));
-  HORUS_RETURN_IF_ERROR(map.ReadNumber("operator_us", 0, kMaxOperatorUs, operator_us));
-  demand.operator_us = static_cast<float>(operator_us);
+  HORUS_RETURN_IF_ERROR(map.ReadNumber("operator_us", 0, kMaxOperatorUs, demand.operator_us));
   HORUS_RETURN_IF_ERROR(map.ReadNumber("kernels", 1, kMaxKernels, kernels));
   HORUS_RETURN_IF_ERROR(map.ReadNumber("device_share", kLeastDeviceShare, kMostDeviceShare, device_share));
-  double duty = 1, bound = 0;
-  HORUS_RETURN_IF_ERROR(map.ReadNumber("duty", 0, 1, duty));
-  HORUS_RETURN_IF_ERROR(map.ReadNumber("slowdown_bound", 0, static_cast<double>(kMaxDemandSlowdown), bound));
-  demand.duty = static_cast<float>(duty);
-  demand.slowdown_bound = static_cast<float>(bound);
+  HORUS_RETURN_IF_ERROR(map.ReadNumber("duty", 0, 1, demand.duty));
+  HORUS_RETURN_IF_ERROR(
+      map.ReadNumber("slowdown_bound", 0, static_cast<double>(kMaxDemandSlowdown), demand.slowdown_bound));
   if (kernels > 0) demand.traits[static_cast<size_t>(Trait::kLogKernels)] = static_cast<float>(std::log10(kernels));
   demand.traits[static_cast<size_t>(Trait::kLogDeviceShare)] = static_cast<float>(std::log10(device_share));
   HORUS_RETURN_IF_ERROR(value.Wrap(ValidateDemand(demand)));
@@ -142,72 +139,72 @@ constexpr int64_t kMaxDim = std::numeric_limits<int32_t>::max();
 constexpr size_t kMaxDims = 64;
 constexpr size_t kMaxFrozen = 4096;
 
-constexpr std::array<std::string_view, 48> kJobKeys = {"name",
-                                                       "id",
-                                                       "kind",
-                                                       "tenant",
-                                                       "model",
-                                                       "batch",
-                                                       "dims",
-                                                       "mode",
-                                                       "precision",
-                                                       "optimizer",
-                                                       "framework",
-                                                       "layout",
-                                                       "checkpoint_segments",
-                                                       "frozen",
-                                                       "tensor_parallel",
-                                                       "expert_parallel",
-                                                       "lora_rank",
-                                                       "lora_targets",
-                                                       "weights",
-                                                       "cache",
-                                                       "service",
-                                                       "gpus",
-                                                       "tasks",
-                                                       "gpu_milli",
-                                                       "sm_cap_pct",
-                                                       "exclusive",
-                                                       "gpu_types",
-                                                       "cpu_cores",
-                                                       "memory_gib",
-                                                       "priority",
-                                                       "weight",
-                                                       "submit_s",
-                                                       "deadline_s",
-                                                       "slowdown_bound",
-                                                       "slowdown_confidence",
-                                                       "demand",
-                                                       "storage_mb_s",
-                                                       "node_selector",
-                                                       "request_rate_hz",
-                                                       "latency_bound_ms",
-                                                       "gpu_memory_request_gib",
-                                                       "gpu_memory_limit_gib",
-                                                       "share",
-                                                       "groups",
-                                                       "avoid_groups",
-                                                       "spread_tasks",
-                                                       "alternatives",
-                                                       "sensitivity"};
-constexpr std::array<std::string_view, 9> kWayKeys = {"tasks",        "gpus", "gpu_milli", "cpu_cores", "memory_gib",
-                                                      "storage_mb_s", "rate", "demand",    "batch"};
+constexpr std::string_view kJobKeys[] = {"name",
+                                         "id",
+                                         "kind",
+                                         "tenant",
+                                         "model",
+                                         "batch",
+                                         "dims",
+                                         "mode",
+                                         "precision",
+                                         "optimizer",
+                                         "framework",
+                                         "layout",
+                                         "checkpoint_segments",
+                                         "frozen",
+                                         "tensor_parallel",
+                                         "expert_parallel",
+                                         "lora_rank",
+                                         "lora_targets",
+                                         "weights",
+                                         "cache",
+                                         "service",
+                                         "gpus",
+                                         "tasks",
+                                         "gpu_milli",
+                                         "sm_cap_pct",
+                                         "exclusive",
+                                         "gpu_types",
+                                         "cpu_cores",
+                                         "memory_gib",
+                                         "priority",
+                                         "weight",
+                                         "submit_s",
+                                         "deadline_s",
+                                         "slowdown_bound",
+                                         "slowdown_confidence",
+                                         "demand",
+                                         "storage_mb_s",
+                                         "node_selector",
+                                         "request_rate_hz",
+                                         "latency_bound_ms",
+                                         "gpu_memory_request_gib",
+                                         "gpu_memory_limit_gib",
+                                         "share",
+                                         "groups",
+                                         "avoid_groups",
+                                         "spread_tasks",
+                                         "alternatives",
+                                         "sensitivity"};
+constexpr std::string_view kWayKeys[] = {"tasks",        "gpus", "gpu_milli", "cpu_cores", "memory_gib",
+                                         "storage_mb_s", "rate", "demand",    "batch"};
 // What a job with alternatives states in each of them.
-constexpr std::array<std::string_view, 4> kInWaysKeys = {"tasks", "gpus", "gpu_milli", "demand"};
-constexpr std::array<std::string_view, 10> kModelOnlyKeys = {"batch",     "dims",      "mode",   "precision",
-                                                             "optimizer", "framework", "layout", "checkpoint_segments",
-                                                             "frozen",    "service"};
-constexpr std::array<std::string_view, 8> kServiceKeys = {
-    "requests_per_s", "users", "tokens_in", "tokens_out", "longest", "first_token_ms", "token_ms", "confidence"};
+constexpr std::string_view kInWaysKeys[] = {"tasks", "gpus", "gpu_milli", "demand"};
+constexpr std::string_view kModelOnlyKeys[] = {"batch",     "dims",      "mode",   "precision",
+                                               "optimizer", "framework", "layout", "checkpoint_segments",
+                                               "frozen",    "service"};
+constexpr std::string_view kServiceKeys[] = {"requests_per_s", "users",          "tokens_in", "tokens_out",
+                                             "longest",        "first_token_ms", "token_ms",  "confidence"};
 // What a service decides by its load.
-constexpr std::array<std::string_view, 8> kBesideNoService = {"batch",
-                                                              "dims",
-                                                              "alternatives",
-                                                              "request_rate_hz",
-                                                              "latency_bound_ms",
-                                                              "mode",
-                                                              "gpu_memory_request_gib",
-                                                              "gpu_memory_limit_gib"};
+constexpr std::string_view kBesideNoService[] = {"batch",
+                                                 "dims",
+                                                 "alternatives",
+                                                 "request_rate_hz",
+                                                 "latency_bound_ms",
+                                                 "mode",
+                                                 "gpu_memory_request_gib",
+                                                 "gpu_memory_limit_gib"};
 
 constexpr std::array kKinds = {JobKind::kTraining, JobKind::kInference, JobKind::kBestEffort};
 constexpr std::array kModes = {RunMode::kTraining, RunMode::kInference};
@@ -221,17 +218,11 @@ constexpr std::array kFrameworks = {Framework::kPyTorch,         Framework::kPyT
                                     Framework::kSglang};
 constexpr std::array kLayouts = {Layout::kNchw, Layout::kNhwc};
 
-// One of `values` by the name that `name_of` gives it.
-template <typename Enum, size_t kCount, typename NameOf>
-absl::Status ReadEnum(const YamlMap& map, std::string_view key, const std::array<Enum, kCount>& values, NameOf name_of,
-                      Enum& out) {
-  const YamlValue* value = map.Find(key);
-  if (value == nullptr) return absl::OkStatus();
-  std::array<std::string_view, kCount> names;
-  for (size_t i = 0; i < kCount; ++i) names[i] = name_of(values[i]);
-  HORUS_ASSIGN_OR_RETURN(const size_t position, value->Choice(names));
-  out = values[position];
-  return absl::OkStatus();
+// Tasks x GPUs of each.
+absl::Status CheckGpuCount(const YamlMap& map, int64_t tasks, int64_t gpus) {
+  if (tasks * gpus <= kMaxGpusPerJob) return absl::OkStatus();
+  return map.value().Error(
+      Formatted("expected at most %d GPUs (tasks x gpus), found %d x %d", kMaxGpusPerJob, tasks, gpus));
 }
 
 absl::Status ReadShape(const YamlMap& map, JobSpec& spec) {
@@ -240,10 +231,7 @@ absl::Status ReadShape(const YamlMap& map, JobSpec& spec) {
   HORUS_RETURN_IF_ERROR(map.ReadInteger("gpu_milli", 1, kMilliPerGpu, spec.gpu_milli));
   HORUS_RETURN_IF_ERROR(map.ReadInteger("sm_cap_pct", 1, 99, spec.sm_cap_pct));
   HORUS_RETURN_IF_ERROR(map.ReadBool("exclusive", spec.exclusive));
-  if (int64_t{spec.gpus_per_task} * spec.tasks > kMaxGpusPerJob) {
-    return map.value().Error(Formatted("expected at most %d GPUs (tasks x gpus), found %d x %d", kMaxGpusPerJob,
-                                       spec.tasks, spec.gpus_per_task));
-  }
+  HORUS_RETURN_IF_ERROR(CheckGpuCount(map, spec.tasks, spec.gpus_per_task));
   if (spec.gpu_milli > 0 && spec.gpu_milli < kMilliPerGpu && spec.gpus_per_task > 1) {
     return map.Find("gpu_milli")
         ->Expected(Formatted("%d or no such key with %d GPUs per task", kMilliPerGpu, spec.gpus_per_task));
@@ -257,25 +245,20 @@ absl::Status ReadHostAndTimes(const YamlMap& map, JobSpec& spec) {
   HORUS_RETURN_IF_ERROR(map.ReadInteger("storage_mb_s", 0, kMaxHostQuantity, spec.storage_mb_s));
   HORUS_RETURN_IF_ERROR(map.ReadInteger("priority", std::numeric_limits<int32_t>::min(),
                                         std::numeric_limits<int32_t>::max(), spec.priority));
-  double weight = 1;
-  HORUS_RETURN_IF_ERROR(
-      map.ReadNumber("weight", 1 / static_cast<double>(kMaxWorkWeight), static_cast<double>(kMaxWorkWeight), weight));
-  spec.weight = static_cast<float>(weight);
+  constexpr double kMostWeight = static_cast<double>(kMaxWorkWeight);
+  HORUS_RETURN_IF_ERROR(map.ReadNumber("weight", 1 / kMostWeight, kMostWeight, spec.weight));
   HORUS_RETURN_IF_ERROR(map.ReadScaled("submit_s", kSecondsToUs, spec.submit_us));
   HORUS_RETURN_IF_ERROR(map.ReadScaled("deadline_s", kSecondsToUs, spec.deadline_us));
   HORUS_RETURN_IF_ERROR(map.ReadNumber("request_rate_hz", 0, kMaxRequestRateHz, spec.request_rate_hz));
   HORUS_RETURN_IF_ERROR(map.ReadScaled("latency_bound_ms", kMillisecondsToUs, spec.latency_bound_us));
   if (spec.latency_bound_us > 0 && spec.kind != JobKind::kInference) {
-    return map.Find("latency_bound_ms")
-        ->Expected(Formatted("no such key beside kind '%s'", std::string(JobKindName(spec.kind))));
+    return map.Find("latency_bound_ms")->Expected(Formatted("no such key beside kind '%s'", JobKindName(spec.kind)));
   }
-  double bound = 0;
-  HORUS_RETURN_IF_ERROR(map.ReadNumber("slowdown_bound", 1, static_cast<double>(kMaxSlowdownBound), bound));
-  spec.slowdown_bound = static_cast<float>(bound);
-  double confidence = 0;
-  HORUS_RETURN_IF_ERROR(map.ReadNumber("slowdown_confidence", kLeastProbability, kMostProbability, confidence));
-  spec.slowdown_confidence = static_cast<float>(confidence);
-  if (confidence > 0 && spec.slowdown_bound == 0 && spec.latency_bound_us == 0) {
+  HORUS_RETURN_IF_ERROR(
+      map.ReadNumber("slowdown_bound", 1, static_cast<double>(kMaxSlowdownBound), spec.slowdown_bound));
+  HORUS_RETURN_IF_ERROR(
+      map.ReadNumber("slowdown_confidence", kLeastProbability, kMostProbability, spec.slowdown_confidence));
+  if (spec.slowdown_confidence > 0 && spec.slowdown_bound == 0 && spec.latency_bound_us == 0) {
     return map.Find("slowdown_confidence")
         ->Error("expected slowdown_bound or latency_bound_ms beside it, found neither");
   }
@@ -299,7 +282,7 @@ absl::Status ReadNames(const YamlMap& map, std::string_view key, std::vector<std
   HORUS_ASSIGN_OR_RETURN(const std::vector<YamlValue> items, list->List(kMaxGroupsPerJob));
   for (const YamlValue& item : items) {
     HORUS_ASSIGN_OR_RETURN(std::string text, item.Text(kMaxNameBytes));
-    if (std::find(names.begin(), names.end(), text) != names.end()) return item.Expected("each name once");
+    if (std::ranges::find(names, text) != names.end()) return item.Expected("each name once");
     names.push_back(std::move(text));
   }
   return absl::OkStatus();
@@ -308,27 +291,16 @@ absl::Status ReadNames(const YamlMap& map, std::string_view key, std::vector<std
 absl::Status ReadSharing(const YamlMap& map, JobSpec& spec) {
   constexpr std::array kShares = {ShareWith::kSameTenant, ShareWith::kAnyone};
   const auto name_of = [](ShareWith v) { return std::string_view(v == ShareWith::kAnyone ? "anyone" : "same-tenant"); };
-  HORUS_RETURN_IF_ERROR(ReadEnum(map, "share", kShares, name_of, spec.share));
+  HORUS_RETURN_IF_ERROR(map.ReadEnum("share", kShares, name_of, spec.share));
   HORUS_RETURN_IF_ERROR(ReadNames(map, "groups", spec.groups));
   HORUS_RETURN_IF_ERROR(ReadNames(map, "avoid_groups", spec.avoid_groups));
   return map.ReadBool("spread_tasks", spec.spread_tasks);
 }
 
-absl::Status ReadSelector(const YamlMap& map, JobSpec& spec) {
-  const YamlValue* selector = map.Find("node_selector");
-  if (selector == nullptr) return absl::OkStatus();
-  HORUS_ASSIGN_OR_RETURN(const auto pairs, selector->Pairs(kMaxSelectorsPerJob));
-  for (const auto& [key, value] : pairs) {
-    HORUS_ASSIGN_OR_RETURN(std::string text, value.Text(kMaxNameBytes));
-    spec.node_selector.emplace_back(key, std::move(text));
-  }
-  return absl::OkStatus();
-}
-
 absl::StatusOr<ServiceLoad> ReadService(const YamlMap& job, JobKind kind) {
   const YamlValue& value = *job.Find("service");
   if (kind != JobKind::kInference) {
-    return value.Expected(Formatted("no such key beside kind '%s'", std::string(JobKindName(kind))));
+    return value.Expected(Formatted("no such key beside kind '%s'", JobKindName(kind)));
   }
   for (const std::string_view key : kBesideNoService) {
     if (const YamlValue* other = job.Find(key)) return other->Error("expected none beside 'service', which decides it");
@@ -361,11 +333,11 @@ absl::StatusOr<ModelRun> ReadModelRun(const YamlMap& map, JobKind kind) {
   RunSpec& run = model.run;
   run.mode = kind == JobKind::kInference ? RunMode::kInference : RunMode::kTraining;
   HORUS_RETURN_IF_ERROR(map.ReadInteger("batch", 1, kMaxDim, run.dims.batch));
-  HORUS_RETURN_IF_ERROR(ReadEnum(map, "mode", kModes, [](RunMode v) { return Name(v); }, run.mode));
+  HORUS_RETURN_IF_ERROR(map.ReadEnum("mode", kModes, [](RunMode v) { return Name(v); }, run.mode));
   if (run.mode == RunMode::kTraining && map.Has("latency_bound_ms")) {
     return map.Find("latency_bound_ms")->Expected("no such key beside a training run");
   }
-  HORUS_RETURN_IF_ERROR(ReadEnum(map, "precision", kPrecisions, [](Precision v) { return Name(v); }, run.precision));
+  HORUS_RETURN_IF_ERROR(map.ReadEnum("precision", kPrecisions, [](Precision v) { return Name(v); }, run.precision));
   model.states_precision = map.Has("precision");
   HORUS_RETURN_IF_ERROR(map.ReadInteger("tensor_parallel", 1, kMostParts, model.config.tensor_parallel));
   HORUS_RETURN_IF_ERROR(map.ReadInteger("expert_parallel", 1, kMostParts, model.config.expert_parallel));
@@ -373,9 +345,9 @@ absl::StatusOr<ModelRun> ReadModelRun(const YamlMap& map, JobKind kind) {
   HORUS_RETURN_IF_ERROR(map.ReadText("lora_targets", kMaxNameBytes, model.config.lora_targets));
   HORUS_RETURN_IF_ERROR(map.ReadText("weights", kMaxNameBytes, model.config.weights));
   HORUS_RETURN_IF_ERROR(map.ReadText("cache", kMaxNameBytes, model.config.cache));
-  HORUS_RETURN_IF_ERROR(ReadEnum(map, "optimizer", kOptimizers, [](Optimizer v) { return Name(v); }, run.optimizer));
-  HORUS_RETURN_IF_ERROR(ReadEnum(map, "framework", kFrameworks, [](Framework v) { return Name(v); }, run.framework));
-  HORUS_RETURN_IF_ERROR(ReadEnum(map, "layout", kLayouts, [](Layout v) { return Name(v); }, run.layout));
+  HORUS_RETURN_IF_ERROR(map.ReadEnum("optimizer", kOptimizers, [](Optimizer v) { return Name(v); }, run.optimizer));
+  HORUS_RETURN_IF_ERROR(map.ReadEnum("framework", kFrameworks, [](Framework v) { return Name(v); }, run.framework));
+  HORUS_RETURN_IF_ERROR(map.ReadEnum("layout", kLayouts, [](Layout v) { return Name(v); }, run.layout));
   HORUS_RETURN_IF_ERROR(map.ReadInteger("checkpoint_segments", 0, kMaxDim, run.checkpoint_segments));
   if (!map.Has("framework") && run.mode == RunMode::kInference && IsConfigPath(model.path))
     run.framework = Framework::kVllm;
@@ -384,12 +356,7 @@ absl::StatusOr<ModelRun> ReadModelRun(const YamlMap& map, JobKind kind) {
   }
   if (model.config.lora_rank > 0) run.frozen.assign(std::begin(kFrozenByLora), std::end(kFrozenByLora));
   if (const YamlValue* frozen = map.Find("frozen")) {
-    run.frozen.clear();
-    HORUS_ASSIGN_OR_RETURN(const std::vector<YamlValue> prefixes, frozen->List(kMaxFrozen));
-    for (const YamlValue& prefix : prefixes) {
-      HORUS_ASSIGN_OR_RETURN(std::string text, prefix.Text(kMaxNameBytes));
-      run.frozen.push_back(std::move(text));
-    }
+    HORUS_ASSIGN_OR_RETURN(run.frozen, frozen->Texts(kMaxFrozen, kMaxNameBytes));
   }
   if (const YamlValue* dims = map.Find("dims")) {
     HORUS_ASSIGN_OR_RETURN(const auto pairs, dims->Pairs(kMaxDims));
@@ -426,10 +393,7 @@ absl::Status ReadWay(const YamlMap& map, const Catalogue& catalogue, JobRequest&
   HORUS_RETURN_IF_ERROR(map.ReadScaled("memory_gib", kGibToMib, way.mem_mib));
   HORUS_RETURN_IF_ERROR(map.ReadInteger("storage_mb_s", 0, kMaxHostQuantity, way.storage_mb_s));
   HORUS_RETURN_IF_ERROR(map.ReadNumber("rate", 0, kMaxRate, way.rate));
-  if (int64_t{way.gpus_per_task} * way.tasks > kMaxGpusPerJob) {
-    return map.value().Error(Formatted("expected at most %d GPUs (tasks x gpus), found %d x %d", kMaxGpusPerJob,
-                                       way.tasks, way.gpus_per_task));
-  }
+  HORUS_RETURN_IF_ERROR(CheckGpuCount(map, way.tasks, way.gpus_per_task));
   if (job.model) {
     if (const YamlValue* demand = map.Find("demand")) return demand->Error("expected none beside 'model'");
     WayOfModel of_model{.batch = job.model->run.dims.batch};
@@ -514,12 +478,14 @@ absl::StatusOr<JobRequest> ReadJobRequest(const YamlMap& map, const Catalogue& c
   HORUS_RETURN_IF_ERROR(map.ReadId("id", spec.id));
   HORUS_RETURN_IF_ERROR(map.ReadText("name", kMaxNameBytes, spec.name));
   HORUS_RETURN_IF_ERROR(map.ReadText("tenant", kMaxNameBytes, spec.tenant));
-  HORUS_RETURN_IF_ERROR(ReadEnum(map, "kind", kKinds, JobKindName, spec.kind));
+  HORUS_RETURN_IF_ERROR(map.ReadEnum("kind", kKinds, JobKindName, spec.kind));
   HORUS_RETURN_IF_ERROR(ReadShape(map, spec));
   HORUS_RETURN_IF_ERROR(ReadHostAndTimes(map, spec));
   HORUS_RETURN_IF_ERROR(ReadGpuMemory(map, spec));
   HORUS_RETURN_IF_ERROR(ReadSharing(map, spec));
-  HORUS_RETURN_IF_ERROR(ReadSelector(map, spec));
+  if (const YamlValue* selector = map.Find("node_selector")) {
+    HORUS_ASSIGN_OR_RETURN(spec.node_selector, selector->TextPairs(kMaxSelectorsPerJob, kMaxNameBytes));
+  }
   HORUS_RETURN_IF_ERROR(ReadGpuTypes(map, catalogue, job));
   HORUS_RETURN_IF_ERROR(ReadDemandOrModel(map, catalogue, job));
   if (const YamlValue* sensitivity = map.Find("sensitivity")) {
@@ -561,7 +527,7 @@ absl::Status CheckJobsDiffer(std::span<const JobRequest> jobs) {
 
 namespace {
 
-constexpr std::array<std::string_view, 2> kJobsFileKeys = {"version", "jobs"};
+constexpr std::string_view kJobsFileKeys[] = {"version", "jobs"};
 
 }  // namespace
 

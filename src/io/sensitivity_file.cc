@@ -21,7 +21,7 @@ namespace {
 
 constexpr size_t kMaxSensitivityBytes = size_t{1} << 28;
 constexpr size_t kMostCells = kMaxCsvFields;  // of all matrices: a row and a column of cells may span 65,536
-constexpr std::array<std::string_view, 5> kColumns = {"profile", "cpu_cores", "memory_gib", "speed", "host_us"};
+constexpr std::string_view kColumns[] = {"profile", "cpu_cores", "memory_gib", "speed", "host_us"};
 constexpr size_t kRequiredColumns = 4;
 constexpr double kMaxAxis = 1e6;  // cores or GiB, as of other tables
 constexpr double kMibPerGib = 1024;
@@ -33,6 +33,9 @@ absl::StatusOr<int64_t> ReadAxis(const CsvRow& row, std::string_view column, dou
   if (units == 0) return row.Wrong(column, expected, row.Find(column));
   return units;
 }
+
+// Measured cells: (thousandths of a core, MiB) -> speed, NaN = not measured.
+using SensitivityCells = std::map<std::pair<int64_t, int64_t>, float>;
 
 struct ProfileCells {
   SensitivityCells cells;
@@ -67,8 +70,6 @@ absl::Status ReadCell(const CsvRow& row, std::map<std::string, ProfileCells, std
   return row.Wrong("cpu_cores", "a cell that no row before states", "one of " + Quoted(profile) + " again");
 }
 
-}  // namespace
-
 absl::StatusOr<Sensitivity> MatrixOf(const SensitivityCells& cells, double host_us) {
   std::set<int64_t> cpu, mem;
   for (const auto& [cell, speed] : cells) {
@@ -89,6 +90,8 @@ absl::StatusOr<Sensitivity> MatrixOf(const SensitivityCells& cells, double host_
   return Sensitivity::Create({cpu.begin(), cpu.end()}, {mem.begin(), mem.end()}, speeds, host_us);
 }
 
+}  // namespace
+
 absl::StatusOr<SensitivitiesByName> ParseSensitivities(const std::string& file, std::string_view text) {
   HORUS_ASSIGN_OR_RETURN(const CsvTable table, ParseCsv(text, file));
   HORUS_RETURN_IF_ERROR(CheckColumns(table, file, std::span(kColumns).first(kRequiredColumns), kColumns));
@@ -102,7 +105,7 @@ absl::StatusOr<SensitivitiesByName> ParseSensitivities(const std::string& file, 
   for (const auto& [profile, cells] : profiles) {
     absl::StatusOr<Sensitivity> matrix = MatrixOf(cells.cells, cells.host_us);
     if (!matrix.ok()) {
-      return InvalidArgument("%s: profile %s: %s", file, Quoted(profile), std::string(matrix.status().message()));
+      return InvalidArgument("%s: profile %s: %s", file, Quoted(profile), matrix.status().message());
     }
     in_all += matrix->speeds().size();
     if (in_all > kMostCells) {
@@ -123,10 +126,10 @@ namespace {
 
 // ---- Reads cells, or where they are.
 
-constexpr std::array<std::string_view, 3> kCellKeys = {"cpu_cores", "memory_gib", "speed"};
-constexpr std::array<std::string_view, 2> kFileKeys = {"file", "profile"};
-constexpr std::array<std::string_view, 2> kCellsKeys = {"host_us", "cells"};
-constexpr std::array<std::string_view, 4> kMatrixKeys = {"file", "profile", "host_us", "cells"};
+constexpr std::string_view kCellKeys[] = {"cpu_cores", "memory_gib", "speed"};
+constexpr std::string_view kFileKeys[] = {"file", "profile"};
+constexpr std::string_view kCellsKeys[] = {"host_us", "cells"};
+constexpr std::string_view kMatrixKeys[] = {"file", "profile", "host_us", "cells"};
 constexpr size_t kMaxCells = kMaxSensitivityPoints * kMaxSensitivityPoints;
 
 absl::StatusOr<int64_t> ReadAxis(const YamlMap& cell, std::string_view key, const Scale& scale) {

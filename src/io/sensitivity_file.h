@@ -18,12 +18,6 @@
 
 namespace horus {
 
-// Measured cells: (thousandths of a core, MiB) -> speed, NaN = not measured.
-using SensitivityCells = std::map<std::pair<int64_t, int64_t>, float>;
-
-// INVALID_ARGUMENT: too many numbers of cores or of memory; what Sensitivity::Create refuses.
-[[nodiscard]] absl::StatusOr<Sensitivity> MatrixOf(const SensitivityCells& cells, double host_us = 0);
-
 [[nodiscard]] absl::StatusOr<SensitivitiesByName> ParseSensitivities(const std::string& file, std::string_view text);
 [[nodiscard]] absl::StatusOr<SensitivitiesByName> ReadSensitivities(const std::string& path);
 

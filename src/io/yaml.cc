@@ -234,17 +234,12 @@ absl::StatusOr<std::shared_ptr<const YamlTree>> YamlTree::Parse(std::string file
     return InvalidArgument("%s:%d: expected YAML, found an error at column %d: %s", tree->file_, error.mark.line + 1,
                            error.mark.column + 1, Quoted(error.msg));
   } catch (const std::exception& error) {
-    return MakeError(absl::StatusCode::kInternal, "%s: reading YAML: %s", tree->file_, std::string(error.what()));
+    return MakeError(absl::StatusCode::kInternal, "%s: reading YAML: %s", tree->file_, error.what());
   }
   HORUS_RETURN_IF_ERROR(builder.status());
   if (metered.exceeded()) return exceeded();
   if (tree->values_.empty()) tree->values_.push_back({.kind = Kind::kNull, .line = 1});
   return tree;
-}
-
-absl::StatusOr<std::shared_ptr<const YamlTree>> YamlTree::Load(const std::string& path, const YamlLimits& limits) {
-  HORUS_ASSIGN_OR_RETURN(std::string text, ReadFile(path, limits.max_bytes));
-  return Parse(path, std::move(text), limits);
 }
 
 std::string_view YamlTree::text(uint32_t value) const {
@@ -282,7 +277,7 @@ std::optional<Number> ParseWhole(std::string_view text) {
 std::string Shown(double number) { return Formatted("%.15g", number); }
 
 std::string Range(std::string_view what, std::string_view min, std::string_view max) {
-  return Formatted("%s from %s to %s", std::string(what), std::string(min), std::string(max));
+  return Formatted("%s from %s to %s", what, min, max);
 }
 
 // One line for each scalar below `value`: "way.to[0].it: text".
@@ -347,12 +342,10 @@ std::string YamlValue::Found() const {
 }
 
 absl::Status YamlValue::Expected(std::string_view expected) const {
-  return Error(Formatted("expected %s, found %s", std::string(expected), Found()));
+  return Error(Formatted("expected %s, found %s", expected, Found()));
 }
 
-absl::Status YamlValue::Error(std::string_view message) const {
-  return InvalidArgument("%s: %s", Where(), std::string(message));
-}
+absl::Status YamlValue::Error(std::string_view message) const { return InvalidArgument("%s: %s", Where(), message); }
 
 absl::Status YamlValue::Wrap(const absl::Status& status) const { return status.ok() ? status : At(Where(), status); }
 
@@ -361,58 +354,50 @@ std::optional<std::string_view> YamlValue::PlainText() const {
   return tree_->text(value_);
 }
 
-// Keys must be scalars and differ. Sorted, so that many keys stay cheap.
-absl::Status YamlValue::CheckKeys() const {
+absl::StatusOr<std::vector<YamlValue::Pair>> YamlValue::CheckedPairs() const {
   if (!is_map()) return Expected("a mapping (key: value)");
   const std::vector<uint32_t> children = tree_->children(value_);
-  std::vector<std::pair<std::string_view, uint32_t>> keys;
-  for (size_t i = 0; i < children.size(); i += 2) {
+  std::vector<Pair> pairs;
+  for (size_t i = 0; i + 1 < children.size(); i += 2) {
     if (tree_->kind(children[i]) != YamlTree::Kind::kScalar) {
       return YamlValue(tree_, children[i], path_).Expected("a key");
     }
-    keys.emplace_back(tree_->text(children[i]), children[i]);
+    pairs.push_back({tree_->text(children[i]), children[i], children[i + 1]});
   }
-  std::ranges::sort(keys);
-  for (size_t i = 1; i < keys.size(); ++i) {
-    if (keys[i].first != keys[i - 1].first) continue;
-    return YamlValue(tree_, keys[i].second, path_)
-        .Error(Formatted("expected key %s once, found it on line %d already", Quoted(keys[i].first),
-                         tree_->line(keys[i - 1].second)));
-  }
-  return absl::OkStatus();
+  std::vector<Pair> sorted = pairs;  // so that many keys stay cheap
+  std::ranges::sort(sorted, {}, [](const Pair& pair) { return std::pair(pair.key, pair.key_at); });
+  const auto twice = std::ranges::adjacent_find(sorted, {}, &Pair::key);
+  if (twice == sorted.end()) return pairs;
+  return YamlValue(tree_, std::next(twice)->key_at, path_)
+      .Error(Formatted("expected key %s once, found it on line %d already", Quoted(twice->key),
+                       tree_->line(twice->key_at)));
 }
 
 absl::StatusOr<YamlMap> YamlValue::Map(std::span<const std::string_view> keys) const {
-  HORUS_RETURN_IF_ERROR(CheckKeys());
-  const std::vector<uint32_t> children = tree_->children(value_);
-  std::vector<std::pair<std::string_view, YamlValue>> pairs;
-  for (size_t i = 0; i + 1 < children.size(); i += 2) {
-    const std::string_view key = tree_->text(children[i]);
+  HORUS_ASSIGN_OR_RETURN(const std::vector<Pair> pairs, CheckedPairs());
+  std::vector<std::pair<std::string_view, YamlValue>> values;
+  for (const auto& [key, key_at, value_at] : pairs) {
     if (std::ranges::find(keys, key) == keys.end()) {
       const std::string near = Nearest(key, keys, 1);
       const std::string expected =
           near.empty() ? "one of the keys " + Listed(keys) : "a known key (did you mean '" + near + "'?)";
-      return YamlValue(tree_, children[i], path_).Error(Formatted("expected %s, found %s", expected, Quoted(key)));
+      return YamlValue(tree_, key_at, path_).Error(Formatted("expected %s, found %s", expected, Quoted(key)));
     }
-    pairs.emplace_back(
-        key, YamlValue(tree_, children[i + 1], path_.empty() ? std::string(key) : path_ + "." + std::string(key)));
+    values.emplace_back(key,
+                        YamlValue(tree_, value_at, path_.empty() ? std::string(key) : path_ + "." + std::string(key)));
   }
-  return YamlMap(*this, std::move(pairs));
+  return YamlMap(*this, std::move(values));
 }
 
 absl::StatusOr<std::vector<std::pair<std::string, YamlValue>>> YamlValue::Pairs(size_t max) const {
-  HORUS_RETURN_IF_ERROR(CheckKeys());
-  if (tree_->size(value_) > max) {
-    return Error(Formatted("expected at most %d keys, found %d", max, tree_->size(value_)));
+  HORUS_ASSIGN_OR_RETURN(const std::vector<Pair> pairs, CheckedPairs());
+  if (pairs.size() > max) return Error(Formatted("expected at most %d keys, found %d", max, pairs.size()));
+  std::vector<std::pair<std::string, YamlValue>> values;
+  for (const auto& [key, key_at, value_at] : pairs) {
+    const std::string path = path_.empty() ? std::string(key) : path_ + "[" + Quoted(key) + "]";
+    values.emplace_back(key, YamlValue(tree_, value_at, path));
   }
-  const std::vector<uint32_t> children = tree_->children(value_);
-  std::vector<std::pair<std::string, YamlValue>> pairs;
-  for (size_t i = 0; i + 1 < children.size(); i += 2) {
-    std::string key(tree_->text(children[i]));
-    YamlValue value(tree_, children[i + 1], path_.empty() ? key : path_ + "[" + Quoted(key) + "]");
-    pairs.emplace_back(std::move(key), std::move(value));
-  }
-  return pairs;
+  return values;
 }
 
 absl::StatusOr<std::vector<YamlValue>> YamlValue::List(size_t max) const {
@@ -425,6 +410,26 @@ absl::StatusOr<std::vector<YamlValue>> YamlValue::List(size_t max) const {
     items.emplace_back(tree_, child, absl::StrCat(path_, "[", items.size(), "]"));
   }
   return items;
+}
+
+absl::StatusOr<std::vector<std::string>> YamlValue::Texts(size_t max, size_t max_bytes) const {
+  HORUS_ASSIGN_OR_RETURN(const std::vector<YamlValue> items, List(max));
+  std::vector<std::string> texts(items.size());
+  for (size_t i = 0; i < items.size(); ++i) {
+    HORUS_ASSIGN_OR_RETURN(texts[i], items[i].Text(max_bytes));
+  }
+  return texts;
+}
+
+absl::StatusOr<std::vector<std::pair<std::string, std::string>>> YamlValue::TextPairs(size_t max,
+                                                                                      size_t max_bytes) const {
+  HORUS_ASSIGN_OR_RETURN(const auto pairs, Pairs(max));
+  std::vector<std::pair<std::string, std::string>> texts;
+  for (const auto& [key, value] : pairs) {
+    HORUS_ASSIGN_OR_RETURN(std::string text, value.Text(max_bytes));
+    texts.emplace_back(key, std::move(text));
+  }
+  return texts;
 }
 
 absl::StatusOr<std::string> YamlValue::Text(size_t max_bytes) const {
@@ -503,42 +508,7 @@ const YamlValue* YamlMap::Find(std::string_view key) const {
 
 absl::StatusOr<YamlValue> YamlMap::Require(std::string_view key, std::string_view what) const {
   if (const YamlValue* value = Find(key)) return *value;
-  return value_.Error(Formatted("expected key %s (%s), found none", Quoted(key), std::string(what)));
-}
-
-absl::Status YamlMap::ReadText(std::string_view key, size_t max_bytes, std::string& out) const {
-  if (const YamlValue* value = Find(key)) {
-    HORUS_ASSIGN_OR_RETURN(out, value->Text(max_bytes));
-  }
-  return absl::OkStatus();
-}
-
-absl::Status YamlMap::ReadId(std::string_view key, uint64_t& out) const {
-  if (const YamlValue* value = Find(key)) {
-    HORUS_ASSIGN_OR_RETURN(out, value->Id());
-  }
-  return absl::OkStatus();
-}
-
-absl::Status YamlMap::ReadNumber(std::string_view key, double min, double max, double& out) const {
-  if (const YamlValue* value = Find(key)) {
-    HORUS_ASSIGN_OR_RETURN(out, value->Number(min, max));
-  }
-  return absl::OkStatus();
-}
-
-absl::Status YamlMap::ReadScaled(std::string_view key, const Scale& scale, int64_t& out) const {
-  if (const YamlValue* value = Find(key)) {
-    HORUS_ASSIGN_OR_RETURN(out, value->Scaled(scale));
-  }
-  return absl::OkStatus();
-}
-
-absl::Status YamlMap::ReadBool(std::string_view key, bool& out) const {
-  if (const YamlValue* value = Find(key)) {
-    HORUS_ASSIGN_OR_RETURN(out, value->Bool());
-  }
-  return absl::OkStatus();
+  return value_.Error(Formatted("expected key %s (%s), found none", Quoted(key), what));
 }
 
 absl::StatusOr<YamlMap> OpenVersion1(const std::shared_ptr<const YamlTree>& tree,

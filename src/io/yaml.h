@@ -3,6 +3,7 @@
 // path, what was expected and what was found.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -39,9 +40,6 @@ class YamlTree {
   // INVALID_ARGUMENT (syntax, tags, aliases to themselves, several documents) or RESOURCE_EXHAUSTED (limits).
   [[nodiscard]] static absl::StatusOr<std::shared_ptr<const YamlTree>> Parse(std::string file, std::string text,
                                                                              const YamlLimits& limits = {});
-  // The file of that path; UNAVAILABLE when it cannot be read.
-  [[nodiscard]] static absl::StatusOr<std::shared_ptr<const YamlTree>> Load(const std::string& path,
-                                                                            const YamlLimits& limits = {});
 
   [[nodiscard]] const std::string& file() const { return file_; }
   [[nodiscard]] static constexpr uint32_t root() { return 0; }
@@ -133,6 +131,10 @@ class YamlValue {
   // Pairs in file order, keys unique; for mappings with keys of the user's choice.
   [[nodiscard]] absl::StatusOr<std::vector<std::pair<std::string, YamlValue>>> Pairs(size_t max) const;
   [[nodiscard]] absl::StatusOr<std::vector<YamlValue>> List(size_t max) const;
+  // A list of texts; and pairs whose values are texts.
+  [[nodiscard]] absl::StatusOr<std::vector<std::string>> Texts(size_t max, size_t max_bytes) const;
+  [[nodiscard]] absl::StatusOr<std::vector<std::pair<std::string, std::string>>> TextPairs(size_t max,
+                                                                                           size_t max_bytes) const;
 
   [[nodiscard]] absl::StatusOr<std::string> Text(size_t max_bytes) const;  // not empty
   [[nodiscard]] absl::StatusOr<int64_t> Integer(int64_t min, int64_t max) const;
@@ -144,9 +146,13 @@ class YamlValue {
   [[nodiscard]] absl::StatusOr<size_t> Choice(std::span<const std::string_view> choices) const;
 
  private:
+  struct Pair {
+    std::string_view key;
+    uint32_t key_at = 0, value_at = 0;
+  };
   [[nodiscard]] std::string Found() const;
-  [[nodiscard]] std::optional<std::string_view> PlainText() const;  // nullopt unless a scalar without quotes
-  [[nodiscard]] absl::Status CheckKeys() const;
+  [[nodiscard]] std::optional<std::string_view> PlainText() const;       // nullopt unless a scalar without quotes
+  [[nodiscard]] absl::StatusOr<std::vector<Pair>> CheckedPairs() const;  // keys are scalars and differ
 
   std::shared_ptr<const YamlTree> tree_;
   uint32_t value_;
@@ -165,21 +171,48 @@ class YamlMap {
   // The value, or "<where>: expected key '<key>' (<what>), found none".
   [[nodiscard]] absl::StatusOr<YamlValue> Require(std::string_view key, std::string_view what) const;
 
-  [[nodiscard]] absl::Status ReadText(std::string_view key, size_t max_bytes, std::string& out) const;
-  [[nodiscard]] absl::Status ReadId(std::string_view key, uint64_t& out) const;
+  [[nodiscard]] absl::Status ReadText(std::string_view key, size_t max_bytes, std::string& out) const {
+    return Read(key, out, [&](const YamlValue& value) { return value.Text(max_bytes); });
+  }
+  [[nodiscard]] absl::Status ReadId(std::string_view key, uint64_t& out) const {
+    return Read(key, out, [&](const YamlValue& value) { return value.Id(); });
+  }
   template <typename Int>
   [[nodiscard]] absl::Status ReadInteger(std::string_view key, int64_t min, int64_t max, Int& out) const {
-    if (const YamlValue* value = Find(key)) {
-      HORUS_ASSIGN_OR_RETURN(const int64_t read, value->Integer(min, max));
-      out = static_cast<Int>(read);
-    }
+    return Read(key, out, [&](const YamlValue& value) { return value.Integer(min, max); });
+  }
+  template <typename Real>
+  [[nodiscard]] absl::Status ReadNumber(std::string_view key, double min, double max, Real& out) const {
+    return Read(key, out, [&](const YamlValue& value) { return value.Number(min, max); });
+  }
+  [[nodiscard]] absl::Status ReadScaled(std::string_view key, const Scale& scale, int64_t& out) const {
+    return Read(key, out, [&](const YamlValue& value) { return value.Scaled(scale); });
+  }
+  [[nodiscard]] absl::Status ReadBool(std::string_view key, bool& out) const {
+    return Read(key, out, [&](const YamlValue& value) { return value.Bool(); });
+  }
+  // One of `values` by the name that `name_of` gives it.
+  template <typename Enum, size_t kCount, typename NameOf>
+  [[nodiscard]] absl::Status ReadEnum(std::string_view key, const std::array<Enum, kCount>& values, NameOf name_of,
+                                      Enum& out) const {
+    std::array<std::string_view, kCount> names;
+    for (size_t i = 0; i < kCount; ++i) names[i] = name_of(values[i]);
+    size_t position = kCount;
+    HORUS_RETURN_IF_ERROR(Read(key, position, [&](const YamlValue& value) { return value.Choice(names); }));
+    if (position < kCount) out = values[position];
     return absl::OkStatus();
   }
-  [[nodiscard]] absl::Status ReadNumber(std::string_view key, double min, double max, double& out) const;
-  [[nodiscard]] absl::Status ReadScaled(std::string_view key, const Scale& scale, int64_t& out) const;
-  [[nodiscard]] absl::Status ReadBool(std::string_view key, bool& out) const;
 
  private:
+  template <typename Value, typename ReadValue>
+  [[nodiscard]] absl::Status Read(std::string_view key, Value& out, const ReadValue& read) const {
+    const YamlValue* value = Find(key);
+    if (value == nullptr) return absl::OkStatus();
+    HORUS_ASSIGN_OR_RETURN(auto found, read(*value));
+    out = static_cast<Value>(std::move(found));
+    return absl::OkStatus();
+  }
+
   YamlValue value_;
   std::vector<std::pair<std::string_view, YamlValue>> pairs_;
 };

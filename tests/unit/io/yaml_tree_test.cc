@@ -127,12 +127,5 @@ TEST(YamlTree, EmptyFileIsNothing) {
   EXPECT_EQ((*tree)->kind(YamlTree::root()), YamlTree::Kind::kNull);
 }
 
-TEST(YamlTree, MissingFileAndFolderAreUnavailable) {
-  EXPECT_EQ(YamlTree::Load("/nonexistent/f.yaml").status().code(), absl::StatusCode::kUnavailable);
-  EXPECT_THAT(std::string(YamlTree::Load("/nonexistent/f.yaml").status().message()),
-              HasSubstr("/nonexistent/f.yaml: cannot open: "));
-  EXPECT_EQ(YamlTree::Load("/").status().code(), absl::StatusCode::kUnavailable);
-}
-
 }  // namespace
 }  // namespace horus
