@@ -128,16 +128,16 @@ class Trainer {
       return static_cast<uint32_t>(std::min<size_t>(groups, rows_.size() > kMany ? kFoldsOfMany : kMostFolds));
     };
     const uint32_t folds = folds_of(family_names_.size()), net_folds = folds_of(net_names_.size());
-    const std::vector<uint32_t> fold_of = AssignFolds(rows_.size(), families_, folds);
+    const std::vector<uint32_t> fold_of = AssignFolds(families_, folds);
     const uint32_t gpu_folds = strangers() ? 0 : chip_count_ >= kLeastGpusToGeneralise ? folds_of(chip_count_) : 0;
-    // Counted in fits: two a fold of nets to choose the rounds, one a fold of families and one a GPU type to calibrate.
-    total_ = 2.0 * net_folds + folds + gpu_folds + 1;
+    // Counted in fits: one a fold of nets to choose the rounds, one a fold of families and one a GPU type to calibrate.
+    total_ = net_folds + folds + gpu_folds + 1;
     int32_t rounds = 0;
     if (strangers()) {  // trees that know a campaign's jobs are no help at a site to come
       const auto campaigns = static_cast<uint32_t>(campaign_names_.size());
       HORUS_ASSIGN_OR_RETURN(rounds, ChooseRounds(campaigns_, campaigns));
     } else if (net_folds >= 2) {
-      HORUS_ASSIGN_OR_RETURN(rounds, ChooseRounds(AssignFolds(rows_.size(), nets_, net_folds), net_folds));
+      HORUS_ASSIGN_OR_RETURN(rounds, ChooseRounds(AssignFolds(nets_, net_folds), net_folds));
     }
     HORUS_ASSIGN_OR_RETURN(TargetModel model, FitOn([](size_t) { return true; }, rounds));
     model.rows = static_cast<double>(rows_.size());
@@ -155,7 +155,7 @@ class Trainer {
     if (strangers()) HORUS_RETURN_IF_ERROR(BoundSites(rounds, model));
     if (gpu_folds > 0) {
       HORUS_ASSIGN_OR_RETURN(std::vector<double> scores,
-                             HeldOutScores(AssignFolds(rows_.size(), chips_, gpu_folds), gpu_folds, rounds));
+                             HeldOutScores(AssignFolds(chips_, gpu_folds), gpu_folds, rounds));
       Divide(model, scores);
       // A handful of types promises nine of ten by the largest error of all alone: room is left for the oddest of them.
       const auto types = static_cast<double>(chip_count_);
@@ -254,19 +254,16 @@ class Trainer {
   // Copies of the wanted rows, as the trainer of forests takes them.
   struct Columns {
     std::vector<float> rows, targets, margins, weights;
-    std::vector<uint32_t> groups;
     [[nodiscard]] TrainingData View() const {
       return {.row_count = targets.size(),
               .feature_count = FeatureCount(),
               .rows = rows,
               .targets = targets,
               .base_margins = margins,
-              .weights = weights,
-              .groups = groups,
-              .feature_names = {}};
+              .weights = weights};
     }
   };
-  [[nodiscard]] Columns ColumnsOf(const TargetModel& model, const Wanted& wanted, const Wanted& held_out) const {
+  [[nodiscard]] Columns ColumnsOf(const TargetModel& model, const Wanted& wanted) const {
     Columns columns;
     for (size_t i = 0; i < rows_.size(); ++i) {
       if (!wanted(i)) continue;
@@ -277,7 +274,6 @@ class Trainer {
       columns.targets.push_back(static_cast<float>(margins_[i]));
       columns.margins.push_back(static_cast<float>(model.FittedMargin(rows_[i]->features, gpu_names_[gpus_[i]])));
       columns.weights.push_back(weights_[i]);
-      columns.groups.push_back(held_out(i) ? 1 : 0);
     }
     return columns;
   }
@@ -293,7 +289,7 @@ class Trainer {
   absl::StatusOr<TargetModel> FitOn(const Wanted& wanted, int32_t rounds) {
     TargetModel model = FitFactors(wanted);
     if (rounds > 0) {
-      const Columns columns = ColumnsOf(model, wanted, [](size_t) { return false; });
+      const Columns columns = ColumnsOf(model, wanted);
       HORUS_ASSIGN_OR_RETURN(model.forest, Fit(columns.View(), Params(columns.targets.size(), rounds), Ticker(rounds)));
     }
     ++done_;
@@ -306,24 +302,24 @@ class Trainer {
   absl::StatusOr<int32_t> ChooseRounds(const std::vector<uint32_t>& fold_of, uint32_t folds) {
     std::vector<double> error(static_cast<size_t>(options_.rounds) + 1, 0.0);
     for (uint32_t fold = 0; fold < folds; ++fold) {
-      const TargetModel prior = FitFactors([&](size_t i) { return fold_of[i] != fold; });
-      const Columns columns =
-          ColumnsOf(prior, [](size_t) { return true; }, [&](size_t i) { return fold_of[i] == fold; });
+      const auto others = [&](size_t i) { return fold_of[i] != fold; };
+      const TargetModel prior = FitFactors(others);
+      const Columns held_out = ColumnsOf(prior, [&](size_t i) { return !others(i); });
       double weight = 0;
-      for (size_t i = 0; i < rows_.size(); ++i) {
-        if (fold_of[i] != fold) continue;
-        const double miss = double{columns.targets[i]} - double{columns.margins[i]};
-        error[0] += double{weights_[i]} * miss * miss;
-        weight += double{weights_[i]};
+      for (size_t i = 0; i < held_out.targets.size(); ++i) {
+        const double miss = double{held_out.targets[i]} - double{held_out.margins[i]};
+        error[0] += double{held_out.weights[i]} * miss * miss;
+        weight += double{held_out.weights[i]};
       }
       HORUS_RETURN_IF_ERROR(Tell());
       if (options_.rounds == 0) continue;
       TrainingParams params = Params(rows_.size(), options_.rounds);
-      params.held_out_group = 1;
-      TrainingReport report;
-      HORUS_RETURN_IF_ERROR(Fit(columns.View(), params, Ticker(2 * options_.rounds), &report).status());
-      for (size_t r = 0; r < report.valid_rmse.size(); ++r) error[r + 1] += weight * std::pow(report.valid_rmse[r], 2);
-      done_ += 2;
+      params.method = rows_.size() > kExactMaxRows ? TreeMethod::kHist : TreeMethod::kExact;  // as the last fit
+      HORUS_ASSIGN_OR_RETURN(
+          const std::vector<double> errors,
+          HeldOutErrors(ColumnsOf(prior, others).View(), held_out.View(), params, Ticker(options_.rounds)));
+      for (size_t r = 0; r < errors.size(); ++r) error[r + 1] += weight * std::pow(errors[r], 2);
+      ++done_;
     }
     return static_cast<int32_t>(std::min_element(error.begin(), error.end()) - error.begin());
   }
@@ -401,10 +397,8 @@ class Trainer {
   // Passes the progress of one fit on; `rounds` are all that the fit grows.
   [[nodiscard]] TrainingCallback Ticker(int32_t rounds) const {
     if (!progress_) return nullptr;
-    return [this, rounds, grown = 0](const TrainingProgress&) mutable {
-      ++grown;
-      const double part = std::min(1.0, static_cast<double>(grown) / rounds);
-      return progress_(std::min(1.0, (done_ + part) / total_));
+    return [this, rounds](int32_t grown) {
+      return progress_(std::min(1.0, (done_ + static_cast<double>(grown) / rounds) / total_));
     };
   }
 
@@ -449,9 +443,9 @@ std::string SummaryOf(const TrainReport& report, const TrainOptions& options) {
   std::string text;
   for (const TrainedQuantity& q : report.quantities) {
     AppendFormatted(&text, "%s: %d rows, %d families, %d GPU types, %d trees, coverage promised %.2f observed %.2f\n",
-                    std::string(InfoOf(q.quantity).name), q.rows, q.families, q.gpus, q.trees, q.promised, q.observed);
+                    InfoOf(q.quantity).name, q.rows, q.families, q.gpus, q.trees, q.promised, q.observed);
   }
-  for (const Quantity q : report.kept) AppendFormatted(&text, "%s: kept\n", std::string(InfoOf(q).name));
+  for (const Quantity q : report.kept) AppendFormatted(&text, "%s: kept\n", InfoOf(q).name);
   AppendFormatted(&text, "promise %g, at most %d rounds, seed %d", options.promise, options.rounds, options.seed);
   return text;
 }
@@ -473,12 +467,12 @@ absl::StatusOr<TargetModel> TrainTarget(Quantity quantity, std::span<const Train
   std::set<std::string_view> gpus;
   for (const TrainingRow* row : rows) gpus.insert(row->gpu);
   if (gpus.size() > kMostTrainingGpus) {
-    return InvalidArgument("%s: expected at most %d GPU types, found %d", std::string(InfoOf(quantity).name),
-                           kMostTrainingGpus, gpus.size());
+    return InvalidArgument("%s: expected at most %d GPU types, found %d", InfoOf(quantity).name, kMostTrainingGpus,
+                           gpus.size());
   }
   if (rows.size() < kLeastTrainingRows) {
-    return InvalidArgument("%s: expected at least %d rows that measure it, found %d",
-                           std::string(InfoOf(quantity).name), kLeastTrainingRows, rows.size());
+    return InvalidArgument("%s: expected at least %d rows that measure it, found %d", InfoOf(quantity).name,
+                           kLeastTrainingRows, rows.size());
   }
   return Trainer(quantity, rows, options, progress, centre).Train();
 }

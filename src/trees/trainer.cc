@@ -15,38 +15,7 @@
 namespace horus {
 namespace {
 
-// Some of the caller's rows, copied so that they lie together.
-struct RowSet {
-  std::vector<float> features, targets, weights, margins;
-
-  RowSet(const TrainingData& data, const std::function<bool(size_t)>& wanted) {
-    for (size_t row = 0; row < data.row_count; ++row) {
-      if (!wanted(row)) continue;
-      const size_t at = row * data.feature_count;  // Bounded: the matrix is in memory
-      const auto first = data.rows.begin() + static_cast<std::ptrdiff_t>(at);
-      features.insert(features.end(), first, first + static_cast<std::ptrdiff_t>(data.feature_count));
-      targets.push_back(data.targets[row]);
-      if (!data.weights.empty()) weights.push_back(data.weights[row]);
-      if (!data.base_margins.empty()) margins.push_back(data.base_margins[row]);
-    }
-  }
-  [[nodiscard]] double weight() const {
-    if (weights.empty()) return static_cast<double>(targets.size());
-    double sum = 0;
-    for (const float w : weights) sum += w;
-    return sum;
-  }
-};
-
 const float* DataOrNull(std::span<const float> values) { return values.empty() ? nullptr : values.data(); }
-
-horus_train_rows View(const RowSet& set) {
-  return {.features = set.features.data(),
-          .targets = set.targets.data(),
-          .weights = DataOrNull(set.weights),
-          .margins = DataOrNull(set.margins),
-          .count = set.targets.size()};
-}
 
 horus_train_rows View(const TrainingData& data) {
   return {.features = data.rows.data(),
@@ -58,28 +27,17 @@ horus_train_rows View(const TrainingData& data) {
 
 // One run of the library: what it reports lands here.
 struct Run {
-  const TrainingCallback* progress = nullptr;
-  TrainingProgress at;
-  double valid_weight = 0;          // 0 = no held-out rows
-  int32_t patience = 0;             // 0 = never stop early
-  std::vector<double> valid_error;  // sum of weighted squares, by round
-  size_t best = 0;                  // round of the least error
-  bool stopped_early = false;
-  ForestData forest;
+  const TrainingCallback& progress;
+  int32_t rounds_done = 0;
+  std::vector<double> held_out_error = {};  // sum of weighted squares, by round
+  ForestData forest = {};
 };
 
-int32_t OnRound(void* user, int32_t rounds_done, double valid_error) {
+int32_t OnRound(void* user, int32_t rounds_done, double held_out_error) {
   Run& run = *static_cast<Run*>(user);
-  run.at.round = rounds_done;
-  run.at.valid_rmse = std::numeric_limits<double>::quiet_NaN();
-  if (run.valid_weight > 0) {
-    run.valid_error.push_back(valid_error);
-    if (valid_error < run.valid_error[run.best]) run.best = run.valid_error.size() - 1;
-    run.at.valid_rmse = std::sqrt(valid_error / run.valid_weight);
-  }
-  if (run.progress != nullptr && *run.progress && !(*run.progress)(run.at)) return 1;
-  run.stopped_early = run.patience > 0 && run.valid_error.size() - 1 - run.best >= static_cast<size_t>(run.patience);
-  return run.stopped_early ? 1 : 0;
+  run.rounds_done = rounds_done;
+  run.held_out_error.push_back(held_out_error);
+  return run.progress && !run.progress(rounds_done) ? 1 : 0;
 }
 
 int32_t OnForest(void* user, const horus_train_forest* forest) {
@@ -94,121 +52,56 @@ int32_t OnForest(void* user, const horus_train_forest* forest) {
   return 0;
 }
 
-class Fitter {
- public:
-  Fitter(const TrainingData& data, const TrainingParams& params, const TrainingCallback& progress, TrainEntry entry)
-      : data_(data), params_(params), progress_(progress), entry_(std::move(entry)) {}
-
-  // Grows `rounds` trees on `train`; errors of `valid` (may be null) are collected in `run`.
-  absl::Status Grow(const horus_train_rows& train, const RowSet* valid, int32_t rounds, Run& run) const {
-    run.progress = &progress_;
-    run.at.rounds = rounds;
-    run.valid_weight = valid == nullptr ? 0 : valid->weight();
-    horus_train_request request = {};
-    request.struct_size = sizeof(request);
-    request.num_features = static_cast<uint32_t>(data_.feature_count);
-    request.train = train;
-    if (valid != nullptr) request.valid = View(*valid);
-    request.monotone = params_.monotone.empty() ? nullptr : params_.monotone.data();
-    request.rounds = rounds;
-    request.max_depth = params_.max_depth;
-    request.method = UsesHist() ? HORUS_TRAIN_METHOD_HIST : HORUS_TRAIN_METHOD_EXACT;
-    request.max_bin = kMaxBin;
-    request.learning_rate = params_.learning_rate;
-    request.lambda = params_.lambda;
-    request.min_child_weight = params_.min_child_weight;
-    request.subsample = params_.subsample;
-    request.colsample_bytree = params_.feature_share;
-    request.base_score = BaseScore();
-    request.seed = params_.seed;
-    request.user = &run;
-    request.progress = OnRound;
-    request.sink = OnForest;
-    char text[HORUS_TRAIN_TEXT_BYTES] = "";
-    const int32_t code = entry_(&request, text);
-    if (code == HORUS_TRAIN_OK || run.stopped_early) return absl::OkStatus();
-    if (code == HORUS_TRAIN_CANCELLED) {
-      return Cancelled("training: cancelled after round %d of %d", run.at.round, rounds);
-    }
-    if (code == HORUS_TRAIN_NO_MEMORY) throw std::bad_alloc();  // as an allocation on this side would
-    const absl::StatusCode why =
-        code == HORUS_TRAIN_REFUSED ? absl::StatusCode::kUnavailable : absl::StatusCode::kInvalidArgument;
-    return MakeError(why, "training: %s", text);
+float BaseScore(const TrainingData& data, const TrainingParams& params) {
+  if (params.base_score.has_value()) return *params.base_score;
+  if (!data.base_margins.empty()) return 0;
+  double sum = 0;
+  double weight = 0;
+  for (size_t row = 0; row < data.row_count; ++row) {
+    const double w = data.weights.empty() ? 1.0 : double{data.weights[row]};
+    sum += w * data.targets[row];
+    weight += w;
   }
+  return static_cast<float>(sum / weight);
+}
 
-  // The number of rounds at which the summed held-out error over all folds is least.
-  absl::StatusOr<int32_t> RoundsByFolds(TrainingReport& report) const {
-    const std::vector<uint32_t> fold_of =
-        AssignFolds(data_.row_count, data_.groups, static_cast<uint32_t>(params_.folds));
-    const uint32_t folds = 1 + *std::ranges::max_element(fold_of);
-    std::vector<double> error(static_cast<size_t>(params_.rounds), 0.0);
-    double weight = 0;
-    for (uint32_t fold = 0; fold < folds; ++fold) {
-      const RowSet train(data_, [&](size_t row) { return fold_of[row] != fold; });
-      const RowSet valid(data_, [&](size_t row) { return fold_of[row] == fold; });
-      Run run;
-      run.at.fold = static_cast<int32_t>(fold);
-      run.at.folds = static_cast<int32_t>(folds);
-      HORUS_RETURN_IF_ERROR(Grow(View(train), &valid, params_.rounds, run));
-      for (size_t round = 0; round < error.size(); ++round) error[round] += run.valid_error[round];
-      weight += run.valid_weight;
-    }
-    report.valid_rmse.clear();
-    for (const double sum : error) report.valid_rmse.push_back(std::sqrt(sum / weight));
-    return 1 + static_cast<int32_t>(std::ranges::min_element(error) - error.begin());
+// Grows a forest, which `run` gets, or the errors on `held_out`, where that is not null.
+absl::Status Grow(const TrainingData& data, const TrainingData* held_out, const TrainingParams& params, Run& run) {
+  constexpr int32_t kMaxBin = 256;  // XGBoost's default; thresholds tried a feature
+  HORUS_ASSIGN_OR_RETURN(const TrainEntry entry, LoadTrainLibrary(params.library_path));
+  const bool hist =
+      params.method == TreeMethod::kHist || (params.method == TreeMethod::kAuto && data.row_count > kExactMaxRows);
+  horus_train_request request = {};
+  request.struct_size = sizeof(request);
+  request.num_features = static_cast<uint32_t>(data.feature_count);
+  request.train = View(data);
+  if (held_out != nullptr) request.valid = View(*held_out);
+  request.monotone = params.monotone.empty() ? nullptr : params.monotone.data();
+  request.rounds = params.rounds;
+  request.max_depth = params.max_depth;
+  request.method = hist ? HORUS_TRAIN_METHOD_HIST : HORUS_TRAIN_METHOD_EXACT;
+  request.max_bin = kMaxBin;
+  request.learning_rate = params.learning_rate;
+  request.lambda = params.lambda;
+  request.min_child_weight = params.min_child_weight;
+  request.subsample = params.subsample;
+  request.colsample_bytree = params.feature_share;
+  request.base_score = BaseScore(data, params);
+  request.seed = params.seed;
+  request.user = &run;
+  request.progress = OnRound;
+  request.sink = held_out == nullptr ? OnForest : nullptr;
+  char text[HORUS_TRAIN_TEXT_BYTES] = "";
+  const int32_t code = entry(&request, text);
+  if (code == HORUS_TRAIN_OK) return absl::OkStatus();
+  if (code == HORUS_TRAIN_CANCELLED) {
+    return Cancelled("training: cancelled after round %d of %d", run.rounds_done, params.rounds);
   }
-
-  // The held-out group chooses the rounds; the trees up to there are then grown again, on the same rows.
-  absl::StatusOr<ForestData> FitHeldOut(TrainingReport& report) const {
-    const uint32_t group = *params_.held_out_group;
-    const RowSet train(data_, [&](size_t row) { return data_.groups[row] != group; });
-    const RowSet valid(data_, [&](size_t row) { return data_.groups[row] == group; });
-    Run run;
-    run.patience = params_.patience;
-    HORUS_RETURN_IF_ERROR(Grow(View(train), &valid, params_.rounds, run));
-    for (const double sum : run.valid_error) report.valid_rmse.push_back(std::sqrt(sum / run.valid_weight));
-    Run last;
-    HORUS_RETURN_IF_ERROR(Grow(View(train), nullptr, static_cast<int32_t>(run.best) + 1, last));
-    return std::move(last.forest);
-  }
-
-  absl::StatusOr<ForestData> FitAll(TrainingReport& report) const {
-    if (params_.held_out_group.has_value()) return FitHeldOut(report);
-    int32_t rounds = params_.rounds;
-    Run run;
-    if (params_.folds != 0) {
-      HORUS_ASSIGN_OR_RETURN(rounds, RoundsByFolds(report));
-      run.at.fold = run.at.folds = params_.folds;
-    }
-    HORUS_RETURN_IF_ERROR(Grow(View(data_), nullptr, rounds, run));
-    return std::move(run.forest);
-  }
-
- private:
-  static constexpr int32_t kMaxBin = 256;  // XGBoost's default; thresholds tried a feature
-
-  [[nodiscard]] bool UsesHist() const {
-    return params_.method == TreeMethod::kHist ||
-           (params_.method == TreeMethod::kAuto && data_.row_count > kExactMaxRows);
-  }
-  [[nodiscard]] float BaseScore() const {
-    if (params_.base_score.has_value()) return *params_.base_score;
-    if (!data_.base_margins.empty()) return 0;
-    double sum = 0;
-    double weight = 0;
-    for (size_t row = 0; row < data_.row_count; ++row) {
-      const double w = data_.weights.empty() ? 1.0 : double{data_.weights[row]};
-      sum += w * data_.targets[row];
-      weight += w;
-    }
-    return static_cast<float>(sum / weight);
-  }
-
-  const TrainingData& data_;
-  const TrainingParams& params_;
-  const TrainingCallback& progress_;
-  TrainEntry entry_;
-};
+  if (code == HORUS_TRAIN_NO_MEMORY) throw std::bad_alloc();  // as an allocation on this side would
+  const absl::StatusCode why =
+      code == HORUS_TRAIN_REFUSED ? absl::StatusCode::kUnavailable : absl::StatusCode::kInvalidArgument;
+  return MakeError(why, "training: %s", text);
+}
 
 }  // namespace
 
@@ -228,13 +121,7 @@ TrainingParams DefaultTrainingParams(size_t rows) {
   return params;
 }
 
-std::vector<uint32_t> AssignFolds(size_t row_count, std::span<const uint32_t> groups, uint32_t folds) {
-  std::vector<uint32_t> fold_of(row_count, 0);
-  if (folds == 0) return fold_of;
-  if (groups.empty()) {
-    for (size_t row = 0; row < row_count; ++row) fold_of[row] = static_cast<uint32_t>(row % folds);
-    return fold_of;
-  }
+std::vector<uint32_t> AssignFolds(std::span<const uint32_t> groups, uint32_t folds) {
   std::map<uint32_t, size_t> size_of;  // rows of each group, in the order of ids
   for (const uint32_t group : groups) ++size_of[group];
   std::vector<std::pair<uint32_t, size_t>> order(size_of.begin(), size_of.end());
@@ -246,25 +133,33 @@ std::vector<uint32_t> AssignFolds(size_t row_count, std::span<const uint32_t> gr
     filled[static_cast<size_t>(emptiest)] += size;
     fold_of_group[group] = static_cast<uint32_t>(emptiest);
   }
-  for (size_t row = 0; row < row_count; ++row) fold_of[row] = fold_of_group[groups[row]];
+  std::vector<uint32_t> fold_of;
+  for (const uint32_t group : groups) fold_of.push_back(fold_of_group[group]);
   return fold_of;
 }
 
-absl::StatusOr<Forest> Fit(const TrainingData& data, const TrainingParams& params, const TrainingCallback& progress,
-                           TrainingReport* report) {
+absl::StatusOr<Forest> Fit(const TrainingData& data, const TrainingParams& params, const TrainingCallback& progress) {
   HORUS_RETURN_IF_ERROR(CheckTraining(data, params));
-  HORUS_ASSIGN_OR_RETURN(TrainEntry entry, LoadTrainLibrary(params.library_path));
-  TrainingReport own;
-  HORUS_ASSIGN_OR_RETURN(ForestData forest, Fitter(data, params, progress, std::move(entry)).FitAll(own));
-  forest.num_features = static_cast<uint32_t>(data.feature_count);
-  own.rounds = static_cast<int32_t>(forest.tree_sizes.size());
-  absl::StatusOr<Forest> made = Forest::Create(std::move(forest));
+  Run run{.progress = progress};
+  HORUS_RETURN_IF_ERROR(Grow(data, nullptr, params, run));
+  run.forest.num_features = static_cast<uint32_t>(data.feature_count);
+  absl::StatusOr<Forest> made = Forest::Create(std::move(run.forest));
   if (!made.ok()) {  // extreme weights or targets overflow float32 inside XGBoost; huge fits exceed the limits
-    return InvalidArgument("training: the forest grown from these rows cannot be used: %s",
-                           std::string(made.status().message()));
+    return InvalidArgument("training: the forest grown from these rows cannot be used: %s", made.status().message());
   }
-  if (report != nullptr) *report = std::move(own);
   return made;
+}
+
+absl::StatusOr<std::vector<double>> HeldOutErrors(const TrainingData& data, const TrainingData& held_out,
+                                                  const TrainingParams& params, const TrainingCallback& progress) {
+  HORUS_RETURN_IF_ERROR(CheckTraining(data, params));
+  HORUS_RETURN_IF_ERROR(CheckTraining(held_out, params));
+  Run run{.progress = progress};
+  HORUS_RETURN_IF_ERROR(Grow(data, &held_out, params, run));
+  double weight = held_out.weights.empty() ? static_cast<double>(held_out.row_count) : 0;
+  for (const float one : held_out.weights) weight += one;
+  for (double& error : run.held_out_error) error = std::sqrt(error / weight);
+  return std::move(run.held_out_error);
 }
 
 // Checks training rows and parameters, naming row and column.
@@ -293,11 +188,8 @@ absl::Status CheckFinite(std::string_view column, std::span<const float> values)
 absl::Status CheckFeatures(const TrainingData& data) {
   for (size_t i = 0; i < data.rows.size(); ++i) {
     if (std::isnan(data.rows[i]) || std::abs(data.rows[i]) <= kMaxFeatureMagnitude) continue;
-    const size_t column = i % data.feature_count;
-    return InvalidArgument("training: row %d, feature %d%s: expected a number of magnitude up to %g or NaN, found %g",
-                           i / data.feature_count, column,
-                           data.feature_names.empty() ? "" : Formatted(" %s", Quoted(data.feature_names[column])),
-                           kMaxFeatureMagnitude, data.rows[i]);
+    return InvalidArgument("training: row %d, feature %d: expected a number of magnitude up to %g or NaN, found %g",
+                           i / data.feature_count, i % data.feature_count, kMaxFeatureMagnitude, data.rows[i]);
   }
   return absl::OkStatus();
 }
@@ -327,7 +219,6 @@ absl::Status CheckParams(const TrainingData& data, const TrainingParams& params)
   HORUS_RETURN_IF_ERROR(CheckRange("min_child_weight", params.min_child_weight, 0, true, kLarge));
   HORUS_RETURN_IF_ERROR(CheckRange("subsample", params.subsample, 0, false, 1));
   HORUS_RETURN_IF_ERROR(CheckRange("feature_share", params.feature_share, 0, false, 1));
-  HORUS_RETURN_IF_ERROR(CheckRange("patience", params.patience, 0, true, kLarge));
   if (params.base_score.has_value()) {
     HORUS_RETURN_IF_ERROR(
         CheckRange("base_score", *params.base_score, -kMaxTargetMagnitude, true, kMaxTargetMagnitude));
@@ -336,30 +227,6 @@ absl::Status CheckParams(const TrainingData& data, const TrainingParams& params)
   for (size_t f = 0; f < params.monotone.size(); ++f) {
     if (params.monotone[f] >= -1 && params.monotone[f] <= 1) continue;
     return InvalidArgument("training: monotone[%d]: expected -1, 0 or 1, found %d", f, params.monotone[f]);
-  }
-  return absl::OkStatus();
-}
-
-absl::Status CheckValidation(const TrainingData& data, const TrainingParams& params) {
-  if (params.folds != 0) HORUS_RETURN_IF_ERROR(CheckRange("folds", params.folds, 2, true, 1000));
-  if (params.folds != 0 && params.held_out_group.has_value()) {
-    return InvalidArgument("training: folds and held_out_group exclude each other");
-  }
-  if (params.patience != 0 && !params.held_out_group.has_value()) {
-    return InvalidArgument("training: patience needs held_out_group");
-  }
-  if (params.folds != 0) {
-    const std::vector<uint32_t> fold = AssignFolds(data.row_count, data.groups, 2);
-    if (std::ranges::find(fold, 1u) == fold.end()) {
-      return InvalidArgument("training: folds: expected rows of at least 2 groups, found 1");
-    }
-  }
-  if (params.held_out_group.has_value()) {
-    const auto held = static_cast<size_t>(std::ranges::count(data.groups, *params.held_out_group));
-    if (held == 0 || held == data.row_count) {
-      return InvalidArgument("training: held_out_group %d: expected some of the %d rows, found %d",
-                             *params.held_out_group, data.row_count, held);
-    }
   }
   return absl::OkStatus();
 }
@@ -378,10 +245,7 @@ absl::Status CheckTraining(const TrainingData& data, const TrainingParams& param
   HORUS_RETURN_IF_ERROR(CheckSize("targets", data.targets.size(), data.row_count, false));
   HORUS_RETURN_IF_ERROR(CheckSize("base_margins", data.base_margins.size(), data.row_count, true));
   HORUS_RETURN_IF_ERROR(CheckSize("weights", data.weights.size(), data.row_count, true));
-  HORUS_RETURN_IF_ERROR(CheckSize("groups", data.groups.size(), data.row_count, true));
-  HORUS_RETURN_IF_ERROR(CheckSize("feature_names", data.feature_names.size(), data.feature_count, true));
   HORUS_RETURN_IF_ERROR(CheckParams(data, params));
-  HORUS_RETURN_IF_ERROR(CheckValidation(data, params));
   HORUS_RETURN_IF_ERROR(CheckFinite("target", data.targets));
   HORUS_RETURN_IF_ERROR(CheckFinite("base margin", data.base_margins));
   HORUS_RETURN_IF_ERROR(CheckWeights(data.weights));

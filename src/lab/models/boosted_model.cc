@@ -204,9 +204,7 @@ absl::StatusOr<BundleTarget> FitBoosted(const PairSet& set, std::span<const Pair
                           .rows = columns,
                           .targets = targets,
                           .base_margins = margins,
-                          .weights = {},
-                          .groups = {},
-                          .feature_names = {}};
+                          .weights = {}};
   HORUS_ASSIGN_OR_RETURN(const Forest forest, Fit(data, params));
   BundleTarget target;
   target.name = std::string(kBoostedName);

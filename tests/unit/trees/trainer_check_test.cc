@@ -18,8 +18,6 @@ struct Columns {
   std::vector<float> targets = {1, 2, 3, 4};
   std::vector<float> margins = {0, 0, 0, 0};
   std::vector<float> weights = {1, 1, 1, 1};
-  std::vector<uint32_t> groups = {5, 5, 9, 9};
-  std::vector<std::string> names = {"batch", "flops"};
   TrainingParams params;
 
   [[nodiscard]] absl::Status Check() const {
@@ -28,9 +26,7 @@ struct Columns {
                           .rows = rows,
                           .targets = targets,
                           .base_margins = margins,
-                          .weights = weights,
-                          .groups = groups,
-                          .feature_names = names},
+                          .weights = weights},
                          params);
   }
 };
@@ -46,12 +42,10 @@ TEST(TrainingInput, NamesRowAndColumnOfBadData) {
       {[](Columns& c) { c.margins[1] = NAN; }, "row 1: base margin"},
       {[](Columns& c) { c.weights[0] = 0; }, "row 0: weight: expected a number above 0"},
       {[](Columns& c) { c.weights[0] = NAN; }, "row 0: weight"},
-      {[](Columns& c) { c.rows[5] = -INFINITY; }, "row 2, feature 1 'flops': expected"},
+      {[](Columns& c) { c.rows[5] = -INFINITY; }, "row 2, feature 1: expected"},
       {[](Columns& c) { c.rows.pop_back(); }, "rows: expected 8 values, found 7"},
       {[](Columns& c) { c.targets.pop_back(); }, "targets: expected 4 values, found 3"},
       {[](Columns& c) { c.margins.pop_back(); }, "base_margins: expected 4"},
-      {[](Columns& c) { c.groups.pop_back(); }, "groups: expected 4"},
-      {[](Columns& c) { c.names.pop_back(); }, "feature_names: expected 2"},
       {[](Columns& c) { c.params.rounds = 0; }, "rounds"},
       {[](Columns& c) { c.params.max_depth = 17; }, "max_depth: expected a number from 1 and up to 16, found 17"},
       {[](Columns& c) { c.params.learning_rate = 0; }, "learning_rate"},
@@ -60,19 +54,6 @@ TEST(TrainingInput, NamesRowAndColumnOfBadData) {
       {[](Columns& c) { c.params.base_score = NAN; }, "base_score"},
       {[](Columns& c) { c.params.monotone = {1}; }, "monotone: expected 2"},
       {[](Columns& c) { c.params.monotone = {1, 2}; }, "monotone[1]: expected -1, 0 or 1, found 2"},
-      {[](Columns& c) { c.params.folds = 1; }, "folds"},
-      {[](Columns& c) { c.params.patience = 5; }, "patience needs held_out_group"},
-      {[](Columns& c) {
-         c.params.folds = 2;
-         c.groups = {1, 1, 1, 1};
-       },
-       "rows of at least 2 groups"},
-      {[](Columns& c) { c.params.held_out_group = 4; }, "held_out_group 4: expected some of the 4 rows, found 0"},
-      {[](Columns& c) {
-         c.params.held_out_group = 5;
-         c.params.folds = 2;
-       },
-       "exclude each other"},
   };
   EXPECT_TRUE(Columns().Check().ok()) << Columns().Check();
   for (const Case& one : cases) {
@@ -98,9 +79,8 @@ TEST(TrainingInput, RefusesZeroRowsOrFeatures) {
 
 TEST(Folds, KeepGroupsWholeAndLevelTheFolds) {
   const std::vector<uint32_t> groups = {8, 3, 3, 3, 8, 1, 6, 6};
-  EXPECT_THAT(AssignFolds(8, groups, 2), ElementsAre(1, 0, 0, 0, 1, 0, 1, 1));
-  EXPECT_THAT(AssignFolds(8, groups, 100), ElementsAre(2, 0, 0, 0, 2, 3, 1, 1));
-  EXPECT_THAT(AssignFolds(5, {}, 2), ElementsAre(0, 1, 0, 1, 0));
+  EXPECT_THAT(AssignFolds(groups, 2), ElementsAre(1, 0, 0, 0, 1, 0, 1, 1));
+  EXPECT_THAT(AssignFolds(groups, 100), ElementsAre(2, 0, 0, 0, 2, 3, 1, 1));
 }
 
 TEST(TrainLibrary, SaysWhichFileIsMissingAndHowToGetIt) {

@@ -15,7 +15,6 @@
 namespace horus {
 namespace {
 
-using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::SizeIs;
 
@@ -23,7 +22,6 @@ using ::testing::SizeIs;
 struct Rows {
   static constexpr size_t kColumns = 3;
   std::vector<float> rows, targets, margins;
-  std::vector<uint32_t> groups;
 
   explicit Rows(size_t count, uint32_t seed = 1) {
     std::mt19937 random(seed);
@@ -34,7 +32,6 @@ struct Rows {
       rows.insert(rows.end(), {a, random() % 10 == 0 ? std::numeric_limits<float>::quiet_NaN() : b, normal(random)});
       targets.push_back(a + std::sin(3 * a) + 0.5f * b * b + 0.3f * normal(random));
       margins.push_back(a);
-      groups.push_back(static_cast<uint32_t>(r % 7));
     }
   }
   [[nodiscard]] TrainingData Data() const {
@@ -76,7 +73,7 @@ TEST(Fit, GivesTheSameForestTwice) {
   const auto first = Fit(rows.Data(), params);
   ASSERT_TRUE(first.ok()) << first.status();
   // XGBoost's random state on this thread is disturbed between rounds: it must not matter.
-  const auto disturb = [&](const TrainingProgress&) {
+  const auto disturb = [&](int32_t) {
     const testing::XgbMatrix matrix(rows.rows, Rows::kColumns, rows.targets, {});
     const testing::XgbModel other(matrix, 2, {{"subsample", "0.5"}, {"nthread", "1"}, {"verbosity", "0"}});
     return true;
@@ -158,75 +155,29 @@ TEST(Fit, KeepsMonotoneConstraints) {
 TEST(Fit, StopsWhenTheCallbackSaysSo) {
   const Rows rows(300);
   int calls = 0;
-  TrainingReport report{.rounds = 77};
-  const auto cancelled = Fit(
-      rows.Data(), Quick(50),
-      [&](const TrainingProgress& at) {
-        EXPECT_EQ(at.round, ++calls);
-        EXPECT_EQ(at.rounds, 50);
-        return at.round < 5;
-      },
-      &report);
+  const auto cancelled = Fit(rows.Data(), Quick(50), [&](int32_t round) {
+    EXPECT_EQ(round, ++calls);
+    return round < 5;
+  });
   EXPECT_EQ(cancelled.status().code(), absl::StatusCode::kCancelled);
   EXPECT_THAT(std::string(cancelled.status().message()), HasSubstr("after round 5 of 50"));
   EXPECT_EQ(calls, 5);
-  EXPECT_EQ(report.rounds, 77) << "outputs stay untouched";
 }
 
-TEST(Fit, ChoosesTheRoundsOverGroupedFolds) {
-  const Rows rows(350);
-  TrainingData data = rows.Data();
-  data.groups = rows.groups;
+TEST(HeldOutErrors, AreThoseOfTheForestOfSoManyRounds) {
+  const Rows rows(350), unseen(100, 2);
   TrainingParams params = Quick(80);
   params.max_depth = 6;
   params.learning_rate = 0.5f;
-  params.folds = 3;
-  TrainingReport report;
-  std::vector<int32_t> folds;
-  const auto forest = Fit(
-      data, params,
-      [&](const TrainingProgress& at) {
-        if (at.round == 1) folds.push_back(at.fold);
-        EXPECT_EQ(std::isnan(at.valid_rmse), at.fold == at.folds);
-        return true;
-      },
-      &report);
-  ASSERT_TRUE(forest.ok()) << forest.status();
-  EXPECT_THAT(folds, ElementsAre(0, 1, 2, 3));
-  ASSERT_THAT(report.valid_rmse, SizeIs(80));
-  const auto best = std::min_element(report.valid_rmse.begin(), report.valid_rmse.end());
-  EXPECT_EQ(report.rounds, best - report.valid_rmse.begin() + 1);
-  EXPECT_LT(report.rounds, 80) << "such greedy trees overfit: the folds have to notice";
-  EXPECT_EQ(forest->num_trees(), static_cast<size_t>(report.rounds));
-  params.folds = 0;
-  params.rounds = report.rounds;
-  const auto plain = Fit(data, params);
-  ASSERT_TRUE(plain.ok());
-  EXPECT_EQ(plain->data(), forest->data()) << "the last fit sees all rows";
-}
-
-TEST(Fit, StopsEarlyOnAHeldOutGroup) {
-  const Rows rows(350);
-  TrainingData data = rows.Data();
-  data.groups = rows.groups;
-  TrainingParams params = Quick(300);
-  params.learning_rate = 0.5f;
-  params.held_out_group = 2;
-  params.patience = 10;
-  TrainingReport report;
-  const auto forest = Fit(data, params, nullptr, &report);
-  ASSERT_TRUE(forest.ok()) << forest.status();
-  ASSERT_LT(report.valid_rmse.size(), 300u);
-  EXPECT_EQ(report.valid_rmse.size(), static_cast<size_t>(report.rounds) + 10);
+  const auto errors = HeldOutErrors(rows.Data(), unseen.Data(), params);
+  ASSERT_TRUE(errors.ok()) << errors.status();
+  ASSERT_THAT(*errors, SizeIs(80));
+  EXPECT_LT(std::min_element(errors->begin(), errors->end()), errors->end() - 1) << "such greedy trees overfit";
   // The error that XGBoost's margins gave is the error that our walk gives.
-  double sum = 0;
-  double count = 0;
-  for (size_t r = 0; r < 350; ++r) {
-    if (rows.groups[r] != 2) continue;
-    sum += std::pow(double{forest->PredictMargin(std::span(rows.rows).subspan(3 * r, 3))} - double{rows.targets[r]}, 2);
-    ++count;
-  }
-  EXPECT_DOUBLE_EQ(std::sqrt(sum / count), report.valid_rmse[static_cast<size_t>(report.rounds) - 1]);
+  params.rounds = 10;
+  const auto forest = Fit(rows.Data(), params);
+  ASSERT_TRUE(forest.ok()) << forest.status();
+  EXPECT_DOUBLE_EQ(Rmse(*forest, unseen), (*errors)[9]);
 }
 
 TEST(Fit, WeighsRowsAsRepetitions) {
