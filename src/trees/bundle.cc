@@ -9,13 +9,103 @@
 #include "base/bytes.h"
 #include "base/hash.h"
 #include "base/text.h"
-#include "trees/bundle_check.h"
-#include "trees/bundle_format.h"
 
 namespace horus {
 namespace {
 
-using namespace bundle_format;
+// ---- The layout of a file. Sizes are in bytes; all numbers are little-endian.
+
+// A plain sectioned format and no protobuf: the whole of it is the list below, every size can be checked
+// against the bytes present before anything is allocated, and one value has exactly one encoding, so
+// that files can be compared byte by byte.
+//
+//   header    8  magic
+//             4  format version
+//             4  number of sections: 1 + targets
+//             8  size of the file
+//             8  XXH3 of the 24 bytes above and of the section table
+//   table     for each section:  8 size   8 XXH3 of its bytes
+//   section 0, the manifest
+//             8  schema hash        8  data fingerprint
+//             text library version  text training summary    (text: 4 size, then its bytes)
+//             series list           (4 count; each: text name, 4 count, 8 a value as float64)
+//             4  targets; each: text name, 4 link, series list
+//   section i, the forest of target i - 1
+//             4  features           4  base score (float32)
+//             4  trees              4  nodes
+//             4  for each tree: its nodes
+//             12 for each node, in pre-order: 4 split, 4 value (float32), 4 cover (float32);
+//                the right child is not stored: pre-order implies it
+//
+// Sections follow each other without gaps, in the order of the table. XXH3 finds damage, not forgery.
+constexpr std::string_view kMagic = "HORUSBDL";
+constexpr size_t kChecksumAt = 24;  // of the header checksum; what lies before it is covered
+constexpr size_t kHeaderBytes = 32;
+constexpr size_t kTableEntryBytes = 16;
+constexpr size_t kForestHeaderBytes = 16;
+constexpr size_t kTreeBytes = 4;
+constexpr size_t kNodeBytes = 12;
+constexpr size_t kSeriesMinBytes = 8;   // an empty name and no values
+constexpr size_t kTargetMinBytes = 12;  // an empty name, a link and no series
+
+// ---- The rules that every bundle keeps.
+
+absl::Status CheckSize(std::string_view what, size_t size, size_t limit, std::string_view unit) {
+  if (size <= limit) return absl::OkStatus();
+  return ResourceExhausted("bundle: %s: %d %s, the limit is %d", what, size, unit, limit);
+}
+
+absl::Status CheckName(std::string_view what, std::string_view name, const BundleLimits& limits) {
+  HORUS_RETURN_IF_ERROR(CheckSize(what, name.size(), limits.max_name_bytes, "bytes of name"));
+  bool printable = !name.empty();
+  for (const char c : name) printable = printable && c > ' ' && c <= '~';
+  if (printable) return absl::OkStatus();
+  return DataLoss("bundle: %s: expected a name of printable ASCII without spaces, found %s", what, Quoted(name));
+}
+
+absl::Status CheckSeries(std::string_view owner, std::span<const NamedSeries> all, const BundleLimits& limits) {
+  HORUS_RETURN_IF_ERROR(CheckSize(owner, all.size(), limits.max_series, "series"));
+  for (const NamedSeries& series : all) {
+    HORUS_RETURN_IF_ERROR(CheckName(owner, series.name, limits));
+    HORUS_RETURN_IF_ERROR(CheckSize(series.name, series.values.size(), limits.max_series_values, "values"));
+    if (FindSeries(all, series.name) != &series) {
+      return DataLoss("bundle: %s: the series %s occurs twice", owner, Quoted(series.name));
+    }
+    for (size_t i = 0; i < series.values.size(); ++i) {
+      if (!std::isnan(series.values[i])) continue;
+      return DataLoss("bundle: %s: series %s value %d: expected a number, found NaN", owner, Quoted(series.name), i);
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckTarget(const Bundle& bundle, const BundleTarget& target, const BundleLimits& limits) {
+  HORUS_RETURN_IF_ERROR(CheckName("target", target.name, limits));
+  if (bundle.FindTarget(target.name) != &target) {
+    return DataLoss("bundle: the target %s occurs twice", Quoted(target.name));
+  }
+  if (static_cast<uint32_t>(target.link) >= kLinkCount) {
+    return DataLoss("bundle: target %s: expected a link below %d, found %d", Quoted(target.name), kLinkCount,
+                    static_cast<uint32_t>(target.link));
+  }
+  HORUS_RETURN_IF_ERROR(CheckSeries(target.name, target.calibration, limits));
+  if (const absl::Status status = ValidateForest(target.forest, limits.forest); !status.ok()) {
+    return MakeError(status.code(), "bundle: target %s: %s", Quoted(target.name), status.message());
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckBundle(const Bundle& bundle, const BundleLimits& limits) {
+  HORUS_RETURN_IF_ERROR(CheckSize("manifest", bundle.targets.size(), limits.max_targets, "targets"));
+  HORUS_RETURN_IF_ERROR(CheckSize("library version", bundle.library_version.size(), limits.max_name_bytes, "bytes"));
+  HORUS_RETURN_IF_ERROR(CheckSize("training summary", bundle.training_summary.size(), limits.max_text_bytes, "bytes"));
+  HORUS_RETURN_IF_ERROR(CheckSeries("manifest", bundle.series, limits));
+  for (const BundleTarget& target : bundle.targets) HORUS_RETURN_IF_ERROR(CheckTarget(bundle, target, limits));
+  return absl::OkStatus();
+}
+
+// ---- Reads a bundle.
+
 using Bytes = std::span<const uint8_t>;
 
 absl::Status Damaged(std::string_view what, uint64_t expected, uint64_t found) {
@@ -200,10 +290,9 @@ absl::StatusOr<Bundle> ReadBundle(std::span<const uint8_t> bytes, const BundleLi
   return bundle;
 }
 
-// Writes a bundle, and answers the small questions about one in memory.
 namespace {
 
-using namespace bundle_format;
+// ---- Writes a bundle.
 
 void AppendSeries(ByteWriter& out, std::span<const NamedSeries> all) {
   out.U32(static_cast<uint32_t>(all.size()));
