@@ -16,35 +16,16 @@ constexpr std::array<std::string_view, kOpClassCount> kClassNames = {
     "convolution", "matmul",    "recurrent", "attention", "normalisation", "activation",
     "elementwise", "reduction", "embedding", "pooling",   "data_movement", "other"};
 
-// Of an operator whose rule says nothing closer.
+// By class, of an operator whose rule says nothing closer.
+constexpr std::array<KernelKind, kOpClassCount> kKinds = {
+    KernelKind::kConvolution, KernelKind::kMatmul,     KernelKind::kRecurrent,    KernelKind::kFusedAttention,
+    KernelKind::kNorm,        KernelKind::kActivation, KernelKind::kElementwise,  KernelKind::kReduction,
+    KernelKind::kEmbedding,   KernelKind::kPooling,    KernelKind::kDataMovement, KernelKind::kOther};
+
 KernelKind KindOf(const CostRule& rule) {
-  switch (rule.op_class) {
-    case OpClass::kConvolution:
-      return KernelKind::kConvolution;
-    case OpClass::kMatmul:
-      return KernelKind::kMatmul;
-    case OpClass::kRecurrent:
-      return KernelKind::kRecurrent;
-    case OpClass::kAttention:
-      return KernelKind::kFusedAttention;
-    case OpClass::kNormalisation:
-      return rule.name == "BatchNormalization" ? KernelKind::kBatchNorm : KernelKind::kNorm;
-    case OpClass::kActivation:
-      return rule.name.ends_with("Softmax") ? KernelKind::kSoftmax : KernelKind::kActivation;
-    case OpClass::kElementwise:
-      return KernelKind::kElementwise;
-    case OpClass::kReduction:
-      return KernelKind::kReduction;
-    case OpClass::kEmbedding:
-      return KernelKind::kEmbedding;
-    case OpClass::kPooling:
-      return KernelKind::kPooling;
-    case OpClass::kDataMovement:
-      return KernelKind::kDataMovement;
-    case OpClass::kOther:
-      break;
-  }
-  return KernelKind::kOther;
+  if (rule.name == "BatchNormalization") return KernelKind::kBatchNorm;
+  if (rule.name.ends_with("Softmax")) return KernelKind::kSoftmax;
+  return kKinds[static_cast<size_t>(rule.op_class)];
 }
 
 constexpr double kBitsPerByte = 8;
@@ -55,7 +36,6 @@ class Walk {
   Walk(const ShapedGraph& shaped, const RunSpec& run)
       : shaped_(shaped),
         run_(run),
-        rules_(SortedCostRules()),
         fusions_(FindFusions(shaped, run)),
         width_(shaped.tensors.size(), 0),
         grad_uses_(shaped.tensors.size(), 0) {}
@@ -198,8 +178,8 @@ class Walk {
 
   const CostRule* RuleOf(size_t index) const {
     const Op& op = shaped_.ops[index];
-    if (!fusions_[index].stands_for.empty()) return FindCostRule(rules_, fusions_[index].stands_for);
-    return op.plumbing || op.node == nullptr ? nullptr : FindCostRule(rules_, *op.node);
+    if (!fusions_[index].stands_for.empty()) return FindCostRule(fusions_[index].stands_for);
+    return op.plumbing || op.node == nullptr ? nullptr : FindCostRule(*op.node);
   }
 
   // An absorbed operator has no kernel, but the fused one makes gradients for its parameters; and for keys, which are
@@ -318,7 +298,6 @@ class Walk {
 
   const ShapedGraph& shaped_;
   const RunSpec& run_;
-  const std::vector<const CostRule*> rules_;
   const std::vector<Fusion> fusions_;
   std::vector<double> width_;        // bytes of an element, per tensor
   std::vector<uint32_t> grad_uses_;  // gradients made so far, per storage

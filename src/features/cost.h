@@ -174,7 +174,4 @@ struct StepCost {
 // Never fails: what cannot be known is counted in `coverage`.
 [[nodiscard]] StepCost CostOfStep(const ShapedGraph& shaped, const RunSpec& run);
 
-// Operators that have a cost rule, "domain::type" sorted by name; for the docs and the tests.
-[[nodiscard]] std::vector<std::string> OperatorsWithCost();
-
 }  // namespace horus

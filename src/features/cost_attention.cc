@@ -207,12 +207,11 @@ void FusedAttention(CostContext& c, const CostRule&) {
 }
 
 constexpr CostRule kAttentionCostRules[] = {
-    {.name = kFusedAttentionRule, .op_class = OpClass::kAttention, .apply = FusedAttention},
-    {.name = "Attention", .op_class = OpClass::kAttention, .apply = SplitAttention},
-    {.name = "com.microsoft::Attention", .op_class = OpClass::kAttention, .apply = PackedAttention},
-    {.name = "com.microsoft::MultiHeadAttention", .op_class = OpClass::kAttention, .apply = SplitAttention},
-    {.name = "com.microsoft::GroupQueryAttention", .op_class = OpClass::kAttention, .apply = GroupQueryAttention},
-    {.name = "horus::LatentAttention", .op_class = OpClass::kAttention, .apply = LatentAttention},
+    {kFusedAttentionRule, OpClass::kAttention, FusedAttention},
+    {"Attention com.microsoft::MultiHeadAttention", OpClass::kAttention, SplitAttention},
+    {"com.microsoft::Attention", OpClass::kAttention, PackedAttention},
+    {"com.microsoft::GroupQueryAttention", OpClass::kAttention, GroupQueryAttention},
+    {"horus::LatentAttention", OpClass::kAttention, LatentAttention},
 };
 
 }  // namespace

@@ -51,9 +51,8 @@ void AllReduce(CostContext& c, const CostRule&) {
 }
 
 constexpr CostRule kExpertCostRules[] = {
-    {.name = "com.microsoft::MoE", .op_class = OpClass::kMatmul, .apply = MixtureOfExperts},
-    {.name = "com.microsoft::QMoE", .op_class = OpClass::kMatmul, .apply = MixtureOfExperts},
-    {.name = "horus::AllReduce", .op_class = OpClass::kDataMovement, .apply = AllReduce},
+    {"com.microsoft::MoE com.microsoft::QMoE", OpClass::kMatmul, MixtureOfExperts},
+    {"horus::AllReduce", OpClass::kDataMovement, AllReduce},
 };
 
 }  // namespace

@@ -122,21 +122,14 @@ void MatMul(CostContext& c, const CostRule& rule) {
 }
 
 constexpr CostRule kMatrixCostRules[] = {
-    {.name = "Conv", .op_class = OpClass::kConvolution, .apply = Convolution},
-    {.name = "ConvInteger", .op_class = OpClass::kConvolution, .apply = Convolution},
-    {.name = "DeformConv", .op_class = OpClass::kConvolution, .apply = Convolution},
-    {.name = "com.microsoft::FusedConv", .op_class = OpClass::kConvolution, .apply = Convolution},
-    {.name = "ConvTranspose", .op_class = OpClass::kConvolution, .apply = ConvTranspose},
-    {.name = "Gemm", .op_class = OpClass::kMatmul, .apply = Gemm},
-    {.name = "com.microsoft::FusedGemm", .op_class = OpClass::kMatmul, .apply = Gemm},
-    {.name = "MatMul", .op_class = OpClass::kMatmul, .apply = MatMul},
-    {.name = "MatMulInteger", .op_class = OpClass::kMatmul, .apply = MatMul},
-    {.name = "com.microsoft::DynamicQuantizeMatMul", .op_class = OpClass::kMatmul, .apply = MatMul},
-    {.name = "com.microsoft::MatMulIntegerToFloat", .op_class = OpClass::kMatmul, .apply = MatMul},
-    {.name = kPackedProduct, .op_class = OpClass::kMatmul, .apply = MatMul},
-    {.name = "com.microsoft::FusedMatMul", .op_class = OpClass::kMatmul, .apply = MatMul},
-    {.name = "com.microsoft::TransposeMatMul", .op_class = OpClass::kMatmul, .apply = MatMul},
-    {.name = "Einsum", .op_class = OpClass::kMatmul, .apply = Einsum},
+    {"Conv ConvInteger DeformConv com.microsoft::FusedConv", OpClass::kConvolution, Convolution},
+    {"ConvTranspose", OpClass::kConvolution, ConvTranspose},
+    {"Gemm com.microsoft::FusedGemm", OpClass::kMatmul, Gemm},
+    {"MatMul MatMulInteger com.microsoft::DynamicQuantizeMatMul com.microsoft::MatMulIntegerToFloat "
+     "com.microsoft::FusedMatMul com.microsoft::TransposeMatMul",
+     OpClass::kMatmul, MatMul},
+    {kPackedProduct, OpClass::kMatmul, MatMul},
+    {"Einsum", OpClass::kMatmul, Einsum},
 };
 
 }  // namespace

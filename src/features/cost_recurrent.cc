@@ -74,9 +74,9 @@ void Gru(CostContext& c, const CostRule&) { Recurrent(c, kGru); }
 void Rnn(CostContext& c, const CostRule&) { Recurrent(c, kRnn); }
 
 constexpr CostRule kRecurrentCostRules[] = {
-    {.name = "LSTM", .op_class = OpClass::kRecurrent, .apply = Lstm},
-    {.name = "GRU", .op_class = OpClass::kRecurrent, .apply = Gru},
-    {.name = "RNN", .op_class = OpClass::kRecurrent, .apply = Rnn},
+    {"LSTM", OpClass::kRecurrent, Lstm},
+    {"GRU", OpClass::kRecurrent, Gru},
+    {"RNN", OpClass::kRecurrent, Rnn},
 };
 
 }  // namespace

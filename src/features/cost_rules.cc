@@ -6,6 +6,8 @@
 #include <cmath>
 #include <string>
 
+#include "absl/strings/str_split.h"
+
 namespace horus {
 
 double CostContext::AllInBytes() const {
@@ -56,32 +58,33 @@ double MatmulBlocks(double batch, double m, double n, double k) {
   return batch * tiles * std::max(1.0, std::floor(k / kMatmulSplitDepth));
 }
 
-std::vector<const CostRule*> SortedCostRules() {
-  std::vector<const CostRule*> rules;
-  for (const std::span<const CostRule> table :
-       {MatrixCostRules(), ExpertCostRules(), RecurrentCostRules(), AttentionCostRules(), PointwiseCostRules(),
-        ReductionCostRules(), DataCostRules()}) {
-    for (const CostRule& rule : table) rules.push_back(&rule);
-  }
-  std::ranges::sort(rules, [](const CostRule* a, const CostRule* b) { return a->name < b->name; });
-  return rules;
+const std::vector<CostRule>& SortedCostRules() {
+  static const std::vector<CostRule> sorted = [] {
+    std::vector<CostRule> rules;
+    for (const std::span<const CostRule> table :
+         {MatrixCostRules(), ExpertCostRules(), RecurrentCostRules(), AttentionCostRules(), PointwiseCostRules(),
+          ReductionCostRules(), DataCostRules()}) {
+      for (const CostRule& rule : table) {
+        for (const absl::string_view name :
+             absl::StrSplit(absl::string_view(rule.name.data(), rule.name.size()), ' ')) {
+          rules.emplace_back(rule).name = std::string_view(name.data(), name.size());
+        }
+      }
+    }
+    std::ranges::sort(rules, {}, &CostRule::name);
+    return rules;
+  }();
+  return sorted;
 }
 
-const CostRule* FindCostRule(std::span<const CostRule* const> sorted, const Node& node) {
-  if (node.domain.empty()) return FindCostRule(sorted, std::string_view(node.op_type));
-  return FindCostRule(sorted, std::string_view(node.domain + "::" + node.op_type));
+const CostRule* FindCostRule(const Node& node) {
+  return node.domain.empty() ? FindCostRule(node.op_type) : FindCostRule(node.domain + "::" + node.op_type);
 }
 
-const CostRule* FindCostRule(std::span<const CostRule* const> sorted, std::string_view name) {
-  const auto at = std::lower_bound(sorted.begin(), sorted.end(), name,
-                                   [](const CostRule* rule, std::string_view wanted) { return rule->name < wanted; });
-  return at != sorted.end() && (*at)->name == name ? *at : nullptr;
-}
-
-std::vector<std::string> OperatorsWithCost() {
-  std::vector<std::string> names;
-  for (const CostRule* rule : SortedCostRules()) names.emplace_back(rule->name);
-  return names;
+const CostRule* FindCostRule(std::string_view name) {
+  const std::vector<CostRule>& rules = SortedCostRules();
+  const auto at = std::ranges::lower_bound(rules, name, {}, &CostRule::name);
+  return at != rules.end() && at->name == name ? &*at : nullptr;
 }
 
 }  // namespace horus

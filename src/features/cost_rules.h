@@ -35,7 +35,7 @@ inline constexpr Saves kIn = Saves::kInputs;
 
 class CostContext;
 struct CostRule {
-  std::string_view name;  // "Conv"; "com.microsoft::Gelu" outside the default domain
+  std::string_view name;  // "Conv"; "com.microsoft::Gelu" outside the default domain; in tables several, with blanks
   OpClass op_class = OpClass::kOther;
   void (*apply)(CostContext&, const CostRule&) = nullptr;
   double flops = 0;  // per element, for rules that are pointwise in their output or input
@@ -124,10 +124,10 @@ class CostContext {
 // Comparisons, rounding, random numbers: no gradient passes.
 [[nodiscard]] bool StopsGradient(const CostRule& rule);
 
-// All of them, sorted by name.
-[[nodiscard]] std::vector<const CostRule*> SortedCostRules();
+// All of them, one a name, sorted by it.
+[[nodiscard]] const std::vector<CostRule>& SortedCostRules();
 // nullptr when there is none.
-[[nodiscard]] const CostRule* FindCostRule(std::span<const CostRule* const> sorted, const Node& node);
-[[nodiscard]] const CostRule* FindCostRule(std::span<const CostRule* const> sorted, std::string_view name);
+[[nodiscard]] const CostRule* FindCostRule(const Node& node);
+[[nodiscard]] const CostRule* FindCostRule(std::string_view name);
 
 }  // namespace horus
