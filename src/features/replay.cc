@@ -10,7 +10,6 @@
 
 #include "base/units.h"
 #include "features/allocator.h"
-#include "features/checkpoint.h"
 #include "features/cost_totals.h"
 #include "features/lifetimes.h"
 
@@ -49,6 +48,61 @@ struct Gradient {
   double bytes = 0;
   int32_t holders = 0;
 };
+
+// Which operators run twice, and which storages live across segments in between. Linear in operators; nothing without
+// checkpointing.
+class CheckpointPlan {
+ public:
+  CheckpointPlan(const ShapedGraph& shaped, const StepCost& cost, const Lifetimes& lifetimes);
+
+  // Made in one segment and read in a later one: held until the segment that made it has run backward.
+  [[nodiscard]] bool Crosses(size_t storage) const { return !crosses_.empty() && crosses_[storage] != 0; }
+  [[nodiscard]] bool RunsTwice(size_t op) const { return cost_.RunsTwice(op); }
+  // First operator of the segment whose last one `op` is; `op` + 1 when it is not the last.
+  [[nodiscard]] size_t FirstOfSegmentEndingAt(size_t op) const;
+  [[nodiscard]] bool IsFirstOfSegment(size_t op) const {
+    return !cost_.segments.empty() && (op == 0 || cost_.segments[op - 1] != cost_.segments[op]);
+  }
+  // Storages that cross from the segment of `op`.
+  [[nodiscard]] const std::vector<size_t>& CrossingFrom(size_t op) const { return crossing_[cost_.segments[op]]; }
+
+ private:
+  const StepCost& cost_;
+  std::vector<uint8_t> crosses_;
+  std::vector<std::vector<size_t>> crossing_;  // per segment
+};
+
+CheckpointPlan::CheckpointPlan(const ShapedGraph& shaped, const StepCost& cost, const Lifetimes& lifetimes)
+    : cost_(cost) {
+  if (cost.segments.empty()) return;
+  constexpr uint32_t kUnmade = UINT32_MAX;
+  std::vector<uint32_t> made_in(shaped.tensors.size(), kUnmade);
+  crosses_.resize(shaped.tensors.size(), 0);
+  crossing_.resize(size_t{cost.last_segment} + 1);
+  for (size_t i = 0; i < shaped.ops.size(); ++i) {
+    if (shaped.ops[i].plumbing) continue;
+    for (const TensorId id : shaped.ops[i].inputs) {
+      if (!id.valid()) continue;
+      const size_t storage = lifetimes.StorageOf(id);
+      if (made_in[storage] >= cost.segments[i] || crosses_[storage] != 0) continue;
+      crosses_[storage] = 1;
+      crossing_[made_in[storage]].push_back(storage);
+    }
+    for (const TensorId id : shaped.ops[i].outputs) {
+      if (!id.valid()) continue;
+      uint32_t& made = made_in[lifetimes.StorageOf(id)];
+      if (made == kUnmade) made = cost.segments[i];
+    }
+  }
+}
+
+size_t CheckpointPlan::FirstOfSegmentEndingAt(size_t op) const {
+  if (!RunsTwice(op)) return op + 1;
+  if (op + 1 < cost_.segments.size() && cost_.segments[op + 1] == cost_.segments[op]) return op + 1;
+  size_t first = op;
+  while (first > 0 && cost_.segments[first - 1] == cost_.segments[op]) --first;
+  return first;
+}
 
 class Replay {
  public:
