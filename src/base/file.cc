@@ -22,7 +22,7 @@ namespace {
 constexpr size_t kReadChunkBytes = size_t{1} << 16;
 
 absl::Status FileError(std::string_view what, const std::string& path, int error) {
-  return Unavailable("%s: cannot %s: %s", path, std::string(what), std::string(std::strerror(error)));
+  return Unavailable("%s: cannot %s: %s", path, what, std::strerror(error));
 }
 
 absl::Status NotRegular(const std::string& path) {

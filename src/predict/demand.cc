@@ -32,25 +32,10 @@ absl::Status CheckInteger(const char* field, const char* unit, const BoundedInt&
 }  // namespace
 
 std::string_view TraitName(Trait trait) {
-  switch (trait) {
-    case Trait::kLogStepFlops:
-      return "log_step_flops";
-    case Trait::kLogStepBytes:
-      return "log_step_bytes";
-    case Trait::kLogKernels:
-      return "log_kernels";
-    case Trait::kComputeBoundShare:
-      return "compute_bound_share";
-    case Trait::kBandwidthBoundShare:
-      return "bandwidth_bound_share";
-    case Trait::kLogDeviceUs:
-      return "log_device_us";
-    case Trait::kLogDeviceShare:
-      return "log_device_share";
-    case Trait::kMeanParallelism:
-      return "mean_parallelism";
-  }
-  return "unknown";
+  constexpr std::array<std::string_view, kTraitCount> kNames = {
+      "log_step_flops",        "log_step_bytes", "log_kernels",      "compute_bound_share",
+      "bandwidth_bound_share", "log_device_us",  "log_device_share", "mean_parallelism"};
+  return kNames[static_cast<size_t>(trait)];
 }
 
 absl::Status ValidateDemand(const Demand& demand) {
@@ -84,7 +69,7 @@ absl::Status ValidateDemand(const Demand& demand) {
   for (size_t i = 0; i < kTraitCount; ++i) {
     if (!std::isfinite(demand.traits[i])) {
       return InvalidArgument("demand.traits[%d] (%s): expected a finite number, found %g", static_cast<int>(i),
-                             std::string(TraitName(static_cast<Trait>(i))), demand.traits[i]);
+                             TraitName(static_cast<Trait>(i)), demand.traits[i]);
     }
   }
   return absl::OkStatus();

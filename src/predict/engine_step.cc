@@ -175,16 +175,8 @@ class Reader {
 }  // namespace
 
 std::optional<ServingEngine> EngineOf(Framework framework) {
-  switch (framework) {
-    case Framework::kVllm:
-      return ServingEngine::kVllm;
-    case Framework::kTensorRtLlm:
-      return ServingEngine::kTensorRtLlm;
-    case Framework::kSglang:
-      return ServingEngine::kSglang;
-    default:
-      return std::nullopt;
-  }
+  if (!IsEngine(framework)) return std::nullopt;
+  return static_cast<ServingEngine>(static_cast<int>(framework) - static_cast<int>(Framework::kVllm));  // same order
 }
 
 EngineStep EngineStepOf(const ShapedGraph& shaped, const StepCost& cost, const RunSpec& run) {

@@ -234,25 +234,11 @@ struct Sum {
 }  // namespace
 
 double MatrixPeakGflops(const GpuType& gpu, Precision precision) {
-  const auto fp32 = static_cast<double>(gpu.fp32_gflops);
   int64_t peak = 0;
-  switch (precision) {
-    case Precision::kFp32:
-    case Precision::kFp32Ieee:
-      break;
-    case Precision::kTf32:
-      peak = gpu.tf32_gflops;
-      break;
-    case Precision::kAmpFp16:
-    case Precision::kFp16:
-      peak = gpu.fp16_gflops;
-      break;
-    case Precision::kAmpBf16:
-    case Precision::kBf16:
-      peak = gpu.bf16_gflops;
-      break;
-  }
-  return peak > 0 ? static_cast<double>(peak) : fp32;
+  if (precision == Precision::kTf32) peak = gpu.tf32_gflops;
+  if (precision == Precision::kAmpFp16 || precision == Precision::kFp16) peak = gpu.fp16_gflops;
+  if (precision == Precision::kAmpBf16 || precision == Precision::kBf16) peak = gpu.bf16_gflops;
+  return static_cast<double>(peak > 0 ? peak : gpu.fp32_gflops);
 }
 
 RooflineTerms RooflineOf(const StepCost& cost, const RunSpec& run, const GpuType& gpu) {

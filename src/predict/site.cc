@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "base/format.h"
+#include "base/statistics.h"
 #include "base/status.h"
 #include "features/feature_row.h"
 
@@ -21,13 +22,6 @@ namespace {
 constexpr double kSiteSpread = 0.3, kRunSpread = 0.15;
 constexpr double kRowsForSite = 4;    // that tell the base
 constexpr size_t kRowsForBound = 10;  // so that a bound at 0.9 lies below the largest error
-
-double MedianOf(std::vector<double> values) {
-  const auto middle = values.begin() + static_cast<ptrdiff_t>(values.size() / 2);
-  std::nth_element(values.begin(), middle, values.end());
-  if (values.size() % 2 != 0) return *middle;
-  return (*middle + *std::max_element(values.begin(), middle)) / 2;
-}
 
 Analytic AnalyticOf(const TargetModel& model, const TrainingRow& row) {
   const double value = RooflineOf(model.quantity, row.features);
@@ -52,7 +46,7 @@ void Judge(const TargetModel& model, const std::vector<const TrainingRow*>& rows
     error += std::abs(refined.value / measured - 1) / static_cast<double>(rows.size());
     slacks.push_back(refined.upper / measured - 1);
   }
-  slack = MedianOf(slacks);
+  slack = Median(slacks);
 }
 
 // What p u + q v should be of one run, and how far runs scatter around it.
@@ -147,7 +141,7 @@ void AdjustSpeed(const std::vector<const TrainingRow*>& rows, TargetModel& model
       ratios.push_back(std::log(Measured(model, *row) / std::max(refined.value, 1e-6)));
     }
     const auto n = static_cast<double>(ratios.size());
-    own += MedianOf(ratios) * n / (n + std::pow(kRunSpread / kSiteSpread, 2));
+    own += Median(ratios) * n / (n + std::pow(kRunSpread / kSiteSpread, 2));
   }
 }
 
@@ -200,8 +194,7 @@ absl::StatusOr<Bundle> CalibrateToSite(const Predictor& base, const TrainingSet&
     const TargetModel* found = base.FindModel(quantity);
     if (found == nullptr && IsShare(quantity)) continue;
     if (found == nullptr) {
-      return InvalidArgument("calibrate: expected a bundle with a model of %s, found none",
-                             std::string(InfoOf(quantity).name));
+      return InvalidArgument("calibrate: expected a bundle with a model of %s, found none", InfoOf(quantity).name);
     }
     any = true;
     TargetModel model = *found;

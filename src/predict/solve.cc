@@ -168,15 +168,7 @@ class TargetSearch {
 }  // namespace
 
 std::string_view SolveEndName(SolveEnd end) {
-  switch (end) {
-    case SolveEnd::kMemory:
-      return "memory";
-    case SolveEnd::kGraph:
-      return "graph";
-    case SolveEnd::kMaximum:
-      return "maximum";
-  }
-  return "unknown";
+  return end == SolveEnd::kMemory ? "memory" : end == SolveEnd::kGraph ? "graph" : "maximum";
 }
 
 absl::StatusOr<std::vector<Solution>> SolveLargest(const UpperBounds& bounds, std::span<const SolveTarget> targets,

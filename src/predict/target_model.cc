@@ -51,7 +51,7 @@ constexpr double kFullFade = 1;       // the distance (a factor of e) at which t
 
 absl::Status Damaged(const BundleTarget& target, std::string_view series, std::string_view expected) {
   return MakeError(absl::StatusCode::kDataLoss, "bundle: target %s: series %s: expected %s", Quoted(target.name),
-                   std::string(series), std::string(expected));
+                   series, expected);
 }
 
 // The only value of a series, or `otherwise`; nullopt when it has another count or is outside [low, high].
@@ -110,7 +110,7 @@ absl::Status CheckRange(const BundleTarget& target, const TrainedRange& range) {
     if (low <= high && IsFeature(low) && IsFeature(high)) continue;
     return Damaged(target, kLow,
                    Formatted("of %s two values of a feature with that of range_high the larger, found %g and %g",
-                             std::string(kRangeColumns[i].name), low, high));
+                             kRangeColumns[i].name, low, high));
   }
   return absl::OkStatus();
 }
@@ -122,7 +122,7 @@ std::span<const RangeColumn> RangeColumns() { return kRangeColumns; }
 std::string ChipOf(std::span<const float> row) {
   static const size_t capability = *FindFeature("gpu_compute_capability"), sms = *FindFeature("gpu_sm_count");
   if (row.size() <= std::max(capability, sms) || !(row[capability] > 0) || !(row[sms] > 0)) return "";
-  return Formatted("%s%.0f/%.0f", std::string(kChipPrefix), double{row[capability]}, double{row[sms]});
+  return Formatted("%s%.0f/%.0f", kChipPrefix, double{row[capability]}, double{row[sms]});
 }
 
 const double* TargetModel::FindGpu(std::string_view name) const {

@@ -32,18 +32,19 @@ constexpr size_t kLeastCampaigns = 3;  // of memory, so that a site is a strange
 // What contexts and libraries take from driver to driver (docs/predict.md, "Your site"): two more campaigns.
 constexpr std::array<double, 2> kBasesMib = {512, 2150};
 
-// Position of each name among the sorted distinct ones.
-std::vector<uint32_t> Enumerate(std::span<const TrainingRow* const> rows, std::string TrainingRow::* field,
+// Position of each row's name among the sorted distinct ones.
+template <typename NameOf>
+std::vector<uint32_t> Enumerate(std::span<const TrainingRow* const> rows, NameOf name_of,
                                 std::vector<std::string>& names) {
-  std::map<std::string, uint32_t> index;
-  for (const TrainingRow* row : rows) index.emplace(row->*field, 0);
-  for (auto& [name, at] : index) {
-    at = static_cast<uint32_t>(names.size());
-    names.push_back(name);
-  }
+  std::set<std::string> distinct;
+  for (const TrainingRow* row : rows) distinct.insert(std::invoke(name_of, row));
+  names.assign(distinct.begin(), distinct.end());
   std::vector<uint32_t> ids;
   ids.reserve(rows.size());
-  for (const TrainingRow* row : rows) ids.push_back(index.at(row->*field));
+  for (const TrainingRow* row : rows) {
+    const auto at = std::lower_bound(names.begin(), names.end(), std::invoke(name_of, row));
+    ids.push_back(static_cast<uint32_t>(at - names.begin()));
+  }
   return ids;
 }
 
@@ -112,14 +113,7 @@ class Trainer {
   void NameSites() {
     campaigns_ = Enumerate(rows_, &TrainingRow::campaign, campaign_names_);
     if (campaign_names_.size() < kLeastCampaigns) return campaign_names_.clear();
-    std::map<std::string, uint32_t> sites;
-    for (size_t i = 0; i < rows_.size(); ++i) sites.emplace(rows_[i]->campaign + '/' + rows_[i]->gpu, 0);
-    gpu_names_.clear();
-    for (auto& [name, at] : sites) {
-      at = static_cast<uint32_t>(gpu_names_.size());
-      gpu_names_.push_back(name);
-    }
-    for (size_t i = 0; i < rows_.size(); ++i) gpus_[i] = sites.at(rows_[i]->campaign + '/' + rows_[i]->gpu);
+    gpus_ = Enumerate(rows_, [](const TrainingRow* row) { return row->campaign + '/' + row->gpu; }, gpu_names_);
   }
   [[nodiscard]] bool strangers() const { return !campaign_names_.empty(); }
 

@@ -47,8 +47,8 @@ absl::Status CheckRow(const TrainingRow& row) {
     const double value = row.measured[q];
     const bool zero_allowed = info.link == Link::kExpm1;
     if (std::isnan(value) || (value <= info.most && (value > 0 || (zero_allowed && value == 0)))) continue;
-    return InvalidArgument("%s: %s: expected %s 0 to %g %s, found %g", row.where, std::string(info.name),
-                           zero_allowed ? "from" : "above", info.most, std::string(info.unit), value);
+    return InvalidArgument("%s: %s: expected %s 0 to %g %s, found %g", row.where, info.name,
+                           zero_allowed ? "from" : "above", info.most, info.unit, value);
   }
   return absl::OkStatus();
 }
