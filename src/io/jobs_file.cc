@@ -220,6 +220,7 @@ constexpr std::array kLayouts = {Layout::kNchw, Layout::kNhwc};
 
 // Tasks x GPUs of each.
 absl::Status CheckGpuCount(const YamlMap& map, int64_t tasks, int64_t gpus) {
+  // Bounded: both are at most kMaxGpusPerJob, checked where they were read.
   if (tasks * gpus <= kMaxGpusPerJob) return absl::OkStatus();
   return map.value().Error(
       Formatted("expected at most %d GPUs (tasks x gpus), found %d x %d", kMaxGpusPerJob, tasks, gpus));
