@@ -144,7 +144,9 @@ const KubePattern* FindPattern(const std::vector<KubePattern>& patterns, const K
 }
 
 absl::StatusOr<std::vector<KubePattern>> ReadKubePatterns(const std::string& path, const Catalogue& catalogue) {
-  HORUS_ASSIGN_OR_RETURN(const auto tree, YamlTree::Load(path));
+  const YamlLimits limits;
+  HORUS_ASSIGN_OR_RETURN(std::string text, ReadFile(path, limits.max_bytes));
+  HORUS_ASSIGN_OR_RETURN(const auto tree, YamlTree::Parse(path, std::move(text), limits));
   HORUS_ASSIGN_OR_RETURN(const YamlMap root, OpenVersion1(tree, kFileKeys));
   HORUS_ASSIGN_OR_RETURN(const YamlValue list, root.Require("profiles", "a list: which pods, and what they run"));
   HORUS_ASSIGN_OR_RETURN(const std::vector<YamlValue> items, list.List(kMostPatterns));
