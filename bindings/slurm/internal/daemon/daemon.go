@@ -182,7 +182,7 @@ func (d *Daemon) pass(ctx context.Context, begin time.Time) (changes int, busy t
 // recordOf a change is what the job's admin comment says once all of it is made.
 func recordOf(change slurm.Change) (last words.Record) {
 	for _, step := range change.Steps {
-		for _, one := range step.Set {
+		for _, one := range step {
 			if record, is := words.RecordOf(one.Value); is && one.Field == "AdminComment" {
 				last = record
 			}

@@ -167,7 +167,6 @@ type candidate struct {
 	horus  horus.Job
 	kind   string   // candidates of one kind are answered alike
 	only   []uint64 // nodes that it may use; nil = all
-	held   bool     // by us, who were about to move it
 	theirs bool     // Slurm's own: it is not ours to place
 	limit  bool     // Slurm holds it back for a limit of its user's or account's
 	gres   string   // the type of device that it is bound to: see slurm.Retype
@@ -237,19 +236,11 @@ func (s *pass) consider(job slurm.Job) *candidate {
 		c.theirs = true
 		return c
 	}
-	if job.Priority == 0 { // held by its user or an administrator, unless we were about to move it
-		if c.record.Verb != words.Moving || job.Reason != "JobHeldAdmin" {
-			s.unpin(c)
-			return nil
-		}
-		if slurm.Typed(job.Tres.PerNode) { // it was cut short before the last step
-			s.awaited(job, c.record)
-			s.tell(c, urgent, slurm.Step{Release: true}, settled(c.record, words.Placed))
-			return nil
-		}
-		c.held = true
+	if job.Priority == 0 { // held
+		s.unpin(c)
+		return nil
 	}
-	if !c.held && (c.record.Verb == words.Placed || c.record.Verb == words.Moving) && s.now-c.record.At <= settling {
+	if c.record.Verb == words.Placed && s.now-c.record.At <= settling {
 		s.result.Pinned++
 		s.awaited(job, c.record)
 		return nil
@@ -467,26 +458,10 @@ func (s *pass) pin(c *candidate, n *node, at uint32, count int, record words.Rec
 	record.From, record.Asked, record.Nodes, record.On = s.from(c), c.asked.remember(), c.required(), n.name+"/"+gres
 	apart, set := slurm.Retype(c.job.Tres, fmt.Sprintf("gres:shard:%s:%d", gres, count), s.planner.options.Replaces)
 	set = append(set, slurm.Setting{Field: "ReqNodeList", Value: n.name}, slurm.Setting{Field: "StartTime", Value: "now"})
-	var steps []slurm.Step
-	if !apart && !c.held {
-		steps = []slurm.Step{{Set: append(set, comment(record))}}
-	} else {
-		// scontrol reads what it is told byte by byte, each for three calls of the kernel: the sentence is said once, at the end.
-		moving := record
-		moving.Verb, moving.Text = words.Moving, ""
-		if apart {
-			steps = append(steps, slurm.Step{Set: []slurm.Setting{
-				{Field: "TresPerNode"}, {Field: "Priority", Value: "0"}, // and even where somebody ends our hold:
-				{Field: "StartTime", Value: fmt.Sprintf("now+%d", s.planner.options.WaitS)}, comment(moving),
-			}})
-		} else {
-			set = append(set, comment(moving))
-		}
-		end := settled(record, record.Verb)
-		if s.planner.basic && c.job.Priority > 0 {
-			end.Set = append(end.Set, slurm.Setting{Field: "Priority", Value: fmt.Sprint(c.job.Priority)})
-		}
-		steps = append(steps, slurm.Step{Set: set}, slurm.Step{Release: true}, end)
+	steps := []slurm.Step{append(set, comment(record))}
+	if apart { // scontrol reads what it is told byte by byte, each for three calls of the kernel: the sentence is said once
+		moving := words.Record{Verb: words.Waits, From: record.From, At: s.now, Asked: record.Asked}
+		steps = slices.Insert(steps, 0, slurm.Step{{Field: "TresPerNode"}, {Field: "StartTime", Value: "now+365days"}, comment(moving)})
 	}
 	s.tell(c, starting, steps...)
 	s.told[len(s.told)-1].onto = record.On
@@ -496,14 +471,8 @@ func comment(record words.Record) slurm.Setting {
 	return slurm.Setting{Field: "AdminComment", Value: record.String()}
 }
 
-// settled is the last step of a job that was moving.
-func settled(record words.Record, verb words.Verb) slurm.Step {
-	record.Verb = verb
-	return slurm.Step{Set: []slurm.Setting{comment(record)}}
-}
-
 // hasPlace says whether a job waits where we pinned it.
-func (c *candidate) hasPlace() bool { return c.record.On != "" && !c.held }
+func (c *candidate) hasPlace() bool { return c.record.On != "" }
 
 // leave a job to Slurm, as it was submitted.
 func (s *pass) leave(c *candidate, why string) {
@@ -545,7 +514,7 @@ func (s *pass) wait(c *candidate, why, reason string) {
 		return
 	}
 	rank := renewal + c.job.Eligible
-	if c.held || c.job.Eligible-s.now < s.planner.options.WaitS/4 {
+	if c.job.Eligible-s.now < s.planner.options.WaitS/4 {
 		rank = urgent + c.job.Eligible
 	}
 	s.change(c, rank, set, fmt.Sprintf("now+%d", wait), record)
@@ -556,11 +525,7 @@ const newsS = 60
 
 // change what a job that is not placed asks for, and when it may start.
 func (s *pass) change(c *candidate, rank int64, set []slurm.Setting, begin string, record words.Record) {
-	steps := []slurm.Step{{Set: append(set, slurm.Setting{Field: "StartTime", Value: begin}, comment(record))}}
-	if c.held {
-		steps = append(steps, slurm.Step{Release: true})
-	}
-	s.tell(c, rank, steps...)
+	s.tell(c, rank, append(set, slurm.Setting{Field: "StartTime", Value: begin}, comment(record)))
 }
 
 func (s *pass) tell(c *candidate, rank int64, steps ...slurm.Step) {

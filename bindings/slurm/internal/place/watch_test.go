@@ -64,7 +64,7 @@ func TestWhatAJobWasSeenToDoAloneCounts(t *testing.T) {
 	if placed(before) || !placed(after) {
 		t.Fatalf("said to use 95%% of a GPU and seen to use 5%%: expected no place beside another before, and one after, found %v and %v", before.Changes, after.Changes)
 	}
-	if !slices.ContainsFunc(after.Changes[0].Steps[1].Set, func(s slurm.Setting) bool { return s.Value == "gres:shard:a100_0:2" }) {
+	if !slices.ContainsFunc(after.Changes[0].Steps[1], func(s slurm.Setting) bool { return s.Value == "gres:shard:a100_0:2" }) {
 		t.Errorf("expected two shards for the 11,000 MiB that were seen, found %+v", after.Changes)
 	}
 }

@@ -187,8 +187,8 @@ while read -r line; do
 done
 `)
 	t.Setenv("PATH", dir+":"+os.Getenv("PATH"))
-	changes := []Change{{Job: 1, Steps: []Step{{Set: []Setting{{"A", "1"}}}}}, {Job: 2, Steps: []Step{{Set: []Setting{{"A", "1"}}}, {Release: true}}}, {Job: 3, Steps: []Step{{Release: true}}}}
-	all := "update JobId=1 A=1\nupdate JobId=2 A=1\nrelease 2\nrelease 3\n"
+	changes := []Change{{Job: 1, Steps: []Step{{{"A", "1"}}}}, {Job: 2, Steps: []Step{{{"A", "1"}}, {{"A", "2"}}}}, {Job: 3, Steps: []Step{{{"A", "1"}}}}}
+	all := "update JobId=1 A=1\nupdate JobId=2 A=1\nupdate JobId=2 A=2\nupdate JobId=3 A=1\n"
 	some := "update JobId=1 A=1\nupdate JobId=2 A=1\n"
 	for name, c := range map[string]struct {
 		boot, then string
@@ -199,7 +199,7 @@ done
 		"another from the beginning":     {"2026-11-29T12:00:00", "2026-11-29T12:00:00", false, ""},
 		"another in the midst":           {"2026-11-29T11:00:00", "2026-11-29T12:00:00", false, some},
 		"another that refuses":           {"2026-11-29T11:00:00", "2026-11-29T12:00:00", true, some},
-		"the same, that refuses to tell": {"2026-11-29T11:00:00", "2026-11-29T11:00:00", true, some + "release 3\n"},
+		"the same, that refuses to tell": {"2026-11-29T11:00:00", "2026-11-29T11:00:00", true, some + "update JobId=3 A=1\n"},
 	} {
 		write("boot", c.boot)
 		write("then", c.then)

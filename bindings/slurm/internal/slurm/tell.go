@@ -21,10 +21,7 @@ import (
 type Setting struct{ Field, Value string }
 
 // Step of a change: the controller makes all of it or nothing.
-type Step struct {
-	Set     []Setting
-	Release bool // ends a hold; nothing is set
-}
+type Step []Setting
 
 // Change of a waiting job, step by step; one that is refused ends it.
 type Change struct {
@@ -51,12 +48,9 @@ func (s Setting) word() string {
 }
 
 func (s Step) line(job uint64) string {
-	if s.Release {
-		return fmt.Sprintf("release %d", job)
-	}
 	var b strings.Builder
 	fmt.Fprintf(&b, "update JobId=%d", job)
-	for _, one := range s.Set {
+	for _, one := range s {
 		b.WriteString(" " + one.word())
 	}
 	return b.String()
@@ -168,8 +162,8 @@ func (c Client) Tell(ctx context.Context, changes []Change, atMost time.Duration
 //
 // Slurm 22.05 keeps a request in four places. What a job is told to ask for is added to what it asked for before, type by type,
 // and a sum "with and without type identification" is refused. A request without types is taken away with the same step where
-// it lies in another place than the new one, and apart where it lies in the same. A job that asks for nothing any more must be
-// held: once it may start, slurmctld 22.05.8 ends with a fault of memory. What has types keeps them for ever: another type
+// it lies in another place than the new one, and apart where it lies in the same. A job that asks for nothing any more must not
+// become eligible meanwhile: slurmctld 22.05.8 ends with a fault of memory. What has types keeps them for ever: another type
 // would be one device more, and to take them away and state others ends slurmctld too. A request for gpu never becomes one
 // for shard, nor the other way round.
 //

@@ -15,7 +15,6 @@ type Verb string
 // Verbs.
 const (
 	Waits  Verb = "waits"  // we look for a place for it
-	Moving Verb = "moving" // it is being given a place, and held by us meanwhile
 	Placed Verb = "placed" // it was given a place and may start there
 	Left   Verb = "left"   // Slurm is to place it, and the sentence says why
 )
@@ -28,7 +27,7 @@ type Record struct {
 	At    int64  // when it was placed, or its sentence was written
 	Asked string // what it asked for when it was submitted, such as gres:shard:2; "-" = nothing
 	Nodes string // host list that its user gave, which a place takes the room of
-	On    string // of a job that is moving or placed: its devices, "n1/a100_0+n1/a100_1"
+	On    string // of a job that is placed: its devices, "n1/a100_0+n1/a100_1"
 	Mem   int64  // MiB of device memory that was counted for it on each
 	Slow  string // slowdown that is expected, and its bound: "1.12..1.30"
 	Text  string
@@ -91,5 +90,5 @@ func RecordOf(admin string) (Record, bool) {
 			r.Slow = value
 		}
 	}
-	return r, slices.Contains([]Verb{Waits, Moving, Placed, Left}, r.Verb)
+	return r, slices.Contains([]Verb{Waits, Placed, Left}, r.Verb)
 }

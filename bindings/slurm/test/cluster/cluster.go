@@ -21,7 +21,6 @@ import (
 	"time"
 
 	"libhorus.org/slurm/internal/slurm"
-	"libhorus.org/slurm/internal/words"
 )
 
 // Options of a cluster. Zero values are defaults.
@@ -290,7 +289,7 @@ func (c *Cluster) KillController() {
 
 // Tidy does what an administrator has to do after a controller was killed: it forgot that jobs had started, started them again
 // where they ran already ("Duplicate jobid"), so drained those nodes and held those jobs; or forgot that they had ended, which
-// only a reconfiguration makes 22.05 ask the nodes about, and which 24.11 has to be told. Jobs that we hold are ours to release.
+// only a reconfiguration makes 22.05 ask the nodes about, and which 24.11 has to be told.
 func (c *Cluster) Tidy() {
 	if out, err := exec.Command("sinfo", "-h", "-N", "-t", "drain", "-o", "%N").Output(); err == nil {
 		for _, name := range strings.Fields(string(out)) {
@@ -306,7 +305,7 @@ func (c *Cluster) Tidy() {
 		if job.State == "RUNNING" && ended[fmt.Sprint(job.ID)] > 0 && time.Now().Unix()-job.Started > forgottenS {
 			_, _ = c.Slurm("scontrol", "requeue", fmt.Sprint(job.ID))
 		}
-		if record, _ := words.RecordOf(job.AdminComment); job.Pending() && job.Priority == 0 && record.Verb != words.Moving {
+		if job.Pending() && job.Priority == 0 {
 			_, _ = c.Slurm("scontrol", "release", fmt.Sprint(job.ID))
 		}
 	}
