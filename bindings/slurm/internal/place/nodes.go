@@ -109,7 +109,7 @@ func (p *Planner) layout(all []slurm.Node) (*pass, error) {
 		return nil, err
 	}
 	s := &pass{
-		planner: p, cluster: cluster, nodes: map[string]*node{}, watched: map[string]*Watched{}, never: map[uint64]int64{}, units: map[string]int64{},
+		planner: p, cluster: cluster, nodes: map[string]*node{}, watched: map[string]*Watched{}, never: map[uint64]int64{}, fits: map[uint64]int64{}, taken: map[uint64]bool{}, blocked: map[string]bool{}, units: map[string]int64{},
 		tiers: map[string]int{}, contested: map[string]bool{}, heldBack: map[string]uint64{}, lowest: math.MaxInt,
 	}
 	for _, raw := range all {

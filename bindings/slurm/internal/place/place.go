@@ -46,6 +46,7 @@ type Planner struct {
 	predictions map[run]predicted
 	alone       map[learn.Kind]learn.Observed
 	refusals    map[uint64]refusal
+	fits        map[uint64]int64 // jobs of Slurm's own that it could start, and since when, in s since 1970
 	never       map[uint64]int64 // jobs that fit no node, and since when every pass has found so, in s since 1970
 }
 
@@ -141,6 +142,7 @@ type pass struct {
 	units   map[string]int64 // MiB of a shard, the largest of each
 	now     int64
 	told    []told
+	fits    map[uint64]int64    // likewise
 	never   map[uint64]int64    // see Planner
 	watched map[string]*Watched // by device
 	result  Result
@@ -148,6 +150,8 @@ type pass struct {
 	tiers     map[string]int    // of partitions
 	ahead     int               // jobs that a GPU is kept for
 	closed    int               // devices that were closed to some
+	taken     map[uint64]bool   // nodes that are promised
+	blocked   map[string]bool   // kinds of jobs of Slurm's own for which there are no free GPUs
 	wanted    int               // GPUs of a node that the least of Slurm's own jobs which wait asks for; 0 = none waits
 	lowest    int               // tier of those that hold something
 	contested map[string]bool   // places that a job which may just be starting there is to lose
@@ -170,8 +174,6 @@ type candidate struct {
 	theirs bool     // Slurm's own: it is not ours to place
 	limit  bool     // Slurm holds it back for a limit of its user's or account's
 	gres   string   // the type of device that it is bound to: see slurm.Retype
-
-	overtaken bool // jobs of Slurm's own wait behind it that may start
 }
 
 // owner is whose jobs share with each other.
@@ -207,7 +209,7 @@ func (p *Planner) Pass(ctx context.Context, nodes []slurm.Node, jobs []slurm.Job
 		}
 	}
 	s.tellWatched()
-	p.never = s.never
+	p.never, p.fits = s.never, s.fits
 	return s.result, nil
 }
 

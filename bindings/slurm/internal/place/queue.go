@@ -60,13 +60,9 @@ func (s *pass) peers(a, b *candidate) bool {
 // plan places the queue in its order. Slurm's priorities order it and no more: a job's work counts as much as another's. Of peers
 // with no job of Slurm's own between them, those go first whose work is worth most where they would be pinned.
 func (s *pass) plan(ctx context.Context, queue []*candidate) error {
-	last := len(queue) - 1 // of Slurm's own that may start
-	for last >= 0 && !(queue[last].theirs && s.eligible(queue[last].job)) {
-		last--
-	}
 	for _, c := range queue {
 		if c.theirs && s.eligible(c.job) {
-			if _, count := asksOfNode(c.job, max(1, c.job.NodeCount), math.MaxInt); count > 0 {
+			if _, count := asksOfNode(c.job, max(1, c.job.NodeCount)); count > 0 {
 				s.wanted = min(cmp.Or(s.wanted, count), count)
 			}
 		}
@@ -100,13 +96,12 @@ func (s *pass) plan(ctx context.Context, queue []*candidate) error {
 			return s.planSome(ctx, rest, true, full)
 		})
 	}
-	for i, c := range queue {
-		c.overtaken = i < last
+	for _, c := range queue {
 		opens := ""
 		if !c.theirs {
 			opens = s.openTo(c)
 		}
-		alone := c.theirs && c.job.Promised != "" || c.hasPlace() || c.only != nil || opens != ""
+		alone := c.theirs && s.eligible(c.job) || c.hasPlace() || c.only != nil || opens != ""
 		if before != nil && !c.theirs && !s.peers(before, c) {
 			before = nil
 		}
@@ -116,9 +111,11 @@ func (s *pass) plan(ctx context.Context, queue []*candidate) error {
 			}
 		}
 		if c.theirs {
-			s.promise(c.job)
 			if s.eligible(c.job) {
 				before = nil
+				if !s.starts(c.job) {
+					s.promise(c.job)
+				}
 			}
 			continue
 		}
@@ -132,6 +129,7 @@ func (s *pass) plan(ctx context.Context, queue []*candidate) error {
 				if err != nil {
 					return err
 				}
+				s.promise(c.job)
 				continue
 			}
 			now = append(now, c)
@@ -161,37 +159,108 @@ func (s *pass) plan(ctx context.Context, queue []*candidate) error {
 	return flush()
 }
 
-// promise closes the devices that Slurm means to give to a job of its own: to all behind it in the queue that would hold them longer.
+// starts takes a job of Slurm's own in where it starts at its next turn, if there are free GPUs for it. One that does not start
+// there for as long as Slurm may take has a reason that we do not see.
+func (s *pass) starts(job slurm.Job) bool {
+	kind := fmt.Sprint(job.Tres, job.WholeNodes, job.NodeCount, job.Tasks, job.CPUs, job.MemMiB, job.TimeLimitMin, job.Partition, "|", job.Required, "|", job.Excluded)
+	if s.blocked[kind] {
+		return false
+	}
+	nodes := max(1, job.NodeCount)
+	gres, count := asksOfNode(job, nodes)
+	var pieces []piece
+	for i := len(s.byID) - 1; i >= 0 && len(pieces) < nodes; i-- { // as Slurm takes those that are alike: see layout
+		n := s.byID[i]
+		count := count
+		if count == math.MaxInt {
+			count = len(n.devices)
+		}
+		one := piece{node: n, cpus: up(job.CPUs, nodes), memMiB: job.MemMiB / int64(nodes)}
+		for at := len(n.devices) - 1; at >= 0 && len(one.devices) < count; at-- {
+			if d := &n.devices[at]; d.tenants == 0 && (gres == "" || gres == d.gres) && s.open(&candidate{job: job}, d) {
+				one.devices = append(one.devices, uint32(at))
+			}
+		}
+		if count == 0 || len(one.devices) < count || !s.mayUse(job, n) {
+			continue
+		}
+		as, slots := s.resides(job, one)
+		if found, err := s.planner.placer.Appraise(s.cluster, as, slots); err == nil && found.Reason == horus.ReasonNone {
+			pieces = append(pieces, one)
+		}
+	}
+	if s.blocked[kind] = len(pieces) < nodes; s.blocked[kind] {
+		return false
+	}
+	s.fits[job.ID] = cmp.Or(s.planner.fits[job.ID], s.now)
+	if s.now-s.fits[job.ID] > s.planner.options.GraceS {
+		return false
+	}
+	s.takeIn(job, pieces)
+	return true
+}
+
+// mayUse says whether a job of Slurm's own may run on a node.
+func (s *pass) mayUse(job slurm.Job, n *node) bool {
+	required, err := slurm.Hosts(job.Required)
+	excluded, wrong := slurm.Hosts(job.Excluded)
+	return n.up && err == nil && wrong == nil && (job.Required == "" || slices.Contains(required, n.name)) && !slices.Contains(excluded, n.name) &&
+		slices.ContainsFunc(strings.Split(job.Partition, ","), func(name string) bool {
+			return slices.Contains(n.labels, horus.Label{Key: "partition/" + name, Value: "1"})
+		})
+}
+
+// promise closes the nodes that Slurm means to give to a job: to all behind it in the queue that would hold a part of one longer.
+// Backfill starts nobody there, whatever is free beside the job. Who is promised what another has by now gets the node that is free
+// first.
 func (s *pass) promise(job slurm.Job) {
 	hosts, err := slurm.Hosts(job.Promised)
 	if job.Promised == "" || err != nil || job.Started <= 0 {
 		return
 	}
 	for _, host := range hosts {
-		n := s.nodes[host]
+		n, till := s.nodes[host], job.Started
+		if n != nil && s.taken[n.id] {
+			n, till = s.next(job, len(hosts))
+		}
 		if n == nil {
 			continue
 		}
-		var at []int
-		gres, count := asksOfNode(job, len(hosts), len(n.devices))
-		for i := len(n.devices) - 1; i >= 0; i-- { // as Slurm takes those that are alike: see layout
-			if n.devices[i].closed == 0 && (gres == "" || gres == n.devices[i].gres) {
-				at = append(at, i)
+		s.taken[n.id] = true
+		for i := range n.devices {
+			if d := &n.devices[i]; d.closed == 0 || till < d.closed {
+				s.close(n, uint32(i), till)
 			}
-		}
-		slices.SortStableFunc(at, func(a, b int) int {
-			return cmp.Or(cmp.Compare(n.devices[a].ends, n.devices[b].ends), cmp.Compare(n.devices[a].tenants, n.devices[b].tenants))
-		})
-		for _, i := range at[:min(count, len(at))] {
-			s.close(n, uint32(i), job.Started)
 		}
 	}
 }
 
-// asksOfNode is how many GPUs a job takes of each of its nodes, and of which type; "" = any.
-func asksOfNode(job slurm.Job, nodes, devices int) (gres string, count int) {
+// next is the node that is promised to nobody and is free for a job first, and when.
+func (s *pass) next(job slurm.Job, nodes int) (best *node, till int64) {
+	if len(s.taken) == len(s.byID) {
+		return nil, 0
+	}
+	_, count := asksOfNode(job, nodes)
+	for _, n := range s.byID {
+		if s.taken[n.id] || count == 0 || !s.mayUse(job, n) {
+			continue
+		}
+		var ends []int64
+		for _, d := range n.devices {
+			ends = append(ends, max(d.ends, s.now))
+		}
+		slices.Sort(ends)
+		if at := ends[min(count, len(ends))-1]; best == nil || at < till {
+			best, till = n, at
+		}
+	}
+	return best, till
+}
+
+// asksOfNode is how many GPUs a job takes of each of its nodes, and of which type; "" = any. All of them are more than a node has.
+func asksOfNode(job slurm.Job, nodes int) (gres string, count int) {
 	if job.WholeNodes || job.Tres.PerSocket != "" {
-		return "", devices
+		return "", math.MaxInt
 	}
 	for request, times := range map[string]int{job.Tres.PerNode: nodes, job.Tres.PerJob: 1, job.Tres.PerTask: job.Tasks} {
 		for _, g := range slurm.GresOf(request) {
@@ -399,28 +468,25 @@ func (s *pass) ask(ctx context.Context, some []*candidate, peers bool, full map[
 
 // A job that finds no place is not to be passed for ever by jobs behind it. So Slurm is shown the first of those on a GPU that is
 // to become free: where others share it, it asks for all of its shards, and so starts once nobody is there; or as soon as a pass
-// finds it a place.
+// finds it a place. Not at once: bound to one GPU, it holds up its node and Slurm's queue where any GPU would do.
 
-// mayBeKept says whether a GPU may be kept for a job that others would pass: jobs of Slurm's own behind it in the queue, those of
-// ours that came later, or those of a lower tier that run.
+// mayBeKept says whether a GPU may be kept for a job: for one that has waited, or for which Slurm may preempt those that run.
 func (s *pass) mayBeKept(c *candidate) bool {
 	devices := 0
 	for _, n := range s.byID {
 		devices += len(n.devices)
 	}
-	return !c.limit && s.ahead < max(1, devices/8) && (s.passed(c) || s.lowest < s.tierOf(c.job))
+	return !c.limit && s.ahead < max(1, devices/8) && (s.waited(c) || s.lowest < s.tierOf(c.job))
 }
 
-func (s *pass) passed(c *candidate) bool {
-	return c.overtaken || s.now-s.from(c) > s.planner.options.GraceS
-}
+func (s *pass) waited(c *candidate) bool { return s.now-s.from(c) > s.planner.options.GraceS }
 
 // keep a GPU for a job.
 func (s *pass) keep(c *candidate, refused horus.Decision) bool {
 	if !s.mayBeKept(c) {
 		return false
 	}
-	passed := s.passed(c)
+	waited := s.waited(c)
 	var best struct {
 		node *node
 		at   uint32
@@ -433,7 +499,7 @@ func (s *pass) keep(c *candidate, refused horus.Decision) bool {
 		for i := range n.devices {
 			d := &n.devices[i]
 			preempts := d.tenants > 0 && d.tier < s.tierOf(c.job)
-			if !s.open(c, d) || d.shards == 0 || c.memory(d.model) > int64(d.shards)*d.unit || !passed && !preempts {
+			if !s.open(c, d) || d.shards == 0 || c.memory(d.model) > int64(d.shards)*d.unit || !waited && !preempts {
 				continue
 			}
 			rank := [3]int64{1, d.ends, int64(d.tenants)}
@@ -469,6 +535,7 @@ func (s *pass) keep(c *candidate, refused horus.Decision) bool {
 		}
 	}
 	s.close(best.node, best.at, 1)
+	s.promise(c.job)
 	return true
 }
 

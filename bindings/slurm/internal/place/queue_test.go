@@ -50,32 +50,21 @@ func kept(told string) bool {
 	return strings.Contains(told, "horus:waits") && strings.Contains(told, " on=n1/a100_0") && strings.Contains(told, "StartTime now")
 }
 
-func TestAGPUIsKeptForWhomOthersWouldPass(t *testing.T) {
-	nodes, busy := []slurm.Node{machine("n1", one)}, full(9, "n1", "gpu:a100_0:1(IDX:0)")
-	behind, ahead := theirs(2, 1), theirs(3, 1)
-	behind.Priority, ahead.Priority = 50, 200
-	if got := changes(t, nodes, busy, ours(1, light))[1]; kept(got) {
-		t.Errorf("nobody behind it: expected it to wait, found %s", got)
-	}
-	if got := changes(t, nodes, busy, ours(1, light), ahead)[1]; kept(got) {
-		t.Errorf("one before it: expected it to wait, found %s", got)
-	}
-	if got := changes(t, nodes, busy, ours(1, light), behind)[1]; !kept(got) || !strings.Contains(got, "gres:shard:a100_0:1") {
-		t.Errorf("one behind it: expected the GPU kept for it, with room for others once it runs, found %s", got)
-	}
-	patient := ours(1, light)
-	patient.Eligible = 990 - 100 + 60
-	if got := changes(t, nodes, busy, patient)[1]; !kept(got) {
-		t.Errorf("it waits longer than --grace: expected a GPU kept for it, found %s", got)
-	}
-	cores := behind
-	cores.Tres = slurm.Tres{}
-	if got := changes(t, nodes, busy, ours(1, light), cores)[1]; kept(got) {
-		t.Errorf("one behind it that wants no GPU: expected it to wait, found %s", got)
-	}
-	behind.Eligible = 2000
+// patient is a job that has waited longer than --grace.
+func patient(id uint64) slurm.Job {
+	job := ours(id, light)
+	job.Eligible -= 100
+	return job
+}
+
+func TestAGPUIsKeptForWhoHasWaited(t *testing.T) {
+	nodes, busy, behind := []slurm.Node{machine("n1", one)}, full(9, "n1", "gpu:a100_0:1(IDX:0)"), theirs(2, 1)
+	behind.Priority = 50
 	if got := changes(t, nodes, busy, ours(1, light), behind)[1]; kept(got) {
-		t.Errorf("one behind it that may not start yet: expected it to wait, found %s", got)
+		t.Errorf("it has just come: expected it to wait, found %s", got)
+	}
+	if got := changes(t, nodes, busy, patient(1), behind)[1]; !kept(got) || !strings.Contains(got, "gres:shard:a100_0:1") {
+		t.Errorf("it waits longer than --grace: expected the GPU kept for it, with room for others once it runs, found %s", got)
 	}
 }
 
@@ -86,7 +75,7 @@ func TestNobodyIsShownToSlurmBesideThoseWhoShareBefore2411(t *testing.T) {
 	for _, replaces := range []bool{false, true} {
 		p := planner(t)
 		p.options.Replaces = replaces
-		result, err := p.Pass(context.Background(), []slurm.Node{machine("n1", one)}, []slurm.Job{busy, ours(1, light), behind}, 990)
+		result, err := p.Pass(context.Background(), []slurm.Node{machine("n1", one)}, []slurm.Job{busy, patient(1), behind}, 990)
 		if err != nil || result.Kept != 1 || result.Waiting != 1 || len(result.Changes) != 1 {
 			t.Fatalf("replaces %v: expected one GPU kept for one job that waits, found %+v, %v", replaces, result, err)
 		}
@@ -131,22 +120,48 @@ func TestAGPUIsKeptOfALowerTier(t *testing.T) {
 }
 
 func TestWhatSlurmHasPromisedIsOpenToThoseThatEndBefore(t *testing.T) {
-	nodes, big := []slurm.Node{machine("n1", two)}, theirs(9, 2)
+	nodes, busy, big := []slurm.Node{machine("n1", two+",gpu:a100_2:1,shard:a100_2:4")}, full(8, "n1", "gpu:a100_0:1(IDX:0)"), theirs(9, 3)
 	big.Priority, big.Promised, big.Started = 200, "n1", 990+600
 	for minutes, placed := range map[int64]bool{0: false, 9: true, 11: false} {
 		job := ours(1, light)
 		job.TimeLimitMin = minutes
-		if got := changes(t, nodes, big, job)[1]; strings.Contains(got, "horus:placed") != placed {
+		if got := changes(t, nodes, busy, big, job)[1]; strings.Contains(got, "horus:placed") != placed {
 			t.Errorf("a limit of %d minutes: expected placed %v, found %s", minutes, placed, got)
 		}
 	}
-	big.Tres.PerNode = "gres:gpu:1"
-	if got := changes(t, nodes, big, ours(1, light))[1]; !strings.Contains(got, "on=n1/a100_1") {
-		t.Errorf("one GPU promised: expected the other, found %s", got)
-	}
 	big.Priority = 50
-	if got := changes(t, nodes, big, ours(1, light))[1]; !strings.Contains(got, "on=n1/a100_1") {
+	if got := changes(t, nodes, busy, big, ours(1, light))[1]; !strings.Contains(got, "horus:placed") {
 		t.Errorf("promised to a job behind it: expected it placed, found %s", got)
+	}
+}
+
+// Backfill keeps whole nodes, whatever is free there: another place for each job that waits, in their order.
+func TestNobodyIsPinnedWhereBackfillStartsNobody(t *testing.T) {
+	nodes := []slurm.Node{machine("n1", two), machine("n2", two)}
+	busy := []slurm.Job{full(7, "n1", "gpu:a100_0:1(IDX:0)"), full(8, "n2", "gpu:a100_0:1(IDX:0)")}
+	first, second := theirs(9, 2), theirs(10, 2)
+	first.Priority, first.Promised, first.Started = 201, "n1", 990+600
+	if got := changes(t, nodes, append(busy, first, ours(1, light))...)[1]; !strings.Contains(got, "on=n2/a100_1") {
+		t.Errorf("one node is promised: expected the other, found %s", got)
+	}
+	second.Priority, second.Promised, second.Started = 200, "n1", 990+1200
+	if got := changes(t, nodes, append(busy, first, second, ours(1, light))...)[1]; strings.Contains(got, "horus:placed") {
+		t.Errorf("two wait for a node: expected nobody on either, found %s", got)
+	}
+}
+
+func TestFreeGPUsAreTheirsWhomSlurmStartsThere(t *testing.T) {
+	p, ahead := planner(t), theirs(9, 1)
+	ahead.Priority, ahead.Promised, ahead.Started = 200, "n2", 2000   // as backfill saw it some seconds ago
+	for now, placed := range map[int64]bool{990: false, 1051: true} { // by then something else holds it back
+		p.fits = map[uint64]int64{9: 990}
+		result, err := p.Pass(context.Background(), []slurm.Node{machine("n1", one)}, []slurm.Job{ahead, ours(1, light)}, now)
+		if err != nil || len(result.Changes) != 1 {
+			t.Fatal(result, err)
+		}
+		if got := fmt.Sprint(result.Changes[0].Steps); strings.Contains(got, "horus:placed") != placed {
+			t.Errorf("at %d: expected the job that shares placed %v, found %s", now, placed, got)
+		}
 	}
 }
 

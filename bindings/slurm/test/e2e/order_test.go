@@ -63,9 +63,9 @@ func TestPrioritiesOrderThoseThatShare(t *testing.T) {
 	}
 }
 
-func TestAJobThatSharesIsNotPassedByWholeGPUs(t *testing.T) {
+func TestAJobThatSharesIsNotPassedForEverByWholeGPUs(t *testing.T) {
 	c := start(t, cluster.Options{Nodes: 1, GPUs: []string{"a100_0"}})
-	c.StartDaemon()
+	c.StartDaemon("--grace", "1s")
 	first := c.Submit("600", "--gpus=1")
 	running(c, first)
 	share := c.Submit("60", shared(fills(30, 8, ""))...)
