@@ -10,6 +10,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -364,9 +365,7 @@ func (s *pass) describe(c *candidate) error {
 	if slurm.Typed(job.Tres.PerNode) && !s.planner.options.Replaces {
 		c.gres = slurm.GresOf(job.Tres.PerNode)[0].Type
 	}
-	alike := c.horus
-	alike.ID, alike.Name = 0, ""
-	c.kind = fmt.Sprintf("%+v|%s|%s", alike, c.required(), job.Excluded)
+	c.kind = fmt.Sprint(owner(job), "|", job.Partition, "|", job.Features, "|", words.Each(job.Comment), c.wish.Model, c.asked.shards, job.CPUs, job.MemMiB, "|", c.required(), "|", job.Excluded)
 	return nil
 }
 
@@ -421,13 +420,16 @@ func (s *pass) reject(c *candidate, refused horus.Decision) {
 	s.wait(c, never+refused.Text, refused.Reason.String())
 }
 
+// elsewhere is what other fields of a record say than its sentence.
+var elsewhere = regexp.MustCompile(` on \S+ device [0-9]+|; expected slowdown [^ ]+ \(at most [^)]+\)`)
+
 // place lets a job start where the library put it.
 func (s *pass) place(c *candidate, decision horus.Decision) {
 	n, at := s.byID[decision.Slots[0].Node-1], decision.Slots[0].Device
 	d := &n.devices[at]
 	record := words.Record{
 		Verb: words.Placed, At: s.now, Slow: fmt.Sprintf("%.2f..%.2f", decision.Slowdown, decision.SlowdownUpper),
-		Text: decision.Text,
+		Text: elsewhere.ReplaceAllString(decision.Text, ""),
 	}
 	if math.IsInf(float64(decision.SlowdownUpper), 0) {
 		record.Slow = fmt.Sprintf("%.2f..", decision.Slowdown)
@@ -462,7 +464,7 @@ func (s *pass) pin(c *candidate, n *node, at uint32, count int, record words.Rec
 	set = append(set, slurm.Setting{Field: "ReqNodeList", Value: n.name}, slurm.Setting{Field: "StartTime", Value: "now"})
 	steps := []slurm.Step{append(set, comment(record))}
 	if apart { // scontrol reads what it is told byte by byte, each for three calls of the kernel: the sentence is said once
-		moving := words.Record{Verb: words.Waits, From: record.From, At: s.now, Asked: record.Asked}
+		moving := words.Record{Verb: words.Waits, From: record.From, Asked: record.Asked}
 		steps = slices.Insert(steps, 0, slurm.Step{{Field: "TresPerNode"}, {Field: "StartTime", Value: "now+365days"}, comment(moving)})
 	}
 	s.tell(c, starting, steps...)

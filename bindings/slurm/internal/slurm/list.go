@@ -201,7 +201,7 @@ func (r *Reader) Look(ctx context.Context) (mark string, err error) {
 		format = append(format, one.name+":0"+r.end)
 	}
 	out, err := output(ctx, command{
-		name: "squeue", args: []string{"--noheader", "--all", "--states=PENDING,RUNNING,SUSPENDED," + strings.Join(states, ",")}, env: quiet("SQUEUE_FORMAT2=" + strings.Join(format, ",")),
+		name: "squeue", args: []string{"--local", "--noheader", "--all", "--states=PENDING,RUNNING,SUSPENDED," + strings.Join(states, ",")}, env: quiet("SQUEUE_FORMAT2=" + strings.Join(format, ",")),
 	})
 	if err != nil {
 		return "", err
@@ -292,7 +292,7 @@ func (r *Reader) exclude(ctx context.Context) error {
 	if time.Since(r.asked) < stale && !slices.ContainsFunc(r.listed, unknown) {
 		return nil
 	}
-	out, err := output(ctx, command{name: "squeue", args: []string{"--noheader", "--all", "--states=PENDING", "--format=%A %x"}, env: quiet()})
+	out, err := output(ctx, command{name: "squeue", args: []string{"--local", "--noheader", "--all", "--states=PENDING", "--format=%A %x"}, env: quiet()})
 	if err != nil {
 		return err
 	}
@@ -331,8 +331,8 @@ func (r *Reader) hold(ctx context.Context) error {
 	for i, l := range ask {
 		fmt.Fprintf(&in, "show job %s\nshow hostnames %s\n", l.shown, after(i))
 	}
-	// Its status is that of a job that is gone.
-	out, err := output(ctx, command{name: "scontrol", args: []string{"--details"}, env: quiet(), in: in.String(), anyStatus: true})
+	// Its status is that of a job that is gone. Without --local each job is asked for in two calls, the first for a federation.
+	out, err := output(ctx, command{name: "scontrol", args: []string{"--local", "--details"}, env: quiet(), in: in.String(), anyStatus: true})
 	if err != nil {
 		return err
 	}

@@ -115,7 +115,7 @@ func TestADryRunSaysWhatItWouldDoAndTellsSlurmNothing(t *testing.T) {
 	before := c.Job(id)
 	c.StartDaemon("--dry-run")
 	c.Wait("it says where the job would be placed", soon, func() bool {
-		return strings.Contains(c.Read("horus-slurm.out"), fmt.Sprintf("job %d: placed n1/a100_1 Placed on", id))
+		return strings.Contains(c.Read("horus-slurm.out"), fmt.Sprintf("job %d: placed n1/a100_1 Placed", id))
 	})
 	if after := c.Job(id); after.AdminComment != "" || after.Eligible != before.Eligible {
 		t.Errorf("expected the job as it was, found %q, begin %d", after.AdminComment, after.Eligible)

@@ -86,7 +86,7 @@ func TestAJobIsPlacedOnANodeAndADeviceAndEnds(t *testing.T) {
 	c.StartDaemon()
 	id := c.Submit("1", shared(fills(30, 8, ""))...)
 	job := running(c, id)[0]
-	if r := record(job); r.Verb != words.Placed || strings.Join(on(t, job), "+") != r.On || r.Mem < 8192 || !strings.Contains(r.Text, "Placed on") {
+	if r := record(job); r.Verb != words.Placed || strings.Join(on(t, job), "+") != r.On || r.Mem < 8192 || !strings.HasPrefix(r.Text, "Placed") {
 		t.Errorf("expected an admin comment with the place that it has, found %v beside %q", on(t, job), job.AdminComment)
 	}
 	c.Wait("the job ends", soon, func() bool { return c.Job(id).State == "COMPLETED" })
