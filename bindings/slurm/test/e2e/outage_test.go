@@ -183,9 +183,12 @@ func TestAsideLeavesTheQueueToSlurmAsItWasSubmitted(t *testing.T) {
 // Slurm before 24.11 itself gives shards again over a restart. So it must not see who waits for a GPU that others share.
 func TestNobodyIsStartedBesideThoseWhoseSharesSlurmForgot(t *testing.T) {
 	c := start(t, cluster.Options{Nodes: 1, GPUs: []string{"a100_0"}})
-	c.StartDaemon("--grace", "1s")
+	d := c.StartDaemon()
 	running(c, c.Submit("600", shared(fills(90, 25, ""))...))
+	d.Kill()
 	waits, plain := c.Submit("600", shared(fills(90, 30, ""))...), c.Submit("600", "--gres=shard:a100_0:2")
+	time.Sleep(2 * time.Second) // its first sentence says it then
+	c.StartDaemon("--grace", "1s")
 	c.Wait("a GPU is kept for it", soon, func() bool { return strings.Contains(record(c.Job(waits)).Text, "is kept for it") })
 	time.Sleep(6 * time.Second) // Slurm has saved that
 	c.KillController()
