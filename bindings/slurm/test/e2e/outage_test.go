@@ -134,7 +134,7 @@ func TestARequeuedJobIsPlacedAnew(t *testing.T) {
 	c := start(t, cluster.Options{})
 	var others []uint64
 	for _, name := range []string{"n1", "n2"} {
-		others = append(others, c.Submit("600", "--gres=gpu:a100_0:1", "-w", name))
+		others = append(others, c.Submit("600", "--gres=gpu:a100_1:1", "-w", name))
 	}
 	running(c, others...)
 	c.StartDaemon("--grace", "2s")
