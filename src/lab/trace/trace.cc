@@ -3,7 +3,7 @@
 #include "lab/trace/trace.h"
 
 #include <algorithm>
-#include <iterator>
+#include <tuple>
 #include <utility>
 
 #include "base/hash.h"
@@ -31,85 +31,6 @@ absl::Status ValidateWork(const TraceJob& job) {
                          job.steps);
 }
 
-absl::Status ValidateTable(const char* field, const std::vector<std::string>& names) {
-  for (size_t i = 0; i < names.size(); ++i) {
-    if (const absl::Status status = ValidateTraceName(field, names[i]); !status.ok()) {
-      return InvalidArgument("trace: %s[%d]: %s", field, i, std::string(status.message()));
-    }
-  }
-  std::vector<std::string_view> sorted(names.begin(), names.end());
-  std::ranges::sort(sorted);
-  const auto twice = std::adjacent_find(sorted.begin(), sorted.end());
-  if (twice == sorted.end()) return absl::OkStatus();
-  return InvalidArgument("trace: %s: expected each name once, found %s twice", field, Quoted(*twice));
-}
-
-absl::Status ValidateTypes(const std::vector<GpuTypeNames>& lists) {
-  for (size_t i = 0; i < lists.size(); ++i) {
-    const GpuTypeNames& list = lists[i];
-    if (!Within(static_cast<int64_t>(list.size()), 1, kMaxTraceTypes)) {
-      return InvalidArgument("trace: type_lists[%d]: expected 1 to %d GPU types, found %d", i, kMaxTraceTypes,
-                             list.size());
-    }
-    for (const std::string& name : list) {
-      absl::Status status = ValidateTraceName("gpu_types", name);
-      if (status.ok() && name.find(kTypeSeparator) != std::string::npos) {
-        status = InvalidArgument("gpu_types: expected a name without '%c', found %s", kTypeSeparator, Quoted(name));
-      }
-      if (!status.ok()) return InvalidArgument("trace: type_lists[%d]: %s", i, std::string(status.message()));
-    }
-    if (std::adjacent_find(list.begin(), list.end(), std::greater_equal<>()) != list.end()) {
-      return InvalidArgument("trace: type_lists[%d]: expected names ascending and each once, found otherwise", i);
-    }
-  }
-  std::vector<GpuTypeNames> sorted = lists;
-  std::ranges::sort(sorted);
-  if (std::adjacent_find(sorted.begin(), sorted.end()) == sorted.end()) return absl::OkStatus();
-  return InvalidArgument("trace: type_lists: expected each list once, found one twice");
-}
-
-absl::Status ValidateStepTable(const std::vector<TraceStepTimes>& all) {
-  for (size_t i = 0; i < all.size(); ++i) {
-    if (const absl::Status status = ValidateStepTimes(all[i]); !status.ok()) {
-      return InvalidArgument("trace: step_times[%d]: %s", i, std::string(status.message()));
-    }
-  }
-  std::vector<TraceStepTimes> sorted = all;
-  std::ranges::sort(sorted);
-  if (std::adjacent_find(sorted.begin(), sorted.end()) == sorted.end()) return absl::OkStatus();
-  return InvalidArgument("trace: step_times: expected each entry once, found one twice");
-}
-
-// Positions in a table, which come for the first time in ascending order.
-class FirstUse {
- public:
-  FirstUse(const char* field, size_t size) : field_(field), size_(size) {}
-
-  [[nodiscard]] absl::Status See(uint32_t position) {
-    if (position == kNotStated || position < next_) return absl::OkStatus();
-    if (position >= size_) {
-      return InvalidArgument("%s: expected a position below %d, found %d", field_, size_, position);
-    }
-    if (position == next_) {
-      ++next_;
-      return absl::OkStatus();
-    }
-    return InvalidArgument("%s: expected at most %d, as tables are in the order of first use, found %d", field_, next_,
-                           position);
-  }
-
-  [[nodiscard]] absl::Status End() const {
-    if (next_ == size_) return absl::OkStatus();
-    return InvalidArgument("trace: %s: expected a table whose entries are all in use, found %d of %d", field_, next_,
-                           size_);
-  }
-
- private:
-  const char* field_;
-  size_t size_;
-  size_t next_ = 0;
-};
-
 absl::Status ValidateIds(const std::vector<TraceJob>& jobs) {
   std::vector<uint64_t> ids;
   ids.reserve(jobs.size());
@@ -120,17 +41,40 @@ absl::Status ValidateIds(const std::vector<TraceJob>& jobs) {
   return InvalidArgument("trace: id: expected each once, found %d twice", *twice);
 }
 
+// What the builder's callers name; that names are unique and in the order of first use is the builder's work.
+absl::Status ValidateTables(const Trace& trace) {
+  for (const auto& [field, names] : {std::pair("profiles", &trace.profiles), std::pair("owners", &trace.owners)}) {
+    for (size_t i = 0; i < names->size(); ++i) {
+      const absl::Status status = ValidateTraceName(field, (*names)[i]);
+      if (!status.ok()) return At(Formatted("trace: %s[%d]", field, i), status);
+    }
+  }
+  for (size_t i = 0; i < trace.step_times.size(); ++i) {
+    const absl::Status status = ValidateStepTimes(trace.step_times[i]);
+    if (!status.ok()) return At(Formatted("trace: step_times[%d]", i), status);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ValidatePositions(const Trace& trace, const TraceJob& job) {
+  const std::tuple<const char*, uint32_t, size_t> positions[] = {
+      {"profile", job.profile, trace.profiles.size()},
+      {"owner", job.owner, trace.owners.size()},
+      {"gpu_types", job.gpu_types, trace.type_lists.size()},
+      {"step_times", job.step_times, trace.step_times.size()}};
+  for (const auto& [field, position, size] : positions) {
+    if (position < size || position == kNotStated) continue;
+    return InvalidArgument("%s: expected a position below %d, found %d", field, size, position);
+  }
+  return absl::OkStatus();
+}
+
 absl::Status ValidateJobs(const Trace& trace) {
-  FirstUse uses[] = {{"profile", trace.profiles.size()},
-                     {"owner", trace.owners.size()},
-                     {"gpu_types", trace.type_lists.size()},
-                     {"step_times", trace.step_times.size()}};
   for (size_t i = 0; i < trace.jobs.size(); ++i) {
     const TraceJob& job = trace.jobs[i];
     absl::Status status = ValidateTraceJob(job);
-    const uint32_t positions[] = {job.profile, job.owner, job.gpu_types, job.step_times};
-    for (size_t k = 0; status.ok() && k < std::size(uses); ++k) status = uses[k].See(positions[k]);
-    if (!status.ok()) return InvalidArgument("trace: job[%d]: %s", i, std::string(status.message()));
+    if (status.ok()) status = ValidatePositions(trace, job);
+    if (!status.ok()) return At(Formatted("trace: job[%d]", i), status);
     if (i == 0) continue;
     const TraceJob& before = trace.jobs[i - 1];
     if (before.submit_us > job.submit_us || (before.submit_us == job.submit_us && before.id > job.id)) {
@@ -140,7 +84,6 @@ absl::Status ValidateJobs(const Trace& trace) {
           i, job.submit_us, job.id, before.submit_us, before.id);
     }
   }
-  for (const FirstUse& use : uses) HORUS_RETURN_IF_ERROR(use.End());
   return ValidateIds(trace.jobs);
 }
 
@@ -207,10 +150,7 @@ absl::Status ValidateTrace(const Trace& trace) {
   if (trace.jobs.size() > kMaxTraceJobs) {
     return ResourceExhausted("trace: expected at most %d jobs, found %d", kMaxTraceJobs, trace.jobs.size());
   }
-  HORUS_RETURN_IF_ERROR(ValidateTable("profiles", trace.profiles));
-  HORUS_RETURN_IF_ERROR(ValidateTable("owners", trace.owners));
-  HORUS_RETURN_IF_ERROR(ValidateTypes(trace.type_lists));
-  HORUS_RETURN_IF_ERROR(ValidateStepTable(trace.step_times));
+  HORUS_RETURN_IF_ERROR(ValidateTables(trace));
   return ValidateJobs(trace);
 }
 
