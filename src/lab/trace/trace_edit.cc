@@ -18,18 +18,18 @@ __extension__ typedef __int128 Wide;  // GPUs x time, and products of two times
 
 constexpr int32_t kWholeMilli = 1000;  // of a quantile
 
-absl::StatusOr<int64_t> KnownDuration(const Trace& trace, size_t index, const DurationOf& duration) {
-  const int64_t us = duration(trace.jobs[index]);
+absl::StatusOr<int64_t> KnownDuration(const Trace& trace, size_t index) {
+  const int64_t us = trace.jobs[index].duration_us;
   if (us > 0 && us <= kMaxTraceTimeUs) return us;
   return InvalidArgument("trace: job[%d]: duration: expected 1 to %d us, found %d%s", index, kMaxTraceTimeUs, us,
                          trace.jobs[index].steps > 0 ? " (it states steps: their speed is the caller's)" : "");
 }
 
-absl::StatusOr<Wide> Work(const Trace& trace, const DurationOf& duration) {
+absl::StatusOr<Wide> Work(const Trace& trace) {
   Wide work = 0;
   for (size_t i = 0; i < trace.jobs.size(); ++i) {
     if (trace.jobs[i].endless) continue;
-    HORUS_ASSIGN_OR_RETURN(const int64_t us, KnownDuration(trace, i, duration));
+    HORUS_ASSIGN_OR_RETURN(const int64_t us, KnownDuration(trace, i));
     work += static_cast<Wide>(GpuMilliOf(trace.jobs[i])) * us;
   }
   return work;
@@ -116,45 +116,30 @@ Trace Backlog(Trace trace) {
   return trace;
 }
 
-absl::StatusOr<Trace> ClipDurations(Trace trace, int32_t quantile_milli, const DurationOf& duration) {
+absl::StatusOr<Trace> ClipDurations(Trace trace, int32_t quantile_milli) {
   if (quantile_milli < 1 || quantile_milli > kWholeMilli) {
     return InvalidArgument("quantile_milli: expected 1 to %d, found %d", kWholeMilli, quantile_milli);
   }
-  std::vector<int64_t> durations(trace.jobs.size());
   std::vector<int64_t> sorted;
   for (size_t i = 0; i < trace.jobs.size(); ++i) {
     if (trace.jobs[i].endless) continue;
-    HORUS_ASSIGN_OR_RETURN(durations[i], KnownDuration(trace, i, duration));
-    sorted.push_back(durations[i]);
+    HORUS_ASSIGN_OR_RETURN(const int64_t us, KnownDuration(trace, i));
+    sorted.push_back(us);
   }
   if (sorted.empty()) return trace;
   // Bounded: at most kMaxTraceJobs times 1,000.
   const size_t rank = (sorted.size() * static_cast<size_t>(quantile_milli) + kWholeMilli - 1) / kWholeMilli;
   std::nth_element(sorted.begin(), sorted.begin() + static_cast<ptrdiff_t>(rank - 1), sorted.end());
-  const int64_t limit = sorted[rank - 1];
-  for (size_t i = 0; i < trace.jobs.size(); ++i) {
-    TraceJob& job = trace.jobs[i];
-    if (durations[i] <= limit) continue;
-    if (job.steps > 0) {
-      job.steps = std::max<int64_t>(1, static_cast<int64_t>(static_cast<Wide>(job.steps) * limit / durations[i]));
-    } else {
-      job.duration_us = limit;
-    }
+  for (TraceJob& job : trace.jobs) {
+    if (!job.endless) job.duration_us = std::min(job.duration_us, sorted[rank - 1]);
   }
   return trace;
 }
 
-absl::StatusOr<double> OfferedLoad(const Trace& trace, int64_t capacity_gpu_milli, const DurationOf& duration) {
-  HORUS_ASSIGN_OR_RETURN(const int64_t span, SpanOf(trace, capacity_gpu_milli));
-  HORUS_ASSIGN_OR_RETURN(const Wide work, Work(trace, duration));
-  return static_cast<double>(work) / (static_cast<double>(capacity_gpu_milli) * static_cast<double>(span));
-}
-
-absl::StatusOr<Trace> ScaleArrivals(Trace trace, int64_t capacity_gpu_milli, int32_t load_milli,
-                                    const DurationOf& duration) {
+absl::StatusOr<Trace> ScaleArrivals(Trace trace, int64_t capacity_gpu_milli, int32_t load_milli) {
   if (load_milli <= 0) return InvalidArgument("load_milli: expected above 0, found %d", load_milli);
   HORUS_ASSIGN_OR_RETURN(const int64_t span, SpanOf(trace, capacity_gpu_milli));
-  HORUS_ASSIGN_OR_RETURN(const Wide work, Work(trace, duration));
+  HORUS_ASSIGN_OR_RETURN(const Wide work, Work(trace));
   const Wide wide = work * kWholeMilli / (static_cast<Wide>(capacity_gpu_milli) * load_milli);
   const int64_t first = trace.jobs.front().submit_us;
   if (wide < 1 || wide > kMaxTraceTimeUs - first) {

@@ -19,10 +19,6 @@
 
 namespace horus {
 
-// How long a job takes alone, in microseconds; 0 = not known. Jobs that state steps need the speeds of their caller.
-using DurationOf = std::function<int64_t(const TraceJob&)>;
-[[nodiscard]] inline int64_t StatedDuration(const TraceJob& job) { return job.endless ? 0 : job.duration_us; }
-
 using JobPredicate = std::function<bool(const Trace&, const TraceJob&)>;
 [[nodiscard]] JobPredicate IsSingleGpu();  // one task of one GPU, or of a share of it
 [[nodiscard]] JobPredicate RunsOneOf(std::vector<std::string> profiles);
@@ -38,18 +34,14 @@ using JobPredicate = std::function<bool(const Trace&, const TraceJob&)>;
 // Every job is there at 0; deadlines move with submissions, here and below.
 [[nodiscard]] Trace Backlog(Trace trace);
 
-// Work of jobs that take longer than the `quantile_milli` quantile (nearest rank) of all that end is cut to it, steps
-// in proportion and at least one. The duration of each must be known.
-[[nodiscard]] absl::StatusOr<Trace> ClipDurations(Trace trace, int32_t quantile_milli,
-                                                  const DurationOf& duration = StatedDuration);
+// Jobs that take longer than the `quantile_milli` quantile (nearest rank) of all that end are cut to it. Here and below
+// each job that ends must state its duration.
+[[nodiscard]] absl::StatusOr<Trace> ClipDurations(Trace trace, int32_t quantile_milli);
 
-// Offered load = sum of GPUs x duration of the jobs that end / (capacity x time from first to last submission).
-[[nodiscard]] absl::StatusOr<double> OfferedLoad(const Trace& trace, int64_t capacity_gpu_milli,
-                                                 const DurationOf& duration = StatedDuration);
-// Stretches or shrinks the time between submissions, all alike, to that load; the first stays where it is. To within
-// the microsecond that the span is rounded to.
-[[nodiscard]] absl::StatusOr<Trace> ScaleArrivals(Trace trace, int64_t capacity_gpu_milli, int32_t load_milli,
-                                                  const DurationOf& duration = StatedDuration);
+// Stretches or shrinks the time between submissions, all alike, to that offered load: the sum of GPUs x duration of the
+// jobs that end / (capacity x time from first to last submission). The first stays where it is. To within the
+// microsecond that the span is rounded to.
+[[nodiscard]] absl::StatusOr<Trace> ScaleArrivals(Trace trace, int64_t capacity_gpu_milli, int32_t load_milli);
 
 // ---- What a trace looks like: counts, sizes, arrivals, durations, profiles.
 // Cost: a sort of the durations.

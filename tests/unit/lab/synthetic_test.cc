@@ -88,7 +88,10 @@ TEST(Synthetic, BurstsOfCoefficientOneAreRandomArrivals) {
 TEST(Synthetic, OffersTheAskedLoad) {
   SyntheticOptions options = Many(Arrivals::kPoisson);
   options.load_milli = 1500;
-  EXPECT_NEAR(*OfferedLoad(*MakeSynthetic(options), options.capacity_gpu_milli), 1.5, 0.05);
+  const TraceSummary summary = SummariseTrace(*MakeSynthetic(options));
+  const double gpus = static_cast<double>(options.capacity_gpu_milli) / kMilliPerGpu;
+  const auto span_us = static_cast<double>(summary.last_submit_us - summary.first_submit_us);
+  EXPECT_NEAR(summary.gpu_us / (gpus * span_us), 1.5, 0.05);
 }
 
 TEST(Synthetic, SizesDurationsAndProfilesComeInTheirShares) {
