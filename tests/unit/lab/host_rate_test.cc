@@ -241,18 +241,8 @@ TEST(HostRate, RefusesWhatIsNoProblem) {
     change(problem);
     return WorkRateBound(problem).status();
   };
-  const auto message = [&](auto change) { return std::string(refusal(change).message()); };
-  EXPECT_THAT(message([](WorkProblem& p) { p.hosts->profiles.pop_back(); }),
-              HasSubstr("expected 1 GPU types and 2 profiles"));
-  EXPECT_THAT(message([](WorkProblem& p) { p.hosts->types[0].cpu_milli = 15 * kCore; }),
-              HasSubstr("hosts.types[0]: cpu_milli"));
-  EXPECT_THAT(message([](WorkProblem& p) { p.hosts->types[0].most.mem_mib = 3; }),
-              HasSubstr("hosts.types[0]: mem_mib"));
-  EXPECT_THAT(message([](WorkProblem& p) { p.hosts->profiles[0].best = 1; }), HasSubstr("hosts.profiles[0].cells[2]"));
-  EXPECT_THAT(message([](WorkProblem& p) { p.hosts->profiles[1].cells[0].speed = std::nan(""); }),
-              HasSubstr("hosts.profiles[1].cells[0]"));
-  EXPECT_THAT(message([](WorkProblem& p) { p.hosts->profiles[1].cells[0].share.cpu_milli = 5 * kCore; }),
-              HasSubstr("hosts.profiles[1]: expected a cell within the fair share"));
+  const absl::Status fewer = refusal([](WorkProblem& p) { p.hosts->profiles.pop_back(); });
+  EXPECT_THAT(std::string(fewer.message()), HasSubstr("expected 1 GPU types and 2 profiles"));
   const absl::Status many = refusal([](WorkProblem& p) {
     p.hosts->profiles = {OfCores({}), OfCores({})};
     for (HostsOfProfile& profile : p.hosts->profiles) {
