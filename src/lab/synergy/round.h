@@ -9,7 +9,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -111,12 +110,11 @@ inline constexpr size_t kMaxLpElements = 10 * kMaxLpColumns;
 
 // "synergy-greedy", "synergy-fair", "synergy-tune", "synergy-opt", by value.
 [[nodiscard]] std::span<const std::string_view> SynergyNames();
-[[nodiscard]] std::optional<SynergyRule> FindSynergyRule(std::string_view name);
 
 // The floor of a job on servers of that fair share: the smallest share as fast as the fair one, and what it needs.
 [[nodiscard]] HostShare SynergyFloor(const SynergyJob& job, const HostShare& fair);
 
-// INVALID_ARGUMENT "synergy: <what>[<index>].<field>: expected ..., found ...". Of kOpt also UNAVAILABLE (no
+// The input is as a cluster gives it (cluster_round.h); nobody checks it again. Of kOpt alone UNAVAILABLE (no
 // libhorus_lp.so), RESOURCE_EXHAUSTED (kMaxLp...) and INTERNAL (the solver gave up).
 [[nodiscard]] absl::StatusOr<SynergyRound> AllocateRound(SynergyRule rule, const SynergyInput& input,
                                                          const SynergyOptions& options = {});

@@ -195,7 +195,7 @@ void GrowHolders(SynergyState& state, const ServerClasses& classes);
 // The places of `fair` with everyone at its floor, then in policy order at its best cell where that fits.
 [[nodiscard]] SynergyState RaiseInPlace(const SynergyState& fair, std::span<JobDemands> demands);
 
-// The bodies of AllocateRound; the input is checked.
+// The bodies of AllocateRound.
 [[nodiscard]] SynergyState PlaceByRule(SynergyRule rule, const SynergyInput& input, const ServerClasses& classes,
                                        const SynergyOptions& options);
 [[nodiscard]] absl::StatusOr<SynergyRound> PlaceOptimally(const SynergyInput& input, const ServerClasses& classes,

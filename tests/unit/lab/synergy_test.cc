@@ -46,13 +46,6 @@ SynergyRound Allocate(SynergyRule rule, const std::vector<SynergyServer>& server
 
 std::vector<SynergySlice> On(uint32_t server, int32_t gpus = 1) { return {{server, gpus}}; }
 
-TEST(Synergy, NamesAreFound) {
-  EXPECT_EQ(FindSynergyRule("synergy-greedy"), SynergyRule::kGreedy);
-  EXPECT_EQ(FindSynergyRule("synergy-opt"), SynergyRule::kOpt);
-  EXPECT_EQ(FindSynergyRule("horus"), std::nullopt);
-  EXPECT_EQ(SynergyNames().size(), 4u);
-}
-
 TEST(SynergyFair, GivesTheGpuProportionalShareWhateverTheSensitivity) {
   const auto round = Allocate(SynergyRule::kFair, {Server()}, {Job(&kHungry), Job(&kModest, 2), Job(nullptr)});
   EXPECT_EQ(round.grants[0], (SynergyGrant{On(0), kFair, 1}));
@@ -240,24 +233,6 @@ TEST(SynergyTune, AJobStaysWhereItRanOnlyInWholeTasksOnServersAlike) {
   std::vector<SynergyServer> unlike = {Server(4), Server(2), Server(2)};
   unlike[2].kind = 7;
   EXPECT_EQ(granted(unlike, 1, halves), On(0, 4)) << "its servers are of two kinds";
-}
-
-std::string Refused(const std::vector<SynergyServer>& servers, const std::vector<SynergyJob>& jobs,
-                    const std::vector<SynergyResident>& residents = {}, const SynergyOptions& options = {}) {
-  return std::string(AllocateRound(SynergyRule::kTune, {servers, residents, jobs}, options).status().message());
-}
-
-TEST(Synergy, RefusesWhatMakesNoSenseAndSaysWhere) {
-  EXPECT_THAT(Refused({Server(), Server(5)}, {}), HasSubstr("servers[1].gpus_free: expected 0 to 4, found 5"));
-  EXPECT_THAT(Refused({Server()}, {Job(nullptr, 0)}), HasSubstr("jobs[0].gpus: expected 1 to 65536, found 0"));
-  EXPECT_THAT(Refused({Server()}, {{.gpus = 4, .unit = 3}}), HasSubstr("jobs[0].unit: expected a divisor"));
-  const std::vector<uint32_t> beyond = {1};
-  EXPECT_THAT(Refused({Server()}, {{.allowed = beyond}}), HasSubstr("jobs[0].allowed: expected 0 to 0, found 1"));
-  EXPECT_THAT(Refused({Server()}, {{.need = {-1, 0}}}), HasSubstr("jobs.need[0].cpu_milli"));
-  EXPECT_THAT(Refused({Server()}, {}, {{.slices = On(3)}}), HasSubstr("residents[0].slices.server: expected 0 to 0"));
-  EXPECT_THAT(Refused({Server()}, {}, {{.slices = On(0), .held = {1, 1}, .floor = {2, 1}}}),
-              HasSubstr("residents.floor[0].cpu_milli: expected 0 to 1, found 2"));
-  EXPECT_THAT(Refused({Server()}, {}, {}, {.tolerance = 1}), HasSubstr("tolerance: expected 0 to below 1, found 1"));
 }
 
 TEST(SynergyOpt, SaysWhichLibraryIsMissingAndHowToGetIt) {

@@ -12,7 +12,6 @@
 
 #include "fixtures.h"
 #include "lab/policies/options.h"
-#include "lab/synergy/round.h"
 #include "place/job/sensitivity.h"
 #include "place/modes/rebalance.h"
 #include "place/policies/workload.h"
@@ -239,64 +238,6 @@ TEST(Ranges, OfASensitivity) {
   EXPECT_TRUE(made({kMaxHostQuantity}, {kMaxHostQuantity}).ok());
   EXPECT_THAT(made({kBeyondHost}, {1}).message(), HasSubstr("cpu_milli[0]: expected more than 0, at most"));
   EXPECT_THAT(made({1}, {kBeyondHost}).message(), HasSubstr("mem_mib[0]: expected more than 0, at most"));
-}
-
-struct RoundInput {
-  SynergyRule rule = SynergyRule::kTune;
-  std::vector<SynergyServer> servers;
-  std::vector<SynergyResident> residents;
-  SynergyJob job;
-  std::vector<uint32_t> allowed;
-  std::vector<SynergySlice> held;
-  SynergyOptions options;
-};
-
-TEST(Ranges, OfARound) {
-  using I = RoundInput;
-  const SynergyServer server = {.gpus = 4, .gpus_free = 2, .cpu_milli = 8000, .mem_mib = 400};
-  const I good = {.servers = {server, server},
-                  .residents = {{.slices = {{0, 1}, {1, 1}}, .held = {1000, 10}, .floor = {500, 5}}},
-                  .job = {.gpus = 2},
-                  .allowed = {0, 1},
-                  .held = {{0, 1}, {1, 1}}};
-  const std::vector<Beyond<I>> cases = {
-      {"rule: expected 0 to 3, found 4", [](I& in) { in.rule = static_cast<SynergyRule>(4); }},
-      {"tolerance: expected 0 to below 1", [](I& in) { in.options.tolerance = -1; }},
-      {"tolerance: expected 0 to below 1", [](I& in) { in.options.tolerance = kNan; }},
-      {"expected at most 1048576 servers", [](I& in) { in.servers.resize(kMaxNodes + 1); }},
-      {"servers[1].gpus: expected 0", [](I& in) { in.servers[1].gpus = -1; }},
-      {"servers[1].gpus: expected 0", [](I& in) { in.servers[1].gpus = kMaxDevicesPerNode + 1; }},
-      {"servers[1].gpus_free: expected 0", [](I& in) { in.servers[1].gpus_free = -1; }},
-      {"servers[1].cpu_milli: expected 0", [](I& in) { in.servers[1].cpu_milli = -1; }},
-      {"servers[1].mem_mib: expected 0", [](I& in) { in.servers[1].mem_mib = kBeyondHost; }},
-      {"servers[1].host: expected 0", [](I& in) { in.servers[1].host = kMaxNodes; }},
-      {"servers[1].storage_free_mb_s: expected", [](I& in) { in.servers[1].storage_free_mb_s = -kBeyondHost; }},
-      {"servers[1].cpu_free_milli: expected", [](I& in) { in.servers[1].cpu_free_milli = 8001; }},
-      {"servers[1].mem_free_mib: expected", [](I& in) { in.servers[1].mem_free_mib = 401; }},
-      {"residents[0].slices: expected 1", [](I& in) { in.residents[0].slices.clear(); }},
-      {"residents[0].slices.server: expected 1 to 1, found 0", [](I& in) { in.residents[0].slices[1].server = 0; }},
-      {"residents[0].slices.gpus: expected 1", [](I& in) { in.residents[0].slices[1].gpus = 0; }},
-      {"residents.held[0].cpu_milli: expected 0", [](I& in) { in.residents[0].held.cpu_milli = kBeyondHost; }},
-      {"residents.floor[0].mem_mib: expected 0 to 10, found 11", [](I& in) { in.residents[0].floor.mem_mib = 11; }},
-      {"slices.gpus: sum on a server: expected 1",
-       [](I& in) {
-         in.residents.assign(kMaxTenantsPerDevice + 1, {.slices = {{0, static_cast<int32_t>(kMaxDevicesPerNode)}}});
-       }},
-      {"jobs[0].gpus: expected 1", [](I& in) { in.job.gpus = kMaxGpusPerJob + 1; }},
-      {"jobs[0].unit: expected 1 to 2, found 3", [](I& in) { in.job.unit = 3; }},
-      {"jobs[0].unit: expected 1 to 2, found 0", [](I& in) { in.job.unit = 0; }},
-      {"jobs.need[0].mem_mib: expected 0", [](I& in) { in.job.need.mem_mib = -1; }},
-      {"jobs[0].allowed: expected 1 to 1, found 0", [](I& in) { in.allowed[1] = 0; }},
-      {"jobs[0].held.server: expected 1 to 1, found 2", [](I& in) { in.held[1].server = 2; }},
-      {"jobs[0].held.server: expected 1 to 1, found 0", [](I& in) { in.held[1].server = 0; }},
-      {"jobs[0].held.gpus: expected 1", [](I& in) { in.held[1].gpus = 0; }},
-  };
-  ExpectRefused(good, cases, [](const I& in) {
-    SynergyJob job = in.job;
-    job.allowed = in.allowed;
-    job.held = in.held;
-    return AllocateRound(in.rule, {in.servers, in.residents, {&job, 1}}, in.options).status();
-  });
 }
 
 }  // namespace
