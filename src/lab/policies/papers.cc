@@ -32,16 +32,15 @@ struct Parts {
   double residents = 0;
 };
 
-class HorusPaperPolicy : public Policy {
+class HorusPaperPolicy : public RivalPolicy {
  public:
   std::string_view name() const override { return "horus-paper"; }
 
-  absl::Status ScoreDevice(const DeviceCandidate& candidate, DeviceScore& score) const override {
+  DeviceScore Price(const DeviceCandidate& candidate) const override {
     const Parts parts = PartsOf(candidate);
-    score.cost = parts.memory + parts.utilisation + parts.residents;
     const int64_t free = candidate.mem_mib - candidate.mem_used_mib - candidate.newcomer().mem_mib.estimate;
-    score.declined = candidate.residents() >= kMaxTenants || free <= kFreeMib;
-    return absl::OkStatus();
+    return {.cost = parts.memory + parts.utilisation + parts.residents,
+            .declined = candidate.residents() >= kMaxTenants || free <= kFreeMib};
   }
 
   void Explain(const DeviceCandidate& candidate, const PlaceCandidate& /*place*/, CostTerms& terms) const override {
@@ -52,21 +51,25 @@ class HorusPaperPolicy : public Policy {
   }
 
  private:
-  [[nodiscard]] virtual Parts PartsOf(const DeviceCandidate& candidate) const {
-    Parts parts;
+  // Of the newcomer and the tenants there, by the device's memory.
+  [[nodiscard]] virtual double MemoryPart(const DeviceCandidate& candidate) const {
     const int64_t memory = candidate.mem_used_mib + candidate.newcomer().mem_mib.estimate;
-    parts.memory = candidate.mem_mib > 0
-                       ? kMemoryWeight * static_cast<double>(memory) / static_cast<double>(candidate.mem_mib)
-                       : 0;
+    return candidate.mem_mib > 0 ? kMemoryWeight * static_cast<double>(memory) / static_cast<double>(candidate.mem_mib)
+                                 : 0;
+  }
+  [[nodiscard]] virtual double ResidentUtilPct(const DeviceCandidate& candidate, size_t i) const {
+    return static_cast<double>(candidate.demands[i]->gpu_util_pct.estimate);
+  }
+
+  [[nodiscard]] Parts PartsOf(const DeviceCandidate& candidate) const {
     const auto share = static_cast<double>(candidate.device.compute_share);
     double now = 0;
-    for (size_t i = 0; i < candidate.residents(); ++i)
-      now += SliceUtilPct(static_cast<double>(candidate.demands[i]->gpu_util_pct.estimate), share);
+    for (size_t i = 0; i < candidate.residents(); ++i) now += SliceUtilPct(ResidentUtilPct(candidate, i), share);
     const double excess =
         now + SliceUtilPct(static_cast<double>(candidate.newcomer().gpu_util_pct.upper), share) - kFullPct;
-    parts.utilisation = (excess > 0 ? kOverCommitWeight * excess : std::abs(excess)) / kFullPct;
-    parts.residents = static_cast<double>(candidate.residents());
-    return parts;
+    return {.memory = MemoryPart(candidate),
+            .utilisation = (excess > 0 ? kOverCommitWeight * excess : std::abs(excess)) / kFullPct,
+            .residents = static_cast<double>(candidate.residents())};
   }
 };
 
@@ -109,29 +112,21 @@ class HorusAsCodedPolicy final : public HorusPaperPolicy {
   }
 
  private:
-  [[nodiscard]] Parts PartsOf(const DeviceCandidate& candidate) const override {
-    Parts parts;
-    // MiB in use plus a ratio, as coded: it should have been the ratio of the sum.
+  // MiB in use plus a ratio, as coded: it should have been the ratio of the sum.
+  [[nodiscard]] double MemoryPart(const DeviceCandidate& candidate) const override {
     const double needed = candidate.mem_mib > 0 ? static_cast<double>(candidate.newcomer().mem_mib.estimate) /
                                                       static_cast<double>(candidate.mem_mib)
                                                 : 0;
-    parts.memory = kMemoryWeight * (static_cast<double>(candidate.mem_used_mib) + needed);
-    const auto share = static_cast<double>(candidate.device.compute_share);
-    double now = 0;
-    for (size_t i = 0; i < candidate.residents(); ++i) {
-      const Bounded& util = candidate.demands[i]->gpu_util_pct;
-      const auto mean = static_cast<double>(util.estimate);
-      const double spread = (static_cast<double>(util.upper) - mean) / 2;
-      // One lot per job class and device state: a price that changed from call to call could not be explained.
-      const uint64_t lot =
-          CombineHash(CombineHash(CombineHash(seed_, candidate.tenants.back()->order), candidate.tenants[i]->order), i);
-      now += SliceUtilPct(std::clamp(mean + spread * Normal(lot), 0.0, kFullPct), share);
-    }
-    const double excess =
-        now + SliceUtilPct(static_cast<double>(candidate.newcomer().gpu_util_pct.upper), share) - kFullPct;
-    parts.utilisation = (excess > 0 ? kOverCommitWeight * excess : std::abs(excess)) / kFullPct;
-    parts.residents = static_cast<double>(candidate.residents());
-    return parts;
+    return kMemoryWeight * (static_cast<double>(candidate.mem_used_mib) + needed);
+  }
+  [[nodiscard]] double ResidentUtilPct(const DeviceCandidate& candidate, size_t i) const override {
+    const Bounded& util = candidate.demands[i]->gpu_util_pct;
+    const auto mean = static_cast<double>(util.estimate);
+    const double spread = (static_cast<double>(util.upper) - mean) / 2;
+    // One lot per job class and device state: a price that changed from call to call could not be explained.
+    const uint64_t lot =
+        CombineHash(CombineHash(CombineHash(seed_, candidate.tenants.back()->order), candidate.tenants[i]->order), i);
+    return std::clamp(mean + spread * Normal(lot), 0.0, kFullPct);
   }
 
   uint64_t seed_;
@@ -203,17 +198,14 @@ class Choice {
   double cost_ = 0;
 };
 
-class ClwpNlwpPolicy final : public Policy {
+class ClwpNlwpPolicy final : public RivalPolicy {
  public:
   explicit ClwpNlwpPolicy(const PolicyOptions& options) : links_(options.links) {}
   std::string_view name() const override { return "clwp-nlwp"; }
   bool PricesNode(const JobSpec& job) const override { return job.gpus_per_task > 0; }
   bool node_uses_devices() const override { return true; }
 
-  absl::Status ScoreDevice(const DeviceCandidate& candidate, DeviceScore& score) const override {
-    score = {.cost = Interference(candidate)};
-    return absl::OkStatus();
-  }
+  DeviceScore Price(const DeviceCandidate& candidate) const override { return {.cost = Interference(candidate)}; }
 
   // CLWP: the mean over the devices that fit, as the job's GPUs are not chosen yet; per GPU of the task.
   absl::Status ScoreNode(const NodeCandidate& candidate, NodeScore& score) const override {
@@ -239,7 +231,7 @@ constexpr PolicyEntry kPolicies[] = {{"horus-paper", PolicyOf<HorusPaperPolicy>}
 
 }  // namespace
 
-std::unique_ptr<Policy> MakeHorusPaperPolicy() { return std::make_unique<HorusPaperPolicy>(); }
+std::unique_ptr<RivalPolicy> MakeHorusPaperPolicy() { return std::make_unique<HorusPaperPolicy>(); }
 
 std::span<const PolicyEntry> PaperPolicies() { return kPolicies; }
 

@@ -53,11 +53,6 @@ void ChooseDevices(const NodeCandidate& candidate, std::vector<int32_t>& devices
   }
 }
 
-absl::Status PointsPolicy::ScoreDevice(const DeviceCandidate& /*candidate*/, DeviceScore& score) const {
-  score = DeviceScore();
-  return absl::OkStatus();
-}
-
 absl::Status PointsPolicy::ScoreNode(const NodeCandidate& candidate, NodeScore& score) const {
   ChooseDevices(candidate, score.devices);
   score.cost = -Points(candidate);
@@ -68,16 +63,15 @@ absl::Status PointsPolicy::ScoreNode(const NodeCandidate& candidate, NodeScore& 
 
 namespace {
 
-class BestFitPolicy final : public Policy {
+class BestFitPolicy final : public RivalPolicy {
  public:
   std::string_view name() const override { return "best-fit"; }
   // What a sharer without a request leaves is its memory's matter.
   bool PricesNode(const JobSpec& job) const override { return job.gpu_milli > 0 || IsCpuOnly(job); }
 
-  absl::Status ScoreDevice(const DeviceCandidate& candidate, DeviceScore& score) const override {
+  DeviceScore Price(const DeviceCandidate& candidate) const override {
     const int64_t left = candidate.MemoryLeftMib();
-    score.cost = static_cast<double>(left) / static_cast<double>(std::max(candidate.mem_mib, int64_t{1}));
-    return absl::OkStatus();
+    return {.cost = static_cast<double>(left) / static_cast<double>(std::max(candidate.mem_mib, int64_t{1}))};
   }
 
   // As the FGD simulator has it, in whole points from 0 to 100.
@@ -93,7 +87,7 @@ class BestFitPolicy final : public Policy {
 // random: lots drawn from a hash of seed, job, node and device; the lowest wins. Hard requests draw a node, then its
 // device; sharers draw among all devices.
 
-class RandomPolicy final : public Policy {
+class RandomPolicy final : public RivalPolicy {
  public:
   explicit RandomPolicy(const PolicyOptions& options) : seed_(options.seed) {}
   std::string_view name() const override { return "random"; }
@@ -101,11 +95,6 @@ class RandomPolicy final : public Policy {
   bool place_by_device() const override { return true; }
   bool PricesNode(const JobSpec& job) const override { return job.gpu_milli > 0 || IsCpuOnly(job); }
   bool draws() const override { return true; }
-
-  absl::Status ScoreDevice(const DeviceCandidate& /*candidate*/, DeviceScore& score) const override {
-    score = DeviceScore();
-    return absl::OkStatus();
-  }
 
   double ScorePlace(const PlaceCandidate& place) const override {
     return UnitOf(Lot(Lot(Lot(seed_, place.job), place.node), static_cast<uint64_t>(place.device)));
@@ -137,17 +126,17 @@ class RandomPolicy final : public Policy {
 
 // least-utilised: the device whose residents keep it least busy; no interference model.
 
-class LeastUtilisedPolicy final : public Policy {
+class LeastUtilisedPolicy final : public RivalPolicy {
  public:
   std::string_view name() const override { return "least-utilised"; }
 
-  absl::Status ScoreDevice(const DeviceCandidate& candidate, DeviceScore& score) const override {
-    score = DeviceScore();
+  DeviceScore Price(const DeviceCandidate& candidate) const override {
+    DeviceScore score;
     for (const Demand* resident : candidate.demands.first(candidate.residents())) {
       score.cost += SliceUtilPct(static_cast<double>(resident->gpu_util_pct.estimate),
                                  static_cast<double>(candidate.device.compute_share));
     }
-    return absl::OkStatus();
+    return score;
   }
 };
 

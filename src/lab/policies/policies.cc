@@ -29,17 +29,12 @@ namespace {
 constexpr size_t kUsualDevices = 16;
 constexpr double kScoreSteps = 100;  // of the publication: scores are whole numbers from 0 to 100
 
-class FgdPolicy final : public Policy {
+class FgdPolicy final : public RivalPolicy {
  public:
   explicit FgdPolicy(const PolicyOptions& options)
       : workload_(options.workload != nullptr ? options.workload : Workload::WholeGpus()) {}
   std::string_view name() const override { return "fgd"; }
   bool PricesNode(const JobSpec& /*job*/) const override { return true; }
-
-  absl::Status ScoreDevice(const DeviceCandidate& /*candidate*/, DeviceScore& score) const override {
-    score = DeviceScore();
-    return absl::OkStatus();
-  }
 
   absl::Status ScoreNode(const NodeCandidate& candidate, NodeScore& score) const override {
     absl::InlinedVector<FreeGpu, kUsualDevices> gpus;
@@ -162,14 +157,14 @@ bool IsBackgroundTo(const TenantClass& one, const TenantClass& other) {
   return rank(one) < rank(other);
 }
 
-class ForegroundPolicy final : public Policy {
+class ForegroundPolicy final : public RivalPolicy {
  public:
   explicit ForegroundPolicy(const PolicyOptions& options) : bound_(LabOf(options).foreground_bound) {}
   std::string_view name() const override { return "foreground"; }
 
-  absl::Status ScoreDevice(const DeviceCandidate& candidate, DeviceScore& score) const override {
+  DeviceScore Price(const DeviceCandidate& candidate) const override {
     const TenantClass& newcomer = *candidate.tenants.back();
-    score = DeviceScore();
+    DeviceScore score;
     for (size_t i = 0; i < candidate.residents(); ++i) {
       const TenantClass& resident = *candidate.tenants[i];
       const bool best_effort = IsBestEffort(newcomer) && IsBestEffort(resident);
@@ -188,7 +183,7 @@ class ForegroundPolicy final : public Policy {
     }
     score.cost += static_cast<double>(candidate.after.back().estimate) - 1 +
                   kResidentWeight * static_cast<double>(candidate.residents());
-    return absl::OkStatus();
+    return score;
   }
 
  private:
@@ -205,18 +200,17 @@ class ForegroundPolicy final : public Policy {
 
 // filler: best-effort jobs fill what is idle now; all others have devices to themselves but for fillers.
 
-class FillerPolicy final : public Policy {
+class FillerPolicy final : public RivalPolicy {
  public:
   std::string_view name() const override { return "filler"; }
   bool uses_place() const override { return true; }
 
-  absl::Status ScoreDevice(const DeviceCandidate& candidate, DeviceScore& score) const override {
+  DeviceScore Price(const DeviceCandidate& candidate) const override {
     const auto residents = candidate.tenants.first(candidate.residents());
     const bool fillers_only = std::ranges::all_of(
         residents, [](const TenantClass* resident) { return resident->kind == JobKind::kBestEffort; });
     const bool is_filler = candidate.kind == JobKind::kBestEffort;
-    score = {.cost = TierOf(candidate), .declined = is_filler ? !residents.empty() : !fillers_only};
-    return absl::OkStatus();
+    return {.cost = TierOf(candidate), .declined = is_filler ? !residents.empty() : !fillers_only};
   }
 
   // Nodes that are partly in use first: an idle node stays whole for those who need all of it.
@@ -229,7 +223,7 @@ class FillerPolicy final : public Policy {
 
 bool IsMeasured(const Demand& demand) { return (demand.flags & kDemandMeasured) != 0; }
 
-class ReactivePolicy final : public Policy {
+class ReactivePolicy final : public RivalPolicy {
  public:
   explicit ReactivePolicy(const PolicyOptions& options)
       : label_(LabOf(options).profiling_label), packing_(MakeHorusPaperPolicy()) {}
@@ -247,10 +241,9 @@ class ReactivePolicy final : public Policy {
     return profiles != (measured || demands.empty());  // without GPUs there is nothing to profile
   }
 
-  absl::Status ScoreDevice(const DeviceCandidate& candidate, DeviceScore& score) const override {
-    if (IsMeasured(candidate.newcomer())) return packing_->ScoreDevice(candidate, score);
-    score = {.cost = 0, .declined = candidate.residents() > 0};
-    return absl::OkStatus();
+  DeviceScore Price(const DeviceCandidate& candidate) const override {
+    if (IsMeasured(candidate.newcomer())) return packing_->Price(candidate);
+    return {.declined = candidate.residents() > 0};
   }
 
   void Explain(const DeviceCandidate& candidate, const PlaceCandidate& place, CostTerms& terms) const override {
@@ -260,7 +253,7 @@ class ReactivePolicy final : public Policy {
 
  private:
   std::string label_;
-  std::unique_ptr<const Policy> packing_;
+  std::unique_ptr<const RivalPolicy> packing_;
 };
 
 template <SynergyRule rule>

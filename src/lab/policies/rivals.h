@@ -24,7 +24,18 @@ namespace horus {
 [[nodiscard]] std::span<const PolicyEntry> PaperPolicies();
 [[nodiscard]] std::span<const PolicyEntry> SharingPolicies();
 
-[[nodiscard]] std::unique_ptr<Policy> MakeHorusPaperPolicy();
+// A policy of this folder: none of them fails to price a device.
+class RivalPolicy : public Policy {
+ public:
+  absl::Status ScoreDevice(const DeviceCandidate& candidate, DeviceScore& score) const final {
+    score = Price(candidate);
+    return absl::OkStatus();
+  }
+  // All devices alike, unless a policy says so.
+  [[nodiscard]] virtual DeviceScore Price(const DeviceCandidate& /*candidate*/) const { return {}; }
+};
+
+[[nodiscard]] std::unique_ptr<RivalPolicy> MakeHorusPaperPolicy();
 
 // For a PolicyEntry: a policy that takes the options, or none.
 template <typename Made>
@@ -55,10 +66,9 @@ inline constexpr double kSharedTier = kFinest * kMaxGpusPerJob;
 // Cost: O(devices of the node).
 
 // A policy that gives each node points, the more the better; its devices as ChooseDevices.
-class PointsPolicy : public Policy {
+class PointsPolicy : public RivalPolicy {
  public:
   bool PricesNode(const JobSpec& /*job*/) const final { return true; }
-  absl::Status ScoreDevice(const DeviceCandidate& candidate, DeviceScore& score) const final;
   absl::Status ScoreNode(const NodeCandidate& candidate, NodeScore& score) const final;
 
  private:

@@ -35,7 +35,7 @@ uint64_t KeyOf(const DeviceContext& device, std::span<const Demand* const> tenan
   return key.Hash();
 }
 
-class GandivaPolicy final : public Policy {
+class GandivaPolicy final : public RivalPolicy {
  public:
   explicit GandivaPolicy(const PolicyOptions& options) : seed_(options.seed) {}
   GandivaPolicy(uint64_t seed, std::vector<uint64_t> bad) : seed_(seed), bad_(std::move(bad)) {}
@@ -43,9 +43,8 @@ class GandivaPolicy final : public Policy {
   bool uses_place() const override { return true; }
   bool place_by_device() const override { return true; }
 
-  absl::Status ScoreDevice(const DeviceCandidate& candidate, DeviceScore& score) const override {
-    score = {.cost = TierOf(candidate), .declined = IsBad(candidate)};
-    return absl::OkStatus();
+  DeviceScore Price(const DeviceCandidate& candidate) const override {
+    return {.cost = TierOf(candidate), .declined = IsBad(candidate)};
   }
 
   double ScorePlace(const PlaceCandidate& place) const override {
@@ -101,21 +100,19 @@ class GandivaPolicy final : public Policy {
 constexpr size_t kMostResidents = 1;  // pairs, as published
 constexpr double kPairTenants = 2;    // no pair can do more work than this
 
-class GavelThresholdPolicy final : public Policy {
+class GavelThresholdPolicy final : public RivalPolicy {
  public:
   explicit GavelThresholdPolicy(const PolicyOptions& options) : threshold_(LabOf(options).pack_threshold) {}
   std::string_view name() const override { return "gavel-threshold"; }
 
-  absl::Status ScoreDevice(const DeviceCandidate& candidate, DeviceScore& score) const override {
+  DeviceScore Price(const DeviceCandidate& candidate) const override {
     if (candidate.residents() == 0) {
-      score = {.cost = 1 - candidate.relative_speed};  // heterogeneity-aware: the fastest type first
-      return absl::OkStatus();
+      return {.cost = 1 - candidate.relative_speed};  // heterogeneity-aware: the fastest type first
     }
     double sum = 0;
     for (const Slowdown& tenant : candidate.after) sum += Throughput(tenant);
-    score = {.cost = TierOf(candidate) + kPairTenants - sum,
-             .declined = candidate.residents() > kMostResidents || sum <= threshold_};
-    return absl::OkStatus();
+    return {.cost = TierOf(candidate) + kPairTenants - sum,
+            .declined = candidate.residents() > kMostResidents || sum <= threshold_};
   }
 
  private:
@@ -144,16 +141,15 @@ Parts PartsOf(const DeviceCandidate& candidate) {
   return parts;
 }
 
-class GavelMaxminPolicy final : public Policy {
+class GavelMaxminPolicy final : public RivalPolicy {
  public:
   std::string_view name() const override { return "gavel-maxmin"; }
 
-  absl::Status ScoreDevice(const DeviceCandidate& candidate, DeviceScore& score) const override {
+  DeviceScore Price(const DeviceCandidate& candidate) const override {
     const Parts parts = PartsOf(candidate);
-    score = {
+    return {
         .cost = -parts.worst - kWorkWeight * parts.work + kResidentWeight * static_cast<double>(candidate.residents()),
         .declined = candidate.residents() > kMostResidents};
-    return absl::OkStatus();
   }
 
   void Explain(const DeviceCandidate& candidate, const PlaceCandidate& /*place*/, CostTerms& terms) const override {
@@ -175,22 +171,20 @@ int SharingClass(double speed) {
   return speed >= kMediumSpeed ? 1 : 2;
 }
 
-class LucidPolicy final : public Policy {
+class LucidPolicy final : public RivalPolicy {
  public:
   std::string_view name() const override { return "lucid"; }
 
-  absl::Status ScoreDevice(const DeviceCandidate& candidate, DeviceScore& score) const override {
-    score = DeviceScore();
-    if (candidate.residents() == 0) return absl::OkStatus();
+  DeviceScore Price(const DeviceCandidate& candidate) const override {
+    if (candidate.residents() == 0) return {};
     int classes = 0;
     bool alike = true;  // a pair has the same number of GPUs
     for (size_t i = 0; i < candidate.after.size(); ++i) {
       classes += SharingClass(Throughput(candidate.after[i]));
       alike &= candidate.tenants[i]->gpus == candidate.tenants.back()->gpus;
     }
-    score.declined = candidate.residents() > kMostResidents || classes > kMostClasses || !alike;
-    score.cost = TierOf(candidate) + static_cast<double>(classes);
-    return absl::OkStatus();
+    return {.cost = TierOf(candidate) + static_cast<double>(classes),
+            .declined = candidate.residents() > kMostResidents || classes > kMostClasses || !alike};
   }
 };
 
@@ -228,21 +222,18 @@ double Efficiency(std::span<const Stages> jobs) {
   return work / (static_cast<double>(kStages) * best);
 }
 
-class MuriPolicy final : public Policy {
+class MuriPolicy final : public RivalPolicy {
  public:
   std::string_view name() const override { return "muri"; }
 
-  absl::Status ScoreDevice(const DeviceCandidate& candidate, DeviceScore& score) const override {
-    score = DeviceScore();
-    if (candidate.residents() == 0) return absl::OkStatus();
-    score.declined = candidate.demands.size() > kStages;  // one job a stage: the rest would wait
-    if (score.declined) return absl::OkStatus();
+  DeviceScore Price(const DeviceCandidate& candidate) const override {
+    if (candidate.residents() == 0) return {};
+    if (candidate.demands.size() > kStages) return {.declined = true};  // one job a stage: the rest would wait
     const bool timed =
         std::ranges::all_of(candidate.demands, [](const Demand* demand) { return demand->step_time_us.estimate > 0; });
     std::array<Stages, kStages> jobs;
     for (size_t i = 0; i < candidate.demands.size(); ++i) jobs[i] = StagesOf(*candidate.demands[i], timed);
-    score.cost = TierOf(candidate) + 1 - Efficiency(std::span(jobs).first(candidate.demands.size()));
-    return absl::OkStatus();
+    return {.cost = TierOf(candidate) + 1 - Efficiency(std::span(jobs).first(candidate.demands.size()))};
   }
 };
 
@@ -250,15 +241,14 @@ class MuriPolicy final : public Policy {
 // Orders instances on which the job is (nearly) as fast: below what predicted speeds can tell apart.
 constexpr double kShareWeight = 1e-3;
 
-class MisoPolicy final : public Policy {
+class MisoPolicy final : public RivalPolicy {
  public:
   std::string_view name() const override { return "miso"; }
 
   // Instances do not disturb each other, so the best total speed is the newcomer's best speed.
-  absl::Status ScoreDevice(const DeviceCandidate& candidate, DeviceScore& score) const override {
-    score = {.cost = -candidate.relative_speed + kShareWeight * static_cast<double>(candidate.device.compute_share),
-             .declined = candidate.residents() > 0};
-    return absl::OkStatus();
+  DeviceScore Price(const DeviceCandidate& candidate) const override {
+    return {.cost = -candidate.relative_speed + kShareWeight * static_cast<double>(candidate.device.compute_share),
+            .declined = candidate.residents() > 0};
   }
 
   void Explain(const DeviceCandidate& candidate, const PlaceCandidate& /*place*/, CostTerms& terms) const override {
@@ -268,7 +258,7 @@ class MisoPolicy final : public Policy {
 };
 
 // pollux-avoid: one job a GPU, and at most one distributed job a node, so that none waits for another's all-reduce.
-class PolluxAvoidPolicy final : public Policy {
+class PolluxAvoidPolicy final : public RivalPolicy {
  public:
   std::string_view name() const override { return "pollux-avoid"; }
   bool admits_nodes() const override { return true; }
@@ -277,10 +267,7 @@ class PolluxAvoidPolicy final : public Policy {
     return node.job->tasks == 1 || node.job->gpus_per_task == 0 || !node.holds_distributed;
   }
 
-  absl::Status ScoreDevice(const DeviceCandidate& candidate, DeviceScore& score) const override {
-    score = {.cost = 0, .declined = candidate.residents() > 0};
-    return absl::OkStatus();
-  }
+  DeviceScore Price(const DeviceCandidate& candidate) const override { return {.declined = candidate.residents() > 0}; }
 };
 
 constexpr PolicyEntry kPolicies[] = {{"gandiva", PolicyOf<GandivaPolicy>},
