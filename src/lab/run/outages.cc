@@ -14,15 +14,6 @@
 namespace horus {
 
 absl::StatusOr<std::vector<NodeOutage>> DrawOutages(std::span<const NodeId> nodes, const OutageOptions& options) {
-  const std::pair<const char*, int64_t> means[] = {{"mean_up_us", options.mean_up_us},
-                                                   {"mean_down_us", options.mean_down_us}};
-  for (const auto& [name, value] : means) {
-    if (value > 0 && value <= kMaxTraceTimeUs) continue;
-    return InvalidArgument("outages: %s: expected 1 to %d, found %d", name, kMaxTraceTimeUs, value);
-  }
-  if (options.until_us < 0 || options.until_us > kMaxTraceTimeUs) {
-    return InvalidArgument("outages: until_us: expected 0 to %d, found %d", kMaxTraceTimeUs, options.until_us);
-  }
   std::vector<NodeOutage> outages;
   for (const NodeId node : nodes) {
     Draws draws(CombineHash(Mix64(options.seed), node));

@@ -35,7 +35,7 @@ struct OutageOptions {
 
 inline constexpr size_t kMostOutages = 1'000'000;  // of all nodes
 
-// INVALID_ARGUMENT: options; RESOURCE_EXHAUSTED: more than kMostOutages.
+// RESOURCE_EXHAUSTED: more than kMostOutages.
 [[nodiscard]] absl::StatusOr<std::vector<NodeOutage>> DrawOutages(std::span<const NodeId> nodes,
                                                                   const OutageOptions& options);
 

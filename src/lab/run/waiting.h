@@ -34,7 +34,16 @@ struct WaitOutlook {
 
 // By how much everybody's completion is delayed, summed. Sharing with a neighbour lasts until one of the two is done or
 // they move apart; each loses of that time the part that it does not work. Waiting costs the newcomer its wait.
-[[nodiscard]] bool WaitingIsBetter(const SharingOffer& offer, const WaitOutlook& outlook);
+[[nodiscard]] inline bool WaitingIsBetter(const SharingOffer& offer, const WaitOutlook& outlook) {
+  double longest_us = 0, lost_us = 0;
+  for (const SharingNeighbour& one : offer.neighbours) {
+    const double shared_us = std::min({offer.left_us * offer.slowdown, one.left_us * one.after, outlook.apart_us});
+    longest_us = std::max(longest_us, shared_us);
+    lost_us += shared_us * (1 / one.before - 1 / one.after);
+  }
+  lost_us += longest_us * (1 - 1 / offer.slowdown);
+  return lost_us > outlook.idle_us;
+}
 
 // ---- Who was refused a place since a job left: those that came since took room and made none, so nobody of them, and
 // nobody like them, needs to be asked about again.
