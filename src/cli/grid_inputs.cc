@@ -257,13 +257,7 @@ absl::Status LoadTruth(const GridFile& file, LoadedGrid& loaded) {
 absl::StatusOr<LoadedGrid> LoadGrid(const GridFile& file) {
   LoadedGrid loaded;
   Grid& grid = loaded.grid;
-  grid.catalogue = file.catalogue;
-  grid.nodes = file.nodes;
-  grid.seeds = file.seeds;
-  grid.mean_up_us = file.mean_up_us;
-  grid.mean_down_us = file.mean_down_us;
-  grid.slowdown_bound = file.slowdown_bound;
-  grid.lp_bound = file.lp_bound;
+  static_cast<GridFrame&>(grid) = file;
   grid.content = absl::StrFormat("library %d.%d.%d\n%sfailures %d %d\nslowdown_bound %.17g lp_bound %d\n",
                                  HORUS_VERSION_MAJOR, HORUS_VERSION_MINOR, HORUS_VERSION_PATCH, TellCluster(grid),
                                  grid.mean_up_us, grid.mean_down_us, grid.slowdown_bound, grid.lp_bound ? 1 : 0);

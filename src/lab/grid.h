@@ -93,21 +93,25 @@ struct GridTruth {
   SensitivitiesByName sensitivities;               // to cores and host memory; profiles that lack one do not care
 };
 
-struct Grid {
+// What a grid's file states as it is used.
+struct GridFrame {
   std::shared_ptr<const Catalogue> catalogue;
   std::vector<NodeSpec> nodes;
-  GridTruth truth;
   int64_t mean_up_us = 0;  // of a node, between failures, drawn by the run's seed; 0 = none fails. Workloads then have
                            // horizons
   int64_t mean_down_us = 0;  // of a repair
+  std::vector<uint64_t> seeds;
+  bool lp_bound = false;      // measured speeds: whether work rates are compared with the bound of a linear program
+  double slowdown_bound = 0;  // that SimMetrics::above_bound counts; 0 = each policy's own, or none
+};
+
+struct Grid : GridFrame {
+  GridTruth truth;
   DemandsByName beliefs;
   SensitivitiesByName sensitivities;  // that policies are told
   std::vector<GridWorkload> workloads;
   std::vector<GridPolicy> policies;
-  std::vector<uint64_t> seeds;
-  bool lp_bound = false;      // measured speeds: whether work rates are compared with the bound of a linear program
-  double slowdown_bound = 0;  // that SimMetrics::above_bound counts; 0 = each policy's own, or none
-  std::string content;        // of all but workloads, policies and seeds
+  std::string content;  // of all but workloads, policies and seeds
 };
 
 struct GridRun {

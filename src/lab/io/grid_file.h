@@ -65,19 +65,13 @@ struct GridFilePolicy {
   std::string interference;  // a model's name, kOracle, kIgnorant, or empty = the beliefs'
 };
 
-struct GridFile {
+struct GridFile : GridFrame {
   std::string path;
-  std::shared_ptr<const Catalogue> catalogue;
-  std::vector<NodeSpec> nodes;
-  int64_t mean_up_us = 0, mean_down_us = 0;  // as in Grid
   GridTruthSource truth;
   GridBeliefSource beliefs;
   std::vector<GridFileWorkload> workloads;  // names unique
   std::vector<GridFilePolicy> policies;     // names unique
-  std::vector<uint64_t> seeds;              // unique
   std::string baseline;                     // a policy; empty = the first
-  bool lp_bound = false;
-  double slowdown_bound = 0;
 };
 
 // Opens the files of GPU types and of the cluster, and no other.
