@@ -104,8 +104,6 @@ absl::StatusOr<std::vector<double>> SixFeatures(Quantity quantity, Rows train, R
   return Unlinked(quantity, std::move(margins));
 }
 
-}  // namespace
-
 std::vector<std::string_view> BaselineNames(Quantity quantity) {
   std::vector<std::string_view> names = {"constant", "linear", "horus_six"};
   if (quantity != Quantity::kPower) names.push_back("roofline");
@@ -113,6 +111,7 @@ std::vector<std::string_view> BaselineNames(Quantity quantity) {
   return names;
 }
 
+// As BaselineNames, one list of predictions each, parallel to `test`.
 absl::StatusOr<std::vector<std::vector<double>>> PredictBaselines(Quantity quantity, Rows train, Rows test,
                                                                   const TrainOptions& options) {
   std::vector<std::vector<double>> all = {Constant(quantity, train, test), Line(quantity, train, test)};
@@ -128,8 +127,6 @@ absl::StatusOr<std::vector<std::vector<double>>> PredictBaselines(Quantity quant
   if (quantity == Quantity::kMemory) all.push_back(std::move(formula));
   return all;
 }
-
-namespace {
 
 constexpr std::array<std::string_view, 5> kLeaveNames = {"family", "model", "gpu", "campaign", "rows"};
 constexpr uint64_t kRandomParts = 10;

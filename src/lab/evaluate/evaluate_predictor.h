@@ -22,16 +22,6 @@
 
 namespace horus {
 
-// ---- Baselines: what a prediction must beat to be worth its trouble.
-// Cost: one fit each.
-
-[[nodiscard]] std::vector<std::string_view> BaselineNames(Quantity quantity);
-
-// As BaselineNames, one list of predictions each, parallel to `test`.
-[[nodiscard]] absl::StatusOr<std::vector<std::vector<double>>> PredictBaselines(
-    Quantity quantity, std::span<const TrainingRow* const> train, std::span<const TrainingRow* const> test,
-    const TrainOptions& options);
-
 enum class LeaveOut : uint8_t { kFamily, kModel, kGpu, kCampaign, kRows };  // kRows: ten random parts; flatters all
 [[nodiscard]] std::string_view Name(LeaveOut leave);  // "family", "model", "gpu", "campaign", "rows"
 [[nodiscard]] absl::StatusOr<LeaveOut> ParseLeaveOut(std::string_view name);
@@ -63,10 +53,11 @@ struct ErrorReport {
   double slack_pct = 0;               // mean of bound / measured - 1, of rows that have a bound
 };
 
-// Trains without each group and predicts it. The baselines are trained in the same way: "constant" (mean of the
-// margin), "linear" (ridge on logarithms of sizes and peaks), "horus_six" (trees on the six Horus features and the
-// GPU's peak, no prior), "roofline" (nothing trained), and for memory "horus_formula". `speeds`: rows of step times, of
-// which those of no left-out group tell the constants that utilisation shares with them.
+// Trains without each group and predicts it. The baselines, which a prediction must beat to be worth its trouble, are
+// trained in the same way: "constant" (mean of the margin), "linear" (ridge on logarithms of sizes and peaks),
+// "horus_six" (trees on the six Horus features and the GPU's peak, no prior), "roofline" (nothing trained), and for
+// memory "horus_formula". `speeds`: rows of step times, of which those of no left-out group tell the constants that
+// utilisation shares with them.
 [[nodiscard]] absl::StatusOr<ErrorReport> Evaluate(Quantity quantity, std::span<const TrainingRow* const> rows,
                                                    LeaveOut leave, const TrainOptions& options,
                                                    const TrainProgress& progress = nullptr,
