@@ -53,13 +53,7 @@ class Discipline {
   [[nodiscard]] virtual size_t bytes_held() const = 0;
 };
 
-// `name` is one of QueueNames(). The discipline reads `jobs` as long as it lives.
-[[nodiscard]] std::unique_ptr<Discipline> MakeDiscipline(std::string_view name, const QueueOptions& options,
-                                                         const JobTable& jobs);
-[[nodiscard]] bool NeedsCapacity(std::string_view name);
-[[nodiscard]] absl::Status ValidateCapacity(std::string_view name, const QueueResources& capacity, bool needed);
-
-// The keyed disciplines: fifo, sjf, srtf, las, edf, tetris, horus.
+// A discipline reads `jobs` as long as it lives. The keyed ones: fifo, sjf, srtf, las, edf, tetris, horus.
 [[nodiscard]] std::unique_ptr<Discipline> MakeKeyedDiscipline(std::string_view name, const QueueOptions& options,
                                                               const JobTable& jobs);
 [[nodiscard]] std::unique_ptr<Discipline> MakeFinishTimeFairness(const JobTable& jobs);

@@ -29,8 +29,6 @@ absl::Status OutOfRange(std::string_view where, const Range& range) {
 }
 std::string JobText(uint64_t id) { return Formatted("queued job %d", id); }
 
-}  // namespace
-
 absl::Status ValidateQueuedJob(const QueuedJob& job) {
   for (const Range& range : {
            Range{"submit_us", job.submit_us, -kMostQueueTimeUs, kMostQueueTimeUs, "us"},
@@ -83,7 +81,19 @@ absl::Status ValidateTime(const char* what, int64_t time_us) {
   return Within(range) ? absl::OkStatus() : OutOfRange("queue", range);
 }
 
-namespace {
+absl::Status ValidateCapacity(std::string_view name, const QueueResources& capacity) {
+  HORUS_RETURN_IF_ERROR(ValidateResources("queue: capacity", capacity));
+  const bool needed = name == "drf" || name == "tetris";
+  if (!needed || capacity != QueueResources()) return absl::OkStatus();
+  return InvalidArgument("queue: capacity: expected one above 0 for %s, found none", name);
+}
+
+std::unique_ptr<Discipline> MakeDiscipline(std::string_view name, const QueueOptions& options, const JobTable& jobs) {
+  if (name == "ftf") return MakeFinishTimeFairness(jobs);
+  if (name == "drf") return MakeDominantResourceFairness(options, jobs);
+  if (name == "horus-plus") return MakeHorusPlus(options, jobs);
+  return MakeKeyedDiscipline(name, options, jobs);
+}
 
 constexpr size_t kHorusLookAhead = 5;  // Horus, as published
 
@@ -96,7 +106,6 @@ absl::Status NoSuchQueuedJob(uint64_t id) {
 Queue::Queue(std::string_view name, const QueueOptions& options)
     : name_(name),
       look_ahead_(name.starts_with("horus") ? kHorusLookAhead : 1),
-      needs_capacity_(NeedsCapacity(name)),
       patience_us_(options.patience_us),
       discipline_(MakeDiscipline(name, options, jobs_)) {}
 
@@ -225,7 +234,7 @@ absl::StatusOr<std::optional<uint64_t>> Queue::Pop(int64_t now_us) {
 }
 
 absl::Status Queue::SetCapacity(const QueueResources& capacity) {
-  HORUS_RETURN_IF_ERROR(ValidateCapacity(name_, capacity, needs_capacity_));
+  HORUS_RETURN_IF_ERROR(ValidateCapacity(name_, capacity));
   discipline_->SetCapacity(capacity);
   return absl::OkStatus();
 }
@@ -268,12 +277,10 @@ absl::Status CheckThresholds(const std::vector<int64_t>& thresholds) {
 }
 
 absl::Status CheckOptions(std::string_view name, const QueueOptions& options) {
-  HORUS_RETURN_IF_ERROR(ValidateCapacity(name, options.capacity, NeedsCapacity(name)));
+  HORUS_RETURN_IF_ERROR(ValidateCapacity(name, options.capacity));
   HORUS_RETURN_IF_ERROR(CheckThresholds(options.las_thresholds_gpu_us));
-  if (options.aging_us_per_pct < -1 || options.aging_us_per_pct > kMostQueueTimeUs) {
-    return InvalidArgument("queue: aging_us_per_pct: expected -1 to %d us, found %d", kMostQueueTimeUs,
-                           options.aging_us_per_pct);
-  }
+  const Range aging{"aging_us_per_pct", options.aging_us_per_pct, -1, kMostQueueTimeUs, "us"};
+  if (!Within(aging)) return OutOfRange("queue", aging);
   if (options.clusters < kMinClusters || options.clusters > kMaxClusters) {
     return InvalidArgument("queue: clusters: expected %d to %d, found %d", kMinClusters, kMaxClusters,
                            options.clusters);
@@ -282,30 +289,13 @@ absl::Status CheckOptions(std::string_view name, const QueueOptions& options) {
     return InvalidArgument("queue: recluster_share: expected more than 0 and at most 1, found %g",
                            options.recluster_share);
   }
-  if (options.patience_us < 0 || options.patience_us > kMostQueueTimeUs) {
-    return InvalidArgument("queue: patience_us: expected 0 to %d us, found %d", kMostQueueTimeUs, options.patience_us);
-  }
-  return absl::OkStatus();
+  const Range patience{"patience_us", options.patience_us, 0, kMostQueueTimeUs, "us"};
+  return Within(patience) ? absl::OkStatus() : OutOfRange("queue", patience);
 }
 
 }  // namespace
 
 std::span<const std::string_view> QueueNames() { return kNames; }
-
-bool NeedsCapacity(std::string_view name) { return name == "drf" || name == "tetris"; }
-
-absl::Status ValidateCapacity(std::string_view name, const QueueResources& capacity, bool needed) {
-  HORUS_RETURN_IF_ERROR(ValidateResources("queue: capacity", capacity));
-  if (!needed || capacity != QueueResources()) return absl::OkStatus();
-  return InvalidArgument("queue: capacity: expected one above 0 for %s, found none", name);
-}
-
-std::unique_ptr<Discipline> MakeDiscipline(std::string_view name, const QueueOptions& options, const JobTable& jobs) {
-  if (name == "ftf") return MakeFinishTimeFairness(jobs);
-  if (name == "drf") return MakeDominantResourceFairness(options, jobs);
-  if (name == "horus-plus") return MakeHorusPlus(options, jobs);
-  return MakeKeyedDiscipline(name, options, jobs);
-}
 
 absl::StatusOr<std::unique_ptr<Queue>> MakeQueue(std::string_view name, const QueueOptions& options) {
   const auto* found = std::find(std::begin(kNames), std::end(kNames), name);

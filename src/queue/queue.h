@@ -24,7 +24,7 @@
 
 namespace horus {
 
-// ---- QueuedJob: all that a discipline knows of a job that wants service, and its validation.
+// ---- QueuedJob: all that a discipline knows of a job that wants service.
 // Cost: about 150 bytes, trivially copyable.
 
 // What jobs and owners hold of a cluster.
@@ -65,13 +65,6 @@ struct JobProgress {
 inline constexpr int64_t kMostQueueTimeUs = int64_t{1} << 60;    // 36,000 years, either side of 0
 inline constexpr int64_t kMostQueueResource = int64_t{1} << 40;  // cores/1000 or MiB
 inline constexpr int32_t kMostQueuedGpus = 65'536;               // as of a job that is placed
-
-// OK, or INVALID_ARGUMENT "queued job <id>: <field>: expected ..., found ...".
-[[nodiscard]] absl::Status ValidateQueuedJob(const QueuedJob& job);
-[[nodiscard]] absl::Status ValidateProgress(uint64_t id, const JobProgress& progress);
-// Refuses negative and implausible amounts; `what` names them in the message.
-[[nodiscard]] absl::Status ValidateResources(const char* what, const QueueResources& resources);
-[[nodiscard]] absl::Status ValidateTime(const char* what, int64_t time_us);
 
 // The run time left; -1 = unknown.
 [[nodiscard]] inline int64_t RemainingUs(const QueuedJob& job) {
@@ -157,7 +150,6 @@ class Queue {
 
   std::string_view name_;
   size_t look_ahead_ = 1;
-  bool needs_capacity_ = false;
   int64_t patience_us_ = 0;
   std::vector<QueuedJob> jobs_;  // by slot
   std::vector<uint32_t> free_slots_;
