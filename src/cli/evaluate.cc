@@ -3,12 +3,13 @@
 #include <cmath>
 #include <cstdio>
 #include <memory>
+#include <set>
 
 #include "CLI/CLI.hpp"
 #include "absl/strings/str_format.h"
 #include "cli/commands.h"
+#include "cli/evaluate_pairs.h"
 #include "cli/inputs.h"
-#include "cli/pair_commands.h"
 #include "cli/print.h"
 #include "cli/training.h"
 #include "io/json_text.h"
@@ -37,17 +38,11 @@ constexpr const char* kOnlyPairs[] = {"--jobs",    "--demands", "--model", "--ob
                                       "--settled", "--noise",   "--as-is", "--predictions", "--interference-bundle"};
 
 struct Options {
-  std::vector<std::string> data, without, models;
-  PairInputs pairs;  // its bundle and gpus_files for --data too
-  std::string leave = "family";
+  std::vector<std::string> data, without;
+  PairEvaluation pairs;  // its bundle of demands, GPU types, `leave`, `json` and `rows` for --data too
   TrainOptions train;
   std::vector<uint32_t> observe;
-  bool leave_gpu = false;
-  uint32_t settled = 0;
-  std::string predictions;
   double noise_pct = 100 * OnlinePlan().noise;
-  bool json = false, rows = false, as_is = false;
-  std::string interference_bundle;
 };
 
 Json EvaluationJson(const ErrorReport& evaluation, bool with_rows) {
@@ -124,10 +119,10 @@ struct Outcome {
 };
 
 absl::StatusOr<Outcome> EvaluateAll(const Options& options, const TrainingSet& set) {
-  HORUS_ASSIGN_OR_RETURN(const LeaveOut leave, ParseLeaveOut(options.leave));
+  HORUS_ASSIGN_OR_RETURN(const LeaveOut leave, ParseLeaveOut(options.pairs.leave));
   std::shared_ptr<const Predictor> predictor;
-  if (!options.pairs.bundle.empty()) {
-    HORUS_ASSIGN_OR_RETURN(predictor, LoadPredictor(options.pairs.bundle));
+  if (!options.pairs.inputs.bundle.empty()) {
+    HORUS_ASSIGN_OR_RETURN(predictor, LoadPredictor(options.pairs.inputs.bundle));
   }
   Outcome outcome;
   for (size_t q = 0; q < kQuantityCount; ++q) {
@@ -157,20 +152,20 @@ absl::StatusOr<Outcome> EvaluateAll(const Options& options, const TrainingSet& s
 }
 
 absl::StatusOr<std::string> EvaluateToText(const Options& options) {
-  HORUS_ASSIGN_OR_RETURN(const auto catalogue, LoadCatalogue(options.pairs.gpus_files));
+  HORUS_ASSIGN_OR_RETURN(const auto catalogue, LoadCatalogue(options.pairs.inputs.gpus_files));
   HORUS_ASSIGN_OR_RETURN(const TrainingSet set, LoadTrainingSet(options.data, options.without, *catalogue));
   HORUS_ASSIGN_OR_RETURN(const Outcome outcome, EvaluateAll(options, set));
   Json list = Json::array(), skipped = Json::array();
   std::string text;
   for (const ErrorReport& evaluation : outcome.reports) {
-    list.push_back(EvaluationJson(evaluation, options.rows));
-    text += EvaluationText(evaluation, options.rows);
+    list.push_back(EvaluationJson(evaluation, options.pairs.rows));
+    text += EvaluationText(evaluation, options.pairs.rows);
   }
   for (const auto& [quantity, why] : outcome.skipped) {
     skipped.push_back({{"quantity", std::string(InfoOf(quantity).name)}, {"reason", why}});
     text += "left out: " + Printable(why, why.size()) + "\n";
   }
-  if (!options.json) return text;
+  if (!options.pairs.json) return text;
   return JsonText({{"schema", "horus-evaluate"}, {"version", 1}, {"evaluations", list}, {"skipped", skipped}});
 }
 
@@ -179,22 +174,22 @@ absl::StatusOr<std::string> EvaluateToText(const Options& options) {
 Command AddEvaluate(CLI::App& parser) {
   auto options = std::make_shared<Options>();
   CLI::App* app = parser.add_subcommand("evaluate", "Measure how well measured runs are predicted");
-  AddTrainOptions(*app, options->data, options->pairs.gpus_files, options->without, options->train);
-  app->add_option("--leave", options->leave,
+  AddTrainOptions(*app, options->data, options->pairs.inputs.gpus_files, options->without, options->train);
+  app->add_option("--leave", options->pairs.leave,
                   "What training does not see at a time: family, model, gpu, campaign or rows; of pairs: pair, job, "
                   "family or gpu")
       ->capture_default_str()
       ->type_name("WHAT");
-  AddPairOptions(*app, options->pairs);
-  app->add_option("--model", options->models, "With --pairs: only this interference model; may be repeated")
+  AddPairOptions(*app, options->pairs.inputs);
+  app->add_option("--model", options->pairs.models, "With --pairs: only this interference model; may be repeated")
       ->allow_extra_args(false)
       ->type_name("NAME");
-  app->add_option("--bundle", options->pairs.bundle,
+  app->add_option("--bundle", options->pairs.inputs.bundle,
                   "Judge this bundle as it is, without training (builtin: the built-in one); with --pairs: predict the "
                   "jobs' demands with it")
       ->type_name("BUNDLE");
-  app->add_flag("--rows", options->rows, "Also print every row");
-  app->add_flag("--json", options->json, "Print JSON");
+  app->add_flag("--rows", options->pairs.rows, "Also print every row");
+  app->add_flag("--json", options->pairs.json, "Print JSON");
   auto* observe = app->add_option("--observe", options->observe,
                                   "With --pairs: predict jobs of a family left out after so many of their co-locations "
                                   "were observed; may be repeated")
@@ -203,9 +198,10 @@ Command AddEvaluate(CLI::App& parser) {
                       ->excludes("--leave")
                       ->excludes("--rows")
                       ->type_name("N");
-  app->add_flag("--leave-gpu", options->leave_gpu, "With --observe: training has not seen the jobs' GPU type either")
+  app->add_flag("--leave-gpu", options->pairs.plan.leave_gpu,
+                "With --observe: training has not seen the jobs' GPU type either")
       ->needs(observe);
-  app->add_option("--settled", options->settled,
+  app->add_option("--settled", options->pairs.plan.settled,
                   "With --leave-gpu: so many co-locations of other jobs were observed on the GPU type before")
       ->check(CLI::Range(uint32_t{0}, kMostObserved))
       ->needs(observe)
@@ -215,19 +211,19 @@ Command AddEvaluate(CLI::App& parser) {
       ->check(CLI::Range(0.0, 50.0))
       ->needs(observe)
       ->type_name("PCT");
-  app->add_option("--predictions", options->predictions,
+  app->add_option("--predictions", options->pairs.predictions,
                   "With --pairs: write what a model that saw neither job's family says of every two jobs (CSV); "
                   "one --model")
       ->excludes("--leave")
       ->excludes("--rows")
       ->excludes(observe)
       ->type_name("FILE");
-  auto* as_is = app->add_flag("--as-is", options->as_is,
+  auto* as_is = app->add_flag("--as-is", options->pairs.as_is,
                               "With --pairs: judge the built-in interference models as they are, without training")
                     ->excludes(observe)
                     ->excludes("--predictions")
                     ->excludes("--promise");
-  app->add_option("--interference-bundle", options->interference_bundle,
+  app->add_option("--interference-bundle", options->pairs.bundle,
                   "With --as-is: the models of this bundle, of horus train --pairs, in place of the built-in ones")
       ->needs(as_is)
       ->type_name("FILE");
@@ -235,34 +231,14 @@ Command AddEvaluate(CLI::App& parser) {
   return {app, [app, options] {
             if (const absl::Status given = CheckDataOrPairs(*app, kOnlyData, kOnlyPairs); !given.ok())
               return Fail(given);
-            if (options->pairs.pairs.empty()) return Print(EvaluateToText(*options));
-            const PairTrainOptions train = PairOptionsOf(*app, options->train.promise, options->train.seed);
-            if (!options->predictions.empty()) {
-              if (options->models.size() != 1) {
-                return Fail(InvalidArgument("--predictions: expected one --model, found %d", options->models.size()));
-              }
-              return RunPredictPairs({options->pairs, train, options->models.front(), options->predictions});
-            }
-            if (!options->observe.empty()) {
-              EvaluateOnlineOptions online;
-              online.inputs = options->pairs;
-              online.train = train;
-              online.plan.observed = std::set<uint32_t>(options->observe.begin(), options->observe.end());
-              online.plan.noise = options->noise_pct / 100;
-              online.plan.leave_gpu = options->leave_gpu;
-              online.plan.settled = options->settled;
-              online.models = options->models;
-              online.json = options->json;
-              return RunEvaluateOnline(online);
-            }
-            return RunEvaluatePairs({.inputs = options->pairs,
-                                     .train = train,
-                                     .leave = options->leave,
-                                     .models = options->models,
-                                     .json = options->json,
-                                     .rows = options->rows,
-                                     .as_is = options->as_is,
-                                     .bundle = options->interference_bundle});
+            if (options->pairs.inputs.pairs.empty()) return Print(EvaluateToText(*options));
+            PairEvaluation& pairs = options->pairs;
+            pairs.train = PairOptionsOf(*app, options->train.promise, options->train.seed);
+            if (!pairs.predictions.empty()) return Print(PredictPairsToText(pairs));
+            if (options->observe.empty()) return Print(EvaluatePairsToText(pairs));
+            pairs.plan.observed = std::set<uint32_t>(options->observe.begin(), options->observe.end());
+            pairs.plan.noise = options->noise_pct / 100;
+            return Print(EvaluateOnlineToText(pairs));
           }};
 }
 

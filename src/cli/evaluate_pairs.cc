@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // horus evaluate --pairs: how well interference models predict what training left out, how fast they learn from what
 // they see, and their predictions as a file.
-#include "lab/evaluate/evaluate_pairs.h"
+#include "cli/evaluate_pairs.h"
 
 #include <algorithm>
 #include <array>
@@ -23,13 +23,13 @@
 #include "base/status.h"
 #include "base/text.h"
 #include "cli/inputs.h"
-#include "cli/pair_commands.h"
 #include "cli/print.h"
 #include "cli/training.h"
 #include "interference/pair_bundle.h"
 #include "interference/registry.h"
 #include "io/json_text.h"
 #include "lab/evaluate/evaluate_online.h"
+#include "lab/evaluate/evaluate_pairs.h"
 #include "lab/io/pairs_file.h"
 #include "lab/models/train_pairs.h"
 
@@ -39,19 +39,6 @@ namespace {
 constexpr double kPercent = 100;
 constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
 constexpr std::array<std::string_view, 4> kLeaves = {"pair", "job", "family", "gpu"};  // indexed by PairLeave
-
-struct Inputs {
-  std::shared_ptr<const Catalogue> catalogue;
-  LoadedPairs pairs;
-};
-
-absl::StatusOr<Inputs> Load(const EvaluatePairsOptions& options) {
-  Inputs inputs;
-  HORUS_ASSIGN_OR_RETURN(inputs.catalogue, LoadCatalogue(options.inputs.gpus_files));
-  HORUS_ASSIGN_OR_RETURN(std::shared_ptr<const Predictor> predictor, LoadPredictor(options.inputs.bundle));
-  HORUS_ASSIGN_OR_RETURN(inputs.pairs, LoadPairSet(options.inputs, inputs.catalogue, std::move(predictor)));
-  return inputs;
-}
 
 // One model on one device.
 struct Judged {
@@ -99,7 +86,7 @@ void Summarise(Judged& judged) {
   judged.slack_pct = kPercent * slack / static_cast<double>(bounded);
 }
 
-Json JudgedJson(const Judged& judged, const PairSet& set, const EvaluatePairsOptions& options) {
+Json JudgedJson(const Judged& judged, const PairSet& set, const PairEvaluation& options) {
   const PairDevice& device = set.devices[judged.device];
   Json json = {{"model", judged.model},
                {"leave", options.leave},
@@ -159,7 +146,7 @@ std::string RowsText(const Judged& judged, const PairSet& set) {
          table.Render("  ");
 }
 
-std::string ReportText(const std::vector<Judged>& all, const LoadedPairs& pairs, const EvaluatePairsOptions& options) {
+std::string ReportText(const std::vector<Judged>& all, const LoadedPairs& pairs, const PairEvaluation& options) {
   Table table({Left("MODEL"), Left("GPU"), Left("SHARING"), Right("ROWS"), Right("MAPE"), Right("MEDIAN"), Right("R2"),
                Right("RANK"), Right("PROMISED"), Right("COVERED"), Right("SLACK")});
   std::string rows;
@@ -183,7 +170,7 @@ absl::StatusOr<PairLeave> ParsePairLeave(std::string_view name) {
   return InvalidArgument("--leave: expected one of %s with --pairs, found %s", Listed(kLeaves), Quoted(name));
 }
 
-absl::StatusOr<std::vector<std::string>> ModelsOf(const EvaluatePairsOptions& options) {
+absl::StatusOr<std::vector<std::string>> ModelsOf(const PairEvaluation& options) {
   const std::vector<std::string_view> known = options.as_is ? InterferenceModelNames() : EvaluatedPairModels();
   if (options.models.empty()) return std::vector<std::string>(known.begin(), known.end());
   for (const std::string& model : options.models) {
@@ -194,27 +181,27 @@ absl::StatusOr<std::vector<std::string>> ModelsOf(const EvaluatePairsOptions& op
   return options.models;
 }
 
-absl::StatusOr<std::vector<PairPrediction>> Predictions(const EvaluatePairsOptions& options, PairLeave leave,
-                                                        const std::string& model, const Inputs& inputs) {
+absl::StatusOr<std::vector<PairPrediction>> Predictions(const PairEvaluation& options, PairLeave leave,
+                                                        const std::string& model, const LoadedPairs& pairs) {
   if (options.as_is) {
     const auto learned = LearnedModelNames();  // a bundle holds no others
     const bool trained = std::ranges::find(learned, model) != learned.end();
     const InterferenceChoice choice{
         .name = model, .bundle = trained ? options.bundle : "", .pairs = {}, .pair_jobs = {}};
-    HORUS_ASSIGN_OR_RETURN(const auto ready, LoadInterference(choice, inputs.catalogue, nullptr));
-    return EvaluateAsIs(inputs.pairs.set, *inputs.catalogue, *ready, leave, options.train.fit.seed);
+    HORUS_ASSIGN_OR_RETURN(const auto ready, LoadInterference(choice, pairs.catalogue, nullptr));
+    return EvaluateAsIs(pairs.set, *pairs.catalogue, *ready, leave, options.train.fit.seed);
   }
   Progress progress;
-  return EvaluatePairs(inputs.pairs.set, model, leave, options.train, progress.OfShare("evaluating " + model));
+  return EvaluatePairs(pairs.set, model, leave, options.train, progress.OfShare("evaluating " + model));
 }
 
 // By model, then device; devices without a row of the model left out.
-absl::StatusOr<std::vector<Judged>> Judge(const EvaluatePairsOptions& options, PairLeave leave,
-                                          const std::vector<std::string>& models, const Inputs& inputs) {
+absl::StatusOr<std::vector<Judged>> Judge(const PairEvaluation& options, PairLeave leave,
+                                          const std::vector<std::string>& models, const LoadedPairs& pairs) {
   std::vector<Judged> all;
   for (const std::string& model : models) {
-    HORUS_ASSIGN_OR_RETURN(const std::vector<PairPrediction> predictions, Predictions(options, leave, model, inputs));
-    for (uint32_t device = 0; device < inputs.pairs.set.devices.size(); ++device) {
+    HORUS_ASSIGN_OR_RETURN(const std::vector<PairPrediction> predictions, Predictions(options, leave, model, pairs));
+    for (uint32_t device = 0; device < pairs.set.devices.size(); ++device) {
       Judged judged{.model = model, .device = device};
       std::copy_if(predictions.begin(), predictions.end(), std::back_inserter(judged.rows),
                    [device](const PairPrediction& row) { return row.row.device == device; });
@@ -226,12 +213,13 @@ absl::StatusOr<std::vector<Judged>> Judge(const EvaluatePairsOptions& options, P
   return all;
 }
 
-absl::StatusOr<std::string> EvaluateToText(const EvaluatePairsOptions& options) {
+}  // namespace
+
+absl::StatusOr<std::string> EvaluatePairsToText(const PairEvaluation& options) {
   HORUS_ASSIGN_OR_RETURN(const PairLeave leave, ParsePairLeave(options.leave));
   HORUS_ASSIGN_OR_RETURN(const std::vector<std::string> models, ModelsOf(options));
-  HORUS_ASSIGN_OR_RETURN(const Inputs inputs, Load(options));
-  const LoadedPairs& pairs = inputs.pairs;
-  HORUS_ASSIGN_OR_RETURN(const std::vector<Judged> all, Judge(options, leave, models, inputs));
+  HORUS_ASSIGN_OR_RETURN(const LoadedPairs pairs, LoadPairSet(options.inputs));
+  HORUS_ASSIGN_OR_RETURN(const std::vector<Judged> all, Judge(options, leave, models, pairs));
   if (!options.json) return ReportText(all, pairs, options);
   Json list = Json::array();
   for (const Judged& judged : all) list.push_back(JudgedJson(judged, pairs.set, options));
@@ -246,10 +234,6 @@ absl::StatusOr<std::string> EvaluateToText(const EvaluatePairsOptions& options) 
       {"evaluations", list}};
   return JsonText(document);
 }
-
-}  // namespace
-
-int RunEvaluatePairs(const EvaluatePairsOptions& options) { return Print(EvaluateToText(options)); }
 
 namespace {
 
@@ -348,26 +332,20 @@ std::string ReportText(const std::vector<JudgedOnline>& all, const PairSet& set,
          admitted.Render("  ");
 }
 
-absl::StatusOr<std::string> EvaluateToText(const EvaluateOnlineOptions& options) {
+}  // namespace
+
+absl::StatusOr<std::string> EvaluateOnlineToText(const PairEvaluation& options) {
   if (!(options.plan.noise >= 0 && options.plan.noise <= kMostObservedNoise)) {
     return InvalidArgument("--noise: expected 0 to %g per cent, found %g", kPercent * kMostObservedNoise,
                            kPercent * options.plan.noise);
   }
-  std::vector<const PairModelKind*> kinds;
-  for (const std::string& name : options.models) {
-    HORUS_ASSIGN_OR_RETURN(const PairModelKind* kind, FindPairModelKind(name));
-    if (std::ranges::find(kinds, kind) == kinds.end()) kinds.push_back(kind);
-  }
-  if (kinds.empty()) {
-    for (const PairModelKind& kind : PairModelKinds()) kinds.push_back(&kind);
-  }
-  HORUS_ASSIGN_OR_RETURN(const auto catalogue, LoadCatalogue(options.inputs.gpus_files));
+  HORUS_ASSIGN_OR_RETURN(const std::vector<const PairModelKind*> kinds, PairModelKindsNamed(options.models));
   HORUS_ASSIGN_OR_RETURN(const LoadedPairs pairs, LoadPairSet(options.inputs));
   std::vector<JudgedOnline> all;
   for (const PairModelKind* kind : kinds) {
     Progress progress;
     HORUS_ASSIGN_OR_RETURN(const std::vector<OnlineErrors> errors,
-                           EvaluateOnline(pairs.set, kind->name, *catalogue, options.plan, options.train,
+                           EvaluateOnline(pairs.set, kind->name, *pairs.catalogue, options.plan, options.train,
                                           progress.OfShare("evaluating " + std::string(kind->name))));
     for (const OnlineErrors& each : errors) all.push_back({std::string(kind->name), each});
   }
@@ -375,34 +353,27 @@ absl::StatusOr<std::string> EvaluateToText(const EvaluateOnlineOptions& options)
                       : ReportText(all, pairs.set, options.plan) + SkippedText(pairs.skipped);
 }
 
-}  // namespace
-
-int RunEvaluateOnline(const EvaluateOnlineOptions& options) { return Print(EvaluateToText(options)); }
-
-namespace {
-
 // ---- horus evaluate --predictions: what a model that has seen neither job's family says of every two jobs, as a file.
 
-absl::StatusOr<std::string> PredictToText(const PredictPairsOptions& options) {
+absl::StatusOr<std::string> PredictPairsToText(const PairEvaluation& options) {
+  if (options.models.size() != 1) {
+    return InvalidArgument("--predictions: expected one --model, found %d", options.models.size());
+  }
+  const std::string& model = options.models.front();
   HORUS_ASSIGN_OR_RETURN(const LoadedPairs pairs, LoadPairSet(options.inputs));
   Progress progress;
-  HORUS_ASSIGN_OR_RETURN(
-      const std::vector<UnseenPrediction> predictions,
-      PredictUnseen(pairs.set, options.model, options.train, progress.OfShare("predicting by " + options.model)));
+  HORUS_ASSIGN_OR_RETURN(const std::vector<UnseenPrediction> predictions,
+                         PredictUnseen(pairs.set, model, options.train, progress.OfShare("predicting by " + model)));
   std::vector<PredictedPair> rows;
   for (const UnseenPrediction& one : predictions) {
     const PairDevice& device = pairs.set.devices[one.device];
     rows.push_back({device.gpu, device.mode, pairs.set.jobs[one.victim].name, pairs.set.jobs[one.other].name,
                     one.predicted, one.upper});
   }
-  HORUS_RETURN_IF_ERROR(WriteFileOrDevice(options.out, PredictedText(rows)));
+  const std::string& file = options.predictions;
+  HORUS_RETURN_IF_ERROR(WriteFileOrDevice(file, PredictedText(rows)));
   return absl::StrFormat("%s: %d slowdowns of %d jobs on %d devices, each predicted without the families of both\n",
-                         Printable(options.out, options.out.size()), rows.size(), pairs.set.jobs.size(),
-                         pairs.set.devices.size());
+                         Printable(file, file.size()), rows.size(), pairs.set.jobs.size(), pairs.set.devices.size());
 }
-
-}  // namespace
-
-int RunPredictPairs(const PredictPairsOptions& options) { return Print(PredictToText(options)); }
 
 }  // namespace horus::cli

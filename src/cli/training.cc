@@ -221,7 +221,7 @@ absl::StatusOr<LoadedPairs> LoadPairSet(const PairInputs& inputs, std::shared_pt
   PairsReader reader(*catalogue, std::move(names));
   for (const std::string& file : inputs.pairs) HORUS_RETURN_IF_ERROR(reader.Read(file));
 
-  LoadedPairs loaded{.set = {}, .skipped = reader.skipped()};
+  LoadedPairs loaded{.catalogue = catalogue, .set = {}, .skipped = reader.skipped()};
   const std::vector<Device> devices = AddDevices(reader.pairs(), *catalogue, loaded.set);
   std::set<std::string_view> named;
   NamedOn named_on;

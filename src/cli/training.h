@@ -58,6 +58,7 @@ void AddPairOptions(CLI::App& app, PairInputs& inputs);
 [[nodiscard]] PairTrainOptions PairOptionsOf(const CLI::App& app, double promise, uint32_t seed);
 
 struct LoadedPairs {
+  std::shared_ptr<const Catalogue> catalogue;
   PairSet set;
   PairsSkipped skipped;
 };

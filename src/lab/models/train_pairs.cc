@@ -36,9 +36,7 @@ absl::StatusOr<const PairModelKind*> FindPairModelKind(std::string_view name) {
                    Listed(LearnedModelNames()), Quoted(name));
 }
 
-namespace {
-
-absl::StatusOr<std::vector<const PairModelKind*>> KindsNamed(const std::vector<std::string>& names) {
+absl::StatusOr<std::vector<const PairModelKind*>> PairModelKindsNamed(const std::vector<std::string>& names) {
   std::vector<const PairModelKind*> kinds;
   for (const PairModelKind& kind : PairModelKinds()) {
     if (names.empty()) kinds.push_back(&kind);
@@ -49,6 +47,8 @@ absl::StatusOr<std::vector<const PairModelKind*>> KindsNamed(const std::vector<s
   }
   return kinds;
 }
+
+namespace {
 
 // The least of what the bounds of all devices promise and were seen to cover.
 TrainedKind Summary(std::string_view kind, const PairBounds& bounds, const LeftOutErrors& errors) {
@@ -78,7 +78,7 @@ absl::StatusOr<Bundle> TrainInterference(const PairSet& set, const PairTrainOpti
   if (!(options.promise >= 0.5 && options.promise <= 0.99)) {
     return InvalidArgument("promise: expected 0.5 to 0.99, found %g", options.promise);
   }
-  HORUS_ASSIGN_OR_RETURN(const auto kinds, KindsNamed(options.kinds));
+  HORUS_ASSIGN_OR_RETURN(const auto kinds, PairModelKindsNamed(options.kinds));
   const std::vector<PairRow> rows = RowsOf(set);
   HORUS_RETURN_IF_ERROR(CheckRows(rows));
 

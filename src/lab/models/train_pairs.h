@@ -38,6 +38,9 @@ namespace horus {
 // The default first.
 [[nodiscard]] std::span<const PairModelKind> PairModelKinds();
 [[nodiscard]] absl::StatusOr<const PairModelKind*> FindPairModelKind(std::string_view name);  // NOT_FOUND
+// Each once, in the order named; all where none is. NOT_FOUND.
+[[nodiscard]] absl::StatusOr<std::vector<const PairModelKind*>> PairModelKindsNamed(
+    const std::vector<std::string>& names);
 
 struct PairTrainOptions {
   double promise = kUpperProbability;  // at which bounds are fitted, 0.5 to 0.99; n groups tell at most n / (n + 1)
