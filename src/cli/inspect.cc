@@ -153,8 +153,6 @@ std::string SolveText(const SolveReport& report) {
 }
 
 std::string SolveJson(const SolveReport& report) {
-  Json dims = Json::object();
-  for (const auto& [name, size] : report.run.dims.dims) dims[name] = size;
   Json gpus = Json::array();
   for (const SolveRow& row : report.rows) gpus.push_back(RowJson(report, row));
   const Json json = {{"schema", "horus-solve"},
@@ -163,17 +161,7 @@ std::string SolveJson(const SolveReport& report) {
                       {{"path", report.path},
                        {"name", report.graph->name},
                        {"fingerprint", absl::StrFormat("%016x", report.graph->fingerprint)}}},
-                     {"run",
-                      {{"mode", std::string(Name(report.run.mode))},
-                       {"precision", std::string(Name(report.run.precision))},
-                       {"optimizer", std::string(Name(report.run.optimizer))},
-                       {"framework", std::string(Name(report.run.framework))},
-                       {"layout", std::string(Name(report.run.layout))},
-                       {"batch", report.run.dims.batch > 0 ? Json(report.run.dims.batch) : Json(nullptr)},
-                       {"dims", dims},
-                       {"checkpoint_segments", report.run.checkpoint_segments},
-                       {"frozen", report.run.frozen},
-                       {"replicas", report.run.data_parallel}}},
+                     {"run", RunJson(report.run, report.run.dims.batch)},
                      {"dim", report.request.dim},
                      {"max_value", report.request.max_value},
                      {"resident_mib", report.resident_mib},
@@ -532,9 +520,7 @@ Command AddInspect(CLI::App& parser) {
       ->check(CLI::Range(size_t{0}, size_t{100000}))
       ->capture_default_str()
       ->type_name("N");
-  app->add_option("--gpus-file", options->gpus_files, "YAML file with GPU types of your own; may be repeated")
-      ->allow_extra_args(false)
-      ->type_name("FILE");
+  AddGpusFileOption(*app, options->gpus_files);
   app->add_option("--bundle", options->bundle,
                   "Trained models that refine the prediction: a file, builtin (the default), or none")
       ->type_name("BUNDLE");

@@ -97,8 +97,6 @@ void RankOperators(const JobProfile& profile, const std::vector<OpTime>& times, 
   KeepTop(single, top);
 }
 
-}  // namespace
-
 std::string_view LimitName(Limit limit) {
   switch (limit) {
     case Limit::kCompute:
@@ -110,6 +108,8 @@ std::string_view LimitName(Limit limit) {
   }
   return "unknown";
 }
+
+}  // namespace
 
 InspectReport MakeInspectReport(std::string path, std::shared_ptr<const Graph> graph, JobProfile profile,
                                 const Predictor& predictor, const std::vector<GpuType>& types, size_t top) {
@@ -511,6 +511,21 @@ std::string RunText(const RunSpec& run, int64_t batch) {
   return text;
 }
 
+Json RunJson(const RunSpec& run, int64_t batch) {
+  Json dims = Json::object();
+  for (const auto& [name, size] : run.dims.dims) dims[name] = size;
+  return {{"mode", std::string(Name(run.mode))},
+          {"precision", std::string(Name(run.precision))},
+          {"optimizer", std::string(Name(run.optimizer))},
+          {"framework", std::string(Name(run.framework))},
+          {"layout", std::string(Name(run.layout))},
+          {"batch", batch > 0 ? Json(batch) : Json(nullptr)},
+          {"dims", dims},
+          {"checkpoint_segments", run.checkpoint_segments},
+          {"frozen", run.frozen},
+          {"replicas", run.data_parallel}};
+}
+
 // ---- What was read between the lines of the graph, and may be meant otherwise.
 
 // Names of the graph's inputs that were taken for weights, or that are fed at each step.
@@ -609,21 +624,6 @@ Json ModelJson(const InspectReport& report) {
           {"opset", graph.opset},
           {"nodes", graph.main().nodes.size()},
           {"fingerprint", Hex(graph.fingerprint)}};
-}
-
-Json RunJson(const JobProfile& profile) {
-  Json dims = Json::object();
-  for (const auto& [name, size] : profile.run.dims.dims) dims[name] = size;
-  return {{"mode", std::string(Name(profile.run.mode))},
-          {"precision", std::string(Name(profile.run.precision))},
-          {"optimizer", std::string(Name(profile.run.optimizer))},
-          {"framework", std::string(Name(profile.run.framework))},
-          {"layout", std::string(Name(profile.run.layout))},
-          {"batch", profile.shaped->batch},
-          {"dims", dims},
-          {"checkpoint_segments", profile.run.checkpoint_segments},
-          {"frozen", profile.run.frozen},
-          {"replicas", profile.run.data_parallel}};
 }
 
 Json CoverageJson(const CostCoverage& coverage) {
@@ -730,7 +730,7 @@ std::string InspectJson(const InspectReport& report) {
   Json json = {{"schema", "horus-inspect"},
                {"version", kInspectJsonVersion},
                {"model", ModelJson(report)},
-               {"run", RunJson(profile)},
+               {"run", RunJson(profile.run, profile.shaped->batch)},
                {"profile_id", Hex(profile.profile_id)},
                {"parameters", cost.parameters},
                {"buffers", cost.buffers},

@@ -15,6 +15,7 @@
 
 #include "device/gpu_type.h"
 #include "features/feature_row.h"
+#include "io/json_text.h"
 #include "predict/predictor.h"
 #include "predict/roofline.h"
 
@@ -64,7 +65,6 @@ struct InspectReport {
 
 // "training, batch 64, fp32, sgd, seq=128"; without the batch when it is 0.
 [[nodiscard]] std::string RunText(const RunSpec& run, int64_t batch);
-
-[[nodiscard]] std::string_view LimitName(Limit limit);  // "compute", "bandwidth", "launch"
+[[nodiscard]] Json RunJson(const RunSpec& run, int64_t batch);  // the batch null when it is 0
 
 }  // namespace horus::cli
