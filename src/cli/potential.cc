@@ -34,18 +34,10 @@ namespace {
 
 // ---- What `horus potential` found out, before it is printed as text, JSON or CSV.
 
-struct PotentialReport {
-  SpeedTable table;
-  std::string source;  // "measured", or the interference model
-  size_t jobs = 0;     // rows of the mix that count
-  uint32_t reference = 0;
+struct PotentialReport : PotentialInputs {
   double clip_percentile = 100;
-  double least_gain = 0;
-  std::vector<double> quantiles_pct;
-  std::vector<std::string> notes;  // what was left out
-  std::vector<bool> unknown;       // as PotentialInputs
-  size_t unknown_jobs = 0;         // of those profiles
-  bool hosts = false;              // whether cores and memory count
+  PotentialOptions asked;
+  int64_t unknown_jobs = 0;  // of the profiles that are so
   std::vector<PotentialCase> cases;
 };
 
@@ -83,7 +75,7 @@ std::string VerdictText(const PotentialReport& report, const PotentialCase& one)
     return absl::StrFormat(
         "Nothing can be said of sharing %s: of %d of %d jobs only requests are known. State their model, or what you "
         "measured.",
-        where, report.unknown_jobs, report.jobs);
+        where, report.unknown_jobs, report.jobs.size());
   }
   if (one.potential->run == 0) return absl::StrFormat("Nothing shares %s: no pair is known to run.", where);
   bool pays = false;
@@ -222,7 +214,7 @@ Json CaseJson(const PotentialReport& report, const PotentialCase& one) {
     for (const PotentialAtBound& row : one.potential->at) bounds.push_back(BoundJson(report, row));
     for (size_t i = 0; i < one.potential->at_quantiles.size(); ++i) {
       Json row = BoundJson(report, one.potential->at_quantiles[i]);
-      row["pct"] = report.quantiles_pct[i];
+      row["pct"] = report.asked.quantiles_pct[i];
       quantiles.push_back(std::move(row));
     }
   }
@@ -238,7 +230,7 @@ Json CaseJson(const PotentialReport& report, const PotentialCase& one) {
 }
 
 std::string PotentialText(const PotentialReport& report) {
-  std::string text = absl::StrFormat("%d jobs or shares of %d profiles, speeds of pairs: %s\n", report.jobs,
+  std::string text = absl::StrFormat("%d jobs or shares of %d profiles, speeds of pairs: %s\n", report.jobs.size(),
                                      report.table.profiles.size(), report.source);
   if (report.clip_percentile < kPct) {
     text += absl::StrFormat("Jobs that take longer than percentile %g count so long.\n", report.clip_percentile);
@@ -257,8 +249,8 @@ std::string PotentialText(const PotentialReport& report) {
       text += line + "\n";
     }
   }
-  text +=
-      absl::StrFormat("Sharing \"does not pay\" where not even the best plan gains %g %%.\n", kPct * report.least_gain);
+  text += absl::StrFormat("Sharing \"does not pay\" where not even the best plan gains %g %%.\n",
+                          kPct * report.asked.least_gain);
   return text;
 }
 
@@ -273,12 +265,12 @@ std::string PotentialJson(const PotentialReport& report) {
   AddRecord(json);
   json.update({{"cluster", {{"gpus", std::move(gpus)}}},
                {"source", report.source},
-               {"jobs", report.jobs},
+               {"jobs", report.jobs.size()},
                {"jobs_of_requests_alone", report.unknown_jobs},
                {"profiles", report.table.profiles},
                {"reference", report.table.gpus[report.reference]},
                {"clip_percentile", report.clip_percentile},
-               {"least_gain_pct", kPct * report.least_gain},
+               {"least_gain_pct", kPct * report.asked.least_gain},
                {"notes", report.notes},
                {"cases", cases}});
   return JsonText(json);
@@ -342,36 +334,27 @@ absl::StatusOr<std::vector<double>> ParseBounds(const std::vector<std::string>& 
 }
 
 absl::StatusOr<PotentialReport> MakePotentialReport(const Options& options) {
-  PotentialOptions asked;
+  PotentialReport report;
+  PotentialOptions& asked = report.asked;
+  report.clip_percentile = options.clip_percentile;
   asked.least_gain = options.least_gain_pct / kPct;
   HORUS_ASSIGN_OR_RETURN(asked.slowdown_bounds, ParseBounds(options.bounds));
-  HORUS_ASSIGN_OR_RETURN(PotentialInputs inputs, LoadPotential(options.sources));
+  PotentialInputs& inputs = report;
+  HORUS_ASSIGN_OR_RETURN(inputs, LoadPotential(options.sources));
   if (options.clip_percentile < kPct && !inputs.has_trace) {
     return InvalidArgument("--clip: expected a trace, whose jobs have durations, found none");
   }
   if (options.quantiles_pct && options.format != "json") {
     return InvalidArgument("--quantiles: expected --format json, found --format %s", options.format);
   }
-  const auto unknown_jobs = std::ranges::count_if(
+  report.unknown_jobs = std::ranges::count_if(
       inputs.jobs, [&](const MixJob& job) { return !inputs.unknown.empty() && inputs.unknown[job.profile]; });
   asked.other_units = inputs.other_units;
-  asked.hosts = std::move(inputs.hosts);
+  asked.hosts = inputs.hosts;
   if (options.format == "json") asked.quantiles_pct = options.quantiles_pct.value_or(kQuantilesPct);
-  HORUS_ASSIGN_OR_RETURN(
-      std::vector<PotentialCase> cases,
-      PotentialOfCluster(inputs.table, inputs.jobs, inputs.gpus, inputs.reference, options.clip_percentile, asked));
-  return PotentialReport{.table = std::move(inputs.table),
-                         .source = std::move(inputs.source),
-                         .jobs = inputs.jobs.size(),
-                         .reference = inputs.reference,
-                         .clip_percentile = options.clip_percentile,
-                         .least_gain = asked.least_gain,
-                         .quantiles_pct = asked.quantiles_pct,
-                         .notes = std::move(inputs.notes),
-                         .unknown = std::move(inputs.unknown),
-                         .unknown_jobs = static_cast<size_t>(unknown_jobs),
-                         .hosts = asked.hosts.has_value(),
-                         .cases = std::move(cases)};
+  HORUS_ASSIGN_OR_RETURN(report.cases, PotentialOfCluster(inputs.table, inputs.jobs, inputs.gpus, inputs.reference,
+                                                          options.clip_percentile, asked));
+  return report;
 }
 
 absl::StatusOr<std::string> Answer(const Options& options) {
