@@ -326,7 +326,7 @@ func (s *pass) slurms(c *candidate) string {
 		return "it asks for a reservation"
 	case c.job.Licenses != "":
 		return "it asks for licences"
-	case strings.ContainsAny(c.job.Features, "|[]*()"):
+	case moreThanAll(c.job):
 		return "it asks for features by more than &"
 	case c.hasPlace() && !c.limit && !isOrdinary(c.job.Reason):
 		return "it was placed, and Slurm holds it back: " + c.job.Reason
@@ -356,7 +356,7 @@ func (s *pass) describe(c *candidate) error {
 			break
 		}
 	}
-	for _, name := range strings.FieldsFunc(job.Features, func(r rune) bool { return r == '&' || r == ',' }) {
+	for _, name := range featuresOf(job) {
 		c.horus.Selectors = append(c.horus.Selectors, horus.Label{Key: "feature/" + name, Value: "1"})
 	}
 	if err := s.confine(c); err != nil {
@@ -368,6 +368,13 @@ func (s *pass) describe(c *candidate) error {
 	c.kind = fmt.Sprint(owner(job), "|", job.Partition, "|", job.Features, "|", words.Each(job.Comment), c.wish.Model, c.asked.shards, job.CPUs, job.MemMiB, "|", c.required(), "|", job.Excluded)
 	return nil
 }
+
+// featuresOf names the features of which a job wants all, unless it asks for moreThanAll.
+func featuresOf(job slurm.Job) []string {
+	return strings.FieldsFunc(job.Features, func(r rune) bool { return r == '&' || r == ',' })
+}
+
+func moreThanAll(job slurm.Job) bool { return strings.ContainsAny(job.Features, "|[]*()") }
 
 func up(n, by int) int { return (n + by - 1) / by }
 

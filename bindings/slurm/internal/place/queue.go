@@ -162,7 +162,7 @@ func (s *pass) plan(ctx context.Context, queue []*candidate) error {
 // starts takes a job of Slurm's own in where it starts at its next turn, if there are free GPUs for it. One that does not start
 // there for as long as Slurm may take has a reason that we do not see.
 func (s *pass) starts(job slurm.Job) bool {
-	kind := fmt.Sprint(job.Tres, job.WholeNodes, job.NodeCount, job.Tasks, job.CPUs, job.MemMiB, job.TimeLimitMin, job.Partition, "|", job.Required, "|", job.Excluded)
+	kind := fmt.Sprint(job.Tres, job.WholeNodes, job.NodeCount, job.Tasks, job.CPUs, job.MemMiB, job.TimeLimitMin, job.Partition, "|", job.Features, "|", job.Required, "|", job.Excluded)
 	if s.blocked[kind] {
 		return false
 	}
@@ -204,7 +204,12 @@ func (s *pass) starts(job slurm.Job) bool {
 func (s *pass) mayUse(job slurm.Job, n *node) bool {
 	required, err := slurm.Hosts(job.Required)
 	excluded, wrong := slurm.Hosts(job.Excluded)
-	return n.up && err == nil && wrong == nil && (job.Required == "" || slices.Contains(required, n.name)) && !slices.Contains(excluded, n.name) &&
+	for _, name := range featuresOf(job) {
+		if !slices.Contains(n.labels, horus.Label{Key: "feature/" + name, Value: "1"}) {
+			return false
+		}
+	}
+	return n.up && err == nil && wrong == nil && !moreThanAll(job) && (job.Required == "" || slices.Contains(required, n.name)) && !slices.Contains(excluded, n.name) &&
 		slices.ContainsFunc(strings.Split(job.Partition, ","), func(name string) bool {
 			return slices.Contains(n.labels, horus.Label{Key: "partition/" + name, Value: "1"})
 		})
@@ -240,14 +245,19 @@ func (s *pass) next(job slurm.Job, nodes int) (best *node, till int64) {
 	if len(s.taken) == len(s.byID) {
 		return nil, 0
 	}
-	_, count := asksOfNode(job, nodes)
+	gres, count := asksOfNode(job, nodes)
 	for _, n := range s.byID {
 		if s.taken[n.id] || count == 0 || !s.mayUse(job, n) {
 			continue
 		}
 		var ends []int64
 		for _, d := range n.devices {
-			ends = append(ends, max(d.ends, s.now))
+			if gres == "" || gres == d.gres {
+				ends = append(ends, max(d.ends, s.now))
+			}
+		}
+		if len(ends) == 0 || count > len(ends) && count != math.MaxInt {
+			continue
 		}
 		slices.Sort(ends)
 		if at := ends[min(count, len(ends))-1]; best == nil || at < till {

@@ -165,6 +165,16 @@ func TestFreeGPUsAreTheirsWhomSlurmStartsThere(t *testing.T) {
 	}
 }
 
+func TestFreeGPUsOfANodeAreNotTheirsWhoMayNotUseIt(t *testing.T) {
+	for features, placed := range map[string]bool{"": false, "small": false, "small&big": true, "big|small": true} {
+		ahead, node := theirs(9, 1), machine("n1", one)
+		ahead.Priority, ahead.Features, node.Features = 200, features, []string{"small"}
+		if got := changes(t, []slurm.Node{node}, ahead, ours(1, light))[1]; strings.Contains(got, "horus:placed") != placed {
+			t.Errorf("features %q: expected the job that shares placed %v, found %s", features, placed, got)
+		}
+	}
+}
+
 func TestOneUsersJobsBlockNobodyElses(t *testing.T) {
 	nodes := []slurm.Node{machine("n1", two)}
 	jobs := []slurm.Job{full(9001, "n1", "gpu:a100_0:1(IDX:0)")}
