@@ -167,6 +167,7 @@ class ModelWriter {
   const std::vector<std::string> targets_;
   GraphWriter w_;
   absl::Status status_;
+  bool adapted_ = false;
   DeclaredDim batch_, seq_, past_;
   ValueId embedding_, positions_, cos_, sin_;
   DType dtype_ = DType::kUndefined, cache_ = DType::kUndefined;
@@ -214,6 +215,7 @@ ValueId ModelWriter::Linear(const std::string& name, ValueId x, int64_t in, int6
 ValueId ModelWriter::Adapted(const std::string& name, ValueId y, ValueId x, int64_t in, int64_t out) {
   const std::string layer = name.substr(name.rfind('.') + 1);
   if (o_.lora_rank == 0 || std::ranges::find(targets_, layer) == targets_.end()) return y;
+  adapted_ = true;
   const std::string lora = "lora." + name;
   const ValueId down =
       Op("MatMul", lora + ".lora_A", {x, w_.Weight(lora + ".lora_A.weight", dtype_, {in, o_.lora_rank})});
@@ -459,6 +461,9 @@ absl::StatusOr<std::shared_ptr<const Graph>> ModelWriter::Write() && {
   ValueId x =
       o_.pipeline_stage == 0 ? Embedded() : w_.Input("hidden_states", dtype_, {batch_, seq_, {.size = a_.hidden}});
   for (int64_t layer = first; layer < end && status_.ok(); ++layer) x = Layer(layer, x);
+  if (o_.lora_rank > 0 && !adapted_ && status_.ok()) {
+    status_ = InvalidArgument("lora_targets: expected a layer that this model has, found %s", Quoted(o_.lora_targets));
+  }
   if (o_.pipeline_stage + 1 == o_.pipeline_parallel) {
     Logits(x);
   } else {
@@ -488,6 +493,9 @@ absl::Status CheckOptions(const ConfigOptions& o, const Architecture& a) {
   }
   if (o.expert_parallel > 1 && a.experts == 0) {
     return InvalidArgument("expert_parallel: expected 1 for a model without experts, found %d", o.expert_parallel);
+  }
+  if (o.lora_rank == 0 && !o.lora_targets.empty()) {
+    return InvalidArgument("lora_targets: expected a lora_rank beside it, found 0");
   }
   for (const std::string& target : TargetsOf(o)) {
     if (std::ranges::find(kLoraTargets, target) != std::end(kLoraTargets)) continue;

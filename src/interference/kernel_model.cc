@@ -56,7 +56,7 @@ float ExpOfNegative(float x) {
 // conserves work (both busy all the time, each takes twice as long); of what they taught of jobs more. Of the cards
 // left out in turn about the best for all (`scripts/bench interference --data DIR`, leave gpu: 12.4, 17.4, 20.2 %
 // -> 12.7, 15.6, 18.7 %). Of a job whose kernels are unknown the law alone holds, here 0.9 + 1.1 u^0.75 v, on average
-// within 5 % of max(1, u + v).
+// within 6 % of max(1, u + v).
 constexpr double kLevelHeld = 0.5, kJobsHeld = 0.75;
 
 }  // namespace

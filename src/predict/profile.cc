@@ -38,6 +38,9 @@ absl::StatusOr<JobProfile> Analyse(std::shared_ptr<const Graph> graph, const Run
     return InvalidArgument("precision: expected bf16 or fp16 under %s, found %s", Name(run.framework),
                            Name(run.precision));
   }
+  if (run.mode == RunMode::kTraining && run.optimizer == Optimizer::kAdamWBf16 && run.precision != Precision::kBf16) {
+    return InvalidArgument("precision: expected bf16 under optimizer adamw-bf16, found %s", Name(run.precision));
+  }
   HORUS_ASSIGN_OR_RETURN(ShapedGraph shaped, BindShapes(std::move(graph), run.dims));
   HORUS_RETURN_IF_ERROR(CheckInputSizes(shaped));
   job.profile_id = ProfileId(shaped, run);

@@ -272,6 +272,9 @@ TEST(Config, PartsThatDoNotDivideAreRefusedByName) {
   EXPECT_THAT(Refused("llama-3.1-8b", {.weights = "fp5"}), HasSubstr("weights: expected one of"));
   EXPECT_THAT(Refused("llama-3.1-8b", {.lora_rank = 8, .lora_targets = "q_proj,w1"}),
               HasSubstr("lora_targets: expected all-linear, or q_proj, k_proj, v_proj, o_proj, gate_proj, up_proj"));
+  EXPECT_THAT(Refused("llama-3.1-8b", {.lora_targets = "all-linear"}), HasSubstr("expected a lora_rank beside it"));
+  EXPECT_THAT(Refused("gpt2", {.training = true, .lora_rank = 8, .lora_targets = "gate_proj"}),
+              HasSubstr("lora_targets: expected a layer that this model has"));
   EXPECT_THAT(Refused("llama-3.1-8b", {.cache = "int4"}), HasSubstr("cache: expected a type of at least 8 bits"));
 }
 
