@@ -120,7 +120,7 @@ class Importer {
   std::set<std::string> unknown_profiles_;
   std::map<std::string, Demand> measured_;  // by name of job
   std::set<const KubePattern*> matched_, unfit_;
-  size_t measured_on_parts_ = 0;
+  size_t met_ = 0, measured_on_parts_ = 0;  // measured pods among the objects; those that have parts of GPUs
   std::map<KubeRules, std::string> kinds_;
   size_t kai_ = 0;
   std::map<std::string, std::string> ways_;   // label by KubeShape::needs
@@ -149,6 +149,7 @@ std::string JobName(const KubePod& pod) { return pod.name_space + "/" + (pod.gro
 void Importer::AddMeasured(const KubePod& pod) {
   const auto at = options_.measured.find({pod.name_space, pod.name});
   if (at == options_.measured.end()) return;
+  ++met_;
   Demand& most = measured_.try_emplace(JobName(pod), at->second).first->second;
   const auto raise = [](auto& to, const auto& other) {
     to = {std::max(to.estimate, other.estimate), std::max(to.upper, other.upper)};
@@ -691,6 +692,8 @@ void Importer::Count() {
   if (measured_.empty() && !options_.measured.empty()) {
     const auto& [name_space, name] = options_.measured.begin()->first;
     note(options_.measured.size(), " pods were measured, and none is among the objects: " + name_space + "/" + name);
+  } else {
+    note(options_.measured.size() - met_, " measured pods are not among the objects with GPUs.");
   }
   std::vector<std::string_view> unmatched;
   for (const KubePattern& pattern : options_.patterns) {

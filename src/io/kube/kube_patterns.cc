@@ -168,7 +168,7 @@ absl::StatusOr<std::vector<KubePattern>> ReadKubePatterns(const std::string& pat
 }
 
 absl::StatusOr<KubeMeasured> ReadKubeMeasured(const std::string& path) {
-  HORUS_ASSIGN_OR_RETURN(const std::string text, ReadFile(path, size_t{1} << 30));
+  HORUS_ASSIGN_OR_RETURN(const std::string text, ReadFile(path, size_t{128} << 20));
   const KubeJson json = KubeJson::parse(text, nullptr, /*allow_exceptions=*/false);
   const KubeView data = KubeView(&json, path)["data"], type = data["resultType"];
   if (!type.present() || *type.json() != "vector") {
