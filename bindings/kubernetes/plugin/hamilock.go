@@ -80,7 +80,7 @@ func (l *hamiLock) try(ctx context.Context) (held, err error) {
 	}}
 	switch err := l.patch(ctx, types.MergePatchType, patch); {
 	case apierrors.IsConflict(err): // the node is another already
-		return fmt.Errorf("node %s: annotation %s: expected it free, found it taken by another in the meantime", l.node, hamiLockAnnotation), nil
+		return fmt.Errorf("node %s: annotation %s: expected it free, found the node changed in the meantime", l.node, hamiLockAnnotation), nil
 	default:
 		return nil, err
 	}

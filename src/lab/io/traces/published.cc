@@ -194,6 +194,9 @@ absl::Status ReadOpenb(const CsvRow& row, TraceSink& sink) {
   for (const std::string& model : pod.models) {
     if (!ValidateTraceName("", model).ok()) return row.Wrong("gpu_spec", "names apart by |", pod.spec);
   }
+  if (pod.models.size() > kMaxTraceTypes) {
+    return row.Wrong("gpu_spec", Formatted("at most %d names", kMaxTraceTypes), std::to_string(pod.models.size()));
+  }
   job.gpu_types = sink.builder().GpuTypes(std::move(pod.models));
   return sink.Add(row, job);
 }
