@@ -17,6 +17,15 @@ type Model struct {
 	RolledBack   int // the version that this one takes back; 0 = none
 }
 
+// Check says whether the library can read it.
+func (m Model) Check() error {
+	seen, err := horus.RestoreObservations(m.Observations)
+	if err != nil {
+		return err
+	}
+	return seen.Close()
+}
+
 // Corrected is the built-in model, corrected by a snapshot of observations.
 func Corrected(catalogue *horus.Catalogue, observations []byte) (*horus.Interference, error) {
 	seen, err := horus.RestoreObservations(observations)
