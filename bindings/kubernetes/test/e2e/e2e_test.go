@@ -405,14 +405,14 @@ func TestThePodWhoseWorkIsWorthMostGoesNext(t *testing.T) {
 	node(t, c, "n1", 0, nil)
 	slice(t, c, "n1", 1)
 	profile(t, c, "light", 15, 8_000)
-	profile(t, c, "busy", 30, 8_000)
-	for _, name := range []string{"stays", "goes"} {
-		sharing(t, c, name, "light", "10Gi")
+	profile(t, c, "busy", 45, 8_000)
+	for name, runs := range map[string]string{"stays": "busy", "goes": "light"} {
+		sharing(t, c, name, runs, "10Gi")
 		bound(t, c, name)
 	}
-	sharing(t, c, "early", "light", "10Gi")
+	sharing(t, c, "early", "busy", "10Gi")
 	refused(t, c, "early") // nothing is free: it is told, as by any scheduler
-	sharing(t, c, "late", "busy", "10Gi")
+	sharing(t, c, "late", "light", "10Gi")
 	refused(t, c, "late")
 	tries := metric(c, `horus_refusals_total{reason="tenant_limit"}`)
 	end(t, c, "goes")
