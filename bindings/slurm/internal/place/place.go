@@ -10,7 +10,6 @@ import (
 	"context"
 	"fmt"
 	"math"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -68,7 +67,7 @@ func (p *Planner) Refused(job uint64, why string) {
 	p.refusals[job] = refusal{p.refusals[job].times + 1, why}
 }
 
-// Basic says whether PriorityType=priority/basic: who is released goes to the end of the queue unless told otherwise.
+// Basic says whether PriorityType=priority/basic: priorities are unique there, in the order of arrival.
 func (p *Planner) Basic(is bool) { p.basic = is }
 
 // New makes a planner.
@@ -427,16 +426,13 @@ func (s *pass) reject(c *candidate, refused horus.Decision) {
 	s.wait(c, never+refused.Text, refused.Reason.String())
 }
 
-// elsewhere is what other fields of a record say than its sentence.
-var elsewhere = regexp.MustCompile(` on \S+ device [0-9]+|; expected slowdown [^ ]+ \(at most [^)]+\)`)
-
 // place lets a job start where the library put it.
 func (s *pass) place(c *candidate, decision horus.Decision) {
 	n, at := s.byID[decision.Slots[0].Node-1], decision.Slots[0].Device
 	d := &n.devices[at]
 	record := words.Record{
 		Verb: words.Placed, At: s.now, Slow: fmt.Sprintf("%.2f..%.2f", decision.Slowdown, decision.SlowdownUpper),
-		Text: elsewhere.ReplaceAllString(decision.Text, ""),
+		Text: decision.Text,
 	}
 	if math.IsInf(float64(decision.SlowdownUpper), 0) {
 		record.Slow = fmt.Sprintf("%.2f..", decision.Slowdown)
