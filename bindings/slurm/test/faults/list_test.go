@@ -25,7 +25,7 @@ var list = []fault{
 		before: `mem = min(c.memory(d.model),`, after: `mem = min(c.memory(d.model)/1000,`,
 		says: "expected an admin comment with the place that it has"},
 	{test: "TestJobsThatAskForShardsShareAGPUAndSayBesideWhom", file: "internal/place/place.go",
-		before: `		Text: elsewhere.ReplaceAllString(decision.Text, ""),`, after: `		Text: "Placed",`,
+		before: `		Text: decision.Text,`, after: `		Text: "Placed",`,
 		says: "expected who is beside it"},
 	{test: "TestWholeGPUsAreSharedWithNobody", file: "internal/place/residents.go",
 		before: `one.devices = append(one.devices, uint32(at))`, after: `_ = at`,
