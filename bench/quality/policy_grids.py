@@ -55,6 +55,8 @@ def paying(name, weights, **keys):
 CHOOSING = [{"name": "choosing", "policy": "horus"}, {"name": "choosing online", "policy": "horus", "learn": "corrects"},
             {"name": "choosing oracle", "policy": "horus", "interference": "truth"}]
 
+PATIENT = [{"name": "choosing patient", "policy": "horus", "patience_s": 12 * 3600}]
+
 
 def family(weights):
     """horus, without its parts, and with the truth as its belief."""
@@ -66,7 +68,7 @@ def family(weights):
 
 
 REFERENCES = ("horus", "horus online", "horus alike", "horus one by one", "oracle one by one", "horus of 5", "horus alone", "oracle", "choosing",
-              "choosing online", "choosing oracle")
+              "choosing online", "choosing oracle", "choosing patient")
 
 
 def speeds_under(data):

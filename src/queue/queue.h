@@ -124,6 +124,7 @@ class Queue {
 
   [[nodiscard]] const QueuedJob* Find(uint64_t id) const;  // null when absent; valid until the next change
   [[nodiscard]] size_t size() const { return slot_of_.size(); }
+  [[nodiscard]] int64_t patience_us() const { return patience_us_; }
   [[nodiscard]] std::string_view name() const { return name_; }
   // How many of the first jobs are to be tried until one fits, before waiting: 5 for horus and horus-plus, else 1.
   [[nodiscard]] size_t look_ahead() const { return look_ahead_; }

@@ -20,6 +20,8 @@ namespace {
 
 // Jobs of the queue in one plan at most; chosen. Prices need most of those who wait.
 constexpr size_t kMostBatch = 2048;
+// How much older a job seems whose patience is over: more than ranks differ by.
+constexpr int64_t kPatientUs = 1'000'000'000;
 
 }  // namespace
 
@@ -418,12 +420,16 @@ absl::Status SimRun::DecideBatch() {
       const auto job = static_cast<uint32_t>(window[rank]);
       if (refused_.HasKind(KindOf(job))) continue;
       specs.push_back(SpecOf(job));
-      specs.back().submit_us = static_cast<int64_t>(rank);  // the queue's order
+      // The queue's order; whoever has waited too long comes first there, and is passed by nobody here.
+      const bool patient = queue_.patience_us() > 0 && now_us_ - trace_.jobs[job].submit_us >= queue_.patience_us();
+      specs.back().submit_us = static_cast<int64_t>(rank) + (patient ? 0 : kPatientUs);
     }
     if (specs.empty()) break;
     const auto begin = std::chrono::steady_clock::now();
     HORUS_ASSIGN_OR_RETURN(const Plan plan, PlanBatch(*placer_, cluster_, specs,
-                                                      {.window = static_cast<uint32_t>(look_ahead_),
+                                                      {.now_us = kPatientUs,
+                                                       .patience_us = kPatientUs - std::ssize(window),
+                                                       .window = static_cast<uint32_t>(look_ahead_),
                                                        .prices = weights_ == SimWeights::kPrices}));
     const std::chrono::duration<float, std::micro> took = std::chrono::steady_clock::now() - begin;
     result_.took_us.push_back(took.count());

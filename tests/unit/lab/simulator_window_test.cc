@@ -47,6 +47,20 @@ TEST(SimWindow, PriorityGoesBeforeWhatSuits) {
   EXPECT_EQ(result->jobs[1].start_us, 10);
 }
 
+// Short jobs that suit the place better come again and again.
+TEST(SimWindow, NobodyPassesAJobWhosePatienceIsOver) {
+  for (const int64_t patience_us : {0, 15}) {
+    SimSetup setup = Crowd(true);
+    setup.queue = *MakeQueue("fifo", {.patience_us = patience_us});
+    setup.trace.jobs[2].duration_us = 20;
+    setup.AddJob(11, 20, 2);
+    const auto result = setup.Go();
+    ASSERT_TRUE(result.ok()) << result.status();
+    EXPECT_EQ(result->jobs[2].start_us, 10);
+    EXPECT_EQ(result->jobs[1].start_us < result->jobs[3].start_us, patience_us > 0);
+  }
+}
+
 TEST(SimWindow, LooksNoFurtherThanItMay) {
   SimSetup setup = Crowd(true);
   setup.options.look_ahead = 1;
