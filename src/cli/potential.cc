@@ -71,12 +71,7 @@ std::string VerdictText(const PotentialReport& report, const PotentialCase& one)
   const std::string where = one.gpu ? "on " + Printable(NameOf(report, one)) : "on all types together";
   if (!one.potential) return absl::StrFormat("Nothing of the mix runs %s.", where);
   const bool unknown = HasUnknown(report, one);
-  if (one.potential->run == 0 && unknown) {
-    return absl::StrFormat(
-        "Nothing can be said of sharing %s: of %d of %d jobs only requests are known. State their model, or what you "
-        "measured.",
-        where, report.unknown_jobs, report.jobs.size());
-  }
+  if (one.potential->run == 0 && unknown) return "Nothing can be said of sharing " + where + ".";
   if (one.potential->run == 0) return absl::StrFormat("Nothing shares %s: no pair is known to run.", where);
   bool pays = false;
   std::string expected, bounded;
@@ -114,7 +109,7 @@ std::string CasesText(const PotentialReport& report) {
   Table table({Wrapped("GPU"), Right("GPUS"), Right("BOUND"), Right("PAIRS"), Right("OF ALL"), Right("ALONE"),
                Right("SHARED"), Right("GAIN"), Right("MAKESPAN CUT"), Left("PAYS")});
   for (const PotentialCase& one : report.cases) {
-    if (!one.potential) continue;
+    if (!one.potential || one.potential->run == 0) continue;  // the verdict says it
     for (const PotentialAtBound& row : one.potential->at) {
       const bool first = &row == one.potential->at.data();
       table.AddRow({first ? Printable(NameOf(report, one)) : "", first ? Plain(one.gpus) : "",
@@ -127,7 +122,10 @@ std::string CasesText(const PotentialReport& report) {
                                               : "no"});
     }
   }
-  return table.Render("  ");
+  if (table.empty()) return "";
+  std::string text = "\nBest rate of work without and with pairs, in GPUs that work alone\n" + table.Render("  ");
+  if (report.cases.size() == 1) return text;
+  return text + "  All types together count GPUs of " + Printable(report.table.gpus[report.reference]) + ".\n";
 }
 
 std::string GainText(std::optional<double> gain) { return gain ? absl::StrFormat("%.1f %%", kPct * *gain) : "-"; }
@@ -238,12 +236,7 @@ std::string PotentialText(const PotentialReport& report) {
   for (const std::string& note : report.notes) {
     for (const std::string& line : Wrap(Printable(note, note.size()), kPageWidth)) text += line + "\n";
   }
-  text += "\nBest rate of work without and with pairs, in GPUs that work alone\n" + CasesText(report);
-  if (report.cases.size() > 1) {
-    text += absl::StrFormat("  All types together count GPUs of %s.\n", Printable(report.table.gpus[report.reference]));
-  }
-  text += HostsText(report);
-  text += CarriersText(report) + "\n";
+  text += CasesText(report) + HostsText(report) + CarriersText(report) + "\n";
   for (const PotentialCase& one : report.cases) {
     for (const std::string& line : Wrap(VerdictText(report, one) + LeftOutText(report, one), kPageWidth)) {
       text += line + "\n";

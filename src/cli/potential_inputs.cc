@@ -393,8 +393,8 @@ void LeaveOutPairs(const Predicted& predicted, bool is_mix, PotentialInputs& inp
   const auto jobs = std::ranges::count_if(predicted.profile, [&](uint32_t profile) { return inputs.unknown[profile]; });
   if (jobs == 0) return;
   inputs.notes.push_back(absl::StrFormat(
-      "Of %d of %d jobs only requests are known, not what they run: no pair with them counts. State their model, or "
-      "what you measured (demand with step_time_ms), and delete gpu_milli.",
+      "Of %d of %d jobs only requests are known: no pair with them counts. Say what pods run by `horus import "
+      "--profiles` or `--measured`; in jobs.yaml state a model, or a demand with step_time_ms, and delete gpu_milli.",
       jobs, predicted.profile.size()));
 }
 

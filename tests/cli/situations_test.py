@@ -151,7 +151,7 @@ class Situations(Files):
                 self.assertTrue(found["cases"][0]["verdict"].startswith(words), found["cases"][0]["verdict"])
                 known = words != UNKNOWN
                 self.assertEqual(found["jobs_of_requests_alone"], 0 if known else 2)
-                self.assertEqual(any("State their model" in note for note in found["notes"]), not known)
+                self.assertEqual(any("--profiles" in note for note in found["notes"]), not known)
                 if not known:
                     self.assertFalse(found["cases"][0]["bounds"][0]["pays"])
 
