@@ -91,7 +91,7 @@ absl::StatusOr<std::vector<TypeDemand>> TypeDemandsFromC(const Catalogue& catalo
                                                          const char* const* gpu_types,
                                                          const horus_demand* const* demands) {
   if (count == 0 || count > kMaxDemandsPerJob) {
-    return InvalidArgument("demand_count: expected 1 to %d, found %d", kMaxDemandsPerJob, count);
+    return InvalidArgument("demands: expected 1 to %d, found %d", kMaxDemandsPerJob, count);
   }
   HORUS_ASSIGN_OR_RETURN(const std::vector<Demand> values, DemandsFromC(count, demands));
   std::vector<TypeDemand> result(count);
