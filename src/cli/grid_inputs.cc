@@ -87,8 +87,8 @@ absl::Status LoadSpeeds(const GridFile& file, LoadedGrid& loaded) {
   const std::vector<std::string>& gpus = truth.speeds->gpus;
   for (const auto& [name, type] : named) {
     if (std::ranges::find(gpus, name) != gpus.end()) continue;
-    return InvalidArgument("%s: truth.speeds: gpus: expected GPU types of the files, found %s", file.path,
-                           Quoted(name));
+    const std::vector<std::string_view> known(gpus.begin(), gpus.end());
+    return InvalidArgument("%s: truth.speeds: gpus: %s", file.path, ExpectedOneOf(known, name));
   }
   for (const std::string& name : gpus) {
     const auto at = named.find(name);

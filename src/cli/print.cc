@@ -311,8 +311,13 @@ namespace {
 std::string NearestFile(std::string_view message) {
   constexpr size_t kMostFiles = 1000;
   const size_t end = message.find(": cannot open: No such file");
-  if (end == std::string_view::npos) return "";
-  const std::filesystem::path path(message.substr(0, end));
+  if (end == std::string_view::npos || message.ends_with('?')) return "";
+  message = message.substr(0, end);
+  if (message.ends_with('\'')) {
+    message.remove_suffix(1);
+    message.remove_prefix(message.rfind('\'') + 1);
+  }
+  const std::filesystem::path path(message);
   std::vector<std::string> names;
   std::error_code error;
   const auto folder = path.has_parent_path() ? path.parent_path() : std::filesystem::path(".");

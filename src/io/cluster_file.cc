@@ -229,8 +229,7 @@ absl::StatusOr<Slot> ReadSlot(const YamlValue& value, const Taken& taken, const 
   if (found == taken.names.end()) {
     std::vector<std::string_view> names;
     for (const FileNode& known : file.nodes) names.push_back(known.spec.name);
-    const std::string near = Nearest(name, names);
-    return node.Expected("the name of a node of this file" + (near.empty() ? "" : " (nearest: " + near + ")"));
+    return node.Error("expected the name of a node of this file, found " + Quoted(name) + DidYouMean(name, names));
   }
   const NodeSpec& spec = file.nodes[found->second].spec;
   if (spec.devices.empty()) return node.Expected("a node that has GPUs");

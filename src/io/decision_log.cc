@@ -121,8 +121,7 @@ absl::Status DecisionLog::ReadHeader() {
   for (size_t i = 0; i < header.size(); ++i) {
     const auto at = std::ranges::find(kNames, header[i]);
     if (at == kNames.end()) {
-      return InvalidArgument("%s:%d: header: expected the columns %s, found %s", path_, line_, Listed(kNames),
-                             Quoted(header[i]));
+      return InvalidArgument("%s:%d: header: %s", path_, line_, ExpectedOneOf(kNames, header[i]));
     }
     int& column = column_[static_cast<size_t>(at - kNames.begin())];
     if (column >= 0) return InvalidArgument("%s:%d: header: the column %s occurs twice", path_, line_, header[i]);

@@ -494,9 +494,9 @@ absl::StatusOr<size_t> YamlValue::Choice(std::span<const std::string_view> choic
   if (tree_->kind(value_) == YamlTree::Kind::kScalar) {
     const auto found = std::ranges::find(choices, tree_->text(value_));
     if (found != choices.end()) return static_cast<size_t>(found - choices.begin());
+    return Error(ExpectedOneOf(choices, tree_->text(value_)));
   }
-  return Expected("one of " +
-                  absl::StrJoin(choices, ", ", [](std::string* out, std::string_view name) { out->append(name); }));
+  return Expected("one of " + Listed(choices));
 }
 
 const YamlValue* YamlMap::Find(std::string_view key) const {

@@ -230,14 +230,15 @@ class Compare(Files):
 
     def test_bad_grids_say_where(self):
         for change, message in (
-            (("baseline: exclusive", "baseline: nobody"), "baseline: expected the name of one of the policies"),
+            (("baseline: exclusive", "baseline: nobody"), "baseline: expected one of exclusive, first fit, horus-paper, horus, oracle, found 'nobody'"),
             (("policy: horus-paper", "policy: horus-papr"), "policies[2].policy: "),
             (("queue: fifo", "queue: fifa"), "defaults.queue: "),
             (("preset: philly, jobs: 300,", "preset: phily, jobs: 300,"), "workloads[1].synthetic.preset: "),
             (("{policy: oracle}", "{policy: oracle, interference: truht}"), "truht"),
-            (("v100: v100-sxm2-16gb}}", "v101: v100-sxm2-16gb}}"), "expected GPU types of the files, found 'v101'"),
+            (("v100: v100-sxm2-16gb}}", "v101: v100-sxm2-16gb}}"), "truth.speeds: gpus: expected one of v100, found 'v101'; did you mean 'v100'?"),
             (("load: [0.8, 1.2]", "load: [0]"), "workloads[1].load[0]: expected"),
             (("seeds: {first: 1, count: 3}", "seeds: [1, 1]"), "seeds: expected names that differ, found '1' twice"),
+            (("seeds: {first: 1, count: 3}", "seeds: 3"), "seeds: expected a list, or {first: 1, count: 10}, found '3'"),
             (("interference: utilisation\n", "interference: utilisation\n  colour: red\n"), "found 'colour'"),
         ):
             grid = self.grid(change=change)

@@ -42,6 +42,7 @@ class TopLevel(unittest.TestCase):
                 (["gpus", "a100", "t4"], "horus gpus: expected no more arguments, found 't4'"),
                 ([*place, *jobs, "--policy", "horsu"], "found 'horsu'; did you mean 'horus'?"),
                 ([*place, *jobs, "--interference", "utilization"], "found 'utilization'; did you mean 'utilisation'?"),
+                (["inspect", str(RESNET).replace("50.", "5.")], "No such file or directory; did you mean 'resnet50.onnx'?"),
                 (["inspect", RESNET, "--optimizer", "adma"], "found 'adma'; did you mean 'adam'?"),
                 (["traces", "show", "--format", "gavle", RESNET], "found 'gavle'; did you mean 'gavel'?")):
             code, out, err = run(*args)

@@ -513,11 +513,10 @@ absl::Status ReadPolicies(const YamlMap& root, GridFile& grid) {
   }
   HORUS_RETURN_IF_ERROR(CheckNames(value, grid.policies, [](const GridFilePolicy& one) { return one.policy.name; }));
   HORUS_RETURN_IF_ERROR(root.ReadText("baseline", kMaxNameBytes, grid.baseline));
-  const auto is_baseline = [&](const GridFilePolicy& one) { return one.policy.name == grid.baseline; };
-  if (grid.baseline.empty() || std::ranges::any_of(grid.policies, is_baseline)) {
-    return absl::OkStatus();
-  }
-  return root.Find("baseline")->Expected("the name of one of the policies");
+  std::vector<std::string_view> names;
+  for (const GridFilePolicy& one : grid.policies) names.push_back(one.policy.name);
+  if (grid.baseline.empty() || std::ranges::count(names, grid.baseline) > 0) return absl::OkStatus();
+  return root.Find("baseline")->Error(ExpectedOneOf(names, grid.baseline));
 }
 
 absl::Status ReadSeeds(const YamlMap& root, GridFile& grid) {
@@ -537,6 +536,7 @@ absl::Status ReadSeeds(const YamlMap& root, GridFile& grid) {
     }
     for (int64_t i = 0; i < seeds; ++i) grid.seeds.push_back(first + static_cast<uint64_t>(i));
   } else {
+    if (!value->is_list()) return value->Expected("a list, or {first: 1, count: 10}");
     HORUS_ASSIGN_OR_RETURN(const std::vector<YamlValue> items, value->List(kMaxGridEntries));
     for (const YamlValue& item : items) {
       HORUS_ASSIGN_OR_RETURN(const uint64_t seed, item.Id());

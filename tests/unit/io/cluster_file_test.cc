@@ -175,7 +175,7 @@ TEST(ClusterFile, WrongResidentsNameKeyExpectedAndFound) {
   EXPECT_EQ(with(", id: 9, on: []"),
             at + ".on: expected one {node, gpu} for each of its 1 GPUs (tasks x gpus), found a list of 0");
   EXPECT_EQ(with(", id: 9, on: [{node: b, gpu: 0}]"),
-            at + ".on[0].node: expected the name of a node of this file (nearest: a), found 'b'");
+            at + ".on[0].node: expected the name of a node of this file, found 'b'; did you mean 'a'?");
   EXPECT_EQ(with(", id: 9, on: [{node: a, gpu: 4}]"), at + ".on[0].gpu: expected an integer from 0 to 3, found '4'");
   EXPECT_EQ(with(", id: 9, on: [{node: cpu, gpu: 0}]"), at + ".on[0].node: expected a node that has GPUs, found 'cpu'");
 }

@@ -106,7 +106,7 @@ TEST(GridFile, RefusesWhatIsWrongAndSaysWhere) {
   EXPECT_THAT(Refusal(head + kWorkloads + "policies: [{policy: horus}, {policy: horus}]\n"),
               HasSubstr("policies: expected names that differ, found 'horus' twice"));
   EXPECT_THAT(Refusal(head + kWorkloads + "policies: []\n"), HasSubstr("policies: expected at least one entry"));
-  EXPECT_THAT(Refusal(Whole() + "baseline: x\n"), HasSubstr("baseline: expected the name of one of the policies"));
+  EXPECT_THAT(Refusal(Whole() + "baseline: x\n"), HasSubstr("baseline: expected one of "));
   EXPECT_THAT(Refusal(Whole() + "seeds: [3, 3]\n"), HasSubstr("found '3' twice"));
   EXPECT_THAT(Refusal(Whole() + "seeds: {first: 18446744073709551615, count: 2}\n"), HasSubstr("seeds up to 2^64 - 1"));
   EXPECT_THAT(Refusal(Whole() + "slowdown_bound: 0.5\n"), HasSubstr("slowdown_bound: expected a number from 1"));

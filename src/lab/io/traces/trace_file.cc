@@ -257,8 +257,8 @@ absl::StatusOr<TraceFormat> FindFormat(std::string_view bytes, const std::string
   if (found.size() == 1) return found.front();
   return InvalidArgument(
       "%s: line 1: header: expected the columns of one trace format (docs/simulate.md), found those of "
-      "%d; name the format: plain, openb, gavel, chronus, muri or pai",
-      file, found.size());
+      "%s; name the format: plain, openb, gavel, chronus, muri or pai",
+      file, found.empty() ? "none" : "several");
 }
 
 void Join(TraceRead& all, TraceRead one) {
