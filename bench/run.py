@@ -2,6 +2,7 @@
 """Runs benchmark programs and wraps the rows of each in one JSON file; checks rows against their aims.
 
 Usage: run.py [NAME...] [--data DIR] [--smoke] [--out DIR] [--programs DIR]
+       run.py NAME [options of that benchmark...]
        run.py --check DIR
 """
 
@@ -60,6 +61,12 @@ def horus_of(arguments):
     return pathlib.Path(arguments.programs).parent / "bin" / "horus"
 
 
+def from_here(word):
+    """Paths of the caller's folder hold in ours; FILE:FUNCTION too."""
+    path, colon, rest = word.partition(":")
+    return str(pathlib.Path(path).resolve()) + colon + rest if os.path.exists(path) else word
+
+
 def run_program(program, arguments, out):
     name = program.stem.removeprefix("bench_")
     with tempfile.TemporaryDirectory() as folder:
@@ -68,8 +75,11 @@ def run_program(program, arguments, out):
         if program.suffix:
             command += ["--horus", str(horus_of(arguments))]
         command += ["--smoke"] if arguments.smoke else []
-        command += ["--data", arguments.data] if arguments.data else []
+        command += ["--data", from_here(arguments.data)] if arguments.data else []
+        command += map(from_here, arguments.own)
         done = subprocess.run(command, cwd=ROOT, check=False)
+        if arguments.help:
+            return True
         if done.returncode != 0:
             print(f"bench: {name}: exit status {done.returncode}", file=sys.stderr)
             return False
@@ -80,8 +90,8 @@ def run_program(program, arguments, out):
             print(f"bench: {name}: row {row.get('metric')}: no {', '.join(missing)}", file=sys.stderr)
             return False
     words = ["scripts/bench", name] + (["--smoke"] if arguments.smoke else []) + (
-        ["--data", "DIR"] if arguments.data else [])
-    result = {"benchmark": name, "smoke": arguments.smoke, **environment(pathlib.Path(arguments.programs), " ".join(words)), "rows": rows}
+        ["--data", "DIR"] if arguments.data else []) + [pathlib.Path(word).name for word in arguments.own]
+    result = {"benchmark": name, "by": arguments.by, "smoke": arguments.smoke, **environment(pathlib.Path(arguments.programs), " ".join(words)), "rows": rows}
     (out / f"{name}.json").write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
     print(f"{name}: {len(rows)} rows -> {out / (name + '.json')}")
     for row in rows:
@@ -107,20 +117,27 @@ def check(folder):
 
 
 def main():
-    parser = argparse.ArgumentParser(prog="scripts/bench", description="Runs benchmarks; each writes one JSON file.")
+    parser = argparse.ArgumentParser(prog="scripts/bench", description="Runs benchmarks; each writes one JSON file.", add_help=False)
+    parser.add_argument("-h", "--help", action="store_true", help="show this, or the options of the one benchmark named")
     parser.add_argument("names", nargs="*", metavar="NAME", help="benchmarks to run; all when none is named")
     parser.add_argument("--data", help="folder with measured data sets in their documented layout")
     parser.add_argument("--smoke", action="store_true", help="smallest sizes: shows that rows come out, not how fast")
     parser.add_argument("--out", default=str(ROOT / "out" / "bench"), help="folder for the results")
     parser.add_argument("--programs", default=str(ROOT / "build" / "release" / "bench"), help=argparse.SUPPRESS)
     parser.add_argument("--check", metavar="DIR", help="print the rows of earlier results that miss their aim")
-    arguments = parser.parse_args()
+    parser.add_argument("--by", default="", help="who ran it, for bench/results")
+    arguments, arguments.own = parser.parse_known_args()
+    arguments.own += ["--help"] if arguments.help else []
+    if arguments.help and not arguments.names:
+        return parser.print_help()
+    if arguments.own and len(arguments.names) != 1:
+        parser.error(f"{arguments.own[0]}: an option of a benchmark, of which one has to be named")
     if arguments.check:
         return check(arguments.check)
     programs = {p.name.removeprefix("bench_"): p for p in pathlib.Path(arguments.programs).glob("bench_*") if p.is_file()}
     scripts = {path.stem: path for path in QUALITY.glob("*.py")
                if os.access(path, os.X_OK) and not path.stem.startswith("record_")}
-    if horus_of(arguments).exists():
+    if horus_of(arguments).exists() or arguments.names == ["own"]:  # that runs on the Python package alone
         programs.update(scripts)
     else:
         print(f"bench: SKIPPED, for the horus command is not built: {', '.join(sorted(scripts))}", file=sys.stderr)

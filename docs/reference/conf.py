@@ -38,6 +38,7 @@ def _sources(app, page, text):
         path = f"{match[2]}{match[3] or ''}"
         return f"[{match[1]}]({SOURCES}/{path})" if SOURCES else f"{match[1]} (`{path}`)"
 
+    text[0] = re.sub(r"\(\.\./examples/(notebooks/\w+)\.ipynb\)", r"(\1.md)", text[0]).replace("(../bench/results)", "(benchmarks.md)")  # pages.py
     text[0] = re.sub(r"\[([^]]+)\]\((?:\.\./)+([^)#]+)(#[^)]*)?\)", lambda match: match[0] if (DOCS / page).parent.joinpath(
         match[0].rpartition("(")[2].rstrip(")").partition("#")[0]).exists() else elsewhere(match), text[0])
 

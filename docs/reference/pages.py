@@ -1,23 +1,35 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Pages of the reference: `pages.py write FOLDER` makes one a room, `pages.py check HTML` fails where a public name is in none.
+"""Pages that are made: `pages.py write FOLDER` makes one a room of the reference, `pages.py check HTML` fails where a public name is in
+none, `pages.py examples FOLDER` makes one a notebook, and the table of bench/results.
 
 Which names there are is asked of the package itself, so that a new one cannot be forgotten.
 """
 
 from __future__ import annotations
 
+import base64
+import html
 import importlib
 import inspect
+import json
 import pathlib
+import re
 import sys
 
 import horus
+import jsonschema
 from sphinx.util.inventory import InventoryFile
 
 TITLES = {"graph": "Graph", "predict": "Predict", "interference": "Interference", "speeds": "Speeds", "cluster": "Cluster",
           "place": "Place", "queue": "Queue", "trace": "Trace", "sim": "Sim", "comparison": "Comparison",
           "metrics": "Metrics", "catalogue": "GPU types", "errors": "Errors"}
 ROOM_OF_CORE = {"PlacerOptions": "place"}  # of the compiled module by itself; flags of demands are of predict
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+RESULTS = """# Benchmark results
+
+Runs of `scripts/bench`, by whoever made them. Add yours: run a benchmark, or your own policy, model or trace
+([measure](measure.md#your-own-beside-ours)), with `--by 'your name'`, put its JSON into `bench/results` under a name of its own and
+open a pull request. `bench/results/schema.json` says what it holds; the build of this page checks it."""
 PACKAGES = {"plot": "Pictures", "report": "The report", "steps": "Step times", "profile": "Input pipelines"}
 
 
@@ -67,10 +79,62 @@ def check(html: pathlib.Path) -> list[str]:
     return [name for name in public() if name not in there]
 
 
+def notebook(path: pathlib.Path, folder: pathlib.Path) -> str:
+    """The page of a notebook as it is stored: text, code, what it said and drew."""
+    parts = [f"*`examples/notebooks/{path.name}`, as it ran last.*"]
+    for at, cell in enumerate(json.loads(path.read_text("utf-8"))["cells"]):
+        source = "".join(cell["source"])
+        if cell["cell_type"] == "markdown":
+            parts.append(re.sub(r"\((\w+)\.ipynb\)", r"(\1.md)", source))
+            continue
+        parts.append(f"```python\n{source}\n```")
+        for out in cell["outputs"]:
+            data = out.get("data", {})
+            if "image/png" in data:
+                (folder / f"{path.stem}-{at}.png").write_bytes(base64.b64decode(data["image/png"]))
+                parts.append(f"![What this cell draws]({path.stem}-{at}.png)")
+            else:
+                parts.append("```text\n" + "".join(out.get("text") or data["text/plain"]).rstrip() + "\n```")
+    parts[0], parts[1] = parts[1], parts[0]  # the title first
+    return "\n\n".join(parts) + "\n"
+
+
+def results(folder: pathlib.Path) -> str:
+    """A table a file of bench/results; a bar is the share of the largest value of its metric."""
+    schema, parts = json.loads((folder / "schema.json").read_text("utf-8")), [RESULTS]
+    for path in sorted(set(folder.glob("*.json")) - {folder / "schema.json"}):
+        found = json.loads(path.read_text("utf-8"))
+        jsonschema.validate(found, schema)
+        rows, most = found["rows"], {}
+        for row in rows:
+            kind = row["metric"].split()[-1]
+            most[kind] = max(most.get(kind, 0), abs(row["value"]))
+        parts.append(f"## {path.stem}\n\n" + html.escape(f"By {found['by']}: {found['command']}") + f"\n\n{html.escape(found.get('note', ''))}\n\n"
+                     "| metric | value | | better | beside it |\n|---|---|---|---|---|")
+        for row in rows:
+            share = 100 * abs(row["value"]) / (most[row["metric"].split()[-1]] or 1)
+            cells = (row["metric"], f"{row['value']:,.4g} {row['unit']}", None, row["better"], row["baseline"])
+            parts[-1] += "\n| " + " | ".join(f'<span class="bar" style="width:{share:.0f}%"></span>' if cell is None else html.escape(cell).replace("|", "\\|")
+                                            for cell in cells) + " |"
+        told = "; ".join(dict.fromkeys(row["protocol"] for row in rows))
+        machine = found["machine"]
+        parts.append(html.escape(f"{told}. {machine['processor']}, {machine['cores']} cores, {found['revision']}, {found['time_utc'][:10]}."))
+    return "\n\n".join(parts) + "\n"
+
+
+def examples(folder: pathlib.Path) -> None:
+    (folder / "notebooks").mkdir()
+    for path in sorted((ROOT / "examples/notebooks").glob("*.ipynb")):
+        (folder / "notebooks" / f"{path.stem}.md").write_text(notebook(path, folder / "notebooks"), "utf-8")
+    (folder / "benchmarks.md").write_text(results(ROOT / "bench/results"), "utf-8")
+
+
 if __name__ == "__main__":
     action, where = sys.argv[1], pathlib.Path(sys.argv[2])
     if action == "write":
         write(where)
+    elif action == "examples":
+        examples(where)
     else:
         missing = check(where)
         print(f"reference: {len(public())} public names, {len(missing)} missing{': ' if missing else ''}{', '.join(missing)}")
