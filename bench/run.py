@@ -90,7 +90,7 @@ def run_program(program, arguments, out):
             print(f"bench: {name}: row {row.get('metric')}: no {', '.join(missing)}", file=sys.stderr)
             return False
     words = ["scripts/bench", name] + (["--smoke"] if arguments.smoke else []) + (
-        ["--data", "DIR"] if arguments.data else []) + [pathlib.Path(word).name for word in arguments.own]
+        ["--data", "DIR"] if arguments.data else []) + [os.path.basename(word) if os.path.isabs(word) else word for word in arguments.own]
     result = {"benchmark": name, "by": arguments.by, "smoke": arguments.smoke, **environment(pathlib.Path(arguments.programs), " ".join(words)), "rows": rows}
     (out / f"{name}.json").write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
     print(f"{name}: {len(rows)} rows -> {out / (name + '.json')}")
