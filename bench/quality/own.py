@@ -70,6 +70,10 @@ def draw(horus, asked, alone, seed):
     return trace.replace(profile=profile, gpu_types=None, duration_us=took, steps=None, submit_us=(at / max(at.max(), 1) * span).astype(np.int64))
 
 
+def short(value):
+    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.3g}"
+
+
 def rows(horus, asked):
     nodes = [horus.Node(id=i, cpu_milli=64_000, mem_mib=524_288, devices=[horus.Device(asked.gpu_type, max_tenants=2)] * GPUS_PER_NODE)
              for i in range(1, asked.gpus // GPUS_PER_NODE + 1)]
@@ -90,7 +94,7 @@ def rows(horus, asked):
         for metric, (unit, better) in METRICS.items():
             one = row["metrics"][metric]
             half = None if one["difference_high"] is None else one["difference_high"] - one["difference"]
-            beside = "" if row["policy"] == BASELINE else f"{BASELINE} {one['mean'] - one['difference']:.4g}" + ("" if half is None else f", paired 95 % ± {half:.2g}")
+            beside = "" if row["policy"] == BASELINE else f"{BASELINE} {short(one['mean'] - one['difference'])}" + ("" if half is None else f", paired 95 % ± {short(half)}")
             yield {"metric": f"{row['policy']} {metric}", "value": one["mean"], "unit": unit, "aim": None, "better": better,
                    "baseline": beside, "protocol": told}
 

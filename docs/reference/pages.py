@@ -100,25 +100,24 @@ def notebook(path: pathlib.Path, folder: pathlib.Path) -> str:
 
 
 def results(folder: pathlib.Path) -> str:
-    """A table a file of bench/results; a bar is the share of the largest value of its metric."""
+    """A table a file of bench/results, metric by metric; a bar is the share of the metric's largest value."""
     schema, parts = json.loads((folder / "schema.json").read_text("utf-8")), [RESULTS]
     for path in sorted(set(folder.glob("*.json")) - {folder / "schema.json"}):
         found = json.loads(path.read_text("utf-8"))
         jsonschema.validate(found, schema)
-        rows, most = found["rows"], {}
-        for row in rows:
-            kind = row["metric"].split()[-1]
-            most[kind] = max(most.get(kind, 0), abs(row["value"]))
-        parts.append(f"## {path.stem}\n\n" + html.escape(f"By {found['by']}: {found['command']}") + f"\n\n{html.escape(found.get('note', ''))}\n\n"
-                     "| metric | value | | better | beside it |\n|---|---|---|---|---|")
-        for row in rows:
-            share = 100 * abs(row["value"]) / (most[row["metric"].split()[-1]] or 1)
-            cells = (row["metric"], f"{row['value']:,.4g} {row['unit']}", None, row["better"], row["baseline"])
-            parts[-1] += "\n| " + " | ".join(f'<span class="bar" style="width:{share:.0f}%"></span>' if cell is None else html.escape(cell).replace("|", "\\|")
-                                            for cell in cells) + " |"
-        told = "; ".join(dict.fromkeys(row["protocol"] for row in rows))
-        machine = found["machine"]
-        parts.append(html.escape(f"{told}. {machine['processor']}, {machine['cores']} cores, {found['revision']}, {found['time_utc'][:10]}."))
+        by_kind: dict[str, list[dict]] = {}
+        for row in found["rows"]:
+            by_kind.setdefault(row["metric"].split()[-1], []).append(row)
+        parts.append(f"## {path.stem}\n\nBy {html.escape(found['by'])}: `{found['command']}`\n\n{html.escape(found.get('note', ''))}")
+        table = ["| metric | value | | better | beside it |", "|---|---|---|---|---|"]
+        for row in (row for rows in by_kind.values() for row in rows):
+            most = max(abs(other["value"]) for other in by_kind[row["metric"].split()[-1]]) or 1
+            value = f"{row['value']:,.0f}" if abs(row["value"]) >= 1000 else f"{row['value']:.4g}"
+            bar = f'<span class="bar" style="width:{100 * abs(row["value"]) / most:.0f}%"></span>'
+            cells = [html.escape(text).replace("|", "\\|") for text in (row["metric"], f"{value}\u00a0{row['unit']}", row["better"], row["baseline"])]
+            table.append(f"| {' | '.join([*cells[:2], bar, *cells[2:]])} |")
+        told, machine = "; ".join(dict.fromkeys(row["protocol"] for row in found["rows"])), found["machine"]
+        parts += ["\n".join(table), html.escape(f"{told}. {machine['processor']}, {machine['cores']} cores, {found['revision']}, {found['time_utc'][:10]}.")]
     return "\n\n".join(parts) + "\n"
 
 
