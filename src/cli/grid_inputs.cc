@@ -164,9 +164,10 @@ class Models {
     if (name == kOracle) return OracleOf(grid_);
     if (name == kIgnorant) return std::make_shared<const IgnorantModel>();
     const GridBeliefSource& beliefs = file_.beliefs;
-    HORUS_ASSIGN_OR_RETURN(ModelPtr model, LoadInterference({.name = name.empty() ? beliefs.interference : name,
-                                                             .bundle = beliefs.interference_bundle},
-                                                            file_.catalogue, nullptr));
+    HORUS_ASSIGN_OR_RETURN(ModelPtr model,
+                           At(file_.path, LoadInterference({.name = name.empty() ? beliefs.interference : name,
+                                                            .bundle = beliefs.interference_bundle},
+                                                           file_.catalogue, nullptr)));
     if (!name.empty() || beliefs.predictions.empty()) return model;
     std::map<std::string, uint64_t> ids;
     for (const auto& [profile, demands] : grid_.beliefs) ids[profile] = demands.front().demand.profile_id;
@@ -247,7 +248,8 @@ absl::Status LoadTruth(const GridFile& file, LoadedGrid& loaded) {
                           truth.unmeasured_alone ? 1 : 0);
     return absl::OkStatus();
   }
-  HORUS_ASSIGN_OR_RETURN(truth.model, LoadInterference({.name = file.truth.interference}, file.catalogue, nullptr));
+  HORUS_ASSIGN_OR_RETURN(truth.model,
+                         At(file.path, LoadInterference({.name = file.truth.interference}, file.catalogue, nullptr)));
   loaded.grid.content += TellModel("truth", *truth.model);
   return absl::OkStatus();
 }
