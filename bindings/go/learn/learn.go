@@ -146,7 +146,13 @@ func (l *Learner) Take(w Window) (Outcome, []float64) {
 	for i, kind := range kinds {
 		util := 0.0
 		if alone := l.alone[kind]; alone != nil {
-			stepUs[i], util = alone.StepTimeUs, alone.GPUUtilPct
+			near := false
+			if stepUs[i], near = alone.stepAt(w.running(i)); !near {
+				return AloneUnknown, nil
+			}
+			util = alone.GPUUtilPct
+		} else if w.running(i) > 0 {
+			return AloneUnknown, nil // its profile does not say at which load
 		} else if loads[i] = l.loadOf(kind, demands[i]); loads[i] == nil {
 			return AloneUnknown, nil
 		} else {
@@ -190,8 +196,8 @@ func (l *Learner) loadOf(kind Kind, demand horus.Demand) *load {
 }
 
 func (l *Learner) takeAlone(kind Kind, w Window) {
-	known := l.alone[kind]
-	if known == nil {
+	known, running := l.alone[kind], w.running(0)
+	if known == nil || (known.Running == 0) != (running == 0) {
 		known = &Observed{}
 		l.alone[kind] = known
 	}
@@ -202,6 +208,10 @@ func (l *Learner) takeAlone(kind Kind, w Window) {
 			*of += (value - *of) * share
 		}
 	}
+	off, late := running-known.Running, w.StepUs[0]-known.StepTimeUs
+	known.RunningVar = (1 - share) * (known.RunningVar + share*off*off)
+	known.RunningStepCov = (1 - share) * (known.RunningStepCov + share*off*late)
+	mean(&known.Running, running)
 	mean(&known.StepTimeUs, w.StepUs[0])
 	mean(&known.GPUUtilPct, 100*min(w.Active, 1))
 	mean(&known.MemBWUtilPct, 100*min(w.DRAM, 1))

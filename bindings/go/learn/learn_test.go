@@ -130,6 +130,49 @@ func TestWhatPodsLoseBesideEachOtherIsLearned(t *testing.T) {
 	}
 }
 
+// An engine's tokens take longer with more requests in its batch: that is no interference.
+func TestEnginesAreComparedAtEqualBatches(t *testing.T) {
+	token := func(running float64) float64 { return jobs["serve"].stepUs * (0.7 + 0.3*running/8) }
+	window := func(running float64, truth map[string]float64) Window {
+		w := windowOf(truth, nil)
+		w.Running = make([]float64, len(w.Tenants))
+		for i, tenant := range w.Tenants {
+			if tenant.Key == "serve" {
+				w.Running[i], w.StepUs[i] = running, token(running)*truth["serve"]
+			}
+		}
+		return w
+	}
+	shared := map[string]float64{"train": 1.9, "serve": 1.4}
+	for _, test := range []struct {
+		alone   []float64 // requests in the batch in each window alone
+		running float64   // beside the trainer
+		expect  Outcome
+	}{
+		{nil, 8, AloneUnknown},
+		{[]float64{8, 8, 8}, 8.5, Learned},
+		{[]float64{8, 8, 8}, 12, AloneUnknown},
+		{[]float64{4, 8, 12, 8}, 11, Learned},
+		{[]float64{4, 8, 12, 8}, 30, AloneUnknown},
+		{[]float64{0, 0, 8, 8, 8}, 8, Learned}, // told from the third window on
+	} {
+		l, err := NewLearner(Model{}, Model{}, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for range trustedWindows {
+			take(t, l, Alone, map[string]float64{"train": 1}, nil)
+		}
+		for _, running := range test.alone {
+			l.Take(window(running, map[string]float64{"serve": 1}))
+		}
+		found, lost := l.Take(window(test.running, shared))
+		if found != test.expect || found == Learned && math.Abs(lost[0]-shared["serve"]) > 0.05 {
+			t.Errorf("%+v: found %s, lost %v", test, found, lost)
+		}
+	}
+}
+
 func TestWhoWasNeverSeenAloneTeachesNothing(t *testing.T) {
 	l, err := NewLearner(Model{}, Model{}, nil)
 	if err != nil {

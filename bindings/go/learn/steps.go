@@ -13,8 +13,12 @@ import (
 // DefaultSteps is the metric of horus.steps, a Python module for jobs.
 const DefaultSteps = "horus_job_step_seconds"
 
-// Reading of a job's steps since it started. Seconds are NaN where it counts steps alone.
-type Reading struct{ Steps, Seconds float64 }
+// Reading of a job's steps since it started. Seconds are NaN where it counts steps alone. Running are the requests that an engine
+// has in its batch now, on which the time of a token depends; 0 = it has none, or does not tell.
+type Reading struct{ Steps, Seconds, Running float64 }
+
+// running is where an engine tells them, by how its metrics begin.
+var running = map[string]string{"vllm:": "vllm:num_requests_running", "sglang:": "sglang:num_running_reqs", "tgi_": "tgi_batch_current_size"}
 
 // ReadingOf a summary or histogram of the time of a step in seconds, or a counter of steps, over all its labels.
 func ReadingOf(found Families, metric string) (Reading, error) {
@@ -34,6 +38,16 @@ func ReadingOf(found Families, metric string) (Reading, error) {
 		default:
 			return Reading{}, fmt.Errorf("metric %s: expected a summary, a histogram or a counter, found a %s", metric, strings.ToLower(family.GetType().String()))
 		}
+	}
+	for engine, gauge := range running {
+		if strings.HasPrefix(metric, engine) {
+			for _, row := range found[gauge].GetMetric() {
+				out.Running += valueOf(row)
+			}
+		}
+	}
+	if !(out.Running >= 0) || math.IsInf(out.Running, 0) {
+		return Reading{}, fmt.Errorf("metric %s: expected running requests of at least 0, found %g", metric, out.Running)
 	}
 	if !(out.Steps >= 0) || out.Seconds < 0 || math.IsInf(out.Steps, 0) || math.IsInf(out.Seconds, 0) {
 		return Reading{}, fmt.Errorf("metric %s: expected a sum and a count of at least 0, found %g and %g", metric, out.Seconds, out.Steps)

@@ -37,6 +37,7 @@ type Window struct {
 	DRAM    float64   // share of the memory bandwidth, 0 to 1; NaN = not told
 	MemMiB  float64   // peak of the device; NaN = not told
 	Busy    []float64 // share of time in which a kernel of each tenant ran; nil = not told of all
+	Running []float64 // requests in the batch of each tenant that is an engine, in the mean; 0 = it is none
 }
 
 // Shortest says how little makes a window.
@@ -66,6 +67,7 @@ type recording struct {
 	looks   float64
 	busy    map[string]float64 // sums by the names of pods
 	told    float64            // looks in which they were told of
+	running map[string]float64 // sums of Reading.Running, by tenant
 }
 
 // Look takes in what is seen at one time, and returns the windows that end with it. Steps are by the tenants' keys.
@@ -124,6 +126,9 @@ func (one *recording) look(now time.Time, r *Recorder, device Device, told usage
 	for pod, share := range shares {
 		one.busy[pod] += share
 	}
+	for key := range one.tenants {
+		one.running[key] += steps[key].Running
+	}
 	if now.Sub(one.begun) < r.Window {
 		return Window{}, false
 	}
@@ -142,6 +147,7 @@ func (one *recording) look(now time.Time, r *Recorder, device Device, told usage
 			seconds = out.Seconds
 		}
 		out.StepUs = append(out.StepUs, seconds/made*1e6)
+		out.Running = append(out.Running, one.running[tenant.Key]/one.looks)
 		if busy := one.busy[tenant.Pod]; one.told == one.looks && busy > 0 {
 			out.Busy = append(out.Busy, busy/one.looks)
 		}
@@ -156,7 +162,8 @@ func (one *recording) look(now time.Time, r *Recorder, device Device, told usage
 // begin a window, if it may.
 func (one *recording) begin(now time.Time, steps map[string]Reading, may bool) {
 	one.begun, one.first, one.last = time.Time{}, nil, nil
-	one.active, one.dram, one.memMiB, one.looks, one.told, one.busy = 0, 0, 0, 0, 0, map[string]float64{}
+	one.active, one.dram, one.memMiB, one.looks, one.told = 0, 0, 0, 0, 0
+	one.busy, one.running = map[string]float64{}, map[string]float64{}
 	for key := range one.tenants {
 		_, known := steps[key]
 		may = may && known
@@ -164,4 +171,11 @@ func (one *recording) begin(now time.Time, steps map[string]Reading, may bool) {
 	if may {
 		one.begun, one.first, one.last = now, steps, steps
 	}
+}
+
+func (w Window) running(tenant int) float64 {
+	if w.Running == nil {
+		return 0
+	}
+	return w.Running[tenant]
 }

@@ -41,7 +41,7 @@ func (b *bench) run(seconds int, stepUs float64, pods ...string) {
 		steps := map[string]Reading{}
 		for _, name := range pods {
 			old := b.steps[name]
-			steps[name] = Reading{old.Steps + 1e6/stepUs, old.Seconds + 1}
+			steps[name] = Reading{Steps: old.Steps + 1e6/stepUs, Seconds: old.Seconds + 1}
 		}
 		b.steps = steps
 		b.look(b.now, pods)
