@@ -43,6 +43,9 @@ type Decision struct {
 	Slots          []Slot // empty unless placed
 	Slowdown       float32
 	SlowdownUpper  float32
+	InPlan         float32 // Slowdown once the whole plan is applied: jobs decided later may come beside it
+	InPlanUpper    float32
+	PassedBy       uint64  // of ReasonPassedOver: the job that took its place; 0 = it is kept for one whose patience is over
 	Cost           float64 // of the place chosen, lower is better
 	RunnerUpCost   float64 // of the next best place; NaN when there is none
 	Miss           Miss
@@ -85,6 +88,7 @@ func decisionOf(c *C.horus_decision) Decision {
 	return Decision{
 		JobID: uint64(c.job_id), Verdict: Verdict(c.verdict), Reason: Reason(c.reason),
 		Slowdown: float32(c.slowdown), SlowdownUpper: float32(c.slowdown_upper),
+		InPlan: float32(c.slowdown_in_plan), InPlanUpper: float32(c.slowdown_in_plan_upper), PassedBy: uint64(c.passed_by),
 		Cost: float64(c.cost), RunnerUpCost: float64(c.runner_up_cost), Text: C.GoString(c.text),
 		Probe: c.probe == 1, Trial: c.trial == 1, PredictedNever: c.predicted_never == 1, Alternative: int(c.alternative),
 		CPUMilli: int64(c.cpu_milli), MemMiB: int64(c.mem_mib), SMCapPct: int(c.sm_cap_pct), SMCapSlowdown: float32(c.sm_cap_slowdown),

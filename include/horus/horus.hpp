@@ -218,6 +218,9 @@ struct Decision {
   float sm_cap_slowdown = 1;     // by that cap alone
   bool predicted_never = false;  // deferred, although a prediction makes even the empty cluster refuse the job
   float slowdown_upper = 0;
+  float slowdown_in_plan = 0, slowdown_in_plan_upper = 0;  // once the whole plan is applied: later jobs may come beside
+  uint64_t passed_by =
+      0;  // of HORUS_REASON_PASSED_OVER: who took its place; 0 = it is kept for one whose patience is over
   double runner_up_cost = std::numeric_limits<double>::quiet_NaN();  // NaN = no other place
   std::optional<Miss> miss = std::nullopt;
   std::vector<std::pair<std::string, double>> terms = {};   // parts of the cost, which is their sum
@@ -293,6 +296,9 @@ Decision ReadDecision(const AnyCaller& call, const horus_plan* plan, size_t inde
   decision.text = c.text;
   decision.slowdown = c.slowdown;
   decision.slowdown_upper = c.slowdown_upper;
+  decision.slowdown_in_plan = c.slowdown_in_plan;
+  decision.slowdown_in_plan_upper = c.slowdown_in_plan_upper;
+  decision.passed_by = c.passed_by;
   decision.cost = c.cost;
   decision.runner_up_cost = c.runner_up_cost;
   decision.probe = c.probe == 1;

@@ -338,6 +338,9 @@ horus_decision DecisionToC(const Decision& decision) {
   c.effects = static_cast<uint32_t>(decision.effects.size());
   c.slowdown = decision.own.estimate;
   c.slowdown_upper = decision.own.upper;
+  c.slowdown_in_plan = decision.in_plan.estimate;
+  c.slowdown_in_plan_upper = decision.in_plan.upper;
+  c.passed_by = decision.passed_by;
   c.terms = static_cast<uint32_t>(decision.winner.terms.size());
   constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
   c.cost = decision.verdict == Verdict::kPlace ? decision.winner.cost : kNone;

@@ -223,7 +223,14 @@ std::string BesideText(const PlacementReport& placement, const Decision& decisio
   if (decision.verdict != Verdict::kPlace) return "";
   const TenantEffects neighbours = NeighboursOf(decision);
   if (decision.cpu_only) return "";
-  if (neighbours.empty()) return decision.probe ? "alone (probe)" : "alone";
+  if (neighbours.empty()) {
+    std::vector<std::string> later;  // whom the plan places beside it after it
+    for (const Decision& other : placement.plan.decisions) {
+      const auto slows = [&](const TenantEffect& effect) { return !effect.is_new && effect.job == decision.job; };
+      if (std::ranges::any_of(other.effects, slows)) later.push_back(JobName(placement, other.job));
+    }
+    return decision.probe ? "alone (probe)" : later.empty() ? "alone" : absl::StrJoin(later, "\n");
+  }
   std::string text;
   for (size_t i = 0; i < neighbours.size() && i < kShownNeighbours; ++i) {
     absl::StrAppend(&text, i == 0 ? "" : "\n", JobName(placement, neighbours[i].job));
@@ -241,11 +248,16 @@ std::string SlowdownText(const PlacementReport& placement, const Decision& decis
   const Demand* demand = placement.DemandOf(decision);
   const bool promised = job != nullptr && (job->slowdown_bound > 0 || KeepsLatency(*job) ||
                                            (demand != nullptr && demand->slowdown_bound > 0));
-  if (decision.own.estimate == 1 && NeighboursOf(decision).empty()) return "none";
-  std::string text = absl::StrCat("own ", Factor(static_cast<double>(decision.own.estimate)));
-  if (promised) {
-    absl::StrAppend(&text, " (<= ", Factor(SlowdownAt(decision.own, kUpperProbability, ConfidenceOf(*job))), ")");
+  // As it will be, also beside those whom the plan places later.
+  std::string text = decision.in_plan.estimate == 1 && NeighboursOf(decision).empty()
+                         ? "none"
+                         : absl::StrCat("own ", Factor(static_cast<double>(decision.in_plan.estimate)));
+  if (promised && text != "none") {
+    absl::StrAppend(&text, " (<= ", Factor(SlowdownAt(decision.in_plan, kUpperProbability, ConfidenceOf(*job))), ")");
   }
+  const Slot& slot = decision.slots.front();
+  if (placement.names.GpuType(slot.node, slot.device).find('/') != std::string::npos)  // of MIG
+    absl::StrAppend(&text, "\nslice ", Factor(1 / decision.relative_speed), " slower");
   return text;
 }
 

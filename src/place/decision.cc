@@ -3,6 +3,8 @@
 #include "place/decision.h"
 
 #include <algorithm>
+#include <map>
+#include <tuple>
 
 #include "absl/strings/str_cat.h"
 #include "base/status.h"
@@ -36,7 +38,7 @@ std::string NodeOf(const Decision& decision, NodeId id) {
 
 std::string DescribeMiss(const Decision& decision) {
   const NearestMiss& miss = decision.miss;
-  const Reason main = decision.reason;
+  const Reason main = decision.reason == Reason::kPassedOver ? miss.reason : decision.reason;
   if (miss.reason == Reason::kNone) return "";
   std::string where = NodeOf(decision, miss.node);
   if (miss.device >= 0) AppendFormatted(&where, " device %d", miss.device);
@@ -92,6 +94,24 @@ std::string_view VerdictName(Verdict verdict) {
   return "unknown";
 }
 
+void TellInPlan(std::span<Decision> decisions) {
+  std::map<std::tuple<JobId, NodeId, int32_t>, Slowdown> last;  // of tenants that others of the plan slow
+  for (const Decision& decision : decisions) {
+    for (const TenantEffect& effect : decision.effects) {
+      if (effect.is_new) continue;
+      Slowdown& known = last[{effect.job, effect.node, effect.device}];
+      if (effect.after.estimate > known.estimate) known = effect.after;
+    }
+  }
+  for (Decision& decision : decisions) {
+    decision.in_plan = decision.own;
+    for (const Slot& slot : decision.slots) {
+      const auto at = last.find({decision.job, slot.node, slot.device});
+      if (at != last.end() && at->second.estimate > decision.in_plan.estimate) decision.in_plan = at->second;
+    }
+  }
+}
+
 bool IsTrial(std::span<const Slowdown> tenants) {
   double work = 0;
   for (const Slowdown& tenant : tenants) work += 1 / static_cast<double>(tenant.upper);
@@ -114,10 +134,20 @@ std::string DescribeDecision(const Decision& decision) {
     const char* trial = decision.trial ? " A trial: it pays by expectation, not by the upper bounds; observe it." : "";
     const std::string cap =
         decision.sm_cap_pct == 0 ? "" : Formatted(" Capped at %d %% of the SMs.", decision.sm_cap_pct);
-    return Formatted("Placed on %s device %d%s%s%s%s%s%s", node, first.device, more, DescribeCompany(decision), way,
-                     cap, probe, trial);
+    const std::string later = decision.in_plan.estimate <= decision.own.estimate
+                                  ? ""
+                                  : Formatted(" Jobs placed after it in this plan slow it to %.3g (at most %.3g).",
+                                              decision.in_plan.estimate, decision.in_plan.upper);
+    return Formatted("Placed on %s device %d%s%s%s%s%s%s%s", node, first.device, more, DescribeCompany(decision), later,
+                     way, cap, probe, trial);
   }
   if (decision.reason == Reason::kNone) return "Deferred: does not fit now.";
+  if (decision.reason == Reason::kPassedOver) {
+    if (decision.passed_by == 0)
+      return "Deferred: it would fit, but one that has waited longer than the patience goes first.";
+    return Formatted("Deferred: job %d goes first where it would have gone. Now it does not fit.%s", decision.passed_by,
+                     DescribeMiss(decision));
+  }
   const std::string_view when = decision.verdict == Verdict::kReject ? "Rejected: never fits this cluster. "
                                 : decision.predicted_never
                                     ? "Deferred: by prediction it would not fit even the empty cluster. "

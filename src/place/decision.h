@@ -77,6 +77,7 @@ struct Decision {
   TenantEffects effects;          // ascending (node, device), the newcomer first, then job id
   Slowdown own{0, 0};             // the job's own slowdown: the worst over its devices; 0 unless placed,
                                   // 1 without GPUs
+  Slowdown in_plan{0, 0};         // `own` once the whole plan is applied: later jobs may come beside it (TellInPlan)
   PricedPlace winner;             // valid when placed
   PricedPlace runner_up;          // the next best place; valid when has_runner_up
   bool has_runner_up = false;
@@ -100,8 +101,13 @@ struct Decision {
   std::array<uint32_t, kReasonCount> refused_devices = {};  // devices that each constraint refused, by Reason; nodes
                                                             // for a job without GPUs
   NearestMiss miss;                                         // valid for refusals
+  JobId passed_by = 0;                                      // of kPassedOver: who took the place that suited it best;
+                                                            // 0: it is kept for one that nobody passes any more
   friend bool operator==(const Decision&, const Decision&) = default;
 };
+
+// Fills Decision::in_plan of those placed, from the effects of all.
+void TellInPlan(std::span<Decision> decisions);
 
 // Whether at least two tenants of a device do less work, by their upper bounds, than one of them alone. All tenants
 // count alike.

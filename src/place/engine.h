@@ -124,8 +124,8 @@ class Engine {
 
   // One job on the ledger as it is, booking nothing: the way of most worth among those that can be placed.
   [[nodiscard]] absl::Status Choose(const JobSpec& job, ChosenWay& choice);
-  // Of the job as it is; found() has the place.
-  [[nodiscard]] absl::StatusOr<Decision> Decide(const JobView& view);
+  // Of the job as it is, or where it fits nowhere under a cap (PlacerOptions::sm_caps); found() has the place.
+  [[nodiscard]] absl::StatusOr<Decision> Decide(const JobView& view, bool sm_caps = false);
   [[nodiscard]] const SearchResult& found() const;
   // The same without a word about refusals; `nodes`: rows, ascending id, null = all that are considered.
   [[nodiscard]] absl::Status Find(const JobView& view, const std::vector<uint32_t>* nodes, SearchResult& found);

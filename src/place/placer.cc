@@ -164,6 +164,7 @@ absl::Status Placer::Impl::PlanJobs(std::span<const JobSpec> jobs, std::span<con
   }
   if (host != nullptr) HORUS_RETURN_IF_ERROR(host->Finish(plan, touched));
   AddSeen(touched, plan);
+  TellInPlan(plan.decisions);
   return absl::OkStatus();
 }
 

@@ -276,7 +276,7 @@ static void BadJobsAreRefusedByField(void) {
   REFUSED(HORUS_ERR_INVALID_ARGUMENT, "exclusive");
   give_job(&bad, 2, 50, 4000);
   bad.job.demand_count = 0;
-  REFUSED(HORUS_ERR_INVALID_ARGUMENT, "demand_count");
+  REFUSED(HORUS_ERR_INVALID_ARGUMENT, "demands");
   give_job(&bad, 2, 50, 4000);
   bad.job.demands = NULL;
   REFUSED(HORUS_ERR_INVALID_ARGUMENT, "demands");

@@ -38,7 +38,7 @@ constexpr std::array<ReasonWords, kReasonCount> kReasons = {{
     {"memory_unknown",
      "How much device memory the job needs is unknown, so it runs alone. State or measure it, and it shares."},
     {"sharing_quota", "No more devices may have several tenants: the placer's sharing quota is used up, or 0."},
-    {"passed_over", "Others who wait go first: their work is worth more there, or nobody passes them any more."},
+    {"passed_over", "Others who wait go first."},
 }};
 
 }  // namespace

@@ -49,6 +49,8 @@ class Batcher {
   absl::Status Replay(const Outcome& first, std::span<const BatchPlace> moved, Outcome& outcome);
   absl::Status PutBack(size_t at, const Placement& place, Outcome& outcome);
   absl::Status Decide(size_t at, Outcome& outcome);
+  // Where the decision puts it, capped.
+  absl::Status TakeCapped(size_t at, Decision decision, Outcome& outcome);
   absl::Status Take(size_t at, const Placement& place, Decision decision, Outcome& outcome) {
     return Take(at, views_[at], place, std::move(decision), outcome);
   }
@@ -102,6 +104,15 @@ absl::Status Batcher::Decide(size_t at, Outcome& outcome) {
   return absl::OkStatus();
 }
 
+absl::Status Batcher::TakeCapped(size_t at, Decision decision, Outcome& outcome) {
+  auto job = std::make_shared<JobSpec>(*views_[at].job);
+  job->sm_cap_pct = decision.sm_cap_pct;
+  const JobView view = ViewJob(*job);
+  HORUS_RETURN_IF_ERROR(Take(at, view, engine_.found().best, std::move(decision), outcome));
+  outcome.jobs[at] = std::move(job);
+  return absl::OkStatus();
+}
+
 absl::Status Batcher::Select(Outcome& outcome, bool& enough) {
   outcome.decisions.resize(views_.size());
   outcome.places.resize(views_.size());
@@ -116,8 +127,13 @@ absl::Status Batcher::Select(Outcome& outcome, bool& enough) {
     outcome.jobs[chosen->at] = std::move(chosen->job);
   }
   for (const size_t at : selection.left()) {
-    HORUS_ASSIGN_OR_RETURN(outcome.decisions[at], selection.Refusal(at));
-    enough = enough && outcome.decisions[at].reason != Reason::kPassedOver;
+    HORUS_ASSIGN_OR_RETURN(Decision decision, selection.Left(at));
+    enough = enough && decision.verdict != Verdict::kPlace && decision.reason != Reason::kPassedOver;
+    if (decision.verdict == Verdict::kPlace) {
+      HORUS_RETURN_IF_ERROR(TakeCapped(at, std::move(decision), outcome));
+    } else {
+      outcome.decisions[at] = std::move(decision);
+    }
   }
   CountPlaced(outcome);
   return absl::OkStatus();
@@ -302,6 +318,7 @@ absl::StatusOr<Plan> Batcher::PlanOf(Outcome outcome, double work_one_by_one) {
     for (const PlacedSlot& slot : outcome.places[at].slots) touched.push_back(slot.node_row);
   }
   plan.decisions = std::move(outcome.decisions);
+  TellInPlan(plan.decisions);
   engine_.AddSeen(touched, plan);
   return plan;
 }

@@ -104,7 +104,9 @@ absl::Status Selection::Find(Kind& kind) {
   if (kind.known && kind.seen == taken_.size()) return absl::OkStatus();
   const JobView& view = kind.view;
   std::vector<uint32_t> changed;
-  for (size_t i = kind.seen; i < taken_.size(); ++i) changed.insert(changed.end(), taken_[i].begin(), taken_[i].end());
+  for (size_t i = kind.seen; i < taken_.size(); ++i) {
+    for (const PlacedSlot& slot : taken_[i].slots) changed.push_back(slot.node_row);
+  }
   const Ledger& ledger = engine_.ledger();
   std::ranges::sort(changed, [&](uint32_t a, uint32_t b) { return ledger.spec(a).id < ledger.spec(b).id; });
   changed.erase(std::unique(changed.begin(), changed.end()), changed.end());
@@ -125,6 +127,7 @@ absl::Status Selection::Find(Kind& kind) {
   }
   kind.refused = kind.best.slots.empty();
   const bool late = !kind.known && !taken_.empty();  // others took what it might have had
+  if (!kind.fitted && !late) kind.wanted = kind.best.slots;
   kind.fitted = kind.fitted || !kind.refused || late;
   kind.known = true;
   kind.seen = taken_.size();
@@ -137,7 +140,7 @@ double Selection::CostOf(const Kind& kind) const {
 }
 
 bool Selection::IsHeldUp(const JobView& view) const {
-  return std::ranges::any_of(patient_, [&](const JobView* one) { return Overlap(*one, view); });
+  return std::ranges::any_of(patient_, [&](const JobView* one) { return one < &view && Overlap(*one, view); });
 }
 
 absl::StatusOr<std::optional<Selection::Chosen>> Selection::Next() {
@@ -182,19 +185,36 @@ absl::StatusOr<std::optional<Selection::Chosen>> Selection::Next() {
       continue;
     }
     left_.erase(left_.begin() + static_cast<ptrdiff_t>(*best));
-    std::vector<uint32_t>& rows = taken_.emplace_back();
-    for (const PlacedSlot& slot : engine_.found().best.slots) rows.push_back(slot.node_row);
+    taken_.push_back({chosen.job->id, engine_.found().best.slots});
     return chosen;
   }
 }
 
-absl::StatusOr<Decision> Selection::Refusal(size_t at) {
+JobId Selection::Passed(const Kind& kind) const {
+  const auto is_there = [&](const Booking& booking) {
+    return std::ranges::any_of(booking.slots, [&](const PlacedSlot& slot) {
+      const auto same = [&](const PlacedSlot& one) {
+        return one.node_row == slot.node_row && one.device == slot.device;
+      };
+      return std::ranges::any_of(kind.wanted, same);
+    });
+  };
+  const auto at = std::ranges::find_if(taken_, is_there);
+  return at != taken_.end() ? at->job : taken_.empty() ? 0 : taken_.back().job;
+}
+
+absl::StatusOr<Decision> Selection::Left(size_t at) {
   const Kind& kind = kinds_[kind_of_[at]];
-  HORUS_ASSIGN_OR_RETURN(Decision decision, engine_.Decide(views_[at]));
-  const bool held_up = decision.verdict == Verdict::kPlace;
+  const JobView& view = views_[at];
+  const bool held_up = IsHeldUp(view);
+  HORUS_ASSIGN_OR_RETURN(Decision decision, engine_.Decide(view, /*sm_caps=*/!held_up));
+  if (decision.sm_cap_pct > 0 && decision.verdict == Verdict::kPlace && !held_up) return decision;
   const bool might_fit = (kind.fitted || !kind.known) && !decision.predicted_never;
-  if (held_up || (might_fit && decision.verdict == Verdict::kDefer)) {
-    decision = {.job = views_[at].job->id, .verdict = Verdict::kDefer, .reason = Reason::kPassedOver};
+  if (decision.verdict == Verdict::kPlace) {
+    decision = {.job = view.job->id, .verdict = Verdict::kDefer, .reason = Reason::kPassedOver};
+  } else if (might_fit && decision.verdict == Verdict::kDefer) {
+    decision.reason = Reason::kPassedOver;
+    decision.passed_by = Passed(kind);
   }
   return decision;
 }

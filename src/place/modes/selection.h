@@ -40,8 +40,8 @@ class Selection {
     Decision decision;
   };
   [[nodiscard]] absl::StatusOr<std::optional<Chosen>> Next();
-  // Of a job that is left when Next found nobody.
-  [[nodiscard]] absl::StatusOr<Decision> Refusal(size_t at);
+  // Of a job that is left when Next found nobody: why it waits, or, capped (Decision::sm_cap_pct), its place.
+  [[nodiscard]] absl::StatusOr<Decision> Left(size_t at);
   [[nodiscard]] std::span<const size_t> left() const { return left_; }
 
  private:
@@ -51,7 +51,8 @@ class Selection {
     bool refused = false;  // fits nowhere any more
     bool fitted = false;   // may have fitted somewhere when the plan began
     Placement best;
-    size_t seen = 0;  // bookings that `best` minds
+    PlacedSlots wanted;  // where it would have gone first; empty: it was not looked at before others came, or fits not
+    size_t seen = 0;     // bookings that `best` minds
     bool known = false;
   };
   // By kind.
@@ -61,17 +62,23 @@ class Selection {
   [[nodiscard]] bool IsPatient(const JobSpec& job) const {
     return options_.patience_us > 0 && options_.now_us - job.submit_us >= options_.patience_us;
   }
-  // Whether a job that nobody passes any more waits for such GPUs.
+  // Whether a job before it that nobody passes any more waits for such GPUs.
   [[nodiscard]] bool IsHeldUp(const JobView& view) const;
+  // Who took the place that suited the kind best; else the last that came.
+  [[nodiscard]] JobId Passed(const Kind& kind) const;
 
   Engine& engine_;
   std::span<const JobView> views_;
   const BatchOptions& options_;
   std::vector<Kind> kinds_;
-  std::vector<uint32_t> kind_of_;             // by position
-  std::vector<size_t> left_;                  // positions, ascending
-  std::vector<std::vector<uint32_t>> taken_;  // node rows of each booking
-  std::vector<const JobView*> patient_;       // that fit nowhere; of this round
+  std::vector<uint32_t> kind_of_;  // by position
+  std::vector<size_t> left_;       // positions, ascending
+  struct Booking {
+    JobId job = 0;
+    PlacedSlots slots;
+  };
+  std::vector<Booking> taken_;
+  std::vector<const JobView*> patient_;  // of views_, that fit nowhere; of this round
   SearchResult found_;
 };
 

@@ -151,7 +151,7 @@ TEST(Equality, OfDecisionsReadsEveryField) {
   ExpectEachCounts(&D::job, &D::verdict, &D::reason, &D::slots, &D::effects, &D::own, &D::winner, &D::runner_up,
                    &D::has_runner_up, &D::spans_nodes, &D::cpu_only, &D::alternative, &D::relative_speed, &D::cpu_milli,
                    &D::mem_mib, &D::probe, &D::trial, &D::node_name, &D::refused_devices, &D::miss, &D::predicted_never,
-                   &D::sm_cap_pct, &D::sm_cap_slowdown, &D::gpu_memory);
+                   &D::sm_cap_pct, &D::sm_cap_slowdown, &D::gpu_memory, &D::in_plan, &D::passed_by);
 }
 
 TEST(Equality, OfPlansReadsEveryField) {

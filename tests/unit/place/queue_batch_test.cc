@@ -51,6 +51,27 @@ TEST(QueueBatch, TheJobGoesWhosePlaceIsWorthMost) {
   EXPECT_EQ(plan.actions[0].job->id, 3u);
 }
 
+TEST(QueueBatch, WhoIsPassedOverIsToldByWhomAndWhatHindersItNow) {
+  const Decision passed = Batch(OneSharedGpu(), {OneGpu(2, 95), OneGpu(3, 40)}, {.prices = false}).decisions[0];
+  EXPECT_EQ(passed.passed_by, 3u);
+  EXPECT_EQ(passed.miss.reason, Reason::kTenantLimit);
+  EXPECT_THAT(DescribeDecision(passed), testing::HasSubstr("job 3 goes first"));
+}
+
+// The first is placed alone; the second comes beside it.
+TEST(QueueBatch, WhoIsJoinedByLaterJobsOfThePlanIsToldHowSlowItWillBe) {
+  const std::vector<JobSpec> jobs = {OneGpu(2, 60), OneGpu(3, 60)};
+  const auto placer = MakePlacer("horus", {.max_tenants = 2});
+  for (const Plan& plan : {Batch(Nodes(1, 1), jobs), *placer->MakePlan(Nodes(1, 1), jobs)}) {
+    const Decision &first = plan.decisions[0], &second = plan.decisions[1];
+    ASSERT_EQ(second.effects.size(), 2u);
+    EXPECT_EQ(first.own.estimate, 1);
+    EXPECT_EQ(first.in_plan, second.effects[1].after);
+    EXPECT_EQ(second.in_plan, second.own);
+    EXPECT_THAT(DescribeDecision(first), testing::HasSubstr("placed after it"));
+  }
+}
+
 TEST(QueueBatch, WhoFitsNowhereIsNotPassedOver) {
   const Plan plan = Batch(OneSharedGpu(), {OneGpu(2, 40, 15'000), OneGpu(3, 40)});
   EXPECT_EQ(plan.decisions[0].verdict, Verdict::kDefer);
@@ -92,6 +113,7 @@ TEST(QueueBatch, WhoWaitedTooLongAndFitsNowhereHoldsUpThoseWhoWantSuchGpusAlone)
   small.submit_us = 1;
   const Plan held = Batch(OneSharedGpu(), {large, small}, options);
   EXPECT_EQ(held.decisions[1].reason, Reason::kPassedOver);
+  EXPECT_EQ(held.decisions[1].passed_by, 0u);
   large.demands[0].type = testing_place::Type("a100-40gb");
   small.demands[0].type = testing_place::Type("v100-sxm2-16gb");
   const Plan apart = Batch(OneSharedGpu(), {large, small}, options);

@@ -7,6 +7,7 @@
 
 #include "fixtures.h"
 #include "interference/laws.h"
+#include "place/modes/batch.h"
 #include "place/policies/builtin.h"
 
 namespace horus {
@@ -172,6 +173,21 @@ TEST(SmCaps, ATypeOnWhichTheCapLeavesTooLittleIsNoPlace) {
   job.demands.insert(job.demands.begin(), {Type("k80"), light});
   std::ranges::sort(job.demands, {}, &TypeDemand::type);
   EXPECT_EQ(PlaceOne(cluster, *placer, job).verdict, Verdict::kDefer);
+}
+
+// A batch caps whom it cannot place otherwise, and nobody passes a job before it that waits too long.
+TEST(SmCaps, ABatchCapsAsAPlanDoes) {
+  Cluster cluster = OneMpsGpu();
+  const auto placer = LawPlacer(true);
+  ASSERT_EQ(PlaceOne(cluster, *placer, Service()).verdict, Verdict::kPlace);
+  const auto alone = placer->MakePlan(cluster, std::vector<JobSpec>{Trainer()});
+  const auto batch = PlanBatch(*placer, cluster, std::vector<JobSpec>{Trainer()});
+  ASSERT_TRUE(alone.ok() && batch.ok());
+  EXPECT_GT(batch->decisions[0].sm_cap_pct, 0);
+  EXPECT_EQ(batch->decisions[0].sm_cap_pct, alone->decisions[0].sm_cap_pct);
+  ASSERT_EQ(batch->actions.size(), 1u);
+  EXPECT_EQ(batch->actions[0].job->sm_cap_pct, batch->decisions[0].sm_cap_pct);
+  EXPECT_TRUE(cluster.Apply(*batch).ok());
 }
 
 // Who is told less is answered alike.
