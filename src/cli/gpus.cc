@@ -56,19 +56,20 @@ std::string Rate(int64_t gflops) {
 }
 
 std::string AllText(const Catalogue& catalogue) {
-  constexpr double kMbPerGb = 1000;
-  constexpr int64_t kMibPerGib = 1024;
+  constexpr double kMbPerGb = 1000, kMibPerGib = 1024;
   Table table({Left("NAME"), Left("ARCHITECTURE"), Right("SM"), Right("FP32"), Right("TF32"), Right("FP16"),
                Right("BF16"), Right("GiB"), Right("GB/s"), Right("TDP W"), Left("MIG"), Left("NVLINK")});
   for (const GpuType& type : catalogue.types()) {
     table.AddRow({type.name, Printable(type.architecture, kMaxGpuTextBytes), std::to_string(type.sm_count),
                   Rate(type.fp32_gflops), Rate(type.tf32_gflops), Rate(type.fp16_gflops), Rate(type.bf16_gflops),
-                  std::to_string(type.mem_mib / kMibPerGib),
+                  absl::StrFormat("%.1f", static_cast<double>(type.mem_mib) / kMibPerGib),
                   absl::StrFormat("%.0f", static_cast<double>(type.mem_bandwidth_mb_s) / kMbPerGb),
                   std::to_string(type.tdp_w), type.mig.empty() ? "-" : "yes", type.nvlink_mb_s == 0 ? "-" : "yes"});
   }
   return table.Render() +
-         absl::StrFormat("%d types; FP32 to BF16 in TFLOP/s. `horus gpus NAME` shows one whole.\n", catalogue.size());
+         absl::StrFormat(
+             "%d types; FP32 to BF16 in TFLOP/s, memory as nvidia-smi shows it. `horus gpus NAME` shows one whole.\n",
+             catalogue.size());
 }
 
 std::string OneText(const GpuType& type) {

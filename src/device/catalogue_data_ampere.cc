@@ -52,19 +52,19 @@ void AppendServerGa10x(std::vector<GpuType>& types) {
   Add(types, "a40", "NVIDIA A40", "Ampere",
       {.compute_capability = 86, .sm_count = 84, .boost_clock_mhz = 1'740, .l2_kib = 6'144},
       {.fp64 = 585, .fp32 = 37'400, .tf32 = 74'800, .fp16 = 149'700, .int8 = 299'300},
-      {.mem_mib = 48 * kMibPerGib, .mem_mb_s = 696'000, .pcie_mb_s = kPcie4x16, .nvlink_mb_s = 112'500, .tdp_w = 300},
+      {.mem_mib = 46'068, .mem_mb_s = 696'000, .pcie_mb_s = kPcie4x16, .nvlink_mb_s = 112'500, .tdp_w = 300},
       {.spec = "NVIDIA A40 data sheet (2021); rates without sparsity", .chip = kGa102WhitePaper});
   Add(types, "a10", "NVIDIA A10", "Ampere",
       {.compute_capability = 86, .sm_count = 72, .boost_clock_mhz = 1'695, .l2_kib = 6'144},
       {.fp64 = 488, .fp32 = 31'200, .tf32 = 62'500, .fp16 = 125'000, .int8 = 250'000},
-      {.mem_mib = 24 * kMibPerGib, .mem_mb_s = 600'000, .pcie_mb_s = kPcie4x16, .tdp_w = 150},
+      {.mem_mib = 23'028, .mem_mb_s = 600'000, .pcie_mb_s = kPcie4x16, .tdp_w = 150},
       {.spec = "NVIDIA A10 data sheet (2021); rates without sparsity",
        .chip = "NVIDIA A10 product brief (2021): GA102"});
   // Amazon's variant: more SMs than A10, tensor cores that sum in fp32 at half rate.
   Add(types, "a10g", "NVIDIA A10G", "Ampere",
       {.compute_capability = 86, .sm_count = 80, .boost_clock_mhz = 1'710, .l2_kib = 6'144},
       {.fp64 = 547, .fp32 = 35'000, .tf32 = 35'000, .fp16 = 70'000, .int8 = 140'000},
-      {.mem_mib = 24 * kMibPerGib, .mem_mb_s = 600'000, .pcie_mb_s = kPcie4x16, .tdp_w = 300},
+      {.mem_mib = 23'028, .mem_mb_s = 600'000, .pcie_mb_s = kPcie4x16, .tdp_w = 300},
       {.spec = "NVIDIA A10G data sheet as published by AWS for G5 (2021); rates without sparsity",
        .chip = "CUDA device properties of an A10G (80 SMs, 6 MB L2); power limit as the driver reports it"});
   // One of the four GA107 of the board, which is what one GPU index names.
@@ -72,13 +72,13 @@ void AppendServerGa10x(std::vector<GpuType>& types) {
       {.compute_capability = 86, .sm_count = 10, .boost_clock_mhz = 1'755, .l2_kib = 2'048},
       {.fp64 = 70, .fp32 = 4'500, .tf32 = 9'000, .fp16 = 17'900, .int8 = 35'900},
       // tdp: 250 W / 4
-      {.mem_mib = 16 * kMibPerGib, .mem_mb_s = 200'000, .pcie_mb_s = kPcie4x16, .tdp_w = 62},
+      {.mem_mib = 15'356, .mem_mb_s = 200'000, .pcie_mb_s = kPcie4x16, .tdp_w = 62},
       {.spec = "NVIDIA A16 data sheet (2021), a quarter of the board; rates without sparsity",
        .chip = "NVIDIA A16 data sheet (2021): 4 x 1280 cores; clock = fp32 / cores / 2"});
   Add(types, "a2", "NVIDIA A2", "Ampere",
       {.compute_capability = 86, .sm_count = 10, .boost_clock_mhz = 1'770, .l2_kib = 2'048},
       {.fp64 = 71, .fp32 = 4'500, .tf32 = 9'000, .fp16 = 18'000, .int8 = 36'000},
-      {.mem_mib = 16 * kMibPerGib, .mem_mb_s = 200'000, .pcie_mb_s = kPcie4x8, .tdp_w = 60},
+      {.mem_mib = 15'356, .mem_mb_s = 200'000, .pcie_mb_s = kPcie4x8, .tdp_w = 60},
       {.spec = "NVIDIA A2 data sheet (2021); rates without sparsity", .chip = "NVIDIA A2 product brief (2021): GA107"});
 }
 
@@ -86,7 +86,7 @@ void AppendDesktopGa10x(std::vector<GpuType>& types) {
   Add(types, "rtx-a6000", "NVIDIA RTX A6000", "Ampere",
       {.compute_capability = 86, .sm_count = 84, .boost_clock_mhz = 1'800, .l2_kib = 6'144},
       {.fp64 = 605, .fp32 = 38'700, .tf32 = 77'400, .fp16 = 154'800, .int8 = 309'700},
-      {.mem_mib = 48 * kMibPerGib, .mem_mb_s = 768'000, .pcie_mb_s = kPcie4x16, .nvlink_mb_s = 112'500, .tdp_w = 300},
+      {.mem_mib = 49'140, .mem_mb_s = 768'000, .pcie_mb_s = kPcie4x16, .nvlink_mb_s = 112'500, .tdp_w = 300},
       {.spec = kGa102WhitePaper, .chip = kGa102WhitePaper}, {"a6000"});
   // GeForce tensor cores sum in fp32 at half rate.
   Add(types, "rtx-3090", "NVIDIA GeForce RTX 3090", "Ampere",
@@ -99,16 +99,17 @@ void AppendDesktopGa10x(std::vector<GpuType>& types) {
            "NVIDIA GeForce RTX 3090 Ti product page (2022): 10,752 cores, 24 GB; rates = units x boost clock");
   Rescale(ti, 84, 1'860);
   ti.mem_bandwidth_mb_s = 1'008'000;
+  ti.mem_mib = 24'564;
   ti.tdp_w = 450;
   GpuType& a5000 = Like(types, "rtx-a6000", "rtx-a5000", "NVIDIA RTX A5000",
                         "NVIDIA RTX A5000 data sheet (2021): 8,192 cores, 27.8 TFLOP/s; rates = units x boost clock");
   Rescale(a5000, 64, 1'695);
-  a5000.mem_mib = 24 * kMibPerGib;
+  a5000.mem_mib = 24'564;
   a5000.tdp_w = 230;
   GpuType& a4000 = Like(types, "rtx-a6000", "rtx-a4000", "NVIDIA RTX A4000",
                         "NVIDIA RTX A4000 data sheet (2021): 6,144 cores, 19.2 TFLOP/s; rates = units x boost clock");
   Rescale(a4000, 48, 1'560);
-  a4000.mem_mib = 16 * kMibPerGib;
+  a4000.mem_mib = 16'376;
   a4000.mem_bandwidth_mb_s = 448'000;
   a4000.l2_kib = 4'096;
   a4000.nvlink_mb_s = 0;

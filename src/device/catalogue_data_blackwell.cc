@@ -12,11 +12,7 @@ void AppendGb100(std::vector<GpuType>& types) {
   Add(types, "b200", "NVIDIA B200 180 GB (HGX)", "Blackwell",
       {.compute_capability = 100, .sm_count = 148, .boost_clock_mhz = 1'965, .l2_kib = 129'024},
       {.fp64 = 37'000, .fp32 = 75'000, .tf32 = 1'125'000, .fp16 = 2'250'000, .fp8 = 4'500'000, .int8 = 4'500'000},
-      {.mem_mib = 180 * kMibPerGib,
-       .mem_mb_s = 8'000'000,
-       .pcie_mb_s = kPcie5x16,
-       .nvlink_mb_s = 1'800'000,
-       .tdp_w = 1'000},
+      {.mem_mib = 183'359, .mem_mb_s = 8'000'000, .pcie_mb_s = kPcie5x16, .nvlink_mb_s = 1'800'000, .tdp_w = 1'000},
       {.spec = "NVIDIA HGX B200 data sheet (2025), an eighth of the board, tensor rates halved to dense",
        .chip = kB200Chip,
        .mig = "NVIDIA Multi-Instance GPU User Guide r580 (2025); MiB of 1g and 2g from a published listing, "
@@ -26,11 +22,7 @@ void AppendGb100(std::vector<GpuType>& types) {
       {.compute_capability = 100, .sm_count = 152, .boost_clock_mhz = 2'062, .l2_kib = 129'024},
       {.fp64 = 40'000, .fp32 = 80'000, .tf32 = 1'250'000, .fp16 = 2'500'000, .fp8 = 5'000'000, .int8 = 5'000'000},
       // pcie: NVLink-C2C to the Grace CPU, 450 GB/s a direction for two GPUs
-      {.mem_mib = 186 * kMibPerGib,
-       .mem_mb_s = 8'000'000,
-       .pcie_mb_s = 225'000,
-       .nvlink_mb_s = 1'800'000,
-       .tdp_w = 1'200},
+      {.mem_mib = 189'471, .mem_mb_s = 8'000'000, .pcie_mb_s = 225'000, .nvlink_mb_s = 1'800'000, .tdp_w = 1'200},
       {.spec = "NVIDIA GB200 NVL72 data sheet (2025), half of a superchip, tensor rates halved to dense",
        .chip = "CUDA device properties of a GB200 (152 SMs); clock = fp32 / cores / 2; L2 as B200",
        .mig = "Published nvidia-smi mig -lgip listing (driver 570, 2025); 3g to 7g estimated as multiples of 1g.47gb"},
@@ -42,7 +34,7 @@ void AppendGb110(std::vector<GpuType>& types) {
   constexpr char kMigSource[] = "GPU Operator 25.10 (2025), profiles; MiB estimated in the proportions of B200";
   GpuType& b300 = Like(types, "b200", "b300", "NVIDIA B300 (HGX)",
                        "NVIDIA HGX B300 data sheet and Blackwell Ultra technical brief (2025), an eighth of the board, "
-                       "dense; memory as NVML reports it",
+                       "dense",
                        {"b300-sxm6-ac", "b300-sxm6"});
   b300.compute_capability = 103;
   b300.fp64_gflops = 1'250;
@@ -54,7 +46,7 @@ void AppendGb110(std::vector<GpuType>& types) {
   b300.chip_source = "As B200: 148 SMs, clock and L2";
   GpuType& gb300 = Like(types, "gb200", "gb300", "NVIDIA GB300 (one of four GPUs of a tray)",
                         "NVIDIA GB300 NVL72 data sheet and Blackwell Ultra technical brief (2025), a 72nd of the rack, "
-                        "dense; memory as NVML reports it");
+                        "dense");
   gb300.compute_capability = 103;
   gb300.boost_clock_mhz = 2'141;
   gb300.fp64_gflops = 1'389;
@@ -72,12 +64,12 @@ void AppendGb202(std::vector<GpuType>& types) {
   Add(types, "rtx-5090", "NVIDIA GeForce RTX 5090", "Blackwell",
       {.compute_capability = 120, .sm_count = 170, .boost_clock_mhz = 2'407, .l2_kib = 98'304},
       {.fp64 = 1'637, .fp32 = 104'800, .tf32 = 104'800, .fp16 = 209'500, .fp8 = 419'000, .int8 = 838'000},
-      {.mem_mib = 32 * kMibPerGib, .mem_mb_s = 1'792'000, .pcie_mb_s = kPcie5x16, .tdp_w = 575},
+      {.mem_mib = 32'607, .mem_mb_s = 1'792'000, .pcie_mb_s = kPcie5x16, .tdp_w = 575},
       {.spec = kGb202WhitePaper, .chip = kGb202WhitePaper}, {"5090"});
   Add(types, "rtx-pro-6000", "NVIDIA RTX PRO 6000 Blackwell Workstation Edition", "Blackwell",
       {.compute_capability = 120, .sm_count = 188, .boost_clock_mhz = 2'617, .l2_kib = 131'072},
       {.fp64 = 1'968, .fp32 = 126'000, .tf32 = 251'900, .fp16 = 503'800, .fp8 = 1'007'600, .int8 = 1'007'600},
-      {.mem_mib = 96 * kMibPerGib, .mem_mb_s = 1'792'000, .pcie_mb_s = kPcie5x16, .tdp_w = 600},
+      {.mem_mib = 97'887, .mem_mb_s = 1'792'000, .pcie_mb_s = kPcie5x16, .tdp_w = 600},
       {.spec = "NVIDIA RTX PRO 6000 Blackwell data sheet (2025); rates = units x boost clock, dense",
        .chip = kGb202WhitePaper,
        .mig = "NVIDIA Multi-Instance GPU User Guide r580 (2025); MiB of 1g from a published listing, "

@@ -6,8 +6,7 @@ namespace horus {
 namespace {
 
 constexpr char kH100WhitePaper[] = "NVIDIA H100 Tensor Core GPU architecture white paper v1.04 (2023)";
-constexpr char kH200DataSheet[] =
-    "NVIDIA H200 data sheet (2024), tensor rates halved to dense; memory as NVML reports it";
+constexpr char kH200DataSheet[] = "NVIDIA H200 data sheet (2024), tensor rates halved to dense";
 constexpr char kMigAsListed[] =
     "NVIDIA Multi-Instance GPU User Guide r580 (2025); MiB from a published nvidia-smi mig -lgip listing";
 
@@ -23,19 +22,19 @@ std::vector<MigProfile> H100With80Mig() {
 void AppendH100(std::vector<GpuType>& types) {
   Add(types, "h100-sxm", "NVIDIA H100 SXM5 80 GB", "Hopper",
       {.compute_capability = 90, .sm_count = 132, .boost_clock_mhz = 1'980, .l2_kib = 51'200}, kSxmRates,
-      {.mem_mib = 80 * kMibPerGib, .mem_mb_s = 3'352'000, .pcie_mb_s = kPcie5x16, .nvlink_mb_s = 900'000, .tdp_w = 700},
+      {.mem_mib = 81'559, .mem_mb_s = 3'352'000, .pcie_mb_s = kPcie5x16, .nvlink_mb_s = 900'000, .tdp_w = 700},
       {.spec = kH100WhitePaper, .chip = kH100WhitePaper, .mig = kMigAsListed},
       {"h100", "h100-80gb", "h100-80gb-hbm3", "h100-mega-80gb", "h100-sxm5", "h100-sxm5-80gb"}, H100With80Mig());
   Add(types, "h100-pcie", "NVIDIA H100 PCIe 80 GB", "Hopper",
       {.compute_capability = 90, .sm_count = 114, .boost_clock_mhz = 1'755, .l2_kib = 51'200},
       {.fp64 = 25'600, .fp32 = 51'200, .tf32 = 378'000, .fp16 = 756'000, .fp8 = 1'513'000, .int8 = 1'513'000},
-      {.mem_mib = 80 * kMibPerGib, .mem_mb_s = 2'039'000, .pcie_mb_s = kPcie5x16, .nvlink_mb_s = 600'000, .tdp_w = 350},
+      {.mem_mib = 81'559, .mem_mb_s = 2'039'000, .pcie_mb_s = kPcie5x16, .nvlink_mb_s = 600'000, .tdp_w = 350},
       {.spec = kH100WhitePaper, .chip = kH100WhitePaper, .mig = kMigAsListed}, {"h100-pcie-80gb", "h100-80gb-pcie"},
       H100With80Mig());
   // One of the two boards that are sold as a bridged pair.
   Add(types, "h100-nvl", "NVIDIA H100 NVL 94 GB", "Hopper",
       {.compute_capability = 90, .sm_count = 132, .boost_clock_mhz = 1'785, .l2_kib = 51'200}, kNvlRates,
-      {.mem_mib = 94 * kMibPerGib, .mem_mb_s = 3'938'000, .pcie_mb_s = kPcie5x16, .nvlink_mb_s = 600'000, .tdp_w = 400},
+      {.mem_mib = 95'830, .mem_mb_s = 3'938'000, .pcie_mb_s = kPcie5x16, .nvlink_mb_s = 600'000, .tdp_w = 400},
       {.spec = "NVIDIA H100 data sheet (2024), tensor rates halved to dense; H100 NVL product brief",
        .chip = "NVIDIA H100 NVL product brief (2024); L2 from the H100 white paper",
        .mig = kMigAsListed},
@@ -45,8 +44,7 @@ void AppendH100(std::vector<GpuType>& types) {
 // Other memory on the same silicon, and the same cut where export rules want it: NVLink and fp64.
 void AppendHopperVariants(std::vector<GpuType>& types) {
   GpuType& grace_144 = Like(types, "gh200-96gb", "gh200-144gb", "NVIDIA GH200 144 GB (HBM3e)",
-                            "NVIDIA GH200 data sheet (2024), 144 GB of HBM3e at 4.9 TB/s; memory as NVML reports it",
-                            {"gh200-144g-hbm3e"});
+                            "NVIDIA GH200 data sheet (2024), 144 GB of HBM3e at 4.9 TB/s", {"gh200-144g-hbm3e"});
   grace_144.mem_mib = 146'831;
   grace_144.mem_bandwidth_mb_s = 4'900'000;
   grace_144.mig = SevenSlices({{{"18gb", 16'733}, {"36gb", 33'730}, {"72gb", 72'680}, {"144gb", 146'150}}});
@@ -61,8 +59,8 @@ void AppendHopperVariants(std::vector<GpuType>& types) {
   pcie.nvlink_mb_s = 400'000;
   pcie.fp64_gflops = 800;
   const GpuType h200 = Named(types, "h200");
-  GpuType& h20 = Like(types, "h20", "h20-3e", "NVIDIA H20 141 GB (HBM3e)",
-                      "As H20, with the memory of the H200; memory as NVML reports it", {"h20-141gb"});
+  GpuType& h20 =
+      Like(types, "h20", "h20-3e", "NVIDIA H20 141 GB (HBM3e)", "As H20, with the memory of the H200", {"h20-141gb"});
   h20.mem_mib = h200.mem_mib;
   h20.mem_bandwidth_mb_s = h200.mem_bandwidth_mb_s;
   h20.mig = h200.mig;
@@ -75,7 +73,6 @@ void AppendHopper(std::vector<GpuType>& types) {
   AppendH100(types);
   Add(types, "h200", "NVIDIA H200 SXM5 141 GB", "Hopper",
       {.compute_capability = 90, .sm_count = 132, .boost_clock_mhz = 1'980, .l2_kib = 61'440}, kSxmRates,
-      // mem: as the driver reports it: 141 GB is neither decimal nor binary
       {.mem_mib = 143'771, .mem_mb_s = 4'800'000, .pcie_mb_s = kPcie5x16, .nvlink_mb_s = 900'000, .tdp_w = 700},
       {.spec = kH200DataSheet,
        .chip = "NVIDIA H100 white paper v1.04 (2023): same chip; L2 as CUDA device properties report it",
@@ -91,7 +88,7 @@ void AppendHopper(std::vector<GpuType>& types) {
   Add(types, "h20", "NVIDIA H20 96 GB", "Hopper",
       {.compute_capability = 90, .sm_count = 78, .boost_clock_mhz = 1'980, .l2_kib = 61'440},
       {.fp64 = 1'000, .fp32 = 39'500, .tf32 = 74'000, .fp16 = 148'000, .fp8 = 296'000, .int8 = 296'000},
-      {.mem_mib = 96 * kMibPerGib, .mem_mb_s = 4'000'000, .pcie_mb_s = kPcie5x16, .nvlink_mb_s = 900'000, .tdp_w = 400},
+      {.mem_mib = 97'871, .mem_mb_s = 4'000'000, .pcie_mb_s = kPcie5x16, .nvlink_mb_s = 900'000, .tdp_w = 400},
       {.spec = "NVIDIA HGX H20 data sheet as reported by the press (2023); fp32 = cores x boost clock",
        .chip = "CUDA device properties of an H20 (78 SMs, 60 MB L2)",
        .mig = "NVIDIA Multi-Instance GPU User Guide r580 (2025); MiB as listed for the H100 96 GB of GH200"},

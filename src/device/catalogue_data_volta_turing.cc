@@ -45,7 +45,7 @@ void AppendVoltaAndTuring(std::vector<GpuType>& types) {
   Add(types, "t4", "NVIDIA T4", "Turing",
       {.compute_capability = 75, .sm_count = 40, .boost_clock_mhz = 1'590, .l2_kib = 4'096},
       {.fp64 = 254, .fp32 = 8'100, .fp16 = 65'000, .int8 = 130'000},
-      {.mem_mib = 16 * kMibPerGib, .mem_mb_s = 320'000, .pcie_mb_s = kPcie3x16, .tdp_w = 70},
+      {.mem_mib = 15'360, .mem_mb_s = 320'000, .pcie_mb_s = kPcie3x16, .tdp_w = 70},
       {.spec = "NVIDIA T4 data sheet (2019)", .chip = kTuringWhitePaper}, {"t4g"});
   // Reference board (not Founders Edition). GeForce tensor cores sum in fp32 at half rate.
   Add(types, "rtx-2080-ti", "NVIDIA GeForce RTX 2080 Ti", "Turing",

@@ -51,7 +51,7 @@ struct GpuType {
   int64_t fp8_gflops = 0;   // tensor cores summing in fp32; 0 before Ada and Hopper
   int64_t int8_gops = 0;    // tensor cores, or 4-way dot products from Pascal 6.1 to Volta
 
-  int64_t mem_mib = 0;             // nominal: the data sheet's GB taken as GiB; drivers show 0.1 to 7 % less
+  int64_t mem_mib = 0;             // as nvidia-smi shows it, with ECC as delivered; a process sees 1 to 3 % less
   int64_t mem_bandwidth_mb_s = 0;  // device memory
   int64_t l2_kib = 0;
   int64_t pcie_mb_s = 0;    // link to the host (PCIe; NVLink-C2C on GB200), one direction, after line coding

@@ -127,6 +127,14 @@ TEST_F(DataSheet, PrecisionsFollowTheArchitecture) {
   }
 }
 
+TEST_F(DataSheet, MemoryIsWhatTheDriverShowsAsDelivered) {
+  const std::pair<const char*, int64_t> shown[] = {{"l4", 23'034},        {"l40s", 46'068},      {"t4", 15'360},
+                                                   {"a10g", 23'028},      {"a100-80gb", 81'920}, {"h100-sxm", 81'559},
+                                                   {"rtx-a6000", 49'140}, {"b200", 183'359}};
+  for (const auto& [name, mib] : shown) EXPECT_EQ(catalogue_->at(*catalogue_->Find(name)).mem_mib, mib) << name;
+  for (const GpuType& type : catalogue_->types()) EXPECT_THAT(type.spec_source, testing::HasSubstr("nvidia-smi"));
+}
+
 TEST_F(DataSheet, BandwidthReadsTheWholeMemoryInAPlausibleTime) {
   for (const GpuType& type : catalogue_->types()) {
     // From 12 ms (RTX 5090: 34 GB at 1.8 TB/s is 19 ms) to 90 ms (A2, A16: 17 GB at 0.2 TB/s).
