@@ -8,6 +8,8 @@
 
 #include "base/hash.h"
 #include "base/status.h"
+#include "device/catalogue.h"
+#include "predict/roofline.h"
 
 namespace horus {
 
@@ -112,28 +114,6 @@ double PeakGflops(NumberType type, const GpuType& gpu) {
   return Positive(peak > 0 ? peak : half);  // without such units engines unpack the weights
 }
 
-// Watts of a board that its units leave for a TFLOP/s of half precision, and what generations need: with less they
-// clock down in long kernels. From the largest products of four boards (aiconfigurator); of RTX Blackwell
-// an assumption. Types of fewer bits need proportionally less.
-struct Energy {
-  int64_t from_capability;
-  double half_w;
-};
-constexpr Energy kEnergies[] = {{0, 0}, {80, 1.0}, {90, 0.7}, {100, 0.53}, {120, 1.0}};
-constexpr double kIdleW = 100;         // memory, links, fans
-constexpr double kPowerDelayUs = 300;  // until the clock falls, of one kernel alone
-
-double SustainedShare(const GpuType& gpu) {
-  const Energy* energy = &kEnergies[0];
-  for (const Energy& one : kEnergies) {
-    if (gpu.compute_capability >= one.from_capability) energy = &one;
-  }
-  constexpr double kTera = 1e3;
-  const double needed_w = static_cast<double>(std::max(gpu.bf16_gflops, gpu.fp16_gflops)) / kTera * energy->half_w;
-  const double left_w = static_cast<double>(gpu.tdp_w) - kIdleW;
-  return left_w > 0 && needed_w > 0 ? std::clamp(left_w / needed_w, 0.3, 1.0) : 1;
-}
-
 // GDDR boards for servers and workstations keep ECC bits in the memory itself, read by its bandwidth; GeForce has none.
 double AfterEcc(const GpuType& gpu) {
   constexpr int64_t kHbmOnly[] = {60, 70, 80, 90, 100, 103};
@@ -171,6 +151,8 @@ constexpr Tile kTiles[] = {{256, 128}, {128, 256}, {128, 128}, {64, 256}, {64, 1
 constexpr double kLargestTile = 256 * 128;
 constexpr double kSplits[] = {1, 2, 4, 8, 16};
 constexpr double kLeastSplitK = 256;
+
+constexpr double kPowerDelayUs = 300;  // until the clock falls, of one kernel alone
 
 // In a net kernels follow each other, and all run at the clock that the power allows.
 double Sustained(const Operator& op, double compute_us, const Rates& rates) {
@@ -335,6 +317,16 @@ constexpr double kUnseenForestShare = 0.5;
 
 constexpr std::string_view kGpus = "gpus.", kMargins = "margins", kSeries = "law.";
 
+// Another board of the chip with its rates, as A800 and A100 are; the slower memory of a PCIe board is near enough.
+bool IsAlike(const GpuType& gpu, const GpuType& other) {
+  constexpr double kNear = 0.1;
+  const auto near = [](int64_t a, int64_t b) {
+    return std::abs(static_cast<double>(a - b)) <= kNear * static_cast<double>(b);
+  };
+  return gpu.compute_capability == other.compute_capability && gpu.sm_count == other.sm_count &&
+         near(gpu.fp16_gflops, other.fp16_gflops) && near(gpu.mem_bandwidth_mb_s, other.mem_bandwidth_mb_s);
+}
+
 }  // namespace
 
 std::string_view Name(OperatorKind kind) { return kKindNames[static_cast<size_t>(kind)]; }
@@ -443,9 +435,11 @@ absl::StatusOr<std::unique_ptr<const OperatorModel>> OperatorModel::FromBundle(c
   }
   auto model = std::make_unique<OperatorModel>();
   for (const NamedSeries& gpu : bundle.series) {
-    if (gpu.name.starts_with(kGpus)) model->gpus_.push_back(gpu.name.substr(kGpus.size()));
+    if (!gpu.name.starts_with(kGpus)) continue;
+    const std::shared_ptr<const Catalogue> catalogue = Catalogue::Default();
+    const std::optional<GpuTypeId> type = catalogue->FindKnown(gpu.name.substr(kGpus.size()));
+    if (type.has_value()) model->gpus_.push_back(catalogue->at(*type));
   }
-  std::sort(model->gpus_.begin(), model->gpus_.end());
   for (size_t at = 0; at < kOperatorKinds; ++at) {
     const BundleTarget* target = bundle.FindTarget(kKindNames[at]);
     if (target == nullptr)
@@ -507,7 +501,7 @@ OperatorTime OperatorModel::TimeOf(const Operator& op, const GpuType& gpu) const
   repeated.repeated = true;  // as what the forest learned from was measured
   const double law_us = LawUs(repeated, gpu, constants);
   double us = op.repeated ? law_us : LawUs(op, gpu, constants);
-  const bool seen = std::binary_search(gpus_.begin(), gpus_.end(), gpu.name);
+  const bool seen = std::ranges::any_of(gpus_, [&gpu](const GpuType& taught) { return IsAlike(gpu, taught); });
   if (kind.forest.num_trees() > 0) {
     const float shift = kind.forest.PredictMargin(RowOf(repeated, gpu, law_us), 0);
     us *= std::exp(static_cast<double>(shift) * (seen ? 1 : kUnseenForestShare));

@@ -107,7 +107,7 @@ class OperatorModel {
     double margin = 0, unseen_gpu_margin = 0;  // of the logarithm
   };
   std::array<Kind, kOperatorKinds> kinds_;
-  std::vector<std::string> gpus_;  // that taught, sorted
+  std::vector<GpuType> gpus_;  // that taught
 };
 
 // Operators with the same law and constants: kind, types and engine. A name in bundles: "fp8.vllm", "bf16.fp8.sglang".

@@ -289,6 +289,40 @@ RooflineTerms RooflineOf(const StepCost& cost, const RunSpec& run, const GpuType
   return terms;
 }
 
+namespace {
+
+// Watts of a board that its units leave for a TFLOP/s of half precision, and what generations need: with less they
+// clock down in long kernels. From the largest products of four boards (aiconfigurator); of RTX Blackwell
+// an assumption. Types of fewer bits need proportionally less.
+struct Energy {
+  int64_t from_capability;
+  double half_w;
+};
+constexpr Energy kEnergies[] = {{0, 0}, {80, 1.0}, {90, 0.7}, {100, 0.53}, {120, 1.0}};
+constexpr double kIdleW = 100;  // memory, links, fans
+
+// Of the peak, by the fastest of 349,000 products measured (aiconfigurator: A100 83 %, H100 87 %) and by the power that
+// a step of them has.
+double BestShare(const GpuType& gpu, Precision precision) {
+  constexpr double kFastest = 0.87, kFastestOfA100 = 0.83;
+  constexpr int64_t kA100 = 80;
+  if (precision == Precision::kFp32 || precision == Precision::kTf32 || precision == Precision::kFp32Ieee) return 1;
+  return std::min(gpu.compute_capability == kA100 ? kFastestOfA100 : kFastest, SustainedShare(gpu));
+}
+
+}  // namespace
+
+double SustainedShare(const GpuType& gpu) {
+  const Energy* energy = &kEnergies[0];
+  for (const Energy& one : kEnergies) {
+    if (gpu.compute_capability >= one.from_capability) energy = &one;
+  }
+  constexpr double kTera = 1e3;
+  const double needed_w = static_cast<double>(std::max(gpu.bf16_gflops, gpu.fp16_gflops)) / kTera * energy->half_w;
+  const double left_w = static_cast<double>(gpu.tdp_w) - kIdleW;
+  return left_w > 0 && needed_w > 0 ? std::clamp(left_w / needed_w, 0.3, 1.0) : 1;
+}
+
 double FloorUs(const StepCost& cost, const RunSpec& run, const GpuType& gpu) {
   constexpr double kGflopsToFlopsPerUs = 1e3;
   // cuDNN computes convolutions in plain float32 by Winograd's F(2x2, 3x3), with so many times fewer multiplications.
@@ -297,8 +331,9 @@ double FloorUs(const StepCost& cost, const RunSpec& run, const GpuType& gpu) {
   constexpr double kBytesPerKib = 1024;
   const double cache_bytes = static_cast<double>(gpu.l2_kib) * kBytesPerKib;
   const double convolution = Positive(MatrixPeakGflops(gpu, OfConvolutions(run.precision))) * kGflopsToFlopsPerUs;
-  const double matrix = Positive(MatrixPeakGflops(gpu, run.precision)) * kGflopsToFlopsPerUs;
   const double plain_rate = Positive(static_cast<double>(gpu.fp32_gflops)) * kGflopsToFlopsPerUs;
+  const double matrix =
+      Positive(MatrixPeakGflops(gpu, run.precision)) * kGflopsToFlopsPerUs * BestShare(gpu, run.precision);
   const bool plain = convolution <= plain_rate;
   double us = 0;
   for (size_t i = 0; i < cost.ops.size(); ++i) {

@@ -148,6 +148,19 @@ TEST(Operators, TheUnknownIsSaid) {
   EXPECT_GT(wide.upper_us / wide.us, 1.1);
 }
 
+// A800 has the chip and memory of A100, and links of its own.
+TEST(Operators, AnotherBoardOfAMeasuredChipIsMeasured) {
+  for (const auto& [taught, alike] : {std::pair("a100-80gb", "a800-80gb"), std::pair("h100-sxm", "h800")}) {
+    for (const Operator& op : OneOfEach()) {
+      if (op.kind == OperatorKind::kAllReduce) continue;
+      const OperatorTime one = OperatorModel::Default().TimeOf(op, Gpu(taught));
+      const OperatorTime other = OperatorModel::Default().TimeOf(op, Gpu(alike));
+      EXPECT_DOUBLE_EQ(one.us, other.us) << alike << " " << Name(op.kind);
+      EXPECT_DOUBLE_EQ(one.upper_us, other.upper_us) << alike << " " << Name(op.kind);
+    }
+  }
+}
+
 // The built-in bundle is of this schema.
 TEST(Operators, TheBuiltInModelIsTrained) {
   const LawConstants trained = OperatorModel::Default().ConstantsOf(Product(1, 1, 1));

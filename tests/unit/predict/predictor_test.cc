@@ -231,6 +231,19 @@ TEST(Predictor, NoBundleMakesAStepFasterThanThePeak) {
   EXPECT_GE(demand.step_time_us.upper, demand.step_time_us.estimate);
 }
 
+// Of half precision that is the best that was measured and what the power sustains, on every type.
+TEST(Predictor, NoBundleMakesProductsFasterThanTheChipSustains) {
+  const JobProfile job = Profile(8192, 8192, 4, {.precision = Precision::kBf16});
+  const auto fast = *Load(Constant(Quantity::kStepTime, -5.0F));
+  const double tflop = (job.cost.totals.forward_flops + job.cost.totals.backward_flops) / 1e12;
+  const std::pair<const char*, double> most[] = {{"a100-80gb", .83 * 312}, {"l40s", 252}, {"h100-sxm", .87 * 989.4}};
+  for (const auto& [name, rate] : most) {
+    const auto catalogue = Catalogue::Default();
+    const Demand demand = fast->Predict(job, catalogue->at(*catalogue->Find(name)));
+    EXPECT_GE(static_cast<double>(demand.step_time_us.estimate) / 1e6, tflop / rate) << name;
+  }
+}
+
 TEST(Predictor, NoBundleTakesAwayMemoryThatEveryFrameworkHoldsAtOnce) {
   const JobProfile job = Profile(64, 8192);
   const auto low = *Load(Constant(Quantity::kMemory, -5.0F));
