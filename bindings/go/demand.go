@@ -214,6 +214,8 @@ const (
 	NoRoom     ServiceVerdict = C.HORUS_SERVICE_NO_ROOM
 	Overloaded ServiceVerdict = C.HORUS_SERVICE_OVERLOADED
 	Late       ServiceVerdict = C.HORUS_SERVICE_LATE
+	// The engine does not run on the GPU type, or not in the model's numbers.
+	Unsupported ServiceVerdict = C.HORUS_SERVICE_UNSUPPORTED
 )
 
 // Service is a language model under a load, on one GPU of those that share it.

@@ -225,9 +225,10 @@ typedef struct horus_service_load {
 #define HORUS_SERVICE_LOAD_INIT HORUS_INIT(horus_service_load)
 
 #define HORUS_SERVICE_SERVED 0
-#define HORUS_SERVICE_NO_ROOM 1    /* the model with the longest request does not fit the GPU */
-#define HORUS_SERVICE_OVERLOADED 2 /* more requests than the GPU serves; the figures are those at its most */
-#define HORUS_SERVICE_LATE 3       /* a promised time is not kept, even alone */
+#define HORUS_SERVICE_NO_ROOM 1     /* the model with the longest request does not fit the GPU */
+#define HORUS_SERVICE_OVERLOADED 2  /* more requests than the GPU serves; the figures are those at its most */
+#define HORUS_SERVICE_LATE 3        /* a promised time is not kept, even alone */
+#define HORUS_SERVICE_UNSUPPORTED 4 /* the engine does not run so on this GPU type. Since 0.2. */
 
 /* A service on one GPU of those that share its model. Upper bounds hold for the share of the requests that was asked
  * for, with the width that served models showed. Since 0.2. */

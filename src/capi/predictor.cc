@@ -95,7 +95,8 @@ absl::StatusOr<std::vector<Demand>> DemandsOf(const horus_predictor& predictor,
 static_assert(HORUS_SERVICE_SERVED == static_cast<int>(ServiceVerdict::kServed) &&
               HORUS_SERVICE_NO_ROOM == static_cast<int>(ServiceVerdict::kNoRoom) &&
               HORUS_SERVICE_OVERLOADED == static_cast<int>(ServiceVerdict::kOverloaded) &&
-              HORUS_SERVICE_LATE == static_cast<int>(ServiceVerdict::kLate));
+              HORUS_SERVICE_LATE == static_cast<int>(ServiceVerdict::kLate) &&
+              HORUS_SERVICE_UNSUPPORTED == static_cast<int>(ServiceVerdict::kUnsupported));
 
 absl::StatusOr<ServiceLoad> LoadFromC(const horus_service_load* given) {
   HORUS_ASSIGN_OR_RETURN(const horus_service_load c, ReadStruct(given));

@@ -37,12 +37,14 @@ std::string LoadText(const ServiceLoad& load) {
   return text;
 }
 
-std::string ServedText(const Service& service, const ServiceLoad& load) {
+std::string ServedText(const Service& service, const ServiceLoad& load, const RunSpec& run, const GpuType& gpu) {
   switch (service.verdict) {
     case ServiceVerdict::kServed:
       return "yes";
     case ServiceVerdict::kNoRoom:
       return "no: memory";
+    case ServiceVerdict::kUnsupported:
+      return "no: " + WhyNot(run, gpu);
     case ServiceVerdict::kOverloaded:
     case ServiceVerdict::kLate:
       if (service.most_requests_per_s > 0)
@@ -54,7 +56,7 @@ std::string ServedText(const Service& service, const ServiceLoad& load) {
 }
 
 std::string_view ServiceName(ServiceVerdict verdict) {
-  constexpr std::array<std::string_view, 4> kNames = {"served", "no-room", "overloaded", "late"};
+  constexpr std::array<std::string_view, 5> kNames = {"served", "no-room", "overloaded", "late", "unsupported"};
   return kNames[static_cast<size_t>(verdict)];
 }
 
@@ -125,13 +127,13 @@ std::string ServicesReport(const std::string& path, const RunSpec& run, const Se
       continue;
     }
     ++listed;
-    const bool fits = service.verdict != ServiceVerdict::kNoRoom;
+    const bool fits = service.verdict != ServiceVerdict::kNoRoom && service.verdict != ServiceVerdict::kUnsupported;
     const std::string rate =
         open ? absl::StrFormat("%.3g", service.most_requests_per_s) : Plain(std::round(service.tokens_per_s));
     table.AddRow({gpus[i].name, MibText(service.memory_mib()), fits ? TimeText(service.first_token) : "-",
                   fits ? TimeText(service.token) : "-", fits ? rate : "-",
                   served ? Factor(static_cast<double>(service.demand.slowdown_bound)) : "-",
-                  ServedText(service, load)});
+                  ServedText(service, load, run, gpus[i])});
     if (!served) continue;
     if (shown == nullptr) shown = &service;
     if (!all) {

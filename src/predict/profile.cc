@@ -7,6 +7,7 @@
 #include "base/status.h"
 #include "features/feature_row.h"
 #include "graph/fingerprint.h"
+#include "graph/from_config.h"
 #include "predict/predictor.h"
 
 namespace horus {
@@ -33,6 +34,12 @@ absl::StatusOr<JobProfile> Analyse(std::shared_ptr<const Graph> graph, const Run
   job.run = run;
   if (IsEngine(run.framework) && run.mode == RunMode::kTraining) {
     return InvalidArgument("framework: expected one that trains, found %s", Name(run.framework));
+  }
+  if (IsEngine(run.framework) && ComputeTypeOf(*graph).empty()) {
+    return InvalidArgument(
+        "framework: expected pytorch, pytorch-1, pytorch-compiled or tensorflow for a graph that is made from no "
+        "config.json, found %s, an engine of language models",
+        Name(run.framework));
   }
   if (IsEngine(run.framework) && !IsHalf(run.precision)) {
     return InvalidArgument("precision: expected bf16 or fp16 under %s, found %s", Name(run.framework),

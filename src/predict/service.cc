@@ -51,7 +51,7 @@ constexpr double kMostSlowdown = static_cast<double>(kMaxDemandSlowdown);
 // A service gets cache and admits requests for this slowdown, or as far as its promises reach: bounds of two jobs on a
 // GPU are mostly below it. One that promises nothing is slowed no further than the other. Both chosen.
 constexpr double kPlannedSlowdown = 6, kUnpromisedSlowdown = 2;
-constexpr double kLeastBusy = 1e-6;
+constexpr double kLeastBusy = 1e-6, kLeastShare = 0.001;
 constexpr float kMostDuty = 0.999F;  // of independent users: some time nobody is there (KeepsWork)
 constexpr int kHalvings = 40;
 
@@ -395,7 +395,7 @@ Service ServeOn(const Steps& steps, const ServiceLoad& load, const GpuType& gpu)
     double share = service.verdict == ServiceVerdict::kOverloaded ? point->rate / load.requests_per_s : 1;
     if (load.token_us > 0) share = std::min(share, load.token_us / point->token.upper_us);
     if (load.first_token_us > 0) share = std::min(share, load.first_token_us / point->first_token.upper_us);
-    service.largest_slowdown = std::clamp(share, 0.001, 0.999);
+    service.largest_slowdown = std::clamp(share, kLeastShare, 0.999);
   }
   return service;
 }
@@ -423,6 +423,23 @@ std::string EngineArguments(Framework engine, const Service& service, const GpuT
   }
 }
 
+// As vLLM 0.11 and SGLang 0.5 check at their start; TensorRT-LLM by its list of hardware. SGLang takes float16 itself
+// where a GPU has no bfloat16.
+std::string WhyNot(const RunSpec& run, const GpuType& gpu) {
+  constexpr int64_t kVllm = 70, kSglang = 75, kTensorRtLlm = 80, kBf16 = 80;
+  const auto version = [](int64_t capability) { return absl::StrFormat("%d.%d", capability / 10, capability % 10); };
+  const int64_t least = run.framework == Framework::kVllm     ? kVllm
+                        : run.framework == Framework::kSglang ? kSglang
+                                                              : kTensorRtLlm;
+  const int64_t has = gpu.compute_capability;
+  if (has < least) {
+    return absl::StrFormat("%s needs compute capability %s, found %s", Name(run.framework), version(least),
+                           version(has));
+  }
+  const bool bf16 = run.precision == Precision::kBf16 && run.framework == Framework::kVllm;
+  return bf16 && has < kBf16 ? "bf16 needs compute capability 8.0; fp16 does not" : "";
+}
+
 absl::StatusOr<std::vector<Service>> PredictServices(const Predictor& predictor,
                                                      const std::shared_ptr<const Graph>& graph, const RunSpec& run,
                                                      const ServiceLoad& load, std::span<const GpuType* const> gpus) {
@@ -434,6 +451,11 @@ absl::StatusOr<std::vector<Service>> PredictServices(const Predictor& predictor,
   std::vector<Service> services;
   for (const GpuType* gpu : gpus) {
     Service service = ServeOn(steps, whole, *gpu);
+    if (service.verdict != ServiceVerdict::kNoRoom && !WhyNot(run, *gpu).empty()) {
+      service.verdict = ServiceVerdict::kUnsupported;
+      service.most_requests_per_s = 0;
+      service.largest_slowdown = kLeastShare;  // so that no place is found
+    }
     HORUS_ASSIGN_OR_RETURN(const JobProfile typical, analyse(service.running, 1, HeldTokens(load)));
     Demand& demand = service.demand;
     demand = predictor.PredictUnmeasured(typical, *gpu);

@@ -48,9 +48,10 @@ inline constexpr double kMostServiceConfidence = 0.999;
 
 enum class ServiceVerdict : uint8_t {
   kServed = 0,
-  kNoRoom,      // the model with the longest request does not fit the GPU
-  kOverloaded,  // more requests than this GPU can serve
-  kLate,        // a promised time is not kept, even alone
+  kNoRoom,       // the model with the longest request does not fit the GPU
+  kOverloaded,   // more requests than this GPU can serve
+  kLate,         // a promised time is not kept, even alone
+  kUnsupported,  // the engine does not run on this GPU type, or not in these numbers: WhyNot
 };
 
 struct ServiceTime {
@@ -81,6 +82,9 @@ struct Service {
 // 0.11, SGLang 0.5, trtllm-serve 1.0 and later; shares of memory only where the engine counts them of the whole.
 [[nodiscard]] std::string EngineArguments(Framework engine, const Service& service, const GpuType& gpu,
                                           int64_t mem_mib);
+
+// Why the engine does not run so on the GPU type: "vllm needs compute capability 7.0, it has 6.0"; empty where it does.
+[[nodiscard]] std::string WhyNot(const RunSpec& run, const GpuType& gpu);
 
 // Errors: INVALID_ARGUMENT (a field of the load; a run of no engine, or that binds batch, seq or past; a graph without
 // those dimensions), and those of Analyse.

@@ -37,6 +37,14 @@ double Count(const EngineStep& step, OperatorKind kind, NumberType type = Number
   return count;
 }
 
+TEST(EngineStep, EnginesTakeWhatIsMadeFromAConfig) {
+  Graph exported = **GraphFromConfig("qwen2.5-0.5b", {});
+  exported.producer = "pytorch";
+  const auto job = Analyse(std::make_shared<const Graph>(exported), Serving(1, 1, 16));
+  EXPECT_EQ(job.status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_NE(job.status().message().find("vllm, an engine of language models"), std::string::npos) << job.status();
+}
+
 // Llama-3.1-8B: 32 layers of four products and one attention, and the logits.
 TEST(EngineStep, FindsTheOperatorsOfADenseNet) {
   const EngineStep decode = Job("llama-3.1-8b", Serving(8, 1, 1024)).engine;

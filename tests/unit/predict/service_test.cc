@@ -250,6 +250,22 @@ TEST(ServiceTest, NoRequestIsLongerThanTheModelTakes) {
   EXPECT_TRUE(Serve(load, {"t4"}, kStretched).ok());  // how far is unknown
 }
 
+TEST(ServiceTest, WhereTheEngineDoesNotRunItDoesNotServe) {
+  RunSpec run = Serving();
+  const auto on = [&run](const char* gpu) { return Serve(Load(0.1), {gpu}, "qwen2.5-1.5b", run)->front(); };
+  const auto why = [&run](const char* gpu) { return WhyNot(run, Gpus()->at(*Gpus()->Find(gpu))); };
+  EXPECT_EQ(on("p100").verdict, ServiceVerdict::kUnsupported);
+  EXPECT_EQ(why("p100"), "vllm needs compute capability 7.0, found 6.0");
+  EXPECT_EQ(on("v100").verdict, ServiceVerdict::kUnsupported);
+  EXPECT_LT(on("v100").demand.slowdown_bound, 1) << "so that no place is found";
+  EXPECT_THAT(why("v100"), HasSubstr("fp16"));
+  EXPECT_EQ(on("a10").verdict, ServiceVerdict::kServed);
+  run.precision = Precision::kFp16;
+  EXPECT_EQ(on("v100").verdict, ServiceVerdict::kServed);
+  run.framework = Framework::kTensorRtLlm;
+  EXPECT_EQ(on("v100").verdict, ServiceVerdict::kUnsupported);
+}
+
 TEST(ServiceTest, ARunThatNoEngineServesIsRefused) {
   RunSpec run = Serving();
   run.framework = Framework::kPyTorch;

@@ -16,6 +16,7 @@ const Word kVerdicts[] = {{HORUS_SERVICE_SERVED, "served"},
                           {HORUS_SERVICE_NO_ROOM, "no-room"},
                           {HORUS_SERVICE_OVERLOADED, "overloaded"},
                           {HORUS_SERVICE_LATE, "late"},
+                          {HORUS_SERVICE_UNSUPPORTED, "unsupported"},
                           {0, nullptr}};
 using Predictor = std::unique_ptr<PredictorHandle>;
 
