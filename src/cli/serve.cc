@@ -141,6 +141,9 @@ std::string ServicesReport(const std::string& path, const RunSpec& run, const Se
     }
   }
   if (listed > 0) text += table.Render("  ");
+  if (!services.empty() && services[0].gpus > 1) {
+    absl::StrAppendFormat(&text, "  Memory is that of each of the %d GPUs that share the model.\n", services[0].gpus);
+  }
   if (none > 0) absl::StrAppendFormat(&text, "  %d GPU types do not serve it; --gpu TYPE says why.\n", none);
   if (shown != nullptr && !all) {
     absl::StrAppendFormat(&text,

@@ -474,6 +474,9 @@ absl::StatusOr<std::shared_ptr<const Graph>> ModelWriter::Write() && {
   w_.Say("compute_type", std::string(DTypeName(dtype_)));
   w_.Say("layers", absl::StrCat(a_.layers));
   if (!a_.stretched) w_.Say("context", absl::StrCat(a_.context));
+  w_.Say("tensor_parallel", absl::StrCat(o_.tensor_parallel));
+  w_.Say("weights", o_.weights);
+  w_.Say("cache", o_.cache);
   return std::move(w_).Finish(a_.name);
 }
 
@@ -560,11 +563,13 @@ absl::StatusOr<std::shared_ptr<const Graph>> ReadModel(const std::string& path, 
   return MakeError(graph.status().code(), "%s%s", graph.status().message(), near);
 }
 
-std::string_view ComputeTypeOf(const Graph& graph) {
-  for (const auto& [key, value] : graph.metadata) {
-    if (graph.producer == "horus" && key == "compute_type") return value;
+std::string_view SaidOf(const Graph& graph, std::string_view key) {
+  for (const auto& [said, value] : graph.metadata) {
+    if (graph.producer == "horus" && said == key) return value;
   }
   return {};
 }
+
+std::string_view ComputeTypeOf(const Graph& graph) { return SaidOf(graph, "compute_type"); }
 
 }  // namespace horus

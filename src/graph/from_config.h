@@ -49,6 +49,10 @@ inline constexpr std::string_view kFrozenByLora[] = {"model.", "lm_head."};
 [[nodiscard]] absl::StatusOr<std::shared_ptr<const Graph>> ReadModel(const std::string& path,
                                                                      const ConfigOptions& options = {});
 
+// What a graph from a config says of itself: "context", "tensor_parallel", "weights" and "cache" (types in place of the
+// file's), "frozen" (what its adapters leave as it is); empty where it says nothing, and of other graphs.
+[[nodiscard]] std::string_view SaidOf(const Graph& graph, std::string_view key);
+
 // Of graphs from a config: "bfloat16", "float16" or "float32", as it computes; empty of others.
 [[nodiscard]] std::string_view ComputeTypeOf(const Graph& graph);
 

@@ -17,6 +17,7 @@
 #include "base/statistics.h"
 #include "base/status.h"
 #include "base/units.h"
+#include "graph/from_config.h"
 
 namespace horus {
 namespace {
@@ -65,9 +66,8 @@ absl::Status CheckNumber(const char* field, double value, double least, double m
 
 // Tokens that the model was made for; 0 = unknown.
 double ContextOf(const Graph& graph) {
-  const auto said = std::ranges::find(graph.metadata, "context", &std::pair<std::string, std::string>::first);
   double context = 0;
-  return said != graph.metadata.end() && absl::SimpleAtod(said->second, &context) ? context : 0;
+  return absl::SimpleAtod(SaidOf(graph, "context"), &context) ? context : 0;
 }
 
 // Tokens of the longest request. Unless it is stated, what the model takes at most bounds it.
@@ -402,24 +402,49 @@ Service ServeOn(const Steps& steps, const ServiceLoad& load, const GpuType& gpu)
 
 }  // namespace
 
+namespace {
+
+// What the engine would take otherwise: one GPU, and the numbers of the checkpoint. Only fp8 is made of a checkpoint in
+// 16 bits as it is loaded; other types, and fp8 in TensorRT-LLM, are those of a checkpoint.
+std::string TypeArguments(const Graph& graph, const RunSpec& run, int64_t gpus) {
+  struct Words {
+    const char *gpus, *fp16, *fp8, *cache;
+  };
+  constexpr Words kVllm = {" --tensor-parallel-size ", " --dtype float16", " --quantization fp8",
+                           " --kv-cache-dtype fp8"};
+  constexpr Words kSglang = {" --tp-size ", " --dtype float16", " --quantization fp8", " --kv-cache-dtype fp8_e4m3"};
+  constexpr Words kTensorRtLlm = {" --tp_size ", " dtype=float16", "", " kv_cache_config.dtype=fp8"};
+  const Words& words = run.framework == Framework::kVllm     ? kVllm
+                       : run.framework == Framework::kSglang ? kSglang
+                                                             : kTensorRtLlm;
+  std::string text;
+  if (gpus > 1) text += words.gpus + std::to_string(gpus);
+  if (ComputeTypeOf(graph) == "bfloat16" && run.precision == Precision::kFp16) text += words.fp16;
+  if (SaidOf(graph, "weights") == "fp8") text += words.fp8;
+  if (SaidOf(graph, "cache") == "fp8") text += words.cache;
+  return text;
+}
+
+}  // namespace
+
 std::string EngineArguments(Framework engine, const Service& service, const GpuType& gpu, int64_t mem_mib) {
   const auto whole = [](double value) { return static_cast<int64_t>(std::llround(value)); };
   const int64_t requests = whole(service.most_running), longest = whole(service.longest),
                 cached = whole(service.cache_tokens);
   switch (engine) {
     case Framework::kSglang:
-      return absl::StrFormat("--max-total-tokens %d --max-running-requests %d --context-length %d", cached, requests,
-                             longest);
-    case Framework::kTensorRtLlm:  // the last words are of its file of options
-      return absl::StrFormat("--max_batch_size %d --max_seq_len %d kv_cache_config.max_tokens=%d", requests, longest,
-                             cached);
+      return absl::StrFormat("--max-total-tokens %d --max-running-requests %d --context-length %d%s", cached, requests,
+                             longest, service.type_arguments);
+    case Framework::kTensorRtLlm:  // words with = are of its file of options
+      return absl::StrFormat("--max_batch_size %d --max_seq_len %d kv_cache_config.max_tokens=%d%s", requests, longest,
+                             cached, service.type_arguments);
     default:
       return absl::StrFormat(
           "--gpu-memory-utilization %.4f --kv-cache-memory-bytes %d --max-num-seqs %d --max-model-len %d "
-          "--max-num-batched-tokens %d",
+          "--max-num-batched-tokens %d%s",
           std::ceil(1e4 * service.memory_mib() / static_cast<double>(std::max<int64_t>(1, mem_mib))) / 1e4,
           whole(service.cache_mib * kMib), requests, longest,
-          whole(TakesLargeChunks(gpu) ? kChunkTokens : kSmallChunkTokens));
+          whole(TakesLargeChunks(gpu) ? kChunkTokens : kSmallChunkTokens), service.type_arguments);
   }
 }
 
@@ -448,9 +473,14 @@ absl::StatusOr<std::vector<Service>> PredictServices(const Predictor& predictor,
   whole.longest = LongestOf(load, ContextOf(*graph));
   const Analyser analyse(graph, run);
   HORUS_ASSIGN_OR_RETURN(const Steps steps, Measure(analyse, load));
+  int64_t shared_by = 1;
+  static_cast<void>(absl::SimpleAtoi(SaidOf(*graph, "tensor_parallel"), &shared_by));
+  const std::string type_arguments = TypeArguments(*graph, run, shared_by);
   std::vector<Service> services;
   for (const GpuType* gpu : gpus) {
     Service service = ServeOn(steps, whole, *gpu);
+    service.gpus = shared_by;
+    service.type_arguments = type_arguments;
     if (service.verdict != ServiceVerdict::kNoRoom && !WhyNot(run, *gpu).empty()) {
       service.verdict = ServiceVerdict::kUnsupported;
       service.most_requests_per_s = 0;

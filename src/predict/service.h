@@ -71,6 +71,8 @@ struct Service {
   double requests_per_s = 0, tokens_per_s = 0;  // served; tokens of answers
   double most_requests_per_s = 0;               // with all memory of the GPU, promises kept; 0 of users who ask again
   double busy = 0;                              // share of all time in which a step runs
+  int64_t gpus = 1;                             // that share the model
+  std::string type_arguments;                   // of EngineArguments: number types and GPUs, as the engine names them
   std::string engine_arguments;                 // EngineArguments on the GPU type; empty where it is not served
   double largest_slowdown = 0;                  // at which load and promises are still kept; below 1: not even alone
   Demand demand;  // of one GPU, for placement: memory is what the engine must be told to take

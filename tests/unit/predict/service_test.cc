@@ -17,6 +17,7 @@ namespace horus {
 namespace {
 
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 const std::shared_ptr<const Catalogue>& Gpus() {
   static const std::shared_ptr<const Catalogue> gpus = Catalogue::Default();
@@ -264,6 +265,26 @@ TEST(ServiceTest, WhereTheEngineDoesNotRunItDoesNotServe) {
   EXPECT_EQ(on("v100").verdict, ServiceVerdict::kServed);
   run.framework = Framework::kTensorRtLlm;
   EXPECT_EQ(on("v100").verdict, ServiceVerdict::kUnsupported);
+}
+
+// A line that is copied starts the service that was asked about.
+TEST(ServiceTest, TheEngineIsToldTypesAndGpus) {
+  const ConfigOptions options{.tensor_parallel = 4, .weights = "fp8", .cache = "fp8"};
+  RunSpec run = Serving();
+  const auto told = [&] {
+    return Serve(Load(1), {"h100-sxm"}, "llama-3.1-70b", run, options)->front().engine_arguments;
+  };
+  EXPECT_THAT(told(), HasSubstr(" --tensor-parallel-size 4 --quantization fp8 --kv-cache-dtype fp8"));
+  EXPECT_LT(told().size(), 256) << "the C struct has no more";
+  run.framework = Framework::kSglang;
+  EXPECT_THAT(told(), HasSubstr(" --tp-size 4 --quantization fp8 --kv-cache-dtype fp8_e4m3"));
+  run.framework = Framework::kTensorRtLlm;
+  EXPECT_THAT(told(), HasSubstr(" --tp_size 4 kv_cache_config.dtype=fp8"));
+  run = Serving();
+  run.precision = Precision::kFp16;
+  EXPECT_THAT(Serve(Load(1), {"v100-32gb"}, "llama-3.1-8b", run)->front().engine_arguments,
+              HasSubstr(" --dtype float16"));
+  EXPECT_THAT(On(Load(1), "h100-sxm").engine_arguments, Not(HasSubstr("type")));
 }
 
 TEST(ServiceTest, ARunThatNoEngineServesIsRefused) {
