@@ -133,7 +133,8 @@ typedef struct horus_run_spec {
   int64_t checkpoint_segments;  /* activation checkpointing in this many segments; 0 or 1 = none; training only */
   int64_t data_parallel;        /* replicas that average their gradients, a GPU each; 0 or 1 = none; training only */
   size_t frozen_count;          /* length of frozen_prefixes, at most 4,096 */
-  const char* const* frozen_prefixes; /* parameters whose names begin so are not trained; training only */
+  const char* const* frozen_prefixes; /* parameters whose names begin so are not trained; training only; none = what
+                                         lora_rank leaves as it is, of a graph that has it */
   int32_t framework;                  /* HORUS_FRAMEWORK_* */
   int32_t layout;                     /* HORUS_LAYOUT_*. Since 0.2. */
 } horus_run_spec;

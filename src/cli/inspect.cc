@@ -290,9 +290,6 @@ absl::StatusOr<Inputs> ReadInputs(const InspectFlags& options) {
   // As engines take models of float32.
   if (options.precision.empty() && IsEngine(inputs.run.framework) && !IsHalf(inputs.run.precision))
     inputs.run.precision = Precision::kFp16;
-  if (config.lora_rank > 0 && options.frozen.empty()) {
-    inputs.run.frozen.assign(std::begin(kFrozenByLora), std::end(kFrozenByLora));
-  }
   return inputs;
 }
 
@@ -352,7 +349,7 @@ absl::StatusOr<std::string> Beside(InspectFlags options) {
     HORUS_ASSIGN_OR_RETURN(inputs, ReadInputs(options));
     absl::StatusOr<JobProfile> profile = Analyse(inputs.graph, inputs.run);
     if (!profile.ok()) return InModel(options, profile.status());
-    job = {.path = options.model, .run = RunText(inputs.run, profile->shaped->batch), .demands = {}};
+    job = {.path = options.model, .run = RunText(profile->run, profile->shaped->batch), .demands = {}};
     for (const GpuType& type : inputs.types) job.demands.push_back(inputs.predictor->Predict(*profile, type));
     options.model = options.beside;
     // What stands here of the first is its own: how it is served, and in which parts and types.

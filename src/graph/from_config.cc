@@ -477,6 +477,7 @@ absl::StatusOr<std::shared_ptr<const Graph>> ModelWriter::Write() && {
   w_.Say("tensor_parallel", absl::StrCat(o_.tensor_parallel));
   w_.Say("weights", o_.weights);
   w_.Say("cache", o_.cache);
+  if (o_.lora_rank > 0) w_.Say("frozen", "model.,lm_head.");  // prefixes; names of adapters begin otherwise
   return std::move(w_).Finish(a_.name);
 }
 

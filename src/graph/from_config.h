@@ -33,9 +33,6 @@ struct ConfigOptions {
   friend bool operator==(const ConfigOptions&, const ConfigOptions&) = default;
 };
 
-// Names of parameters that adapters leave as they are begin so; those of adapters do not.
-inline constexpr std::string_view kFrozenByLora[] = {"model.", "lm_head."};
-
 // Errors: INVALID_ARGUMENT (a field or an option), UNIMPLEMENTED (a family or a field that is not understood),
 // DATA_LOSS (no JSON), RESOURCE_EXHAUSTED, NOT_FOUND (a name).
 [[nodiscard]] absl::StatusOr<std::shared_ptr<const Graph>> GraphFromConfig(std::string_view text,

@@ -355,7 +355,6 @@ absl::StatusOr<ModelRun> ReadModelRun(const YamlMap& map, JobKind kind) {
   if (map.Has("service")) {
     HORUS_ASSIGN_OR_RETURN(model.service, ReadService(map, kind));
   }
-  if (model.config.lora_rank > 0) run.frozen.assign(std::begin(kFrozenByLora), std::end(kFrozenByLora));
   if (const YamlValue* frozen = map.Find("frozen")) {
     HORUS_ASSIGN_OR_RETURN(run.frozen, frozen->Texts(kMaxFrozen, kMaxNameBytes));
   }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/strings/str_split.h"
 #include "base/hash.h"
 #include "base/status.h"
 #include "features/feature_row.h"
@@ -28,10 +29,13 @@ uint64_t ProfileId(const ShapedGraph& shaped, const RunSpec& run) {
   return id == 0 ? 1 : id;  // 0 means "none"
 }
 
-absl::StatusOr<JobProfile> Analyse(std::shared_ptr<const Graph> graph, const RunSpec& run) {
+absl::StatusOr<JobProfile> Analyse(std::shared_ptr<const Graph> graph, const RunSpec& given) {
   if (graph == nullptr || graph->bodies.empty()) return InvalidArgument("graph: expected one, found none");
   JobProfile job;
-  job.run = run;
+  job.run = given;
+  const RunSpec& run = job.run;
+  const std::string_view frozen = SaidOf(*graph, "frozen");
+  if (given.frozen.empty() && !frozen.empty()) job.run.frozen = absl::StrSplit(frozen, ',');
   if (IsEngine(run.framework) && run.mode == RunMode::kTraining) {
     return InvalidArgument("framework: expected one that trains, found %s", Name(run.framework));
   }

@@ -63,6 +63,19 @@ def test_the_largest_batch_fits_and_the_next_does_not(horus, predictor, resnet):
     assert less.largest < found.largest
 
 
+def test_one_type_is_solved_by_its_name(horus, predictor, resnet):
+    found, = predictor.solve(resnet, ["t4"])
+    assert predictor.solve(resnet, "t4") == found
+
+
+def test_adapters_freeze_all_else(horus, predictor):
+    graph = horus.Graph.from_config("llama-3.1-8b", lora_rank=16)
+    run = horus.RunSpec(precision="bf16", batch=1, dims={"seq": 512}, optimizer="adamw")
+    demand = predictor.predict(graph, "h100-sxm", run)
+    assert demand.mem_mib < 32 * 1024
+    assert demand == predictor.predict(graph, "h100-sxm", run.replace(frozen=["model.", "lm_head."]))
+
+
 def test_solving_stops_when_told(horus, predictor, resnet):
     class Stop(Exception):
         pass

@@ -45,6 +45,20 @@ TEST(EngineStep, EnginesTakeWhatIsMadeFromAConfig) {
   EXPECT_NE(job.status().message().find("vllm, an engine of language models"), std::string::npos) << job.status();
 }
 
+// What adapters leave as it is has no gradient and no state, unless the run says what has none.
+TEST(Adapters, FreezeAllElseWhereNobodySaysOtherwise) {
+  RunSpec run{.mode = RunMode::kTraining, .precision = Precision::kBf16};
+  run.dims = {.batch = 1, .dims = {{"seq", 64}}};
+  const ConfigOptions lora{.training = true, .lora_rank = 16};
+  const JobProfile unsaid = Job("qwen2.5-0.5b", run, lora);
+  run.frozen = {"model.", "lm_head."};
+  const JobProfile said = Job("qwen2.5-0.5b", run, lora);
+  EXPECT_EQ(unsaid.profile_id, said.profile_id);
+  EXPECT_EQ(unsaid.memory.gradients, said.memory.gradients);
+  run.frozen = {"lm_head."};
+  EXPECT_GT(Job("qwen2.5-0.5b", run, lora).memory.gradients, 10 * said.memory.gradients);
+}
+
 // Llama-3.1-8B: 32 layers of four products and one attention, and the logits.
 TEST(EngineStep, FindsTheOperatorsOfADenseNet) {
   const EngineStep decode = Job("llama-3.1-8b", Serving(8, 1, 1024)).engine;

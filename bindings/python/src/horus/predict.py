@@ -209,15 +209,26 @@ class Predictor:
         with progress_of(progress, "predict") as tell:
             return self._handle.predict_rows(handle_of(catalogue), handles, how, sequence(gpu_types, str, "gpu_types"), tell)
 
+    @overload
+    def solve(self, graph: Graph, gpu_types: str, run: RunSpec | None = None, dim: str = "batch", *,  # type: ignore[overload-overlap]
+              max_value: int = 0, resident_mib: Sequence[int] | None = None, catalogue: Catalogue | None = None,
+              progress: Progress = None) -> Solution: ...
+    @overload
     def solve(self, graph: Graph, gpu_types: Sequence[str], run: RunSpec | None = None, dim: str = "batch", *,
               max_value: int = 0, resident_mib: Sequence[int] | None = None, catalogue: Catalogue | None = None,
-              progress: Progress = None) -> list[Solution]:
-        """The largest value of a dimension whose memory bound fits, for each device. `resident_mib`: memory that is taken
-        there already."""
+              progress: Progress = None) -> list[Solution]: ...
+
+    def solve(self, graph: Graph, gpu_types: str | Sequence[str], run: RunSpec | None = None, dim: str = "batch", *,
+              max_value: int = 0, resident_mib: Sequence[int] | None = None, catalogue: Catalogue | None = None,
+              progress: Progress = None) -> Solution | list[Solution]:
+        """The largest value of a dimension whose memory bound fits, on one GPU type, or for each of several devices.
+        `resident_mib`: memory that is taken there already."""
+        names = (text(gpu_types, "gpu_types"),) if isinstance(gpu_types, str) else sequence(gpu_types, str, "gpu_types")
         with progress_of(progress, "solve") as tell:
-            return list(self._handle.solve(
+            found = list(self._handle.solve(
                 handle_of(catalogue), instance(graph, Graph, "graph")._handle, _run(run), text(dim, "dim"),
-                integer(max_value, "max_value", 0, 2**31 - 1), resident_mib, sequence(gpu_types, str, "gpu_types"), tell))
+                integer(max_value, "max_value", 0, 2**31 - 1), resident_mib, names, tell))
+        return found[0] if isinstance(gpu_types, str) else found
 
     @overload
     def serve(self, graph: Graph, gpu_types: str, *, requests_per_s: float = 0, users: float = 0,  # type: ignore[overload-overlap]
