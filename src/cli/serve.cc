@@ -71,6 +71,7 @@ Json ServiceJson(const Service& service, const ServiceLoad& load, const GpuType&
           {"engine_mib", Whole(service.engine_mib)},
           {"cache_mib", Whole(service.cache_mib)},
           {"cache_tokens", Whole(service.cache_tokens)},
+          {"room_for_neighbours_mib", Whole(service.room_mib)},
           {"running", real(service.running)},
           {"most_running", Whole(service.most_running)},
           {"first_token_ms", ms(service.first_token.estimate_us)},
@@ -148,9 +149,11 @@ std::string ServicesReport(const std::string& path, const RunSpec& run, const Se
   if (shown != nullptr && !all) {
     absl::StrAppendFormat(&text,
                           "\nOn the first that serves it\n  weights %s, a chunk of prompts %s, engine %s, cache %s: %s "
-                          "tokens, %.3g requests at once\n",
+                          "tokens, %.3g requests at once\n  the load needs %s; %s of the cache are for being slowed by "
+                          "neighbours\n",
                           MibText(shown->weights_mib), MibText(shown->activations_mib), MibText(shown->engine_mib),
-                          MibText(shown->cache_mib), Plain(std::round(shown->cache_tokens)), shown->running);
+                          MibText(shown->cache_mib), Plain(std::round(shown->cache_tokens)), shown->running,
+                          MibText(shown->memory_mib() - shown->room_mib), MibText(shown->room_mib));
     absl::StrAppend(&text, "\nTold to take no more\n", arguments);
   }
   return text;

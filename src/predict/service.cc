@@ -379,11 +379,17 @@ Service ServeOn(const Steps& steps, const ServiceLoad& load, const GpuType& gpu)
       std::clamp(keeps_with(whole.most), 1.0, Promises(load) ? kPlannedSlowdown : kUnpromisedSlowdown);
   const std::optional<Queue::Point> slowed = queue.At(load, {.most = whole.most, .slowdown = planned});
   const double running = slowed.has_value() ? slowed->running : whole.most;
-  const double many = open ? Queue::Quantile(running, kMemoryConfidence) : load.concurrency;
-  service.most_running = std::clamp(std::ceil(many), 1.0, std::floor(whole.most));
-  service.cache_tokens = WholeBlocks(std::max(longest, service.most_running * HeldTokens(load)));
+  const auto most_of = [&](double mean) {
+    const double many = open ? Queue::Quantile(mean, kMemoryConfidence) : load.concurrency;
+    return std::clamp(std::ceil(many), 1.0, std::floor(whole.most));
+  };
+  const auto tokens_of = [&](double most) { return WholeBlocks(std::max(longest, most * HeldTokens(load))); };
+  service.most_running = most_of(running);
+  service.cache_tokens = tokens_of(service.most_running);
   service.cache_mib = service.cache_tokens * steps.bytes_per_token / kMib;
-  service.largest_slowdown = keeps_with(std::max(service.most_running, service.running));
+  service.room_mib = (service.cache_tokens - tokens_of(most_of(service.running))) * steps.bytes_per_token / kMib;
+  service.largest_slowdown = std::min(keeps_with(std::max(service.most_running, service.running)),
+                                      Promises(load) ? kMostSlowdown : kUnpromisedSlowdown);
   if (!fits) {
     service.verdict = ServiceVerdict::kNoRoom;
     service.most_requests_per_s = 0;
@@ -498,8 +504,7 @@ absl::StatusOr<std::vector<Service>> PredictServices(const Predictor& predictor,
     if (steps.weights > static_cast<double>(gpu->mem_mib) * kMib) demand.flags |= kDemandTooLarge;
     demand.step_time_us = {WholeUs(service.token.estimate_us), WholeUs(service.token.upper_us)};
     demand.duty = load.concurrency > 0 ? 1 : std::min(static_cast<float>(service.busy), kMostDuty);
-    const double most = Promises(load) ? kMostSlowdown : kUnpromisedSlowdown;
-    demand.slowdown_bound = static_cast<float>(std::min(service.largest_slowdown, most));
+    demand.slowdown_bound = static_cast<float>(service.largest_slowdown);
     if (service.verdict == ServiceVerdict::kServed)
       service.engine_arguments = EngineArguments(run.framework, service, *gpu, gpu->mem_mib);
     services.push_back(std::move(service));

@@ -64,6 +64,7 @@ struct Service {
   // Memory of an engine that takes no more than the load needs; `cache` is for `cache_tokens`.
   double weights_mib = 0, activations_mib = 0, engine_mib = 0, cache_mib = 0;
   double cache_tokens = 0;
+  double room_mib = 0;      // of the cache: for requests that run at once because neighbours slow the service
   double running = 0;       // requests that are served at once, mean
   double longest = 0;       // tokens of the longest request, the default filled in
   double most_running = 0;  // that the engine should admit at once (--max-num-seqs)

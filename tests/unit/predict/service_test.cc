@@ -136,6 +136,19 @@ TEST(ServiceTest, HasRoomForTheRequestsThatNeighboursMakeWait) {
   EXPECT_EQ(std::fmod(service.cache_tokens, 16), 0) << "whole blocks";
 }
 
+// What a load takes that nobody slows is all but that room.
+TEST(ServiceTest, TellsTheRoomForNeighboursFromWhatTheLoadNeeds) {
+  ServiceLoad load = Load(5);
+  const Service free = On(load, "h100-sxm");
+  EXPECT_GT(free.room_mib, 0.2 * free.cache_mib);
+  EXPECT_LT(free.room_mib, free.cache_mib);
+  EXPECT_EQ(free.largest_slowdown, free.demand.slowdown_bound) << "one figure in all places";
+  load.token_us = 1.01 * free.token.upper_us;
+  const Service tight = On(load, "h100-sxm");
+  EXPECT_LT(tight.room_mib, 0.1 * tight.cache_mib);
+  EXPECT_NEAR(tight.memory_mib() - tight.room_mib, free.memory_mib() - free.room_mib, 0.05 * free.memory_mib());
+}
+
 TEST(ServiceTest, FewerBitsOfTheCacheHoldMore) {
   const ServiceLoad load = Load(5);
   const Service whole = On(load, "h100-sxm"), half = On(load, "h100-sxm", "llama-3.1-8b", {.cache = "fp8"});
