@@ -224,7 +224,7 @@ class Walk {
       if (wants) PassGradients(op, cost);
       return;
     }
-    if (!fusions_[index].stands_for.empty()) {
+    if (!fusions_[index].reads.empty()) {
       VisitFused(op, fusions_[index], *rule, cost);
       return;
     }
@@ -238,7 +238,8 @@ class Walk {
     CostContext context(shaped_, op, run_, step_, cost);
     rule->apply(context, *rule);
     CountForHorus(cost);
-    if (wants) AddAccumulation(op, context);
+    // A view turned brings its base no gradient besides those of its readers.
+    if (wants && !(op.node->op_type == "Transpose" && IsViewOperator(*rule))) AddAccumulation(op, context);
     Repeat(op, cost);
     Keep(op, cost);
   }

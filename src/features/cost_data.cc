@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "features/cost_rules.h"
+#include "features/fusions.h"
 
 namespace horus {
 namespace {
@@ -103,6 +104,11 @@ void Fourier(CostContext& c, const CostRule& rule) {
 // Written from nothing, or small integer work.
 void Fill(CostContext& c, const CostRule&) { c.Forward(1, c.AllOutBytes(), PointwiseBlocks(c.OutCount(0))); }
 
+// A view forward.
+void TurnBack(CostContext& c, const CostRule&) {
+  if (c.Wants(0)) c.Backward(1, 2 * c.InBytes(0), PointwiseBlocks(c.InCount(0)));
+}
+
 // Known to cost nothing on the GPU: names, views, host-side shape values, sequences.
 void Free(CostContext&, const CostRule&) {}
 
@@ -115,6 +121,7 @@ constexpr CostRule kDataCostRules[] = {
      kMove, Free},
     {"ConcatFromSequence Concat", kMove, Concat},
     {"Slice", kMove, Slice},
+    {kTurnedBackRule, kMove, TurnBack},
     {"Split", kMove, Split},
     {"Expand", kMove, Expand},
     {"Transpose Pad Tile DepthToSpace SpaceToDepth Trilu ReverseSequence Compress Col2Im CenterCropPad", kMove, Copy},
@@ -134,7 +141,8 @@ std::span<const CostRule> DataCostRules() { return kDataCostRules; }
 
 // Views that PyTorch does not materialise; their outputs use the first input's storage.
 bool IsViewOperator(const CostRule& rule) {
-  return rule.apply == Slice || rule.apply == Split || rule.apply == Expand || rule.apply == Free;
+  return rule.apply == Slice || rule.apply == Split || rule.apply == Expand || rule.apply == Free ||
+         rule.apply == TurnBack;
 }
 
 }  // namespace horus

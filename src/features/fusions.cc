@@ -6,6 +6,8 @@
 #include <array>
 #include <cstddef>
 
+#include "features/cost_rules.h"
+
 namespace horus {
 namespace {
 
@@ -34,7 +36,8 @@ class Finder {
     }
   }
 
-  std::vector<Fusion> Run(bool fuses_attention) {
+  std::vector<Fusion> Run(const RunSpec& run) {
+    const bool fuses_attention = run.framework == Framework::kPyTorch || FusesChains(run.framework);
     for (size_t i = 0; i < shaped_.ops.size(); ++i) {
       if (fuses_attention && Is(i, "Softmax")) FuseAttention(i);
       if (Is(i, "Sigmoid")) FuseGate(i, "Swish");
@@ -45,6 +48,8 @@ class Finder {
       if (Is(i, "Sqrt")) FuseLayerNorm(i);
       if (Is(i, "Pad")) FusePool(i);
     }
+    selects_ = fuses_attention;
+    if (run.framework != Framework::kTensorFlow) FindViews(run.layout == Layout::kNhwc);
     return std::move(found_);
   }
 
@@ -251,6 +256,90 @@ class Finder {
     if (Accept(absorbed, product, kFusedAttentionRule, queries)) found_[product].reads = {queries, keys, values};
   }
 
+  // ---- Views. PyTorch's Transpose turns strides and copies nothing. It stands for the copy that a reader makes which
+  // cannot take them, and is free where none does.
+
+  void FindViews(bool channels_last) {
+    std::vector<uint8_t> taken(shaped_.tensors.size(), 1), parted(shaped_.tensors.size(), 0);
+    for (size_t i = shaped_.ops.size(); i-- > 0;) {
+      const bool carried = std::ranges::all_of(shaped_.ops[i].outputs,
+                                               [&](TensorId out) { return !out.valid() || taken[out.value()] != 0; });
+      const bool part = IsPart(i);
+      for (const TensorId id : shaped_.ops[i].inputs) {
+        if (!id.valid()) continue;
+        if (!TakesStrides(i, id, carried)) taken[id.value()] = 0;
+        if (part) parted[id.value()] = 1;
+      }
+    }
+    for (size_t i = 0; i < shaped_.ops.size(); ++i) {
+      if (IsSelection(i)) found_[i].stands_for = "Slice";
+      if (!Is(i, "Transpose")) continue;
+      const size_t maker = maker_[shaped_.ops[i].inputs[0].value()];
+      const bool heads_back =  // the kernel writes its result row by row
+          maker != kNone && found_[maker].stands_for == kFusedAttentionRule && Swaps(i, 2);
+      const std::vector<int64_t>* order = shaped_.ops[i].node->Ints("perm");
+      const bool images = channels_last && order != nullptr &&
+                          (*order == std::vector<int64_t>{0, 2, 3, 1} || *order == std::vector<int64_t>{0, 3, 1, 2});
+      const size_t out = OutputOf(i).value();
+      if (!heads_back && !images && taken[out] == 0) continue;
+      found_[i].stands_for = parted[out] != 0 ? kTurnedBackRule : "Identity";
+    }
+  }
+
+  // x[i] of an activation. PyTorch 1 copies the parts of packed projections.
+  [[nodiscard]] bool IsSelection(size_t i) const {
+    if (!selects_ || !Is(i, "Gather")) return false;
+    const std::vector<TensorId>& in = shaped_.ops[i].inputs;
+    return in.size() == 2 && IsScalar(in[1]) && shaped_.tensors[in[1].value()].dims.empty() &&
+           shaped_.tensors[in[0].value()].role == TensorRole::kActivation;
+  }
+  [[nodiscard]] bool IsPart(size_t i) const {
+    const Node* node = shaped_.ops[i].node;
+    return node != nullptr && node->domain.empty() &&
+           (node->op_type == "Slice" || node->op_type == "Split" || IsSelection(i));
+  }
+  // A Transpose of the axis `last` from the end and the one before it, and of no others.
+  [[nodiscard]] bool Swaps(size_t transpose, size_t last) const {
+    const std::vector<int64_t>* order = shaped_.ops[transpose].node->Ints("perm");
+    if (order == nullptr || order->size() < last + 1) return false;
+    std::vector<int64_t> swapped = *order;
+    std::swap(swapped[order->size() - last], swapped[order->size() - last - 1]);
+    return *order != swapped && std::ranges::is_sorted(swapped);
+  }
+
+  // Whether operator i reads a tensor that is turned as it lies; `carried`: what reads its results does too.
+  [[nodiscard]] bool TakesStrides(size_t i, TensorId id, bool carried) const {
+    const Op& op = shaped_.ops[i];
+    if (op.plumbing && !op.outputs.empty() && op.outputs[0].valid()) {
+      const Tensor& out = shaped_.tensors[op.outputs[0].value()];
+      return !out.alias_of.valid() || (carried && SplitsAxes(shaped_.tensors[id.value()], out));
+    }
+    if (op.plumbing || op.node == nullptr || Is(i, "Transpose") || Is(i, "Concat")) return true;
+    if (found_[i].stands_for == kFusedAttentionRule || (found_[i].absorbed && Is(i, "MatMul"))) return true;
+    if (IsPart(i)) return carried;
+    const TensorId other = Other(i, id);
+    if (Is(i, "MatMul") && other.valid()) {  // libraries take a matrix either way round
+      const size_t maker = maker_[id.value()];
+      return Is(maker, "Transpose") && Swaps(maker, 1) &&
+             !Is(maker_[shaped_.ops[maker].inputs[0].value()], "Transpose") &&
+             shaped_.tensors[id.value()].dims.size() == shaped_.tensors[other.value()].dims.size();
+    }
+    const CostRule* rule = carried && !found_[i].absorbed ? FindCostRule(*op.node) : nullptr;
+    return rule != nullptr && (rule->op_class == OpClass::kElementwise || rule->op_class == OpClass::kActivation);
+  }
+
+  // A Reshape that joins no axes never copies.
+  [[nodiscard]] static bool SplitsAxes(const Tensor& from, const Tensor& to) {
+    if (!from.known || !to.known) return false;
+    size_t at = 0;
+    for (const int64_t whole : from.dims) {
+      int64_t product = 1;
+      for (; at < to.dims.size() && product < whole; ++at) product *= to.dims[at];
+      if (product != whole) return false;
+    }
+    return true;
+  }
+
   template <typename Ops>
   bool Accept(const Ops& absorbed, size_t last, std::string_view name, TensorId source) {
     const int64_t repeat = shaped_.ops[last].repeat;
@@ -267,13 +356,12 @@ class Finder {
   std::vector<uint32_t> uses_;  // per tensor, by operators and as graph outputs
   std::vector<size_t> reader_;  // per tensor, the last operator that reads it
   std::vector<size_t> maker_;   // per tensor
+  bool selects_ = false;
   std::vector<Fusion> found_;
 };
 
 }  // namespace
 
-std::vector<Fusion> FindFusions(const ShapedGraph& shaped, const RunSpec& run) {
-  return Finder(shaped).Run(run.framework == Framework::kPyTorch || FusesChains(run.framework));
-}
+std::vector<Fusion> FindFusions(const ShapedGraph& shaped, const RunSpec& run) { return Finder(shaped).Run(run); }
 
 }  // namespace horus

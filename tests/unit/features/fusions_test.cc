@@ -28,7 +28,8 @@ struct Attention {
                : b.Input(split);
     const TensorId q = b.Make("MatMul", {x, w}, split), v = b.Make("MatMul", {x, w}, split);
     const TensorId k = b.Make("MatMul", {x, w}, split);
-    const TensorId turned = b.Make("Transpose", {k}, {4, kHeads, kDepth, kRows});
+    const TensorId turned = b.Make("Transpose", {k}, {4, kHeads, kDepth, kRows},
+                                   {{.name = "perm", .value = std::vector<int64_t>{0, 1, 3, 2}}});
     scores = b.Make("MatMul", {q, turned}, square);
     const TensorId scaled = scales_scores ? b.Make("Mul", {scores, b.Buffer({})}, square) : scores;
     const TensorId masked = b.Make("Add", {scaled, b.Input({1, 1, kRows, kRows})}, square);
@@ -95,6 +96,84 @@ TEST(Fusions, ScoresThatTheGraphReturnsAreComputed) {
   Attention attention(false);
   attention.b.Output(attention.scores);
   EXPECT_EQ(attention.Cost(Framework::kPyTorch).ops.back().kind, KernelKind::kAttention);
+}
+
+// Projections of tokens, their heads turned to the front and the result's back, as exporters write it.
+CostTotals TurnedAttention(const RunSpec& run, bool packed, bool scales_scores = false) {
+  constexpr int64_t kBatch = 2, kTokens = 16, kWide = kHeads * kDepth;
+  GraphBuilder b;
+  const auto form = [&b](TensorId from, GraphBuilder::Dims dims) {
+    const TensorId to = b.Make("Reshape", {from}, std::move(dims));
+    b.tensor(to).alias_of = from;
+    b.last_op().plumbing = true;
+    return to;
+  };
+  const auto turn = [&b](TensorId from, GraphBuilder::Dims dims, std::vector<int64_t> order) {
+    return b.Make("Transpose", {from}, std::move(dims), {{.name = "perm", .value = std::move(order)}});
+  };
+  const GraphBuilder::Dims tokens = {kBatch, kTokens, kWide}, heads = {kBatch, kHeads, kTokens, kDepth};
+  const TensorId x = b.Input(tokens);
+  std::vector<TensorId> qkv;
+  if (packed) {
+    const TensorId all = b.Make("MatMul", {x, b.Parameter({kWide, 3 * kWide})}, {kBatch, kTokens, 3 * kWide});
+    const TensorId turned =
+        turn(form(all, {kBatch, kTokens, 3, kHeads, kDepth}), {3, kBatch, kHeads, kTokens, kDepth}, {2, 0, 3, 1, 4});
+    for (int i = 0; i < 3; ++i) qkv.push_back(b.Make("Gather", {turned, b.Buffer({}, DType::kInt64)}, heads));
+  } else {
+    for (int i = 0; i < 3; ++i) {
+      const TensorId one = b.Make("MatMul", {x, b.Parameter({kWide, kWide})}, tokens);
+      qkv.push_back(turn(form(one, {kBatch, kTokens, kHeads, kDepth}), heads, {0, 2, 1, 3}));
+    }
+  }
+  const GraphBuilder::Dims square = {kBatch, kHeads, kTokens, kTokens};
+  TensorId scores = b.Make("MatMul", {qkv[0], turn(qkv[1], {kBatch, kHeads, kDepth, kTokens}, {0, 1, 3, 2})}, square);
+  if (scales_scores) scores = b.Make("Mul", {scores, b.Buffer({})}, square);
+  const TensorId out = b.Make("MatMul", {b.Make("Softmax", {scores}, square), qkv[2]}, heads);
+  b.Output(form(turn(out, {kBatch, kTokens, kHeads, kDepth}, {0, 2, 1, 3}), tokens));
+  return CostOfStep(b.shaped(), run).by_class[static_cast<size_t>(OpClass::kDataMovement)];
+}
+
+TEST(Views, FusedAttentionTakesAndGivesTurnedHeads) {
+  const CostTotals apart = TurnedAttention({}, false), packed = TurnedAttention({}, true);
+  EXPECT_EQ(apart.forward_kernels + apart.backward_kernels, 0);
+  EXPECT_EQ(packed.forward_kernels, 0);
+  EXPECT_EQ(packed.backward_kernels, 3 * 2 + 2 + 1);  // zeros and a copy for each part; their sum, turned back
+}
+
+TEST(Views, ProductsOfManyMatricesCopyTurnedHeadsAndReshapeTheResult) {
+  const RunSpec inference = {.mode = RunMode::kInference};
+  EXPECT_EQ(TurnedAttention(inference, false).forward_kernels, 0);
+  EXPECT_EQ(TurnedAttention(inference, false, true).forward_kernels,
+            3 + 1);  // the keys are turned twice and copied once
+  RunSpec tensorflow = inference;
+  tensorflow.framework = Framework::kTensorFlow;
+  EXPECT_EQ(TurnedAttention(tensorflow, false).forward_kernels, 5) << "there a Transpose is a kernel";
+}
+
+TEST(Views, AReshapeOfATransposeCopiesWhereItJoinsAxes) {
+  const auto kernels = [](GraphBuilder::Dims to, std::vector<int64_t> order, GraphBuilder::Dims turned) {
+    GraphBuilder b;
+    const TensorId x = b.Input({4, 8, 6});
+    const TensorId y = b.Make("Transpose", {x}, std::move(turned), {{.name = "perm", .value = std::move(order)}});
+    const TensorId z = b.Make("Reshape", {y}, std::move(to));
+    b.tensor(z).alias_of = y;
+    b.last_op().plumbing = true;
+    b.Output(z);
+    return CostOfStep(b.shaped(), {.mode = RunMode::kInference}).totals.forward_kernels;
+  };
+  EXPECT_EQ(kernels({24, 8}, {0, 2, 1}, {4, 6, 8}), 1);
+  EXPECT_EQ(kernels({4, 6, 2, 4}, {0, 2, 1}, {4, 6, 8}), 0);
+}
+
+TEST(Views, ImagesThatLieChannelsLastAreTurnedForNothing) {
+  for (const Layout layout : {Layout::kNchw, Layout::kNhwc}) {
+    GraphBuilder b;
+    const TensorId x = b.Make("Transpose", {b.Input({2, 8, 4, 4})}, {2, 4, 4, 8},
+                              {{.name = "perm", .value = std::vector<int64_t>{0, 2, 3, 1}}});
+    b.Output(b.Make("LayerNormalization", {x, b.Parameter({8})}, {2, 4, 4, 8}));
+    const RunSpec run = {.mode = RunMode::kInference, .layout = layout};
+    EXPECT_EQ(CostOfStep(b.shaped(), run).ops[0].forward_kernels, layout == Layout::kNchw ? 1 : 0);
+  }
 }
 
 TEST(Fusions, DecomposedLayerNormalisationCostsAsTheOperator) {
