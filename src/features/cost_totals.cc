@@ -176,8 +176,8 @@ void MeasureCoverage(const ShapedGraph& shaped, StepCost& step) {
 }
 
 // Training needs a loss; exported graphs seldom hold one. Softmax cross-entropy on the first floating output that
-// has a gradient stands for it: log-softmax and its gradient, in float32.
-void AddLoss(const ShapedGraph& shaped, StepCost& step) {
+// has a gradient stands for it: log-softmax and its gradient, in the type of the output, which autocast widens.
+void AddLoss(const ShapedGraph& shaped, const RunSpec& run, StepCost& step) {
   constexpr double kForwardFlops = kTranscendentalFlops + 5, kBackwardFlops = kTranscendentalFlops + 3;
   for (const Op& op : shaped.ops) {
     if (op.node != nullptr && op.node->domain.empty() &&
@@ -188,7 +188,7 @@ void AddLoss(const ShapedGraph& shaped, StepCost& step) {
   for (const TensorId id : shaped.outputs) {
     if (!id.valid() || step.needs_grad[id.value()] == 0) continue;
     const auto elements = static_cast<double>(shaped.tensors[id.value()].elements());
-    const double read = step.stored_bytes[id.value()], wide = elements * kFloatBytes;
+    const double read = step.stored_bytes[id.value()], wide = IsHalf(run.precision) ? read : elements * kFloatBytes;
     step.loss = OpCost{.forward_flops_other = kForwardFlops * elements,
                        .backward_flops_other = kBackwardFlops * elements,
                        .forward_bytes = read + 2 * wide,
@@ -241,20 +241,49 @@ Work WorkOf(Optimizer optimizer) {
   return {0, 0, 0};
 }
 
-// Consecutive operators whose kept bytes are about equal.
-void AddSegments(int64_t count, StepCost& step) {
+// Consecutive operators whose kept bytes are about equal, cut where the least is carried on: between the layers.
+void AddSegments(const ShapedGraph& shaped, int64_t count, StepCost& step) {
+  const size_t ops = step.ops.size();
+  std::vector<size_t> made(shaped.tensors.size(), ops), read(shaped.tensors.size(), 0);  // by storage, first and last
+  for (size_t i = 0; i < ops; ++i) {
+    if (shaped.ops[i].plumbing) continue;
+    for (const TensorId id : shaped.ops[i].outputs) {
+      if (id.valid()) made[step.storage[id.value()].value()] = std::min(made[step.storage[id.value()].value()], i);
+    }
+    for (const TensorId id : shaped.ops[i].inputs) {
+      if (id.valid()) read[step.storage[id.value()].value()] = i;
+    }
+  }
+  std::vector<double> carried(ops + 1, 0);  // past the beginning of each operator
+  for (size_t t = 0; t < made.size(); ++t) {
+    if (made[t] >= read[t]) continue;
+    carried[made[t] + 1] += step.stored_bytes[t];
+    carried[read[t] + 1] -= step.stored_bytes[t];
+  }
+  for (size_t i = 0; i < ops; ++i) carried[i + 1] += carried[i];
   const double share = step.totals.saved_bytes / static_cast<double>(count);
-  step.segments.resize(step.ops.size());
+  step.segments.resize(ops);
   // Those that get no operator are not counted: there are never more than operators, however many are asked for.
-  double before = 0, last = 0;
-  uint32_t number = 0;
-  for (size_t i = 0; i < step.ops.size(); ++i) {
-    const double at = share > 0 ? std::min(std::floor(before / share), static_cast<double>(count - 1)) : 0;
-    if (at != last) ++number;
-    last = at;
-    step.segments[i] = number;
+  double before = 0, border = 0;
+  std::pair<double, double> best = {HUGE_VAL, 0};  // what is carried there, and how far it lies from the border
+  size_t at = 0;
+  const auto cut = [&] {
+    if (border >= 1 && border <= static_cast<double>(count - 1)) step.segments[at] = 1;
+    best = {HUGE_VAL, 0};
+  };
+  for (size_t i = 0; i < ops; ++i) {
+    const double exact = share > 0 ? before / share : 0, nearest = std::floor(exact + 0.5);
+    if (nearest != border) cut();
+    border = nearest;
+    const std::pair here = {carried[i], std::abs(exact - nearest)};
+    if (here < best) {
+      best = here;
+      at = i;
+    }
     before += step.ops[i].saved_bytes;
   }
+  cut();
+  for (size_t i = 1; i < ops; ++i) step.segments[i] += step.segments[i - 1];
   if (!step.segments.empty()) step.last_segment = step.segments.back();
   for (size_t i = 0; i < step.ops.size(); ++i) {
     const OpCost& op = step.ops[i];
@@ -327,9 +356,9 @@ void AddTotals(const ShapedGraph& shaped, const RunSpec& run, StepCost& step) {
   MeasureDepth(shaped, step);
   MeasureCoverage(shaped, step);
   if (run.mode != RunMode::kTraining) return;
-  AddLoss(shaped, step);
+  AddLoss(shaped, run, step);
   AddOptimizer(run, step);
-  if (run.checkpoint_segments > 1) AddSegments(run.checkpoint_segments, step);
+  if (run.checkpoint_segments > 1) AddSegments(shaped, run.checkpoint_segments, step);
 }
 
 double StepCost::StepFlops() const {

@@ -172,7 +172,7 @@ class Replay {
     return shaped_.tensors[t].role == TensorRole::kParameter && cost_.needs_grad[t] != 0;
   }
 
-  // Autocast keeps a half copy of every weight that a product reads until the step ends.
+  // Autocast keeps a half copy of every wider weight that a product reads until the step ends.
   void HoldHalfCopies() {
     std::vector<uint8_t> copied(storages_.size(), 0);
     for (size_t i = 0; i < shaped_.ops.size(); ++i) {
@@ -180,7 +180,8 @@ class Replay {
       for (const TensorId id : shaped_.ops[i].inputs) {
         if (!id.valid() || shaped_.tensors[Root(id)].role != TensorRole::kParameter || copied[Root(id)] != 0) continue;
         copied[Root(id)] = 1;
-        out_.master_weights += Hold(kHalfBytes * static_cast<double>(shaped_.tensors[Root(id)].elements()));
+        const double half = kHalfBytes * static_cast<double>(shaped_.tensors[Root(id)].elements());
+        if (cost_.stored_bytes[Root(id)] > half) out_.master_weights += Hold(half);
       }
     }
   }

@@ -162,6 +162,49 @@ TEST(Memory, CheckpointingKeepsSegmentsEndsAndOneSegmentForMoreFlops) {
   EXPECT_LT(m.Peak() - m.loaded_kernels, (all.Peak() - all.loaded_kernels) / 2);
 }
 
+// Wide inside a layer, narrow between layers: models checkpoint whole layers.
+TEST(Memory, SegmentsEndWhereLeastIsCarriedOn) {
+  constexpr int kLayers = 12;
+  constexpr int64_t kRows = 4096, kNarrow = 64, kWide = 1024;
+  GraphBuilder b;
+  TensorId x = b.Input({kRows, kNarrow});
+  for (int i = 0; i < kLayers; ++i) {
+    const TensorId wide = b.Make("MatMul", {x, b.Parameter({kNarrow, kWide})}, {kRows, kWide});
+    x = b.Make("MatMul", {b.Make("Gelu", {wide}, {kRows, kWide}), b.Parameter({kWide, kNarrow})}, {kRows, kNarrow});
+  }
+  b.Output(x);
+  RunSpec run;
+  run.checkpoint_segments = kLayers;
+  const StepCost cost = CostOfStep(b.shaped(), run);
+  for (size_t i = 1; i < cost.segments.size(); ++i) {
+    if (cost.segments[i] == cost.segments[i - 1]) continue;
+    EXPECT_EQ(b.shaped().tensors[b.shaped().ops[i].inputs[0].value()].dims.back(), kNarrow);
+  }
+  EXPECT_EQ(cost.last_segment, kLayers - 1);
+  const double one_layer = 4.0 * kRows * (kNarrow + 2 * kWide);
+  EXPECT_LE(static_cast<double>(MemoryOfStep(b.shaped(), cost, run).saved_total),
+            kLayers * 4.0 * kRows * kNarrow + one_layer);
+}
+
+TEST(Memory, AutocastCopiesNoWeightThatIsHalfAlready) {
+  GraphBuilder b;
+  const TensorId w = b.Parameter({512, 512}, DType::kBfloat16);
+  b.Output(b.Make("MatMul", {b.Input({64, 512}), w}, {64, 512}));
+  const RunSpec run = {.precision = Precision::kAmpBf16};
+  EXPECT_EQ(MemoryOfStep(b.shaped(), CostOfStep(b.shaped(), run), run).master_weights, 0);
+}
+
+TEST(Memory, TheLossIsAsWideAsItsLogitsButUnderAutocast) {
+  const auto loss = [](Precision precision) {
+    GraphBuilder b;
+    BuildPerceptron(b, 64, 256, 2);
+    return CostOfStep(b.shaped(), {.precision = precision}).loss.saved_bytes;
+  };
+  EXPECT_EQ(loss(Precision::kFp32), 4 * 64 * 256);
+  EXPECT_EQ(loss(Precision::kAmpBf16), 4 * 64 * 256);
+  EXPECT_EQ(loss(Precision::kFp16), 2 * 64 * 256);
+}
+
 TEST(Memory, OneSegmentIsNoCheckpointing) {
   RunSpec one;
   one.checkpoint_segments = 1;
