@@ -58,7 +58,9 @@ void Gather(CostContext& c, const CostRule&) {
   if (!c.Wants(0)) return;
   c.SaveInput(1);
   c.cost.backward_flops_other = elements;
-  c.Backward(kEmbeddingBackwardKernels, c.InBytes(0) + 3 * c.OutBytes(0) + 3 * c.InBytes(1), PointwiseBlocks(elements));
+  // Most bytes are the cleared table's, however few rows are looked up.
+  c.Backward(kEmbeddingBackwardKernels, c.InBytes(0) + 3 * c.OutBytes(0) + 3 * c.InBytes(1),
+             PointwiseBlocks(std::max(elements, c.InCount(0))));
 }
 
 void Scatter(CostContext& c, const CostRule&) {

@@ -212,9 +212,11 @@ Refined TargetModel::Refine(std::span<const float> row, std::string_view gpu, co
   refined.calibrated = bound >= 0 && distance.value <= kOutsideDistance;
   refined.promised = bound < 0 ? 0 : gpu_seen && site_margin == 0 ? promised : unseen_gpu_promised;
   const double seen = std::isfinite(trained) ? std::clamp(1 - distance.value / kFullFade, 0.0, 1.0) : 0;
-  refined.forest_share = seen;
-  // Trees cannot extrapolate, the fitted roofline can.
-  const double margin = site_level + site_slope * (seen > 0 ? fitted + seen * (trained - fitted) : fitted);
+  // Trees cannot extrapolate, the fitted roofline can. But what they take off the smallest job seen they take off a
+  // smaller one: it never takes more.
+  const bool less = info.grows_with_batch && distance.below && std::isfinite(trained) && trained < fitted;
+  const double share = refined.forest_share = less ? 1 : seen;
+  const double margin = site_level + site_slope * (share > 0 ? fitted + share * (trained - fitted) : fitted);
   double inside = bound >= 0 ? ErrorOf(row, gpu_seen, bound) : default_margin;
   if (!gpu_seen && bound >= 0) inside = std::max(inside, ErrorOf(row, true, upper_margin));
   // The analytic bound of memory is made for any job; those of times and shares are factors that nobody has checked

@@ -11,6 +11,7 @@
 #include "device/catalogue.h"
 #include "features/feature_row.h"
 #include "features/graph_builder.h"
+#include "graph/reader.h"
 #include "lab/evaluate/evaluate_predictor.h"
 #include "trees/bundle.h"
 
@@ -281,6 +282,41 @@ TEST(Predictor, TheDefaultSaysWhenAJobIsUnlikeWhatItWasTrainedOn) {
   const Demand tiny = predictor->Predict(Profile(1, 2, 1), A100());
   EXPECT_NE(tiny.flags & kDemandOutside, 0u);
   EXPECT_GT(tiny.distance, 1);
+}
+
+// Where a step is a few launches, trees that only large jobs taught fade, but not towards more. The built-in ones may
+// still read how much of a step is launches, which falls as the batch grows: a seventh is theirs.
+TEST(Predictor, OneSampleTakesNoLongerThanSixtyFour) {
+  constexpr double kOfTrees = 1.15;
+  const auto predictor = Predictor::Default();
+  const auto holds = [&](const char* name, const RunSpec& run, const auto& profile) {
+    const JobProfile one = profile(1), many = profile(64);
+    for (const GpuType& gpu : Catalogue::Default()->types()) {
+      EXPECT_LE(static_cast<double>(predictor->Predict(one, gpu).step_time_us.estimate),
+                kOfTrees * static_cast<double>(predictor->Predict(many, gpu).step_time_us.estimate))
+          << name << " on " << gpu.name << ", " << Name(run.mode) << ", " << Name(run.precision) << ", "
+          << Name(run.framework);
+    }
+  };
+  for (const RunMode mode : {RunMode::kTraining, RunMode::kInference}) {
+    for (const Precision precision : {Precision::kFp32, Precision::kAmpFp16, Precision::kBf16}) {
+      for (const Framework framework : {Framework::kPyTorch, Framework::kPyTorchCompiled, Framework::kTensorFlow}) {
+        RunSpec run = {.mode = mode, .precision = precision, .framework = framework};
+        for (const int64_t width : {8, 128, 2048}) {
+          holds("a perceptron", run, [&](int64_t batch) { return Profile(batch, width, 6, run); });
+        }
+        for (const char* net : {"shufflenet_v2_x1_0", "dqn_atari", "bert_tiny", "dcgan_discriminator"}) {
+          const auto graph = ReadOnnxFile(std::string(HORUS_SOURCE_DIR) + "/examples/models/graphs/" + net + ".onnx");
+          ASSERT_TRUE(graph.ok()) << graph.status();
+          holds(net, run, [&](int64_t batch) {
+            run.dims = {.batch = batch, .dims = {}};
+            if (net == std::string_view("bert_tiny")) run.dims.dims = {{"seq", 64}};
+            return Analyse(*graph, run).value();
+          });
+        }
+      }
+    }
+  }
 }
 
 TEST(Predictor, ExplanationsAddUpToThePrediction) {
