@@ -80,6 +80,23 @@ std::array<double, 2> FitLine(const std::vector<LineRow>& rows, const std::array
   return {p, q};
 }
 
+// How far a site's runs lie from its constants says how wide its bound is, beside what the runs of others say: those
+// count as kRunsOfOthers. An assumption: 1 to 8 keep the bounds of campaigns left out, and fewer make them narrower.
+void AdjustScatter(const std::vector<const TrainingRow*>& rows, TargetModel& model) {
+  constexpr double kRunsOfOthers = 2, kDeviations = 1.28;  // of a normal variable, below which nine of ten lie
+  constexpr double kMostMargin = 1000;                     // that a bundle holds
+  if (model.upper_margin < 0) return;
+  double squares = kRunsOfOthers * std::pow(model.upper_margin, 2);
+  for (const TrainingRow* row : rows) {
+    const double value = model.Refine(row->features, row->gpu, AnalyticOf(model, *row)).value;
+    const double error = std::log(Measured(model, *row) / std::max(value, 1.0));
+    squares += std::pow(kDeviations * model.ScoreOf(row->features, true, error), 2);
+  }
+  // The base that was fitted to them takes one run away.
+  const double runs = kRunsOfOthers + static_cast<double>(rows.size()) - 1;
+  model.upper_margin = std::min(std::sqrt(squares / runs), kMostMargin);
+}
+
 // Measured memory is `scale` times what the jobs hold and the site's base, by errors relative to what was measured:
 // large jobs' scratch is no base. Runs of one size tell the base alone, for a scale is close to 1 wherever it was
 // measured.
@@ -102,6 +119,7 @@ void AdjustBase(const std::vector<const TrainingRow*>& rows, TargetModel& model)
   model.base_mib = std::max(0.0, base_mib);
   model.site_margin *= std::max(0.0, 1 - static_cast<double>(rows.size()) / kRowsForSite);
   for (const size_t own : {0, 1}) model.factors[own] += std::log(std::max(scale, 0.5));  // held and scratch
+  AdjustScatter(rows, model);
 }
 
 // Loaders, hosts and samplers of a site raise low utilisation and lower high one: a level and a slope in log space.

@@ -77,6 +77,22 @@ TEST(Site, JobsThatTakeMoreThanPredictedAtEverySizeAreAScaleAndABase) {
   EXPECT_LT(report.effects[0].error_after, 0.05);
 }
 
+TEST(Site, RunsThatScatterMakeAWiderBound) {
+  const auto base = Trained(Quantity::kMemory);
+  ASSERT_NE(base, nullptr);
+  const auto margin = [&base](double scatter) {
+    TrainingSet set = Site(Quantity::kMemory, 4, 1, 700);
+    for (size_t i = 0; i < set.rows.size(); ++i) {
+      set.rows[i].measured[At(Quantity::kMemory)] *= i % 2 == 0 ? 1 + scatter : 1 / (1 + scatter);
+    }
+    return (*Predictor::FromBundle(CalibrateToSite(*base, set, {}).value()))
+        ->FindModel(Quantity::kMemory)
+        ->upper_margin;
+  };
+  EXPECT_LT(margin(0.02), margin(0.3) / 3);
+  EXPECT_LE(margin(9999), 1000) << "what a bundle holds";
+}
+
 TEST(Site, AStatedBaseIsTakenAsItIs) {
   const auto base = Trained(Quantity::kMemory);
   ASSERT_NE(base, nullptr);
