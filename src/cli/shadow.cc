@@ -45,8 +45,6 @@ struct ShadowNames {
   std::function<std::string(JobId)> job;
 };
 
-constexpr double kHoursADay = 24;
-
 double ShareOf(double part, double whole) { return whole > 0 ? part / whole : 0; }
 
 double Mean(double sum, uint64_t count) { return ShareOf(sum, static_cast<double>(count)); }
@@ -194,20 +192,22 @@ std::string ShadowText(const ShadowTotals& totals, const std::string& policy, co
   };
   row("jobs placed", [](const ShadowSide& side) { return absl::StrCat(side.placed); });
   row("useful work gained, GPUs", [](const ShadowSide& side) { return absl::StrFormat("%.2f", side.work); });
+  row("the same, GPU-hours", [](const ShadowSide& side) { return absl::StrFormat("%.4g", side.gpu_hours); });
   row("mean predicted slowdown", [](const ShadowSide& side) {
     return side.slowdown.count == 0 ? std::string("-") : Factor(side.slowdown.Mean());
   });
   row("tenants beyond their bounds", [](const ShadowSide& side) { return absl::StrCat(side.beyond_bound); });
-  std::string text = "Each choice of the log, beside that of policy " + policy + " in the same state\n\n";
+  std::string text =
+      "The log's jobs in turn, as theirs placed them and as policies " + policy + " and exclusive would\n\n";
   absl::StrAppend(&text, table.Render("  "), "\n");
   const auto line = [&](const char* label, const std::string& value) {
     absl::StrAppendFormat(&text, "  %-26s %s\n", label, value);
   };
+  absl::StrAppend(&text, "Each choice of theirs by itself, beside that of policy ", policy, " in the same state\n");
   line("their choices", absl::StrFormat("%d the same, %d equally good, %d worse, %d better", totals.same,
-                                        totals.equally_good, totals.worse, totals.better));
-  line("regret",
-       absl::StrFormat("%.4g GPU-hours of useful work lost in %.4g hours: %.4g a day", totals.regret_gpu_hours,
-                       totals.hours, ShareOf(kHoursADay * totals.regret_gpu_hours, totals.hours)));
+                                        totals.equally_good, totals.worse, totals.better) +
+                            (totals.refused() > 0 ? absl::StrFormat(", %d where ours waits", totals.refused()) : ""));
+  line("regret", absl::StrFormat("%.4g GPU-hours of useful work in %.4g hours", totals.regret_gpu_hours, totals.hours));
   for (size_t i = 1; i < kReasonCount; ++i) {
     if (totals.broken[i] == 0) continue;
     line("their places break a rule",
@@ -240,6 +240,7 @@ std::string ShadowJson(const ShadowReplay& replay, const PlacementReport& end, c
   const auto side = [](const ShadowSide& one) {
     return Json{{"placed", one.placed},
                 {"work", one.work},
+                {"gpu_hours", one.gpu_hours},
                 {"slowdown", HistogramJson(one.slowdown)},
                 {"beyond_bound", one.beyond_bound}};
   };
@@ -265,7 +266,7 @@ std::string ShadowJson(const ShadowReplay& replay, const PlacementReport& end, c
       {"worse", totals.worse},
       {"better", totals.better},
       {"refused", totals.refused()},
-      {"regret", totals.regret()},
+      {"regret", totals.regret},
       {"hours", totals.hours},
       {"regret_gpu_hours", totals.regret_gpu_hours},
       {"theirs", side(totals.theirs)},
@@ -295,9 +296,9 @@ std::string ShadowMetrics(const ShadowTotals& totals) {
   count("horus_shadow_bad_lines_total", "Lines of the log that were left out.", totals.bad_lines);
   count("horus_shadow_same_total", "Decisions that ours would have taken too.", totals.same);
   count("horus_shadow_refused_total", "Decisions where ours would have let the job wait.", totals.refused());
-  Single("horus_shadow_regret_gpus", "gauge", "Useful work that ours would have gained beyond theirs, summed.",
-         totals.regret(), out);
-  Metric("horus_shadow_work_gpus", "gauge", "Useful work gained by decisions that both took, summed.",
+  Single("horus_shadow_regret_gpus", "gauge", "Useful work that ours would have gained more, each choice by itself.",
+         totals.regret, out);
+  Metric("horus_shadow_work_gpus", "gauge", "Useful work gained, the choices of each taken in turn.",
          Sides("horus_shadow_work_gpus", totals.theirs.work, totals.ours.work), out);
   Metric("horus_shadow_beyond_bound_total", "counter", "Tenants predicted beyond their slowdown bounds.",
          Sides("horus_shadow_beyond_bound_total", static_cast<double>(totals.theirs.beyond_bound),
@@ -310,7 +311,8 @@ std::string ShadowMetrics(const ShadowTotals& totals) {
   }
   Metric("horus_shadow_broken_rules_total", "counter", "Their places by the first rule of ours that they break.",
          broken, out);
-  Metric("horus_shadow_predicted_slowdown", "histogram", "Predicted slowdown of the job at decisions that both took.",
+  Metric("horus_shadow_predicted_slowdown", "histogram", "Predicted slowdown of the job, the choices of each in turn.",
+
          HistogramLines("horus_shadow_predicted_slowdown", "scheduler=\"theirs\"", totals.theirs.slowdown) +
              HistogramLines("horus_shadow_predicted_slowdown", "scheduler=\"ours\"", totals.ours.slowdown),
          out);
@@ -352,7 +354,7 @@ Examples:
   horus shadow --cluster cluster.yaml --jobs jobs.yaml --log decisions.csv --out beside.csv --prometheus shadow.prom
 
 Nothing is decided for anybody: the log's placements are carried out, and before each of them ours plans the same job
-in the same state. docs/shadow.md describes the log and what is compared.)";
+in the same state, and in that which its own choices led to. docs/shadow.md describes the log and what is compared.)";
 
 struct ShadowFlags {
   std::string cluster, jobs, log;
@@ -480,6 +482,7 @@ absl::Status Shadow(const ShadowFlags& options) {
   HORUS_ASSIGN_OR_RETURN(Cluster cluster, MakeCluster(file));
   HORUS_ASSIGN_OR_RETURN(const auto model, LoadInterference(placing.interference, file.catalogue, predictor));
   HORUS_ASSIGN_OR_RETURN(std::unique_ptr<Placer> placer, MakePlacer(placing, model));
+  HORUS_ASSIGN_OR_RETURN(std::unique_ptr<Placer> ours, MakePlacer(placing, model));
   const double bound = placer->slowdown_bound();
   PlacingOptions alone = placing;
   alone.policy = "exclusive";
@@ -497,7 +500,7 @@ absl::Status Shadow(const ShadowFlags& options) {
   const bool keep = !options.out.empty();
   if (keep) HORUS_RETURN_IF_ERROR(records.Open());
   ShadowReplay replay(
-      std::move(cluster), std::move(placer), std::move(exclusive),
+      std::move(cluster), std::move(placer), std::move(ours), std::move(exclusive),
       [&](const std::string& name) { return jobs.Find(name); },
       [&](const ShadowRecord& record) { return keep ? records.Add(record, names) : absl::OkStatus(); });
   HORUS_RETURN_IF_ERROR(Replay(options, replay));

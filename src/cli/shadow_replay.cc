@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Their state is the truth: ours only plans on it.
+// Their state is the truth: ours plans on it, and beside it goes on in a state of its own.
 #include "cli/shadow_replay.h"
 
 #include <algorithm>
@@ -32,6 +32,13 @@ void SlowdownHistogram::Add(double slowdown) {
   sum += slowdown;
 }
 
+void ShadowSide::Add(const Appraisal& does) {
+  ++placed;
+  slowdown.Add(static_cast<double>(does.own.estimate));
+  work += does.work;
+  beyond_bound += does.beyond_bound;
+}
+
 double ShadowReplay::Running::Now() const {
   double worst = 1;
   for (const auto& [slot, one] : slowdown) worst = std::max(worst, one);
@@ -43,11 +50,12 @@ void ShadowReplay::Running::Pass(double time) {
   last = time;
 }
 
-ShadowReplay::ShadowReplay(Cluster cluster, std::unique_ptr<Placer> placer, std::unique_ptr<Placer> exclusive,
-                           JobFinder jobs, Sink sink)
+ShadowReplay::ShadowReplay(Cluster cluster, std::unique_ptr<Placer> placer, std::unique_ptr<Placer> ours,
+                           std::unique_ptr<Placer> exclusive, JobFinder jobs, Sink sink)
     : cluster_(std::move(cluster)),
       placer_(std::move(placer)),
-      exclusive_(std::move(exclusive)),
+      ours_{cluster_, std::move(ours)},
+      exclusive_{cluster_, std::move(exclusive)},
       appraiser_(placer_->appraiser()),
       jobs_(std::move(jobs)),
       sink_(std::move(sink)) {
@@ -127,14 +135,22 @@ absl::Status ShadowReplay::Observe(const DecisionLog& log, const LogEntry& entry
   return absl::OkStatus();
 }
 
-absl::StatusOr<ShadowChoice> ShadowReplay::ChoiceOf(Placer& placer, const JobSpec& job) const {
-  HORUS_ASSIGN_OR_RETURN(const Plan plan, placer.MakePlan(cluster_, {&job, 1}));
+absl::StatusOr<ShadowChoice> ShadowReplay::ChoiceOf(Placer& placer, const Cluster& cluster, const JobSpec& job) const {
+  HORUS_ASSIGN_OR_RETURN(const Plan plan, placer.MakePlan(cluster, {&job, 1}));
   const Decision& decision = plan.decisions.front();
   ShadowChoice choice{decision.verdict, decision.reason, decision.slots, {}};
   if (choice.verdict == Verdict::kPlace) {
-    HORUS_ASSIGN_OR_RETURN(choice.does, appraiser_.Of(cluster_, job, choice.slots));
+    HORUS_ASSIGN_OR_RETURN(choice.does, appraiser_.Of(cluster, job, choice.slots));
   }
   return choice;
+}
+
+absl::StatusOr<double> ShadowReplay::TakeTurn(Turn& turn, const JobSpec& job, ShadowSide& side) const {
+  HORUS_ASSIGN_OR_RETURN(const ShadowChoice choice, ChoiceOf(*turn.placer, turn.cluster, job));
+  if (choice.verdict != Verdict::kPlace) return 0.0;
+  HORUS_RETURN_IF_ERROR(turn.cluster.Adopt(job, choice.slots).status());
+  side.Add(choice.does);
+  return choice.does.work;
 }
 
 std::vector<JobId> ShadowReplay::TenantsOn(std::span<const Slot> slots) const {
@@ -153,20 +169,11 @@ std::vector<JobId> ShadowReplay::TenantsOn(std::span<const Slot> slots) const {
 void ShadowReplay::Count(const ShadowRecord& record) {
   ++totals_.decisions;
   ++totals_.broken[static_cast<size_t>(record.theirs.does.reason)];
-  const bool both = record.ours.verdict == Verdict::kPlace;
-  const auto add = [&](const ShadowChoice& choice, ShadowSide& side) {
-    if (choice.verdict != Verdict::kPlace) return;
-    ++side.placed;
-    side.beyond_bound += choice.does.beyond_bound;
-    if (!both) return;
-    side.work += choice.does.work;
-    side.slowdown.Add(static_cast<double>(choice.does.own.estimate));
-  };
-  add(record.theirs, totals_.theirs);
-  add(record.ours, totals_.ours);
-  add(record.exclusive, totals_.exclusive);
-  if (!both) return;
+  totals_.theirs.Add(record.theirs.does);
+  if (record.ours.verdict != Verdict::kPlace) return;
   const double regret = record.regret();
+  ++totals_.compared;
+  totals_.regret += regret;
   uint64_t& kind = record.same                    ? totals_.same
                    : record.IsWorse()             ? totals_.worse
                    : regret < -record.tolerance() ? totals_.better
@@ -194,8 +201,7 @@ absl::Status ShadowReplay::Place(const DecisionLog& log, const LogEntry& entry, 
   if (!their.ok()) return log.Wrong(entry, "devices", MessageOf(their.status()));
   record.theirs.does = *their;
   record.beside = TenantsOn(slots);
-  HORUS_ASSIGN_OR_RETURN(record.ours, ChoiceOf(*placer_, job));
-  HORUS_ASSIGN_OR_RETURN(record.exclusive, ChoiceOf(*exclusive_, job));
+  HORUS_ASSIGN_OR_RETURN(record.ours, ChoiceOf(*placer_, cluster_, job));
   record.same = PlacesOf(slots) == PlacesOf(record.ours.slots);
   Running running = Follow(job, slots, entry, their->communication);
   HORUS_RETURN_IF_ERROR(Observe(log, entry, running));
@@ -203,6 +209,8 @@ absl::Status ShadowReplay::Place(const DecisionLog& log, const LogEntry& entry, 
     return log.Wrong(entry, "devices", MessageOf(status));
   }
   time_s_ = entry.time_s;
+  HORUS_ASSIGN_OR_RETURN(running.our_work, TakeTurn(ours_, job, totals_.ours));
+  HORUS_ASSIGN_OR_RETURN(running.exclusive_work, TakeTurn(exclusive_, job, totals_.exclusive));
   running.decision = record;
   totals_.of_requests_alone += IsRequestAlone(job) ? 1 : 0;
   running_[job.id] = std::move(running);
@@ -216,6 +224,9 @@ void ShadowReplay::CountHours(Running& running) {
   constexpr double kSecondsAnHour = 3600;
   ShadowRecord& decision = running.decision;
   decision.hours = (time_s_ - decision.time_s) / kSecondsAnHour;
+  totals_.theirs.gpu_hours += decision.theirs.does.work * decision.hours;
+  totals_.ours.gpu_hours += running.our_work * decision.hours;
+  totals_.exclusive.gpu_hours += running.exclusive_work * decision.hours;
   if (decision.ours.verdict == Verdict::kPlace) totals_.regret_gpu_hours += decision.regret() * decision.hours;
   for (ShadowRecord& one : totals_.most_costly) {
     if (one.line == decision.line) one.hours = decision.hours;
@@ -259,7 +270,9 @@ absl::Status ShadowReplay::Release(const DecisionLog& log, const LogEntry& entry
     HORUS_RETURN_IF_ERROR(Compare(entry.line, job.id, at->second));
     running_.erase(at);
   }
-  HORUS_RETURN_IF_ERROR(cluster_.Release(job.id));
+  for (Cluster* cluster : {&cluster_, &ours_.cluster, &exclusive_.cluster}) {
+    if (cluster->HasJob(job.id)) HORUS_RETURN_IF_ERROR(cluster->Release(job.id));
+  }
   ++totals_.releases;
   return Refresh(info->slots);
 }

@@ -4,7 +4,7 @@
 // Enters:  entries of its log in the order of time; jobs by name.
 // Leaves:  a record for each decision and observation, and totals.
 // Units:   seconds; work as in docs/place.md; slowdown = shared / alone.
-// Cost:    two plans and a few model calls an entry; memory for the cluster and the jobs on it.
+// Cost:    three plans and a few model calls an entry; memory for three clusters and the jobs on them.
 // Thread class: one thread at a time.
 #pragma once
 
@@ -38,11 +38,14 @@ struct SlowdownHistogram {
   [[nodiscard]] double Mean() const { return count == 0 ? 0 : sum / static_cast<double>(count); }
 };
 
+// A scheduler's choices in turn, each in the state that its earlier ones led to; a job that waits gains nothing.
 struct ShadowSide {
   uint64_t placed = 0;
-  SlowdownHistogram slowdown;  // predicted for the job, of decisions that both theirs and ours took
-  double work = 0;             // the same
-  uint64_t beyond_bound = 0;   // tenants pushed beyond their bounds, over all decisions
+  SlowdownHistogram slowdown;  // predicted for the job
+  double work = 0;             // gained, GPUs
+  double gpu_hours = 0;        // the same for as long as the jobs were there
+  uint64_t beyond_bound = 0;   // tenants pushed beyond their bounds
+  void Add(const Appraisal& does);
 };
 
 // What a scheduler did with one job, or would have done.
@@ -59,8 +62,7 @@ struct ShadowRecord {
   double time_s = 0;
   JobId job = 0;
   bool is_decision = true;
-  ShadowChoice theirs, ours;
-  ShadowChoice exclusive;     // of the policy of that name
+  ShadowChoice theirs, ours;  // ours in the same state
   std::vector<JobId> beside;  // who was on the devices of theirs
   bool same = false;
   double hours = 0;      // that the job was there, once it left or the log ended; of a decision
@@ -88,9 +90,10 @@ struct ShadowTotals {
   uint64_t worse = 0;
   uint64_t better = 0;
   std::array<uint64_t, kReasonCount> broken = {};  // their places by the first rule of ours that they break
-  ShadowSide theirs, ours;
-  ShadowSide exclusive;                   // where it would let the job wait it gains nothing
-  std::vector<ShadowRecord> most_costly;  // up to kMostCostly that are worse, by descending regret
+  uint64_t compared = 0;                           // decisions that both took
+  double regret = 0;                               // of these, each by itself: ours exclude each other
+  ShadowSide theirs, ours, exclusive;              // in turn
+  std::vector<ShadowRecord> most_costly;           // up to kMostCostly that are worse, by descending regret
   uint64_t observed = 0;
   SlowdownHistogram observations;
   double error_sum = 0;  // |predicted - observed| / observed
@@ -99,9 +102,7 @@ struct ShadowTotals {
   double hours = 0;             // from the first entry to the last
   double regret_gpu_hours = 0;  // each regret for as long as its job was there
 
-  [[nodiscard]] uint64_t compared() const { return ours.placed; }  // decisions that both took
-  [[nodiscard]] uint64_t refused() const { return decisions - ours.placed; }
-  [[nodiscard]] double regret() const { return ours.work - theirs.work; }
+  [[nodiscard]] uint64_t refused() const { return decisions - compared; }
 };
 
 // DidYouMean among the keys of a map; empty where there are too many to look at.
@@ -121,9 +122,9 @@ class ShadowReplay {
  public:
   using Sink = std::function<absl::Status(const ShadowRecord&)>;
 
-  // `exclusive`: a placer of that policy, with the same model.
-  ShadowReplay(Cluster cluster, std::unique_ptr<Placer> placer, std::unique_ptr<Placer> exclusive, JobFinder jobs,
-               Sink sink);
+  // `ours`: a placer like `placer`, `exclusive`: one of that policy, with the same model; both for choices in turn.
+  ShadowReplay(Cluster cluster, std::unique_ptr<Placer> placer, std::unique_ptr<Placer> ours,
+               std::unique_ptr<Placer> exclusive, JobFinder jobs, Sink sink);
 
   // INVALID_ARGUMENT naming file, line and field where the entry cannot be; nothing changed then.
   [[nodiscard]] absl::Status Take(const DecisionLog& log, const LogEntry& entry);
@@ -147,13 +148,21 @@ class ShadowReplay {
     double bound = 0;
     double observed = 0;  // 0 = nothing yet
     ShadowRecord decision;
+    double our_work = 0, exclusive_work = 0;  // gained in turn
     [[nodiscard]] double Now() const;
     void Pass(double time);
   };
   [[nodiscard]] absl::StatusOr<Slots> SlotsOf(const DecisionLog& log, const LogEntry& entry, const JobSpec& job) const;
   [[nodiscard]] absl::Status Place(const DecisionLog& log, const LogEntry& entry, const JobSpec& job);
   [[nodiscard]] absl::Status Release(const DecisionLog& log, const LogEntry& entry, const JobSpec& job);
-  [[nodiscard]] absl::StatusOr<ShadowChoice> ChoiceOf(Placer& placer, const JobSpec& job) const;
+  // A scheduler whose own choices are its state.
+  struct Turn {
+    Cluster cluster;
+    std::unique_ptr<Placer> placer;
+  };
+  [[nodiscard]] absl::StatusOr<ShadowChoice> ChoiceOf(Placer& placer, const Cluster& cluster, const JobSpec& job) const;
+  // The useful work gained.
+  [[nodiscard]] absl::StatusOr<double> TakeTurn(Turn& turn, const JobSpec& job, ShadowSide& side) const;
   [[nodiscard]] std::vector<JobId> TenantsOn(std::span<const Slot> slots) const;
   void Count(const ShadowRecord& record);
   void CountHours(Running& running);
@@ -165,7 +174,7 @@ class ShadowReplay {
 
   Cluster cluster_;
   std::unique_ptr<Placer> placer_;
-  std::unique_ptr<Placer> exclusive_;
+  Turn ours_, exclusive_;
   Appraiser appraiser_;
   JobFinder jobs_;
   Sink sink_;
