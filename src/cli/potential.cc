@@ -46,7 +46,8 @@ constexpr size_t kCarryingPairs = 5;
 constexpr size_t kShownPairBytes = 36;
 constexpr size_t kShownLeftOut = 5;
 constexpr double kPct = 100;
-constexpr double kMostPerGpu = 1e6;  // cores or GiB, as of a node
+constexpr double kLeastGainTold = 0.0005;  // less is the solver's noise; chosen
+constexpr double kMostPerGpu = 1e6;        // cores or GiB, as of a node
 constexpr int kPotentialJsonVersion = 1;
 
 std::string NameOf(const PotentialReport& report, const PotentialCase& one) {
@@ -73,10 +74,11 @@ std::string VerdictText(const PotentialReport& report, const PotentialCase& one)
   const bool unknown = HasUnknown(report, one);
   if (one.potential->run == 0 && unknown) return "Nothing can be said of sharing " + where + ".";
   if (one.potential->run == 0) return absl::StrFormat("Nothing shares %s: no pair is known to run.", where);
-  bool pays = false;
+  bool pays = false, gains = false;
   std::string expected, bounded;
   for (const PotentialAtBound& row : one.potential->at) {
     pays |= row.pays;
+    gains |= row.gain >= kLeastGainTold;
     const std::string gain = absl::StrFormat("%+.1f %%", kPct * row.gain);
     if (std::isinf(row.slowdown_bound)) {
       expected = gain + " by expectation";
@@ -88,8 +90,17 @@ std::string VerdictText(const PotentialReport& report, const PotentialCase& one)
   const char* const verdict = pays      ? "Sharing pays"
                               : unknown ? "Of jobs that are known, sharing does not pay"
                                         : "Sharing does not pay";
-  return absl::StrFormat("%s %s: %s%s%s.", verdict, where, expected, expected.empty() || bounded.empty() ? "" : "; ",
-                         bounded);
+  const std::string told = !gains ? "it gains nothing, whatever the bound"
+                                  : expected + (expected.empty() || bounded.empty() ? "" : "; ") + bounded;
+  const bool elsewhere = std::ranges::any_of(report.cases, [](const PotentialCase& other) {
+    return other.potential && std::ranges::any_of(other.potential->at, &PotentialAtBound::pays);
+  });
+  return absl::StrFormat("%s %s: %s.%s", verdict, where, told,
+                         pays || one.gpu || !elsewhere
+                             ? ""
+                             : " Together the types do the whole mix in its proportions, so that jobs which run on "
+                               "few GPUs, and share with nobody there, hold the others up; a type by itself counts "
+                               "the jobs that run on it.");
 }
 
 std::string LeftOutText(const PotentialReport& report, const PotentialCase& one) {
@@ -102,7 +113,9 @@ std::string LeftOutText(const PotentialReport& report, const PotentialCase& one)
     names.push_back(Shown(report.table.profiles[profile]));
   }
   return names.empty() ? ""
-                       : absl::StrFormat(" Left out there (%d): %s.", one.left_out.size(), absl::StrJoin(names, ", "));
+                       : absl::StrFormat(" %d profiles %s: %s.", one.left_out.size(),
+                                         one.gpu ? "do not run there" : "whose units differ by type are not in it",
+                                         absl::StrJoin(names, ", "));
 }
 
 std::string CasesText(const PotentialReport& report) {
@@ -260,6 +273,7 @@ std::string PotentialJson(const PotentialReport& report) {
                {"source", report.source},
                {"jobs", report.jobs.size()},
                {"jobs_of_requests_alone", report.unknown_jobs},
+               {"gpus_free", report.gpus_free ? Json(*report.gpus_free) : Json(nullptr)},
                {"profiles", report.table.profiles},
                {"reference", report.table.gpus[report.reference]},
                {"clip_percentile", report.clip_percentile},

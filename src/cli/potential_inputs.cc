@@ -3,8 +3,10 @@
 #include "cli/potential_inputs.h"
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <memory>
+#include <numeric>
 #include <set>
 #include <span>
 #include <tuple>
@@ -175,8 +177,13 @@ absl::Status AddHostsPerGpu(const PotentialSources& sources, PotentialInputs& in
 absl::StatusOr<PotentialInputs> LoadMeasured(const PotentialSources& sources) {
   SpeedsReader reader;
   for (const std::string& path : sources.speeds) HORUS_RETURN_IF_ERROR(reader.Read(path));
-  PotentialInputs inputs{
-      .table = reader.Table(), .hosts = {}, .other_units = {}, .source = "measured", .notes = {}, .unknown = {}};
+  PotentialInputs inputs{.table = reader.Table(),
+                         .hosts = {},
+                         .other_units = {},
+                         .source = "measured",
+                         .notes = {},
+                         .gpus_free = {},
+                         .unknown = {}};
   if (inputs.table.profiles.empty()) return InvalidArgument("--speeds: expected speeds of jobs alone, found none");
   GpuNames known{.names = inputs.table.gpus, .types = {}, .catalogue = nullptr};
   HORUS_ASSIGN_OR_RETURN(known.catalogue, LoadCatalogue(sources.gpus_files));
@@ -231,6 +238,7 @@ struct Predicted {
   std::vector<JobSpec> jobs;                             // those that ask for the same are one
   std::vector<uint32_t> profile;                         // of each job of the file that counts
   std::set<std::pair<std::string, std::string>> labels;  // that some job selects nodes by
+  std::vector<JobSpec> left_out;                         // jobs on several GPUs, or with alternatives
 };
 
 // Devices that no rule and no model tells apart for these jobs; each with how many there are, and all that one of their
@@ -310,6 +318,36 @@ std::vector<DeviceKind> DevicesOf(const ClusterFile& file, Predicted& predicted,
   return devices;
 }
 
+// Of the GPUs of all kinds on which such a job may run it holds an equal part.
+void LeaveOutGpus(const Predicted& predicted, const std::vector<DeviceKind>& devices, PotentialInputs& inputs,
+                  std::vector<HostsOfType>& hosts) {
+  const double all = std::accumulate(inputs.gpus.begin(), inputs.gpus.end(), 0.0);
+  std::vector<double> left = inputs.gpus;
+  for (const JobSpec& job : predicted.left_out) {
+    const auto may_run = [&](const NodeSpec& node) {
+      return FindDemand(job, node.devices[0].type) != nullptr &&
+             std::ranges::all_of(job.node_selector, [&](const auto& label) {
+               return predicted.labels.empty() || std::ranges::find(node.labels, label) != node.labels.end();
+             });
+    };
+    double there = 0;
+    for (size_t i = 0; i < devices.size(); ++i) there += may_run(devices[i].node) ? left[i] : 0;
+    if (there == 0) continue;
+    const double stays = std::max(0.0, 1 - SlotCount(job) / there);
+    for (size_t i = 0; i < devices.size(); ++i) left[i] *= may_run(devices[i].node) ? stays : 1;
+  }
+  for (size_t i = 0; i < devices.size(); ++i) {
+    left[i] = std::round(left[i]);
+    hosts[i].cpu_milli *= left[i] / inputs.gpus[i];
+    hosts[i].mem_mib *= left[i] / inputs.gpus[i];
+  }
+  inputs.gpus = std::move(left);
+  if (predicted.left_out.empty()) return;
+  inputs.notes.push_back(
+      absl::StrFormat("Left out: %d jobs not on exactly one GPU, or with alternatives, and %.0f GPUs for them.",
+                      predicted.left_out.size(), all - std::accumulate(inputs.gpus.begin(), inputs.gpus.end(), 0.0)));
+}
+
 bool NeverShares(const JobSpec& job) { return job.exclusive || job.gpu_milli == kMilliPerGpu; }
 
 // Profiles of jobs: those that ask for the same are one.
@@ -343,8 +381,7 @@ void Forget(bool owners_matter, JobSpec& job) {
 }
 
 absl::StatusOr<Predicted> CompletePredicted(const PotentialSources& sources, const ClusterFile& file,
-                                            const SensitivitiesByName& sensitivities, DemandShelf& shelf,
-                                            PotentialInputs& inputs) {
+                                            const SensitivitiesByName& sensitivities, DemandShelf& shelf) {
   HORUS_ASSIGN_OR_RETURN(const std::vector<JobRequest> requests, ReadJobsFile(sources.jobs, *file.catalogue));
   const bool owners_matter = std::ranges::any_of(requests, [](const JobRequest& request) {
     return request.spec.share == ShareWith::kSameTenant && !NeverShares(request.spec);
@@ -353,12 +390,13 @@ absl::StatusOr<Predicted> CompletePredicted(const PotentialSources& sources, con
   Predicted predicted;
   Profiles profiles;
   Progress progress;
-  size_t done = 0, several = 0;
+  size_t done = 0;
   for (const JobRequest& request : requests) {
     progress.Update("analysing jobs:", done++, requests.size());
     HORUS_ASSIGN_OR_RETURN(JobSpec job, shelf.Complete(request, present));
     if (!job.alternatives.empty() || job.tasks != 1 || job.gpus_per_task != 1) {
-      ++several;
+      predicted.labels.insert(job.node_selector.begin(), job.node_selector.end());
+      predicted.left_out.push_back(std::move(job));
       continue;
     }
     Forget(owners_matter, job);
@@ -371,9 +409,6 @@ absl::StatusOr<Predicted> CompletePredicted(const PotentialSources& sources, con
       for (TypeDemand& demand : job.demands) demand.demand.host_us = 0;
     }
     predicted.profile.push_back(profiles.Add(std::move(job), sensitive || !sources.mix.empty()));
-  }
-  if (several > 0) {
-    inputs.notes.push_back(absl::StrFormat("Left out: %d jobs not on exactly one GPU, or with alternatives.", several));
   }
   predicted.jobs = std::move(profiles.jobs);
   if (predicted.jobs.empty()) return InvalidArgument("%s: expected jobs on one GPU, found none", sources.jobs);
@@ -413,13 +448,18 @@ absl::StatusOr<PotentialInputs> LoadPredicted(const PotentialSources& sources) {
   HORUS_ASSIGN_OR_RETURN(const auto predictor, LoadPredictor(sources.bundle));
   HORUS_ASSIGN_OR_RETURN(auto catalogue, LoadCatalogue(sources.gpus_files));
   HORUS_ASSIGN_OR_RETURN(const ClusterFile file, ReadClusterFile(sources.cluster, std::move(catalogue)));
-  PotentialInputs inputs{
-      .table = {}, .hosts = {}, .other_units = {}, .source = NameOf(sources.interference), .notes = {}, .unknown = {}};
+  PotentialInputs inputs{.table = {},
+                         .hosts = {},
+                         .other_units = {},
+                         .source = NameOf(sources.interference),
+                         .notes = {},
+                         .gpus_free = {},
+                         .unknown = {}};
   inputs.notes.push_back("Predicted speeds: the figures are what the model believes, no bound on what happens.");
   HORUS_ASSIGN_OR_RETURN(auto model, LoadInterference(sources.interference, file.catalogue, predictor));
   DemandShelf shelf(file.catalogue, predictor);
   HORUS_ASSIGN_OR_RETURN(const SensitivitiesByName sensitivities, LoadSensitivities(sources.sensitivities));
-  HORUS_ASSIGN_OR_RETURN(Predicted predicted, CompletePredicted(sources, file, sensitivities, shelf, inputs));
+  HORUS_ASSIGN_OR_RETURN(Predicted predicted, CompletePredicted(sources, file, sensitivities, shelf));
   std::vector<HostsOfType> hosts;
   const std::vector<DeviceKind> devices = DevicesOf(file, predicted, inputs, hosts);
   if (devices.empty()) {
@@ -432,6 +472,16 @@ absl::StatusOr<PotentialInputs> LoadPredicted(const PotentialSources& sources) {
   HORUS_ASSIGN_OR_RETURN(inputs.table,
                          PredictSpeeds(predicted.jobs, devices, file.catalogue, *WithHostTime(model), limits));
   LeaveOutPairs(predicted, !sources.mix.empty(), inputs);
+  LeaveOutGpus(predicted, devices, inputs, hosts);
+  if (sources.mix.empty()) {
+    const double gpus = std::accumulate(inputs.gpus.begin(), inputs.gpus.end(), 0.0);
+    inputs.gpus_free = std::max(0.0, gpus - static_cast<double>(predicted.profile.size()));
+  }
+  if (inputs.gpus_free > 0) {
+    inputs.notes.push_back(absl::StrFormat(
+        "%.0f GPUs are free with every job alone: what sharing gains here is of endless work of this mix.",
+        *inputs.gpus_free));
+  }
   GpuNames known{.names = inputs.table.gpus, .types = {}, .catalogue = file.catalogue};
   for (const DeviceKind& device : devices) known.types.emplace_back(device.node.devices[0].type);
   HORUS_ASSIGN_OR_RETURN(inputs.reference, ChooseReference(sources.reference, known, inputs));

@@ -40,7 +40,8 @@ struct PotentialInputs {
   std::string source;
   std::vector<std::string> notes;
   bool has_trace = false;
-  std::vector<bool> unknown;  // profiles of which requests alone are known; empty: of none
+  std::optional<double> gpus_free;  // with each job on a GPU of its own; none where work comes by a mix
+  std::vector<bool> unknown;        // profiles of which requests alone are known; empty: of none
 };
 
 [[nodiscard]] absl::StatusOr<PotentialInputs> LoadPotential(const PotentialSources& sources);

@@ -193,6 +193,26 @@ class Potential(Files):
         found = json.loads(out)
         self.assertEqual((found["jobs"], found["profiles"]), (5, ["a", "c", "d", "e"]))
 
+    def test_jobs_left_out_take_their_gpus_along(self):
+        def job(name, more=""):
+            return f"  - {{name: {name}, {more}demand: {{t4: {{gpu_util_pct: 40, gpu_memory_gib: 4, step_time_ms: 9}}}}}}\n"
+        def nodes(t4):
+            return f"version: 1\nnodes: [{{name: a, cpu_cores: 8, memory_gib: 64, gpus: [{{type: t4, count: {t4}}}, {{type: k80, count: 2}}]}}]\n"
+        alone = "version: 1\njobs:\n" + job("a") + job("b")
+        asked = ("--jobs", self.write("jobs.yaml", alone + job("gang", "gpus: 4, ")), "--bound", "none")
+        found = self.ask("--cluster", self.write("cluster.yaml", nodes(6)), *asked)
+        self.assertIn("Left out: 1 jobs not on exactly one GPU, or with alternatives, and 4 GPUs for them.", found["notes"])
+        self.assertEqual((found["cluster"]["gpus"], found["gpus_free"]), ({"k80": 2, "t4": 2}, 2))  # it runs on no K80
+        less = self.ask("--cluster", self.write("less.yaml", nodes(2)), "--jobs", self.write("alone.yaml", alone), "--bound", "none")
+        self.assertEqual(found["cases"], less["cases"])
+        self.assertTrue(any(note.startswith("2 GPUs are free") for note in found["notes"]))
+        self.assertIsNone(self.measured("--gpus", "v100=10")["gpus_free"])  # of a mix nobody knows
+
+    def test_what_the_solver_leaves_over_is_no_gain(self):
+        code, out, err = run("potential", "--speeds", self.speeds, "--mix", self.trace, "--gpus", "k80=4")
+        self.assertEqual((code, err), (0, ""))
+        self.assertIn("Sharing does not pay on k80: it gains nothing, whatever the bound.", out)
+
     def test_bad_requests_name_what_is_wrong(self):
         files = ("--speeds", self.speeds, "--mix", self.trace)
         bad_mix = self.write("bad.csv", "profile,share\nAa,1\n")

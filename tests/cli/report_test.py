@@ -3,8 +3,12 @@
 
 import base64
 import hashlib
+import html
 import json
 import re
+import shutil
+import subprocess
+import unittest
 
 from command import ROOT, Files, main, run
 
@@ -12,6 +16,9 @@ HOSTILE = "</script><script>alert(1)</script><!--<img src=x onerror=alert(2)>"
 CLUSTER = ROOT / "examples/cluster.yaml"
 EXAMPLE = ("--cluster", CLUSTER, "--jobs", ROOT / "examples/jobs.yaml")
 SHADOW = ("shadow", *EXAMPLE, "--log", ROOT / "examples/decisions.csv")
+
+
+CHROMIUM = shutil.which("chromium")
 
 
 def held(page):
@@ -25,6 +32,40 @@ class Report(Files):
         code, out, err = run(*args, path)
         self.assertEqual((code, err), (0, ""))
         return path.read_text(encoding="utf-8")
+
+    def shown(self, *documents, price=2.5):
+        """What a browser shows of documents, as one line."""
+        paths = [self.write(f"shown{i}.json", json.dumps(one)) for i, one in enumerate(documents)]
+        self.page("report", *paths, "--gpu-hour-price", price, "-o")
+        done = subprocess.run([CHROMIUM, "--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--dump-dom",
+                               (self.folder / "page.html").as_uri()], capture_output=True, timeout=120, check=True)
+        body = re.sub(r"<(script|noscript).*?</\1>", "", done.stdout.decode().split("<body", 1)[1], flags=re.DOTALL)
+        return re.sub(r"\s+", " ", html.unescape(re.sub("<[^>]*>", " ", body)))
+
+    def shadow_of(self, **changes):
+        return {**json.loads(run(*SHADOW, "--json")[1]), **changes}
+
+    @staticmethod
+    def potential_of(gpus_free, gain_pct, shared_rate):
+        bound = {"slowdown_bound": 2, "exclusive_rate": 4, "shared_rate": shared_rate, "gain_pct": gain_pct, "pays": gain_pct > 5, "pairs": []}
+        case = {"gpu": "t4", "gpus": 4, "pairs_run": 1, "verdict": "V.", "bounds": [bound]}
+        return {"schema": "horus-potential", "notes": [], "jobs": 4, "jobs_of_requests_alone": 0, "gpus_free": gpus_free, "cases": [case]}
+
+    @unittest.skipUnless(CHROMIUM, "NOT TESTED in a browser: chromium is missing")
+    def test_money_is_only_what_a_backlog_would_bring(self):
+        busy = self.shown(self.potential_of(0, 50, 6))
+        self.assertIn("Sharing could do the work of 2 more GPUs ", busy)
+        self.assertIn("120 a day", busy)
+        self.assertNotIn("endless", busy)
+        for gpus_free in (3, None):
+            idle = self.shown(self.potential_of(gpus_free, 50, 6))
+            self.assertIn("Sharing could do the work of 2 more GPUs if work were endless", idle)
+            self.assertNotIn("a day", idle)
+        self.assertIn("Sharing gains nothing here", self.shown(self.potential_of(0, 2.2e-14, 4 * (1 + 2e-16))))
+        whole = self.shadow_of(hours=48, gpus=[one for one in self.shadow_of()["gpus"] if one["node"] == "a100"])
+        self.assertIn("a day", self.shown(whole).split("GPU-hours of useful work lost a day")[1])
+        for changes in ({"hours": 2}, {"hours": 48, "tenants": []}):
+            self.assertNotIn("a year", self.shown({**whole, **changes}))
 
     def test_the_page_of_a_command_is_the_report_of_its_json(self):
         price = ("--gpu-hour-price", "2.5")
