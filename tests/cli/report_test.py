@@ -67,6 +67,17 @@ class Report(Files):
         for changes in ({"hours": 2}, {"hours": 48, "tenants": []}):
             self.assertNotIn("a year", self.shown({**whole, **changes}))
 
+    @unittest.skipUnless(CHROMIUM, "NOT TESTED in a browser: chromium is missing")
+    def test_choices_that_exclude_each_other_are_no_moves(self):
+        found = self.shadow_of()
+        self.assertGreater([one["ours"] for one in found["moves"]].count("v100:1"), 1)
+        page = self.shown(found)
+        self.assertNotIn("Move it", page)
+        self.assertIn("so these are no moves to make now", page)
+        self.assertIn("\u00d7: takes so many times as long as alone", page)
+        alone = [{**one, "slowdown": 1} for one in found["tenants"]]
+        self.assertNotIn("takes so many times", self.shown({**found, "tenants": alone}))
+
     def test_the_page_of_a_command_is_the_report_of_its_json(self):
         price = ("--gpu-hour-price", "2.5")
         document = self.write("shadow.json", run(*SHADOW, "--json")[1])
