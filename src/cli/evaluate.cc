@@ -34,15 +34,14 @@ The baselines learn from the same rows: a constant, a line, trees on the six Hor
 
 // Options that pairs have no use for, and the other way round.
 constexpr const char* kOnlyData[] = {"--without", "--rounds"};
-constexpr const char* kOnlyPairs[] = {"--jobs",    "--demands", "--model", "--observe",     "--leave-gpu",
-                                      "--settled", "--noise",   "--as-is", "--predictions", "--interference-bundle"};
+constexpr const char* kOnlyPairs[] = {"--jobs",    "--demands", "--model",       "--observe",            "--leave-gpu",
+                                      "--settled", "--as-is",   "--predictions", "--interference-bundle"};
 
 struct Options {
   std::vector<std::string> data, without;
   PairEvaluation pairs;  // its bundle of demands, GPU types, `leave`, `json` and `rows` for --data too
   TrainOptions train;
   std::vector<uint32_t> observe;
-  double noise_pct = 100 * OnlinePlan().noise;
 };
 
 Json EvaluationJson(const ErrorReport& evaluation, bool with_rows) {
@@ -206,11 +205,6 @@ Command AddEvaluate(CLI::App& parser) {
       ->check(CLI::Range(uint32_t{0}, kMostObserved))
       ->needs(observe)
       ->type_name("N");
-  app->add_option("--noise", options->noise_pct, "Standard deviation of an observed slowdown, per cent")
-      ->capture_default_str()
-      ->check(CLI::Range(0.0, 50.0))
-      ->needs(observe)
-      ->type_name("PCT");
   app->add_option("--predictions", options->pairs.predictions,
                   "With --pairs: write what a model that saw neither job's family says of every two jobs (CSV); "
                   "one --model")
@@ -237,7 +231,6 @@ Command AddEvaluate(CLI::App& parser) {
             if (!pairs.predictions.empty()) return Print(PredictPairsToText(pairs));
             if (options->observe.empty()) return Print(EvaluatePairsToText(pairs));
             pairs.plan.observed = std::set<uint32_t>(options->observe.begin(), options->observe.end());
-            pairs.plan.noise = options->noise_pct / 100;
             return Print(EvaluateOnlineToText(pairs));
           }};
 }

@@ -335,10 +335,6 @@ std::string ReportText(const std::vector<JudgedOnline>& all, const PairSet& set,
 }  // namespace
 
 absl::StatusOr<std::string> EvaluateOnlineToText(const PairEvaluation& options) {
-  if (!(options.plan.noise >= 0 && options.plan.noise <= kMostObservedNoise)) {
-    return InvalidArgument("--noise: expected 0 to %g per cent, found %g", kPercent * kMostObservedNoise,
-                           kPercent * options.plan.noise);
-  }
   HORUS_ASSIGN_OR_RETURN(const std::vector<const PairModelKind*> kinds, PairModelKindsNamed(options.models));
   HORUS_ASSIGN_OR_RETURN(const LoadedPairs pairs, LoadPairSet(options.inputs));
   std::vector<JudgedOnline> all;

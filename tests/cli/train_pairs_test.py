@@ -128,7 +128,7 @@ class Pairs(Files):
         self.assertEqual(json.loads(text)["jobs"], 9)
 
     def test_observations_of_a_newcomer_are_judged(self):
-        code, out, err = run("evaluate", *self.files(), "--model", "horus", "--observe", 0, "--observe", 2, "--noise", 0, "--json")
+        code, out, err = run("evaluate", *self.files(), "--model", "horus", "--observe", 0, "--observe", 2, "--json")
         self.assertEqual((code, err), (0, ""))
         document = json.loads(out)
         self.check_golden("evaluate_online_keys.txt", document)
@@ -204,8 +204,7 @@ class Pairs(Files):
                             (["--as-is", "--observe", 1], "--observe"), (["--as-is", "--promise", 0.9], "--promise"),
                             (["--interference-bundle", out], "--as-is"),
                             (["--as-is", "--interference-bundle", out], "none.hbundle"),
-                            (["--noise", 5], "--observe"), (["--observe", 1, "--noise", 51], "--noise"),
-                            (["--observe", 1, "--noise", "nan"], "--noise"), (["--observe", 64], "expected fewer than")):
+                            (["--observe", 64], "expected fewer than")):
             code, text, err = run("evaluate", "--pairs", pairs, "--jobs", jobs, *args)
             self.assertEqual((code, text), (2, ""), args)
             self.assertIn(words, err)

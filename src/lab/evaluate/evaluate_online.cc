@@ -248,9 +248,6 @@ absl::Status CheckPlan(const PairSet& set, const OnlinePlan& plan) {
     return InvalidArgument("plan: settled co-locations: expected 0 to %d, and a GPU type left out, found %d",
                            kMostObserved, plan.settled);
   }
-  if (!(plan.noise >= 0 && plan.noise <= kMostObservedNoise)) {
-    return InvalidArgument("plan: noise: expected 0 to %g, found %g", kMostObservedNoise, plan.noise);
-  }
   for (const PairJob& job : set.jobs) {
     if (job.profile_id == 0) return InvalidArgument("job %s: expected a profile, found none", job.name);
   }

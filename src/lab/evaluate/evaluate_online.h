@@ -26,13 +26,12 @@ namespace horus {
 struct OnlinePlan {
   std::set<uint32_t> observed = {1, 3, 10};  // co-locations of a newcomer, each up to kMostObserved
   uint32_t draws = 10;                       // of co-tenants and noise, a newcomer and campaign; at least 1
-  double noise = 0.05;                       // standard deviation of a measured slowdown, relative, 0-0.5
+  double noise = 0.05;                       // standard deviation of a measured slowdown, relative, at least 0
   bool leave_gpu = false;                    // training has not seen the newcomer's GPU type either
   // Only with it: co-locations among the residents that were observed there before, up to kMostObserved.
   uint32_t settled = 0;
 };
 inline constexpr uint32_t kMostObserved = 64;
-inline constexpr double kMostObservedNoise = 0.5;
 
 // Bounds that jobs may state.
 inline constexpr std::array<double, 3> kAskedBounds = {1.25, 1.5, 2};

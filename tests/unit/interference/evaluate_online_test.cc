@@ -5,7 +5,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <cmath>
 #include <string>
 
 #include "fake_model.h"
@@ -128,8 +127,6 @@ TEST(EvaluateOnline, RefusesPlansOutOfRange) {
   refused({.draws = 0}, "draws");
   refused({.observed = {kMostObserved + 1}}, "expected 0 to 64, found 65");
   refused({.observed = {4}}, "expected fewer than the 4 jobs of other families");
-  refused({.noise = -0.1}, "noise: expected 0 to 0.5");
-  refused({.noise = std::nan("")}, "noise");
   refused({.settled = 1}, "settled");
   refused({.leave_gpu = true, .settled = kMostObserved + 1}, "settled co-locations: expected 0 to 64");
   refused({.observed = {1}, .leave_gpu = true}, "at least two GPU types");
