@@ -39,6 +39,11 @@ absl::Status CheckFlag(const char* name, int32_t value) {
   return InvalidArgument("%s: expected 0 or 1, found %d", name, value);
 }
 
+absl::Status CheckConstant(const char* name, const char* constants, int32_t first, int32_t last, int32_t value) {
+  if (value >= first && value <= last) return absl::OkStatus();
+  return InvalidArgument("%s: expected %s (%d to %d), found %d", name, constants, first, last, value);
+}
+
 std::string Element(const char* name, size_t index) { return Formatted("%s[%d]", name, index); }
 
 absl::Status NoSuchRow(const char* what, size_t count, size_t index) {

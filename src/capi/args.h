@@ -29,17 +29,25 @@ namespace horus::capi {
 // 0 or 1.
 [[nodiscard]] absl::Status CheckFlag(const char* name, int32_t value);
 
+// One of the constants `constants` ("HORUS_STATE_*"), which are those from `first` to `last`.
+[[nodiscard]] absl::Status CheckConstant(const char* name, const char* constants, int32_t first, int32_t last,
+                                         int32_t value);
+
 // "name[index]", for messages.
 [[nodiscard]] std::string Element(const char* name, size_t index);
 
-// NOT_FOUND: `index` is past the `count` rows of a plan that `what` names.
+// NOT_FOUND past the rows, which `what` names.
 [[nodiscard]] absl::Status NoSuchRow(const char* what, size_t count, size_t index);
+template <typename Rows>
+[[nodiscard]] auto RowAt(const Rows& rows, const char* what, size_t index) -> absl::StatusOr<decltype(rows.data())> {
+  if (index < rows.size()) return &rows[index];
+  return NoSuchRow(what, rows.size(), index);
+}
 
 // How many of `needed` elements are to be written: all of them, or none where the caller only counts (capacity 0).
 // BUFFER_TOO_SMALL with *count = needed when they do not fit.
 [[nodiscard]] absl::StatusOr<size_t> RowsToWrite(size_t needed, size_t capacity, size_t* count);
 
-// A field that was left 0 keeps its default.
 // So many rows, as far as the caller has room; `count` receives how many there are.
 template <typename WriteRow>
 [[nodiscard]] absl::Status WriteRows(size_t needed, size_t capacity, size_t* count, const WriteRow& write_row) {
@@ -63,9 +71,16 @@ template <typename Given, typename Read>
   return all;
 }
 
+// A field that was left 0 keeps its default.
 template <typename T, typename Given>
 void SetUnlessZero(T& option, Given given) {
-  if (given != 0) option = given;
+  if (given != 0) option = static_cast<T>(given);
+}
+// Likewise, of an amount whose 0 is given as -1.
+template <typename T, typename Given>
+void SetAmount(T& option, Given given) {
+  SetUnlessZero(option, given);
+  if (given == -1) option = 0;
 }
 
 // Writes row `index` of a column that the caller may have left out.

@@ -106,8 +106,7 @@ horus_mig_profile MigToC(const MigProfile& profile) {
 
 absl::StatusOr<const GpuType*> TypeAt(const horus_catalogue* catalogue, size_t index) {
   HORUS_RETURN_IF_ERROR(Require({{catalogue, "catalogue"}}));
-  if (index < catalogue->value->size()) return &catalogue->value->types()[index];
-  return NotFound("index: expected less than %d GPU types, found %d", catalogue->value->size(), index);
+  return RowAt(catalogue->value->types(), "GPU types", index);
 }
 
 absl::StatusOr<std::vector<GpuType>> TypesFromC(size_t count, const horus_gpu* const* gpus) {

@@ -43,86 +43,7 @@ absl::Status SetDeviceState(Cluster& cluster, NodeId node, uint32_t given_device
   return absl::OkStatus();
 }
 
-}  // namespace
-}  // namespace horus::capi
-
-using namespace horus::capi;  // NOLINT(google-build-using-namespace): the C functions below are its face
-
-horus_status horus_cluster_create(const horus_catalogue* catalogue, horus_cluster** out, horus_error* error) {
-  return Guard(error, {{out, "out"}},
-               [&]() -> absl::Status { return Give(new horus_cluster(horus::Cluster(CatalogueOf(catalogue))), out); });
-}
-
-void horus_cluster_free(horus_cluster* cluster) { delete cluster; }
-
-horus_status horus_cluster_add_node(horus_cluster* cluster, const horus_node* node, horus_error* error) {
-  return GuardMetered(cluster, horus::Call::kAddNode, error, {{cluster, "cluster"}}, [&]() -> absl::Status {
-    HORUS_ASSIGN_OR_RETURN(horus::NodeSpec spec, NodeFromC(cluster->value.catalogue(), node));
-    HORUS_ASSIGN_OR_RETURN(const auto lock, cluster->gate.Write());
-    return cluster->value.AddNode(std::move(spec));
-  });
-}
-
-horus_status horus_cluster_change_node(horus_cluster* cluster, const horus_node* node, horus_error* error) {
-  return GuardMetered(cluster, horus::Call::kChangeNode, error, {{cluster, "cluster"}}, [&]() -> absl::Status {
-    HORUS_ASSIGN_OR_RETURN(horus::NodeSpec spec, NodeFromC(cluster->value.catalogue(), node));
-    HORUS_ASSIGN_OR_RETURN(const auto lock, cluster->gate.Write());
-    return cluster->value.ChangeNode(std::move(spec));
-  });
-}
-
-horus_status horus_cluster_remove_node(horus_cluster* cluster, uint64_t node_id, horus_error* error) {
-  return GuardMetered(cluster, horus::Call::kRemoveNode, error, {{cluster, "cluster"}}, [&]() -> absl::Status {
-    HORUS_ASSIGN_OR_RETURN(const auto lock, cluster->gate.Write());
-    return cluster->value.RemoveNode(node_id);
-  });
-}
-
-horus_status horus_cluster_set_state(horus_cluster* cluster, uint64_t node_id, uint32_t device, int32_t state,
-                                     size_t capacity, uint64_t* job_ids, size_t* count, horus_error* error) {
-  const bool whole = device == HORUS_WHOLE_NODE;
-  const horus::Call call = whole ? horus::Call::kSetNodeState : horus::Call::kSetDeviceState;
-  return GuardMetered(cluster, call, error, {{cluster, "cluster"}}, [&]() -> absl::Status {
-    HORUS_ASSIGN_OR_RETURN(const auto lock, cluster->gate.Write());
-    if (whole) return SetNodeState(cluster->value, node_id, state, {capacity, job_ids, count});
-    return SetDeviceState(cluster->value, node_id, device, state, {capacity, job_ids, count});
-  });
-}
-
-horus_status horus_cluster_adopt(horus_cluster* cluster, const horus_job* job, size_t slot_count,
-                                 const uint64_t* node_ids, const uint32_t* devices, const uint32_t* tasks,
-                                 int32_t* reason, horus_error* error) {
-  return GuardMetered(cluster, horus::Call::kAdopt, error, {{cluster, "cluster"}}, [&]() -> absl::Status {
-    HORUS_ASSIGN_OR_RETURN(const horus::JobSpec spec, JobFromC(cluster->value.catalogue(), job));
-    HORUS_ASSIGN_OR_RETURN(const auto slots, SlotsFromC({slot_count, node_ids, devices, tasks}));
-    HORUS_ASSIGN_OR_RETURN(const auto lock, cluster->gate.Write());
-    HORUS_ASSIGN_OR_RETURN(const horus::AdoptResult result, cluster->value.Adopt(spec, slots));
-    Put(reason, 0, result.reason);
-    return absl::OkStatus();
-  });
-}
-
-horus_status horus_cluster_apply(horus_cluster* cluster, const horus_plan* plan, horus_error* error) {
-  return GuardMetered(cluster, horus::Call::kApply, error, [&]() -> absl::Status {
-    HORUS_RETURN_IF_ERROR(Require({{cluster, "cluster"}, {plan, "plan"}}));
-    if (!SameTypes(plan->catalogue, cluster->value.shared_catalogue())) {
-      return horus::InvalidArgument("plan: expected one for the GPU types of this cluster, found one for others");
-    }
-    HORUS_ASSIGN_OR_RETURN(const auto lock, cluster->gate.Write());
-    return cluster->value.Apply(plan->value);
-  });
-}
-
-horus_status horus_cluster_release(horus_cluster* cluster, uint64_t job_id, horus_error* error) {
-  return GuardMetered(cluster, horus::Call::kRelease, error, {{cluster, "cluster"}}, [&]() -> absl::Status {
-    HORUS_ASSIGN_OR_RETURN(const auto lock, cluster->gate.Write());
-    return cluster->value.Release(job_id);
-  });
-}
-
-// horus/cluster.h, what looks at a cluster: totals, ids, nodes, devices, jobs; snapshot and restore.
-namespace horus::capi {
-namespace {
+// ---- horus/cluster.h, what looks at a cluster: totals, ids, nodes, devices, jobs; snapshot and restore.
 
 horus_cluster_info InfoOf(const Cluster& cluster) {
   const ClusterTotals totals = cluster.Totals();
@@ -251,6 +172,80 @@ absl::StatusOr<std::string> Saved(const horus_cluster& cluster) {
 }  // namespace horus::capi
 
 using namespace horus::capi;  // NOLINT(google-build-using-namespace): the C functions below are its face
+
+horus_status horus_cluster_create(const horus_catalogue* catalogue, horus_cluster** out, horus_error* error) {
+  return Guard(error, {{out, "out"}},
+               [&]() -> absl::Status { return Give(new horus_cluster(horus::Cluster(CatalogueOf(catalogue))), out); });
+}
+
+void horus_cluster_free(horus_cluster* cluster) { delete cluster; }
+
+horus_status horus_cluster_add_node(horus_cluster* cluster, const horus_node* node, horus_error* error) {
+  return GuardMetered(cluster, horus::Call::kAddNode, error, {{cluster, "cluster"}}, [&]() -> absl::Status {
+    HORUS_ASSIGN_OR_RETURN(horus::NodeSpec spec, NodeFromC(cluster->value.catalogue(), node));
+    HORUS_ASSIGN_OR_RETURN(const auto lock, cluster->gate.Write());
+    return cluster->value.AddNode(std::move(spec));
+  });
+}
+
+horus_status horus_cluster_change_node(horus_cluster* cluster, const horus_node* node, horus_error* error) {
+  return GuardMetered(cluster, horus::Call::kChangeNode, error, {{cluster, "cluster"}}, [&]() -> absl::Status {
+    HORUS_ASSIGN_OR_RETURN(horus::NodeSpec spec, NodeFromC(cluster->value.catalogue(), node));
+    HORUS_ASSIGN_OR_RETURN(const auto lock, cluster->gate.Write());
+    return cluster->value.ChangeNode(std::move(spec));
+  });
+}
+
+horus_status horus_cluster_remove_node(horus_cluster* cluster, uint64_t node_id, horus_error* error) {
+  return GuardMetered(cluster, horus::Call::kRemoveNode, error, {{cluster, "cluster"}}, [&]() -> absl::Status {
+    HORUS_ASSIGN_OR_RETURN(const auto lock, cluster->gate.Write());
+    return cluster->value.RemoveNode(node_id);
+  });
+}
+
+horus_status horus_cluster_set_state(horus_cluster* cluster, uint64_t node_id, uint32_t device, int32_t state,
+                                     size_t capacity, uint64_t* job_ids, size_t* count, horus_error* error) {
+  const bool whole = device == HORUS_WHOLE_NODE;
+  const horus::Call call = whole ? horus::Call::kSetNodeState : horus::Call::kSetDeviceState;
+  return GuardMetered(cluster, call, error, {{cluster, "cluster"}}, [&]() -> absl::Status {
+    HORUS_ASSIGN_OR_RETURN(const auto lock, cluster->gate.Write());
+    if (whole) return SetNodeState(cluster->value, node_id, state, {capacity, job_ids, count});
+    return SetDeviceState(cluster->value, node_id, device, state, {capacity, job_ids, count});
+  });
+}
+
+horus_status horus_cluster_adopt(horus_cluster* cluster, const horus_job* job, size_t slot_count,
+                                 const uint64_t* node_ids, const uint32_t* devices, const uint32_t* tasks,
+                                 int32_t* reason, horus_error* error) {
+  return GuardMetered(cluster, horus::Call::kAdopt, error, {{cluster, "cluster"}}, [&]() -> absl::Status {
+    HORUS_ASSIGN_OR_RETURN(const horus::JobSpec spec, JobFromC(cluster->value.catalogue(), job));
+    HORUS_ASSIGN_OR_RETURN(const auto slots, SlotsFromC({slot_count, node_ids, devices, tasks}));
+    HORUS_ASSIGN_OR_RETURN(const auto lock, cluster->gate.Write());
+    HORUS_ASSIGN_OR_RETURN(const horus::AdoptResult result, cluster->value.Adopt(spec, slots));
+    Put(reason, 0, result.reason);
+    return absl::OkStatus();
+  });
+}
+
+horus_status horus_cluster_apply(horus_cluster* cluster, const horus_plan* plan, horus_error* error) {
+  return GuardMetered(cluster, horus::Call::kApply, error, [&]() -> absl::Status {
+    HORUS_RETURN_IF_ERROR(Require({{cluster, "cluster"}, {plan, "plan"}}));
+    if (!SameTypes(plan->catalogue, cluster->value.shared_catalogue())) {
+      return horus::InvalidArgument("plan: expected one for the GPU types of this cluster, found one for others");
+    }
+    HORUS_ASSIGN_OR_RETURN(const auto lock, cluster->gate.Write());
+    return cluster->value.Apply(plan->value);
+  });
+}
+
+horus_status horus_cluster_release(horus_cluster* cluster, uint64_t job_id, horus_error* error) {
+  return GuardMetered(cluster, horus::Call::kRelease, error, {{cluster, "cluster"}}, [&]() -> absl::Status {
+    HORUS_ASSIGN_OR_RETURN(const auto lock, cluster->gate.Write());
+    return cluster->value.Release(job_id);
+  });
+}
+
+// ---- horus/cluster.h, what looks at a cluster: totals, ids, nodes, devices, jobs; snapshot and restore.
 
 horus_status horus_cluster_get_info(const horus_cluster* cluster, horus_cluster_info* info, horus_error* error) {
   return Guard(error, {{cluster, "cluster"}}, [&]() -> absl::Status {

@@ -40,19 +40,13 @@ absl::StatusOr<Demand> DemandFromC(const horus_demand* given) {
     return InvalidArgument("demand.flags: expected a sum of HORUS_DEMAND_*, found %#x", c.flags);
   }
   Demand demand;
-  demand.profile_id = c.profile_id;
-  demand.gpu_util_pct = MakePair<Bounded>(c.gpu_util_pct, c.gpu_util_pct_upper);
-  demand.mem_bw_util_pct = MakePair<Bounded>(c.mem_bw_util_pct, c.mem_bw_util_pct_upper);
-  demand.mem_mib = MakePair<BoundedInt>(c.mem_mib, c.mem_mib_upper);
-  demand.step_time_us = MakePair<BoundedInt>(c.step_time_us, c.step_time_us_upper);
-  demand.power_w = MakePair<Bounded>(c.power_w, c.power_w_upper);
-  demand.distance = c.distance;
-  demand.operator_us = c.operator_us;
-  demand.host_us = c.host_us;
+#define HORUS_COPY(field) demand.field = c.field;
+  HORUS_PLAIN_DEMAND_FIELDS(HORUS_COPY)
+#undef HORUS_COPY
+#define HORUS_COPY(field) demand.field = MakePair<decltype(demand.field)>(c.field, c.field##_upper);
+  HORUS_BOUNDED_DEMAND_FIELDS(HORUS_COPY)
+#undef HORUS_COPY
   demand.duty = c.duty == 0 ? 1 : c.duty;
-  demand.slowdown_bound = c.slowdown_bound;
-  demand.gradient_mib = c.gradient_mib;
-  demand.flags = c.flags;
   std::copy(std::begin(c.traits), std::end(c.traits), demand.traits.begin());
   HORUS_RETURN_IF_ERROR(ValidateDemand(demand));
   return demand;
@@ -60,24 +54,15 @@ absl::StatusOr<Demand> DemandFromC(const horus_demand* given) {
 
 horus_demand DemandToC(const Demand& demand) {
   horus_demand c = HORUS_DEMAND_INIT;
-  c.flags = demand.flags;
-  c.profile_id = demand.profile_id;
-  c.gpu_util_pct = demand.gpu_util_pct.estimate;
-  c.gpu_util_pct_upper = demand.gpu_util_pct.upper;
-  c.mem_bw_util_pct = demand.mem_bw_util_pct.estimate;
-  c.mem_bw_util_pct_upper = demand.mem_bw_util_pct.upper;
-  c.mem_mib = demand.mem_mib.estimate;
-  c.mem_mib_upper = demand.mem_mib.upper;
-  c.step_time_us = demand.step_time_us.estimate;
-  c.step_time_us_upper = demand.step_time_us.upper;
-  c.power_w = demand.power_w.estimate;
-  c.power_w_upper = demand.power_w.upper;
-  c.distance = demand.distance;
-  c.operator_us = demand.operator_us;
-  c.host_us = demand.host_us;
+#define HORUS_COPY(field) c.field = demand.field;
+  HORUS_PLAIN_DEMAND_FIELDS(HORUS_COPY)
+#undef HORUS_COPY
+#define HORUS_COPY(field)          \
+  c.field = demand.field.estimate; \
+  c.field##_upper = demand.field.upper;
+  HORUS_BOUNDED_DEMAND_FIELDS(HORUS_COPY)
+#undef HORUS_COPY
   c.duty = demand.duty == 1 ? 0 : demand.duty;
-  c.slowdown_bound = demand.slowdown_bound;
-  c.gradient_mib = demand.gradient_mib;
   std::copy(demand.traits.begin(), demand.traits.end(), c.traits);
   return c;
 }
@@ -193,8 +178,8 @@ absl::StatusOr<NodeSpec> NodeFromC(const Catalogue& catalogue, const horus_node*
 }
 
 absl::StatusOr<AdminState> StateFromC(int32_t state) {
-  if (state >= HORUS_STATE_UP && state <= HORUS_STATE_DOWN) return static_cast<AdminState>(state);
-  return InvalidArgument("state: expected HORUS_STATE_* (%d to %d), found %d", HORUS_STATE_UP, HORUS_STATE_DOWN, state);
+  HORUS_RETURN_IF_ERROR(CheckConstant("state", "HORUS_STATE_*", HORUS_STATE_UP, HORUS_STATE_DOWN, state));
+  return static_cast<AdminState>(state);
 }
 
 namespace {
@@ -221,16 +206,10 @@ absl::StatusOr<std::vector<std::string>> NamesFromC(const char* column, size_t c
 }
 
 absl::Status CheckEnums(const horus_job& job) {
-  if (job.kind < HORUS_JOB_TRAINING || job.kind > HORUS_JOB_BEST_EFFORT) {
-    return InvalidArgument("kind: expected HORUS_JOB_* (%d to %d), found %d", HORUS_JOB_TRAINING, HORUS_JOB_BEST_EFFORT,
-                           job.kind);
-  }
+  HORUS_RETURN_IF_ERROR(CheckConstant("kind", "HORUS_JOB_*", HORUS_JOB_TRAINING, HORUS_JOB_BEST_EFFORT, job.kind));
   HORUS_RETURN_IF_ERROR(CheckFlag("exclusive", job.exclusive));
   HORUS_RETURN_IF_ERROR(CheckFlag("spread_tasks", job.spread_tasks));
-  if (job.share < 0 || job.share > HORUS_SHARE_ANYONE) {
-    return InvalidArgument("share: expected HORUS_SHARE_* (0 to %d), found %d", HORUS_SHARE_ANYONE, job.share);
-  }
-  return absl::OkStatus();
+  return CheckConstant("share", "HORUS_SHARE_*", 0, HORUS_SHARE_ANYONE, job.share);
 }
 
 // 0 = as the job (holds), -1 = none.

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/status.h"
+#include "capi/args.h"
 #include "device/catalogue.h"
 #include "device/sharing_mode.h"
 #include "horus/cluster.h"
@@ -30,9 +31,16 @@ static_assert(SharingToC(SharingMode::kMps) == HORUS_SHARING_MPS);
 static_assert(SharingToC(SharingMode::kMig) == HORUS_SHARING_MIG);
 
 [[nodiscard]] inline absl::StatusOr<SharingMode> SharingFromC(int32_t mode) {
-  if (mode >= HORUS_SHARING_EXCLUSIVE && mode <= HORUS_SHARING_MIG) return static_cast<SharingMode>(mode - 1);
-  return InvalidArgument("sharing_mode: expected HORUS_SHARING_* (%d to %d), found %d", HORUS_SHARING_EXCLUSIVE,
-                         HORUS_SHARING_MIG, mode);
+  HORUS_RETURN_IF_ERROR(
+      CheckConstant("sharing_mode", "HORUS_SHARING_*", HORUS_SHARING_EXCLUSIVE, HORUS_SHARING_MIG, mode));
+  return static_cast<SharingMode>(mode - 1);
+}
+// The default, where devices are seen one by one, is slices of time.
+[[nodiscard]] inline absl::StatusOr<SharingMode> SharingOrTimeSlice(int32_t mode) {
+  return SharingFromC(mode == 0 ? HORUS_SHARING_TIME_SLICE : mode);
+}
+[[nodiscard]] inline absl::StatusOr<SharingMode> SharingOrTimeSlice(const int32_t* column, size_t row) {
+  return SharingOrTimeSlice(column == nullptr ? 0 : column[row]);
 }
 
 // ---- Demands between the C ABI and the rooms.

@@ -33,7 +33,7 @@ absl::StatusOr<DeviceContext> DeviceFromC(const Catalogue& types, const horus_de
   }
   DeviceContext device;
   HORUS_ASSIGN_OR_RETURN(device.type, types.Find(c.gpu_type));
-  HORUS_ASSIGN_OR_RETURN(device.mode, SharingFromC(c.sharing_mode == 0 ? HORUS_SHARING_TIME_SLICE : c.sharing_mode));
+  HORUS_ASSIGN_OR_RETURN(device.mode, SharingOrTimeSlice(c.sharing_mode));
   if (c.compute_share > 0) device.compute_share = static_cast<float>(c.compute_share);
   return device;
 }
@@ -53,9 +53,7 @@ absl::Status AddEntries(const horus_pair_table& c, size_t row, const Catalogue& 
   HORUS_ASSIGN_OR_RETURN(const std::string name, ReadText(c.gpu_types[row], "gpu_types"));
   TableEntry entry;
   HORUS_ASSIGN_OR_RETURN(entry.type, types.Find(name));
-  const int32_t mode =
-      c.sharing_modes == nullptr || c.sharing_modes[row] == 0 ? HORUS_SHARING_TIME_SLICE : c.sharing_modes[row];
-  HORUS_ASSIGN_OR_RETURN(entry.mode, SharingFromC(mode));
+  HORUS_ASSIGN_OR_RETURN(entry.mode, SharingOrTimeSlice(c.sharing_modes, row));
   const auto add = [&](uint64_t victim, uint64_t other, double slowdown) {
     entry.victim = victim;
     entry.other = other;

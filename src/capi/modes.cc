@@ -88,14 +88,64 @@ absl::StatusOr<RebalanceOptions> RebalanceFromC(const horus_rebalance_options& c
   HORUS_RETURN_IF_ERROR(RequireColumn(c.job_ids, "job_ids", c.job_count));
   RebalanceOptions options;
   SetUnlessZero(options.max_migrations, c.max_migrations);
-  SetUnlessZero(options.downtime_s, c.downtime_s);
-  if (c.downtime_s == -1) options.downtime_s = 0;
+  SetAmount(options.downtime_s, c.downtime_s);
   SetUnlessZero(options.horizon_s, c.horizon_s);
   options.min_gain = c.min_gain;
   SetUnlessZero(options.max_searches, c.max_searches);
   return options;
 }
 
+namespace {
+
+// ---- horus/modes.h, what a plan tells beside its decisions: work, moves, victims.
+
+static_assert(Same(HORUS_MOVE_RESIZE, ActionKind::kResize) && Same(HORUS_MOVE_MIGRATE, ActionKind::kMigrate) &&
+              Same(HORUS_MOVE_PREEMPT, ActionKind::kPreempt));
+
+horus_move MoveToC(const Move& move) {
+  horus_move c = HORUS_MOVE_INIT;
+  c.kind = static_cast<int32_t>(move.kind);
+  c.job_id = move.job;
+  c.gain = move.gain;
+  c.cost = move.cost;
+  c.from_slots = static_cast<uint32_t>(move.from.size());
+  c.to_slots = static_cast<uint32_t>(move.to.size());
+  c.cpu_milli_before = move.host_from.cpu_milli;
+  c.cpu_milli = move.host_to.cpu_milli;
+  c.mem_mib_before = move.host_from.mem_mib;
+  c.mem_mib = move.host_to.mem_mib;
+  return c;
+}
+
+static_assert(Same(HORUS_ADVICE_STAY, Advice::kStay) && Same(HORUS_ADVICE_MOVE, Advice::kMove) &&
+              Same(HORUS_ADVICE_RUN_ALONE, Advice::kRunAlone));
+
+horus_tenant_review ReviewToC(const TenantReview& review) {
+  return {.struct_size = sizeof(horus_tenant_review),
+          .advice = static_cast<int32_t>(review.advice),
+          .job_id = review.job,
+          .node_id = review.node,
+          .device = static_cast<uint32_t>(review.device),
+          .broken = review.broken() ? 1 : 0,
+          .slowdown = review.slowdown.estimate,
+          .slowdown_upper = review.slowdown.upper,
+          .held = review.held,
+          .bound = review.bound,
+          .pack_work = review.pack_work,
+          .trial = review.trial ? 1 : 0};
+}
+
+horus_preemption CandidateToC(const PreemptionCandidate& candidate) {
+  horus_preemption c = HORUS_PREEMPTION_INIT;
+  c.exact = candidate.exact ? 1 : 0;
+  c.node_id = candidate.node;
+  c.loss = candidate.loss;
+  c.victims = static_cast<uint32_t>(candidate.victims.size());
+  c.slots = static_cast<uint32_t>(candidate.slots.size());
+  return c;
+}
+
+}  // namespace
 }  // namespace horus::capi
 
 using namespace horus::capi;  // NOLINT(google-build-using-namespace): the C functions below are its face
@@ -218,103 +268,25 @@ horus_status horus_placer_preempt(horus_placer* placer, const horus_cluster* clu
   });
 }
 
-// horus/modes.h, what a plan tells beside its decisions: work, moves, victims.
-namespace horus::capi {
-namespace {
-
-static_assert(Same(HORUS_MOVE_RESIZE, ActionKind::kResize) && Same(HORUS_MOVE_MIGRATE, ActionKind::kMigrate) &&
-              Same(HORUS_MOVE_PREEMPT, ActionKind::kPreempt));
-
-absl::StatusOr<const Move*> MoveAt(const horus_plan* plan, size_t index) {
-  HORUS_RETURN_IF_ERROR(Require({{plan, "plan"}}));
-  const std::vector<Move>& moves = plan->value.moves;
-  if (index >= moves.size()) return NoSuchRow("moves", moves.size(), index);
-  return &moves[index];
-}
-
-absl::StatusOr<const PreemptionCandidate*> CandidateAt(const horus_plan* plan, size_t index) {
-  HORUS_RETURN_IF_ERROR(Require({{plan, "plan"}}));
-  const std::vector<PreemptionCandidate>& candidates = plan->value.candidates;
-  if (index >= candidates.size()) return NoSuchRow("candidates", candidates.size(), index);
-  return &candidates[index];
-}
-
-horus_move MoveToC(const Move& move) {
-  horus_move c = HORUS_MOVE_INIT;
-  c.kind = static_cast<int32_t>(move.kind);
-  c.job_id = move.job;
-  c.gain = move.gain;
-  c.cost = move.cost;
-  c.from_slots = static_cast<uint32_t>(move.from.size());
-  c.to_slots = static_cast<uint32_t>(move.to.size());
-  c.cpu_milli_before = move.host_from.cpu_milli;
-  c.cpu_milli = move.host_to.cpu_milli;
-  c.mem_mib_before = move.host_from.mem_mib;
-  c.mem_mib = move.host_to.mem_mib;
-  return c;
-}
-
-static_assert(Same(HORUS_ADVICE_STAY, Advice::kStay) && Same(HORUS_ADVICE_MOVE, Advice::kMove) &&
-              Same(HORUS_ADVICE_RUN_ALONE, Advice::kRunAlone));
-
-horus_tenant_review ReviewToC(const TenantReview& review) {
-  return {.struct_size = sizeof(horus_tenant_review),
-          .advice = static_cast<int32_t>(review.advice),
-          .job_id = review.job,
-          .node_id = review.node,
-          .device = static_cast<uint32_t>(review.device),
-          .broken = review.broken() ? 1 : 0,
-          .slowdown = review.slowdown.estimate,
-          .slowdown_upper = review.slowdown.upper,
-          .held = review.held,
-          .bound = review.bound,
-          .pack_work = review.pack_work,
-          .trial = review.trial ? 1 : 0};
-}
-
-horus_preemption CandidateToC(const PreemptionCandidate& candidate) {
-  horus_preemption c = HORUS_PREEMPTION_INIT;
-  c.exact = candidate.exact ? 1 : 0;
-  c.node_id = candidate.node;
-  c.loss = candidate.loss;
-  c.victims = static_cast<uint32_t>(candidate.victims.size());
-  c.slots = static_cast<uint32_t>(candidate.slots.size());
-  return c;
-}
-
-absl::Status WriteVictims(const PreemptionCandidate& candidate, size_t capacity, uint64_t* job_ids, double* losses,
-                          size_t* count) {
-  HORUS_RETURN_IF_ERROR(Require({{count, "count"}}));
-  return WriteRows(candidate.victims.size(), capacity, count, [&](size_t i) {
-    Put(job_ids, i, candidate.victims[i]);
-    Put(losses, i, candidate.losses[i]);
-  });
-}
-
-}  // namespace
-}  // namespace horus::capi
-
-using namespace horus::capi;  // NOLINT(google-build-using-namespace): the C functions below are its face
+// ---- horus/modes.h, what a plan tells beside its decisions: work, moves, victims.
 
 horus_status horus_plan_get_info(const horus_plan* plan, horus_plan_info* info, horus_error* error) {
   return Guard(error, {{plan, "plan"}}, [&]() -> absl::Status {
-    HORUS_RETURN_IF_ERROR(CheckOutput(info));
     constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
     const bool told = plan->value.has_work;
-    WriteStruct<horus_plan_info>({.struct_size = sizeof(horus_plan_info),
-                                  .moves = plan->value.moves.size(),
-                                  .reviews = plan->reviews.size(),
-                                  .preemptions = plan->value.candidates.size(),
-                                  .work_before = told ? plan->value.work_before : kNone,
-                                  .work_after = told ? plan->value.work_after : kNone},
-                                 info);
-    return absl::OkStatus();
+    return Answer<horus_plan_info>({.struct_size = sizeof(horus_plan_info),
+                                    .moves = plan->value.moves.size(),
+                                    .reviews = plan->reviews.size(),
+                                    .preemptions = plan->value.candidates.size(),
+                                    .work_before = told ? plan->value.work_before : kNone,
+                                    .work_after = told ? plan->value.work_after : kNone},
+                                   info);
   });
 }
 
 horus_status horus_plan_get_move(const horus_plan* plan, size_t index, horus_move* move, horus_error* error) {
-  return Guard(error, [&]() -> absl::Status {
-    HORUS_ASSIGN_OR_RETURN(const horus::Move* found, MoveAt(plan, index));
+  return Guard(error, {{plan, "plan"}}, [&]() -> absl::Status {
+    HORUS_ASSIGN_OR_RETURN(const horus::Move* found, RowAt(plan->value.moves, "moves", index));
     return Answer(MoveToC(*found), move);
   });
 }
@@ -322,25 +294,26 @@ horus_status horus_plan_get_move(const horus_plan* plan, size_t index, horus_mov
 horus_status horus_plan_get_review(const horus_plan* plan, size_t index, horus_tenant_review* review,
                                    horus_error* error) {
   return Guard(error, {{plan, "plan"}}, [&]() -> absl::Status {
-    HORUS_RETURN_IF_ERROR(CheckOutput(review));
-    if (index >= plan->reviews.size()) return NoSuchRow("reviews", plan->reviews.size(), index);
-    WriteStruct(ReviewToC(plan->reviews[index]), review);
-    return absl::OkStatus();
+    HORUS_ASSIGN_OR_RETURN(const horus::TenantReview* found, RowAt(plan->reviews, "reviews", index));
+    return Answer(ReviewToC(*found), review);
   });
 }
 
 horus_status horus_plan_get_preemption(const horus_plan* plan, size_t index, horus_preemption* preemption,
                                        horus_error* error) {
-  return Guard(error, [&]() -> absl::Status {
-    HORUS_ASSIGN_OR_RETURN(const horus::PreemptionCandidate* found, CandidateAt(plan, index));
+  return Guard(error, {{plan, "plan"}}, [&]() -> absl::Status {
+    HORUS_ASSIGN_OR_RETURN(const auto* found, RowAt(plan->value.candidates, "candidates", index));
     return Answer(CandidateToC(*found), preemption);
   });
 }
 
 horus_status horus_plan_preemption_victims(const horus_plan* plan, size_t index, size_t capacity, uint64_t* job_ids,
                                            double* losses, size_t* count, horus_error* error) {
-  return Guard(error, [&]() -> absl::Status {
-    HORUS_ASSIGN_OR_RETURN(const horus::PreemptionCandidate* found, CandidateAt(plan, index));
-    return WriteVictims(*found, capacity, job_ids, losses, count);
+  return Guard(error, {{plan, "plan"}, {count, "count"}}, [&]() -> absl::Status {
+    HORUS_ASSIGN_OR_RETURN(const auto* found, RowAt(plan->value.candidates, "candidates", index));
+    return WriteRows(found->victims.size(), capacity, count, [&](size_t i) {
+      Put(job_ids, i, found->victims[i]);
+      Put(losses, i, found->losses[i]);
+    });
   });
 }

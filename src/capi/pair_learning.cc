@@ -23,8 +23,7 @@ absl::StatusOr<SeenResident> Stated(const horus_slowdown_observation& c, const C
   HORUS_ASSIGN_OR_RETURN(seen.device.type, catalogue.Find(name));
   seen.gpu_type = catalogue.at(seen.device.type).name;
   if (c.compute_share != 0) seen.device.compute_share = static_cast<float>(c.compute_share);
-  HORUS_ASSIGN_OR_RETURN(seen.device.mode,
-                         SharingFromC(c.sharing_mode == 0 ? HORUS_SHARING_TIME_SLICE : c.sharing_mode));
+  HORUS_ASSIGN_OR_RETURN(seen.device.mode, SharingOrTimeSlice(c.sharing_mode));
   if (c.co_tenant_count > kMostCoTenants) {
     return InvalidArgument("co_tenant_count: expected 1 to %d, found %d", kMostCoTenants, c.co_tenant_count);
   }

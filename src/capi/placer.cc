@@ -66,25 +66,13 @@ absl::StatusOr<PlacerOptions> OptionsFromC(const horus_placer_options& given) {
   HORUS_RETURN_IF_ERROR(CheckFlag("probe_outside", given.probe_outside));
   options.probe_outside = given.probe_outside == 1;
   options.slowdown_bound = given.slowdown_bound;
-  if (given.max_tenants != 0) options.max_tenants = given.max_tenants;
-  if (given.mem_headroom_mib == -1)
-    options.mem_headroom_mib = 0;
-  else if (given.mem_headroom_mib != 0)
-    options.mem_headroom_mib = given.mem_headroom_mib;
-  if (given.mem_overcommit != 0) options.mem_overcommit = given.mem_overcommit;
-  if (given.gpu_price == -1) {
-    options.gpu_price = 0;
-  } else if (given.gpu_price != 0) {
-    options.gpu_price = given.gpu_price;
-  }
-  if (given.sharing_quota == -1) {
-    options.sharing_quota = 0;
-  } else if (given.sharing_quota != 0) {
-    options.sharing_quota = given.sharing_quota;
-  }
-  if (given.host_grants < HORUS_HOST_GRANTS_RESIZE || given.host_grants > HORUS_HOST_GRANTS_STATED) {
-    return InvalidArgument("host_grants: expected 0 to 2 (HORUS_HOST_GRANTS_*), found %d", given.host_grants);
-  }
+  SetUnlessZero(options.max_tenants, given.max_tenants);
+  SetAmount(options.mem_headroom_mib, given.mem_headroom_mib);
+  SetUnlessZero(options.mem_overcommit, given.mem_overcommit);
+  SetAmount(options.gpu_price, given.gpu_price);
+  SetAmount(options.sharing_quota, given.sharing_quota);
+  HORUS_RETURN_IF_ERROR(CheckConstant("host_grants", "HORUS_HOST_GRANTS_*", HORUS_HOST_GRANTS_RESIZE,
+                                      HORUS_HOST_GRANTS_STATED, given.host_grants));
   options.host_grants = static_cast<HostGrants>(given.host_grants);
   options.max_candidates = given.max_candidates;
   HORUS_RETURN_IF_ERROR(CheckFlag("terse", given.terse));
@@ -92,9 +80,9 @@ absl::StatusOr<PlacerOptions> OptionsFromC(const horus_placer_options& given) {
   HORUS_RETURN_IF_ERROR(CheckFlag("sm_caps", given.sm_caps));
   options.sm_caps = given.sm_caps == 1;
   options.seed = given.seed;
-  if (given.max_jobs != 0) options.max_jobs = given.max_jobs;
-  if (given.rack_oversubscription != 0) options.rack_oversubscription = given.rack_oversubscription;
-  if (given.cache_bytes != 0) options.cache_bytes = given.cache_bytes;
+  SetUnlessZero(options.max_jobs, given.max_jobs);
+  SetUnlessZero(options.rack_oversubscription, given.rack_oversubscription);
+  SetUnlessZero(options.cache_bytes, given.cache_bytes);
   return options;
 }
 
@@ -215,66 +203,9 @@ absl::Status UsePlacer(horus_placer& placer, const horus_cluster& cluster, Calle
   return work(*placer.value, cluster.value, [&use] { use.DoneReading(); });
 }
 
-}  // namespace horus::capi
-
-using namespace horus::capi;  // NOLINT(google-build-using-namespace): the C functions below are its face
-
-horus_status horus_placer_create(const horus_placer_options* options, horus_placer** out, horus_error* error) {
-  return Guard(error, {{out, "out"}}, [&]() -> absl::Status { return Give(MakePlacer(options), out); });
-}
-
-void horus_placer_free(horus_placer* placer) { delete placer; }
-
-uint64_t horus_placer_bytes_held(const horus_placer* placer) {
-  return placer == nullptr ? 0 : placer->value->bytes_held();
-}
-
-const char* horus_policy_name(size_t index) {
-  const std::string_view name = horus::PolicyName(index);
-  return name.empty() ? nullptr : name.data();  // literals: ended by NUL
-}
-
-horus_status horus_placer_plan(horus_placer* placer, const horus_cluster* cluster, size_t job_count,
-                               const horus_job* const* jobs, size_t node_count, const uint64_t* node_ids,
-                               horus_progress progress, void* user, horus_plan** out, horus_error* error) {
-  return GuardMetered(placer, horus::Call::kPlan, error, [&]() -> absl::Status {
-    HORUS_RETURN_IF_ERROR(Require({{placer, "placer"}, {cluster, "cluster"}, {out, "out"}}));
-    HORUS_ASSIGN_OR_RETURN(const auto subset, SubsetFromC(node_count, node_ids));
-    CallerProgress told(progress, user);
-    HORUS_ASSIGN_OR_RETURN(
-        auto plan,
-        PlanWith(*placer, *cluster, told, [&](auto& with, auto& on, auto& read) -> absl::StatusOr<horus::Plan> {
-          HORUS_ASSIGN_OR_RETURN(const auto specs, JobsFromC(on.catalogue(), job_count, jobs, with.options().max_jobs));
-          return with.MakePlan(on, specs, subset, told.Shares(), read);
-        }));
-    return Give(plan.release(), out);
-  });
-}
-
-horus_status horus_placer_verdicts(horus_placer* placer, const horus_cluster* cluster, const horus_job* job,
-                                   size_t node_count, const uint64_t* node_ids, int32_t* verdicts, double* costs,
-                                   int32_t* reasons, horus_error* error) {
-  return GuardMetered(placer, horus::Call::kVerdicts, error, [&]() -> absl::Status {
-    HORUS_RETURN_IF_ERROR(Require({{placer, "placer"}, {cluster, "cluster"}}));
-    HORUS_RETURN_IF_ERROR(RequireColumn(node_ids, "node_ids", node_count));
-    CallerProgress untold(nullptr, nullptr);
-    return UsePlacer(*placer, *cluster, untold, [&](auto& with, auto& on, auto& read) -> absl::Status {
-      HORUS_ASSIGN_OR_RETURN(const horus::JobSpec spec, JobFromC(on.catalogue(), job));
-      HORUS_ASSIGN_OR_RETURN(const horus::NodeVerdicts answer,
-                             with.Verdicts(on, spec, std::span(node_ids, node_count), read));
-      for (size_t i = 0; i < node_count; ++i) {
-        Put(verdicts, i, answer.verdict[i]);
-        Put(costs, i, answer.cost[i]);
-        Put(reasons, i, answer.reason[i]);
-      }
-      return absl::OkStatus();
-    });
-  });
-}
-
-// horus/place.h, plans: the decisions and what explains them.
-namespace horus::capi {
 namespace {
+
+// ---- horus/place.h, plans: the decisions and what explains them.
 
 static_assert(Same(HORUS_VERDICT_PLACE, Verdict::kPlace) && Same(HORUS_VERDICT_DEFER, Verdict::kDefer) &&
               Same(HORUS_VERDICT_REJECT, Verdict::kReject));
@@ -284,8 +215,7 @@ static_assert(Same(HORUS_REASON_POLICY, Reason::kPolicy) && Same(HORUS_REASON_OW
 
 absl::StatusOr<const Decision*> DecisionAt(const horus_plan* plan, size_t index) {
   HORUS_RETURN_IF_ERROR(Require({{plan, "plan"}}));
-  if (index < plan->value.decisions.size()) return &plan->value.decisions[index];
-  return NoSuchRow("decisions", plan->value.decisions.size(), index);
+  return RowAt(plan->value.decisions, "decisions", index);
 }
 
 // The places of a row of the plan: HORUS_SLOTS_*.
@@ -295,19 +225,13 @@ absl::StatusOr<const Slots*> SlotsAt(const horus_plan* plan, int32_t of, size_t 
     return &decision->slots;
   }
   HORUS_RETURN_IF_ERROR(Require({{plan, "plan"}}));
-  const std::vector<Move>& moves = plan->value.moves;
-  const std::vector<PreemptionCandidate>& candidates = plan->value.candidates;
-  switch (of) {
-    case HORUS_SLOTS_MOVE_FROM:
-    case HORUS_SLOTS_MOVE_TO:
-      if (index >= moves.size()) return NoSuchRow("moves", moves.size(), index);
-      return of == HORUS_SLOTS_MOVE_FROM ? &moves[index].from : &moves[index].to;
-    case HORUS_SLOTS_PREEMPTION:
-      if (index >= candidates.size()) return NoSuchRow("preemptions", candidates.size(), index);
-      return &candidates[index].slots;
-    default:
-      return InvalidArgument("of: expected HORUS_SLOTS_* (0 to 3), found %d", of);
+  if (of == HORUS_SLOTS_PREEMPTION) {
+    HORUS_ASSIGN_OR_RETURN(const PreemptionCandidate* one, RowAt(plan->value.candidates, "preemptions", index));
+    return &one->slots;
   }
+  HORUS_RETURN_IF_ERROR(CheckConstant("of", "HORUS_SLOTS_*", HORUS_SLOTS_DECISION, HORUS_SLOTS_PREEMPTION, of));
+  HORUS_ASSIGN_OR_RETURN(const Move* move, RowAt(plan->value.moves, "moves", index));
+  return of == HORUS_SLOTS_MOVE_FROM ? &move->from : &move->to;
 }
 
 const char* TextOf(const horus_plan& plan, size_t index) {
@@ -390,6 +314,61 @@ absl::Status WriteRefusals(const std::array<uint32_t, kReasonCount>& refused, si
 }  // namespace horus::capi
 
 using namespace horus::capi;  // NOLINT(google-build-using-namespace): the C functions below are its face
+
+horus_status horus_placer_create(const horus_placer_options* options, horus_placer** out, horus_error* error) {
+  return Guard(error, {{out, "out"}}, [&]() -> absl::Status { return Give(MakePlacer(options), out); });
+}
+
+void horus_placer_free(horus_placer* placer) { delete placer; }
+
+uint64_t horus_placer_bytes_held(const horus_placer* placer) {
+  return placer == nullptr ? 0 : placer->value->bytes_held();
+}
+
+const char* horus_policy_name(size_t index) {
+  const std::string_view name = horus::PolicyName(index);
+  return name.empty() ? nullptr : name.data();  // literals: ended by NUL
+}
+
+horus_status horus_placer_plan(horus_placer* placer, const horus_cluster* cluster, size_t job_count,
+                               const horus_job* const* jobs, size_t node_count, const uint64_t* node_ids,
+                               horus_progress progress, void* user, horus_plan** out, horus_error* error) {
+  return GuardMetered(placer, horus::Call::kPlan, error, [&]() -> absl::Status {
+    HORUS_RETURN_IF_ERROR(Require({{placer, "placer"}, {cluster, "cluster"}, {out, "out"}}));
+    HORUS_ASSIGN_OR_RETURN(const auto subset, SubsetFromC(node_count, node_ids));
+    CallerProgress told(progress, user);
+    HORUS_ASSIGN_OR_RETURN(
+        auto plan,
+        PlanWith(*placer, *cluster, told, [&](auto& with, auto& on, auto& read) -> absl::StatusOr<horus::Plan> {
+          HORUS_ASSIGN_OR_RETURN(const auto specs, JobsFromC(on.catalogue(), job_count, jobs, with.options().max_jobs));
+          return with.MakePlan(on, specs, subset, told.Shares(), read);
+        }));
+    return Give(plan.release(), out);
+  });
+}
+
+horus_status horus_placer_verdicts(horus_placer* placer, const horus_cluster* cluster, const horus_job* job,
+                                   size_t node_count, const uint64_t* node_ids, int32_t* verdicts, double* costs,
+                                   int32_t* reasons, horus_error* error) {
+  return GuardMetered(placer, horus::Call::kVerdicts, error, [&]() -> absl::Status {
+    HORUS_RETURN_IF_ERROR(Require({{placer, "placer"}, {cluster, "cluster"}}));
+    HORUS_RETURN_IF_ERROR(RequireColumn(node_ids, "node_ids", node_count));
+    CallerProgress untold(nullptr, nullptr);
+    return UsePlacer(*placer, *cluster, untold, [&](auto& with, auto& on, auto& read) -> absl::Status {
+      HORUS_ASSIGN_OR_RETURN(const horus::JobSpec spec, JobFromC(on.catalogue(), job));
+      HORUS_ASSIGN_OR_RETURN(const horus::NodeVerdicts answer,
+                             with.Verdicts(on, spec, std::span(node_ids, node_count), read));
+      for (size_t i = 0; i < node_count; ++i) {
+        Put(verdicts, i, answer.verdict[i]);
+        Put(costs, i, answer.cost[i]);
+        Put(reasons, i, answer.reason[i]);
+      }
+      return absl::OkStatus();
+    });
+  });
+}
+
+// ---- horus/place.h, plans: the decisions and what explains them.
 
 void horus_plan_free(horus_plan* plan) { delete plan; }
 

@@ -59,7 +59,7 @@ absl::StatusOr<SolveInputs> SolveFromC(const Catalogue& catalogue, const horus_s
   HORUS_ASSIGN_OR_RETURN(const horus_solve_options c, ReadOptionalStruct(given));
   HORUS_ASSIGN_OR_RETURN(const std::string dim, ReadOptionalText(c.dim, "dim"));
   if (!dim.empty()) inputs.request.dim = dim;
-  if (c.max_value != 0) inputs.request.max_value = c.max_value;
+  SetUnlessZero(inputs.request.max_value, c.max_value);
   HORUS_ASSIGN_OR_RETURN(const std::vector<GpuTypeId> ids, FindTypes(catalogue, count, gpu_types));
   std::vector<size_t> position(catalogue.size(), count);
   for (size_t i = 0; i < count; ++i) {
@@ -107,7 +107,7 @@ absl::StatusOr<ServiceLoad> LoadFromC(const horus_service_load* given) {
                    .longest = c.longest,
                    .first_token_us = static_cast<double>(c.first_token_us),
                    .token_us = static_cast<double>(c.token_us)};
-  if (c.confidence != 0) load.confidence = static_cast<double>(c.confidence);
+  SetUnlessZero(load.confidence, c.confidence);
   return load;
 }
 

@@ -19,49 +19,46 @@
 namespace horus::capi {
 namespace {
 
+// What both structs have alike, either way.
+template <typename From, typename To>
+void CopyAlike(const From& from, To& to) {
+  to.id = from.id;
+  to.owner = from.owner;
+  to.submit_us = from.submit_us;
+  to.priority = from.priority;
+  to.cpu_milli = from.cpu_milli;
+  to.mem_mib = from.mem_mib;
+  to.total_us = from.total_us;
+  to.attained_gpu_us = from.attained_gpu_us;
+  to.deadline_us = from.deadline_us;
+  to.ideal_us = from.ideal_us;
+}
+
 absl::StatusOr<QueuedJob> QueuedJobFromC(const horus_queued_job* given) {
   HORUS_ASSIGN_OR_RETURN(const horus_queued_job c, ReadStruct(given));
   QueuedJob job;
-  job.id = c.id;
-  job.owner = c.owner;
-  job.submit_us = c.submit_us;
-  job.priority = c.priority;
+  CopyAlike(c, job);
   job.tasks = c.tasks == 0 ? 1 : c.tasks;
   job.gpus = c.gpus == 0 ? job.tasks : c.gpus;
   if (c.gpus == HORUS_JOB_NO_GPUS) job.gpus = 0;
   job.gpu_milli = c.gpu_milli == 0 ? kMilliPerGpu : c.gpu_milli;
-  job.cpu_milli = c.cpu_milli;
-  job.mem_mib = c.mem_mib;
   job.gpu_util_pct = {c.gpu_util_pct, c.gpu_util_pct_upper == 0 ? c.gpu_util_pct : c.gpu_util_pct_upper};
   job.gpu_mem_mib = {c.gpu_mem_mib, c.gpu_mem_mib_upper == 0 ? c.gpu_mem_mib : c.gpu_mem_mib_upper};
-  job.total_us = c.total_us;
   job.remaining_us = c.remaining_us == 0 ? -1 : c.remaining_us;
-  job.attained_gpu_us = c.attained_gpu_us;
-  job.deadline_us = c.deadline_us;
-  job.ideal_us = c.ideal_us;
   return job;
 }
 
 horus_queued_job ToC(const QueuedJob& job) {
   horus_queued_job c = HORUS_QUEUED_JOB_INIT;
-  c.priority = job.priority;
-  c.id = job.id;
-  c.owner = job.owner;
-  c.submit_us = job.submit_us;
+  CopyAlike(job, c);
   c.tasks = job.tasks;
   c.gpus = job.gpus == 0 ? HORUS_JOB_NO_GPUS : job.gpus;
   c.gpu_milli = job.gpu_milli;
-  c.cpu_milli = job.cpu_milli;
-  c.mem_mib = job.mem_mib;
   c.gpu_util_pct = job.gpu_util_pct.estimate;
   c.gpu_util_pct_upper = job.gpu_util_pct.upper;
   c.gpu_mem_mib = job.gpu_mem_mib.estimate;
   c.gpu_mem_mib_upper = job.gpu_mem_mib.upper;
-  c.total_us = job.total_us;
   c.remaining_us = job.remaining_us;
-  c.attained_gpu_us = job.attained_gpu_us;
-  c.deadline_us = job.deadline_us;
-  c.ideal_us = job.ideal_us;
   return c;
 }
 
@@ -89,8 +86,8 @@ absl::StatusOr<QueueOptions> QueueOptionsFromC(const horus_queue_options* given)
   }
   options.las_continuous = c.las_continuous == 1;
   options.aging_us_per_pct = c.aging_us_per_pct;
-  if (c.clusters != 0) options.clusters = c.clusters;
-  if (c.recluster_share != 0) options.recluster_share = c.recluster_share;
+  SetUnlessZero(options.clusters, c.clusters);
+  SetUnlessZero(options.recluster_share, c.recluster_share);
   options.patience_us = c.patience_us;
   return options;
 }

@@ -17,12 +17,8 @@ size_t horus_job_list_count(const horus_job_list* list) { return list == nullptr
 
 horus_status horus_job_list_get(const horus_job_list* list, size_t index, horus_job* job, horus_error* error) {
   return Guard(error, {{list, "list"}}, [&]() -> absl::Status {
-    HORUS_RETURN_IF_ERROR(CheckOutput(job));
-    if (index >= list->jobs.size()) {
-      return horus::NotFound("index: expected less than %d, found %d", list->jobs.size(), index);
-    }
-    WriteStruct(*list->jobs[index], job);
-    return absl::OkStatus();
+    HORUS_ASSIGN_OR_RETURN(const auto* found, RowAt(list->jobs, "jobs", index));
+    return Answer(**found, job);
   });
 }
 

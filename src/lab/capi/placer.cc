@@ -18,9 +18,9 @@ absl::StatusOr<std::shared_ptr<const LabPolicyOptions>> LabFromC(const horus_lab
   LabPolicyOptions options;
   HORUS_RETURN_IF_ERROR(CheckFlag("synergy_grow", c.synergy_grow));
   options.synergy_grow = c.synergy_grow == 1;
-  if (c.synergy_tolerance != 0) options.synergy_tolerance = c.synergy_tolerance == -1 ? 0 : c.synergy_tolerance;
-  if (c.pack_threshold != 0) options.pack_threshold = c.pack_threshold;
-  if (c.foreground_bound != 0) options.foreground_bound = c.foreground_bound;
+  SetAmount(options.synergy_tolerance, c.synergy_tolerance);
+  SetUnlessZero(options.pack_threshold, c.pack_threshold);
+  SetUnlessZero(options.foreground_bound, c.foreground_bound);
   if (c.profiling_label != nullptr) {
     HORUS_ASSIGN_OR_RETURN(options.profiling_label, ReadText(c.profiling_label, "profiling_label"));
   }

@@ -32,8 +32,7 @@ absl::StatusOr<PotentialOptions> OptionsFromC(const horus_potential_options* giv
     return InvalidArgument("%s: expected at least 1, found %g", Element("slowdown_bounds", i),
                            options.slowdown_bounds[i]);
   }
-  SetUnlessZero(options.least_gain, c.least_gain);
-  if (c.least_gain == -1) options.least_gain = 0;
+  SetAmount(options.least_gain, c.least_gain);
   HORUS_ASSIGN_OR_RETURN(options.lp_library, ReadOptionalText(c.library_path, "library_path"));
   return options;
 }

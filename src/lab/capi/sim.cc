@@ -167,27 +167,7 @@ absl::StatusOr<std::unique_ptr<horus_sim_result>> Play(const Request& request, c
   return result;
 }
 
-}  // namespace
-}  // namespace horus::capi
-
-using namespace horus::capi;  // NOLINT(google-build-using-namespace): the C functions below are its face
-
-horus_status horus_sim_run(const horus_trace* trace, const horus_profile_demands* beliefs, const horus_truth* truth,
-                           const horus_cluster* cluster, horus_placer* placer, const horus_sim_options* options,
-                           horus_sim_observer observer, horus_progress progress, void* user, horus_sim_result** out,
-                           horus_error* error) {
-  return Guard(error, [&]() -> absl::Status {
-    HORUS_RETURN_IF_ERROR(
-        Require({{trace, "trace"}, {truth, "truth"}, {cluster, "cluster"}, {placer, "placer"}, {out, "out"}}));
-    return Give(Play({*trace, beliefs, *truth, options, observer, progress, user}, *cluster, *placer), out);
-  });
-}
-
-void horus_sim_result_free(horus_sim_result* result) { delete result; }
-
-// horus/sim.h, what is told of results: metrics, jobs, work of the backlog, times of decisions.
-namespace horus::capi {
-namespace {
+// ---- horus/sim.h, what is told of results: metrics, jobs, work of the backlog, times of decisions.
 
 static_assert(Same(HORUS_SIM_END_WAITING, SimEnd::kWaiting) && Same(HORUS_SIM_END_RUNNING, SimEnd::kRunning) &&
               Same(HORUS_SIM_END_FINISHED, SimEnd::kFinished) && Same(HORUS_SIM_END_REJECTED, SimEnd::kRejected));
@@ -248,10 +228,116 @@ void PutJob(const TraceJob& asked, const SimJob& job, size_t row, const horus_si
   Put(columns.restarts, row, job.restarts);
 }
 
+// ---- horus/sim.h, truths: from a model and demands, or from measured speeds.
+
+static_assert(Same(HORUS_TENANTS_ADD, ManyTenants::kAdds) && Same(HORUS_TENANTS_MULTIPLY, ManyTenants::kMultiplies));
+
+// What ModelTruth::Create will say of them, with the profile's name.
+absl::Status CheckSteps(const DemandsByProfile& demands) {
+  for (const auto& [profile, all] : demands) {
+    const auto timed =
+        std::ranges::count_if(all, [](const TypeDemand& one) { return one.demand.step_time_us.estimate > 0; });
+    if (timed == 0 || timed == std::ptrdiff_t(all.size())) continue;
+    return InvalidArgument("demands: profile '%s': expected step times on all of %d types or none, found %d", profile,
+                           all.size(), timed);
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::unique_ptr<horus_truth>> FromModel(std::shared_ptr<const Catalogue> catalogue,
+                                                       const horus_interference* model,
+                                                       const horus_profile_demands* demands) {
+  auto truth = std::make_unique<horus_truth>();
+  if (model == nullptr) {
+    HORUS_ASSIGN_OR_RETURN(truth->model, MakeInterferenceModel(kDefaultInterferenceModel));
+  } else if (!SameTypes(model->catalogue, catalogue)) {
+    return InvalidArgument("model: expected one for the GPU types of the catalogue, found others");
+  } else {
+    truth->model = model->value;
+  }
+  HORUS_ASSIGN_OR_RETURN(truth->demands, ProfileDemandsFromC(*catalogue, "demands", demands));
+  HORUS_RETURN_IF_ERROR(CheckSteps(truth->demands));
+  truth->catalogue = std::move(catalogue);
+  return truth;
+}
+
+absl::StatusOr<std::unique_ptr<horus_truth>> FromSpeeds(std::shared_ptr<const Catalogue> catalogue,
+                                                        const horus_speeds* speeds, int32_t many) {
+  HORUS_RETURN_IF_ERROR(CheckConstant("many", "HORUS_TENANTS_*", HORUS_TENANTS_ADD, HORUS_TENANTS_MULTIPLY, many));
+  auto truth = std::make_unique<horus_truth>();
+  truth->many = static_cast<ManyTenants>(many);
+  HORUS_ASSIGN_OR_RETURN(truth->speeds, SpeedsFromC(speeds, /*with_names=*/true));
+  const SpeedTable& table = truth->speeds.table;
+  for (size_t gpu = 0; gpu < table.gpus.size(); ++gpu) {
+    HORUS_ASSIGN_OR_RETURN(const GpuTypeId type,
+                           At("speeds: " + Element("gpu_types", gpu), catalogue->Find(table.gpus[gpu])));
+    truth->types.push_back(type);
+  }
+  // What is left to check: two names of one type.
+  HORUS_RETURN_IF_ERROR(TableTruth::Create(table, truth->types, {}, truth->speeds.reference).status());
+  truth->catalogue = std::move(catalogue);
+  return truth;
+}
+
 }  // namespace
+
+absl::StatusOr<std::shared_ptr<const Trace>> TimedBy(const horus_truth& truth,
+                                                     const std::shared_ptr<const Trace>& trace) {
+  const auto by_steps = [](const TraceJob& job) { return job.steps > 0; };
+  if (truth.model != nullptr || std::ranges::none_of(trace->jobs, by_steps)) return trace;
+  HORUS_ASSIGN_OR_RETURN(Trace timed, StepsToDurations(*trace, truth.speeds.table, truth.speeds.reference));
+  return std::make_shared<const Trace>(std::move(timed));
+}
+
+namespace {
+
+absl::StatusOr<std::unique_ptr<Truth>> SpeedsOf(const horus_truth& truth, const Trace& trace) {
+  const bool predicted = truth.model != nullptr;
+  std::vector<ProfileDemands> demands;
+  std::vector<uint32_t> rows;
+  if (predicted) {
+    demands = DemandsFor(trace, truth.demands, {});
+  } else {
+    rows = RowsOfProfiles(trace, truth.speeds.table);
+  }
+  const std::vector<bool> used = ProfilesOnGpus(trace);
+  for (size_t profile = 0; profile < used.size(); ++profile) {
+    if (predicted ? !demands[profile].empty() : rows[profile] != kNotStated) continue;
+    if (used[profile]) {
+      return InvalidArgument("truth: expected one that knows profile '%s' of the trace, found none of it",
+                             trace.profiles[profile]);
+    }
+    if (predicted) demands[profile] = {TypeDemand()};  // of jobs for the host alone: nobody asks
+  }
+  if (predicted) return ModelTruth::Create(truth.model, std::move(demands));
+  return TableTruth::Create(truth.speeds.table, truth.types, std::move(rows), truth.speeds.reference, truth.many);
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Truth>> TruthFor(const horus_truth& truth, const Trace& trace) {
+  HORUS_ASSIGN_OR_RETURN(std::unique_ptr<Truth> speeds, SpeedsOf(truth, trace));
+  if (truth.sensitivities.empty()) return speeds;
+  return std::make_unique<SensitiveTruth>(std::move(speeds), SensitivitiesOf(truth.sensitivities, trace));
+}
 }  // namespace horus::capi
 
 using namespace horus::capi;  // NOLINT(google-build-using-namespace): the C functions below are its face
+
+horus_status horus_sim_run(const horus_trace* trace, const horus_profile_demands* beliefs, const horus_truth* truth,
+                           const horus_cluster* cluster, horus_placer* placer, const horus_sim_options* options,
+                           horus_sim_observer observer, horus_progress progress, void* user, horus_sim_result** out,
+                           horus_error* error) {
+  return Guard(error, [&]() -> absl::Status {
+    HORUS_RETURN_IF_ERROR(
+        Require({{trace, "trace"}, {truth, "truth"}, {cluster, "cluster"}, {placer, "placer"}, {out, "out"}}));
+    return Give(Play({*trace, beliefs, *truth, options, observer, progress, user}, *cluster, *placer), out);
+  });
+}
+
+void horus_sim_result_free(horus_sim_result* result) { delete result; }
+
+// ---- horus/sim.h, what is told of results: metrics, jobs, work of the backlog, times of decisions.
 
 uint64_t horus_sim_result_bytes_held(const horus_sim_result* result) {
   if (result == nullptr) return 0;
@@ -314,106 +400,7 @@ horus_status horus_sim_result_decision_times(const horus_sim_result* result, siz
   });
 }
 
-// horus/sim.h, truths: from a model and demands, or from measured speeds.
-namespace horus::capi {
-namespace {
-
-static_assert(Same(HORUS_TENANTS_ADD, ManyTenants::kAdds) && Same(HORUS_TENANTS_MULTIPLY, ManyTenants::kMultiplies));
-
-// What ModelTruth::Create will say of them, with the profile's name.
-absl::Status CheckSteps(const DemandsByProfile& demands) {
-  for (const auto& [profile, all] : demands) {
-    const auto timed =
-        std::ranges::count_if(all, [](const TypeDemand& one) { return one.demand.step_time_us.estimate > 0; });
-    if (timed == 0 || timed == std::ptrdiff_t(all.size())) continue;
-    return InvalidArgument("demands: profile '%s': expected step times on all of %d types or none, found %d", profile,
-                           all.size(), timed);
-  }
-  return absl::OkStatus();
-}
-
-absl::StatusOr<std::unique_ptr<horus_truth>> FromModel(std::shared_ptr<const Catalogue> catalogue,
-                                                       const horus_interference* model,
-                                                       const horus_profile_demands* demands) {
-  auto truth = std::make_unique<horus_truth>();
-  if (model == nullptr) {
-    HORUS_ASSIGN_OR_RETURN(truth->model, MakeInterferenceModel(kDefaultInterferenceModel));
-  } else if (!SameTypes(model->catalogue, catalogue)) {
-    return InvalidArgument("model: expected one for the GPU types of the catalogue, found others");
-  } else {
-    truth->model = model->value;
-  }
-  HORUS_ASSIGN_OR_RETURN(truth->demands, ProfileDemandsFromC(*catalogue, "demands", demands));
-  HORUS_RETURN_IF_ERROR(CheckSteps(truth->demands));
-  truth->catalogue = std::move(catalogue);
-  return truth;
-}
-
-absl::StatusOr<std::unique_ptr<horus_truth>> FromSpeeds(std::shared_ptr<const Catalogue> catalogue,
-                                                        const horus_speeds* speeds, int32_t many) {
-  if (many != HORUS_TENANTS_ADD && many != HORUS_TENANTS_MULTIPLY) {
-    return InvalidArgument("many: expected HORUS_TENANTS_* (0 or 1), found %d", many);
-  }
-  auto truth = std::make_unique<horus_truth>();
-  truth->many = static_cast<ManyTenants>(many);
-  HORUS_ASSIGN_OR_RETURN(truth->speeds, SpeedsFromC(speeds, /*with_names=*/true));
-  const SpeedTable& table = truth->speeds.table;
-  for (size_t gpu = 0; gpu < table.gpus.size(); ++gpu) {
-    HORUS_ASSIGN_OR_RETURN(const GpuTypeId type,
-                           At("speeds: " + Element("gpu_types", gpu), catalogue->Find(table.gpus[gpu])));
-    truth->types.push_back(type);
-  }
-  // What is left to check: two names of one type.
-  HORUS_RETURN_IF_ERROR(TableTruth::Create(table, truth->types, {}, truth->speeds.reference).status());
-  truth->catalogue = std::move(catalogue);
-  return truth;
-}
-
-}  // namespace
-
-absl::StatusOr<std::shared_ptr<const Trace>> TimedBy(const horus_truth& truth,
-                                                     const std::shared_ptr<const Trace>& trace) {
-  const auto by_steps = [](const TraceJob& job) { return job.steps > 0; };
-  if (truth.model != nullptr || std::ranges::none_of(trace->jobs, by_steps)) return trace;
-  HORUS_ASSIGN_OR_RETURN(Trace timed, StepsToDurations(*trace, truth.speeds.table, truth.speeds.reference));
-  return std::make_shared<const Trace>(std::move(timed));
-}
-
-namespace {
-
-absl::StatusOr<std::unique_ptr<Truth>> SpeedsOf(const horus_truth& truth, const Trace& trace) {
-  const bool predicted = truth.model != nullptr;
-  std::vector<ProfileDemands> demands;
-  std::vector<uint32_t> rows;
-  if (predicted) {
-    demands = DemandsFor(trace, truth.demands, {});
-  } else {
-    rows = RowsOfProfiles(trace, truth.speeds.table);
-  }
-  const std::vector<bool> used = ProfilesOnGpus(trace);
-  for (size_t profile = 0; profile < used.size(); ++profile) {
-    if (predicted ? !demands[profile].empty() : rows[profile] != kNotStated) continue;
-    if (used[profile]) {
-      return InvalidArgument("truth: expected one that knows profile '%s' of the trace, found none of it",
-                             trace.profiles[profile]);
-    }
-    if (predicted) demands[profile] = {TypeDemand()};  // of jobs for the host alone: nobody asks
-  }
-  if (predicted) return ModelTruth::Create(truth.model, std::move(demands));
-  return TableTruth::Create(truth.speeds.table, truth.types, std::move(rows), truth.speeds.reference, truth.many);
-}
-
-}  // namespace
-
-absl::StatusOr<std::unique_ptr<Truth>> TruthFor(const horus_truth& truth, const Trace& trace) {
-  HORUS_ASSIGN_OR_RETURN(std::unique_ptr<Truth> speeds, SpeedsOf(truth, trace));
-  if (truth.sensitivities.empty()) return speeds;
-  return std::make_unique<SensitiveTruth>(std::move(speeds), SensitivitiesOf(truth.sensitivities, trace));
-}
-
-}  // namespace horus::capi
-
-using namespace horus::capi;  // NOLINT(google-build-using-namespace): the C functions below are its face
+// ---- horus/sim.h, truths: from a model and demands, or from measured speeds.
 
 horus_status horus_truth_from_model(const horus_catalogue* catalogue, const horus_interference* model,
                                     const horus_profile_demands* demands, horus_truth** out, horus_error* error) {

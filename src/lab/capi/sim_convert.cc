@@ -188,13 +188,9 @@ absl::Status CheckFlags(const horus_sim_options& c) {
   HORUS_RETURN_IF_ERROR(CheckFlag("preempt", c.preempt));
   HORUS_RETURN_IF_ERROR(CheckFlag("one_by_one", c.one_by_one));
   HORUS_RETURN_IF_ERROR(CheckFlag("profile_each_job", c.profile_each_job));
-  if (c.learns < HORUS_SIM_LEARNS_NOTHING || c.learns > HORUS_SIM_LEARNS_CORRECTS) {
-    return InvalidArgument("learns: expected HORUS_SIM_LEARNS_* (%d to %d), found %d", HORUS_SIM_LEARNS_NOTHING,
-                           HORUS_SIM_LEARNS_CORRECTS, c.learns);
-  }
-  if (c.weights >= HORUS_SIM_WEIGHTS_QUEUE && c.weights <= HORUS_SIM_WEIGHTS_ALIKE) return absl::OkStatus();
-  return InvalidArgument("weights: expected HORUS_SIM_WEIGHTS_* (%d to %d), found %d", HORUS_SIM_WEIGHTS_QUEUE,
-                         HORUS_SIM_WEIGHTS_ALIKE, c.weights);
+  HORUS_RETURN_IF_ERROR(
+      CheckConstant("learns", "HORUS_SIM_LEARNS_*", HORUS_SIM_LEARNS_NOTHING, HORUS_SIM_LEARNS_CORRECTS, c.learns));
+  return CheckConstant("weights", "HORUS_SIM_WEIGHTS_*", HORUS_SIM_WEIGHTS_QUEUE, HORUS_SIM_WEIGHTS_ALIKE, c.weights);
 }
 
 absl::StatusOr<std::vector<NodeOutage>> OutagesFromC(const horus_sim_options& c) {

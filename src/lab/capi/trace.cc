@@ -110,9 +110,9 @@ absl::Status CheckNarrow(const horus_trace_columns& c, size_t row) {
   if (c.gpu_milli != nullptr && (c.gpu_milli[row] < 0 || c.gpu_milli[row] > kMilliPerGpu)) {
     return InvalidArgument("gpu_milli: expected 0 to %d, found %d", kMilliPerGpu, c.gpu_milli[row]);
   }
-  if (c.kinds != nullptr && (c.kinds[row] < HORUS_JOB_TRAINING || c.kinds[row] > HORUS_JOB_BEST_EFFORT)) {
-    return InvalidArgument("kinds: expected HORUS_JOB_* (%d to %d), found %d", HORUS_JOB_TRAINING,
-                           HORUS_JOB_BEST_EFFORT, c.kinds[row]);
+  if (c.kinds != nullptr) {
+    HORUS_RETURN_IF_ERROR(
+        CheckConstant("kinds", "HORUS_JOB_*", HORUS_JOB_TRAINING, HORUS_JOB_BEST_EFFORT, c.kinds[row]));
   }
   if (c.deadline_us != nullptr && c.deadline_us[row] < 0) {
     return InvalidArgument("deadline_us: expected 0 or above submit_us, found %d", c.deadline_us[row]);
@@ -208,40 +208,9 @@ uint64_t BytesOf(const Trace& trace) {
   return bytes + trace.step_times.capacity() * sizeof(TraceStepTimes);
 }
 
-}  // namespace horus::capi
-
-using namespace horus::capi;  // NOLINT(google-build-using-namespace): the C functions below are its face
-
-horus_status horus_trace_create(const horus_trace_columns* columns, horus_trace** out, horus_error* error) {
-  return Guard(error, {{out, "out"}}, [&]() -> absl::Status {
-    HORUS_ASSIGN_OR_RETURN(horus::Trace trace, TraceFromC(columns));
-    return Give(new horus_trace{std::make_shared<const horus::Trace>(std::move(trace))}, out);
-  });
-}
-
-void horus_trace_free(horus_trace* trace) { delete trace; }
-
-size_t horus_trace_count(const horus_trace* trace) { return trace == nullptr ? 0 : trace->value->jobs.size(); }
-
-size_t horus_trace_profile_count(const horus_trace* trace) {
-  return trace == nullptr ? 0 : trace->value->profiles.size();
-}
-
-uint64_t horus_trace_bytes_held(const horus_trace* trace) { return trace == nullptr ? 0 : BytesOf(*trace->value); }
-
-const char* horus_trace_profile_name(const horus_trace* trace, size_t index) {
-  return index < horus_trace_profile_count(trace) ? trace->value->profiles[index].c_str() : nullptr;
-}
-
-horus_status horus_trace_get_summary(const horus_trace* trace, horus_trace_summary* summary, horus_error* error) {
-  return Guard(error, {{trace, "trace"}}, [&]() -> absl::Status {
-    return Answer(ToC(*trace->value, horus::SummariseTrace(*trace->value)), summary);
-  });
-}
-
-// horus/trace.h: the jobs of a trace, as columns.
-namespace horus::capi {
 namespace {
+
+// ---- horus/trace.h: the jobs of a trace, as columns.
 
 void PutJob(const Trace& trace, size_t row, const horus_trace_jobs& c) {
   const TraceJob& job = trace.jobs[row];
@@ -268,33 +237,7 @@ void PutJob(const Trace& trace, size_t row, const horus_trace_jobs& c) {
   Put(c.network_us, row, times.network_us);
 }
 
-}  // namespace
-}  // namespace horus::capi
-
-using namespace horus::capi;  // NOLINT(google-build-using-namespace): the C functions below are its face
-
-const char* horus_trace_owner_name(const horus_trace* trace, size_t index) {
-  return trace != nullptr && index < trace->value->owners.size() ? trace->value->owners[index].c_str() : nullptr;
-}
-
-const char* horus_trace_type_name(const horus_trace* trace, size_t list, size_t index) {
-  if (trace == nullptr || list >= trace->value->type_lists.size()) return nullptr;
-  const horus::GpuTypeNames& names = trace->value->type_lists[list];
-  return index < names.size() ? names[index].c_str() : nullptr;
-}
-
-horus_status horus_trace_get_jobs(const horus_trace* trace, const horus_trace_jobs* jobs, size_t* count,
-                                  horus_error* error) {
-  return Guard(error, {{trace, "trace"}, {count, "count"}}, [&]() -> absl::Status {
-    HORUS_ASSIGN_OR_RETURN(const horus_trace_jobs columns, ReadStruct(jobs));
-    const size_t rows = trace->value->jobs.size();
-    return WriteRows(rows, columns.capacity, count, [&](size_t row) { PutJob(*trace->value, row, columns); });
-  });
-}
-
-// horus/trace.h, synthetic traces: presets and what the caller changes of them.
-namespace horus::capi {
-namespace {
+// ---- horus/trace.h, synthetic traces: presets and what the caller changes of them.
 
 static_assert(HORUS_ARRIVALS_BACKLOG == static_cast<int>(Arrivals::kBacklog) + 1 &&
               HORUS_ARRIVALS_POISSON == static_cast<int>(Arrivals::kPoisson) + 1 &&
@@ -340,9 +283,7 @@ absl::Status CheckCounts(const horus_synthetic_options& c) {
     if (count <= kMaxTraceJobs) continue;
     return ResourceExhausted("%s: expected at most %d, found %d", name, kMaxTraceJobs, count);
   }
-  if (c.arrivals >= HORUS_ARRIVALS_PRESET && c.arrivals <= HORUS_ARRIVALS_BURSTY) return absl::OkStatus();
-  return InvalidArgument("arrivals: expected HORUS_ARRIVALS_* (%d to %d), found %d", HORUS_ARRIVALS_PRESET,
-                         HORUS_ARRIVALS_BURSTY, c.arrivals);
+  return CheckConstant("arrivals", "HORUS_ARRIVALS_*", HORUS_ARRIVALS_PRESET, HORUS_ARRIVALS_BURSTY, c.arrivals);
 }
 
 absl::StatusOr<SyntheticOptions> OptionsFromC(const horus_synthetic_options* given) {
@@ -375,6 +316,56 @@ absl::StatusOr<SyntheticOptions> OptionsFromC(const horus_synthetic_options* giv
 }  // namespace horus::capi
 
 using namespace horus::capi;  // NOLINT(google-build-using-namespace): the C functions below are its face
+
+horus_status horus_trace_create(const horus_trace_columns* columns, horus_trace** out, horus_error* error) {
+  return Guard(error, {{out, "out"}}, [&]() -> absl::Status {
+    HORUS_ASSIGN_OR_RETURN(horus::Trace trace, TraceFromC(columns));
+    return Give(new horus_trace{std::make_shared<const horus::Trace>(std::move(trace))}, out);
+  });
+}
+
+void horus_trace_free(horus_trace* trace) { delete trace; }
+
+size_t horus_trace_count(const horus_trace* trace) { return trace == nullptr ? 0 : trace->value->jobs.size(); }
+
+size_t horus_trace_profile_count(const horus_trace* trace) {
+  return trace == nullptr ? 0 : trace->value->profiles.size();
+}
+
+uint64_t horus_trace_bytes_held(const horus_trace* trace) { return trace == nullptr ? 0 : BytesOf(*trace->value); }
+
+const char* horus_trace_profile_name(const horus_trace* trace, size_t index) {
+  return index < horus_trace_profile_count(trace) ? trace->value->profiles[index].c_str() : nullptr;
+}
+
+horus_status horus_trace_get_summary(const horus_trace* trace, horus_trace_summary* summary, horus_error* error) {
+  return Guard(error, {{trace, "trace"}}, [&]() -> absl::Status {
+    return Answer(ToC(*trace->value, horus::SummariseTrace(*trace->value)), summary);
+  });
+}
+
+// ---- horus/trace.h: the jobs of a trace, as columns.
+
+const char* horus_trace_owner_name(const horus_trace* trace, size_t index) {
+  return trace != nullptr && index < trace->value->owners.size() ? trace->value->owners[index].c_str() : nullptr;
+}
+
+const char* horus_trace_type_name(const horus_trace* trace, size_t list, size_t index) {
+  if (trace == nullptr || list >= trace->value->type_lists.size()) return nullptr;
+  const horus::GpuTypeNames& names = trace->value->type_lists[list];
+  return index < names.size() ? names[index].c_str() : nullptr;
+}
+
+horus_status horus_trace_get_jobs(const horus_trace* trace, const horus_trace_jobs* jobs, size_t* count,
+                                  horus_error* error) {
+  return Guard(error, {{trace, "trace"}, {count, "count"}}, [&]() -> absl::Status {
+    HORUS_ASSIGN_OR_RETURN(const horus_trace_jobs columns, ReadStruct(jobs));
+    const size_t rows = trace->value->jobs.size();
+    return WriteRows(rows, columns.capacity, count, [&](size_t row) { PutJob(*trace->value, row, columns); });
+  });
+}
+
+// ---- horus/trace.h, synthetic traces: presets and what the caller changes of them.
 
 horus_status horus_trace_create_synthetic(const horus_synthetic_options* options, horus_trace** out,
                                           horus_error* error) {

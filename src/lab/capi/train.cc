@@ -58,10 +58,8 @@ absl::Status AddDevices(const horus_pair_data& c, const Catalogue& types, PairSe
   for (size_t d = 0; d < c.device_count; ++d) {
     HORUS_ASSIGN_OR_RETURN(const std::string name, ReadText(c.gpu_types[d], "gpu_types"));
     HORUS_ASSIGN_OR_RETURN(const GpuTypeId type, types.Find(name));
-    const int32_t mode =
-        c.sharing_modes == nullptr || c.sharing_modes[d] == 0 ? HORUS_SHARING_TIME_SLICE : c.sharing_modes[d];
     PairDevice device{.gpu = types.at(type).name};
-    HORUS_ASSIGN_OR_RETURN(device.mode, SharingFromC(mode));
+    HORUS_ASSIGN_OR_RETURN(device.mode, SharingOrTimeSlice(c.sharing_modes, d));
     set.devices.push_back(std::move(device));
   }
   return absl::OkStatus();
@@ -118,31 +116,6 @@ absl::StatusOr<PairTrainOptions> OptionsFromC(const horus_pair_options* given) {
   options.kinds = {model.empty() ? std::string(kDefaultInterferenceModel) : std::move(model)};
   return options;
 }
-
-}  // namespace
-
-}  // namespace horus::capi
-
-using namespace horus::capi;  // NOLINT(google-build-using-namespace): the C functions below are its face
-
-horus_status horus_interference_fit(const horus_catalogue* catalogue, const horus_pair_data* data,
-                                    const horus_pair_options* options, horus_progress progress, void* user,
-                                    horus_interference** out, horus_error* error) {
-  return Guard(error, {{out, "out"}}, [&]() -> absl::Status {
-    auto types = CatalogueOf(catalogue);
-    HORUS_ASSIGN_OR_RETURN(const horus::PairTrainOptions train, OptionsFromC(options));
-    HORUS_ASSIGN_OR_RETURN(const horus::PairSet set, SetFromC(data, *types));
-    horus::PairProgress tell;
-    if (progress != nullptr) tell = [progress, user](double done) { return progress(user, done) == 0; };
-    HORUS_ASSIGN_OR_RETURN(const horus::Bundle bundle, horus::TrainInterference(set, train, tell));
-    HORUS_ASSIGN_OR_RETURN(auto model, horus::LearnedModel::Create(bundle, train.kinds[0], *types));
-    HORUS_ASSIGN_OR_RETURN(std::string bytes, horus::WriteBundle(bundle));
-    return Give(new horus_interference{std::move(model), std::move(types), std::move(bytes)}, out);
-  });
-}
-
-namespace horus::capi {
-namespace {
 
 constexpr std::string_view kOpaque = "opaque:";
 
@@ -230,15 +203,32 @@ absl::StatusOr<TrainingSet> RowsFromC(const horus_training_data& c, const Catalo
 absl::StatusOr<TrainOptions> OptionsFromC(const horus_training_options* given) {
   HORUS_ASSIGN_OR_RETURN(const horus_training_options c, ReadOptionalStruct(given));
   TrainOptions options;
-  if (c.rounds != 0) options.rounds = c.rounds == -1 ? 0 : c.rounds;
+  SetAmount(options.rounds, c.rounds);
   if (c.base != nullptr) options.base = c.base->value;
   HORUS_RETURN_IF_ERROR(ReadTrainOptions(c, options.promise, options.seed, options.library_path));
   return options;
 }
 
 }  // namespace
-
 }  // namespace horus::capi
+
+using namespace horus::capi;  // NOLINT(google-build-using-namespace): the C functions below are its face
+
+horus_status horus_interference_fit(const horus_catalogue* catalogue, const horus_pair_data* data,
+                                    const horus_pair_options* options, horus_progress progress, void* user,
+                                    horus_interference** out, horus_error* error) {
+  return Guard(error, {{out, "out"}}, [&]() -> absl::Status {
+    auto types = CatalogueOf(catalogue);
+    HORUS_ASSIGN_OR_RETURN(const horus::PairTrainOptions train, OptionsFromC(options));
+    HORUS_ASSIGN_OR_RETURN(const horus::PairSet set, SetFromC(data, *types));
+    horus::PairProgress tell;
+    if (progress != nullptr) tell = [progress, user](double done) { return progress(user, done) == 0; };
+    HORUS_ASSIGN_OR_RETURN(const horus::Bundle bundle, horus::TrainInterference(set, train, tell));
+    HORUS_ASSIGN_OR_RETURN(auto model, horus::LearnedModel::Create(bundle, train.kinds[0], *types));
+    HORUS_ASSIGN_OR_RETURN(std::string bytes, horus::WriteBundle(bundle));
+    return Give(new horus_interference{std::move(model), std::move(types), std::move(bytes)}, out);
+  });
+}
 
 horus_status horus_predictor_fit(const horus_catalogue* catalogue, const horus_training_data* data,
                                  const horus_training_options* options, horus_progress progress, void* user,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The fields of a job by name, for what does the same with each of them.
+// The fields of a job and of its demands by name, for what does the same with each of them.
 //
 // Enters:  a job.   Leaves: lists of its fields.
 #pragma once
@@ -25,6 +25,12 @@ namespace horus {
   X(priority)                     \
   X(request_rate_hz)              \
   X(latency_bound_us)
+
+// The same of horus_demand and the demand of a snapshot: those with an upper bound beside them (mem_mib,
+// mem_mib_upper), and those without.
+#define HORUS_BOUNDED_DEMAND_FIELDS(X) X(gpu_util_pct) X(mem_bw_util_pct) X(mem_mib) X(step_time_us) X(power_w)
+#define HORUS_PLAIN_DEMAND_FIELDS(X) \
+  X(profile_id) X(flags) X(gradient_mib) X(distance) X(operator_us) X(host_us) X(slowdown_bound)
 
 // All fields but the job's own, which are id, name, submit_us and deadline_us; jobs that agree in them are one request
 // (state/requests.h). A new field of JobSpec does not compile here until it is named on one of the sides.

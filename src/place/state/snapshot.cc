@@ -108,24 +108,15 @@ class Demands {
 
  private:
   static void Write(const Demand& demand, pb::Demand& out) {
-    out.set_profile_id(demand.profile_id);
-    out.set_gpu_util_pct(demand.gpu_util_pct.estimate);
-    out.set_gpu_util_pct_upper(demand.gpu_util_pct.upper);
-    out.set_mem_bw_util_pct(demand.mem_bw_util_pct.estimate);
-    out.set_mem_bw_util_pct_upper(demand.mem_bw_util_pct.upper);
-    out.set_mem_mib(demand.mem_mib.estimate);
-    out.set_mem_mib_upper(demand.mem_mib.upper);
-    out.set_step_time_us(demand.step_time_us.estimate);
-    out.set_step_time_us_upper(demand.step_time_us.upper);
-    out.set_gradient_mib(demand.gradient_mib);
-    out.set_flags(demand.flags);
-    out.set_power_w(demand.power_w.estimate);
-    out.set_power_w_upper(demand.power_w.upper);
-    out.set_distance(demand.distance);
-    out.set_operator_us(demand.operator_us);
-    out.set_host_us(demand.host_us);
+#define HORUS_COPY(field) out.set_##field(demand.field);
+    HORUS_PLAIN_DEMAND_FIELDS(HORUS_COPY)
+#undef HORUS_COPY
+#define HORUS_COPY(field)                 \
+  out.set_##field(demand.field.estimate); \
+  out.set_##field##_upper(demand.field.upper);
+    HORUS_BOUNDED_DEMAND_FIELDS(HORUS_COPY)
+#undef HORUS_COPY
     if (demand.duty != 1) out.set_duty(demand.duty);
-    out.set_slowdown_bound(demand.slowdown_bound);
     const bool none = std::ranges::all_of(demand.traits, [](float trait) { return trait == 0; });
     if (!none) out.mutable_traits()->Add(demand.traits.begin(), demand.traits.end());
   }
@@ -340,19 +331,14 @@ absl::StatusOr<AdminState> ReadState(uint32_t value, const Where& where) {
 }
 
 absl::StatusOr<Demand> ReadDemand(const pb::Demand& in, size_t index) {
-  Demand demand{.profile_id = in.profile_id(),
-                .gpu_util_pct = {in.gpu_util_pct(), in.gpu_util_pct_upper()},
-                .mem_bw_util_pct = {in.mem_bw_util_pct(), in.mem_bw_util_pct_upper()},
-                .mem_mib = {in.mem_mib(), in.mem_mib_upper()},
-                .step_time_us = {in.step_time_us(), in.step_time_us_upper()},
-                .power_w = {in.power_w(), in.power_w_upper()},
-                .gradient_mib = in.gradient_mib(),
-                .host_us = in.host_us(),
-                .flags = in.flags(),
-                .distance = in.distance(),
-                .operator_us = in.operator_us(),
-                .duty = in.duty() == 0 ? 1 : in.duty(),
-                .slowdown_bound = in.slowdown_bound()};
+  Demand demand;
+#define HORUS_COPY(field) demand.field = in.field();
+  HORUS_PLAIN_DEMAND_FIELDS(HORUS_COPY)
+#undef HORUS_COPY
+#define HORUS_COPY(field) demand.field = {in.field(), in.field##_upper()};
+  HORUS_BOUNDED_DEMAND_FIELDS(HORUS_COPY)
+#undef HORUS_COPY
+  if (in.duty() != 0) demand.duty = in.duty();
   if (in.traits_size() > static_cast<int>(kTraitCount)) {
     return InvalidArgument("snapshot: demands[%d]: expected at most %d traits, found %d", index, kTraitCount,
                            in.traits_size());
