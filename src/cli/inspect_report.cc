@@ -44,9 +44,9 @@ OperatorCost CostOf(const ShapedGraph& shaped, const StepCost& cost, size_t inde
   row.name = op.node->name;
   row.output_shape = ShapeOf(shaped, op);
   row.count = 1;
-  row.forward_flops = amounts.forward_flops + amounts.forward_flops_other;
-  row.backward_flops = amounts.backward_flops + amounts.backward_flops_other;
-  row.bytes = amounts.forward_bytes + amounts.backward_bytes;
+  row.forward_flops = amounts.forward.AllFlops();
+  row.backward_flops = amounts.backward.AllFlops();
+  row.bytes = amounts.forward.bytes + amounts.backward.bytes;
   if (!times.empty()) {
     row.time_us = times[index].forward_us + times[index].backward_us;
     row.limit = times[index].limit;
@@ -294,9 +294,9 @@ std::string SummaryText(const InspectReport& report) {
   const bool training = report.profile.run.mode == RunMode::kTraining;
   Table table({{""}, Right(""), {"", Align::kLeft, true}});
   table.AddRow({"parameters", Count(cost.parameters), absl::StrFormat("%.0f trained", cost.parameters)});
-  table.AddRow({"forward", Flops(cost.totals.forward_flops),
+  table.AddRow({"forward", Flops(cost.totals.forward.flops),
                 "convolutions and matrix products of the batch, a multiply-add counts 2"});
-  table.AddRow({"", Flops(cost.totals.forward_flops_other), "everything else"});
+  table.AddRow({"", Flops(cost.totals.forward.flops_other), "everything else"});
   table.AddRow({training ? "training step" : "step", Flops(cost.StepFlops()),
                 training ? "forward, backward and optimiser" : "forward only"});
   table.AddRow({"memory traffic", Bytes(cost.StepBytes()), "device memory read and written by one step"});
@@ -735,8 +735,8 @@ std::string InspectJson(const InspectReport& report) {
                {"parameters", cost.parameters},
                {"buffers", cost.buffers},
                {"activations", cost.activations},
-               {"forward_flops", cost.totals.forward_flops},
-               {"forward_flops_other", cost.totals.forward_flops_other},
+               {"forward_flops", cost.totals.forward.flops},
+               {"forward_flops_other", cost.totals.forward.flops_other},
                {"horus_flops", cost.totals.horus_flops},
                {"step_flops", cost.StepFlops()},
                {"step_bytes", cost.StepBytes()},

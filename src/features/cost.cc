@@ -34,7 +34,7 @@ KernelKind KindOf(const CostRule& rule) {
 constexpr double kPartOfKernel = 1e-3;
 
 bool Fuses(const OpCost& cost) {
-  if (!cost.known || cost.absorbed || cost.forward_kernels <= 0) return false;
+  if (!cost.known || cost.absorbed || cost.forward.kernels <= 0) return false;
   switch (cost.op_class) {
     case OpClass::kNormalisation:
     case OpClass::kActivation:
@@ -77,19 +77,19 @@ void FuseChains(const ShapedGraph& shaped, StepCost& step) {
     for (const TensorId id : op.inputs) {
       if (!id.valid() || made[id.value()] == 0) continue;
       follows = true;
-      Less(repeat * step.stored_bytes[id.value()], cost.forward_bytes);
-      Less(repeat * step.stored_bytes[id.value()], cost.backward_bytes);  // its gradient goes on in registers
+      Less(repeat * step.stored_bytes[id.value()], cost.forward.bytes);
+      Less(repeat * step.stored_bytes[id.value()], cost.backward.bytes);  // its gradient goes on in registers
     }
     for (const TensorId id : op.outputs) {
       if (!id.valid()) continue;
       made[id.value()] = 1;
-      if (tensor[id.value()] == kRead) Less(repeat * step.stored_bytes[id.value()], cost.forward_bytes);
+      if (tensor[id.value()] == kRead) Less(repeat * step.stored_bytes[id.value()], cost.forward.bytes);
       if ((tensor[id.value()] & kRead) == 0) continue;
       is_followed = true;
-      Less(repeat * step.stored_bytes[id.value()], cost.backward_bytes);
+      Less(repeat * step.stored_bytes[id.value()], cost.backward.bytes);
     }
-    if (follows) cost.forward_kernels *= kPartOfKernel;
-    if (is_followed) cost.backward_kernels *= kPartOfKernel;
+    if (follows) cost.forward.kernels *= kPartOfKernel;
+    if (is_followed) cost.backward.kernels *= kPartOfKernel;
   }
 }
 
@@ -322,7 +322,7 @@ class Walk {
   // Everything that runs and is no convolution, linear layer or activation is one of the others.
   static void CountForHorus(OpCost& cost) {
     const bool counted = cost.horus_convs + cost.horus_linears + cost.horus_activations + cost.horus_others > 0;
-    if (!counted && cost.forward_kernels > 0) cost.horus_others = 1;
+    if (!counted && cost.forward.kernels > 0) cost.horus_others = 1;
   }
 
   // A tensor read by k operators gets k gradients, added k - 1 times.
@@ -331,7 +331,7 @@ class Walk {
       if (!context.Wants(i)) continue;
       uint32_t& uses = grad_uses_[step_.storage[op.inputs[i].value()].value()];
       if (uses++ == 0) continue;
-      context.cost.backward_flops_other += context.InCount(i);
+      context.cost.backward.flops_other += context.InCount(i);
       context.Backward(1, 3 * context.InBytes(i), PointwiseBlocks(context.InCount(i)));
     }
   }
@@ -339,9 +339,10 @@ class Walk {
   static void Repeat(const Op& op, OpCost& cost) {
     if (op.repeat == 1) return;
     const auto times = static_cast<double>(std::max<int64_t>(0, op.repeat));
-    for (double* amount : {&cost.forward_flops, &cost.forward_flops_other, &cost.horus_flops, &cost.backward_flops,
-                           &cost.backward_flops_other, &cost.forward_bytes, &cost.backward_bytes, &cost.forward_kernels,
-                           &cost.backward_kernels, &cost.library_kernels, &cost.saved_extra_bytes, &cost.horus_convs,
+    for (PassCost* pass : {&cost.forward, &cost.backward}) {
+      for (double* amount : {&pass->flops, &pass->flops_other, &pass->bytes, &pass->kernels}) *amount *= times;
+    }
+    for (double* amount : {&cost.horus_flops, &cost.library_kernels, &cost.saved_extra_bytes, &cost.horus_convs,
                            &cost.horus_linears, &cost.horus_activations, &cost.horus_others}) {
       *amount *= times;
     }

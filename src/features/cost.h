@@ -72,19 +72,24 @@ struct ProductShape {
   bool second_grad = false;  // and of [k, n]
 };
 
+// Of the forward pass or of the backward pass.
+struct PassCost {
+  double flops = 0;        // convolution, matmul, recurrent and attention products
+  double flops_other = 0;  // everything else
+  double bytes = 0;        // read and written in device memory
+  double kernels = 0;
+  double blocks = 0;  // thread blocks of one kernel of an operator, on average (occupancy)
+
+  [[nodiscard]] double AllFlops() const { return flops + flops_other; }
+  // So many launches more.
+  void Launch(double more, double more_bytes, double blocks_each);
+  void Add(const PassCost& more);  // but its blocks
+};
+
 struct OpCost {
-  double forward_flops = 0;        // convolution, matmul, recurrent and attention products
-  double forward_flops_other = 0;  // everything else
-  double horus_flops = 0;          // forward, as the author of Horus counts (README.md)
-  double backward_flops = 0;
-  double backward_flops_other = 0;
-  double forward_bytes = 0;  // read and written in device memory
-  double backward_bytes = 0;
-  double forward_kernels = 0;
-  double backward_kernels = 0;
-  double library_kernels = 0;  // of them, those that one call of a library launches beyond its first (recurrent layers)
-  double forward_blocks = 0;   // thread blocks of one forward kernel, on average (occupancy)
-  double backward_blocks = 0;
+  PassCost forward, backward;
+  double horus_flops = 0;        // forward, as the author of Horus counts (README.md)
+  double library_kernels = 0;    // kernels that one call of a library launches beyond its first (recurrent layers)
   double saved_bytes = 0;        // kept for backward by this operator and by none before it
   double saved_extra_bytes = 0;  // part of saved_bytes that is no tensor of the graph (masks, statistics)
   double workspace_bytes = 0;    // scratch that it may take while it runs
@@ -114,15 +119,8 @@ struct CostCoverage {
 
 // Amounts of one group of operators, or of the whole step.
 struct CostTotals {
-  double forward_flops = 0;
-  double forward_flops_other = 0;
+  PassCost forward, backward;
   double horus_flops = 0;
-  double backward_flops = 0;
-  double backward_flops_other = 0;
-  double forward_bytes = 0;
-  double backward_bytes = 0;
-  double forward_kernels = 0;
-  double backward_kernels = 0;
   double library_kernels = 0;
   double saved_bytes = 0;
   int64_t ops = 0;
@@ -145,8 +143,8 @@ struct StepCost {
   uint32_t last_segment = 0;         // runs forward once, the others twice
   CostTotals totals;                 // operators only; add `loss` and `optimizer` for the step
   std::array<CostTotals, kOpClassCount> by_class = {};
-  CostTotals recomputed;  // forward amounts of what runs twice
-  OpCost loss;            // softmax cross-entropy on the first floating output, where the graph has no loss
+  PassCost recomputed;  // forward, of what runs twice
+  OpCost loss;          // softmax cross-entropy on the first floating output, where the graph has no loss
   OptimizerCost optimizer;
   double parameters = 0;  // trained elements, each storage once
   double parameter_tensors = 0;
@@ -169,6 +167,11 @@ struct StepCost {
   [[nodiscard]] double StepFlops() const;
   [[nodiscard]] double StepBytes() const;
   [[nodiscard]] double StepKernels() const;
+
+ private:
+  [[nodiscard]] std::array<const PassCost*, 5> Passes() const {
+    return {&recomputed, &totals.forward, &totals.backward, &loss.forward, &loss.backward};
+  }
 };
 
 // Never fails: what cannot be known is counted in `coverage`.

@@ -30,15 +30,15 @@ double CausalKeys(double queries, double past, double window) {
 void AddScores(CostContext& c, const Scores& s, bool backward, double bytes) {
   const double scores = s.batch * s.heads * s.queries * s.keys;
   const double products = 4 * s.batch * s.queries * s.keys * s.width;
-  c.cost.forward_flops += products;
-  c.cost.forward_flops_other += scores * kSoftmaxFlops;
+  c.cost.forward.flops += products;
+  c.cost.forward.flops_other += scores * kSoftmaxFlops;
   c.cost.horus_flops += std::max(0.0, products - scores - s.batch * s.queries * s.width);
   c.cost.horus_linears += 2;
   const double blocks = s.batch * s.heads * (s.queries / kMatmulTile + 1);
   c.Forward(1, bytes, blocks);
   if (!backward) return;
-  c.cost.backward_flops += kBackwardProducts * products;
-  c.cost.backward_flops_other += 2 * scores * kSoftmaxFlops;
+  c.cost.backward.flops += kBackwardProducts * products;
+  c.cost.backward.flops_other += 2 * scores * kSoftmaxFlops;
   c.Backward(2, 2 * (c.AllInBytes() + c.AllOutBytes()), blocks);
   c.SaveOutput(0);
   c.SaveExtra(s.batch * s.heads * s.queries * kStatisticBytes);
@@ -149,7 +149,7 @@ void LatentAttention(CostContext& c, const CostRule&) {
   s.width = expands ? wide : latent;
   const double element = c.InCount(0) > 0 ? c.InBytes(0) / c.InCount(0) : 0;
   const double made = element * (expands ? cached * columns : 2 * tokens * s.heads * rank);
-  c.cost.forward_flops += product;
+  c.cost.forward.flops += product;
   c.cost.horus_flops += product;
   c.cost.horus_linears += 1;
   c.Forward(expands ? 1 : 2, c.InBytes(2) + made, MatmulBlocks(1, expands ? cached : tokens, columns, rank));
@@ -157,7 +157,7 @@ void LatentAttention(CostContext& c, const CostRule&) {
   const double written = c.OutBytes(1) * s.queries / std::max(1.0, past + s.queries);
   AddScores(c, s, backward, c.AllInBytes() - c.InBytes(2) + made + c.OutBytes(0) + written);
   if (!backward) return;
-  c.cost.backward_flops += 2 * product;
+  c.cost.backward.flops += 2 * product;
   c.Backward(2, 2 * (c.InBytes(2) + made), MatmulBlocks(1, tokens, rank, columns));
   for (size_t i = 0; i < 3; ++i) c.SaveInput(i);
   c.SaveExtra(made);
@@ -176,7 +176,7 @@ void PackedAttention(CostContext& c, const CostRule&) {
   const double in = CostContext::Dim(c.In(1), 0), out = CostContext::Dim(c.In(1), 1);
   const double product = 2 * rows * in * out;
   const double projected = s.width > 0 ? c.OutBytes(0) * out / s.width : 0;
-  c.cost.forward_flops += product;
+  c.cost.forward.flops += product;
   c.cost.horus_flops += rows * std::max(0.0, 2 * in - 1) * out;
   c.cost.horus_linears += 1;
   c.Forward(1, c.InBytes(0) + c.InBytes(1) + projected, MatmulBlocks(1, rows, out, in));
@@ -184,7 +184,7 @@ void PackedAttention(CostContext& c, const CostRule&) {
   AddScores(c, s, backward);
   if (!backward) return;
   const double gradients = (c.Wants(0) ? 1 : 0) + (c.Wants(1) ? 1 : 0);
-  c.cost.backward_flops += gradients * product;
+  c.cost.backward.flops += gradients * product;
   c.Backward(gradients, gradients * (c.InBytes(0) + c.InBytes(1) + projected), MatmulBlocks(1, in, out, rows));
   c.SaveInput(0);
   c.SaveExtra(projected);

@@ -43,7 +43,7 @@ void Split(CostContext& c, const CostRule&) {
 // A view with stride 0 forward; backward a sum.
 void Expand(CostContext& c, const CostRule&) {
   if (!c.Wants(0) || c.OutCount(0) <= c.InCount(0)) return;
-  c.cost.backward_flops_other = c.OutCount(0);
+  c.cost.backward.flops_other = c.OutCount(0);
   c.Backward(1, c.OutBytes(0) + c.InBytes(0), PointwiseBlocks(c.OutCount(0)));
 }
 
@@ -57,7 +57,7 @@ void Gather(CostContext& c, const CostRule&) {
   }
   if (!c.Wants(0)) return;
   c.SaveInput(1);
-  c.cost.backward_flops_other = elements;
+  c.cost.backward.flops_other = elements;
   // Most bytes are the cleared table's, however few rows are looked up.
   c.Backward(kEmbeddingBackwardKernels, c.InBytes(0) + 3 * c.OutBytes(0) + 3 * c.InBytes(1),
              PointwiseBlocks(std::max(elements, c.InCount(0))));
@@ -80,10 +80,10 @@ void Resize(CostContext& c, const CostRule& rule) {
   for (double d = 0; d < std::min(spatial, 3.0) && mode != "nearest"; ++d) neighbours *= mode == "cubic" ? 4 : 2;
   const double out = c.OutCount(0);
   const double flops = neighbours > 1 ? 2 * neighbours * out : 0;
-  c.cost.forward_flops_other = flops;
+  c.cost.forward.flops_other = flops;
   c.Forward(1, c.InBytes(0) + c.OutBytes(0), PointwiseBlocks(out));
   if (!c.Wants(0)) return;
-  c.cost.backward_flops_other = flops + out;
+  c.cost.backward.flops_other = flops + out;
   c.Backward(1, c.InBytes(0) + c.OutBytes(0), PointwiseBlocks(out));
 }
 
@@ -96,10 +96,10 @@ void Fourier(CostContext& c, const CostRule& rule) {
   const double frequencies = c.HasOut(0) ? CostContext::Dim(c.Out(0), axis) : 0;
   const double length = std::max(1.0, onesided ? 2 * (frequencies - 1) : frequencies);
   const double vectors = frequencies > 0 ? c.OutCount(0) / 2 / frequencies : 0;
-  c.cost.forward_flops_other = 5 * length * std::log2(length) * vectors;
+  c.cost.forward.flops_other = 5 * length * std::log2(length) * vectors;
   c.Forward(1, c.InBytes(0) + c.OutBytes(0), PointwiseBlocks(c.OutCount(0)));
   if (!c.Wants(0)) return;
-  c.cost.backward_flops_other = c.cost.forward_flops_other;
+  c.cost.backward.flops_other = c.cost.forward.flops_other;
   c.Backward(1, c.InBytes(0) + c.OutBytes(0), PointwiseBlocks(c.OutCount(0)));
 }
 

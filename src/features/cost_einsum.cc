@@ -102,7 +102,7 @@ void Einsum(CostContext& c, const CostRule&) {
   }
   if (e.terms.size() == 1) {  // a sum or a permutation: no product
     const double elements = Volume(e.terms[0]);
-    c.cost.forward_flops_other = elements > c.OutCount(0) ? elements : 0;
+    c.cost.forward.flops_other = elements > c.OutCount(0) ? elements : 0;
     c.Forward(1, c.AllInBytes() + c.OutBytes(0), PointwiseBlocks(elements));
     if (c.Wants(0)) c.Backward(1, c.AllInBytes() + c.OutBytes(0), PointwiseBlocks(elements));
     return;
@@ -119,11 +119,11 @@ void Einsum(CostContext& c, const CostRule&) {
   CountLinear(c, p);
   if (!c.IsWeight(0) && !c.IsWeight(1)) c.BecomeAttention();
   for (size_t i = 2; i < e.terms.size(); ++i) {
-    const double gradients = (c.Wants(i) ? 1 : 0) + (c.cost.backward_flops > 0 ? 1 : 0);
+    const double gradients = (c.Wants(i) ? 1 : 0) + (c.cost.backward.flops > 0 ? 1 : 0);
     p = Contract(result, e.terms[i], needed[i]);
     const double flops = 2 * p.batch * p.m * p.n * p.k, blocks = MatmulBlocks(p.batch, p.m, p.n, p.k);
-    c.cost.forward_flops += flops;
-    c.cost.backward_flops += gradients * flops;
+    c.cost.forward.flops += flops;
+    c.cost.backward.flops += gradients * flops;
     c.Forward(1, c.InBytes(i) + c.OutBytes(0), blocks);
     c.Backward(gradients, gradients * (c.InBytes(i) + c.OutBytes(0)), blocks);
     if (gradients > 0) c.SaveInput(i);

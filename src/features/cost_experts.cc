@@ -26,17 +26,17 @@ void MixtureOfExperts(CostContext& c, const CostRule& rule) {
   const double element = c.InCount(0) > 0 ? c.InBytes(0) / c.InCount(0) : 0;
   const double weights = held > 0 ? (c.AllInBytes() - c.InBytes(0) - c.InBytes(1)) * touched / held : 0;
   const double moved = element * routed * (3 * hidden + 2 * made + 2 * inner);  // gathered, and summed by scores
-  c.cost.forward_flops = flops;
+  c.cost.forward.flops = flops;
   c.cost.horus_flops = flops;
   c.cost.horus_linears = 2;
-  c.cost.forward_flops_other = routed * (hidden + (kTranscendentalFlops + 1) * inner);
+  c.cost.forward.flops_other = routed * (hidden + (kTranscendentalFlops + 1) * inner);
   constexpr double kKernels = 6;  // best scores, sorting, two grouped products, activation, sum
   c.cost.product = {std::max(1.0, touched), routed / std::max(1.0, touched), made, hidden, 1, c.Wants(0), c.Wants(up)};
   c.Forward(kKernels, weights + moved + c.InBytes(0) + c.InBytes(1) + c.OutBytes(0),
             MatmulBlocks(std::max(1.0, touched), routed / std::max(1.0, touched), made, hidden));
   const double gradients = (c.Wants(0) ? 1 : 0) + (c.Wants(up) || c.Wants(down) ? 1 : 0);
   if (gradients == 0) return;
-  c.cost.backward_flops = gradients * flops;
+  c.cost.backward.flops = gradients * flops;
   c.Backward(gradients * kKernels, gradients * (weights + moved) + c.InBytes(0),
              MatmulBlocks(std::max(1.0, touched), routed / std::max(1.0, touched), hidden, made));
   c.SaveInput(0);

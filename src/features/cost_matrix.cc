@@ -60,7 +60,7 @@ void Convolution(CostContext& c, const CostRule& rule) {
   c.cost.kind = ConvolutionKind(p);
   c.cost.horus_flops = outputs * filter;
   c.cost.horus_convs = 1;
-  if (rule.name == "com.microsoft::FusedConv") c.cost.forward_flops_other += outputs;
+  if (rule.name == "com.microsoft::FusedConv") c.cost.forward.flops_other += outputs;
 }
 
 void ConvTranspose(CostContext& c, const CostRule&) {
@@ -93,7 +93,7 @@ void Gemm(CostContext& c, const CostRule& rule) {
   p.bias = 2;
   ApplyProduct(c, p);
   CountLinear(c, p);
-  if (rule.name == "com.microsoft::FusedGemm") c.cost.forward_flops_other += c.OutCount(0);
+  if (rule.name == "com.microsoft::FusedGemm") c.cost.forward.flops_other += c.OutCount(0);
 }
 
 constexpr std::string_view kPackedProduct = "com.microsoft::MatMulNBits";

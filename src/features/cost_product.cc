@@ -24,25 +24,25 @@ void ApplyProduct(CostContext& c, const Product& p) {
   const double a = c.InBytes(p.a), b = c.InBytes(p.b), y = c.OutBytes(0);
   const double outputs = c.OutCount(0);
   const bool has_bias = p.bias != SIZE_MAX && c.Has(p.bias);
-  c.cost.forward_flops = Flops(p);
+  c.cost.forward.flops = Flops(p);
   c.cost.product = {p.batch, p.m, p.n, p.k, std::max(1.0, p.taps), c.Wants(p.a), c.Wants(p.b)};
   c.Forward(1, a + b + y, MatmulBlocks(p.batch, p.m, p.n, p.k));
   if (has_bias) {
-    c.cost.forward_flops_other = outputs;
+    c.cost.forward.flops_other = outputs;
     if (p.bias_kernel) c.Forward(1, 2 * y, PointwiseBlocks(outputs));
   }
   if (c.Wants(p.a)) {  // dA = dY Bt
-    c.cost.backward_flops += Flops(p);
+    c.cost.backward.flops += Flops(p);
     c.Backward(1, y + b + a, MatmulBlocks(p.batch, p.m, p.k, p.n));
     c.SaveInput(p.b);
   }
   if (c.Wants(p.b)) {  // dB = At dY
-    c.cost.backward_flops += Flops(p);
+    c.cost.backward.flops += Flops(p);
     c.Backward(1, y + a + b, MatmulBlocks(p.batch, p.k, p.n, p.m));
     c.SaveInput(p.a);
   }
   if (has_bias && c.Wants(p.bias)) {
-    c.cost.backward_flops_other += outputs;
+    c.cost.backward.flops_other += outputs;
     c.Backward(1, y, PointwiseBlocks(outputs));
   }
   AddWeightCast(c, p.b);

@@ -30,8 +30,8 @@ void Recurrent(CostContext& c, const Cell& cell) {
   const double units = steps * batch * directions * hidden;
 
   const double product = 2 * steps * batch * directions * rows * (in + hidden);
-  c.cost.forward_flops = product;
-  c.cost.forward_flops_other = units * cell.pointwise_flops;
+  c.cost.forward.flops = product;
+  c.cost.forward.flops_other = units * cell.pointwise_flops;
   c.cost.horus_flops = steps * batch * directions *
                        ((2 * in - 1) * rows + std::max(0.0, 2 * hidden - 1) * rows + cell.activations * hidden);
   c.cost.horus_linears = 2 * steps * directions;
@@ -47,15 +47,15 @@ void Recurrent(CostContext& c, const Cell& cell) {
   c.Forward(directions, c.InBytes(0) + c.InBytes(1) + gate_bytes, MatmulBlocks(1, steps * batch, rows, in));
   c.Forward(2 * steps * directions, step_bytes, step_blocks);
 
-  c.cost.library_kernels = c.cost.forward_kernels - 1;  // cuDNN runs the layer in one call
+  c.cost.library_kernels = c.cost.forward.kernels - 1;  // cuDNN runs the layer in one call
 
   const bool weights = c.Wants(1) || c.Wants(2);
   if (!c.Wants(0) && !weights) return;
   // Through time: dH of each step, then dX, dW and dR over all steps at once.
   const double in_product = 2 * steps * batch * directions * rows * in;
   const double hidden_product = product - in_product;
-  c.cost.backward_flops = hidden_product + (c.Wants(0) ? in_product : 0) + (weights ? product : 0);
-  c.cost.backward_flops_other = 2 * units * cell.pointwise_flops;
+  c.cost.backward.flops = hidden_product + (c.Wants(0) ? in_product : 0) + (weights ? product : 0);
+  c.cost.backward.flops_other = 2 * units * cell.pointwise_flops;
   c.Backward(2 * steps * directions, step_bytes + gate_bytes, step_blocks);
   if (c.Wants(0))
     c.Backward(directions, gate_bytes + c.InBytes(1) + c.InBytes(0), MatmulBlocks(1, steps * batch, in, rows));
@@ -63,7 +63,7 @@ void Recurrent(CostContext& c, const Cell& cell) {
     const double bytes = 2 * gate_bytes + c.InBytes(0) + state_bytes + c.InBytes(1) + c.InBytes(2);
     c.Backward(3 * directions, bytes, MatmulBlocks(1, rows, in, steps * batch));
   }
-  c.cost.library_kernels += c.cost.backward_kernels - 1;
+  c.cost.library_kernels += c.cost.backward.kernels - 1;
   c.SaveInput(0);
   c.SaveOutput(0);
   c.SaveExtra(gate_bytes + state_bytes);  // cuDNN's reserve space: gates and cell states

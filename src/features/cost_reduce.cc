@@ -29,10 +29,10 @@ void Normalise(CostContext& c, double groups, size_t first_parameter, size_t par
   }();
   c.cost.horus_flops = n;
   c.cost.horus_others = 1;
-  c.cost.forward_flops_other = kNormTrainingFlops * n;
+  c.cost.forward.flops_other = kNormTrainingFlops * n;
   c.Forward(1, kNormForwardPasses * bytes, PointwiseBlocks(n));
   if (!c.Wants(0) && !parameters_want) return;
-  c.cost.backward_flops_other = kNormBackwardFlops * n;
+  c.cost.backward.flops_other = kNormBackwardFlops * n;
   c.Backward(1, kNormBackwardPasses * bytes, PointwiseBlocks(n));
   c.SaveInput(0);
   c.SaveExtra(2 * groups * kFloat32Bytes);
@@ -42,7 +42,7 @@ void BatchNormalization(CostContext& c, const CostRule&) {
   if (!c.Has(0)) return c.Unknown();
   if (!c.training()) {
     c.cost.horus_flops = c.InCount(0);
-    c.cost.forward_flops_other = kNormInferenceFlops * c.InCount(0);
+    c.cost.forward.flops_other = kNormInferenceFlops * c.InCount(0);
     c.Forward(1, 2 * c.InBytes(0), PointwiseBlocks(c.InCount(0)));
     return;
   }
@@ -69,7 +69,7 @@ void PlainNormalization(CostContext& c, const CostRule& rule) {
   Normalise(c, 0, 1, 0);
   if (rule.name != "LRN") return;
   const double window = std::max<double>(1, static_cast<double>(c.node().IntOr("size", 1)));
-  c.cost.forward_flops_other = (2 * window + kT + 2) * c.InCount(0);
+  c.cost.forward.flops_other = (2 * window + kT + 2) * c.InCount(0);
   if (!c.Wants(0)) return;
   c.SaveOutput(0);
   c.SaveExtra(c.InBytes(0));  // the scale of each element
@@ -81,8 +81,8 @@ void SkipLayerNormalization(CostContext& c, const CostRule&) {
   const double n = c.InCount(0);
   const double row = std::max(1.0, c.InCount(2));
   Normalise(c, n / row, 2, 2);
-  c.cost.forward_flops_other += n;
-  c.cost.forward_bytes += c.InBytes(1);
+  c.cost.forward.flops_other += n;
+  c.cost.forward.bytes += c.InBytes(1);
   if (c.cost.saved_inputs == 0) return;
   c.cost.saved_inputs = 0;
   c.SaveExtra(c.InBytes(0));
@@ -92,10 +92,10 @@ void EmbedLayerNormalization(CostContext& c, const CostRule&) {
   const double n = c.OutCount(0);
   c.cost.horus_linears = 3;
   c.cost.horus_flops = n;
-  c.cost.forward_flops_other = (kNormTrainingFlops + 2) * n;
+  c.cost.forward.flops_other = (kNormTrainingFlops + 2) * n;
   c.Forward(1, 4 * c.OutBytes(0), PointwiseBlocks(n));
   if (!c.training()) return;
-  c.cost.backward_flops_other = kNormBackwardFlops * n;
+  c.cost.backward.flops_other = kNormBackwardFlops * n;
   c.Backward(4, 8 * c.OutBytes(0) + c.InBytes(2) + c.InBytes(3) + c.InBytes(4), PointwiseBlocks(n));
   c.SaveExtra(c.OutBytes(0));
 }
@@ -104,23 +104,23 @@ void Softmax(CostContext& c, const CostRule& rule) {
   const double n = c.OutCount(0);
   c.cost.horus_activations = 1;
   c.cost.horus_flops = n;
-  c.cost.forward_flops_other = rule.flops * n;
+  c.cost.forward.flops_other = rule.flops * n;
   c.Forward(1, c.InBytes(0) + c.OutBytes(0), PointwiseBlocks(n));
   if (!c.Wants(0)) return;
   c.SaveOutput(0);
-  c.cost.backward_flops_other = rule.backward_flops * n;
+  c.cost.backward.flops_other = rule.backward_flops * n;
   c.Backward(1, 2 * c.OutBytes(0) + c.InBytes(0), PointwiseBlocks(n));
 }
 
 // Sums over axes; the gradient is spread again.
 void Reduce(CostContext& c, const CostRule& rule) {
   const double n = c.InCount(0);
-  c.cost.forward_flops_other = rule.flops * n;
+  c.cost.forward.flops_other = rule.flops * n;
   c.Forward(1, c.InBytes(0) + c.OutBytes(0), PointwiseBlocks(n));
   if (!c.Wants(0)) return;
   if (rule.saves == Saves::kInputs || rule.saves == Saves::kBoth) c.SaveInput(0);
   if (rule.saves == Saves::kOutput || rule.saves == Saves::kBoth) c.SaveOutput(0);
-  c.cost.backward_flops_other = rule.backward_flops * n;
+  c.cost.backward.flops_other = rule.backward_flops * n;
   const double read = rule.saves == Saves::kNothing ? 0 : c.InBytes(0);
   c.Backward(1, read + c.InBytes(0) + c.OutBytes(0), PointwiseBlocks(n));
 }
@@ -136,24 +136,24 @@ double Window(const CostContext& c) {
 
 void Pool(CostContext& c, const CostRule& rule) {
   const double out = c.OutCount(0);
-  c.cost.forward_flops_other = out * Window(c);
+  c.cost.forward.flops_other = out * Window(c);
   c.Forward(1, c.InBytes(0) + c.AllOutBytes(), PointwiseBlocks(out));
   if (!c.Wants(0)) return;
   const bool maximum = rule.saves == Saves::kBoth;
   c.SaveInput(0);
   if (maximum) c.SaveExtra(out * kIndexBytes);
-  c.cost.backward_flops_other = maximum ? out : out * Window(c);
+  c.cost.backward.flops_other = maximum ? out : out * Window(c);
   c.Backward(1, c.OutBytes(0) + c.InBytes(0) + (maximum ? out * kIndexBytes : 0), PointwiseBlocks(c.InCount(0)));
 }
 
 void Loss(CostContext& c, const CostRule& rule) {
   const double n = c.InCount(0);
-  c.cost.forward_flops_other = rule.flops * n;
+  c.cost.forward.flops_other = rule.flops * n;
   c.Forward(2, 2 * c.InBytes(0) + c.AllOutBytes(), PointwiseBlocks(n));
   if (!c.Wants(0)) return;
   c.SaveInput(1);
   if (rule.name == "SoftmaxCrossEntropyLoss") c.SaveExtra(n * kFloat32Bytes);  // log-probabilities
-  c.cost.backward_flops_other = rule.backward_flops * n;
+  c.cost.backward.flops_other = rule.backward_flops * n;
   c.Backward(2, 4 * c.InBytes(0), PointwiseBlocks(n));
 }
 

@@ -39,18 +39,18 @@ bool CostContext::IsWeight(size_t i) const {
   return role == TensorRole::kParameter || role == TensorRole::kConstant || role == TensorRole::kBuffer;
 }
 
-void CostContext::Forward(double kernels, double bytes, double blocks) {
-  const double total = cost.forward_kernels + kernels;
-  if (total > 0) cost.forward_blocks = (cost.forward_blocks * cost.forward_kernels + blocks * kernels) / total;
-  cost.forward_kernels = total;
-  cost.forward_bytes += bytes;
+void PassCost::Launch(double more, double more_bytes, double blocks_each) {
+  const double total = kernels + more;
+  if (total > 0) blocks = (blocks * kernels + blocks_each * more) / total;
+  kernels = total;
+  bytes += more_bytes;
 }
 
-void CostContext::Backward(double kernels, double bytes, double blocks) {
-  const double total = cost.backward_kernels + kernels;
-  if (total > 0) cost.backward_blocks = (cost.backward_blocks * cost.backward_kernels + blocks * kernels) / total;
-  cost.backward_kernels = total;
-  cost.backward_bytes += bytes;
+void PassCost::Add(const PassCost& more) {
+  flops += more.flops;
+  flops_other += more.flops_other;
+  bytes += more.bytes;
+  kernels += more.kernels;
 }
 
 double MatmulBlocks(double batch, double m, double n, double k) {

@@ -95,8 +95,8 @@ class CostContext {
   void SaveExtra(double bytes) { cost.saved_extra_bytes += bytes; }
 
   // One forward (backward) launch more: `blocks` thread blocks each; blocks are averaged over kernels.
-  void Forward(double kernels, double bytes, double blocks);
-  void Backward(double kernels, double bytes, double blocks);
+  void Forward(double kernels, double bytes, double blocks) { cost.forward.Launch(kernels, bytes, blocks); }
+  void Backward(double kernels, double bytes, double blocks) { cost.backward.Launch(kernels, bytes, blocks); }
 
  private:
   const ShapedGraph& shaped_;

@@ -16,15 +16,9 @@ namespace horus {
 namespace {
 
 void Add(const OpCost& cost, CostTotals& totals) {
-  totals.forward_flops += cost.forward_flops;
-  totals.forward_flops_other += cost.forward_flops_other;
+  totals.forward.Add(cost.forward);
+  totals.backward.Add(cost.backward);
   totals.horus_flops += cost.horus_flops;
-  totals.backward_flops += cost.backward_flops;
-  totals.backward_flops_other += cost.backward_flops_other;
-  totals.forward_bytes += cost.forward_bytes;
-  totals.backward_bytes += cost.backward_bytes;
-  totals.forward_kernels += cost.forward_kernels;
-  totals.backward_kernels += cost.backward_kernels;
   totals.library_kernels += cost.library_kernels;
   totals.saved_bytes += cost.saved_bytes;
   totals.ops += 1;
@@ -125,11 +119,11 @@ void MeasureDepth(const ShapedGraph& shaped, StepCost& step) {
       here.ops = std::max(here.ops, chain[in.value()].ops);
       here.flops = std::max(here.flops, chain[in.value()].flops);
     }
-    if (!op.plumbing && cost.forward_kernels > 0) {
+    if (!op.plumbing && cost.forward.kernels > 0) {
       if (width.size() <= static_cast<size_t>(here.ops)) width.resize(static_cast<size_t>(here.ops) + 1, 0);
       step.max_width = std::max(step.max_width, ++width[static_cast<size_t>(here.ops)]);
       here.ops += 1;
-      here.flops += cost.forward_flops + cost.forward_flops_other;
+      here.flops += cost.forward.AllFlops();
     }
     for (const TensorId out : op.outputs) {
       if (out.valid()) chain[out.value()] = here;
@@ -154,8 +148,8 @@ void MeasureCoverage(const ShapedGraph& shaped, StepCost& step) {
     (cost.known ? kind.known : kind.unknown) += 1;
     (cost.known ? all.known : all.unknown) += 1;
     if (!cost.known) continue;
-    kind.flops += cost.forward_flops + cost.forward_flops_other;
-    all.flops += cost.forward_flops + cost.forward_flops_other;
+    kind.flops += cost.forward.AllFlops();
+    all.flops += cost.forward.AllFlops();
   }
   step.coverage.ops = all.known + all.unknown;
   step.coverage.ops_known = all.known;
@@ -189,14 +183,14 @@ void AddLoss(const ShapedGraph& shaped, const RunSpec& run, StepCost& step) {
     if (!id.valid() || step.needs_grad[id.value()] == 0) continue;
     const auto elements = static_cast<double>(shaped.tensors[id.value()].elements());
     const double read = step.stored_bytes[id.value()], wide = IsHalf(run.precision) ? read : elements * kFloatBytes;
-    step.loss = OpCost{.forward_flops_other = kForwardFlops * elements,
-                       .backward_flops_other = kBackwardFlops * elements,
-                       .forward_bytes = read + 2 * wide,
-                       .backward_bytes = 2 * wide + read,
-                       .forward_kernels = 2,
-                       .backward_kernels = 2,
-                       .forward_blocks = PointwiseBlocks(elements),
-                       .backward_blocks = PointwiseBlocks(elements),
+    step.loss = OpCost{.forward = {.flops_other = kForwardFlops * elements,
+                                   .bytes = read + 2 * wide,
+                                   .kernels = 2,
+                                   .blocks = PointwiseBlocks(elements)},
+                       .backward = {.flops_other = kBackwardFlops * elements,
+                                    .bytes = 2 * wide + read,
+                                    .kernels = 2,
+                                    .blocks = PointwiseBlocks(elements)},
                        .saved_bytes = wide,
                        .saved_extra_bytes = wide,
                        .needs_backward = true};
@@ -286,13 +280,7 @@ void AddSegments(const ShapedGraph& shaped, int64_t count, StepCost& step) {
   for (size_t i = 1; i < ops; ++i) step.segments[i] += step.segments[i - 1];
   if (!step.segments.empty()) step.last_segment = step.segments.back();
   for (size_t i = 0; i < step.ops.size(); ++i) {
-    const OpCost& op = step.ops[i];
-    if (!step.RunsTwice(i)) continue;
-    step.recomputed.forward_flops += op.forward_flops;
-    step.recomputed.forward_flops_other += op.forward_flops_other;
-    step.recomputed.forward_bytes += op.forward_bytes;
-    step.recomputed.forward_kernels += op.forward_kernels;
-    step.recomputed.ops += 1;
+    if (step.RunsTwice(i)) step.recomputed.Add(step.ops[i].forward);
   }
 }
 
@@ -362,19 +350,21 @@ void AddTotals(const ShapedGraph& shaped, const RunSpec& run, StepCost& step) {
 }
 
 double StepCost::StepFlops() const {
-  return recomputed.forward_flops + recomputed.forward_flops_other + totals.forward_flops + totals.forward_flops_other +
-         totals.backward_flops + totals.backward_flops_other + loss.forward_flops_other + loss.backward_flops_other +
-         optimizer.flops;
+  double flops = 0;
+  for (const PassCost* pass : Passes()) flops = flops + pass->flops + pass->flops_other;
+  return flops + optimizer.flops;
 }
 
 double StepCost::StepBytes() const {
-  return recomputed.forward_bytes + totals.forward_bytes + totals.backward_bytes + loss.forward_bytes +
-         loss.backward_bytes + optimizer.bytes;
+  double bytes = 0;
+  for (const PassCost* pass : Passes()) bytes += pass->bytes;
+  return bytes + optimizer.bytes;
 }
 
 double StepCost::StepKernels() const {
-  return recomputed.forward_kernels + totals.forward_kernels + totals.backward_kernels + loss.forward_kernels +
-         loss.backward_kernels + optimizer.kernels;
+  double kernels = 0;
+  for (const PassCost* pass : Passes()) kernels += pass->kernels;
+  return kernels + optimizer.kernels;
 }
 
 }  // namespace horus

@@ -50,18 +50,21 @@ template <auto kField>
 double Total(const JobSource& s) {
   return static_cast<double>(s.cost.totals.*kField);
 }
+template <auto kPass, auto kAmount>
+double Pass(const JobSource& s) {
+  return s.cost.totals.*kPass.*kAmount;
+}
 template <OpClass kClass>
 double OpsOf(const JobSource& s) {
   return static_cast<double>(s.cost.by_class[static_cast<size_t>(kClass)].ops);
 }
 template <OpClass kClass>
 double FlopsOf(const JobSource& s) {
-  const CostTotals& totals = s.cost.by_class[static_cast<size_t>(kClass)];
-  return totals.forward_flops + totals.forward_flops_other;
+  return s.cost.by_class[static_cast<size_t>(kClass)].forward.AllFlops();
 }
 template <OpClass kClass>
 double BytesOf(const JobSource& s) {
-  return s.cost.by_class[static_cast<size_t>(kClass)].forward_bytes;
+  return s.cost.by_class[static_cast<size_t>(kClass)].forward.bytes;
 }
 template <auto kAmount, auto kQuantile>
 double Over(const JobSource& s) {
@@ -120,19 +123,21 @@ constexpr JobEntry kJobFeatureTable[] = {
      [](const JobSource& s) { return s.run.layout == Layout::kNhwc ? 1.0 : 0.0; }},
     {{"forward_flops", "FLOP",
       "convolution, matrix, recurrent and attention products of the forward pass (a multiply-add is 2)"},
-     Total<&CostTotals::forward_flops>},
-    {{"forward_flops_other", "FLOP", "all other FLOPs of the forward pass"}, Total<&CostTotals::forward_flops_other>},
-    {{"backward_flops", "FLOP", "products of the backward pass"}, Total<&CostTotals::backward_flops>},
+     Pass<&CostTotals::forward, &PassCost::flops>},
+    {{"forward_flops_other", "FLOP", "all other FLOPs of the forward pass"},
+     Pass<&CostTotals::forward, &PassCost::flops_other>},
+    {{"backward_flops", "FLOP", "products of the backward pass"}, Pass<&CostTotals::backward, &PassCost::flops>},
     {{"backward_flops_other", "FLOP", "all other FLOPs of the backward pass"},
-     Total<&CostTotals::backward_flops_other>},
-    {{"forward_bytes", "bytes", "read and written by the forward pass"}, Total<&CostTotals::forward_bytes>},
-    {{"backward_bytes", "bytes", "read and written by the backward pass"}, Total<&CostTotals::backward_bytes>},
+     Pass<&CostTotals::backward, &PassCost::flops_other>},
+    {{"forward_bytes", "bytes", "read and written by the forward pass"}, Pass<&CostTotals::forward, &PassCost::bytes>},
+    {{"backward_bytes", "bytes", "read and written by the backward pass"},
+     Pass<&CostTotals::backward, &PassCost::bytes>},
     {{"step_flops", "FLOP", "all FLOPs of a step: forward, backward, loss, optimiser"},
      [](const JobSource& s) { return s.cost.StepFlops(); }},
     {{"step_bytes", "bytes", "all bytes of a step"}, [](const JobSource& s) { return s.cost.StepBytes(); }},
     {{"step_intensity", "FLOP/byte", "step_flops / step_bytes"},
      [](const JobSource& s) { return s.cost.StepBytes() > 0 ? s.cost.StepFlops() / s.cost.StepBytes() : 0.0; }},
-    {{"forward_kernels", "count", "kernels of the forward pass"}, Total<&CostTotals::forward_kernels>},
+    {{"forward_kernels", "count", "kernels of the forward pass"}, Pass<&CostTotals::forward, &PassCost::kernels>},
     {{"step_kernels", "count", "kernels of a step"}, [](const JobSource& s) { return s.cost.StepKernels(); }},
     {{"library_kernels", "count",
       "of step_kernels, those that one library call launches beyond its first (recurrent layers)"},
@@ -351,10 +356,10 @@ std::vector<float> JobFeatures(const ShapedGraph& shaped, const StepCost& cost, 
   std::vector<double> flops, bytes, intensity;
   for (size_t i = 0; i < cost.ops.size(); ++i) {
     const OpCost& op = cost.ops[i];
-    if (shaped.ops[i].plumbing || op.forward_kernels <= 0) continue;
-    flops.push_back(op.forward_flops + op.forward_flops_other);
-    bytes.push_back(op.forward_bytes);
-    if (op.forward_bytes > 0) intensity.push_back(flops.back() / op.forward_bytes);
+    if (shaped.ops[i].plumbing || op.forward.kernels <= 0) continue;
+    flops.push_back(op.forward.AllFlops());
+    bytes.push_back(op.forward.bytes);
+    if (op.forward.bytes > 0) intensity.push_back(flops.back() / op.forward.bytes);
   }
   const JobSource source{shaped, cost, memory, run, SpreadOf(flops), SpreadOf(bytes), SpreadOf(intensity)};
   std::vector<float> row;

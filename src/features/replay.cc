@@ -163,7 +163,7 @@ class Replay {
     }
     if (IsAmp(run_.precision)) HoldHalfCopies();
     const bool products = std::ranges::any_of(cost_.ops, [](const OpCost& op) {
-      return op.forward_flops > 0 && (op.op_class == OpClass::kMatmul || op.op_class == OpClass::kAttention);
+      return op.forward.flops > 0 && (op.op_class == OpClass::kMatmul || op.op_class == OpClass::kAttention);
     });
     if (products) out_.matmul_workspace = Hold(kMatmulWorkspaceBytes);
   }
@@ -176,7 +176,7 @@ class Replay {
   void HoldHalfCopies() {
     std::vector<uint8_t> copied(storages_.size(), 0);
     for (size_t i = 0; i < shaped_.ops.size(); ++i) {
-      if (cost_.ops[i].forward_flops <= 0) continue;
+      if (cost_.ops[i].forward.flops <= 0) continue;
       for (const TensorId id : shaped_.ops[i].inputs) {
         if (!id.valid() || shaped_.tensors[Root(id)].role != TensorRole::kParameter || copied[Root(id)] != 0) continue;
         copied[Root(id)] = 1;

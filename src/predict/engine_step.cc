@@ -44,9 +44,7 @@ NumberType TypeOf(const Tensor& weights, double inner, double groups) {
   return TypeOf(BitsOf(weights.dtype), IsFloating(weights.dtype), groups > 0 ? inner / groups : 0, groups > 1);
 }
 
-EngineStep::Plain PlainOf(const OpCost& op) {
-  return {op.forward_bytes, op.forward_flops + op.forward_flops_other, op.forward_kernels};
-}
+EngineStep::Plain PlainOf(const OpCost& op) { return {op.forward.bytes, op.forward.AllFlops(), op.forward.kernels}; }
 
 double PlainUs(const EngineStep::Plain& op, const GpuType& gpu) {
   constexpr double kGflopsToFlopsPerUs = 1e3;
@@ -188,7 +186,7 @@ EngineStep EngineStepOf(const ShapedGraph& shaped, const StepCost& cost, const R
   const Reader reader(shaped, cost, *engine);
   for (size_t i = 0; i < shaped.ops.size(); ++i) {
     const OpCost& op = cost.ops[i];
-    if (op.forward_kernels <= 0) continue;
+    if (op.forward.kernels <= 0) continue;
     const auto repeat = static_cast<double>(shaped.ops[i].repeat);
     const std::optional<Operator> one = reader.Read(i);
     if (one.has_value()) {
@@ -209,7 +207,7 @@ std::vector<double> OperatorTimesOf(const ShapedGraph& shaped, const StepCost& c
   if (!engine.has_value()) return times;
   const Reader reader(shaped, cost, *engine);
   for (size_t i = 0; i < times.size(); ++i) {
-    if (cost.ops[i].forward_kernels <= 0) continue;
+    if (cost.ops[i].forward.kernels <= 0) continue;
     const std::optional<Operator> one = reader.Read(i);
     times[i] = one.has_value() ? FastestOf(*one, gpu).us * static_cast<double>(shaped.ops[i].repeat)
                                : PlainUs(PlainOf(cost.ops[i]), gpu);

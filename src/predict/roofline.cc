@@ -128,29 +128,20 @@ struct Part {
   double layout_us = 0;     // besides
 };
 
-struct Amounts {
-  double products, others, bytes, kernels, blocks;
-};
-
 // What a kernel of few blocks reaches of a device that so many blocks fill; one block at least.
 double Filled(double blocks, double full) { return std::clamp(blocks / full, 1 / full, 1.0); }
 
-Part TimeOf(const Amounts& work, double product_us, const Rates& rates) {
+Part TimeOf(const PassCost& work, double product_us, const Rates& rates) {
   if (work.kernels <= 0) return {};
   const double compute_share = Filled(work.blocks, rates.sms * kBlocksPerSm);
   const double bandwidth_share = Filled(work.blocks, rates.sms * kBlocksForBandwidth);
-  const double compute = product_us + work.others / rates.plain_flops_per_us / compute_share;
+  const double compute = product_us + work.flops_other / rates.plain_flops_per_us / compute_share;
   const double bandwidth = work.bytes / rates.bytes_per_us / bandwidth_share;
   const double launch = work.kernels * kShortestKernelUs;
   Part part{.us = std::max({compute, bandwidth, launch}), .parallelism = compute_share};
   if (compute >= bandwidth && compute > launch) part.limit = Limit::kCompute;
   if (bandwidth > compute && bandwidth > launch) part.limit = Limit::kBandwidth;
   return part;
-}
-
-// An operator of unknown shape is not taken to be a small one: its few known bytes move at the full rate.
-double BlocksOf(const OpCost& op, double blocks, const Rates& rates) {
-  return op.known ? blocks : rates.sms * kBlocksPerSm;
 }
 
 // Products of an operator whose shape is not known, or which is no single product, run at the rate of small tiles.
@@ -161,9 +152,9 @@ double LooseUs(double flops, double blocks, double flops_per_us, const Rates& ra
 
 enum class Direction : uint8_t { kForward, kBackward };
 
-double ProductsUs(const OpCost& op, Direction direction, const Amounts& work, const Rates& rates) {
-  if (work.products <= 0) return 0;
-  if (op.kind == KernelKind::kDepthwiseConvolution) return work.products / rates.plain_flops_per_us;
+double ProductsUs(const OpCost& op, Direction direction, const PassCost& work, const Rates& rates) {
+  if (work.flops <= 0) return 0;
+  if (op.kind == KernelKind::kDepthwiseConvolution) return work.flops / rates.plain_flops_per_us;
   const double rate = IsConvolution(op.kind) ? rates.convolution_flops_per_us : rates.matrix_flops_per_us;
   const ProductShape& p = op.product;
   const double each = 2 * p.batch * p.m * p.n * p.k;
@@ -181,10 +172,10 @@ double ProductsUs(const OpCost& op, Direction direction, const Amounts& work, co
     flops += each;
   }
   // Repeats, and further products of the operator, cost as much a FLOP.
-  return flops > 0 ? us * work.products / flops : LooseUs(work.products, work.blocks, rate, rates);
+  return flops > 0 ? us * work.flops / flops : LooseUs(work.flops, work.blocks, rate, rates);
 }
 
-size_t PartOf(const OpCost& op, Direction direction, const Rates& rates) {
+size_t PositionOf(const OpCost& op, Direction direction, const Rates& rates) {
   if (op.kind == KernelKind::kDepthwiseConvolution && direction == Direction::kBackward) {
     return static_cast<size_t>(KernelKind::kDepthwiseBackward);
   }
@@ -195,25 +186,18 @@ size_t PartOf(const OpCost& op, Direction direction, const Rates& rates) {
   return static_cast<size_t>(op.kind);
 }
 
-Part Timed(const OpCost& op, Direction direction, const Amounts& work, const Rates& rates) {
+Part PartOf(const OpCost& op, Direction direction, const Rates& rates) {
+  PassCost work = direction == Direction::kForward ? op.forward : op.backward;
+  // An operator of unknown shape is not taken to be a small one: its few known bytes move at the full rate.
+  if (!op.known) work.blocks = rates.sms * kBlocksPerSm;
   Part part = TimeOf(work, ProductsUs(op, direction, work, rates), rates);
-  if (part.limit != Limit::kLaunch) part.of = PartOf(op, direction, rates);
+  if (part.limit != Limit::kLaunch) part.of = PositionOf(op, direction, rates);
   if (IsConvolution(op.kind) && rates.turns_images) part.layout_us = kLayoutShare * work.bytes / rates.bytes_per_us;
   return part;
 }
 
-Part ForwardOf(const OpCost& op, const Rates& rates) {
-  return Timed(op, Direction::kForward,
-               {op.forward_flops, op.forward_flops_other, op.forward_bytes, op.forward_kernels,
-                BlocksOf(op, op.forward_blocks, rates)},
-               rates);
-}
-Part BackwardOf(const OpCost& op, const Rates& rates) {
-  return Timed(op, Direction::kBackward,
-               {op.backward_flops, op.backward_flops_other, op.backward_bytes, op.backward_kernels,
-                BlocksOf(op, op.backward_blocks, rates)},
-               rates);
-}
+Part ForwardOf(const OpCost& op, const Rates& rates) { return PartOf(op, Direction::kForward, rates); }
+Part BackwardOf(const OpCost& op, const Rates& rates) { return PartOf(op, Direction::kBackward, rates); }
 
 struct Sum {
   double us = 0;
@@ -257,8 +241,7 @@ RooflineTerms RooflineOf(const StepCost& cost, const RunSpec& run, const GpuType
   }
   sum.Add(ForwardOf(cost.loss, rates));
   sum.Add(BackwardOf(cost.loss, rates));
-  Part optimizer = TimeOf({.products = 0,
-                           .others = cost.optimizer.flops,
+  Part optimizer = TimeOf({.flops_other = cost.optimizer.flops,
                            .bytes = cost.optimizer.bytes,
                            .kernels = cost.optimizer.kernels,
                            .blocks = rates.sms * kBlocksPerSm},
@@ -338,17 +321,16 @@ double FloorUs(const StepCost& cost, const RunSpec& run, const GpuType& gpu) {
   double us = 0;
   for (size_t i = 0; i < cost.ops.size(); ++i) {
     const OpCost& op = cost.ops[i];
-    us += (op.forward_flops_other * (cost.RunsTwice(i) ? 2 : 1) + op.backward_flops_other) / plain_rate;
-    if (op.forward_flops <= 0) continue;  // how others move their bytes is less certain
+    us += (op.forward.flops_other * (cost.RunsTwice(i) ? 2 : 1) + op.backward.flops_other) / plain_rate;
+    if (op.forward.flops <= 0) continue;  // how others move their bytes is less certain
     const bool winograd = plain && op.op_class == OpClass::kConvolution && op.product.taps > 1;
     const double peak = op.op_class == OpClass::kConvolution ? convolution * (winograd ? kWinograd : 1) : matrix;
-    const auto least = [&](double flops, double bytes, double kernels) {
-      return std::max(flops / peak, (bytes - cache_bytes * kernels) / bytes_per_us);
+    const auto least = [&](const PassCost& pass) {
+      return std::max(pass.flops / peak, (pass.bytes - cache_bytes * pass.kernels) / bytes_per_us);
     };
-    us += least(op.forward_flops, op.forward_bytes, op.forward_kernels) * (cost.RunsTwice(i) ? 2 : 1) +
-          least(op.backward_flops, op.backward_bytes, op.backward_kernels);
+    us += least(op.forward) * (cost.RunsTwice(i) ? 2 : 1) + least(op.backward);
   }
-  return us + (cost.loss.forward_flops_other + cost.loss.backward_flops_other + cost.optimizer.flops) / plain_rate;
+  return us + (cost.loss.forward.flops_other + cost.loss.backward.flops_other + cost.optimizer.flops) / plain_rate;
 }
 
 std::vector<OpTime> RooflineOps(const StepCost& cost, const RunSpec& run, const GpuType& gpu) {

@@ -40,8 +40,8 @@ void CheckShaped(const horus::ShapedGraph& shaped) {
 void CheckCost(const horus::ShapedGraph& shaped, const horus::RunSpec& run) {
   const horus::StepCost cost = horus::CostOfStep(shaped, run);
   for (const horus::OpCost& op : cost.ops) {
-    for (const double amount : {op.forward_flops, op.forward_flops_other, op.backward_flops, op.forward_bytes,
-                                op.backward_bytes, op.forward_kernels, op.saved_bytes, op.workspace_bytes}) {
+    for (const double amount : {op.forward.flops, op.forward.flops_other, op.backward.flops, op.forward.bytes,
+                                op.backward.bytes, op.forward.kernels, op.saved_bytes, op.workspace_bytes}) {
       Check(std::isfinite(amount) && amount >= 0);
     }
   }

@@ -26,9 +26,9 @@ horus_step_cost CostToC(const JobProfile& profile) {
   const StepMemory& memory = profile.memory;
   horus_step_cost c = HORUS_STEP_COST_INIT;
   c.parameters = Whole(profile.cost.parameters);
-  c.forward_flops = totals.forward_flops;
-  c.forward_flops_other = totals.forward_flops_other;
-  c.training_flops = totals.forward_flops + totals.backward_flops;
+  c.forward_flops = totals.forward.flops;
+  c.forward_flops_other = totals.forward.flops_other;
+  c.training_flops = totals.forward.flops + totals.backward.flops;
   c.horus_flops = totals.horus_flops;
   c.step_bytes = profile.cost.StepBytes();
   c.kernels = Whole(profile.cost.StepKernels());

@@ -45,10 +45,10 @@ double SumOf(const Step& step, std::string_view type, Amount amount) {
   return sum;
 }
 double FlopsOf(const Step& step, std::string_view type) {
-  return SumOf(step, type, [](const OpCost& op) { return op.forward_flops; });
+  return SumOf(step, type, [](const OpCost& op) { return op.forward.flops; });
 }
 double BytesOf(const Step& step, std::string_view type) {
-  return SumOf(step, type, [](const OpCost& op) { return op.forward_bytes; });
+  return SumOf(step, type, [](const OpCost& op) { return op.forward.bytes; });
 }
 
 TEST(LanguageModel, DecodingReadsEveryWeightOnceAndTheCache) {

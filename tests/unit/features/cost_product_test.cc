@@ -18,7 +18,7 @@ TEST(Cost, ProductOfTwoActivationsIsAttention) {
   const TensorId q = b.Input({2, 4, 6, 8}), k = b.Input({2, 4, 8, 6});
   b.Output(b.Make("MatMul", {q, k}, {2, 4, 6, 6}));
   const StepCost step = Cost(b);
-  EXPECT_EQ(step.ops[0].forward_flops, 2.0 * 2 * 4 * 6 * 6 * 8);
+  EXPECT_EQ(step.ops[0].forward.flops, 2.0 * 2 * 4 * 6 * 6 * 8);
   EXPECT_EQ(step.ops[0].op_class, OpClass::kAttention);
   EXPECT_EQ(step.horus_linears, 1);
 }
@@ -27,14 +27,14 @@ TEST(Cost, FusedAttentionCostsItsTwoProducts) {
   GraphBuilder b;
   const TensorId q = b.Input({2, 6, 32}), k = b.Input({2, 10, 32}), v = b.Input({2, 10, 32});
   b.Output(b.Make("com.microsoft::MultiHeadAttention", {q, k, v}, {2, 6, 32}, {IntAttribute("num_heads", 4)}));
-  EXPECT_EQ(Cost(b).ops[0].forward_flops, 4.0 * 2 * 6 * 10 * 32);
+  EXPECT_EQ(Cost(b).ops[0].forward.flops, 4.0 * 2 * 6 * 10 * 32);
 }
 
 TEST(Cost, EinsumMultipliesAllLabels) {
   GraphBuilder b;
   const TensorId q = b.Input({2, 4, 6, 8}), k = b.Input({2, 4, 10, 8});
   b.Output(b.Make("Einsum", {q, k}, {2, 4, 6, 10}, {TextAttribute("equation", "bhqd, bhkd -> bhqk")}));
-  EXPECT_EQ(Cost(b).ops[0].forward_flops, 2.0 * 2 * 4 * 6 * 10 * 8);
+  EXPECT_EQ(Cost(b).ops[0].forward.flops, 2.0 * 2 * 4 * 6 * 10 * 8);
 }
 
 // FLOPs of two operands and of the equation that contracts them.
@@ -45,7 +45,7 @@ double EinsumFlops(const char* equation, std::vector<std::vector<int64_t>> opera
   b.Output(b.Make("Einsum", inputs, std::move(result), {TextAttribute("equation", equation)}));
   const StepCost step = Cost(b);
   EXPECT_TRUE(step.ops[0].known);
-  return step.ops[0].forward_flops;
+  return step.ops[0].forward.flops;
 }
 
 TEST(Cost, EinsumWithoutArrowKeepsTheLabelsThatOccurOnce) {
@@ -62,7 +62,7 @@ TEST(Cost, EinsumRunsAsManyBlocksAsTheMatMulItStandsFor) {
   e.Output(e.Make("Einsum", {e.Input({8, 256, 64}), e.Input({8, 64, 512})}, {8, 256, 512},
                   {TextAttribute("equation", "bik,bkj->bij")}));
   m.Output(m.Make("MatMul", {m.Input({8, 256, 64}), m.Input({8, 64, 512})}, {8, 256, 512}));
-  EXPECT_EQ(Cost(e).ops[0].forward_blocks, Cost(m).ops[0].forward_blocks);
+  EXPECT_EQ(Cost(e).ops[0].forward.blocks, Cost(m).ops[0].forward.blocks);
 }
 
 TEST(Cost, PackedAttentionCostsWhatTheSplitOneDoes) {
@@ -73,7 +73,7 @@ TEST(Cost, PackedAttentionCostsWhatTheSplitOneDoes) {
     b.Output(b.Make("com.microsoft::GroupQueryAttention", inputs, {2, 6, 32}, std::move(attributes)));
     const StepCost step = Cost(b);
     EXPECT_TRUE(step.ops[0].known);
-    return step.ops[0].forward_flops;
+    return step.ops[0].forward.flops;
   };
   const std::vector<Attribute> heads = {IntAttribute("num_heads", 4), IntAttribute("kv_num_heads", 2)};
   EXPECT_EQ(flops({{2, 6, 64}}, heads), flops({{2, 6, 32}, {2, 6, 16}, {2, 6, 16}}, heads));
@@ -84,7 +84,7 @@ TEST(Cost, AttentionReadsTheKeysOfEarlierSteps) {
   const TensorId q = b.Input({2, 1, 32}), k = b.Input({2, 1, 32}), v = b.Input({2, 1, 32}),
                  past = b.Input({2, 4, 9, 8});
   b.Output(b.Make("com.microsoft::GroupQueryAttention", {q, k, v, past}, {2, 1, 32}, {IntAttribute("num_heads", 4)}));
-  EXPECT_EQ(Cost(b).ops[0].forward_flops, 4.0 * 2 * 1 * (1 + 9) * 32);
+  EXPECT_EQ(Cost(b).ops[0].forward.flops, 4.0 * 2 * 1 * (1 + 9) * 32);
 }
 
 TEST(Cost, EinsumWithMoreLabelsThanDimensionsIsUnknownNotWrong) {

@@ -27,14 +27,14 @@ TEST(Cost, ConvolutionCountsTwoFlopsAMultiplyAddAndHorusOne) {
   const StepCost step = Cost(b);
   const OpCost& conv = step.ops[0];
   constexpr double kOutputs = 2 * 4 * 8 * 8, kFilter = 3 * 3 * 3;
-  EXPECT_EQ(conv.forward_flops, 2 * kOutputs * kFilter);
-  EXPECT_EQ(conv.forward_flops_other, kOutputs);
+  EXPECT_EQ(conv.forward.flops, 2 * kOutputs * kFilter);
+  EXPECT_EQ(conv.forward.flops_other, kOutputs);
   EXPECT_EQ(conv.horus_flops, kOutputs * kFilter);
   EXPECT_EQ(conv.op_class, OpClass::kConvolution);
-  EXPECT_EQ(conv.forward_kernels, 2);  // product and bias
+  EXPECT_EQ(conv.forward.kernels, 2);  // product and bias
   EXPECT_EQ(step.horus_convs, 1);
   EXPECT_EQ(step.parameters, 4 * 27 + 4);
-  EXPECT_EQ(conv.forward_bytes, 4 * (2 * 3 * 64 + 4 * 27 + 3 * kOutputs));
+  EXPECT_EQ(conv.forward.bytes, 4 * (2 * 3 * 64 + 4 * 27 + 3 * kOutputs));
 }
 
 TEST(Cost, FirstLayerComputesNoInputGradient) {
@@ -43,22 +43,22 @@ TEST(Cost, FirstLayerComputesNoInputGradient) {
   const TensorId y = b.Make("Conv", {x, w}, {2, 4, 8, 8});
   b.Output(b.Make("Conv", {y, w2}, {2, 5, 8, 8}));
   const StepCost step = Cost(b);
-  EXPECT_EQ(step.ops[0].backward_flops, step.ops[0].forward_flops);
-  EXPECT_EQ(step.ops[1].backward_flops, 2 * step.ops[1].forward_flops);
+  EXPECT_EQ(step.ops[0].backward.flops, step.ops[0].forward.flops);
+  EXPECT_EQ(step.ops[1].backward.flops, 2 * step.ops[1].forward.flops);
 }
 
 TEST(Cost, DepthwiseConvolutionCostsOneFilterPerChannel) {
   GraphBuilder b;
   const TensorId x = b.Input({1, 32, 10, 10}), w = b.Parameter({32, 1, 3, 3});
   b.Output(b.Make("Conv", {x, w}, {1, 32, 10, 10}, {IntAttribute("group", 32)}));
-  EXPECT_EQ(Cost(b).ops[0].forward_flops, 2.0 * 3200 * 9);
+  EXPECT_EQ(Cost(b).ops[0].forward.flops, 2.0 * 3200 * 9);
 }
 
 TEST(Cost, TransposedConvolutionSpreadsEachInputOverOneFilter) {
   GraphBuilder b;
   const TensorId x = b.Input({1, 8, 4, 4}), w = b.Parameter({8, 6, 2, 2});
   b.Output(b.Make("ConvTranspose", {x, w}, {1, 6, 8, 8}));
-  EXPECT_EQ(Cost(b).ops[0].forward_flops, 2.0 * 8 * 16 * 6 * 4);
+  EXPECT_EQ(Cost(b).ops[0].forward.flops, 2.0 * 8 * 16 * 6 * 4);
 }
 
 TEST(Cost, GemmReadsTheInnerDimensionFromTheFirstOperand) {
@@ -66,8 +66,8 @@ TEST(Cost, GemmReadsTheInnerDimensionFromTheFirstOperand) {
   const TensorId a = b.Input({5, 7}), w = b.Parameter({11, 7}), c = b.Parameter({11});
   b.Output(b.Make("Gemm", {a, w, c}, {5, 11}, {IntAttribute("transB", 1)}));
   const StepCost step = Cost(b);
-  EXPECT_EQ(step.ops[0].forward_flops, 2.0 * 5 * 7 * 11);
-  EXPECT_EQ(step.ops[0].forward_flops_other, 55);
+  EXPECT_EQ(step.ops[0].forward.flops, 2.0 * 5 * 7 * 11);
+  EXPECT_EQ(step.ops[0].forward.flops_other, 55);
   EXPECT_EQ(step.ops[0].horus_flops, 5.0 * 13 * 11);
   EXPECT_EQ(step.horus_linears, 1);
 }
@@ -96,11 +96,11 @@ TEST(Cost, LstmStepIsTwoLinearsAndFiveActivations) {
                  bias = b.Parameter({1, 32});
   b.Output(b.Make("LSTM", {x, w, r, bias}, {3, 1, 2, 4}, {IntAttribute("hidden_size", 4)}));
   const StepCost step = Cost(b);
-  EXPECT_EQ(step.ops[0].forward_flops, 2.0 * 3 * 2 * 16 * (5 + 4));
+  EXPECT_EQ(step.ops[0].forward.flops, 2.0 * 3 * 2 * 16 * (5 + 4));
   EXPECT_EQ(step.horus_linears, 2 * 3);
   EXPECT_EQ(step.horus_activations, 5 * 3);
   // The input needs no gradient: both weight products, and the hidden state's.
-  EXPECT_EQ(step.ops[0].backward_flops, 2.0 * 3 * 2 * 16 * (5 + 4 + 4));
+  EXPECT_EQ(step.ops[0].backward.flops, 2.0 * 3 * 2 * 16 * (5 + 4 + 4));
 }
 
 TEST(Cost, EmbeddingIsALinearLayerForHorusWithoutFlops) {
@@ -110,8 +110,8 @@ TEST(Cost, EmbeddingIsALinearLayerForHorusWithoutFlops) {
   const StepCost step = Cost(b);
   EXPECT_EQ(step.ops[0].op_class, OpClass::kEmbedding);
   EXPECT_EQ(step.horus_linears, 1);
-  EXPECT_EQ(step.ops[0].forward_flops, 0);
-  EXPECT_GE(step.ops[0].backward_bytes, 100 * 16 * 4);  // the gradient is dense
+  EXPECT_EQ(step.ops[0].forward.flops, 0);
+  EXPECT_GE(step.ops[0].backward.bytes, 100 * 16 * 4);  // the gradient is dense
 }
 
 TEST(Cost, TrainingAMatmulChainIsThreeTimesForwardLessTheFirstInputGradient) {
@@ -119,8 +119,8 @@ TEST(Cost, TrainingAMatmulChainIsThreeTimesForwardLessTheFirstInputGradient) {
   BuildPerceptron(b, 8, 64, 5);
   const StepCost step = Cost(b);
   constexpr double kLayer = 2.0 * 8 * 64 * 64;
-  EXPECT_EQ(step.totals.forward_flops, 5 * kLayer);
-  EXPECT_EQ(step.totals.backward_flops, (2 * 5 - 1) * kLayer);
+  EXPECT_EQ(step.totals.forward.flops, 5 * kLayer);
+  EXPECT_EQ(step.totals.backward.flops, (2 * 5 - 1) * kLayer);
 }
 
 TEST(Cost, FrozenParametersHaveNoGradientAndNeitherDoesWhatLiesBeforeThem) {
@@ -135,7 +135,7 @@ TEST(Cost, FrozenParametersHaveNoGradientAndNeitherDoesWhatLiesBeforeThem) {
   // The names of the weights of layers 1, 4 and 5 begin with "t1", layer 2 is named itself: layer 3 trains.
   EXPECT_EQ(step.parameters, 64.0 * 64);
   EXPECT_EQ(step.parameters + step.buffers, whole.parameters);
-  EXPECT_EQ(step.totals.backward_flops, 3 * kLayer);  // its own gradient, and through the two layers behind it
+  EXPECT_EQ(step.totals.backward.flops, 3 * kLayer);  // its own gradient, and through the two layers behind it
   EXPECT_EQ(MemoryOfStep(b.shaped(), step, run).gradients, 64 * 64 * 4);
 }
 
@@ -154,7 +154,7 @@ TEST(Cost, AFrozenWeightIsFrozenInOtherFormsAndUnderOtherNames) {
   b.Output(b.Make("MatMul", {h, folded}, {4, 8}));
   b.Name("/encoder/encoder.1/dense/MatMul");
   const auto backward = [&b](const std::vector<std::string>& frozen) {
-    return CostOfStep(b.shaped(), RunSpec{.frozen = frozen}).totals.backward_flops;
+    return CostOfStep(b.shaped(), RunSpec{.frozen = frozen}).totals.backward.flops;
   };
   constexpr double kProduct = 2.0 * 4 * 8 * 8;
   EXPECT_EQ(backward({}), 3 * kProduct);
@@ -173,8 +173,8 @@ TEST(Cost, ResidualAdditionIsFreeBackwardAndItsSecondGradientIsAdded) {
   EXPECT_EQ(step.ops[2].horus_flops, 0);
   EXPECT_EQ(step.ops[2].saved_bytes, 0);
   EXPECT_TRUE(step.ops[2].passes_gradient);
-  EXPECT_EQ(step.ops[2].backward_kernels, 1);  // only the accumulation of h's two gradients
-  EXPECT_EQ(step.ops[2].backward_bytes, 3 * 4 * 32);
+  EXPECT_EQ(step.ops[2].backward.kernels, 1);  // only the accumulation of h's two gradients
+  EXPECT_EQ(step.ops[2].backward.bytes, 3 * 4 * 32);
 }
 
 TEST(Cost, PlumbingCostsNothing) {
@@ -185,8 +185,8 @@ TEST(Cost, PlumbingCostsNothing) {
   b.tensor(y).alias_of = x;
   b.Output(y);
   const StepCost step = Cost(b);
-  EXPECT_EQ(step.ops[0].forward_kernels, 0);
-  EXPECT_EQ(step.ops[0].forward_bytes, 0);
+  EXPECT_EQ(step.ops[0].forward.kernels, 0);
+  EXPECT_EQ(step.ops[0].forward.bytes, 0);
   EXPECT_EQ(step.coverage.ops, 0);
   EXPECT_EQ(step.storage[y.value()], x);
 }
@@ -210,8 +210,8 @@ TEST(Cost, FourierTransformsTakeFiveNLogN) {
   b.Make("DFT", {x}, {3, 8, 2}, {IntAttribute("axis", 1)});
   b.Output(b.Make("STFT", {x}, {3, 7, 5, 2}));
   const StepCost step = Cost(b);
-  EXPECT_EQ(step.ops[0].forward_flops_other, 3 * 5 * 8 * 3);
-  EXPECT_EQ(step.ops[1].forward_flops_other, 3 * 7 * 5 * 8 * 3);  // five frequencies of eight samples
+  EXPECT_EQ(step.ops[0].forward.flops_other, 3 * 5 * 8 * 3);
+  EXPECT_EQ(step.ops[1].forward.flops_other, 3 * 7 * 5 * 8 * 3);  // five frequencies of eight samples
   EXPECT_TRUE(step.coverage.unknown.empty());
 }
 
@@ -228,21 +228,21 @@ TEST(Cost, RepeatedOperatorsAreMultiplied) {
   GraphBuilder once, many;
   for (GraphBuilder* b : {&once, &many}) BuildPerceptron(*b, 8, 64, 1);
   many.shaped().ops[0].repeat = 7;
-  const double single = Cost(once).ops[0].forward_flops;
-  EXPECT_EQ(Cost(many).ops[0].forward_flops, 7 * single);
-  EXPECT_EQ(Cost(many).ops[0].forward_kernels, 7);
+  const double single = Cost(once).ops[0].forward.flops;
+  EXPECT_EQ(Cost(many).ops[0].forward.flops, 7 * single);
+  EXPECT_EQ(Cost(many).ops[0].forward.kernels, 7);
 }
 
 TEST(Cost, InferenceHasNoBackwardNoLossNoOptimiserAndKeepsNothing) {
   GraphBuilder b;
   BuildPerceptron(b, 8, 64, 3);
   const StepCost step = Cost(b, kInference);
-  EXPECT_EQ(step.totals.backward_flops, 0);
-  EXPECT_EQ(step.totals.backward_kernels, 0);
+  EXPECT_EQ(step.totals.backward.flops, 0);
+  EXPECT_EQ(step.totals.backward.kernels, 0);
   EXPECT_EQ(step.totals.saved_bytes, 0);
   EXPECT_EQ(step.optimizer.kernels, 0);
-  EXPECT_EQ(step.loss.forward_kernels, 0);
-  EXPECT_EQ(step.StepFlops(), step.totals.forward_flops + step.totals.forward_flops_other);
+  EXPECT_EQ(step.loss.forward.kernels, 0);
+  EXPECT_EQ(step.StepFlops(), step.totals.forward.flops + step.totals.forward.flops_other);
 }
 
 TEST(Cost, FrozenWeightsGetNoGradient) {
@@ -251,8 +251,8 @@ TEST(Cost, FrozenWeightsGetNoGradient) {
   const TensorId h = b.Make("MatMul", {x, w}, {4, 8});
   b.Output(b.Make("MatMul", {h, w2}, {4, 8}));
   const StepCost step = Cost(b);
-  EXPECT_EQ(step.ops[0].backward_flops, 0);
-  EXPECT_EQ(step.ops[1].backward_flops, step.ops[1].forward_flops);  // the weight's alone
+  EXPECT_EQ(step.ops[0].backward.flops, 0);
+  EXPECT_EQ(step.ops[1].backward.flops, step.ops[1].forward.flops);  // the weight's alone
 }
 
 TEST(Cost, AutocastHalvesProductsAndKeepsSoftmaxInFloat32) {
@@ -285,7 +285,7 @@ TEST(Cost, DecomposedGeluIsOneActivationThatKeepsItsInput) {
   EXPECT_EQ(step.coverage.ops, 3);
   EXPECT_EQ(step.horus_activations, 1);
   EXPECT_EQ(step.horus_others, 0);
-  EXPECT_EQ(step.by_class[static_cast<size_t>(OpClass::kActivation)].forward_kernels, 1);
+  EXPECT_EQ(step.by_class[static_cast<size_t>(OpClass::kActivation)].forward.kernels, 1);
   EXPECT_EQ(step.totals.saved_bytes, 2 * 4 * 32);  // h for the activation, g for the second product's weight
 }
 
@@ -302,7 +302,7 @@ TEST(Cost, TanhGeluIsOneActivationUnlessTheModelWritesItOut) {
     const TensorId sum = b.Make("Add", {tanh, number}, dims);
     b.Output(half_first ? b.Make("Mul", {b.Make("Mul", {x, number}, dims), sum}, dims)
                         : b.Make("Mul", {number, b.Make("Mul", {x, sum}, dims)}, dims));
-    return Cost(b).totals.forward_kernels - 1;
+    return Cost(b).totals.forward.kernels - 1;
   };
   EXPECT_EQ(activations(true, false), 1);
   EXPECT_EQ(activations(true, true), 1);
@@ -357,10 +357,10 @@ TEST(Cost, SwishIsOneKernelAndAGateFromElsewhereIsTwo) {
   GraphBuilder fused, gate;
   const TensorId x = fused.Input({4, 8});
   fused.Output(fused.Make("Mul", {fused.Make("Sigmoid", {x}, {4, 8}), x}, {4, 8}));
-  EXPECT_EQ(Cost(fused).totals.forward_kernels, 1);
+  EXPECT_EQ(Cost(fused).totals.forward.kernels, 1);
   const TensorId y = gate.Input({4, 8}), z = gate.Input({4, 8});
   gate.Output(gate.Make("Mul", {gate.Make("Sigmoid", {y}, {4, 8}), z}, {4, 8}));
-  EXPECT_EQ(Cost(gate).totals.forward_kernels, 2);
+  EXPECT_EQ(Cost(gate).totals.forward.kernels, 2);
 }
 
 TEST(Cost, DepthAndWidthFollowTheChains) {

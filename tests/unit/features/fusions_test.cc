@@ -50,9 +50,9 @@ TEST(Fusions, AttentionIsOneKernelSincePyTorch2) {
   EXPECT_EQ(fused.ops.back().kind, KernelKind::kFusedAttention);
   EXPECT_EQ(apart.ops.back().kind, KernelKind::kAttention);
   // The same products; three operators and the traffic of the scores are gone.
-  EXPECT_DOUBLE_EQ(fused.totals.forward_flops, apart.totals.forward_flops);
-  EXPECT_EQ(fused.totals.forward_kernels, apart.totals.forward_kernels - 3);
-  EXPECT_LT(fused.totals.forward_bytes, apart.totals.forward_bytes / 2);
+  EXPECT_DOUBLE_EQ(fused.totals.forward.flops, apart.totals.forward.flops);
+  EXPECT_EQ(fused.totals.forward.kernels, apart.totals.forward.kernels - 3);
+  EXPECT_LT(fused.totals.forward.bytes, apart.totals.forward.bytes / 2);
 }
 
 TEST(Fusions, AttentionOfWindowsInFiveDimensionsIsOneKernel) {
@@ -198,8 +198,8 @@ TEST(Fusions, DecomposedLayerNormalisationCostsAsTheOperator) {
   };
   const auto [written, written_memory] = build(false);
   const auto [decomposed, decomposed_memory] = build(true);
-  EXPECT_EQ(decomposed.forward_kernels, written.forward_kernels);
-  EXPECT_EQ(decomposed.backward_bytes, written.backward_bytes);
+  EXPECT_EQ(decomposed.forward.kernels, written.forward.kernels);
+  EXPECT_EQ(decomposed.backward.bytes, written.backward.bytes);
   EXPECT_EQ(decomposed_memory.gradients, written_memory.gradients);
   EXPECT_EQ(decomposed_memory.saved_total, written_memory.saved_total);
 }
@@ -215,9 +215,9 @@ TEST(Chains, ACompilerNeitherWritesNorReadsWhatLiesBetweenPointwiseOperators) {
   compiled.framework = Framework::kPyTorchCompiled;
   const CostTotals before = CostOfStep(b.shaped(), eager).totals, after = CostOfStep(b.shaped(), compiled).totals;
   const double tensor = 4.0 * 1024 * 1024;
-  EXPECT_EQ(after.forward_bytes, before.forward_bytes - 4 * tensor);  // two of them, written and read
-  EXPECT_NEAR(after.forward_kernels, before.forward_kernels - 2, 0.01);
-  EXPECT_EQ(after.forward_flops, before.forward_flops);
+  EXPECT_EQ(after.forward.bytes, before.forward.bytes - 4 * tensor);  // two of them, written and read
+  EXPECT_NEAR(after.forward.kernels, before.forward.kernels - 2, 0.01);
+  EXPECT_EQ(after.forward.flops, before.forward.flops);
 }
 
 TEST(Chains, NothingIsSavedWhereOneOperatorStandsBetweenProducts) {

@@ -152,9 +152,8 @@ TEST(Memory, CheckpointingKeepsSegmentsEndsAndOneSegmentForMoreFlops) {
   const StepCost whole = CostOfStep(b.shaped(), run);
   run.checkpoint_segments = 8;
   const StepCost segmented = CostOfStep(b.shaped(), run);
-  EXPECT_EQ(segmented.StepFlops(),
-            whole.StepFlops() + segmented.recomputed.forward_flops + segmented.recomputed.forward_flops_other);
-  EXPECT_NEAR(segmented.recomputed.forward_flops / whole.totals.forward_flops, 7.0 / 8, 0.02);
+  EXPECT_EQ(segmented.StepFlops(), whole.StepFlops() + segmented.recomputed.flops + segmented.recomputed.flops_other);
+  EXPECT_NEAR(segmented.recomputed.flops / whole.totals.forward.flops, 7.0 / 8, 0.02);
   const StepMemory m = MemoryOfStep(b.shaped(), segmented, run);
   // At most the ends of 7 segments, one segment of 8 layers, and what moves at its edges.
   EXPECT_LE(static_cast<double>(m.activations), (7 + 8 + 2) * kLayerBytes);

@@ -102,7 +102,7 @@ TEST_P(ZooTest, ParametersAreExact) { EXPECT_EQ(Cost({}).parameters, std::stod(G
 
 TEST_P(ZooTest, ForwardFlopsAgreeWithTheIndependentCountAndThePublishedFigure) {
   const Row& row = GetParam();
-  const double flops = Cost({.mode = RunMode::kInference}).totals.forward_flops;
+  const double flops = Cost({.mode = RunMode::kInference}).totals.forward.flops;
   if (!row.at("own_forward_macs").empty()) {
     const double own = 2 * std::stod(row.at("own_forward_macs"));
     EXPECT_NEAR(flops / own, 1, kTolerance) << "independent count";
@@ -123,15 +123,15 @@ TEST_P(ZooTest, EveryOperatorIsUnderstood) {
 // Fused attention computes its scores again; PyTorch 1 has none.
 TEST_P(ZooTest, BackwardProductsAreOneToTwoTimesForward) {
   const StepCost cost = Cost({.framework = Framework::kPyTorch1});
-  EXPECT_LE(cost.totals.backward_flops, 2.0 * cost.totals.forward_flops);
-  EXPECT_GE(cost.totals.backward_flops, 0.9 * cost.totals.forward_flops);
+  EXPECT_LE(cost.totals.backward.flops, 2.0 * cost.totals.forward.flops);
+  EXPECT_GE(cost.totals.backward.flops, 0.9 * cost.totals.forward.flops);
 }
 
 TEST_P(ZooTest, MemoryAndFlopsGrowWithTheBatch) {
   const StepCost one = Cost({});
   const StepMemory small = memory_;
   const StepCost four = Cost({}, 4);
-  EXPECT_GE(four.totals.forward_flops, one.totals.forward_flops);
+  EXPECT_GE(four.totals.forward.flops, one.totals.forward.flops);
   EXPECT_GE(memory_.saved_total, small.saved_total);
   EXPECT_GE(memory_.Upper(), small.Upper());
   EXPECT_EQ(memory_.weights, small.weights);

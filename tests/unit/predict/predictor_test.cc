@@ -227,7 +227,7 @@ TEST(Predictor, NoBundleMakesAStepFasterThanThePeak) {
   const JobProfile job = Profile(8192, 8192);
   const auto fast = *Load(Constant(Quantity::kStepTime, -5.0F));
   const Demand demand = fast->Predict(job, A100());
-  const double flops = job.cost.totals.forward_flops + job.cost.totals.backward_flops;
+  const double flops = job.cost.totals.forward.flops + job.cost.totals.backward.flops;
   EXPECT_GE(static_cast<double>(demand.step_time_us.estimate), flops / (static_cast<double>(A100().fp32_gflops) * 1e3));
   EXPECT_GE(demand.step_time_us.upper, demand.step_time_us.estimate);
 }
