@@ -9,7 +9,6 @@
 #include <utility>
 
 #include "base/text.h"
-#include "capi/args.h"
 #include "capi/structs.h"
 #include "place/job/job_fields.h"
 

@@ -8,7 +8,6 @@
 #include <cstring>
 #include <exception>
 #include <new>
-#include <optional>
 #include <stdexcept>
 
 #include "absl/strings/cord.h"

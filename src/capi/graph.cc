@@ -3,11 +3,8 @@
 #include "horus/graph.h"
 
 #include <algorithm>
-#include <memory>
 #include <span>
-#include <string>
 #include <utility>
-#include <vector>
 
 #include "capi/args.h"
 #include "capi/error.h"

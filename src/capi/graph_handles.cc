@@ -2,9 +2,6 @@
 // Field by field between horus_run_spec, horus_step_cost and the features room.
 #include "capi/graph_handles.h"
 
-#include <cmath>
-#include <limits>
-
 #include "capi/args.h"
 #include "capi/structs.h"
 

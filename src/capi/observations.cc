@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // horus/learn.h, what running jobs were seen to take.
 #include <cstring>
-#include <memory>
 #include <span>
 #include <string>
 #include <string_view>

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // horus/learn_pairs.h in every build: observed slowdowns, commits, and how right predictions were.
-#include <memory>
 #include <string>
 #include <utility>
 #include <vector>

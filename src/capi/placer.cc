@@ -2,7 +2,6 @@
 // horus/place.h: placers, their plans and verdicts.
 #include <array>
 #include <chrono>
-#include <cmath>
 #include <limits>
 #include <memory>
 #include <mutex>

@@ -2,11 +2,8 @@
 // horus/demand.h, the predictor.
 #include "predict/predictor.h"
 
-#include <memory>
-#include <span>
 #include <string>
 #include <utility>
-#include <vector>
 
 #include "capi/args.h"
 #include "capi/convert.h"

@@ -3,7 +3,6 @@
 #include "horus/queue.h"
 
 #include <algorithm>
-#include <memory>
 #include <optional>
 #include <string>
 #include <utility>

@@ -7,13 +7,11 @@
 // Cost:    a null check without a telemetry.  Thread class: internally synchronised, but for TelemetrySlot::Set.
 #pragma once
 
-#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
-#include <utility>
 #include <vector>
 
 #include "capi/error.h"

@@ -9,29 +9,21 @@
 #include <cstdio>
 #include <iterator>
 #include <limits>
-#include <memory>
 #include <set>
-#include <span>
-#include <string>
 #include <string_view>
 #include <utility>
-#include <vector>
 
 #include "absl/strings/str_format.h"
 #include "base/file.h"
 #include "base/statistics.h"
 #include "base/status.h"
 #include "base/text.h"
-#include "cli/inputs.h"
 #include "cli/print.h"
-#include "cli/training.h"
 #include "interference/pair_bundle.h"
 #include "interference/registry.h"
 #include "io/json_text.h"
-#include "lab/evaluate/evaluate_online.h"
 #include "lab/evaluate/evaluate_pairs.h"
 #include "lab/io/pairs_file.h"
-#include "lab/models/train_pairs.h"
 
 namespace horus::cli {
 namespace {

@@ -9,7 +9,6 @@
 #include <span>
 #include <string>
 #include <system_error>
-#include <tuple>
 #include <utility>
 #include <vector>
 

@@ -2,8 +2,6 @@
 // Reads what several commands share.
 #include "cli/inputs.h"
 
-#include <utility>
-
 #include "CLI/CLI.hpp"
 #include "base/file.h"
 #include "base/status.h"

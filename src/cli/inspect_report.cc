@@ -6,7 +6,6 @@
 #include <cmath>
 #include <map>
 #include <numeric>
-#include <string>
 #include <tuple>
 #include <utility>
 
@@ -16,7 +15,6 @@
 #include "base/units.h"
 #include "cli/print.h"
 #include "interference/laws.h"
-#include "io/json_text.h"
 #include "io/placement.h"
 
 namespace horus::cli {

@@ -2,11 +2,8 @@
 // Services as a table, as JSON, and in the words of their engines.
 #include "cli/serve.h"
 
-#include <algorithm>
 #include <array>
 #include <cmath>
-#include <utility>
-#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"

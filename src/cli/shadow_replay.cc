@@ -2,7 +2,6 @@
 // Their state is the truth: ours plans on it, and beside it goes on in a state of its own.
 #include "cli/shadow_replay.h"
 
-#include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <utility>

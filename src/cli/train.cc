@@ -3,7 +3,6 @@
 #include "predict/train.h"
 
 #include <cstdio>
-#include <memory>
 
 #include "CLI/CLI.hpp"
 #include "absl/strings/str_format.h"

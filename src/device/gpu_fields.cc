@@ -2,8 +2,6 @@
 // Names and ranges of the fields of a GpuType, and the check of one type against them.
 #include "device/gpu_fields.h"
 
-#include <string>
-
 #include "base/text.h"
 #include "device/fold_name.h"
 

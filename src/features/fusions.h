@@ -4,7 +4,6 @@
 // Enters:  a ShapedGraph and its run.   Leaves: per operator, whether it is absorbed, or stands for a group.
 #pragma once
 
-#include <cstdint>
 #include <string_view>
 #include <vector>
 

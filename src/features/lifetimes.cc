@@ -2,8 +2,6 @@
 // Finds the storages of a step and their lives.
 #include "features/lifetimes.h"
 
-#include <algorithm>
-#include <iterator>
 #include <string_view>
 
 namespace horus {

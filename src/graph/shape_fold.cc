@@ -7,7 +7,6 @@
 #include <functional>
 #include <iterator>
 #include <limits>
-#include <numeric>
 #include <optional>
 
 #include "base/units.h"

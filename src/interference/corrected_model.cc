@@ -7,7 +7,6 @@
 #include <bit>
 #include <cmath>
 #include <optional>
-#include <utility>
 
 #include "base/hash.h"
 #include "base/status.h"

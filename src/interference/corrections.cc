@@ -3,21 +3,15 @@
 #include "interference/corrections.h"
 
 #include <algorithm>
-#include <array>
 #include <bit>
 #include <cmath>
 #include <map>
 #include <numeric>
-#include <optional>
-#include <span>
 #include <tuple>
-#include <utility>
-#include <vector>
 
 #include "base/hash.h"
 #include "base/status.h"
 #include "interference/conjugate_gradients.h"
-#include "interference/laws.h"
 
 namespace horus {
 namespace {

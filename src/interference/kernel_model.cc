@@ -2,7 +2,6 @@
 // The posterior mean of the Gaussian process, summed block by block.
 #include "interference/kernel_model.h"
 
-#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <limits>

@@ -3,13 +3,8 @@
 // caps, time slicing, sums and quantiles.
 #include "interference/laws.h"
 
-#include <algorithm>
-#include <array>
 #include <bit>
 #include <cassert>
-#include <cmath>
-#include <cstddef>
-#include <cstdint>
 #include <limits>
 #include <numbers>
 #include <string>
@@ -17,7 +12,6 @@
 #include "base/hash.h"
 #include "base/statistics.h"
 #include "base/status.h"
-#include "interference/model.h"
 
 namespace horus {
 namespace {

@@ -4,14 +4,12 @@
 
 #include <algorithm>
 #include <cmath>
-#include <utility>
 
 #include "absl/container/inlined_vector.h"
 #include "base/hash.h"
 #include "base/status.h"
 #include "base/text.h"
 #include "interference/laws.h"
-#include "interference/pair_bundle.h"
 
 namespace horus {
 namespace {

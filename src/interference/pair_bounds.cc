@@ -8,7 +8,6 @@
 #include <numeric>
 #include <optional>
 #include <set>
-#include <utility>
 
 #include "base/hash.h"
 #include "base/statistics.h"

@@ -4,11 +4,9 @@
 
 #include <algorithm>
 #include <cmath>
-#include <string>
 
 #include "base/status.h"
 #include "base/text.h"
-#include "interference/laws.h"
 
 namespace horus {
 

@@ -2,7 +2,6 @@
 // The rules of a PairSet, its rows and its fingerprint.
 #include "interference/pair_set.h"
 
-#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <map>

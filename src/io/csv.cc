@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <new>
-#include <utility>
 
 #include "base/status.h"
 #include "base/text.h"

@@ -15,7 +15,6 @@
 #include "graph/architecture.h"
 #include "interference/laws.h"
 #include "io/sensitivity_file.h"
-#include "io/yaml.h"
 
 namespace horus {
 namespace {

@@ -2,7 +2,6 @@
 // Reads cells and makes matrices of them.
 #include "io/sensitivity_file.h"
 
-#include <array>
 #include <cmath>
 #include <set>
 #include <vector>

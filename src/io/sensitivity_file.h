@@ -6,11 +6,9 @@
 // Units:   cores and GiB per GPU of the job; speed relative to that at the fair share, blank = not measured.
 #pragma once
 
-#include <cstdint>
 #include <map>
 #include <string>
 #include <string_view>
-#include <utility>
 
 #include "base/status.h"
 #include "io/jobs_file.h"

@@ -13,7 +13,6 @@
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "base/file.h"
 #include "base/format.h"
 #include "base/text.h"
 #include "yaml-cpp/eventhandler.h"

@@ -2,8 +2,6 @@
 // Validation of demands, wherever they come from.
 #include "predict/demand.h"
 
-#include <cmath>
-
 #include "base/status.h"
 
 namespace horus {

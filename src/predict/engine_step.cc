@@ -3,7 +3,6 @@
 #include "predict/engine_step.h"
 
 #include <algorithm>
-#include <cmath>
 #include <map>
 #include <string_view>
 

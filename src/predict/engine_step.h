@@ -8,7 +8,6 @@
 // Thread class: immutable, share freely.
 #pragma once
 
-#include <cstddef>
 #include <optional>
 #include <utility>
 #include <vector>

@@ -4,7 +4,6 @@
 #include "predict/predictor.h"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <string>
 #include <utility>
@@ -12,7 +11,6 @@
 #include "base/status.h"
 #include "base/units.h"
 #include "device/gpu_type.h"
-#include "features/feature_row.h"
 #include "predict/roofline.h"
 #include "trees/bundle.h"
 #include "trees/forest.h"

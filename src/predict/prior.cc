@@ -3,11 +3,9 @@
 #include "predict/prior.h"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 
 #include "base/units.h"
-#include "features/feature_row.h"
 
 namespace horus {
 namespace {

@@ -7,7 +7,6 @@
 #include <cmath>
 #include <map>
 #include <string>
-#include <utility>
 
 #include "base/format.h"
 #include "base/statistics.h"

@@ -7,7 +7,6 @@
 // Cost:    linear in the bytes; memory at most 4 times the bytes.
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <span>

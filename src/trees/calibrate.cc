@@ -3,7 +3,6 @@
 #include "trees/calibrate.h"
 
 #include <algorithm>
-#include <cmath>
 #include <numeric>
 #include <optional>
 #include <vector>

@@ -5,7 +5,6 @@
 // Cost:    taints x tolerations, and terms.
 #pragma once
 
-#include <tuple>
 #include <vector>
 
 #include "io/kube/kube_objects.h"

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <charconv>
 #include <map>
-#include <optional>
 #include <set>
 #include <tuple>
 #include <utility>

@@ -6,8 +6,6 @@
 // Units:   per cent, MiB, microseconds.
 #pragma once
 
-#include <string>
-#include <utility>
 #include <vector>
 
 #include "base/status.h"

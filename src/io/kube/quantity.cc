@@ -4,7 +4,6 @@
 
 #include <array>
 #include <chrono>
-#include <utility>
 
 #include "base/text.h"
 

@@ -4,9 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
-#include <map>
 #include <numeric>
-#include <tuple>
 #include <utility>
 
 #include "base/status.h"

@@ -18,8 +18,6 @@
 #include "lab/bound/work_rate.h"
 #include "lab/truth/speed_table.h"
 #include "lab/truth/truth.h"
-#include "place/placer.h"
-#include "place/state/cluster.h"
 
 namespace horus {
 

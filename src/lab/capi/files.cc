@@ -3,7 +3,6 @@
 #include "horus/lab/files.h"
 
 #include <memory>
-#include <string>
 #include <utility>
 #include <vector>
 

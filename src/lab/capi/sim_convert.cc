@@ -3,7 +3,6 @@
 #include "lab/capi/sim_convert.h"
 
 #include <algorithm>
-#include <cmath>
 #include <set>
 #include <utility>
 

@@ -3,11 +3,9 @@
 #include "lab/evaluate/evaluate_online.h"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <map>
 #include <memory>
-#include <set>
 #include <string>
 #include <utility>
 

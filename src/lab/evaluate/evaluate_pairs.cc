@@ -8,7 +8,6 @@
 #include <limits>
 #include <map>
 #include <set>
-#include <string>
 #include <tuple>
 #include <utility>
 
@@ -16,8 +15,6 @@
 #include "base/text.h"
 #include "interference/laws.h"
 #include "interference/learned_model.h"
-#include "interference/pair_bounds.h"
-#include "interference/pair_bundle.h"
 
 namespace horus {
 namespace {

@@ -7,7 +7,6 @@
 // Cost:    one training (train_pairs.h) a left-out group; as is, one answer a row.   Thread class: pure functions.
 #pragma once
 
-#include <span>
 #include <string>
 #include <string_view>
 #include <vector>

@@ -6,7 +6,6 @@
 #include <array>
 #include <cmath>
 #include <limits>
-#include <map>
 #include <set>
 #include <span>
 #include <string_view>

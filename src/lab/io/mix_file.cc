@@ -2,7 +2,6 @@
 // Reads Gavel's traces and tables of shares.
 #include "lab/io/mix_file.h"
 
-#include <algorithm>
 #include <array>
 
 #include "base/file.h"

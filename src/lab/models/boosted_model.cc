@@ -10,7 +10,6 @@
 #include "base/status.h"
 #include "base/text.h"
 #include "interference/laws.h"
-#include "interference/pair_model.h"
 #include "trees/trainer.h"
 
 namespace horus {

@@ -4,13 +4,9 @@
 #include "lab/models/net_models.h"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
-#include <utility>
 
 #include "base/status.h"
-#include "interference/laws.h"
-#include "interference/pair_model.h"
 
 namespace horus {
 namespace {

@@ -10,7 +10,6 @@
 #include "base/status.h"
 #include "base/text.h"
 #include "horus/version.h"
-#include "interference/kernel_model.h"
 #include "interference/pair_bounds.h"
 #include "interference/pair_bundle.h"
 #include "lab/models/boosted_model.h"

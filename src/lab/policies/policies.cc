@@ -7,7 +7,6 @@
 #include <array>
 #include <cmath>
 #include <tuple>
-#include <utility>
 
 #include "absl/container/inlined_vector.h"
 #include "base/status.h"

@@ -14,7 +14,6 @@
 #include <map>
 #include <optional>
 #include <span>
-#include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"

@@ -4,12 +4,10 @@
 
 #include <array>
 #include <utility>
-#include <vector>
 
 #include "base/status.h"
 #include "interference/corrected_model.h"
 #include "interference/pair_set.h"
-#include "interference/table_model.h"
 
 namespace horus {
 namespace {

@@ -2,7 +2,6 @@
 #include "place/host/divide.h"
 
 #include <algorithm>
-#include <cmath>
 
 namespace horus {
 namespace {

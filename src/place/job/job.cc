@@ -3,7 +3,6 @@
 #include "place/job/job.h"
 
 #include <algorithm>
-#include <cmath>
 
 #include "base/status.h"
 #include "base/text.h"

@@ -6,7 +6,6 @@
 #include <bit>
 #include <cmath>
 #include <string_view>
-#include <tuple>
 
 #include "base/hash.h"
 #include "base/status.h"

@@ -14,7 +14,6 @@
 #include "place/modes/selection.h"
 #include "place/search/admit.h"
 #include "place/search/search_nodes.h"
-#include "place/state/fit.h"
 
 namespace horus {
 namespace {

@@ -9,7 +9,6 @@
 
 #include "base/status.h"
 #include "place/search/admit.h"
-#include "place/state/fit.h"
 
 namespace horus {
 

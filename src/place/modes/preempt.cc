@@ -6,7 +6,6 @@
 #include <array>
 #include <limits>
 #include <queue>
-#include <tuple>
 #include <utility>
 #include <vector>
 

@@ -7,7 +7,6 @@
 
 #include "base/hash.h"
 #include "base/status.h"
-#include "place/search/admit.h"
 
 namespace horus {
 namespace {

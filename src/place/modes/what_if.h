@@ -10,7 +10,6 @@
 
 #include <cstdint>
 #include <span>
-#include <vector>
 
 #include "absl/status/statusor.h"
 #include "place/decision.h"

@@ -3,7 +3,6 @@
 #include "place/policies/policies.h"
 
 #include <array>
-#include <string>
 
 #include "base/status.h"
 #include "base/text.h"

@@ -3,7 +3,6 @@
 #include "place/policies/workload.h"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <map>
 #include <tuple>

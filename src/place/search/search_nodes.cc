@@ -10,7 +10,6 @@
 #include "base/units.h"
 #include "place/search/admit.h"
 #include "place/search/search.h"
-#include "place/state/fit.h"
 
 namespace horus {
 

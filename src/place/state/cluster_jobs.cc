@@ -13,7 +13,6 @@
 #include "base/hash.h"
 #include "base/seeded_hash.h"
 #include "base/text.h"
-#include "place/job/own_bound.h"
 #include "place/state/cluster.h"
 #include "place/state/fit.h"
 #include "place/state/requests.h"

@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "base/hash.h"
-#include "place/state/fit.h"
 
 namespace horus {
 namespace {

@@ -3,7 +3,6 @@
 #include "place/state/snapshot.h"
 
 #include <algorithm>
-#include <bit>
 #include <limits>
 #include <map>
 #include <string_view>

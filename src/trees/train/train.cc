@@ -9,10 +9,8 @@
 #include <cstdio>
 #include <cstring>
 #include <exception>
-#include <initializer_list>
 #include <limits>
 #include <new>
-#include <span>
 #include <string>
 #include <utility>
 #include <vector>
