@@ -36,7 +36,7 @@ Slowdown Corrected(const Slowdown& s, const Correction& c) {
 
 CorrectedModel::SeenDevices CorrectedModel::SeenIn(const ObservedSlowdowns& observed) {
   SeenDevices devices;
-  for (const Situation& s : observed.situations()) {
+  for (const auto& [age, s] : observed.situations()) {
     Seen& seen = devices[{s.gpu, s.mode}];
     uint64_t hash = CombineHash(s.seen, std::bit_cast<uint32_t>(s.compute_share));
     for (const double value : {s.weight, s.mean, s.variance}) hash = CombineHash(hash, std::bit_cast<uint64_t>(value));

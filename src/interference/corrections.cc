@@ -7,6 +7,7 @@
 #include <cmath>
 #include <map>
 #include <numeric>
+#include <ranges>
 #include <tuple>
 
 #include "base/hash.h"
@@ -650,12 +651,11 @@ absl::StatusOr<Corrections> CorrectionsLearner::Learn(const CommitProgress& prog
 
 absl::StatusOr<Corrections> Corrections::Learn(const InterferenceModel& model, const ObservedSlowdowns& observed,
                                                const Catalogue& catalogue, const CommitProgress& progress) {
-  // Newest first, so that what is left out is old; an order of its own, whatever slots were used.
-  std::vector<const Situation*> situations;
-  for (const Situation& situation : observed.situations()) situations.push_back(&situation);
-  std::sort(situations.begin(), situations.end(), [](const auto* a, const auto* b) { return a->seen > b->seen; });
+  // Newest first, so that what is left out is old.
   CorrectionsLearner learner(model, catalogue);
-  for (const Situation* situation : situations) HORUS_RETURN_IF_ERROR(learner.Add(*situation));
+  for (const auto& [age, situation] : observed.situations() | std::views::reverse) {
+    HORUS_RETURN_IF_ERROR(learner.Add(situation));
+  }
   return std::move(learner).Learn(progress);
 }
 

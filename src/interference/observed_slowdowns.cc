@@ -105,25 +105,19 @@ absl::Status ObservedSlowdowns::Add(const SlowdownObservation& o) {
   // All that can fail comes first.
   Situation next{.gpu = std::string(o.gpu), .mode = o.mode, .compute_share = o.compute_share, .tenants = {*o.victim}};
   for (const Demand* other : others) next.tenants.push_back(*other);
-  ReserveMore(situations_, 1);
-  ReserveMore(devices_, 1);
-  situation_slots_.ReserveOne();
-  device_slots_.ReserveOne();
+  Table<Situation>::Node room = situations_.Reserve();
+  Table<DeviceRecord>::Node device_room = devices_.Reserve();
 
   next.seen = ++epoch_;
-  bool fresh = false;
-  const size_t slot = situation_slots_.Touch(KeyOf(next), capacity_, fresh);
-  if (slot == situations_.size()) situations_.emplace_back();
-  Situation& situation = situations_[slot];
-  if (!fresh)
-    std::tie(next.weight, next.mean, next.variance) = std::tie(situation.weight, situation.mean, situation.variance);
+  Situation& situation = situations_.Touch(KeyOf(next), epoch_, capacity_, std::move(room));
+  std::tie(next.weight, next.mean, next.variance) = std::tie(situation.weight, situation.mean, situation.variance);
   Update(next, std::log(o.slowdown));
   situation = std::move(next);
-  Follow(o);
+  Follow(o, std::move(device_room));
   return absl::OkStatus();
 }
 
-void ObservedSlowdowns::Follow(const SlowdownObservation& o) {
+void ObservedSlowdowns::Follow(const SlowdownObservation& o, Table<DeviceRecord>::Node node) {
   if (o.predicted > 0) {
     const double error = o.slowdown / o.predicted - 1;
     calibration_.weight = std::min(calibration_.weight + 1, kMostCalibration);
@@ -136,7 +130,6 @@ void ObservedSlowdowns::Follow(const SlowdownObservation& o) {
         ((o.slowdown <= o.predicted_upper ? 1 : 0) - calibration_.covered) / calibration_.bound_weight;
   }
   if (o.device_id == 0) return;
-  bool fresh = false;
   DeviceRecord record{.device_id = o.device_id,
                       .profile_id = ProfileAsRun(*o.victim),
                       .slowdown = o.slowdown,
@@ -144,81 +137,24 @@ void ObservedSlowdowns::Follow(const SlowdownObservation& o) {
                       .predicted_upper = o.predicted_upper,
                       .observations = 1,
                       .seen = epoch_};
-  const size_t slot = device_slots_.Touch(KeyOf(record), capacity_, fresh);
-  if (slot == devices_.size()) devices_.emplace_back();
-  if (!fresh) record.observations += devices_[slot].observations;
-  devices_[slot] = record;
+  DeviceRecord& kept = devices_.Touch(KeyOf(record), epoch_, capacity_, std::move(node));
+  record.observations += kept.observations;
+  kept = record;
 }
 
 std::vector<DeviceRecord> ObservedSlowdowns::DevicesOldestFirst() const {
   std::vector<DeviceRecord> records;
-  for (const size_t slot : device_slots_.OldestFirst()) records.push_back(devices_[slot]);
+  for (const auto& [age, record] : devices_.by_age) records.push_back(record);
   return records;
 }
 
 size_t ObservedSlowdowns::bytes_held() const {
-  size_t bytes = sizeof(*this) + situations_.capacity() * sizeof(Situation) +
-                 devices_.capacity() * sizeof(DeviceRecord) + situation_slots_.bytes_held() +
-                 device_slots_.bytes_held();
-  for (const Situation& situation : situations_) {
+  size_t bytes = sizeof(*this) + situations_.bytes_held() + devices_.bytes_held();
+  for (const auto& [age, situation] : situations_.by_age) {
     bytes += situation.gpu.capacity() + situation.tenants.capacity() * sizeof(Demand);
   }
   return bytes;
 }
-
-void ObservedSlowdowns::Slots::ReserveOne() {
-  ReserveMore(links_, 1);
-  slot_of_.ReserveOne();
-}
-
-size_t ObservedSlowdowns::Slots::Touch(uint64_t key, size_t capacity, bool& fresh) {
-  const size_t* known = slot_of_.Find(key);
-  fresh = known == nullptr;
-  if (!fresh) {
-    const size_t slot = *known;
-    Unlink(slot);
-    MakeNewest(slot);
-    return slot;
-  }
-  if (links_.size() < capacity) {
-    Append(key);
-    return links_.size() - 1;
-  }
-  const size_t slot = oldest_;
-  slot_of_.Erase(links_[slot].key);
-  Unlink(slot);
-  links_[slot].key = key;
-  slot_of_.Insert(key, slot);
-  MakeNewest(slot);
-  return slot;
-}
-
-void ObservedSlowdowns::Slots::Append(uint64_t key) {
-  slot_of_.Insert(key, links_.size());
-  links_.push_back({key, kNone, kNone});
-  MakeNewest(links_.size() - 1);
-}
-
-void ObservedSlowdowns::Slots::Unlink(size_t slot) {
-  const Link& link = links_[slot];
-  (link.older == kNone ? oldest_ : links_[link.older].newer) = link.newer;
-  (link.newer == kNone ? newest_ : links_[link.newer].older) = link.older;
-}
-
-void ObservedSlowdowns::Slots::MakeNewest(size_t slot) {
-  links_[slot].older = newest_;
-  links_[slot].newer = kNone;
-  (newest_ == kNone ? oldest_ : links_[newest_].newer) = slot;
-  newest_ = slot;
-}
-
-std::vector<size_t> ObservedSlowdowns::Slots::OldestFirst() const {
-  std::vector<size_t> slots;
-  for (size_t slot = oldest_; slot != kNone; slot = links_[slot].newer) slots.push_back(slot);
-  return slots;
-}
-
-size_t ObservedSlowdowns::Slots::bytes_held() const { return links_.capacity() * sizeof(Link) + slot_of_.bytes_held(); }
 
 // Bytes of collected observations, the longest unseen first, and back.
 namespace {
@@ -311,10 +247,10 @@ Situation ReadSituation(ByteReader& in, uint32_t version) {
 }  // namespace
 
 std::string ObservedSlowdowns::Save() const {
-  const auto capped = [](const Situation& s) {
-    return std::ranges::any_of(s.tenants, [](const Demand& tenant) { return tenant.sm_cap < 1; });
+  const auto capped = [](const auto& one) {
+    return std::ranges::any_of(one.second.tenants, [](const Demand& tenant) { return tenant.sm_cap < 1; });
   };
-  const uint32_t version = std::ranges::any_of(situations_, capped) ? kVersion : 1;
+  const uint32_t version = std::ranges::any_of(situations_.by_age, capped) ? kVersion : 1;
   ByteWriter body;
   body.U64(capacity_);
   body.U64(epoch_);
@@ -322,9 +258,8 @@ std::string ObservedSlowdowns::Save() const {
        {calibration_.weight, calibration_.error, calibration_.bias, calibration_.covered, calibration_.bound_weight}) {
     body.F64(value);
   }
-  body.U64(situations_.size());
-  for (const size_t slot : situation_slots_.OldestFirst()) {
-    const Situation& s = situations_[slot];
+  body.U64(situations_.by_age.size());
+  for (const auto& [age, s] : situations_.by_age) {
     body.Text(s.gpu);
     body.U32(static_cast<uint32_t>(s.mode));
     body.F32(s.compute_share);
@@ -333,9 +268,8 @@ std::string ObservedSlowdowns::Save() const {
     for (const double value : {s.weight, s.mean, s.variance}) body.F64(value);
     body.U64(s.seen);
   }
-  body.U64(devices_.size());
-  for (const size_t slot : device_slots_.OldestFirst()) {
-    const DeviceRecord& d = devices_[slot];
+  body.U64(devices_.by_age.size());
+  for (const auto& [age, d] : devices_.by_age) {
     for (const uint64_t value : {d.device_id, d.profile_id, d.observations, d.seen}) body.U64(value);
     for (const double value : {d.slowdown, d.predicted, d.predicted_upper}) body.F64(value);
   }
@@ -375,10 +309,7 @@ absl::StatusOr<ObservedSlowdowns> ObservedSlowdowns::Restore(std::span<const uin
       return damaged("a situation is not one that was saved");
     }
     last = situation.seen;
-    const uint64_t key = KeyOf(situation);
-    if (result.situation_slots_.Contains(key)) return damaged("a situation occurs twice");
-    result.situation_slots_.Append(key);
-    result.situations_.push_back(std::move(situation));
+    if (!result.situations_.Append(KeyOf(situation), last, situation)) return damaged("a situation occurs twice");
   }
   last = 0;
   const uint64_t devices = in.U64();
@@ -390,9 +321,7 @@ absl::StatusOr<ObservedSlowdowns> ObservedSlowdowns::Restore(std::span<const uin
       return damaged("a device's record is not one that was saved");
     }
     last = d.seen;
-    if (result.device_slots_.Contains(KeyOf(d))) return damaged("a device's record occurs twice");
-    result.device_slots_.Append(KeyOf(d));
-    result.devices_.push_back(d);
+    if (!result.devices_.Append(KeyOf(d), last, d)) return damaged("a device's record occurs twice");
   }
   if (!in.ok() || in.left() != 0) return damaged("expected as many entries as are announced");
   return result;

@@ -12,9 +12,11 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -78,8 +80,7 @@ class ObservedSlowdowns {
   // INVALID_ARGUMENT names field, expected and found; nothing is changed then, nor when memory runs out.
   [[nodiscard]] absl::Status Add(const SlowdownObservation& observation);
 
-  [[nodiscard]] const std::vector<Situation>& situations() const { return situations_; }  // in no order that matters
-  [[nodiscard]] const std::vector<DeviceRecord>& devices() const { return devices_; }     // likewise
+  [[nodiscard]] const std::map<uint64_t, Situation>& situations() const { return situations_.by_age; }  // by `seen`
   [[nodiscard]] std::vector<DeviceRecord> DevicesOldestFirst() const;
   [[nodiscard]] const RunningCalibration& calibration() const { return calibration_; }
   [[nodiscard]] uint64_t epoch() const { return epoch_; }  // observations taken so far
@@ -93,41 +94,54 @@ class ObservedSlowdowns {
   friend bool operator==(const ObservedSlowdowns& a, const ObservedSlowdowns& b) { return a.Save() == b.Save(); }
 
  private:
-  // Slots of a table by key, the longest unseen first to be used again.
-  class Slots {
-   public:
-    void ReserveOne();  // may fail, and then changes nothing; Touch and Append do not fail after it
-    // The slot of the key; a new one, or the longest unseen when there are `capacity`. `fresh` says which.
-    size_t Touch(uint64_t key, size_t capacity, bool& fresh);
-    void Append(uint64_t key);  // as the latest
-    [[nodiscard]] bool Contains(uint64_t key) const { return slot_of_.contains(key); }
-    [[nodiscard]] size_t size() const { return links_.size(); }
-    [[nodiscard]] std::vector<size_t> OldestFirst() const;
-    [[nodiscard]] size_t bytes_held() const;
+  // Entries by key, of which the longest unseen goes first.
+  template <typename Entry>
+  struct Table {
+    std::map<uint64_t, Entry> by_age;  // by the observation that came last
+    IdMap<uint64_t> age_of;            // by key
 
-   private:
-    static constexpr size_t kNone = ~size_t{0};
-    struct Link {
-      uint64_t key;
-      size_t older, newer;
-    };
-    void Unlink(size_t slot);
-    void MakeNewest(size_t slot);
-    IdMap<size_t> slot_of_;
-    std::vector<Link> links_;
-    size_t oldest_ = kNone, newest_ = kNone;
+    using Node = typename std::map<uint64_t, Entry>::node_type;
+    // Room for an entry more. May fail, and then changes nothing; Touch does not fail after it.
+    [[nodiscard]] Node Reserve() {
+      age_of.ReserveOne();
+      std::map<uint64_t, Entry> one;
+      one.emplace();
+      return one.extract(one.begin());
+    }
+    // The entry of the key as the newest; an empty one if there was none.
+    Entry& Touch(uint64_t key, uint64_t age, size_t capacity, Node node) {
+      if (uint64_t* known = age_of.Find(key)) {
+        node = by_age.extract(std::exchange(*known, age));
+      } else {
+        if (by_age.size() >= capacity) {
+          age_of.Erase(KeyOf(by_age.begin()->second));
+          by_age.erase(by_age.begin());
+        }
+        age_of.Insert(key, age);
+      }
+      node.key() = age;
+      return by_age.insert(std::move(node)).position->second;
+    }
+    // False where the key is there.
+    [[nodiscard]] bool Append(uint64_t key, uint64_t age, Entry entry) {
+      if (age_of.contains(key)) return false;
+      age_of.Insert(key, age);
+      by_age.emplace_hint(by_age.end(), age, std::move(entry));
+      return true;
+    }
+    [[nodiscard]] size_t bytes_held() const {
+      return by_age.size() * (sizeof(Node) + sizeof(Entry)) + age_of.bytes_held();
+    }
   };
 
   [[nodiscard]] static uint64_t KeyOf(const Situation& situation);
   [[nodiscard]] static uint64_t KeyOf(const DeviceRecord& record);
-  void Follow(const SlowdownObservation& observation);  // does not fail
+  void Follow(const SlowdownObservation& observation, Table<DeviceRecord>::Node node);  // does not fail
 
   size_t capacity_;
   uint64_t epoch_ = 0;
-  std::vector<Situation> situations_;
-  Slots situation_slots_;
-  std::vector<DeviceRecord> devices_;
-  Slots device_slots_;
+  Table<Situation> situations_;
+  Table<DeviceRecord> devices_;
   RunningCalibration calibration_;
 };
 

@@ -40,7 +40,8 @@ void Check(const std::string& bytes) {
     return;
   }
   if (restored->Save() != bytes) std::abort();
-  if (restored->situations().size() > restored->capacity() || restored->devices().size() > restored->capacity()) {
+  if (restored->situations().size() > restored->capacity() ||
+      restored->DevicesOldestFirst().size() > restored->capacity()) {
     std::abort();
   }
   CheckCorrections(*restored);

@@ -21,7 +21,7 @@ constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 
 double MeanOf(const ObservedSlowdowns& observed) {
   EXPECT_EQ(observed.situations().size(), 1u);
-  return std::exp(observed.situations().front().mean);
+  return std::exp(observed.situations().begin()->second.mean);
 }
 
 TEST(ObservedSlowdowns, RefusesEveryBadFieldAndChangesNothing) {
@@ -81,7 +81,7 @@ TEST(ObservedSlowdowns, TheLongestUnseenGoesFirst) {
     ASSERT_TRUE(Observe(observed, {JobOf(victim), JobOf(9)}, 1.5).ok());
   }
   std::set<uint64_t> left;
-  for (const Situation& situation : observed.situations()) left.insert(situation.tenants[0].profile_id);
+  for (const auto& [age, situation] : observed.situations()) left.insert(situation.tenants[0].profile_id);
   EXPECT_EQ(left, (std::set<uint64_t>{1, 3, 4}));
   EXPECT_EQ(observed.epoch(), 5u);
 }
@@ -100,7 +100,7 @@ TEST(ObservedSlowdowns, CapacityBoundsTheMemory) {
         observed.Add({.gpu = GpuName(), .victim = &victim, .others = others, .slowdown = 2, .device_id = 1 + i}).ok());
   }
   EXPECT_EQ(observed.situations().size(), kCapacity);
-  EXPECT_EQ(observed.devices().size(), kCapacity);
+  EXPECT_EQ(observed.DevicesOldestFirst().size(), kCapacity);
   EXPECT_LT(observed.bytes_held(), kMostBytes);
   EXPECT_EQ(observed.epoch(), 100'000u);
 }
@@ -191,7 +191,7 @@ TEST(ObservedSlowdowns, FollowsPredictionsOfDevices) {
                               .predicted_upper = 2.5,
                               .observations = 2,
                               .seen = 2};
-  EXPECT_EQ(observed.devices(), std::vector<DeviceRecord>{expected});
+  EXPECT_EQ(observed.DevicesOldestFirst(), std::vector<DeviceRecord>{expected});
 }
 
 TEST(ObservedSlowdowns, DevicesAndProfilesOfEqualNumbersAreToldApart) {
@@ -203,7 +203,7 @@ TEST(ObservedSlowdowns, DevicesAndProfilesOfEqualNumbersAreToldApart) {
       ASSERT_TRUE(observed.Add({.gpu = GpuName(), .victim = &victim, .others = others, .device_id = device}).ok());
     }
   }
-  EXPECT_EQ(observed.devices().size(), 16u);
+  EXPECT_EQ(observed.DevicesOldestFirst().size(), 16u);
 }
 
 TEST(ObservedSlowdowns, TheLastThousandPredictionsCount) {
