@@ -3,6 +3,7 @@
 #include "trees/calibrate.h"
 
 #include <algorithm>
+#include <cmath>
 #include <numeric>
 #include <optional>
 #include <vector>
