@@ -60,10 +60,6 @@ HostShare LimitOf(const HostsOfType& type, HostLimit limit) {
   return limit == HostLimit::kFairShare ? type.fair : type.most;
 }
 
-HostShare operator+(const HostShare& a, const HostShare& b) {
-  return {a.cpu_milli + b.cpu_milli, a.mem_mib + b.mem_mib};
-}
-
 // One side of a pair: its choices, and what the other costs its GPU part.
 struct Side {
   std::span<const HostChoice> cells;

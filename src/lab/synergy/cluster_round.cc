@@ -126,9 +126,7 @@ std::vector<HostShare> ClusterRound::ReadJobs(const Cluster& cluster, const Ledg
     const HostShare held = PerGpu(request);
     for (const PlacedSlot& slot : row.slots) {
       const uint32_t server = server_of_[ledger.device_of(slot)];
-      if (server == kNone) continue;
-      used[server].cpu_milli += held.cpu_milli;
-      used[server].mem_mib += held.mem_mib;
+      if (server != kNone) used[server] = used[server] + held;
     }
     if (!TakesRounds(request)) continue;
     SynergyResident resident{

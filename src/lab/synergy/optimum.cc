@@ -17,11 +17,6 @@ constexpr double kInfinity = std::numeric_limits<double>::infinity();
 constexpr SynergyStep kChosenSteps[] = {{HostLevel::kBest}, {HostLevel::kFloor}, {HostLevel::kFloor, true}};
 constexpr SynergyStep kFairSteps[] = {{HostLevel::kFair}};
 
-HostShare operator+(const HostShare& a, const HostShare& b) {
-  return {a.cpu_milli + b.cpu_milli, a.mem_mib + b.mem_mib};
-}
-HostShare operator*(int64_t times, const HostShare& a) { return {times * a.cpu_milli, times * a.mem_mib}; }
-
 // More columns or elements than a program may have.
 absl::Status TooLarge(const char* what, size_t most) {
   return ResourceExhausted("synergy-opt: expected at most %d %s, found more", most, what);
@@ -82,8 +77,8 @@ std::pair<HostShare, HostShare> Optimum::HeldOn(uint32_t server) const {
   for (const uint32_t index : state_.HoldersOn(server)) {
     for (const SynergySlice& slice : state_.holder(index).slices) {
       if (slice.server != server) continue;
-      held = held + slice.gpus * state_.holder(index).held;
-      floors = floors + slice.gpus * state_.holder(index).floor;
+      held = held + state_.holder(index).held * slice.gpus;
+      floors = floors + state_.holder(index).floor * slice.gpus;
     }
   }
   return {held, floors};
@@ -123,8 +118,8 @@ absl::Status Optimum::ChooseRunnable() {
                                                       : holder.sensitivity->Choices(holder.floor, most);
     if ((cells += candidate.choices.size()) > kMaxLpColumns) return TooLarge("cells of all jobs", kMaxLpColumns);
     candidates_.push_back(std::move(candidate));
-    floors = floors + holder.gpus * holder.floor;
-    total_ = total_ + holder.gpus * holder.held;
+    floors = floors + holder.floor * holder.gpus;
+    total_ = total_ + holder.held * holder.gpus;
   }
   for (uint32_t s = 0; s < input_.servers.size(); ++s) total_ = total_ + state_.Free(s);
   total_ = AtLeast(total_, floors);
@@ -132,7 +127,7 @@ absl::Status Optimum::ChooseRunnable() {
   for (size_t j = 0; j < input_.jobs.size(); ++j) {
     if (input_.jobs[j].gpus > gpus) continue;
     Candidate candidate = CandidateOf(j);
-    const HostShare with = floors + candidate.gpus * candidate.floor;
+    const HostShare with = floors + candidate.floor * candidate.gpus;
     if (!IsWithin(with, total_)) continue;
     if ((cells += candidate.choices.size()) > kMaxLpColumns) return TooLarge("cells of all jobs", kMaxLpColumns);
     floors = with;
@@ -238,7 +233,7 @@ absl::Status Optimum::ChooseServers() {
     const int64_t gpus = input_.jobs[job].gpus;
     if (solution.values[i] < kWhole || state_.server(s).gpus_free < gpus) continue;
     if (state_.MostOn(job, s) < gpus) continue;
-    if (!IsWithin(gpus * levels.best, state_.Free(s))) continue;  // off by Clp's tolerance
+    if (!IsWithin(levels.best * gpus, state_.Free(s))) continue;  // off by Clp's tolerance
     state_.Place(state_.HolderOfJob(job), {{s, static_cast<int32_t>(gpus)}}, levels.best, levels.floor);
   }
   std::vector<size_t> split;

@@ -91,8 +91,7 @@ HostShare SynergyState::FreeAtFloors(uint32_t server) const {
   HostShare free = Free(server);
   for (const uint32_t index : on_[server]) {
     const SynergyHolder& holder = holders_[index];
-    free.cpu_milli += GpusOn(holder, server) * (holder.held.cpu_milli - holder.floor.cpu_milli);
-    free.mem_mib += GpusOn(holder, server) * (holder.held.mem_mib - holder.floor.mem_mib);
+    free = free + (holder.held - holder.floor) * GpusOn(holder, server);
   }
   return free;
 }
@@ -147,10 +146,9 @@ bool SynergyState::CanResize(size_t holder, const HostShare& share) const {
   for (const SynergySlice& slice : holders_[holder].slices) {
     const SynergyServer& server = servers_[slice.server];
     // Over-committed servers take nothing more, yet what is given back is always welcome.
-    const int64_t more_cpu = slice.gpus * (share.cpu_milli - held.cpu_milli);
-    const int64_t more_mem = slice.gpus * (share.mem_mib - held.mem_mib);
-    if (more_cpu > 0 && more_cpu > server.cpu_free_milli) return false;
-    if (more_mem > 0 && more_mem > server.mem_free_mib) return false;
+    const HostShare more = (share - held) * slice.gpus;
+    if (more.cpu_milli > 0 && more.cpu_milli > server.cpu_free_milli) return false;
+    if (more.mem_mib > 0 && more.mem_mib > server.mem_free_mib) return false;
   }
   return true;
 }
@@ -165,9 +163,8 @@ std::optional<SynergyState::Cut> SynergyState::CheapestCut(uint32_t server, cons
                                                 : holder.sensitivity->Choices(holder.floor, holder.held);
     const double speed = holder.SpeedAt(holder.held);
     for (const HostChoice& choice : choices) {
-      const int64_t gpus = GpusOn(holder, server);
-      const HostShare freed = {std::min(lack.cpu_milli, gpus * (holder.held.cpu_milli - choice.share.cpu_milli)),
-                               std::min(lack.mem_mib, gpus * (holder.held.mem_mib - choice.share.mem_mib))};
+      const HostShare back = (holder.held - choice.share) * GpusOn(holder, server);
+      const HostShare freed = {std::min(lack.cpu_milli, back.cpu_milli), std::min(lack.mem_mib, back.mem_mib)};
       const double useful = SizeOf(freed, lack);
       if (useful <= 0) continue;
       const double price = (speed - choice.speed) / useful;
@@ -184,8 +181,7 @@ void SynergyState::Reclaim(uint32_t server, const HostShare& wanted) {
   while (true) {
     const HostShare free = Free(server);
     if (IsWithin(wanted, free)) return;
-    const std::optional<Cut> cut = CheapestCut(server, {std::max<int64_t>(0, wanted.cpu_milli - free.cpu_milli),
-                                                        std::max<int64_t>(0, wanted.mem_mib - free.mem_mib)});
+    const std::optional<Cut> cut = CheapestCut(server, AtLeast(wanted - free, {}));
     if (!cut.has_value()) return;
     Resize(cut->holder, cut->share);
   }
@@ -266,8 +262,6 @@ namespace {
 // With more classes of servers the least need is not worth its price; chosen.
 constexpr size_t kMaxClassesCompared = 32;
 
-HostShare Times(const HostShare& share, int64_t gpus) { return {share.cpu_milli * gpus, share.mem_mib * gpus}; }
-
 // How many GPUs with `share` each that room holds, at most `limit`.
 int32_t Hold(const HostShare& room, const HostShare& share, int32_t limit) {
   int64_t count = limit;
@@ -333,7 +327,7 @@ class Attempt {
     const HostLevels& levels = demands_.On(slices.front().server);
     const HostShare share = LevelOf(levels, step_.level);
     if (step_.reclaim) {
-      for (const SynergySlice& slice : slices) state_.Reclaim(slice.server, Times(share, slice.gpus));
+      for (const SynergySlice& slice : slices) state_.Reclaim(slice.server, share * slice.gpus);
     }
     const HostShare floor = step_.level == HostLevel::kFair ? share : levels.floor;
     state_.Place(state_.HolderOfJob(index_), slices, share, floor);
@@ -347,7 +341,7 @@ class Attempt {
     bool first = true;
     for (const std::vector<uint32_t>& servers : classes_.members) {
       if (servers.empty()) continue;
-      const HostShare need = Times(LevelOf(demands_.On(servers.front()), step_.level), job_.gpus);
+      const HostShare need = LevelOf(demands_.On(servers.front()), step_.level) * job_.gpus;
       least =
           first ? need : HostShare{std::min(least.cpu_milli, need.cpu_milli), std::min(least.mem_mib, need.mem_mib)};
       first = false;
@@ -423,8 +417,7 @@ Growth BestGrowth(const SynergyState& state, size_t index, std::span<const HostC
   for (const HostChoice& choice : choices) {
     const HostShare share = AtLeast(choice.share, holder.held);
     if (choice.speed <= speed || !state.CanResize(index, share)) continue;
-    const HostShare more = {share.cpu_milli - holder.held.cpu_milli, share.mem_mib - holder.held.mem_mib};
-    const double rate = (choice.speed - speed) / (SizeOf(more, fair) * holder.gpus);
+    const double rate = (choice.speed - speed) / (SizeOf(share - holder.held, fair) * holder.gpus);
     if (rate > best.rate) best = {index, share, rate};
   }
   return best;
@@ -442,8 +435,7 @@ bool Exchange(SynergyState& state, uint32_t server, uint32_t index, const HostSh
     gain -= state.holder(one).SpeedAt(state.holder(one).held);
   }
   const SynergyHolder& holder = state.holder(index);
-  state.Reclaim(server, {(share.cpu_milli - holder.held.cpu_milli) * holder.gpus,
-                         (share.mem_mib - holder.held.mem_mib) * holder.gpus});
+  state.Reclaim(server, (share - holder.held) * holder.gpus);
   const bool fits = state.CanResize(index, share);
   if (fits) state.Resize(index, share);
   for (const uint32_t one : holders) gain += state.holder(one).SpeedAt(state.holder(one).held);

@@ -85,8 +85,7 @@ std::vector<HostShare> DivideHost(std::span<const HostUser> users, HostShare fre
       }
     }
     if (who == users.size()) return held;
-    free.cpu_milli -= (what.cpu_milli - held[who].cpu_milli) * users[who].gpus;
-    free.mem_mib -= (what.mem_mib - held[who].mem_mib) * users[who].gpus;
+    free = free - (what - held[who]) * users[who].gpus;
     held[who] = what;
   }
 }

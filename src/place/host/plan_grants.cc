@@ -289,9 +289,7 @@ absl::Status Placer::Impl::Grants::Read(uint32_t node_row, Holder* guest, Node& 
   for (const Holder* holder : node.holders) {
     HostUser user = holder->user;
     HORUS_RETURN_IF_ERROR(SetBeside(*holder, user));
-    const HostShare held = HeldPerGpu(*holder->spec);
-    node.free.cpu_milli += (held.cpu_milli - user.least.cpu_milli) * user.gpus;
-    node.free.mem_mib += (held.mem_mib - user.least.mem_mib) * user.gpus;
+    node.free = node.free + (HeldPerGpu(*holder->spec) - user.least) * user.gpus;
     node.users.push_back(user);
   }
   return absl::OkStatus();

@@ -26,6 +26,11 @@ struct HostShare {
   int64_t cpu_milli = 0;
   int64_t mem_mib = 0;
   friend bool operator==(const HostShare&, const HostShare&) = default;
+  friend HostShare operator+(const HostShare& a, const HostShare& b) {
+    return {a.cpu_milli + b.cpu_milli, a.mem_mib + b.mem_mib};
+  }
+  friend HostShare operator*(const HostShare& a, int64_t times) { return {a.cpu_milli * times, a.mem_mib * times}; }
+  friend HostShare operator-(const HostShare& a, const HostShare& b) { return a + b * -1; }
 };
 
 // Whether `a` is no more than `b` in both resources.

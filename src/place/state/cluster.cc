@@ -270,9 +270,8 @@ absl::Status Cluster::ChangeNode(NodeSpec next) {
   NodeRow& row = rows_.nodes[row_index];
   row.first_device = first;
   row.idle_devices = idle;
-  row.free.cpu_milli += next.cpu_milli - row.spec->cpu_milli;
-  row.free.mem_mib += next.mem_mib - row.spec->mem_mib;
-  row.free.storage_mb_s += next.storage_mb_s - row.spec->storage_mb_s;
+  row.free.Add(*row.spec, -1);
+  row.free.Add(next);
   row.spec = std::move(spec);
   rows_.device_lists.Drop(std::exchange(row.device_list, list));
   TouchStructure(row_index, CombineHash(kChanged, HashNode(next, row.state)));

@@ -278,10 +278,7 @@ void Cluster::PutJob(JobRow job) noexcept {
     rows_.first_free_job = static_cast<uint32_t>(rows_.jobs[job_row].id);
   }
   ForEachTask(job.slots, [&](uint32_t node_row) {
-    HostFree& free = rows_.nodes[node_row].free;
-    free.cpu_milli -= request.cpu_milli;
-    free.mem_mib -= request.mem_mib;
-    free.storage_mb_s -= request.storage_mb_s;
+    rows_.nodes[node_row].free.Add(request, -1);
     ForEachGroup(request, [&](const GroupCount& one) { ChangeGroup(one, rows_.nodes[node_row].groups); });
   });
   for (PlacedSlot& slot : job.slots) {
@@ -315,10 +312,7 @@ JobRow Cluster::TakeJob(uint32_t job_row) noexcept {
   const JobSpec& request = rows_.RequestOf(job);
   if (request.sensitivity.get() != nullptr) --rows_.sensitive;
   ForEachTask(job.slots, [&](uint32_t node_row) {
-    HostFree& free = rows_.nodes[node_row].free;
-    free.cpu_milli += request.cpu_milli;
-    free.mem_mib += request.mem_mib;
-    free.storage_mb_s += request.storage_mb_s;
+    rows_.nodes[node_row].free.Add(request);
     ForEachGroup(request, [&](const GroupCount& one) {
       ChangeGroup({one.group, -one.members, -one.avoiders}, rows_.nodes[node_row].groups);
     });
@@ -522,9 +516,8 @@ void Cluster::SwapHeld(uint32_t job_row, JobRow& other) noexcept {
   uint64_t what = CombineHash(CombineHash(kJobResized, row.id), static_cast<uint64_t>(is.cpu_milli));
   what = CombineHash(what, static_cast<uint64_t>(is.mem_mib));
   ForEachTask(row.slots, [&](uint32_t node_row) {
-    HostFree& free = rows_.nodes[node_row].free;
-    free.cpu_milli += was.cpu_milli - is.cpu_milli;
-    free.mem_mib += was.mem_mib - is.mem_mib;
+    rows_.nodes[node_row].free.Add(was);
+    rows_.nodes[node_row].free.Add(is, -1);
     Touch(node_row, what);
   });
   for (const PlacedSlot& slot : row.slots) {

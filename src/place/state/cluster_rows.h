@@ -49,6 +49,14 @@ struct HostFree {
   int64_t mem_mib = 0;
   int64_t storage_mb_s = 0;
   friend bool operator==(const HostFree&, const HostFree&) = default;
+
+  // What a task of a JobSpec takes, or what a NodeSpec has.
+  template <typename Spec>
+  void Add(const Spec& spec, int64_t times = 1) {
+    cpu_milli += times * spec.cpu_milli;
+    mem_mib += times * spec.mem_mib;
+    storage_mb_s += times * spec.storage_mb_s;
+  }
 };
 
 using DeviceListTable = SharedTable<std::vector<DeviceSpec>>;

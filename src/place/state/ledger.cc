@@ -178,11 +178,8 @@ void Ledger::AddGroups(uint32_t node_row, const JobSpec& job, int32_t times) {
 }
 
 void Ledger::BookHost(uint32_t node_row, const JobSpec& job) {
-  LedgerNode& node = nodes_[node_row];
   LogNode(node_row);
-  node.free.cpu_milli -= job.cpu_milli;
-  node.free.mem_mib -= job.mem_mib;
-  node.free.storage_mb_s -= job.storage_mb_s;
+  nodes_[node_row].free.Add(job, -1);
   AddGroups(node_row, job, 1);
 }
 
@@ -219,10 +216,7 @@ void Ledger::Remove(JobId id, const JobSpec& job, std::span<const PlacedSlot> sl
   const uint64_t begin = log_end();
   ForEachTask(slots, [&](uint32_t node_row) {
     LogNode(node_row);
-    HostFree& free = nodes_[node_row].free;
-    free.cpu_milli += job.cpu_milli;
-    free.mem_mib += job.mem_mib;
-    free.storage_mb_s += job.storage_mb_s;
+    nodes_[node_row].free.Add(job);
     AddGroups(node_row, job, -1);
     Touch({node_row, kManyDevices}, begin);
   });
@@ -255,9 +249,8 @@ void Ledger::Resize(const JobSpec& was, const JobSpec& is, std::span<const Place
   whole_ = false;
   ForEachTask(slots, [&](uint32_t node_row) {
     LogNode(node_row);
-    HostFree& free = nodes_[node_row].free;
-    free.cpu_milli += was.cpu_milli - is.cpu_milli;
-    free.mem_mib += was.mem_mib - is.mem_mib;
+    nodes_[node_row].free.Add(was);
+    nodes_[node_row].free.Add(is, -1);
     Touch({node_row, kManyDevices});
   });
   ++changes_;
