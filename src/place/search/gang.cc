@@ -131,10 +131,10 @@ bool Search::Keeps(const NodeOffer& offer, const PricedGpu& gpu, double pace) {
   return pace == kAnyPace || gpu.own_work * pace >= offer.speed * (1 - kSpeedRounding);
 }
 
-double Search::OfferCost(const NodeOffer& offer, const JobView& view, int32_t tasks) const {
+double Search::OfferCost(const NodeOffer& offer, int32_t tasks) const {
   if (offer.count == 0) return static_cast<double>(tasks) * offered_[offer.first].cost;
   double cost = 0;
-  for (const PricedGpu& gpu : Offered(offer).first(static_cast<size_t>(tasks * view.job->gpus_per_task)))
+  for (const PricedGpu& gpu : Offered(offer).first(static_cast<size_t>(tasks * view_->job->gpus_per_task)))
     cost += gpu.cost;
   return cost;
 }
@@ -147,13 +147,13 @@ void Search::AddCheapest(const NodeOffer& offer, size_t count, double pace, std:
   }
 }
 
-Search::Share Search::ShareOf(const JobView& view, uint32_t offer, double pace) const {
+Search::Share Search::ShareOf(uint32_t offer, double pace) const {
   const NodeOffer& of = offers_[offer];
   if (pace == kAnyPace) return {offer, of.tasks, of.cost};
   const std::span<const PricedGpu> gpus = Offered(of);
   const auto kept = std::ranges::count_if(gpus, [&](const PricedGpu& gpu) { return Keeps(of, gpu, pace); });
-  Share share{offer, std::min(of.tasks, static_cast<int32_t>(kept / view.job->gpus_per_task)), 0};
-  auto left = static_cast<int64_t>(share.tasks) * view.job->gpus_per_task;
+  Share share{offer, std::min(of.tasks, static_cast<int32_t>(kept / view_->job->gpus_per_task)), 0};
+  auto left = static_cast<int64_t>(share.tasks) * view_->job->gpus_per_task;
   for (const PricedGpu& gpu : gpus) {
     if (left == 0 || !Keeps(of, gpu, pace)) continue;
     share.cost += gpu.cost;
@@ -162,14 +162,14 @@ Search::Share Search::ShareOf(const JobView& view, uint32_t offer, double pace) 
   return share;
 }
 
-void Search::CountOffers(const Ledger& ledger, const JobView& view, SearchResult& result) const {
+void Search::CountOffers(SearchResult& result) const {
   struct Group {
     uint32_t group = 0;
     int64_t tasks = 0;
     const NodeOffer* largest = nullptr;  // among equals the first by rack, then node
   };
   std::vector<Group> groups;
-  const auto rack = [&](const NodeOffer& offer) { return ledger.spec(offer.node_row).rack; };
+  const auto rack = [&](const NodeOffer& offer) { return ledger_->spec(offer.node_row).rack; };
   for (const NodeOffer& offer : offers_) {  // by ascending node
     auto at = std::ranges::find_if(groups, [&](const Group& one) { return one.group == offer.group; });
     if (at == groups.end()) at = groups.insert(groups.end(), {offer.group, 0, &offer});
@@ -179,49 +179,49 @@ void Search::CountOffers(const Ledger& ledger, const JobView& view, SearchResult
   }
   std::ranges::sort(groups, [](const Group& a, const Group& b) { return a.group < b.group; });
   for (const Group& one : groups) {
-    const auto gpus = static_cast<uint32_t>(std::min(one.tasks * SlotsPerTask(*view.job), int64_t{UINT32_MAX}));
+    const auto gpus = static_cast<uint32_t>(std::min(one.tasks * SlotsPerTask(*view_->job), int64_t{UINT32_MAX}));
     if (gpus <= result.most_fitting) continue;
     result.most_fitting = gpus;
     result.most_node_row = one.largest->node_row;
   }
 }
 
-void Search::SpreadGang(const Ledger& ledger, const JobView& view, double pace, Span& best) const {
-  const auto rack = [&](const Share& share) { return ledger.spec(offers_[share.offer].node_row).rack; };
+void Search::SpreadGang(double pace, Span& best) const {
+  const auto rack = [&](const Share& share) { return ledger_->spec(offers_[share.offer].node_row).rack; };
   const auto group = [&](const Share& share) { return offers_[share.offer].group; };
   std::vector<Share> shares;
   for (uint32_t i = 0; i < offers_.size(); ++i) {
-    if (const Share share = ShareOf(view, i, pace); share.tasks > 0) shares.push_back(share);
+    if (const Share share = ShareOf(i, pace); share.tasks > 0) shares.push_back(share);
   }
   const auto key = [&](const Share& share) {
-    return std::tuple(group(share), rack(share), ledger.spec(offers_[share.offer].node_row).id);
+    return std::tuple(group(share), rack(share), ledger_->spec(offers_[share.offer].node_row).id);
   };
   std::ranges::sort(shares, [&](const Share& a, const Share& b) { return key(a) < key(b); });
   const auto at = [&](size_t i) { return shares.begin() + static_cast<ptrdiff_t>(i); };
   for (size_t begin = 0, end = 0; begin < shares.size(); begin = end) {
     int64_t in_group = 0;
     while (end < shares.size() && group(shares[end]) == group(shares[begin])) in_group += shares[end++].tasks;
-    if (in_group < view.job->tasks) continue;
+    if (in_group < view_->job->tasks) continue;
     bool one_rack = false;
     for (size_t first = begin, last = begin; first < end; first = last) {
       int64_t in_rack = 0;
       while (last < end && rack(shares[last]) == rack(shares[first])) in_rack += shares[last++].tasks;
-      if (in_rack < view.job->tasks) continue;
+      if (in_rack < view_->job->tasks) continue;
       one_rack = true;
-      TrySpan(ledger, view, pace, {at(first), at(last)}, best);
+      TrySpan(pace, {at(first), at(last)}, best);
     }
-    if (!one_rack) TrySpan(ledger, view, pace, {at(begin), at(end)}, best);
+    if (!one_rack) TrySpan(pace, {at(begin), at(end)}, best);
   }
 }
 
 // The first span shows how slow a gang on fewest nodes would be. Where that costs more than further nodes do, the same
 // is done without the GPUs that slow it: of gangs that send over priced links by the cost alone, which counts what
 // further nodes lose; of others only where nodes and racks are as few.
-absl::Status Search::SpreadAtPaces(const Ledger& ledger, const JobView& view, const AtPace& at, SearchResult& result) {
+absl::Status Search::SpreadAtPaces(const AtPace& at, SearchResult& result) {
   Span best;
   HORUS_RETURN_IF_ERROR(at(kAnyPace, best));
   if (best.picks.empty()) return absl::OkStatus();
-  Settle(ledger, view, best);
+  Settle(best);
   if (waits_) {
     double slowest = 1;
     for (const PricedGpu& gpu : best.gpus)
@@ -234,16 +234,16 @@ absl::Status Search::SpreadAtPaces(const Ledger& ledger, const JobView& view, co
       Span next;
       HORUS_RETURN_IF_ERROR(at(1 + (slowest - 1) * step / kPaces, next));
       if (next.picks.empty()) break;
-      Settle(ledger, view, next);
+      Settle(next);
       if (rank(next) < rank(best)) best = std::move(next);
     }
   }
-  TakeSpan(ledger, view, best, result);
+  TakeSpan(best, result);
   return absl::OkStatus();
 }
 
-void Search::TakeSpan(const Ledger& ledger, const JobView& view, const Span& best, SearchResult& result) const {
-  const auto per_task = static_cast<size_t>(SlotsPerTask(*view.job));
+void Search::TakeSpan(const Span& best, SearchResult& result) const {
+  const auto per_task = static_cast<size_t>(SlotsPerTask(*view_->job));
   struct Pick {
     NodeId node = 0;
     uint32_t node_row = 0;
@@ -254,7 +254,7 @@ void Search::TakeSpan(const Ledger& ledger, const JobView& view, const Span& bes
   size_t next = 0;
   for (const auto& [offer, tasks] : best.picks) {
     const uint32_t row = offers_[offer].node_row;
-    Pick pick{.node = ledger.spec(row).id, .node_row = row, .tasks = tasks, .devices = {}};
+    Pick pick{.node = ledger_->spec(row).id, .node_row = row, .tasks = tasks, .devices = {}};
     for (size_t i = 0; i < static_cast<size_t>(tasks) * per_task; ++i)
       pick.devices.push_back(best.gpus.empty() ? kNoDevice : best.gpus[next++].device);
     std::ranges::sort(pick.devices);
@@ -272,9 +272,8 @@ void Search::TakeSpan(const Ledger& ledger, const JobView& view, const Span& bes
   result.spans_nodes = true;
 }
 
-void Search::TrySpan(const Ledger& ledger, const JobView& view, double pace, std::vector<Share> shares,
-                     Span& best) const {
-  const auto node = [&](const Share& share) -> const NodeSpec& { return ledger.spec(offers_[share.offer].node_row); };
+void Search::TrySpan(double pace, std::vector<Share> shares, Span& best) const {
+  const auto node = [&](const Share& share) -> const NodeSpec& { return ledger_->spec(offers_[share.offer].node_row); };
   // Racks that hold most of the gang first, so that few racks are touched; then large and cheap nodes.
   std::vector<std::pair<uint64_t, int64_t>> racks;  // shares come rack by rack
   for (const Share& share : shares) {
@@ -290,7 +289,7 @@ void Search::TrySpan(const Ledger& ledger, const JobView& view, double pace, std
   };
   std::ranges::sort(shares, [&](const Share& a, const Share& b) { return key(a) < key(b); });
   Span span{.picks = {}, .pace = pace, .price = {}, .gpus = {}};
-  int32_t left = view.job->tasks;
+  int32_t left = view_->job->tasks;
   std::vector<uint64_t> used_racks;
   for (size_t i = 0; i < shares.size() && left > 0; ++i) {
     size_t pick = i;
@@ -303,13 +302,13 @@ void Search::TrySpan(const Ledger& ledger, const JobView& view, double pace, std
     const NodeOffer& offer = offers_[shares[pick].offer];
     const int32_t tasks = std::min(left, shares[pick].tasks);
     span.picks.emplace_back(shares[pick].offer, tasks);
-    AddCheapest(offer, static_cast<size_t>(tasks * view.job->gpus_per_task), pace, span.gpus);
-    if (!waits_) span.price.cost += OfferCost(offer, view, tasks);
+    AddCheapest(offer, static_cast<size_t>(tasks * view_->job->gpus_per_task), pace, span.gpus);
+    if (!waits_) span.price.cost += OfferCost(offer, tasks);
     used_racks.push_back(node(shares[pick]).rack);
     left -= tasks;
   }
   if (left > 0) return;  // cannot be: that many tasks were counted
-  if (waits_) span.price = PriceGang(span.gpus, PaceOf(ledger, view, span));
+  if (waits_) span.price = PriceGang(span.gpus, PaceOf(span));
   std::ranges::sort(used_racks);
   span.racks = static_cast<size_t>(std::unique(used_racks.begin(), used_racks.end()) - used_racks.begin());
   const auto rank = [](const Span& one) { return std::tuple(one.picks.size(), one.racks, one.price.cost); };
@@ -324,20 +323,20 @@ using Entry = GangIndex::Entry;
 
 }  // namespace
 
-absl::Status Search::CountTasks(const Ledger& ledger, const JobView& view, double pace) {
+absl::Status Search::CountTasks(double pace) {
   if (pace == counted_pace_) return absl::OkStatus();
   counted_pace_ = pace;
-  const JobSpec& job = *view.job;
+  const JobSpec& job = *view_->job;
   const uint8_t within = DevicePaces::Within(pace);
   paces_on_ = {};
-  if (paces_.Pays(scorer_, view)) {
-    HORUS_ASSIGN_OR_RETURN(paces_on_, paces_.Of(ledger, scorer_, view, Timed(view)));
+  if (paces_.Pays(scorer_, *view_)) {
+    HORUS_ASSIGN_OR_RETURN(paces_on_, paces_.Of(*ledger_, scorer_, *view_, Timed()));
   }
   const std::span<const uint8_t> paces = paces_on_;
   const auto mixed = [&](const Entry& entry) {
     int32_t count = 0;
     for (uint32_t device = entry.first_device; device < entry.first_device + entry.devices; ++device)
-      count += paces[device] <= within && GroupOf(ledger.state(device)) == entry.group ? 1 : 0;
+      count += paces[device] <= within && GroupOf(ledger_->state(device)) == entry.group ? 1 : 0;
     return count;
   };
   const std::span<const Entry> entries = gangs_.entries();
@@ -367,45 +366,43 @@ absl::Status Search::CountTasks(const Ledger& ledger, const JobView& view, doubl
 }
 
 // By what is known of the devices' paces.
-absl::Status Search::CountEntry(const Ledger& ledger, const JobView& view, const Entry& entry, double pace, bool& exact,
-                                int32_t& tasks) {
-  const JobSpec& job = *view.job;
+absl::Status Search::CountEntry(const Entry& entry, double pace, bool& exact, int32_t& tasks) {
+  const JobSpec& job = *view_->job;
   const uint8_t surely = DevicePaces::SurelyWithin(pace);
   const uint8_t most = DevicePaces::Within(pace);
   int32_t sure = 0;
   int32_t devices = 0;
   for (uint32_t device = entry.first_device; device < entry.first_device + entry.devices; ++device) {
-    if (!entry.whole && GroupOf(ledger.state(device)) != entry.group) continue;
+    if (!entry.whole && GroupOf(ledger_->state(device)) != entry.group) continue;
     uint8_t& known = paces_on_[device];
     if (known == DevicePaces::kUnknown)
-      HORUS_RETURN_IF_ERROR(DevicePaces::Judge(ledger, scorer_, view, Timed(view), device, known));
-    if (known > most || BarsFrom(ledger, device, view) != Reason::kNone) continue;
+      HORUS_RETURN_IF_ERROR(DevicePaces::Judge(*ledger_, scorer_, *view_, Timed(), device, known));
+    if (known > most || BarsFrom(*ledger_, device, *view_) != Reason::kNone) continue;
     ++devices;
     sure += known <= surely ? 1 : 0;
   }
   int64_t host = 0;
-  if (devices > 0 && AdmitNode(scorer_.policy(), ledger, entry.node_row, job) == Reason::kNone)
-    host = HostTasks(job, ledger.node(entry.node_row).free, job.tasks);
+  if (devices > 0 && AdmitNode(scorer_.policy(), *ledger_, entry.node_row, job) == Reason::kNone)
+    host = HostTasks(job, ledger_->node(entry.node_row).free, job.tasks);
   tasks = static_cast<int32_t>(std::min(host, int64_t{devices / job.gpus_per_task}));
   exact =
       tasks == 0 || (!scorer_.policy().PricesNode(job) && std::min(host, int64_t{sure / job.gpus_per_task}) == tasks);
   return absl::OkStatus();
 }
 
-absl::Status Search::CountRack(const Ledger& ledger, const JobView& view, const GangIndex::Rack& rack, double pace,
-                               int64_t& tasks, SearchResult& result) {
+absl::Status Search::CountRack(const GangIndex::Rack& rack, double pace, int64_t& tasks, SearchResult& result) {
   tasks = 0;
   for (uint32_t at = rack.begin; at < rack.end; ++at) {
     if (tasks_on_[at] == 0) continue;
     const Entry& entry = gangs_.entries()[at];
     bool exact = false;
-    if (!paces_on_.empty()) HORUS_RETURN_IF_ERROR(CountEntry(ledger, view, entry, pace, exact, tasks_on_[at]));
+    if (!paces_on_.empty()) HORUS_RETURN_IF_ERROR(CountEntry(entry, pace, exact, tasks_on_[at]));
     if (!exact) {
       OfferRange offers;
-      HORUS_RETURN_IF_ERROR(OffersOf(ledger, view, entry.node_row, offers, result));
+      HORUS_RETURN_IF_ERROR(OffersOf(entry.node_row, offers, result));
       tasks_on_[at] = 0;
       for (uint32_t i = offers.first; i < offers.last; ++i) {
-        if (offers_[i].group == entry.group) tasks_on_[at] += ShareOf(view, i, pace).tasks;
+        if (offers_[i].group == entry.group) tasks_on_[at] += ShareOf(i, pace).tasks;
       }
     }
     tasks += tasks_on_[at];
@@ -429,54 +426,53 @@ size_t Search::LeastNodes(std::span<const int32_t> tasks_on, int64_t tasks) {
   return nodes;
 }
 
-bool Search::CanIndexGang(const JobView& view) const {
-  const JobSpec& job = *view.job;
+bool Search::CanIndexGang() const {
+  const JobSpec& job = *view_->job;
   return GpuCount(job) > 1 && !scorer_.exhaustive() && !(job.tasks == 1 && scorer_.policy().PricesNode(job));
 }
 
-absl::Status Search::OfferNode(const Ledger& ledger, const JobView& view, uint32_t node_row, SearchResult& result) {
-  const JobSpec& job = *view.job;
-  const LedgerNode& node = ledger.node(node_row);
-  if (AdmitNode(scorer_.policy(), ledger, node_row, job) != Reason::kNone) return absl::OkStatus();
-  HORUS_RETURN_IF_ERROR(GatherNode(ledger, node_row, view, !scorer_.weighs_cheaply(), result));
-  TakeGang(ledger, node_row, view, HostTasks(job, node.free, job.tasks), result);
+absl::Status Search::OfferNode(uint32_t node_row, SearchResult& result) {
+  const JobSpec& job = *view_->job;
+  const LedgerNode& node = ledger_->node(node_row);
+  if (AdmitNode(scorer_.policy(), *ledger_, node_row, job) != Reason::kNone) return absl::OkStatus();
+  HORUS_RETURN_IF_ERROR(GatherNode(node_row, !scorer_.weighs_cheaply(), result));
+  TakeGang(node_row, HostTasks(job, node.free, job.tasks), result);
   return absl::OkStatus();
 }
 
-absl::Status Search::OffersOf(const Ledger& ledger, const JobView& view, uint32_t node_row, OfferRange& offers,
-                              SearchResult& result) {
+absl::Status Search::OffersOf(uint32_t node_row, OfferRange& offers, SearchResult& result) {
   if (const OfferRange* known = node_offers_.Find(node_row)) {
     offers = *known;
     return absl::OkStatus();
   }
   offers.first = static_cast<uint32_t>(offers_.size());
-  HORUS_RETURN_IF_ERROR(OfferNode(ledger, view, node_row, result));
+  HORUS_RETURN_IF_ERROR(OfferNode(node_row, result));
   offers.last = static_cast<uint32_t>(offers_.size());
   node_offers_.Insert(node_row, offers);
   return absl::OkStatus();
 }
 
 // Appends what the nodes of one rack and group offer at that pace.
-absl::Status Search::OfferRack(const Ledger& ledger, const JobView& view, const GangIndex::Rack& rack, double pace,
-                               std::vector<Share>& shares, SearchResult& result) {
+absl::Status Search::OfferRack(const GangIndex::Rack& rack, double pace, std::vector<Share>& shares,
+                               SearchResult& result) {
   for (uint32_t at = rack.begin; at < rack.end; ++at) {
     if (tasks_on_[at] == 0) continue;
     const Entry& entry = gangs_.entries()[at];
     OfferRange offers;
-    HORUS_RETURN_IF_ERROR(OffersOf(ledger, view, entry.node_row, offers, result));
+    HORUS_RETURN_IF_ERROR(OffersOf(entry.node_row, offers, result));
     for (uint32_t i = offers.first; i < offers.last; ++i) {
       if (offers_[i].group != entry.group) continue;
-      if (const Share share = ShareOf(view, i, pace); share.tasks > 0) shares.push_back(share);
+      if (const Share share = ShareOf(i, pace); share.tasks > 0) shares.push_back(share);
     }
   }
   return absl::OkStatus();
 }
 
 // All racks of a group together, those with most tasks first, as far as the gang needs them.
-absl::Status Search::SpreadOverRacks(const Ledger& ledger, const JobView& view, std::span<const IndexedRack> racks,
-                                     double pace, std::vector<RackSpan>& fewest, SearchResult& result) {
+absl::Status Search::SpreadOverRacks(std::span<const IndexedRack> racks, double pace, std::vector<RackSpan>& fewest,
+                                     SearchResult& result) {
   constexpr uint32_t kNone = UINT32_MAX;
-  const int64_t tasks = view.job->tasks;  // no rack holds them all
+  const int64_t tasks = view_->job->tasks;  // no rack holds them all
   // Lists of racks, ascending, by the tasks that they hold: at most, and exactly once they are counted. A heap takes
   // longer.
   std::vector<uint32_t> holding(static_cast<size_t>(tasks) + 1, kNone);
@@ -506,7 +502,7 @@ absl::Status Search::SpreadOverRacks(const Ledger& ledger, const JobView& view, 
     if (!counted[at]) {
       counted[at] = true;
       int64_t exactly = 0;
-      HORUS_RETURN_IF_ERROR(CountRack(ledger, view, rack, pace, exactly, result));
+      HORUS_RETURN_IF_ERROR(CountRack(rack, pace, exactly, result));
       put(at, exactly);
       continue;
     }
@@ -525,9 +521,9 @@ void Search::KeepFewest(RackSpan span, std::vector<RackSpan>& fewest) {
   fewest.push_back(std::move(span));
 }
 
-absl::Status Search::SpreadGroup(const Ledger& ledger, const JobView& view, std::span<IndexedRack> racks, double pace,
-                                 std::vector<RackSpan>& fewest, SearchResult& result) {
-  const int64_t tasks = view.job->tasks;
+absl::Status Search::SpreadGroup(std::span<IndexedRack> racks, double pace, std::vector<RackSpan>& fewest,
+                                 SearchResult& result) {
+  const int64_t tasks = view_->job->tasks;
   int64_t most = 0;
   for (const IndexedRack& one : racks) most += one.most;
   if (most < tasks) return absl::OkStatus();
@@ -544,84 +540,96 @@ absl::Status Search::SpreadGroup(const Ledger& ledger, const JobView& view, std:
       passed.push_back(one.rack);
       continue;
     }
-    HORUS_RETURN_IF_ERROR(CountRack(ledger, view, *one.rack, pace, one.most, result));
+    HORUS_RETURN_IF_ERROR(CountRack(*one.rack, pace, one.most, result));
     if (one.most < tasks) continue;
     one_rack = true;
     KeepFewest({LeastNodes(TasksOn(one.rack->begin, one.rack->end), tasks), {one.rack}}, fewest);
   }
   for (size_t i = 0; i < passed.size() && !one_rack; ++i) {
-    HORUS_RETURN_IF_ERROR(CountRack(ledger, view, *passed[i], pace, held, result));
+    HORUS_RETURN_IF_ERROR(CountRack(*passed[i], pace, held, result));
     one_rack = held >= tasks;
   }
-  return one_rack ? absl::OkStatus() : SpreadOverRacks(ledger, view, racks, pace, fewest, result);
+  return one_rack ? absl::OkStatus() : SpreadOverRacks(racks, pace, fewest, result);
 }
 
-absl::Status Search::SpreadIndexed(const Ledger& ledger, const JobView& view, double pace, Span& best,
-                                   SearchResult& result) {
-  HORUS_RETURN_IF_ERROR(CountTasks(ledger, view, pace));
+absl::Status Search::SpreadIndexed(double pace, Span& best, SearchResult& result) {
+  HORUS_RETURN_IF_ERROR(CountTasks(pace));
   const std::span<IndexedRack> racks = racks_on_;
   std::vector<RackSpan> fewest;
   for (size_t begin = 0, end = 0; begin < racks.size(); begin = end) {
     while (end < racks.size() && racks[end].rack->group == racks[begin].rack->group) ++end;
-    HORUS_RETURN_IF_ERROR(SpreadGroup(ledger, view, racks.subspan(begin, end - begin), pace, fewest, result));
+    HORUS_RETURN_IF_ERROR(SpreadGroup(racks.subspan(begin, end - begin), pace, fewest, result));
   }
   std::vector<Share> shares;
   for (RackSpan& span : fewest) {
     std::ranges::sort(span.racks, [](const auto* a, const auto* b) { return a->rack < b->rack; });
     shares.clear();
-    for (const GangIndex::Rack* rack : span.racks)
-      HORUS_RETURN_IF_ERROR(OfferRack(ledger, view, *rack, pace, shares, result));
-    TrySpan(ledger, view, pace, shares, best);
+    for (const GangIndex::Rack* rack : span.racks) HORUS_RETURN_IF_ERROR(OfferRack(*rack, pace, shares, result));
+    TrySpan(pace, shares, best);
   }
   return absl::OkStatus();
 }
 
-absl::Status Search::TakeIndexedGang(const Ledger& ledger, const JobView& view, SearchResult& result) {
+absl::Status Search::TakeIndexedGang(SearchResult& result) {
   offers_.clear();
   offered_.clear();
   node_offers_.clear();
-  gangs_.CatchUp(ledger);
+  gangs_.CatchUp(*ledger_);
   counted_pace_ = 0;
-  HORUS_RETURN_IF_ERROR(CountTasks(ledger, view, kAnyPace));
+  HORUS_RETURN_IF_ERROR(CountTasks(kAnyPace));
   const std::span<const Entry> entries = gangs_.entries();
   std::vector<std::pair<NodeId, uint32_t>> whole;  // nodes that may hold the whole gang
   for (const IndexedRack& one : racks_on_) {
-    if (one.most < view.job->tasks) continue;
+    if (one.most < view_->job->tasks) continue;
     for (uint32_t at = one.rack->begin; at < one.rack->end; ++at) {
-      if (tasks_on_[at] < view.job->tasks) continue;
+      if (tasks_on_[at] < view_->job->tasks) continue;
       bool exact = false;
-      if (!paces_on_.empty())
-        HORUS_RETURN_IF_ERROR(CountEntry(ledger, view, entries[at], kAnyPace, exact, tasks_on_[at]));
-      if (tasks_on_[at] >= view.job->tasks) whole.emplace_back(entries[at].node, entries[at].node_row);
+      if (!paces_on_.empty()) HORUS_RETURN_IF_ERROR(CountEntry(entries[at], kAnyPace, exact, tasks_on_[at]));
+      if (tasks_on_[at] >= view_->job->tasks) whole.emplace_back(entries[at].node, entries[at].node_row);
     }
   }
   std::ranges::sort(whole);
   whole.erase(std::unique(whole.begin(), whole.end()), whole.end());
   for (const auto& [id, row] : whole) {
     OfferRange offers;
-    HORUS_RETURN_IF_ERROR(OffersOf(ledger, view, row, offers, result));
+    HORUS_RETURN_IF_ERROR(OffersOf(row, offers, result));
   }
-  if (!result.best.slots.empty() || view.job->tasks == 1) return absl::OkStatus();
-  const auto at = [&](double pace, Span& best) { return SpreadIndexed(ledger, view, pace, best, result); };
-  HORUS_RETURN_IF_ERROR(SpreadAtPaces(ledger, view, at, result));
-  paces_.LookedAt(view, node_offers_.size(), entries.size());
+  if (!result.best.slots.empty() || view_->job->tasks == 1) return absl::OkStatus();
+  const auto at = [&](double pace, Span& best) { return SpreadIndexed(pace, best, result); };
+  HORUS_RETURN_IF_ERROR(SpreadAtPaces(at, result));
+  paces_.LookedAt(*view_, node_offers_.size(), entries.size());
   return absl::OkStatus();
 }
 
 // Gangs inside one node, and what gangs lose to the links between their GPUs.
 
-bool Search::Linked(const JobView& view) const {
-  const JobSpec& job = *view.job;
-  return waits_ && scorer_.policy().prices_links() &&
-         std::ranges::any_of(job.demands, [](const auto& one) { return Communicates(one.demand); });
+void Search::SetCall(const Ledger& ledger, const JobView& view) {
+  ledger_ = &ledger;
+  view_ = &view;
+  const Policy& policy = scorer_.policy();
+  waits_ = GpuCount(*view.job) > 1 && policy.maximises_work();
+  linked_ = waits_ && policy.prices_links() &&
+            std::ranges::any_of(view.job->demands, [](const auto& one) { return Communicates(one.demand); });
+}
+
+// What the node offers, by the part of it with such links in which each GPU is, as their groups.
+std::vector<PricedGpu> Search::PartsOf(const NodeSpec& node, const NodeOffer& offer, Reach reach) const {
+  std::vector<PricedGpu> parts;
+  for (PricedGpu gpu : Offered(offer)) {
+    const int32_t part = PartOf(node.devices[static_cast<size_t>(gpu.device)], reach);
+    if (part < 0) continue;
+    gpu.group = static_cast<uint32_t>(part);
+    parts.push_back(gpu);
+  }
+  std::ranges::stable_sort(parts, [](const PricedGpu& a, const PricedGpu& b) { return a.group < b.group; });
+  return parts;
 }
 
 // Exact: whatever the cheapest GPUs are, their fastest common links are those of some part of the node. Taken as GPUs
 // of that part they are priced right, and every other choice of any part is priced too high or right.
-void Search::TakeTogether(const Ledger& ledger, const JobView& view, const NodeOffer& offer, double cutoff,
-                          Placement& placement) const {
-  const auto wanted = static_cast<size_t>(GpuCount(*view.job));
-  const std::vector<DeviceSpec>& devices = ledger.spec(offer.node_row).devices;
+void Search::TakeTogether(const NodeOffer& offer, double cutoff, Placement& placement) const {
+  const auto wanted = static_cast<size_t>(GpuCount(*view_->job));
+  const NodeSpec& node = ledger_->spec(offer.node_row);
   GangPace pace{.speed = offer.speed};
   placement.cost = cutoff;
   std::vector<PricedGpu> chosen;
@@ -636,21 +644,13 @@ void Search::TakeTogether(const Ledger& ledger, const JobView& view, const NodeO
     for (const PricedGpu& gpu : chosen) placement.slots.push_back(SlotAt(offer.node_row, gpu.device));
   };
   if (!linked_) try_on(Offered(offer));
-  std::vector<PricedGpu> parts;
   for (const Reach reach : kReaches) {
     if (!linked_) break;
-    const DeviceSpec& first = devices[static_cast<size_t>(Offered(offer).front().device)];
-    const Demand& demand = *FindDemand(*view.job, first.type);
+    const DeviceSpec& first = node.devices[static_cast<size_t>(Offered(offer).front().device)];
+    const Demand& demand = *FindDemand(*view_->job, first.type);
     pace.communication =
         CommunicationShare(demand, RingUs(static_cast<double>(demand.gradient_mib), wanted, LinkMbPerS(first, reach)));
-    parts.clear();
-    for (PricedGpu gpu : Offered(offer)) {
-      const int32_t part = PartOf(devices[static_cast<size_t>(gpu.device)], reach);
-      if (part < 0) continue;
-      gpu.group = static_cast<uint32_t>(part);
-      parts.push_back(gpu);
-    }
-    std::ranges::stable_sort(parts, [](const PricedGpu& a, const PricedGpu& b) { return a.group < b.group; });
+    const std::vector<PricedGpu> parts = PartsOf(node, offer, reach);
     for (size_t begin = 0, end = 0; begin < parts.size(); begin = end) {
       while (end < parts.size() && parts[end].group == parts[begin].group) ++end;
       if (end - begin >= wanted) try_on(std::span(parts).subspan(begin, end - begin));
@@ -658,37 +658,34 @@ void Search::TakeTogether(const Ledger& ledger, const JobView& view, const NodeO
   }
   std::ranges::sort(placement.slots, [](const PlacedSlot& a, const PlacedSlot& b) { return a.device < b.device; });
   for (size_t i = 0; i < placement.slots.size(); ++i) {
-    placement.slots[i].task = static_cast<uint16_t>(static_cast<int32_t>(i) / view.job->gpus_per_task);
+    placement.slots[i].task = static_cast<uint16_t>(static_cast<int32_t>(i) / view_->job->gpus_per_task);
   }
 }
 
-GangPace Search::PaceOf(const Ledger& ledger, const JobView& view, const Span& span) const {
+double Search::Communication(std::span<const GangSlot> slots) const {
+  const GangSlot& first = slots.front();
+  const Demand* demand = FindDemand(*view_->job, first.node->devices[static_cast<size_t>(first.device)].type);
+  if (!linked_ || demand == nullptr) return 0;
+  return CommunicationShare(*demand,
+                            GangAllReduceUs(static_cast<double>(demand->gradient_mib), slots, rack_oversubscription_));
+}
+
+GangPace Search::PaceOf(const Span& span) const {
   GangPace pace{.speed = offers_[span.picks.front().first].speed};
   if (!linked_) return pace;
   std::vector<GangSlot> slots;
   auto gpu = span.gpus.begin();
   for (const auto& [pick, tasks] : span.picks) {
-    const NodeSpec& node = ledger.spec(offers_[pick].node_row);
-    for (int32_t i = 0; i < tasks * view.job->gpus_per_task; ++i) slots.push_back({&node, (gpu++)->device});
+    const NodeSpec& node = ledger_->spec(offers_[pick].node_row);
+    for (int32_t i = 0; i < tasks * view_->job->gpus_per_task; ++i) slots.push_back({&node, (gpu++)->device});
   }
-  const Demand& demand =
-      *FindDemand(*view.job, slots.front().node->devices[static_cast<size_t>(slots.front().device)].type);
-  pace.communication = CommunicationShare(
-      demand, GangAllReduceUs(static_cast<double>(demand.gradient_mib), slots, rack_oversubscription_));
+  pace.communication = Communication(slots);
   return pace;
 }
 
-bool Search::ChooseInPart(const Ledger& ledger, const NodeOffer& offer, size_t gpus, double pace, Reach reach,
+bool Search::ChooseInPart(const NodeOffer& offer, size_t gpus, double pace, Reach reach,
                           std::vector<PricedGpu>& part) const {
-  const NodeSpec& node = ledger.spec(offer.node_row);
-  std::vector<PricedGpu> sorted;
-  for (PricedGpu gpu : Offered(offer)) {
-    const int32_t in = PartOf(node.devices[static_cast<size_t>(gpu.device)], reach);
-    if (in < 0) continue;
-    gpu.group = static_cast<uint32_t>(in);
-    sorted.push_back(gpu);
-  }
-  std::ranges::stable_sort(sorted, [](const PricedGpu& a, const PricedGpu& b) { return a.group < b.group; });
+  const std::vector<PricedGpu> sorted = PartsOf(ledger_->spec(offer.node_row), offer, reach);
   double least = std::numeric_limits<double>::infinity();
   for (size_t begin = 0, end = 0; begin < sorted.size(); begin = end) {
     double sum = 0;
@@ -706,9 +703,9 @@ bool Search::ChooseInPart(const Ledger& ledger, const NodeOffer& offer, size_t g
 }
 
 // Each node's GPUs come from one part where that pays for the gang.
-void Search::Settle(const Ledger& ledger, const JobView& view, Span& span) const {
-  if (IsCpuOnly(*view.job)) return;
-  const auto gpus_of = [&](int32_t tasks) { return static_cast<size_t>(tasks * view.job->gpus_per_task); };
+void Search::Settle(Span& span) const {
+  if (IsCpuOnly(*view_->job)) return;
+  const auto gpus_of = [&](int32_t tasks) { return static_cast<size_t>(tasks * view_->job->gpus_per_task); };
   Span best;
   for (const Reach reach : {Reach::kNode, Reach::kSocket, Reach::kSwitch, Reach::kIsland}) {
     if (reach != Reach::kNode && !linked_) break;
@@ -719,7 +716,7 @@ void Search::Settle(const Ledger& ledger, const JobView& view, Span& span) const
     for (size_t i = 0; i < one.picks.size(); ++i) {
       const NodeOffer& offer = offers_[one.picks[i].first];
       const size_t wanted = gpus_of(one.picks[i].second);
-      const bool together = reach != Reach::kNode && ChooseInPart(ledger, offer, wanted, one.pace, reach, parts[i]);
+      const bool together = reach != Reach::kNode && ChooseInPart(offer, wanted, one.pace, reach, parts[i]);
       differs = differs || together;
       offers.push_back({together ? std::span<const PricedGpu>(parts[i]) : Offered(offer), wanted});
       const auto first = offers.back().gpus.begin();
@@ -727,9 +724,9 @@ void Search::Settle(const Ledger& ledger, const JobView& view, Span& span) const
     }
     if (!differs) continue;
     // Their links are nearly those of the cheapest in the same parts.
-    const GangPace about = PaceOf(ledger, view, one);
+    const GangPace about = PaceOf(one);
     (void)CheapestGang(offers, about, one.gpus);
-    one.price = PriceGang(one.gpus, PaceOf(ledger, view, one));
+    one.price = PriceGang(one.gpus, PaceOf(one));
     if (best.picks.empty() || one.price.cost < best.price.cost) best = std::move(one);
   }
   span = std::move(best);
@@ -751,15 +748,10 @@ absl::Status Search::PriceSlots(const Ledger& ledger, const JobView& view, Place
     gang.push_back({&ledger.spec(slot.node_row), slot.device});
   }
   GangPace pace;
-  waits_ = GpuCount(job) > 1 && policy.maximises_work();
-  linked_ = Linked(view);
+  SetCall(ledger, view);
   if (waits_) {
-    const GpuTypeId type = gang.front().node->devices[static_cast<size_t>(gang.front().device)].type;
-    pace.speed = view.WorkOn(type);
-    if (const Demand* demand = FindDemand(job, type); linked_ && demand != nullptr) {
-      pace.communication = CommunicationShare(
-          *demand, GangAllReduceUs(static_cast<double>(demand->gradient_mib), gang, rack_oversubscription_));
-    }
+    pace.speed = view.WorkOn(gang.front().node->devices[static_cast<size_t>(gang.front().device)].type);
+    pace.communication = Communication(gang);
   }
   const GangPrice price = PriceGang(gpus, pace);
   placement.cost = price.cost;

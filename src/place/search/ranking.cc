@@ -221,42 +221,42 @@ constexpr uint64_t kClassBytes = sizeof(Ranking) + 64;
 }  // namespace
 
 // Describes all anew where too much was missed.
-absl::Status Rankings::Relist(const Ledger& ledger, const DeviceIndex& index, Scorer& scorer) {
+absl::Status Rankings::Relist(const Ledger& ledger) {
   generation_ = 0;  // until all is well
   DismissAll(0);
   sieve_.Clear();
   opened_.clear();
   tree_.Clear();
-  for (uint32_t state = 0; state < index.state_limit(); ++state) {
-    if (!index.has_devices(state)) continue;
+  for (uint32_t state = 0; state < index_.state_limit(); ++state) {
+    if (!index_.has_devices(state)) continue;
     Scorer::StateSummary summary;
-    HORUS_RETURN_IF_ERROR(scorer.Describe(ledger.states(), state, summary));
+    HORUS_RETURN_IF_ERROR(scorer_.Describe(ledger.states(), state, summary));
     tree_.Put(summary);
   }
-  opened_begin_ = index.opened_end();
-  generation_ = index.generation();
-  numbering_ = scorer.numbering();
-  rows_numbering_ = scorer.rows_numbering();
+  opened_begin_ = index_.opened_end();
+  generation_ = index_.generation();
+  numbering_ = scorer_.numbering();
+  rows_numbering_ = scorer_.rows_numbering();
   return absl::OkStatus();
 }
 
-absl::Status Rankings::Describe(const Ledger& ledger, const DeviceIndex& index, Scorer& scorer) {
-  if (generation_ != index.generation() || numbering_ != scorer.numbering() ||
-      index.opened_begin() > opened_begin_ + opened_.size()) {
-    return Relist(ledger, index, scorer);
+absl::Status Rankings::Describe(const Ledger& ledger) {
+  if (generation_ != index_.generation() || numbering_ != scorer_.numbering() ||
+      index_.opened_begin() > opened_begin_ + opened_.size()) {
+    return Relist(ledger);
   }
-  if (std::exchange(rows_numbering_, scorer.rows_numbering()) != scorer.rows_numbering()) EmptySieve();
-  if (index.opened_begin() > opened_begin_) {
-    opened_.erase(opened_.begin(), opened_.begin() + static_cast<ptrdiff_t>(index.opened_begin() - opened_begin_));
-    opened_begin_ = index.opened_begin();
+  if (std::exchange(rows_numbering_, scorer_.rows_numbering()) != scorer_.rows_numbering()) EmptySieve();
+  if (index_.opened_begin() > opened_begin_) {
+    opened_.erase(opened_.begin(), opened_.begin() + static_cast<ptrdiff_t>(index_.opened_begin() - opened_begin_));
+    opened_begin_ = index_.opened_begin();
   }
-  for (const DeviceIndex::Opening& opening : index.opened_since(opened_begin_ + opened_.size())) {
+  for (const DeviceIndex::Opening& opening : index_.opened_since(opened_begin_ + opened_.size())) {
     Scorer::StateSummary summary;  // of nothing
     // What is something else by now was opened again as such.
     if (ledger.states().digest(opening.state) == opening.digest) {
-      HORUS_RETURN_IF_ERROR(scorer.Describe(ledger.states(), opening.state, summary));
+      HORUS_RETURN_IF_ERROR(scorer_.Describe(ledger.states(), opening.state, summary));
       tree_.Put(summary);
-      SiftForAll(scorer, summary);
+      SiftForAll(summary);
     }
     opened_.push_back(summary);
   }
@@ -287,7 +287,7 @@ void Rankings::EmptySieve() {
   sieve_.Clear();
 }
 
-void Rankings::Admit(Scorer& scorer, Ranking& ranking) {
+void Rankings::Admit(Ranking& ranking) {
   uint32_t slot = ranking.slot;
   bool makes_room = false;
   if (slot == Ranking::kNoSlot) {
@@ -301,19 +301,19 @@ void Rankings::Admit(Scorer& scorer, Ranking& ranking) {
       makes_room = true;
     }
   }
-  sieve_.Reserve(scorer, ranking.slot == Ranking::kNoSlot ? Sieve::kSlots : slot);
+  sieve_.Reserve(scorer_, ranking.slot == Ranking::kNoSlot ? Sieve::kSlots : slot);
   if (slot == seats_.size()) seats_.emplace_back();
   // From here on nothing fails.
   if (makes_room) Dismiss(slot, ranking.seen);
   seats_[slot] = {&ranking, ranking.seen};
   ranking.slot = slot;
-  sieve_.Admit(scorer, slot, ranking.cutoff);
+  sieve_.Admit(scorer_, slot, ranking.cutoff);
 }
 
-void Rankings::SiftForAll(const Scorer& scorer, const Scorer::StateSummary& summary) {
+void Rankings::SiftForAll(const Scorer::StateSummary& summary) {
   if (seats_.empty()) return;
   hits_.clear();
-  if (!sieve_.Sift(*scorer.policy().least_cost(), summary, hits_)) {
+  if (!sieve_.Sift(*scorer_.policy().least_cost(), summary, hits_)) {
     EmptySieve();
     return;
   }
@@ -328,14 +328,13 @@ void Rankings::SiftForAll(const Scorer& scorer, const Scorer::StateSummary& summ
   }
 }
 
-absl::Status Rankings::Sift(const Ledger& ledger, const DeviceIndex& index, Scorer& scorer,
-                            std::span<const Scorer::StateSummary> summaries, double cutoff) {
+absl::Status Rankings::Sift(const Ledger& ledger, std::span<const Scorer::StateSummary> summaries, double cutoff) {
   left_.clear();
   gone_.clear();
-  scorer.Sift(summaries, cutoff, left_);
+  scorer_.Sift(summaries, cutoff, left_);
   for (const Scorer::Sifted& one : left_) {
     const Scorer::StateSummary& summary = summaries[one.at];
-    if (index.digest(summary.state) != summary.digest) {
+    if (index_.digest(summary.state) != summary.digest) {
       gone_.push_back(summary.state);
       continue;
     }
@@ -348,7 +347,7 @@ absl::Status Rankings::Sift(const Ledger& ledger, const DeviceIndex& index, Scor
       scratch_.push_back(entry);
     } else {
       bool fits = false;
-      HORUS_RETURN_IF_ERROR(Weigh(ledger, scorer, entry, fits));
+      HORUS_RETURN_IF_ERROR(Weigh(ledger, entry, fits));
       if (fits && entry.cost < cutoff) scratch_.push_back(entry);
     }
   }
@@ -363,7 +362,7 @@ void Rankings::Await(double floor, uint32_t state) {
 }
 
 // The cheapest first: often one resident alone makes a place too dear.
-absl::Status Rankings::MeetPending(const Ledger& ledger, Scorer& scorer, double limit, size_t wanted, double& cutoff) {
+absl::Status Rankings::MeetPending(const Ledger& ledger, double limit, size_t wanted, double& cutoff) {
   const auto next = [&] {
     return !pending_.empty() && static_cast<double>(pending_.front().floor) < std::min(limit, cutoff);
   };
@@ -374,10 +373,10 @@ absl::Status Rankings::MeetPending(const Ledger& ledger, Scorer& scorer, double 
       std::pop_heap(pending_.begin(), pending_.end(), std::greater<>());
       pending_.pop_back();
     }
-    HORUS_RETURN_IF_ERROR(scorer.MeetNext(ledger.states(), meeting_));
+    HORUS_RETURN_IF_ERROR(scorer_.MeetNext(ledger.states(), meeting_));
     for (const Scorer::StateSummary* summary : meeting_) {
       left_.clear();
-      scorer.Sift({summary, 1}, cutoff, left_);
+      scorer_.Sift({summary, 1}, cutoff, left_);
       for (const Scorer::Sifted& one : left_) {
         if (one.met) {
           scratch_.push_back({one.floor, summary->state, false, summary->digest});
@@ -391,9 +390,9 @@ absl::Status Rankings::MeetPending(const Ledger& ledger, Scorer& scorer, double 
   return absl::OkStatus();
 }
 
-absl::Status Rankings::Weigh(const Ledger& ledger, Scorer& scorer, RankedState& entry, bool& fits) {
+absl::Status Rankings::Weigh(const Ledger& ledger, RankedState& entry, bool& fits) {
   DeviceVerdict verdict;
-  HORUS_RETURN_IF_ERROR(scorer.Weigh(ledger.states(), entry.state, verdict));
+  HORUS_RETURN_IF_ERROR(scorer_.Weigh(ledger.states(), entry.state, verdict));
   entry.cost = verdict.cost;
   entry.weighed = true;
   fits = verdict.reason == Reason::kNone;
@@ -420,7 +419,7 @@ void Rankings::Keep(double cutoff, Ranking& ranking) {
   entries_ += ranking.states.size();
 }
 
-absl::Status Rankings::Rebuild(const Ledger& ledger, const DeviceIndex& index, Scorer& scorer, Ranking& ranking) {
+absl::Status Rankings::Rebuild(const Ledger& ledger, Ranking& ranking) {
   ranking.generation = 0;  // until it is whole
   ForgetSieved(ranking);
   scratch_.clear();
@@ -429,7 +428,7 @@ absl::Status Rankings::Rebuild(const Ledger& ledger, const DeviceIndex& index, S
   order_.clear();
   const auto dearer = [](const Floor& a, const Floor& b) { return b.cost < a.cost; };
   const auto offer = [&](uint32_t node) {
-    const double cost = scorer.LeastCostIn(tree_.node(node).region);
+    const double cost = scorer_.LeastCostIn(tree_.node(node).region);
     if (!(cost < cutoff)) return;
     order_.push_back({cost, node});
     std::push_heap(order_.begin(), order_.end(), dearer);
@@ -439,13 +438,13 @@ absl::Status Rankings::Rebuild(const Ledger& ledger, const DeviceIndex& index, S
   }
   for (;;) {
     const double limit = order_.empty() ? kBeyondAll : order_.front().cost;
-    HORUS_RETURN_IF_ERROR(MeetPending(ledger, scorer, limit, ranking.wanted, cutoff));
+    HORUS_RETURN_IF_ERROR(MeetPending(ledger, limit, ranking.wanted, cutoff));
     if (order_.empty() || !(limit < cutoff)) break;
     const uint32_t node = order_.front().node;
     std::pop_heap(order_.begin(), order_.end(), dearer);
     order_.pop_back();
     if (tree_.node(node).is_leaf()) {
-      HORUS_RETURN_IF_ERROR(Sift(ledger, index, scorer, tree_.node(node).states, cutoff));
+      HORUS_RETURN_IF_ERROR(Sift(ledger, tree_.node(node).states, cutoff));
       for (const uint32_t state : gone_) tree_.Remove(state);
       // The sooner the cutoff falls, the fewer leaves are opened.
       if (scratch_.size() > 2 * ranking.wanted) CutBack(ranking.wanted, cutoff);
@@ -457,20 +456,20 @@ absl::Status Rankings::Rebuild(const Ledger& ledger, const DeviceIndex& index, S
     tree_.Tighten(node);
   }
   Keep(cutoff, ranking);
-  ranking.generation = index.generation();
-  ranking.seen = index.opened_end();
+  ranking.generation = index_.generation();
+  ranking.seen = index_.opened_end();
   return absl::OkStatus();
 }
 
-absl::Status Rankings::CatchUp(const Ledger& ledger, const DeviceIndex& index, Scorer& scorer, Ranking& ranking) {
+absl::Status Rankings::CatchUp(const Ledger& ledger, Ranking& ranking) {
   scratch_.clear();
   pending_.clear();
   ranking.generation = 0;  // until it is whole
   for (RankedState entry : ranking.sieved) {
-    if (!IsCurrent(entry, index)) continue;
+    if (!IsCurrent(entry)) continue;
     if (std::isinf(entry.cost)) {
       bool fits = false;
-      HORUS_RETURN_IF_ERROR(Weigh(ledger, scorer, entry, fits));
+      HORUS_RETURN_IF_ERROR(Weigh(ledger, entry, fits));
       if (ranking.slot != Ranking::kNoSlot) sieve_.Add(tree_.Of(entry.state), ranking.slot);
       if (!fits || !(entry.cost < ranking.cutoff)) continue;
     }
@@ -479,21 +478,21 @@ absl::Status Rankings::CatchUp(const Ledger& ledger, const DeviceIndex& index, S
   ForgetSieved(ranking);
   if (ranking.slot == Ranking::kNoSlot) {
     const auto opened = std::span<const Scorer::StateSummary>(opened_).subspan(ranking.seen - opened_begin_);
-    HORUS_RETURN_IF_ERROR(Sift(ledger, index, scorer, opened, ranking.cutoff));
+    HORUS_RETURN_IF_ERROR(Sift(ledger, opened, ranking.cutoff));
     double cutoff = ranking.cutoff;
-    HORUS_RETURN_IF_ERROR(MeetPending(ledger, scorer, kBeyondAll, kAll, cutoff));
+    HORUS_RETURN_IF_ERROR(MeetPending(ledger, kBeyondAll, kAll, cutoff));
   }
-  ranking.seen = index.opened_end();
+  ranking.seen = index_.opened_end();
   if (ranking.states.size() + scratch_.size() <= kMostOverWanted * ranking.wanted) {
     Push(ranking, scratch_);
   } else {
     for (const RankedState& entry : ranking.states) {
-      if (IsCurrent(entry, index)) scratch_.push_back(entry);
+      if (IsCurrent(entry)) scratch_.push_back(entry);
     }
     Keep(ranking.cutoff, ranking);
   }
-  ranking.generation = index.generation();
-  if (scorer.sifts_pairs()) Admit(scorer, ranking);
+  ranking.generation = index_.generation();
+  if (scorer_.sifts_pairs()) Admit(ranking);
   return absl::OkStatus();
 }
 
@@ -505,65 +504,64 @@ void Rankings::Push(Ranking& ranking, std::span<const RankedState> states) {
   }
 }
 
-absl::Status Rankings::Pop(const Ledger& ledger, const DeviceIndex& index, Scorer& scorer, double limit, double floor,
-                           Ranking& ranking, RankedState& state, bool& found) {
+absl::Status Rankings::Pop(const Ledger& ledger, double limit, double floor, Ranking& ranking, RankedState& state,
+                           bool& found) {
   found = false;
   while (!ranking.states.empty() && !(ranking.states.front().cost + floor > limit)) {
     std::pop_heap(ranking.states.begin(), ranking.states.end(), Dearer);
     state = ranking.states.back();
     ranking.states.pop_back();
     --entries_;
-    if (!IsCurrent(state, index)) continue;
+    if (!IsCurrent(state)) continue;
     if (state.weighed) {
       found = true;
       return absl::OkStatus();
     }
     bool fits = false;
-    HORUS_RETURN_IF_ERROR(Weigh(ledger, scorer, state, fits));
+    HORUS_RETURN_IF_ERROR(Weigh(ledger, state, fits));
     if (fits) Push(ranking, {&state, 1});
   }
   return absl::OkStatus();
 }
 
-absl::Status Rankings::Find(const Ledger& ledger, const DeviceIndex& index, Scorer& scorer, Ranking*& ranking) {
+absl::Status Rankings::Find(const Ledger& ledger, Ranking*& ranking) {
   const uint64_t bytes = of_class_.size() * kClassBytes + entries_ * kEntryBytes + sieve_.bytes_held();
-  if (epoch_ != scorer.model().epoch() || bytes > most_bytes_) {
+  if (epoch_ != scorer_.model().epoch() || bytes > most_bytes_) {
     DismissAll(0);
     sieve_.Clear();
     of_class_.clear();
     entries_ = 0;
-    epoch_ = scorer.model().epoch();
+    epoch_ = scorer_.model().epoch();
   }
-  HORUS_RETURN_IF_ERROR(Describe(ledger, index, scorer));
-  std::unique_ptr<Ranking>* known = of_class_.Find(scorer.class_digest());
-  if (known == nullptr) known = &of_class_.Insert(scorer.class_digest(), std::make_unique<Ranking>());
+  HORUS_RETURN_IF_ERROR(Describe(ledger));
+  std::unique_ptr<Ranking>* known = of_class_.Find(scorer_.class_digest());
+  if (known == nullptr) known = &of_class_.Insert(scorer_.class_digest(), std::make_unique<Ranking>());
   ranking = known->get();
-  if (ranking->wanted == 0 || ranking->generation != index.generation() ||
+  if (ranking->wanted == 0 || ranking->generation != index_.generation() ||
       (ranking->slot == Ranking::kNoSlot && ranking->seen < opened_begin_)) {
     ranking->wanted = std::max(ranking->wanted, kFirstWanted);
-    return Rebuild(ledger, index, scorer, *ranking);
+    return Rebuild(ledger, *ranking);
   }
-  return CatchUp(ledger, index, scorer, *ranking);
+  return CatchUp(ledger, *ranking);
 }
 
-absl::Status Rankings::Bound(const Ledger& ledger, const DeviceIndex& index, Scorer& scorer,
-                             std::vector<double>& floors) {
-  HORUS_RETURN_IF_ERROR(Describe(ledger, index, scorer));
+absl::Status Rankings::Bound(const Ledger& ledger, std::vector<double>& floors) {
+  HORUS_RETURN_IF_ERROR(Describe(ledger));
   scratch_.clear();
   pending_.clear();
   for (const StateTree::Node& node : tree_.nodes()) {
     double cutoff = kBeyondAll;
-    HORUS_RETURN_IF_ERROR(Sift(ledger, index, scorer, node.states, cutoff));
-    HORUS_RETURN_IF_ERROR(MeetPending(ledger, scorer, kBeyondAll, kAll, cutoff));
+    HORUS_RETURN_IF_ERROR(Sift(ledger, node.states, cutoff));
+    HORUS_RETURN_IF_ERROR(MeetPending(ledger, kBeyondAll, kAll, cutoff));
   }
   floors.assign(ledger.states().state_limit(), kBeyondAll);
   for (const RankedState& one : scratch_) floors[one.state] = one.cost;
   return absl::OkStatus();
 }
 
-absl::Status Rankings::Extend(const Ledger& ledger, const DeviceIndex& index, Scorer& scorer, Ranking& ranking) {
+absl::Status Rankings::Extend(const Ledger& ledger, Ranking& ranking) {
   ranking.wanted *= kGrowth;
-  return Rebuild(ledger, index, scorer, ranking);
+  return Rebuild(ledger, ranking);
 }
 
 }  // namespace horus

@@ -121,27 +121,26 @@ struct Ranking {
 
 class Rankings {
  public:
-  explicit Rankings(uint64_t most_bytes) : most_bytes_(most_bytes) {}
+  // Both must outlive it.
+  Rankings(Scorer& scorer, const DeviceIndex& index, uint64_t most_bytes)
+      : scorer_(scorer), index_(index), most_bytes_(most_bytes) {}
 
   // The ranking of the scorer's current class, up to date with the index; valid until the next call.
-  [[nodiscard]] absl::Status Find(const Ledger& ledger, const DeviceIndex& index, Scorer& scorer, Ranking*& ranking);
+  [[nodiscard]] absl::Status Find(const Ledger& ledger, Ranking*& ranking);
   // Lower bounds on what states cost the scorer's current job, by state; infinity = the job is refused there. The index
   // must be up to date.
-  [[nodiscard]] absl::Status Bound(const Ledger& ledger, const DeviceIndex& index, Scorer& scorer,
-                                   std::vector<double>& floors);
+  [[nodiscard]] absl::Status Bound(const Ledger& ledger, std::vector<double>& floors);
   // Raises the ranking's cutoff, at most to infinity.
-  [[nodiscard]] absl::Status Extend(const Ledger& ledger, const DeviceIndex& index, Scorer& scorer, Ranking& ranking);
+  [[nodiscard]] absl::Status Extend(const Ledger& ledger, Ranking& ranking);
 
   // Removes and returns the cheapest state, weighed. `found` becomes false if no state is left whose cost + `floor` may
   // be at most `limit`.
-  [[nodiscard]] absl::Status Pop(const Ledger& ledger, const DeviceIndex& index, Scorer& scorer, double limit,
-                                 double floor, Ranking& ranking, RankedState& state, bool& found);
+  [[nodiscard]] absl::Status Pop(const Ledger& ledger, double limit, double floor, Ranking& ranking, RankedState& state,
+                                 bool& found);
   // Puts back states that Pop removed.
   void Push(Ranking& ranking, std::span<const RankedState> states);
 
-  [[nodiscard]] static bool IsCurrent(const RankedState& entry, const DeviceIndex& index) {
-    return index.digest(entry.state) == entry.digest;
-  }
+  [[nodiscard]] bool IsCurrent(const RankedState& entry) const { return index_.digest(entry.state) == entry.digest; }
   [[nodiscard]] uint64_t bytes_held() const {
     return of_class_.bytes_held() + of_class_.size() * sizeof(Ranking) + entries_ * kEntryBytes +
            opened_.capacity() * sizeof(Scorer::StateSummary) + tree_.bytes_held() + order_.capacity() * sizeof(Floor) +
@@ -151,36 +150,36 @@ class Rankings {
 
  private:
   static constexpr uint64_t kEntryBytes = sizeof(RankedState);
-  [[nodiscard]] absl::Status Rebuild(const Ledger& ledger, const DeviceIndex& index, Scorer& scorer, Ranking& ranking);
-  [[nodiscard]] absl::Status CatchUp(const Ledger& ledger, const DeviceIndex& index, Scorer& scorer, Ranking& ranking);
-  [[nodiscard]] static absl::Status Weigh(const Ledger& ledger, Scorer& scorer, RankedState& entry, bool& fits);
+  [[nodiscard]] absl::Status Rebuild(const Ledger& ledger, Ranking& ranking);
+  [[nodiscard]] absl::Status CatchUp(const Ledger& ledger, Ranking& ranking);
+  [[nodiscard]] absl::Status Weigh(const Ledger& ledger, RankedState& entry, bool& fits);
   void Keep(double cutoff, Ranking& ranking);
 
   // Describes the states that the index opened since the last call, once for all classes.
-  [[nodiscard]] absl::Status Describe(const Ledger& ledger, const DeviceIndex& index, Scorer& scorer);
+  [[nodiscard]] absl::Status Describe(const Ledger& ledger);
   // Sifts the state for all classes in the sieve.
-  void SiftForAll(const Scorer& scorer, const Scorer::StateSummary& summary);
+  void SiftForAll(const Scorer::StateSummary& summary);
   // Gives a class that came again a slot in the sieve, if one is free or stale.
-  void Admit(Scorer& scorer, Ranking& ranking);
+  void Admit(Ranking& ranking);
   // Takes the class out of the sieve; it then looks at openings itself, from `seen` on.
   void Dismiss(uint32_t slot, uint64_t seen) noexcept;
   void DismissAll(uint64_t seen);
   // Its classes look at openings themselves, from the next one on.
   void EmptySieve();
   void ForgetSieved(Ranking& ranking) noexcept;
-  [[nodiscard]] absl::Status Relist(const Ledger& ledger, const DeviceIndex& index, Scorer& scorer);
+  [[nodiscard]] absl::Status Relist(const Ledger& ledger);
   void CutBack(size_t wanted, double& cutoff);
   // Appends those of `summaries` that may cost less than `cutoff` to scratch_, or to pending_ what is not met yet.
-  [[nodiscard]] absl::Status Sift(const Ledger& ledger, const DeviceIndex& index, Scorer& scorer,
-                                  std::span<const Scorer::StateSummary> summaries, double cutoff);
+  [[nodiscard]] absl::Status Sift(const Ledger& ledger, std::span<const Scorer::StateSummary> summaries, double cutoff);
 
   // Leaves a state that costs at least `floor` to MeetPending.
   void Await(double floor, uint32_t state);
   // Moves what is pending and may cost less than `limit` to scratch_, or drops it; the rest stays pending. The cutoff
   // falls with the `wanted` cheapest in scratch_.
-  [[nodiscard]] absl::Status MeetPending(const Ledger& ledger, Scorer& scorer, double limit, size_t wanted,
-                                         double& cutoff);
+  [[nodiscard]] absl::Status MeetPending(const Ledger& ledger, double limit, size_t wanted, double& cutoff);
 
+  Scorer& scorer_;
+  const DeviceIndex& index_;
   uint64_t most_bytes_;  // above it all rankings are dropped
   uint64_t entries_ = 0;
   uint64_t epoch_ = 0;                        // of the model

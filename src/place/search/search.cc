@@ -33,17 +33,16 @@ Reason MostRefused(const std::array<uint32_t, kReasonCount>& refused) {
   return refused[static_cast<size_t>(Reason::kNotInSubset)] > 0 ? Reason::kNotInSubset : Reason::kGang;
 }
 
-absl::Status Search::GatherNode(const Ledger& ledger, uint32_t node_row, const JobView& view, bool memo,
-                                SearchResult& result) {
-  const LedgerNode& node = ledger.node(node_row);
+absl::Status Search::GatherNode(uint32_t node_row, bool memo, SearchResult& result) {
+  const LedgerNode& node = ledger_->node(node_row);
   const Policy& policy = scorer_.policy();
-  if (policy.PricesNode(*view.job)) return GatherPriced(ledger, view, node_row, result);
-  PlaceCandidate place = PlaceOf(ledger, node_row, view.job->id, 0);
+  if (policy.PricesNode(*view_->job)) return GatherPriced(node_row, result);
+  PlaceCandidate place = PlaceOf(*ledger_, node_row, view_->job->id, 0);
   const bool by_device = policy.uses_place() && policy.place_by_device();
   double place_cost = policy.uses_place() && !by_device ? policy.ScorePlace(place) : 0;
-  const bool single = SlotCount(*view.job) == 1;
+  const bool single = SlotCount(*view_->job) == 1;
   fitting_.clear();
-  if (IsCpuOnly(*view.job)) {
+  if (IsCpuOnly(*view_->job)) {
     place.device = kNoDevice;
     const double cost = policy.uses_place() ? policy.ScorePlace(place) : 0;
     if (!std::isfinite(cost)) return NotFinite(policy, place.node, cost);
@@ -55,13 +54,13 @@ absl::Status Search::GatherNode(const Ledger& ledger, uint32_t node_row, const J
   DeviceVerdict of_state;
   for (int32_t i = 0; i < place.node_devices; ++i) {
     const uint32_t device = node.first_device + static_cast<uint32_t>(i);
-    if (const uint32_t state = ledger.state_id(device); state != judged) {
-      HORUS_RETURN_IF_ERROR(memo ? scorer_.Judge(ledger.states(), state, of_state)
-                                 : scorer_.Weigh(ledger.states(), state, of_state));
+    if (const uint32_t state = ledger_->state_id(device); state != judged) {
+      HORUS_RETURN_IF_ERROR(memo ? scorer_.Judge(ledger_->states(), state, of_state)
+                                 : scorer_.Weigh(ledger_->states(), state, of_state));
       judged = state;
     }
     DeviceVerdict verdict = of_state;
-    BarDevice(ledger, device, view, verdict);
+    BarDevice(*ledger_, device, *view_, verdict);
     if (verdict.reason != Reason::kNone) {
       ++result.refused[static_cast<size_t>(verdict.reason)];
       continue;
@@ -72,7 +71,7 @@ absl::Status Search::GatherNode(const Ledger& ledger, uint32_t node_row, const J
     }
     const double cost = verdict.cost + place_cost;
     if (!std::isfinite(cost)) return NotFinite(policy, place.node, cost);
-    fitting_.push_back({cost, i, single ? 0 : GroupOf(ledger.state(device)), verdict.own_work});
+    fitting_.push_back({cost, i, single ? 0 : GroupOf(ledger_->state(device)), verdict.own_work});
   }
   result.fitting += static_cast<uint32_t>(fitting_.size());
   return absl::OkStatus();
@@ -92,16 +91,15 @@ void Search::TakeSingle(uint32_t node_row, SearchResult& result) {
 }
 
 // Keeps what the node can give, per group, and books the whole gang on it where that is cheapest so far.
-void Search::TakeGang(const Ledger& ledger, uint32_t node_row, const JobView& view, int64_t host_tasks,
-                      SearchResult& result) {
-  const int32_t per_task = SlotsPerTask(*view.job);
-  const bool cpu_only = IsCpuOnly(*view.job);
+void Search::TakeGang(uint32_t node_row, int64_t host_tasks, SearchResult& result) {
+  const int32_t per_task = SlotsPerTask(*view_->job);
+  const bool cpu_only = IsCpuOnly(*view_->job);
   std::ranges::sort(fitting_, [](const PricedGpu& a, const PricedGpu& b) {
     return std::tie(a.group, a.cost, a.device) < std::tie(b.group, b.cost, b.device);
   });
   for (size_t begin = 0, end = 0; begin < fitting_.size(); begin = end) {
     while (end < fitting_.size() && fitting_[end].group == fitting_[begin].group) ++end;
-    if (const auto gpus = static_cast<uint32_t>(end - begin); view.job->tasks == 1 && gpus > result.most_fitting) {
+    if (const auto gpus = static_cast<uint32_t>(end - begin); view_->job->tasks == 1 && gpus > result.most_fitting) {
       result.most_fitting = gpus;
       result.most_node_row = node_row;
     }
@@ -119,17 +117,17 @@ void Search::TakeGang(const Ledger& ledger, uint32_t node_row, const JobView& vi
     offered_.insert(offered_.end(), here.begin(), here.begin() + static_cast<ptrdiff_t>(kept));
     if (waits_) {
       const auto device = static_cast<size_t>(here.front().device);
-      offer.speed = view.WorkOn(ledger.spec(node_row).devices[device].type);
+      offer.speed = view_->WorkOn(ledger_->spec(node_row).devices[device].type);
     }
-    offer.cost = OfferCost(offer, view, tasks);
+    offer.cost = OfferCost(offer, tasks);
     offers_.push_back(offer);
-    if (tasks < view.job->tasks || !Beats(offer.cost, result.second)) continue;
+    if (tasks < view_->job->tasks || !Beats(offer.cost, result.second)) continue;
     Placement placement{.cost = offer.cost};
     if (cpu_only) {
       for (int32_t task = 0; task < tasks; ++task) placement.slots.push_back(SlotAt(node_row, kNoDevice, task));
     } else {
       const double cutoff = result.second.slots.empty() ? std::numeric_limits<double>::infinity() : result.second.cost;
-      TakeTogether(ledger, view, offers_.back(), cutoff, placement);
+      TakeTogether(offers_.back(), cutoff, placement);
       if (placement.slots.empty()) continue;
     }
     if (Beats(placement.cost, result.best)) std::swap(placement, result.best);
@@ -137,35 +135,34 @@ void Search::TakeGang(const Ledger& ledger, uint32_t node_row, const JobView& vi
   }
 }
 
-absl::Status Search::Scan(const Ledger& ledger, const JobView& view, std::span<const uint32_t> nodes, bool all,
-                          SearchResult& result) {
+absl::Status Search::Scan(std::span<const uint32_t> nodes, bool all, SearchResult& result) {
   offers_.clear();
   offered_.clear();
-  const JobSpec& job = *view.job;
-  if (job.tasks == 1 && scorer_.policy().PricesNode(job)) return RunNodes(ledger, view, nodes, all, result);
+  const JobSpec& job = *view_->job;
+  if (job.tasks == 1 && scorer_.policy().PricesNode(job)) return RunNodes(nodes, all, result);
   const bool single = SlotCount(job) == 1;
   for (const uint32_t node_row : nodes) {
-    const LedgerNode& node = ledger.node(node_row);
+    const LedgerNode& node = ledger_->node(node_row);
     const auto devices = IsCpuOnly(job) ? 1u : static_cast<uint32_t>(node.spec->devices.size());
-    const Reason reason = AdmitNode(scorer_.policy(), ledger, node_row, job);
+    const Reason reason = AdmitNode(scorer_.policy(), *ledger_, node_row, job);
     if (reason != Reason::kNone) {
       result.refused[static_cast<size_t>(reason)] += devices;
       continue;
     }
-    HORUS_RETURN_IF_ERROR(GatherNode(ledger, node_row, view, /*memo=*/true, result));
+    HORUS_RETURN_IF_ERROR(GatherNode(node_row, /*memo=*/true, result));
     if (single) {
       TakeSingle(node_row, result);
     } else {
-      TakeGang(ledger, node_row, view, HostTasks(job, node.free, job.tasks), result);
+      TakeGang(node_row, HostTasks(job, node.free, job.tasks), result);
     }
   }
   if (!single && result.best.slots.empty() && job.tasks > 1) {
-    CountOffers(ledger, view, result);
+    CountOffers(result);
     const auto at = [&](double pace, Span& best) {
-      SpreadGang(ledger, view, pace, best);
+      SpreadGang(pace, best);
       return absl::OkStatus();
     };
-    HORUS_RETURN_IF_ERROR(SpreadAtPaces(ledger, view, at, result));
+    HORUS_RETURN_IF_ERROR(SpreadAtPaces(at, result));
   }
   if (!result.best.slots.empty()) {
     result.refused = {};
@@ -175,12 +172,12 @@ absl::Status Search::Scan(const Ledger& ledger, const JobView& view, std::span<c
   return absl::OkStatus();
 }
 
-absl::Status Search::CheapestOn(const Ledger& ledger, uint32_t node_row, const JobView& view, double& cost) {
-  const LedgerNode& node = ledger.node(node_row);
+absl::Status Search::CheapestOn(uint32_t node_row, double& cost) {
+  const LedgerNode& node = ledger_->node(node_row);
   by_floor_.clear();
   for (int32_t i = 0; i < node.devices; ++i) {
     const uint32_t device = node.first_device + static_cast<uint32_t>(i);
-    const double floor = floors_[ledger.state_id(device)];
+    const double floor = floors_[ledger_->state_id(device)];
     if (floor < std::numeric_limits<double>::infinity()) by_floor_.push_back({floor, device});
   }
   std::ranges::sort(by_floor_);
@@ -188,27 +185,28 @@ absl::Status Search::CheapestOn(const Ledger& ledger, uint32_t node_row, const J
   for (const auto& [floor, device] : by_floor_) {
     if (floor >= cost) break;
     DeviceVerdict verdict;
-    HORUS_RETURN_IF_ERROR(JudgeDevice(scorer_, ledger, view, device, /*memo=*/true, verdict));
+    HORUS_RETURN_IF_ERROR(JudgeDevice(scorer_, *ledger_, *view_, device, /*memo=*/true, verdict));
     if (verdict.reason == Reason::kNone) cost = std::min(cost, verdict.cost);
   }
-  if (scorer_.policy().uses_place()) cost += scorer_.policy().ScorePlace(PlaceOf(ledger, node_row, view.job->id, 0));
+  if (scorer_.policy().uses_place())
+    cost += scorer_.policy().ScorePlace(PlaceOf(*ledger_, node_row, view_->job->id, 0));
   return absl::OkStatus();
 }
 
-absl::Status Search::RunOne(const Ledger& ledger, const JobView& view, uint32_t node_row, NodeAnswer& answer) {
+absl::Status Search::RunOne(uint32_t node_row, NodeAnswer& answer) {
   answer = {.known = true};
-  answer.reason = AdmitNode(scorer_.policy(), ledger, node_row, *view.job);
+  answer.reason = AdmitNode(scorer_.policy(), *ledger_, node_row, *view_->job);
   if (answer.reason != Reason::kNone) return absl::OkStatus();
   if (!floors_.empty()) {
     double cost = 0;
-    HORUS_RETURN_IF_ERROR(CheapestOn(ledger, node_row, view, cost));
+    HORUS_RETURN_IF_ERROR(CheapestOn(node_row, cost));
     if (std::isfinite(cost)) {
       answer.cost = cost;
       return absl::OkStatus();
     }
   }
   one_.refused = {};
-  HORUS_RETURN_IF_ERROR(GatherNode(ledger, node_row, view, /*memo=*/true, one_));
+  HORUS_RETURN_IF_ERROR(GatherNode(node_row, /*memo=*/true, one_));
   if (fitting_.empty()) {
     answer.reason = MostRefused(one_.refused);
     return absl::OkStatus();
@@ -220,8 +218,9 @@ absl::Status Search::RunOne(const Ledger& ledger, const JobView& view, uint32_t 
 
 absl::Status Search::RunEach(const Ledger& ledger, const JobView& view, std::span<const uint32_t> nodes,
                              std::vector<NodeAnswer>& answers) {
+  SetCall(ledger, view);
   answers.resize(nodes.size());
-  const bool keep = CanRank(view);  // else the job's id or lots are in the price
+  const bool keep = CanRank();  // else the job's id or lots are in the price
   const std::span<NodeAnswer> kept =
       keep ? answers_.Of(ledger, RequestOn(ledger, view), scorer_.model().epoch()) : std::span<NodeAnswer>();
   floors_.clear();
@@ -233,14 +232,14 @@ absl::Status Search::RunEach(const Ledger& ledger, const JobView& view, std::spa
     const size_t worth = unknown == nodes.size() ? 32 : 4;
     if (worth * unknown > ledger.order().size()) {
       HORUS_RETURN_IF_ERROR(index_.CatchUp(ledger));
-      HORUS_RETURN_IF_ERROR(rankings_.Bound(ledger, index_, scorer_, floors_));
+      HORUS_RETURN_IF_ERROR(rankings_.Bound(ledger, floors_));
     }
   }
   for (size_t i = 0; i < nodes.size(); ++i) {
     NodeAnswer& answer = keep ? kept[nodes[i]] : answers[i];
     if (!keep || !answer.known) {
       NodeAnswer found;
-      HORUS_RETURN_IF_ERROR(RunOne(ledger, view, nodes[i], found));
+      HORUS_RETURN_IF_ERROR(RunOne(nodes[i], found));
       answer = found;
     }
     answers[i] = answer;
@@ -248,16 +247,16 @@ absl::Status Search::RunEach(const Ledger& ledger, const JobView& view, std::spa
   return absl::OkStatus();
 }
 
-bool Search::CanRank(const JobView& view) const {
+bool Search::CanRank() const {
   const Policy& policy = scorer_.policy();
-  return GpuCount(*view.job) == 1 && !scorer_.exhaustive() && !policy.PricesNode(*view.job) &&
+  return GpuCount(*view_->job) == 1 && !scorer_.exhaustive() && !policy.PricesNode(*view_->job) &&
          !(policy.uses_place() && policy.place_by_device());
 }
 
-absl::Status Search::TakeRanked(const Ledger& ledger, const JobView& view, SearchResult& result) {
-  HORUS_RETURN_IF_ERROR(index_.CatchUp(ledger));
+absl::Status Search::TakeRanked(SearchResult& result) {
+  HORUS_RETURN_IF_ERROR(index_.CatchUp(*ledger_));
   Ranking* ranking = nullptr;
-  HORUS_RETURN_IF_ERROR(rankings_.Find(ledger, index_, scorer_, ranking));
+  HORUS_RETURN_IF_ERROR(rankings_.Find(*ledger_, ranking));
   struct Found {
     double cost = std::numeric_limits<double>::infinity();
     NodeId node = 0;
@@ -275,9 +274,9 @@ absl::Status Search::TakeRanked(const Ledger& ledger, const JobView& view, Searc
     index_.ForEach(entry.state, [&](const DeviceIndex::Member& member) {
       Found found{entry.cost + member.place, member.node, member.device, member.node_row};
       if (found.cost > second.cost) return false;
-      const uint32_t device = ledger.node(member.node_row).first_device + static_cast<uint32_t>(member.device);
-      if (AdmitNode(scorer_.policy(), ledger, member.node_row, *view.job) != Reason::kNone ||
-          BarsFrom(ledger, device, view) != Reason::kNone) {
+      const uint32_t device = ledger_->node(member.node_row).first_device + static_cast<uint32_t>(member.device);
+      if (AdmitNode(scorer_.policy(), *ledger_, member.node_row, *view_->job) != Reason::kNone ||
+          BarsFrom(*ledger_, device, *view_) != Reason::kNone) {
         return true;
       }
       if (!std::isfinite(found.cost)) non_finite = found;
@@ -293,8 +292,7 @@ absl::Status Search::TakeRanked(const Ledger& ledger, const JobView& view, Searc
     for (bool found = true; found;) {
       RankedState state;
       // Nothing dearer can still hold something better than the second best.
-      HORUS_RETURN_IF_ERROR(
-          rankings_.Pop(ledger, index_, scorer_, second.cost, index_.place_floor(), *ranking, state, found));
+      HORUS_RETURN_IF_ERROR(rankings_.Pop(*ledger_, second.cost, index_.place_floor(), *ranking, state, found));
       // A state that lost its devices and got others is listed again; equal ones come one after the other.
       if (!found || (!popped_.empty() && popped_.back().state == state.state)) continue;
       popped_.push_back(state);
@@ -304,7 +302,7 @@ absl::Status Search::TakeRanked(const Ledger& ledger, const JobView& view, Searc
     rankings_.Push(*ranking, popped_);
     ranking->generation = index_.generation();
     if (ranking->cutoff + index_.place_floor() > second.cost || std::isinf(ranking->cutoff)) break;
-    HORUS_RETURN_IF_ERROR(rankings_.Extend(ledger, index_, scorer_, *ranking));
+    HORUS_RETURN_IF_ERROR(rankings_.Extend(*ledger_, *ranking));
   }
   const auto place = [](const Found& found, Placement& placement) {
     if (std::isinf(found.cost)) return;
@@ -319,25 +317,24 @@ absl::Status Search::TakeRanked(const Ledger& ledger, const JobView& view, Searc
 absl::Status Search::Run(const Ledger& ledger, const JobView& view, const std::vector<uint32_t>* nodes,
                          SearchResult& result, bool why) {
   result = SearchResult();
-  waits_ = GpuCount(*view.job) > 1 && scorer_.policy().maximises_work();
-  linked_ = Linked(view);
-  if (nodes == nullptr && CanRank(view)) {
+  SetCall(ledger, view);
+  if (nodes == nullptr && CanRank()) {
     if (max_candidates_ > 0 && ledger.device_count() > max_candidates_) {
-      HORUS_RETURN_IF_ERROR(TakeSampled(ledger, view, result));
+      HORUS_RETURN_IF_ERROR(TakeSampled(result));
       if (!result.best.slots.empty()) return absl::OkStatus();
       result = SearchResult();  // what fits somewhere is not refused
     }
-    HORUS_RETURN_IF_ERROR(TakeRanked(ledger, view, result));
+    HORUS_RETURN_IF_ERROR(TakeRanked(result));
     if (!result.best.slots.empty() || !why) return absl::OkStatus();
     return refusals_.Count(ledger, view, result.refused, result.nearest);
   }
-  if (nodes == nullptr && CanIndexGang(view)) {
-    HORUS_RETURN_IF_ERROR(TakeIndexedGang(ledger, view, result));
+  if (nodes == nullptr && CanIndexGang()) {
+    HORUS_RETURN_IF_ERROR(TakeIndexedGang(result));
     result.refused = {};
     if (!result.best.slots.empty() || !why) return absl::OkStatus();
     result = SearchResult();
   }
-  return Scan(ledger, view, nodes == nullptr ? ledger.order() : *nodes, nodes == nullptr, result);
+  return Scan(nodes == nullptr ? ledger.order() : *nodes, nodes == nullptr, result);
 }
 
 // The bounded search: the best of a few devices, drawn by seed and job.
@@ -348,46 +345,46 @@ constexpr double kAsGood = 0.005;  // less than that above the least cost is as 
 }  // namespace
 
 // What the device costs at least: nobody slows anybody there. Without knowledge of the policy, anything.
-double Search::LeastCostOf(const DeviceRow& device, const JobView& view) const {
+double Search::LeastCostOf(const DeviceRow& device) const {
   const LeastCost* least = scorer_.policy().least_cost();
-  const JobView::OnType* on = view.On(device.type);
+  const JobView::OnType* on = view_->On(device.type);
   if (least == nullptr || on == nullptr) return -std::numeric_limits<double>::infinity();
   return least->own_work * on->SpeedOn(device.compute_share) + (device.tenants.empty() ? least->idle : 0) +
          std::min(0.0, least->memory_left);
 }
 
-void Search::DrawDevices(const Ledger& ledger, const JobView& view) {
+void Search::DrawDevices() {
   drawn_.clear();
-  uint64_t draw = CombineHash(sample_seed_, view.job->id);
+  uint64_t draw = CombineHash(sample_seed_, view_->job->id);
   for (uint32_t i = 0; i < kDrawsACandidate * max_candidates_; ++i) {
     draw = Mix64(draw);
-    const uint32_t node_row = ledger.order()[(draw >> 32) % ledger.order().size()];
-    const LedgerNode& node = ledger.node(node_row);
-    if (node.devices == 0 || AdmitNode(scorer_.policy(), ledger, node_row, *view.job) != Reason::kNone) continue;
+    const uint32_t node_row = ledger_->order()[(draw >> 32) % ledger_->order().size()];
+    const LedgerNode& node = ledger_->node(node_row);
+    if (node.devices == 0 || AdmitNode(scorer_.policy(), *ledger_, node_row, *view_->job) != Reason::kNone) continue;
     const auto index = static_cast<int32_t>((draw & 0xFFFFFFFFu) % static_cast<uint64_t>(node.devices));
-    const DeviceRow& device = ledger.state(node.first_device + static_cast<uint32_t>(index));
-    if (view.On(device.type) == nullptr) continue;
-    drawn_.push_back({LeastCostOf(device, view), device.util_pct, node.id, index, node_row});
+    const DeviceRow& device = ledger_->state(node.first_device + static_cast<uint32_t>(index));
+    if (view_->On(device.type) == nullptr) continue;
+    drawn_.push_back({LeastCostOf(device), device.util_pct, node.id, index, node_row});
   }
   std::ranges::sort(drawn_);
   drawn_.erase(std::unique(drawn_.begin(), drawn_.end()), drawn_.end());
 }
 
-absl::Status Search::TakeSampled(const Ledger& ledger, const JobView& view, SearchResult& result) {
-  DrawDevices(ledger, view);
+absl::Status Search::TakeSampled(SearchResult& result) {
+  DrawDevices();
   const Policy& policy = scorer_.policy();
   NodeId best_node = 0;
   uint32_t judged = 0;
   for (const Drawn& one : drawn_) {
     const bool found = !result.best.slots.empty();
     if (found && (judged == max_candidates_ || result.best.cost - one.least <= kAsGood * std::abs(one.least))) break;
-    const uint32_t device = ledger.node(one.node_row).first_device + static_cast<uint32_t>(one.device);
+    const uint32_t device = ledger_->node(one.node_row).first_device + static_cast<uint32_t>(one.device);
     DeviceVerdict verdict;
     ++judged;
-    HORUS_RETURN_IF_ERROR(JudgeDevice(scorer_, ledger, view, device, /*memo=*/false, verdict));
+    HORUS_RETURN_IF_ERROR(JudgeDevice(scorer_, *ledger_, *view_, device, /*memo=*/false, verdict));
     if (verdict.reason != Reason::kNone) continue;
     double cost = verdict.cost;
-    if (policy.uses_place()) cost += policy.ScorePlace(PlaceOf(ledger, one.node_row, view.job->id, one.device));
+    if (policy.uses_place()) cost += policy.ScorePlace(PlaceOf(*ledger_, one.node_row, view_->job->id, one.device));
     if (!std::isfinite(cost)) return NotFinite(policy, one.node, cost);
     const bool better = !found || std::tuple(cost, one.node, one.device) <
                                       std::tuple(result.best.cost, best_node, result.best.slots[0].device);

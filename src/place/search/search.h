@@ -65,7 +65,7 @@ class Search {
         index_(scorer.policy(), scorer.limits()),
         gangs_(scorer.limits()),
         paces_(cache_bytes / 4),
-        rankings_(cache_bytes / 4),
+        rankings_(scorer, index_, cache_bytes / 4),
         refusals_(scorer, cache_bytes / 4),
         pricer_(scorer),
         scores_(cache_bytes / 4),
@@ -133,12 +133,12 @@ class Search {
     std::vector<PricedGpu> gpus;  // pick by pick; empty for a job without GPUs
   };
 
-  [[nodiscard]] absl::Status RunOne(const Ledger& ledger, const JobView& view, uint32_t node_row, NodeAnswer& answer);
+  [[nodiscard]] absl::Status RunOne(uint32_t node_row, NodeAnswer& answer);
   // The least cost on the node's devices by floors_; infinity = none takes the job.
-  [[nodiscard]] absl::Status CheapestOn(const Ledger& ledger, uint32_t node_row, const JobView& view, double& cost);
-  [[nodiscard]] bool CanRank(const JobView& view) const;
+  [[nodiscard]] absl::Status CheapestOn(uint32_t node_row, double& cost);
+  [[nodiscard]] bool CanRank() const;
   // The best two places of a job of one GPU, by the rankings. If nothing is found, `result` stays as it is.
-  [[nodiscard]] absl::Status TakeRanked(const Ledger& ledger, const JobView& view, SearchResult& result);
+  [[nodiscard]] absl::Status TakeRanked(SearchResult& result);
   // The bounded search (max_candidates_) prices those of the drawn devices that may be best. Once a place was found, it
   // stops after max_candidates_. If nothing is found, `result` stays as it is.
   struct Drawn {
@@ -150,45 +150,37 @@ class Search {
     friend auto operator<=>(const Drawn&, const Drawn&) = default;
   };
   static constexpr uint32_t kDrawsACandidate = 4;  // devices drawn for each that is priced; chosen
-  [[nodiscard]] double LeastCostOf(const DeviceRow& device, const JobView& view) const;
-  void DrawDevices(const Ledger& ledger, const JobView& view);
-  [[nodiscard]] absl::Status TakeSampled(const Ledger& ledger, const JobView& view, SearchResult& result);
-  [[nodiscard]] absl::Status Scan(const Ledger& ledger, const JobView& view, std::span<const uint32_t> nodes, bool all,
-                                  SearchResult& result);
-  [[nodiscard]] absl::Status GatherNode(const Ledger& ledger, uint32_t node_row, const JobView& view, bool memo,
-                                        SearchResult& result);
+  [[nodiscard]] double LeastCostOf(const DeviceRow& device) const;
+  void DrawDevices();
+  [[nodiscard]] absl::Status TakeSampled(SearchResult& result);
+  [[nodiscard]] absl::Status Scan(std::span<const uint32_t> nodes, bool all, SearchResult& result);
+  [[nodiscard]] absl::Status GatherNode(uint32_t node_row, bool memo, SearchResult& result);
   // The same for policies that price nodes (search_nodes.cc): one task, and the offers of a gang.
-  [[nodiscard]] absl::Status RunNodes(const Ledger& ledger, const JobView& view, std::span<const uint32_t> nodes,
-                                      bool all, SearchResult& result);
-  [[nodiscard]] absl::Status TakeNode(const Ledger& ledger, const JobView& view, uint32_t node_row, double cost,
-                                      Placement& placement);
-  [[nodiscard]] absl::Status GatherPriced(const Ledger& ledger, const JobView& view, uint32_t node_row,
-                                          SearchResult& result);
-  static void AddRefusals(const Ledger& ledger, const JobSpec& job, uint32_t node_row, const NodeOutcome& outcome,
-                          SearchResult& result);
+  [[nodiscard]] absl::Status RunNodes(std::span<const uint32_t> nodes, bool all, SearchResult& result);
+  [[nodiscard]] absl::Status TakeNode(uint32_t node_row, double cost, Placement& placement);
+  [[nodiscard]] absl::Status GatherPriced(uint32_t node_row, SearchResult& result);
+  void AddRefusals(uint32_t node_row, const NodeOutcome& outcome, SearchResult& result);
   void TakeSingle(uint32_t node_row, SearchResult& result);
-  void TakeGang(const Ledger& ledger, uint32_t node_row, const JobView& view, int64_t host_tasks, SearchResult& result);
+  void TakeGang(uint32_t node_row, int64_t host_tasks, SearchResult& result);
   // Places the whole gang on `offer`, which has room for it; no slots unless it costs less than `cutoff`.
-  void TakeTogether(const Ledger& ledger, const JobView& view, const NodeOffer& offer, double cutoff,
-                    Placement& placement) const;
+  void TakeTogether(const NodeOffer& offer, double cutoff, Placement& placement) const;
 
   // Gangs over nodes (gang.cc). `at` finds the best span at a pace: SpreadGang or SpreadIndexed.
   using AtPace = std::function<absl::Status(double pace, Span& best)>;
-  [[nodiscard]] absl::Status SpreadAtPaces(const Ledger& ledger, const JobView& view, const AtPace& at,
-                                           SearchResult& result);
-  void SpreadGang(const Ledger& ledger, const JobView& view, double pace, Span& best) const;
+  [[nodiscard]] absl::Status SpreadAtPaces(const AtPace& at, SearchResult& result);
+  void SpreadGang(double pace, Span& best) const;
   // Counts what each group offers the gang, to explain a refusal.
-  void CountOffers(const Ledger& ledger, const JobView& view, SearchResult& result) const;
-  void TakeSpan(const Ledger& ledger, const JobView& view, const Span& best, SearchResult& result) const;
-  void TrySpan(const Ledger& ledger, const JobView& view, double pace, std::vector<Share> shares, Span& best) const;
+  void CountOffers(SearchResult& result) const;
+  void TakeSpan(const Span& best, SearchResult& result) const;
+  void TrySpan(double pace, std::vector<Share> shares, Span& best) const;
   // Chooses the devices on the span's nodes and prices them.
-  void Settle(const Ledger& ledger, const JobView& view, Span& span) const;
+  void Settle(Span& span) const;
   [[nodiscard]] std::span<const PricedGpu> Offered(const NodeOffer& offer) const {
     return std::span(offered_).subspan(offer.first, offer.count);
   }
   [[nodiscard]] static bool Keeps(const NodeOffer& offer, const PricedGpu& gpu, double pace);
-  [[nodiscard]] double OfferCost(const NodeOffer& offer, const JobView& view, int32_t tasks) const;
-  [[nodiscard]] Share ShareOf(const JobView& view, uint32_t offer, double pace) const;
+  [[nodiscard]] double OfferCost(const NodeOffer& offer, int32_t tasks) const;
+  [[nodiscard]] Share ShareOf(uint32_t offer, double pace) const;
   // Appends the `count` cheapest devices of the offer within the pace.
   void AddCheapest(const NodeOffer& offer, size_t count, double pace, std::vector<PricedGpu>& gpus) const;
 
@@ -202,31 +194,26 @@ class Search {
     int64_t most = 0;  // upper bound on the tasks that it holds
   };
   // Whether the paces of devices count: not where the price of their node stands for them.
-  [[nodiscard]] bool Timed(const JobView& view) const { return waits_ && !scorer_.policy().PricesNode(*view.job); }
+  [[nodiscard]] bool Timed() const { return waits_ && !scorer_.policy().PricesNode(*view_->job); }
   // Sets tasks_on_ and racks_on_ for a pace.
-  [[nodiscard]] absl::Status CountTasks(const Ledger& ledger, const JobView& view, double pace);
+  [[nodiscard]] absl::Status CountTasks(double pace);
   [[nodiscard]] std::span<const int32_t> TasksOn(uint32_t begin, uint32_t end) const {
     return std::span(tasks_on_).subspan(begin, end - begin);
   }
   // `exact`: the node's offers would say the same; else they may say less.
-  [[nodiscard]] absl::Status CountEntry(const Ledger& ledger, const JobView& view, const GangIndex::Entry& entry,
-                                        double pace, bool& exact, int32_t& tasks);
+  [[nodiscard]] absl::Status CountEntry(const GangIndex::Entry& entry, double pace, bool& exact, int32_t& tasks);
   // Makes tasks_on_ exact for one rack, and adds it up. Nodes make offers only where their devices' paces are in doubt.
-  [[nodiscard]] absl::Status CountRack(const Ledger& ledger, const JobView& view, const GangIndex::Rack& rack,
-                                       double pace, int64_t& tasks, SearchResult& result);
+  [[nodiscard]] absl::Status CountRack(const GangIndex::Rack& rack, double pace, int64_t& tasks, SearchResult& result);
   // No fewer nodes of these hold so many tasks; all that hold some, if all together hold less.
   [[nodiscard]] size_t LeastNodes(std::span<const int32_t> tasks_on, int64_t tasks);
-  [[nodiscard]] bool CanIndexGang(const JobView& view) const;
-  [[nodiscard]] absl::Status TakeIndexedGang(const Ledger& ledger, const JobView& view, SearchResult& result);
-  [[nodiscard]] absl::Status OfferNode(const Ledger& ledger, const JobView& view, uint32_t node_row,
-                                       SearchResult& result);
+  [[nodiscard]] bool CanIndexGang() const;
+  [[nodiscard]] absl::Status TakeIndexedGang(SearchResult& result);
+  [[nodiscard]] absl::Status OfferNode(uint32_t node_row, SearchResult& result);
   // The offers of one node, which it makes if the node has none yet.
-  [[nodiscard]] absl::Status OffersOf(const Ledger& ledger, const JobView& view, uint32_t node_row, OfferRange& offers,
-                                      SearchResult& result);
-  [[nodiscard]] absl::Status OfferRack(const Ledger& ledger, const JobView& view, const GangIndex::Rack& rack,
-                                       double pace, std::vector<Share>& shares, SearchResult& result);
-  [[nodiscard]] absl::Status SpreadIndexed(const Ledger& ledger, const JobView& view, double pace, Span& best,
-                                           SearchResult& result);
+  [[nodiscard]] absl::Status OffersOf(uint32_t node_row, OfferRange& offers, SearchResult& result);
+  [[nodiscard]] absl::Status OfferRack(const GangIndex::Rack& rack, double pace, std::vector<Share>& shares,
+                                       SearchResult& result);
+  [[nodiscard]] absl::Status SpreadIndexed(double pace, Span& best, SearchResult& result);
   struct RackSpan {  // racks of one group that hold the gang together
     // That TrySpan picks there: all of a rack, but of the one that holds least only as many as needed.
     size_t nodes = 0;
@@ -237,19 +224,20 @@ class Search {
   };
   // Keeps those of fewest nodes, then racks: the others cannot be best, whatever they cost.
   static void KeepFewest(RackSpan span, std::vector<RackSpan>& fewest);
-  [[nodiscard]] absl::Status SpreadGroup(const Ledger& ledger, const JobView& view, std::span<IndexedRack> racks,
-                                         double pace, std::vector<RackSpan>& fewest, SearchResult& result);
-  [[nodiscard]] absl::Status SpreadOverRacks(const Ledger& ledger, const JobView& view,
-                                             std::span<const IndexedRack> racks, double pace,
+  [[nodiscard]] absl::Status SpreadGroup(std::span<IndexedRack> racks, double pace, std::vector<RackSpan>& fewest,
+                                         SearchResult& result);
+  [[nodiscard]] absl::Status SpreadOverRacks(std::span<const IndexedRack> racks, double pace,
                                              std::vector<RackSpan>& fewest, SearchResult& result);
 
-  // Whether the job is a gang whose communication is priced.
-  [[nodiscard]] bool Linked(const JobView& view) const;
+  void SetCall(const Ledger& ledger, const JobView& view);
+  // The GangPace::communication on those GPUs.
+  [[nodiscard]] double Communication(std::span<const GangSlot> slots) const;
   // The GangPace on the GPUs of the span.
-  [[nodiscard]] GangPace PaceOf(const Ledger& ledger, const JobView& view, const Span& span) const;
+  [[nodiscard]] GangPace PaceOf(const Span& span) const;
+  [[nodiscard]] std::vector<PricedGpu> PartsOf(const NodeSpec& node, const NodeOffer& offer, Reach reach) const;
   // All GPUs of the offer in one part of the node (`reach`): the part whose cheapest `gpus` cost least. False = no part
   // has enough.
-  [[nodiscard]] bool ChooseInPart(const Ledger& ledger, const NodeOffer& offer, size_t gpus, double pace, Reach reach,
+  [[nodiscard]] bool ChooseInPart(const NodeOffer& offer, size_t gpus, double pace, Reach reach,
                                   std::vector<PricedGpu>& part) const;
 
   Scorer& scorer_;
@@ -274,12 +262,14 @@ class Search {
   std::vector<uint32_t> holding_;      // scratch of LeastNodes
   std::vector<NodeOffer> offers_;
   std::vector<PricedGpu> offered_;
-  IdMap<OfferRange> node_offers_;  // by node row
+  IdMap<OfferRange> node_offers_;   // by node row
+  const Ledger* ledger_ = nullptr;  // of the current call, as the next three
+  const JobView* view_ = nullptr;
+  bool waits_ = false;   // the job is a gang, and the policy counts the speed of its slowest GPU
+  bool linked_ = false;  // and prices its communication
   double rack_oversubscription_ = 1;
   uint32_t max_candidates_ = 0;
   uint64_t sample_seed_ = 0;
-  bool waits_ = false;   // the current job is a gang, and the policy counts the speed of its slowest GPU
-  bool linked_ = false;  // and also its communication
 };
 
 }  // namespace horus

@@ -232,16 +232,15 @@ class TwoBest {
 
 }  // namespace
 
-absl::Status Search::RunNodes(const Ledger& ledger, const JobView& view, std::span<const uint32_t> nodes, bool all,
-                              SearchResult& result) {
-  const JobSpec& job = *view.job;
+absl::Status Search::RunNodes(std::span<const uint32_t> nodes, bool all, SearchResult& result) {
+  const JobSpec& job = *view_->job;
   const Policy& policy = scorer_.policy();
   const bool draws = policy.draws();
   TwoBest two;
   // A draw is never negative, so what is above the second best without it stays out.
   const auto offer = [&](double cost, uint32_t row) {
     if (cost >= two.second) return;
-    two.Offer(draws ? cost + policy.Draw(job.id, ledger.spec(row).id) : cost, row);
+    two.Offer(draws ? cost + policy.Draw(job.id, ledger_->spec(row).id) : cost, row);
   };
   const auto note_most = [&](uint32_t most, uint32_t row) {
     if (job.gpus_per_task <= 1 || most <= result.most_fitting) return;
@@ -250,7 +249,7 @@ absl::Status Search::RunNodes(const Ledger& ledger, const JobView& view, std::sp
   };
   if (all && !scorer_.exhaustive()) {
     HORUS_ASSIGN_OR_RETURN(const NodeScores::Prices* const kept,
-                           scores_.Of(ledger, view, scorer_.model().epoch(), pricer_));
+                           scores_.Of(*ledger_, *view_, scorer_.model().epoch(), pricer_));
     result.refused = kept->refused;
     result.fitting = kept->fitting_in_all;
     for (const uint32_t row : nodes) offer(kept->cost[row], row);
@@ -260,8 +259,8 @@ absl::Status Search::RunNodes(const Ledger& ledger, const JobView& view, std::sp
   } else {
     for (const uint32_t row : nodes) {
       NodeOutcome outcome;
-      HORUS_RETURN_IF_ERROR(pricer_.Price(ledger, view, row, outcome));
-      AddRefusals(ledger, job, row, outcome, result);
+      HORUS_RETURN_IF_ERROR(pricer_.Price(*ledger_, *view_, row, outcome));
+      AddRefusals(row, outcome, result);
       offer(outcome.cost, row);
       note_most(outcome.most, row);
     }
@@ -271,15 +270,14 @@ absl::Status Search::RunNodes(const Ledger& ledger, const JobView& view, std::sp
     return absl::OkStatus();
   }
   result.refused = {};
-  HORUS_RETURN_IF_ERROR(TakeNode(ledger, view, two.best_row, two.best, result.best));
+  HORUS_RETURN_IF_ERROR(TakeNode(two.best_row, two.best, result.best));
   if (two.second == TwoBest::kNone) return absl::OkStatus();
-  return TakeNode(ledger, view, two.second_row, two.second, result.second);
+  return TakeNode(two.second_row, two.second, result.second);
 }
 
-void Search::AddRefusals(const Ledger& ledger, const JobSpec& job, uint32_t node_row, const NodeOutcome& outcome,
-                         SearchResult& result) {
+void Search::AddRefusals(uint32_t node_row, const NodeOutcome& outcome, SearchResult& result) {
   if (outcome.refused != Reason::kNone) {
-    const size_t devices = IsCpuOnly(job) ? 1 : ledger.spec(node_row).devices.size();
+    const size_t devices = IsCpuOnly(*view_->job) ? 1 : ledger_->spec(node_row).devices.size();
     result.refused[static_cast<size_t>(outcome.refused)] += static_cast<uint32_t>(devices);
   }
   for (const Reason reason : outcome.devices) {
@@ -288,40 +286,39 @@ void Search::AddRefusals(const Ledger& ledger, const JobSpec& job, uint32_t node
   result.fitting += outcome.fitting;
 }
 
-absl::Status Search::TakeNode(const Ledger& ledger, const JobView& view, uint32_t node_row, double cost,
-                              Placement& placement) {
+absl::Status Search::TakeNode(uint32_t node_row, double cost, Placement& placement) {
   NodeOutcome outcome;
-  HORUS_RETURN_IF_ERROR(pricer_.Price(ledger, view, node_row, outcome));
+  HORUS_RETURN_IF_ERROR(pricer_.Price(*ledger_, *view_, node_row, outcome));
   placement.cost = cost;
   placement.slots.clear();
-  if (IsCpuOnly(*view.job)) placement.slots.push_back(SlotAt(node_row, kNoDevice));
+  if (IsCpuOnly(*view_->job)) placement.slots.push_back(SlotAt(node_row, kNoDevice));
   for (const int32_t device : outcome.chosen) placement.slots.push_back(SlotAt(node_row, device));
   return absl::OkStatus();
 }
 
-absl::Status Search::GatherPriced(const Ledger& ledger, const JobView& view, uint32_t node_row, SearchResult& result) {
+absl::Status Search::GatherPriced(uint32_t node_row, SearchResult& result) {
   NodeOutcome outcome;
   fitting_.clear();
-  HORUS_RETURN_IF_ERROR(pricer_.Price(ledger, view, node_row, outcome));
-  AddRefusals(ledger, *view.job, node_row, outcome, result);
+  HORUS_RETURN_IF_ERROR(pricer_.Price(*ledger_, *view_, node_row, outcome));
+  AddRefusals(node_row, outcome, result);
   if (!std::isfinite(outcome.cost)) return absl::OkStatus();
-  if (scorer_.policy().draws()) outcome.cost += scorer_.policy().Draw(view.job->id, pricer_.candidate().node);
-  if (IsCpuOnly(*view.job)) {
+  if (scorer_.policy().draws()) outcome.cost += scorer_.policy().Draw(view_->job->id, pricer_.candidate().node);
+  if (IsCpuOnly(*view_->job)) {
     fitting_.push_back({outcome.cost, kNoDevice, 0});
     return absl::OkStatus();
   }
   // In the price of a task is what the job does on the devices that the policy chose for it.
   double own_work = 0;
   for (size_t i = 0; waits_ && i < outcome.chosen.size(); ++i) {
-    const uint32_t device = ledger.node(node_row).first_device + static_cast<uint32_t>(outcome.chosen[i]);
+    const uint32_t device = ledger_->node(node_row).first_device + static_cast<uint32_t>(outcome.chosen[i]);
     DeviceVerdict verdict;
-    HORUS_RETURN_IF_ERROR(scorer_.Judge(ledger.states(), ledger.state_id(device), verdict));
+    HORUS_RETURN_IF_ERROR(scorer_.Judge(ledger_->states(), ledger_->state_id(device), verdict));
     own_work = i == 0 ? verdict.own_work : std::min(own_work, verdict.own_work);
   }
   const std::span<const NodeDevice> devices = pricer_.candidate().devices;
   for (size_t i = 0; i < devices.size(); ++i) {
     if (!devices[i].fits) continue;
-    fitting_.push_back({outcome.cost / view.job->gpus_per_task, static_cast<int32_t>(i), devices[i].group, own_work});
+    fitting_.push_back({outcome.cost / view_->job->gpus_per_task, static_cast<int32_t>(i), devices[i].group, own_work});
   }
   return absl::OkStatus();
 }
