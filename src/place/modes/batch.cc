@@ -22,6 +22,8 @@ constexpr double kLeastDifference = 1e-6;
 constexpr uint64_t kProgressSteps = 4;  // one by one, two starts, the plan
 
 struct Outcome {
+  explicit Outcome(size_t count) : decisions(count), places(count), jobs(count) {}
+
   bool fits = true;
   std::vector<Decision> decisions;                   // in planning order
   std::vector<Placement> places;                     // in planning order; empty slots: left out
@@ -113,9 +115,6 @@ absl::Status Batcher::TakeCapped(size_t at, Decision decision, Outcome& outcome)
 }
 
 absl::Status Batcher::Select(Outcome& outcome, bool& enough) {
-  outcome.decisions.resize(views_.size());
-  outcome.places.resize(views_.size());
-  outcome.jobs.resize(views_.size());
   enough = true;
   Selection selection(engine_, views_, options_);
   HORUS_RETURN_IF_ERROR(selection.Start(engine_.pricer()));
@@ -139,8 +138,6 @@ absl::Status Batcher::Select(Outcome& outcome, bool& enough) {
 }
 
 absl::Status Batcher::OneByOne(Outcome& outcome) {
-  outcome.decisions.resize(views_.size());
-  outcome.places.resize(views_.size());
   for (size_t at = 0; at < views_.size(); ++at) HORUS_RETURN_IF_ERROR(Decide(at, outcome));
   CountPlaced(outcome);
   return absl::OkStatus();
@@ -200,8 +197,6 @@ absl::Status Batcher::PutBack(size_t at, const Placement& place, Outcome& outcom
 }
 
 absl::Status Batcher::Replay(const Outcome& first, std::span<const BatchPlace> moved, Outcome& outcome) {
-  outcome.decisions.resize(views_.size());
-  outcome.places.resize(views_.size());
   std::vector<size_t> left_out;
   size_t next = 0;
   for (size_t at = 0; at < views_.size() && outcome.fits; ++at) {
@@ -311,7 +306,7 @@ absl::StatusOr<Plan> Batcher::PlanOf(Outcome outcome, double work_one_by_one) {
   std::vector<uint32_t> touched;
   for (size_t at = 0; at < views_.size(); ++at) {
     if (outcome.decisions[at].verdict != Verdict::kPlace) continue;
-    auto job = at < outcome.jobs.size() ? outcome.jobs[at] : nullptr;
+    std::shared_ptr<const JobSpec> job = outcome.jobs[at];
     if (job == nullptr) job = std::make_shared<const JobSpec>(*views_[at].job);
     plan.actions.push_back({ActionKind::kPlace, std::move(job), outcome.decisions[at].slots});
     for (const PlacedSlot& slot : outcome.places[at].slots) touched.push_back(slot.node_row);
@@ -337,7 +332,7 @@ absl::StatusOr<Plan> Batcher::Run(std::optional<std::span<const NodeId>> subset,
   }
   const size_t mark = engine_.ledger().Mark();
   if (engine_.policy().maximises_work()) {
-    Outcome selected;
+    Outcome selected(views_.size());
     bool enough = false;
     HORUS_RETURN_IF_ERROR(Select(selected, enough));
     engine_.ledger().UndoTo(mark);
@@ -348,7 +343,7 @@ absl::StatusOr<Plan> Batcher::Run(std::optional<std::span<const NodeId>> subset,
       return plan;
     }
   }
-  Outcome first;
+  Outcome first(views_.size());
   HORUS_RETURN_IF_ERROR(OneByOne(first));
   const double work = first.work;
   engine_.ledger().UndoTo(mark);
@@ -359,7 +354,7 @@ absl::StatusOr<Plan> Batcher::Run(std::optional<std::span<const NodeId>> subset,
   HORUS_RETURN_IF_ERROR(Search(first, [&] { return going = go_on(); }, moved));
   if (!going || !go_on()) return cancelled();
   engine_.ledger().UndoTo(mark);
-  Outcome better;
+  Outcome better(views_.size());
   better.fits = !moved.empty();
   if (better.fits) HORUS_RETURN_IF_ERROR(Replay(first, moved, better));
   engine_.ledger().UndoTo(mark);
