@@ -231,9 +231,17 @@ absl::Status Scorer::Price(const DeviceCandidate& candidate, DeviceVerdict& verd
 }
 
 absl::Status Scorer::Weigh(const StateTable& states, uint32_t state, DeviceVerdict& verdict) {
-  Evaluation evaluation;
-  HORUS_RETURN_IF_ERROR(Evaluate(states, state, evaluation));
-  verdict = evaluation.verdict;
+  Shortfall shortfall;
+  const DeviceRow& device = states.state(state);
+  const JobView::OnType* on = view_->On(device.type);
+  verdict.own_work = 0;
+  verdict.reason = FitDevice(on == nullptr ? nullptr : &on->tenant, device, limits_, &shortfall);
+  if (verdict.reason == Reason::kNone) {
+    HORUS_RETURN_IF_ERROR(PredictCandidate(states, state, *on));
+    verdict.reason = FitSlowdowns(promises_, before_, after_, limits_, &shortfall);
+    if (verdict.reason == Reason::kNone) return Price(CandidateOf(device, *on), verdict);
+  }
+  verdict.cost = Distance(verdict.reason, shortfall);
   return absl::OkStatus();
 }
 
