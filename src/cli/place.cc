@@ -446,6 +446,20 @@ std::string SharedText(const PlacementReport& placement) {
   return table.empty() ? "" : "\nShared GPUs after the plan (work: 1 = a busy job alone)\n" + table.Render("  ");
 }
 
+// What the users of placed services get beside whom they are.
+std::string ServicesText(const PlacementReport& placement) {
+  Table table({Left("SERVICE"), Right("SLOWED"), Right("FIRST TOKEN"), Right("EACH FURTHER")});
+  const auto text = [](const ServiceTime& time) {
+    return absl::StrCat(Duration(time.estimate_us), " <= ", Duration(time.upper_us));
+  };
+  for (const auto& [job, times] : placement.service_times) {
+    table.AddRow({JobName(placement, job), Factor(times.slowdown), text(times.first_token), text(times.token)});
+  }
+  return table.empty()
+             ? ""
+             : "\nServices where they are (mean <= what nine in ten requests, or the share promised, stay below)\n" + table.Render("  ");
+}
+
 // What each placed service is to tell its engine, so that it takes what it was given and no more.
 std::string EnginesText(const PlacementReport& placement) {
   std::string text;
@@ -574,6 +588,10 @@ void AddEngineArguments(const JobRequest& request, const Cluster& cluster, const
     const GpuType& gpu = report.catalogue->at(device.type);
     const int64_t mem_mib =
         device.mode == SharingMode::kMig ? gpu.mig[static_cast<size_t>(device.mig_profile)].mem_mib : gpu.mem_mib;
+    const double slice =
+        device.mode == SharingMode::kMig ? SliceSpeed(service->demand, static_cast<double>(device.compute_share)) : 1;
+    const auto times = service->At(static_cast<double>(decision.in_plan.estimate) / slice);
+    if (times.has_value()) report.service_times[decision.job] = *times;
     report.engine_arguments[decision.job] = EngineArguments(request.model->run.framework, *service, gpu, mem_mib);
   }
 }
@@ -632,8 +650,8 @@ int RunPlace(const PlaceFlags& options) {
   if (options.json) {
     text = PlacementJson(*placement);
   } else {
-    text = DecisionsText(*placement) + SharedText(*placement) + ResizesText(*placement) + EnginesText(*placement) +
-           (options.explain ? ExplainText(*placement) : "") + TotalsText(*placement);
+    text = DecisionsText(*placement) + SharedText(*placement) + ResizesText(*placement) + ServicesText(*placement) +
+           EnginesText(*placement) + (options.explain ? ExplainText(*placement) : "") + TotalsText(*placement);
     if (!options.out.empty()) text += "  written to            " + options.out + "\n";
   }
   std::fputs(text.c_str(), stdout);

@@ -272,6 +272,14 @@ Json ResizesJson(const PlacementReport& placement) {
   return resizes;
 }
 
+Json ServiceJson(const Service::Slowed& times) {
+  return {{"slowdown", times.slowdown},
+          {"first_token_us", times.first_token.estimate_us},
+          {"first_token_upper_us", times.first_token.upper_us},
+          {"token_us", times.token.estimate_us},
+          {"token_upper_us", times.token.upper_us}};
+}
+
 Json DecisionJson(const PlacementReport& placement, const Decision& decision) {
   const bool placed = decision.verdict == Verdict::kPlace;
   Json slots = Json::array();
@@ -284,6 +292,7 @@ Json DecisionJson(const PlacementReport& placement, const Decision& decision) {
     refused[std::string(ReasonName(static_cast<Reason>(i)))] = decision.refused_devices[i];
   }
   const auto arguments = placement.engine_arguments.find(decision.job);
+  const auto times = placement.service_times.find(decision.job);
   return {
       {"job_id", decision.job},
       {"job", placement.names.Job(decision.job)},
@@ -316,6 +325,7 @@ Json DecisionJson(const PlacementReport& placement, const Decision& decision) {
       {"outside", placement.IsOutside(decision)},
       {"nearest_miss", placed ? Json(nullptr) : MissJson(placement, decision.miss)},
       {"demand", DemandJson(placement.DemandOf(decision))},
+      {"service", times == placement.service_times.end() ? Json(nullptr) : ServiceJson(times->second)},
       {"engine_arguments", arguments == placement.engine_arguments.end() ? Json(nullptr) : Json(arguments->second)}};
 }
 

@@ -20,6 +20,7 @@
 #include "nlohmann/json_fwd.hpp"
 #include "place/decision.h"
 #include "place/state/cluster.h"
+#include "predict/service.h"
 
 namespace horus {
 
@@ -86,7 +87,8 @@ struct PlacementReport {
   std::vector<GpuOutcome> all_gpus;    // all, ascending (node, device)
   PlacementNames names;
   std::shared_ptr<const Catalogue> catalogue;
-  std::map<JobId, std::string> engine_arguments;  // of placed services, where known: docs/language-models.md
+  std::map<JobId, std::string> engine_arguments;   // of placed services, where known: docs/language-models.md
+  std::map<JobId, Service::Slowed> service_times;  // of those, where they are placed, once the whole plan is applied
 
   [[nodiscard]] const JobSpec* FindJob(JobId job) const;
   // The job's demand on the type of its first device; nullptr unless placed.

@@ -388,6 +388,10 @@ Service ServeOn(const Steps& steps, const ServiceLoad& load, const GpuType& gpu)
   service.cache_tokens = tokens_of(service.most_running);
   service.cache_mib = service.cache_tokens * steps.bytes_per_token / kMib;
   service.room_mib = (service.cache_tokens - tokens_of(most_of(service.running))) * steps.bytes_per_token / kMib;
+  for (const double slowdown : {1.0, 1.25, 1.5, 2.0, 3.0, 4.0, kMostSlowdown}) {
+    const auto here = queue.At(load, {.most = std::max(service.most_running, service.running), .slowdown = slowdown});
+    if (here.has_value()) service.slowed.push_back({slowdown, here->first_token, here->token});
+  }
   service.largest_slowdown = std::min(keeps_with(std::max(service.most_running, service.running)),
                                       Promises(load) ? kMostSlowdown : kUnpromisedSlowdown);
   if (!fits) {
@@ -432,6 +436,18 @@ std::string TypeArguments(const Graph& graph, const RunSpec& run, int64_t gpus) 
 }
 
 }  // namespace
+
+std::optional<Service::Slowed> Service::At(double slowdown) const {
+  const auto above = std::ranges::find_if(slowed, [&](const Slowed& one) { return one.slowdown >= slowdown; });
+  if (above == slowed.end()) return std::nullopt;
+  if (above == slowed.begin()) return *above;
+  const Slowed& low = above[-1];
+  const double share = (slowdown - low.slowdown) / (above->slowdown - low.slowdown);
+  const auto between = [&](const ServiceTime& a, const ServiceTime& b) {
+    return ServiceTime{std::lerp(a.estimate_us, b.estimate_us, share), std::lerp(a.upper_us, b.upper_us, share)};
+  };
+  return Slowed{slowdown, between(low.first_token, above->first_token), between(low.token, above->token)};
+}
 
 std::string EngineArguments(Framework engine, const Service& service, const GpuType& gpu, int64_t mem_mib) {
   const auto whole = [](double value) { return static_cast<int64_t>(std::llround(value)); };

@@ -17,6 +17,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -77,6 +78,14 @@ struct Service {
   std::string engine_arguments;                 // EngineArguments on the GPU type; empty where it is not served
   double largest_slowdown = 0;                  // at which load and promises are still kept; below 1: not even alone
   Demand demand;  // of one GPU, for placement: memory is what the engine must be told to take
+
+  // The times beside others, up to the slowdown at which more come than are served.
+  struct Slowed {
+    double slowdown = 1;
+    ServiceTime first_token, token;
+  };
+  std::vector<Slowed> slowed;  // ascending
+  [[nodiscard]] std::optional<Slowed> At(double slowdown) const;
 
   [[nodiscard]] double memory_mib() const { return weights_mib + activations_mib + engine_mib + cache_mib; }
 };
