@@ -26,7 +26,6 @@
 #include "cli/print.h"
 #include "cli/report.h"
 #include "interference/laws.h"
-#include "io/cluster_file.h"
 #include "io/jobs_file.h"
 #include "io/placement.h"
 #include "metrics/metrics.h"
@@ -547,8 +546,6 @@ makes it exit code 3. A synergy policy decides all jobs in one round and may res
 docs/files.md describes both files.)";
 
 struct PlaceFlags {
-  std::string cluster;
-  std::string jobs;
   PlacingOptions placing;
   std::string out;
   std::string prometheus;
@@ -597,41 +594,30 @@ void AddEngineArguments(const JobRequest& request, const Cluster& cluster, const
 }
 
 absl::StatusOr<PlacementReport> MakePlacementOf(const PlaceFlags& options) {
-  // PlaceFlags before files, files before graphs: the cheapest error comes first.
-  const PlacingOptions& placing = options.placing;
-  HORUS_RETURN_IF_ERROR(CheckPlacing(placing));
-  HORUS_ASSIGN_OR_RETURN(const auto predictor, LoadPredictor(placing.bundle));
-  HORUS_ASSIGN_OR_RETURN(auto catalogue, LoadCatalogue(placing.gpus_files));
-  HORUS_ASSIGN_OR_RETURN(const ClusterFile file, ReadClusterFile(options.cluster, std::move(catalogue)));
-  HORUS_ASSIGN_OR_RETURN(const std::vector<JobRequest> requests, ReadJobsFile(options.jobs, *file.catalogue));
-  HORUS_ASSIGN_OR_RETURN(Cluster cluster, MakeCluster(file));
-  HORUS_ASSIGN_OR_RETURN(const auto model, LoadInterference(placing.interference, file.catalogue, predictor));
-  HORUS_ASSIGN_OR_RETURN(const std::unique_ptr<Placer> placer, MakePlacer(placing, model));
-
+  HORUS_ASSIGN_OR_RETURN(PlacingInputs inputs, LoadPlacing(options.placing));
+  const Cluster& cluster = inputs.cluster;
+  Placer& placer = *inputs.placer;
   Progress progress;
-  DemandShelf shelf(file.catalogue, predictor);
-  const std::vector<GpuTypeId> present = TypesPresent(file);
-  HORUS_RETURN_IF_ERROR(AdoptResidents(file, present, shelf, cluster));
-  HORUS_ASSIGN_OR_RETURN(std::vector<JobSpec> jobs,
-                         CompleteJobs(requests, cluster, present, shelf, [&](size_t done, size_t total) {
-                           progress.Update("analysing jobs:", done, total);
-                         }));
+  HORUS_ASSIGN_OR_RETURN(std::vector<JobSpec> jobs, CompleteJobs(inputs.requests, cluster, inputs.present,
+                                                                 *inputs.shelf, [&](size_t done, size_t total) {
+                                                                   progress.Update("analysing jobs:", done, total);
+                                                                 }));
   const auto begin = std::chrono::steady_clock::now();
-  HORUS_ASSIGN_OR_RETURN(Plan plan, placer->MakePlan(cluster, jobs, std::nullopt, [&](uint64_t done, uint64_t total) {
+  HORUS_ASSIGN_OR_RETURN(Plan plan, placer.MakePlan(cluster, jobs, std::nullopt, [&](uint64_t done, uint64_t total) {
     progress.Update("placing jobs:", done, total);
     return true;
   }));
   if (!options.prometheus.empty()) {
     const auto took = std::chrono::steady_clock::now() - begin;
-    HORUS_RETURN_IF_ERROR(WriteFileOrDevice(options.prometheus, MetricsOf(*placer, cluster, plan, took)));
+    HORUS_RETURN_IF_ERROR(WriteFileOrDevice(options.prometheus, MetricsOf(placer, cluster, plan, took)));
   }
   HORUS_ASSIGN_OR_RETURN(PlacementReport report,
-                         MakePlacementReport(cluster, std::move(jobs), std::move(plan), placer->model(),
-                                             {.policy = placing.policy,
-                                              .interference = NameOf(placing.interference),
-                                              .slowdown_bound = placer->slowdown_bound(),
-                                              .seed = placing.placer.seed}));
-  for (const JobRequest& request : requests) AddEngineArguments(request, cluster, shelf, report);
+                         MakePlacementReport(cluster, std::move(jobs), std::move(plan), placer.model(),
+                                             {.policy = options.placing.policy,
+                                              .interference = NameOf(options.placing.interference),
+                                              .slowdown_bound = placer.slowdown_bound(),
+                                              .seed = options.placing.placer.seed}));
+  for (const JobRequest& request : inputs.requests) AddEngineArguments(request, cluster, *inputs.shelf, report);
   return report;
 }
 
@@ -664,11 +650,7 @@ int RunPlace(const PlaceFlags& options) {
 Command AddPlace(CLI::App& parser) {
   auto options = std::make_shared<PlaceFlags>();
   CLI::App* app = parser.add_subcommand("place", "On which GPUs jobs should run, beside whom, and how slowed");
-  app->add_option("--cluster", options->cluster, "YAML file with nodes, GPUs and running jobs")
-      ->required()
-      ->type_name("FILE");
-  app->add_option("--jobs", options->jobs, "YAML file with the jobs to place")->required()->type_name("FILE");
-  AddPlacingOptions(*app, options->placing);
+  AddPlacingOptions(*app, "the jobs to place", options->placing);
   app->add_option("--out", options->out, "Also write the placement as JSON")->type_name("FILE");
   app->add_option("--prometheus", options->prometheus, "Also write what was done as Prometheus text (docs/embed.md)")
       ->type_name("FILE");

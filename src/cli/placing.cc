@@ -45,7 +45,11 @@ void AddLimitOptions(CLI::App& app, PlacerOptions& options) {
       ->type_name("FACTOR");
 }
 
-void AddPlacingOptions(CLI::App& app, PlacingOptions& options) {
+void AddPlacingOptions(CLI::App& app, const std::string& jobs, PlacingOptions& options) {
+  app.add_option("--cluster", options.cluster, "YAML file with nodes, GPUs and running jobs")
+      ->required()
+      ->type_name("FILE");
+  app.add_option("--jobs", options.jobs, "YAML file with " + jobs)->required()->type_name("FILE");
   app.add_option("--policy", options.policy, Listed(PolicyNames()))->capture_default_str()->type_name("NAME");
   AddInterferenceOptions(app, options.interference);
   app.add_option("--slowdown-bound", options.slowdown_bound,
@@ -102,18 +106,31 @@ bool IsRequestAlone(const JobSpec& job) {
   });
 }
 
-absl::Status CheckPlacing(const PlacingOptions& options) {
-  HORUS_RETURN_IF_ERROR(CheckChoice(options.interference));
-  HORUS_RETURN_IF_ERROR(MakePolicy(options.policy).status());
-  return ParseBound(options.slowdown_bound).status();
-}
-
 absl::StatusOr<std::unique_ptr<Placer>> MakePlacer(const PlacingOptions& options,
                                                    std::shared_ptr<const InterferenceModel> model) {
   PlacerOptions placer = options.placer;
   HORUS_ASSIGN_OR_RETURN(placer.slowdown_bound, ParseBound(options.slowdown_bound));
   HORUS_ASSIGN_OR_RETURN(std::unique_ptr<Policy> policy, MakePolicy(options.policy, {.seed = placer.seed}));
   return Placer::Create(std::move(model), std::move(policy), placer);
+}
+
+absl::StatusOr<PlacingInputs> LoadPlacing(const PlacingOptions& options) {
+  // Options before files, files before graphs: the cheapest error comes first.
+  HORUS_RETURN_IF_ERROR(CheckChoice(options.interference));
+  HORUS_RETURN_IF_ERROR(MakePolicy(options.policy).status());
+  HORUS_RETURN_IF_ERROR(ParseBound(options.slowdown_bound).status());
+  HORUS_ASSIGN_OR_RETURN(const auto predictor, LoadPredictor(options.bundle));
+  HORUS_ASSIGN_OR_RETURN(auto catalogue, LoadCatalogue(options.gpus_files));
+  HORUS_ASSIGN_OR_RETURN(ClusterFile file, ReadClusterFile(options.cluster, std::move(catalogue)));
+  HORUS_ASSIGN_OR_RETURN(std::vector<JobRequest> requests, ReadJobsFile(options.jobs, *file.catalogue));
+  HORUS_ASSIGN_OR_RETURN(Cluster cluster, MakeCluster(file));
+  HORUS_ASSIGN_OR_RETURN(auto model, LoadInterference(options.interference, file.catalogue, predictor));
+  HORUS_ASSIGN_OR_RETURN(std::unique_ptr<Placer> placer, MakePlacer(options, model));
+  auto shelf = std::make_unique<DemandShelf>(file.catalogue, predictor);
+  std::vector<GpuTypeId> present = TypesPresent(file);
+  HORUS_RETURN_IF_ERROR(AdoptResidents(file, present, *shelf, cluster));
+  return PlacingInputs{std::move(file),   std::move(requests), std::move(cluster), std::move(model),
+                       std::move(placer), std::move(shelf),    std::move(present)};
 }
 
 std::string NameOf(const InterferenceChoice& choice) {

@@ -13,6 +13,8 @@
 #include "cli/inputs.h"
 #include "cli/training.h"
 #include "io/cluster_file.h"
+#include "io/demand_shelf.h"
+#include "io/jobs_file.h"
 #include "place/placer.h"
 #include "place/state/cluster.h"
 
@@ -23,6 +25,7 @@ class App;
 namespace horus::cli {
 
 struct PlacingOptions {
+  std::string cluster, jobs;  // files
   std::string policy = "horus";
   InterferenceChoice interference;
   std::string slowdown_bound;  // as it was typed; that of `placer` is not read
@@ -30,17 +33,27 @@ struct PlacingOptions {
   std::vector<std::string> gpus_files;
   std::string bundle;
 };
-void AddPlacingOptions(CLI::App& app, PlacingOptions& options);
+// `jobs`: what the jobs are to the command.
+void AddPlacingOptions(CLI::App& app, const std::string& jobs, PlacingOptions& options);
 // Those of them that say who fits on a device beside whom: max_tenants, mem_headroom_mib, mem_overcommit.
 void AddLimitOptions(CLI::App& app, PlacerOptions& options);
 
 // Whether the figures of a job say no more than what it asked for: a share of a GPU, or a busy one.
 [[nodiscard]] bool IsRequestAlone(const JobSpec& job);
 
-// INVALID_ARGUMENT naming the option, before any file is read.
-[[nodiscard]] absl::Status CheckPlacing(const PlacingOptions& options);
 [[nodiscard]] absl::StatusOr<std::unique_ptr<Placer>> MakePlacer(const PlacingOptions& options,
                                                                  std::shared_ptr<const InterferenceModel> model);
+
+struct PlacingInputs {
+  ClusterFile file;
+  std::vector<JobRequest> requests;
+  Cluster cluster;  // with the jobs that run
+  std::shared_ptr<const InterferenceModel> model;
+  std::unique_ptr<Placer> placer;
+  std::unique_ptr<DemandShelf> shelf;
+  std::vector<GpuTypeId> present;
+};
+[[nodiscard]] absl::StatusOr<PlacingInputs> LoadPlacing(const PlacingOptions& options);
 
 // "table, horus": measured pairs first.
 [[nodiscard]] std::string NameOf(const InterferenceChoice& choice);

@@ -357,7 +357,7 @@ Nothing is decided for anybody: the log's placements are carried out, and before
 in the same state, and in that which its own choices led to. docs/shadow.md describes the log and what is compared.)";
 
 struct ShadowFlags {
-  std::string cluster, jobs, log;
+  std::string log;
   PlacingOptions placing;
   std::string out, prometheus;
   PageOptions page;
@@ -474,33 +474,23 @@ absl::Status Replay(const ShadowFlags& options, ShadowReplay& replay) {
 
 absl::Status Shadow(const ShadowFlags& options) {
   const PlacingOptions& placing = options.placing;
-  HORUS_RETURN_IF_ERROR(CheckPlacing(placing));
-  HORUS_ASSIGN_OR_RETURN(const auto predictor, LoadPredictor(placing.bundle));
-  HORUS_ASSIGN_OR_RETURN(auto catalogue, LoadCatalogue(placing.gpus_files));
-  HORUS_ASSIGN_OR_RETURN(const ClusterFile file, ReadClusterFile(options.cluster, std::move(catalogue)));
-  HORUS_ASSIGN_OR_RETURN(std::vector<JobRequest> requests, ReadJobsFile(options.jobs, *file.catalogue));
-  HORUS_ASSIGN_OR_RETURN(Cluster cluster, MakeCluster(file));
-  HORUS_ASSIGN_OR_RETURN(const auto model, LoadInterference(placing.interference, file.catalogue, predictor));
-  HORUS_ASSIGN_OR_RETURN(std::unique_ptr<Placer> placer, MakePlacer(placing, model));
-  HORUS_ASSIGN_OR_RETURN(std::unique_ptr<Placer> ours, MakePlacer(placing, model));
-  const double bound = placer->slowdown_bound();
+  HORUS_ASSIGN_OR_RETURN(PlacingInputs inputs, LoadPlacing(placing));
+  const double bound = inputs.placer->slowdown_bound();
+  HORUS_ASSIGN_OR_RETURN(std::unique_ptr<Placer> ours, MakePlacer(placing, inputs.model));
   PlacingOptions alone = placing;
   alone.policy = "exclusive";
-  HORUS_ASSIGN_OR_RETURN(std::unique_ptr<Placer> exclusive, MakePlacer(alone, model));
-  DemandShelf shelf(file.catalogue, predictor);
-  const std::vector<GpuTypeId> present = TypesPresent(file);
-  HORUS_RETURN_IF_ERROR(AdoptResidents(file, present, shelf, cluster));
-  Jobs jobs(std::move(requests), shelf, present);
+  HORUS_ASSIGN_OR_RETURN(std::unique_ptr<Placer> exclusive, MakePlacer(alone, inputs.model));
+  Jobs jobs(std::move(inputs.requests), *inputs.shelf, inputs.present);
 
   absl::flat_hash_map<NodeId, std::string> node_names;
-  for (const FileNode& node : file.nodes) node_names.emplace(node.spec.id, node.spec.name);
+  for (const FileNode& node : inputs.file.nodes) node_names.emplace(node.spec.id, node.spec.name);
   const ShadowNames names{[&](NodeId id) { return node_names.contains(id) ? node_names[id] : std::to_string(id); },
                           [&](JobId id) { return jobs.NameOf(id); }};
   RecordFile records(options.out);
   const bool keep = !options.out.empty();
   if (keep) HORUS_RETURN_IF_ERROR(records.Open());
   ShadowReplay replay(
-      std::move(cluster), std::move(placer), std::move(ours), std::move(exclusive),
+      std::move(inputs.cluster), std::move(inputs.placer), std::move(ours), std::move(exclusive),
       [&](const std::string& name) { return jobs.Find(name); },
       [&](const ShadowRecord& record) { return keep ? records.Add(record, names) : absl::OkStatus(); });
   HORUS_RETURN_IF_ERROR(Replay(options, replay));
@@ -509,9 +499,9 @@ absl::Status Shadow(const ShadowFlags& options) {
   if (!options.prometheus.empty()) HORUS_RETURN_IF_ERROR(WriteFileOrDevice(options.prometheus, ShadowMetrics(totals)));
   std::string text = ShadowText(totals, placing.policy, names);
   if (options.json || !options.page.path.empty()) {
-    HORUS_ASSIGN_OR_RETURN(
-        const PlacementReport end,
-        MakePlacementReport(replay.cluster(), {}, {}, *model, {placing.policy, NameOf(placing.interference), bound}));
+    HORUS_ASSIGN_OR_RETURN(const PlacementReport end,
+                           MakePlacementReport(replay.cluster(), {}, {}, *inputs.model,
+                                               {placing.policy, NameOf(placing.interference), bound}));
     const std::string json = ShadowJson(replay, end, names);
     HORUS_RETURN_IF_ERROR(WritePage(options.page, json));
     if (options.json) text = json;
@@ -525,14 +515,10 @@ absl::Status Shadow(const ShadowFlags& options) {
 Command AddShadow(CLI::App& parser) {
   auto options = std::make_shared<ShadowFlags>();
   CLI::App* app = parser.add_subcommand("shadow", "What another scheduler's decisions cost, beside what ours would do");
-  app->add_option("--cluster", options->cluster, "YAML file with nodes, GPUs and running jobs")
-      ->required()
-      ->type_name("FILE");
-  app->add_option("--jobs", options->jobs, "YAML file with the jobs that the log names")->required()->type_name("FILE");
   app->add_option("--log", options->log, "CSV file with the other scheduler's decisions")
       ->required()
       ->type_name("FILE");
-  AddPlacingOptions(*app, options->placing);
+  AddPlacingOptions(*app, "the jobs that the log names", options->placing);
   app->add_option("--out", options->out, "Also write every decision: CSV, or JSON lines for .json and .jsonl")
       ->type_name("FILE");
   app->add_option("--prometheus", options->prometheus, "Also write the totals as Prometheus text")->type_name("FILE");
