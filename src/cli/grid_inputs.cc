@@ -117,12 +117,7 @@ absl::Status LoadSpeeds(const GridFile& file, LoadedGrid& loaded) {
 absl::StatusOr<DemandsByName> LoadDemands(const GridFile& file, SensitivitiesByName& sensitivities) {
   HORUS_ASSIGN_OR_RETURN(const auto predictor, LoadPredictor(file.beliefs.bundle));
   DemandShelf shelf(file.catalogue, predictor);
-  std::vector<GpuTypeId> present;
-  for (const NodeSpec& node : file.nodes) {
-    for (const DeviceSpec& device : node.devices) present.push_back(device.type);
-  }
-  std::ranges::sort(present);
-  present.erase(std::unique(present.begin(), present.end()), present.end());
+  const std::vector<GpuTypeId> present = TypesOf(file.nodes);
   DemandsByName beliefs;
   Progress progress;
   if (absl::EndsWith(file.beliefs.jobs, ".csv")) {

@@ -298,16 +298,15 @@ absl::StatusOr<GridOutcome> RunOne(const Grid& grid, const GridRun& run, const G
 
 // What is believed of profiles where they run in truth, and jobs whose profiles run nowhere.
 
-namespace {
-
-// Types of the nodes' devices, ascending.
-std::vector<GpuTypeId> TypesOf(const Grid& grid) {
+std::vector<GpuTypeId> TypesOf(std::span<const NodeSpec> nodes) {
   std::set<GpuTypeId> types;
-  for (const NodeSpec& node : grid.nodes) {
+  for (const NodeSpec& node : nodes) {
     for (const DeviceSpec& device : node.devices) types.insert(device.type);
   }
   return {types.begin(), types.end()};
 }
+
+namespace {
 
 // What the truth says of profiles by name and of types: looked up once, for both come from files and may be many.
 class KnownSpeeds {
@@ -387,7 +386,7 @@ DemandsByName WithGangs(const GridTruth& truth, DemandsByName beliefs) {
 }  // namespace
 
 DemandsByName CompleteBeliefs(const Grid& grid, const DemandsByName& beliefs) {
-  const std::vector<GpuTypeId> present = TypesOf(grid);
+  const std::vector<GpuTypeId> present = TypesOf(grid.nodes);
   const KnownSpeeds speeds(grid.truth);
   const std::map<GpuTypeId, int64_t> least_mib = LeastMemory(grid);
   DemandsByName complete;
@@ -414,7 +413,7 @@ DemandsByName CompleteBeliefs(const Grid& grid, const DemandsByName& beliefs) {
 size_t CountWithoutSpeed(const Grid& grid, const Trace& trace) {
   if (!grid.truth.speeds) return 0;
   const Trace named = grid.truth.unmeasured_alone ? NameGangs(trace) : trace;
-  const std::vector<GpuTypeId> present = TypesOf(grid);
+  const std::vector<GpuTypeId> present = TypesOf(grid.nodes);
   const KnownSpeeds speeds(grid.truth);
   std::vector<bool> runs;
   for (const std::string& profile : named.profiles) {

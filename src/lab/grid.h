@@ -127,6 +127,9 @@ struct GridRun {
 [[nodiscard]] std::string ContentOf(const Grid& grid, const GridRun& run);
 [[nodiscard]] std::string KeyOf(const std::string& content);
 
+// Of the nodes' devices, ascending.
+[[nodiscard]] std::vector<GpuTypeId> TypesOf(std::span<const NodeSpec> nodes);
+
 // Demands of the types that the profile runs on in truth; each with a profile id. `any` becomes those of the nodes.
 // Memory is cut to what a GPU of the type has beside the headroom, where the profile was measured alone on it.
 [[nodiscard]] DemandsByName CompleteBeliefs(const Grid& grid, const DemandsByName& beliefs);

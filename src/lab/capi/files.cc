@@ -35,26 +35,11 @@ absl::StatusOr<std::vector<JobRequest>> RequestsOf(const char* path, const char*
   return LoadJobsFile(path, text, catalogue);
 }
 
-// Ascending, as TypesPresent of the file that made the cluster.
-absl::StatusOr<std::vector<GpuTypeId>> TypesOf(const Cluster& cluster) {
-  std::vector<bool> present(cluster.catalogue().size(), false);
-  for (const NodeId id : cluster.NodeIds()) {
-    HORUS_ASSIGN_OR_RETURN(const NodeInfo node, cluster.Node(id));
-    for (const DeviceSpec& device : node.spec.devices) present[device.type.value()] = true;
-  }
-  std::vector<GpuTypeId> types;
-  for (size_t i = 0; i < present.size(); ++i) {
-    if (present[i]) types.push_back(GpuTypeId(static_cast<uint16_t>(i)));
-  }
-  return types;
-}
-
 absl::StatusOr<std::unique_ptr<horus_job_list>> ListOf(const Cluster& cluster, const horus_predictor* predictor,
                                                        const char* path, const char* text) {
   HORUS_ASSIGN_OR_RETURN(const std::vector<JobRequest> requests, RequestsOf(path, text, cluster.catalogue()));
-  HORUS_ASSIGN_OR_RETURN(const std::vector<GpuTypeId> present, TypesOf(cluster));
   DemandShelf shelf(cluster.shared_catalogue(), PredictorOf(predictor));
-  HORUS_ASSIGN_OR_RETURN(std::vector<JobSpec> specs, CompleteJobs(requests, cluster, present, shelf));
+  HORUS_ASSIGN_OR_RETURN(std::vector<JobSpec> specs, CompleteJobs(requests, cluster, TypesOf(cluster), shelf));
   return std::make_unique<horus_job_list>(cluster.shared_catalogue(), std::move(specs));
 }
 

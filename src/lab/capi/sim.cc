@@ -6,7 +6,6 @@
 #include <cstddef>
 #include <memory>
 #include <optional>
-#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -81,15 +80,6 @@ class Teller {
   std::vector<uint32_t> devices_, tasks_;
 };
 static_assert(kNoDevice == -1);
-
-std::vector<GpuTypeId> TypesOf(const Cluster& cluster) {
-  std::set<GpuTypeId> types;
-  for (const NodeId node : cluster.NodeIds()) {
-    const NodeInfo info = *cluster.Node(node);
-    for (const DeviceSpec& device : info.spec.devices) types.insert(device.type);
-  }
-  return {types.begin(), types.end()};
-}
 
 // The caller's placer, or one that asks what is being learned.
 class Planner {

@@ -266,6 +266,15 @@ absl::StatusOr<SimSetup> SimSetupFromC(const std::shared_ptr<const Catalogue>& c
   return setup;
 }
 
+std::vector<GpuTypeId> TypesOf(const Cluster& cluster) {
+  std::set<GpuTypeId> types;
+  for (const NodeId node : cluster.NodeIds()) {
+    const NodeInfo info = *cluster.Node(node);
+    for (const DeviceSpec& device : info.spec.devices) types.insert(device.type);
+  }
+  return {types.begin(), types.end()};
+}
+
 absl::StatusOr<std::unique_ptr<Queue>> QueueFor(const SimSetup& setup, const Cluster& cluster) {
   QueueOptions options = setup.queue;
   QueueResources& capacity = options.capacity;

@@ -105,6 +105,9 @@ struct SimSetup {
 [[nodiscard]] absl::StatusOr<SimSetup> SimSetupFromC(const std::shared_ptr<const Catalogue>& catalogue,
                                                      const horus_sim_options* given);
 
+// Of its devices, ascending.
+[[nodiscard]] std::vector<GpuTypeId> TypesOf(const Cluster& cluster);
+
 // The queue of the setup; where that states no capacity, it is the cluster's.
 [[nodiscard]] absl::StatusOr<std::unique_ptr<Queue>> QueueFor(const SimSetup& setup, const Cluster& cluster);
 
