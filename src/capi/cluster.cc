@@ -134,6 +134,7 @@ absl::Status GetJob(const Cluster& cluster, uint64_t id, horus_job_info* out, si
 
 // All ids into a buffer whose count is required.
 absl::Status WriteAllIds(const std::vector<uint64_t>& ids, const IdBuffer& buffer) {
+  HORUS_RETURN_IF_ERROR(Require({{buffer.count, "count"}}));
   HORUS_RETURN_IF_ERROR(RequireColumn(buffer.ids, "ids", buffer.capacity));
   HORUS_RETURN_IF_ERROR(CheckRoom(ids.size(), buffer));
   WriteIds(ids, buffer);
@@ -167,6 +168,22 @@ absl::StatusOr<std::string> Saved(const horus_cluster& cluster) {
   return SaveSnapshot(cluster.value);
 }
 
+// A call that looks at a cluster, or changes it, while nobody else may change it.
+template <typename Body>
+horus_status Look(const horus_cluster* cluster, horus_error* error, const Body& body) {
+  return Guard(error, {{cluster, "cluster"}}, [&]() -> absl::Status {
+    HORUS_ASSIGN_OR_RETURN(const auto lock, cluster->gate.Read());
+    return body(cluster->value);
+  });
+}
+template <typename Body>
+horus_status Change(horus_cluster* cluster, Call call, horus_error* error, const Body& body) {
+  return GuardMetered(cluster, call, error, {{cluster, "cluster"}}, [&]() -> absl::Status {
+    HORUS_ASSIGN_OR_RETURN(const auto lock, cluster->gate.Write());
+    return body(cluster->value);
+  });
+}
+
 }  // namespace
 }  // namespace horus::capi
 
@@ -196,20 +213,16 @@ horus_status horus_cluster_change_node(horus_cluster* cluster, const horus_node*
 }
 
 horus_status horus_cluster_remove_node(horus_cluster* cluster, uint64_t node_id, horus_error* error) {
-  return GuardMetered(cluster, horus::Call::kRemoveNode, error, {{cluster, "cluster"}}, [&]() -> absl::Status {
-    HORUS_ASSIGN_OR_RETURN(const auto lock, cluster->gate.Write());
-    return cluster->value.RemoveNode(node_id);
-  });
+  return Change(cluster, horus::Call::kRemoveNode, error, [&](auto& value) { return value.RemoveNode(node_id); });
 }
 
 horus_status horus_cluster_set_state(horus_cluster* cluster, uint64_t node_id, uint32_t device, int32_t state,
                                      size_t capacity, uint64_t* job_ids, size_t* count, horus_error* error) {
   const bool whole = device == HORUS_WHOLE_NODE;
   const horus::Call call = whole ? horus::Call::kSetNodeState : horus::Call::kSetDeviceState;
-  return GuardMetered(cluster, call, error, {{cluster, "cluster"}}, [&]() -> absl::Status {
-    HORUS_ASSIGN_OR_RETURN(const auto lock, cluster->gate.Write());
-    if (whole) return SetNodeState(cluster->value, node_id, state, {capacity, job_ids, count});
-    return SetDeviceState(cluster->value, node_id, device, state, {capacity, job_ids, count});
+  return Change(cluster, call, error, [&](horus::Cluster& value) {
+    if (whole) return SetNodeState(value, node_id, state, {capacity, job_ids, count});
+    return SetDeviceState(value, node_id, device, state, {capacity, job_ids, count});
   });
 }
 
@@ -238,69 +251,50 @@ horus_status horus_cluster_apply(horus_cluster* cluster, const horus_plan* plan,
 }
 
 horus_status horus_cluster_release(horus_cluster* cluster, uint64_t job_id, horus_error* error) {
-  return GuardMetered(cluster, horus::Call::kRelease, error, {{cluster, "cluster"}}, [&]() -> absl::Status {
-    HORUS_ASSIGN_OR_RETURN(const auto lock, cluster->gate.Write());
-    return cluster->value.Release(job_id);
-  });
+  return Change(cluster, horus::Call::kRelease, error, [&](auto& value) { return value.Release(job_id); });
 }
 
 // ---- horus/cluster.h, what looks at a cluster: totals, ids, nodes, devices, jobs; snapshot and restore.
 
 horus_status horus_cluster_get_info(const horus_cluster* cluster, horus_cluster_info* info, horus_error* error) {
-  return Guard(error, {{cluster, "cluster"}}, [&]() -> absl::Status {
+  return Look(cluster, error, [&](const horus::Cluster& value) -> absl::Status {
     HORUS_RETURN_IF_ERROR(CheckOutput(info));
-    HORUS_ASSIGN_OR_RETURN(const auto lock, cluster->gate.Read());
-    WriteStruct(InfoOf(cluster->value), info);
+    WriteStruct(InfoOf(value), info);
     return absl::OkStatus();
   });
 }
 
 horus_status horus_cluster_nodes(const horus_cluster* cluster, size_t capacity, uint64_t* node_ids, size_t* count,
                                  horus_error* error) {
-  return Guard(error, {{cluster, "cluster"}, {count, "count"}}, [&]() -> absl::Status {
-    HORUS_ASSIGN_OR_RETURN(const auto lock, cluster->gate.Read());
-    return WriteAllIds(cluster->value.NodeIds(), {capacity, node_ids, count});
-  });
+  return Look(cluster, error, [&](auto& value) { return WriteAllIds(value.NodeIds(), {capacity, node_ids, count}); });
 }
 
 horus_status horus_cluster_jobs(const horus_cluster* cluster, size_t capacity, uint64_t* job_ids, size_t* count,
                                 horus_error* error) {
-  return Guard(error, {{cluster, "cluster"}, {count, "count"}}, [&]() -> absl::Status {
-    HORUS_ASSIGN_OR_RETURN(const auto lock, cluster->gate.Read());
-    return WriteAllIds(cluster->value.JobIds(), {capacity, job_ids, count});
-  });
+  return Look(cluster, error, [&](auto& value) { return WriteAllIds(value.JobIds(), {capacity, job_ids, count}); });
 }
 
 horus_status horus_cluster_get_node(const horus_cluster* cluster, uint64_t node_id, horus_node_info* info,
                                     size_t capacity, uint64_t* job_ids, size_t* count, horus_error* error) {
-  return Guard(error, {{cluster, "cluster"}}, [&]() -> absl::Status {
-    HORUS_ASSIGN_OR_RETURN(const auto lock, cluster->gate.Read());
-    return GetNode(cluster->value, node_id, info, {capacity, job_ids, count});
-  });
+  return Look(cluster, error, [&](auto& value) { return GetNode(value, node_id, info, {capacity, job_ids, count}); });
 }
 
 horus_status horus_cluster_get_device(const horus_cluster* cluster, uint64_t node_id, uint32_t device,
                                       horus_device_info* info, size_t capacity, uint64_t* job_ids, size_t* count,
                                       horus_error* error) {
-  return Guard(error, {{cluster, "cluster"}}, [&]() -> absl::Status {
-    HORUS_ASSIGN_OR_RETURN(const auto lock, cluster->gate.Read());
-    return GetDevice(cluster->value, node_id, device, info, {capacity, job_ids, count});
-  });
+  return Look(cluster, error,
+              [&](auto& value) { return GetDevice(value, node_id, device, info, {capacity, job_ids, count}); });
 }
 
 horus_status horus_cluster_get_job(const horus_cluster* cluster, uint64_t job_id, horus_job_info* info, size_t capacity,
                                    void* bytes, size_t* count, horus_error* error) {
-  return Guard(error, {{cluster, "cluster"}}, [&]() -> absl::Status {
-    HORUS_ASSIGN_OR_RETURN(const auto lock, cluster->gate.Read());
-    return GetJob(cluster->value, job_id, info, capacity, bytes, count);
-  });
+  return Look(cluster, error, [&](auto& value) { return GetJob(value, job_id, info, capacity, bytes, count); });
 }
 
 horus_status horus_cluster_job_slots(const horus_cluster* cluster, uint64_t job_id, const horus_slots* slots,
                                      size_t* count, horus_error* error) {
-  return Guard(error, {{cluster, "cluster"}}, [&]() -> absl::Status {
-    HORUS_ASSIGN_OR_RETURN(const auto lock, cluster->gate.Read());
-    HORUS_ASSIGN_OR_RETURN(const horus::JobInfo job, cluster->value.Job(job_id));
+  return Look(cluster, error, [&](const horus::Cluster& value) -> absl::Status {
+    HORUS_ASSIGN_OR_RETURN(const horus::JobInfo job, value.Job(job_id));
     return WriteSlots(job.slots, slots, count);
   });
 }

@@ -21,35 +21,23 @@ constexpr char kCodeUrl[] = "horus/status";
 // Codes travel as one character, 'A' = 0: there are at most 20.
 constexpr char kFirstCode = 'A';
 
+constexpr std::pair<absl::StatusCode, horus_status> kCodes[] = {
+    {absl::StatusCode::kOk, HORUS_OK},
+    {absl::StatusCode::kInvalidArgument, HORUS_ERR_INVALID_ARGUMENT},
+    {absl::StatusCode::kNotFound, HORUS_ERR_NOT_FOUND},
+    {absl::StatusCode::kAlreadyExists, HORUS_ERR_EXISTS},
+    {absl::StatusCode::kAborted, HORUS_ERR_CONFLICT},
+    {absl::StatusCode::kCancelled, HORUS_ERR_CANCELLED},
+    {absl::StatusCode::kResourceExhausted, HORUS_ERR_LIMIT},
+    {absl::StatusCode::kDataLoss, HORUS_ERR_CORRUPT},
+    {absl::StatusCode::kOutOfRange, HORUS_ERR_VERSION},
+    {absl::StatusCode::kFailedPrecondition, HORUS_ERR_STATE},
+    {absl::StatusCode::kUnimplemented, HORUS_ERR_UNSUPPORTED},
+    {absl::StatusCode::kUnavailable, HORUS_ERR_IO},
+};
 horus_status CodeOfAbsl(absl::StatusCode code) {
-  switch (code) {
-    case absl::StatusCode::kOk:
-      return HORUS_OK;
-    case absl::StatusCode::kInvalidArgument:
-      return HORUS_ERR_INVALID_ARGUMENT;
-    case absl::StatusCode::kNotFound:
-      return HORUS_ERR_NOT_FOUND;
-    case absl::StatusCode::kAlreadyExists:
-      return HORUS_ERR_EXISTS;
-    case absl::StatusCode::kAborted:
-      return HORUS_ERR_CONFLICT;
-    case absl::StatusCode::kCancelled:
-      return HORUS_ERR_CANCELLED;
-    case absl::StatusCode::kResourceExhausted:
-      return HORUS_ERR_LIMIT;
-    case absl::StatusCode::kDataLoss:
-      return HORUS_ERR_CORRUPT;
-    case absl::StatusCode::kOutOfRange:
-      return HORUS_ERR_VERSION;
-    case absl::StatusCode::kFailedPrecondition:
-      return HORUS_ERR_STATE;
-    case absl::StatusCode::kUnimplemented:
-      return HORUS_ERR_UNSUPPORTED;
-    case absl::StatusCode::kUnavailable:
-      return HORUS_ERR_IO;
-    default:
-      return HORUS_ERR_INTERNAL;
-  }
+  const auto* at = std::ranges::find(kCodes, code, &std::pair<absl::StatusCode, horus_status>::first);
+  return at == std::end(kCodes) ? HORUS_ERR_INTERNAL : at->second;
 }
 
 }  // namespace
