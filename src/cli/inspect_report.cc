@@ -3,6 +3,7 @@
 #include "cli/inspect_report.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <map>
 #include <numeric>
@@ -95,16 +96,9 @@ void RankOperators(const JobProfile& profile, const std::vector<OpTime>& times, 
   KeepTop(single, top);
 }
 
-std::string_view LimitName(Limit limit) {
-  switch (limit) {
-    case Limit::kCompute:
-      return "compute";
-    case Limit::kBandwidth:
-      return "bandwidth";
-    case Limit::kLaunch:
-      return "launch";
-  }
-  return "unknown";
+std::string LimitName(Limit limit) {
+  constexpr std::array<const char*, 3> kNames = {"compute", "bandwidth", "launch"};
+  return kNames[static_cast<size_t>(limit)];
 }
 
 }  // namespace
@@ -224,15 +218,14 @@ std::string OutsideText(const GpuReport& gpu) {
 
 std::string ExplainText(const GpuReport& gpu) {
   if (gpu.explanations.empty()) return "";
-  const auto right = [](const char* title) { return Column{title, Align::kRight, false}; };
   Table table({{"QUANTITY"},
-               right("ROOFLINE"),
-               right("FITTED"),
-               right("TREES"),
-               right("PREDICTED"),
-               right("AT MOST"),
-               right("DISTANCE"),
-               {"MOVED MOST BY", Align::kLeft, true}});
+               Right("ROOFLINE"),
+               Right("FITTED"),
+               Right("TREES"),
+               Right("PREDICTED"),
+               Right("AT MOST"),
+               Right("DISTANCE"),
+               Wrapped("MOVED MOST BY")});
   for (const Explanation& one : gpu.explanations) {
     std::string moved;
     for (size_t i = 0; i < one.shifts.size() && i < kShownShifts; ++i) {
@@ -460,7 +453,7 @@ std::string SingleText(const std::string& title, const std::vector<OperatorCost>
     const double part = timed ? row.time_us.value_or(0) : flops;
     table.AddRow({row.op_type + (row.name.empty() ? "" : " " + Printable(row.name, kShownNameBytes)), row.output_shape,
                   Flops(flops), Bytes(row.bytes), timed ? Duration(part) : "", Share(part, total),
-                  row.limit ? std::string(LimitName(*row.limit)) : ""});
+                  row.limit ? LimitName(*row.limit) : ""});
   }
   return "\n" + title + ", one by one\n" + table.Render("  ");
 }
@@ -665,7 +658,7 @@ Json OperatorsJson(const std::vector<OperatorCost>& rows, bool single) {
     entry["backward_flops"] = row.backward_flops;
     entry["bytes"] = row.bytes;
     entry["time_us"] = row.time_us ? Json(*row.time_us) : Json(nullptr);
-    if (single) entry["bound_by"] = row.limit ? Json(std::string(LimitName(*row.limit))) : Json(nullptr);
+    if (single) entry["bound_by"] = row.limit ? Json(LimitName(*row.limit)) : Json(nullptr);
     list.push_back(std::move(entry));
   }
   return list;

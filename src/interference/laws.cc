@@ -23,17 +23,9 @@ constexpr float kUnknown = std::numeric_limits<float>::quiet_NaN();
 }  // namespace
 
 std::string_view NameOf(PointColumn column) {
-  switch (column) {
-    case PointColumn::kLogStepUs:
-      return "log_step_us";
-    case PointColumn::kLogKernelUs:
-      return "log_kernel_us";
-    case PointColumn::kLogOperatorUs:
-      return "log_operator_us";
-    case PointColumn::kLogUtil:
-      return "log_util";
-  }
-  return "unknown";
+  constexpr std::array<std::string_view, kPointColumns> kNames = {"log_step_us", "log_kernel_us", "log_operator_us",
+                                                                  "log_util"};
+  return kNames[static_cast<size_t>(column)];
 }
 
 uint64_t PointSchemaHash() {

@@ -100,25 +100,12 @@ struct Samples {
   int64_t last_us = std::numeric_limits<int64_t>::min();
 };
 
-void CountEnd(SimEnd end, SimMetrics& metrics) {
-  switch (end) {
-    case SimEnd::kWaiting:
-      ++metrics.waiting;
-      return;
-    case SimEnd::kRunning:
-      ++metrics.running;
-      return;
-    case SimEnd::kRejected:
-      ++metrics.rejected;
-      return;
-    case SimEnd::kFinished:
-      ++metrics.finished;
-  }
-}
-
 void Count(const TraceJob& asked, const SimJob& job, int64_t end_us, SimMetrics& metrics, Samples& samples) {
   ++metrics.jobs;
-  CountEnd(job.end, metrics);
+  metrics.waiting += job.end == SimEnd::kWaiting ? 1 : 0;
+  metrics.running += job.end == SimEnd::kRunning ? 1 : 0;
+  metrics.rejected += job.end == SimEnd::kRejected ? 1 : 0;
+  metrics.finished += job.end == SimEnd::kFinished ? 1 : 0;
   metrics.failures += static_cast<uint64_t>(job.failures);
   metrics.preemptions += static_cast<uint64_t>(job.preemptions);
   metrics.out_of_memory += static_cast<uint64_t>(job.out_of_memory);

@@ -130,17 +130,7 @@ std::vector<MetricRow> Metrics::Rows() const {
 // The text that Prometheus scrapes.
 namespace {
 
-const char* KindName(MetricKind kind) {
-  switch (kind) {
-    case MetricKind::kCounter:
-      return "counter";
-    case MetricKind::kGauge:
-      return "gauge";
-    case MetricKind::kHistogram:
-      return "histogram";
-  }
-  return "untyped";
-}
+constexpr std::array<const char*, 3> kKindNames = {"counter", "gauge", "histogram"};
 
 }  // namespace
 
@@ -151,7 +141,7 @@ std::string MetricsText(const std::vector<MetricRow>& rows) {
     if (row.family != family) {
       family = row.family;
       AppendFormatted(&text, "# HELP %s %s\n# TYPE %s %s\n", family->name, family->help, family->name,
-                      KindName(family->kind));
+                      kKindNames[static_cast<size_t>(family->kind)]);
     }
     text += row.name;
     if (*row.labels != '\0') AppendFormatted(&text, "{%s}", row.labels);

@@ -83,15 +83,9 @@ std::string DescribeCompany(const Decision& decision) {
 }  // namespace
 
 std::string_view VerdictName(Verdict verdict) {
-  switch (verdict) {
-    case Verdict::kPlace:
-      return "place";
-    case Verdict::kDefer:
-      return "defer";
-    case Verdict::kReject:
-      return "reject";
-  }
-  return "unknown";
+  constexpr std::string_view kNames[] = {"place", "defer", "reject"};
+  const auto at = static_cast<size_t>(verdict);
+  return at < std::size(kNames) ? kNames[at] : "unknown";
 }
 
 void TellInPlan(std::span<Decision> decisions) {

@@ -214,15 +214,9 @@ std::string IdAndName(uint64_t id, std::string_view name) {
 }
 
 std::string_view JobKindName(JobKind kind) {
-  switch (kind) {
-    case JobKind::kTraining:
-      return "training";
-    case JobKind::kInference:
-      return "inference";
-    case JobKind::kBestEffort:
-      return "best-effort";
-  }
-  return "unknown";
+  constexpr std::string_view kNames[] = {"training", "inference", "best-effort"};
+  const auto at = static_cast<size_t>(kind);
+  return at < std::size(kNames) ? kNames[at] : "unknown";
 }
 
 namespace {

@@ -222,15 +222,9 @@ absl::Status CheckTopology(const Catalogue& catalogue, const NodeSpec& node) {
 }  // namespace
 
 std::string_view AdminStateName(AdminState state) {
-  switch (state) {
-    case AdminState::kUp:
-      return "up";
-    case AdminState::kDrained:
-      return "drained";
-    case AdminState::kDown:
-      return "down";
-  }
-  return "unknown";
+  constexpr std::string_view kNames[] = {"up", "drained", "down"};
+  const auto at = static_cast<size_t>(state);
+  return at < std::size(kNames) ? kNames[at] : "unknown";
 }
 
 absl::Status ResolveNode(const Catalogue& catalogue, NodeSpec& node) {
