@@ -93,7 +93,7 @@ class Simulate(Files):
 
     def test_bad_options(self):
         for args, message in (
-            ((), "GRID is required"),
+            ((), "expected GRID, found none"),
             ((GRID, "--policy", "nobody"), "--policy: expected one of exclusive, first fit, "),
             ((GRID, "--workload", "nothing"), "--workload: expected one of backlog, "),
             ((GRID, "--timeline", self.folder / "no/such/file"), "cannot write"),
