@@ -100,7 +100,7 @@ void AdjustScatter(const std::vector<const TrainingRow*>& rows, TargetModel& mod
 // large jobs' scratch is no base. Runs of one size tell the base alone, for a scale is close to 1 wherever it was
 // measured.
 void AdjustBase(const std::vector<const TrainingRow*>& rows, TargetModel& model) {
-  constexpr double kScaleSpread = 0.05, kNoise = 0.1;
+  constexpr double kScaleSpread = 0.05;
   constexpr double kProbeMib = 1000;  // to see what a base adds, by which the trees multiply it
   const auto with = [&model](double base_mib, const TrainingRow& row) {
     model.base_mib = base_mib;
@@ -111,7 +111,7 @@ void AdjustBase(const std::vector<const TrainingRow*>& rows, TargetModel& model)
   const double known = model.base_mib;
   for (const TrainingRow* row : rows) {
     const double held = with(0, *row), each = (with(kProbeMib, *row) - held) / kProbeMib;
-    lines.push_back({held, each, Measured(model, *row), kNoise * Measured(model, *row)});
+    lines.push_back({held, each, Measured(model, *row), kRunSpread * Measured(model, *row)});
     before += (with(known, *row) - held) / each / static_cast<double>(rows.size());
   }
   const auto [scale, base_mib] = FitLine(lines, {Belief{1, kScaleSpread}, Belief{before, kBaseSpreadMib}});

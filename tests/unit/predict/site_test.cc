@@ -40,7 +40,7 @@ TEST(Site, OneRunTellsWhatContextAndLibrariesTakeMore) {
   const auto bundle = CalibrateToSite(*base, Site(Quantity::kMemory, 1, 1, 700), {}, &report);
   ASSERT_TRUE(bundle.ok()) << bundle.status();
   ASSERT_EQ(report.effects.size(), 1u);
-  EXPECT_LT(report.effects[0].error_after, 0.03);
+  EXPECT_LT(report.effects[0].error_after, 0.04);
   EXPECT_GT(report.effects[0].error_before, 0.05);
   EXPECT_NEAR(report.base_mib, 300 + 700, 100);  // the rows' context, and more
   EXPECT_EQ((*Predictor::FromBundle(*bundle))->FindModel(Quantity::kMemory)->base_mib, report.base_mib);
