@@ -329,10 +329,12 @@ def strangers(horus, tables, out, smoke):
 
 
 # Qwen of 2023 as qwen2 writes it: inner size, heads and layers by its config.json (QwenLM/Qwen@2df8e8ac); its adapters are
-# of rank 64 on all linear layers, layers are checkpointed (finetune/*.sh). Net -> hidden, layers, heads, inner size.
+# of rank 64 on all linear layers, layers are checkpointed; LoRA runs under autocast, Q-LoRA and full training under DeepSpeed without
+# (finetune/*.sh). Net -> hidden, layers, heads, inner size.
 QWEN = {"Qwen-1.8B": (2048, 24, 16, 5504), "Qwen-7B": (4096, 32, 32, 11008), "Qwen-72B": (8192, 80, 64, 24576)}
-QWEN_METHODS = {"LoRA": ["--lora-rank", "64", "--lora-targets", "all-linear"],
-                "Q-LoRA": ["--lora-rank", "64", "--lora-targets", "all-linear", "--weights", "int4"], "Full": [], "": []}
+ADAPTERS = ["--lora-rank", "64", "--lora-targets", "all-linear"]
+QWEN_METHODS = {"LoRA": [*ADAPTERS, "--precision", "amp-bf16"], "Q-LoRA": [*ADAPTERS, "--weights", "int4", "--precision", "fp16"],
+                "Full": [], "": []}
 
 
 def qwen_asked(row, layers):
