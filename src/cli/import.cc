@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <map>
 #include <memory>
+#include <set>
 #include <span>
 #include <string>
 #include <system_error>
@@ -19,12 +20,14 @@
 #include "base/status.h"
 #include "cli/commands.h"
 #include "cli/inputs.h"
+#include "cli/placing.h"
 #include "cli/print.h"
 #include "cli/record.h"
 #include "io/demand_shelf.h"
 #include "io/json_text.h"
 #include "io/kube/kube_import.h"
 #include "io/kube/kube_state.h"
+#include "io/placement.h"
 
 namespace horus::cli {
 namespace {
@@ -109,6 +112,11 @@ std::string KindsText(const Catalogue& catalogue, const ImportedCluster& importe
 
 struct JobCount {
   size_t run = 0, wait = 0, whole = 0;
+};
+
+// Of the jobs that wait: who finds a place now, and whose place is beside others.
+struct Startable {
+  size_t jobs = 0, beside = 0;
 };
 
 JobCount CountJobs(const ImportedCluster& imported) {
@@ -228,10 +236,15 @@ std::string NotesText(const std::vector<std::string>& notes) {
   return text.empty() ? "" : "\n" + text;
 }
 
-std::string NextText(const ImportFlags& options, const ImportedCluster& imported) {
+std::string NextText(const ImportFlags& options, const ImportedCluster& imported, const Startable& startable) {
   const JobCount jobs = CountJobs(imported);
+  std::string start;
+  if (jobs.wait > 0) {
+    start = absl::StrFormat("\nOf %d jobs that wait horus would start %d now, %d of them beside others\n", jobs.wait,
+                            startable.jobs, startable.beside);
+  }
   const std::string at = Printable(options.out, options.out.size());
-  std::string text = absl::StrFormat("\nWritten to %s. Next:\n", at);
+  std::string text = absl::StrFormat("%s\nWritten to %s. Next:\n", start, at);
   if (jobs.run > 0) {
     absl::StrAppendFormat(
         &text, "  horus shadow --cluster %s/cluster.yaml --jobs %s/jobs.yaml --log %s/decisions.csv\n", at, at, at);
@@ -250,7 +263,8 @@ std::string NextText(const ImportFlags& options, const ImportedCluster& imported
   return text;
 }
 
-std::string ReportJson(const ImportFlags& options, const Catalogue& catalogue, const ImportedCluster& imported) {
+std::string ReportJson(const ImportFlags& options, const Catalogue& catalogue, const ImportedCluster& imported,
+                       const Startable& startable) {
   Json kinds = Json::array(), left_out = Json::array(), described = Json::array();
   for (const auto& [kind, count] : KindsOf(catalogue, imported)) {
     kinds.push_back({{"gpu_type", kind.type},
@@ -281,6 +295,8 @@ std::string ReportJson(const ImportFlags& options, const Catalogue& catalogue, c
                {"pods_done", imported.pods_done},
                {"jobs_run", jobs.run},
                {"jobs_wait", jobs.wait},
+               {"jobs_startable", startable.jobs},
+               {"jobs_startable_beside", startable.beside},
                {"jobs_whole", jobs.whole},
                {"described", described},
                {"left_out", left_out},
@@ -315,6 +331,20 @@ absl::Status CheckModels(const std::vector<KubePattern>& patterns, const std::sh
     HORUS_RETURN_IF_ERROR(shelf.Complete(pattern.job, std::span(&any, 1)).status());
   }
   return absl::OkStatus();
+}
+
+absl::StatusOr<Startable> StartableOf(const ImportFlags& options) {
+  const auto at = [&](const char* name) { return (fs::path(options.out) / name).string(); };
+  HORUS_ASSIGN_OR_RETURN(
+      const PlacementReport report,
+      PlaceFiles({.cluster = at("now.yaml"), .jobs = at("waiting.yaml"), .gpus_files = options.gpus_files}));
+  std::set<JobId> beside;
+  for (const TenantOutcome& tenant : report.tenants) {
+    if (tenant.others > 0) beside.insert(tenant.job);
+  }
+  Startable startable{.jobs = report.Count(Verdict::kPlace)};
+  for (const Decision& decision : report.plan.decisions) startable.beside += beside.count(decision.job);
+  return startable;
 }
 
 absl::StatusOr<std::string> Import(ImportFlags& options, ImportedCluster& imported) {
@@ -354,9 +384,13 @@ absl::StatusOr<std::string> Import(ImportFlags& options, ImportedCluster& import
         absl::StrFormat("%d gangs are too large for a line of decisions.csv and not in it.", texts.too_long));
   }
   HORUS_RETURN_IF_ERROR(Write(options, texts));
-  return options.json ? ReportJson(options, *catalogue, imported)
+  Startable startable;
+  if (CountJobs(imported).wait > 0) {
+    HORUS_ASSIGN_OR_RETURN(startable, StartableOf(options));
+  }
+  return options.json ? ReportJson(options, *catalogue, imported, startable)
                       : KindsText(*catalogue, imported) + PodsText(imported) + DescribedText(imported) +
-                            LeftOutText(imported) + NotesText(imported.notes) + NextText(options, imported);
+                            LeftOutText(imported) + NotesText(imported.notes) + NextText(options, imported, startable);
 }
 
 int Run(ImportFlags& options) {

@@ -83,6 +83,9 @@ std::string MissText(const PlacementReport& placement, const Decision& decision)
   if (miss.device >= 0) {
     absl::StrAppend(&where, " gpu ", miss.device, " (", placement.names.GpuType(miss.node, miss.device), ")");
   }
+  if (miss.reason == Reason::kGpuMilli && miss.needed == kMilliPerGpu) {
+    return absl::StrFormat("No GPU that it may have is free: it shares with nobody, and jobs are on %s.", where);
+  }
   if (miss.unit.empty()) return absl::StrCat("Nearest: ", where, ": ", Sentence(placement, miss.reason));
   const auto [needed, available] = AmountsOf(miss);
   const std::string upto = miss.estimate > 0 ? "up to " : "";
@@ -456,7 +459,8 @@ std::string ServicesText(const PlacementReport& placement) {
   }
   return table.empty()
              ? ""
-             : "\nServices where they are (mean <= what nine in ten requests, or the share promised, stay below)\n" + table.Render("  ");
+             : "\nServices where they are (mean <= what nine in ten requests, or the share promised, stay below)\n" +
+                   table.Render("  ");
 }
 
 // What each placed service is to tell its engine, so that it takes what it was given and no more.
@@ -593,8 +597,10 @@ void AddEngineArguments(const JobRequest& request, const Cluster& cluster, const
   }
 }
 
-absl::StatusOr<PlacementReport> MakePlacementOf(const PlaceFlags& options) {
-  HORUS_ASSIGN_OR_RETURN(PlacingInputs inputs, LoadPlacing(options.placing));
+}  // namespace
+
+absl::StatusOr<PlacementReport> PlaceFiles(const PlacingOptions& options, const std::string& prometheus) {
+  HORUS_ASSIGN_OR_RETURN(PlacingInputs inputs, LoadPlacing(options));
   const Cluster& cluster = inputs.cluster;
   Placer& placer = *inputs.placer;
   Progress progress;
@@ -607,22 +613,24 @@ absl::StatusOr<PlacementReport> MakePlacementOf(const PlaceFlags& options) {
     progress.Update("placing jobs:", done, total);
     return true;
   }));
-  if (!options.prometheus.empty()) {
+  if (!prometheus.empty()) {
     const auto took = std::chrono::steady_clock::now() - begin;
-    HORUS_RETURN_IF_ERROR(WriteFileOrDevice(options.prometheus, MetricsOf(placer, cluster, plan, took)));
+    HORUS_RETURN_IF_ERROR(WriteFileOrDevice(prometheus, MetricsOf(placer, cluster, plan, took)));
   }
   HORUS_ASSIGN_OR_RETURN(PlacementReport report,
                          MakePlacementReport(cluster, std::move(jobs), std::move(plan), placer.model(),
-                                             {.policy = options.placing.policy,
-                                              .interference = NameOf(options.placing.interference),
+                                             {.policy = options.policy,
+                                              .interference = NameOf(options.interference),
                                               .slowdown_bound = placer.slowdown_bound(),
-                                              .seed = options.placing.placer.seed}));
+                                              .seed = options.placer.seed}));
   for (const JobRequest& request : inputs.requests) AddEngineArguments(request, cluster, *inputs.shelf, report);
   return report;
 }
 
+namespace {
+
 int RunPlace(const PlaceFlags& options) {
-  const absl::StatusOr<PlacementReport> placement = MakePlacementOf(options);
+  const absl::StatusOr<PlacementReport> placement = PlaceFiles(options.placing, options.prometheus);
   if (!placement.ok()) return Fail(placement.status());
   if (!options.out.empty()) {
     if (absl::Status status = WriteFileOrDevice(options.out, PlacementJson(*placement)); !status.ok()) {

@@ -22,6 +22,10 @@ namespace CLI {
 class App;
 }
 
+namespace horus {
+struct PlacementReport;
+}
+
 namespace horus::cli {
 
 struct PlacingOptions {
@@ -54,6 +58,9 @@ struct PlacingInputs {
   std::vector<GpuTypeId> present;
 };
 [[nodiscard]] absl::StatusOr<PlacingInputs> LoadPlacing(const PlacingOptions& options);
+// What `horus place` finds; `prometheus`: file for what the placer did, empty = none.
+[[nodiscard]] absl::StatusOr<PlacementReport> PlaceFiles(const PlacingOptions& options,
+                                                         const std::string& prometheus = "");
 
 // "table, horus": measured pairs first.
 [[nodiscard]] std::string NameOf(const InterferenceChoice& choice);

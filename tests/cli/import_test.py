@@ -154,6 +154,35 @@ class Import(Files):
     def report(self, objects, *args, code=0):
         return json.loads(self.import_(objects, "--json", *args, code=code))
 
+    def test_it_says_how_many_waiting_jobs_could_start_now(self):
+        profiles = self.write("profiles.yaml", "version: 1\nprofiles:\n  - {pods: {name: 'small-*'}, share: anyone, "
+                              "demand: {any: {gpu_util_pct: 20, gpu_memory_gib: 4, step_time_ms: 10}}}\n")
+        objects = [product("a", 1), pod("small-0", "a", 1), pod("small-1", gpus=1), pod("whole", gpus=1)]
+        found = self.report(objects, "--profiles", profiles)
+        self.assertEqual((found["jobs_wait"], found["jobs_startable"], found["jobs_startable_beside"]), (2, 1, 1))
+        self.assertIn("Of 2 jobs that wait horus would start 1 now, 1 of them beside others", self.import_(objects, "--profiles", profiles))
+        self.assertEqual(self.report([product("a", 2), *objects[1:]])["jobs_startable_beside"], 0)
+        code, out, err = run("place", "--cluster", self.folder / "out/now.yaml", "--jobs", self.folder / "out/waiting.yaml")
+        self.assertEqual((code, err), (0, ""))
+        self.assertIn("No GPU that it may have is free: it shares with nobody, and jobs are on a gpu 0", out)
+
+    def test_what_prometheus_does_not_tell_is_said(self):
+        objects = [product("a", 1), pod("train", "a", 1)]
+        def answer(document):
+            return self.write("measured.json", json.dumps(document))
+        empty = {"status": "success", "data": {"resultType": "vector", "result": []}}
+        other = {**empty, "data": {"resultType": "vector", "result": [
+            {"metric": {"figure": figure, "namespace": "default", "pod": "dcgm-exporter-x"}, "value": [0, "30"]}
+            for figure in ("gpu_util_pct", "gpu_memory_mib")]}}
+        for document, pods in ((empty, 0), (other, 1)):
+            notes = self.report(objects, "--measured", answer(document))["notes"]
+            self.assertIn(f"says nothing of these pods: it tells of {pods}.", notes[0])
+            self.assertIn("exported_pod", notes[0])
+        code, out, err = run("import", self.write("o.json", json.dumps({"kind": "List", "items": objects})), "--out", self.folder / "out",
+                             "--measured", answer({"status": "error", "errorType": "bad_data", "error": "parse error: unexpected x"}))
+        self.assertEqual((code, out), (2, ""))
+        self.assertIn("Prometheus did not answer the query: 'parse error: unexpected x'", err)
+
     def test_place_shadow_and_potential_run_on_what_it_writes(self):
         self.import_(mixed())
         out = self.folder / "out"
