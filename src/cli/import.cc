@@ -376,6 +376,14 @@ absl::StatusOr<std::string> Import(ImportFlags& options, ImportedCluster& import
         "%s: expected nodes with GPUs, found none among %d; %s", files, state.nodes.size(),
         first == imported.left_out.end() ? "nothing tells of GPUs" : first->name + ": " + first->reason);
   }
+  if (const size_t by = static_cast<size_t>(KnownBy::kMeasured);
+      !options.measured.empty() && DescribedBy(imported)[by].jobs == 0 && DescribedBy(imported).front().jobs == 0) {
+    imported.notes.insert(imported.notes.begin(),
+                          absl::StrFormat("%s says nothing of these pods: it tells of %d. Each sample needs the labels "
+                                          "namespace and pod (or exported_namespace and exported_pod) as kubectl "
+                                          "names pods; the query of docs/shadow.md asks for them.",
+                                          options.measured, options.import.measured.size()));
+  }
   std::vector<std::string> gpus_files;
   for (const std::string& file : options.gpus_files) gpus_files.push_back(fs::absolute(file).string());
   HORUS_ASSIGN_OR_RETURN(const ImportFiles texts, WriteImport(imported, catalogue, gpus_files));

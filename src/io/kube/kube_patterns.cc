@@ -170,6 +170,10 @@ absl::StatusOr<std::vector<KubePattern>> ReadKubePatterns(const std::string& pat
 absl::StatusOr<KubeMeasured> ReadKubeMeasured(const std::string& path) {
   HORUS_ASSIGN_OR_RETURN(const std::string text, ReadFile(path, size_t{128} << 20));
   const KubeJson json = KubeJson::parse(text, nullptr, /*allow_exceptions=*/false);
+  if (const KubeView error = KubeView(&json, path)["error"]; error.present()) {
+    HORUS_ASSIGN_OR_RETURN(const std::string message, error.Text());
+    return InvalidArgument("%s: Prometheus did not answer the query: %s", path, Quoted(message));
+  }
   const KubeView data = KubeView(&json, path)["data"], type = data["resultType"];
   if (!type.present() || *type.json() != "vector") {
     return type.Expected("vector: what Prometheus answers to an instant query (docs/shadow.md)");
