@@ -116,12 +116,10 @@ absl::Status BecomeModule(const Module& module, std::vector<std::string> argumen
   return Become(std::move(arguments));
 }
 
-// Whether `horus report` is given something else than what `horus shadow`, place and potential print.
-bool IsForPython(std::vector<std::string> arguments) {
-  std::error_code error;
+bool IsAnyForPython(const std::vector<std::string>& arguments) {
   for (size_t i = 0; i < arguments.size(); ++i) {
     const bool is_output = i > 0 && (arguments[i - 1] == "-o" || arguments[i - 1] == "--out");
-    if (!is_output && std::filesystem::exists(arguments[i], error) && !IsForReport(arguments[i])) return true;
+    if (!is_output && IsForPython(arguments[i])) return true;
   }
   return false;
 }
@@ -139,7 +137,7 @@ std::optional<int> HandOver(int argc, const char* const* argv) {
     return Fail(BecomeModule(kInputs, {argv + 3, argv + argc}));
   }
   if (command == "profile") return Fail(Profile({argv + 2, argv + argc}));
-  if (command == "report" && IsForPython({argv + 2, argv + argc})) {
+  if (command == "report" && IsAnyForPython({argv + 2, argv + argc})) {
     return Fail(BecomeModule(kReport, {argv + 2, argv + argc}));
   }
   return std::nullopt;

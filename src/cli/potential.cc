@@ -347,7 +347,7 @@ absl::StatusOr<PotentialReport> MakePotentialReport(const Options& options) {
     return InvalidArgument("--clip: expected a trace, whose jobs have durations, found none");
   }
   if (options.quantiles_pct && options.format != "json") {
-    return InvalidArgument("--quantiles: expected --format json, found --format %s", options.format);
+    return InvalidArgument("--quantiles: expected --json, found --format %s", options.format);
   }
   report.unknown_jobs = std::ranges::count_if(
       inputs.jobs, [&](const MixJob& job) { return !inputs.unknown.empty() && inputs.unknown[job.profile]; });
@@ -423,6 +423,7 @@ Command AddPotential(CLI::App& parser) {
       ->check(CLI::IsMember({"table", "json", "csv"}))
       ->capture_default_str()
       ->type_name("table|json|csv");
+  app->add_flag_callback("--json", [options] { options->format = "json"; }, "Print JSON, as --format json");
   AddPageOptions(*app, options->page);
   app->footer(kFooter);
   return {app, [options] { return Print(Answer(*options)); }};

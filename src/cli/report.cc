@@ -45,7 +45,7 @@ absl::StatusOr<Json> Document(const std::string& path) {
   const std::string schema = named ? document["schema"] : Json("");
   if (std::ranges::find(kSchemas, schema) != kSchemas.end()) return document;
   return InvalidArgument(
-      "%s: expected what `horus shadow --json`, `place --json` or `potential --format json` prints, found %s", path,
+      "%s: expected what `horus shadow --json`, `place --json` or `potential --json` prints, found %s", path,
       text.empty()              ? "an empty file"
       : document.is_discarded() ? "no JSON"
                                 : "other JSON");
@@ -72,16 +72,16 @@ absl::Status WritePage(const PageOptions& options, const std::string& json) {
   return Write(options, Json::array({Json::parse(json)}));
 }
 
-bool IsForReport(const std::string& path) {
+bool IsForPython(const std::string& path) {
   std::error_code error;
-  if (std::filesystem::is_regular_file(path, error) && std::filesystem::is_empty(path, error))
-    return true;  // of a command that failed
+  if (!std::filesystem::is_regular_file(path, error)) return std::filesystem::exists(path, error);
   constexpr size_t kSchemaWithin = 64;
   std::string begin(kSchemaWithin, '\0');
   std::ifstream(path).read(begin.data(), kSchemaWithin);
-  return std::ranges::any_of(kSchemas, [&](std::string_view schema) {
-    return absl::StrReplaceAll(begin, {{" ", ""}}).find("\"schema\":\"" + std::string(schema) + "\"") !=
-           std::string::npos;
+  begin = absl::StrReplaceAll(begin, {{" ", ""}, {"\n", ""}});
+  if (!begin.starts_with("{")) return path.ends_with(".csv");  // else nobody's: Document tells it
+  return std::ranges::none_of(kSchemas, [&](std::string_view schema) {
+    return begin.find("\"schema\":\"" + std::string(schema) + "\"") != std::string::npos;
   });
 }
 

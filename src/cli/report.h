@@ -27,7 +27,7 @@ void AddPageOptions(CLI::App& app, PageOptions& options);
 // Writes the page of one document, if one is asked for.
 [[nodiscard]] absl::Status WritePage(const PageOptions& options, const std::string& json);
 
-// Whether the file begins as such a document.
-[[nodiscard]] bool IsForReport(const std::string& path);
+// Whether it is for the Python program: a folder, a timeline, another of the commands' documents.
+[[nodiscard]] bool IsForPython(const std::string& path);
 
 }  // namespace horus::cli

@@ -42,6 +42,9 @@ std::string DescribeMiss(const Decision& decision) {
   if (miss.reason == Reason::kNone) return "";
   std::string where = NodeOf(decision, miss.node);
   if (miss.device >= 0) AppendFormatted(&where, " device %d", miss.device);
+  if (miss.reason == Reason::kGpuMilli && miss.needed == kMilliPerGpu) {
+    return Formatted(" It needs a whole GPU, and others are on the nearest that it may have, %s.", where);
+  }
   // Most devices and the nearest one may have failed on different constraints; the reader must not mix them up.
   const char* other = miss.reason == main ? "" : ", which failed another constraint";
   std::string sentence = Formatted(" Nearest: %s%s (%s", where, other, std::string(ReasonName(miss.reason)));

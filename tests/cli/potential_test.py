@@ -36,7 +36,7 @@ class Potential(Files):
         self.trace = self.write("jobs.trace", TRACE)
 
     def ask(self, *args):
-        code, out, err = run("potential", *args, "--format", "json")
+        code, out, err = run("potential", *args, "--json")
         self.assertEqual((code, err), (0, ""), args)
         return json.loads(out)
 
@@ -97,7 +97,7 @@ class Potential(Files):
         self.assertEqual([(row["pct"], row["slowdown_bound"], row["pairs_admitted"]) for row in rows], [(50, 1.25, 1), (100, 2, 2)])
         self.assertAlmostEqual(rows[0]["gain_pct"], 60)
         self.assertEqual([row["pct"] for row in self.measured()["cases"][0]["quantiles"]], [10, 25, 50, 75, 90])
-        for args, message in ((("--quantiles", "101"), "--quantiles: expected a number from 0 to 100, found '101'"), (("--quantiles", "5"), "expected --format json")):
+        for args, message in ((("--quantiles", "101"), "--quantiles: expected a number from 0 to 100, found '101'"), (("--quantiles", "5"), "expected --json")):
             code, _, err = run("potential", "--speeds", self.speeds, "--mix", self.trace, *args)
             self.assertEqual(code, 2)
             self.assertIn(message, err)

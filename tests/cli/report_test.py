@@ -110,7 +110,7 @@ class Report(Files):
     def test_what_is_no_document_of_ours_is_said(self):
         ours = self.write("shadow.json", json.dumps({"schema": "horus-shadow"}))
         for content, found in (('{"schema": "horus-shadow"', "found no JSON"), ('{"of": {"schema": "horus-shadow"}}', "found other JSON"),
-                               ("", "found an empty file")):
+                               ("", "found an empty file"), ("version: 1\njobs: []\n", "found no JSON")):
             other = self.write("other.json", content)
             code, out, err = run("report", ours, other, "-o", self.folder / "x.html")
             self.assertEqual((code, out, err.count("\n")), (2, "", 1))

@@ -25,7 +25,7 @@ constexpr std::array<ReasonWords, kReasonCount> kReasons = {{
     {"host_memory", "Too little host memory is free on the node."},
     {"storage_bandwidth", "Too little storage bandwidth is free on the node."},
     {"gpu_memory", "The tenants' memory bounds and the headroom would exceed the device."},
-    {"gpu_milli", "Too few thousandths of the device are free."},
+    {"gpu_milli", "Too little of the device is free."},
     {"tenant_limit", "The device holds as many tenants as it may."},
     {"exclusive", "The job or a resident wants the device for itself."},
     {"sharing_mode", "The device's sharing mode does not suit the job."},
