@@ -235,8 +235,7 @@ Json RecordsJson(const std::vector<ShadowRecord>& records, const ShadowNames& na
   return list;
 }
 
-std::string ShadowJson(const ShadowReplay& replay, const PlacementReport& end, const ShadowNames& names) {
-  const ShadowTotals& totals = replay.totals();
+std::string ShadowJson(const ShadowTotals& totals, const PlacementReport& end, const ShadowNames& names) {
   const auto side = [](const ShadowSide& one) {
     return Json{{"placed", one.placed},
                 {"work", one.work},
@@ -280,7 +279,6 @@ std::string ShadowJson(const ShadowReplay& replay, const PlacementReport& end, c
         {"mean_error_pct", mean_pct(totals.error_sum)},
         {"bias_pct", mean_pct(totals.bias_sum)}}},
       {"most_costly", RecordsJson(totals.most_costly, names)},
-      {"moves", RecordsJson(replay.StillWorse(), names)},
   };
   AddStateJson(end, document);
   return JsonText(document);
@@ -502,7 +500,7 @@ absl::Status Shadow(const ShadowFlags& options) {
     HORUS_ASSIGN_OR_RETURN(const PlacementReport end,
                            MakePlacementReport(replay.cluster(), {}, {}, *inputs.model,
                                                {placing.policy, NameOf(placing.interference), bound}));
-    const std::string json = ShadowJson(replay, end, names);
+    const std::string json = ShadowJson(totals, end, names);
     HORUS_RETURN_IF_ERROR(WritePage(options.page, json));
     if (options.json) text = json;
   }

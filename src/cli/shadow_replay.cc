@@ -233,15 +233,6 @@ void ShadowReplay::CountHours(Running& running) {
   totals_.hours = (time_s_ - began_s_) / kSecondsAnHour;
 }
 
-std::vector<ShadowRecord> ShadowReplay::StillWorse() const {
-  std::vector<ShadowRecord> worse;
-  for (const JobId job : cluster_.JobIds()) {
-    const auto at = running_.find(job);
-    if (at != running_.end() && at->second.decision.IsWorse()) worse.push_back(at->second.decision);
-  }
-  return worse;
-}
-
 absl::Status ShadowReplay::Compare(uint64_t line, JobId job, const Running& running) {
   if (running.observed == 0) return absl::OkStatus();
   const double passed = running.last - running.since;

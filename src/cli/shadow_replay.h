@@ -133,8 +133,6 @@ class ShadowReplay {
 
   [[nodiscard]] const ShadowTotals& totals() const { return totals_; }
   [[nodiscard]] const Cluster& cluster() const { return cluster_; }
-  // The decisions that were worse, of jobs that are still there; ascending job id.
-  [[nodiscard]] std::vector<ShadowRecord> StillWorse() const;
 
  private:
   struct Running {  // a job that runs

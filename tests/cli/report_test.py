@@ -70,7 +70,7 @@ class Report(Files):
     @unittest.skipUnless(CHROMIUM, "NOT TESTED in a browser: chromium is missing")
     def test_choices_that_exclude_each_other_are_no_moves(self):
         found = self.shadow_of()
-        self.assertGreater([one["ours"] for one in found["moves"]].count("v100:1"), 1)
+        self.assertGreater([one["ours"] for one in found["most_costly"]].count("v100:1"), 1)
         page = self.shown(found)
         self.assertNotIn("Move it", page)
         self.assertIn("so these are no moves to make now", page)
