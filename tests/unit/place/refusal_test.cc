@@ -108,6 +108,16 @@ TEST(Refusal, SaysHowFarOffARefusedJobWas) {
   EXPECT_THAT(DescribeDecision(decision), HasSubstr("needed 9000, available 7884 MiB"));
 }
 
+TEST(Refusal, OfAWholeGpuSaysThatOthersAreThere) {
+  Cluster cluster = Nodes(1, 1);
+  ASSERT_TRUE(cluster.Adopt(OneGpu(1, 10), std::vector<Slot>{{1, 0, 0}}).ok());
+  JobSpec whole = OneGpu(50, 10);
+  whole.gpu_milli = 1000;
+  EXPECT_EQ(DescribeDecision(Decide(cluster, whole)),
+            "Deferred: does not fit now. Too little of the device is free. It needs a whole GPU, and others are on the "
+            "nearest that it may have, node 1 device 0.");
+}
+
 JobSpec Predicted(int64_t mem_mib, int64_t upper_mib, uint32_t flags = kDemandPredicted) {
   JobSpec job = OneGpu(50, 10);
   job.demands[0].demand.mem_mib = {mem_mib, upper_mib};
