@@ -9,7 +9,6 @@
 #include "base/hash.h"
 #include "base/status.h"
 #include "device/catalogue.h"
-#include "predict/roofline.h"
 
 namespace horus {
 
@@ -318,16 +317,26 @@ constexpr double kUnseenForestShare = 0.5;
 constexpr std::string_view kGpus = "gpus.", kMargins = "margins", kSeries = "law.";
 
 // Another board of the chip with its rates, as A800 and A100 are; the slower memory of a PCIe board is near enough.
-bool IsAlike(const GpuType& gpu, const GpuType& other) {
-  constexpr double kNear = 0.1;
-  const auto near = [](int64_t a, int64_t b) {
-    return std::abs(static_cast<double>(a - b)) <= kNear * static_cast<double>(b);
-  };
-  return gpu.compute_capability == other.compute_capability && gpu.sm_count == other.sm_count &&
-         near(gpu.fp16_gflops, other.fp16_gflops) && near(gpu.mem_bandwidth_mb_s, other.mem_bandwidth_mb_s);
+bool IsAlike(const GpuType& a, const GpuType& b) {
+  const auto near = [](int64_t x, int64_t y) { return 10 * std::abs(x - y) <= y; };  // Bounded: figures of data sheets
+  return a.compute_capability == b.compute_capability && a.sm_count == b.sm_count &&
+         near(a.fp16_gflops, b.fp16_gflops) && near(a.mem_bandwidth_mb_s, b.mem_bandwidth_mb_s);
 }
 
 }  // namespace
+
+// Watts of a board that its units leave for a TFLOP/s of half precision, and what generations need: with less they
+// clock down in long kernels. From the largest products of four boards (aiconfigurator); of RTX Blackwell
+// an assumption. Types of fewer bits need proportionally less.
+double SustainedShare(const GpuType& gpu) {
+  constexpr std::pair<int64_t, double> kHalfW[] = {{80, 1.0}, {90, 0.7}, {100, 0.53}, {120, 1.0}};  // from capability
+  constexpr double kIdleW = 100, kTera = 1e3;  // memory, links, fans
+  double half_w = 0;
+  for (const auto& [from, watts] : kHalfW) half_w = gpu.compute_capability >= from ? watts : half_w;
+  const double needed_w = static_cast<double>(std::max(gpu.bf16_gflops, gpu.fp16_gflops)) / kTera * half_w;
+  const double left_w = static_cast<double>(gpu.tdp_w) - kIdleW;
+  return left_w > 0 && needed_w > 0 ? std::clamp(left_w / needed_w, 0.3, 1.0) : 1;
+}
 
 std::string_view Name(OperatorKind kind) { return kKindNames[static_cast<size_t>(kind)]; }
 std::string_view Name(NumberType type) { return kTypeNames[static_cast<size_t>(type)]; }
@@ -436,9 +445,9 @@ absl::StatusOr<std::unique_ptr<const OperatorModel>> OperatorModel::FromBundle(c
   auto model = std::make_unique<OperatorModel>();
   for (const NamedSeries& gpu : bundle.series) {
     if (!gpu.name.starts_with(kGpus)) continue;
-    const std::shared_ptr<const Catalogue> catalogue = Catalogue::Default();
-    const std::optional<GpuTypeId> type = catalogue->FindKnown(gpu.name.substr(kGpus.size()));
-    if (type.has_value()) model->gpus_.push_back(catalogue->at(*type));
+    const auto catalogue = Catalogue::Default();
+    const auto type = catalogue->FindKnown(gpu.name.substr(kGpus.size()));
+    if (type) model->gpus_.push_back(catalogue->at(*type));
   }
   for (size_t at = 0; at < kOperatorKinds; ++at) {
     const BundleTarget* target = bundle.FindTarget(kKindNames[at]);

@@ -78,6 +78,9 @@ using LawConstants = std::array<double, kMostLawConstants>;
 // From specifications and constants alone.
 [[nodiscard]] double LawUs(const Operator& op, const GpuType& gpu, const LawConstants& constants);
 
+// Of the peak of matrix products that the power of the board sustains, 0-1.
+[[nodiscard]] double SustainedShare(const GpuType& gpu);
+
 inline constexpr size_t kOperatorColumns = 24;
 using OperatorRow = std::array<float, kOperatorColumns>;
 // What the forest reads; nothing in it names a GPU type. `law_us` as LawUs says with `repeated`.

@@ -35,15 +35,13 @@ absl::StatusOr<JobProfile> Analyse(std::shared_ptr<const Graph> graph, const Run
   job.run = given;
   const RunSpec& run = job.run;
   const std::string_view frozen = SaidOf(*graph, "frozen");
-  if (given.frozen.empty() && !frozen.empty()) job.run.frozen = absl::StrSplit(frozen, ',');
+  if (given.frozen.empty() && !frozen.empty()) job.run.frozen = absl::StrSplit(std::string(frozen), ',');
   if (IsEngine(run.framework) && run.mode == RunMode::kTraining) {
     return InvalidArgument("framework: expected one that trains, found %s", Name(run.framework));
   }
   if (IsEngine(run.framework) && ComputeTypeOf(*graph).empty()) {
-    return InvalidArgument(
-        "framework: expected pytorch, pytorch-1, pytorch-compiled or tensorflow for a graph that is made from no "
-        "config.json, found %s, an engine of language models",
-        Name(run.framework));
+    return InvalidArgument("framework: expected PyTorch or TensorFlow for what is made from no config, found %s",
+                           Name(run.framework));
   }
   if (IsEngine(run.framework) && !IsHalf(run.precision)) {
     return InvalidArgument("precision: expected bf16 or fp16 under %s, found %s", Name(run.framework),

@@ -31,9 +31,6 @@ struct OpTime {
 // The step as a whole.
 [[nodiscard]] RooflineTerms RooflineOf(const StepCost& cost, const RunSpec& run, const GpuType& gpu);
 
-// Of the peak of matrix products that the power of the board sustains, 0-1.
-[[nodiscard]] double SustainedShare(const GpuType& gpu);
-
 // What no GPU of the type can undercut: of each product in turn, its FLOPs over the peak (in half precision over the
 // best rate that was measured and that the board sustains), and its bytes over the bandwidth but for what the cache may
 // hold of each kernel's.

@@ -67,7 +67,7 @@ absl::Status CheckNumber(const char* field, double value, double least, double m
 // Tokens that the model was made for; 0 = unknown.
 double ContextOf(const Graph& graph) {
   double context = 0;
-  return absl::SimpleAtod(SaidOf(graph, "context"), &context) ? context : 0;
+  return absl::SimpleAtod(std::string(SaidOf(graph, "context")), &context) ? context : 0;
 }
 
 // Tokens of the longest request. Unless it is stated, what the model takes at most bounds it.
@@ -410,29 +410,22 @@ Service ServeOn(const Steps& steps, const ServiceLoad& load, const GpuType& gpu)
   return service;
 }
 
-}  // namespace
-
-namespace {
+size_t EngineAt(Framework framework) { return static_cast<size_t>(EngineOf(framework).value_or(ServingEngine::kVllm)); }
 
 // What the engine would take otherwise: one GPU, and the numbers of the checkpoint. Only fp8 is made of a checkpoint in
 // 16 bits as it is loaded; other types, and fp8 in TensorRT-LLM, are those of a checkpoint.
 std::string TypeArguments(const Graph& graph, const RunSpec& run, int64_t gpus) {
-  struct Words {
-    const char *gpus, *fp16, *fp8, *cache;
-  };
-  constexpr Words kVllm = {" --tensor-parallel-size ", " --dtype float16", " --quantization fp8",
-                           " --kv-cache-dtype fp8"};
-  constexpr Words kSglang = {" --tp-size ", " --dtype float16", " --quantization fp8", " --kv-cache-dtype fp8_e4m3"};
-  constexpr Words kTensorRtLlm = {" --tp_size ", " dtype=float16", "", " kv_cache_config.dtype=fp8"};
-  const Words& words = run.framework == Framework::kVllm     ? kVllm
-                       : run.framework == Framework::kSglang ? kSglang
-                                                             : kTensorRtLlm;
-  std::string text;
-  if (gpus > 1) text += words.gpus + std::to_string(gpus);
+  struct {
+    const char *gpus, *fp16, *weights, *cache;
+  } constexpr kWords[kEngines] = {
+      {" --tensor-parallel-size ", " --dtype float16", " --quantization fp8", " --kv-cache-dtype fp8"},
+      {" --tp_size ", " dtype=float16", "", " kv_cache_config.dtype=fp8"},
+      {" --tp-size ", " --dtype float16", " --quantization fp8", " --kv-cache-dtype fp8_e4m3"}};
+  const auto& words = kWords[EngineAt(run.framework)];
+  std::string text = gpus > 1 ? words.gpus + std::to_string(gpus) : "";
   if (ComputeTypeOf(graph) == "bfloat16" && run.precision == Precision::kFp16) text += words.fp16;
-  if (SaidOf(graph, "weights") == "fp8") text += words.fp8;
-  if (SaidOf(graph, "cache") == "fp8") text += words.cache;
-  return text;
+  if (SaidOf(graph, "weights") == "fp8") text += words.weights;
+  return SaidOf(graph, "cache") == "fp8" ? text + words.cache : text;
 }
 
 }  // namespace
@@ -470,21 +463,16 @@ std::string EngineArguments(Framework engine, const Service& service, const GpuT
   }
 }
 
-// As vLLM 0.11 and SGLang 0.5 check at their start; TensorRT-LLM by its list of hardware. SGLang takes float16 itself
-// where a GPU has no bfloat16.
+// As vLLM and SGLang check when they start (SGLang then computes in fp16 by itself), and TensorRT-LLM's list of
+// hardware.
 std::string WhyNot(const RunSpec& run, const GpuType& gpu) {
-  constexpr int64_t kVllm = 70, kSglang = 75, kTensorRtLlm = 80, kBf16 = 80;
-  const auto version = [](int64_t capability) { return absl::StrFormat("%d.%d", capability / 10, capability % 10); };
-  const int64_t least = run.framework == Framework::kVllm     ? kVllm
-                        : run.framework == Framework::kSglang ? kSglang
-                                                              : kTensorRtLlm;
-  const int64_t has = gpu.compute_capability;
-  if (has < least) {
-    return absl::StrFormat("%s needs compute capability %s, found %s", Name(run.framework), version(least),
-                           version(has));
-  }
-  const bool bf16 = run.precision == Precision::kBf16 && run.framework == Framework::kVllm;
-  return bf16 && has < kBf16 ? "bf16 needs compute capability 8.0; fp16 does not" : "";
+  constexpr double kLeast[kEngines] = {7.0, 8.0, 7.5}, kBf16 = 8.0;
+  const size_t engine = EngineAt(run.framework);
+  const double has = static_cast<double>(gpu.compute_capability) / 10;
+  if (has < kLeast[engine])
+    return absl::StrFormat("%s needs compute capability %.1f, found %.1f", Name(run.framework), kLeast[engine], has);
+  const bool too_new = run.framework == Framework::kVllm && run.precision == Precision::kBf16 && has < kBf16;
+  return too_new ? "bf16 needs compute capability 8.0; fp16 does not" : "";
 }
 
 absl::StatusOr<std::vector<Service>> PredictServices(const Predictor& predictor,
@@ -496,7 +484,7 @@ absl::StatusOr<std::vector<Service>> PredictServices(const Predictor& predictor,
   const Analyser analyse(graph, run);
   HORUS_ASSIGN_OR_RETURN(const Steps steps, Measure(analyse, load));
   int64_t shared_by = 1;
-  static_cast<void>(absl::SimpleAtoi(SaidOf(*graph, "tensor_parallel"), &shared_by));
+  static_cast<void>(absl::SimpleAtoi(std::string(SaidOf(*graph, "tensor_parallel")), &shared_by));
   const std::string type_arguments = TypeArguments(*graph, run, shared_by);
   std::vector<Service> services;
   for (const GpuType* gpu : gpus) {

@@ -95,7 +95,7 @@ struct Service {
 [[nodiscard]] std::string EngineArguments(Framework engine, const Service& service, const GpuType& gpu,
                                           int64_t mem_mib);
 
-// Why the engine does not run so on the GPU type: "vllm needs compute capability 7.0, it has 6.0"; empty where it does.
+// Why the engine does not run so on the GPU type: "vllm needs compute capability 7.0, found 6.0"; empty where it does.
 [[nodiscard]] std::string WhyNot(const RunSpec& run, const GpuType& gpu);
 
 // Errors: INVALID_ARGUMENT (a field of the load; a run of no engine, or that binds batch, seq or past; a graph without
