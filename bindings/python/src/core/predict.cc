@@ -12,12 +12,9 @@ using horus::Solution;
 
 const Word kSolved[] = {
     {HORUS_SOLVED_MEMORY, "memory"}, {HORUS_SOLVED_GRAPH, "graph"}, {HORUS_SOLVED_MAXIMUM, "maximum"}, {0, nullptr}};
-const Word kVerdicts[] = {{HORUS_SERVICE_SERVED, "served"},
-                          {HORUS_SERVICE_NO_ROOM, "no-room"},
-                          {HORUS_SERVICE_OVERLOADED, "overloaded"},
-                          {HORUS_SERVICE_LATE, "late"},
-                          {HORUS_SERVICE_UNSUPPORTED, "unsupported"},
-                          {0, nullptr}};
+const Word kVerdicts[] = {{HORUS_SERVICE_SERVED, "served"},           {HORUS_SERVICE_NO_ROOM, "no-room"},
+                          {HORUS_SERVICE_OVERLOADED, "overloaded"},   {HORUS_SERVICE_LATE, "late"},
+                          {HORUS_SERVICE_UNSUPPORTED, "unsupported"}, {0, nullptr}};
 using Predictor = std::unique_ptr<PredictorHandle>;
 
 Predictor Default() { return Make<PredictorHandle, horus_predictor>(&horus_predictor_default); }
