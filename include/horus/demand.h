@@ -101,9 +101,9 @@ HORUS_API horus_status horus_catalogue_find(const horus_catalogue* catalogue, co
 #define HORUS_DEMAND_PREDICTED 16u
 #define HORUS_DEMAND_TOO_LARGE 32u
 
-/* mem_mib_upper without a known bound, because less than 0.9 of the graph's operators or forward FLOPs are understood.
- * Such a job runs alone (HORUS_REASON_MEMORY_UNKNOWN on a device with tenants) until its memory is stated, by
- * gpu_mem_request_mib, or measured. */
+/* mem_mib_upper without a known bound, because less than 0.9 of the graph's operators or forward FLOPs are understood,
+ * or because nothing was stated. Such a job runs alone (HORUS_REASON_MEMORY_UNKNOWN on a device with tenants) until its
+ * memory is stated, by gpu_mem_request_mib, or measured. */
 #define HORUS_MEM_MIB_UNBOUNDED 4294967296
 
 #define HORUS_TRAIT_COUNT 8u
@@ -118,7 +118,7 @@ typedef struct horus_demand {
   float gpu_util_pct_upper;
   float mem_bw_util_pct; /* share of the memory bandwidth, 0-100 */
   float mem_bw_util_pct_upper;
-  int64_t mem_mib;       /* peak, context included */
+  int64_t mem_mib;       /* peak, context included; 0, its bound too = unknown: in a job as HORUS_MEM_MIB_UNBOUNDED */
   int64_t mem_mib_upper; /* what placement reserves */
   int64_t step_time_us;  /* one step alone; 0 = unknown */
   int64_t step_time_us_upper;

@@ -242,6 +242,13 @@ absl::Status AddAlternatives(const Catalogue& catalogue, const horus_job& job, J
   return absl::OkStatus();
 }
 
+// Where nobody said what a job takes, no neighbour is sure of its own memory.
+void MarkUnknownMemory(std::vector<TypeDemand>& demands) {
+  for (TypeDemand& entry : demands) {
+    if (entry.demand.mem_mib.upper == 0) entry.demand.mem_mib.upper = kUnboundedMemMib;
+  }
+}
+
 absl::StatusOr<JobSpec> Convert(const Catalogue& catalogue, const horus_job& job) {
   HORUS_RETURN_IF_ERROR(CheckEnums(job));
   JobSpec spec;
@@ -272,6 +279,10 @@ absl::StatusOr<JobSpec> Convert(const Catalogue& catalogue, const horus_job& job
   HORUS_ASSIGN_OR_RETURN(
       spec.node_selector,
       LabelsFromC({"selector", job.selector_count, job.selector_keys, job.selector_values}, kMaxSelectorsPerJob));
+  if (!spec.exclusive) {
+    MarkUnknownMemory(spec.demands);
+    for (JobAlternative& way : spec.alternatives) MarkUnknownMemory(way.demands);
+  }
   NormalizeJob(spec);
   return spec;
 }
