@@ -24,7 +24,7 @@ typedef struct horus_batch_options {
   uint32_t restarts;        /* of batches of at most 64 jobs; 0 = 12 */
   uint32_t window;          /* of the jobs that fit, in planning order, so many are compared; 0 = 50 */
   uint64_t max_evaluations; /* places priced in all: bounds the time of small batches; 0 = 800,000 */
-  int64_t now_us;           /* on the clock of horus_job.submit_us */
+  int64_t now_us;           /* on the clock of horus_job.submit_us and in its range */
   int64_t patience_us;      /* nobody who wants such GPUs passes a job that waits for so long; 0 = no limit */
   int32_t prices;           /* 0 = weigh jobs by what their kind of work is worth while others wait, -1 = do not */
   int32_t reserved;

@@ -109,8 +109,17 @@ absl::StatusOr<int16_t> SmallAt(const int32_t* column, const char* name, size_t 
                          std::numeric_limits<int16_t>::max(), column[i]);
 }
 
-absl::StatusOr<int16_t> MigIndex(const GpuType& type, const char* given, size_t i) {
-  HORUS_ASSIGN_OR_RETURN(const std::string name, ReadText(given, "mig_profiles[]"));
+absl::StatusOr<int16_t> MigIndex(const GpuType& type, SharingMode mode, const char* given, size_t i) {
+  if (mode == SharingMode::kMig && given == nullptr) {
+    return InvalidArgument("%s: expected a MIG profile of %s beside sharing mode mig, found NULL",
+                           Element("mig_profiles", i), type.name);
+  }
+  if (given == nullptr) return -1;
+  HORUS_ASSIGN_OR_RETURN(const std::string name, ReadText(given, Element("mig_profiles", i).c_str()));
+  if (mode != SharingMode::kMig) {
+    return InvalidArgument("%s: expected NULL beside sharing mode %s, found %s", Element("mig_profiles", i),
+                           std::string(SharingModeName(mode)), Quoted(name));
+  }
   std::string known;
   for (size_t profile = 0; profile < type.mig.size(); ++profile) {
     if (type.mig[profile].name == name) return static_cast<int16_t>(profile);
@@ -131,10 +140,8 @@ absl::StatusOr<DeviceSpec> DeviceAt(const Catalogue& catalogue, const horus_node
   HORUS_ASSIGN_OR_RETURN(const std::string type_name, ReadText(node.gpu_types[i], Element("gpu_types", i).c_str()));
   HORUS_ASSIGN_OR_RETURN(device.type, At(Element("gpu_types", i), catalogue.Find(type_name)));
   const char* mig_profile = node.mig_profiles == nullptr ? nullptr : node.mig_profiles[i];
-  if (mig_profile != nullptr) {
-    HORUS_ASSIGN_OR_RETURN(device.mig_profile, MigIndex(catalogue.at(device.type), mig_profile, i));
-  }
   HORUS_ASSIGN_OR_RETURN(device.mode, ModeAt(node, i, mig_profile != nullptr));
+  HORUS_ASSIGN_OR_RETURN(device.mig_profile, MigIndex(catalogue.at(device.type), device.mode, mig_profile, i));
   HORUS_ASSIGN_OR_RETURN(device.physical_gpu, SmallAt(node.physical_gpus, "physical_gpus", i, -1));
   HORUS_ASSIGN_OR_RETURN(device.island, SmallAt(node.nvlink_islands, "nvlink_islands", i, -1));
   HORUS_ASSIGN_OR_RETURN(device.pcie_switch, SmallAt(node.pcie_switches, "pcie_switches", i, 0));
@@ -190,7 +197,12 @@ static_assert(Same(HORUS_JOB_TRAINING, JobKind::kTraining) && Same(HORUS_JOB_INF
 
 static_assert(Same(HORUS_SHARE_ANYONE, ShareWith::kAnyone) && Same(HORUS_SHARE_SAME_TENANT, ShareWith::kSameTenant));
 
-int32_t OneIfZero(int32_t value) { return value == 0 ? 1 : value; }
+// 0 = 1; -1 = none, where that may be.
+absl::StatusOr<int32_t> CountFrom(const char* field, int32_t given, int32_t least) {
+  if (given >= least && given <= kMaxGpusPerJob) return given == 0 ? 1 : std::max(given, 0);
+  return InvalidArgument("%s: expected %s to %d, found %d", field, least == 0 ? "0 (one)" : "-1 (none), 0 (one)",
+                         kMaxGpusPerJob, given);
+}
 
 absl::StatusOr<std::vector<std::string>> NamesFromC(const char* column, size_t count, const char* const* names) {
   HORUS_RETURN_IF_ERROR(RequireColumn(names, column, count));
@@ -220,8 +232,10 @@ int64_t HostOf(int64_t given) {
 
 absl::StatusOr<JobAlternative> AlternativeFromC(const Catalogue& catalogue, const horus_job_alternative* given) {
   HORUS_ASSIGN_OR_RETURN(const horus_job_alternative c, ReadStruct(given));
-  JobAlternative way{.tasks = OneIfZero(c.tasks),
-                     .gpus_per_task = OneIfZero(c.gpus_per_task),
+  HORUS_ASSIGN_OR_RETURN(const int32_t tasks, CountFrom("tasks", c.tasks, 0));
+  HORUS_ASSIGN_OR_RETURN(const int32_t gpus, CountFrom("gpus_per_task", c.gpus_per_task, 0));
+  JobAlternative way{.tasks = tasks,
+                     .gpus_per_task = gpus,
                      .gpu_milli = c.gpu_milli,
                      .cpu_milli = HostOf(c.cpu_milli),
                      .mem_mib = HostOf(c.mem_mib),
@@ -259,8 +273,8 @@ absl::StatusOr<JobSpec> Convert(const Catalogue& catalogue, const horus_job& job
   HORUS_ASSIGN_OR_RETURN(spec.name, ReadOptionalText(job.name, "name"));
   HORUS_ASSIGN_OR_RETURN(spec.tenant, ReadOptionalText(job.tenant, "tenant"));
   spec.kind = static_cast<JobKind>(job.kind);
-  spec.tasks = OneIfZero(job.tasks);
-  spec.gpus_per_task = job.gpus_per_task == HORUS_JOB_NO_GPUS ? 0 : OneIfZero(job.gpus_per_task);
+  HORUS_ASSIGN_OR_RETURN(spec.tasks, CountFrom("tasks", job.tasks, 0));
+  HORUS_ASSIGN_OR_RETURN(spec.gpus_per_task, CountFrom("gpus_per_task", job.gpus_per_task, HORUS_JOB_NO_GPUS));
   spec.exclusive = job.exclusive == 1;
   spec.stated_cpu_milli = HostOf(job.stated_cpu_milli);
   spec.stated_mem_mib = HostOf(job.stated_mem_mib);

@@ -34,6 +34,10 @@ absl::StatusOr<BatchOptions> BatchFromC(const horus_batch_options* given) {
   SetUnlessZero(options.max_rounds, c.max_rounds);
   SetUnlessZero(options.restarts, c.restarts);
   SetUnlessZero(options.window, c.window);
+  constexpr int64_t kMostUs = int64_t{1} << 62;  // as submit_us
+  if (c.now_us < 0 || c.now_us > kMostUs) {
+    return InvalidArgument("now_us: expected 0 to %d us, as submit_us, found %d", kMostUs, c.now_us);
+  }
   options.now_us = c.now_us;
   if (c.patience_us < 0) return InvalidArgument("patience_us: expected 0 or more, found %d", c.patience_us);
   options.patience_us = c.patience_us;

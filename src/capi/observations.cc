@@ -35,7 +35,7 @@ absl::Status AddDemand(const horus_demand_observation* given, const Catalogue& c
   } else {
     HORUS_RETURN_IF_ERROR(Unset("profile_id", c.profile_id == 0));
     HORUS_RETURN_IF_ERROR(Unset("gpu_type", c.gpu_type == nullptr));
-    HORUS_ASSIGN_OR_RETURN(SeenResident seen, SeenResidentOf(*c.cluster, c.job_id, c.node_id, c.device));
+    HORUS_ASSIGN_OR_RETURN(SeenResident seen, SeenResidentOf(*c.cluster, c.job_id, c.node_id, c.device, false));
     profile_id = seen.job.profile_id;
     name = std::move(seen.gpu_type);
   }

@@ -38,7 +38,7 @@ absl::StatusOr<SeenResident> Resides(const horus_slowdown_observation& c) {
   HORUS_RETURN_IF_ERROR(Unset("compute_share", c.compute_share == 0));
   HORUS_RETURN_IF_ERROR(Unset("job", c.job == nullptr));
   HORUS_RETURN_IF_ERROR(Unset("co_tenants", c.co_tenant_count == 0));
-  return SeenResidentOf(*c.cluster, c.job_id, c.node_id, c.device);
+  return SeenResidentOf(*c.cluster, c.job_id, c.node_id, c.device, /*with_others=*/true);
 }
 
 absl::Status AddSlowdown(const horus_slowdown_observation* given, const Catalogue& catalogue,

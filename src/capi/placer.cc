@@ -149,7 +149,12 @@ absl::StatusOr<std::unique_ptr<horus_placer>> MakePlacer(const horus_placer_opti
                                           ? PolicyByCallback(options, *placer)
                                           : PolicyByName(options, std::move(lab), *placer));
   HORUS_ASSIGN_OR_RETURN(const PlacerOptions limits, OptionsFromC(options));
-  HORUS_ASSIGN_OR_RETURN(placer->value, Placer::Create(std::move(model), std::move(policy), limits));
+  auto made = Placer::Create(std::move(model), std::move(policy), limits);
+  if (absl::IsInvalidArgument(made.status())) {  // whose ranges are those of a placer, not of the struct
+    return InvalidArgument("%s; 0 is the default, -1 none where the field has it",
+                           std::string(made.status().message()));
+  }
+  HORUS_ASSIGN_OR_RETURN(placer->value, std::move(made));
   return placer;
 }
 
@@ -236,7 +241,8 @@ absl::StatusOr<const Slots*> SlotsAt(const horus_plan* plan, int32_t of, size_t 
 const char* TextOf(const horus_plan& plan, size_t index) {
   std::call_once(plan.texts_once, [&plan] {
     std::vector<std::string> texts;
-    for (const Decision& decision : plan.value.decisions) texts.push_back(DescribeDecision(decision));
+    for (const Decision& decision : plan.value.decisions)
+      texts.push_back(DescribeDecision(decision, plan.catalogue.get()));
     plan.texts = std::move(texts);
   });
   return plan.texts[index].c_str();

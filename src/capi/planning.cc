@@ -63,7 +63,8 @@ absl::Status WriteSlots(std::span<const Slot> slots, const horus_slots* out, siz
   });
 }
 
-absl::StatusOr<SeenResident> SeenResidentOf(const horus_cluster& cluster, JobId job, NodeId node, uint32_t device) {
+absl::StatusOr<SeenResident> SeenResidentOf(const horus_cluster& cluster, JobId job, NodeId node, uint32_t device,
+                                            bool with_others) {
   HORUS_ASSIGN_OR_RETURN(const auto lock, cluster.gate.Read());
   HORUS_ASSIGN_OR_RETURN(const int32_t index, DeviceIndex(device));
   HORUS_ASSIGN_OR_RETURN(const DeviceInfo info, cluster.value.Device(node, index));
@@ -73,8 +74,13 @@ absl::StatusOr<SeenResident> SeenResidentOf(const horus_cluster& cluster, JobId 
                     .others = {}};
   bool found = false;
   for (const Resident& resident : info.residents) {
+    if (resident.job != job && !with_others) continue;
     HORUS_ASSIGN_OR_RETURN(const JobInfo there, cluster.value.Job(resident.job));
     const Demand demand = AsRun(*there.spec, DemandOn(*there.spec, info.spec.type));
+    if (demand.profile_id == 0) {
+      return InvalidArgument("job %s: expected a profile_id in its demand on %s, by which it is learned, found 0",
+                             IdAndName(resident.job, there.spec->name), seen.gpu_type);
+    }
     if (resident.job != job) {
       seen.others.push_back(demand);
       continue;

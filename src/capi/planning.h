@@ -105,9 +105,9 @@ struct SeenResident {
 [[nodiscard]] inline absl::Status Unset(const char* field, bool unset) {
   return unset ? absl::OkStatus() : InvalidArgument("%s: expected to be unset beside a cluster, found a value", field);
 }
-// NOT_FOUND: the device, or the job on it.
+// NOT_FOUND: the device, or the job on it. INVALID_ARGUMENT: nothing can be learned of a job without a profile.
 [[nodiscard]] absl::StatusOr<SeenResident> SeenResidentOf(const horus_cluster& cluster, JobId job, NodeId node,
-                                                          uint32_t device);
+                                                          uint32_t device, bool with_others);
 
 // ---- The settings of single policies from the C ABI.
 

@@ -56,8 +56,8 @@ absl::Status CheckInputSizes(const ShapedGraph& shaped) {
   }
   if (open.empty()) return absl::OkStatus();
   return InvalidArgument(
-      "graph input %s: expected a size for %s, found none; give it in the run's dims (--dim NAME=SIZE)", Quoted(input),
-      QuotedSome(open));
+      "graph input %s: expected a size for %s, found none; give it in the run's dims (--dim NAME=SIZE, dim_names in C)",
+      Quoted(input), QuotedSome(open));
 }
 
 absl::StatusOr<ShapedGraph> BindShapes(std::shared_ptr<const Graph> graph, const DimBindings& bindings,

@@ -298,7 +298,7 @@ Json DecisionJson(const PlacementReport& placement, const Decision& decision) {
       {"job", placement.names.Job(decision.job)},
       {"verdict", std::string(VerdictName(decision.verdict))},
       {"reason", std::string(ReasonName(decision.reason))},
-      {"explanation", DescribeDecision(decision)},
+      {"explanation", DescribeDecision(decision, placement.catalogue.get())},
       {"slots", slots},
       {"spans_nodes", decision.spans_nodes},
       {"probe", decision.probe},

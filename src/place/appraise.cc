@@ -336,6 +336,7 @@ absl::Status Explainer::Refused(const Ledger& ledger, const JobView& view, std::
   }
   if (nearest.reason == Reason::kNone) return absl::OkStatus();  // every node is left out
   Evaluation evaluation;
+  GpuTypeId type;
   const LedgerNode& node = ledger.node(nearest.node_row);
   if (nearest.device < 0) {
     const Reason reason = FitHost(*view.job, node.free, 1, &evaluation.shortfall);
@@ -343,12 +344,13 @@ absl::Status Explainer::Refused(const Ledger& ledger, const JobView& view, std::
       evaluation.shortfall = Shortfall();  // its state or labels refused, which have no amount
   } else {
     const uint32_t device = node.first_device + static_cast<uint32_t>(nearest.device);
+    type = ledger.state(device).type;
     HORUS_RETURN_IF_ERROR(scorer_.Evaluate(ledger.states(), ledger.state_id(device), evaluation));
   }
   const Shortfall& shortfall = evaluation.shortfall;
   decision.node_name = node.spec->name;
-  decision.miss = {nearest.reason,      node.spec->id,  nearest.device,    shortfall.needed,
-                   shortfall.available, shortfall.unit, shortfall.estimate};
+  decision.miss = {nearest.reason,      node.spec->id,  nearest.device,     shortfall.needed,
+                   shortfall.available, shortfall.unit, shortfall.estimate, type};
   return absl::OkStatus();
 }
 

@@ -3,6 +3,7 @@
 #include "place/decision.h"
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <tuple>
 
@@ -17,8 +18,10 @@ namespace horus {
 namespace {
 
 std::string Amount(double value, std::string_view unit, int more) {
-  constexpr int kDigits = 6;
-  return IsUnbounded(value, unit) ? "unbounded" : Formatted("%.*g", kDigits + more, value);
+  constexpr double kMostInFull = 1e15;
+  if (IsUnbounded(value, unit)) return "unbounded";
+  if (value == std::trunc(value) && std::abs(value) < kMostInFull) return Formatted("%.0f", value);
+  return Formatted("%.*g", (unit == "x" ? 3 : 6) + more, value);
 }
 
 // "3 of 8 devices: <text>", and without the count where all were refused for one reason or none is known.
@@ -36,7 +39,7 @@ std::string NodeOf(const Decision& decision, NodeId id) {
   return decision.node_name.empty() ? Formatted("node %d", id) : decision.node_name;
 }
 
-std::string DescribeMiss(const Decision& decision) {
+std::string DescribeMiss(const Decision& decision, const Catalogue* catalogue) {
   const NearestMiss& miss = decision.miss;
   const Reason main = decision.reason == Reason::kPassedOver ? miss.reason : decision.reason;
   if (miss.reason == Reason::kNone) return "";
@@ -48,7 +51,9 @@ std::string DescribeMiss(const Decision& decision) {
   // Most devices and the nearest one may have failed on different constraints; the reader must not mix them up.
   const char* other = miss.reason == main ? "" : ", which failed another constraint";
   std::string sentence = Formatted(" Nearest: %s%s (%s", where, other, std::string(ReasonName(miss.reason)));
-  if (miss.unit.empty() && miss.reason != main) {  // no amounts to tell: the words instead
+  if (miss.reason == Reason::kGpuType && catalogue != nullptr && miss.type.valid()) {
+    sentence += ": " + catalogue->at(miss.type).name;
+  } else if (miss.unit.empty() && miss.reason != main) {  // no amounts to tell: the words instead
     const std::string_view text = ReasonText(miss.reason);
     AppendFormatted(&sentence, ": %s", std::string(text.substr(0, text.size() - 1)));
   }
@@ -115,7 +120,7 @@ bool IsTrial(std::span<const Slowdown> tenants) {
   return tenants.size() > 1 && IsBeyond(1, work);
 }
 
-std::string DescribeDecision(const Decision& decision) {
+std::string DescribeDecision(const Decision& decision, const Catalogue* catalogue) {
   if (decision.verdict == Verdict::kPlace) {
     if (decision.slots.empty()) return "Placed.";
     const Slot& first = decision.slots.front();
@@ -143,13 +148,13 @@ std::string DescribeDecision(const Decision& decision) {
     if (decision.passed_by == 0)
       return "Deferred: it would fit, but one that has waited longer than the patience goes first.";
     return Formatted("Deferred: job %d goes first where it would have gone. Now it does not fit.%s", decision.passed_by,
-                     DescribeMiss(decision));
+                     DescribeMiss(decision, catalogue));
   }
   const std::string_view when = decision.verdict == Verdict::kReject ? "Rejected: never fits this cluster. "
                                 : decision.predicted_never
                                     ? "Deferred: by prediction it would not fit even the empty cluster. "
                                     : "Deferred: does not fit now. ";
-  return std::string(when) + DescribeReason(decision) + DescribeMiss(decision);
+  return std::string(when) + DescribeReason(decision) + DescribeMiss(decision, catalogue);
 }
 
 namespace {

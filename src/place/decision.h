@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "absl/container/inlined_vector.h"
+#include "device/catalogue.h"
 #include "interference/model.h"
 #include "place/job/reason.h"
 #include "place/search/policy.h"
@@ -66,6 +67,7 @@ struct NearestMiss {
   double available = 0;
   std::string_view unit;  // static text: "MiB", "milli", "tenants", "x", ...
   double estimate = 0;    // the expected amount, where the miss states an upper bound; else 0
+  GpuTypeId type;         // of the device; invalid for a node
   friend bool operator==(const NearestMiss&, const NearestMiss&) = default;
 };
 
@@ -113,8 +115,9 @@ void TellInPlan(std::span<Decision> decisions);
 // count alike.
 [[nodiscard]] bool IsTrial(std::span<const Slowdown> tenants);
 
-// One sentence for users: where the job goes, or which constraint refused it and by how much.
-[[nodiscard]] std::string DescribeDecision(const Decision& decision);
+// One sentence for users: where the job goes, or which constraint refused it and by how much. Types have their names
+// where a catalogue is given.
+[[nodiscard]] std::string DescribeDecision(const Decision& decision, const Catalogue* catalogue = nullptr);
 
 // ---- Alternatives: the ways to run one job, and the value of a place for each.
 // Cost: one copy of the job per way; O(tenants on the devices).

@@ -39,6 +39,7 @@ static void BadNodesAreRefusedByField(void) {
   const int32_t bad_modes[2] = {HORUS_SHARING_MPS, 9};
   const int32_t bad_islands[2] = {0, 70000};
   const char* const profiles[2] = {"1g.5gb", NULL};
+  const int32_t mps[2] = {HORUS_SHARING_MPS, HORUS_SHARING_MPS}, mig[2] = {0, HORUS_SHARING_MIG};
   const char* const labels[1] = {"zone"};
   horus_node node = two_gpu_node(5);
   node.gpu_types = unknown;
@@ -56,6 +57,13 @@ static void BadNodesAreRefusedByField(void) {
   node = two_gpu_node(5);
   node.mig_profiles = profiles; /* a V100 has none */
   CHECK_MESSAGE(HORUS_ERR_NOT_FOUND, "mig_profiles[0]", horus_cluster_add_node(cluster, &node, &error));
+  node.sharing_modes = mps;
+  CHECK_MESSAGE(HORUS_ERR_INVALID_ARGUMENT, "mig_profiles[0]: expected NULL beside sharing mode mps, found '1g.5gb'",
+                horus_cluster_add_node(cluster, &node, &error));
+  node = two_gpu_node(5);
+  node.sharing_modes = mig;
+  CHECK_MESSAGE(HORUS_ERR_INVALID_ARGUMENT, "mig_profiles[1]: expected a MIG profile of v100-pcie-16gb",
+                horus_cluster_add_node(cluster, &node, &error));
   node = two_gpu_node(5);
   node.label_count = 1;
   node.label_keys = labels;

@@ -36,6 +36,10 @@ static void ABatchIsPlannedTogetherAndApplies(void) {
                horus_placer_plan_batch(placer, cluster, 1, NULL, 0, NULL, NULL, NULL, NULL, &plan, &error));
   CHECK_STATUS(HORUS_ERR_INVALID_ARGUMENT,
                horus_placer_plan_batch(placer, cluster, 0, NULL, 0, NULL, NULL, NULL, NULL, NULL, &error));
+  options.now_us = INT64_MIN;
+  CHECK_MESSAGE(HORUS_ERR_INVALID_ARGUMENT, "now_us",
+                horus_placer_plan_batch(placer, cluster, 0, NULL, 0, NULL, &options, NULL, NULL, &plan, &error));
+  options.now_us = 0;
   options.reserved = 1;
   CHECK_STATUS(HORUS_ERR_INVALID_STRUCT,
                horus_placer_plan_batch(placer, cluster, 0, NULL, 0, NULL, &options, NULL, NULL, &plan, &error));

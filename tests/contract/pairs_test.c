@@ -275,6 +275,11 @@ static void AResidentIsObservedByItsPlace(void) {
   CHECK_STATUS(HORUS_ERR_NOT_FOUND, horus_observations_add_slowdown(by_place, NULL, &seen, &error));
   seen.device = 0;
   seen.job_id = 2;
+  give_job(&jobs[0], 4, 10, 100); /* of a profile that nobody can name again */
+  CHECK_OK(horus_cluster_adopt(cluster, &jobs[0].job, 1, &node, &first, NULL, NULL, &error));
+  CHECK_MESSAGE(HORUS_ERR_INVALID_ARGUMENT, "job 4: expected a profile_id in its demand on " FIXTURE_GPU,
+                horus_observations_add_slowdown(by_place, NULL, &seen, &error));
+  CHECK_OK(horus_cluster_release(cluster, 4, &error));
   CHECK_OK(horus_cluster_release(cluster, 1, &error)); /* alone, nothing slows it */
   CHECK_MESSAGE(HORUS_ERR_INVALID_ARGUMENT, "co-tenants",
                 horus_observations_add_slowdown(by_place, NULL, &seen, &error));

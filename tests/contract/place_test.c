@@ -116,6 +116,7 @@ static void RefusalsAreAnswersWithReasons(void) {
   horus_cluster* cluster = cluster_of(2);
   horus_placer* placer = placer_of("horus");
   horus_decision decision;
+  const char* const other_type[1] = {"t4"};
   int32_t reasons[HORUS_REASON_SHARING_QUOTA + 1];
   uint64_t counts[HORUS_REASON_SHARING_QUOTA + 1];
   size_t count = 99;
@@ -136,6 +137,15 @@ static void RefusalsAreAnswersWithReasons(void) {
   CHECK_STATUS(HORUS_ERR_INVALID_ARGUMENT, horus_plan_refusals(NULL, 0, 4, reasons, counts, &count, &error));
   CHECK_STATUS(HORUS_ERR_INVALID_ARGUMENT, horus_plan_refusals(plan, 0, 4, reasons, counts, NULL, &error));
   CHECK_OK(horus_cluster_apply(cluster, plan, &error)); /* nothing to do is done */
+  horus_plan_free(plan);
+
+  give_job(&given, 1, 50, 4000000);
+  plan = plan_one(placer, cluster, &given);
+  CHECK(strstr(decision_of(plan, 0).text, "needed 4000000, available ") != NULL);
+  horus_plan_free(plan);
+  given.job.gpu_types = other_type;
+  plan = plan_one(placer, cluster, &given);
+  CHECK(strstr(decision_of(plan, 0).text, "(gpu_type: " FIXTURE_GPU ")") != NULL); /* the type that is there */
   horus_plan_free(plan);
 
   give_job(&given, 1, 50, 4000);
@@ -276,7 +286,7 @@ static void BadJobsAreRefusedByField(void) {
   REFUSED(HORUS_ERR_INVALID_ARGUMENT, "exclusive");
   give_job(&bad, 2, 50, 4000);
   bad.job.demand_count = 0;
-  REFUSED(HORUS_ERR_INVALID_ARGUMENT, "demands");
+  REFUSED(HORUS_ERR_INVALID_ARGUMENT, "demands: expected 1 to");
   give_job(&bad, 2, 50, 4000);
   bad.job.demands = NULL;
   REFUSED(HORUS_ERR_INVALID_ARGUMENT, "demands");

@@ -81,6 +81,10 @@ static void OptionsAreChecked(void) {
   options.slowdown_bound = NAN;
   CHECK_STATUS(HORUS_ERR_INVALID_ARGUMENT, horus_placer_create(&options, &placer, &error));
   options.slowdown_bound = 0;
+  options.max_tenants = -3;
+  CHECK_MESSAGE(HORUS_ERR_INVALID_ARGUMENT, "found -3; 0 is the default",
+                horus_placer_create(&options, &placer, &error));
+  options.max_tenants = 0;
   options.mem_headroom_mib = -2;
   CHECK_STATUS(HORUS_ERR_INVALID_ARGUMENT, horus_placer_create(&options, &placer, &error));
   options.mem_headroom_mib = 0;

@@ -147,7 +147,7 @@ TEST(Equality, OfDecisionsReadsEveryField) {
   ExpectEachCounts(&CostTerm::name, &CostTerm::value);
   ExpectEachCounts(&PricedPlace::node, &PricedPlace::device, &PricedPlace::cost, &PricedPlace::terms);
   ExpectEachCounts(&NearestMiss::reason, &NearestMiss::node, &NearestMiss::device, &NearestMiss::needed,
-                   &NearestMiss::available, &NearestMiss::unit, &NearestMiss::estimate);
+                   &NearestMiss::available, &NearestMiss::unit, &NearestMiss::estimate, &NearestMiss::type);
   ExpectEachCounts(&D::job, &D::verdict, &D::reason, &D::slots, &D::effects, &D::own, &D::winner, &D::runner_up,
                    &D::has_runner_up, &D::spans_nodes, &D::cpu_only, &D::alternative, &D::relative_speed, &D::cpu_milli,
                    &D::mem_mib, &D::probe, &D::trial, &D::node_name, &D::refused_devices, &D::miss, &D::predicted_never,

@@ -236,7 +236,7 @@ TEST(Refusal, TheSentenceTellsAmountsApartThatRoundingWouldMakeEqual) {
   decision.miss = {Reason::kSlowdownOwn, 1, 0, 1.5, 1.50000012, "x"};
   EXPECT_THAT(DescribeDecision(decision), HasSubstr("bound 1.5, predicted 1.5000001 x"));
   decision.miss = {Reason::kSlowdownOwn, 1, 0, 1.5, 1.625, "x"};
-  EXPECT_THAT(DescribeDecision(decision), HasSubstr("bound 1.5, predicted 1.625 x"));
+  EXPECT_THAT(DescribeDecision(decision), HasSubstr("bound 1.5, predicted 1.62 x"));
 }
 
 TEST(Refusal, TheSentenceOfARefusalTellsTheMainReasonAndTheNearestApart) {
