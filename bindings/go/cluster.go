@@ -380,6 +380,8 @@ type Resident struct {
 	Job           Job  // all that was stated of it, as it can be planned again
 	Adopted       bool // it came by Adopt
 	OverCommitted bool // adopted where a constraint would have refused it
+	SMCapPct      int  // under which it runs, stated or chosen; 0 = none
+	Probe         bool // alone as a probe, which Job does not state
 }
 
 // Job tells a resident job. Errors: ErrNotFound.
@@ -392,7 +394,10 @@ func (c *Cluster) Job(id uint64) (Resident, error) {
 				info.struct_size = C.uint32_t(unsafe.Sizeof(*info))
 				status := C.horus_cluster_get_job(p, C.uint64_t(id), info, C.size_t(capacity), a.bytes(capacity), count, e)
 				if status == C.HORUS_OK {
-					out = Resident{Job: jobOf(info.job), Adopted: info.adopted == 1, OverCommitted: info.over_committed == 1}
+					out = Resident{
+						Job: jobOf(info.job), Adopted: info.adopted == 1, OverCommitted: info.over_committed == 1,
+						SMCapPct: int(info.sm_cap_pct), Probe: info.probe == 1,
+					}
 				}
 				return status
 			})

@@ -342,6 +342,8 @@ struct Resident {
   Job job = {};  // as it can be planned again
   bool adopted = false;
   bool over_committed = false;  // adopted where a constraint would have refused it
+  int32_t sm_cap_pct = 0;       // under which it runs, stated or chosen; 0 = none
+  bool probe = false;           // alone as a probe, which `job` does not state
 };
 
 class Cluster {
@@ -403,7 +405,7 @@ class Cluster {
     const auto bytes = detail::Collect<char>([&](size_t capacity, char* to, size_t* count, horus_error* error) {
       return horus_cluster_get_job(get(), job, &info, capacity, to, count, error);
     });
-    return {JobFrom(*info.job), info.adopted == 1, info.over_committed == 1};
+    return {JobFrom(*info.job), info.adopted == 1, info.over_committed == 1, info.sm_cap_pct, info.probe == 1};
   }
   // Call it before other threads use the handle; null = no metrics.
   void SetMetrics(const Metrics* metrics) { metered_.Set(horus_cluster_set_metrics, handle_.get(), metrics); }

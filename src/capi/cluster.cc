@@ -117,6 +117,8 @@ horus_job_info JobInfoToC(const JobInfo& job, const horus_job* all) {
   info.stated_cpu_milli = stated(StatedCpuMilli(*job.spec));
   info.stated_mem_mib = stated(StatedMemMib(*job.spec));
   info.job = all;
+  info.sm_cap_pct = job.spec->sm_cap_pct;
+  info.probe = job.spec->exclusive_chosen ? 1 : 0;
   return info;
 }
 
@@ -125,9 +127,10 @@ absl::Status GetJob(const Cluster& cluster, uint64_t id, horus_job_info* out, si
   HORUS_RETURN_IF_ERROR(CheckOutput(out));
   HORUS_RETURN_IF_ERROR(RequireColumn(bytes, "bytes", capacity));
   HORUS_ASSIGN_OR_RETURN(const JobInfo job, cluster.Job(id));
-  const size_t needed = JobBytes(cluster.catalogue(), *job.spec);
+  const JobSpec stated = StatedOf(*job.spec);
+  const size_t needed = JobBytes(cluster.catalogue(), stated);
   HORUS_ASSIGN_OR_RETURN(const size_t written, RowsToWrite(needed, capacity, count));
-  WriteStruct(JobInfoToC(job, written == 0 ? nullptr : PutJob(cluster.catalogue(), *job.spec, bytes)), out);
+  WriteStruct(JobInfoToC(job, written == 0 ? nullptr : PutJob(cluster.catalogue(), stated, bytes)), out);
   if (count != nullptr) *count = needed;
   return absl::OkStatus();
 }

@@ -347,7 +347,8 @@ absl::Status Placer::Impl::DecideWay(const JobSpec& way, ChosenWay& choice) {
   if (choice.decision.verdict != Verdict::kPlace) return DecideByExpectation(way, choice);
   choice.slots = std::move(result.best.slots);
   choice.job = std::make_shared<JobSpec>(way);
-  choice.job->exclusive |= choice.decision.probe;
+  if (choice.decision.probe) choice.job->exclusive_chosen = !std::exchange(choice.job->exclusive, true);
+  choice.job->sm_cap_chosen = way.sm_cap_pct != choice.decision.sm_cap_pct;
   choice.job->sm_cap_pct = choice.decision.sm_cap_pct;
   return absl::OkStatus();
 }
@@ -374,7 +375,7 @@ absl::Status Placer::Impl::DecideByExpectation(const JobSpec& way, ChosenWay& ch
   choice.decision.probe = true;
   choice.slots = std::move(result.best.slots);
   choice.job = std::make_shared<JobSpec>(way);
-  choice.job->exclusive = true;
+  choice.job->exclusive_chosen = !std::exchange(choice.job->exclusive, true);
   for (TypeDemand& entry : choice.job->demands) {
     if (IsOnlyPredicted(entry.demand)) entry.demand.mem_mib.upper = entry.demand.mem_mib.estimate;
   }

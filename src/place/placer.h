@@ -48,7 +48,7 @@ struct PlacerOptions {
                                  // brings in the most efficient way; 0 = GPUs are free (docs/place.md)
   HostGrants host_grants = HostGrants::kResize;
   bool sm_caps = false;         // a job of one GPU that its neighbours' bounds refuse may go beside them under a cap
-                                // (JobSpec::sm_cap_pct), if whoever starts it sets that: MPS. Plain plans alone
+                                // (JobSpec::sm_cap_pct), if whoever starts it sets that: MPS
   bool probe_outside = false;   // a demand outside what the predictor knows, and not measured, runs alone first
   uint32_t max_candidates = 0;  // jobs of one GPU, among all nodes: price so many devices, drawn by seed and job, and
                                 // all only where none of them fits; 0 = all, always. For jobs that are all different

@@ -132,6 +132,26 @@ static void LatencyBoundsTheSlowdown(void) {
   horus_cluster_free(cluster);
 }
 
+/* What `given` states, and what was chosen for it, here and after a restart. */
+static void StatedAndChosenAreKeptApart(const horus_cluster* cluster, const given_job* given, int32_t cap_pct,
+                                        int32_t probe) {
+  static char bytes[2][1 << 16];
+  const horus_job_info blank = HORUS_JOB_INFO_INIT;
+  horus_cluster* restored = NULL;
+  size_t size = 0;
+  int i;
+  CHECK_OK(horus_cluster_snapshot(cluster, sizeof bytes[0], bytes[0], &size, &error));
+  CHECK_OK(horus_cluster_restore(NULL, bytes[0], size, &restored, &error));
+  for (i = 0; i < 2; ++i) {
+    horus_job_info info = blank;
+    CHECK_OK(horus_cluster_get_job(i == 0 ? cluster : restored, given->job.id, &info, sizeof bytes[1], bytes[1], NULL,
+                                   &error));
+    CHECK(info.sm_cap_pct == cap_pct && info.probe == probe);
+    CHECK(info.job->sm_cap_pct == given->job.sm_cap_pct && info.job->exclusive == given->job.exclusive);
+  }
+  horus_cluster_free(restored);
+}
+
 static void UnknownJobsRunAloneFirst(void) {
   horus_cluster* cluster = cluster_of(1);
   horus_placer_options options = HORUS_PLACER_OPTIONS_INIT;
@@ -147,6 +167,7 @@ static void UnknownJobsRunAloneFirst(void) {
   given.demand.flags = HORUS_DEMAND_OUTSIDE;
   decision = place(placer, cluster, &given);
   CHECK(decision.verdict == HORUS_VERDICT_PLACE && decision.probe == 1 && decision.alternative == -1);
+  StatedAndChosenAreKeptApart(cluster, &given, 0, 1);
   give_job(&given, 2, 10, 2000);
   decision = place(placer, cluster, &given);
   CHECK(decision.verdict == HORUS_VERDICT_PLACE && decision.probe == 0); /* on the other device */
@@ -155,6 +176,84 @@ static void UnknownJobsRunAloneFirst(void) {
     CHECK_OK(horus_cluster_get_device(cluster, 1, 0, &info, 0, NULL, NULL, &error));
     CHECK(info.tenants == 1);
   }
+  horus_placer_free(placer);
+  horus_cluster_free(cluster);
+}
+
+/* Who forgets to say how much memory a job takes harms nobody. */
+static void JobsOfUnknownMemoryRunAlone(void) {
+  horus_cluster* cluster = cluster_of(1);
+  horus_placer* placer = placer_of("first-fit");
+  given_job given;
+  uint64_t id;
+  for (id = 1; id <= 3; ++id) {
+    horus_decision decision;
+    give_job(&given, id, 0, 0);
+    decision = place(placer, cluster, &given);
+    CHECK(decision.verdict == (id < 3 ? HORUS_VERDICT_PLACE : HORUS_VERDICT_DEFER));
+    CHECK(decision.reason == (id < 3 ? HORUS_REASON_NONE : HORUS_REASON_MEMORY_UNKNOWN));
+  }
+  given.job.gpu_mem_request_mib = 1000;
+  CHECK(place(placer, cluster, &given).verdict == HORUS_VERDICT_DEFER); /* those who are there have not said it */
+  CHECK_OK(horus_cluster_release(cluster, 1, &error));
+  CHECK(place(placer, cluster, &given).verdict == HORUS_VERDICT_PLACE);
+  give_job(&given, 4, 0, 2000);
+  CHECK(place(placer, cluster, &given).verdict == HORUS_VERDICT_PLACE); /* both are known */
+  horus_placer_free(placer);
+  horus_cluster_free(cluster);
+}
+
+static void AChosenCapIsNoStatedOne(void) {
+  const char* const types[1] = {"a100-80gb"};
+  const int32_t modes[1] = {HORUS_SHARING_MPS};
+  horus_placer_options options = HORUS_PLACER_OPTIONS_INIT;
+  horus_node node = HORUS_NODE_INIT;
+  horus_cluster* cluster = cluster_of(0);
+  horus_placer* placer;
+  horus_decision decision;
+  given_job service, trainer;
+  node.id = 1;
+  node.device_count = 1;
+  node.cpu_milli = 64000;
+  node.mem_mib = 65536;
+  node.gpu_types = types;
+  node.sharing_modes = modes;
+  CHECK_OK(horus_cluster_add_node(cluster, &node, &error));
+  options.sm_caps = 1;
+  CHECK_OK(horus_placer_create(&options, &placer, &error));
+  give_job(&service, 1, 30, 2000);
+  service.job.kind = HORUS_JOB_INFERENCE;
+  service.job.slowdown_bound = 1.15f;
+  service.job.slowdown_confidence = 0.5f;
+  CHECK(place(placer, cluster, &service).verdict == HORUS_VERDICT_PLACE);
+  give_job(&trainer, 2, 60, 2000);
+  decision = place(placer, cluster, &trainer);
+  CHECK(decision.verdict == HORUS_VERDICT_PLACE && decision.sm_cap_pct > 0);
+  StatedAndChosenAreKeptApart(cluster, &trainer, decision.sm_cap_pct, 0);
+  CHECK_OK(horus_cluster_release(cluster, 1, &error));
+  CHECK_OK(horus_cluster_release(cluster, 2, &error));
+  trainer.job.sm_cap_pct = 40;
+  CHECK(place(placer, cluster, &trainer).sm_cap_pct == 40);
+  StatedAndChosenAreKeptApart(cluster, &trainer, 40, 0);
+  horus_placer_free(placer);
+  horus_cluster_free(cluster);
+}
+
+static void CountsOfTasksSayWhatMayBeGiven(void) {
+  horus_cluster* cluster = cluster_of(1);
+  horus_placer* placer = placer_of("first-fit");
+  horus_plan* plan = NULL;
+  const horus_job* jobs[1];
+  given_job given;
+  jobs[0] = &given.job;
+  give_job(&given, 1, 10, 2000);
+  given.job.tasks = -1;
+  CHECK_MESSAGE(HORUS_ERR_INVALID_ARGUMENT, "job 1: tasks: expected 0 (one) to 65536, found -1",
+                horus_placer_plan(placer, cluster, 1, jobs, 0, NULL, NULL, NULL, &plan, &error));
+  given.job.tasks = 0;
+  given.job.gpus_per_task = -2;
+  CHECK_MESSAGE(HORUS_ERR_INVALID_ARGUMENT, "gpus_per_task: expected -1 (none), 0 (one) to 65536, found -2",
+                horus_placer_plan(placer, cluster, 1, jobs, 0, NULL, NULL, NULL, &plan, &error));
   horus_placer_free(placer);
   horus_cluster_free(cluster);
 }
@@ -343,6 +442,9 @@ int main(void) {
   LatencyBoundsTheSlowdown();
   UnknownJobsRunAloneFirst();
   ACapIsStatedKeptAndTold();
+  AChosenCapIsNoStatedOne();
+  JobsOfUnknownMemoryRunAlone();
+  CountsOfTasksSayWhatMayBeGiven();
   TheWayWorthMostIsTaken();
   TenantsAndGroupsKeepApart();
   return report();

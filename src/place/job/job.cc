@@ -3,6 +3,7 @@
 #include "place/job/job.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "base/status.h"
 #include "base/text.h"
@@ -337,6 +338,12 @@ bool AloneByExpectation(JobSpec& job) {
     changed = true;
   }
   return changed;
+}
+
+JobSpec StatedOf(JobSpec job) {
+  if (std::exchange(job.sm_cap_chosen, false)) job.sm_cap_pct = 0;
+  if (std::exchange(job.exclusive_chosen, false)) job.exclusive = false;
+  return job;
 }
 
 JobSpec WayOf(const JobSpec& job, size_t index) {

@@ -97,8 +97,9 @@ struct JobSpec {
   std::vector<std::string> groups;
   std::vector<std::string> avoid_groups;
   bool spread_tasks = false;                 // at most one task a node
+  bool sm_cap_chosen = false;                // by the placer, not stated; as the next, StatedOf takes it back
+  bool exclusive_chosen = false;             // of a probe
   std::vector<JobAlternative> alternatives;  // ways to run it; tasks, GPUs and demands above are then not stated
-
   friend bool operator==(const JobSpec&, const JobSpec&) = default;
 };
 
@@ -147,6 +148,9 @@ void NormalizeJob(JobSpec& job);
 [[nodiscard]] const Demand* FindDemand(const JobSpec& job, GpuTypeId type);
 // The same of a job with demands that runs there; where it states none (only adopted jobs), its first one stands in.
 [[nodiscard]] const Demand& DemandOn(const JobSpec& job, GpuTypeId type);
+
+// The job without what the placer chose.
+[[nodiscard]] JobSpec StatedOf(JobSpec job);
 
 // The job run by its alternative `index`; the copy states no alternatives.
 [[nodiscard]] JobSpec WayOf(const JobSpec& job, size_t index);

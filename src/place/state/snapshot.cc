@@ -159,6 +159,8 @@ void WriteRequest(const JobSpec& job, const Types& types, Interned& interned, pb
   out.set_tasks(job.tasks);
   out.set_gpus_per_task(job.gpus_per_task);
   out.set_exclusive(job.exclusive);
+  out.set_sm_cap_chosen(job.sm_cap_chosen);
+  out.set_exclusive_chosen(job.exclusive_chosen);
   if (job.weight != 1) out.set_weight(job.weight);
   out.set_share(static_cast<uint32_t>(job.share));
   for (const std::string& name : job.groups) out.add_groups(name);
@@ -412,6 +414,8 @@ absl::StatusOr<JobSpec> ReadJob(const pb::Job& in, const std::vector<GpuTypeId>&
   job.tasks = in.tasks();
   job.gpus_per_task = in.gpus_per_task();
   job.exclusive = in.exclusive();
+  job.sm_cap_chosen = in.sm_cap_chosen() && in.sm_cap_pct() > 0;
+  job.exclusive_chosen = in.exclusive_chosen() && in.exclusive();
   if (in.weight() != 0) job.weight = in.weight();
   HORUS_ASSIGN_OR_RETURN(const uint8_t share, Narrow<uint8_t>(where, "share", in.share()));
   // 0 is how anyone was written before the default was the own tenant. ValidateJob refuses unknown ones.

@@ -106,7 +106,8 @@ TEST(Equality, OfJobsReadsEveryField) {
                    &J::mem_mib, &J::storage_mb_s, &J::stated_cpu_milli, &J::stated_mem_mib, &J::sensitivity,
                    &J::slowdown_bound, &J::slowdown_confidence, &J::priority, &J::weight, &J::submit_us,
                    &J::deadline_us, &J::request_rate_hz, &J::latency_bound_us, &J::demands, &J::node_selector,
-                   &J::groups, &J::avoid_groups, &J::spread_tasks, &J::alternatives);
+                   &J::groups, &J::avoid_groups, &J::spread_tasks, &J::sm_cap_chosen, &J::exclusive_chosen,
+                   &J::alternatives);
   ExpectEachCounts(&HostShare::cpu_milli, &HostShare::mem_mib);
   ExpectEachCounts(&HostChoice::share, &HostChoice::speed);
   ExpectEachCounts(&GpuMemory::request_mib, &GpuMemory::limit_mib);

@@ -59,6 +59,8 @@ TEST(Requests, DifferWithEveryOtherField) {
       [](JobSpec& job) { job.gpu_mem_request_mib = 500; },
       [](JobSpec& job) { job.gpu_mem_limit_mib = 5000; },
       [](JobSpec& job) { job.sm_cap_pct = 50; },
+      [](JobSpec& job) { job.sm_cap_chosen = true; },
+      [](JobSpec& job) { job.exclusive_chosen = true; },
       [](JobSpec& job) { job.cpu_milli = 1; },
       [](JobSpec& job) { job.mem_mib = 1; },
       [](JobSpec& job) { job.storage_mb_s = 1; },

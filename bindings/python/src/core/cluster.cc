@@ -217,6 +217,8 @@ py::dict JobInfo(const ClusterHandle& cluster, uint64_t job) {
   out["mem_mib"] = info.mem_mib;
   out["stated_cpu_milli"] = info.stated_cpu_milli;
   out["stated_mem_mib"] = info.stated_mem_mib;
+  out["sm_cap_pct"] = info.sm_cap_pct;
+  out["probe"] = info.probe == 1;
   return out;
 }
 
