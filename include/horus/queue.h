@@ -94,7 +94,8 @@ HORUS_API horus_status horus_queue_get_job(const horus_queue* queue, uint64_t id
                                            horus_error* error);
 
 /* ids[] becomes the first `capacity` jobs in the order in which horus_queue_pop would serve them at now_us; *count the
- * number written, less than capacity when there are no more. Nothing leaves. Errors: INVALID_ARGUMENT. */
+ * number written, less than capacity when there are no more; with capacity 0 that of all jobs. Nothing leaves. Errors:
+ * INVALID_ARGUMENT. */
 HORUS_API horus_status horus_queue_window(horus_queue* queue, int64_t now_us, size_t capacity, uint64_t* ids,
                                           size_t* count, horus_error* error);
 

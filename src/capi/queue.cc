@@ -154,7 +154,7 @@ horus_status horus_queue_window(horus_queue* queue, int64_t now_us, size_t capac
     HORUS_RETURN_IF_ERROR(RequireColumn(ids, "ids", capacity));
     HORUS_ASSIGN_OR_RETURN(const std::vector<uint64_t> window, queue->value->Window(now_us, capacity));
     std::copy(window.begin(), window.end(), ids);
-    *count = window.size();
+    *count = capacity == 0 ? queue->value->size() : window.size();
     return absl::OkStatus();
   });
 }
