@@ -73,7 +73,7 @@ typedef int32_t horus_status;
 #define HORUS_ERR_NOT_FOUND 4        /* no such id, name or index */
 #define HORUS_ERR_EXISTS 5           /* the id is in use; for apply: the job is placed already */
 #define HORUS_ERR_CONFLICT 6         /* a node changed since the plan was made; plan again */
-#define HORUS_ERR_BUSY 7             /* a callback called back into a handle in use */
+#define HORUS_ERR_BUSY 7             /* a callback, or another thread, called into a handle in use */
 #define HORUS_ERR_CALLBACK 8         /* a callback failed or returned a value out of its range */
 #define HORUS_ERR_CANCELLED 9        /* the progress callback asked to stop */
 #define HORUS_ERR_LIMIT 10           /* a documented limit was exceeded; the message names it */
@@ -85,7 +85,8 @@ typedef int32_t horus_status;
 #define HORUS_ERR_NO_MEMORY 16       /* an allocation failed */
 #define HORUS_ERR_INTERNAL 17        /* a bug of libhorus */
 
-/* What went wrong, filled on failure. Lives where the caller puts it. */
+/* What went wrong, filled on failure. Lives where the caller puts it. Start from HORUS_ERROR_INIT: one whose
+ * struct_size is 0, as of {0}, is left as it is. */
 typedef struct horus_error {
   uint32_t struct_size;
   horus_status status;

@@ -32,8 +32,8 @@ typedef struct horus_node {
   uint32_t device_count;
   uint64_t id;                     /* chosen by the caller; unique in the cluster */
   const char* name;                /* optional; copied */
-  int64_t cpu_milli;               /* thousandths of a core */
-  int64_t mem_mib;                 /* host memory */
+  int64_t cpu_milli;               /* thousandths of a core; 0 = it has none: jobs that ask for cores do not go there */
+  int64_t mem_mib;                 /* host memory; 0 = none likewise */
   int64_t storage_mb_s;            /* storage bandwidth; 0 = not tracked */
   uint64_t rack;                   /* topology domain; nodes with the same number are near */
   const char* const* gpu_types;    /* names or aliases of the catalogue; required when device_count > 0 */
@@ -124,7 +124,7 @@ typedef struct horus_job {
   double request_rate_hz;   /* inference: arrival rate; one step serves one request, so rate x step time is the share of
                                time in which it slows others; 0 = unknown: always busy, and requests never queue */
   int64_t latency_bound_us; /* inference: 99 % of the requests must be served within it. It lowers the slowdown bound
-                               to that of horus_latency_largest_slowdown; needs step times; 0 = none */
+                               to the largest at which that holds (docs/place.md); needs step times; 0 = none */
   size_t demand_count;      /* length of the two columns below, >= 1; 0 without GPUs or with alternatives */
   const char* const* gpu_types;       /* the types it may run on, in any order, each once; NULL column or a NULL
                                          entry = any type, then the only entry */
@@ -200,7 +200,8 @@ typedef struct horus_slots {
 /* Takes in a job that already runs: slot_count rows of nodes, devices and tasks (tasks may be NULL for a one-task job).
  * It is accepted even where the library would not have placed it. Refused are only unknown places, a device named
  * twice, a wrong number of slots, a known id, and fields out of their ranges. *reason (may be NULL)
- * becomes HORUS_REASON_NONE, or the first constraint that the job breaks there. Errors: EXISTS, NOT_FOUND,
+ * becomes HORUS_REASON_NONE, or the first constraint that the job breaks there; slowdowns, which a cluster does not
+ * predict, are no such constraint (horus_placer_appraise and horus_placer_review tell them). Errors: EXISTS, NOT_FOUND,
  * INVALID_ARGUMENT, INVALID_STRUCT, LIMIT (4,096 residents of a device, 4,096 groups on a node, 2^42 milli-cores, MiB
  * or MB/s that a node owes). Caller's lock. */
 HORUS_API horus_status horus_cluster_adopt(horus_cluster* cluster, const horus_job* job, size_t slot_count,

@@ -12,7 +12,8 @@ extern "C" {
 #endif
 
 /* The known GPU types. Immutable: share freely. Functions that need the types of something else take NULL for the
- * built-in catalogue. */
+ * built-in catalogue; those that ask a catalogue itself (count, get, get_mig, find) need one: horus_catalogue_default.
+ */
 typedef struct horus_catalogue horus_catalogue;
 
 /* One kind of slice into which a GPU in MIG mode can be cut. */

@@ -180,8 +180,9 @@ typedef struct horus_plan_info {
   uint64_t moves;       /* rows of horus_plan_get_move */
   uint64_t reviews;     /* rows of horus_plan_get_review */
   uint64_t preemptions; /* rows of horus_plan_get_preemption */
-  double work_before;   /* useful work without the plan; NaN where the mode does not compute it */
-  double work_after;    /* and with it */
+  double work_before; /* useful work without the plan; NaN where the mode does not compute it: horus_placer_plan, and a
+                         batch of more than 64 jobs or without room for all */
+  double work_after;  /* and with it */
 } horus_plan_info;
 #define HORUS_PLAN_INFO_INIT HORUS_INIT(horus_plan_info)
 
