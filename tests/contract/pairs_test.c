@@ -236,6 +236,7 @@ static void AResidentIsObservedByItsPlace(void) {
   for (i = 0; i < 2; ++i) {
     give_job(&jobs[i], i + 1, 0, 0);
     jobs[i].demand = job_demand(i);
+    jobs[i].demand.mem_mib = 1000; /* or the cluster would take it as unknown */
     CHECK_OK(horus_cluster_adopt(cluster, &jobs[i].job, 1, &node, &first, NULL, NULL, &error));
   }
   seen.cluster = cluster;
