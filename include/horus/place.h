@@ -108,8 +108,8 @@ typedef struct horus_placer_options {
   int32_t sm_caps;     /* 1 = under MPS, a job of one GPU that its neighbours' bounds refuse may go beside them with a
                           cap on its SMs (horus_decision.sm_cap_pct), which whoever starts it sets: 70, 50, 30, 20 or
                           10 %, the largest that they bear and that leaves it the speed that its kind keeps. By
-                          horus_placer_plan, _what_if and _preempt, and by the library's learned models. In the cluster
-                          the job keeps that cap (horus_job_info.sm_cap_pct). 0 = none. Since 0.2. */
+                          horus_placer_plan, _plan_batch, _what_if and _preempt, by the library's learned models. In the
+                          cluster the job keeps that cap (horus_job_info.sm_cap_pct). 0 = none. Since 0.2. */
   uint32_t reserved;   /* Since 0.2. */
 } horus_placer_options;
 #define HORUS_PLACER_OPTIONS_INIT HORUS_INIT(horus_placer_options)

@@ -107,6 +107,7 @@ absl::Status Batcher::Decide(size_t at, Outcome& outcome) {
 
 absl::Status Batcher::TakeCapped(size_t at, Decision decision, Outcome& outcome) {
   auto job = std::make_shared<JobSpec>(*views_[at].job);
+  job->sm_cap_chosen = job->sm_cap_pct != decision.sm_cap_pct;
   job->sm_cap_pct = decision.sm_cap_pct;
   const JobView view = ViewJob(*job);
   HORUS_RETURN_IF_ERROR(Take(at, view, engine_.found().best, std::move(decision), outcome));

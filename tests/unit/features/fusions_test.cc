@@ -135,19 +135,19 @@ CostTotals TurnedAttention(const RunSpec& run, bool packed, bool scales_scores =
 
 TEST(Views, FusedAttentionTakesAndGivesTurnedHeads) {
   const CostTotals apart = TurnedAttention({}, false), packed = TurnedAttention({}, true);
-  EXPECT_EQ(apart.forward_kernels + apart.backward_kernels, 0);
-  EXPECT_EQ(packed.forward_kernels, 0);
-  EXPECT_EQ(packed.backward_kernels, 3 * 2 + 2 + 1);  // zeros and a copy for each part; their sum, turned back
+  EXPECT_EQ(apart.forward.kernels + apart.backward.kernels, 0);
+  EXPECT_EQ(packed.forward.kernels, 0);
+  EXPECT_EQ(packed.backward.kernels, 3 * 2 + 2 + 1);  // zeros and a copy for each part; their sum, turned back
 }
 
 TEST(Views, ProductsOfManyMatricesCopyTurnedHeadsAndReshapeTheResult) {
   const RunSpec inference = {.mode = RunMode::kInference};
-  EXPECT_EQ(TurnedAttention(inference, false).forward_kernels, 0);
-  EXPECT_EQ(TurnedAttention(inference, false, true).forward_kernels,
+  EXPECT_EQ(TurnedAttention(inference, false).forward.kernels, 0);
+  EXPECT_EQ(TurnedAttention(inference, false, true).forward.kernels,
             3 + 1);  // the keys are turned twice and copied once
   RunSpec tensorflow = inference;
   tensorflow.framework = Framework::kTensorFlow;
-  EXPECT_EQ(TurnedAttention(tensorflow, false).forward_kernels, 5) << "there a Transpose is a kernel";
+  EXPECT_EQ(TurnedAttention(tensorflow, false).forward.kernels, 5) << "there a Transpose is a kernel";
 }
 
 TEST(Views, AReshapeOfATransposeCopiesWhereItJoinsAxes) {
@@ -159,7 +159,7 @@ TEST(Views, AReshapeOfATransposeCopiesWhereItJoinsAxes) {
     b.tensor(z).alias_of = y;
     b.last_op().plumbing = true;
     b.Output(z);
-    return CostOfStep(b.shaped(), {.mode = RunMode::kInference}).totals.forward_kernels;
+    return CostOfStep(b.shaped(), {.mode = RunMode::kInference}).totals.forward.kernels;
   };
   EXPECT_EQ(kernels({24, 8}, {0, 2, 1}, {4, 6, 8}), 1);
   EXPECT_EQ(kernels({4, 6, 2, 4}, {0, 2, 1}, {4, 6, 8}), 0);
@@ -172,7 +172,7 @@ TEST(Views, ImagesThatLieChannelsLastAreTurnedForNothing) {
                               {{.name = "perm", .value = std::vector<int64_t>{0, 2, 3, 1}}});
     b.Output(b.Make("LayerNormalization", {x, b.Parameter({8})}, {2, 4, 4, 8}));
     const RunSpec run = {.mode = RunMode::kInference, .layout = layout};
-    EXPECT_EQ(CostOfStep(b.shaped(), run).ops[0].forward_kernels, layout == Layout::kNchw ? 1 : 0);
+    EXPECT_EQ(CostOfStep(b.shaped(), run).ops[0].forward.kernels, layout == Layout::kNchw ? 1 : 0);
   }
 }
 

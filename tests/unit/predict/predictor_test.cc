@@ -236,7 +236,7 @@ TEST(Predictor, NoBundleMakesAStepFasterThanThePeak) {
 TEST(Predictor, NoBundleMakesProductsFasterThanTheChipSustains) {
   const JobProfile job = Profile(8192, 8192, 4, {.precision = Precision::kBf16});
   const auto fast = *Load(Constant(Quantity::kStepTime, -5.0F));
-  const double tflop = (job.cost.totals.forward_flops + job.cost.totals.backward_flops) / 1e12;
+  const double tflop = (job.cost.totals.forward.flops + job.cost.totals.backward.flops) / 1e12;
   const std::pair<const char*, double> most[] = {
       {"a100-80gb", .87 * 312}, {"a100-pcie-80gb", .82 * 312}, {"l40s", .74 * 362.1}, {"h100-sxm", .87 * 989.4}};
   for (const auto& [name, rate] : most) {
