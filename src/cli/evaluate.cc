@@ -34,8 +34,9 @@ The baselines learn from the same rows: a constant, a line, trees on the six Hor
 
 // Options that pairs have no use for, and the other way round.
 constexpr const char* kOnlyData[] = {"--without", "--rounds"};
-constexpr const char* kOnlyPairs[] = {"--jobs",    "--demands", "--model",       "--observe",            "--leave-gpu",
-                                      "--settled", "--as-is",   "--predictions", "--interference-bundle"};
+constexpr const char* kOnlyPairs[] = {"--jobs",    "--demands",     "--model",
+                                      "--observe", "--leave-gpu",   "--settled",
+                                      "--as-is",   "--predictions", "--interference-bundle"};
 
 struct Options {
   std::vector<std::string> data, without;
