@@ -143,8 +143,7 @@ HORUS_API void horus_plan_free(horus_plan* plan);
 
 /* Carries out every placement, migration, resize and preemption of `plan` (modes.h), or none. Errors: CONFLICT (a node
  * of the plan changed since), EXISTS (a job of the plan is already resident, so applying twice is harmless), NOT_FOUND
- * (a job to be moved is gone), STATE (the plan answers a what-if), INVALID_ARGUMENT (the plan was made on another
- * cluster; one that horus_cluster_restore made is another too).
+ * (a job to be moved is gone), STATE (the plan answers a what-if), INVALID_ARGUMENT (the plan is for other GPU types).
  * Internally synchronised. */
 HORUS_API horus_status horus_cluster_apply(horus_cluster* cluster, const horus_plan* plan, horus_error* error);
 

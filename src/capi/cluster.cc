@@ -245,9 +245,8 @@ horus_status horus_cluster_adopt(horus_cluster* cluster, const horus_job* job, s
 horus_status horus_cluster_apply(horus_cluster* cluster, const horus_plan* plan, horus_error* error) {
   return GuardMetered(cluster, horus::Call::kApply, error, [&]() -> absl::Status {
     HORUS_RETURN_IF_ERROR(Require({{cluster, "cluster"}, {plan, "plan"}}));
-    if (plan->cluster != cluster->identity) {
-      return horus::InvalidArgument(
-          "plan: expected one made on this cluster, found one of another (a restored cluster is another): plan again");
+    if (!SameTypes(plan->catalogue, cluster->value.shared_catalogue())) {
+      return horus::InvalidArgument("plan: expected one for the GPU types of this cluster, found one for others");
     }
     HORUS_ASSIGN_OR_RETURN(const auto lock, cluster->gate.Write());
     return cluster->value.Apply(plan->value);

@@ -91,8 +91,6 @@ struct horus_interference {
 struct horus_cluster {
   explicit horus_cluster(horus::Cluster cluster) : value(std::move(cluster)) {}
   horus::Cluster value;
-  // Which cluster it is: unique as long as it or a plan of it lives. What a snapshot restores is another one.
-  std::shared_ptr<const char> identity = std::make_shared<const char>();
   mutable horus::capi::ClusterGate gate;
   horus::capi::TelemetrySlot telemetry{this};
 };
@@ -109,7 +107,6 @@ struct horus_placer {
 struct horus_plan {
   horus::Plan value;
   std::shared_ptr<const horus::Catalogue> catalogue;  // whose type ids it speaks
-  std::shared_ptr<const char> cluster;                // identity of that on which it was made
   std::vector<horus::TenantReview> reviews;           // of a review
   mutable std::once_flag texts_once;
   mutable std::vector<std::string> texts;  // one per decision, written when first asked for

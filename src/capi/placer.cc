@@ -185,7 +185,6 @@ absl::StatusOr<std::unique_ptr<horus_plan>> PlanWith(horus_placer& placer, const
                                                      CallerProgress& progress, const Planning& planning) {
   auto plan = std::make_unique<horus_plan>();
   plan->catalogue = cluster.value.shared_catalogue();
-  plan->cluster = cluster.identity;
   const PlacerWork work = [&](Placer& with, const Cluster& on, const ReadFn& read) -> absl::Status {
     HORUS_ASSIGN_OR_RETURN(plan->value, planning(with, on, read));
     return absl::OkStatus();

@@ -69,12 +69,8 @@ static void EqualCataloguesAreTheSame(void) {
   CHECK_OK(horus_placer_create(&options, &placer, &error));
   give_job(&given, 1, 40, 2000);
   plan = plan_one(placer, cluster, &given);
-  CHECK_MESSAGE(HORUS_ERR_INVALID_ARGUMENT, "plan: expected one made on this cluster",
-                horus_cluster_apply(twin, plan, &error)); /* though nodes and versions are the same */
-  CHECK_OK(horus_cluster_apply(cluster, plan, &error));
-  horus_plan_free(plan);
-  plan = plan_one(placer, twin, &given);
   CHECK_OK(horus_cluster_apply(twin, plan, &error));
+  CHECK_OK(horus_cluster_apply(cluster, plan, &error));
   CHECK(state_hash(cluster) == state_hash(twin));
   horus_plan_free(plan);
   horus_placer_free(placer);

@@ -47,7 +47,7 @@ static void PlansApplyToTheTypesTheyWereMadeFor(const horus_catalogue* more) {
   horus_plan* plan;
   give_job(&given, 1, 50, 4000);
   plan = plan_one(placer, cluster, &given);
-  CHECK_MESSAGE(HORUS_ERR_INVALID_ARGUMENT, "plan: expected one made on this cluster",
+  CHECK_MESSAGE(HORUS_ERR_INVALID_ARGUMENT, "plan: expected one for the GPU types of this cluster",
                 horus_cluster_apply(other, plan, &error));
   CHECK(state_hash(other) == hash);
   CHECK_OK(horus_cluster_apply(cluster, plan, &error));
