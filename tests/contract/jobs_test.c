@@ -191,7 +191,7 @@ static void JobsOfUnknownMemoryRunAlone(void) {
     give_job(&given, id, 0, 0);
     decision = place(placer, cluster, &given);
     CHECK(decision.verdict == (id < 3 ? HORUS_VERDICT_PLACE : HORUS_VERDICT_DEFER));
-    CHECK(decision.reason == (id < 3 ? HORUS_REASON_NONE : HORUS_REASON_MEMORY_UNKNOWN));
+    CHECK(decision.reason == (id < 3 ? HORUS_REASON_NONE : HORUS_REASON_EXCLUSIVE)); /* of those who are there */
   }
   given.job.gpu_mem_request_mib = 1000;
   CHECK(place(placer, cluster, &given).verdict == HORUS_VERDICT_DEFER); /* those who are there have not said it */

@@ -89,6 +89,7 @@ NearestMiss MissByFullScan(const Cluster& cluster, const JobSpec& job) {
     if (AskedAt(reason) < AskedAt(miss.reason) || (reason == miss.reason && distance >= nearest)) return;
     nearest = distance;
     miss = {reason, node, device, shortfall.needed, shortfall.available, shortfall.unit, shortfall.estimate};
+    if (device >= 0) miss.type = cluster.Node(node)->spec.devices[static_cast<size_t>(device)].type;
   };
   for (const uint32_t row : cluster.rows().order) {
     const NodeRow& node = cluster.rows().nodes[row];

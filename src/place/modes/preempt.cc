@@ -373,6 +373,7 @@ class Preempter {
 
 // Where the job goes once they left, if it does.
 absl::Status Preempter::Keep(Found found) {
+  if (found.set.jobs.empty()) return absl::OkStatus();  // a gang that fits as things are, and does not pay
   Ledger& ledger = engine_.ledger();
   const size_t mark = ledger.Mark();
   victims_.Remove(found.set.jobs);

@@ -107,10 +107,10 @@ Reason FitTenant(const TenantClass* newcomer, const DeviceRow& device, const Fit
   if (device.mode != SharingMode::kMps && newcomer->demand.sm_cap < 1) return Reason::kSharingMode;
   const auto tenants = static_cast<int32_t>(device.tenants.size());
   if (tenants > 0 && device.mode == SharingMode::kExclusive) return Reason::kSharingMode;
+  if (device.exclusive_held) return Reason::kExclusive;
   if (newcomer->exclusive && tenants > 0) {
     return HasMemoryBound(newcomer->demand) ? Reason::kExclusive : Reason::kMemoryUnknown;
   }
-  if (device.exclusive_held) return Reason::kExclusive;
   if (!limits.share && tenants > 0) return Reason::kSharingQuota;
   // What a device states is what its runtime lets in; the placer's own limit is for jobs that keep a GPU busy.
   const bool counts_all = device.max_tenants > 0 || limits.max_tenants == 1;

@@ -243,7 +243,7 @@ TEST(JobsFile, WrongValuesNameKeyExpectedAndFound) {
             "dir/jobs.yaml:3: jobs[0].batch: expected an integer from 1 to 2147483647, found '0'");
   EXPECT_EQ(ErrorOf("  - {model: a, precision: fp12}\n"),
             "dir/jobs.yaml:3: jobs[0].precision: expected one of fp32, tf32, amp, amp-bf16, fp16, bf16, fp32-ieee, "
-            "found 'fp12'");
+            "found 'fp12'; did you mean 'fp32'?");
   EXPECT_THAT(ErrorOf("  - {model: a, latency_bound_ms: 500}\n"),
               HasSubstr("jobs[0].latency_bound_ms: expected no such key beside kind 'training'"));
   EXPECT_THAT(ErrorOf("  - {model: a, kind: inference, mode: training, latency_bound_ms: 500}\n"),

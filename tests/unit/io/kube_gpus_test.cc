@@ -122,7 +122,7 @@ TEST(KubeGpuNames, EverySpellingFindsItsType) {
 }
 
 TEST(KubeGpuNames, MemoryThatNoBoardOfTheNameHasIsRefused) {
-  EXPECT_THAT(TypeOf("NVIDIA-L4", 49152), HasSubstr("expected about 24576 MiB of memory, as l4 has"));
+  EXPECT_THAT(TypeOf("NVIDIA-L4", 49152), HasSubstr("expected about 23034 MiB of memory, as l4 has"));
   EXPECT_THAT(TypeOf("NVIDIA-Z1", 0), HasSubstr("expected one of the"));
 }
 
