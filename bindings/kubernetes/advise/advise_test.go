@@ -263,7 +263,7 @@ func TestTypesAreReadFromNodesAndSlices(t *testing.T) {
 		found = append(found, fmt.Sprint(one.GPUType, " ", one.MemMiB, " ", one.Means, " ", one.CountsMemory, " ", len(one.Labels)))
 	}
 	want := []string{
-		fmt.Sprint("h100-sxm 71680 ", Claims, " true 0"), fmt.Sprint("t4 16384 ", Whole, " false 1"), fmt.Sprint("t4 16384 ", Claims, " false 0"),
+		fmt.Sprint("h100-sxm 71680 ", Claims, " true 0"), fmt.Sprint("t4 15360 ", Whole, " false 1"), fmt.Sprint("t4 15360 ", Claims, " false 0"),
 		fmt.Sprint("v100-pcie-32gb 32768 ", HAMi, " true 0"),
 	}
 	if !reflect.DeepEqual(found, want) {
