@@ -129,7 +129,7 @@ _CLASSES: dict[int, tuple[type[Error], str]] = {
 
 # What messages of the library call by its name in C or on the command line.
 _SPOKEN = tuple((re.compile(pattern), spoken) for pattern, spoken in (
-    (r"the run's dims \(--dim NAME=SIZE\)", "RunSpec(dims={'NAME': SIZE})"),
+    (r"the run's dims \(--dim NAME=SIZE, dim_names in C\)", "RunSpec(dims={'NAME': SIZE})"),
     (r"\bhorus_run_spec: ", "RunSpec."),
     (r"\bhorus_(demand|slowdown)_observation: ", ""),
     (r"\bhorus_observations_snapshot\b", "Observations.to_bytes"),
