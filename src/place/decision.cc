@@ -136,7 +136,8 @@ std::string DescribeDecision(const Decision& decision, const Catalogue* catalogu
     const char* trial = decision.trial ? " A trial: it pays by expectation, not by the upper bounds; observe it." : "";
     const std::string cap =
         decision.sm_cap_pct == 0 ? "" : Formatted(" Capped at %d %% of the SMs.", decision.sm_cap_pct);
-    const std::string later = decision.in_plan.estimate <= decision.own.estimate
+    constexpr float kTold = 1.005f;  // what two digits show
+    const std::string later = decision.in_plan.estimate < kTold * decision.own.estimate
                                   ? ""
                                   : Formatted(" Jobs placed after it in this plan slow it to %.3g (at most %.3g).",
                                               decision.in_plan.estimate, decision.in_plan.upper);
