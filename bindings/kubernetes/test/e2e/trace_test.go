@@ -98,12 +98,12 @@ type tracePod struct {
 
 // The trace's GPUs by name. G2 and G3 are not published: as the library's own reader of the trace does, they count as T4.
 var models = map[string]struct{ product, memory string }{
-	"T4": {"Tesla T4", "16Gi"}, "G2": {"Tesla T4", "16Gi"}, "G3": {"Tesla T4", "16Gi"}, "P100": {"Tesla P100-PCIE-16GB", "16Gi"},
-	"V100M16": {"Tesla V100-SXM2-16GB", "16Gi"}, "V100M32": {"Tesla V100-SXM2-32GB", "32Gi"}, "A10": {"NVIDIA A10", "24Gi"},
+	"T4": {"Tesla T4", "15Gi"}, "G2": {"Tesla T4", "15Gi"}, "G3": {"Tesla T4", "15Gi"}, "P100": {"Tesla P100-PCIE-16GB", "16Gi"},
+	"V100M16": {"Tesla V100-SXM2-16GB", "16Gi"}, "V100M32": {"Tesla V100-SXM2-32GB", "32Gi"}, "A10": {"NVIDIA A10", "23028Mi"},
 }
 
 // gpu_milli of a pod is a share of the least of these memories.
-const leastMiB = 16 << 10
+const leastMiB = 15 << 10
 
 type traceKind struct {
 	name, kind string
