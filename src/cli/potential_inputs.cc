@@ -323,6 +323,9 @@ void LeaveOutGpus(const Predicted& predicted, const std::vector<DeviceKind>& dev
                   std::vector<HostsOfType>& hosts) {
   const double all = std::accumulate(inputs.gpus.begin(), inputs.gpus.end(), 0.0);
   std::vector<double> left = inputs.gpus;
+  auto asked = static_cast<double>(predicted.profile.size());
+  for (const JobSpec& job : predicted.left_out) asked += SlotCount(job);
+  const double at_once = std::min(1.0, all / asked);  // where jobs ask for more than there is, they come in turn
   for (const JobSpec& job : predicted.left_out) {
     const auto may_run = [&](const NodeSpec& node) {
       return FindDemand(job, node.devices[0].type) != nullptr &&
@@ -333,7 +336,7 @@ void LeaveOutGpus(const Predicted& predicted, const std::vector<DeviceKind>& dev
     double there = 0;
     for (size_t i = 0; i < devices.size(); ++i) there += may_run(devices[i].node) ? left[i] : 0;
     if (there == 0) continue;
-    const double stays = std::max(0.0, 1 - SlotCount(job) / there);
+    const double stays = std::max(0.0, 1 - at_once * SlotCount(job) / there);
     for (size_t i = 0; i < devices.size(); ++i) left[i] *= may_run(devices[i].node) ? stays : 1;
   }
   for (size_t i = 0; i < devices.size(); ++i) {
