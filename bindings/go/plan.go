@@ -45,7 +45,7 @@ type Decision struct {
 	SlowdownUpper  float32
 	InPlan         float32 // Slowdown once the whole plan is applied: jobs decided later may come beside it
 	InPlanUpper    float32
-	PassedBy       uint64  // of ReasonPassedOver: the job that took its place; 0 = it is kept for one whose patience is over
+	PassedBy       uint64  // of ReasonPassedOver: the job that took its place; 0 = nobody who can be named
 	Cost           float64 // of the place chosen, lower is better
 	RunnerUpCost   float64 // of the next best place; NaN when there is none
 	Miss           Miss

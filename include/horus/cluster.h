@@ -303,7 +303,8 @@ typedef struct horus_job_info {
   int64_t stated_cpu_milli; /* per task: what it asked for, -1 = nothing; less than cpu_milli where a synergy
                                policy granted more */
   int64_t stated_mem_mib;
-  const horus_job* job; /* all that was stated of it, as it can be planned again; of alternatives the one that runs.
+  const horus_job* job; /* all that was stated of it, as it can be planned again; of alternatives the one that runs;
+                           its weight times the price of a batch.
                            NULL without bytes. Since 0.2. */
   int32_t sm_cap_pct; /* under which it runs, stated or chosen (horus_placer_options.sm_caps); 0 = none. Whoever adopts
                          the job elsewhere states it. Since 0.2. */

@@ -119,7 +119,8 @@ typedef struct horus_demand {
   float gpu_util_pct_upper;
   float mem_bw_util_pct; /* share of the memory bandwidth, 0-100 */
   float mem_bw_util_pct_upper;
-  int64_t mem_mib;       /* peak, context included; 0, its bound too = unknown: in a job as HORUS_MEM_MIB_UNBOUNDED */
+  int64_t mem_mib;       /* peak, context included; 0, its bound too = unknown: in a job without gpu_milli as
+                            HORUS_MEM_MIB_UNBOUNDED */
   int64_t mem_mib_upper; /* what placement reserves */
   int64_t step_time_us;  /* one step alone; 0 = unknown */
   int64_t step_time_us_upper;

@@ -219,8 +219,7 @@ struct Decision {
   bool predicted_never = false;  // deferred, although a prediction makes even the empty cluster refuse the job
   float slowdown_upper = 0;
   float slowdown_in_plan = 0, slowdown_in_plan_upper = 0;  // once the whole plan is applied: later jobs may come beside
-  uint64_t passed_by =
-      0;  // of HORUS_REASON_PASSED_OVER: who took its place; 0 = it is kept for one whose patience is over
+  uint64_t passed_by = 0;  // of HORUS_REASON_PASSED_OVER: who took its place; 0 = nobody who can be named
   double runner_up_cost = std::numeric_limits<double>::quiet_NaN();  // NaN = no other place
   std::optional<Miss> miss = std::nullopt;
   std::vector<std::pair<std::string, double>> terms = {};   // parts of the cost, which is their sum

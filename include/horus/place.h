@@ -190,11 +190,11 @@ typedef struct horus_decision {
   float sm_cap_slowdown;       /* how many times as long a step takes under the cap alone, which the slowdowns, over the
                                   job under its cap, do not count; 1 = no cap, or not placed. Since 0.2. */
   uint32_t reserved0;          /* Since 0.2. */
-  float slowdown_in_plan; /* `slowdown` once the whole plan is applied: jobs decided later may come beside it; their
-                             effects name it. 0 when not placed. Since 0.2. */
+  float slowdown_in_plan;      /* `slowdown` once the whole plan is applied: other jobs of it may come beside it; their
+                                  effects name it. 0 when not placed. Since 0.2. */
   float slowdown_in_plan_upper; /* Since 0.2. */
-  uint64_t passed_by;           /* of HORUS_REASON_PASSED_OVER: the job that took the place that suited it best; 0 = the
-                                   place is kept for one whose patience is over. Since 0.2. */
+  uint64_t passed_by;           /* of HORUS_REASON_PASSED_OVER: the job that took the place that suited it best; 0 =
+                                   nobody who can be named. Since 0.2. */
 } horus_decision;
 #define HORUS_DECISION_INIT HORUS_INIT(horus_decision)
 

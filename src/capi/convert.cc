@@ -293,7 +293,7 @@ absl::StatusOr<JobSpec> Convert(const Catalogue& catalogue, const horus_job& job
   HORUS_ASSIGN_OR_RETURN(
       spec.node_selector,
       LabelsFromC({"selector", job.selector_count, job.selector_keys, job.selector_values}, kMaxSelectorsPerJob));
-  if (!spec.exclusive) {
+  if (!spec.exclusive && spec.gpu_milli == 0) {  // who states a share of a GPU has divided it
     MarkUnknownMemory(spec.demands);
     for (JobAlternative& way : spec.alternatives) MarkUnknownMemory(way.demands);
   }

@@ -24,7 +24,7 @@ std::shared_ptr<const Catalogue> BuiltIn() {
   AppendAda(types);
   AppendHopper(types);
   AppendBlackwell(types);
-  for (GpuType& type : types) type.spec_source += "; memory as nvidia-smi shows it (src/device/README.md)";
+  for (GpuType& type : types) type.spec_source += "; memory by nvidia-smi, or as its README says";
   absl::StatusOr<Catalogue> built = Catalogue::Extend(Catalogue(), std::move(types));
   assert(built.ok());  // the tests validate every built-in type
   return std::make_shared<const Catalogue>(built.ok() ? *std::move(built) : Catalogue());

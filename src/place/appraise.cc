@@ -284,6 +284,7 @@ absl::Status Explainer::Placed(const Ledger& ledger, const JobView& view, const 
     decision.gpu_memory.request_mib = std::max(decision.gpu_memory.request_mib, memory.request_mib);
     decision.gpu_memory.limit_mib = std::max(decision.gpu_memory.limit_mib, memory.limit_mib);
   }
+  decision.in_plan = decision.own;
   if (decision.slots.size() > 1) {
     std::ranges::stable_sort(decision.effects, [](const TenantEffect& a, const TenantEffect& b) {
       return std::tie(a.node, a.device) < std::tie(b.node, b.device);

@@ -4,10 +4,9 @@
 
 #include <algorithm>
 #include <cmath>
-#include <map>
-#include <tuple>
 
 #include "absl/strings/str_cat.h"
+#include "base/id_map.h"
 #include "base/status.h"
 #include "base/text.h"
 #include "base/units.h"
@@ -46,7 +45,10 @@ std::string DescribeMiss(const Decision& decision, const Catalogue* catalogue) {
   std::string where = NodeOf(decision, miss.node);
   if (miss.device >= 0) AppendFormatted(&where, " device %d", miss.device);
   if (miss.reason == Reason::kGpuMilli && miss.needed == kMilliPerGpu) {
-    return Formatted(" It needs a whole GPU, and others are on the nearest that it may have, %s.", where);
+    if (miss.reason == main)
+      return Formatted(" It needs a whole GPU, and others are on the nearest that it may have, %s.", where);
+    return Formatted(" Nearest: %s, which failed another constraint: others are on it, and a whole GPU is needed.",
+                     where);
   }
   // Most devices and the nearest one may have failed on different constraints; the reader must not mix them up.
   const char* other = miss.reason == main ? "" : ", which failed another constraint";
@@ -97,19 +99,17 @@ std::string_view VerdictName(Verdict verdict) {
 }
 
 void TellInPlan(std::span<Decision> decisions) {
-  std::map<std::tuple<JobId, NodeId, int32_t>, Slowdown> last;  // of tenants that others of the plan slow
+  if (decisions.size() < 2) return;
+  IdMap<size_t> placed;  // positions
+  for (size_t i = 0; i < decisions.size(); ++i) {
+    if (!decisions[i].slots.empty() && !placed.contains(decisions[i].job)) placed.Insert(decisions[i].job, i);
+  }
   for (const Decision& decision : decisions) {
     for (const TenantEffect& effect : decision.effects) {
-      if (effect.is_new) continue;
-      Slowdown& known = last[{effect.job, effect.node, effect.device}];
-      if (effect.after.estimate > known.estimate) known = effect.after;
-    }
-  }
-  for (Decision& decision : decisions) {
-    decision.in_plan = decision.own;
-    for (const Slot& slot : decision.slots) {
-      const auto at = last.find({decision.job, slot.node, slot.device});
-      if (at != last.end() && at->second.estimate > decision.in_plan.estimate) decision.in_plan = at->second;
+      const size_t* at = effect.is_new ? nullptr : placed.Find(effect.job);
+      if (at == nullptr) continue;
+      Slowdown& known = decisions[*at].in_plan;
+      known = {std::max(known.estimate, effect.after.estimate), std::max(known.upper, effect.after.upper)};
     }
   }
 }
@@ -146,10 +146,12 @@ std::string DescribeDecision(const Decision& decision, const Catalogue* catalogu
   }
   if (decision.reason == Reason::kNone) return "Deferred: does not fit now.";
   if (decision.reason == Reason::kPassedOver) {
-    if (decision.passed_by == 0)
+    if (decision.miss.reason == Reason::kNone && decision.passed_by == 0)
       return "Deferred: it would fit, but one that has waited longer than the patience goes first.";
-    return Formatted("Deferred: job %d goes first where it would have gone. Now it does not fit.%s", decision.passed_by,
-                     DescribeMiss(decision, catalogue));
+    const std::string who = decision.passed_by == 0
+                                ? "others who wait go first."
+                                : Formatted("job %d goes first where it would have gone.", decision.passed_by);
+    return "Deferred: " + who + " Now it does not fit." + DescribeMiss(decision, catalogue);
   }
   const std::string_view when = decision.verdict == Verdict::kReject ? "Rejected: never fits this cluster. "
                                 : decision.predicted_never

@@ -104,11 +104,11 @@ struct Decision {
                                                             // for a job without GPUs
   NearestMiss miss;                                         // valid for refusals
   JobId passed_by = 0;                                      // of kPassedOver: who took the place that suited it best;
-                                                            // 0: it is kept for one that nobody passes any more
+                                                            // 0: nobody who can be named
   friend bool operator==(const Decision&, const Decision&) = default;
 };
 
-// Fills Decision::in_plan of those placed, from the effects of all.
+// Raises Decision::in_plan of those whom other jobs of the plan slow, by the effects of all. Of plans that only place.
 void TellInPlan(std::span<Decision> decisions);
 
 // Whether at least two tenants of a device do less work, by their upper bounds, than one of them alone. All tenants

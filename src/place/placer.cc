@@ -374,11 +374,9 @@ absl::Status Placer::Impl::DecideByExpectation(const JobSpec& way, ChosenWay& ch
   HORUS_RETURN_IF_ERROR(explainer.Placed(ledger, way_view, result, choice.decision));
   choice.decision.probe = true;
   choice.slots = std::move(result.best.slots);
-  choice.job = std::make_shared<JobSpec>(way);
+  // Its bound stays unknown: who asks what the job stated plans it alone again, and not with what is expected as bound.
+  choice.job = std::make_shared<JobSpec>(std::move(alone));
   choice.job->exclusive_chosen = !std::exchange(choice.job->exclusive, true);
-  for (TypeDemand& entry : choice.job->demands) {
-    if (IsOnlyPredicted(entry.demand)) entry.demand.mem_mib.upper = entry.demand.mem_mib.estimate;
-  }
   return absl::OkStatus();
 }
 

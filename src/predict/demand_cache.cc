@@ -33,8 +33,9 @@ class KeyMaker {
 std::optional<DemandKey> KeyOf(const Graph& graph, const RunSpec& run) {
   if (!run.frozen.empty()) return std::nullopt;
   KeyMaker maker({graph.fingerprint, ~graph.fingerprint});
-  for (const uint64_t code : {static_cast<uint64_t>(run.mode), static_cast<uint64_t>(run.precision),
-                              static_cast<uint64_t>(run.optimizer), static_cast<uint64_t>(run.framework)}) {
+  for (const uint64_t code :
+       {static_cast<uint64_t>(run.mode), static_cast<uint64_t>(run.precision), static_cast<uint64_t>(run.optimizer),
+        static_cast<uint64_t>(run.framework), static_cast<uint64_t>(run.layout)}) {
     maker.Add(code);
   }
   maker.Add(run.dims.batch);

@@ -285,7 +285,10 @@ double BestShare(const GpuType& gpu, Precision precision) {
   if (!half || gpu.display_name.find("GeForce") != std::string::npos) return 1;
   const double sustained = SustainedShare(gpu);
   const int64_t chip = sustained < 1 ? gpu.compute_capability : 0;
-  return std::min(chip == 89 ? kOfAda : chip == 100 ? kOfBlackwell : kFastest, std::pow(sustained, kClockByPower));
+  return std::min(chip == 89                   ? kOfAda
+                  : chip == 100 || chip == 103 ? kOfBlackwell
+                                               : kFastest,
+                  std::pow(sustained, kClockByPower));
 }
 
 }  // namespace

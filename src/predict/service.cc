@@ -484,7 +484,7 @@ absl::StatusOr<std::vector<Service>> PredictServices(const Predictor& predictor,
   const Analyser analyse(graph, run);
   HORUS_ASSIGN_OR_RETURN(const Steps steps, Measure(analyse, load));
   int64_t shared_by = 1;
-  static_cast<void>(absl::SimpleAtoi(std::string(SaidOf(*graph, "tensor_parallel")), &shared_by));
+  if (!absl::SimpleAtoi(std::string(SaidOf(*graph, "tensor_parallel")), &shared_by)) shared_by = 1;
   const std::string type_arguments = TypeArguments(*graph, run, shared_by);
   std::vector<Service> services;
   for (const GpuType* gpu : gpus) {

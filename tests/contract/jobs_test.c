@@ -180,6 +180,24 @@ static void UnknownJobsRunAloneFirst(void) {
   horus_cluster_free(cluster);
 }
 
+/* A bound that nobody measured fits no GPU: the job goes alone by what is expected, which does not become its bound. */
+static void WhatIsExpectedIsNoStatedBound(void) {
+  static char bytes[1 << 16];
+  horus_cluster* cluster = cluster_of(1);
+  horus_placer* placer = placer_of("horus");
+  horus_job_info info = HORUS_JOB_INFO_INIT;
+  given_job given;
+  give_job(&given, 1, 50, 4000);
+  given.demand.mem_mib_upper = 900000;
+  given.demand.flags = HORUS_DEMAND_PREDICTED;
+  CHECK(place(placer, cluster, &given).probe == 1);
+  CHECK_OK(horus_cluster_get_job(cluster, 1, &info, sizeof bytes, bytes, NULL, &error));
+  CHECK(info.probe == 1 && info.job->exclusive == 0);
+  CHECK(info.job->demands[0]->mem_mib == 4000 && info.job->demands[0]->mem_mib_upper > 4000);
+  horus_placer_free(placer);
+  horus_cluster_free(cluster);
+}
+
 /* Who forgets to say how much memory a job takes harms nobody. */
 static void JobsOfUnknownMemoryRunAlone(void) {
   horus_cluster* cluster = cluster_of(1);
@@ -441,6 +459,7 @@ int main(void) {
   LimitsAreLentTwiceOnlyByOverCommit();
   LatencyBoundsTheSlowdown();
   UnknownJobsRunAloneFirst();
+  WhatIsExpectedIsNoStatedBound();
   ACapIsStatedKeptAndTold();
   AChosenCapIsNoStatedOne();
   JobsOfUnknownMemoryRunAlone();

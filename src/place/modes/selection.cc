@@ -189,29 +189,29 @@ absl::StatusOr<std::optional<Selection::Chosen>> Selection::Next() {
   }
 }
 
-JobId Selection::Passed(const Kind& kind) const {
+JobId Selection::Passed(Kind& kind) const {
+  if (kind.passed) return *kind.passed;
   const auto is_there = [&](const Booking& booking) {
     return std::ranges::any_of(booking.slots, [&](const PlacedSlot& slot) {
-      const auto same = [&](const PlacedSlot& one) {
+      return std::ranges::any_of(kind.wanted, [&](const PlacedSlot& one) {
         return one.node_row == slot.node_row && one.device == slot.device;
-      };
-      return std::ranges::any_of(kind.wanted, same);
+      });
     });
   };
   const auto at = std::ranges::find_if(taken_, is_there);
-  return at != taken_.end() ? at->job : taken_.empty() ? 0 : taken_.back().job;
+  return *(kind.passed = at != taken_.end() ? at->job : 0);
 }
 
 absl::StatusOr<Decision> Selection::Left(size_t at) {
-  const Kind& kind = kinds_[kind_of_[at]];
+  Kind& kind = kinds_[kind_of_[at]];
   const JobView& view = views_[at];
   const bool held_up = IsHeldUp(view);
   HORUS_ASSIGN_OR_RETURN(Decision decision, engine_.Decide(view, /*sm_caps=*/!held_up));
-  if (decision.sm_cap_pct > 0 && decision.verdict == Verdict::kPlace && !held_up) return decision;
-  const bool might_fit = (kind.fitted || !kind.known) && !decision.predicted_never;
-  if (decision.verdict == Verdict::kPlace) {
-    decision = {.job = view.job->id, .verdict = Verdict::kDefer, .reason = Reason::kPassedOver};
-  } else if (might_fit && decision.verdict == Verdict::kDefer) {
+  if (decision.verdict == Verdict::kPlace && decision.sm_cap_pct > 0 && !held_up) return decision;
+  if (decision.verdict == Verdict::kPlace)
+    return Decision{.job = view.job->id, .verdict = Verdict::kDefer, .reason = Reason::kPassedOver};
+  const bool passed = held_up || !taken_.empty();
+  if (passed && (kind.fitted || !kind.known) && !decision.predicted_never && decision.verdict == Verdict::kDefer) {
     decision.reason = Reason::kPassedOver;
     decision.passed_by = Passed(kind);
   }

@@ -53,6 +53,7 @@ class Selection {
     Placement best;
     PlacedSlots wanted;  // where it would have gone first; empty: it was not looked at before others came, or fits not
     size_t seen = 0;     // bookings that `best` minds
+    std::optional<JobId> passed;  // as Passed says, once all are booked
     bool known = false;
   };
   // By kind.
@@ -64,8 +65,8 @@ class Selection {
   }
   // Whether a job before it that nobody passes any more waits for such GPUs.
   [[nodiscard]] bool IsHeldUp(const JobView& view) const;
-  // Who took the place that suited the kind best; else the last that came.
-  [[nodiscard]] JobId Passed(const Kind& kind) const;
+  // Who took the place that suited the kind best; 0 = nobody, or it was not looked at before others came.
+  [[nodiscard]] JobId Passed(Kind& kind) const;
 
   Engine& engine_;
   std::span<const JobView> views_;

@@ -72,6 +72,26 @@ TEST(QueueBatch, WhoIsJoinedByLaterJobsOfThePlanIsToldHowSlowItWillBe) {
   }
 }
 
+// A neighbour that is expected to cost nothing may still cost something.
+TEST(QueueBatch, WhatAPlanMayDoToItsJobsIsTheWorstOfAllEffects) {
+  std::vector<Decision> decisions(3);
+  decisions[0] = {.job = 1, .slots = {{1, 0, 0}}, .own = {1, 1}, .in_plan = {1, 1}};
+  decisions[1].effects = {{.job = 1, .node = 1, .after = {1, 1.4f}}, {.job = 9, .node = 1, .after = {2, 3}}};
+  decisions[2].effects = {{.job = 1, .node = 1, .after = {1.2f, 1.3f}}};
+  TellInPlan(decisions);
+  EXPECT_EQ(decisions[0].in_plan, (Slowdown{1.2f, 1.4f}));
+}
+
+// It does not fit, whoever waits: nobody took its place.
+TEST(QueueBatch, WhoIsHeldUpAndDoesNotFitIsNotToldThatItWould) {
+  JobSpec large = OneGpu(2, 95, 15'000), other = OneGpu(3, 40, 15'000);
+  const BatchOptions options{.now_us = kHourUs, .patience_us = kHourUs};
+  other.submit_us = 1;
+  const Decision held = Batch(OneSharedGpu(), {large, other}, options).decisions[1];
+  EXPECT_EQ(held.verdict, Verdict::kDefer);
+  EXPECT_EQ(DescribeDecision(held).find("it would fit"), std::string::npos);
+}
+
 TEST(QueueBatch, WhoFitsNowhereIsNotPassedOver) {
   const Plan plan = Batch(OneSharedGpu(), {OneGpu(2, 40, 15'000), OneGpu(3, 40)});
   EXPECT_EQ(plan.decisions[0].verdict, Verdict::kDefer);

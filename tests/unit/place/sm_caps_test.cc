@@ -175,7 +175,7 @@ TEST(SmCaps, ATypeOnWhichTheCapLeavesTooLittleIsNoPlace) {
   EXPECT_EQ(PlaceOne(cluster, *placer, job).verdict, Verdict::kDefer);
 }
 
-// A batch caps whom it cannot place otherwise, and nobody passes a job before it that waits too long.
+// A batch caps whom it cannot place otherwise, as a plan does.
 TEST(SmCaps, ABatchCapsAsAPlanDoes) {
   Cluster cluster = OneMpsGpu();
   const auto placer = LawPlacer(true);

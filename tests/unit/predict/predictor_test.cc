@@ -13,6 +13,7 @@
 #include "features/graph_builder.h"
 #include "graph/reader.h"
 #include "lab/evaluate/evaluate_predictor.h"
+#include "predict/demand_cache.h"
 #include "trees/bundle.h"
 
 namespace horus {
@@ -357,6 +358,10 @@ TEST(Predictor, RefusesBundlesOfAnotherSchemaOfOtherTargetsAndDamagedOnes) {
   const std::vector<uint8_t> garbage(100, 0x5A);
   EXPECT_FALSE(Predictor::FromBundle(std::span<const uint8_t>(garbage)).ok());
   EXPECT_FALSE(Predictor::FromBundle(std::span<const uint8_t>()).ok());
+}
+
+TEST(DemandCache, AnotherLayoutIsAnotherRun) {
+  EXPECT_NE(KeyOf(Graph(), {.layout = Layout::kNchw}), KeyOf(Graph(), {.layout = Layout::kNhwc}));
 }
 
 }  // namespace

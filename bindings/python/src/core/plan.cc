@@ -138,8 +138,7 @@ void BindDecision(py::module_& m) {
       .Field("slowdown_in_plan", &Decision::slowdown_in_plan,
              "once the whole plan is applied: later jobs may come beside it")
       .Field("slowdown_in_plan_upper", &Decision::slowdown_in_plan_upper, "its bound")
-      .Field("passed_by", &Decision::passed_by,
-             "of passed_over: job that took its place; 0 = it is kept for one whose patience is over")
+      .Field("passed_by", &Decision::passed_by, "of passed_over: job that took its place; 0 = nobody who can be named")
       .Field("cost", &Decision::cost, "of the place chosen, lower is better")
       .Field("runner_up_cost", &Decision::runner_up_cost, "of the next best place; NaN when there is none")
       .Field("slots", &Decision::slots, "where it goes")
