@@ -29,9 +29,12 @@ const alikeRunning = 0.1
 // stepAt tells the time of a step alone with so many requests in the batch, by a line through what was seen. False: nothing was seen
 // near that.
 func (o Observed) stepAt(running float64) (us float64, known bool) {
+	if running == 0 && o.Running > 0 {
+		return 0, false // an engine that was asked for nothing at any look
+	}
 	off, seen := running-o.Running, alikeRunning*o.Running
 	if o.Running == 0 || math.Abs(off) <= seen {
-		return o.StepTimeUs, running == 0 || o.Running > 0
+		return o.StepTimeUs, running == 0 || o.Running > 0 // not of windows in which its batch was not told
 	}
 	spread := math.Sqrt(o.RunningVar)
 	if o.Windows < trusted || spread < seen || math.Abs(off) > 2*spread {

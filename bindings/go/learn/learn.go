@@ -197,8 +197,15 @@ func (l *Learner) loadOf(kind Kind, demand horus.Demand) *load {
 
 func (l *Learner) takeAlone(kind Kind, w Window) {
 	known, running := l.alone[kind], w.running(0)
-	if known == nil || (known.Running == 0) != (running == 0) {
+	if known != nil && known.Running > 0 && running == 0 {
+		return // asked for nothing at any look: no batch to compare by
+	}
+	if known == nil || known.Running == 0 && running > 0 {
+		before := known
 		known = &Observed{}
+		if before != nil {
+			known.MemMiB = before.MemMiB // what was seen at batches that nobody told is of no step, but of its memory
+		}
 		l.alone[kind] = known
 	}
 	known.Windows = min(known.Windows+1, mostAlone)

@@ -154,7 +154,9 @@ func TestEnginesAreComparedAtEqualBatches(t *testing.T) {
 		{[]float64{8, 8, 8}, 12, AloneUnknown},
 		{[]float64{4, 8, 12, 8}, 11, Learned},
 		{[]float64{4, 8, 12, 8}, 30, AloneUnknown},
-		{[]float64{0, 0, 8, 8, 8}, 8, Learned}, // told from the third window on
+		{[]float64{0, 0, 8, 8, 8}, 8, Learned},    // told from the third window on
+		{[]float64{8, 0, 8, 0, 8, 0}, 8, Learned}, // asked for nothing at some looks
+		{[]float64{2, 20, 2, 20}, 0, AloneUnknown},
 	} {
 		l, err := NewLearner(Model{}, Model{}, nil)
 		if err != nil {

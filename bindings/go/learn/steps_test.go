@@ -22,6 +22,13 @@ sglang:inter_token_latency_seconds_bucket{le="+Inf",model_name="m"} 40
 sglang:inter_token_latency_seconds_sum{model_name="m"} 0.8
 sglang:inter_token_latency_seconds_count{model_name="m"} 40
 `,
+		"tgi_request_mean_time_per_token_duration": `# TYPE tgi_batch_current_size gauge
+tgi_batch_current_size 7
+# TYPE tgi_request_mean_time_per_token_duration histogram
+tgi_request_mean_time_per_token_duration_bucket{le="+Inf"} 40
+tgi_request_mean_time_per_token_duration_sum 0.8
+tgi_request_mean_time_per_token_duration_count 40
+`,
 	} {
 		found, err := parse([]byte(page))
 		if err != nil {
