@@ -376,8 +376,10 @@ absl::StatusOr<std::string> Import(ImportFlags& options, ImportedCluster& import
         "%s: expected nodes with GPUs, found none among %d; %s", files, state.nodes.size(),
         first == imported.left_out.end() ? "nothing tells of GPUs" : first->name + ": " + first->reason);
   }
-  if (const size_t by = static_cast<size_t>(KnownBy::kMeasured);
-      !options.measured.empty() && DescribedBy(imported)[by].jobs == 0 && DescribedBy(imported).front().jobs == 0) {
+  const auto is_measured = [&](const KubePod& pod) {
+    return options.import.measured.contains({pod.name_space, pod.name});
+  };
+  if (!options.measured.empty() && std::ranges::none_of(state.pods, is_measured)) {
     imported.notes.insert(imported.notes.begin(),
                           absl::StrFormat("%s says nothing of these pods: it tells of %d. Each sample needs the labels "
                                           "namespace and pod (or exported_namespace and exported_pod) as kubectl "

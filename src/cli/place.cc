@@ -221,24 +221,29 @@ std::string WhereText(const PlacementReport& placement, const Decision& decision
   return text;
 }
 
-std::string BesideText(const PlacementReport& placement, const Decision& decision) {
-  if (decision.verdict != Verdict::kPlace) return "";
-  const TenantEffects neighbours = NeighboursOf(decision);
-  if (decision.cpu_only) return "";
-  if (neighbours.empty()) {
-    std::vector<std::string> later;  // whom the plan places beside it after it
-    for (const Decision& other : placement.plan.decisions) {
-      const auto slows = [&](const TenantEffect& effect) { return !effect.is_new && effect.job == decision.job; };
-      if (std::ranges::any_of(other.effects, slows)) later.push_back(JobName(placement, other.job));
-    }
-    return decision.probe ? "alone (probe)" : later.empty() ? "alone" : absl::StrJoin(later, "\n");
+// Whom the plan places beside a job after it, by that job.
+using LaterJobs = std::map<JobId, std::vector<JobId>>;
+LaterJobs LaterOf(const PlacementReport& placement) {
+  LaterJobs later;
+  for (const Decision& decision : placement.plan.decisions) {
+    for (const TenantEffect& effect : NeighboursOf(decision)) later[effect.job].push_back(decision.job);
   }
+  return later;
+}
+
+std::string BesideText(const PlacementReport& placement, const Decision& decision, const LaterJobs& later) {
+  if (decision.verdict != Verdict::kPlace || decision.cpu_only) return "";
+  std::vector<JobId> beside;
+  for (const TenantEffect& effect : NeighboursOf(decision)) beside.push_back(effect.job);
+  if (const auto at = later.find(decision.job); at != later.end()) {
+    beside.insert(beside.end(), at->second.begin(), at->second.end());
+  }
+  if (beside.empty()) return decision.probe ? "alone (probe)" : "alone";
   std::string text;
-  for (size_t i = 0; i < neighbours.size() && i < kShownNeighbours; ++i) {
-    absl::StrAppend(&text, i == 0 ? "" : "\n", JobName(placement, neighbours[i].job));
+  for (size_t i = 0; i < beside.size() && i < kShownNeighbours; ++i) {
+    absl::StrAppend(&text, i == 0 ? "" : "\n", JobName(placement, beside[i]));
   }
-  if (neighbours.size() > kShownNeighbours)
-    absl::StrAppend(&text, "\nand ", neighbours.size() - kShownNeighbours, " more");
+  if (beside.size() > kShownNeighbours) absl::StrAppend(&text, "\nand ", beside.size() - kShownNeighbours, " more");
   return text;
 }
 
@@ -295,7 +300,7 @@ std::string PlacedColumn(const PlacementReport& placement, const Decision& decis
   if (decision.cpu_only) {
     absl::StrAppend(&text, "needs no GPU");
   } else if (NeighboursOf(decision).empty()) {
-    absl::StrAppend(&text, "has ", these, " to itself");
+    absl::StrAppend(&text, "has ", these, decision.in_plan == decision.own ? " to itself" : " to itself until then");
   } else {
     absl::StrAppend(&text, WorkText(placement, decision));
   }
@@ -405,8 +410,10 @@ void AddJobsRow(std::string_view title, std::string_view line, const PlacementRe
 
 std::string DecisionsText(const PlacementReport& placement) {
   Table table({Wrapped("JOB"), Wrapped("WHERE"), Wrapped("BESIDE"), Wrapped("EXPECTED SLOWDOWN"), Wrapped("WHY")});
+  const LaterJobs later = LaterOf(placement);
   for (const Decision& decision : placement.plan.decisions) {
-    table.AddRow({JobName(placement, decision.job), WhereText(placement, decision), BesideText(placement, decision),
+    table.AddRow({JobName(placement, decision.job), WhereText(placement, decision),
+                  BesideText(placement, decision, later),
                   SlowdownText(placement, decision) + NeighbourSlowdowns(placement, decision),
                   ReasonColumn(placement, decision)});
   }

@@ -340,15 +340,15 @@ void LeaveOutGpus(const Predicted& predicted, const std::vector<DeviceKind>& dev
     for (size_t i = 0; i < devices.size(); ++i) left[i] *= may_run(devices[i].node) ? stays : 1;
   }
   for (size_t i = 0; i < devices.size(); ++i) {
-    left[i] = std::round(left[i]);
     hosts[i].cpu_milli *= left[i] / inputs.gpus[i];
     hosts[i].mem_mib *= left[i] / inputs.gpus[i];
   }
   inputs.gpus = std::move(left);
   if (predicted.left_out.empty()) return;
   inputs.notes.push_back(
-      absl::StrFormat("Left out: %d jobs not on exactly one GPU, or with alternatives, and %.0f GPUs for them.",
-                      predicted.left_out.size(), all - std::accumulate(inputs.gpus.begin(), inputs.gpus.end(), 0.0)));
+      absl::StrFormat("Left out: %d %s not on exactly one GPU, or with alternatives, and %.3g GPUs for that.",
+                      predicted.left_out.size(), predicted.left_out.size() == 1 ? "job" : "jobs",
+                      all - std::accumulate(inputs.gpus.begin(), inputs.gpus.end(), 0.0)));
 }
 
 bool NeverShares(const JobSpec& job) { return job.exclusive || job.gpu_milli == kMilliPerGpu; }

@@ -137,9 +137,10 @@ absl::Status ShadowReplay::Observe(const DecisionLog& log, const LogEntry& entry
 absl::StatusOr<ShadowChoice> ShadowReplay::ChoiceOf(Placer& placer, const Cluster& cluster, const JobSpec& job) const {
   HORUS_ASSIGN_OR_RETURN(const Plan plan, placer.MakePlan(cluster, {&job, 1}));
   const Decision& decision = plan.decisions.front();
-  ShadowChoice choice{decision.verdict, decision.reason, decision.slots, {}};
+  ShadowChoice choice{decision.verdict, decision.reason, decision.slots, {}, nullptr};
   if (choice.verdict == Verdict::kPlace) {
-    HORUS_ASSIGN_OR_RETURN(choice.does, appraiser_.Of(cluster, job, choice.slots));
+    choice.job = plan.actions.front().job;
+    HORUS_ASSIGN_OR_RETURN(choice.does, appraiser_.Of(cluster, *choice.job, choice.slots));
   }
   return choice;
 }
@@ -147,7 +148,7 @@ absl::StatusOr<ShadowChoice> ShadowReplay::ChoiceOf(Placer& placer, const Cluste
 absl::StatusOr<double> ShadowReplay::TakeTurn(Turn& turn, const JobSpec& job, ShadowSide& side) const {
   HORUS_ASSIGN_OR_RETURN(const ShadowChoice choice, ChoiceOf(*turn.placer, turn.cluster, job));
   if (choice.verdict != Verdict::kPlace) return 0.0;
-  HORUS_RETURN_IF_ERROR(turn.cluster.Adopt(job, choice.slots).status());
+  HORUS_RETURN_IF_ERROR(turn.cluster.Adopt(*choice.job, choice.slots).status());
   side.Add(choice.does);
   return choice.does.work;
 }

@@ -52,7 +52,8 @@ struct ShadowChoice {
   Verdict verdict = Verdict::kPlace;
   Reason refused = Reason::kNone;  // why it would let the job wait
   Slots slots;
-  Appraisal does;  // the place's effect, where it is placed
+  Appraisal does;                      // the place's effect, where it is placed
+  std::shared_ptr<const JobSpec> job;  // as it would run there: capped, or alone as a probe
 };
 
 // One decision of theirs, or one observation.

@@ -124,6 +124,9 @@ class Place(Files):
         self.assertIn(placed["sm_cap_pct"], (70, 50, 30, 20, 10))
         text = " ".join(run(*asked[:-1], "--sm-caps")[1].split())
         self.assertIn(f"CUDA_MPS_ACTIVE_THREAD_PERCENTAGE={placed['sm_cap_pct']}", text)
+        log = self.write("log.csv", "time_s,event,job,node,devices\n0,place,service,n,0\n1,place,trainer,n,0\n")
+        shadow = json.loads(run("shadow", *asked[1:], "--log", log, "--sm-caps")[1])  # ours is capped there too
+        self.assertEqual((shadow["theirs"]["beyond_bound"], shadow["ours"]["beyond_bound"]), (1, 0))
 
     def test_cores_follow_what_jobs_say_of_them(self):
         job = "  - {name: %s, demand: {any: {gpu_util_pct: 30, gpu_memory_gib: 2}}, sensitivity: %s}\n"

@@ -201,7 +201,7 @@ class Potential(Files):
         alone = "version: 1\njobs:\n" + job("a") + job("b")
         asked = ("--jobs", self.write("jobs.yaml", alone + job("gang", "gpus: 4, ")), "--bound", "none")
         found = self.ask("--cluster", self.write("cluster.yaml", nodes(6)), *asked)
-        self.assertIn("Left out: 1 jobs not on exactly one GPU, or with alternatives, and 4 GPUs for them.", found["notes"])
+        self.assertIn("Left out: 1 job not on exactly one GPU, or with alternatives, and 4 GPUs for that.", found["notes"])
         self.assertEqual((found["cluster"]["gpus"], found["gpus_free"]), ({"k80": 2, "t4": 2}, 2))  # it runs on no K80
         less = self.ask("--cluster", self.write("less.yaml", nodes(2)), "--jobs", self.write("alone.yaml", alone), "--bound", "none")
         self.assertEqual(found["cases"], less["cases"])

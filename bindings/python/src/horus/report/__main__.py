@@ -13,7 +13,7 @@ from . import ReportError, write
 BAD_INPUT = 2  # exit code, as of the command horus
 EPILOG = """RESULTS, each known by its content:
   a folder of horus compare --out (several of clusters of different sizes: GPUs saved at equal JCT)
-  the JSON of horus potential --format json
+  the JSON of horus potential --json
   a timeline of horus simulate --timeline X.csv, with X.json of --json beside it
   a trace in plain CSV: the job types of timelines          a CSV of node,gpu_type[,gpus]: their GPU types
   a table of pairs: speeds in Gavel's JSON, or a CSV with victim,other,slowdown: its quantiles
