@@ -75,6 +75,8 @@ def short(value):
 
 
 def rows(horus, asked):
+    if asked.gpus % GPUS_PER_NODE or asked.gpus < GPUS_PER_NODE:
+        raise SystemExit(f"--gpus: expected a multiple of {GPUS_PER_NODE}, the GPUs of a node, found {asked.gpus}")
     nodes = [horus.Node(id=i, cpu_milli=64_000, mem_mib=524_288, devices=[horus.Device(asked.gpu_type, max_tenants=2)] * GPUS_PER_NODE)
              for i in range(1, asked.gpus // GPUS_PER_NODE + 1)]
     cluster = horus.Cluster(nodes)
@@ -87,9 +89,10 @@ def rows(horus, asked):
     for named in asked.model:
         name, model = function(named)
         placers[f"horus with {name}"] = horus.Placer("horus", interference=horus.InterferenceModel.from_callable(model))
-    told = (f"{asked.jobs} single-GPU jobs of {pathlib.Path(asked.trace).name if asked.trace else 'the preset philly'} that run {len(alone)} profiles of "
+    traces = [draw(horus, asked, alone, seed) for seed in range(1, asked.seeds + 1)]
+    told = (f"{len(traces[0])} single-GPU jobs of {pathlib.Path(asked.trace).name if asked.trace else 'the preset philly'} that run {len(alone)} profiles of "
             f"{pathlib.Path(asked.speeds).name}, run times clipped at percentile {CLIP}, {asked.gpus} {asked.gpu_type} at load {asked.load:g}, {asked.seeds} seeds")
-    compared = horus.compare([draw(horus, asked, alone, seed) for seed in range(1, asked.seeds + 1)], beliefs, truth, cluster, placers)
+    compared = horus.compare(traces, beliefs, truth, cluster, placers)
     for row in compared.summary:
         for metric, (unit, better) in METRICS.items():
             one = row["metrics"][metric]
