@@ -33,9 +33,10 @@ typedef struct horus_batch_options {
 
 /* As horus_placer_plan, but the jobs are weighed together, as a scheduler's queue wants it. Where there is not room for
  * all, the job whose place is worth most goes next, within a priority; those left answer HORUS_DEFER with
- * HORUS_REASON_PASSED_OVER if there was room for them. Where there is room, a batch of at most 64 is never worse than
- * one by one (docs/modes.md says by what): horus_plan_get_info gives the work that one by one would have added on the
- * jobs' devices, and what this plan adds. `options` and `progress` may be NULL. Errors: as horus_placer_plan. */
+ * HORUS_REASON_PASSED_OVER if there was room for them. Where there is room, or prices and patience are off, the plan is
+ * never worse than one by one (docs/modes.md says by what): horus_plan_get_info gives the work that one by one would
+ * have added on the jobs' devices, and what this plan adds. `options` and `progress` may be NULL. Errors: as
+ * horus_placer_plan. */
 HORUS_API horus_status horus_placer_plan_batch(horus_placer* placer, const horus_cluster* cluster, size_t job_count,
                                                const horus_job* const* jobs, size_t node_count,
                                                const uint64_t* node_ids, const horus_batch_options* options,

@@ -31,6 +31,7 @@
 #include "metrics/metrics.h"
 #include "place/appraise.h"
 #include "place/job/own_bound.h"
+#include "place/modes/batch.h"
 #include "place/placer.h"
 #include "place/state/fit.h"
 
@@ -551,9 +552,10 @@ Examples:
   horus place --cluster cluster.yaml --jobs jobs.yaml --policy first-fit --explain
   horus place --cluster cluster.yaml --jobs jobs.yaml --slowdown-bound 1.2 --out placement.json --strict
 
-Jobs are decided by priority, then submission time, then id, each seeing those before it. A job that finds no
-place is an answer, not an error: the table says which constraint refused it and how far off it was; --strict
-makes it exit code 3. A synergy policy decides all jobs in one round and may resize residents, which are listed too.
+Where not all jobs find room, those are placed that do most work together; a higher priority goes first. With
+--one-by-one they are decided by priority, then submission time, then id, each seeing those before it. A job that
+finds no place is an answer, not an error: the table says which constraint refused it and how far off it was;
+--strict makes it exit code 3. A synergy policy decides all in one round and may resize residents, which are listed.
 docs/files.md describes both files.)";
 
 struct PlaceFlags {
@@ -567,9 +569,10 @@ struct PlaceFlags {
 };
 
 // What the one call of the placer did, and what is held.
-std::string MetricsOf(const Placer& placer, const Cluster& cluster, const Plan& plan, std::chrono::nanoseconds took) {
+std::string MetricsOf(const Placer& placer, const Cluster& cluster, Call call, const Plan& plan,
+                      std::chrono::nanoseconds took) {
   Metrics metrics;
-  metrics.Called(Call::kPlan, kStatusOk, static_cast<uint64_t>(took.count()));
+  metrics.Called(call, kStatusOk, static_cast<uint64_t>(took.count()));
   metrics.Decided(plan);
   const Placer::Judgements judged = placer.judgements();
   metrics.Looked(Cache::kJudgements, judged.known, judged.anew);
@@ -604,6 +607,13 @@ void AddEngineArguments(const JobRequest& request, const Cluster& cluster, const
   }
 }
 
+// Whether cores and host memory are divided between those who share, which a plan one by one alone does.
+bool DividesHost(std::span<const JobSpec> jobs, const ClusterFile& file) {
+  const auto divides = [](const JobSpec& job) { return job.sensitivity.get() != nullptr; };
+  return std::ranges::any_of(jobs, divides) ||
+         std::ranges::any_of(file.residents, [&](const FileResident& one) { return divides(one.job.spec); });
+}
+
 }  // namespace
 
 absl::StatusOr<PlacementReport> PlaceFiles(const PlacingOptions& options, const std::string& prometheus) {
@@ -616,13 +626,18 @@ absl::StatusOr<PlacementReport> PlaceFiles(const PlacingOptions& options, const 
                                                                    progress.Update("analysing jobs:", done, total);
                                                                  }));
   const auto begin = std::chrono::steady_clock::now();
-  HORUS_ASSIGN_OR_RETURN(Plan plan, placer.MakePlan(cluster, jobs, std::nullopt, [&](uint64_t done, uint64_t total) {
+  const bool choose = !options.one_by_one && placer.policy().maximises_work() && !DividesHost(jobs, inputs.file);
+  const ProgressFn tell = [&](uint64_t done, uint64_t total) {
     progress.Update("placing jobs:", done, total);
     return true;
-  }));
+  };
+  // Without prices: they value a future that one call does not have.
+  HORUS_ASSIGN_OR_RETURN(Plan plan, choose ? PlanBatch(placer, cluster, jobs, {.window = kSmallBatch, .prices = false}, std::nullopt, tell)
+                                           : placer.MakePlan(cluster, jobs, std::nullopt, tell));
   if (!prometheus.empty()) {
     const auto took = std::chrono::steady_clock::now() - begin;
-    HORUS_RETURN_IF_ERROR(WriteFileOrDevice(prometheus, MetricsOf(placer, cluster, plan, took)));
+    HORUS_RETURN_IF_ERROR(
+        WriteFileOrDevice(prometheus, MetricsOf(placer, cluster, choose ? Call::kPlanBatch : Call::kPlan, plan, took)));
   }
   HORUS_ASSIGN_OR_RETURN(PlacementReport report,
                          MakePlacementReport(cluster, std::move(jobs), std::move(plan), placer.model(),
@@ -670,6 +685,8 @@ Command AddPlace(CLI::App& parser) {
   app->add_option("--prometheus", options->prometheus, "Also write what was done as Prometheus text (docs/embed.md)")
       ->type_name("FILE");
   AddPageOptions(*app, options->page);
+  app->add_flag("--one-by-one", options->placing.one_by_one,
+                "Decide jobs in their order instead of choosing among them");
   app->add_flag("--explain", options->explain, "Print costs, effects and refusals of every decision");
   app->add_flag("--strict", options->strict, "Exit with 3 when a job finds no place");
   app->add_flag("--json", options->json, "Print JSON");

@@ -36,6 +36,7 @@ struct PlacingOptions {
   PlacerOptions placer;
   std::vector<std::string> gpus_files;
   std::string bundle;
+  bool one_by_one = false;  // of `horus place`: in the order of priority and submission
 };
 // `jobs`: what the jobs are to the command.
 void AddPlacingOptions(CLI::App& app, const std::string& jobs, PlacingOptions& options);

@@ -255,9 +255,11 @@ absl::Status Engine::PlanJobs(std::span<const JobSpec> jobs, std::span<const uin
 }
 
 absl::Status Engine::Choose(const JobSpec& job, ChosenWay& choice) { return my_.Choose(job, choice); }
-absl::StatusOr<Decision> Engine::Decide(const JobView& view, bool sm_caps) {
-  return my_.Decide(view, sm_caps && my_.options.sm_caps);
+bool Engine::IsOpen(const JobSpec& job) const { return !my_.CheckSettled(job).ok(); }
+bool Engine::HasOtherWays(const JobSpec& job) const {
+  return my_.options.sm_caps || RestsOnPredictions(job) || IsOpen(job);
 }
+absl::StatusOr<Decision> Engine::Decide(const JobView& view) { return my_.Decide(view); }
 bool Engine::Probes(const JobSpec& job, const PlacedSlot& slot) const { return my_.IsProbe(job, slot); }
 
 absl::Status Engine::Find(const JobView& view, const std::vector<uint32_t>* nodes, SearchResult& found) {

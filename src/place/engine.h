@@ -115,7 +115,7 @@ class Engine {
   // Checks the jobs as MakePlan does, those of `gone` not counting as resident, and gives their planning order.
   [[nodiscard]] absl::StatusOr<JobOrder> Order(const Cluster& cluster, std::span<const JobSpec> jobs,
                                                const IdMap<bool>* gone = nullptr) const;
-  // The same of jobs with ways to run or probes too, which modes refuse.
+  // The same of jobs with ways to run or probes too, which most modes refuse.
   [[nodiscard]] absl::StatusOr<JobOrder> OrderAny(const Cluster& cluster, std::span<const JobSpec> jobs,
                                                   const IdMap<bool>* gone = nullptr) const;
   // Decides them in that order on the ledger as it is, and books them; fills `plan` as MakePlan does.
@@ -124,8 +124,11 @@ class Engine {
 
   // One job on the ledger as it is, booking nothing: the way of most worth among those that can be placed.
   [[nodiscard]] absl::Status Choose(const JobSpec& job, ChosenWay& choice);
-  // Of the job as it is, or where it fits nowhere under a cap (PlacerOptions::sm_caps); found() has the place.
-  [[nodiscard]] absl::StatusOr<Decision> Decide(const JobView& view, bool sm_caps = false);
+  // Whether Decide never settles the job (ways to run, probes); whether Choose may place one that Decide does not.
+  [[nodiscard]] bool IsOpen(const JobSpec& job) const;
+  [[nodiscard]] bool HasOtherWays(const JobSpec& job) const;
+  // Of the job as it is; found() has the place.
+  [[nodiscard]] absl::StatusOr<Decision> Decide(const JobView& view);
   [[nodiscard]] const SearchResult& found() const;
   // The same without a word about refusals; `nodes`: rows, ascending id, null = all that are considered.
   [[nodiscard]] absl::Status Find(const JobView& view, const std::vector<uint32_t>* nodes, SearchResult& found);

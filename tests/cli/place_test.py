@@ -84,7 +84,7 @@ class Place(Files):
         code, _, err = self.place(self.jobs(SMALL_JOB + LARGE_JOB), "--prometheus", path)
         self.assertEqual((code, err), (0, ""))
         lines = path.read_text().splitlines()
-        for line in ('horus_calls_total{call="plan",status="OK"} 1', 'horus_decisions_total{verdict="place"} 1',
+        for line in ('horus_calls_total{call="plan_batch",status="OK"} 1', 'horus_decisions_total{verdict="place"} 1',
                      'horus_refusals_total{reason="gpu_memory"} 1', "# TYPE horus_call_duration_seconds histogram"):
             self.assertIn(line, lines)
 

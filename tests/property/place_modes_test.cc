@@ -126,9 +126,10 @@ TEST(PlaceModes, ABatchForWhomThereIsRoomIsNeverWorseThanOneByOne) {
     const auto placer = MakePlacer(policy, model);
     ASSERT_TRUE(cluster.Apply(*placer->MakePlan(cluster, RandomJobs(random, 1000, random.Below(8)))).ok());
     const std::vector<JobSpec> jobs = RandomJobs(random, 1, 2 + random.Below(20));
+    const BatchOptions options{.prices = seed % 2 == 0};
     const uint64_t hash = cluster.state_hash();
     const auto one = placer->MakePlan(cluster, jobs);
-    const auto batch = PlanBatch(*placer, cluster, jobs);
+    const auto batch = PlanBatch(*placer, cluster, jobs, options);
     ASSERT_TRUE(batch.ok()) << batch.status();
     ASSERT_EQ(cluster.state_hash(), hash);
     ASSERT_EQ(batch->decisions.size(), jobs.size());
@@ -141,6 +142,7 @@ TEST(PlaceModes, ABatchForWhomThereIsRoomIsNeverWorseThanOneByOne) {
     if (policy == "horus" && !batch->has_work) {  // not for all: who goes was chosen
       ASSERT_TRUE(std::any_of(batch->decisions.begin(), batch->decisions.end(),
                               [](const Decision& decision) { return decision.reason == Reason::kPassedOver; }));
+      ASSERT_TRUE(options.prices);
       ++chosen;
     } else if (policy == "horus") {
       const double before = WorkOf(by_one, placer->model());
@@ -150,7 +152,7 @@ TEST(PlaceModes, ABatchForWhomThereIsRoomIsNeverWorseThanOneByOne) {
     } else {
       ASSERT_GE(PlacedByPriority(*batch, jobs), PlacedByPriority(*one, jobs));
     }
-    const auto again = PlanBatch(*placer, cluster, jobs);
+    const auto again = PlanBatch(*placer, cluster, jobs, options);
     ASSERT_EQ(again->decisions, batch->decisions);
   }
   EXPECT_GT(chosen, 0u);

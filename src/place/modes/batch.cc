@@ -27,7 +27,7 @@ struct Outcome {
   bool fits = true;
   std::vector<Decision> decisions;                   // in planning order
   std::vector<Placement> places;                     // in planning order; empty slots: left out
-  std::vector<std::shared_ptr<const JobSpec>> jobs;  // in planning order, where they are not as they were given
+  std::vector<std::shared_ptr<const JobSpec>> jobs;  // in planning order, where they do not run as they were given
   std::vector<size_t> placed;                        // jobs, by distinct priority from the highest
   double work = 0;
   double cost = 0;
@@ -50,8 +50,6 @@ class Batcher {
   absl::Status Replay(const Outcome& first, std::span<const BatchPlace> moved, Outcome& outcome);
   absl::Status PutBack(size_t at, const Placement& place, Outcome& outcome);
   absl::Status Decide(size_t at, Outcome& outcome);
-  // Where the decision puts it, capped.
-  absl::Status TakeCapped(size_t at, Decision decision, Outcome& outcome);
   absl::Status Take(size_t at, const Placement& place, Decision decision, Outcome& outcome) {
     return Take(at, views_[at], place, std::move(decision), outcome);
   }
@@ -75,6 +73,7 @@ absl::Status Batcher::Take(size_t at, const JobView& view, const Placement& plac
                            Outcome& outcome) {
   Ledger& ledger = engine_.ledger();
   double gain = 0;
+  meter_.Know(*view.job);
   if (GpuCount(*view.job) == 1) {
     const uint32_t device = ledger.device_of(place.slots[0]);
     Evaluation evaluation;
@@ -99,19 +98,20 @@ absl::Status Batcher::Take(size_t at, const JobView& view, const Placement& plac
 }
 
 absl::Status Batcher::Decide(size_t at, Outcome& outcome) {
-  HORUS_ASSIGN_OR_RETURN(Decision decision, engine_.Decide(views_[at]));
-  if (decision.verdict == Verdict::kPlace) return Take(at, engine_.found().best, std::move(decision), outcome);
-  outcome.decisions[at] = std::move(decision);
-  return absl::OkStatus();
-}
-
-absl::Status Batcher::TakeCapped(size_t at, Decision decision, Outcome& outcome) {
-  auto job = std::make_shared<JobSpec>(*views_[at].job);
-  job->sm_cap_chosen = job->sm_cap_pct != decision.sm_cap_pct;
-  job->sm_cap_pct = decision.sm_cap_pct;
-  const JobView view = ViewJob(*job);
-  HORUS_RETURN_IF_ERROR(Take(at, view, engine_.found().best, std::move(decision), outcome));
-  outcome.jobs[at] = std::move(job);
+  const JobView& view = views_[at];
+  Decision& decision = outcome.decisions[at];
+  if (!engine_.IsOpen(*view.job)) {
+    HORUS_ASSIGN_OR_RETURN(decision, engine_.Decide(view));
+    if (decision.verdict == Verdict::kPlace) return Take(at, engine_.found().best, std::move(decision), outcome);
+    if (!engine_.HasOtherWays(*view.job)) return absl::OkStatus();
+  }
+  ChosenWay way;
+  HORUS_RETURN_IF_ERROR(engine_.Choose(*view.job, way));
+  outcome.jobs[at] = way.job;
+  if (way.job != nullptr)
+    return Take(at, ViewJob(*way.job), {.cost = way.decision.winner.cost, .slots = std::move(way.slots)},
+                std::move(way.decision), outcome);
+  decision = std::move(way.decision);
   return absl::OkStatus();
 }
 
@@ -122,17 +122,12 @@ absl::Status Batcher::Select(Outcome& outcome, bool& enough) {
   while (true) {
     HORUS_ASSIGN_OR_RETURN(std::optional<Selection::Chosen> chosen, selection.Next());
     if (!chosen) break;
-    HORUS_RETURN_IF_ERROR(Take(chosen->at, chosen->view, engine_.found().best, std::move(chosen->decision), outcome));
+    HORUS_RETURN_IF_ERROR(Take(chosen->at, chosen->view, chosen->place, std::move(chosen->decision), outcome));
     outcome.jobs[chosen->at] = std::move(chosen->job);
   }
   for (const size_t at : selection.left()) {
-    HORUS_ASSIGN_OR_RETURN(Decision decision, selection.Left(at));
-    enough = enough && decision.verdict != Verdict::kPlace && decision.reason != Reason::kPassedOver;
-    if (decision.verdict == Verdict::kPlace) {
-      HORUS_RETURN_IF_ERROR(TakeCapped(at, std::move(decision), outcome));
-    } else {
-      outcome.decisions[at] = std::move(decision);
-    }
+    HORUS_ASSIGN_OR_RETURN(outcome.decisions[at], selection.Left(at));
+    enough = enough && outcome.decisions[at].reason != Reason::kPassedOver;
   }
   CountPlaced(outcome);
   return absl::OkStatus();
@@ -207,7 +202,9 @@ absl::Status Batcher::Replay(const Outcome& first, std::span<const BatchPlace> m
       place = Placement();
       if (to.device != kNoDevice) place.slots = {SlotAt(to.node_row, to.device)};
     }
-    if (place.slots.empty()) {
+    if (first.jobs[at] != nullptr) {  // chosen for where it was
+      HORUS_RETURN_IF_ERROR(Decide(at, outcome));
+    } else if (place.slots.empty()) {
       left_out.push_back(at);
     } else {
       HORUS_RETURN_IF_ERROR(PutBack(at, place, outcome));
@@ -256,7 +253,7 @@ absl::Status Batcher::Search(const Outcome& first, const std::function<bool()>& 
       search.Add(views_[at]);
       start.push_back(slots.empty() ? BatchPlace() : BatchPlace{slots[0].node_row, slots[0].device});
     } else if (!slots.empty()) {
-      ledger.Place(*views_[at].job, slots);
+      ledger.Place(first.jobs[at] != nullptr ? *first.jobs[at] : *views_[at].job, slots);
     }
   }
   HORUS_RETURN_IF_ERROR(search.FindCandidates());
@@ -322,7 +319,7 @@ absl::StatusOr<Plan> Batcher::Run(std::optional<std::span<const NodeId>> subset,
   uint64_t step = 0;
   const auto go_on = [&] { return progress == nullptr || progress(step++, kProgressSteps); };
   const auto cancelled = [] { return Cancelled("batch: cancelled"); };
-  HORUS_ASSIGN_OR_RETURN(const JobOrder order, engine_.Order(cluster_, jobs_));
+  HORUS_ASSIGN_OR_RETURN(const JobOrder order, engine_.OrderAny(cluster_, jobs_));
   HORUS_RETURN_IF_ERROR(engine_.Start(cluster_, subset));
   if (!go_on()) return cancelled();
   views_.reserve(order.size());
@@ -332,23 +329,29 @@ absl::StatusOr<Plan> Batcher::Run(std::optional<std::span<const NodeId>> subset,
     if (Moves(views_.back())) movable_.push_back(static_cast<uint32_t>(views_.size() - 1));
   }
   const size_t mark = engine_.ledger().Mark();
+  Outcome selected(views_.size());
+  selected.fits = false;
   if (engine_.policy().maximises_work()) {
-    Outcome selected(views_.size());
     bool enough = false;
     HORUS_RETURN_IF_ERROR(Select(selected, enough));
     engine_.ledger().UndoTo(mark);
-    if (!enough) {
+    selected.fits = !enough;
+    if (!enough && (options_.prices || options_.patience_us > 0)) {  // they value more than the work of this call
       HORUS_ASSIGN_OR_RETURN(Plan plan, PlanOf(std::move(selected), 0));
       plan.has_work = false;
       plan.work_after = 0;
       return plan;
     }
   }
+  for (const JobView& view : views_) meter_.Know(*view.job);  // as it was given
   Outcome first(views_.size());
   HORUS_RETURN_IF_ERROR(OneByOne(first));
   const double work = first.work;
   engine_.ledger().UndoTo(mark);
-  if (movable_.empty() || order.size() < 2) return PlanOf(std::move(first), work);
+  std::erase_if(movable_, [&](uint32_t at) { return first.jobs[at] != nullptr; });
+  Outcome& most = Beats(selected, first) ? selected : first;
+  if (movable_.empty() || order.size() < 2 || (selected.fits && order.size() > options_.window))
+    return PlanOf(std::move(most), work);
   if (!go_on()) return cancelled();
   std::vector<BatchPlace> moved;
   bool going = true;
@@ -359,7 +362,7 @@ absl::StatusOr<Plan> Batcher::Run(std::optional<std::span<const NodeId>> subset,
   better.fits = !moved.empty();
   if (better.fits) HORUS_RETURN_IF_ERROR(Replay(first, moved, better));
   engine_.ledger().UndoTo(mark);
-  return PlanOf(Beats(better, first) ? std::move(better) : std::move(first), work);
+  return PlanOf(Beats(better, most) ? std::move(better) : std::move(most), work);
 }
 
 }  // namespace

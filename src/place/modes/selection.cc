@@ -14,7 +14,7 @@ namespace {
 constexpr size_t kMostTaken = 8;  // bookings after which a kind's place is searched anew
 
 bool Overlap(const JobView& a, const JobView& b) {
-  const auto any = [](const JobView& view) { return !view.types.empty() && !view.types.front().type.valid(); };
+  const auto any = [](const JobView& view) { return view.types.empty() || !view.types.front().type.valid(); };
   if (IsCpuOnly(*a.job) || IsCpuOnly(*b.job)) return IsCpuOnly(*a.job) && IsCpuOnly(*b.job);
   if (any(a) || any(b)) return true;
   return std::ranges::any_of(a.types, [&](const auto& one) { return b.On(one.type) != nullptr; });
@@ -56,7 +56,7 @@ absl::Status Selection::Start(WorkPricer& pricer) {
     const uint32_t* kind = known.Find(key);
     if (kind == nullptr) {
       kind = &known.Insert(key, static_cast<uint32_t>(kinds_.size()));
-      kinds_.emplace_back().job = *views_[at].job;
+      kinds_.push_back({.stated = views_[at].job, .job = *views_[at].job});
     }
     kind_of_.push_back(*kind);
   }
@@ -101,6 +101,7 @@ absl::StatusOr<std::vector<double>> Selection::Prices(WorkPricer& pricer) const 
 // Where the kind would go now. Only what was booked since changed.
 absl::Status Selection::Find(Kind& kind) {
   if (kind.known && kind.seen == taken_.size()) return absl::OkStatus();
+  if (engine_.IsOpen(*kind.stated)) return FindOther(kind);
   const JobView& view = kind.view;
   std::vector<uint32_t> changed;
   for (size_t i = kind.seen; i < taken_.size(); ++i) {
@@ -124,13 +125,56 @@ absl::Status Selection::Find(Kind& kind) {
     HORUS_RETURN_IF_ERROR(engine_.Find(view, nullptr, found_));
     kind.best = found_.best;
   }
+  if (kind.best.slots.empty() && engine_.HasOtherWays(*kind.stated)) return FindOther(kind);
+  Found(kind);
+  return absl::OkStatus();
+}
+
+void Selection::Found(Kind& kind) const {
   kind.refused = kind.best.slots.empty();
   const bool late = !kind.known && !taken_.empty();  // others took what it might have had
   if (!kind.fitted && !late) kind.wanted = kind.best.slots;
   kind.fitted = kind.fitted || !kind.refused || late;
   kind.known = true;
   kind.seen = taken_.size();
+}
+
+absl::Status Selection::FindOther(Kind& kind) {
+  ChosenWay way;
+  HORUS_RETURN_IF_ERROR(engine_.Choose(*kind.stated, way));
+  kind.best = {.cost = way.decision.winner.cost, .slots = std::move(way.slots)};
+  if (way.job != nullptr) {
+    way.job->weight = kind.job.weight;
+    kind.job = std::move(*way.job);
+    kind.view = ViewJob(kind.job);
+    kind.chosen = true;
+  }
+  Found(kind);
   return absl::OkStatus();
+}
+
+// Of a job of the kind where the kind goes; a gang may be deferred, since its place does not pay.
+absl::StatusOr<Selection::Chosen> Selection::Settle(size_t at, const Kind& kind) {
+  Chosen chosen{.at = at};
+  auto job = std::make_shared<JobSpec>(*views_[at].job);
+  if (kind.chosen) {
+    ChosenWay way;
+    HORUS_RETURN_IF_ERROR(engine_.Choose(*job, way));
+    chosen.place = {.cost = way.decision.winner.cost, .slots = std::move(way.slots)};
+    chosen.decision = std::move(way.decision);
+    if (way.job != nullptr) job = std::move(way.job);
+  }
+  job->weight = kind.job.weight;
+  chosen.view = kind.view;
+  chosen.view.job = job.get();
+  chosen.job = std::move(job);
+  if (kind.chosen) {
+    chosen.view = ViewJob(*chosen.job);
+    return chosen;
+  }
+  HORUS_ASSIGN_OR_RETURN(chosen.decision, engine_.Decide(chosen.view));
+  chosen.place = engine_.found().best;
+  return chosen;
 }
 
 double Selection::CostOf(const Kind& kind) const {
@@ -171,20 +215,14 @@ absl::StatusOr<std::optional<Selection::Chosen>> Selection::Next() {
       if (++tried == options_.window) break;
     }
     if (!best) return std::optional<Chosen>();
-    Chosen chosen{.at = left_[*best]};
-    Kind& kind = kinds_[kind_of_[chosen.at]];
-    auto job = std::make_shared<JobSpec>(*views_[chosen.at].job);
-    job->weight = kind.job.weight;
-    chosen.view = kind.view;
-    chosen.view.job = job.get();
-    chosen.job = std::move(job);
-    HORUS_ASSIGN_OR_RETURN(chosen.decision, engine_.Decide(chosen.view));
-    if (chosen.decision.verdict != Verdict::kPlace) {  // a gang whose place does not pay
+    Kind& kind = kinds_[kind_of_[left_[*best]]];
+    HORUS_ASSIGN_OR_RETURN(Chosen chosen, Settle(left_[*best], kind));
+    if (chosen.decision.verdict != Verdict::kPlace) {
       kind.refused = true;
       continue;
     }
     left_.erase(left_.begin() + static_cast<ptrdiff_t>(*best));
-    taken_.push_back({chosen.job->id, engine_.found().best.slots});
+    taken_.push_back({chosen.job->id, chosen.place.slots});
     return chosen;
   }
 }
@@ -206,8 +244,14 @@ absl::StatusOr<Decision> Selection::Left(size_t at) {
   Kind& kind = kinds_[kind_of_[at]];
   const JobView& view = views_[at];
   const bool held_up = IsHeldUp(view);
-  HORUS_ASSIGN_OR_RETURN(Decision decision, engine_.Decide(view, /*sm_caps=*/!held_up));
-  if (decision.verdict == Verdict::kPlace && decision.sm_cap_pct > 0 && !held_up) return decision;
+  Decision decision;
+  if (engine_.IsOpen(*view.job)) {
+    ChosenWay way;
+    HORUS_RETURN_IF_ERROR(engine_.Choose(*view.job, way));
+    decision = std::move(way.decision);
+  } else {
+    HORUS_ASSIGN_OR_RETURN(decision, engine_.Decide(view));
+  }
   if (decision.verdict == Verdict::kPlace)
     return Decision{.job = view.job->id, .verdict = Verdict::kDefer, .reason = Reason::kPassedOver};
   const bool passed = held_up || !taken_.empty();

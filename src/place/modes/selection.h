@@ -31,25 +31,27 @@ class Selection {
 
   // Sorts the jobs into kinds and asks for their prices.
   [[nodiscard]] absl::Status Start(WorkPricer& pricer);
-  // Who is placed next; none = nobody of those left is. The caller books the view where engine.found() says before it
-  // asks again.
+  // Who is placed next; none = nobody of those left is. The caller books the view at the place before it asks again.
   struct Chosen {
     size_t at = 0;                       // position
-    std::shared_ptr<const JobSpec> job;  // weighted by its price
+    std::shared_ptr<const JobSpec> job;  // weighted by its price; as it will run
     JobView view;                        // of `job`
     Decision decision;
+    Placement place;
   };
   [[nodiscard]] absl::StatusOr<std::optional<Chosen>> Next();
-  // Of a job that is left when Next found nobody: why it waits, or, capped (Decision::sm_cap_pct), its place.
+  // Of a job that is left when Next found nobody: why it waits.
   [[nodiscard]] absl::StatusOr<Decision> Left(size_t at);
   [[nodiscard]] std::span<const size_t> left() const { return left_; }
 
  private:
   struct Kind {
-    JobSpec job;           // its first one, weighted by its price
-    JobView view;          // of `job`
-    bool refused = false;  // fits nowhere any more
-    bool fitted = false;   // may have fitted somewhere when the plan began
+    const JobSpec* stated = nullptr;  // its first one
+    JobSpec job;                      // the same as it would run, weighted by its price
+    JobView view;                     // of `job`
+    bool chosen = false;              // `job` is not what was stated (Engine::Choose)
+    bool refused = false;             // fits nowhere any more
+    bool fitted = false;              // may have fitted somewhere when the plan began
     Placement best;
     PlacedSlots wanted;  // where it would have gone first; empty: it was not looked at before others came, or fits not
     size_t seen = 0;     // bookings that `best` minds
@@ -59,6 +61,10 @@ class Selection {
   // By kind.
   [[nodiscard]] absl::StatusOr<std::vector<double>> Prices(WorkPricer& pricer) const;
   [[nodiscard]] absl::Status Find(Kind& kind);
+  // The same of one that fits nowhere as it is, or is none before a way is chosen.
+  [[nodiscard]] absl::Status FindOther(Kind& kind);
+  void Found(Kind& kind) const;  // notes kind.best, as things stand
+  [[nodiscard]] absl::StatusOr<Chosen> Settle(size_t at, const Kind& kind);
   [[nodiscard]] double CostOf(const Kind& kind) const;
   [[nodiscard]] bool IsPatient(const JobSpec& job) const {
     return options_.patience_us > 0 && options_.now_us - job.submit_us >= options_.patience_us;

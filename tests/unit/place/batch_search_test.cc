@@ -142,16 +142,21 @@ TEST(BatchSearch, AnOrderThatDoesNotHoldIsNotPlanned) {
   EXPECT_EQ(plan->work_after, plan->work_before);
 }
 
-TEST(BatchSearch, DoesNotProbe) {
-  const Cluster cluster = Nodes(1, 1);
+// Nobody joins a job that is not known yet, wherever the search moves the others.
+TEST(BatchSearch, ProbesAreAlone) {
   const auto placer = MakePlacer("horus", {.probe_outside = true});
-  std::vector<JobSpec> jobs = {OneGpu(1), OneGpu(2)};
-  EXPECT_TRUE(PlanBatch(*placer, cluster, jobs).ok());
+  std::vector<JobSpec> jobs = {OneGpu(1, 40), OneGpu(2, 40), OneGpu(3, 40), OneGpu(4, 40)};
   jobs[1].demands[0].demand.flags = kDemandOutside;
-  EXPECT_THAT(PlanBatch(*placer, cluster, jobs).status().message(),
-              HasSubstr("job 2: demands: expected to be known outside a plain plan"));
-  jobs[1].demands[0].demand.flags = kDemandOutside | kDemandMeasured;
-  EXPECT_TRUE(PlanBatch(*placer, cluster, jobs).ok());
+  for (const bool prices : {false, true}) {
+    const auto plan = PlanBatch(*placer, Nodes(1, 2), jobs, {.prices = prices});
+    ASSERT_TRUE(plan.ok()) << plan.status();
+    const auto probe = std::ranges::find(plan->decisions, 2u, &Decision::job);
+    ASSERT_EQ(probe->verdict, Verdict::kPlace);
+    EXPECT_TRUE(probe->probe);
+    for (const Decision& decision : plan->decisions) {
+      EXPECT_TRUE(decision.job == 2 || decision.slots != probe->slots);
+    }
+  }
 }
 
 }  // namespace

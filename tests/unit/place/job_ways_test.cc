@@ -7,6 +7,7 @@
 #include "fixtures.h"
 #include "interference/laws.h"
 #include "place/job/own_bound.h"
+#include "place/modes/batch.h"
 #include "place/policies/workload.h"
 
 namespace horus {
@@ -193,6 +194,40 @@ TEST(Alternatives, AreChosenAmongThoseThatFit) {
   const Decision refused = Decide(cluster, alone);
   EXPECT_EQ(refused.verdict, Verdict::kDefer);  // the second way waits, the first never fits
   EXPECT_EQ(refused.alternative, 1);
+}
+
+// In the order of priority, and of what the work is worth, as other jobs of the batch.
+TEST(Alternatives, AreChosenInABatchToo) {
+  const auto placer = MakePlacer();
+  for (const bool prices : {false, true}) {
+    std::vector<JobSpec> jobs = {InWays(1, {Way(4, 4), Way(1, 1)}), OneGpu(2, 90, 2000), OneGpu(3, 90, 2000)};
+    for (JobSpec& job : jobs) job.exclusive = true;
+    jobs[0].priority = 1;
+    const Plan plan = *PlanBatch(*placer, Nodes(1, 2), jobs, {.prices = prices});
+    ASSERT_EQ(plan.decisions[0].verdict, Verdict::kPlace);
+    EXPECT_EQ(plan.decisions[0].alternative, 1);
+    EXPECT_EQ(plan.actions.size(), 2u);
+    Cluster cluster = Nodes(1, 2);
+    ASSERT_TRUE(cluster.Apply(plan).ok());
+    EXPECT_EQ(cluster.Job(1)->spec->gpus_per_task, 1);
+  }
+}
+
+// As a plan does, and not behind jobs of a lower priority.
+TEST(Batch, RunsAJobAloneWhoseMemoryFitsByExpectationOnly) {
+  JobSpec large = OneGpu(1, 50, 10'000);
+  large.demands[0].demand.flags = kDemandPredicted;
+  large.demands[0].demand.mem_mib = {10'000, 60'000};
+  large.priority = 1;
+  const auto placer = MakePlacer();
+  for (const bool prices : {false, true}) {
+    const Plan plan =
+        *PlanBatch(*placer, Nodes(1, 1), std::vector<JobSpec>{OneGpu(2, 50, 2000), large}, {.prices = prices});
+    EXPECT_EQ(plan.decisions[0].job, 1u);
+    EXPECT_EQ(plan.decisions[0].verdict, Verdict::kPlace);
+    EXPECT_TRUE(plan.decisions[0].probe);
+    EXPECT_EQ(plan.decisions[1].verdict, Verdict::kDefer);
+  }
 }
 
 TEST(Alternatives, CountSlowdownsTheirOwnAndTheNeighbours) {
