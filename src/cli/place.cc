@@ -632,8 +632,9 @@ absl::StatusOr<PlacementReport> PlaceFiles(const PlacingOptions& options, const 
     return true;
   };
   // Without prices: they value a future that one call does not have.
-  HORUS_ASSIGN_OR_RETURN(Plan plan, choose ? PlanBatch(placer, cluster, jobs, {.window = kSmallBatch, .prices = false}, std::nullopt, tell)
-                                           : placer.MakePlan(cluster, jobs, std::nullopt, tell));
+  HORUS_ASSIGN_OR_RETURN(
+      Plan plan, choose ? PlanBatch(placer, cluster, jobs, {.window = kSmallBatch, .prices = false}, std::nullopt, tell)
+                        : placer.MakePlan(cluster, jobs, std::nullopt, tell));
   if (!prometheus.empty()) {
     const auto took = std::chrono::steady_clock::now() - begin;
     HORUS_RETURN_IF_ERROR(
