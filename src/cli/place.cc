@@ -26,6 +26,7 @@
 #include "cli/print.h"
 #include "cli/report.h"
 #include "interference/laws.h"
+#include "interference/table_model.h"
 #include "io/jobs_file.h"
 #include "io/placement.h"
 #include "metrics/metrics.h"
@@ -607,6 +608,19 @@ void AddEngineArguments(const JobRequest& request, const Cluster& cluster, const
   }
 }
 
+// Pairs that were measured of other runs answer nothing: a precision or a batch that differs is a sentence.
+void WarnOfUnknownPairs(const PlacingOptions& options, const InterferenceModel& model, std::span<const JobSpec> jobs) {
+  const auto* table = dynamic_cast<const TableModel*>(&model);
+  if (options.interference.pairs.empty() || table == nullptr) return;
+  const auto known = [&](const JobSpec& job) {
+    return std::ranges::any_of(job.demands, [&](const TypeDemand& one) { return table->Knows(one.demand.profile_id); });
+  };
+  const auto count = std::ranges::count_if(jobs, known);
+  if (static_cast<size_t>(count) == jobs.size()) return;
+  std::fprintf(stderr, "horus: --pairs: of %zu jobs %zu run as a job of %s does (graph, batch, precision, optimizer)\n",
+               jobs.size(), static_cast<size_t>(count), options.interference.pair_jobs.c_str());
+}
+
 // Whether cores and host memory are divided between those who share, which a plan one by one alone does.
 bool DividesHost(std::span<const JobSpec> jobs, const ClusterFile& file) {
   const auto divides = [](const JobSpec& job) { return job.sensitivity.get() != nullptr; };
@@ -625,6 +639,7 @@ absl::StatusOr<PlacementReport> PlaceFiles(const PlacingOptions& options, const 
                                                                  *inputs.shelf, [&](size_t done, size_t total) {
                                                                    progress.Update("analysing jobs:", done, total);
                                                                  }));
+  WarnOfUnknownPairs(options, *inputs.model, jobs);
   const auto begin = std::chrono::steady_clock::now();
   const bool choose = !options.one_by_one && placer.policy().maximises_work() && !DividesHost(jobs, inputs.file);
   const ProgressFn tell = [&](uint64_t done, uint64_t total) {

@@ -16,7 +16,7 @@
 #include "cli/inputs.h"
 #include "cli/print.h"
 #include "features/feature_row.h"
-#include "graph/reader.h"
+#include "graph/from_config.h"
 #include "interference/laws.h"
 #include "interference/table_model.h"
 #include "lab/io/dataset_file.h"
@@ -66,9 +66,12 @@ class Builder {
   // Of the last graph and run: the rows of a dataset that share both usually follow each other.
   absl::StatusOr<const JobProfile*> Profile(const DatasetRow& from) {
     if (job_ != nullptr && from.model == last_) return job_.get();
-    std::shared_ptr<const Graph>& graph = graphs_[from.model.path];
+    ConfigOptions config = from.model.config;
+    config.training = from.model.run.mode == RunMode::kTraining;
+    const int64_t kind = IsConfigPath(from.model.path) ? 2 * config.lora_rank + (config.training ? 1 : 0) : 0;
+    std::shared_ptr<const Graph>& graph = graphs_[{from.model.path, kind}];
     if (graph == nullptr) {
-      HORUS_ASSIGN_OR_RETURN(graph, At(from.where + ": graph", ReadOnnxFile(from.model.path)));
+      HORUS_ASSIGN_OR_RETURN(graph, At(from.where + ": graph", ReadModel(from.model.path, config)));
     }
     HORUS_ASSIGN_OR_RETURN(JobProfile job, At(from.where, Analyse(graph, from.model.run)));
     job_ = std::make_unique<const JobProfile>(std::move(job));
@@ -77,7 +80,7 @@ class Builder {
   }
 
   const Catalogue& catalogue_;
-  std::map<std::string, std::shared_ptr<const Graph>> graphs_;
+  std::map<std::pair<std::string, int64_t>, std::shared_ptr<const Graph>> graphs_;
   std::unique_ptr<const JobProfile> job_;
   ModelRun last_;
 };

@@ -77,6 +77,9 @@ class TableModel final : public InterferenceModel {
   [[nodiscard]] double LevelError(const DeviceContext& device) const override { return fallback_->LevelError(device); }
 
   [[nodiscard]] size_t size() const { return rows_.size(); }
+  [[nodiscard]] bool Knows(uint64_t profile_id) const {
+    return std::ranges::any_of(rows_, [=](const Row& row) { return row.victim == profile_id; });
+  }
   [[nodiscard]] const InterferenceModel& fallback() const { return *fallback_; }
   [[nodiscard]] size_t bytes_held() const override;  // the fallback excluded
 

@@ -282,6 +282,14 @@ class Place(Files):
         for tenant in "ab":
             self.assertAlmostEqual(named[1][tenant][0], plain[1][tenant][0], places=5)
             self.assertFalse(named[1][tenant][1])
+        half = job.replace("batch", "precision: amp, batch")
+        code, _, err = self.place(self.jobs(half % ("a", "resnet18", 8) + half % seen), *given)
+        self.assertIn("of 2 jobs 0 run as a job of", err)
+        table.write_text(table.read_text().replace("batch\n", "batch,precision\n").replace(",8\n", ",8,amp\n"))
+        code, out, err = self.place(self.jobs(half % ("a", "resnet18", 8) + half % seen), "--policy", "first-fit",
+                                    "--slowdown-bound", "none", "--json", *given)
+        self.assertEqual({t["job"]: t["measured"] for t in json.loads(out)["tenants"]}, {"a": True, "b": True})
+        self.assertEqual(err, "")
         pairs.write_text(pairs.read_text().replace(",two", ",one"))
         code, out, err = self.place(self.jobs(SMALL_JOB), *given)
         self.assertEqual((code, out), (2, ""))

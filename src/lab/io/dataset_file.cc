@@ -15,6 +15,7 @@
 #include "base/file.h"
 #include "base/format.h"
 #include "base/text.h"
+#include "graph/architecture.h"
 #include "io/csv_row.h"
 
 namespace horus {
@@ -23,9 +24,9 @@ namespace {
 // ---- The columns that say what a job runs and how: one definition for datasets and job tables.
 // Cost: a dozen cells.
 
-constexpr std::array<std::string_view, 12> kRunColumns = {
-    "graph",    "family", "batch", "dims", "mode", "precision", "optimizer", "framework", "checkpoint_segments",
-    "replicas", "layout", "frozen"};
+constexpr std::array<std::string_view, 13> kRunColumns = {
+    "graph",    "family", "batch",  "dims",     "mode", "precision", "optimizer", "framework", "checkpoint_segments",
+    "replicas", "layout", "frozen", "lora_rank"};
 
 // "seq=128; tgt_seq=32"
 absl::Status ReadDims(const CsvRow& row, DimBindings& dims) {
@@ -52,12 +53,15 @@ absl::StatusOr<ModelRun> ReadModelRun(const CsvRow& row, const std::string& file
   ModelRun model;
   const std::string_view graph = row.Find("graph");
   if (graph.size() > kMaxPathBytes) return row.Wrong("graph", "a path of at most 4096 bytes", graph);
-  if (!graph.empty()) model.path = PathBeside(file, std::string(graph));
+  const std::string written(graph);
+  if (!graph.empty()) model.path = FindKnownModel(written) != nullptr ? written : PathBeside(file, written);
   RunSpec& run = model.run;
   HORUS_RETURN_IF_ERROR(row.ReadCount("batch", 1, run.dims.batch));
   HORUS_RETURN_IF_ERROR(ReadDims(row, run.dims));
   HORUS_RETURN_IF_ERROR(row.ReadName("mode", ParseRunMode, run.mode));
   HORUS_RETURN_IF_ERROR(row.ReadName("precision", ParsePrecision, run.precision));
+  model.states_precision = !row.Find("precision").empty();
+  HORUS_RETURN_IF_ERROR(row.ReadCount("lora_rank", 0, model.config.lora_rank));
   HORUS_RETURN_IF_ERROR(row.ReadName("optimizer", ParseOptimizer, run.optimizer));
   HORUS_RETURN_IF_ERROR(row.ReadName("framework", ParseFramework, run.framework));
   HORUS_RETURN_IF_ERROR(row.ReadName("layout", ParseLayout, run.layout));
