@@ -15,6 +15,7 @@
 #include "base/text.h"
 #include "base/units.h"
 #include "cli/print.h"
+#include "graph/from_config.h"
 #include "interference/laws.h"
 #include "io/placement.h"
 
@@ -347,9 +348,9 @@ std::string BoundBy(const RooflineTerms& terms) {
   return most.first > 0 ? absl::StrFormat("%.0f %% %s", 100 * most.first, most.second) : "";
 }
 
-// " +-25 %"
+// " +25 %"
 std::string Width(double estimate, double upper) {
-  return estimate > 0 ? absl::StrFormat(" +-%.0f %%", 100 * (upper / estimate - 1)) : "";
+  return estimate > 0 ? absl::StrFormat(" +%.0f %%", 100 * (upper / estimate - 1)) : "";
 }
 
 // What the bound of memory has for a site that nobody measured is in it.
@@ -390,7 +391,7 @@ std::string GpusText(const InspectReport& report) {
                                   : "! no bound: state or measure its memory"});
   }
   std::string text = "\nPredicted demand, running alone\n" + table.Render("  ");
-  if (report.calibrated) text += "  +- is how far the bound lies above: nine unseen nets of ten stay below it.\n";
+  if (report.calibrated) text += "  + is how far the bound lies above: nine unseen nets of ten stay below it.\n";
   if (!report.calibrated) {
     text += "  Analytical prediction without trained models: the bounds are wide on purpose.\n";
   }
@@ -567,7 +568,7 @@ std::vector<std::string> NotesOf(const InspectReport& report) {
   }
   if (std::string tied = TiedNote(shaped, cost); !tied.empty()) notes.push_back(std::move(tied));
   const auto is_dropout = [](const Op& op) { return op.node->op_type == "Dropout"; };
-  if (report.profile.run.mode == RunMode::kTraining &&
+  if (report.profile.run.mode == RunMode::kTraining && !IsConfigPath(report.path) &&
       cost.by_class[static_cast<size_t>(OpClass::kAttention)].ops > 0 &&
       std::none_of(shaped.ops.begin(), shaped.ops.end(), is_dropout)) {
     notes.emplace_back(
