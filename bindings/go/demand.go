@@ -195,15 +195,23 @@ func (p *Predictor) LargestBatch(catalogue *Catalogue, graph *Graph, run RunSpec
 	return out, nil
 }
 
+// ServiceRun is what was measured of a service on a GPU type: means, with so many users at once. A time of 0 was not measured.
+type ServiceRun struct {
+	GPUType               string
+	Concurrency           float64
+	FirstTokenUs, TokenUs float64
+}
+
 // ServiceLoad is what is asked of a language model that an engine serves. Either RequestsPerS or Concurrency is above 0.
 type ServiceLoad struct {
-	RequestsPerS        float64 // of independent users
-	Concurrency         float64 // users who ask again as soon as they are answered
-	TokensIn, TokensOut float64 // of a prompt and of an answer, mean
-	Longest             float64 // tokens of the longest request, both together; 0 = four times the mean
-	FirstTokenUs        int64   // promised time to the first token; 0 = none
-	TokenUs             int64   // promised time of each further token; 0 = none
-	Confidence          float32 // share of the requests that must keep them; 0 = 0.9
+	RequestsPerS        float64      // of independent users
+	Concurrency         float64      // users who ask again as soon as they are answered
+	TokensIn, TokensOut float64      // of a prompt and of an answer, mean
+	Longest             float64      // tokens of the longest request, both together; 0 = four times the mean
+	FirstTokenUs        int64        // promised time to the first token; 0 = none
+	TokenUs             int64        // promised time of each further token; 0 = none
+	Confidence          float32      // share of the requests that must keep them; 0 = 0.9
+	Measured            []ServiceRun // correct the times on their GPU type
 }
 
 // Verdict of a service on a GPU type.
@@ -242,10 +250,19 @@ func (p *Predictor) Serve(catalogue *Catalogue, graph *Graph, run RunSpec, load 
 					spec, names, asked := run.c(a), a.texts("gpuTypes", gpuTypes), rows[C.horus_service_load](a, 1)
 					services, pointers := rows[C.horus_service](a, len(gpuTypes)), rows[*C.horus_service](a, len(gpuTypes))
 					demands, demandPointers := demandRows(a, len(gpuTypes))
+					runs, measured := rows[C.horus_service_run](a, len(load.Measured)), rows[*C.horus_service_run](a, len(load.Measured))
+					for i, run := range load.Measured {
+						runs[i] = C.horus_service_run{
+							struct_size: C.uint32_t(unsafe.Sizeof(runs[i])), gpu_type: a.text("GPUType", run.GPUType),
+							concurrency: C.double(run.Concurrency), first_token_us: C.double(run.FirstTokenUs), token_us: C.double(run.TokenUs),
+						}
+						measured[i] = &runs[i]
+					}
 					if a.err != nil {
 						return 0
 					}
 					asked[0] = C.horus_service_load{
+						measured_count: C.size_t(len(measured)), measured: unsafe.SliceData(measured),
 						struct_size: C.uint32_t(unsafe.Sizeof(asked[0])), confidence: C.float(load.Confidence),
 						requests_per_s: C.double(load.RequestsPerS), concurrency: C.double(load.Concurrency),
 						tokens_in: C.double(load.TokensIn), tokens_out: C.double(load.TokensOut), longest: C.double(load.Longest),

@@ -210,6 +210,17 @@ HORUS_API horus_status horus_predictor_solve(const horus_predictor* predictor, c
                                              const char* const* gpu_types, horus_progress progress, void* user,
                                              horus_solution* const* solutions, horus_error* error);
 
+/* What was measured of a service on a GPU type, means, at its tokens_in and tokens_out. Since 0.2. */
+typedef struct horus_service_run {
+  uint32_t struct_size;
+  uint32_t reserved;
+  const char* gpu_type;
+  double concurrency;    /* users who ask again as soon as they are answered, or requests at once; 1 to 1e6 */
+  double first_token_us; /* 0 = not measured; not both */
+  double token_us;       /* of each further token */
+} horus_service_run;
+#define HORUS_SERVICE_RUN_INIT HORUS_INIT(horus_service_run)
+
 /* What is asked of a language model that an engine serves. Either requests_per_s or concurrency is above 0.
  * Since 0.2. */
 typedef struct horus_service_load {
@@ -223,6 +234,9 @@ typedef struct horus_service_load {
                              what the model was made for; more than that is refused */
   int64_t first_token_us; /* promised time from a request to its first token; 0 = none */
   int64_t token_us;       /* promised time of each further token; 0 = none */
+  size_t measured_count;  /* at most 64 */
+  const horus_service_run* const* measured; /* correct the times on their GPU type: by the median of measured over
+                                               predicted; three and more narrow the bound of the first token */
 } horus_service_load;
 #define HORUS_SERVICE_LOAD_INIT HORUS_INIT(horus_service_load)
 

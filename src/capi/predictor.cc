@@ -95,7 +95,15 @@ static_assert(HORUS_SERVICE_SERVED == static_cast<int>(ServiceVerdict::kServed) 
               HORUS_SERVICE_LATE == static_cast<int>(ServiceVerdict::kLate) &&
               HORUS_SERVICE_UNSUPPORTED == static_cast<int>(ServiceVerdict::kUnsupported));
 
-absl::StatusOr<ServiceLoad> LoadFromC(const horus_service_load* given) {
+absl::StatusOr<ServiceRun> ServiceRunFromC(const Catalogue& catalogue, const horus_service_run* given) {
+  HORUS_ASSIGN_OR_RETURN(const horus_service_run c, ReadStruct(given));
+  ServiceRun run{.concurrency = c.concurrency, .first_token_us = c.first_token_us, .token_us = c.token_us};
+  HORUS_ASSIGN_OR_RETURN(run.gpu, ReadText(c.gpu_type, "gpu_type"));
+  HORUS_RETURN_IF_ERROR(catalogue.Find(run.gpu).status());
+  return run;
+}
+
+absl::StatusOr<ServiceLoad> LoadFromC(const Catalogue& catalogue, const horus_service_load* given) {
   HORUS_ASSIGN_OR_RETURN(const horus_service_load c, ReadStruct(given));
   ServiceLoad load{.requests_per_s = c.requests_per_s,
                    .concurrency = c.concurrency,
@@ -105,6 +113,11 @@ absl::StatusOr<ServiceLoad> LoadFromC(const horus_service_load* given) {
                    .first_token_us = static_cast<double>(c.first_token_us),
                    .token_us = static_cast<double>(c.token_us)};
   SetUnlessZero(load.confidence, c.confidence);
+  HORUS_RETURN_IF_ERROR(RequireColumn(c.measured, "measured", c.measured_count));
+  if (c.measured_count > kMostServiceRuns)
+    return InvalidArgument("measured: expected at most %d, found %d", kMostServiceRuns, c.measured_count);
+  const auto read = [&](const horus_service_run* run) { return ServiceRunFromC(catalogue, run); };
+  HORUS_ASSIGN_OR_RETURN(load.measured, ReadEach("measured", c.measured_count, c.measured, read));
   return load;
 }
 
@@ -218,7 +231,7 @@ horus_status horus_predictor_service(const horus_predictor* predictor, const hor
     if (services != nullptr) HORUS_RETURN_IF_ERROR(CheckOutputs(count, services, "services"));
     if (demands != nullptr) HORUS_RETURN_IF_ERROR(CheckOutputs(count, demands, "demands"));
     HORUS_ASSIGN_OR_RETURN(const horus::RunSpec spec, RunFromC(run));
-    HORUS_ASSIGN_OR_RETURN(const horus::ServiceLoad asked, LoadFromC(load));
+    HORUS_ASSIGN_OR_RETURN(const horus::ServiceLoad asked, LoadFromC(*known, load));
     std::vector<const horus::GpuType*> types;
     for (const horus::GpuTypeId id : ids) types.push_back(&known->at(id));
     HORUS_ASSIGN_OR_RETURN(const std::vector<horus::Service> found,

@@ -10,7 +10,9 @@
 #include <vector>
 
 #include "CLI/CLI.hpp"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_split.h"
 #include "base/status.h"
 #include "base/text.h"
 #include "cli/beside.h"
@@ -220,6 +222,7 @@ struct InspectFlags {
   std::vector<std::string> beside_dims;
   ServiceLoad load;  // of a service where users or requests/s are given
   double first_token_ms = 0, token_ms = 0;
+  std::vector<std::string> measured;
 
   [[nodiscard]] bool serves() const { return load.requests_per_s > 0 || load.concurrency > 0; }
 };
@@ -232,6 +235,19 @@ absl::StatusOr<std::pair<std::string, int64_t>> ParseDim(const std::string& text
     return std::pair(text.substr(0, equals), size);
   }
   return InvalidArgument("--dim: expected NAME=SIZE with a size from 1 to %d, found %s", kMaxDim, Quoted(text));
+}
+
+constexpr double kUsPerMs = 1e3;
+
+absl::StatusOr<ServiceRun> ParseServiceRun(const std::string& text, const Catalogue& catalogue) {
+  const std::vector<std::string> parts = absl::StrSplit(text, ',');
+  double users = 0, token_ms = 0, first_ms = 0;
+  if (parts.size() < 3 || parts.size() > 4 || !absl::SimpleAtod(parts[1], &users) ||
+      !absl::SimpleAtod(parts[2], &token_ms) || (parts.size() == 4 && !absl::SimpleAtod(parts[3], &first_ms)))
+    return InvalidArgument("--measured: expected GPU,USERS,TOKEN_MS[,FIRST_TOKEN_MS], found %s", Quoted(text));
+  HORUS_RETURN_IF_ERROR(catalogue.Find(parts[0]).status());
+  return ServiceRun{
+      .gpu = parts[0], .concurrency = users, .first_token_us = first_ms * kUsPerMs, .token_us = token_ms * kUsPerMs};
 }
 
 absl::StatusOr<RunSpec> ParseRun(const InspectFlags& options) {
@@ -330,10 +346,12 @@ absl::StatusOr<std::string> Serve(const InspectFlags& options) {
                            options.config.pipeline_parallel);
   }
   HORUS_ASSIGN_OR_RETURN(const Inputs inputs, ReadInputs(options));
-  constexpr double kMsToUs = 1e3;
   ServiceLoad load = options.load;
-  load.first_token_us = options.first_token_ms * kMsToUs;
-  load.token_us = options.token_ms * kMsToUs;
+  load.first_token_us = options.first_token_ms * kUsPerMs;
+  load.token_us = options.token_ms * kUsPerMs;
+  for (const std::string& text : options.measured) {
+    HORUS_ASSIGN_OR_RETURN(load.measured.emplace_back(), ParseServiceRun(text, *inputs.catalogue));
+  }
   std::vector<const GpuType*> types;
   for (const GpuType& type : inputs.types) types.push_back(&type);
   const absl::StatusOr<std::vector<Service>> services =
@@ -366,9 +384,10 @@ absl::StatusOr<std::string> Beside(InspectFlags options) {
 }
 
 int RunInspect(const InspectFlags& options) {
-  if (!options.serves() && (options.first_token_ms > 0 || options.token_ms > 0 || options.load.longest > 0)) {
-    return Fail(
-        InvalidArgument("expected --requests-per-s or --users above 0 beside the promises of a service, found none"));
+  if (!options.serves() &&
+      (options.first_token_ms > 0 || options.token_ms > 0 || options.load.longest > 0 || !options.measured.empty())) {
+    return Fail(InvalidArgument(
+        "expected --requests-per-s or --users above 0 beside promises or times of a service, found none"));
   }
   const absl::StatusOr<std::string> text = !options.beside.empty() ? Beside(options)
                                            : options.serves()      ? Serve(options)
@@ -444,6 +463,12 @@ void AddService(CLI::App& app, InspectFlags& options) {
   number("--confidence", options.load.confidence, kLeastServiceConfidence, kMostServiceConfidence,
          "Share of the requests that must keep them")
       ->capture_default_str();
+  app.add_option(
+         "--measured", options.measured,
+         "Times that you measured with so many users at once, which correct the predicted ones on that GPU type; "
+         "may be repeated")
+      ->allow_extra_args(false)
+      ->type_name("GPU,USERS,TOKEN_MS[,FIRST_MS]");
 }
 
 void AddBeside(CLI::App& app, InspectFlags& options) {

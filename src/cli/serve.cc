@@ -17,9 +17,11 @@ namespace {
 
 constexpr int kServiceJsonVersion = 1;
 constexpr double kUsPerMs = 1e3;
+constexpr double kMostReplicas = 64;
 
 int64_t Whole(double value) { return static_cast<int64_t>(std::llround(value)); }
 std::string MibText(double mib) { return Mib(Whole(mib)); }
+std::string Gib(double mib) { return absl::StrFormat("%.1f", mib / 1024); }
 
 std::string TimeText(const ServiceTime& time) {
   return absl::StrFormat("%s <= %s", Duration(time.estimate_us), Duration(time.upper_us));
@@ -44,7 +46,8 @@ std::string ServedText(const Service& service, const ServiceLoad& load, const Ru
       return "no: " + WhyNot(run, gpu);
     case ServiceVerdict::kOverloaded:
     case ServiceVerdict::kLate:
-      if (service.most_requests_per_s > 0)
+      // Beyond it a promise is kept by nearly idle GPUs alone.
+      if (service.most_requests_per_s * kMostReplicas > load.requests_per_s)
         return absl::StrFormat("by %s", Plain(std::ceil(load.requests_per_s / service.most_requests_per_s)));
       if (service.verdict == ServiceVerdict::kOverloaded) return "no: too slow";
       return load.token_us > 0 && service.token.upper_us > load.token_us ? "no: tokens late" : "no: first late";
@@ -108,11 +111,12 @@ std::string ServicesReport(const std::string& path, const RunSpec& run, const Se
   std::string text = absl::StrFormat("%s - %s\n%s\n\n", Printable(path), RunText(run, 0), LoadText(load));
   const bool open = load.concurrency == 0;
   Table table({{"GPU"},
-               Right("MEMORY"),
+               Right("NEEDS"),
+               Right("TAKES"),
                Right("FIRST TOKEN"),
                Right("EACH FURTHER"),
                Right(open ? "MOST/S" : "TOKENS/S"),
-               Right("SLOWED"),
+               Right("BEARS"),
                {"SERVED"}});
   size_t listed = 0, none = 0;
   const Service* shown = nullptr;
@@ -128,8 +132,8 @@ std::string ServicesReport(const std::string& path, const RunSpec& run, const Se
     const bool fits = service.verdict != ServiceVerdict::kNoRoom && service.verdict != ServiceVerdict::kUnsupported;
     const std::string rate =
         open ? absl::StrFormat("%.3g", service.most_requests_per_s) : Plain(std::round(service.tokens_per_s));
-    table.AddRow({gpus[i].name, MibText(service.memory_mib()), fits ? TimeText(service.first_token) : "-",
-                  fits ? TimeText(service.token) : "-", fits ? rate : "-",
+    table.AddRow({gpus[i].name, Gib(service.memory_mib() - service.room_mib), Gib(service.memory_mib()),
+                  fits ? TimeText(service.first_token) : "-", fits ? TimeText(service.token) : "-", fits ? rate : "-",
                   served ? Factor(static_cast<double>(service.demand.slowdown_bound)) : "-",
                   ServedText(service, load, run, gpus[i])});
     if (!served) continue;
@@ -139,19 +143,20 @@ std::string ServicesReport(const std::string& path, const RunSpec& run, const Se
     }
   }
   if (listed > 0) text += table.Render("  ");
+  if (listed > 0 && services[0].gpus == 1) text += "  Memory in GiB.\n";
   if (!services.empty() && services[0].gpus > 1) {
-    absl::StrAppendFormat(&text, "  Memory is that of each of the %d GPUs that share the model.\n", services[0].gpus);
+    absl::StrAppendFormat(&text, "  Memory in GiB, on each of the %d GPUs that share the model.\n", services[0].gpus);
   }
   if (none > 0) absl::StrAppendFormat(&text, "  %d GPU types do not serve it; --gpu TYPE says why.\n", none);
   if (shown != nullptr && !all) {
     absl::StrAppendFormat(&text,
                           "\nOn the first that serves it\n  weights %s, a chunk of prompts %s, engine %s, cache %s: %s "
-                          "tokens, %.3g requests at once\n  the load needs %s; %s of the cache are for being slowed by "
-                          "neighbours\n",
+                          "tokens, %.3g requests at once\n  %s of the cache are for being slowed by neighbours\n",
                           MibText(shown->weights_mib), MibText(shown->activations_mib), MibText(shown->engine_mib),
                           MibText(shown->cache_mib), Plain(std::round(shown->cache_tokens)), shown->running,
-                          MibText(shown->memory_mib() - shown->room_mib), MibText(shown->room_mib));
-    absl::StrAppend(&text, "\nTold to take no more\n", arguments);
+                          MibText(shown->room_mib));
+    absl::StrAppendFormat(&text, "\nTold to take no more; requests of more than %s tokens are then refused\n%s",
+                          Plain(shown->longest), arguments);
   }
   return text;
 }

@@ -193,8 +193,9 @@ constexpr std::string_view kInWaysKeys[] = {"tasks", "gpus", "gpu_milli", "deman
 constexpr std::string_view kModelOnlyKeys[] = {"batch",     "dims",      "mode",   "precision",
                                                "optimizer", "framework", "layout", "checkpoint_segments",
                                                "frozen",    "service"};
-constexpr std::string_view kServiceKeys[] = {"requests_per_s", "users",          "tokens_in", "tokens_out",
-                                             "longest",        "first_token_ms", "token_ms",  "confidence"};
+constexpr std::string_view kServiceKeys[] = {"requests_per_s", "users",    "tokens_in",  "tokens_out", "longest",
+                                             "first_token_ms", "token_ms", "confidence", "measured"};
+constexpr std::string_view kServiceRunKeys[] = {"gpu", "users", "first_token_ms", "token_ms"};
 // What a service decides by its load.
 constexpr std::string_view kBesideNoService[] = {"batch",
                                                  "dims",
@@ -297,7 +298,29 @@ absl::Status ReadSharing(const YamlMap& map, JobSpec& spec) {
   return map.ReadBool("spread_tasks", spec.spread_tasks);
 }
 
-absl::StatusOr<ServiceLoad> ReadService(const YamlMap& job, JobKind kind) {
+absl::Status ReadServiceTimes(const YamlMap& map, double& first_token_us, double& token_us) {
+  int64_t first = 0, token = 0;
+  HORUS_RETURN_IF_ERROR(map.ReadScaled("first_token_ms", kMillisecondsToUs, first));
+  HORUS_RETURN_IF_ERROR(map.ReadScaled("token_ms", kMillisecondsToUs, token));
+  first_token_us = static_cast<double>(first);
+  token_us = static_cast<double>(token);
+  return absl::OkStatus();
+}
+
+absl::StatusOr<ServiceRun> ReadServiceRun(const YamlValue& value, const Catalogue& catalogue) {
+  HORUS_ASSIGN_OR_RETURN(const YamlMap map, value.Map(kServiceRunKeys));
+  ServiceRun run;
+  HORUS_ASSIGN_OR_RETURN(const YamlValue gpu, map.Require("gpu", "the type of the GPU"));
+  HORUS_ASSIGN_OR_RETURN(const GpuTypeId type, ReadGpuTypeName(gpu, catalogue));
+  run.gpu = catalogue.at(type).name;
+  HORUS_RETURN_IF_ERROR(map.Require("users", "who ask again as soon as they are answered").status());
+  HORUS_RETURN_IF_ERROR(map.ReadNumber("users", 1, kMostServiceRate, run.concurrency));
+  HORUS_RETURN_IF_ERROR(ReadServiceTimes(map, run.first_token_us, run.token_us));
+  if (run.first_token_us == 0 && run.token_us == 0) return value.Error("expected 'first_token_ms' or 'token_ms'");
+  return run;
+}
+
+absl::StatusOr<ServiceLoad> ReadService(const YamlMap& job, JobKind kind, const Catalogue& catalogue) {
   const YamlValue& value = *job.Find("service");
   if (kind != JobKind::kInference) {
     return value.Expected(Formatted("no such key beside kind '%s'", JobKindName(kind)));
@@ -317,16 +340,18 @@ absl::StatusOr<ServiceLoad> ReadService(const YamlMap& job, JobKind kind) {
   HORUS_RETURN_IF_ERROR(map.ReadNumber("tokens_in", 1, kMostTokens, load.tokens_in));
   HORUS_RETURN_IF_ERROR(map.ReadNumber("tokens_out", 1, kMostTokens, load.tokens_out));
   HORUS_RETURN_IF_ERROR(map.ReadNumber("longest", load.tokens_in + load.tokens_out, 2 * kMostTokens, load.longest));
-  int64_t first_token_us = 0, token_us = 0;
-  HORUS_RETURN_IF_ERROR(map.ReadScaled("first_token_ms", kMillisecondsToUs, first_token_us));
-  HORUS_RETURN_IF_ERROR(map.ReadScaled("token_ms", kMillisecondsToUs, token_us));
-  load.first_token_us = static_cast<double>(first_token_us);
-  load.token_us = static_cast<double>(token_us);
+  HORUS_RETURN_IF_ERROR(ReadServiceTimes(map, load.first_token_us, load.token_us));
+  if (const YamlValue* runs = map.Find("measured")) {
+    HORUS_ASSIGN_OR_RETURN(const std::vector<YamlValue> items, runs->List(kMostServiceRuns));
+    for (const YamlValue& item : items) {
+      HORUS_ASSIGN_OR_RETURN(load.measured.emplace_back(), ReadServiceRun(item, catalogue));
+    }
+  }
   HORUS_RETURN_IF_ERROR(map.ReadNumber("confidence", kLeastServiceConfidence, kMostServiceConfidence, load.confidence));
   return load;
 }
 
-absl::StatusOr<ModelRun> ReadModelRun(const YamlMap& map, JobKind kind) {
+absl::StatusOr<ModelRun> ReadModelRun(const YamlMap& map, JobKind kind, const Catalogue& catalogue) {
   ModelRun model;
   HORUS_ASSIGN_OR_RETURN(const std::string written, map.Find("model")->Text(kMaxPathBytes));
   model.path = FindKnownModel(written) != nullptr ? written : PathBeside(map.value().file(), written);
@@ -352,7 +377,7 @@ absl::StatusOr<ModelRun> ReadModelRun(const YamlMap& map, JobKind kind) {
   if (!map.Has("framework") && run.mode == RunMode::kInference && IsConfigPath(model.path))
     run.framework = Framework::kVllm;
   if (map.Has("service")) {
-    HORUS_ASSIGN_OR_RETURN(model.service, ReadService(map, kind));
+    HORUS_ASSIGN_OR_RETURN(model.service, ReadService(map, kind, catalogue));
   }
   if (const YamlValue* frozen = map.Find("frozen")) {
     HORUS_ASSIGN_OR_RETURN(run.frozen, frozen->Texts(kMaxFrozen, kMaxNameBytes));
@@ -418,7 +443,7 @@ absl::Status ReadAlternatives(const YamlMap& map, const Catalogue& catalogue, Jo
     if (const YamlValue* value = map.Find(key)) return value->Error("expected in each of 'alternatives', found beside");
   }
   if (map.Has("model")) {
-    HORUS_ASSIGN_OR_RETURN(job.model, ReadModelRun(map, job.spec.kind));
+    HORUS_ASSIGN_OR_RETURN(job.model, ReadModelRun(map, job.spec.kind, catalogue));
   }
   HORUS_ASSIGN_OR_RETURN(const std::vector<YamlValue> items, map.Find("alternatives")->List(kMaxAlternatives));
   if (items.empty()) return map.Find("alternatives")->Expected("at least one way to run the job");
@@ -442,7 +467,7 @@ absl::Status ReadDemandOrModel(const YamlMap& map, const Catalogue& catalogue, J
                                        map.Has("model") ? "both" : "neither"));
   }
   if (map.Has("model")) {
-    HORUS_ASSIGN_OR_RETURN(job.model, ReadModelRun(map, job.spec.kind));
+    HORUS_ASSIGN_OR_RETURN(job.model, ReadModelRun(map, job.spec.kind, catalogue));
     const int64_t gpus = GpuCount(job.spec);
     if (gpus % job.model->config.tensor_parallel != 0) {
       return map.Find("tensor_parallel")->Expected(Formatted("a divisor of the job's GPUs (%d)", gpus));

@@ -30,7 +30,7 @@ constexpr double kMib = static_cast<double>(kBytesPerMib);
 constexpr double kEntryUs = 30'000;
 constexpr double kPromptKernelUs = 80;
 // Assumptions, down to kPackedTokens. What the driver and the placer keep free of a GPU.
-constexpr double kKeptFreeMib = 640;
+constexpr double kKeptFreeMib = 640, kKeptFreeShare = 0.05;  // whichever is more
 // Tokens that one step takes of prompts, vLLM's default for servers: of large GPUs but A100.
 constexpr double kChunkTokens = 8192, kSmallChunkTokens = 2048;
 constexpr int64_t kLargeGpuMib = 70 * 1024;
@@ -44,7 +44,13 @@ constexpr double kGraphsMib = 1024, kCollectivesMib = 1024;
 constexpr double kPackedTokens = 16384;  // of prompts that are computed together, where many wait
 
 // Measured over predicted, at most, of nine in ten rows of served nets (`bench llm --only steps`, served_bounds).
-constexpr double kTokenUpper = 1.3, kFirstTokenUpper = 4;
+// That of the first token is for two that run, and grows with the root of the root of their number. Where the net was
+// measured on the GPU type three times or more, half of its logarithm is left.
+constexpr double kTokenUpper = 1.3, kFirstTokenUpper = 2;
+constexpr double kUpperConfidence = 0.9;
+constexpr double kMeasuredWidth = 0.5;
+constexpr size_t kEnoughRuns = 3;
+constexpr double kMostCorrection = 20;  // beyond it the units are wrong, or it is another service
 
 constexpr double kLongestOverMean = 4;
 constexpr double kMemoryConfidence = 0.99;  // of the number that run at once
@@ -92,6 +98,17 @@ absl::Status Check(const ServiceLoad& load, const Graph& graph, const RunSpec& r
   }
   HORUS_RETURN_IF_ERROR(CheckNumber("first_token_us", load.first_token_us, 0, 1e12));
   HORUS_RETURN_IF_ERROR(CheckNumber("token_us", load.token_us, 0, 1e12));
+  if (load.measured.size() > kMostServiceRuns)
+    return InvalidArgument("service: measured: expected at most %d, found %d", kMostServiceRuns, load.measured.size());
+  for (size_t i = 0; i < load.measured.size(); ++i) {
+    const ServiceRun& one = load.measured[i];
+    const std::string at = absl::StrFormat("measured[%d]: ", i);
+    HORUS_RETURN_IF_ERROR(CheckNumber((at + "concurrency").c_str(), one.concurrency, 1, kMostServiceRate));
+    HORUS_RETURN_IF_ERROR(CheckNumber((at + "first_token_us").c_str(), one.first_token_us, 0, 1e12));
+    HORUS_RETURN_IF_ERROR(CheckNumber((at + "token_us").c_str(), one.token_us, 0, 1e12));
+    if (one.first_token_us == 0 && one.token_us == 0)
+      return InvalidArgument("service: %sexpected first_token_us or token_us above 0, found none", at);
+  }
   // The float that C has for the most is a little above it.
   HORUS_RETURN_IF_ERROR(CheckNumber("confidence", load.confidence, kLeastServiceConfidence,
                                     static_cast<double>(static_cast<float>(kMostServiceConfidence))));
@@ -123,6 +140,11 @@ absl::Status Check(const ServiceLoad& load, const Graph& graph, const RunSpec& r
   }
   return absl::OkStatus();
 }
+
+// Measured over predicted, on one GPU type.
+struct Correction {
+  double token = 1, first = 1, first_width = 1;
+};
 
 // What holds on every GPU type.
 struct Steps {
@@ -194,7 +216,8 @@ absl::StatusOr<Steps> Measure(const Analyser& analyse, const ServiceLoad& load) 
 // The times of a load on one GPU type.
 class Queue {
  public:
-  Queue(const Steps& steps, const ServiceLoad& load, const GpuType& gpu) : load_(load) {
+  Queue(const Steps& steps, const ServiceLoad& load, const GpuType& gpu, const Correction& correction = {})
+      : load_(load), correction_(correction) {
     for (size_t i = 0; i < kRunning.size(); ++i) step_us_[i] = TimeOf(steps.decode[i], gpu).step_us;
     const double prompt_us = TimeOf(steps.prompt, gpu).device_us;
     packed_us_ = std::min(prompt_us, TimeOf(steps.packed, gpu).device_us / steps.prompts);
@@ -224,8 +247,8 @@ class Queue {
       point.rate = point.running / request_us * kUsPerS;
       const double first_us =
           FirstUs(others, point.rate, state) + (load.concurrency - point.running) / point.rate * kUsPerS;
-      point.token = {token_us, token_us * kTokenUpper};
-      point.first_token = {first_us, first_us * kFirstTokenUpper};
+      point.token = {token_us, token_us * TokenUpper()};
+      point.first_token = {first_us, first_us * FirstUpper(point.running)};
       return point;
     }
     const std::optional<double> running = RunningAt(load.requests_per_s, state);
@@ -238,8 +261,8 @@ class Queue {
     const double many = Quantile(point.running, load.confidence);
     const double served = std::min(many, state.most);
     const double wait_us = many > served ? (many - served) / point.rate * kUsPerS : 0;
-    point.token.upper_us = TokenUs(served, state) * kTokenUpper;
-    point.first_token.upper_us = (FirstUs(served, point.rate, state) + wait_us) * kFirstTokenUpper;
+    point.token.upper_us = TokenUs(served, state) * TokenUpper();
+    point.first_token.upper_us = (FirstUs(served, point.rate, state) + wait_us) * FirstUpper(point.running);
     return point;
   }
 
@@ -278,15 +301,22 @@ class Queue {
     const auto low_at = static_cast<double>(kRunning[high - 1]), high_at = static_cast<double>(kRunning[high]);
     return step_us_[high - 1] + (step_us_[high] - step_us_[high - 1]) * (at - low_at) / (high_at - low_at);
   }
+  // As far as the confidence goes, times are lognormal.
+  [[nodiscard]] double TokenUpper() const { return std::pow(kTokenUpper, deviations_); }
+  [[nodiscard]] double FirstUpper(double running) const {
+    const double upper = kFirstTokenUpper * std::sqrt(std::sqrt(std::max(1.0, running / 2)));
+    return std::pow(upper, deviations_ * correction_.first_width);
+  }
   // Of a request beside `others`: a step of all, and the prompts of those who replace the others meanwhile.
   [[nodiscard]] double TokenUs(double others, const State& state) const {
-    return state.slowdown * (StepUs(1 + others) + others * packed_us_ / load_.tokens_out);
+    return correction_.token * state.slowdown * (StepUs(1 + others) + others * packed_us_ / load_.tokens_out);
   }
   // The step that runs, the prompt itself, and prompts that came before it (M/D/1 of their own).
   [[nodiscard]] double FirstUs(double others, double rate, const State& state) const {
     const double packed_us = state.slowdown * packed_us_;
     const double busy = std::min(rate * packed_us / kUsPerS, kMostBusy);
-    return kEntryUs + state.slowdown * (StepUs(1 + others) + prompt_us_) + busy / (2 * (1 - busy)) * packed_us;
+    return correction_.first *
+           (kEntryUs + state.slowdown * (StepUs(1 + others) + prompt_us_) + busy / (2 * (1 - busy)) * packed_us);
   }
   // The smallest number that run with `rate` requests/s: rate x the time of one among so many.
   [[nodiscard]] std::optional<double> RunningAt(double rate, const State& state) const {
@@ -309,6 +339,8 @@ class Queue {
 
   static constexpr double kMostBusy = 0.98;  // with prompts: beyond it the wait has no mean worth naming
   const ServiceLoad& load_;
+  const Correction correction_;
+  const double deviations_ = DeviationsAt(load_.confidence) / DeviationsAt(kUpperConfidence);
   std::array<double, kRunning.size()> step_us_ = {};
   double prompt_us_ = 0, packed_us_ = 0;
 };
@@ -318,6 +350,7 @@ ServiceLoad WithRate(ServiceLoad load, double rate) {
   return load;
 }
 
+// Whatever was measured of it, it is the same service.
 uint64_t HashOf(const ServiceLoad& load) {
   uint64_t hash = 0;
   for (const double value : {load.requests_per_s, load.concurrency, load.tokens_in, load.tokens_out, load.longest,
@@ -329,18 +362,47 @@ uint64_t HashOf(const ServiceLoad& load) {
 
 int64_t WholeUs(double us) { return static_cast<int64_t>(std::min(std::ceil(us), 1e13)); }
 
+absl::StatusOr<Correction> CorrectionOf(const Steps& steps, const ServiceLoad& load, const GpuType& gpu) {
+  const Queue queue(steps, load, gpu);
+  std::vector<double> tokens, firsts;
+  const auto add = [&](size_t at, const char* field, double measured, double predicted, std::vector<double>& to) {
+    if (measured == 0) return absl::OkStatus();
+    const double ratio = measured / predicted;
+    to.push_back(ratio);
+    if (ratio >= 1 / kMostCorrection && ratio <= kMostCorrection) return absl::OkStatus();
+    return InvalidArgument("service: measured[%d]: %s: expected within %g times of the predicted %g us, found %g", at,
+                           field, kMostCorrection, predicted, measured);
+  };
+  for (size_t i = 0; i < load.measured.size(); ++i) {
+    const ServiceRun& run = load.measured[i];
+    if (run.gpu != gpu.name) continue;
+    ServiceLoad there = load;
+    there.requests_per_s = 0;
+    there.concurrency = run.concurrency;
+    const Queue::Point point = *queue.At(there, {});  // of users who ask again there is always one
+    HORUS_RETURN_IF_ERROR(add(i, "token_us", run.token_us, point.token.estimate_us, tokens));
+    HORUS_RETURN_IF_ERROR(add(i, "first_token_us", run.first_token_us, point.first_token.estimate_us, firsts));
+  }
+  Correction correction;
+  if (!tokens.empty()) correction.token = Median(tokens);
+  if (!firsts.empty()) correction.first = Median(firsts);
+  if (firsts.size() >= kEnoughRuns) correction.first_width = kMeasuredWidth;
+  return correction;
+}
+
 bool Promises(const ServiceLoad& load) { return load.token_us > 0 || load.first_token_us > 0; }
 
 // All but the demand.
-Service ServeOn(const Steps& steps, const ServiceLoad& load, const GpuType& gpu) {
+Service ServeOn(const Steps& steps, const ServiceLoad& load, const GpuType& gpu, const Correction& correction) {
   Service service;
-  const Queue queue(steps, load, gpu);
+  const Queue queue(steps, load, gpu, correction);
   service.weights_mib = steps.weights / kMib;
   service.activations_mib = (TakesLargeChunks(gpu) ? steps.activations : steps.small_activations) / kMib;
   service.engine_mib =
       static_cast<double>(std::max<int64_t>(0, gpu.context_mib)) + kGraphsMib + (steps.parallel ? kCollectivesMib : 0);
   const double longest = service.longest = load.longest;
-  const double free_mib = static_cast<double>(gpu.mem_mib) - kKeptFreeMib - service.memory_mib();
+  const auto gpu_mib = static_cast<double>(gpu.mem_mib);
+  const double free_mib = gpu_mib - std::max(kKeptFreeMib, kKeptFreeShare * gpu_mib) - service.memory_mib();
   const double free_tokens = steps.bytes_per_token > 0 ? free_mib * kMib / steps.bytes_per_token : kMostTokens;
   const bool fits = free_mib > 0 && free_tokens >= WholeBlocks(longest);
   // Of the whole GPU; one request always runs.
@@ -488,7 +550,8 @@ absl::StatusOr<std::vector<Service>> PredictServices(const Predictor& predictor,
   const std::string type_arguments = TypeArguments(*graph, run, shared_by);
   std::vector<Service> services;
   for (const GpuType* gpu : gpus) {
-    Service service = ServeOn(steps, whole, *gpu);
+    HORUS_ASSIGN_OR_RETURN(const Correction correction, CorrectionOf(steps, whole, *gpu));
+    Service service = ServeOn(steps, whole, *gpu, correction);
     service.gpus = shared_by;
     service.type_arguments = type_arguments;
     if (service.verdict != ServiceVerdict::kNoRoom && !WhyNot(run, *gpu).empty()) {

@@ -29,21 +29,32 @@
 
 namespace horus {
 
+// What somebody measured of the service: means, with so many users who ask again as soon as they are answered, or so
+// many requests at once. 0 = not measured, of one of the times.
+struct ServiceRun {
+  std::string gpu;  // type
+  double concurrency = 0;
+  double first_token_us = 0, token_us = 0;
+  friend bool operator==(const ServiceRun&, const ServiceRun&) = default;
+};
+
 // What is asked of a service. Exactly one of the first two is positive.
 struct ServiceLoad {
-  double requests_per_s = 0;  // of independent users: arrivals are Poisson
-  double concurrency = 0;     // users who ask again as soon as they are answered
-  double tokens_in = 0;       // of a prompt, mean
-  double tokens_out = 0;      // of an answer, mean
-  double longest = 0;         // tokens of prompt and answer of the longest request; 0 = four times the mean,
-                              // at most what the model was made for
-  double first_token_us = 0;  // promised time from a request to its first token; 0 = none
-  double token_us = 0;        // promised time of each further token; 0 = none
-  double confidence = 0.9;    // share of the requests that must keep them; kLeastProbability to kMostProbability
+  double requests_per_s = 0;         // of independent users: arrivals are Poisson
+  double concurrency = 0;            // users who ask again as soon as they are answered
+  double tokens_in = 0;              // of a prompt, mean
+  double tokens_out = 0;             // of an answer, mean
+  double longest = 0;                // tokens of prompt and answer of the longest request; 0 = four times the mean,
+                                     // at most what the model was made for
+  double first_token_us = 0;         // promised time from a request to its first token; 0 = none
+  double token_us = 0;               // promised time of each further token; 0 = none
+  double confidence = 0.9;           // share of the requests that must keep them; kLeastProbability to kMostProbability
+  std::vector<ServiceRun> measured;  // correct the times on their GPU type; at most kMostServiceRuns
   friend bool operator==(const ServiceLoad&, const ServiceLoad&) = default;
 };
-inline constexpr double kMostTokens = 1 << 24;          // of a prompt, an answer or the longest request
-inline constexpr double kMostServiceRate = 1e6;         // requests/s, and users at once
+inline constexpr double kMostTokens = 1 << 24;   // of a prompt, an answer or the longest request
+inline constexpr double kMostServiceRate = 1e6;  // requests/s, and users at once
+inline constexpr size_t kMostServiceRuns = 64;
 inline constexpr double kLeastServiceConfidence = 0.5;  // and the most: interference/laws.h has the same
 inline constexpr double kMostServiceConfidence = 0.999;
 

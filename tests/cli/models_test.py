@@ -102,7 +102,9 @@ class Models(Files):
         cluster = self.write("cluster.yaml", "version: 1\nnodes:\n  - {name: n, cpu_cores: 8, memory_gib: 64, gpus: [{type: l40s, count: 1}]}\n")
         for service, says in (("{requests_per_s: 1, users: 2, tokens_in: 1, tokens_out: 1}", "either 'requests_per_s' or 'users'"),
                               ("{requests_per_s: 1, tokens_in: 5}", "tokens_out"), ("{requests_per_s: 1, token_in: 5}", "token_in"),
-                              ("{requests_per_s: 1, tokens_in: 0, tokens_out: 1}", "tokens_in")):
+                              ("{requests_per_s: 1, tokens_in: 0, tokens_out: 1}", "tokens_in"),
+                              ("{users: 1, tokens_in: 5, tokens_out: 1, measured: [{gpu: l44s, users: 1, token_ms: 9}]}", "l40s"),
+                              ("{users: 1, tokens_in: 5, tokens_out: 1, measured: [{gpu: t4, users: 1}]}", "'token_ms'")):
             jobs = self.write("jobs.yaml", "version: 1\njobs:\n  - name: a\n    kind: inference\n    model: gpt2\n    service: %s\n" % service)
             code, _, err = run("place", "--cluster", cluster, "--jobs", jobs)
             self.assertEqual(code, 2)

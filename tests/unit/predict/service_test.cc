@@ -202,6 +202,76 @@ TEST(ServiceTest, AnAnswerDoesNotDependOnTheOtherTypesAsked) {
   EXPECT_EQ((*both)[0].demand, On(load, "l40s").demand);
 }
 
+ServiceLoad Users(double users, std::vector<ServiceRun> measured = {}) {
+  return {.concurrency = users, .tokens_in = 1024, .tokens_out = 256, .measured = std::move(measured)};
+}
+
+// Whoever asks again for what was measured is told that; elsewhere the same factor holds, on that GPU type alone.
+TEST(ServiceTest, WhatWasMeasuredCorrectsTheTimes) {
+  const Service plain = On(Users(8), "l40s"), loaded = On(Users(32), "l40s");
+  const ServiceRun run{.gpu = "l40s",
+                       .concurrency = 8,
+                       .first_token_us = 3 * plain.first_token.estimate_us,
+                       .token_us = 1.5 * plain.token.estimate_us};
+  const Service corrected = On(Users(8, {run}), "l40s");
+  EXPECT_NEAR(corrected.token.estimate_us, run.token_us, 1);
+  EXPECT_NEAR(corrected.first_token.estimate_us / run.first_token_us, 1, 0.02) << "fewer prompts come";
+  EXPECT_NEAR(On(Users(32, {run}), "l40s").token.estimate_us, 1.5 * loaded.token.estimate_us, 1);
+  EXPECT_EQ(corrected.demand.profile_id, plain.demand.profile_id) << "it is the same service";
+  EXPECT_EQ(On(Users(8, {run}), "a100-80gb").token.estimate_us, On(Users(8), "a100-80gb").token.estimate_us);
+}
+
+TEST(ServiceTest, OfSeveralRunsTheMedianCountsAndThreeNarrowTheBoundOfTheFirstToken) {
+  std::vector<ServiceRun> runs;
+  for (const double factor : {1.2, 1.0, 7.0}) {
+    const double users = 4 * (1 + static_cast<double>(runs.size()));
+    runs.push_back({.gpu = "l40s",
+                    .concurrency = users,
+                    .first_token_us = factor * On(Users(users), "l40s").first_token.estimate_us});
+  }
+  const Service plain = On(Users(8), "l40s"), two = On(Users(8, {runs[0], runs[1]}), "l40s"),
+                three = On(Users(8, runs), "l40s");
+  EXPECT_NEAR(three.first_token.estimate_us / plain.first_token.estimate_us, 1.2, 0.01);
+  const auto width = [](const Service& service) {
+    return service.first_token.upper_us / service.first_token.estimate_us;
+  };
+  EXPECT_EQ(width(two), width(plain));
+  EXPECT_LT(width(three), width(plain));
+  EXPECT_EQ(three.token.upper_us, plain.token.upper_us);
+}
+
+TEST(ServiceTest, BoundsWidenWithTheLoadAndWithTheConfidence) {
+  double before = 0;
+  for (const double users : {1.0, 8.0, 64.0}) {
+    const Service service = On(Users(users), "h100-sxm");
+    const double width = service.first_token.upper_us / service.first_token.estimate_us;
+    EXPECT_GT(width, before);
+    before = width;
+  }
+  ServiceLoad load = Load(3);
+  load.confidence = 0.5;
+  const Service even = On(load, "h100-sxm");
+  EXPECT_NEAR(even.first_token.upper_us, even.first_token.estimate_us, 1) << "the median stands for the mean";
+  double upper_us = even.first_token.upper_us;
+  for (const double confidence : {0.9, 0.99}) {
+    load.confidence = confidence;
+    const Service service = On(load, "h100-sxm");
+    EXPECT_GT(service.first_token.upper_us, 1.5 * upper_us);
+    upper_us = service.first_token.upper_us;
+  }
+}
+
+TEST(ServiceTest, AMeasurementOfSomethingElseIsRefused) {
+  const auto said = [](const ServiceRun& run) {
+    return std::string(Serve(Users(8, {run}), {"l40s"}).status().message());
+  };
+  EXPECT_THAT(said({.gpu = "l40s", .concurrency = 8, .token_us = 15}),
+              HasSubstr("measured[0]: token_us: expected within"));
+  EXPECT_THAT(said({.gpu = "l40s", .concurrency = 8}), HasSubstr("expected first_token_us or token_us above 0"));
+  EXPECT_THAT(said({.gpu = "l40s", .concurrency = 0, .token_us = 1e4}),
+              HasSubstr("measured[0]: concurrency: expected 1"));
+}
+
 TEST(ServiceTest, OtherLoadsAreOtherProfiles) {
   EXPECT_NE(On(Load(3), "h100-sxm").demand.profile_id, On(Load(3.001), "h100-sxm").demand.profile_id);
   EXPECT_EQ(On(Load(3), "h100-sxm").demand.profile_id, On(Load(3), "h100-sxm").demand.profile_id);

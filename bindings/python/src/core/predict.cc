@@ -233,8 +233,21 @@ void BindPredictor(py::module_& m) {
           "serve",
           [](const PredictorHandle& p, const CatalogueHandle* c, const GraphHandle& g, const RunSpec& r,
              double requests_per_s, double users, double tokens_in, double tokens_out, double longest,
-             int64_t first_token_us, int64_t token_us, double confidence, const std::vector<std::string>& types) {
+             int64_t first_token_us, int64_t token_us, double confidence, const std::vector<std::string>& types,
+             const std::vector<std::tuple<std::string, double, double, double>>& measured) {
             horus::ServiceLoad load;
+            std::vector<horus_service_run> runs(measured.size(), horus_service_run(HORUS_SERVICE_RUN_INIT));
+            std::vector<const horus_service_run*> pointers;
+            for (size_t i = 0; i < runs.size(); ++i) {
+              const auto& [gpu, users, first_us, further_us] = measured[i];
+              runs[i].gpu_type = gpu.c_str();
+              runs[i].concurrency = users;
+              runs[i].first_token_us = first_us;
+              runs[i].token_us = further_us;
+              pointers.push_back(&runs[i]);
+            }
+            load.measured_count = pointers.size();
+            load.measured = pointers.data();
             load.requests_per_s = requests_per_s;
             load.concurrency = users;
             load.tokens_in = tokens_in;
@@ -247,11 +260,13 @@ void BindPredictor(py::module_& m) {
           },
           py::arg("catalogue").none(true), py::arg("graph"), py::arg("run"), py::arg("requests_per_s"),
           py::arg("users"), py::arg("tokens_in"), py::arg("tokens_out"), py::arg("longest"), py::arg("first_token_us"),
-          py::arg("token_us"), py::arg("confidence"), py::arg("gpu_types"),
+          py::arg("token_us"), py::arg("confidence"), py::arg("gpu_types"), py::arg("measured"),
           "serve(self, catalogue: CatalogueHandle | None, graph: GraphHandle, run: RunSpec, requests_per_s: float, "
           "users: "
           "float, tokens_in: float, tokens_out: float, longest: float, first_token_us: int, token_us: int, confidence: "
-          "float, gpu_types: collections.abc.Sequence[str]) -> tuple[Service, ...]")
+          "float, gpu_types: collections.abc.Sequence[str], measured: collections.abc.Sequence[tuple[str, float, "
+          "float, "
+          "float]]) -> tuple[Service, ...]")
       .def("quality", &Quality, "quality(self) -> dict[str, dict[str, float]]")
       .def(
           "epoch", [](const PredictorHandle& p) { return horus_predictor_epoch(p.get()); }, "epoch(self) -> int")

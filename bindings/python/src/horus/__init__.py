@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from .interference import InterferenceModel, Latency, Quantile, SharedDevice, Slowdown, largest_slowdown, request_latency
     from .place import (Alternative, Candidate, Change, Decision, Effect, Explanation, Job, Miss, Move, Placer, Plan,
                         Preemption, Sensitivity, TenantReview, Workload, policies)
-    from .predict import Demand, DemandFlag, Observations, Predictor, Service, Solution, demand_dtype, demand_rows, demands_of
+    from .predict import Demand, DemandFlag, Observations, Predictor, Service, ServiceRun, Solution, demand_dtype, demand_rows, demands_of
     from .queue import Queue, QueuedJob, QueueOptions, queues
     from .sim import Outage, ProfileDemand, Rebalance, SimOptions, SimResult, Truth, simulate
     from .speeds import Potential, potential
@@ -35,7 +35,7 @@ _ROOMS = {
     "_core": ("MEM_MIB_UNBOUNDED", "PlacerOptions"),
     "catalogue": ("Catalogue", "Gpu", "MigProfile", "gpus"),
     "graph": ("FeatureColumn", "FeatureRow", "Graph", "RunSpec", "StepCost", "feature_schema"),
-    "predict": ("Demand", "DemandFlag", "Observations", "Predictor", "Service", "Solution", "demand_dtype", "demand_rows", "demands_of"),
+    "predict": ("Demand", "DemandFlag", "Observations", "Predictor", "Service", "ServiceRun", "Solution", "demand_dtype", "demand_rows", "demands_of"),
     "interference": ("InterferenceModel", "Latency", "Quantile", "SharedDevice", "Slowdown", "largest_slowdown",
                      "request_latency"),
     "speeds": ("Potential", "potential"),
@@ -58,7 +58,7 @@ __all__ = ["MEM_MIB_UNBOUNDED", "Alternative", "Busy",
            "FileError", "Gpu", "Graph", "InterferenceModel", "InternalError", "InvalidArgument", "Job", "Latency",
            "LimitError", "Metric", "MigProfile", "Miss", "Move", "NoMemory", "Node", "NotFound", "Observations", "Outage",
            "Placer", "PlacerOptions", "Plan", "Potential", "Predictor", "Preemption", "ProfileDemand", "Quantile", "Queue",
-           "QueueOptions", "QueuedJob", "Rebalance", "RunSpec", "Sensitivity", "Service", "SharedDevice", "SimOptions",
+           "QueueOptions", "QueuedJob", "Rebalance", "RunSpec", "Sensitivity", "Service", "ServiceRun", "SharedDevice", "SimOptions",
            "SimResult", "Slot", "Slowdown", "Solution", "StateError", "StepCost", "SyntheticOptions", "TenantReview", "Trace",
            "Truth",
            "Unsupported", "Metrics", "Workload", "compare", "demand_dtype", "demand_rows", "demands_of", "feature_schema", "gpus",

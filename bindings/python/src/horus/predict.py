@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import enum
 import os
 import warnings
@@ -26,7 +27,8 @@ from .metrics import handle_of as metrics_handle_of
 if TYPE_CHECKING:
     from .cluster import Cluster
 
-__all__ = ["Demand", "DemandFlag", "Observations", "Predictor", "Service", "Solution", "demand_dtype", "demand_rows", "demands_of"]
+__all__ = ["Demand", "DemandFlag", "Observations", "Predictor", "Service", "ServiceRun", "Solution",
+           "demand_dtype", "demand_rows", "demands_of"]
 
 
 class DemandFlag(enum.IntFlag):
@@ -49,6 +51,17 @@ class DemandFlag(enum.IntFlag):
         names = [f"DemandFlag.{flag.name}" for flag in DemandFlag if flag in self]
         known = sum(flag.value for flag in DemandFlag)
         return " | ".join(names) if names and self & ~known == 0 else f"DemandFlag({int(self)})"
+
+
+@dataclasses.dataclass(frozen=True)
+class ServiceRun:
+    """What was measured of a service on a GPU type: means, with `users` who ask again once they are answered, or so many
+    requests at once. A time of 0 was not measured."""
+
+    gpu_type: str
+    users: float
+    token_ms: float = 0
+    first_token_ms: float = 0
 
 
 demand_dtype: np.dtype[np.void] = _core.demand_dtype
@@ -233,21 +246,23 @@ class Predictor:
     @overload
     def serve(self, graph: Graph, gpu_types: str, *, requests_per_s: float = 0, users: float = 0,  # type: ignore[overload-overlap]
               tokens_in: float, tokens_out: float, longest: float = 0, first_token_ms: float = 0, token_ms: float = 0,
-              confidence: float = 0.9, run: RunSpec | None = None, catalogue: Catalogue | None = None) -> Service: ...
+              confidence: float = 0.9, measured: Iterable[ServiceRun] = (), run: RunSpec | None = None,
+              catalogue: Catalogue | None = None) -> Service: ...
     @overload
     def serve(self, graph: Graph, gpu_types: Iterable[str], *, requests_per_s: float = 0, users: float = 0,
               tokens_in: float, tokens_out: float, longest: float = 0, first_token_ms: float = 0, token_ms: float = 0,
-              confidence: float = 0.9, run: RunSpec | None = None,
+              confidence: float = 0.9, measured: Iterable[ServiceRun] = (), run: RunSpec | None = None,
               catalogue: Catalogue | None = None) -> dict[str, Service]: ...
 
     def serve(self, graph: Graph, gpu_types: str | Iterable[str], *, requests_per_s: float = 0, users: float = 0,
               tokens_in: float, tokens_out: float, longest: float = 0, first_token_ms: float = 0, token_ms: float = 0,
-              confidence: float = 0.9, run: RunSpec | None = None,
+              confidence: float = 0.9, measured: Iterable[ServiceRun] = (), run: RunSpec | None = None,
               catalogue: Catalogue | None = None) -> Service | dict[str, Service]:
         """How an engine serves a language model (`Graph.from_config`) under a load, on one GPU type, or on each of several by
         its name: of independent users `requests_per_s`, or `users` who ask again once they are answered; mean tokens of a
         prompt and of an answer; `longest`: of both together (0 = four times the mean). The times are promises that the share
-        `confidence` of the requests must keep; 0 = none. `run`: None = vLLM in bf16."""
+        `confidence` of the requests must keep; 0 = none. `measured` corrects the times on the GPU types that were measured.
+        `run`: None = vLLM in bf16."""
         handle = instance(graph, Graph, "graph")._handle
         names = (text(gpu_types, "gpu_types"),) if isinstance(gpu_types, str) else sequence(gpu_types, str, "gpu_types")
         how = RunSpec(mode="inference", framework="vllm", precision="bf16") if run is None else _run(run)
@@ -255,7 +270,9 @@ class Predictor:
             handle_of(catalogue), handle, how, real(requests_per_s, "requests_per_s"), real(users, "users"),
             real(tokens_in, "tokens_in"), real(tokens_out, "tokens_out"), real(longest, "longest"),
             round(real(first_token_ms, "first_token_ms") * 1e3), round(real(token_ms, "token_ms") * 1e3),
-            real(confidence, "confidence"), names)))
+            real(confidence, "confidence"), names,
+            tuple((text(one.gpu_type, "gpu_type"), real(one.users, "users"), real(one.first_token_ms, "first_token_ms") * 1e3,
+                   real(one.token_ms, "token_ms") * 1e3) for one in sequence(measured, ServiceRun, "measured")))))
         return found[gpu_types] if isinstance(gpu_types, str) else found
 
     def observe(self, observations: Observations) -> Predictor:
