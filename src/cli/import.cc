@@ -240,8 +240,11 @@ std::string NextText(const ImportFlags& options, const ImportedCluster& imported
   const JobCount jobs = CountJobs(imported);
   std::string start;
   if (jobs.wait > 0) {
-    start = absl::StrFormat("\nOf %d jobs that wait horus would start %d now, %d of them beside others\n", jobs.wait,
-                            startable.jobs, startable.beside);
+    start = absl::StrFormat("\nOf %d jobs that wait %d would start now on GPUs of their own", jobs.wait,
+                            startable.jobs - startable.beside);
+    if (startable.beside > 0)
+      absl::StrAppendFormat(&start, ", %d beside others where nodes let it share (DRA, HAMi)", startable.beside);
+    absl::StrAppend(&start, "\n");
   }
   const std::string at = Printable(options.out, options.out.size());
   std::string text = absl::StrFormat("%s\nWritten to %s. Next:\n", start, at);

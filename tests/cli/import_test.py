@@ -160,7 +160,7 @@ class Import(Files):
         objects = [product("a", 1), pod("small-0", "a", 1), pod("small-1", gpus=1), pod("whole", gpus=1)]
         found = self.report(objects, "--profiles", profiles)
         self.assertEqual((found["jobs_wait"], found["jobs_startable"], found["jobs_startable_beside"]), (2, 1, 1))
-        self.assertIn("Of 2 jobs that wait horus would start 1 now, 1 of them beside others", self.import_(objects, "--profiles", profiles))
+        self.assertIn("Of 2 jobs that wait 0 would start now on GPUs of their own, 1 beside others", self.import_(objects, "--profiles", profiles))
         self.assertEqual(self.report([product("a", 2), *objects[1:]])["jobs_startable_beside"], 0)
         code, out, err = run("place", "--cluster", self.folder / "out/now.yaml", "--jobs", self.folder / "out/waiting.yaml")
         self.assertEqual((code, err), (0, ""))

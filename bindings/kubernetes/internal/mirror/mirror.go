@@ -573,7 +573,8 @@ func (m *Mirror) freeDevices(n *node, count int) ([]horus.Slot, bool) {
 	return all[:count], true
 }
 
-// Counts of what is mirrored. Unused: nodes whose GPUs are not placed, and the log says why. Contradicting: pods that
+// Counts of what is mirrored. Unused: nodes whose GPUs are not placed, though their device plugin neither shares nor cuts
+// them, and the log says why. Contradicting: pods that
 // say something else than what counts.
 type Counts struct{ Nodes, Devices, Pods, Waiting, Unused, Contradicting int }
 
@@ -581,7 +582,12 @@ type Counts struct{ Nodes, Devices, Pods, Waiting, Unused, Contradicting int }
 func (m *Mirror) Counts() Counts {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	out := Counts{Pods: len(m.pods), Waiting: len(m.waiting)}
+	out := Counts{Pods: len(m.pods)}
+	for name, waiters := range m.waiters {
+		if n := m.nodes[name]; n == nil || n.view.Problem == "" { // else nobody is placed beside them
+			out.Waiting += len(waiters)
+		}
+	}
 	for _, g := range m.given {
 		if g.told != "" {
 			out.Contradicting++
@@ -592,7 +598,7 @@ func (m *Mirror) Counts() Counts {
 			out.Nodes++
 			out.Devices += len(n.view.Devices)
 		}
-		if n.view.Problem != "" {
+		if n.view.Problem != "" && n.view.Skipped[objects.ByPlugin] == 0 {
 			out.Unused++
 		}
 	}

@@ -446,6 +446,19 @@ func TestDevicesThatNobodyPlacesAreCounted(t *testing.T) {
 	}
 }
 
+// They are meant to be so, and nobody is placed there.
+func TestNodesThatADevicePluginSharesAreNoAlarm(t *testing.T) {
+	w := newWorld(t)
+	w.SetNode(&v1.Node{
+		ObjectMeta: metav1.ObjectMeta{Name: "n1", Labels: map[string]string{"nvidia.com/gpu.product": "Tesla-T4-SHARED", "nvidia.com/gpu.replicas": "4"}},
+		Status:     v1.NodeStatus{Allocatable: v1.ResourceList{"nvidia.com/gpu": resource.MustParse("8")}},
+	})
+	w.SetPod(podOn("a", "n1", 1))
+	if c := w.Counts(); c.Unused != 0 || c.Waiting != 0 || w.Skipped()[objects.ByPlugin] != 8 {
+		t.Errorf("expected a node of 8 replicas left alone, found %+v, %v", c, w.Skipped())
+	}
+}
+
 // Whether it is being bound or somebody else bound it.
 func TestAProfileThatContradictsAClaimIsToldOnce(t *testing.T) {
 	w := newWorld(t)

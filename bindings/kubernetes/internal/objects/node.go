@@ -77,6 +77,7 @@ const (
 	UnknownProfile = "profile"   // a MIG profile that the catalogue does not know
 	Unhealthy      = "unhealthy" // HAMi says so
 	NoNode         = "no-node"   // its slice names no node
+	ByPlugin       = "plugin"    // the device plugin shares or cuts them; all of the node
 )
 
 // SkipReasons are all of them.
@@ -173,9 +174,11 @@ func fromLabels(out Node, settings Settings, node *v1.Node, count int64, find Fi
 	case strings.HasSuffix(product, sharedSuffix) || (replicas != "" && replicas != "0" && replicas != "1"):
 		out.Problem = fmt.Sprintf("node %s: its device plugin shares GPUs by replicas, and no scheduler learns which GPU a pod gets: "+
 			"share them through dynamic resource allocation", node.Name)
+		out.Skipped = map[string]int{ByPlugin: int(count)}
 	case strings.Contains(product, "-MIG-"):
 		out.Problem = fmt.Sprintf("node %s: MIG instances behind a device plugin are not placed: offer them through dynamic "+
 			"resource allocation", node.Name)
+		out.Skipped = map[string]int{ByPlugin: int(count)}
 	case count > mostDevices:
 		out.Problem = fmt.Sprintf("node %s: %s: expected at most %d, found %d", node.Name, settings.Resource, mostDevices, count)
 	}

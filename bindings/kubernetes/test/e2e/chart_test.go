@@ -84,7 +84,7 @@ func TestTheChartPlacesWithItsOwnRights(t *testing.T) {
 
 func TestTheChartWatchesWithNoRightToBind(t *testing.T) {
 	c := start(t, "")
-	install(t, c, "")
+	install(t, c, "dryRuns: true")
 	node(t, c, "n1", 1, nil)
 	makePod(t, c, podSpec{name: "a", whole: 1})
 	until(t, c, "the pod is told", func() bool {
