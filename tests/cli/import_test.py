@@ -552,6 +552,16 @@ class Import(Files):
         self.assertIn('"gpu_util_pct": 70', self.line("default/part", "jobs.yaml"))  # the exporter saw all pods of that GPU
         self.assertTrue(any(note.startswith("1 measured pods have parts of GPUs") for note in found["notes"]), found["notes"])
 
+    def test_a_pod_that_waits_does_what_its_siblings_were_seen_to_do(self):
+        def owned(one, owner):
+            one["metadata"]["ownerReferences"] = [{"kind": "ReplicaSet", "name": owner, "uid": owner, "controller": True}]
+            return one
+        objects = [product("a"), owned(pod("runs", "a", 1, minute=1), "web"), owned(pod("waits", None, 1, minute=2), "web"),
+                   owned(pod("other", None, 1, minute=3), "batch"), pod("alone", None, 1, minute=4)]
+        found = self.described(objects, *self.said(measured=answer(measured("runs", gpu_util_pct=12.5, gpu_memory_mib=5000))))
+        self.assertEqual((found["measured"], found["nobody"]), ((2, 1), (2, 0)))
+        self.assertIn("gpu_util_pct: [12.5, 12.5]", self.line("default/waits", "waiting.yaml"))
+
     def test_a_gang_is_as_busy_as_its_busiest_pod(self):
         gang = {"scheduling.x-k8s.io/pod-group": "g"}
         objects = [product("a"), *(pod(f"p{i}", "a", 1, labels=gang, minute=1) for i in range(2))]

@@ -118,7 +118,8 @@ class Importer {
   std::set<std::string> selected_;                                // label keys
   std::set<std::string> names_;
   std::set<std::string> unknown_profiles_;
-  std::map<std::string, Demand> measured_;  // by name of job
+  std::map<std::string, Demand> measured_;       // by name of job
+  std::map<std::string, std::string> siblings_;  // profile of a pod that was measured, by owner
   std::set<const KubePattern*> matched_, unfit_;
   size_t met_ = 0, measured_on_parts_ = 0;  // measured pods among the objects; those that have parts of GPUs
   std::map<KubeRules, std::string> kinds_;
@@ -405,6 +406,9 @@ void Importer::Describe(Member& member, const KubeGpu& sample) {
     profile.demands.push_back({sample.type, demand});
     key = Formatted("measured %s on %s, %s", seen->first, catalogue_.at(sample.type).name,
                     pattern ? pattern->job.where : "");
+    if (!pod.owner.empty()) siblings_.try_emplace(pod.owner, key);
+  } else if (const auto at = siblings_.find(pod.owner); !member.runs && whole && at != siblings_.end()) {
+    key = at->second;  // as a pod of the same Deployment or Job does
   } else {
     measured_on_parts_ += seen != measured_.end() ? 1 : 0;
     if (pattern == nullptr || !pattern->says_demand()) return;

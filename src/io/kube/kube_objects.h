@@ -93,6 +93,7 @@ struct KubePod {
   int64_t scheduled_s = 0;
   int32_t priority = 0;
   std::string group;  // of coscheduling; empty: none
+  std::string owner;  // uid of what made it (a ReplicaSet, a Job); empty: nothing
   KubeTexts node_selector;
   std::vector<KubeTerm> affinity;  // one of them holds; none: anywhere
   bool has_affinity = false;

@@ -218,6 +218,10 @@ absl::StatusOr<KubePod> ReadKubePod(const KubeView& object) {
     constexpr size_t kLongest = 253;
     if (pod.group.size() > kLongest) return meta["labels"][label].Expected("at most 253 bytes");
   }
+  HORUS_ASSIGN_OR_RETURN(const auto owners, meta["ownerReferences"].List());
+  if (!owners.empty()) {
+    HORUS_ASSIGN_OR_RETURN(pod.owner, owners.front()["uid"].Text());
+  }
   for (const std::string_view annotation : kVgpuDevices) {
     if (!pod.hami_devices.empty()) continue;
     HORUS_ASSIGN_OR_RETURN(pod.hami_devices, meta["annotations"][annotation].Text());
