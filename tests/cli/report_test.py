@@ -56,6 +56,7 @@ class Report(Files):
         busy = self.shown(self.potential_of(0, 50, 6))
         self.assertIn("Sharing could do the work of 2 more GPUs ", busy)
         self.assertIn("120 a day", busy)
+        self.assertNotIn("a year", busy)  # a moment says nothing of it
         self.assertNotIn("endless", busy)
         for gpus_free in (3, None):
             idle = self.shown(self.potential_of(gpus_free, 50, 6))
@@ -66,6 +67,14 @@ class Report(Files):
         self.assertIn("a day", self.shown(whole).split("GPU-hours of useful work lost a day")[1])
         for changes in ({"hours": 2}, {"hours": 48, "tenants": []}):
             self.assertNotIn("a year", self.shown({**whole, **changes}))
+
+    @unittest.skipUnless(CHROMIUM, "NOT TESTED in a browser: chromium is missing")
+    def test_a_plan_is_credited_with_what_it_placed_alone(self):
+        code, text, _ = run("place", *EXAMPLE, "--json")
+        found = json.loads(text)
+        before = {**found, "decisions": [{**one, "effects": []} for one in found["decisions"]]}
+        self.assertIn(" 0 GPUs' work by 0 jobs placed beside others", self.shown(before))
+        self.assertRegex(self.shown(found), r"\+[0-9.]+ GPUs' work by [0-9]+ jobs? placed beside others")
 
     @unittest.skipUnless(CHROMIUM, "NOT TESTED in a browser: chromium is missing")
     def test_choices_that_exclude_each_other_are_no_moves(self):
