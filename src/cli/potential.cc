@@ -131,7 +131,8 @@ std::string CasesText(const PotentialReport& report) {
     }
   }
   if (table.empty()) return "";
-  std::string text = "\nBest rate of work without and with pairs, in GPUs that work alone\n" + table.Render("  ");
+  std::string text =
+      "\nBest rate of work with one job a GPU and with pairs, in GPUs that work alone\n" + table.Render("  ");
   if (report.cases.size() == 1) return text;
   return text + "  All types together count GPUs of " + Printable(report.table.gpus[report.reference]) + ".\n";
 }

@@ -259,7 +259,7 @@ absl::Status ReadHostAndTimes(const YamlMap& map, JobSpec& spec) {
       map.ReadNumber("slowdown_bound", 1, static_cast<double>(kMaxSlowdownBound), spec.slowdown_bound));
   HORUS_RETURN_IF_ERROR(
       map.ReadNumber("slowdown_confidence", kLeastProbability, kMostProbability, spec.slowdown_confidence));
-  if (spec.slowdown_confidence > 0 && spec.slowdown_bound == 0 && spec.latency_bound_us == 0) {
+  if (spec.slowdown_confidence > 0 && spec.slowdown_bound == 0 && spec.latency_bound_us == 0 && !map.Has("service")) {
     return map.Find("slowdown_confidence")
         ->Error("expected slowdown_bound or latency_bound_ms beside it, found neither");
   }

@@ -97,6 +97,9 @@ class Models(Files):
         self.assertEqual([decisions[job]["verdict"] == "place" for job in "abc"], [True, True, False])
         self.assertIn("--gpu-memory-utilization", decisions["b"]["engine_arguments"])
         self.assertIsNone(decisions["c"]["engine_arguments"])
+        even = self.write("even.yaml", open(jobs).read().replace("service:", "slowdown_confidence: 0.5, service:"))
+        code, _, err = run("place", "--cluster", cluster, "--jobs", even, "--json")
+        self.assertEqual((code, err), (0, ""))
 
     def test_a_service_that_cannot_be_is_refused_by_its_line(self):
         cluster = self.write("cluster.yaml", "version: 1\nnodes:\n  - {name: n, cpu_cores: 8, memory_gib: 64, gpus: [{type: l40s, count: 1}]}\n")
