@@ -105,7 +105,7 @@ typedef struct horus_placer_options {
                           Plans of this placer keep it; horus_cluster_adopt and other placers may exceed it */
   int32_t host_grants; /* HORUS_HOST_GRANTS_*: cores and host memory of jobs with a sensitivity, by "horus" and
                           "oracle". Since 0.2. */
-  int32_t sm_caps;     /* 1 = under MPS, a job of one GPU that its neighbours' bounds refuse may go beside them with a
+  int32_t sm_caps;     /* 1 = under MPS, a job that its neighbours' bounds refuse may go beside them with a
                           cap on its SMs (horus_decision.sm_cap_pct), which whoever starts it sets: 70, 50, 30, 20 or
                           10 %, the largest that they bear and that leaves it the speed that its kind keeps. By
                           horus_placer_plan, _plan_batch, _what_if and _preempt, by the library's learned models. In the

@@ -274,7 +274,7 @@ absl::Status Placer::Impl::PlaceCapped(const JobView& view, Decision& decision) 
   const auto refused_by = [&](Reason reason) { return result.refused[static_cast<size_t>(reason)] > 0; };
   const bool by_sharing = options.terse || refused_by(Reason::kSlowdownNeighbour) || refused_by(Reason::kSlowdownOwn) ||
                           refused_by(Reason::kPolicy);
-  if (!by_sharing || !scorer.model().knows_caps() || job.sm_cap_pct > 0 || job.exclusive || GpuCount(job) != 1) {
+  if (!by_sharing || !scorer.model().knows_caps() || job.sm_cap_pct > 0 || job.exclusive || IsCpuOnly(job)) {
     return absl::OkStatus();
   }
   SearchResult whole = std::exchange(result, SearchResult());
@@ -292,7 +292,9 @@ absl::Status Placer::Impl::PlaceCapped(const JobView& view, Decision& decision) 
     HORUS_RETURN_IF_ERROR(search.Run(ledger, capped_view, selected(), result, /*why=*/false));
     if (result.best.slots.empty()) continue;
     HORUS_RETURN_IF_ERROR(explainer.Placed(ledger, capped_view, result, decision));
-    if (decision.sm_cap_slowdown * decision.own.estimate <= static_cast<float>(most)) return absl::OkStatus();
+    const bool pays = GpuCount(job) == 1 || !scorer.policy().maximises_work() ||
+                      explainer.GangPays(capped_view, result, decision);
+    if (pays && decision.sm_cap_slowdown * decision.own.estimate <= static_cast<float>(most)) return absl::OkStatus();
     decision = asked;
   }
   result = std::move(whole);

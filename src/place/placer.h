@@ -47,7 +47,7 @@ struct PlacerOptions {
   double gpu_price = 0.5;        // of jobs with alternatives: work that each GPU must bring, as a share of what one
                                  // brings in the most efficient way; 0 = GPUs are free (docs/place.md)
   HostGrants host_grants = HostGrants::kResize;
-  bool sm_caps = false;         // a job of one GPU that its neighbours' bounds refuse may go beside them under a cap
+  bool sm_caps = false;         // a job that its neighbours' bounds refuse may go beside them under a cap
                                 // (JobSpec::sm_cap_pct), if whoever starts it sets that: MPS
   bool probe_outside = false;   // a demand outside what the predictor knows, and not measured, runs alone first
   uint32_t max_candidates = 0;  // jobs of one GPU, among all nodes: price so many devices, drawn by seed and job, and
