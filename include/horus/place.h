@@ -195,6 +195,9 @@ typedef struct horus_decision {
   float slowdown_in_plan_upper; /* Since 0.2. */
   uint64_t passed_by;           /* of HORUS_REASON_PASSED_OVER: the job that took the place that suited it best; 0 =
                                    nobody who can be named. Since 0.2. */
+  int32_t sharing_mode; /* when placed: HORUS_SHARING_* in which its devices are, or, of TIME_SLICE_OR_MPS, which must
+                           be set before it starts; `text` says why. 0 = not placed, or no GPU. Since 0.2. */
+  uint32_t reserved1;   /* Since 0.2. */
 } horus_decision;
 #define HORUS_DECISION_INIT HORUS_INIT(horus_decision)
 

@@ -304,6 +304,7 @@ std::string PlacedColumn(const PlacementReport& placement, const Decision& decis
   } else {
     absl::StrAppend(&text, WorkText(placement, decision));
   }
+  if (decision.mode_why != ModeReason::kGiven) absl::StrAppend(&text, "; ", DescribeMode(decision));
   if (decision.sm_cap_pct > 0) {
     absl::StrAppendFormat(&text, "; start it with CUDA_MPS_ACTIVE_THREAD_PERCENTAGE=%d, which alone makes it %s",
                           decision.sm_cap_pct, Factor(static_cast<double>(decision.sm_cap_slowdown)));

@@ -36,6 +36,9 @@ enum class HostGrants : uint8_t {
 // The caps that PlacerOptions::sm_caps chooses from; a handful, so that devices stay alike. Chosen.
 inline constexpr std::array<int32_t, 5> kSmCapsPct = {70, 50, 30, 20, 10};
 
+// Of those who wait, how many are tried beside a job whose device can have either mode. Chosen.
+inline constexpr size_t kMostWaiting = 16;
+
 struct PlacerOptions {
   double slowdown_bound = 0;         // for jobs without their own; 0 = the policy's default; infinity = none
   int32_t max_tenants = 3;           // per device that states none (Horus, TPDS 2022: at most 3)

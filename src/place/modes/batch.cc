@@ -50,8 +50,8 @@ class Batcher {
   absl::Status Replay(const Outcome& first, std::span<const BatchPlace> moved, Outcome& outcome);
   absl::Status PutBack(size_t at, const Placement& place, Outcome& outcome);
   absl::Status Decide(size_t at, Outcome& outcome);
-  // Where the decision puts it, capped.
-  absl::Status TakeCapped(size_t at, Decision decision, Outcome& outcome);
+  // Those after it wait (Engine::SetWaiting).
+  void LetWait(size_t at);
   absl::Status Take(size_t at, const Placement& place, Decision decision, Outcome& outcome) {
     return Take(at, views_[at], place, std::move(decision), outcome);
   }
@@ -69,12 +69,16 @@ class Batcher {
   WorkMeter meter_;
   std::vector<JobView> views_;  // in planning order
   std::vector<uint32_t> movable_;
+  std::vector<const JobSpec*> waiting_;  // scratch
 };
 
-absl::Status Batcher::Take(size_t at, const JobView& view, const Placement& place, Decision decision,
+absl::Status Batcher::Take(size_t at, const JobView& given, const Placement& place, Decision decision,
                            Outcome& outcome) {
   Ledger& ledger = engine_.ledger();
   double gain = 0;
+  std::shared_ptr<const JobSpec> decided = AsDecided(*given.job, decision);
+  const JobView view = decided != nullptr ? ViewJob(*decided) : given;
+  if (decided != nullptr) outcome.jobs[at] = std::move(decided);
   if (GpuCount(*view.job) == 1) {
     const uint32_t device = ledger.device_of(place.slots[0]);
     Evaluation evaluation;
@@ -98,20 +102,17 @@ absl::Status Batcher::Take(size_t at, const JobView& view, const Placement& plac
   return absl::OkStatus();
 }
 
+void Batcher::LetWait(size_t at) {
+  waiting_.clear();
+  for (size_t i = at + 1; i < views_.size() && waiting_.size() < kMostWaiting; ++i) waiting_.push_back(views_[i].job);
+  engine_.SetWaiting(waiting_);
+}
+
 absl::Status Batcher::Decide(size_t at, Outcome& outcome) {
+  LetWait(at);
   HORUS_ASSIGN_OR_RETURN(Decision decision, engine_.Decide(views_[at]));
   if (decision.verdict == Verdict::kPlace) return Take(at, engine_.found().best, std::move(decision), outcome);
   outcome.decisions[at] = std::move(decision);
-  return absl::OkStatus();
-}
-
-absl::Status Batcher::TakeCapped(size_t at, Decision decision, Outcome& outcome) {
-  auto job = std::make_shared<JobSpec>(*views_[at].job);
-  job->sm_cap_chosen = job->sm_cap_pct != decision.sm_cap_pct;
-  job->sm_cap_pct = decision.sm_cap_pct;
-  const JobView view = ViewJob(*job);
-  HORUS_RETURN_IF_ERROR(Take(at, view, engine_.found().best, std::move(decision), outcome));
-  outcome.jobs[at] = std::move(job);
   return absl::OkStatus();
 }
 
@@ -122,14 +123,14 @@ absl::Status Batcher::Select(Outcome& outcome, bool& enough) {
   while (true) {
     HORUS_ASSIGN_OR_RETURN(std::optional<Selection::Chosen> chosen, selection.Next());
     if (!chosen) break;
+    outcome.jobs[chosen->at] = chosen->job;
     HORUS_RETURN_IF_ERROR(Take(chosen->at, chosen->view, engine_.found().best, std::move(chosen->decision), outcome));
-    outcome.jobs[chosen->at] = std::move(chosen->job);
   }
   for (const size_t at : selection.left()) {
     HORUS_ASSIGN_OR_RETURN(Decision decision, selection.Left(at));
     enough = enough && decision.verdict != Verdict::kPlace && decision.reason != Reason::kPassedOver;
     if (decision.verdict == Verdict::kPlace) {
-      HORUS_RETURN_IF_ERROR(TakeCapped(at, std::move(decision), outcome));
+      HORUS_RETURN_IF_ERROR(Take(at, engine_.found().best, std::move(decision), outcome));
     } else {
       outcome.decisions[at] = std::move(decision);
     }
@@ -193,6 +194,7 @@ absl::Status Batcher::PutBack(size_t at, const Placement& place, Outcome& outcom
     found.spans_nodes = std::ranges::any_of(
         place.slots, [&](const PlacedSlot& slot) { return slot.node_row != place.slots[0].node_row; });
   }
+  LetWait(at);
   HORUS_ASSIGN_OR_RETURN(Decision decision, engine_.Explain(view, found));
   return Take(at, found.best, std::move(decision), outcome);
 }
@@ -346,6 +348,9 @@ absl::StatusOr<Plan> Batcher::Run(std::optional<std::span<const NodeId>> subset,
   }
   Outcome first(views_.size());
   HORUS_RETURN_IF_ERROR(OneByOne(first));
+  for (size_t at = 0; at < views_.size(); ++at) {  // the search lets each run in the mode that was chosen for it
+    if (first.jobs[at] != nullptr) views_[at].job = first.jobs[at].get();
+  }
   const double work = first.work;
   engine_.ledger().UndoTo(mark);
   if (movable_.empty() || order.size() < 2) return PlanOf(std::move(first), work);

@@ -178,6 +178,11 @@ absl::StatusOr<std::optional<Selection::Chosen>> Selection::Next() {
     chosen.view = kind.view;
     chosen.view.job = job.get();
     chosen.job = std::move(job);
+    std::vector<const JobSpec*> others;
+    for (size_t i = 0; i < left_.size() && others.size() < kMostWaiting; ++i) {
+      if (i != *best) others.push_back(views_[left_[i]].job);
+    }
+    engine_.SetWaiting(others);
     HORUS_ASSIGN_OR_RETURN(chosen.decision, engine_.Decide(chosen.view));
     if (chosen.decision.verdict != Verdict::kPlace) {  // a gang whose place does not pay
       kind.refused = true;
