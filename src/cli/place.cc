@@ -10,12 +10,14 @@
 #include <span>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "CLI/CLI.hpp"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
+#include "absl/strings/str_split.h"
 #include "base/file.h"
 #include "base/status.h"
 #include "base/text.h"
@@ -26,6 +28,7 @@
 #include "cli/print.h"
 #include "cli/report.h"
 #include "interference/laws.h"
+#include "io/enforcers.h"
 #include "io/jobs_file.h"
 #include "io/placement.h"
 #include "metrics/metrics.h"
@@ -306,8 +309,9 @@ std::string PlacedColumn(const PlacementReport& placement, const Decision& decis
   }
   if (decision.mode_why != ModeReason::kGiven) absl::StrAppend(&text, "; ", DescribeMode(decision));
   if (decision.sm_cap_pct > 0) {
-    absl::StrAppendFormat(&text, "; start it with CUDA_MPS_ACTIVE_THREAD_PERCENTAGE=%d, which alone makes it %s",
-                          decision.sm_cap_pct, Factor(static_cast<double>(decision.sm_cap_slowdown)));
+    absl::StrAppend(&text, "; start it with ",
+                    MpsWords({.job = {}, .mode = SharingMode::kMps, .sm_cap_pct = decision.sm_cap_pct, .memory = {}}),
+                    ", which alone makes it ", Factor(static_cast<double>(decision.sm_cap_slowdown)));
   }
   const JobSpec* job = placement.FindJob(decision.job);
   if (job != nullptr && job->alternatives.empty() &&
@@ -480,6 +484,35 @@ std::string EnginesText(const PlacementReport& placement) {
   return text;
 }
 
+// What each placed job was granted of its GPUs, in the words of that enforcer, or of all.
+std::string GrantsText(const PlacementReport& placement, const std::string& enforcer) {
+  std::string text;
+  for (const Enforcer& one : Enforcers()) {
+    if (enforcer != "all" && enforcer != one.name) continue;
+    std::string part;
+    for (const Decision& decision : placement.plan.decisions) {
+      const JobSpec* job = placement.FindJob(decision.job);
+      if (decision.verdict != Verdict::kPlace || decision.cpu_only || job == nullptr) continue;
+      const auto tasks = static_cast<int32_t>(decision.slots.back().task + 1);
+      const std::string words = one.words({.job = JobName(placement, decision.job),
+                                           .gpus = static_cast<int32_t>(decision.slots.size()) / tasks,
+                                           .mode = decision.mode,
+                                           .sm_cap_pct = decision.sm_cap_pct,
+                                           .memory = decision.gpu_memory});
+      const bool dropped = decision.sm_cap_pct > 0 && (words.empty() || !one.caps);
+      if (words.empty() && !dropped) continue;
+      absl::StrAppend(&part, "  ", JobName(placement, decision.job), "\n");
+      for (const std::string_view line : absl::StrSplit(words, '\n', absl::SkipEmpty()))
+        absl::StrAppend(&part, "    ", line, "\n");
+      if (dropped)
+        absl::StrAppendFormat(&part, "    no word for its cap of %d %%: its neighbours' bounds would not hold\n",
+                              decision.sm_cap_pct);
+    }
+    if (!part.empty()) absl::StrAppend(&text, "\nTold to ", one.name, ": ", one.when, "\n", part);
+  }
+  return text;
+}
+
 // Per job: demand, cost terms of winner and runner-up, effects, refusal counts.
 std::string ExplainText(const PlacementReport& placement) {
   std::string text;
@@ -561,6 +594,7 @@ struct PlaceFlags {
   PlacingOptions placing;
   std::string out;
   std::string prometheus;
+  std::string enforcer;
   PageOptions page;
   bool explain = false;
   bool strict = false;
@@ -653,7 +687,8 @@ int RunPlace(const PlaceFlags& options) {
     text = PlacementJson(*placement);
   } else {
     text = DecisionsText(*placement) + SharedText(*placement) + ResizesText(*placement) + ServicesText(*placement) +
-           EnginesText(*placement) + (options.explain ? ExplainText(*placement) : "") + TotalsText(*placement);
+           EnginesText(*placement) + GrantsText(*placement, options.enforcer) +
+           (options.explain ? ExplainText(*placement) : "") + TotalsText(*placement);
     if (!options.out.empty()) text += "  written to            " + options.out + "\n";
   }
   std::fputs(text.c_str(), stdout);
@@ -671,6 +706,12 @@ Command AddPlace(CLI::App& parser) {
   app->add_option("--prometheus", options->prometheus, "Also write what was done as Prometheus text (docs/embed.md)")
       ->type_name("FILE");
   AddPageOptions(*app, options->page);
+  std::vector<std::string> enforcers = {"all"};
+  for (const Enforcer& one : Enforcers()) enforcers.emplace_back(one.name);
+  app->add_option("--enforcer", options->enforcer,
+                  "Also print what holds the jobs to their parts of GPUs, in its words: " + Listed(enforcers))
+      ->check(CLI::IsMember(enforcers))
+      ->type_name("NAME");
   app->add_flag("--explain", options->explain, "Print costs, effects and refusals of every decision");
   app->add_flag("--strict", options->strict, "Exit with 3 when a job finds no place");
   app->add_flag("--json", options->json, "Print JSON");
