@@ -125,7 +125,7 @@ absl::Status ResolveDevice(const Catalogue& catalogue, const NodeSpec& node, siz
   const bool mps = device.mode == SharingMode::kMps || device.mode == SharingMode::kTimeSliceOrMps;
   device.mps_clients = mps ? static_cast<int32_t>(type.max_mps_clients) : 0;
   if (mps && device.mps_clients == 0) {
-    return InvalidArgument("%s: devices[%d].mode: expected a mode without MPS, because %s admits no MPS clients",
+    return InvalidArgument("%s: devices[%d].mode: expected a mode other than mps, because %s admits no MPS clients",
                            Node(node), index, type.name);
   }
   if (device.mem_mib == 0) device.mem_mib = type.mem_mib;
