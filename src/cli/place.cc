@@ -17,7 +17,6 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
-#include "absl/strings/str_split.h"
 #include "base/file.h"
 #include "base/status.h"
 #include "base/text.h"
@@ -502,13 +501,13 @@ std::string GrantsText(const PlacementReport& placement, const std::string& enfo
       const bool dropped = decision.sm_cap_pct > 0 && (words.empty() || !one.caps);
       if (words.empty() && !dropped) continue;
       absl::StrAppend(&part, "  ", JobName(placement, decision.job), "\n");
-      for (const std::string_view line : absl::StrSplit(words, '\n', absl::SkipEmpty()))
-        absl::StrAppend(&part, "    ", line, "\n");
+      if (!words.empty()) absl::StrAppend(&part, "    ", absl::StrReplaceAll(words, {{"\n", "\n    "}}), "\n");
       if (dropped)
         absl::StrAppendFormat(&part, "    no word for its cap of %d %%: its neighbours' bounds would not hold\n",
                               decision.sm_cap_pct);
     }
-    if (!part.empty()) absl::StrAppend(&text, "\nTold to ", one.name, ": ", one.when, "\n", part);
+    if (!part.empty())
+      absl::StrAppend(&text, "\nTold to ", std::string(one.name), ": ", std::string(one.when), "\n", part);
   }
   return text;
 }
@@ -706,11 +705,11 @@ Command AddPlace(CLI::App& parser) {
   app->add_option("--prometheus", options->prometheus, "Also write what was done as Prometheus text (docs/embed.md)")
       ->type_name("FILE");
   AddPageOptions(*app, options->page);
-  std::vector<std::string> enforcers = {"all"};
-  for (const Enforcer& one : Enforcers()) enforcers.emplace_back(one.name);
+  std::vector<std::string_view> enforcers = {"all"};
+  for (const Enforcer& one : Enforcers()) enforcers.push_back(one.name);
   app->add_option("--enforcer", options->enforcer,
                   "Also print what holds the jobs to their parts of GPUs, in its words: " + Listed(enforcers))
-      ->check(CLI::IsMember(enforcers))
+      ->check(CLI::IsMember(std::vector<std::string>(enforcers.begin(), enforcers.end())))
       ->type_name("NAME");
   app->add_flag("--explain", options->explain, "Print costs, effects and refusals of every decision");
   app->add_flag("--strict", options->strict, "Exit with 3 when a job finds no place");

@@ -69,7 +69,7 @@ std::string DraWords(const GpuGrant& grant) {
 // KAI's mode NvFractions (0.18), whose node agents also serve Run:ai 3.0: annotations of a pod. No word for a cap.
 std::string KaiWords(const GpuGrant& grant) {
   if (!IsShared(grant) || grant.memory.request_mib <= 0) return "";
-  constexpr std::string_view kKey = "nvidia.com/container.CONTAINER.";
+  constexpr char kKey[] = "nvidia.com/container.CONTAINER.";
   std::string words = absl::StrCat(kKey, "gpu-memory.request: ", grant.memory.request_mib, "Mi");
   if (LimitOf(grant) > 0) absl::StrAppend(&words, "\n", kKey, "gpu-memory.limit: ", LimitOf(grant), "Mi");
   const char* mode = grant.mode == SharingMode::kMps ? "sm-sharing" : "time-slicing";
