@@ -28,6 +28,8 @@ const (
 	TimeSlice SharingMode = C.HORUS_SHARING_TIME_SLICE
 	MPS       SharingMode = C.HORUS_SHARING_MPS
 	MIG       SharingMode = C.HORUS_SHARING_MIG
+	// TimeSliceOrMPS is of a cluster's device alone, which can change while it is empty: Decision.SharingMode says which.
+	TimeSliceOrMPS SharingMode = C.HORUS_SHARING_TIME_SLICE_OR_MPS
 )
 
 // WholeNode as the device of SetState is the node itself.

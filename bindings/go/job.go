@@ -49,18 +49,19 @@ type Job struct {
 	ID                 uint64
 	Kind               JobKind
 	Name               string
-	Tenant             string  // owner
-	Tasks              int32   // 0 = 1
-	GPUsPerTask        int32   // 0 = 1; NoGPUs = the host alone
-	GPUMilli           int32   // per GPU: 0 = shares as its demand allows; else a hard request of 1-1000 thousandths
-	SMCapPct           int32   // most of a GPU's SMs under MPS, 1-99; 0 = no cap
-	Exclusive          bool    // alone on its devices
-	SpreadTasks        bool    // at most one of its tasks a node
-	Share              Share   // with whose jobs; 0 = its own tenant's
-	Priority           int32   // higher first
-	SlowdownBound      float32 // promised; 0 = the placer's default
-	SlowdownConfidence float32 // of the bound, 0.5 to 0.999; 0 = 0.9
-	Weight             float32 // of its useful work; 0 = 1
+	Tenant             string      // owner
+	Tasks              int32       // 0 = 1
+	GPUsPerTask        int32       // 0 = 1; NoGPUs = the host alone
+	GPUMilli           int32       // per GPU: 0 = shares as its demand allows; else a hard request of 1-1000 thousandths
+	SMCapPct           int32       // most of a GPU's SMs under MPS, 1-99; 0 = no cap
+	SharingMode        SharingMode // when adopted where either can be; 0 = MPS with a cap, else TimeSlice
+	Exclusive          bool        // alone on its devices
+	SpreadTasks        bool        // at most one of its tasks a node
+	Share              Share       // with whose jobs; 0 = its own tenant's
+	Priority           int32       // higher first
+	SlowdownBound      float32     // promised; 0 = the placer's default
+	SlowdownConfidence float32     // of the bound, 0.5 to 0.999; 0 = 0.9
+	Weight             float32     // of its useful work; 0 = 1
 	CPUMilli           int64
 	MemMiB             int64
 	StorageMBs         int64
@@ -177,7 +178,7 @@ func (j *Job) put(a *arena, out *C.horus_job) {
 	out.alternative_count = C.size_t(len(j.Alternatives))
 	out.alternatives = putAlternatives(a, j.Alternatives)
 	out.sensitivity = j.Sensitivity.put(a)
-	out.sm_cap_pct = C.int32_t(j.SMCapPct)
+	out.sm_cap_pct, out.sharing_mode = C.int32_t(j.SMCapPct), C.int32_t(j.SharingMode)
 	out.stated_cpu_milli, out.stated_mem_mib = C.int64_t(j.StatedCPUMilli), C.int64_t(j.StatedMemMiB)
 }
 
@@ -193,7 +194,7 @@ func jobOf(c *C.horus_job) Job {
 		LatencyBoundUs: int64(c.latency_bound_us), GPUMemRequestMiB: int64(c.gpu_mem_request_mib),
 		GPUMemLimitMiB: int64(c.gpu_mem_limit_mib), Demands: typeDemandsOf(c.demand_count, c.gpu_types, c.demands),
 		Groups: goTexts(c.groups, c.group_count), AvoidGroups: goTexts(c.avoid_groups, c.avoid_count),
-		SMCapPct: int32(c.sm_cap_pct), StatedCPUMilli: int64(c.stated_cpu_milli), StatedMemMiB: int64(c.stated_mem_mib),
+		SMCapPct: int32(c.sm_cap_pct), SharingMode: SharingMode(c.sharing_mode), StatedCPUMilli: int64(c.stated_cpu_milli), StatedMemMiB: int64(c.stated_mem_mib),
 	}
 	values := unsafe.Slice(c.selector_values, c.selector_count)
 	for i, key := range unsafe.Slice(c.selector_keys, c.selector_count) {

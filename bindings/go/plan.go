@@ -49,13 +49,14 @@ type Decision struct {
 	Cost           float64 // of the place chosen, lower is better
 	RunnerUpCost   float64 // of the next best place; NaN when there is none
 	Miss           Miss
-	Text           string  // one sentence for people
-	Probe          bool    // placed alone to be observed
-	Trial          bool    // it shares where that pays by expectation, not by the upper bounds
-	PredictedNever bool    // Defer, though the empty cluster would refuse it too: by a prediction alone
-	Alternative    int     // position of the way to run; -1 = the job states none
-	SMCapPct       int     // when placed: most of a GPU's SMs that the job may use there; 0 = no cap
-	SMCapSlowdown  float32 // by that cap alone, which Slowdown does not count
+	Text           string      // one sentence for people
+	Probe          bool        // placed alone to be observed
+	Trial          bool        // it shares where that pays by expectation, not by the upper bounds
+	PredictedNever bool        // Defer, though the empty cluster would refuse it too: by a prediction alone
+	Alternative    int         // position of the way to run; -1 = the job states none
+	SharingMode    SharingMode // when placed: of its GPUs; 0 = none
+	SMCapPct       int         // when placed: most of a GPU's SMs that the job may use there; 0 = no cap
+	SMCapSlowdown  float32     // by that cap alone, which Slowdown does not count
 	// When placed: device memory per GPU that the job is granted there, and may ever hold; 1 << 32 = no limit is known.
 	GPUMemRequestMiB, GPUMemLimitMiB int64
 	CPUMilli                         int64 // of each task, when placed: what it states or, of a job with a Sensitivity, what it gets
@@ -91,7 +92,8 @@ func decisionOf(c *C.horus_decision) Decision {
 		InPlan: float32(c.slowdown_in_plan), InPlanUpper: float32(c.slowdown_in_plan_upper), PassedBy: uint64(c.passed_by),
 		Cost: float64(c.cost), RunnerUpCost: float64(c.runner_up_cost), Text: C.GoString(c.text),
 		Probe: c.probe == 1, Trial: c.trial == 1, PredictedNever: c.predicted_never == 1, Alternative: int(c.alternative),
-		CPUMilli: int64(c.cpu_milli), MemMiB: int64(c.mem_mib), SMCapPct: int(c.sm_cap_pct), SMCapSlowdown: float32(c.sm_cap_slowdown),
+		CPUMilli: int64(c.cpu_milli), MemMiB: int64(c.mem_mib), SharingMode: SharingMode(c.sharing_mode),
+		SMCapPct: int(c.sm_cap_pct), SMCapSlowdown: float32(c.sm_cap_slowdown),
 		GPUMemRequestMiB: int64(c.gpu_mem_request_mib), GPUMemLimitMiB: int64(c.gpu_mem_limit_mib),
 		Miss: Miss{
 			Reason: Reason(c.miss_reason), Node: uint64(c.miss_node), Device: uint32(c.miss_device),

@@ -153,10 +153,13 @@ typedef struct horus_job {
       weight; /* what a unit of its useful work (horus/modes.h) counts beside that of other jobs, 1e-6 to 1e6; 0 = 1 */
   float slowdown_confidence; /* probability with which slowdown_bound or the latency must hold, 0.5 to 0.999; 0 =
                                 that of the model's upper bounds: 0.9, or what a callback model states */
-  int32_t sm_cap_pct; /* most of a GPU's SMs that it may use under MPS (CUDA_MPS_ACTIVE_THREAD_PERCENTAGE), 1 to 99:
-                         the job then goes to devices in that mode alone; 0 = no cap, or one that the placer chooses
-                         (horus_placer_options.sm_caps). Since 0.2. */
-  uint32_t reserved;  /* Since 0.2. */
+  int32_t sm_cap_pct;   /* most of a GPU's SMs that it may use under MPS (CUDA_MPS_ACTIVE_THREAD_PERCENTAGE), 1 to 99:
+                           the job then goes to devices in that mode alone; 0 = no cap, or one that the placer chooses
+                           (horus_placer_options.sm_caps). Since 0.2. */
+  uint32_t reserved;    /* Since 0.2. */
+  int32_t sharing_mode; /* of a job that is adopted on devices of HORUS_SHARING_TIME_SLICE_OR_MPS: the one in which it
+                           runs; 0 = MPS with a cap, else TIME_SLICE. Plans choose it anew. Since 0.2. */
+  uint32_t reserved0;   /* Since 0.2. */
 } horus_job;
 #define HORUS_JOB_INIT HORUS_INIT(horus_job)
 
@@ -266,7 +269,7 @@ HORUS_API horus_status horus_cluster_get_node(const horus_cluster* cluster, uint
 
 typedef struct horus_device_info {
   uint32_t struct_size;
-  int32_t sharing_mode; /* HORUS_SHARING_* */
+  int32_t sharing_mode; /* HORUS_SHARING_*; of TIME_SLICE_OR_MPS, while it has tenants, the one in which they run */
   int32_t node_state;   /* HORUS_STATE_* */
   int32_t device_state;
   uint64_t gpu_type; /* position in the catalogue */

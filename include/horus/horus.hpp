@@ -214,6 +214,7 @@ struct Decision {
   int32_t alternative = -1;
   int64_t cpu_milli = 0, mem_mib = 0;                      // when placed: what each task holds
   int64_t gpu_mem_request_mib = 0, gpu_mem_limit_mib = 0;  // when placed: per GPU, granted and at most
+  int32_t sharing_mode = 0;                                // when placed: HORUS_SHARING_* of its devices; 0 = none
   int32_t sm_cap_pct = 0;        // when placed: most of a GPU's SMs that it may use there; 0 = no cap
   float sm_cap_slowdown = 1;     // by that cap alone
   bool predicted_never = false;  // deferred, although a prediction makes even the empty cluster refuse the job
@@ -307,6 +308,7 @@ Decision ReadDecision(const AnyCaller& call, const horus_plan* plan, size_t inde
   decision.cpu_milli = c.cpu_milli;
   decision.gpu_mem_request_mib = c.gpu_mem_request_mib;
   decision.gpu_mem_limit_mib = c.gpu_mem_limit_mib;
+  decision.sharing_mode = c.sharing_mode;
   decision.sm_cap_pct = c.sm_cap_pct;
   decision.sm_cap_slowdown = c.sm_cap_slowdown;
   decision.mem_mib = c.mem_mib;

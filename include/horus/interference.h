@@ -16,6 +16,9 @@ extern "C" {
 #define HORUS_SHARING_TIME_SLICE 2
 #define HORUS_SHARING_MPS 3
 #define HORUS_SHARING_MIG 4 /* the device is one MIG instance */
+/* Of a cluster's device alone, which can change between the two while it is empty: horus_decision.sharing_mode says
+ * which. Since 0.2. */
+#define HORUS_SHARING_TIME_SLICE_OR_MPS 5
 
 /* A device as an interference model sees it. */
 typedef struct horus_device {

@@ -105,7 +105,7 @@ typedef struct horus_placer_options {
                           Plans of this placer keep it; horus_cluster_adopt and other placers may exceed it */
   int32_t host_grants; /* HORUS_HOST_GRANTS_*: cores and host memory of jobs with a sensitivity, by "horus" and
                           "oracle". Since 0.2. */
-  int32_t sm_caps;     /* 1 = under MPS, a job of one GPU that its neighbours' bounds refuse may go beside them with a
+  int32_t sm_caps;     /* 1 = under MPS, a job that its neighbours' bounds refuse may go beside them with a
                           cap on its SMs (horus_decision.sm_cap_pct), which whoever starts it sets: 70, 50, 30, 20 or
                           10 %, the largest that they bear and that leaves it the speed that its kind keeps. By
                           horus_placer_plan, _plan_batch, _what_if and _preempt, by the library's learned models. In the
@@ -195,6 +195,9 @@ typedef struct horus_decision {
   float slowdown_in_plan_upper; /* Since 0.2. */
   uint64_t passed_by;           /* of HORUS_REASON_PASSED_OVER: the job that took the place that suited it best; 0 =
                                    nobody who can be named. Since 0.2. */
+  int32_t sharing_mode; /* when placed: HORUS_SHARING_* in which its devices are, or, of TIME_SLICE_OR_MPS, which must
+                           be set before it starts; `text` says why. 0 = not placed, or no GPU. Since 0.2. */
+  uint32_t reserved1;   /* Since 0.2. */
 } horus_decision;
 #define HORUS_DECISION_INIT HORUS_INIT(horus_decision)
 

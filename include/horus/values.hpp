@@ -231,6 +231,7 @@ struct Job {
   std::optional<Sensitivity> sensitivity = std::nullopt;
   int64_t stated_cpu_milli = 0, stated_mem_mib = 0;  // requested, if the job holds more; 0 = the same, -1 = nothing
   int32_t sm_cap_pct = 0;                            // most of a GPU's SMs under MPS; 0 = no cap
+  int32_t sharing_mode = 0;                          // when adopted where either can be: HORUS_SHARING_*
 };
 
 namespace detail {
@@ -398,6 +399,7 @@ class CJob {
     c_.request_rate_hz = job.request_rate_hz;
     c_.latency_bound_us = job.latency_bound_us;
     c_.sm_cap_pct = job.sm_cap_pct;
+    c_.sharing_mode = job.sharing_mode;
     if (job.sensitivity) {
       sensitivity_ = ToC(*job.sensitivity, "Job.sensitivity");
       c_.sensitivity = &sensitivity_;
@@ -468,6 +470,7 @@ inline Job JobFrom(const horus_job& c) {
   job.request_rate_hz = c.request_rate_hz;
   job.latency_bound_us = c.latency_bound_us;
   job.sm_cap_pct = c.sm_cap_pct;
+  job.sharing_mode = c.sharing_mode;
   job.share = c.share;
   job.spread_tasks = c.spread_tasks == 1;
   job.groups.assign(c.groups, c.groups + c.group_count);

@@ -132,7 +132,7 @@ absl::StatusOr<int16_t> MigIndex(const GpuType& type, SharingMode mode, const ch
 absl::StatusOr<SharingMode> ModeAt(const horus_node& node, size_t i, bool is_mig) {
   const int32_t mode = node.sharing_modes == nullptr ? 0 : node.sharing_modes[i];
   if (mode == 0) return is_mig ? SharingMode::kMig : SharingMode::kTimeSlice;
-  return At(Element("sharing_modes", i), SharingFromC(mode));
+  return At(Element("sharing_modes", i), SharingFromC(mode, HORUS_SHARING_TIME_SLICE_OR_MPS));
 }
 
 absl::StatusOr<DeviceSpec> DeviceAt(const Catalogue& catalogue, const horus_node& node, size_t i) {
@@ -220,6 +220,10 @@ absl::Status CheckEnums(const horus_job& job) {
   HORUS_RETURN_IF_ERROR(CheckConstant("kind", "HORUS_JOB_*", HORUS_JOB_TRAINING, HORUS_JOB_BEST_EFFORT, job.kind));
   HORUS_RETURN_IF_ERROR(CheckFlag("exclusive", job.exclusive));
   HORUS_RETURN_IF_ERROR(CheckFlag("spread_tasks", job.spread_tasks));
+  if (job.sharing_mode != 0) {
+    HORUS_RETURN_IF_ERROR(CheckConstant("sharing_mode", "HORUS_SHARING_TIME_SLICE or _MPS", HORUS_SHARING_TIME_SLICE,
+                                        HORUS_SHARING_MPS, job.sharing_mode));
+  }
   return CheckConstant("share", "HORUS_SHARE_*", 0, HORUS_SHARE_ANYONE, job.share);
 }
 
@@ -276,6 +280,7 @@ absl::StatusOr<JobSpec> Convert(const Catalogue& catalogue, const horus_job& job
   HORUS_ASSIGN_OR_RETURN(spec.tasks, CountFrom("tasks", job.tasks, 0));
   HORUS_ASSIGN_OR_RETURN(spec.gpus_per_task, CountFrom("gpus_per_task", job.gpus_per_task, HORUS_JOB_NO_GPUS));
   spec.exclusive = job.exclusive == 1;
+  spec.mps_chosen = job.sharing_mode == HORUS_SHARING_MPS;
   spec.stated_cpu_milli = HostOf(job.stated_cpu_milli);
   spec.stated_mem_mib = HostOf(job.stated_mem_mib);
   if (job.weight != 0) spec.weight = job.weight;
@@ -448,6 +453,7 @@ const horus_job* PutJob(const Catalogue& catalogue, const JobSpec& job, Layout& 
   c.tasks = job.tasks;
   c.gpus_per_task = IsCpuOnly(job) ? HORUS_JOB_NO_GPUS : job.gpus_per_task;
   c.exclusive = job.exclusive ? 1 : 0;
+  c.sharing_mode = job.mps_chosen ? HORUS_SHARING_MPS : 0;
   c.submit_us = job.submit_us;
   c.deadline_us = job.deadline_us;
   c.tenant = layout.TextOrNull(job.tenant);

@@ -28,10 +28,10 @@ static_assert(SharingToC(SharingMode::kExclusive) == HORUS_SHARING_EXCLUSIVE);
 static_assert(SharingToC(SharingMode::kTimeSlice) == HORUS_SHARING_TIME_SLICE);
 static_assert(SharingToC(SharingMode::kMps) == HORUS_SHARING_MPS);
 static_assert(SharingToC(SharingMode::kMig) == HORUS_SHARING_MIG);
+static_assert(SharingToC(SharingMode::kTimeSliceOrMps) == HORUS_SHARING_TIME_SLICE_OR_MPS);
 
-[[nodiscard]] inline absl::StatusOr<SharingMode> SharingFromC(int32_t mode) {
-  HORUS_RETURN_IF_ERROR(
-      CheckConstant("sharing_mode", "HORUS_SHARING_*", HORUS_SHARING_EXCLUSIVE, HORUS_SHARING_MIG, mode));
+[[nodiscard]] inline absl::StatusOr<SharingMode> SharingFromC(int32_t mode, int32_t last = HORUS_SHARING_MIG) {
+  HORUS_RETURN_IF_ERROR(CheckConstant("sharing_mode", "HORUS_SHARING_*", HORUS_SHARING_EXCLUSIVE, last, mode));
   return static_cast<SharingMode>(mode - 1);
 }
 // The default, where devices are seen one by one, is slices of time.

@@ -276,6 +276,7 @@ horus_decision DecisionToC(const Decision& decision) {
   c.runner_up_cost = decision.has_runner_up ? decision.runner_up.cost : kNone;
   c.probe = decision.probe ? 1 : 0;
   c.trial = decision.trial ? 1 : 0;
+  if (decision.verdict == Verdict::kPlace && !decision.cpu_only) c.sharing_mode = SharingToC(decision.mode);
   c.sm_cap_pct = decision.sm_cap_pct;
   c.sm_cap_slowdown = decision.sm_cap_slowdown;
   c.gpu_mem_request_mib = decision.gpu_memory.request_mib;

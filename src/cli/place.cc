@@ -10,6 +10,7 @@
 #include <span>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "CLI/CLI.hpp"
 #include "absl/strings/str_cat.h"
@@ -27,6 +28,7 @@
 #include "cli/report.h"
 #include "interference/laws.h"
 #include "interference/table_model.h"
+#include "io/enforcers.h"
 #include "io/jobs_file.h"
 #include "io/placement.h"
 #include "metrics/metrics.h"
@@ -306,9 +308,11 @@ std::string PlacedColumn(const PlacementReport& placement, const Decision& decis
   } else {
     absl::StrAppend(&text, WorkText(placement, decision));
   }
+  if (decision.mode_why != ModeReason::kGiven) absl::StrAppend(&text, "; ", DescribeMode(decision));
   if (decision.sm_cap_pct > 0) {
-    absl::StrAppendFormat(&text, "; start it with CUDA_MPS_ACTIVE_THREAD_PERCENTAGE=%d, which alone makes it %s",
-                          decision.sm_cap_pct, Factor(static_cast<double>(decision.sm_cap_slowdown)));
+    absl::StrAppend(&text, "; start it with ",
+                    MpsWords({.job = {}, .mode = SharingMode::kMps, .sm_cap_pct = decision.sm_cap_pct, .memory = {}}),
+                    ", which alone makes it ", Factor(static_cast<double>(decision.sm_cap_slowdown)));
   }
   const JobSpec* job = placement.FindJob(decision.job);
   if (job != nullptr && job->alternatives.empty() &&
@@ -481,6 +485,35 @@ std::string EnginesText(const PlacementReport& placement) {
   return text;
 }
 
+// What each placed job was granted of its GPUs, in the words of that enforcer, or of all.
+std::string GrantsText(const PlacementReport& placement, const std::string& enforcer) {
+  std::string text;
+  for (const Enforcer& one : Enforcers()) {
+    if (enforcer != "all" && enforcer != one.name) continue;
+    std::string part;
+    for (const Decision& decision : placement.plan.decisions) {
+      const JobSpec* job = placement.FindJob(decision.job);
+      if (decision.verdict != Verdict::kPlace || decision.cpu_only || job == nullptr) continue;
+      const auto tasks = static_cast<int32_t>(decision.slots.back().task + 1);
+      const std::string words = one.words({.job = JobName(placement, decision.job),
+                                           .gpus = static_cast<int32_t>(decision.slots.size()) / tasks,
+                                           .mode = decision.mode,
+                                           .sm_cap_pct = decision.sm_cap_pct,
+                                           .memory = decision.gpu_memory});
+      const bool dropped = decision.sm_cap_pct > 0 && (words.empty() || !one.caps);
+      if (words.empty() && !dropped) continue;
+      absl::StrAppend(&part, "  ", JobName(placement, decision.job), "\n");
+      if (!words.empty()) absl::StrAppend(&part, "    ", absl::StrReplaceAll(words, {{"\n", "\n    "}}), "\n");
+      if (dropped)
+        absl::StrAppendFormat(&part, "    no word for its cap of %d %%: its neighbours' bounds would not hold\n",
+                              decision.sm_cap_pct);
+    }
+    if (!part.empty())
+      absl::StrAppend(&text, "\nTold to ", std::string(one.name), ": ", std::string(one.when), "\n", part);
+  }
+  return text;
+}
+
 // Per job: demand, cost terms of winner and runner-up, effects, refusal counts.
 std::string ExplainText(const PlacementReport& placement) {
   std::string text;
@@ -563,6 +596,7 @@ struct PlaceFlags {
   PlacingOptions placing;
   std::string out;
   std::string prometheus;
+  std::string enforcer;
   PageOptions page;
   bool explain = false;
   bool strict = false;
@@ -683,7 +717,8 @@ int RunPlace(const PlaceFlags& options) {
     text = PlacementJson(*placement);
   } else {
     text = DecisionsText(*placement) + SharedText(*placement) + ResizesText(*placement) + ServicesText(*placement) +
-           EnginesText(*placement) + (options.explain ? ExplainText(*placement) : "") + TotalsText(*placement);
+           EnginesText(*placement) + GrantsText(*placement, options.enforcer) +
+           (options.explain ? ExplainText(*placement) : "") + TotalsText(*placement);
     if (!options.out.empty()) text += "  written to            " + options.out + "\n";
   }
   std::fputs(text.c_str(), stdout);
@@ -703,6 +738,12 @@ Command AddPlace(CLI::App& parser) {
   AddPageOptions(*app, options->page);
   app->add_flag("--one-by-one", options->placing.one_by_one,
                 "Decide jobs in their order instead of choosing among them");
+  std::vector<std::string_view> enforcers = {"all"};
+  for (const Enforcer& one : Enforcers()) enforcers.push_back(one.name);
+  app->add_option("--enforcer", options->enforcer,
+                  "Also print what holds the jobs to their parts of GPUs, in its words: " + Listed(enforcers))
+      ->check(CLI::IsMember(std::vector<std::string>(enforcers.begin(), enforcers.end())))
+      ->type_name("NAME");
   app->add_flag("--explain", options->explain, "Print costs, effects and refusals of every decision");
   app->add_flag("--strict", options->strict, "Exit with 3 when a job finds no place");
   app->add_flag("--json", options->json, "Print JSON");

@@ -10,7 +10,7 @@
 namespace horus {
 
 std::string_view SharingModeName(SharingMode mode) {
-  constexpr std::string_view kNames[] = {"exclusive", "time-slice", "mps", "mig"};
+  constexpr std::string_view kNames[] = {"exclusive", "time-slice", "mps", "mig", "time-slice-or-mps"};
   const auto at = static_cast<size_t>(mode);
   return at < std::size(kNames) ? kNames[at] : "unknown";
 }

@@ -18,12 +18,15 @@ enum class SharingMode : uint8_t {
   kTimeSlice = 1,  // several processes take turns; memory is shared, faults are not isolated in time
   kMps = 2,        // NVIDIA Multi-Process Service: kernels of several processes run side by side
   kMig = 3,        // NVIDIA Multi-Instance GPU: fixed slices of compute units and memory
+  // Of a device that can change between these two while it is empty: its first job decides. No model sees it.
+  kTimeSliceOrMps = 4,
 };
 
+// In which jobs run.
 inline constexpr std::array<SharingMode, 4> kSharingModes = {SharingMode::kExclusive, SharingMode::kTimeSlice,
                                                              SharingMode::kMps, SharingMode::kMig};
 
-// "exclusive", "time-slice", "mps", "mig"; "unknown" for a value that is no mode.
+// "exclusive", "time-slice", "mps", "mig", "time-slice-or-mps"; "unknown" for a value that is no mode.
 [[nodiscard]] std::string_view SharingModeName(SharingMode mode);
 
 // The mode of that name; upper case, '_' and ' ' for '-' are accepted.

@@ -44,7 +44,9 @@ constexpr int kReplicaDigits = 3;  // at least; more when there are more than a 
 absl::Status ReadSharing(const YamlMap& map, SharingMode& mode) {
   // A list of MIG instances says it all.
   if (map.Has("mig")) mode = SharingMode::kMig;
-  HORUS_RETURN_IF_ERROR(map.ReadEnum("sharing", kSharingModes, SharingModeName, mode));
+  auto modes = std::to_array({SharingMode::kExclusive, SharingMode::kTimeSlice, SharingMode::kMps, SharingMode::kMig,
+                              SharingMode::kTimeSliceOrMps});
+  HORUS_RETURN_IF_ERROR(map.ReadEnum("sharing", modes, SharingModeName, mode));
   if (map.Has("mig") && mode != SharingMode::kMig) {
     return map.Find("sharing")->Expected("mig, because the key 'mig' lists instances");
   }

@@ -311,6 +311,9 @@ Json DecisionJson(const PlacementReport& placement, const Decision& decision) {
       {"gpu_memory_limit_mib", placed && decision.gpu_memory.limit_mib < kUnboundedMemMib
                                    ? Json(decision.gpu_memory.limit_mib)
                                    : Json(nullptr)},
+      {"sharing_mode",
+       placed && !decision.cpu_only ? Json(std::string(SharingModeName(decision.mode))) : Json(nullptr)},
+      {"sharing_mode_why", decision.mode_why == ModeReason::kGiven ? Json(nullptr) : Json(DescribeMode(decision))},
       {"sm_cap_slowdown", placed ? Json(ShortDouble(decision.sm_cap_slowdown)) : Json(nullptr)},
       {"sm_cap_pct", decision.sm_cap_pct > 0 ? Json(decision.sm_cap_pct) : Json(nullptr)},
       {"slowdown", placed ? Json(ShortDouble(decision.own.estimate)) : Json(nullptr)},

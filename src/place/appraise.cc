@@ -132,7 +132,7 @@ absl::StatusOr<DeviceSlowdowns> Appraiser::Now(const Cluster& cluster, NodeId id
   }
   now.slowdowns.resize(demands.size());
   if (!demands.empty()) {
-    HORUS_RETURN_IF_ERROR(model_->Predict(ContextOf(rows.states.state(rows.device_state[at])), demands, now.slowdowns));
+    HORUS_RETURN_IF_ERROR(model_->Predict(ContextOf(rows.SettledAt(at)), demands, now.slowdowns));
   }
   return now;
 }

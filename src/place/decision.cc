@@ -114,6 +114,36 @@ void TellInPlan(std::span<Decision> decisions) {
   }
 }
 
+std::shared_ptr<JobSpec> AsDecided(const JobSpec& job, const Decision& decision) {
+  if (job.sm_cap_pct == decision.sm_cap_pct && job.mps_chosen == decision.mps_chosen) return nullptr;
+  auto run = std::make_shared<JobSpec>(job);
+  run->sm_cap_chosen |= job.sm_cap_pct != decision.sm_cap_pct;
+  run->sm_cap_pct = decision.sm_cap_pct;
+  run->mps_chosen = decision.mps_chosen;
+  return run;
+}
+
+std::string DescribeMode(const Decision& decision) {
+  const char* mode = decision.mode == SharingMode::kMps ? "under MPS" : "by time slicing";
+  const auto gains = [&](const char* beside) {
+    return Formatted("%s: %s adds %.2f jobs' work by time slicing, %.2f under MPS", mode, beside,
+                     decision.mode_gains[0], decision.mode_gains[1]);
+  };
+  switch (decision.mode_why) {
+    case ModeReason::kGiven:
+      return "";
+    case ModeReason::kCap:
+      return Formatted("%s: caps need it", mode);
+    case ModeReason::kAlone:
+      return Formatted("%s: nobody comes beside it", mode);
+    case ModeReason::kWaiting:
+      return gains("one of those who wait");
+    case ModeReason::kCopy:
+      return gains("a copy of it");
+  }
+  return "";
+}
+
 bool IsTrial(std::span<const Slowdown> tenants) {
   double work = 0;
   for (const Slowdown& tenant : tenants) work += 1 / static_cast<double>(tenant.upper);
@@ -141,8 +171,10 @@ std::string DescribeDecision(const Decision& decision, const Catalogue* catalogu
                                   ? ""
                                   : Formatted(" Jobs placed after it in this plan slow it to %.3g (at most %.3g).",
                                               decision.in_plan.estimate, decision.in_plan.upper);
-    return Formatted("Placed on %s device %d%s%s%s%s%s%s%s", node, first.device, more, DescribeCompany(decision), later,
-                     way, cap, probe, trial);
+    const std::string mode =
+        decision.mode_why == ModeReason::kGiven ? "" : Formatted(" Runs %s.", DescribeMode(decision));
+    return Formatted("Placed on %s device %d%s%s%s%s%s%s%s%s", node, first.device, more, DescribeCompany(decision),
+                     later, way, cap, mode, probe, trial);
   }
   if (decision.reason == Reason::kNone) return "Deferred: does not fit now.";
   if (decision.reason == Reason::kPassedOver) {

@@ -71,6 +71,15 @@ struct NearestMiss {
   friend bool operator==(const NearestMiss&, const NearestMiss&) = default;
 };
 
+// Why a job's devices, which could have either mode, have theirs.
+enum class ModeReason : uint8_t {
+  kGiven = 0,    // they could not, or others are there
+  kCap = 1,      // caps need MPS
+  kAlone = 2,    // nobody comes beside the job
+  kWaiting = 3,  // beside those who wait more work is done so (Decision::mode_gains)
+  kCopy = 4,     // nobody waits: the same beside a copy of itself
+};
+
 struct Decision {
   JobId job = 0;
   Verdict verdict = Verdict::kReject;
@@ -83,18 +92,23 @@ struct Decision {
   PricedPlace winner;             // valid when placed
   PricedPlace runner_up;          // the next best place; valid when has_runner_up
   bool has_runner_up = false;
-  bool spans_nodes = false;                                 // a gang that no single node can hold
-  bool cpu_only = false;                                    // a job without GPUs
-  bool predicted_never = false;                             // deferred, although even the empty cluster would refuse
-                                                            // it: by a prediction alone
-  int32_t alternative = -1;                                 // position of the way to run that was chosen or refused;
-                                                            // -1 = the job states no alternatives
-  double relative_speed = 1;                                // when placed: alone there / on its fastest listed type
-  int64_t cpu_milli = 0;                                    // when placed: what each task holds, its request or what
-  int64_t mem_mib = 0;                                      // a synergy policy grants
-  GpuMemory gpu_memory;                                     // when placed: per GPU, the most over its devices
-  float sm_cap_slowdown = 1;                                // by its cap alone, which `own` does not count
-  int32_t sm_cap_pct = 0;                                   // when placed: of the job there (JobSpec); 0 = no cap
+  bool spans_nodes = false;                    // a gang that no single node can hold
+  bool cpu_only = false;                       // a job without GPUs
+  bool predicted_never = false;                // deferred, although even the empty cluster would refuse
+                                               // it: by a prediction alone
+  int32_t alternative = -1;                    // position of the way to run that was chosen or refused;
+                                               // -1 = the job states no alternatives
+  double relative_speed = 1;                   // when placed: alone there / on its fastest listed type
+  int64_t cpu_milli = 0;                       // when placed: what each task holds, its request or what
+  int64_t mem_mib = 0;                         // a synergy policy grants
+  GpuMemory gpu_memory;                        // when placed: per GPU, the most over its devices
+  float sm_cap_slowdown = 1;                   // by its cap alone, which `own` does not count
+  int32_t sm_cap_pct = 0;                      // when placed: of the job there (JobSpec); 0 = no cap
+  SharingMode mode = SharingMode::kExclusive;  // when placed: of its devices
+  ModeReason mode_why = ModeReason::kGiven;
+  bool mps_chosen = false;                                  // of the job there (JobSpec)
+  std::array<float, 2> mode_gains = {};                     // of kWaiting and kCopy: work that one more there adds, on
+                                                            // average, by time slicing and under MPS
   bool probe = false;                                       // placed alone because its demand there is unknown; the
                                                             // action's job is then exclusive
   bool trial = false;                                       // shares where that pays by expectation but not by the
@@ -110,6 +124,12 @@ struct Decision {
 
 // Raises Decision::in_plan of those whom other jobs of the plan slow, by the effects of all. Of plans that only place.
 void TellInPlan(std::span<Decision> decisions);
+
+// The job as the decision lets it run, under a cap or in a mode; null where it is that already.
+[[nodiscard]] std::shared_ptr<JobSpec> AsDecided(const JobSpec& job, const Decision& decision);
+
+// In a few words; "" of kGiven.
+[[nodiscard]] std::string DescribeMode(const Decision& decision);
 
 // Whether at least two tenants of a device do less work, by their upper bounds, than one of them alone. All tenants
 // count alike.

@@ -230,6 +230,7 @@ absl::Status Engine::Start(const Cluster& cluster, std::optional<std::span<const
 }
 
 absl::Status Engine::Follow(const Cluster& cluster, std::optional<std::span<const NodeId>> subset) {
+  my_.waiting.clear();
   HORUS_RETURN_IF_ERROR(my_.SelectNodes(cluster, subset));
   my_.ledger.Follow(cluster);
   return absl::OkStatus();
@@ -269,6 +270,10 @@ absl::Status Engine::Find(const JobView& view, const std::vector<uint32_t>* node
                         /*why=*/false);
 }
 
+void Engine::SetWaiting(std::span<const JobSpec* const> jobs) {
+  my_.waiting.assign(jobs.begin(), jobs.begin() + static_cast<ptrdiff_t>(std::min(jobs.size(), kMostWaiting)));
+}
+
 absl::Status Engine::GoOn() const { return my_.GoOn(); }
 
 absl::Status Engine::Price(const JobView& view, Placement& placement) {
@@ -282,6 +287,7 @@ absl::StatusOr<Decision> Engine::Explain(const JobView& view, const SearchResult
   decision.cpu_only = IsCpuOnly(*view.job);
   my_.scorer.SetJob(view);
   HORUS_RETURN_IF_ERROR(my_.explainer.Placed(my_.ledger, view, found, decision));
+  HORUS_RETURN_IF_ERROR(my_.ChooseMode(view, found.best.slots, decision));
   return decision;
 }
 
@@ -319,7 +325,8 @@ absl::StatusOr<ResidentMover::Outcome> ResidentMover::Move(JobId id, double cost
   Ledger& ledger = engine_.ledger();
   const ClusterRows& rows = cluster_.rows();
   const JobRow& row = rows.jobs[rows.RowOfJob(id)];
-  auto job = std::make_shared<const JobSpec>(rows.SpecOf(row));
+  const auto job = std::make_shared<const JobSpec>(rows.SpecOf(row));
+  std::shared_ptr<const JobSpec> there = job;
   const PlacedSlots from = row.slots;
   const Slots was = SlotsOf(ledger, from);
   double here = 0, left = 0, before = 0, after = 0;
@@ -334,9 +341,10 @@ absl::StatusOr<ResidentMover::Outcome> ResidentMover::Move(JobId id, double cost
   double gain = 0;
   if (decision.verdict == Verdict::kPlace && decision.slots != was) {
     const PlacedSlots to = engine_.found().best.slots;
+    if (std::shared_ptr<const JobSpec> decided = AsDecided(*job, decision)) there = std::move(decided);
     HORUS_RETURN_IF_ERROR(meter_.OfSlots(ledger, to, before));
     meter_.KnowAt(*job, to);
-    ledger.Place(*job, to);
+    ledger.Place(*there, to);
     HORUS_RETURN_IF_ERROR(meter_.OfSlots(ledger, to, after));
     gain = (left - here) + (after - before);  // what the two have in common cancels
     outcome.moved = accepts(gain);
@@ -353,7 +361,7 @@ absl::StatusOr<ResidentMover::Outcome> ResidentMover::Move(JobId id, double cost
   plan.work_after += gain;
   plan.moves.push_back(
       {.kind = ActionKind::kMigrate, .job = id, .from = was, .to = decision.slots, .gain = gain, .cost = cost});
-  plan.actions.push_back({ActionKind::kMigrate, std::move(job), decision.slots});
+  plan.actions.push_back({ActionKind::kMigrate, std::move(there), decision.slots});
   plan.decisions.push_back(decision);
   return outcome;
 }

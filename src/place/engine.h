@@ -132,6 +132,9 @@ class Engine {
   [[nodiscard]] const SearchResult& found() const;
   // The same without a word about refusals; `nodes`: rows, ascending id, null = all that are considered.
   [[nodiscard]] absl::Status Find(const JobView& view, const std::vector<uint32_t>* nodes, SearchResult& found);
+  // Some of those who are decided after the next one; forgotten by Start and Follow. A mode is chosen for them where a
+  // device can have either.
+  void SetWaiting(std::span<const JobSpec* const> jobs);
   // For long work without them: CANCELLED where the placer's GoOnFn says so.
   [[nodiscard]] absl::Status GoOn() const;
   // The policy's price of the placement's slots; of jobs that are not priced by node.

@@ -145,6 +145,9 @@ absl::Status Placer::Impl::PlanJobs(std::span<const JobSpec> jobs, std::span<con
     }
     ChosenWay choice;
     const JobSpec& job = jobs[order[i]];
+    waiting.clear();
+    for (const uint32_t next : order.subspan(i + 1).first(std::min(order.size() - i - 1, kMostWaiting)))
+      waiting.push_back(&jobs[next]);
     if (host != nullptr && host->Chooses(job)) {
       HORUS_RETURN_IF_ERROR(host->Choose(job, choice));
     } else {
@@ -223,6 +226,7 @@ JobSpec CertainOf(const JobSpec& job) {
     Demand& demand = entry.demand;
     if (!IsOnlyPredicted(demand)) continue;
     demand.step_time_us = {1, 1};  // no latency is too long
+    if (demand.slowdown_bound > kNeverServed && demand.slowdown_bound < 1) demand.slowdown_bound = 0;
     if ((demand.flags & kDemandTooLarge) == 0) demand.mem_mib = {};
   }
   return certain;
@@ -274,7 +278,7 @@ absl::Status Placer::Impl::PlaceCapped(const JobView& view, Decision& decision) 
   const auto refused_by = [&](Reason reason) { return result.refused[static_cast<size_t>(reason)] > 0; };
   const bool by_sharing = options.terse || refused_by(Reason::kSlowdownNeighbour) || refused_by(Reason::kSlowdownOwn) ||
                           refused_by(Reason::kPolicy);
-  if (!by_sharing || !scorer.model().knows_caps() || job.sm_cap_pct > 0 || job.exclusive || GpuCount(job) != 1) {
+  if (!by_sharing || !scorer.model().knows_caps() || job.sm_cap_pct > 0 || job.exclusive || IsCpuOnly(job)) {
     return absl::OkStatus();
   }
   SearchResult whole = std::exchange(result, SearchResult());
@@ -292,11 +296,96 @@ absl::Status Placer::Impl::PlaceCapped(const JobView& view, Decision& decision) 
     HORUS_RETURN_IF_ERROR(search.Run(ledger, capped_view, selected(), result, /*why=*/false));
     if (result.best.slots.empty()) continue;
     HORUS_RETURN_IF_ERROR(explainer.Placed(ledger, capped_view, result, decision));
-    if (decision.sm_cap_slowdown * decision.own.estimate <= static_cast<float>(most)) return absl::OkStatus();
+    const bool pays =
+        GpuCount(job) == 1 || !scorer.policy().maximises_work() || explainer.GangPays(capped_view, result, decision);
+    if (pays && decision.sm_cap_slowdown * decision.own.estimate <= static_cast<float>(most))
+      return ChooseMode(capped_view, result.best.slots, decision);
     decision = asked;
   }
   result = std::move(whole);
   scorer.SetJob(view);
+  return absl::OkStatus();
+}
+
+absl::Status Placer::Impl::GainOf(const JobSpec& next, uint32_t device, double& gain) {
+  gain = 0;
+  const JobView view = ViewJob(next, options.probe_outside);
+  if (IsCpuOnly(next) || BarsFrom(ledger, device, view) != Reason::kNone) return absl::OkStatus();
+  Evaluation evaluation;
+  scorer.SetJob(view);
+  HORUS_RETURN_IF_ERROR(scorer.Evaluate(ledger.states(), ledger.state_id(device), evaluation));
+  if (evaluation.verdict.reason != Reason::kNone) return absl::OkStatus();
+  const DeviceCandidate& candidate = evaluation.candidate;
+  for (size_t i = 0; i < candidate.after.size(); ++i) {
+    const TenantClass& tenant = *candidate.tenants[i];
+    const auto share = [&](const Slowdown& slowed) { return 1 / WorkSlowdown(tenant.demand, slowed.estimate); };
+    gain += static_cast<double>(tenant.worth) *
+            (share(candidate.after[i]) - (i < candidate.residents() ? share(candidate.before[i]) : 0));
+  }
+  gain = std::max(gain, 0.0);
+  return absl::OkStatus();
+}
+
+// Either mode is tried with those who wait, or else a copy of the job, beside it.
+absl::Status Placer::Impl::GainsBeside(const JobView& view, std::span<const PlacedSlot> slots, uint32_t device,
+                                       Decision& decision) {
+  std::vector<const JobSpec*> others = waiting;
+  if (others.empty()) others.push_back(view.job);
+  decision.mode_why = waiting.empty() ? ModeReason::kCopy : ModeReason::kWaiting;
+  const size_t mark = ledger.Mark();
+  absl::Status status;
+  for (const bool mps : {false, true}) {
+    JobSpec first = *view.job;
+    first.mps_chosen = mps;
+    ledger.Place(first, slots);
+    double total = 0;
+    for (const JobSpec* other : others) {
+      JobSpec next = *other;
+      double gain = 0;
+      if (status.ok()) status = GainOf(next, device, gain);
+      for (size_t i = 0; mps && options.sm_caps && gain == 0 && next.sm_cap_pct == 0 && i < kSmCapsPct.size(); ++i) {
+        JobSpec capped = next;
+        capped.sm_cap_pct = kSmCapsPct[i];
+        if (status.ok()) status = GainOf(capped, device, gain);
+      }
+      total += gain;
+    }
+    ledger.UndoTo(mark);
+    decision.mode_gains[mps ? 1 : 0] = static_cast<float>(total / static_cast<double>(others.size()));
+  }
+  scorer.SetJob(view);
+  return status;
+}
+
+absl::Status Placer::Impl::ChooseMode(const JobView& view, std::span<const PlacedSlot> slots, Decision& decision) {
+  std::optional<uint32_t> empty;
+  bool settled = false, can_either = false;
+  for (const PlacedSlot& slot : slots) {
+    if (slot.device == kNoDevice) return absl::OkStatus();
+    const SharingMode mode = ledger.state(ledger.device_of(slot)).mode;
+    if (mode == SharingMode::kTimeSliceOrMps) {
+      empty = ledger.device_of(slot);
+    } else {
+      decision.mode = mode;
+      settled = true;
+    }
+    can_either |=
+        mode != SharingMode::kTimeSlice &&
+        ledger.spec(slot.node_row).devices[static_cast<size_t>(slot.device)].mode == SharingMode::kTimeSliceOrMps;
+  }
+  if (empty && !settled) {
+    decision.mode = SharingMode::kTimeSlice;  // of equals: a fault of one job does not end the others
+    if (view.job->sm_cap_pct > 0) {
+      decision.mode_why = ModeReason::kCap;
+      decision.mode = SharingMode::kMps;
+    } else if (decision.probe || rounds != nullptr || view.On(ledger.state(*empty).type)->tenant.exclusive) {
+      decision.mode_why = ModeReason::kAlone;
+    } else {
+      HORUS_RETURN_IF_ERROR(GainsBeside(view, slots, *empty, decision));
+      if (decision.mode_gains[1] > decision.mode_gains[0]) decision.mode = SharingMode::kMps;
+    }
+  }
+  decision.mps_chosen = can_either && decision.mode == SharingMode::kMps;
   return absl::OkStatus();
 }
 
@@ -317,8 +406,10 @@ absl::StatusOr<Decision> Placer::Impl::Decide(const JobView& view, bool sm_caps)
   if (!result.best.slots.empty()) {
     HORUS_RETURN_IF_ERROR(explainer.Placed(ledger, view, result, decision));
     decision.probe = IsProbe(*view.job, result.best.slots.front());
-    if (GpuCount(*view.job) == 1 || !scorer.policy().maximises_work() || explainer.GangPays(view, result, decision))
+    if (GpuCount(*view.job) == 1 || !scorer.policy().maximises_work() || explainer.GangPays(view, result, decision)) {
+      HORUS_RETURN_IF_ERROR(ChooseMode(view, result.best.slots, decision));
       return decision;
+    }
     const auto declined = static_cast<uint32_t>(result.best.slots.size());
     result = SearchResult();
     result.refused[static_cast<size_t>(Reason::kPolicy)] = declined;
@@ -346,10 +437,9 @@ absl::Status Placer::Impl::DecideWay(const JobSpec& way, ChosenWay& choice) {
   HORUS_ASSIGN_OR_RETURN(choice.decision, Decide(way_view, options.sm_caps));
   if (choice.decision.verdict != Verdict::kPlace) return DecideByExpectation(way, choice);
   choice.slots = std::move(result.best.slots);
-  choice.job = std::make_shared<JobSpec>(way);
+  choice.job = AsDecided(way, choice.decision);
+  if (choice.job == nullptr) choice.job = std::make_shared<JobSpec>(way);
   if (choice.decision.probe) choice.job->exclusive_chosen = !std::exchange(choice.job->exclusive, true);
-  choice.job->sm_cap_chosen = way.sm_cap_pct != choice.decision.sm_cap_pct;
-  choice.job->sm_cap_pct = choice.decision.sm_cap_pct;
   return absl::OkStatus();
 }
 
@@ -373,6 +463,7 @@ absl::Status Placer::Impl::DecideByExpectation(const JobSpec& way, ChosenWay& ch
   choice.decision = {.job = way.id};
   HORUS_RETURN_IF_ERROR(explainer.Placed(ledger, way_view, result, choice.decision));
   choice.decision.probe = true;
+  HORUS_RETURN_IF_ERROR(ChooseMode(way_view, result.best.slots, choice.decision));
   choice.slots = std::move(result.best.slots);
   // Its bound stays unknown: who asks what the job stated plans it alone again, and not with what is expected as bound.
   choice.job = std::make_shared<JobSpec>(std::move(alone));

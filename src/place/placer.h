@@ -36,6 +36,9 @@ enum class HostGrants : uint8_t {
 // The caps that PlacerOptions::sm_caps chooses from; a handful, so that devices stay alike. Chosen.
 inline constexpr std::array<int32_t, 5> kSmCapsPct = {70, 50, 30, 20, 10};
 
+// Of those who wait, how many are tried beside a job whose device can have either mode. Chosen.
+inline constexpr size_t kMostWaiting = 16;
+
 struct PlacerOptions {
   double slowdown_bound = 0;         // for jobs without their own; 0 = the policy's default; infinity = none
   int32_t max_tenants = 3;           // per device that states none (Horus, TPDS 2022: at most 3)
@@ -47,7 +50,7 @@ struct PlacerOptions {
   double gpu_price = 0.5;        // of jobs with alternatives: work that each GPU must bring, as a share of what one
                                  // brings in the most efficient way; 0 = GPUs are free (docs/place.md)
   HostGrants host_grants = HostGrants::kResize;
-  bool sm_caps = false;         // a job of one GPU that its neighbours' bounds refuse may go beside them under a cap
+  bool sm_caps = false;         // a job that its neighbours' bounds refuse may go beside them under a cap
                                 // (JobSpec::sm_cap_pct), if whoever starts it sets that: MPS
   bool probe_outside = false;   // a demand outside what the predictor knows, and not measured, runs alone first
   uint32_t max_candidates = 0;  // jobs of one GPU, among all nodes: price so many devices, drawn by seed and job, and

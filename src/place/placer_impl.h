@@ -79,6 +79,11 @@ struct Placer::Impl {
   absl::Status DecideByExpectation(const JobSpec& way, ChosenWay& choice);
   // Of a job that was refused, with why in `result`: under a cap, where that helps.
   absl::Status PlaceCapped(const JobView& view, Decision& decision);
+  // Of a placed job: the mode of its devices, chosen where they can have either.
+  absl::Status ChooseMode(const JobView& view, std::span<const PlacedSlot> slots, Decision& decision);
+  absl::Status GainsBeside(const JobView& view, std::span<const PlacedSlot> slots, uint32_t device, Decision& decision);
+  // The work that `next` adds on the device; 0 where it does not come.
+  absl::Status GainOf(const JobSpec& next, uint32_t device, double& gain);
   // Refuses what only MakePlan decides: ways to run, and probes.
   absl::Status CheckSettled(const JobSpec& job) const;
   // The way of most worth among those that can be placed; ties go to the first.
@@ -126,7 +131,8 @@ struct Placer::Impl {
   std::vector<uint32_t> nodes;    // rows of the subset, ascending id
   uint32_t excluded_devices = 0;  // of nodes outside the subset
   uint32_t excluded_nodes = 0;
-  JobView way_view, capped_view;  // of the way that was decided last: the next one uses its memory
+  std::vector<const JobSpec*> waiting;  // some of those who are decided next: a mode is chosen for them
+  JobView way_view, capped_view;        // of the way that was decided last: the next one uses its memory
   SearchResult result;
   IdMap<Decision> emptied_decisions;   // by JobView::request, for all nodes of the emptied ledger as it is
   uint64_t emptied_at = 0;             // Ledger::changes() of the emptied ledger then

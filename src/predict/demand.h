@@ -83,6 +83,9 @@ struct Demand {
 
 [[nodiscard]] std::string_view TraitName(Trait trait);
 
+// Slowdown bound of a service whose engine does not run on the GPU type, whatever the load:
+// below any that a prediction gives.
+inline constexpr float kNeverServed = 0.001F;
 // Whether memory and step time are no more than predicted: no ground to turn a job away for good.
 [[nodiscard]] inline bool IsOnlyPredicted(const Demand& demand) { return (demand.flags & kDemandPredicted) != 0; }
 

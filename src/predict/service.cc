@@ -58,7 +58,7 @@ constexpr double kMostSlowdown = static_cast<double>(kMaxDemandSlowdown);
 // A service gets cache and admits requests for this slowdown, or as far as its promises reach: bounds of two jobs on a
 // GPU are mostly below it. One that promises nothing is slowed no further than the other. Both chosen.
 constexpr double kPlannedSlowdown = 6, kUnpromisedSlowdown = 2;
-constexpr double kLeastBusy = 1e-6, kLeastShare = 0.001;
+constexpr double kLeastBusy = 1e-6, kLeastShare = 0.002;
 constexpr float kMostDuty = 0.999F;  // of independent users: some time nobody is there (KeepsWork)
 constexpr int kHalvings = 40;
 
@@ -557,7 +557,7 @@ absl::StatusOr<std::vector<Service>> PredictServices(const Predictor& predictor,
     if (service.verdict != ServiceVerdict::kNoRoom && !WhyNot(run, *gpu).empty()) {
       service.verdict = ServiceVerdict::kUnsupported;
       service.most_requests_per_s = 0;
-      service.largest_slowdown = kLeastShare;  // so that no place is found
+      service.largest_slowdown = static_cast<double>(kNeverServed);
     }
     HORUS_ASSIGN_OR_RETURN(const JobProfile typical, analyse(service.running, 1, HeldTokens(load)));
     Demand& demand = service.demand;

@@ -128,6 +128,19 @@ class Place(Files):
         shadow = json.loads(run("shadow", *asked[1:], "--log", log, "--sm-caps")[1])  # ours is capped there too
         self.assertEqual((shadow["theirs"]["beyond_bound"], shadow["ours"]["beyond_bound"]), (1, 0))
 
+    def test_a_mode_and_who_is_told_are_said(self):
+        cluster = self.write("either.yaml", "version: 1\nnodes:\n  - {name: n, cpu_cores: 8, memory_gib: 64, "
+                             "gpus: [{type: v100-sxm2-16gb, count: 1, sharing: time-slice-or-mps}]}\n")
+        jobs = self.jobs("  - {name: j, sm_cap_pct: 30, demand: {any: {gpu_util_pct: 30, gpu_memory_gib: 2}}}\n")
+        asked = ("place", "--cluster", cluster, "--jobs", jobs)
+        decision = json.loads(run(*asked, "--json")[1])["decisions"][0]
+        self.assertEqual(decision["sharing_mode"], "mps")
+        self.assertIn("cap", decision["sharing_mode_why"])
+        told = run(*asked, "--enforcer", "all")[1]
+        self.assertIn("CUDA_MPS_ACTIVE_THREAD_PERCENTAGE=30 CUDA_MPS_PINNED_DEVICE_MEM_LIMIT=0=2048M", told)
+        self.assertIn("no word for its cap", told)  # of KAI
+        self.assertNotIn("gpucores", run(*asked, "--enforcer", "kai")[1])
+
     def test_cores_follow_what_jobs_say_of_them(self):
         job = "  - {name: %s, demand: {any: {gpu_util_pct: 30, gpu_memory_gib: 2}}, sensitivity: %s}\n"
         cells = "[{cpu_cores: 4, memory_gib: 1, speed: 1}, {cpu_cores: 6, memory_gib: 1, speed: 1.5}]"

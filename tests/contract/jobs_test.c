@@ -257,6 +257,51 @@ static void AChosenCapIsNoStatedOne(void) {
   horus_cluster_free(cluster);
 }
 
+static int32_t mode_of(const horus_cluster* cluster) {
+  horus_device_info info = HORUS_DEVICE_INFO_INIT;
+  CHECK_OK(horus_cluster_get_device(cluster, 1, 0, &info, 0, NULL, NULL, &error));
+  return info.sharing_mode;
+}
+
+static void AModeIsChosenToldAndAdopted(void) {
+  const char* const types[1] = {"a100-80gb"};
+  const int32_t modes[1] = {HORUS_SHARING_TIME_SLICE_OR_MPS};
+  const uint64_t nodes[1] = {1};
+  const uint32_t devices[1] = {0};
+  horus_placer_options options = HORUS_PLACER_OPTIONS_INIT;
+  horus_node node = HORUS_NODE_INIT;
+  horus_cluster* cluster = cluster_of(0);
+  horus_placer* placer = placer_with(&options);
+  horus_decision decision;
+  int32_t reason;
+  given_job given;
+  node.id = 1;
+  node.device_count = 1;
+  node.cpu_milli = 64000;
+  node.mem_mib = 65536;
+  node.gpu_types = types;
+  node.sharing_modes = modes;
+  CHECK_OK(horus_cluster_add_node(cluster, &node, &error));
+  CHECK(mode_of(cluster) == HORUS_SHARING_TIME_SLICE_OR_MPS);
+  give_job(&given, 1, 10, 2000);
+  given.job.exclusive = 1;
+  decision = place(placer, cluster, &given);
+  CHECK(decision.sharing_mode == HORUS_SHARING_TIME_SLICE && mode_of(cluster) == HORUS_SHARING_TIME_SLICE);
+  CHECK_OK(horus_cluster_release(cluster, 1, &error));
+  given.job.exclusive = 0;
+  given.job.sharing_mode = HORUS_SHARING_MIG;
+  CHECK_MESSAGE(HORUS_ERR_INVALID_ARGUMENT, "sharing_mode",
+                horus_cluster_adopt(cluster, &given.job, 1, nodes, devices, NULL, &reason, &error));
+  given.job.sharing_mode = HORUS_SHARING_MPS;
+  CHECK_OK(horus_cluster_adopt(cluster, &given.job, 1, nodes, devices, NULL, &reason, &error));
+  CHECK(reason == HORUS_REASON_NONE && mode_of(cluster) == HORUS_SHARING_MPS);
+  give_job(&given, 2, 10, 2000);
+  CHECK_OK(horus_cluster_adopt(cluster, &given.job, 1, nodes, devices, NULL, &reason, &error));
+  CHECK(reason == HORUS_REASON_SHARING_MODE && mode_of(cluster) == HORUS_SHARING_MPS);
+  horus_placer_free(placer);
+  horus_cluster_free(cluster);
+}
+
 static void CountsOfTasksSayWhatMayBeGiven(void) {
   horus_cluster* cluster = cluster_of(1);
   horus_placer* placer = placer_of("first-fit");
@@ -462,6 +507,7 @@ int main(void) {
   WhatIsExpectedIsNoStatedBound();
   ACapIsStatedKeptAndTold();
   AChosenCapIsNoStatedOne();
+  AModeIsChosenToldAndAdopted();
   JobsOfUnknownMemoryRunAlone();
   CountsOfTasksSayWhatMayBeGiven();
   TheWayWorthMostIsTaken();

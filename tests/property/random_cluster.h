@@ -48,7 +48,7 @@ inline NodeSpec RandomNode(Random& random, NodeId id) {
   node.rack = random.Below(3);
   if (random.OneIn(2)) node.labels = {{"zone", random.OneIn(2) ? "a" : "b"}};
   const size_t type = random.Below(kTypes.size());
-  const auto mode = static_cast<SharingMode>(random.Below(4));
+  const auto mode = static_cast<SharingMode>(random.Below(5));
   const size_t count = 1 + random.Below(4);
   for (size_t i = 0; i < count; ++i) {
     DeviceSpec device{.type = TypeAt(type), .mode = mode == SharingMode::kMig ? SharingMode::kTimeSlice : mode};

@@ -561,6 +561,13 @@ absl::StatusOr<SimResult> Simulate(const Trace& trace, std::span<const ProfileDe
     return InvalidArgument("simulation: expected a cluster and a queue without jobs, found %d and %d",
                            cluster.job_count(), queue.size());
   }
+  for (const NodeId node : cluster.NodeIds()) {
+    for (const DeviceSpec& device : cluster.Node(node)->spec.devices) {
+      if (device.mode != SharingMode::kTimeSliceOrMps) continue;
+      return Unimplemented("simulation: node %d: expected devices of one sharing mode, found %s", node,
+                           std::string(SharingModeName(device.mode)));
+    }
+  }
   return SimRun(trace, beliefs, truth, cluster, queue, placer, options, observer).Go();
 }
 

@@ -270,7 +270,7 @@ absl::Status Placer::Impl::Grants::SetBeside(const Holder& holder, HostUser& use
       if (one.job != holder.spec->id) demands.push_back(&my_.ledger.states().tenant(one.tenant).demand);
     }
     std::vector<Slowdown> slowdowns(demands.size());
-    HORUS_RETURN_IF_ERROR(my_.scorer.model().Predict({row.type, row.mode, row.compute_share}, demands, slowdowns));
+    HORUS_RETURN_IF_ERROR(my_.scorer.model().Predict(ContextOf(row), demands, slowdowns));
     user.slowdown = std::max(user.slowdown, static_cast<double>(slowdowns.front().estimate));
   }
   return absl::OkStatus();

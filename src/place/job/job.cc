@@ -343,6 +343,7 @@ bool AloneByExpectation(JobSpec& job) {
 JobSpec StatedOf(JobSpec job) {
   if (std::exchange(job.sm_cap_chosen, false)) job.sm_cap_pct = 0;
   if (std::exchange(job.exclusive_chosen, false)) job.exclusive = false;
+  job.mps_chosen = false;
   return job;
 }
 

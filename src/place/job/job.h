@@ -99,6 +99,7 @@ struct JobSpec {
   bool spread_tasks = false;                 // at most one task a node
   bool sm_cap_chosen = false;                // by the placer, not stated; as the next, StatedOf takes it back
   bool exclusive_chosen = false;             // of a probe
+  bool mps_chosen = false;                   // runs under MPS on devices that can have either mode; as the two before
   std::vector<JobAlternative> alternatives;  // ways to run it; tasks, GPUs and demands above are then not stated
   friend bool operator==(const JobSpec&, const JobSpec&) = default;
 };
@@ -221,6 +222,8 @@ using Slots = absl::InlinedVector<Slot, 1>;  // most jobs take one device
 
 // A job without GPUs takes one slot a task, whose device is kNoDevice.
 [[nodiscard]] inline bool IsCpuOnly(const JobSpec& job) { return job.gpus_per_task == 0; }
+// On a device that can have either mode.
+[[nodiscard]] inline bool RunsUnderMps(const JobSpec& job) { return job.mps_chosen || job.sm_cap_pct > 0; }
 [[nodiscard]] inline int32_t SlotsPerTask(const JobSpec& job) { return IsCpuOnly(job) ? 1 : job.gpus_per_task; }
 [[nodiscard]] inline int32_t SlotCount(const JobSpec& job) { return job.tasks * SlotsPerTask(job); }
 

@@ -39,12 +39,12 @@ namespace horus {
                gpu_mem_limit_mib, sm_cap_pct, cpu_milli, mem_mib, storage_mb_s, stated_cpu_milli, stated_mem_mib,
                sensitivity, slowdown_bound, slowdown_confidence, priority, weight, submit_us, deadline_us,
                request_rate_hz, latency_bound_us, demands, node_selector, groups, avoid_groups, spread_tasks,
-               sm_cap_chosen, exclusive_chosen, alternatives] = job;
+               sm_cap_chosen, exclusive_chosen, mps_chosen, alternatives] = job;
   return std::tie(tenant, kind, tasks, gpus_per_task, gpu_milli, exclusive, share, gpu_mem_request_mib,
                   gpu_mem_limit_mib, sm_cap_pct, cpu_milli, mem_mib, storage_mb_s, stated_cpu_milli, stated_mem_mib,
                   sensitivity, slowdown_bound, slowdown_confidence, priority, weight, request_rate_hz, latency_bound_us,
                   demands, node_selector, groups, avoid_groups, spread_tasks, sm_cap_chosen, exclusive_chosen,
-                  alternatives);
+                  mps_chosen, alternatives);
 }
 
 }  // namespace horus

@@ -50,6 +50,8 @@ class Batcher {
   absl::Status Replay(const Outcome& first, std::span<const BatchPlace> moved, Outcome& outcome);
   absl::Status PutBack(size_t at, const Placement& place, Outcome& outcome);
   absl::Status Decide(size_t at, Outcome& outcome);
+  // Those after it wait (Engine::SetWaiting).
+  void LetWait(size_t at);
   absl::Status Take(size_t at, const Placement& place, Decision decision, Outcome& outcome) {
     return Take(at, views_[at], place, std::move(decision), outcome);
   }
@@ -67,12 +69,18 @@ class Batcher {
   WorkMeter meter_;
   std::vector<JobView> views_;  // in planning order
   std::vector<uint32_t> movable_;
+  std::vector<bool> fixed_;              // in the one-by-one plan run in a way that was chosen for the place
+  std::vector<const JobSpec*> waiting_;  // scratch
 };
 
-absl::Status Batcher::Take(size_t at, const JobView& view, const Placement& place, Decision decision,
+absl::Status Batcher::Take(size_t at, const JobView& given, const Placement& place, Decision decision,
                            Outcome& outcome) {
   Ledger& ledger = engine_.ledger();
   double gain = 0;
+  std::shared_ptr<const JobSpec> decided = AsDecided(*given.job, decision);
+  const JobView other = decided != nullptr ? ViewJob(*decided) : JobView();
+  const JobView& view = decided != nullptr ? other : given;
+  if (decided != nullptr) outcome.jobs[at] = std::move(decided);
   meter_.Know(*view.job);
   if (GpuCount(*view.job) == 1) {
     const uint32_t device = ledger.device_of(place.slots[0]);
@@ -97,7 +105,14 @@ absl::Status Batcher::Take(size_t at, const JobView& view, const Placement& plac
   return absl::OkStatus();
 }
 
+void Batcher::LetWait(size_t at) {
+  waiting_.clear();
+  for (size_t i = at + 1; i < views_.size() && waiting_.size() < kMostWaiting; ++i) waiting_.push_back(views_[i].job);
+  engine_.SetWaiting(waiting_);
+}
+
 absl::Status Batcher::Decide(size_t at, Outcome& outcome) {
+  LetWait(at);
   const JobView& view = views_[at];
   Decision& decision = outcome.decisions[at];
   if (!engine_.IsOpen(*view.job)) {
@@ -122,8 +137,8 @@ absl::Status Batcher::Select(Outcome& outcome, bool& enough) {
   while (true) {
     HORUS_ASSIGN_OR_RETURN(std::optional<Selection::Chosen> chosen, selection.Next());
     if (!chosen) break;
+    outcome.jobs[chosen->at] = chosen->job;
     HORUS_RETURN_IF_ERROR(Take(chosen->at, chosen->view, chosen->place, std::move(chosen->decision), outcome));
-    outcome.jobs[chosen->at] = std::move(chosen->job);
   }
   for (const size_t at : selection.left()) {
     HORUS_ASSIGN_OR_RETURN(outcome.decisions[at], selection.Left(at));
@@ -188,6 +203,7 @@ absl::Status Batcher::PutBack(size_t at, const Placement& place, Outcome& outcom
     found.spans_nodes = std::ranges::any_of(
         place.slots, [&](const PlacedSlot& slot) { return slot.node_row != place.slots[0].node_row; });
   }
+  LetWait(at);
   HORUS_ASSIGN_OR_RETURN(Decision decision, engine_.Explain(view, found));
   return Take(at, found.best, std::move(decision), outcome);
 }
@@ -202,7 +218,7 @@ absl::Status Batcher::Replay(const Outcome& first, std::span<const BatchPlace> m
       place = Placement();
       if (to.device != kNoDevice) place.slots = {SlotAt(to.node_row, to.device)};
     }
-    if (first.jobs[at] != nullptr) {  // chosen for where it was
+    if (fixed_[at]) {
       HORUS_RETURN_IF_ERROR(Decide(at, outcome));
     } else if (place.slots.empty()) {
       left_out.push_back(at);
@@ -346,9 +362,18 @@ absl::StatusOr<Plan> Batcher::Run(std::optional<std::span<const NodeId>> subset,
   for (const JobView& view : views_) meter_.Know(*view.job);  // as it was given
   Outcome first(views_.size());
   HORUS_RETURN_IF_ERROR(OneByOne(first));
+  fixed_.assign(views_.size(), false);
+  for (size_t at = 0; at < views_.size(); ++at) {
+    if (first.jobs[at] == nullptr) continue;
+    const Decision& decision = first.decisions[at];
+    fixed_[at] =
+        decision.probe || decision.alternative >= 0 || first.jobs[at]->sm_cap_pct != views_[at].job->sm_cap_pct;
+    if (!fixed_[at])
+      views_[at].job = first.jobs[at].get();  // the search lets it run in the mode that was chosen for it
+  }
   const double work = first.work;
   engine_.ledger().UndoTo(mark);
-  std::erase_if(movable_, [&](uint32_t at) { return first.jobs[at] != nullptr; });
+  std::erase_if(movable_, [&](uint32_t at) { return fixed_[at]; });
   Outcome& most = Beats(selected, first) ? selected : first;
   if (movable_.empty() || order.size() < 2 || (selected.fits && order.size() > options_.window))
     return PlanOf(std::move(most), work);

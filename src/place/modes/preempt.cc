@@ -519,12 +519,14 @@ absl::Status Preempter::CarryOut(Plan& plan) {
   HORUS_RETURN_IF_ERROR(meter_.OfSlots(ledger, concerned, before));
   victims_.Remove(best.set.jobs);
   HORUS_ASSIGN_OR_RETURN(Decision decision, engine_.Explain(view_, best.place));
+  std::shared_ptr<const JobSpec> job = AsDecided(job_, decision);
+  if (job == nullptr) job = std::make_shared<const JobSpec>(job_);
   meter_.Know(job_);
   meter_.KnowAt(job_, best.place.best.slots);
-  ledger.Place(job_, best.place.best.slots);
+  ledger.Place(*job, best.place.best.slots);
   HORUS_RETURN_IF_ERROR(meter_.OfSlots(ledger, concerned, after));
   plan.work_after = plan.work_before + after - before;
-  plan.actions.push_back({ActionKind::kPlace, std::make_shared<const JobSpec>(job_), decision.slots});
+  plan.actions.push_back({ActionKind::kPlace, std::move(job), decision.slots});
   plan.decisions.assign(1, std::move(decision));
   std::vector<uint32_t> touched;
   for (const PlacedSlot& slot : concerned) touched.push_back(slot.node_row);

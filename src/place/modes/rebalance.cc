@@ -190,10 +190,11 @@ std::vector<uint32_t> Rebalancer::Disturbed(std::span<const PlacedSlot> left, st
 absl::Status Rebalancer::Take(Step step, Plan& plan) {
   Mover& mover = movers_[step.mover];
   Ledger& ledger = engine_.ledger();
-  const auto job = std::make_shared<const JobSpec>(cluster_.rows().SpecOf(RowOf(mover)));
+  std::shared_ptr<const JobSpec> job = std::make_shared<const JobSpec>(cluster_.rows().SpecOf(RowOf(mover)));
   const JobView view = ViewJob(*job);
   ledger.Remove(*job, mover.slots);
   HORUS_ASSIGN_OR_RETURN(Decision decision, engine_.Explain(view, step.found));
+  if (std::shared_ptr<const JobSpec> decided = AsDecided(*job, decision)) job = std::move(decided);
   meter_.KnowAt(*job, step.found.best.slots);
   ledger.Place(*job, step.found.best.slots);
   plan.moves.push_back({.kind = ActionKind::kMigrate,

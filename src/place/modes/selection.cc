@@ -156,6 +156,11 @@ absl::Status Selection::FindOther(Kind& kind) {
 // Of a job of the kind where the kind goes; a gang may be deferred, since its place does not pay.
 absl::StatusOr<Selection::Chosen> Selection::Settle(size_t at, const Kind& kind) {
   Chosen chosen{.at = at};
+  std::vector<const JobSpec*> others;
+  for (size_t i = 0; i < left_.size() && others.size() < kMostWaiting; ++i) {
+    if (left_[i] != at) others.push_back(views_[left_[i]].job);
+  }
+  engine_.SetWaiting(others);
   auto job = std::make_shared<JobSpec>(*views_[at].job);
   if (kind.chosen) {
     ChosenWay way;

@@ -29,7 +29,7 @@ double JobView::OnType::SpeedOn(float compute_share) const {
   return relative_speed * SliceSpeed(tenant.demand, static_cast<double>(compute_share));
 }
 
-DeviceContext ContextOf(const DeviceRow& device) { return {device.type, device.mode, device.compute_share}; }
+DeviceContext ContextOf(const DeviceRow& device) { return {device.type, ModeAlone(device.mode), device.compute_share}; }
 
 JobView ViewJob(const JobSpec& job, bool probe_unknown, JobView used) {
   JobView view{.job = &job, .types = std::move(used.types)};

@@ -22,9 +22,10 @@
 
 namespace horus {
 
-// GPU type and sharing mode: a gang, and the GPUs of a task, never mix them.
+// GPU type and sharing mode: a gang, and the GPUs of a task, never mix them. Empty devices that can have either mode
+// are found beside those that share by time slicing.
 [[nodiscard]] inline uint32_t GroupOf(const DeviceRow& device) {
-  return uint32_t{device.type.value()} << 8 | static_cast<uint32_t>(device.mode);
+  return uint32_t{device.type.value()} << 8 | static_cast<uint32_t>(ModeAlone(device.mode));
 }
 
 // The answer of one node for one task.

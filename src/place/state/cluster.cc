@@ -453,6 +453,7 @@ absl::StatusOr<DeviceInfo> Cluster::Device(NodeId node, int32_t device) const {
                   .milli_used = state.milli_used,
                   .util_pct = state.util_pct,
                   .util_upper_pct = state.util_upper_pct};
+  info.spec.mode = state.mode;
   if (const auto& ids = row.spec->device_ids; !ids.empty() && !ids[static_cast<size_t>(device)].empty()) {
     info.id = ids[static_cast<size_t>(device)].c_str();
   }
@@ -547,8 +548,17 @@ DeviceRow EmptyDevice(const DeviceSpec& spec, AdminState state) {
   return row;
 }
 
-DeviceRow ClusterRows::DeviceAt(uint32_t device) const {
+DeviceRow ClusterRows::SettledAt(uint32_t device) const {
   DeviceRow row = states.state(device_state[device]);
+  if (row.mode == SharingMode::kTimeSliceOrMps && !residents[device].empty()) {
+    const auto is_there = [&](uint32_t job_row) { return RunsUnderMps(RequestOf(jobs[job_row])); };
+    row.Settle(std::ranges::any_of(residents[device], is_there));
+  }
+  return row;
+}
+
+DeviceRow ClusterRows::DeviceAt(uint32_t device) const {
+  DeviceRow row = SettledAt(device);
   for (const uint32_t job_row : residents[device]) row.tenants.push_back(ClassOn(jobs[job_row].request, row.type));
   states.Finish(row);
   return row;

@@ -56,7 +56,7 @@ struct Resident {
 };
 
 struct DeviceInfo {
-  DeviceSpec spec;           // as resolved
+  DeviceSpec spec;           // as resolved; of several modes the one that its residents have
   const char* id = nullptr;  // null = none; borrowed until the node changes
   AdminState node_state = AdminState::kUp;
   AdminState state = AdminState::kUp;

@@ -101,6 +101,7 @@ uint64_t WhatCameIn(JobId id, const JobSpec& job, int32_t device, uint64_t tenan
     what = CombineHash(what, static_cast<uint64_t>(part));
   }
   const uint64_t owner = OwnerMark(job);
+  if (job.mps_chosen) what = CombineHash(what, 1);
   if (!job.tenant.empty() || MindsOwners(owner)) what = CombineHash(what, owner);
   ForEachGroup(job, [&](const GroupCount& count) {
     what = CombineHash(CombineHash(what, count.group), static_cast<uint64_t>(count.members));
@@ -188,6 +189,10 @@ Reason Cluster::FirstBrokenRule(const JobSpec& job, std::span<const PlacedSlot> 
     }
     if (slot.device == kNoDevice) continue;
     const DeviceRow device = rows_.DeviceAt(node.first_device + static_cast<uint32_t>(slot.device));
+    const bool can_either = (*node.spec).devices[static_cast<size_t>(slot.device)].mode == SharingMode::kTimeSliceOrMps;
+    if (can_either && !device.tenants.empty() && RunsUnderMps(job) != (device.mode == SharingMode::kMps)) {
+      return Reason::kSharingMode;
+    }
     const AdminState device_state = runs ? AdminState::kUp : device.state;
     if (const Reason reason = FitDeviceState(device_state); reason != Reason::kNone) return reason;
     const Demand* demand = FindDemand(job, device.type);

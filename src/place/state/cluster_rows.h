@@ -185,7 +185,9 @@ struct ClusterRows {
     return nodes[slot.node_row].first_device + static_cast<uint32_t>(slot.device);
   }
   [[nodiscard]] GpuTypeId TypeOf(uint32_t device) const { return states.state(device_state[device]).type; }
-  // The device with its residents.
+  // The device without its residents, in the mode that it has with them.
+  [[nodiscard]] DeviceRow SettledAt(uint32_t device) const;
+  // And with them.
   [[nodiscard]] DeviceRow DeviceAt(uint32_t device) const;
 
   [[nodiscard]] uint32_t RowOfJob(JobId job) const {  // kNoRow = not there

@@ -287,8 +287,9 @@ uint32_t StateTable::InternState(DeviceRow row) {
   return at;
 }
 
-uint32_t StateTable::WithTenant(uint32_t state_id, const TenantClass& tenant, uint32_t& tenant_id) {
+uint32_t StateTable::WithTenant(uint32_t state_id, const TenantClass& tenant, uint32_t& tenant_id, bool under_mps) {
   DeviceRow row = state(state_id);
+  row.Settle(under_mps);
   row.tenants.reserve(row.tenants.size() + 1);
   ReserveTenant();
   ReserveState();  // a class that no state holds would stay for ever
@@ -297,10 +298,14 @@ uint32_t StateTable::WithTenant(uint32_t state_id, const TenantClass& tenant, ui
   return InternState(std::move(row));
 }
 
-uint32_t StateTable::WithoutTenant(uint32_t state_id, uint32_t tenant_id) {
+uint32_t StateTable::WithoutTenant(uint32_t state_id, uint32_t tenant_id, const DeviceSpec* device) {
   DeviceRow row = state(state_id);
   const auto at = std::ranges::find(row.tenants, tenant_id);
   if (at != row.tenants.end()) row.tenants.erase(at);
+  if (device != nullptr && row.tenants.empty()) {
+    row.mode = device->mode;
+    row.mps_clients = device->mps_clients;
+  }
   return InternState(std::move(row));
 }
 

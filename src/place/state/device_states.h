@@ -65,6 +65,11 @@ struct TenantClass {
 
 using TenantIds = absl::InlinedVector<uint32_t, 4>;  // 4 = what its object holds anyway
 
+// What a model and a gang are told of an empty device: whoever is alone on it runs as well in either mode.
+[[nodiscard]] inline SharingMode ModeAlone(SharingMode mode) {
+  return mode == SharingMode::kTimeSliceOrMps ? SharingMode::kTimeSlice : mode;
+}
+
 struct DeviceRow {
   GpuTypeId type;
   SharingMode mode = SharingMode::kTimeSlice;
@@ -86,6 +91,13 @@ struct DeviceRow {
   double util_pct = 0;   // of this device: tenants of a MIG instance fill its share
   double util_upper_pct = 0;
   uint64_t digest = 0;  // of this process, as TenantClass::digest
+
+  // Of a device that can have either mode: somebody came.
+  void Settle(bool under_mps) {
+    if (mode != SharingMode::kTimeSliceOrMps) return;
+    mode = under_mps ? SharingMode::kMps : SharingMode::kTimeSlice;
+    if (!under_mps) mps_clients = 0;
+  }
 };
 
 // A failed allocation (bad_alloc) leaves the table as it was.
@@ -110,9 +122,11 @@ class StateTable {
   void Finish(DeviceRow& row) const;
   // Equal in every process.
   [[nodiscard]] uint64_t StableHash(const DeviceRow& row) const;
-  // Interns the class too, and says under which id.
-  [[nodiscard]] uint32_t WithTenant(uint32_t state, const TenantClass& tenant, uint32_t& tenant_id);
-  [[nodiscard]] uint32_t WithoutTenant(uint32_t state, uint32_t tenant);
+  // Interns the class too, and says under which id. `under_mps`: as DeviceRow::Settle.
+  [[nodiscard]] uint32_t WithTenant(uint32_t state, const TenantClass& tenant, uint32_t& tenant_id,
+                                    bool under_mps = false);
+  // `device`: whose mode it has once it is empty; null = the state's.
+  [[nodiscard]] uint32_t WithoutTenant(uint32_t state, uint32_t tenant, const DeviceSpec* device = nullptr);
   [[nodiscard]] uint32_t WithState(uint32_t state, AdminState admin);
 
   // Counts devices per state; at 0 the state, and then its classes, are freed and their ids used again.

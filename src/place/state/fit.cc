@@ -104,7 +104,8 @@ Reason FitTenant(const TenantClass* newcomer, const DeviceRow& device, const Fit
   if (newcomer == nullptr) return Reason::kGpuType;
   // MIG instances have no peer-to-peer path (NVIDIA MIG User Guide), so a gang cannot train across them.
   if (device.mode == SharingMode::kMig && newcomer->gpus > 1) return Reason::kSharingMode;
-  if (device.mode != SharingMode::kMps && newcomer->demand.sm_cap < 1) return Reason::kSharingMode;
+  const bool mps = device.mode == SharingMode::kMps || device.mode == SharingMode::kTimeSliceOrMps;
+  if (!mps && newcomer->demand.sm_cap < 1) return Reason::kSharingMode;
   const auto tenants = static_cast<int32_t>(device.tenants.size());
   if (tenants > 0 && device.mode == SharingMode::kExclusive) return Reason::kSharingMode;
   if (device.exclusive_held) return Reason::kExclusive;

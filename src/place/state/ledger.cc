@@ -59,7 +59,7 @@ bool Ledger::TakeDevice(const ClusterRows& rows, uint32_t device) {
   device_changes_[device] = rows.device_changes[device];
   const Residents before = residents_[device];  // most stay, and to know a class by its digest is quick
   for (Residents& gone = residents_[device]; !gone.empty(); gone.pop_back()) Count(device, gone.back().owner, -1);
-  DeviceRow state = rows.states.state(rows.device_state[device]);
+  DeviceRow state = rows.SettledAt(device);
   for (const uint32_t job_row : rows.residents[device]) {
     const JobRow& job = rows.jobs[job_row];
     const TenantClass& theirs = rows.states.tenant(rows.ClassOn(job.request, state.type));
@@ -193,7 +193,7 @@ void Ledger::BookDevice(uint32_t node_row, uint32_t device, JobId id, const JobS
   uint32_t tenant_id = 0;
   const uint32_t before = device_state_[device];
   LogDevice(Step::kPlaced, node_row, device);
-  SetDevice(device, states_.WithTenant(before, tenant, tenant_id));
+  SetDevice(device, states_.WithTenant(before, tenant, tenant_id, RunsUnderMps(job)));
   const uint64_t owner = OwnerMark(job);
   residents_[device].push_back({id, tenant_id, owner});
   Count(device, owner, 1);
@@ -229,7 +229,8 @@ void Ledger::Remove(JobId id, const JobSpec& job, std::span<const PlacedSlot> sl
     LogDevice(Step::kRemoved, slot.node_row, device);
     log_.back().position = static_cast<uint32_t>(at - residents.begin());
     log_.back().gone = *at;
-    SetDevice(device, states_.WithoutTenant(device_state_[device], at->tenant));
+    const DeviceSpec& spec = nodes_[slot.node_row].spec->devices[static_cast<size_t>(slot.device)];
+    SetDevice(device, states_.WithoutTenant(device_state_[device], at->tenant, &spec));
     Count(device, at->owner, -1);
     residents.erase(at);
     Touch({slot.node_row, kManyDevices}, begin);

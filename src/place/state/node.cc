@@ -103,7 +103,7 @@ absl::Status ResolveDevice(const Catalogue& catalogue, const NodeSpec& node, siz
                            index, static_cast<int64_t>(catalogue.size()) - 1, device.type.value());
   }
   if (SharingModeName(device.mode) == "unknown") {
-    return InvalidArgument("%s: devices[%d].mode: expected a sharing mode (0 to 3), found %d", Node(node), index,
+    return InvalidArgument("%s: devices[%d].mode: expected a sharing mode (0 to 4), found %d", Node(node), index,
                            static_cast<int>(device.mode));
   }
   if (device.physical_gpu < -1 || device.island < -1 || device.pcie_switch < 0 || device.socket < 0) {
@@ -122,8 +122,9 @@ absl::Status ResolveDevice(const Catalogue& catalogue, const NodeSpec& node, siz
   }
   const GpuType& type = catalogue.at(device.type);
   HORUS_RETURN_IF_ERROR(ResolveMig(node, index, type, device));
-  device.mps_clients = device.mode == SharingMode::kMps ? static_cast<int32_t>(type.max_mps_clients) : 0;
-  if (device.mode == SharingMode::kMps && device.mps_clients == 0) {
+  const bool mps = device.mode == SharingMode::kMps || device.mode == SharingMode::kTimeSliceOrMps;
+  device.mps_clients = mps ? static_cast<int32_t>(type.max_mps_clients) : 0;
+  if (mps && device.mps_clients == 0) {
     return InvalidArgument("%s: devices[%d].mode: expected a mode other than mps, because %s admits no MPS clients",
                            Node(node), index, type.name);
   }

@@ -161,6 +161,7 @@ void WriteRequest(const JobSpec& job, const Types& types, Interned& interned, pb
   out.set_exclusive(job.exclusive);
   out.set_sm_cap_chosen(job.sm_cap_chosen);
   out.set_exclusive_chosen(job.exclusive_chosen);
+  out.set_mps_chosen(job.mps_chosen);
   if (job.weight != 1) out.set_weight(job.weight);
   out.set_share(static_cast<uint32_t>(job.share));
   for (const std::string& name : job.groups) out.add_groups(name);
@@ -416,6 +417,7 @@ absl::StatusOr<JobSpec> ReadJob(const pb::Job& in, const std::vector<GpuTypeId>&
   job.exclusive = in.exclusive();
   job.sm_cap_chosen = in.sm_cap_chosen() && in.sm_cap_pct() > 0;
   job.exclusive_chosen = in.exclusive_chosen() && in.exclusive();
+  job.mps_chosen = in.mps_chosen();
   if (in.weight() != 0) job.weight = in.weight();
   HORUS_ASSIGN_OR_RETURN(const uint8_t share, Narrow<uint8_t>(where, "share", in.share()));
   // 0 is how anyone was written before the default was the own tenant. ValidateJob refuses unknown ones.

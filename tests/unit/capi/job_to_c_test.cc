@@ -49,6 +49,7 @@ JobSpec Whole(const Catalogue& catalogue) {
   job.request_rate_hz = 19;
   job.latency_bound_us = 20;
   job.sm_cap_pct = 30;
+  job.mps_chosen = true;
   job.demands = {{*catalogue.Find("t4"), DemandOf(40)}, {*catalogue.Find("a100-40gb"), DemandOf(30)}};
   job.node_selector = {{"zone", "east"}, {"disk", "ssd"}};
   job.groups = {"g", "a"};

@@ -21,6 +21,7 @@ TEST(SharingMode, NameAndParserAreInverse) {
 TEST(SharingMode, ValuesAreStableBecauseSnapshotsStoreThem) {
   EXPECT_EQ(static_cast<int>(SharingMode::kExclusive), 0);
   EXPECT_EQ(static_cast<int>(SharingMode::kTimeSlice), 1);
+  EXPECT_EQ(static_cast<int>(SharingMode::kTimeSliceOrMps), 4);
   EXPECT_EQ(static_cast<int>(SharingMode::kMps), 2);
   EXPECT_EQ(static_cast<int>(SharingMode::kMig), 3);
 }

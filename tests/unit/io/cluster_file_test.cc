@@ -97,7 +97,7 @@ TEST(ClusterFile, WrongGpusNameKeyExpectedAndFound) {
               AllOf(HasSubstr(at + ".type: GPU type: expected one of the "), HasSubstr("found 'b100'")));
   EXPECT_EQ(with("{type: t4, count: 0}"), at + ".count: expected an integer from 1 to 1024, found '0'");
   EXPECT_EQ(with("{type: t4, sharing: both}"),
-            at + ".sharing: expected one of exclusive, time-slice, mps, mig, found 'both'");
+            at + ".sharing: expected one of exclusive, time-slice, mps, mig, time-slice-or-mps, found 'both'");
   EXPECT_EQ(with("{type: t4, sharing: mig}"),
             at + ": expected key 'mig' (a list of instances such as 3g.20gb), found none");
   EXPECT_EQ(with("{type: t4, mig: [1g.5gb]}"), at + ".mig: expected a GPU type that has MIG, found 't4'");

@@ -107,7 +107,7 @@ TEST(Equality, OfJobsReadsEveryField) {
                    &J::slowdown_bound, &J::slowdown_confidence, &J::priority, &J::weight, &J::submit_us,
                    &J::deadline_us, &J::request_rate_hz, &J::latency_bound_us, &J::demands, &J::node_selector,
                    &J::groups, &J::avoid_groups, &J::spread_tasks, &J::sm_cap_chosen, &J::exclusive_chosen,
-                   &J::alternatives);
+                   &J::mps_chosen, &J::alternatives);
   ExpectEachCounts(&HostShare::cpu_milli, &HostShare::mem_mib);
   ExpectEachCounts(&HostChoice::share, &HostChoice::speed);
   ExpectEachCounts(&GpuMemory::request_mib, &GpuMemory::limit_mib);
@@ -152,7 +152,8 @@ TEST(Equality, OfDecisionsReadsEveryField) {
   ExpectEachCounts(&D::job, &D::verdict, &D::reason, &D::slots, &D::effects, &D::own, &D::winner, &D::runner_up,
                    &D::has_runner_up, &D::spans_nodes, &D::cpu_only, &D::alternative, &D::relative_speed, &D::cpu_milli,
                    &D::mem_mib, &D::probe, &D::trial, &D::node_name, &D::refused_devices, &D::miss, &D::predicted_never,
-                   &D::sm_cap_pct, &D::sm_cap_slowdown, &D::gpu_memory, &D::in_plan, &D::passed_by);
+                   &D::sm_cap_pct, &D::sm_cap_slowdown, &D::gpu_memory, &D::in_plan, &D::passed_by, &D::mode,
+                   &D::mode_why, &D::mps_chosen, &D::mode_gains);
 }
 
 TEST(Equality, OfPlansReadsEveryField) {

@@ -61,6 +61,7 @@ TEST(Requests, DifferWithEveryOtherField) {
       [](JobSpec& job) { job.sm_cap_pct = 50; },
       [](JobSpec& job) { job.sm_cap_chosen = true; },
       [](JobSpec& job) { job.exclusive_chosen = true; },
+      [](JobSpec& job) { job.mps_chosen = true; },
       [](JobSpec& job) { job.cpu_milli = 1; },
       [](JobSpec& job) { job.mem_mib = 1; },
       [](JobSpec& job) { job.storage_mb_s = 1; },

@@ -205,6 +205,29 @@ TEST(SmCaps, TersePlacersChooseTheSame) {
   }
 }
 
+// All GPUs of a gang have one cap: its tasks go step by step, so the others would wait for one that has less.
+TEST(SmCaps, AGangIsCappedAlikeOnAllItsGpus) {
+  Cluster cluster(Catalogue::Default());
+  NodeSpec node = V100Node(1, 2);
+  for (size_t i = 0; i < 2; ++i) node.devices[i].mode = SharingMode::kMps;
+  ASSERT_TRUE(cluster.AddNode(node).ok());
+  const auto placer = LawPlacer(true);
+  for (const JobId id : {1, 3}) {
+    JobSpec service = Service(id == 1 ? 1.15f : 1.3f);
+    service.id = id;
+    ASSERT_EQ(PlaceOne(cluster, *placer, service).verdict, Verdict::kPlace);
+  }
+  JobSpec gang = Trainer();
+  gang.gpus_per_task = 2;
+  const Decision decision = PlaceOne(cluster, *placer, gang);
+  ASSERT_EQ(decision.verdict, Verdict::kPlace);
+  ASSERT_EQ(decision.slots.size(), 2u);
+  EXPECT_EQ(cluster.Job(2)->spec->sm_cap_pct, decision.sm_cap_pct);
+  Cluster one = OneMpsGpu();
+  ASSERT_EQ(PlaceOne(one, *placer, Service()).verdict, Verdict::kPlace);
+  EXPECT_EQ(decision.sm_cap_pct, PlaceOne(one, *placer, Trainer()).sm_cap_pct) << "what the tighter bound needs";
+}
+
 // Whoever asks a model that knows nothing of caps gets none: its answers would be those without.
 TEST(SmCaps, AModelWithoutCapsChoosesNone) {
   Cluster cluster = OneMpsGpu();

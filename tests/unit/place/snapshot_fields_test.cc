@@ -50,7 +50,7 @@ TEST(SnapshotFields, AreRefusedByNameWhenOutOfRange) {
   const std::vector<std::pair<Fields, const char*>> cases = {
       {{.device = Number(1, 1)}, "node 7: expected one of 1 GPU types, found index 1"},
       {{.device = Number(2, 256)}, "node 7: mode: expected 0 to 255, found 256"},
-      {{.device = Number(2, 9)}, "mode: expected a sharing mode (0 to 3), found 9"},
+      {{.device = Number(2, 9)}, "mode: expected a sharing mode (0 to 4), found 9"},
       {{.device = Number(4, kZigzagAbove)}, "node 7: physical_gpu: expected -32768 to 32767, found 32768"},
       {{.device = Number(4, kZigzagBelow)}, "node 7: physical_gpu: expected -32768 to 32767, found -32769"},
       {{.device = Number(5, kZigzagAbove)}, "node 7: island: expected"},

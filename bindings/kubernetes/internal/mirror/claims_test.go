@@ -298,6 +298,9 @@ func TestPodsOfAClaimShareAsItsSettingsSay(t *testing.T) {
 		if memory := found[0].Tenants[0].Job.GPUMemRequestMiB; (memory == 3_072) != (one.want == horus.MPS) {
 			t.Errorf("%s: expected the limit of a client of MPS to count of each pod, found %d MiB", one.parameters, memory)
 		}
+		if capPct := found[0].Tenants[0].Job.SMCapPct; (capPct == 50) != (one.want == horus.MPS) {
+			t.Errorf("%s: expected a cap of MPS to count, found %d %%", one.parameters, capPct)
+		}
 		seen, err := w.library.Appraise(found[0].Tenants[0].Job, []horus.Slot{{Node: w.nodes["n1"].id}})
 		if err != nil {
 			t.Fatal(err)

@@ -39,6 +39,7 @@ type Pod struct {
 	Partly    bool // some of its claims have devices and some have not
 	Allows    DeviceRules
 	Sharing   horus.SharingMode // that its claims' settings state; 0 = none
+	SMCapPct  int32             // of MPS, the most of a GPU's SMs, by these settings or its own environment; 0 = none
 	// Mixed: its claims ask for more than a number of one kind of device. Upstream's allocator picks them from the free ones of a node.
 	Mixed  bool
 	AllOf  bool // one of them asks for all that a node has
@@ -80,6 +81,7 @@ type request struct {
 	mixed      bool
 	all        bool // that a node has
 	sharing    horus.SharingMode
+	smCapPct   int32
 }
 
 // JobOf reads a pod. The error is of the pod's own objects, in a sentence for its owner.
@@ -161,13 +163,16 @@ func (out *Pod) claims(settings Settings, pod *v1.Pod, lookups Lookups) (request
 			out.Allocated = out.Allocated || now
 		}
 	}
+	if all.sharing == horus.MPS {
+		all.smCapPct = lower(all.smCapPct, ownCap(pod))
+	}
 	out.rules(all)
 	return all, nil
 }
 
 // rules are one set for all devices: the library chooses among those that the whole job may have.
 func (out *Pod) rules(all request) {
-	out.capacities, out.Sharing = all.capacities, all.sharing
+	out.capacities, out.Sharing, out.SMCapPct = all.capacities, all.sharing, all.smCapPct
 	if len(all.rules) > 0 {
 		out.Allows = all.rules[0]
 	}
@@ -228,6 +233,7 @@ type gpuConfig struct {
 	Sharing struct {
 		Strategy string `json:"strategy"`
 		MPS      struct {
+			SMPct  int32              `json:"defaultActiveThreadPercentage"`
 			Memory *resource.Quantity `json:"defaultPinnedDeviceMemoryLimit"`
 		} `json:"mpsConfig"`
 	} `json:"sharing"`
@@ -244,10 +250,36 @@ func (all *request) share(settings Settings, stated *resourceapi.OpaqueDeviceCon
 		all.sharing = horus.TimeSlice
 	case "MPS":
 		all.sharing = horus.MPS
+		all.smCapPct = lower(all.smCapPct, config.Sharing.MPS.SMPct)
 		if limit := config.Sharing.MPS.Memory; limit != nil {
 			all.memMiB = max(all.memMiB, limit.Value()/mib) // of each of its pods
 		}
 	}
+}
+
+// lower of two caps; of MPS a client's own may only lower that of its server.
+func lower(one, other int32) int32 {
+	if other < 1 || other > 99 || (one > 0 && one < other) {
+		return one
+	}
+	return other
+}
+
+// ownCap is the most that any of the pod's containers may use of a GPU's SMs, where all state it; 0 = none.
+func ownCap(pod *v1.Pod) int32 {
+	var most int32
+	for i := range pod.Spec.Containers {
+		at := slices.IndexFunc(pod.Spec.Containers[i].Env, func(v v1.EnvVar) bool { return v.Name == "CUDA_MPS_ACTIVE_THREAD_PERCENTAGE" })
+		if at < 0 {
+			return 0
+		}
+		stated, err := strconv.Atoi(pod.Spec.Containers[i].Env[at].Value)
+		if err != nil || stated < 1 {
+			return 0
+		}
+		most = max(most, int32(min(stated, 100)))
+	}
+	return most
 }
 
 func (out *Pod) annotations(settings Settings, pod *v1.Pod, lookups Lookups) error {

@@ -129,6 +129,8 @@ void BindJob(py::module_& m) {
       .Within(0, kNoMost)
       .Field("sm_cap_pct", &Job::sm_cap_pct, "most of a GPU's SMs that it may use under MPS, 1-99; 0 = no cap")
       .Within(0, 99)
+      .OneOf("sharing_mode", &Job::sharing_mode, kSharingModes,
+             "adopted on time-slice-or-mps: in which it runs; default = mps with a cap, else time-slice")
       .OneOf("share", &Job::share, kShares, "with whose jobs it shares devices")
       .Field("spread_tasks", &Job::spread_tasks, "at most one of its tasks a node")
       .Field("groups", &Job::groups, "that it belongs to")

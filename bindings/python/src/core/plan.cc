@@ -154,6 +154,7 @@ void BindDecision(py::module_& m) {
       .Field("gpu_mem_request_mib", &Decision::gpu_mem_request_mib, "device memory per GPU that it is granted there")
       .Field("gpu_mem_limit_mib", &Decision::gpu_mem_limit_mib,
              "that it may ever hold there; 2**32 = no limit is known")
+      .OneOf("sharing_mode", &Decision::sharing_mode, kSharingModes, "of its devices; default = not placed, or no GPU")
       .Field("sm_cap_slowdown", &Decision::sm_cap_slowdown, "by that cap alone, which slowdown does not count")
       .Field("sm_cap_pct", &Decision::sm_cap_pct, "most of a GPU's SMs that the job may use there; 0 = no cap")
       .Field("predicted_never", &Decision::predicted_never,

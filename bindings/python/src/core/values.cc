@@ -35,6 +35,7 @@ const Word kSharingModes[] = {{0, "default"},
                               {HORUS_SHARING_TIME_SLICE, "time-slice"},
                               {HORUS_SHARING_MPS, "mps"},
                               {HORUS_SHARING_MIG, "mig"},
+                              {HORUS_SHARING_TIME_SLICE_OR_MPS, "time-slice-or-mps"},
                               {0, nullptr}};
 const Word kStates[] = {
     {HORUS_STATE_UP, "up"}, {HORUS_STATE_DRAINED, "drained"}, {HORUS_STATE_DOWN, "down"}, {0, nullptr}};
@@ -147,7 +148,8 @@ void BindNode(py::module_& m) {
   Record<Device>(m, "Device", "One GPU, or one MIG instance, of a node.", 1)
       .Field("gpu_type", &Device::gpu_type, "name or alias of the catalogue, see horus.gpus()")
       .OneOf("sharing_mode", &Device::sharing_mode, kSharingModes,
-             "how jobs share it; default = mig with a MIG profile, else time-slice")
+             "how jobs share it; default = mig with a MIG profile, else time-slice; time-slice-or-mps = a decision "
+             "says which")
       .Field("mig_profile", &Device::mig_profile, "such as 3g.20gb, of a MIG instance")
       .Field("physical_gpu", &Device::physical_gpu, "card that it is on; -1 = a card of its own")
       .Field("nvlink_island", &Device::nvlink_island, "devices with the same number share NVLink; -1 = none")
