@@ -237,6 +237,7 @@ class Walk {
     ShareCaches(op);
     CostContext context(shaped_, op, run_, step_, cost);
     rule->apply(context, *rule);
+    if (run_.framework == Framework::kPyTorch || run_.framework == Framework::kPyTorch1) AddEagerTraffic(op, context);
     CountForHorus(cost);
     // A view turned brings its base no gradient besides those of its readers.
     if (wants && !(op.node->op_type == "Transpose" && IsViewOperator(*rule))) AddAccumulation(op, context);
@@ -323,6 +324,31 @@ class Walk {
   static void CountForHorus(OpCost& cost) {
     const bool counted = cost.horus_convs + cost.horus_linears + cost.horus_activations + cost.horus_others > 0;
     if (!counted && cost.forward.kernels > 0) cost.horus_others = 1;
+  }
+
+  // What PyTorch's eager mode runs beside the one kernel that an operator of a config's graph stands for: the norm and
+  // the rotation of huggingface/transformers (LlamaRMSNorm, apply_rotary_pos_emb), the casts and the dropout before an
+  // adapter of huggingface/peft (tuners/lora/layer.py). Bytes of an element, each kernel's reads and writes; their
+  // launches are left out, since flash-attn's norms and rotations, which many use, are one kernel.
+  void AddEagerTraffic(const Op& op, CostContext& context) const {
+    const std::string_view type = op.node->op_type, name = op.node->name;
+    const double elements = context.InCount(0), width = elements > 0 ? context.InBytes(0) / elements : 0;
+    const double casts = width < kFloatBytes ? 2 * (width + kFloatBytes) : 0;  // there and back
+    double forward = 0, backward = 0;
+    if (type == "SimplifiedLayerNormalization" || type == "RMSNormalization") {
+      forward = 5 * kFloatBytes + casts;  // squares, their mean, the product with its root
+      backward = 11 * kFloatBytes + casts;
+    } else if (type == "RotaryEmbedding") {
+      forward = 8 * width;  // two products, a half negated, both joined, the sum
+      backward = 9 * width;
+    } else if (name.starts_with("lora.") && name.ends_with(".lora_A")) {
+      const bool amp = IsAmp(run_.precision);  // the adapter is then in float32
+      forward = backward = 2 * (amp ? kFloatBytes : width) + 1 + (amp ? casts : 0);
+      context.Forward(1, 0, PointwiseBlocks(elements));
+      if (context.cost.needs_backward) context.Backward(1, 0, PointwiseBlocks(elements));
+    }
+    context.cost.forward.bytes += forward * elements;
+    if (context.cost.needs_backward) context.cost.backward.bytes += backward * elements;
   }
 
   // A tensor read by k operators gets k gradients, added k - 1 times.

@@ -51,6 +51,20 @@ double BytesOf(const Step& step, std::string_view type) {
   return SumOf(step, type, [](const OpCost& op) { return op.forward.bytes; });
 }
 
+// Eager norms, rotations and adapters are many kernels; torch.compile and engines have one.
+TEST(LanguageModel, EagerModeReadsAndWritesMore) {
+  const ConfigOptions adapters{.training = true, .lora_rank = 8};
+  const auto bytes = [&](Framework framework, const char* type) {
+    return BytesOf(StepOf("llama-3.2-1b", 1, 256, 0, adapters, {}, framework), type);
+  };
+  for (const char* type : {"SimplifiedLayerNormalization", "RotaryEmbedding", "MatMul"}) {
+    EXPECT_GT(bytes(Framework::kPyTorch, type), bytes(Framework::kPyTorchCompiled, type)) << type;
+  }
+  EXPECT_EQ(BytesOf(StepOf("llama-3.2-1b", 1, 256, 0), "MatMul"),
+            BytesOf(StepOf("llama-3.2-1b", 1, 256, 0, {}, {}, Framework::kVllm), "MatMul"))
+      << "without adapters nothing is dropped or cast";
+}
+
 TEST(LanguageModel, DecodingReadsEveryWeightOnceAndTheCache) {
   const Step step = StepOf("llama-3.1-8b", 1, 1, 4096);
   constexpr double kEmbedding = 128256.0 * 4096, kParameters = 8'030'261'248;

@@ -10,6 +10,7 @@
 #include "device/catalogue.h"
 #include "graph/from_config.h"
 #include "predict/predictor.h"
+#include "predict/roofline.h"
 
 namespace horus {
 namespace {
@@ -57,6 +58,21 @@ TEST(Adapters, FreezeAllElseWhereNobodySaysOtherwise) {
   EXPECT_EQ(unsaid.memory.gradients, said.memory.gradients);
   run.frozen = {"lm_head."};
   EXPECT_GT(Job("qwen2.5-0.5b", run, lora).memory.gradients, 10 * said.memory.gradients);
+}
+
+// The trees know no such net: they do not speed it up.
+TEST(LanguageTraining, IsNoFasterThanTheRoofline) {
+  for (const int64_t seq : {128, 1024, 8192}) {
+    RunSpec run{.mode = RunMode::kTraining, .precision = Precision::kBf16, .optimizer = Optimizer::kAdamW};
+    run.dims = {.batch = 1, .dims = {{"seq", seq}}};
+    const JobProfile job = Job("llama-3.2-3b", run, {.training = true, .lora_rank = 16});
+    for (const char* name : {"a100-80gb", "l40s", "h100-sxm"}) {
+      const Demand demand = Predictor::Default()->Predict(job, Gpu(name));
+      const double roofline_us = RooflineOf(job.cost, job.run, Gpu(name)).step_time_us;
+      EXPECT_GE(static_cast<double>(demand.step_time_us.estimate) + 1, roofline_us) << name << " " << seq;
+      EXPECT_GT(demand.step_time_us.upper, demand.step_time_us.estimate);
+    }
+  }
 }
 
 // Llama-3.1-8B: 32 layers of four products and one attention, and the logits.
