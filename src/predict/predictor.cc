@@ -175,7 +175,8 @@ Demand Predictor::WithMeasurements(const GpuType& gpu, const Demand& predicted) 
 // Of graphs from a config, of whose nets the trees have seen none: they put steps that the device bounds 30 to 45 %
 // below what Qwen took on an A100, the roofline within 20 % (`bench memory`, language_step_time).
 static void LiftStep(const JobProfile& job, double roofline_us, double& us, double& upper_us) {
-  if (IsEngine(job.run.framework) || ComputeTypeOf(*job.shaped->graph).empty() || us >= roofline_us) return;
+  if (IsEngine(job.run.framework) || job.shaped == nullptr || us >= roofline_us) return;
+  if (ComputeTypeOf(*job.shaped->graph).empty()) return;
   upper_us *= roofline_us / us;
   us = roofline_us;
 }
