@@ -57,7 +57,8 @@ double QwenTower(std::string_view type, ConfigFields& vision, ConfigFields& file
 // Gemma 3: SigLIP, pooled.
 double SiglipTower(std::string_view, ConfigFields& vision, ConfigFields&, const Architecture& text) {
   Sizes of(vision);
-  const double hidden = of("hidden_size"), patch = of("patch_size"), side = std::floor(of("image_size") / patch);
+  const double hidden = of("hidden_size"), patch = of("patch_size");
+  const double side = std::floor(of("image_size") / patch);
   vision.Expect("vision_use_head", !vision.Flag("vision_use_head", false), "false");
   vision.Known({"num_attention_heads"});
   return Count({of("num_hidden_layers"), hidden, of("intermediate_size")}) +
