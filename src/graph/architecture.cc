@@ -130,6 +130,36 @@ void ReadGemma(ConfigFields& f, Architecture& a) {
   SetWindows(f, a, [&](int64_t layer) { return a.post_norms && (layer + 1) % pattern != 0; });
 }
 
+// Without per-layer embeddings and shared caches, as the larger ones are.
+void ReadGemma4(ConfigFields& f, Architecture& a) {
+  constexpr int64_t kPattern = 6;
+  ReadCommon(f, a, {.heads = 8, .kv_heads = 4, .head_dim = 256, .vocab = 262'144, .context = 131'072});
+  a.tied = f.Flag("tie_word_embeddings", true);
+  a.intermediate = f.Size("intermediate_size");
+  ReadActivation(f, "hidden_activation", "gelu", a);
+  a.qkv_bias = a.o_bias = f.Flag("attention_bias", false);
+  a.scaled = a.post_norms = true;
+  a.qk_norm = Architecture::QkNorm::kHead;
+  SetWindows(f, a, [](int64_t layer) { return (layer + 1) % kPattern != 0; });
+  a.whole_head_dim = f.Size("global_head_dim", 512, kMostHeadDim);
+  a.keys_are_values = f.Flag("attention_k_eq_v", false);
+  const int64_t whole = f.Size("num_global_key_value_heads", 0, kMostHeads);
+  a.whole_kv_heads = a.keys_are_values && whole > 0 ? whole : a.kv_heads;
+  // Of the first a file that says nothing means 256.
+  f.Expect("hidden_size_per_layer_input",
+           f.Has("hidden_size_per_layer_input") && f.Size("hidden_size_per_layer_input", 0) == 0, "0");
+  f.Expect("num_kv_shared_layers", f.Size("num_kv_shared_layers", 0) == 0, "0");
+  f.Expect("use_bidirectional_attention", f.Text("use_bidirectional_attention", "") != "all", "vision or none");
+  f.Known(
+      {"vocab_size_per_layer_input", "use_double_wide_mlp", "num_experts", "top_k_experts", "moe_intermediate_size"});
+  if (!f.Flag("enable_moe_block", false)) return;
+  a.experts = f.Size("num_experts", std::nullopt, kMostExperts);
+  a.top_k = f.Size("top_k_experts", std::nullopt, kMostExperts);
+  a.expert_width = f.Size("moe_intermediate_size");
+  a.sparse.assign(static_cast<size_t>(a.layers), true);
+  a.both = true;
+}
+
 // LayerNorm with biases, two products and an activation between them.
 void OfFirstGeneration(Architecture& a) {
   a.rms = a.gated = false;
@@ -449,6 +479,7 @@ constexpr Family kFamilies[] = {
     {"gemma", ReadGemma},
     {"gemma2", ReadGemma},
     {"gemma3_text", ReadGemma},
+    {"gemma4_text", ReadGemma4},
     {"glm4", ReadGlm4},
     {"glm4_moe", ReadGlm4},
     {"glm_moe_dsa", ReadSparseAttention},
@@ -480,15 +511,11 @@ constexpr Family kFamilies[] = {
 
 // Files of a text model beside a vision tower: the text model's type where the file does not say it.
 constexpr std::pair<std::string_view, std::string_view> kTowers[] = {
-    {"gemma3", "gemma3_text"},
-    {"kimi_k25", "kimi_k2"},
-    {"llama4", "llama4_text"},
-    {"mistral3", "mistral"},
-    {"qwen2_5_vl", "qwen2_5_vl_text"},
-    {"qwen3_5", "qwen3_5_text"},
-    {"qwen3_5_moe", "qwen3_5_moe_text"},
-    {"qwen3_vl", "qwen3_vl_text"},
-    {"qwen3_vl_moe", "qwen3_vl_moe_text"},
+    {"gemma3", "gemma3_text"},     {"gemma4", "gemma4_text"},
+    {"kimi_k25", "kimi_k2"},       {"llama4", "llama4_text"},
+    {"mistral3", "mistral"},       {"qwen2_5_vl", "qwen2_5_vl_text"},
+    {"qwen3_5", "qwen3_5_text"},   {"qwen3_5_moe", "qwen3_5_moe_text"},
+    {"qwen3_vl", "qwen3_vl_text"}, {"qwen3_vl_moe", "qwen3_vl_moe_text"},
 };
 
 // ---- Quantisation.
@@ -618,7 +645,8 @@ void ReadQuantisation(ConfigFields& f, Architecture& a) {
 }
 
 absl::Status Check(const Architecture& a) {
-  if (a.heads % a.kv_heads != 0 && a.kv_rank == 0) {
+  const bool whole = a.whole_kv_heads > 0 && a.heads % a.whole_kv_heads != 0;
+  if ((a.heads % a.kv_heads != 0 && a.kv_rank == 0) || whole) {
     return InvalidArgument("config field num_key_value_heads: expected a divisor of %d heads, found %d", a.heads,
                            a.kv_heads);
   }
@@ -696,7 +724,7 @@ absl::StatusOr<Architecture> ReadArchitecture(std::string_view text) {
     // What the text model says may be said again; tokens that stand for images.
     if (inner) file.KnownAs(*inner);
     file.Known({"vision_start_token_id", "vision_end_token_id", "vision_token_id", "vision_feature_layer",
-                "vision_feature_select_strategy", "use_unified_vision_chunk"});
+                "vision_feature_select_strategy", "use_unified_vision_chunk", "vision_soft_tokens_per_image"});
   }
   for (ConfigFields* one : {&fields, &file}) {
     // Said by every config of some age, and without meaning here; the rope's numbers change no size.

@@ -52,12 +52,16 @@ struct Architecture {
   bool one_norm = false;         // and the same normalisation of it
   bool scaled = false;           // the embedding is multiplied by a constant
   std::vector<int64_t> windows;  // by layer: tokens that a query looks back, itself included; 0 = all
+  // Of layers without a window, where they differ (0: they do not). Their keys may be their values, too.
+  int64_t whole_kv_heads = 0, whole_head_dim = 0;
+  bool keys_are_values = false;
 
   std::string_view experts_field = "num_experts";  // by which the file says how many
   int64_t experts = 0, top_k = 0, expert_width = 0, shared_width = 0;
   bool shared_gate = false;  // the shared expert has a gate of its own
   bool router_bias = false, expert_bias = false;
   std::vector<bool> sparse;   // by layer: experts in place of the MLP
+  bool both = false;          // or besides it, with norms of their own
   int64_t expert_latent = 0;  // experts read and write so many elements in place of the hidden ones
 
   int64_t q_rank = 0, kv_rank = 0, nope = 0, rope = 0, v_dim = 0;  // latent attention where kv_rank > 0

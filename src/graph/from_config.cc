@@ -152,7 +152,7 @@ class ModelWriter {
   Stored StoredFor(std::string name, bool expert) const;
   ValueId Linear(const std::string& name, ValueId x, int64_t in, int64_t out, bool bias, bool plain = false);
   ValueId Adapted(const std::string& name, ValueId y, ValueId x, int64_t in, int64_t out);
-  ValueId HeadNorm(const std::string& name, ValueId x, int64_t heads);
+  ValueId HeadNorm(const std::string& name, ValueId x, int64_t heads, int64_t size);
   ValueId NormOfHeads(const std::string& name, ValueId x, int64_t heads, int64_t size);
   ValueId Rotated(const std::string& name, ValueId x, int64_t heads);
   ValueId Attention(const std::string& p, int64_t layer, ValueId x);
@@ -236,11 +236,11 @@ ValueId ModelWriter::Adapted(const std::string& name, ValueId y, ValueId x, int6
   return Plus(lora + "/add", y, scaled);
 }
 
-ValueId ModelWriter::HeadNorm(const std::string& name, ValueId x, int64_t heads) {
+ValueId ModelWriter::HeadNorm(const std::string& name, ValueId x, int64_t heads, int64_t size) {
   if (a_.qk_norm == Architecture::QkNorm::kNone) return x;
   // Bounded: of fields below 2^24, heads and ranks below 2^13.
-  if (a_.qk_norm == Architecture::QkNorm::kWhole) return Norm(name, x, heads * a_.head_dim);
-  return NormOfHeads(name, x, heads, a_.head_dim);
+  if (a_.qk_norm == Architecture::QkNorm::kWhole) return Norm(name, x, heads * size);
+  return NormOfHeads(name, x, heads, size);
 }
 
 ValueId ModelWriter::NormOfHeads(const std::string& name, ValueId x, int64_t heads, int64_t size) {
@@ -260,32 +260,37 @@ ValueId ModelWriter::Rotated(const std::string& name, ValueId x, int64_t heads) 
 
 ValueId ModelWriter::Attention(const std::string& p, int64_t layer, ValueId x) {
   const int64_t heads = Part("num_attention_heads", a_.heads, t_);
-  const int64_t key_heads = SharedHeads("num_key_value_heads", a_.kv_heads);
+  const int64_t window = a_.windows.empty() ? 0 : a_.windows[static_cast<size_t>(layer)];
+  const bool whole = a_.whole_head_dim > 0 && window == 0, one = whole && a_.keys_are_values;
+  const int64_t key_heads = SharedHeads("num_key_value_heads", whole ? a_.whole_kv_heads : a_.kv_heads);
+  const int64_t size = whole ? a_.whole_head_dim : a_.head_dim;
   // Bounded: of fields below 2^24, heads and ranks below 2^13.
-  const int64_t q_width = heads * a_.head_dim, kv_width = key_heads * a_.head_dim;
+  const int64_t q_width = heads * size, kv_width = key_heads * size;
   // Bounded: of fields below 2^24, heads and ranks below 2^13.
   const int64_t asked = a_.attention_gate ? 2 * q_width : q_width;
   // Bounded: of fields below 2^24, heads and ranks below 2^13.
-  ValueId q = Linear(p + "self_attn.qkv_proj", x, a_.hidden, asked + 2 * kv_width, a_.qkv_bias), k, v, gate;
+  ValueId q = Linear(p + "self_attn.qkv_proj", x, a_.hidden, asked + (one ? 1 : 2) * kv_width, a_.qkv_bias), k, v, gate;
   if (a_.qk_norm != Architecture::QkNorm::kNone || o_.lora_rank > 0) {
-    q = Split(p + "self_attn.qkv_proj", q, {asked, kv_width, kv_width});
-    k = Next(q), v = Next(q, 2);
+    std::vector<int64_t> parts = {asked, kv_width, kv_width};
+    if (one) parts.pop_back();
+    q = Split(p + "self_attn.qkv_proj", q, std::move(parts));
+    k = Next(q), v = Next(q, one ? 1 : 2);
     q = Adapted(p + "self_attn.q_proj", q, x, a_.hidden, asked);
     if (a_.attention_gate) {
       q = Split(p + "self_attn.q_proj", q, {q_width, q_width});
       gate = Next(q);
     }
     k = Adapted(p + "self_attn.k_proj", k, x, a_.hidden, kv_width);
-    v = Adapted(p + "self_attn.v_proj", v, x, a_.hidden, kv_width);
-    q = HeadNorm(p + "self_attn.q_norm", q, heads);
-    k = Rotated(p + "self_attn.k_proj", HeadNorm(p + "self_attn.k_norm", k, key_heads), key_heads);
+    if (!one) v = Adapted(p + "self_attn.v_proj", v, x, a_.hidden, kv_width);
+    q = HeadNorm(p + "self_attn.q_norm", q, heads, size);
+    k = Rotated(p + "self_attn.k_proj", HeadNorm(p + "self_attn.k_norm", k, key_heads, size), key_heads);
   }
   q = Rotated(p + "self_attn.q_proj", q, heads);  // without k: all three, of which an engine leaves the values out
   std::vector<ValueId> inputs = {q, k, v};
   if (!o_.training) {
     for (const char* what : {".key", ".value"}) {
       inputs.push_back(w_.Input(absl::StrCat("past_key_values.", layer, what), cache_,
-                                {batch_, {.size = key_heads}, past_, {.size = a_.head_dim}}));
+                                {batch_, {.size = key_heads}, past_, {.size = size}}));
     }
   }
   constexpr size_t kSinks = 11;  // the operator's input of that meaning
@@ -293,7 +298,6 @@ ValueId ModelWriter::Attention(const std::string& p, int64_t layer, ValueId x) {
     inputs.resize(kSinks);
     inputs.push_back(w_.Weight(p + "self_attn.sinks", dtype_, {heads}));
   }
-  const int64_t window = a_.windows.empty() ? 0 : a_.windows[static_cast<size_t>(layer)];
   ValueId y = w_.Op(kMicrosoftDomain, "GroupQueryAttention", p + "self_attn.attn", std::move(inputs),
                     {{"num_heads", heads, ""},
                      {"kv_num_heads", key_heads, ""},
@@ -455,7 +459,12 @@ ValueId ModelWriter::Experts(const std::string& p, ValueId x) {
   // Bounded: of fields below 2^24, heads and ranks below 2^13.
   const int64_t up = a_.gated ? 2 * width : width;
   const int64_t inner = a_.expert_latent > 0 ? a_.expert_latent : a_.hidden;
-  ValueId router = Linear(p + "gate", x, a_.hidden, a_.experts, false, /*plain=*/true);
+  ValueId router = x;
+  if (a_.both) router = Op("Mul", p + "gate/scale", {router, w_.Weight(p + "gate.scale", dtype_, {a_.hidden})});
+  router = Linear(p + "gate", router, a_.hidden, a_.experts, false, /*plain=*/true);
+  if (a_.both) {
+    router = Op("Mul", p + "gate/expert_scale", {router, w_.Weight(p + "gate.per_expert_scale", dtype_, {a_.experts})});
+  }
   if (a_.router_bias) router = Plus(p + "gate/bias", router, w_.Weight(p + "gate.bias", dtype_, {a_.experts}));
   ValueId up_scales, down_scales, up_bias, down_bias;
   const ValueId up_weight = ExpertWeights(p + "experts.w13_weight", {experts, up, inner}, &up_scales);
@@ -504,7 +513,14 @@ ValueId ModelWriter::Layer(int64_t layer, ValueId x) {
   x = Plus(p + "self_attn/add", x, attended);
   if (a_.one_part) return x;
   const char* const before = a_.post_norms ? "pre_feedforward_layernorm" : "post_attention_layernorm";
-  ValueId y = Reduced(p + "mlp", mlp(Norm(p + before, x, a_.hidden)), t_);
+  const ValueId in = Norm(p + before, x, a_.hidden);
+  ValueId y = Reduced(p + "mlp", a_.both ? Mlp(p + "mlp.", in, a_.intermediate) : mlp(in), t_);
+  if (a_.both) {
+    const auto norm = [&](const char* name, ValueId of) { return Norm(p + name, of, a_.hidden); };
+    y = norm("post_feedforward_layernorm_1", y);
+    const ValueId routed = Experts(p + "mlp.", norm("pre_feedforward_layernorm_2", x));
+    y = Plus(p + "experts/add", y, norm("post_feedforward_layernorm_2", Reduced(p + "experts", routed, t_)));
+  }
   if (a_.post_norms) y = Norm(p + "post_feedforward_layernorm", y, a_.hidden);
   return Plus(p + "mlp/add", x, y);
 }

@@ -44,6 +44,17 @@ constexpr KnownModel kModels[] = {
     {"gemma-3-4b", "gemma3", 2560, 34, 8, 4, 256, 10'240, 262'208, 131'072,
      R"("sliding_window":1024,"vision_config":{"hidden_size":1152,"image_size":896,"intermediate_size":4304,)"
      R"("num_hidden_layers":27,"patch_size":14})"},
+    {"gemma-4-26b-a4b", "gemma4", 2816, 30, 16, 8, 256, 2112, 262'144, 262'144,
+     R"("sliding_window":1024,"global_head_dim":512,"num_global_key_value_heads":2,"attention_k_eq_v":true,)"
+     R"("hidden_size_per_layer_input":0,"enable_moe_block":true,"num_experts":128,"top_k_experts":8,)"
+     R"("moe_intermediate_size":704,)"
+     R"("vision_config":{"hidden_size":1152,"head_dim":72,"intermediate_size":4304,"num_hidden_layers":27,)"
+     R"("patch_size":16,"standardize":true})"},
+    {"gemma-4-31b", "gemma4", 5376, 60, 32, 16, 256, 21'504, 262'144, 262'144,
+     R"("sliding_window":1024,"global_head_dim":512,"num_global_key_value_heads":4,"attention_k_eq_v":true,)"
+     R"("hidden_size_per_layer_input":0,)"
+     R"("vision_config":{"hidden_size":1152,"head_dim":72,"intermediate_size":4304,"num_hidden_layers":27,)"
+     R"("patch_size":16,"standardize":true})"},
     {"glm-4-9b", "glm4", 4096, 40, 32, 2, 128, 13'696, 151'552, 32'768},
     {"glm-4.5", "glm4_moe", 5120, 92, 96, 8, 128, 12'288, 151'552, 131'072,
      R"("attention_bias":true,"use_qk_norm":true,"moe_intermediate_size":1536,"n_routed_experts":160,)"

@@ -66,6 +66,18 @@ double SiglipTower(std::string_view, ConfigFields& vision, ConfigFields&, const 
          hidden * static_cast<double>(text.hidden) + hidden;
 }
 
+// Gemma 4: norms before and after each half of a block, and of queries and keys.
+double Gemma4Tower(std::string_view, ConfigFields& vision, ConfigFields&, const Architecture& text) {
+  Sizes of(vision);
+  const double hidden = of("hidden_size"), layers = of("num_hidden_layers"), patch = of("patch_size");
+  vision.Expect("use_clipped_linears", !vision.Flag("use_clipped_linears", false), "false");
+  vision.Known({"num_attention_heads", "num_key_value_heads", "global_head_dim", "pooling_kernel_size"});
+  return Count({layers, hidden, of("intermediate_size"), false, false, true}) +
+         layers * (2 * hidden + 2 * of("head_dim")) + 3 * patch * patch * hidden +
+         2 * of("position_embedding_size", 10'240) * hidden + (vision.Flag("standardize", false) ? 2 * hidden : 0) +
+         hidden * static_cast<double>(text.hidden);
+}
+
 double PixtralTower(std::string_view, ConfigFields& vision, ConfigFields& file, const Architecture& text) {
   Sizes of(vision);
   const double hidden = of("hidden_size"), out = static_cast<double>(text.hidden);
@@ -103,6 +115,7 @@ double MoonTower(std::string_view, ConfigFields& vision, ConfigFields&, const Ar
 
 int64_t VisionParameters(std::string_view type, ConfigFields& vision, ConfigFields& file, const Architecture& text) {
   const auto tower = type == "gemma3"     ? SiglipTower
+                     : type == "gemma4"   ? Gemma4Tower
                      : type == "mistral3" ? PixtralTower
                      : type == "llama4"   ? Llama4Tower
                      : type == "kimi_k25" ? MoonTower

@@ -119,6 +119,8 @@ constexpr Published kPublished[] = {
     {"qwen3.5-35b-a3b", 35'951'822'704 - 844'640'768},       // Qwen/Qwen3.5-35B-A3B
     // By the file, which the model cards round.
     {"deepseek-v3.2", 671'877'944'064},           // deepseek-ai/DeepSeek-V3.2: V3 and 61 indexers
+    {"gemma-4-26b-a4b", 25'805'936'176},          // google/gemma-4-26B-A4B-it: 25.2 B, and its tower
+    {"gemma-4-31b", 31'273'088'816},              // google/gemma-4-31B-it: 30.7 B, and its tower
     {"glm-4-9b", 9'400'279'040},                  // zai-org/GLM-4-9B-0414
     {"llama-4-maverick", 401'583'781'376},        // meta-llama/Llama-4-Maverick-17B-128E-Instruct: 402 B
     {"mimo-7b", 7'622'619'136},                   // XiaomiMiMo/MiMo-7B-Base: 7.83 B with the layer that guesses ahead
@@ -160,13 +162,17 @@ TEST(Config, ATextModelInsideAFileIsReadAsIfItStoodThere) {
   EXPECT_EQ(Named(stored, "model.visual.weight").dtype, DType::kBfloat16);
 }
 
-TEST(Config, LinearAttentionHasAStateInPlaceOfACache) {
+TEST(Config, LayersHaveTheCachesOfTheirKind) {
   const ShapedGraph delta = Bound("qwen3.5-27b", {}, 1, 100), part = Bound("qwen3.5-27b", {.tensor_parallel = 4});
   EXPECT_THAT(Named(delta, "past_key_values.0.state").dims, ElementsAre(1, 48, 128, 128));
   EXPECT_EQ(Named(delta, "past_key_values.0.state").dtype, DType::kFloat32);
   EXPECT_THAT(Named(delta, "past_key_values.0.conv").dims, ElementsAre(1, 2 * 16 * 128 + 48 * 128, 3));
   EXPECT_THAT(Named(delta, "past_key_values.3.key").dims, ElementsAre(1, 4, 100, 256));
   EXPECT_THAT(Named(part, "past_key_values.0.state").dims, ElementsAre(1, 12, 128, 128));
+  // Of Gemma 4 layers without a window have other heads, and keys that are values.
+  const ShapedGraph two = Bound("gemma-4-31b", {}, 1, 100);
+  EXPECT_THAT(Named(two, "past_key_values.0.key").dims, ElementsAre(1, 16, 100, 256));
+  EXPECT_THAT(Named(two, "past_key_values.5.value").dims, ElementsAre(1, 4, 100, 512));
   const ShapedGraph mamba = Bound("nemotron-3-nano-30b-a3b", {}, 1, 100);
   EXPECT_THAT(Named(mamba, "past_key_values.0.state").dims, ElementsAre(1, 64, 128, 64));
   EXPECT_THAT(Named(mamba, "past_key_values.5.key").dims, ElementsAre(1, 2, 100, 128));
