@@ -48,9 +48,11 @@ void ReadCommon(ConfigFields& f, Architecture& a, const Unsaid& unsaid = {}) {
   a.vocab = f.Size("vocab_size", unsaid.vocab);
   a.context = f.Size("max_position_embeddings", unsaid.context);
   a.tied = f.Flag("tie_word_embeddings", false);
-  a.stretched = f.Has("rope_scaling");
-  if (std::optional<ConfigFields> rope = f.Object("rope_parameters")) {
-    a.stretched = rope->Text("rope_type", "default") != "default";
+  for (const char* key : {"rope_scaling", "rope_parameters"}) {
+    std::optional<ConfigFields> rope = f.Object(key);
+    if (!rope) continue;
+    const std::string type = rope->Text(rope->Has("type") ? "type" : "rope_type", "default");
+    a.stretched = a.stretched || (type != "default" && type != "mrope");
   }
 }
 
@@ -60,17 +62,24 @@ void SetSparse(Architecture& a, int64_t dense, int64_t step) {
   for (int64_t i = 0; i < a.layers; ++i) a.sparse.push_back(i >= dense && i % step == 0);
 }
 
+// Of each layer whether a list says `yes`, and not `no`; where there is none, what the rule says.
+std::vector<bool> ByLayer(ConfigFields& f, const Architecture& a, std::string_view key, std::string_view no,
+                          std::string_view yes, auto rule) {
+  const std::vector<std::string> said = f.Texts(key);
+  f.Expect(key, said.empty() || said.size() == static_cast<size_t>(a.layers), "one entry for each layer");
+  std::vector<bool> is;
+  for (size_t i = 0; i < static_cast<size_t>(a.layers); ++i) {
+    const bool listed = i < said.size();
+    is.push_back(listed ? said[i] == yes : rule(static_cast<int64_t>(i)));
+    f.Expect(key, !listed || is.back() || said[i] == no, Formatted("%s or %s for each layer", no, yes));
+  }
+  return is;
+}
+
 void SetWindows(ConfigFields& f, Architecture& a, auto slides) {
   const int64_t window = f.Size("sliding_window", 0);
-  a.windows.assign(static_cast<size_t>(a.layers), 0);
-  const std::vector<std::string> types = f.Texts("layer_types");
-  f.Expect("layer_types", types.empty() || types.size() == a.windows.size(), "one entry for each layer");
-  for (size_t i = 0; i < a.windows.size(); ++i) {
-    const bool listed = i < types.size();
-    const bool slid = listed ? types[i] == "sliding_attention" : slides(static_cast<int64_t>(i));
-    f.Expect("layer_types", !listed || slid || types[i] == "full_attention",
-             "full_attention or sliding_attention for each layer");
-    if (slid) a.windows[i] = window;
+  for (const bool slid : ByLayer(f, a, "layer_types", "full_attention", "sliding_attention", slides)) {
+    a.windows.push_back(slid ? window : 0);
   }
 }
 
@@ -320,15 +329,10 @@ void ReadSparseAttention(ConfigFields& f, Architecture& a) {
   a.index_heads = f.Size("index_n_heads", glm ? kGlmHeads : kDeepseekHeads, kMostHeads);
   a.index_dim = f.Size("index_head_dim", kIndexDim, kMostHeadDim);
   a.index_top = f.Size("index_topk", kIndexTop);
-  const std::vector<std::string> types = f.Texts("indexer_types");
-  f.Expect("indexer_types", types.empty() || types.size() == static_cast<size_t>(a.layers), "one entry for each layer");
   const int64_t each = f.Size("index_topk_freq", 1, kMaxConfigLayers);
   const int64_t offset = f.Size("index_skip_topk_offset", 2, kMaxConfigLayers);
-  for (int64_t i = 0; i < a.layers; ++i) {
-    const bool by_rule = std::max<int64_t>(i - offset + 1, 0) % each == 0;
-    a.indexed.push_back(types.size() == static_cast<size_t>(a.layers) ? types[static_cast<size_t>(i)] == "full"
-                                                                      : by_rule);
-  }
+  a.indexed = ByLayer(f, a, "indexer_types", "shared", "full",
+                      [=](int64_t layer) { return std::max<int64_t>(layer - offset + 1, 0) % each == 0; });
   f.Expect("index_topk_pattern", !f.Has("index_topk_pattern"), "none: indexer_types or index_topk_freq");
   f.Known({"index_share_for_mtp_iteration"});
 }
@@ -390,22 +394,13 @@ void ReadQwenHybrid(ConfigFields& f, Architecture& a) {
   a.convolved = f.Size("linear_conv_kernel_dim", 4, kMostHeadDim);
   if (const std::string state = f.Text("mamba_ssm_dtype", ""); !state.empty()) a.state = DTypeByName(state);
   const int64_t each = f.Size("full_attention_interval", 4, kMaxConfigLayers);
-  const std::vector<std::string> types = f.Texts("layer_types");
-  f.Expect("layer_types", types.empty() || types.size() == static_cast<size_t>(a.layers), "one entry for each layer");
-  for (int64_t i = 0; i < a.layers; ++i) {
-    const bool listed = types.size() == static_cast<size_t>(a.layers);
-    const std::string type = listed ? types[static_cast<size_t>(i)] : "";
-    f.Expect("layer_types", !listed || type == "full_attention" || type == "linear_attention",
-             "full_attention or linear_attention for each layer");
-    const bool full = listed ? type == "full_attention" : (i + 1) % each == 0;
-    a.mixers.push_back(full ? Architecture::Mixer::kAttention : Architecture::Mixer::kDeltaNet);
+  const auto linear = [each](int64_t layer) { return (layer + 1) % each != 0; };
+  for (const bool is : ByLayer(f, a, "layer_types", "full_attention", "linear_attention", linear)) {
+    a.mixers.push_back(is ? Architecture::Mixer::kDeltaNet : Architecture::Mixer::kAttention);
   }
-  if (a.type == "qwen3_5_text") {
-    a.intermediate = f.Size("intermediate_size");
-  } else {
-    a.intermediate = f.Size("intermediate_size", 1);  // of layers without experts, which Qwen3.5 has none of
-    ReadQwenExperts(f, a);
-  }
+  if (a.type != "qwen3_5_text") ReadQwenExperts(f, a);
+  const bool dense = a.sparse.empty() || std::find(a.sparse.begin(), a.sparse.end(), false) != a.sparse.end();
+  a.intermediate = dense ? f.Size("intermediate_size") : f.Size("intermediate_size", 0);
   f.Known({"mtp_num_hidden_layers", "use_sliding_window"});  // the first guesses ahead
 }
 

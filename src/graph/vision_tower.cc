@@ -70,11 +70,11 @@ double SiglipTower(std::string_view, ConfigFields& vision, ConfigFields&, const 
 double Gemma4Tower(std::string_view, ConfigFields& vision, ConfigFields&, const Architecture& text) {
   Sizes of(vision);
   const double hidden = of("hidden_size"), layers = of("num_hidden_layers"), patch = of("patch_size");
+  const double head = of("head_dim"), places = of("position_embedding_size", 10'240);
   vision.Expect("use_clipped_linears", !vision.Flag("use_clipped_linears", false), "false");
   vision.Known({"num_attention_heads", "num_key_value_heads", "global_head_dim", "pooling_kernel_size"});
-  return Count({layers, hidden, of("intermediate_size"), false, false, true}) +
-         layers * (2 * hidden + 2 * of("head_dim")) + 3 * patch * patch * hidden +
-         2 * of("position_embedding_size", 10'240) * hidden + (vision.Flag("standardize", false) ? 2 * hidden : 0) +
+  return Count({layers, hidden, of("intermediate_size"), false, false, true}) + layers * (2 * hidden + 2 * head) +
+         3 * patch * patch * hidden + 2 * places * hidden + (vision.Flag("standardize", false) ? 2 * hidden : 0) +
          hidden * static_cast<double>(text.hidden);
 }
 
