@@ -66,6 +66,11 @@ constexpr KnownModel kModels[] = {
      R"("moe_intermediate_size":2048,"n_routed_experts":256,"n_shared_experts":1,"num_experts_per_tok":8,)"
      R"("first_k_dense_replace":3,"q_lora_rank":2048,"kv_lora_rank":512,"qk_nope_head_dim":192,)"
      R"("qk_rope_head_dim":64,"v_head_dim":256,"index_n_heads":32,"index_head_dim":128,"index_topk":2048)"},
+    {"glm-5.2", "glm_moe_dsa", 6144, 78, 64, 0, 0, 12'288, 154'880, 1'048'576,
+     R"("moe_intermediate_size":2048,"n_routed_experts":256,"n_shared_experts":1,"num_experts_per_tok":8,)"
+     R"("first_k_dense_replace":3,"q_lora_rank":2048,"kv_lora_rank":512,"qk_nope_head_dim":192,)"
+     R"("qk_rope_head_dim":64,"v_head_dim":256,"index_n_heads":32,"index_head_dim":128,"index_topk":2048,)"
+     R"("index_topk_freq":4,"index_skip_topk_offset":3)"},
     {"gpt-neox-20b", "gpt_neox", 6144, 44, 64, 0, 0, 24'576, 50'432, 2048, R"("torch_dtype":"float16")"},
     {"gpt-oss-120b", "gpt_oss", 2880, 36, 64, 8, 64, 2880, 201'088, 131'072,
      R"("num_local_experts":128,"num_experts_per_tok":4,"sliding_window":128,)"

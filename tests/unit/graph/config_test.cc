@@ -110,13 +110,14 @@ constexpr Published kPublished[] = {
     {"qwen3-vl-8b", 8'767'123'696},             // Qwen/Qwen3-VL-8B-Instruct
     {"qwen3-vl-30b-a3b", 31'070'754'032},       // Qwen/Qwen3-VL-30B-A3B-Instruct
     // Less the layer that guesses ahead: one more of the last kind, a product of [2 hidden, hidden] and three norms.
-    {"glm-4.5-air", 110'468'824'832 - 3'616'573'568},        // zai-org/GLM-4.5-Air; and its copies of both embeddings
-    {"glm-4.5", 358'337'791'296 - 5'539'962'272},            // zai-org/GLM-4.5, the same
-    {"glm-5", 753'864'139'008 - 9'952'920'576},              // zai-org/GLM-5
-    {"qwen3-next-80b-a3b", 81'324'862'720 - 1'650'471'424},  // Qwen/Qwen3-Next-80B-A3B-Instruct
-    {"qwen3.5-9b", 9'653'104'368 - 243'290'624},             // Qwen/Qwen3.5-9B
-    {"qwen3.5-27b", 27'781'427'952 - 424'699'392},           // Qwen/Qwen3.5-27B
-    {"qwen3.5-35b-a3b", 35'951'822'704 - 844'640'768},       // Qwen/Qwen3.5-35B-A3B
+    {"glm-4.5-air", 110'468'824'832 - 3'616'573'568},         // zai-org/GLM-4.5-Air; and its copies of both embeddings
+    {"glm-4.5", 358'337'791'296 - 5'539'962'272},             // zai-org/GLM-4.5, the same
+    {"glm-5", 753'864'139'008 - 9'952'920'576},               // zai-org/GLM-5
+    {"glm-5.2", 753'329'959'936 - 76 * 256 - 9'952'920'576},  // zai-org/GLM-5.2: total_size / 2; biases have 4 bytes
+    {"qwen3-next-80b-a3b", 81'324'862'720 - 1'650'471'424},   // Qwen/Qwen3-Next-80B-A3B-Instruct
+    {"qwen3.5-9b", 9'653'104'368 - 243'290'624},              // Qwen/Qwen3.5-9B
+    {"qwen3.5-27b", 27'781'427'952 - 424'699'392},            // Qwen/Qwen3.5-27B
+    {"qwen3.5-35b-a3b", 35'951'822'704 - 844'640'768},        // Qwen/Qwen3.5-35B-A3B
     // By the file, which the model cards round.
     {"deepseek-v3.2", 671'877'944'064},           // deepseek-ai/DeepSeek-V3.2: V3 and 61 indexers
     {"gemma-4-26b-a4b", 25'805'936'176},          // google/gemma-4-26B-A4B-it: 25.2 B, and its tower
