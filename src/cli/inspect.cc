@@ -357,7 +357,10 @@ absl::StatusOr<std::string> Serve(const InspectFlags& options) {
   const absl::StatusOr<std::vector<Service>> services =
       PredictServices(*inputs.predictor, inputs.graph, inputs.run, load, types);
   if (!services.ok()) return InModel(options, services.status());
-  return ServicesReport(options.model, inputs.run, load, inputs.types, *services, options.gpus.empty(), options.json);
+  std::string text =
+      ServicesReport(options.model, inputs.run, load, inputs.types, *services, options.gpus.empty(), options.json);
+  const bool sees = !options.json && !SaidOf(*inputs.graph, "vision").empty();
+  return sees ? text + "\n  Images and their tokens are not counted.\n" : text;
 }
 
 absl::StatusOr<std::string> Beside(InspectFlags options) {

@@ -566,6 +566,12 @@ std::vector<std::string> NotesOf(const InspectReport& report) {
     notes.push_back(absl::StrFormat("of the graph's inputs, %s are taken for weights (%d in all); fed at each step: %s",
                                     QuotedSome(weights), weights.size(), QuotedSome(InputsOf(shaped, true))));
   }
+  if (const std::string_view vision = SaidOf(*shaped.graph, "vision"); !vision.empty()) {
+    notes.push_back(
+        absl::StrFormat("a vision tower of %s parameters lies beside the text model; images and their "
+                        "tokens are not counted",
+                        vision));
+  }
   if (std::string tied = TiedNote(shaped, cost); !tied.empty()) notes.push_back(std::move(tied));
   const auto is_dropout = [](const Op& op) { return op.node->op_type == "Dropout"; };
   if (report.profile.run.mode == RunMode::kTraining && !IsConfigPath(report.path) &&

@@ -312,11 +312,17 @@ class Walk {
 
   // Keys and values that an engine adds to a cache in its place.
   void ShareCaches(const Op& op) {
-    const bool grouped = op.node->op_type == "GroupQueryAttention", latent = op.node->op_type == "LatentAttention";
-    if ((!grouped && !latent) || run_.mode == RunMode::kTraining) return;
+    const bool keeps = op.node->op_type == "GroupQueryAttention" || op.node->domain == kHorusDomain;
+    if (!keeps || run_.mode == RunMode::kTraining) return;
     for (size_t out = 1; out < op.outputs.size() && out + 2 < op.inputs.size(); ++out) {
       const TensorId past = op.inputs[out + 2];
-      if (past.valid() && op.outputs[out].valid()) step_.storage[op.outputs[out].value()] = past;
+      if (!past.valid() || !op.outputs[out].valid()) continue;
+      step_.storage[op.outputs[out].value()] = past;
+      // A state is not rounded to what the rest computes in.
+      if (op.node->op_type != "LinearAttention") continue;
+      for (const TensorId id : {past, op.outputs[out]}) {
+        SetWidth(id.value(), BitsOf(shaped_.tensors[past.value()].dtype) / kBitsPerByte);
+      }
     }
   }
 

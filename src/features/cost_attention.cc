@@ -138,7 +138,8 @@ void LatentAttention(CostContext& c, const CostRule&) {
   s.batch = CostContext::Dim(c.In(0), 0);
   s.queries = CostContext::Dim(c.In(0), 1);
   s.heads = HeadsOf(c, "num_heads");
-  s.keys = CausalKeys(s.queries, past, 0);
+  const double top = std::max<double>(0, static_cast<double>(c.node().IntOr("local_window_size", -1)));
+  s.keys = CausalKeys(s.queries, past, top);
   const double tokens = s.batch * s.queries, cached = s.batch * (past + s.queries);
   const double scores = 2 * tokens * s.keys;
   const double wide = (CostContext::Dim(c.In(0), 2) + CostContext::Dim(c.Out(0), 2)) / 2;  // as 4 x .. x width counts
@@ -155,12 +156,60 @@ void LatentAttention(CostContext& c, const CostRule&) {
   c.Forward(expands ? 1 : 2, c.InBytes(2) + made, MatmulBlocks(1, expands ? cached : tokens, columns, rank));
   const bool backward = c.Wants(0) || c.Wants(1) || c.Wants(2);
   const double written = c.OutBytes(1) * s.queries / std::max(1.0, past + s.queries);
-  AddScores(c, s, backward, c.AllInBytes() - c.InBytes(2) + made + c.OutBytes(0) + written);
+  const double skipped = top > 0 && past > top && s.queries == 1 ? c.InBytes(3) * (1 - top / past) : 0;
+  AddScores(c, s, backward, c.AllInBytes() - c.InBytes(2) + made + c.OutBytes(0) + written - skipped);
   if (!backward) return;
   c.cost.backward.flops += 2 * product;
   c.Backward(2, 2 * (c.InBytes(2) + made), MatmulBlocks(1, tokens, rank, columns));
   for (size_t i = 0; i < 3; ++i) c.SaveInput(i);
   c.SaveExtra(made);
+}
+
+// horus.IndexAttention: heads score all keys, of one head, and the best are kept. Not trained with the rest.
+void IndexAttention(CostContext& c, const CostRule&) {
+  if (!c.Has(0) || !c.Has(1) || !c.HasOut(0)) return c.Unknown();
+  const double past = c.Has(3) && c.In(3).dims.size() == 4 ? CostContext::Dim(c.In(3), 2) : 0;
+  const double queries = CostContext::Dim(c.In(0), 1), tokens = CostContext::Dim(c.In(0), 0) * queries;
+  const double product = 2 * tokens * CausalKeys(queries, past, 0) * CostContext::Dim(c.In(0), 2);
+  c.cost.forward.flops += product;
+  c.cost.horus_flops += product;
+  c.cost.horus_linears += 1;
+  const double written = c.OutBytes(1) * queries / std::max(1.0, past + queries);
+  c.Forward(2, c.AllInBytes() + written + c.OutBytes(0), MatmulBlocks(1, tokens, past + queries, 1));
+}
+
+// horus.LinearAttention: one token after the other where there is one, else in chunks that attend to themselves and to
+// the state before. A delta rule also takes out of the state what it says of each key already.
+void LinearAttention(CostContext& c, const CostRule&) {
+  if (!c.Has(0) || !c.HasOut(0)) return c.Unknown();
+  constexpr double kChunk = 64;
+  const auto of = [&c](const char* name) { return static_cast<double>(c.node().IntOr(name, 1)); };
+  const double key = of("key_size"), value = of("value_size"), heads = HeadsOf(c, "num_heads");
+  const double batch = CostContext::Dim(c.In(0), 0), queries = CostContext::Dim(c.In(0), 1);
+  const double parts = of("delta") > 0 ? 2 : 1;
+  const double chunk = queries > 1 ? 2 * parts * std::min(kChunk, queries) * (key + value) : 0;
+  const double flops = batch * queries * heads * (chunk + 2 * (1 + parts) * key * value);
+  c.cost.forward.flops += flops;
+  c.cost.horus_flops += flops;
+  c.cost.horus_linears += 1;
+  c.Forward(queries > 1 ? 4 : 1, c.AllInBytes() + c.AllOutBytes(), batch * heads * (queries / kChunk + 1));
+  if (!c.Wants(0)) return;
+  c.cost.backward.flops += kBackwardProducts * flops;
+  c.Backward(4, 2 * (c.AllInBytes() + c.AllOutBytes()), batch * heads * (queries / kChunk + 1));
+  for (size_t i = 0; i < 2; ++i) c.SaveInput(i);
+  c.SaveExtra(batch * heads * (queries / kChunk) * key * value * kStatisticBytes);  // a state before each chunk
+}
+
+// horus.CausalConv: each channel by itself.
+void CausalConv(CostContext& c, const CostRule&) {
+  if (!c.Has(0) || !c.Has(1)) return c.Unknown();
+  const double flops = 2 * CostContext::Dim(c.In(1), -1) * c.OutCount(0);
+  c.cost.forward.flops_other += flops;
+  c.Forward(1, c.AllInBytes() + c.AllOutBytes(), PointwiseBlocks(c.OutCount(0)));
+  if (!c.Wants(0)) return;
+  c.cost.backward.flops_other += 2 * flops;
+  c.Backward(2, 2 * (c.AllInBytes() + c.AllOutBytes()), PointwiseBlocks(c.OutCount(0)));
+  c.SaveInput(0);
 }
 
 // com.microsoft.Attention: one product makes queries, keys and values of the input.
@@ -211,7 +260,10 @@ constexpr CostRule kAttentionCostRules[] = {
     {"Attention com.microsoft::MultiHeadAttention", OpClass::kAttention, SplitAttention},
     {"com.microsoft::Attention", OpClass::kAttention, PackedAttention},
     {"com.microsoft::GroupQueryAttention", OpClass::kAttention, GroupQueryAttention},
+    {"horus::CausalConv", OpClass::kElementwise, CausalConv},
+    {"horus::IndexAttention", OpClass::kAttention, IndexAttention},
     {"horus::LatentAttention", OpClass::kAttention, LatentAttention},
+    {"horus::LinearAttention", OpClass::kAttention, LinearAttention},
 };
 
 }  // namespace

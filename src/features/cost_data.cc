@@ -119,7 +119,7 @@ constexpr OpClass kMove = OpClass::kDataMovement;
 constexpr CostRule kDataCostRules[] = {
     {"Identity Constant Reshape Flatten Squeeze Unsqueeze Shape Size SequenceConstruct SequenceAt "
      "SequenceEmpty SequenceInsert SequenceErase SequenceLength SplitToSequence Optional "
-     "OptionalGetElement OptionalHasElement",
+     "OptionalGetElement OptionalHasElement horus::Beside",
      kMove, Free},
     {"ConcatFromSequence Concat", kMove, Concat},
     {"Slice", kMove, Slice},

@@ -46,7 +46,8 @@ std::vector<uint8_t> FindCaches(const ShapedGraph& shaped, StepCost& step) {
   for (const Op& op : shaped.ops) {
     const std::string_view type = op.node == nullptr ? "" : std::string_view(op.node->op_type);
     const bool joins = type == "Concat" || type == "TensorScatter" || type.starts_with("Scatter");
-    const bool attends = type.ends_with("Attention"), recurs = type == "LSTM" || type == "GRU" || type == "RNN";
+    const bool attends = type.ends_with("Attention"),
+               recurs = type == "LSTM" || type == "GRU" || type == "RNN" || type == "CausalConv";
     if (!joins && !attends && !recurs) continue;
     for (size_t i = joins ? 0 : 3; i < op.inputs.size(); ++i) {
       const TensorId in = op.inputs[i];

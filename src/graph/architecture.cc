@@ -29,34 +29,57 @@ void ReadActivation(ConfigFields& f, std::string_view key, std::string_view fall
     a.activation = "Gelu";
   } else {
     a.activation = "Relu";
-    f.Expect(key, name == "relu", "silu, gelu (any form) or relu");
+    f.Expect(key, name == "relu" || name == "relu2", "silu, gelu (any form), relu or relu2");
   }
 }
 
+// What files leave out, as the configuration class of their family has it.
+struct Unsaid {
+  std::optional<int64_t> heads, kv_heads, head_dim, vocab, context;
+};
+
 // What Llama and all that follow it have.
-void ReadCommon(ConfigFields& f, Architecture& a) {
+void ReadCommon(ConfigFields& f, Architecture& a, const Unsaid& unsaid = {}) {
   a.hidden = f.Size("hidden_size");
   a.layers = f.Size("num_hidden_layers", std::nullopt, kMaxConfigLayers);
-  a.heads = f.Size("num_attention_heads", std::nullopt, kMostHeads);
-  a.kv_heads = f.Size("num_key_value_heads", a.heads, kMostHeads);
-  a.head_dim = f.Size("head_dim", std::max<int64_t>(1, a.hidden / a.heads), kMostHeadDim);
-  a.vocab = f.Size("vocab_size");
-  a.context = f.Size("max_position_embeddings");
+  a.heads = f.Size("num_attention_heads", unsaid.heads, kMostHeads);
+  a.kv_heads = f.Size("num_key_value_heads", unsaid.kv_heads.value_or(a.heads), kMostHeads);
+  a.head_dim = f.Size("head_dim", unsaid.head_dim.value_or(std::max<int64_t>(1, a.hidden / a.heads)), kMostHeadDim);
+  a.vocab = f.Size("vocab_size", unsaid.vocab);
+  a.context = f.Size("max_position_embeddings", unsaid.context);
   a.tied = f.Flag("tie_word_embeddings", false);
-  a.stretched = f.Has("rope_scaling");
+  for (const char* key : {"rope_scaling", "rope_parameters"}) {
+    std::optional<ConfigFields> rope = f.Object(key);
+    if (!rope) continue;
+    const std::string type = rope->Text(rope->Has("type") ? "type" : "rope_type", "default");
+    a.stretched = a.stretched || (type != "default" && type != "mrope");
+  }
+}
+
+// Experts from layer `dense` on, on each `step`-th.
+void SetSparse(Architecture& a, int64_t dense, int64_t step) {
+  a.sparse.clear();
+  for (int64_t i = 0; i < a.layers; ++i) a.sparse.push_back(i >= dense && i % step == 0);
+}
+
+// Of each layer whether a list says `yes`, and not `no`; where there is none, what the rule says.
+std::vector<bool> ByLayer(ConfigFields& f, const Architecture& a, std::string_view key, std::string_view no,
+                          std::string_view yes, auto rule) {
+  const std::vector<std::string> said = f.Texts(key);
+  f.Expect(key, said.empty() || said.size() == static_cast<size_t>(a.layers), "one entry for each layer");
+  std::vector<bool> is;
+  for (size_t i = 0; i < static_cast<size_t>(a.layers); ++i) {
+    const bool listed = i < said.size();
+    is.push_back(listed ? said[i] == yes : rule(static_cast<int64_t>(i)));
+    f.Expect(key, !listed || is.back() || said[i] == no, Formatted("%s or %s for each layer", no, yes));
+  }
+  return is;
 }
 
 void SetWindows(ConfigFields& f, Architecture& a, auto slides) {
   const int64_t window = f.Size("sliding_window", 0);
-  a.windows.assign(static_cast<size_t>(a.layers), 0);
-  const std::vector<std::string> types = f.Texts("layer_types");
-  f.Expect("layer_types", types.empty() || types.size() == a.windows.size(), "one entry for each layer");
-  for (size_t i = 0; i < a.windows.size(); ++i) {
-    const bool listed = i < types.size();
-    const bool slid = listed ? types[i] == "sliding_attention" : slides(static_cast<int64_t>(i));
-    f.Expect("layer_types", !listed || slid || types[i] == "full_attention",
-             "full_attention or sliding_attention for each layer");
-    if (slid) a.windows[i] = window;
+  for (const bool slid : ByLayer(f, a, "layer_types", "full_attention", "sliding_attention", slides)) {
+    a.windows.push_back(slid ? window : 0);
   }
 }
 
@@ -101,7 +124,7 @@ void ReadQwen3(ConfigFields& f, Architecture& a) {
 }
 
 void ReadGemma(ConfigFields& f, Architecture& a) {
-  ReadCommon(f, a);
+  ReadCommon(f, a, a.type == "gemma3_text" ? Unsaid{8, 4, 256, 262'208, 131'072} : Unsaid());
   a.tied = f.Flag("tie_word_embeddings", true);
   a.intermediate = f.Size("intermediate_size");
   ReadActivation(f, f.Has("hidden_activation") ? "hidden_activation" : "hidden_act", "gelu", a);
@@ -114,6 +137,36 @@ void ReadGemma(ConfigFields& f, Architecture& a) {
   const int64_t pattern = third ? f.Size("sliding_window_pattern", 6, kMaxConfigLayers) : 2;
   f.Known({"query_pre_attn_scalar", "cache_implementation", "sliding_window_size", "_sliding_window_pattern"});
   SetWindows(f, a, [&](int64_t layer) { return a.post_norms && (layer + 1) % pattern != 0; });
+}
+
+// Without per-layer embeddings and shared caches, as the larger ones are.
+void ReadGemma4(ConfigFields& f, Architecture& a) {
+  constexpr int64_t kPattern = 6;
+  ReadCommon(f, a, {.heads = 8, .kv_heads = 4, .head_dim = 256, .vocab = 262'144, .context = 131'072});
+  a.tied = f.Flag("tie_word_embeddings", true);
+  a.intermediate = f.Size("intermediate_size");
+  ReadActivation(f, "hidden_activation", "gelu", a);
+  a.qkv_bias = a.o_bias = f.Flag("attention_bias", false);
+  a.scaled = a.post_norms = true;
+  a.qk_norm = Architecture::QkNorm::kHead;
+  SetWindows(f, a, [](int64_t layer) { return (layer + 1) % kPattern != 0; });
+  a.whole_head_dim = f.Size("global_head_dim", 512, kMostHeadDim);
+  a.keys_are_values = f.Flag("attention_k_eq_v", false);
+  const int64_t whole = f.Size("num_global_key_value_heads", 0, kMostHeads);
+  a.whole_kv_heads = a.keys_are_values && whole > 0 ? whole : a.kv_heads;
+  // Of the first a file that says nothing means 256.
+  f.Expect("hidden_size_per_layer_input",
+           f.Has("hidden_size_per_layer_input") && f.Size("hidden_size_per_layer_input", 0) == 0, "0");
+  f.Expect("num_kv_shared_layers", f.Size("num_kv_shared_layers", 0) == 0, "0");
+  f.Expect("use_bidirectional_attention", f.Text("use_bidirectional_attention", "") != "all", "vision or none");
+  f.Known(
+      {"vocab_size_per_layer_input", "use_double_wide_mlp", "num_experts", "top_k_experts", "moe_intermediate_size"});
+  if (!f.Flag("enable_moe_block", false)) return;
+  a.experts = f.Size("num_experts", std::nullopt, kMostExperts);
+  a.top_k = f.Size("top_k_experts", std::nullopt, kMostExperts);
+  a.expert_width = f.Size("moe_intermediate_size");
+  a.sparse.assign(static_cast<size_t>(a.layers), true);
+  a.both = true;
 }
 
 // LayerNorm with biases, two products and an activation between them.
@@ -184,7 +237,8 @@ void ReadQwenExperts(ConfigFields& f, Architecture& a) {
   a.experts = f.Size("num_experts", std::nullopt, kMostExperts);
   a.top_k = f.Size("num_experts_per_tok", std::nullopt, kMostExperts);
   a.expert_width = f.Size("moe_intermediate_size");
-  a.shared_width = a.type == "qwen2_moe" ? f.Size("shared_expert_intermediate_size") : 0;
+  const bool shared = a.type == "qwen2_moe" || a.type == "qwen3_next" || a.type == "qwen3_5_moe_text";
+  a.shared_width = shared ? f.Size("shared_expert_intermediate_size") : 0;
   a.shared_gate = a.shared_width > 0;
   const int64_t step = f.Size("decoder_sparse_step", 1, kMaxConfigLayers);
   const std::vector<int64_t> dense = f.Sizes("mlp_only_layers");
@@ -240,6 +294,17 @@ void ReadGptOss(ConfigFields& f, Architecture& a) {
   SetWindows(f, a, [](int64_t layer) { return layer % 2 == 0; });
 }
 
+// As DeepSeek's: experts that a router chooses, and some that every token goes to.
+void ReadRoutedExperts(ConfigFields& f, Architecture& a) {
+  a.experts_field = "n_routed_experts";
+  a.experts = f.Size(a.experts_field, std::nullopt, kMostExperts);
+  a.top_k = f.Size("num_experts_per_tok", std::nullopt, kMostExperts);
+  a.expert_width = f.Size("moe_intermediate_size");
+  // Bounded: sizes are at most 2^24, of at most 4,096 experts.
+  a.shared_width = f.Size("n_shared_experts", 0, kMostExperts) * a.expert_width;
+  f.Known({"num_experts"});  // the same again
+}
+
 void ReadDeepseek(ConfigFields& f, Architecture& a) {
   ReadCommon(f, a);
   ReadMlp(f, a);
@@ -250,18 +315,150 @@ void ReadDeepseek(ConfigFields& f, Architecture& a) {
   a.rope = f.Size("qk_rope_head_dim", std::nullopt, kMostHeadDim);
   a.v_dim = f.Size("v_head_dim", std::nullopt, kMostHeadDim);
   a.head_dim = a.nope + a.rope;
-  a.experts_field = "n_routed_experts";
+  ReadRoutedExperts(f, a);
+  a.router_bias = f.Text("topk_method", a.type == "deepseek_v2" ? "greedy" : "noaux_tc") == "noaux_tc";
+  SetSparse(a, f.Size("first_k_dense_replace", 0, kMaxConfigLayers), f.Size("moe_layer_freq", 1, kMaxConfigLayers));
+  f.Known({"num_nextn_predict_layers", "qk_head_dim", "head_dim"});  // the first guesses ahead: no part of a step
+}
+
+// DeepSeek's latent attention with an indexer, which "shared" layers of GLM leave to the one before.
+void ReadSparseAttention(ConfigFields& f, Architecture& a) {
+  ReadDeepseek(f, a);
+  const bool glm = a.type == "glm_moe_dsa";
+  constexpr int64_t kGlmHeads = 32, kDeepseekHeads = 64, kIndexDim = 128, kIndexTop = 2048;
+  a.index_heads = f.Size("index_n_heads", glm ? kGlmHeads : kDeepseekHeads, kMostHeads);
+  a.index_dim = f.Size("index_head_dim", kIndexDim, kMostHeadDim);
+  a.index_top = f.Size("index_topk", kIndexTop);
+  const int64_t each = f.Size("index_topk_freq", 1, kMaxConfigLayers);
+  const int64_t offset = f.Size("index_skip_topk_offset", 2, kMaxConfigLayers);
+  a.indexed = ByLayer(f, a, "indexer_types", "shared", "full",
+                      [=](int64_t layer) { return std::max<int64_t>(layer - offset + 1, 0) % each == 0; });
+  f.Expect("index_topk_pattern", !f.Has("index_topk_pattern"), "none: indexer_types or index_topk_freq");
+  f.Known({"index_share_for_mtp_iteration"});
+}
+
+void ReadGlm4(ConfigFields& f, Architecture& a) {
+  ReadCommon(f, a);
+  ReadMlp(f, a);
+  a.qkv_bias = f.Flag("attention_bias", a.type == "glm4");
+  a.post_norms = a.type == "glm4";
+  if (a.type == "glm4") return;
+  if (f.Flag("use_qk_norm", false)) a.qk_norm = Architecture::QkNorm::kHead;
+  ReadRoutedExperts(f, a);
+  a.router_bias = true;
+  SetSparse(a, f.Size("first_k_dense_replace", 1, kMaxConfigLayers), 1);
+  f.Known({"num_nextn_predict_layers"});
+}
+
+void ReadMimo(ConfigFields& f, Architecture& a) {
+  ReadQwen2(f, a);
+  a.qkv_bias = f.Flag("attention_bias", true);
+  f.Known({"num_nextn_predict_layers"});
+}
+
+// Chunks of the context count as windows.
+void ReadLlama4(ConfigFields& f, Architecture& a) {
+  ReadCommon(f, a);
+  ReadActivation(f, "hidden_act", "silu", a);
+  a.qkv_bias = a.o_bias = f.Flag("attention_bias", false);
+  a.experts_field = "num_local_experts";
   a.experts = f.Size(a.experts_field, std::nullopt, kMostExperts);
   a.top_k = f.Size("num_experts_per_tok", std::nullopt, kMostExperts);
-  a.expert_width = f.Size("moe_intermediate_size");
-  // Bounded: sizes are at most 2^24, of at most 4,096 experts.
-  a.shared_width = f.Size("n_shared_experts", 0, kMostExperts) * a.expert_width;
-  a.router_bias = f.Text("topk_method", a.type == "deepseek_v2" ? "greedy" : "noaux_tc") == "noaux_tc";
-  const int64_t dense = f.Size("first_k_dense_replace", 0, kMaxConfigLayers);
-  const int64_t step = f.Size("moe_layer_freq", 1, kMaxConfigLayers);
-  for (int64_t i = 0; i < a.layers; ++i) a.sparse.push_back(i >= dense && i % step == 0);
-  a.windows.assign(static_cast<size_t>(a.layers), 0);
-  f.Known({"num_nextn_predict_layers"});  // guesses ahead: no part of a step
+  a.expert_width = a.shared_width = f.Size("intermediate_size");
+  a.intermediate = f.Size("intermediate_size_mlp");
+  const int64_t step = f.Size("interleave_moe_layer_step", 1, kMaxConfigLayers);
+  const std::vector<int64_t> sparse = f.Sizes("moe_layers"), turned = f.Sizes("no_rope_layers");  // 0: without rope
+  const int64_t chunk = f.Size("attention_chunk_size", 8192);
+  f.Expect("no_rope_layers", turned.empty() || turned.size() == static_cast<size_t>(a.layers), "one for each layer");
+  for (int64_t i = 0; i < a.layers; ++i) {
+    const bool listed = std::find(sparse.begin(), sparse.end(), i) != sparse.end();
+    a.sparse.push_back(sparse.empty() ? (i + 1) % step == 0 : listed);
+    const bool whole =
+        turned.size() == static_cast<size_t>(a.layers) ? turned[static_cast<size_t>(i)] == 0 : (i + 1) % 4 == 0;
+    a.windows.push_back(whole ? 0 : chunk);
+  }
+  f.Known({"layer_types"});  // says the same again
+}
+
+// Qwen3-Next and Qwen3.5: gated delta nets, and gated attention on each so many layers.
+void ReadQwenHybrid(ConfigFields& f, Architecture& a) {
+  ReadCommon(f, a);
+  ReadActivation(f, "hidden_act", "silu", a);
+  a.qkv_bias = a.o_bias = f.Flag("attention_bias", false);
+  a.qk_norm = Architecture::QkNorm::kHead;
+  a.attention_gate = f.Flag("attn_output_gate", true);
+  a.linear_heads = f.Size("linear_num_value_heads", 32, kMostHeads);
+  a.linear_key_heads = f.Size("linear_num_key_heads", 16, kMostHeads);
+  a.linear_key_dim = f.Size("linear_key_head_dim", 128, kMostHeadDim);
+  a.linear_value_dim = f.Size("linear_value_head_dim", 128, kMostHeadDim);
+  a.convolved = f.Size("linear_conv_kernel_dim", 4, kMostHeadDim);
+  if (const std::string state = f.Text("mamba_ssm_dtype", ""); !state.empty()) a.state = DTypeByName(state);
+  const int64_t each = f.Size("full_attention_interval", 4, kMaxConfigLayers);
+  const auto linear = [each](int64_t layer) { return (layer + 1) % each != 0; };
+  for (const bool is : ByLayer(f, a, "layer_types", "full_attention", "linear_attention", linear)) {
+    a.mixers.push_back(is ? Architecture::Mixer::kDeltaNet : Architecture::Mixer::kAttention);
+  }
+  if (a.type != "qwen3_5_text") ReadQwenExperts(f, a);
+  const bool dense = a.sparse.empty() || std::find(a.sparse.begin(), a.sparse.end(), false) != a.sparse.end();
+  a.intermediate = dense ? f.Size("intermediate_size") : f.Size("intermediate_size", 0);
+  f.Known({"mtp_num_hidden_layers", "use_sliding_window"});  // the first guesses ahead
+}
+
+// Nemotron-H: each layer is a Mamba-2 mixer (M), attention (*), an MLP (-) or experts (E).
+void ReadNemotronHybrid(ConfigFields& f, Architecture& a) {
+  std::string pattern = f.Text("hybrid_override_pattern", "");
+  for (const std::string& type : f.Texts("layers_block_type")) {
+    pattern += type == "mamba" || type == "linear_attention"     ? 'M'
+               : type == "attention" || type == "full_attention" ? '*'
+               : type == "mlp"                                   ? '-'
+               : type == "moe"                                   ? 'E'
+                                                                 : '?';
+  }
+  f.Expect(
+      f.Has("layers_block_type") ? "layers_block_type" : "hybrid_override_pattern",
+      !pattern.empty() && pattern.size() <= kMaxConfigLayers && pattern.find_first_not_of("M*-E") == std::string::npos,
+      "mamba (M), attention (*), mlp (-) or moe (E) for each layer");
+  a.hidden = f.Size("hidden_size");
+  a.layers = f.Size("num_hidden_layers", static_cast<int64_t>(std::max<size_t>(1, pattern.size())), kMaxConfigLayers);
+  f.Expect("num_hidden_layers", static_cast<size_t>(a.layers) == pattern.size(), "as many as the pattern has");
+  a.layers = static_cast<int64_t>(pattern.size());
+  a.heads = f.Size("num_attention_heads", std::nullopt, kMostHeads);
+  a.kv_heads = f.Size("num_key_value_heads", a.heads, kMostHeads);
+  a.head_dim = f.Size(f.Has("attention_head_dim") ? "attention_head_dim" : "head_dim", 128, kMostHeadDim);
+  a.vocab = f.Size("vocab_size");
+  a.context = f.Size("max_position_embeddings");
+  a.tied = f.Flag("tie_word_embeddings", false);
+  a.rotary = a.gated = false;
+  a.one_part = true;
+  ReadActivation(f, "mlp_hidden_act", "relu2", a);
+  a.intermediate = f.Size("intermediate_size");
+  a.qkv_bias = a.o_bias = f.Flag("attention_bias", false);
+  a.mlp_bias = f.Flag("mlp_bias", false);
+  a.linear_heads_field = "mamba_num_heads", a.linear_key_heads_field = "n_groups";
+  a.linear_heads = f.Size(a.linear_heads_field, std::nullopt, kMostHeads);
+  a.linear_key_heads = f.Size(a.linear_key_heads_field, 8, kMostHeads);
+  a.linear_key_dim = f.Size("ssm_state_size", 128, kMostHeadDim);
+  a.linear_value_dim = f.Size("mamba_head_dim", 64, kMostHeadDim);
+  a.convolved = f.Size("conv_kernel", 4, kMostHeadDim);
+  f.Expect("use_conv_bias", f.Flag("use_conv_bias", true), "true");
+  for (const char* bias : {"use_bias", "mamba_proj_bias"}) f.Expect(bias, !f.Flag(bias, false), "false");
+  a.state = DTypeByName(f.Text("mamba_ssm_cache_dtype", "float32"));
+  if (pattern.find('E') != std::string::npos) {
+    ReadRoutedExperts(f, a);
+    a.shared_width = f.Size("moe_shared_expert_intermediate_size", 0);
+    a.expert_latent = f.Size("moe_latent_size", 0);
+    a.router_bias = true;
+  }
+  for (const char part : pattern) {
+    a.mixers.push_back(part == 'M'   ? Architecture::Mixer::kMamba2
+                       : part == '*' ? Architecture::Mixer::kAttention
+                                     : Architecture::Mixer::kNone);
+    a.sparse.push_back(part == 'E');
+  }
+  f.Known({"num_nextn_predict_layers", "mtp_hybrid_override_pattern", "mtp_layers_block_type", "mamba_hidden_act",
+           "use_mamba_kernels", "num_logits_to_keep", "moe_shared_expert_overlap", "n_shared_experts", "mamba_dt_min",
+           "mamba_dt_max", "mamba_dt_limit", "mamba_dt_init_floor", "expand", "chunk_size", "moe_intermediate_size",
+           "mamba_chunk_size"});
 }
 
 struct Family {
@@ -270,11 +467,50 @@ struct Family {
 };
 
 constexpr Family kFamilies[] = {
-    {"deepseek_v2", ReadDeepseek}, {"deepseek_v3", ReadDeepseek}, {"falcon", ReadFalcon}, {"gemma", ReadGemma},
-    {"gemma2", ReadGemma},         {"gemma3_text", ReadGemma},    {"gpt2", ReadGpt2},     {"gpt_neox", ReadNeox},
-    {"gpt_oss", ReadGptOss},       {"kimi_k2", ReadDeepseek},     {"llama", ReadLlama},   {"minimax_m2", ReadMinimaxM2},
-    {"mistral", ReadLlama},        {"mixtral", ReadMixtral},      {"opt", ReadOpt},       {"phi3", ReadPhi3},
-    {"qwen2", ReadQwen2},          {"qwen2_moe", ReadQwen2Moe},   {"qwen3", ReadQwen3},   {"qwen3_moe", ReadQwen3Moe},
+    {"deepseek_v2", ReadDeepseek},
+    {"deepseek_v3", ReadDeepseek},
+    {"deepseek_v32", ReadSparseAttention},
+    {"falcon", ReadFalcon},
+    {"gemma", ReadGemma},
+    {"gemma2", ReadGemma},
+    {"gemma3_text", ReadGemma},
+    {"gemma4_text", ReadGemma4},
+    {"glm4", ReadGlm4},
+    {"glm4_moe", ReadGlm4},
+    {"glm_moe_dsa", ReadSparseAttention},
+    {"gpt2", ReadGpt2},
+    {"gpt_neox", ReadNeox},
+    {"gpt_oss", ReadGptOss},
+    {"kimi_k2", ReadDeepseek},
+    {"llama", ReadLlama},
+    {"llama4_text", ReadLlama4},
+    {"mimo", ReadMimo},
+    {"minimax_m2", ReadMinimaxM2},
+    {"ministral3", ReadLlama},
+    {"mistral", ReadLlama},
+    {"mixtral", ReadMixtral},
+    {"nemotron_h", ReadNemotronHybrid},
+    {"opt", ReadOpt},
+    {"phi3", ReadPhi3},
+    {"qwen2", ReadQwen2},
+    {"qwen2_5_vl_text", ReadQwen2},
+    {"qwen2_moe", ReadQwen2Moe},
+    {"qwen3", ReadQwen3},
+    {"qwen3_5_moe_text", ReadQwenHybrid},
+    {"qwen3_5_text", ReadQwenHybrid},
+    {"qwen3_moe", ReadQwen3Moe},
+    {"qwen3_next", ReadQwenHybrid},
+    {"qwen3_vl_moe_text", ReadQwen3Moe},
+    {"qwen3_vl_text", ReadQwen3},
+};
+
+// Files of a text model beside a vision tower: the text model's type where the file does not say it.
+constexpr std::pair<std::string_view, std::string_view> kTowers[] = {
+    {"gemma3", "gemma3_text"},     {"gemma4", "gemma4_text"},
+    {"kimi_k25", "kimi_k2"},       {"llama4", "llama4_text"},
+    {"mistral3", "mistral"},       {"qwen2_5_vl", "qwen2_5_vl_text"},
+    {"qwen3_5", "qwen3_5_text"},   {"qwen3_5_moe", "qwen3_5_moe_text"},
+    {"qwen3_vl", "qwen3_vl_text"}, {"qwen3_vl_moe", "qwen3_vl_moe_text"},
 };
 
 // ---- Quantisation.
@@ -299,12 +535,14 @@ bool PlainPattern(std::string_view pattern, std::string* words) {
     if (is_one_of(c, "()[]{}+?|*")) return false;
   }
   while (words->starts_with('.')) words->erase(0, 1);
+  for (const std::string_view prefix : {"model.language_model.", "language_model.model.", "backbone."}) {
+    if (words->starts_with(prefix)) words->replace(0, prefix.size(), "model.");
+  }
   // Engines merge these.
-  constexpr std::pair<std::string_view, std::string_view> kMerged[] = {{"q_proj", "qkv_proj"},
-                                                                       {"k_proj", "qkv_proj"},
-                                                                       {"v_proj", "qkv_proj"},
-                                                                       {"gate_proj", "gate_up_proj"},
-                                                                       {"up_proj", "gate_up_proj"}};
+  constexpr std::pair<std::string_view, std::string_view> kMerged[] = {
+      {"q_proj", "qkv_proj"},        {"k_proj", "qkv_proj"},      {"v_proj", "qkv_proj"},
+      {"gate_proj", "gate_up_proj"}, {"up_proj", "gate_up_proj"}, {"in_proj_qkv", "in_proj_qkvz"},
+      {"in_proj_z", "in_proj_qkvz"}, {"in_proj_b", "in_proj_ba"}, {"in_proj_a", "in_proj_ba"}};
   const size_t last = words->rfind('.') + 1;  // 0 where there is none
   for (const auto& [part, merged] : kMerged) {
     if (std::string_view(*words).substr(last) != part) continue;
@@ -402,13 +640,18 @@ void ReadQuantisation(ConfigFields& f, Architecture& a) {
 }
 
 absl::Status Check(const Architecture& a) {
-  if (a.heads % a.kv_heads != 0 && a.kv_rank == 0) {
+  const bool whole = a.whole_kv_heads > 0 && a.heads % a.whole_kv_heads != 0;
+  if ((a.heads % a.kv_heads != 0 && a.kv_rank == 0) || whole) {
     return InvalidArgument("config field num_key_value_heads: expected a divisor of %d heads, found %d", a.heads,
                            a.kv_heads);
   }
   if (a.top_k > a.experts) {
     return InvalidArgument("config field num_experts_per_tok: expected at most %d experts, found %d", a.experts,
                            a.top_k);
+  }
+  if (a.convolved > 0 && a.linear_heads % a.linear_key_heads != 0) {
+    return InvalidArgument("config field %s: expected a divisor of %d heads, found %d", a.linear_key_heads_field,
+                           a.linear_heads, a.linear_key_heads);
   }
   return absl::OkStatus();
 }
@@ -433,34 +676,60 @@ absl::StatusOr<Stored> StoredByName(std::string_view option, std::string_view na
 absl::StatusOr<Architecture> ReadArchitecture(std::string_view text) {
   const KnownModel* known = FindKnownModel(text);
   HORUS_ASSIGN_OR_RETURN(const ConfigValue json, ParseConfig(known == nullptr ? std::string(text) : ConfigOf(*known)));
-  ConfigFields fields(json, "");
+  ConfigFields file(json, "");
+  const std::string type = file.Text("model_type", "");
+  const auto* tower =
+      std::find_if(std::begin(kTowers), std::end(kTowers), [&type](const auto& one) { return one.first == type; });
+  const bool sees = tower != std::end(kTowers);
+  std::optional<ConfigFields> inner = sees ? file.Object("text_config") : std::nullopt;
+  ConfigFields& fields = inner ? *inner : file;
   Architecture a;
-  a.type = fields.Text("model_type", "");
-  HORUS_RETURN_IF_ERROR(fields.status());
+  a.type = inner ? inner->Text("model_type", tower->second) : sees ? std::string(tower->second) : type;
+  HORUS_RETURN_IF_ERROR(file.status());
   const auto* family =
       std::find_if(std::begin(kFamilies), std::end(kFamilies), [&a](const Family& one) { return one.type == a.type; });
   if (family == std::end(kFamilies)) {
     std::vector<std::string_view> types;
     for (const Family& one : kFamilies) types.push_back(one.type);
-    return MakeError(absl::StatusCode::kUnimplemented, "config field model_type: %s", ExpectedOneOf(types, a.type));
+    for (const auto& one : kTowers) types.push_back(one.first);
+    return MakeError(absl::StatusCode::kUnimplemented, "config field %smodel_type: %s", inner ? "text_config." : "",
+                     ExpectedOneOf(types, a.type));
   }
-  a.name = known == nullptr ? a.type : std::string(known->name);
   family->read(fields, a);
-  const std::string dtype = fields.Text(fields.Has("dtype") ? "dtype" : "torch_dtype", "bfloat16");
-  a.dtype = DTypeByName(dtype);
-  fields.Expect(fields.Has("dtype") ? "dtype" : "torch_dtype", a.dtype != DType::kUndefined,
-                "bfloat16, float16 or float32");
-  if (std::optional<ConfigFields> quantised = fields.Object("quantization_config")) {
+  a.type = type;
+  a.name = known == nullptr ? a.type : std::string(known->name);
+  if (inner && !inner->Has("tie_word_embeddings")) a.tied = file.Flag("tie_word_embeddings", a.tied);
+  ConfigFields& typed = fields.Has("dtype") || fields.Has("torch_dtype") ? fields : file;
+  const std::string_view key = typed.Has("dtype") ? "dtype" : "torch_dtype";
+  a.dtype = DTypeByName(typed.Text(key, "bfloat16"));
+  typed.Expect(key, a.dtype != DType::kUndefined, "bfloat16, float16 or float32");
+  ConfigFields& stored = fields.Has("quantization_config") ? fields : file;
+  if (std::optional<ConfigFields> quantised = stored.Object("quantization_config")) {
     ReadQuantisation(*quantised, a);
-    fields.Take(*quantised);
+    stored.Take(*quantised);
   }
-  // Said by every config of some age, and without meaning here; the rope's numbers change no size.
-  fields.Known({"torch_dtype", "chunk_size_feed_forward", "num_labels", "num_beams", "num_beam_groups",
+  if (sees) {
+    std::optional<ConfigFields> vision = file.Object("vision_config");
+    file.Expect("vision_config", vision.has_value(), "an object");
+    if (vision) {
+      a.vision = VisionParameters(type, *vision, file, a);
+      vision->RefuseUnknown();
+      file.Take(*vision);
+    }
+    // What the text model says may be said again; tokens that stand for images.
+    if (inner) file.KnownAs(*inner);
+    file.Known({"vision_start_token_id", "vision_end_token_id", "vision_token_id", "vision_feature_layer",
+                "vision_feature_select_strategy", "use_unified_vision_chunk", "vision_soft_tokens_per_image"});
+  }
+  for (ConfigFields* one : {&fields, &file}) {
+    // Said by every config of some age, and without meaning here; the rope's numbers change no size.
+    one->Known({"torch_dtype", "dtype", "chunk_size_feed_forward", "num_labels", "num_beams", "num_beam_groups",
                 "num_return_sequences", "top_k", "rope_scaling", "n_ctx", "max_window_layers", "sliding_window",
                 "router_aux_loss_coef", "ep_size", "shared_moe_mode", "output_router_logits", "partial_rotary_factor",
-                "num_attention_heads"});
-  fields.RefuseUnknown();
-  HORUS_RETURN_IF_ERROR(fields.status());
+                "num_attention_heads", "moe_router_dtype"});
+    one->RefuseUnknown();
+    HORUS_RETURN_IF_ERROR(one->status());
+  }
   HORUS_RETURN_IF_ERROR(Check(a));
   return a;
 }

@@ -54,6 +54,7 @@ class ConfigFields {
   std::optional<ConfigFields> Object(std::string_view key);                 // none when absent
   void Expect(std::string_view key, bool fits, std::string_view expected);  // of a field that is there
   void Known(std::initializer_list<std::string_view> keys);                 // understood: they change no size
+  void KnownAs(const ConfigFields& other) { asked_.insert(other.asked_.begin(), other.asked_.end()); }
   // Whether a field that nobody asked for speaks of sizes or parts.
   void RefuseUnknown();
   void Take(const ConfigFields& inner) {

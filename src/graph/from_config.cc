@@ -127,9 +127,11 @@ class ModelWriter {
     return size / parts;
   }
   // Of fewer heads than parts, several parts have the same one.
-  int64_t KeyHeads() {
-    if (a_.kv_heads >= t_ || t_ % a_.kv_heads != 0) return Part("num_key_value_heads", a_.kv_heads, t_);
-    return 1;
+  int64_t SharedHeads(std::string_view field, int64_t heads) {
+    return heads >= t_ || t_ % heads != 0 ? Part(field, heads, t_) : 1;
+  }
+  [[nodiscard]] Architecture::Mixer MixerOf(int64_t layer) const {
+    return a_.mixers.empty() ? Architecture::Mixer::kAttention : a_.mixers[static_cast<size_t>(layer)];
   }
 
   ValueId Op(std::string_view type, std::string name, std::vector<ValueId> inputs,
@@ -147,15 +149,19 @@ class ModelWriter {
   }
 
   ValueId Norm(const std::string& name, ValueId x, int64_t width);
-  Stored StoredFor(const std::string& name, bool expert) const;
+  Stored StoredFor(std::string name, bool expert) const;
   ValueId Linear(const std::string& name, ValueId x, int64_t in, int64_t out, bool bias, bool plain = false);
   ValueId Adapted(const std::string& name, ValueId y, ValueId x, int64_t in, int64_t out);
-  ValueId HeadNorm(const std::string& name, ValueId x, int64_t heads);
+  ValueId HeadNorm(const std::string& name, ValueId x, int64_t heads, int64_t size);
+  ValueId NormOfHeads(const std::string& name, ValueId x, int64_t heads, int64_t size);
   ValueId Rotated(const std::string& name, ValueId x, int64_t heads);
   ValueId Attention(const std::string& p, int64_t layer, ValueId x);
   ValueId LatentAttention(const std::string& p, int64_t layer, ValueId x);
+  void Indexer(const std::string& p, int64_t layer, ValueId x, ValueId q);
+  ValueId LinearAttention(const std::string& p, int64_t layer, ValueId x);
   ValueId Mlp(const std::string& p, ValueId x, int64_t width);
   ValueId Experts(const std::string& p, ValueId x);
+  ValueId Vision(ValueId x);
   ValueId ExpertWeights(const std::string& name, std::vector<int64_t> dims, ValueId* scales);
   ValueId Layer(int64_t layer, ValueId x);
   ValueId Embedded();
@@ -169,7 +175,7 @@ class ModelWriter {
   absl::Status status_;
   bool adapted_ = false;
   DeclaredDim batch_, seq_, past_;
-  ValueId embedding_, positions_, cos_, sin_;
+  ValueId embedding_, positions_, cos_, sin_, selected_;
   DType dtype_ = DType::kUndefined, cache_ = DType::kUndefined;
   Stored stored_;
 };
@@ -180,7 +186,12 @@ ValueId ModelWriter::Norm(const std::string& name, ValueId x, int64_t width) {
   return Op(a_.rms ? "SimplifiedLayerNormalization" : "LayerNormalization", name, std::move(inputs));
 }
 
-Stored ModelWriter::StoredFor(const std::string& name, bool expert) const {
+Stored ModelWriter::StoredFor(std::string name, bool expert) const {
+  // Checkpoints of models whose layers have one part call it a mixer.
+  for (const std::string_view part : {".self_attn.", ".mlp."}) {
+    const size_t at = a_.one_part ? name.find(part) : std::string::npos;
+    if (at != std::string::npos) name.replace(at, part.size(), ".mixer.");
+  }
   const bool plain = stored_.type == DType::kUndefined || (stored_.experts_only && !expert) ||
                      std::any_of(a_.plain.begin(), a_.plain.end(),
                                  [&name](const std::string& words) { return HasWords(name, words); });
@@ -225,45 +236,61 @@ ValueId ModelWriter::Adapted(const std::string& name, ValueId y, ValueId x, int6
   return Plus(lora + "/add", y, scaled);
 }
 
-ValueId ModelWriter::HeadNorm(const std::string& name, ValueId x, int64_t heads) {
+ValueId ModelWriter::HeadNorm(const std::string& name, ValueId x, int64_t heads, int64_t size) {
   if (a_.qk_norm == Architecture::QkNorm::kNone) return x;
   // Bounded: of fields below 2^24, heads and ranks below 2^13.
-  if (a_.qk_norm == Architecture::QkNorm::kWhole) return Norm(name, x, heads * a_.head_dim);
+  if (a_.qk_norm == Architecture::QkNorm::kWhole) return Norm(name, x, heads * size);
+  return NormOfHeads(name, x, heads, size);
+}
+
+ValueId ModelWriter::NormOfHeads(const std::string& name, ValueId x, int64_t heads, int64_t size) {
   const auto to = [&](const char* what, std::vector<int64_t> dims) {
     const auto rank = static_cast<int64_t>(dims.size());
     return w_.Weight(name + what, DType::kInt64, {rank}, std::move(dims));
   };
-  const ValueId split = Op("Reshape", name + "/heads", {x, to(".heads", {0, 0, heads, a_.head_dim})});
-  return Op("Reshape", name + "/whole", {Norm(name, split, a_.head_dim), to(".whole", {0, 0, -1})});
+  const ValueId split = Op("Reshape", name + "/heads", {x, to(".heads", {0, 0, heads, size})});
+  return Op("Reshape", name + "/whole", {Norm(name, split, size), to(".whole", {0, 0, -1})});
 }
 
 ValueId ModelWriter::Rotated(const std::string& name, ValueId x, int64_t heads) {
-  if (a_.positions > 0) return x;
+  if (a_.positions > 0 || !a_.rotary) return x;
   return w_.Op(kMicrosoftDomain, "RotaryEmbedding", name + "/rotary", {x, positions_, cos_, sin_},
                {{"num_heads", heads, ""}});
 }
 
 ValueId ModelWriter::Attention(const std::string& p, int64_t layer, ValueId x) {
-  const int64_t heads = Part("num_attention_heads", a_.heads, t_), key_heads = KeyHeads();
+  const int64_t heads = Part("num_attention_heads", a_.heads, t_);
+  const int64_t window = a_.windows.empty() ? 0 : a_.windows[static_cast<size_t>(layer)];
+  const bool whole = a_.whole_head_dim > 0 && window == 0, one = whole && a_.keys_are_values;
+  const int64_t key_heads = SharedHeads("num_key_value_heads", whole ? a_.whole_kv_heads : a_.kv_heads);
+  const int64_t size = whole ? a_.whole_head_dim : a_.head_dim;
   // Bounded: of fields below 2^24, heads and ranks below 2^13.
-  const int64_t q_width = heads * a_.head_dim, kv_width = key_heads * a_.head_dim;
+  const int64_t q_width = heads * size, kv_width = key_heads * size;
   // Bounded: of fields below 2^24, heads and ranks below 2^13.
-  ValueId q = Linear(p + "self_attn.qkv_proj", x, a_.hidden, q_width + 2 * kv_width, a_.qkv_bias), k, v;
+  const int64_t asked = a_.attention_gate ? 2 * q_width : q_width;
+  // Bounded: of fields below 2^24, heads and ranks below 2^13.
+  ValueId q = Linear(p + "self_attn.qkv_proj", x, a_.hidden, asked + (one ? 1 : 2) * kv_width, a_.qkv_bias), k, v, gate;
   if (a_.qk_norm != Architecture::QkNorm::kNone || o_.lora_rank > 0) {
-    q = Split(p + "self_attn.qkv_proj", q, {q_width, kv_width, kv_width});
-    k = Next(q), v = Next(q, 2);
-    q = Adapted(p + "self_attn.q_proj", q, x, a_.hidden, q_width);
+    std::vector<int64_t> parts = {asked, kv_width, kv_width};
+    if (one) parts.pop_back();
+    q = Split(p + "self_attn.qkv_proj", q, std::move(parts));
+    k = Next(q), v = Next(q, one ? 1 : 2);
+    q = Adapted(p + "self_attn.q_proj", q, x, a_.hidden, asked);
+    if (a_.attention_gate) {
+      q = Split(p + "self_attn.q_proj", q, {q_width, q_width});
+      gate = Next(q);
+    }
     k = Adapted(p + "self_attn.k_proj", k, x, a_.hidden, kv_width);
-    v = Adapted(p + "self_attn.v_proj", v, x, a_.hidden, kv_width);
-    q = HeadNorm(p + "self_attn.q_norm", q, heads);
-    k = Rotated(p + "self_attn.k_proj", HeadNorm(p + "self_attn.k_norm", k, key_heads), key_heads);
+    if (!one) v = Adapted(p + "self_attn.v_proj", v, x, a_.hidden, kv_width);
+    q = HeadNorm(p + "self_attn.q_norm", q, heads, size);
+    k = Rotated(p + "self_attn.k_proj", HeadNorm(p + "self_attn.k_norm", k, key_heads, size), key_heads);
   }
   q = Rotated(p + "self_attn.q_proj", q, heads);  // without k: all three, of which an engine leaves the values out
   std::vector<ValueId> inputs = {q, k, v};
   if (!o_.training) {
     for (const char* what : {".key", ".value"}) {
       inputs.push_back(w_.Input(absl::StrCat("past_key_values.", layer, what), cache_,
-                                {batch_, {.size = key_heads}, past_, {.size = a_.head_dim}}));
+                                {batch_, {.size = key_heads}, past_, {.size = size}}));
     }
   }
   constexpr size_t kSinks = 11;  // the operator's input of that meaning
@@ -271,13 +298,13 @@ ValueId ModelWriter::Attention(const std::string& p, int64_t layer, ValueId x) {
     inputs.resize(kSinks);
     inputs.push_back(w_.Weight(p + "self_attn.sinks", dtype_, {heads}));
   }
-  const int64_t window = a_.windows.empty() ? 0 : a_.windows[static_cast<size_t>(layer)];
-  const ValueId y = w_.Op(kMicrosoftDomain, "GroupQueryAttention", p + "self_attn.attn", std::move(inputs),
-                          {{"num_heads", heads, ""},
-                           {"kv_num_heads", key_heads, ""},
-                           {"local_window_size", window > 0 ? window : int64_t{-1}, ""}},
-                          o_.training ? 1 : 3);
+  ValueId y = w_.Op(kMicrosoftDomain, "GroupQueryAttention", p + "self_attn.attn", std::move(inputs),
+                    {{"num_heads", heads, ""},
+                     {"kv_num_heads", key_heads, ""},
+                     {"local_window_size", window > 0 ? window : int64_t{-1}, ""}},
+                    o_.training ? 1 : 3);
   if (!o_.training) w_.Output(Next(y)), w_.Output(Next(y, 2));
+  if (gate.valid()) y = Op("Mul", p + "self_attn.gate/mul", {y, Op("Sigmoid", p + "self_attn.gate/sigmoid", {gate})});
   const ValueId o = Linear(p + "self_attn.o_proj", y, q_width, a_.hidden, a_.o_bias);
   return Adapted(p + "self_attn.o_proj", o, y, q_width, a_.hidden);
 }
@@ -293,7 +320,9 @@ ValueId ModelWriter::LatentAttention(const std::string& p, int64_t layer, ValueI
     const ValueId both = Linear(p + "self_attn.fused_qkv_a_proj", x, a_.hidden, a_.q_rank + latent, false);
     q = Split(p + "self_attn.fused_qkv_a_proj", both, {a_.q_rank, a_.kv_rank, a_.rope});
     kv = Next(q);
-    q = Linear(p + "self_attn.q_b_proj", Norm(p + "self_attn.q_a_layernorm", q, a_.q_rank), a_.q_rank, q_width, false);
+    q = Norm(p + "self_attn.q_a_layernorm", q, a_.q_rank);
+    if (!a_.indexed.empty() && a_.indexed[static_cast<size_t>(layer)]) Indexer(p + "self_attn.indexer.", layer, x, q);
+    q = Linear(p + "self_attn.q_b_proj", q, a_.q_rank, q_width, false);
   } else {
     q = Linear(p + "self_attn.q_proj", x, a_.hidden, q_width, false);
     kv = Split(p + "self_attn.kv_a_proj", Linear(p + "self_attn.kv_a_proj", x, a_.hidden, latent, false),
@@ -315,12 +344,87 @@ ValueId ModelWriter::LatentAttention(const std::string& p, int64_t layer, ValueI
     inputs.push_back(w_.Weight(p + "self_attn.kv_b_proj.weight_scale", s.scale,
                                {Groups(a_.kv_rank, s.group_in), Groups(width, s.group_out)}));
   }
+  constexpr size_t kSelected = 6;  // the operator's input of that meaning
+  if (selected_.valid()) {
+    inputs.resize(kSelected);
+    inputs.push_back(selected_);
+  }
   const ValueId y = w_.Op(kHorusDomain, "LatentAttention", p + "self_attn.attn", std::move(inputs),
-                          {{"num_heads", heads, ""}, {"qk_rope_head_dim", a_.rope, ""}, {"v_head_dim", a_.v_dim, ""}},
+                          {{"num_heads", heads, ""},
+                           {"qk_rope_head_dim", a_.rope, ""},
+                           {"v_head_dim", a_.v_dim, ""},
+                           {"local_window_size", a_.index_top > 0 ? a_.index_top : int64_t{-1}, ""}},
                           o_.training ? 1 : 2);
   if (!o_.training) w_.Output(Next(y));
   // Bounded: of fields below 2^24, heads and ranks below 2^13.
   return Linear(p + "self_attn.o_proj", y, heads * a_.v_dim, a_.hidden, false);
+}
+
+// Scores of all tokens for the sparse attention of this layer and of those that share them. Every part has it whole,
+// and its keys are stored in fp8 with a scale of four bytes a token, as engines do.
+void ModelWriter::Indexer(const std::string& p, int64_t layer, ValueId x, ValueId q) {
+  const int64_t heads = a_.index_heads, size = a_.index_dim;
+  // Bounded: of fields below 2^24, heads and ranks below 2^13.
+  const ValueId queries = Linear(p + "wq_b", q, a_.q_rank, heads * size, false);
+  ValueId k = Linear(p + "wk", x, a_.hidden, size, false);
+  k = Op("LayerNormalization", p + "k_norm",
+         {k, w_.Weight(p + "k_norm.weight", dtype_, {size}), w_.Weight(p + "k_norm.bias", dtype_, {size})});
+  std::vector<ValueId> inputs = {queries, k, Linear(p + "weights_proj", x, a_.hidden, heads, false, /*plain=*/true)};
+  constexpr int64_t kScaleBytes = 4;
+  if (!o_.training) {
+    inputs.push_back(w_.Input(absl::StrCat("past_key_values.", layer, ".index"), DType::kFloat8E4M3Fn,
+                              {batch_, {.size = 1}, past_, {.size = size + kScaleBytes}}));
+  }
+  selected_ = w_.Op(kHorusDomain, "IndexAttention", p + "scores", std::move(inputs),
+                    {{"num_heads", heads, ""}, {"index_topk", a_.index_top, ""}}, o_.training ? 1 : 2);
+  if (!o_.training) w_.Output(Next(selected_));
+}
+
+// A gated delta net or Mamba-2: a short convolution, then a state a head in place of a cache.
+ValueId ModelWriter::LinearAttention(const std::string& p, int64_t layer, ValueId x) {
+  const bool mamba = MixerOf(layer) == Architecture::Mixer::kMamba2;
+  const std::string m = p + (mamba ? "mixer." : "linear_attn.");
+  const int64_t heads = Part(a_.linear_heads_field, a_.linear_heads, t_);
+  const int64_t key_heads = SharedHeads(a_.linear_key_heads_field, a_.linear_key_heads);
+  // Bounded: of fields below 2^24, heads and ranks below 2^13.
+  const int64_t width = heads * a_.linear_value_dim, channels = width + 2 * key_heads * a_.linear_key_dim;
+  ValueId mixed, rates;
+  if (mamba) {
+    mixed = Split(m + "in_proj", Linear(m + "in_proj", x, a_.hidden, channels + width + heads, false),
+                  {channels, width, heads});
+    rates = Next(mixed, 2);
+  } else {
+    mixed =
+        Split(m + "in_proj_qkvz", Linear(m + "in_proj_qkvz", x, a_.hidden, channels + width, false), {channels, width});
+    // Bounded: of fields below 2^24, heads and ranks below 2^13.
+    rates = Linear(m + "in_proj_ba", x, a_.hidden, 2 * heads, false);
+  }
+  const ValueId gate = Next(mixed);
+  const auto state = [&](const char* what, DType dtype, std::vector<DeclaredDim> dims) {
+    return o_.training ? ValueId() : w_.Input(absl::StrCat("past_key_values.", layer, what), dtype, std::move(dims));
+  };
+  const auto of_heads = [&](const char* what) { return w_.Weight(m + what, dtype_, {heads}); };
+  const uint32_t outputs = o_.training ? 1 : 2;
+  mixed = w_.Op(kHorusDomain, "CausalConv", m + "conv1d",
+                {mixed, w_.Weight(m + "conv1d.weight", dtype_, {channels, a_.convolved}),
+                 mamba ? w_.Weight(m + "conv1d.bias", dtype_, {channels}) : ValueId(),
+                 state(".conv", dtype_, {batch_, {.size = channels}, {.size = a_.convolved - 1}})},
+                {}, outputs);
+  const DType held = a_.state == DType::kUndefined ? dtype_ : a_.state;
+  ValueId y = w_.Op(
+      kHorusDomain, "LinearAttention", m + "attn",
+      {mixed, rates, of_heads("A_log"),
+       state(".state", held, {batch_, {.size = heads}, {.size = a_.linear_key_dim}, {.size = a_.linear_value_dim}}),
+       of_heads("dt_bias"), mamba ? of_heads("D") : ValueId()},
+      {{"num_heads", heads, ""},
+       {"key_size", a_.linear_key_dim, ""},
+       {"value_size", a_.linear_value_dim, ""},
+       {"delta", int64_t{mamba ? 0 : 1}, ""}},
+      outputs);
+  if (!o_.training) w_.Output(Next(mixed)), w_.Output(Next(y));
+  y = mamba ? Norm(m + "norm", y, width) : NormOfHeads(m + "norm", y, heads, a_.linear_value_dim);
+  y = Op("Mul", m + "gate/mul", {y, Op("Swish", m + "gate", {gate})});
+  return Linear(m + "out_proj", y, width, a_.hidden, false);
 }
 
 ValueId ModelWriter::Mlp(const std::string& p, ValueId x, int64_t whole) {
@@ -354,22 +458,30 @@ ValueId ModelWriter::Experts(const std::string& p, ValueId x) {
   const int64_t width = Part("moe_intermediate_size", a_.expert_width, experts_t_);
   // Bounded: of fields below 2^24, heads and ranks below 2^13.
   const int64_t up = a_.gated ? 2 * width : width;
-  ValueId router = Linear(p + "gate", x, a_.hidden, a_.experts, false, /*plain=*/true);
+  const int64_t inner = a_.expert_latent > 0 ? a_.expert_latent : a_.hidden;
+  ValueId router = x;
+  if (a_.both) router = Op("Mul", p + "gate/scale", {router, w_.Weight(p + "gate.scale", dtype_, {a_.hidden})});
+  router = Linear(p + "gate", router, a_.hidden, a_.experts, false, /*plain=*/true);
+  if (a_.both) {
+    router = Op("Mul", p + "gate/expert_scale", {router, w_.Weight(p + "gate.per_expert_scale", dtype_, {a_.experts})});
+  }
   if (a_.router_bias) router = Plus(p + "gate/bias", router, w_.Weight(p + "gate.bias", dtype_, {a_.experts}));
   ValueId up_scales, down_scales, up_bias, down_bias;
-  const ValueId up_weight = ExpertWeights(p + "experts.w13_weight", {experts, up, a_.hidden}, &up_scales);
-  const ValueId down_weight = ExpertWeights(p + "experts.w2_weight", {experts, a_.hidden, width}, &down_scales);
+  const ValueId up_weight = ExpertWeights(p + "experts.w13_weight", {experts, up, inner}, &up_scales);
+  const ValueId down_weight = ExpertWeights(p + "experts.w2_weight", {experts, inner, width}, &down_scales);
   if (a_.expert_bias) {
     up_bias = w_.Weight(p + "experts.w13_bias", dtype_, {experts, up});
-    down_bias = w_.Weight(p + "experts.w2_bias", dtype_, {experts, a_.hidden});
+    down_bias = w_.Weight(p + "experts.w2_bias", dtype_, {experts, inner});
   }
+  const ValueId in = inner == a_.hidden ? x : Linear(p + "fc1_latent_proj", x, a_.hidden, inner, false);
   GraphWriter::Attributes attributes = {{"k", a_.top_k, ""}, {"experts", a_.experts, ""}};
-  const ValueId y = up_scales.valid()
-                        ? w_.Op(kMicrosoftDomain, "QMoE", p + "experts",
-                                {x, router, up_weight, up_scales, up_bias, down_weight, down_scales, down_bias},
-                                std::move(attributes))
-                        : w_.Op(kMicrosoftDomain, "MoE", p + "experts",
-                                {x, router, up_weight, up_bias, down_weight, down_bias}, std::move(attributes));
+  ValueId y = up_scales.valid()
+                  ? w_.Op(kMicrosoftDomain, "QMoE", p + "experts",
+                          {in, router, up_weight, up_scales, up_bias, down_weight, down_scales, down_bias},
+                          std::move(attributes))
+                  : w_.Op(kMicrosoftDomain, "MoE", p + "experts",
+                          {in, router, up_weight, up_bias, down_weight, down_bias}, std::move(attributes));
+  if (inner != a_.hidden) y = Linear(p + "fc2_latent_proj", y, inner, a_.hidden, false);
   if (a_.shared_width == 0) return y;
   ValueId shared = Mlp(p + "shared_experts.", x, a_.shared_width);
   if (a_.shared_gate) {
@@ -386,7 +498,12 @@ ValueId ModelWriter::Layer(int64_t layer, ValueId x) {
     const bool sparse = !a_.sparse.empty() && a_.sparse[static_cast<size_t>(layer)];
     return sparse ? Experts(p + "mlp.", in) : Mlp(p + "mlp.", in, a_.intermediate);
   };
-  ValueId attended = a_.kv_rank > 0 ? LatentAttention(p, layer, normed) : Attention(p, layer, normed);
+  const Architecture::Mixer mixer = MixerOf(layer);
+  if (mixer == Architecture::Mixer::kNone) return Plus(p + "mlp/add", x, Reduced(p + "mlp", mlp(normed), t_));
+  const bool linear = mixer != Architecture::Mixer::kAttention;
+  ValueId attended = linear           ? LinearAttention(p, layer, normed)
+                     : a_.kv_rank > 0 ? LatentAttention(p, layer, normed)
+                                      : Attention(p, layer, normed);
   if (a_.parallel) {
     const ValueId in = a_.one_norm ? normed : Norm(p + "post_attention_layernorm", x, a_.hidden);
     return Plus(p + "add", x, Reduced(p + "mlp", Plus(p + "mlp/add", attended, mlp(in)), t_));
@@ -394,10 +511,25 @@ ValueId ModelWriter::Layer(int64_t layer, ValueId x) {
   attended = Reduced(p + "self_attn.o_proj", attended, t_);
   if (a_.post_norms) attended = Norm(p + "post_attention_layernorm", attended, a_.hidden);
   x = Plus(p + "self_attn/add", x, attended);
+  if (a_.one_part) return x;
   const char* const before = a_.post_norms ? "pre_feedforward_layernorm" : "post_attention_layernorm";
-  ValueId y = Reduced(p + "mlp", mlp(Norm(p + before, x, a_.hidden)), t_);
+  const ValueId in = Norm(p + before, x, a_.hidden);
+  ValueId y = Reduced(p + "mlp", a_.both ? Mlp(p + "mlp.", in, a_.intermediate) : mlp(in), t_);
+  if (a_.both) {
+    const auto norm = [&](const char* name, ValueId of) { return Norm(p + name, of, a_.hidden); };
+    y = norm("post_feedforward_layernorm_1", y);
+    const ValueId routed = Experts(p + "mlp.", norm("pre_feedforward_layernorm_2", x));
+    y = Plus(p + "experts/add", y, norm("post_feedforward_layernorm_2", Reduced(p + "experts", routed, t_)));
+  }
   if (a_.post_norms) y = Norm(p + "post_feedforward_layernorm", y, a_.hidden);
   return Plus(p + "mlp/add", x, y);
+}
+
+// A tower's weights lie beside the first layer and are not computed. Approximated: parts share all of them alike.
+ValueId ModelWriter::Vision(ValueId x) {
+  if (a_.vision == 0) return x;
+  return w_.Op(kHorusDomain, "Beside", "model.visual",
+               {x, w_.Weight("model.visual.weight", dtype_, {Groups(a_.vision, t_)})});
 }
 
 ValueId ModelWriter::Embedded() {
@@ -406,6 +538,7 @@ ValueId ModelWriter::Embedded() {
   embedding_ = w_.Weight("model.embed_tokens.weight", dtype_, {rows, a_.hidden});
   ValueId x = Reduced("model.embed_tokens", Op("Gather", "model.embed_tokens", {embedding_, tokens}), t_);
   if (a_.scaled) x = Op("Mul", "model.embed_tokens/scale", {x, w_.Weight("model.normalizer", dtype_, {})});
+  x = Vision(x);
   if (a_.positions == 0) return x;
   const ValueId table = w_.Weight("model.embed_positions.weight", dtype_, {a_.positions, a_.hidden});
   return Plus("model.embed_positions/add", x, Op("Gather", "model.embed_positions", {table, positions_}));
@@ -453,7 +586,7 @@ absl::StatusOr<std::shared_ptr<const Graph>> ModelWriter::Write() && {
   // Bounded: at most kMaxConfigLayers of each.
   const int64_t end = a_.layers * (o_.pipeline_stage + 1) / o_.pipeline_parallel;
   positions_ = w_.Input("position_ids", DType::kInt64, {batch_, seq_});
-  if (a_.positions == 0) {
+  if (a_.positions == 0 && a_.rotary) {
     const int64_t half = (a_.rope > 0 ? a_.rope : a_.head_dim) / 2;
     cos_ = w_.Weight("cos_cache", dtype_, {a_.context, half});
     sin_ = w_.Weight("sin_cache", dtype_, {a_.context, half});
@@ -475,6 +608,7 @@ absl::StatusOr<std::shared_ptr<const Graph>> ModelWriter::Write() && {
   w_.Say("layers", absl::StrCat(a_.layers));
   if (!a_.stretched) w_.Say("context", absl::StrCat(a_.context));
   w_.Say("tensor_parallel", absl::StrCat(o_.tensor_parallel));
+  if (a_.vision > 0) w_.Say("vision", absl::StrCat(a_.vision));
   w_.Say("weights", o_.weights);
   w_.Say("cache", o_.cache);
   if (o_.lora_rank > 0) w_.Say("frozen", "model.,lm_head.");  // prefixes; names of adapters begin otherwise
@@ -506,9 +640,9 @@ absl::Status CheckOptions(const ConfigOptions& o, const Architecture& a) {
     return InvalidArgument("lora_targets: expected all-linear, or %s with commas between, found %s",
                            Listed(kLoraTargets), Quoted(target));
   }
-  if (o.lora_rank > 0 && a.kv_rank > 0) {
-    return MakeError(absl::StatusCode::kUnimplemented, "lora_rank: expected 0 with latent attention, found %d",
-                     o.lora_rank);
+  if (o.lora_rank > 0 && (a.kv_rank > 0 || a.convolved > 0)) {
+    return MakeError(absl::StatusCode::kUnimplemented,
+                     "lora_rank: expected 0 with latent or linear attention, found %d", o.lora_rank);
   }
   return absl::OkStatus();
 }

@@ -20,8 +20,10 @@ constexpr uint32_t kAll = ~uint32_t{0};
 constexpr SlotRule kSlots[] = {
     {"Attention", 0b110, 0b1000},
     {"BatchNormalization", 0b110, 0b11000},
+    {"Beside", 0b10, 0},
     {"BiasGelu", 0b10, 0},
     {"BitShift", 0, kAll},
+    {"CausalConv", 0b110, 0},
     {"Clip", 0, kAllButFirst},
     {"ConstantOfShape", 0, kAll},
     {"Conv", 0b110, 0},
@@ -50,6 +52,7 @@ constexpr SlotRule kSlots[] = {
     {"LayerNormalization", 0b110, 0},
     {"Less", 0, kAll},
     {"LessOrEqual", 0, kAll},
+    {"LinearAttention", 0b110100, 0},
     {"MatMul", 0b11, 0},
     {"MatMulIntegerToFloat", 0b1000010, 0b111100},
     {"MatMulNBits", 0b100010, 0b11100},

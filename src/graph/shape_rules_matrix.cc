@@ -310,6 +310,37 @@ absl::Status LatentAttention(RuleContext& c) {
   return SetPresent(c, 1, {c.dim(1, 0), 1, c.dim(1, 1), c.dim(3, 3)}, 3, 1);
 }
 
+// Queries [batch, seq, heads x size], keys [batch, seq, size], weights of heads [batch, seq, heads], cache [batch, 1,
+// past, bytes]; the best tokens of each.
+absl::Status IndexAttention(RuleContext& c) {
+  if (c.rank(0) != 3) return absl::OkStatus();
+  const int64_t top = c.node().IntOr("index_topk", 0);
+  if (top < 1) return InvalidArgument("attribute index_topk is %d", top);
+  HORUS_RETURN_IF_ERROR(c.Set(0, DType::kInt32, {c.dim(0, 0), c.dim(0, 1), top}));
+  if (!c.has(3) || c.rank(3) != 4) return absl::OkStatus();
+  return SetPresent(c, 1, {c.dim(1, 0), 1, c.dim(1, 1), c.dim(3, 3)}, 3, 1);
+}
+
+// Tokens [batch, seq, channels], weights [channels, width], their biases, the tokens before [batch, channels, width -
+// 1].
+absl::Status CausalConv(RuleContext& c) {
+  HORUS_RETURN_IF_ERROR(c.Same());
+  return c.has(3) ? c.Set(1, c.dtype(3), c.dims(3)) : absl::OkStatus();
+}
+
+// Queries, keys and values [batch, seq, channels], rates [batch, seq, ..], decay [heads], state [batch, heads, key
+// size, value size], the rates' biases and the weights of what is passed by [heads].
+absl::Status LinearAttention(RuleContext& c) {
+  const int64_t heads = c.node().IntOr("num_heads", 0), value = c.node().IntOr("value_size", 0);
+  if (heads < 1 || value < 1 || heads > kMaxAttribute || value > kMaxAttribute) {
+    return InvalidArgument("attributes num_heads and value_size are %d and %d", heads, value);
+  }
+  c.SetType(0, c.dtype(0));
+  if (c.rank(0) != 3) return absl::OkStatus();
+  HORUS_RETURN_IF_ERROR(c.Set({c.dim(0, 0), c.dim(0, 1), ElementsOf({heads, value})}));
+  return c.has(3) ? c.Set(1, c.dtype(3), c.dims(3)) : absl::OkStatus();
+}
+
 // Tokens [.., hidden], their scores [.., experts], weights [experts, .., hidden] and [experts, hidden, ..].
 absl::Status MixtureOfExperts(RuleContext& c) {
   const size_t down = c.node().op_type == "QMoE" ? 5 : 4;
@@ -470,8 +501,11 @@ constexpr RuleEntry kMatrixRules[] = {
     {"MoE QMoE", MixtureOfExperts, 0, kMicrosoftDomain},
     {"MultiHeadAttention", MultiHeadAttention, 0, kMicrosoftDomain},
     {"SkipLayerNormalization SkipSimplifiedLayerNormalization", SkipLayerNormalization, 1, kMicrosoftDomain},
-    {"AllReduce", Same, 0, kHorusDomain},
+    {"AllReduce Beside", Same, 0, kHorusDomain},
+    {"CausalConv", CausalConv, 0, kHorusDomain},
+    {"IndexAttention", IndexAttention, 0, kHorusDomain},
     {"LatentAttention", LatentAttention, 0, kHorusDomain},
+    {"LinearAttention", LinearAttention, 0, kHorusDomain},
 };
 
 }  // namespace

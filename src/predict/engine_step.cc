@@ -82,6 +82,9 @@ class Reader {
     if (type == "AllReduce") return AllReduce(op, o);
     if (type == "GroupQueryAttention") return GroupedAttention(op, o);
     if (type == "LatentAttention") return LatentAttention(op, o);
+    if (type == "LinearAttention") return LinearAttention(op, o);
+    if (type == "IndexAttention") return IndexAttention(op, o);
+    if (type == "CausalConv") return Convolution(op, o);
     if (type == "MoE" || type == "QMoE") return Experts(op, o);
     return Product(at, o);
   }
@@ -143,8 +146,44 @@ class Reader {
     o.batch = DimOf(q, 0), o.queries = DimOf(q, 1), o.keys = o.queries + DimOf(past, 2);
     o.kind = o.queries == 1 ? OperatorKind::kLatentDecode : OperatorKind::kLatentPrefill;
     o.key_heads = o.kind == OperatorKind::kLatentDecode ? 1 : o.heads;
+    o.window = std::max<double>(0, static_cast<double>(op.node->IntOr("local_window_size", -1)));
     o.cache_fp8 = past != nullptr && BitsOf(past->dtype) == 8;
     return o;
+  }
+
+  [[nodiscard]] std::optional<Operator> LinearAttention(const Op& op, Operator o) const {
+    constexpr size_t kState = 3;
+    const Tensor* mixed = TensorAt(shaped_, op, 0);
+    const Tensor* state = TensorAt(shaped_, op, kState);
+    o.heads = std::max<double>(1, static_cast<double>(op.node->IntOr("num_heads", 1)));
+    o.key_size = std::max<double>(1, static_cast<double>(op.node->IntOr("key_size", 1)));
+    o.head_size = std::max<double>(1, static_cast<double>(op.node->IntOr("value_size", 1)));
+    o.batch = DimOf(mixed, 0), o.queries = o.keys = DimOf(mixed, 1);
+    o.key_heads = (DimOf(mixed, 2) - o.heads * o.head_size) / (2 * o.key_size);
+    o.kind = o.queries == 1 ? OperatorKind::kLinearDecode : OperatorKind::kLinearPrefill;
+    if (state != nullptr) o.state_bytes = static_cast<double>(BitsOf(state->dtype)) / 8;
+    return o.batch > 0 ? std::optional(o) : std::nullopt;
+  }
+
+  [[nodiscard]] std::optional<Operator> Convolution(const Op& op, Operator o) const {
+    const Tensor* mixed = TensorAt(shaped_, op, 0);
+    o.kind = OperatorKind::kConvolution;
+    o.batch = DimOf(mixed, 0), o.queries = o.keys = DimOf(mixed, 1), o.head_size = DimOf(mixed, 2);
+    o.heads = o.key_heads = 1;
+    return o.batch > 0 ? std::optional(o) : std::nullopt;
+  }
+
+  // As an attention that reads keys alone: half of its bytes and FLOPs.
+  [[nodiscard]] std::optional<Operator> IndexAttention(const Op& op, Operator o) const {
+    constexpr size_t kPast = 3;
+    const Tensor* q = TensorAt(shaped_, op, 0);
+    o.heads = std::max<double>(1, static_cast<double>(op.node->IntOr("num_heads", 1)));
+    o.key_heads = 1;
+    o.batch = DimOf(q, 0), o.queries = DimOf(q, 1), o.keys = o.queries + DimOf(TensorAt(shaped_, op, kPast), 2);
+    o.head_size = DimOf(q, 2) / o.heads / 2;
+    o.kind = o.queries == 1 ? OperatorKind::kDecode : OperatorKind::kPrefill;
+    o.cache_fp8 = true;
+    return o.batch > 0 ? std::optional(o) : std::nullopt;
   }
 
   [[nodiscard]] std::optional<Operator> Experts(const Op& op, Operator o) const {
@@ -155,6 +194,9 @@ class Reader {
     if (hidden == nullptr || up == nullptr || down == nullptr || hidden->dims.empty()) return std::nullopt;
     o.kind = OperatorKind::kExperts;
     o.k = DimOf(hidden, hidden->dims.size() - 1), o.n = DimOf(down, 2);
+    // The law has a gate besides. Without one there are two products in place of three.
+    constexpr double kUngated = 2.0 / 3;
+    if (DimOf(up, 1) == o.n) o.n *= kUngated;
     o.type = TypeOf(*up, o.k, quantised ? DimOf(TensorAt(shaped_, op, 3), 2) : 0);
     o.m = o.k > 0 ? static_cast<double>(hidden->elements()) / o.k : 0;
     const double held = DimOf(up, 0);

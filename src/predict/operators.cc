@@ -19,7 +19,8 @@ extern const size_t kOperatorBundleSize;
 namespace {
 
 constexpr std::array<std::string_view, kOperatorKinds> kKindNames = {
-    "product", "experts", "prefill", "decode", "encoder", "latent_prefill", "latent_decode", "all_reduce"};
+    "product",       "experts",    "prefill",        "decode",        "encoder",    "latent_prefill",
+    "latent_decode", "all_reduce", "linear_prefill", "linear_decode", "convolution"};
 constexpr std::array<std::string_view, kNumberTypes> kTypeNames = {"bf16",         "fp8",          "fp8_block", "nvfp4",
                                                                    "int4_weights", "int8_weights", "int8"};
 constexpr std::array<std::string_view, kEngines> kEngineNames = {"vllm", "tensorrt-llm", "sglang"};
@@ -97,8 +98,14 @@ enum LawAt : size_t {
 
 bool IsProduct(OperatorKind kind) { return kind == OperatorKind::kProduct || kind == OperatorKind::kExperts; }
 
+bool HasState(OperatorKind kind) {
+  return kind == OperatorKind::kLinearPrefill || kind == OperatorKind::kLinearDecode ||
+         kind == OperatorKind::kConvolution;
+}
+
 struct Rates {
   double kcycle_us, sms, flops_per_us, bytes_per_us, l2_bytes, l2_bytes_per_us, sustained;
+  bool on_chip;  // linear attention keeps states there between chunks
 };
 
 double Positive(int64_t value) { return std::max<double>(1, static_cast<double>(value)); }
@@ -121,6 +128,9 @@ double AfterEcc(const GpuType& gpu) {
   return hbm || gpu.display_name.find("GeForce") != std::string::npos ? 1 : kInlineEcc;
 }
 
+// From Hopper on vLLM has one kernel for all chunks of a prompt (FlashInfer); elsewhere there are several (Triton).
+constexpr int64_t kFusedScan = 90;
+
 Rates RatesOf(const Operator& op, const GpuType& gpu, double compute, double bandwidth, double l2_slowness) {
   constexpr double kKibToBytes = 1024, kL2BytesPerCycle = 64, kKilo = 1e3;
   const double mhz = Positive(gpu.boost_clock_mhz), sms = Positive(gpu.sm_count);
@@ -130,7 +140,8 @@ Rates RatesOf(const Operator& op, const GpuType& gpu, double compute, double ban
           .bytes_per_us = Positive(gpu.mem_bandwidth_mb_s) * AfterEcc(gpu) * bandwidth,
           .l2_bytes = Positive(gpu.l2_kib) * kKibToBytes,
           .l2_bytes_per_us = sms * kL2BytesPerCycle * mhz / l2_slowness,
-          .sustained = SustainedShare(gpu)};
+          .sustained = SustainedShare(gpu),
+          .on_chip = op.engine == ServingEngine::kVllm && gpu.compute_capability >= kFusedScan};
 }
 
 // Time to bring `bytes` in, of a repeated operator partly from L2.
@@ -227,7 +238,32 @@ struct AttentionSizes {
   double keys = 1, flops = 0, bytes = 0, blocks = 0, key_blocks = 0, query_blocks = 0;
 };
 
+// States and convolutions: work grows with the tokens, and the blocks of a sequence's head follow each other.
+AttentionSizes LinearSizesOf(const Operator& op) {
+  constexpr double kChunk = 64, kChannels = 64, kBf16Bytes = 2, kConvolved = 4;
+  AttentionSizes s;
+  const double tokens = op.batch * op.queries, chunks = std::ceil(op.queries / kChunk);
+  if (op.kind == OperatorKind::kConvolution) {
+    s.flops = 2 * kConvolved * tokens * op.head_size;
+    s.bytes = 2 * kBf16Bytes * op.head_size * (tokens + op.batch * (kConvolved - 1));
+    s.key_blocks = op.batch * std::ceil(op.head_size / kChannels) * chunks;
+    s.query_blocks = op.batch;
+    s.blocks = s.key_blocks;
+    return s;
+  }
+  const bool decode = op.kind == OperatorKind::kLinearDecode;
+  const double state = op.heads * op.key_size * op.head_size;
+  const double within = decode ? 0 : 4 * kChunk * op.heads * (op.key_size + op.head_size);
+  s.flops = tokens * (within + 6 * state);
+  s.bytes = 2 * op.batch * state * op.state_bytes +
+            kBf16Bytes * tokens * 2 * (op.key_heads * op.key_size + op.heads * op.head_size);
+  s.blocks = op.batch * op.heads;
+  s.key_blocks = s.blocks * chunks;
+  return s;
+}
+
 AttentionSizes SizesOf(const Operator& op) {
+  if (HasState(op.kind)) return LinearSizesOf(op);
   constexpr double kQueryTile = 128, kKeyTile = 256, kMmaRows = 16, kLatent = 512, kRotary = 64, kUnfoldedKey = 192,
                    kUnfoldedValue = 128;
   const bool decode = op.kind == OperatorKind::kDecode || op.kind == OperatorKind::kLatentDecode;
@@ -265,11 +301,21 @@ AttentionSizes SizesOf(const Operator& op) {
 
 double AttentionUs(const Operator& op, const Rates& rates, const LawConstants& c) {
   constexpr double kSharpness = 10, kKeyTile = 64;
-  const AttentionSizes s = SizesOf(op);
+  AttentionSizes s = SizesOf(op);
   const double fill = s.blocks / rates.sms;
+  double turns = 1;
+  if (op.kind == OperatorKind::kLinearPrefill) {
+    turns = Waves(fill) / fill;                                   // a head's chunks follow each other
+    constexpr double kBetween = 12, kChunk = 64, kBf16Bytes = 2;  // tensors of a chunk, and its state, between kernels
+    if (!rates.on_chip) {
+      s.bytes += s.key_blocks *
+                 (2 * op.key_size * op.head_size * op.state_bytes + kBetween * kChunk * op.head_size * kBf16Bytes);
+    }
+  }
   const double compute = Sustained(op, s.flops / rates.flops_per_us * Waves(fill) / fill, rates);
   const double memory = TransferUs(op, s.bytes, c[kACopies], kSharpness, rates) / std::min(1.0, fill / c[kABlocks]);
-  const double blocks = (c[kKeyBlock] * s.key_blocks + c[kQueryBlock] * s.query_blocks) / rates.sms * rates.kcycle_us;
+  const double blocks =
+      turns * (c[kKeyBlock] * s.key_blocks + c[kQueryBlock] * s.query_blocks) / rates.sms * rates.kcycle_us;
   const double p = c[kOverlap];
   return (c[kFixed] + c[kKeys] * std::log2(1 + op.keys / kKeyTile)) * rates.kcycle_us +
          std::pow(std::pow(compute, p) + std::pow(memory, p) + std::pow(blocks, p), 1 / p);

@@ -33,8 +33,11 @@ enum class OperatorKind : uint8_t {
   kLatentPrefill,  // multi-head latent attention (DeepSeek), keys and values unfolded
   kLatentDecode,   // and on the latent cache
   kAllReduce,      // a sum over GPUs of one node
+  kLinearPrefill,  // gated delta rules and Mamba-2, by chunks of new tokens
+  kLinearDecode,   // and of one new token a sequence: the states are read and written
+  kConvolution,    // of each channel with its last tokens, before those
 };
-inline constexpr size_t kOperatorKinds = 8;
+inline constexpr size_t kOperatorKinds = 11;
 
 // What weights and activations are multiplied in.
 enum class NumberType : uint8_t { kBf16, kFp8, kFp8Block, kNvfp4, kInt4Weights, kInt8Weights, kInt8 };
@@ -61,7 +64,8 @@ struct Operator {
   bool balanced = false;                            // every expert has as many tokens
   // Of attention, on one GPU. `keys`: all tokens that the last query sees, new ones included; `window` 0: all.
   double batch = 0, queries = 1, keys = 0, heads = 0, key_heads = 0, head_size = 0, window = 0;
-  double bytes = 0, ranks = 1;  // of a collective: of the tensor on each rank
+  double key_size = 0, state_bytes = 4;  // of linear attention, whose values have head_size; bytes of an element
+  double bytes = 0, ranks = 1;           // of a collective: of the tensor on each rank
   friend auto operator<=>(const Operator&, const Operator&) = default;
 };
 

@@ -38,7 +38,7 @@ bool TakesLargeChunks(const GpuType& gpu) {
   return gpu.mem_mib >= kLargeGpuMib && gpu.name.find("a100") == std::string::npos;
 }
 constexpr double kBlockTokens = 16;  // of vLLM's cache
-double WholeBlocks(double tokens) { return kBlockTokens * std::ceil(tokens / kBlockTokens); }
+double WholeBlocks(double tokens, double block) { return block * std::ceil(tokens / block); }
 // CUDA graphs of the decoding steps; buffers of collectives where GPUs share a model.
 constexpr double kGraphsMib = 1024, kCollectivesMib = 1024;
 constexpr double kPackedTokens = 16384;  // of prompts that are computed together, where many wait
@@ -153,6 +153,8 @@ struct Steps {
   EngineStep packed;                               // `prompts` of them together
   double prompts = 1;
   double weights = 0, bytes_per_token = 0;  // of the cache
+  double bytes_per_request = 0;             // states of linear attention
+  double block = kBlockTokens;              // tokens that the cache is given out in
   double activations = 0, small_activations = 0;
   bool parallel = false;
 };
@@ -188,7 +190,21 @@ double KernelsOf(const EngineStep& step) {
 // Tokens of a running request in the cache, on average over its answer.
 double HeldTokens(const ServiceLoad& load) { return load.tokens_in + load.tokens_out / 2; }
 
-absl::StatusOr<Steps> Measure(const Analyser& analyse, const ServiceLoad& load) {
+// vLLM keeps states and keys in pages of one size: a block has so many tokens that a layer's page holds a state, and
+// the layers with states are padded to groups as large as that of attention (HybridAttentionMambaModelConfig).
+void ShareBlocks(Steps& steps) {
+  double linear = 0, attention = 0;
+  for (const auto& [op, count] : steps.decode.front().operators) {
+    if (op.kind == OperatorKind::kLinearDecode) linear += count;
+    if (op.kind == OperatorKind::kDecode || op.kind == OperatorKind::kLatentDecode) attention += count;
+  }
+  if (!(steps.bytes_per_request > 0 && steps.bytes_per_token > 0 && linear > 0 && attention > 0)) return;
+  const double tokens = steps.bytes_per_request / linear / (steps.bytes_per_token / attention);
+  steps.block = WholeBlocks(tokens, kBlockTokens);
+  steps.bytes_per_request = std::ceil(linear / attention) * steps.block * steps.bytes_per_token;
+}
+
+absl::StatusOr<Steps> Measure(const Analyser& analyse, const ServiceLoad& load, Framework engine) {
   Steps steps;
   for (size_t i = 0; i < kRunning.size(); ++i) {
     HORUS_ASSIGN_OR_RETURN(JobProfile job, analyse(static_cast<double>(kRunning[i]), 1, HeldTokens(load)));
@@ -196,9 +212,12 @@ absl::StatusOr<Steps> Measure(const Analyser& analyse, const ServiceLoad& load) 
     if (i == 0) steps.weights = static_cast<double>(job.memory.weights);
     if (i == 0) {
       HORUS_ASSIGN_OR_RETURN(const JobProfile longer, analyse(1, 1, HeldTokens(load) + kSmallChunkTokens));
-      steps.bytes_per_token = static_cast<double>(longer.memory.inputs - job.memory.inputs) / kSmallChunkTokens;
+      steps.bytes_per_token = (longer.cost.cache_bytes - job.cost.cache_bytes) / kSmallChunkTokens;
+      steps.bytes_per_request =
+          job.cost.cache_bytes - steps.bytes_per_token * (std::max(1.0, std::round(HeldTokens(load))) + 1);
     }
   }
+  if (engine == Framework::kVllm) ShareBlocks(steps);
   HORUS_ASSIGN_OR_RETURN(JobProfile prompt, analyse(1, load.tokens_in, 0));
   steps.parallel = std::any_of(prompt.engine.operators.begin(), prompt.engine.operators.end(),
                                [](const auto& one) { return one.first.kind == OperatorKind::kAllReduce; });
@@ -403,10 +422,15 @@ Service ServeOn(const Steps& steps, const ServiceLoad& load, const GpuType& gpu,
   const double longest = service.longest = load.longest;
   const auto gpu_mib = static_cast<double>(gpu.mem_mib);
   const double free_mib = gpu_mib - std::max(kKeptFreeMib, kKeptFreeShare * gpu_mib) - service.memory_mib();
-  const double free_tokens = steps.bytes_per_token > 0 ? free_mib * kMib / steps.bytes_per_token : kMostTokens;
-  const bool fits = free_mib > 0 && free_tokens >= WholeBlocks(longest);
+  // Of a request's last block half is empty; with the blocks of plain caches that is nothing.
+  const double held = HeldTokens(load) + (steps.block - kBlockTokens) / 2;
+  const double request_mib = (held * steps.bytes_per_token + steps.bytes_per_request) / kMib;
+  const double longest_mib =
+      (WholeBlocks(longest, steps.block) * steps.bytes_per_token + steps.bytes_per_request) / kMib;
+  const bool fits = free_mib > 0 && free_mib >= longest_mib;
   // Of the whole GPU; one request always runs.
-  const Queue::State whole = {.most = std::clamp(free_tokens / HeldTokens(load), 1.0, kMostRunning)};
+  const Queue::State whole = {.most = request_mib > 0 ? std::clamp(free_mib / request_mib, 1.0, kMostRunning)
+                                                      : kMostRunning};
 
   std::optional<Queue::Point> point = queue.At(load, whole);
   const bool open = load.requests_per_s > 0;
@@ -445,11 +469,14 @@ Service ServeOn(const Steps& steps, const ServiceLoad& load, const GpuType& gpu,
     const double many = open ? Queue::Quantile(mean, kMemoryConfidence) : load.concurrency;
     return std::clamp(std::ceil(many), 1.0, std::floor(whole.most));
   };
-  const auto tokens_of = [&](double most) { return WholeBlocks(std::max(longest, most * HeldTokens(load))); };
+  const auto tokens_of = [&](double most) { return WholeBlocks(std::max(longest, most * held), steps.block); };
+  const auto cache_mib_of = [&](double most) {
+    return (tokens_of(most) * steps.bytes_per_token + most * steps.bytes_per_request) / kMib;
+  };
   service.most_running = most_of(running);
   service.cache_tokens = tokens_of(service.most_running);
-  service.cache_mib = service.cache_tokens * steps.bytes_per_token / kMib;
-  service.room_mib = (service.cache_tokens - tokens_of(most_of(service.running))) * steps.bytes_per_token / kMib;
+  service.cache_mib = cache_mib_of(service.most_running);
+  service.room_mib = service.cache_mib - cache_mib_of(most_of(service.running));
   for (const double slowdown : {1.0, 1.25, 1.5, 2.0, 3.0, 4.0, kMostSlowdown}) {
     const auto here = queue.At(load, {.most = std::max(service.most_running, service.running), .slowdown = slowdown});
     if (here.has_value()) service.slowed.push_back({slowdown, here->first_token, here->token});
@@ -476,7 +503,8 @@ size_t EngineAt(Framework framework) { return static_cast<size_t>(EngineOf(frame
 
 // What the engine would take otherwise: one GPU, and the numbers of the checkpoint. Only fp8 is made of a checkpoint in
 // 16 bits as it is loaded; other types, and fp8 in TensorRT-LLM, are those of a checkpoint.
-std::string TypeArguments(const Graph& graph, const RunSpec& run, int64_t gpus) {
+// SGLang with its tree of prefixes keeps several states a request (MAMBA_CACHE_SIZE_MAX_RUNNING_REQUESTS_RATIO).
+std::string TypeArguments(const Graph& graph, const RunSpec& run, int64_t gpus, bool has_states) {
   struct {
     const char *gpus, *fp16, *weights, *cache;
   } constexpr kWords[kEngines] = {
@@ -487,6 +515,7 @@ std::string TypeArguments(const Graph& graph, const RunSpec& run, int64_t gpus) 
   std::string text = gpus > 1 ? words.gpus + std::to_string(gpus) : "";
   if (ComputeTypeOf(graph) == "bfloat16" && run.precision == Precision::kFp16) text += words.fp16;
   if (SaidOf(graph, "weights") == "fp8") text += words.weights;
+  if (has_states && run.framework == Framework::kSglang) text += " --disable-radix-cache";
   return SaidOf(graph, "cache") == "fp8" ? text + words.cache : text;
 }
 
@@ -544,10 +573,10 @@ absl::StatusOr<std::vector<Service>> PredictServices(const Predictor& predictor,
   ServiceLoad whole = load;
   whole.longest = LongestOf(load, ContextOf(*graph));
   const Analyser analyse(graph, run);
-  HORUS_ASSIGN_OR_RETURN(const Steps steps, Measure(analyse, load));
+  HORUS_ASSIGN_OR_RETURN(const Steps steps, Measure(analyse, load, run.framework));
   int64_t shared_by = 1;
   if (!absl::SimpleAtoi(std::string(SaidOf(*graph, "tensor_parallel")), &shared_by)) shared_by = 1;
-  const std::string type_arguments = TypeArguments(*graph, run, shared_by);
+  const std::string type_arguments = TypeArguments(*graph, run, shared_by, steps.bytes_per_request > 0);
   std::vector<Service> services;
   for (const GpuType* gpu : gpus) {
     HORUS_ASSIGN_OR_RETURN(const Correction correction, CorrectionOf(steps, whole, *gpu));

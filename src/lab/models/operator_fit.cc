@@ -29,7 +29,8 @@ struct ForestSize {
   float least_rows;
 };
 constexpr ForestSize kSizes[kOperatorKinds] = {{180, 7, 10}, {120, 7, 10}, {110, 6, 10}, {160, 7, 5},
-                                               {80, 6, 10},  {80, 6, 10},  {100, 6, 5},  {60, 4, 2}};
+                                               {80, 6, 10},  {80, 6, 10},  {100, 6, 5},  {60, 4, 2},
+                                               {60, 6, 5},   {40, 5, 5},   {60, 6, 5}};
 constexpr float kRate = 0.12F;
 
 class LawFit {

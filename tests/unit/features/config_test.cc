@@ -141,6 +141,36 @@ TEST(LanguageModel, LatentAttentionTakesTheCheaperWay) {
   EXPECT_EQ(step.memory.inputs - 32, int64_t{27} * 2 * 100 * (512 + 64) * 2);
 }
 
+// A request of Qwen3.5-27B holds 153.9 MB of states and 65.5 KB a token (SGLang's cookbook of the same sizes).
+TEST(LanguageModel, StatesDoNotGrowWithTheContext) {
+  constexpr int64_t kStates = int64_t{48} * (48 * 128 * 128 * 4 + (2 * 16 + 48) * 128 * 3 * 2);
+  constexpr int64_t kToken = int64_t{16} * 2 * 4 * 256 * 2;
+  for (const auto& [batch, seq, past] : {std::array<int64_t, 3>{1, 1, 4095}, {1, 4096, 0}, {4, 512, 512}}) {
+    const Step step = StepOf("qwen3.5-27b", batch, seq, past);
+    EXPECT_EQ(step.memory.inputs - 2 * 8 * batch * seq, batch * (kStates + (seq + past) * kToken));
+  }
+  // A step of decoding reads each state and writes it, and all else of the linear layers is small.
+  const Step step = StepOf("qwen3.5-27b", 64, 1, 64);
+  EXPECT_NEAR(BytesOf(step, "LinearAttention") / (2 * 64 * 48.0 * 48 * 128 * 128 * 4), 1, 0.02);
+}
+
+TEST(LanguageModel, SparseAttentionReadsNoMoreThanTheIndexerChooses) {
+  const Step within = StepOf("glm-5", 1, 1, 2047), beyond = StepOf("glm-5", 1, 1, 100'000);
+  EXPECT_EQ(FlopsOf(within, "LatentAttention"), FlopsOf(beyond, "LatentAttention"));
+  EXPECT_NEAR(BytesOf(within, "LatentAttention") / BytesOf(beyond, "LatentAttention"), 1, 2e-3);
+  // The indexer scores all tokens; its keys have 128 bytes and a scale.
+  EXPECT_EQ(FlopsOf(beyond, "IndexAttention"), 78 * 2.0 * 100'001 * 32 * 128);
+  EXPECT_EQ(beyond.memory.inputs - 16, int64_t{78} * 100'001 * ((512 + 64) * 2 + 128 + 4));
+}
+
+TEST(LanguageModel, AVisionTowerIsHeldAndNotComputed) {
+  const Step text = StepOf("qwen3-8b", 1, 1, 100), both = StepOf("qwen3-vl-8b", 1, 1, 100);
+  constexpr int64_t kTower = 8'767'123'696 - 8'190'735'360;
+  EXPECT_EQ(both.cost.parameters - text.cost.parameters, kTower);
+  EXPECT_EQ(both.cost.totals.forward.flops, text.cost.totals.forward.flops);
+  EXPECT_EQ(both.cost.totals.forward.kernels, text.cost.totals.forward.kernels);
+}
+
 TEST(LanguageModel, PartsThatShareLayersAddUpTheirResults) {
   const Step step = StepOf("llama-3.1-8b", 4, 2, 8, {.tensor_parallel = 2});
   EXPECT_EQ(BytesOf(step, "AllReduce"), (1 + 2 * 32) * 2 * (4 * 2 * 4096 * 2.0));  // embedding, and two a layer

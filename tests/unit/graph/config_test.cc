@@ -97,6 +97,36 @@ constexpr Published kPublished[] = {
     {"gpt-neox-20b", 20'554'567'680},       // EleutherAI/gpt-neox-20b: the paper, arXiv:2204.06745, table 1
     {"gpt-oss-20b", 20'914'757'184},        // openai/gpt-oss-20b: model card, arXiv:2508.10925, table 1: 20.91 B
     {"gpt-oss-120b", 116'829'156'672},      // openai/gpt-oss-120b: the same: 116.83 B
+    // With their vision towers.
+    {"gemma-3-4b", 4'300'079'472},              // google/gemma-3-4b-it
+    {"gemma-3-12b", 12'187'325'040},            // google/gemma-3-12b-it
+    {"gemma-3-27b", 27'432'406'640},            // google/gemma-3-27b-it
+    {"llama-4-scout", 108'641'793'536},         // meta-llama/Llama-4-Scout-17B-16E-Instruct
+    {"mistral-small-3.1-24b", 24'011'361'280},  // mistralai/Mistral-Small-3.1-24B-Instruct-2503
+    {"qwen2.5-vl-3b", 3'754'622'976},           // Qwen/Qwen2.5-VL-3B-Instruct
+    {"qwen2.5-vl-7b", 8'292'166'656},           // Qwen/Qwen2.5-VL-7B-Instruct
+    {"qwen3-vl-2b", 2'127'532'032},             // Qwen/Qwen3-VL-2B-Instruct
+    {"qwen3-vl-4b", 4'437'815'808},             // Qwen/Qwen3-VL-4B-Instruct
+    {"qwen3-vl-8b", 8'767'123'696},             // Qwen/Qwen3-VL-8B-Instruct
+    {"qwen3-vl-30b-a3b", 31'070'754'032},       // Qwen/Qwen3-VL-30B-A3B-Instruct
+    // Less the layer that guesses ahead: one more of the last kind, a product of [2 hidden, hidden] and three norms.
+    {"glm-4.5-air", 110'468'824'832 - 3'616'573'568},         // zai-org/GLM-4.5-Air; and its copies of both embeddings
+    {"glm-4.5", 358'337'791'296 - 5'539'962'272},             // zai-org/GLM-4.5, the same
+    {"glm-5", 753'864'139'008 - 9'952'920'576},               // zai-org/GLM-5
+    {"glm-5.2", 753'329'959'936 - 76 * 256 - 9'952'920'576},  // zai-org/GLM-5.2: total_size / 2; biases have 4 bytes
+    {"qwen3-next-80b-a3b", 81'324'862'720 - 1'650'471'424},   // Qwen/Qwen3-Next-80B-A3B-Instruct
+    {"qwen3.5-9b", 9'653'104'368 - 243'290'624},              // Qwen/Qwen3.5-9B
+    {"qwen3.5-27b", 27'781'427'952 - 424'699'392},            // Qwen/Qwen3.5-27B
+    {"qwen3.5-35b-a3b", 35'951'822'704 - 844'640'768},        // Qwen/Qwen3.5-35B-A3B
+    // By the file, which the model cards round.
+    {"deepseek-v3.2", 671'877'944'064},           // deepseek-ai/DeepSeek-V3.2: V3 and 61 indexers
+    {"gemma-4-26b-a4b", 25'805'936'176},          // google/gemma-4-26B-A4B-it: 25.2 B, and its tower
+    {"gemma-4-31b", 31'273'088'816},              // google/gemma-4-31B-it: 30.7 B, and its tower
+    {"glm-4-9b", 9'400'279'040},                  // zai-org/GLM-4-9B-0414
+    {"llama-4-maverick", 401'583'781'376},        // meta-llama/Llama-4-Maverick-17B-128E-Instruct: 402 B
+    {"mimo-7b", 7'622'619'136},                   // XiaomiMiMo/MiMo-7B-Base: 7.83 B with the layer that guesses ahead
+    {"nemotron-3-nano-30b-a3b", 31'577'940'288},  // nvidia/NVIDIA-Nemotron-3-Nano-30B-A3B-BF16: 31.6 B
+    {"nemotron-3-super-120b-a12b", 120'668'707'840},  // nvidia/NVIDIA-Nemotron-3-Super-120B-A12B-BF16: 120.6 B
 };
 
 TEST(Config, ParametersAreThosePublished) {
@@ -112,6 +142,41 @@ TEST(Config, EveryKnownModelIsUnderstoodWhole) {
     EXPECT_TRUE(graph.coverage.unsupported.empty()) << name;
   }
   EXPECT_GE(count, std::size(kPublished));
+}
+
+TEST(Config, ATextModelInsideAFileIsReadAsIfItStoodThere) {
+  const std::string tower = R"("vision_config":{"depth":27,"hidden_size":1152,"intermediate_size":4304,)"
+                            R"("out_hidden_size":4096},"vision_start_token_id":1,"tie_word_embeddings":false)";
+  const std::string text = R"("hidden_size":4096,"num_hidden_layers":36,"num_attention_heads":32,"head_dim":128,)"
+                           R"("num_key_value_heads":8,"intermediate_size":12288,"vocab_size":151936,)"
+                           R"("max_position_embeddings":262144)";
+  const std::string file = R"({"model_type":"qwen3_vl",)" + tower;
+  EXPECT_EQ(Parameters(file + R"(,"text_config":{"model_type":"qwen3_vl_text",)" + text + "}}"), 8'767'123'696);
+  EXPECT_EQ(Parameters(file + "," + text + "}"), 8'767'123'696);
+  EXPECT_EQ(Parameters(R"({"model_type":"qwen3_vl_text",)" + text + "}"), Parameters("qwen3-8b"));
+  // The names of layers that checkpoints write.
+  const ShapedGraph stored =
+      Bound(file + "," + text + R"(,"quantization_config":{"quant_method":"fp8","weight_block_size":[128,128],)" +
+            R"("modules_to_not_convert":["model.language_model.layers.0.mlp.down_proj","model.visual.blocks.0"]}})");
+  EXPECT_EQ(Named(stored, "model.layers.0.mlp.down_proj.weight").dtype, DType::kBfloat16);
+  EXPECT_EQ(Named(stored, "model.layers.1.mlp.down_proj.weight").dtype, DType::kFloat8E4M3Fn);
+  EXPECT_EQ(Named(stored, "model.visual.weight").dtype, DType::kBfloat16);
+}
+
+TEST(Config, LayersHaveTheCachesOfTheirKind) {
+  const ShapedGraph delta = Bound("qwen3.5-27b", {}, 1, 100), part = Bound("qwen3.5-27b", {.tensor_parallel = 4});
+  EXPECT_THAT(Named(delta, "past_key_values.0.state").dims, ElementsAre(1, 48, 128, 128));
+  EXPECT_EQ(Named(delta, "past_key_values.0.state").dtype, DType::kFloat32);
+  EXPECT_THAT(Named(delta, "past_key_values.0.conv").dims, ElementsAre(1, 2 * 16 * 128 + 48 * 128, 3));
+  EXPECT_THAT(Named(delta, "past_key_values.3.key").dims, ElementsAre(1, 4, 100, 256));
+  EXPECT_THAT(Named(part, "past_key_values.0.state").dims, ElementsAre(1, 12, 128, 128));
+  // Of Gemma 4 layers without a window have other heads, and keys that are values.
+  const ShapedGraph two = Bound("gemma-4-31b", {}, 1, 100);
+  EXPECT_THAT(Named(two, "past_key_values.0.key").dims, ElementsAre(1, 16, 100, 256));
+  EXPECT_THAT(Named(two, "past_key_values.5.value").dims, ElementsAre(1, 4, 100, 512));
+  const ShapedGraph mamba = Bound("nemotron-3-nano-30b-a3b", {}, 1, 100);
+  EXPECT_THAT(Named(mamba, "past_key_values.0.state").dims, ElementsAre(1, 64, 128, 64));
+  EXPECT_THAT(Named(mamba, "past_key_values.5.key").dims, ElementsAre(1, 2, 100, 128));
 }
 
 TEST(Config, TensorParallelPartsAddUp) {
@@ -251,6 +316,18 @@ TEST(Config, RefusalsNameTheFieldExpectedAndFound) {
       {Llama(R"("mamba_d_state":16)"), "'mamba_d_state': expected none"},
       {Llama(R"("vision_config":{"depth":3})"), "'vision_config': expected none"},
       {Llama(R"("layer_types":["linear_attention","full_attention"])"), "layer_types: expected full_attention or"},
+      {Llama(R"("model_type":"qwen3_vl")"), "vision_config: expected an object, found none"},
+      {Llama(R"("model_type":"mistral3","vision_config":{"hidden_size":8})"), "vision_config.patch_size: expected an"},
+      {Llama(R"("model_type":"mistral3","vision_config":{"hidden_size":8,"patch_size":2,"num_hidden_layers":1,)"
+             R"("intermediate_size":8,"window_size":4})"),
+       "vision_config.'window_size': expected none"},
+      {R"({"model_type":"llama4","text_config":{"hidden_size":-1}})", "text_config.hidden_size: expected an integer"},
+      {R"({"model_type":"gemma3","text_config":{"model_type":"mamba"}})", "text_config.model_type: expected one of"},
+      {Llama(R"("model_type":"qwen3_next","layer_types":["linear_attention","mamba"])"),
+       "layer_types: expected full_attention or linear_attention"},
+      {Llama(R"("model_type":"nemotron_h","hybrid_override_pattern":"M?")"),
+       "hybrid_override_pattern: expected mamba (M), attention (*), mlp (-) or moe (E)"},
+      {Llama(R"("model_type":"nemotron_h","hybrid_override_pattern":"M*-")"), "num_hidden_layers: expected as many as"},
       {Llama(R"("quantization_config":{"quant_method":"aqlm"})"), "quantization_config.quant_method: expected fp8"},
       {Llama(R"("quantization_config":{"quant_method":"gptq","bits":3})"), "bits: expected 4 or 8, found '3'"},
       {Llama(R"("model_type":"mixtral","num_local_experts":4,"num_experts_per_tok":5)"),

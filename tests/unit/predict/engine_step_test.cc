@@ -101,6 +101,16 @@ TEST(EngineStep, FindsExpertsLatentAttentionAndTypes) {
             4 * 32);
 }
 
+// Qwen3-Next: 36 delta nets and 12 attentions.
+TEST(EngineStep, FindsLinearAttention) {
+  const EngineStep decode = Job("qwen3-next-80b-a3b", Serving(8, 1, 1024)).engine;
+  EXPECT_EQ(Count(decode, OperatorKind::kLinearDecode), 36);
+  EXPECT_EQ(Count(decode, OperatorKind::kConvolution), 36);
+  EXPECT_EQ(Count(decode, OperatorKind::kDecode), 12);
+  EXPECT_EQ(Count(Job("qwen3-next-80b-a3b", Serving(1, 512, 0)).engine, OperatorKind::kLinearPrefill), 36);
+  EXPECT_EQ(Count(Job("nemotron-3-nano-30b-a3b", Serving(8, 1, 1024)).engine, OperatorKind::kLinearDecode), 23);
+}
+
 // The weights must be read, and the products computed.
 TEST(EngineStep, NoStepIsFasterThanTheHardware) {
   for (const char* name : {"a100-80gb", "h100-sxm", "l40s", "b200", "rtx-4090"}) {

@@ -27,6 +27,17 @@ Operator Decode(double batch, double keys) {
   return {.kind = OperatorKind::kDecode, .batch = batch, .keys = keys, .heads = 32, .key_heads = 8, .head_size = 128};
 }
 
+Operator Linear(OperatorKind kind, double batch, double queries) {
+  return {.kind = kind,
+          .batch = batch,
+          .queries = queries,
+          .keys = queries,
+          .heads = 32,
+          .key_heads = 16,
+          .head_size = 128,
+          .key_size = 128};
+}
+
 std::vector<Operator> OneOfEach() {
   return {Product(64, 4096, 4096),
           {.kind = OperatorKind::kExperts, .m = 64, .n = 768, .k = 2048, .experts = 128, .top_k = 8},
@@ -47,7 +58,10 @@ std::vector<Operator> OneOfEach() {
            .head_size = 64},
           {.kind = OperatorKind::kLatentPrefill, .batch = 1, .queries = 512, .keys = 512, .heads = 16, .key_heads = 16},
           {.kind = OperatorKind::kLatentDecode, .batch = 64, .keys = 4096, .heads = 16, .key_heads = 1},
-          {.kind = OperatorKind::kAllReduce, .bytes = 1 << 20, .ranks = 4}};
+          {.kind = OperatorKind::kAllReduce, .bytes = 1 << 20, .ranks = 4},
+          Linear(OperatorKind::kLinearPrefill, 1, 512),
+          Linear(OperatorKind::kLinearDecode, 64, 1),
+          {.kind = OperatorKind::kConvolution, .batch = 1, .queries = 512, .head_size = 8192}};
 }
 
 TEST(Operators, EveryKindHasAnAnswerOnEveryGpuType) {
@@ -74,6 +88,17 @@ TEST(Operators, TheLawKeepsTheFloors) {
       EXPECT_GE(us, 2 * m * 8192 * 8192 / (static_cast<double>(gpu.bf16_gflops) * 1e3)) << name << ", m " << m;
       EXPECT_GE(us, 2 * 8192.0 * 8192 / static_cast<double>(gpu.mem_bandwidth_mb_s)) << name << ", m " << m;
     }
+  }
+}
+
+// States are read and written, whatever engine's constants answer.
+TEST(Operators, NoStateIsFasterThanTheMemory) {
+  for (const char* name : {"a100-80gb", "h100-sxm", "l40s", "b200", "rtx-4090"}) {
+    const GpuType& gpu = Gpu(name);
+    const double bytes = 2 * 1024 * 32.0 * 128 * 128 * 4, l2 = static_cast<double>(gpu.l2_kib) * 1024;
+    const double us = OperatorModel::Default().TimeOf(Linear(OperatorKind::kLinearDecode, 1024, 1), gpu).us;
+    EXPECT_GE(us, (bytes - l2) / static_cast<double>(gpu.mem_bandwidth_mb_s)) << name;
+    EXPECT_LE(us, 3 * bytes / static_cast<double>(gpu.mem_bandwidth_mb_s)) << name;
   }
 }
 

@@ -155,6 +155,26 @@ TEST(ServiceTest, FewerBitsOfTheCacheHoldMore) {
   EXPECT_NEAR(half.cache_mib / half.cache_tokens, whole.cache_mib / whole.cache_tokens / 2, 1e-6);
 }
 
+// Qwen3.5-27B: each request has states of 153.9 MB besides its tokens, 64 KiB each.
+TEST(ServiceTest, EachRequestHasItsStates) {
+  RunSpec run = Serving();
+  const ServiceLoad load{.concurrency = 32, .tokens_in = 1024, .tokens_out = 256};
+  for (const Framework engine : {Framework::kVllm, Framework::kSglang, Framework::kTensorRtLlm}) {
+    run.framework = engine;
+    const Service service = Serve(load, {"b200"}, "qwen3.5-27b", run)->front();
+    ASSERT_EQ(service.verdict, ServiceVerdict::kServed);
+    const double states_mib = service.cache_mib - service.cache_tokens / 16;
+    const double exact = service.most_running * 153'944'064 / 1048576;
+    EXPECT_GE(states_mib, 0.999 * exact) << Name(engine);
+    EXPECT_LE(states_mib, 1.02 * exact) << Name(engine) << ": of vLLM's pages a little is empty";
+    EXPECT_EQ(service.engine_arguments.find("--disable-radix-cache") != std::string::npos,
+              engine == Framework::kSglang);
+  }
+  // Where states fill the memory, fewer run.
+  const Service full = On({.concurrency = 1024, .tokens_in = 64, .tokens_out = 64}, "h100-sxm", "qwen3.5-27b");
+  EXPECT_LT(full.most_running * 153'944'064 / 1048576, 80 * 1024 - full.weights_mib);
+}
+
 TEST(ServiceTest, GpusThatShareAModelHoldAPartEach) {
   const ServiceLoad load = Load(2);
   const Service one = On(load, "h100-sxm"), two = On(load, "h100-sxm", "llama-3.1-8b", {.tensor_parallel = 2});
