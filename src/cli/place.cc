@@ -22,6 +22,7 @@
 #include "base/units.h"
 #include "cli/commands.h"
 #include "cli/inputs.h"
+#include "cli/options.h"
 #include "cli/placing.h"
 #include "cli/print.h"
 #include "cli/report.h"
@@ -666,9 +667,9 @@ Command AddPlace(CLI::App& parser) {
   auto options = std::make_shared<PlaceFlags>();
   CLI::App* app = parser.add_subcommand("place", "On which GPUs jobs should run, beside whom, and how slowed");
   AddPlacingOptions(*app, "the jobs to place", options->placing);
-  app->add_option("--out", options->out, "Also write the placement as JSON")->type_name("FILE");
-  app->add_option("--prometheus", options->prometheus, "Also write what was done as Prometheus text (docs/embed.md)")
-      ->type_name("FILE");
+  AddOption(*app, "--out", options->out, "Also write the placement as JSON", "FILE");
+  AddOption(*app, "--prometheus", options->prometheus, "Also write what was done as Prometheus text (docs/embed.md)",
+            "FILE");
   AddPageOptions(*app, options->page);
   app->add_flag("--explain", options->explain, "Print costs, effects and refusals of every decision");
   app->add_flag("--strict", options->strict, "Exit with 3 when a job finds no place");
