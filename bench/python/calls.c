@@ -85,6 +85,7 @@ static void Slowdown(const horus_demand* rows, size_t count, long times) {
   horus_error error = HORUS_ERROR_INIT;
   horus_interference* model = NULL;
   horus_device device = HORUS_DEVICE_INIT;
+  horus_slowdowns columns = HORUS_SLOWDOWNS_INIT;
   float* slowdown = malloc(count * sizeof *slowdown);
   float* upper = malloc(count * sizeof *upper);
   size_t i;
@@ -96,7 +97,9 @@ static void Slowdown(const horus_demand* rows, size_t count, long times) {
       const horus_demand* tenants[2];
       tenants[0] = &rows[i];
       tenants[1] = &rows[i + 1];
-      Check(horus_interference_slowdown(model, NULL, &device, 2, tenants, slowdown + i, upper + i, &error), &error);
+      columns.slowdown = slowdown + i;
+      columns.slowdown_upper = upper + i;
+      Check(horus_interference_slowdown(model, NULL, &device, 2, tenants, 0, &columns, &error), &error);
     }
     printf("%.0f\n", Nanoseconds() - start);
   }

@@ -17,7 +17,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "lab/io/openb_trace.h"
+#include "bench/quality/openb.h"
 #include "place/policies/workload.h"
 
 namespace horus::bench {

@@ -7,7 +7,10 @@ package horus
 */
 import "C"
 
-import "unsafe"
+import (
+	"fmt"
+	"unsafe"
+)
 
 // Catalogue is the known GPU types. Immutable. Where a function takes a *Catalogue, nil is the built-in one.
 type Catalogue struct{ handle[*C.horus_catalogue] }
@@ -63,21 +66,24 @@ func (c *Catalogue) Find(name string) (int, error) {
 // Errors: ErrNotFound, also where the type has no such profile.
 func (c *Catalogue) FindProfile(name, profile string) (int, error) {
 	index, err := c.Find(name)
-	for i := 0; err == nil; i++ {
-		var found string
-		err = c.shared(func(p *C.horus_catalogue) error {
-			return call(func(a *arena, e *C.horus_error) C.horus_status {
-				out := row[C.horus_mig_profile](a)
-				out.struct_size = C.uint32_t(unsafe.Sizeof(*out))
-				status := C.horus_catalogue_get_mig(p, C.size_t(index), C.size_t(i), out, e)
-				found = C.GoString(out.name)
-				return status
-			})
-		})
-		if err == nil && found == profile {
-			break
-		}
+	if err != nil {
+		return index, err
 	}
+	err = c.shared(func(p *C.horus_catalogue) error {
+		return call(func(a *arena, e *C.horus_error) C.horus_status {
+			out := row[C.horus_gpu](a)
+			out.struct_size = C.uint32_t(unsafe.Sizeof(*out))
+			status := C.horus_catalogue_get(p, C.size_t(index), out, e)
+			for _, mig := range unsafe.Slice(out.mig_profiles, out.mig_count) {
+				if C.GoString(mig.name) == profile {
+					return status
+				}
+			}
+			a.err = &Error{Status: ErrNotFound, Message: fmt.Sprintf("profile: expected one of the %d MIG profiles of %s, found %q",
+				out.mig_count, C.GoString(out.name), profile)}
+			return status
+		})
+	})
 	return index, err
 }
 

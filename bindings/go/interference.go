@@ -106,7 +106,15 @@ func (m *Interference) Close() error { m.close(freeInterference); return nil }
 // Epoch differs between models that answer differently; 0 of a closed model.
 func (m *Interference) Epoch() uint64 {
 	var epoch uint64
-	_ = m.shared(func(p *C.horus_interference) error { epoch = uint64(C.horus_interference_epoch(p)); return nil })
+	_ = m.shared(func(p *C.horus_interference) error {
+		return call(func(a *arena, e *C.horus_error) C.horus_status {
+			out := row[C.horus_interference_info](a)
+			out.struct_size = C.uint32_t(unsafe.Sizeof(*out))
+			status := C.horus_interference_get_info(p, out, e)
+			epoch = uint64(out.epoch)
+			return status
+		})
+	})
 	return epoch
 }
 
@@ -141,8 +149,10 @@ func (m *Interference) Slowdowns(catalogue *Catalogue, device SharedDevice, tena
 				if a.err != nil {
 					return 0
 				}
-				status := C.horus_interference_slowdown(model, types, d, C.size_t(len(tenants)), pointers,
-					unsafe.SliceData(expected), unsafe.SliceData(upper), e)
+				columns := row[C.horus_slowdowns](a)
+				columns.struct_size = C.uint32_t(unsafe.Sizeof(*columns))
+				columns.slowdown, columns.slowdown_upper = unsafe.SliceData(expected), unsafe.SliceData(upper)
+				status := C.horus_interference_slowdown(model, types, d, C.size_t(len(tenants)), pointers, 0, columns, e)
 				for i := range out {
 					out[i] = Slowdown{Expected: float32(expected[i]), Upper: float32(upper[i])}
 				}

@@ -68,16 +68,7 @@ type PlacerOptions struct {
 }
 
 // Policies are the names of the built-in policies, "horus" first.
-func Policies() []string {
-	var names []string
-	for i := C.size_t(0); ; i++ {
-		name := C.horus_policy_name(i)
-		if name == nil {
-			return names
-		}
-		names = append(names, C.GoString(name))
-	}
-}
+func Policies() []string { return namesOf(libraryInfo().policies) }
 
 // Placer places jobs by one policy and one interference model. It serves one call at a time; others wait.
 type Placer struct{ handle[*C.horus_placer] }

@@ -20,8 +20,24 @@ func (p *Plan) Close() error { p.close(freePlan); return nil }
 // Len is the number of decisions, one a job in planning order; 0 of a closed plan.
 func (p *Plan) Len() int {
 	n := 0
-	_ = p.shared(func(plan *C.horus_plan) error { n = int(C.horus_plan_count(plan)); return nil })
+	_ = p.shared(func(plan *C.horus_plan) error {
+		info, err := infoOf(plan)
+		n = int(info.decisions)
+		return err
+	})
 	return n
+}
+
+func infoOf(plan *C.horus_plan) (C.horus_plan_info, error) {
+	var info C.horus_plan_info
+	err := call(func(a *arena, e *C.horus_error) C.horus_status {
+		c := row[C.horus_plan_info](a)
+		c.struct_size = C.uint32_t(unsafe.Sizeof(*c))
+		status := C.horus_plan_get_info(plan, c, e)
+		info = *c
+		return status
+	})
+	return info, err
 }
 
 // Miss is the nearest miss of a refusal.

@@ -170,15 +170,8 @@ func (p *Plan) Resizes() ([]Resize, error) {
 // each calls f for the rows that a plan has beside its decisions.
 func (p *Plan) each(count func(*C.horus_plan_info) C.uint64_t, f func(plan *C.horus_plan, index C.size_t) error) error {
 	return p.shared(func(plan *C.horus_plan) error {
-		var n C.uint64_t
-		err := call(func(a *arena, e *C.horus_error) C.horus_status {
-			c := row[C.horus_plan_info](a)
-			c.struct_size = C.uint32_t(unsafe.Sizeof(*c))
-			status := C.horus_plan_get_info(plan, c, e)
-			n = count(c)
-			return status
-		})
-		for i := C.size_t(0); err == nil && i < C.size_t(n); i++ {
+		info, err := infoOf(plan)
+		for i, n := C.size_t(0), C.size_t(count(&info)); err == nil && i < n; i++ {
 			err = f(plan, i)
 		}
 		return err

@@ -12,6 +12,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"unsafe"
 )
 
 // Status says what kind of failure an [*Error] is. It is an error itself, so that errors.Is finds it.
@@ -76,7 +77,29 @@ func ended(ctx context.Context, err error) error {
 }
 
 // Version is the release of the library at run time, such as "0.2.0".
-func Version() string { return C.GoString(C.horus_version_text()) }
+func Version() string { return C.GoString(libraryInfo().version) }
+
+// libraryInfo is the release and the names of the library; a call that cannot fail.
+func libraryInfo() C.horus_library_info {
+	var info C.horus_library_info
+	_ = call(func(a *arena, e *C.horus_error) C.horus_status {
+		out := row[C.horus_library_info](a)
+		out.struct_size = C.uint32_t(unsafe.Sizeof(*out))
+		status := C.horus_library_get_info(out, e)
+		info = *out
+		return status
+	})
+	return info
+}
+
+// namesOf reads a list of names that ends with NULL.
+func namesOf(list **C.char) []string {
+	var names []string
+	for ; *list != nil; list = (**C.char)(unsafe.Add(unsafe.Pointer(list), unsafe.Sizeof(*list))) {
+		names = append(names, C.GoString(*list))
+	}
+	return names
+}
 
 // CheckABI says whether this package may call the library that it was loaded with. Call it once at the start: a
 // program that meets another revision would misread its structs.

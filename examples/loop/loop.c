@@ -38,10 +38,13 @@ static void observe(const char* title, const uint32_t* gpus, const horus_demand*
       horus_slowdown_observation seen = HORUS_SLOWDOWN_OBSERVATION_INIT;
       const horus_demand* tenants[2];
       float slowdown[2], upper[2];
+      horus_slowdowns columns = HORUS_SLOWDOWNS_INIT;
       if (other == job || gpus[other] != gpus[job]) continue;
       tenants[0] = demands[job];
       tenants[1] = demands[other];
-      TRY(horus_interference_slowdown(model, NULL, &device, 2, tenants, slowdown, upper, &error));
+      columns.slowdown = slowdown;
+      columns.slowdown_upper = upper;
+      TRY(horus_interference_slowdown(model, NULL, &device, 2, tenants, 0, &columns, &error));
       seen.gpu_type = kGpu[0];
       seen.job = demands[job];
       seen.co_tenant_count = 1;

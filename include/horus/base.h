@@ -98,11 +98,20 @@ typedef struct horus_error {
  * Any thread. */
 HORUS_API const char* horus_status_name(horus_status status);
 
-/* Release of the library at run time, e.g. "0.1.0". Static text. Any thread. */
-HORUS_API const char* horus_version_text(void);
+/* The library at run time: its release, and what it knows by name. Static text; lists end with NULL. Since 0.2. */
+typedef struct horus_library_info {
+  uint32_t struct_size;
+  uint32_t abi_number;             /* its HORUS_ABI_NUMBER */
+  const char* version;             /* e.g. "0.2.0" */
+  const char* const* policies;     /* for horus_placer_options.policy, "horus" first; libhorus_lab has more */
+  const char* const* disciplines;  /* for horus_queue_create, "fifo" first */
+  const char* const* interference; /* for horus_interference_create, "horus" first; libhorus_lab has more */
+  const char* const* models;       /* language models for horus_graph_from_config; none without ONNX */
+} horus_library_info;
+#define HORUS_LIBRARY_INFO_INIT HORUS_INIT(horus_library_info)
 
-/* HORUS_ABI_NUMBER of the library at run time. Any thread. */
-HORUS_API uint32_t horus_abi_number(void);
+/* Errors: INVALID_ARGUMENT, INVALID_STRUCT. Any thread. Since 0.2. */
+HORUS_API horus_status horus_library_get_info(horus_library_info* info, horus_error* error);
 
 /* OK if a program compiled against `header_abi` (pass HORUS_ABI_NUMBER) may call this library.
  * Errors: VERSION. Any thread. */

@@ -12,8 +12,7 @@ extern "C" {
 #endif
 
 /* The known GPU types. Immutable: share freely. Functions that need the types of something else take NULL for the
- * built-in catalogue; those that ask a catalogue itself (count, get, get_mig, find) need one: horus_catalogue_default.
- */
+ * built-in catalogue; those that ask a catalogue itself (count, get, find) need one: horus_catalogue_default. */
 typedef struct horus_catalogue horus_catalogue;
 
 /* One kind of slice into which a GPU in MIG mode can be cut. */
@@ -29,7 +28,7 @@ typedef struct horus_mig_profile {
 #define HORUS_MIG_PROFILE_INIT HORUS_INIT(horus_mig_profile)
 
 /* One GPU type. Rates are dense peaks at the boost clock with a multiply-add counted as two; 0 = not supported.
- * Text that the library fills in is borrowed from the catalogue. */
+ * Text and MIG profiles that the library fills in are borrowed from the catalogue. */
 typedef struct horus_gpu {
   uint32_t struct_size;
   uint32_t reserved;
@@ -56,9 +55,9 @@ typedef struct horus_gpu {
   int64_t context_mib;     /* memory that a CUDA context takes in each process; 0 = estimated from the SMs */
   int64_t max_mps_clients; /* 0 = by compute capability */
   size_t mig_count;        /* length of mig_profiles, at most 32 */
-  const horus_mig_profile* const* mig_profiles; /* input only; to read them: horus_catalogue_get_mig */
-  size_t alias_count;                           /* length of aliases, at most 32; input only */
-  const char* const* aliases;                   /* other spellings of the name; input only */
+  const horus_mig_profile* const* mig_profiles;
+  size_t alias_count;         /* length of aliases, at most 32; input only */
+  const char* const* aliases; /* other spellings of the name; input only */
 } horus_gpu;
 #define HORUS_GPU_INIT HORUS_INIT(horus_gpu)
 
@@ -77,15 +76,9 @@ HORUS_API void horus_catalogue_free(horus_catalogue* catalogue);
 /* Number of types; 0 for NULL. Any thread. */
 HORUS_API size_t horus_catalogue_count(const horus_catalogue* catalogue);
 
-/* The type at `index`; mig_profiles, alias_count and aliases come back as 0. Errors: NOT_FOUND, INVALID_STRUCT.
- * Any thread. */
+/* The type at `index`; alias_count and aliases come back as 0. Errors: NOT_FOUND, INVALID_STRUCT. Any thread. */
 HORUS_API horus_status horus_catalogue_get(const horus_catalogue* catalogue, size_t index, horus_gpu* gpu,
                                            horus_error* error);
-
-/* MIG profile `profile` (from 0, below mig_count) of the type at `index`. Errors: NOT_FOUND, INVALID_STRUCT.
- * Any thread. */
-HORUS_API horus_status horus_catalogue_get_mig(const horus_catalogue* catalogue, size_t index, size_t profile,
-                                               horus_mig_profile* mig, horus_error* error);
 
 /* Position of the type called `name` (name or alias; case, '_', ' ' and brand prefixes are ignored).
  * Errors: NOT_FOUND (near names are suggested). Any thread. */

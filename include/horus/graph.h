@@ -53,16 +53,14 @@ typedef struct horus_config_options {
 } horus_config_options;
 #define HORUS_CONFIG_OPTIONS_INIT HORUS_INIT(horus_config_options)
 
-/* The graph of a language model, of `size` bytes of a Hugging Face config.json, or the name of a known model. Its named
- * dimensions are batch, seq (new tokens of a sequence) and, of inference, past (tokens in the cache; unbound: 0).
- * `options` may be NULL: inference on one GPU. *out is to be freed by horus_graph_free. Since 0.2.
+/* The graph of a language model, of `size` bytes of a Hugging Face config.json, or the name of a known model
+ * (horus_library_info). Its named dimensions are batch, seq (new tokens of a sequence) and, of inference, past (tokens
+ * in the cache; unbound: 0). `options` may be NULL: inference on one GPU. *out is to be freed by horus_graph_free.
+ * Since 0.2.
  * Errors: CORRUPT (no JSON), LIMIT, INVALID_ARGUMENT (a field or an option: named), NOT_FOUND (a name),
  * UNSUPPORTED (a model_type, or a field that is not understood: named), INVALID_STRUCT, NO_MEMORY. Any thread. */
 HORUS_API horus_status horus_graph_from_config(const void* text, size_t size, const horus_config_options* options,
                                                horus_graph** out, horus_error* error);
-
-/* Name of the known model `index`, static; NULL past the end. Since 0.2. Any thread. */
-HORUS_API const char* horus_known_model_name(size_t index);
 
 /* Accepts NULL. */
 HORUS_API void horus_graph_free(horus_graph* graph);

@@ -329,7 +329,12 @@ Decision ReadDecision(const AnyCaller& call, const horus_plan* plan, size_t inde
 
 class Plan {
  public:
-  [[nodiscard]] size_t size() const noexcept { return horus_plan_count(get()); }
+  [[nodiscard]] size_t size() const { return info().decisions; }
+  [[nodiscard]] horus_plan_info info() const {
+    horus_plan_info info = HORUS_PLAN_INFO_INIT;
+    detail::Call(horus_plan_get_info, get(), &info);
+    return info;
+  }
   [[nodiscard]] Decision at(size_t index) const { return detail::ReadDecision(detail::Caller(), get(), index); }
   [[nodiscard]] const horus_plan* get() const noexcept { return handle_.get(); }
 

@@ -85,39 +85,42 @@ HORUS_API horus_status horus_interference_from_callback(const horus_catalogue* c
                                                         uint64_t epoch, double upper_probability,
                                                         horus_interference** out, horus_error* error);
 
-/* "horus", "table", "callback", ...; lives as long as the model. NULL for NULL. Any thread. */
-HORUS_API const char* horus_interference_name(const horus_interference* model);
+/* Which model it is. Since 0.2. */
+typedef struct horus_interference_info {
+  uint32_t struct_size;
+  uint32_t reserved;
+  uint64_t epoch;   /* differs between models that answer differently */
+  const char* name; /* "horus", "table", "callback", ...; lives as long as the model */
+} horus_interference_info;
+#define HORUS_INTERFERENCE_INFO_INIT HORUS_INIT(horus_interference_info)
 
-/* Differs between models that answer differently; 0 for NULL. Any thread. */
-HORUS_API uint64_t horus_interference_epoch(const horus_interference* model);
+/* Errors: INVALID_ARGUMENT, INVALID_STRUCT. Any thread. Since 0.2. */
+HORUS_API horus_status horus_interference_get_info(const horus_interference* model, horus_interference_info* info,
+                                                   horus_error* error);
 
 /* A placer keeps what it needs of the model. Accepts NULL. */
 HORUS_API void horus_interference_free(horus_interference* model);
 
-/* Slowdown of each of `count` tenants of `device`: the expected one, and the one that is not exceeded with a
- * probability of 0.9 (unless a callback model states another). slowdown and slowdown_upper hold `count` values each;
- * the latter may be NULL. Errors: NOT_FOUND (type), INVALID_ARGUMENT, INVALID_STRUCT, CALLBACK. Any thread. */
+/* What a model says of the tenants of a device: columns of a value per tenant; NULL columns are skipped. Since 0.2. */
+typedef struct horus_slowdowns {
+  uint32_t struct_size;
+  uint32_t reserved;
+  float* slowdown;       /* expected */
+  float* slowdown_upper; /* not exceeded with the probability asked for */
+  uint8_t* calibrated;   /* 1 = left-out jobs support so high a probability, 0 = it is extrapolated */
+  uint8_t* measured;     /* a value per pair: at i * count + j 1 where the slowdown of tenant i beside tenant j was
+                            measured (horus_interference_from_table), and for i = j; 0 where it is predicted */
+} horus_slowdowns;
+#define HORUS_SLOWDOWNS_INIT HORUS_INIT(horus_slowdowns)
+
+/* Slowdowns of the `count` tenants of `device`. `probability` of the upper bounds: 0.5 to 0.999; 0 = the model's own,
+ * 0.9 unless a callback model states another. Other probabilities take ln(slowdown - 0.9) as normal; 0.5 gives the
+ * expected slowdown. Errors: NOT_FOUND (type), INVALID_ARGUMENT, INVALID_STRUCT, CALLBACK, UNSUPPORTED (a callback
+ * model knows one probability). Any thread. */
 HORUS_API horus_status horus_interference_slowdown(const horus_interference* model, const horus_catalogue* catalogue,
                                                    const horus_device* device, size_t count,
-                                                   const horus_demand* const* demands, float* slowdown,
-                                                   float* slowdown_upper, horus_error* error);
-
-/* The slowdown that each tenant does not exceed with `probability`, 0.5 to 0.999: ln(slowdown - 0.9) is assumed
- * normal, with the spread of the bounds of horus_interference_slowdown; 0.5 gives the expected slowdown. calibrated[i]
- * (may be NULL) becomes 1 where left-out jobs support so high a probability, 0 where it is extrapolated. Errors: those
- * of horus_interference_slowdown; UNSUPPORTED (a callback model knows one probability). Any thread. */
-HORUS_API horus_status horus_interference_quantile(const horus_interference* model, const horus_catalogue* catalogue,
-                                                   const horus_device* device, size_t count,
                                                    const horus_demand* const* demands, double probability,
-                                                   float* slowdown, uint8_t* calibrated, horus_error* error);
-
-/* measured[i * count + j] becomes 1 where the slowdown of tenant i beside tenant j was measured
- * (horus_interference_from_table), and for i = j; 0 where it is predicted. Errors: those of
- * horus_interference_slowdown. Any thread. */
-HORUS_API horus_status horus_interference_get_measured(const horus_interference* model,
-                                                       const horus_catalogue* catalogue, const horus_device* device,
-                                                       size_t count, const horus_demand* const* demands,
-                                                       uint8_t* measured, horus_error* error);
+                                                   const horus_slowdowns* slowdowns, horus_error* error);
 
 #ifdef __cplusplus
 }

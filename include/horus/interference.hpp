@@ -78,8 +78,11 @@ class Interference {
     const std::vector<const horus_demand*> demands = detail::Pointers(tenants);
     const horus_device c = detail::ToC(device);
     std::vector<float> estimates(demands.size()), uppers(demands.size());
+    horus_slowdowns columns = HORUS_SLOWDOWNS_INIT;
+    columns.slowdown = estimates.data();
+    columns.slowdown_upper = uppers.data();
     detail::Call(horus_interference_slowdown, get(), detail::HandleOf(catalogue), &c, demands.size(),
-                 detail::Column(demands), estimates.data(), uppers.data());
+                 detail::Column(demands), 0.0, &columns);
     std::vector<Slowdown> slowdowns;
     for (size_t i = 0; i < demands.size(); ++i) slowdowns.push_back({estimates[i], uppers[i]});
     return slowdowns;
@@ -94,8 +97,11 @@ class Interference {
     const std::vector<const horus_demand*> demands = detail::Pointers(tenants);
     const horus_device c = detail::ToC(device);
     Quantiles out{std::vector<float>(demands.size()), std::vector<uint8_t>(demands.size())};
-    detail::Call(horus_interference_quantile, get(), detail::HandleOf(catalogue), &c, demands.size(),
-                 detail::Column(demands), probability, out.slowdowns.data(), out.calibrated.data());
+    horus_slowdowns columns = HORUS_SLOWDOWNS_INIT;
+    columns.slowdown_upper = out.slowdowns.data();
+    columns.calibrated = out.calibrated.data();
+    detail::Call(horus_interference_slowdown, get(), detail::HandleOf(catalogue), &c, demands.size(),
+                 detail::Column(demands), probability, &columns);
     return out;
   }
   // At i * tenants.size() + j: 1 = the slowdown of tenant i beside tenant j was measured (FromTable).
@@ -104,8 +110,10 @@ class Interference {
     const std::vector<const horus_demand*> demands = detail::Pointers(tenants);
     const horus_device c = detail::ToC(device);
     std::vector<uint8_t> measured(demands.size() * demands.size());
-    detail::Call(horus_interference_get_measured, get(), detail::HandleOf(catalogue), &c, demands.size(),
-                 detail::Column(demands), measured.data());
+    horus_slowdowns columns = HORUS_SLOWDOWNS_INIT;
+    columns.measured = measured.data();
+    detail::Call(horus_interference_slowdown, get(), detail::HandleOf(catalogue), &c, demands.size(),
+                 detail::Column(demands), 0.0, &columns);
     return measured;
   }
   // For FromBytes. UNSUPPORTED unless the model was trained or read from a bundle.
@@ -114,11 +122,13 @@ class Interference {
       return horus_interference_to_bytes(get(), capacity, bytes, count, error);
     });
   }
-  [[nodiscard]] std::string name() const {
-    const char* name = horus_interference_name(get());
-    return name == nullptr ? "" : name;  // null after a move
+  [[nodiscard]] std::string name() const { return info().name; }
+  [[nodiscard]] uint64_t epoch() const { return info().epoch; }
+  [[nodiscard]] horus_interference_info info() const {
+    horus_interference_info info = HORUS_INTERFERENCE_INFO_INIT;
+    detail::Call(horus_interference_get_info, get(), &info);
+    return info;
   }
-  [[nodiscard]] uint64_t epoch() const noexcept { return horus_interference_epoch(get()); }
   [[nodiscard]] const horus_interference* get() const noexcept { return handle_.get(); }
 
   // Takes ownership of the handle.

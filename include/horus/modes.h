@@ -174,22 +174,6 @@ HORUS_API horus_status horus_placer_preempt(horus_placer* placer, const horus_cl
                                             size_t node_count, const uint64_t* node_ids,
                                             const horus_preempt_options* options, horus_plan** out, horus_error* error);
 
-/* A plan beside its decisions. Useful work is that of the whole cluster unless the mode says otherwise. Since 0.2. */
-typedef struct horus_plan_info {
-  uint32_t struct_size;
-  uint32_t reserved;
-  uint64_t moves;       /* rows of horus_plan_get_move */
-  uint64_t reviews;     /* rows of horus_plan_get_review */
-  uint64_t preemptions; /* rows of horus_plan_get_preemption */
-  double work_before; /* useful work without the plan; NaN where the mode does not compute it: horus_placer_plan, and a
-                         batch of more than 64 jobs or without room for all */
-  double work_after;  /* and with it */
-} horus_plan_info;
-#define HORUS_PLAN_INFO_INIT HORUS_INIT(horus_plan_info)
-
-/* Errors: INVALID_ARGUMENT, INVALID_STRUCT. Any thread. Since 0.2. */
-HORUS_API horus_status horus_plan_get_info(const horus_plan* plan, horus_plan_info* info, horus_error* error);
-
 #define HORUS_MOVE_RESIZE 1 /* stays, with other CPU and host memory */
 #define HORUS_MOVE_MIGRATE 2
 #define HORUS_MOVE_PREEMPT 3
@@ -217,22 +201,19 @@ HORUS_API horus_status horus_plan_get_move(const horus_plan* plan, size_t index,
 /* A place where a job would fit once its victims are gone. */
 typedef struct horus_preemption {
   uint32_t struct_size;
-  int32_t exact;    /* 1 = no cheaper set of victims makes room on this node */
-  uint64_t node_id; /* of the first slot */
-  double loss;      /* of work, of all victims */
-  uint32_t victims; /* rows of horus_plan_preemption_victims */
-  uint32_t slots;   /* rows of horus_plan_slots */
+  int32_t exact;           /* 1 = no cheaper set of victims makes room on this node */
+  uint64_t node_id;        /* of the first slot */
+  double loss;             /* of work, of all victims */
+  const uint64_t* victims; /* job ids, ascending; borrowed from the plan, like the next */
+  const double* losses;    /* of work, of each victim. Since 0.2. */
+  uint32_t victim_count;   /* length of both. Since 0.2. */
+  uint32_t slots;          /* rows of horus_plan_slots */
 } horus_preemption;
 #define HORUS_PREEMPTION_INIT HORUS_INIT(horus_preemption)
 
 /* By ascending loss. Errors: NOT_FOUND, INVALID_STRUCT. Any thread. */
 HORUS_API horus_status horus_plan_get_preemption(const horus_plan* plan, size_t index, horus_preemption* preemption,
                                                  horus_error* error);
-/* Its victims by ascending id, and the work that each loses: job_ids[] and losses[] hold `capacity` elements; either
- * may be NULL. Errors: NOT_FOUND, BUFFER_TOO_SMALL. Any thread. */
-HORUS_API horus_status horus_plan_preemption_victims(const horus_plan* plan, size_t index, size_t capacity,
-                                                     uint64_t* job_ids, double* losses, size_t* count,
-                                                     horus_error* error);
 
 #ifdef __cplusplus
 }

@@ -189,17 +189,14 @@ template <typename AnyCaller>
 Preemption ReadPreemption(const AnyCaller& call, const horus_plan* plan, size_t index) {
   horus_preemption c = HORUS_PREEMPTION_INIT;
   call([&](horus_error* error) { return horus_plan_get_preemption(plan, index, &c, error); });
-  Preemption one = {c.node_id, c.loss, c.exact == 1, std::vector<uint64_t>(c.victims), std::vector<double>(c.victims),
-                    {}};
-  size_t count = 0;
-  call([&](horus_error* error) {
-    return horus_plan_preemption_victims(plan, index, one.victims.size(), one.victims.data(), one.losses.data(), &count,
-                                         error);
-  });
-  one.slots = ReadSlots(call, c.slots, [&](const horus_slots* columns, size_t* rows, horus_error* error) {
-    return horus_plan_slots(plan, HORUS_SLOTS_PREEMPTION, index, columns, rows, error);
-  });
-  return one;
+  return {c.node_id,
+          c.loss,
+          c.exact == 1,
+          std::vector<uint64_t>(c.victims, c.victims + c.victim_count),
+          std::vector<double>(c.losses, c.losses + c.victim_count),
+          ReadSlots(call, c.slots, [&](const horus_slots* columns, size_t* rows, horus_error* error) {
+            return horus_plan_slots(plan, HORUS_SLOTS_PREEMPTION, index, columns, rows, error);
+          })};
 }
 
 }  // namespace detail
@@ -296,25 +293,15 @@ Preemption ReadPreemption(const AnyCaller& call, const horus_plan* plan, size_t 
   return Plan(out);
 }
 
-namespace detail {
-
-inline horus_plan_info InfoOf(const Plan& plan) {
-  horus_plan_info info = HORUS_PLAN_INFO_INIT;
-  Call(horus_plan_get_info, plan.get(), &info);
-  return info;
-}
-
-}  // namespace detail
-
 [[nodiscard]] inline Work WorkOf(const Plan& plan) {
-  const horus_plan_info info = detail::InfoOf(plan);
+  const horus_plan_info info = plan.info();
   return {info.work_before, info.work_after};
 }
 
 // Of a plan by Review; broken bounds first.
 [[nodiscard]] inline std::vector<TenantReview> ReviewsOf(const Plan& plan) {
   std::vector<TenantReview> reviews;
-  for (size_t i = 0, n = detail::InfoOf(plan).reviews; i < n; ++i) {
+  for (size_t i = 0, n = plan.info().reviews; i < n; ++i) {
     reviews.push_back(detail::ReadReview(detail::Caller(), plan.get(), i));
   }
   return reviews;
@@ -322,7 +309,7 @@ inline horus_plan_info InfoOf(const Plan& plan) {
 
 [[nodiscard]] inline std::vector<Move> MovesOf(const Plan& plan) {
   std::vector<Move> moves;
-  for (size_t i = 0, n = detail::InfoOf(plan).moves; i < n; ++i) {
+  for (size_t i = 0, n = plan.info().moves; i < n; ++i) {
     moves.push_back(detail::ReadMove(detail::Caller(), plan.get(), i));
   }
   return moves;
@@ -330,7 +317,7 @@ inline horus_plan_info InfoOf(const Plan& plan) {
 
 [[nodiscard]] inline std::vector<Preemption> PreemptionsOf(const Plan& plan) {
   std::vector<Preemption> preemptions;
-  for (size_t i = 0, n = detail::InfoOf(plan).preemptions; i < n; ++i) {
+  for (size_t i = 0, n = plan.info().preemptions; i < n; ++i) {
     preemptions.push_back(detail::ReadPreemption(detail::Caller(), plan.get(), i));
   }
   return preemptions;

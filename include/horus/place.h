@@ -75,7 +75,7 @@ typedef struct horus_workload {
 typedef struct horus_placer_options {
   uint32_t struct_size;
   int32_t max_tenants; /* per device that states none, light jobs counting less; 0 = 3, 1 = none shares */
-  const char* policy;  /* NULL = "horus"; see horus_policy_name. Options of those of libhorus_lab: lab/policies.h */
+  const char* policy;  /* NULL = "horus"; see horus_library_info. Options of those of libhorus_lab: lab/policies.h */
   const horus_interference* interference; /* NULL = "horus"; kept alive by the placer */
   uint64_t seed;                          /* of random policies */
   float slowdown_bound;                   /* for jobs without their own; 0 = the policy's default, infinity = none */
@@ -118,13 +118,6 @@ typedef struct horus_placer_options {
 HORUS_API horus_status horus_placer_create(const horus_placer_options* options, horus_placer** out, horus_error* error);
 /* Accepts NULL. Plans made by it stay valid. */
 HORUS_API void horus_placer_free(horus_placer* placer);
-
-/* Memory of the handle in bytes, its caches included; 0 for NULL. */
-HORUS_API uint64_t horus_placer_bytes_held(const horus_placer* placer);
-
-/* Names of the policies of the library, "horus" first; NULL past the end. libhorus_lab has more (docs/policies.md).
- * Static text. Any thread. */
-HORUS_API const char* horus_policy_name(size_t index);
 
 /* A plan: decisions for some jobs, to be applied all or nothing. Immutable: share freely. */
 typedef struct horus_plan horus_plan;
@@ -201,8 +194,22 @@ typedef struct horus_decision {
 } horus_decision;
 #define HORUS_DECISION_INIT HORUS_INIT(horus_decision)
 
-/* Number of decisions, one per job in planning order; 0 for NULL. Any thread. */
-HORUS_API size_t horus_plan_count(const horus_plan* plan);
+/* A plan as a whole. Useful work (modes.h) is that of the whole cluster unless the mode says otherwise. Since 0.2. */
+typedef struct horus_plan_info {
+  uint32_t struct_size;
+  uint32_t reserved;
+  uint64_t decisions;   /* rows of horus_plan_get, one per job in planning order */
+  uint64_t moves;       /* rows of horus_plan_get_move */
+  uint64_t reviews;     /* rows of horus_plan_get_review */
+  uint64_t preemptions; /* rows of horus_plan_get_preemption */
+  double work_before; /* useful work without the plan; NaN where the mode does not compute it: horus_placer_plan, and a
+                         batch of more than 64 jobs or without room for all */
+  double work_after;  /* and with it */
+} horus_plan_info;
+#define HORUS_PLAN_INFO_INIT HORUS_INIT(horus_plan_info)
+
+/* Errors: INVALID_ARGUMENT, INVALID_STRUCT. Any thread. Since 0.2. */
+HORUS_API horus_status horus_plan_get_info(const horus_plan* plan, horus_plan_info* info, horus_error* error);
 
 /* Decision `index`. Errors: NOT_FOUND, INVALID_STRUCT. Any thread. */
 HORUS_API horus_status horus_plan_get(const horus_plan* plan, size_t index, horus_decision* decision,

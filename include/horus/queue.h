@@ -14,10 +14,6 @@ extern "C" {
  * every discipline; ties go to the earlier submission, then to the lower id. */
 typedef struct horus_queue horus_queue;
 
-/* Names of the disciplines: "fifo", "sjf", "srtf", "las", "ftf", "drf", "tetris", "edf", "horus", "horus-plus";
- * NULL past the end. Static text. Any thread. */
-HORUS_API const char* horus_queue_discipline_name(size_t index);
-
 typedef struct horus_queue_options {
   uint32_t struct_size;
   int32_t clusters;  /* horus-plus: 3 to 5; 0 = 4 */
@@ -35,18 +31,25 @@ typedef struct horus_queue_options {
 } horus_queue_options;
 #define HORUS_QUEUE_OPTIONS_INIT HORUS_INIT(horus_queue_options)
 
-/* `options` may be NULL. Errors: NOT_FOUND (discipline; the names are listed), INVALID_ARGUMENT (option, expected,
- * found), INVALID_STRUCT. */
+/* `discipline`: "fifo", "sjf", "srtf", "las", "ftf", "drf", "tetris", "edf", "horus" or "horus-plus". `options` may be
+ * NULL. Errors: NOT_FOUND (discipline; the names are listed), INVALID_ARGUMENT (option, expected, found),
+ * INVALID_STRUCT. */
 HORUS_API horus_status horus_queue_create(const char* discipline, const horus_queue_options* options, horus_queue** out,
                                           horus_error* error);
 /* Accepts NULL. */
 HORUS_API void horus_queue_free(horus_queue* queue);
 
-/* Number of jobs; 0 for NULL. */
-HORUS_API size_t horus_queue_count(const horus_queue* queue);
+/* A queue as it stands. Since 0.2. */
+typedef struct horus_queue_info {
+  uint32_t struct_size;
+  uint32_t
+      look_ahead; /* so many of the first jobs should be tried until one fits: 5 for horus and horus-plus, else 1 */
+  uint64_t jobs;
+} horus_queue_info;
+#define HORUS_QUEUE_INFO_INIT HORUS_INIT(horus_queue_info)
 
-/* How many of the first jobs should be tried until one fits: 5 for horus and horus-plus, else 1; 0 for NULL. */
-HORUS_API size_t horus_queue_look_ahead(const horus_queue* queue);
+/* Errors: INVALID_ARGUMENT, INVALID_STRUCT. Since 0.2. */
+HORUS_API horus_status horus_queue_get_info(const horus_queue* queue, horus_queue_info* info, horus_error* error);
 
 /* One job. Times are the caller's clock, at most 2^60 us either side of 0; run times are predictions for the job alone
  * on its GPUs. */

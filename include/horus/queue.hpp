@@ -65,12 +65,7 @@ class Queue {
     detail::Call(horus_queue_create, discipline.c_str(), &c, &out);
     handle_.reset(out);
   }
-  [[nodiscard]] static std::vector<std::string> Disciplines() {
-    std::vector<std::string> names;
-    for (size_t i = 0; horus_queue_discipline_name(i) != nullptr; ++i)
-      names.emplace_back(horus_queue_discipline_name(i));
-    return names;
-  }
+  [[nodiscard]] static std::vector<std::string> Disciplines() { return detail::List(GetLibraryInfo().disciplines); }
 
   void Push(const QueuedJob& job) { detail::Call(horus_queue_push, get(), static_cast<const horus_queued_job*>(&job)); }
   // Remove: the job leaves unserved. Serve: it starts at now_us, and disciplines that charge do so.
@@ -105,8 +100,13 @@ class Queue {
   void SetOwnerUsage(uint64_t owner, const QueueResources& usage) {
     detail::Call(horus_queue_set_owner_usage, get(), owner, usage.gpu_milli, usage.cpu_milli, usage.mem_mib);
   }
-  [[nodiscard]] size_t size() const noexcept { return horus_queue_count(get()); }
-  [[nodiscard]] size_t look_ahead() const noexcept { return horus_queue_look_ahead(get()); }
+  [[nodiscard]] size_t size() const { return info().jobs; }
+  [[nodiscard]] size_t look_ahead() const { return info().look_ahead; }
+  [[nodiscard]] horus_queue_info info() const {
+    horus_queue_info info = HORUS_QUEUE_INFO_INIT;
+    detail::Call(horus_queue_get_info, get(), &info);
+    return info;
+  }
   [[nodiscard]] horus_queue* get() const noexcept { return handle_.get(); }
 
  private:

@@ -63,6 +63,13 @@ const T* Column(const std::vector<T>& values) {
 
 inline const char* TextOrNull(const std::string& text) { return text.empty() ? nullptr : text.c_str(); }
 
+// The names of a list of horus_library_info.
+inline std::vector<std::string> List(const char* const* names) {
+  std::vector<std::string> list;
+  for (; *names != nullptr; ++names) list.emplace_back(*names);
+  return list;
+}
+
 // Borrows the texts; null where a text is empty.
 inline std::vector<const char*> Texts(const std::vector<std::string>& texts) {
   std::vector<const char*> pointers;
@@ -98,6 +105,13 @@ size_t CountOf(const Fill& fill) {
 
 // Throws if the program was compiled with headers that the loaded library does not support.
 inline void CheckAbi() { detail::Call(horus_abi_check, HORUS_ABI_NUMBER); }
+
+// The library at run time: its release, and the names that it knows.
+[[nodiscard]] inline horus_library_info GetLibraryInfo() {
+  horus_library_info info = HORUS_LIBRARY_INFO_INIT;
+  detail::Call(horus_library_get_info, &info);
+  return info;
+}
 
 // A horus_demand that starts with the defaults.
 struct Demand : horus_demand {

@@ -83,7 +83,7 @@ absl::StatusOr<GpuType> GpuFromC(const horus_gpu* given) {
 }
 
 // Text of the result is borrowed from the argument.
-horus_gpu GpuToC(const GpuType& type) {
+horus_gpu GpuToC(const GpuType& type, const horus_mig_profile* const* mig) {
   horus_gpu gpu = HORUS_GPU_INIT;
   gpu.name = type.name.c_str();
   gpu.display_name = type.display_name.c_str();
@@ -91,6 +91,7 @@ horus_gpu GpuToC(const GpuType& type) {
   gpu.source = type.spec_source.c_str();
   for (const FieldPair& field : kFields) gpu.*field.c = type.*field.cpp;
   gpu.mig_count = type.mig.size();
+  gpu.mig_profiles = mig;
   return gpu;
 }
 
@@ -104,11 +105,6 @@ horus_mig_profile MigToC(const MigProfile& profile) {
   return mig;
 }
 
-absl::StatusOr<const GpuType*> TypeAt(const horus_catalogue* catalogue, size_t index) {
-  HORUS_RETURN_IF_ERROR(Require({{catalogue, "catalogue"}}));
-  return RowAt(catalogue->value->types(), "GPU types", index);
-}
-
 absl::StatusOr<std::vector<GpuType>> TypesFromC(size_t count, const horus_gpu* const* gpus) {
   HORUS_RETURN_IF_ERROR(RequireColumn(gpus, "gpus", count));
   if (count > Catalogue::kMaxTypes) {
@@ -118,14 +114,21 @@ absl::StatusOr<std::vector<GpuType>> TypesFromC(size_t count, const horus_gpu* c
 }
 
 }  // namespace
-
 }  // namespace horus::capi
 
 using namespace horus::capi;  // NOLINT(google-build-using-namespace): the C functions below are its face
 
+horus_catalogue::horus_catalogue(std::shared_ptr<const horus::Catalogue> types) : value(std::move(types)) {
+  for (const horus::GpuType& type : value->types()) {
+    mig_begin.push_back(mig.size());
+    for (const horus::MigProfile& profile : type.mig) mig.push_back(MigToC(profile));
+  }
+  for (const horus_mig_profile& profile : mig) mig_pointers.push_back(&profile);
+}
+
 horus_status horus_catalogue_default(horus_catalogue** out, horus_error* error) {
   return Guard(error, {{out, "out"}},
-               [&]() -> absl::Status { return Give(new horus_catalogue{horus::Catalogue::Default()}, out); });
+               [&]() -> absl::Status { return Give(new horus_catalogue(horus::Catalogue::Default()), out); });
 }
 
 horus_status horus_catalogue_extend(const horus_catalogue* base, size_t count, const horus_gpu* const* gpus,
@@ -133,7 +136,7 @@ horus_status horus_catalogue_extend(const horus_catalogue* base, size_t count, c
   return Guard(error, {{out, "out"}}, [&]() -> absl::Status {
     HORUS_ASSIGN_OR_RETURN(std::vector<horus::GpuType> types, TypesFromC(count, gpus));
     HORUS_ASSIGN_OR_RETURN(horus::Catalogue value, horus::Catalogue::Extend(*CatalogueOf(base), std::move(types)));
-    return Give(new horus_catalogue{std::make_shared<const horus::Catalogue>(std::move(value))}, out);
+    return Give(new horus_catalogue(std::make_shared<const horus::Catalogue>(std::move(value))), out);
   });
 }
 
@@ -144,23 +147,9 @@ size_t horus_catalogue_count(const horus_catalogue* catalogue) {
 }
 
 horus_status horus_catalogue_get(const horus_catalogue* catalogue, size_t index, horus_gpu* gpu, horus_error* error) {
-  return Guard(error, [&]() -> absl::Status {
-    HORUS_ASSIGN_OR_RETURN(const horus::GpuType* type, TypeAt(catalogue, index));
-    return Answer(GpuToC(*type), gpu);
-  });
-}
-
-horus_status horus_catalogue_get_mig(const horus_catalogue* catalogue, size_t index, size_t profile,
-                                     horus_mig_profile* mig, horus_error* error) {
-  return Guard(error, [&]() -> absl::Status {
-    HORUS_ASSIGN_OR_RETURN(const horus::GpuType* type, TypeAt(catalogue, index));
-    HORUS_RETURN_IF_ERROR(CheckOutput(mig));
-    if (profile >= type->mig.size()) {
-      return horus::NotFound("profile: expected less than %d MIG profiles of %s, found %d", type->mig.size(),
-                             type->name, profile);
-    }
-    WriteStruct(MigToC(type->mig[profile]), mig);
-    return absl::OkStatus();
+  return Guard(error, {{catalogue, "catalogue"}}, [&]() -> absl::Status {
+    HORUS_ASSIGN_OR_RETURN(const horus::GpuType* type, RowAt(catalogue->value->types(), "GPU types", index));
+    return Answer(GpuToC(*type, catalogue->mig_pointers.data() + catalogue->mig_begin[index]), gpu);
   });
 }
 

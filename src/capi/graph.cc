@@ -64,6 +64,13 @@ horus_graph_info InfoOf(const Graph& graph) {
 }
 
 }  // namespace
+
+std::vector<std::string_view> KnownModels() {
+  std::vector<std::string_view> names;
+  for (size_t i = 0; !KnownModelName(i).empty(); ++i) names.push_back(KnownModelName(i));
+  return names;
+}
+
 }  // namespace horus::capi
 
 using namespace horus::capi;  // NOLINT(google-build-using-namespace): the C functions below are its face
@@ -95,11 +102,6 @@ horus_status horus_graph_from_config(const void* text, size_t size, const horus_
     HORUS_ASSIGN_OR_RETURN(auto graph, horus::GraphFromConfig(given, checked));
     return Give(new horus_graph{std::move(graph)}, out);
   });
-}
-
-const char* horus_known_model_name(size_t index) {
-  const std::string_view name = horus::KnownModelName(index);  // of a literal
-  return name.empty() ? nullptr : name.data();
 }
 
 void horus_graph_free(horus_graph* graph) { delete graph; }

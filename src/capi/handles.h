@@ -12,6 +12,7 @@
 #include <mutex>
 #include <shared_mutex>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -73,7 +74,11 @@ class ClusterGate {
 }  // namespace horus::capi
 
 struct horus_catalogue {
+  explicit horus_catalogue(std::shared_ptr<const horus::Catalogue> types);
   std::shared_ptr<const horus::Catalogue> value;
+  std::vector<horus_mig_profile> mig;                  // of all types, one after the other
+  std::vector<const horus_mig_profile*> mig_pointers;  // to these
+  std::vector<size_t> mig_begin;                       // of each type
 };
 
 struct horus_observations {
@@ -122,6 +127,9 @@ namespace horus::capi {
 [[nodiscard]] inline std::shared_ptr<const Catalogue> CatalogueOf(const horus_catalogue* handle) {
   return handle == nullptr ? Catalogue::Default() : handle->value;
 }
+
+// Names of language models; none in a build without ONNX.
+[[nodiscard]] std::vector<std::string_view> KnownModels();
 
 // Whether type ids mean the same in both; null agrees with everything.
 [[nodiscard]] inline bool SameTypes(const std::shared_ptr<const Catalogue>& a,

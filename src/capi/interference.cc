@@ -106,6 +106,39 @@ absl::Status CheckProbability(const char* field, double given) {
   return InvalidArgument("%s: expected %g to %g, found %g", field, kLeastProbability, kMostProbability, given);
 }
 
+// Whether the model knows bounds of that probability; 0 = its own.
+absl::Status CheckQuantile(const InterferenceModel& model, double probability) {
+  if (probability == 0) return absl::OkStatus();
+  HORUS_RETURN_IF_ERROR(CheckProbability("probability", probability));
+  if (model.has_quantiles() || probability == model.upper_probability()) return absl::OkStatus();
+  return Unimplemented("probability: model %s bounds slowdowns with probability %g alone, found %g",
+                       std::string(model.name()), model.upper_probability(), probability);
+}
+
+absl::Status WriteSlowdowns(const std::shared_ptr<const InterferenceModel>& model, const Asked& asked,
+                            double probability, const horus_slowdowns& columns) {
+  const size_t count = asked.tenants.size();
+  const double known = model->upper_probability();
+  if (probability == 0) probability = known;
+  if (columns.slowdown != nullptr || columns.slowdown_upper != nullptr) {
+    std::vector<Slowdown> all(count);
+    HORUS_RETURN_IF_ERROR(WithHostTime(model)->Predict(asked.device, asked.tenants, all));
+    for (size_t i = 0; i < count; ++i) {
+      Put(columns.slowdown, i, all[i].estimate);
+      Put(columns.slowdown_upper, i, SlowdownAt(all[i], known, probability));
+    }
+  }
+  if (columns.calibrated != nullptr) {
+    std::vector<float> upto(count);
+    model->CalibratedUpTo(asked.device, asked.tenants, upto);
+    for (size_t i = 0; i < count; ++i) columns.calibrated[i] = probability <= static_cast<double>(upto[i]) ? 1 : 0;
+  }
+  if (columns.measured != nullptr) {
+    std::ranges::copy(model->Measured(asked.device, asked.tenants), columns.measured);
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace
 }  // namespace horus::capi
 
@@ -147,12 +180,14 @@ horus_status horus_interference_from_table(const horus_catalogue* catalogue, con
   });
 }
 
-const char* horus_interference_name(const horus_interference* model) {
-  return model == nullptr ? nullptr : model->value->name().data();
-}
-
-uint64_t horus_interference_epoch(const horus_interference* model) {
-  return model == nullptr ? 0 : model->value->epoch();
+horus_status horus_interference_get_info(const horus_interference* model, horus_interference_info* info,
+                                         horus_error* error) {
+  return Guard(error, {{model, "model"}}, [&]() -> absl::Status {
+    return Answer<horus_interference_info>({.struct_size = sizeof(horus_interference_info),
+                                            .epoch = model->value->epoch(),
+                                            .name = model->value->name().data()},
+                                           info);
+  });
 }
 
 horus_status horus_interference_from_callback(const horus_catalogue* catalogue, horus_interference_callback callback,
@@ -172,52 +207,11 @@ void horus_interference_free(horus_interference* model) { delete model; }
 
 horus_status horus_interference_slowdown(const horus_interference* model, const horus_catalogue* catalogue,
                                          const horus_device* device, size_t count, const horus_demand* const* demands,
-                                         float* slowdown, float* slowdown_upper, horus_error* error) {
+                                         double probability, const horus_slowdowns* slowdowns, horus_error* error) {
   return Guard(error, {{model, "model"}, {device, "device"}}, [&]() -> absl::Status {
-    HORUS_RETURN_IF_ERROR(RequireColumn(slowdown, "slowdown", count));
+    HORUS_ASSIGN_OR_RETURN(const horus_slowdowns columns, ReadStruct(slowdowns));
+    HORUS_RETURN_IF_ERROR(CheckQuantile(*model->value, probability));
     HORUS_ASSIGN_OR_RETURN(const Asked asked, AskedFromC(*model, catalogue, device, count, demands));
-    std::vector<horus::Slowdown> all(count);
-    HORUS_RETURN_IF_ERROR(horus::WithHostTime(model->value)->Predict(asked.device, asked.tenants, all));
-    for (size_t i = 0; i < count; ++i) Put(slowdown, i, all[i].estimate);
-    for (size_t i = 0; i < count; ++i) Put(slowdown_upper, i, all[i].upper);
-    return absl::OkStatus();
-  });
-}
-
-horus_status horus_interference_quantile(const horus_interference* model, const horus_catalogue* catalogue,
-                                         const horus_device* device, size_t count, const horus_demand* const* demands,
-                                         double probability, float* slowdown, uint8_t* calibrated, horus_error* error) {
-  return Guard(error, {{model, "model"}, {device, "device"}}, [&]() -> absl::Status {
-    HORUS_RETURN_IF_ERROR(RequireColumn(slowdown, "slowdown", count));
-    HORUS_RETURN_IF_ERROR(CheckProbability("probability", probability));
-    const horus::InterferenceModel& asks = *model->value;
-    const double known = asks.upper_probability();
-    if (!asks.has_quantiles() && probability != known) {
-      return horus::Unimplemented("probability: model %s bounds slowdowns with probability %g alone, found %g",
-                                  std::string(asks.name()), known, probability);
-    }
-    HORUS_ASSIGN_OR_RETURN(const Asked asked, AskedFromC(*model, catalogue, device, count, demands));
-    std::vector<horus::Slowdown> all(count);
-    HORUS_RETURN_IF_ERROR(horus::WithHostTime(model->value)->Predict(asked.device, asked.tenants, all));
-    std::vector<float> upto(count);
-    asks.CalibratedUpTo(asked.device, asked.tenants, upto);
-    for (size_t i = 0; i < count; ++i) {
-      Put(slowdown, i, static_cast<float>(horus::SlowdownAt(all[i], known, probability)));
-      Put(calibrated, i, static_cast<uint8_t>(probability <= static_cast<double>(upto[i]) ? 1 : 0));
-    }
-    return absl::OkStatus();
-  });
-}
-
-horus_status horus_interference_get_measured(const horus_interference* model, const horus_catalogue* catalogue,
-                                             const horus_device* device, size_t count,
-                                             const horus_demand* const* demands, uint8_t* measured,
-                                             horus_error* error) {
-  return Guard(error, {{model, "model"}, {device, "device"}}, [&]() -> absl::Status {
-    HORUS_RETURN_IF_ERROR(RequireColumn(measured, "measured", count));
-    HORUS_ASSIGN_OR_RETURN(const Asked asked, AskedFromC(*model, catalogue, device, count, demands));
-    const std::vector<uint8_t> all = model->value->Measured(asked.device, asked.tenants);
-    std::copy(all.begin(), all.end(), measured);
-    return absl::OkStatus();
+    return WriteSlowdowns(model->value, asked, probability, columns);
   });
 }

@@ -139,12 +139,15 @@ horus_tenant_review ReviewToC(const TenantReview& review) {
           .trial = review.trial ? 1 : 0};
 }
 
+// Borrows the victims.
 horus_preemption CandidateToC(const PreemptionCandidate& candidate) {
   horus_preemption c = HORUS_PREEMPTION_INIT;
   c.exact = candidate.exact ? 1 : 0;
   c.node_id = candidate.node;
   c.loss = candidate.loss;
-  c.victims = static_cast<uint32_t>(candidate.victims.size());
+  c.victims = candidate.victims.data();
+  c.losses = candidate.losses.data();
+  c.victim_count = static_cast<uint32_t>(candidate.victims.size());
   c.slots = static_cast<uint32_t>(candidate.slots.size());
   return c;
 }
@@ -279,6 +282,7 @@ horus_status horus_plan_get_info(const horus_plan* plan, horus_plan_info* info, 
     constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
     const bool told = plan->value.has_work;
     return Answer<horus_plan_info>({.struct_size = sizeof(horus_plan_info),
+                                    .decisions = plan->value.decisions.size(),
                                     .moves = plan->value.moves.size(),
                                     .reviews = plan->reviews.size(),
                                     .preemptions = plan->value.candidates.size(),
@@ -308,16 +312,5 @@ horus_status horus_plan_get_preemption(const horus_plan* plan, size_t index, hor
   return Guard(error, {{plan, "plan"}}, [&]() -> absl::Status {
     HORUS_ASSIGN_OR_RETURN(const auto* found, RowAt(plan->value.candidates, "candidates", index));
     return Answer(CandidateToC(*found), preemption);
-  });
-}
-
-horus_status horus_plan_preemption_victims(const horus_plan* plan, size_t index, size_t capacity, uint64_t* job_ids,
-                                           double* losses, size_t* count, horus_error* error) {
-  return Guard(error, {{plan, "plan"}, {count, "count"}}, [&]() -> absl::Status {
-    HORUS_ASSIGN_OR_RETURN(const auto* found, RowAt(plan->value.candidates, "candidates", index));
-    return WriteRows(found->victims.size(), capacity, count, [&](size_t i) {
-      Put(job_ids, i, found->victims[i]);
-      Put(losses, i, found->losses[i]);
-    });
   });
 }

@@ -327,15 +327,6 @@ horus_status horus_placer_create(const horus_placer_options* options, horus_plac
 
 void horus_placer_free(horus_placer* placer) { delete placer; }
 
-uint64_t horus_placer_bytes_held(const horus_placer* placer) {
-  return placer == nullptr ? 0 : placer->value->bytes_held();
-}
-
-const char* horus_policy_name(size_t index) {
-  const std::string_view name = horus::PolicyName(index);
-  return name.empty() ? nullptr : name.data();  // literals: ended by NUL
-}
-
 horus_status horus_placer_plan(horus_placer* placer, const horus_cluster* cluster, size_t job_count,
                                const horus_job* const* jobs, size_t node_count, const uint64_t* node_ids,
                                horus_progress progress, void* user, horus_plan** out, horus_error* error) {
@@ -377,8 +368,6 @@ horus_status horus_placer_verdicts(horus_placer* placer, const horus_cluster* cl
 // ---- horus/place.h, plans: the decisions and what explains them.
 
 void horus_plan_free(horus_plan* plan) { delete plan; }
-
-size_t horus_plan_count(const horus_plan* plan) { return plan == nullptr ? 0 : plan->value.decisions.size(); }
 
 horus_status horus_plan_get(const horus_plan* plan, size_t index, horus_decision* decision, horus_error* error) {
   return Guard(error, [&]() -> absl::Status {

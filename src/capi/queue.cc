@@ -95,11 +95,6 @@ absl::StatusOr<QueueOptions> QueueOptionsFromC(const horus_queue_options* given)
 
 using namespace horus::capi;  // NOLINT(google-build-using-namespace): the C functions below are its face
 
-const char* horus_queue_discipline_name(size_t index) {
-  const auto names = horus::QueueNames();
-  return index < names.size() ? names[index].data() : nullptr;
-}
-
 horus_status horus_queue_create(const char* discipline, const horus_queue_options* options, horus_queue** out,
                                 horus_error* error) {
   return Guard(error, {{out, "out"}}, [&]() -> absl::Status {
@@ -112,9 +107,14 @@ horus_status horus_queue_create(const char* discipline, const horus_queue_option
 
 void horus_queue_free(horus_queue* queue) { delete queue; }
 
-size_t horus_queue_count(const horus_queue* queue) { return queue == nullptr ? 0 : queue->value->size(); }
-
-size_t horus_queue_look_ahead(const horus_queue* queue) { return queue == nullptr ? 0 : queue->value->look_ahead(); }
+horus_status horus_queue_get_info(const horus_queue* queue, horus_queue_info* info, horus_error* error) {
+  return Guard(error, {{queue, "queue"}}, [&]() -> absl::Status {
+    return Answer<horus_queue_info>({.struct_size = sizeof(horus_queue_info),
+                                     .look_ahead = static_cast<uint32_t>(queue->value->look_ahead()),
+                                     .jobs = queue->value->size()},
+                                    info);
+  });
+}
 
 horus_status horus_queue_push(horus_queue* queue, const horus_queued_job* job, horus_error* error) {
   return Guard(error, {{queue, "queue"}}, [&]() -> absl::Status {

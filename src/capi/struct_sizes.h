@@ -62,5 +62,9 @@ HORUS_FIRST_RELEASE(horus_metric_columns, values);
 HORUS_FIRST_RELEASE(horus_config_options, cache);
 HORUS_FIRST_RELEASE(horus_service_load, token_us);
 HORUS_FIRST_RELEASE(horus_service, engine_arguments);
+HORUS_FIRST_RELEASE(horus_library_info, models);
+HORUS_FIRST_RELEASE(horus_interference_info, name);
+HORUS_FIRST_RELEASE(horus_slowdowns, measured);
+HORUS_FIRST_RELEASE(horus_queue_info, jobs);
 
 }  // namespace horus::capi

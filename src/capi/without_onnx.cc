@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // horus/graph.h and the predictor in a build without ONNX: the same symbols, which say what is missing.
 #include "capi/error.h"
+#include "capi/handles.h"
 #include "horus/demand.h"
 #include "horus/graph.h"
 #include "horus/learn.h"
@@ -15,6 +16,8 @@ horus_status Missing(horus_error* error) {
 
 }  // namespace
 
+std::vector<std::string_view> horus::capi::KnownModels() { return {}; }
+
 horus_status horus_graph_from_file(const char*, const horus_graph_limits*, horus_graph**, horus_error* error) {
   return Missing(error);
 }
@@ -25,7 +28,6 @@ horus_status horus_graph_from_config(const void*, size_t, const horus_config_opt
                                      horus_error* error) {
   return Missing(error);
 }
-const char* horus_known_model_name(size_t) { return nullptr; }
 void horus_graph_free(horus_graph*) {}
 horus_status horus_graph_get_info(const horus_graph*, horus_graph_info*, horus_error* error) { return Missing(error); }
 const char* horus_graph_dim_name(const horus_graph*, size_t) { return nullptr; }

@@ -5,9 +5,9 @@
 #include "CLI/CLI.hpp"
 #include "absl/strings/str_format.h"
 #include "base/file.h"
-#include "base/text.h"
 #include "cli/commands.h"
 #include "cli/inputs.h"
+#include "cli/options.h"
 #include "cli/print.h"
 #include "cli/training.h"
 #include "io/json_text.h"
@@ -90,20 +90,15 @@ absl::StatusOr<std::string> Calibrate(const Options& options) {
 Command AddCalibrate(CLI::App& parser) {
   auto options = std::make_shared<Options>();
   CLI::App* app = parser.add_subcommand("calibrate", "Move trained models to your site by a few of its own runs");
-  app->add_option("--data", options->data, "Dataset of your measured runs (CSV); may be repeated")
-      ->allow_extra_args(false)
-      ->type_name("FILE");
-  app->add_option("--base-memory", options->site.base_mib,
-                  "What context and libraries take of a GPU's memory before a job takes anything, where you know it")
-      ->check(CLI::Range(0.0, 1048576.0))
-      ->type_name("MIB");
-  app->add_option("--out", options->out, "Bundle to write")->required()->type_name("FILE");
-  app->add_option("--bundle", options->bundle, "Models to start from: a file, or builtin (the default)")
-      ->type_name("BUNDLE");
-  app->add_option("--promise", options->site.promise, "Coverage of the bounds")
+  AddRepeated(*app, "--data", options->data, "Dataset of your measured runs (CSV); may be repeated", "FILE");
+  AddOption(*app, "--base-memory", options->site.base_mib,
+            "What context and libraries take of a GPU's memory before a job takes anything, where you know it", "MIB")
+      ->check(CLI::Range(0.0, 1048576.0));
+  AddOption(*app, "--out", options->out, "Bundle to write", "FILE")->required();
+  AddOption(*app, "--bundle", options->bundle, "Models to start from: a file, or builtin (the default)", "BUNDLE");
+  AddOption(*app, "--promise", options->site.promise, "Coverage of the bounds", "SHARE")
       ->check(CLI::Range(0.5, 0.99))
-      ->capture_default_str()
-      ->type_name("SHARE");
+      ->capture_default_str();
   AddGpusFileOption(*app, options->gpus_files);
   app->add_flag("--json", options->json, "Print JSON");
   app->footer(kFooter);

@@ -23,6 +23,7 @@
 #include "cli/compare_runs.h"
 #include "cli/grid_inputs.h"
 #include "cli/inputs.h"
+#include "cli/options.h"
 #include "cli/print.h"
 #include "cli/record.h"
 #include "io/csv.h"
@@ -323,24 +324,20 @@ int RunCompare(const Options& options) {
 Command AddCompare(CLI::App& parser) {
   auto options = std::make_shared<Options>();
   CLI::App* app = parser.add_subcommand("compare", "Compare policies in a simulated cluster, over workloads and seeds");
-  app->add_option("GRID", options->grid, "YAML file with cluster, truth, beliefs, workloads, policies and seeds")
-      ->required()
-      ->type_name("FILE");
-  app->add_option("--out", options->out, "Folder of the results; made where it is missing")
-      ->required()
-      ->type_name("DIR");
-  app->add_option("--threads", options->threads, "Runs at a time (default: the machine's cores)")
-      ->check(CLI::Range(int64_t{1}, kMaxThreads))
-      ->type_name("N");
-  CLI::Option* shard = app->add_option("--shard", options->shard, "Only part I of N of the runs, I from 0; no results")
-                           ->type_name("I/N");
+  AddOption(*app, "GRID", options->grid, "YAML file with cluster, truth, beliefs, workloads, policies and seeds",
+            "FILE")
+      ->required();
+  AddOption(*app, "--out", options->out, "Folder of the results; made where it is missing", "DIR")->required();
+  AddOption(*app, "--threads", options->threads, "Runs at a time (default: the machine's cores)", "N")
+      ->check(CLI::Range(int64_t{1}, kMaxThreads));
+  CLI::Option* shard =
+      AddOption(*app, "--shard", options->shard, "Only part I of N of the runs, I from 0; no results", "I/N");
   app->add_flag("--merge", options->merge, "No runs: the results of shards whose files are all in OUT/runs")
       ->excludes(shard);
   app->add_flag("--fresh", options->fresh, "Run again what is finished, too");
-  app->add_option("--metrics", options->metrics, "What the tables show, of the columns of results.csv")
+  AddOption(*app, "--metrics", options->metrics, "What the tables show, of the columns of results.csv", "NAME,...")
       ->delimiter(',')
-      ->capture_default_str()
-      ->type_name("NAME,...");
+      ->capture_default_str();
   app->add_flag("--quiet", options->quiet, "No tables");
   AddGpusFileOption(*app, options->gpus_files);
   app->footer(kFooter);

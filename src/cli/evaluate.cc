@@ -10,6 +10,7 @@
 #include "cli/commands.h"
 #include "cli/evaluate_pairs.h"
 #include "cli/inputs.h"
+#include "cli/options.h"
 #include "cli/print.h"
 #include "cli/training.h"
 #include "io/json_text.h"
@@ -175,53 +176,49 @@ Command AddEvaluate(CLI::App& parser) {
   auto options = std::make_shared<Options>();
   CLI::App* app = parser.add_subcommand("evaluate", "Measure how well measured runs are predicted");
   AddTrainOptions(*app, options->data, options->pairs.inputs.gpus_files, options->without, options->train);
-  app->add_option("--leave", options->pairs.leave,
-                  "What training does not see at a time: family, model, gpu, campaign or rows; of pairs: pair, job, "
-                  "family or gpu")
-      ->capture_default_str()
-      ->type_name("WHAT");
+  AddOption(*app, "--leave", options->pairs.leave,
+            "What training does not see at a time: family, model, gpu, campaign or rows; of pairs: pair, job, "
+            "family or gpu",
+            "WHAT")
+      ->capture_default_str();
   AddPairOptions(*app, options->pairs.inputs);
-  app->add_option("--model", options->pairs.models, "With --pairs: only this interference model; may be repeated")
-      ->allow_extra_args(false)
-      ->type_name("NAME");
-  app->add_option("--bundle", options->pairs.inputs.bundle,
-                  "Judge this bundle as it is, without training (builtin: the built-in one); with --pairs: predict the "
-                  "jobs' demands with it")
-      ->type_name("BUNDLE");
+  AddRepeated(*app, "--model", options->pairs.models, "With --pairs: only this interference model; may be repeated",
+              "NAME");
+  AddOption(*app, "--bundle", options->pairs.inputs.bundle,
+            "Judge this bundle as it is, without training (builtin: the built-in one); with --pairs: predict the "
+            "jobs' demands with it",
+            "BUNDLE");
   app->add_flag("--rows", options->pairs.rows, "Also print every row");
   app->add_flag("--json", options->pairs.json, "Print JSON");
-  auto* observe = app->add_option("--observe", options->observe,
-                                  "With --pairs: predict jobs of a family left out after so many of their co-locations "
-                                  "were observed; may be repeated")
-                      ->allow_extra_args(false)
+  auto* observe = AddRepeated(*app, "--observe", options->observe,
+                              "With --pairs: predict jobs of a family left out after so many of their co-locations "
+                              "were observed; may be repeated",
+                              "N")
                       ->check(CLI::Range(uint32_t{0}, kMostObserved))
                       ->excludes("--leave")
-                      ->excludes("--rows")
-                      ->type_name("N");
+                      ->excludes("--rows");
   app->add_flag("--leave-gpu", options->pairs.plan.leave_gpu,
                 "With --observe: training has not seen the jobs' GPU type either")
       ->needs(observe);
-  app->add_option("--settled", options->pairs.plan.settled,
-                  "With --leave-gpu: so many co-locations of other jobs were observed on the GPU type before")
+  AddOption(*app, "--settled", options->pairs.plan.settled,
+            "With --leave-gpu: so many co-locations of other jobs were observed on the GPU type before", "N")
       ->check(CLI::Range(uint32_t{0}, kMostObserved))
-      ->needs(observe)
-      ->type_name("N");
-  app->add_option("--predictions", options->pairs.predictions,
-                  "With --pairs: write what a model that saw neither job's family says of every two jobs (CSV); "
-                  "one --model")
+      ->needs(observe);
+  AddOption(*app, "--predictions", options->pairs.predictions,
+            "With --pairs: write what a model that saw neither job's family says of every two jobs (CSV); "
+            "one --model",
+            "FILE")
       ->excludes("--leave")
       ->excludes("--rows")
-      ->excludes(observe)
-      ->type_name("FILE");
+      ->excludes(observe);
   auto* as_is = app->add_flag("--as-is", options->pairs.as_is,
                               "With --pairs: judge the built-in interference models as they are, without training")
                     ->excludes(observe)
                     ->excludes("--predictions")
                     ->excludes("--promise");
-  app->add_option("--interference-bundle", options->pairs.bundle,
-                  "With --as-is: the models of this bundle, of horus train --pairs, in place of the built-in ones")
-      ->needs(as_is)
-      ->type_name("FILE");
+  AddOption(*app, "--interference-bundle", options->pairs.bundle,
+            "With --as-is: the models of this bundle, of horus train --pairs, in place of the built-in ones", "FILE")
+      ->needs(as_is);
   app->footer(kFooter);
   return {app, [app, options] {
             if (const absl::Status given = CheckDataOrPairs(*app, kOnlyData, kOnlyPairs); !given.ok())

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // horus gpus: the device catalogue, as a table or with everything known of one type.
-#include <cstdio>
 #include <memory>
 
 #include "CLI/CLI.hpp"

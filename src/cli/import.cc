@@ -20,6 +20,7 @@
 #include "base/status.h"
 #include "cli/commands.h"
 #include "cli/inputs.h"
+#include "cli/options.h"
 #include "cli/placing.h"
 #include "cli/print.h"
 #include "cli/record.h"
@@ -417,21 +418,17 @@ int Run(ImportFlags& options) {
 Command AddImport(CLI::App& parser) {
   auto options = std::make_shared<ImportFlags>();
   CLI::App* app = parser.add_subcommand("import", "Make cluster.yaml and jobs.yaml of a Kubernetes cluster");
-  app->add_option("FILE", options->files, "JSON of kubectl get -o json; several are one cluster; - is standard input")
-      ->required()
-      ->type_name("");
-  app->add_option("--out", options->out, "Folder to write to; it is made, and files of earlier imports are replaced")
-      ->required()
-      ->type_name("DIR");
-  app->add_option("--rack-label", options->import.rack_labels,
-                  "Label that tells a node's rack, before those that are known; may be repeated")
-      ->allow_extra_args(false)
-      ->type_name("KEY");
-  app->add_option("--profiles", options->profiles, "What jobs run, by patterns of pods: docs/shadow.md")
-      ->type_name("FILE");
-  app->add_option("--measured", options->measured,
-                  "What Prometheus saw of pods: its answer to the query of docs/shadow.md")
-      ->type_name("FILE");
+  AddOption(*app, "FILE", options->files, "JSON of kubectl get -o json; several are one cluster; - is standard input",
+            "")
+      ->required();
+  AddOption(*app, "--out", options->out, "Folder to write to; it is made, and files of earlier imports are replaced",
+            "DIR")
+      ->required();
+  AddRepeated(*app, "--rack-label", options->import.rack_labels,
+              "Label that tells a node's rack, before those that are known; may be repeated", "KEY");
+  AddOption(*app, "--profiles", options->profiles, "What jobs run, by patterns of pods: docs/shadow.md", "FILE");
+  AddOption(*app, "--measured", options->measured,
+            "What Prometheus saw of pods: its answer to the query of docs/shadow.md", "FILE");
   AddGpusFileOption(*app, options->gpus_files);
   app->add_flag("--json", options->json, "Print JSON");
   app->footer(kImportFooter);

@@ -5,14 +5,13 @@
 #include "CLI/CLI.hpp"
 #include "base/file.h"
 #include "base/status.h"
+#include "cli/options.h"
 #include "io/gpu_file.h"
 
 namespace horus::cli {
 
 void AddGpusFileOption(CLI::App& app, std::vector<std::string>& files) {
-  app.add_option("--gpus-file", files, "YAML file with GPU types of your own; may be repeated")
-      ->allow_extra_args(false)
-      ->type_name("FILE");
+  AddRepeated(app, "--gpus-file", files, "YAML file with GPU types of your own; may be repeated", "FILE");
 }
 
 absl::StatusOr<std::shared_ptr<const Catalogue>> LoadCatalogue(std::span<const std::string> files) {

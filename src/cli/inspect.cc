@@ -19,6 +19,7 @@
 #include "cli/commands.h"
 #include "cli/inputs.h"
 #include "cli/inspect_report.h"
+#include "cli/options.h"
 #include "cli/print.h"
 #include "cli/serve.h"
 #include "device/gpu_type.h"
@@ -403,49 +404,42 @@ int RunInspect(const InspectFlags& options) {
 
 void AddConfig(CLI::App& app, ConfigOptions& config) {
   const auto count = [&app](const char* name, int64_t& value, int64_t least, const char* what) {
-    app.add_option(name, value, std::string("Of a config.json: ") + what)
-        ->check(CLI::Range(least, kMostParts))
-        ->type_name("N");
+    AddOption(app, name, value, std::string("Of a config.json: ") + what, "N")->check(CLI::Range(least, kMostParts));
   };
   count("--tensor-parallel", config.tensor_parallel, 1, "GPUs that share every layer");
   count("--pipeline-parallel", config.pipeline_parallel, 1, "stages");
   count("--pipeline-stage", config.pipeline_stage, 0, "the stage to look at, from 0");
   count("--expert-parallel", config.expert_parallel, 1, "groups of those GPUs that share out whole experts");
   count("--lora-rank", config.lora_rank, 0, "train adapters of this rank; all else is frozen");
-  app.add_option("--lora-targets", config.lora_targets,
-                 "Which layers have adapters: all-linear, or q_proj,v_proj and others (default: those of attention)")
-      ->type_name("LAYERS")
+  AddOption(app, "--lora-targets", config.lora_targets,
+            "Which layers have adapters: all-linear, or q_proj,v_proj and others (default: those of attention)",
+            "LAYERS")
       ->needs("--lora-rank");
-  app.add_option("--weights", config.weights, "Of a config.json: bf16, fp16, fp32, fp8, int8, int4, nvfp4 or mxfp4")
-      ->type_name("TYPE");
-  app.add_option("--cache", config.cache, "Of a config.json: keys and values in bf16, fp16, fp32, fp8 or int8")
-      ->type_name("TYPE");
+  AddOption(app, "--weights", config.weights, "Of a config.json: bf16, fp16, fp32, fp8, int8, int4, nvfp4 or mxfp4",
+            "TYPE");
+  AddOption(app, "--cache", config.cache, "Of a config.json: keys and values in bf16, fp16, fp32, fp8 or int8", "TYPE");
 }
 
 void AddSolve(CLI::App& app, InspectFlags& options) {
   CLI::Option* solve =
-      app.add_option("--solve", options.solve, "Find the largest batch, or named dimension, that fits each GPU")
+      AddOption(app, "--solve", options.solve, "Find the largest batch, or named dimension, that fits each GPU", "NAME")
           ->check(CLI::Validator([](std::string& name) { return name.empty() ? "expected a name" : ""; }, ""))
           ->excludes("--top")
           ->excludes("--features")
-          ->excludes("--explain")
-          ->type_name("NAME");
-  app.add_option("--beside-mib", options.beside_mib,
-                 "With --solve: upper bound of a resident's memory; may be repeated, the sum counts")
+          ->excludes("--explain");
+  AddRepeated(app, "--beside-mib", options.beside_mib,
+              "With --solve: upper bound of a resident's memory; may be repeated, the sum counts", "N")
       ->needs(solve)
-      ->allow_extra_args(false)
-      ->check(CLI::Range(int64_t{0}, kMostResidentMib))
-      ->type_name("N");
-  app.add_option("--solve-max", options.solve_max, "With --solve: the largest value to try")
+      ->check(CLI::Range(int64_t{0}, kMostResidentMib));
+  AddOption(app, "--solve-max", options.solve_max, "With --solve: the largest value to try", "N")
       ->needs(solve)
       ->check(CLI::Range(int64_t{1}, kMostSolveMax))
-      ->capture_default_str()
-      ->type_name("N");
+      ->capture_default_str();
 }
 
 void AddService(CLI::App& app, InspectFlags& options) {
   const auto number = [&app](const char* name, double& value, double least, double most, const char* what) {
-    return app.add_option(name, value, what)->check(CLI::Range(least, most))->type_name("X");
+    return AddOption(app, name, value, what, "X")->check(CLI::Range(least, most));
   };
   CLI::Option* rate = number("--requests-per-s", options.load.requests_per_s, 0, kMostServiceRate,
                              "Requests of independent users: how each GPU type serves them")
@@ -475,23 +469,20 @@ void AddService(CLI::App& app, InspectFlags& options) {
 }
 
 void AddBeside(CLI::App& app, InspectFlags& options) {
-  CLI::Option* beside = app.add_option("--beside", options.beside,
-                                       "How the model and this one slow each other on each GPU, in each sharing mode; "
-                                       "the options of the run hold for both, but for those that follow")
+  CLI::Option* beside = AddOption(app, "--beside", options.beside,
+                                  "How the model and this one slow each other on each GPU, in each sharing mode; "
+                                  "the options of the run hold for both, but for those that follow",
+                                  "FILE")
                             ->excludes("--solve")
                             ->excludes("--features")
                             ->excludes("--explain")
-                            ->needs("--gpu")
-                            ->type_name("FILE");
-  app.add_option("--beside-batch", options.beside_batch, "--batch of the other one")
+                            ->needs("--gpu");
+  AddOption(app, "--beside-batch", options.beside_batch, "--batch of the other one", "N")
       ->needs(beside)
-      ->check(CLI::Range(int64_t{1}, kMaxDim))
-      ->type_name("N");
-  app.add_option("--beside-mode", options.beside_mode, "--mode of the other one")->needs(beside)->type_name("MODE");
-  app.add_option("--beside-dim", options.beside_dims, "--dim of the other one; may be repeated")
-      ->needs(beside)
-      ->allow_extra_args(false)
-      ->type_name("NAME=SIZE");
+      ->check(CLI::Range(int64_t{1}, kMaxDim));
+  AddOption(app, "--beside-mode", options.beside_mode, "--mode of the other one", "MODE")->needs(beside);
+  AddRepeated(app, "--beside-dim", options.beside_dims, "--dim of the other one; may be repeated", "NAME=SIZE")
+      ->needs(beside);
 }
 
 }  // namespace
@@ -499,56 +490,43 @@ void AddBeside(CLI::App& app, InspectFlags& options) {
 Command AddInspect(CLI::App& parser) {
   auto options = std::make_shared<InspectFlags>();
   CLI::App* app = parser.add_subcommand("inspect", "What one step of a model costs and demands of GPUs");
-  app->add_option("MODEL", options->model,
-                  "ONNX file, config.json of a language model, or a name that `horus models` lists; without weights")
-      ->required()
-      ->type_name("FILE");
-  app->add_option("--batch", options->batch, "Samples per GPU and step (default: as the file says, else 1)")
-      ->check(CLI::Range(int64_t{1}, kMaxDim))
-      ->type_name("N");
-  app->add_option("--gpu", options->gpus,
-                  "GPU types to predict for, such as t4,a100; may be repeated (--solve without: all)")
-      ->allow_extra_args(false)
-      ->delimiter(',')
-      ->type_name("TYPE");
-  app->add_option("--dim", options->dims, "Size of a named dimension, such as seq=128; may be repeated")
-      ->allow_extra_args(false)
-      ->type_name("NAME=SIZE");
-  app->add_option("--mode", options->mode, "training or inference (default: training; of a config.json inference)")
-      ->type_name("MODE");
-  app->add_option("--precision", options->precision,
-                  "fp32 (convolutions in TF32 where the GPU has it), tf32, amp, amp-bf16, fp16, bf16 or fp32-ieee "
-                  "(default: fp32; of a config.json its dtype)")
-      ->type_name("NAME");
-  app->add_option("--checkpoint", options->checkpoint_segments,
-                  "Training with activation checkpointing in so many segments; 0 and 1: none")
-      ->check(CLI::Range(int64_t{0}, kMaxDim))
-      ->type_name("N");
-  app->add_option("--freeze", options->frozen, "Training without the parameters whose names begin so; may be repeated")
-      ->allow_extra_args(false)
-      ->type_name("PREFIX");
-  app->add_option("--replicas", options->replicas, "Training on so many GPUs that average their gradients")
-      ->check(CLI::Range(int64_t{1}, kMaxDim))
-      ->type_name("N");
-  app->add_option("--optimizer", options->optimizer,
-                  "sgd, momentum, adam, adamw, adafactor, adam-8bit, rmsprop, adagrad or adamw-bf16")
-      ->capture_default_str()
-      ->type_name("NAME");
-  app->add_option("--framework", options->framework,
-                  "pytorch (2 and later), pytorch-1, tensorflow, pytorch-compiled (torch.compile); of inference vllm, "
-                  "tensorrt-llm, sglang (vllm of a config where none is given, else pytorch)")
-      ->type_name("NAME");
-  app->add_option("--layout", options->layout, "Of images in memory: nchw, or nhwc (channels_last)")
-      ->capture_default_str()
-      ->type_name("NAME");
-  app->add_option("--top", options->top, "How many of the costliest operators to list")
+  AddOption(*app, "MODEL", options->model,
+            "ONNX file, config.json of a language model, or a name that `horus models` lists; without weights", "FILE")
+      ->required();
+  AddOption(*app, "--batch", options->batch, "Samples per GPU and step (default: as the file says, else 1)", "N")
+      ->check(CLI::Range(int64_t{1}, kMaxDim));
+  AddRepeated(*app, "--gpu", options->gpus,
+              "GPU types to predict for, such as t4,a100; may be repeated (--solve without: all)", "TYPE")
+      ->delimiter(',');
+  AddRepeated(*app, "--dim", options->dims, "Size of a named dimension, such as seq=128; may be repeated", "NAME=SIZE");
+  AddOption(*app, "--mode", options->mode, "training or inference (default: training; of a config.json inference)",
+            "MODE");
+  AddOption(*app, "--precision", options->precision,
+            "fp32 (convolutions in TF32 where the GPU has it), tf32, amp, amp-bf16, fp16, bf16 or fp32-ieee "
+            "(default: fp32; of a config.json its dtype)",
+            "NAME");
+  AddOption(*app, "--checkpoint", options->checkpoint_segments,
+            "Training with activation checkpointing in so many segments; 0 and 1: none", "N")
+      ->check(CLI::Range(int64_t{0}, kMaxDim));
+  AddRepeated(*app, "--freeze", options->frozen,
+              "Training without the parameters whose names begin so; may be repeated", "PREFIX");
+  AddOption(*app, "--replicas", options->replicas, "Training on so many GPUs that average their gradients", "N")
+      ->check(CLI::Range(int64_t{1}, kMaxDim));
+  AddOption(*app, "--optimizer", options->optimizer,
+            "sgd, momentum, adam, adamw, adafactor, adam-8bit, rmsprop, adagrad or adamw-bf16", "NAME")
+      ->capture_default_str();
+  AddOption(*app, "--framework", options->framework,
+            "pytorch (2 and later), pytorch-1, tensorflow, pytorch-compiled (torch.compile); of inference vllm, "
+            "tensorrt-llm, sglang (vllm of a config where none is given, else pytorch)",
+            "NAME");
+  AddOption(*app, "--layout", options->layout, "Of images in memory: nchw, or nhwc (channels_last)", "NAME")
+      ->capture_default_str();
+  AddOption(*app, "--top", options->top, "How many of the costliest operators to list", "N")
       ->check(CLI::Range(size_t{0}, size_t{100000}))
-      ->capture_default_str()
-      ->type_name("N");
+      ->capture_default_str();
   AddGpusFileOption(*app, options->gpus_files);
-  app->add_option("--bundle", options->bundle,
-                  "Trained models that refine the prediction: a file, builtin (the default), or none")
-      ->type_name("BUNDLE");
+  AddOption(*app, "--bundle", options->bundle,
+            "Trained models that refine the prediction: a file, builtin (the default), or none", "BUNDLE");
   app->add_flag("--features", options->features, "Also print the feature row");
   app->add_flag("--explain", options->explain,
                 "Also print what moved the prediction away from the roofline, and by how much");

@@ -23,6 +23,7 @@
 #include "base/units.h"
 #include "cli/commands.h"
 #include "cli/inputs.h"
+#include "cli/options.h"
 #include "cli/placing.h"
 #include "cli/print.h"
 #include "cli/report.h"
@@ -732,9 +733,9 @@ Command AddPlace(CLI::App& parser) {
   auto options = std::make_shared<PlaceFlags>();
   CLI::App* app = parser.add_subcommand("place", "On which GPUs jobs should run, beside whom, and how slowed");
   AddPlacingOptions(*app, "the jobs to place", options->placing);
-  app->add_option("--out", options->out, "Also write the placement as JSON")->type_name("FILE");
-  app->add_option("--prometheus", options->prometheus, "Also write what was done as Prometheus text (docs/embed.md)")
-      ->type_name("FILE");
+  AddOption(*app, "--out", options->out, "Also write the placement as JSON", "FILE");
+  AddOption(*app, "--prometheus", options->prometheus, "Also write what was done as Prometheus text (docs/embed.md)",
+            "FILE");
   AddPageOptions(*app, options->page);
   app->add_flag("--one-by-one", options->placing.one_by_one,
                 "Decide jobs in their order instead of choosing among them");

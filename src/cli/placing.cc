@@ -11,6 +11,7 @@
 #include "CLI/CLI.hpp"
 #include "base/status.h"
 #include "base/text.h"
+#include "cli/options.h"
 #include "place/policies/policies.h"
 #include "place/search/policy.h"
 
@@ -29,47 +30,39 @@ absl::StatusOr<double> ParseBound(const std::string& text) {
 }  // namespace
 
 void AddLimitOptions(CLI::App& app, PlacerOptions& options) {
-  app.add_option("--max-tenants", options.max_tenants, "Jobs on a GPU that states no limit itself")
+  AddOption(app, "--max-tenants", options.max_tenants, "Jobs on a GPU that states no limit itself", "N")
       ->check(CLI::Range(int32_t{1}, kMaxTenantsPerDevice))
-      ->capture_default_str()
-      ->type_name("N");
-  app.add_option("--mem-headroom-mib", options.mem_headroom_mib,
-                 "Memory to keep free on each GPU; 0 where requests hold exactly, as with claims of Kubernetes")
+      ->capture_default_str();
+  AddOption(app, "--mem-headroom-mib", options.mem_headroom_mib,
+            "Memory to keep free on each GPU; 0 where requests hold exactly, as with claims of Kubernetes", "MIB")
       ->check(CLI::Range(int64_t{0}, kMaxHostQuantity))
-      ->capture_default_str()
-      ->type_name("MIB");
-  app.add_option("--mem-overcommit", options.mem_overcommit,
-                 "How many times a GPU's memory the limits of its jobs may sum to; requests never exceed it")
+      ->capture_default_str();
+  AddOption(app, "--mem-overcommit", options.mem_overcommit,
+            "How many times a GPU's memory the limits of its jobs may sum to; requests never exceed it", "FACTOR")
       ->check(CLI::Range(1.0, kMaxMemOvercommit))
-      ->capture_default_str()
-      ->type_name("FACTOR");
+      ->capture_default_str();
 }
 
 void AddPlacingOptions(CLI::App& app, const std::string& jobs, PlacingOptions& options) {
-  app.add_option("--cluster", options.cluster, "YAML file with nodes, GPUs and running jobs")
-      ->required()
-      ->type_name("FILE");
-  app.add_option("--jobs", options.jobs, "YAML file with " + jobs)->required()->type_name("FILE");
-  app.add_option("--policy", options.policy, Listed(PolicyNames()))->capture_default_str()->type_name("NAME");
+  AddOption(app, "--cluster", options.cluster, "YAML file with nodes, GPUs and running jobs", "FILE")->required();
+  AddOption(app, "--jobs", options.jobs, "YAML file with " + jobs, "FILE")->required();
+  AddOption(app, "--policy", options.policy, Listed(PolicyNames()), "NAME")->capture_default_str();
   AddInterferenceOptions(app, options.interference);
-  app.add_option("--slowdown-bound", options.slowdown_bound,
-                 "Most that sharing may slow a job that states no bound itself, or none (default: the policy's)")
-      ->type_name("FACTOR");
+  AddOption(app, "--slowdown-bound", options.slowdown_bound,
+            "Most that sharing may slow a job that states no bound itself, or none (default: the policy's)", "FACTOR");
   AddLimitOptions(app, options.placer);
-  app.add_option("--sharing-quota", options.placer.sharing_quota,
-                 "Share of the cluster's GPUs that may have several jobs; 0 turns sharing off")
+  AddOption(app, "--sharing-quota", options.placer.sharing_quota,
+            "Share of the cluster's GPUs that may have several jobs; 0 turns sharing off", "SHARE")
       ->check(CLI::Range(0.0, 1.0))
-      ->capture_default_str()
-      ->type_name("SHARE");
+      ->capture_default_str();
   app.add_flag("--probe-outside", options.placer.probe_outside,
                "Place jobs that the predictor does not know alone, until they were observed");
   app.add_flag("--sm-caps", options.placer.sm_caps,
                "Under MPS, cap the SMs of a job that its neighbours' bounds refuse otherwise; it must be started so");
-  app.add_option("--gpu-price", options.placer.gpu_price,
-                 "Of jobs with alternatives: what each GPU must bring, as a share of what one brings at best")
+  AddOption(app, "--gpu-price", options.placer.gpu_price,
+            "Of jobs with alternatives: what each GPU must bring, as a share of what one brings at best", "SHARE")
       ->check(CLI::Range(0.0, 1.0))
-      ->capture_default_str()
-      ->type_name("SHARE");
+      ->capture_default_str();
   static const std::map<std::string, HostGrants> grants = {
       {"resize", HostGrants::kResize}, {"placement", HostGrants::kPlacement}, {"stated", HostGrants::kStated}};
   app.add_option_function<std::string>(
@@ -80,18 +73,15 @@ void AddPlacingOptions(CLI::App& app, const std::string& jobs, PlacingOptions& o
       ->check(CLI::IsMember({"resize", "placement", "stated"}))
       ->default_str("resize")
       ->type_name("WORD");
-  app.add_option("--max-candidates", options.placer.max_candidates,
-                 "Price at most so many GPUs for a job of one, for speed where all jobs differ (0: all)")
-      ->capture_default_str()
-      ->type_name("N");
-  app.add_option("--seed", options.placer.seed, "Of policies and searches that draw")
+  AddOption(app, "--max-candidates", options.placer.max_candidates,
+            "Price at most so many GPUs for a job of one, for speed where all jobs differ (0: all)", "N")
+      ->capture_default_str();
+  AddOption(app, "--seed", options.placer.seed, "Of policies and searches that draw", "N")
       ->check(CLI::NonNegativeNumber)
-      ->capture_default_str()
-      ->type_name("N");
+      ->capture_default_str();
   AddGpusFileOption(app, options.gpus_files);
-  app.add_option("--bundle", options.bundle,
-                 "Trained models that refine the predictions: a file, builtin (the default), or none")
-      ->type_name("BUNDLE");
+  AddOption(app, "--bundle", options.bundle,
+            "Trained models that refine the predictions: a file, builtin (the default), or none", "BUNDLE");
 }
 
 bool IsRequestAlone(const JobSpec& job) {

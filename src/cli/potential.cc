@@ -16,6 +16,7 @@
 #include "base/text.h"
 #include "cli/commands.h"
 #include "cli/inputs.h"
+#include "cli/options.h"
 #include "cli/placing.h"
 #include "cli/potential_inputs.h"
 #include "cli/print.h"
@@ -368,30 +369,24 @@ absl::StatusOr<std::string> Answer(const Options& options) {
 }
 
 void AddFiles(CLI::App& app, PotentialSources& sources) {
-  app.add_option("--speeds", sources.speeds, "Measured speeds alone and in pairs (Gavel's JSON); may be repeated")
-      ->allow_extra_args(false)
-      ->type_name("FILE");
-  app.add_option("--mix", sources.mix, "The work that comes: traces of Gavel, or a CSV of profile and share")
-      ->type_name("FILE...");
-  app.add_option("--gpus", sources.gpus, "With --speeds: how many GPUs of a type (default: one of each)")
-      ->allow_extra_args(false)
-      ->type_name("TYPE[=N]");
-  app.add_option("--cluster", sources.cluster, "YAML file with nodes and GPUs, for predicted pairs")->type_name("FILE");
-  app.add_option("--jobs", sources.jobs, "YAML file with the jobs; each brings the same work unless --mix says")
-      ->type_name("FILE");
-  app.add_option("--sensitivities", sources.sensitivities,
-                 "CSV of what cores and host memory do to profiles: other shares than the fair one count too")
-      ->type_name("FILE");
-  app.add_option("--cores-per-gpu", sources.cores_per_gpu, "With --speeds: cores that nodes have for each GPU")
-      ->check(CLI::Range(0.001, kMostPerGpu))
-      ->type_name("CORES");
-  app.add_option("--memory-gib-per-gpu", sources.memory_gib_per_gpu, "With --speeds: host memory likewise")
-      ->check(CLI::Range(0.001, kMostPerGpu))
-      ->type_name("GIB");
+  AddRepeated(app, "--speeds", sources.speeds, "Measured speeds alone and in pairs (Gavel's JSON); may be repeated",
+              "FILE");
+  AddOption(app, "--mix", sources.mix, "The work that comes: traces of Gavel, or a CSV of profile and share",
+            "FILE...");
+  AddRepeated(app, "--gpus", sources.gpus, "With --speeds: how many GPUs of a type (default: one of each)", "TYPE[=N]");
+  AddOption(app, "--cluster", sources.cluster, "YAML file with nodes and GPUs, for predicted pairs", "FILE");
+  AddOption(app, "--jobs", sources.jobs, "YAML file with the jobs; each brings the same work unless --mix says",
+            "FILE");
+  AddOption(app, "--sensitivities", sources.sensitivities,
+            "CSV of what cores and host memory do to profiles: other shares than the fair one count too", "FILE");
+  AddOption(app, "--cores-per-gpu", sources.cores_per_gpu, "With --speeds: cores that nodes have for each GPU", "CORES")
+      ->check(CLI::Range(0.001, kMostPerGpu));
+  AddOption(app, "--memory-gib-per-gpu", sources.memory_gib_per_gpu, "With --speeds: host memory likewise", "GIB")
+      ->check(CLI::Range(0.001, kMostPerGpu));
   AddInterferenceOptions(app, sources.interference);
   AddLimitOptions(app, sources.limits);
   AddGpusFileOption(app, sources.gpus_files);
-  app.add_option("--bundle", sources.bundle, "Trained models that refine the predictions")->type_name("FILE");
+  AddOption(app, "--bundle", sources.bundle, "Trained models that refine the predictions", "FILE");
 }
 
 }  // namespace
@@ -400,30 +395,26 @@ Command AddPotential(CLI::App& parser) {
   auto options = std::make_shared<Options>();
   CLI::App* app = parser.add_subcommand("potential", "What sharing could give a cluster, before any policy");
   AddFiles(*app, options->sources);
-  app->add_option("--reference", options->sources.reference,
-                  "GPU type whose time counts the work of a mixed cluster, and shares (default: the first)")
-      ->type_name("TYPE");
-  app->add_option("--bound", options->bounds,
-                  "Most that sharing may slow a job, or none; may be repeated (default: 1.25, 1.5, 2, 2.5, none)")
-      ->allow_extra_args(false)
-      ->type_name("FACTOR");
-  app->add_option("--quantiles", options->quantiles_pct,
-                  "JSON: also at bounds that so many % of the pairs keep (default: 10,25,50,75,90)")
+  AddOption(*app, "--reference", options->sources.reference,
+            "GPU type whose time counts the work of a mixed cluster, and shares (default: the first)", "TYPE");
+  AddRepeated(*app, "--bound", options->bounds,
+              "Most that sharing may slow a job, or none; may be repeated (default: 1.25, 1.5, 2, 2.5, none)",
+              "FACTOR");
+  AddOption(*app, "--quantiles", options->quantiles_pct,
+            "JSON: also at bounds that so many % of the pairs keep (default: 10,25,50,75,90)", "PCT,...")
       ->delimiter(',')
-      ->check(CLI::Range(0.0, kPct))
-      ->type_name("PCT,...");
-  app->add_option("--least-gain", options->least_gain_pct, "Gain of the best plan from which on sharing pays, in %")
+      ->check(CLI::Range(0.0, kPct));
+  AddOption(*app, "--least-gain", options->least_gain_pct, "Gain of the best plan from which on sharing pays, in %",
+            "PCT")
       ->check(CLI::Range(0.0, 1000.0))
-      ->capture_default_str()
-      ->type_name("PCT");
-  app->add_option("--clip", options->clip_percentile, "Jobs of a trace longer than this percentile count so long")
+      ->capture_default_str();
+  AddOption(*app, "--clip", options->clip_percentile, "Jobs of a trace longer than this percentile count so long",
+            "PERCENTILE")
       ->check(CLI::Range(0.0, 100.0))
-      ->capture_default_str()
-      ->type_name("PERCENTILE");
-  app->add_option("--format", options->format, "How to print")
+      ->capture_default_str();
+  AddOption(*app, "--format", options->format, "How to print", "table|json|csv")
       ->check(CLI::IsMember({"table", "json", "csv"}))
-      ->capture_default_str()
-      ->type_name("table|json|csv");
+      ->capture_default_str();
   app->add_flag_callback("--json", [options] { options->format = "json"; }, "Print JSON, as --format json");
   AddPageOptions(*app, options->page);
   app->footer(kFooter);

@@ -14,6 +14,7 @@
 #include "absl/strings/str_replace.h"
 #include "base/file.h"
 #include "cli/commands.h"
+#include "cli/options.h"
 #include "cli/print.h"
 #include "io/json_text.h"
 
@@ -33,9 +34,8 @@ absl::Status Write(const PageOptions& options, const Json& documents) {
 }
 
 void AddPrice(CLI::App& app, PageOptions& options) {
-  app.add_option("--gpu-hour-price", options.gpu_hour_price, "What a GPU costs an hour, for the page")
-      ->check(CLI::Range(0.0, kMostPrice))
-      ->type_name("PRICE");
+  AddOption(app, "--gpu-hour-price", options.gpu_hour_price, "What a GPU costs an hour, for the page", "PRICE")
+      ->check(CLI::Range(0.0, kMostPrice));
 }
 
 absl::StatusOr<Json> Document(const std::string& path) {
@@ -63,7 +63,7 @@ absl::Status Report(const std::vector<std::string>& paths, const PageOptions& op
 }  // namespace
 
 void AddPageOptions(CLI::App& app, PageOptions& options) {
-  app.add_option("--html", options.path, "Also write a page for people, with a map of the cluster")->type_name("FILE");
+  AddOption(app, "--html", options.path, "Also write a page for people, with a map of the cluster", "FILE");
   AddPrice(app, options);
 }
 
@@ -96,8 +96,8 @@ Command AddReport(CLI::App& parser) {
   auto paths = std::make_shared<std::vector<std::string>>();
   auto options = std::make_shared<PageOptions>();
   CLI::App* app = parser.add_subcommand("report", "What shadow, place and potential found, as one page for people");
-  app->add_option("FILES", *paths, "JSON of shadow, place and potential")->required()->type_name("FILE");
-  app->add_option("-o,--out", options->path, "The page")->required()->type_name("FILE");
+  AddOption(*app, "FILES", *paths, "JSON of shadow, place and potential", "FILE")->required();
+  AddOption(*app, "-o,--out", options->path, "The page", "FILE")->required();
   AddPrice(*app, *options);
   app->footer(kReportFooter);
   return {app, [paths, options] {

@@ -19,9 +19,9 @@
 #include "base/file.h"
 #include "base/status.h"
 #include "base/text.h"
-#include "base/units.h"
 #include "cli/commands.h"
 #include "cli/inputs.h"
+#include "cli/options.h"
 #include "cli/placing.h"
 #include "cli/print.h"
 #include "cli/report.h"
@@ -513,13 +513,10 @@ absl::Status Shadow(const ShadowFlags& options) {
 Command AddShadow(CLI::App& parser) {
   auto options = std::make_shared<ShadowFlags>();
   CLI::App* app = parser.add_subcommand("shadow", "What another scheduler's decisions cost, beside what ours would do");
-  app->add_option("--log", options->log, "CSV file with the other scheduler's decisions")
-      ->required()
-      ->type_name("FILE");
+  AddOption(*app, "--log", options->log, "CSV file with the other scheduler's decisions", "FILE")->required();
   AddPlacingOptions(*app, "the jobs that the log names", options->placing);
-  app->add_option("--out", options->out, "Also write every decision: CSV, or JSON lines for .json and .jsonl")
-      ->type_name("FILE");
-  app->add_option("--prometheus", options->prometheus, "Also write the totals as Prometheus text")->type_name("FILE");
+  AddOption(*app, "--out", options->out, "Also write every decision: CSV, or JSON lines for .json and .jsonl", "FILE");
+  AddOption(*app, "--prometheus", options->prometheus, "Also write the totals as Prometheus text", "FILE");
   AddPageOptions(*app, options->page);
   app->add_flag("--skip-bad", options->skip_bad, "Count lines that are wrong and go on");
   app->add_flag("--json", options->json, "Print JSON");

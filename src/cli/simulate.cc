@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // horus simulate: one run in a simulated cluster.
-#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cmath>
@@ -23,6 +22,7 @@
 #include "cli/commands.h"
 #include "cli/grid_inputs.h"
 #include "cli/inputs.h"
+#include "cli/options.h"
 #include "cli/print.h"
 #include "cli/record.h"
 #include "io/csv.h"
@@ -235,14 +235,12 @@ const bool kHasLaboratory = true;
 Command AddSimulate(CLI::App& parser) {
   auto options = std::make_shared<Options>();
   CLI::App* app = parser.add_subcommand("simulate", "One run of a policy in a simulated cluster");
-  app->add_option("GRID", options->grid, "YAML file of horus compare, of which one run is made")
-      ->required()
-      ->type_name("FILE");
-  app->add_option("--workload", options->workload, "By its name in GRID (default: the first)")->type_name("NAME");
-  app->add_option("--policy", options->policy, "Likewise")->type_name("NAME");
-  app->add_option("--seed", options->seed, "Of what is drawn (default: the grid's first)")->type_name("N");
+  AddOption(*app, "GRID", options->grid, "YAML file of horus compare, of which one run is made", "FILE")->required();
+  AddOption(*app, "--workload", options->workload, "By its name in GRID (default: the first)", "NAME");
+  AddOption(*app, "--policy", options->policy, "Likewise", "NAME");
+  AddOption(*app, "--seed", options->seed, "Of what is drawn (default: the grid's first)", "N");
   AddGpusFileOption(*app, options->gpus_files);
-  app->add_option("--timeline", options->timeline, "CSV file of what happened when")->type_name("FILE");
+  AddOption(*app, "--timeline", options->timeline, "CSV file of what happened when", "FILE");
   app->add_flag("--json", options->json, "Print JSON");
   app->footer(kFooter);
   return {app, [options] { return Print(Simulate(*options)); }};

@@ -14,6 +14,7 @@
 #include "base/file.h"
 #include "base/status.h"
 #include "cli/commands.h"
+#include "cli/options.h"
 #include "cli/print.h"
 #include "io/json_text.h"
 #include "lab/io/traces/trace_file.h"
@@ -247,13 +248,11 @@ absl::StatusOr<std::string> Make(const Options& options) {
 }
 
 void AddInput(CLI::App& app, Options& options) {
-  app.add_option("IN", options.in, "Trace files; several, or the files of a folder, become one trace")
-      ->required()
-      ->type_name("PATH");
-  app.add_option("--format", options.format, "auto, plain, openb, gavel, chronus, muri or pai")
-      ->type_name("NAME")
+  AddOption(app, "IN", options.in, "Trace files; several, or the files of a folder, become one trace", "PATH")
+      ->required();
+  AddOption(app, "--format", options.format, "auto, plain, openb, gavel, chronus, muri or pai", "NAME")
       ->capture_default_str();
-  app.add_option("--pai-job-table", options.pai_job_table, "Owners and submissions of a pai trace")->type_name("FILE");
+  AddOption(app, "--pai-job-table", options.pai_job_table, "Owners and submissions of a pai trace", "FILE");
   app.add_flag("--skip-bad", options.skip_bad, "Leave out lines that are wrong, and say how many");
 }
 
@@ -262,19 +261,14 @@ void AddShape(CLI::App& make, Options& options) {
   constexpr double kMostGpus = 1e9;  // beyond any cluster
   constexpr double kMostLoad = 1e6;
   constexpr double kMostProfiles = 100'000;
-  make.add_option("--jobs", options.jobs, "How many")->check(CLI::PositiveNumber)->type_name("N");
-  make.add_option("--arrivals", options.arrivals, "backlog, poisson or bursty")
-      ->check(CLI::IsMember(std::vector<std::string>(std::begin(kArrivals), std::end(kArrivals))))
-      ->type_name("NAME");
-  make.add_option("--gpus", options.gpus, "Of the cluster that --load means")
-      ->check(CLI::Range(1.0, kMostGpus))
-      ->type_name("N");
-  make.add_option("--load", options.load, "GPUs x time that comes, by GPUs x time that there is")
-      ->check(CLI::Range(1 / kMilli, kMostLoad))
-      ->type_name("X");
-  make.add_option("--profiles", options.profiles, "That many numbered ones, equally likely")
-      ->check(CLI::Range(1.0, kMostProfiles))
-      ->type_name("N");
+  AddOption(make, "--jobs", options.jobs, "How many", "N")->check(CLI::PositiveNumber);
+  AddOption(make, "--arrivals", options.arrivals, "backlog, poisson or bursty", "NAME")
+      ->check(CLI::IsMember(std::vector<std::string>(std::begin(kArrivals), std::end(kArrivals))));
+  AddOption(make, "--gpus", options.gpus, "Of the cluster that --load means", "N")->check(CLI::Range(1.0, kMostGpus));
+  AddOption(make, "--load", options.load, "GPUs x time that comes, by GPUs x time that there is", "X")
+      ->check(CLI::Range(1 / kMilli, kMostLoad));
+  AddOption(make, "--profiles", options.profiles, "That many numbered ones, equally likely", "N")
+      ->check(CLI::Range(1.0, kMostProfiles));
 }
 
 }  // namespace
@@ -289,12 +283,12 @@ Command AddTraces(CLI::App& parser) {
   show->add_flag("--json", options->json, "Print JSON");
   CLI::App* convert = app->add_subcommand("convert", "Any trace as the plain CSV");
   AddInput(*convert, *options);
-  convert->add_option("--to", options->to, "File to write")->required()->type_name("FILE");
+  AddOption(*convert, "--to", options->to, "File to write", "FILE")->required();
   CLI::App* make = app->add_subcommand("make", "A synthetic trace as the plain CSV");
   make->add_option("PRESET", options->preset, "philly or horus2020")->required();
   AddShape(*make, *options);
-  make->add_option("--seed", options->seed, "What it is drawn from")->type_name("N")->capture_default_str();
-  make->add_option("--to", options->to, "File to write")->required()->type_name("FILE");
+  AddOption(*make, "--seed", options->seed, "What it is drawn from", "N")->capture_default_str();
+  AddOption(*make, "--to", options->to, "File to write", "FILE")->required();
   return {app, [options, show, convert] {
             return Print(show->parsed() ? Show(*options) : convert->parsed() ? Convert(*options) : Make(*options));
           }};

@@ -10,6 +10,7 @@
 #include "base/text.h"
 #include "cli/commands.h"
 #include "cli/inputs.h"
+#include "cli/options.h"
 #include "cli/print.h"
 #include "cli/training.h"
 #include "io/json_text.h"
@@ -176,21 +177,16 @@ absl::StatusOr<std::string> TrainPairsToText(const Options& options, const PairT
 
 void AddTrainOptions(CLI::App& app, std::vector<std::string>& data, std::vector<std::string>& gpus_files,
                      std::vector<std::string>& without, TrainOptions& train) {
-  app.add_option("--data", data, "Dataset of measured runs (CSV); may be repeated")
-      ->allow_extra_args(false)
-      ->type_name("FILE");
-  app.add_option("--without", without, "Leave out the rows of this net or family; may be repeated")
-      ->allow_extra_args(false)
-      ->type_name("NAME");
-  app.add_option("--promise", train.promise, "Coverage of the bounds on families that were not seen (of pairs: 0.9)")
+  AddRepeated(app, "--data", data, "Dataset of measured runs (CSV); may be repeated", "FILE");
+  AddRepeated(app, "--without", without, "Leave out the rows of this net or family; may be repeated", "NAME");
+  AddOption(app, "--promise", train.promise, "Coverage of the bounds on families that were not seen (of pairs: 0.9)",
+            "SHARE")
       ->check(CLI::Range(0.5, 0.99))
-      ->capture_default_str()
-      ->type_name("SHARE");
-  app.add_option("--rounds", train.rounds, "Trees a quantity at most")
+      ->capture_default_str();
+  AddOption(app, "--rounds", train.rounds, "Trees a quantity at most", "N")
       ->check(CLI::Range(0, 2000))
-      ->capture_default_str()
-      ->type_name("N");
-  app.add_option("--seed", train.seed, "Seed of all random draws")->capture_default_str()->type_name("N");
+      ->capture_default_str();
+  AddOption(app, "--seed", train.seed, "Seed of all random draws", "N")->capture_default_str();
   AddGpusFileOption(app, gpus_files);
 }
 
@@ -199,12 +195,11 @@ Command AddTrain(CLI::App& parser) {
   CLI::App* app = parser.add_subcommand("train", "Train a model bundle on measured runs");
   AddTrainOptions(*app, options->data, options->pairs.gpus_files, options->without, options->train);
   AddPairOptions(*app, options->pairs);
-  app->add_option(
-         "--bundle", options->pairs.bundle,
-         "Models to start from: what the rows do not measure is kept of them. With --pairs: models that predict "
-         "the jobs' demands. A file, builtin (the default), or none")
-      ->type_name("BUNDLE");
-  app->add_option("--out", options->out, "Bundle to write")->required()->type_name("FILE");
+  AddOption(*app, "--bundle", options->pairs.bundle,
+            "Models to start from: what the rows do not measure is kept of them. With --pairs: models that predict "
+            "the jobs' demands. A file, builtin (the default), or none",
+            "BUNDLE");
+  AddOption(*app, "--out", options->out, "Bundle to write", "FILE")->required();
   app->add_flag("--json", options->json, "Print JSON");
   app->footer(kFooter);
   return {app, [app, options] {

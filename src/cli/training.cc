@@ -14,6 +14,7 @@
 #include "base/status.h"
 #include "base/text.h"
 #include "cli/inputs.h"
+#include "cli/options.h"
 #include "cli/print.h"
 #include "features/feature_row.h"
 #include "graph/from_config.h"
@@ -180,13 +181,11 @@ absl::StatusOr<PairJob> MakeJob(const TableJob& from, std::span<const Device> de
 }  // namespace
 
 void AddPairOptions(CLI::App& app, PairInputs& inputs) {
-  app.add_option("--pairs", inputs.pairs, "Measured pairs (CSV, or Gavel's JSON) in place of --data; may be repeated")
-      ->allow_extra_args(false)
-      ->type_name("FILE");
-  app.add_option("--jobs", inputs.jobs, "Graphs and runs of the jobs that --pairs names (CSV)")->type_name("FILE");
-  app.add_option("--demands", inputs.demands,
-                 "What was measured of these jobs alone (CSV), in place of what their graphs predict")
-      ->type_name("FILE");
+  AddRepeated(app, "--pairs", inputs.pairs, "Measured pairs (CSV, or Gavel's JSON) in place of --data; may be repeated",
+              "FILE");
+  AddOption(app, "--jobs", inputs.jobs, "Graphs and runs of the jobs that --pairs names (CSV)", "FILE");
+  AddOption(app, "--demands", inputs.demands,
+            "What was measured of these jobs alone (CSV), in place of what their graphs predict", "FILE");
 }
 
 absl::Status CheckDataOrPairs(const CLI::App& app, std::span<const char* const> only_data,
@@ -282,20 +281,14 @@ absl::StatusOr<std::shared_ptr<const InterferenceModel>> LoadModel(const Interfe
 }  // namespace
 
 void AddInterferenceOptions(CLI::App& app, InterferenceChoice& choice) {
-  app.add_option("--interference", choice.name, Listed(InterferenceModelNames()))
-      ->capture_default_str()
-      ->type_name("NAME");
-  app.add_option("--interference-bundle", choice.bundle,
-                 "Trained by horus train --pairs: its models in place of the built-in ones")
-      ->type_name("FILE");
+  AddOption(app, "--interference", choice.name, Listed(InterferenceModelNames()), "NAME")->capture_default_str();
+  AddOption(app, "--interference-bundle", choice.bundle,
+            "Trained by horus train --pairs: its models in place of the built-in ones", "FILE");
   auto* pairs =
-      app.add_option("--pairs", choice.pairs,
-                     "Measured pairs (CSV, or Gavel's JSON): they answer where they measured; may be repeated")
-          ->allow_extra_args(false)
-          ->type_name("FILE");
-  app.add_option("--pair-jobs", choice.pair_jobs, "Graphs and runs of the jobs that --pairs names (CSV)")
-      ->needs(pairs)
-      ->type_name("FILE");
+      AddRepeated(app, "--pairs", choice.pairs,
+                  "Measured pairs (CSV, or Gavel's JSON): they answer where they measured; may be repeated", "FILE");
+  AddOption(app, "--pair-jobs", choice.pair_jobs, "Graphs and runs of the jobs that --pairs names (CSV)", "FILE")
+      ->needs(pairs);
 }
 
 absl::Status CheckChoice(const InterferenceChoice& choice) {

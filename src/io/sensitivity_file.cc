@@ -6,7 +6,6 @@
 #include <set>
 #include <vector>
 
-#include "absl/strings/str_format.h"
 #include "base/file.h"
 #include "base/format.h"
 #include "base/text.h"

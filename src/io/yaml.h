@@ -185,11 +185,18 @@ class YamlMap {
   [[nodiscard]] absl::Status ReadNumber(std::string_view key, double min, double max, Real& out) const {
     return Read(key, out, [&](const YamlValue& value) { return value.Number(min, max); });
   }
-  [[nodiscard]] absl::Status ReadScaled(std::string_view key, const Scale& scale, int64_t& out) const {
+  template <typename Int>
+  [[nodiscard]] absl::Status ReadScaled(std::string_view key, const Scale& scale, Int& out) const {
     return Read(key, out, [&](const YamlValue& value) { return value.Scaled(scale); });
   }
   [[nodiscard]] absl::Status ReadBool(std::string_view key, bool& out) const {
     return Read(key, out, [&](const YamlValue& value) { return value.Bool(); });
+  }
+  // The enumerator that is at the text's position in `choices`.
+  template <typename Enum>
+  [[nodiscard]] absl::Status ReadChoice(std::string_view key, std::span<const std::string_view> choices,
+                                        Enum& out) const {
+    return Read(key, out, [&](const YamlValue& value) { return value.Choice(choices); });
   }
   // One of `values` by the name that `name_of` gives it.
   template <typename Enum, size_t kCount, typename NameOf>

@@ -93,7 +93,7 @@ def add_first_sizes(found, path):
     last = dict(one.name.split(".") for one in found if one.kind == "field")
     lacking = check_abi.without_first_size(list(last), text)
     rows = "".join(f"HORUS_FIRST_RELEASE({struct}, {last[struct]});\n" for struct in lacking)
-    end = "\n#undef HORUS_FIRST_RELEASE"
+    end = "\n}  // namespace horus::capi"
     path.write_text(text.replace(end, rows + end), encoding="utf-8")
 
 

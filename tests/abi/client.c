@@ -54,6 +54,7 @@ static void plan_and_apply(horus_cluster* cluster, horus_placer* placer) {
   static horus_job jobs[JOBS];
   const horus_job* pointers[JOBS];
   horus_plan* plan = NULL;
+  horus_plan_info info = HORUS_PLAN_INFO_INIT;
   size_t i;
   for (i = 0; i < JOBS; ++i) {
     demands[i] = kNone;
@@ -72,7 +73,8 @@ static void plan_and_apply(horus_cluster* cluster, horus_placer* placer) {
     pointers[i] = &jobs[i];
   }
   EXPECT_OK(horus_placer_plan(placer, cluster, JOBS, pointers, 0, NULL, NULL, NULL, &plan, &error));
-  EXPECT(horus_plan_count(plan) == JOBS);
+  EXPECT_OK(horus_plan_get_info(plan, &info, &error));
+  EXPECT(info.decisions == JOBS);
   for (i = 0; i < JOBS; ++i) {
     horus_decision decision = HORUS_DECISION_INIT;
     horus_slots slots = HORUS_SLOTS_INIT;
@@ -131,6 +133,7 @@ static void keeps_its_state(horus_cluster* cluster) {
 
 static void serves_a_queue(void) {
   const horus_queue_options options = HORUS_QUEUE_OPTIONS_INIT;
+  horus_queue_info info = HORUS_QUEUE_INFO_INIT;
   horus_queue* queue = NULL;
   uint64_t id = 0;
   size_t count = 0;
@@ -142,13 +145,14 @@ static void serves_a_queue(void) {
     job.total_us = 10 - (int64_t)id; /* the second is the shorter */
     EXPECT_OK(horus_queue_push(queue, &job, &error));
   }
-  EXPECT(horus_queue_count(queue) == 2);
   EXPECT_OK(horus_queue_pop(queue, 10, &id, &count, &error));
-  EXPECT(count == 1 && id == 2 && horus_queue_count(queue) == 1);
+  EXPECT_OK(horus_queue_get_info(queue, &info, &error));
+  EXPECT(count == 1 && id == 2 && info.jobs == 1);
   horus_queue_free(queue);
 }
 
 int main(void) {
+  horus_library_info library = HORUS_LIBRARY_INFO_INIT;
   horus_placer_options options = HORUS_PLACER_OPTIONS_INIT;
   horus_cluster* cluster;
   horus_placer* placer = NULL;
@@ -157,7 +161,9 @@ int main(void) {
     printf("told no: %s\n", error.message);
     return 3;
   }
-  EXPECT(check == HORUS_OK && horus_abi_number() == CLIENT_ABI);
+  EXPECT(check == HORUS_OK);
+  EXPECT_OK(horus_library_get_info(&library, &error));
+  EXPECT(library.abi_number == CLIENT_ABI);
   options.policy = "first-fit";
   EXPECT_OK(horus_placer_create(&options, &placer, &error));
   cluster = a_cluster();

@@ -123,11 +123,11 @@ class Guards(unittest.TestCase):
         self.assertEqual(self.told("new", "new", "new"), ["sizes lacks horus_row: scripts/abi-accept adds it"])
         with tempfile.TemporaryDirectory() as root:
             sizes = pathlib.Path(root) / "sizes"
-            sizes.write_text("HORUS_FIRST_RELEASE(horus_old, n);\n\n#undef HORUS_FIRST_RELEASE\n", encoding="utf-8")
+            sizes.write_text("HORUS_FIRST_RELEASE(horus_old, n);\n\n}  // namespace horus::capi\n", encoding="utf-8")
             for body in ("double x[4]", "double y; int32_t z"):
                 check_since.add_first_sizes(read(TEXT.replace("double x[4]", body)).values(), sizes)
                 self.assertEqual(sizes.read_text(encoding="utf-8"), "HORUS_FIRST_RELEASE(horus_old, n);\n"
-                                 "HORUS_FIRST_RELEASE(horus_row, x);\n\n#undef HORUS_FIRST_RELEASE\n")
+                                 "HORUS_FIRST_RELEASE(horus_row, x);\n\n}  // namespace horus::capi\n")
 
 
 class Since(unittest.TestCase):

@@ -58,8 +58,7 @@ void ExtendCatalogue(Harness& harness) {
   size_t found = 0;
   harness.Require(HORUS_TRY(harness, kNone, horus_catalogue_find, out, read.name, &found) == HORUS_OK && found == last,
                   "a type by its name", last, found);
-  horus_mig_profile profile = HORUS_MIG_PROFILE_INIT;
-  HORUS_TRY(harness, kNone, horus_catalogue_get_mig, out, last, size_t{0}, &profile);
+  harness.Require(read.mig_count == 0 || read.mig_profiles[0]->name != nullptr, "a MIG profile without a name");
 }
 
 void FindType(Harness& harness) {
@@ -160,8 +159,13 @@ void AskModel(Harness& harness) {
   device.value.sharing_mode = static_cast<int32_t>(harness.choices.Below(4));
   MaybeCorrupt(harness.choices, harness.options.hostile, device);
   std::array<float, 4> slowdown = {}, upper = {};
+  std::array<uint8_t, 16> measured = {};
+  Roomy<horus_slowdowns> columns{HORUS_SLOWDOWNS_INIT};
+  columns.value.slowdown = slowdown.data();
+  columns.value.slowdown_upper = upper.data();
+  columns.value.measured = measured.data();
   const horus_status status = HORUS_TRY(harness, kNone, horus_interference_slowdown, SomeModel(harness), kBuiltIn,
-                                        &device.value, count, tenants.pointers.data(), slowdown.data(), upper.data());
+                                        &device.value, count, tenants.pointers.data(), 0.0, &columns.value);
   for (size_t i = 0; i < count; ++i) {
     if (status == HORUS_OK) {
       harness.Require(slowdown[i] >= 1 && upper[i] >= slowdown[i], "slowdowns are at least 1", i);
@@ -169,9 +173,6 @@ void AskModel(Harness& harness) {
       harness.Require(slowdown[i] == 0 && upper[i] == 0, "outputs of a call that failed", i);
     }
   }
-  std::array<uint8_t, 16> measured = {};
-  HORUS_TRY(harness, kNone, horus_interference_get_measured, SomeModel(harness), kBuiltIn, &device.value, count,
-            tenants.pointers.data(), measured.data());
 }
 
 void Observe(Harness& harness) {
@@ -271,8 +272,6 @@ void Names(Harness& harness) {
   harness.Require(horus_status_name(number) != nullptr && horus_reason_name(number) != nullptr &&
                       horus_reason_text(number) != nullptr,
                   "a name for every number");
-  (void)horus_policy_name(harness.choices.HostileBits());
-  (void)horus_queue_discipline_name(harness.choices.HostileBits());
   (void)horus_feature_name(harness.choices.HostileBits());
   (void)horus_catalogue_count(nullptr);
   HORUS_TRY(harness, kNone, horus_abi_check, static_cast<uint32_t>(harness.choices.HostileBits()));
@@ -280,10 +279,22 @@ void Names(Harness& harness) {
 
 }  // namespace
 
+horus_library_info Library() {
+  horus_library_info info = HORUS_LIBRARY_INFO_INIT;
+  (void)horus_library_get_info(&info, nullptr);
+  return info;
+}
+
+horus_interference_info InfoOf(const horus_interference* model) {
+  horus_interference_info info = HORUS_INTERFERENCE_INFO_INIT;
+  (void)horus_interference_get_info(model, &info, nullptr);
+  return info;
+}
+
 void KeepModel(Harness& harness, horus_status status, horus_interference* model) {
   harness.Require((status == HORUS_OK) == (model != nullptr), "a model comes with success alone");
   if (model == nullptr) return;
-  harness.Require(horus_interference_name(model) != nullptr, "a model without a name");
+  harness.Require(InfoOf(model).name != nullptr, "a model without a name");
   constexpr size_t kMostModels = 3;
   if (harness.models.size() >= kMostModels) harness.models.erase(harness.models.begin());
   harness.models.emplace_back(model);

@@ -74,7 +74,7 @@ void FitPairs(Harness& harness) {
   const horus_status status = HORUS_TRY(harness, kNone, horus_interference_fit, kBuiltIn, &pairs.data.value,
                                         &options.value, GoOnMostly, static_cast<void*>(&harness), &out);
   KeepModel(harness, status, out);
-  if (out != nullptr) harness.Note(horus_interference_epoch(out));
+  if (out != nullptr) harness.Note(InfoOf(out).epoch);
 }
 
 void SaveModel(Harness& harness) {
@@ -87,7 +87,7 @@ void SaveModel(Harness& harness) {
                   "a bundle into enough room");
   const bool damaged = harness.choices.OneIn(2);
   if (damaged) bytes[harness.choices.Below(size)] ^= static_cast<char>(1 + harness.choices.Below(255));
-  const std::string name = horus_interference_name(model);
+  const std::string name = InfoOf(model).name;
   horus_interference* out = nullptr;
   const horus_status status = HORUS_TRY(harness, kNone, horus_interference_from_bytes, kBuiltIn, bytes.data(),
                                         bytes.size(), name.c_str(), &out);

@@ -162,9 +162,9 @@ horus_plan_info InfoOf(Harness& harness, const horus_plan* plan) {
 void Keep(Harness& harness, horus_plan* plan, bool what_if) {
   Planned planned{
       .plan = PlanHandle(plan), .places = {}, .moves = {}, .generation = harness.generation, .what_if = what_if};
-  const size_t moves = InfoOf(harness, plan).moves, decisions = horus_plan_count(plan);
-  for (size_t i = 0; i < moves; ++i) ReadMove(harness, planned, i);
-  for (size_t i = 0; i < decisions; ++i) ReadDecision(harness, planned, i);
+  const horus_plan_info info = InfoOf(harness, plan);
+  for (size_t i = 0; i < info.moves; ++i) ReadMove(harness, planned, i);
+  for (size_t i = 0; i < info.decisions; ++i) ReadDecision(harness, planned, i);
   harness.Require(horus_plan_bytes_held(plan) > 0, "a plan holds memory");
   if (harness.plans.size() >= kMostPlans) harness.plans.erase(harness.plans.begin());
   harness.plans.push_back(std::move(planned));
@@ -241,8 +241,8 @@ void Plan(Harness& harness) {
                                         subset.empty() ? nullptr : subset.data(), progress, &harness, &plan);
   harness.Require((status == HORUS_OK) == (plan != nullptr), "a plan comes with success alone");
   if (plan == nullptr) return;
-  harness.Require(horus_plan_count(plan) == jobs.pointers.size(), "a decision a job", jobs.pointers.size(),
-                  horus_plan_count(plan));
+  const size_t decisions = InfoOf(harness, plan).decisions;
+  harness.Require(decisions == jobs.pointers.size(), "a decision a job", jobs.pointers.size(), decisions);
   Keep(harness, plan, false);
 }
 
@@ -284,7 +284,7 @@ void Verdicts(Harness& harness) {
 // Indices and NULLs that no plan has.
 void LookWronglyAtPlan(Harness& harness) {
   const horus_plan* plan = harness.plans.empty() ? nullptr : harness.plans.back().plan.get();
-  const size_t beyond = horus_plan_count(plan) + harness.choices.Below(3);
+  const size_t beyond = (plan == nullptr ? 0 : InfoOf(harness, plan).decisions) + harness.choices.Below(3);
   horus_decision decision = HORUS_DECISION_INIT;
   harness.Require(HORUS_TRY(harness, kNone, horus_plan_get, plan, beyond, &decision) != HORUS_OK,
                   "a decision too many");

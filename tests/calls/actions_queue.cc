@@ -19,6 +19,12 @@ int64_t SomeTime(Harness& harness) {
   return static_cast<int64_t>(harness.choices.Below(65'536)) * kSecondUs;
 }
 
+horus_queue_info InfoOf(Harness& harness, const horus_queue* queue) {
+  horus_queue_info info = HORUS_QUEUE_INFO_INIT;
+  harness.Require(HORUS_TRY(harness, kNone, horus_queue_get_info, queue, &info) == HORUS_OK, "what a queue has");
+  return info;
+}
+
 void NewQueue(Harness& harness) {
   constexpr size_t kDisciplines = 10;
   const std::array<int64_t, 2> thresholds = {kSecondUs, 100 * kSecondUs};
@@ -33,14 +39,15 @@ void NewQueue(Harness& harness) {
   }
   MaybeCorrupt(harness.choices, harness.options.hostile, options);
   const char* name = harness.choices.OneIn(16) ? HostileText(harness.choices)
-                                               : horus_queue_discipline_name(harness.choices.Below(kDisciplines));
+                                               : Library().disciplines[harness.choices.Below(kDisciplines)];
   horus_queue* out = nullptr;
   const horus_status status = HORUS_TRY(harness, kNone, horus_queue_create, name, &options.value, &out);
   harness.Require((status == HORUS_OK) == (out != nullptr), "a queue comes with success alone");
   if (out == nullptr) return;
   harness.queue.reset(out);
   harness.queued.clear();
-  harness.Require(horus_queue_look_ahead(out) >= 1 && horus_queue_bytes_held(out) > 0, "a queue that looks at nothing");
+  harness.Require(InfoOf(harness, out).look_ahead >= 1 && horus_queue_bytes_held(out) > 0,
+                  "a queue that looks at nothing");
 }
 
 void Push(Harness& harness) {
@@ -137,8 +144,8 @@ void SetCapacity(Harness& harness) {
 // As many leave as come.
 void Shuffle(Harness& harness) {
   harness.queued.size() < kMostQueued ? Push(harness) : Pop(harness);
-  harness.Require(horus_queue_count(harness.queue.get()) == harness.queued.size(), "jobs in the queue",
-                  harness.queued.size(), horus_queue_count(harness.queue.get()));
+  const size_t jobs = harness.queue == nullptr ? 0 : InfoOf(harness, harness.queue.get()).jobs;
+  harness.Require(jobs == harness.queued.size(), "jobs in the queue", harness.queued.size(), jobs);
 }
 
 }  // namespace

@@ -199,7 +199,7 @@ ClusterHandle EmptyCluster(Harness& harness) {
 void MakeSimOptions(Harness& harness, Roomy<horus_sim_options>& out) {
   constexpr size_t kDisciplines = 10;
   horus_sim_options& options = out.value;
-  options.discipline = horus_queue_discipline_name(harness.choices.Below(kDisciplines + 1));
+  options.discipline = Library().disciplines[harness.choices.Below(kDisciplines + 1)];
   options.horizon_us = static_cast<int64_t>(1 + harness.choices.Below(64)) * kMinuteUs;
   options.round_us = harness.choices.OneIn(4) ? kMinuteUs : 0;
   options.preempt = harness.choices.OneIn(4) ? 1 : 0;

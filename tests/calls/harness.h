@@ -208,6 +208,8 @@ std::vector<Action> MetricsActions();
 // What a call answered becomes one of the few models that are kept; one of them, or NULL.
 void KeepModel(Harness& harness, horus_status status, horus_interference* model);
 const horus_interference* SomeModel(Harness& harness);
+[[nodiscard]] horus_interference_info InfoOf(const horus_interference* model);
+[[nodiscard]] horus_library_info Library();
 
 // The capacity of a node and of its devices, and who is there, against the mirror.
 void CheckNode(Harness& harness, uint64_t node);

@@ -15,10 +15,12 @@ static void StatusesHaveNames(void) {
 }
 
 static void VersionsAgreeWithTheHeader(void) {
+  horus_library_info info = HORUS_LIBRARY_INFO_INIT;
   char text[32];
   snprintf(text, sizeof text, "%d.%d.%d", HORUS_VERSION_MAJOR, HORUS_VERSION_MINOR, HORUS_VERSION_PATCH);
-  CHECK(strcmp(horus_version_text(), text) == 0);
-  CHECK(horus_abi_number() == HORUS_ABI_NUMBER);
+  CHECK_OK(horus_library_get_info(&info, &error));
+  CHECK(strcmp(info.version, text) == 0 && info.abi_number == HORUS_ABI_NUMBER);
+  CHECK_STATUS(HORUS_ERR_INVALID_ARGUMENT, horus_library_get_info(NULL, &error));
   CHECK_OK(horus_abi_check(HORUS_ABI_NUMBER, &error));
   CHECK_STATUS(HORUS_ERR_VERSION, horus_abi_check(HORUS_ABI_NUMBER + 1, &error));
   CHECK_STATUS(HORUS_ERR_VERSION, horus_abi_check(HORUS_ABI_NUMBER + 0x10000u, &error));

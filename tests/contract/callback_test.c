@@ -72,7 +72,7 @@ static void CallbacksMeetBusyHandles(void) {
   {
     horus_plan* made = NULL;
     CHECK_OK(horus_placer_plan(self.placer, self.cluster, 1, self.jobs, 0, NULL, on_progress, &self, &made, &error));
-    CHECK(horus_plan_count(made) == 1 && self.calls > 0);
+    CHECK(decisions_of(made) == 1 && self.calls > 0);
     horus_plan_free(made);
     made = NULL;
     self.last_done = 0;
@@ -365,7 +365,7 @@ static void NamesOfTheLaboratoryAreToldWhereTheyAre(void) {
     CHECK_MESSAGE(HORUS_ERR_NOT_FOUND, "libhorus_lab", horus_interference_create(models[i], &model, &error));
   }
   CHECK(placer == NULL && model == NULL);
-  CHECK(horus_policy_name(2) != NULL && horus_policy_name(3) == NULL);
+  CHECK(library_info().policies[2] != NULL && library_info().policies[3] == NULL);
 }
 #endif
 

@@ -114,6 +114,24 @@ static inline horus_plan_info info_of(const horus_plan* plan) {
   return info;
 }
 
+static inline size_t decisions_of(const horus_plan* plan) { return (size_t)info_of(plan).decisions; }
+
+static inline horus_library_info library_info(void) {
+  horus_library_info info = HORUS_LIBRARY_INFO_INIT;
+  CHECK_OK(horus_library_get_info(&info, &error));
+  return info;
+}
+
+/* Expected and upper slowdowns, the latter with the model's own probability; NULL = not wanted. */
+static inline horus_status slowdowns_of(const horus_interference* model, const horus_catalogue* catalogue,
+                                        const horus_device* device, size_t count, const horus_demand* const* demands,
+                                        float* slowdown, float* upper, horus_error* out) {
+  horus_slowdowns columns = HORUS_SLOWDOWNS_INIT;
+  columns.slowdown = slowdown;
+  columns.slowdown_upper = upper;
+  return horus_interference_slowdown(model, catalogue, device, count, demands, 0, &columns, out);
+}
+
 static inline uint64_t state_hash(const horus_cluster* cluster) {
   horus_cluster_info info = HORUS_CLUSTER_INFO_INIT;
   CHECK_OK(horus_cluster_get_info(cluster, &info, &error));

@@ -31,15 +31,14 @@ static void of_interference(answers* to, horus_interference* model) {
     give_job(&jobs[i], i + 1, (float)(23 + 17 * i), 3000);
     demands[i] = &jobs[i].demand;
   }
-  CHECK_OK(horus_interference_slowdown(model, NULL, device_of(FIXTURE_GPU, 0), 3, demands, slowdown, upper, &error));
+  CHECK_OK(slowdowns_of(model, NULL, device_of(FIXTURE_GPU, 0), 3, demands, slowdown, upper, &error));
   for (i = 0; i < 3; ++i) {
     keep(to, slowdown[i]);
     keep(to, upper[i]);
   }
   jobs[1].demand.gpu_util_pct = NAN;
-  CHECK_MESSAGE(
-      HORUS_ERR_INVALID_ARGUMENT, "gpu_util_pct",
-      horus_interference_slowdown(model, NULL, device_of(FIXTURE_GPU, 0), 3, demands, slowdown, upper, &error));
+  CHECK_MESSAGE(HORUS_ERR_INVALID_ARGUMENT, "gpu_util_pct",
+                slowdowns_of(model, NULL, device_of(FIXTURE_GPU, 0), 3, demands, slowdown, upper, &error));
 }
 
 static void of_plans(answers* to, horus_cluster* cluster) {

@@ -87,7 +87,7 @@ static void ConfigsGiveGraphs(void) {
   CHECK(2 * part.parameters == whole.parameters + 65 * 4096 && 3 * part.weights_bytes < whole.weights_bytes);
   horus_graph_free(alone);
   horus_graph_free(shared);
-  while (horus_known_model_name(count) != NULL) ++count;
+  while (library_info().models[count] != NULL) ++count;
   CHECK(count >= 30);
   CHECK_MESSAGE(HORUS_ERR_UNSUPPORTED, "model_type",
                 horus_graph_from_config(kUnknown, strlen(kUnknown), NULL, &none, &error));

@@ -46,15 +46,13 @@ static void BuiltInModelSlowsOvercommittedDevices(void) {
   float slowdown[2] = {0, 0}, upper[2] = {0, 0};
   CHECK_OK(horus_interference_create("utilisation", &model, &error));
   demands_of(90, &first, &second, demands);
-  CHECK_OK(horus_interference_slowdown(model, NULL, device_of(FIXTURE_GPU, HORUS_SHARING_TIME_SLICE), 2, demands,
-                                       slowdown, upper, &error));
+  CHECK_OK(
+      slowdowns_of(model, NULL, device_of(FIXTURE_GPU, HORUS_SHARING_TIME_SLICE), 2, demands, slowdown, upper, &error));
   CHECK(slowdown[0] > 1 && slowdown[1] > 1 && upper[0] >= slowdown[0] && upper[1] >= slowdown[1]);
   demands_of(20, &first, &second, demands);
-  CHECK_OK(horus_interference_slowdown(model, NULL, device_of(FIXTURE_GPU, HORUS_SHARING_MPS), 2, demands, slowdown,
-                                       NULL, &error));
+  CHECK_OK(slowdowns_of(model, NULL, device_of(FIXTURE_GPU, HORUS_SHARING_MPS), 2, demands, slowdown, NULL, &error));
   CHECK(slowdown[0] == 1 && slowdown[1] == 1);
-  CHECK_OK(
-      horus_interference_slowdown(model, NULL, device_of(FIXTURE_GPU, HORUS_SHARING_MPS), 0, NULL, NULL, NULL, &error));
+  CHECK_OK(slowdowns_of(model, NULL, device_of(FIXTURE_GPU, HORUS_SHARING_MPS), 0, NULL, NULL, NULL, &error));
   horus_interference_free(model);
 }
 
@@ -67,7 +65,7 @@ static void TenantsOfASliceSlowMore(void) {
   CHECK_OK(horus_interference_create("utilisation", &model, &error));
   demands_of(40, &first, &second, demands);
   slice.compute_share = 0.5;
-  CHECK_OK(horus_interference_slowdown(model, NULL, &slice, 2, demands, slowdown, NULL, &error));
+  CHECK_OK(slowdowns_of(model, NULL, &slice, 2, demands, slowdown, NULL, &error));
   CHECK(fabs(slowdown[0] - 1.6) < 1e-6 && fabs(slowdown[1] - 1.6) < 1e-6);
   horus_interference_free(model);
 }
@@ -82,48 +80,42 @@ static void BadArgumentsLeaveOutputsAlone(void) {
   CHECK_MESSAGE(HORUS_ERR_NOT_FOUND, "utilisation", horus_interference_create("oracle", &none, &error));
   CHECK_STATUS(HORUS_ERR_INVALID_ARGUMENT, horus_interference_create("utilisation", NULL, &error));
   CHECK_OK(horus_interference_create(NULL, &model, &error));
+  CHECK_STATUS(HORUS_ERR_INVALID_ARGUMENT, slowdowns_of(NULL, NULL, device_of(FIXTURE_GPU, HORUS_SHARING_MPS), 2,
+                                                        demands, slowdown, upper, &error));
   CHECK_STATUS(HORUS_ERR_INVALID_ARGUMENT,
-               horus_interference_slowdown(NULL, NULL, device_of(FIXTURE_GPU, HORUS_SHARING_MPS), 2, demands, slowdown,
-                                           upper, &error));
-  CHECK_STATUS(HORUS_ERR_INVALID_ARGUMENT, horus_interference_slowdown(model, NULL, device_of(NULL, HORUS_SHARING_MPS),
-                                                                       2, demands, slowdown, upper, &error));
+               slowdowns_of(model, NULL, device_of(NULL, HORUS_SHARING_MPS), 2, demands, slowdown, upper, &error));
   CHECK_STATUS(HORUS_ERR_INVALID_ARGUMENT,
-               horus_interference_slowdown(model, NULL, device_of(FIXTURE_GPU, HORUS_SHARING_MPS), 2, NULL, slowdown,
-                                           upper, &error));
+               slowdowns_of(model, NULL, device_of(FIXTURE_GPU, HORUS_SHARING_MPS), 2, NULL, slowdown, upper, &error));
+  CHECK_STATUS(
+      HORUS_ERR_INVALID_ARGUMENT,
+      horus_interference_slowdown(model, NULL, device_of(FIXTURE_GPU, HORUS_SHARING_MPS), 2, demands, 0, NULL, &error));
+  CHECK_STATUS(HORUS_ERR_NOT_FOUND,
+               slowdowns_of(model, NULL, device_of("abacus", HORUS_SHARING_MPS), 2, demands, slowdown, upper, &error));
   CHECK_STATUS(HORUS_ERR_INVALID_ARGUMENT,
-               horus_interference_slowdown(model, NULL, device_of(FIXTURE_GPU, HORUS_SHARING_MPS), 2, demands, NULL,
-                                           upper, &error));
-  CHECK_STATUS(HORUS_ERR_NOT_FOUND, horus_interference_slowdown(model, NULL, device_of("abacus", HORUS_SHARING_MPS), 2,
-                                                                demands, slowdown, upper, &error));
-  CHECK_STATUS(HORUS_ERR_INVALID_ARGUMENT, horus_interference_slowdown(model, NULL, device_of(FIXTURE_GPU, -1), 2,
-                                                                       demands, slowdown, upper, &error));
-  CHECK_STATUS(HORUS_ERR_INVALID_ARGUMENT,
-               horus_interference_slowdown(model, NULL, NULL, 2, demands, slowdown, upper, &error));
+               slowdowns_of(model, NULL, device_of(FIXTURE_GPU, -1), 2, demands, slowdown, upper, &error));
+  CHECK_STATUS(HORUS_ERR_INVALID_ARGUMENT, slowdowns_of(model, NULL, NULL, 2, demands, slowdown, upper, &error));
   {
     horus_device device = *device_of(FIXTURE_GPU, HORUS_SHARING_MIG);
     device.compute_share = 1.5;
     CHECK_MESSAGE(HORUS_ERR_INVALID_ARGUMENT, "compute_share",
-                  horus_interference_slowdown(model, NULL, &device, 2, demands, slowdown, upper, &error));
+                  slowdowns_of(model, NULL, &device, 2, demands, slowdown, upper, &error));
   }
-  CHECK_STATUS(HORUS_ERR_INVALID_ARGUMENT, horus_interference_slowdown(model, NULL, device_of(FIXTURE_GPU, 5), 2,
-                                                                       demands, slowdown, upper, &error));
   CHECK_STATUS(HORUS_ERR_INVALID_ARGUMENT,
-               horus_interference_slowdown(model, NULL, device_of(FIXTURE_GPU, HORUS_SHARING_MPS), (size_t)-1, demands,
-                                           slowdown, upper, &error));
+               slowdowns_of(model, NULL, device_of(FIXTURE_GPU, 5), 2, demands, slowdown, upper, &error));
+  CHECK_STATUS(HORUS_ERR_INVALID_ARGUMENT, slowdowns_of(model, NULL, device_of(FIXTURE_GPU, HORUS_SHARING_MPS),
+                                                        (size_t)-1, demands, slowdown, upper, &error));
   second.gpu_util_pct = NAN;
-  CHECK_MESSAGE(HORUS_ERR_INVALID_ARGUMENT, "demands[1]",
-                horus_interference_slowdown(model, NULL, device_of(FIXTURE_GPU, HORUS_SHARING_MPS), 2, demands,
-                                            slowdown, upper, &error));
+  CHECK_MESSAGE(
+      HORUS_ERR_INVALID_ARGUMENT, "demands[1]",
+      slowdowns_of(model, NULL, device_of(FIXTURE_GPU, HORUS_SHARING_MPS), 2, demands, slowdown, upper, &error));
   second.gpu_util_pct = 50;
   second.gpu_util_pct_upper = 40; /* below the estimate */
-  CHECK_STATUS(HORUS_ERR_INVALID_ARGUMENT,
-               horus_interference_slowdown(model, NULL, device_of(FIXTURE_GPU, HORUS_SHARING_MPS), 2, demands, slowdown,
-                                           upper, &error));
+  CHECK_STATUS(HORUS_ERR_INVALID_ARGUMENT, slowdowns_of(model, NULL, device_of(FIXTURE_GPU, HORUS_SHARING_MPS), 2,
+                                                        demands, slowdown, upper, &error));
   second.gpu_util_pct_upper = 0;
   second.flags = 0x80000000u;
-  CHECK_STATUS(HORUS_ERR_INVALID_ARGUMENT,
-               horus_interference_slowdown(model, NULL, device_of(FIXTURE_GPU, HORUS_SHARING_MPS), 2, demands, slowdown,
-                                           upper, &error));
+  CHECK_STATUS(HORUS_ERR_INVALID_ARGUMENT, slowdowns_of(model, NULL, device_of(FIXTURE_GPU, HORUS_SHARING_MPS), 2,
+                                                        demands, slowdown, upper, &error));
   CHECK(slowdown[0] == 7 && slowdown[1] == 7 && upper[0] == 7 && upper[1] == 7 && none == NULL);
   horus_interference_free(model);
   horus_interference_free(NULL);
@@ -136,8 +128,7 @@ static horus_status ask(script* user, float* slowdown, float* upper, horus_error
   horus_status status;
   demands_of(50, &first, &second, demands);
   CHECK(horus_interference_from_callback(NULL, scripted, user, 1, 0, &model, NULL) == HORUS_OK);
-  status = horus_interference_slowdown(model, NULL, device_of("V100-PCIe", HORUS_SHARING_MPS), 2, demands, slowdown,
-                                       upper, error);
+  status = slowdowns_of(model, NULL, device_of("V100-PCIe", HORUS_SHARING_MPS), 2, demands, slowdown, upper, error);
   horus_interference_free(model);
   return status;
 }
@@ -174,15 +165,18 @@ static void SlowdownsAreAskedForWithAProbability(void) {
   horus_interference* model = NULL;
   horus_demand first, second;
   const horus_demand* demands[2];
+  horus_slowdowns columns = HORUS_SLOWDOWNS_INIT;
   float slowdown[2], upper[2], at[2];
   uint8_t calibrated[2] = {7, 7};
   demands_of(50, &first, &second, demands);
   CHECK_OK(horus_interference_create("horus", &model, &error));
-#define AT(p)                                                                                                   \
-  horus_interference_quantile(model, NULL, device_of(FIXTURE_GPU, HORUS_SHARING_TIME_SLICE), 2, demands, p, at, \
-                              calibrated, &error)
-  CHECK_OK(horus_interference_slowdown(model, NULL, device_of(FIXTURE_GPU, HORUS_SHARING_TIME_SLICE), 2, demands,
-                                       slowdown, upper, &error));
+  columns.slowdown_upper = at;
+  columns.calibrated = calibrated;
+#define AT(p)                                                                                                         \
+  horus_interference_slowdown(model, NULL, device_of(FIXTURE_GPU, HORUS_SHARING_TIME_SLICE), 2, demands, p, &columns, \
+                              &error)
+  CHECK_OK(
+      slowdowns_of(model, NULL, device_of(FIXTURE_GPU, HORUS_SHARING_TIME_SLICE), 2, demands, slowdown, upper, &error));
   CHECK_OK(AT(0.5));
   CHECK(fabsf(at[0] - slowdown[0]) < 1e-5f && fabsf(at[1] - slowdown[1]) < 1e-5f);
   CHECK_OK(AT(0.9));
@@ -207,14 +201,16 @@ static void CallbackModelsKnowOneProbability(void) {
   horus_demand first, second;
   const horus_demand* demands[2];
   const horus_job* jobs[1];
+  horus_slowdowns columns = HORUS_SLOWDOWNS_INIT;
   float at[2];
   given_job given;
   demands_of(50, &first, &second, demands);
   CHECK_MESSAGE(HORUS_ERR_INVALID_ARGUMENT, "upper_probability",
                 horus_interference_from_callback(NULL, scripted, &user, 1, 2, &model, &error));
   CHECK_OK(horus_interference_from_callback(NULL, scripted, &user, 1, 0.95, &model, &error));
+  columns.slowdown_upper = at;
 #define ASK(p) \
-  horus_interference_quantile(model, NULL, device_of(FIXTURE_GPU, HORUS_SHARING_MPS), 2, demands, p, at, NULL, &error)
+  horus_interference_slowdown(model, NULL, device_of(FIXTURE_GPU, HORUS_SHARING_MPS), 2, demands, p, &columns, &error)
   CHECK_OK(ASK(0.95));
   CHECK(at[0] == 2.0f);
   CHECK_MESSAGE(HORUS_ERR_UNSUPPORTED, "0.95", ASK(0.9));
@@ -254,12 +250,11 @@ static void CallbackModelsKeepToTheirCatalogue(void) {
   CHECK_STATUS(HORUS_ERR_INVALID_ARGUMENT, horus_interference_from_callback(base, scripted, NULL, 1, 0, NULL, &error));
   CHECK_OK(horus_interference_from_callback(base, scripted, &user, 1, 0, &model, &error));
   demands_of(50, &first, &second, demands);
-  CHECK_MESSAGE(HORUS_ERR_INVALID_ARGUMENT, "catalogue",
-                horus_interference_slowdown(model, extended, device_of(FIXTURE_GPU, HORUS_SHARING_MPS), 2, demands,
-                                            slowdown, NULL, &error));
+  CHECK_MESSAGE(
+      HORUS_ERR_INVALID_ARGUMENT, "catalogue",
+      slowdowns_of(model, extended, device_of(FIXTURE_GPU, HORUS_SHARING_MPS), 2, demands, slowdown, NULL, &error));
   horus_catalogue_free(base);
-  CHECK_OK(horus_interference_slowdown(model, NULL, device_of(FIXTURE_GPU, HORUS_SHARING_MPS), 2, demands, slowdown,
-                                       NULL, &error));
+  CHECK_OK(slowdowns_of(model, NULL, device_of(FIXTURE_GPU, HORUS_SHARING_MPS), 2, demands, slowdown, NULL, &error));
   horus_interference_free(model);
   horus_catalogue_free(extended);
 }

@@ -181,7 +181,7 @@ static float LostBeside(const horus_demand* victim, const horus_demand* other) {
   two[0] = victim;
   two[1] = other;
   CHECK_OK(horus_interference_create(NULL, &model, &error));
-  CHECK_OK(horus_interference_slowdown(model, NULL, device_of(V100[0], 0), 2, two, slowdown, upper, &error));
+  CHECK_OK(slowdowns_of(model, NULL, device_of(V100[0], 0), 2, two, slowdown, upper, &error));
   horus_interference_free(model);
   return slowdown[0] - 1;
 }

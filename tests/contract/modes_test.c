@@ -24,7 +24,7 @@ static void ABatchIsPlannedTogetherAndApplies(void) {
   }
   options.max_rounds = 4;
   CHECK_OK(horus_placer_plan_batch(placer, cluster, 4, jobs, 0, NULL, &options, NULL, NULL, &plan, &error));
-  CHECK(state_hash(cluster) == hash && horus_plan_count(plan) == 4 && info_of(plan).moves == 0);
+  CHECK(state_hash(cluster) == hash && decisions_of(plan) == 4 && info_of(plan).moves == 0);
   CHECK(info_of(plan).work_after >= info_of(plan).work_before && info_of(plan).work_after > 2);
   for (i = 0; i < 4; ++i) CHECK(decision_of(plan, i).job_id == i + 1);
   CHECK_OK(horus_cluster_apply(cluster, plan, &error));
@@ -69,7 +69,7 @@ static void AnEvacuationEmptiesNodes(void) {
     adopt(cluster, &given, 1, 0);
   }
   CHECK_OK(horus_placer_evacuate(placer, cluster, 1, left, NULL, NULL, &plan, &error));
-  CHECK(horus_plan_count(plan) == 2 && info_of(plan).moves == 2);
+  CHECK(decisions_of(plan) == 2 && info_of(plan).moves == 2);
   CHECK_OK(horus_plan_get_move(plan, 0, &move, &error));
   CHECK(move.kind == HORUS_MOVE_MIGRATE);
   CHECK_OK(horus_cluster_apply(cluster, plan, &error));
@@ -178,7 +178,7 @@ static void ARebalanceMovesWhatGains(void) {
   options.job_count = 1;
   options.job_ids = only;
   CHECK_OK(horus_placer_rebalance(placer, cluster, &options, &plan, &error));
-  CHECK(info_of(plan).moves == 1 && horus_plan_count(plan) == 1);
+  CHECK(info_of(plan).moves == 1 && decisions_of(plan) == 1);
   CHECK_OK(horus_plan_get_move(plan, 0, &move, &error));
   CHECK(move.kind == HORUS_MOVE_MIGRATE && move.job_id == 2 && move.from_slots == 1 && move.to_slots == 1);
   CHECK(fabs(move.cost - 0.01) < 1e-9 && move.gain > 0.5);
@@ -299,8 +299,7 @@ static void APreemptionNamesItsVictims(void) {
   horus_preemption preemption = HORUS_PREEMPTION_INIT;
   horus_slots slots = HORUS_SLOTS_INIT;
   horus_move move = HORUS_MOVE_INIT;
-  uint64_t victims[2] = {0, 0}, node = 0;
-  double losses[2] = {0, 0};
+  uint64_t node = 0;
   uint32_t device = 9;
   size_t count = 0;
   given_job given;
@@ -316,12 +315,9 @@ static void APreemptionNamesItsVictims(void) {
   CHECK(decision_of(plan, 0).verdict == HORUS_VERDICT_PLACE);
   CHECK(info_of(plan).preemptions == 1);
   CHECK_OK(horus_plan_get_preemption(plan, 0, &preemption, &error));
-  CHECK(preemption.exact == 1 && preemption.node_id == 1 && preemption.victims == 1 && preemption.slots == 1);
+  CHECK(preemption.exact == 1 && preemption.node_id == 1 && preemption.victim_count == 1 && preemption.slots == 1);
   CHECK(fabs(preemption.loss - 1) < 1e-6);
-  CHECK_OK(horus_plan_preemption_victims(plan, 0, 2, victims, losses, &count, &error));
-  CHECK(count == 1 && victims[0] == 2 && fabs(losses[0] - 1) < 1e-6);
-  CHECK_OK(horus_plan_preemption_victims(plan, 0, 0, victims, losses, &count, &error));
-  CHECK_STATUS(HORUS_ERR_NOT_FOUND, horus_plan_preemption_victims(plan, 1, 2, victims, losses, &count, &error));
+  CHECK(preemption.victims[0] == 2 && fabs(preemption.losses[0] - 1) < 1e-6);
   slots.capacity = 1;
   slots.node_ids = &node;
   slots.devices = &device;

@@ -33,12 +33,18 @@ static horus_slowdown_observation observation_of(const horus_demand* job, const 
   return observation;
 }
 
+static horus_interference_info model_info(const horus_interference* model) {
+  horus_interference_info info = HORUS_INTERFERENCE_INFO_INIT;
+  CHECK_OK(horus_interference_get_info(model, &info, &error));
+  return info;
+}
+
 static float slowdown_of_first(const horus_interference* model, const horus_demand* a, const horus_demand* b) {
   const horus_demand* two[2];
   float slowdown[2] = {0, 0}, upper[2] = {0, 0};
   two[0] = a;
   two[1] = b;
-  CHECK_OK(horus_interference_slowdown(model, NULL, device_of(FIXTURE_GPU, 0), 2, two, slowdown, upper, &error));
+  CHECK_OK(slowdowns_of(model, NULL, device_of(FIXTURE_GPU, 0), 2, two, slowdown, upper, &error));
   CHECK(slowdown[0] >= 1 && upper[0] >= slowdown[0] && slowdown[1] >= 1 && upper[1] >= slowdown[1]);
   return slowdown[0];
 }
@@ -46,15 +52,13 @@ static float slowdown_of_first(const horus_interference* model, const horus_dema
 static void check_measured(const horus_interference* model, const horus_demand* a, const horus_demand* b,
                            int expected) {
   const horus_demand* two[2];
+  horus_slowdowns columns = HORUS_SLOWDOWNS_INIT;
   uint8_t measured[4] = {9, 9, 9, 9};
   two[0] = a;
   two[1] = b;
-  CHECK_OK(horus_interference_get_measured(model, NULL, device_of(FIXTURE_GPU, 0), 2, two, measured, &error));
+  columns.measured = measured;
+  CHECK_OK(horus_interference_slowdown(model, NULL, device_of(FIXTURE_GPU, 0), 2, two, 0, &columns, &error));
   CHECK(measured[0] == 1 && measured[3] == 1 && measured[1] == expected && measured[2] == expected);
-  CHECK_STATUS(HORUS_ERR_INVALID_ARGUMENT,
-               horus_interference_get_measured(model, NULL, device_of(FIXTURE_GPU, 0), 2, two, NULL, &error));
-  CHECK_STATUS(HORUS_ERR_NOT_FOUND,
-               horus_interference_get_measured(model, NULL, device_of("no such card", 0), 2, two, measured, &error));
 }
 
 static int32_t stop(void* user, double done) {
@@ -65,23 +69,26 @@ static int32_t stop(void* user, double done) {
 
 static void EveryModelSaysWhoItIs(void) {
   static const char* const names[] = {"horus", "boosted", "iasp", "iapp", "utilisation"};
+  horus_interference_info info = HORUS_INTERFERENCE_INFO_INIT;
   horus_interference* model = NULL;
   uint64_t last = 0;
   size_t i, count = 7;
   for (i = 0; i < sizeof names / sizeof *names; ++i) {
     CHECK_OK(horus_interference_create(names[i], &model, &error));
-    CHECK(strcmp(horus_interference_name(model), names[i]) == 0);
-    CHECK(horus_interference_epoch(model) != last && horus_interference_bytes_held(model) > 0);
-    last = horus_interference_epoch(model);
+    CHECK_OK(horus_interference_get_info(model, &info, &error));
+    CHECK(strcmp(info.name, names[i]) == 0);
+    CHECK(info.epoch != last && horus_interference_bytes_held(model) > 0);
+    last = info.epoch;
     CHECK_STATUS(HORUS_ERR_UNSUPPORTED, horus_interference_to_bytes(model, 0, NULL, &count, &error));
     CHECK_OK(horus_interference_get_changes(model, 0, NULL, NULL, NULL, &count, &error));
     CHECK(count == 0);
     horus_interference_free(model);
   }
   CHECK_OK(horus_interference_create(NULL, &model, &error));
-  CHECK(strcmp(horus_interference_name(model), "horus") == 0);
+  CHECK_OK(horus_interference_get_info(model, &info, &error));
+  CHECK(strcmp(info.name, "horus") == 0);
   horus_interference_free(model);
-  CHECK(horus_interference_name(NULL) == NULL && horus_interference_epoch(NULL) == 0);
+  CHECK_STATUS(HORUS_ERR_INVALID_ARGUMENT, horus_interference_get_info(NULL, &info, &error));
   CHECK(horus_interference_bytes_held(NULL) == 0);
 }
 
@@ -100,7 +107,7 @@ static void ATableAnswersWithWhatWasMeasured(void) {
   table.slowdown_a = first;
   table.slowdown_b = second;
   CHECK_OK(horus_interference_from_table(NULL, &table, fallback, &model, &error));
-  CHECK(strcmp(horus_interference_name(model), "table") == 0);
+  CHECK(strcmp(model_info(model).name, "table") == 0);
   CHECK(fabs(slowdown_of_first(model, &one, &two) - 1.75) < 1e-6);
   CHECK(fabs(slowdown_of_first(model, &two, &one) - 1.25) < 1e-6);
   CHECK(slowdown_of_first(model, &one, &three) == slowdown_of_first(fallback, &one, &three));
@@ -176,7 +183,7 @@ static void ACommitMovesAnswersTowardsWhatWasSeen(horus_observations* observatio
   CHECK(slowdown_of_first(first, &one, &two) > slowdown_of_first(model, &one, &two));
   /* The model was not trained on this GPU type: what is seen there tells of jobs that nobody saw. */
   CHECK(slowdown_of_first(first, &stranger, &stranger) > slowdown_of_first(model, &stranger, &stranger));
-  CHECK(horus_interference_epoch(first) != horus_interference_epoch(model));
+  CHECK(model_info(first).epoch != model_info(model).epoch);
   CHECK_STATUS(HORUS_ERR_BUFFER_TOO_SMALL,
                horus_interference_get_changes(first, 1, types, modes, profiles, &count, &error));
   CHECK(count == 3);
@@ -315,7 +322,7 @@ static void WhatWasSeenSurvivesASnapshot(const horus_observations* observations)
   CHECK_OK(horus_interference_commit(model, NULL, observations, NULL, NULL, &before, &error));
   CHECK_OK(horus_interference_commit(model, NULL, restored, NULL, NULL, &after, &error));
   CHECK(slowdown_of_first(before, &one, &two) == slowdown_of_first(after, &one, &two));
-  CHECK(horus_interference_epoch(before) == horus_interference_epoch(after));
+  CHECK(model_info(before).epoch == model_info(after).epoch);
   horus_interference_free(before);
   horus_interference_free(after);
   horus_interference_free(model);

@@ -15,7 +15,7 @@ static void PlanningChangesNothingAndApplyDoes(void) {
   give_job(&given, 7, 40, 4000);
   plan = plan_one(placer, cluster, &given);
   CHECK(state_hash(cluster) == hash);
-  CHECK(horus_plan_count(plan) == 1 && horus_plan_count(NULL) == 0);
+  CHECK(decisions_of(plan) == 1);
   CHECK(horus_plan_bytes_held(plan) >= sizeof decision && horus_plan_bytes_held(NULL) == 0);
   decision = decision_of(plan, 0);
   CHECK(decision.verdict == HORUS_VERDICT_PLACE && decision.job_id == 7 && decision.reason == HORUS_REASON_NONE);
@@ -168,9 +168,9 @@ static void ReasonsAndPoliciesHaveNames(void) {
   CHECK(strcmp(horus_reason_name(HORUS_REASON_GPU_MEMORY), "gpu_memory") == 0);
   CHECK(strcmp(horus_reason_name(-1), "unknown") == 0 && strcmp(horus_reason_name(1000), "unknown") == 0);
   CHECK(strlen(horus_reason_text(1000)) > 0);
-  CHECK(strcmp(horus_policy_name(0), "horus") == 0);
-  for (; horus_policy_name(index) != NULL; ++index) {
-    horus_placer* placer = placer_of(horus_policy_name(index));
+  CHECK(strcmp(library_info().policies[0], "horus") == 0);
+  for (; library_info().policies[index] != NULL; ++index) {
+    horus_placer* placer = placer_of(library_info().policies[index]);
     horus_placer_free(placer);
   }
   CHECK(index >= 5);
@@ -324,7 +324,7 @@ static void BadJobsAreRefusedByField(void) {
                horus_placer_plan(placer, cluster, (size_t)-1, jobs, 0, NULL, NULL, NULL, &plan, &error));
   CHECK(plan == NULL);
   CHECK_OK(horus_placer_plan(placer, cluster, 0, NULL, 0, NULL, NULL, NULL, &plan, &error)); /* no jobs, no decisions */
-  CHECK(horus_plan_count(plan) == 0);
+  CHECK(decisions_of(plan) == 0);
   horus_plan_free(plan);
   horus_plan_free(NULL);
   horus_placer_free(placer);

@@ -2,7 +2,7 @@
 /* Contract of horus/queue.h: names, options, jobs in and out, windows; NULL, wrong structs, outputs on failure. */
 #include <stddef.h>
 
-#include "check.h"
+#include "fixture.h"
 
 static horus_queue* queue_of(const char* discipline) {
   horus_queue_options options = HORUS_QUEUE_OPTIONS_INIT;
@@ -12,6 +12,12 @@ static horus_queue* queue_of(const char* discipline) {
   options.mem_mib = 65536;
   CHECK_OK(horus_queue_create(discipline, &options, &queue, &error));
   return queue;
+}
+
+static horus_queue_info queue_info_of(const horus_queue* queue) {
+  horus_queue_info info = HORUS_QUEUE_INFO_INIT;
+  CHECK_OK(horus_queue_get_info(queue, &info, &error));
+  return info;
 }
 
 static horus_queued_job job_of(uint64_t id, int64_t submit_us) {
@@ -40,28 +46,29 @@ static void OptionsOfHorusPlusHaveBounds(void) {
   options.recluster_share = 0.5;
   CHECK_OK(horus_queue_create("horus-plus", &options, &queue, &error));
   push(queue, 1, 0);
-  CHECK(horus_queue_count(queue) == 1);
+  CHECK(queue_info_of(queue).jobs == 1);
   horus_queue_free(queue);
 }
 
 static void EveryNamedDisciplineServesWhatItIsGiven(void) {
+  const char* const* disciplines = library_info().disciplines;
   size_t i, count = 0;
   uint64_t ids[4] = {0, 0, 0, 77}, first = 0;
-  for (i = 0; horus_queue_discipline_name(i) != NULL; ++i) {
-    horus_queue* queue = queue_of(horus_queue_discipline_name(i));
+  for (i = 0; disciplines[i] != NULL; ++i) {
+    horus_queue* queue = queue_of(disciplines[i]);
     const uint64_t empty = horus_queue_bytes_held(queue);
-    CHECK(empty > 0 && horus_queue_count(queue) == 0);
-    CHECK(horus_queue_look_ahead(queue) == (strncmp(horus_queue_discipline_name(i), "horus", 5) == 0 ? 5u : 1u));
+    CHECK(empty > 0 && queue_info_of(queue).jobs == 0);
+    CHECK(queue_info_of(queue).look_ahead == (strncmp(disciplines[i], "horus", 5) == 0 ? 5u : 1u));
     push(queue, 9, 20);
     push(queue, 4, 20);
     push(queue, 5, 10);
-    CHECK(horus_queue_count(queue) == 3 && horus_queue_bytes_held(queue) > empty);
+    CHECK(queue_info_of(queue).jobs == 3 && horus_queue_bytes_held(queue) > empty);
     CHECK_OK(horus_queue_window(queue, 30, 4, ids, &count, &error));
     CHECK(count == 3 && ids[0] == 5 && ids[1] == 4 && ids[2] == 9 && ids[3] == 77);
     CHECK_OK(horus_queue_window(queue, 30, 2, ids, &count, &error));
     CHECK(count == 2 && ids[0] == 5);
     CHECK_OK(horus_queue_window(queue, 30, 0, NULL, &count, &error));
-    CHECK(count == 3 && horus_queue_count(queue) == 3); /* capacity 0 asks for the count */
+    CHECK(count == 3 && queue_info_of(queue).jobs == 3); /* capacity 0 asks for the count */
     CHECK_OK(horus_queue_pop(queue, 30, &first, &count, &error));
     CHECK(count == 1 && first == 5);
     CHECK_OK(horus_queue_serve(queue, 9, 30, &error));
@@ -71,7 +78,7 @@ static void EveryNamedDisciplineServesWhatItIsGiven(void) {
     horus_queue_free(queue);
   }
   CHECK(i == 10);
-  CHECK(strcmp(horus_queue_discipline_name(0), "fifo") == 0);
+  CHECK(strcmp(disciplines[0], "fifo") == 0);
 }
 
 static void WhatIsLeftOutTakesItsDefault(void) {
@@ -148,6 +155,7 @@ static void WrongCallsAreRefusedAndChangeNothing(void) {
   horus_queue* queue = queue_of("fifo");
   horus_queue* other = NULL;
   horus_queue_options options = HORUS_QUEUE_OPTIONS_INIT;
+  horus_queue_info info = HORUS_QUEUE_INFO_INIT;
   horus_queued_job job = job_of(1, 0);
   uint64_t ids[1] = {77}, bytes;
   size_t count = 55;
@@ -188,7 +196,7 @@ static void WrongCallsAreRefusedAndChangeNothing(void) {
   CHECK_STATUS(HORUS_ERR_INVALID_ARGUMENT, horus_queue_set_capacity(queue, -1, 0, 0, &error));
   CHECK_STATUS(HORUS_ERR_INVALID_ARGUMENT, horus_queue_set_owner_usage(queue, 1, 0, -1, 0, &error));
   CHECK(ids[0] == 77 && count == 55);
-  CHECK(horus_queue_count(queue) == 1 && horus_queue_bytes_held(queue) == bytes);
+  CHECK(queue_info_of(queue).jobs == 1 && horus_queue_bytes_held(queue) == bytes);
 
   CHECK_STATUS(HORUS_ERR_INVALID_ARGUMENT, horus_queue_remove(NULL, 1, &error));
   CHECK_STATUS(HORUS_ERR_INVALID_ARGUMENT, horus_queue_serve(NULL, 1, 0, &error));
@@ -198,7 +206,8 @@ static void WrongCallsAreRefusedAndChangeNothing(void) {
   CHECK_STATUS(HORUS_ERR_INVALID_ARGUMENT, horus_queue_get_job(NULL, 1, &job, &error));
   CHECK_STATUS(HORUS_ERR_INVALID_ARGUMENT, horus_queue_set_capacity(NULL, 1, 1, 1, &error));
   CHECK_STATUS(HORUS_ERR_INVALID_ARGUMENT, horus_queue_set_owner_usage(NULL, 1, 1, 1, 1, &error));
-  CHECK(horus_queue_count(NULL) == 0 && horus_queue_bytes_held(NULL) == 0 && horus_queue_look_ahead(NULL) == 0);
+  CHECK_STATUS(HORUS_ERR_INVALID_ARGUMENT, horus_queue_get_info(NULL, &info, &error));
+  CHECK(horus_queue_bytes_held(NULL) == 0);
   horus_queue_free(NULL);
   horus_queue_free(queue);
 }
@@ -235,7 +244,7 @@ static void StructsOfOtherVersionsAreReadOrRefused(void) {
   options.known.struct_size = sizeof options.known;
   options.known.reserved = 1;
   CHECK_MESSAGE(HORUS_ERR_INVALID_STRUCT, "reserved", horus_queue_create("fifo", &options.known, &other, &error));
-  CHECK(other == NULL && horus_queue_count(queue) == 1);
+  CHECK(other == NULL && queue_info_of(queue).jobs == 1);
 
   memset(&job, 0xAB, sizeof job);
   job.known.struct_size = 4;

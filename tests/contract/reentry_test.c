@@ -175,7 +175,7 @@ static void WhatIsObservedMeanwhileIsNotCommitted(void) {
     CHECK_OK(horus_interference_commit(model, NULL, observations, NULL, NULL, &out, &error));
     CHECK((horus_observations_bytes_held(observations) > held) == adds);
     self.observations = NULL;
-    CHECK_OK(horus_interference_slowdown(out, NULL, device_of(FIXTURE_GPU, 0), 2, two, slowdown, NULL, &error));
+    CHECK_OK(slowdowns_of(out, NULL, device_of(FIXTURE_GPU, 0), 2, two, slowdown, NULL, &error));
     answers[adds] = slowdown[0];
     horus_interference_free(out);
     horus_interference_free(model);

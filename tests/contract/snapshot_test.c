@@ -22,7 +22,7 @@ static size_t place_all(horus_cluster* cluster, horus_placer* placer) {
     jobs[i] = &given[i].job;
   }
   CHECK_OK(horus_placer_plan(placer, cluster, JOBS, jobs, 0, NULL, NULL, NULL, &plan, &error));
-  CHECK(horus_plan_count(plan) == JOBS);
+  CHECK(decisions_of(plan) == JOBS);
   for (i = 0; i < JOBS; ++i) {
     horus_decision decision = HORUS_DECISION_INIT;
     CHECK_OK(horus_plan_get(plan, i, &decision, &error));

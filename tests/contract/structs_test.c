@@ -53,8 +53,8 @@ static horus_status take_demand(const void* given, horus_error* error) {
   horus_status status;
   demands[0] = given;
   CHECK(horus_interference_create(NULL, &model, NULL) == HORUS_OK);
-  status = horus_interference_slowdown(model, NULL, device_of(FIXTURE_GPU, HORUS_SHARING_TIME_SLICE), 1, demands,
-                                       slowdown, NULL, error);
+  status =
+      slowdowns_of(model, NULL, device_of(FIXTURE_GPU, HORUS_SHARING_TIME_SLICE), 1, demands, slowdown, NULL, error);
   horus_interference_free(model);
   return status;
 }
@@ -63,7 +63,7 @@ static horus_status take_device(const void* given, horus_error* error) {
   horus_interference* model = NULL;
   horus_status status;
   CHECK(horus_interference_create(NULL, &model, NULL) == HORUS_OK);
-  status = horus_interference_slowdown(model, NULL, given, 0, NULL, NULL, NULL, error);
+  status = slowdowns_of(model, NULL, given, 0, NULL, NULL, NULL, error);
   horus_interference_free(model);
   return status;
 }
@@ -255,14 +255,21 @@ static horus_status fill_gpu(void* out, horus_error* error) {
   horus_catalogue_free(catalogue);
   return status;
 }
-static horus_status fill_mig(void* out, horus_error* error) {
-  horus_catalogue* catalogue = NULL;
+static horus_status fill_library(void* out, horus_error* error) { return horus_library_get_info(out, error); }
+static horus_status fill_model(void* out, horus_error* error) {
+  horus_interference* model = NULL;
   horus_status status;
-  size_t index = 0;
-  CHECK(horus_catalogue_default(&catalogue, NULL) == HORUS_OK);
-  CHECK(horus_catalogue_find(catalogue, "a100-40gb", &index, NULL) == HORUS_OK);
-  status = horus_catalogue_get_mig(catalogue, index, 0, out, error);
-  horus_catalogue_free(catalogue);
+  CHECK(horus_interference_create(NULL, &model, NULL) == HORUS_OK);
+  status = horus_interference_get_info(model, out, error);
+  horus_interference_free(model);
+  return status;
+}
+static horus_status fill_queue(void* out, horus_error* error) {
+  horus_queue* queue = NULL;
+  horus_status status;
+  CHECK(horus_queue_create("fifo", NULL, &queue, NULL) == HORUS_OK);
+  status = horus_queue_get_info(queue, out, error);
+  horus_queue_free(queue);
   return status;
 }
 static horus_status fill_cluster(void* out, horus_error* error) { return horus_cluster_get_info(cluster, out, error); }
@@ -320,7 +327,9 @@ static void check_output(const output_row* row) {
 static void check_outputs(void) {
   const output_row rows[] = {
       {"horus_gpu", fill_gpu, sizeof(horus_gpu), 0},
-      {"horus_mig_profile", fill_mig, sizeof(horus_mig_profile), 0},
+      {"horus_library_info", fill_library, sizeof(horus_library_info), 0},
+      {"horus_interference_info", fill_model, sizeof(horus_interference_info), 0},
+      {"horus_queue_info", fill_queue, sizeof(horus_queue_info), 0},
       {"horus_cluster_info", fill_cluster, sizeof(horus_cluster_info), 0},
       {"horus_node_info", fill_node, sizeof(horus_node_info), 0},
       {"horus_device_info", fill_device, sizeof(horus_device_info), offsetof(horus_device_info, device_id)},

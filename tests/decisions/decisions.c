@@ -126,6 +126,12 @@ static void print_decision(const horus_plan* plan, size_t index) {
   }
 }
 
+static const char* name_of(const horus_interference* model) {
+  horus_interference_info info = HORUS_INTERFERENCE_INFO_INIT;
+  TRY(horus_interference_get_info(model, &info, &error));
+  return info.name;
+}
+
 /* Rounds of planning and applying; after each the job that came first of those that are there leaves. */
 static void print_policy(const char* policy, const horus_interference* model) {
   horus_placer_options options = HORUS_PLACER_OPTIONS_INIT;
@@ -138,11 +144,12 @@ static void print_policy(const char* policy, const horus_interference* model) {
   options.seed = 7;
   options.slowdown_bound = 2;
   TRY(horus_placer_create(&options, &placer, &error));
-  printf("policy %s, interference %s\n", policy, model == NULL ? "default" : horus_interference_name(model));
+  printf("policy %s, interference %s\n", policy, model == NULL ? "default" : name_of(model));
   for (round = 0; round < JOBS / ROUND; ++round) {
     drawn_job drawn[ROUND];
     const horus_job* jobs[ROUND];
     horus_plan* plan = NULL;
+    horus_plan_info info = HORUS_PLAN_INFO_INIT;
     horus_error refused = HORUS_ERROR_INIT;
     for (i = 0; i < ROUND; ++i) {
       draw_job(&random, round * ROUND + i + 1, &drawn[i]);
@@ -152,7 +159,8 @@ static void print_policy(const char* policy, const horus_interference* model) {
       printf("  %s\n", horus_status_name(refused.status));
       continue;
     }
-    for (i = 0; i < horus_plan_count(plan); ++i) print_decision(plan, i);
+    TRY(horus_plan_get_info(plan, &info, &error));
+    for (i = 0; i < info.decisions; ++i) print_decision(plan, i);
     TRY(horus_cluster_apply(cluster, plan, &error));
     horus_plan_free(plan);
     for (i = 1; i <= (round + 1) * ROUND && horus_cluster_release(cluster, i, NULL) != HORUS_OK; ++i) {
@@ -165,11 +173,12 @@ static void print_policy(const char* policy, const horus_interference* model) {
 static void print_model(const horus_interference* model) {
   uint64_t random = 2;
   int row;
-  printf("interference %s\n", horus_interference_name(model));
+  printf("interference %s\n", name_of(model));
   for (row = 0; row < 24; ++row) {
     horus_demand demands[3][TYPES];
     const horus_demand *pointers[TYPES], *tenants[3];
     float slowdown[3], upper[3];
+    horus_slowdowns columns = HORUS_SLOWDOWNS_INIT;
     horus_device device = HORUS_DEVICE_INIT;
     const size_t type = (size_t)row % TYPES, count = 2 + (size_t)row % 2;
     size_t i;
@@ -178,7 +187,9 @@ static void print_model(const horus_interference* model) {
       tenants[i] = pointers[type];
     }
     device.gpu_type = kTypes[type];
-    TRY(horus_interference_slowdown(model, NULL, &device, count, tenants, slowdown, upper, &error));
+    columns.slowdown = slowdown;
+    columns.slowdown_upper = upper;
+    TRY(horus_interference_slowdown(model, NULL, &device, count, tenants, 0, &columns, &error));
     printf(" ");
     for (i = 0; i < count; ++i) printf(" %a to %a", slowdown[i], upper[i]);
     printf("\n");
@@ -204,10 +215,12 @@ static void print_trace(const char* preset) {
 
 int main(void) {
   static const char* const models[] = {"horus", "boosted", "iasp", "iapp", "utilisation"};
+  horus_library_info library = HORUS_LIBRARY_INFO_INIT;
   size_t i;
-  for (i = 0; horus_policy_name(i) != NULL; ++i) {
+  TRY(horus_library_get_info(&library, &error));
+  for (i = 0; library.policies[i] != NULL; ++i) {
     /* The one that needs a linear program's solver, which not every build has. */
-    if (strcmp(horus_policy_name(i), "synergy-opt") != 0) print_policy(horus_policy_name(i), NULL);
+    if (strcmp(library.policies[i], "synergy-opt") != 0) print_policy(library.policies[i], NULL);
   }
   for (i = 0; i < sizeof models / sizeof models[0]; ++i) {
     horus_interference* model = NULL;

@@ -34,7 +34,7 @@ typedef struct api {
   void (*placer_free)(horus_placer*);
   horus_status (*placer_plan)(horus_placer*, const horus_cluster*, size_t, const horus_job* const*, size_t,
                               const uint64_t*, horus_progress, void*, horus_plan**, horus_error*);
-  size_t (*plan_count)(const horus_plan*);
+  horus_status (*plan_get_info)(const horus_plan*, horus_plan_info*, horus_error*);
   void (*plan_free)(horus_plan*);
   horus_status (*cluster_apply)(horus_cluster*, const horus_plan*, horus_error*);
 } api;
@@ -58,7 +58,7 @@ static int load(const char* path, int flags, api* to) {
   find(to->library, "horus_placer_create", &to->placer_create);
   find(to->library, "horus_placer_free", &to->placer_free);
   find(to->library, "horus_placer_plan", &to->placer_plan);
-  find(to->library, "horus_plan_count", &to->plan_count);
+  find(to->library, "horus_plan_get_info", &to->plan_get_info);
   find(to->library, "horus_plan_free", &to->plan_free);
   find(to->library, "horus_cluster_apply", &to->cluster_apply);
   return failures == 0;
@@ -161,6 +161,7 @@ static void fork_and_use(const char* path) {
   horus_cluster* cluster;
   horus_placer* placer = NULL;
   horus_plan* made = NULL;
+  horus_plan_info info = HORUS_PLAN_INFO_INIT;
   pid_t child;
   int status = 1, i;
   for (i = 0; i < 2; ++i) { /* 0: forked before the first call; 1: between two calls */
@@ -176,7 +177,8 @@ static void fork_and_use(const char* path) {
     child = fork();
     if (i == 1) {
       CHECK(plan(&horus, placer, cluster, JOBS, &made) == HORUS_OK);
-      CHECK(horus.plan_count(made) == JOBS && horus.cluster_apply(cluster, made, NULL) == HORUS_OK);
+      CHECK(horus.plan_get_info(made, &info, NULL) == HORUS_OK && info.decisions == JOBS);
+      CHECK(horus.cluster_apply(cluster, made, NULL) == HORUS_OK);
       horus.plan_free(made);
       horus.placer_free(placer);
       horus.cluster_free(cluster);

@@ -10,12 +10,12 @@
 #include <string>
 #include <string_view>
 
+#include "bench/quality/openb.h"
 #include "io/decision_log.h"
 #include "io/gpu_file.h"
 #include "io/sensitivity_file.h"
 #include "lab/io/dataset_file.h"
 #include "lab/io/mix_file.h"
-#include "lab/io/openb_trace.h"
 #include "lab/io/pairs_file.h"
 #include "lab/io/speeds_file.h"
 

@@ -117,6 +117,7 @@ static void interference_is_read(const char* name, const char* model, const doub
   const horus_demand* demands[2];
   horus_device device = HORUS_DEVICE_INIT;
   float slowdown[2] = {0, 0};
+  horus_slowdowns columns = HORUS_SLOWDOWNS_INIT;
   int i;
   demands[0] = &busy;
   demands[1] = &light;
@@ -130,7 +131,8 @@ static void interference_is_read(const char* name, const char* model, const doub
   device.sharing_mode = HORUS_SHARING_TIME_SLICE;
   content(name);
   CHECK_OK(horus_interference_from_bytes(NULL, bytes, size, model, &interference, &error));
-  CHECK_OK(horus_interference_slowdown(interference, NULL, &device, 2, demands, slowdown, NULL, &error));
+  columns.slowdown = slowdown;
+  CHECK_OK(horus_interference_slowdown(interference, NULL, &device, 2, demands, 0, &columns, &error));
   for (i = 0; i < 2; ++i) {
     if (fabs((double)slowdown[i] - stated[i]) <= 1e-5) continue;
     fprintf(stderr, "%s: slowdown[%d]: expected %.6f, found %.6f\n", name, i, stated[i], (double)slowdown[i]);

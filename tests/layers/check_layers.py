@@ -42,7 +42,7 @@ PUBLIC_ONLY = ("bindings", "examples", "tests/contract", "tests/install", "tests
 DOORS = {
     "xgboost/": ("src/trees/train/", "tests/unit/trees/", "bench/"),
     "coin/": ("src/lab/lp/",),
-    "Eigen/": ("src/predict/", "src/lab/models/", "src/lab/evaluate/"),
+    "Eigen/": ("src/predict/", "src/lab/models/", "src/lab/evaluate/", "bench/quality/"),
     "google/protobuf/": ("src/graph/", "src/place/", "src/trees/"),
     "yaml-cpp/": ("src/io/",),
     "csv.h": ("src/io/",),

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Memory that handles hold, in bytes, about; 0 for NULL. Clusters and graphs tell theirs in horus_cluster_info and
- * horus_graph_info, placers by horus_placer_bytes_held. Thread class: that of the handle's other queries.
+ * horus_graph_info. Thread class: that of the handle's other queries.
  * Since 0.1 where nothing else is said. */
 #ifndef HORUS_LAB_MEMORY_H_
 #define HORUS_LAB_MEMORY_H_
@@ -18,6 +18,8 @@
 extern "C" {
 #endif
 
+/* Its caches included. */
+HORUS_API uint64_t horus_placer_bytes_held(const horus_placer* placer);
 /* Without the sentences of its decisions. */
 HORUS_API uint64_t horus_plan_bytes_held(const horus_plan* plan);
 /* Without that of a fallback or of what it corrects. */

@@ -89,7 +89,7 @@ HORUS_API uint64_t horus_truth_bytes_held(const horus_truth* truth);
 typedef struct horus_sim_options {
   uint32_t struct_size;
   int32_t hide_run_times;           /* 1 = the queue is not told how long jobs run alone */
-  const char* discipline;           /* of the queue; NULL = "fifo"; see horus_queue_discipline_name */
+  const char* discipline;           /* of the queue; NULL = "fifo"; see horus_library_info */
   const horus_queue_options* queue; /* NULL = defaults; if no capacity is set, the cluster's counts */
   int64_t horizon_us;       /* nothing happens at or after it; 0 = until all is done; required by endless jobs */
   uint64_t look_ahead;      /* waiting jobs that are tried until one fits, or compared; 0 = as the discipline says, or

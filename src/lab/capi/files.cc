@@ -57,7 +57,7 @@ horus_status horus_cluster_from_yaml(const horus_catalogue* catalogue, const hor
     horus::DemandShelf shelf(file.catalogue, PredictorOf(predictor));
     HORUS_RETURN_IF_ERROR(horus::AdoptResidents(file, horus::TypesPresent(file), shelf, cluster));
     auto made = std::make_unique<horus_cluster>(std::move(cluster));
-    if (extended != nullptr) *extended = new horus_catalogue{file.catalogue};
+    if (extended != nullptr) *extended = new horus_catalogue(file.catalogue);
     return Give(made.release(), out);
   });
 }

@@ -60,6 +60,10 @@ uint64_t BytesOf(const Plan& plan) {
 
 }  // namespace horus::capi
 
+uint64_t horus_placer_bytes_held(const horus_placer* placer) {
+  return placer == nullptr ? 0 : placer->value->bytes_held();
+}
+
 uint64_t horus_plan_bytes_held(const horus_plan* plan) {
   return plan == nullptr ? 0 : sizeof(horus_plan) + BytesOf(plan->value);
 }

@@ -10,7 +10,6 @@
 #include <span>
 #include <string_view>
 
-#include "absl/strings/str_cat.h"
 #include "base/file.h"
 #include "base/format.h"
 #include "base/text.h"
@@ -42,10 +41,7 @@ absl::Status ReadTime(const YamlMap& map, std::string_view hours, std::string_vi
     return map.Find(pct)->Error(Formatted("expected one of %s and %s, found both", hours, pct));
   }
   HORUS_RETURN_IF_ERROR(map.ReadScaled(hours, kAnyHoursToUs, time.us));
-  int64_t milli = time.span_milli;
-  HORUS_RETURN_IF_ERROR(map.ReadScaled(pct, kPctToMilli, milli));
-  time.span_milli = static_cast<int32_t>(milli);
-  return absl::OkStatus();
+  return map.ReadScaled(pct, kPctToMilli, time.span_milli);
 }
 
 absl::Status ReadFiles(const YamlMap& map, GridFileWorkload& entry) {
@@ -91,13 +87,8 @@ absl::Status ReadSynthetic(const YamlValue& value, int64_t capacity_gpu_milli, G
   if (options.gap_scv_milli == 0) options.gap_scv_milli = kPhillyGapScvMilli;
   HORUS_RETURN_IF_ERROR(map.ReadId("seed", options.seed));
   HORUS_RETURN_IF_ERROR(map.ReadInteger("jobs", 1, static_cast<int64_t>(kMaxTraceJobs), options.jobs));
-  if (const YamlValue* arrivals = map.Find("arrivals")) {
-    HORUS_ASSIGN_OR_RETURN(const size_t choice, arrivals->Choice(kArrivals));
-    options.arrivals = static_cast<Arrivals>(choice);
-  }
-  int64_t load = options.load_milli;
-  HORUS_RETURN_IF_ERROR(map.ReadScaled("load", kLoadToMilli, load));
-  options.load_milli = static_cast<int32_t>(load);
+  HORUS_RETURN_IF_ERROR(map.ReadChoice("arrivals", kArrivals, options.arrivals));
+  HORUS_RETURN_IF_ERROR(map.ReadScaled("load", kLoadToMilli, options.load_milli));
   return ReadProfiles(map, entry);
 }
 
@@ -106,10 +97,7 @@ absl::Status ReadEdits(const YamlMap& map, GridEdits& edits) {
   HORUS_RETURN_IF_ERROR(map.ReadBool("known_only", edits.known_only));
   HORUS_RETURN_IF_ERROR(map.ReadInteger("sample", 1, static_cast<int64_t>(kMaxTraceJobs), edits.sample));
   HORUS_RETURN_IF_ERROR(map.ReadBool("backlog", edits.backlog));
-  int64_t clip = edits.clip_milli;
-  HORUS_RETURN_IF_ERROR(map.ReadScaled("clip_percentile", kPercentToMilli, clip));
-  edits.clip_milli = static_cast<int32_t>(clip);
-  return absl::OkStatus();
+  return map.ReadScaled("clip_percentile", kPercentToMilli, edits.clip_milli);
 }
 
 absl::Status AddLoads(const YamlMap& map, const GridFileWorkload& entry, std::vector<GridFileWorkload>& workloads) {
@@ -228,17 +216,12 @@ absl::Status ReadPlacing(const YamlMap& map, GridPolicy& policy) {
   HORUS_RETURN_IF_ERROR(map.ReadBool("probe_outside", placer.probe_outside));
   HORUS_RETURN_IF_ERROR(
       map.ReadInteger("max_candidates", 0, std::numeric_limits<int32_t>::max(), placer.max_candidates));
-  int64_t bounded = policy.bounded_milli;
-  HORUS_RETURN_IF_ERROR(map.ReadScaled("bounded_pct", kPercentToMilli, bounded));
-  policy.bounded_milli = static_cast<int32_t>(bounded);
+  HORUS_RETURN_IF_ERROR(map.ReadScaled("bounded_pct", kPercentToMilli, policy.bounded_milli));
   if (const YamlValue* value = map.Find("bounded_pct"); value != nullptr) {
     const bool bounded_at_all = placer.slowdown_bound > 0 && std::isfinite(placer.slowdown_bound);
     if (!bounded_at_all) return value->Expected("a slowdown_bound beside it");
   }
-  if (const YamlValue* grants = map.Find("host_grants")) {
-    HORUS_ASSIGN_OR_RETURN(const size_t choice, grants->Choice(kHostGrants));
-    placer.host_grants = static_cast<HostGrants>(choice);
-  }
+  HORUS_RETURN_IF_ERROR(map.ReadChoice("host_grants", kHostGrants, placer.host_grants));
   PolicyOptions& options = policy.policy_options;
   HORUS_RETURN_IF_ERROR(map.ReadBool("links", options.links));
   LabPolicyOptions lab = LabOf(options);
@@ -258,14 +241,8 @@ absl::Status ReadDeciding(const YamlMap& map, GridPolicy& policy) {
   for (const FlagField& field : kFlags) {
     HORUS_RETURN_IF_ERROR(map.ReadBool(field.key, policy.sim_options.*field.member));
   }
-  if (const YamlValue* weights = map.Find("weights")) {
-    HORUS_ASSIGN_OR_RETURN(const size_t choice, weights->Choice(kWeights));
-    policy.sim_options.weights = static_cast<SimWeights>(choice);
-  }
-  if (const YamlValue* learn = map.Find("learn")) {
-    HORUS_ASSIGN_OR_RETURN(const size_t choice, learn->Choice(kLearns));
-    policy.learns = static_cast<Learns>(choice);
-  }
+  HORUS_RETURN_IF_ERROR(map.ReadChoice("weights", kWeights, policy.sim_options.weights));
+  HORUS_RETURN_IF_ERROR(map.ReadChoice("learn", kLearns, policy.learns));
   HORUS_RETURN_IF_ERROR(map.ReadScaled("patience_s", kSecondsToUs, policy.queue_options.patience_us));
   return map.ReadBool("las_continuous", policy.queue_options.las_continuous);
 }
@@ -356,11 +333,8 @@ absl::Status AddNodes(const YamlMap& map, const YamlValue& gpus, GridFile& grid)
   HORUS_RETURN_IF_ERROR(map.ReadInteger("max_tenants", 1, kMaxTenantsPerDevice, device.max_tenants));
   HORUS_RETURN_IF_ERROR(map.ReadScaled("cpu_cores_per_gpu", kCoresToMilli, cpu_milli));
   HORUS_RETURN_IF_ERROR(map.ReadScaled("memory_gib_per_gpu", kGibToMib, mem_mib));
-  if (const YamlValue* sharing = map.Find("sharing")) {
-    static constexpr std::array<std::string_view, 3> kModes = {"exclusive", "time-slice", "mps"};  // as the enum
-    HORUS_ASSIGN_OR_RETURN(const size_t mode, sharing->Choice(kModes));
-    device.mode = static_cast<SharingMode>(mode);
-  }
+  static constexpr std::array<std::string_view, 3> kModes = {"exclusive", "time-slice", "mps"};  // as the enum
+  HORUS_RETURN_IF_ERROR(map.ReadChoice("sharing", kModes, device.mode));
   HORUS_ASSIGN_OR_RETURN(const auto pairs, gpus.Pairs(kMaxTypesOfGrid));
   std::set<GpuTypeId> seen;
   for (const auto& [name, value] : pairs) {
@@ -446,11 +420,7 @@ absl::Status ReadTruth(const YamlMap& root, GridFile& grid) {
   HORUS_RETURN_IF_ERROR(ReadSpeeds(*map.Find("speeds"), *grid.catalogue, grid.truth));
   HORUS_RETURN_IF_ERROR(map.ReadText("reference", kMaxNameBytes, grid.truth.reference));
   HORUS_RETURN_IF_ERROR(map.ReadBool("unmeasured_alone", grid.truth.unmeasured_alone));
-  if (const YamlValue* many = map.Find("many_tenants")) {
-    HORUS_ASSIGN_OR_RETURN(const size_t rule, many->Choice(kMany));
-    grid.truth.many = static_cast<ManyTenants>(rule);
-  }
-  return absl::OkStatus();
+  return map.ReadChoice("many_tenants", kMany, grid.truth.many);
 }
 
 absl::Status ReadBeliefs(const YamlMap& root, GridBeliefSource& beliefs) {

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The openb lists, and the allocation experiment on them: golden runs exact to the hash of every placement.
+#include "bench/quality/openb.h"
+
 #include <gmock/gmock.h>
 
 #include <algorithm>
@@ -9,7 +11,6 @@
 #include <vector>
 
 #include "bench/quality/allocation_run.h"
-#include "lab/io/openb_trace.h"
 
 namespace horus {
 namespace {

@@ -45,11 +45,10 @@ void CopyNumbers(const From& from, To& to) {
 
 std::unique_ptr<CatalogueHandle> Default() { return Make<CatalogueHandle, horus_catalogue>(&horus_catalogue_default); }
 
-std::vector<MigProfile> MigOf(const CatalogueHandle& catalogue, size_t index, size_t count) {
+std::vector<MigProfile> MigOf(const horus_gpu& gpu) {
   std::vector<MigProfile> profiles;
-  for (size_t i = 0; i < count; ++i) {
-    horus_mig_profile c = HORUS_MIG_PROFILE_INIT;
-    Run([&](horus_error* error) { return horus_catalogue_get_mig(catalogue.get(), index, i, &c, error); });
+  for (size_t i = 0; i < gpu.mig_count; ++i) {
+    const horus_mig_profile& c = *gpu.mig_profiles[i];
     profiles.push_back({c.name, c.compute_slices, c.memory_slices, c.mem_mib, c.max_instances});
   }
   return profiles;
@@ -62,7 +61,7 @@ std::vector<Gpu> All(const CatalogueHandle& catalogue) {
     Run([&](horus_error* error) { return horus_catalogue_get(catalogue.get(), i, &c, error); });
     Gpu gpu = {c.name, c.display_name, c.architecture, c.source};
     CopyNumbers(c, gpu);
-    gpu.mig_profiles = MigOf(catalogue, i, c.mig_count);
+    gpu.mig_profiles = MigOf(c);
     gpus.push_back(gpu);
   }
   return gpus;

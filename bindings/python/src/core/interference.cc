@@ -90,17 +90,24 @@ Model Commit(const InterferenceHandle& model, const CatalogueHandle* catalogue, 
       model.keeps());
 }
 
+horus_interference_info InfoOf(const InterferenceHandle& model) {
+  horus_interference_info info = HORUS_INTERFERENCE_INFO_INIT;
+  Run([&](horus_error* error) { return horus_interference_get_info(model.get(), &info, error); });
+  return info;
+}
+
 // Of the tenants of one device.
 py::tuple Slowdown(const InterferenceHandle& model, const CatalogueHandle* catalogue, const SharedDevice& device,
                    const py::tuple& tenants) {
   const std::vector<const horus_demand*> demands = PointersOf<Demand, horus_demand>(tenants, "tenants");
   const auto count = static_cast<py::ssize_t>(demands.size());
   py::array_t<float> estimate(count), upper(count);
-  float* first = estimate.mutable_data();
-  float* second = upper.mutable_data();
+  horus_slowdowns columns = HORUS_SLOWDOWNS_INIT;
+  columns.slowdown = estimate.mutable_data();
+  columns.slowdown_upper = upper.mutable_data();
   const horus_device c = horus::detail::ToC(device);
   Run([&](horus_error* error) {
-    return horus_interference_slowdown(model.get(), Of(catalogue), &c, demands.size(), demands.data(), first, second,
+    return horus_interference_slowdown(model.get(), Of(catalogue), &c, demands.size(), demands.data(), 0, &columns,
                                        error);
   });
   return py::make_tuple(estimate, upper);
@@ -113,11 +120,13 @@ py::tuple Quantile(const InterferenceHandle& model, const CatalogueHandle* catal
   py::array_t<float> slowdown(count);
   py::array_t<bool> calibrated(count);
   std::vector<uint8_t> flags(demands.size());
-  float* out = slowdown.mutable_data();
+  horus_slowdowns columns = HORUS_SLOWDOWNS_INIT;
+  columns.slowdown_upper = slowdown.mutable_data();
+  columns.calibrated = flags.data();
   const horus_device c = horus::detail::ToC(device);
   Run([&](horus_error* error) {
-    return horus_interference_quantile(model.get(), Of(catalogue), &c, demands.size(), demands.data(), probability, out,
-                                       flags.data(), error);
+    return horus_interference_slowdown(model.get(), Of(catalogue), &c, demands.size(), demands.data(), probability,
+                                       &columns, error);
   });
   std::copy(flags.begin(), flags.end(), calibrated.mutable_data());
   return py::make_tuple(slowdown, calibrated);
@@ -130,10 +139,12 @@ py::array_t<bool> Measured(const InterferenceHandle& model, const CatalogueHandl
   const auto count = static_cast<py::ssize_t>(demands.size());
   py::array_t<bool> measured({count, count});
   std::vector<uint8_t> flags(demands.size() * demands.size());
+  horus_slowdowns columns = HORUS_SLOWDOWNS_INIT;
+  columns.measured = flags.data();
   const horus_device c = horus::detail::ToC(device);
   Run([&](horus_error* error) {
-    return horus_interference_get_measured(model.get(), Of(catalogue), &c, demands.size(), demands.data(), flags.data(),
-                                           error);
+    return horus_interference_slowdown(model.get(), Of(catalogue), &c, demands.size(), demands.data(), 0, &columns,
+                                       error);
   });
   std::copy(flags.begin(), flags.end(), measured.mutable_data());
   return measured;
@@ -153,6 +164,7 @@ py::tuple SlowdownRows(const InterferenceHandle& model, const CatalogueHandle* c
   float* first = estimate.mutable_data();
   float* second = upper.mutable_data();
   const horus_device c = horus::detail::ToC(device);
+  horus_slowdowns columns = HORUS_SLOWDOWNS_INIT;
   Progress tell(progress);
   std::vector<horus_demand> row(wide);  // a copy: the model, or another thread, may write where the rows lie
   std::vector<const horus_demand*> demands;
@@ -164,8 +176,10 @@ py::tuple SlowdownRows(const InterferenceHandle& model, const CatalogueHandle* c
         const size_t at = static_cast<size_t>(i) * wide;
         std::copy_n(data + at, wide, row.begin());
         for (horus_demand& demand : row) demand.struct_size = sizeof(horus_demand);
-        const horus_status status = horus_interference_slowdown(model.get(), Of(catalogue), &c, wide, demands.data(),
-                                                                first + at, second + at, error);
+        columns.slowdown = first + at;
+        columns.slowdown_upper = second + at;
+        const horus_status status =
+            horus_interference_slowdown(model.get(), Of(catalogue), &c, wide, demands.data(), 0, &columns, error);
         if (status != HORUS_OK) return status;
       }
       return horus_status{HORUS_OK};
@@ -276,9 +290,9 @@ void BindInterference(py::module_& m) {
            "tuple[Demand, ...]) -> numpy.typing.NDArray[numpy.bool_]")
       .def("changes", &Changes, "changes(self) -> list[tuple[str, str, int]]")
       .def(
-          "name", [](const InterferenceHandle& i) { return horus_interference_name(i.get()); }, "name(self) -> str")
+          "name", [](const InterferenceHandle& i) { return InfoOf(i).name; }, "name(self) -> str")
       .def(
-          "epoch", [](const InterferenceHandle& i) { return horus_interference_epoch(i.get()); }, "epoch(self) -> int")
+          "epoch", [](const InterferenceHandle& i) { return InfoOf(i).epoch; }, "epoch(self) -> int")
       .def(
           "bytes_held", [](const InterferenceHandle& i) { return horus_interference_bytes_held(i.get()); },
           "bytes_held(self) -> int");

@@ -42,8 +42,10 @@ PYBIND11_MODULE(_core, m) {
     }
   });
   horus::CheckAbi();
-  m.def("version", &horus_version_text, "version() -> str");
-  m.def("abi_number", &horus_abi_number, "abi_number() -> int");
+  horus_library_info library = HORUS_LIBRARY_INFO_INIT;
+  Run([&](horus_error* error) { return horus_library_get_info(&library, error); });
+  m.def("version", [library] { return library.version; }, "version() -> str");
+  m.def("abi_number", [library] { return library.abi_number; }, "abi_number() -> int");
   m.def("status_name", &horus_status_name, py::arg("status"), "status_name(status: int) -> str");
   BindValues(m);
   BindJob(m);

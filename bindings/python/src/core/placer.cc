@@ -349,12 +349,7 @@ void BindPlacer(py::module_& m) {
           "bytes_held(self) -> int");
   BindPlanning(placer);
   m.def(
-      "policy_names",
-      [] {
-        std::vector<std::string> names;
-        for (size_t i = 0; horus_policy_name(i) != nullptr; ++i) names.emplace_back(horus_policy_name(i));
-        return names;
-      },
+      "policy_names", [] { return horus::detail::List(horus::GetLibraryInfo().policies); },
       "policy_names() -> list[str]");
 }
 

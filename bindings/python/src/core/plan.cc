@@ -40,9 +40,15 @@ Decision At(const PlanHandle& plan, size_t index) {
   return decision;
 }
 
+horus_plan_info InfoOf(const PlanHandle& plan) {
+  horus_plan_info info = HORUS_PLAN_INFO_INIT;
+  Run([&](horus_error* error) { return horus_plan_get_info(plan.get(), &info, error); });
+  return info;
+}
+
 // One row a decision; the node and device are those of the first slot.
 py::dict Columns(const PlanHandle& plan) {
-  const size_t rows = horus_plan_count(plan.get());
+  const size_t rows = InfoOf(plan).decisions;
   std::vector<uint64_t> jobs(rows), nodes(rows);
   std::vector<int32_t> verdicts(rows), reasons(rows), alternatives(rows);
   std::vector<uint32_t> slots(rows), devices(rows, std::numeric_limits<uint32_t>::max());
@@ -86,12 +92,6 @@ py::dict Columns(const PlanHandle& plan) {
   out["runner_up_cost"] = ToArray(next);
   out["alternative"] = ToArray(alternatives);
   return out;
-}
-
-horus_plan_info InfoOf(const PlanHandle& plan) {
-  horus_plan_info info = HORUS_PLAN_INFO_INIT;
-  Run([&](horus_error* error) { return horus_plan_get_info(plan.get(), &info, error); });
-  return info;
 }
 
 py::tuple Work(const PlanHandle& plan) {
@@ -201,7 +201,7 @@ void BindPlan(py::module_& m) {
   BindMoves(m);
   Class<PlanHandle>(m, "PlanHandle")
       .def(
-          "__len__", [](const PlanHandle& p) { return horus_plan_count(p.get()); }, "__len__(self) -> int")
+          "__len__", [](const PlanHandle& p) { return InfoOf(p).decisions; }, "__len__(self) -> int")
       .def("at", &At, py::arg("index"), "at(self, index: int) -> Decision")
       .def("columns", &Columns, "columns(self) -> dict[str, numpy.typing.NDArray[typing.Any]]")
       .def(

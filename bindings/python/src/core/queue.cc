@@ -47,8 +47,14 @@ QueuedJob Get(const QueueHandle& queue, uint64_t id) {
   return job;
 }
 
+horus_queue_info InfoOf(const QueueHandle& queue) {
+  horus_queue_info info = HORUS_QUEUE_INFO_INIT;
+  RunHeld([&](horus_error* error) { return horus_queue_get_info(queue.get(), &info, error); });
+  return info;
+}
+
 py::array_t<uint64_t> Window(const QueueHandle& queue, int64_t now_us, size_t capacity) {
-  std::vector<uint64_t> ids(std::min(capacity, horus_queue_count(queue.get())));
+  std::vector<uint64_t> ids(std::min<size_t>(capacity, InfoOf(queue).jobs));
   size_t count = 0;
   RunHeld([&](horus_error* error) {
     return horus_queue_window(queue.get(), now_us, ids.size(), ids.data(), &count, error);
@@ -138,20 +144,14 @@ void BindQueue(py::module_& m) {
            py::arg("mem_mib"),
            "set_owner_usage(self, owner: int, gpu_milli: int, cpu_milli: int, mem_mib: int) -> None")
       .def(
-          "look_ahead", [](const QueueHandle& q) { return horus_queue_look_ahead(q.get()); }, "look_ahead(self) -> int")
+          "look_ahead", [](const QueueHandle& q) { return InfoOf(q).look_ahead; }, "look_ahead(self) -> int")
       .def(
-          "__len__", [](const QueueHandle& q) { return horus_queue_count(q.get()); }, "__len__(self) -> int")
+          "__len__", [](const QueueHandle& q) { return InfoOf(q).jobs; }, "__len__(self) -> int")
       .def(
           "bytes_held", [](const QueueHandle& q) { return horus_queue_bytes_held(q.get()); },
           "bytes_held(self) -> int");
   m.def(
-      "queue_names",
-      [] {
-        std::vector<std::string> names;
-        for (size_t i = 0; horus_queue_discipline_name(i) != nullptr; ++i)
-          names.emplace_back(horus_queue_discipline_name(i));
-        return names;
-      },
+      "queue_names", [] { return horus::detail::List(horus::GetLibraryInfo().disciplines); },
       "queue_names() -> list[str]");
 }
 

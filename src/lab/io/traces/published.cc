@@ -6,9 +6,12 @@
 #include <limits>
 #include <utility>
 
+#include "absl/strings/str_split.h"
+#include "base/units.h"
 #include "io/csv.h"
-#include "lab/io/openb_trace.h"
 #include "lab/io/traces/format.h"
+#include "lab/io/traces/openb.h"
+#include "place/state/node.h"
 
 namespace horus {
 namespace {
@@ -290,6 +293,30 @@ absl::Status ReadMuri(const CsvRow& row, TraceSink& sink) {
 }
 
 }  // namespace
+
+absl::StatusOr<std::string> OpenbText(const CsvRow& row, std::string_view column) {
+  const std::string_view text = row.Find(column);
+  if (text.size() <= kMaxNameBytes) return std::string(text);
+  return row.Wrong(column, "at most 1024 bytes", Formatted("%d", text.size()));
+}
+
+absl::StatusOr<OpenbPod> ReadOpenbPod(const CsvRow& row) {
+  OpenbPod pod;
+  HORUS_ASSIGN_OR_RETURN(pod.name, OpenbText(row, "name"));
+  HORUS_ASSIGN_OR_RETURN(pod.cpu_milli, WholeCell(row, "cpu_milli", 0, kMaxHostQuantity));
+  HORUS_ASSIGN_OR_RETURN(pod.mem_mib, WholeCell(row, "memory_mib", 0, kMaxHostQuantity));
+  HORUS_ASSIGN_OR_RETURN(const int64_t gpus, WholeCell(row, "num_gpu", 0, kMaxDevicesPerNode));
+  pod.gpus = static_cast<int32_t>(gpus);
+  if (gpus == 0) return pod;  // its gpu_milli and gpu_spec say nothing
+  HORUS_ASSIGN_OR_RETURN(const int64_t milli, WholeCell(row, "gpu_milli", 0, kMilliPerGpu));
+  pod.gpu_milli = static_cast<int32_t>(milli);
+  if (milli == 0 || (gpus > 1 && milli < kMilliPerGpu)) {
+    return row.Wrong("gpu_milli", gpus > 1 ? "1000 with several GPUs" : "1 to 1000 with a GPU", row.Find("gpu_milli"));
+  }
+  HORUS_ASSIGN_OR_RETURN(pod.spec, OpenbText(row, "gpu_spec"));
+  pod.models = absl::StrSplit(pod.spec, '|', absl::SkipEmpty());
+  return pod;
+}
 
 const FormatRules& OpenbRules() {
   static const FormatRules rules = {.format = TraceFormat::kOpenb,

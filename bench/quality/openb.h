@@ -5,7 +5,8 @@
 // Leaves:  a cluster whose node ids are tie ranks, jobs with hard requests, classes for a Workload, pods in the order
 //          in which they come. GPU memory and utilisation play no part: demands say nothing.
 // Units:   thousandths of a GPU.
-#pragma once
+#ifndef HORUS_BENCH_QUALITY_OPENB_H_
+#define HORUS_BENCH_QUALITY_OPENB_H_
 
 #include <cstdint>
 #include <memory>
@@ -17,6 +18,7 @@
 
 #include "absl/status/statusor.h"
 #include "device/catalogue.h"
+#include "lab/io/traces/openb.h"
 #include "place/job/job.h"
 #include "place/policies/workload.h"
 #include "place/state/cluster.h"
@@ -32,21 +34,6 @@ struct OpenbNode {
   int32_t gpus = 0;
   std::string model;  // of its GPUs; empty without
 };
-
-struct OpenbPod {
-  std::string name;
-  int64_t cpu_milli = 0;
-  int64_t mem_mib = 0;
-  int32_t gpus = 0;
-  int32_t gpu_milli = 0;            // per GPU; 0 without GPUs
-  std::vector<std::string> models;  // that it may run on, in file order; empty = any
-  std::string spec;                 // the same as written
-};
-
-class CsvRow;
-
-// One row of a pod list; INVALID_ARGUMENT names its place, column, expected and found.
-[[nodiscard]] absl::StatusOr<OpenbPod> ReadOpenbPod(const CsvRow& row);
 
 inline constexpr size_t kMaxOpenbBytes = 64u << 20;  // of one file; the published ones have 0.6 MB
 
@@ -83,3 +70,5 @@ inline constexpr size_t kMaxOpenbArrivals = 1u << 20;  // the most jobs of one p
 [[nodiscard]] std::vector<uint32_t> OpenbNodeOrder(size_t count, std::optional<uint64_t> seed);
 
 }  // namespace horus
+
+#endif  // HORUS_BENCH_QUALITY_OPENB_H_

@@ -5,7 +5,8 @@
 // Leaves:  a trained kind, and how well it answers for shapes and GPU types that were left out.
 // Units:   us; errors are relative.
 // Cost:    some minutes for a hundred thousand rows; loads libhorus_train.so.   Thread class: pure functions.
-#pragma once
+#ifndef HORUS_BENCH_QUALITY_OPERATOR_FIT_H_
+#define HORUS_BENCH_QUALITY_OPERATOR_FIT_H_
 
 #include <cstdint>
 #include <span>
@@ -36,3 +37,5 @@ struct MeasuredOperator {
                                                             bool gpu_seen);
 
 }  // namespace horus
+
+#endif  // HORUS_BENCH_QUALITY_OPERATOR_FIT_H_

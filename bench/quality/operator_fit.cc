@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Levenberg-Marquardt for the constants of a law, XGBoost for what it leaves.
-#include "lab/models/operator_fit.h"
+#include "bench/quality/operator_fit.h"
 
 #include <Eigen/Cholesky>
 #include <Eigen/Core>

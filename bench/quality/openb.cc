@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // From rows of the trace to clusters, jobs and arrivals.
-#include "lab/io/openb_trace.h"
+#include "bench/quality/openb.h"
 
 #include <algorithm>
 #include <map>
@@ -8,20 +8,18 @@
 #include <tuple>
 #include <utility>
 
-#include "absl/strings/str_split.h"
 #include "base/hash.h"
 #include "base/status.h"
 #include "base/text.h"
 #include "base/units.h"
 #include "io/csv_row.h"
+#include "lab/io/traces/format.h"
 #include "place/state/node.h"
 
 namespace horus {
 namespace {
 
-// ---- Reads the columns that say what a node has and what a pod asks for.
-
-constexpr double kMaxAmount = static_cast<double>(kMaxHostQuantity);
+// ---- Reads lists.
 
 absl::Status CheckHeader(const CsvColumns& columns, const std::string& file,
                          std::initializer_list<std::string_view> wanted) {
@@ -32,50 +30,16 @@ absl::Status CheckHeader(const CsvColumns& columns, const std::string& file,
   return absl::OkStatus();
 }
 
-// A whole number in [0, most]; the published lists write some of them as 1.0.
-absl::StatusOr<int64_t> Whole(const CsvRow& row, std::string_view column, double most) {
-  const std::string expected = Formatted("a whole number from 0 to %.0f", most);
-  HORUS_ASSIGN_OR_RETURN(const double value, row.Number(column, expected));
-  if (value >= 0 && value <= most && value == static_cast<double>(static_cast<int64_t>(value))) {
-    return static_cast<int64_t>(value);
-  }
-  return row.Wrong(column, expected, row.Find(column));
-}
-
-absl::StatusOr<std::string> Text(const CsvRow& row, std::string_view column) {
-  const std::string_view text = row.Find(column);
-  if (text.size() <= kMaxNameBytes) return std::string(text);
-  return row.Wrong(column, "at most 1024 bytes", Formatted("%d", text.size()));
-}
-
 absl::StatusOr<OpenbNode> ReadNode(const CsvRow& row) {
   OpenbNode node;
-  HORUS_ASSIGN_OR_RETURN(node.name, Text(row, "sn"));
-  HORUS_ASSIGN_OR_RETURN(node.cpu_milli, Whole(row, "cpu_milli", kMaxAmount));
-  HORUS_ASSIGN_OR_RETURN(node.mem_mib, Whole(row, "memory_mib", kMaxAmount));
-  HORUS_ASSIGN_OR_RETURN(const int64_t gpus, Whole(row, "gpu", kMaxDevicesPerNode));
+  HORUS_ASSIGN_OR_RETURN(node.name, OpenbText(row, "sn"));
+  HORUS_ASSIGN_OR_RETURN(node.cpu_milli, WholeCell(row, "cpu_milli", 0, kMaxHostQuantity));
+  HORUS_ASSIGN_OR_RETURN(node.mem_mib, WholeCell(row, "memory_mib", 0, kMaxHostQuantity));
+  HORUS_ASSIGN_OR_RETURN(const int64_t gpus, WholeCell(row, "gpu", 0, kMaxDevicesPerNode));
   node.gpus = static_cast<int32_t>(gpus);
-  HORUS_ASSIGN_OR_RETURN(node.model, Text(row, "model"));
+  HORUS_ASSIGN_OR_RETURN(node.model, OpenbText(row, "model"));
   if (gpus > 0 && node.model.empty()) return row.Wrong("model", "the model of its GPUs", "");
   return node;
-}
-
-absl::StatusOr<OpenbPod> ReadPod(const CsvRow& row) {
-  OpenbPod pod;
-  HORUS_ASSIGN_OR_RETURN(pod.name, Text(row, "name"));
-  HORUS_ASSIGN_OR_RETURN(pod.cpu_milli, Whole(row, "cpu_milli", kMaxAmount));
-  HORUS_ASSIGN_OR_RETURN(pod.mem_mib, Whole(row, "memory_mib", kMaxAmount));
-  HORUS_ASSIGN_OR_RETURN(const int64_t gpus, Whole(row, "num_gpu", kMaxDevicesPerNode));
-  pod.gpus = static_cast<int32_t>(gpus);
-  if (gpus == 0) return pod;  // its gpu_milli and gpu_spec say nothing
-  HORUS_ASSIGN_OR_RETURN(const int64_t milli, Whole(row, "gpu_milli", kMilliPerGpu));
-  pod.gpu_milli = static_cast<int32_t>(milli);
-  if (milli == 0 || (gpus > 1 && milli < kMilliPerGpu)) {
-    return row.Wrong("gpu_milli", gpus > 1 ? "1000 with several GPUs" : "1 to 1000 with a GPU", row.Find("gpu_milli"));
-  }
-  HORUS_ASSIGN_OR_RETURN(pod.spec, Text(row, "gpu_spec"));
-  pod.models = absl::StrSplit(pod.spec, '|', absl::SkipEmpty());
-  return pod;
 }
 
 template <typename One>
@@ -96,14 +60,12 @@ absl::StatusOr<std::vector<One>> ReadAll(std::string_view bytes, const std::stri
 
 }  // namespace
 
-absl::StatusOr<OpenbPod> ReadOpenbPod(const CsvRow& row) { return ReadPod(row); }
-
 absl::StatusOr<std::vector<OpenbNode>> ParseOpenbNodes(std::string_view bytes, const std::string& file) {
   return ReadAll<OpenbNode>(bytes, file, {"sn", "cpu_milli", "memory_mib", "gpu", "model"}, ReadNode);
 }
 
 absl::StatusOr<std::vector<OpenbPod>> ParseOpenbPods(std::string_view bytes, const std::string& file) {
-  return ReadAll<OpenbPod>(bytes, file, {"name", "cpu_milli", "memory_mib", "num_gpu", "gpu_milli"}, ReadPod);
+  return ReadAll<OpenbPod>(bytes, file, {"name", "cpu_milli", "memory_mib", "num_gpu", "gpu_milli"}, ReadOpenbPod);
 }
 
 namespace {
