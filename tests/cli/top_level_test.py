@@ -22,7 +22,7 @@ SLIPS = (
     ("jobs.yaml", "slowdown_bound: 1.3", "slowdown_bound: 0.3", "slowdown_bound: expected a number from 1 to 1000000, found '0.3'"),
     ("jobs.yaml", "name: mobilenet-b", "name: mobilenet-a", ":56: jobs[6].name: expected a name of its own, found 'mobilenet-a' as in"),
     ("cluster.yaml", "type: a100-40gb, count", "type: a100-40, count", "nodes[0].gpus[0].type: GPU type: expected one of the"),
-    ("cluster.yaml", "sharing: mps", "sharing: MPS", ":13: nodes[0].gpus[0].sharing: expected one of exclusive, time-slice, mps, mig, found 'MPS'; did you mean 'mps'?"),
+    ("cluster.yaml", "sharing: mps", "sharing: MPS", ":13: nodes[0].gpus[0].sharing: expected one of exclusive, time-slice, mps, mig, time-slice-or-mps, found 'MPS'; did you mean 'mps'?"),
     ("cluster.yaml", "3g.20gb, 3g.20gb", "3g.20gb, 4g.40gb", ":22: nodes[1].gpus[0].mig[1]: expected a MIG profile of a100-40gb ("),
     ("cluster.yaml", "state: drained", "state: draind", ":42: nodes[4].state: expected one of up, drained, down, found 'draind'; did you mean 'drained'?"),
     ("cluster.yaml", "node: v100, gpu: 0", "node: v10, gpu: 0", "on[0].node: expected the name of a node of this file, found 'v10'; did you mean 'v100'?"),

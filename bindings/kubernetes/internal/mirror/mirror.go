@@ -484,9 +484,7 @@ func (m *Mirror) adopt(object *v1.Pod, node string, view objects.Pod, slots []ho
 	}
 	m.jobs[p.id], m.pods[object.UID], m.nodes[node].pods[object.UID] = p, p, p
 	m.reshut(m.nodes[node]) // before it is there, since no device changes its mode under a job
-	if len(slots) > 0 && m.nodes[node].modes[slots[0].Device] == horus.MPS {
-		p.job.SMCapPct = view.SMCapPct // nothing else keeps to it
-	}
+	p.job.SMCapPct = m.nodes[node].capOf(view, slots)
 	reason, err := m.library.Adopt(p.job, slots)
 	if err != nil {
 		// The job's own fields are out of range: what it holds is what counts.

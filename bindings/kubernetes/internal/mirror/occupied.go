@@ -43,6 +43,7 @@ func (m *Mirror) Occupied() []Occupied {
 			if err != nil {
 				continue // what it does is unknown, and so is what those beside it lose
 			}
+			view.Horus.SMCapPct = n.capOf(view, p.slots)
 			for _, slot := range p.slots {
 				on[slot.Device] = append(on[slot.Device], Tenant{Pod: p.object, Job: view.Horus, GPUs: len(p.slots)})
 			}

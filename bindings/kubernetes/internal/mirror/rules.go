@@ -80,6 +80,14 @@ func (n *node) deviceNow(i int) horus.Device {
 	return device
 }
 
+// capOf is the cap under which a pod runs on those devices of the node: nothing but MPS keeps to one.
+func (n *node) capOf(view objects.Pod, slots []horus.Slot) int32 {
+	if len(slots) == 0 || int(slots[0].Device) >= len(n.view.Horus.Devices) || n.deviceNow(int(slots[0].Device)).SharingMode != horus.MPS {
+		return 0
+	}
+	return view.SMCapPct
+}
+
 func (m *Mirror) held(n *node) func(int) bool {
 	return func(i int) bool { return m.tenants[horus.Slot{Node: n.id, Device: uint32(i)}] > 0 }
 }
