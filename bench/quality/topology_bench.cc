@@ -1,15 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 // topology: time of a gang's all-reduce, and the work it leaves, by policy in a cluster in use; the gap of spread
-// gangs.
+// gangs; steps of gangs by placement against measured ones (--data).
 #include <algorithm>
 #include <cmath>
+#include <cstdio>
+#include <fstream>
 #include <limits>
+#include <map>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_split.h"
 #include "base/hash.h"
+#include "base/statistics.h"
 #include "bench/must.h"
 #include "bench/rows.h"
 #include "device/catalogue.h"
@@ -261,7 +268,109 @@ void Gap(const Options& options, std::vector<Row>* rows) {
                    absl::StrFormat("worst %.3g", *std::max_element(gaps.begin(), gaps.end())), protocol});
 }
 
+// ---- Steps of data-parallel training on T4 nodes of four GPUs, from one GPU's step and the gradients' size.
+
+// MiB in fp32, by the nets' code (petuum/adaptdl, benchmark/models) and the sizes it defaults to.
+const std::map<std::string, int64_t> kGradientMib = {{"bert", 415},    {"cifar10", 43}, {"deepspeech2", 157},
+                                                     {"imagenet", 98}, {"ncf", 6},      {"yolov3", 235}};
+
+struct GangStep {
+  std::string net;
+  std::vector<int> gpus;  // of each node
+  double alone_s = 0, measured_s = 0;
+};
+
+// Medians of the rows of one net, placement and batch that have a step of one GPU beside them.
+std::vector<GangStep> ReadSteps(const std::string& path) {
+  constexpr size_t kColumns = 7;
+  std::map<std::pair<std::string, std::string>, std::map<std::vector<int>, std::vector<double>>> measured;
+  std::ifstream file(path);
+  for (std::string line; std::getline(file, line);) {
+    const std::vector<std::string> f = absl::StrSplit(line, ',');
+    double step_s = 0;
+    if (f.size() != kColumns || !kGradientMib.contains(f[0]) || !absl::SimpleAtod(f[5], &step_s)) continue;
+    std::vector<int> gpus;
+    double nodes = 0, all = 0;
+    if (absl::SimpleAtod(f[2], &nodes) && absl::SimpleAtod(f[3], &all)) {
+      for (double i = 0; i < nodes; ++i) gpus.push_back(static_cast<int>((all + i) / nodes));
+    } else {
+      for (const char digit : f[1]) gpus.push_back(digit - '0');
+    }
+    measured[{f[0], f[4]}][gpus].push_back(step_s);
+  }
+  std::vector<GangStep> steps;
+  for (const auto& [key, by_gpus] : measured) {
+    const auto alone = by_gpus.find({1});
+    if (alone == by_gpus.end()) continue;
+    for (const auto& [gpus, times] : by_gpus) {
+      if (gpus != alone->first) steps.push_back({key.first, gpus, Median(alone->second), Median(times)});
+    }
+  }
+  return steps;
+}
+
+// What a network of that speed makes of the steps: relative errors by net.
+std::map<std::string, std::vector<double>> ErrorsOf(const std::vector<GangStep>& steps, int64_t network_mb_s) {
+  constexpr size_t kNodes = 16;
+  std::vector<NodeSpec> nodes(kNodes);
+  for (NodeSpec& node : nodes) {
+    node.cpu_milli = 48'000, node.mem_mib = 192 * 1024, node.network_mb_s = network_mb_s;
+    for (int16_t i = 0; i < 4; ++i) {
+      node.devices.push_back({.type = Must(Catalogue::Default()->Find("t4")), .pcie_switch = i});
+    }
+    Must(ResolveNode(*Catalogue::Default(), node));
+  }
+  std::map<std::string, std::vector<double>> errors;
+  for (const GangStep& step : steps) {
+    Demand demand;
+    demand.step_time_us.estimate = static_cast<int64_t>(step.alone_s * 1e6);
+    demand.gradient_mib = kGradientMib.at(step.net);
+    std::vector<GangSlot> slots;
+    for (size_t node = 0; node < step.gpus.size(); ++node) {
+      for (int32_t i = 0; i < step.gpus[node]; ++i) slots.push_back({&nodes.at(node), i});
+    }
+    const double us = GangAllReduceUs(static_cast<double>(demand.gradient_mib), slots, 1);
+    const double told_s = step.alone_s * (1 + CommunicationShare(demand, us));
+    errors[step.net].push_back(std::abs(told_s / step.measured_s - 1));
+  }
+  return errors;
+}
+
+void Steps(const Options& options, std::vector<Row>* rows) {
+  if (options.data.empty())
+    return void(std::fprintf(stderr, "bench topology: no --data DIR: steps are not measured\n"));
+  const std::string path = options.data + "/scaling/pollux_t4.csv";
+  const std::vector<GangStep> steps = ReadSteps(path);
+  if (steps.empty()) return void(std::fprintf(stderr, "bench topology: no rows in %s: left out\n", path.c_str()));
+  std::map<int64_t, std::map<std::string, std::vector<double>>> by_speed;
+  for (const int64_t mb_s : {283, 400, 476, 566, 673, 800, 951, 1131, 1600}) {
+    by_speed[mb_s] = ErrorsOf(steps, mb_s);
+  }
+  std::vector<double> errors, alone;
+  for (const GangStep& step : steps) alone.push_back(1 - step.alone_s / step.measured_s);
+  // The network's speed from the other nets, then the one left out.
+  for (const auto& [net, mib] : kGradientMib) {
+    int64_t speed = 0;
+    double least = std::numeric_limits<double>::infinity();
+    for (const auto& [mb_s, nets] : by_speed) {
+      double sum = 0;
+      for (const auto& [other, of_net] : nets) sum += other == net ? 0 : Median(of_net);
+      if (sum < least) least = sum, speed = mb_s;
+    }
+    const std::vector<double>& of_net = by_speed[speed][net];
+    errors.insert(errors.end(), of_net.begin(), of_net.end());
+    rows->push_back({"gang_step_" + net, 100 * Median(of_net), "%", 0, true, absl::StrFormat("network %d MB/s", speed),
+                     absl::StrFormat("%d steps, median", of_net.size())});
+  }
+  rows->push_back({"gang_step_net_unseen_median", 100 * Median(errors), "%", 12, true,
+                   absl::StrFormat("as if nothing were sent %.3g %%", 100 * Median(alone)),
+                   absl::StrFormat("%d steps by net, placement and batch; the network's speed from the other nets",
+                                   errors.size())});
+}
+
 void Measure(const Options& options, std::vector<Row>* rows) {
+  Steps(options, rows);
+  if (options.only == "steps") return;
   Compare(options, rows);
   Gap(options, rows);
 }

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Time of an all-reduce from link speeds and sizes.
+// Time of an all-reduce from link speeds and sizes, and what of it a step does not hide.
 #include "place/state/communication.h"
 
 #include <algorithm>
+#include <cmath>
+#include <limits>
 #include <vector>
 
 namespace horus {
@@ -14,6 +16,17 @@ constexpr double kMbPerMib = 1.048576;
 // it from switch to switch; 6 GB/s over a Broadwell socket link beside 12 GB/s over PCIe 3.0 x16.
 constexpr double kThroughCpu = 5.0 / 6;
 constexpr double kAcrossSockets = 0.5;
+
+// From 7,046 steps of six nets on T4 nodes (petuum/adaptdl; `scripts/bench topology --data DIR`).
+constexpr double kSliceMb = 0.15;           // that a hop waits for: fitted
+constexpr double kBackwardShare = 2.0 / 3;  // of a step; buckets of gradients are sent meanwhile (Li et al., VLDB 2020)
+
+// `hops`: of one round, each over its link's MB/s.
+double RingUs(double gradient_mib, size_t members, double slowest_mb_s, double hops) {
+  if (members < 2) return 0;
+  const auto count = static_cast<double>(members);
+  return 2 * (count - 1) / count * (gradient_mib * kMbPerMib / slowest_mb_s + kSliceMb * hops) * 1e6;
+}
 
 }  // namespace
 
@@ -63,48 +76,40 @@ double LinkAmong(const NodeSpec& node, std::span<const int32_t> devices) {
 }
 
 double RingUs(double gradient_mib, size_t members, double mb_per_s) {
-  if (members < 2) return 0;
-  const auto count = static_cast<double>(members);
-  return 2 * (count - 1) / count * gradient_mib * kMbPerMib / mb_per_s * 1e6;
-}
-
-double AllReduceUs(double gradient_mib, std::span<const GangPart> parts, double rack_oversubscription) {
-  size_t gpus = 0;
-  double inside = 0;        // rings of the nodes, at once
-  double slowest_mb_s = 0;  // of all links; 0 = none yet
-  double network_mb_s = 0;
-  bool one_rack = true;
-  const auto note = [](double& slowest, double speed) { slowest = slowest == 0 ? speed : std::min(slowest, speed); };
-  for (const GangPart& part : parts) {
-    gpus += part.gpus;
-    inside = std::max(inside, RingUs(gradient_mib, part.gpus, part.link_mb_s));
-    if (part.gpus > 1) note(slowest_mb_s, part.link_mb_s);
-    note(network_mb_s, part.network_mb_s);
-    one_rack = one_rack && part.rack == parts.front().rack;
-  }
-  if (parts.size() < 2) return inside;
-  if (!one_rack) network_mb_s /= rack_oversubscription;
-  note(slowest_mb_s, network_mb_s);
-  return std::min(RingUs(gradient_mib, gpus, slowest_mb_s), inside + RingUs(gradient_mib, parts.size(), network_mb_s));
+  return RingUs(gradient_mib, members, mb_per_s, static_cast<double>(members) / mb_per_s);
 }
 
 double GangAllReduceUs(double gradient_mib, std::span<const GangSlot> slots, double rack_oversubscription) {
-  std::vector<GangPart> parts;
+  double slowest_mb_s = std::numeric_limits<double>::infinity();
+  double network_mb_s = slowest_mb_s;
+  double hops = 0;  // inside nodes, each over its link's MB/s
+  size_t nodes = 0;
+  bool one_rack = true;
   std::vector<int32_t> devices;
-  for (size_t begin = 0, end = 0; begin < slots.size(); begin = end) {
+  for (size_t begin = 0, end = 0; begin < slots.size(); begin = end, ++nodes) {
     const NodeSpec& node = *slots[begin].node;
     devices.clear();
     while (end < slots.size() && slots[end].node == slots[begin].node) devices.push_back(slots[end++].device);
-    parts.push_back({devices.size(), LinkAmong(node, devices), static_cast<double>(node.network_mb_s), node.rack});
+    if (devices.size() > 1) {
+      const double link_mb_s = LinkAmong(node, devices);
+      slowest_mb_s = std::min(slowest_mb_s, link_mb_s);
+      hops += static_cast<double>(devices.size() - 1) / link_mb_s;
+    }
+    network_mb_s = std::min(network_mb_s, static_cast<double>(node.network_mb_s));
+    one_rack = one_rack && node.rack == slots.front().node->rack;
   }
-  return AllReduceUs(gradient_mib, parts, rack_oversubscription);
+  if (nodes < 2) return RingUs(gradient_mib, slots.size(), slowest_mb_s);
+  if (!one_rack) network_mb_s /= rack_oversubscription;
+  hops += static_cast<double>(nodes) / network_mb_s;
+  return RingUs(gradient_mib, slots.size(), std::min(slowest_mb_s, network_mb_s), hops);
 }
 
 bool Communicates(const Demand& demand) { return demand.gradient_mib > 0 && demand.step_time_us.estimate > 0; }
 
 double CommunicationShare(const Demand& demand, double all_reduce_us) {
   if (!Communicates(demand)) return 0;
-  return all_reduce_us / StepUs(demand);
+  const double sending = all_reduce_us / StepUs(demand);
+  return sending * sending / (std::hypot(kBackwardShare, sending) + kBackwardShare);  // hypot(b, s) - b
 }
 
 }  // namespace horus

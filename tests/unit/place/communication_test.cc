@@ -20,7 +20,6 @@ using testing_place::V100Node;
 
 constexpr double kPcie = 15'754;  // of a V100, one direction
 constexpr double kNvlink = 150'000;
-constexpr double kMb = 1.048576;  // in a MiB
 
 // 8 V100: islands of 4, switches of 2, sockets of 4; the islands reach over the sockets.
 NodeSpec LinkedNode(NodeId id = 1) {
@@ -51,29 +50,49 @@ TEST(Communication, WithoutSwitchNumbersASocketCountsAsOneSwitch) {
   EXPECT_DOUBLE_EQ(LinkAmong(node, std::vector<int32_t>{3, 4}), kPcie / 2);
 }
 
-TEST(Communication, ARingMovesEachByteTwiceLessTheOwnShare) {
-  EXPECT_DOUBLE_EQ(RingUs(100, 4, 1000), 2 * 3.0 / 4 * 100 * kMb / 1000 * 1e6);
-  EXPECT_EQ(RingUs(100, 1, 1000), 0);
+double StepWith(int64_t gradient_mib, size_t gpus, double mb_per_s) {
+  Demand demand = Needs(90, 4000, 100'000);
+  demand.gradient_mib = gradient_mib;
+  return 1 + CommunicationShare(demand, RingUs(static_cast<double>(gradient_mib), gpus, mb_per_s));
 }
 
-TEST(Communication, OverNodesTheFasterOfOneRingAndTwoLevelsIsTaken) {
-  const std::vector<GangPart> fast = {{4, kNvlink, 1000, 1}, {4, kNvlink, 1000, 1}};
-  EXPECT_DOUBLE_EQ(AllReduceUs(100, fast, 1), RingUs(100, 4, kNvlink) + RingUs(100, 2, 1000));
-  const std::vector<GangPart> even = {{4, 1000, 1000, 1}, {4, 1000, 1000, 1}};
-  EXPECT_DOUBLE_EQ(AllReduceUs(100, even, 1), RingUs(100, 8, 1000));
+TEST(Communication, CostsMoreForMoreGradientsGpusAndSlowerLinksAndNothingForOneGpu) {
+  EXPECT_EQ(StepWith(100, 1, 1000), 1);
+  for (const int64_t mib : {1, 10, 100, 1000}) {
+    EXPECT_GT(StepWith(mib, 2, 1000), 1);
+    EXPECT_GT(StepWith(2 * mib, 4, 1000), StepWith(mib, 4, 1000));
+    EXPECT_GT(StepWith(mib, 8, 1000), StepWith(mib, 4, 1000));
+    EXPECT_LT(StepWith(mib, 4, 2000), StepWith(mib, 4, 1000));
+  }
 }
 
-TEST(Communication, RacksThatShareTheirLinksSlowWhatPassesBetweenThem) {
-  const std::vector<GangPart> apart = {{1, 0, 1000, 1}, {1, 0, 2000, 2}};
-  EXPECT_DOUBLE_EQ(AllReduceUs(100, apart, 1), RingUs(100, 2, 1000));
-  EXPECT_DOUBLE_EQ(AllReduceUs(100, apart, 4), RingUs(100, 2, 250));
+TEST(Communication, RunsBesideTheBackwardPassWhereItIsShortAndIsPaidWhereItIsLong) {
+  Demand demand = Needs(90, 4000, 100'000);
+  demand.gradient_mib = 10;
+  EXPECT_LT(CommunicationShare(demand, 10'000), 0.01);
+  EXPECT_NEAR(CommunicationShare(demand, 1e8), 1e8 / 100'000 - 2.0 / 3, 0.01);
+}
+
+TEST(Communication, ARingOverNodesAndRacksIsAsFastAsItsSlowestLink) {
+  NodeSpec node = LinkedNode();
+  node.network_mb_s = 1000;
+  NodeSpec other = node;
+  other.rack = 2;
+  const auto us = [&](std::vector<GangSlot> slots, double oversubscription = 1) {
+    return GangAllReduceUs(100, slots, oversubscription);
+  };
+  EXPECT_DOUBLE_EQ(us({{&node, 0}, {&node, 2}}, 4), RingUs(100, 2, kNvlink));
+  EXPECT_DOUBLE_EQ(us({{&node, 0}, {&other, 0}}, 4), RingUs(100, 2, 250));
+  const double linked = us({{&node, 0}, {&node, 2}, {&other, 0}});
+  EXPECT_NEAR(linked, RingUs(100, 3, 1000), 0.01 * linked);
+  EXPECT_LT(linked, us({{&node, 0}, {&node, 1}, {&other, 0}}));  // faster links inside a node still help
 }
 
 TEST(Communication, IsNothingWithoutGradientsOrStepTime) {
   Demand demand = Needs(90, 4000, 1000);
   EXPECT_EQ(CommunicationShare(demand, 500), 0);
   demand.gradient_mib = 10;
-  EXPECT_EQ(CommunicationShare(demand, 500), 0.5);
+  EXPECT_GT(CommunicationShare(demand, 500), 0);
   demand.step_time_us = {};
   EXPECT_EQ(CommunicationShare(demand, 500), 0);
 }
@@ -144,8 +163,9 @@ TEST(HorusCommunication, LosesTheShareOfAStepThatIsSpentSending) {
   Cluster cluster(Catalogue::Default());
   ASSERT_TRUE(cluster.AddNode(LinkedNode()).ok());
   const double without = Decide(cluster, Sender(1, 1, 4, 0)).winner.cost;
-  const Decision decision = Decide(cluster, Sender(1, 1, 4, 500));
-  const double share = RingUs(500, 4, kNvlink) / 100'000;
+  const JobSpec job = Sender(1, 1, 4, 500);
+  const Decision decision = Decide(cluster, job);
+  const double share = CommunicationShare(job.demands[0].demand, RingUs(500, 4, kNvlink));
   EXPECT_NEAR(decision.winner.cost - without, 4 * (1 - 1 / (1 + share)), 1e-12);
   const auto& terms = decision.winner.terms;
   const auto term =
@@ -193,7 +213,7 @@ TEST(HorusCommunication, ASlowNetworkCostsWork) {
     node.network_mb_s = 100'000;
     ASSERT_TRUE(fast.AddNode(node).ok());
   }
-  const double ring = RingUs(500, 2, 1'000) / 100'000;
+  const double ring = CommunicationShare(Sender(1, 2, 1, 500).demands[0].demand, RingUs(500, 2, 1'000));
   const double cost = Decide(slow, Sender(1, 2, 1, 500)).winner.cost;
   EXPECT_GT(cost, Decide(fast, Sender(1, 2, 1, 500)).winner.cost);
   EXPECT_NEAR(cost - Decide(slow, Sender(1, 2, 1, 0)).winner.cost, 2 * (1 - 1 / (1 + ring)), 1e-12);

@@ -116,6 +116,14 @@ TEST(Operators, WorkCostsTime) {
   }
 }
 
+TEST(Operators, ALargeCacheIsReadAtTheMemorysSpeedOnTypesThatTaughtNothing) {
+  const auto us = [](const char* gpu) { return OperatorModel::Default().TimeOf(Decode(64, 32768), Gpu(gpu)).us; };
+  const auto bandwidth = [](const char* gpu) { return static_cast<double>(Gpu(gpu).mem_bandwidth_mb_s); };
+  EXPECT_NEAR(us("h100-sxm") / us("h200"), bandwidth("h200") / bandwidth("h100-sxm"), 0.1);
+  const double bytes = 64.0 * 32768 * 8 * 128 * 2 * 2;
+  EXPECT_LT(us("rtx-4090"), 1.25 * bytes / bandwidth("rtx-4090"));
+}
+
 TEST(Operators, FewerBitsReadFewerBytes) {
   // One row: the weights are all that counts.
   for (const char* name : {"h100-sxm", "b200"}) {
