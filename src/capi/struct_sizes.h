@@ -66,5 +66,6 @@ HORUS_FIRST_RELEASE(horus_library_info, models);
 HORUS_FIRST_RELEASE(horus_interference_info, name);
 HORUS_FIRST_RELEASE(horus_slowdowns, measured);
 HORUS_FIRST_RELEASE(horus_queue_info, jobs);
+HORUS_FIRST_RELEASE(horus_service_run, token_us);
 
 }  // namespace horus::capi
