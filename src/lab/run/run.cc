@@ -562,7 +562,8 @@ absl::StatusOr<SimResult> Simulate(const Trace& trace, std::span<const ProfileDe
                            cluster.job_count(), queue.size());
   }
   for (const NodeId node : cluster.NodeIds()) {
-    for (const DeviceSpec& device : cluster.Node(node)->spec.devices) {
+    const absl::StatusOr<NodeInfo> info = cluster.Node(node);
+    for (const DeviceSpec& device : info->spec.devices) {
       if (device.mode != SharingMode::kTimeSliceOrMps) continue;
       return Unimplemented("simulation: node %d: expected devices of one sharing mode, found %s", node,
                            std::string(SharingModeName(device.mode)));
