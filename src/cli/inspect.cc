@@ -238,8 +238,6 @@ absl::StatusOr<std::pair<std::string, int64_t>> ParseDim(const std::string& text
   return InvalidArgument("--dim: expected NAME=SIZE with a size from 1 to %d, found %s", kMaxDim, Quoted(text));
 }
 
-constexpr double kUsPerMs = 1e3;
-
 absl::StatusOr<ServiceRun> ParseServiceRun(const std::string& text, const Catalogue& catalogue) {
   const std::vector<std::string> parts = absl::StrSplit(text, ',');
   double users = 0, token_ms = 0, first_ms = 0;

@@ -16,7 +16,6 @@ namespace horus::cli {
 namespace {
 
 constexpr int kServiceJsonVersion = 1;
-constexpr double kUsPerMs = 1e3;
 constexpr double kMostReplicas = 64;
 
 int64_t Whole(double value) { return static_cast<int64_t>(std::llround(value)); }

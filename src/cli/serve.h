@@ -16,6 +16,8 @@
 
 namespace horus::cli {
 
+inline constexpr double kUsPerMs = 1e3;
+
 // `all`: the types that do not serve are counted, not listed.
 [[nodiscard]] std::string ServicesReport(const std::string& path, const RunSpec& run, const ServiceLoad& load,
                                          std::span<const GpuType> gpus, std::span<const Service> services, bool all,
