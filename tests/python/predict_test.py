@@ -148,6 +148,11 @@ def test_a_language_model_is_served(horus, predictor):
     one = both["h100-sxm"]
     assert one.token_us <= one.token_us_upper <= 50_000 and one.tokens_per_s == 3 * 256
     assert one.demand.slowdown_bound >= 1 and 0 < one.demand.duty < 1
+    alone = {**chat, "requests_per_s": 0, "users": 8}
+    seen = horus.ServiceRun("h100-sxm", 8, token_ms=2 * predictor.serve(graph, "h100-sxm", **alone).token_us / 1e3)
+    assert predictor.serve(graph, "h100-sxm", **alone, measured=[seen]).token_us == pytest.approx(1e3 * seen.token_ms)
+    with pytest.raises(horus.NotFound, match="h111"):
+        predictor.serve(graph, "h100-sxm", **alone, measured=[horus.ServiceRun("h111", 8, token_ms=9)])
     eager = horus.RunSpec(mode="inference", precision="bf16")
     with pytest.raises(horus.InvalidArgument, match="expected an engine"):
         predictor.serve(graph, "h100-sxm", run=eager, **chat)

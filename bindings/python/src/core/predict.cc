@@ -239,9 +239,9 @@ void BindPredictor(py::module_& m) {
             std::vector<horus_service_run> runs(measured.size(), horus_service_run(HORUS_SERVICE_RUN_INIT));
             std::vector<const horus_service_run*> pointers;
             for (size_t i = 0; i < runs.size(); ++i) {
-              const auto& [gpu, users, first_us, further_us] = measured[i];
+              const auto& [gpu, asking, first_us, further_us] = measured[i];
               runs[i].gpu_type = gpu.c_str();
-              runs[i].concurrency = users;
+              runs[i].concurrency = asking;
               runs[i].first_token_us = first_us;
               runs[i].token_us = further_us;
               pointers.push_back(&runs[i]);
