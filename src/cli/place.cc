@@ -127,6 +127,7 @@ std::string MissText(const PlacementReport& placement, const Decision& decision)
 // A few words: what keeps it off the nearest place.
 std::string RefusalColumn(const PlacementReport& placement, const Decision& decision) {
   const NearestMiss& miss = decision.miss;
+  if (decision.reason == Reason::kPassedOver) return "others do more work there";
   const Reason reason = miss.reason != Reason::kNone ? miss.reason : decision.reason;  // the nearest place tells most
   switch (reason) {
     case Reason::kGpuMemory: {
@@ -171,8 +172,11 @@ std::string NotPlacedText(const PlacementReport& placement) {
     if (text.empty()) text = "\nNot placed\n";
     absl::StrAppend(&text, "  ", JobName(placement, decision.job), "\n");
     std::string why = decision.predicted_never ? "By prediction it would not fit even the empty cluster. " : "";
+    const bool passed = decision.reason == Reason::kPassedOver;
+    if (passed && decision.passed_by != 0)
+      absl::StrAppend(&why, JobName(placement, decision.passed_by), " has the place that suited it best. ");
     absl::StrAppend(&why, MissText(placement, decision));
-    if (decision.miss.reason != decision.reason && decision.miss.reason != Reason::kNone) {
+    if (!passed && decision.miss.reason != decision.reason && decision.miss.reason != Reason::kNone) {
       absl::StrAppend(&why, " Most others: ", Sentence(placement, decision.reason));
     }
     for (const std::string& line : Wrap(why, kPageWidth - 4)) absl::StrAppend(&text, "    ", line, "\n");

@@ -273,6 +273,17 @@ class Place(Files):
             self.assertEqual((code, out), (2, ""), text)
             self.assertIn(words, err)
 
+    def test_who_is_passed_over_is_told_by_whom(self):
+        self.cluster.write_text("version: 1\nnodes:\n" + NODE.replace("count: 2", "count: 1"))
+        job = "  - {name: j%d, weight: %d, exclusive: true, demand: {any: {gpu_util_pct: 90, gpu_memory_gib: 1}}}\n"
+        jobs = self.jobs("".join(job % (i, 1 + i % 2) for i in range(70)))  # more than the search takes
+        code, out, err = self.place(jobs)
+        self.assertEqual((code, err), (0, ""))
+        self.assertIn("others do more work there", out)
+        self.assertIn("j1 has the place that suited it best.", out)
+        code, out, _ = self.place(jobs, "--one-by-one")
+        self.assertNotIn("others do more work there", out)
+
     def test_measured_pairs_answer_where_they_measured(self):
         graphs = f"{ROOT}/examples/models/graphs"
         table = self.write("pair_jobs.csv", f"job,graph,family,batch\na,{graphs}/resnet18.onnx,r,8\nb,{graphs}/vgg11.onnx,v,8\n")
