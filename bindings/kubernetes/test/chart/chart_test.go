@@ -22,6 +22,15 @@ func rendered(values string, served ...string) (string, error) {
 	return render(append([]string{horus, "horus", "gpu-system", "v1.37.0", values}, served...))
 }
 
+// A right that no shadow needs: it writes the status of any pod.
+func TestShadowMayWriteNoPodUnlessItMayTellDryRuns(t *testing.T) {
+	for values, may := range map[string]bool{"mode: shadow": false, "{mode: shadow, dryRuns: true}": true} {
+		if text, err := rendered(values); err != nil || strings.Contains(text, "pods/status") != may {
+			t.Errorf("%s: expected %v, found another, %v", values, may, err)
+		}
+	}
+}
+
 // Each of these ends a program as it starts.
 func TestWhatTheProgramsRefuseTheChartRefusesByName(t *testing.T) {
 	for values, says := range map[string]string{

@@ -19,7 +19,7 @@ func TestMonitoringAsksForNothingThatIsNotExported(t *testing.T) {
 	args := []string{"../../charts/horus"}
 	for _, mode := range []string{"shadow", "place"} {
 		c := start(t, "")
-		install(t, c, "{mode: "+mode+", monitoring: {dashboard: true}, observer: {enabled: true}, advise: {enabled: true}}")
+		install(t, c, "{mode: "+mode+", dryRuns: true, monitoring: {dashboard: true}, observer: {enabled: true}, advise: {enabled: true}}")
 		node(t, c, "n1", 1, nil)
 		makePod(t, c, podSpec{name: "a", whole: 2})
 		refused(t, c, "a")
