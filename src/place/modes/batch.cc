@@ -342,7 +342,9 @@ absl::StatusOr<Plan> Batcher::Run(std::optional<std::span<const NodeId>> subset,
   for (const uint32_t index : order) {
     views_.push_back(ViewJob(jobs_[index]));
     meter_.Know(jobs_[index]);
-    if (Moves(views_.back())) movable_.push_back(static_cast<uint32_t>(views_.size() - 1));
+    // A job to be probed, or run in one of several ways, has no view that a search may move.
+    if (Moves(views_.back()) && !engine_.IsOpen(jobs_[index]))
+      movable_.push_back(static_cast<uint32_t>(views_.size() - 1));
   }
   const size_t mark = engine_.ledger().Mark();
   Outcome selected(views_.size());

@@ -161,22 +161,22 @@ absl::StatusOr<Selection::Chosen> Selection::Settle(size_t at, const Kind& kind)
     if (left_[i] != at) others.push_back(views_[left_[i]].job);
   }
   engine_.SetWaiting(others);
-  auto job = std::make_shared<JobSpec>(*views_[at].job);
   if (kind.chosen) {
     ChosenWay way;
-    HORUS_RETURN_IF_ERROR(engine_.Choose(*job, way));
+    HORUS_RETURN_IF_ERROR(engine_.Choose(*views_[at].job, way));
     chosen.place = {.cost = way.decision.winner.cost, .slots = std::move(way.slots)};
     chosen.decision = std::move(way.decision);
-    if (way.job != nullptr) job = std::move(way.job);
+    if (way.job == nullptr) return chosen;
+    way.job->weight = kind.job.weight;
+    chosen.view = ViewJob(*way.job);
+    chosen.job = std::move(way.job);
+    return chosen;
   }
+  auto job = std::make_shared<JobSpec>(*views_[at].job);
   job->weight = kind.job.weight;
   chosen.view = kind.view;
   chosen.view.job = job.get();
   chosen.job = std::move(job);
-  if (kind.chosen) {
-    chosen.view = ViewJob(*chosen.job);
-    return chosen;
-  }
   HORUS_ASSIGN_OR_RETURN(chosen.decision, engine_.Decide(chosen.view));
   chosen.place = engine_.found().best;
   return chosen;

@@ -142,6 +142,19 @@ TEST(BatchSearch, AnOrderThatDoesNotHoldIsNotPlanned) {
   EXPECT_EQ(plan->work_after, plan->work_before);
 }
 
+// Where no GPU is idle it waits: the search, which knows nothing of probes, must not put it beside another.
+TEST(BatchSearch, AProbeThatFindsNoIdleGpuWaits) {
+  const auto placer = MakePlacer("horus", {.probe_outside = true});
+  std::vector<JobSpec> jobs = {OneGpu(1, 20), OneGpu(2, 20)};
+  jobs[0].priority = 1;
+  jobs[1].demands[0].demand.flags = kDemandOutside;
+  for (const bool prices : {false, true}) {
+    const auto plan = PlanBatch(*placer, Nodes(1, 1), jobs, {.prices = prices});
+    ASSERT_TRUE(plan.ok()) << plan.status();
+    EXPECT_EQ(plan->decisions[1].verdict, Verdict::kDefer) << prices;
+  }
+}
+
 // Nobody joins a job that is not known yet, wherever the search moves the others.
 TEST(BatchSearch, ProbesAreAlone) {
   const auto placer = MakePlacer("horus", {.probe_outside = true});
