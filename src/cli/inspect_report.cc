@@ -228,10 +228,10 @@ std::string ExplainText(const GpuReport& gpu) {
                Right("DISTANCE"),
                Wrapped("MOVED MOST BY")});
   for (const Explanation& one : gpu.explanations) {
-    std::string moved;
+    std::string moved = one.lifted ? "raised to the roofline" : "";
     for (size_t i = 0; i < one.shifts.size() && i < kShownShifts; ++i) {
-      absl::StrAppendFormat(&moved, "%s%s %s", i == 0 ? "" : ", ", std::string(FeatureName(one.shifts[i].feature)),
-                            Times(one.shifts[i].shift));
+      absl::StrAppendFormat(&moved, "%s%s %s", moved.empty() ? "" : ", ",
+                            std::string(FeatureName(one.shifts[i].feature)), Times(one.shifts[i].shift));
     }
     const Refined& parts = one.parts;
     table.AddRow({std::string(InfoOf(one.quantity).name),

@@ -7,6 +7,7 @@
 #include "features/cost_rules.h"
 #include "features/cost_totals.h"
 #include "features/fusions.h"
+#include "graph/from_config.h"
 
 namespace horus {
 namespace {
@@ -103,6 +104,8 @@ class Walk {
   Walk(const ShapedGraph& shaped, const RunSpec& run)
       : shaped_(shaped),
         run_(run),
+        eager_config_((run.framework == Framework::kPyTorch || run.framework == Framework::kPyTorch1) &&
+                      shaped.graph != nullptr && !ComputeTypeOf(*shaped.graph).empty()),
         fusions_(FindFusions(shaped, run)),
         width_(shaped.tensors.size(), 0),
         grad_uses_(shaped.tensors.size(), 0) {}
@@ -237,7 +240,7 @@ class Walk {
     ShareCaches(op);
     CostContext context(shaped_, op, run_, step_, cost);
     rule->apply(context, *rule);
-    if (run_.framework == Framework::kPyTorch || run_.framework == Framework::kPyTorch1) AddEagerTraffic(op, context);
+    if (eager_config_) AddEagerTraffic(op, context);
     CountForHorus(cost);
     // A view turned brings its base no gradient besides those of its readers.
     if (wants && !(op.node->op_type == "Transpose" && IsViewOperator(*rule))) AddAccumulation(op, context);
@@ -332,10 +335,11 @@ class Walk {
     if (!counted && cost.forward.kernels > 0) cost.horus_others = 1;
   }
 
-  // What PyTorch's eager mode runs beside the one kernel that an operator of a config's graph stands for: the norm and
-  // the rotation of huggingface/transformers (LlamaRMSNorm, apply_rotary_pos_emb), the casts and the dropout before an
-  // adapter of huggingface/peft (tuners/lora/layer.py). Bytes of an element, each kernel's reads and writes; their
-  // launches are left out, since flash-attn's norms and rotations, which many use, are one kernel.
+  // What PyTorch's eager mode reads and writes beside the one kernel that an operator of a config's graph stands for:
+  // the norm and the rotation of huggingface/transformers (LlamaRMSNorm, apply_rotary_pos_emb), the casts and the
+  // dropout before an adapter of huggingface/peft (tuners/lora/layer.py). Bytes of an element, each kernel's reads and
+  // writes. Launches are counted of the dropout alone: flash-attn's norms and rotations, which many use, are one
+  // kernel.
   void AddEagerTraffic(const Op& op, CostContext& context) const {
     const std::string_view type = op.node->op_type, name = op.node->name;
     const double elements = context.InCount(0), width = elements > 0 ? context.InBytes(0) / elements : 0;
@@ -399,6 +403,7 @@ class Walk {
 
   const ShapedGraph& shaped_;
   const RunSpec& run_;
+  const bool eager_config_;
   const std::vector<Fusion> fusions_;
   std::vector<double> width_;        // bytes of an element, per tensor
   std::vector<uint32_t> grad_uses_;  // gradients made so far, per storage

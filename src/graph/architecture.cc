@@ -56,6 +56,13 @@ void ReadCommon(ConfigFields& f, Architecture& a, const Unsaid& unsaid = {}) {
   }
 }
 
+void ReadStateType(ConfigFields& f, std::string_view key, std::string unsaid, Architecture& a) {
+  const std::string said = f.Text(key, std::move(unsaid));
+  f.Expect(key, said.empty() || said == "float32" || said == "bfloat16" || said == "float16",
+           "float32, bfloat16 or float16");
+  if (!said.empty()) a.state = DTypeByName(said);
+}
+
 // Experts from layer `dense` on, on each `step`-th.
 void SetSparse(Architecture& a, int64_t dense, int64_t step) {
   a.sparse.clear();
@@ -333,6 +340,8 @@ void ReadSparseAttention(ConfigFields& f, Architecture& a) {
   const int64_t offset = f.Size("index_skip_topk_offset", 2, kMaxConfigLayers);
   a.indexed = ByLayer(f, a, "indexer_types", "shared", "full",
                       [=](int64_t layer) { return std::max<int64_t>(layer - offset + 1, 0) % each == 0; });
+  f.Expect("q_lora_rank", a.q_rank > 0, "a size, since the indexer reads it");
+  f.Expect("indexer_types", a.indexed.empty() || a.indexed.front(), "full for the first layer");
   f.Expect("index_topk_pattern", !f.Has("index_topk_pattern"), "none: indexer_types or index_topk_freq");
   f.Known({"index_share_for_mtp_iteration"});
 }
@@ -392,7 +401,7 @@ void ReadQwenHybrid(ConfigFields& f, Architecture& a) {
   a.linear_key_dim = f.Size("linear_key_head_dim", 128, kMostHeadDim);
   a.linear_value_dim = f.Size("linear_value_head_dim", 128, kMostHeadDim);
   a.convolved = f.Size("linear_conv_kernel_dim", 4, kMostHeadDim);
-  if (const std::string state = f.Text("mamba_ssm_dtype", ""); !state.empty()) a.state = DTypeByName(state);
+  ReadStateType(f, "mamba_ssm_dtype", "", a);
   const int64_t each = f.Size("full_attention_interval", 4, kMaxConfigLayers);
   const auto linear = [each](int64_t layer) { return (layer + 1) % each != 0; };
   for (const bool is : ByLayer(f, a, "layer_types", "full_attention", "linear_attention", linear)) {
@@ -442,7 +451,7 @@ void ReadNemotronHybrid(ConfigFields& f, Architecture& a) {
   a.convolved = f.Size("conv_kernel", 4, kMostHeadDim);
   f.Expect("use_conv_bias", f.Flag("use_conv_bias", true), "true");
   for (const char* bias : {"use_bias", "mamba_proj_bias"}) f.Expect(bias, !f.Flag(bias, false), "false");
-  a.state = DTypeByName(f.Text("mamba_ssm_cache_dtype", "float32"));
+  ReadStateType(f, "mamba_ssm_cache_dtype", "float32", a);
   if (pattern.find('E') != std::string::npos) {
     ReadRoutedExperts(f, a);
     a.shared_width = f.Size("moe_shared_expert_intermediate_size", 0);
@@ -642,8 +651,9 @@ void ReadQuantisation(ConfigFields& f, Architecture& a) {
 absl::Status Check(const Architecture& a) {
   const bool whole = a.whole_kv_heads > 0 && a.heads % a.whole_kv_heads != 0;
   if ((a.heads % a.kv_heads != 0 && a.kv_rank == 0) || whole) {
-    return InvalidArgument("config field num_key_value_heads: expected a divisor of %d heads, found %d", a.heads,
-                           a.kv_heads);
+    return InvalidArgument("config field %s: expected a divisor of %d heads, found %d",
+                           whole ? "num_global_key_value_heads" : "num_key_value_heads", a.heads,
+                           whole ? a.whole_kv_heads : a.kv_heads);
   }
   if (a.top_k > a.experts) {
     return InvalidArgument("config field num_experts_per_tok: expected at most %d experts, found %d", a.experts,

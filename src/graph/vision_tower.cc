@@ -106,7 +106,9 @@ double MoonTower(std::string_view, ConfigFields& vision, ConfigFields&, const Ar
   Sizes of(vision);
   const double hidden = of("vt_hidden_size"), patch = of("patch_size"), merged = 4 * hidden;
   const double places = of("init_pos_emb_height") * of("init_pos_emb_width");
-  vision.Known({"vt_num_attention_heads", "merge_kernel_size", "mm_hidden_size", "text_hidden_size"});
+  const std::vector<int64_t> merge = vision.Sizes("merge_kernel_size");
+  vision.Expect("merge_kernel_size", merge.empty() || merge == std::vector<int64_t>{2, 2}, "[2, 2]");
+  vision.Known({"vt_num_attention_heads", "mm_hidden_size", "text_hidden_size"});
   return Count({of("vt_num_hidden_layers"), hidden, of("vt_intermediate_size")}) + Linear(3 * patch * patch, hidden) +
          places * hidden + 4 * hidden + Linear(merged, merged) + Linear(merged, static_cast<double>(text.hidden));
 }

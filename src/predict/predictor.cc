@@ -172,10 +172,11 @@ Demand Predictor::WithMeasurements(const GpuType& gpu, const Demand& predicted) 
   return impl_->measured == nullptr ? predicted : impl_->measured->Apply(gpu.name, predicted);
 }
 
-// Of graphs from a config, of whose nets the trees have seen none: they put steps that the device bounds 30 to 45 %
-// below what Qwen took on an A100, the roofline within 20 % (`bench memory`, language_step_time).
+// Of graphs from a config that train in eager PyTorch: the trees have seen no such net, and lie far below what Qwen
+// took on an A100, the roofline close to it (`bench memory`: language_step_time, and by the trees alone).
 static void LiftStep(const JobProfile& job, double roofline_us, double& us, double& upper_us) {
-  if (IsEngine(job.run.framework) || job.shaped == nullptr || us >= roofline_us) return;
+  const bool eager = job.run.framework == Framework::kPyTorch || job.run.framework == Framework::kPyTorch1;
+  if (!eager || job.run.mode != RunMode::kTraining || job.shaped == nullptr || us >= roofline_us) return;
   if (ComputeTypeOf(*job.shaped->graph).empty()) return;
   upper_us *= roofline_us / us;
   us = roofline_us;
@@ -246,7 +247,11 @@ std::vector<Explanation> Predictor::Explain(const JobProfile& job, const GpuType
     if (model == nullptr || by_operators) continue;
     Explanation one{.quantity = model->quantity,
                     .parts = model->Refine(on.row, gpu.name, {on.roofline[q], on.roofline_upper[q], on.understood})};
-    if (quantity == Quantity::kStepTime) LiftStep(job, on.terms.step_time_us, one.parts.value, one.parts.upper);
+    if (quantity == Quantity::kStepTime) {
+      const double of_trees = one.parts.value;
+      LiftStep(job, on.terms.step_time_us, one.parts.value, one.parts.upper);
+      one.lifted = one.parts.value > of_trees;
+    }
     std::vector<double> shifts(model->forest.num_features());
     if (model->forest.num_trees() > 0) static_cast<void>(model->forest.Contributions(on.row, shifts));
     for (size_t f = 0; f < shifts.size(); ++f) {

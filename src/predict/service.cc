@@ -381,16 +381,20 @@ uint64_t HashOf(const ServiceLoad& load) {
 
 int64_t WholeUs(double us) { return static_cast<int64_t>(std::min(std::ceil(us), 1e13)); }
 
-absl::StatusOr<Correction> CorrectionOf(const Steps& steps, const ServiceLoad& load, const GpuType& gpu) {
+// `whole`: the engine as it was measured, with all memory of the GPU.
+absl::StatusOr<Correction> CorrectionOf(const Steps& steps, const ServiceLoad& load, const GpuType& gpu,
+                                        const Queue::State& whole) {
   const Queue queue(steps, load, gpu);
   std::vector<double> tokens, firsts;
-  const auto add = [&](size_t at, const char* field, double measured, double predicted, std::vector<double>& to) {
+  const auto add = [&](size_t at, const char* time, double measured, double predicted, std::vector<double>& to) {
     if (measured == 0) return absl::OkStatus();
     const double ratio = measured / predicted;
     to.push_back(ratio);
     if (ratio >= 1 / kMostCorrection && ratio <= kMostCorrection) return absl::OkStatus();
-    return InvalidArgument("service: measured[%d]: %s: expected within %g times of the predicted %g us, found %g", at,
-                           field, kMostCorrection, predicted, measured);
+    constexpr double kUsPerMs = 1e3;
+    return InvalidArgument(
+        "service: measured[%d]: %s: expected within %g times of the predicted %.3g ms, found %.3g ms", at, time,
+        kMostCorrection, predicted / kUsPerMs, measured / kUsPerMs);
   };
   for (size_t i = 0; i < load.measured.size(); ++i) {
     const ServiceRun& run = load.measured[i];
@@ -398,9 +402,9 @@ absl::StatusOr<Correction> CorrectionOf(const Steps& steps, const ServiceLoad& l
     ServiceLoad there = load;
     there.requests_per_s = 0;
     there.concurrency = run.concurrency;
-    const Queue::Point point = *queue.At(there, {});  // of users who ask again there is always one
-    HORUS_RETURN_IF_ERROR(add(i, "token_us", run.token_us, point.token.estimate_us, tokens));
-    HORUS_RETURN_IF_ERROR(add(i, "first_token_us", run.first_token_us, point.first_token.estimate_us, firsts));
+    const Queue::Point point = *queue.At(there, whole);  // of users who ask again there is always one
+    HORUS_RETURN_IF_ERROR(add(i, "a further token", run.token_us, point.token.estimate_us, tokens));
+    HORUS_RETURN_IF_ERROR(add(i, "the first token", run.first_token_us, point.first_token.estimate_us, firsts));
   }
   Correction correction;
   if (!tokens.empty()) correction.token = Median(tokens);
@@ -412,9 +416,8 @@ absl::StatusOr<Correction> CorrectionOf(const Steps& steps, const ServiceLoad& l
 bool Promises(const ServiceLoad& load) { return load.token_us > 0 || load.first_token_us > 0; }
 
 // All but the demand.
-Service ServeOn(const Steps& steps, const ServiceLoad& load, const GpuType& gpu, const Correction& correction) {
+absl::StatusOr<Service> ServeOn(const Steps& steps, const ServiceLoad& load, const GpuType& gpu) {
   Service service;
-  const Queue queue(steps, load, gpu, correction);
   service.weights_mib = steps.weights / kMib;
   service.activations_mib = (TakesLargeChunks(gpu) ? steps.activations : steps.small_activations) / kMib;
   service.engine_mib =
@@ -431,6 +434,8 @@ Service ServeOn(const Steps& steps, const ServiceLoad& load, const GpuType& gpu,
   // Of the whole GPU; one request always runs.
   const Queue::State whole = {.most = request_mib > 0 ? std::clamp(free_mib / request_mib, 1.0, kMostRunning)
                                                       : kMostRunning};
+  HORUS_ASSIGN_OR_RETURN(const Correction correction, CorrectionOf(steps, load, gpu, whole));
+  const Queue queue(steps, load, gpu, correction);
 
   std::optional<Queue::Point> point = queue.At(load, whole);
   const bool open = load.requests_per_s > 0;
@@ -579,8 +584,7 @@ absl::StatusOr<std::vector<Service>> PredictServices(const Predictor& predictor,
   const std::string type_arguments = TypeArguments(*graph, run, shared_by, steps.bytes_per_request > 0);
   std::vector<Service> services;
   for (const GpuType* gpu : gpus) {
-    HORUS_ASSIGN_OR_RETURN(const Correction correction, CorrectionOf(steps, whole, *gpu));
-    Service service = ServeOn(steps, whole, *gpu, correction);
+    HORUS_ASSIGN_OR_RETURN(Service service, ServeOn(steps, whole, *gpu));
     service.gpus = shared_by;
     service.type_arguments = type_arguments;
     if (service.verdict != ServiceVerdict::kNoRoom && !WhyNot(run, *gpu).empty()) {

@@ -238,6 +238,14 @@ TEST(ServiceTest, WhatWasMeasuredCorrectsTheTimes) {
   EXPECT_NEAR(corrected.first_token.estimate_us / run.first_token_us, 1, 0.02) << "fewer prompts come";
   EXPECT_NEAR(On(Users(32, {run}), "l40s").token.estimate_us, 1.5 * loaded.token.estimate_us, 1);
   EXPECT_EQ(corrected.demand.profile_id, plain.demand.profile_id) << "it is the same service";
+  // Some of so many wait for room in the cache, as they did when it was measured.
+  const Service full = On(Users(900), "l40s");
+  const ServiceRun crowd{.gpu = "l40s",
+                         .concurrency = 900,
+                         .first_token_us = full.first_token.estimate_us,
+                         .token_us = full.token.estimate_us};
+  EXPECT_LT(full.running, 900);
+  EXPECT_NEAR(On(Users(8, {crowd}), "l40s").token.estimate_us, plain.token.estimate_us, 1);
   EXPECT_EQ(On(Users(8, {run}), "a100-80gb").token.estimate_us, On(Users(8), "a100-80gb").token.estimate_us);
 }
 
@@ -286,7 +294,7 @@ TEST(ServiceTest, AMeasurementOfSomethingElseIsRefused) {
     return std::string(Serve(Users(8, {run}), {"l40s"}).status().message());
   };
   EXPECT_THAT(said({.gpu = "l40s", .concurrency = 8, .token_us = 15}),
-              HasSubstr("measured[0]: token_us: expected within"));
+              HasSubstr("measured[0]: a further token: expected within"));
   EXPECT_THAT(said({.gpu = "l40s", .concurrency = 8}), HasSubstr("expected first_token_us or token_us above 0"));
   EXPECT_THAT(said({.gpu = "l40s", .concurrency = 0, .token_us = 1e4}),
               HasSubstr("measured[0]: concurrency: expected 1"));
