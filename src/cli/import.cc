@@ -241,7 +241,7 @@ std::string NextText(const ImportFlags& options, const ImportedCluster& imported
   const JobCount jobs = CountJobs(imported);
   std::string start;
   if (jobs.wait > 0) {
-    start = absl::StrFormat("\nOf %d jobs that wait %d would start now on GPUs of their own", jobs.wait,
+    start = absl::StrFormat("\n%d jobs wait. Now would start: %d on GPUs of their own", jobs.wait,
                             startable.jobs - startable.beside);
     if (startable.beside > 0)
       absl::StrAppendFormat(&start, ", %d beside others where nodes let it share (DRA, HAMi)", startable.beside);

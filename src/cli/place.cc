@@ -652,12 +652,16 @@ void WarnOfUnknownPairs(const PlacingOptions& options, const InterferenceModel& 
   const auto* table = dynamic_cast<const TableModel*>(&model);
   if (options.interference.pairs.empty() || table == nullptr) return;
   const auto known = [&](const JobSpec& job) {
-    return std::ranges::any_of(job.demands, [&](const TypeDemand& one) { return table->Knows(one.demand.profile_id); });
+    return !job.alternatives.empty() || IsCpuOnly(job) ||
+           std::ranges::any_of(job.demands, [&](const TypeDemand& one) { return table->Knows(one.demand.profile_id); });
   };
-  const auto count = std::ranges::count_if(jobs, known);
-  if (static_cast<size_t>(count) == jobs.size()) return;
-  std::fprintf(stderr, "horus: --pairs: of %zu jobs %zu run as a job of %s does (graph, batch, precision, optimizer)\n",
-               jobs.size(), static_cast<size_t>(count), options.interference.pair_jobs.c_str());
+  const auto unknown = std::ranges::find_if_not(jobs, known);
+  if (unknown == jobs.end()) return;
+  std::fprintf(
+      stderr,
+      "horus: --pairs: %td of %zu jobs run as none of %s does (graph, batch, precision, optimizer), the first is %s\n",
+      std::ranges::count_if(jobs, std::not_fn(known)), jobs.size(), Printable(options.interference.pair_jobs).c_str(),
+      Printable(unknown->name).c_str());
 }
 
 // Whether cores and host memory are divided between those who share, which a plan one by one alone does.
@@ -680,9 +684,10 @@ absl::StatusOr<PlacementReport> PlaceFiles(const PlacingOptions& options, const 
                                                                  }));
   WarnOfUnknownPairs(options, *inputs.model, jobs);
   const auto begin = std::chrono::steady_clock::now();
-  const bool choose = !options.one_by_one && placer.policy().maximises_work() && !DividesHost(jobs, inputs.file);
+  const bool choose = !options.one_by_one && placer.policy().maximises_work() &&
+                      (options.placer.host_grants == HostGrants::kStated || !DividesHost(jobs, inputs.file));
   const ProgressFn tell = [&](uint64_t done, uint64_t total) {
-    progress.Update("placing jobs:", done, total);
+    progress.Update(choose ? "choosing:" : "placing jobs:", done, total);
     return true;
   };
   // Without prices: they value a future that one call does not have.
@@ -743,15 +748,16 @@ Command AddPlace(CLI::App& parser) {
   AddPageOptions(*app, options->page);
   app->add_flag("--one-by-one", options->placing.one_by_one,
                 "Decide jobs in their order instead of choosing among them");
+  CLI::Option* json = app->add_flag("--json", options->json, "Print JSON");
   std::vector<std::string_view> enforcers = {"all"};
   for (const Enforcer& one : Enforcers()) enforcers.push_back(one.name);
   app->add_option("--enforcer", options->enforcer,
                   "Also print what holds the jobs to their parts of GPUs, in its words: " + Listed(enforcers))
       ->check(CLI::IsMember(std::vector<std::string>(enforcers.begin(), enforcers.end())))
+      ->excludes(json)
       ->type_name("NAME");
   app->add_flag("--explain", options->explain, "Print costs, effects and refusals of every decision");
   app->add_flag("--strict", options->strict, "Exit with 3 when a job finds no place");
-  app->add_flag("--json", options->json, "Print JSON");
   app->footer(kPlaceFooter);
   return {app, [options] { return RunPlace(*options); }};
 }

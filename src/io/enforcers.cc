@@ -6,6 +6,7 @@
 #include <cctype>
 
 #include "absl/strings/str_cat.h"
+#include "base/hash.h"
 #include "predict/demand.h"
 
 namespace horus {
@@ -43,6 +44,7 @@ std::string Mps3Words(const GpuGrant& grant) {
   if (grant.mode != SharingMode::kMps || (grant.sm_cap_pct == 0 && LimitOf(grant) == 0)) return "";
   std::string name = grant.job;
   std::ranges::replace_if(name, [](unsigned char c) { return std::isalnum(c) == 0 && c != '-'; }, '_');
+  if (name != grant.job) absl::StrAppend(&name, "_", absl::Hex(Hash64(grant.job) & 0xffffffff));  // no two are one
   std::string words = absl::StrCat("[servers.horus.namespaces.", name, "]");
   if (grant.sm_cap_pct > 0) absl::StrAppend(&words, "\nactive_thread_percentage = \"", grant.sm_cap_pct, "\"");
   if (LimitOf(grant) > 0) absl::StrAppend(&words, "\npinned_memory_limit = \"", LimitOf(grant), "M\"");
@@ -76,12 +78,10 @@ std::string KaiWords(const GpuGrant& grant) {
   return absl::StrCat(words, "\n", kKey, "gpu-compute.mode: ", mode);
 }
 
-// HAMi: limits of a container. HAMi-core holds back launches, by time, and not SMs.
+// HAMi: limits of a container. Its gpucores hold back launches, by time, and not SMs: no word for a cap.
 std::string HamiWords(const GpuGrant& grant) {
   if (!IsShared(grant) || LimitOf(grant) == 0) return "";
-  std::string words = absl::StrCat("nvidia.com/gpu: ", grant.gpus, "\nnvidia.com/gpumem: ", LimitOf(grant));
-  if (grant.sm_cap_pct > 0) absl::StrAppend(&words, "\nnvidia.com/gpucores: ", grant.sm_cap_pct);
-  return words;
+  return absl::StrCat("nvidia.com/gpu: ", grant.gpus, "\nnvidia.com/gpumem: ", LimitOf(grant));
 }
 
 // Slurm, "Generic Resource (GRES) Scheduling", MPS management: percentages of one GPU, by which Slurm sets the cap.
@@ -95,7 +95,7 @@ constexpr Enforcer kEnforcers[] = {
     {"mps-3", "in the node's file, which MPS reads when it starts", true, &Mps3Words},
     {"dra", "in the claim, when it is made", true, &DraWords},
     {"kai", "in the pod's annotations, until it is bound", false, &KaiWords},
-    {"hami", "in the pod's limits, when it is made", true, &HamiWords},
+    {"hami", "in the pod's limits, when it is made", false, &HamiWords},
     {"slurm", "at submission", true, &SlurmWords},
 };
 

@@ -160,7 +160,7 @@ class Import(Files):
         objects = [product("a", 1), pod("small-0", "a", 1), pod("small-1", gpus=1), pod("whole", gpus=1)]
         found = self.report(objects, "--profiles", profiles)
         self.assertEqual((found["jobs_wait"], found["jobs_startable"], found["jobs_startable_beside"]), (2, 1, 1))
-        self.assertIn("Of 2 jobs that wait 0 would start now on GPUs of their own, 1 beside others", self.import_(objects, "--profiles", profiles))
+        self.assertIn("2 jobs wait. Now would start: 0 on GPUs of their own, 1 beside others", self.import_(objects, "--profiles", profiles))
         self.assertEqual(self.report([product("a", 2), *objects[1:]])["jobs_startable_beside"], 0)
         code, out, err = run("place", "--cluster", self.folder / "out/now.yaml", "--jobs", self.folder / "out/waiting.yaml")
         self.assertEqual((code, err), (0, ""))
@@ -557,9 +557,10 @@ class Import(Files):
             one["metadata"]["ownerReferences"] = [{"kind": "ReplicaSet", "name": owner, "uid": owner, "controller": True}]
             return one
         objects = [product("a"), owned(pod("runs", "a", 1, minute=1), "web"), owned(pod("waits", None, 1, minute=2), "web"),
-                   owned(pod("other", None, 1, minute=3), "batch"), pod("alone", None, 1, minute=4)]
+                   owned(pod("other", None, 1, minute=3), "batch"), pod("alone", None, 1, minute=4),
+                   owned(pod("larger", None, 2, minute=5), "web"), owned(pod("foreign", None, 1, "elsewhere", minute=6), "web")]
         found = self.described(objects, *self.said(measured=answer(measured("runs", gpu_util_pct=12.5, gpu_memory_mib=5000))))
-        self.assertEqual((found["measured"], found["nobody"]), ((2, 1), (2, 0)))
+        self.assertEqual((found["measured"], found["nobody"]), ((2, 1), (4, 0)))
         self.assertIn("gpu_util_pct: [12.5, 12.5]", self.line("default/waits", "waiting.yaml"))
 
     def test_a_gang_is_as_busy_as_its_busiest_pod(self):

@@ -138,8 +138,9 @@ class Place(Files):
         self.assertIn("cap", decision["sharing_mode_why"])
         told = run(*asked, "--enforcer", "all")[1]
         self.assertIn("CUDA_MPS_ACTIVE_THREAD_PERCENTAGE=30 CUDA_MPS_PINNED_DEVICE_MEM_LIMIT=0=2048M", told)
-        self.assertIn("no word for its cap", told)  # of KAI
-        self.assertNotIn("gpucores", run(*asked, "--enforcer", "kai")[1])
+        self.assertIn("no word for its cap", run(*asked, "--enforcer", "kai")[1])
+        self.assertNotIn("no word for its cap", run(*asked, "--enforcer", "dra")[1])
+        self.assertEqual(run(*asked, "--enforcer", "kai", "--json")[0], 2)
 
     def test_cores_follow_what_jobs_say_of_them(self):
         job = "  - {name: %s, demand: {any: {gpu_util_pct: 30, gpu_memory_gib: 2}}, sensitivity: %s}\n"
@@ -308,7 +309,7 @@ class Place(Files):
             self.assertFalse(named[1][tenant][1])
         half = job.replace("batch", "precision: amp, batch")
         code, _, err = self.place(self.jobs(half % ("a", "resnet18", 8) + half % seen), *given)
-        self.assertIn("of 2 jobs 0 run as a job of", err)
+        self.assertRegex(err, "2 of 2 jobs run as none of .* the first is a")
         table.write_text(table.read_text().replace("batch\n", "batch,precision\n").replace(",8\n", ",8,amp\n"))
         code, out, err = self.place(self.jobs(half % ("a", "resnet18", 8) + half % seen), "--policy", "first-fit",
                                     "--slowdown-bound", "none", "--json", *given)

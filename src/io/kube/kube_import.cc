@@ -118,8 +118,9 @@ class Importer {
   std::set<std::string> selected_;                                // label keys
   std::set<std::string> names_;
   std::set<std::string> unknown_profiles_;
-  std::map<std::string, Demand> measured_;       // by name of job
-  std::map<std::string, std::string> siblings_;  // profile of a pod that was measured, by owner
+  std::map<std::string, Demand> measured_;  // by name of job
+  // Profile of a pod that was measured, by namespace, owner and number of GPUs; empty: on several GPU types.
+  std::map<std::tuple<std::string, std::string, int32_t>, std::string> siblings_;
   std::set<const KubePattern*> matched_, unfit_;
   size_t met_ = 0, measured_on_parts_ = 0;  // measured pods among the objects; those that have parts of GPUs
   std::map<KubeRules, std::string> kinds_;
@@ -397,6 +398,7 @@ void Importer::Describe(Member& member, const KubeGpu& sample) {
   // The exporter tells of devices: of a pod that shares one it says what all of its pods do.
   const auto seen = member.runs ? measured_.find(JobName(pod)) : measured_.end();
   const bool whole = shape.gpu_milli == kMilliPerGpu && !mig;
+  const std::tuple sibling(pod.name_space, pod.owner, shape.gpus);
   if (seen != measured_.end() && whole) {
     constexpr float kMostPct = 99.9F;  // 100 and nothing else reads as a request
     Demand demand = seen->second;
@@ -406,9 +408,13 @@ void Importer::Describe(Member& member, const KubeGpu& sample) {
     profile.demands.push_back({sample.type, demand});
     key = Formatted("measured %s on %s, %s", seen->first, catalogue_.at(sample.type).name,
                     pattern ? pattern->job.where : "");
-    if (!pod.owner.empty()) siblings_.try_emplace(pod.owner, key);
-  } else if (const auto at = siblings_.find(pod.owner); !member.runs && whole && at != siblings_.end()) {
-    key = at->second;  // as a pod of the same Deployment or Job does
+    if (!pod.owner.empty()) {
+      std::string& known = siblings_.try_emplace(sibling, key).first->second;
+      if (out_.profiles.contains(known) && out_.profiles.at(known).demands.front().type != sample.type) known.clear();
+    }
+  } else if (const auto at = siblings_.find(sibling); !member.runs && whole && !(pattern && pattern->says_demand()) &&
+                                                      at != siblings_.end() && !at->second.empty()) {
+    key = at->second;  // as a pod of the same ReplicaSet or Job does
   } else {
     measured_on_parts_ += seen != measured_.end() ? 1 : 0;
     if (pattern == nullptr || !pattern->says_demand()) return;

@@ -219,8 +219,12 @@ absl::StatusOr<KubePod> ReadKubePod(const KubeView& object) {
     if (pod.group.size() > kLongest) return meta["labels"][label].Expected("at most 253 bytes");
   }
   HORUS_ASSIGN_OR_RETURN(const auto owners, meta["ownerReferences"].List());
-  if (!owners.empty()) {
-    HORUS_ASSIGN_OR_RETURN(pod.owner, owners.front()["uid"].Text());
+  for (const KubeView& owner : owners) {
+    HORUS_ASSIGN_OR_RETURN(const bool controls, owner["controller"].Bool());
+    HORUS_ASSIGN_OR_RETURN(const std::string kind, owner["kind"].Text());
+    // All pods of these are alike; of a PyTorchJob or a RayCluster they are not.
+    if (!controls || (kind != "ReplicaSet" && kind != "StatefulSet" && kind != "Job")) continue;
+    HORUS_ASSIGN_OR_RETURN(pod.owner, owner["uid"].Text());
   }
   for (const std::string_view annotation : kVgpuDevices) {
     if (!pod.hami_devices.empty()) continue;

@@ -21,7 +21,7 @@ const std::map<std::string, std::string, std::less<>> kGrammars = {
      R"(\{"apiVersion": "resource\.nvidia\.com/v1beta1", "kind": "GpuConfig", "sharing": \{"strategy": ("TimeSlicing"|"MPS", "mpsConfig": \{("defaultActiveThreadPercentage": \d+)?(, )?("defaultPinnedDeviceMemoryLimit": "\d+Mi")?\})\}\})"},
     {"kai",
      R"((nvidia\.com/container\.[\w-]+\.(gpu-memory\.(request|limit): \d+Mi|gpu-compute\.mode: (time-slicing|sm-sharing))\n?)+)"},
-    {"hami", R"(nvidia\.com/gpu: \d+\nnvidia\.com/gpumem: \d+(\nnvidia\.com/gpucores: \d+)?)"},
+    {"hami", R"(nvidia\.com/gpu: \d+\nnvidia\.com/gpumem: \d+)"},
     {"slurm", R"(--gres=mps:\d+)"},
 };
 
@@ -61,7 +61,10 @@ TEST(Enforcers, ACapIsSaidWhereThereIsAWord) {
   EXPECT_EQ(WordsOf("mps-3", grant),
             "[servers.horus.namespaces.night]\nactive_thread_percentage = \"30\"\npinned_memory_limit = \"4096M\"");
   EXPECT_NE(WordsOf("dra", grant).find("\"defaultActiveThreadPercentage\": 30"), std::string::npos);
-  EXPECT_NE(WordsOf("hami", grant).find("gpucores: 30"), std::string::npos);
+  EXPECT_EQ(WordsOf("hami", grant).find("gpucores"), std::string::npos) << "they are time, and no SMs";
+  GpuGrant dotted = grant, underlined = grant;
+  dotted.job = "a.b", underlined.job = "a_b";
+  EXPECT_NE(WordsOf("mps-3", dotted), WordsOf("mps-3", underlined)) << "one would have the other's limits";
   EXPECT_NE(WordsOf("kai", grant).find("sm-sharing"), std::string::npos);
   EXPECT_EQ(WordsOf("slurm", grant), "") << "its percentages are of one GPU";
   GpuGrant one = grant;

@@ -585,7 +585,7 @@ func (m *Mirror) Counts() Counts {
 	defer m.mu.Unlock()
 	out := Counts{Pods: len(m.pods)}
 	for name, waiters := range m.waiters {
-		if n := m.nodes[name]; n == nil || n.view.Problem == "" { // else nobody is placed beside them
+		if n := m.nodes[name]; n == nil || n.view.Skipped[objects.ByPlugin] == 0 { // else nobody ever learns
 			out.Waiting += len(waiters)
 		}
 	}

@@ -81,7 +81,7 @@ const (
 )
 
 // SkipReasons are all of them.
-var SkipReasons = []string{UnknownProfile, Unhealthy, NoNode}
+var SkipReasons = []string{UnknownProfile, Unhealthy, NoNode, ByPlugin}
 
 // HostLabel is the label by which a job can be held to one node.
 const HostLabel = "kubernetes.io/hostname"
