@@ -256,7 +256,7 @@ absl::Status Engine::PlanJobs(std::span<const JobSpec> jobs, std::span<const uin
 }
 
 absl::Status Engine::Choose(const JobSpec& job, ChosenWay& choice) { return my_.Choose(job, choice); }
-bool Engine::IsOpen(const JobSpec& job) const { return !my_.CheckSettled(job).ok(); }
+bool Engine::IsOpen(const JobSpec& job) const { return my_.IsOpen(job); }
 bool Engine::HasOtherWays(const JobSpec& job) const {
   return my_.options.sm_caps || RestsOnPredictions(job) || IsOpen(job);
 }

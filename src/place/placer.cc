@@ -271,6 +271,21 @@ absl::StatusOr<Decision> Placer::Impl::DecideEmptied(const JobView& view) {
   return decision;
 }
 
+bool Placer::Impl::MayBeCapped(const JobSpec& job) const {
+  return scorer.model().knows_caps() && job.sm_cap_pct == 0 && !job.exclusive && !IsCpuOnly(job);
+}
+
+double Placer::Impl::MostCapped(const JobSpec& job) const {
+  return job.slowdown_bound > 0 ? static_cast<double>(job.slowdown_bound)
+                                : std::min(GuardOf(job.kind), scorer.limits().slowdown_bound);
+}
+
+bool Placer::Impl::Cap(JobSpec& job, int32_t cap_pct, double most) {
+  job.sm_cap_pct = cap_pct;
+  std::erase_if(job.demands, [&](const TypeDemand& entry) { return CapStretch(AsRun(job, entry.demand)) > most; });
+  return !job.demands.empty();
+}
+
 // Neighbours that cannot bear the whole job may bear a part of it. The largest part comes first; whoever would keep
 // less of its speed than any tenant must, cap and neighbours together, waits instead.
 absl::Status Placer::Impl::PlaceCapped(const JobView& view, Decision& decision) {
@@ -278,19 +293,13 @@ absl::Status Placer::Impl::PlaceCapped(const JobView& view, Decision& decision) 
   const auto refused_by = [&](Reason reason) { return result.refused[static_cast<size_t>(reason)] > 0; };
   const bool by_sharing = options.terse || refused_by(Reason::kSlowdownNeighbour) || refused_by(Reason::kSlowdownOwn) ||
                           refused_by(Reason::kPolicy);
-  if (!by_sharing || !scorer.model().knows_caps() || job.sm_cap_pct > 0 || job.exclusive || IsCpuOnly(job)) {
-    return absl::OkStatus();
-  }
+  if (!by_sharing || !MayBeCapped(job)) return absl::OkStatus();
   SearchResult whole = std::exchange(result, SearchResult());
   JobSpec capped = job;
-  const double most = job.slowdown_bound > 0 ? static_cast<double>(job.slowdown_bound)
-                                             : std::min(GuardOf(job.kind), scorer.limits().slowdown_bound);
+  const double most = MostCapped(job);
   const Decision asked = decision;
   for (const int32_t cap_pct : kSmCapsPct) {
-    capped.sm_cap_pct = cap_pct;
-    const auto stretch = [&](const TypeDemand& entry) { return CapStretch(AsRun(capped, entry.demand)); };
-    std::erase_if(capped.demands, [&](const TypeDemand& entry) { return stretch(entry) > most; });
-    if (capped.demands.empty()) break;
+    if (!Cap(capped, cap_pct, most)) break;
     capped_view = ViewJob(capped, options.probe_outside, std::move(capped_view));
     scorer.SetJob(capped_view);
     HORUS_RETURN_IF_ERROR(search.Run(ledger, capped_view, selected(), result, /*why=*/false));
@@ -330,8 +339,9 @@ absl::Status Placer::Impl::GainOf(const JobSpec& next, uint32_t device, double& 
 absl::Status Placer::Impl::GainsBeside(const JobView& view, std::span<const PlacedSlot> slots, uint32_t device,
                                        Decision& decision) {
   std::vector<const JobSpec*> others = waiting;
+  std::erase_if(others, [](const JobSpec* job) { return !job->alternatives.empty(); });  // who knows how they will run?
+  decision.mode_why = others.empty() ? ModeReason::kCopy : ModeReason::kWaiting;
   if (others.empty()) others.push_back(view.job);
-  decision.mode_why = waiting.empty() ? ModeReason::kCopy : ModeReason::kWaiting;
   const size_t mark = ledger.Mark();
   absl::Status status;
   for (const bool mps : {false, true}) {
@@ -340,13 +350,14 @@ absl::Status Placer::Impl::GainsBeside(const JobView& view, std::span<const Plac
     ledger.Place(first, slots);
     double total = 0;
     for (const JobSpec* other : others) {
-      JobSpec next = *other;
       double gain = 0;
-      if (status.ok()) status = GainOf(next, device, gain);
-      for (size_t i = 0; mps && options.sm_caps && gain == 0 && next.sm_cap_pct == 0 && i < kSmCapsPct.size(); ++i) {
-        JobSpec capped = next;
-        capped.sm_cap_pct = kSmCapsPct[i];
-        if (status.ok()) status = GainOf(capped, device, gain);
+      if (status.ok()) status = GainOf(*other, device, gain);
+      if (mps && options.sm_caps && gain == 0 && MayBeCapped(*other)) {
+        JobSpec capped = *other;
+        for (const int32_t cap_pct : kSmCapsPct) {
+          if (gain > 0 || !Cap(capped, cap_pct, MostCapped(*other))) break;
+          if (status.ok()) status = GainOf(capped, device, gain);
+        }
       }
       total += gain;
     }
@@ -476,8 +487,7 @@ absl::Status Placer::Impl::CheckSettled(const JobSpec& job) const {
     return InvalidArgument("job %s: alternatives: expected none outside a plain plan, found %d",
                            IdAndName(job.id, job.name), job.alternatives.size());
   }
-  const auto unknown = [](const TypeDemand& entry) { return IsUnknown(entry.demand); };
-  if (options.probe_outside && std::ranges::any_of(job.demands, unknown)) {
+  if (IsOpen(job)) {
     return InvalidArgument("job %s: demands: expected to be known outside a plain plan, found one to be probed",
                            IdAndName(job.id, job.name));
   }

@@ -79,6 +79,11 @@ struct Placer::Impl {
   absl::Status DecideByExpectation(const JobSpec& way, ChosenWay& choice);
   // Of a job that was refused, with why in `result`: under a cap, where that helps.
   absl::Status PlaceCapped(const JobView& view, Decision& decision);
+  [[nodiscard]] bool MayBeCapped(const JobSpec& job) const;
+  // The largest slowdown that a cap and neighbours together may bring.
+  [[nodiscard]] double MostCapped(const JobSpec& job) const;
+  // Caps it; demands that the cap alone stretches beyond `most` are gone. False: none is left.
+  [[nodiscard]] static bool Cap(JobSpec& job, int32_t cap_pct, double most);
   // Of a placed job: the mode of its devices, chosen where they can have either.
   absl::Status ChooseMode(const JobView& view, std::span<const PlacedSlot> slots, Decision& decision);
   absl::Status GainsBeside(const JobView& view, std::span<const PlacedSlot> slots, uint32_t device, Decision& decision);
@@ -86,6 +91,10 @@ struct Placer::Impl {
   absl::Status GainOf(const JobSpec& next, uint32_t device, double& gain);
   // Refuses what only MakePlan decides: ways to run, and probes.
   absl::Status CheckSettled(const JobSpec& job) const;
+  [[nodiscard]] bool IsOpen(const JobSpec& job) const {
+    const auto unknown = [](const TypeDemand& entry) { return IsUnknown(entry.demand); };
+    return !job.alternatives.empty() || (options.probe_outside && std::ranges::any_of(job.demands, unknown));
+  }
   // The way of most worth among those that can be placed; ties go to the first.
   absl::Status Choose(const JobSpec& job, ChosenWay& choice);
   absl::StatusOr<Decision> Decide(const JobView& view, bool sm_caps = false);

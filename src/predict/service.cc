@@ -59,6 +59,7 @@ constexpr double kMostSlowdown = static_cast<double>(kMaxDemandSlowdown);
 // GPU are mostly below it. One that promises nothing is slowed no further than the other. Both chosen.
 constexpr double kPlannedSlowdown = 6, kUnpromisedSlowdown = 2;
 constexpr double kLeastBusy = 1e-6, kLeastShare = 0.002;
+static_assert(kLeastShare > static_cast<double>(kNeverServed));
 constexpr float kMostDuty = 0.999F;  // of independent users: some time nobody is there (KeepsWork)
 constexpr int kHalvings = 40;
 

@@ -48,7 +48,7 @@ class Batcher {
   absl::Status Select(Outcome& outcome, bool& enough);
   absl::Status OneByOne(Outcome& outcome);
   absl::Status Replay(const Outcome& first, std::span<const BatchPlace> moved, Outcome& outcome);
-  absl::Status PutBack(size_t at, const Placement& place, Outcome& outcome);
+  absl::Status PutBack(size_t at, const JobView& view, const Placement& place, Outcome& outcome);
   absl::Status Decide(size_t at, Outcome& outcome);
   // Those after it wait (Engine::SetWaiting).
   void LetWait(size_t at);
@@ -177,8 +177,7 @@ absl::Status Batcher::Fits(const JobView& view, std::span<const PlacedSlot> slot
   return absl::OkStatus();
 }
 
-absl::Status Batcher::PutBack(size_t at, const Placement& place, Outcome& outcome) {
-  const JobView& view = views_[at];
+absl::Status Batcher::PutBack(size_t at, const JobView& view, const Placement& place, Outcome& outcome) {
   HORUS_RETURN_IF_ERROR(Fits(view, place.slots, outcome.fits));
   if (!outcome.fits) return absl::OkStatus();
   SearchResult found;
@@ -205,7 +204,7 @@ absl::Status Batcher::PutBack(size_t at, const Placement& place, Outcome& outcom
   }
   LetWait(at);
   HORUS_ASSIGN_OR_RETURN(Decision decision, engine_.Explain(view, found));
-  return Take(at, found.best, std::move(decision), outcome);
+  return Take(at, view, found.best, std::move(decision), outcome);
 }
 
 absl::Status Batcher::Replay(const Outcome& first, std::span<const BatchPlace> moved, Outcome& outcome) {
@@ -218,12 +217,15 @@ absl::Status Batcher::Replay(const Outcome& first, std::span<const BatchPlace> m
       place = Placement();
       if (to.device != kNoDevice) place.slots = {SlotAt(to.node_row, to.device)};
     }
-    if (fixed_[at]) {
-      HORUS_RETURN_IF_ERROR(Decide(at, outcome));
+    if (fixed_[at]) {  // as the search booked it
+      outcome.jobs[at] = first.jobs[at];
+      HORUS_RETURN_IF_ERROR(PutBack(at, ViewJob(*first.jobs[at]), place, outcome));
+      outcome.decisions[at].probe = first.decisions[at].probe;
+      outcome.decisions[at].alternative = first.decisions[at].alternative;
     } else if (place.slots.empty()) {
       left_out.push_back(at);
     } else {
-      HORUS_RETURN_IF_ERROR(PutBack(at, place, outcome));
+      HORUS_RETURN_IF_ERROR(PutBack(at, views_[at], place, outcome));
     }
   }
   for (const size_t at : left_out) {

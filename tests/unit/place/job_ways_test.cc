@@ -213,6 +213,20 @@ TEST(Alternatives, AreChosenInABatchToo) {
   }
 }
 
+// What cannot be moved is put back where the search booked it: it does not keep the others from better places.
+TEST(Alternatives, LeaveTheSearchOfABatchOn) {
+  const auto placer = MakePlacer();
+  std::vector<JobSpec> jobs = {OneGpu(1, 20), OneGpu(2, 30), OneGpu(3, 90), OneGpu(4, 95)};
+  jobs.push_back(InWays(5, {Way(1, 1)}));
+  jobs.back().exclusive = true;
+  jobs.back().priority = 1;
+  const Plan plan = *PlanBatch(*placer, Nodes(3, 1), jobs, {.prices = false});
+  EXPECT_NE(plan.decisions[3].slots, plan.decisions[4].slots) << "the heavy ones";
+  EXPECT_EQ(plan.decisions[0].job, 5u);
+  EXPECT_EQ(plan.decisions[0].alternative, 0);
+  EXPECT_EQ(plan.actions.size(), 5u);
+}
+
 // As a plan does, and not behind jobs of a lower priority.
 TEST(Batch, RunsAJobAloneWhoseMemoryFitsByExpectationOnly) {
   JobSpec large = OneGpu(1, 50, 10'000);
