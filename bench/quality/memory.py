@@ -14,6 +14,7 @@ memory_stranger_*  a site that nobody measured: every table of memory that datas
 import argparse
 import csv
 import json
+import math
 import os
 import pathlib
 import random
@@ -364,7 +365,7 @@ def language(horus, path, out):
                 "model_type": "qwen2", "hidden_size": hidden, "num_hidden_layers": layers, "num_attention_heads": heads,
                 "num_key_value_heads": heads, "intermediate_size": inner, "vocab_size": 151936, "hidden_act": "silu",
                 "max_position_embeddings": 32768, "tie_word_embeddings": False, "torch_dtype": "bfloat16"}), encoding="utf-8")
-            done = subprocess.run([horus, "inspect", config, "--gpu", "a100-80gb", "--json", "--top", "0", *asked], check=True,
+            done = subprocess.run([horus, "inspect", config, "--gpu", "a100-80gb", "--json", "--explain", "--top", "0", *asked], check=True,
                                   capture_output=True, text=True)
             told = json.loads(done.stdout)["gpus"][0]
             measured = 1e9 / MIB * float(row["memory_gb"])
@@ -372,7 +373,9 @@ def language(horus, path, out):
                 (told["memory_mib"] / measured - 1, told["memory_upper_mib"] / measured - 1))
             if row["method"] in ("LoRA", "Full"):  # Q-LoRA's kernels are those of GPTQ, which nobody has described
                 step_us = 1e6 * float(row["speed"]) / QWEN_MICRO_BATCHES
-                steps.append((told["step_time_us"] / step_us - 1, told["step_time_upper_us"] / step_us - 1))
+                (why,) = [one for one in told["explanations"] if one["quantity"] == "step_time_us"]
+                trees = why["fitted"] * math.prod(shift["factor"] for shift in why["shifts"])
+                steps.append((told["step_time_us"] / step_us - 1, told["step_time_upper_us"] / step_us - 1, trees / step_us - 1))
     for name, found in groups.items():
         errors, slacks = sorted(abs(e) for e, _ in found), sorted(s for _, s in found)
         protocol = (f"{len(found)} runs of {', '.join(QWEN)} on one A100-80GB, {name} by PyTorch; GB taken as 10^9 bytes; "
@@ -386,9 +389,11 @@ def language(horus, path, out):
 
     if steps:
         protocol = f"{len(steps)} runs of Qwen-1.8B and 7B that train all weights or LoRA, 256 to 8,192 tokens; A100-80GB, eager PyTorch"
-        yield {"metric": "language_step_time", "value": 100 * statistics.median(abs(e) for e, _ in steps), "unit": "%", "aim": None,
+        yield {"metric": "language_step_time", "value": 100 * statistics.median(abs(e) for e, _, _ in steps), "unit": "%", "aim": None,
                "better": "lower", "baseline": "", "protocol": protocol}
-        yield {"metric": "language_step_time_bound_kept", "value": 100 * sum(s >= 0 for _, s in steps) / len(steps), "unit": "%", "aim": None,
+        yield {"metric": "language_step_time_of_trees", "value": 100 * statistics.median(abs(t) for *_, t in steps), "unit": "%", "aim": None,
+               "better": "lower", "baseline": "", "protocol": "the same without the roofline"}
+        yield {"metric": "language_step_time_bound_kept", "value": 100 * sum(s >= 0 for _, s, _ in steps) / len(steps), "unit": "%", "aim": None,
                "better": "higher", "baseline": "", "protocol": "the same"}
 
 

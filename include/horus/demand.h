@@ -208,7 +208,7 @@ typedef struct horus_service_run {
   uint32_t struct_size;
   uint32_t reserved;
   const char* gpu_type;
-  double concurrency;    /* users who ask again as soon as they are answered, or requests at once; 1 to 1e6 */
+  double concurrency;    /* users who ask again as soon as they are answered, 1 to 1e6 */
   double first_token_us; /* 0 = not measured; not both */
   double token_us;       /* of each further token */
 } horus_service_run;

@@ -99,7 +99,8 @@ absl::StatusOr<ServiceRun> ServiceRunFromC(const Catalogue& catalogue, const hor
   HORUS_ASSIGN_OR_RETURN(const horus_service_run c, ReadStruct(given));
   ServiceRun run{.concurrency = c.concurrency, .first_token_us = c.first_token_us, .token_us = c.token_us};
   HORUS_ASSIGN_OR_RETURN(run.gpu, ReadText(c.gpu_type, "gpu_type"));
-  HORUS_RETURN_IF_ERROR(catalogue.Find(run.gpu).status());
+  HORUS_ASSIGN_OR_RETURN(const GpuTypeId type, catalogue.Find(run.gpu));
+  run.gpu = catalogue.at(type).name;  // of an alias
   return run;
 }
 

@@ -241,12 +241,15 @@ absl::StatusOr<std::pair<std::string, int64_t>> ParseDim(const std::string& text
 absl::StatusOr<ServiceRun> ParseServiceRun(const std::string& text, const Catalogue& catalogue) {
   const std::vector<std::string> parts = absl::StrSplit(text, ',');
   double users = 0, token_ms = 0, first_ms = 0;
-  if (parts.size() < 3 || parts.size() > 4 || !absl::SimpleAtod(parts[1], &users) ||
+  if (parts.size() < 3 || parts.size() > 4 || !absl::SimpleAtod(parts[1], &users) || users < 1 ||
       !absl::SimpleAtod(parts[2], &token_ms) || (parts.size() == 4 && !absl::SimpleAtod(parts[3], &first_ms)))
-    return InvalidArgument("--measured: expected GPU,USERS,TOKEN_MS[,FIRST_TOKEN_MS], found %s", Quoted(text));
-  HORUS_RETURN_IF_ERROR(catalogue.Find(parts[0]).status());
-  return ServiceRun{
-      .gpu = parts[0], .concurrency = users, .first_token_us = first_ms * kUsPerMs, .token_us = token_ms * kUsPerMs};
+    return InvalidArgument("--measured: expected GPU,USERS,TOKEN_MS[,FIRST_TOKEN_MS] with at least one user, found %s",
+                           Quoted(text));
+  HORUS_ASSIGN_OR_RETURN(const GpuTypeId type, catalogue.Find(parts[0]));
+  return ServiceRun{.gpu = catalogue.at(type).name,
+                    .concurrency = users,
+                    .first_token_us = first_ms * kUsPerMs,
+                    .token_us = token_ms * kUsPerMs};
 }
 
 absl::StatusOr<RunSpec> ParseRun(const InspectFlags& options) {
@@ -350,6 +353,9 @@ absl::StatusOr<std::string> Serve(const InspectFlags& options) {
   load.token_us = options.token_ms * kUsPerMs;
   for (const std::string& text : options.measured) {
     HORUS_ASSIGN_OR_RETURN(load.measured.emplace_back(), ParseServiceRun(text, *inputs.catalogue));
+    const auto asked = [&](const GpuType& type) { return type.name == load.measured.back().gpu; };
+    if (std::ranges::none_of(inputs.types, asked))
+      return InvalidArgument("--measured: expected a type of --gpu, found %s", Quoted(load.measured.back().gpu));
   }
   std::vector<const GpuType*> types;
   for (const GpuType& type : inputs.types) types.push_back(&type);
@@ -463,7 +469,7 @@ void AddService(CLI::App& app, InspectFlags& options) {
          "Times that you measured with so many users at once, which correct the predicted ones on that GPU type; "
          "may be repeated")
       ->allow_extra_args(false)
-      ->type_name("GPU,USERS,TOKEN_MS[,FIRST_MS]");
+      ->type_name("GPU,USERS,TOKEN_MS[,FIRST_TOKEN_MS]");
 }
 
 void AddBeside(CLI::App& app, InspectFlags& options) {

@@ -29,8 +29,8 @@
 
 namespace horus {
 
-// What somebody measured of the service: means, with so many users who ask again as soon as they are answered, or so
-// many requests at once. 0 = not measured, of one of the times.
+// What somebody measured of the service: means, with so many users who ask again as soon as they are answered, and all
+// memory of the GPU. 0 = not measured, of one of the times.
 struct ServiceRun {
   std::string gpu;  // type
   double concurrency = 0;

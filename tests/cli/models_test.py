@@ -3,7 +3,7 @@
 
 import json
 
-from command import Files, main, run
+from command import ROOT, Files, main, run
 
 TINY = {"model_type": "llama", "hidden_size": 64, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 128,
         "vocab_size": 256, "max_position_embeddings": 512, "torch_dtype": "float16"}
@@ -97,9 +97,11 @@ class Models(Files):
         self.assertEqual([decisions[job]["verdict"] == "place" for job in "abc"], [True, True, False])
         self.assertIn("--gpu-memory-utilization", decisions["b"]["engine_arguments"])
         self.assertIsNone(decisions["c"]["engine_arguments"])
-        even = self.write("even.yaml", open(jobs).read().replace("service:", "slowdown_confidence: 0.5, service:"))
-        code, _, err = run("place", "--cluster", cluster, "--jobs", even, "--json")
-        self.assertEqual((code, err), (0, ""))
+        bounded = open(ROOT / "examples/services/jobs.yaml").read()
+        even = self.write("even.yaml", bounded.replace("    service:", "    slowdown_confidence: 0.5\n    service:"))
+        placed = lambda file: sum(one["verdict"] == "place" for one in json.loads(run(
+            "place", "--cluster", ROOT / "examples/services/cluster.yaml", "--jobs", file, "--max-tenants", 4, "--json")[1])["decisions"])
+        self.assertGreater(placed(even), placed(ROOT / "examples/services/jobs.yaml"))
 
     def test_a_service_that_cannot_be_is_refused_by_its_line(self):
         cluster = self.write("cluster.yaml", "version: 1\nnodes:\n  - {name: n, cpu_cores: 8, memory_gib: 64, gpus: [{type: l40s, count: 1}]}\n")

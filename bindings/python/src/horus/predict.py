@@ -55,8 +55,8 @@ class DemandFlag(enum.IntFlag):
 
 @dataclasses.dataclass(frozen=True)
 class ServiceRun:
-    """What was measured of a service on a GPU type: means, with `users` who ask again once they are answered, or so many
-    requests at once. A time of 0 was not measured."""
+    """What was measured of a service on a GPU type: means, with `users` who ask again once they are answered and all
+    memory of the GPU. A time of 0 was not measured."""
 
     gpu_type: str
     users: float
