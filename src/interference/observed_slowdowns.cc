@@ -244,13 +244,18 @@ Situation ReadSituation(ByteReader& in, uint32_t version) {
   return s;
 }
 
-}  // namespace
-
-std::string ObservedSlowdowns::Save() const {
+// The oldest format that says it all, so that an older library reads what has no caps.
+uint32_t FormatOf(const auto& situations) {
   const auto capped = [](const auto& one) {
     return std::ranges::any_of(one.second.tenants, [](const Demand& tenant) { return tenant.sm_cap < 1; });
   };
-  const uint32_t version = std::ranges::any_of(situations_.by_age, capped) ? kVersion : 1;
+  return std::ranges::any_of(situations, capped) ? kVersion : 1;
+}
+
+}  // namespace
+
+std::string ObservedSlowdowns::Save() const {
+  const uint32_t version = FormatOf(situations_.by_age);
   ByteWriter body;
   body.U64(capacity_);
   body.U64(epoch_);
@@ -324,6 +329,7 @@ absl::StatusOr<ObservedSlowdowns> ObservedSlowdowns::Restore(std::span<const uin
     if (!result.devices_.Append(KeyOf(d), last, d)) return damaged("a device's record occurs twice");
   }
   if (!in.ok() || in.left() != 0) return damaged("expected as many entries as are announced");
+  if (version != FormatOf(result.situations_.by_age)) return damaged("expected format 1, for no tenant is capped");
   return result;
 }
 

@@ -4,6 +4,7 @@
 
 #include <cstring>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/hash.h"
@@ -65,7 +66,10 @@ TEST(ObservedSave, RestoredItIsTheSameAndGoesOnTheSame) {
 }
 
 TEST(ObservedSave, RefusesEveryFlippedByteAndEveryCut) {
-  const std::string saved = Drawn(12, 100).Save();
+  const std::string saved = Drawn(12, 100).Save();  // with a cap: format 2
+  std::string none = Drawn(0, 100).Save();          // format 1, and no byte of its body differs between the two
+  ASSERT_EQ(std::exchange(none[kVersionAt], 2), 1);
+  EXPECT_EQ(CodeOf(none), absl::StatusCode::kDataLoss);
   for (size_t i = 0; i < saved.size(); ++i) {
     std::string damaged = saved;
     damaged[i] = static_cast<char>(damaged[i] ^ (1 << (i % 8)));
