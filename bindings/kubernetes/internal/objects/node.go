@@ -98,8 +98,10 @@ const (
 // TypeLabels name a node's GPU type, the most exact first.
 var TypeLabels = []string{
 	productLabel, "cloud.google.com/gke-accelerator", "karpenter.k8s.aws/instance-gpu-name", "k8s.amazonaws.com/accelerator",
-	"kubernetes.azure.com/accelerator",
 }
+
+// renamed are a cloud's names that are another board's elsewhere: GKE's G4 machines have the server edition.
+var renamed = map[string]string{"nvidia-rtx-pro-6000": "rtx-pro-6000-server"}
 
 // rackLabels name what joins nodes closest, blockLabels what joins racks; the first that a node has counts. src/io/kube reads the same.
 var (
@@ -166,7 +168,8 @@ func fromLabels(out Node, settings Settings, node *v1.Node, count int64, find Fi
 			break
 		}
 	}
-	replicas := node.Labels[replicasLabel]
+	product = cmp.Or(renamed[product], product)
+	replicas := cmp.Or(node.Labels[replicasLabel], node.Labels["cloud.google.com/gke-max-shared-clients-per-gpu"])
 	switch {
 	case product == "":
 		out.Problem = fmt.Sprintf("node %s offers %d %s, and no label names their type: expected one of %s", node.Name, count,
@@ -175,7 +178,7 @@ func fromLabels(out Node, settings Settings, node *v1.Node, count int64, find Fi
 		out.Problem = fmt.Sprintf("node %s: its device plugin shares GPUs by replicas, and no scheduler learns which GPU a pod gets: "+
 			"share them through dynamic resource allocation", node.Name)
 		out.Skipped = map[string]int{ByPlugin: int(count)}
-	case strings.Contains(product, "-MIG-"):
+	case strings.Contains(product, "-MIG-") || node.Labels["cloud.google.com/gke-gpu-partition-size"] != "":
 		out.Problem = fmt.Sprintf("node %s: MIG instances behind a device plugin are not placed: offer them through dynamic "+
 			"resource allocation", node.Name)
 		out.Skipped = map[string]int{ByPlugin: int(count)}
