@@ -8,9 +8,9 @@
 
 #include "base/status.h"
 #include "interference/laws.h"
-#include "place/engine.h"
 #include "place/search/admit.h"
 #include "place/state/communication.h"
+#include "place/work.h"
 
 namespace horus {
 

@@ -1,313 +1,215 @@
 // SPDX-License-Identifier: Apache-2.0
-// Hands a placer's parts to the modes.
+// Plans: the ledger follows the cluster; jobs in order, each decided on the ledger that holds the ones before it.
 #include "place/engine.h"
 
 #include <algorithm>
+#include <string>
 #include <tuple>
 #include <utility>
 
 #include "base/status.h"
-#include "interference/laws.h"
-#include "place/placer_impl.h"
+#include "interference/host_model.h"
+#include "place/host/plan_grants.h"
 #include "place/search/prices.h"
 
 namespace horus {
+namespace {
 
-// ---- The work of devices by the estimates, with the slowdowns of each state kept.
+constexpr size_t kProgressStep = 256;  // jobs between two calls: well under 100 ms
 
-double SpeedAlone(const JobSpec& job, const DeviceRow& device) {
-  if (job.demands.empty()) return 1;
-  const Demand& demand = DemandOn(job, device.type);
-  const double speed = RelativeSpeed(job, demand);
-  if (device.compute_share == 1) return speed;
-  return speed * SliceSpeed(demand, static_cast<double>(device.compute_share));
-}
-
-void WorkMeter::Know(const JobSpec& job) {
-  if (const JobSpec** known = known_.Find(job.id)) {
-    *known = &job;
-  } else {
-    known_.Insert(job.id, &job);
-  }
-}
-
-void WorkMeter::KnowAt(const JobSpec& job, std::span<const PlacedSlot> slots) {
-  if (GpuCount(job) <= 1) return;
-  PlacedSlots* known = known_at_.Find(job.id);
-  if (known == nullptr) known = &known_at_.Insert(job.id, {});
-  known->assign(slots.begin(), slots.end());
-}
-
-const JobSpec* WorkMeter::SpecOf(JobId job) const {
-  if (const JobSpec* const* known = known_.size() == 0 ? nullptr : known_.Find(job)) return *known;
-  const uint32_t row = cluster_.rows().RowOfJob(job);
-  return row == kNoRow ? nullptr : &cluster_.rows().RequestOf(cluster_.rows().jobs[row]);
-}
-
-absl::Status WorkMeter::Slowdowns(const Ledger& ledger, uint32_t device, std::span<const float>& slowdowns) {
-  const DeviceRow& row = ledger.state(device);
-  if (row.tenants.size() <= 1) {
-    estimates_.assign(row.tenants.size(), 1.0f);
-    slowdowns = estimates_;
-    return absl::OkStatus();
-  }
-  if (scorer_.keeps_residents()) {
-    HORUS_RETURN_IF_ERROR(scorer_.Residents(ledger.states(), ledger.state_id(device), predicted_));
-    estimates_.resize(predicted_.size());
-    for (size_t i = 0; i < predicted_.size(); ++i) estimates_[i] = predicted_[i].estimate;
-    slowdowns = estimates_;
-    return absl::OkStatus();
-  }
-  if (const uint32_t* at = memo_.Find(row.digest)) {
-    slowdowns = std::span<const float>(slowdowns_).subspan(*at, row.tenants.size());
-    return absl::OkStatus();
-  }
-  if (slowdowns_.size() + row.tenants.size() > most_kept_) {
-    memo_.clear();
-    slowdowns_.clear();
-  }
-  demands_.clear();
-  for (const uint32_t tenant : row.tenants) demands_.push_back(&ledger.states().tenant(tenant).demand);
-  predicted_.assign(demands_.size(), Slowdown());
-  HORUS_RETURN_IF_ERROR(scorer_.model().Predict(ContextOf(row), std::span(demands_), predicted_));
-  const auto first = static_cast<uint32_t>(slowdowns_.size());
-  for (const Slowdown& one : predicted_) {
-    if (!(one.estimate > 0)) {
-      return MakeError(absl::StatusCode::kInternal, "interference model %s: expected a slowdown above 0, found %g",
-                       std::string(scorer_.model().name()), one.estimate);
+// Positions of the jobs in planning order; refuses jobs that are wrong, resident, given twice, or ask for what `model`
+// does not know. Those of `gone` do not count as resident.
+absl::StatusOr<JobOrder> PlanningOrder(const Cluster& cluster, std::span<const JobSpec> jobs,
+                                       const InterferenceModel& model, const IdMap<bool>* gone) {
+  JobOrder order(jobs.size());
+  for (uint32_t i = 0; i < order.size(); ++i) order[i] = i;
+  std::ranges::sort(order, [&](uint32_t a, uint32_t b) { return jobs[a].id < jobs[b].id; });
+  for (size_t i = 0; i < order.size(); ++i) {
+    const JobSpec& job = jobs[order[i]];
+    HORUS_RETURN_IF_ERROR(ValidateJob(job));
+    HORUS_RETURN_IF_ERROR(CheckTypes(job, cluster.catalogue().size()));
+    HORUS_RETURN_IF_ERROR(CheckConfidence(job, model));
+    if (cluster.HasJob(job.id) && (gone == nullptr || !gone->contains(job.id))) {
+      return AlreadyExists("job %s: is in this cluster already", IdAndName(job.id, job.name));
     }
-    slowdowns_.push_back(one.estimate);
-  }
-  memo_.Insert(row.digest, first);
-  slowdowns = std::span<const float>(slowdowns_).subspan(first);
-  return absl::OkStatus();
-}
-
-double WorkMeter::Share(const Ledger& ledger, uint32_t device, const LedgerResident& resident,
-                        std::span<const float> slowdowns) const {
-  const DeviceRow& row = ledger.state(device);
-  const JobSpec* job = SpecOf(resident.job);
-  const auto at = std::ranges::find(row.tenants, resident.tenant);
-  if (job == nullptr || at == row.tenants.end()) return 0;  // cannot be: the resident is there
-  const float slowdown = slowdowns[static_cast<size_t>(at - row.tenants.begin())];
-  const TenantClass& tenant = ledger.states().tenant(*at);
-  return WorkWeight(*job) * static_cast<double>(tenant.work_alone) * SpeedAlone(*job, row) /
-         WorkSlowdown(tenant.demand, slowdown);
-}
-
-std::vector<uint32_t> WorkMeter::DevicesOf(const Ledger& ledger, JobId job) const {
-  std::vector<uint32_t> devices;
-  const auto add = [&](std::span<const PlacedSlot> slots) {
-    for (const PlacedSlot& slot : slots) {
-      if (slot.device == kNoDevice) continue;
-      const uint32_t device = ledger.device_of(slot);
-      const std::span<const LedgerResident> here = ledger.residents(device);
-      if (std::ranges::any_of(here, [&](const LedgerResident& one) { return one.job == job; }))
-        devices.push_back(device);
-    }
-  };
-  if (const uint32_t row = cluster_.rows().RowOfJob(job); row != kNoRow) add(cluster_.rows().jobs[row].slots);
-  if (const PlacedSlots* known = known_at_.Find(job)) add(*known);
-  std::ranges::sort(devices);
-  devices.erase(std::unique(devices.begin(), devices.end()), devices.end());
-  return devices;
-}
-
-absl::Status WorkMeter::WorkOf(const Ledger& ledger, JobId job, std::optional<uint32_t> except, GangWork& work) {
-  work = GangWork();
-  for (const uint32_t device : DevicesOf(ledger, job)) {
-    ++work.devices;
-    if (device == except) continue;
-    std::span<const float> slowdowns;
-    HORUS_RETURN_IF_ERROR(Slowdowns(ledger, device, slowdowns));
-    for (const LedgerResident& one : ledger.residents(device)) {
-      if (one.job == job) work.slowest = std::min(work.slowest, Share(ledger, device, one, slowdowns));
+    if (i > 0 && jobs[order[i - 1]].id == job.id) {
+      return AlreadyExists("job %s: the id is given twice", IdAndName(job.id, job.name));
     }
   }
-  return absl::OkStatus();
+  std::ranges::sort(order, [&](uint32_t a, uint32_t b) {
+    return std::tie(jobs[b].priority, jobs[a].submit_us, jobs[a].id) <
+           std::tie(jobs[a].priority, jobs[b].submit_us, jobs[b].id);
+  });
+  return order;
 }
 
-absl::Status WorkMeter::OfJob(const Ledger& ledger, JobId job, double& work) {
-  GangWork of;
-  HORUS_RETURN_IF_ERROR(WorkOf(ledger, job, std::nullopt, of));
-  work = of.devices == 0 ? 0 : static_cast<double>(of.devices) * of.slowest;
-  return absl::OkStatus();
+}  // namespace
+
+absl::Status CheckConfidence(const JobSpec& job, const InterferenceModel& model) {
+  const float asked = job.slowdown_confidence;
+  const double known = model.upper_probability();
+  if (asked == 0 || model.has_quantiles() || asked == static_cast<float>(known)) return absl::OkStatus();
+  return Unimplemented("job %s: slowdown_confidence: model %s bounds slowdowns with probability %g alone, found %g",
+                       IdAndName(job.id, job.name), std::string(model.name()), known, asked);
 }
 
-absl::Status WorkMeter::GainOf(const Ledger& ledger, uint32_t device, const JobSpec& job,
-                               const DeviceCandidate& candidate, double& gain) {
-  const DeviceRow& row = ledger.state(device);
-  const auto work_alone = [&](size_t i) { return static_cast<double>(candidate.tenants[i]->work_alone); };
-  const auto slowed = [&](size_t i, const Slowdown& slowdown) {
-    return WorkSlowdown(candidate.tenants[i]->demand, slowdown.estimate);
-  };
-  gain = WorkWeight(job) * work_alone(candidate.residents()) * candidate.relative_speed /
-         slowed(candidate.residents(), candidate.after.back());
-  for (const LedgerResident& resident : ledger.residents(device)) {
-    const auto at = std::ranges::find(row.tenants, resident.tenant);
-    const auto i = static_cast<size_t>(at - row.tenants.begin());
-    const JobSpec* spec = SpecOf(resident.job);
-    if (spec == nullptr || i >= candidate.residents()) continue;  // cannot be
-    const double alone = WorkWeight(*spec) * work_alone(i) * SpeedAlone(*spec, row);
-    GangWork others{.devices = 1};
-    if (GpuCount(*spec) > 1) HORUS_RETURN_IF_ERROR(WorkOf(ledger, resident.job, device, others));
-    gain += static_cast<double>(others.devices) * (std::min(others.slowest, alone / slowed(i, candidate.after[i])) -
-                                                   std::min(others.slowest, alone / slowed(i, candidate.before[i])));
-  }
-  return absl::OkStatus();
+Engine::Engine(std::shared_ptr<const InterferenceModel> model, std::shared_ptr<const Policy> policy,
+               const FitLimits& limits, const PlacerOptions& options)
+    : options_(options),
+      model_(model),
+      scorer_(WithHostTime(std::move(model)), std::move(policy), limits, options.cache_bytes / 2, options.exhaustive),
+      search_(scorer_, options.cache_bytes / 4),
+      emptied_search_(scorer_, options.cache_bytes / 8),
+      explainer_(scorer_),
+      rounds_(dynamic_cast<const RoundPolicy*>(&scorer_.policy())),
+      grants_(std::make_unique<PlanGrants>(*this)) {
+  search_.set_rack_oversubscription(options.rack_oversubscription);
+  search_.set_max_candidates(options.max_candidates, options.seed);
+  emptied_search_.set_rack_oversubscription(options.rack_oversubscription);
+  ledger_.SetSharingQuota(options.sharing_quota);
 }
 
-absl::Status WorkMeter::OfSlots(const Ledger& ledger, std::span<const PlacedSlot> slots, double& work) {
-  work = 0;
-  gangs_.clear();
-  devices_.clear();
-  for (const PlacedSlot& slot : slots) {
-    if (slot.device != kNoDevice) devices_.push_back(ledger.device_of(slot));
-  }
-  std::ranges::sort(devices_);
-  devices_.erase(std::unique(devices_.begin(), devices_.end()), devices_.end());
-  for (const uint32_t device : devices_) {
-    std::span<const float> slowdowns;
-    HORUS_RETURN_IF_ERROR(Slowdowns(ledger, device, slowdowns));
-    for (const LedgerResident& one : ledger.residents(device)) {
-      const JobSpec* spec = SpecOf(one.job);
-      if (spec != nullptr && GpuCount(*spec) > 1) {
-        gangs_.push_back(one.job);
-      } else {
-        work += Share(ledger, device, one, slowdowns);
-      }
-    }
-  }
-  std::ranges::sort(gangs_);
-  gangs_.erase(std::unique(gangs_.begin(), gangs_.end()), gangs_.end());
-  for (const JobId gang : gangs_) {
-    double one = 0;
-    HORUS_RETURN_IF_ERROR(OfJob(ledger, gang, one));
-    work += one;
-  }
-  return absl::OkStatus();
+Engine::~Engine() = default;
+
+absl::Status Engine::GoOn() const {
+  if (go_on_ == nullptr || go_on_()) return absl::OkStatus();
+  return Cancelled("plan: cancelled");
 }
 
-absl::Status WorkMeter::OfAll(const Ledger& ledger, double& work) {
-  work = 0;
-  std::vector<GangWork> gangs;
-  IdMap<uint32_t> gang_of;  // by job
-  for (const uint32_t row : ledger.order()) {
-    const LedgerNode& node = ledger.node(row);
-    for (uint32_t i = 0; i < node.spec->devices.size(); ++i) {
-      std::span<const float> slowdowns;
-      HORUS_RETURN_IF_ERROR(Slowdowns(ledger, node.first_device + i, slowdowns));
-      for (const LedgerResident& one : ledger.residents(node.first_device + i)) {
-        const double share = Share(ledger, node.first_device + i, one, slowdowns);
-        const JobSpec* spec = SpecOf(one.job);
-        if (spec == nullptr || GpuCount(*spec) == 1) {
-          work += share;
-          continue;
-        }
-        const uint32_t* known = gang_of.Find(one.job);
-        if (known == nullptr) {
-          known = &gang_of.Insert(one.job, static_cast<uint32_t>(gangs.size()));
-          gangs.emplace_back();
-        }
-        GangWork& gang = gangs[*known];
-        gang.slowest = std::min(gang.slowest, share);
-        ++gang.devices;
-      }
-    }
-  }
-  for (const GangWork& gang : gangs) work += static_cast<double>(gang.devices) * gang.slowest;
-  return absl::OkStatus();
+const Ledger& Engine::emptied() {
+  emptied_.FollowEmptied(ledger_);
+  return emptied_;
 }
 
-Engine::Engine(Placer& placer) : my_(*placer.impl_) {}
+WorkPricer& Engine::pricer() {
+  if (pricer_ == nullptr) pricer_ = std::make_unique<WorkPricer>();
+  return *pricer_;
+}
+
+uint64_t Engine::bytes_held() const {
+  return sizeof(*this) + scorer_.bytes_held() + ledger_.bytes_held() + emptied_.bytes_held() + search_.bytes_held() +
+         emptied_search_.bytes_held() + (pricer_ != nullptr ? pricer_->bytes_held() : 0) +
+         (nodes_.capacity() + named_.rows.capacity()) * sizeof(uint32_t) + named_.ids.capacity() * sizeof(NodeId) +
+         (way_view_.types.capacity() + capped_view_.types.capacity()) * sizeof(JobView::OnType);
+}
 
 absl::Status Engine::Start(const Cluster& cluster, std::optional<std::span<const NodeId>> subset) {
-  if (my_.rounds != nullptr) {
+  if (rounds_ != nullptr) {
     return Unimplemented("policy %s: expected one that decides job by job, for it makes plans of whole rounds alone",
-                         std::string(my_.scorer.policy().name()));
+                         std::string(scorer_.policy().name()));
   }
   return Follow(cluster, subset);
 }
 
 absl::Status Engine::Follow(const Cluster& cluster, std::optional<std::span<const NodeId>> subset) {
-  my_.waiting.clear();
-  HORUS_RETURN_IF_ERROR(my_.SelectNodes(cluster, subset));
-  my_.ledger.Follow(cluster);
+  waiting_.clear();
+  HORUS_RETURN_IF_ERROR(SelectNodes(cluster, subset));
+  ledger_.Follow(cluster);
   return absl::OkStatus();
 }
 
 absl::StatusOr<JobOrder> Engine::Order(const Cluster& cluster, std::span<const JobSpec> jobs,
                                        const IdMap<bool>* gone) const {
-  for (const JobSpec& job : jobs) HORUS_RETURN_IF_ERROR(my_.CheckSettled(job));
+  for (const JobSpec& job : jobs) HORUS_RETURN_IF_ERROR(CheckSettled(job));
   return OrderAny(cluster, jobs, gone);
 }
 
 absl::StatusOr<JobOrder> Engine::OrderAny(const Cluster& cluster, std::span<const JobSpec> jobs,
                                           const IdMap<bool>* gone) const {
-  if (jobs.size() > my_.options.max_jobs) {
-    return ResourceExhausted("plan: expected at most %d jobs, found %d", my_.options.max_jobs, jobs.size());
+  if (jobs.size() > options_.max_jobs) {
+    return ResourceExhausted("plan: expected at most %d jobs, found %d", options_.max_jobs, jobs.size());
   }
-  return PlanningOrder(cluster, jobs, my_.scorer.model(), gone);
-}
-
-absl::Status Engine::PlanJobs(std::span<const JobSpec> jobs, std::span<const uint32_t> order,
-                              const ProgressFn& progress, Plan& plan) {
-  return my_.PlanJobs(jobs, order, /*book_last=*/true, progress, /*host=*/nullptr, plan);
-}
-
-absl::Status Engine::Choose(const JobSpec& job, ChosenWay& choice) { return my_.Choose(job, choice); }
-bool Engine::IsOpen(const JobSpec& job) const { return my_.IsOpen(job); }
-bool Engine::HasOtherWays(const JobSpec& job) const {
-  return my_.options.sm_caps || RestsOnPredictions(job) || IsOpen(job);
-}
-absl::StatusOr<Decision> Engine::Decide(const JobView& view) { return my_.Decide(view); }
-bool Engine::Probes(const JobSpec& job, const PlacedSlot& slot) const { return my_.IsProbe(job, slot); }
-
-absl::Status Engine::Find(const JobView& view, const std::vector<uint32_t>* nodes, SearchResult& found) {
-  HORUS_RETURN_IF_ERROR(my_.GoOn());
-  my_.scorer.SetJob(view);
-  return my_.search.Run(my_.ledger, view, nodes != nullptr ? nodes : my_.selected(), found,
-                        /*why=*/false);
+  return PlanningOrder(cluster, jobs, scorer_.model(), gone);
 }
 
 void Engine::SetWaiting(std::span<const JobSpec* const> jobs) {
-  my_.waiting.assign(jobs.begin(), jobs.begin() + static_cast<ptrdiff_t>(std::min(jobs.size(), kMostWaiting)));
+  waiting_.assign(jobs.begin(), jobs.begin() + static_cast<ptrdiff_t>(std::min(jobs.size(), kMostWaiting)));
 }
 
-absl::Status Engine::GoOn() const { return my_.GoOn(); }
-
-absl::Status Engine::Price(const JobView& view, Placement& placement) {
-  my_.scorer.SetJob(view);
-  return my_.search.PriceSlots(my_.ledger, view, placement);
+absl::Status Engine::SelectNodes(const Cluster& cluster, std::optional<std::span<const NodeId>> wanted) {
+  const ClusterRows& rows = cluster.rows();
+  subset_ = wanted.has_value();
+  nodes_.clear();
+  excluded_devices_ = excluded_nodes_ = 0;
+  refused_.clear();
+  if (!subset_) return absl::OkStatus();
+  emptied_decisions_.clear();
+  std::vector<NodeId> ids(wanted->begin(), wanted->end());
+  std::ranges::sort(ids);
+  ids.erase(std::unique(ids.begin(), ids.end()), ids.end());
+  size_t devices = 0;
+  for (const NodeId id : ids) {
+    const uint32_t* row = rows.node_of.Find(id);
+    if (row == nullptr) {
+      return NotFound("node %d of the subset: not in this cluster", id);
+    }
+    nodes_.push_back(*row);
+    devices += rows.nodes[*row].spec->devices.size();
+  }
+  excluded_devices_ = static_cast<uint32_t>(cluster.device_count() - devices);
+  excluded_nodes_ = static_cast<uint32_t>(cluster.node_count() - nodes_.size());
+  return absl::OkStatus();
 }
 
-absl::StatusOr<Decision> Engine::Explain(const JobView& view, const SearchResult& found) {
-  Decision decision;
-  decision.job = view.job->id;
-  decision.cpu_only = IsCpuOnly(*view.job);
-  my_.scorer.SetJob(view);
-  HORUS_RETURN_IF_ERROR(my_.explainer.Placed(my_.ledger, view, found, decision));
-  HORUS_RETURN_IF_ERROR(my_.ChooseMode(view, found.best.slots, decision));
-  return decision;
+void Engine::AddSeen(std::span<const uint32_t> node_rows, Plan& plan) const {
+  for (const uint32_t row : node_rows) plan.seen.push_back({ledger_.spec(row).id, ledger_.node(row).version});
+  std::ranges::sort(plan.seen, [](const SeenNode& a, const SeenNode& b) { return a.node < b.node; });
+  plan.seen.erase(std::unique(plan.seen.begin(), plan.seen.end()), plan.seen.end());
 }
 
-void Engine::AddSeen(std::span<const uint32_t> node_rows, Plan& plan) const { my_.AddSeen(node_rows, plan); }
-const SearchResult& Engine::found() const { return my_.result; }
-const Policy& Engine::policy() const { return my_.scorer.policy(); }
-Ledger& Engine::ledger() { return my_.ledger; }
-const Ledger& Engine::emptied() {
-  my_.emptied.FollowEmptied(my_.ledger);
-  return my_.emptied;
+absl::Status Engine::PlanJobs(std::span<const JobSpec> jobs, std::span<const uint32_t> order, bool book_last,
+                              const ProgressFn& progress, PlanGrants* host, Plan& plan) {
+  plan.model_epoch = scorer_.model().epoch();
+  plan.decisions.reserve(jobs.size());
+  RowList touched;
+  for (size_t i = 0; i < order.size(); ++i) {
+    if (progress != nullptr && i % kProgressStep == 0 && !progress(i, order.size())) {
+      return Cancelled("plan: cancelled after %d of %d jobs", i, order.size());
+    }
+    ChosenWay choice;
+    const JobSpec& job = jobs[order[i]];
+    waiting_.clear();
+    for (const uint32_t next : order.subspan(i + 1).first(std::min(order.size() - i - 1, kMostWaiting)))
+      waiting_.push_back(&jobs[next]);
+    if (host != nullptr && host->Chooses(job)) {
+      HORUS_RETURN_IF_ERROR(host->Choose(job, choice));
+    } else {
+      HORUS_RETURN_IF_ERROR(Choose(job, choice));
+      if (host != nullptr && choice.job == nullptr && job.alternatives.empty()) {
+        HORUS_RETURN_IF_ERROR(host->Reclaim(job, choice));
+      }
+    }
+    if (choice.job != nullptr) {
+      if (book_last || i + 1 < order.size()) ledger_.Place(*choice.job, choice.slots);
+      for (const PlacedSlot& slot : choice.slots) touched.push_back(slot.node_row);
+      plan.actions.push_back({ActionKind::kPlace, std::move(choice.job), choice.decision.slots});
+    }
+    const bool placed = choice.decision.verdict == Verdict::kPlace;
+    plan.decisions.push_back(std::move(choice.decision));
+    if (placed && host != nullptr) host->Placed(plan, choice.slots);
+  }
+  if (host != nullptr) HORUS_RETURN_IF_ERROR(host->Finish(plan, touched));
+  AddSeen(touched, plan);
+  TellInPlan(plan.decisions);
+  return absl::OkStatus();
 }
-Scorer& Engine::scorer() { return my_.scorer; }
-const PlacerOptions& Engine::options() const { return my_.options; }
-WorkPricer& Engine::pricer() {
-  if (my_.pricer == nullptr) my_.pricer = std::make_shared<WorkPricer>();
-  return *my_.pricer;
-}
-std::span<const uint32_t> Engine::nodes() const { return my_.considered(my_.ledger); }
 
-// ---- A job leaves the ledger, is decided, and is booked again.
+absl::StatusOr<Plan> Engine::MakePlan(const Cluster& cluster, std::span<const JobSpec> jobs,
+                                      std::optional<std::span<const NodeId>> subset, const ProgressFn& progress,
+                                      const ReadFn& read) {
+  HORUS_ASSIGN_OR_RETURN(const JobOrder order, OrderAny(cluster, jobs));
+  HORUS_RETURN_IF_ERROR(Follow(cluster, subset));
+  if (rounds_ != nullptr) {
+    return rounds_->PlanRound(*this, cluster,
+                              {.jobs = jobs, .order = order, .leases = {}, .progress = progress, .read = read});
+  }
+  grants_->Follow(cluster);
+  if (read != nullptr) read();
+  Plan plan;
+  PlanGrants* const grants = grants_->Active(jobs) ? grants_.get() : nullptr;
+  HORUS_RETURN_IF_ERROR(PlanJobs(jobs, order, /*book_last=*/grants != nullptr, progress, grants, plan));
+  return plan;
+}
 
 Slots SlotsOf(const Ledger& ledger, std::span<const PlacedSlot> placed) {
   Slots slots;
@@ -317,53 +219,6 @@ Slots SlotsOf(const Ledger& ledger, std::span<const PlacedSlot> placed) {
     return std::tie(a.task, a.node, a.device) < std::tie(b.task, b.node, b.device);
   });
   return slots;
-}
-
-absl::StatusOr<ResidentMover::Outcome> ResidentMover::Move(JobId id, double cost,
-                                                           const std::function<bool(double gain)>& accepts,
-                                                           Plan& plan) {
-  Ledger& ledger = engine_.ledger();
-  const ClusterRows& rows = cluster_.rows();
-  const JobRow& row = rows.jobs[rows.RowOfJob(id)];
-  const auto job = std::make_shared<const JobSpec>(rows.SpecOf(row));
-  std::shared_ptr<const JobSpec> there = job;
-  const PlacedSlots from = row.slots;
-  const Slots was = SlotsOf(ledger, from);
-  double here = 0, left = 0, before = 0, after = 0;
-  HORUS_RETURN_IF_ERROR(meter_.OfSlots(ledger, from, here));
-  const size_t mark = ledger.Mark();
-  ledger.Remove(*job, from);
-  HORUS_RETURN_IF_ERROR(meter_.OfSlots(ledger, from, left));
-  const JobView view = ViewJob(*job);
-  Outcome outcome;
-  HORUS_ASSIGN_OR_RETURN(outcome.decision, engine_.Decide(view));
-  const Decision& decision = outcome.decision;
-  double gain = 0;
-  if (decision.verdict == Verdict::kPlace && decision.slots != was) {
-    const PlacedSlots to = engine_.found().best.slots;
-    if (std::shared_ptr<const JobSpec> decided = AsDecided(*job, decision)) there = std::move(decided);
-    HORUS_RETURN_IF_ERROR(meter_.OfSlots(ledger, to, before));
-    meter_.KnowAt(*job, to);
-    ledger.Place(*there, to);
-    HORUS_RETURN_IF_ERROR(meter_.OfSlots(ledger, to, after));
-    gain = (left - here) + (after - before);  // what the two have in common cancels
-    outcome.moved = accepts(gain);
-    for (const PlacedSlots* slots : {&from, &to}) {
-      for (const PlacedSlot& slot : *slots) {
-        if (outcome.moved) touched_.push_back(slot.node_row);
-      }
-    }
-  }
-  if (!outcome.moved) {
-    ledger.UndoTo(mark);
-    return outcome;
-  }
-  plan.work_after += gain;
-  plan.moves.push_back(
-      {.kind = ActionKind::kMigrate, .job = id, .from = was, .to = decision.slots, .gain = gain, .cost = cost});
-  plan.actions.push_back({ActionKind::kMigrate, std::move(there), decision.slots});
-  plan.decisions.push_back(decision);
-  return outcome;
 }
 
 }  // namespace horus

@@ -85,6 +85,7 @@ struct NodeVerdicts {
 
 class Appraiser;
 struct Appraisal;
+class Engine;
 
 class Placer {
  public:
@@ -138,11 +139,11 @@ class Placer {
   };
   [[nodiscard]] Judgements judgements() const;
 
+  [[nodiscard]] Engine& engine() { return *engine_; }  // engine.h: for the modes
+
  private:
-  friend class Engine;  // engine.h: for the modes of this room
-  struct Impl;
-  explicit Placer(std::unique_ptr<Impl> impl);
-  std::unique_ptr<Impl> impl_;
+  explicit Placer(std::unique_ptr<Engine> engine);
+  std::unique_ptr<Engine> engine_;
 };
 
 }  // namespace horus

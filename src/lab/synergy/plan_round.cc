@@ -261,7 +261,7 @@ absl::Status RoundPlan::Grant(size_t at, const SynergyGrant& grant) {
     Renew(at, grant, std::move(granted), found.best.slots, std::move(decision));
     return absl::OkStatus();
   }
-  decision.probe = engine_.Probes(job, found.best.slots.front());
+  decision.probe = engine_.IsProbe(job, found.best.slots.front());
   granted->exclusive |= decision.probe;
   ledger_.Place(*granted, found.best.slots);
   Add(std::move(granted), found.best.slots, std::move(decision), at);
@@ -425,7 +425,7 @@ absl::StatusOr<Plan> MakeRound(Placer& placer, const Cluster& cluster, std::span
     leases[i] = {std::make_shared<const JobSpec>(known[i]), held.slots};
     gone.Insert(jobs[i].id, true);
   }
-  Engine engine(placer);
+  Engine& engine = placer.engine();
   HORUS_RETURN_IF_ERROR(engine.OrderAny(cluster, known, &gone).status());
   HORUS_RETURN_IF_ERROR(engine.Follow(cluster));
   for (const Lease& lease : leases) {

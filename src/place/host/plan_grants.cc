@@ -6,8 +6,8 @@
 #include <utility>
 
 #include "base/status.h"
-#include "place/engine.h"
 #include "place/policies/builtin.h"
+#include "place/work.h"
 
 namespace horus {
 namespace {
@@ -69,8 +69,8 @@ double WorkOf(const HostUser& user, const HostShare& share) { return user.weight
 
 // ---- Who may hold more or less.
 
-void Placer::Impl::Grants::FollowNode(const ClusterRows& rows, uint32_t node_row) {
-  const LedgerNode& node = my_.ledger.node(node_row);
+void PlanGrants::FollowNode(const ClusterRows& rows, uint32_t node_row) {
+  const LedgerNode& node = engine_.ledger().node(node_row);
   // A plan touches nodes too, and takes that back.
   if (uint64_t& read = read_[node_row]; std::exchange(read, node.version) == node.version) return;
   residents_.erase(node_row);
@@ -96,13 +96,13 @@ void Placer::Impl::Grants::FollowNode(const ClusterRows& rows, uint32_t node_row
   }
 }
 
-void Placer::Impl::Grants::Follow(const Cluster& cluster) {
+void PlanGrants::Follow(const Cluster& cluster) {
   newcomers_.clear();
   measured_ = false;
   for (Holder* holder : changed_) *holder->spec = *holder->was;
   changed_.clear();
-  const Ledger& ledger = my_.ledger;
-  const bool resizes = my_.options.host_grants == HostGrants::kResize && my_.scorer.policy().grants_host();
+  const Ledger& ledger = engine_.ledger();
+  const bool resizes = engine_.options().host_grants == HostGrants::kResize && engine_.scorer().policy().grants_host();
   if (!resizes || cluster.rows().sensitive == 0) {
     residents_.clear();
     read_.clear();
@@ -124,19 +124,19 @@ void Placer::Impl::Grants::Follow(const Cluster& cluster) {
   followed_ = ledger.log_end();
 }
 
-bool Placer::Impl::Grants::Chooses(const JobSpec& job) const {
-  return my_.scorer.policy().grants_host() && MayHoldOthers(job);
+bool PlanGrants::Chooses(const JobSpec& job) const {
+  return engine_.scorer().policy().grants_host() && MayHoldOthers(job);
 }
 
-bool Placer::Impl::Grants::Active(std::span<const JobSpec> jobs) const {
+bool PlanGrants::Active(std::span<const JobSpec> jobs) const {
   return !residents_.empty() || std::ranges::any_of(jobs, [&](const JobSpec& job) { return Chooses(job); });
 }
 
-void Placer::Impl::Grants::MeasureNodes() {
+void PlanGrants::MeasureNodes() {
   if (std::exchange(measured_, true)) return;
   fair_ = most_ = {};
-  for (const uint32_t row : my_.considered(my_.ledger)) {
-    const NodeSpec& node = my_.ledger.spec(row);
+  for (const uint32_t row : engine_.nodes()) {
+    const NodeSpec& node = engine_.ledger().spec(row);
     if (node.devices.empty()) continue;
     const HostShare fair = FairShareOf(node);
     fair_ = {std::max(fair_.cpu_milli, fair.cpu_milli), std::max(fair_.mem_mib, fair.mem_mib)};
@@ -144,7 +144,7 @@ void Placer::Impl::Grants::MeasureNodes() {
   }
 }
 
-HostUser Placer::Impl::Grants::UserOf(const JobSpec& job, const HostShare& fair) const {
+HostUser PlanGrants::UserOf(const JobSpec& job, const HostShare& fair) const {
   HostUser user{
       .matrix = job.sensitivity.get(), .gpu_us = FastestGpuUs(job), .gpus = GpuCount(job), .weight = MostWork(job)};
   const double bound = job.slowdown_bound > 0 ? static_cast<double>(job.slowdown_bound) : GuardOf(job.kind);
@@ -154,11 +154,11 @@ HostUser Placer::Impl::Grants::UserOf(const JobSpec& job, const HostShare& fair)
 
 // ---- A newcomer.
 
-absl::Status Placer::Impl::Grants::Choose(const JobSpec& job, ChosenWay& choice) {
-  if (my_.options.host_grants == HostGrants::kStated) {
+absl::Status PlanGrants::Choose(const JobSpec& job, ChosenWay& choice) {
+  if (engine_.options().host_grants == HostGrants::kStated) {
     JobSpec way = job;
     SetHostTime(way);
-    return my_.DecideWay(way, choice);
+    return engine_.Choose(way, choice);
   }
   MeasureNodes();
   const HostUser user = UserOf(job, fair_);
@@ -167,7 +167,7 @@ absl::Status Placer::Impl::Grants::Choose(const JobSpec& job, ChosenWay& choice)
   const double best = std::max(WorkWith(user, shares.front()), kLeastWork);
   for (const HostShare& share : shares) {
     ChosenWay next;
-    HORUS_RETURN_IF_ERROR(my_.DecideWay(WayWith(job, share), next));
+    HORUS_RETURN_IF_ERROR(engine_.Choose(WayWith(job, share), next));
     if (next.job == nullptr) {
       if (choice.job == nullptr) choice = std::move(next);  // of refusals that of the least tells
       continue;
@@ -188,23 +188,23 @@ absl::Status Placer::Impl::Grants::Choose(const JobSpec& job, ChosenWay& choice)
   return choice.job == nullptr ? Reclaim(WayWith(job, shares.back()), choice) : absl::OkStatus();
 }
 
-absl::Status Placer::Impl::Grants::Reclaim(const JobSpec& way, ChosenWay& choice) {
+absl::Status PlanGrants::Reclaim(const JobSpec& way, ChosenWay& choice) {
   if (choice.decision.verdict != Verdict::kDefer) return absl::OkStatus();
-  const size_t mark = my_.ledger.Mark();
+  const size_t mark = engine_.ledger().Mark();
   bool some = false;
   for (const auto* of : {&residents_, &newcomers_}) {
     for (const auto& [row, holders] : *of) {
       for (const std::unique_ptr<Holder>& holder : holders) {
         if (holder->user.least == HeldPerGpu(*holder->spec)) continue;
         some = true;
-        my_.ledger.Resize(*holder->spec, WayWith(*holder->spec, holder->user.least), holder->slots);
+        engine_.ledger().Resize(*holder->spec, WayWith(*holder->spec, holder->user.least), holder->slots);
       }
     }
   }
   if (!some) return absl::OkStatus();
   ChosenWay found;
-  const absl::Status status = my_.DecideWay(way, found);
-  my_.ledger.UndoTo(mark);
+  const absl::Status status = engine_.Choose(way, found);
+  engine_.ledger().UndoTo(mark);
   HORUS_RETURN_IF_ERROR(status);
   if (found.job == nullptr || !OnOneNode(found.slots)) return absl::OkStatus();
   const uint32_t row = found.slots.front().node_row;
@@ -213,11 +213,11 @@ absl::Status Placer::Impl::Grants::Reclaim(const JobSpec& way, ChosenWay& choice
   Holder guest;
   guest.spec = found.job;
   guest.slots = found.slots;
-  const bool grows = Chooses(way) && my_.options.host_grants != HostGrants::kStated;
-  if (grows) guest.user = UserOf(way, after.fair = FairShareOf(my_.ledger.spec(row)));
-  my_.ledger.Place(*guest.spec, guest.slots);
+  const bool grows = Chooses(way) && engine_.options().host_grants != HostGrants::kStated;
+  if (grows) guest.user = UserOf(way, after.fair = FairShareOf(engine_.ledger().spec(row)));
+  engine_.ledger().Place(*guest.spec, guest.slots);
   const absl::Status read = Read(row, grows ? &guest : nullptr, after);
-  my_.ledger.UndoTo(mark);
+  engine_.ledger().UndoTo(mark);
   HORUS_RETURN_IF_ERROR(read);
   if (after.free.cpu_milli < 0 || after.free.mem_mib < 0) return absl::OkStatus();
   const std::vector<HostShare> shares = DivideHost(after.users, after.free, after.fair);
@@ -238,13 +238,13 @@ absl::Status Placer::Impl::Grants::Reclaim(const JobSpec& way, ChosenWay& choice
   return absl::OkStatus();
 }
 
-void Placer::Impl::Grants::Placed(const Plan& plan, std::span<const PlacedSlot> slots) {
+void PlanGrants::Placed(const Plan& plan, std::span<const PlacedSlot> slots) {
   const JobSpec& job = *plan.actions.back().job;
-  if (my_.options.host_grants != HostGrants::kResize || !Chooses(job) || !OnOneNode(slots)) return;
+  if (engine_.options().host_grants != HostGrants::kResize || !Chooses(job) || !OnOneNode(slots)) return;
   auto holder = std::make_unique<Holder>();
   holder->spec = std::make_shared<JobSpec>(job);
   holder->slots.assign(slots.begin(), slots.end());
-  holder->user = UserOf(job, FairShareOf(my_.ledger.spec(slots.front().node_row)));
+  holder->user = UserOf(job, FairShareOf(engine_.ledger().spec(slots.front().node_row)));
   const HostShare held = HeldPerGpu(job);
   HostShare& least = holder->user.least;
   least = {std::min(least.cpu_milli, held.cpu_milli), std::min(least.mem_mib, held.mem_mib)};
@@ -256,29 +256,29 @@ void Placer::Impl::Grants::Placed(const Plan& plan, std::span<const PlacedSlot> 
 // ---- A node's users.
 
 // What its GPUs take for a step beside those who share them, as if it never waited for its input.
-absl::Status Placer::Impl::Grants::SetBeside(const Holder& holder, HostUser& user) const {
+absl::Status PlanGrants::SetBeside(const Holder& holder, HostUser& user) const {
   for (const PlacedSlot& slot : holder.slots) {
-    const uint32_t device = my_.ledger.device_of(slot);
-    const DeviceRow& row = my_.ledger.state(device);
-    const std::span<const LedgerResident> residents = my_.ledger.residents(device);
+    const uint32_t device = engine_.ledger().device_of(slot);
+    const DeviceRow& row = engine_.ledger().state(device);
+    const std::span<const LedgerResident> residents = engine_.ledger().residents(device);
     Demand busy = DemandOn(*holder.spec, row.type);
     user.gpu_us = static_cast<double>(busy.step_time_us.estimate);
     if (residents.size() < 2) continue;
     busy.host_us = 0;
     std::vector<const Demand*> demands = {&busy};
     for (const LedgerResident& one : residents) {
-      if (one.job != holder.spec->id) demands.push_back(&my_.ledger.states().tenant(one.tenant).demand);
+      if (one.job != holder.spec->id) demands.push_back(&engine_.ledger().states().tenant(one.tenant).demand);
     }
     std::vector<Slowdown> slowdowns(demands.size());
-    HORUS_RETURN_IF_ERROR(my_.scorer.model().Predict(ContextOf(row), demands, slowdowns));
+    HORUS_RETURN_IF_ERROR(engine_.scorer().model().Predict(ContextOf(row), demands, slowdowns));
     user.slowdown = std::max(user.slowdown, static_cast<double>(slowdowns.front().estimate));
   }
   return absl::OkStatus();
 }
 
-absl::Status Placer::Impl::Grants::Read(uint32_t node_row, Holder* guest, Node& node) {
-  node.fair = FairShareOf(my_.ledger.spec(node_row));
-  const HostFree& free = my_.ledger.node(node_row).free;
+absl::Status PlanGrants::Read(uint32_t node_row, Holder* guest, Node& node) {
+  node.fair = FairShareOf(engine_.ledger().spec(node_row));
+  const HostFree& free = engine_.ledger().node(node_row).free;
   node.free = {free.cpu_milli, free.mem_mib};
   for (auto* of : {&residents_, &newcomers_}) {
     const auto at = of->find(node_row);
@@ -295,15 +295,15 @@ absl::Status Placer::Impl::Grants::Read(uint32_t node_row, Holder* guest, Node& 
   return absl::OkStatus();
 }
 
-void Placer::Impl::Grants::Hold(Holder& holder, const HostShare& share) {
+void PlanGrants::Hold(Holder& holder, const HostShare& share) {
   if (share == HeldPerGpu(*holder.spec)) return;
   if (holder.was != nullptr) changed_.push_back(&holder);
   const JobSpec before = *holder.spec;
   *holder.spec = WayWith(before, share);
-  my_.ledger.Resize(before, *holder.spec, holder.slots);
+  engine_.ledger().Resize(before, *holder.spec, holder.slots);
 }
 
-absl::Status Placer::Impl::Grants::Divide(uint32_t node_row, Plan& plan, RowList& touched) {
+absl::Status PlanGrants::Divide(uint32_t node_row, Plan& plan, RowList& touched) {
   Node node;
   HORUS_RETURN_IF_ERROR(Read(node_row, nullptr, node));
   if (node.free.cpu_milli >= 0 && node.free.mem_mib >= 0) {
@@ -328,7 +328,7 @@ absl::Status Placer::Impl::Grants::Divide(uint32_t node_row, Plan& plan, RowList
     touched.push_back(node_row);
     Move move{.kind = ActionKind::kResize, .job = was.id};
     for (const PlacedSlot& slot : holder->slots) {
-      move.from.push_back({my_.ledger.spec(slot.node_row).id, slot.device, slot.task});
+      move.from.push_back({engine_.ledger().spec(slot.node_row).id, slot.device, slot.task});
     }
     move.to = move.from;
     move.gain = was.sensitivity.get()->Speed(HeldPerGpu(is)) - was.sensitivity.get()->Speed(HeldPerGpu(was));
@@ -340,8 +340,8 @@ absl::Status Placer::Impl::Grants::Divide(uint32_t node_row, Plan& plan, RowList
   return absl::OkStatus();
 }
 
-absl::Status Placer::Impl::Grants::Finish(Plan& plan, RowList& touched) {
-  if (my_.options.host_grants != HostGrants::kResize) return absl::OkStatus();
+absl::Status PlanGrants::Finish(Plan& plan, RowList& touched) {
+  if (engine_.options().host_grants != HostGrants::kResize) return absl::OkStatus();
   RowList used = touched;
   std::ranges::sort(used);
   std::vector<uint32_t> rows;
@@ -349,12 +349,12 @@ absl::Status Placer::Impl::Grants::Finish(Plan& plan, RowList& touched) {
   for (const auto& [row, holders] : newcomers_) rows.push_back(row);
   std::ranges::sort(rows);
   rows.erase(std::unique(rows.begin(), rows.end()), rows.end());
-  const std::vector<uint32_t>* const considered = my_.selected();
+  const std::vector<uint32_t>* const considered = engine_.selected();
   for (const uint32_t row : rows) {
     if (considered != nullptr && std::ranges::find(*considered, row) == considered->end()) continue;
     // Only what changes nothing is remembered: a plan may be dropped, and another placer made the same.
     const bool as_it_was = !newcomers_.contains(row) && !std::binary_search(used.begin(), used.end(), row);
-    const uint64_t version = my_.ledger.node(row).version;
+    const uint64_t version = engine_.ledger().node(row).version;
     if (as_it_was && settled_[row] == version) continue;
     const size_t before = plan.moves.size();
     HORUS_RETURN_IF_ERROR(Divide(row, plan, touched));

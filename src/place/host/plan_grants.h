@@ -16,14 +16,14 @@
 #include <span>
 #include <vector>
 
+#include "place/engine.h"
 #include "place/host/divide.h"
-#include "place/placer_impl.h"
 
 namespace horus {
 
-class Placer::Impl::Grants {
+class PlanGrants {
  public:
-  explicit Grants(Impl& my) : my_(my) {}
+  explicit PlanGrants(Engine& engine) : engine_(engine) {}
 
   // Begins a plan: follows the cluster, as the ledger did. It is not needed afterwards.
   void Follow(const Cluster& cluster);
@@ -65,7 +65,7 @@ class Placer::Impl::Grants {
   void Hold(Holder& holder, const HostShare& share);
   absl::Status Divide(uint32_t node_row, Plan& plan, RowList& touched);
 
-  Impl& my_;
+  Engine& engine_;
   std::map<uint32_t, std::vector<std::unique_ptr<Holder>>> residents_;  // by node row
   std::map<uint32_t, std::vector<std::unique_ptr<Holder>>> newcomers_;  // of this plan
   std::vector<Holder*> changed_;                                        // residents that the plan resized

@@ -340,6 +340,22 @@ bool AloneByExpectation(JobSpec& job) {
   return changed;
 }
 
+bool RestsOnPredictions(const JobSpec& job) {
+  return std::ranges::any_of(job.demands, [](const TypeDemand& entry) { return IsOnlyPredicted(entry.demand); });
+}
+
+JobSpec CertainOf(const JobSpec& job) {
+  JobSpec certain = job;
+  for (TypeDemand& entry : certain.demands) {
+    Demand& demand = entry.demand;
+    if (!IsOnlyPredicted(demand)) continue;
+    demand.step_time_us = {1, 1};  // no latency is too long
+    if (demand.slowdown_bound > kNeverServed && demand.slowdown_bound < 1) demand.slowdown_bound = 0;
+    if ((demand.flags & kDemandTooLarge) == 0) demand.mem_mib = {};
+  }
+  return certain;
+}
+
 JobSpec StatedOf(JobSpec job) {
   if (std::exchange(job.sm_cap_chosen, false)) job.sm_cap_pct = 0;
   if (std::exchange(job.exclusive_chosen, false)) job.exclusive = false;

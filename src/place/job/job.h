@@ -145,6 +145,10 @@ void NormalizeJob(JobSpec& job);
 // it has none.
 [[nodiscard]] bool AloneByExpectation(JobSpec& job);
 
+[[nodiscard]] bool RestsOnPredictions(const JobSpec& job);
+// The job as far as it is certain: bounds that are only predicted refuse nothing any more.
+[[nodiscard]] JobSpec CertainOf(const JobSpec& job);
+
 // The job's demand on that type; nullptr when the type is not allowed.
 [[nodiscard]] const Demand* FindDemand(const JobSpec& job, GpuTypeId type);
 // The same of a job with demands that runs there; where it states none (only adopted jobs), its first one stands in.

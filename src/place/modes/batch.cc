@@ -14,6 +14,7 @@
 #include "place/modes/selection.h"
 #include "place/search/admit.h"
 #include "place/search/search_nodes.h"
+#include "place/work.h"
 
 namespace horus {
 namespace {
@@ -36,7 +37,11 @@ struct Outcome {
 class Batcher {
  public:
   Batcher(Placer& placer, const Cluster& cluster, std::span<const JobSpec> jobs, const BatchOptions& options)
-      : engine_(placer), cluster_(cluster), jobs_(jobs), options_(options), meter_(cluster, engine_.scorer()) {}
+      : engine_(placer.engine()),
+        cluster_(cluster),
+        jobs_(jobs),
+        options_(options),
+        meter_(cluster, engine_.scorer()) {}
 
   absl::StatusOr<Plan> Run(std::optional<std::span<const NodeId>> subset, const ProgressFn& progress);
 
@@ -62,7 +67,7 @@ class Batcher {
   [[nodiscard]] bool Beats(const Outcome& one, const Outcome& other) const;
   absl::StatusOr<Plan> PlanOf(Outcome outcome, double work_one_by_one);
 
-  Engine engine_;
+  Engine& engine_;
   const Cluster& cluster_;
   std::span<const JobSpec> jobs_;
   const BatchOptions& options_;

@@ -16,6 +16,7 @@
 #include "base/id_map.h"
 #include "place/engine.h"
 #include "place/modes/batch.h"
+#include "place/work.h"
 
 namespace horus {
 

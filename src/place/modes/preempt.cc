@@ -16,6 +16,7 @@
 #include "place/search/admit.h"
 #include "place/search/search_nodes.h"
 #include "place/state/fit.h"
+#include "place/work.h"
 
 namespace horus {
 namespace {
@@ -340,7 +341,7 @@ struct Found {
 class Preempter {
  public:
   Preempter(Placer& placer, const Cluster& cluster, const JobSpec& job, const PreemptOptions& options)
-      : engine_(placer),
+      : engine_(placer.engine()),
         cluster_(cluster),
         job_(job),
         options_(options),
@@ -361,7 +362,7 @@ class Preempter {
     return kept_.size() < options_.max_candidates ? kNoBound : kept_.back().set.loss;
   }
 
-  Engine engine_;
+  Engine& engine_;
   const Cluster& cluster_;
   const JobSpec& job_;
   const PreemptOptions& options_;

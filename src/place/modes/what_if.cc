@@ -7,6 +7,7 @@
 
 #include "base/status.h"
 #include "place/engine.h"
+#include "place/work.h"
 
 namespace horus {
 namespace {
@@ -131,7 +132,7 @@ absl::Status Supposing::CheckNew(std::span<const JobSpec> jobs) const {
 
 absl::StatusOr<Plan> WhatIf(Placer& placer, const Cluster& cluster, std::span<const SupposedChange> changes,
                             std::span<const JobSpec> jobs, bool work, const ProgressFn& progress) {
-  Engine engine(placer);
+  Engine& engine = placer.engine();
   HORUS_RETURN_IF_ERROR(engine.Start(cluster));
   WorkMeter meter(cluster, engine.scorer());
   Plan plan;

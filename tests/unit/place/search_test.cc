@@ -10,9 +10,9 @@
 #include <vector>
 
 #include "fixtures.h"
-#include "place/engine.h"
 #include "place/search/pair_table.h"
 #include "place/search/ranking.h"
+#include "place/work.h"
 
 namespace horus {
 namespace {
