@@ -86,6 +86,30 @@ template <class R, class Value>
 constexpr void fill(R&& range, const Value& value) {
   std::fill(std::begin(range), std::end(range), value);
 }
+template <class R, class Value>
+constexpr void replace(R&& range, const Value& old, const Value& value) {
+  std::replace(std::begin(range), std::end(range), old, value);
+}
+template <class R, class Is, class Value>
+constexpr void replace_if(R&& range, Is is, const Value& value) {
+  std::replace_if(std::begin(range), std::end(range), is, value);
+}
+template <class R, class Out, class Is>
+constexpr void copy_if(R&& range, Out out, Is is) {
+  std::copy_if(std::begin(range), std::end(range), out, is);
+}
+template <class R, class Value, class Compare = ranges::less, class By = identity>
+constexpr auto lower_bound(R&& range, const Value& value, Compare before = {}, By by = {}) {
+  return std::lower_bound(std::begin(range), std::end(range), value, [&](const auto& one, const Value& v) {
+    return std::invoke(before, std::invoke(by, one), v);
+  });
+}
+template <class R, class Same = ranges::equal_to, class By = identity>
+constexpr auto adjacent_find(R&& range, Same same = {}, By by = {}) {
+  return std::adjacent_find(std::begin(range), std::end(range), [&](const auto& a, const auto& b) {
+    return std::invoke(same, std::invoke(by, a), std::invoke(by, b));
+  });
+}
 template <class A, class B>
 constexpr bool equal(A&& a, B&& b) {
   return std::equal(std::begin(a), std::end(a), std::begin(b), std::end(b));
@@ -94,6 +118,10 @@ template <class R, class Is, class By = identity>
 constexpr auto find_if(R&& range, Is is, By by = {}) {
   return std::find_if(std::begin(range), std::end(range),
                       [&](auto&& one) { return std::invoke(is, std::invoke(by, one)); });
+}
+template <class R, class Is>
+constexpr auto find_if_not(R&& range, Is is) {
+  return std::find_if_not(std::begin(range), std::end(range), is);
 }
 template <class R, class Is, class By = identity>
 constexpr auto count_if(R&& range, Is is, By by = {}) {

@@ -117,7 +117,7 @@ struct JobCount {
 
 // Of the jobs that wait: who finds a place now, and whose place is beside others.
 struct Startable {
-  size_t jobs = 0, beside = 0;
+  uint64_t jobs = 0, beside = 0;
 };
 
 JobCount CountJobs(const ImportedCluster& imported) {

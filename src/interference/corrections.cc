@@ -7,7 +7,6 @@
 #include <cmath>
 #include <map>
 #include <numeric>
-#include <ranges>
 #include <tuple>
 
 #include "base/hash.h"
@@ -653,9 +652,8 @@ absl::StatusOr<Corrections> Corrections::Learn(const InterferenceModel& model, c
                                                const Catalogue& catalogue, const CommitProgress& progress) {
   // Newest first, so that what is left out is old.
   CorrectionsLearner learner(model, catalogue);
-  for (const auto& [age, situation] : observed.situations() | std::views::reverse) {
-    HORUS_RETURN_IF_ERROR(learner.Add(situation));
-  }
+  const auto& oldest_first = observed.situations();
+  for (auto at = oldest_first.rbegin(); at != oldest_first.rend(); ++at) HORUS_RETURN_IF_ERROR(learner.Add(at->second));
   return std::move(learner).Learn(progress);
 }
 
