@@ -15,6 +15,7 @@ namespace horus {
 inline constexpr int64_t kBytesPerMib = int64_t{1} << 20;
 inline constexpr int32_t kMilliPerGpu = 1000;
 inline constexpr int32_t kMilliPerCore = 1000;
+inline constexpr double kUsPerS = 1e6;
 
 [[nodiscard]] constexpr std::optional<int64_t> CheckedAdd(int64_t a, int64_t b) {
   int64_t sum = 0;

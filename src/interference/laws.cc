@@ -12,6 +12,7 @@
 #include "base/hash.h"
 #include "base/statistics.h"
 #include "base/status.h"
+#include "base/units.h"
 
 namespace horus {
 namespace {
@@ -222,7 +223,6 @@ namespace {
 
 // ---- One server, Poisson arrivals: the mean by Pollaczek and Khinchine, the tail by Cramer and Lundberg.
 
-constexpr double kUsPerS = 1e6;
 constexpr double kTail = 0.01;               // of the requests take longer than p99
 constexpr double kNormalP99 = 2.3263478740;  // 99th percentile of the standard normal
 constexpr int kHalvings = 60;                // leave nothing of a double's 53 bits

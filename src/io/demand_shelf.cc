@@ -6,6 +6,7 @@
 
 #include "base/file.h"
 #include "base/status.h"
+#include "base/units.h"
 #include "graph/from_config.h"
 
 namespace horus {
@@ -105,7 +106,6 @@ absl::Status DemandShelf::CompleteWays(const JobRequest& request, std::span<cons
       way.demands.push_back({type, demand});
     }
     if (way.rate > 0 || fastest_us == 0) continue;
-    constexpr double kUsPerS = 1e6;
     const double samples = static_cast<double>(request.ways[i].batch) * way.tasks * way.gpus_per_task;
     way.rate = samples * kUsPerS / static_cast<double>(fastest_us);
   }

@@ -13,6 +13,7 @@
 #include "base/hash.h"
 #include "base/seeded_hash.h"
 #include "base/status.h"
+#include "base/units.h"
 #include "interference/registry.h"
 #include "interference/table_model.h"
 #include "lab/bound/potential.h"
@@ -25,7 +26,6 @@ namespace {
 
 // Raised when equal contents come to mean other results or other metrics.
 constexpr int kResultSchema = 1;
-constexpr double kUsPerS = 1e6;
 
 absl::StatusOr<std::unique_ptr<Truth>> SpeedsOf(const Grid& grid, const Trace& trace) {
   const GridTruth& truth = grid.truth;

@@ -6,6 +6,8 @@
 #include <cmath>
 #include <utility>
 
+#include "base/units.h"
+
 namespace horus {
 namespace {
 
@@ -191,7 +193,6 @@ SimMetrics MetricsOf(const Trace& trace, const SimResult& result, const MetricsO
 Spread DecisionTimes(const SimResult& result) { return SpreadOf({result.took_us.begin(), result.took_us.end()}); }
 
 std::vector<double> BacklogWork(const Trace& trace, const SimResult& result) {
-  constexpr double kUsPerS = 1e6;
   std::vector<double> work(trace.profiles.size());
   for (size_t i = 0; i < trace.jobs.size(); ++i) {
     const TraceJob& job = trace.jobs[i];

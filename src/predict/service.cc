@@ -22,7 +22,6 @@
 namespace horus {
 namespace {
 
-constexpr double kUsPerS = 1e6;
 constexpr double kMib = static_cast<double>(kBytesPerMib);
 
 // Of the times to the first token of served nets (`bench llm --only steps`, chosen by their median error): tokenising,

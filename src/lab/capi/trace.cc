@@ -45,7 +45,7 @@ absl::StatusOr<std::vector<uint32_t>> Intern(const NameTable& table, const auto&
   return positions;
 }
 
-absl::StatusOr<GpuTypeNames> TypesOf(const char* place, std::string_view text) {
+absl::StatusOr<GpuTypeNames> GpuTypesOf(const char* place, std::string_view text) {
   GpuTypeNames names;
   for (size_t begin = 0; begin <= text.size();) {
     const size_t end = std::min(text.find(kTypeSeparator, begin), text.size());
@@ -72,7 +72,7 @@ absl::StatusOr<Tables> TablesFromC(const horus_trace_columns& c, TraceBuilder& b
     return builder.Owner(name);
   };
   const auto add_list = [&](const char* place, const std::string& list) -> Position {
-    HORUS_ASSIGN_OR_RETURN(GpuTypeNames names, TypesOf(place, list));
+    HORUS_ASSIGN_OR_RETURN(GpuTypeNames names, GpuTypesOf(place, list));
     return builder.GpuTypes(std::move(names));
   };
   Tables tables;

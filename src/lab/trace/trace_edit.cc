@@ -25,7 +25,7 @@ absl::StatusOr<int64_t> KnownDuration(const Trace& trace, size_t index) {
                          trace.jobs[index].steps > 0 ? " (it states steps: their speed is the caller's)" : "");
 }
 
-absl::StatusOr<Wide> Work(const Trace& trace) {
+absl::StatusOr<Wide> WorkOf(const Trace& trace) {
   Wide work = 0;
   for (size_t i = 0; i < trace.jobs.size(); ++i) {
     if (trace.jobs[i].endless) continue;
@@ -139,7 +139,7 @@ absl::StatusOr<Trace> ClipDurations(Trace trace, int32_t quantile_milli) {
 absl::StatusOr<Trace> ScaleArrivals(Trace trace, int64_t capacity_gpu_milli, int32_t load_milli) {
   if (load_milli <= 0) return InvalidArgument("load_milli: expected above 0, found %d", load_milli);
   HORUS_ASSIGN_OR_RETURN(const int64_t span, SpanOf(trace, capacity_gpu_milli));
-  HORUS_ASSIGN_OR_RETURN(const Wide work, Work(trace));
+  HORUS_ASSIGN_OR_RETURN(const Wide work, WorkOf(trace));
   const Wide wide = work * kWholeMilli / (static_cast<Wide>(capacity_gpu_milli) * load_milli);
   const int64_t first = trace.jobs.front().submit_us;
   if (wide < 1 || wide > kMaxTraceTimeUs - first) {

@@ -10,6 +10,7 @@
 
 #include "base/format.h"
 #include "base/status.h"
+#include "base/units.h"
 #include "place/decision.h"
 #include "place/state/cluster.h"
 #include "place/state/device_states.h"
@@ -103,7 +104,6 @@ namespace {
 
 // ---- Asks the placer's rules, and the model, for every pair on one device.
 
-constexpr double kUsPerS = 1e6;
 constexpr NodeId kNode = 1;
 constexpr JobId kResident = 1, kNewcomer = 2;
 

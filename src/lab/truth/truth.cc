@@ -11,6 +11,7 @@
 
 #include "base/seeded_hash.h"
 #include "base/status.h"
+#include "base/units.h"
 #include "interference/laws.h"
 
 namespace horus {
@@ -114,7 +115,6 @@ namespace {
 
 // ---- Lays the table out by GPU and rows, the pairs as each row's partners.
 
-constexpr double kUsPerS = 1e6;
 constexpr double kMostTimesReference = 1e6;  // chosen: no two GPUs are further apart, and rates stay whole numbers
 
 absl::Status CheckArguments(const SpeedTable& table, std::span<const GpuTypeId> types, std::span<const uint32_t> rows,

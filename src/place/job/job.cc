@@ -15,7 +15,6 @@ namespace horus {
 namespace {
 
 constexpr int64_t kMaxTimeUs = int64_t{1} << 62;
-constexpr double kUsPerSecond = 1e6;
 
 std::string Job(const JobSpec& job) { return "job " + IdAndName(job.id, job.name); }
 
@@ -381,7 +380,7 @@ Demand WithDuty(const JobSpec& job, Demand demand) {
   if (demand.duty < 1) return demand;  // stated
   const double service_us = StepUs(demand) * CapStretch(demand);
   if (job.kind == JobKind::kInference && job.request_rate_hz > 0 && service_us > 0)
-    demand.duty = static_cast<float>(std::min(1.0, job.request_rate_hz * service_us / kUsPerSecond));
+    demand.duty = static_cast<float>(std::min(1.0, job.request_rate_hz * service_us / kUsPerS));
   return demand;
 }
 
