@@ -206,9 +206,9 @@ type ServiceRun struct {
 type ServiceLoad struct {
 	RequestsPerS        float64      // of independent users
 	Concurrency         float64      // users who ask again as soon as they are answered
-	TokensIn, TokensOut float64      // of a prompt and of an answer, mean
+	TokensIn, TokensOut float64      // of a prompt and of an answer, mean; none of a model that answers in one step
 	Longest             float64      // tokens of the longest request, both together; 0 = four times the mean
-	FirstTokenUs        int64        // promised time to the first token; 0 = none
+	FirstTokenUs        int64        // promised time to the first token, or to the answer; 0 = none
 	TokenUs             int64        // promised time of each further token; 0 = none
 	Confidence          float32      // share of the requests that must keep them; 0 = 0.9
 	Measured            []ServiceRun // correct the times on their GPU type

@@ -214,18 +214,18 @@ typedef struct horus_service_run {
 } horus_service_run;
 #define HORUS_SERVICE_RUN_INIT HORUS_INIT(horus_service_run)
 
-/* What is asked of a language model that an engine serves. Either requests_per_s or concurrency is above 0.
- * Since 0.2. */
+/* What is asked of a language model that an engine serves; without tokens, of another model, that answers in one step
+ * and is served in batches. Either requests_per_s or concurrency is above 0. Since 0.2. */
 typedef struct horus_service_load {
   uint32_t struct_size;
   float confidence;       /* share of the requests that must keep the times, 0.5 to 0.999; 0 = 0.9 */
   double requests_per_s;  /* of independent users, at most 1e6 */
   double concurrency;     /* users who ask again as soon as they are answered, at most 1e6 */
-  double tokens_in;       /* of a prompt, mean, 1 to 2^24 */
+  double tokens_in;       /* of a prompt, mean, 1 to 2^24; 0 of both: it answers in one step */
   double tokens_out;      /* of an answer, mean, 1 to 2^24 */
   double longest;         /* tokens of the longest request, prompt and answer; 0 = four times the mean, at most
                              what the model was made for; more than that is refused */
-  int64_t first_token_us; /* promised time from a request to its first token; 0 = none */
+  int64_t first_token_us; /* promised time from a request to its first token, or its one answer; 0 = none */
   int64_t token_us;       /* promised time of each further token; 0 = none */
   size_t measured_count;  /* at most 64 */
   const horus_service_run* const* measured; /* correct the times on their GPU type: by the median of measured over
@@ -260,16 +260,17 @@ typedef struct horus_service {
   double most_requests_per_s; /* with all memory of the GPU, times kept; 0 with concurrency */
   double busy;                /* share of all time in which a step runs, 0-1 */
   double largest_slowdown;    /* at which load and times are still kept; below 1 = not even alone */
-  char engine_arguments[256]; /* that tell the engine to take no more, of vLLM, SGLang or trtllm-serve; empty where it
-                                 is not served */
+  char engine_arguments[256]; /* that tell the engine to take no more, of vLLM, SGLang or trtllm-serve, or a server the
+                                 largest batch; empty where it is not served */
 } horus_service;
 #define HORUS_SERVICE_INIT HORUS_INIT(horus_service)
 
 /* How `graph` (horus_graph_from_config), run by an engine as `run` says, serves `load` on each of `count` GPU types,
  * into the structs that `services` and `demands` point to (either may be NULL). A demand is what to place: a GPU's part
  * of the model, mem_mib that the engine is to be told to take, duty and slowdown_bound. `run` leaves batch, seq and
- * past open. All or nothing. Since 0.2. Errors: NOT_FOUND (type), INVALID_ARGUMENT (a field of the load, a run of no
- * engine, a graph without these dimensions), as horus_graph_cost. Any thread. */
+ * past open; of a model that answers in one step batch is the largest that its server makes, 0 = 32. All or nothing.
+ * Since 0.2. Errors: NOT_FOUND (type), INVALID_ARGUMENT (a field of the load, a run of no engine, a graph without these
+ * dimensions), as horus_graph_cost. Any thread. */
 HORUS_API horus_status horus_predictor_service(const horus_predictor* predictor, const horus_catalogue* catalogue,
                                                const horus_graph* graph, const horus_run_spec* run,
                                                const horus_service_load* load, size_t count,

@@ -96,8 +96,10 @@ std::string MissText(const PlacementReport& placement, const Decision& decision)
   const std::string upto = miss.estimate > 0 ? "up to " : "";
   if (const JobSpec* job = placement.FindJob(decision.job);
       miss.unit == kLateUnit && job != nullptr && !KeepsLatency(*job)) {
-    return absl::StrFormat("Nearest: %s: even alone it has %.0f %% of the speed that its load and its times need.",
-                           where, 100 * miss.needed / miss.available);
+    return absl::StrFormat(
+        "Nearest: %s: even alone it has %.0f %% of the speed that its load and its times need; "
+        "`horus inspect --solve gpus` says how many GPUs serve it.",
+        where, 100 * miss.needed / miss.available);
   }
   if (miss.unit == kLateUnit) {
     return absl::StrFormat("Nearest: %s: 99 %% of its requests would take %s%s%s even alone, bound %s.", where, upto,
@@ -470,7 +472,7 @@ std::string SharedText(const PlacementReport& placement) {
 std::string ServicesText(const PlacementReport& placement) {
   Table table({Left("SERVICE"), Right("SLOWED"), Right("FIRST TOKEN"), Right("EACH FURTHER")});
   const auto text = [](const ServiceTime& time) {
-    return absl::StrCat(Duration(time.estimate_us), " <= ", Duration(time.upper_us));
+    return time.upper_us == 0 ? "-" : absl::StrCat(Duration(time.estimate_us), " <= ", Duration(time.upper_us));
   };
   for (const auto& [job, times] : placement.service_times) {
     table.AddRow({JobName(placement, job), Factor(times.slowdown), text(times.first_token), text(times.token)});

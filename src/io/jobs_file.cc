@@ -194,9 +194,12 @@ constexpr std::string_view kModelOnlyKeys[] = {"batch",     "dims",      "mode",
                                                "optimizer", "framework", "layout", "checkpoint_segments",
                                                "frozen",    "service"};
 constexpr std::string_view kServiceKeys[] = {"requests_per_s", "users",    "tokens_in",  "tokens_out", "longest",
-                                             "first_token_ms", "token_ms", "confidence", "measured"};
+                                             "first_token_ms", "token_ms", "confidence", "measured",   "answer_ms"};
+// What a model that answers in one step has not.
+constexpr std::string_view kTokenKeys[] = {"tokens_in",      "tokens_out", "longest",
+                                           "first_token_ms", "token_ms",   "measured"};
 constexpr std::string_view kServiceRunKeys[] = {"gpu", "users", "first_token_ms", "token_ms"};
-// What a service decides by its load.
+// What a service decides by its load; the first two of a language model.
 constexpr std::string_view kBesideNoService[] = {"batch",
                                                  "dims",
                                                  "alternatives",
@@ -320,12 +323,12 @@ absl::StatusOr<ServiceRun> ReadServiceRun(const YamlValue& value, const Catalogu
   return run;
 }
 
-absl::StatusOr<ServiceLoad> ReadService(const YamlMap& job, JobKind kind, const Catalogue& catalogue) {
+absl::StatusOr<ServiceLoad> ReadService(const YamlMap& job, JobKind kind, bool generates, const Catalogue& catalogue) {
   const YamlValue& value = *job.Find("service");
   if (kind != JobKind::kInference) {
     return value.Expected(Formatted("no such key beside kind '%s'", JobKindName(kind)));
   }
-  for (const std::string_view key : kBesideNoService) {
+  for (const std::string_view key : std::span(kBesideNoService).subspan(generates ? 0 : 2)) {
     if (const YamlValue* other = job.Find(key)) return other->Error("expected none beside 'service', which decides it");
   }
   HORUS_ASSIGN_OR_RETURN(const YamlMap map, value.Map(kServiceKeys));
@@ -335,6 +338,19 @@ absl::StatusOr<ServiceLoad> ReadService(const YamlMap& job, JobKind kind, const 
   if ((load.requests_per_s > 0) == (load.concurrency > 0)) {
     return value.Error("expected either 'requests_per_s' or 'users' above 0");
   }
+  HORUS_RETURN_IF_ERROR(map.ReadNumber("confidence", kLeastServiceConfidence, kMostServiceConfidence, load.confidence));
+  const YamlValue* answer = map.Find("answer_ms");
+  if (!generates) {
+    for (const std::string_view key : kTokenKeys) {
+      if (const YamlValue* token = map.Find(key))
+        return token->Error("expected 'answer_ms' alone of a model that answers in one step (a graph)");
+    }
+    int64_t answer_us = 0;
+    HORUS_RETURN_IF_ERROR(map.ReadScaled("answer_ms", kMillisecondsToUs, answer_us));
+    load.first_token_us = static_cast<double>(answer_us);
+    return load;
+  }
+  if (answer != nullptr) return answer->Error("expected 'first_token_ms' and 'token_ms' of a language model");
   HORUS_RETURN_IF_ERROR(map.Require("tokens_in", "tokens of a prompt").status());
   HORUS_RETURN_IF_ERROR(map.Require("tokens_out", "tokens of an answer").status());
   HORUS_RETURN_IF_ERROR(map.ReadNumber("tokens_in", 1, kMostTokens, load.tokens_in));
@@ -347,7 +363,6 @@ absl::StatusOr<ServiceLoad> ReadService(const YamlMap& job, JobKind kind, const 
       HORUS_ASSIGN_OR_RETURN(load.measured.emplace_back(), ReadServiceRun(item, catalogue));
     }
   }
-  HORUS_RETURN_IF_ERROR(map.ReadNumber("confidence", kLeastServiceConfidence, kMostServiceConfidence, load.confidence));
   return load;
 }
 
@@ -377,7 +392,7 @@ absl::StatusOr<ModelRun> ReadModelRun(const YamlMap& map, JobKind kind, const Ca
   if (!map.Has("framework") && run.mode == RunMode::kInference && IsConfigPath(model.path))
     run.framework = Framework::kVllm;
   if (map.Has("service")) {
-    HORUS_ASSIGN_OR_RETURN(model.service, ReadService(map, kind, catalogue));
+    HORUS_ASSIGN_OR_RETURN(model.service, ReadService(map, kind, IsConfigPath(model.path), catalogue));
   }
   if (const YamlValue* frozen = map.Find("frozen")) {
     HORUS_ASSIGN_OR_RETURN(run.frozen, frozen->Texts(kMaxFrozen, kMaxNameBytes));
@@ -468,6 +483,10 @@ absl::Status ReadDemandOrModel(const YamlMap& map, const Catalogue& catalogue, J
   }
   if (map.Has("model")) {
     HORUS_ASSIGN_OR_RETURN(job.model, ReadModelRun(map, job.spec.kind, catalogue));
+    if (job.model->service && !map.Has("gpus")) {
+      job.spec.gpus_per_task = static_cast<decltype(job.spec.gpus_per_task)>(job.model->config.tensor_parallel);
+      HORUS_RETURN_IF_ERROR(CheckGpuCount(map, job.spec.tasks, job.spec.gpus_per_task));
+    }
     const int64_t gpus = GpuCount(job.spec);
     if (gpus % job.model->config.tensor_parallel != 0) {
       return map.Find("tensor_parallel")->Expected(Formatted("a divisor of the job's GPUs (%d)", gpus));

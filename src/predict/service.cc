@@ -18,6 +18,7 @@
 #include "base/status.h"
 #include "base/units.h"
 #include "graph/from_config.h"
+#include "predict/batch_queue.h"
 
 namespace horus {
 namespace {
@@ -30,13 +31,7 @@ constexpr double kEntryUs = 30'000;
 constexpr double kPromptKernelUs = 80;
 // Assumptions, down to kPackedTokens. What the driver and the placer keep free of a GPU.
 constexpr double kKeptFreeMib = 640, kKeptFreeShare = 0.05;  // whichever is more
-// Tokens that one step takes of prompts, vLLM's default for servers: of large GPUs but A100.
-constexpr double kChunkTokens = 8192, kSmallChunkTokens = 2048;
-constexpr int64_t kLargeGpuMib = 70 * 1024;
-bool TakesLargeChunks(const GpuType& gpu) {
-  return gpu.mem_mib >= kLargeGpuMib && gpu.name.find("a100") == std::string::npos;
-}
-constexpr double kBlockTokens = 16;  // of vLLM's cache
+constexpr double kBlockTokens = 16;                          // of vLLM's cache
 double WholeBlocks(double tokens, double block) { return block * std::ceil(tokens / block); }
 // CUDA graphs of the decoding steps; buffers of collectives where GPUs share a model.
 constexpr double kGraphsMib = 1024, kCollectivesMib = 1024;
@@ -83,6 +78,10 @@ double LongestOf(const ServiceLoad& load, double context) {
   return context > 0 ? std::min(usual, context) : usual;
 }
 
+bool HasDimension(const Graph& graph, std::string_view name) {
+  return std::ranges::find(graph.symbols, name) != graph.symbols.end();
+}
+
 absl::Status Check(const ServiceLoad& load, const Graph& graph, const RunSpec& run) {
   HORUS_RETURN_IF_ERROR(CheckNumber("requests_per_s", load.requests_per_s, 0, kMostServiceRate));
   HORUS_RETURN_IF_ERROR(CheckNumber("concurrency", load.concurrency, 0, kMostServiceRate));
@@ -91,8 +90,9 @@ absl::Status Check(const ServiceLoad& load, const Graph& graph, const RunSpec& r
                            load.requests_per_s, load.concurrency);
   }
   if (load.concurrency > 0) HORUS_RETURN_IF_ERROR(CheckNumber("concurrency", load.concurrency, 1, kMostServiceRate));
-  HORUS_RETURN_IF_ERROR(CheckNumber("tokens_in", load.tokens_in, 1, kMostTokens));
-  HORUS_RETURN_IF_ERROR(CheckNumber("tokens_out", load.tokens_out, 1, kMostTokens));
+  const bool at_once = AnswersAtOnce(load) && !HasDimension(graph, "past");
+  if (!at_once) HORUS_RETURN_IF_ERROR(CheckNumber("tokens_in", load.tokens_in, 1, kMostTokens));
+  if (!at_once) HORUS_RETURN_IF_ERROR(CheckNumber("tokens_out", load.tokens_out, 1, kMostTokens));
   if (load.longest != 0) {
     HORUS_RETURN_IF_ERROR(CheckNumber("longest", load.longest, load.tokens_in + load.tokens_out, 2 * kMostTokens));
   }
@@ -112,18 +112,25 @@ absl::Status Check(const ServiceLoad& load, const Graph& graph, const RunSpec& r
   // The float that C has for the most is a little above it.
   HORUS_RETURN_IF_ERROR(CheckNumber("confidence", load.confidence, kLeastServiceConfidence,
                                     static_cast<double>(static_cast<float>(kMostServiceConfidence))));
-  for (const std::string_view dim : {"batch", "seq", "past"}) {
-    if (std::find(graph.symbols.begin(), graph.symbols.end(), dim) == graph.symbols.end()) {
-      return InvalidArgument(
-          "service: expected a language model (a config.json or a known name), found a graph without the "
-          "dimension %s",
-          dim);
-    }
-    const auto bound = std::find_if(run.dims.dims.begin(), run.dims.dims.end(),
-                                    [dim](const auto& given) { return given.first == dim; });
-    if (bound != run.dims.dims.end()) {
-      return InvalidArgument("service: %s: expected none (the load decides), found %d", dim, bound->second);
-    }
+  if (at_once) {
+    if (run.mode != RunMode::kInference)
+      return InvalidArgument("service: mode: expected inference, found %s", Name(run.mode));
+    if (load.token_us == 0 && load.measured.empty()) return absl::OkStatus();
+    return InvalidArgument("service: %s: expected none of a model that answers in one step, found some",
+                           load.token_us > 0 ? "token_us" : "measured");
+  }
+  constexpr std::array<std::string_view, 3> kDims = {"batch", "seq", "past"};
+  const auto missing =
+      std::ranges::find_if(kDims, [&graph](std::string_view dim) { return !HasDimension(graph, dim); });
+  if (missing != kDims.end()) {
+    return InvalidArgument(
+        "service: expected no tokens, or a language model (a config.json or a known name), found a graph without the "
+        "dimension %s",
+        *missing);
+  }
+  for (const auto& [dim, size] : run.dims.dims) {
+    if (std::ranges::find(kDims, dim) != kDims.end())
+      return InvalidArgument("service: %s: expected none (the load decides), found %d", dim, size);
   }
   const double context = ContextOf(graph);
   const double asked = std::max(load.longest, load.tokens_in + load.tokens_out);
@@ -232,6 +239,93 @@ absl::StatusOr<Steps> Measure(const Analyser& analyse, const ServiceLoad& load, 
   return steps;
 }
 
+// A load's times with some slowdown.
+struct Point {
+  double running = 0, rate = 0;  // requests/s
+  double busy = 1;               // share of all time in which a step runs
+  ServiceTime first_token, token;
+};
+
+bool Promises(const ServiceLoad& load) { return load.token_us > 0 || load.first_token_us > 0; }
+
+bool Keeps(const ServiceLoad& load, const std::optional<Point>& point) {
+  return point.has_value() && (load.token_us == 0 || point->token.upper_us <= load.token_us) &&
+         (load.first_token_us == 0 || point->first_token.upper_us <= load.first_token_us);
+}
+
+// The largest value up to `most` that `takes` takes, where it takes all below; 0: none from `least` on.
+template <typename Takes>
+double Largest(double least, double most, const Takes& takes) {
+  if (!takes(least)) return 0;
+  if (takes(most)) return most;
+  double low = least, high = most;
+  for (int i = 0; i < kHalvings; ++i) {
+    const double middle = std::sqrt(low * high);
+    (takes(middle) ? low : high) = middle;
+  }
+  return low;
+}
+
+ServiceLoad WithRate(ServiceLoad load, double rate) {
+  load.requests_per_s = rate;
+  return load;
+}
+
+// The most that is served and the times alone; `at`: those of a load, with all memory of the GPU. Nullopt only of
+// requests so long that not even one a day is served.
+template <typename At>
+std::optional<Point> ServeAlone(const ServiceLoad& load, const At& at, Service& service) {
+  std::optional<Point> point = at(load);
+  if (load.requests_per_s > 0) {
+    // Down to a request a day; the fastest any GPU could be asked for is far above what one serves.
+    constexpr double kLeastRate = 1e-5;
+    service.most_requests_per_s =
+        Largest(kLeastRate, kMostServiceRate, [&](double rate) { return Keeps(load, at(WithRate(load, rate))); });
+    // Beyond capacity the figures are those at capacity.
+    if (!point.has_value()) {
+      const double most =
+          Largest(kLeastRate, load.requests_per_s, [&](double rate) { return at(WithRate(load, rate)).has_value(); });
+      point = at(WithRate(load, most));
+      service.verdict = ServiceVerdict::kOverloaded;
+    }
+  }
+  if (point.has_value()) {
+    service.running = point->running;
+    service.first_token = point->first_token;
+    service.token = point->token;
+    service.requests_per_s = point->rate;
+    service.tokens_per_s = point->rate * load.tokens_out;
+  }
+  service.busy = load.requests_per_s == 0 ? 1 : std::max(point.has_value() ? point->busy : 0, kLeastBusy);
+  return point;
+}
+
+// What neighbours make of it; `at`: the times of the load with a slowdown, in the memory that it is given.
+template <typename At>
+void ServeSlowed(const ServiceLoad& load, const std::optional<Point>& alone, bool fits, const At& at,
+                 Service& service) {
+  for (const double slowdown : {1.0, 1.25, 1.5, 2.0, 3.0, 4.0, 6.0, 8.0, 12.0, 20.0, 50.0, kMostSlowdown}) {
+    if (const auto here = at(slowdown)) service.slowed.push_back({slowdown, here->first_token, here->token});
+  }
+  service.largest_slowdown =
+      std::min(Largest(1, kMostSlowdown, [&](double slowdown) { return Keeps(load, at(slowdown)); }),
+               Promises(load) ? kMostSlowdown : kUnpromisedSlowdown);
+  if (!fits) {
+    service.verdict = ServiceVerdict::kNoRoom;
+    service.most_requests_per_s = 0;
+  } else if (service.largest_slowdown == 0 && service.verdict == ServiceVerdict::kServed) {
+    service.verdict = ServiceVerdict::kLate;
+  }
+  if (service.largest_slowdown == 0) {
+    // By how much it falls short: of the load, or of the time that is missed most.
+    const Point point = alone.value_or(Point{});
+    double share = service.verdict == ServiceVerdict::kOverloaded ? point.rate / load.requests_per_s : 1;
+    if (load.token_us > 0) share = std::min(share, load.token_us / point.token.upper_us);
+    if (load.first_token_us > 0) share = std::min(share, load.first_token_us / point.first_token.upper_us);
+    service.largest_slowdown = std::clamp(share, kLeastShare, 0.999);
+  }
+}
+
 // The times of a load on one GPU type.
 class Queue {
  public:
@@ -247,11 +341,6 @@ class Queue {
   struct State {
     double most = kMostRunning;
     double slowdown = 1;
-  };
-
-  struct Point {
-    double running = 0, rate = 0;  // requests/s
-    ServiceTime first_token, token;
   };
 
   // The load's times; nullopt: more come than are served.
@@ -274,6 +363,7 @@ class Queue {
     if (!running.has_value()) return std::nullopt;
     point.running = *running;
     point.rate = load.requests_per_s;
+    point.busy = -std::expm1(-*running);
     point.token.estimate_us = TokenUs(point.running, state);
     point.first_token.estimate_us = FirstUs(point.running, point.rate, state);
     // The number that run is Poisson, as where everybody is served at once.
@@ -283,28 +373,6 @@ class Queue {
     point.token.upper_us = TokenUs(served, state) * TokenUpper();
     point.first_token.upper_us = (FirstUs(served, point.rate, state) + wait_us) * FirstUpper(point.running);
     return point;
-  }
-
-  [[nodiscard]] bool Keeps(const ServiceLoad& load, const State& state) const {
-    const std::optional<Point> point = At(load, state);
-    return point.has_value() && !Late(*point);
-  }
-  [[nodiscard]] bool Late(const Point& point) const {
-    return (load_.token_us > 0 && point.token.upper_us > load_.token_us) ||
-           (load_.first_token_us > 0 && point.first_token.upper_us > load_.first_token_us);
-  }
-
-  // The largest value up to `most` that `keeps` takes, where it takes all below; 0: none from `least` on.
-  template <typename Takes>
-  static double Largest(double least, double most, const Takes& takes) {
-    if (!takes(least)) return 0;
-    if (takes(most)) return most;
-    double low = least, high = most;
-    for (int i = 0; i < kHalvings; ++i) {
-      const double middle = std::sqrt(low * high);
-      (takes(middle) ? low : high) = middle;
-    }
-    return low;
   }
 
   static double Quantile(double running, double confidence) {
@@ -364,11 +432,6 @@ class Queue {
   double prompt_us_ = 0, packed_us_ = 0;
 };
 
-ServiceLoad WithRate(ServiceLoad load, double rate) {
-  load.requests_per_s = rate;
-  return load;
-}
-
 // Whatever was measured of it, it is the same service.
 uint64_t HashOf(const ServiceLoad& load) {
   uint64_t hash = 0;
@@ -402,7 +465,7 @@ absl::StatusOr<Correction> CorrectionOf(const Steps& steps, const ServiceLoad& l
     ServiceLoad there = load;
     there.requests_per_s = 0;
     there.concurrency = run.concurrency;
-    const Queue::Point point = *queue.At(there, whole);  // of users who ask again there is always one
+    const Point point = *queue.At(there, whole);  // of users who ask again there is always one
     HORUS_RETURN_IF_ERROR(add(i, "a further token", run.token_us, point.token.estimate_us, tokens));
     HORUS_RETURN_IF_ERROR(add(i, "the first token", run.first_token_us, point.first_token.estimate_us, firsts));
   }
@@ -413,13 +476,11 @@ absl::StatusOr<Correction> CorrectionOf(const Steps& steps, const ServiceLoad& l
   return correction;
 }
 
-bool Promises(const ServiceLoad& load) { return load.token_us > 0 || load.first_token_us > 0; }
-
 // All but the demand.
 absl::StatusOr<Service> ServeOn(const Steps& steps, const ServiceLoad& load, const GpuType& gpu) {
   Service service;
   service.weights_mib = steps.weights / kMib;
-  service.activations_mib = (TakesLargeChunks(gpu) ? steps.activations : steps.small_activations) / kMib;
+  service.activations_mib = (ChunkTokens(gpu) == kChunkTokens ? steps.activations : steps.small_activations) / kMib;
   service.engine_mib =
       static_cast<double>(std::max<int64_t>(0, gpu.context_mib)) + kGraphsMib + (steps.parallel ? kCollectivesMib : 0);
   const double longest = service.longest = load.longest;
@@ -437,38 +498,16 @@ absl::StatusOr<Service> ServeOn(const Steps& steps, const ServiceLoad& load, con
   HORUS_ASSIGN_OR_RETURN(const Correction correction, CorrectionOf(steps, load, gpu, whole));
   const Queue queue(steps, load, gpu, correction);
 
-  std::optional<Queue::Point> point = queue.At(load, whole);
+  const auto point = ServeAlone(load, [&](const ServiceLoad& one) { return queue.At(one, whole); }, service);
   const bool open = load.requests_per_s > 0;
-  if (open) {
-    // Down to a request a day; the fastest any GPU could be asked for is far above what one serves.
-    constexpr double kLeastRate = 1e-5;
-    service.most_requests_per_s = Queue::Largest(kLeastRate, kMostServiceRate,
-                                                 [&](double rate) { return queue.Keeps(WithRate(load, rate), whole); });
-    // Beyond capacity the figures are those at capacity.
-    if (!point.has_value()) {
-      const double most = Queue::Largest(kLeastRate, load.requests_per_s, [&](double rate) {
-        return queue.At(WithRate(load, rate), whole).has_value();
-      });
-      point = queue.At(WithRate(load, most), whole);
-      service.verdict = ServiceVerdict::kOverloaded;
-    }
-  }
-  if (!point.has_value()) point = Queue::Point{};  // of requests so long that not even one a day is served
-  service.running = point->running;
-  service.first_token = point->first_token;
-  service.token = point->token;
-  service.requests_per_s = point->rate;
-  service.tokens_per_s = point->rate * load.tokens_out;
-  service.busy = open ? std::max(-std::expm1(-point->running), kLeastBusy) : 1;
-
   // Slowed, more run at once.
-  const auto keeps_with = [&](double most) {
-    return Queue::Largest(1, kMostSlowdown,
-                          [&](double slowdown) { return queue.Keeps(load, {.most = most, .slowdown = slowdown}); });
+  const auto with = [&](double most) {
+    return [&queue, &load, most](double slowdown) { return queue.At(load, {.most = most, .slowdown = slowdown}); };
   };
-  const double planned =
-      std::clamp(keeps_with(whole.most), 1.0, Promises(load) ? kPlannedSlowdown : kUnpromisedSlowdown);
-  const std::optional<Queue::Point> slowed = queue.At(load, {.most = whole.most, .slowdown = planned});
+  const double kept =
+      Largest(1, kMostSlowdown, [&](double slowdown) { return Keeps(load, with(whole.most)(slowdown)); });
+  const double planned = std::clamp(kept, 1.0, Promises(load) ? kPlannedSlowdown : kUnpromisedSlowdown);
+  const std::optional<Point> slowed = queue.At(load, {.most = whole.most, .slowdown = planned});
   const double running = slowed.has_value() ? slowed->running : whole.most;
   const auto most_of = [&](double mean) {
     const double many = open ? Queue::Quantile(mean, kMemoryConfidence) : load.concurrency;
@@ -482,46 +521,68 @@ absl::StatusOr<Service> ServeOn(const Steps& steps, const ServiceLoad& load, con
   service.cache_tokens = tokens_of(service.most_running);
   service.cache_mib = cache_mib_of(service.most_running);
   service.room_mib = service.cache_mib - cache_mib_of(most_of(service.running));
-  for (const double slowdown : {1.0, 1.25, 1.5, 2.0, 3.0, 4.0, kMostSlowdown}) {
-    const auto here = queue.At(load, {.most = std::max(service.most_running, service.running), .slowdown = slowdown});
-    if (here.has_value()) service.slowed.push_back({slowdown, here->first_token, here->token});
-  }
-  service.largest_slowdown = std::min(keeps_with(std::max(service.most_running, service.running)),
-                                      Promises(load) ? kMostSlowdown : kUnpromisedSlowdown);
-  if (!fits) {
-    service.verdict = ServiceVerdict::kNoRoom;
-    service.most_requests_per_s = 0;
-  } else if (service.largest_slowdown == 0 && service.verdict == ServiceVerdict::kServed) {
-    service.verdict = ServiceVerdict::kLate;
-  }
-  if (service.largest_slowdown == 0) {
-    // By how much it falls short: of the load, or of the time that is missed most.
-    double share = service.verdict == ServiceVerdict::kOverloaded ? point->rate / load.requests_per_s : 1;
-    if (load.token_us > 0) share = std::min(share, load.token_us / point->token.upper_us);
-    if (load.first_token_us > 0) share = std::min(share, load.first_token_us / point->first_token.upper_us);
-    service.largest_slowdown = std::clamp(share, kLeastShare, 0.999);
-  }
+  ServeSlowed(load, point, fits, with(std::max(service.most_running, service.running)), service);
   return service;
 }
 
-size_t EngineAt(Framework framework) { return static_cast<size_t>(EngineOf(framework).value_or(ServingEngine::kVllm)); }
+// A model that answers in one step, by the size of the batch: powers of two up to the largest.
+struct Batches {
+  std::vector<double> requests;
+  std::vector<JobProfile> steps;
+};
 
-// What the engine would take otherwise: one GPU, and the numbers of the checkpoint. Only fp8 is made of a checkpoint in
-// 16 bits as it is loaded; other types, and fp8 in TensorRT-LLM, are those of a checkpoint.
-// SGLang with its tree of prefixes keeps several states a request (MAMBA_CACHE_SIZE_MAX_RUNNING_REQUESTS_RATIO).
-std::string TypeArguments(const Graph& graph, const RunSpec& run, int64_t gpus, bool has_states) {
-  struct {
-    const char *gpus, *fp16, *weights, *cache;
-  } constexpr kWords[kEngines] = {
-      {" --tensor-parallel-size ", " --dtype float16", " --quantization fp8", " --kv-cache-dtype fp8"},
-      {" --tp_size ", " dtype=float16", "", " kv_cache_config.dtype=fp8"},
-      {" --tp-size ", " --dtype float16", " --quantization fp8", " --kv-cache-dtype fp8_e4m3"}};
-  const auto& words = kWords[EngineAt(run.framework)];
-  std::string text = gpus > 1 ? words.gpus + std::to_string(gpus) : "";
-  if (ComputeTypeOf(graph) == "bfloat16" && run.precision == Precision::kFp16) text += words.fp16;
-  if (SaidOf(graph, "weights") == "fp8") text += words.weights;
-  if (has_states && run.framework == Framework::kSglang) text += " --disable-radix-cache";
-  return SaidOf(graph, "cache") == "fp8" ? text + words.cache : text;
+absl::StatusOr<Batches> MeasureBatches(const std::shared_ptr<const Graph>& graph, const RunSpec& run) {
+  const int64_t most = run.dims.batch > 0 ? run.dims.batch : kUsualBatch;
+  Batches batches;
+  for (int64_t batch = 1;; batch = std::min(2 * batch, most)) {
+    RunSpec tried = run;
+    tried.dims.batch = batch;
+    HORUS_ASSIGN_OR_RETURN(batches.steps.emplace_back(), Analyse(graph, tried));
+    batches.requests.push_back(static_cast<double>(batch));
+    if (batch == most) return batches;
+  }
+}
+
+// With its demand: the memory of the largest batch, all else of the mean one.
+Service ServeBatchesOn(const Predictor& predictor, const Batches& batches, const ServiceLoad& load,
+                       const GpuType& gpu) {
+  std::vector<std::pair<double, double>> us;
+  std::vector<Demand> demands;
+  double width = 1;  // of the times, upper over estimate
+  for (size_t i = 0; i < batches.steps.size(); ++i) {
+    const Demand& demand = demands.emplace_back(predictor.PredictUnmeasured(batches.steps[i], gpu));
+    const auto step_us = static_cast<double>(std::max<int64_t>(1, demand.step_time_us.estimate));
+    us.emplace_back(batches.requests[i], step_us);
+    width = std::max(width, static_cast<double>(demand.step_time_us.upper) / step_us);
+  }
+  width = std::pow(width, DeviationsAt(load.confidence) / DeviationsAt(kUpperConfidence));
+  const BatchQueue queue(std::move(us));
+  const auto at = [&](const ServiceLoad& one, double slowdown) -> std::optional<Point> {
+    const auto found = one.concurrency > 0 ? queue.OfUsers(one.concurrency, slowdown)
+                                           : queue.At(one.requests_per_s, slowdown, load.confidence);
+    if (!found.has_value()) return std::nullopt;
+    return Point{.running = found->rate * found->mean_us / kUsPerS,
+                 .rate = found->rate,
+                 .busy = found->busy,
+                 .first_token = {found->mean_us, found->upper_us * width},
+                 .token = {}};
+  };
+  Service service;
+  const auto point = ServeAlone(load, [&](const ServiceLoad& one) { return at(one, 1); }, service);
+  service.most_running = batches.requests.back();
+  service.weights_mib = static_cast<double>(batches.steps.back().memory.weights) / kMib;
+  service.engine_mib = static_cast<double>(std::max<int64_t>(0, gpu.context_mib));
+  const auto upper_mib = static_cast<double>(demands.back().mem_mib.upper);
+  service.activations_mib = std::max(0.0, upper_mib - service.weights_mib - service.engine_mib);
+  ServeSlowed(
+      load, point, upper_mib + kKeptFreeMib <= static_cast<double>(gpu.mem_mib),
+      [&](double slowdown) { return at(load, slowdown); }, service);
+  const double batch = load.concurrency > 0 ? load.concurrency / 2 : service.busy < 1 ? 1 : service.running;
+  const auto mean = std::ranges::lower_bound(batches.requests, std::min(batch, batches.requests.back()));
+  service.demand = demands[static_cast<size_t>(mean - batches.requests.begin())];
+  service.demand.mem_mib = demands.back().mem_mib;
+  service.demand.flags = demands.back().flags;
+  return service;
 }
 
 }  // namespace
@@ -538,76 +599,92 @@ std::optional<Service::Slowed> Service::At(double slowdown) const {
   return Slowed{slowdown, between(low.first_token, above->first_token), between(low.token, above->token)};
 }
 
-std::string EngineArguments(Framework engine, const Service& service, const GpuType& gpu, int64_t mem_mib) {
-  const auto whole = [](double value) { return static_cast<int64_t>(std::llround(value)); };
-  const int64_t requests = whole(service.most_running), longest = whole(service.longest),
-                cached = whole(service.cache_tokens);
-  switch (engine) {
-    case Framework::kSglang:
-      return absl::StrFormat("--max-total-tokens %d --max-running-requests %d --context-length %d%s", cached, requests,
-                             longest, service.type_arguments);
-    case Framework::kTensorRtLlm:  // words with = are of its file of options
-      return absl::StrFormat("--max_batch_size %d --max_seq_len %d kv_cache_config.max_tokens=%d%s", requests, longest,
-                             cached, service.type_arguments);
-    default:
-      return absl::StrFormat(
-          "--gpu-memory-utilization %.4f --kv-cache-memory-bytes %d --max-num-seqs %d --max-model-len %d "
-          "--max-num-batched-tokens %d%s",
-          std::ceil(1e4 * service.memory_mib() / static_cast<double>(std::max<int64_t>(1, mem_mib))) / 1e4,
-          whole(service.cache_mib * kMib), requests, longest,
-          whole(TakesLargeChunks(gpu) ? kChunkTokens : kSmallChunkTokens), service.type_arguments);
+namespace {
+
+// A model at the tokens of a load, to be asked of GPU types and of other numbers of requests.
+class ServedModel {
+ public:
+  [[nodiscard]] static absl::StatusOr<ServedModel> Make(const Predictor& predictor,
+                                                        const std::shared_ptr<const Graph>& graph, const RunSpec& run,
+                                                        const ServiceLoad& load) {
+    HORUS_RETURN_IF_ERROR(Check(load, *graph, run));
+    ServedModel model(predictor, graph, run);
+    if (AnswersAtOnce(load)) {
+      HORUS_ASSIGN_OR_RETURN(model.batches_, MeasureBatches(graph, run));
+      return model;
+    }
+    HORUS_ASSIGN_OR_RETURN(model.steps_, Measure(Analyser(graph, run), load, run.framework));
+    if (!absl::SimpleAtoi(std::string(SaidOf(*graph, "tensor_parallel")), &model.gpus_)) model.gpus_ = 1;
+    model.type_arguments_ = TypeArguments(*graph, run, model.gpus_, model.steps_.bytes_per_request > 0);
+    return model;
   }
-}
 
-// As vLLM and SGLang check when they start (SGLang then computes in fp16 by itself), and TensorRT-LLM's list of
-// hardware.
-std::string WhyNot(const RunSpec& run, const GpuType& gpu) {
-  constexpr double kLeast[kEngines] = {7.0, 8.0, 7.5}, kBf16 = 8.0;
-  const size_t engine = EngineAt(run.framework);
-  const double has = static_cast<double>(gpu.compute_capability) / 10;
-  if (has < kLeast[engine])
-    return absl::StrFormat("%s needs compute capability %.1f, found %.1f", Name(run.framework), kLeast[engine], has);
-  const bool too_new = run.framework == Framework::kVllm && run.precision == Precision::kBf16 && has < kBf16;
-  return too_new ? "bf16 needs compute capability 8.0; fp16 does not" : "";
-}
+  [[nodiscard]] double context() const { return ContextOf(*graph_); }
 
-absl::StatusOr<std::vector<Service>> PredictServices(const Predictor& predictor,
-                                                     const std::shared_ptr<const Graph>& graph, const RunSpec& run,
-                                                     const ServiceLoad& load, std::span<const GpuType* const> gpus) {
-  HORUS_RETURN_IF_ERROR(Check(load, *graph, run));
-  ServiceLoad whole = load;
-  whole.longest = LongestOf(load, ContextOf(*graph));
-  const Analyser analyse(graph, run);
-  HORUS_ASSIGN_OR_RETURN(const Steps steps, Measure(analyse, load, run.framework));
-  int64_t shared_by = 1;
-  if (!absl::SimpleAtoi(std::string(SaidOf(*graph, "tensor_parallel")), &shared_by)) shared_by = 1;
-  const std::string type_arguments = TypeArguments(*graph, run, shared_by, steps.bytes_per_request > 0);
-  std::vector<Service> services;
-  for (const GpuType* gpu : gpus) {
-    HORUS_ASSIGN_OR_RETURN(Service service, ServeOn(steps, whole, *gpu));
-    service.gpus = shared_by;
-    service.type_arguments = type_arguments;
-    if (service.verdict != ServiceVerdict::kNoRoom && !WhyNot(run, *gpu).empty()) {
+  // All but the demand of an engine.
+  [[nodiscard]] absl::StatusOr<Service> On(const ServiceLoad& load, const GpuType& gpu) const {
+    Service service;
+    if (AnswersAtOnce(load)) {
+      service = ServeBatchesOn(*predictor_, batches_, load, gpu);
+    } else {
+      ServiceLoad whole = load;
+      whole.longest = LongestOf(load, context());
+      HORUS_ASSIGN_OR_RETURN(service, ServeOn(steps_, whole, gpu));
+    }
+    service.gpus = gpus_;
+    service.type_arguments = type_arguments_;
+    if (!AnswersAtOnce(load) && service.verdict != ServiceVerdict::kNoRoom && !WhyNot(run_, gpu).empty()) {
       service.verdict = ServiceVerdict::kUnsupported;
       service.most_requests_per_s = 0;
       service.largest_slowdown = static_cast<double>(kNeverServed);
     }
-    HORUS_ASSIGN_OR_RETURN(const JobProfile typical, analyse(service.running, 1, HeldTokens(load)));
+    if (service.verdict == ServiceVerdict::kServed)
+      service.engine_arguments = EngineArguments(run_.framework, service, gpu, gpu.mem_mib);
+    return service;
+  }
+
+  [[nodiscard]] absl::Status AddDemand(const ServiceLoad& load, const GpuType& gpu, Service& service) const {
     Demand& demand = service.demand;
-    demand = predictor.PredictUnmeasured(typical, *gpu);
-    demand.profile_id = CombineHash(typical.profile_id, HashOf(load)) | 1;
-    const auto memory_mib = static_cast<int64_t>(std::ceil(service.memory_mib()));
-    demand.mem_mib = {memory_mib, memory_mib};
-    // Of memory that the predictor did not predict.
-    demand.flags &= ~static_cast<uint32_t>(kDemandTooLarge | kDemandOutside);
-    demand.distance = 0;
-    if (steps.weights > static_cast<double>(gpu->mem_mib) * kMib) demand.flags |= kDemandTooLarge;
-    demand.step_time_us = {WholeUs(service.token.estimate_us), WholeUs(service.token.upper_us)};
+    if (!AnswersAtOnce(load)) {
+      HORUS_ASSIGN_OR_RETURN(const JobProfile typical, Analyser(graph_, run_)(service.running, 1, HeldTokens(load)));
+      demand = predictor_->PredictUnmeasured(typical, gpu);
+      const auto memory_mib = static_cast<int64_t>(std::ceil(service.memory_mib()));
+      demand.mem_mib = {memory_mib, memory_mib};
+      // Of memory that the predictor did not predict.
+      demand.flags &= ~static_cast<uint32_t>(kDemandTooLarge | kDemandOutside);
+      demand.distance = 0;
+      if (steps_.weights > static_cast<double>(gpu.mem_mib) * kMib) demand.flags |= kDemandTooLarge;
+      demand.step_time_us = {WholeUs(service.token.estimate_us), WholeUs(service.token.upper_us)};
+    }
+    demand.profile_id = CombineHash(demand.profile_id, HashOf(load)) | 1;
     demand.duty = load.concurrency > 0 ? 1 : std::min(static_cast<float>(service.busy), kMostDuty);
     demand.slowdown_bound = static_cast<float>(service.largest_slowdown);
-    if (service.verdict == ServiceVerdict::kServed)
-      service.engine_arguments = EngineArguments(run.framework, service, *gpu, gpu->mem_mib);
-    services.push_back(std::move(service));
+    return absl::OkStatus();
+  }
+
+ private:
+  ServedModel(const Predictor& predictor, std::shared_ptr<const Graph> graph, const RunSpec& run)
+      : predictor_(&predictor), graph_(std::move(graph)), run_(run) {}
+
+  const Predictor* predictor_;
+  std::shared_ptr<const Graph> graph_;
+  RunSpec run_;
+  Steps steps_;      // of an engine
+  Batches batches_;  // of what answers at once
+  int64_t gpus_ = 1;
+  std::string type_arguments_;
+};
+
+}  // namespace
+
+absl::StatusOr<std::vector<Service>> PredictServices(const Predictor& predictor,
+                                                     const std::shared_ptr<const Graph>& graph, const RunSpec& run,
+                                                     const ServiceLoad& load, std::span<const GpuType* const> gpus) {
+  HORUS_ASSIGN_OR_RETURN(const ServedModel model, ServedModel::Make(predictor, graph, run, load));
+  std::vector<Service> services;
+  for (const GpuType* gpu : gpus) {
+    HORUS_ASSIGN_OR_RETURN(services.emplace_back(), model.On(load, *gpu));
+    HORUS_RETURN_IF_ERROR(model.AddDemand(load, *gpu, services.back()));
   }
   return services;
 }

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Service: a language model that an inference engine serves under a load: its memory, time to first token, time per
-// token, and how much others may slow it.
+// Service: a model that is served under a load: its memory, its times, and how much others may slow it.
 //
-// Enters:  a graph with the dimensions batch, seq and past (graph/from_config.h); a run of an engine that leaves them
-//          open; the load and the times promised; GPU types.
+// Enters:  a graph with the dimensions batch, seq and past (graph/from_config.h) and a run of an engine that leaves
+// them
+//          open; or another graph, that answers in one step, and a run whose batch is the largest that its server
+//          makes; the load and the times promised; GPU types.
 // Leaves:  a Service for each GPU type, for one GPU of those that share the model.
 // Units:   us, tokens, requests/s, MiB.
 // Cost:    16 analyses (predictor.h), then one more and about 1 ms a GPU type.
@@ -12,7 +13,7 @@
 // Continuous batching is a queue whose requests are all served at once, each slower for the others: one step gives
 // every running request a token, and the prompts of those that come take their time from all (chunked prefill). With
 // independent users the number that run is the load times the time of a request, which grows with that number: a fixed
-// point. docs/services.md says what it was held against.
+// point. docs/services.md says what it was held against. Who answers in one step is served in batches: batch_queue.h.
 #pragma once
 
 #include <cstdint>
@@ -42,11 +43,11 @@ struct ServiceRun {
 struct ServiceLoad {
   double requests_per_s = 0;         // of independent users: arrivals are Poisson
   double concurrency = 0;            // users who ask again as soon as they are answered
-  double tokens_in = 0;              // of a prompt, mean
+  double tokens_in = 0;              // of a prompt, mean; 0, and of the answer, of a model that answers in one step
   double tokens_out = 0;             // of an answer, mean
   double longest = 0;                // tokens of prompt and answer of the longest request; 0 = four times the mean,
                                      // at most what the model was made for
-  double first_token_us = 0;         // promised time from a request to its first token; 0 = none
+  double first_token_us = 0;         // promised time from a request to its first token, or its one answer; 0 = none
   double token_us = 0;               // promised time of each further token; 0 = none
   double confidence = 0.9;           // share of the requests that must keep them; kLeastProbability to kMostProbability
   std::vector<ServiceRun> measured;  // correct the times on their GPU type; at most kMostServiceRuns
@@ -55,6 +56,10 @@ struct ServiceLoad {
 inline constexpr double kMostTokens = 1 << 24;   // of a prompt, an answer or the longest request
 inline constexpr double kMostServiceRate = 1e6;  // requests/s, and users at once
 inline constexpr size_t kMostServiceRuns = 64;
+inline constexpr int64_t kUsualBatch =
+    32;  // the largest of a server, where the run names none: trtllm-serve embeddings
+// A model that answers in one step, without an engine's cache.
+[[nodiscard]] inline bool AnswersAtOnce(const ServiceLoad& load) { return load.tokens_in == 0 && load.tokens_out == 0; }
 inline constexpr double kLeastServiceConfidence = 0.5;  // and the most: interference/laws.h has the same
 inline constexpr double kMostServiceConfidence = 0.999;
 
@@ -101,16 +106,24 @@ struct Service {
   [[nodiscard]] double memory_mib() const { return weights_mib + activations_mib + engine_mib + cache_mib; }
 };
 
-// That tell an engine to take no more, on a GPU or a slice with that memory: "--gpu-memory-utilization 0.25 ...". vLLM
+// That tell an engine to take no more, on a GPU or a slice with that memory: "--gpu-memory-utilization 0.25 ...", or a
+// server how large a batch it may make. vLLM
 // 0.11, SGLang 0.5, trtllm-serve 1.0 and later; shares of memory only where the engine counts them of the whole.
 [[nodiscard]] std::string EngineArguments(Framework engine, const Service& service, const GpuType& gpu,
                                           int64_t mem_mib);
+
+// What the engine would take otherwise: one GPU, and the numbers of the checkpoint.
+[[nodiscard]] std::string TypeArguments(const Graph& graph, const RunSpec& run, int64_t gpus, bool has_states);
+
+// Tokens that one step takes of prompts, vLLM's default for servers: of large GPUs but A100.
+inline constexpr double kChunkTokens = 8192, kSmallChunkTokens = 2048;
+[[nodiscard]] double ChunkTokens(const GpuType& gpu);
 
 // Why the engine does not run so on the GPU type: "vllm needs compute capability 7.0, found 6.0"; empty where it does.
 [[nodiscard]] std::string WhyNot(const RunSpec& run, const GpuType& gpu);
 
 // Errors: INVALID_ARGUMENT (a field of the load; a run of no engine, or that binds batch, seq or past; a graph without
-// those dimensions), and those of Analyse.
+// those dimensions where the load has tokens), and those of Analyse.
 [[nodiscard]] absl::StatusOr<std::vector<Service>> PredictServices(const Predictor& predictor,
                                                                    const std::shared_ptr<const Graph>& graph,
                                                                    const RunSpec& run, const ServiceLoad& load,

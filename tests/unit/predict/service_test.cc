@@ -412,5 +412,71 @@ TEST(ServiceTest, ARunThatNoEngineServesIsRefused) {
   EXPECT_THAT(Serve(Load(1), {"t4"}, "llama-3.1-8b", run).status().message(), HasSubstr("past: expected none"));
 }
 
+std::vector<const GpuType*> TypesOf(const std::vector<std::string>& names) {
+  std::vector<const GpuType*> types;
+  for (const std::string& name : names) types.push_back(&Gpus()->at(*Gpus()->Find(name)));
+  return types;
+}
+
+std::shared_ptr<const Graph> Bert() {
+  static const auto graph = ReadModel(std::string(HORUS_SOURCE_DIR) + "/examples/models/graphs/bert_base.onnx");
+  EXPECT_TRUE(graph.ok()) << graph.status();
+  return *graph;
+}
+RunSpec Embedding(int64_t batch = 0) {
+  RunSpec run{.mode = RunMode::kInference, .precision = Precision::kFp16};
+  run.dims.batch = batch;
+  run.dims.dims = {{"seq", 128}};
+  return run;
+}
+Service Embed(double requests_per_s, const RunSpec& run, double answer_us = 0) {
+  const auto found = PredictServices(*Predictor::Default(), Bert(), run,
+                                     {.requests_per_s = requests_per_s, .first_token_us = answer_us}, TypesOf({"a10"}));
+  EXPECT_TRUE(found.ok()) << found.status();
+  return found.ok() ? found->front() : Service{};
+}
+
+// A server that makes batches serves more, and each answer takes as long as before while few ask.
+TEST(ServiceTest, WhatAnswersInOneStepIsServedInBatches) {
+  const Service single = Embed(1, Embedding(1)), batched = Embed(1, Embedding());
+  EXPECT_GT(batched.most_requests_per_s, 2 * single.most_requests_per_s);
+  EXPECT_NEAR(batched.first_token.estimate_us, single.first_token.estimate_us, 0.05 * single.first_token.estimate_us);
+  EXPECT_GT(batched.memory_mib(), single.memory_mib());
+  EXPECT_EQ(batched.most_running, kUsualBatch);
+  EXPECT_THAT(batched.engine_arguments, HasSubstr("max_batch_size: 32"));
+  Service before = Embed(1, Embedding());
+  for (const double rate : {10.0, 50.0, 100.0, 200.0}) {
+    const Service service = Embed(rate, Embedding());
+    EXPECT_GE(service.first_token.estimate_us, before.first_token.estimate_us);
+    EXPECT_GE(service.busy, before.busy);
+    EXPECT_LE(service.largest_slowdown, before.largest_slowdown);
+    before = service;
+  }
+}
+
+TEST(ServiceTest, AnAnswerThatIsPromisedBoundsTheSlowdown) {
+  const Service free = Embed(10, Embedding());
+  const Service tight = Embed(10, Embedding(), 1.5 * free.first_token.upper_us);
+  EXPECT_EQ(tight.verdict, ServiceVerdict::kServed);
+  EXPECT_GT(tight.demand.slowdown_bound, 1);
+  EXPECT_LT(tight.demand.slowdown_bound, 1.6);
+  EXPECT_EQ(Embed(10, Embedding(), 0.5 * free.first_token.upper_us).verdict, ServiceVerdict::kLate);
+}
+
+TEST(ServiceTest, WhatAnswersInOneStepHasNoTokens) {
+  const auto said = [](const ServiceLoad& load) {
+    return std::string(
+        PredictServices(*Predictor::Default(), Bert(), Embedding(), load, TypesOf({"a10"})).status().message());
+  };
+  EXPECT_THAT(said(Load(1)), HasSubstr("expected no tokens, or a language model"));
+  EXPECT_THAT(said({.requests_per_s = 1, .token_us = 1}), HasSubstr("token_us: expected none"));
+  RunSpec training = Embedding();
+  training.mode = RunMode::kTraining;
+  EXPECT_THAT(PredictServices(*Predictor::Default(), Bert(), training, {.requests_per_s = 1}, TypesOf({"a10"}))
+                  .status()
+                  .message(),
+              HasSubstr("mode: expected inference"));
+}
+
 }  // namespace
 }  // namespace horus
