@@ -675,6 +675,34 @@ class ServedModel {
   std::string type_arguments_;
 };
 
+// The load of the n-th step of what is to be found; n from 1.
+ServiceLoad StepOf(ServiceLoad load, ServiceUnknown unknown, int64_t n) {
+  const auto number = static_cast<double>(n);
+  switch (unknown) {
+    case ServiceUnknown::kLoad:
+      if (load.concurrency > 0) {
+        load.concurrency = number;
+      } else {
+        load.requests_per_s = number / std::round(1 / kLoadStep);  // as the nearest double to what people write
+      }
+      break;
+    case ServiceUnknown::kContext:
+      load.longest = std::ceil(load.tokens_in + load.tokens_out) + number - 1;
+      break;
+    case ServiceUnknown::kReplicas:
+      load.requests_per_s /= number;
+      load.concurrency = std::ceil(load.concurrency / number);
+      break;
+  }
+  return load;
+}
+
+double ValueOf(const ServiceLoad& step, ServiceUnknown unknown, int64_t n) {
+  if (unknown == ServiceUnknown::kReplicas) return static_cast<double>(n);
+  if (unknown == ServiceUnknown::kContext) return step.longest;
+  return step.concurrency > 0 ? step.concurrency : step.requests_per_s;
+}
+
 }  // namespace
 
 absl::StatusOr<std::vector<Service>> PredictServices(const Predictor& predictor,
@@ -687,6 +715,52 @@ absl::StatusOr<std::vector<Service>> PredictServices(const Predictor& predictor,
     HORUS_RETURN_IF_ERROR(model.AddDemand(load, *gpu, services.back()));
   }
   return services;
+}
+
+absl::StatusOr<std::vector<ServiceSolution>> SolveServices(const Predictor& predictor,
+                                                           const std::shared_ptr<const Graph>& graph,
+                                                           const RunSpec& run, const ServiceLoad& load,
+                                                           ServiceUnknown unknown,
+                                                           std::span<const GpuType* const> gpus) {
+  if (unknown == ServiceUnknown::kContext && AnswersAtOnce(load))
+    return InvalidArgument("service: context: expected a language model, found one that answers in one step");
+  if (unknown == ServiceUnknown::kLoad && load.concurrency > 0 && !Promises(load))
+    return InvalidArgument("service: load: expected a promised time beside users: without one any number may wait");
+  const bool fewest = unknown == ServiceUnknown::kReplicas;
+  HORUS_ASSIGN_OR_RETURN(const ServedModel model,
+                         ServedModel::Make(predictor, graph, run, fewest ? load : StepOf(load, unknown, 1)));
+  double most = static_cast<double>(kMostReplicas);
+  if (unknown == ServiceUnknown::kLoad) most = kMostServiceRate / (load.concurrency > 0 ? 1 : kLoadStep);
+  if (unknown == ServiceUnknown::kContext)
+    most = (model.context() > 0 ? model.context() : 2 * kMostTokens) - StepOf(load, unknown, 1).longest + 1;
+  std::vector<ServiceSolution> solutions;
+  for (const GpuType* gpu : gpus) {
+    // Served at `low`, not at `high`; of copies the other way round.
+    int64_t low = 0, high = static_cast<int64_t>(most) + 1;
+    ServiceSolution& found = solutions.emplace_back();
+    Service& below = fewest ? found.beyond : found.service;
+    Service& above = fewest ? found.service : found.beyond;
+    HORUS_ASSIGN_OR_RETURN(below, model.On(StepOf(load, unknown, 1), *gpu));
+    while (high - low > 1) {
+      const int64_t middle = low + (high - low) / 2;
+      HORUS_ASSIGN_OR_RETURN(Service service, model.On(StepOf(load, unknown, middle), *gpu));
+      const bool served = service.verdict == ServiceVerdict::kServed;
+      if (served != fewest) {
+        low = middle;
+        below = std::move(service);
+      } else {
+        high = middle;
+        above = std::move(service);
+      }
+    }
+    const auto value = [&](int64_t n) {
+      return n < 1 || static_cast<double>(n) > most ? 0 : ValueOf(StepOf(load, unknown, n), unknown, n);
+    };
+    found.value = value(fewest ? high : low);
+    found.next = value(fewest ? low : high);
+    if (fewest && found.value == 0) found.service = found.beyond;
+  }
+  return solutions;
 }
 
 }  // namespace horus

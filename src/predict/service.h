@@ -129,4 +129,28 @@ inline constexpr double kChunkTokens = 8192, kSmallChunkTokens = 2048;
                                                                    const RunSpec& run, const ServiceLoad& load,
                                                                    std::span<const GpuType* const> gpus);
 
+// What is to be found, the load being as it is in all else.
+enum class ServiceUnknown : uint8_t {
+  kLoad,      // the most requests/s, in steps of kLoadStep; or users, where the load has users
+  kContext,   // the most tokens of the longest request
+  kReplicas,  // the fewest copies that share the load evenly, at most kMostReplicas
+};
+inline constexpr double kLoadStep = 0.01;
+inline constexpr int64_t kMostReplicas = 64;  // beyond it a promise is kept by nearly idle GPUs alone
+
+struct ServiceSolution {
+  double value = 0;  // requests/s, users, tokens or copies; 0 = none
+  double next = 0;   // that is not served any more (of copies: one fewer); 0 = the range ends at `value`
+  Service service;   // one copy at `value`; without it at the least load. Without a demand
+  Service beyond;    // at `next`
+};
+
+// One solution a GPU type, by bisection: about 30 times 2 ms each. `service` is what PredictServices says at `value`.
+// Errors: as PredictServices.
+[[nodiscard]] absl::StatusOr<std::vector<ServiceSolution>> SolveServices(const Predictor& predictor,
+                                                                         const std::shared_ptr<const Graph>& graph,
+                                                                         const RunSpec& run, const ServiceLoad& load,
+                                                                         ServiceUnknown unknown,
+                                                                         std::span<const GpuType* const> gpus);
+
 }  // namespace horus

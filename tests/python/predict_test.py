@@ -158,3 +158,28 @@ def test_a_language_model_is_served(horus, predictor):
         predictor.serve(graph, "h100-sxm", run=eager, **chat)
     with pytest.raises(horus.InvalidArgument, match="either requests_per_s or"):
         predictor.serve(graph, "h100-sxm", tokens_in=5, tokens_out=5)
+
+
+@pytest.mark.parametrize("unknown, load, value, step", [
+    ("load", {"token_ms": 30}, "requests_per_s", 0.01), ("load", {"users": 1, "token_ms": 30}, "users", 1),
+    ("context", {"requests_per_s": 1}, "longest", 1)])
+def test_the_most_that_is_served_is_served_and_the_next_is_not(horus, predictor, unknown, load, value, step):
+    graph = horus.Graph.from_config("qwen2.5-0.5b")
+    load = {"tokens_in": 1024, "tokens_out": 256, **load}
+    most = predictor.solve_service(graph, "l40s", unknown, **load)
+    assert predictor.serve(graph, "l40s", **{**load, value: most}).verdict == "served"
+    if unknown == "context":
+        assert most == 32_768  # all that the model was made for
+    else:
+        assert predictor.serve(graph, "l40s", **{**load, value: most + step}).verdict != "served"
+    assert predictor.solve_service(horus.Graph.from_config("llama-3.1-70b"), "t4", unknown, **load) == 0
+
+
+def test_a_model_that_answers_in_one_step_is_served_in_batches(horus, predictor, resnet):
+    one, many = (predictor.serve(resnet, "t4", requests_per_s=5, run=horus.RunSpec(mode="inference", batch=batch))
+                 for batch in (1, 16))
+    assert many.most_requests_per_s > one.most_requests_per_s and one.token_us == 0 and one.verdict == "served"
+    with pytest.raises(horus.InvalidArgument, match="unknown: expected"):
+        predictor.solve_service(resnet, "t4", "lod")
+    with pytest.raises(horus.InvalidArgument, match="any number may wait"):
+        predictor.solve_service(resnet, "t4", users=1)

@@ -418,6 +418,81 @@ std::vector<const GpuType*> TypesOf(const std::vector<std::string>& names) {
   return types;
 }
 
+struct Asked {
+  const char* net;
+  ServiceUnknown unknown;
+  ServiceLoad load;
+};
+class Solved : public ::testing::TestWithParam<Asked> {
+ protected:
+  // The forward question at a value.
+  static ServiceVerdict At(double value, const std::string& gpu) {
+    ServiceLoad load = GetParam().load;
+    switch (GetParam().unknown) {
+      case ServiceUnknown::kLoad:
+        (load.concurrency > 0 ? load.concurrency : load.requests_per_s) = value;
+        break;
+      case ServiceUnknown::kContext:
+        load.longest = value;
+        break;
+      case ServiceUnknown::kReplicas:
+        load.requests_per_s /= value;
+        load.concurrency = std::ceil(load.concurrency / value);
+        break;
+    }
+    return On(load, gpu, GetParam().net).verdict;
+  }
+};
+
+// Whatever is to be found: it is served, and the next step is not.
+TEST_P(Solved, TheForwardQuestionSaysTheSame) {
+  const std::vector<std::string> names = {"h100-sxm", "l40s", "a10"};
+  const auto graph = GraphFromConfig(GetParam().net, {});
+  const auto found =
+      SolveServices(*Predictor::Default(), *graph, Serving(), GetParam().load, GetParam().unknown, TypesOf(names));
+  ASSERT_TRUE(found.ok()) << found.status();
+  for (size_t i = 0; i < names.size(); ++i) {
+    const ServiceSolution& one = (*found)[i];
+    if (one.value > 0) {
+      EXPECT_EQ(one.service.verdict, ServiceVerdict::kServed);
+      EXPECT_EQ(At(one.value, names[i]), ServiceVerdict::kServed) << names[i] << ' ' << one.value;
+    }
+    if (one.next > 0) {
+      EXPECT_NE(At(one.next, names[i]), ServiceVerdict::kServed) << names[i] << ' ' << one.next;
+      EXPECT_EQ(At(one.next, names[i]), one.beyond.verdict);
+    }
+    EXPECT_TRUE(one.value > 0 || one.next > 0);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    All, Solved,
+    ::testing::Values(
+        Asked{"llama-3.1-8b", ServiceUnknown::kLoad, {.tokens_in = 1024, .tokens_out = 256}},
+        Asked{"llama-3.1-8b",
+              ServiceUnknown::kLoad,
+              {.tokens_in = 1024, .tokens_out = 256, .first_token_us = 500'000, .token_us = 30'000}},
+        Asked{"qwen2.5-7b",
+              ServiceUnknown::kLoad,
+              {.concurrency = 1, .tokens_in = 2000, .tokens_out = 500, .token_us = 4e4}},
+        Asked{"llama-3.1-8b", ServiceUnknown::kContext, {.requests_per_s = 0.5, .tokens_in = 1024, .tokens_out = 256}},
+        Asked{"llama-3.1-8b",
+              ServiceUnknown::kReplicas,
+              {.requests_per_s = 60, .tokens_in = 1024, .tokens_out = 256, .token_us = 30'000}},
+        Asked{"llama-3.1-8b",
+              ServiceUnknown::kReplicas,
+              {.concurrency = 300, .tokens_in = 100, .tokens_out = 100, .token_us = 3e4}}));
+
+TEST(ServiceTest, NothingIsFoundWhereNotEvenTheLeastIsServed) {
+  const auto graph = GraphFromConfig("llama-3.1-70b", {});
+  for (const ServiceUnknown unknown : {ServiceUnknown::kLoad, ServiceUnknown::kContext, ServiceUnknown::kReplicas}) {
+    const auto found = SolveServices(*Predictor::Default(), *graph, Serving(), Load(1), unknown, TypesOf({"l40s"}));
+    ASSERT_TRUE(found.ok());
+    EXPECT_EQ(found->front().value, 0);
+    EXPECT_EQ(found->front().service.verdict, ServiceVerdict::kNoRoom);
+  }
+}
+
 std::shared_ptr<const Graph> Bert() {
   static const auto graph = ReadModel(std::string(HORUS_SOURCE_DIR) + "/examples/models/graphs/bert_base.onnx");
   EXPECT_TRUE(graph.ok()) << graph.status();

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import dataclasses
 import enum
+import math
 import os
 import warnings
 from collections.abc import Iterable, Sequence
@@ -245,24 +246,25 @@ class Predictor:
 
     @overload
     def serve(self, graph: Graph, gpu_types: str, *, requests_per_s: float = 0, users: float = 0,  # type: ignore[overload-overlap]
-              tokens_in: float, tokens_out: float, longest: float = 0, first_token_ms: float = 0, token_ms: float = 0,
+              tokens_in: float = 0, tokens_out: float = 0, longest: float = 0, first_token_ms: float = 0, token_ms: float = 0,
               confidence: float = 0.9, measured: Iterable[ServiceRun] = (), run: RunSpec | None = None,
               catalogue: Catalogue | None = None) -> Service: ...
     @overload
     def serve(self, graph: Graph, gpu_types: Iterable[str], *, requests_per_s: float = 0, users: float = 0,
-              tokens_in: float, tokens_out: float, longest: float = 0, first_token_ms: float = 0, token_ms: float = 0,
+              tokens_in: float = 0, tokens_out: float = 0, longest: float = 0, first_token_ms: float = 0, token_ms: float = 0,
               confidence: float = 0.9, measured: Iterable[ServiceRun] = (), run: RunSpec | None = None,
               catalogue: Catalogue | None = None) -> dict[str, Service]: ...
 
     def serve(self, graph: Graph, gpu_types: str | Iterable[str], *, requests_per_s: float = 0, users: float = 0,
-              tokens_in: float, tokens_out: float, longest: float = 0, first_token_ms: float = 0, token_ms: float = 0,
+              tokens_in: float = 0, tokens_out: float = 0, longest: float = 0, first_token_ms: float = 0, token_ms: float = 0,
               confidence: float = 0.9, measured: Iterable[ServiceRun] = (), run: RunSpec | None = None,
               catalogue: Catalogue | None = None) -> Service | dict[str, Service]:
         """How an engine serves a language model (`Graph.from_config`) under a load, on one GPU type, or on each of several by
         its name: of independent users `requests_per_s`, or `users` who ask again once they are answered; mean tokens of a
         prompt and of an answer; `longest`: of both together (0 = four times the mean). The times are promises that the share
         `confidence` of the requests must keep; 0 = none. `measured` corrects the times on the GPU types that were measured.
-        `run`: None = vLLM in bf16."""
+        `run`: None = vLLM in bf16. Another graph answers in one step: no tokens, `first_token_ms` is the time to the answer,
+        `run` has its mode "inference", dims and as `batch` the largest that its server makes (0 = 32)."""
         handle = instance(graph, Graph, "graph")._handle
         names = (text(gpu_types, "gpu_types"),) if isinstance(gpu_types, str) else sequence(gpu_types, str, "gpu_types")
         how = RunSpec(mode="inference", framework="vllm", precision="bf16") if run is None else _run(run)
@@ -274,6 +276,39 @@ class Predictor:
             tuple((text(one.gpu_type, "gpu_type"), real(one.users, "users"), real(one.first_token_ms, "first_token_ms") * 1e3,
                    real(one.token_ms, "token_ms") * 1e3) for one in sequence(measured, ServiceRun, "measured")))))
         return found[gpu_types] if isinstance(gpu_types, str) else found
+
+    def solve_service(self, graph: Graph, gpu_type: str, unknown: str = "load", **load: Any) -> float:
+        """The most that a GPU serves, all else as in `serve`: of `unknown` "load" requests a second in steps of 0.01, or users
+        where users are given and a time is promised; of "context" tokens of the longest request. 0 = none. Asks `serve` some
+        30 times."""
+        if unknown not in ("load", "context"):
+            raise InvalidArgument(f"unknown: expected 'load' or 'context', found {unknown!r}")
+        if unknown == "load" and load.get("users", 0) > 0 and not (load.get("token_ms", 0) or load.get("first_token_ms", 0)):
+            raise InvalidArgument("load: expected a promised time beside users: without one any number may wait")
+        tokens = math.ceil(load.get("tokens_in", 0) + load.get("tokens_out", 0))
+
+        def value(step: int) -> dict[str, float]:
+            if unknown == "context":
+                return {"longest": tokens + step - 1}
+            return {"users": step} if load.get("users", 0) > 0 else {"requests_per_s": step / 100}
+
+        def served(step: int) -> bool:
+            try:
+                return bool(self.serve(graph, gpu_type, **{**load, **value(step)}).verdict == "served")
+            except InvalidArgument:
+                if step == 1:
+                    raise
+                return False  # beyond what the model was made for, or what can be asked
+
+        if not served(1):
+            return 0.0
+        low, high = 1, 2
+        while served(high):
+            low, high = high, 2 * high
+        while high - low > 1:
+            middle = (low + high) // 2
+            low, high = (middle, high) if served(middle) else (low, middle)
+        return float(next(iter(value(low).values())))
 
     def observe(self, observations: Observations) -> Predictor:
         """A predictor of a new epoch that answers with what was measured; this one stays."""
