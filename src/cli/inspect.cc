@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // horus inspect: what one step of a model costs, what it demands of GPUs, and how large it may become there.
 #include <algorithm>
+#include <array>
 #include <cstdint>
 #include <cstdio>
 #include <limits>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -25,6 +27,7 @@
 #include "device/gpu_type.h"
 #include "graph/from_config.h"
 #include "interference/registry.h"
+#include "io/jobs_file.h"
 #include "io/json_text.h"
 #include "predict/solve.h"
 
@@ -189,6 +192,7 @@ Examples:
   horus inspect resnet50.onnx --solve batch --gpu t4 --beside-mib 6000     the largest batch that fits
   horus inspect llama-3.1-8b --batch 8 --dim seq=1 --dim past=4096 --gpu h100-sxm     a step of decoding
   horus inspect llama-3.1-8b --requests-per-s 5 --first-token-ms 500 --token-ms 50     which GPUs serve it
+  horus inspect llama-3.1-8b --first-token-ms 500 --token-ms 50 --solve load     the most requests/s of each GPU
   horus inspect bert.onnx --dim seq=128 --mode inference --gpu a100-80gb --beside resnet50.onnx --beside-mode training
 
 Weights are neither needed nor read. Bounds ("at most") are what fits are decided by; estimates are what
@@ -221,11 +225,21 @@ struct InspectFlags {
   int64_t beside_batch = 0;
   std::string beside_mode;
   std::vector<std::string> beside_dims;
+  std::string beside_service;
   ServiceLoad load;  // of a service where users or requests/s are given
-  double first_token_ms = 0, token_ms = 0;
+  double first_token_ms = 0, token_ms = 0, answer_ms = 0;
   std::vector<std::string> measured;
 
-  [[nodiscard]] bool serves() const { return load.requests_per_s > 0 || load.concurrency > 0; }
+  // What of a service is to be found.
+  [[nodiscard]] std::optional<ServiceUnknown> unknown() const {
+    const auto word = std::ranges::find(kServiceUnknowns, solve);
+    if (word == std::end(kServiceUnknowns)) return std::nullopt;
+    return static_cast<ServiceUnknown>(word - std::begin(kServiceUnknowns));
+  }
+  [[nodiscard]] bool serves() const {
+    return load.requests_per_s > 0 || load.concurrency > 0 ||
+           (unknown().has_value() && (IsConfigPath(model) || answer_ms > 0));
+  }
 };
 
 absl::StatusOr<std::pair<std::string, int64_t>> ParseDim(const std::string& text) {
@@ -255,9 +269,9 @@ absl::StatusOr<ServiceRun> ParseServiceRun(const std::string& text, const Catalo
 absl::StatusOr<RunSpec> ParseRun(const InspectFlags& options) {
   RunSpec run;
   const bool serves = IsConfigPath(options.model) && options.config.lora_rank == 0;
-  HORUS_ASSIGN_OR_RETURN(run.mode, ParseRunMode(!options.mode.empty() ? options.mode
-                                                : serves              ? "inference"
-                                                                      : "training"));
+  HORUS_ASSIGN_OR_RETURN(run.mode, ParseRunMode(!options.mode.empty()        ? options.mode
+                                                : serves || options.serves() ? "inference"
+                                                                             : "training"));
   if (!options.precision.empty()) {
     HORUS_ASSIGN_OR_RETURN(run.precision, ParsePrecision(options.precision));
   }
@@ -342,14 +356,21 @@ absl::StatusOr<std::string> Solve(const InspectFlags& options) {
   return options.json ? SolveJson(*report) : SolveText(*report);
 }
 
-absl::StatusOr<std::string> Serve(const InspectFlags& options) {
+// Fills in what is not said of the load, and refuses what such a model cannot have.
+absl::StatusOr<ServiceLoad> LoadOf(const InspectFlags& options, const Inputs& inputs) {
   if (options.config.pipeline_parallel > 1) {
     return InvalidArgument("--pipeline-parallel: expected none of a service, found %d",
                            options.config.pipeline_parallel);
   }
-  HORUS_ASSIGN_OR_RETURN(const Inputs inputs, ReadInputs(options));
   ServiceLoad load = options.load;
-  load.first_token_us = options.first_token_ms * kUsPerMs;
+  const bool at_once = std::ranges::find(inputs.graph->symbols, "past") == inputs.graph->symbols.end();
+  if (at_once && !AnswersAtOnce(load))
+    return InvalidArgument("--tokens-in, --tokens-out: expected none of a model that answers in one step");
+  if (!at_once && options.answer_ms > 0)
+    return InvalidArgument("--answer-ms: expected --first-token-ms and --token-ms of a language model");
+  if (!at_once && load.tokens_in == 0) load.tokens_in = kDefaultTokensIn;
+  if (!at_once && load.tokens_out == 0) load.tokens_out = kDefaultTokensOut;
+  load.first_token_us = (options.first_token_ms + options.answer_ms) * kUsPerMs;
   load.token_us = options.token_ms * kUsPerMs;
   for (const std::string& text : options.measured) {
     HORUS_ASSIGN_OR_RETURN(load.measured.emplace_back(), ParseServiceRun(text, *inputs.catalogue));
@@ -357,33 +378,134 @@ absl::StatusOr<std::string> Serve(const InspectFlags& options) {
     if (std::ranges::none_of(inputs.types, asked))
       return InvalidArgument("--measured: expected a type of --gpu, found %s", Quoted(load.measured.back().gpu));
   }
+  return load;
+}
+
+// The fewest GPUs of each type: in copies, each on as many GPUs as do best.
+absl::StatusOr<std::vector<ServedOn>> FewestGpus(const InspectFlags& options, const Inputs& inputs,
+                                                 const ServiceLoad& load, std::span<const GpuType* const> types) {
+  constexpr int64_t kMostParallel = 8;  // of a usual node
+  std::vector<ServedOn> rows;
+  ConfigOptions config = options.config;
+  const auto gpus_of = [](const ServiceSolution& one) {
+    return one.value > 0 ? one.value * static_cast<double>(one.service.gpus) : std::numeric_limits<double>::max();
+  };
+  const bool divides = IsConfigPath(options.model) && config.tensor_parallel == 1;
+  for (int64_t parts = config.tensor_parallel; parts <= (divides ? kMostParallel : config.tensor_parallel);
+       parts *= 2) {
+    std::shared_ptr<const Graph> graph = inputs.graph;
+    if (parts > config.tensor_parallel) {
+      config.tensor_parallel = parts;
+      const auto divided = ReadModel(options.model, config);
+      if (!divided.ok()) break;  // heads or sizes that do not divide
+      graph = *divided;
+    }
+    HORUS_ASSIGN_OR_RETURN(const auto found,
+                           SolveServices(*inputs.predictor, graph, inputs.run, load, ServiceUnknown::kReplicas, types));
+    for (size_t i = 0; i < types.size(); ++i) {
+      if (i == rows.size()) rows.push_back({*types[i], found[i].service, found[i]});
+      if (rows[i].solved->value == 0 || gpus_of(found[i]) < gpus_of(*rows[i].solved))
+        rows[i] = {*types[i], found[i].service, found[i]};
+    }
+  }
+  std::ranges::stable_sort(rows, {},
+                           [&](const ServedOn& row) { return std::pair(gpus_of(*row.solved), row.gpu.mem_mib); });
+  return rows;
+}
+
+absl::StatusOr<std::string> Serve(const InspectFlags& options) {
+  const std::optional<ServiceUnknown> unknown = options.unknown();
+  if (!options.solve.empty() && !unknown.has_value())
+    return InvalidArgument("--solve: %s", ExpectedOneOf(kServiceUnknowns, options.solve));
+  if (!options.beside_mib.empty() || options.solve_max != kDefaultSolveMax)
+    return InvalidArgument("--beside-mib, --solve-max: expected none of a service");
+  HORUS_ASSIGN_OR_RETURN(const Inputs inputs, ReadInputs(options));
+  ServicesReport report{.path = options.model,
+                        .run = inputs.run,
+                        .load = {},
+                        .unknown = unknown,
+                        .rows = {},
+                        .all = options.gpus.empty()};
+  HORUS_ASSIGN_OR_RETURN(report.load, LoadOf(options, inputs));
   std::vector<const GpuType*> types;
   for (const GpuType& type : inputs.types) types.push_back(&type);
-  const absl::StatusOr<std::vector<Service>> services =
-      PredictServices(*inputs.predictor, inputs.graph, inputs.run, load, types);
-  if (!services.ok()) return InModel(options, services.status());
-  std::string text =
-      ServicesReport(options.model, inputs.run, load, inputs.types, *services, options.gpus.empty(), options.json);
-  const bool sees = !options.json && !SaidOf(*inputs.graph, "vision").empty();
-  return sees ? text + "\n  Images and their tokens are not counted.\n" : text;
+  const auto rows = [&]() -> absl::StatusOr<std::vector<ServedOn>> {
+    if (unknown == ServiceUnknown::kReplicas) return FewestGpus(options, inputs, report.load, types);
+    std::vector<ServedOn> found;
+    if (unknown.has_value()) {
+      HORUS_ASSIGN_OR_RETURN(const auto solved,
+                             SolveServices(*inputs.predictor, inputs.graph, inputs.run, report.load, *unknown, types));
+      for (size_t i = 0; i < types.size(); ++i) found.push_back({*types[i], solved[i].service, solved[i]});
+      return found;
+    }
+    HORUS_ASSIGN_OR_RETURN(const auto services,
+                           PredictServices(*inputs.predictor, inputs.graph, inputs.run, report.load, types));
+    for (size_t i = 0; i < types.size(); ++i) found.push_back({*types[i], services[i], std::nullopt});
+    return found;
+  }();
+  if (!rows.ok()) return InModel(options, rows.status());
+  report.rows = *rows;
+  if (options.json) return ServicesJson(report);
+  const std::string text = ServicesText(report);
+  return SaidOf(*inputs.graph, "vision").empty() ? text : text + "\n  Images and their tokens are not counted.\n";
+}
+
+// A service in the words of jobs.yaml.
+absl::StatusOr<ServiceLoad> ParseService(const std::string& text, const std::string& model,
+                                         const Catalogue& catalogue) {
+  HORUS_ASSIGN_OR_RETURN(
+      const std::vector<JobRequest> jobs,
+      ParseJobsFile(
+          "--beside-service",
+          absl::StrFormat("{version: 1, jobs: [{kind: inference, model: %s, service: %s}]}", Json(model).dump(), text),
+          catalogue));
+  return *jobs.at(0).model->service;
+}
+
+absl::StatusOr<BesideJob> BesideJobOf(const InspectFlags& options, const Inputs& inputs,
+                                      const std::optional<ServiceLoad>& load) {
+  BesideJob job = {.path = options.model, .run = {}, .load = {}, .demands = {}, .engine = inputs.run.framework};
+  if (!load.has_value()) {
+    HORUS_ASSIGN_OR_RETURN(const JobProfile profile, Analyse(inputs.graph, inputs.run));
+    job.run = RunText(profile.run, profile.shaped->batch);
+    for (const GpuType& type : inputs.types) job.demands.push_back(inputs.predictor->Predict(profile, type));
+    return job;
+  }
+  job.run = RunText(inputs.run, inputs.run.dims.batch);
+  job.load = LoadText(*load);
+  std::vector<const GpuType*> types;
+  for (const GpuType& type : inputs.types) types.push_back(&type);
+  HORUS_ASSIGN_OR_RETURN(job.services, PredictServices(*inputs.predictor, inputs.graph, inputs.run, *load, types));
+  for (const Service& service : job.services) job.demands.push_back(service.demand);
+  return job;
 }
 
 absl::StatusOr<std::string> Beside(InspectFlags options) {
   std::array<BesideJob, 2> jobs;
   Inputs inputs;
-  for (BesideJob& job : jobs) {
+  const std::string service = options.beside_service;
+  for (size_t i = 0; i < 2; ++i) {
+    std::optional<ServiceLoad> load;
+    if (i == 1 && !service.empty()) options.load.requests_per_s = 1;  // serves, whatever the load
     HORUS_ASSIGN_OR_RETURN(inputs, ReadInputs(options));
-    absl::StatusOr<JobProfile> profile = Analyse(inputs.graph, inputs.run);
-    if (!profile.ok()) return InModel(options, profile.status());
-    job = {.path = options.model, .run = RunText(profile->run, profile->shaped->batch), .demands = {}};
-    for (const GpuType& type : inputs.types) job.demands.push_back(inputs.predictor->Predict(*profile, type));
+    if (i == 0 && options.serves()) {
+      HORUS_ASSIGN_OR_RETURN(load, LoadOf(options, inputs));
+    } else if (i == 1 && !service.empty()) {
+      HORUS_ASSIGN_OR_RETURN(load, ParseService(service, options.model, *inputs.catalogue));
+    }
+    absl::StatusOr<BesideJob> job = BesideJobOf(options, inputs, load);
+    if (!job.ok()) return InModel(options, job.status());
+    jobs[i] = *std::move(job);
     options.model = options.beside;
     // What stands here of the first is its own: how it is served, and in which parts and types.
     options.batch = options.beside_batch;
     options.mode = options.beside_mode;
     options.dims = options.beside_dims;
     options.config = {};
-    if (IsEngine(inputs.run.framework)) options.framework.clear();
+    options.load = {};
+    options.answer_ms = 0;
+    if (IsEngine(inputs.run.framework) && !(IsConfigPath(options.beside) && !service.empty()))
+      options.framework.clear();
   }
   std::vector<GpuTypeId> types;
   for (const GpuType& type : inputs.types) types.push_back(*inputs.catalogue->FindKnown(type.name));
@@ -392,8 +514,8 @@ absl::StatusOr<std::string> Beside(InspectFlags options) {
 }
 
 int RunInspect(const InspectFlags& options) {
-  if (!options.serves() &&
-      (options.first_token_ms > 0 || options.token_ms > 0 || options.load.longest > 0 || !options.measured.empty())) {
+  if (!options.serves() && (options.first_token_ms > 0 || options.token_ms > 0 || options.answer_ms > 0 ||
+                            options.load.longest > 0 || !options.measured.empty())) {
     return Fail(InvalidArgument(
         "expected --requests-per-s or --users above 0 beside promises or times of a service, found none"));
   }
@@ -426,7 +548,10 @@ void AddConfig(CLI::App& app, ConfigOptions& config) {
 
 void AddSolve(CLI::App& app, InspectFlags& options) {
   CLI::Option* solve =
-      AddOption(app, "--solve", options.solve, "Find the largest batch, or named dimension, that fits each GPU", "NAME")
+      AddOption(app, "--solve", options.solve,
+                "Find the largest batch, or named dimension, that fits each GPU; of a service the largest load, the "
+                "longest context (tokens in and out), or the fewest gpus",
+                "NAME")
           ->check(CLI::Validator([](std::string& name) { return name.empty() ? "expected a name" : ""; }, ""))
           ->excludes("--top")
           ->excludes("--features")
@@ -446,21 +571,19 @@ void AddService(CLI::App& app, InspectFlags& options) {
     return AddOption(app, name, value, what, "X")->check(CLI::Range(least, most));
   };
   CLI::Option* rate = number("--requests-per-s", options.load.requests_per_s, 0, kMostServiceRate,
-                             "Requests of independent users: how each GPU type serves them")
-                          ->excludes("--solve")
-                          ->excludes("--beside");
+                             "Requests of independent users: how each GPU type serves them");
   number("--users", options.load.concurrency, 1, kMostServiceRate, "Or users who ask again once they are answered")
-      ->excludes(rate)
-      ->excludes("--solve")
-      ->excludes("--beside");
-  options.load.tokens_in = kDefaultTokensIn;
-  options.load.tokens_out = kDefaultTokensOut;
-  number("--tokens-in", options.load.tokens_in, 1, kMostTokens, "Tokens of a prompt, mean")->capture_default_str();
-  number("--tokens-out", options.load.tokens_out, 1, kMostTokens, "Tokens of an answer, mean")->capture_default_str();
+      ->excludes(rate);
+  number("--tokens-in", options.load.tokens_in, 1, kMostTokens, "Tokens of a prompt, mean (default: 1024)");
+  number("--tokens-out", options.load.tokens_out, 1, kMostTokens, "Tokens of an answer, mean (default: 256)");
   number("--longest", options.load.longest, 0, 2 * kMostTokens,
          "Tokens of the longest request (default: 4 x the mean)");
   number("--first-token-ms", options.first_token_ms, 0, kMostPromiseMs, "Promised time to the first token");
   number("--token-ms", options.token_ms, 0, kMostPromiseMs, "Promised time of each further token");
+  number(
+      "--answer-ms", options.answer_ms, 0, kMostPromiseMs,
+      "Promised time to the answer of a model that answers in one step; --batch is the largest that its server makes")
+      ->excludes("--first-token-ms");
   number("--confidence", options.load.confidence, kLeastServiceConfidence, kMostServiceConfidence,
          "Share of the requests that must keep them")
       ->capture_default_str();
@@ -486,6 +609,10 @@ void AddBeside(CLI::App& app, InspectFlags& options) {
       ->check(CLI::Range(int64_t{1}, kMaxDim));
   AddOption(app, "--beside-mode", options.beside_mode, "--mode of the other one", "MODE")->needs(beside);
   AddRepeated(app, "--beside-dim", options.beside_dims, "--dim of the other one; may be repeated", "NAME=SIZE")
+      ->needs(beside);
+  AddOption(app, "--beside-service", options.beside_service,
+            "The other one's traffic, as jobs.yaml has it: '{requests_per_s: 2, tokens_in: 1024, tokens_out: 256}'",
+            "SERVICE")
       ->needs(beside);
 }
 

@@ -71,6 +71,102 @@ class Models(Files):
         self.assertNotIn("l40s", out)
         self.assertLessEqual(max(map(len, out.splitlines())), 100)
 
+    def test_what_is_to_be_found_is_what_the_forward_question_says(self):
+        load = ("inspect", "llama-3.1-8b", "--tokens-in", 1024, "--tokens-out", 256, "--token-ms", 30)
+        for word, given, option in (("load", (), "--requests-per-s"), ("load", ("--users", 1), "--users"),
+                                    ("context", ("--requests-per-s", 2), "--longest")):
+            code, out, err = run(*load, *given, "--solve", word, "--gpu", "h100-sxm,l40s,t4", "--json")
+            self.assertEqual((code, err), (0, ""), word)
+            document = json.loads(out)
+            self.assertEqual(document["solve"], word)
+            for gpu in document["gpus"]:
+                solved = gpu["solved"]
+                for value, served in ((solved["value"], True), (solved["next"], False)):
+                    if not value:
+                        continue
+                    beside = () if option != "--longest" else given
+                    code, out, err = run(*load, *beside, option, value, "--gpu", gpu["gpu_type"], "--json")
+                    if (code, served) == (2, False):
+                        continue  # beyond what the model was made for
+                    self.assertEqual(code, 0, err)
+                    there = json.loads(out)["gpus"][0]
+                    self.assertEqual(there["verdict"] == "served", served, (word, gpu["gpu_type"], value))
+                    if served:
+                        self.assertEqual(there["engine_arguments"], gpu["engine_arguments"])
+            self.assertEqual(document["gpus"][2]["solved"]["value"], 0, "fp16 weights do not fit a T4")
+
+    def test_the_fewest_gpus_come_first_and_serve_their_part_of_the_load(self):
+        ask = ("inspect", "llama-3.1-70b", "--weights", "fp8", "--token-ms", 60)
+        code, out, err = run(*ask, "--requests-per-s", 8, "--solve", "gpus", "--gpu", "l40s,h100-sxm,a10", "--json")
+        self.assertEqual((code, err), (0, ""))
+        gpus = [gpu for gpu in json.loads(out)["gpus"] if gpu["solved"]["value"]]
+        self.assertTrue(gpus)
+        self.assertEqual([gpu["solved"]["gpus"] for gpu in gpus], sorted(gpu["solved"]["gpus"] for gpu in gpus))
+        for gpu in gpus:
+            copies = gpu["solved"]["value"]
+            self.assertEqual(gpu["solved"]["gpus"], copies * gpu["tensor_parallel"])
+            part = (*ask, "--tensor-parallel", gpu["tensor_parallel"], "--gpu", gpu["gpu_type"], "--json", "--requests-per-s")
+            self.assertEqual(json.loads(run(*part, 8 / copies)[1])["gpus"][0]["verdict"], "served")
+            if copies > 1:
+                self.assertNotEqual(json.loads(run(*part, 8 / (copies - 1))[1])["gpus"][0]["verdict"], "served")
+
+    def test_solutions_are_told_within_100_columns(self):
+        for words in (("--solve", "load", "--token-ms", 30), ("--solve", "context", "--users", 4),
+                      ("--solve", "gpus", "--requests-per-s", 90, "--first-token-ms", 400)):
+            code, out, err = run("inspect", "qwen3-8b", *words)
+            self.assertEqual((code, err), (0, ""))
+            self.assertIn("LIMIT", out)
+            self.assertLessEqual(max(map(len, out.splitlines())), 100)
+
+    def test_a_model_that_answers_in_one_step_is_served_in_batches(self):
+        bert = ROOT / "examples/models/graphs/bert_base.onnx"
+        ask = ("inspect", bert, "--dim", "seq=128", "--precision", "fp16", "--gpu", "a10", "--requests-per-s", 20, "--answer-ms", 200)
+        one, many = (json.loads(run(*ask, "--batch", batch, "--json")[1])["gpus"][0] for batch in (1, 32))
+        self.assertGreater(many["most_requests_per_s"], 2 * one["most_requests_per_s"])
+        self.assertEqual((many["verdict"], many["token_ms"], many["most_running"]), ("served", 0, 32))
+        code, out, err = run(*ask)
+        self.assertEqual((code, err), (0, ""))
+        self.assertIn("max_batch_size: 32", out)
+        cluster = self.write("cluster.yaml", "version: 1\nnodes:\n  - {name: n, cpu_cores: 8, memory_gib: 64, gpus: [{type: a10, count: 1}]}\n")
+        job = "version: 1\njobs:\n  - {name: e, kind: inference, model: %s, precision: fp16, dims: {seq: 128}, service: %s}\n"
+        jobs = self.write("jobs.yaml", job % (bert, "{requests_per_s: 20, answer_ms: 200}"))
+        decision = json.loads(run("place", "--cluster", cluster, "--jobs", jobs, "--json")[1])["decisions"][0]
+        self.assertEqual(decision["verdict"], "place")
+        self.assertAlmostEqual(decision["service"]["first_token_us"] / 1e3, many["first_token_ms"], delta=0.01)
+        for service, says in (("{requests_per_s: 1, tokens_in: 9, tokens_out: 9}", "'answer_ms' alone"),
+                              ("{requests_per_s: 1, answer: 9}", "answer_ms")):
+            code, _, err = run("place", "--cluster", cluster, "--jobs", self.write("jobs.yaml", job % (bert, service)))
+            self.assertEqual(code, 2)
+            self.assertIn(says, err)
+        for options, says in ((("--tokens-in", 9), "--tokens-in, --tokens-out: expected none"), (("--token-ms", 9), "token_us: expected none")):
+            code, _, err = run(*ask, *options)
+            self.assertEqual(code, 2)
+            self.assertIn(says, err)
+
+    def test_two_services_beside_each_other(self):
+        ask = ("inspect", "llama-3.1-8b", "--requests-per-s", 2, "--token-ms", 60, "--gpu", "h100-sxm", "--beside", "qwen2.5-7b")
+        other = "{requests_per_s: 0.5, tokens_in: 2048, tokens_out: 512, token_ms: 80}"
+        code, out, err = run(*ask, "--beside-service", other, "--json")
+        self.assertEqual((code, err), (0, ""))
+        gpu = json.loads(out)["gpus"][0]
+        alone = json.loads(run("inspect", "llama-3.1-8b", "--requests-per-s", 2, "--token-ms", 60, "--gpu", "h100-sxm", "--json")[1])["gpus"][0]
+        for option in gpu["options"]:
+            self.assertGreaterEqual(option["token_ms"][0], alone["token_ms"])
+            self.assertEqual(option["kept"][0], option["slowdown"][0] <= alone["largest_slowdown"])
+            self.assertTrue(all(kept or not surely for kept, surely in zip(option["kept"], option["kept_surely"])))
+        best = gpu["options"][gpu["best"]]
+        self.assertEqual(sum(best["kept"]), max(sum(option["kept"]) for option in gpu["options"]))
+        self.assertTrue(all("--gpu-memory-utilization" in words for words in gpu["engine_arguments"]))
+        code, out, _ = run(*ask, "--beside-service", other)
+        self.assertIn("  Best: ", out)
+        self.assertLessEqual(max(len(line) for line in out.splitlines() if "--gpu" not in line and "tokens in" not in line), 100)
+        code, _, err = run(*ask, "--beside-service", "{requests_per_s: 1, token_in: 5}")
+        self.assertEqual(code, 2)
+        self.assertIn("token_in", err)
+        code, out, err = run(*ask[:-1], ROOT / "examples/models/graphs/resnet50.onnx", "--beside-batch", 32, "--beside-mode", "training", "--json")
+        self.assertEqual((code, err), (0, ""))
+        self.assertEqual([words is None for words in json.loads(out)["gpus"][0]["engine_arguments"]], [False, True])
+
     def test_engines_have_their_own_words(self):
         for engine, word in (("vllm", "--gpu-memory-utilization 0."), ("sglang", "--max-total-tokens "),
                              ("tensorrt-llm", " kv_cache_config.max_tokens=")):
@@ -81,6 +177,11 @@ class Models(Files):
     def test_what_no_service_can_be_is_refused(self):
         for options, says in ((("--token-ms", 50), "--requests-per-s or --users"),
                               (("--users", 2, "--pipeline-parallel", 2), "--pipeline-parallel: expected none of a service"),
+                              (("--users", 2, "--solve", "past"), "expected one of load, context, gpus, found 'past'"),
+                              (("--users", 2, "--answer-ms", 2), "--answer-ms: expected --first-token-ms"),
+                              (("--solve", "context"), "either requests_per_s or"),
+                              (("--users", 2, "--solve", "context", "--beside-mib", 9), "expected none of a service"),
+                              (("--solve", "load", "--users", 1), "expected a promised time beside users"),
                               (("--users", 2, "--requests-per-s", 2), "--users")):
             code, _, err = run("inspect", "gpt2", "--gpu", "t4", *options)
             self.assertEqual(code, 2)
