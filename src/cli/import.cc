@@ -244,7 +244,8 @@ std::string NextText(const ImportFlags& options, const ImportedCluster& imported
     start = absl::StrFormat("\n%d jobs wait. Now would start: %d on GPUs of their own", jobs.wait,
                             startable.jobs - startable.beside);
     if (startable.beside > 0)
-      absl::StrAppendFormat(&start, ", %d beside others where nodes let it share (DRA, HAMi)", startable.beside);
+      absl::StrAppendFormat(&start, ", %d beside others (on whole GPUs where DRA or HAMi share them)",
+                            startable.beside);
     absl::StrAppend(&start, "\n");
   }
   const std::string at = Printable(options.out, options.out.size());
@@ -261,8 +262,8 @@ std::string NextText(const ImportFlags& options, const ImportedCluster& imported
   }
   if (DescribedBy(imported).back().jobs > 0) {
     text +=
-        "Of jobs that nobody described only requests are known: they share with nobody. Say what\n"
-        "they run by --profiles, or what Prometheus measured by --measured: docs/shadow.md.\n";
+        "Of jobs that nobody described only requests are known: with whole GPUs they share with nobody.\n"
+        "Say what they run by --profiles, or what Prometheus measured by --measured: docs/shadow.md.\n";
   }
   return text;
 }

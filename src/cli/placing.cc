@@ -12,6 +12,7 @@
 #include "base/status.h"
 #include "base/text.h"
 #include "cli/options.h"
+#include "io/kube/kube_ask.h"
 #include "place/policies/policies.h"
 #include "place/search/policy.h"
 
@@ -85,14 +86,16 @@ void AddPlacingOptions(CLI::App& app, const std::string& jobs, PlacingOptions& o
 }
 
 bool IsRequestAlone(const JobSpec& job) {
-  constexpr double kMilliPerPct = kMilliPerGpu / 100.0;
+  constexpr double kMilliPerPct = kMilliPerGpu / 100.0, kRounding = 0.1;
   return std::ranges::all_of(job.demands, [&](const TypeDemand& one) {
     const Demand& demand = one.demand;
-    const double util_pct = static_cast<double>(demand.gpu_util_pct.estimate);
+    const auto util_pct = static_cast<double>(demand.gpu_util_pct.estimate);
+    const auto most_pct = static_cast<double>(demand.gpu_util_pct.upper);
+    const bool of_import = std::abs(most_pct * kUnknownBusyShare - util_pct) < kRounding;
     return demand.profile_id == 0 && demand.mem_bw_util_pct.upper == 0 && demand.step_time_us.upper == 0 &&
            demand.operator_us == 0 && demand.host_us == 0 &&
-           demand.gpu_util_pct.estimate == demand.gpu_util_pct.upper &&
-           (job.gpu_milli == kMilliPerGpu || util_pct == 100 || std::abs(util_pct * kMilliPerPct - job.gpu_milli) < 1);
+           (of_import || (util_pct == most_pct && (job.gpu_milli == kMilliPerGpu || util_pct == 100 ||
+                                                   std::abs(util_pct * kMilliPerPct - job.gpu_milli) < 1)));
   });
 }
 

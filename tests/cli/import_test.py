@@ -291,7 +291,7 @@ class Import(Files):
         found = self.report([shared, pod("two", "a", 2, minute=1), pod("three", "a", 3, minute=2), pod("waits", gpus=4)])
         self.assertIn("gpu_milli: 1000", self.line("default/two", "jobs.yaml"))
         self.assertIn("gpus: 2, share: anyone", self.line("default/three", "jobs.yaml"))
-        self.assertIn("gpu_util_pct: 75", self.line("default/three", "jobs.yaml"))
+        self.assertIn("gpu_util_pct: [52, 100]", self.line("default/three", "jobs.yaml"))
         self.assertIn("gpus: 2, gpu_milli: 1000", self.line("default/waits", "jobs.yaml"))
         self.assertTrue(any(note.startswith("3 pods ask for several replicas") for note in found["notes"]), found["notes"])
 
@@ -493,6 +493,42 @@ class Import(Files):
 
     def described(self, objects, *args):
         return {one["by"]: (one["jobs"], one["gpus"]) for one in self.report(objects, *args)["described"]}
+
+    # ---- Replicas.
+
+    def test_the_load_of_a_replica_is_unknown_and_not_its_share(self):
+        labels = {"nvidia.com/gpu.replicas": "4", "nvidia.com/gpu.count": "1"}
+        self.import_([product("a", 4, product="Tesla-T4-SHARED", labels=labels), *(pod(f"p{i}", "a", 1, minute=i) for i in range(4))])
+        self.assertIn("gpu_milli: 250, share: anyone", self.line("default/p0", "jobs.yaml"))
+        self.assertIn("gpu_util_pct: [52, 100]", self.line("default/p0", "jobs.yaml"))
+        _, text, _ = run("shadow", "--cluster", self.folder / "out/cluster.yaml", "--jobs", self.folder / "out/jobs.yaml", "--log",
+                         self.folder / "out/decisions.csv", "--json")
+        found = json.loads(text)
+        self.assertEqual(found["decisions_of_requests_alone"], 4)
+        self.assertGreater(found["theirs"]["slowdown"]["mean"], 1.2)  # four on one GPU are not free
+
+    def test_described_replicas_hold_no_more_than_their_share(self):
+        labels = {"nvidia.com/gpu.replicas": "4", "nvidia.com/gpu.count": "1"}
+        args = self.said(["{pods: {name: 'p*'}, demand: {any: {gpu_util_pct: 20, gpu_memory_gib: 3}}}"])
+        found = self.report([product("a", 4, labels=labels), *(pod(f"p{i}", "a", 1, minute=i) for i in range(4))], *args)
+        self.assertEqual((found["jobs_run"], found["left_out"]), (4, []))
+
+    def test_a_pod_that_waits_takes_a_replica_where_one_is_free(self):
+        labels = {"nvidia.com/gpu.replicas": "4", "nvidia.com/gpu.count": "1", "pool": "t4"}
+        shared = product("t4", 4, product="Tesla-T4-SHARED", labels=labels)
+        def startable(waiting, *others):
+            return self.report([shared, *others, *(pod(f"p{i}", "t4", 1, minute=i) for i in range(2)), *waiting])
+        # Beside whole GPUs that are taken; two replicas are free.
+        whole = [product("a", 1), pod("train", "a", 1)]
+        waits = [pod(f"w{i}", gpus=1, minute=20 + i) for i in range(3)]
+        found = startable(waits, *whole)
+        self.assertEqual((found["jobs_wait"], found["jobs_startable"], found["jobs_startable_beside"]), (3, 2, 2))
+        # A whole GPU that is free comes first; the selector of a pod holds.
+        found = startable(waits[:1], product("a", 1))
+        self.assertEqual((found["jobs_startable"], found["jobs_startable_beside"]), (1, 0))
+        found = startable([pod("w", gpus=1, nodeSelector={"pool": "t4"})], product("a", 1))
+        self.assertEqual((found["jobs_startable"], found["jobs_startable_beside"]), (1, 1))
+        self.assertIn("gpu_milli: 250", self.line("default/w", "waiting.yaml"))
 
     def test_patterns_say_what_many_pods_run(self):
         objects = [product("a"), pod("train-1", "a", 1, "vision", {"app": "resnet", "tier": "x"}, 1), pod("train-2", "a", 2, "vision", {}, 2),

@@ -138,7 +138,8 @@ void ShapeByMemory(const KubeAsk& ask, const GpuType& card, KubeShape& shape) {
     return;
   }
   shape.anyone = true;
-  if (!all_cores) shape.util_pct = static_cast<double>(ask.cores_pct);
+  shape.load_unknown = ask.by_part && !all_cores;  // KAI parts memory, and time among those who want it
+  if (!all_cores && !ask.by_part) shape.util_pct = static_cast<double>(ask.cores_pct);
   if (!all_cores && ask.count == 1) shape.gpu_milli = ask.cores_pct * (kWhole / kWholePct);  // Bounded: at most 100 %
   if (!all_memory && ask.mem_mib > 0) shape.mem_mib = ask.mem_mib;
   if (!all_memory && ask.mem_pct > 0) shape.mem_milli = ask.mem_pct * (kWhole / kWholePct);  // Bounded: at most 100 %
@@ -158,13 +159,13 @@ void ShapeByReplicas(const KubeAsk& ask, const KubeGpu& sample, const GpuType& c
     shape.gpus = ask.count;
   }
   if (shape.gpus == 1 || share == kWhole) shape.gpu_milli = share;  // a job may ask for parts of one GPU only
-  shape.util_pct = static_cast<double>(share) / (kWhole / kWholePct);
+  shape.load_unknown = share < kWhole;                              // time goes to whoever wants it
   shape.mem_milli = share;
   if (!is_mig) return;
   const MigProfile& profile = card.mig[static_cast<size_t>(sample.mig_profile)];
   int64_t slices = 1;
   for (const MigProfile& one : card.mig) slices = std::max(slices, one.compute_slices);
-  shape.util_pct *= static_cast<double>(profile.compute_slices) / static_cast<double>(slices);
+  shape.util_pct = kWholePct * static_cast<double>(profile.compute_slices) / static_cast<double>(slices);
   // Bounded: MiB of a card.
   shape.mem_mib = std::max<int64_t>(1, (profile.mem_mib - kHeadroomMib) * share / kWhole);
 }

@@ -22,6 +22,10 @@ namespace horus {
 // What a placer keeps free on each device (docs/place.md): a request for a whole card fits with so much less.
 inline constexpr int64_t kHeadroomMib = 500;
 
+// Of a pod that shares a GPU's time and of which nobody says what it runs the expected part of the time that it might
+// be busy; it may be all. GPUs in use were busy for 52 % of the time in a production cluster (Jeon et al., ATC 2019).
+inline constexpr double kUnknownBusyShare = 0.52;
+
 struct KubeTold {
   std::string pool, device;  // of a claim
   std::string uuid;          // of HAMi's annotation
@@ -50,7 +54,8 @@ struct KubeAsk {
 struct KubeShape {
   int64_t gpus = 1;
   int64_t gpu_milli = 0;  // 0: none
-  double util_pct = 100;
+  double util_pct = 100;  // where `load_unknown` at most
+  bool load_unknown = false;
   int64_t mem_mib = 0;       // 0: `mem_milli` of whatever card it is on
   int64_t mem_milli = 1000;  // thousandths of the card's memory
   bool anyone = false;       // it asks for a part of a card, as whoever else may

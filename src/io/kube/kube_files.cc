@@ -153,9 +153,11 @@ struct Context {
   std::vector<GpuTypeId> types;
 };
 
-void WriteFigures(double util_pct, int64_t mem_mib, Writer& out) {
+void WriteFigures(const KubeShape& shape, int64_t mem_mib, Writer& out) {
+  const auto text = [](double pct) { return Formatted("%.4g", pct); };
   out.BeginFlowMap();
-  out.Plain("gpu_util_pct", Formatted("%.4g", util_pct));
+  shape.load_unknown ? out.Pair("gpu_util_pct", text(shape.util_pct * kUnknownBusyShare), text(shape.util_pct))
+                     : out.Plain("gpu_util_pct", text(shape.util_pct));
   out.Plain("gpu_memory_gib", Gib(mem_mib));
   out.EndMap();
 }
@@ -260,14 +262,14 @@ void WriteDemand(const Context& context, const KubeShape& shape, Writer& out) {
     }
   } else if (shape.mem_mib > 0) {
     out.Key(shape.only.valid() ? context.catalogue.at(shape.only).name.c_str() : "any");
-    WriteFigures(shape.util_pct, shape.mem_mib, out);
+    WriteFigures(shape, shape.mem_mib, out);
   } else {
     for (const GpuTypeId id : context.types) {
       if (shape.only.valid() && id != shape.only) continue;
       const GpuType& type = context.catalogue.at(id);
       out.Key(type.name.c_str());
       // Bounded: MiB of a card, in thousandths.
-      WriteFigures(shape.util_pct, std::max<int64_t>(1, (type.mem_mib - kHeadroomMib) * shape.mem_milli / 1000), out);
+      WriteFigures(shape, std::max<int64_t>(1, (type.mem_mib - kHeadroomMib) * shape.mem_milli / 1000), out);
     }
   }
   out.EndMap();

@@ -50,6 +50,7 @@ struct Member {
   size_t node = 0;  // where it runs
   bool runs = false;
   KubeShape shape;
+  int64_t held_milli = 0;  // thousandths of each of its GPUs, as it asked for them
   std::vector<int32_t> gpus;
 };
 
@@ -90,7 +91,7 @@ class Importer {
 
   [[nodiscard]] std::string RackOf(const KubeNode& node) const;
   [[nodiscard]] KubeTexts LabelsOf(const KubeNode& node) const;
-  [[nodiscard]] const KubeGpu* SampleFor(const KubeAsk& ask) const;
+  [[nodiscard]] const KubeGpu* SampleFor(const Member& member);
   [[nodiscard]] std::string UniqueName(std::string name);
   // The label of ours that the pod's rules ask for; empty: every node admits it. Nullopt: too many kinds.
   [[nodiscard]] std::optional<std::string> LabelOfRules(const KubePod& pod);
@@ -368,6 +369,8 @@ void Importer::AddMember(Member member, std::vector<Member>& members) {
 // What its requests say of it, and what its profile does.
 void Importer::Shape(Member& member, const KubeGpu& sample) {
   member.shape = ShapeOf(member.ask, sample, catalogue_);
+  constexpr int64_t kSome = 500;  // of whoever states no share; only orders the devices
+  member.held_milli = member.shape.gpu_milli > 0 ? member.shape.gpu_milli : kSome;
   several_replicas_ += member.ask.count > 1 && sample.replicas > 1 && !sample.counts_memory ? 1 : 0;
   if (member.ask.by_expression && member.runs) member.shape.only = sample.type;
   const KubePod& pod = *member.pod;
@@ -456,10 +459,7 @@ void Importer::Settle(Member& member) {
   const std::vector<KubeGpu>& gpus = out_.nodes[member.node].gpus;
   Shape(member, gpus[static_cast<size_t>(member.gpus.front())]);
   member.gpus.resize(static_cast<size_t>(member.shape.gpus));
-  constexpr int64_t kSome = 500;  // of whoever states no share; only orders the devices
-  for (const int32_t gpu : member.gpus) {
-    used_[member.node][static_cast<size_t>(gpu)] += member.shape.gpu_milli > 0 ? member.shape.gpu_milli : kSome;
-  }
+  for (const int32_t gpu : member.gpus) used_[member.node][static_cast<size_t>(gpu)] += member.held_milli;
 }
 
 // Why no GPU of its node is the one that it holds.
@@ -538,26 +538,53 @@ void Importer::PlaceAssumed(Member& member) {
   Settle(member);
 }
 
-// A device that the pod might get: a whole one where there is one, else the largest part.
-const KubeGpu* Importer::SampleFor(const KubeAsk& ask) const {
+// A device that the pod might get, of nodes where it may go: one that is free rather than one that is not, then a whole
+// one rather than the largest part. What is free it keeps from those that come after it.
+const KubeGpu* Importer::SampleFor(const Member& member) {
+  const KubeAsk& ask = member.ask;
+  const std::string rules = LabelOfRules(*member.pod).value_or("");
   const KubeGpu* sample = nullptr;
-  for (const ImportedNode& node : out_.nodes) {
+  std::tuple<bool, bool, bool, bool, int64_t> best;
+  size_t on = 0;
+  // Bounded: at most 1,024 replicas of a device, in thousandths.
+  const auto free_parts = [&](size_t node, size_t gpu) {
+    return (kMilliPerGpu - used_[node][gpu]) * out_.nodes[node].gpus[gpu].replicas / kMilliPerGpu;
+  };
+  const auto is_one = [&](const KubeGpu& gpu) {
+    return (ask.resource.empty() ? gpu.mode != SharingMode::kMig && !gpu.name.empty() : gpu.resource == ask.resource) &&
+           (!ask.hami || gpu.counts_memory);
+  };
+  for (size_t i = 0; i < out_.nodes.size(); ++i) {
+    const ImportedNode& node = out_.nodes[i];
+    const bool may = (rules.empty() || node.labels.contains(rules)) &&
+                     std::ranges::all_of(member.pod->node_selector, [&](const auto& label) {
+                       return KubeLabel(origin_[i]->labels, label.first) == label.second;
+                     });
+    int64_t free = 0;
+    for (size_t k = 0; k < node.gpus.size(); ++k) free += is_one(node.gpus[k]) ? free_parts(i, k) : 0;
+    const bool taken = node.state != AdminState::kUp || free < ask.count;
     for (const KubeGpu& gpu : node.gpus) {
-      const bool offers =
-          ask.resource.empty() ? gpu.mode != SharingMode::kMig && !gpu.name.empty() : gpu.resource == ask.resource;
-      if (!offers || (ask.hami && !gpu.counts_memory)) continue;
-      const auto rank = [](const KubeGpu& one) {
-        return std::tuple(one.counts_memory, one.mode == SharingMode::kMig, one.replicas);
-      };
-      if (sample == nullptr || rank(gpu) < rank(*sample)) sample = &gpu;
+      if (!is_one(gpu)) continue;
+      const std::tuple rank(!may, taken, gpu.counts_memory, gpu.mode == SharingMode::kMig, gpu.replicas);
+      if (sample != nullptr && rank >= best) continue;
+      sample = &gpu;
+      best = rank;
+      on = i;
     }
+  }
+  int64_t left = sample == nullptr || std::get<0>(best) || std::get<1>(best) || sample->counts_memory ? 0 : ask.count;
+  for (size_t k = 0; left > 0 && k < used_[on].size(); ++k) {
+    const KubeGpu& gpu = out_.nodes[on].gpus[k];
+    const int64_t parts = is_one(gpu) ? std::min(left, free_parts(on, k)) : 0;
+    used_[on][k] += parts * kMilliPerGpu / gpu.replicas;
+    left -= parts;
   }
   return sample;
 }
 
 void Importer::ShapeWaiting(Member& member) {
   if (member.runs) return;
-  const KubeGpu* const sample = SampleFor(member.ask);
+  const KubeGpu* const sample = SampleFor(member);
   if (sample == nullptr) {
     LeaveOut(member, Formatted("no node that was read offers %s", member.ask.resource.empty() ? "GPUs by claims"
                                                                   : member.ask.hami           ? "GPUs by HAMi"
