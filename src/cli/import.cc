@@ -51,6 +51,7 @@ constexpr int kImportJsonVersion = 1;
 constexpr size_t kShownNames = 3;
 constexpr size_t kShownReasons = 20;  // a terminal's page; --json tells all
 constexpr size_t kShownNotes = 10;
+constexpr size_t kLongestReason = 300;
 
 struct ImportFlags {
   std::vector<std::string> files, gpus_files;
@@ -130,8 +131,11 @@ JobCount CountJobs(const ImportedCluster& imported) {
 }
 
 // ---- Who says what jobs run: of each, jobs and the GPUs that they hold, a GPU divided by its jobs.
-constexpr std::array<std::pair<const char*, const char*>, 4> kKnownBy = {
-    {{"job_profile", "a JobProfile"}, {"measured", "--measured"}, {"pattern", "--profiles"}, {"nobody", "nobody"}}};
+constexpr std::array<std::pair<const char*, const char*>, 5> kKnownBy = {{{"job_profile", "a JobProfile"},
+                                                                          {"measured", "--measured"},
+                                                                          {"pattern", "--profiles"},
+                                                                          {"engine", "its command line"},
+                                                                          {"nobody", "nobody"}}};
 
 struct Described {
   size_t jobs = 0;
@@ -180,6 +184,21 @@ std::string DescribedText(const ImportedCluster& imported) {
   return "\n" + table.Render("  ");
 }
 
+std::string EnginesText(const ImportedCluster& imported) {
+  if (imported.engines.empty()) return "";
+  Table table({Left("ENGINE"), Left("MODEL"), Right("GPUS"), Right("MEMORY"), Right("PODS"), Wrapped("COUNTS AS")});
+  for (const auto& [engine, pods] : imported.engines) {
+    const bool unknown = engine.by == KnownBy::kNobody;
+    table.AddRow({engine.name, engine.model.empty() ? "not told" : Printable(engine.model), std::to_string(engine.gpus),
+                  engine.memory_share == 0 ? "?" : absl::StrFormat("%.3g %%", 100 * engine.memory_share),
+                  std::to_string(pods),
+                  engine.by == KnownBy::kEngine ? engine.architecture + ", always busy"
+                  : unknown                     ? "requests: " + Printable(engine.why_not, kLongestReason)
+                            : std::string("said by ") + kKnownBy[static_cast<size_t>(engine.by)].second});
+  }
+  return "\nEngines of language models, by command lines; these do not tell the load\n" + table.Render("  ");
+}
+
 std::string PodsText(const ImportedCluster& imported) {
   const JobCount jobs = CountJobs(imported);
   std::string text = absl::StrFormat("\n%d pods with GPUs: %d jobs run, %d wait\n", imported.pods, jobs.run, jobs.wait);
@@ -215,7 +234,6 @@ std::string LeftOutText(const ImportedCluster& imported) {
     for (size_t i = 0; i < std::min(names.size(), kShownNames); ++i) {
       which += (i > 0 ? ", " : "") + Printable(names[i]);
     }
-    constexpr size_t kLongestReason = 300;
     table.AddRow({which + (names.size() > kShownNames ? ", ..." : ""), Printable(reason.second, kLongestReason)});
   }
   text += table.Render("  ");
@@ -229,8 +247,7 @@ std::string LeftOutText(const ImportedCluster& imported) {
 std::string NotesText(const std::vector<std::string>& notes) {
   std::string text;
   for (size_t i = 0; i < std::min(notes.size(), kShownNotes); ++i) {
-    constexpr size_t kLongestNote = 300;
-    for (const std::string& line : Wrap(Printable(notes[i], kLongestNote), kPageWidth)) text += line + "\n";
+    for (const std::string& line : Wrap(Printable(notes[i], kLongestReason), kPageWidth)) text += line + "\n";
   }
   if (notes.size() > kShownNotes)
     absl::StrAppendFormat(&text, "And %d more notes: --json\n", notes.size() - kShownNotes);
@@ -270,7 +287,7 @@ std::string NextText(const ImportFlags& options, const ImportedCluster& imported
 
 std::string ReportJson(const ImportFlags& options, const Catalogue& catalogue, const ImportedCluster& imported,
                        const Startable& startable) {
-  Json kinds = Json::array(), left_out = Json::array(), described = Json::array();
+  Json kinds = Json::array(), left_out = Json::array(), described = Json::array(), engines = Json::array();
   for (const auto& [kind, count] : KindsOf(catalogue, imported)) {
     kinds.push_back({{"gpu_type", kind.type},
                      {"offered_as", kind.shared},
@@ -280,6 +297,18 @@ std::string ReportJson(const ImportFlags& options, const Catalogue& catalogue, c
   }
   for (const ImportLeftOut& one : imported.left_out) {
     left_out.push_back({{"kind", one.is_node ? "node" : "pod"}, {"name", one.name}, {"reason", one.reason}});
+  }
+  const auto text = [](const std::string& value) { return value.empty() ? Json(nullptr) : Json(value); };
+  for (const auto& [engine, pods] : imported.engines) {
+    engines.push_back({{"engine", engine.name},
+                       {"model", text(engine.model)},
+                       {"gpus", engine.gpus},
+                       {"context_tokens", engine.context == 0 ? Json(nullptr) : Json(engine.context)},
+                       {"memory_pct", engine.memory_share == 0 ? Json(nullptr) : Json(100 * engine.memory_share)},
+                       {"by", kKnownBy[static_cast<size_t>(engine.by)].first},
+                       {"architecture", text(engine.architecture)},
+                       {"why_not", text(engine.why_not)},
+                       {"pods", pods}});
   }
   const auto known = DescribedBy(imported);
   for (size_t i = 0; i < known.size(); ++i) {
@@ -304,6 +333,7 @@ std::string ReportJson(const ImportFlags& options, const Catalogue& catalogue, c
                {"jobs_startable_beside", startable.beside},
                {"jobs_whole", jobs.whole},
                {"described", described},
+               {"engines", engines},
                {"left_out", left_out},
                {"notes", imported.notes}});
   return JsonText(json);
@@ -374,6 +404,9 @@ absl::StatusOr<std::string> Import(ImportFlags& options, ImportedCluster& import
   if (state.nodes.empty()) {
     return InvalidArgument("%s: expected nodes (kubectl get nodes,pods -A -o json), found none", files);
   }
+  HORUS_ASSIGN_OR_RETURN(const auto predictor, LoadPredictor(""));
+  DemandShelf shelf(catalogue, predictor);
+  options.import.predict = [&](const ModelRun& run) { return shelf.Demands(run); };
   imported = ImportCluster(state, *catalogue, options.import);
   if (imported.nodes.empty()) {
     const auto first = imported.left_out.begin();  // a node where there is one
@@ -403,9 +436,10 @@ absl::StatusOr<std::string> Import(ImportFlags& options, ImportedCluster& import
   if (CountJobs(imported).wait > 0) {
     HORUS_ASSIGN_OR_RETURN(startable, StartableOf(options));
   }
-  return options.json ? ReportJson(options, *catalogue, imported, startable)
-                      : KindsText(*catalogue, imported) + PodsText(imported) + DescribedText(imported) +
-                            LeftOutText(imported) + NotesText(imported.notes) + NextText(options, imported, startable);
+  return options.json
+             ? ReportJson(options, *catalogue, imported, startable)
+             : KindsText(*catalogue, imported) + PodsText(imported) + DescribedText(imported) + EnginesText(imported) +
+                   LeftOutText(imported) + NotesText(imported.notes) + NextText(options, imported, startable);
 }
 
 int Run(ImportFlags& options) {

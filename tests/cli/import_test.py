@@ -50,6 +50,15 @@ def pod(name, on=None, gpus=0, namespace="default", labels=None, minute=0, phase
     return document
 
 
+def engine(*args, image="vllm/vllm-openai:v0.11.0", command=None, env=None, gpu=1):
+    """A container that serves a language model."""
+    one = {**container(gpu=gpu, env=False), "image": image, "args": list(args), "env": [{"name": k, "value": v} for k, v in (env or {}).items()]}
+    return {**one, "command": list(command)} if command else one
+
+
+LLAMA = "meta-llama/Llama-3.1-8B-Instruct"
+
+
 def deleted(one):
     one["metadata"].update(deletionTimestamp="2026-11-26T11:00:00Z", deletionGracePeriodSeconds=30)
     return one
@@ -219,7 +228,8 @@ class Import(Files):
         self.assertIn("390,place,default/claims,dra,3", log)  # gpu-10 stands behind gpu-2
         self.assertIn("330,place,default/vgpu,hami,1", log)  # the card between is not healthy
         self.assertIn("on: [{node: \"dra\", gpu: 3}]", self.line("default/claims", "now.yaml"))
-        self.check_golden("import_keys.txt", self.report([*mixed(), node("odd", {PRODUCT: "NVIDIA-Z1"}, 1)], code=3))
+        self.check_golden("import_keys.txt", self.report([*mixed(), pod("llm", "plain", containers=[engine()], minute=11),
+                                                        node("odd", {PRODUCT: "NVIDIA-Z1"}, 1)], code=3))
         check_record(self, found, "import")
 
     def test_requests_are_the_demand(self):
@@ -494,6 +504,108 @@ class Import(Files):
     def described(self, objects, *args):
         return {one["by"]: (one["jobs"], one["gpus"]) for one in self.report(objects, *args)["described"]}
 
+    # ---- Engines of language models, by their command lines.
+
+    def engines(self, *containers, nodes=None, args=(), **more):
+        """What is said of pods with these containers, each on a node of its own."""
+        objects = nodes or [product(f"n{i}", 8) for i in range(len(containers))]
+        objects += [pod(f"p{i}", f"n{i}", containers=[one], minute=i, **more) for i, one in enumerate(containers)]
+        found = self.report(objects, *args)
+        return sorted(found["engines"], key=lambda one: (one["engine"], one["model"] or ""))
+
+    def test_command_lines_of_every_engine_say_its_model(self):
+        shell = ["/bin/bash", "-lc"]
+        for name, model, known, gpus, memory, one in (
+                ("vLLM", LLAMA, "llama-3.1-8b", 1, 90, engine("--model", LLAMA)),
+                ("vLLM", LLAMA, "llama-3.1-8b", 2, 45, engine(LLAMA, "--tensor-parallel-size=2", "--gpu_memory_utilization", "0.45", command=["vllm", "serve"], gpu=2)),
+                ("vLLM", "Qwen/Qwen3-32B-FP8", "qwen3-32b", 4, 85,
+                 engine("pip install vllm && exec vllm serve ${MODEL} \\\n  -tp 4 --gpu-memory-utilization '0.85' --max-model-len 32k; sleep 5",
+                        command=shell, env={"MODEL": "Qwen/Qwen3-32B-FP8"}, gpu=4)),
+                ("vLLM", "/models/models--mistralai--Mistral-Nemo-Instruct-2407/snapshots/0a1b2c", "mistral-nemo", 1, 90,
+                 engine("-m", "vllm.entrypoints.openai.api_server", "--model=/models/models--mistralai--Mistral-Nemo-Instruct-2407/snapshots/0a1b2c",
+                        image="registry.example.com/serve:1", command=["python3"])),
+                ("SGLang", "deepseek-ai/DeepSeek-R1-Distill-Llama-70B", "llama-3.1-70b", 4, 80,
+                 engine("-m", "sglang.launch_server", "--model-path", "deepseek-ai/DeepSeek-R1-Distill-Llama-70B", "--tp", "4", "--mem-fraction-static", "0.8",
+                        image="lmsysorg/sglang:v0.5.3", command=["python3"], gpu=4)),
+                ("TGI", "Qwen/Qwen2.5-7B-Instruct-AWQ", "qwen2.5-7b", 1, 100,
+                 engine("--quantize", "awq", "--max-total-tokens", "8192", image="ghcr.io/huggingface/text-generation-inference:3.3",
+                        env={"MODEL_ID": "Qwen/Qwen2.5-7B-Instruct-AWQ"})),
+                ("TensorRT-LLM", LLAMA, "llama-3.1-8b", 1, 50,
+                 engine(LLAMA, "--kv_cache_free_gpu_memory_fraction", "0.5", command=["trtllm-serve", "serve"], image="nvcr.io/nvidia/tensorrt-llm/release:1.0")),
+                ("NIM", "nvcr.io/nim/meta/llama-3.1-8b-instruct", "llama-3.1-8b", 1, 90, engine(image="nvcr.io/nim/meta/llama-3.1-8b-instruct:1.8"))):
+            found = self.engines(one)
+            self.assertEqual([(row["engine"], row["model"], row["architecture"], row["gpus"], round(row["memory_pct"]), row["by"]) for row in found],
+                             [(name, model, known, gpus, memory, "engine")])
+
+    def test_an_engine_takes_its_share_of_the_memory_and_may_share_the_rest(self):
+        self.engines(engine("--model", LLAMA, "--gpu-memory-utilization", "0.4"))
+        line = self.line("default/p0", "jobs.yaml")
+        self.assertIn("kind: inference", line)
+        self.assertIn("gpu_memory_gib: [32, 32]", line)  # of 80 GiB
+        self.assertRegex(line, r"step_time_ms: \[\d+")
+        self.assertNotIn("gpu_milli", line)
+        _, text, _ = run("shadow", "--cluster", self.folder / "out/cluster.yaml", "--jobs", self.folder / "out/jobs.yaml", "--log",
+                         self.folder / "out/decisions.csv", "--json")
+        self.assertEqual(json.loads(text)["decisions_of_requests_alone"], 0)
+
+    def test_quantised_weights_are_faster_steps(self):
+        steps = []
+        for more in ((), ("--quantization", "fp8")):
+            self.engines(engine("--model", LLAMA, *more), nodes=[product("n0", 8, product="NVIDIA-H100-80GB-HBM3")])
+            steps.append(float(re.search(r"step_time_ms: \[([\d.]+)", self.line("default/p0", "jobs.yaml"))[1]))
+        self.assertLess(steps[1], 0.8 * steps[0])
+
+    def test_what_is_not_known_of_an_engine_is_said_and_not_guessed(self):
+        for words, one in ((("unknown model: give its config.json with --profiles",), engine("--model", "acme/house-7b")),
+                           (("its command line names no model",), engine("--port", "80")),
+                           (("quantization 'squeezellm'",), engine("--model", LLAMA, "--quantization", "squeezellm")),
+                           (("--tensor-parallel-size: expected 1 to", "'two'"), engine("--model", LLAMA, "--tensor-parallel-size", "two")),
+                           (("--gpu-memory-utilization", "'9'"), engine("--model", LLAMA, "--gpu-memory-utilization", "9")),
+                           (("asks for 1 GPUs", "among 8"), engine("--model", LLAMA, "-tp", "8")),
+                           (("llama-3.1-70b needs",), engine("--model", "meta-llama/Llama-3.3-70B-Instruct")),
+                           (("llama-3.1-8b needs", "told to take 8192"), engine("--model", LLAMA, "--gpu-memory-utilization", "0.1")),
+                           (("it loads whatever it is asked for",), engine(image="ollama/ollama:0.12"))):
+            found = self.engines(one)
+            self.assertEqual([(row["by"], row["architecture"]) for row in found], [("nobody", None)])
+            for word in words:
+                self.assertIn(word, found[0]["why_not"])
+            self.assertIn("gpu_milli: 1000", self.line("default/p0", "jobs.yaml"))
+
+    def test_what_only_names_an_engine_is_none(self):
+        for one in (engine("bench.py", "--backend", "vllm", command=["python"]), engine("pip install vllm; python train.py", command=["sh", "-c"]),
+                    engine("serve", image="registry.example.com/search:1")):
+            self.assertEqual(self.engines(one), [])
+
+    def test_names_of_other_sizes_are_other_models(self):
+        for model in ("meta-llama/Llama-3.2-11B-Vision-Instruct", "Qwen/Qwen3-Embedding-8B", "nvidia/Llama-3.1-Nemotron-70B-Instruct-HF", "Qwen/Qwen3-8B-GGUF",
+                      "deepseek-ai/deepseek-coder-6.7b-instruct"):
+            self.assertIsNone(self.engines(engine("--model", model))[0]["architecture"], model)
+
+    def test_profiles_measurements_and_jobprofiles_go_before_command_lines(self):
+        one = engine("--model", LLAMA)
+        said = self.said(["{pods: {name: p0}, kind: training, demand: {any: {gpu_util_pct: 40, gpu_memory_gib: 3}}}"])
+        self.assertEqual(self.engines(one, args=said)[0]["by"], "pattern")
+        self.assertIn("kind: training", self.line("default/p0", "jobs.yaml"))
+        seen = self.said(measured=answer(measured("p0", gpu_util_pct=12.5, gpu_memory_mib=70000)))
+        self.assertEqual(self.engines(one, args=seen)[0]["by"], "measured")
+        self.assertIn("kind: inference, demand: {a100-80gb: {gpu_util_pct: [12.5, 12.5]", self.line("default/p0", "jobs.yaml"))
+        terms = self.said(["{pods: {name: p0}, share: anyone, slowdown_bound: 1.5}"])
+        self.assertEqual(self.engines(one, args=terms)[0]["by"], "engine")
+        self.assertRegex(self.line("default/p0", "jobs.yaml"), "share: anyone, slowdown_bound: 1.5, kind: inference, demand: .*step_time_ms")
+
+    def test_a_replica_holds_no_memory_back_from_an_engine(self):
+        shared = product("n0", 4, labels={"nvidia.com/gpu.replicas": "4", "nvidia.com/gpu.count": "1"})
+        self.engines(engine("--model", "acme/house-7b"), nodes=[shared])
+        self.assertIn("gpu_memory_gib: [72, 72]", self.line("default/p0", "jobs.yaml"))
+
+    def test_engines_are_told_in_the_report(self):
+        objects = [product("a"), *(pod(f"llama-{i}", "a", containers=[engine("--model", LLAMA)], minute=i) for i in range(2)),
+                   pod("own", "a", containers=[engine("--model", "acme/house-7b")], minute=3)]
+        out = re.sub(r"\s+", " ", self.import_(objects))
+        for words in (f"vLLM {LLAMA} 1 90 % 2 llama-3.1-8b, always busy", "acme/house-7b 1 90 % 1 requests: unknown model: give its config.json", "do not tell the load",
+                      "its command line 2 2"):
+            self.assertIn(words, out)
+
     # ---- Replicas.
 
     def test_the_load_of_a_replica_is_unknown_and_not_its_share(self):
@@ -579,7 +691,7 @@ class Import(Files):
         found = self.report(objects, *self.said(
             ["{pods: {namespace: default}, share: anyone, slowdown_bound: 2, demand: {any: {gpu_util_pct: 70, gpu_memory_gib: 3}}}"], answer(*seen)))
         self.assertEqual([(one["by"], one["jobs"], one["gpus"]) for one in found["described"]],
-                         [("job_profile", 1, 1), ("measured", 1, 1), ("pattern", 2, 2.5), ("nobody", 1, 0.5)])
+                         [("job_profile", 1, 1), ("measured", 1, 1), ("pattern", 2, 2.5), ("engine", 0, 0), ("nobody", 1, 0.5)])
         self.assertEqual(sum(one["gpus_pct"] for one in found["described"]), 100)
         line = self.line("default/seen", "jobs.yaml")
         self.assertIn("share: anyone, slowdown_bound: 2, demand: {a100-80gb: {gpu_util_pct: [12.5, 60], mem_bw_util_pct: [4, 4], "
@@ -644,7 +756,7 @@ class Import(Files):
         folder = ROOT / "examples/kubernetes/import"
         found = self.described(json.loads((folder / "objects.json").read_text())["items"], "--profiles", folder / "profiles.yaml",
                                "--measured", folder / "measured.json")
-        self.assertEqual(found, {"job_profile": (0, 0), "measured": (4, 4), "pattern": (5, 4), "nobody": (1, 1)})
+        self.assertEqual(found, {"job_profile": (0, 0), "measured": (4, 4), "pattern": (5, 4), "engine": (0, 0), "nobody": (1, 1)})
         for command in ("potential", "place"):
             code, _, err = run(command, "--cluster", self.folder / "out/cluster.yaml", "--jobs", self.folder / "out/jobs.yaml")
             self.assertEqual((code, err), (0, ""), command)

@@ -13,6 +13,7 @@
 #include "base/text.h"
 #include "base/units.h"
 #include "io/kube/kube_admits.h"
+#include "io/kube/kube_engine.h"
 #include "io/kube/kube_gpu_names.h"
 #include "io/kube/kube_profile.h"
 #include "io/kube/quantity.h"
@@ -39,6 +40,7 @@ constexpr std::array<std::string_view, 3> kFeatureLabels = {"feature.node.kubern
 constexpr char kAdmits[] = "libhorus.org/admits-";
 constexpr char kOffers[] = "libhorus.org/offers-";
 constexpr char kYes[] = "yes";
+constexpr char kInference[] = "inference";
 constexpr size_t kMostKinds = 500;      // of rules; a node has at most 1,024 labels
 constexpr size_t kMostOwnLabels = 500;  // of a node
 
@@ -52,6 +54,7 @@ struct Member {
   KubeShape shape;
   int64_t held_milli = 0;  // thousandths of each of its GPUs, as it asked for them
   std::vector<int32_t> gpus;
+  std::string why_not_engine;  // why it does not count as its command line says
 };
 
 class Importer {
@@ -71,6 +74,7 @@ class Importer {
     for (Member& member : members) PlaceAssumed(member);
     for (Member& member : members) ShapeWaiting(member);
     std::erase_if(members, [](const Member& member) { return member.shape.gpus == 0; });
+    for (const Member& member : members) CountEngine(member);
     MakeJobs(members);
     Count();
     return std::move(out_);
@@ -103,6 +107,9 @@ class Importer {
   void Shape(Member& member, const KubeGpu& sample);
   [[nodiscard]] bool KnowsProfile(const std::string& key, const KubePod& pod);
   void Describe(Member& member, const KubeGpu& sample);
+  void DescribeEngine(Member& member, const KubeGpu& sample, ImportedProfile profile);
+  [[nodiscard]] std::string WhyUnknown(const Member& member, const KubeGpu& sample, std::vector<Demand>& steps) const;
+  void CountEngine(const Member& member);
   void LeaveOut(const Member& member, std::string reason);
   void TakeHost(size_t node, const KubeRequests& requests);
 
@@ -398,6 +405,7 @@ void Importer::Describe(Member& member, const KubeGpu& sample) {
   matched_.insert(pattern);
   ImportedProfile profile{.by = KnownBy::kMeasured, .kind = {}, .demands = {}, .pattern = pattern};
   std::string key;
+  if (pod.engine != nullptr && (pattern == nullptr || !pattern->says_kind)) profile.kind = kInference;
   // The exporter tells of devices: of a pod that shares one it says what all of its pods do.
   const auto seen = member.runs ? measured_.find(JobName(pod)) : measured_.end();
   const bool whole = shape.gpu_milli == kMilliPerGpu && !mig;
@@ -420,7 +428,9 @@ void Importer::Describe(Member& member, const KubeGpu& sample) {
     key = at->second;  // as a pod of the same ReplicaSet or Job does
   } else {
     measured_on_parts_ += seen != measured_.end() ? 1 : 0;
-    if (pattern == nullptr || !pattern->says_demand()) return;
+    if (pattern == nullptr || !pattern->says_demand()) {
+      return pod.engine != nullptr ? DescribeEngine(member, sample, std::move(profile)) : void();
+    }
     if (!pattern->Fits(shape.gpus, member.runs ? sample.type : GpuTypeId())) {
       if (unfit_.insert(pattern).second) {
         out_.notes.push_back(
@@ -431,11 +441,92 @@ void Importer::Describe(Member& member, const KubeGpu& sample) {
       return;
     }
     profile.by = KnownBy::kPattern;
+    profile.kind.clear();
     key = "pattern " + pattern->job.where;
   }
   out_.profiles.try_emplace(key, std::move(profile));
   shape.profile = std::move(key);
   shape.gpu_milli = mig ? kMilliPerGpu : 0;  // an instance has one tenant
+}
+
+// Why its steps cannot be predicted; else `steps` are they, by type.
+std::string Importer::WhyUnknown(const Member& member, const KubeGpu& sample, std::vector<Demand>& steps) const {
+  const KubeEngine& engine = *member.pod->engine;
+  if (!engine.why_not.empty()) return engine.why_not;
+  if (member.shape.gpus % engine.gpus() != 0) {
+    return Formatted("it asks for %d GPUs, and its engine parts the model among %d", member.shape.gpus, engine.gpus());
+  }
+  absl::StatusOr<std::vector<Demand>> predicted = InvalidArgument("nobody predicts here");
+  if (options_.predict) predicted = options_.predict(engine.run);
+  if (!predicted.ok()) return std::string(predicted.status().message());
+  steps = *std::move(predicted);
+  const int64_t needs = steps[sample.type.value()].mem_mib.estimate;
+  const int64_t takes = TakenMib(engine, catalogue_.at(sample.type).mem_mib, needs);
+  constexpr double kSlack = 0.9;  // predictions of memory err
+  if (!member.runs || kSlack * static_cast<double>(needs) <= static_cast<double>(takes)) return "";
+  return Formatted("%s needs %d MiB, and it is told to take %d", engine.run.path, needs, takes);
+}
+
+// As its command line says: the memory that the engine takes, and steps of one request, as if it were always at work:
+// nobody tells its load. What a faster GPU were worth to it nobody knows either: where it runs it keeps to the type.
+void Importer::DescribeEngine(Member& member, const KubeGpu& sample, ImportedProfile profile) {
+  const KubeEngine& engine = *member.pod->engine;
+  KubeShape& shape = member.shape;
+  std::vector<Demand> steps;
+  member.why_not_engine = WhyUnknown(member, sample, steps);
+  const bool known = member.why_not_engine.empty();
+  if (!known && (shape.gpu_milli == kMilliPerGpu || engine.memory == EngineMemory::kUnknown)) return;
+  const bool mig = sample.mode == SharingMode::kMig;
+  std::set<GpuTypeId> types = {sample.type};
+  for (const ImportedNode& node : out_.nodes) {
+    for (const KubeGpu& gpu : node.gpus) {
+      if (!member.runs) types.insert(gpu.type);
+    }
+  }
+  for (const GpuTypeId type : types) {
+    // Replicas hold no memory back: the engine sees the card.
+    const int64_t card_mib = catalogue_.at(type).mem_mib;
+    const int64_t seen = mig ? catalogue_.at(sample.type).mig[static_cast<size_t>(sample.mig_profile)].mem_mib
+                         : sample.counts_memory && shape.mem_mib > 0 ? shape.mem_mib
+                         : sample.counts_memory ? card_mib * shape.mem_milli / kMilliPerGpu  // Bounded: of a card
+                                                : card_mib;
+    Demand demand = known ? steps[type.value()] : Demand{};
+    if (known && demand.mem_mib.estimate > seen && !member.runs) continue;
+    const int64_t taken =
+        std::min(TakenMib(engine, seen, demand.mem_mib.estimate), std::max<int64_t>(1, seen - kHeadroomMib));
+    demand.mem_mib = {taken, taken};
+    if (!known) demand.gpu_util_pct = {100, 100};
+    profile.demands.push_back({type, demand});
+  }
+  if (profile.demands.empty()) {
+    member.why_not_engine = engine.run.path + " fits no GPU type here";
+    return;
+  }
+  profile.by = known ? KnownBy::kEngine : KnownBy::kNobody;
+  const ModelRun& run = engine.run;
+  const std::string key = Formatted(
+      "engine %s %s %d x %d past %d %.4g %s %s %s, %s %s", engine.name, engine.model, run.config.tensor_parallel,
+      run.config.pipeline_parallel, engine.context, engine.memory_share, run.config.weights, run.config.cache,
+      run.states_precision ? Name(run.run.precision) : "", profile.pattern ? profile.pattern->job.where : "",
+      shape.needs + (member.runs ? " on " + catalogue_.at(sample.type).name : ""));
+  out_.profiles.try_emplace(key, std::move(profile));
+  shape.profile = key;
+  if (known) shape.gpu_milli = mig ? kMilliPerGpu : 0;
+}
+
+void Importer::CountEngine(const Member& member) {
+  if (member.pod->engine == nullptr || member.sharers.size() > 1) return;
+  const KubeEngine& engine = *member.pod->engine;
+  const std::string& profile = member.shape.profile;
+  const KnownBy by = profile.empty() ? KnownBy::kNobody : out_.profiles.at(profile).by;
+  ++out_.engines[{.name = std::string(engine.name),
+                  .model = engine.model,
+                  .gpus = member.shape.gpus,
+                  .context = engine.context,
+                  .memory_share = engine.memory == EngineMemory::kUnknown ? 0 : engine.memory_share,
+                  .by = by,
+                  .architecture = by == KnownBy::kEngine ? engine.run.path : "",
+                  .why_not = by == KnownBy::kNobody ? member.why_not_engine : ""}];
 }
 
 bool Importer::KnowsProfile(const std::string& key, const KubePod& pod) {

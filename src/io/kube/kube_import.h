@@ -9,6 +9,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -41,7 +42,7 @@ struct ImportedPlace {
 };
 
 // Who says what a job runs.
-enum class KnownBy : uint8_t { kJobProfile, kMeasured, kPattern, kNobody };
+enum class KnownBy : uint8_t { kJobProfile, kMeasured, kPattern, kEngine, kNobody };
 
 struct ImportedJob {
   uint64_t id = 0;
@@ -65,6 +66,18 @@ struct ImportedProfile {
   const KubePattern* pattern = nullptr;  // of ImportOptions: its terms
 };
 
+// A language model in an engine, as the command line of its pods says.
+struct ImportedEngine {
+  std::string name, model;
+  int64_t gpus = 1;
+  int64_t context = 0;            // tokens; 0: the model's
+  double memory_share = 0;        // 0: not told
+  KnownBy by = KnownBy::kNobody;  // what its pods count by; kEngine: as `architecture`, always at work
+  std::string architecture;       // a known model (horus models)
+  std::string why_not;            // of kNobody
+  friend auto operator<=>(const ImportedEngine&, const ImportedEngine&) = default;
+};
+
 struct ImportLeftOut {
   bool is_node = false;
   std::string name, reason;
@@ -74,6 +87,7 @@ struct ImportedCluster {
   std::vector<ImportedNode> nodes;                  // that have GPUs
   std::vector<ImportedJob> jobs;                    // by submission
   std::map<std::string, ImportedProfile> profiles;  // by KubeShape::profile
+  std::map<ImportedEngine, size_t> engines;         // pods of each
   std::vector<ImportLeftOut> left_out;              // what has GPUs, or asks for them, and could not be told
   std::vector<std::string> notes;
   size_t nodes_without_gpus = 0;
@@ -88,6 +102,8 @@ struct ImportOptions {
   std::vector<std::string> rack_labels;  // that tell a node's rack, the first that it has; before those known here
   std::vector<KubePattern> patterns;
   KubeMeasured measured;
+  // Demands by GpuTypeId of a step of an engine; none: their times stay unknown.
+  std::function<absl::StatusOr<std::vector<Demand>>(const ModelRun&)> predict;
 };
 
 // Of what it leaves `options` own the patterns.

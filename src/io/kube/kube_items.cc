@@ -19,8 +19,8 @@ namespace {
 
 // What no reader of ours looks at, and most of a pod's text: left out while reading.
 constexpr std::array<std::string_view, 12> kSkipped = {
-    "managedFields", "env",  "envFrom", "volumes",       "volumeMounts",      "images",
-    "command",       "args", "data",    "livenessProbe", "containerStatuses", "readinessProbe"};
+    "managedFields", "envFrom",   "volumes",           "volumeMounts",   "images",       "data",
+    "livenessProbe", "lifecycle", "containerStatuses", "readinessProbe", "startupProbe", "valueFrom"};
 
 constexpr size_t kMostShown = 40;
 

@@ -8,6 +8,7 @@
 
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
@@ -22,6 +23,8 @@ inline constexpr char kGpuResource[] = "nvidia.com/gpu";  // of NVIDIA's device 
 
 using KubeTexts = std::map<std::string, std::string>;
 using KubeCounts = std::map<std::string, int64_t>;  // extended resources by name
+
+struct KubeEngine;  // kube_engine.h
 
 struct KubeTaint {
   std::string key, value, effect;
@@ -107,7 +110,8 @@ struct KubePod {
   KubePart part;
   KubeTermsOfPod terms;
   KubeTexts labels;
-  std::vector<std::string> images;  // of its containers
+  std::vector<std::string> images;           // of its containers
+  std::shared_ptr<const KubeEngine> engine;  // of one that uses GPUs; null: none that is known
 };
 
 struct KubeDevice {

@@ -158,6 +158,7 @@ absl::StatusOr<std::vector<KubePattern>> ReadKubePatterns(const std::string& pat
     HORUS_RETURN_IF_ERROR(ReadPatterns(map, pattern));
     HORUS_RETURN_IF_ERROR(ReadJob(map, catalogue, pattern));
     pattern.says_share = map.Has("share");
+    pattern.says_kind = map.Has("kind");
     pattern.tree = tree;
   }
   const std::vector<uint32_t> top = tree->children(YamlTree::root());

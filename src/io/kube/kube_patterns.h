@@ -28,7 +28,7 @@ struct KubePattern {
   KubeTexts labels;                     // likewise, of values
   std::shared_ptr<const YamlTree> tree;
   uint32_t position = 0;  // of its mapping in `tree`: `pods`, and keys of jobs.yaml
-  bool says_share = false;
+  bool says_share = false, says_kind = false;
   JobRequest job;  // what they say; with neither model nor demands: terms alone
 
   [[nodiscard]] bool says_demand() const { return job.model.has_value() || !job.spec.demands.empty(); }

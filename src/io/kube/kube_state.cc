@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "io/kube/kube_engine.h"
 #include "io/kube/kube_profile.h"
 #include "io/kube/quantity.h"
 
@@ -51,6 +52,8 @@ absl::Status KubeState::AddPod(const KubeView& object) {
   if (pod.done) {
     ++pods_done;
   } else if (UsesGpus(pod)) {
+    HORUS_ASSIGN_OR_RETURN(std::optional<KubeEngine> engine, ReadKubeEngine(object["spec"]));
+    if (engine) pod.engine = std::make_shared<const KubeEngine>(*std::move(engine));
     pods.push_back(std::move(pod));
   } else {
     ++pods_without_gpus;
