@@ -209,7 +209,7 @@ def joint_bound(horus, data, cores_per_gpu, gib_per_gpu, gpus=128):
         write_sensitivity(table, named)
         out = subprocess.run([horus, "potential", "--speeds", path, "--mix", *sorted(traces.glob("*.trace")), "--gpus",
                               f"{gpu}={gpus}", "--clip", "99", "--bound", "none", "--sensitivities", table, "--cores-per-gpu",
-                              str(cores_per_gpu), "--memory-gib-per-gpu", str(gib_per_gpu), "--format", "json"],
+                              str(cores_per_gpu), "--memory-gib-per-gpu", str(gib_per_gpu), "--json"],
                              check=True, stdout=subprocess.PIPE).stdout
     case = next(case for case in json.loads(out)["cases"] if case["gpu"] == gpu)
     row = case["bounds"][0]

@@ -9,9 +9,11 @@
 #include <utility>
 
 #include "CLI/CLI.hpp"
+#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
 #include "base/status.h"
 #include "base/text.h"
 #include "cli/commands.h"
@@ -22,7 +24,6 @@
 #include "cli/print.h"
 #include "cli/record.h"
 #include "cli/report.h"
-#include "io/csv.h"
 #include "io/json_text.h"
 
 namespace horus::cli {
@@ -38,6 +39,7 @@ struct PotentialReport : PotentialInputs {
 };
 
 // A terminal shows so much of long lists and names.
+constexpr size_t kWidth = 80;
 constexpr size_t kCarryingPairs = 5;
 constexpr size_t kShownPairBytes = 36;
 constexpr size_t kShownLeftOut = 5;
@@ -51,6 +53,22 @@ std::string NameOf(const PotentialReport& report, const PotentialCase& one) {
 }
 
 std::string Shown(const std::string& name) { return Printable(name, kShownPairBytes); }
+
+// Best rate without pairs, and what jobs that run add to it by sharing GPUs today; none where nothing runs.
+std::optional<double> TodayOf(const PotentialReport& report, const PotentialCase& one) {
+  if (report.shared_today.empty() || !one.potential) return std::nullopt;
+  return one.potential->exclusive + (one.gpu ? report.shared_today[*one.gpu] : report.all_shared_today);
+}
+
+// Over today's rate where that is known, else over one job a GPU.
+double GainOf(const PotentialReport& report, const PotentialCase& one, const PotentialAtBound& row) {
+  const std::optional<double> today = TodayOf(report, one);
+  return today ? row.rate.bound / *today - 1 : row.gain;
+}
+
+bool Pays(const PotentialReport& report, const PotentialCase& one, const PotentialAtBound& row) {
+  return row.pays && GainOf(report, one, row) >= report.asked.least_gain;
+}
 
 // Whether jobs run there that nothing but requests is known of.
 bool HasUnknown(const PotentialReport& report, const PotentialCase& one) {
@@ -73,9 +91,10 @@ std::string VerdictText(const PotentialReport& report, const PotentialCase& one)
   bool pays = false, gains = false;
   std::string expected, bounded;
   for (const PotentialAtBound& row : one.potential->at) {
-    pays |= row.pays;
-    gains |= row.gain >= kLeastGainTold;
-    const std::string gain = absl::StrFormat("%+.1f %%", kPct * row.gain);
+    const double part = GainOf(report, one, row);
+    pays |= Pays(report, one, row);
+    gains |= part >= kLeastGainTold;
+    const std::string gain = absl::StrFormat("%+.1f %%", kPct * part);
     if (std::isinf(row.slowdown_bound)) {
       expected = gain + " by expectation";
     } else {
@@ -83,13 +102,16 @@ std::string VerdictText(const PotentialReport& report, const PotentialCase& one)
                             gain);
     }
   }
-  const char* const verdict = pays      ? "Sharing pays"
-                              : unknown ? "Of jobs that are known, sharing does not pay"
-                                        : "Sharing does not pay";
+  const bool shares = TodayOf(report, one).value_or(0) > one.potential->exclusive;
+  std::string verdict = absl::StrCat(unknown && !pays ? "of jobs that are known, " : "", shares ? "more " : "",
+                                     pays ? "sharing pays" : "sharing does not pay");
+  verdict[0] = absl::ascii_toupper(static_cast<unsigned char>(verdict[0]));
   const std::string told = !gains ? "it gains nothing, whatever the bound"
                                   : expected + (expected.empty() || bounded.empty() ? "" : "; ") + bounded;
-  const bool elsewhere = std::ranges::any_of(report.cases, [](const PotentialCase& other) {
-    return other.potential && std::ranges::any_of(other.potential->at, &PotentialAtBound::pays);
+  const bool elsewhere = std::ranges::any_of(report.cases, [&](const PotentialCase& other) {
+    return other.potential && std::ranges::any_of(other.potential->at, [&](const PotentialAtBound& row) {
+             return Pays(report, other, row);
+           });
   });
   return absl::StrFormat("%s %s: %s.%s", verdict, where, told,
                          pays || one.gpu || !elsewhere
@@ -114,26 +136,34 @@ std::string LeftOutText(const PotentialReport& report, const PotentialCase& one)
                                          absl::StrJoin(names, ", "));
 }
 
+// A kind of GPU on a line of its own, its bounds below it: a name may be as long as the line.
 std::string CasesText(const PotentialReport& report) {
-  Table table({Wrapped("GPU"), Right("GPUS"), Right("BOUND"), Right("PAIRS"), Right("OF ALL"), Right("ALONE"),
-               Right("SHARED"), Right("GAIN"), Right("MAKESPAN CUT"), Left("PAYS")});
+  Table table({Right("BOUND"), Right("TODAY"), Right("ONE JOB A GPU"), Right("SHARED"), Right("GAIN"), Right("PAIRS"),
+               Right("OF ALL"), Left("PAYS")});
+  std::vector<std::string> names;  // above each row, where it is the first of a kind
   for (const PotentialCase& one : report.cases) {
     if (!one.potential || one.potential->run == 0) continue;  // the verdict says it
+    const std::optional<double> today = TodayOf(report, one);
     for (const PotentialAtBound& row : one.potential->at) {
-      const bool first = &row == one.potential->at.data();
-      table.AddRow({first ? Printable(NameOf(report, one)) : "", first ? Plain(one.gpus) : "",
-                    Factor(row.slowdown_bound), absl::StrFormat("%d of %d", row.admitted, one.potential->run),
-                    Percent(kPct * row.admitted_of_mix), absl::StrFormat("%.4g", row.rate.exclusive),
-                    absl::StrFormat("%.4g", row.rate.bound), absl::StrFormat("%.1f %%", kPct * row.gain),
-                    absl::StrFormat("%.1f %%", kPct * row.makespan_cut),
-                    row.pays                  ? "yes"
+      names.push_back(&row != one.potential->at.data()
+                          ? ""
+                          : absl::StrFormat("  %s, %.4g GPUs\n", Printable(NameOf(report, one)), one.gpus));
+      table.AddRow({Factor(row.slowdown_bound), today ? absl::StrFormat("%.4g", *today) : "-",
+                    absl::StrFormat("%.4g", row.rate.exclusive), absl::StrFormat("%.4g", row.rate.bound),
+                    absl::StrFormat("%.1f %%", kPct * GainOf(report, one, row)),
+                    absl::StrFormat("%d of %d", row.admitted, one.potential->run), Percent(kPct * row.admitted_of_mix),
+                    Pays(report, one, row)    ? "yes"
                     : HasUnknown(report, one) ? "unknown"
                                               : "no"});
     }
   }
   if (table.empty()) return "";
-  std::string text =
-      "\nBest rate of work with one job a GPU and with pairs, in GPUs that work alone\n" + table.Render("  ");
+  std::string text = "\nWork, in GPUs that work alone: as today, with one job a GPU, with pairs at best\n";
+  const std::vector<std::string> lines = absl::StrSplit(table.Render("  ", kWidth), '\n');
+  for (size_t i = 0; i < lines.size(); ++i) {
+    if (i > 0 && i <= names.size()) text += names[i - 1];
+    text += lines[i] + (i + 1 < lines.size() ? "\n" : "");
+  }
   if (report.cases.size() == 1) return text;
   return text + "  All types together count GPUs of " + Printable(report.table.gpus[report.reference]) + ".\n";
 }
@@ -157,14 +187,14 @@ std::string HostsText(const PotentialReport& report) {
   }
   if (table.empty()) return "";
   return "\nBest rate with the fair share of cores and memory, with others, with pairs on it, and with both\n" +
-         table.Render("  ");
+         table.Render("  ", kWidth);
 }
 
 // Under the loosest bound.
 std::string CarriersText(const PotentialReport& report) {
   Table table({Left("GPU"), Right("GPUS"), Wrapped("ONE"), Wrapped("OTHER"), Right("SPEEDS")});
   for (const PotentialCase& one : report.cases) {
-    if (!one.potential) continue;
+    if (!one.potential || (!one.gpu && report.cases.size() > 1)) continue;  // the same pairs again
     const PotentialAtBound& last = one.potential->at.back();
     for (const WorkUse& use : PairsThatCarry(last.rate.uses, kCarryingPairs)) {
       std::string speeds;
@@ -172,14 +202,13 @@ std::string CarriersText(const PotentialReport& report) {
         if (pair.gpu != use.gpu || pair.a != use.a || pair.b != use.b) continue;
         speeds = absl::StrFormat("%.2f + %.2f", pair.speed_a, pair.speed_b);
       }
-      table.AddRow({Printable(report.table.gpus[use.gpu]) + (one.gpu ? "" : " of all"),
-                    Percent(kPct * use.gpus / one.gpus), Shown(report.table.profiles[use.a]),
-                    Shown(report.table.profiles[use.b]), speeds});
+      table.AddRow({Printable(report.table.gpus[use.gpu]), Percent(kPct * use.gpus / one.gpus),
+                    Shown(report.table.profiles[use.a]), Shown(report.table.profiles[use.b]), speeds});
     }
   }
   if (table.empty()) return "";
-  return "\nPairs that the best packing runs on most GPUs, at the loosest bound (one of several solutions)\n" +
-         table.Render("  ");
+  return "\nPairs that the best packing runs most, at the loosest bound (one of several)\n" +
+         table.Render("  ", kWidth);
 }
 
 Json PairsJson(const PotentialReport& report, const std::vector<WorkUse>& uses) {
@@ -194,15 +223,16 @@ Json PairsJson(const PotentialReport& report, const std::vector<WorkUse>& uses) 
   return pairs;
 }
 
-Json BoundJson(const PotentialReport& report, const PotentialAtBound& row) {
+Json BoundJson(const PotentialReport& report, const PotentialCase& one, const PotentialAtBound& row) {
   Json json = {{"slowdown_bound", std::isinf(row.slowdown_bound) ? Json(nullptr) : Json(row.slowdown_bound)},
                {"pairs_admitted", row.admitted},
                {"pairs_admitted_of_mix_pct", kPct * row.admitted_of_mix},
                {"exclusive_rate", row.rate.exclusive},
                {"shared_rate", row.rate.bound},
                {"gain_pct", kPct * row.gain},
+               {"gain_over_today_pct", TodayOf(report, one) ? Json(kPct * GainOf(report, one, row)) : Json(nullptr)},
                {"makespan_cut_pct", kPct * row.makespan_cut},
-               {"pays", row.pays},
+               {"pays", Pays(report, one, row)},
                {"pairs", PairsJson(report, row.rate.uses)}};
   if (row.rate.resizing && row.rate.both) {
     json["resized_rate"] = row.rate.resizing->rate;
@@ -219,15 +249,16 @@ Json CaseJson(const PotentialReport& report, const PotentialCase& one) {
   for (const uint32_t profile : one.left_out) left_out.push_back(report.table.profiles[profile]);
   Json bounds = Json::array(), quantiles = Json::array();
   if (one.potential) {
-    for (const PotentialAtBound& row : one.potential->at) bounds.push_back(BoundJson(report, row));
+    for (const PotentialAtBound& row : one.potential->at) bounds.push_back(BoundJson(report, one, row));
     for (size_t i = 0; i < one.potential->at_quantiles.size(); ++i) {
-      Json row = BoundJson(report, one.potential->at_quantiles[i]);
+      Json row = BoundJson(report, one, one.potential->at_quantiles[i]);
       row["pct"] = report.asked.quantiles_pct[i];
       quantiles.push_back(std::move(row));
     }
   }
   return {{"gpu", one.gpu ? Json(report.table.gpus[*one.gpu]) : Json(nullptr)},
           {"gpus", one.gpus},
+          {"today_rate", TodayOf(report, one) ? Json(*TodayOf(report, one)) : Json(nullptr)},
           {"profiles_left_out", left_out},
           {"pairs", one.potential ? one.potential->pairs : 0},
           {"pairs_run", one.potential ? one.potential->run : 0},
@@ -244,11 +275,11 @@ std::string PotentialText(const PotentialReport& report) {
     text += absl::StrFormat("Jobs that take longer than percentile %g count so long.\n", report.clip_percentile);
   }
   for (const std::string& note : report.notes) {
-    for (const std::string& line : Wrap(Printable(note, note.size()), kPageWidth)) text += line + "\n";
+    for (const std::string& line : Wrap(Printable(note, note.size()), kWidth)) text += line + "\n";
   }
   text += CasesText(report) + HostsText(report) + CarriersText(report) + "\n";
   for (const PotentialCase& one : report.cases) {
-    for (const std::string& line : Wrap(VerdictText(report, one) + LeftOutText(report, one), kPageWidth)) {
+    for (const std::string& line : Wrap(VerdictText(report, one) + LeftOutText(report, one), kWidth)) {
       text += line + "\n";
     }
   }
@@ -280,33 +311,11 @@ std::string PotentialJson(const PotentialReport& report) {
   return JsonText(json);
 }
 
-std::string PotentialCsv(const PotentialReport& report) {
-  std::string text =
-      "gpu,gpus,slowdown_bound,pairs,pairs_run,pairs_admitted,pairs_admitted_of_mix_pct,exclusive_rate,shared_rate,"
-      "gain_pct,makespan_cut_pct,pays";
-  text += report.hosts ? ",resized_rate,both_rate\n" : "\n";
-  for (const PotentialCase& one : report.cases) {
-    if (!one.potential) continue;
-    for (const PotentialAtBound& row : one.potential->at) {
-      text += absl::StrFormat("%s,%.17g,%s,%d,%d,%d,%.17g,%.17g,%.17g,%.17g,%.17g,%d",
-                              CsvField(one.gpu ? report.table.gpus[*one.gpu] : "all"), one.gpus,
-                              std::isinf(row.slowdown_bound) ? "none" : absl::StrFormat("%.17g", row.slowdown_bound),
-                              one.potential->pairs, one.potential->run, row.admitted, kPct * row.admitted_of_mix,
-                              row.rate.exclusive, row.rate.bound, kPct * row.gain, kPct * row.makespan_cut, row.pays);
-      if (row.rate.resizing && row.rate.both) {
-        text += absl::StrFormat(",%.17g,%.17g", row.rate.resizing->rate, row.rate.both->rate);
-      }
-      text += "\n";
-    }
-  }
-  return text;
-}
-
 constexpr char kFooter[] = R"(
 Examples:
   horus potential --speeds throughputs.json --mix jobs.trace --clip 99
   horus potential --speeds throughputs.json --mix mix.csv --gpus v100=64 --gpus p100=64 --bound 1.5
-  horus potential --cluster cluster.yaml --jobs jobs.yaml --interference horus
+  horus potential --cluster now.yaml --jobs waiting.yaml        of horus import: beside how jobs share today
   horus potential --cluster cluster.yaml --jobs jobs.yaml --sensitivities sensitivity.csv
 
 The best rate of work that any packing of single jobs and pairs can reach, by linear programming, beside the best
@@ -320,7 +329,7 @@ struct Options {
   double least_gain_pct = kPct * kLeastGainThatPays;
   double clip_percentile = kPct;
   std::optional<std::vector<double>> quantiles_pct;
-  std::string format = "table";
+  bool json = false;
   PageOptions page;
 };
 
@@ -348,14 +357,12 @@ absl::StatusOr<PotentialReport> MakePotentialReport(const Options& options) {
   if (options.clip_percentile < kPct && !inputs.has_trace) {
     return InvalidArgument("--clip: expected a trace, whose jobs have durations, found none");
   }
-  if (options.quantiles_pct && options.format != "json") {
-    return InvalidArgument("--quantiles: expected --json, found --format %s", options.format);
-  }
+  if (options.quantiles_pct && !options.json) return InvalidArgument("--quantiles: expected --json, found none");
   report.unknown_jobs = std::ranges::count_if(
       inputs.jobs, [&](const MixJob& job) { return !inputs.unknown.empty() && inputs.unknown[job.profile]; });
   asked.other_units = inputs.other_units;
   asked.hosts = inputs.hosts;
-  if (options.format == "json") asked.quantiles_pct = options.quantiles_pct.value_or(kQuantilesPct);
+  if (options.json) asked.quantiles_pct = options.quantiles_pct.value_or(kQuantilesPct);
   HORUS_ASSIGN_OR_RETURN(report.cases, PotentialOfCluster(inputs.table, inputs.jobs, inputs.gpus, inputs.reference,
                                                           options.clip_percentile, asked));
   return report;
@@ -364,8 +371,7 @@ absl::StatusOr<PotentialReport> MakePotentialReport(const Options& options) {
 absl::StatusOr<std::string> Answer(const Options& options) {
   HORUS_ASSIGN_OR_RETURN(const PotentialReport report, MakePotentialReport(options));
   if (!options.page.path.empty()) HORUS_RETURN_IF_ERROR(WritePage(options.page, PotentialJson(report)));
-  if (options.format == "json") return PotentialJson(report);
-  return options.format == "csv" ? PotentialCsv(report) : PotentialText(report);
+  return options.json ? PotentialJson(report) : PotentialText(report);
 }
 
 void AddFiles(CLI::App& app, PotentialSources& sources) {
@@ -412,10 +418,7 @@ Command AddPotential(CLI::App& parser) {
             "PERCENTILE")
       ->check(CLI::Range(0.0, 100.0))
       ->capture_default_str();
-  AddOption(*app, "--format", options->format, "How to print", "table|json|csv")
-      ->check(CLI::IsMember({"table", "json", "csv"}))
-      ->capture_default_str();
-  app->add_flag_callback("--json", [options] { options->format = "json"; }, "Print JSON, as --format json");
+  app->add_flag("--json", options->json, "Print JSON");
   AddPageOptions(*app, options->page);
   app->footer(kFooter);
   return {app, [options] { return Print(Answer(*options)); }};

@@ -28,6 +28,7 @@
 #include "io/yaml.h"
 #include "lab/io/mix_file.h"
 #include "lab/io/speeds_file.h"
+#include "place/appraise.h"
 #include "place/state/requests.h"
 
 namespace horus::cli {
@@ -183,7 +184,8 @@ absl::StatusOr<PotentialInputs> LoadMeasured(const PotentialSources& sources) {
                          .source = "measured",
                          .notes = {},
                          .gpus_free = {},
-                         .unknown = {}};
+                         .unknown = {},
+                         .shared_today = {}};
   if (inputs.table.profiles.empty()) return InvalidArgument("--speeds: expected speeds of jobs alone, found none");
   GpuNames known{.names = inputs.table.gpus, .types = {}, .catalogue = nullptr};
   HORUS_ASSIGN_OR_RETURN(known.catalogue, LoadCatalogue(sources.gpus_files));
@@ -237,6 +239,7 @@ struct KindCount {
 struct Predicted {
   std::vector<JobSpec> jobs;                             // those that ask for the same are one
   std::vector<uint32_t> profile;                         // of each job of the file that counts
+  std::map<JobId, uint32_t> profile_of;                  // by job
   std::set<std::pair<std::string, std::string>> labels;  // that some job selects nodes by
   std::vector<JobSpec> left_out;                         // jobs on several GPUs, or with alternatives
 };
@@ -245,22 +248,26 @@ struct Predicted {
 // nodes has.
 using KindKey = std::tuple<GpuTypeId, SharingMode, bool, int64_t, std::vector<std::pair<std::string, std::string>>>;
 
+KindKey KeyOf(const ClusterFile& file, const NodeSpec& node, const DeviceSpec& device, const Predicted& predicted) {
+  std::vector<std::pair<std::string, std::string>> labels;
+  for (const auto& label : node.labels) {
+    if (predicted.labels.contains(label)) labels.push_back(label);
+  }
+  const int64_t mem_mib = device.mem_mib > 0 ? device.mem_mib : file.catalogue->at(device.type).mem_mib;
+  const bool shares = device.mode != SharingMode::kExclusive && device.max_tenants != 1;
+  return {device.type, device.mode, shares, mem_mib, std::move(labels)};
+}
+
 std::map<KindKey, KindCount> KindsOf(const ClusterFile& file, const Predicted& predicted, size_t& slices) {
   std::map<KindKey, KindCount> kinds;
   for (const FileNode& node : file.nodes) {
     if (node.state != AdminState::kUp) continue;
-    std::vector<std::pair<std::string, std::string>> labels;
-    for (const auto& label : node.spec.labels) {
-      if (predicted.labels.contains(label)) labels.push_back(label);
-    }
     for (const DeviceSpec& device : node.spec.devices) {
       if (device.mode == SharingMode::kMig) {
         ++slices;
-        continue;
+      } else {
+        kinds[KeyOf(file, node.spec, device, predicted)].Add(node.spec);
       }
-      const int64_t mem_mib = device.mem_mib > 0 ? device.mem_mib : file.catalogue->at(device.type).mem_mib;
-      const bool shares = device.mode != SharingMode::kExclusive && device.max_tenants != 1;
-      kinds[{device.type, device.mode, shares, mem_mib, labels}].Add(node.spec);
     }
   }
   return kinds;
@@ -276,8 +283,9 @@ std::string LabelsText(const std::vector<std::pair<std::string, std::string>>& l
   return texts.empty() ? "other nodes" : absl::StrJoin(texts, ",");
 }
 
+// `of_kind`: the position of each.
 std::vector<DeviceKind> DevicesOf(const ClusterFile& file, Predicted& predicted, PotentialInputs& inputs,
-                                  std::vector<HostsOfType>& hosts) {
+                                  std::vector<HostsOfType>& hosts, std::map<KindKey, size_t>& of_kind) {
   size_t slices = 0;
   std::map<KindKey, KindCount> kinds = KindsOf(file, predicted, slices);
   if (kinds.size() > kMostWorkTypes) {
@@ -298,6 +306,7 @@ std::vector<DeviceKind> DevicesOf(const ClusterFile& file, Predicted& predicted,
       name += " mps";
     }
     named[name].push_back(devices.size());
+    of_kind.emplace(kind, devices.size());
     DeviceKind& device = devices.emplace_back(DeviceKind{.name = std::move(name), .node = count.largest});
     device.node.labels = labels;
     device.node.devices = DeviceList({{.type = type, .mode = mode, .max_tenants = shares ? 0 : 1, .mem_mib = mem_mib}});
@@ -385,7 +394,9 @@ void Forget(bool owners_matter, JobSpec& job) {
 
 absl::StatusOr<Predicted> CompletePredicted(const PotentialSources& sources, const ClusterFile& file,
                                             const SensitivitiesByName& sensitivities, DemandShelf& shelf) {
-  HORUS_ASSIGN_OR_RETURN(const std::vector<JobRequest> requests, ReadJobsFile(sources.jobs, *file.catalogue));
+  HORUS_ASSIGN_OR_RETURN(std::vector<JobRequest> requests, ReadJobsFile(sources.jobs, *file.catalogue));
+  for (const FileResident& resident : file.residents) requests.push_back(resident.job);
+  HORUS_RETURN_IF_ERROR(CheckJobsDiffer(requests));
   const bool owners_matter = std::ranges::any_of(requests, [](const JobRequest& request) {
     return request.spec.share == ShareWith::kSameTenant && !NeverShares(request.spec);
   });
@@ -411,7 +422,9 @@ absl::StatusOr<Predicted> CompletePredicted(const PotentialSources& sources, con
       job.cpu_milli = job.mem_mib = 0;
       for (TypeDemand& demand : job.demands) demand.demand.host_us = 0;
     }
+    const JobId id = job.id;
     predicted.profile.push_back(profiles.Add(std::move(job), sensitive || !sources.mix.empty()));
+    predicted.profile_of[id] = predicted.profile.back();
   }
   predicted.jobs = std::move(profiles.jobs);
   if (predicted.jobs.empty()) return InvalidArgument("%s: expected jobs on one GPU, found none", sources.jobs);
@@ -436,6 +449,49 @@ void LeaveOutPairs(const Predicted& predicted, bool is_mix, PotentialInputs& inp
       jobs, predicted.profile.size()));
 }
 
+// What jobs that share a GPU now do there beyond one of them, by their predicted speeds. A GPU of whose jobs one is not
+// known, or has several GPUs, counts as with one job.
+absl::Status AddToday(const ClusterFile& file, const Predicted& predicted, const std::map<KindKey, size_t>& of_kind,
+                      const Appraiser& appraiser, DemandShelf& shelf, PotentialInputs& inputs) {
+  if (file.residents.empty()) return absl::OkStatus();
+  HORUS_ASSIGN_OR_RETURN(Cluster cluster, MakeCluster(file));
+  HORUS_RETURN_IF_ERROR(AdoptResidents(file, TypesPresent(file), shelf, cluster));
+  inputs.shared_today.assign(inputs.gpus.size(), 0);
+  size_t used = 0, all = 0;
+  double work = 0;  // GPUs'
+  std::set<JobId> jobs_there;
+  for (const FileNode& node : file.nodes) {
+    for (size_t i = 0; i < node.spec.devices.size() && node.state == AdminState::kUp; ++i) {
+      const auto kind = of_kind.find(KeyOf(file, node.spec, node.spec.devices[i], predicted));
+      if (kind == of_kind.end()) continue;
+      HORUS_ASSIGN_OR_RETURN(const DeviceSlowdowns now, appraiser.Now(cluster, node.spec.id, static_cast<int32_t>(i)));
+      ++all;
+      used += now.jobs.empty() ? 0 : 1;
+      work += now.jobs.empty() ? 0 : 1;
+      jobs_there.insert(now.jobs.begin(), now.jobs.end());
+      const auto known = [&](JobId job) {
+        const auto at = predicted.profile_of.find(job);
+        return at != predicted.profile_of.end() && !inputs.unknown[at->second];
+      };
+      if (now.jobs.size() < 2 || !std::ranges::all_of(now.jobs, known)) continue;
+      const auto gpu = static_cast<uint32_t>(kind->second);
+      const auto jobs = static_cast<double>(now.jobs.size());
+      for (size_t k = 0; k < now.jobs.size(); ++k) {
+        const uint32_t profile = predicted.profile_of.at(now.jobs[k]);
+        const double more = 1 / static_cast<double>(now.slowdowns[k].estimate) - 1 / jobs;
+        const double in_reference = inputs.table.Alone(UnitType(inputs.table, profile, inputs.reference), profile);
+        inputs.shared_today[gpu] += more;
+        work += more;
+        inputs.all_shared_today += in_reference > 0 ? more * inputs.table.Alone(gpu, profile) / in_reference : 0;
+      }
+    }
+  }
+  inputs.notes.insert(inputs.notes.begin(),
+                      absl::StrFormat("Today %d jobs hold %d of %d GPUs and do what %.4g GPUs with one job each would.",
+                                      jobs_there.size(), used, all, work));
+  return absl::OkStatus();
+}
+
 // Without a mix every job of the file brings the same work, a light one less (place/job/job.h).
 absl::Status AddPredictedMix(const PotentialSources& sources, const Predicted& predicted, PotentialInputs& inputs) {
   if (!sources.mix.empty()) return AddMix(sources.mix, inputs);
@@ -457,14 +513,16 @@ absl::StatusOr<PotentialInputs> LoadPredicted(const PotentialSources& sources) {
                          .source = NameOf(sources.interference),
                          .notes = {},
                          .gpus_free = {},
-                         .unknown = {}};
+                         .unknown = {},
+                         .shared_today = {}};
   inputs.notes.push_back("Predicted speeds: the figures are what the model believes, no bound on what happens.");
   HORUS_ASSIGN_OR_RETURN(auto model, LoadInterference(sources.interference, file.catalogue, predictor));
   DemandShelf shelf(file.catalogue, predictor);
   HORUS_ASSIGN_OR_RETURN(const SensitivitiesByName sensitivities, LoadSensitivities(sources.sensitivities));
   HORUS_ASSIGN_OR_RETURN(Predicted predicted, CompletePredicted(sources, file, sensitivities, shelf));
   std::vector<HostsOfType> hosts;
-  const std::vector<DeviceKind> devices = DevicesOf(file, predicted, inputs, hosts);
+  std::map<KindKey, size_t> of_kind;
+  const std::vector<DeviceKind> devices = DevicesOf(file, predicted, inputs, hosts, of_kind);
   if (devices.empty()) {
     return InvalidArgument("%s: expected whole GPUs on nodes that are up, found none", sources.cluster);
   }
@@ -472,8 +530,8 @@ absl::StatusOr<PotentialInputs> LoadPredicted(const PotentialSources& sources) {
   const FitLimits limits{.max_tenants = sources.limits.max_tenants,
                          .mem_headroom_mib = sources.limits.mem_headroom_mib,
                          .mem_overcommit = sources.limits.mem_overcommit};
-  HORUS_ASSIGN_OR_RETURN(inputs.table,
-                         PredictSpeeds(predicted.jobs, devices, file.catalogue, *WithHostTime(model), limits));
+  model = WithHostTime(model);
+  HORUS_ASSIGN_OR_RETURN(inputs.table, PredictSpeeds(predicted.jobs, devices, file.catalogue, *model, limits));
   LeaveOutPairs(predicted, !sources.mix.empty(), inputs);
   LeaveOutGpus(predicted, devices, inputs, hosts);
   if (sources.mix.empty()) {
@@ -489,6 +547,8 @@ absl::StatusOr<PotentialInputs> LoadPredicted(const PotentialSources& sources) {
   for (const DeviceKind& device : devices) known.types.emplace_back(device.node.devices[0].type);
   HORUS_ASSIGN_OR_RETURN(inputs.reference, ChooseReference(sources.reference, known, inputs));
   HORUS_RETURN_IF_ERROR(AddPredictedMix(sources, predicted, inputs));
+  HORUS_RETURN_IF_ERROR(AddToday(file, predicted, of_kind,
+                                 Appraiser(model, limits, PlacerOptions{}.rack_oversubscription), shelf, inputs));
   if (!sources.sensitivities.empty()) {
     HORUS_RETURN_IF_ERROR(AddHosts(sources.sensitivities, sensitivities, std::move(hosts), inputs));
   }

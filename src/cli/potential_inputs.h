@@ -42,6 +42,10 @@ struct PotentialInputs {
   bool has_trace = false;
   std::optional<double> gpus_free;  // with each job on a GPU of its own; none where work comes by a mix
   std::vector<bool> unknown;        // profiles of which requests alone are known; empty: of none
+  // Of jobs that run (residents): what those that share a GPU do beyond one of them, by type in its own GPUs' work and
+  // of all types in that of `reference`; empty where nothing runs.
+  std::vector<double> shared_today;
+  double all_shared_today = 0;
 };
 
 [[nodiscard]] absl::StatusOr<PotentialInputs> LoadPotential(const PotentialSources& sources);

@@ -28,7 +28,7 @@ OFFERED = (
     ("horus inspect clu", {"cluster.yaml"}),
     ("horus inspect --gpu h100-p", {"h100-pcie"}),
     ("horus inspect --bundle bui", {"builtin"}),
-    ("horus potential --format c", {"csv"}),
+    ("horus potential --sens", {"--sensitivities"}),
     ("horus profile pl", {"plan"}),
     ("horus profile run --minu", {"--minutes"}),
 )

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """horus potential. Usage: see command.py."""
 
-import csv
-import io
 import json
 import unittest
 
@@ -97,7 +95,7 @@ class Potential(Files):
         self.assertEqual([(row["pct"], row["slowdown_bound"], row["pairs_admitted"]) for row in rows], [(50, 1.25, 1), (100, 2, 2)])
         self.assertAlmostEqual(rows[0]["gain_pct"], 60)
         self.assertEqual([row["pct"] for row in self.measured()["cases"][0]["quantiles"]], [10, 25, 50, 75, 90])
-        for args, message in ((("--quantiles", "101"), "--quantiles: expected a number from 0 to 100, found '101'"), (("--quantiles", "5"), "expected --json")):
+        for args, message in ((("--quantiles", "101"), "--quantiles: expected a number from 0 to 100, found '101'"), (("--quantiles", "5"), "--quantiles: expected --json")):
             code, _, err = run("potential", "--speeds", self.speeds, "--mix", self.trace, *args)
             self.assertEqual(code, 2)
             self.assertIn(message, err)
@@ -120,23 +118,42 @@ class Potential(Files):
         self.assertNotAlmostEqual(clipped["cases"][2]["bounds"][0]["shared_rate"],
                                   whole["cases"][2]["bounds"][0]["shared_rate"])
 
-    def test_csv_has_a_row_a_case_and_bound(self):
-        code, out, err = run("potential", "--speeds", self.speeds, "--mix", self.trace, "--format", "csv")
-        self.assertEqual((code, err), (0, ""))
-        rows = list(csv.DictReader(io.StringIO(out)))
-        self.assertEqual(len(rows), 15)
-        self.assertEqual({row["gpu"] for row in rows}, {"k80", "v100", "all"})
-        self.assertEqual(rows[4]["slowdown_bound"], "none")
-        self.assertAlmostEqual(float(rows[5]["gain_pct"]), 60)
-        self.assertEqual(rows[5]["pays"], "1")
+    def test_what_jobs_that_run_gain_by_sharing_today_is_the_measure(self):
+        def job(name, more="", figures="gpu_util_pct: 30, gpu_memory_gib: 4, step_time_ms: 9"):
+            return f"  - {{name: {name}, {more}demand: {{t4: {{{figures}}}}}}}\n"
+        def on(i, gpu):
+            return f"id: {i}, on: [{{node: a, gpu: {gpu}}}], "
+        def today(*residents, jobs=job("waits", "id: 9, ")):
+            cluster = self.write("now.yaml", "version: 1\nnodes: [{name: a, cpu_cores: 8, memory_gib: 64, gpus: [{type: t4, count: 2}]}]\n"
+                                 + ("residents:\n" + "".join(residents) if residents else ""))
+            return self.ask("--cluster", cluster, "--jobs", self.write("waiting.yaml", "version: 1\njobs:\n" + jobs), "--bound", "none")
+        apart, beside = (today(job("x", on(1, 0)), job("y", on(2, gpu))) for gpu in (1, 0))
+        self.assertEqual((apart["jobs"], beside["jobs"]), (3, 3))  # what runs counts as what waits does
+        row = beside["cases"][0]["bounds"][0]
+        self.assertAlmostEqual(apart["cases"][0]["today_rate"], 2)
+        # The GPU that two jobs share does what the best pairs do, and the other one holds one job.
+        self.assertAlmostEqual(beside["cases"][0]["today_rate"], 1 + row["shared_rate"] / 2)
+        self.assertAlmostEqual(row["gain_over_today_pct"], 100 * (row["shared_rate"] / beside["cases"][0]["today_rate"] - 1))
+        self.assertAlmostEqual(row["exclusive_rate"], 2)
+        for case in (today(jobs=job("a") + job("b"))["cases"][0], self.measured("--gpus", "v100=1")["cases"][0]):
+            self.assertIsNone(case["today_rate"])
+            self.assertIsNone(case["bounds"][0]["gain_over_today_pct"])
+        # Of sharers that nobody knows nothing is said.
+        unknown = today(*(job(name, on(i, 0) + "gpu_milli: 250, share: anyone, ", "gpu_util_pct: [52, 100], gpu_memory_gib: 3")
+                          for i, name in enumerate("xy", 1)))
+        self.assertAlmostEqual(unknown["cases"][0]["today_rate"], 2)
+        self.assertEqual(unknown["jobs_of_requests_alone"], 2)
+        code, _, err = run("potential", "--cluster", self.folder / "now.yaml", "--jobs", self.write("twice.yaml", "version: 1\njobs:\n" + job("x", "id: 1, ")))
+        self.assertEqual(code, 2)
+        self.assertIn("id: expected an id of its own, found 1", err)
 
-    def test_text_fits_100_columns_and_gives_the_verdict(self):
+    def test_text_fits_80_columns_and_gives_the_verdict(self):
         for args in (("--speeds", self.speeds, "--mix", self.trace),
                      ("--cluster", ROOT / "examples/cluster.yaml", "--jobs", ROOT / "examples/jobs.yaml")):
             code, out, err = run("potential", *args)
             self.assertEqual((code, err), (0, ""))
-            self.assertLessEqual(max(map(len, out.splitlines())), 100)
-            for word in ("MAKESPAN CUT", "GAIN", "of ", "Sharing", "not even the best plan gains 5 %"):
+            self.assertLessEqual(max(map(len, out.splitlines())), 80)
+            for word in ("ONE JOB A GPU", "TODAY", "GAIN", "of ", "Sharing", "not even the best plan gains 5 %"):
                 self.assertIn(word, out)
 
     def test_predicted_pairs_follow_model_and_mix(self):
@@ -169,8 +186,6 @@ class Potential(Files):
         self.assertLessEqual(max(map(len, out.splitlines())), 100)
         for words in ("RESIZED GAIN", "13.33", "14.84", "48.4 %"):
             self.assertIn(words, out)
-        code, out, err = run("potential", *files, *asked, "--format", "csv")
-        self.assertAlmostEqual(float(list(csv.DictReader(io.StringIO(out)))[0]["both_rate"]), 460 / 31)
 
     def test_the_cluster_has_the_cores_of_predicted_pairs(self):
         cores = self.write("cores.csv", "profile,cpu_cores,memory_gib,speed\nresnet50,4,8,0.5\nresnet50,16,16,1.5\n")
@@ -188,7 +203,7 @@ class Potential(Files):
         cluster = self.write("cluster.yaml", "version: 1\nnodes: [{name: a, cpu_cores: 8, memory_gib: 64, gpus: [{type: t4}]}]\n")
         jobs = self.write("jobs.yaml", "version: 1\njobs:\n" + job("a") + job("b") + job("c", util=41)
                           + job("d", more="gpu_milli: 1000, ") + job("e", more="exclusive: true, "))
-        code, out, err = run("potential", "--cluster", cluster, "--jobs", jobs, "--format", "json")
+        code, out, err = run("potential", "--cluster", cluster, "--jobs", jobs, "--json")
         self.assertEqual((code, err), (0, ""))
         found = json.loads(out)
         self.assertEqual((found["jobs"], found["profiles"]), (5, ["a", "c", "d", "e"]))
@@ -236,7 +251,6 @@ class Potential(Files):
             ((*files, "--reference", "a100"), "--reference: expected one of k80, v100"),
             ((*files, "--clip", 101), "--clip"),
             (("--speeds", self.speeds, "--mix", shares, "--clip", 99), "--clip: expected a trace"),
-            ((*files, "--format", "xml"), "--format"),
             ((*files, "--speeds", self.speeds), "GPU types that no other file measured"),
             (("--speeds", self.speeds, "--mix", bad_mix), "row 1: profile: expected one whose speeds are known"),
             (("--speeds", self.speeds, "--mix", bad_trace), "bad.trace: line 1: expected 7 or 9 or 10 fields"),

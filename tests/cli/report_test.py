@@ -56,6 +56,11 @@ class Report(Files):
         busy = self.shown(self.potential_of(0, 50, 6))
         self.assertIn("Sharing could do the work of 2 more GPUs ", busy)
         self.assertIn("120 a day", busy)
+        shared = self.potential_of(0, 50, 6)
+        shared["cases"][0].update(today_rate=5)
+        shared["cases"][0]["bounds"][0].update(gain_over_today_pct=20)
+        self.assertIn("Sharing could do the work of 1 more GPU ", self.shown(shared))
+        self.assertIn("GPUs' work more than as jobs share today", self.shown(shared))
         self.assertNotIn("a year", busy)  # a moment says nothing of it
         self.assertNotIn("endless", busy)
         for gpus_free in (3, None):

@@ -136,7 +136,7 @@ class Situations(Files):
     def test_potential_counts_the_pairs_that_place_makes(self):
         for name, share, nodes, one, other, *options in PAIRS:
             with self.subTest(name):
-                found = self.ask("potential", *self.files(nodes, one, other), "--bound", "none", "--format", "json", *options)
+                found = self.ask("potential", *self.files(nodes, one, other), "--bound", "none", "--json", *options)
                 run_together = sum(case["pairs_run"] for case in found["cases"] if case["gpu"])
                 # "n" and "y" run the jobs that have no labels or types, too; each pair counts once a kind of GPU.
                 self.assertEqual(run_together > 0, share, found["cases"])
@@ -147,7 +147,7 @@ class Situations(Files):
     def test_requests_alone_say_nothing_of_what_sharing_gives(self):
         for name, words, job in VERDICTS:
             with self.subTest(name):
-                found = self.ask("potential", *self.files(ONE, job, job), "--bound", "none", "--format", "json")
+                found = self.ask("potential", *self.files(ONE, job, job), "--bound", "none", "--json")
                 self.assertTrue(found["cases"][0]["verdict"].startswith(words), found["cases"][0]["verdict"])
                 known = words != UNKNOWN
                 self.assertEqual(found["jobs_of_requests_alone"], 0 if known else 2)
@@ -158,31 +158,31 @@ class Situations(Files):
     @unittest.skipUnless(solver(), "built without libhorus_lp.so")
     def test_what_is_known_counts_beside_what_is_not(self):
         unknown = "share: anyone, demand: {any: {gpu_util_pct: 100, gpu_memory_gib: 3}}"
-        found = self.ask("potential", *self.files(ONE, LIGHT, LIGHT, unknown), "--bound", "none", "--format", "json")
+        found = self.ask("potential", *self.files(ONE, LIGHT, LIGHT, unknown), "--bound", "none", "--json")
         self.assertIn("Sharing pays", found["cases"][0]["verdict"])
         self.assertEqual(found["cases"][0]["pairs_run"], 1)
         busy = demand(gpu_util_pct=90)
         files = self.files(ONE, busy, busy, unknown)
         self.assertIn("Of jobs that are known, sharing does not pay",
-                      self.ask("potential", *files, "--bound", 1.05, "--format", "json")["cases"][0]["verdict"])
+                      self.ask("potential", *files, "--bound", 1.05, "--json")["cases"][0]["verdict"])
         self.assertIn("  unknown", run("potential", *files, "--bound", 1.05)[1])
 
     @unittest.skipUnless(solver(), "built without libhorus_lp.so")
     def test_a_job_does_not_share_with_itself(self):
         for jobs, runs in ((1, 0), (2, 1), (3, 1)):
-            found = self.ask("potential", *self.files(ONE, *[LIGHT] * jobs), "--bound", "none", "--format", "json")
+            found = self.ask("potential", *self.files(ONE, *[LIGHT] * jobs), "--bound", "none", "--json")
             self.assertEqual((found["profiles"], found["cases"][0]["pairs_run"]), (["j0"], runs))
 
     @unittest.skipUnless(solver(), "built without libhorus_lp.so")
     def test_gpus_of_other_labels_are_other_gpus(self):
         nodes = TWO.replace("t4", "v100-sxm2-16gb")
         job = "node_selector: {zone: x}, " + LIGHT
-        found = self.ask("potential", *self.files(nodes, job, job, LIGHT), "--bound", "none", "--format", "json")
+        found = self.ask("potential", *self.files(nodes, job, job, LIGHT), "--bound", "none", "--json")
         self.assertEqual([case["gpu"] for case in found["cases"]], ["v100-sxm2-16gb other nodes", "v100-sxm2-16gb zone=x", None])
         self.assertEqual([case["pairs_run"] for case in found["cases"]], [0, 2, 2])
         many = ", ".join(f"{{name: n{i}, cpu_cores: 16, memory_gib: 64, labels: {{host: n{i}}}, gpus: [{{type: t4}}]}}" for i in range(70))
         pinned = [f"node_selector: {{host: n{i}}}, {LIGHT}" for i in range(70)]
-        found = self.ask("potential", *self.files(many, *pinned), "--bound", "none", "--format", "json")
+        found = self.ask("potential", *self.files(many, *pinned), "--bound", "none", "--json")
         self.assertTrue(any("Labels of nodes do not count" in note for note in found["notes"]), found["notes"])
 
 
