@@ -15,8 +15,8 @@ What `--help` prints, command by command. What holds for all of them:
 
 - Text goes to stdout, at up to 100 columns. An error is one line on stderr, `horus: ...`. Progress appears on stderr, only if
   it is a terminal and the work takes more than a second.
-- `--json` prints one [JSON document](json.md). Keys, columns and options have their unit in the
-  name: `_us`, `_mib`, `_pct`, `_milli` (a thousandth).
+- `--json` prints one [JSON document](json.md). Keys, columns and options have their unit in the name:
+  `_us`, `_mib`, `_pct`, `_milli` (a thousandth).
 - Files to write (`--out`, `--to`, `--predictions`, `--prometheus`, `--html`) replace what was there, whole or not at all. `--timeline`
   grows during the run. A file that another option names is refused.
 - `horus profile`, and `horus report` on results of `compare` and `simulate`, are Python programs, with exit codes of their own.

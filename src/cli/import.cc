@@ -24,6 +24,7 @@
 #include "cli/placing.h"
 #include "cli/print.h"
 #include "cli/record.h"
+#include "graph/from_config.h"
 #include "io/demand_shelf.h"
 #include "io/json_text.h"
 #include "io/kube/kube_import.h"
@@ -363,6 +364,11 @@ absl::Status CheckModels(const std::vector<KubePattern>& patterns, const std::sh
   HORUS_ASSIGN_OR_RETURN(const GpuTypeId any, catalogue->Find("a100-40gb"));
   for (const KubePattern& pattern : patterns) {
     if (!pattern.job.model || pattern.job.model->service) continue;  // services hang on the type
+    if (pattern.is_architecture()) {
+      const ModelRun& model = *pattern.job.model;
+      HORUS_RETURN_IF_ERROR(At(pattern.job.where + ".model", ReadModel(model.path, model.config).status()));
+      continue;
+    }
     HORUS_RETURN_IF_ERROR(shelf.Complete(pattern.job, std::span(&any, 1)).status());
   }
   return absl::OkStatus();

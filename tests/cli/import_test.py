@@ -593,6 +593,20 @@ class Import(Files):
         self.assertEqual(self.engines(one, args=terms)[0]["by"], "engine")
         self.assertRegex(self.line("default/p0", "jobs.yaml"), "share: anyone, slowdown_bound: 1.5, kind: inference, demand: .*step_time_ms")
 
+    def test_a_profile_may_give_the_architecture_and_leave_the_rest_to_the_command_line(self):
+        config = self.write("config.json", json.dumps({"model_type": "llama", "hidden_size": 4096, "num_hidden_layers": 32, "num_attention_heads": 32,
+                                                       "num_key_value_heads": 8, "intermediate_size": 14336, "vocab_size": 128256, "max_position_embeddings": 131072}))
+        said = self.said([f"{{pods: {{name: p0}}, kind: inference, model: {config}, share: anyone}}"])
+        self.engines(engine("--model", "acme/house-8b", "--gpu-memory-utilization", "0.4"), args=said)
+        own = self.line("default/p0", "jobs.yaml")
+        # Of a pod that is no engine it says nothing that can be run.
+        found = self.report([product("n0"), pod("p0", "n0", 1)], *said)
+        self.assertTrue(any("or is no engine" in note for note in found["notes"]), found["notes"])
+        self.engines(engine("--model", LLAMA, "--gpu-memory-utilization", "0.4"), args=self.said(["{pods: {name: p0}, kind: inference, share: anyone}"]))
+        self.assertEqual(own, self.line("default/p0", "jobs.yaml"))
+        self.assertIn("profiles.yaml:3: profiles[0].model: ", self.import_([product("a")], *self.said(
+            ["{pods: {name: a}, kind: inference, model: none.json}"]), code=2))
+
     def test_a_replica_holds_no_memory_back_from_an_engine(self):
         shared = product("n0", 4, labels={"nvidia.com/gpu.replicas": "4", "nvidia.com/gpu.count": "1"})
         self.engines(engine("--model", "acme/house-7b"), nodes=[shared])

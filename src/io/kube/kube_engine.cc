@@ -207,7 +207,7 @@ int64_t TokensOf(std::string text) {
   const int64_t unit = text.ends_with('k') ? kThousand : text.ends_with('K') ? kBinaryThousand : 1;
   if (unit > 1) text.pop_back();
   const int64_t number = ParseNumber<int64_t>(text).value_or(0);
-  return number > 0 && number < kMost ? number * unit : 0;
+  return number > 0 && number < kMost ? number * unit : 0;  // Bounded: below 2^51
 }
 
 void Doubt(std::string why, KubeEngine& engine) {
@@ -275,7 +275,7 @@ KubeEngine Read(const EngineKind& kind, CommandLine line, std::span<const std::s
                                 ? line.Get({"max-total-tokens", "MAX_TOTAL_TOKENS"})
                                 : line.Get({"max-model-len", "context-length", "max-seq-len", "NIM_MAX_MODEL_LEN"}));
   ReadRun(kind, line, engine);
-  if (engine.run.path.empty()) Doubt("unknown model: give its config.json with --profiles", engine);
+  if (engine.run.path.empty()) Doubt(std::string(kUnknownModel), engine);
   return engine;
 }
 
@@ -304,7 +304,7 @@ std::string_view ModelCalled(std::string_view path, std::string_view& weights) {
   const std::string parted = absl::StrReplaceAll(std::string(path), {{"models--", "/"}, {"--", "/"}});
   const Words parts = absl::StrSplit(parted, '/', absl::SkipEmpty());
   constexpr size_t kSearchedParts = 4;  // a snapshot lies below its model; chosen
-  for (size_t i = parts.size(); i > 0 && i + kSearchedParts > parts.size(); --i) {
+  for (size_t i = parts.size(); i > 0 && i + kSearchedParts > parts.size(); --i) {  // Bounded: in memory
     std::string_view type, of_known;
     const std::string sizes = SizesOf(parts[i - 1], type);
     for (size_t k = 0; !KnownModelName(k).empty(); ++k) {

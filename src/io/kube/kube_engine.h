@@ -25,6 +25,9 @@ enum class EngineMemory : uint8_t {
   kUnknown,      // as much as what it is asked for takes
 };
 
+// Where all else is understood.
+inline constexpr std::string_view kUnknownModel = "unknown model: give its config.json with --profiles";
+
 struct KubeEngine {
   std::string_view name;  // "vLLM"
   EngineMemory memory = EngineMemory::kShare;
@@ -32,8 +35,10 @@ struct KubeEngine {
   std::string model;    // as it stands there; empty: not told
   int64_t context = 0;  // tokens; 0: the model's
   ModelRun run;         // a step that decodes one request
-  std::string why_not;  // why `run` is not known: "unknown model: give its config.json with --profiles"
-  [[nodiscard]] int64_t gpus() const { return run.config.tensor_parallel * run.config.pipeline_parallel; }
+  std::string why_not;  // why `run` is not known, such as kUnknownModel
+  [[nodiscard]] int64_t gpus() const {
+    return run.config.tensor_parallel * run.config.pipeline_parallel;  // Bounded: both at most kMostParts
+  }
 };
 
 // The first engine of the pod's containers; none where no command line or image is known to start one.

@@ -156,6 +156,7 @@ struct Context {
 void WriteFigures(const KubeShape& shape, int64_t mem_mib, Writer& out) {
   const auto text = [](double pct) { return Formatted("%.4g", pct); };
   out.BeginFlowMap();
+  // Bounded: per cent.
   shape.load_unknown ? out.Pair("gpu_util_pct", text(shape.util_pct * kUnknownBusyShare), text(shape.util_pct))
                      : out.Plain("gpu_util_pct", text(shape.util_pct));
   out.Plain("gpu_memory_gib", Gib(mem_mib));

@@ -54,6 +54,7 @@ struct Member {
   KubeShape shape;
   int64_t held_milli = 0;  // thousandths of each of its GPUs, as it asked for them
   std::vector<int32_t> gpus;
+  std::string architecture;    // of its engine
   std::string why_not_engine;  // why it does not count as its command line says
 };
 
@@ -108,7 +109,8 @@ class Importer {
   [[nodiscard]] bool KnowsProfile(const std::string& key, const KubePod& pod);
   void Describe(Member& member, const KubeGpu& sample);
   void DescribeEngine(Member& member, const KubeGpu& sample, ImportedProfile profile);
-  [[nodiscard]] std::string WhyUnknown(const Member& member, const KubeGpu& sample, std::vector<Demand>& steps) const;
+  [[nodiscard]] std::string WhyUnknown(const Member& member, const KubeGpu& sample, const ModelRun& run,
+                                       std::vector<Demand>& steps) const;
   void CountEngine(const Member& member);
   void LeaveOut(const Member& member, std::string reason);
   void TakeHost(size_t node, const KubeRequests& requests);
@@ -428,14 +430,14 @@ void Importer::Describe(Member& member, const KubeGpu& sample) {
     key = at->second;  // as a pod of the same ReplicaSet or Job does
   } else {
     measured_on_parts_ += seen != measured_.end() ? 1 : 0;
-    if (pattern == nullptr || !pattern->says_demand()) {
+    if (pattern == nullptr || !pattern->says_demand() || (pattern->is_architecture() && pod.engine != nullptr)) {
       return pod.engine != nullptr ? DescribeEngine(member, sample, std::move(profile)) : void();
     }
     if (!pattern->Fits(shape.gpus, member.runs ? sample.type : GpuTypeId())) {
       if (unfit_.insert(pattern).second) {
         out_.notes.push_back(
-            Formatted("%s: %s matches with another number or type of GPUs, and counts by its requests, "
-                      "as others may.",
+            Formatted("%s: %s matches with another number or type of GPUs, or is no engine, and counts by its "
+                      "requests, as others may.",
                       pattern->job.where, JobName(pod)));
       }
       return;
@@ -450,21 +452,22 @@ void Importer::Describe(Member& member, const KubeGpu& sample) {
 }
 
 // Why its steps cannot be predicted; else `steps` are they, by type.
-std::string Importer::WhyUnknown(const Member& member, const KubeGpu& sample, std::vector<Demand>& steps) const {
+std::string Importer::WhyUnknown(const Member& member, const KubeGpu& sample, const ModelRun& run,
+                                 std::vector<Demand>& steps) const {
   const KubeEngine& engine = *member.pod->engine;
-  if (!engine.why_not.empty()) return engine.why_not;
+  if (!engine.why_not.empty() && (run.path.empty() || engine.why_not != kUnknownModel)) return engine.why_not;
   if (member.shape.gpus % engine.gpus() != 0) {
     return Formatted("it asks for %d GPUs, and its engine parts the model among %d", member.shape.gpus, engine.gpus());
   }
   absl::StatusOr<std::vector<Demand>> predicted = InvalidArgument("nobody predicts here");
-  if (options_.predict) predicted = options_.predict(engine.run);
+  if (options_.predict) predicted = options_.predict(run);
   if (!predicted.ok()) return std::string(predicted.status().message());
   steps = *std::move(predicted);
   const int64_t needs = steps[sample.type.value()].mem_mib.estimate;
   const int64_t takes = TakenMib(engine, catalogue_.at(sample.type).mem_mib, needs);
   constexpr double kSlack = 0.9;  // predictions of memory err
   if (!member.runs || kSlack * static_cast<double>(needs) <= static_cast<double>(takes)) return "";
-  return Formatted("%s needs %d MiB, and it is told to take %d", engine.run.path, needs, takes);
+  return Formatted("%s needs %d MiB, and it is told to take %d", run.path, needs, takes);
 }
 
 // As its command line says: the memory that the engine takes, and steps of one request, as if it were always at work:
@@ -472,9 +475,12 @@ std::string Importer::WhyUnknown(const Member& member, const KubeGpu& sample, st
 void Importer::DescribeEngine(Member& member, const KubeGpu& sample, ImportedProfile profile) {
   const KubeEngine& engine = *member.pod->engine;
   KubeShape& shape = member.shape;
+  ModelRun run = engine.run;
+  if (profile.pattern != nullptr && profile.pattern->is_architecture()) run.path = profile.pattern->job.model->path;
   std::vector<Demand> steps;
-  member.why_not_engine = WhyUnknown(member, sample, steps);
+  member.why_not_engine = WhyUnknown(member, sample, run, steps);
   const bool known = member.why_not_engine.empty();
+  member.architecture = run.path;
   if (!known && (shape.gpu_milli == kMilliPerGpu || engine.memory == EngineMemory::kUnknown)) return;
   const bool mig = sample.mode == SharingMode::kMig;
   std::set<GpuTypeId> types = {sample.type};
@@ -499,11 +505,10 @@ void Importer::DescribeEngine(Member& member, const KubeGpu& sample, ImportedPro
     profile.demands.push_back({type, demand});
   }
   if (profile.demands.empty()) {
-    member.why_not_engine = engine.run.path + " fits no GPU type here";
+    member.why_not_engine = run.path + " fits no GPU type here";
     return;
   }
   profile.by = known ? KnownBy::kEngine : KnownBy::kNobody;
-  const ModelRun& run = engine.run;
   const std::string key = Formatted(
       "engine %s %s %d x %d past %d %.4g %s %s %s, %s %s", engine.name, engine.model, run.config.tensor_parallel,
       run.config.pipeline_parallel, engine.context, engine.memory_share, run.config.weights, run.config.cache,
@@ -525,7 +530,7 @@ void Importer::CountEngine(const Member& member) {
                   .context = engine.context,
                   .memory_share = engine.memory == EngineMemory::kUnknown ? 0 : engine.memory_share,
                   .by = by,
-                  .architecture = by == KnownBy::kEngine ? engine.run.path : "",
+                  .architecture = by == KnownBy::kEngine ? member.architecture : "",
                   .why_not = by == KnownBy::kNobody ? member.why_not_engine : ""}];
 }
 
@@ -637,8 +642,8 @@ const KubeGpu* Importer::SampleFor(const Member& member) {
   const KubeGpu* sample = nullptr;
   std::tuple<bool, bool, bool, bool, int64_t> best;
   size_t on = 0;
-  // Bounded: at most 1,024 replicas of a device, in thousandths.
   const auto free_parts = [&](size_t node, size_t gpu) {
+    // Bounded: at most 1,024 replicas of a device, in thousandths.
     return (kMilliPerGpu - used_[node][gpu]) * out_.nodes[node].gpus[gpu].replicas / kMilliPerGpu;
   };
   const auto is_one = [&](const KubeGpu& gpu) {
@@ -667,7 +672,7 @@ const KubeGpu* Importer::SampleFor(const Member& member) {
   for (size_t k = 0; left > 0 && k < used_[on].size(); ++k) {
     const KubeGpu& gpu = out_.nodes[on].gpus[k];
     const int64_t parts = is_one(gpu) ? std::min(left, free_parts(on, k)) : 0;
-    used_[on][k] += parts * kMilliPerGpu / gpu.replicas;
+    used_[on][k] += parts * kMilliPerGpu / gpu.replicas;  // Bounded: as above
     left -= parts;
   }
   return sample;

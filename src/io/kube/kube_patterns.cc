@@ -13,6 +13,7 @@
 #include "base/file.h"
 #include "base/text.h"
 #include "graph/architecture.h"
+#include "graph/from_config.h"
 #include "io/kube/kube_items.h"
 
 namespace horus {
@@ -129,7 +130,13 @@ absl::Status ReadFigure(const KubeView& sample, KubeMeasured& measured) {
 
 bool IsTerm(std::string_view key) { return std::ranges::find(kTermKeys, key) != kTermKeys.end(); }
 
+bool KubePattern::is_architecture() const {
+  return job.model && job.spec.kind == JobKind::kInference && !job.model->service && IsConfigPath(job.model->path) &&
+         job.model->run.dims.dims.empty();
+}
+
 bool KubePattern::Fits(int64_t gpus, GpuTypeId type) const {
+  if (is_architecture()) return false;
   if (job.model) {
     return gpus % job.model->config.tensor_parallel == 0 &&
            (!job.model->service || gpus == job.model->config.tensor_parallel);

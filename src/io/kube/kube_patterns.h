@@ -33,6 +33,8 @@ struct KubePattern {
 
   [[nodiscard]] bool says_demand() const { return job.model.has_value() || !job.spec.demands.empty(); }
   [[nodiscard]] bool for_any_type() const { return job.model || !job.spec.demands.front().type.valid(); }
+  // A language model alone: how it runs says the engine of the pod.
+  [[nodiscard]] bool is_architecture() const;
   // Whether a job of so many GPUs can be what it says; `type`: where it runs, invalid if it waits.
   [[nodiscard]] bool Fits(int64_t gpus, GpuTypeId type) const;
 };
