@@ -576,6 +576,12 @@ class Import(Files):
                     engine("serve", image="registry.example.com/search:1")):
             self.assertEqual(self.engines(one), [])
 
+    def test_long_command_lines_end_soon(self):
+        long = engine("$A " * 700_000, command=["sh", "-c"], env={"A": "vllm serve " * 90})
+        words = engine(*["vllm"] * 300_000, command=["x"], env={f"V{i}": "$A" for i in range(20_000)})
+        for one in (long, words, engine("--model", "/" * 2_000_000), engine("--model", "a-" * 1_000_000)):
+            self.assertLessEqual(len(self.engines(one)), 1)
+
     def test_names_of_other_sizes_are_other_models(self):
         for model in ("meta-llama/Llama-3.2-11B-Vision-Instruct", "Qwen/Qwen3-Embedding-8B", "nvidia/Llama-3.1-Nemotron-70B-Instruct-HF", "Qwen/Qwen3-8B-GGUF",
                       "deepseek-ai/deepseek-coder-6.7b-instruct"):

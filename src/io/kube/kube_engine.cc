@@ -106,6 +106,10 @@ std::string Expanded(std::string text, const Texts& environment) {
   return absl::StrReplaceAll(text, values);
 }
 
+// Of a container; what is beyond is not read. Chosen: command lines have some dozens of words.
+constexpr size_t kMostWords = 1000, kMostVariables = 200;
+constexpr size_t kMostValueBytes = 1024, kMostExpandedBytes = size_t{64} << 10;
+
 // As a shell parts them; what ends a command is a word of its own.
 void AddShellWords(std::string_view text, Words& words) {
   std::string word;
@@ -115,7 +119,7 @@ void AddShellWords(std::string_view text, Words& words) {
     if (any) words.push_back(std::exchange(word, ""));
     any = false;
   };
-  for (size_t i = 0; i < text.size(); ++i) {
+  for (size_t i = 0; i < text.size() && words.size() < kMostWords; ++i) {
     const char c = text[i];
     if (c == '\\' && quote != '\'' && i + 1 < text.size()) {
       if (text[++i] == '\n') continue;  // a long line goes on
@@ -152,25 +156,25 @@ struct CommandLine {
   }
 };
 
-constexpr size_t kMostWords = 1000;  // and variables, of a container; chosen
-
 absl::StatusOr<CommandLine> ReadCommandLine(const KubeView& container) {
   CommandLine line;
   HORUS_ASSIGN_OR_RETURN(line.image, container["image"].Text());
   HORUS_ASSIGN_OR_RETURN(const auto environment, container["env"].List());
   for (const KubeView& one : environment) {
-    if (line.values.size() >= kMostWords) break;
     HORUS_ASSIGN_OR_RETURN(std::string name, one["name"].Text());
-    HORUS_ASSIGN_OR_RETURN(line.values[std::move(name)], one["value"].Text());
+    HORUS_ASSIGN_OR_RETURN(std::string value, one["value"].Text());
+    if (line.values.size() < kMostVariables && value.size() <= kMostValueBytes) line.values[name] = std::move(value);
   }
   bool shell = false, script = false;  // the next word is one
+  size_t expanded = 0;
   for (const char* const part : {"command", "args"}) {
     HORUS_ASSIGN_OR_RETURN(const auto words, container[part].List());
     line.states_command |= part == std::string_view("command") && !words.empty();
     for (const KubeView& one : words) {
       if (line.words.size() >= kMostWords) break;
       HORUS_ASSIGN_OR_RETURN(std::string word, one.Text());
-      word = Expanded(std::move(word), line.values);
+      expanded += word.find('$') == std::string::npos ? 0 : word.size();
+      if (expanded <= kMostExpandedBytes) word = Expanded(std::move(word), line.values);
       if (std::exchange(script, false)) {
         AddShellWords(word, line.words);
         continue;
@@ -193,11 +197,9 @@ void AddOptions(std::span<const std::string> words, Texts& values) {
     }
     word.remove_prefix(std::min(word.find_first_not_of('-'), word.size()));
     const size_t equals = word.find('=');
-    const bool next = equals == std::string_view::npos && i + 1 < words.size() && !words[i + 1].starts_with('-');
-    values.try_emplace(absl::StrReplaceAll(std::string(word.substr(0, equals)), {{"_", "-"}}),
-                       equals != std::string_view::npos ? word.substr(equals + 1)
-                       : next                           ? words[++i]
-                                                        : "");
+    std::string_view value = equals == std::string_view::npos ? "" : word.substr(equals + 1);
+    if (equals == std::string_view::npos && i + 1 < words.size() && !words[i + 1].starts_with('-')) value = words[++i];
+    values[absl::StrReplaceAll(std::string(word.substr(0, equals)), {{"_", "-"}})] = value;
   }
 }
 
@@ -263,6 +265,7 @@ KubeEngine Read(const EngineKind& kind, CommandLine line, std::span<const std::s
     engine.model = line.image.substr(0, line.image.find_first_of(":@", line.image.rfind('/')));
   }
   if (!fetched.empty() && (engine.model.empty() || engine.model.starts_with('/'))) engine.model = fetched;
+  engine.model.resize(std::min(engine.model.size(), kMostValueBytes));
   if (kind.memory == EngineMemory::kUnknown) Doubt("it loads whatever it is asked for", engine);
   if (engine.model.empty()) Doubt("its command line names no model", engine);
   const std::string share = line.Get({kind.share, "CUDA_MEMORY_FRACTION"});
