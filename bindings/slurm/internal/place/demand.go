@@ -18,69 +18,79 @@ import (
 // mostModel is the size of a model file that is read, in bytes: graphs without weights have a few MiB.
 const mostModel = 256 << 20
 
-// run of a model on some types, as words can say it: runs that are equal have the same demands.
-type run struct {
-	model              string
-	size, modified     int64
-	mode               horus.Mode
-	precision          horus.Precision
-	optimizer          horus.Optimizer
-	framework          horus.Framework
-	channelsLast       bool
-	batch, checkpoints int64
-	dims, types        string
-}
-
-// predicted demands of a run, or why there are none.
+// predicted demands of a run on some types, and what a service's engine is to be told on each; or why there are none.
 type predicted struct {
 	demands []horus.TypeDemand
+	engine  []string
 	err     error
 }
 
 // predict what a wish's model asks of each type. Users name the file: only what is a regular file is opened.
-func (p *Planner) predict(w words.Wish, types []string) ([]horus.TypeDemand, error) {
-	info, err := os.Stat(w.Model)
-	switch {
-	case err != nil:
-		return nil, fmt.Errorf("model: %w", err)
-	case !info.Mode().IsRegular():
-		return nil, fmt.Errorf("model: %s: expected a regular file", w.Model)
-	case info.Size() > mostModel:
-		return nil, fmt.Errorf("model: %s: expected at most %d MiB, found %d (weights are not needed)", w.Model, mostModel>>20, info.Size()>>20)
+func (p *Planner) predict(w words.Wish, types []string) predicted {
+	stamp := ""
+	if !words.Named(w.Model) {
+		info, err := os.Stat(w.Model)
+		switch {
+		case err != nil:
+			return predicted{err: fmt.Errorf("model: %w", err)}
+		case !info.Mode().IsRegular():
+			return predicted{err: fmt.Errorf("model: %s: expected a regular file", w.Model)}
+		case info.Size() > mostModel:
+			return predicted{err: fmt.Errorf("model: %s: expected at most %d MiB, found %d (weights are not needed)", w.Model, mostModel>>20, info.Size()>>20)}
+		}
+		stamp = fmt.Sprint(info.Size(), info.ModTime().UnixNano())
 	}
-	r := w.Run
-	key := run{
-		w.Model, info.Size(), info.ModTime().UnixNano(), r.Mode, r.Precision, r.Optimizer, r.Framework, r.ChannelsLast,
-		r.Batch, r.CheckpointSegments, fmt.Sprintf("%#v", r.Dims), strings.Join(types, " "),
-	}
+	key := fmt.Sprintf("%q %s %#v %#v %#v %q", w.Model, stamp, w.Run, w.Config, w.Load, types)
 	known, is := p.predictions[key]
 	if !is {
-		known.demands, known.err = p.askPredictor(w, types)
+		if known, known.err = p.askPredictor(w, types); known.err != nil {
+			known.err = fmt.Errorf("model: %w", known.err)
+		}
 		if len(p.predictions) >= mostPredictions {
 			clear(p.predictions)
 		}
 		p.predictions[key] = known
 	}
-	return known.demands, known.err
+	return known
 }
 
 const mostPredictions = 10_000 // kept, of a few hundred bytes each
 
-func (p *Planner) askPredictor(w words.Wish, types []string) ([]horus.TypeDemand, error) {
-	graph, err := horus.ReadGraph(w.Model)
+func graphOf(w words.Wish) (*horus.Graph, error) {
+	config := w.Model
+	switch {
+	case strings.HasSuffix(w.Model, ".json"):
+		text, err := os.ReadFile(w.Model)
+		if err != nil {
+			return nil, err
+		}
+		config = string(text)
+	case !words.Named(w.Model):
+		return horus.ReadGraph(w.Model)
+	}
+	w.Config.Training = w.Run.Mode == horus.Training
+	return horus.GraphFromConfig(config, w.Config)
+}
+
+func (p *Planner) askPredictor(w words.Wish, types []string) (out predicted, err error) {
+	graph, err := graphOf(w)
 	if err != nil {
-		return nil, fmt.Errorf("model: %w", err)
+		return out, err
 	}
 	defer graph.Close()
+	if w.Load.TokensIn > 0 {
+		services, err := p.predictor.Serve(p.catalogue, graph, w.Run, w.Load, types...)
+		for i, one := range services {
+			out.demands = append(out.demands, horus.TypeDemand{GPUType: types[i], Demand: one.Demand})
+			out.engine = append(out.engine, one.EngineArguments)
+		}
+		return out, err
+	}
 	demands, err := p.predictor.Demand(p.catalogue, graph, w.Run, types...)
-	if err != nil {
-		return nil, fmt.Errorf("model: %w", err)
+	for i, one := range demands {
+		out.demands = append(out.demands, horus.TypeDemand{GPUType: types[i], Demand: one})
 	}
-	out := make([]horus.TypeDemand, len(types))
-	for i, name := range types {
-		out[i] = horus.TypeDemand{GPUType: name, Demand: demands[i]}
-	}
-	return out, nil
+	return out, err
 }
 
 // demands of a wish on each type that it may use. Without model and figures a job is taken to use all of a GPU, and as much
@@ -105,13 +115,16 @@ func (s *pass) demands(w words.Wish, asked ask, owner string) ([]horus.TypeDeman
 			return nil, fmt.Errorf("comment: gpu_types: expected some of %v, which the partition has, found %v", s.models, w.GPUTypes)
 		}
 	}
+	if asked.shards > 0 && w.Config.TensorParallel > 1 {
+		return nil, fmt.Errorf("comment: tensor_parallel: expected 1 of a job that shares a GPU, found %d (ask for whole GPUs)", w.Config.TensorParallel)
+	}
 	var out []horus.TypeDemand
 	if w.Model != "" {
-		known, err := s.planner.predict(w, types)
-		if err != nil {
-			return nil, err
+		known := s.planner.predict(w, types)
+		if known.err != nil {
+			return nil, known.err
 		}
-		out = slices.Clone(known)
+		out = slices.Clone(known.demands)
 	} else {
 		for _, name := range types {
 			demand := horus.Demand{Flags: horus.Given, GPUUtilPct: 100, MemMiB: 1}

@@ -43,7 +43,7 @@ type Planner struct {
 	placer      *horus.Placer
 	predictor   *horus.Predictor
 	models      map[string]horus.GPU
-	predictions map[run]predicted
+	predictions map[string]predicted
 	alone       map[learn.Kind]learn.Observed
 	refusals    map[uint64]refusal
 	fits        map[uint64]int64 // jobs of Slurm's own that it could start, and since when, in s since 1970
@@ -78,7 +78,7 @@ func New(options Options) (*Planner, error) {
 	options.WaitS, options.GraceS = cmp.Or(options.WaitS, 300), cmp.Or(options.GraceS, 60)
 	options.Depth, options.MaxTenants = cmp.Or(options.Depth, 100), cmp.Or(options.MaxTenants, 3)
 	options.PatienceS = cmp.Or(options.PatienceS, 3600)
-	p := &Planner{options: options, models: map[string]horus.GPU{}, predictions: map[run]predicted{}, refusals: map[uint64]refusal{}}
+	p := &Planner{options: options, models: map[string]horus.GPU{}, predictions: map[string]predicted{}, refusals: map[uint64]refusal{}}
 	var err error
 	if p.catalogue, err = horus.DefaultCatalogue(); err != nil {
 		return nil, err
@@ -342,7 +342,7 @@ func (s *pass) describe(c *candidate) error {
 	job := c.job
 	c.horus = horus.Job{
 		ID: job.ID, Kind: c.wish.Kind, Name: fmt.Sprint(job.ID), Tenant: owner(job), GPUsPerTask: 1,
-		SlowdownBound: c.wish.SlowdownBound, SlowdownConfidence: c.wish.SlowdownConfidence, Demands: demands,
+		SlowdownBound: c.wish.SlowdownBound, SlowdownConfidence: c.wish.SlowdownConfidence, SMCapPct: c.wish.SMCapPct, Demands: demands,
 		CPUMilli: int64(job.CPUs) * 1000, MemMiB: job.MemMiB, Selectors: []horus.Label{{Key: shards, Value: "1"}},
 	}
 	if c.wish.Anyone {
@@ -462,6 +462,17 @@ func (c *candidate) memory(model string) int64 {
 // pin a job to so many shards of a device: it is Slurm's to start it there from now on.
 func (s *pass) pin(c *candidate, n *node, at uint32, count int, record words.Record) {
 	gres := n.devices[at].gres
+	if c.wish.Load.TokensIn > 0 {
+		if known := s.planner.predict(c.wish, []string{n.devices[at].model}); known.err == nil { // its file may be gone by now
+			record.Engine = known.engine[0]
+		}
+	}
+	if s.planner.options.Sharing == horus.MPS {
+		record.SMCapPct = int64(c.wish.SMCapPct)
+		if c.wish.Given != nil { // what is predicted may err: no reason to end a job
+			record.LimitMiB = record.Mem
+		}
+	}
 	record.From, record.Asked, record.Nodes, record.On = s.from(c), c.asked.remember(), c.required(), n.name+"/"+gres
 	apart, set := slurm.Retype(c.job.Tres, fmt.Sprintf("gres:shard:%s:%d", gres, count), s.planner.options.Replaces)
 	set = append(set, slurm.Setting{Field: "ReqNodeList", Value: n.name}, slurm.Setting{Field: "StartTime", Value: "now"})

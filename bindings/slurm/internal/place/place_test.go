@@ -6,16 +6,22 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 
+	"libhorus.org/horus"
 	"libhorus.org/slurm/internal/slurm"
 	"libhorus.org/slurm/internal/words"
 )
 
-func planner(t *testing.T) *Planner {
+func planner(t *testing.T, sharing ...horus.SharingMode) *Planner {
 	t.Helper()
-	p, err := New(Options{Partitions: []string{"gpu"}, Types: map[string]string{"a100": "a100-40gb", "v100": "v100-sxm2-16gb"}})
+	options := Options{Partitions: []string{"gpu"}, Types: map[string]string{"a100": "a100-40gb", "v100": "v100-sxm2-16gb"}}
+	if len(sharing) > 0 {
+		options.Sharing = sharing[0]
+	}
+	p, err := New(options)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -177,6 +183,68 @@ func TestAJobWhoseBoundFitsNoCardIsLeftToSlurm(t *testing.T) {
 		}
 		if got := fmt.Sprint(result.Changes[0].Steps); !strings.Contains(got, verb) || !strings.Contains(got, "never fits: ") {
 			t.Errorf("at %d: expected %s, found %s", now, verb, got)
+		}
+	}
+}
+
+// pinned is what a pass writes into the admin comment of a job.
+func pinned(t *testing.T, p *Planner, nodes []slurm.Node, job slurm.Job, now int64) words.Record {
+	t.Helper()
+	result, err := p.Pass(context.Background(), nodes, []slurm.Job{job}, now)
+	if err != nil || len(result.Changes) != 1 {
+		t.Fatalf("expected one change, found %+v, %v", result, err)
+	}
+	for _, one := range slices.Concat(result.Changes[0].Steps...) {
+		if one.Field == "AdminComment" {
+			job.AdminComment = one.Value // of the last step
+		}
+	}
+	record, _ := words.RecordOf(job.AdminComment)
+	return record
+}
+
+const served = "horus:model=llama-3.2-3b,requests_per_s=1,tokens_in=512,tokens_out=128,token_ms=100,wait=60"
+
+func TestAServicesMemoryIsThatOfWhichItsEngineIsTold(t *testing.T) {
+	r := pinned(t, planner(t), []slurm.Node{machine("n1", two)}, waiting(1, served, "gres:shard:4"), 990)
+	var share float64
+	if _, err := fmt.Sscanf(r.Engine, "--gpu-memory-utilization %f --kv-cache-memory-bytes ", &share); err != nil || r.Verb != words.Placed {
+		t.Fatalf("expected it placed with arguments of vllm, found %+v, %v", r, err)
+	}
+	if told := share * 40 * 1024; float64(r.Mem) < told || r.Mem%10_115 != 0 || told < 6*1024 {
+		t.Errorf("expected whole shards of at least the %.0f MiB that the engine takes, found %d MiB", told, r.Mem)
+	}
+}
+
+func TestAServiceThatNoCardKeepsIsLeftToSlurmWithTheReason(t *testing.T) {
+	for comment, says := range map[string]string{
+		strings.Replace(served, "requests_per_s=1", "requests_per_s=1000", 1): "never fits: ",
+		strings.Replace(served, "llama-3.2-3b", "llama-3.1-405b", 1):          "never fits: ",
+		strings.Replace(served, "llama-3.2-3b", "llama-3.2-3", 1):             "did you mean 'llama-3.2-3b'?",
+		served + ",tensor_parallel=2":                                         "tensor_parallel: expected 1 of a job that shares a GPU, found 2",
+	} {
+		p := planner(t)
+		p.never = map[uint64]int64{1: 900}
+		if r := pinned(t, p, []slurm.Node{machine("n1", two)}, waiting(1, comment, "gres:shard:4"), 990); r.Verb != words.Left || !strings.Contains(r.Text, says) || r.Grant != (words.Grant{}) {
+			t.Errorf("%s: expected it left to Slurm, and why: %s, found %+v", comment, says, r)
+		}
+	}
+}
+
+func TestCapsAndStatedMemoryAreGrantedUnderMPSAlone(t *testing.T) {
+	nodes := []slurm.Node{machine("n1", two)}
+	for comment, want := range map[string]words.Grant{
+		"horus:gpu_util_pct=10,gpu_memory_gib=11,sm_cap_pct=30,wait=60": {SMCapPct: 30, LimitMiB: 20_230},
+		"horus:gpu_util_pct=10,gpu_memory_gib=11,wait=60":               {LimitMiB: 20_230},
+		"horus:wait=60": {},
+	} {
+		job := waiting(1, comment, "gres:shard:4")
+		if r := pinned(t, planner(t, horus.MPS), nodes, job, 990); r.Verb != words.Placed || r.Grant != want {
+			t.Errorf("%s: expected it placed with %+v, found %+v", comment, want, r)
+		}
+		capped := want.SMCapPct > 0
+		if r := pinned(t, planner(t), nodes, job, 990); (r.Verb == words.Placed) == capped || r.Grant != (words.Grant{}) {
+			t.Errorf("%s: without MPS: expected a place %v and no grant, found %+v", comment, !capped, r)
 		}
 	}
 }

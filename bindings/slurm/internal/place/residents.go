@@ -159,6 +159,9 @@ func (s *pass) asItself(as *horus.Job, job slurm.Job, on device, shards int) {
 			demands[i].Demand.MemMiB = min(demands[i].Demand.MemMiB, demands[i].Demand.MemMiBUpper)
 			as.Exclusive, as.Demands, as.Kind = false, demands[i:i+1], wish.Kind
 			as.SlowdownBound, as.SlowdownConfidence = wish.SlowdownBound, wish.SlowdownConfidence
+			if record, _ := words.RecordOf(job.AdminComment); s.planner.options.Sharing == horus.MPS {
+				as.SMCapPct = int32(record.SMCapPct) // as it was told
+			}
 			if wish.Anyone {
 				as.Share = horus.ShareAnyone
 			}

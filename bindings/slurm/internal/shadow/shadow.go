@@ -233,7 +233,7 @@ func writeJob(b *strings.Builder, all []Words, job *ran, label string, on []*mac
 		cmp.Or(job.account, "none"), count, gpus, math.Floor(cpus*1000)/1000, gib(memMiB), job.start)
 	said := ""
 	if comment != "" {
-		said = fieldsOf(comment)
+		said = fieldsOf(comment, int64(count*gpus))
 	}
 	if said == "" {
 		milli, least := ", gpu_milli: 1000", int64(0)
@@ -254,19 +254,27 @@ func writeJob(b *strings.Builder, all []Words, job *ran, label string, on []*mac
 }
 
 // fieldsOf words as jobs.yaml has them; "" where they do not say what the job uses.
-func fieldsOf(comment string) string {
-	if _, err := words.Parse(comment, "/"); err != nil {
+func fieldsOf(comment string, gpus int64) string {
+	wish, err := words.Parse(comment, "/")
+	served := wish.Load.TokensIn > 0
+	if err != nil || gpus%max(1, wish.Config.TensorParallel) != 0 || served && gpus != max(1, wish.Config.TensorParallel) {
 		return ""
 	}
-	var out, demand []string
+	var out, demand, service []string
 	uses := false
 	for _, one := range words.Each(comment) {
 		key, value, _ := strings.Cut(one, "=")
 		switch key {
-		case "wait", "profile", "steps": // the daemon's alone
+		case "wait", "profile", "steps", "sm_cap_pct": // the daemon's alone: there is no MPS in the cluster.yaml of a shadow
+		case "requests_per_s", "users", "tokens_in", "tokens_out", "longest", "first_token_ms", "token_ms":
+			service = append(service, key+": "+value)
 		case "gpu_util_pct", "mem_bw_util_pct", "gpu_memory_gib", "step_time_ms":
 			demand = append(demand, key+": "+value)
 			uses = true
+		case "kind":
+			if !served {
+				out = append(out, "kind: "+value)
+			}
 		case "dims":
 			out = append(out, "dims: {"+strings.ReplaceAll(strings.ReplaceAll(value, ":", ": "), "+", ", ")+"}")
 		case "gpu_types":
@@ -284,6 +292,9 @@ func fieldsOf(comment string) string {
 	}
 	if !uses {
 		return ""
+	}
+	if served {
+		out = append(out, "kind: inference, service: {"+strings.Join(service, ", ")+"}")
 	}
 	if len(demand) > 0 {
 		out = append(out, "demand: {any: {"+strings.Join(demand, ", ")+"}}")

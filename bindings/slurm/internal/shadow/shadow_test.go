@@ -53,6 +53,19 @@ func TestSacctIsReadAndWholeGPUsAreTheFirstFree(t *testing.T) {
 	}
 }
 
+func TestWordsOfAServiceAreThoseOfJobsFiles(t *testing.T) {
+	served := "horus:model=llama-3.1-8b,requests_per_s=3,tokens_in=1024,tokens_out=256,slowdown_confidence=0.5,sm_cap_pct=30"
+	for comment, want := range map[string]string{
+		served: ", model: \"llama-3.1-8b\", slowdown_confidence: 0.5, kind: inference, service: {requests_per_s: 3, tokens_in: 1024, tokens_out: 256}",
+		served + ",kind=inference,tensor_parallel=1": ", model: \"llama-3.1-8b\", slowdown_confidence: 0.5, tensor_parallel: 1, kind: inference, service: {requests_per_s: 3, tokens_in: 1024, tokens_out: 256}",
+		served + ",tensor_parallel=2":                "", // on one GPU
+	} {
+		if got := fieldsOf(comment, 1); got != want {
+			t.Errorf("%s: expected %q, found %q", comment, want, got)
+		}
+	}
+}
+
 func TestSacctMayPutAnythingBetweenFields(t *testing.T) {
 	nodes := []slurm.Node{{Name: "n1", CPUs: 32, MemMiB: 65536, Gres: "gpu:a100-40gb:2"}}
 	for _, between := range []string{"@", "\t", "\x1f", "::"} {

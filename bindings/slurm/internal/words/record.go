@@ -30,7 +30,15 @@ type Record struct {
 	On    string // of a job that is placed: its devices, "n1/a100_0+n1/a100_1"
 	Mem   int64  // MiB of device memory that was counted for it on each
 	Slow  string // slowdown that is expected, and its bound: "1.12..1.30"
+	Grant        // what bin/horus-grant tells the job
 	Text  string
+}
+
+// Grant is what a job that has a place is to keep to there, by itself.
+type Grant struct {
+	Engine   string // arguments of its engine, "--max-num-seqs 64": the library's, of which none has a + or a semicolon
+	SMCapPct int64  // most of the SMs under MPS; 0 = all
+	LimitMiB int64  // of device memory under MPS; 0 = none
 }
 
 // mostText of a sentence, in bytes: Slurm keeps admin comments in memory for every job.
@@ -51,6 +59,9 @@ func (r Record) String() string {
 	put("on", r.On)
 	put("mem_mib", strconv.FormatInt(r.Mem, 10))
 	put("slowdown", r.Slow)
+	put("engine", strings.ReplaceAll(r.Engine, " ", "+"))
+	put("sm_cap_pct", strconv.FormatInt(r.SMCapPct, 10))
+	put("limit_mib", strconv.FormatInt(r.LimitMiB, 10))
 	text := r.Text
 	if len(text) > mostText {
 		text = strings.ToValidUTF8(text[:mostText], "") + "…"
@@ -88,6 +99,12 @@ func RecordOf(admin string) (Record, bool) {
 			r.Mem, _ = strconv.ParseInt(value, 10, 64)
 		case "slowdown":
 			r.Slow = value
+		case "engine":
+			r.Engine = strings.ReplaceAll(value, "+", " ")
+		case "sm_cap_pct":
+			r.SMCapPct, _ = strconv.ParseInt(value, 10, 64)
+		case "limit_mib":
+			r.LimitMiB, _ = strconv.ParseInt(value, 10, 64)
 		}
 	}
 	return r, slices.Contains([]Verb{Waits, Placed, Left}, r.Verb)

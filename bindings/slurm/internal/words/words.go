@@ -23,11 +23,14 @@ const Prefix = "horus:"
 
 // Wish is what a job says of itself.
 type Wish struct {
-	Model              string // ONNX file; "" = none
+	Model              string // absolute path of an ONNX file or a config.json, or a Named one; "" = none
 	Run                horus.RunSpec
+	Config             horus.ConfigOptions // of a language model
+	Load               horus.ServiceLoad   // of a served one; TokensIn 0 = it is not
 	Kind               horus.JobKind
 	SlowdownBound      float32
 	SlowdownConfidence float32
+	SMCapPct           int32    // most of a GPU's SMs that it uses under MPS; 0 = all
 	Anyone             bool     // shares with any account's jobs
 	GPUTypes           []string // that it may use; none = all
 	Given              *horus.Demand
@@ -83,7 +86,18 @@ var (
 		"pytorch": horus.PyTorch, "pytorch-1": horus.PyTorch1, "tensorflow": horus.TensorFlow, "pytorch-compiled": horus.PyTorchCompiled,
 		"vllm": horus.VLLM, "tensorrt-llm": horus.TensorRTLLM, "sglang": horus.SGLang,
 	}
+	weights = named("bf16", "fp16", "fp32", "fp8", "int4", "int8", "mxfp4", "nvfp4")
+	caches  = named("bf16", "fp16", "fp32", "fp8", "int8")
 )
+
+// named are values that stand for themselves.
+func named(names ...string) map[string]string {
+	out := map[string]string{}
+	for _, name := range names {
+		out[name] = name
+	}
+	return out
+}
 
 func oneOf[T any](values map[string]T, into *T, value string) error {
 	found, known := values[value]
@@ -94,22 +108,29 @@ func oneOf[T any](values map[string]T, into *T, value string) error {
 	return nil
 }
 
-func number(value string, least, most float64, into *float32) error {
+func number[T float32 | float64](value string, least, most float64, into *T) error {
 	found, err := strconv.ParseFloat(value, 64)
 	if err != nil || !(found >= least && found <= most) {
 		plain := func(x float64) string { return strconv.FormatFloat(x, 'f', -1, 64) }
 		return fmt.Errorf("expected a number from %s to %s, found %q", plain(least), plain(most), value)
 	}
-	*into = float32(found)
+	*into = T(found)
 	return nil
 }
 
-func integer(value string, least, most int64, into *int64) error {
+func microseconds(ms string, into *int64) error {
+	var found float64
+	err := number(ms, 0.001, 1e9, &found)
+	*into = int64(found * 1000)
+	return err
+}
+
+func integer[T int32 | int64](value string, least, most int64, into *T) error {
 	found, err := strconv.ParseInt(value, 10, 64)
 	if err != nil || found < least || found > most {
 		return fmt.Errorf("expected an integer from %d to %d, found %q", least, most, value)
 	}
-	*into = found
+	*into = T(found)
 	return nil
 }
 
@@ -117,6 +138,9 @@ const (
 	mostBatch = 1 << 31
 	mostWaitS = 7 * 24 * 3600
 	mostGiB   = 1 << 20
+	mostParts = 4096    // of a model, in GPUs: as docs/files.md
+	mostRate  = 1e6     // requests/s, and users
+	mostToken = 1 << 24 // of a prompt or an answer
 )
 
 // keys are the words, as jobs.yaml has them (docs/files.md).
@@ -147,15 +171,21 @@ var keys = map[string]func(w *Wish, value string) error{
 		w.given().MemMiB = int64(gib * 1024)
 		return err
 	},
-	"step_time_ms": func(w *Wish, v string) error {
-		var ms float32
-		err := number(v, 0.001, 1e9, &ms)
-		w.given().StepTimeUs = int64(ms * 1000)
-		return err
-	},
-	"profile": func(w *Wish, v string) error { w.Profile = v; return nil },
-	"steps":   steps,
-	"wait":    func(w *Wish, v string) error { return integer(v, 1, mostWaitS, &w.WaitS) },
+	"step_time_ms":    func(w *Wish, v string) error { return microseconds(v, &w.given().StepTimeUs) },
+	"sm_cap_pct":      func(w *Wish, v string) error { return integer(v, 1, 99, &w.SMCapPct) },
+	"weights":         func(w *Wish, v string) error { return oneOf(weights, &w.Config.Weights, v) },
+	"cache":           func(w *Wish, v string) error { return oneOf(caches, &w.Config.Cache, v) },
+	"tensor_parallel": func(w *Wish, v string) error { return integer(v, 1, mostParts, &w.Config.TensorParallel) },
+	"requests_per_s":  func(w *Wish, v string) error { return number(v, 0.001, mostRate, &w.Load.RequestsPerS) },
+	"users":           func(w *Wish, v string) error { return number(v, 1, mostRate, &w.Load.Concurrency) },
+	"tokens_in":       func(w *Wish, v string) error { return number(v, 1, mostToken, &w.Load.TokensIn) },
+	"tokens_out":      func(w *Wish, v string) error { return number(v, 1, mostToken, &w.Load.TokensOut) },
+	"longest":         func(w *Wish, v string) error { return number(v, 2, 2*mostToken, &w.Load.Longest) },
+	"first_token_ms":  func(w *Wish, v string) error { return microseconds(v, &w.Load.FirstTokenUs) },
+	"token_ms":        func(w *Wish, v string) error { return microseconds(v, &w.Load.TokenUs) },
+	"profile":         func(w *Wish, v string) error { w.Profile = v; return nil },
+	"steps":           steps,
+	"wait":            func(w *Wish, v string) error { return integer(v, 1, mostWaitS, &w.WaitS) },
 }
 
 // Keys are the words that there are.
@@ -228,25 +258,75 @@ func Parse(comment, dir string) (Wish, error) {
 	if wrong != nil {
 		return w, wrong
 	}
-	if w.Kind == horus.InferenceJob && !seen["mode"] {
-		w.Run.Mode = horus.Inference
+	if err := together(&w, seen); err != nil {
+		return w, fmt.Errorf("comment: %w", err)
 	}
-	switch {
-	case w.Given != nil && w.Model != "":
-		return w, errors.New("comment: expected model or figures such as gpu_util_pct, found both")
-	case w.Given != nil && (!seen["gpu_util_pct"] || !seen["gpu_memory_gib"]):
-		return w, errors.New("comment: expected gpu_util_pct and gpu_memory_gib together, found one of them")
-	case w.SlowdownConfidence != 0 && w.SlowdownBound == 0:
-		return w, errors.New("comment: slowdown_confidence: expected beside slowdown_bound, found alone")
-	}
-	if w.Model == "" {
-		for _, key := range []string{"batch", "dims", "mode", "precision", "optimizer", "framework", "layout", "checkpoint_segments"} {
-			if seen[key] {
-				return w, fmt.Errorf("comment: %s: expected beside model, found without", key)
-			}
-		}
-	} else if !filepath.IsAbs(w.Model) {
+	if w.Model != "" && !Named(w.Model) && !filepath.IsAbs(w.Model) {
 		w.Model = filepath.Join(dir, w.Model)
 	}
 	return w, nil
+}
+
+// rules of words beside each other: each of the first needs one of the second, and none of the third. The plugin has the same.
+var rules = [][3]string{
+	{"batch dims mode precision optimizer framework layout checkpoint_segments weights cache tensor_parallel requests_per_s users", "model", ""},
+	{"gpu_util_pct mem_bw_util_pct step_time_ms", "gpu_memory_gib", "model"},
+	{"gpu_memory_gib", "gpu_util_pct", "model"},
+	{"requests_per_s users", "tokens_out", "batch dims mode"},
+	{"users", "", "requests_per_s"},
+	{"tokens_in", "requests_per_s users", ""},
+	{"tokens_out longest first_token_ms token_ms", "tokens_in", ""},
+	{"slowdown_confidence", "slowdown_bound requests_per_s users", ""},
+}
+
+// together says what is wrong with words that are right one by one, and fills in what follows from them.
+func together(w *Wish, seen map[string]bool) error {
+	said := func(key string) bool { return seen[key] }
+	for _, rule := range rules {
+		for _, key := range strings.Fields(rule[0]) {
+			if !seen[key] {
+				continue
+			}
+			beside, barred := strings.Fields(rule[1]), strings.Fields(rule[2])
+			if at := slices.IndexFunc(barred, said); at >= 0 {
+				return fmt.Errorf("%s: expected without %s, found beside it", key, barred[at])
+			}
+			if len(beside) > 0 && !slices.ContainsFunc(beside, said) {
+				return fmt.Errorf("%s: expected beside %s, found without", key, strings.Join(beside, " or "))
+			}
+		}
+	}
+	language := Named(w.Model) || strings.HasSuffix(w.Model, ".json")
+	for _, key := range []string{"weights", "cache", "tensor_parallel", "tokens_in"} {
+		if seen[key] && !language {
+			return fmt.Errorf("%s: expected beside a config.json or a name that horus models lists, found beside another model", key)
+		}
+	}
+	if w.Load.TokensIn > 0 {
+		least := w.Load.TokensIn + w.Load.TokensOut
+		switch {
+		case seen["kind"] && w.Kind != horus.InferenceJob:
+			return errors.New("kind: expected inference beside tokens_in, found another")
+		case seen["framework"] && !slices.Contains([]horus.Framework{horus.VLLM, horus.SGLang, horus.TensorRTLLM}, w.Run.Framework):
+			return errors.New("framework: expected sglang, tensorrt-llm or vllm beside tokens_in, found another")
+		case w.Load.Longest > 0 && w.Load.Longest < least:
+			return fmt.Errorf("longest: expected at least tokens_in and tokens_out, %g, found %g", least, w.Load.Longest)
+		}
+		w.Kind = horus.InferenceJob
+	}
+	if w.Kind == horus.InferenceJob && !seen["mode"] {
+		w.Run.Mode = horus.Inference
+	}
+	if language && !seen["precision"] {
+		w.Run.Precision = horus.BF16 // as such models are published
+	}
+	if language && w.Run.Mode == horus.Inference && !seen["framework"] {
+		w.Run.Framework = horus.VLLM
+	}
+	return nil
+}
+
+// Named says whether a model is given by the name of a known one, and not by a file.
+func Named(model string) bool {
+	return model != "" && !strings.Contains(model, "/") && !strings.HasSuffix(model, ".onnx") && !strings.HasSuffix(model, ".json")
 }

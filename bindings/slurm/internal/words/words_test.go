@@ -3,6 +3,7 @@
 package words
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -18,6 +19,21 @@ func TestACommentSaysWhatJobsFilesSay(t *testing.T) {
 		w.Run.Precision != horus.AMPFP16 || w.Run.Optimizer != horus.AdamW || w.Run.Mode != horus.Inference || w.SlowdownBound != 1.3 ||
 		w.SlowdownConfidence != 0.95 || strings.Join(w.GPUTypes, " ") != "a100 v100" || !w.Anyone || w.WaitS != 300 {
 		t.Errorf("expected all that was said, found %+v", w)
+	}
+}
+
+func TestAServedModelIsDescribedAsInJobsFiles(t *testing.T) {
+	load := horus.ServiceLoad{RequestsPerS: 3, TokensIn: 1024, TokensOut: 256, Longest: 4096, FirstTokenUs: 500_000, TokenUs: 37_500}
+	for word, model := range map[string]string{"llama-3.1-8b": "llama-3.1-8b", "own/config.json": "/home/u/own/config.json"} {
+		w, err := Parse("horus:model="+word+",requests_per_s=3,tokens_in=1024,tokens_out=256,longest=4096,first_token_ms=500,token_ms=37.5,weights=fp8,slowdown_confidence=0.5", "/home/u")
+		if err != nil || w.Model != model || fmt.Sprint(w.Load) != fmt.Sprint(load) || w.Config.Weights != "fp8" || w.SlowdownConfidence != 0.5 ||
+			w.Kind != horus.InferenceJob || w.Run.Mode != horus.Inference || w.Run.Framework != horus.VLLM || w.Run.Precision != horus.BF16 {
+			t.Errorf("%s: expected the model %s as it is served, found %+v, %v", word, model, w, err)
+		}
+	}
+	w, err := Parse("horus:model=llama-3.1-8b,framework=sglang,precision=fp16,users=2,tokens_in=10,tokens_out=10", "/")
+	if err != nil || w.Run.Framework != horus.SGLang || w.Run.Precision != horus.FP16 || w.Load.Concurrency != 2 {
+		t.Errorf("expected what was said in place of vllm and bf16, found %+v, %v", w, err)
 	}
 }
 
@@ -59,10 +75,10 @@ func TestWrongWordsAreNamedAndTheirWaitCounts(t *testing.T) {
 		"horus:dims=seq,model=x,wait=9":                  "comment: dims: expected NAME:SIZE",
 		"horus:slowdown_bound=NaN,wait=9":                "comment: slowdown_bound: expected a number from 1 to",
 		"horus:slowdown_confidence=0.9,wait=9":           "comment: slowdown_confidence: expected beside slowdown_bound",
-		"horus:model=x,gpu_util_pct=3,wait=9":            "comment: expected model or figures",
+		"horus:model=x,gpu_util_pct=3,wait=9":            "comment: gpu_util_pct: expected without model, found beside it",
 		"horus:steps=0,wait=9":                           "comment: steps: expected horus or PORT[/PATH][:METRIC]",
 		"horus:steps=9401:,wait=9":                       "comment: steps: expected horus or PORT[/PATH][:METRIC]",
-		"horus:gpu_util_pct=3,wait=9":                    "comment: expected gpu_util_pct and gpu_memory_gib together",
+		"horus:gpu_util_pct=3,wait=9":                    "comment: gpu_util_pct: expected beside gpu_memory_gib, found without",
 		"horus:gpu_util_pct=3,gpu_memory_gib=0,wait=9":   "comment: gpu_memory_gib: expected a number from 0.001",
 		"horus:gpu_util_pct=101,gpu_memory_gib=1,wait=9": "comment: gpu_util_pct: expected a number from 0 to 100",
 	} {
@@ -73,8 +89,31 @@ func TestWrongWordsAreNamedAndTheirWaitCounts(t *testing.T) {
 	}
 }
 
+func TestWrongWordsOfAServiceAreNamed(t *testing.T) {
+	const served = "users=1,tokens_in=9,tokens_out=9"
+	for words, says := range map[string]string{
+		"model=gpt2,users=0.5":                        "users: expected a number from 1 to 1000000,",
+		"model=gpt2,users=3":                          "users: expected beside tokens_out, found without",
+		"model=gpt2,tokens_in=3":                      "tokens_in: expected beside requests_per_s or users, found without",
+		"model=gpt2,token_ms=3":                       "token_ms: expected beside tokens_in, found without",
+		"model=gpt2," + served + ",requests_per_s=1":  "users: expected without requests_per_s, found beside it",
+		"model=gpt2," + served + ",batch=2":           "users: expected without batch, found beside it",
+		"model=gpt2," + served + ",longest=17":        "longest: expected at least tokens_in and tokens_out, 18, found 17",
+		"model=gpt2," + served + ",kind=training":     "kind: expected inference",
+		"model=gpt2," + served + ",framework=pytorch": "framework: expected sglang, tensorrt-llm or vllm",
+		"model=a.onnx," + served:                      "tokens_in: expected beside a config.json or a name",
+		"model=./gpt2,weights=fp8":                    "weights: expected beside a config.json or a name",
+		"model=gpt2,cache=int4":                       "cache: expected one of bf16, fp16, fp32, fp8, int8, found",
+		"sm_cap_pct=100":                              "sm_cap_pct: expected an integer from 1 to 99,",
+	} {
+		if _, err := Parse("horus:"+words, "/"); err == nil || !strings.HasPrefix(err.Error(), "comment: "+says) {
+			t.Errorf("%s: expected %q, found %v", words, says, err)
+		}
+	}
+}
+
 func TestARecordIsReadBackAsItWasWritten(t *testing.T) {
-	r := Record{Verb: Placed, From: 5, At: 6, Asked: "node:gres:gpu:a:1,gres:gpu:b:1", Nodes: "n[1-3,7]", On: "n1/a_0+n2/a_1", Mem: 70, Slow: "1.00..1.20", Text: "Placed; beside job 4"}
+	r := Record{Verb: Placed, From: 5, At: 6, Asked: "node:gres:gpu:a:1,gres:gpu:b:1", Nodes: "n[1-3,7]", On: "n1/a_0+n2/a_1", Mem: 70, Slow: "1.00..1.20", Grant: Grant{"--a 4 b.c=d", 30, 900}, Text: "Placed; beside job 4"}
 	for _, text := range []string{r.String(), `"` + r.String() + `"`} { // scontrol keeps the quotes
 		if got, is := RecordOf(text); !is || got != r {
 			t.Errorf("%s: expected %+v, found %+v", text, r, got)

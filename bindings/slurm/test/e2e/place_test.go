@@ -173,7 +173,7 @@ func TestWrongWordsGetASentenceAndTheJobRuns(t *testing.T) {
 		"horus:model=none.onnx,wait=60":            "none.onnx: no such file",
 		"horus:model=/dev/zero,wait=60":            "expected a regular file",
 		"horus:gpu_types=t4,wait=60":               "expected some of [a100-40gb]",
-		"horus:gpu_util_pct=10,wait=60":            "gpu_util_pct and gpu_memory_gib together",
+		"horus:gpu_util_pct=10,wait=60":            "gpu_util_pct: expected beside gpu_memory_gib, found without",
 		"horus:\"JobState=RUNNING' ,x\n=y,wait=60": "expected one of batch,",
 	} {
 		job := running(c, c.Submit("1", shared(words)...))[0]
