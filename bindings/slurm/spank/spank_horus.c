@@ -34,7 +34,9 @@ struct word {
 
 static const struct word words[] = {
     {"", FLAG, 0, 0, NULL, NULL, "horus places the job, without words"},
-    {"model", MODEL, 0, 0, NULL, "FILE", "ONNX graph of the job; weights are not needed"},
+    {"model", MODEL, 0, 0, NULL, "FILE|NAME",
+     "ONNX graph of the job, config.json of a language model, or a name that horus models lists; weights are not "
+     "needed"},
     {"batch", COUNT, 1, MOST_COUNT, NULL, "N", "samples of a step"},
     {"dims", DIMS, 1, MOST_COUNT, NULL, "NAME:SIZE+...", "sizes of the model's other dimensions"},
     {"mode", CHOICE, 0, 0, "inference, training", "MODE", "training or inference"},
@@ -46,12 +48,24 @@ static const struct word words[] = {
      "such as pytorch"},
     {"layout", CHOICE, 0, 0, "nchw, nhwc", "LAYOUT", "of images in memory: nchw or nhwc"},
     {"checkpoint_segments", COUNT, 0, MOST_COUNT, NULL, "N", "of activation checkpointing"},
+    {"weights", CHOICE, 0, 0, "bf16, fp16, fp32, fp8, int4, int8, mxfp4, nvfp4", "TYPE",
+     "of a language model, where not those of its file"},
+    {"cache", CHOICE, 0, 0, "bf16, fp16, fp32, fp8, int8", "TYPE", "of keys and values, likewise"},
+    {"tensor_parallel", COUNT, 1, 4096, NULL, "N", "GPUs that share every layer of a language model"},
+    {"requests_per_s", FIGURE, 0.001, 1e6, NULL, "X", "that a language model serves"},
+    {"users", FIGURE, 1, 1e6, NULL, "X", "or those who ask again once they are answered"},
+    {"tokens_in", FIGURE, 1, 16777216, NULL, "N", "of a prompt, mean"},
+    {"tokens_out", FIGURE, 1, 16777216, NULL, "N", "of an answer, mean"},
+    {"longest", FIGURE, 2, 33554432, NULL, "N", "tokens of the longest request, both; else 4 times the mean"},
+    {"first_token_ms", FIGURE, 0.001, 1e9, NULL, "MS", "promised time to the first token"},
+    {"token_ms", FIGURE, 0.001, 1e9, NULL, "MS", "promised time of each further token"},
     {"gpu_util_pct", FIGURE, 0, 100, NULL, "PCT", "instead of a model: how busy the job keeps a GPU"},
     {"gpu_memory_gib", FIGURE, 0.001, 1048576, NULL, "GIB", "instead of a model: what it takes of a GPU's memory"},
     {"mem_bw_util_pct", FIGURE, 0, 100, NULL, "PCT", "how busy it keeps a GPU's memory"},
     {"step_time_ms", FIGURE, 0.001, 1e9, NULL, "MS", "of a step, alone on a GPU"},
     {"slowdown_bound", FIGURE, 1, 1000, NULL, "X", "the slowdown by neighbours that it bears"},
-    {"slowdown_confidence", FIGURE, 0.5, 0.999, NULL, "P", "how sure that bound shall be"},
+    {"slowdown_confidence", FIGURE, 0.5, 0.999, NULL, "P", "how sure that bound, or promised times, shall be"},
+    {"sm_cap_pct", COUNT, 1, 99, NULL, "PCT", "of a GPU's SMs that it uses at most, under MPS"},
     {"gpu_types", TEXT, 0, 0, NULL, "TYPE+...", "of GPUs that it may use"},
     {"share", CHOICE, 0, 0, "account, anyone", "WHOM", "with jobs of its account alone or of anyone"},
     {"profile", TEXT, 0, 0, NULL, "NAME", "jobs of an account that say the same do the same"},
@@ -116,6 +130,11 @@ static bool steps_in(const char *value) {
          (!colon || colon[1]);
 }
 
+static bool ends(const char *text, const char *with) {
+  const size_t size = strlen(text), end = strlen(with);
+  return size >= end && strcmp(text + size - end, with) == 0;
+}
+
 /* model_in takes an absolute path, and complains by itself. */
 static int model_in(const char *option, const char *path) {
   struct stat info;
@@ -175,6 +194,12 @@ static void expected(const struct word *word, char *text, size_t size) {
   }
 }
 
+static int keep(int which, const char *value) {
+  free(said[which]); /* of the script: the command's own counts */
+  said[which] = strdup(value);
+  return said[which] ? 0 : -1;
+}
+
 /* take is what Slurm calls with the value of an option. */
 static int take(int which, const char *value, int remote) {
   if (remote) return 0;
@@ -195,6 +220,12 @@ static int take(int which, const char *value, int remote) {
     slurm_error("--%s: expected %s, found \"%s\"", option, text, value);
     return -1;
   }
+  if (word->kind == MODEL && !strchr(value, '/') && !ends(value, ".onnx") && !ends(value, ".json")) {
+    if (one_of(value, HORUS_MODELS)) return keep(which, value);
+    slurm_error("--%s: expected a file (….onnx, ….json, …/…) or a name that horus models lists, found \"%s\"", option,
+                value);
+    return -1;
+  }
   if (word->kind == MODEL && *value != '/') { /* as of the command, whatever --chdir says */
     char folder[PATH_MAX];
     if (!getcwd(folder, sizeof folder)) {
@@ -205,9 +236,7 @@ static int take(int which, const char *value, int remote) {
     value = text;
   }
   if (word->kind == MODEL && model_in(option, value) != 0) return -1;
-  free(said[which]); /* of the script: the command's own counts */
-  said[which] = strdup(value);
-  return said[which] ? 0 : -1;
+  return keep(which, value);
 }
 
 static const char *saying(const char *key) {
@@ -217,27 +246,72 @@ static const char *saying(const char *key) {
   return NULL;
 }
 
+/* Each of the first needs one of the second, and none of the third: rules of internal/words. */
+static const char *const rules[][3] = {
+    {"batch dims mode precision optimizer framework layout checkpoint_segments weights cache tensor_parallel "
+     "requests_per_s users",
+     "model", ""},
+    {"gpu_util_pct mem_bw_util_pct step_time_ms", "gpu_memory_gib", "model"},
+    {"gpu_memory_gib", "gpu_util_pct", "model"},
+    {"requests_per_s users", "tokens_out", "batch dims mode"},
+    {"users", "", "requests_per_s"},
+    {"tokens_in", "requests_per_s users", ""},
+    {"tokens_out longest first_token_ms token_ms", "tokens_in", ""},
+    {"slowdown_confidence", "slowdown_bound requests_per_s users", ""},
+};
+
+/* next word of a list, as an index of words; -1 at its end. */
+static int next(const char **list) {
+  const size_t size = strcspn(*list += strspn(*list, " "), " ");
+  for (int i = 1; size && i < WORDS; ++i) {
+    if (strlen(words[i].key) == size && strncmp(words[i].key, *list, size) == 0) return *list += size, i;
+  }
+  return -1;
+}
+
+/* breaks says how a word breaks a rule; NULL = it does not. */
+static const char *breaks(const char *const rule[3], const struct word *word) {
+  static char text[256];
+  size_t size = (size_t)snprintf(text, sizeof text, "--%s: expected beside ", option_of(word));
+  const char *beside = rule[1], *barred = rule[2];
+  for (int i; (i = next(&barred)) >= 0;) {
+    if (!said[i]) continue;
+    snprintf(text, sizeof text, "--%s: expected without --%s, found beside it", option_of(word), option_of(&words[i]));
+    return text;
+  }
+  if (!*beside) return NULL;
+  for (int i; (i = next(&beside)) >= 0;) {
+    if (said[i]) return NULL;
+    size += (size_t)snprintf(text + size, sizeof text - size, "--%s%s", option_of(&words[i]), *beside ? " or " : "");
+  }
+  snprintf(text + size, sizeof text - size, ", found without");
+  return text;
+}
+
 /* together says what is wrong with the words as a whole; NULL = nothing. */
 static const char *together(void) {
-  static const char *const of_models[] = {"batch",     "dims",      "mode",   "precision",
-                                          "optimizer", "framework", "layout", "checkpoint_segments"};
-  static char text[128];
-  const bool given =
-      saying("gpu_util_pct") || saying("gpu_memory_gib") || saying("mem_bw_util_pct") || saying("step_time_ms");
-  if (given && saying("model")) return "expected --horus-model or figures such as --horus-gpu-util-pct, found both";
-  if (given && !(saying("gpu_util_pct") && saying("gpu_memory_gib"))) {
-    return "expected --horus-gpu-util-pct and --horus-gpu-memory-gib together, found one of them";
-  }
-  if (saying("slowdown_confidence") && !saying("slowdown_bound")) {
-    return "--horus-slowdown-confidence: expected beside --horus-slowdown-bound, found alone";
-  }
-  for (size_t i = 0; i < sizeof of_models / sizeof *of_models; ++i) {
-    if (saying(of_models[i]) && !saying("model")) {
-      const struct word *word = words;
-      while (strcmp(word->key, of_models[i]) != 0) ++word;
-      snprintf(text, sizeof text, "--%s: expected beside --horus-model, found without", option_of(word));
-      return text;
+  static const char *const of_language[] = {"weights", "cache", "tensor_parallel", "tokens_in"};
+  const char *wrong = NULL, *model = saying("model"), *longest = saying("longest");
+  for (size_t r = 0; r < sizeof rules / sizeof *rules; ++r) {
+    const char *first = rules[r][0];
+    for (int i; (i = next(&first)) >= 0;) {
+      if (said[i] && (wrong = breaks(rules[r], &words[i]))) return wrong;
     }
+  }
+  for (size_t i = 0; i < sizeof of_language / sizeof *of_language; ++i) {
+    if (saying(of_language[i]) && strchr(model, '/') && !ends(model, ".json")) {
+      return "--horus-model: expected a config.json or a name that horus models lists, found another model";
+    }
+  }
+  if (!saying("tokens_in")) return NULL;
+  if (saying("kind") && strcmp(saying("kind"), "inference") != 0) {
+    return "--horus-kind: expected inference beside --horus-tokens-in, found another";
+  }
+  if (saying("framework") && !one_of(saying("framework"), "sglang, tensorrt-llm, vllm")) {
+    return "--horus-framework: expected sglang, tensorrt-llm or vllm beside --horus-tokens-in, found another";
+  }
+  if (longest && atof(longest) < atof(saying("tokens_in")) + atof(saying("tokens_out"))) {
+    return "--horus-longest: expected at least --horus-tokens-in and --horus-tokens-out, found less";
   }
   return NULL;
 }

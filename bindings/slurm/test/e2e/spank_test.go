@@ -3,6 +3,7 @@
 package e2e
 
 import (
+	"cmp"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -63,6 +64,7 @@ func TestOptionsReachTheDaemonAsIfTheyStoodInTheComment(t *testing.T) {
 		{[]string{"--horus-model=" + models + "/resnet50.onnx", "--horus-batch", "64", "--comment=ticket 7, for Ann"}, model + "; ticket 7, for Ann"},
 		{[]string{"--horus-model=resnet50.onnx", "--comment=horus:batch=64; mine"}, model + "; mine"},
 		{[]string{"--horus", "--comment=mine"}, "horus:; mine"},
+		{[]string{"--horus-model=llama-3.2-3b", "--horus-requests-per-s=1", "--horus-tokens-in=512", "--horus-tokens-out=128"}, "horus:model=llama-3.2-3b,requests_per_s=1,tokens_in=512,tokens_out=128"},
 		{[]string{"--horus-gpu-util-pct=30", "--horus-gpu-memory-gib=8", "--horus-slowdown-bound=1.3"}, "horus:gpu_util_pct=30,gpu_memory_gib=8,slowdown_bound=1.3"},
 	} {
 		out, err := says(models, "sbatch", append(one.options, "--parsable", "--output=/dev/null", "--gres=shard:4", "--wrap", "sleep 60")...)
@@ -97,15 +99,19 @@ func TestWrongOptionsAreRefusedBeforeAnythingIsSubmitted(t *testing.T) {
 	c := spank(t, cluster.Options{Nodes: 1})
 	c.Write("net.onnx", "")
 	for said, expected := range map[string]string{
-		"--horus-model=none.onnx":                       "--horus-model: expected a file that can be read, found " + c.Dir + "/none.onnx: No such file or directory",
-		"--horus-model=/dev/zero":                       "--horus-model: /dev/zero: expected a regular file",
-		"--horus-model=a,b":                             "--horus-model: expected neither comma, semicolon nor line feed",
-		"--horus-model=":                                "--horus-model: expected a value, found none",
+		"--horus-model=none.onnx":            "--horus-model: expected a file that can be read, found " + c.Dir + "/none.onnx: No such file or directory",
+		"--horus-model=/dev/zero":            "--horus-model: /dev/zero: expected a regular file",
+		"--horus-model=a,b":                  "--horus-model: expected neither comma, semicolon nor line feed",
+		"--horus-model=":                     "--horus-model: expected a value, found none",
+		"--horus-model=llama-3.1-8":          "--horus-model: expected a file (….onnx, ….json, …/…) or a name that horus models lists, found \"llama-3.1-8\"",
+		"--horus-model=gpt2 --horus-users=2": "--horus-users: expected beside --horus-tokens-out, found without",
+		"--horus-model=net.onnx --horus-users=2 --horus-tokens-in=2 --horus-tokens-out=2":               "--horus-model: expected a config.json or a name that horus models lists",
+		"--horus-model=gpt2 --horus-users=2 --horus-tokens-in=2 --horus-tokens-out=2 --horus-longest=3": "--horus-longest: expected at least --horus-tokens-in and --horus-tokens-out",
 		"--horus-batch=4":                               "--horus-batch: expected beside --horus-model, found without",
 		"--horus-checkpoint-segments=4":                 "--horus-checkpoint-segments: expected beside --horus-model",
-		"--horus-slowdown-confidence=0.9":               "--horus-slowdown-confidence: expected beside --horus-slowdown-bound, found alone",
-		"--horus-gpu-util-pct=3":                        "expected --horus-gpu-util-pct and --horus-gpu-memory-gib together",
-		"--horus-model=net.onnx --horus-step-time-ms=3": "expected --horus-model or figures such as --horus-gpu-util-pct, found both",
+		"--horus-slowdown-confidence=0.9":               "--horus-slowdown-confidence: expected beside --horus-slowdown-bound or --horus-requests-per-s or --horus-users, found without",
+		"--horus-gpu-util-pct=3":                        "--horus-gpu-util-pct: expected beside --horus-gpu-memory-gib, found without",
+		"--horus-model=net.onnx --horus-step-time-ms=3": "--horus-step-time-ms: expected without --horus-model, found beside it",
 	} {
 		out, err := says(c.Dir, "sbatch", append(strings.Fields(said), "--gres=shard:4", "--wrap", "sleep 60")...)
 		if err == nil || !strings.Contains(out, "sbatch: error: "+expected) {
@@ -143,14 +149,21 @@ func TestOptionsAreReadAsTheDaemonReadsWords(t *testing.T) {
 		"slowdown_confidence": {"0.5", "0.999", "0.9991", "0.49"},
 		"gpu_util_pct":        {"0", "100", "100.5", "1e1", "nan"}, "mem_bw_util_pct": {"50", "101"},
 		"gpu_memory_gib": {"0.001", "1048576", "0.0009", "1048577"}, "step_time_ms": {"0.001", "1e9", "1e10"},
+		"weights": {"fp8", "mxfp4", "bf8"}, "cache": {"int8", "int4"}, "tensor_parallel": {"1", "4096", "4097"}, "sm_cap_pct": {"1", "99", "100"},
+		"requests_per_s": {"0.001", "1000000", "1000001"}, "users": {"1", "0.5", "1e6"}, "tokens_in": {"1", "0.9", "16777217"}, "tokens_out": {"8", "1e9"},
+		"longest": {"2048", "33554432", "1"}, "first_token_ms": {"0.5", "1e10"}, "token_ms": {"50", "x"},
 		"steps": {"horus", "9401", "9401/a/b:seconds", "9401:seconds", "9401:", "0", "65536", "horus:x", "9401x", "/a"},
 	} {
 		values[key] = append(values[key], more...)
 	}
+	model, load := "model="+c.Dir+"/net.onnx", "model=gpt2,requests_per_s=1,tokens_in=1,tokens_out=1"
 	beside := map[string]string{"slowdown_confidence": "slowdown_bound=2", "gpu_util_pct": "gpu_memory_gib=8", "gpu_memory_gib": "gpu_util_pct=1",
-		"mem_bw_util_pct": "gpu_memory_gib=8,gpu_util_pct=1", "step_time_ms": "gpu_memory_gib=8,gpu_util_pct=1"}
+		"mem_bw_util_pct": "gpu_memory_gib=8,gpu_util_pct=1", "step_time_ms": "gpu_memory_gib=8,gpu_util_pct=1",
+		"weights": "model=gpt2", "cache": "model=gpt2", "tensor_parallel": "model=gpt2", "longest": load, "first_token_ms": load, "token_ms": load,
+		"requests_per_s": "model=gpt2,tokens_in=1,tokens_out=1", "users": "model=gpt2,tokens_in=1,tokens_out=1",
+		"tokens_in": "model=gpt2,users=1,tokens_out=1", "tokens_out": "model=gpt2,users=1,tokens_in=1"}
 	for _, key := range []string{"batch", "dims", "mode", "precision", "optimizer", "framework", "layout", "checkpoint_segments"} {
-		beside[key] = "model=" + c.Dir + "/net.onnx"
+		beside[key] = model
 	}
 	option := func(word string) string {
 		key, value, _ := strings.Cut(word, "=")
@@ -182,6 +195,32 @@ func TestOptionsAreReadAsTheDaemonReadsWords(t *testing.T) {
 				if err == nil || !strings.Contains(out, strings.SplitN(option(word), "=", 2)[0]+said) {
 					t.Errorf("%s: expected a refusal with %q, as the daemon's, found %v, %s", word, said, err, out)
 				}
+			}
+		}
+	}
+}
+
+// Every two words beside what the first needs: right one by one, they may not be so together.
+func TestWordsThatDoNotGoTogetherAreTheDaemons(t *testing.T) {
+	c := spank(t, cluster.Options{Nodes: 1})
+	c.Write("net.onnx", "")
+	option := func(key, value string) string { return "--horus-" + strings.ReplaceAll(key, "_", "-") + "=" + value }
+	values := map[string]string{"dims": "x:1", "mode": "inference", "kind": "inference", "precision": "bf16", "optimizer": "sgd", "framework": "vllm", "layout": "nchw",
+		"weights": "fp8", "cache": "fp8", "gpu_util_pct": "9", "gpu_memory_gib": "9", "slowdown_confidence": "0.9", "gpu_types": "a100", "share": "anyone", "profile": "a", "steps": "horus", "longest": "2"}
+	for _, base := range []string{"", "model=net.onnx", "model=gpt2", "gpu_util_pct=9,gpu_memory_gib=9", "model=gpt2,users=1,tokens_in=1,tokens_out=1", "model=gpt2,requests_per_s=1,tokens_in=9,tokens_out=1"} {
+		for _, key := range words.Keys() {
+			if key == "wait" || key == "model" {
+				continue
+			}
+			all := append(strings.FieldsFunc(base, func(r rune) bool { return r == ',' }), key+"="+cmp.Or(values[key], "1"))
+			args := []string{"--test-only", "--wrap", "true"}
+			for _, one := range all {
+				word, value, _ := strings.Cut(one, "=")
+				args = append(args, option(word, value))
+			}
+			_, wrong := words.Parse("horus:"+strings.Join(all, ","), c.Dir)
+			if out, err := says(c.Dir, "sbatch", args...); (err == nil) != (wrong == nil || strings.Contains(wrong.Error(), "found twice")) {
+				t.Errorf("%v: expected what the daemon says, %v, found %v, %s", all, wrong, err, out)
 			}
 		}
 	}
