@@ -19,6 +19,7 @@ from manual import roff, verbatim  # noqa: E402 (the pages of the horus command 
 WORD = re.compile(r'\{"(?P<key>\w*)",\s*(?P<kind>[A-Z]+),\s*(?P<least>[^,]+),\s*(?P<most>[^,]+),\s*'
                   r'(?P<choices>NULL|"[^"]*"),\s*(?P<shows>NULL|"[^"]*"),\s*(?P<about>"[^"]*")\}')
 FILES = [("/run/horus-slurm/alive", "tells job_submit.lua that the daemon is there."),
+         ("/usr/bin/horus-grant", "TaskProlog of slurm.conf that puts into a job's environment what the job was granted."),
          ("/etc/default/horus-slurm", "options of the daemon, where the package's systemd unit starts it.")]
 SBATCH = """Jobs that say something about themselves are placed by
 .BR horus\\-slurm (1).
