@@ -189,10 +189,7 @@ func (o *options) lead(ctx context.Context, args plugin.Args, store model.Store,
 		},
 		Profile: profiles.Get,
 		Pod: func(namespace, name string) *v1.Pod {
-			found, err := pods.Pods(namespace).Get(name)
-			if err != nil {
-				return nil
-			}
+			found, _ := pods.Pods(namespace).Get(name) // with an error nil
 			return found
 		},
 	}, lib)

@@ -100,34 +100,30 @@ func (l *Library) ask(ctx context.Context, in request) (out reply, err error) {
 	return out, nil
 }
 
+func (l *Library) tell(in request) error {
+	_, err := l.ask(context.Background(), in)
+	return err
+}
+
 // Find says whether a GPU type is known, and a MIG profile of it, unless that is "".
 func (l *Library) Find(gpuType, profile string) error {
-	_, err := l.ask(context.Background(), request{Op: find, GPUType: gpuType, Profile: profile})
-	return err
+	return l.tell(request{Op: find, GPUType: gpuType, Profile: profile})
 }
 
 // AddNode is horus.Cluster's, as are those that follow.
-func (l *Library) AddNode(node horus.Node) error {
-	_, err := l.ask(context.Background(), request{Op: addNode, Node: node})
-	return err
-}
+func (l *Library) AddNode(node horus.Node) error { return l.tell(request{Op: addNode, Node: node}) }
 
 // ChangeNode describes a node anew; who is there stays.
 func (l *Library) ChangeNode(node horus.Node) error {
-	_, err := l.ask(context.Background(), request{Op: changeNode, Node: node})
-	return err
+	return l.tell(request{Op: changeNode, Node: node})
 }
 
 // RemoveNode takes an empty node away.
-func (l *Library) RemoveNode(id uint64) error {
-	_, err := l.ask(context.Background(), request{Op: removeNode, ID: id})
-	return err
-}
+func (l *Library) RemoveNode(id uint64) error { return l.tell(request{Op: removeNode, ID: id}) }
 
 // Drain closes a device to new jobs, or opens it.
 func (l *Library) Drain(node uint64, device uint32, on bool) error {
-	_, err := l.ask(context.Background(), request{Op: drain, ID: node, Device: device, On: on})
-	return err
+	return l.tell(request{Op: drain, ID: node, Device: device, On: on})
 }
 
 // Adopt takes a job in where it is, and tells the rule that it breaks there.
@@ -137,10 +133,7 @@ func (l *Library) Adopt(job horus.Job, slots []horus.Slot) (horus.Reason, error)
 }
 
 // Release ends a job.
-func (l *Library) Release(job uint64) error {
-	_, err := l.ask(context.Background(), request{Op: release, ID: job})
-	return err
-}
+func (l *Library) Release(job uint64) error { return l.tell(request{Op: release, ID: job}) }
 
 // Verdicts is horus.Placer's, as are those that follow.
 func (l *Library) Verdicts(job horus.Job, nodes []uint64) (horus.NodeVerdicts, error) {
@@ -180,8 +173,7 @@ func (l *Library) Regret(ctx context.Context, job horus.Job, theirs []horus.Slot
 
 // Use places by a model from now on.
 func (l *Library) Use(model Prepared) error {
-	_, err := l.ask(context.Background(), request{Op: correct, Bytes: model.observations, prepared: model.placer})
-	return err
+	return l.tell(request{Op: correct, Bytes: model.observations, prepared: model.placer})
 }
 
 // Prepared is a model that Use takes.

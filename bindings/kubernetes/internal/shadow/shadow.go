@@ -38,14 +38,10 @@ var (
 )
 
 // Register makes the metrics known; once a process.
-func Register() {
-	once.Do(func() {
-		legacyregistry.MustRegister(decisions, regret, lost, beyond, broken)
-		fromZero(v1.DefaultSchedulerName)
-	})
-}
-
-var once sync.Once
+var Register = sync.OnceFunc(func() {
+	legacyregistry.MustRegister(decisions, regret, lost, beyond, broken)
+	fromZero(v1.DefaultSchedulerName)
+})
 
 // fromZero makes what is counted of a scheduler known, so that its first event is an increase.
 func fromZero(scheduler string) {
