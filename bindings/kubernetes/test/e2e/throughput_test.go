@@ -18,12 +18,13 @@ import (
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/tools/cache"
 
+	"libhorus.org/kubernetes/internal/objects"
 	"libhorus.org/kubernetes/test/controlplane"
 )
 
 // Pods bound a second by the default profile and by ours, in turn, on nodes of eight GPUs. HORUS_K8S_BENCH is a list of
 // nodes x pods x rounds, such as "500x1000x3,5000x1000x3"; HORUS_K8S_VALUES the chart's values. HORUS_K8S_GANG=N makes gangs of N, each
-// required in one rack of 32 nodes.
+// required in one rack of 32 nodes. HORUS_K8S_SHARE=1 makes pods that share GPUs of DRA, three of them a GPU, in two kinds.
 func TestThroughput(t *testing.T) {
 	sizes := os.Getenv("HORUS_K8S_BENCH")
 	if sizes == "" {
@@ -37,8 +38,15 @@ func TestThroughput(t *testing.T) {
 		t.Run(size, func(t *testing.T) {
 			c := startWithGroups(t, cmp.Or(os.Getenv("HORUS_K8S_VALUES"), placing))
 			parallel(nodes, func(i int) {
-				node(t, c, fmt.Sprintf("n%d", i), 8, func(n *v1.Node) { n.Labels["topology.kubernetes.io/rack"] = fmt.Sprint(i / 32) })
+				name, whole := fmt.Sprintf("n%d", i), 8
+				if shares() {
+					slice(t, c, name, whole)
+					whole = 0
+				}
+				node(t, c, name, whole, func(n *v1.Node) { n.Labels["topology.kubernetes.io/rack"] = fmt.Sprint(i / 32) })
 			})
+			profile(t, c, "kind-0", 12, 8_000)
+			profile(t, c, "kind-1", 20, 8_000)
 			b := watch(t, c)
 			for round := range rounds {
 				for _, scheduler := range []string{"default-scheduler", "horus"} {
@@ -54,6 +62,8 @@ func TestThroughput(t *testing.T) {
 		})
 	}
 }
+
+func shares() bool { return os.Getenv("HORUS_K8S_SHARE") != "" }
 
 func parallel(n int, do func(int)) {
 	var group sync.WaitGroup
@@ -104,6 +114,11 @@ func (b *board) round(t *testing.T, c *controlplane.Cluster, scheduler string, p
 	size, _ := strconv.Atoi(os.Getenv("HORUS_K8S_GANG"))
 	parallel(pods, func(i int) {
 		one := podSpec{name: name(i), whole: 1, scheduler: scheduler}
+		if shares() {
+			claim(t, c, name(i), "25Gi")
+			one.whole, one.claim = 0, name(i)
+			one.annotations = map[string]string{objects.ProfileAnnotation: fmt.Sprint("kind-", i%2), objects.ShareAnnotation: "same-tenant"}
+		}
 		if size > 0 {
 			gang := fmt.Sprintf("%s-%d-gang-%d", scheduler[:3], round, i/size)
 			if i%size == 0 {
@@ -130,6 +145,9 @@ func (b *board) round(t *testing.T, c *controlplane.Cluster, scheduler string, p
 		b.mu.Unlock()
 	}
 	slices.Sort(took)
+	if shares() {
+		parallel(pods, func(i int) { end(t, c, name(i)) })
+	}
 	grace := int64(0)
 	check(t, c.Client.CoreV1().Pods(namespace).DeleteCollection(ctx, metav1.DeleteOptions{GracePeriodSeconds: &grace}, metav1.ListOptions{}))
 	for left := 1; left > 0; time.Sleep(100 * time.Millisecond) {
