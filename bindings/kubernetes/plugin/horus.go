@@ -19,6 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
 	fwk "k8s.io/kube-scheduler/framework"
@@ -114,7 +115,11 @@ func New(ctx context.Context, raw runtime.Object, handle fwk.Handle) (fwk.Plugin
 		return nil, err
 	}
 	if args.Choose {
-		go pl.turns.run(ctx, pl.ready)
+		go wait.UntilWithContext(ctx, func(ctx context.Context) {
+			if pl.ready() {
+				pl.turns.next(ctx)
+			}
+		}, planEvery)
 	}
 	pl.register()
 	return pl, pl.followModel(ctx)
@@ -305,7 +310,7 @@ func (pl *Horus) PostFilter(ctx context.Context, state fwk.CycleState, pod *v1.P
 	c := cycleOf(state)
 	if c == nil || !c.narrowed {
 		pl.gangs.fail(pod)
-		pl.turns.refuse(pod.UID)
+		pl.turns.attempt(pod.UID, false, true)
 	}
 	if c == nil {
 		return withdrawn(pod), fwk.NewStatus(unplaced(pod))
@@ -371,7 +376,7 @@ func (pl *Horus) Reserve(ctx context.Context, state fwk.CycleState, pod *v1.Pod,
 		c.choice.Devices = nil // they are in its claims
 	}
 	pl.forget(pod.UID)
-	pl.turns.take(pod.UID, true)
+	pl.turns.attempt(pod.UID, true, false)
 	return nil
 }
 
@@ -379,7 +384,7 @@ func (pl *Horus) Reserve(ctx context.Context, state fwk.CycleState, pod *v1.Pod,
 func (pl *Horus) Unreserve(_ context.Context, _ fwk.CycleState, pod *v1.Pod, _ string) {
 	pl.mirror.Unreserve(pod.UID)
 	pl.gangs.fail(pod)
-	pl.turns.take(pod.UID, false)
+	pl.turns.attempt(pod.UID, false, false)
 }
 
 // SignPod: pods without GPUs are alike to this plugin. Those with GPUs are not batched: each one changes what the next costs.

@@ -5,13 +5,13 @@ package plugin
 import (
 	"cmp"
 	"context"
+	"maps"
 	"slices"
 	"sync"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/wait"
 	corev1helpers "k8s.io/component-helpers/scheduling/corev1"
 	"k8s.io/klog/v2"
 	fwk "k8s.io/kube-scheduler/framework"
@@ -24,7 +24,7 @@ import (
 // turns says who of the pods that share goes next. The library plans for all that wait at once; those that it passes over, though
 // they fit, stay before the scheduler's queue: PreEnqueue says no, so that no attempt fails, nothing is preempted and no condition
 // tells an autoscaler. Who has a place in the plan, and who fits nowhere, is activated and goes through the queue, whose order is
-// Kubernetes'. The next plan waits until the places of this one are taken.
+// Kubernetes'. The next plan waits until the places of this one are taken. A pod that has nobody to be weighed against is not held.
 //
 // PreEnqueue is called under the lock of the scheduler's queue, which Activate takes: nothing here is locked around Activate, and
 // PreEnqueue does not wait for a plan.
@@ -33,15 +33,16 @@ type turns struct {
 	patience  time.Duration                        // an older pod is not passed over
 	takesPart func(*v1.Pod) bool                   // it shares and is no gang's
 	known     func(namespace, name string) *v1.Pod // as we were told of it last; nil = none
-	plan      func(context.Context, []*v1.Pod) ([]mirror.Turn, error)
+	plan      func(context.Context, []*v1.Pod) (map[types.UID]mirror.Turn, error)
 	tell      func(*v1.Pod) // that it is passed over
 
 	mu      sync.Mutex
 	pods    map[types.UID]*waiter
 	stale   bool // somebody came or went since the last plan
 	planned time.Time
-	taken   time.Time // when one of those who had a place took it, or was refused
-	leads   bool      // pods were tried here: a replica without the lease has the same queue, and tells nobody
+	took    time.Duration // the plan
+	taken   time.Time     // when one of those who had a place took it, or was refused
+	leads   bool          // pods were tried here: a replica without the lease has the same queue, tells nobody and gives nobody up
 }
 
 type activator interface {
@@ -67,6 +68,7 @@ const (
 	takeWithin = 5 * time.Second
 	tryEvery   = 5 * time.Minute // who fits nowhere, as often as upstream does by itself
 	outFor     = time.Minute
+	rests      = 5 // times the time that a plan takes, in which no pod is placed, from one to the next
 )
 
 func newTurns(pl *Horus) *turns {
@@ -98,9 +100,19 @@ func (t *turns) enter(pod *v1.Pod) bool {
 	}
 	// Who is passed over no more goes by the queue, and is to wait out its backoff there: what Activate wakes does not.
 	now := time.Now()
-	w.open = w.open || now.Before(w.out) || t.patient(pod, now)
+	w.open = w.open || now.Before(w.out) || t.patient(pod, now) || t.alone(pod)
 	w.pod, w.held, t.stale = pod, !w.open, true
 	return w.open
+}
+
+// alone: nobody of its priority or a higher one waits beside it.
+func (t *turns) alone(pod *v1.Pod) bool {
+	for uid, other := range t.pods { // the first one met mostly answers
+		if uid != pod.UID && !other.taken && corev1helpers.PodPriority(other.pod) >= corev1helpers.PodPriority(pod) {
+			return false
+		}
+	}
+	return true
 }
 
 // patient: nobody passes it any more.
@@ -119,55 +131,33 @@ func (t *turns) node(uid types.UID) string {
 	return ""
 }
 
-// take: it has its devices, or has them no more.
-func (t *turns) take(uid types.UID, taken bool) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if w := t.pods[uid]; w != nil {
-		w.taken, w.given, w.tried = taken, time.Time{}, time.Time{}
-		t.taken, t.stale = time.Now(), true
-	}
-}
-
-// refuse: it was tried and found no place. It is held again, until the next plan.
-func (t *turns) refuse(uid types.UID) {
+// attempt at a pod: it has its devices (taken), found no place (refused) and is held again, or neither, for its binding failed. The
+// queue tries the last again, and whom the scheduler does not put where the plan does: no plan counts on them for a while.
+func (t *turns) attempt(uid types.UID, taken, refused bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	w := t.pods[uid]
 	if w == nil {
 		return
 	}
-	t.taken, t.stale = time.Now(), true
-	w.open, w.tried = false, t.taken
-	if !w.given.IsZero() {
-		w.out = w.tried.Add(outFor)
+	now, planned := time.Now(), !w.given.IsZero()
+	if planned { // else it is no progress of those who have a place
+		t.taken = now
 	}
-	w.given, w.node = time.Time{}, ""
-}
-
-// gone: it is bound, or is no more.
-func (t *turns) gone(uid types.UID) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.pods[uid] != nil {
-		delete(t.pods, uid)
-		t.stale = true
+	if refused {
+		w.tried = now
 	}
-}
-
-func (t *turns) run(ctx context.Context, ready func() bool) {
-	wait.UntilWithContext(ctx, func(ctx context.Context) {
-		if ready() {
-			t.next(ctx)
-		}
-	}, planEvery)
+	if !taken && (planned || !refused) {
+		w.out = now.Add(outFor)
+	}
+	w.held, w.taken, w.open, w.node, w.given, t.stale = false, taken, !refused, "", time.Time{}, true
 }
 
 // next makes a plan, if there is something to decide, and lets those enter who may.
 func (t *turns) next(ctx context.Context) {
 	waiting, passed := t.due()
 	if waiting != nil {
-		turns, err := t.plan(ctx, waiting)
+		turns, err := t.decide(ctx, waiting)
 		if err != nil {
 			klog.V(2).InfoS("Horus: no plan for those who wait: they go in the queue's order", "err", err)
 		}
@@ -191,15 +181,24 @@ func (t *turns) due() (waiting, passed []*v1.Pod) {
 		known := t.known(w.pod.Namespace, w.pod.Name)
 		if known == nil || known.UID != uid || known.Spec.NodeName != "" || ended(known) {
 			delete(t.pods, uid)
+			t.stale = true
+			continue
+		}
+		if known != w.pod && !t.takesPart(known) {
+			if delete(t.pods, uid); w.held {
+				passed = append(passed, known)
+			}
 			continue
 		}
 		w.pod = known
 		if !w.given.IsZero() && now.Sub(w.given) > takeWithin && now.Sub(t.taken) > takeWithin {
-			w.given, w.node, w.out = time.Time{}, "", now.Add(outFor)
+			if w.given, w.node = (time.Time{}), ""; t.leads {
+				w.out = now.Add(outFor)
+			}
 		}
 		held, coming = held || w.held, coming || !w.given.IsZero()
 	}
-	plans := held && !coming && (t.stale || now.Sub(t.planned) >= lookEvery)
+	plans := held && !coming && now.Sub(t.planned) >= rests*t.took && (t.stale || now.Sub(t.planned) >= lookEvery)
 	for _, w := range t.pods {
 		out := now.Before(w.out)
 		if plans && !w.taken && !out {
@@ -218,30 +217,56 @@ func (t *turns) due() (waiting, passed []*v1.Pod) {
 	return waiting, passed
 }
 
+// decide plans for all. Where a pod past its patience fits, no younger one of its priority or a lower one takes its place.
+func (t *turns) decide(ctx context.Context, waiting []*v1.Pod) (map[types.UID]mirror.Turn, error) {
+	turns, err := t.plan(ctx, waiting)
+	now := time.Now()
+	for _, old := range waiting {
+		if err != nil || turns[old.UID].Reason != horus.ReasonPassedOver || !t.patient(old, now) {
+			continue
+		}
+		first := []*v1.Pod{}
+		for _, pod := range waiting {
+			if t.patient(pod, now) || corev1helpers.PodPriority(pod) > corev1helpers.PodPriority(old) {
+				first = append(first, pod)
+			} else if turns[pod.UID].Verdict == horus.Place {
+				turns[pod.UID] = mirror.Turn{Verdict: horus.Defer, Reason: horus.ReasonPassedOver}
+			}
+		}
+		if len(first) < len(waiting) {
+			again, err := t.decide(ctx, first)
+			maps.Copy(turns, again)
+			return turns, err
+		}
+	}
+	return turns, err
+}
+
 // follow a plan, if there is one: without, all may enter. It returns those who may now.
-func (t *turns) follow(waiting []*v1.Pod, turns []mirror.Turn, failed error) (passed []*v1.Pod) {
+func (t *turns) follow(waiting []*v1.Pod, turns map[types.UID]mirror.Turn, failed error) (passed []*v1.Pod) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	now := time.Now()
-	for i, pod := range waiting {
-		w := t.pods[pod.UID]
+	t.took = now.Sub(t.planned)
+	for _, pod := range waiting {
+		w, turn := t.pods[pod.UID], turns[pod.UID]
 		if w == nil || w.taken {
 			continue
 		}
 		waits := w.held
 		switch {
 		case failed != nil:
-		case turns[i].Verdict == horus.Place:
-			w.node, w.given = turns[i].Node, now
+		case turn.Verdict == horus.Place:
+			w.node, w.given = turn.Node, now
 			waits = waits || !w.tried.IsZero() // it may be in backoff, where others would overtake it
-		case turns[i].Reason == horus.ReasonPassedOver && t.patient(pod, now):
-		case turns[i].Reason == horus.ReasonPassedOver:
+		case turn.Reason == horus.ReasonPassedOver && t.patient(pod, now):
+		case turn.Reason == horus.ReasonPassedOver:
 			if w.held && !w.told && t.leads {
 				w.told = true
 				t.tell(pod)
 			}
 			continue
-		case turns[i].Verdict == horus.Reject: // it never fits: nobody is to wait for it
+		case turn.Verdict == horus.Reject: // it never fits: nobody is to wait for it
 			w.out = now.Add(outFor)
 		case now.Sub(w.tried) < tryEvery:
 			continue // it was told
@@ -264,28 +289,29 @@ func (pl *Horus) PreEnqueue(_ context.Context, pod *v1.Pod) *fwk.Status {
 // turnOf reads a pod, if the library has a say in when it goes. A pod for which others were preempted is not held, nor one that has
 // devices.
 func (pl *Horus) turnOf(pod *v1.Pod) (view objects.Pod, takesPart bool) {
-	if !pl.args.Choose || pod.Annotations[objects.ProfileAnnotation] == "" || pod.Spec.SchedulingGroup != nil || gangOf(pod) != "" ||
+	_, wrong := pl.invalid.Load(pod.UID) // one such pod and no plan is made
+	if !pl.args.Choose || wrong || pod.Annotations[objects.ProfileAnnotation] == "" || pod.Spec.SchedulingGroup != nil || gangOf(pod) != "" ||
 		len(pod.Spec.SchedulingGates) > 0 || pod.Status.NominatedNodeName != "" {
 		return view, false
 	}
 	view, err := pl.mirror.Read(pod)
 	view.Horus.SubmitUs = pod.CreationTimestamp.UnixMicro()
-	return view, err == nil && view.Backend.Names() && !view.Horus.Exclusive && !view.Allocated && view.Beyond == ""
+	return view, err == nil && view.Backend.Names() && !view.Horus.Exclusive && !view.Allocated && view.Beyond == "" && !view.SizedByNode()
 }
 
 // planTurns asks the library.
-func (pl *Horus) planTurns(ctx context.Context, pods []*v1.Pod) ([]mirror.Turn, error) {
-	turns := make([]mirror.Turn, len(pods))
+func (pl *Horus) planTurns(ctx context.Context, pods []*v1.Pod) (map[types.UID]mirror.Turn, error) {
+	turns := map[types.UID]mirror.Turn{}
 	var views []objects.Pod
-	var rows []int
+	var uids []types.UID
 	var open []objects.Openness
-	for row, pod := range pods {
-		turns[row].Verdict = horus.Reject // of one that takes no part any more
+	for _, pod := range pods {
 		view, takesPart := pl.turnOf(pod)
 		if !takesPart {
+			turns[pod.UID] = mirror.Turn{Verdict: horus.Reject}
 			continue
 		}
-		views, rows = append(views, view), append(rows, row)
+		views, uids = append(views, view), append(uids, pod.UID)
 		if len(open) < mostOpen {
 			open = append(open, objects.OpennessOf(pod, pl.owner))
 		}
@@ -293,11 +319,10 @@ func (pl *Horus) planTurns(ctx context.Context, pods []*v1.Pod) ([]mirror.Turn, 
 	may := func(node *v1.Node) bool {
 		return slices.ContainsFunc(open, func(one objects.Openness) bool { return one.To(node) })
 	}
-	planned, err := pl.mirror.Next(ctx, views, may, horus.BatchOptions{
-		NowUs: time.Now().UnixMicro(), PatienceUs: pl.args.Patience.Microseconds(), MaxEvaluations: mostEvaluations,
-	})
+	// The library's own patience would keep GPUs empty for a pod that fits nowhere.
+	planned, err := pl.mirror.Next(ctx, views, may, horus.BatchOptions{MaxEvaluations: mostEvaluations})
 	for i := range planned {
-		turns[rows[i]] = planned[i]
+		turns[uids[i]] = planned[i]
 	}
 	return turns, err
 }

@@ -18,6 +18,7 @@ import (
 	resourceapi "k8s.io/api/resource/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes/fake"
 	corev1helpers "k8s.io/component-helpers/scheduling/corev1"
@@ -96,22 +97,22 @@ func (s *yard) waiting() (out []*job) {
 }
 
 // plan as the library does: within a priority whoever is worth most.
-func (s *yard) plan(_ context.Context, pods []*v1.Pod) ([]mirror.Turn, error) {
+func (s *yard) plan(_ context.Context, pods []*v1.Pod) (map[types.UID]mirror.Turn, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	free := s.free()
-	turns, left := make([]mirror.Turn, len(pods)), free
-	for i, pod := range pods {
-		turns[i] = mirror.Turn{Verdict: horus.Defer, Reason: horus.ReasonGPUMemory}
+	turns, left := map[types.UID]mirror.Turn{}, free
+	for _, pod := range pods {
+		turns[pod.UID] = mirror.Turn{Verdict: horus.Defer, Reason: horus.ReasonGPUMemory}
 		if one := s.pods[pod.UID]; one != nil && one.need <= free {
-			turns[i].Reason = horus.ReasonPassedOver
+			turns[pod.UID] = mirror.Turn{Verdict: horus.Defer, Reason: horus.ReasonPassedOver}
 		}
 	}
 	for {
 		best := -1
 		for i, pod := range pods {
 			one := s.pods[pod.UID]
-			if one == nil || turns[i].Verdict == horus.Place || one.need > left {
+			if one == nil || turns[pod.UID].Verdict == horus.Place || one.need > left {
 				continue
 			}
 			if best < 0 || (corev1helpers.PodPriority(pod) == corev1helpers.PodPriority(pods[best]) && one.worth > s.pods[pods[best].UID].worth) {
@@ -121,7 +122,7 @@ func (s *yard) plan(_ context.Context, pods []*v1.Pod) ([]mirror.Turn, error) {
 		if best < 0 {
 			return turns, nil
 		}
-		turns[best] = mirror.Turn{Verdict: horus.Place, Node: "n"}
+		turns[pods[best].UID] = mirror.Turn{Verdict: horus.Place, Node: "n"}
 		left -= s.pods[pods[best].UID].need
 	}
 }
@@ -144,12 +145,12 @@ func (s *yard) schedule() {
 		case one.need <= s.free():
 			s.seize(one)
 			s.mu.Unlock()
-			s.turns.take(one.pod.UID, true)
+			s.turns.attempt(one.pod.UID, true, false)
 			s.queue.Done(info.Pod.UID)
 		default:
 			one.told = true
 			s.mu.Unlock()
-			s.turns.refuse(one.pod.UID)
+			s.turns.attempt(one.pod.UID, false, true)
 			info.UnschedulablePlugins.Insert(Name)
 			if err := back(s.queue, info); err != nil {
 				s.t.Error(err)
@@ -197,7 +198,6 @@ func (s *yard) seize(one *job) {
 		s.mu.Lock()
 		delete(s.pods, pod.UID)
 		s.mu.Unlock()
-		s.turns.gone(pod.UID)
 		s.queue.MoveAllToActiveOrBackoffQueue(klog.Background(), framework.EventAssignedPodDelete, pod, nil, nil)
 	})
 }
@@ -238,7 +238,7 @@ func newYard(ctx context.Context, t *testing.T, places int, patience time.Durati
 	s.queue.Run(klog.Background())
 	go s.schedule()
 	s.turns.handle = s.queue
-	go s.turns.run(ctx, func() bool { return true })
+	go wait.UntilWithContext(ctx, s.turns.next, planEvery)
 	return s
 }
 
@@ -310,98 +310,218 @@ func play(t *testing.T, seed uint64, chooses bool) *yard {
 	return s
 }
 
+// bench are turns that are taken by hand. Of those who wait and fit, the last by name goes first.
+type bench struct {
+	*turns
+	t       *testing.T
+	pods    map[string]*v1.Pod
+	room    int             // places
+	large   map[string]bool // who fits nowhere
+	takes   time.Duration   // a plan
+	fails   error
+	active  map[string]*v1.Pod
+	planned [][]string // who was planned for, each time
+}
+
+func newBench(t *testing.T) *bench {
+	b := &bench{t: t, pods: map[string]*v1.Pod{}, room: 1, large: map[string]bool{}, active: map[string]*v1.Pod{}}
+	b.turns = &turns{
+		handle: &fakeScheduler{active: b.active}, patience: time.Hour, pods: map[types.UID]*waiter{}, tell: func(*v1.Pod) {}, leads: true,
+		takesPart: func(pod *v1.Pod) bool { return pod.Status.NominatedNodeName == "" },
+		known:     func(_, name string) *v1.Pod { return b.pods[name] }, plan: b.decideAll,
+	}
+	return b
+}
+
+func (b *bench) decideAll(_ context.Context, waiting []*v1.Pod) (map[types.UID]mirror.Turn, error) {
+	turns, names, room := map[types.UID]mirror.Turn{}, []string{}, b.room
+	waiting = slices.Clone(waiting)
+	slices.SortFunc(waiting, func(x, y *v1.Pod) int {
+		return cmp.Or(cmp.Compare(corev1helpers.PodPriority(y), corev1helpers.PodPriority(x)), cmp.Compare(y.Name, x.Name))
+	})
+	for _, pod := range waiting {
+		names = append(names, pod.Name)
+		switch {
+		case b.large[pod.Name]:
+			turns[pod.UID] = mirror.Turn{Verdict: horus.Defer, Reason: horus.ReasonGPUMemory}
+		case room > 0:
+			room--
+			turns[pod.UID] = mirror.Turn{Verdict: horus.Place, Node: "n"}
+		default:
+			turns[pod.UID] = mirror.Turn{Verdict: horus.Defer, Reason: horus.ReasonPassedOver}
+		}
+	}
+	b.planned = append(b.planned, names)
+	time.Sleep(b.takes)
+	return turns, b.fails
+}
+
+// come makes a pod and says whether it enters at once.
+func (b *bench) come(name string, priority int32) bool {
+	b.pods[name] = &v1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: name, UID: types.UID(name), CreationTimestamp: metav1.Now()},
+		Spec:       v1.PodSpec{Priority: &priority},
+	}
+	return b.enter(b.pods[name])
+}
+
+// step is the next look: who enters by it.
+func (b *bench) step(expected ...string) {
+	b.t.Helper()
+	clear(b.active)
+	b.next(context.Background())
+	found := []string{}
+	for _, pod := range b.active {
+		found = append(found, pod.Name)
+		if !b.enter(pod) {
+			b.t.Errorf("expected %s to enter", pod.Name)
+		}
+	}
+	if slices.Sort(found); !slices.Equal(found, expected) {
+		b.t.Errorf("expected %v to go, found %v, by plans for %v", expected, found, b.planned)
+	}
+}
+
+// A pod alone is as fast as without turns, and tried as often: there is nobody to weigh it against. One of a lower priority does not
+// hold it up.
+func TestWhoHasNobodyBesideItIsNotHeld(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t)
+		for range 3 {
+			if !b.come("low", 0) {
+				t.Error("expected a pod alone to enter, found it held")
+			}
+			b.attempt("low", false, true)
+		}
+		if !b.come("high", 1) {
+			t.Error("expected a pod of a higher priority to enter, found it held")
+		}
+		if b.come("other", 0) {
+			t.Error("expected a pod to be held while another of its priority waits")
+		}
+		b.attempt("low", true, false)
+		if b.come("another", 0) {
+			t.Error("expected a pod to be held while one of a higher priority waits")
+		}
+		b.attempt("high", true, false)
+		b.attempt("other", true, false)
+		delete(b.pods, "another")
+		b.step()
+		if !b.come("last", 0) {
+			t.Error("expected a pod to enter, since the others have their places")
+		}
+		if b.step(); len(b.planned) > 0 {
+			t.Errorf("expected no plan, found %v", b.planned)
+		}
+	})
+}
+
 // The plan gives the place to a pod that the scheduler does not put there: it is out of the plan for a while, and another goes.
 func TestAPlaceThatTheSchedulerRefusesIsGivenToAnother(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		active := map[string]*v1.Pod{}
-		s := &fakeScheduler{active: active}
-		pods := map[string]*v1.Pod{}
-		var planned [][]string
-		var fails error
-		turns := &turns{
-			handle: s, patience: time.Hour, pods: map[types.UID]*waiter{}, tell: func(*v1.Pod) {},
-			takesPart: func(*v1.Pod) bool { return true }, known: func(_, name string) *v1.Pod { return pods[name] },
-			plan: func(_ context.Context, waiting []*v1.Pod) ([]mirror.Turn, error) { // who comes first goes
-				out, names := make([]mirror.Turn, len(waiting)), []string{}
-				for i := range waiting {
-					names = append(names, waiting[i].Name)
-					out[i] = mirror.Turn{Verdict: horus.Defer, Reason: horus.ReasonPassedOver}
-				}
-				out[0] = mirror.Turn{Verdict: horus.Place, Node: "n"}
-				planned = append(planned, names)
-				return out, fails
-			},
-		}
+		b := newBench(t)
 		for _, name := range []string{"a", "b", "c"} {
-			pods[name] = &v1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: name, UID: types.UID(name), CreationTimestamp: metav1.Now()}}
-			if turns.enter(pods[name]) {
-				t.Errorf("%s: expected it to wait for a plan", name)
-			}
+			b.come(name, 0)
 		}
-		step := func(expected string) {
-			t.Helper()
-			clear(active)
-			turns.next(context.Background())
-			names := []string{}
-			for _, pod := range active {
-				names = append(names, pod.Name)
-				if !turns.enter(pod) {
-					t.Errorf("expected %s to enter", pod.Name)
-				}
-			}
-			slices.Sort(names)
-			if found := fmt.Sprint(names); found != expected {
-				t.Errorf("expected %s to go, found %s, by plans for %v", expected, found, planned)
-			}
-		}
-		step("[a]")
-		if turns.node("a") != "n" {
-			t.Errorf("expected the plan's node, found %q", turns.node("a"))
+		b.attempt("a", false, true)
+		b.step("c")
+		if b.node("c") != "n" {
+			t.Errorf("expected the plan's node, found %q", b.node("c"))
 		}
 		time.Sleep(time.Second)
-		if step("[]"); len(planned) > 1 { // until it has taken its place
-			t.Errorf("expected no plan while a place is not taken, found %v", planned)
+		if b.step(); len(b.planned) > 1 { // until it has taken its place
+			t.Errorf("expected no plan while a place is not taken, found %v", b.planned)
 		}
-		turns.refuse("a")
-		step("[b]")
-		turns.take("b", true)
-		fails = errors.New("no library")
-		step("[c]") // in the queue's order
-		turns.take("c", true)
-		fails = nil
-		time.Sleep(outFor)
-		turns.enter(pods["a"])
-		step("[a]")
-		if last := planned[len(planned)-1]; !slices.Equal(last, []string{"a"}) {
-			t.Errorf("expected a to be planned for again, found %v", last)
+		b.attempt("c", false, true)
+		b.step("b")
+		b.attempt("b", true, false)
+		if b.enter(b.pods["a"]) || !b.enter(b.pods["c"]) {
+			t.Error("expected a to be held, and c, which is out of plans, to be the queue's")
 		}
-		time.Sleep(2 * takeWithin)
-		pods["d"] = &v1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "d", UID: "d", CreationTimestamp: metav1.Now()}}
-		turns.enter(pods["d"])
-		step("[d]") // nobody waits for long for who never tries
-		turns.gone("d")
-		turns.take("a", true)
-		for _, name := range []string{"e", "f"} {
-			pods[name] = &v1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: name, UID: types.UID(name), CreationTimestamp: metav1.Now()}}
-			turns.enter(pods[name])
+		b.fails = errors.New("no library")
+		b.step("a") // in the queue's order
+	})
+}
+
+// Nobody waits for long for a pod that has a place and never tries it, whatever others do meanwhile.
+func TestAPlaceThatIsNotTakenIsGivenToAnother(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t)
+		for _, name := range []string{"a", "b", "c"} {
+			b.come(name, 0)
 		}
-		step("[e]")
-		turns.take("e", true)
-		delete(pods, "e")
-		time.Sleep(turns.patience - time.Second)
-		pods["after"] = &v1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "after", UID: "after", CreationTimestamp: metav1.Now()}}
-		plan := turns.plan
-		turns.plan = func(ctx context.Context, waiting []*v1.Pod) ([]mirror.Turn, error) { // who comes last goes
-			slices.Reverse(waiting)
-			out, err := plan(ctx, waiting)
-			slices.Reverse(waiting)
-			slices.Reverse(out)
-			return out, err
+		b.attempt("a", false, true)
+		b.step("c")
+		for begin := time.Now(); time.Since(begin) <= takeWithin; time.Sleep(time.Second) {
+			b.step()
+			b.attempt("a", true, false) // it is about to be bound again and again
+			b.attempt("a", false, false)
 		}
-		turns.enter(pods["after"])
-		step("[after]")
-		time.Sleep(time.Second)
-		step("[f]") // the patience is over, whatever the plan says
+		b.step("b")
+	})
+}
+
+// A replica without the lease plans like the leader, and nobody takes the places that it gives: when it leads, nobody is left out of
+// its plans for that.
+func TestAReplicaWithoutTheLeaseGivesNobodyUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t)
+		b.leads = false
+		for _, name := range []string{"a", "b", "c"} {
+			b.come(name, 0)
+		}
+		b.attempt("a", false, true)
+		for range 10 {
+			b.next(context.Background())
+			time.Sleep(takeWithin)
+		}
+		for _, plan := range b.planned {
+			if len(plan) != 3 {
+				t.Errorf("expected all to be planned for each time, found %v", b.planned)
+			}
+		}
+		b.node("c") // it is tried here: the replica leads
+		b.attempt("c", true, false)
+		b.step("b")
+	})
+}
+
+// A pod past its patience is not held. Where it fits, no younger one of its priority or a lower one takes its place; where it does
+// not, they go, so that no GPU is idle for it.
+func TestNobodyPassesAPodPastItsPatience(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t)
+		b.large["a-large"] = true
+		for _, name := range []string{"a", "a-large"} {
+			b.come(name, 1)
+			b.attempt(types.UID(name), false, true)
+		}
+		time.Sleep(b.patience)
+		if b.come("b", 1) || b.come("c", 0) || !b.come("d", 2) {
+			t.Error("expected the young to be held, but of a higher priority")
+		}
+		b.step() // the place is d's, and would be a's before b's
+		b.attempt("d", true, false)
+		b.step("a")
+		b.attempt("a", true, false)
+		b.step("b")
+		b.attempt("b", true, false)
+		b.step("c")
+	})
+}
+
+// A pod for which others are preempted, or that is no pod of ours any more, is let go at the next look.
+func TestWhoTakesPartNoMoreIsNotHeld(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t)
+		for _, name := range []string{"a", "b", "c"} {
+			b.come(name, 0)
+		}
+		b.step("c")
+		changed := b.pods["b"].DeepCopy()
+		changed.Status.NominatedNodeName = "n"
+		b.pods["b"] = changed
+		b.step("b")
 	})
 }
 
@@ -422,18 +542,20 @@ func TestOnlyPodsThatShareTakeTurns(t *testing.T) {
 		},
 	}, lib)}
 	for what, change := range map[string]func(*v1.Pod){
-		"":                   func(*v1.Pod) {},
-		"no profile":         func(p *v1.Pod) { delete(p.Annotations, objects.ProfileAnnotation) },
-		"no consent":         func(p *v1.Pod) { delete(p.Annotations, objects.ShareAnnotation) },
-		"a gang":             func(p *v1.Pod) { p.Labels = map[string]string{GroupLabel: "g"} },
-		"Kubernetes' gang":   func(p *v1.Pod) { p.Spec.SchedulingGroup = &v1.PodSchedulingGroup{} },
-		"a scheduling gate":  func(p *v1.Pod) { p.Spec.SchedulingGates = []v1.PodSchedulingGate{{Name: "quota"}} },
-		"others made room":   func(p *v1.Pod) { p.Status.NominatedNodeName = "n" },
-		"no GPU":             func(p *v1.Pod) { p.Spec.ResourceClaims = nil },
-		"wrong bound":        func(p *v1.Pod) { p.Annotations[objects.BoundAnnotation] = "x" },
-		"its claim has some": func(*v1.Pod) { claim.Status.Allocation = &resourceapi.AllocationResult{} },
+		"":                     func(*v1.Pod) {},
+		"no profile":           func(p *v1.Pod) { delete(p.Annotations, objects.ProfileAnnotation) },
+		"no consent":           func(p *v1.Pod) { delete(p.Annotations, objects.ShareAnnotation) },
+		"a gang":               func(p *v1.Pod) { p.Labels = map[string]string{GroupLabel: "g"} },
+		"Kubernetes' gang":     func(p *v1.Pod) { p.Spec.SchedulingGroup = &v1.PodSchedulingGroup{} },
+		"a scheduling gate":    func(p *v1.Pod) { p.Spec.SchedulingGates = []v1.PodSchedulingGate{{Name: "quota"}} },
+		"others made room":     func(p *v1.Pod) { p.Status.NominatedNodeName = "n" },
+		"no GPU":               func(p *v1.Pod) { p.Spec.ResourceClaims = nil },
+		"wrong bound":          func(p *v1.Pod) { p.Annotations[objects.BoundAnnotation] = "x" },
+		"its claim has some":   func(*v1.Pod) { claim.Status.Allocation = &resourceapi.AllocationResult{} },
+		"was refused for good": func(p *v1.Pod) { pl.invalid.Store(p.UID, p) },
 	} {
 		claim.Status.Allocation = nil
+		pl.invalid.Clear()
 		name := "gpu"
 		pod := &v1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "p", Annotations: map[string]string{
 			objects.ProfileAnnotation: "light", objects.ShareAnnotation: "same-tenant",
@@ -459,7 +581,7 @@ func TestWhoIsPassedOverNoMoreIsHeldByTheQueueAlone(t *testing.T) {
 	}
 	turns.pods["new"].given = time.Now() // a place that turns out to be none
 	for name, pod := range pods {
-		turns.refuse(pod.UID)
+		turns.attempt(pod.UID, false, true)
 		if !turns.enter(pod) {
 			t.Errorf("%s: expected it to enter by the queue, found it held", name)
 		}
@@ -467,4 +589,20 @@ func TestWhoIsPassedOverNoMoreIsHeldByTheQueueAlone(t *testing.T) {
 	if _, passed := turns.due(); len(passed) > 0 {
 		t.Errorf("expected nobody to be woken, found %v", passed)
 	}
+}
+
+// A plan that takes long is made seldom: no pod is placed meanwhile.
+func TestPlansLeaveTimeForPlacing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t)
+		b.room, b.takes = 0, 4*time.Second
+		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+		defer cancel()
+		b.come("a", 0)
+		b.come("b", 0)
+		wait.UntilWithContext(ctx, b.next, planEvery)
+		if found := len(b.planned); found < 2 || found > 4 {
+			t.Errorf("expected plans of %v each for a fifth of a minute at most, found %d", b.takes, found)
+		}
+	})
 }

@@ -29,7 +29,7 @@ func (pl *Horus) watch(ctx context.Context) error {
 	}
 	pl.synced, err = feed.Follow(ctx, pl.handle.SharedInformerFactory(), pl.mirror, feed.Pods{
 		Set:  pl.gangs.set,
-		Gone: func(pod *v1.Pod) { pl.gangs.gone(pod); pl.forget(pod.UID); pl.turns.gone(pod.UID) },
+		Gone: func(pod *v1.Pod) { pl.gangs.gone(pod); pl.forget(pod.UID) },
 	})
 	return err
 }
@@ -56,10 +56,7 @@ func (pl *Horus) claim(namespace, name string) (*resourceapi.ResourceClaim, erro
 }
 
 func (pl *Horus) pod(namespace, name string) *v1.Pod {
-	known, err := pl.handle.SharedInformerFactory().Core().V1().Pods().Lister().Pods(namespace).Get(name)
-	if err != nil {
-		return nil
-	}
+	known, _ := pl.handle.SharedInformerFactory().Core().V1().Pods().Lister().Pods(namespace).Get(name) // with an error nil
 	return known
 }
 

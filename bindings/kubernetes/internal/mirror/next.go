@@ -31,7 +31,7 @@ func (m *Mirror) Next(ctx context.Context, views []objects.Pod, may func(*v1.Nod
 	for backend, rows := range rows {
 		jobs := make([]horus.Job, len(rows))
 		for i, row := range rows {
-			jobs[i] = m.sized(views[row]).Horus
+			jobs[i] = views[row].Horus
 			jobs[i].ID = m.lastID + 1 + uint64(i)
 		}
 		planned, err := m.library.PlanBatch(ctx, jobs, m.idsOf(backend, may), options)
