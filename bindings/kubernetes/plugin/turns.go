@@ -29,7 +29,9 @@ import (
 // PreEnqueue is called under the lock of the scheduler's queue, which Activate takes: nothing here is locked around Activate, and
 // PreEnqueue does not wait for a plan.
 type turns struct {
-	handle    activator
+	handle interface {
+		Activate(klog.Logger, map[string]*v1.Pod)
+	}
 	patience  time.Duration                        // an older pod is not passed over
 	takesPart func(*v1.Pod) bool                   // it shares and is no gang's
 	known     func(namespace, name string) *v1.Pod // as we were told of it last; nil = none
@@ -43,10 +45,6 @@ type turns struct {
 	took    time.Duration // the plan
 	taken   time.Time     // when one of those who had a place took it, or was refused
 	leads   bool          // pods were tried here: a replica without the lease has the same queue, tells nobody and gives nobody up
-}
-
-type activator interface {
-	Activate(logger klog.Logger, pods map[string]*v1.Pod)
 }
 
 // waiter is a pod that takes part and is not bound.

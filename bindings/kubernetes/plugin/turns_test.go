@@ -135,6 +135,7 @@ func (s *yard) schedule() {
 			return
 		}
 		info := any(entity).(*framework.QueuedPodInfo)
+		s.turns.node(info.Pod.UID)
 		time.Sleep(time.Millisecond)
 		s.mu.Lock()
 		one := s.pods[info.Pod.UID]
@@ -236,7 +237,6 @@ func newYard(ctx context.Context, t *testing.T, places int, patience time.Durati
 		internalqueue.WithQueueingHintMapPerProfile(hints),
 		internalqueue.WithPreEnqueuePluginMap(map[string]map[string]fwk.PreEnqueuePlugin{"": {Name: gate{s.turns}}}))
 	s.queue.Run(klog.Background())
-	go s.schedule()
 	s.turns.handle = s.queue
 	go wait.UntilWithContext(ctx, s.turns.next, planEvery)
 	return s
@@ -257,7 +257,7 @@ func TestThoseWorthMostGoFirstAndNobodyIsHeldInVain(t *testing.T) {
 		bound, count := 0, 0
 		for seed := range uint64(4) {
 			synctest.Test(t, func(t *testing.T) {
-				s := play(t, seed, chooses)
+				s := play(t, seed, chooses, false)
 				bound, count = bound+s.bound, count+s.unfair
 				if chooses && s.upside*50 > s.bound {
 					t.Errorf("seed %d: %d of %d pods went before one of a higher priority", seed, s.upside, s.bound)
@@ -271,7 +271,44 @@ func TestThoseWorthMostGoFirstAndNobodyIsHeldInVain(t *testing.T) {
 	}
 }
 
-func play(t *testing.T, seed uint64, chooses bool) *yard {
+// A replica that waits for the lease hears of the same pods. When it leads, all that holds for a leader holds at once, whatever it held,
+// planned and gave before.
+func TestTheNextLeaderHoldsNobodyInVain(t *testing.T) {
+	recorder()
+	for seed := range uint64(4) {
+		synctest.Test(t, func(t *testing.T) {
+			if s := play(t, seed, true, true); s.unfair*10 > s.bound {
+				t.Errorf("seed %d: %d of %d pods went before one worth more", seed, s.unfair, s.bound)
+			}
+		})
+	}
+}
+
+// otherLeads for a while: another replica binds pods in the queue's order, and then dies.
+func (s *yard) otherLeads() {
+	for range 60 {
+		time.Sleep(time.Second)
+		s.mu.Lock()
+		waiting := s.waiting()
+		at := slices.IndexFunc(waiting, func(one *job) bool { return one.need <= s.free() })
+		if at >= 0 {
+			s.seize(waiting[at])
+		}
+		s.mu.Unlock()
+		if at >= 0 {
+			s.queue.Delete(klog.Background(), waiting[at].pod)
+		}
+	}
+	time.Sleep(10 * time.Second)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.unfair, s.upside = 0, 0
+	for need := range 4 {
+		s.noRoom[need] = time.Now()
+	}
+}
+
+func play(t *testing.T, seed uint64, chooses, standby bool) *yard {
 	const patience, count = time.Hour, 150
 	ctx, cancel := context.WithCancel(context.Background())
 	random := rand.New(rand.NewPCG(seed, 2))
@@ -283,6 +320,10 @@ func play(t *testing.T, seed uint64, chooses bool) *yard {
 			time.Sleep(time.Duration(random.IntN(2000)) * time.Millisecond)
 		}
 	}()
+	if standby {
+		s.otherLeads()
+	}
+	go s.schedule()
 	for step := 0; s.bound < count; step++ {
 		if time.Sleep(100 * time.Millisecond); step > 20_000 {
 			t.Fatalf("seed %d: %d of %d pods were bound", seed, s.bound, count)
