@@ -37,7 +37,7 @@ func Register() {
 		scrapes.WithLabelValues(of, "ok")
 		scrapes.WithLabelValues(of, "failed")
 	}
-	for _, name := range []string{outcomeName(false), outcomeName(true)} {
+	for _, name := range outcomeName {
 		commits.WithLabelValues(name)
 	}
 	for _, done := range []string{toldOnly, evicted, refused} {
@@ -45,16 +45,5 @@ func Register() {
 	}
 }
 
-func outcomeOf(err error) string {
-	if err != nil {
-		return "failed"
-	}
-	return "ok"
-}
-
-func outcomeName(back bool) string {
-	if back {
-		return "rolled-back"
-	}
-	return "committed"
-}
+// outcomeName of a model, by whether it was taken back.
+var outcomeName = map[bool]string{false: "committed", true: "rolled-back"}

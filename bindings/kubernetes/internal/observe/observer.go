@@ -138,7 +138,7 @@ func (o *Observer) scrapeAll(ctx context.Context, devices []mirror.Occupied) (le
 		}
 	}
 	learn.ScrapeAll(ctx, questions, func(question learn.Question, err error) {
-		scrapes.WithLabelValues(question.Of, outcomeOf(err)).Inc()
+		scrapes.WithLabelValues(question.Of, map[bool]string{false: "failed", true: "ok"}[err == nil]).Inc()
 		if err != nil {
 			klog.V(4).InfoS("Not scraped", "url", question.URL, "why", err)
 		}
@@ -167,7 +167,7 @@ func (o *Observer) commit(ctx context.Context) {
 		return
 	}
 	if some {
-		commits.WithLabelValues(outcomeName(made.RolledBack > 0)).Inc()
+		commits.WithLabelValues(outcomeName[made.RolledBack > 0]).Inc()
 		version.Set(float64(made.Version))
 		klog.InfoS("Model", "version", made.Version, "windows", made.Windows, "rolledBack", made.RolledBack)
 		if err := o.Store.Save(ctx, made); err != nil {
