@@ -90,6 +90,7 @@ func TestAnOutageLongerThanTheLeaseLeavesAReplica(t *testing.T) {
 	f.metrics = r.metrics
 	f.come(30)
 	f.settle()
+	r.both()
 	old := r.leader("")
 	f.come(10)
 	c.KillAPIServer()

@@ -58,6 +58,18 @@ func (r *replicas) leader(but string) (found string) {
 	return found
 }
 
+// both starts one again that ended, as a kubelet does: on a busy machine a leader may lose its lease before anything else happens.
+func (r *replicas) both() {
+	r.t.Helper()
+	for name, replica := range r.of {
+		if replica.Metrics() == "" {
+			replica.Wait()
+			r.start(name)
+			r.of[name].Await()
+		}
+	}
+}
+
 // metrics of the one that leads.
 func (r *replicas) metrics() string { return r.of[r.leader("")].Metrics() }
 
