@@ -240,12 +240,12 @@ struct AttentionSizes {
 
 // States and convolutions: work grows with the tokens, and the blocks of a sequence's head follow each other.
 AttentionSizes LinearSizesOf(const Operator& op) {
-  constexpr double kChunk = 64, kChannels = 64, kBf16Bytes = 2, kConvolved = 4;
+  constexpr double kChunk = 64, kChannels = 64, kBf16Bytes = 2;
   AttentionSizes s;
   const double tokens = op.batch * op.queries, chunks = std::ceil(op.queries / kChunk);
   if (op.kind == OperatorKind::kConvolution) {
-    s.flops = 2 * kConvolved * tokens * op.head_size;
-    s.bytes = 2 * kBf16Bytes * op.head_size * (tokens + op.batch * (kConvolved - 1));
+    s.flops = 2 * op.convolved * tokens * op.head_size;
+    s.bytes = 2 * kBf16Bytes * op.head_size * (tokens + op.batch * (op.convolved - 1));
     s.key_blocks = op.batch * std::ceil(op.head_size / kChannels) * chunks;
     s.query_blocks = op.batch;
     s.blocks = s.key_blocks;
@@ -253,8 +253,9 @@ AttentionSizes LinearSizesOf(const Operator& op) {
   }
   const bool decode = op.kind == OperatorKind::kLinearDecode;
   const double state = op.heads * op.key_size * op.head_size;
-  const double within = decode ? 0 : 4 * kChunk * op.heads * (op.key_size + op.head_size);
-  s.flops = tokens * (within + 6 * state);
+  const double parts = op.delta ? 2 : 1;  // as features/cost_attention.cc counts them
+  const double within = decode ? 0 : 2 * parts * kChunk * op.heads * (op.key_size + op.head_size);
+  s.flops = tokens * (within + 2 * (1 + parts) * state);
   s.bytes = 2 * op.batch * state * op.state_bytes +
             kBf16Bytes * tokens * 2 * (op.key_heads * op.key_size + op.heads * op.head_size);
   s.blocks = op.batch * op.heads;
@@ -415,7 +416,7 @@ double LawUs(const Operator& op, const GpuType& gpu, const LawConstants& c) {
   double us = c[kFixed] * rates.kcycle_us;
   if (op.kind == OperatorKind::kProduct) return us + OneProductUs(op, op.n, op.k, rates, c);
   const double inner = std::max(1.0, op.n / op.tensor_parallel);
-  return us + OneProductUs(op, 2 * inner, op.k, rates, c) + OneProductUs(op, op.k, inner, rates, c);
+  return us + OneProductUs(op, (op.gated ? 2 : 1) * inner, op.k, rates, c) + OneProductUs(op, op.k, inner, rates, c);
 }
 
 OperatorRow RowOf(const Operator& op, const GpuType& gpu, double law_us) {
@@ -427,7 +428,7 @@ OperatorRow RowOf(const Operator& op, const GpuType& gpu, double law_us) {
   double flops = 0, bytes = op.bytes, blocks = op.ranks;
   if (IsProduct(op.kind)) {
     const bool experts = op.kind == OperatorKind::kExperts;
-    const double n = experts ? 2 * std::max(1.0, op.n / op.tensor_parallel) : op.n;
+    const double n = experts ? (op.gated ? 2 : 1) * std::max(1.0, op.n / op.tensor_parallel) : op.n;
     const ProductSizes s = SizesOf(op, n, op.k);
     flops = s.flops, bytes = s.bytes, blocks = s.groups * std::ceil(s.m / 128) * std::ceil(n / 128);
     add(log(op.m)), add(log(op.n)), add(log(op.k));

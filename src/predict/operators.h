@@ -62,9 +62,12 @@ struct Operator {
   double experts = 0, top_k = 0;
   double tensor_parallel = 1, expert_parallel = 1;  // that divide the inner size, and the experts
   bool balanced = false;                            // every expert has as many tokens
+  bool gated = true;                                // two products of the inner size before the activation, not one
   // Of attention, on one GPU. `keys`: all tokens that the last query sees, new ones included; `window` 0: all.
   double batch = 0, queries = 1, keys = 0, heads = 0, key_heads = 0, head_size = 0, window = 0;
   double key_size = 0, state_bytes = 4;  // of linear attention, whose values have head_size; bytes of an element
+  bool delta = true;                     // it takes out of the state what that says of a key already
+  double convolved = 4;                  // tokens that a convolution reads for one
   double bytes = 0, ranks = 1;           // of a collective: of the tensor on each rank
   friend auto operator<=>(const Operator&, const Operator&) = default;
 };

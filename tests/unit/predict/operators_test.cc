@@ -149,6 +149,20 @@ TEST(Operators, WhatIsRepeatedIsReadFromL2) {
   EXPECT_LT(LawUs(repeated, Gpu("l40s"), constants), LawUs(Product(1, 2048, 2048), Gpu("l40s"), constants));
 }
 
+// What a gate, a delta rule and older tokens add: weights, FLOPs and bytes of their own.
+TEST(Operators, PartsThatAKindLeavesOutCostNothing) {
+  const auto us = [](const Operator& op) { return LawUs(op, Gpu("h100-sxm"), TypicalConstants(op.kind)); };
+  Operator experts{.kind = OperatorKind::kExperts, .m = 4096, .n = 8192, .k = 8192, .experts = 8, .top_k = 2};
+  const double gated = us(experts);
+  experts.gated = false;
+  EXPECT_NEAR(us(experts) / gated, 2.0 / 3, 0.05);  // two products of three
+  Operator scan = Linear(OperatorKind::kLinearPrefill, 8, 4096), conv = Linear(OperatorKind::kConvolution, 512, 2);
+  const double delta = us(scan), four = us(conv);
+  scan.delta = false, conv.convolved = 2;
+  EXPECT_LT(us(scan), delta);
+  EXPECT_LT(us(conv), four);
+}
+
 TEST(Operators, BundlesThatCannotBeAreRefused) {
   Bundle whole;
   for (size_t kind = 0; kind < kOperatorKinds; ++kind) {
