@@ -8,6 +8,7 @@
 #include "features/cost_totals.h"
 #include "features/fusions.h"
 #include "graph/from_config.h"
+#include "graph/roles.h"
 
 namespace horus {
 namespace {
@@ -315,8 +316,7 @@ class Walk {
 
   // Keys and values that an engine adds to a cache in its place.
   void ShareCaches(const Op& op) {
-    const bool keeps = op.node->op_type == "GroupQueryAttention" || op.node->domain == kHorusDomain;
-    if (!keeps || run_.mode == RunMode::kTraining) return;
+    if (CacheUseOf(op.node->op_type) != CacheUse::kInPlace || run_.mode == RunMode::kTraining) return;
     for (size_t out = 1; out < op.outputs.size() && out + 2 < op.inputs.size(); ++out) {
       const TensorId past = op.inputs[out + 2];
       if (!past.valid() || !op.outputs[out].valid()) continue;

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "features/cost_rules.h"
+#include "graph/roles.h"
 
 namespace horus {
 namespace {
@@ -44,11 +45,9 @@ std::vector<uint8_t> FindCaches(const ShapedGraph& shaped, StepCost& step) {
     return grown <= 1;
   };
   for (const Op& op : shaped.ops) {
-    const std::string_view type = op.node == nullptr ? "" : std::string_view(op.node->op_type);
-    const bool joins = type == "Concat" || type == "TensorScatter" || type.starts_with("Scatter");
-    const bool attends = type.ends_with("Attention"),
-               recurs = type == "LSTM" || type == "GRU" || type == "RNN" || type == "CausalConv";
-    if (!joins && !attends && !recurs) continue;
+    const CacheUse use = op.node == nullptr ? CacheUse::kNone : CacheUseOf(op.node->op_type);
+    const bool joins = use == CacheUse::kJoined;
+    if (use == CacheUse::kNone) continue;
     for (size_t i = joins ? 0 : 3; i < op.inputs.size(); ++i) {
       const TensorId in = op.inputs[i];
       if (!in.valid() || shaped.tensors[in.value()].role != TensorRole::kInput) continue;

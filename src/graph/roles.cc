@@ -9,8 +9,9 @@ namespace {
 
 struct SlotRule {
   std::string_view op_type;
-  uint32_t weights;   // bit i: input i is a weight slot
-  uint32_t settings;  // bit i: input i is a setting
+  uint32_t weights = 0;   // bit i: input i is a weight slot
+  uint32_t settings = 0;  // bit i: input i is a setting
+  CacheUse caches = CacheUse::kNone;
 };
 
 constexpr uint32_t kAllButFirst = ~uint32_t{1};
@@ -18,13 +19,14 @@ constexpr uint32_t kAll = ~uint32_t{0};
 
 // Sorted by name; operators that are not listed take their constants as operands.
 constexpr SlotRule kSlots[] = {
-    {"Attention", 0b110, 0b1000},
+    {"Attention", 0b110, 0b1000, CacheUse::kReturned},
     {"BatchNormalization", 0b110, 0b11000},
     {"Beside", 0b10, 0},
     {"BiasGelu", 0b10, 0},
     {"BitShift", 0, kAll},
-    {"CausalConv", 0b110, 0},
+    {"CausalConv", 0b110, 0, CacheUse::kInPlace},
     {"Clip", 0, kAllButFirst},
+    {"Concat", 0, 0, CacheUse::kJoined},
     {"ConstantOfShape", 0, kAll},
     {"Conv", 0b110, 0},
     {"ConvTranspose", 0b110, 0},
@@ -38,21 +40,22 @@ constexpr SlotRule kSlots[] = {
     {"EyeLike", 0, kAll},
     {"FusedConv", 0b110, 0},
     {"FusedGemm", 0b110, 0},
-    {"GRU", 0b1110, 0b110000},
+    {"GRU", 0b1110, 0b110000, CacheUse::kReturned},
     {"Gather", 0b1, 0b10},
     {"Gemm", 0b110, 0},
     {"Greater", 0, kAll},
     {"GreaterOrEqual", 0, kAll},
     {"GridSample", 0, 0b10},
     {"GroupNormalization", 0b110, 0},
-    {"GroupQueryAttention", 0b100000000000, 0b111100000},
+    {"GroupQueryAttention", 0b100000000000, 0b111100000, CacheUse::kInPlace},
+    {"IndexAttention", 0, 0, CacheUse::kInPlace},
     {"InstanceNormalization", 0b110, 0},
-    {"LSTM", 0b10001110, 0b1110000},
-    {"LatentAttention", 0b100, 0b100000},
+    {"LSTM", 0b10001110, 0b1110000, CacheUse::kReturned},
+    {"LatentAttention", 0b100, 0b100000, CacheUse::kInPlace},
     {"LayerNormalization", 0b110, 0},
     {"Less", 0, kAll},
     {"LessOrEqual", 0, kAll},
-    {"LinearAttention", 0b110100, 0},
+    {"LinearAttention", 0b110100, 0, CacheUse::kInPlace},
     {"MatMul", 0b11, 0},
     {"MatMulIntegerToFloat", 0b1000010, 0b111100},
     {"MatMulNBits", 0b100010, 0b11100},
@@ -60,6 +63,7 @@ constexpr SlotRule kSlots[] = {
     {"Min", 0, kAll},
     {"MoE", 0b11111100, 0},
     {"Mod", 0, kAll},
+    {"MultiHeadAttention", 0, 0, CacheUse::kReturned},
     {"NegativeLogLikelihoodLoss", 0, 0b100},
     {"NonMaxSuppression", 0, kAll},
     {"OneHot", 0, kAll},
@@ -69,21 +73,30 @@ constexpr SlotRule kSlots[] = {
     {"QMoE", 0b10110100, 0b1001000},
     {"QuantizeLinear", 0, kAllButFirst},
     {"RMSNormalization", 0b10, 0},
-    {"RNN", 0b1110, 0b110000},
+    {"RNN", 0b1110, 0b110000, CacheUse::kReturned},
     {"Range", 0, kAll},
     {"Resize", 0, kAllButFirst},
     {"RoiAlign", 0, kAllButFirst},
     {"RotaryEmbedding", 0, kAllButFirst},
+    {"Scatter", 0, 0, CacheUse::kJoined},
+    {"ScatterElements", 0, 0, CacheUse::kJoined},
+    {"ScatterND", 0, 0, CacheUse::kJoined},
     {"Shape", 0, kAll},
     {"SimplifiedLayerNormalization", 0b10, 0},
     {"Size", 0, kAll},
     {"SkipLayerNormalization", 0b11100, 0},
     {"SkipSimplifiedLayerNormalization", 0b1100, 0},
     {"SoftmaxCrossEntropyLoss", 0, 0b100},
+    {"TensorScatter", 0, 0, CacheUse::kJoined},
     {"TopK", 0, kAllButFirst},
     {"Upsample", 0, kAllButFirst},
     {"Where", 0, kAll},
 };
+
+SlotRule RuleOf(std::string_view op_type) {
+  const auto* rule = std::ranges::lower_bound(kSlots, op_type, {}, &SlotRule::op_type);
+  return rule == std::end(kSlots) || rule->op_type != op_type ? SlotRule{} : *rule;
+}
 
 // Operators whose output 0 is input 0 in another form: a weight stays the same weight behind them.
 constexpr std::string_view kForms[] = {"Cast",    "CastLike", "DequantizeLinear", "Flatten",  "Identity",
@@ -343,14 +356,13 @@ class WeightInputs {
 std::vector<bool> FindWeightInputs(const GraphBody& main) { return WeightInputs(main).Run(); }
 
 InputSlot SlotOf(const Node& node, size_t input) {
-  const auto* rule =
-      std::lower_bound(std::begin(kSlots), std::end(kSlots), std::string_view(node.op_type),
-                       [](const SlotRule& entry, std::string_view name) { return entry.op_type < name; });
-  if (rule == std::end(kSlots) || rule->op_type != node.op_type) return InputSlot::kOperand;
+  const SlotRule rule = RuleOf(node.op_type);
   const uint32_t bit = input < 32 ? uint32_t{1} << input : 0;
-  if ((rule->weights & bit) != 0) return InputSlot::kWeight;
-  return (rule->settings & bit) != 0 ? InputSlot::kSetting : InputSlot::kOperand;
+  if ((rule.weights & bit) != 0) return InputSlot::kWeight;
+  return (rule.settings & bit) != 0 ? InputSlot::kSetting : InputSlot::kOperand;
 }
+
+CacheUse CacheUseOf(std::string_view op_type) { return RuleOf(op_type).caches; }
 
 void AssignRoles(const ShapeState& state, ShapedGraph* graph) { RoleWalk(state, graph).Run(); }
 

@@ -22,6 +22,15 @@ enum class InputSlot : uint8_t {
 };
 [[nodiscard]] InputSlot SlotOf(const Node& node, size_t input);
 
+// Whether inputs of an operator come out again, grown or changed in place, and stay on the GPU from step to step.
+enum class CacheUse : uint8_t {
+  kNone,
+  kJoined,    // any input, as any output
+  kReturned,  // those from the fourth on, after the first output
+  kInPlace,   // and engines write them where they lie: input i + 2 is output i
+};
+[[nodiscard]] CacheUse CacheUseOf(std::string_view op_type);
+
 // Per graph input: it is a weight in disguise, as exports without parameters have them: floats of fixed size, read
 // through whatever form where an operator expects weights, or declared behind such a one and read beside what it makes.
 [[nodiscard]] std::vector<bool> FindWeightInputs(const GraphBody& main);
