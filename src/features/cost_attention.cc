@@ -115,8 +115,18 @@ void GroupQueryAttention(CostContext& c, const CostRule& rule) {
   const double added = s.keys,
                window = std::max<double>(0, static_cast<double>(c.node().IntOr("local_window_size", -1)));
   s.keys = CausalKeys(s.queries, past, window);
+  if (c.HasOut(0)) s.width = (s.width + CostContext::Dim(c.Out(0), -1)) / 2;  // keys and values may differ
   const bool backward = c.Wants(0) || c.Wants(1) || c.Wants(2);
   double bytes = c.AllInBytes() + c.OutBytes(0);
+  if (const auto shared = static_cast<double>(c.node().IntOr("compressed", 0)); shared > 0) {
+    // Before the window `shared` tokens have a key, of which at most so many are read.
+    const double earlier = c.Has(cache + 1) ? CostContext::Dim(c.In(cache + 1), 2) : 0;
+    const auto top = static_cast<double>(c.node().IntOr("index_topk", 0));
+    const double keys = CausalKeys(s.queries, earlier, 0) / shared, read = top > 0 ? std::min(top, keys) : keys;
+    s.keys = CausalKeys(s.queries, earlier, window) + read;
+    if (s.queries == 1 && keys > 0) bytes -= c.InBytes(cache + 1) * (1 - read / keys);
+    return AddScores(c, s, backward, bytes);
+  }
   for (size_t i = cache; i < cache + 2; ++i) {
     if (window > 0 && past > window) bytes -= c.InBytes(i) * (1 - window / past);
     bytes += c.OutBytes(i - cache + 1) * added / std::max(1.0, past + added);
@@ -170,7 +180,8 @@ void IndexAttention(CostContext& c, const CostRule&) {
   if (!c.Has(0) || !c.Has(1) || !c.HasOut(0)) return c.Unknown();
   const double past = c.Has(3) && c.In(3).dims.size() == 4 ? CostContext::Dim(c.In(3), 2) : 0;
   const double queries = CostContext::Dim(c.In(0), 1), tokens = CostContext::Dim(c.In(0), 0) * queries;
-  const double product = 2 * tokens * CausalKeys(queries, past, 0) * CostContext::Dim(c.In(0), 2);
+  const double shared = std::max<double>(1, static_cast<double>(c.node().IntOr("compressed", 1)));  // tokens a key
+  const double product = 2 * tokens * CausalKeys(queries, past, 0) / shared * CostContext::Dim(c.In(0), 2);
   c.cost.forward.flops += product;
   c.cost.horus_flops += product;
   c.cost.horus_linears += 1;

@@ -125,9 +125,29 @@ void ConfigFields::Fail(std::string_view key, std::string_view expected) {
 
 bool ConfigFields::Has(std::string_view key) { return Find(key) != nullptr; }
 
+bool ConfigFields::IsList(std::string_view key) {
+  const ConfigValue* value = Find(key);
+  return value != nullptr && value->kind == Kind::kList;
+}
+
+std::string_view ConfigFields::Either(std::initializer_list<std::string_view> keys) {
+  std::string_view found;
+  for (const std::string_view key : keys) {
+    if (Find(key) != nullptr && found.empty()) found = key;
+  }
+  return found.empty() ? *keys.begin() : found;
+}
+
 int64_t ConfigFields::Size(std::string_view key, std::optional<int64_t> fallback, int64_t most) {
   const ConfigValue* value = Find(key);
   if (value == nullptr && fallback) return *fallback;
+  if (value != nullptr && value->kind == Kind::kList && !value->items.empty()) {
+    const ConfigValue& first = value->items.front();
+    const bool same = std::ranges::all_of(value->items, [&first](const ConfigValue& one) {
+      return one.kind == Kind::kInteger && one.integer == first.integer;
+    });
+    if (same) value = &first;
+  }
   const bool fits = value != nullptr && value->kind == Kind::kInteger && value->integer >= (fallback == 0 ? 0 : 1) &&
                     value->integer <= most;
   if (fits) return value->integer;
@@ -139,6 +159,16 @@ int64_t ConfigFields::Group(std::string_view key) {
   const ConfigValue* value = Find(key);
   const bool all = value != nullptr && value->kind == Kind::kInteger && value->integer == -1;
   return all ? 0 : Size(key, 0);
+}
+
+double ConfigFields::Real(std::string_view key, double fallback) {
+  const ConfigValue* value = Find(key);
+  if (value == nullptr && fallback >= 0) return fallback;
+  const bool whole = value != nullptr && value->kind == Kind::kInteger;
+  const double real = whole ? static_cast<double>(value->integer) : value == nullptr ? -1 : value->real;
+  if (real >= 0 && real <= kMaxConfigSize && (whole || value->kind == Kind::kReal)) return real;
+  Fail(key, Formatted("a number from 0 to %d", kMaxConfigSize));
+  return 0;
 }
 
 bool ConfigFields::Flag(std::string_view key, bool fallback) {
@@ -161,8 +191,8 @@ std::vector<std::string> ConfigFields::Texts(std::string_view key) {
   if (value == nullptr) return texts;
   if (value->kind != Kind::kList) Fail(key, "a list of texts");
   for (const ConfigValue& one : value->items) {
-    if (one.kind != Kind::kText) Fail(key, "a list of texts");
-    if (one.kind == Kind::kText) texts.push_back(one.text);
+    if (one.kind != Kind::kText && one.kind != Kind::kInteger) Fail(key, "a list of texts");
+    texts.push_back(one.kind == Kind::kInteger ? Formatted("%d", one.integer) : one.text);
   }
   return texts;
 }
@@ -188,6 +218,18 @@ std::optional<ConfigFields> ConfigFields::Object(std::string_view key) {
     return std::nullopt;
   }
   return ConfigFields(*value, prefix_ + std::string(key) + ".");
+}
+
+std::vector<ConfigFields> ConfigFields::Objects(std::string_view key) {
+  std::vector<ConfigFields> objects;
+  const ConfigValue* value = Find(key);
+  for (size_t i = 0; value != nullptr && i < value->items.size(); ++i) {
+    const ConfigValue& one = value->items[i];
+    if (one.kind != Kind::kObject) Fail(key, "objects");
+    const std::string place = value->kind == Kind::kList ? Formatted("[%d]", i) : "." + value->keys[i];
+    if (one.kind == Kind::kObject) objects.push_back(ConfigFields(one, prefix_ + std::string(key) + place + "."));
+  }
+  return objects;
 }
 
 void ConfigFields::Expect(std::string_view key, bool fits, std::string_view expected) {

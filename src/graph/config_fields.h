@@ -44,14 +44,22 @@ class ConfigFields {
 
   [[nodiscard]] const absl::Status& status() const { return status_; }
   [[nodiscard]] bool Has(std::string_view key);  // there and not null
-  // From 1 to `most`; without a fallback the field has to be there. A fallback may be 0: "none".
+  [[nodiscard]] bool IsList(std::string_view key);
+  // The first name by which the file has a field that families call differently; all are understood. The first of all
+  // where it has none.
+  std::string_view Either(std::initializer_list<std::string_view> keys);
+  // From 1 to `most`; without a fallback the field has to be there. A fallback may be 0: "none". A list of the same
+  // size for each layer counts as the size.
   int64_t Size(std::string_view key, std::optional<int64_t> fallback = std::nullopt, int64_t most = kMaxConfigSize);
-  int64_t Group(std::string_view key);  // as Size; -1 and none: 0, all in one
+  int64_t Group(std::string_view key);                 // as Size; -1 and none: 0, all in one
+  double Real(std::string_view key, double fallback);  // from 0 to kMaxConfigSize
   bool Flag(std::string_view key, bool fallback);
   std::string Text(std::string_view key, std::string_view fallback);
-  std::vector<std::string> Texts(std::string_view key);
-  std::vector<int64_t> Sizes(std::string_view key);                         // 0 is a size here
-  std::optional<ConfigFields> Object(std::string_view key);                 // none when absent
+  std::vector<std::string> Texts(std::string_view key);      // integers as texts
+  std::vector<int64_t> Sizes(std::string_view key);          // 0 is a size here
+  std::optional<ConfigFields> Object(std::string_view key);  // none when absent
+  std::vector<ConfigFields> Objects(std::string_view key);   // of a list, or of an object's fields
+  [[nodiscard]] std::vector<std::string> Keys() const { return object_.keys; }
   void Expect(std::string_view key, bool fits, std::string_view expected);  // of a field that is there
   void Known(std::initializer_list<std::string_view> keys);                 // understood: they change no size
   void KnownAs(const ConfigFields& other) { asked_.insert(other.asked_.begin(), other.asked_.end()); }

@@ -1,11 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-// Models that are known by name: of each public config.json the fields that its family reads.
+// Models by name or by file. Of those known by name: of each public config.json the fields that its family reads.
 #include <algorithm>
+#include <filesystem>
 #include <iterator>
 #include <utility>
 
+#include "base/file.h"
 #include "base/format.h"
+#include "base/status.h"
+#include "base/text.h"
 #include "graph/architecture.h"
+#include "graph/config_fields.h"
+#include "graph/from_config.h"
+#include "graph/reader.h"
 
 namespace horus {
 namespace {
@@ -190,7 +197,18 @@ constexpr KnownModel kModels[] = {
     {"tinyllama-1.1b", "llama", 2048, 22, 32, 4, 0, 5632, 32'000, 2048},
 };
 
+bool HasFile(const std::string& path) {
+  std::error_code error;
+  return std::filesystem::exists(path, error);
+}
+
 }  // namespace
+
+std::vector<std::string_view> KnownNames() {
+  std::vector<std::string_view> names;
+  for (const KnownModel& model : kModels) names.push_back(model.name);
+  return names;
+}
 
 std::string_view KnownModelName(size_t index) {
   return index < std::size(kModels) ? kModels[index].name : std::string_view();
@@ -212,6 +230,32 @@ std::string ConfigOf(const KnownModel& model) {
     if (size > 0) AppendFormatted(&text, R"(,"%s":%d)", field, size);
   }
   return text + (model.more.empty() ? "" : ",") + std::string(model.more) + "}";
+}
+
+bool IsConfigPath(const std::string& path) {
+  return path.ends_with(".json") || (FindKnownModel(path) != nullptr && !HasFile(path));
+}
+
+absl::StatusOr<std::shared_ptr<const Graph>> ReadModel(const std::string& path, const ConfigOptions& options) {
+  if (IsConfigPath(path)) {
+    std::string text = path;
+    if (path.ends_with(".json")) {
+      HORUS_ASSIGN_OR_RETURN(text, ReadFile(path, kMaxConfigBytes));
+    }
+    auto graph = GraphFromConfig(text, options);
+    if (!graph.ok()) return MakeError(graph.status().code(), "%s: %s", path, graph.status().message());
+    return graph;
+  }
+  ConfigOptions untouched;
+  untouched.training = options.training;
+  if (options != untouched) {
+    return InvalidArgument("%s: expected a config.json or a known model with options of parts and types, found neither",
+                           path);
+  }
+  auto graph = ReadOnnxFile(path);
+  const std::string near = DidYouMean(path, KnownNames());
+  if (graph.ok() || HasFile(path) || near.empty()) return graph;
+  return MakeError(graph.status().code(), "%s%s", graph.status().message(), near);
 }
 
 }  // namespace horus

@@ -267,8 +267,17 @@ absl::Status GroupQueryAttention(RuleContext& c) {
     out[2] = size * heads;                                  // Bounded: a part of what was out[2].
     keys[2] = size * key_heads;                             // Bounded: likewise.
   }
+  if (c.node().IntOr("compressed", -1) >= 0) {
+    // Of single tokens a window is kept; tokens before it share keys, of which the cache has a part for each token.
+    if (c.has(3)) HORUS_RETURN_IF_ERROR(c.Set(1, c.dtype(3), c.dims(3)));
+    if (c.has(4)) HORUS_RETURN_IF_ERROR(SetPresent(c, 2, {out[0], 1, out[1], c.dim(4, 3)}, 4, 1));
+    return c.Set(std::move(out));
+  }
+  const bool values = c.has(1) && c.has(2) && c.rank(2) == 3;
   HORUS_RETURN_IF_ERROR(SetPresent(c, 1, keys, 3, key_heads));
-  HORUS_RETURN_IF_ERROR(SetPresent(c, 2, keys, 4, key_heads));
+  HORUS_RETURN_IF_ERROR(SetPresent(c, 2, values ? c.dims(2) : keys, 4, key_heads));
+  // Values may be of another size than keys.
+  if (values && c.dim(2, 2) != kUnknownDim) out[2] = ElementsOf({heads, c.dim(2, 2) / key_heads});
   return c.Set(std::move(out));
 }
 

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Parameters of vision towers and of what brings their results to the text model, by the modules that transformers 4.57
 // and 5 make of a vision_config. Doubles: sums below 2^53 are exact, larger ones are refused.
+#include <algorithm>
 #include <cmath>
+#include <iterator>
 
 #include "graph/architecture.h"
 #include "graph/config_fields.h"
@@ -16,10 +18,13 @@ struct Blocks {
   double layers, hidden, inner;
   bool centred = true;  // norms subtract a mean, and add a bias
   bool bias = true, gated = false;
+  double attention = 0;  // width of all heads; 0: hidden
 };
 double Count(const Blocks& b) {
-  return b.layers * (2 * b.hidden * (b.centred ? 2 : 1) + 4 * Linear(b.hidden, b.hidden, b.bias) +
-                     (b.gated ? 2 : 1) * Linear(b.hidden, b.inner, b.bias) + Linear(b.inner, b.hidden, b.bias));
+  const double width = b.attention > 0 ? b.attention : b.hidden;
+  return b.layers *
+         (2 * b.hidden * (b.centred ? 2 : 1) + 3 * Linear(b.hidden, width, b.bias) + Linear(width, b.hidden, b.bias) +
+          (b.gated ? 2 : 1) * Linear(b.hidden, b.inner, b.bias) + Linear(b.inner, b.hidden, b.bias));
 }
 
 class Sizes {
@@ -101,31 +106,109 @@ double Llama4Tower(std::string_view, ConfigFields& vision, ConfigFields&, const 
          (side * side + 2) * hidden + 4 * hidden + inner * in + in * out + last * static_cast<double>(text.hidden);
 }
 
-// Kimi K2.5: MoonViT.
+// Kimi K2.5 and K3: MoonViT.
 double MoonTower(std::string_view, ConfigFields& vision, ConfigFields&, const Architecture& text) {
   Sizes of(vision);
   const double hidden = of("vt_hidden_size"), patch = of("patch_size"), merged = 4 * hidden;
   const double places = of("init_pos_emb_height") * of("init_pos_emb_width");
+  const double attention = static_cast<double>(vision.Size("qkv_hidden_size", 0)),
+               out = static_cast<double>(text.hidden);
+  const bool bias = vision.Flag("linear_bias", true), centred = vision.Text("norm_type", "layernorm") != "rmsnorm";
+  const bool second = vision.Text("mm_projector_type", "patchmerger") == "patchmergerv2";
   const std::vector<int64_t> merge = vision.Sizes("merge_kernel_size");
   vision.Expect("merge_kernel_size", merge.empty() || merge == std::vector<int64_t>{2, 2}, "[2, 2]");
+  vision.Expect("attn_bias", vision.Flag("attn_bias", bias) == bias, "as linear_bias");
   vision.Known({"vt_num_attention_heads", "mm_hidden_size", "text_hidden_size"});
-  return Count({of("vt_num_hidden_layers"), hidden, of("vt_intermediate_size")}) + Linear(3 * patch * patch, hidden) +
-         places * hidden + 4 * hidden + Linear(merged, merged) + Linear(merged, static_cast<double>(text.hidden));
+  const double norms = centred ? 4 * hidden : hidden;  // of the last block and, with a mean, of the projector
+  return Count({of("vt_num_hidden_layers"), hidden, of("vt_intermediate_size"), centred, bias, false, attention}) +
+         Linear(3 * patch * patch, hidden, vision.Flag("patch_embed_proj_bias", true)) + places * hidden + norms +
+         Linear(merged, merged, !second) + Linear(merged, out, !second) + (second ? out : 0);
 }
+
+// MiniMax M3: two layers for each patch, and two for four neighbours.
+double MinimaxTower(std::string_view, ConfigFields& vision, ConfigFields& file, const Architecture& text) {
+  Sizes of(vision);
+  const double hidden = of("hidden_size"), patch = of("patch_size"), out = static_cast<double>(text.hidden);
+  const double projected = static_cast<double>(file.Size("projector_hidden_size", text.hidden));
+  const bool bias = file.Flag("multimodal_projector_bias", true);
+  constexpr double kFrames = 2, kNeighbours = 4;
+  for (ConfigFields* one : {&vision, &file}) {
+    std::optional<ConfigFields> merge = one->Object("img_token_compression_config");
+    if (!merge) continue;
+    merge->Expect("spatial_merge_size", merge->Size("spatial_merge_size", 2) == 2, "2");
+    merge->Expect("temporal_patch_size", merge->Size("temporal_patch_size", 2) == 2, "2");
+    one->Take(*merge);
+  }
+  vision.Known({"num_attention_heads", "image_size", "projection_dim", "vocab_size", "vision_segment_max_frames"});
+  file.Known({"projector_hidden_act", "image_seq_length", "num_reward_heads"});
+  return Count({of("num_hidden_layers"), hidden, of("intermediate_size")}) +
+         of("num_channels", 3) * kFrames * patch * patch * hidden + 2 * hidden + Linear(hidden, projected, bias) +
+         Linear(projected, out, bias) + Linear(kNeighbours * out, projected, bias) + Linear(projected, out, bias);
+}
+
+// Step: blocks whose results are scaled, then two convolutions of stride two that double the channels each.
+double StepTower(std::string_view, ConfigFields& vision, ConfigFields& file, const Architecture& text) {
+  Sizes of(vision);
+  const double hidden = of(vision.Either({"width", "hidden_size"})), patch = of("patch_size");
+  const double layers = of(vision.Either({"layers", "num_hidden_layers"})), side = std::floor(of("image_size") / patch);
+  const double inner = std::floor(hidden * vision.Real("mlp_ratio", 8960.0 / 1536)), out = 4 * hidden;
+  constexpr double kKernel = 9;
+  for (const char* part : {"use_cls_token", "use_ln_post"}) vision.Expect(part, !vision.Flag(part, false), "false");
+  vision.Known({"heads", "num_attention_heads", "pool_type", "output_dim"});
+  file.Expect("understand_projector_stride", file.Size("understand_projector_stride", 2) == 2, "2");
+  return Count({layers, hidden, inner}) + layers * 2 * hidden + 3 * patch * patch * hidden + side * side * hidden +
+         2 * hidden + Linear(kKernel * hidden, 2 * hidden) + Linear(kKernel * 2 * hidden, out) +
+         Linear(out, static_cast<double>(text.hidden), file.Flag("projector_bias", false));
+}
+
+// InternVL: two norms and two scales a block, a class token; four neighbours merge.
+double InternTower(std::string_view, ConfigFields& vision, ConfigFields& file, const Architecture& text) {
+  Sizes of(vision);
+  const double hidden = of("hidden_size"), patch = of("patch_size"), side = std::floor(of("image_size") / patch);
+  const double out = static_cast<double>(text.hidden), layers = of("num_hidden_layers"), merged = 4 * hidden;
+  file.Expect("downsample_ratio", file.Real("downsample_ratio", 0.5) == 0.5, "0.5");
+  for (const auto& [flag, is] : {std::pair("attention_bias", true),
+                                 {"use_absolute_position_embeddings", true},
+                                 {"use_qk_norm", false},
+                                 {"use_mask_token", false},
+                                 {"use_mean_pooling", true}}) {
+    vision.Expect(flag, vision.Flag(flag, is) == is, is ? "true" : "false");
+  }
+  vision.Known({"num_attention_heads"});
+  file.Known({"image_seq_length"});
+  return Count({layers, hidden, of("intermediate_size")}) + layers * 2 * hidden +
+         Linear(of("num_channels", 3) * patch * patch, hidden) + (side * side + 2) * hidden + 2 * merged +
+         Linear(merged, out) + Linear(out, out);
+}
+
+constexpr Tower kTowers[] = {
+    {"gemma3", "gemma3_text", SiglipTower},
+    {"gemma4", "gemma4_text", Gemma4Tower},
+    {"internvl", "qwen2", InternTower},
+    {"kimi_k25", "kimi_k2", MoonTower},
+    {"kimi_k3", "kimi_linear", MoonTower},
+    {"llama4", "llama4_text", Llama4Tower},
+    {"minimax_m3_vl", "minimax_m3", MinimaxTower},
+    {"mistral3", "mistral", PixtralTower},
+    {"qwen2_5_vl", "qwen2_5_vl_text", QwenTower},
+    {"qwen3_5", "qwen3_5_text", QwenTower},
+    {"qwen3_5_moe", "qwen3_5_moe_text", QwenTower},
+    {"qwen3_vl", "qwen3_vl_text", QwenTower},
+    {"qwen3_vl_moe", "qwen3_vl_moe_text", QwenTower},
+    {"step3p7", "step3p5", StepTower},
+};
 
 }  // namespace
 
-int64_t VisionParameters(std::string_view type, ConfigFields& vision, ConfigFields& file, const Architecture& text) {
-  const auto tower = type == "gemma3"     ? SiglipTower
-                     : type == "gemma4"   ? Gemma4Tower
-                     : type == "mistral3" ? PixtralTower
-                     : type == "llama4"   ? Llama4Tower
-                     : type == "kimi_k25" ? MoonTower
-                                          : QwenTower;
-  const double count = tower(type, vision, file, text);
-  constexpr double kMost = 1e12;
-  file.Expect("vision_config", count <= kMost, "a tower of at most 10^12 parameters");
-  return count <= kMost ? static_cast<int64_t>(count) : 0;
+const Tower* FindTower(std::string_view type) {
+  const Tower* found = std::ranges::find(kTowers, type, &Tower::type);
+  return found == std::end(kTowers) ? nullptr : found;
+}
+
+std::vector<std::string_view> TowerTypes() {
+  std::vector<std::string_view> types;
+  for (const Tower& one : kTowers) types.push_back(one.type);
+  return types;
 }
 
 }  // namespace horus

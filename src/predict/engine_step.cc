@@ -129,11 +129,18 @@ class Reader {
     o.key_heads = std::max<double>(1, static_cast<double>(op.node->IntOr("kv_num_heads", 1)));
     o.batch = DimOf(q, 0), o.queries = DimOf(q, 1);
     const bool packed = TensorAt(shaped_, op, 1) == nullptr;
-    o.head_size = DimOf(q, 2) / (packed ? o.heads + 2 * o.key_heads : o.heads);
+    const double out = DimOf(&shaped_.tensors[op.outputs[0].value()], 2) / o.heads;  // values may differ from keys
+    o.head_size = packed ? DimOf(q, 2) / (o.heads + 2 * o.key_heads) : (DimOf(q, 2) / o.heads + out) / 2;
     o.keys = o.queries + DimOf(past, 2);
     o.kind = o.queries == 1 ? OperatorKind::kDecode : OperatorKind::kPrefill;
     o.window = std::max<double>(0, static_cast<double>(op.node->IntOr("local_window_size", -1)));
     o.cache_fp8 = past != nullptr && BitsOf(past->dtype) == 8;
+    // Keys that tokens share widen the window.
+    if (const auto shared = static_cast<double>(op.node->IntOr("compressed", 0)); shared > 0) {
+      o.keys = o.queries + DimOf(TensorAt(shaped_, op, kPastKeys + 1), 2);
+      const auto top = static_cast<double>(op.node->IntOr("index_topk", 0));
+      o.window += top > 0 ? std::min(top, o.keys / shared) : o.keys / shared;
+    }
     return o;
   }
 
@@ -162,6 +169,7 @@ class Reader {
     o.key_heads = (DimOf(mixed, 2) - o.heads * o.head_size) / (2 * o.key_size);
     o.kind = o.queries == 1 ? OperatorKind::kLinearDecode : OperatorKind::kLinearPrefill;
     if (state != nullptr) o.state_bytes = static_cast<double>(BitsOf(state->dtype)) / 8;
+    o.delta = op.node->IntOr("delta", 1) > 0;
     return o.batch > 0 ? std::optional(o) : std::nullopt;
   }
 
@@ -169,7 +177,7 @@ class Reader {
     const Tensor* mixed = TensorAt(shaped_, op, 0);
     o.kind = OperatorKind::kConvolution;
     o.batch = DimOf(mixed, 0), o.queries = o.keys = DimOf(mixed, 1), o.head_size = DimOf(mixed, 2);
-    o.heads = o.key_heads = 1;
+    o.heads = o.key_heads = 1, o.convolved = DimOf(TensorAt(shaped_, op, 1), 1);
     return o.batch > 0 ? std::optional(o) : std::nullopt;
   }
 
@@ -180,6 +188,7 @@ class Reader {
     o.heads = std::max<double>(1, static_cast<double>(op.node->IntOr("num_heads", 1)));
     o.key_heads = 1;
     o.batch = DimOf(q, 0), o.queries = DimOf(q, 1), o.keys = o.queries + DimOf(TensorAt(shaped_, op, kPast), 2);
+    o.keys = std::max(o.queries, o.keys / std::max<double>(1, static_cast<double>(op.node->IntOr("compressed", 1))));
     o.head_size = DimOf(q, 2) / o.heads / 2;
     o.kind = o.queries == 1 ? OperatorKind::kDecode : OperatorKind::kPrefill;
     o.cache_fp8 = true;
@@ -194,9 +203,7 @@ class Reader {
     if (hidden == nullptr || up == nullptr || down == nullptr || hidden->dims.empty()) return std::nullopt;
     o.kind = OperatorKind::kExperts;
     o.k = DimOf(hidden, hidden->dims.size() - 1), o.n = DimOf(down, 2);
-    // The law has a gate besides. Without one there are two products in place of three.
-    constexpr double kUngated = 2.0 / 3;
-    if (DimOf(up, 1) == o.n) o.n *= kUngated;
+    o.gated = DimOf(up, 1) != o.n;
     o.type = TypeOf(*up, o.k, quantised ? DimOf(TensorAt(shaped_, op, 3), 2) : 0);
     o.m = o.k > 0 ? static_cast<double>(hidden->elements()) / o.k : 0;
     const double held = DimOf(up, 0);

@@ -75,6 +75,31 @@ TEST(LanguageModel, DecodingReadsEveryWeightOnceAndTheCache) {
   EXPECT_NEAR(BytesOf(step, "GroupQueryAttention") / kCache, 1, 2e-3);
 }
 
+// DeepSeek-V4's layers: a window alone, keys of four tokens of which the best are read, keys of 128 tokens.
+TEST(LanguageModel, KeysThatTokensShareAreReadAndHeldByTheirPart) {
+  const auto step = [](const char* ratios, int64_t past) {
+    return StepOf(R"({"model_type":"deepseek_v4","hidden_size":1024,"num_hidden_layers":2,"num_attention_heads":16,)"
+                  R"("vocab_size":1000,"max_position_embeddings":262144,"q_lora_rank":256,"n_routed_experts":4,)"
+                  R"("num_experts_per_tok":1,"moe_intermediate_size":256,"index_topk":512,"compress_ratios":)" +
+                      std::string(ratios) + "}",
+                  1, 1, past);
+  };
+  const auto flops = [&](const char* ratios, int64_t past) {
+    return FlopsOf(step(ratios, past), "GroupQueryAttention");
+  };
+  constexpr double kToken = 4.0 * 16 * 512;  // FLOPs of one token's key
+  EXPECT_EQ(flops("[0,0]", 65'536), 2 * kToken * 128);
+  EXPECT_EQ(flops("[4,4]", 65'536), 2 * kToken * (128 + 512));
+  EXPECT_EQ(flops("[4,4]", 131'072), flops("[4,4]", 65'536));
+  EXPECT_NEAR(flops("[128,128]", 65'536), 2 * kToken * (128 + 512), kToken);
+  constexpr int64_t kPast = 65'536, kElements = 2;  // bytes of one; index keys have one byte, and four of scale
+  const auto held = [&](const char* ratios) {
+    return step(ratios, kPast).memory.inputs - step(ratios, 128).memory.inputs;
+  };
+  EXPECT_EQ(held("[128,128]"), 2 * (kPast - 128) * (512 / 128) * kElements);
+  EXPECT_EQ(held("[4,4]"), 2 * (kPast - 128) * (512 / 4 * kElements + (128 + 4) / 4));
+}
+
 TEST(LanguageModel, TheCacheIsHeldOnceAndItsBytesAreExact) {
   constexpr int64_t kToken = 2 * 32 * 8 * 128 * 2;  // keys and values, layers, heads, head size, bytes
   for (const auto& [batch, seq, past] : {std::array<int64_t, 3>{1, 1, 4095}, {1, 4096, 0}, {4, 512, 512}}) {
