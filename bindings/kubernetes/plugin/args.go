@@ -83,8 +83,8 @@ func parseArgs(raw runtime.Object) (Args, error) {
 	args := Args{
 		Mode: Shadow, Driver: "gpu.nvidia.com", DeviceClasses: []string{"gpu.nvidia.com", "mig.nvidia.com"}, ExtendedResource: "nvidia.com/gpu",
 		Candidates: defaultCandidates, CallTimeout: metav1.Duration{Duration: defaultCallTimeout}, FailurePolicy: Fail,
-		Patience: metav1.Duration{Duration: time.Hour},
-		HAMi:     HAMiArgs{LockExpiry: metav1.Duration{Duration: defaultLockExpiry}},
+		Choose: true, Patience: metav1.Duration{Duration: time.Hour},
+		HAMi: HAMiArgs{LockExpiry: metav1.Duration{Duration: defaultLockExpiry}},
 	}
 	unknown, given := raw.(*runtime.Unknown)
 	if given && len(unknown.Raw) > 0 {
