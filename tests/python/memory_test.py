@@ -132,6 +132,7 @@ def right_calls(horus, make, resnet, predictor):
         "Predictor.predict": lambda: predictor.predict(resnet, ["t4"]), "Predictor.quality": predictor.quality,
         "Predictor.predict_rows": lambda: predictor.predict_rows([resnet], ["t4"]),
         "Predictor.serve": lambda: predictor.serve(horus.Graph.from_config("gpt2"), "t4", users=4, tokens_in=500, tokens_out=100),
+        "Predictor.solve_service": lambda: predictor.solve_service(horus.Graph.from_config("gpt2"), "t4", tokens_in=500, tokens_out=100, token_ms=50),
         "Predictor.solve": lambda: predictor.solve(resnet, ["t4"], max_value=64), "Predictor.to_bytes": predictor.to_bytes,
         **{f"Queue.{name}": queued for name in ("push", "update", "remove", "serve", "window", "job", "pop")},
         "Queue.set_capacity": lambda: queue.set_capacity(1_000), "Queue.set_owner_usage": lambda: queue.set_owner_usage(1, 1_000),
@@ -153,7 +154,7 @@ def right_calls(horus, make, resnet, predictor):
     slow = {"Catalogue.extend", "Graph.cost", "Graph.features", "Graph.from_onnx", "Graph.from_config", "InterferenceModel.fit",
             "InterferenceModel.load",
             "InterferenceModel.observe", "Placer.place_batch", "Predictor.evaluate", "Predictor.load", "Predictor.observe",
-            "Predictor.predict", "Predictor.predict_rows", "Predictor.serve", "Predictor.solve", "Predictor.to_bytes", "Predictor.quality", "compare",
+            "Predictor.predict", "Predictor.predict_rows", "Predictor.serve", "Predictor.solve", "Predictor.solve_service", "Predictor.to_bytes", "Predictor.quality", "compare",
             "simulate", "feature_schema", "Cluster.from_yaml", "read_jobs"}
     return calls, slow
 

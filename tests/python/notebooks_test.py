@@ -23,7 +23,7 @@ def said(notebook):
 
 
 def test_there_are_notebooks():
-    assert {path.stem for path in NOTEBOOKS} == {"first_hour", "own_policy", "your_cluster"}
+    assert {path.stem for path in NOTEBOOKS} == {"first_hour", "own_policy", "services", "your_cluster"}
 
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
