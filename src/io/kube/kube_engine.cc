@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "absl/strings/ascii.h"
+#include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
@@ -101,7 +102,8 @@ std::string Expanded(std::string text, const Texts& environment) {
   if (text.find('$') == std::string::npos) return text;
   std::vector<std::pair<std::string, std::string>> values;
   for (const auto& [name, value] : environment) {
-    for (const char* const spelled : {"$(%s)", "${%s}", "$%s"}) values.emplace_back(Formatted(spelled, name), value);
+    for (const std::string& spelled : {absl::StrCat("$(", name, ")"), absl::StrCat("${", name, "}"), "$" + name})
+      values.emplace_back(spelled, value);
   }
   return absl::StrReplaceAll(text, values);
 }
