@@ -69,9 +69,11 @@ template <class R, class Compare = ranges::less>
 constexpr auto min_element(R&& range, Compare before = {}) {
   return std::min_element(std::begin(range), std::end(range), before);
 }
-template <class R, class Compare = ranges::less>
-constexpr auto max_element(R&& range, Compare before = {}) {
-  return std::max_element(std::begin(range), std::end(range), before);
+template <class R, class Compare = ranges::less, class By = identity>
+constexpr auto max_element(R&& range, Compare before = {}, By by = {}) {
+  return std::max_element(std::begin(range), std::end(range), [&](const auto& a, const auto& b) {
+    return std::invoke(before, std::invoke(by, a), std::invoke(by, b));
+  });
 }
 template <class R, class Value, class By = identity>
 constexpr auto find(R&& range, const Value& value, By by = {}) {
