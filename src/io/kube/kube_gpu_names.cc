@@ -26,6 +26,18 @@ constexpr std::array<const char*, 3> kNameLabels = {
 constexpr char kKarpenterMemory[] = "karpenter.k8s.aws/instance-gpu-memory";
 constexpr char kInstanceLabel[] = "node.kubernetes.io/instance-type";
 
+// As bindings/kubernetes/internal/objects has them: what joins nodes closest comes first.
+constexpr std::array<const char*, 9> kRackLabels = {"nvidia.com/gpu.clique",
+                                                    "topology.kubernetes.io/rack",
+                                                    "cloud.provider.com/topology-rack",
+                                                    "network.topology.nvidia.com/accelerator",
+                                                    "network.topology.nvidia.com/leaf",
+                                                    "topology.k8s.aws/network-node-layer-3",
+                                                    "cloud.google.com/gce-topology-subblock",
+                                                    "rack",
+                                                    "topology.kubernetes.io/zone"};
+constexpr std::string_view kNoFabric = "00000000-0000-0000-0000-000000000000";  // clique where NVLink ends at the node
+
 // Instance types with whole GPUs, by how they begin and, behind "*", end (pages of accelerated instance types of Amazon
 // EC2, Azure, Google Cloud, IBM, Oracle, Alibaba, CoreWeave and DigitalOcean, 2026); folded. Types with parts of a GPU
 // (EC2's g6f, Google's smaller g4, Azure's smaller NV A10) are not here.
@@ -124,6 +136,14 @@ std::string KubeLabel(const KubeTexts& labels, const std::string& key) {
 
 int64_t KubeLabelCount(const KubeTexts& labels, const std::string& key) {
   return std::max<int64_t>(0, ParseNumber<int64_t>(KubeLabel(labels, key)).value_or(0));
+}
+
+std::string KubeRack(const KubeTexts& labels) {
+  for (const char* const label : kRackLabels) {
+    std::string rack = KubeLabel(labels, label);
+    if (!rack.empty() && !rack.starts_with(kNoFabric)) return rack;
+  }
+  return "";
 }
 
 std::string KubeInstanceType(const KubeTexts& labels) {

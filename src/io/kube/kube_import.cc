@@ -3,7 +3,6 @@
 #include "io/kube/kube_import.h"
 
 #include <algorithm>
-#include <array>
 #include <deque>
 #include <functional>
 #include <optional>
@@ -21,20 +20,8 @@
 namespace horus {
 namespace {
 
-// As bindings/kubernetes/internal/objects has them: what joins nodes closest comes first.
-constexpr std::array<const char*, 9> kRackLabels = {"nvidia.com/gpu.clique",
-                                                    "topology.kubernetes.io/rack",
-                                                    "cloud.provider.com/topology-rack",
-                                                    "network.topology.nvidia.com/accelerator",
-                                                    "network.topology.nvidia.com/leaf",
-                                                    "topology.k8s.aws/network-node-layer-3",
-                                                    "cloud.google.com/gce-topology-subblock",
-                                                    "rack",
-                                                    "topology.kubernetes.io/zone"};
-constexpr std::string_view kNoFabric = "00000000-0000-0000-0000-000000000000";  // clique where NVLink ends at the node
 // Written by machines, dozens a node, and rarely what a pod selects: kept where one does.
-constexpr std::array<std::string_view, 3> kFeatureLabels = {"feature.node.kubernetes.io/", "nvidia.com/",
-                                                            "beta.kubernetes.io/"};
+constexpr std::string_view kFeatureLabels[] = {"feature.node.kubernetes.io/", "nvidia.com/", "beta.kubernetes.io/"};
 // Labels of ours: which nodes admit pods of one kind, and which offer GPUs in the way in which pods of one kind get
 // them.
 constexpr char kAdmits[] = "libhorus.org/admits-";
@@ -171,38 +158,6 @@ void Importer::AddMeasured(const KubePod& pod) {
   raise(most.mem_mib, at->second.mem_mib);
 }
 
-bool HasGpus(const KubeClaim& claim) {
-  return claim.gpus > 0 ||
-         std::ranges::any_of(claim.allocated, [](const KubeAllocated& one) { return one.driver == kKubeGpuDriver; });
-}
-
-// What the pods of one allocation ask for: its GPUs once, cores and memory of each.
-KubePod Together(const std::vector<const KubePod*>& pods, const std::string& name) {
-  KubePod all = *pods.front();
-  all.name = name;
-  all.terms = {};  // a profile is of one pod
-  std::set<std::string> claims(all.claims.begin(), all.claims.end());
-  for (const KubePod* const pod : std::span(pods).subspan(1)) {
-    if (all.node.empty() && !pod->node.empty()) {
-      all.node = pod->node;
-      all.scheduled_s = pod->scheduled_s;
-    }
-    if (all.group != pod->group) all.group.clear();
-    all.gated &= pod->gated;
-    all.created_s = std::min(all.created_s, pod->created_s);
-    all.priority = std::max(all.priority, pod->priority);
-    all.node_selector.insert(pod->node_selector.begin(), pod->node_selector.end());
-    // Each is at most kMostQuantity, so that the sums fit.
-    all.requests.cpu_milli = std::min(kMostQuantity, all.requests.cpu_milli + pod->requests.cpu_milli);
-    all.requests.mem_bytes = std::min(kMostQuantity, all.requests.mem_bytes + pod->requests.mem_bytes);
-    all.requests.resources.insert(pod->requests.resources.begin(), pod->requests.resources.end());
-    claims.insert(pod->claims.begin(), pod->claims.end());
-    all.pending_claims.insert(all.pending_claims.end(), pod->pending_claims.begin(), pod->pending_claims.end());
-  }
-  all.claims.assign(claims.begin(), claims.end());
-  return all;
-}
-
 // Pods that share a claim have the same GPUs, wherever that is: they are one job.
 std::vector<Member> Importer::Joined() {
   using Claim = std::pair<std::string, std::string>;
@@ -234,7 +189,7 @@ std::vector<Member> Importer::Joined() {
     const KubePod* pod = all.front();
     if (all.size() > 1) {
       sharers_ += all.size();
-      pod = &shared_.emplace_back(Together(all, names.at(at)));
+      pod = &shared_.emplace_back(JoinKubePods(all, names.at(at)));
     }
     joined.push_back({.pod = pod, .sharers = std::move(all)});
   }
@@ -245,11 +200,7 @@ std::string Importer::RackOf(const KubeNode& node) const {
   for (const std::string& label : options_.rack_labels) {
     if (std::string rack = KubeLabel(node.labels, label); !rack.empty()) return rack;
   }
-  for (const char* const label : kRackLabels) {
-    std::string rack = KubeLabel(node.labels, label);
-    if (!rack.empty() && !rack.starts_with(kNoFabric)) return rack;
-  }
-  return "";
+  return KubeRack(node.labels);
 }
 
 KubeTexts Importer::LabelsOf(const KubeNode& node) const {

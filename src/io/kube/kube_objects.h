@@ -153,6 +153,9 @@ inline constexpr char kVolcanoGpu[] = "volcano.sh/vgpu-number";
 
 [[nodiscard]] absl::StatusOr<KubeNode> ReadKubeNode(const KubeView& object);
 [[nodiscard]] absl::StatusOr<KubePod> ReadKubePod(const KubeView& object);
+[[nodiscard]] bool HasGpus(const KubeClaim& claim);
+// What the pods of one allocation ask for: its GPUs once, cores and memory of each. At least one pod.
+[[nodiscard]] KubePod JoinKubePods(const std::vector<const KubePod*>& pods, const std::string& name);
 [[nodiscard]] absl::StatusOr<KubeSlice> ReadKubeSlice(const KubeView& object);
 [[nodiscard]] absl::StatusOr<KubeClaim> ReadKubeClaim(const KubeView& object);
 

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <array>
 #include <limits>
+#include <set>
+#include <span>
 #include <string_view>
 
 #include "io/kube/kube_objects.h"
@@ -244,6 +246,37 @@ absl::StatusOr<KubePod> ReadKubePod(const KubeView& object) {
   HORUS_ASSIGN_OR_RETURN(pod.requests, ReadRequests(spec));
   HORUS_RETURN_IF_ERROR(ReadClaims(spec, status, pod));
   return pod;
+}
+
+bool HasGpus(const KubeClaim& claim) {
+  return claim.gpus > 0 ||
+         std::ranges::any_of(claim.allocated, [](const KubeAllocated& one) { return one.driver == kKubeGpuDriver; });
+}
+
+KubePod JoinKubePods(const std::vector<const KubePod*>& pods, const std::string& name) {
+  KubePod all = *pods.front();
+  all.name = name;
+  all.terms = {};  // a profile is of one pod
+  std::set<std::string> claims(all.claims.begin(), all.claims.end());
+  for (const KubePod* const pod : std::span(pods).subspan(1)) {
+    if (all.node.empty() && !pod->node.empty()) {
+      all.node = pod->node;
+      all.scheduled_s = pod->scheduled_s;
+    }
+    if (all.group != pod->group) all.group.clear();
+    all.gated &= pod->gated;
+    all.created_s = std::min(all.created_s, pod->created_s);
+    all.priority = std::max(all.priority, pod->priority);
+    all.node_selector.insert(pod->node_selector.begin(), pod->node_selector.end());
+    // Each is at most kMostQuantity, so that the sums fit.
+    all.requests.cpu_milli = std::min(kMostQuantity, all.requests.cpu_milli + pod->requests.cpu_milli);
+    all.requests.mem_bytes = std::min(kMostQuantity, all.requests.mem_bytes + pod->requests.mem_bytes);
+    all.requests.resources.insert(pod->requests.resources.begin(), pod->requests.resources.end());
+    claims.insert(pod->claims.begin(), pod->claims.end());
+    all.pending_claims.insert(all.pending_claims.end(), pod->pending_claims.begin(), pod->pending_claims.end());
+  }
+  all.claims.assign(claims.begin(), claims.end());
+  return all;
 }
 
 }  // namespace horus
