@@ -56,6 +56,10 @@ func TestAReaderTellsOfEachJobWhatJSONTells(t *testing.T) {
 			t.Fatal(out, err)
 		}
 	}
+	c.Wait("slurmctld says again why each job waits", time.Minute, func() bool { // an update forgets it until the next pass
+		out, err := c.Slurm("squeue", "-h", "-r", "-t", "PD", "-o", "%r")
+		return err == nil && !slices.Contains(strings.Fields(out), "None")
+	})
 	reader := slurm.Reader{}
 	if _, err := reader.Look(context.Background()); err != nil {
 		t.Fatal(err)
