@@ -284,6 +284,18 @@ func TestTheNextLeaderHoldsNobodyInVain(t *testing.T) {
 	}
 }
 
+// forget a pod: Kubernetes 1.36 takes no logger.
+func forget(queue any, pod *v1.Pod) {
+	switch q := queue.(type) {
+	case interface{ Delete(klog.Logger, *v1.Pod) }:
+		q.Delete(klog.Background(), pod)
+	case interface{ Delete(*v1.Pod) }:
+		q.Delete(pod)
+	default:
+		panic(fmt.Sprintf("expected a queue that forgets pods, found %T", queue))
+	}
+}
+
 // otherLeads for a while: another replica binds pods in the queue's order, and then dies.
 func (s *yard) otherLeads() {
 	for range 60 {
@@ -296,7 +308,7 @@ func (s *yard) otherLeads() {
 		}
 		s.mu.Unlock()
 		if at >= 0 {
-			s.queue.Delete(klog.Background(), waiting[at].pod)
+			forget(s.queue, waiting[at].pod)
 		}
 	}
 	time.Sleep(10 * time.Second)
