@@ -6,11 +6,11 @@
 #include <cmath>
 
 #include "base/statistics.h"
+#include "base/units.h"
 
 namespace horus {
 namespace {
 
-constexpr double kUsOfS = 1e6;
 constexpr double kMostBatched = 0.98;  // of what the largest batches serve: beyond it the wait has no mean worth naming
 constexpr int kBatchHalvings = 40;
 
@@ -30,7 +30,7 @@ double BatchQueue::StepUs(double requests) const {
 }
 
 std::optional<BatchQueue::Point> BatchQueue::At(double requests_per_s, double slowdown, double confidence) const {
-  const double rate = requests_per_s * slowdown / kUsOfS;
+  const double rate = requests_per_s * slowdown / kUsPerS;
   const double most = steps_.back().first;
   if (rate * StepUs(most) >= kMostBatched * most) return std::nullopt;
   double low = 0, come = most;  // during a step, as many as its own
@@ -63,7 +63,7 @@ BatchQueue::Point BatchQueue::OfUsers(double users, double slowdown) const {
   const double batch = std::clamp(users / 2, 1.0, steps_.back().first);
   const double step_us = slowdown * StepUs(batch);
   const double answer_us = users / batch * step_us;
-  return {.batch = batch, .rate = batch / step_us * kUsOfS, .mean_us = answer_us, .upper_us = answer_us};
+  return {.batch = batch, .rate = batch / step_us * kUsPerS, .mean_us = answer_us, .upper_us = answer_us};
 }
 
 }  // namespace horus

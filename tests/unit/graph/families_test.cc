@@ -7,8 +7,7 @@
 #include <string>
 
 #include "graph/architecture.h"
-#include "graph/bind_model.h"
-#include "graph/from_config.h"
+#include "graph/config_graphs.h"
 
 namespace horus {
 namespace {
@@ -28,25 +27,8 @@ std::string Expanded(std::string text) {
   return text;
 }
 
-ShapedGraph Bound(std::string_view text, const ConfigOptions& options = {}, int64_t seq = 1, int64_t past = 0) {
-  const auto graph = GraphFromConfig(Expanded(std::string(text)), options);
-  if (!graph.ok()) {
-    ADD_FAILURE() << text << ": " << graph.status();
-    return {};
-  }
-  DimBindings dims{.batch = 1, .dims = {{"seq", seq}}};
-  if (past > 0) dims.dims.emplace_back("past", past);
-  auto shaped = BindShapes(*graph, dims);
-  EXPECT_TRUE(shaped.ok()) << text << ": " << shaped.status();
-  return shaped.ok() ? *std::move(shaped) : ShapedGraph();
-}
-
-int64_t Parameters(const ShapedGraph& graph) {
-  int64_t count = 0;
-  for (const Tensor& tensor : graph.tensors) {
-    if (tensor.role == TensorRole::kParameter && !tensor.alias_of.valid()) count += tensor.elements();
-  }
-  return count;
+ShapedGraph Read(std::string_view text, const ConfigOptions& options = {}, int64_t seq = 1, int64_t past = 0) {
+  return Bound(Expanded(std::string(text)), options, seq, past);
 }
 
 std::string Refused(std::string_view text) { return std::string(GraphFromConfig(text).status().message()); }
@@ -351,42 +333,42 @@ const char* ConfigOf(std::string_view name) {
 
 TEST(Families, ParametersAreThosePublishedAndShapesAreKnown) {
   for (const Published& model : kPublished) {
-    const ShapedGraph graph = Bound(model.config, {}, 7, 256);
+    const ShapedGraph graph = Read(model.config, {}, 7, 256);
     EXPECT_EQ(Parameters(graph), model.parameters) << model.name;
     EXPECT_EQ(graph.coverage.ops_with_known_shapes, graph.coverage.ops) << model.name;
     EXPECT_TRUE(graph.coverage.unsupported.empty()) << model.name;
-    EXPECT_GT(Parameters(Bound(model.config, {.training = true})), 0) << model.name;
+    EXPECT_GT(Parameters(Read(model.config, {.training = true})), 0) << model.name;
   }
 }
 
 TEST(Families, LayersHaveTheCachesOfTheirKind) {
   // A window of single tokens; keys of four tokens, of which an indexer chooses; keys of 128 tokens.
-  const ShapedGraph v4 = Bound(ConfigOf("DeepSeek-V4-Flash"), {}, 1, 1024);
+  const ShapedGraph v4 = Read(ConfigOf("DeepSeek-V4-Flash"), {}, 1, 1024);
   EXPECT_THAT(Named(v4, "past_key_values.0.window").dims, ElementsAre(1, 1, 128, 512));
   EXPECT_THAT(Named(v4, "past_key_values.2.compressed").dims, ElementsAre(1, 1, 1024, 512 / 4));
   EXPECT_THAT(Named(v4, "past_key_values.2.index").dims, ElementsAre(1, 1, 1024, (128 + 4) / 4));
   EXPECT_THAT(Named(v4, "past_key_values.3.compressed").dims, ElementsAre(1, 1, 1024, 512 / 128));
   EXPECT_EQ(Named(v4, "model.layers.0.mlp.experts.w13_weight").dtype, DType::kUint4);
   // Keys and values of different sizes, and as many heads as the layer's kind has.
-  const ShapedGraph mimo = Bound(ConfigOf("MiMo-V2-Flash"), {}, 1, 100);
+  const ShapedGraph mimo = Read(ConfigOf("MiMo-V2-Flash"), {}, 1, 100);
   EXPECT_THAT(Named(mimo, "past_key_values.0.key").dims, ElementsAre(1, 4, 100, 192));
   EXPECT_THAT(Named(mimo, "past_key_values.0.value").dims, ElementsAre(1, 4, 100, 128));
   EXPECT_THAT(Named(mimo, "past_key_values.1.key").dims, ElementsAre(1, 8, 100, 192));
-  const ShapedGraph step = Bound(ConfigOf("Step-3.7-Flash"), {.tensor_parallel = 8}, 1, 100);
+  const ShapedGraph step = Read(ConfigOf("Step-3.7-Flash"), {.tensor_parallel = 8}, 1, 100);
   EXPECT_THAT(Named(step, "model.layers.0.self_attn.o_proj.weight").dims, ElementsAre(64 * 128 / 8, 4096));
   EXPECT_THAT(Named(step, "model.layers.1.self_attn.o_proj.weight").dims, ElementsAre(96 * 128 / 8, 4096));
-  const ShapedGraph kimi = Bound(ConfigOf("Kimi-K3"), {}, 1, 100);
+  const ShapedGraph kimi = Read(ConfigOf("Kimi-K3"), {}, 1, 100);
   EXPECT_THAT(Named(kimi, "past_key_values.0.state").dims, ElementsAre(1, 96, 128, 128));
   EXPECT_THAT(Named(kimi, "past_key_values.3.latent").dims, ElementsAre(1, 1, 100, 576));
   EXPECT_EQ(Named(kimi, "model.layers.1.mlp.experts.w2_weight").dtype, DType::kUint4);
   EXPECT_EQ(Named(kimi, "model.layers.1.mlp.shared_experts.down_proj.weight").dtype, DType::kBfloat16);
   EXPECT_EQ(Named(kimi, "model.layers.0.mlp.down_proj.weight").dtype, DType::kBfloat16);
-  const ShapedGraph m3 = Bound(ConfigOf("MiniMax-M3"), {}, 1, 100);
+  const ShapedGraph m3 = Read(ConfigOf("MiniMax-M3"), {}, 1, 100);
   EXPECT_THAT(Named(m3, "past_key_values.3.index").dims, ElementsAre(1, 1, 100, 128));
-  const ShapedGraph conv = Bound(ConfigOf("LFM2-1.2B"), {}, 1, 100);
+  const ShapedGraph conv = Read(ConfigOf("LFM2-1.2B"), {}, 1, 100);
   EXPECT_THAT(Named(conv, "past_key_values.0.conv").dims, ElementsAre(1, 2048, 2));
   EXPECT_THAT(Named(conv, "past_key_values.2.key").dims, ElementsAre(1, 8, 100, 64));
-  const ShapedGraph both = Bound(ConfigOf("Falcon-H1-7B-Instruct"), {}, 1, 100);
+  const ShapedGraph both = Read(ConfigOf("Falcon-H1-7B-Instruct"), {}, 1, 100);
   EXPECT_THAT(Named(both, "past_key_values.0.key").dims, ElementsAre(1, 2, 100, 128));
   EXPECT_THAT(Named(both, "past_key_values.0.state").dims, ElementsAre(1, 24, 256, 128));
 }
@@ -403,19 +385,19 @@ TEST(Families, ASearchedModelLeavesOutWhatItsBlocksLeaveOut) {
                       R"({"attention":{"no_op":true,"n_heads_in_group":null},"ffn":{"ffn_mult":6.0,"no_op":false}},)"
                       R"({"attention":{"no_op":false,"n_heads_in_group":2},"ffn":{"no_op":true,"ffn_mult":null}}])");
   constexpr int64_t kWidth = 256;  // 2 * 6.0 * 64 / 3, to whole 256
-  EXPECT_EQ(Parameters(Bound(text)), 2 * 100 * 64 + 3 * 64 + 3 * 64 * kWidth + 64 * (64 + 2 * 32) + 64 * 64);
+  EXPECT_EQ(Parameters(Read(text)), 2 * 100 * 64 + 3 * 64 + 3 * 64 * kWidth + 64 * (64 + 2 * 32) + 64 * 64);
 }
 
 TEST(Families, ATextModelIsReadWhereverItStands) {
   const std::string fields = R"("hidden_size":64,"num_hidden_layers":2,"num_attention_heads":4,"vocab_size":100,)"
                              R"("max_position_embeddings":128,"intermediate_size":96)";
-  const int64_t plain = Parameters(Bound(R"({"model_type":"llama",)" + fields + "}"));
+  const int64_t plain = Parameters(Read(R"({"model_type":"llama",)" + fields + "}"));
   for (const char* key : {"text_config", "llm_config", "language_config"}) {
     const std::string inner = R"({"model_type":"chat",")" + std::string(key) + R"(":{"model_type":"llama",)" + fields;
-    EXPECT_EQ(Parameters(Bound(inner + "}}")), plain) << key;
+    EXPECT_EQ(Parameters(Read(inner + "}}")), plain) << key;
     EXPECT_THAT(Refused(inner + R"(},"audio_config":{"layers":3}})"), HasSubstr("'audio_config': expected none"));
     EXPECT_THAT(Refused(inner + R"(},"vision_config":{"layers":3}})"), HasSubstr("'vision_config': expected none"));
-    EXPECT_EQ(Parameters(Bound(R"({"model_type":"omni","thinker_config":)" + inner + "}}}")), plain) << key;
+    EXPECT_EQ(Parameters(Read(R"({"model_type":"omni","thinker_config":)" + inner + "}}}")), plain) << key;
   }
 }
 
@@ -465,7 +447,7 @@ TEST(Families, QuantisationsOfTodayHaveTheirBytes) {
       {R"("quant_method":"mxfp8")", DType::kFloat8E4M3Fn, kIn * kOut, kIn / 32 * kOut},
   };
   for (const Quantised& one : cases) {
-    const ShapedGraph graph = Bound(Wide(one.config));
+    const ShapedGraph graph = Read(Wide(one.config));
     const Tensor& weight = Named(graph, "model.layers.0.mlp.down_proj.weight");
     EXPECT_EQ(weight.dtype, one.type) << one.config;
     EXPECT_EQ(weight.bytes(), one.bytes) << one.config;
@@ -474,7 +456,7 @@ TEST(Families, QuantisationsOfTodayHaveTheirBytes) {
   // Zero points have half a byte a group, unless weights are symmetric.
   const auto zeros = [](const char* config) {
     int64_t elements = 0;
-    for (const Tensor& tensor : Bound(Wide(config)).tensors) {
+    for (const Tensor& tensor : Read(Wide(config)).tensors) {
       if (tensor.name == "model.layers.0.mlp.down_proj.zero_point") elements = tensor.elements();
     }
     return elements;
