@@ -467,6 +467,7 @@ class Import(Files):
         for i, (name, memory, more) in enumerate((("alone", "30Gi", {}), ("shares", "30Gi", {"share": "same-tenant"}),
                                                   ("bound", "20Gi", {"share": "anyone", "slowdown-bound": " 1.5 ",
                                                                      "slowdown-confidence": "0.8"}),
+                                                  ("needs-more", "8704Mi", {"share": "anyone"}),
                                                   ("wrong", "10Gi", {"share": "all"}), ("lost", "10Gi", {"profile": "none"}))):
             annotations = {**said, **{f"libhorus.org/{key}": value for key, value in more.items()}}
             objects += [claim(name, "gpu-0", "a", memory=memory),
@@ -482,6 +483,8 @@ class Import(Files):
                            ("wrong", "kind: inference, exclusive: true, gpu_memory_request_gib: 10, ")):
             self.assertIn(part + demand, re.sub(r"\s+", " ", self.line(f"default/{name}", "jobs.yaml")), name)
         self.assertIn("share: anyone", self.line("default/bound", "jobs.yaml"))
+        line = re.sub(r"\s+", " ", self.line("default/needs-more", "jobs.yaml"))
+        self.assertIn("kind: inference, " + demand.replace("[8, 8]", "[8, 8.5]"), line)  # the larger figure counts on each type
         self.assertIn("demand: {any: {gpu_util_pct: 100", self.line("default/lost", "jobs.yaml"))
         for part in ("default/wrong: annotation libhorus.org/share: expected same-tenant or anyone, found 'all'",
                      "JobProfile default/none: it is not among the objects"):

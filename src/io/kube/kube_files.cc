@@ -169,13 +169,26 @@ void WritePair(const char* key, const Quantity& value, TextOf text_of, Writer& o
   out.Pair(key, text_of(value.estimate), text_of(value.upper));
 }
 
-void WriteProfile(const Demand& demand, Writer& out) {
+// What placement counts of a demand's memory.
+int64_t MemoryOf(const Demand& demand) {
+  return HasMemoryBound(demand) ? demand.mem_mib.upper : demand.mem_mib.estimate;
+}
+
+// Where a profile says more than a pod asks for, the larger figure counts, as for the scheduler.
+bool NeedsMoreThanAsked(const ImportedProfile& profile, const KubeShape& shape) {
+  return shape.mem_mib > 0 && std::ranges::any_of(profile.demands, [&](const TypeDemand& one) {
+           return MemoryOf(one.demand) > shape.mem_mib;
+         });
+}
+
+void WriteProfile(const Demand& demand, int64_t least_mib, Writer& out) {
   const auto real = [](float value) { return Formatted("%.9g", value); };  // exact
   const auto ms = [](int64_t us) { return Formatted("%d.%03d", us / kUsPerMs, us % kUsPerMs); };
   out.BeginFlowMap();
   out.Pair("gpu_util_pct", real(demand.gpu_util_pct.estimate), real(demand.gpu_util_pct.upper));
   WritePair("mem_bw_util_pct", demand.mem_bw_util_pct, real, out);
-  out.Pair("gpu_memory_gib", Gib(demand.mem_mib.estimate), Gib(demand.mem_mib.upper));
+  out.Pair("gpu_memory_gib", Gib(demand.mem_mib.estimate),
+           Gib(least_mib > 0 ? std::max(MemoryOf(demand), least_mib) : demand.mem_mib.upper));
   WritePair("step_time_ms", demand.step_time_us, ms, out);
   if (demand.gradient_mib > 0) out.Number("gradient_mib", demand.gradient_mib);
   if (demand.operator_us > 0) out.Plain("operator_us", real(demand.operator_us));
@@ -242,7 +255,7 @@ void WriteTerms(const Context& context, const KubeShape& shape, Writer& out) {
   if (profile.pattern != nullptr) WritePattern(profile, shape.only, context.catalogue, out);
   if (!profile.kind.empty()) out.Plain("kind", profile.kind);
   if (shape.exclusive) out.Plain("exclusive", "true");
-  if (shape.mem_mib > 0 &&
+  if (shape.mem_mib > 0 && !NeedsMoreThanAsked(profile, shape) &&
       !(profile.pattern != nullptr && profile.pattern->job.model && profile.pattern->job.model->service))
     out.Plain("gpu_memory_request_gib", Gib(shape.mem_mib));
   if (shape.slowdown_bound == 0) return;
@@ -256,10 +269,12 @@ void WriteDemand(const Context& context, const KubeShape& shape, Writer& out) {
   out.Key("demand");
   out.BeginFlowMap();
   if (!shape.profile.empty()) {
-    for (const TypeDemand& one : context.imported.profiles.at(shape.profile).demands) {
+    const ImportedProfile& profile = context.imported.profiles.at(shape.profile);
+    const int64_t least_mib = NeedsMoreThanAsked(profile, shape) ? shape.mem_mib : 0;
+    for (const TypeDemand& one : profile.demands) {
       if (shape.only.valid() && one.type != shape.only) continue;
       out.Key(context.catalogue.at(one.type).name.c_str());
-      WriteProfile(one.demand, out);
+      WriteProfile(one.demand, least_mib, out);
     }
   } else if (shape.mem_mib > 0) {
     out.Key(shape.only.valid() ? context.catalogue.at(shape.only).name.c_str() : "any");
