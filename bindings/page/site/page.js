@@ -17,7 +17,7 @@ const kFolder = "examples/models/graphs/"; // as in a checkout, so that copied c
 const kPrecisions = ["fp32", "tf32", "amp", "amp-bf16", "fp16", "bf16", "fp32-ieee"];
 const kOptimizers = ["sgd", "momentum", "adam", "adamw", "adafactor", "adam-8bit", "rmsprop", "adagrad", "adamw-bf16"];
 const kMostJobs = 3, kMostGpus = 6, kMostNodes = 6;
-const kLoad = { requests: 2, tokensIn: 1024, tokensOut: 256, firstToken: 1000, token: 60 };
+const kLoad = { requests: 2, tokensIn: 1024, tokensOut: 256, firstToken: 1000, token: 60, solve: "" };
 
 const newJob = (model, run = {}) => ({
   model, use: "training", batch: 1, dims: "", precision: "", optimizer: "sgd", load: { ...kLoad }, ...run,
@@ -58,8 +58,10 @@ function names(jobs) {
 function inspectArguments(job, gpus) {
   const line = ["inspect", job.model, "--gpu", gpus.join(",")];
   if (serves(job)) {
-    const { requests, tokensIn, tokensOut, firstToken, token } = job.load;
-    line.push("--requests-per-s", requests, "--tokens-in", tokensIn, "--tokens-out", tokensOut);
+    const { requests, tokensIn, tokensOut, firstToken, token, solve } = job.load;
+    if (solve) line.push("--solve", solve);
+    if (solve !== "load") line.push("--requests-per-s", requests);
+    line.push("--tokens-in", tokensIn, "--tokens-out", tokensOut);
     if (firstToken) line.push("--first-token-ms", firstToken);
     if (token) line.push("--token-ms", token);
     return line.map(String);
@@ -76,6 +78,13 @@ const shell = (line) => ["horus", ...line].map((word) => (/^[\w@%+=:,./-]+$/.tes
 const yamlText = (text) => (/^[A-Za-z_.][\w./-]*$/.test(text) && !/^(true|false|null|yes|no|on|off|\.nan|\.inf)$/i.test(text) ? text : JSON.stringify(text));
 const yamlMap = (pairs) => `{${pairs.map(([key, value]) => `${key}: ${value}`).join(", ")}}`;
 
+function serviceMap({ load: { requests, tokensIn, tokensOut, firstToken, token } }) {
+  const load = [["requests_per_s", requests], ["tokens_in", tokensIn], ["tokens_out", tokensOut]];
+  if (firstToken) load.push(["first_token_ms", firstToken]);
+  if (token) load.push(["token_ms", token]);
+  return yamlMap(load);
+}
+
 function jobsFile(jobs) {
   const of = names(jobs);
   return "version: 1\njobs:\n" + jobs.map((job, i) => {
@@ -83,11 +92,7 @@ function jobsFile(jobs) {
     if (job.use !== "training") lines.push("kind: inference");
     lines.push(`model: ${yamlText(job.model)}`);
     if (serves(job)) {
-      const { requests, tokensIn, tokensOut, firstToken, token } = job.load;
-      const load = [["requests_per_s", requests], ["tokens_in", tokensIn], ["tokens_out", tokensOut]];
-      if (firstToken) load.push(["first_token_ms", firstToken]);
-      if (token) load.push(["token_ms", token]);
-      lines.push(`service: ${yamlMap(load)}`);
+      lines.push(`service: ${serviceMap(job)}`);
     } else {
       lines.push(`batch: ${job.batch}`);
       const dims = dimsOf(job).map((one) => one.split("="));
@@ -191,12 +196,12 @@ const atMost = (text) => el("small", { class: "bound" }, `at most ${text}`);
 const problem = (error) => el("p", { class: "error", role: "alert" }, error.message);
 
 // "The same on your machine": a command, the files that it reads, the JSON that the page drew.
-function same(id, line, files, json) {
+function same(id, line, files, json, title = "The same on your machine") {
   const block = (name, text, label) => el("div", { class: "block" },
     el("div", { class: "bar" }, el("span", {}, label),
       el("button", { type: "button", onclick: (event) => copy(text, event.currentTarget), "aria-label": `Copy ${label}` }, "Copy")),
     el("pre", { id: `${id}-${name}`, tabindex: "0", "aria-label": label }, text));
-  return el("details", { class: "same" }, el("summary", {}, "The same on your machine"),
+  return el("details", { class: "same" }, el("summary", {}, title),
     block("command", shell(line), "command line"),
     ...Object.entries(files).map(([name, text]) => block(name.replace(".", "-"), text, name)),
     json && el("details", {}, el("summary", {}, "What it answers with --json"), block("json", json, "JSON")));
@@ -308,12 +313,22 @@ function runFields(job) {
   ];
 }
 
+// What is asked of a service; of `solved` in the answer, in words.
+const kSolve = [["", "what it takes"], ["load", "most requests/s"], ["context", "longest request"], ["gpus", "fewest GPUs"]];
+const solvedOf = {
+  load: (gpu) => ["Most requests/s", number(gpu.solved.value)],
+  context: (gpu) => ["Longest request", `${number(gpu.solved.value, 6)} tokens`],
+  gpus: (gpu) => ["Fewest GPUs", `${gpu.solved.gpus}`, el("small", {}, `${gpu.solved.value} × ${gpu.tensor_parallel}`)],
+};
+
 function loadFields(job) {
   const load = (key, label, min) => numberField(label, job.load[key], (value) => change(job, { load: { ...job.load, [key]: value } }), { min, id: key });
   return [
-    load("requests", "Requests/s", 0.001), el("p", { class: "note" }, "0 ms: nothing is promised."),
+    field("Asked", choice(job.load.solve, kSolve, (solve) => { change(job, { load: { ...job.load, solve } }); drawJob(); }, { id: "solve" })),
+    job.load.solve !== "load" && load("requests", "Requests/s", 0.001),
     load("tokensIn", "Tokens in, mean", 1), load("tokensOut", "Tokens out, mean", 1),
     load("firstToken", "First within, ms"), load("token", "Further within, ms"),
+    el("p", { class: "note" }, "0 ms: nothing is promised."),
   ];
 }
 
@@ -379,15 +394,16 @@ function ranOn(gpu, memory) {
       gpu.outside_training_data ? " Unlike the nets that were measured: rely on the bounds." : ""))];
 }
 
-function servedOn(gpu, load) {
+function servedOn(gpu, { load, solve }) {
   const type = typeOf(gpu.gpu_type), room = gpu.verdict !== "no-room";
   const parts = [["weights", gpu.weights_mib, 0], ["a chunk of prompts", gpu.activations_mib, 2], ["engine", gpu.engine_mib, 3], ["cache", gpu.cache_mib, 4]];
-  const many = gpu.most_requests_per_s > 0 ? `${Math.ceil(load.requests_per_s / gpu.most_requests_per_s)} such GPUs serve it` : "";
+  const many = !solve && gpu.most_requests_per_s > 0 ? `${Math.ceil(load.requests_per_s / gpu.most_requests_per_s)} such GPUs serve it` : "";
   const words = { served: "serves it", "no-room": "does not fit", overloaded: many || "too slow", late: many || "too late" };
   return [parts, el("article", { class: "gpu" },
     el("h3", {}, gpu.gpu_type, el("small", {}, type.display_name), verdict(gpu.verdict === "served", words[gpu.verdict])),
     memoryBar(parts, type.mem_mib, gpu.memory_mib, gpu.memory_mib),
     el("dl", {},
+      ...(gpu.solved?.value > 0 ? [figure(...solvedOf[solve](gpu))] : []),
       figure("Memory", gib(gpu.memory_mib), el("small", {}, `of ${gib(type.mem_mib)}`)),
       ...(room ? [
         figure("First token", time(gpu.first_token_ms * 1e3), atMost(time(gpu.first_token_ms_upper * 1e3))),
@@ -402,7 +418,7 @@ let said = ""; // of the shown job, in a sentence
 async function alone() {
   const job = state.jobs[state.shown], line = inspectArguments(job, state.gpus);
   const { text, json } = await asJson(line, [job]);
-  const drawn = json.gpus.map((gpu) => (serves(job) ? servedOn(gpu, json.load) : ranOn(gpu, json.memory)));
+  const drawn = json.gpus.map((gpu) => (serves(job) ? servedOn(gpu, json) : ranOn(gpu, json.memory)));
   const notes = (json.notes ?? []).map((note) => el("p", { class: "note" }, typeof note === "string" ? note : note.text ?? ""));
   const over = json.gpus.some((gpu) => (gpu.memory_upper_mib ?? gpu.memory_mib) > typeOf(gpu.gpu_type).mem_mib);
   const good = json.gpus.filter((gpu) => gpu.fits ?? gpu.verdict === "served").length;
@@ -440,25 +456,30 @@ async function besideRow(gpu, mode) {
   };
 }
 
-// `horus inspect --beside`, for two jobs that run alike: its caps on SMs, and instances of MIG.
+// `horus inspect --beside`, for two jobs that run alike: what each loses, caps on SMs, and what their users and engines get.
 function besideArguments([a, b]) {
-  const trains = (job) => job.use === "training";
-  if (state.jobs.length !== 2 || serves(a) || serves(b) || a.precision !== b.precision || (trains(a) && trains(b) && a.optimizer !== b.optimizer)) return null;
-  const line = inspectArguments({ ...a, optimizer: trains(a) ? a.optimizer : b.optimizer, use: a.use }, state.gpus);
+  const trains = (job) => job.use === "training" && !serves(job), precision = (job) => (serves(job) ? "" : job.precision);
+  if (state.jobs.length !== 2 || precision(a) !== precision(b) || (trains(a) && trains(b) && a.optimizer !== b.optimizer)) return null;
+  const line = inspectArguments({ ...a, load: { ...a.load, solve: "" } }, state.gpus);
   if (!trains(a) && trains(b) && b.optimizer !== "sgd") line.push("--optimizer", b.optimizer);
-  line.push("--beside", b.model, "--beside-mode", trains(b) ? "training" : "inference", "--beside-batch", String(b.batch));
+  line.push("--beside", b.model);
+  if (serves(b)) return [...line, "--beside-service", serviceMap(b)];
+  line.push("--beside-mode", trains(b) ? "training" : "inference", "--beside-batch", String(b.batch));
   for (const dim of dimsOf(b)) line.push("--beside-dim", dim);
   return line;
 }
 
+// How two jobs run in each mode of a GPU, as inspect says it; nothing of what does not fit, or is not asked.
 async function pairs() {
   const line = besideArguments(state.jobs);
-  if (!line) return () => [];
-  const { json } = await asJson(line, state.jobs);
-  return (gpu, mode) => (json.gpus.find((one) => one.gpu_type === gpu && one.fits)?.options ?? [])
-    .filter((one) => one.mode.startsWith(mode) && (mode === "mig" || one.caps_pct.some((cap) => cap < 100)));
+  if (!line) return { options: () => [], files: "" };
+  const { text, json } = await asJson(line, state.jobs), on = (gpu) => json.gpus.find((one) => one.gpu_type === gpu && one.fits);
+  return { options: (gpu, mode) => (on(gpu)?.options ?? []).filter((one) => one.mode.startsWith(mode)), files: same("pair", line, {}, text, "The two in each mode, on your machine") };
 }
-const pairCells = (option) => option.slowdown.map((x, i) => slowdown(x, option.slowdown_upper[i]));
+const isCapped = (option) => option.caps_pct.some((cap) => cap < 100);
+const times = (option, i) => (option?.first_token_ms?.[i] ? el("small", { class: "times" },
+  `first ${time(option.first_token_ms[i] * 1e3)}${option.token_ms[i] ? `, each ${time(option.token_ms[i] * 1e3)}` : ""}`) : "");
+const pairCells = (option) => option.slowdown.map((x, i) => [...slowdown(x, option.slowdown_upper[i]), times(option, i)]);
 
 function besideTable(rows) {
   const jobs = state.jobs, of = names(jobs);
@@ -472,14 +493,16 @@ function besideTable(rows) {
 
 async function beside(draw, stale) {
   if (state.jobs.length < 2) return draw(el("p", { class: "note" }, "Add a second job to see who can share a GPU with whom, in which mode, and at what slowdown."));
-  const rows = [], options = await pairs();
+  const rows = [], { options, files: pair } = await pairs();
   for (const gpu of state.gpus) {
     for (const [mode] of kModes) {
       if (mode === "mig" && !instance(gpu, state.jobs.length)) continue;
       const row = await besideRow(gpu, mode), more = options(gpu, mode);
-      if (mode === "mig" && more.length > 0 && !row.cells.includes("no place")) row.cells = pairCells(more[0]);
+      const whole = more.find((option) => !isCapped(option));
+      if (mode === "mig" && whole && !row.cells.includes("no place")) row.cells = pairCells(whole);
+      else row.cells = row.cells.map((cell, i) => (Array.isArray(cell) ? [...cell, times(whole, i)] : cell));
       rows.push(row);
-      for (const option of mode === "mps" ? more : []) {
+      for (const option of more.filter(isCapped)) {
         const capped = option.caps_pct.findIndex((cap) => cap < 100);
         rows.push({ gpu, label: `MPS, ${letter(capped)} capped at ${option.caps_pct[capped]} %`, cells: pairCells(option), said: "" });
       }
@@ -493,7 +516,8 @@ async function beside(draw, stale) {
   files.firstChild.after(field("On", choice(`${shown.gpu}, ${shown.mode}`, keys.map((key) => [key, key]), (key) => { state.besideAt = key; refresh(); }, { id: "beside-at" })));
   files.open = by("beside").querySelector("details")?.open ?? false;
   return draw(besideTable(rows), el("p", { class: "note" }, "How many times as long as alone on the whole GPU. Where Horus keeps jobs apart, the figures say what sharing would cost (--policy first-fit).",
-    rows.some((row) => !row.mode) ? " Caps are shares of the SMs, the largest that keep the other within 1.2×; they are reported, not promised." : ""), files);
+    rows.some((row) => !row.mode) ? " Caps are shares of the SMs, the largest that keep the other within 1.2×; they are reported, not promised." : "",
+    rows.some((row) => row.cells.some((cell) => cell[3])) ? " First and each: mean times to the first token and per further one." : ""), files, pair);
 }
 
 // ---- The cluster.
@@ -560,7 +584,7 @@ async function drawCluster() {
   for (const one of decisions) {
     for (const slot of one.slots) {
       held[state.nodes.findIndex((node) => node.name === slot.node)][slot.gpu].jobs.push({
-        row: one.job_id - 1, mib: one.demand?.memory_upper_mib ?? 0, slowdown: slowed.get(`${one.job_id} ${slot.node} ${slot.gpu}`) ?? 1,
+        row: one.job_id - 1, mib: one.gpu_memory_limit_mib ?? one.demand?.memory_upper_mib ?? 0, slowdown: slowed.get(`${one.job_id} ${slot.node} ${slot.gpu}`) ?? 1,
       });
     }
   }
@@ -576,7 +600,9 @@ async function drawCluster() {
     }, "+ node") : "");
   by("cluster").querySelectorAll("details").forEach((one, i) => { one.open = open[i] ?? false; });
   by("decisions").replaceChildren(...decisions.map((one) => el("li", { class: one.verdict === "place" ? "" : "refused" },
-    el("b", { class: `chip job-${queue[one.job_id - 1].letter}` }, queue[one.job_id - 1].letter), " ", el("b", {}, one.job), " ", named(one.explanation, of))).reverse());
+    el("b", { class: `chip job-${queue[one.job_id - 1].letter}` }, queue[one.job_id - 1].letter), " ", el("b", {}, one.job), " ", named(one.explanation, of),
+    one.service && el("small", { class: "times" }, ` First token ${time(one.service.first_token_us)}, each further ${time(one.service.token_us)}, as this plan leaves it.`),
+    one.engine_arguments && el("small", { class: "times" }, " Tell the engine ", el("code", {}, one.engine_arguments)))).reverse());
   const wasOpen = by("cluster-files").querySelector("details")?.open ?? false;
   if (queue.length > 0) {
     by("cluster-files").replaceChildren(same("cluster", placeArguments(), texts, json));

@@ -42,6 +42,9 @@ ALONE = [
     {"model": "llama-3.1-8b", "use": "service", "gpus": ["t4", "h100-sxm", "a100-80gb"]},
     {"model": "mixtral-8x7b", "use": "service", "requests": 9.5, "tokensIn": 3000, "tokensOut": 100, "firstToken": 0, "token": 40, "gpus": ["h200", "b300"]},
     {"model": "qwen2.5-1.5b", "use": "service", "requests": 40, "gpus": ["rtx-3090", "l4"]},
+    {"model": "qwen3-8b", "use": "service", "solve": "load", "tokensIn": 512, "gpus": ["l40s", "t4"]},
+    {"model": "qwen3-8b", "use": "service", "solve": "context", "requests": 1, "gpus": ["l40s", "h100-sxm"]},
+    {"model": "llama-3.1-70b", "use": "service", "solve": "gpus", "requests": 1, "gpus": ["h100-sxm", "l40s"]},
     {"drop": GRAPHS / "unet.onnx", "use": "training", "batch": 4, "gpus": ["a100-40gb", "t4"]},
     {"drop": "weighty.onnx", "use": "inference", "batch": 8, "gpus": ["a100-40gb"]},
     {"drop": "my net's.onnx", "use": "training", "gpus": ["t4"]},
@@ -207,6 +210,20 @@ class Test:
                 self.settle()
                 self.same("beside", key)
 
+    def says_what_services_lose(self):
+        self.click("#tab-2")
+        self.choose({"model": "qwen2.5-7b", "use": "service", "requests": 0.5})
+        self.click('[aria-label="Remove job C"]')  # of three, nobody is asked about in pairs
+        for first in ({"model": "llama-3.1-8b", "use": "service"}, {"model": NET("gpt2"), "use": "training"}):
+            self.click("#tab-0")
+            self.choose({**first, "gpus": ["h100-sxm", "t4"]})
+            self.click("#tab-1")
+            self.choose({"model": "qwen2.5-7b", "use": "service", "requests": 0.5})
+            self.settle()
+            self.same("pair", first)
+            assert "each" in self.shown("beside"), self.shown("beside")
+            self.same("beside", first)
+
     def places_click_by_click(self):
         for clicks in ("AABB", "CCC"):
             for job in clicks:
@@ -279,7 +296,7 @@ def main():
     test = Test(given.page.resolve(), given.horus.resolve())
     try:
         for one in (test.opens, test.answers_as_the_command, test.says_who_shares, test.places_click_by_click, test.is_quick,
-                    test.names_every_control, test.is_reached_by_keyboard, test.fits_a_phone, test.is_silent_and_alone):
+                    test.names_every_control, test.is_reached_by_keyboard, test.fits_a_phone, test.says_what_services_lose, test.is_silent_and_alone):
             one()
             print(f"ok   {one.__name__}")
         if given.pictures:
