@@ -128,7 +128,7 @@ constexpr CostRule kDataCostRules[] = {
     {"Expand", kMove, Expand},
     {"Transpose Pad Tile DepthToSpace SpaceToDepth Trilu ReverseSequence Compress Col2Im CenterCropPad", kMove, Copy},
     {"com.microsoft::RotaryEmbedding RotaryEmbedding", OpClass::kElementwise, Copy},
-    {"Gather GatherElements GatherND", kMove, Gather},
+    {"Gather GatherElements GatherND com.microsoft::GatherBlockQuantized", kMove, Gather},
     {"Scatter ScatterElements ScatterND", kMove, Scatter},
     {"Resize Upsample GridSample", kMove, Resize},
     {"AffineGrid ConstantOfShape Range EyeLike OneHot NonZero NonMaxSuppression BlackmanWindow "

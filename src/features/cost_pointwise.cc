@@ -148,7 +148,7 @@ constexpr CostRule kPointwiseCostRules[] = {
     {"Shrink", kAct, Unary, 3, 1, kIn},
     {"Clip", kAct, Unary, 2, 1, kIn},
     {"com.microsoft::FastGelu", kAct, BiasActivation, kT + 8, kT + 12, kIn},
-    {"com.microsoft::BiasGelu", kAct, BiasActivation, kT + 5, kT + 8, kIn},
+    {"com.microsoft::BiasGelu com.microsoft::BiasSplitGelu", kAct, BiasActivation, kT + 5, kT + 8, kIn},
     {"Dropout", kEl, Dropout, 2, 1, Saves::kMask},
     {"Abs", kEl, Unary, 1, 2, kIn},
     {"Neg", kEl, Unary, 1, 1},

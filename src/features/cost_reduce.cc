@@ -60,7 +60,8 @@ void LayerNormalization(CostContext& c, const CostRule&) {
 void GroupedNormalization(CostContext& c, const CostRule& rule) {  // Instance, Group
   if (!c.Has(0)) return c.Unknown();
   const bool instance = rule.name == "InstanceNormalization";
-  const double groups = instance ? CostContext::Dim(c.In(0), 1) : static_cast<double>(c.node().IntOr("num_groups", 1));
+  const double groups = instance ? CostContext::Dim(c.In(0), 1)
+                                 : static_cast<double>(c.node().IntOr("num_groups", c.node().IntOr("groups", 1)));
   Normalise(c, CostContext::Dim(c.In(0), 0) * std::max(1.0, groups), 1, 2);
 }
 
@@ -165,8 +166,9 @@ constexpr Saves kBoth = Saves::kBoth;
 constexpr CostRule kReductionCostRules[] = {
     {"BatchNormalization", kNorm, BatchNormalization},
     {"LayerNormalization RMSNormalization SimplifiedLayerNormalization", kNorm, LayerNormalization, 0, 0, kIn, true},
-    {"com.microsoft::SkipLayerNormalization com.microsoft::SkipSimplifiedLayerNormalization", kNorm,
-     SkipLayerNormalization},
+    {"com.microsoft::SkipGroupNorm com.microsoft::SkipLayerNormalization "
+     "com.microsoft::SkipSimplifiedLayerNormalization",
+     kNorm, SkipLayerNormalization},
     {"com.microsoft::EmbedLayerNormalization", kNorm, EmbedLayerNormalization},
     {"InstanceNormalization", kNorm, GroupedNormalization},
     {"GroupNormalization", kNorm, GroupedNormalization, 0, 0, kIn, true},
@@ -184,7 +186,7 @@ constexpr CostRule kReductionCostRules[] = {
     {"ReduceLogSum", kRed, Reduce, 1, 2, kIn, true},
     {"ReduceLogSumExp", kRed, Reduce, kT + 1, kT + 1, kBoth, true},
     {"ArgMax ArgMin", kRed, Reduce, 1},
-    {"CumSum", kRed, Reduce, 1, 1, Saves::kNothing, true},
+    {"CumProd CumSum", kRed, Reduce, 1, 1, Saves::kNothing, true},
     {"GlobalAveragePool", kPool, Reduce, 1, 1},
     {"GlobalMaxPool", kPool, Reduce, 1, 2, kBoth},
     {"GlobalLpPool", kPool, Reduce, 2, 2, kBoth},

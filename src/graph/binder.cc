@@ -37,7 +37,7 @@ int64_t BytesOf(const Attribute& attribute) {
   return static_cast<int64_t>(bytes);
 }
 
-// ---- Quantised operators as those on floats that they stand for, so that no rule needs to know them.
+// ---- Operators that onnxruntime's tools write, as those that they stand for, so that no rule needs to know them.
 
 struct Stand {
   std::string_view op_type;
@@ -48,6 +48,10 @@ struct Stand {
 
 // Of the default domain or com.microsoft alike: onnxruntime has had some of them in both.
 const Stand kStands[] = {
+    {"BiasAdd", "Sum", "", {0, 1, 2}},
+    {"BiasSoftmax", "Softmax", "", {0}},
+    {"ComplexMul", "Mul", "", {0, 1}},
+    {"GroupNorm", "GroupNormalization", "", {0, 1, 2}},
     {"QAttention", "Attention", kMicrosoftDomain, {0, 1, 2, 5, 8}},
     {"QGemm", "Gemm", "", {0, 3, 6}},
     {"QLinearAdd", "Add", "", {0, 3}},
@@ -64,7 +68,7 @@ const Stand kStands[] = {
     {"QLinearWhere", "Where", "", {0, 1, 4}},
 };
 
-// The operator without scales and zero points; nothing where the node is not of this kind.
+// The operator without what only it has, scales and zero points for most; nothing where the node is not of this kind.
 std::optional<Node> Unquantised(const Node& node) {
   const auto* stand = std::find_if(std::begin(kStands), std::end(kStands),
                                    [&node](const Stand& one) { return one.op_type == node.op_type; });

@@ -23,6 +23,7 @@ constexpr SlotRule kSlots[] = {
     {"BatchNormalization", 0b110, 0b11000},
     {"Beside", 0b10, 0},
     {"BiasGelu", 0b10, 0},
+    {"BiasSplitGelu", 0b10, 0},
     {"BitShift", 0, kAll},
     {"CausalConv", 0b110, 0, CacheUse::kInPlace},
     {"Clip", 0, kAllButFirst},
@@ -42,6 +43,7 @@ constexpr SlotRule kSlots[] = {
     {"FusedGemm", 0b110, 0},
     {"GRU", 0b1110, 0b110000, CacheUse::kReturned},
     {"Gather", 0b1, 0b10},
+    {"GatherBlockQuantized", 0b1, 0b1110},
     {"Gemm", 0b110, 0},
     {"Greater", 0, kAll},
     {"GreaterOrEqual", 0, kAll},
@@ -84,6 +86,7 @@ constexpr SlotRule kSlots[] = {
     {"Shape", 0, kAll},
     {"SimplifiedLayerNormalization", 0b10, 0},
     {"Size", 0, kAll},
+    {"SkipGroupNorm", 0b10110, 0},
     {"SkipLayerNormalization", 0b11100, 0},
     {"SkipSimplifiedLayerNormalization", 0b1100, 0},
     {"SoftmaxCrossEntropyLoss", 0, 0b100},
@@ -125,9 +128,11 @@ bool IsSmallInteger(DType dtype) {
 // Weights of so many bits that a file packs into bytes, [..., bytes]: counted as what they are.
 void Unpack(const Op& op, ShapedGraph* graph) {
   constexpr int64_t kNibbles = 2;
-  if (op.node->op_type != "MatMulNBits" || op.node->IntOr("bits", 4) != 4 || op.inputs.size() < 2) return;
-  if (!op.inputs[1].valid()) return;
-  Tensor& weight = graph->tensors[op.inputs[1].value()];
+  const bool table = op.node->op_type == "GatherBlockQuantized";
+  if ((!table && op.node->op_type != "MatMulNBits") || op.node->IntOr("bits", 4) != 4 || op.inputs.size() < 2) return;
+  const TensorId packed = op.inputs[table ? 0 : 1];
+  if (!packed.valid()) return;
+  Tensor& weight = graph->tensors[packed.value()];
   if (!weight.known || weight.dtype != DType::kUint8 || weight.dims.empty()) return;
   weight.dtype = DType::kUint4;
   weight.dims.back() *= kNibbles;  // Bounded: half as many bits each.

@@ -133,13 +133,17 @@ void FoldGather(RuleContext& c, const std::vector<int64_t>& indices, size_t axis
   FoldCopy(c, 0, positions);
 }
 
-absl::Status Gather(RuleContext& c) {
-  HORUS_ASSIGN_OR_RETURN(const int64_t axis, c.AxisOr(0));
-  const int64_t size = c.dim(0, axis);
+Dims GatheredDims(const RuleContext& c, int64_t axis) {
   Dims out(c.dims(0).begin(), c.dims(0).begin() + axis);
   out.insert(out.end(), c.dims(1).begin(), c.dims(1).end());
   out.insert(out.end(), c.dims(0).begin() + axis + 1, c.dims(0).end());
-  HORUS_RETURN_IF_ERROR(c.Set(std::move(out)));
+  return out;
+}
+
+absl::Status Gather(RuleContext& c) {
+  HORUS_ASSIGN_OR_RETURN(const int64_t axis, c.AxisOr(0));
+  const int64_t size = c.dim(0, axis);
+  HORUS_RETURN_IF_ERROR(c.Set(GatheredDims(c, axis)));
   const std::vector<int64_t>* indices = c.known_ints(1);
   if (indices == nullptr || size == kUnknownDim) return absl::OkStatus();
   for (const int64_t index : *indices) {
@@ -149,6 +153,20 @@ absl::Status Gather(RuleContext& c) {
   }
   if (c.folds(0)) FoldGather(c, *indices, static_cast<size_t>(axis));
   return absl::OkStatus();
+}
+
+// Of a table whose weights of few bits uint8 holds, several in a byte of the last axis; the scales give the type.
+absl::Status GatherBlockQuantized(RuleContext& c) {
+  constexpr int64_t kByteBits = 8;
+  int64_t axis = c.node().IntOr("gather_axis", 0);
+  const int64_t bits = c.node().IntOr("bits", 4);
+  if (bits != 2 && bits != 4 && bits != kByteBits) return InvalidArgument("attribute bits is %d", bits);
+  c.SetType(0, c.dtype(2));
+  if (c.rank(0) == 0 || !c.ranked(1)) return absl::OkStatus();
+  HORUS_RETURN_IF_ERROR(c.Axis(c.rank(0), &axis));
+  Dims out = GatheredDims(c, axis);
+  if (c.dtype(0) == DType::kUint8 && out.back() != kUnknownDim) out.back() *= kByteBits / bits;
+  return c.Set(std::move(out));
 }
 
 absl::Status GatherElements(RuleContext& c) { return c.ranked(1) ? c.Set(c.dims(1)) : absl::OkStatus(); }
@@ -260,6 +278,7 @@ absl::Status NonMaxSuppression(RuleContext& c) {
 constexpr RuleEntry kIndexRules[] = {
     {"Compress", Compress},
     {"Gather", Gather, 2},
+    {"GatherBlockQuantized", GatherBlockQuantized, 0, kMicrosoftDomain},
     {"GatherElements", GatherElements},
     {"GatherND", GatherNd, 2},
     {"NonMaxSuppression", NonMaxSuppression},

@@ -370,6 +370,20 @@ absl::Status SkipLayerNormalization(RuleContext& c) {
   return c.Set(3, c.dtype(0), c.dims(0));
 }
 
+absl::Status SkipGroupNorm(RuleContext& c) {
+  HORUS_RETURN_IF_ERROR(c.Same());
+  return c.Set(1, c.dtype(0), c.dims(0));
+}
+
+// Half of the last axis gates the other.
+absl::Status BiasSplitGelu(RuleContext& c) {
+  HORUS_RETURN_IF_ERROR(c.Same());
+  if (c.rank(0) == 0 || c.dim(0, -1) == kUnknownDim) return absl::OkStatus();
+  Dims out = c.dims(0);
+  out.back() /= 2;
+  return c.Set(std::move(out));
+}
+
 absl::Status EmbedLayerNormalization(RuleContext& c) {
   c.SetType(0, c.dtype(2));
   c.SetType(1, DType::kInt32);
@@ -499,6 +513,7 @@ constexpr RuleEntry kMatrixRules[] = {
     {"NegativeLogLikelihoodLoss SoftmaxCrossEntropyLoss", Loss},
     {"Attention", Attention, 1, kMicrosoftDomain},
     {"BiasGelu", BiasPointwise, 0, kMicrosoftDomain},
+    {"BiasSplitGelu", BiasSplitGelu, 0, kMicrosoftDomain},
     {"DynamicQuantizeMatMul", MatMul, 0, kMicrosoftDomain},
     {"EmbedLayerNormalization", EmbedLayerNormalization, 0, kMicrosoftDomain},
     {"FastGelu Gelu QuickGelu RotaryEmbedding SimplifiedLayerNormalization", Same, 0, kMicrosoftDomain},
@@ -509,6 +524,7 @@ constexpr RuleEntry kMatrixRules[] = {
     {"MatMulNBits", MatMulNBits, 0, kMicrosoftDomain},
     {"MoE QMoE", MixtureOfExperts, 0, kMicrosoftDomain},
     {"MultiHeadAttention", MultiHeadAttention, 0, kMicrosoftDomain},
+    {"SkipGroupNorm", SkipGroupNorm, 0, kMicrosoftDomain},
     {"SkipLayerNormalization SkipSimplifiedLayerNormalization", SkipLayerNormalization, 1, kMicrosoftDomain},
     {"AllReduce Beside", Same, 0, kHorusDomain},
     {"CausalConv", CausalConv, 0, kHorusDomain},

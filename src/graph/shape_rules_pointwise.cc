@@ -200,7 +200,7 @@ absl::Status ArgReduce(RuleContext& c) {
 
 constexpr RuleEntry kPointwiseRules[] = {
     {"Abs", FoldedUnary<AbsInt, AbsFloat>},
-    {"Acos Acosh Asin Asinh Atan Atanh BitwiseNot Celu Cos Cosh CumSum Elu Erf Gelu HardSigmoid HardSwish "
+    {"Acos Acosh Asin Asinh Atan Atanh BitwiseNot Celu Cos Cosh CumProd CumSum Elu Erf Gelu HardSigmoid HardSwish "
      "LeakyRelu Mish Selu Shrink Sigmoid Sin Sinh Softplus Softsign Swish Tan Tanh ThresholdedRelu",
      Unary},
     {"Add BitShift BitwiseAnd BitwiseOr BitwiseXor Div Max Mean Min Mod Mul Pow Sub Sum", Arithmetic, 1},

@@ -65,6 +65,46 @@ TEST(Quantised, WeightsBehindDequantizeLinearCount) {
   EXPECT_TRUE(graph->ops[0].plumbing);
 }
 
+TEST(Quantised, TablesOfFourBitsGiveRowsOfTheScalesType) {
+  const w::GraphParts parts = {
+      .nodes = {w::Node(
+          "GatherBlockQuantized", {"t", "x", "s"}, {"y"},
+          {w::IntAttribute("bits", 4), w::IntAttribute("block_size", 32), w::IntAttribute("quantize_axis", 1)}, "",
+          kMicrosoft)},
+      .initialisers = {w::Tensor("t", {100, 32}, w::kUint8), w::Tensor("s", {100, 2}, w::kFloat)},
+      .inputs = {w::Value("x", w::kInt64, {"batch", 7})},
+      .outputs = {w::UntypedValue("y")}};
+  const auto graph = Bind(w::Model(parts), {.batch = 2});
+  ASSERT_TRUE(graph.ok()) << graph.status();
+  EXPECT_THAT(Named(*graph, "y").dims, ElementsAre(2, 7, 64));
+  EXPECT_EQ(Named(*graph, "y").bytes(), 2 * 7 * 64 * 4);
+  EXPECT_EQ(Parameters(*graph), 6'400);
+  EXPECT_TRUE(graph->coverage.unsupported.empty());
+}
+
+// As onnxruntime's optimiser fuses a UNet: images with channels last.
+TEST(Quantised, FusedOperatorsOfDiffusionModelsHaveShapesAndWeights) {
+  const auto fused = [](std::string_view op, const std::vector<std::string>& in, const std::vector<std::string>& out,
+                        const std::vector<w::Bytes>& attributes = {}) {
+    return w::Node(op, in, out, attributes, "", kMicrosoft);
+  };
+  const w::GraphParts parts = {
+      .nodes = {fused("GroupNorm", {"x", "g", "b"}, {"n"},
+                      {w::IntAttribute("groups", 4), w::IntAttribute("channels_last", 1)}),
+                fused("SkipGroupNorm", {"n", "g", "b", "x", "c"}, {"m", "sum"}, {w::IntAttribute("groups", 4)}),
+                fused("BiasAdd", {"m", "c", "sum"}, {"a"}), fused("BiasSplitGelu", {"a", "c"}, {"y"})},
+      .initialisers = {w::Tensor("g", {8}, w::kFloat), w::Tensor("b", {8}, w::kFloat), w::Tensor("c", {8}, w::kFloat)},
+      .inputs = {w::Value("x", w::kFloat, {"batch", 6, 6, 8})},
+      .outputs = {w::UntypedValue("y")}};
+  const auto graph = Bind(w::Model(parts), {.batch = 2});
+  ASSERT_TRUE(graph.ok()) << graph.status();
+  EXPECT_THAT(Named(*graph, "sum").dims, ElementsAre(2, 6, 6, 8));
+  EXPECT_THAT(Named(*graph, "y").dims, ElementsAre(2, 6, 6, 4));
+  EXPECT_EQ(graph->coverage.ops_with_known_shapes, graph->coverage.ops);
+  EXPECT_TRUE(graph->coverage.unsupported.empty());
+  EXPECT_EQ(Parameters(*graph), 3 * 8);
+}
+
 TEST(Quantised, WeightsOfFourBitsAreTwiceAsManyAsTheirBytes) {
   const w::GraphParts parts = {.nodes = {w::Node("MatMulNBits", {"x", "w", "s", "z"}, {"y"},
                                                  {w::IntAttribute("K", 64), w::IntAttribute("N", 10),
