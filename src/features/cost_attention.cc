@@ -195,9 +195,15 @@ void LinearAttention(CostContext& c, const CostRule&) {
   if (!c.Has(0) || !c.HasOut(0)) return c.Unknown();
   constexpr double kChunk = 64;
   const auto of = [&c](const char* name) { return static_cast<double>(c.node().IntOr(name, 1)); };
-  const double key = of("key_size"), value = of("value_size"), heads = HeadsOf(c, "num_heads");
+  double heads = of("num_heads"), key = of("key_size"), value = of("value_size");
+  if (c.node().domain != kHorusDomain) {
+    if (!c.Has(2)) return c.Unknown();
+    heads = HeadsOf(c, "kv_num_heads");
+    key = CostContext::Dim(c.In(0), -1) / HeadsOf(c, "q_num_heads");
+    value = CostContext::Dim(c.In(2), -1) / heads;
+  }
   const double batch = CostContext::Dim(c.In(0), 0), queries = CostContext::Dim(c.In(0), 1);
-  const double parts = of("delta") > 0 ? 2 : 1;
+  const double parts = of("delta") > 0 && c.node().StringOr("update_rule", "delta").ends_with("delta") ? 2 : 1;
   const double chunk = queries > 1 ? 2 * parts * std::min(kChunk, queries) * (key + value) : 0;
   const double flops = batch * queries * heads * (chunk + 2 * (1 + parts) * key * value);
   c.cost.forward.flops += flops;
@@ -271,10 +277,10 @@ constexpr CostRule kAttentionCostRules[] = {
     {"Attention com.microsoft::MultiHeadAttention", OpClass::kAttention, SplitAttention},
     {"com.microsoft::Attention", OpClass::kAttention, PackedAttention},
     {"com.microsoft::GroupQueryAttention", OpClass::kAttention, GroupQueryAttention},
-    {"horus::CausalConv", OpClass::kElementwise, CausalConv},
+    {"CausalConvWithState horus::CausalConv", OpClass::kElementwise, CausalConv},
     {"horus::IndexAttention", OpClass::kAttention, IndexAttention},
     {"horus::LatentAttention", OpClass::kAttention, LatentAttention},
-    {"horus::LinearAttention", OpClass::kAttention, LinearAttention},
+    {"LinearAttention horus::LinearAttention", OpClass::kAttention, LinearAttention},
 };
 
 }  // namespace

@@ -127,7 +127,7 @@ constexpr CostRule kDataCostRules[] = {
     {"Split", kMove, Split},
     {"Expand", kMove, Expand},
     {"Transpose Pad Tile DepthToSpace SpaceToDepth Trilu ReverseSequence Compress Col2Im CenterCropPad", kMove, Copy},
-    {"com.microsoft::RotaryEmbedding RotaryEmbedding", OpClass::kElementwise, Copy},
+    {"com.microsoft::MRotaryEmbedding com.microsoft::RotaryEmbedding RotaryEmbedding", OpClass::kElementwise, Copy},
     {"Gather GatherElements GatherND com.microsoft::GatherBlockQuantized", kMove, Gather},
     {"Scatter ScatterElements ScatterND", kMove, Scatter},
     {"Resize Upsample GridSample", kMove, Resize},

@@ -173,6 +173,8 @@ constexpr CostRule kPointwiseCostRules[] = {
     {"Pow", kEl, Multiplicative, kT, kT + 2, Saves::kNothing, true},
     {"Max Min", kEl, Multiplicative, 1, 1, kIn},
     {"Where", kEl, Where, 1, 1},
+    {"com.microsoft::GatedAdd", kEl, Multiplicative, kT + 2, kT + 4, kIn},
+    {"com.microsoft::LinearAttentionGate", kEl, Unary, 3 * kT, 3 * kT, kIn},
     {"Equal Greater GreaterOrEqual Less LessOrEqual And Or Xor Not BitwiseAnd BitwiseOr BitwiseXor "
      "BitwiseNot BitShift IsNaN IsInf Floor Ceil Round Sign",
      kEl, NoGradient, 1},

@@ -165,7 +165,8 @@ constexpr Saves kBoth = Saves::kBoth;
 
 constexpr CostRule kReductionCostRules[] = {
     {"BatchNormalization", kNorm, BatchNormalization},
-    {"LayerNormalization RMSNormalization SimplifiedLayerNormalization", kNorm, LayerNormalization, 0, 0, kIn, true},
+    {"LayerNormalization RMSNormalization SimplifiedLayerNormalization com.microsoft::GatedRMSNorm", kNorm,
+     LayerNormalization, 0, 0, kIn, true},
     {"com.microsoft::SkipGroupNorm com.microsoft::SkipLayerNormalization "
      "com.microsoft::SkipSimplifiedLayerNormalization",
      kNorm, SkipLayerNormalization},

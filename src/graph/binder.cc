@@ -50,8 +50,10 @@ struct Stand {
 const Stand kStands[] = {
     {"BiasAdd", "Sum", "", {0, 1, 2}},
     {"BiasSoftmax", "Softmax", "", {0}},
+    {"CausalConvWithState", "CausalConvWithState", "", {0, 1, 2, 3}},
     {"ComplexMul", "Mul", "", {0, 1}},
     {"GroupNorm", "GroupNormalization", "", {0, 1, 2}},
+    {"LinearAttention", "LinearAttention", "", {0, 1, 2, 3, 4, 5}},
     {"QAttention", "Attention", kMicrosoftDomain, {0, 1, 2, 5, 8}},
     {"QGemm", "Gemm", "", {0, 3, 6}},
     {"QLinearAdd", "Add", "", {0, 3}},

@@ -330,10 +330,25 @@ absl::Status IndexAttention(RuleContext& c) {
   return SetPresent(c, 1, {c.dim(1, 0), 1, c.dim(1, 1), c.dim(3, 3)}, 3, 1);
 }
 
-// Tokens [batch, seq, channels], weights [channels, width], their biases, the tokens before [batch, channels, width -
-// 1].
+// Tokens [batch, seq, channels] or [batch, channels, seq], weights [channels, .., width], their biases, the tokens
+// before [batch, channels, width - 1].
 absl::Status CausalConv(RuleContext& c) {
   HORUS_RETURN_IF_ERROR(c.Same());
+  return c.has(3) ? c.Set(1, c.dtype(3), c.dims(3)) : absl::OkStatus();
+}
+
+// Queries, keys and values [batch, seq, heads x size], state [batch, heads, key size, value size] of the values' heads.
+absl::Status StatefulAttention(RuleContext& c) {
+  const int64_t queries = c.node().IntOr("q_num_heads", 0), values = c.node().IntOr("kv_num_heads", 0);
+  if (queries < 1 || values < 1 || queries > kMaxAttribute || values > kMaxAttribute) {
+    return InvalidArgument("attributes q_num_heads and kv_num_heads are %d and %d", queries, values);
+  }
+  c.SetType(0, c.dtype(0));
+  if (c.rank(0) == 3 && c.rank(2) == 3) {
+    const int64_t width = c.dim(2, 2), heads = std::max(queries, values);
+    const int64_t out = width == kUnknownDim ? kUnknownDim : ElementsOf({heads, width / values});
+    HORUS_RETURN_IF_ERROR(c.Set({c.dim(0, 0), c.dim(0, 1), out}));
+  }
   return c.has(3) ? c.Set(1, c.dtype(3), c.dims(3)) : absl::OkStatus();
 }
 
@@ -370,7 +385,8 @@ absl::Status SkipLayerNormalization(RuleContext& c) {
   return c.Set(3, c.dtype(0), c.dims(0));
 }
 
-absl::Status SkipGroupNorm(RuleContext& c) {
+// Two outputs like the first input.
+absl::Status SameTwice(RuleContext& c) {
   HORUS_RETURN_IF_ERROR(c.Same());
   return c.Set(1, c.dtype(0), c.dims(0));
 }
@@ -500,6 +516,7 @@ absl::Status Recurrent(RuleContext& c) {
 constexpr RuleEntry kMatrixRules[] = {
     {"Attention", StandardAttention},
     {"BatchNormalization", BatchNormalization},
+    {"CausalConvWithState", CausalConv},
     {"Det", Det, 1},
     {"Einsum", Einsum},
     {"GRU LSTM RNN", Recurrent},
@@ -508,6 +525,7 @@ constexpr RuleEntry kMatrixRules[] = {
     {"Hardmax LogSoftmax Softmax", AlongAxis},
     {"InstanceNormalization", InstanceNormalization},
     {"LayerNormalization SimplifiedLayerNormalization", LayerNormalization, 1},
+    {"LinearAttention", StatefulAttention},
     {"MatMul", MatMul},
     {"MatMulInteger", MatMulInteger},
     {"NegativeLogLikelihoodLoss SoftmaxCrossEntropyLoss", Loss},
@@ -516,7 +534,8 @@ constexpr RuleEntry kMatrixRules[] = {
     {"BiasSplitGelu", BiasSplitGelu, 0, kMicrosoftDomain},
     {"DynamicQuantizeMatMul", MatMul, 0, kMicrosoftDomain},
     {"EmbedLayerNormalization", EmbedLayerNormalization, 0, kMicrosoftDomain},
-    {"FastGelu Gelu QuickGelu RotaryEmbedding SimplifiedLayerNormalization", Same, 0, kMicrosoftDomain},
+    {"FastGelu GatedAdd GatedRMSNorm Gelu MRotaryEmbedding QuickGelu RotaryEmbedding SimplifiedLayerNormalization",
+     Same, 0, kMicrosoftDomain},
     {"FusedGemm", Gemm, 2, kMicrosoftDomain},
     {"FusedMatMul TransposeMatMul", FusedMatMul, 2, kMicrosoftDomain},
     {"GroupQueryAttention", GroupQueryAttention, 0, kMicrosoftDomain},
@@ -524,7 +543,7 @@ constexpr RuleEntry kMatrixRules[] = {
     {"MatMulNBits", MatMulNBits, 0, kMicrosoftDomain},
     {"MoE QMoE", MixtureOfExperts, 0, kMicrosoftDomain},
     {"MultiHeadAttention", MultiHeadAttention, 0, kMicrosoftDomain},
-    {"SkipGroupNorm", SkipGroupNorm, 0, kMicrosoftDomain},
+    {"LinearAttentionGate SkipGroupNorm", SameTwice, 0, kMicrosoftDomain},
     {"SkipLayerNormalization SkipSimplifiedLayerNormalization", SkipLayerNormalization, 1, kMicrosoftDomain},
     {"AllReduce Beside", Same, 0, kHorusDomain},
     {"CausalConv", CausalConv, 0, kHorusDomain},

@@ -105,6 +105,37 @@ TEST(Quantised, FusedOperatorsOfDiffusionModelsHaveShapesAndWeights) {
   EXPECT_EQ(Parameters(*graph), 3 * 8);
 }
 
+// As onnxruntime's builder of language models writes a gated delta net (Qwen 3.5).
+TEST(Quantised, LinearAttentionKeepsItsStateInPlace) {
+  const auto fused = [](std::string_view op, const std::vector<std::string>& in, const std::vector<std::string>& out,
+                        const std::vector<w::Bytes>& attributes = {}) {
+    return w::Node(op, in, out, attributes, "", kMicrosoft);
+  };
+  const w::GraphParts parts = {
+      .nodes = {fused("CausalConvWithState", {"x", "w", "", "before"}, {"c", "after"}),
+                w::Node("Transpose", {"c"}, {"t"}, {w::IntsAttribute("perm", {0, 2, 1})}),
+                w::Node("Split", {"t", "sizes"}, {"q", "k", "v"}, {w::IntAttribute("axis", 2)}),
+                fused("LinearAttentionGate", {"a", "bias", "decay_scale", "b"}, {"g", "beta"}),
+                fused("LinearAttention", {"q", "k", "v", "past", "g", "beta"}, {"o", "present"},
+                      {w::IntAttribute("q_num_heads", 2), w::IntAttribute("kv_num_heads", 4)}),
+                fused("GatedRMSNorm", {"o", "gate", "norm"}, {"y"})},
+      .initialisers = {w::Tensor("w", {56, 1, 4}, w::kFloat), w::Int64Tensor("sizes", {3}, {16, 16, 24}),
+                       w::Tensor("bias", {4}, w::kFloat), w::Tensor("decay_scale", {4}, w::kFloat),
+                       w::Tensor("norm", {6}, w::kFloat)},
+      .inputs = {w::Value("x", w::kFloat, {"batch", 56, 5}), w::Value("before", w::kFloat, {"batch", 56, 3}),
+                 w::Value("a", w::kFloat, {"batch", 5, 4}), w::Value("b", w::kFloat, {"batch", 5, 4}),
+                 w::Value("past", w::kFloat, {"batch", 4, 8, 6}), w::Value("gate", w::kFloat, {"batch", 5, 24})},
+      .outputs = {w::UntypedValue("y"), w::UntypedValue("after"), w::UntypedValue("present")}};
+  const auto graph = Bind(w::Model(parts), {.batch = 2});
+  ASSERT_TRUE(graph.ok()) << graph.status();
+  EXPECT_THAT(Named(*graph, "after").dims, ElementsAre(2, 56, 3));
+  EXPECT_THAT(Named(*graph, "y").dims, ElementsAre(2, 5, 24));
+  EXPECT_THAT(Named(*graph, "present").dims, ElementsAre(2, 4, 8, 6));
+  EXPECT_TRUE(graph->coverage.unsupported.empty());
+  EXPECT_EQ(graph->coverage.ops_with_known_shapes, graph->coverage.ops);
+  EXPECT_EQ(Parameters(*graph), 56 * 4 + 4 + 4 + 6);
+}
+
 TEST(Quantised, WeightsOfFourBitsAreTwiceAsManyAsTheirBytes) {
   const w::GraphParts parts = {.nodes = {w::Node("MatMulNBits", {"x", "w", "s", "z"}, {"y"},
                                                  {w::IntAttribute("K", 64), w::IntAttribute("N", 10),
