@@ -91,14 +91,17 @@ double WorkOf(const Cluster& cluster, const InterferenceModel& model) {
         DeviceRow row;
         row.type = device.spec.type;
         row.compute_share = device.spec.compute_share;
-        const double speed = device.spec.compute_share == 1
-                                 ? static_cast<double>(fastest) / static_cast<double>(demands[j]->step_time_us.estimate)
-                                 : SpeedAlone(*jobs[j].spec, row);
+        const bool whole = device.spec.compute_share == 1;
+        double speed = 1;  // of a service within its promises, wherever it is
+        if (!KeepsWork(*demands[j])) {
+          speed = (whole ? static_cast<double>(fastest) / static_cast<double>(demands[j]->step_time_us.estimate) /
+                               CapStretch(*demands[j])
+                         : SpeedAlone(*jobs[j].spec, row)) /
+                  static_cast<double>(slowdowns[j].estimate);
+        }
         speeds[jobs[j].spec->id].push_back(static_cast<double>(jobs[j].spec->weight) * (1.0 + jobs[j].spec->priority) *
-                                           WorkAlone(*jobs[j].spec) /
-                                           (device.spec.compute_share == 1 ? CapStretch(*demands[j]) : 1) *
-                                           (jobs[j].spec->kind == JobKind::kBestEffort ? kBestEffortWorth : 1) * speed /
-                                           (KeepsWork(*demands[j]) ? 1 : static_cast<double>(slowdowns[j].estimate)));
+                                           WorkAlone(*jobs[j].spec) *
+                                           (jobs[j].spec->kind == JobKind::kBestEffort ? kBestEffortWorth : 1) * speed);
       }
     }
   }

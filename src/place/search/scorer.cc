@@ -25,7 +25,7 @@ double JobView::WorkOn(GpuTypeId type) const {
 }
 
 double JobView::OnType::SpeedOn(float compute_share) const {
-  if (compute_share == 1) return relative_speed;
+  if (compute_share == 1 || KeepsWork(tenant.demand)) return relative_speed;
   return relative_speed * SliceSpeed(tenant.demand, static_cast<double>(compute_share));
 }
 

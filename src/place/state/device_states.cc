@@ -153,6 +153,7 @@ uint64_t KindBit(int32_t gpu_milli, int32_t gpus) {
 }
 
 double RelativeSpeed(const JobSpec& job, const Demand& demand) {
+  if (KeepsWork(WithDuty(job, demand))) return 1;
   const double stretch = job.sm_cap_pct > 0 ? CapStretch(AsRun(job, demand)) : 1;
   const double own = StepUs(demand);
   if (own <= 0) return 1 / stretch;
@@ -187,9 +188,7 @@ TenantClass TenantAsked(const JobSpec& job, const Demand& demand, bool alone) {
 
 TenantClass MakeTenantClass(const JobSpec& job, const Demand& demand, bool alone) {
   TenantClass tenant = TenantAsked(job, demand, alone);
-  // Of equal classes alike: where slowdowns cost nothing, they may be of jobs that are faster elsewhere.
-  const double speed = KeepsWork(tenant.demand) ? 1 : RelativeSpeed(job, demand);
-  tenant.order = StableHashOf(tenant, job.weight, job.weight * static_cast<float>(speed));
+  tenant.order = StableHashOf(tenant, job.weight, job.weight * static_cast<float>(RelativeSpeed(job, demand)));
   const ClassWords words = WordsOf(tenant);
   tenant.digest = Hash64(words.data(), sizeof words, ProcessSecret());
   return tenant;

@@ -51,7 +51,8 @@ struct TenantClass {
 };
 
 // How fast a job runs alone with that demand, one of its own, beside the fastest type that it lists; 1 where it states
-// no steps. 0-1.
+// no steps, and of a service that keeps its promises there: it serves as many as come, and leaves faster GPUs to those
+// who gain by them. 0-1.
 [[nodiscard]] double RelativeSpeed(const JobSpec& job, const Demand& demand);
 
 // The job as a device of a type with that demand sees it.

@@ -32,6 +32,9 @@ TEST(DeviceStates, SpeedIsRelativeToTheFastestTypeThatStatesItsStep) {
   job.demands = {{Type("k80"), Needs(10, 100, 8)}, {Type("v100-sxm2-16gb"), Needs(10, 100, 1)}};
   EXPECT_EQ(RelativeSpeed(job, job.demands[0].demand), 0.125);
   EXPECT_EQ(RelativeSpeed(job, job.demands[1].demand), 1);
+  Demand service = job.demands[0].demand;
+  service.duty = 0.5f, service.slowdown_bound = 2;
+  EXPECT_EQ(RelativeSpeed(job, service), 1) << "it serves as many as come";
   job.demands[1].demand.step_time_us = {0, 0};
   EXPECT_EQ(RelativeSpeed(job, job.demands[0].demand), 1);
   EXPECT_EQ(RelativeSpeed(job, job.demands[1].demand), 1) << "states none itself";

@@ -20,6 +20,7 @@ using testing_place::Needs;
 using testing_place::Nodes;
 using testing_place::OneGpu;
 using testing_place::PlaceOne;
+using testing_place::Type;
 using testing_place::V100Node;
 
 JobSpec Service(JobId id, float util, double rate_hz, int64_t step_us = 6000) {
@@ -69,6 +70,20 @@ TEST(Service, SlowsOthersByItsLoadAndIsSlowedWhileItServes) {
       EXPECT_NEAR(effect.after.estimate, effect.is_new ? trainer.own.estimate : 1.12f, 1e-5);
     EXPECT_NEAR(cluster.Totals().gpu_util_pct, 40 + 20 * DutyOf(Service(1, 20, rate_hz)), 1e-4);
   }
+}
+
+TEST(Service, LeavesFasterGpusToWhoGainsByThem) {
+  Cluster cluster = Nodes(1, 1);
+  NodeSpec slow = V100Node(2, 1);
+  slow.devices[0].type = Type("k80");
+  ASSERT_TRUE(cluster.AddNode(slow).ok());
+  JobSpec job = OneGpu(1);
+  job.demands = {{Type("k80"), Needs(40, 1000, 8000)}, {Type("v100-sxm2-16gb"), Needs(40, 1000, 1000)}};
+  EXPECT_EQ(Decide(cluster, job).slots.front().node, 1u);
+  for (TypeDemand& one : job.demands) one.demand.duty = 0.5f, one.demand.slowdown_bound = 2;
+  EXPECT_EQ(Decide(cluster, job).slots.front().node, 2u);
+  job.demands[0].demand.slowdown_bound = 0.5f;  // too slow there
+  EXPECT_EQ(Decide(cluster, job).slots.front().node, 1u);
 }
 
 TEST(Service, ThatStatesNothingIsKeptWithinItsGuard) {
