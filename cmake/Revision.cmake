@@ -10,7 +10,7 @@ if(_failed OR NOT _revision MATCHES "^[0-9A-Za-z._+-]+$")
   set(_revision unknown)
 endif()
 file(CONFIGURE OUTPUT "${OUTPUT}" @ONLY CONTENT [[// Generated at each build; do not edit.
-#include "cli/record.h"
+#include "cli/print.h"
 namespace horus::cli {
 const char* const kRevision = "@_revision@";
 }  // namespace horus::cli

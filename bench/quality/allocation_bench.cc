@@ -16,7 +16,7 @@
 #include "bench/quality/allocation_run.h"
 #include "bench/quality/allocation_sharing.h"
 #include "bench/rows.h"
-#include "io/csv_row.h"
+#include "io/csv.h"
 
 namespace horus::bench {
 namespace {

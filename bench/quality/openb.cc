@@ -12,7 +12,7 @@
 #include "base/status.h"
 #include "base/text.h"
 #include "base/units.h"
-#include "io/csv_row.h"
+#include "io/csv.h"
 #include "lab/io/traces/format.h"
 #include "place/state/node.h"
 

@@ -1,20 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // Asks the interference model for two jobs in each mode, and for the caps that protect one from the other.
-#include "cli/beside.h"
-
 #include <algorithm>
 #include <tuple>
 #include <utility>
-#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_replace.h"
 #include "base/status.h"
+#include "cli/inspect.h"
 #include "cli/print.h"
-#include "cli/serve.h"
 #include "interference/laws.h"
-#include "io/json_text.h"
 #include "io/placement.h"
 #include "place/policies/builtin.h"
 

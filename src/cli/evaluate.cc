@@ -10,7 +10,6 @@
 #include "cli/commands.h"
 #include "cli/evaluate_pairs.h"
 #include "cli/inputs.h"
-#include "cli/options.h"
 #include "cli/print.h"
 #include "cli/training.h"
 #include "io/json_text.h"

@@ -20,15 +20,13 @@
 #include "base/status.h"
 #include "cli/commands.h"
 #include "cli/inputs.h"
-#include "cli/options.h"
 #include "cli/placing.h"
 #include "cli/print.h"
-#include "cli/record.h"
 #include "graph/from_config.h"
 #include "io/demand_shelf.h"
 #include "io/json_text.h"
 #include "io/kube/kube_import.h"
-#include "io/kube/kube_state.h"
+#include "io/kube/kube_objects.h"
 #include "io/placement.h"
 
 namespace horus::cli {

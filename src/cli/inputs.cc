@@ -2,10 +2,8 @@
 // Reads what several commands share.
 #include "cli/inputs.h"
 
-#include "CLI/CLI.hpp"
 #include "base/file.h"
 #include "base/status.h"
-#include "cli/options.h"
 #include "io/gpu_file.h"
 
 namespace horus::cli {

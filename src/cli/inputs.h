@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What several commands read: GPU files and model bundles.
+// What several commands have alike: options, each with what its help calls its value, such as FILE or N; GPU files and
+// model bundles.
 //
 // Enters:  paths.   Leaves: values, or errors that name the file.
 #pragma once
@@ -10,16 +11,26 @@
 #include <string_view>
 #include <vector>
 
+#include "CLI/CLI.hpp"
 #include "absl/status/statusor.h"
 #include "device/catalogue.h"
 #include "io/demand_shelf.h"
 #include "predict/predictor.h"
 
-namespace CLI {
-class App;
+namespace horus::cli {
+
+template <typename Value>
+CLI::Option* AddOption(CLI::App& app, const std::string& name, Value& value, const std::string& what,
+                       const std::string& called) {
+  return app.add_option(name, value, what)->type_name(called);
 }
 
-namespace horus::cli {
+// One that is given once for each of its values.
+template <typename Value>
+CLI::Option* AddRepeated(CLI::App& app, const std::string& name, Value& values, const std::string& what,
+                         const std::string& called) {
+  return AddOption(app, name, values, what, called)->allow_extra_args(false);
+}
 
 void AddGpusFileOption(CLI::App& app, std::vector<std::string>& files);
 

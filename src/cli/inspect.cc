@@ -1,15 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // horus inspect: what one step of a model costs, what it demands of GPUs, and how large it may become there.
+#include "cli/inspect.h"
+
 #include <algorithm>
-#include <array>
-#include <cstdint>
 #include <cstdio>
 #include <limits>
-#include <memory>
-#include <optional>
-#include <string>
 #include <utility>
-#include <vector>
 
 #include "CLI/CLI.hpp"
 #include "absl/strings/numbers.h"
@@ -17,18 +13,12 @@
 #include "absl/strings/str_split.h"
 #include "base/status.h"
 #include "base/text.h"
-#include "cli/beside.h"
 #include "cli/commands.h"
 #include "cli/inputs.h"
-#include "cli/inspect_report.h"
-#include "cli/options.h"
 #include "cli/print.h"
-#include "cli/serve.h"
-#include "device/gpu_type.h"
 #include "graph/from_config.h"
 #include "interference/registry.h"
 #include "io/jobs_file.h"
-#include "io/json_text.h"
 #include "predict/solve.h"
 
 namespace horus::cli {

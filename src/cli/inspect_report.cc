@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Collects what `horus inspect` prints.
-#include "cli/inspect_report.h"
-
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <map>
 #include <numeric>
@@ -14,6 +11,7 @@
 #include "absl/strings/str_format.h"
 #include "base/text.h"
 #include "base/units.h"
+#include "cli/inspect.h"
 #include "cli/print.h"
 #include "graph/from_config.h"
 #include "interference/laws.h"

@@ -23,7 +23,6 @@
 #include "base/units.h"
 #include "cli/commands.h"
 #include "cli/inputs.h"
-#include "cli/options.h"
 #include "cli/placing.h"
 #include "cli/print.h"
 #include "cli/report.h"

@@ -8,10 +8,8 @@
 #include <map>
 #include <utility>
 
-#include "CLI/CLI.hpp"
 #include "base/status.h"
 #include "base/text.h"
-#include "cli/options.h"
 #include "io/kube/kube_ask.h"
 #include "place/policies/policies.h"
 #include "place/search/policy.h"

@@ -18,10 +18,6 @@
 #include "place/placer.h"
 #include "place/state/cluster.h"
 
-namespace CLI {
-class App;
-}
-
 namespace horus {
 struct PlacementReport;
 }

@@ -18,11 +18,9 @@
 #include "base/text.h"
 #include "cli/commands.h"
 #include "cli/inputs.h"
-#include "cli/options.h"
 #include "cli/placing.h"
 #include "cli/potential_inputs.h"
 #include "cli/print.h"
-#include "cli/record.h"
 #include "cli/report.h"
 #include "io/json_text.h"
 

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// What every command prints with: text tables that fit a terminal, quantities for people, a line of progress, and
-// errors with their exit codes.
+// What every command prints with: text tables that fit a terminal, quantities for people, a line of progress, errors
+// with their exit codes, and what its JSON documents tell alike.
 #pragma once
 
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -14,6 +15,9 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "device/catalogue.h"
+#include "io/json_text.h"
+#include "place/state/node.h"
 
 namespace horus::cli {
 
@@ -112,5 +116,27 @@ void PrintProblem(std::string_view what);
 
 // Prints "horus: <message>" and chooses between internal error and bad input.
 [[nodiscard]] int Fail(const absl::Status& status);
+
+// ---- What files of results tell alike: what made them, and of which cluster they are.
+
+// Of the source that the command was built from: 12 hexadecimal digits, with "-dirty" where files had changed, or what
+// HORUS_REVISION said; "unknown" where neither did.
+extern const char* const kRevision;
+
+[[nodiscard]] std::string VersionText();  // "0.1.0"
+
+// Of this process, to be pasted into a shell; empty where the system does not tell.
+[[nodiscard]] std::string CommandLine();
+
+// Adds `horus` (version), `revision` and `command`.
+void AddRecord(Json& document);
+
+// `gpus`: how many by type, in the order of the nodes.
+[[nodiscard]] Json ClusterJson(const Catalogue& catalogue, std::span<const NodeSpec> nodes);
+// Further `nodes[]` (`name`, `gpus`), in order.
+[[nodiscard]] Json ClusterWithNodesJson(const Catalogue& catalogue, std::span<const NodeSpec> nodes);
+
+// As the timeline calls it: its name, or where it has none its number.
+[[nodiscard]] std::string NameOf(const NodeSpec& node);
 
 }  // namespace horus::cli

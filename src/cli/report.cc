@@ -14,7 +14,7 @@
 #include "absl/strings/str_replace.h"
 #include "base/file.h"
 #include "cli/commands.h"
-#include "cli/options.h"
+#include "cli/inputs.h"
 #include "cli/print.h"
 #include "io/json_text.h"
 

@@ -1,17 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Services as a table, as JSON, and in the words of their engines.
-#include "cli/serve.h"
-
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "cli/inspect_report.h"
+#include "cli/inspect.h"
 #include "cli/print.h"
-#include "io/json_text.h"
 #include "io/placement.h"
 
 namespace horus::cli {

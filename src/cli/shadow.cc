@@ -21,7 +21,6 @@
 #include "base/text.h"
 #include "cli/commands.h"
 #include "cli/inputs.h"
-#include "cli/options.h"
 #include "cli/placing.h"
 #include "cli/print.h"
 #include "cli/report.h"

@@ -14,7 +14,7 @@
 #include "base/file.h"
 #include "base/status.h"
 #include "cli/commands.h"
-#include "cli/options.h"
+#include "cli/inputs.h"
 #include "cli/print.h"
 #include "io/json_text.h"
 #include "lab/io/traces/trace_file.h"

@@ -9,12 +9,9 @@
 #include <set>
 #include <utility>
 
-#include "CLI/CLI.hpp"
 #include "base/file.h"
 #include "base/status.h"
 #include "base/text.h"
-#include "cli/inputs.h"
-#include "cli/options.h"
 #include "cli/print.h"
 #include "features/feature_row.h"
 #include "graph/from_config.h"

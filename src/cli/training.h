@@ -13,13 +13,13 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "cli/inputs.h"
 #include "device/catalogue.h"
 #include "interference/model.h"
 #include "interference/pair_set.h"
 #include "interference/registry.h"
 #include "lab/io/pairs_file.h"
 #include "lab/models/train_pairs.h"
-#include "predict/predictor.h"
 #include "predict/training_set.h"
 
 namespace horus::cli {
@@ -30,17 +30,7 @@ namespace horus::cli {
                                                           std::span<const std::string> without,
                                                           const Catalogue& catalogue);
 
-}  // namespace horus::cli
-
-namespace CLI {
-
 // ---- Measured pairs turned into what training and evaluation of interference models read; what both commands share.
-
-class App;
-
-}  // namespace CLI
-
-namespace horus::cli {
 
 // Options of the commands that work on pairs instead of --data.
 struct PairInputs {

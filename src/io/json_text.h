@@ -4,6 +4,7 @@
 // Enters:  a document; how many blanks a level is indented by.   Leaves: text that ends with a newline.
 #pragma once
 
+#include <cmath>
 #include <string>
 
 #include "nlohmann/json.hpp"
@@ -17,9 +18,11 @@ inline constexpr int kJsonDense = 1;  // of files with many lines
 inline constexpr int kJsonLine = -1;  // all on one line
 
 // Null where it is infinite or no number.
-[[nodiscard]] Json NumberOrNull(double value);
+[[nodiscard]] inline Json NumberOrNull(double value) { return std::isfinite(value) ? Json(value) : Json(nullptr); }
 
 // Bytes that are no UTF-8 become U+FFFD.
-[[nodiscard]] std::string JsonText(const Json& document, int indent = kJsonPage);
+[[nodiscard]] inline std::string JsonText(const Json& document, int indent = kJsonPage) {
+  return document.dump(indent, ' ', false, Json::error_handler_t::replace) + "\n";
+}
 
 }  // namespace horus

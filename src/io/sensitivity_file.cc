@@ -11,7 +11,6 @@
 #include "base/text.h"
 #include "base/units.h"
 #include "io/csv.h"
-#include "io/csv_row.h"
 #include "io/yaml.h"
 
 namespace horus {

@@ -7,7 +7,7 @@
 #include <string>
 
 #include "io/kube/kube_import.h"
-#include "io/kube/kube_state.h"
+#include "io/kube/kube_objects.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   std::istringstream stream(std::string(reinterpret_cast<const char*>(data), size));

@@ -9,7 +9,7 @@
 #include "absl/strings/str_split.h"
 #include "base/text.h"
 #include "base/units.h"
-#include "io/kube/quantity.h"
+#include "io/kube/kube_items.h"
 #include "place/state/node.h"
 
 namespace horus {

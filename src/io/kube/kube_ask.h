@@ -15,7 +15,7 @@
 #include "base/status.h"
 #include "device/catalogue.h"
 #include "io/kube/kube_gpus.h"
-#include "io/kube/kube_state.h"
+#include "io/kube/kube_objects.h"
 
 namespace horus {
 

@@ -11,11 +11,11 @@
 
 #include "base/text.h"
 #include "base/units.h"
-#include "io/kube/kube_admits.h"
 #include "io/kube/kube_engine.h"
-#include "io/kube/kube_gpu_names.h"
-#include "io/kube/kube_profile.h"
-#include "io/kube/quantity.h"
+#include "io/kube/kube_gpus.h"
+#include "io/kube/kube_items.h"
+#include "io/kube/kube_known.h"
+#include "io/kube/kube_objects.h"
 
 namespace horus {
 namespace {
@@ -648,10 +648,9 @@ std::string Importer::UniqueName(std::string name) {
 }
 
 std::optional<std::string> Importer::LabelOfRules(const KubePod& pod) {
-  const KubeRules rules = RulesOf(pod);
-  if (const auto known = kinds_.find(rules); known != kinds_.end()) return known->second;
+  if (const auto known = kinds_.find(pod.rules); known != kinds_.end()) return known->second;
   std::vector<bool> admits;
-  for (const KubeNode* const node : origin_) admits.push_back(Admits(rules, *node));
+  for (const KubeNode* const node : origin_) admits.push_back(Admits(pod.rules, *node));
   std::string label;
   if (std::ranges::find(admits, false) != admits.end()) {
     if (kinds_.size() >= kMostKinds) return std::nullopt;
@@ -660,7 +659,7 @@ std::optional<std::string> Importer::LabelOfRules(const KubePod& pod) {
       if (admits[i]) out_.nodes[i].labels[label] = kYes;
     }
   }
-  kinds_.emplace(rules, label);
+  kinds_.emplace(pod.rules, label);
   return label;
 }
 

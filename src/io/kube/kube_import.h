@@ -18,8 +18,8 @@
 #include "device/catalogue.h"
 #include "io/kube/kube_ask.h"
 #include "io/kube/kube_gpus.h"
-#include "io/kube/kube_patterns.h"
-#include "io/kube/kube_state.h"
+#include "io/kube/kube_known.h"
+#include "io/kube/kube_objects.h"
 #include "place/job/job.h"
 #include "place/state/node.h"
 

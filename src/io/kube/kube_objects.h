@@ -1,15 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is kept of nodes, pods, resource slices and resource claims.
+// What is kept of nodes, pods, resource slices, resource claims and JobProfiles.
 //
 // Enters:  objects of the API server as JSON.
 // Leaves:  plain values; errors that name object, field, expected and found.
 // Units:   thousandths of a core, bytes, seconds since 1970.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -43,6 +46,14 @@ struct KubeRequirement {
   friend auto operator<=>(const KubeRequirement&, const KubeRequirement&) = default;
 };
 using KubeTerm = std::vector<KubeRequirement>;  // all of them hold
+
+// What pods of one kind state alike; the plain nodeSelector is apart, since cluster.yaml can say that itself.
+struct KubeRules {
+  bool has_affinity = false;
+  std::vector<KubeTerm> affinity;  // one of them holds
+  std::vector<KubeToleration> tolerations;
+  friend auto operator<=>(const KubeRules&, const KubeRules&) = default;
+};
 
 struct KubeNode {
   std::string name;
@@ -98,9 +109,7 @@ struct KubePod {
   std::string group;  // of coscheduling; empty: none
   std::string owner;  // uid of what made it (a ReplicaSet, a Job); empty: nothing
   KubeTexts node_selector;
-  std::vector<KubeTerm> affinity;  // one of them holds; none: anywhere
-  bool has_affinity = false;
-  std::vector<KubeToleration> tolerations;
+  KubeRules rules;
   KubeRequests requests;
   std::vector<std::string> claims;          // names in its namespace
   std::vector<std::string> pending_claims;  // that are not made yet
@@ -158,5 +167,46 @@ inline constexpr char kVolcanoGpu[] = "volcano.sh/vgpu-number";
 [[nodiscard]] KubePod JoinKubePods(const std::vector<const KubePod*>& pods, const std::string& name);
 [[nodiscard]] absl::StatusOr<KubeSlice> ReadKubeSlice(const KubeView& object);
 [[nodiscard]] absl::StatusOr<KubeClaim> ReadKubeClaim(const KubeView& object);
+
+// Whether a pod may go there by taints and node affinity, as the scheduler of Kubernetes decides it.
+// Taints that only say what the node's state says (cordoned, not ready) are left to it.
+[[nodiscard]] bool Admits(const KubeRules& rules, const KubeNode& node);
+
+// ---- All objects of one import, gathered from one file or several.
+// Cost: about 1 KiB a node and a pod with GPUs; pods without are only summed.   Thread class: one thread at a time.
+
+inline constexpr size_t kMostKubeObjects = 4'000'000;  // of all kinds that are read; chosen
+
+struct KubeHostUse {
+  int64_t cpu_milli = 0;
+  int64_t mem_bytes = 0;
+};
+
+// Whether the pod asks for GPUs, in whatever way.
+[[nodiscard]] bool UsesGpus(const KubePod& pod);
+
+class KubeState {
+ public:
+  // Other kinds than those five are passed over.
+  [[nodiscard]] absl::Status Add(std::string_view kind, const KubeView& object);
+
+  std::vector<KubeNode> nodes;
+  std::vector<KubePod> pods;                                            // that use GPUs and are not done
+  std::map<std::string, std::vector<KubeSlice>> slices;                 // of NVIDIA's driver, by node
+  std::map<std::pair<std::string, std::string>, KubeClaim> claims;      // by namespace and name
+  std::map<std::pair<std::string, std::string>, KubeProfile> profiles;  // likewise
+  std::map<std::string, KubeHostUse> host_use;                          // of bound pods without GPUs, by node
+  std::map<std::string, size_t> other_drivers;                          // slices of other drivers
+  size_t pods_done = 0;
+  size_t pods_without_gpus = 0;
+  size_t slices_without_node = 0;  // of a network, not of one node
+
+ private:
+  [[nodiscard]] absl::Status AddPod(const KubeView& object);
+  [[nodiscard]] absl::Status AddSlice(const KubeView& object);
+  [[nodiscard]] absl::Status CheckNew(const KubeView& object, std::string key);
+
+  std::set<std::string> seen_;  // "Pod default/a"
+};
 
 }  // namespace horus

@@ -16,7 +16,7 @@
 #include "base/format.h"
 #include "base/text.h"
 #include "graph/architecture.h"
-#include "io/csv_row.h"
+#include "io/csv.h"
 
 namespace horus {
 namespace {

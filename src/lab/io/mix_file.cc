@@ -6,7 +6,7 @@
 
 #include "base/file.h"
 #include "base/text.h"
-#include "io/csv_row.h"
+#include "io/csv.h"
 #include "lab/io/traces/trace_file.h"
 
 namespace horus {

@@ -14,7 +14,6 @@
 #include "interference/pair_set.h"
 #include "interference/table_model.h"
 #include "io/csv.h"
-#include "io/csv_row.h"
 #include "lab/io/gavel_file.h"
 
 namespace horus {

@@ -10,8 +10,6 @@
 #include <utility>
 #include <vector>
 
-#include "io/kube/kube_gpu_names.h"
-
 namespace horus {
 namespace {
 

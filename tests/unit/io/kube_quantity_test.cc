@@ -8,7 +8,7 @@
 #include <tuple>
 #include <vector>
 
-#include "io/kube/quantity.h"
+#include "io/kube/kube_items.h"
 
 namespace horus {
 namespace {

@@ -15,7 +15,7 @@
 
 #include "base/seeded_hash.h"
 #include "base/status.h"
-#include "io/csv_row.h"
+#include "io/csv.h"
 #include "lab/io/traces/trace_file.h"
 #include "lab/trace/trace.h"
 

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "io/csv_row.h"
+#include "io/csv.h"
 
 namespace horus {
 

@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// What jobs run, said for many pods at once: by patterns (--profiles) and by what Prometheus saw (--measured).
+// Who says what jobs run: JobProfiles, which pods name by annotations as the scheduler of bindings/kubernetes knows
+// them; and for many pods at once patterns (--profiles) and what Prometheus saw (--measured).
 //
-// Enters:  paths; the catalogue that GPU types are looked up in.
-// Leaves:  patterns in the order of the file, figures by pod; errors with place, expected and found.
+// Enters:  JobProfiles as JSON, pods' annotations, paths; the catalogue that GPU types are looked up in.
+// Leaves:  demands by GPU type and how a pod is to be placed; patterns in the order of the file, figures by pod; errors
+//          with place, expected and found.
+// Units:   per cent, MiB, microseconds.
 // Cost:    linear in the files; a pod is held against each pattern.
 #pragma once
 
@@ -17,10 +20,24 @@
 #include "base/status.h"
 #include "device/catalogue.h"
 #include "io/jobs_file.h"
-#include "io/kube/kube_objects.h"
+#include "io/kube/kube_ask.h"
 #include "io/yaml.h"
 
 namespace horus {
+
+// ---- JobProfiles.
+
+[[nodiscard]] absl::StatusOr<KubeProfile> ReadKubeProfile(const KubeView& object);
+[[nodiscard]] absl::StatusOr<KubeTermsOfPod> ReadKubeTermsOfPod(const KubeView& annotations);
+
+// INVALID_ARGUMENT for what jobs.yaml cannot say: the message is the reason.
+[[nodiscard]] absl::StatusOr<std::vector<TypeDemand>> DemandsOf(const KubeProfile& profile, const Catalogue& catalogue);
+
+// A job of a known profile: consent decides with whom it shares, and not that it asks for a part. INVALID_ARGUMENT for
+// annotations that the scheduler refuses; the job then is one that shares with nobody.
+[[nodiscard]] absl::Status AddTerms(const KubeTermsOfPod& terms, const KubeAsk& ask, KubeShape& shape);
+
+// ---- Patterns, and measured figures.
 
 // Pods that match, and what each of them is in the words of jobs.yaml.
 struct KubePattern {
