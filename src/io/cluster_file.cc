@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <limits>
+#include <set>
 #include <tuple>
 #include <utility>
 
@@ -33,10 +34,9 @@ struct NodeEntry {
   size_t count = 1;
 };
 
-constexpr std::string_view kNodeKeys[] = {"name",   "id",    "count", "cpu_cores",    "memory_gib",  "rack",
-                                          "labels", "state", "gpus",  "storage_mb_s", "network_mb_s"};
-constexpr std::string_view kGpuKeys[] = {"type",        "count",         "sharing",     "mig",
-                                         "max_tenants", "nvlink_island", "pcie_switch", "socket"};
+constexpr auto kNodeKeys =
+    KeyList<11>("name id count cpu_cores memory_gib rack labels state gpus storage_mb_s network_mb_s");
+constexpr auto kGpuKeys = KeyList<8>("type count sharing mig max_tenants nvlink_island pcie_switch socket");
 constexpr std::array kStates = {AdminState::kUp, AdminState::kDrained, AdminState::kDown};
 constexpr int64_t kMaxTopologyNumber = std::numeric_limits<int16_t>::max();
 constexpr int kReplicaDigits = 3;  // at least; more when there are more than a thousand
@@ -322,15 +322,11 @@ absl::StatusOr<Cluster> MakeCluster(const ClusterFile& file) {
 }
 
 std::vector<GpuTypeId> TypesPresent(const ClusterFile& file) {
-  std::vector<bool> present(file.catalogue->size(), false);
+  std::set<GpuTypeId> types;
   for (const FileNode& node : file.nodes) {
-    for (const DeviceSpec& device : node.spec.devices) present[device.type.value()] = true;
+    for (const DeviceSpec& device : node.spec.devices) types.insert(device.type);
   }
-  std::vector<GpuTypeId> types;
-  for (size_t i = 0; i < present.size(); ++i) {
-    if (present[i]) types.push_back(GpuTypeId(static_cast<uint16_t>(i)));
-  }
-  return types;
+  return {types.begin(), types.end()};
 }
 
 }  // namespace horus

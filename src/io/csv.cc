@@ -154,6 +154,16 @@ absl::Status CheckRow(const CsvTable& table, const std::vector<std::string>& fie
   return ResourceExhausted("%s: row %d: more than %d rows or %d fields", file, row, kMaxCsvRows, kMaxCsvFields);
 }
 
+std::string_view Trimmed(std::string_view text) {
+  while (!text.empty() && (text.front() == ' ' || text.front() == '\t')) text.remove_prefix(1);
+  while (!text.empty() && (text.back() == ' ' || text.back() == '\t')) text.remove_suffix(1);
+  return text;
+}
+
+bool Has(std::span<const std::string_view> names, std::string_view name) {
+  return std::ranges::find(names, name) != names.end();
+}
+
 }  // namespace
 
 absl::Status ScanCsv(std::string_view bytes, const std::string& file, char separator, const CsvVisitor& visit) {
@@ -189,20 +199,6 @@ std::string CsvField(std::string_view text) {
   for (const char c : text) quoted += c == '"' ? "\"\"" : std::string(1, c);
   return quoted + "\"";
 }
-
-namespace {
-
-std::string_view Trimmed(std::string_view text) {
-  while (!text.empty() && (text.front() == ' ' || text.front() == '\t')) text.remove_prefix(1);
-  while (!text.empty() && (text.back() == ' ' || text.back() == '\t')) text.remove_suffix(1);
-  return text;
-}
-
-bool Has(std::span<const std::string_view> names, std::string_view name) {
-  return std::ranges::find(names, name) != names.end();
-}
-
-}  // namespace
 
 CsvColumns ColumnsOf(const CsvTable& table) {
   CsvColumns columns;

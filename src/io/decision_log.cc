@@ -13,7 +13,6 @@
 namespace horus {
 namespace {
 
-enum ColumnIndex : size_t { kTime, kEvent, kJob, kNode, kDevices, kSlowdown, kStep };
 constexpr std::array<std::string_view, 7> kNames = {
     "time_s", "event", "job", "node", "devices", "observed_slowdown", "observed_step_ms"};
 constexpr size_t kNecessary = 5;  // the columns before the observed ones
@@ -58,22 +57,16 @@ std::vector<std::string> Parts(std::string_view text, char separator) {
   return absl::StrSplit(absl::string_view(text.data(), text.size()), separator);
 }
 
-bool ParseDevice(std::string_view text, int32_t& value) {
-  value = ParseNumber<int32_t>(text).value_or(-1);
-  return value >= 0 && value < static_cast<int32_t>(kMaxDevicesPerNode);
-}
-
 // "0;2;4-7"; false for anything else.
 bool ParseDevices(std::string_view text, std::vector<int32_t>& devices) {
+  constexpr auto kMost = static_cast<int32_t>(kMaxDevicesPerNode);
   for (const std::string_view part : Parts(text, ';')) {
     const size_t dash = part.find('-');
-    int32_t first = 0;
-    int32_t last = 0;
-    if (!ParseDevice(TrimmedField(part.substr(0, dash)), first)) return false;
-    last = first;
-    if (dash != std::string_view::npos && !ParseDevice(TrimmedField(part.substr(dash + 1)), last)) return false;
-    if (last < first || devices.size() + static_cast<size_t>(last - first) >= kMaxDevicesPerNode) return false;
-    for (int32_t i = first; i <= last; ++i) devices.push_back(i);
+    const auto first = ParseNumber<int32_t>(TrimmedField(part.substr(0, dash)));
+    const auto last = dash == part.npos ? first : ParseNumber<int32_t>(TrimmedField(part.substr(dash + 1)));
+    if (!first || !last || *first < 0 || *last < *first || *last >= kMost) return false;
+    if (devices.size() + static_cast<size_t>(*last - *first) >= kMaxDevicesPerNode) return false;
+    for (int32_t i = *first; i <= *last; ++i) devices.push_back(i);
   }
   return true;
 }
@@ -90,9 +83,7 @@ absl::StatusOr<bool> DecisionLog::ReadLine(std::vector<std::string>& fields) {
     stream_.getline(buffer_.data(), static_cast<std::streamsize>(buffer_.size()));
     const auto count = stream_.gcount();
     bytes_read_ += static_cast<uint64_t>(count);
-    if (stream_.bad()) {
-      return Unavailable("%s:%d: cannot be read", path_, line_ + 1);
-    }
+    if (stream_.bad()) return Unavailable("%s:%d: cannot be read", path_, line_ + 1);
     if (count == 0 && stream_.eof()) return false;
     ++line_;
     if (stream_.fail() && !stream_.eof()) {  // the line is longer than the buffer
@@ -112,84 +103,68 @@ absl::StatusOr<bool> DecisionLog::ReadLine(std::vector<std::string>& fields) {
 }
 
 absl::Status DecisionLog::ReadHeader() {
-  std::vector<std::string> header;
-  HORUS_ASSIGN_OR_RETURN(const bool any, ReadLine(header));
+  HORUS_ASSIGN_OR_RETURN(const bool any, ReadLine(header_.header));
   if (!any)
     return InvalidArgument("%s: expected a header with the columns %s, found an empty file", path_, Listed(kNames));
-  column_.fill(-1);
-  width_ = header.size();
-  for (size_t i = 0; i < header.size(); ++i) {
-    const auto at = std::ranges::find(kNames, header[i]);
-    if (at == kNames.end()) {
-      return InvalidArgument("%s:%d: header: %s", path_, line_, ExpectedOneOf(kNames, header[i]));
-    }
-    int& column = column_[static_cast<size_t>(at - kNames.begin())];
-    if (column >= 0) return InvalidArgument("%s:%d: header: the column %s occurs twice", path_, line_, header[i]);
-    column = static_cast<int>(i);
+  const std::string where = Formatted("%s:%d", path_, line_);
+  for (const std::string& name : header_.header) {
+    if (std::ranges::find(kNames, name) == kNames.end()) return UnknownColumn(where, name, kNames);
+    if (!columns_.emplace(name, columns_.size()).second)
+      return InvalidArgument("%s: header: the column %s occurs twice", where, name);
   }
-  for (size_t i = 0; i < kNecessary; ++i) {
-    if (column_[i] < 0) {
-      return InvalidArgument("%s:%d: header: expected a column %s, found none", path_, line_, kNames[i]);
-    }
-  }
-  return absl::OkStatus();
+  return CheckRequiredColumns(header_, where, std::span(kNames).first(kNecessary));
 }
 
 absl::StatusOr<DecisionLog> DecisionLog::Open(const std::string& path) {
   DecisionLog log(path);
   log.stream_.open(path, std::ios::binary);
   if (!log.stream_ || log.stream_.peek() == std::ifstream::traits_type::eof()) {
-    if (!log.stream_.is_open() || log.stream_.bad()) {
-      return Unavailable("%s: cannot be read", path);
-    }
+    if (!log.stream_.is_open() || log.stream_.bad()) return Unavailable("%s: cannot be read", path);
     log.stream_.clear();
   }
   HORUS_RETURN_IF_ERROR(log.ReadHeader());
   return log;
 }
 
-std::string_view DecisionLog::Field(const std::vector<std::string>& fields, size_t column) const {
-  return column_[column] < 0 ? std::string_view() : std::string_view(fields[static_cast<size_t>(column_[column])]);
-}
-
 absl::Status DecisionLog::Read(const std::vector<std::string>& fields, LogEntry& entry) const {
-  const auto wrong = [&](size_t column, const std::string& expected) {
-    return Wrong(entry, kNames[column], "expected " + expected + ", found " + Quoted(Field(fields, column)));
+  const CsvRow row(columns_, fields, Formatted("%s:%d", path_, entry.line));
+  const auto wrong = [&](std::string_view column, const std::string& expected) {
+    return row.Wrong(column, expected, row.Find(column));
   };
-  const auto number = [&](size_t column, double least, double most, double& value) {
-    const std::optional<double> read = ParseNumber<double>(Field(fields, column));
-    if (read) value = *read;
-    return read && value >= least && value <= most;
+  const auto number = [&](std::string_view column, double least, double most, double& value) {
+    value = ParseNumber<double>(row.Find(column)).value_or(-1);
+    return value >= least && value <= most;
   };
-  if (!number(kTime, 0, kMaxLogSeconds, entry.time_s)) return wrong(kTime, "seconds from 0 to 1e12");
-  const auto event = std::ranges::find(kEvents, Field(fields, kEvent));
-  if (event == kEvents.end()) return wrong(kEvent, Listed(kEvents));
+  if (!number("time_s", 0, kMaxLogSeconds, entry.time_s)) return wrong("time_s", "seconds from 0 to 1e12");
+  const auto event = std::ranges::find(kEvents, row.Find("event"));
+  if (event == kEvents.end()) return wrong("event", Listed(kEvents));
   entry.event = static_cast<LogEvent>(event - kEvents.begin());
-  entry.job = Field(fields, kJob);
-  if (entry.job.empty()) return wrong(kJob, "a name or id");
-  if (!Field(fields, kSlowdown).empty() && !number(kSlowdown, 1e-3, kMaxObserved, entry.observed_slowdown)) {
+  entry.job = row.Find("job");
+  if (entry.job.empty()) return wrong("job", "a name or id");
+  if (constexpr auto kSlowdown = "observed_slowdown";
+      !row.Find(kSlowdown).empty() && !number(kSlowdown, 1e-3, kMaxObserved, entry.observed_slowdown)) {
     return wrong(kSlowdown, "nothing, or a number from 0.001 to 1e9");
   }
-  if (!Field(fields, kStep).empty() && !number(kStep, 1e-6, kMaxObserved, entry.observed_step_ms)) {
+  if (constexpr auto kStep = "observed_step_ms";
+      !row.Find(kStep).empty() && !number(kStep, 1e-6, kMaxObserved, entry.observed_step_ms)) {
     return wrong(kStep, "nothing, or milliseconds from 0.000001 to 1e9");
   }
   if (entry.event != LogEvent::kPlace) return absl::OkStatus();
-  for (const std::string_view node : Parts(Field(fields, kNode), '|')) {
-    if (TrimmedField(node).empty()) return wrong(kNode, "names or ids of nodes with '|' between them");
+  for (const std::string_view node : Parts(row.Find("node"), '|')) {
+    if (TrimmedField(node).empty()) return wrong("node", "names or ids of nodes with '|' between them");
     entry.nodes.emplace_back(TrimmedField(node));
   }
-  const std::string_view text = Field(fields, kDevices);
-  for (const std::string_view part : Parts(text, '|')) {
-    entry.devices.emplace_back();
-    if (TrimmedField(text).empty()) continue;  // a job without GPUs
-    if (!ParseDevices(part, entry.devices.back())) return wrong(kDevices, "positions of GPUs such as 0;2;4-7");
+  entry.devices.resize(entry.nodes.size());
+  const std::string_view devices = row.Find("devices");
+  if (devices.empty()) return absl::OkStatus();  // a job without GPUs
+  const std::vector<std::string> parts = Parts(devices, '|');
+  for (size_t i = 0; i < parts.size(); ++i) {
+    if (i == entry.devices.size()) entry.devices.emplace_back();
+    if (!ParseDevices(parts[i], entry.devices[i])) return wrong("devices", "positions of GPUs such as 0;2;4-7");
   }
-  if (TrimmedField(text).empty()) entry.devices.resize(entry.nodes.size());
-  if (entry.devices.size() != entry.nodes.size()) {
-    return wrong(kDevices,
-                 "one list for each of " + std::to_string(entry.nodes.size()) + " nodes, with '|' between them");
-  }
-  return absl::OkStatus();
+  if (parts.size() == entry.nodes.size()) return absl::OkStatus();
+  return wrong("devices",
+               "one list for each of " + std::to_string(entry.nodes.size()) + " nodes, with '|' between them");
 }
 
 absl::StatusOr<bool> DecisionLog::Next(LogEntry& entry) {
@@ -198,8 +173,8 @@ absl::StatusOr<bool> DecisionLog::Next(LogEntry& entry) {
   HORUS_ASSIGN_OR_RETURN(const bool any, ReadLine(fields));
   entry.line = line_;
   if (!any) return false;
-  if (fields.size() != width_) {
-    return InvalidArgument("%s:%d: expected %d fields as in the header, found %d", path_, line_, width_, fields.size());
+  if (const size_t width = header_.header.size(); fields.size() != width) {
+    return InvalidArgument("%s:%d: expected %d fields as in the header, found %d", path_, line_, width, fields.size());
   }
   HORUS_RETURN_IF_ERROR(Read(fields, entry));
   return true;

@@ -7,7 +7,6 @@
 // Cost:    linear, one line in memory.   Thread class: one thread at a time.
 #pragma once
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <fstream>
@@ -16,6 +15,7 @@
 #include <vector>
 
 #include "base/status.h"
+#include "io/csv.h"
 
 namespace horus {
 
@@ -49,20 +49,18 @@ class DecisionLog {
   [[nodiscard]] absl::Status Wrong(const LogEntry& entry, std::string_view field, std::string_view what) const;
 
  private:
-  static constexpr size_t kColumns = 7;
   explicit DecisionLog(std::string path) : path_(std::move(path)) {}
   [[nodiscard]] absl::Status ReadHeader();
   [[nodiscard]] absl::StatusOr<bool> ReadLine(std::vector<std::string>& fields);
   [[nodiscard]] absl::Status Read(const std::vector<std::string>& fields, LogEntry& entry) const;
-  [[nodiscard]] std::string_view Field(const std::vector<std::string>& fields, size_t column) const;
 
   std::string path_;
   std::ifstream stream_;
   std::string buffer_;
   uint64_t line_ = 0;
   uint64_t bytes_read_ = 0;
-  std::array<int, kColumns> column_ = {};  // where each known column is; -1 = absent
-  size_t width_ = 0;
+  CsvTable header_;     // without rows
+  CsvColumns columns_;  // views of it
 };
 
 }  // namespace horus

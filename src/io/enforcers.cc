@@ -21,24 +21,6 @@ int64_t LimitOf(const GpuGrant& grant) {
   return grant.memory.limit_mib < kUnboundedMemMib ? grant.memory.limit_mib : 0;
 }
 
-}  // namespace
-
-// NVIDIA, Multi-Process Service, "Environment Variables": of a client; limits by the number of the device that it sees.
-std::string MpsWords(const GpuGrant& grant) {
-  if (grant.mode != SharingMode::kMps) return "";
-  std::string words;
-  if (grant.sm_cap_pct > 0) absl::StrAppend(&words, "CUDA_MPS_ACTIVE_THREAD_PERCENTAGE=", grant.sm_cap_pct);
-  for (int32_t i = 0; LimitOf(grant) > 0 && i < grant.gpus; ++i) {
-    const char* before = i > 0           ? ","
-                         : words.empty() ? "CUDA_MPS_PINNED_DEVICE_MEM_LIMIT="
-                                         : " CUDA_MPS_PINNED_DEVICE_MEM_LIMIT=";
-    absl::StrAppend(&words, before, i, "=", LimitOf(grant), "M");
-  }
-  return words;
-}
-
-namespace {
-
 // The same, "MPS v3 Configuration File" (drivers from r615): a namespace, whose name is a folder's, of a server.
 std::string Mps3Words(const GpuGrant& grant) {
   if (grant.mode != SharingMode::kMps || (grant.sm_cap_pct == 0 && LimitOf(grant) == 0)) return "";
@@ -100,6 +82,20 @@ constexpr Enforcer kEnforcers[] = {
 };
 
 }  // namespace
+
+// NVIDIA, Multi-Process Service, "Environment Variables": of a client; limits by the number of the device that it sees.
+std::string MpsWords(const GpuGrant& grant) {
+  if (grant.mode != SharingMode::kMps) return "";
+  std::string words;
+  if (grant.sm_cap_pct > 0) absl::StrAppend(&words, "CUDA_MPS_ACTIVE_THREAD_PERCENTAGE=", grant.sm_cap_pct);
+  for (int32_t i = 0; LimitOf(grant) > 0 && i < grant.gpus; ++i) {
+    const char* before = i > 0           ? ","
+                         : words.empty() ? "CUDA_MPS_PINNED_DEVICE_MEM_LIMIT="
+                                         : " CUDA_MPS_PINNED_DEVICE_MEM_LIMIT=";
+    absl::StrAppend(&words, before, i, "=", LimitOf(grant), "M");
+  }
+  return words;
+}
 
 std::span<const Enforcer> Enforcers() { return kEnforcers; }
 

@@ -6,6 +6,7 @@
 #include <array>
 #include <cmath>
 #include <limits>
+#include <set>
 #include <utility>
 
 #include "base/file.h"
@@ -21,9 +22,9 @@ namespace {
 
 // ---- Reads `demand:` of a job.
 
-constexpr std::string_view kDemandKeys[] = {
-    "gpu_util_pct", "mem_bw_util_pct", "gpu_memory_gib", "step_time_ms", "gradient_mib",  "operator_us",
-    "host_us",      "kernels",         "device_share",   "duty",         "slowdown_bound"};
+constexpr auto kDemandKeys = KeyList<11>(
+    "gpu_util_pct mem_bw_util_pct gpu_memory_gib step_time_ms gradient_mib operator_us host_us kernels "
+    "device_share duty slowdown_bound");
 constexpr std::string_view kAnyType = "any";
 constexpr double kMaxPct = 100;
 constexpr double kMaxOperatorUs = 1e9;
@@ -100,114 +101,32 @@ absl::StatusOr<GpuTypeId> FindType(const YamlValue& where, std::string_view name
   return where.Error(std::string(type.status().message()));  // says what was found and suggests near names
 }
 
-}  // namespace
-
-absl::StatusOr<GpuTypeId> ReadGpuTypeName(const YamlValue& value, const Catalogue& catalogue) {
-  HORUS_ASSIGN_OR_RETURN(const std::string name, value.Text(kMaxNameBytes));
-  return FindType(value, name, catalogue);
-}
-
-absl::StatusOr<std::vector<TypeDemand>> ReadDemands(const YamlValue& value, const Catalogue& catalogue,
-                                                    std::span<const GpuTypeId> allowed) {
-  HORUS_ASSIGN_OR_RETURN(const auto pairs, value.Pairs(kMaxDemandsPerJob));
-  if (pairs.empty()) return value.Expected("figures for at least one GPU type, or for 'any'");
-  std::vector<TypeDemand> demands;
-  for (const auto& [name, figures] : pairs) {
-    if (name == kAnyType) {
-      if (pairs.size() > 1) return figures.Error("expected 'any' alone, found other GPU types beside it");
-      return ForAnyType(figures, allowed);
-    }
-    HORUS_ASSIGN_OR_RETURN(const GpuTypeId type, FindType(figures, name, catalogue));
-    if (!allowed.empty() && std::find(allowed.begin(), allowed.end(), type) == allowed.end()) {
-      return figures.Error("expected a GPU type that gpu_types allows, found " + Quoted(name));
-    }
-    for (const TypeDemand& other : demands) {
-      if (other.type == type) return figures.Error("expected each GPU type once, found another name of the same type");
-    }
-    HORUS_ASSIGN_OR_RETURN(const Demand demand, ReadDemand(figures));
-    demands.push_back({type, demand});
-  }
-  return demands;
-}
-
-namespace {
-
 // ---- Reads one job of a file.
 
 constexpr int64_t kMaxDim = std::numeric_limits<int32_t>::max();
 constexpr size_t kMaxDims = 64;
 constexpr size_t kMaxFrozen = 4096;
 
-constexpr std::string_view kJobKeys[] = {"name",
-                                         "id",
-                                         "kind",
-                                         "tenant",
-                                         "model",
-                                         "batch",
-                                         "dims",
-                                         "mode",
-                                         "precision",
-                                         "optimizer",
-                                         "framework",
-                                         "layout",
-                                         "checkpoint_segments",
-                                         "frozen",
-                                         "tensor_parallel",
-                                         "expert_parallel",
-                                         "lora_rank",
-                                         "lora_targets",
-                                         "weights",
-                                         "cache",
-                                         "service",
-                                         "gpus",
-                                         "tasks",
-                                         "gpu_milli",
-                                         "sm_cap_pct",
-                                         "exclusive",
-                                         "gpu_types",
-                                         "cpu_cores",
-                                         "memory_gib",
-                                         "priority",
-                                         "weight",
-                                         "submit_s",
-                                         "deadline_s",
-                                         "slowdown_bound",
-                                         "slowdown_confidence",
-                                         "demand",
-                                         "storage_mb_s",
-                                         "node_selector",
-                                         "request_rate_hz",
-                                         "latency_bound_ms",
-                                         "gpu_memory_request_gib",
-                                         "gpu_memory_limit_gib",
-                                         "share",
-                                         "groups",
-                                         "avoid_groups",
-                                         "spread_tasks",
-                                         "alternatives",
-                                         "sensitivity"};
-constexpr std::string_view kWayKeys[] = {"tasks",        "gpus", "gpu_milli", "cpu_cores", "memory_gib",
-                                         "storage_mb_s", "rate", "demand",    "batch"};
+constexpr auto kJobKeys = KeyList<48>(
+    "name id kind tenant model batch dims mode precision optimizer framework layout checkpoint_segments frozen "
+    "tensor_parallel expert_parallel lora_rank lora_targets weights cache service gpus tasks gpu_milli "
+    "sm_cap_pct exclusive gpu_types cpu_cores memory_gib priority weight submit_s deadline_s slowdown_bound "
+    "slowdown_confidence demand storage_mb_s node_selector request_rate_hz latency_bound_ms "
+    "gpu_memory_request_gib gpu_memory_limit_gib share groups avoid_groups spread_tasks alternatives sensitivity");
+constexpr std::string_view kJobsFileKeys[] = {"version", "jobs"};
+constexpr auto kWayKeys = KeyList<9>("tasks gpus gpu_milli cpu_cores memory_gib storage_mb_s rate demand batch");
 // What a job with alternatives states in each of them.
 constexpr std::string_view kInWaysKeys[] = {"tasks", "gpus", "gpu_milli", "demand"};
-constexpr std::string_view kModelOnlyKeys[] = {"batch",     "dims",      "mode",   "precision",
-                                               "optimizer", "framework", "layout", "checkpoint_segments",
-                                               "frozen",    "service"};
-constexpr std::string_view kServiceKeys[] = {"requests_per_s", "users",    "tokens_in",  "tokens_out", "longest",
-                                             "first_token_ms", "token_ms", "confidence", "measured",   "answer_ms"};
+constexpr auto kModelOnlyKeys =
+    KeyList<10>("batch dims mode precision optimizer framework layout checkpoint_segments frozen service");
+constexpr auto kServiceKeys = KeyList<10>(
+    "requests_per_s users tokens_in tokens_out longest first_token_ms token_ms confidence measured answer_ms");
 // What a model that answers in one step has not.
-constexpr std::string_view kTokenKeys[] = {"tokens_in",      "tokens_out", "longest",
-                                           "first_token_ms", "token_ms",   "measured"};
+constexpr auto kTokenKeys = KeyList<6>("tokens_in tokens_out longest first_token_ms token_ms measured");
 constexpr std::string_view kServiceRunKeys[] = {"gpu", "users", "first_token_ms", "token_ms"};
 // What a service decides by its load; the first two of a language model.
-constexpr std::string_view kBesideNoService[] = {"batch",
-                                                 "dims",
-                                                 "alternatives",
-                                                 "request_rate_hz",
-                                                 "latency_bound_ms",
-                                                 "mode",
-                                                 "gpu_memory_request_gib",
-                                                 "gpu_memory_limit_gib"};
+constexpr auto kBesideNoService = KeyList<8>(
+    "batch dims alternatives request_rate_hz latency_bound_ms mode gpu_memory_request_gib gpu_memory_limit_gib");
 
 constexpr std::array kKinds = {JobKind::kTraining, JobKind::kInference, JobKind::kBestEffort};
 constexpr std::array kModes = {RunMode::kTraining, RunMode::kInference};
@@ -325,9 +244,7 @@ absl::StatusOr<ServiceRun> ReadServiceRun(const YamlValue& value, const Catalogu
 
 absl::StatusOr<ServiceLoad> ReadService(const YamlMap& job, JobKind kind, bool generates, const Catalogue& catalogue) {
   const YamlValue& value = *job.Find("service");
-  if (kind != JobKind::kInference) {
-    return value.Expected(Formatted("no such key beside kind '%s'", JobKindName(kind)));
-  }
+  if (kind != JobKind::kInference) return value.Expected(Formatted("no such key beside kind '%s'", JobKindName(kind)));
   for (const std::string_view key : std::span(kBesideNoService).subspan(generates ? 0 : 2)) {
     if (const YamlValue* other = job.Find(key)) return other->Error("expected none beside 'service', which decides it");
   }
@@ -414,12 +331,12 @@ absl::Status ReadGpuTypes(const YamlMap& map, const Catalogue& catalogue, JobReq
   if (list == nullptr) return absl::OkStatus();
   HORUS_ASSIGN_OR_RETURN(const std::vector<YamlValue> items, list->List(Catalogue::kMaxTypes));
   if (items.empty()) return list->Expected("at least one GPU type");
+  std::set<GpuTypeId> types;
   for (const YamlValue& item : items) {
     HORUS_ASSIGN_OR_RETURN(const GpuTypeId type, ReadGpuTypeName(item, catalogue));
-    job.gpu_types.push_back(type);
+    types.insert(type);
   }
-  std::sort(job.gpu_types.begin(), job.gpu_types.end());
-  job.gpu_types.erase(std::unique(job.gpu_types.begin(), job.gpu_types.end()), job.gpu_types.end());
+  job.gpu_types.assign(types.begin(), types.end());
   return absl::OkStatus();
 }
 
@@ -509,6 +426,34 @@ absl::Status ReadDemandOrModel(const YamlMap& map, const Catalogue& catalogue, J
 
 }  // namespace
 
+absl::StatusOr<GpuTypeId> ReadGpuTypeName(const YamlValue& value, const Catalogue& catalogue) {
+  HORUS_ASSIGN_OR_RETURN(const std::string name, value.Text(kMaxNameBytes));
+  return FindType(value, name, catalogue);
+}
+
+absl::StatusOr<std::vector<TypeDemand>> ReadDemands(const YamlValue& value, const Catalogue& catalogue,
+                                                    std::span<const GpuTypeId> allowed) {
+  HORUS_ASSIGN_OR_RETURN(const auto pairs, value.Pairs(kMaxDemandsPerJob));
+  if (pairs.empty()) return value.Expected("figures for at least one GPU type, or for 'any'");
+  std::vector<TypeDemand> demands;
+  for (const auto& [name, figures] : pairs) {
+    if (name == kAnyType) {
+      if (pairs.size() > 1) return figures.Error("expected 'any' alone, found other GPU types beside it");
+      return ForAnyType(figures, allowed);
+    }
+    HORUS_ASSIGN_OR_RETURN(const GpuTypeId type, FindType(figures, name, catalogue));
+    if (!allowed.empty() && std::find(allowed.begin(), allowed.end(), type) == allowed.end()) {
+      return figures.Error("expected a GPU type that gpu_types allows, found " + Quoted(name));
+    }
+    for (const TypeDemand& other : demands) {
+      if (other.type == type) return figures.Error("expected each GPU type once, found another name of the same type");
+    }
+    HORUS_ASSIGN_OR_RETURN(const Demand demand, ReadDemand(figures));
+    demands.push_back({type, demand});
+  }
+  return demands;
+}
+
 std::span<const std::string_view> JobKeys() { return kJobKeys; }
 
 absl::StatusOr<JobRequest> ReadJobRequest(const YamlMap& map, const Catalogue& catalogue,
@@ -531,9 +476,7 @@ absl::StatusOr<JobRequest> ReadJobRequest(const YamlMap& map, const Catalogue& c
   }
   HORUS_RETURN_IF_ERROR(ReadGpuTypes(map, catalogue, job));
   HORUS_RETURN_IF_ERROR(ReadDemandOrModel(map, catalogue, job));
-  if (const YamlValue* sensitivity = map.Find("sensitivity")) {
-    HORUS_RETURN_IF_ERROR(ReadSensitivity(*sensitivity, job));
-  }
+  if (const YamlValue* sensitivity = map.Find("sensitivity")) HORUS_RETURN_IF_ERROR(ReadSensitivity(*sensitivity, job));
   NormalizeJob(spec);
   return job;
 }
@@ -550,29 +493,21 @@ absl::Status CountDemands(const JobSpec& job, std::string_view where, size_t& so
 absl::Status CheckJobsDiffer(std::span<const JobRequest> jobs) {
   std::vector<const JobRequest*> sorted;
   for (const JobRequest& job : jobs) sorted.push_back(&job);
-  // Stable, so that the later one of two is reported.
-  const auto by_id = [](const JobRequest* a, const JobRequest* b) { return a->spec.id < b->spec.id; };
-  std::stable_sort(sorted.begin(), sorted.end(), by_id);
-  for (size_t i = 1; i < sorted.size(); ++i) {
-    if (sorted[i]->spec.id != sorted[i - 1]->spec.id) continue;
-    return InvalidArgument("%s.id: expected an id of its own, found %d as in %s", sorted[i]->where, sorted[i]->spec.id,
-                           sorted[i - 1]->where);
-  }
-  const auto by_name = [](const JobRequest* a, const JobRequest* b) { return a->spec.name < b->spec.name; };
-  std::stable_sort(sorted.begin(), sorted.end(), by_name);
-  for (size_t i = 1; i < sorted.size(); ++i) {
-    if (sorted[i]->spec.name.empty() || sorted[i]->spec.name != sorted[i - 1]->spec.name) continue;
-    return InvalidArgument("%s.name: expected a name of its own, found %s as in %s", sorted[i]->where,
-                           Quoted(sorted[i]->spec.name), sorted[i - 1]->where);
-  }
-  return absl::OkStatus();
+  const auto check = [&](auto member, const char* expected, auto shown) -> absl::Status {
+    const auto key = [&](const JobRequest* job) -> const auto& { return job->spec.*member; };
+    std::ranges::stable_sort(sorted, {}, key);  // stable, so that the later one of two is reported
+    for (size_t i = 1; i < sorted.size(); ++i) {
+      const std::string found = shown(key(sorted[i]));
+      if (found.empty() || key(sorted[i]) != key(sorted[i - 1])) continue;
+      return InvalidArgument("%s.%s of its own, found %s as in %s", sorted[i]->where, expected, found,
+                             sorted[i - 1]->where);
+    }
+    return absl::OkStatus();
+  };
+  HORUS_RETURN_IF_ERROR(check(&JobSpec::id, "id: expected an id", [](JobId id) { return std::to_string(id); }));
+  return check(&JobSpec::name, "name: expected a name",
+               [](const std::string& name) { return name.empty() ? "" : Quoted(name); });
 }
-
-namespace {
-
-constexpr std::string_view kJobsFileKeys[] = {"version", "jobs"};
-
-}  // namespace
 
 absl::StatusOr<std::vector<JobRequest>> ParseJobsFile(const std::string& file, std::string text,
                                                       const Catalogue& catalogue, const YamlLimits& limits) {

@@ -77,121 +77,6 @@ absl::Status AppendTenants(const Cluster& cluster, const InterferenceModel& mode
   return absl::OkStatus();
 }
 
-}  // namespace
-
-PlacementNames::PlacementNames(const Cluster& cluster, std::span<const JobSpec> jobs)
-    : catalogue_(cluster.shared_catalogue()) {
-  for (const NodeId id : cluster.NodeIds()) {
-    absl::StatusOr<NodeInfo> node = cluster.Node(id);
-    if (!node.ok()) continue;
-    nodes_[id] = node->spec.name;
-    devices_[id] = std::move(node->spec.devices);
-  }
-  for (const JobId id : cluster.JobIds()) {
-    if (const absl::StatusOr<JobInfo> job = cluster.Job(id); job.ok()) jobs_[id] = job->spec->name;
-  }
-  for (const JobSpec& job : jobs) jobs_[job.id] = job.name;
-}
-
-std::string PlacementNames::Node(NodeId node) const { return NameOr(nodes_, node); }
-std::string PlacementNames::Job(JobId job) const { return NameOr(jobs_, job); }
-
-std::string PlacementNames::GpuType(NodeId node, int32_t device) const {
-  const auto found = devices_.find(node);
-  if (found == devices_.end() || device < 0 || static_cast<size_t>(device) >= found->second.size()) return "unknown";
-  const DeviceSpec& spec = found->second[static_cast<size_t>(device)];
-  const horus::GpuType& type = catalogue_->at(spec.type);
-  return spec.mode == SharingMode::kMig ? type.name + "/" + type.mig[static_cast<size_t>(spec.mig_profile)].name
-                                        : type.name;
-}
-
-const JobSpec* PlacementReport::FindJob(JobId job) const {
-  const auto found =
-      std::lower_bound(jobs.begin(), jobs.end(), job, [](const JobSpec& spec, JobId id) { return spec.id < id; });
-  return found != jobs.end() && found->id == job ? &*found : nullptr;
-}
-
-const Demand* PlacementReport::DemandOf(const Decision& decision) const {
-  const auto found = first_demand.find(decision.job);
-  return found == first_demand.end() ? nullptr : &found->second;
-}
-
-bool PlacementReport::IsOutside(const Decision& decision) const {
-  const auto outside = [](const Demand& demand) { return (demand.flags & kDemandOutside) != 0; };
-  if (const Demand* demand = DemandOf(decision)) return outside(*demand);
-  const JobSpec* job = FindJob(decision.job);
-  return job != nullptr &&
-         std::ranges::any_of(job->demands, [&](const TypeDemand& one) { return outside(one.demand); });
-}
-
-uint64_t PlacementReport::Count(Verdict verdict) const {
-  return static_cast<uint64_t>(
-      std::ranges::count_if(plan.decisions, [&](const Decision& decision) { return decision.verdict == verdict; }));
-}
-
-bool TenantOutcome::above_bound() const { return IsBeyond(held, bound); }
-
-uint64_t PlacementReport::TenantsAboveBound() const { return DistinctJobs(tenants, true); }
-uint64_t PlacementReport::TenantJobs() const { return DistinctJobs(tenants, false); }
-
-PlacementReport::Basis PlacementReport::SlowdownBasis() const {
-  Basis basis;
-  std::map<JobId, float> slowest;  // of those who share
-  for (const TenantOutcome& tenant : tenants) {
-    if (tenant.others == 0) continue;
-    float& worst = slowest[tenant.job];
-    worst = std::max(worst, tenant.slowdown.estimate);
-  }
-  std::set<std::pair<NodeId, int32_t>> gpus;
-  for (const TenantOutcome& tenant : tenants) {
-    if (const auto shares = slowest.find(tenant.job); shares != slowest.end()) {
-      gpus.emplace(tenant.node, tenant.device);
-      basis.work += tenant.WorkAt(shares->second);
-      basis.alone_work += tenant.work_alone;
-      ++basis.alone_gpus;
-    }
-    basis.sharing += tenant.others > 0 ? 1 : 0;
-    basis.measured += tenant.measured ? 1 : 0;
-    basis.beside_several += tenant.others > 1 ? 1 : 0;
-  }
-  basis.jobs = slowest.size();
-  basis.gpus = gpus.size();
-  return basis;
-}
-
-absl::StatusOr<PlacementReport> MakePlacementReport(const Cluster& cluster, std::vector<JobSpec> jobs, Plan plan,
-                                                    const InterferenceModel& model, PlacementSettings settings) {
-  Cluster after = cluster;
-  HORUS_RETURN_IF_ERROR(after.Apply(plan));
-  PlacementReport placement;
-  placement.settings = std::move(settings);
-  placement.before = cluster.Totals();
-  placement.after = after.Totals();
-  placement.names = PlacementNames(after, jobs);
-  placement.catalogue = cluster.shared_catalogue();
-  std::ranges::sort(jobs, [](const JobSpec& a, const JobSpec& b) { return a.id < b.id; });
-  placement.jobs = std::move(jobs);
-  for (const NodeId id : after.NodeIds()) {
-    HORUS_ASSIGN_OR_RETURN(const NodeInfo node, after.Node(id));
-    for (size_t i = 0; i < node.spec.devices.size(); ++i) {
-      HORUS_RETURN_IF_ERROR(
-          AppendTenants(after, model, placement.settings.slowdown_bound, id, static_cast<int32_t>(i), placement));
-    }
-  }
-  for (const Decision& decision : plan.decisions) {
-    if (decision.slots.empty()) continue;
-    HORUS_ASSIGN_OR_RETURN(const JobInfo job, after.Job(decision.job));  // in the way that was chosen
-    const Slot& first = decision.slots.front();
-    if (first.device == kNoDevice) continue;
-    HORUS_ASSIGN_OR_RETURN(const DeviceInfo device, after.Device(first.node, first.device));
-    if (const Demand* demand = FindDemand(*job.spec, device.spec.type)) placement.first_demand[decision.job] = *demand;
-  }
-  placement.plan = std::move(plan);
-  return placement;
-}
-
-namespace {
-
 // ---- Writes placement documents.
 
 // null where there is none.
@@ -379,6 +264,117 @@ Json TotalsJson(const PlacementReport& placement) {
 }
 
 }  // namespace
+
+PlacementNames::PlacementNames(const Cluster& cluster, std::span<const JobSpec> jobs)
+    : catalogue_(cluster.shared_catalogue()) {
+  for (const NodeId id : cluster.NodeIds()) {
+    absl::StatusOr<NodeInfo> node = cluster.Node(id);
+    if (!node.ok()) continue;
+    nodes_[id] = node->spec.name;
+    devices_[id] = std::move(node->spec.devices);
+  }
+  for (const JobId id : cluster.JobIds()) {
+    if (const absl::StatusOr<JobInfo> job = cluster.Job(id); job.ok()) jobs_[id] = job->spec->name;
+  }
+  for (const JobSpec& job : jobs) jobs_[job.id] = job.name;
+}
+
+std::string PlacementNames::Node(NodeId node) const { return NameOr(nodes_, node); }
+std::string PlacementNames::Job(JobId job) const { return NameOr(jobs_, job); }
+
+std::string PlacementNames::GpuType(NodeId node, int32_t device) const {
+  const auto found = devices_.find(node);
+  if (found == devices_.end() || device < 0 || static_cast<size_t>(device) >= found->second.size()) return "unknown";
+  const DeviceSpec& spec = found->second[static_cast<size_t>(device)];
+  const horus::GpuType& type = catalogue_->at(spec.type);
+  return spec.mode == SharingMode::kMig ? type.name + "/" + type.mig[static_cast<size_t>(spec.mig_profile)].name
+                                        : type.name;
+}
+
+const JobSpec* PlacementReport::FindJob(JobId job) const {
+  const auto found =
+      std::lower_bound(jobs.begin(), jobs.end(), job, [](const JobSpec& spec, JobId id) { return spec.id < id; });
+  return found != jobs.end() && found->id == job ? &*found : nullptr;
+}
+
+const Demand* PlacementReport::DemandOf(const Decision& decision) const {
+  const auto found = first_demand.find(decision.job);
+  return found == first_demand.end() ? nullptr : &found->second;
+}
+
+bool PlacementReport::IsOutside(const Decision& decision) const {
+  const auto outside = [](const Demand& demand) { return (demand.flags & kDemandOutside) != 0; };
+  if (const Demand* demand = DemandOf(decision)) return outside(*demand);
+  const JobSpec* job = FindJob(decision.job);
+  return job != nullptr &&
+         std::ranges::any_of(job->demands, [&](const TypeDemand& one) { return outside(one.demand); });
+}
+
+uint64_t PlacementReport::Count(Verdict verdict) const {
+  return static_cast<uint64_t>(
+      std::ranges::count_if(plan.decisions, [&](const Decision& decision) { return decision.verdict == verdict; }));
+}
+
+bool TenantOutcome::above_bound() const { return IsBeyond(held, bound); }
+
+uint64_t PlacementReport::TenantsAboveBound() const { return DistinctJobs(tenants, true); }
+uint64_t PlacementReport::TenantJobs() const { return DistinctJobs(tenants, false); }
+
+PlacementReport::Basis PlacementReport::SlowdownBasis() const {
+  Basis basis;
+  std::map<JobId, float> slowest;  // of those who share
+  for (const TenantOutcome& tenant : tenants) {
+    if (tenant.others == 0) continue;
+    float& worst = slowest[tenant.job];
+    worst = std::max(worst, tenant.slowdown.estimate);
+  }
+  std::set<std::pair<NodeId, int32_t>> gpus;
+  for (const TenantOutcome& tenant : tenants) {
+    if (const auto shares = slowest.find(tenant.job); shares != slowest.end()) {
+      gpus.emplace(tenant.node, tenant.device);
+      basis.work += tenant.WorkAt(shares->second);
+      basis.alone_work += tenant.work_alone;
+      ++basis.alone_gpus;
+    }
+    basis.sharing += tenant.others > 0 ? 1 : 0;
+    basis.measured += tenant.measured ? 1 : 0;
+    basis.beside_several += tenant.others > 1 ? 1 : 0;
+  }
+  basis.jobs = slowest.size();
+  basis.gpus = gpus.size();
+  return basis;
+}
+
+absl::StatusOr<PlacementReport> MakePlacementReport(const Cluster& cluster, std::vector<JobSpec> jobs, Plan plan,
+                                                    const InterferenceModel& model, PlacementSettings settings) {
+  Cluster after = cluster;
+  HORUS_RETURN_IF_ERROR(after.Apply(plan));
+  PlacementReport placement;
+  placement.settings = std::move(settings);
+  placement.before = cluster.Totals();
+  placement.after = after.Totals();
+  placement.names = PlacementNames(after, jobs);
+  placement.catalogue = cluster.shared_catalogue();
+  std::ranges::sort(jobs, [](const JobSpec& a, const JobSpec& b) { return a.id < b.id; });
+  placement.jobs = std::move(jobs);
+  for (const NodeId id : after.NodeIds()) {
+    HORUS_ASSIGN_OR_RETURN(const NodeInfo node, after.Node(id));
+    for (size_t i = 0; i < node.spec.devices.size(); ++i) {
+      HORUS_RETURN_IF_ERROR(
+          AppendTenants(after, model, placement.settings.slowdown_bound, id, static_cast<int32_t>(i), placement));
+    }
+  }
+  for (const Decision& decision : plan.decisions) {
+    if (decision.slots.empty()) continue;
+    HORUS_ASSIGN_OR_RETURN(const JobInfo job, after.Job(decision.job));  // in the way that was chosen
+    const Slot& first = decision.slots.front();
+    if (first.device == kNoDevice) continue;
+    HORUS_ASSIGN_OR_RETURN(const DeviceInfo device, after.Device(first.node, first.device));
+    if (const Demand* demand = FindDemand(*job.spec, device.spec.type)) placement.first_demand[decision.job] = *demand;
+  }
+  placement.plan = std::move(plan);
+  return placement;
+}
 
 double ShortDouble(float value) {
   std::array<char, 32> text = {};

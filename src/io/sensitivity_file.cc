@@ -87,40 +87,6 @@ absl::StatusOr<Sensitivity> MatrixOf(const SensitivityCells& cells, double host_
   return Sensitivity::Create({cpu.begin(), cpu.end()}, {mem.begin(), mem.end()}, speeds, host_us);
 }
 
-}  // namespace
-
-absl::StatusOr<SensitivitiesByName> ParseSensitivities(const std::string& file, std::string_view text) {
-  HORUS_ASSIGN_OR_RETURN(const CsvTable table, ParseCsv(text, file));
-  HORUS_RETURN_IF_ERROR(CheckColumns(table, file, std::span(kColumns).first(kRequiredColumns), kColumns));
-  const CsvColumns columns = ColumnsOf(table);
-  std::map<std::string, ProfileCells, std::less<>> profiles;
-  for (size_t i = 0; i < table.rows.size(); ++i) {
-    HORUS_RETURN_IF_ERROR(ReadCell(CsvRow(table, columns, i, file), profiles));
-  }
-  SensitivitiesByName matrices;
-  size_t in_all = 0;
-  for (const auto& [profile, cells] : profiles) {
-    absl::StatusOr<Sensitivity> matrix = MatrixOf(cells.cells, cells.host_us);
-    if (!matrix.ok()) {
-      return InvalidArgument("%s: profile %s: %s", file, Quoted(profile), matrix.status().message());
-    }
-    in_all += matrix->speeds().size();
-    if (in_all > kMostCells) {
-      return ResourceExhausted("%s: expected at most %d cells in the matrices of all profiles, found more", file,
-                               kMostCells);
-    }
-    matrices.emplace(profile, SharedSensitivity(*std::move(matrix)));
-  }
-  return matrices;
-}
-
-absl::StatusOr<SensitivitiesByName> ReadSensitivities(const std::string& path) {
-  HORUS_ASSIGN_OR_RETURN(const std::string text, ReadNamedFile(path, kMaxSensitivityBytes));
-  return ParseSensitivities(path, text);
-}
-
-namespace {
-
 // ---- Reads cells, or where they are.
 
 constexpr std::string_view kCellKeys[] = {"cpu_cores", "memory_gib", "speed"};
@@ -156,6 +122,34 @@ absl::Status ReadCells(const YamlValue& list, double host_us, JobRequest& job) {
 }
 
 }  // namespace
+
+absl::StatusOr<SensitivitiesByName> ParseSensitivities(const std::string& file, std::string_view text) {
+  HORUS_ASSIGN_OR_RETURN(const CsvTable table, ParseCsv(text, file));
+  HORUS_RETURN_IF_ERROR(CheckColumns(table, file, std::span(kColumns).first(kRequiredColumns), kColumns));
+  const CsvColumns columns = ColumnsOf(table);
+  std::map<std::string, ProfileCells, std::less<>> profiles;
+  for (size_t i = 0; i < table.rows.size(); ++i) {
+    HORUS_RETURN_IF_ERROR(ReadCell(CsvRow(table, columns, i, file), profiles));
+  }
+  SensitivitiesByName matrices;
+  size_t in_all = 0;
+  for (const auto& [profile, cells] : profiles) {
+    absl::StatusOr<Sensitivity> matrix = MatrixOf(cells.cells, cells.host_us);
+    if (!matrix.ok()) return InvalidArgument("%s: profile %s: %s", file, Quoted(profile), matrix.status().message());
+    in_all += matrix->speeds().size();
+    if (in_all > kMostCells) {
+      return ResourceExhausted("%s: expected at most %d cells in the matrices of all profiles, found more", file,
+                               kMostCells);
+    }
+    matrices.emplace(profile, SharedSensitivity(*std::move(matrix)));
+  }
+  return matrices;
+}
+
+absl::StatusOr<SensitivitiesByName> ReadSensitivities(const std::string& path) {
+  HORUS_ASSIGN_OR_RETURN(const std::string text, ReadNamedFile(path, kMaxSensitivityBytes));
+  return ParseSensitivities(path, text);
+}
 
 absl::Status ReadSensitivity(const YamlValue& value, JobRequest& job) {
   if (IsCpuOnly(job.spec)) return value.Error("expected none with 'gpus: 0'");

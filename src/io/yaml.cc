@@ -454,9 +454,7 @@ absl::StatusOr<int64_t> YamlValue::Integer(int64_t min, int64_t max) const {
 absl::StatusOr<uint64_t> YamlValue::Id() const {
   const std::optional<std::string_view> text = PlainText();
   const std::optional<uint64_t> number = text ? ParseWhole<uint64_t>(*text) : std::nullopt;
-  if (!number) {
-    return Expected(Range("an integer", "0", absl::StrCat(std::numeric_limits<uint64_t>::max())));
-  }
+  if (!number) return Expected(Range("an integer", "0", absl::StrCat(std::numeric_limits<uint64_t>::max())));
   return *number;
 }
 
@@ -476,9 +474,7 @@ absl::StatusOr<int64_t> YamlValue::Scaled(const Scale& scale) const {
   if (!nothing && std::abs(scaled - nearest) <= kRounding * std::max(1.0, std::abs(scaled) * kRounding)) {
     return static_cast<int64_t>(nearest);
   }
-  if (scale.exact) {
-    return Expected(Formatted("a multiple of %s", Shown(1 / static_cast<double>(scale.per_unit))));
-  }
+  if (scale.exact) return Expected(Formatted("a multiple of %s", Shown(1 / static_cast<double>(scale.per_unit))));
   return static_cast<int64_t>(std::ceil(scaled));
 }
 

@@ -6,6 +6,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <cstdlib>
 #include <memory>
 #include <optional>
 #include <span>
@@ -84,6 +85,18 @@ class YamlTree {
 
 // ---- Checked reading of a YamlTree: every error says file:line, key path, what was expected and what was found.
 // Cost: linear in what is read.
+
+// The keys of a text with a blank between them: no constant where there are not so many.
+template <size_t kCount>
+consteval std::array<std::string_view, kCount> KeyList(std::string_view text) {
+  std::array<std::string_view, kCount> keys;
+  for (std::string_view& key : keys) {
+    key = text.substr(0, text.find(' '));
+    text.remove_prefix(key.size() < text.size() ? key.size() + 1 : text.size());
+  }
+  if (!text.empty() || keys.back().empty()) std::abort();
+  return keys;
+}
 
 // A number of the file times `per_unit`, as an integer: cores to thousandths, GiB to MiB, s to us.
 struct Scale {

@@ -48,6 +48,8 @@ void AddRows(const MetricFamily& family, const Counters& counters, std::vector<M
   }
 }
 
+constexpr std::array<const char*, 3> kKindNames = {"counter", "gauge", "histogram"};
+
 }  // namespace
 
 const MetricFamily kBytesHeld = {"horus_bytes_held", MetricKind::kGauge, "Memory of the handles that are metered."};
@@ -126,13 +128,6 @@ std::vector<MetricRow> Metrics::Rows() const {
   AddRows(kMisses, misses_, rows);
   return rows;
 }
-
-// The text that Prometheus scrapes.
-namespace {
-
-constexpr std::array<const char*, 3> kKindNames = {"counter", "gauge", "histogram"};
-
-}  // namespace
 
 std::string MetricsText(const std::vector<MetricRow>& rows) {
   std::string text;

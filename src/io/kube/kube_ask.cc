@@ -9,7 +9,6 @@
 #include "absl/strings/str_split.h"
 #include "base/text.h"
 #include "base/units.h"
-#include "io/kube/kube_items.h"
 #include "place/state/node.h"
 
 namespace horus {
@@ -187,9 +186,7 @@ std::string BareResource(const std::string& resource) { return resource.substr(r
 // How a pod with that share of such a GPU gets it.
 std::string WayOf(const KubeAsk& ask, const KubeGpu& gpu, const KubeShape& shape, const GpuType& card) {
   if (ask.by_class && gpu.mode != SharingMode::kMig) return BareResource(kGpuResource);
-  if (ask.resource.empty()) {
-    return gpu.mode != SharingMode::kMig && shape.anyone ? kByPartialClaim : ByClaim(gpu, card);
-  }
+  if (ask.resource.empty()) return gpu.mode != SharingMode::kMig && shape.anyone ? kByPartialClaim : ByClaim(gpu, card);
   if (ask.by_part) return kByPart;
   return ask.hami ? kByHami : BareResource(ask.resource) + (IsReplica(gpu) ? kReplica : "");
 }

@@ -111,73 +111,6 @@ bool HasMemory(const GpuType& type, int64_t mem_mib) {
   return std::abs(stated - nominal) <= kMemoryTolerance * nominal;
 }
 
-}  // namespace
-
-KubeProduct SplitKubeProduct(std::string_view label) {
-  KubeProduct product;
-  std::string folded = Folded(label);
-  if (folded.ends_with(kSharedSuffix)) {
-    product.shared = true;
-    folded.resize(folded.size() - kSharedSuffix.size());
-  }
-  const size_t infix = folded.find(kMigInfix);
-  product.card = std::string(label.substr(0, std::min(infix, folded.size())));
-  if (infix != std::string::npos) product.profile = folded.substr(infix + kMigInfix.size());
-  return product;
-}
-
-absl::StatusOr<GpuTypeId> FindKubeGpu(const Catalogue& catalogue, std::string_view name, int64_t mem_mib) {
-  HORUS_ASSIGN_OR_RETURN(const GpuTypeId type, catalogue.Find(name));
-  if (mem_mib <= 0 || HasMemory(catalogue.at(type), mem_mib)) return type;
-  constexpr int64_t kMibPerGib = 1024;
-  const std::string sized =
-      Formatted("%s-%dgb", std::string(name), mem_mib / kMibPerGib + (mem_mib % kMibPerGib >= kMibPerGib / 2 ? 1 : 0));
-  const std::optional<GpuTypeId> other = catalogue.FindKnown(sized);
-  if (other && HasMemory(catalogue.at(*other), mem_mib)) return *other;
-  return InvalidArgument("expected about %d MiB of memory, as %s has (for %s), found %d MiB",
-                         catalogue.at(type).mem_mib, catalogue.at(type).name, Quoted(name), mem_mib);
-}
-
-std::string KubeLabel(const KubeTexts& labels, const std::string& key) {
-  const auto at = labels.find(key);
-  return at == labels.end() ? "" : at->second;
-}
-
-int64_t KubeLabelCount(const KubeTexts& labels, const std::string& key) {
-  return std::max<int64_t>(0, ParseNumber<int64_t>(KubeLabel(labels, key)).value_or(0));
-}
-
-std::string KubeRack(const KubeTexts& labels) {
-  for (const char* const label : kRackLabels) {
-    std::string rack = KubeLabel(labels, label);
-    if (!rack.empty() && !rack.starts_with(kNoFabric)) return rack;
-  }
-  return "";
-}
-
-std::string KubeInstanceType(const KubeTexts& labels) {
-  const std::string type = KubeLabel(labels, kInstanceLabel);
-  return type.empty() ? KubeLabel(labels, "beta.kubernetes.io/instance-type") : type;
-}
-
-KubeCloudGpu FindKubeCloudGpu(const KubeTexts& labels) {
-  for (const char* const label : kNameLabels) {
-    const std::string value = KubeLabel(labels, label);
-    if (value.empty()) continue;
-    std::string name = value;
-    for (const Renamed& other : kRenamed) {
-      if (other.value == value) name = other.gpu;
-    }
-    return {label, value, std::move(name), KubeLabelCount(labels, kKarpenterMemory)};
-  }
-  const std::string type = KubeInstanceType(labels);
-  std::string gpu = GpuOfInstance(type);
-  if (gpu.empty()) return {};
-  return {kInstanceLabel, type, std::move(gpu), 0};
-}
-
-namespace {
-
 // ---- The sources.
 
 constexpr char kProduct[] = "nvidia.com/gpu.product";
@@ -217,13 +150,13 @@ bool IsRenamedGpu(const KubeNode& node, const std::string& resource) {
   const auto at = node.capacity.find(resource);
   const int64_t stated = KubeLabelCount(node.labels, "nvidia.com/gpu.count");
   return at != node.capacity.end() && resource.find("gpu") != std::string::npos &&
-         !node.resources.contains(kGpuResource) && stated > 0 &&
+         !node.allocatable.resources.contains(kGpuResource) && stated > 0 &&
          at->second / ReplicasOf(node.labels, kGpuResource) == stated;
 }
 
 std::vector<Offer> OffersOf(const KubeNode& node) {
   std::vector<Offer> offers;
-  for (const auto& [resource, count] : node.resources) {
+  for (const auto& [resource, count] : node.allocatable.resources) {
     const std::string_view bare = WithoutShared(resource);
     if (resource == kVolcanoGpu || (!IsGpuResource(resource) && !IsRenamedGpu(node, resource))) continue;
     const std::string labelled(bare.starts_with(kMigPrefix) ? bare : kGpuResource);
@@ -495,9 +428,7 @@ absl::StatusOr<std::vector<HamiCard>> ReadHamiJson(const std::string& text) {
   HORUS_ASSIGN_OR_RETURN(const auto items, KubeView(&json, kHamiSource).List());
   for (const KubeView& item : items) {
     HamiCard card;
-    HORUS_ASSIGN_OR_RETURN(card.uuid, item["id"].Text());
-    HORUS_ASSIGN_OR_RETURN(card.type, item["type"].Text());
-    HORUS_ASSIGN_OR_RETURN(card.mode, item["mode"].Text());
+    HORUS_RETURN_IF_ERROR(item.ReadTexts({{"id", card.uuid}, {"type", card.type}, {"mode", card.mode}}));
     HORUS_ASSIGN_OR_RETURN(card.count, item["count"].Integer(1));
     HORUS_ASSIGN_OR_RETURN(card.mem_mib, item["devmem"].Integer(0));
     if (item["health"].present()) {  // HAMi leaves out what is false
@@ -599,7 +530,7 @@ KubeNodeGpus FromLabels(const Catalogue& catalogue, const KubeNode& node) {
   }
   KubeNodeGpus found;
   const std::vector<Offer> offers = OffersOf(node);
-  if (!offers.empty() || node.resources.contains(kVolcanoGpu)) {
+  if (!offers.empty() || node.allocatable.resources.contains(kVolcanoGpu)) {
     const std::string instance = KubeInstanceType(node.labels);
     found.problem = Formatted("it offers %s, and no label, annotation or resource slice tells the type%s",
                               offers.empty() ? kVolcanoGpu : offers.front().resource,
@@ -609,6 +540,69 @@ KubeNodeGpus FromLabels(const Catalogue& catalogue, const KubeNode& node) {
 }
 
 }  // namespace
+
+KubeProduct SplitKubeProduct(std::string_view label) {
+  KubeProduct product;
+  std::string folded = Folded(label);
+  if (folded.ends_with(kSharedSuffix)) {
+    product.shared = true;
+    folded.resize(folded.size() - kSharedSuffix.size());
+  }
+  const size_t infix = folded.find(kMigInfix);
+  product.card = std::string(label.substr(0, std::min(infix, folded.size())));
+  if (infix != std::string::npos) product.profile = folded.substr(infix + kMigInfix.size());
+  return product;
+}
+
+absl::StatusOr<GpuTypeId> FindKubeGpu(const Catalogue& catalogue, std::string_view name, int64_t mem_mib) {
+  HORUS_ASSIGN_OR_RETURN(const GpuTypeId type, catalogue.Find(name));
+  if (mem_mib <= 0 || HasMemory(catalogue.at(type), mem_mib)) return type;
+  constexpr int64_t kMibPerGib = 1024;
+  const std::string sized =
+      Formatted("%s-%dgb", std::string(name), mem_mib / kMibPerGib + (mem_mib % kMibPerGib >= kMibPerGib / 2 ? 1 : 0));
+  const std::optional<GpuTypeId> other = catalogue.FindKnown(sized);
+  if (other && HasMemory(catalogue.at(*other), mem_mib)) return *other;
+  return InvalidArgument("expected about %d MiB of memory, as %s has (for %s), found %d MiB",
+                         catalogue.at(type).mem_mib, catalogue.at(type).name, Quoted(name), mem_mib);
+}
+
+std::string KubeLabel(const KubeTexts& labels, const std::string& key) {
+  const auto at = labels.find(key);
+  return at == labels.end() ? "" : at->second;
+}
+
+int64_t KubeLabelCount(const KubeTexts& labels, const std::string& key) {
+  return std::max<int64_t>(0, ParseNumber<int64_t>(KubeLabel(labels, key)).value_or(0));
+}
+
+std::string KubeRack(const KubeTexts& labels) {
+  for (const char* const label : kRackLabels) {
+    std::string rack = KubeLabel(labels, label);
+    if (!rack.empty() && !rack.starts_with(kNoFabric)) return rack;
+  }
+  return "";
+}
+
+std::string KubeInstanceType(const KubeTexts& labels) {
+  const std::string type = KubeLabel(labels, kInstanceLabel);
+  return type.empty() ? KubeLabel(labels, "beta.kubernetes.io/instance-type") : type;
+}
+
+KubeCloudGpu FindKubeCloudGpu(const KubeTexts& labels) {
+  for (const char* const label : kNameLabels) {
+    const std::string value = KubeLabel(labels, label);
+    if (value.empty()) continue;
+    std::string name = value;
+    for (const Renamed& other : kRenamed) {
+      if (other.value == value) name = other.gpu;
+    }
+    return {label, value, std::move(name), KubeLabelCount(labels, kKarpenterMemory)};
+  }
+  const std::string type = KubeInstanceType(labels);
+  std::string gpu = GpuOfInstance(type);
+  if (gpu.empty()) return {};
+  return {kInstanceLabel, type, std::move(gpu), 0};
+}
 
 bool IsGpuResource(std::string_view resource) {
   const std::string_view bare = WithoutShared(resource);

@@ -22,27 +22,12 @@ namespace {
 __extension__ using Wide = unsigned __int128;
 
 struct Suffix {
-  std::string_view text;
   int decimal = 0;  // power of ten
   int binary = 0;   // power of two
 };
-constexpr std::array<Suffix, 16> kSuffixes = {{{"", 0, 0},
-                                               {"n", -9, 0},
-                                               {"u", -6, 0},
-                                               {"m", -3, 0},
-                                               {"k", 3, 0},
-                                               {"M", 6, 0},
-                                               {"G", 9, 0},
-                                               {"T", 12, 0},
-                                               {"P", 15, 0},
-                                               {"E", 18, 0},
-                                               {"Ki", 0, 10},
-                                               {"Mi", 0, 20},
-                                               {"Gi", 0, 30},
-                                               {"Ti", 0, 40},
-                                               {"Pi", 0, 50},
-                                               {"Ei", 0, 60}}};
-constexpr int kMostDigits = 19;  // that count: as many fit 64 bits
+constexpr std::string_view kDecimal = "num kMGTPE";  // thousands from 10^-9 on; blank: none
+constexpr std::string_view kBinary = "KMGTPE";       // before "i": powers of 1024
+constexpr int kMostDigits = 19;                      // that count: as many fit 64 bits
 constexpr int kMostExponent = 99;
 
 // Digits as integer x 10^decimal, and whether digits beyond kMostDigits were dropped behind the point.
@@ -80,8 +65,13 @@ std::optional<Mantissa> ReadMantissa(std::string_view& text) {
 }
 
 std::optional<Suffix> ReadSuffix(std::string_view text) {
-  for (const Suffix& suffix : kSuffixes) {
-    if (suffix.text == text) return suffix;
+  if (text.empty()) return Suffix();
+  const size_t decimal = kDecimal.find(text), binary = kBinary.find(text[0]);
+  if (text.size() == 1 && text != " " && decimal != kDecimal.npos) {
+    return Suffix{.decimal = 3 * static_cast<int>(decimal) - 9};  // Bounded: nine of them
+  }
+  if (text.size() == 2 && text[1] == 'i' && binary != kBinary.npos) {
+    return Suffix{.binary = 10 * static_cast<int>(binary + 1)};  // Bounded: six of them
   }
   if (text.size() < 2 || (text[0] != 'e' && text[0] != 'E')) return std::nullopt;
   text.remove_prefix(text[1] == '+' ? 2 : 1);
@@ -90,54 +80,6 @@ std::optional<Suffix> ReadSuffix(std::string_view text) {
   if (exponent.decimal > kMostExponent || exponent.decimal < -kMostExponent) return std::nullopt;
   return exponent;
 }
-
-}  // namespace
-
-std::optional<int64_t> ParseKubeQuantity(std::string_view text, int64_t per_unit) {
-  if (text.starts_with('+')) text.remove_prefix(1);
-  const std::optional<Mantissa> mantissa = ReadMantissa(text);
-  const std::optional<Suffix> suffix = mantissa ? ReadSuffix(text) : std::nullopt;
-  if (!suffix) return std::nullopt;
-  Wide value = mantissa->digits;
-  bool rest = mantissa->more;
-  if (__builtin_mul_overflow(value, static_cast<Wide>(per_unit), &value) ||
-      __builtin_mul_overflow(value, Wide{1} << suffix->binary, &value)) {  // Bounded: checked by the builtin
-    return std::nullopt;
-  }
-  int power = mantissa->decimal + suffix->decimal;
-  for (; power > 0 && value > 0; --power) {
-    if (__builtin_mul_overflow(value, Wide{10}, &value)) return std::nullopt;
-  }
-  for (; power < 0 && value > 0; ++power) {
-    rest |= value % 10 != 0;
-    value /= 10;
-  }
-  if (rest) ++value;
-  if (value > static_cast<Wide>(kMostQuantity)) return std::nullopt;
-  return static_cast<int64_t>(value);
-}
-
-std::optional<int64_t> ParseKubeTime(std::string_view text) {
-  constexpr std::string_view kForm = "0000-00-00T00:00:00", kDigits = "0123456789";
-  if (text.size() <= kForm.size()) return std::nullopt;
-  for (size_t i = 0; i < kForm.size(); ++i) {
-    if (kForm[i] == '0' ? kDigits.find(text[i]) == kDigits.npos : text[i] != kForm[i]) return std::nullopt;
-  }
-  const std::string_view rest = text.substr(kForm.size());  // "Z", or ".25Z"
-  const bool fraction = rest[0] == '.' && rest.find_first_not_of(kDigits, 1) == rest.size() - 1 && rest.ends_with('Z');
-  if (rest != "Z" && !fraction) return std::nullopt;
-  const auto number = [text](size_t at, size_t count) { return *ParseNumber<int>(text.substr(at, count)); };
-  const auto two = [&](size_t at) { return static_cast<unsigned>(number(at, 2)); };
-  const std::chrono::year_month_day date{std::chrono::year(number(0, 4)), std::chrono::month(two(5)),
-                                         std::chrono::day(two(8))};
-  constexpr int kFirstYear = 1970;
-  if (number(0, 4) < kFirstYear || !date.ok() || two(11) > 23 || two(14) > 59 || two(17) > 60) return std::nullopt;
-  const std::chrono::sys_seconds time = std::chrono::sys_days(date) + std::chrono::hours(two(11)) +
-                                        std::chrono::minutes(two(14)) + std::chrono::seconds(two(17));
-  return time.time_since_epoch().count();
-}
-
-namespace {
 
 // ---- Objects, one at a time out of the parser's events.
 
@@ -344,6 +286,50 @@ class Builder final : public KubeJson::json_sax_t {
 
 }  // namespace
 
+std::optional<int64_t> ParseKubeQuantity(std::string_view text, int64_t per_unit) {
+  if (text.starts_with('+')) text.remove_prefix(1);
+  const std::optional<Mantissa> mantissa = ReadMantissa(text);
+  const std::optional<Suffix> suffix = mantissa ? ReadSuffix(text) : std::nullopt;
+  if (!suffix) return std::nullopt;
+  Wide value = mantissa->digits;
+  bool rest = mantissa->more;
+  if (__builtin_mul_overflow(value, static_cast<Wide>(per_unit), &value) ||
+      __builtin_mul_overflow(value, Wide{1} << suffix->binary, &value)) {  // Bounded: checked by the builtin
+    return std::nullopt;
+  }
+  int power = mantissa->decimal + suffix->decimal;
+  for (; power > 0 && value > 0; --power) {
+    if (__builtin_mul_overflow(value, Wide{10}, &value)) return std::nullopt;
+  }
+  for (; power < 0 && value > 0; ++power) {
+    rest |= value % 10 != 0;
+    value /= 10;
+  }
+  if (rest) ++value;
+  if (value > static_cast<Wide>(kMostQuantity)) return std::nullopt;
+  return static_cast<int64_t>(value);
+}
+
+std::optional<int64_t> ParseKubeTime(std::string_view text) {
+  constexpr std::string_view kForm = "0000-00-00T00:00:00", kDigits = "0123456789";
+  if (text.size() <= kForm.size()) return std::nullopt;
+  for (size_t i = 0; i < kForm.size(); ++i) {
+    if (kForm[i] == '0' ? kDigits.find(text[i]) == kDigits.npos : text[i] != kForm[i]) return std::nullopt;
+  }
+  const std::string_view rest = text.substr(kForm.size());  // "Z", or ".25Z"
+  const bool fraction = rest[0] == '.' && rest.find_first_not_of(kDigits, 1) == rest.size() - 1 && rest.ends_with('Z');
+  if (rest != "Z" && !fraction) return std::nullopt;
+  const auto number = [text](size_t at, size_t count) { return *ParseNumber<int>(text.substr(at, count)); };
+  const auto two = [&](size_t at) { return static_cast<unsigned>(number(at, 2)); };
+  const std::chrono::year_month_day date{std::chrono::year(number(0, 4)), std::chrono::month(two(5)),
+                                         std::chrono::day(two(8))};
+  constexpr int kFirstYear = 1970;
+  if (number(0, 4) < kFirstYear || !date.ok() || two(11) > 23 || two(14) > 59 || two(17) > 60) return std::nullopt;
+  const std::chrono::sys_seconds time = std::chrono::sys_days(date) + std::chrono::hours(two(11)) +
+                                        std::chrono::minutes(two(14)) + std::chrono::seconds(two(17));
+  return time.time_since_epoch().count();
+}
+
 KubeView KubeView::operator[](std::string_view key) const {
   const KubeJson* below = nullptr;
   if (json_ != nullptr && json_->is_object()) {
@@ -399,22 +385,19 @@ absl::StatusOr<std::vector<KubeView>> KubeView::List() const {
   return items;
 }
 
+absl::Status KubeView::ReadTexts(std::initializer_list<TextAt> texts) const {
+  for (const auto& [key, out] : texts) {
+    HORUS_ASSIGN_OR_RETURN(out, (*this)[key].Text());
+  }
+  return absl::OkStatus();
+}
+
 absl::StatusOr<std::vector<std::pair<std::string, KubeView>>> KubeView::Pairs() const {
   std::vector<std::pair<std::string, KubeView>> pairs;
   if (!present()) return pairs;
   if (!json_->is_object()) return Expected("an object");
   for (const auto& [key, value] : json_->items()) pairs.emplace_back(key, (*this)[key]);
   return pairs;
-}
-
-absl::StatusOr<std::vector<std::pair<std::string, std::string>>> KubeView::TextPairs() const {
-  HORUS_ASSIGN_OR_RETURN(const auto pairs, Pairs());
-  std::vector<std::pair<std::string, std::string>> texts;
-  for (const auto& [key, value] : pairs) {
-    HORUS_ASSIGN_OR_RETURN(std::string text, value.Text());
-    texts.emplace_back(key, std::move(text));
-  }
-  return texts;
 }
 
 absl::StatusOr<int64_t> KubeView::Quantity(int64_t per_unit) const {

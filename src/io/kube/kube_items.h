@@ -9,6 +9,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <initializer_list>
 #include <istream>
 #include <optional>
 #include <string>
@@ -62,8 +63,24 @@ class KubeView {
   [[nodiscard]] absl::StatusOr<double> Number() const;  // 0 where absent
   [[nodiscard]] absl::StatusOr<bool> Bool() const;      // false where absent
   [[nodiscard]] absl::StatusOr<std::vector<KubeView>> List() const;
+  // The items, each as `read` answers it.
+  template <typename T>
+  [[nodiscard]] absl::StatusOr<std::vector<T>> ListOf(absl::StatusOr<T> (*read)(const KubeView&)) const {
+    HORUS_ASSIGN_OR_RETURN(const std::vector<KubeView> items, List());
+    std::vector<T> read_items;
+    for (const KubeView& item : items) {
+      HORUS_ASSIGN_OR_RETURN(T one, read(item));
+      read_items.push_back(std::move(one));
+    }
+    return read_items;
+  }
+  // Of several keys at once.
+  struct TextAt {
+    std::string_view key;
+    std::string& out;
+  };
+  [[nodiscard]] absl::Status ReadTexts(std::initializer_list<TextAt> texts) const;
   [[nodiscard]] absl::StatusOr<std::vector<std::pair<std::string, KubeView>>> Pairs() const;  // ascending keys
-  [[nodiscard]] absl::StatusOr<std::vector<std::pair<std::string, std::string>>> TextPairs() const;
   // 0 where absent.
   [[nodiscard]] absl::StatusOr<int64_t> Quantity(int64_t per_unit) const;
   // Seconds; nullopt where absent.

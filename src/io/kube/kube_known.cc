@@ -19,7 +19,6 @@
 #include "graph/architecture.h"
 #include "graph/from_config.h"
 #include "interference/laws.h"
-#include "io/yaml.h"
 
 namespace horus {
 namespace {
@@ -113,71 +112,6 @@ absl::Status ReadNumber(const char* annotation, const std::string& text, double 
   out = static_cast<double>(value);
   return absl::OkStatus();
 }
-
-}  // namespace
-
-absl::StatusOr<KubeProfile> ReadKubeProfile(const KubeView& object) {
-  KubeProfile profile;
-  const KubeView meta = object["metadata"], spec = object["spec"];
-  HORUS_ASSIGN_OR_RETURN(profile.name, ReadKubeName(meta["name"]));
-  HORUS_ASSIGN_OR_RETURN(profile.name_space, ReadKubeName(meta["namespace"]));
-  HORUS_ASSIGN_OR_RETURN(profile.kind, spec["kind"].Text());
-  HORUS_ASSIGN_OR_RETURN(const auto demands, spec["demands"].List());
-  if (demands.size() > kMostDemands) return spec["demands"].Expected("at most 64 GPU types");
-  for (const KubeView& figures : demands) {
-    HORUS_ASSIGN_OR_RETURN(std::string type, figures["gpuType"].Text());
-    HORUS_ASSIGN_OR_RETURN(Demand demand, ReadFigures(figures));
-    profile.demands.emplace_back(std::move(type), demand);
-  }
-  return profile;
-}
-
-absl::StatusOr<KubeTermsOfPod> ReadKubeTermsOfPod(const KubeView& annotations) {
-  KubeTermsOfPod terms;
-  HORUS_ASSIGN_OR_RETURN(terms.profile, annotations[kProfile].Text());
-  HORUS_ASSIGN_OR_RETURN(terms.share, annotations[kShare].Text());
-  HORUS_ASSIGN_OR_RETURN(terms.slowdown_bound, annotations[kBound].Text());
-  HORUS_ASSIGN_OR_RETURN(terms.slowdown_confidence, annotations[kConfidence].Text());
-  return terms;
-}
-
-absl::StatusOr<std::vector<TypeDemand>> DemandsOf(const KubeProfile& profile, const Catalogue& catalogue) {
-  if (!profile.kind.empty() && std::ranges::find(kKindNames, profile.kind) == kKindNames.end()) {
-    return InvalidArgument("spec.kind: expected training, inference or best-effort, found %s", Quoted(profile.kind));
-  }
-  if (profile.demands.empty()) return InvalidArgument("spec.demands: expected one for each GPU type, found none");
-  std::vector<TypeDemand> demands;
-  for (const auto& [name, demand] : profile.demands) {
-    HORUS_ASSIGN_OR_RETURN(const GpuTypeId type, catalogue.Find(name));
-    if (std::ranges::any_of(demands, [&](const TypeDemand& other) { return other.type == type; })) {
-      return InvalidArgument("spec.demands: expected each GPU type once, found %s again", Quoted(name));
-    }
-    HORUS_RETURN_IF_ERROR(CheckFigures(demand));
-    demands.push_back({type, demand});
-  }
-  return demands;
-}
-
-absl::Status AddTerms(const KubeTermsOfPod& terms, const KubeAsk& ask, KubeShape& shape) {
-  shape.exclusive = true;
-  shape.anyone = false;
-  shape.gpu_milli = 0;  // a hard request is placed by other rules
-  HORUS_RETURN_IF_ERROR(ReadNumber(kBound, terms.slowdown_bound, 1, kMostBound, shape.slowdown_bound));
-  HORUS_RETURN_IF_ERROR(ReadNumber(kConfidence, terms.slowdown_confidence, kLeastProbability, kMostProbability,
-                                   shape.slowdown_confidence));
-  if (terms.share.empty()) return absl::OkStatus();
-  if (terms.share != "same-tenant" && terms.share != "anyone") {
-    return InvalidArgument("annotation %s: expected same-tenant or anyone, found %s", kShare, Quoted(terms.share));
-  }
-  if (!ask.resource.empty()) {
-    return InvalidArgument("annotation %s: whole GPUs (%s) are never shared", kShare, ask.resource);
-  }
-  shape.exclusive = false;
-  shape.anyone = terms.share == "anyone";
-  return absl::OkStatus();
-}
-
-namespace {
 
 // ---- Patterns, and measured figures.
 
@@ -289,6 +223,67 @@ absl::Status ReadFigure(const KubeView& sample, KubeMeasured& measured) {
 }
 
 }  // namespace
+
+absl::StatusOr<KubeProfile> ReadKubeProfile(const KubeView& object) {
+  KubeProfile profile;
+  const KubeView meta = object["metadata"], spec = object["spec"];
+  HORUS_ASSIGN_OR_RETURN(profile.name, ReadKubeName(meta["name"]));
+  HORUS_ASSIGN_OR_RETURN(profile.name_space, ReadKubeName(meta["namespace"]));
+  HORUS_ASSIGN_OR_RETURN(profile.kind, spec["kind"].Text());
+  HORUS_ASSIGN_OR_RETURN(const auto demands, spec["demands"].List());
+  if (demands.size() > kMostDemands) return spec["demands"].Expected("at most 64 GPU types");
+  for (const KubeView& figures : demands) {
+    HORUS_ASSIGN_OR_RETURN(std::string type, figures["gpuType"].Text());
+    HORUS_ASSIGN_OR_RETURN(Demand demand, ReadFigures(figures));
+    profile.demands.emplace_back(std::move(type), demand);
+  }
+  return profile;
+}
+
+absl::StatusOr<KubeTermsOfPod> ReadKubeTermsOfPod(const KubeView& annotations) {
+  KubeTermsOfPod terms;
+  HORUS_RETURN_IF_ERROR(annotations.ReadTexts({{kProfile, terms.profile},
+                                               {kShare, terms.share},
+                                               {kBound, terms.slowdown_bound},
+                                               {kConfidence, terms.slowdown_confidence}}));
+  return terms;
+}
+
+absl::StatusOr<std::vector<TypeDemand>> DemandsOf(const KubeProfile& profile, const Catalogue& catalogue) {
+  if (!profile.kind.empty() && std::ranges::find(kKindNames, profile.kind) == kKindNames.end()) {
+    return InvalidArgument("spec.kind: expected training, inference or best-effort, found %s", Quoted(profile.kind));
+  }
+  if (profile.demands.empty()) return InvalidArgument("spec.demands: expected one for each GPU type, found none");
+  std::vector<TypeDemand> demands;
+  for (const auto& [name, demand] : profile.demands) {
+    HORUS_ASSIGN_OR_RETURN(const GpuTypeId type, catalogue.Find(name));
+    if (std::ranges::any_of(demands, [&](const TypeDemand& other) { return other.type == type; })) {
+      return InvalidArgument("spec.demands: expected each GPU type once, found %s again", Quoted(name));
+    }
+    HORUS_RETURN_IF_ERROR(CheckFigures(demand));
+    demands.push_back({type, demand});
+  }
+  return demands;
+}
+
+absl::Status AddTerms(const KubeTermsOfPod& terms, const KubeAsk& ask, KubeShape& shape) {
+  shape.exclusive = true;
+  shape.anyone = false;
+  shape.gpu_milli = 0;  // a hard request is placed by other rules
+  HORUS_RETURN_IF_ERROR(ReadNumber(kBound, terms.slowdown_bound, 1, kMostBound, shape.slowdown_bound));
+  HORUS_RETURN_IF_ERROR(ReadNumber(kConfidence, terms.slowdown_confidence, kLeastProbability, kMostProbability,
+                                   shape.slowdown_confidence));
+  if (terms.share.empty()) return absl::OkStatus();
+  if (terms.share != "same-tenant" && terms.share != "anyone") {
+    return InvalidArgument("annotation %s: expected same-tenant or anyone, found %s", kShare, Quoted(terms.share));
+  }
+  if (!ask.resource.empty()) {
+    return InvalidArgument("annotation %s: whole GPUs (%s) are never shared", kShare, ask.resource);
+  }
+  shape.exclusive = false;
+  shape.anyone = terms.share == "anyone";
+  return absl::OkStatus();
+}
 
 bool IsTerm(std::string_view key) { return std::ranges::find(kTermKeys, key) != kTermKeys.end(); }
 

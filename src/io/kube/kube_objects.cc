@@ -34,28 +34,33 @@ std::string_view BareName(std::string_view name) {
   return slash == std::string_view::npos ? name : name.substr(slash + 1);
 }
 
-absl::Status ReadTaints(const KubeView& spec, KubeNode& node) {
-  HORUS_ASSIGN_OR_RETURN(const auto taints, spec["taints"].List());
-  for (const KubeView& taint : taints) {
-    KubeTaint read;
-    HORUS_ASSIGN_OR_RETURN(read.key, taint["key"].Text());
-    HORUS_ASSIGN_OR_RETURN(read.value, taint["value"].Text());
-    HORUS_ASSIGN_OR_RETURN(read.effect, taint["effect"].Text());
-    node.taints.push_back(std::move(read));
-  }
-  return absl::OkStatus();
+absl::StatusOr<KubeTaint> ReadTaint(const KubeView& taint) {
+  KubeTaint read;
+  HORUS_RETURN_IF_ERROR(taint.ReadTexts({{"key", read.key}, {"value", read.value}, {"effect", read.effect}}));
+  return read;
 }
 
-// Without the condition (a node that was just made, or a simulated one) it counts as ready.
-absl::Status ReadReady(const KubeView& status, KubeNode& node) {
+// The condition of that type; nothing where there is none.
+absl::StatusOr<KubeView> ConditionOf(const KubeView& status, std::string_view type) {
   HORUS_ASSIGN_OR_RETURN(const auto conditions, status["conditions"].List());
+  KubeView found(nullptr, status.where());
   for (const KubeView& condition : conditions) {
-    HORUS_ASSIGN_OR_RETURN(const std::string type, condition["type"].Text());
-    if (type != "Ready") continue;
-    HORUS_ASSIGN_OR_RETURN(const std::string state, condition["status"].Text());
-    node.ready = state == "True";
+    HORUS_ASSIGN_OR_RETURN(const std::string of, condition["type"].Text());
+    if (of == type) found = condition;
   }
-  return absl::OkStatus();
+  return found;
+}
+
+// The memory among capacities; 0: none. `below`: the key of each that has its quantity; empty: it is one itself.
+absl::StatusOr<int64_t> MemoryAmong(const KubeView& capacities, std::string_view below = "") {
+  HORUS_ASSIGN_OR_RETURN(const auto pairs, capacities.Pairs());
+  int64_t most = 0;
+  for (const auto& [name, value] : pairs) {
+    if (BareName(name) != kMemory) continue;
+    HORUS_ASSIGN_OR_RETURN(const int64_t bytes, (below.empty() ? value : value[below]).Quantity(1));
+    most = std::max(most, bytes);
+  }
+  return most;
 }
 
 // Fields of a device lie under `basic` up to v1beta1.
@@ -75,11 +80,7 @@ absl::StatusOr<KubeDevice> ReadDevice(const KubeView& item) {
     if (to == nullptr) continue;
     HORUS_ASSIGN_OR_RETURN(*to, value["string"].Text());
   }
-  HORUS_ASSIGN_OR_RETURN(const auto capacity, body["capacity"].Pairs());
-  for (const auto& [name, value] : capacity) {
-    if (BareName(name) != kMemory) continue;
-    HORUS_ASSIGN_OR_RETURN(device.mem_bytes, value["value"].Quantity(1));
-  }
+  HORUS_ASSIGN_OR_RETURN(device.mem_bytes, MemoryAmong(body["capacity"], "value"));
   HORUS_ASSIGN_OR_RETURN(device.shared, body["allowMultipleAllocations"].Bool());
   device.possible = device.type == "mig" && body["consumesCounters"].present();
   return device;
@@ -111,126 +112,18 @@ absl::Status ReadClaimRequest(const KubeView& request, KubeClaim& claim) {
   claim.gpus += count;
   HORUS_ASSIGN_OR_RETURN(const auto selectors, body["selectors"].List());
   claim.selects |= !selectors.empty();
-  HORUS_ASSIGN_OR_RETURN(const auto wanted, body["capacity"]["requests"].Pairs());
-  for (const auto& [name, value] : wanted) {
-    if (BareName(name) != kMemory) continue;
-    HORUS_ASSIGN_OR_RETURN(const int64_t bytes, value.Quantity(1));
-    claim.mem_bytes = std::max(claim.mem_bytes, bytes);
-  }
+  HORUS_ASSIGN_OR_RETURN(const int64_t wanted, MemoryAmong(body["capacity"]["requests"]));
+  claim.mem_bytes = std::max(claim.mem_bytes, wanted);
   return absl::OkStatus();
 }
 
 absl::StatusOr<KubeAllocated> ReadAllocated(const KubeView& result) {
   KubeAllocated allocated;
-  HORUS_ASSIGN_OR_RETURN(allocated.driver, result["driver"].Text());
-  HORUS_ASSIGN_OR_RETURN(allocated.pool, result["pool"].Text());
-  HORUS_ASSIGN_OR_RETURN(allocated.device, result["device"].Text());
-  HORUS_ASSIGN_OR_RETURN(const auto consumed, result["consumedCapacity"].Pairs());
-  for (const auto& [name, value] : consumed) {
-    if (BareName(name) != kMemory) continue;
-    HORUS_ASSIGN_OR_RETURN(allocated.mem_bytes, value.Quantity(1));
-  }
+  HORUS_RETURN_IF_ERROR(
+      result.ReadTexts({{"driver", allocated.driver}, {"pool", allocated.pool}, {"device", allocated.device}}));
+  HORUS_ASSIGN_OR_RETURN(allocated.mem_bytes, MemoryAmong(result["consumedCapacity"]));
   return allocated;
 }
-
-}  // namespace
-
-absl::StatusOr<std::string> ReadKubeName(const KubeView& view) {
-  HORUS_ASSIGN_OR_RETURN(std::string name, view.Text());
-  constexpr size_t kLongest = 253;
-  const bool plain = std::ranges::all_of(name, [](char c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' || c == '.';
-  });
-  if (name.empty() || name.size() > kLongest || !plain) {
-    return view.Expected("a name of letters, digits, '-' and '.'");
-  }
-  return name;
-}
-
-absl::StatusOr<KubeTexts> ReadKubeTexts(const KubeView& view) {
-  HORUS_ASSIGN_OR_RETURN(const auto pairs, view.TextPairs());
-  return KubeTexts(pairs.begin(), pairs.end());
-}
-
-absl::StatusOr<KubeRequests> ReadKubeResources(const KubeView& resources) {
-  KubeRequests read;
-  HORUS_ASSIGN_OR_RETURN(const auto pairs, resources.Pairs());
-  for (const auto& [name, value] : pairs) {
-    if (name == "cpu") {
-      HORUS_ASSIGN_OR_RETURN(read.cpu_milli, value.Quantity(kMilliPerCore));
-    } else if (name == kMemory) {
-      HORUS_ASSIGN_OR_RETURN(read.mem_bytes, value.Quantity(1));
-    } else {
-      const auto part =
-          std::ranges::find_if(kVolcanoParts, [&key = name](const auto& one) { return one.first == key; });
-      const std::string known = part == kVolcanoParts.end() ? name : part->second;
-      if (!known.starts_with("nvidia.com/") && known != kVolcanoGpu) continue;
-      HORUS_ASSIGN_OR_RETURN(const int64_t count, value.Quantity(1));
-      if (count > 0) read.resources[known] = count;
-    }
-  }
-  return read;
-}
-
-absl::StatusOr<KubeNode> ReadKubeNode(const KubeView& object) {
-  KubeNode node;
-  const KubeView meta = object["metadata"], spec = object["spec"], status = object["status"];
-  HORUS_ASSIGN_OR_RETURN(node.name, ReadKubeName(meta["name"]));
-  HORUS_ASSIGN_OR_RETURN(node.labels, ReadKubeTexts(meta["labels"]));
-  HORUS_ASSIGN_OR_RETURN(node.hami_register, meta["annotations"][kHamiRegister].Text());
-  if (node.hami_register.empty()) {
-    HORUS_ASSIGN_OR_RETURN(node.hami_register, meta["annotations"][kVolcanoRegister].Text());
-    node.volcano = !node.hami_register.empty();
-  }
-  HORUS_RETURN_IF_ERROR(ReadTaints(spec, node));
-  HORUS_ASSIGN_OR_RETURN(node.cordoned, spec["unschedulable"].Bool());
-  HORUS_RETURN_IF_ERROR(ReadReady(status, node));
-  // Allocatable is the capacity where nothing is said.
-  const KubeView free = status["allocatable"].present() ? status["allocatable"] : status["capacity"];
-  HORUS_ASSIGN_OR_RETURN(KubeRequests allocatable, ReadKubeResources(free));
-  node.cpu_milli = allocatable.cpu_milli;
-  node.mem_bytes = allocatable.mem_bytes;
-  node.resources = std::move(allocatable.resources);
-  HORUS_ASSIGN_OR_RETURN(KubeRequests capacity, ReadKubeResources(status["capacity"]));
-  node.capacity = std::move(capacity.resources);
-  return node;
-}
-
-absl::StatusOr<KubeSlice> ReadKubeSlice(const KubeView& object) {
-  KubeSlice slice;
-  const KubeView spec = object["spec"], pool = spec["pool"];
-  HORUS_ASSIGN_OR_RETURN(slice.name, ReadKubeName(object["metadata"]["name"]));
-  HORUS_ASSIGN_OR_RETURN(slice.driver, spec["driver"].Text());
-  HORUS_ASSIGN_OR_RETURN(slice.node, spec["nodeName"].Text());
-  HORUS_ASSIGN_OR_RETURN(slice.pool, pool["name"].Text());
-  HORUS_ASSIGN_OR_RETURN(slice.generation, pool["generation"].Integer(0));
-  HORUS_ASSIGN_OR_RETURN(slice.slices, pool["resourceSliceCount"].Integer(1));
-  if (slice.driver != kKubeGpuDriver) return slice;
-  HORUS_ASSIGN_OR_RETURN(const auto devices, spec["devices"].List());
-  for (const KubeView& item : devices) {
-    HORUS_ASSIGN_OR_RETURN(KubeDevice device, ReadDevice(item));
-    slice.devices.push_back(std::move(device));
-  }
-  return slice;
-}
-
-absl::StatusOr<KubeClaim> ReadKubeClaim(const KubeView& object) {
-  KubeClaim claim;
-  const KubeView meta = object["metadata"], status = object["status"];
-  HORUS_ASSIGN_OR_RETURN(claim.name, ReadKubeName(meta["name"]));
-  HORUS_ASSIGN_OR_RETURN(claim.name_space, ReadKubeName(meta["namespace"]));
-  HORUS_ASSIGN_OR_RETURN(const auto requests, object["spec"]["devices"]["requests"].List());
-  for (const KubeView& request : requests) HORUS_RETURN_IF_ERROR(ReadClaimRequest(request, claim));
-  HORUS_ASSIGN_OR_RETURN(const auto results, status["allocation"]["devices"]["results"].List());
-  for (const KubeView& result : results) {
-    HORUS_ASSIGN_OR_RETURN(const bool admin, result["adminAccess"].Bool());
-    HORUS_ASSIGN_OR_RETURN(KubeAllocated allocated, ReadAllocated(result));
-    if (!admin) claim.allocated.push_back(std::move(allocated));
-  }
-  return claim;
-}
-
-namespace {
 
 // ---- Pods.
 
@@ -251,9 +144,13 @@ bool IsPerGpu(std::string_view name) { return std::ranges::find(kPerGpu, name) !
 // Both are at most kMostQuantity, so that their sum fits.
 int64_t Sum(int64_t a, int64_t b) { return std::min(kMostQuantity, a + b); }
 
-void Add(const KubeRequests& more, KubeRequests& sum) {
+void AddHost(const KubeRequests& more, KubeRequests& sum) {
   sum.cpu_milli = Sum(sum.cpu_milli, more.cpu_milli);
   sum.mem_bytes = Sum(sum.mem_bytes, more.mem_bytes);
+}
+
+void Add(const KubeRequests& more, KubeRequests& sum) {
+  AddHost(more, sum);
   for (const auto& [name, count] : more.resources) {
     int64_t& known = sum.resources[name];
     known = IsPerGpu(name) ? std::max(known, count) : Sum(known, count);
@@ -312,45 +209,37 @@ absl::StatusOr<KubeRequests> ReadRequests(const KubeView& spec) {
   return most;
 }
 
-absl::Status ReadTerm(const KubeView& term, KubePod& pod) {
+absl::StatusOr<std::string> TextOf(const KubeView& view) { return view.Text(); }
+
+absl::StatusOr<KubeTerm> ReadTerm(const KubeView& term) {
   KubeTerm read;
   for (const bool field : {false, true}) {
     HORUS_ASSIGN_OR_RETURN(const auto requirements, term[field ? "matchFields" : "matchExpressions"].List());
     for (const KubeView& requirement : requirements) {
       KubeRequirement one{.key = {}, .op = {}, .values = {}, .field = field};
-      HORUS_ASSIGN_OR_RETURN(one.key, requirement["key"].Text());
-      HORUS_ASSIGN_OR_RETURN(one.op, requirement["operator"].Text());
-      HORUS_ASSIGN_OR_RETURN(const auto values, requirement["values"].List());
-      for (const KubeView& value : values) {
-        HORUS_ASSIGN_OR_RETURN(std::string text, value.Text());
-        one.values.push_back(std::move(text));
-      }
+      HORUS_RETURN_IF_ERROR(requirement.ReadTexts({{"key", one.key}, {"operator", one.op}}));
+      HORUS_ASSIGN_OR_RETURN(one.values, requirement["values"].ListOf(TextOf));
       read.push_back(std::move(one));
     }
   }
-  pod.rules.affinity.push_back(std::move(read));
-  return absl::OkStatus();
+  return read;
+}
+
+absl::StatusOr<KubeToleration> ReadToleration(const KubeView& toleration) {
+  KubeToleration read;
+  HORUS_RETURN_IF_ERROR(
+      toleration.ReadTexts({{"key", read.key}, {"operator", read.op}, {"value", read.value}, {"effect", read.effect}}));
+  return read;
 }
 
 absl::Status ReadWhere(const KubeView& spec, KubePod& pod) {
   HORUS_ASSIGN_OR_RETURN(pod.node_selector, ReadKubeTexts(spec["nodeSelector"]));
   const KubeView required = spec["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"];
   pod.rules.has_affinity = required.present();
-  HORUS_ASSIGN_OR_RETURN(const auto terms, required["nodeSelectorTerms"].List());
-  for (const KubeView& term : terms) HORUS_RETURN_IF_ERROR(ReadTerm(term, pod));
-  HORUS_ASSIGN_OR_RETURN(const auto tolerations, spec["tolerations"].List());
-  if (terms.size() > kMostRules || tolerations.size() > kMostRules) {
-    return spec["tolerations"].Expected("at most 1000 tolerations, and as many terms of an affinity");
-  }
-  for (const KubeView& toleration : tolerations) {
-    KubeToleration read;
-    HORUS_ASSIGN_OR_RETURN(read.key, toleration["key"].Text());
-    HORUS_ASSIGN_OR_RETURN(read.op, toleration["operator"].Text());
-    HORUS_ASSIGN_OR_RETURN(read.value, toleration["value"].Text());
-    HORUS_ASSIGN_OR_RETURN(read.effect, toleration["effect"].Text());
-    pod.rules.tolerations.push_back(std::move(read));
-  }
-  return absl::OkStatus();
+  HORUS_ASSIGN_OR_RETURN(pod.rules.affinity, required["nodeSelectorTerms"].ListOf(ReadTerm));
+  HORUS_ASSIGN_OR_RETURN(pod.rules.tolerations, spec["tolerations"].ListOf(ReadToleration));
+  if (pod.rules.affinity.size() <= kMostRules && pod.rules.tolerations.size() <= kMostRules) return absl::OkStatus();
+  return spec["tolerations"].Expected("at most 1000 tolerations, and as many terms of an affinity");
 }
 
 // By the names that the pod's status tells of claims that were made from a template.
@@ -381,20 +270,17 @@ absl::Status ReadClaims(const KubeView& spec, const KubeView& status, KubePod& p
 
 absl::Status ReadPart(const KubeView& meta, KubePart& part) {
   const KubeView annotations = meta["annotations"];
-  HORUS_ASSIGN_OR_RETURN(part.fraction, annotations["gpu-fraction"].Text());
-  HORUS_ASSIGN_OR_RETURN(part.mem_mib, annotations["gpu-memory"].Text());
-  HORUS_ASSIGN_OR_RETURN(part.gpus, annotations["gpu-fraction-num-devices"].Text());
+  HORUS_RETURN_IF_ERROR(annotations.ReadTexts(
+      {{"gpu-fraction", part.fraction}, {"gpu-memory", part.mem_mib}, {"gpu-fraction-num-devices", part.gpus}}));
   HORUS_ASSIGN_OR_RETURN(const auto all, annotations.Pairs());
   for (const auto& [key, value] : all) {
     if (!key.ends_with(".gpu-memory.request")) continue;  // "nvidia.com/container.NAME.gpu-memory.request"
-    HORUS_ASSIGN_OR_RETURN(std::string memory, value.Text());
-    part.container_memory.push_back(std::move(memory));
+    HORUS_ASSIGN_OR_RETURN(part.container_memory.emplace_back(), value.Text());
   }
   HORUS_ASSIGN_OR_RETURN(const auto labels, meta["labels"].Pairs());
   for (const auto& [key, value] : labels) {
     if (key != kKaiGroup && !key.starts_with(std::string(kKaiGroup) + "/")) continue;
-    HORUS_ASSIGN_OR_RETURN(std::string group, value.Text());
-    part.groups.push_back(std::move(group));
+    HORUS_ASSIGN_OR_RETURN(part.groups.emplace_back(), value.Text());
   }
   part.holds = !part.groups.empty() && !part.asks();
   return absl::OkStatus();
@@ -403,18 +289,136 @@ absl::Status ReadPart(const KubeView& meta, KubePart& part) {
 absl::Status ReadTimes(const KubeView& meta, const KubeView& status, KubePod& pod) {
   HORUS_ASSIGN_OR_RETURN(const auto created, meta["creationTimestamp"].Time());
   pod.created_s = created.value_or(0);
-  pod.scheduled_s = pod.created_s;
-  HORUS_ASSIGN_OR_RETURN(const auto conditions, status["conditions"].List());
-  for (const KubeView& condition : conditions) {
-    HORUS_ASSIGN_OR_RETURN(const std::string type, condition["type"].Text());
-    if (type != "PodScheduled") continue;
-    HORUS_ASSIGN_OR_RETURN(const auto changed, condition["lastTransitionTime"].Time());
-    pod.scheduled_s = std::max(pod.created_s, changed.value_or(pod.created_s));
-  }
+  HORUS_ASSIGN_OR_RETURN(const KubeView scheduled, ConditionOf(status, "PodScheduled"));
+  HORUS_ASSIGN_OR_RETURN(const auto changed, scheduled["lastTransitionTime"].Time());
+  pod.scheduled_s = std::max(pod.created_s, changed.value_or(pod.created_s));
   return absl::OkStatus();
 }
 
+// ---- Taints and node affinity.
+
+constexpr std::array<std::string_view, 3> kStateTaints = {
+    "node.kubernetes.io/unschedulable", "node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"};
+
+bool Tolerates(const KubeToleration& toleration, const KubeTaint& taint) {
+  if (!toleration.effect.empty() && toleration.effect != taint.effect) return false;
+  if (!toleration.key.empty() && toleration.key != taint.key) return false;
+  if (toleration.op == "Exists") return true;
+  return !toleration.key.empty() && (toleration.op.empty() || toleration.op == "Equal") &&
+         toleration.value == taint.value;
+}
+
+bool Holds(const KubeRequirement& requirement, const KubeNode& node) {
+  const std::string* value = nullptr;
+  if (requirement.field) {
+    if (requirement.key == "metadata.name") value = &node.name;
+  } else if (const auto at = node.labels.find(requirement.key); at != node.labels.end()) {
+    value = &at->second;
+  }
+  const auto& values = requirement.values;
+  const bool listed = value != nullptr && std::ranges::find(values, *value) != values.end();
+  if (requirement.op == "In") return listed;
+  if (requirement.op == "NotIn") return !listed;
+  if (requirement.op == "Exists") return value != nullptr;
+  if (requirement.op == "DoesNotExist") return value == nullptr;
+  if (value == nullptr || values.size() != 1) return false;
+  const std::optional<int64_t> found = ParseNumber<int64_t>(*value), limit = ParseNumber<int64_t>(values[0]);
+  if (!found || !limit) return false;
+  return requirement.op == "Gt" ? *found > *limit : requirement.op == "Lt" && *found < *limit;
+}
+
 }  // namespace
+
+absl::StatusOr<std::string> ReadKubeName(const KubeView& view) {
+  HORUS_ASSIGN_OR_RETURN(std::string name, view.Text());
+  constexpr size_t kLongest = 253;
+  const bool plain = std::ranges::all_of(name, [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' || c == '.';
+  });
+  if (name.empty() || name.size() > kLongest || !plain) return view.Expected("a name of letters, digits, '-' and '.'");
+  return name;
+}
+
+absl::StatusOr<KubeTexts> ReadKubeTexts(const KubeView& view) {
+  HORUS_ASSIGN_OR_RETURN(const auto pairs, view.Pairs());
+  KubeTexts texts;
+  for (const auto& [key, value] : pairs) {
+    HORUS_ASSIGN_OR_RETURN(texts[key], value.Text());
+  }
+  return texts;
+}
+
+absl::StatusOr<KubeRequests> ReadKubeResources(const KubeView& resources) {
+  KubeRequests read;
+  HORUS_ASSIGN_OR_RETURN(const auto pairs, resources.Pairs());
+  for (const auto& [name, value] : pairs) {
+    if (name == "cpu") {
+      HORUS_ASSIGN_OR_RETURN(read.cpu_milli, value.Quantity(kMilliPerCore));
+    } else if (name == kMemory) {
+      HORUS_ASSIGN_OR_RETURN(read.mem_bytes, value.Quantity(1));
+    } else {
+      const auto part =
+          std::ranges::find_if(kVolcanoParts, [&key = name](const auto& one) { return one.first == key; });
+      const std::string known = part == kVolcanoParts.end() ? name : part->second;
+      if (!known.starts_with("nvidia.com/") && known != kVolcanoGpu) continue;
+      HORUS_ASSIGN_OR_RETURN(const int64_t count, value.Quantity(1));
+      if (count > 0) read.resources[known] = count;
+    }
+  }
+  return read;
+}
+
+absl::StatusOr<KubeNode> ReadKubeNode(const KubeView& object) {
+  KubeNode node;
+  const KubeView meta = object["metadata"], spec = object["spec"], status = object["status"];
+  HORUS_ASSIGN_OR_RETURN(node.name, ReadKubeName(meta["name"]));
+  HORUS_ASSIGN_OR_RETURN(node.labels, ReadKubeTexts(meta["labels"]));
+  HORUS_ASSIGN_OR_RETURN(node.hami_register, meta["annotations"][kHamiRegister].Text());
+  if (node.hami_register.empty()) {
+    HORUS_ASSIGN_OR_RETURN(node.hami_register, meta["annotations"][kVolcanoRegister].Text());
+    node.volcano = !node.hami_register.empty();
+  }
+  HORUS_ASSIGN_OR_RETURN(node.taints, spec["taints"].ListOf(ReadTaint));
+  HORUS_ASSIGN_OR_RETURN(node.cordoned, spec["unschedulable"].Bool());
+  HORUS_ASSIGN_OR_RETURN(const KubeView ready, ConditionOf(status, "Ready"));
+  HORUS_ASSIGN_OR_RETURN(const std::string state, ready["status"].Text());
+  node.ready = !ready.present() || state == "True";  // without it (just made, or simulated) it counts as ready
+  // Allocatable is the capacity where nothing is said.
+  const KubeView free = status["allocatable"].present() ? status["allocatable"] : status["capacity"];
+  HORUS_ASSIGN_OR_RETURN(node.allocatable, ReadKubeResources(free));
+  HORUS_ASSIGN_OR_RETURN(KubeRequests capacity, ReadKubeResources(status["capacity"]));
+  node.capacity = std::move(capacity.resources);
+  return node;
+}
+
+absl::StatusOr<KubeSlice> ReadKubeSlice(const KubeView& object) {
+  KubeSlice slice;
+  const KubeView spec = object["spec"], pool = spec["pool"];
+  HORUS_ASSIGN_OR_RETURN(slice.name, ReadKubeName(object["metadata"]["name"]));
+  HORUS_RETURN_IF_ERROR(spec.ReadTexts({{"driver", slice.driver}, {"nodeName", slice.node}}));
+  HORUS_ASSIGN_OR_RETURN(slice.pool, pool["name"].Text());
+  HORUS_ASSIGN_OR_RETURN(slice.generation, pool["generation"].Integer(0));
+  HORUS_ASSIGN_OR_RETURN(slice.slices, pool["resourceSliceCount"].Integer(1));
+  if (slice.driver != kKubeGpuDriver) return slice;
+  HORUS_ASSIGN_OR_RETURN(slice.devices, spec["devices"].ListOf(ReadDevice));
+  return slice;
+}
+
+absl::StatusOr<KubeClaim> ReadKubeClaim(const KubeView& object) {
+  KubeClaim claim;
+  const KubeView meta = object["metadata"], status = object["status"];
+  HORUS_ASSIGN_OR_RETURN(claim.name, ReadKubeName(meta["name"]));
+  HORUS_ASSIGN_OR_RETURN(claim.name_space, ReadKubeName(meta["namespace"]));
+  HORUS_ASSIGN_OR_RETURN(const auto requests, object["spec"]["devices"]["requests"].List());
+  for (const KubeView& request : requests) HORUS_RETURN_IF_ERROR(ReadClaimRequest(request, claim));
+  HORUS_ASSIGN_OR_RETURN(const auto results, status["allocation"]["devices"]["results"].List());
+  for (const KubeView& result : results) {
+    HORUS_ASSIGN_OR_RETURN(const bool admin, result["adminAccess"].Bool());
+    HORUS_ASSIGN_OR_RETURN(KubeAllocated allocated, ReadAllocated(result));
+    if (!admin) claim.allocated.push_back(std::move(allocated));
+  }
+  return claim;
+}
 
 absl::StatusOr<KubePod> ReadKubePod(const KubeView& object) {
   KubePod pod;
@@ -459,8 +463,7 @@ absl::StatusOr<KubePod> ReadKubePod(const KubeView& object) {
   HORUS_ASSIGN_OR_RETURN(pod.labels, ReadKubeTexts(meta["labels"]));
   HORUS_ASSIGN_OR_RETURN(const auto containers, spec["containers"].List());
   for (const KubeView& container : containers) {
-    HORUS_ASSIGN_OR_RETURN(std::string image, container["image"].Text());
-    pod.images.push_back(std::move(image));
+    HORUS_ASSIGN_OR_RETURN(pod.images.emplace_back(), container["image"].Text());
   }
   HORUS_RETURN_IF_ERROR(ReadWhere(spec, pod));
   HORUS_ASSIGN_OR_RETURN(pod.requests, ReadRequests(spec));
@@ -488,9 +491,7 @@ KubePod JoinKubePods(const std::vector<const KubePod*>& pods, const std::string&
     all.created_s = std::min(all.created_s, pod->created_s);
     all.priority = std::max(all.priority, pod->priority);
     all.node_selector.insert(pod->node_selector.begin(), pod->node_selector.end());
-    // Each is at most kMostQuantity, so that the sums fit.
-    all.requests.cpu_milli = std::min(kMostQuantity, all.requests.cpu_milli + pod->requests.cpu_milli);
-    all.requests.mem_bytes = std::min(kMostQuantity, all.requests.mem_bytes + pod->requests.mem_bytes);
+    AddHost(pod->requests, all.requests);
     all.requests.resources.insert(pod->requests.resources.begin(), pod->requests.resources.end());
     claims.insert(pod->claims.begin(), pod->claims.end());
     all.pending_claims.insert(all.pending_claims.end(), pod->pending_claims.begin(), pod->pending_claims.end());
@@ -498,42 +499,6 @@ KubePod JoinKubePods(const std::vector<const KubePod*>& pods, const std::string&
   all.claims.assign(claims.begin(), claims.end());
   return all;
 }
-
-namespace {
-
-// ---- Taints and node affinity.
-
-constexpr std::array<std::string_view, 3> kStateTaints = {
-    "node.kubernetes.io/unschedulable", "node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"};
-
-bool Tolerates(const KubeToleration& toleration, const KubeTaint& taint) {
-  if (!toleration.effect.empty() && toleration.effect != taint.effect) return false;
-  if (!toleration.key.empty() && toleration.key != taint.key) return false;
-  if (toleration.op == "Exists") return true;
-  return !toleration.key.empty() && (toleration.op.empty() || toleration.op == "Equal") &&
-         toleration.value == taint.value;
-}
-
-bool Holds(const KubeRequirement& requirement, const KubeNode& node) {
-  const std::string* value = nullptr;
-  if (requirement.field) {
-    if (requirement.key == "metadata.name") value = &node.name;
-  } else if (const auto at = node.labels.find(requirement.key); at != node.labels.end()) {
-    value = &at->second;
-  }
-  const auto& values = requirement.values;
-  const bool listed = value != nullptr && std::ranges::find(values, *value) != values.end();
-  if (requirement.op == "In") return listed;
-  if (requirement.op == "NotIn") return !listed;
-  if (requirement.op == "Exists") return value != nullptr;
-  if (requirement.op == "DoesNotExist") return value == nullptr;
-  if (value == nullptr || values.size() != 1) return false;
-  const std::optional<int64_t> found = ParseNumber<int64_t>(*value), limit = ParseNumber<int64_t>(values[0]);
-  if (!found || !limit) return false;
-  return requirement.op == "Gt" ? *found > *limit : requirement.op == "Lt" && *found < *limit;
-}
-
-}  // namespace
 
 bool Admits(const KubeRules& rules, const KubeNode& node) {
   for (const KubeTaint& taint : node.taints) {
@@ -566,25 +531,21 @@ absl::Status KubeState::CheckNew(const KubeView& object, std::string key) {
 }
 
 absl::Status KubeState::Add(std::string_view kind, const KubeView& object) {
-  if (kind == "Node") {
-    HORUS_ASSIGN_OR_RETURN(KubeNode node, ReadKubeNode(object));
-    HORUS_RETURN_IF_ERROR(CheckNew(object, "Node " + node.name));
-    nodes.push_back(std::move(node));
-  } else if (kind == "Pod") {
-    return AddPod(object);
-  } else if (kind == "ResourceSlice") {
-    return AddSlice(object);
-  } else if (kind == "ResourceClaim") {
-    HORUS_ASSIGN_OR_RETURN(KubeClaim claim, ReadKubeClaim(object));
-    HORUS_RETURN_IF_ERROR(CheckNew(object, "ResourceClaim " + claim.name_space + "/" + claim.name));
-    std::pair<std::string, std::string> key(claim.name_space, claim.name);
-    claims.emplace(std::move(key), std::move(claim));
-  } else if (kind == "JobProfile") {
-    HORUS_ASSIGN_OR_RETURN(KubeProfile profile, ReadKubeProfile(object));
-    HORUS_RETURN_IF_ERROR(CheckNew(object, "JobProfile " + profile.name_space + "/" + profile.name));
-    std::pair<std::string, std::string> key(profile.name_space, profile.name);
-    profiles.emplace(std::move(key), std::move(profile));
-  }
+  const auto add_named = [&](auto read, auto& by_name) -> absl::Status {
+    HORUS_ASSIGN_OR_RETURN(auto one, read(object));
+    HORUS_RETURN_IF_ERROR(CheckNew(object, std::string(kind) + " " + one.name_space + "/" + one.name));
+    std::pair key(one.name_space, one.name);
+    by_name.emplace(std::move(key), std::move(one));
+    return absl::OkStatus();
+  };
+  if (kind == "Pod") return AddPod(object);
+  if (kind == "ResourceSlice") return AddSlice(object);
+  if (kind == "ResourceClaim") return add_named(ReadKubeClaim, claims);
+  if (kind == "JobProfile") return add_named(ReadKubeProfile, profiles);
+  if (kind != "Node") return absl::OkStatus();
+  HORUS_ASSIGN_OR_RETURN(KubeNode node, ReadKubeNode(object));
+  HORUS_RETURN_IF_ERROR(CheckNew(object, "Node " + node.name));
+  nodes.push_back(std::move(node));
   return absl::OkStatus();
 }
 
@@ -599,11 +560,7 @@ absl::Status KubeState::AddPod(const KubeView& object) {
     pods.push_back(std::move(pod));
   } else {
     ++pods_without_gpus;
-    if (pod.node.empty()) return absl::OkStatus();
-    KubeHostUse& use = host_use[pod.node];
-    // Each is at most kMostQuantity, so that the sums fit.
-    use.cpu_milli = std::min(kMostQuantity, use.cpu_milli + pod.requests.cpu_milli);
-    use.mem_bytes = std::min(kMostQuantity, use.mem_bytes + pod.requests.mem_bytes);
+    if (!pod.node.empty()) AddHost(pod.requests, host_use[pod.node]);
   }
   return absl::OkStatus();
 }

@@ -29,6 +29,13 @@ using KubeCounts = std::map<std::string, int64_t>;  // extended resources by nam
 
 struct KubeEngine;  // kube_engine.h
 
+// What a pod takes of a node, as the scheduler counts it, or may take.
+struct KubeRequests {
+  int64_t cpu_milli = 0;
+  int64_t mem_bytes = 0;
+  KubeCounts resources;
+};
+
 struct KubeTaint {
   std::string key, value, effect;
 };
@@ -63,17 +70,8 @@ struct KubeNode {
   std::vector<KubeTaint> taints;
   bool cordoned = false;
   bool ready = true;
-  int64_t cpu_milli = 0;  // allocatable, as all that follows
-  int64_t mem_bytes = 0;
-  KubeCounts resources;
-  KubeCounts capacity;  // with devices that are not healthy
-};
-
-// What a pod takes of a node, as the scheduler counts it.
-struct KubeRequests {
-  int64_t cpu_milli = 0;
-  int64_t mem_bytes = 0;
-  KubeCounts resources;
+  KubeRequests allocatable;
+  KubeCounts capacity;  // of resources, with devices that are not healthy
 };
 
 // Annotations of libhorus.org as they stand there; empty: none.
@@ -177,11 +175,6 @@ inline constexpr char kVolcanoGpu[] = "volcano.sh/vgpu-number";
 
 inline constexpr size_t kMostKubeObjects = 4'000'000;  // of all kinds that are read; chosen
 
-struct KubeHostUse {
-  int64_t cpu_milli = 0;
-  int64_t mem_bytes = 0;
-};
-
 // Whether the pod asks for GPUs, in whatever way.
 [[nodiscard]] bool UsesGpus(const KubePod& pod);
 
@@ -195,7 +188,7 @@ class KubeState {
   std::map<std::string, std::vector<KubeSlice>> slices;                 // of NVIDIA's driver, by node
   std::map<std::pair<std::string, std::string>, KubeClaim> claims;      // by namespace and name
   std::map<std::pair<std::string, std::string>, KubeProfile> profiles;  // likewise
-  std::map<std::string, KubeHostUse> host_use;                          // of bound pods without GPUs, by node
+  std::map<std::string, KubeRequests> host_use;                         // of bound pods without GPUs, by node
   std::map<std::string, size_t> other_drivers;                          // slices of other drivers
   size_t pods_done = 0;
   size_t pods_without_gpus = 0;

@@ -207,7 +207,7 @@ KubeNode WithProduct(const char* product, KubeCounts resources) {
   KubeNode node;
   node.name = "n";
   node.labels["nvidia.com/gpu.product"] = product;
-  node.resources = std::move(resources);
+  node.allocatable.resources = std::move(resources);
   return node;
 }
 
@@ -226,7 +226,7 @@ TEST(KubeGpus, InstancesArePackedAsCardsAllow) {
 TEST(KubeGpus, AnInstanceTypeThatNobodyKnowsIsNamed) {
   KubeNode node;
   node.labels["node.kubernetes.io/instance-type"] = "g6f.large";
-  node.resources["nvidia.com/gpu"] = 1;
+  node.allocatable.resources["nvidia.com/gpu"] = 1;
   EXPECT_THAT(FindKubeGpus(TheCatalogue(), node, {}).problem, HasSubstr("instance type 'g6f.large' is not known"));
 }
 
