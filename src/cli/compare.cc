@@ -22,7 +22,6 @@
 #include <utility>
 #include <vector>
 
-#include "CLI/CLI.hpp"
 #include "absl/strings/str_format.h"
 #include "base/file.h"
 #include "base/status.h"
@@ -43,12 +42,6 @@ namespace {
 
 // By GridMetrics(); NaN where a value is none.
 using MetricValues = std::vector<double>;
-
-struct RunTiming {
-  double seconds = 0;
-  uint64_t decisions = 0;
-  double decision_p50_us = 0, decision_p99_us = 0;
-};
 
 // A run of the grid and the file that holds or will hold its result.
 struct PlannedRun {
@@ -191,9 +184,7 @@ absl::Status MakeFolders(const std::string& out) {
   for (const char* name : {"runs", "timings"}) {
     std::error_code error;
     std::filesystem::create_directories(std::filesystem::path(out) / name, error);
-    if (error) {
-      return Unavailable("%s/%s: cannot make the folder: %s", out, name, error.message());
-    }
+    if (error) return Unavailable("%s/%s: cannot make the folder: %s", out, name, error.message());
   }
   return absl::OkStatus();
 }
@@ -248,19 +239,10 @@ absl::StatusOr<std::optional<MetricValues>> ReadRun(const std::string& out, cons
   return values;
 }
 
-std::optional<RunTiming> ReadTiming(const std::string& out, const std::string& key) {
-  const absl::StatusOr<std::string> text = ReadFile(TimingPath(out, key), kMaxRunBytes);
-  if (!text.ok()) return std::nullopt;
-  const Json document = Json::parse(*text, nullptr, false);
-  if (!document.is_object()) return std::nullopt;
-  const auto number = [&](const char* name) {
-    const auto at = document.find(name);
-    return at != document.end() && at->is_number() ? at->get<double>() : 0.0;
-  };
-  const auto decisions = document.find("decisions");
-  const bool counted = decisions != document.end() && decisions->is_number_unsigned();
-  return RunTiming{number("seconds"), counted ? decisions->get<uint64_t>() : 0, number("decision_p50_us"),
-                   number("decision_p99_us")};
+// Empty where nothing is known.
+Json ReadTiming(const std::string& out, const std::string& key) {
+  Json document = Json::parse(ReadFile(TimingPath(out, key), kMaxRunBytes).value_or(""), nullptr, false);
+  return document.is_object() ? document : Json::object();
 }
 
 struct RunCounts {
@@ -420,12 +402,9 @@ std::string SummaryText(const Comparison& comparison, const std::vector<size_t>&
     text += absl::StrFormat("%s%s, mean of %d seed%s; change from %s with its paired 95 %% interval\n",
                             workload == 0 ? "" : "\n", Printable(grid.workloads[workload].name), grid.seeds.size(),
                             grid.seeds.size() == 1 ? "" : "s", Printable(grid.policies[comparison.baseline].name));
-    std::vector<Column> columns = {Left("POLICY")};
-    for (const size_t metric : metrics) {
-      columns.push_back(Right(std::string(GridMetrics()[metric].name)));
-      columns.push_back(Right("change"));
-    }
-    Table table(std::move(columns));
+    std::string columns = "POLICY";
+    for (const size_t metric : metrics) columns += "|>" + std::string(GridMetrics()[metric].name) + "|>change";
+    Table table(columns);
     for (size_t policy = 0; policy < grid.policies.size(); ++policy) {
       std::vector<std::string> row = {Printable(grid.policies[policy].name)};
       for (const size_t metric : metrics) {
@@ -444,10 +423,15 @@ std::string SummaryText(const Comparison& comparison, const std::vector<size_t>&
 std::string TimingsCsv(const Comparison& comparison, const std::string& out) {
   std::string csv = "workload,policy,seed,run,seconds,decisions,decision_p50_us,decision_p99_us\n";
   for (const PlannedRun& one : comparison.runs) {
-    const RunTiming timing = ReadTiming(out, one.key).value_or(RunTiming());
-    csv +=
-        NameColumns(*comparison.grid, one) + absl::StrFormat(",%.3f,%d,%.2f,%.2f\n", timing.seconds, timing.decisions,
-                                                             timing.decision_p50_us, timing.decision_p99_us);
+    const Json known = ReadTiming(out, one.key);
+    const auto timing = [&known](const char* key) {
+      const auto at = known.find(key);
+      return at != known.end() && at->is_number() ? at->get<double>() : 0.0;
+    };
+    const auto at = known.find("decisions");
+    const uint64_t decisions = at != known.end() && at->is_number_unsigned() ? at->get<uint64_t>() : 0;
+    csv += NameColumns(*comparison.grid, one) + absl::StrFormat(",%.3f,%d,%.2f,%.2f\n", timing("seconds"), decisions,
+                                                                timing("decision_p50_us"), timing("decision_p99_us"));
   }
   return csv;
 }
@@ -589,8 +573,8 @@ Command AddCompare(CLI::App& parser) {
             "FILE")
       ->required();
   AddOption(*app, "--out", options->out, "Folder of the results; made where it is missing", "DIR")->required();
-  AddOption(*app, "--threads", options->threads, "Runs at a time (default: the machine's cores)", "N")
-      ->check(CLI::Range(int64_t{1}, kMaxThreads));
+  AddRanged(*app, "--threads", options->threads, "Runs at a time (default: the machine's cores)", "N", int64_t{1},
+            kMaxThreads);
   CLI::Option* shard =
       AddOption(*app, "--shard", options->shard, "Only part I of N of the runs, I from 0; no results", "I/N");
   app->add_flag("--merge", options->merge, "No runs: the results of shards whose files are all in OUT/runs")

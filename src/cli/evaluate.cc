@@ -1,17 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // horus evaluate: how well measured runs are predicted when their family, net or GPU type is left out of training.
 #include <cmath>
-#include <cstdio>
 #include <memory>
 #include <set>
 
-#include "CLI/CLI.hpp"
 #include "absl/strings/str_format.h"
 #include "cli/commands.h"
 #include "cli/evaluate_pairs.h"
 #include "cli/inputs.h"
 #include "cli/print.h"
-#include "cli/training.h"
 #include "io/json_text.h"
 #include "lab/evaluate/evaluate_predictor.h"
 
@@ -90,7 +87,7 @@ std::string EvaluationText(const ErrorReport& evaluation, bool with_rows) {
                           evaluation.groups);
   }
   text += "\n";
-  Table table({Left("METHOD"), Right("MAPE"), Right("MEDIAN"), Right("RMSLE"), Right("RANK")});
+  Table table("METHOD|>MAPE|>MEDIAN|>RMSLE|>RANK");
   const auto percent = [](double value) { return std::isnan(value) ? "-" : absl::StrFormat("%.1f %%", value); };
   const auto plain = [](double value) { return std::isnan(value) ? "-" : absl::StrFormat("%.3f", value); };
   for (const ErrorSummary& m : evaluation.methods) {
@@ -102,8 +99,7 @@ std::string EvaluationText(const ErrorReport& evaluation, bool with_rows) {
                                                     : std::string("promises nothing (for some rows)"),
                         evaluation.covered_pct, evaluation.slack_pct);
   if (!with_rows) return text;
-  Table rows({Left("ROW"), Left("NET"), Left("GPU"), Right("MEASURED"), Right("PREDICTED"), Right("BOUND"),
-              Right("DISTANCE")});
+  Table rows("ROW|NET|GPU|>MEASURED|>PREDICTED|>BOUND|>DISTANCE");
   for (const EvaluatedRow& r : evaluation.rows) {
     rows.AddRow({Printable(r.row->where), Printable(r.row->model), Printable(r.row->gpu),
                  absl::StrFormat("%.4g", r.measured), absl::StrFormat("%.4g", r.predicted),
@@ -199,9 +195,9 @@ Command AddEvaluate(CLI::App& parser) {
   app->add_flag("--leave-gpu", options->pairs.plan.leave_gpu,
                 "With --observe: training has not seen the jobs' GPU type either")
       ->needs(observe);
-  AddOption(*app, "--settled", options->pairs.plan.settled,
-            "With --leave-gpu: so many co-locations of other jobs were observed on the GPU type before", "N")
-      ->check(CLI::Range(uint32_t{0}, kMostObserved))
+  AddRanged(*app, "--settled", options->pairs.plan.settled,
+            "With --leave-gpu: so many co-locations of other jobs were observed on the GPU type before", "N",
+            uint32_t{0}, kMostObserved)
       ->needs(observe);
   AddOption(*app, "--predictions", options->pairs.predictions,
             "With --pairs: write what a model that saw neither job's family says of every two jobs (CSV); "

@@ -124,8 +124,7 @@ std::string Short(double value) {
 }
 
 std::string RowsText(const Judged& judged, const PairSet& set) {
-  Table table({Wrapped("VICTIM"), Wrapped("BESIDE"), Wrapped("CAMPAIGN"), Wrapped("LEFT OUT"), Right("MEASURED"),
-               Right("PREDICTED"), Right("BOUND")});
+  Table table("~VICTIM|~BESIDE|~CAMPAIGN|~LEFT OUT|>MEASURED|>PREDICTED|>BOUND");
   for (const PairPrediction& row : judged.rows) {
     table.AddRow({Printable(set.jobs[row.row.victim].name), Printable(set.jobs[row.row.other].name),
                   Printable(set.runs[row.row.run].campaign), Printable(row.left_out),
@@ -138,8 +137,7 @@ std::string RowsText(const Judged& judged, const PairSet& set) {
 }
 
 std::string ReportText(const std::vector<Judged>& all, const LoadedPairs& pairs, const PairEvaluation& options) {
-  Table table({Left("MODEL"), Left("GPU"), Left("SHARING"), Right("ROWS"), Right("MAPE"), Right("MEDIAN"), Right("R2"),
-               Right("RANK"), Right("PROMISED"), Right("COVERED"), Right("SLACK")});
+  Table table("MODEL|GPU|SHARING|>ROWS|>MAPE|>MEDIAN|>R2|>RANK|>PROMISED|>COVERED|>SLACK");
   std::string rows;
   for (const Judged& judged : all) {
     const PairDevice& device = pairs.set.devices[judged.device];
@@ -204,30 +202,6 @@ absl::StatusOr<std::vector<Judged>> Judge(const PairEvaluation& options, PairLea
   return all;
 }
 
-}  // namespace
-
-absl::StatusOr<std::string> EvaluatePairsToText(const PairEvaluation& options) {
-  HORUS_ASSIGN_OR_RETURN(const PairLeave leave, ParsePairLeave(options.leave));
-  HORUS_ASSIGN_OR_RETURN(const std::vector<std::string> models, ModelsOf(options));
-  HORUS_ASSIGN_OR_RETURN(const LoadedPairs pairs, LoadPairSet(options.inputs));
-  HORUS_ASSIGN_OR_RETURN(const std::vector<Judged> all, Judge(options, leave, models, pairs));
-  if (!options.json) return ReportText(all, pairs, options);
-  Json list = Json::array();
-  for (const Judged& judged : all) list.push_back(JudgedJson(judged, pairs.set, options));
-  const PairsSkipped& skipped = pairs.skipped;
-  const Json document = {
-      {"schema", "horus-evaluate-pairs"},
-      {"version", 1},
-      {"jobs", pairs.set.jobs.size()},
-      {"pairs", pairs.set.runs.size()},
-      {"as_is", options.as_is},
-      {"left_out", {{"apart", skipped.apart}, {"no_alone", skipped.no_alone}, {"several", skipped.several}}},
-      {"evaluations", list}};
-  return JsonText(document);
-}
-
-namespace {
-
 // ---- horus evaluate --pairs --observe: how fast a model learns what jobs of an unknown family lose and cost.
 
 constexpr size_t kShownBound = 1;  // of kAskedBounds, in text
@@ -281,13 +255,9 @@ std::string ReportJson(const std::vector<JudgedOnline>& all, const PairSet& set,
 }
 
 std::string ReportText(const std::vector<JudgedOnline>& all, const PairSet& set, const OnlinePlan& plan) {
-  const std::vector<Column> who = {Left("MODEL"), Left("GPU"), Left("SHARING"), Left("BESIDE"), Right("SEEN")};
-  const auto with = [&who](std::vector<Column> columns) {
-    columns.insert(columns.begin(), who.begin(), who.end());
-    return columns;
-  };
-  Table errors(with({Right("MAPE %"), Right("COVERED %"), Right("SLACK %")}));
-  Table admitted(with({Right("TRULY %"), Right("ADMITTED %"), Right("KEPT %")}));
+  const std::string who = "MODEL|GPU|SHARING|BESIDE|>SEEN|";
+  Table errors(who + ">MAPE %|>COVERED %|>SLACK %");
+  Table admitted(who + ">TRULY %|>ADMITTED %|>KEPT %");
   const auto both = [](double before, double after) { return absl::StrFormat("%.3g -> %.3g", before, after); };
   const auto share = [](double pct) { return std::isnan(pct) ? "-" : absl::StrFormat("%.3g", pct); };
   for (const JudgedOnline& judged : all) {
@@ -324,6 +294,26 @@ std::string ReportText(const std::vector<JudgedOnline>& all, const PairSet& set,
 }
 
 }  // namespace
+
+absl::StatusOr<std::string> EvaluatePairsToText(const PairEvaluation& options) {
+  HORUS_ASSIGN_OR_RETURN(const PairLeave leave, ParsePairLeave(options.leave));
+  HORUS_ASSIGN_OR_RETURN(const std::vector<std::string> models, ModelsOf(options));
+  HORUS_ASSIGN_OR_RETURN(const LoadedPairs pairs, LoadPairSet(options.inputs));
+  HORUS_ASSIGN_OR_RETURN(const std::vector<Judged> all, Judge(options, leave, models, pairs));
+  if (!options.json) return ReportText(all, pairs, options);
+  Json list = Json::array();
+  for (const Judged& judged : all) list.push_back(JudgedJson(judged, pairs.set, options));
+  const PairsSkipped& skipped = pairs.skipped;
+  const Json document = {
+      {"schema", "horus-evaluate-pairs"},
+      {"version", 1},
+      {"jobs", pairs.set.jobs.size()},
+      {"pairs", pairs.set.runs.size()},
+      {"as_is", options.as_is},
+      {"left_out", {{"apart", skipped.apart}, {"no_alone", skipped.no_alone}, {"several", skipped.several}}},
+      {"evaluations", list}};
+  return JsonText(document);
+}
 
 absl::StatusOr<std::string> EvaluateOnlineToText(const PairEvaluation& options) {
   HORUS_ASSIGN_OR_RETURN(const std::vector<const PairModelKind*> kinds, PairModelKindsNamed(options.models));

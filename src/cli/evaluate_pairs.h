@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "cli/training.h"
+#include "cli/inputs.h"
 #include "lab/evaluate/evaluate_online.h"
 #include "lab/models/train_pairs.h"
 

@@ -15,7 +15,6 @@
 #include "base/text.h"
 #include "cli/inputs.h"
 #include "cli/print.h"
-#include "cli/training.h"
 #include "horus/version.h"
 #include "io/jobs_file.h"
 #include "io/sensitivity_file.h"
@@ -141,39 +140,20 @@ absl::StatusOr<DemandsByName> LoadDemands(const GridFile& file, SensitivitiesByN
   return beliefs;
 }
 
-// Models by name, each loaded once.
-class Models {
- public:
-  Models(const GridFile& file, const Grid& grid) : file_(file), grid_(grid) {}
-
-  absl::StatusOr<ModelPtr> Load(const std::string& name) {
-    ModelPtr& model = models_[name];
-    if (model == nullptr) {
-      HORUS_ASSIGN_OR_RETURN(model, Make(name));
-    }
-    return model;
-  }
-
- private:
-  absl::StatusOr<ModelPtr> Make(const std::string& name) const {
-    if (name == kOracle) return OracleOf(grid_);
-    if (name == kIgnorant) return std::make_shared<const IgnorantModel>();
-    const GridBeliefSource& beliefs = file_.beliefs;
-    HORUS_ASSIGN_OR_RETURN(ModelPtr model,
-                           At(file_.path, LoadInterference({.name = name.empty() ? beliefs.interference : name,
-                                                            .bundle = beliefs.interference_bundle},
-                                                           file_.catalogue, nullptr)));
-    if (!name.empty() || beliefs.predictions.empty()) return model;
-    std::map<std::string, uint64_t> ids;
-    for (const auto& [profile, demands] : grid_.beliefs) ids[profile] = demands.front().demand.profile_id;
-    HORUS_ASSIGN_OR_RETURN(const std::vector<PredictedPair> rows, ReadPredicted(beliefs.predictions));
-    return ModelOfPredicted(rows, ids, *file_.catalogue, std::move(model));
-  }
-
-  const GridFile& file_;
-  const Grid& grid_;
-  std::map<std::string, ModelPtr> models_;
-};
+absl::StatusOr<ModelPtr> MakeModel(const GridFile& file, const Grid& grid, const std::string& name) {
+  if (name == kOracle) return OracleOf(grid);
+  if (name == kIgnorant) return std::make_shared<const IgnorantModel>();
+  const GridBeliefSource& beliefs = file.beliefs;
+  HORUS_ASSIGN_OR_RETURN(ModelPtr model,
+                         At(file.path, LoadInterference({.name = name.empty() ? beliefs.interference : name,
+                                                         .bundle = beliefs.interference_bundle},
+                                                        file.catalogue, nullptr)));
+  if (!name.empty() || beliefs.predictions.empty()) return model;
+  std::map<std::string, uint64_t> ids;
+  for (const auto& [profile, demands] : grid.beliefs) ids[profile] = demands.front().demand.profile_id;
+  HORUS_ASSIGN_OR_RETURN(const std::vector<PredictedPair> rows, ReadPredicted(beliefs.predictions));
+  return ModelOfPredicted(rows, ids, *file.catalogue, std::move(model));
+}
 
 // That something is believed of, but for those of several GPUs.
 std::vector<std::string> SingleGpuProfiles(const Grid& grid) {
@@ -268,10 +248,14 @@ absl::StatusOr<LoadedGrid> LoadGrid(const GridFile& file) {
                            file.path);
   }
   absl::StrAppendFormat(&grid.content, "beliefs %016x\n", HashOf(grid.beliefs));
-  Models models(file, grid);
+  std::map<std::string, ModelPtr> models;  // by name
   for (const GridFilePolicy& entry : file.policies) {
+    ModelPtr& model = models[entry.interference];
+    if (model == nullptr) {
+      HORUS_ASSIGN_OR_RETURN(model, MakeModel(file, grid, entry.interference));
+    }
     GridPolicy policy = entry.policy;
-    HORUS_ASSIGN_OR_RETURN(policy.model, models.Load(entry.interference));
+    policy.model = model;
     policy.content += TellModel("model", *policy.model);
     grid.policies.push_back(std::move(policy));
   }

@@ -2,7 +2,6 @@
 // horus import: the files of the other commands out of a Kubernetes cluster's objects.
 #include <algorithm>
 #include <array>
-#include <cstdio>
 #include <filesystem>
 #include <map>
 #include <memory>
@@ -13,14 +12,12 @@
 #include <utility>
 #include <vector>
 
-#include "CLI/CLI.hpp"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "base/file.h"
 #include "base/status.h"
 #include "cli/commands.h"
 #include "cli/inputs.h"
-#include "cli/placing.h"
 #include "cli/print.h"
 #include "graph/from_config.h"
 #include "io/demand_shelf.h"
@@ -94,7 +91,7 @@ std::map<Kind, KindCount> KindsOf(const Catalogue& catalogue, const ImportedClus
 
 std::string KindsText(const Catalogue& catalogue, const ImportedCluster& imported) {
   size_t gpus = 0;
-  Table table({Left("GPU TYPE"), Right("NODES"), Right("GPUS"), Left("OFFERED AS"), Wrapped("KNOWN BY")});
+  Table table("GPU TYPE|>NODES|>GPUS|OFFERED AS|~KNOWN BY");
   for (const auto& [kind, count] : KindsOf(catalogue, imported)) {
     gpus += count.gpus;
     table.AddRow({Printable(kind.type), std::to_string(count.nodes), std::to_string(count.gpus), kind.shared,
@@ -162,7 +159,7 @@ std::array<Described, kKnownBy.size()> DescribedBy(const ImportedCluster& import
 
 std::string DescribedText(const ImportedCluster& imported) {
   if (imported.jobs.empty()) return "";
-  Table table({Left("WHO SAYS WHAT JOBS RUN"), Right("JOBS"), Right("GPUS"), Right("OF GPUS IN USE"), Wrapped("")});
+  Table table("WHO SAYS WHAT JOBS RUN|>JOBS|>GPUS|>OF GPUS IN USE|~");
   const auto described = DescribedBy(imported);
   std::vector<std::pair<double, std::string>> most;
   for (const auto& [tenant, gpus] : described.back().tenants) most.emplace_back(-gpus, tenant);
@@ -185,7 +182,7 @@ std::string DescribedText(const ImportedCluster& imported) {
 
 std::string EnginesText(const ImportedCluster& imported) {
   if (imported.engines.empty()) return "";
-  Table table({Left("ENGINE"), Left("MODEL"), Right("GPUS"), Right("MEMORY"), Right("PODS"), Wrapped("COUNTS AS")});
+  Table table("ENGINE|MODEL|>GPUS|>MEMORY|>PODS|~COUNTS AS");
   for (const auto& [engine, pods] : imported.engines) {
     const bool unknown = engine.by == KnownBy::kNobody;
     table.AddRow({engine.name, engine.model.empty() ? "not told" : Printable(engine.model), std::to_string(engine.gpus),
@@ -201,7 +198,7 @@ std::string EnginesText(const ImportedCluster& imported) {
 std::string PodsText(const ImportedCluster& imported) {
   const JobCount jobs = CountJobs(imported);
   std::string text = absl::StrFormat("\n%d pods with GPUs: %d jobs run, %d wait\n", imported.pods, jobs.run, jobs.wait);
-  Table table({Left(""), Right(""), Wrapped("")});
+  Table table("|>|~");
   const auto add = [&](const char* what, size_t count, const char* meaning) {
     if (count > 0) table.AddRow({what, std::to_string(count), meaning});
   };
@@ -224,15 +221,13 @@ std::string LeftOutText(const ImportedCluster& imported) {
   }
   std::string text =
       absl::StrFormat("\nLeft out: %d nodes and %d pods with GPUs\n", nodes, imported.left_out.size() - nodes);
-  Table table({Wrapped("WHAT"), Wrapped("WHY")});
+  Table table("~WHAT|~WHY");
   size_t shown = 0;
   for (const auto& [reason, names] : reasons) {
     if (++shown > kShownReasons) break;
     std::string which = reason.first ? "pod " : "node ";
     if (names.size() > 1) which = absl::StrFormat("%d %ss ", names.size(), reason.first ? "pod" : "node");
-    for (size_t i = 0; i < std::min(names.size(), kShownNames); ++i) {
-      which += (i > 0 ? ", " : "") + Printable(names[i]);
-    }
+    for (size_t i = 0; i < std::min(names.size(), kShownNames); ++i) which += (i > 0 ? ", " : "") + Printable(names[i]);
     table.AddRow({which + (names.size() > kShownNames ? ", ..." : ""), Printable(reason.second, kLongestReason)});
   }
   text += table.Render("  ");
@@ -245,9 +240,8 @@ std::string LeftOutText(const ImportedCluster& imported) {
 
 std::string NotesText(const std::vector<std::string>& notes) {
   std::string text;
-  for (size_t i = 0; i < std::min(notes.size(), kShownNotes); ++i) {
-    for (const std::string& line : Wrap(Printable(notes[i], kLongestReason), kPageWidth)) text += line + "\n";
-  }
+  for (size_t i = 0; i < std::min(notes.size(), kShownNotes); ++i)
+    text += Paragraph(Printable(notes[i], kLongestReason));
   if (notes.size() > kShownNotes)
     absl::StrAppendFormat(&text, "And %d more notes: --json\n", notes.size() - kShownNotes);
   return text.empty() ? "" : "\n" + text;
@@ -344,13 +338,8 @@ absl::Status Write(const ImportFlags& options, const ImportFiles& files) {
   if (!fs::is_directory(options.out, error)) {
     return Unavailable("--out: expected a folder that can be written, found %s", options.out);
   }
-  const std::pair<const char*, const std::string*> parts[] = {{"cluster.yaml", &files.cluster},
-                                                              {"jobs.yaml", &files.jobs},
-                                                              {"decisions.csv", &files.decisions},
-                                                              {"now.yaml", &files.now},
-                                                              {"waiting.yaml", &files.waiting}};
-  for (const auto& [name, text] : parts) {
-    HORUS_RETURN_IF_ERROR(WriteFileAtomically((fs::path(options.out) / name).string(), *text));
+  for (const auto& [name, text] : files.texts) {
+    HORUS_RETURN_IF_ERROR(WriteFileAtomically((fs::path(options.out) / name).string(), text));
   }
   return absl::OkStatus();
 }

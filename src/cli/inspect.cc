@@ -3,11 +3,9 @@
 #include "cli/inspect.h"
 
 #include <algorithm>
-#include <cstdio>
 #include <limits>
 #include <utility>
 
-#include "CLI/CLI.hpp"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_split.h"
@@ -23,150 +21,6 @@
 
 namespace horus::cli {
 namespace {
-
-// ---- What `horus inspect --solve` found out, before it is printed as text or JSON.
-// Cost: as SolveDimension.
-
-struct SolveRow {
-  GpuType type;
-  Solution alone;
-  Solution beside;  // = alone without residents
-};
-
-struct SolveReport {
-  std::string path;
-  std::shared_ptr<const Graph> graph;
-  RunSpec run;
-  SolveRequest request;
-  int64_t resident_mib = 0;  // sum of the residents' upper bounds
-  std::vector<SolveRow> rows;
-  int64_t bindings = 0;
-  bool calibrated = false;
-  bool outside = false;  // the job lies outside what the prediction was made for
-};
-
-constexpr int kSolveJsonVersion = 1;
-constexpr size_t kShownDimBytes = 24;
-constexpr size_t kShownMessageBytes = 400;
-
-std::string LimitText(const Solution& solution, std::vector<std::string>& messages) {
-  switch (solution.end) {
-    case SolveEnd::kMemory:
-      return absl::StrFormat("memory: %d is %s over", solution.next, Mib(solution.short_mib));
-    case SolveEnd::kMaximum:
-      return "the maximum asked for";
-    case SolveEnd::kGraph:
-      break;
-  }
-  // The same few messages for every GPU: once, below the table.
-  const std::string message = absl::StrFormat("%d: %s", solution.next, solution.message);
-  if (std::find(messages.begin(), messages.end(), message) == messages.end()) messages.push_back(message);
-  return absl::StrFormat("the graph refuses %d", solution.next);
-}
-
-Json SolutionJson(const Solution& solution) {
-  const bool memory = solution.end == SolveEnd::kMemory;
-  const bool graph = solution.end == SolveEnd::kGraph;
-  return {{"largest", solution.largest},
-          {"memory_upper_mib", solution.largest > 0 ? Json(solution.upper_mib) : Json(nullptr)},
-          {"reason", std::string(SolveEndName(solution.end))},
-          {"next", solution.next > 0 ? Json(solution.next) : Json(nullptr)},
-          {"short_mib", memory ? Json(solution.short_mib) : Json(nullptr)},
-          {"message", graph ? Json(solution.message) : Json(nullptr)}};
-}
-
-Json RowJson(const SolveReport& report, const SolveRow& row) {
-  Json json = {{"gpu_type", row.type.name},
-               {"display_name", row.type.display_name},
-               {"gpu_memory_mib", row.type.mem_mib},
-               {"free_mib", std::max<int64_t>(0, row.type.mem_mib - report.resident_mib)}};
-  json.update(SolutionJson(row.beside));
-  json["alone"] = SolutionJson(row.alone);
-  return json;
-}
-
-absl::StatusOr<SolveReport> MakeSolveReport(std::string path, std::shared_ptr<const Graph> graph, const RunSpec& run,
-                                            const SolveRequest& request, int64_t resident_mib,
-                                            const Predictor& predictor, const std::vector<GpuType>& types) {
-  std::vector<SolveDevice> devices;
-  for (size_t i = 0; i < types.size(); ++i) {
-    devices.push_back({i, 0});
-    if (resident_mib > 0) devices.push_back({i, resident_mib});
-  }
-  Progress progress;
-  HORUS_ASSIGN_OR_RETURN(Solved solved, SolveDimension(graph, run, request, predictor, types, devices,
-                                                       [&progress](size_t done, size_t all) {
-                                                         progress.Update("solving:", done, all);
-                                                         return true;
-                                                       }));
-  SolveReport report{.path = std::move(path),
-                     .graph = std::move(graph),
-                     .run = run,
-                     .request = request,
-                     .resident_mib = resident_mib,
-                     .rows = {},
-                     .bindings = solved.bindings,
-                     .calibrated = predictor.calibrated(),
-                     .outside = (solved.flags & kDemandOutside) != 0};
-  const size_t stride = resident_mib > 0 ? 2 : 1;
-  for (size_t i = 0; i < types.size(); ++i) {
-    report.rows.push_back({types[i], solved.solutions[stride * i], solved.solutions[stride * (i + 1) - 1]});
-  }
-  return report;
-}
-
-std::string SolveText(const SolveReport& report) {
-  const std::string dim = Printable(report.request.dim, kShownDimBytes);
-  std::string text = absl::StrFormat("%s - %s", Printable(report.path), RunText(report.run, report.run.dims.batch));
-  text += absl::StrFormat("\nLargest %s whose upper bound of memory fits%s\n", dim,
-                          report.resident_mib > 0 ? ", alone and beside " + Mib(report.resident_mib) : "");
-
-  const bool beside = report.resident_mib > 0;
-  std::vector<Column> columns = {{"GPU"}, Right("MEMORY"), Right(beside ? "ALONE" : "LARGEST")};
-  if (beside) columns.push_back(Right("BESIDE"));
-  columns.push_back(Right("AT MOST"));
-  columns.push_back({"LIMIT", Align::kLeft, true});
-  Table table(std::move(columns));
-  std::vector<std::string> messages;
-  for (const SolveRow& row : report.rows) {
-    std::vector<std::string> cells = {row.type.name, Mib(row.type.mem_mib), std::to_string(row.alone.largest)};
-    if (beside) cells.push_back(std::to_string(row.beside.largest));
-    cells.push_back(row.beside.largest > 0 ? Mib(row.beside.upper_mib) : "-");
-    cells.push_back(LimitText(row.beside, messages));
-    table.AddRow(std::move(cells));
-  }
-  text += table.Render("  ");
-  for (const std::string& message : messages) {
-    for (const std::string& line : Wrap("refused: " + Printable(message, kShownMessageBytes), kPageWidth - 2)) {
-      text += "  " + line + "\n";
-    }
-  }
-  if (!report.calibrated) {
-    text += "  Analytical prediction without trained models: the bounds are wide on purpose.\n";
-  }
-  if (report.outside) text += "  The job lies outside what the prediction was made for: the bounds may be too low.\n";
-  return text;
-}
-
-std::string SolveJson(const SolveReport& report) {
-  Json gpus = Json::array();
-  for (const SolveRow& row : report.rows) gpus.push_back(RowJson(report, row));
-  const Json json = {{"schema", "horus-solve"},
-                     {"version", kSolveJsonVersion},
-                     {"model",
-                      {{"path", report.path},
-                       {"name", report.graph->name},
-                       {"fingerprint", absl::StrFormat("%016x", report.graph->fingerprint)}}},
-                     {"run", RunJson(report.run, report.run.dims.batch)},
-                     {"dim", report.request.dim},
-                     {"max_value", report.request.max_value},
-                     {"resident_mib", report.resident_mib},
-                     {"calibrated", report.calibrated},
-                     {"outside_training_data", report.outside},
-                     {"bindings", report.bindings},
-                     {"gpus", gpus}};
-  return JsonText(json);
-}
 
 constexpr int64_t kMaxDim = std::numeric_limits<int32_t>::max();
 
@@ -290,6 +144,12 @@ struct Inputs {
   std::vector<GpuType> types;  // those named; with a search and none named, the whole catalogue
   std::shared_ptr<const Predictor> predictor;
   std::shared_ptr<const Graph> graph;
+
+  [[nodiscard]] std::vector<const GpuType*> Types() const {
+    std::vector<const GpuType*> pointers;
+    for (const GpuType& type : types) pointers.push_back(&type);
+    return pointers;
+  }
 };
 
 absl::StatusOr<Inputs> ReadInputs(const InspectFlags& options) {
@@ -330,6 +190,134 @@ absl::StatusOr<std::string> Inspect(const InspectFlags& options) {
   return options.json ? InspectJson(report) : InspectText(report);
 }
 
+// ---- What `horus inspect --solve` found out, before it is printed as text or JSON.
+// Cost: as SolveDimension.
+
+struct SolveRow {
+  GpuType type;
+  Solution alone;
+  Solution beside;  // = alone without residents
+};
+
+struct SolveReport {
+  SolveRequest request;
+  int64_t resident_mib = 0;  // sum of the residents' upper bounds
+  std::vector<SolveRow> rows;
+  int64_t bindings = 0;
+  bool outside = false;  // the job lies outside what the prediction was made for
+};
+
+constexpr int kSolveJsonVersion = 1;
+constexpr size_t kShownDimBytes = 24;
+constexpr size_t kShownMessageBytes = 400;
+
+std::string LimitText(const Solution& solution, std::vector<std::string>& messages) {
+  switch (solution.end) {
+    case SolveEnd::kMemory:
+      return absl::StrFormat("memory: %d is %s over", solution.next, Mib(solution.short_mib));
+    case SolveEnd::kMaximum:
+      return "the maximum asked for";
+    case SolveEnd::kGraph:
+      break;
+  }
+  // The same few messages for every GPU: once, below the table.
+  const std::string message = absl::StrFormat("%d: %s", solution.next, solution.message);
+  if (std::find(messages.begin(), messages.end(), message) == messages.end()) messages.push_back(message);
+  return absl::StrFormat("the graph refuses %d", solution.next);
+}
+
+Json SolutionJson(const Solution& solution) {
+  const bool memory = solution.end == SolveEnd::kMemory;
+  const bool graph = solution.end == SolveEnd::kGraph;
+  return {{"largest", solution.largest},
+          {"memory_upper_mib", solution.largest > 0 ? Json(solution.upper_mib) : Json(nullptr)},
+          {"reason", std::string(SolveEndName(solution.end))},
+          {"next", solution.next > 0 ? Json(solution.next) : Json(nullptr)},
+          {"short_mib", memory ? Json(solution.short_mib) : Json(nullptr)},
+          {"message", graph ? Json(solution.message) : Json(nullptr)}};
+}
+
+Json RowJson(const SolveReport& report, const SolveRow& row) {
+  Json json = {{"gpu_type", row.type.name},
+               {"display_name", row.type.display_name},
+               {"gpu_memory_mib", row.type.mem_mib},
+               {"free_mib", std::max<int64_t>(0, row.type.mem_mib - report.resident_mib)}};
+  json.update(SolutionJson(row.beside));
+  json["alone"] = SolutionJson(row.alone);
+  return json;
+}
+
+absl::StatusOr<SolveReport> MakeSolveReport(const Inputs& inputs, const SolveRequest& request, int64_t resident_mib) {
+  std::vector<SolveDevice> devices;
+  for (size_t i = 0; i < inputs.types.size(); ++i) {
+    devices.push_back({i, 0});
+    if (resident_mib > 0) devices.push_back({i, resident_mib});
+  }
+  Progress progress;
+  const auto tell = [&progress](size_t done, size_t all) {
+    progress.Update("solving:", done, all);
+    return true;
+  };
+  HORUS_ASSIGN_OR_RETURN(const Solved solved, SolveDimension(inputs.graph, inputs.run, request, *inputs.predictor,
+                                                             inputs.types, devices, tell));
+  SolveReport report{.request = request,
+                     .resident_mib = resident_mib,
+                     .bindings = solved.bindings,
+                     .outside = (solved.flags & kDemandOutside) != 0};
+  const size_t stride = resident_mib > 0 ? 2 : 1;
+  for (size_t i = 0; i < inputs.types.size(); ++i) {
+    report.rows.push_back({inputs.types[i], solved.solutions[stride * i], solved.solutions[stride * (i + 1) - 1]});
+  }
+  return report;
+}
+
+std::string SolveText(const std::string& path, const Inputs& inputs, const SolveReport& report) {
+  const std::string dim = Printable(report.request.dim, kShownDimBytes);
+  std::string text = absl::StrFormat("%s - %s", Printable(path), RunText(inputs.run, inputs.run.dims.batch));
+  text += absl::StrFormat("\nLargest %s whose upper bound of memory fits%s\n", dim,
+                          report.resident_mib > 0 ? ", alone and beside " + Mib(report.resident_mib) : "");
+
+  const bool beside = report.resident_mib > 0;
+  Table table(beside ? "GPU|>MEMORY|>ALONE|>BESIDE|>AT MOST|~LIMIT" : "GPU|>MEMORY|>LARGEST|>AT MOST|~LIMIT");
+  std::vector<std::string> messages;
+  for (const SolveRow& row : report.rows) {
+    std::vector<std::string> cells = {row.type.name, Mib(row.type.mem_mib), std::to_string(row.alone.largest)};
+    if (beside) cells.push_back(std::to_string(row.beside.largest));
+    cells.push_back(row.beside.largest > 0 ? Mib(row.beside.upper_mib) : "-");
+    cells.push_back(LimitText(row.beside, messages));
+    table.AddRow(std::move(cells));
+  }
+  text += table.Render("  ");
+  for (const std::string& message : messages) {
+    text += Paragraph("refused: " + Printable(message, kShownMessageBytes), "  ");
+  }
+  if (!inputs.predictor->calibrated()) {
+    text += "  Analytical prediction without trained models: the bounds are wide on purpose.\n";
+  }
+  if (report.outside) text += "  The job lies outside what the prediction was made for: the bounds may be too low.\n";
+  return text;
+}
+
+std::string SolveJson(const std::string& path, const Inputs& inputs, const SolveReport& report) {
+  Json gpus = Json::array();
+  for (const SolveRow& row : report.rows) gpus.push_back(RowJson(report, row));
+  const Json json = {{"schema", "horus-solve"},
+                     {"version", kSolveJsonVersion},
+                     {"model",
+                      {{"path", path},
+                       {"name", inputs.graph->name},
+                       {"fingerprint", absl::StrFormat("%016x", inputs.graph->fingerprint)}}},
+                     {"run", RunJson(inputs.run, inputs.run.dims.batch)},
+                     {"dim", report.request.dim},
+                     {"max_value", report.request.max_value},
+                     {"resident_mib", report.resident_mib},
+                     {"calibrated", inputs.predictor->calibrated()},
+                     {"outside_training_data", report.outside},
+                     {"bindings", report.bindings},
+                     {"gpus", gpus}};
+  return JsonText(json);
+}
+
 absl::StatusOr<std::string> Solve(const InspectFlags& options) {
   HORUS_ASSIGN_OR_RETURN(const Inputs inputs, ReadInputs(options));
   const SolveRequest request{.dim = options.solve, .max_value = options.solve_max};
@@ -340,10 +328,9 @@ absl::StatusOr<std::string> Solve(const InspectFlags& options) {
       return InvalidArgument("--beside-mib: expected at most %d MiB in sum, found more", kMostResidentMib);
     }
   }
-  const absl::StatusOr<SolveReport> report =
-      MakeSolveReport(options.model, inputs.graph, inputs.run, request, resident_mib, *inputs.predictor, inputs.types);
+  const absl::StatusOr<SolveReport> report = MakeSolveReport(inputs, request, resident_mib);
   if (!report.ok()) return InModel(options, report.status());
-  return options.json ? SolveJson(*report) : SolveText(*report);
+  return options.json ? SolveJson(options.model, inputs, *report) : SolveText(options.model, inputs, *report);
 }
 
 // Fills in what is not said of the load, and refuses what such a model cannot have.
@@ -373,7 +360,8 @@ absl::StatusOr<ServiceLoad> LoadOf(const InspectFlags& options, const Inputs& in
 
 // The fewest GPUs of each type: in copies, each on as many GPUs as do best.
 absl::StatusOr<std::vector<ServedOn>> FewestGpus(const InspectFlags& options, const Inputs& inputs,
-                                                 const ServiceLoad& load, std::span<const GpuType* const> types) {
+                                                 const ServiceLoad& load) {
+  const std::vector<const GpuType*> types = inputs.Types();
   constexpr int64_t kMostParallel = 8;  // of a usual node
   std::vector<ServedOn> rows;
   ConfigOptions config = options.config;
@@ -403,6 +391,22 @@ absl::StatusOr<std::vector<ServedOn>> FewestGpus(const InspectFlags& options, co
   return rows;
 }
 
+absl::StatusOr<std::vector<ServedOn>> ServicesOf(const Inputs& inputs, const ServiceLoad& load,
+                                                 std::optional<ServiceUnknown> unknown) {
+  const std::vector<const GpuType*> types = inputs.Types();
+  std::vector<ServedOn> found;
+  if (unknown.has_value()) {
+    HORUS_ASSIGN_OR_RETURN(const auto solved,
+                           SolveServices(*inputs.predictor, inputs.graph, inputs.run, load, *unknown, types));
+    for (size_t i = 0; i < types.size(); ++i) found.push_back({*types[i], solved[i].service, solved[i]});
+    return found;
+  }
+  HORUS_ASSIGN_OR_RETURN(const auto services,
+                         PredictServices(*inputs.predictor, inputs.graph, inputs.run, load, types));
+  for (size_t i = 0; i < types.size(); ++i) found.push_back({*types[i], services[i], std::nullopt});
+  return found;
+}
+
 absl::StatusOr<std::string> Serve(const InspectFlags& options) {
   const std::optional<ServiceUnknown> unknown = options.unknown();
   if (!options.solve.empty() && !unknown.has_value())
@@ -410,29 +414,10 @@ absl::StatusOr<std::string> Serve(const InspectFlags& options) {
   if (!options.beside_mib.empty() || options.solve_max != kDefaultSolveMax)
     return InvalidArgument("--beside-mib, --solve-max: expected none of a service");
   HORUS_ASSIGN_OR_RETURN(const Inputs inputs, ReadInputs(options));
-  ServicesReport report{.path = options.model,
-                        .run = inputs.run,
-                        .load = {},
-                        .unknown = unknown,
-                        .rows = {},
-                        .all = options.gpus.empty()};
+  ServicesReport report{.path = options.model, .run = inputs.run, .unknown = unknown, .all = options.gpus.empty()};
   HORUS_ASSIGN_OR_RETURN(report.load, LoadOf(options, inputs));
-  std::vector<const GpuType*> types;
-  for (const GpuType& type : inputs.types) types.push_back(&type);
-  const auto rows = [&]() -> absl::StatusOr<std::vector<ServedOn>> {
-    if (unknown == ServiceUnknown::kReplicas) return FewestGpus(options, inputs, report.load, types);
-    std::vector<ServedOn> found;
-    if (unknown.has_value()) {
-      HORUS_ASSIGN_OR_RETURN(const auto solved,
-                             SolveServices(*inputs.predictor, inputs.graph, inputs.run, report.load, *unknown, types));
-      for (size_t i = 0; i < types.size(); ++i) found.push_back({*types[i], solved[i].service, solved[i]});
-      return found;
-    }
-    HORUS_ASSIGN_OR_RETURN(const auto services,
-                           PredictServices(*inputs.predictor, inputs.graph, inputs.run, report.load, types));
-    for (size_t i = 0; i < types.size(); ++i) found.push_back({*types[i], services[i], std::nullopt});
-    return found;
-  }();
+  const auto rows = unknown == ServiceUnknown::kReplicas ? FewestGpus(options, inputs, report.load)
+                                                         : ServicesOf(inputs, report.load, unknown);
   if (!rows.ok()) return InModel(options, rows.status());
   report.rows = *rows;
   if (options.json) return ServicesJson(report);
@@ -454,7 +439,7 @@ absl::StatusOr<ServiceLoad> ParseService(const std::string& text, const std::str
 
 absl::StatusOr<BesideJob> BesideJobOf(const InspectFlags& options, const Inputs& inputs,
                                       const std::optional<ServiceLoad>& load) {
-  BesideJob job = {.path = options.model, .run = {}, .load = {}, .demands = {}, .engine = inputs.run.framework};
+  BesideJob job = {.path = options.model, .engine = inputs.run.framework};
   if (!load.has_value()) {
     HORUS_ASSIGN_OR_RETURN(const JobProfile profile, Analyse(inputs.graph, inputs.run));
     job.run = RunText(profile.run, profile.shaped->batch);
@@ -463,9 +448,8 @@ absl::StatusOr<BesideJob> BesideJobOf(const InspectFlags& options, const Inputs&
   }
   job.run = RunText(inputs.run, inputs.run.dims.batch);
   job.load = LoadText(*load);
-  std::vector<const GpuType*> types;
-  for (const GpuType& type : inputs.types) types.push_back(&type);
-  HORUS_ASSIGN_OR_RETURN(job.services, PredictServices(*inputs.predictor, inputs.graph, inputs.run, *load, types));
+  HORUS_ASSIGN_OR_RETURN(job.services,
+                         PredictServices(*inputs.predictor, inputs.graph, inputs.run, *load, inputs.Types()));
   for (const Service& service : job.services) job.demands.push_back(service.demand);
   return job;
 }
@@ -513,14 +497,12 @@ int RunInspect(const InspectFlags& options) {
                                            : options.serves()      ? Serve(options)
                                            : options.solve.empty() ? Inspect(options)
                                                                    : Solve(options);
-  if (!text.ok()) return Fail(text.status());
-  std::fputs(text->c_str(), stdout);
-  return kExitDecided;
+  return Print(text);
 }
 
 void AddConfig(CLI::App& app, ConfigOptions& config) {
   const auto count = [&app](const char* name, int64_t& value, int64_t least, const char* what) {
-    AddOption(app, name, value, std::string("Of a config.json: ") + what, "N")->check(CLI::Range(least, kMostParts));
+    AddRanged(app, name, value, std::string("Of a config.json: ") + what, "N", least, kMostParts);
   };
   count("--tensor-parallel", config.tensor_parallel, 1, "GPUs that share every layer");
   count("--pipeline-parallel", config.pipeline_parallel, 1, "stages");
@@ -558,7 +540,7 @@ void AddSolve(CLI::App& app, InspectFlags& options) {
 
 void AddService(CLI::App& app, InspectFlags& options) {
   const auto number = [&app](const char* name, double& value, double least, double most, const char* what) {
-    return AddOption(app, name, value, what, "X")->check(CLI::Range(least, most));
+    return AddRanged(app, name, value, what, "X", least, most);
   };
   CLI::Option* rate = number("--requests-per-s", options.load.requests_per_s, 0, kMostServiceRate,
                              "Requests of independent users: how each GPU type serves them");
@@ -614,8 +596,8 @@ Command AddInspect(CLI::App& parser) {
   AddOption(*app, "MODEL", options->model,
             "ONNX file, config.json of a language model, or a name that `horus models` lists; without weights", "FILE")
       ->required();
-  AddOption(*app, "--batch", options->batch, "Samples per GPU and step (default: as the file says, else 1)", "N")
-      ->check(CLI::Range(int64_t{1}, kMaxDim));
+  AddRanged(*app, "--batch", options->batch, "Samples per GPU and step (default: as the file says, else 1)", "N",
+            int64_t{1}, kMaxDim);
   AddRepeated(*app, "--gpu", options->gpus,
               "GPU types to predict for, such as t4,a100; may be repeated (--solve without: all)", "TYPE")
       ->delimiter(',');
@@ -626,13 +608,12 @@ Command AddInspect(CLI::App& parser) {
             "fp32 (convolutions in TF32 where the GPU has it), tf32, amp, amp-bf16, fp16, bf16 or fp32-ieee "
             "(default: fp32; of a config.json its dtype)",
             "NAME");
-  AddOption(*app, "--checkpoint", options->checkpoint_segments,
-            "Training with activation checkpointing in so many segments; 0 and 1: none", "N")
-      ->check(CLI::Range(int64_t{0}, kMaxDim));
+  AddRanged(*app, "--checkpoint", options->checkpoint_segments,
+            "Training with activation checkpointing in so many segments; 0 and 1: none", "N", int64_t{0}, kMaxDim);
   AddRepeated(*app, "--freeze", options->frozen,
               "Training without the parameters whose names begin so; may be repeated", "PREFIX");
-  AddOption(*app, "--replicas", options->replicas, "Training on so many GPUs that average their gradients", "N")
-      ->check(CLI::Range(int64_t{1}, kMaxDim));
+  AddRanged(*app, "--replicas", options->replicas, "Training on so many GPUs that average their gradients", "N",
+            int64_t{1}, kMaxDim);
   AddOption(*app, "--optimizer", options->optimizer,
             "sgd, momentum, adam, adamw, adafactor, adam-8bit, rmsprop, adagrad or adamw-bf16", "NAME")
       ->capture_default_str();
@@ -642,8 +623,7 @@ Command AddInspect(CLI::App& parser) {
             "NAME");
   AddOption(*app, "--layout", options->layout, "Of images in memory: nchw, or nhwc (channels_last)", "NAME")
       ->capture_default_str();
-  AddOption(*app, "--top", options->top, "How many of the costliest operators to list", "N")
-      ->check(CLI::Range(size_t{0}, size_t{100000}))
+  AddRanged(*app, "--top", options->top, "How many of the costliest operators to list", "N", size_t{0}, size_t{100000})
       ->capture_default_str();
   AddGpusFileOption(*app, options->gpus_files);
   AddOption(*app, "--bundle", options->bundle,

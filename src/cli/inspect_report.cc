@@ -100,40 +100,6 @@ std::string LimitName(Limit limit) {
   return kNames[static_cast<size_t>(limit)];
 }
 
-}  // namespace
-
-InspectReport MakeInspectReport(std::string path, std::shared_ptr<const Graph> graph, JobProfile profile,
-                                const Predictor& predictor, const std::vector<GpuType>& types, size_t top) {
-  InspectReport report;
-  report.path = std::move(path);
-  report.graph = std::move(graph);
-  report.calibrated = predictor.calibrated();
-  RankOperators(profile, {}, top, report.by_type, report.single);
-  for (const GpuType& type : types) {
-    GpuReport gpu;
-    gpu.type = type;
-    gpu.demand = predictor.Predict(profile, type);
-    gpu.explanations = predictor.Explain(profile, type);
-    gpu.roofline = RooflineOf(profile.cost, profile.run, type);
-    StepMemory memory = profile.memory;
-    memory.context = type.context_mib * (int64_t{1} << 20);
-    gpu.features.resize(DeviceFeatureColumns().size());
-    DeviceFeatures(gpu.roofline, memory, type, gpu.features);
-    std::vector<OpTime> times = RooflineOps(profile.cost, profile.run, type);
-    if (IsEngine(profile.run.framework)) {
-      const std::vector<double> us = OperatorTimesOf(*profile.shaped, profile.cost, profile.run, type);
-      for (size_t i = 0; i < us.size(); ++i) times[i].forward_us = us[i];
-      gpu.roofline.device_time_us = std::accumulate(us.begin(), us.end(), 0.0);
-    }
-    RankOperators(profile, times, top, gpu.by_type, gpu.single);
-    report.gpus.push_back(std::move(gpu));
-  }
-  report.profile = std::move(profile);
-  return report;
-}
-
-namespace {
-
 // ---- How each predicted quantity was arrived at: roofline, fitted constants, trees, and what moved them.
 // Cost: linear in the features.
 
@@ -217,14 +183,7 @@ std::string OutsideText(const GpuReport& gpu) {
 
 std::string ExplainText(const GpuReport& gpu) {
   if (gpu.explanations.empty()) return "";
-  Table table({{"QUANTITY"},
-               Right("ROOFLINE"),
-               Right("FITTED"),
-               Right("TREES"),
-               Right("PREDICTED"),
-               Right("AT MOST"),
-               Right("DISTANCE"),
-               Wrapped("MOVED MOST BY")});
+  Table table("QUANTITY|>ROOFLINE|>FITTED|>TREES|>PREDICTED|>AT MOST|>DISTANCE|~MOVED MOST BY");
   for (const Explanation& one : gpu.explanations) {
     std::string moved = one.lifted ? "raised to the roofline" : "";
     for (size_t i = 0; i < one.shifts.size() && i < kShownShifts; ++i) {
@@ -282,7 +241,7 @@ std::string SummaryText(const InspectReport& report) {
   const StepCost& cost = report.profile.cost;
   const Graph& graph = *report.graph;
   const bool training = report.profile.run.mode == RunMode::kTraining;
-  Table table({{""}, Right(""), {"", Align::kLeft, true}});
+  Table table("|>|~");
   table.AddRow({"parameters", Count(cost.parameters), absl::StrFormat("%.0f trained", cost.parameters)});
   table.AddRow({"forward", Flops(cost.totals.forward.flops),
                 "convolutions and matrix products of the batch, a multiply-add counts 2"});
@@ -300,24 +259,35 @@ std::string SummaryText(const InspectReport& report) {
   return table.Render("  ");
 }
 
+struct MemoryPart {
+  const char *name, *key, *meaning;
+  int64_t StepMemory::* bytes;
+  bool always = true;  // also where it is 0
+};
+constexpr MemoryPart kMemoryParts[] = {
+    {"weights", "weights_bytes", "parameters and buffers", &StepMemory::weights},
+    {"gradients", "gradients_bytes", "of the parameters", &StepMemory::gradients},
+    {"optimiser state", "optimizer_bytes", "", &StepMemory::optimizer},
+    {"master weights", "master_weights_bytes", "copies in the other precision", &StepMemory::master_weights, false},
+    {"gradient buckets", "buckets_bytes", "exchanged by the replicas", &StepMemory::buckets, false},
+    {"inputs", "inputs_bytes", "the batch, and caches", &StepMemory::inputs},
+    {"activations", "activations_bytes", "kept for backward", &StepMemory::activations},
+    {"transient", "transient_bytes", "temporaries and gradients of activations", &StepMemory::transient},
+    {"workspace", "workspace_bytes", "scratch of the libraries", &StepMemory::workspace},
+    {"loaded kernels", "loaded_kernels_bytes", "code of the libraries", &StepMemory::loaded_kernels},
+    {"allocator slack", "allocator_slack_bytes", "rounding and fragments", &StepMemory::allocator_slack},
+};
+
 // The parts, then per GPU type its context, the sum and the bound.
 std::string MemoryText(const InspectReport& report) {
   const StepMemory& memory = report.profile.memory;
-  Table table({{""}, Right(""), {"", Align::kLeft, true}});
+  Table table("|>|~");
   const auto add = [&table](const std::string& part, int64_t bytes, const char* meaning) {
     table.AddRow({part, Bytes(static_cast<double>(bytes)), meaning});
   };
-  add("weights", memory.weights, "parameters and buffers");
-  add("gradients", memory.gradients, "of the parameters");
-  add("optimiser state", memory.optimizer, "");
-  if (memory.master_weights > 0) add("master weights", memory.master_weights, "copies in the other precision");
-  if (memory.buckets > 0) add("gradient buckets", memory.buckets, "exchanged by the replicas");
-  add("inputs", memory.inputs, "the batch, and caches");
-  add("activations", memory.activations, "kept for backward");
-  add("transient", memory.transient, "temporaries and gradients of activations");
-  add("workspace", memory.workspace, "scratch of the libraries");
-  add("loaded kernels", memory.loaded_kernels, "code of the libraries");
-  add("allocator slack", memory.allocator_slack, "rounding and fragments");
+  for (const MemoryPart& part : kMemoryParts) {
+    if (part.always || memory.*part.bytes > 0) add(part.name, memory.*part.bytes, part.meaning);
+  }
   if (report.gpus.empty()) {
     const std::string bound = IsUnderstood(report.profile.cost.coverage)
                                   ? "at most " + Bytes(static_cast<double>(memory.Upper()))
@@ -362,14 +332,7 @@ Refined SiteOf(const GpuReport& gpu) {
 std::string GpusText(const InspectReport& report) {
   constexpr double kFewTypes = 0.895;  // a promise below nine of ten
   if (report.gpus.empty()) return "";
-  Table table({{"GPU"},
-               Right("GPU UTIL"),
-               Right("MEM BW"),
-               Right("MEMORY"),
-               Right("OF"),
-               Right("STEP"),
-               Right("SAMPLES/S"),
-               {"BOUND BY", Align::kLeft, true}});
+  Table table("GPU|>GPU UTIL|>MEM BW|>MEMORY|>OF|>STEP|>SAMPLES/S|~BOUND BY");
   constexpr double kUsPerSecond = 1e6;
   for (const GpuReport& gpu : report.gpus) {
     const Demand& demand = gpu.demand;
@@ -390,9 +353,7 @@ std::string GpusText(const InspectReport& report) {
   }
   std::string text = "\nPredicted demand, running alone\n" + table.Render("  ");
   if (report.calibrated) text += "  + is how far the bound lies above: nine unseen nets of ten stay below it.\n";
-  if (!report.calibrated) {
-    text += "  Analytical prediction without trained models: the bounds are wide on purpose.\n";
-  }
+  if (!report.calibrated) text += "  Analytical prediction without trained models: the bounds are wide on purpose.\n";
   for (const GpuReport& gpu : report.gpus) {
     for (const Explanation& one : gpu.explanations) {
       const double promised = one.parts.promised;
@@ -411,11 +372,8 @@ std::string GpusText(const InspectReport& report) {
   for (const GpuReport& gpu : report.gpus) {
     if ((gpu.demand.flags & kDemandOutside) == 0) continue;
     const std::string why = OutsideText(gpu);
-    for (const std::string& line :
-         Wrap(gpu.type.name + ": outside what the prediction was made for" + (why.empty() ? "" : ": " + why) + ".",
-              kPageWidth - 2)) {
-      text += "  " + line + "\n";
-    }
+    text += Paragraph(
+        gpu.type.name + ": outside what the prediction was made for" + (why.empty() ? "" : ": " + why) + ".", "  ");
   }
   return text;
 }
@@ -423,13 +381,8 @@ std::string GpusText(const InspectReport& report) {
 // `timed`: rows carry times on a GPU type, and `total` is one; else FLOPs.
 std::string TypesText(const std::string& title, const std::vector<OperatorCost>& rows, double total, bool timed) {
   if (rows.empty()) return "";
-  Table table({{"TYPE", Align::kLeft, true},
-               Right("COUNT"),
-               Right("FORWARD"),
-               Right("BACKWARD"),
-               Right("TRAFFIC"),
-               Right(timed ? "TIME" : ""),
-               Right("SHARE")});
+  Table table(timed ? "~TYPE|>COUNT|>FORWARD|>BACKWARD|>TRAFFIC|>TIME|>SHARE"
+                    : "~TYPE|>COUNT|>FORWARD|>BACKWARD|>TRAFFIC|>|>SHARE");
   for (const OperatorCost& row : rows) {
     const double part = timed ? row.time_us.value_or(0) : row.forward_flops + row.backward_flops;
     table.AddRow({Printable(row.name, kShownNameBytes), std::to_string(row.count), Flops(row.forward_flops),
@@ -440,13 +393,8 @@ std::string TypesText(const std::string& title, const std::vector<OperatorCost>&
 
 std::string SingleText(const std::string& title, const std::vector<OperatorCost>& rows, double total, bool timed) {
   if (rows.empty()) return "";
-  Table table({{"OPERATOR", Align::kLeft, true},
-               {"OUTPUT", Align::kLeft, true},
-               Right("FLOPS"),
-               Right("TRAFFIC"),
-               Right(timed ? "TIME" : ""),
-               Right("SHARE"),
-               {timed ? "BOUND BY" : ""}});
+  Table table(timed ? "~OPERATOR|~OUTPUT|>FLOPS|>TRAFFIC|>TIME|>SHARE|BOUND BY"
+                    : "~OPERATOR|~OUTPUT|>FLOPS|>TRAFFIC|>|>SHARE|");
   for (const OperatorCost& row : rows) {
     const double flops = row.forward_flops + row.backward_flops;
     const double part = timed ? row.time_us.value_or(0) : flops;
@@ -470,7 +418,7 @@ std::string CostliestText(const InspectReport& report) {
 }
 
 std::string FeaturesText(const InspectReport& report) {
-  Table table({{"FEATURE"}, Right("VALUE"), {"UNIT"}, {"MEANING", Align::kLeft, true}});
+  Table table("FEATURE|>VALUE|UNIT|~MEANING");
   const auto add = [&table](std::span<const FeatureColumn> columns, const std::vector<float>& values) {
     for (size_t i = 0; i < columns.size() && i < values.size(); ++i) {
       table.AddRow({std::string(columns[i].name), Plain(static_cast<double>(values[i])), std::string(columns[i].unit),
@@ -483,37 +431,107 @@ std::string FeaturesText(const InspectReport& report) {
   return absl::StrFormat("\nFeature row%s (schema %d)\n", of, kFeatureSchemaVersion) + table.Render("  ");
 }
 
-}  // namespace
+// ---- Writes an inspect report as JSON; docs/reference/json.md lists the keys.
 
-std::string RunText(const RunSpec& run, int64_t batch) {
-  std::string text(Name(run.mode));
-  if (batch > 0) absl::StrAppend(&text, ", batch ", batch);
-  absl::StrAppend(&text, ", ", std::string(Name(run.precision)));
-  if (run.mode == RunMode::kTraining) {
-    absl::StrAppend(&text, ", ", std::string(Name(run.optimizer)));
-    if (run.checkpoint_segments > 1) absl::StrAppend(&text, ", ", run.checkpoint_segments, " checkpoint segments");
-    if (!run.frozen.empty()) absl::StrAppend(&text, ", ", run.frozen.size(), " frozen prefixes");
-    if (run.data_parallel > 1) absl::StrAppend(&text, ", one of ", run.data_parallel, " replicas");
-  }
-  if (run.framework != Framework::kPyTorch) absl::StrAppend(&text, ", ", std::string(Name(run.framework)));
-  if (run.layout != Layout::kNchw) absl::StrAppend(&text, ", ", std::string(Name(run.layout)));
-  for (const auto& [name, size] : run.dims.dims) absl::StrAppend(&text, ", ", Printable(name), "=", size);
-  return text;
+constexpr int kInspectJsonVersion = 1;
+
+std::string Hex(uint64_t value) { return absl::StrFormat("%016x", value); }
+
+Json ModelJson(const InspectReport& report) {
+  const Graph& graph = *report.graph;
+  return {{"path", report.path},
+          {"name", graph.name},
+          {"producer", graph.producer},
+          {"ir_version", graph.ir_version},
+          {"opset", graph.opset},
+          {"nodes", graph.main().nodes.size()},
+          {"fingerprint", Hex(graph.fingerprint)}};
 }
 
-Json RunJson(const RunSpec& run, int64_t batch) {
-  Json dims = Json::object();
-  for (const auto& [name, size] : run.dims.dims) dims[name] = size;
-  return {{"mode", std::string(Name(run.mode))},
-          {"precision", std::string(Name(run.precision))},
-          {"optimizer", std::string(Name(run.optimizer))},
-          {"framework", std::string(Name(run.framework))},
-          {"layout", std::string(Name(run.layout))},
-          {"batch", batch > 0 ? Json(batch) : Json(nullptr)},
-          {"dims", dims},
-          {"checkpoint_segments", run.checkpoint_segments},
-          {"frozen", run.frozen},
-          {"replicas", run.data_parallel}};
+Json CoverageJson(const CostCoverage& coverage) {
+  Json unknown = Json::array();
+  for (const auto& [name, count] : coverage.unknown) unknown.push_back({{"op_type", name}, {"count", count}});
+  return {{"ops", coverage.ops},
+          {"ops_known", coverage.ops_known},
+          {"flops_share", coverage.flops_share},
+          {"unknown", unknown}};
+}
+
+Json MemoryJson(const StepMemory& memory, bool understood) {
+  Json json = Json::object();
+  for (const MemoryPart& part : kMemoryParts) json[part.key] = memory.*part.bytes;
+  json.update({{"saved_total_bytes", memory.saved_total},
+               {"peak_without_context_bytes", memory.Peak()},
+               {"upper_without_context_bytes", understood ? Json(memory.Upper()) : Json(nullptr)},
+               {"least_bytes", memory.least},
+               {"largest_scratch_bytes", memory.largest_scratch},
+               {"horus_estimate_bytes", memory.horus}});
+  return json;
+}
+
+Json OperatorsJson(const std::vector<OperatorCost>& rows, bool single) {
+  Json list = Json::array();
+  for (const OperatorCost& row : rows) {
+    Json entry;
+    if (single) entry["name"] = row.name;
+    entry["op_type"] = row.op_type;
+    if (single) entry["output_shape"] = row.output_shape;
+    if (!single) entry["count"] = row.count;
+    entry["forward_flops"] = row.forward_flops;
+    entry["backward_flops"] = row.backward_flops;
+    entry["bytes"] = row.bytes;
+    entry["time_us"] = row.time_us ? Json(*row.time_us) : Json(nullptr);
+    if (single) entry["bound_by"] = row.limit ? Json(LimitName(*row.limit)) : Json(nullptr);
+    list.push_back(std::move(entry));
+  }
+  return list;
+}
+
+Json FeaturesJson(std::span<const FeatureColumn> columns, const std::vector<float>& values) {
+  Json list = Json::array();
+  for (size_t i = 0; i < columns.size() && i < values.size(); ++i) {
+    list.push_back({{"name", std::string(columns[i].name)},
+                    {"unit", std::string(columns[i].unit)},
+                    {"value", ShortDouble(values[i])}});
+  }
+  return list;
+}
+
+Json GpuJson(const InspectReport& report, const GpuReport& gpu) {
+  constexpr double kUsPerSecond = 1e6;
+  const Demand& demand = gpu.demand;
+  const auto step = static_cast<double>(demand.step_time_us.estimate);
+  const double samples = static_cast<double>(report.profile.shaped->batch) * kUsPerSecond;
+  Json json = {{"gpu_type", gpu.type.name},
+               {"display_name", gpu.type.display_name},
+               {"gpu_util_pct", ShortDouble(demand.gpu_util_pct.estimate)},
+               {"gpu_util_upper_pct", ShortDouble(demand.gpu_util_pct.upper)},
+               {"mem_bw_util_pct", ShortDouble(demand.mem_bw_util_pct.estimate)},
+               {"mem_bw_util_upper_pct", ShortDouble(demand.mem_bw_util_pct.upper)},
+               {"memory_mib", demand.mem_mib.estimate},
+               {"memory_upper_mib", HasMemoryBound(demand) ? Json(demand.mem_mib.upper) : Json(nullptr)},
+               {"memory_unseen_site_mib", std::llround(SiteOf(gpu).site_mib)},
+               {"gpu_memory_mib", gpu.type.mem_mib},
+               {"context_mib", gpu.type.context_mib},
+               {"fits", demand.mem_mib.upper <= gpu.type.mem_mib},
+               {"step_time_us", demand.step_time_us.estimate},
+               {"step_time_upper_us", demand.step_time_us.upper},
+               {"samples_per_s", step > 0 ? Json(samples / step) : Json(nullptr)},
+               {"power_w", ShortDouble(demand.power_w.estimate)},
+               {"power_upper_w", ShortDouble(demand.power_w.upper)},
+               {"gradient_mib", demand.gradient_mib},
+               {"compute_share", gpu.roofline.compute_share},
+               {"bandwidth_share", gpu.roofline.bandwidth_share},
+               {"launch_share", gpu.roofline.launch_share},
+               {"operator_us", ShortDouble(demand.operator_us)},
+               {"work_share", ShortDouble(static_cast<float>(WorkShare(demand)))},
+               {"outside_training_data", (demand.flags & kDemandOutside) != 0},
+               {"distance", ShortDouble(demand.distance)},
+               {"operator_types", OperatorsJson(gpu.by_type, false)},
+               {"operators", OperatorsJson(gpu.single, true)}};
+  if (report.with_explanations) json["explanations"] = ExplainJson(gpu);
+  if (report.with_features) json["features"] = FeaturesJson(DeviceFeatureColumns(), gpu.features);
+  return json;
 }
 
 // ---- What was read between the lines of the graph, and may be meant otherwise.
@@ -584,11 +602,71 @@ std::vector<std::string> NotesOf(const InspectReport& report) {
 
 std::string NotesText(const InspectReport& report) {
   std::string text;
-  for (const std::string& note : NotesOf(report)) {
-    const std::vector<std::string> lines = Wrap("Note: " + note + ".", kPageWidth - 2);
-    for (const std::string& line : lines) absl::StrAppend(&text, text.empty() ? "\n  " : "  ", line, "\n");
+  for (const std::string& note : NotesOf(report)) text += Paragraph("Note: " + note + ".", "  ");
+  return text.empty() ? "" : "\n" + text;
+}
+
+}  // namespace
+
+InspectReport MakeInspectReport(std::string path, std::shared_ptr<const Graph> graph, JobProfile profile,
+                                const Predictor& predictor, const std::vector<GpuType>& types, size_t top) {
+  InspectReport report;
+  report.path = std::move(path);
+  report.graph = std::move(graph);
+  report.calibrated = predictor.calibrated();
+  RankOperators(profile, {}, top, report.by_type, report.single);
+  for (const GpuType& type : types) {
+    GpuReport gpu;
+    gpu.type = type;
+    gpu.demand = predictor.Predict(profile, type);
+    gpu.explanations = predictor.Explain(profile, type);
+    gpu.roofline = RooflineOf(profile.cost, profile.run, type);
+    StepMemory memory = profile.memory;
+    memory.context = type.context_mib * (int64_t{1} << 20);
+    gpu.features.resize(DeviceFeatureColumns().size());
+    DeviceFeatures(gpu.roofline, memory, type, gpu.features);
+    std::vector<OpTime> times = RooflineOps(profile.cost, profile.run, type);
+    if (IsEngine(profile.run.framework)) {
+      const std::vector<double> us = OperatorTimesOf(*profile.shaped, profile.cost, profile.run, type);
+      for (size_t i = 0; i < us.size(); ++i) times[i].forward_us = us[i];
+      gpu.roofline.device_time_us = std::accumulate(us.begin(), us.end(), 0.0);
+    }
+    RankOperators(profile, times, top, gpu.by_type, gpu.single);
+    report.gpus.push_back(std::move(gpu));
   }
+  report.profile = std::move(profile);
+  return report;
+}
+
+std::string RunText(const RunSpec& run, int64_t batch) {
+  std::string text(Name(run.mode));
+  if (batch > 0) absl::StrAppend(&text, ", batch ", batch);
+  absl::StrAppend(&text, ", ", std::string(Name(run.precision)));
+  if (run.mode == RunMode::kTraining) {
+    absl::StrAppend(&text, ", ", std::string(Name(run.optimizer)));
+    if (run.checkpoint_segments > 1) absl::StrAppend(&text, ", ", run.checkpoint_segments, " checkpoint segments");
+    if (!run.frozen.empty()) absl::StrAppend(&text, ", ", run.frozen.size(), " frozen prefixes");
+    if (run.data_parallel > 1) absl::StrAppend(&text, ", one of ", run.data_parallel, " replicas");
+  }
+  if (run.framework != Framework::kPyTorch) absl::StrAppend(&text, ", ", std::string(Name(run.framework)));
+  if (run.layout != Layout::kNchw) absl::StrAppend(&text, ", ", std::string(Name(run.layout)));
+  for (const auto& [name, size] : run.dims.dims) absl::StrAppend(&text, ", ", Printable(name), "=", size);
   return text;
+}
+
+Json RunJson(const RunSpec& run, int64_t batch) {
+  Json dims = Json::object();
+  for (const auto& [name, size] : run.dims.dims) dims[name] = size;
+  return {{"mode", std::string(Name(run.mode))},
+          {"precision", std::string(Name(run.precision))},
+          {"optimizer", std::string(Name(run.optimizer))},
+          {"framework", std::string(Name(run.framework))},
+          {"layout", std::string(Name(run.layout))},
+          {"batch", batch > 0 ? Json(batch) : Json(nullptr)},
+          {"dims", dims},
+          {"checkpoint_segments", run.checkpoint_segments},
+          {"frozen", run.frozen},
+          {"replicas", run.data_parallel}};
 }
 
 std::string InspectText(const InspectReport& report) {
@@ -602,121 +680,6 @@ std::string InspectText(const InspectReport& report) {
   if (report.with_features) text += FeaturesText(report);
   return text;
 }
-
-namespace {
-
-// ---- Writes an inspect report as JSON; docs/reference/json.md lists the keys.
-
-constexpr int kInspectJsonVersion = 1;
-
-std::string Hex(uint64_t value) { return absl::StrFormat("%016x", value); }
-
-Json ModelJson(const InspectReport& report) {
-  const Graph& graph = *report.graph;
-  return {{"path", report.path},
-          {"name", graph.name},
-          {"producer", graph.producer},
-          {"ir_version", graph.ir_version},
-          {"opset", graph.opset},
-          {"nodes", graph.main().nodes.size()},
-          {"fingerprint", Hex(graph.fingerprint)}};
-}
-
-Json CoverageJson(const CostCoverage& coverage) {
-  Json unknown = Json::array();
-  for (const auto& [name, count] : coverage.unknown) unknown.push_back({{"op_type", name}, {"count", count}});
-  return {{"ops", coverage.ops},
-          {"ops_known", coverage.ops_known},
-          {"flops_share", coverage.flops_share},
-          {"unknown", unknown}};
-}
-
-Json MemoryJson(const StepMemory& memory, bool understood) {
-  return {{"weights_bytes", memory.weights},
-          {"gradients_bytes", memory.gradients},
-          {"optimizer_bytes", memory.optimizer},
-          {"master_weights_bytes", memory.master_weights},
-          {"buckets_bytes", memory.buckets},
-          {"inputs_bytes", memory.inputs},
-          {"activations_bytes", memory.activations},
-          {"transient_bytes", memory.transient},
-          {"workspace_bytes", memory.workspace},
-          {"loaded_kernels_bytes", memory.loaded_kernels},
-          {"allocator_slack_bytes", memory.allocator_slack},
-          {"saved_total_bytes", memory.saved_total},
-          {"peak_without_context_bytes", memory.Peak()},
-          {"upper_without_context_bytes", understood ? Json(memory.Upper()) : Json(nullptr)},
-          {"least_bytes", memory.least},
-          {"largest_scratch_bytes", memory.largest_scratch},
-          {"horus_estimate_bytes", memory.horus}};
-}
-
-Json OperatorsJson(const std::vector<OperatorCost>& rows, bool single) {
-  Json list = Json::array();
-  for (const OperatorCost& row : rows) {
-    Json entry;
-    if (single) entry["name"] = row.name;
-    entry["op_type"] = row.op_type;
-    if (single) entry["output_shape"] = row.output_shape;
-    if (!single) entry["count"] = row.count;
-    entry["forward_flops"] = row.forward_flops;
-    entry["backward_flops"] = row.backward_flops;
-    entry["bytes"] = row.bytes;
-    entry["time_us"] = row.time_us ? Json(*row.time_us) : Json(nullptr);
-    if (single) entry["bound_by"] = row.limit ? Json(LimitName(*row.limit)) : Json(nullptr);
-    list.push_back(std::move(entry));
-  }
-  return list;
-}
-
-Json FeaturesJson(std::span<const FeatureColumn> columns, const std::vector<float>& values) {
-  Json list = Json::array();
-  for (size_t i = 0; i < columns.size() && i < values.size(); ++i) {
-    list.push_back({{"name", std::string(columns[i].name)},
-                    {"unit", std::string(columns[i].unit)},
-                    {"value", ShortDouble(values[i])}});
-  }
-  return list;
-}
-
-Json GpuJson(const InspectReport& report, const GpuReport& gpu) {
-  constexpr double kUsPerSecond = 1e6;
-  const Demand& demand = gpu.demand;
-  const auto step = static_cast<double>(demand.step_time_us.estimate);
-  const double samples = static_cast<double>(report.profile.shaped->batch) * kUsPerSecond;
-  Json json = {{"gpu_type", gpu.type.name},
-               {"display_name", gpu.type.display_name},
-               {"gpu_util_pct", ShortDouble(demand.gpu_util_pct.estimate)},
-               {"gpu_util_upper_pct", ShortDouble(demand.gpu_util_pct.upper)},
-               {"mem_bw_util_pct", ShortDouble(demand.mem_bw_util_pct.estimate)},
-               {"mem_bw_util_upper_pct", ShortDouble(demand.mem_bw_util_pct.upper)},
-               {"memory_mib", demand.mem_mib.estimate},
-               {"memory_upper_mib", HasMemoryBound(demand) ? Json(demand.mem_mib.upper) : Json(nullptr)},
-               {"memory_unseen_site_mib", std::llround(SiteOf(gpu).site_mib)},
-               {"gpu_memory_mib", gpu.type.mem_mib},
-               {"context_mib", gpu.type.context_mib},
-               {"fits", demand.mem_mib.upper <= gpu.type.mem_mib},
-               {"step_time_us", demand.step_time_us.estimate},
-               {"step_time_upper_us", demand.step_time_us.upper},
-               {"samples_per_s", step > 0 ? Json(samples / step) : Json(nullptr)},
-               {"power_w", ShortDouble(demand.power_w.estimate)},
-               {"power_upper_w", ShortDouble(demand.power_w.upper)},
-               {"gradient_mib", demand.gradient_mib},
-               {"compute_share", gpu.roofline.compute_share},
-               {"bandwidth_share", gpu.roofline.bandwidth_share},
-               {"launch_share", gpu.roofline.launch_share},
-               {"operator_us", ShortDouble(demand.operator_us)},
-               {"work_share", ShortDouble(static_cast<float>(WorkShare(demand)))},
-               {"outside_training_data", (demand.flags & kDemandOutside) != 0},
-               {"distance", ShortDouble(demand.distance)},
-               {"operator_types", OperatorsJson(gpu.by_type, false)},
-               {"operators", OperatorsJson(gpu.single, true)}};
-  if (report.with_explanations) json["explanations"] = ExplainJson(gpu);
-  if (report.with_features) json["features"] = FeaturesJson(DeviceFeatureColumns(), gpu.features);
-  return json;
-}
-
-}  // namespace
 
 std::string InspectJson(const InspectReport& report) {
   const JobProfile& profile = report.profile;

@@ -3,7 +3,6 @@
 // that are known by name.
 #include <memory>
 
-#include "CLI/CLI.hpp"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "cli/commands.h"
@@ -61,8 +60,7 @@ std::string Rate(int64_t gflops) {
 
 std::string AllText(const Catalogue& catalogue) {
   constexpr double kMbPerGb = 1000, kMibPerGib = 1024;
-  Table table({Left("NAME"), Left("ARCHITECTURE"), Right("SM"), Right("FP32"), Right("TF32"), Right("FP16"),
-               Right("BF16"), Right("GiB"), Right("GB/s"), Right("TDP W"), Left("MIG"), Left("NVLINK")});
+  Table table("NAME|ARCHITECTURE|>SM|>FP32|>TF32|>FP16|>BF16|>GiB|>GB/s|>TDP W|MIG|NVLINK");
   for (const GpuType& type : catalogue.types()) {
     table.AddRow({type.name, Printable(type.architecture, kMaxGpuTextBytes), std::to_string(type.sm_count),
                   Rate(type.fp32_gflops), Rate(type.tf32_gflops), Rate(type.fp16_gflops), Rate(type.bf16_gflops),
@@ -79,14 +77,13 @@ std::string AllText(const Catalogue& catalogue) {
 std::string OneText(const GpuType& type) {
   std::string text = absl::StrFormat("%s - %s (%s)\n\n", type.name, Printable(type.display_name, kMaxGpuTextBytes),
                                      Printable(type.architecture, kMaxGpuTextBytes));
-  Table fields({Left("FIELD"), Right("VALUE"), Left("UNIT")});
+  Table fields("FIELD|>VALUE|UNIT");
   for (const GpuField& field : GpuFields()) {
     fields.AddRow({std::string(field.key), std::to_string(type.*field.member), std::string(field.unit)});
   }
   text += fields.Render("  ");
   if (!type.mig.empty()) {
-    Table profiles(
-        {Left("MIG PROFILE"), Right("COMPUTE SLICES"), Right("MEMORY SLICES"), Right("MiB"), Right("AT MOST")});
+    Table profiles("MIG PROFILE|>COMPUTE SLICES|>MEMORY SLICES|>MiB|>AT MOST");
     for (const MigProfile& profile : type.mig) {
       profiles.AddRow({Printable(profile.name), std::to_string(profile.compute_slices),
                        std::to_string(profile.memory_slices), std::to_string(profile.mem_mib),
@@ -94,7 +91,7 @@ std::string OneText(const GpuType& type) {
     }
     text += "\n" + profiles.Render("  ");
   }
-  Table sources({Left("SOURCE OF"), Wrapped("")});
+  Table sources("SOURCE OF|~");
   sources.AddRow({"rates, memory, links, power", Printable(type.spec_source, kMaxGpuTextBytes)});
   sources.AddRow({"SMs, clock, L2", Printable(type.chip_source, kMaxGpuTextBytes)});
   sources.AddRow({"context", Printable(type.context_source, kMaxGpuTextBytes)});
@@ -127,8 +124,8 @@ Examples:
 
 `horus inspect` and jobs.yaml take a name, or the config.json of any model of these types.)";
 
-absl::Status Models(bool as_json) {
-  Table table({{"NAME"}, {"TYPE"}, Right("PARAMETERS"), Right("LAYERS"), Right("CONTEXT")});
+absl::StatusOr<std::string> Models(bool as_json) {
+  Table table("NAME|TYPE|>PARAMETERS|>LAYERS|>CONTEXT");
   Json list = Json::array();
   for (size_t i = 0; !KnownModelName(i).empty(); ++i) {
     const std::string name(KnownModelName(i));
@@ -144,9 +141,7 @@ absl::Status Models(bool as_json) {
                     {"layers", a.layers},
                     {"context", a.context}});
   }
-  const Json json = {{"schema", "horus-models"}, {"version", 1}, {"models", list}};
-  std::fputs((as_json ? JsonText(json) : table.Render()).c_str(), stdout);
-  return absl::OkStatus();
+  return as_json ? JsonText({{"schema", "horus-models"}, {"version", 1}, {"models", list}}) : table.Render();
 }
 
 }  // namespace
@@ -166,10 +161,7 @@ Command AddModels(CLI::App& parser) {
   CLI::App* app = parser.add_subcommand("models", "The language models that are known by name");
   app->add_flag("--json", *as_json, "Print JSON");
   app->footer(kModelsFooter);
-  return {app, [as_json] {
-            const absl::Status status = Models(*as_json);
-            return status.ok() ? kExitDecided : Fail(status);
-          }};
+  return {app, [as_json] { return Print(Models(*as_json)); }};
 }
 
 }  // namespace horus::cli

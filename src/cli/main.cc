@@ -16,14 +16,12 @@
 #include <vector>
 
 #include "CLI/CLI.hpp"
-#include "absl/status/status.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_split.h"
 #include "base/status.h"
 #include "base/text.h"
 #include "cli/commands.h"
 #include "cli/print.h"
-#include "horus/version.h"
 
 namespace horus::cli {
 namespace {
@@ -71,12 +69,6 @@ absl::Status CheckOutputs(const CLI::App& command) {
   return absl::OkStatus();
 }
 
-}  // namespace
-
-}  // namespace horus::cli
-
-namespace {
-
 struct Example {
   std::string_view line, what;
   bool of_lab = false;
@@ -108,7 +100,7 @@ Exit codes: 0 decided (refused jobs included; with --strict 3), 1 internal error
 std::string Footer() {
   std::string text = "\nExamples:\n";
   for (const Example& example : kExamples) {
-    if (example.of_lab && !horus::cli::kHasLaboratory) continue;
+    if (example.of_lab && !kHasLaboratory) continue;
     absl::StrAppendFormat(&text, "  horus %s\n      %s\n", example.line, example.what);
   }
   return text + kExits;
@@ -148,8 +140,8 @@ std::string UnknownWord(const CLI::App& command, const std::string& word) {
     }
     if (!needed.empty()) expected = "options," + needed;
   }
-  return absl::StrFormat("%s: expected %s, found %s%s", WholeName(command), expected, horus::Quoted(found),
-                         horus::DidYouMean(found, std::vector<std::string_view>(names.begin(), names.end())));
+  return absl::StrFormat("%s: expected %s, found %s%s", WholeName(command), expected, Quoted(found),
+                         DidYouMean(found, std::vector<std::string_view>(names.begin(), names.end())));
 }
 
 // The first word of the command line that no command knows; empty where all was known.
@@ -184,58 +176,52 @@ std::string Reworded(const CLI::App& command, std::string problem) {
     std::string text = parts.format(said);
     if (text.find("expected one of") != std::string::npos) {
       const std::vector<std::string> words = absl::StrSplit(parts[3].str(), ',');
-      text += horus::DidYouMean(parts[2].str(), std::vector<std::string_view>(words.begin(), words.end()));
+      text += DidYouMean(parts[2].str(), std::vector<std::string_view>(words.begin(), words.end()));
     }
     return WholeName(command) + ": " + text;
   }
   return WholeName(command) + ": " + problem;
 }
 
-std::string Version() {
-  return absl::StrFormat("horus %d.%d.%d", HORUS_VERSION_MAJOR, HORUS_VERSION_MINOR, HORUS_VERSION_PATCH);
-}
-
 int Run(int argc, char** argv) {
-  if (const auto failed = horus::cli::HandOver(argc, argv)) return *failed;
+  if (const auto failed = HandOver(argc, argv)) return *failed;
   CLI::App parser(
       "Answers for a deep-learning job, described by its computation graph: on which GPUs of a cluster it should\n"
       "run, beside whom, and at what expected slowdown.",
       "horus");
-  parser.set_version_flag("--version", Version(), "Print the version");
+  parser.set_version_flag("--version", "horus " + VersionText(), "Print the version");
   parser.require_subcommand(1);
   parser.footer(Footer());
-  const horus::cli::Command commands[] = {
-      horus::cli::AddInspect(parser),   horus::cli::AddPlace(parser),  horus::cli::AddShadow(parser),
-      horus::cli::AddPotential(parser), horus::cli::AddImport(parser), horus::cli::AddGpus(parser),
-      horus::cli::AddModels(parser),    horus::cli::AddTraces(parser), horus::cli::AddSimulate(parser),
-      horus::cli::AddCompare(parser),   horus::cli::AddTrain(parser),  horus::cli::AddCalibrate(parser),
-      horus::cli::AddEvaluate(parser),  horus::cli::AddReport(parser)};
-  horus::cli::AddHandOvers(parser);
+  const Command commands[] = {AddInspect(parser),  AddPlace(parser),   AddShadow(parser), AddPotential(parser),
+                              AddImport(parser),   AddGpus(parser),    AddModels(parser), AddTraces(parser),
+                              AddSimulate(parser), AddCompare(parser), AddTrain(parser),  AddCalibrate(parser),
+                              AddEvaluate(parser), AddReport(parser)};
+  AddHandOvers(parser);
   try {
     parser.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
     // --help and --version arrive as "errors" of code 0.
     std::ostringstream problem;
-    if (parser.exit(error, std::cout, problem) == 0) return horus::cli::kExitDecided;
+    if (parser.exit(error, std::cout, problem) == 0) return kExitDecided;
     // What nobody knows is why something else is missing.
     const std::string unknown = Unknown(parser);
-    return horus::cli::FailToParse((unknown.empty() ? Reworded(Innermost(parser), problem.str()) : unknown) + kSeeHelp);
+    return FailToParse((unknown.empty() ? Reworded(Innermost(parser), problem.str()) : unknown) + kSeeHelp);
   }
-  for (const horus::cli::Command& command : commands) {
+  for (const Command& command : commands) {
     if (!command.app->parsed()) continue;
-    if (const absl::Status outputs = horus::cli::CheckOutputs(*command.app); !outputs.ok()) {
-      return horus::cli::Fail(outputs);
-    }
-    return command.run();
+    const absl::Status outputs = CheckOutputs(*command.app);
+    return outputs.ok() ? command.run() : Fail(outputs);
   }
-  return horus::cli::kExitInternal;
+  return kExitInternal;
 }
 
 }  // namespace
 
+}  // namespace horus::cli
+
 int main(int argc, char** argv) {
   try {
-    const int code = Run(argc, argv);
+    const int code = horus::cli::Run(argc, argv);
     // A full disk or a closed pipe must not look like success.
     if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0) {
       std::fputs("horus: cannot write to stdout\n", stderr);

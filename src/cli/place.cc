@@ -12,7 +12,6 @@
 #include <utility>
 #include <vector>
 
-#include "CLI/CLI.hpp"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
@@ -23,7 +22,6 @@
 #include "base/units.h"
 #include "cli/commands.h"
 #include "cli/inputs.h"
-#include "cli/placing.h"
 #include "cli/print.h"
 #include "cli/report.h"
 #include "interference/laws.h"
@@ -64,6 +62,8 @@ bool NeverShares(const PlacementReport& placement, Reason reason) {
 std::string Sentence(const PlacementReport& placement, Reason reason) {
   return NeverShares(placement, reason) ? "Policy exclusive never shares a GPU." : std::string(ReasonText(reason));
 }
+
+std::string ReasonWords(Reason reason) { return absl::StrReplaceAll(std::string(ReasonName(reason)), {{"_", " "}}); }
 
 // Of a miss by an upper bound: what is expected.
 std::string Expected(const NearestMiss& miss) {
@@ -120,49 +120,40 @@ std::string MissText(const PlacementReport& placement, const Decision& decision)
     return absl::StrFormat("Nearest: %s: would hold %s jobs, may hold %s.", where, Plain(miss.needed),
                            Plain(miss.available));
   }
-  return absl::StrFormat("Nearest: %s: %s: needs %s%s, has %s (%s short).", where,
-                         absl::StrReplaceAll(std::string(ReasonName(miss.reason)), {{"_", " "}}), upto + needed,
-                         Expected(miss), available, Amount(miss.needed - miss.available, miss.unit));
+  return absl::StrFormat("Nearest: %s: %s: needs %s%s, has %s (%s short).", where, ReasonWords(miss.reason),
+                         upto + needed, Expected(miss), available, Amount(miss.needed - miss.available, miss.unit));
 }
+
+constexpr std::pair<Reason, const char*> kRefusals[] = {
+    {Reason::kCpu, "too few CPU cores"},
+    {Reason::kHostMemory, "too little host memory"},
+    {Reason::kStorageBandwidth, "too little storage bandwidth"},
+    {Reason::kSlowdownOwn, "would be slower than its bound"},
+    {Reason::kSlowdownNeighbour, "would slow others beyond their bounds"},
+    {Reason::kTenantLimit, "all GPUs are taken"},
+    {Reason::kGpuMilli, "all GPUs are taken"},
+    {Reason::kExclusive, "all GPUs are taken"},
+    {Reason::kSharingMode, "all GPUs are taken"},
+    {Reason::kPolicy, "sharing gains nothing now"},
+    {Reason::kSharingQuota, "the sharing quota is used up"},
+    {Reason::kGang, "too few GPUs for all of it"},
+    {Reason::kOwner, "GPUs are held by other tenants"},
+    {Reason::kLabel, "no node has its labels"}};
 
 // A few words: what keeps it off the nearest place.
 std::string RefusalColumn(const PlacementReport& placement, const Decision& decision) {
   const NearestMiss& miss = decision.miss;
   if (decision.reason == Reason::kPassedOver) return "others do more work there";
   const Reason reason = miss.reason != Reason::kNone ? miss.reason : decision.reason;  // the nearest place tells most
-  switch (reason) {
-    case Reason::kGpuMemory: {
-      if (miss.unit.empty()) return "too little GPU memory";
-      const auto [needed, available] = AmountsOf(miss);
-      return absl::StrFormat("GPU memory: %s needed, %s free", needed, available);
-    }
-    case Reason::kCpu:
-      return "too few CPU cores";
-    case Reason::kHostMemory:
-    case Reason::kStorageBandwidth:
-      return absl::StrCat("too little ", absl::StrReplaceAll(std::string(ReasonName(reason)), {{"_", " "}}));
-    case Reason::kSlowdownOwn:
-      return miss.unit == kLateUnit ? "would be too slow even alone" : "would be slower than its bound";
-    case Reason::kSlowdownNeighbour:
-      return "would slow others beyond their bounds";
-    case Reason::kTenantLimit:
-    case Reason::kGpuMilli:
-    case Reason::kExclusive:
-    case Reason::kSharingMode:
-      return "all GPUs are taken";
-    case Reason::kPolicy:
-      return NeverShares(placement, reason) ? "policy exclusive never shares" : "sharing gains nothing now";
-    case Reason::kSharingQuota:
-      return "the sharing quota is used up";
-    case Reason::kGang:
-      return "too few GPUs for all of it";
-    case Reason::kOwner:
-      return "GPUs are held by other tenants";
-    case Reason::kLabel:
-      return "no node has its labels";
-    default:
-      return absl::StrReplaceAll(std::string(ReasonName(reason)), {{"_", " "}});
+  if (reason == Reason::kGpuMemory) {
+    if (miss.unit.empty()) return "too little GPU memory";
+    const auto [needed, available] = AmountsOf(miss);
+    return absl::StrFormat("GPU memory: %s needed, %s free", needed, available);
   }
+  if (reason == Reason::kSlowdownOwn && miss.unit == kLateUnit) return "would be too slow even alone";
+  if (NeverShares(placement, reason)) return "policy exclusive never shares";
+  const auto known = std::ranges::find(kRefusals, reason, [](const auto& refusal) { return refusal.first; });
+  return known != std::end(kRefusals) ? known->second : ReasonWords(reason);
 }
 
 // A paragraph a job that waits; empty where none does.
@@ -180,7 +171,7 @@ std::string NotPlacedText(const PlacementReport& placement) {
     if (!passed && decision.miss.reason != decision.reason && decision.miss.reason != Reason::kNone) {
       absl::StrAppend(&why, " Most others: ", Sentence(placement, decision.reason));
     }
-    for (const std::string& line : Wrap(why, kPageWidth - 4)) absl::StrAppend(&text, "    ", line, "\n");
+    text += Paragraph(why, "    ");
   }
   return text;
 }
@@ -421,7 +412,7 @@ void AddJobsRow(std::string_view title, std::string_view line, const PlacementRe
 }
 
 std::string DecisionsText(const PlacementReport& placement) {
-  Table table({Wrapped("JOB"), Wrapped("WHERE"), Wrapped("BESIDE"), Wrapped("EXPECTED SLOWDOWN"), Wrapped("WHY")});
+  Table table("~JOB|~WHERE|~BESIDE|~EXPECTED SLOWDOWN|~WHY");
   const LaterJobs later = LaterOf(placement);
   for (const Decision& decision : placement.plan.decisions) {
     table.AddRow({JobName(placement, decision.job), WhereText(placement, decision),
@@ -434,7 +425,7 @@ std::string DecisionsText(const PlacementReport& placement) {
 
 // Residents that the plan gives other CPU and host memory; empty where there are none.
 std::string ResizesText(const PlacementReport& placement) {
-  Table table({Wrapped("RESIDENT"), Left("CORES A TASK"), Left("MEMORY A TASK"), Left("SPEED")});
+  Table table("~RESIDENT|CORES A TASK|MEMORY A TASK|SPEED");
   for (const Move& move : placement.plan.moves) {
     if (move.kind != ActionKind::kResize) continue;
     table.AddRow({JobName(placement, move.job),
@@ -459,7 +450,7 @@ std::string SharedText(const PlacementReport& placement) {
                     Factor(static_cast<double>(tenant.slowdown.estimate)));
     pack.work += tenant.WorkAt(tenant.slowdown.estimate);
   }
-  Table table({Left("GPU"), Wrapped("JOBS, EXPECTED SLOWDOWN"), Right("WORK")});
+  Table table("GPU|~JOBS, EXPECTED SLOWDOWN|>WORK");
   for (const auto& [gpu, pack] : packs) {
     table.AddRow({absl::StrFormat("%s gpu %d", NodeName(placement, gpu.first), gpu.second), pack.jobs,
                   absl::StrFormat("%.2f", pack.work)});
@@ -469,7 +460,7 @@ std::string SharedText(const PlacementReport& placement) {
 
 // What the users of placed services get beside whom they are.
 std::string ServicesText(const PlacementReport& placement) {
-  Table table({Left("SERVICE"), Right("SLOWED"), Right("FIRST TOKEN"), Right("EACH FURTHER")});
+  Table table("SERVICE|>SLOWED|>FIRST TOKEN|>EACH FURTHER");
   const auto text = [](const ServiceTime& time) {
     return time.upper_us == 0 ? "-" : absl::StrCat(Duration(time.estimate_us), " <= ", Duration(time.upper_us));
   };
@@ -531,9 +522,7 @@ std::string ExplainText(const PlacementReport& placement) {
     if (decision.has_runner_up) AppendPlace(placement, "runner-up", decision.runner_up, text);
     AppendEffects(placement, decision, text);
     AppendRefusals(decision, text);
-    if (decision.verdict != Verdict::kPlace) {
-      AppendLine("miss", MissText(placement, decision), text);
-    }
+    if (decision.verdict != Verdict::kPlace) AppendLine("miss", MissText(placement, decision), text);
   }
   return text;
 }
@@ -542,7 +531,7 @@ std::string TotalsText(const PlacementReport& placement) {
   const ClusterTotals& before = placement.before;
   const ClusterTotals& after = placement.after;
   const auto devices = static_cast<int64_t>(after.devices);
-  Table table({Left(""), Left("")});
+  Table table("|");
   table.AddRow({"jobs", absl::StrFormat("%d placed, %d deferred, %d rejected", placement.Count(Verdict::kPlace),
                                         placement.Count(Verdict::kDefer), placement.Count(Verdict::kReject))});
   const PlacementReport::Basis basis = placement.SlowdownBasis();
@@ -672,6 +661,24 @@ bool DividesHost(std::span<const JobSpec> jobs, const ClusterFile& file) {
          std::ranges::any_of(file.residents, [&](const FileResident& one) { return divides(one.job.spec); });
 }
 
+absl::StatusOr<std::string> Place(const PlaceFlags& options, bool& all) {
+  HORUS_ASSIGN_OR_RETURN(const PlacementReport placement, PlaceFiles(options.placing, options.prometheus));
+  all = placement.Count(Verdict::kPlace) == placement.plan.decisions.size();
+  if (!options.out.empty()) HORUS_RETURN_IF_ERROR(WriteFileOrDevice(options.out, PlacementJson(placement)));
+  if (!options.page.path.empty()) HORUS_RETURN_IF_ERROR(WritePage(options.page, PlacementJson(placement)));
+  if (options.json) return PlacementJson(placement);
+  return DecisionsText(placement) + SharedText(placement) + ResizesText(placement) + ServicesText(placement) +
+         EnginesText(placement) + GrantsText(placement, options.enforcer) +
+         (options.explain ? ExplainText(placement) : "") + TotalsText(placement) +
+         (options.out.empty() ? "" : "  written to            " + options.out + "\n");
+}
+
+int RunPlace(const PlaceFlags& options) {
+  bool all = true;
+  const int code = Print(Place(options, all));
+  return options.strict && !all ? kExitRefused : code;
+}
+
 }  // namespace
 
 absl::StatusOr<PlacementReport> PlaceFiles(const PlacingOptions& options, const std::string& prometheus) {
@@ -709,35 +716,6 @@ absl::StatusOr<PlacementReport> PlaceFiles(const PlacingOptions& options, const 
   for (const JobRequest& request : inputs.requests) AddEngineArguments(request, cluster, *inputs.shelf, report);
   return report;
 }
-
-namespace {
-
-int RunPlace(const PlaceFlags& options) {
-  const absl::StatusOr<PlacementReport> placement = PlaceFiles(options.placing, options.prometheus);
-  if (!placement.ok()) return Fail(placement.status());
-  if (!options.out.empty()) {
-    if (absl::Status status = WriteFileOrDevice(options.out, PlacementJson(*placement)); !status.ok()) {
-      return Fail(status);
-    }
-  }
-  if (!options.page.path.empty()) {
-    if (absl::Status status = WritePage(options.page, PlacementJson(*placement)); !status.ok()) return Fail(status);
-  }
-  std::string text;
-  if (options.json) {
-    text = PlacementJson(*placement);
-  } else {
-    text = DecisionsText(*placement) + SharedText(*placement) + ResizesText(*placement) + ServicesText(*placement) +
-           EnginesText(*placement) + GrantsText(*placement, options.enforcer) +
-           (options.explain ? ExplainText(*placement) : "") + TotalsText(*placement);
-    if (!options.out.empty()) text += "  written to            " + options.out + "\n";
-  }
-  std::fputs(text.c_str(), stdout);
-  const bool all = placement->Count(Verdict::kPlace) == placement->plan.decisions.size();
-  return options.strict && !all ? kExitRefused : kExitDecided;
-}
-
-}  // namespace
 
 Command AddPlace(CLI::App& parser) {
   auto options = std::make_shared<PlaceFlags>();

@@ -4,11 +4,9 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
 #include <memory>
 #include <utility>
 
-#include "CLI/CLI.hpp"
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -18,7 +16,6 @@
 #include "base/text.h"
 #include "cli/commands.h"
 #include "cli/inputs.h"
-#include "cli/placing.h"
 #include "cli/potential_inputs.h"
 #include "cli/print.h"
 #include "cli/report.h"
@@ -136,8 +133,7 @@ std::string LeftOutText(const PotentialReport& report, const PotentialCase& one)
 
 // A kind of GPU on a line of its own, its bounds below it: a name may be as long as the line.
 std::string CasesText(const PotentialReport& report) {
-  Table table({Right("BOUND"), Right("TODAY"), Right("ONE JOB A GPU"), Right("SHARED"), Right("GAIN"), Right("PAIRS"),
-               Right("OF ALL"), Left("PAYS")});
+  Table table(">BOUND|>TODAY|>ONE JOB A GPU|>SHARED|>GAIN|>PAIRS|>OF ALL|PAYS");
   std::vector<std::string> names;  // above each row, where it is the first of a kind
   for (const PotentialCase& one : report.cases) {
     if (!one.potential || one.potential->run == 0) continue;  // the verdict says it
@@ -170,8 +166,7 @@ std::string GainText(std::optional<double> gain) { return gain ? absl::StrFormat
 
 // What other cores and memory than the fair share give, without and with sharing.
 std::string HostsText(const PotentialReport& report) {
-  Table table({Wrapped("GPU"), Right("BOUND"), Right("FAIR"), Right("RESIZED"), Right("SHARED"), Right("BOTH"),
-               Right("RESIZED GAIN"), Right("SHARED GAIN"), Right("BOTH GAIN")});
+  Table table("~GPU|>BOUND|>FAIR|>RESIZED|>SHARED|>BOTH|>RESIZED GAIN|>SHARED GAIN|>BOTH GAIN");
   for (const PotentialCase& one : report.cases) {
     if (!one.potential) continue;
     for (const PotentialAtBound& row : one.potential->at) {
@@ -190,7 +185,7 @@ std::string HostsText(const PotentialReport& report) {
 
 // Under the loosest bound.
 std::string CarriersText(const PotentialReport& report) {
-  Table table({Left("GPU"), Right("GPUS"), Wrapped("ONE"), Wrapped("OTHER"), Right("SPEEDS")});
+  Table table("GPU|>GPUS|~ONE|~OTHER|>SPEEDS");
   for (const PotentialCase& one : report.cases) {
     if (!one.potential || (!one.gpu && report.cases.size() > 1)) continue;  // the same pairs again
     const PotentialAtBound& last = one.potential->at.back();
@@ -272,14 +267,10 @@ std::string PotentialText(const PotentialReport& report) {
   if (report.clip_percentile < kPct) {
     text += absl::StrFormat("Jobs that take longer than percentile %g count so long.\n", report.clip_percentile);
   }
-  for (const std::string& note : report.notes) {
-    for (const std::string& line : Wrap(Printable(note, note.size()), kWidth)) text += line + "\n";
-  }
+  for (const std::string& note : report.notes) text += Paragraph(Printable(note, note.size()), "", kWidth);
   text += CasesText(report) + HostsText(report) + CarriersText(report) + "\n";
   for (const PotentialCase& one : report.cases) {
-    for (const std::string& line : Wrap(VerdictText(report, one) + LeftOutText(report, one), kWidth)) {
-      text += line + "\n";
-    }
+    text += Paragraph(VerdictText(report, one) + LeftOutText(report, one), "", kWidth);
   }
   text += absl::StrFormat("Sharing \"does not pay\" where not even the best plan gains %g %%.\n",
                           kPct * report.asked.least_gain);
@@ -383,10 +374,10 @@ void AddFiles(CLI::App& app, PotentialSources& sources) {
             "FILE");
   AddOption(app, "--sensitivities", sources.sensitivities,
             "CSV of what cores and host memory do to profiles: other shares than the fair one count too", "FILE");
-  AddOption(app, "--cores-per-gpu", sources.cores_per_gpu, "With --speeds: cores that nodes have for each GPU", "CORES")
-      ->check(CLI::Range(0.001, kMostPerGpu));
-  AddOption(app, "--memory-gib-per-gpu", sources.memory_gib_per_gpu, "With --speeds: host memory likewise", "GIB")
-      ->check(CLI::Range(0.001, kMostPerGpu));
+  AddRanged(app, "--cores-per-gpu", sources.cores_per_gpu, "With --speeds: cores that nodes have for each GPU", "CORES",
+            0.001, kMostPerGpu);
+  AddRanged(app, "--memory-gib-per-gpu", sources.memory_gib_per_gpu, "With --speeds: host memory likewise", "GIB",
+            0.001, kMostPerGpu);
   AddInterferenceOptions(app, sources.interference);
   AddLimitOptions(app, sources.limits);
   AddGpusFileOption(app, sources.gpus_files);
@@ -408,13 +399,11 @@ Command AddPotential(CLI::App& parser) {
             "JSON: also at bounds that so many % of the pairs keep (default: 10,25,50,75,90)", "PCT,...")
       ->delimiter(',')
       ->check(CLI::Range(0.0, kPct));
-  AddOption(*app, "--least-gain", options->least_gain_pct, "Gain of the best plan from which on sharing pays, in %",
-            "PCT")
-      ->check(CLI::Range(0.0, 1000.0))
+  AddRanged(*app, "--least-gain", options->least_gain_pct, "Gain of the best plan from which on sharing pays, in %",
+            "PCT", 0.0, 1000.0)
       ->capture_default_str();
-  AddOption(*app, "--clip", options->clip_percentile, "Jobs of a trace longer than this percentile count so long",
-            "PERCENTILE")
-      ->check(CLI::Range(0.0, 100.0))
+  AddRanged(*app, "--clip", options->clip_percentile, "Jobs of a trace longer than this percentile count so long",
+            "PERCENTILE", 0.0, 100.0)
       ->capture_default_str();
   app->add_flag("--json", options->json, "Print JSON");
   AddPageOptions(*app, options->page);

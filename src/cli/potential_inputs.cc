@@ -18,7 +18,6 @@
 #include "base/text.h"
 #include "base/units.h"
 #include "cli/inputs.h"
-#include "cli/placing.h"
 #include "cli/print.h"
 #include "device/catalogue.h"
 #include "interference/host_model.h"
@@ -98,9 +97,7 @@ absl::Status AddMix(const std::vector<std::string>& paths, PotentialInputs& inpu
     inputs.notes.push_back(
         absl::StrFormat("Left out: %d jobs of %d types without measured speeds.", unknown, mix.unknown.size()));
   }
-  if (mix.several > 0) {
-    inputs.notes.push_back(absl::StrFormat("Left out: %d jobs on more than one GPU.", mix.several));
-  }
+  if (mix.several > 0) inputs.notes.push_back(absl::StrFormat("Left out: %d jobs on more than one GPU.", mix.several));
   return absl::OkStatus();
 }
 
@@ -178,14 +175,7 @@ absl::Status AddHostsPerGpu(const PotentialSources& sources, PotentialInputs& in
 absl::StatusOr<PotentialInputs> LoadMeasured(const PotentialSources& sources) {
   SpeedsReader reader;
   for (const std::string& path : sources.speeds) HORUS_RETURN_IF_ERROR(reader.Read(path));
-  PotentialInputs inputs{.table = reader.Table(),
-                         .hosts = {},
-                         .other_units = {},
-                         .source = "measured",
-                         .notes = {},
-                         .gpus_free = {},
-                         .unknown = {},
-                         .shared_today = {}};
+  PotentialInputs inputs{.table = reader.Table(), .source = "measured"};
   if (inputs.table.profiles.empty()) return InvalidArgument("--speeds: expected speeds of jobs alone, found none");
   GpuNames known{.names = inputs.table.gpus, .types = {}, .catalogue = nullptr};
   HORUS_ASSIGN_OR_RETURN(known.catalogue, LoadCatalogue(sources.gpus_files));
@@ -507,14 +497,7 @@ absl::StatusOr<PotentialInputs> LoadPredicted(const PotentialSources& sources) {
   HORUS_ASSIGN_OR_RETURN(const auto predictor, LoadPredictor(sources.bundle));
   HORUS_ASSIGN_OR_RETURN(auto catalogue, LoadCatalogue(sources.gpus_files));
   HORUS_ASSIGN_OR_RETURN(const ClusterFile file, ReadClusterFile(sources.cluster, std::move(catalogue)));
-  PotentialInputs inputs{.table = {},
-                         .hosts = {},
-                         .other_units = {},
-                         .source = NameOf(sources.interference),
-                         .notes = {},
-                         .gpus_free = {},
-                         .unknown = {},
-                         .shared_today = {}};
+  PotentialInputs inputs{.source = NameOf(sources.interference)};
   inputs.notes.push_back("Predicted speeds: the figures are what the model believes, no bound on what happens.");
   HORUS_ASSIGN_OR_RETURN(auto model, LoadInterference(sources.interference, file.catalogue, predictor));
   DemandShelf shelf(file.catalogue, predictor);

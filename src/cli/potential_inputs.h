@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "cli/training.h"
+#include "cli/inputs.h"
 #include "lab/truth/speed_table.h"
 #include "place/placer.h"
 

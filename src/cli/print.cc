@@ -5,7 +5,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <cstdio>
 #include <filesystem>
@@ -72,12 +71,92 @@ void WrapLine(std::string_view line, size_t width, std::vector<std::string>& lin
   lines.push_back(std::move(current));
 }
 
-void AppendCell(const std::string& cell, size_t width, const Column& column, std::string& line) {
-  const size_t length = Length(cell);
-  const size_t pad = width > length ? width - length : 0;
-  if (column.align == Align::kRight) line.append(pad, ' ');
-  line += cell;
-  if (column.align == Align::kLeft) line.append(pad, ' ');
+// ---- Formats quantities.
+
+constexpr double kThousand = 1000;
+constexpr double kBinary = 1024;
+
+// Four digits at most: 1.23, 12.3, 123, 1234; and so many more.
+std::string Digits(double value, int more) {
+  const double size = std::abs(value);
+  const int places = size >= 99.95 ? 0 : size >= 9.995 ? 1 : 2;
+  return absl::StrFormat("%.*f", places + more, value);
+}
+
+// `units`: with blanks between them; "-" is none.
+std::string Scaled(double value, double base, std::string_view units, int more = 0) {
+  const bool whole = value == std::floor(value);
+  bool scaled = false;
+  // 999.95 would print as 1000.
+  while (units.find(' ') != units.npos && std::abs(value) >= base * 0.9995) {
+    value /= base;
+    units.remove_prefix(units.find(' ') + 1);
+    scaled = true;
+  }
+  const std::string digits = whole && !scaled ? absl::StrFormat("%.0f", value) : Digits(value, more);
+  const std::string_view unit = units.substr(0, units.find(' '));
+  return unit == "-" ? digits : absl::StrCat(digits, " ", std::string(unit));
+}
+
+// ---- Progress on a terminal.
+
+constexpr std::chrono::milliseconds kPatience{1000};  // shorter work says nothing
+constexpr std::chrono::milliseconds kInterval{100};
+
+constexpr size_t kBarWidth = 24;
+
+// "40 s", "12 min", "3 h 20 min".
+std::string TimeLeft(double seconds) {
+  constexpr double kMinute = 60;
+  const auto minutes = static_cast<int64_t>(seconds / kMinute + 0.5);
+  if (seconds < 2 * kMinute) return absl::StrFormat("%.0f s", seconds);
+  constexpr int64_t kHour = 60;
+  if (minutes < 2 * kHour) return absl::StrFormat("%d min", minutes);
+  return absl::StrFormat("%d h %d min", minutes / kHour, minutes % kHour);
+}
+
+// ---- Errors on stderr.
+
+std::string WholePrintable(std::string_view text) { return Printable(text, text.size()); }
+
+// "; did you mean 'cluster.yaml'?" of a file that is not there, among those beside where it should be.
+std::string NearestFile(std::string_view message) {
+  constexpr size_t kMostFiles = 1000;
+  const size_t end = message.find(": cannot open: No such file");
+  if (end == std::string_view::npos || message.ends_with('?')) return "";
+  message = message.substr(0, end);
+  if (message.ends_with('\'')) {
+    message.remove_suffix(1);
+    message.remove_prefix(message.rfind('\'') + 1);
+  }
+  const std::filesystem::path path(message);
+  std::vector<std::string> names;
+  std::error_code error;
+  const auto folder = path.has_parent_path() ? path.parent_path() : std::filesystem::path(".");
+  for (std::filesystem::directory_iterator at(folder, error), none; !error && at != none && names.size() < kMostFiles;
+       at.increment(error)) {
+    names.push_back(at->path().filename().string());
+  }
+  std::ranges::sort(names);
+  return DidYouMean(path.filename().string(), std::vector<std::string_view>(names.begin(), names.end()));
+}
+
+// ---- Records.
+
+constexpr size_t kMaxProcBytes = size_t{1} << 24;
+
+// In single quotes where a shell would take a byte for something else.
+std::string ShellWord(const std::string& word) {
+  constexpr std::string_view kPlain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_./=:,+@%";
+  if (!word.empty() && word.find_first_not_of(kPlain) == std::string::npos) return word;
+  return absl::StrCat("'", absl::StrReplaceAll(word, {{"'", "'\\''"}}), "'");
+}
+
+void CountGpus(const Catalogue& catalogue, const NodeSpec& node, Json& gpus) {
+  for (const DeviceSpec& device : node.devices) {
+    Json& count = gpus[std::string(catalogue.at(device.type).name)];
+    count = count.is_null() ? 1 : count.get<int64_t>() + 1;
+  }
 }
 
 }  // namespace
@@ -93,9 +172,26 @@ std::vector<std::string> Wrap(std::string_view text, size_t width) {
   return lines;
 }
 
+std::string Paragraph(std::string_view text, std::string_view indent, size_t width) {
+  std::string lines;
+  for (const std::string& line : Wrap(text, width - indent.size())) lines.append(indent).append(line).append("\n");
+  return lines;
+}
+
 std::string Printable(std::string_view text, size_t max_length) {
   const std::string quoted = Quoted(text, max_length);
   return quoted.substr(1, quoted.size() - 2);
+}
+
+Table::Table(std::string_view columns) {
+  for (std::string& title : std::vector<std::string>(absl::StrSplit(std::string(columns), '|'))) {
+    Column column;
+    for (; title.starts_with('>') || title.starts_with('~'); title.erase(0, 1)) {
+      (title[0] == '>' ? column.right : column.wraps) = true;
+    }
+    column.title = std::move(title);
+    columns_.push_back(std::move(column));
+  }
 }
 
 std::vector<size_t> Table::Widths(size_t available) const {
@@ -134,7 +230,9 @@ std::string Table::Render(std::string_view indent, size_t width) const {
       std::string line(indent);
       for (size_t i = 0; i < widths.size(); ++i) {
         if (i > 0) line.append(kGap, ' ');
-        AppendCell(y < cells[i].size() ? cells[i][y] : "", widths[i], columns_[i], line);
+        const std::string cell = y < cells[i].size() ? cells[i][y] : "";
+        const std::string pad(widths[i] - std::min(widths[i], Length(cell)), ' ');
+        line += columns_[i].right ? pad + cell : cell + pad;
       }
       line.erase(line.find_last_not_of(' ') + 1);
       text += line + "\n";
@@ -143,65 +241,23 @@ std::string Table::Render(std::string_view indent, size_t width) const {
   std::vector<std::string> titles;
   for (const Column& column : columns_) titles.push_back(column.title);
   // A table without titles has no title line.
-  const bool titled = std::ranges::any_of(titles, [](const std::string& title) { return !title.empty(); });
-  if (titled) append(titles);
+  if (titles != std::vector<std::string>(titles.size())) append(titles);
   for (const auto& row : rows_) append(row);
   return text;
 }
 
-namespace {
+std::string Count(double count) { return Scaled(count, kThousand, "- k M G T"); }
 
-// ---- Formats quantities.
+std::string Flops(double flops) { return Scaled(flops, kThousand, "FLOP kFLOP MFLOP GFLOP TFLOP PFLOP EFLOP"); }
 
-constexpr double kThousand = 1000;
-constexpr double kBinary = 1024;
-
-// Four digits at most: 1.23, 12.3, 123, 1234; and so many more.
-std::string Digits(double value, int more) {
-  const double size = std::abs(value);
-  const int places = size >= 99.95 ? 0 : size >= 9.995 ? 1 : 2;
-  return absl::StrFormat("%.*f", places + more, value);
-}
-
-std::string Scaled(double value, double base, std::span<const std::string_view> units, int more = 0) {
-  size_t unit = 0;
-  // 999.95 would print as 1000.
-  while (unit + 1 < units.size() && std::abs(value) >= base * 0.9995) {
-    value /= base;
-    ++unit;
-  }
-  const std::string digits =
-      unit == 0 && value == std::floor(value) ? absl::StrFormat("%.0f", value) : Digits(value, more);
-  return units[unit].empty() ? digits : digits + " " + std::string(units[unit]);
-}
-
-}  // namespace
-
-std::string Count(double count) {
-  static constexpr std::array<std::string_view, 5> kUnits = {"", "k", "M", "G", "T"};
-  return Scaled(count, kThousand, kUnits);
-}
-
-std::string Flops(double flops) {
-  static constexpr std::array<std::string_view, 7> kUnits = {"FLOP",  "kFLOP", "MFLOP", "GFLOP",
-                                                             "TFLOP", "PFLOP", "EFLOP"};
-  return Scaled(flops, kThousand, kUnits);
-}
-
-std::string Bytes(double bytes, int more) {
-  static constexpr std::array<std::string_view, 6> kUnits = {"B", "KiB", "MiB", "GiB", "TiB", "PiB"};
-  return Scaled(bytes, kBinary, kUnits, more);
-}
+std::string Bytes(double bytes, int more) { return Scaled(bytes, kBinary, "B KiB MiB GiB TiB PiB", more); }
 
 std::string Mib(int64_t mib, int more) {
   if (mib >= kUnboundedMemMib) return "unknown";
   return Bytes(static_cast<double>(mib) * static_cast<double>(kBytesPerMib), more);
 }
 
-std::string Duration(double us) {
-  static constexpr std::array<std::string_view, 3> kUnits = {"us", "ms", "s"};
-  return Scaled(us, kThousand, kUnits);
-}
+std::string Duration(double us) { return Scaled(us, kThousand, "us ms s"); }
 
 std::string Percent(double pct) {
   return std::abs(pct) >= 9.95 || pct == 0 ? absl::StrFormat("%.0f %%", pct) : absl::StrFormat("%.1f %%", pct);
@@ -214,27 +270,6 @@ std::string Factor(double factor, int more) {
 std::string Cores(int64_t milli) { return Plain(static_cast<double>(milli) / kMilliPerCore); }
 
 std::string Plain(double number, int more) { return absl::StrFormat("%.*g", 6 + more, number); }
-
-namespace {
-
-// ---- Progress on a terminal.
-
-constexpr std::chrono::milliseconds kPatience{1000};  // shorter work says nothing
-constexpr std::chrono::milliseconds kInterval{100};
-
-constexpr size_t kBarWidth = 24;
-
-// "40 s", "12 min", "3 h 20 min".
-std::string TimeLeft(double seconds) {
-  constexpr double kMinute = 60;
-  const auto minutes = static_cast<int64_t>(seconds / kMinute + 0.5);
-  if (seconds < 2 * kMinute) return absl::StrFormat("%.0f s", seconds);
-  constexpr int64_t kHour = 60;
-  if (minutes < 2 * kHour) return absl::StrFormat("%d min", minutes);
-  return absl::StrFormat("%d h %d min", minutes / kHour, minutes % kHour);
-}
-
-}  // namespace
 
 Progress::Progress() : terminal_(::isatty(STDERR_FILENO) == 1), next_(std::chrono::steady_clock::now() + kPatience) {}
 
@@ -252,12 +287,15 @@ void Progress::Show(const std::string& line) {
   shown_ = line.size();
 }
 
-void Progress::Update(std::string_view what, uint64_t done, uint64_t total) {
-  if (!terminal_) return;
+bool Progress::IsDue() {
   const auto now = std::chrono::steady_clock::now();
-  if (now < next_) return;
+  if (!terminal_ || now < next_) return false;
   next_ = now + kInterval;
-  Show(absl::StrFormat("horus: %s %d of %d", std::string(what), done, total));
+  return true;
+}
+
+void Progress::Update(std::string_view what, uint64_t done, uint64_t total) {
+  if (IsDue()) Show(absl::StrFormat("horus: %s %d of %d", what, done, total));
 }
 
 std::function<bool(double)> Progress::OfShare(std::string what) {
@@ -269,33 +307,22 @@ std::function<bool(double)> Progress::OfShare(std::string what) {
 }
 
 void Progress::UpdateBar(std::string_view what, uint64_t done, uint64_t total) {
-  if (!terminal_ || total == 0) return;
   const auto now = std::chrono::steady_clock::now();
-  if (!bar_started_) {
-    bar_started_ = true;
+  if (!bar_since_) {
     bar_since_ = now;
     bar_first_ = done;
   }
-  if (now < next_) return;
-  next_ = now + kInterval;
+  if (total == 0 || !IsDue()) return;
   const auto full = static_cast<size_t>(kBarWidth * done / total);
   const std::string bar = std::string(full, '#') + std::string(kBarWidth - full, '.');
   std::string left;
   if (done > bar_first_) {
-    const double seconds = std::chrono::duration<double>(now - bar_since_).count();
+    const double seconds = std::chrono::duration<double>(now - *bar_since_).count();
     left =
         ", " + TimeLeft(seconds / static_cast<double>(done - bar_first_) * static_cast<double>(total - done)) + " left";
   }
-  Show(absl::StrFormat("horus: %s [%s] %d of %d%s", std::string(what), bar, done, total, left));
+  Show(absl::StrFormat("horus: %s [%s] %d of %d%s", what, bar, done, total, left));
 }
-
-namespace {
-
-// ---- Errors on stderr.
-
-std::string WholePrintable(std::string_view text) { return Printable(text, text.size()); }
-
-}  // namespace
 
 void PrintProblem(std::string_view what) { std::fprintf(stderr, "horus: %s\n", WholePrintable(what).c_str()); }
 
@@ -306,32 +333,6 @@ int FailToParse(std::string_view problem) {
   }
   return kExitBadInput;
 }
-
-namespace {
-
-// "; did you mean 'cluster.yaml'?" of a file that is not there, among those beside where it should be.
-std::string NearestFile(std::string_view message) {
-  constexpr size_t kMostFiles = 1000;
-  const size_t end = message.find(": cannot open: No such file");
-  if (end == std::string_view::npos || message.ends_with('?')) return "";
-  message = message.substr(0, end);
-  if (message.ends_with('\'')) {
-    message.remove_suffix(1);
-    message.remove_prefix(message.rfind('\'') + 1);
-  }
-  const std::filesystem::path path(message);
-  std::vector<std::string> names;
-  std::error_code error;
-  const auto folder = path.has_parent_path() ? path.parent_path() : std::filesystem::path(".");
-  for (std::filesystem::directory_iterator at(folder, error), none; !error && at != none && names.size() < kMostFiles;
-       at.increment(error)) {
-    names.push_back(at->path().filename().string());
-  }
-  std::ranges::sort(names);
-  return DidYouMean(path.filename().string(), std::vector<std::string_view>(names.begin(), names.end()));
-}
-
-}  // namespace
 
 int Fail(const absl::Status& status) {
   const std::string_view message(status.message().data(), status.message().size());
@@ -344,28 +345,6 @@ int Print(const absl::StatusOr<std::string>& text) {
   std::fputs(text->c_str(), stdout);
   return kExitDecided;
 }
-
-namespace {
-
-// ---- Records.
-
-constexpr size_t kMaxProcBytes = size_t{1} << 24;
-
-// In single quotes where a shell would take a byte for something else.
-std::string ShellWord(const std::string& word) {
-  constexpr std::string_view kPlain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_./=:,+@%";
-  if (!word.empty() && word.find_first_not_of(kPlain) == std::string::npos) return word;
-  return absl::StrCat("'", absl::StrReplaceAll(word, {{"'", "'\\''"}}), "'");
-}
-
-void CountGpus(const Catalogue& catalogue, const NodeSpec& node, Json& gpus) {
-  for (const DeviceSpec& device : node.devices) {
-    Json& count = gpus[std::string(catalogue.at(device.type).name)];
-    count = count.is_null() ? 1 : count.get<int64_t>() + 1;
-  }
-}
-
-}  // namespace
 
 std::string VersionText() {
   return absl::StrCat(HORUS_VERSION_MAJOR, ".", HORUS_VERSION_MINOR, ".", HORUS_VERSION_PATCH);

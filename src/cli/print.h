@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -25,27 +26,21 @@ namespace horus::cli {
 
 inline constexpr size_t kPageWidth = 100;
 
-enum class Align { kLeft, kRight };
-
-struct Column {
-  std::string title;
-  Align align = Align::kLeft;
-  bool wraps = false;  // may become narrower than its longest cell
-};
-
-[[nodiscard]] inline Column Left(std::string title) { return {std::move(title), Align::kLeft, false}; }
-[[nodiscard]] inline Column Right(std::string title) { return {std::move(title), Align::kRight, false}; }
-[[nodiscard]] inline Column Wrapped(std::string title) { return {std::move(title), Align::kLeft, true}; }
-
 class Table {
  public:
-  explicit Table(std::vector<Column> columns) : columns_(std::move(columns)) {}
+  // Titles with "|" between them. Before one, ">" puts its cells to the right, and "~" lets it become narrower than its
+  // longest cell.
+  explicit Table(std::string_view columns);
   // Missing cells are empty. A cell may hold several lines.
   void AddRow(std::vector<std::string> cells) { rows_.push_back(std::move(cells)); }
   [[nodiscard]] bool empty() const { return rows_.empty(); }
   [[nodiscard]] std::string Render(std::string_view indent = "", size_t width = kPageWidth) const;
 
  private:
+  struct Column {
+    std::string title;
+    bool right = false, wraps = false;
+  };
   [[nodiscard]] std::vector<size_t> Widths(size_t available) const;
 
   std::vector<Column> columns_;
@@ -54,6 +49,8 @@ class Table {
 
 // `text` broken at words into lines of at most `width` characters; words that are longer are cut.
 [[nodiscard]] std::vector<std::string> Wrap(std::string_view text, size_t width);
+// The same as a paragraph: each line behind `indent`, which counts, and before a newline.
+[[nodiscard]] std::string Paragraph(std::string_view text, std::string_view indent = "", size_t width = kPageWidth);
 
 // Names from files made printable: control bytes as \xNN, cut at `max_length` bytes.
 [[nodiscard]] std::string Printable(std::string_view text, size_t max_length = 60);
@@ -87,14 +84,14 @@ class Progress {
   void UpdateBar(std::string_view what, uint64_t done, uint64_t total);
 
  private:
+  [[nodiscard]] bool IsDue();
   void Erase();
   void Show(const std::string& line);
 
   bool terminal_;
   size_t shown_ = 0;  // characters on the line
   std::chrono::steady_clock::time_point next_;
-  std::chrono::steady_clock::time_point bar_since_;
-  bool bar_started_ = false;
+  std::optional<std::chrono::steady_clock::time_point> bar_since_;
   uint64_t bar_first_ = 0;  // done at the first call
 };
 

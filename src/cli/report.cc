@@ -10,7 +10,6 @@
 #include <system_error>
 #include <vector>
 
-#include "CLI/CLI.hpp"
 #include "absl/strings/str_replace.h"
 #include "base/file.h"
 #include "cli/commands.h"
@@ -34,8 +33,8 @@ absl::Status Write(const PageOptions& options, const Json& documents) {
 }
 
 void AddPrice(CLI::App& app, PageOptions& options) {
-  AddOption(app, "--gpu-hour-price", options.gpu_hour_price, "What a GPU costs an hour, for the page", "PRICE")
-      ->check(CLI::Range(0.0, kMostPrice));
+  AddRanged(app, "--gpu-hour-price", options.gpu_hour_price, "What a GPU costs an hour, for the page", "PRICE", 0.0,
+            kMostPrice);
 }
 
 absl::StatusOr<Json> Document(const std::string& path) {
@@ -51,13 +50,14 @@ absl::StatusOr<Json> Document(const std::string& path) {
                                 : "other JSON");
 }
 
-absl::Status Report(const std::vector<std::string>& paths, const PageOptions& options) {
+absl::StatusOr<std::string> Report(const std::vector<std::string>& paths, const PageOptions& options) {
   Json documents = Json::array();
   for (const std::string& path : paths) {
     HORUS_ASSIGN_OR_RETURN(Json document, Document(path));
     documents.push_back(std::move(document));
   }
-  return Write(options, documents);
+  HORUS_RETURN_IF_ERROR(Write(options, documents));
+  return "";
 }
 
 }  // namespace
@@ -100,10 +100,7 @@ Command AddReport(CLI::App& parser) {
   AddOption(*app, "-o,--out", options->path, "The page", "FILE")->required();
   AddPrice(*app, *options);
   app->footer(kReportFooter);
-  return {app, [paths, options] {
-            const absl::Status status = Report(*paths, *options);
-            return status.ok() ? kExitDecided : Fail(status);
-          }};
+  return {app, [paths, options] { return Print(Report(*paths, *options)); }};
 }
 
 }  // namespace horus::cli

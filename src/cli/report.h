@@ -6,7 +6,7 @@
 
 #include <string>
 
-#include "base/status.h"
+#include "absl/status/status.h"
 
 namespace CLI {
 class App;

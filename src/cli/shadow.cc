@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 // horus shadow: another scheduler's log beside what ours would have done.
 #include <algorithm>
-#include <charconv>
 #include <cstdio>
+#include <deque>
 #include <filesystem>
 #include <fstream>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <system_error>
 #include <utility>
 
-#include "CLI/CLI.hpp"
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -21,7 +21,6 @@
 #include "base/text.h"
 #include "cli/commands.h"
 #include "cli/inputs.h"
-#include "cli/placing.h"
 #include "cli/print.h"
 #include "cli/report.h"
 #include "cli/shadow_replay.h"
@@ -31,6 +30,7 @@
 #include "io/jobs_file.h"
 #include "io/json_text.h"
 #include "io/placement.h"
+#include "metrics/metrics.h"
 #include "place/placer.h"
 
 namespace horus::cli {
@@ -139,44 +139,9 @@ Json HistogramJson(const SlowdownHistogram& one) {
   return one.count == 0 ? Json(nullptr) : Json({{"count", one.count}, {"mean", one.Mean()}});
 }
 
-// HELP and TYPE, then the samples of `lines`.
-void Metric(std::string_view name, std::string_view type, std::string_view help, std::string_view lines,
-            std::string& out) {
-  absl::StrAppendFormat(&out, "# HELP %s %s\n# TYPE %s %s\n", std::string(name), std::string(help), std::string(name),
-                        std::string(type));
-  absl::StrAppend(&out, std::string(lines));
-}
-
-void Single(std::string_view name, std::string_view type, std::string_view help, double value, std::string& out) {
-  Metric(name, type, help, absl::StrFormat("%s %.17g\n", std::string(name), value), out);
-}
-
-std::string Sides(std::string_view name, double theirs, double ours) {
-  return absl::StrFormat("%s{scheduler=\"theirs\"} %.17g\n%s{scheduler=\"ours\"} %.17g\n", std::string(name), theirs,
-                         std::string(name), ours);
-}
-
-std::string HistogramLines(const std::string& name, const std::string& label, const SlowdownHistogram& one) {
-  std::string lines;
-  uint64_t below = 0;
-  for (size_t i = 0; i < SlowdownHistogram::kBounds.size(); ++i) {
-    below += one.counts[i];
-    absl::StrAppendFormat(&lines, "%s_bucket{%sle=\"%g\"} %d\n", name, label.empty() ? "" : label + ",",
-                          SlowdownHistogram::kBounds[i], below);
-  }
-  const std::string only = label.empty() ? "" : "{" + label + "}";
-  absl::StrAppendFormat(&lines, "%s_bucket{%sle=\"+Inf\"} %d\n%s_sum%s %.17g\n%s_count%s %d\n", name,
-                        label.empty() ? "" : label + ",", one.count, name, only, one.sum, name, only, one.count);
-  return lines;
-}
-
 std::string MostCostlyText(const ShadowTotals& totals, const ShadowNames& names) {
   if (totals.most_costly.empty()) return "";
-  Table table({{.title = "JOB"},
-               {.title = "THEIRS", .wraps = true},
-               {.title = "OURS", .wraps = true},
-               {.title = "COST", .align = Align::kRight},
-               {.title = "WHY", .wraps = true}});
+  Table table("JOB|~THEIRS|~OURS|>COST|~WHY");
   for (const ShadowRecord& record : totals.most_costly) {
     table.AddRow({names.job(record.job), PlacesText(record.theirs.slots, names), PlacesText(record.ours.slots, names),
                   absl::StrFormat("%.2f", record.regret()), WhyWorse(record, names)});
@@ -185,7 +150,7 @@ std::string MostCostlyText(const ShadowTotals& totals, const ShadowNames& names)
 }
 
 std::string ShadowText(const ShadowTotals& totals, const std::string& policy, const ShadowNames& names) {
-  Table table({{.title = ""}, Right("THEIRS"), Right("OURS"), Right("NO SHARING")});
+  Table table("|>THEIRS|>OURS|>NO SHARING");
   const auto row = [&](const char* label, const auto& cell) {
     table.AddRow({label, cell(totals.theirs), cell(totals.ours), cell(totals.exclusive)});
   };
@@ -283,45 +248,81 @@ std::string ShadowJson(const ShadowTotals& totals, const PlacementReport& end, c
   return JsonText(document);
 }
 
-std::string ShadowMetrics(const ShadowTotals& totals) {
-  std::string out;
-  const auto count = [&](std::string_view name, std::string_view help, uint64_t value) {
-    Single(name, "counter", help, static_cast<double>(value), out);
-  };
-  count("horus_shadow_decisions_total", "Placements of the other scheduler.", totals.decisions);
-  count("horus_shadow_releases_total", "Jobs that ended or were taken off.", totals.releases);
-  count("horus_shadow_bad_lines_total", "Lines of the log that were left out.", totals.bad_lines);
-  count("horus_shadow_same_total", "Decisions that ours would have taken too.", totals.same);
-  count("horus_shadow_refused_total", "Decisions where ours would have let the job wait.", totals.refused());
-  Single("horus_shadow_regret_gpus", "gauge", "Useful work that ours would have gained more, each choice by itself.",
-         totals.regret, out);
-  Metric("horus_shadow_work_gpus", "gauge", "Useful work gained, the choices of each taken in turn.",
-         Sides("horus_shadow_work_gpus", totals.theirs.work, totals.ours.work), out);
-  Metric("horus_shadow_beyond_bound_total", "counter", "Tenants predicted beyond their slowdown bounds.",
-         Sides("horus_shadow_beyond_bound_total", static_cast<double>(totals.theirs.beyond_bound),
-               static_cast<double>(totals.ours.beyond_bound)),
-         out);
-  std::string broken;
-  for (size_t i = 1; i < kReasonCount; ++i) {
-    absl::StrAppendFormat(&broken, "horus_shadow_broken_rules_total{rule=\"%s\"} %d\n",
-                          std::string(ReasonName(static_cast<Reason>(i))), totals.broken[i]);
+// Families and their samples; rows point to both.
+class PrometheusRows {
+ public:
+  void Begin(const char* name, MetricKind kind, const char* help) { families_.push_back({name, kind, help}); }
+  void Add(const std::string& labels, double value, const char* suffix = "") {
+    const MetricFamily& family = families_.back();
+    const std::string &name = texts_.emplace_back(family.name + std::string(suffix)),
+                      &kept = texts_.emplace_back(labels);
+    rows_.push_back({&family, name.c_str(), kept.c_str(), value});
   }
-  Metric("horus_shadow_broken_rules_total", "counter", "Their places by the first rule of ours that they break.",
-         broken, out);
-  Metric("horus_shadow_predicted_slowdown", "histogram", "Predicted slowdown of the job, the choices of each in turn.",
+  void Add(const std::string& labels, uint64_t count, const char* suffix = "") {
+    Add(labels, static_cast<double>(count), suffix);
+  }
+  void Count(const char* name, const char* help, uint64_t value) {
+    Begin(name, MetricKind::kCounter, help);
+    Add("", value);
+  }
+  void Gauge(const char* name, const char* help, double value) {
+    Begin(name, MetricKind::kGauge, help);
+    Add("", value);
+  }
+  void Histogram(const std::string& label, const SlowdownHistogram& one) {
+    const std::string before = label.empty() ? "" : label + ",";
+    uint64_t below = 0;
+    for (size_t i = 0; i < SlowdownHistogram::kBounds.size(); ++i) {
+      below += one.counts[i];
+      Add(absl::StrFormat("%sle=\"%g\"", before, SlowdownHistogram::kBounds[i]), below, "_bucket");
+    }
+    Add(before + "le=\"+Inf\"", one.count, "_bucket");
+    Add(label, one.sum, "_sum");
+    Add(label, one.count, "_count");
+  }
+  [[nodiscard]] std::string Text() const { return MetricsText(rows_); }
 
-         HistogramLines("horus_shadow_predicted_slowdown", "scheduler=\"theirs\"", totals.theirs.slowdown) +
-             HistogramLines("horus_shadow_predicted_slowdown", "scheduler=\"ours\"", totals.ours.slowdown),
-         out);
-  Metric("horus_shadow_observed_slowdown", "histogram", "Slowdown that the log reports.",
-         HistogramLines("horus_shadow_observed_slowdown", "", totals.observations), out);
-  count("horus_shadow_observed_beyond_bound_total", "Jobs observed beyond their slowdown bounds.",
-        totals.observed_beyond_bound);
-  Single("horus_shadow_prediction_error_ratio", "gauge", "Mean of |predicted - observed| / observed slowdown.",
-         Mean(totals.error_sum, totals.observed), out);
-  Single("horus_shadow_prediction_bias_ratio", "gauge", "Mean of (predicted - observed) / observed slowdown.",
-         Mean(totals.bias_sum, totals.observed), out);
-  return out;
+ private:
+  std::deque<MetricFamily> families_;
+  std::deque<std::string> texts_;  // names and labels
+  std::vector<MetricRow> rows_;
+};
+
+std::string ShadowMetrics(const ShadowTotals& totals) {
+  constexpr char kTheirs[] = "scheduler=\"theirs\"", kOurs[] = "scheduler=\"ours\"";
+  PrometheusRows rows;
+  rows.Count("horus_shadow_decisions_total", "Placements of the other scheduler.", totals.decisions);
+  rows.Count("horus_shadow_releases_total", "Jobs that ended or were taken off.", totals.releases);
+  rows.Count("horus_shadow_bad_lines_total", "Lines of the log that were left out.", totals.bad_lines);
+  rows.Count("horus_shadow_same_total", "Decisions that ours would have taken too.", totals.same);
+  rows.Count("horus_shadow_refused_total", "Decisions where ours would have let the job wait.", totals.refused());
+  rows.Gauge("horus_shadow_regret_gpus", "Useful work that ours would have gained more, each choice by itself.",
+             totals.regret);
+  rows.Begin("horus_shadow_work_gpus", MetricKind::kGauge, "Useful work gained, the choices of each taken in turn.");
+  rows.Add(kTheirs, totals.theirs.work);
+  rows.Add(kOurs, totals.ours.work);
+  rows.Begin("horus_shadow_beyond_bound_total", MetricKind::kCounter,
+             "Tenants predicted beyond their slowdown bounds.");
+  rows.Add(kTheirs, totals.theirs.beyond_bound);
+  rows.Add(kOurs, totals.ours.beyond_bound);
+  rows.Begin("horus_shadow_broken_rules_total", MetricKind::kCounter,
+             "Their places by the first rule of ours that they break.");
+  for (size_t i = 1; i < kReasonCount; ++i) {
+    rows.Add(absl::StrFormat("rule=\"%s\"", ReasonName(static_cast<Reason>(i))), totals.broken[i]);
+  }
+  rows.Begin("horus_shadow_predicted_slowdown", MetricKind::kHistogram,
+             "Predicted slowdown of the job, the choices of each in turn.");
+  rows.Histogram(kTheirs, totals.theirs.slowdown);
+  rows.Histogram(kOurs, totals.ours.slowdown);
+  rows.Begin("horus_shadow_observed_slowdown", MetricKind::kHistogram, "Slowdown that the log reports.");
+  rows.Histogram("", totals.observations);
+  rows.Count("horus_shadow_observed_beyond_bound_total", "Jobs observed beyond their slowdown bounds.",
+             totals.observed_beyond_bound);
+  rows.Gauge("horus_shadow_prediction_error_ratio", "Mean of |predicted - observed| / observed slowdown.",
+             Mean(totals.error_sum, totals.observed));
+  rows.Gauge("horus_shadow_prediction_bias_ratio", "Mean of (predicted - observed) / observed slowdown.",
+             Mean(totals.bias_sum, totals.observed));
+  return rows.Text();
 }
 
 std::string RecordHeader() {
@@ -377,19 +378,14 @@ class Jobs {
   }
 
   absl::StatusOr<const JobSpec*> Find(const std::string& name) {
-    size_t index = 0;
-    if (const auto known = by_name_.find(name); known != by_name_.end()) {
-      index = known->second;
-    } else {
-      JobId id = 0;
-      const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), id);
-      const auto at = error == std::errc() && end == name.data() + name.size() ? by_id_.find(id) : by_id_.end();
-      if (at == by_id_.end()) {
-        return InvalidArgument("expected a name or id of the jobs file, found %s%s", Quoted(name),
-                               NearestKey(name, by_name_));
-      }
-      index = at->second;
+    const auto known = by_name_.find(name);
+    const std::optional<JobId> id = ParseNumber<JobId>(name);
+    const auto at = known == by_name_.end() && id ? by_id_.find(*id) : by_id_.end();
+    if (known == by_name_.end() && at == by_id_.end()) {
+      return InvalidArgument("expected a name or id of the jobs file, found %s%s", Quoted(name),
+                             NearestKey(name, by_name_));
     }
+    const size_t index = known != by_name_.end() ? known->second : at->second;
     auto& spec = specs_[index];
     if (spec == nullptr) {
       HORUS_ASSIGN_OR_RETURN(JobSpec complete, shelf_.Complete(requests_[index], present_));
@@ -462,14 +458,12 @@ absl::Status Replay(const ShadowFlags& options, ShadowReplay& replay) {
     absl::Status status = more.ok() ? replay.Take(log, entry) : more.status();
     if (status.ok()) continue;
     if (!options.skip_bad || status.code() != absl::StatusCode::kInvalidArgument) return status;
-    if (replay.totals().bad_lines < kShownBadLines) {
-      PrintProblem("left out: " + std::string(status.message()));
-    }
+    if (replay.totals().bad_lines < kShownBadLines) PrintProblem("left out: " + std::string(status.message()));
     replay.CountBadLine();
   }
 }
 
-absl::Status Shadow(const ShadowFlags& options) {
+absl::StatusOr<std::string> Shadow(const ShadowFlags& options) {
   const PlacingOptions& placing = options.placing;
   HORUS_ASSIGN_OR_RETURN(PlacingInputs inputs, LoadPlacing(placing));
   const double bound = inputs.placer->slowdown_bound();
@@ -494,17 +488,13 @@ absl::Status Shadow(const ShadowFlags& options) {
   if (keep) HORUS_RETURN_IF_ERROR(records.Close());
   const ShadowTotals& totals = replay.totals();
   if (!options.prometheus.empty()) HORUS_RETURN_IF_ERROR(WriteFileOrDevice(options.prometheus, ShadowMetrics(totals)));
-  std::string text = ShadowText(totals, placing.policy, names);
-  if (options.json || !options.page.path.empty()) {
-    HORUS_ASSIGN_OR_RETURN(const PlacementReport end,
-                           MakePlacementReport(replay.cluster(), {}, {}, *inputs.model,
-                                               {placing.policy, NameOf(placing.interference), bound}));
-    const std::string json = ShadowJson(totals, end, names);
-    HORUS_RETURN_IF_ERROR(WritePage(options.page, json));
-    if (options.json) text = json;
-  }
-  std::fputs(text.c_str(), stdout);
-  return absl::OkStatus();
+  if (!options.json && options.page.path.empty()) return ShadowText(totals, placing.policy, names);
+  HORUS_ASSIGN_OR_RETURN(const PlacementReport end,
+                         MakePlacementReport(replay.cluster(), {}, {}, *inputs.model,
+                                             {placing.policy, NameOf(placing.interference), bound}));
+  const std::string json = ShadowJson(totals, end, names);
+  HORUS_RETURN_IF_ERROR(WritePage(options.page, json));
+  return options.json ? json : ShadowText(totals, placing.policy, names);
 }
 
 }  // namespace
@@ -520,10 +510,7 @@ Command AddShadow(CLI::App& parser) {
   app->add_flag("--skip-bad", options->skip_bad, "Count lines that are wrong and go on");
   app->add_flag("--json", options->json, "Print JSON");
   app->footer(kShadowFooter);
-  return {app, [options] {
-            const absl::Status status = Shadow(*options);
-            return status.ok() ? kExitDecided : Fail(status);
-          }};
+  return {app, [options] { return Print(Shadow(*options)); }};
 }
 
 }  // namespace horus::cli

@@ -2,12 +2,12 @@
 // Their state is the truth: ours plans on it, and beside it goes on in a state of its own.
 #include "cli/shadow_replay.h"
 
-#include <charconv>
 #include <cmath>
+#include <optional>
 #include <utility>
 
 #include "base/status.h"
-#include "cli/placing.h"
+#include "cli/inputs.h"
 
 namespace horus::cli {
 namespace {
@@ -67,17 +67,15 @@ absl::StatusOr<Slots> ShadowReplay::SlotsOf(const DecisionLog& log, const LogEnt
   Slots slots;
   for (size_t i = 0; i < entry.nodes.size(); ++i) {
     const std::string& name = entry.nodes[i];
-    NodeId node = 0;
-    if (const auto known = nodes_.find(name); known != nodes_.end()) {
-      node = known->second;
-    } else if (const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), node);
-               error != std::errc() || end != name.data() + name.size() || !cluster_.HasNode(node)) {
+    const auto known = nodes_.find(name);
+    const std::optional<NodeId> node = known == nodes_.end() ? ParseNumber<NodeId>(name) : known->second;
+    if (!node || !cluster_.HasNode(*node)) {
       return log.Wrong(
           entry, "node",
           "expected a name or id of a node of the cluster, found " + Quoted(name) + NearestKey(name, nodes_));
     }
-    if (IsCpuOnly(job)) slots.push_back({node, kNoDevice, 0});
-    for (const int32_t device : entry.devices[i]) slots.push_back({node, device, 0});
+    if (IsCpuOnly(job)) slots.push_back({*node, kNoDevice, 0});
+    for (const int32_t device : entry.devices[i]) slots.push_back({*node, device, 0});
   }
   const auto wanted = static_cast<size_t>(SlotCount(job));
   if (slots.size() != wanted) {

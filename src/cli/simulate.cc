@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstring>
+#include <fstream>
 #include <map>
 #include <memory>
 #include <optional>
@@ -13,8 +14,6 @@
 #include <utility>
 #include <vector>
 
-#include "CLI/CLI.hpp"
-#include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "base/status.h"
@@ -36,21 +35,17 @@ namespace {
 
 class Timeline {
  public:
-  // UNAVAILABLE: the file cannot be written.
-  [[nodiscard]] static absl::StatusOr<std::unique_ptr<Timeline>> Open(const std::string& path, const Grid& grid);
-  ~Timeline();
-  Timeline(const Timeline&) = delete;
-  Timeline& operator=(const Timeline&) = delete;
+  Timeline(const std::string& path, const Grid& grid);
 
+  // UNAVAILABLE: the file cannot be written.
+  [[nodiscard]] absl::Status Open();
   void Add(const Trace& trace, const SimEvent& event);
   // UNAVAILABLE when something could not be written.
   [[nodiscard]] absl::Status Close();
 
  private:
-  Timeline(std::FILE* file, std::string path, const Grid& grid);
-
-  std::FILE* file_;
   std::string path_;
+  std::ofstream stream_;
   struct Node {
     std::string name;                // as a field of the file
     std::vector<std::string> types;  // of its GPUs, likewise
@@ -67,25 +62,19 @@ std::string EventName(SimEventKind kind) {
   return at < kEvents.size() ? kEvents[at] : absl::StrCat("event-", at);
 }
 
-Timeline::Timeline(std::FILE* file, std::string path, const Grid& grid) : file_(file), path_(std::move(path)) {
+Timeline::Timeline(const std::string& path, const Grid& grid) : path_(path) {
   for (const NodeSpec& spec : grid.nodes) {
     Node& node = nodes_[spec.id];
     node.name = CsvField(NameOf(spec));
-    for (const DeviceSpec& device : spec.devices) {
-      node.types.push_back(CsvField(grid.catalogue->at(device.type).name));
-    }
+    for (const DeviceSpec& device : spec.devices) node.types.push_back(CsvField(grid.catalogue->at(device.type).name));
   }
-  std::fputs("time_us,event,job,node,gpus,gpu_type,profile\n", file_);
 }
 
-absl::StatusOr<std::unique_ptr<Timeline>> Timeline::Open(const std::string& path, const Grid& grid) {
-  std::FILE* file = std::fopen(path.c_str(), "we");
-  if (file != nullptr) return std::unique_ptr<Timeline>(new Timeline(file, path, grid));
-  return Unavailable("%s: cannot write: %s", path, std::string(std::strerror(errno)));
-}
-
-Timeline::~Timeline() {
-  if (file_ != nullptr) std::fclose(file_);
+absl::Status Timeline::Open() {
+  stream_.open(path_);
+  if (!stream_) return Unavailable("%s: cannot write: %s", path_, std::strerror(errno));
+  stream_ << "time_us,event,job,node,gpus,gpu_type,profile\n";
+  return absl::OkStatus();
 }
 
 void Timeline::Add(const Trace& trace, const SimEvent& event) {
@@ -94,7 +83,7 @@ void Timeline::Add(const Trace& trace, const SimEvent& event) {
       absl::StrFormat("%d,%s,%s,", event.time_us, EventName(event.kind), job == nullptr ? "" : absl::StrCat(job->id));
   const std::string tail = (job == nullptr ? "" : CsvField(ProfileOf(trace, *job))) + "\n";
   if (event.slots.empty()) {
-    std::fputs((head + ",,," + tail).c_str(), file_);
+    stream_ << head << ",,," << tail;
     return;
   }
   std::map<std::pair<NodeId, std::string>, std::string> gpus;  // a job's slots may lie in any order
@@ -105,14 +94,13 @@ void Timeline::Add(const Trace& trace, const SimEvent& event) {
     if (slot.device != kNoDevice) absl::StrAppend(&list, list.empty() ? "" : " ", slot.device);
   }
   for (const auto& [place, list] : gpus) {
-    std::fputs((head + nodes_[place.first].name + "," + list + "," + place.second + "," + tail).c_str(), file_);
+    stream_ << head << nodes_[place.first].name << "," << list << "," << place.second << "," << tail;
   }
 }
 
 absl::Status Timeline::Close() {
-  const bool failed = std::ferror(file_) != 0;
-  if (std::fclose(std::exchange(file_, nullptr)) == 0 && !failed) return absl::OkStatus();
-  return Unavailable("%s: cannot write all of it", path_);
+  stream_.close();
+  return stream_ ? absl::OkStatus() : Unavailable("%s: cannot write all of it", path_);
 }
 
 constexpr char kFooter[] = R"(
@@ -201,7 +189,7 @@ std::string OutcomeText(const Chosen& chosen, const GridOutcome& outcome) {
   std::string text =
       absl::StrFormat("workload %s, policy %s, seed %d\n", Printable(grid.workloads[chosen.run.workload].name),
                       Printable(grid.policies[chosen.run.policy].name), chosen.run.seed);
-  Table table({Left("METRIC"), Right("VALUE")});
+  Table table("METRIC|>VALUE");
   for (const GridMetric& metric : GridMetrics()) {
     const double value = metric.get(outcome.metrics);
     table.AddRow({std::string(metric.name), std::isfinite(value) ? Plain(value) : "-"});
@@ -217,12 +205,11 @@ absl::StatusOr<std::string> Simulate(const Options& options) {
   for (const std::string& note : chosen.loaded.notes) {
     absl::FPrintF(stderr, "horus: %s\n", Printable(note, kMessageBytes));
   }
-  std::unique_ptr<Timeline> timeline;
-  if (!options.timeline.empty()) {
-    HORUS_ASSIGN_OR_RETURN(timeline, Timeline::Open(options.timeline, chosen.loaded.grid));
-  }
-  HORUS_ASSIGN_OR_RETURN(const GridOutcome outcome, Run(chosen, timeline.get()));
-  if (timeline != nullptr) HORUS_RETURN_IF_ERROR(timeline->Close());
+  Timeline timeline(options.timeline, chosen.loaded.grid);
+  const bool tells = !options.timeline.empty();
+  if (tells) HORUS_RETURN_IF_ERROR(timeline.Open());
+  HORUS_ASSIGN_OR_RETURN(const GridOutcome outcome, Run(chosen, tells ? &timeline : nullptr));
+  if (tells) HORUS_RETURN_IF_ERROR(timeline.Close());
   return options.json ? OutcomeJson(chosen, outcome) : OutcomeText(chosen, outcome);
 }
 

@@ -9,7 +9,6 @@
 #include <string>
 #include <vector>
 
-#include "CLI/CLI.hpp"
 #include "absl/strings/str_format.h"
 #include "base/file.h"
 #include "base/status.h"
@@ -49,7 +48,7 @@ std::string SizeName(const TraceSizeRow& row, int64_t before) {
 }
 
 std::string SizesText(const TraceSummary& summary) {
-  Table table({Left("GPUS"), Right("JOBS"), Right("% OF JOBS"), Right("GPU HOURS"), Right("% OF GPU HOURS")});
+  Table table("GPUS|>JOBS|>% OF JOBS|>GPU HOURS|>% OF GPU HOURS");
   int64_t before = 64 * kMilliPerGpu;  // the last row's lower end
   for (const TraceSizeRow& row : summary.sizes) {
     table.AddRow({SizeName(row, before), std::to_string(row.jobs),
@@ -61,7 +60,7 @@ std::string SizesText(const TraceSummary& summary) {
 }
 
 std::string ProfilesText(const TraceSummary& summary) {
-  Table table({Wrapped("PROFILE"), Right("JOBS"), Right("% OF JOBS"), Right("GPU HOURS")});
+  Table table("~PROFILE|>JOBS|>% OF JOBS|>GPU HOURS");
   for (size_t i = 0; i < std::min(kShownProfiles, summary.profiles.size()); ++i) {
     const TraceProfileRow& row = summary.profiles[i];
     table.AddRow({row.profile.empty() ? "(not stated)" : Printable(row.profile), std::to_string(row.jobs),
@@ -105,7 +104,7 @@ std::string TraceText(const TraceRead& read) {
   const TraceSummary summary = SummariseTrace(read.trace);
   std::string text = HeadText(read, summary) + "\n" + SizesText(summary) + "\n" + ProfilesText(summary);
   if (!summary.durations_us.empty()) {
-    Table table({Left("% OF JOBS TAKE AT MOST"), Right("")});
+    Table table("% OF JOBS TAKE AT MOST|>");
     for (size_t i = 0; i < kDurationShares.size(); ++i) {
       const int32_t share = kDurationShares[i];
       const bool shown = share == 10 || share == 100 || share == 250 || share == 500 || share == 750 || share == 900 ||
@@ -264,11 +263,10 @@ void AddShape(CLI::App& make, Options& options) {
   AddOption(make, "--jobs", options.jobs, "How many", "N")->check(CLI::PositiveNumber);
   AddOption(make, "--arrivals", options.arrivals, "backlog, poisson or bursty", "NAME")
       ->check(CLI::IsMember(std::vector<std::string>(std::begin(kArrivals), std::end(kArrivals))));
-  AddOption(make, "--gpus", options.gpus, "Of the cluster that --load means", "N")->check(CLI::Range(1.0, kMostGpus));
-  AddOption(make, "--load", options.load, "GPUs x time that comes, by GPUs x time that there is", "X")
-      ->check(CLI::Range(1 / kMilli, kMostLoad));
-  AddOption(make, "--profiles", options.profiles, "That many numbered ones, equally likely", "N")
-      ->check(CLI::Range(1.0, kMostProfiles));
+  AddRanged(make, "--gpus", options.gpus, "Of the cluster that --load means", "N", 1.0, kMostGpus);
+  AddRanged(make, "--load", options.load, "GPUs x time that comes, by GPUs x time that there is", "X", 1 / kMilli,
+            kMostLoad);
+  AddRanged(make, "--profiles", options.profiles, "That many numbered ones, equally likely", "N", 1.0, kMostProfiles);
 }
 
 }  // namespace

@@ -2,16 +2,12 @@
 // horus train: a bundle from measured runs. horus calibrate: one moved to a site by a few of its own runs.
 #include "predict/train.h"
 
-#include <cstdio>
-
-#include "CLI/CLI.hpp"
 #include "absl/strings/str_format.h"
 #include "base/file.h"
 #include "base/text.h"
 #include "cli/commands.h"
 #include "cli/inputs.h"
 #include "cli/print.h"
-#include "cli/training.h"
 #include "io/json_text.h"
 #include "lab/models/train_pairs.h"
 #include "predict/site.h"
@@ -68,8 +64,7 @@ Json ReportJson(const Options& options, const Bundle& bundle, const TrainReport&
 }
 
 std::string ReportText(const Options& options, const Bundle& bundle, const TrainReport& report, size_t rows) {
-  Table table({Left("QUANTITY"), Right("ROWS"), Right("FAMILIES"), Right("GPU TYPES"), Right("TREES"),
-               Right("COVERAGE PROMISED"), Right("OBSERVED")});
+  Table table("QUANTITY|>ROWS|>FAMILIES|>GPU TYPES|>TREES|>COVERAGE PROMISED|>OBSERVED");
   const auto percent = [](double share) {
     return share > 0 ? absl::StrFormat("%.0f %%", 100 * share) : std::string("-");
   };
@@ -144,9 +139,7 @@ Json ReportJson(const Options& options, const Trained& trained) {
 }
 
 std::string ReportText(const Options& options, const Trained& trained) {
-  const auto right = [](const char* title) { return Column{title, Align::kRight, true}; };
-  Table table({Left("MODEL"), right("MAPE, PAIR UNSEEN"), right("FAMILY UNSEEN"), right("PROMISED"), right("OBSERVED"),
-               right("FAMILY: PROMISED"), right("OBSERVED")});
+  Table table("MODEL|>~MAPE, PAIR UNSEEN|>~FAMILY UNSEEN|>~PROMISED|>~OBSERVED|>~FAMILY: PROMISED|>~OBSERVED");
   const auto percent = [](double value) { return absl::StrFormat("%.1f %%", value); };
   const auto share = [](double value) {
     return value > 0 ? absl::StrFormat("%.0f %%", 100 * value) : std::string("-");
@@ -194,8 +187,7 @@ struct CalibrateOptions {
 };
 
 std::string ReportText(const CalibrateOptions& options, const SiteReport& report) {
-  Table table(
-      {Left("QUANTITY"), Right("RUNS"), Right("ERROR BEFORE"), Right("AFTER"), Right("BOUND BEFORE"), Right("AFTER")});
+  Table table("QUANTITY|>RUNS|>ERROR BEFORE|>AFTER|>BOUND BEFORE|>AFTER");
   const auto percent = [](double share) { return absl::StrFormat("%.0f %%", 100 * share); };
   const auto over = [](double share) { return absl::StrFormat("%+.0f %%", 100 * share); };
   for (const SiteEffect& e : report.effects) {
@@ -250,13 +242,10 @@ void AddTrainOptions(CLI::App& app, std::vector<std::string>& data, std::vector<
                      std::vector<std::string>& without, TrainOptions& train) {
   AddRepeated(app, "--data", data, "Dataset of measured runs (CSV); may be repeated", "FILE");
   AddRepeated(app, "--without", without, "Leave out the rows of this net or family; may be repeated", "NAME");
-  AddOption(app, "--promise", train.promise, "Coverage of the bounds on families that were not seen (of pairs: 0.9)",
-            "SHARE")
-      ->check(CLI::Range(0.5, 0.99))
+  AddRanged(app, "--promise", train.promise, "Coverage of the bounds on families that were not seen (of pairs: 0.9)",
+            "SHARE", 0.5, 0.99)
       ->capture_default_str();
-  AddOption(app, "--rounds", train.rounds, "Trees a quantity at most", "N")
-      ->check(CLI::Range(0, 2000))
-      ->capture_default_str();
+  AddRanged(app, "--rounds", train.rounds, "Trees a quantity at most", "N", 0, 2000)->capture_default_str();
   AddOption(app, "--seed", train.seed, "Seed of all random draws", "N")->capture_default_str();
   AddGpusFileOption(app, gpus_files);
 }
@@ -285,13 +274,12 @@ Command AddCalibrate(CLI::App& parser) {
   auto options = std::make_shared<CalibrateOptions>();
   CLI::App* app = parser.add_subcommand("calibrate", "Move trained models to your site by a few of its own runs");
   AddRepeated(*app, "--data", options->data, "Dataset of your measured runs (CSV); may be repeated", "FILE");
-  AddOption(*app, "--base-memory", options->site.base_mib,
-            "What context and libraries take of a GPU's memory before a job takes anything, where you know it", "MIB")
-      ->check(CLI::Range(0.0, 1048576.0));
+  AddRanged(*app, "--base-memory", options->site.base_mib,
+            "What context and libraries take of a GPU's memory before a job takes anything, where you know it", "MIB",
+            0.0, 1048576.0);
   AddOption(*app, "--out", options->out, "Bundle to write", "FILE")->required();
   AddOption(*app, "--bundle", options->bundle, "Models to start from: a file, or builtin (the default)", "BUNDLE");
-  AddOption(*app, "--promise", options->site.promise, "Coverage of the bounds", "SHARE")
-      ->check(CLI::Range(0.5, 0.99))
+  AddRanged(*app, "--promise", options->site.promise, "Coverage of the bounds", "SHARE", 0.5, 0.99)
       ->capture_default_str();
   AddGpusFileOption(*app, options->gpus_files);
   app->add_flag("--json", options->json, "Print JSON");

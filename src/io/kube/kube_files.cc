@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Every text of the cluster goes out in double quotes, so that no name reads as something else.
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <set>
 #include <tuple>
@@ -50,6 +51,16 @@ class Writer {
   void Number(const char* key, int64_t value) { Plain(key, std::to_string(value)); }
   void Pair(const char* key, const std::string& first, const std::string& second) {
     Put(YAML::Key, key, YAML::Value, YAML::Flow, YAML::BeginSeq, first, second, YAML::EndSeq);
+  }
+  template <typename Items, typename Write>
+  void List(const char* key, const Items& items, Write write) {
+    Key(key);
+    BeginFlowSeq();
+    for (const auto& item : items) write(item);
+    EndSeq();
+  }
+  void List(const char* key, const std::vector<std::string>& texts) {
+    List(key, texts, [this](const std::string& text) { Text(text); });
   }
   void Texts(const char* key, const KubeTexts& texts) {
     if (texts.empty()) return;
@@ -105,24 +116,18 @@ std::vector<std::pair<Card, int64_t>> CardsOf(const std::vector<KubeGpu>& gpus) 
 }
 
 void WriteGpus(const Catalogue& catalogue, const std::vector<KubeGpu>& gpus, Writer& out) {
-  out.Key("gpus");
-  out.BeginFlowSeq();
-  for (const auto& [card, count] : CardsOf(gpus)) {
+  out.List("gpus", CardsOf(gpus), [&](const auto& counted) {
+    const auto& [card, count] = counted;
     const GpuType& type = catalogue.at(card.type);
     out.BeginFlowMap();
     out.Plain("type", type.name);
     if (count > 1) out.Number("count", count);
     if (card.mode == SharingMode::kMps) out.Plain("sharing", std::string(SharingModeName(card.mode)));
-    if (!card.mig.empty()) {
-      out.Key("mig");
-      out.BeginFlowSeq();
-      for (const int16_t profile : card.mig) out.Text(type.mig[static_cast<size_t>(profile)].name);
-      out.EndSeq();
-    }
+    const auto instance = [&](int16_t profile) { out.Text(type.mig[static_cast<size_t>(profile)].name); };
+    if (!card.mig.empty()) out.List("mig", card.mig, instance);
     if (card.replicas > 1) out.Number("max_tenants", card.replicas);
     out.EndMap();
-  }
-  out.EndSeq();
+  });
 }
 
 void WriteNode(const Catalogue& catalogue, const ImportedNode& node, Writer& out) {
@@ -242,10 +247,7 @@ void WritePattern(const ImportedProfile& profile, GpuTypeId only, const Catalogu
     key == "model" ? out.Text(profile.pattern->job.model->path) : Copy(tree, children[i + 1], out);
   }
   if (!only.valid() || !profile.demands.empty() || !profile.pattern->for_any_type()) return;
-  out.Key("gpu_types");
-  out.BeginFlowSeq();
-  out.Plain(catalogue.at(only).name);
-  out.EndSeq();
+  out.List("gpu_types", std::array{only}, [&](GpuTypeId type) { out.Plain(catalogue.at(type).name); });
 }
 
 // What is known of the job beside its demand.
@@ -309,15 +311,12 @@ void WriteJob(const Context& context, const ImportedJob& job, bool resident, Wri
   WriteTerms(context, job.shape, out);
   WriteDemand(context, job.shape, out);
   if (resident) {
-    out.Key("on");
-    out.BeginFlowSeq();
-    for (const ImportedPlace& place : job.on) {
+    out.List("on", job.on, [&](const ImportedPlace& place) {
       out.BeginFlowMap();
       out.Text("node", context.imported.nodes[place.node].name);
       out.Number("gpu", place.gpu);
       out.EndMap();
-    }
-    out.EndSeq();
+    });
   }
   out.EndMap();
 }
@@ -332,12 +331,7 @@ absl::StatusOr<std::string> ClusterText(const Context& context, const std::vecto
   out.Comment(kClusterComment);
   out.BeginMap();
   out.Number("version", 1);
-  if (!gpus_files.empty()) {
-    out.Key("gpu_types_files");
-    out.BeginFlowSeq();
-    for (const std::string& file : gpus_files) out.Text(file);
-    out.EndSeq();
-  }
+  if (!gpus_files.empty()) out.List("gpu_types_files", gpus_files);
   out.Key("nodes");
   out.BeginSeq();
   for (const ImportedNode& node : context.imported.nodes) WriteNode(context.catalogue, node, out);
@@ -407,20 +401,22 @@ absl::StatusOr<ImportFiles> WriteImport(const ImportedCluster& imported,
                                         const std::shared_ptr<const Catalogue>& catalogue,
                                         const std::vector<std::string>& gpus_files) {
   const Context context{imported, *catalogue, TypesOf(imported)};
-  ImportFiles files;
-  HORUS_ASSIGN_OR_RETURN(files.cluster, ClusterText(context, gpus_files, false));
-  HORUS_ASSIGN_OR_RETURN(files.now, ClusterText(context, gpus_files, true));
-  HORUS_ASSIGN_OR_RETURN(files.jobs, JobsText(context, true));
-  HORUS_ASSIGN_OR_RETURN(files.waiting, JobsText(context, false));
-  files.decisions = LogText(imported, files.too_long);
+  HORUS_ASSIGN_OR_RETURN(std::string cluster, ClusterText(context, gpus_files, false));
+  HORUS_ASSIGN_OR_RETURN(std::string now, ClusterText(context, gpus_files, true));
+  HORUS_ASSIGN_OR_RETURN(std::string jobs, JobsText(context, true));
+  HORUS_ASSIGN_OR_RETURN(std::string waiting, JobsText(context, false));
   // What the readers would refuse (their limits, above all) is better known now. `now` holds all that `cluster` does;
   // the catalogue has the types of the files already.
-  std::string now = files.now;
-  if (!gpus_files.empty()) {
-    HORUS_ASSIGN_OR_RETURN(now, ClusterText(context, {}, true));
-  }
-  HORUS_RETURN_IF_ERROR(ParseClusterFile("now.yaml", std::move(now), catalogue).status());
-  HORUS_RETURN_IF_ERROR(ParseJobsFile("jobs.yaml", files.jobs, *catalogue).status());
+  HORUS_ASSIGN_OR_RETURN(std::string without_types, ClusterText(context, {}, true));
+  HORUS_RETURN_IF_ERROR(ParseClusterFile("now.yaml", std::move(without_types), catalogue).status());
+  HORUS_RETURN_IF_ERROR(ParseJobsFile("jobs.yaml", jobs, *catalogue).status());
+  ImportFiles files;
+  std::string log = LogText(imported, files.too_long);
+  files.texts = {{"cluster.yaml", std::move(cluster)},
+                 {"jobs.yaml", std::move(jobs)},
+                 {"decisions.csv", std::move(log)},
+                 {"now.yaml", std::move(now)},
+                 {"waiting.yaml", std::move(waiting)}};
   return files;
 }
 

@@ -113,12 +113,10 @@ struct ImportOptions {
 // ---- It as the files that other commands read (docs/files.md); each was read again by the reader that it is for.
 
 struct ImportFiles {
-  std::string cluster;    // cluster.yaml: nodes alone
-  std::string jobs;       // jobs.yaml: what runs and what waits
-  std::string decisions;  // decisions.csv: where what runs was put, in order
-  std::string now;        // now.yaml: nodes, and what runs as residents
-  std::string waiting;    // waiting.yaml: what waits
-  size_t too_long = 0;    // gangs whose line the log cannot hold
+  // By name. cluster.yaml: nodes alone; jobs.yaml: what runs and what waits; decisions.csv: where what runs was put, in
+  // order; now.yaml: nodes, and what runs as residents; waiting.yaml: what waits.
+  std::vector<std::pair<std::string, std::string>> texts;
+  size_t too_long = 0;  // gangs whose line the log cannot hold
 };
 
 // `gpus_files`: paths of files with GPU types, as seen from where the files will lie. `catalogue` knows their types.
