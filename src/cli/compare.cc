@@ -367,16 +367,14 @@ std::string ResultsCsv(const Comparison& comparison) {
 std::string ResultsJson(const Comparison& comparison) {
   const Grid& grid = *comparison.grid;
   Json metrics = Json::array();
-  for (const GridMetric& metric : GridMetrics()) {
+  for (const GridMetric& metric : GridMetrics())
     metrics.push_back({{"name", metric.name}, {"better", BetterName(metric.better)}});
-  }
   Json runs = Json::array();
   for (size_t i = 0; i < comparison.runs.size(); ++i) {
     const PlannedRun& one = comparison.runs[i];
     Json values = Json::object();
-    for (size_t metric = 0; metric < GridMetrics().size(); ++metric) {
+    for (size_t metric = 0; metric < GridMetrics().size(); ++metric)
       values[std::string(GridMetrics()[metric].name)] = Exact(comparison.values[i][metric]);
-    }
     runs.push_back({{"workload", grid.workloads[one.run.workload].name},
                     {"policy", grid.policies[one.run.policy].name},
                     {"seed", one.run.seed},

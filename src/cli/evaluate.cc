@@ -53,9 +53,8 @@ Json EvaluationJson(const ErrorReport& evaluation, bool with_rows) {
   }
   for (const EvaluatedRow& r : evaluation.rows) {
     Json baselines = Json::object();
-    for (size_t b = 0; b < r.baselines.size(); ++b) {
+    for (size_t b = 0; b < r.baselines.size(); ++b)
       baselines[evaluation.methods[b + 1].method] = NumberOrNull(r.baselines[b]);
-    }
     rows.push_back({{"where", r.row->where},
                     {"family", r.row->family},
                     {"net", r.row->model},
@@ -90,9 +89,8 @@ std::string EvaluationText(const ErrorReport& evaluation, bool with_rows) {
   Table table("METHOD|>MAPE|>MEDIAN|>RMSLE|>RANK");
   const auto percent = [](double value) { return std::isnan(value) ? "-" : absl::StrFormat("%.1f %%", value); };
   const auto plain = [](double value) { return std::isnan(value) ? "-" : absl::StrFormat("%.3f", value); };
-  for (const ErrorSummary& m : evaluation.methods) {
+  for (const ErrorSummary& m : evaluation.methods)
     table.AddRow({m.method, percent(m.mape_pct), percent(m.median_pct), plain(m.rmsle), plain(m.spearman)});
-  }
   text += table.Render("  ");
   absl::StrAppendFormat(&text, "  bound: %s, covers %.1f %%, above the truth by %.0f %% on average\n",
                         evaluation.promised_pct > 0 ? absl::StrFormat("promised %.0f %%", evaluation.promised_pct)

@@ -333,9 +333,8 @@ absl::StatusOr<std::string> EvaluateOnlineToText(const PairEvaluation& options) 
 // ---- horus evaluate --predictions: what a model that has seen neither job's family says of every two jobs, as a file.
 
 absl::StatusOr<std::string> PredictPairsToText(const PairEvaluation& options) {
-  if (options.models.size() != 1) {
+  if (options.models.size() != 1)
     return InvalidArgument("--predictions: expected one --model, found %d", options.models.size());
-  }
   const std::string& model = options.models.front();
   HORUS_ASSIGN_OR_RETURN(const LoadedPairs pairs, LoadPairSet(options.inputs));
   Progress progress;

@@ -106,9 +106,8 @@ absl::Status LoadSpeeds(const GridFile& file, LoadedGrid& loaded) {
     }
     truth.reference = static_cast<uint32_t>(at - gpus.begin());
   }
-  if (reader.skipped().no_alone > 0) {
+  if (reader.skipped().no_alone > 0)
     loaded.notes.push_back(absl::StrFormat("%d pairs left out: jobs without a speed alone", reader.skipped().no_alone));
-  }
   return absl::OkStatus();
 }
 
@@ -175,9 +174,8 @@ absl::Status LoadTraces(const GridFile& file, LoadedGrid& loaded) {
     if (entry.files.empty()) {
       if (entry.all_profiles) {
         workload.synthetic.profiles.clear();
-        for (const std::string& name : SingleGpuProfiles(loaded.grid)) {
+        for (const std::string& name : SingleGpuProfiles(loaded.grid))
           workload.synthetic.profiles.push_back({.name = name});
-        }
       }
       loaded.grid.workloads.push_back(std::move(workload));
       continue;
@@ -187,9 +185,8 @@ absl::Status LoadTraces(const GridFile& file, LoadedGrid& loaded) {
     std::shared_ptr<const Trace>& trace = read[key];
     if (trace == nullptr) {
       HORUS_ASSIGN_OR_RETURN(TraceRead one, ReadTraces(entry.files, entry.read));
-      if (one.skipped > 0) {
+      if (one.skipped > 0)
         loaded.notes.push_back(absl::StrFormat("%s: %d rows skipped", entry.files.front(), one.skipped));
-      }
       trace = std::make_shared<const Trace>(std::move(one.trace));
     }
     HORUS_ASSIGN_OR_RETURN(Trace prepared,

@@ -71,9 +71,8 @@ absl::Status Become(std::vector<std::string> line) {
 absl::StatusOr<int> StatusOf(std::vector<std::string> line) {
   posix_spawn_file_actions_t silent;
   posix_spawn_file_actions_init(&silent);
-  for (const int descriptor : {STDOUT_FILENO, STDERR_FILENO}) {
+  for (const int descriptor : {STDOUT_FILENO, STDERR_FILENO})
     posix_spawn_file_actions_addopen(&silent, descriptor, "/dev/null", O_WRONLY, 0);
-  }
   pid_t child = 0;
   const int error = posix_spawnp(&child, line.front().c_str(), &silent, nullptr, Pointers(line).data(), environ);
   posix_spawn_file_actions_destroy(&silent);
@@ -133,13 +132,11 @@ void AddHandOvers(CLI::App& parser) {
 std::optional<int> HandOver(int argc, const char* const* argv) {
   if (argc < 2) return std::nullopt;
   const std::string_view command = argv[1];
-  if (command == "profile" && argc > 2 && std::string_view(argv[2]) == "--sensitivity") {
+  if (command == "profile" && argc > 2 && std::string_view(argv[2]) == "--sensitivity")
     return Fail(BecomeModule(kInputs, {argv + 3, argv + argc}));
-  }
   if (command == "profile") return Fail(Profile({argv + 2, argv + argc}));
-  if (command == "report" && IsAnyForPython({argv + 2, argv + argc})) {
+  if (command == "report" && IsAnyForPython({argv + 2, argv + argc}))
     return Fail(BecomeModule(kReport, {argv + 2, argv + argc}));
-  }
   return std::nullopt;
 }
 

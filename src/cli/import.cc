@@ -70,9 +70,8 @@ std::string SharedAs(const Catalogue& catalogue, const KubeGpu& gpu) {
                          ? "mig " + catalogue.at(gpu.type).mig[static_cast<size_t>(gpu.mig_profile)].name
                          : std::string();
   if (gpu.counts_memory) return absl::StrFormat("HAMi, %d at most", gpu.replicas);
-  if (gpu.replicas > 1) {
+  if (gpu.replicas > 1)
     absl::StrAppendFormat(&text, "%s%d by %s", text.empty() ? "" : ", ", gpu.replicas, SharingModeName(gpu.mode));
-  }
   return text.empty() ? "whole" : text;
 }
 
@@ -165,9 +164,8 @@ std::string DescribedText(const ImportedCluster& imported) {
   for (const auto& [tenant, gpus] : described.back().tenants) most.emplace_back(-gpus, tenant);
   std::ranges::sort(most);
   std::vector<std::string> where;
-  for (size_t i = 0; i < std::min(most.size(), kShownNames); ++i) {
+  for (size_t i = 0; i < std::min(most.size(), kShownNames); ++i)
     where.push_back(absl::StrFormat("%s (%.4g)", Printable(most[i].second), -most[i].first));
-  }
   if (most.size() > kShownNames) where.emplace_back("...");
   for (size_t i = 0; i < kKnownBy.size(); ++i) {
     const Described& by = described[i];
@@ -231,9 +229,8 @@ std::string LeftOutText(const ImportedCluster& imported) {
     table.AddRow({which + (names.size() > kShownNames ? ", ..." : ""), Printable(reason.second, kLongestReason)});
   }
   text += table.Render("  ");
-  if (reasons.size() > kShownReasons) {
+  if (reasons.size() > kShownReasons)
     absl::StrAppendFormat(&text, "  and %d more reasons: --json\n", reasons.size() - kShownReasons);
-  }
   if (nodes > 0) text += "  GPU types of your own: --gpus-file FILE, docs/files.md.\n";
   return text;
 }
@@ -264,12 +261,10 @@ std::string NextText(const ImportFlags& options, const ImportedCluster& imported
     absl::StrAppendFormat(
         &text, "  horus shadow --cluster %s/cluster.yaml --jobs %s/jobs.yaml --log %s/decisions.csv\n", at, at, at);
   }
-  if (!imported.jobs.empty()) {
+  if (!imported.jobs.empty())
     absl::StrAppendFormat(&text, "  horus potential --cluster %s/now.yaml --jobs %s/waiting.yaml\n", at, at);
-  }
-  if (jobs.wait > 0) {
+  if (jobs.wait > 0)
     absl::StrAppendFormat(&text, "  horus place --cluster %s/now.yaml --jobs %s/waiting.yaml\n", at, at);
-  }
   if (DescribedBy(imported).back().jobs > 0) {
     text +=
         "Of jobs that nobody described only requests are known: with whole GPUs they share with nobody.\n"
@@ -288,9 +283,8 @@ std::string ReportJson(const ImportFlags& options, const Catalogue& catalogue, c
                      {"nodes", count.nodes},
                      {"gpus", count.gpus}});
   }
-  for (const ImportLeftOut& one : imported.left_out) {
+  for (const ImportLeftOut& one : imported.left_out)
     left_out.push_back({{"kind", one.is_node ? "node" : "pod"}, {"name", one.name}, {"reason", one.reason}});
-  }
   const auto text = [](const std::string& value) { return value.empty() ? Json(nullptr) : Json(value); };
   for (const auto& [engine, pods] : imported.engines) {
     engines.push_back({{"engine", engine.name},
@@ -335,12 +329,10 @@ std::string ReportJson(const ImportFlags& options, const Catalogue& catalogue, c
 absl::Status Write(const ImportFlags& options, const ImportFiles& files) {
   std::error_code error;
   fs::create_directories(options.out, error);
-  if (!fs::is_directory(options.out, error)) {
+  if (!fs::is_directory(options.out, error))
     return Unavailable("--out: expected a folder that can be written, found %s", options.out);
-  }
-  for (const auto& [name, text] : files.texts) {
+  for (const auto& [name, text] : files.texts)
     HORUS_RETURN_IF_ERROR(WriteFileAtomically((fs::path(options.out) / name).string(), text));
-  }
   return absl::OkStatus();
 }
 
@@ -394,9 +386,8 @@ absl::StatusOr<std::string> Import(ImportFlags& options, ImportedCluster& import
     }));
   }
   const std::string files = absl::StrJoin(options.files, ", ");
-  if (state.nodes.empty()) {
+  if (state.nodes.empty())
     return InvalidArgument("%s: expected nodes (kubectl get nodes,pods -A -o json), found none", files);
-  }
   HORUS_ASSIGN_OR_RETURN(const auto predictor, LoadPredictor(""));
   DemandShelf shelf(catalogue, predictor);
   options.import.predict = [&](const ModelRun& run) { return shelf.Demands(run); };

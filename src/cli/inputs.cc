@@ -30,9 +30,8 @@ namespace {
 
 std::vector<MeasuredColumn> MeasuredColumns() {
   std::vector<MeasuredColumn> columns;
-  for (const QuantityInfo& info : kQuantities) {
+  for (const QuantityInfo& info : kQuantities)
     columns.push_back({info.name, info.unit, info.most, info.link == Link::kExpm1});
-  }
   return columns;
 }
 
@@ -314,9 +313,8 @@ void AddInterferenceOptions(CLI::App& app, InterferenceChoice& choice) {
 }
 
 absl::Status CheckChoice(const InterferenceChoice& choice) {
-  if (!choice.pairs.empty() && choice.pair_jobs.empty()) {
+  if (!choice.pairs.empty() && choice.pair_jobs.empty())
     return InvalidArgument("--pairs: expected --pair-jobs with the graphs of the jobs that it names, found none");
-  }
   return choice.bundle.empty() ? MakeInterferenceModel(choice.name).status() : absl::OkStatus();
 }
 

@@ -161,9 +161,8 @@ absl::StatusOr<Inputs> ReadInputs(const InspectFlags& options) {
     HORUS_ASSIGN_OR_RETURN(const GpuTypeId id, catalogue->Find(name));
     inputs.types.push_back(catalogue->at(id));
   }
-  if ((!options.solve.empty() || options.serves()) && options.gpus.empty()) {
+  if ((!options.solve.empty() || options.serves()) && options.gpus.empty())
     inputs.types.assign(catalogue->types().begin(), catalogue->types().end());
-  }
   HORUS_ASSIGN_OR_RETURN(inputs.predictor, LoadPredictor(options.bundle));
   ConfigOptions config = options.config;
   config.training = inputs.run.mode == RunMode::kTraining;
@@ -265,9 +264,8 @@ absl::StatusOr<SolveReport> MakeSolveReport(const Inputs& inputs, const SolveReq
                      .bindings = solved.bindings,
                      .outside = (solved.flags & kDemandOutside) != 0};
   const size_t stride = resident_mib > 0 ? 2 : 1;
-  for (size_t i = 0; i < inputs.types.size(); ++i) {
+  for (size_t i = 0; i < inputs.types.size(); ++i)
     report.rows.push_back({inputs.types[i], solved.solutions[stride * i], solved.solutions[stride * (i + 1) - 1]});
-  }
   return report;
 }
 
@@ -288,12 +286,10 @@ std::string SolveText(const std::string& path, const Inputs& inputs, const Solve
     table.AddRow(std::move(cells));
   }
   text += table.Render("  ");
-  for (const std::string& message : messages) {
+  for (const std::string& message : messages)
     text += Paragraph("refused: " + Printable(message, kShownMessageBytes), "  ");
-  }
-  if (!inputs.predictor->calibrated()) {
+  if (!inputs.predictor->calibrated())
     text += "  Analytical prediction without trained models: the bounds are wide on purpose.\n";
-  }
   if (report.outside) text += "  The job lies outside what the prediction was made for: the bounds may be too low.\n";
   return text;
 }
@@ -324,9 +320,8 @@ absl::StatusOr<std::string> Solve(const InspectFlags& options) {
   int64_t resident_mib = 0;
   for (const int64_t mib : options.beside_mib) {
     resident_mib += mib;  // each is checked, and so is the sum
-    if (resident_mib > kMostResidentMib) {
+    if (resident_mib > kMostResidentMib)
       return InvalidArgument("--beside-mib: expected at most %d MiB in sum, found more", kMostResidentMib);
-    }
   }
   const absl::StatusOr<SolveReport> report = MakeSolveReport(inputs, request, resident_mib);
   if (!report.ok()) return InModel(options, report.status());

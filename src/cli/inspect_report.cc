@@ -28,9 +28,8 @@ std::string ShapeOf(const ShapedGraph& shaped, const Op& op) {
   if (op.outputs.empty() || !op.outputs.front().valid()) return "";
   const Tensor& tensor = shaped.tensors[op.outputs.front().value()];
   std::string shape;
-  for (const int64_t dim : tensor.dims) {
+  for (const int64_t dim : tensor.dims)
     absl::StrAppend(&shape, shape.empty() ? "" : "x", dim == kUnknownDim ? "?" : absl::StrCat(dim));
-  }
   return shape;
 }
 
@@ -203,9 +202,8 @@ Json ExplainJson(const GpuReport& gpu) {
   Json list = Json::array();
   for (const Explanation& one : gpu.explanations) {
     Json shifts = Json::array();
-    for (const FeatureShift& shift : one.shifts) {
+    for (const FeatureShift& shift : one.shifts)
       shifts.push_back({{"feature", std::string(FeatureName(shift.feature))}, {"factor", std::exp(shift.shift)}});
-    }
     const Refined& parts = one.parts;
     list.push_back({{"quantity", std::string(InfoOf(one.quantity).name)},
                     {"roofline", parts.roofline},

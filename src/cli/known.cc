@@ -78,9 +78,8 @@ std::string OneText(const GpuType& type) {
   std::string text = absl::StrFormat("%s - %s (%s)\n\n", type.name, Printable(type.display_name, kMaxGpuTextBytes),
                                      Printable(type.architecture, kMaxGpuTextBytes));
   Table fields("FIELD|>VALUE|UNIT");
-  for (const GpuField& field : GpuFields()) {
+  for (const GpuField& field : GpuFields())
     fields.AddRow({std::string(field.key), std::to_string(type.*field.member), std::string(field.unit)});
-  }
   text += fields.Render("  ");
   if (!type.mig.empty()) {
     Table profiles("MIG PROFILE|>COMPUTE SLICES|>MEMORY SLICES|>MiB|>AT MOST");

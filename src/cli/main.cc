@@ -127,9 +127,8 @@ std::string UnknownWord(const CLI::App& command, const std::string& word) {
       for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
     }
   } else {
-    for (const CLI::App* below : command.get_subcommands([](const CLI::App*) { return true; })) {
+    for (const CLI::App* below : command.get_subcommands([](const CLI::App*) { return true; }))
       names.push_back(below->get_name());
-    }
   }
   std::string expected = is_option ? "an option of this command" : names.empty() ? "no more arguments" : "a command";
   if (!is_option && names.empty()) {

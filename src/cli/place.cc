@@ -84,12 +84,10 @@ std::string MissText(const PlacementReport& placement, const Decision& decision)
   const NearestMiss& miss = decision.miss;
   if (miss.reason == Reason::kNone) return "There is no node to try.";
   std::string where = NodeName(placement, miss.node);
-  if (miss.device >= 0) {
+  if (miss.device >= 0)
     absl::StrAppend(&where, " gpu ", miss.device, " (", placement.names.GpuType(miss.node, miss.device), ")");
-  }
-  if (miss.reason == Reason::kGpuMilli && miss.needed == kMilliPerGpu) {
+  if (miss.reason == Reason::kGpuMilli && miss.needed == kMilliPerGpu)
     return absl::StrFormat("No GPU that it may have is free: it shares with nobody, and jobs are on %s.", where);
-  }
   if (miss.unit.empty()) return absl::StrCat("Nearest: ", where, ": ", Sentence(placement, miss.reason));
   const auto [needed, available] = AmountsOf(miss);
   const std::string upto = miss.estimate > 0 ? "up to " : "";
@@ -111,9 +109,8 @@ std::string MissText(const PlacementReport& placement, const Decision& decision)
   if (miss.reason == Reason::kSlowdownOwn) {
     const JobSpec* job = placement.FindJob(decision.job);
     std::string most = available;
-    if (miss.estimate > 0 && job != nullptr) {
+    if (miss.estimate > 0 && job != nullptr)
       most = absl::StrFormat("at most %s with %g %% confidence%s", available, 100 * ConfidenceOf(*job), Expected(miss));
-    }
     return absl::StrFormat("Nearest: %s: it would be slowed %s, bound %s.", where, most, needed);
   }
   if (miss.reason == Reason::kTenantLimit) {
@@ -168,9 +165,8 @@ std::string NotPlacedText(const PlacementReport& placement) {
     if (passed && decision.passed_by != 0)
       absl::StrAppend(&why, JobName(placement, decision.passed_by), " has the place that suited it best. ");
     absl::StrAppend(&why, MissText(placement, decision));
-    if (!passed && decision.miss.reason != decision.reason && decision.miss.reason != Reason::kNone) {
+    if (!passed && decision.miss.reason != decision.reason && decision.miss.reason != Reason::kNone)
       absl::StrAppend(&why, " Most others: ", Sentence(placement, decision.reason));
-    }
     text += Paragraph(why, "    ");
   }
   return text;
@@ -236,14 +232,12 @@ std::string BesideText(const PlacementReport& placement, const Decision& decisio
   if (decision.verdict != Verdict::kPlace || decision.cpu_only) return "";
   std::vector<JobId> beside;
   for (const TenantEffect& effect : NeighboursOf(decision)) beside.push_back(effect.job);
-  if (const auto at = later.find(decision.job); at != later.end()) {
+  if (const auto at = later.find(decision.job); at != later.end())
     beside.insert(beside.end(), at->second.begin(), at->second.end());
-  }
   if (beside.empty()) return decision.probe ? "alone (probe)" : "alone";
   std::string text;
-  for (size_t i = 0; i < beside.size() && i < kShownNeighbours; ++i) {
+  for (size_t i = 0; i < beside.size() && i < kShownNeighbours; ++i)
     absl::StrAppend(&text, i == 0 ? "" : "\n", JobName(placement, beside[i]));
-  }
   if (beside.size() > kShownNeighbours) absl::StrAppend(&text, "\nand ", beside.size() - kShownNeighbours, " more");
   return text;
 }
@@ -260,9 +254,8 @@ std::string SlowdownText(const PlacementReport& placement, const Decision& decis
   std::string text = decision.in_plan.estimate == 1 && NeighboursOf(decision).empty()
                          ? "none"
                          : absl::StrCat("own ", Factor(static_cast<double>(decision.in_plan.estimate)));
-  if (promised && text != "none") {
+  if (promised && text != "none")
     absl::StrAppend(&text, " (<= ", Factor(SlowdownAt(decision.in_plan, kUpperProbability, ConfidenceOf(*job))), ")");
-  }
   const Slot& slot = decision.slots.front();
   if (placement.names.GpuType(slot.node, slot.device).find('/') != std::string::npos)  // of MIG
     absl::StrAppend(&text, "\nslice ", Factor(1 / decision.relative_speed), " slower");
@@ -464,9 +457,8 @@ std::string ServicesText(const PlacementReport& placement) {
   const auto text = [](const ServiceTime& time) {
     return time.upper_us == 0 ? "-" : absl::StrCat(Duration(time.estimate_us), " <= ", Duration(time.upper_us));
   };
-  for (const auto& [job, times] : placement.service_times) {
+  for (const auto& [job, times] : placement.service_times)
     table.AddRow({JobName(placement, job), Factor(times.slowdown), text(times.first_token), text(times.token)});
-  }
   return table.empty()
              ? ""
              : "\nServices where they are (mean <= what nine in ten requests, or the share promised, stay below)\n" +

@@ -264,14 +264,12 @@ Json CaseJson(const PotentialReport& report, const PotentialCase& one) {
 std::string PotentialText(const PotentialReport& report) {
   std::string text = absl::StrFormat("%d jobs or shares of %d profiles, speeds of pairs: %s\n", report.jobs.size(),
                                      report.table.profiles.size(), report.source);
-  if (report.clip_percentile < kPct) {
+  if (report.clip_percentile < kPct)
     text += absl::StrFormat("Jobs that take longer than percentile %g count so long.\n", report.clip_percentile);
-  }
   for (const std::string& note : report.notes) text += Paragraph(Printable(note, note.size()), "", kWidth);
   text += CasesText(report) + HostsText(report) + CarriersText(report) + "\n";
-  for (const PotentialCase& one : report.cases) {
+  for (const PotentialCase& one : report.cases)
     text += Paragraph(VerdictText(report, one) + LeftOutText(report, one), "", kWidth);
-  }
   text += absl::StrFormat("Sharing \"does not pay\" where not even the best plan gains %g %%.\n",
                           kPct * report.asked.least_gain);
   return text;
@@ -327,9 +325,8 @@ absl::StatusOr<std::vector<double>> ParseBounds(const std::vector<std::string>& 
   std::vector<double> bounds;
   for (const std::string& text : texts) {
     double bound = std::numeric_limits<double>::infinity();
-    if (text != "none" && !(CLI::detail::lexical_cast(text, bound) && bound >= 1)) {
+    if (text != "none" && !(CLI::detail::lexical_cast(text, bound) && bound >= 1))
       return InvalidArgument("--bound: expected a number of at least 1, or none, found %s", Quoted(text));
-    }
     bounds.push_back(bound);
   }
   return bounds;
@@ -343,9 +340,8 @@ absl::StatusOr<PotentialReport> MakePotentialReport(const Options& options) {
   HORUS_ASSIGN_OR_RETURN(asked.slowdown_bounds, ParseBounds(options.bounds));
   PotentialInputs& inputs = report;
   HORUS_ASSIGN_OR_RETURN(inputs, LoadPotential(options.sources));
-  if (options.clip_percentile < kPct && !inputs.has_trace) {
+  if (options.clip_percentile < kPct && !inputs.has_trace)
     return InvalidArgument("--clip: expected a trace, whose jobs have durations, found none");
-  }
   if (options.quantiles_pct && !options.json) return InvalidArgument("--quantiles: expected --json, found none");
   report.unknown_jobs = std::ranges::count_if(
       inputs.jobs, [&](const MixJob& job) { return !inputs.unknown.empty() && inputs.unknown[job.profile]; });

@@ -308,9 +308,8 @@ std::vector<DeviceKind> DevicesOf(const ClusterFile& file, Predicted& predicted,
       if (alike.size() == 1) continue;
       if (!predicted.labels.empty()) devices[i].name += " " + LabelsText(devices[i].node.labels);
       const int64_t mem_mib = devices[i].node.devices[0].mem_mib;
-      if (mem_mib != devices[alike.front()].node.devices[0].mem_mib) {
+      if (mem_mib != devices[alike.front()].node.devices[0].mem_mib)
         devices[i].name += absl::StrFormat(" %d MiB", mem_mib);
-      }
     }
   }
   if (slices > 0) inputs.notes.push_back(absl::StrFormat("Left out: %d MIG instances.", slices));
@@ -506,9 +505,8 @@ absl::StatusOr<PotentialInputs> LoadPredicted(const PotentialSources& sources) {
   std::vector<HostsOfType> hosts;
   std::map<KindKey, size_t> of_kind;
   const std::vector<DeviceKind> devices = DevicesOf(file, predicted, inputs, hosts, of_kind);
-  if (devices.empty()) {
+  if (devices.empty())
     return InvalidArgument("%s: expected whole GPUs on nodes that are up, found none", sources.cluster);
-  }
 
   const FitLimits limits{.max_tenants = sources.limits.max_tenants,
                          .mem_headroom_mib = sources.limits.mem_headroom_mib,
@@ -532,9 +530,8 @@ absl::StatusOr<PotentialInputs> LoadPredicted(const PotentialSources& sources) {
   HORUS_RETURN_IF_ERROR(AddPredictedMix(sources, predicted, inputs));
   HORUS_RETURN_IF_ERROR(AddToday(file, predicted, of_kind,
                                  Appraiser(model, limits, PlacerOptions{}.rack_oversubscription), shelf, inputs));
-  if (!sources.sensitivities.empty()) {
+  if (!sources.sensitivities.empty())
     HORUS_RETURN_IF_ERROR(AddHosts(sources.sensitivities, sensitivities, std::move(hosts), inputs));
-  }
   return inputs;
 }
 

@@ -186,9 +186,8 @@ std::string Printable(std::string_view text, size_t max_length) {
 Table::Table(std::string_view columns) {
   for (std::string& title : std::vector<std::string>(absl::StrSplit(std::string(columns), '|'))) {
     Column column;
-    for (; title.starts_with('>') || title.starts_with('~'); title.erase(0, 1)) {
+    for (; title.starts_with('>') || title.starts_with('~'); title.erase(0, 1))
       (title[0] == '>' ? column.right : column.wraps) = true;
-    }
     column.title = std::move(title);
     columns_.push_back(std::move(column));
   }
@@ -328,9 +327,8 @@ void PrintProblem(std::string_view what) { std::fprintf(stderr, "horus: %s\n", W
 
 int FailToParse(std::string_view problem) {
   if (problem.ends_with('\n')) problem.remove_suffix(1);
-  for (const absl::string_view line : absl::StrSplit(absl::string_view(problem.data(), problem.size()), '\n')) {
+  for (const absl::string_view line : absl::StrSplit(absl::string_view(problem.data(), problem.size()), '\n'))
     std::fprintf(stderr, "%s\n", WholePrintable({line.data(), line.size()}).c_str());
-  }
   return kExitBadInput;
 }
 
@@ -355,9 +353,8 @@ std::string CommandLine() {
   if (bytes.empty()) return "";
   if (bytes.back() == '\0') bytes.pop_back();  // each word ends with one
   std::string line;
-  for (const std::string& word : std::vector<std::string>(absl::StrSplit(bytes, '\0'))) {
+  for (const std::string& word : std::vector<std::string>(absl::StrSplit(bytes, '\0')))
     absl::StrAppend(&line, line.empty() ? "" : " ", ShellWord(word));
-  }
   return line;
 }
 

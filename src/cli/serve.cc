@@ -219,9 +219,8 @@ absl::StatusOr<std::vector<Row>> RowsOn(GpuTypeId id, const GpuType& type, const
     HORUS_RETURN_IF_ERROR(model.Predict(device, tenants, uncapped.slowdowns));
     rows.push_back(uncapped);
     const bool has_caps = type.compute_capability >= kFirstWithCaps;
-    for (size_t victim = 0; has_caps && victim < 2; ++victim) {
+    for (size_t victim = 0; has_caps && victim < 2; ++victim)
       HORUS_RETURN_IF_ERROR(AddCapped(model, device, tenants, uncapped.slowdowns, victim, rows));
-    }
   }
   const MigProfile* half = HalfOf(type);
   const auto fits = [half](const Demand* tenant) { return tenant->mem_mib.upper <= half->mem_mib; };

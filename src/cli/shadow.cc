@@ -85,9 +85,8 @@ std::string WhyWorse(const ShadowRecord& record, const ShadowNames& names) {
   const auto own = static_cast<double>(their.own.estimate);
   const auto our_own = static_cast<double>(our.own.estimate);
   if (own > our_own + kShown) parts.push_back(absl::StrFormat("slowed %.2fx", own) + other(our_own, 1, "x"));
-  if (their.lost > our.lost + kShown) {
+  if (their.lost > our.lost + kShown)
     parts.push_back(absl::StrFormat("others lose %.2f", their.lost) + other(our.lost, 0, ""));
-  }
   const double speed = ShareOf(speed_alone(their), speed_alone(our));
   if (speed < 1 - kShown) parts.push_back(absl::StrFormat("GPU at %.2f of the speed of ours", speed));
   const std::string why = absl::StrJoin(parts, "; ");
@@ -307,9 +306,8 @@ std::string ShadowMetrics(const ShadowTotals& totals) {
   rows.Add(kOurs, totals.ours.beyond_bound);
   rows.Begin("horus_shadow_broken_rules_total", MetricKind::kCounter,
              "Their places by the first rule of ours that they break.");
-  for (size_t i = 1; i < kReasonCount; ++i) {
+  for (size_t i = 1; i < kReasonCount; ++i)
     rows.Add(absl::StrFormat("rule=\"%s\"", ReasonName(static_cast<Reason>(i))), totals.broken[i]);
-  }
   rows.Begin("horus_shadow_predicted_slowdown", MetricKind::kHistogram,
              "Predicted slowdown of the job, the choices of each in turn.");
   rows.Histogram(kTheirs, totals.theirs.slowdown);

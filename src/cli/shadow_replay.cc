@@ -95,9 +95,8 @@ ShadowReplay::Running ShadowReplay::Follow(const JobSpec& job, std::span<const S
   if (slots.front().device != kNoDevice) {
     const auto device = cluster_.Device(slots.front().node, slots.front().device);
     const Demand* demand = device.ok() ? FindDemand(job, device->spec.type) : nullptr;
-    if (demand != nullptr) {
+    if (demand != nullptr)
       running.alone_ms = static_cast<double>(demand->step_time_us.estimate) / 1000 * (1 + communication);
-    }
   }
   return running;
 }
@@ -112,9 +111,8 @@ absl::Status ShadowReplay::Refresh(std::span<const Slot> slots) {
       if (at == running_.end()) continue;  // it ran before the log began
       at->second.Pass(time_s_);
       for (auto& [where, slowdown] : at->second.slowdown) {
-        if (where.node == slot.node && where.device == slot.device) {
+        if (where.node == slot.node && where.device == slot.device)
           slowdown = static_cast<double>(now.slowdowns[i].estimate);
-        }
       }
     }
   }
@@ -186,12 +184,10 @@ void ShadowReplay::Count(const ShadowRecord& record) {
 }
 
 absl::Status ShadowReplay::Place(const DecisionLog& log, const LogEntry& entry, const JobSpec& job) {
-  if (cluster_.HasJob(job.id)) {
+  if (cluster_.HasJob(job.id))
     return log.Wrong(entry, "job", "expected a job that does not run yet, found " + Quoted(entry.job));
-  }
-  if (!job.alternatives.empty()) {
+  if (!job.alternatives.empty())
     return log.Wrong(entry, "job", "expected a job that runs in one way, found alternatives for " + Quoted(entry.job));
-  }
   ShadowRecord record{.line = entry.line, .time_s = entry.time_s, .job = job.id};
   Slots& slots = record.theirs.slots;
   HORUS_ASSIGN_OR_RETURN(slots, SlotsOf(log, entry, job));
@@ -203,9 +199,8 @@ absl::Status ShadowReplay::Place(const DecisionLog& log, const LogEntry& entry, 
   record.same = PlacesOf(slots) == PlacesOf(record.ours.slots);
   Running running = Follow(job, slots, entry, their->communication);
   HORUS_RETURN_IF_ERROR(Observe(log, entry, running));
-  if (absl::Status status = cluster_.Adopt(job, slots).status(); !status.ok()) {
+  if (absl::Status status = cluster_.Adopt(job, slots).status(); !status.ok())
     return log.Wrong(entry, "devices", MessageOf(status));
-  }
   time_s_ = entry.time_s;
   HORUS_ASSIGN_OR_RETURN(running.our_work, TakeTurn(ours_, job, totals_.ours));
   HORUS_ASSIGN_OR_RETURN(running.exclusive_work, TakeTurn(exclusive_, job, totals_.exclusive));

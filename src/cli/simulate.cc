@@ -93,9 +93,8 @@ void Timeline::Add(const Trace& trace, const SimEvent& event) {
     std::string& list = gpus[{slot.node, has_type ? types[static_cast<size_t>(slot.device)] : std::string()}];
     if (slot.device != kNoDevice) absl::StrAppend(&list, list.empty() ? "" : " ", slot.device);
   }
-  for (const auto& [place, list] : gpus) {
+  for (const auto& [place, list] : gpus)
     stream_ << head << nodes_[place.first].name << "," << list << "," << place.second << "," << tail;
-  }
 }
 
 absl::Status Timeline::Close() {
@@ -167,9 +166,8 @@ absl::StatusOr<GridOutcome> Run(const Chosen& chosen, Timeline* timeline) {
 std::string OutcomeJson(const Chosen& chosen, const GridOutcome& outcome) {
   const Grid& grid = chosen.loaded.grid;
   Json metrics = Json::object();
-  for (const GridMetric& metric : GridMetrics()) {
+  for (const GridMetric& metric : GridMetrics())
     metrics[std::string(metric.name)] = NumberOrNull(metric.get(outcome.metrics));
-  }
   const Spread times = DecisionTimes(outcome.result);
   Json document = {{"schema", "horus-simulate"}, {"version", 1}};
   AddRecord(document);
@@ -202,9 +200,8 @@ std::string OutcomeText(const Chosen& chosen, const GridOutcome& outcome) {
 
 absl::StatusOr<std::string> Simulate(const Options& options) {
   HORUS_ASSIGN_OR_RETURN(const Chosen chosen, Choose(options));
-  for (const std::string& note : chosen.loaded.notes) {
+  for (const std::string& note : chosen.loaded.notes)
     absl::FPrintF(stderr, "horus: %s\n", Printable(note, kMessageBytes));
-  }
   Timeline timeline(options.timeline, chosen.loaded.grid);
   const bool tells = !options.timeline.empty();
   if (tells) HORUS_RETURN_IF_ERROR(timeline.Open());

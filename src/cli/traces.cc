@@ -40,9 +40,8 @@ std::string Hours(double us, const TraceSummary& summary) {
 std::string SizeName(const TraceSizeRow& row, int64_t before) {
   if (row.most_gpu_milli == 0) return "none";
   if (row.most_gpu_milli < kMilliPerGpu) return "below 1";
-  if (row.most_gpu_milli == std::numeric_limits<int64_t>::max()) {
+  if (row.most_gpu_milli == std::numeric_limits<int64_t>::max())
     return absl::StrFormat("above %d", before / kMilliPerGpu);
-  }
   return absl::StrFormat("%s%d", row.most_gpu_milli > 2 * kMilliPerGpu ? "up to " : "",
                          row.most_gpu_milli / kMilliPerGpu);
 }
@@ -68,9 +67,8 @@ std::string ProfilesText(const TraceSummary& summary) {
                   Hours(row.gpu_us, summary)});
   }
   std::string text = table.Render("  ");
-  if (summary.profiles.size() > kShownProfiles) {
+  if (summary.profiles.size() > kShownProfiles)
     text += absl::StrFormat("  and %d more\n", summary.profiles.size() - kShownProfiles);
-  }
   return text;
 }
 
@@ -152,13 +150,11 @@ std::string TraceJson(const TraceRead& read) {
                              {"gpu_hours", row.gpu_us / kUsPerHour}});
   }
   json["profiles"] = Json::array();
-  for (const TraceProfileRow& row : summary.profiles) {
+  for (const TraceProfileRow& row : summary.profiles)
     json["profiles"].push_back({{"profile", row.profile}, {"jobs", row.jobs}, {"gpu_hours", row.gpu_us / kUsPerHour}});
-  }
   json["durations"] = Json::array();
-  for (size_t i = 0; i < summary.durations_us.size(); ++i) {
+  for (size_t i = 0; i < summary.durations_us.size(); ++i)
     json["durations"].push_back({{"share_milli", kDurationShares[i]}, {"duration_us", summary.durations_us[i]}});
-  }
   return JsonText(json);
 }
 
@@ -199,9 +195,8 @@ absl::StatusOr<TraceRead> Read(const Options& options) {
 
 // What was not taken, on stderr: the first messages and the counts.
 void TellSkipped(const TraceRead& read) {
-  for (const std::string& message : read.messages) {
+  for (const std::string& message : read.messages)
     absl::FPrintF(stderr, "horus: skipped: %s\n", Printable(message, kMessageBytes));
-  }
   if (read.skipped > 0) absl::FPrintF(stderr, "horus: %d of %d rows skipped\n", read.skipped, read.rows);
   for (const auto& [reason, count] : read.left_out) absl::FPrintF(stderr, "horus: %d left out: %s\n", count, reason);
 }

@@ -113,9 +113,8 @@ struct Trained {
 Json ReportJson(const Options& options, const Trained& trained) {
   const PairSet& set = trained.pairs.set;
   Json devices = Json::array(), kinds = Json::array();
-  for (const PairDevice& device : set.devices) {
+  for (const PairDevice& device : set.devices)
     devices.push_back({{"gpu", device.gpu}, {"sharing_mode", std::string(SharingModeName(device.mode))}});
-  }
   for (const TrainedKind& kind : trained.kinds) {
     kinds.push_back({{"kind", kind.kind},
                      {"pair_mape_pct", kind.pair_mape},

@@ -47,12 +47,10 @@ absl::Status ReadSharing(const YamlMap& map, SharingMode& mode) {
   auto modes = std::to_array({SharingMode::kExclusive, SharingMode::kTimeSlice, SharingMode::kMps, SharingMode::kMig,
                               SharingMode::kTimeSliceOrMps});
   HORUS_RETURN_IF_ERROR(map.ReadEnum("sharing", modes, SharingModeName, mode));
-  if (map.Has("mig") && mode != SharingMode::kMig) {
+  if (map.Has("mig") && mode != SharingMode::kMig)
     return map.Find("sharing")->Expected("mig, because the key 'mig' lists instances");
-  }
-  if (mode == SharingMode::kMig && !map.Has("mig")) {
+  if (mode == SharingMode::kMig && !map.Has("mig"))
     return map.value().Error("expected key 'mig' (a list of instances such as 3g.20gb), found none");
-  }
   return absl::OkStatus();
 }
 
@@ -105,9 +103,8 @@ absl::Status ReadGpus(const YamlValue& value, const Catalogue& catalogue, int16_
     HORUS_ASSIGN_OR_RETURN(profiles, ReadMig(map, catalogue.at(device.type)));
   }
   // Bounded: at most kMaxDevicesPerNode times as many slices of each.
-  if (node.devices.size() + static_cast<size_t>(count) * profiles.size() > kMaxDevicesPerNode) {
+  if (node.devices.size() + static_cast<size_t>(count) * profiles.size() > kMaxDevicesPerNode)
     return value.Error(Formatted("expected at most %d devices on a node, found more", kMaxDevicesPerNode));
-  }
   for (int64_t i = 0; i < count; ++i, ++card) {
     device.physical_gpu = card;
     for (const int16_t profile : profiles) {
@@ -174,9 +171,8 @@ struct Taken {
 
 absl::Status AddReplicas(const YamlValue& item, NodeEntry entry, Taken& taken, ClusterFile& file) {
   if (!entry.has_id) entry.spec.id = file.nodes.size() + 1;
-  if (entry.spec.id > std::numeric_limits<uint64_t>::max() - (entry.count - 1)) {
+  if (entry.spec.id > std::numeric_limits<uint64_t>::max() - (entry.count - 1))
     return item.Error("expected ids of all replicas to fit in 64 bits, found them beyond");
-  }
   for (size_t i = 0; i < entry.count; ++i) {
     FileNode node = {entry.spec, entry.state};
     node.spec.id += i;
@@ -187,9 +183,8 @@ absl::Status AddReplicas(const YamlValue& item, NodeEntry entry, Taken& taken, C
                                   taken.lines[name->second]));
     }
     const auto [id, new_id] = taken.ids.emplace(node.spec.id, item.line());
-    if (!new_id) {
+    if (!new_id)
       return item.Error(Formatted("id: expected an id of its own, found %d as on line %d", node.spec.id, id->second));
-    }
     taken.lines.push_back(item.line());
     file.nodes.push_back(std::move(node));
   }
@@ -208,9 +203,8 @@ absl::Status ReadNodes(const YamlMap& root, const ClusterFileLimits& limits, Tak
     HORUS_ASSIGN_OR_RETURN(NodeEntry entry, ReadNodeEntry(item, *file.catalogue, left, racks));
     // Bounded: at most max_nodes replicas of kMaxDevicesPerNode, and the sum is checked each time.
     devices += entry.count * entry.spec.devices.size();
-    if (devices > limits.max_devices) {
+    if (devices > limits.max_devices)
       return item.Error(Formatted("expected at most %d devices in all, found %d", limits.max_devices, devices));
-    }
     // Bounded: at most max_nodes replicas of 2 MiB of labels, and the sum is checked each time.
     for (const auto& [key, label] : entry.spec.labels) label_bytes += entry.count * (key.size() + label.size());
     if (label_bytes > limits.max_label_bytes) {
@@ -248,9 +242,8 @@ absl::StatusOr<FileResident> ReadResident(const YamlValue& item, std::span<const
   HORUS_ASSIGN_OR_RETURN(const YamlValue on, map.Require("on", "a list of {node, gpu}"));
   HORUS_ASSIGN_OR_RETURN(const std::vector<YamlValue> items, on.List(kMaxGpusPerJob));
   const JobSpec& spec = resident.job.spec;
-  if (items.size() != static_cast<size_t>(GpuCount(spec))) {
+  if (items.size() != static_cast<size_t>(GpuCount(spec)))
     return on.Expected(Formatted("one {node, gpu} for each of its %d GPUs (tasks x gpus)", GpuCount(spec)));
-  }
   for (const YamlValue& place : items) {
     HORUS_ASSIGN_OR_RETURN(Slot slot, ReadSlot(place, taken, file));
     slot.task = static_cast<int32_t>(resident.slots.size()) / spec.gpus_per_task;

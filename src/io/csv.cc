@@ -121,9 +121,8 @@ class Scanner {
 };
 
 absl::Status CheckHeader(const std::vector<std::string>& header, const std::string& file) {
-  if (header.size() > kMaxCsvColumns) {
+  if (header.size() > kMaxCsvColumns)
     return ResourceExhausted("%s: header: expected at most %d columns, found more", file, kMaxCsvColumns);
-  }
   std::vector<std::string> sorted = header;
   std::ranges::sort(sorted);
   const auto twice = std::adjacent_find(sorted.begin(), sorted.end());
@@ -136,9 +135,8 @@ absl::Status Scan(std::string_view bytes, const std::string& file, char separato
                   const CsvVisitor& visit) {
   constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
   if (bytes.starts_with(kByteOrderMark)) bytes.remove_prefix(kByteOrderMark.size());
-  if (const size_t zero = bytes.find('\0'); zero != std::string_view::npos) {
+  if (const size_t zero = bytes.find('\0'); zero != std::string_view::npos)
     return InvalidArgument("%s: expected text, found a null byte at %d", file, zero);
-  }
   return Scanner(file, separator, most_lines, visit).Scan(bytes);
 }
 
@@ -255,9 +253,8 @@ absl::Status CsvRow::ReadCount(std::string_view column, int64_t least, int64_t& 
   const std::string_view text = Find(column);
   if (text.empty()) return absl::OkStatus();
   const std::optional<int64_t> value = ParseNumber<int64_t>(text);
-  if (!value || *value < least || *value > kMaxCsvCount) {
+  if (!value || *value < least || *value > kMaxCsvCount)
     return Wrong(column, "a whole number from " + std::to_string(least) + " to " + std::to_string(kMaxCsvCount), text);
-  }
   out = *value;
   return absl::OkStatus();
 }

@@ -95,9 +95,8 @@ absl::StatusOr<bool> DecisionLog::ReadLine(std::vector<std::string>& fields) {
     std::string_view line(buffer_.data(), static_cast<size_t>(count) - (ended ? 1 : 0));
     if (line_ == 1 && line.starts_with("\xEF\xBB\xBF")) line.remove_prefix(3);
     if (TrimmedField(line).empty()) continue;
-    if (!Split(line, fields)) {
+    if (!Split(line, fields))
       return InvalidArgument("%s:%d: expected a closing double quote, found the end of the line", path_, line_);
-    }
     return true;
   }
 }
@@ -173,9 +172,8 @@ absl::StatusOr<bool> DecisionLog::Next(LogEntry& entry) {
   HORUS_ASSIGN_OR_RETURN(const bool any, ReadLine(fields));
   entry.line = line_;
   if (!any) return false;
-  if (const size_t width = header_.header.size(); fields.size() != width) {
+  if (const size_t width = header_.header.size(); fields.size() != width)
     return InvalidArgument("%s:%d: expected %d fields as in the header, found %d", path_, line_, width, fields.size());
-  }
   HORUS_RETURN_IF_ERROR(Read(fields, entry));
   return true;
 }

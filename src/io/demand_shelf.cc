@@ -122,9 +122,8 @@ absl::Status AdoptResidents(const ClusterFile& file, std::span<const GpuTypeId> 
                             Cluster& cluster) {
   for (const FileResident& resident : file.residents) {
     HORUS_ASSIGN_OR_RETURN(const JobSpec job, shelf.Complete(resident.job, present));
-    if (absl::Status status = cluster.Adopt(job, resident.slots).status(); !status.ok()) {
+    if (absl::Status status = cluster.Adopt(job, resident.slots).status(); !status.ok())
       return MakeError(status.code(), "%s: %s", resident.job.where, status.message());
-    }
   }
   return absl::OkStatus();
 }

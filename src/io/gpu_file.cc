@@ -43,9 +43,8 @@ absl::StatusOr<MigProfile> ReadProfile(const YamlValue& value, std::span<const s
 
 // A measured context replaces the rule's; the rule fills what stays 0.
 absl::Status ReadNumbers(const YamlMap& map, GpuType& type) {
-  for (const GpuField& field : GpuFields()) {
+  for (const GpuField& field : GpuFields())
     HORUS_RETURN_IF_ERROR(map.ReadInteger(field.key, field.min, field.max, type.*field.member));
-  }
   if (map.Has("context_mib") && !map.Has("context_source")) type.context_source = "measured by the file's author";
   return absl::OkStatus();
 }
@@ -59,9 +58,8 @@ absl::StatusOr<GpuType> ReadType(const YamlValue& value, const Catalogue& known)
     type.aliases.clear();
   }
   HORUS_RETURN_IF_ERROR(map.Require("name", "such as my-gpu-24gb").status());
-  for (const GpuText& field : GpuTexts()) {
+  for (const GpuText& field : GpuTexts())
     HORUS_RETURN_IF_ERROR(map.ReadText(field.key, kMaxGpuTextBytes, type.*field.member));
-  }
   if (!map.Has("display_name")) type.display_name = type.name;
   HORUS_RETURN_IF_ERROR(ReadNumbers(map, type));
   if (const YamlValue* aliases = map.Find("aliases")) {

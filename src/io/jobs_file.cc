@@ -174,9 +174,8 @@ absl::Status ReadHostAndTimes(const YamlMap& map, JobSpec& spec) {
   HORUS_RETURN_IF_ERROR(map.ReadScaled("deadline_s", kSecondsToUs, spec.deadline_us));
   HORUS_RETURN_IF_ERROR(map.ReadNumber("request_rate_hz", 0, kMaxRequestRateHz, spec.request_rate_hz));
   HORUS_RETURN_IF_ERROR(map.ReadScaled("latency_bound_ms", kMillisecondsToUs, spec.latency_bound_us));
-  if (spec.latency_bound_us > 0 && spec.kind != JobKind::kInference) {
+  if (spec.latency_bound_us > 0 && spec.kind != JobKind::kInference)
     return map.Find("latency_bound_ms")->Expected(Formatted("no such key beside kind '%s'", JobKindName(spec.kind)));
-  }
   HORUS_RETURN_IF_ERROR(
       map.ReadNumber("slowdown_bound", 1, static_cast<double>(kMaxSlowdownBound), spec.slowdown_bound));
   HORUS_RETURN_IF_ERROR(
@@ -252,9 +251,8 @@ absl::StatusOr<ServiceLoad> ReadService(const YamlMap& job, JobKind kind, bool g
   ServiceLoad load;
   HORUS_RETURN_IF_ERROR(map.ReadNumber("requests_per_s", 0, kMostServiceRate, load.requests_per_s));
   HORUS_RETURN_IF_ERROR(map.ReadNumber("users", 0, kMostServiceRate, load.concurrency));
-  if ((load.requests_per_s > 0) == (load.concurrency > 0)) {
+  if ((load.requests_per_s > 0) == (load.concurrency > 0))
     return value.Error("expected either 'requests_per_s' or 'users' above 0");
-  }
   HORUS_RETURN_IF_ERROR(map.ReadNumber("confidence", kLeastServiceConfidence, kMostServiceConfidence, load.confidence));
   const YamlValue* answer = map.Find("answer_ms");
   if (!generates) {
@@ -291,9 +289,8 @@ absl::StatusOr<ModelRun> ReadModelRun(const YamlMap& map, JobKind kind, const Ca
   run.mode = kind == JobKind::kInference ? RunMode::kInference : RunMode::kTraining;
   HORUS_RETURN_IF_ERROR(map.ReadInteger("batch", 1, kMaxDim, run.dims.batch));
   HORUS_RETURN_IF_ERROR(map.ReadEnum("mode", kModes, [](RunMode v) { return Name(v); }, run.mode));
-  if (run.mode == RunMode::kTraining && map.Has("latency_bound_ms")) {
+  if (run.mode == RunMode::kTraining && map.Has("latency_bound_ms"))
     return map.Find("latency_bound_ms")->Expected("no such key beside a training run");
-  }
   HORUS_RETURN_IF_ERROR(map.ReadEnum("precision", kPrecisions, [](Precision v) { return Name(v); }, run.precision));
   model.states_precision = map.Has("precision");
   HORUS_RETURN_IF_ERROR(map.ReadInteger("tensor_parallel", 1, kMostParts, model.config.tensor_parallel));
@@ -354,9 +351,8 @@ absl::Status ReadWay(const YamlMap& map, const Catalogue& catalogue, JobRequest&
     if (const YamlValue* demand = map.Find("demand")) return demand->Error("expected none beside 'model'");
     WayOfModel of_model{.batch = job.model->run.dims.batch};
     HORUS_RETURN_IF_ERROR(map.ReadInteger("batch", 1, kMaxDim, of_model.batch));
-    if (way.rate == 0 && of_model.batch == 0) {
+    if (way.rate == 0 && of_model.batch == 0)
       return map.value().Error("expected 'batch', here or in the job, or 'rate' (progress per second), found neither");
-    }
     // Bounded: at most kMaxGpusPerJob, checked where they were read.
     of_model.data_parallel = way.tasks * way.gpus_per_task;  // a gang averages its gradients
     job.ways.push_back(of_model);
@@ -405,9 +401,8 @@ absl::Status ReadDemandOrModel(const YamlMap& map, const Catalogue& catalogue, J
       HORUS_RETURN_IF_ERROR(CheckGpuCount(map, job.spec.tasks, job.spec.gpus_per_task));
     }
     const int64_t gpus = GpuCount(job.spec);
-    if (gpus % job.model->config.tensor_parallel != 0) {
+    if (gpus % job.model->config.tensor_parallel != 0)
       return map.Find("tensor_parallel")->Expected(Formatted("a divisor of the job's GPUs (%d)", gpus));
-    }
     if (job.model->service && gpus != job.model->config.tensor_parallel) {
       return map.Find("service")->Error(Formatted("expected as many GPUs as tensor_parallel (%d), found %d",
                                                   job.model->config.tensor_parallel, gpus));
@@ -416,9 +411,8 @@ absl::Status ReadDemandOrModel(const YamlMap& map, const Catalogue& catalogue, J
     return absl::OkStatus();
   }
   for (const std::string_view key : kModelOnlyKeys) {
-    if (const YamlValue* value = map.Find(key)) {
+    if (const YamlValue* value = map.Find(key))
       return value->Error("expected with 'model' only, found beside 'demand'");
-    }
   }
   HORUS_ASSIGN_OR_RETURN(job.spec.demands, ReadDemands(*map.Find("demand"), catalogue, job.gpu_types));
   return absl::OkStatus();
@@ -442,9 +436,8 @@ absl::StatusOr<std::vector<TypeDemand>> ReadDemands(const YamlValue& value, cons
       return ForAnyType(figures, allowed);
     }
     HORUS_ASSIGN_OR_RETURN(const GpuTypeId type, FindType(figures, name, catalogue));
-    if (!allowed.empty() && std::find(allowed.begin(), allowed.end(), type) == allowed.end()) {
+    if (!allowed.empty() && std::find(allowed.begin(), allowed.end(), type) == allowed.end())
       return figures.Error("expected a GPU type that gpu_types allows, found " + Quoted(name));
-    }
     for (const TypeDemand& other : demands) {
       if (other.type == type) return figures.Error("expected each GPU type once, found another name of the same type");
     }

@@ -112,9 +112,8 @@ absl::Status ReadCells(const YamlValue& list, double host_us, JobRequest& job) {
     HORUS_ASSIGN_OR_RETURN(const int64_t mem_mib, ReadAxis(cell, "memory_gib", kGibToMib));
     HORUS_ASSIGN_OR_RETURN(const YamlValue speed, cell.Require("speed", "relative to that at the fair share"));
     HORUS_ASSIGN_OR_RETURN(const double value, speed.Number(0, static_cast<double>(kMaxSensitivitySpeed)));
-    if (!cells.emplace(std::pair(cpu_milli, mem_mib), static_cast<float>(value)).second) {
+    if (!cells.emplace(std::pair(cpu_milli, mem_mib), static_cast<float>(value)).second)
       return item.Error("expected cores and memory that no cell before states, found them again");
-    }
   }
   HORUS_ASSIGN_OR_RETURN(Sensitivity matrix, list.Wrap(MatrixOf(cells, host_us)));
   job.spec.sensitivity = SharedSensitivity(std::move(matrix));
@@ -128,9 +127,8 @@ absl::StatusOr<SensitivitiesByName> ParseSensitivities(const std::string& file, 
   HORUS_RETURN_IF_ERROR(CheckColumns(table, file, std::span(kColumns).first(kRequiredColumns), kColumns));
   const CsvColumns columns = ColumnsOf(table);
   std::map<std::string, ProfileCells, std::less<>> profiles;
-  for (size_t i = 0; i < table.rows.size(); ++i) {
+  for (size_t i = 0; i < table.rows.size(); ++i)
     HORUS_RETURN_IF_ERROR(ReadCell(CsvRow(table, columns, i, file), profiles));
-  }
   SensitivitiesByName matrices;
   size_t in_all = 0;
   for (const auto& [profile, cells] : profiles) {
@@ -185,9 +183,8 @@ absl::Status SensitivityLoader::Load(JobRequest& job) {
     file = files_.emplace(written->second, std::move(read)).first;
   }
   const auto matrix = file->second.find(profile);
-  if (matrix == file->second.end()) {
+  if (matrix == file->second.end())
     return InvalidArgument("%s: expected a profile of %s, found %s", where, path, Quoted(profile));
-  }
   job.spec.sensitivity = matrix->second;
   return absl::OkStatus();
 }

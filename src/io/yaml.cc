@@ -73,9 +73,8 @@ class YamlTreeBuilder final : public YAML::EventHandler {
   void OnAlias(const YAML::Mark& mark, YAML::anchor_t anchor) override {
     if (!status_.ok()) return;
     const uint32_t target = anchor < anchors_.size() ? anchors_[anchor] : YamlTree::kNone;
-    if (target == YamlTree::kNone || IsOpen(target)) {
+    if (target == YamlTree::kNone || IsOpen(target))
       return Fail(mark, "expected an alias of a value that is complete, found one inside itself");
-    }
     const uint32_t value = Add(YamlTree::Kind::kNull, mark, "", 0);
     if (value == YamlTree::kNone) return;
     tree_.values_[value].target = target;
@@ -210,9 +209,8 @@ absl::StatusOr<std::shared_ptr<const YamlTree>> YamlTree::Parse(std::string file
                                                                 const YamlLimits& limits) {
   auto tree = std::make_shared<YamlTree>();
   tree->file_ = std::move(file);
-  if (text.size() > limits.max_bytes) {
+  if (text.size() > limits.max_bytes)
     return ResourceExhausted("%s: expected at most %d bytes, found %d", tree->file_, limits.max_bytes, text.size());
-  }
   MeteredText metered(std::move(text), limits.max_lookahead_bytes);
   YamlTreeBuilder builder(*tree, limits, metered);
   const auto exceeded = [&] {
@@ -293,9 +291,8 @@ void Flatten(const YamlTree& tree, uint32_t value, const std::string& way, std::
       for (size_t i = 0; i < children.size(); ++i) Flatten(tree, children[i], absl::StrCat(way, "[", i, "]"), lines);
       return;
     case YamlTree::Kind::kMap:
-      for (size_t i = 0; i + 1 < children.size(); i += 2) {
+      for (size_t i = 0; i + 1 < children.size(); i += 2)
         Flatten(tree, children[i + 1], absl::StrCat(way, ".", std::string(tree.text(children[i]))), lines);
-      }
   }
 }
 
@@ -332,9 +329,8 @@ std::string YamlValue::Found() const {
   }
   const std::vector<uint32_t> children = tree_->children(value_);
   std::vector<std::string> keys;
-  for (size_t i = 0; i < children.size() && keys.size() < kShownKeys; i += 2) {
+  for (size_t i = 0; i < children.size() && keys.size() < kShownKeys; i += 2)
     keys.push_back(Quoted(tree_->text(children[i])));
-  }
   if (keys.empty()) return "an empty mapping";
   if (children.size() / 2 > kShownKeys) keys.push_back("...");
   return "a mapping of " + absl::StrJoin(keys, ", ");
@@ -358,9 +354,8 @@ absl::StatusOr<std::vector<YamlValue::Pair>> YamlValue::CheckedPairs() const {
   const std::vector<uint32_t> children = tree_->children(value_);
   std::vector<Pair> pairs;
   for (size_t i = 0; i + 1 < children.size(); i += 2) {
-    if (tree_->kind(children[i]) != YamlTree::Kind::kScalar) {
+    if (tree_->kind(children[i]) != YamlTree::Kind::kScalar)
       return YamlValue(tree_, children[i], path_).Expected("a key");
-    }
     pairs.push_back({tree_->text(children[i]), children[i], children[i + 1]});
   }
   std::vector<Pair> sorted = pairs;  // so that many keys stay cheap
@@ -401,13 +396,11 @@ absl::StatusOr<std::vector<std::pair<std::string, YamlValue>>> YamlValue::Pairs(
 
 absl::StatusOr<std::vector<YamlValue>> YamlValue::List(size_t max) const {
   if (!is_list()) return Expected("a list");
-  if (tree_->size(value_) > max) {
+  if (tree_->size(value_) > max)
     return Error(Formatted("expected at most %d items, found %d", max, tree_->size(value_)));
-  }
   std::vector<YamlValue> items;
-  for (const uint32_t child : tree_->children(value_)) {
+  for (const uint32_t child : tree_->children(value_))
     items.emplace_back(tree_, child, absl::StrCat(path_, "[", items.size(), "]"));
-  }
   return items;
 }
 
@@ -435,9 +428,8 @@ absl::StatusOr<std::string> YamlValue::Text(size_t max_bytes) const {
   if (tree_->kind(value_) != YamlTree::Kind::kScalar) return Expected("text");
   const std::string_view text = tree_->text(value_);
   if (text.empty()) return Expected("text that is not empty");
-  if (text.size() > max_bytes) {
+  if (text.size() > max_bytes)
     return Error(Formatted("expected at most %d bytes of text, found %d", max_bytes, text.size()));
-  }
   if (text.find('\0') != std::string_view::npos) return Expected("text without null bytes");
   return std::string(text);
 }
@@ -445,9 +437,8 @@ absl::StatusOr<std::string> YamlValue::Text(size_t max_bytes) const {
 absl::StatusOr<int64_t> YamlValue::Integer(int64_t min, int64_t max) const {
   const std::optional<std::string_view> text = PlainText();
   const std::optional<int64_t> number = text ? ParseWhole<int64_t>(*text) : std::nullopt;
-  if (!number || *number < min || *number > max) {
+  if (!number || *number < min || *number > max)
     return Expected(Range("an integer", absl::StrCat(min), absl::StrCat(max)));
-  }
   return *number;
 }
 
@@ -471,9 +462,8 @@ absl::StatusOr<int64_t> YamlValue::Scaled(const Scale& scale) const {
   const double scaled = number * static_cast<double>(scale.per_unit);
   const double nearest = std::round(scaled);
   const bool nothing = nearest == 0 && number != 0;  // no rounding of a decimal, but too little
-  if (!nothing && std::abs(scaled - nearest) <= kRounding * std::max(1.0, std::abs(scaled) * kRounding)) {
+  if (!nothing && std::abs(scaled - nearest) <= kRounding * std::max(1.0, std::abs(scaled) * kRounding))
     return static_cast<int64_t>(nearest);
-  }
   if (scale.exact) return Expected(Formatted("a multiple of %s", Shown(1 / static_cast<double>(scale.per_unit))));
   return static_cast<int64_t>(std::ceil(scaled));
 }

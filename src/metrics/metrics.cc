@@ -42,9 +42,8 @@ size_t BucketOf(uint64_t ns) {
 template <typename Counters>
 void AddRows(const MetricFamily& family, const Counters& counters, std::vector<MetricRow>& rows) {
   for (const auto& counter : counters) {
-    if (const uint64_t value = Get(counter.value); value > 0) {
+    if (const uint64_t value = Get(counter.value); value > 0)
       rows.push_back({&family, family.name, counter.labels.c_str(), static_cast<double>(value)});
-    }
   }
 }
 
@@ -58,9 +57,8 @@ const char* CallName(Call call) { return kCallNames[static_cast<size_t>(call)]; 
 
 Metrics::Metrics() {
   for (size_t call = 0; call < kCallCount; ++call) {
-    for (size_t status = 0; status < kStatusNames.size(); ++status) {
+    for (size_t status = 0; status < kStatusNames.size(); ++status)
       calls_[call][status].labels = Formatted("call=\"%s\",status=\"%s\"", kCallNames[call], kStatusNames[status]);
-    }
     Times& times = times_[call];
     times.labels = Formatted("call=\"%s\"", kCallNames[call]);
     for (size_t bucket = 0; bucket < kTimeBuckets; ++bucket) {
@@ -69,15 +67,12 @@ Metrics::Metrics() {
     }
     times.bucket_labels[kTimeBuckets] = Formatted("call=\"%s\",le=\"+Inf\"", kCallNames[call]);
   }
-  for (size_t verdict = 0; verdict < decisions_.size(); ++verdict) {
+  for (size_t verdict = 0; verdict < decisions_.size(); ++verdict)
     decisions_[verdict].labels = Formatted("verdict=\"%s\"", VerdictName(static_cast<Verdict>(verdict)));
-  }
-  for (size_t reason = 0; reason < kReasonCount; ++reason) {
+  for (size_t reason = 0; reason < kReasonCount; ++reason)
     refusals_[reason].labels = Formatted("reason=\"%s\"", ReasonName(static_cast<Reason>(reason)));
-  }
-  for (size_t cache = 0; cache < kCacheCount; ++cache) {
+  for (size_t cache = 0; cache < kCacheCount; ++cache)
     hits_[cache].labels = misses_[cache].labels = Formatted("cache=\"%s\"", kCacheNames[cache]);
-  }
 }
 
 void Metrics::Called(Call call, int status, std::optional<uint64_t> ns) {

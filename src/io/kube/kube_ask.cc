@@ -39,9 +39,8 @@ absl::Status AddResources(const KubePod& pod, const std::set<std::string>& offer
     ask.resource = kGpuResource;  // as HAMi's webhook completes it
     ask.count = 1;
   }
-  if (ask.mem_mib > kMostQuantity / kBytesPerMib || ask.mem_pct > kWholePct || ask.cores_pct > kWholePct) {
+  if (ask.mem_mib > kMostQuantity / kBytesPerMib || ask.mem_pct > kWholePct || ask.cores_pct > kWholePct)
     return InvalidArgument("it asks for more than a GPU has (gpumem, gpumem-percentage or gpucores)");
-  }
   return absl::OkStatus();
 }
 
@@ -217,14 +216,12 @@ absl::StatusOr<KubeAsk> AskOf(const KubePod& pod, const KubeState& state, const 
       return InvalidArgument("its claim %s is not among the objects (resourceclaims)", Quoted(name));
     HORUS_RETURN_IF_ERROR(AddClaim(pod, claim->second, ask));
   }
-  if (!pod.pending_claims.empty()) {
+  if (!pod.pending_claims.empty())
     return InvalidArgument("its claim %s is not made yet", Quoted(pod.pending_claims.front()));
-  }
   if (by_resource > 0 && ask.count > by_resource) return InvalidArgument("it asks for GPUs by claim and by resource");
   if (by_resource > 0 && !pod.node.empty()) HORUS_RETURN_IF_ERROR(AddHamiDevices(pod, ask));
-  if (ask.count > static_cast<int64_t>(kMaxDevicesPerNode)) {
+  if (ask.count > static_cast<int64_t>(kMaxDevicesPerNode))
     return InvalidArgument("it asks for %d GPUs, more than a node may have here (%d)", ask.count, kMaxDevicesPerNode);
-  }
   return ask;
 }
 

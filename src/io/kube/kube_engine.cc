@@ -263,9 +263,8 @@ KubeEngine Read(const EngineKind& kind, CommandLine line, std::span<const std::s
   AddOptions(words, line.values);
   engine.model = line.Get({"model", "model-path", "model-id", "model-dir", "MODEL_ID", "NIM_MODEL_NAME"});
   if (engine.model.empty() && Find("vllm= trtllm-serve= ollama=", kind.word)) engine.model = line.Get({""});
-  if (engine.model.empty() && kind.name == "NIM") {
+  if (engine.model.empty() && kind.name == "NIM")
     engine.model = line.image.substr(0, line.image.find_first_of(":@", line.image.rfind('/')));
-  }
   if (!fetched.empty() && (engine.model.empty() || engine.model.starts_with('/'))) engine.model = fetched;
   engine.model.resize(std::min(engine.model.size(), kMostValueBytes));
   if (kind.memory == EngineMemory::kUnknown) Doubt("it loads whatever it is asked for", engine);

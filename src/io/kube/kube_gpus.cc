@@ -138,9 +138,8 @@ std::string_view WithoutShared(std::string_view resource) {
 // GKE's own plugin shares by labels of its own.
 int64_t ReplicasOf(const KubeTexts& labels, const std::string& resource) {
   int64_t replicas = KubeLabelCount(labels, resource + ".replicas");
-  if (replicas == 0 && resource == kGpuResource) {
+  if (replicas == 0 && resource == kGpuResource)
     replicas = KubeLabelCount(labels, "cloud.google.com/gke-max-shared-clients-per-gpu");
-  }
   return std::max<int64_t>(1, replicas);
 }
 
@@ -253,12 +252,10 @@ void SortByCard(Gpus& gpus) {
 }
 
 absl::Status CheckCount(int64_t cards, int64_t replicas) {
-  if (cards > static_cast<int64_t>(kMaxDevicesPerNode)) {
+  if (cards > static_cast<int64_t>(kMaxDevicesPerNode))
     return InvalidArgument("expected at most %d GPUs on a node, found %d", kMaxDevicesPerNode, cards);
-  }
-  if (replicas > kMostReplicas) {
+  if (replicas > kMostReplicas)
     return InvalidArgument("expected at most %d replicas of a GPU, found %d", kMostReplicas, replicas);
-  }
   return absl::OkStatus();
 }
 

@@ -181,9 +181,8 @@ class Importer {
     }
     origin_.push_back(&node);
     out_.nodes.push_back(std::move(made));
-    if (const auto use = state_.host_use.find(node.name); use != state_.host_use.end()) {
+    if (const auto use = state_.host_use.find(node.name); use != state_.host_use.end())
       TakeHost(out_.nodes.size() - 1, use->second);
-    }
   }
 
   void TakeHost(size_t node, const KubeRequests& requests) {
@@ -203,9 +202,8 @@ class Importer {
             "%s: drained, since nobody can tell which of its GPUs a pod that was left out holds.", node.name));
       }
     }
-    for (const KubePod* const pod : member.sharers) {
+    for (const KubePod* const pod : member.sharers)
       out_.left_out.push_back({false, pod->name_space + "/" + pod->name, reason});
-    }
   }
 
   // Where it is bound, or where its claims hold GPUs for it already.
@@ -271,9 +269,8 @@ class Importer {
     if (pod.terms.profile.empty() || parts || !KnowsProfile(key, pod)) return Describe(member, sample);
     member.shape.profile = key;
     const std::vector<TypeDemand>& demands = out_.profiles.at(key).demands;
-    if (std::ranges::none_of(demands, [&](const TypeDemand& one) { return one.type == member.shape.only; })) {
+    if (std::ranges::none_of(demands, [&](const TypeDemand& one) { return one.type == member.shape.only; }))
       member.shape.only = GpuTypeId();
-    }
     if (const absl::Status status = AddTerms(pod.terms, member.ask, member.shape); !status.ok()) {
       out_.notes.push_back(
           Formatted("%s/%s: %s; it shares with nobody.", pod.name_space, pod.name, std::string(status.message())));
@@ -313,9 +310,8 @@ class Importer {
       key = at->second;  // as a pod of the same ReplicaSet or Job does
     } else {
       measured_on_parts_ += seen != measured_.end() ? 1 : 0;
-      if (pattern == nullptr || !pattern->says_demand() || (pattern->is_architecture() && pod.engine != nullptr)) {
+      if (pattern == nullptr || !pattern->says_demand() || (pattern->is_architecture() && pod.engine != nullptr))
         return pod.engine != nullptr ? DescribeEngine(member, sample, std::move(profile)) : void();
-      }
       if (!pattern->Fits(shape.gpus, member.runs ? sample.type : GpuTypeId())) {
         if (unfit_.insert(pattern).second) {
           out_.notes.push_back(
@@ -695,9 +691,8 @@ class Importer {
     const auto note = [&](size_t count, std::string_view text) {
       if (count > 0) out_.notes.push_back(std::to_string(count) + std::string(text));
     };
-    if (out_.pods_done + state_.pods.size() + state_.pods_without_gpus == 0) {
+    if (out_.pods_done + state_.pods.size() + state_.pods_without_gpus == 0)
       out_.notes.emplace_back("No pods are among the objects: nothing tells what runs and waits.");
-    }
     note(by_expression_,
          " pods select GPUs of their claims by expressions, which are not read: they are placed by number.");
     note(kai_, " pods ask for parts of GPUs by annotations of KAI or Run:ai.");
@@ -719,9 +714,8 @@ class Importer {
       if (!matched_.contains(&pattern)) unmatched.push_back(pattern.job.where);
     }
     note(unmatched.size(), " profiles are the first match of no pod with GPUs: " + QuotedSome(unmatched, 3));
-    for (const auto& [driver, slices] : state_.other_drivers) {
+    for (const auto& [driver, slices] : state_.other_drivers)
       note(slices, " resource slices of driver " + Quoted(driver) + " are not read.");
-    }
     note(state_.slices_without_node, " resource slices that belong to no single node are not read.");
   }
 

@@ -155,9 +155,8 @@ class Builder final : public KubeJson::json_sax_t {
     if (skipped_ > 0) return true;
     key_ = text;
     skip_next_ = std::ranges::find(kSkipped, text) != kSkipped.end();
-    if (open_.back()->contains(text)) {
+    if (open_.back()->contains(text))
       return Stop(InvalidArgument("%s: expected each key once, found %s again", Where(), Quoted(text, kMostShown)));
-    }
     return true;
   }
 
@@ -166,9 +165,8 @@ class Builder final : public KubeJson::json_sax_t {
       return Stop(
           ResourceExhausted("%s: expected objects of at most %d bytes, found more", Where(), kMaxKubeObjectBytes));
     }
-    if (buffer_.file_too_long()) {
+    if (buffer_.file_too_long())
       return Stop(ResourceExhausted("%s: expected at most %d bytes, found more", file_, kMaxKubeFileBytes));
-    }
     return Stop(
         InvalidArgument("%s: expected JSON as kubectl prints it, found something else, or its end, at byte %d "
                         "of the document",
@@ -189,9 +187,8 @@ class Builder final : public KubeJson::json_sax_t {
     if (skipped_ > 0) return true;
     skip_next_ = false;  // labels may be called so, too: text is kept
     if (open_.empty()) return Stop(InvalidArgument("%s: expected an object, found %s", file_, Shown(value)));
-    if (in_items() && open_.size() == 2) {
+    if (in_items() && open_.size() == 2)
       return Stop(InvalidArgument("%s: expected an object, found %s", Where(), Shown(value)));
-    }
     if (open_.back()->is_array()) {
       open_.back()->push_back(std::move(value));
     } else {
@@ -261,9 +258,8 @@ class Builder final : public KubeJson::json_sax_t {
     const KubeView meta = view["metadata"];
     const absl::StatusOr<std::string> name = meta["name"].Text(), space = meta["namespace"].Text();
     std::string where = Where() + " (" + kind;
-    if (name.ok() && !name->empty()) {
+    if (name.ok() && !name->empty())
       where += " " + (space.ok() && !space->empty() ? *space + "/" : std::string()) + *name;
-    }
     absl::Status taken = sink_(kind, KubeView(&object, std::move(where) + ")"));
     object = KubeJson();
     buffer_.Mark();
@@ -354,9 +350,8 @@ absl::StatusOr<std::string> KubeView::Text() const {
 
 absl::StatusOr<int64_t> KubeView::Integer(int64_t fallback) const {
   if (!present()) return fallback;
-  if (json_->is_number_unsigned() && json_->get<uint64_t>() > uint64_t{std::numeric_limits<int64_t>::max()}) {
+  if (json_->is_number_unsigned() && json_->get<uint64_t>() > uint64_t{std::numeric_limits<int64_t>::max()})
     return Expected("an integer of 64 bits");
-  }
   if (!json_->is_number_integer()) return Expected("an integer");
   return json_->get<int64_t>();
 }
@@ -442,9 +437,8 @@ absl::Status ReadKubeFile(const std::string& path, const KubeItemSink& sink) {
   const bool standard = path == "-";
   std::error_code ignored;
   std::ifstream stream(standard ? "/dev/stdin" : path, std::ios::binary);
-  if (!stream.is_open() || (!standard && std::filesystem::is_directory(path, ignored))) {
+  if (!stream.is_open() || (!standard && std::filesystem::is_directory(path, ignored)))
     return Unavailable("%s: cannot be read", path);
-  }
   return ReadKubeItems(stream, standard ? "standard input" : path, sink);
 }
 

@@ -117,7 +117,7 @@ absl::Status ReadNumber(const char* annotation, const std::string& text, double 
 
 constexpr size_t kMostPatterns = 10'000;
 constexpr size_t kMostLabels = 64;
-constexpr std::array<std::string_view, 2> kFileKeys = {"version", "profiles"};
+constexpr std::array<std::string_view, 2> kPatternFileKeys = {"version", "profiles"};
 constexpr std::array<std::string_view, 4> kPodKeys = {"namespace", "name", "image", "labels"};
 constexpr std::array<std::string_view, 6> kTermKeys = {"kind",   "share",          "exclusive",
                                                        "weight", "slowdown_bound", "slowdown_confidence"};
@@ -201,9 +201,8 @@ absl::Status ReadFigure(const KubeView& sample, KubeMeasured& measured) {
   HORUS_ASSIGN_OR_RETURN(const double number, value[1].Number());
   if (std::isnan(number)) return absl::OkStatus();
   const bool memory = figure == "gpu_memory_mib";
-  if (!(number >= 0 && number <= (memory ? kMostMib : kMostPct))) {
+  if (!(number >= 0 && number <= (memory ? kMostMib : kMostPct)))
     return value[1].Expected(memory ? "MiB of a GPU, from 0 to 10^9" : "per cent, from 0 to 100");
-  }
   const auto pct = static_cast<float>(std::min(100.0, number));
   Demand& demand = measured[{std::move(name_space), std::move(name)}];
   if (memory) {
@@ -250,16 +249,14 @@ absl::StatusOr<KubeTermsOfPod> ReadKubeTermsOfPod(const KubeView& annotations) {
 }
 
 absl::StatusOr<std::vector<TypeDemand>> DemandsOf(const KubeProfile& profile, const Catalogue& catalogue) {
-  if (!profile.kind.empty() && std::ranges::find(kKindNames, profile.kind) == kKindNames.end()) {
+  if (!profile.kind.empty() && std::ranges::find(kKindNames, profile.kind) == kKindNames.end())
     return InvalidArgument("spec.kind: expected training, inference or best-effort, found %s", Quoted(profile.kind));
-  }
   if (profile.demands.empty()) return InvalidArgument("spec.demands: expected one for each GPU type, found none");
   std::vector<TypeDemand> demands;
   for (const auto& [name, demand] : profile.demands) {
     HORUS_ASSIGN_OR_RETURN(const GpuTypeId type, catalogue.Find(name));
-    if (std::ranges::any_of(demands, [&](const TypeDemand& other) { return other.type == type; })) {
+    if (std::ranges::any_of(demands, [&](const TypeDemand& other) { return other.type == type; }))
       return InvalidArgument("spec.demands: expected each GPU type once, found %s again", Quoted(name));
-    }
     HORUS_RETURN_IF_ERROR(CheckFigures(demand));
     demands.push_back({type, demand});
   }
@@ -274,12 +271,10 @@ absl::Status AddTerms(const KubeTermsOfPod& terms, const KubeAsk& ask, KubeShape
   HORUS_RETURN_IF_ERROR(ReadNumber(kConfidence, terms.slowdown_confidence, kLeastProbability, kMostProbability,
                                    shape.slowdown_confidence));
   if (terms.share.empty()) return absl::OkStatus();
-  if (terms.share != "same-tenant" && terms.share != "anyone") {
+  if (terms.share != "same-tenant" && terms.share != "anyone")
     return InvalidArgument("annotation %s: expected same-tenant or anyone, found %s", kShare, Quoted(terms.share));
-  }
-  if (!ask.resource.empty()) {
+  if (!ask.resource.empty())
     return InvalidArgument("annotation %s: whole GPUs (%s) are never shared", kShare, ask.resource);
-  }
   shape.exclusive = false;
   shape.anyone = terms.share == "anyone";
   return absl::OkStatus();
@@ -311,7 +306,7 @@ absl::StatusOr<std::vector<KubePattern>> ReadKubePatterns(const std::string& pat
   const YamlLimits limits;
   HORUS_ASSIGN_OR_RETURN(std::string text, ReadFile(path, limits.max_bytes));
   HORUS_ASSIGN_OR_RETURN(const auto tree, YamlTree::Parse(path, std::move(text), limits));
-  HORUS_ASSIGN_OR_RETURN(const YamlMap root, OpenVersion1(tree, kFileKeys));
+  HORUS_ASSIGN_OR_RETURN(const YamlMap root, OpenVersion1(tree, kPatternFileKeys));
   HORUS_ASSIGN_OR_RETURN(const YamlValue list, root.Require("profiles", "a list: which pods, and what they run"));
   HORUS_ASSIGN_OR_RETURN(const std::vector<YamlValue> items, list.List(kMostPatterns));
   const std::vector<std::string_view> keys = PatternKeys();
@@ -340,16 +335,14 @@ absl::StatusOr<KubeMeasured> ReadKubeMeasured(const std::string& path) {
     return InvalidArgument("%s: Prometheus did not answer the query: %s", path, Quoted(message));
   }
   const KubeView data = KubeView(&json, path)["data"], type = data["resultType"];
-  if (!type.present() || *type.json() != "vector") {
+  if (!type.present() || *type.json() != "vector")
     return type.Expected("vector: what Prometheus answers to an instant query (docs/shadow.md)");
-  }
   HORUS_ASSIGN_OR_RETURN(const auto samples, data["result"].List());
   KubeMeasured measured;
   for (const KubeView& sample : samples) HORUS_RETURN_IF_ERROR(ReadFigure(sample, measured));
   std::erase_if(measured, [](const auto& pod) { return pod.second.flags == 0 || pod.second.mem_mib.upper == 0; });
-  for (auto& [pod, demand] : measured) {
+  for (auto& [pod, demand] : measured)
     demand.gpu_util_pct.upper = std::max(demand.gpu_util_pct.upper, demand.gpu_util_pct.estimate);
-  }
   return measured;
 }
 

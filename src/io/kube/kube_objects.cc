@@ -180,9 +180,8 @@ absl::StatusOr<KubeRequests> ReadRequests(const KubeView& spec) {
   KubeRequests together, sidecars, most;
   HORUS_ASSIGN_OR_RETURN(const auto inits, spec["initContainers"].List());
   HORUS_ASSIGN_OR_RETURN(const auto containers, spec["containers"].List());
-  if (inits.size() > kMostContainers || containers.size() > kMostContainers) {
+  if (inits.size() > kMostContainers || containers.size() > kMostContainers)
     return spec["containers"].Expected("at most 1000 containers");
-  }
   for (const KubeView& init : inits) {
     HORUS_ASSIGN_OR_RETURN(KubeRequests requests, ReadContainer(init));
     HORUS_ASSIGN_OR_RETURN(const std::string policy, init["restartPolicy"].Text());
@@ -434,9 +433,8 @@ absl::StatusOr<KubePod> ReadKubePod(const KubeView& object) {
   pod.gated = !gates.empty();
   HORUS_RETURN_IF_ERROR(ReadTimes(meta, status, pod));
   HORUS_ASSIGN_OR_RETURN(const int64_t priority, spec["priority"].Integer(0));
-  if (priority < std::numeric_limits<int32_t>::min() || priority > std::numeric_limits<int32_t>::max()) {
+  if (priority < std::numeric_limits<int32_t>::min() || priority > std::numeric_limits<int32_t>::max())
     return spec["priority"].Expected("an integer of 32 bits");
-  }
   pod.priority = static_cast<int32_t>(priority);
   for (const std::string_view label : kGroupLabels) {
     if (!pod.group.empty() || !meta["labels"][label].present()) continue;
@@ -523,9 +521,8 @@ bool UsesGpus(const KubePod& pod) {
 }
 
 absl::Status KubeState::CheckNew(const KubeView& object, std::string key) {
-  if (seen_.size() >= kMostKubeObjects) {
+  if (seen_.size() >= kMostKubeObjects)
     return ResourceExhausted("%s: expected at most %d objects, found more", object.where(), kMostKubeObjects);
-  }
   if (seen_.insert(std::move(key)).second) return absl::OkStatus();
   return InvalidArgument("%s: expected each object once, found it again", object.where());
 }
