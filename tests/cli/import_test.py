@@ -203,7 +203,7 @@ class Import(Files):
         code, text, _ = run("place", "--cluster", out / "now.yaml", "--jobs", out / "waiting.yaml", "--json")
         decisions = {one["job"]: one for one in json.loads(text)["decisions"]}
         self.assertEqual(decisions["default/waits"]["verdict"], "place")
-        self.assertEqual([slot["node"] for slot in decisions["default/wants-mig"]["slots"]], ["mig"])
+        self.assertEqual([slot["node"] for slot in decisions["default/wants-mig"]["slots"]], ["mig/mig-1g.10gb"])
         code, text, _ = run("shadow", *both, "--log", out / "decisions.csv", "--json")
         self.assertEqual(json.loads(text)["decisions"], 7)
 
@@ -216,8 +216,9 @@ class Import(Files):
                            ("eks", "{type: a100-80gb, count: 8}"), ("aks", "{type: a100-pcie-80gb, count: 2}"),
                            ("dra", "{type: a100-80gb, count: 4}")):
             self.assertIn(f"gpus: [{gpus}]", self.line(name), name)
-        self.assertIn('{type: a100-80gb, count: 2}, {type: a100-80gb, mig: ["3g.40gb", "3g.40gb"]}, '
-                      '{type: a100-80gb, mig: ["3g.40gb", "1g.10gb", "1g.10gb"]}', self.line("mig"))
+        for part, gpus in (("", "{type: a100-80gb, count: 2}"), ("/mig-1g.10gb", '{type: a100-80gb, mig: ["1g.10gb", "1g.10gb"]}'),
+                           ("/mig-3g.40gb", '{type: a100-80gb, mig: ["3g.40gb", "3g.40gb"]}, {type: a100-80gb, mig: ["3g.40gb"]}')):
+            self.assertIn(f"gpus: [{gpus}]", self.line("mig" + part))
         self.assertNotIn("cpu-only", self.read("cluster.yaml"))
 
     def test_the_devices_that_claims_and_annotations_name_are_taken(self):
@@ -241,7 +242,8 @@ class Import(Files):
                            ("vgpu", "any: {gpu_util_pct: 30, gpu_memory_gib: 7.8125}"),
                            ("wants-mig", 'node_selector: {"libhorus.org/offers-mig-1g.10gb": "yes"}')):
             self.assertIn(part, self.line(f"default/{name}", "jobs.yaml"), name)
-        self.assertIn('"libhorus.org/offers-mig-1g.10gb": "yes"', self.line("mig"))
+        self.assertIn('"libhorus.org/offers-mig-1g.10gb": "yes"', self.line("mig/mig-1g.10gb"))
+        self.assertNotIn("offers-mig", self.line("mig"))
         self.assertNotIn("default/gone", self.read("jobs.yaml"))
         self.assertNotIn("default/whole", self.read("waiting.yaml"))
 
@@ -817,21 +819,22 @@ class Import(Files):
         devices = [instance(0, "A"), instance(1, "B", "3g.40gb"), instance(2, "A", "2g.20gb"),
                    instance(9, "A", "7g.80gb", consumesCounters=[{"counterSet": "x"}])]  # could be, and is not
         self.import_([node("a"), resource_slice("s", "a", devices)])
-        self.assertIn('{type: a100-80gb, mig: ["1g.10gb", "2g.20gb"]}, {type: a100-80gb, mig: ["3g.40gb"]}', self.line("a"))
+        for profile in ("1g.10gb", "2g.20gb", "3g.40gb"):
+            self.assertIn(f'gpus: [{{type: a100-80gb, mig: ["{profile}"]}}]', self.line(f"a/mig-{profile}"))
 
     def test_a_card_beside_its_instances_is_its_instances(self):
         cut = [{**gpu_device(i, type="mig", profile=profile, parentUUID="GPU-0"), "name": f"gpu-0-mig-{i}"}
                for i, profile in enumerate(("1g.10gb", "1g.10gb", "2g.20gb"))]
-        cards = '{type: a100-80gb, mig: ["1g.10gb", "1g.10gb", "2g.20gb"]}'
+        cards = {"a/mig-1g.10gb": 'mig: ["1g.10gb", "1g.10gb"]', "a/mig-2g.20gb": 'mig: ["2g.20gb"]'}
         self.import_([node("a"), resource_slice("s", "a", [gpu_device(0), *cut])])
-        self.assertIn(f"gpus: [{cards}]", self.line("a"))
+        for part, gpus in cards.items():
+            self.assertIn(f"gpus: [{{type: a100-80gb, {gpus}}}]", self.line(part))
         # Whatever pool comes first.
         for pools in (("x", "y"), ("y", "x")):
             self.import_([node("a"), resource_slice("s", "a", [gpu_device(0), gpu_device(1)], pool=pools[0]),
                           resource_slice("t", "a", cut, pool=pools[1])])
-            self.assertIn("{type: a100-80gb}", self.line("a"))
-            self.assertIn(cards, self.line("a"))
-            self.assertNotIn("count", self.line("a"))
+            for part, gpus in {"a": None, **cards}.items():
+                self.assertIn("gpus: [{type: a100-80gb" + (f", {gpus}" if gpus else "") + "}]", self.line(part))
 
     def test_pods_of_a_group_that_are_alike_are_one_job(self):
         group = {"scheduling.x-k8s.io/pod-group": "ring"}
@@ -878,7 +881,8 @@ class Import(Files):
         for name in ("up", "nvswitch"):  # NVLink of the latter ends at the node
             self.assertIn('rack: "z"', self.line(name))
         self.assertIn("state: down", self.line("down"))
-        self.assertIn("state: drained", self.line("cordoned"))
+        self.assertIn("state: drained", self.line("cordoned", "now.yaml"))
+        self.assertNotIn("state", self.line("cordoned"))  # when its pods came nobody knows that it was
         self.import_(nodes, "--rack-label", "example.com/row")
         self.assertIn('rack: "7"', self.line("up"))
 

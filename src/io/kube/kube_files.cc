@@ -130,13 +130,13 @@ void WriteGpus(const Catalogue& catalogue, const std::vector<KubeGpu>& gpus, Wri
   });
 }
 
-void WriteNode(const Catalogue& catalogue, const ImportedNode& node, Writer& out) {
+void WriteNode(const Catalogue& catalogue, const ImportedNode& node, AdminState state, Writer& out) {
   out.BeginFlowMap();
   out.Text("name", node.name);
   out.Plain("cpu_cores", CoresText(node.cpu_milli));
   out.Plain("memory_gib", Gib(node.mem_mib));
   if (!node.rack.empty()) out.Text("rack", node.rack);
-  if (node.state != AdminState::kUp) out.Plain("state", std::string(AdminStateName(node.state)));
+  if (state != AdminState::kUp) out.Plain("state", std::string(AdminStateName(state)));
   out.Texts("labels", node.labels);
   WriteGpus(catalogue, node.gpus, out);
   out.EndMap();
@@ -334,7 +334,10 @@ absl::StatusOr<std::string> ClusterText(const Context& context, const std::vecto
   if (!gpus_files.empty()) out.List("gpu_types_files", gpus_files);
   out.Key("nodes");
   out.BeginSeq();
-  for (const ImportedNode& node : context.imported.nodes) WriteNode(context.catalogue, node, out);
+  for (const ImportedNode& node : context.imported.nodes) {
+    // The log is of before: a node that is cordoned now took pods then.
+    WriteNode(context.catalogue, node, node.cordoned && !residents ? AdminState::kUp : node.state, out);
+  }
   out.EndSeq();
   bool any = false;
   for (const ImportedJob& job : context.imported.jobs) {

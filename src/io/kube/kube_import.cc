@@ -11,6 +11,7 @@
 #include "base/text.h"
 #include "base/units.h"
 #include "io/kube/kube_engine.h"
+#include "io/kube/kube_parts.h"
 
 namespace horus {
 namespace {
@@ -60,6 +61,13 @@ class Importer {
     for (Member& member : members) ShapeWaiting(member);
     std::erase_if(members, [](const Member& member) { return member.shape.gpus == 0; });
     for (const Member& member : members) CountEngine(member);
+    std::vector<KubeHolder> holders;
+    for (Member& member : members) {
+      if (!member.runs || member.gpus.empty()) continue;
+      const KubeRequests& asked = member.pod->requests;
+      holders.push_back({&member.node, &member.gpus, asked.cpu_milli, MibCeil(asked.mem_bytes)});
+    }
+    parted_ = PartNodes(catalogue_, holders, out_, origin_);
     MakeJobs(members);
     Count();
     return std::move(out_);
@@ -167,6 +175,7 @@ class Importer {
                       .state = !node.ready     ? AdminState::kDown
                                : node.cordoned ? AdminState::kDrained
                                                : AdminState::kUp,
+                      .cordoned = node.ready && node.cordoned,
                       .cpu_milli = node.allocatable.cpu_milli,
                       .mem_mib = node.allocatable.mem_bytes / kBytesPerMib,
                       .rack = RackOf(node),
@@ -196,6 +205,7 @@ class Importer {
     if (member.runs) {
       TakeHost(member.node, member.pod->requests);
       ImportedNode& node = out_.nodes[member.node];
+      node.cordoned = false;
       if (node.state == AdminState::kUp) {
         node.state = AdminState::kDrained;
         out_.notes.push_back(Formatted(
@@ -699,6 +709,9 @@ class Importer {
     note(several_replicas_,
          " pods ask for several replicas of shared GPUs, and nobody tells whether these lie on one GPU: they count as "
          "parts of as few GPUs as may be.");
+    note(
+        parted_,
+        " nodes have whole GPUs, replicas or instances of several profiles: each kind is listed as a node of its own.");
     note(sharers_, " pods share claims: those of one claim are one job, called like the claim.");
     note(gated_, " pods that wait are held back by scheduling gates.");
     note(measured_on_parts_,
@@ -743,6 +756,7 @@ class Importer {
   std::deque<KubePod> shared_;                // of those that share claims, all that they ask for
   std::map<std::string, std::string> pools_;  // node by pool of its slices
   bool class_stands_for_resource_ = false;
+  size_t parted_ = 0;
   size_t sharers_ = 0;
   size_t by_expression_ = 0;
   size_t several_replicas_ = 0;

@@ -28,6 +28,7 @@ namespace horus {
 struct ImportedNode {
   std::string name;
   AdminState state = AdminState::kUp;
+  bool cordoned = false;  // by somebody, and drained for no other reason
   int64_t cpu_milli = 0;  // that jobs with GPUs may use
   int64_t mem_mib = 0;
   std::string rack;
