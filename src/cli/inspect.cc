@@ -15,6 +15,7 @@
 #include "cli/inputs.h"
 #include "cli/print.h"
 #include "graph/from_config.h"
+#include "interference/host_model.h"
 #include "interference/registry.h"
 #include "io/jobs_file.h"
 #include "predict/solve.h"
@@ -479,7 +480,7 @@ absl::StatusOr<std::string> Beside(InspectFlags options) {
   std::vector<GpuTypeId> types;
   for (const GpuType& type : inputs.types) types.push_back(*inputs.catalogue->FindKnown(type.name));
   HORUS_ASSIGN_OR_RETURN(const auto model, MakeInterferenceModel(kDefaultInterferenceModel));
-  return BesideReport(jobs, types, *inputs.catalogue, *model, options.json);
+  return BesideReport(jobs, types, *inputs.catalogue, *WithHostTime(model), options.json);
 }
 
 int RunInspect(const InspectFlags& options) {

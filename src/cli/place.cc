@@ -2,8 +2,10 @@
 // horus place: where the jobs of a file should run on the cluster of another.
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <cstdio>
 #include <functional>
+#include <limits>
 #include <map>
 #include <memory>
 #include <optional>
@@ -94,9 +96,10 @@ std::string MissText(const PlacementReport& placement, const Decision& decision)
   if (const JobSpec* job = placement.FindJob(decision.job);
       miss.unit == kLateUnit && job != nullptr && !KeepsLatency(*job)) {
     return absl::StrFormat(
-        "Nearest: %s: even alone it has %.0f %% of the speed that its load and its times need; "
-        "`horus inspect --solve gpus` says how many GPUs serve it.",
-        where, 100 * miss.needed / miss.available);
+        "Nearest: %s: even alone it cannot serve its load in the promised times; `horus inspect --solve gpus` says how "
+        "many "
+        "GPUs do.",
+        where);
   }
   if (miss.unit == kLateUnit) {
     return absl::StrFormat("Nearest: %s: 99 %% of its requests would take %s%s%s even alone, bound %s.", where, upto,
@@ -135,7 +138,7 @@ constexpr std::pair<Reason, const char*> kRefusals[] = {
     {Reason::kSharingQuota, "the sharing quota is used up"},
     {Reason::kGang, "too few GPUs for all of it"},
     {Reason::kOwner, "GPUs are held by other tenants"},
-    {Reason::kLabel, "no node has its labels"}};
+    {Reason::kLabel, "no node has its labels, or admits it"}};
 
 // A few words: what keeps it off the nearest place.
 std::string RefusalColumn(const PlacementReport& placement, const Decision& decision) {
@@ -257,7 +260,8 @@ std::string SlowdownText(const PlacementReport& placement, const Decision& decis
   if (promised && text != "none")
     absl::StrAppend(&text, " (<= ", Factor(SlowdownAt(decision.in_plan, kUpperProbability, ConfidenceOf(*job))), ")");
   const Slot& slot = decision.slots.front();
-  if (placement.names.GpuType(slot.node, slot.device).find('/') != std::string::npos)  // of MIG
+  const bool slice = placement.names.GpuType(slot.node, slot.device).find('/') != std::string::npos;  // of MIG
+  if (constexpr double kShown = 0.005; slice && 1 / decision.relative_speed - 1 > kShown)
     absl::StrAppend(&text, "\nslice ", Factor(1 / decision.relative_speed), " slower");
   return text;
 }
@@ -455,14 +459,16 @@ std::string SharedText(const PlacementReport& placement) {
 std::string ServicesText(const PlacementReport& placement) {
   Table table("SERVICE|>SLOWED|>FIRST TOKEN|>EACH FURTHER");
   const auto text = [](const ServiceTime& time) {
-    return time.upper_us == 0 ? "-" : absl::StrCat(Duration(time.estimate_us), " <= ", Duration(time.upper_us));
+    if (time.upper_us == 0) return std::string("-");
+    return absl::StrCat(Duration(time.estimate_us),
+                        std::isinf(time.upper_us) ? ", no bound" : " <= " + Duration(time.upper_us));
   };
   for (const auto& [job, times] : placement.service_times)
     table.AddRow({JobName(placement, job), Factor(times.slowdown), text(times.first_token), text(times.token)});
-  return table.empty()
-             ? ""
-             : "\nServices where they are (mean <= what nine in ten requests, or the share promised, stay below)\n" +
-                   table.Render("  ");
+  return table.empty() ? ""
+                       : "\nServices where they are (mean <= nine in ten requests, or the share promised, at the "
+                         "slowdown's bound)\n" +
+                             table.Render("  ");
 }
 
 // What each placed service is to tell its engine, so that it takes what it was given and no more.
@@ -623,8 +629,14 @@ void AddEngineArguments(const JobRequest& request, const Cluster& cluster, const
         device.mode == SharingMode::kMig ? gpu.mig[static_cast<size_t>(device.mig_profile)].mem_mib : gpu.mem_mib;
     const double slice =
         device.mode == SharingMode::kMig ? SliceSpeed(service->demand, static_cast<double>(device.compute_share)) : 1;
-    const auto times = service->At(static_cast<double>(decision.in_plan.estimate) / slice);
-    if (times.has_value()) report.service_times[decision.job] = *times;
+    const auto at = [&](float slowdown) { return service->At(static_cast<double>(slowdown) / slice); };
+    if (auto times = at(decision.in_plan.estimate)) {
+      constexpr double kNone = std::numeric_limits<double>::infinity();  // more come than it then serves
+      const auto slowest = at(decision.in_plan.upper);
+      times->first_token.upper_us = slowest ? slowest->first_token.upper_us : kNone;
+      times->token.upper_us = slowest ? slowest->token.upper_us : kNone;
+      report.service_times[decision.job] = *times;
+    }
     report.engine_arguments[decision.job] = EngineArguments(request.model->run.framework, *service, gpu, mem_mib);
   }
 }

@@ -185,7 +185,9 @@ void ShadowReplay::Count(const ShadowRecord& record) {
 
 absl::Status ShadowReplay::Place(const DecisionLog& log, const LogEntry& entry, const JobSpec& job) {
   if (cluster_.HasJob(job.id))
-    return log.Wrong(entry, "job", "expected a job that does not run yet, found " + Quoted(entry.job));
+    return log.Wrong(entry, "job",
+                     "expected a job that does not run yet (after horus import: cluster.yaml, not now.yaml), found " +
+                         Quoted(entry.job));
   if (!job.alternatives.empty())
     return log.Wrong(entry, "job", "expected a job that runs in one way, found alternatives for " + Quoted(entry.job));
   ShadowRecord record{.line = entry.line, .time_s = entry.time_s, .job = job.id};

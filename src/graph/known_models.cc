@@ -246,14 +246,14 @@ absl::StatusOr<std::shared_ptr<const Graph>> ReadModel(const std::string& path, 
     if (!graph.ok()) return MakeError(graph.status().code(), "%s: %s", path, graph.status().message());
     return graph;
   }
+  const std::string near = DidYouMean(path, KnownNames());
   ConfigOptions untouched;
   untouched.training = options.training;
   if (options != untouched) {
-    return InvalidArgument("%s: expected a config.json or a known model with options of parts and types, found neither",
-                           path);
+    return InvalidArgument(
+        "%s: expected a config.json or a known model with options of parts and types, found neither%s", path, near);
   }
   auto graph = ReadOnnxFile(path);
-  const std::string near = DidYouMean(path, KnownNames());
   if (graph.ok() || HasFile(path) || near.empty()) return graph;
   return MakeError(graph.status().code(), "%s%s", graph.status().message(), near);
 }

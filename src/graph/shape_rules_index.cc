@@ -165,7 +165,8 @@ absl::Status GatherBlockQuantized(RuleContext& c) {
   if (c.rank(0) == 0 || !c.ranked(1)) return absl::OkStatus();
   HORUS_RETURN_IF_ERROR(c.Axis(c.rank(0), &axis));
   Dims out = GatheredDims(c, axis);
-  if (c.dtype(0) == DType::kUint8 && out.back() != kUnknownDim) out.back() *= kByteBits / bits;
+  if (c.dtype(0) == DType::kUint8 && out.back() != kUnknownDim)
+    out.back() *= kByteBits / bits;  // Bounded: a table's width, at most four to a byte
   return c.Set(std::move(out));
 }
 

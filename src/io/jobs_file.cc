@@ -119,8 +119,8 @@ constexpr auto kWayKeys = KeyList<9>("tasks gpus gpu_milli cpu_cores memory_gib 
 constexpr std::string_view kInWaysKeys[] = {"tasks", "gpus", "gpu_milli", "demand"};
 constexpr auto kModelOnlyKeys =
     KeyList<10>("batch dims mode precision optimizer framework layout checkpoint_segments frozen service");
-constexpr auto kServiceKeys = KeyList<10>(
-    "requests_per_s users tokens_in tokens_out longest first_token_ms token_ms confidence measured answer_ms");
+constexpr auto kServiceKeys = KeyList<11>(
+    "requests_per_s users copies tokens_in tokens_out longest first_token_ms token_ms confidence measured answer_ms");
 // What a model that answers in one step has not.
 constexpr auto kTokenKeys = KeyList<6>("tokens_in tokens_out longest first_token_ms token_ms measured");
 constexpr std::string_view kServiceRunKeys[] = {"gpu", "users", "first_token_ms", "token_ms"};
@@ -241,7 +241,9 @@ absl::StatusOr<ServiceRun> ReadServiceRun(const YamlValue& value, const Catalogu
   return run;
 }
 
-absl::StatusOr<ServiceLoad> ReadService(const YamlMap& job, JobKind kind, bool generates, const Catalogue& catalogue) {
+// The load of one copy.
+absl::StatusOr<ServiceLoad> ReadService(const YamlMap& job, JobKind kind, bool generates, const Catalogue& catalogue,
+                                        int64_t& copies) {
   const YamlValue& value = *job.Find("service");
   if (kind != JobKind::kInference) return value.Expected(Formatted("no such key beside kind '%s'", JobKindName(kind)));
   for (const std::string_view key : std::span(kBesideNoService).subspan(generates ? 0 : 2)) {
@@ -253,6 +255,9 @@ absl::StatusOr<ServiceLoad> ReadService(const YamlMap& job, JobKind kind, bool g
   HORUS_RETURN_IF_ERROR(map.ReadNumber("users", 0, kMostServiceRate, load.concurrency));
   if ((load.requests_per_s > 0) == (load.concurrency > 0))
     return value.Error("expected either 'requests_per_s' or 'users' above 0");
+  HORUS_RETURN_IF_ERROR(map.ReadInteger("copies", 1, kMostCopies, copies));
+  load.requests_per_s /= static_cast<double>(copies);
+  load.concurrency /= static_cast<double>(copies);
   HORUS_RETURN_IF_ERROR(map.ReadNumber("confidence", kLeastServiceConfidence, kMostServiceConfidence, load.confidence));
   const YamlValue* answer = map.Find("answer_ms");
   if (!generates) {
@@ -306,7 +311,7 @@ absl::StatusOr<ModelRun> ReadModelRun(const YamlMap& map, JobKind kind, const Ca
   if (!map.Has("framework") && run.mode == RunMode::kInference && IsConfigPath(model.path))
     run.framework = Framework::kVllm;
   if (map.Has("service")) {
-    HORUS_ASSIGN_OR_RETURN(model.service, ReadService(map, kind, IsConfigPath(model.path), catalogue));
+    HORUS_ASSIGN_OR_RETURN(model.service, ReadService(map, kind, IsConfigPath(model.path), catalogue, model.copies));
   }
   if (const YamlValue* frozen = map.Find("frozen")) {
     HORUS_ASSIGN_OR_RETURN(run.frozen, frozen->Texts(kMaxFrozen, kMaxNameBytes));
@@ -513,8 +518,19 @@ absl::StatusOr<std::vector<JobRequest>> ParseJobsFile(const std::string& file, s
   for (const YamlValue& item : items) {
     HORUS_ASSIGN_OR_RETURN(const YamlMap map, item.Map(JobKeys()));
     HORUS_ASSIGN_OR_RETURN(JobRequest job, ReadJobRequest(map, catalogue, jobs.size() + 1));
-    HORUS_RETURN_IF_ERROR(CountDemands(job.spec, job.where, demands));
-    jobs.push_back(std::move(job));
+    const int64_t copies = job.model ? job.model->copies : 1;
+    if (copies > 1 && map.Has("id")) return map.Find("id")->Error("expected none beside 'copies': each has its own");
+    const std::string name = job.spec.name;
+    for (int64_t copy = 1; copy <= copies; ++copy) {
+      if (copies > 1) {
+        job.spec.id = jobs.size() + 1;
+        if (!name.empty()) job.spec.name = Formatted("%s-%d", name, copy);
+      }
+      HORUS_RETURN_IF_ERROR(CountDemands(job.spec, job.where, demands));
+      if (jobs.size() >= kMaxFileJobs)
+        return list.Expected(Formatted("at most %d jobs, copies included", kMaxFileJobs));
+      jobs.push_back(job);
+    }
   }
   HORUS_RETURN_IF_ERROR(CheckJobsDiffer(jobs));
   return jobs;

@@ -39,6 +39,7 @@ namespace horus {
 // Cost: about 500 bytes a job.
 
 inline constexpr size_t kMaxFileJobs = 1'000'000;
+inline constexpr int64_t kMostCopies = 64;  // as many as `horus inspect --solve gpus` tries
 inline constexpr size_t kMaxFileDemands = 4'000'000;  // of all jobs, one for each way and GPU type: 0.8 GB
 inline constexpr size_t kMaxPathBytes = 4096;
 
@@ -48,6 +49,7 @@ struct ModelRun {
   bool states_precision = false;       // else what the model computes in
   ConfigOptions config;                // of a config.json
   std::optional<ServiceLoad> service;  // then `run` leaves batch, seq and past open
+  int64_t copies = 1;                  // that share the load; `service` has the part of one
   friend bool operator==(const ModelRun&, const ModelRun&) = default;
 };
 

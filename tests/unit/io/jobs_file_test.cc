@@ -181,6 +181,24 @@ TEST(JobsFile, ReadsEveryKey) {
   EXPECT_EQ(job.gpu_types.size(), 2u);
 }
 
+TEST(JobsFile, CopiesOfAServiceShareItsLoad) {
+  const std::string load = "tokens_in: 100, tokens_out: 10}}\n",
+                    service = "kind: inference, model: llama-3.1-8b, service: {";
+  const auto jobs = Parse("  - {name: chat, " + service + "requests_per_s: 6, copies: 3, " + load +
+                          "  - {name: other, " + service + "users: 2, " + load);
+  ASSERT_TRUE(jobs.ok()) << jobs.status();
+  ASSERT_EQ(jobs->size(), 4u);
+  for (size_t i = 0; i < 3; ++i) {
+    EXPECT_EQ((*jobs)[i].spec.name, "chat-" + std::to_string(i + 1));
+    EXPECT_EQ((*jobs)[i].spec.id, i + 1);
+    EXPECT_EQ((*jobs)[i].model->service->requests_per_s, 2);
+  }
+  EXPECT_EQ((*jobs)[3].spec.id, 4u);
+  EXPECT_EQ((*jobs)[3].model->service->concurrency, 2);
+  EXPECT_THAT(ErrorOf("  - {id: 7, " + service + "users: 2, copies: 2, " + load),
+              testing::HasSubstr("expected none beside 'copies'"));
+}
+
 TEST(JobsFile, DefaultsArePositionTrainingAndOneGpu) {
   const auto jobs = Parse("  - model: a.onnx\n  - {model: /abs/b.onnx, kind: inference}\n");
   ASSERT_TRUE(jobs.ok()) << jobs.status();
