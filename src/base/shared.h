@@ -211,76 +211,111 @@ class SharedList {
   std::shared_ptr<const std::vector<T>> shared_;
 };
 
-// ---- SharedTable: equal values held once, under small ids that are reference-counted.
-// Cost: one look-up by hash a Hold; about 70 bytes a distinct value besides itself.
+// ---- InternTable: equal values once, under small ids that are reference-counted.
+// Cost: one look-up by hash an Intern; about 40 bytes a distinct value besides itself.
 
 // A failed allocation leaves the table as it was.
 template <typename T>
-class SharedTable {
+class InternTable {
  public:
   static constexpr uint32_t kNone = 0xFFFFFFFFu;
 
-  // The id of the value for which `same(value)` holds, all of which have that hash, with one holder more; where there
-  // is none it is what `make()` returns.
+  // The id of the value for which `same(value)` holds, all of which have that hash; where there is none it is what
+  // `make(hash)` returns, which nobody holds yet. Values that only share a hash are told apart: `make` is told under
+  // which one the new value goes.
   template <typename Same, typename Make>
-  [[nodiscard]] uint32_t Hold(uint64_t hash, const Same& same, const Make& make) {
+  [[nodiscard]] uint32_t Intern(uint64_t hash, const Same& same, const Make& make) {
+    hash = std::max<uint64_t>(hash, 1);  // 0 means none
     for (const uint32_t* id = id_of_.Find(hash); id != nullptr; id = id_of_.Find(hash)) {
-      if (same(at(*id))) {
-        ++entries_[*id].holders;
-        return *id;
-      }
+      if (same(values_[*id])) return *id;
       hash = Mix64(hash);  // another value has this one
     }
-    id_of_.ReserveOne();
-    ReserveMore(entries_, 1);
-    auto value = std::make_shared<const T>(make());
+    ReserveOne();
+    T value = make(hash);
     // From here on nothing fails.
     uint32_t id = first_free_;
     if (id == kNone) {
-      id = static_cast<uint32_t>(entries_.size());
-      entries_.emplace_back();
+      id = limit();
+      values_.emplace_back();
+      hashes_.emplace_back();
+      holders_.emplace_back();
     } else {
-      first_free_ = entries_[id].next_free;
+      first_free_ = holders_[id];
     }
+    values_[id] = std::move(value);
+    hashes_[id] = hash;
+    holders_[id] = 0;
     id_of_.Insert(hash, id);
-    entries_[id] = {.value = std::move(value), .hash = hash, .holders = 1};
     return id;
   }
+  // Room for one more: the next Intern allocates nothing but what `make` does.
+  void ReserveOne() {
+    ReserveMore(values_, 1);
+    ReserveMore(hashes_, 1);
+    ReserveMore(holders_, 1);
+    id_of_.ReserveOne();
+  }
   // One holder more of an id in use.
-  void HoldMore(uint32_t id) noexcept { ++entries_[id].holders; }
+  void Hold(uint32_t id) noexcept { ++holders_[id]; }
   // One holder less; without any the value goes, its id is used again, and the answer is true.
   bool Drop(uint32_t id) noexcept {
-    if (--entries_[id].holders > 0) return false;
-    id_of_.Erase(entries_[id].hash);
-    entries_[id] = Entry{.next_free = first_free_};
-    first_free_ = id;
+    if (--holders_[id] > 0) return false;
+    id_of_.Erase(hashes_[id]);
+    values_[id] = T();
+    hashes_[id] = 0;
+    holders_[id] = std::exchange(first_free_, id);
     return true;
   }
 
-  [[nodiscard]] const T& at(uint32_t id) const { return *entries_[id].value; }
-  [[nodiscard]] const std::shared_ptr<const T>& shared(uint32_t id) const { return entries_[id].value; }
-  [[nodiscard]] uint32_t holders(uint32_t id) const { return entries_[id].holders; }
-  [[nodiscard]] uint32_t limit() const { return static_cast<uint32_t>(entries_.size()); }  // above every id in use
-  // `behind(value)`: what a value holds outside of itself.
-  template <typename Behind>
-  [[nodiscard]] uint64_t bytes_held(const Behind& behind) const {
-    uint64_t bytes = entries_.capacity() * sizeof(Entry) + id_of_.bytes_held();
-    for (const Entry& entry : entries_) {
-      if (entry.value != nullptr) bytes += sizeof(T) + behind(*entry.value);
-    }
-    return bytes;
+  [[nodiscard]] const T& at(uint32_t id) const { return values_[id]; }
+  // From a column of its own; 0 for a free id.
+  [[nodiscard]] uint64_t hash(uint32_t id) const { return hashes_[id]; }
+  [[nodiscard]] uint32_t holders(uint32_t id) const { return hashes_[id] == 0 ? 0 : holders_[id]; }
+  [[nodiscard]] size_t size() const { return id_of_.size(); }
+  [[nodiscard]] uint32_t limit() const { return static_cast<uint32_t>(values_.size()); }  // above every id in use
+  // Without what the values themselves point to.
+  [[nodiscard]] uint64_t bytes_held() const {
+    return values_.capacity() * sizeof(T) + hashes_.capacity() * sizeof(uint64_t) +
+           holders_.capacity() * sizeof(uint32_t) + id_of_.bytes_held();
   }
 
  private:
-  struct Entry {
-    std::shared_ptr<const T> value;  // null = free
-    uint64_t hash = 0;               // under which it is in id_of_
-    uint32_t holders = 0;
-    uint32_t next_free = kNone;
-  };
-  std::vector<Entry> entries_;
+  std::vector<T> values_;
+  std::vector<uint64_t> hashes_;   // under which each is in id_of_; 0 = free
+  std::vector<uint32_t> holders_;  // of a free one: the next free one
   uint32_t first_free_ = kNone;
   IdMap<uint32_t> id_of_;  // by hash
+};
+
+// ---- SharedTable: the same of values that copies of the table share too.
+
+template <typename T>
+class SharedTable : public InternTable<std::shared_ptr<const T>> {
+  using Table = InternTable<std::shared_ptr<const T>>;
+
+ public:
+  // As Intern, with one holder more.
+  template <typename Same, typename Make>
+  [[nodiscard]] uint32_t Hold(uint64_t hash, const Same& same, const Make& make) {
+    const uint32_t id = Table::Intern(
+        hash, [&](const std::shared_ptr<const T>& value) { return same(*value); },
+        [&](uint64_t) { return std::make_shared<const T>(make()); });
+    Table::Hold(id);
+    return id;
+  }
+  using Table::Hold;
+
+  [[nodiscard]] const T& at(uint32_t id) const { return *shared(id); }
+  [[nodiscard]] const std::shared_ptr<const T>& shared(uint32_t id) const { return Table::at(id); }
+  // `behind(value)`: what a value holds outside of itself.
+  template <typename Behind>
+  [[nodiscard]] uint64_t bytes_held(const Behind& behind) const {
+    uint64_t bytes = Table::bytes_held();
+    for (uint32_t id = 0; id < Table::limit(); ++id) {
+      if (shared(id) != nullptr) bytes += sizeof(T) + behind(at(id));
+    }
+    return bytes;
+  }
 };
 
 }  // namespace horus

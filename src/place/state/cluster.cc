@@ -287,7 +287,6 @@ absl::Status Cluster::RemoveNode(NodeId node) {
                               IdAndName(node, spec.name), jobs.size(), jobs.front());
   }
   ReserveNode();
-  rows_.states.ReserveFree();
   NodeRow& row = rows_.nodes[row_index];
   // From here on nothing fails.
   rows_.order.erase(OrderOf(rows_, node));

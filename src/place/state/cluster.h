@@ -160,7 +160,7 @@ class Cluster {
   void ReserveDevices(size_t count);
   [[nodiscard]] uint32_t TakeDevices(size_t count) noexcept;  // after ReserveDevices
   void GiveDevices(uint32_t first, size_t count) noexcept;    // after ReserveNode
-  void SetDevice(uint32_t device, uint32_t state) noexcept;   // after StateTable::ReserveFree
+  void SetDevice(uint32_t device, uint32_t state) noexcept;
   void Touch(uint32_t node_row, uint64_t what) noexcept;
   void TouchStructure(uint32_t node_row, uint64_t what) noexcept;  // when it is added, changed or removed
 
@@ -192,8 +192,7 @@ class Cluster {
                  uint32_t& alike);
   // Makes known of a job's request what its classes are on those slots.
   void HoldClasses(const JobSpec& job, std::span<const PlacedSlot> slots, uint32_t request);
-  void EraseJob(uint32_t job_row);
-  // The same once all is reserved. The row brings and takes along what it holds of ClusterRows::states and requests.
+  // What cannot fail once all is reserved. The row brings and takes along what it holds of ClusterRows::states and requests.
   void PutJob(JobRow job) noexcept;
   [[nodiscard]] JobRow TakeJob(uint32_t job_row) noexcept;
 

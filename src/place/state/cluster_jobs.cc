@@ -242,7 +242,6 @@ void Cluster::InsertJob(const JobSpec& given, std::span<const PlacedSlot> slots,
   const JobSpec& job = timed ? *timed : given;
   ReserveMore(rows_.jobs, 1);
   rows_.job_of.ReserveOne([this](uint32_t row) { return rows_.jobs[row].id; });
-  rows_.states.ReserveFree();
   if (GroupsOf(job) > 0) {
     ForEachTask(slots, [&](uint32_t node_row) { ReserveMore(rows_.nodes[node_row].groups, GroupsOf(job)); });
   }
@@ -254,7 +253,7 @@ void Cluster::InsertJob(const JobSpec& given, std::span<const PlacedSlot> slots,
   if (alike == RequestTable::kNone) {
     alike = HoldRequest(job, rows_.requests);
   } else {
-    rows_.requests.HoldMore(alike);
+    rows_.requests.Hold(alike);
   }
   row.request = alike;
   if (!job.name.empty() || job.deadline_us != 0) {
@@ -303,11 +302,6 @@ void Cluster::PutJob(JobRow job) noexcept {
   }
   rows_.job_of.Insert(job.id, job_row);
   rows_.jobs[job_row] = std::move(job);
-}
-
-void Cluster::EraseJob(uint32_t job_row) {
-  rows_.states.ReserveFree();
-  rows_.LetGo(TakeJob(job_row));
 }
 
 JobRow Cluster::TakeJob(uint32_t job_row) noexcept {
@@ -395,10 +389,8 @@ absl::StatusOr<AdoptResult> Cluster::Adopt(const JobSpec& job, std::span<const S
 
 absl::Status Cluster::Release(JobId job) {
   const uint32_t row = rows_.RowOfJob(job);
-  if (row == kNoRow) {
-    return NotFound("job %d: not in this cluster", job);
-  }
-  EraseJob(row);
+  if (row == kNoRow) return NotFound("job %d: not in this cluster", job);
+  rows_.LetGo(TakeJob(row));
   return absl::OkStatus();
 }
 
@@ -420,7 +412,6 @@ absl::Status Cluster::ApplyLeave(const Action& action, std::span<const NodeId> s
     return InvalidArgument("plan: %s: is on node %d, which is not among the nodes that the plan saw",
                            JobText(*action.job), node);
   }
-  rows_.states.ReserveFree();
   undo.Left(TakeJob(row));
   return absl::OkStatus();
 }
@@ -562,7 +553,6 @@ absl::Status Cluster::ApplyResize(const Action& action, std::span<const NodeId> 
   Held held{rows_, {.id = job.id}};
   held.row.request = HoldRequest(job, rows_.requests);
   HoldClasses(job, rows_.jobs[row].slots, held.row.request);
-  rows_.states.ReserveFree();
   SwapHeld(row, held.row);
   undo.Resized(std::exchange(held.row, {}));
   return absl::OkStatus();

@@ -199,7 +199,7 @@ struct ClusterRows {
   [[nodiscard]] JobSpec SpecOf(const JobRow& job) const;
   // The row's name and deadline.
   [[nodiscard]] const JobTag& TagOf(const JobRow& job) const;
-  // Gives back what the row holds of `tags`, `requests` and `states`; after StateTable::ReserveFree.
+  // Gives back what the row holds of `tags`, `requests` and `states`.
   void LetGo(const JobRow& job) noexcept;
 };
 

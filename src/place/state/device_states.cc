@@ -117,33 +117,6 @@ void AddDevice(const DeviceRow& row, const Add& add) {
   add(Bits(row.compute_share));
 }
 
-// The id of an equal entry under `digest` or, should another entry have the same digest, the next; the
-// digest under which it is, or must be, is left in `digest`.
-template <typename Find, typename Same>
-uint32_t Probe(uint64_t& digest, const Find& find, const Same& same) {
-  for (;; digest = Mix64(digest)) {
-    const uint32_t id = find(digest);
-    if (id == UINT32_MAX || same(id)) return id;
-  }
-}
-
-uint32_t Look(const IdMap<uint32_t>& map, uint64_t digest) {
-  const uint32_t* id = map.Find(digest);
-  return id == nullptr ? UINT32_MAX : *id;
-}
-
-template <typename T>
-uint32_t TakeRow(std::vector<T>& rows, std::vector<uint32_t>& refs, std::vector<uint32_t>& free) {
-  if (!free.empty()) {
-    const uint32_t row = free.back();
-    free.pop_back();
-    return row;
-  }
-  rows.emplace_back();
-  refs.push_back(0);
-  return static_cast<uint32_t>(rows.size() - 1);
-}
-
 }  // namespace
 
 uint64_t KindBit(int32_t gpu_milli, int32_t gpus) {
@@ -206,28 +179,19 @@ bool TenantBefore(const TenantClass& a, const TenantClass& b) {
 }
 
 uint32_t StateTable::InternTenant(const TenantClass& tenant) {
-  uint64_t digest = tenant.digest;
-  const uint32_t found = Probe(
-      digest, [this](uint64_t wanted) { return Look(tenant_of_, wanted); },
-      [&](uint32_t id) { return SameTenant(this->tenant(id), tenant); });
-  if (found != UINT32_MAX) return found;
-  ReserveTenant();
-  const uint32_t row = TakeRow(tenants_, tenant_refs_, free_tenants_);
-  tenants_[row] = tenant;
-  tenants_[row].digest = digest;
-  tenant_refs_[row] = 0;
-  tenant_of_.Insert(digest, row);
-  return row;
+  return tenants_.Intern(
+      tenant.digest, [&](const TenantClass& known) { return SameTenant(known, tenant); },
+      [&](uint64_t digest) {
+        TenantClass kept = tenant;
+        kept.digest = digest;
+        return kept;
+      });
 }
 
 uint32_t StateTable::HoldTenant(const TenantClass& tenant) {
   const uint32_t id = InternTenant(tenant);
-  ++tenant_refs_[id];
+  tenants_.Hold(id);
   return id;
-}
-
-void StateTable::DropTenant(uint32_t id) noexcept {
-  if (--tenant_refs_[id] == 0) Discard(id);
 }
 
 void StateTable::Finish(DeviceRow& row) const {
@@ -269,29 +233,21 @@ uint64_t StateTable::StableHash(const DeviceRow& row) const {
 
 uint32_t StateTable::InternState(DeviceRow row) {
   Finish(row);
-  const uint32_t found = Probe(
-      row.digest, [this](uint64_t wanted) { return Look(state_of_, wanted); },
-      [&](uint32_t id) { return SameState(state(id), row); });
-  if (found != UINT32_MAX) return found;
-  ReserveState();
-  const uint32_t at = TakeRow(states_, state_refs_, free_states_);
-  for (const uint32_t id : row.tenants) {
-    ++tenant_refs_[id];
-  }
-  state_of_.Insert(row.digest, at);
-  digests_.resize(states_.size());
-  digests_[at] = row.digest;
-  states_[at] = std::move(row);
-  state_refs_[at] = 0;
-  return at;
+  return states_.Intern(
+      row.digest, [&](const DeviceRow& known) { return SameState(known, row); },
+      [&](uint64_t digest) {
+        row.digest = digest;
+        for (const uint32_t id : row.tenants) tenants_.Hold(id);
+        return std::move(row);
+      });
 }
 
 uint32_t StateTable::WithTenant(uint32_t state_id, const TenantClass& tenant, uint32_t& tenant_id, bool under_mps) {
   DeviceRow row = state(state_id);
   row.Settle(under_mps);
   row.tenants.reserve(row.tenants.size() + 1);
-  ReserveTenant();
-  ReserveState();  // a class that no state holds would stay for ever
+  tenants_.ReserveOne();
+  states_.ReserveOne();  // a class that no state holds would stay for ever
   tenant_id = InternTenant(tenant);
   row.tenants.push_back(tenant_id);
   return InternState(std::move(row));
@@ -314,53 +270,11 @@ uint32_t StateTable::WithState(uint32_t state_id, AdminState admin) {
   return InternState(std::move(row));
 }
 
-void StateTable::ReserveTenant() {
-  ReserveMore(tenants_, 1);
-  ReserveMore(tenant_refs_, 1);
-  ReserveFree();
-  tenant_of_.ReserveOne();
-}
-
-void StateTable::ReserveFree() {
-  if (free_tenants_.capacity() < tenants_.capacity()) free_tenants_.reserve(tenants_.capacity());
-  if (free_states_.capacity() < states_.capacity()) free_states_.reserve(states_.capacity());
-}
-
-void StateTable::ReserveState() {
-  ReserveMore(states_, 1);
-  ReserveMore(digests_, 1);
-  ReserveMore(state_refs_, 1);
-  ReserveFree();
-  state_of_.ReserveOne();
-}
-
-void StateTable::Ref(uint32_t id) noexcept { ++state_refs_[id]; }
-
 void StateTable::Unref(uint32_t id) noexcept {
-  if (--state_refs_[id] > 0) return;
-  DeviceRow& row = states_[id];
-  state_of_.Erase(row.digest);
-  for (const uint32_t tenant_id : row.tenants) {
-    DropTenant(tenant_id);
+  if (states_.holders(id) == 1) {
+    for (const uint32_t tenant_id : states_.at(id).tenants) tenants_.Drop(tenant_id);
   }
-  row = DeviceRow();
-  digests_[id] = 0;
-  free_states_.push_back(id);
-}
-
-void StateTable::Discard(uint32_t id) noexcept {
-  if (tenant_refs_[id] != 0) return;
-  tenant_of_.Erase(tenants_[id].digest);
-  tenants_[id] = TenantClass();
-  free_tenants_.push_back(id);
-}
-
-uint64_t StateTable::bytes_held() const {
-  return tenants_.capacity() * sizeof(TenantClass) + states_.capacity() * sizeof(DeviceRow) +
-         digests_.capacity() * sizeof(uint64_t) +
-         (tenant_refs_.capacity() + free_tenants_.capacity() + state_refs_.capacity() + free_states_.capacity()) *
-             sizeof(uint32_t) +
-         tenant_of_.bytes_held() + state_of_.bytes_held();
+  states_.Drop(id);
 }
 
 }  // namespace horus

@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "absl/container/inlined_vector.h"
-#include "base/id_map.h"
+#include "base/shared.h"
 #include "device/gpu_type.h"
 #include "device/sharing_mode.h"
 #include "place/job/job.h"
@@ -104,19 +104,20 @@ struct DeviceRow {
 // A failed allocation (bad_alloc) leaves the table as it was.
 class StateTable {
  public:
-  [[nodiscard]] const TenantClass& tenant(uint32_t id) const { return tenants_[id]; }
-  [[nodiscard]] const DeviceRow& state(uint32_t id) const { return states_[id]; }
+  [[nodiscard]] const TenantClass& tenant(uint32_t id) const { return tenants_.at(id); }
+  [[nodiscard]] const DeviceRow& state(uint32_t id) const { return states_.at(id); }
   // state(id).digest, from a column of its own: planners look at it for every device. 0 for a free id.
-  [[nodiscard]] uint64_t digest(uint32_t id) const { return digests_[id]; }
+  [[nodiscard]] uint64_t digest(uint32_t id) const { return states_.hash(id); }
   // Above every id in use.
-  [[nodiscard]] uint32_t state_limit() const { return static_cast<uint32_t>(states_.size()); }
+  [[nodiscard]] uint32_t state_limit() const { return states_.limit(); }
+  [[nodiscard]] uint32_t tenant_limit() const { return tenants_.limit(); }
 
   [[nodiscard]] uint32_t InternTenant(const TenantClass& tenant);
   // For classes that are held without a state: interned with one holder more; and one holder less, which frees the
-  // class when it was the last and may follow ReserveFree alone.
+  // class when it was the last.
   [[nodiscard]] uint32_t HoldTenant(const TenantClass& tenant);
-  void HoldMore(uint32_t tenant) noexcept { ++tenant_refs_[tenant]; }  // of an id in use
-  void DropTenant(uint32_t tenant) noexcept;
+  void HoldMore(uint32_t tenant) noexcept { tenants_.Hold(tenant); }  // of an id in use
+  void DropTenant(uint32_t tenant) noexcept { tenants_.Drop(tenant); }
   // `row.tenants` in any order; the derived fields are set here.
   [[nodiscard]] uint32_t InternState(DeviceRow row);
   // Sorts the tenants and sets the derived fields.
@@ -131,44 +132,25 @@ class StateTable {
   [[nodiscard]] uint32_t WithState(uint32_t state, AdminState admin);
 
   // Counts devices per state; at 0 the state, and then its classes, are freed and their ids used again.
-  void Ref(uint32_t state) noexcept;
+  void Ref(uint32_t state) noexcept { states_.Hold(state); }
   void Unref(uint32_t state) noexcept;
-  // Room for all in the free lists, so that no Unref fails; copies of a table come without it.
-  void ReserveFree();
 
-  [[nodiscard]] size_t live_states() const { return state_of_.size(); }
-  [[nodiscard]] size_t live_tenants() const { return tenant_of_.size(); }
-  [[nodiscard]] uint32_t refs(uint32_t state) const { return state_refs_[state]; }
-  [[nodiscard]] uint32_t tenant_limit() const {
-    return static_cast<uint32_t>(tenants_.size());
-  }  // above every id in use
-  [[nodiscard]] uint32_t tenant_refs(uint32_t tenant) const { return tenant_refs_[tenant]; }
-  [[nodiscard]] uint64_t bytes_held() const;
+  [[nodiscard]] size_t live_states() const { return states_.size(); }
+  [[nodiscard]] size_t live_tenants() const { return tenants_.size(); }
+  [[nodiscard]] uint32_t refs(uint32_t state) const { return states_.holders(state); }
+  // States and others that hold the class, with multiplicity.
+  [[nodiscard]] uint32_t tenant_refs(uint32_t tenant) const { return tenants_.holders(tenant); }
+  [[nodiscard]] uint64_t bytes_held() const { return tenants_.bytes_held() + states_.bytes_held(); }
 
  private:
-  void Discard(uint32_t tenant) noexcept;
-  // Room for one more: the next Intern allocates nothing.
-  void ReserveTenant();
-  void ReserveState();
-
-  std::vector<TenantClass> tenants_;
-  std::vector<uint32_t> tenant_refs_;  // states and others that hold the class, with multiplicity
-  std::vector<uint32_t> free_tenants_;
-  IdMap<uint32_t> tenant_of_;  // by digest
-  std::vector<DeviceRow> states_;
-  std::vector<uint64_t> digests_;
-  std::vector<uint32_t> state_refs_;
-  std::vector<uint32_t> free_states_;
-  IdMap<uint32_t> state_of_;  // by digest
+  InternTable<TenantClass> tenants_;  // by digest
+  InternTable<DeviceRow> states_;     // likewise
 };
 
 // States that must live while a change is prepared, whether it comes about or not.
 class HeldStates {
  public:
-  HeldStates(StateTable& table, size_t most) : table_(table) {
-    ids_.reserve(most);
-    table_.ReserveFree();
-  }
+  HeldStates(StateTable& table, size_t most) : table_(table) { ids_.reserve(most); }
   ~HeldStates() {
     for (const uint32_t id : ids_) table_.Unref(id);
   }

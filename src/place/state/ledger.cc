@@ -72,7 +72,6 @@ bool Ledger::TakeDevice(const ClusterRows& rows, uint32_t device) {
     residents_[device].push_back({job.id, tenant, owner});
     Count(device, owner, 1);
   }
-  states_.ReserveFree();
   SetDevice(device, states_.InternState(std::move(state)));
   return true;
 }
@@ -164,7 +163,6 @@ void Ledger::LogNode(uint32_t node_row) {
 }
 
 void Ledger::LogDevice(Step step, uint32_t node_row, uint32_t device) {
-  states_.ReserveFree();
   states_.Ref(device_state_[device]);  // the log holds on to it
   log_.push_back({.step = step, .row = device, .state = device_state_[device], .node_row = node_row});
 }
