@@ -10,7 +10,7 @@
 
 #include "base/text.h"
 #include "capi/structs.h"
-#include "place/job/job_fields.h"
+#include "place/job/job.h"
 
 namespace horus::capi {
 namespace {

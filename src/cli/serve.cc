@@ -14,7 +14,7 @@
 #include "cli/print.h"
 #include "interference/laws.h"
 #include "io/placement.h"
-#include "place/policies/builtin.h"
+#include "place/policies/policies.h"
 
 namespace horus::cli {
 namespace {

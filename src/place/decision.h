@@ -22,7 +22,7 @@
 #include "interference/model.h"
 #include "place/job/reason.h"
 #include "place/search/policy.h"
-#include "place/state/changes.h"
+#include "place/state/cluster.h"
 
 namespace horus {
 

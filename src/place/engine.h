@@ -98,7 +98,7 @@ class Engine {
   // Whether the job would be a probe there (PlacerOptions::probe_outside).
   [[nodiscard]] bool IsProbe(const JobSpec& job, const PlacedSlot& slot) const;
 
-  // ---- One job against nodes one by one (verdicts.cc). As Placer.
+  // ---- One job against nodes one by one (decide.cc). As Placer.
   [[nodiscard]] absl::StatusOr<NodeVerdicts> Verdicts(const Cluster& cluster, const JobSpec& job,
                                                       std::span<const NodeId> nodes, const ReadFn& read);
 

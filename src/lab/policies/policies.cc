@@ -269,7 +269,7 @@ constexpr PolicyEntry kOthers[] = {
     {"foreground", PolicyOf<ForegroundPolicy>},
     {"filler", PolicyOf<FillerPolicy>},
     // The objective of horus, for a placer whose model is the truth; a name of its own for tables.
-    {"oracle", [](const PolicyOptions& options) { return MakeHorusPolicyAs("oracle", options); }},
+    {"oracle", [](const PolicyOptions& options) { return MakeHorusPolicy(options, "oracle"); }},
     {"synergy-greedy", MakeSynergy<SynergyRule::kGreedy>},
     {"synergy-fair", MakeSynergy<SynergyRule::kFair>},
     {"synergy-tune", MakeSynergy<SynergyRule::kTune>},

@@ -10,7 +10,6 @@
 #include <type_traits>
 #include <vector>
 
-#include "place/policies/builtin.h"
 #include "place/policies/policies.h"
 #include "place/search/policy.h"
 

@@ -4,7 +4,7 @@
 //
 // Enters:  the jobs of a plan, residents with sensitivities, a ledger.
 // Leaves:  grants of newcomers; kResize moves of residents.
-// Units:   those of placer.h; work as in divide.h.
+// Units:   those of placer.h; work as below.
 // Cost:    nothing where no job has a sensitivity; else a search for each share that is tried, and a division for each
 //          node that changed. Reclaim: O(residents with a sensitivity).
 // Thread class: one thread at a time; of this room alone.
@@ -17,9 +17,43 @@
 #include <vector>
 
 #include "place/engine.h"
-#include "place/host/divide.h"
+#include "place/job/job.h"
+#include "place/job/sensitivity.h"
 
 namespace horus {
+
+// ---- Which cores and host memory are worth giving to whom, where jobs share GPUs.
+// Units: per GPU of a job: thousandths of a core, MiB; work, 0-1: speed / speed alone on the GPU with all it can use.
+// Cost: of a division O(users^2 x choices^2).
+
+// A job that may hold more or less.
+struct HostUser {
+  const Sensitivity* matrix = nullptr;
+  double gpu_us = 0;    // of a step on its GPUs alone; 0 = unknown: then its best speed is taken for the GPU's
+  double slowdown = 1;  // of its GPUs beside those who share them
+  HostShare least;      // what it holds at least
+  int32_t gpus = 1;     // that it has there
+  double weight = 1;    // of a GPU's work
+};
+
+// Of one of its GPUs, given that much.
+[[nodiscard]] double WorkWith(const HostUser& user, const HostShare& share);
+
+// The least share for a job that may hold what it likes between `need` and `most`: `need`, or more where it would
+// otherwise be slower than `bound` times as slow as with the fair share of a GPU, if the matrix knows such a share.
+[[nodiscard]] HostShare LeastShare(const HostUser& user, const HostShare& need, const HostShare& fair,
+                                   const HostShare& most, double bound);
+
+// Shares from user.least to `most`, each faster than all smaller ones, the fastest first: at most `count` (from 2), of
+// which the fastest is the smallest within kBestCellTolerance of the best, and the last is the least.
+[[nodiscard]] std::vector<HostShare> SharesToTry(const HostUser& user, const HostShare& fair, const HostShare& most,
+                                                 size_t count);
+
+// By user: its least, and of `free`, which is left when all have that, to whom it does most work for its size, until
+// nobody gains. `fair` measures sizes: cores and memory of a GPU's fair share weigh alike.
+[[nodiscard]] std::vector<HostShare> DivideHost(std::span<const HostUser> users, HostShare free, const HostShare& fair);
+
+// ---- PlanGrants: what of that a plan gives.
 
 class PlanGrants {
  public:

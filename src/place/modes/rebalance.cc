@@ -1,19 +1,107 @@
 // SPDX-License-Identifier: Apache-2.0
-// Greedy migrations, each the best that is left by an exact look at the ledger.
+// Plans that move residents: greedy migrations, each the best that is left by an exact look at the ledger; off some
+// nodes; out of trouble.
 #include "place/modes/rebalance.h"
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
+#include <memory>
 #include <tuple>
 #include <utility>
 
 #include "absl/container/inlined_vector.h"
 #include "base/status.h"
-#include "place/modes/mover.h"
+#include "place/engine.h"
 #include "place/state/fit.h"
+#include "place/work.h"
 
 namespace horus {
 namespace {
+
+// The engine started, and a plan that changes nothing yet.
+absl::StatusOr<Plan> StartPlan(Engine& engine, const Cluster& cluster, WorkMeter& meter) {
+  HORUS_RETURN_IF_ERROR(engine.Start(cluster));
+  Plan plan;
+  plan.model_epoch = engine.scorer().model().epoch();
+  plan.has_work = true;
+  HORUS_RETURN_IF_ERROR(meter.OfAll(engine.ledger(), plan.work_before));
+  plan.work_after = plan.work_before;
+  return plan;
+}
+
+// ---- ResidentMover: a resident leaves the ledger, is decided anew, and is booked again, where the policy wants it as
+// things stand.
+// Cost: a search a resident, and the work of the devices that it leaves and comes to.
+
+class ResidentMover {
+ public:
+  // All must outlive it. The engine has started on the cluster.
+  ResidentMover(Engine& engine, WorkMeter& meter, const Cluster& cluster)
+      : engine_(engine), meter_(meter), cluster_(cluster) {}
+
+  // The decision about the job as though it were not there. Where it has another place and `accepts` takes what all
+  // gain by that, the job is moved, in the ledger and in the plan, whose work_after follows; else all is as it was.
+  struct Outcome {
+    Decision decision;
+    bool moved = false;
+  };
+  absl::StatusOr<Outcome> Move(JobId id, double cost, const std::function<bool(double gain)>& accepts, Plan& plan) {
+    Ledger& ledger = engine_.ledger();
+    const ClusterRows& rows = cluster_.rows();
+    const JobRow& row = rows.jobs[rows.RowOfJob(id)];
+    const auto job = std::make_shared<const JobSpec>(rows.SpecOf(row));
+    std::shared_ptr<const JobSpec> there = job;
+    const PlacedSlots from = row.slots;
+    const Slots was = SlotsOf(ledger, from);
+    double here = 0, left = 0, before = 0, after = 0;
+    HORUS_RETURN_IF_ERROR(meter_.OfSlots(ledger, from, here));
+    const size_t mark = ledger.Mark();
+    ledger.Remove(*job, from);
+    HORUS_RETURN_IF_ERROR(meter_.OfSlots(ledger, from, left));
+    const JobView view = ViewJob(*job);
+    Outcome outcome;
+    HORUS_ASSIGN_OR_RETURN(outcome.decision, engine_.Decide(view));
+    const Decision& decision = outcome.decision;
+    double gain = 0;
+    if (decision.verdict == Verdict::kPlace && decision.slots != was) {
+      const PlacedSlots to = engine_.found().best.slots;
+      if (std::shared_ptr<const JobSpec> decided = AsDecided(*job, decision)) there = std::move(decided);
+      HORUS_RETURN_IF_ERROR(meter_.OfSlots(ledger, to, before));
+      meter_.KnowAt(*job, to);
+      ledger.Place(*there, to);
+      HORUS_RETURN_IF_ERROR(meter_.OfSlots(ledger, to, after));
+      gain = (left - here) + (after - before);  // what the two have in common cancels
+      outcome.moved = accepts(gain);
+      for (const PlacedSlots* slots : {&from, &to}) {
+        for (const PlacedSlot& slot : *slots) {
+          if (outcome.moved) touched_.push_back(slot.node_row);
+        }
+      }
+    }
+    if (!outcome.moved) {
+      ledger.UndoTo(mark);
+      return outcome;
+    }
+    plan.work_after += gain;
+    plan.moves.push_back(
+        {.kind = ActionKind::kMigrate, .job = id, .from = was, .to = decision.slots, .gain = gain, .cost = cost});
+    plan.actions.push_back({ActionKind::kMigrate, std::move(there), decision.slots});
+    plan.decisions.push_back(decision);
+    return outcome;
+  }
+
+  // Notes in the plan what it saw of the nodes that jobs left and came to.
+  void AddSeen(Plan& plan) const { engine_.AddSeen(touched_, plan); }
+
+ private:
+  Engine& engine_;
+  WorkMeter& meter_;
+  const Cluster& cluster_;
+  std::vector<uint32_t> touched_;  // rows of nodes
+};
+
+// ---- Rebalance: the best move, then the best that is left.
 
 // Gains below this are rounding: slowdowns are floats.
 constexpr double kLeastBetter = 1e-6;
@@ -246,6 +334,186 @@ absl::StatusOr<Plan> Rebalance(Placer& placer, const Cluster& cluster, const Reb
                                std::optional<std::span<const JobId>> jobs, const ProgressFn& progress) {
   HORUS_RETURN_IF_ERROR(CheckRebalance(options));
   return Rebalancer(placer, cluster, options).Run(jobs, progress);
+}
+
+// ---- Evacuate: each job in turn leaves the ledger, in which the nodes are drained, and is decided anew.
+
+absl::StatusOr<Plan> Evacuate(Placer& placer, const Cluster& cluster, std::span<const NodeId> nodes,
+                              const ProgressFn& progress) {
+  Engine& engine = placer.engine();
+  const ClusterRows& rows = cluster.rows();
+  WorkMeter meter(cluster, engine.scorer());
+  HORUS_ASSIGN_OR_RETURN(Plan plan, StartPlan(engine, cluster, meter));
+  std::vector<uint32_t> drained;  // rows, ascending
+  for (const NodeId id : nodes) {
+    const uint32_t* row = rows.node_of.Find(id);
+    if (row == nullptr) return NotFound("evacuate: node %d: not in this cluster", id);
+    drained.push_back(*row);
+  }
+  std::ranges::sort(drained);
+  drained.erase(std::unique(drained.begin(), drained.end()), drained.end());
+  for (const uint32_t row : drained) engine.ledger().SetNodeState(row, AdminState::kDrained);
+  std::vector<JobSpec> jobs;  // that are there
+  IdMap<bool> gone;
+  for (const JobId id : cluster.JobIds()) {
+    const JobRow& job = rows.jobs[rows.RowOfJob(id)];
+    const auto is_drained = [&](const PlacedSlot& slot) { return std::ranges::binary_search(drained, slot.node_row); };
+    if (!std::ranges::any_of(job.slots, is_drained)) continue;
+    jobs.push_back(rows.SpecOf(job));
+    gone.Insert(id, true);
+  }
+  ResidentMover mover(engine, meter, cluster);
+  HORUS_ASSIGN_OR_RETURN(const JobOrder order, engine.Order(cluster, jobs, &gone));
+  for (size_t i = 0; i < order.size(); ++i) {
+    if (progress != nullptr && !progress(i, order.size())) {
+      return Cancelled("evacuate: cancelled after %d of %d jobs", i, order.size());
+    }
+    HORUS_ASSIGN_OR_RETURN(ResidentMover::Outcome outcome,
+                           mover.Move(jobs[order[i]].id, 0, [](double) { return true; }, plan));
+    if (!outcome.moved) plan.decisions.push_back(std::move(outcome.decision));
+  }
+  mover.AddSeen(plan);
+  return plan;
+}
+
+// ---- Review: looks at every shared device, then at the jobs in trouble, the worst first.
+
+namespace {
+
+constexpr double kLeastLoss = 1e-6;  // of work: less is rounding
+
+class Reviewer {
+ public:
+  Reviewer(Placer& placer, const Cluster& cluster, const RebalanceOptions& options)
+      : engine_(placer.engine()),
+        cluster_(cluster),
+        options_(options),
+        meter_(cluster, engine_.scorer()),
+        mover_(engine_, meter_, cluster) {}
+
+  absl::StatusOr<ReviewResult> Run();
+
+ private:
+  absl::Status LookAt(uint32_t node_row, int32_t device, std::vector<TenantReview>& seen);
+  // The job as things stand in the ledger.
+  absl::StatusOr<TenantReview> Now(JobId job);
+  absl::Status Relieve(TenantReview& tenant, Plan& plan);
+
+  Engine& engine_;
+  const Cluster& cluster_;
+  const RebalanceOptions& options_;
+  WorkMeter meter_;
+  ResidentMover mover_;
+  uint64_t searches_ = 0;
+  IdMap<bool> gangs_;                 // that were looked at
+  std::vector<Slowdown> of_tenants_;  // scratch
+};
+
+// A line for each tenant of a device that several share.
+absl::Status Reviewer::LookAt(uint32_t node_row, int32_t device, std::vector<TenantReview>& seen) {
+  const Ledger& ledger = engine_.ledger();
+  const uint32_t row = ledger.node(node_row).first_device + static_cast<uint32_t>(device);
+  const std::span<const LedgerResident> residents = ledger.residents(row);
+  if (residents.size() < 2) return absl::OkStatus();
+  HORUS_RETURN_IF_ERROR(engine_.scorer().Residents(ledger.states(), ledger.state_id(row), of_tenants_));
+  const TenantIds& tenants = ledger.state(row).tenants;
+  absl::InlinedVector<Slowdown, 4> slowdowns;
+  for (const LedgerResident& one : residents)
+    slowdowns.push_back(of_tenants_[static_cast<size_t>(std::ranges::find(tenants, one.tenant) - tenants.begin())]);
+  const FitLimits& limits = engine_.scorer().limits();
+  const bool trial = IsTrial(slowdowns);
+  double work = 0;
+  for (const Slowdown& slowdown : slowdowns) work += 1 / static_cast<double>(slowdown.estimate);
+  for (size_t i = 0; i < residents.size(); ++i) {
+    const TenantClass& tenant = ledger.states().tenant(residents[i].tenant);
+    const Promise& promise = tenant.promise;
+    if (tenant.gpus > 1 && !gangs_.contains(residents[i].job)) gangs_.Insert(residents[i].job, true);
+    seen.push_back({.job = residents[i].job,
+                    .node = ledger.spec(node_row).id,
+                    .device = device,
+                    .slowdown = slowdowns[i],
+                    .held = SlowdownFor(promise, slowdowns[i], limits),
+                    .bound = BoundOf(promise, limits),
+                    .pack_work = work,
+                    .trial = trial});
+  }
+  return absl::OkStatus();
+}
+
+// The worst first.
+bool Before(const TenantReview& a, const TenantReview& b) {
+  const auto key = [](const TenantReview& one) {
+    return std::tuple(one.broken() ? -one.held / one.bound : 0.0, one.pack_work, one.job,
+                      -static_cast<double>(one.slowdown.estimate));
+  };
+  return key(a) < key(b);
+}
+
+absl::StatusOr<TenantReview> Reviewer::Now(JobId job) {
+  const JobRow& row = cluster_.rows().jobs[cluster_.rows().RowOfJob(job)];
+  std::vector<TenantReview> seen;
+  for (const PlacedSlot& slot : row.slots) HORUS_RETURN_IF_ERROR(LookAt(slot.node_row, slot.device, seen));
+  TenantReview worst{.job = job, .bound = 1, .pack_work = 1};  // of one who shares no more
+  bool shares = false;
+  for (const TenantReview& one : seen) {
+    if (one.job == job && (!std::exchange(shares, true) || Before(one, worst))) worst = one;
+  }
+  return worst;
+}
+
+absl::Status Reviewer::Relieve(TenantReview& tenant, Plan& plan) {
+  HORUS_ASSIGN_OR_RETURN(const TenantReview now, Now(tenant.job));
+  if (!now.broken() && !now.loses()) return absl::OkStatus();  // an earlier move relieved it
+  tenant.advice = Advice::kRunAlone;
+  if (plan.moves.size() >= options_.max_migrations || searches_ >= options_.max_searches) return absl::OkStatus();
+  ++searches_;
+  const ClusterRows& rows = cluster_.rows();
+  const JobSpec& job = rows.RequestOf(rows.jobs[rows.RowOfJob(tenant.job)]);
+  const double cost = MostWork(job) * options_.downtime_s / options_.horizon_s;
+  const auto accepts = [&](double gain) { return now.broken() || gain - cost > options_.min_gain; };
+  HORUS_ASSIGN_OR_RETURN(const ResidentMover::Outcome outcome, mover_.Move(tenant.job, cost, accepts, plan));
+  if (outcome.moved) tenant.advice = Advice::kMove;
+  return absl::OkStatus();
+}
+
+absl::StatusOr<ReviewResult> Reviewer::Run() {
+  ReviewResult result;
+  HORUS_ASSIGN_OR_RETURN(result.plan, StartPlan(engine_, cluster_, meter_));
+  const Ledger& ledger = engine_.ledger();
+  std::vector<TenantReview> seen;
+  for (const uint32_t row : ledger.order()) {
+    HORUS_RETURN_IF_ERROR(engine_.GoOn());
+    for (size_t i = 0; i < ledger.spec(row).devices.size(); ++i) {
+      HORUS_RETURN_IF_ERROR(LookAt(row, static_cast<int32_t>(i), seen));
+    }
+  }
+  std::ranges::sort(seen, Before);
+  IdMap<bool> known;
+  result.tenants.reserve(seen.size());
+  for (const TenantReview& one : seen) {  // of a gang the device where it is worst
+    if (gangs_.contains(one.job)) {
+      if (known.contains(one.job)) continue;
+      known.Insert(one.job, true);
+    }
+    result.tenants.push_back(one);
+  }
+  for (TenantReview& tenant : result.tenants) {
+    if (!tenant.broken() && !tenant.loses()) continue;
+    HORUS_RETURN_IF_ERROR(engine_.GoOn());
+    HORUS_RETURN_IF_ERROR(Relieve(tenant, result.plan));
+  }
+  mover_.AddSeen(result.plan);
+  return result;
+}
+
+}  // namespace
+
+bool TenantReview::broken() const { return IsBeyond(held, bound); }
+bool TenantReview::loses() const { return pack_work < 1 - kLeastLoss; }
+
+absl::StatusOr<ReviewResult> Review(Placer& placer, const Cluster& cluster, const RebalanceOptions& options) {
+  HORUS_RETURN_IF_ERROR(CheckRebalance(options));
+  return Reviewer(placer, cluster, options).Run();
 }
 
 }  // namespace horus

@@ -11,7 +11,6 @@
 
 #include "absl/container/inlined_vector.h"
 #include "base/units.h"
-#include "place/policies/builtin.h"
 #include "place/policies/policies.h"
 #include "place/policies/workload.h"
 #include "place/search/gang.h"
@@ -283,10 +282,8 @@ class HorusPolicy final : public Policy {
 
 }  // namespace
 
-std::unique_ptr<Policy> MakeHorusPolicyAs(std::string_view name, const PolicyOptions& options) {
+std::unique_ptr<Policy> MakeHorusPolicy(const PolicyOptions& options, std::string_view name) {
   return std::make_unique<HorusPolicy>(name, options.workload, options.links);
 }
-
-std::unique_ptr<Policy> MakeHorusPolicy(const PolicyOptions& options) { return MakeHorusPolicyAs("horus", options); }
 
 }  // namespace horus

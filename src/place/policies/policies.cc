@@ -1,20 +1,36 @@
 // SPDX-License-Identifier: Apache-2.0
-// The list of policies.
+// The list of policies, and the plain ones.
 #include "place/policies/policies.h"
 
 #include <array>
 
 #include "base/status.h"
 #include "base/text.h"
-#include "place/policies/builtin.h"
 
 namespace horus {
 namespace {
 
+// Every feasible place costs the same, so the lowest node and device wins. `kExclusive`: one job a GPU, as slot-based
+// managers do.
+template <bool kExclusive>
+class PlainPolicy final : public Policy {
+ public:
+  std::string_view name() const override { return kExclusive ? "exclusive" : "first-fit"; }
+  absl::Status ScoreDevice(const DeviceCandidate& candidate, DeviceScore& score) const override {
+    score = {.declined = kExclusive && candidate.residents() > 0};
+    return absl::OkStatus();
+  }
+};
+
+template <bool kExclusive>
+std::unique_ptr<Policy> MakePlainPolicy(const PolicyOptions& /*options*/) {
+  return std::make_unique<PlainPolicy<kExclusive>>();
+}
+
 constexpr std::array<PolicyEntry, 3> kPolicies = {{
-    {"horus", MakeHorusPolicy},
-    {"first-fit", MakeFirstFitPolicy},
-    {"exclusive", MakeExclusivePolicy},
+    {"horus", [](const PolicyOptions& options) { return MakeHorusPolicy(options); }},
+    {"first-fit", MakePlainPolicy<false>},
+    {"exclusive", MakePlainPolicy<true>},
 }};
 
 // Written before anybody can read it: see RegisterLabPolicies.

@@ -50,4 +50,16 @@ void RegisterLabPolicies(const LabPolicies& policies);
 [[nodiscard]] absl::StatusOr<std::unique_ptr<Policy>> MakePolicy(std::string_view name,
                                                                  const PolicyOptions& options = {});
 
+// The policy `horus`, or its objective under another name, which is static text.
+[[nodiscard]] std::unique_ptr<Policy> MakeHorusPolicy(const PolicyOptions& options, std::string_view name = "horus");
+
+// A tenant that states no slowdown_bound is not expected to keep less than a third of its speed. On V100, P100 and K80
+// a tighter guard leaves work undone and no guard gains nothing (docs/interference.md, "Sharing by expectation").
+inline constexpr double kSlowdownGuard = 3;
+// A service that states neither bound nor latency: somebody waits for each of its answers.
+inline constexpr double kServiceGuard = 1.2;
+[[nodiscard]] inline double GuardOf(JobKind kind) {
+  return kind == JobKind::kInference ? kServiceGuard : kSlowdownGuard;
+}
+
 }  // namespace horus

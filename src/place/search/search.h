@@ -23,7 +23,6 @@
 #include "place/job/reason.h"
 #include "place/search/gang.h"
 #include "place/search/index.h"
-#include "place/search/paces.h"
 #include "place/search/ranking.h"
 #include "place/search/scorer.h"
 #include "place/search/search_nodes.h"

@@ -13,15 +13,48 @@
 #include <span>
 #include <vector>
 
+#include "absl/container/inlined_vector.h"
 #include "base/status.h"
 #include "device/catalogue.h"
 #include "place/job/job.h"
 #include "place/job/reason.h"
-#include "place/state/changes.h"
 #include "place/state/cluster_rows.h"
 #include "place/state/node.h"
 
 namespace horus {
+
+// ---- Changes: what a plan does to a cluster, and on which nodes it relies.
+// Cost: about 900 bytes a job, and a copy of the JobSpec.
+
+enum class ActionKind : uint8_t {
+  kPlace = 0,
+  kResize = 1,   // a resident gets the CPU and host memory of `job`, and nothing else changes; no slots
+  kMigrate = 2,  // a resident moves to `slots`
+  kPreempt = 3,  // a resident leaves; no slots
+};
+
+struct Action {
+  ActionKind kind = ActionKind::kPlace;
+  std::shared_ptr<const JobSpec> job;  // never null
+  Slots slots;                         // ascending (task, node, device)
+};
+using Actions = absl::InlinedVector<Action, 1>;
+
+// The version of a node on which the plan relies.
+struct SeenNode {
+  NodeId node = 0;
+  uint64_t version = 0;
+  friend bool operator==(const SeenNode&, const SeenNode&) = default;
+};
+using SeenNodes = absl::InlinedVector<SeenNode, 1>;
+
+struct Changes {
+  Actions actions;            // in planning order
+  SeenNodes seen;             // the nodes that the actions use, ascending id
+  bool hypothetical = false;  // answers a what-if: Apply refuses it
+};
+
+// ---- What a cluster says of itself.
 
 struct ClusterTotals {
   uint64_t nodes = 0;
@@ -192,7 +225,8 @@ class Cluster {
                  uint32_t& alike);
   // Makes known of a job's request what its classes are on those slots.
   void HoldClasses(const JobSpec& job, std::span<const PlacedSlot> slots, uint32_t request);
-  // What cannot fail once all is reserved. The row brings and takes along what it holds of ClusterRows::states and requests.
+  // What cannot fail once all is reserved. The row brings and takes along what it holds of ClusterRows::states and
+  // requests.
   void PutJob(JobRow job) noexcept;
   [[nodiscard]] JobRow TakeJob(uint32_t job_row) noexcept;
 

@@ -11,7 +11,7 @@
 
 #include "base/hash.h"
 #include "base/seeded_hash.h"
-#include "place/job/job_fields.h"
+#include "place/job/job.h"
 #include "place/state/groups.h"
 
 namespace horus {

@@ -13,7 +13,7 @@
 #include "base/seeded_hash.h"
 #include "base/text.h"
 #include "base/units.h"
-#include "place/job/job_fields.h"
+#include "place/job/job.h"
 #include "place/state/horus_snapshot.pb.h"
 #include "place/state/requests.h"
 #include "place/state/snapshot_envelope.h"

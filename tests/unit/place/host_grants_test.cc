@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "fixtures.h"
-#include "place/host/divide.h"
+#include "place/host/plan_grants.h"
 #include "place/state/snapshot.h"
 #include "support/invariants.h"
 

@@ -8,7 +8,7 @@
 #include "fixtures.h"
 #include "interference/laws.h"
 #include "place/modes/batch.h"
-#include "place/policies/builtin.h"
+#include "place/policies/policies.h"
 
 namespace horus {
 namespace {

@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // The tree of states: every state in one leaf, bounds that cover, few nodes.
-#include "place/search/state_tree.h"
-
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <map>
 
 #include "base/hash.h"
+#include "place/search/ranking.h"
 
 namespace horus {
 namespace {
