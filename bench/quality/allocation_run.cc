@@ -9,7 +9,7 @@
 #include "base/file.h"
 #include "base/status.h"
 #include "bench/quality/allocation_curve.h"
-#include "interference/utilisation_model.h"
+#include "interference/registry.h"
 #include "place/placer.h"
 #include "place/policies/policies.h"
 

@@ -19,7 +19,7 @@
 #include "absl/status/statusor.h"
 #include "device/catalogue.h"
 #include "interference/model.h"
-#include "interference/pair_set.h"
+#include "interference/pair_model.h"
 #include "interference/registry.h"
 #include "io/cluster_file.h"
 #include "io/demand_shelf.h"

@@ -68,34 +68,27 @@ uint64_t Corrections::KeyOf(const DeviceContext& device) {
 }
 
 void Corrections::Index() {
-  by_other_.resize(pairs_.size());
-  for (uint32_t i = 0; i < by_other_.size(); ++i) by_other_[i] = i;
-  std::sort(by_other_.begin(), by_other_.end(), [this](uint32_t a, uint32_t b) {
-    const Pair &x = pairs_[a], &y = pairs_[b];
-    return std::tie(x.device, x.other, x.victim) < std::tie(y.device, y.other, y.victim);
-  });
+  for (const Role role : kRoles) {
+    order_[role].resize(pairs_.size());
+    std::iota(order_[role].begin(), order_[role].end(), 0u);
+    const auto key = [&](uint32_t i) {
+      const Pair& pair = pairs_[i];
+      return std::tie(pair.device, pair.jobs[role], pair.jobs[Facing(role)]);
+    };
+    std::ranges::sort(order_[role], [&](uint32_t a, uint32_t b) { return key(a) < key(b); });
+  }
 }
 
-std::pair<size_t, size_t> Corrections::WithVictim(uint64_t device, uint64_t victim) const {
-  const auto key = std::pair{device, victim};
-  const auto of = [](const Pair& p) { return std::pair{p.device, p.victim}; };
-  const auto first = std::partition_point(pairs_.begin(), pairs_.end(), [&](const Pair& p) { return of(p) < key; });
-  const auto last = std::partition_point(first, pairs_.end(), [&](const Pair& p) { return of(p) == key; });
-  return {static_cast<size_t>(first - pairs_.begin()), static_cast<size_t>(last - pairs_.begin())};
-}
-
-std::span<const uint32_t> Corrections::WithOther(uint64_t device, uint64_t other) const {
-  const auto key = std::pair{device, other};
-  const auto of = [this](uint32_t i) { return std::pair{pairs_[i].device, pairs_[i].other}; };
-  const auto first = std::partition_point(by_other_.begin(), by_other_.end(), [&](uint32_t i) { return of(i) < key; });
-  const auto last = std::partition_point(first, by_other_.end(), [&](uint32_t i) { return of(i) == key; });
-  return std::span(by_other_).subspan(first - by_other_.begin(), last - first);
+Corrections::Kin Corrections::With(Role role, uint64_t device, uint64_t job) const {
+  const auto of = [&](uint32_t i) { return std::pair{pairs_[i].device, pairs_[i].jobs[role]}; };
+  return std::ranges::equal_range(order_[role], std::pair{device, job}, {}, of);
 }
 
 std::optional<double> Corrections::KnownError(const DeviceContext& device, uint64_t profile_id) const {
-  const uint64_t key = KeyOf(device);
-  if (const auto [first, last] = WithVictim(key, profile_id); first < last) return pairs_[first].victim_error;
-  if (const auto other = WithOther(key, profile_id); !other.empty()) return pairs_[other[0]].other_error;
+  for (const Role role : kRoles) {
+    const Kin kin = With(role, KeyOf(device), profile_id);
+    if (!kin.empty()) return pairs_[kin[0]].errors[role];
+  }
   return std::nullopt;
 }
 
@@ -119,8 +112,8 @@ Corrections::Common Corrections::CommonOf(const Pair& pair) {
       const auto value = static_cast<double>(point[c] - kUsual[c]) / ScaleOf(c);
       return std::isnan(value) ? 0 : std::clamp(value, -kFurthest, kFurthest);
     };
-    common[1 + c] = pair.level * kSlopeOfLevel * column(pair.victim_point);
-    common[1 + kPointColumns + c] = pair.level * kSlopeOfLevel * column(pair.other_point);
+    common[1 + c] = pair.level * kSlopeOfLevel * column(pair.points[kVictim]);
+    common[1 + kPointColumns + c] = pair.level * kSlopeOfLevel * column(pair.points[kOther]);
   }
   return common;
 }
@@ -135,39 +128,28 @@ double Corrections::LeftOf(const Level& level, const Common& common) {
   return std::max(0.0, left);
 }
 
-double Corrections::ShareOf(const Pair& a, const Pair& b, bool as_victim) {
-  const bool same = as_victim ? a.other == b.other : a.victim == b.victim;
-  const double alike =
-      as_victim ? ResemblanceOf(a.other_point, b.other_point) : ResemblanceOf(a.victim_point, b.victim_point);
-  return kErrorOfJob + kErrorSmooth * alike + (same ? kErrorOfPair : 0);
+double Corrections::ShareOf(const Pair& a, const Pair& b, Role role) {
+  const Role facing = Facing(role);
+  return kErrorOfJob + kErrorSmooth * ResemblanceOf(a.points[facing], b.points[facing]) +
+         (a.jobs[facing] == b.jobs[facing] ? kErrorOfPair : 0);
 }
 
-Corrections::Kin Corrections::KinOf(const Pair& asked, bool as_victim) const {
-  if (as_victim) {
-    const auto [first, last] = WithVictim(asked.device, asked.victim);
-    return {.first = first, .count = last - first, .as_victim = true};
-  }
-  const std::span<const uint32_t> with = WithOther(asked.device, asked.other);
-  if (with.empty()) return {};
-  return {.first = static_cast<size_t>(with.data() - by_other_.data()), .count = with.size()};
-}
-
-// The posterior variance of a normal variable, given the observations of the
-// block: exact for those, and more would only lessen it.
-Corrections::Left Corrections::LeftOf(const Pair& asked, const Common& common, const Kin& kin,
+// The posterior variance of a normal variable, given the observations of the block: exact for those, and more would
+// only lessen it.
+Corrections::Left Corrections::LeftOf(const Pair& asked, const Common& common, Role role, Kin kin,
                                       std::span<const double> covariances) const {
-  const double own = asked.scale * (kin.as_victim ? asked.victim_error : asked.other_error);
+  const double own = asked.Error(role);
   Left left{.part = kErrorOfOne * own * own, .with_level = kErrorOfOne * own * own + Product(common, common)};
-  const auto& blocks = blocks_[kin.as_victim ? 1 : 0];
-  const auto at = std::lower_bound(blocks.begin(), blocks.end(), kin.first,
-                                   [](const auto& block, size_t position) { return block.first < position; });
-  if (kin.count == 0 || at == blocks.end() || at->first != kin.first) return left;
+  if (kin.empty()) return left;
+  const auto first = static_cast<size_t>(kin.data() - order_[role].data());
+  const auto at = std::ranges::lower_bound(blocks_[role], first, {}, [](const auto& block) { return block.first; });
+  if (at == blocks_[role].end() || at->first != first) return left;
   const Block& block = at->second;
   std::array<double, kMostTold> part = {}, both = {};
   for (size_t i = 0; i < block.count; ++i) {
     const uint32_t told = told_[block.first + i];
     part[i] = both[i] = covariances[told];
-    if (asked.level > 0) both[i] += Product(common, CommonOf(pairs_[At(kin, told)]));
+    if (asked.level > 0) both[i] += Product(common, CommonOf(pairs_[kin[told]]));
   }
   double of_part = 0, of_both = 0;
   for (size_t i = 0; i < block.count; ++i) {
@@ -194,19 +176,16 @@ Correction Corrections::Of(const DeviceContext& device, const Tenant& victim, do
   if (!named && level == nullptr) return {};
   const ModelError error = ErrorOf(alone, level == nullptr ? 0 : level->error);
   Pair asked{.device = key,
-             .victim = named ? victim.profile_id : 0,
-             .other = named ? other.profile_id : 0,
-             .victim_point = victim.point,
-             .other_point = other.point,
-             .victim_error = victim_error,
-             .other_error = other_error,
+             .points = {victim.point, other.point},
+             .errors = {victim_error, other_error},
              .scale = ScaleOfErrors(victim_error, other_error, error),
              .level = error.level};
-  const std::array<Kin, 2> kin = {KinOf(asked, true), KinOf(asked, false)};
+  if (named) asked.jobs = {victim.profile_id, other.profile_id};
+  const std::array<Kin, 2> kin = {With(kVictim, key, asked.jobs[kVictim]), With(kOther, key, asked.jobs[kOther])};
   Correction correction;
-  for (size_t i = 0; i < kin[0].count; ++i) {
-    const Pair& seen = pairs_[At(kin[0], i)];
-    if (seen.other != asked.other) continue;
+  for (const uint32_t at : kin[kVictim]) {
+    const Pair& seen = pairs_[at];
+    if (seen.jobs[kOther] != asked.jobs[kOther]) continue;
     asked.scale = seen.scale;  // what was learned of it
     asked.level = seen.level;
     correction.margin = seen.margin;
@@ -215,19 +194,16 @@ Correction Corrections::Of(const DeviceContext& device, const Tenant& victim, do
   const Common common = CommonOf(asked);
   if (level != nullptr) correction.shift = Product(common, level->shift);
   std::array<Left, 2> left;
-  for (const size_t role : {size_t{0}, size_t{1}}) {
-    const double own = asked.scale * (role == 0 ? victim_error : other_error);
+  for (const Role role : kRoles) {
     std::array<double, kMostMet> covariances = {};
-    for (size_t i = 0; i < kin[role].count; ++i) {
-      const Pair& seen = pairs_[At(kin[role], i)];
-      const double error_of_seen = seen.scale * (role == 0 ? seen.victim_error : seen.other_error);
-      covariances[i] = ShareOf(seen, asked, role == 0) * error_of_seen * own;
+    for (size_t i = 0; i < kin[role].size(); ++i) {
+      const Pair& seen = pairs_[kin[role][i]];
+      covariances[i] = ShareOf(seen, asked, role) * seen.Error(role) * asked.Error(role);
       correction.shift += seen.weight * covariances[i];
     }
-    left[role] = LeftOf(asked, common, kin[role], covariances);
+    left[role] = LeftOf(asked, common, role, kin[role], covariances);
   }
-  // The level is learned from this job beside others, or from that one, or from
-  // all: whichever leaves least.
+  // The level is learned from this job beside others, or from that one, or from all: whichever leaves least.
   const double of_level = level == nullptr ? 0 : LeftOf(*level, common);
   const double least = std::min(
       {left[0].with_level + left[1].part, left[0].part + left[1].with_level, left[0].part + left[1].part + of_level});
@@ -239,8 +215,9 @@ Correction Corrections::Of(const DeviceContext& device, const Tenant& victim, do
 
 size_t Corrections::bytes_held() const {
   return sizeof(*this) + pairs_.capacity() * sizeof(Pair) +
-         (by_other_.capacity() + told_.capacity()) * sizeof(uint32_t) + levels_.capacity() * sizeof(Level) +
-         (blocks_[0].capacity() + blocks_[1].capacity()) * sizeof(blocks_[0][0]) + inverses_.capacity() * sizeof(float);
+         (order_[0].capacity() + order_[1].capacity() + told_.capacity()) * sizeof(uint32_t) +
+         levels_.capacity() * sizeof(Level) + (blocks_[0].capacity() + blocks_[1].capacity()) * sizeof(blocks_[0][0]) +
+         inverses_.capacity() * sizeof(float);
 }
 
 // What the margins of learned corrections rest on: for each job the observations that say most, and how they hang
@@ -266,55 +243,40 @@ void Invert(std::vector<double>& a, size_t n) {
 }  // namespace
 
 // The observations that a job's margins rest on: those with the least noise, and of as much the first.
-void Corrections::MakeBlock(std::span<const uint32_t> pairs, bool as_victim) {
-  std::vector<uint32_t> told;
-  for (const uint32_t at : pairs) {
-    if (std::isfinite(pairs_[at].noise)) told.push_back(at);
+void Corrections::MakeBlock(Kin kin, Role role) {
+  std::vector<uint32_t> told;  // of kin
+  for (uint32_t i = 0; i < kin.size(); ++i) {
+    if (std::isfinite(pairs_[kin[i]].noise)) told.push_back(i);
   }
-  std::stable_sort(told.begin(), told.end(),
-                   [this](uint32_t a, uint32_t b) { return pairs_[a].noise < pairs_[b].noise; });
+  std::ranges::stable_sort(told, {}, [&](uint32_t i) { return pairs_[kin[i]].noise; });
   if (told.size() > kMostTold) told.resize(kMostTold);
   const size_t n = told.size();
   std::vector<double> covariance(n * n);
-  const auto error_of = [&](const Pair& p, bool victims) {
-    return p.scale * (victims ? p.victim_error : p.other_error);
-  };
   for (size_t i = 0; i < n; ++i) {
-    const Pair& a = pairs_[told[i]];
+    const Pair& a = pairs_[kin[told[i]]];
     for (size_t j = 0; j < n; ++j) {
-      const Pair& b = pairs_[told[j]];
-      covariance[i * n + j] = Product(CommonOf(a), CommonOf(b)) +
-                              error_of(a, as_victim) * error_of(b, as_victim) * ShareOf(a, b, as_victim);
+      const Pair& b = pairs_[kin[told[j]]];
+      covariance[i * n + j] = Product(CommonOf(a), CommonOf(b)) + a.Error(role) * b.Error(role) * ShareOf(a, b, role);
     }
-    const double nuisance = error_of(a, !as_victim);
+    const double nuisance = a.Error(Facing(role));
     covariance[i * n + i] += a.noise + kErrorOfOne * nuisance * nuisance;
   }
   Invert(covariance, n);
-  for (const uint32_t at : told) {
-    told_.push_back(static_cast<uint32_t>(std::find(pairs.begin(), pairs.end(), at) - pairs.begin()));
-  }
+  told_.insert(told_.end(), told.begin(), told.end());
   for (const double value : covariance) inverses_.push_back(static_cast<float>(value));
 }
 
 void Corrections::MakeBlocks() {
-  const auto add = [this](uint32_t first, std::span<const uint32_t> pairs, bool as_victim) {
-    Block block{.first = static_cast<uint32_t>(told_.size()), .inverse = inverses_.size()};
-    MakeBlock(pairs, as_victim);
-    block.count = static_cast<uint32_t>(told_.size()) - block.first;
-    if (block.count > 0) blocks_[as_victim ? 1 : 0].emplace_back(first, block);
-  };
-  std::vector<uint32_t> all(pairs_.size());
-  std::iota(all.begin(), all.end(), 0u);
-  for (size_t first = 0; first < pairs_.size();) {
-    const size_t last = WithVictim(pairs_[first].device, pairs_[first].victim).second;
-    add(static_cast<uint32_t>(first), std::span(all).subspan(first, last - first), true);
-    first = last;
-  }
-  for (size_t first = 0; first < by_other_.size();) {
-    const Pair& pair = pairs_[by_other_[first]];
-    const std::span<const uint32_t> with = WithOther(pair.device, pair.other);
-    add(static_cast<uint32_t>(first), with, false);
-    first += with.size();
+  for (const Role role : kRoles) {
+    for (uint32_t first = 0; first < pairs_.size();) {
+      const Pair& pair = pairs_[order_[role][first]];
+      const Kin kin = With(role, pair.device, pair.jobs[role]);
+      Block block{.first = static_cast<uint32_t>(told_.size()), .inverse = inverses_.size()};
+      MakeBlock(kin, role);
+      block.count = static_cast<uint32_t>(told_.size()) - block.first;
+      if (block.count > 0) blocks_[role].emplace_back(first, block);
+      first += static_cast<uint32_t>(kin.size());
+    }
   }
 }
 
@@ -369,7 +331,6 @@ class CorrectionsLearner {
   [[nodiscard]] double LevelErrorOf(const DeviceContext& device);
   [[nodiscard]] absl::StatusOr<uint32_t> PairOf(const DeviceContext& device, const Demand& victim, const Demand& other,
                                                 const Slowdown& alone);
-  void Sort();
   void Relate();
   void SetWeights(const std::vector<double>& x);
   [[nodiscard]] std::vector<double> LinesBy(size_t level, size_t part) const;
@@ -436,14 +397,12 @@ absl::StatusOr<uint32_t> CorrectionsLearner::PairOf(const DeviceContext& device,
     ++met_[{key, ProfileAsRun(victim), true}];
     ++met_[{key, ProfileAsRun(other), false}];
     Pair pair{.device = key,
-              .victim = ProfileAsRun(victim),
-              .other = ProfileAsRun(other),
-              .victim_point = TenantOf(victim, device).point,
-              .other_point = TenantOf(other, device).point};
-    HORUS_ASSIGN_OR_RETURN(pair.victim_error, KnownError(device, victim));
-    HORUS_ASSIGN_OR_RETURN(pair.other_error, KnownError(device, other));
+              .jobs = {ProfileAsRun(victim), ProfileAsRun(other)},
+              .points = {TenantOf(victim, device).point, TenantOf(other, device).point}};
+    HORUS_ASSIGN_OR_RETURN(pair.errors[Corrections::kVictim], KnownError(device, victim));
+    HORUS_ASSIGN_OR_RETURN(pair.errors[Corrections::kOther], KnownError(device, other));
     const ModelError error = ErrorOf(alone, LevelErrorOf(device));
-    pair.scale = ScaleOfErrors(pair.victim_error, pair.other_error, error);
+    pair.scale = ScaleOfErrors(pair.errors[0], pair.errors[1], error);
     pair.level = error.level;
     corrections_.pairs_.push_back(pair);
   }
@@ -481,7 +440,7 @@ absl::Status CorrectionsLearner::Add(const Situation& s) {
   if (line.pairs.size() == 1) {
     Pair& pair = corrections_.pairs_[line.pairs[0].first];
     pair.noise = line.variance;
-    const double own = pair.scale * std::sqrt(kErrorOfOne) * std::hypot(pair.victim_error, pair.other_error);
+    const double own = pair.scale * std::sqrt(kErrorOfOne) * std::hypot(pair.errors[0], pair.errors[1]);
     const double stated = std::hypot(own, pair.level);
     if (s.weight >= kEnoughSeen) {
       // A model that is sure of itself is believed until several observations say that it cannot be right.
@@ -497,42 +456,21 @@ absl::Status CorrectionsLearner::Add(const Situation& s) {
   return absl::OkStatus();
 }
 
-// Into their order; lines follow.
-void CorrectionsLearner::Sort() {
-  std::vector<Pair>& pairs = corrections_.pairs_;
-  std::vector<uint32_t> order(pairs.size()), place(pairs.size());
-  for (uint32_t i = 0; i < order.size(); ++i) order[i] = i;
-  std::sort(order.begin(), order.end(), [&pairs](uint32_t a, uint32_t b) {
-    const Pair &x = pairs[a], &y = pairs[b];
-    return std::tie(x.device, x.victim, x.other) < std::tie(y.device, y.victim, y.other);
-  });
-  std::vector<Pair> sorted;
-  sorted.reserve(pairs.size());
-  for (uint32_t i = 0; i < order.size(); ++i) {
-    place[order[i]] = i;
-    sorted.push_back(pairs[order[i]]);
-  }
-  pairs = std::move(sorted);
-  for (Line& line : lines_) {
-    for (auto& [at, share] : line.pairs) at = place[at];
-  }
-  corrections_.Index();
-}
-
 void CorrectionsLearner::Relate() {
   for (const Pair& pair : corrections_.pairs_) {
-    corrections_.VisitRelated(pair, [&](size_t at, double share, bool as_victim) {
-      const Pair& other = corrections_.pairs_[at];
-      const double error = pair.scale * (as_victim ? pair.victim_error : pair.other_error);
-      const double others = other.scale * (as_victim ? other.victim_error : other.other_error);
-      related_.positions.push_back(static_cast<uint32_t>(at));
-      related_.covariances.push_back(static_cast<float>(share * error * others));
-    });
+    for (const Corrections::Role role : Corrections::kRoles) {
+      for (const uint32_t at : corrections_.With(role, pair.device, pair.jobs[role])) {
+        const Pair& other = corrections_.pairs_[at];
+        const double share = Corrections::ShareOf(other, pair, role);
+        related_.positions.push_back(at);
+        related_.covariances.push_back(static_cast<float>(share * pair.Error(role) * other.Error(role)));
+      }
+    }
     related_.ends.push_back(related_.positions.size());
   }
 }
 
-// Of the pairs, and of the levels, whose pairs lie side by side.
+// Of the pairs, and of the levels, whose pairs lie side by side in their order.
 void CorrectionsLearner::SetWeights(const std::vector<double>& x) {
   for (Pair& pair : corrections_.pairs_) pair.weight = 0;
   for (size_t i = 0; i < lines_.size(); ++i) {
@@ -540,9 +478,11 @@ void CorrectionsLearner::SetWeights(const std::vector<double>& x) {
   }
   for (Corrections::Level& level : corrections_.levels_) level.shift = {};
   auto level = corrections_.levels_.begin();
-  for (const Pair& pair : corrections_.pairs_) {
+  for (const uint32_t at : corrections_.order_[Corrections::kVictim]) {
+    const Pair& pair = corrections_.pairs_[at];
     while (level != corrections_.levels_.end() && level->device < pair.device) ++level;
-    if (level == corrections_.levels_.end() || level->device != pair.device) continue;
+    if (level == corrections_.levels_.end()) break;
+    if (level->device != pair.device) continue;
     const Corrections::Common common = Corrections::CommonOf(pair);
     for (size_t c = 0; c < common.size(); ++c) level->shift[c] += common[c] * pair.weight;
   }
@@ -615,7 +555,7 @@ void CorrectionsLearner::LearnScales(const std::vector<double>& residuals, const
 }
 
 absl::StatusOr<Corrections> CorrectionsLearner::Learn(const CommitProgress& progress) && {
-  Sort();
+  corrections_.Index();
   Relate();
   std::vector<double> residuals, x;
   for (const Line& line : lines_) residuals.push_back(line.residual);

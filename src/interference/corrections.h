@@ -5,8 +5,8 @@
 // Leaves:  shifts of z for any two tenants; none for jobs that nobody observed.
 // Units:   z of laws.h; devices are told apart by type, mode and share.
 // Cost:    to ask, an exponential for each job that victim or other was seen with, at most 2 x kMostMet, and some
-//          4 x kMostTold^2 multiplications; to learn,
-//          some ten to a hundred times as many multiplications for each of at most kMostPairs pairs.
+//          4 x kMostTold^2 multiplications; to learn, some ten to a hundred times as many multiplications for each of
+//          at most kMostPairs pairs.
 // Thread class: immutable once learned, share freely.
 #pragma once
 
@@ -73,16 +73,21 @@ class Corrections {
 
  private:
   friend class CorrectionsLearner;
+  // Of the two jobs of a pair: the one of whose slowdown it tells, and the one beside it. Arrays of two are by role.
+  enum Role : uint8_t { kVictim = 0, kOther = 1 };
+  static constexpr std::array kRoles = {kVictim, kOther};
+  [[nodiscard]] static constexpr Role Facing(Role role) { return role == kVictim ? kOther : kVictim; }
   struct Pair {
     uint64_t device = 0;  // fingerprint
-    uint64_t victim = 0, other = 0;
-    JobPoint victim_point = {}, other_point = {};
-    double victim_error = 0, other_error = 0;  // of the model, of each job beside itself; standard deviations of z
-    double weight = 0;                         // what it adds to others, times their covariance with it
-    double scale = 1;                          // of both: ScaleOfErrors
-    double level = 0;                          // LevelError, as far as it has it in common with all of the device
-    double noise = Correction::kNone;          // variance of what was seen of the two; infinite: never alone
+    std::array<uint64_t, 2> jobs = {};
+    std::array<JobPoint, 2> points = {};
+    std::array<double, 2> errors = {};  // of the model, of each job beside itself; standard deviations of z
+    double weight = 0;                  // what it adds to others, times their covariance with it
+    double scale = 1;                   // of both: ScaleOfErrors
+    double level = 0;                   // LevelError, as far as it has it in common with all of the device
+    double noise = Correction::kNone;   // variance of what was seen of the two; infinite: never alone
     double margin = Correction::kNone, least_bound = -Correction::kNone;  // as in Correction
+    [[nodiscard]] double Error(Role role) const { return scale * errors[role]; }
   };
   // What a pair's error has in common with those of all others on its device: a level and straight lines over the
   // columns of victim and other, each in units of its standard deviation before anything was seen.
@@ -99,7 +104,7 @@ class Corrections {
   [[nodiscard]] static Common CommonOf(const Pair& pair);
   [[nodiscard]] static double Product(const Common& a, const Common& b);
   [[nodiscard]] static double LeftOf(const Level& level, const Common& common);  // a variance
-  // A job as victim, or as the other: the observations of it that say most, and the inverse of their covariances.
+  // A job in a role: the observations of it that say most, and the inverse of their covariances.
   struct Block {
     uint32_t first = 0, count = 0;  // of told_; the inverse is as many rows from `inverse` on
     size_t inverse = 0;
@@ -108,39 +113,26 @@ class Corrections {
   struct Left {
     double part = 0, with_level = 0;  // variances
   };
+  // Positions of the pairs in which the job has that role, in the order of whom it faces.
+  using Kin = std::span<const uint32_t>;
+  [[nodiscard]] Kin With(Role role, uint64_t device, uint64_t job) const;
   [[nodiscard]] static uint64_t KeyOf(const DeviceContext& device);
   [[nodiscard]] const Level* LevelOf(uint64_t device) const;
-  // The pairs with the asked one's victim, or with its other.
-  struct Kin {
-    size_t first = 0, count = 0;  // of pairs_, or of by_other_
-    bool as_victim = false;
-  };
-  [[nodiscard]] Kin KinOf(const Pair& asked, bool as_victim) const;
-  [[nodiscard]] size_t At(const Kin& kin, size_t i) const {
-    return kin.as_victim ? kin.first + i : by_other_[kin.first + i];
-  }
   // `covariances`: of the asked one's part of the error with those of its kin.
-  [[nodiscard]] Left LeftOf(const Pair& asked, const Common& common, const Kin& kin,
+  [[nodiscard]] Left LeftOf(const Pair& asked, const Common& common, Role role, Kin kin,
                             std::span<const double> covariances) const;
-  // Of a job's part of the error, what two of its pairs have in common.
-  [[nodiscard]] static double ShareOf(const Pair& a, const Pair& b, bool as_victim);
-  void MakeBlocks();  // pairs_ are in their order, their noises known
-  void MakeBlock(std::span<const uint32_t> pairs, bool as_victim);
-  [[nodiscard]] std::pair<size_t, size_t> WithVictim(uint64_t device, uint64_t victim) const;
-  [[nodiscard]] std::span<const uint32_t> WithOther(uint64_t device, uint64_t other) const;
-  // Calls visit(position, share, as_victim) for all whose error has a part in common with that of `asked`: the victim's
-  // or the other's, and which share of kErrorOfOne of its variance. Two jobs that were seen together are visited twice.
-  template <typename Visit>
-  void VisitRelated(const Pair& asked, const Visit& visit) const;
-  void Index();  // pairs_ are in their order
+  // Of a job's part of the error, what two of its pairs have in common: a share of kErrorOfOne of its variance.
+  [[nodiscard]] static double ShareOf(const Pair& a, const Pair& b, Role role);
+  void Index();       // what follows from pairs_
+  void MakeBlocks();  // the pairs' noises are known
+  void MakeBlock(Kin kin, Role role);
 
-  std::vector<Pair> pairs_;         // by device, victim, other
-  std::vector<uint32_t> by_other_;  // positions, by device, other, victim
-  std::vector<Level> levels_;       // by device
-  // [0]: of others, by first position in by_other_; [1]: of victims, by first position in pairs_.
-  std::array<std::vector<std::pair<uint32_t, Block>>, 2> blocks_;
-  std::vector<uint32_t> told_;   // which of their kin
-  std::vector<float> inverses_;  // row by row
+  std::vector<Pair> pairs_;
+  std::array<std::vector<uint32_t>, 2> order_;                     // positions, by device, job in that role, the other
+  std::vector<Level> levels_;                                      // by device
+  std::array<std::vector<std::pair<uint32_t, Block>>, 2> blocks_;  // by first position in order_
+  std::vector<uint32_t> told_;                                     // which of their kin
+  std::vector<float> inverses_;                                    // row by row
 };
 
 // How alike two jobs make a third suffer, and suffer beside it: 0-1.
@@ -162,12 +154,5 @@ inline constexpr double kErrorOfOne = kErrorOfJob + kErrorSmooth + kErrorOfPair;
 // may lack knowledge of that one.
 [[nodiscard]] absl::StatusOr<double> ErrorOfJob(const InterferenceModel& model, const DeviceContext& device,
                                                 const Demand& job);
-
-template <typename Visit>
-void Corrections::VisitRelated(const Pair& asked, const Visit& visit) const {
-  const auto [first, last] = WithVictim(asked.device, asked.victim);
-  for (size_t i = first; i < last; ++i) visit(i, ShareOf(pairs_[i], asked, true), true);
-  for (const uint32_t i : WithOther(asked.device, asked.other)) visit(i, ShareOf(pairs_[i], asked, false), false);
-}
 
 }  // namespace horus

@@ -67,16 +67,9 @@ class HostModel final : public InterferenceModel {
                        std::span<Slowdown> out) const override {
     if (!SomeWait(tenants)) return model_->Predict(device, tenants, out);
     if (model_->adds_pairs()) {
-      const size_t n = tenants.size();
-      std::vector<PairExcess> pairs(n * n);
+      std::vector<PairExcess> pairs(tenants.size() * tenants.size());
       HORUS_RETURN_IF_ERROR(PredictPairs(device, tenants, pairs));
-      for (size_t i = 0; i < n; ++i) {
-        PairExcess sum;
-        for (size_t j = 0; j < n; ++j) {
-          if (i != j) AddExcess(sum, pairs[i * n + j]);
-        }
-        out[i] = SlowdownOf(sum);
-      }
+      SumPairs(pairs, out);
       return absl::OkStatus();
     }
     std::vector<Demand> seen;

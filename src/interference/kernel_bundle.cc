@@ -6,10 +6,9 @@
 #include <string>
 #include <utility>
 
-#include "absl/strings/str_cat.h"
 #include "base/status.h"
-#include "base/text.h"
 #include "interference/kernel_model.h"
+#include "interference/pair_model.h"
 
 namespace horus {
 namespace {
@@ -23,27 +22,14 @@ std::vector<double> SettingsOf(const KernelSettings& s) {
 constexpr size_t kSettings = 10;
 
 absl::Status Corrupt(std::string_view series, const std::string& expected, const std::string& found) {
-  return MakeError(absl::StatusCode::kDataLoss, "target horus: series %s: expected %s, found %s", std::string(series),
-                   expected, found);
+  return DataLoss("target horus: series %s: expected %s, found %s", series, expected, found);
 }
 
-absl::StatusOr<std::vector<double>> Read(const BundleTarget& target, std::string_view name, size_t multiple) {
+// Of any number of rows of so many values.
+absl::StatusOr<std::span<const double>> ReadRows(const BundleTarget& target, std::string_view name, size_t values) {
   const NamedSeries* series = FindSeries(target.calibration, name);
-  if (series == nullptr) return Corrupt(name, "one", "none");
-  if (series->values.size() % multiple != 0) {
-    return Corrupt(name, "a multiple of " + std::to_string(multiple) + " values",
-                   std::to_string(series->values.size()));
-  }
-  for (const double value : series->values) {
-    if (!(std::abs(value) <= kMostMagnitude)) return Corrupt(name, "values up to 1e6", absl::StrCat(value));
-  }
-  return series->values;
-}
-
-absl::StatusOr<std::vector<double>> ReadExactly(const BundleTarget& target, std::string_view name, size_t count) {
-  HORUS_ASSIGN_OR_RETURN(std::vector<double> values, Read(target, name, 1));
-  if (values.size() != count) return Corrupt(name, std::to_string(count) + " values", std::to_string(values.size()));
-  return values;
+  const size_t count = series == nullptr ? 0 : series->values.size();
+  return ReadSeries(target, name, count - count % values, kMostMagnitude);
 }
 
 // A whole number below `limit`, or kUnseen.
@@ -53,14 +39,14 @@ uint32_t Position(double value, size_t limit) {
 }
 
 absl::Status ReadScales(const BundleTarget& target, KernelState& state) {
-  HORUS_ASSIGN_OR_RETURN(const auto s, ReadExactly(target, "settings", kSettings));
+  HORUS_ASSIGN_OR_RETURN(const auto s, ReadSeries(target, "settings", kSettings, kMostMagnitude));
   state.settings = {s[0], s[1], s[2], s[3], s[4], s[5], s[6], s[7], s[8], s[9]};
   if (std::any_of(s.begin(), s.end(), [](double value) { return value < 0; }) || s[8] < kLeastScale || s[9] > 1) {
     return Corrupt("settings", "none below 0, a length above 0, a correlation up to 1", "others");
   }
-  HORUS_ASSIGN_OR_RETURN(const auto centre, ReadExactly(target, "centre", kPointColumns));
-  HORUS_ASSIGN_OR_RETURN(const auto scale, ReadExactly(target, "scale", kPointColumns));
-  HORUS_ASSIGN_OR_RETURN(const auto mean, ReadExactly(target, "mean", 1));
+  HORUS_ASSIGN_OR_RETURN(const auto centre, ReadSeries(target, "centre", kPointColumns, kMostMagnitude));
+  HORUS_ASSIGN_OR_RETURN(const auto scale, ReadSeries(target, "scale", kPointColumns, kMostMagnitude));
+  HORUS_ASSIGN_OR_RETURN(const auto mean, ReadSeries(target, "mean", 1, kMostMagnitude));
   std::copy(centre.begin(), centre.end(), state.centre.begin());
   std::copy(scale.begin(), scale.end(), state.scale.begin());
   state.mean = mean[0];
@@ -70,21 +56,10 @@ absl::Status ReadScales(const BundleTarget& target, KernelState& state) {
   return absl::OkStatus();
 }
 
-// The answer is made of the series alone.
-absl::Status CheckShape(const BundleTarget& target) {
-  const auto corrupt = [](const char* expected, const std::string& found) {
-    return MakeError(absl::StatusCode::kDataLoss, "target horus: expected %s, found %s", expected, found);
-  };
-  if (target.name != kKernelName) return corrupt("that name", Quoted(target.name));
-  if (target.link != Link::kIdentity) return corrupt("link 0", std::to_string(static_cast<uint32_t>(target.link)));
-  if (target.forest != ForestData{}) return corrupt("no forest", "one");
-  return absl::OkStatus();
-}
-
 // Rows of device, job and the point's columns, ascending.
 absl::Status ReadEntries(const PairHeader& header, const BundleTarget& target, KernelState& state) {
   constexpr size_t kRow = 2 + kPointColumns;
-  HORUS_ASSIGN_OR_RETURN(const auto entries, Read(target, "entries", kRow));
+  HORUS_ASSIGN_OR_RETURN(const auto entries, ReadRows(target, "entries", kRow));
   if (entries.size() / kRow > kMostKernelEntries) {
     return Corrupt("entries", "at most " + std::to_string(kMostKernelEntries) + " entries",
                    std::to_string(entries.size() / kRow));
@@ -108,8 +83,8 @@ absl::Status ReadEntries(const PairHeader& header, const BundleTarget& target, K
 }
 
 absl::Status ReadWeights(const BundleTarget& target, KernelState& state) {
-  HORUS_ASSIGN_OR_RETURN(const auto places, Read(target, "weight_places", 1));
-  HORUS_ASSIGN_OR_RETURN(const auto weights, ReadExactly(target, "weights", places.size()));
+  HORUS_ASSIGN_OR_RETURN(const auto places, ReadRows(target, "weight_places", 1));
+  HORUS_ASSIGN_OR_RETURN(const auto weights, ReadSeries(target, "weights", places.size(), kMostMagnitude));
   size_t cells = 0;  // of all blocks before
   size_t block = 0;
   double last = -1;
@@ -162,7 +137,7 @@ BundleTarget ToTarget(const KernelState& state) {
 
 absl::StatusOr<KernelState> KernelFromTarget(const PairHeader& header, const BundleTarget& target) {
   KernelState state;
-  HORUS_RETURN_IF_ERROR(CheckShape(target));
+  HORUS_RETURN_IF_ERROR(CheckPairTarget(target, kKernelName, /*features=*/0, Link::kIdentity));
   HORUS_RETURN_IF_ERROR(ReadScales(target, state));
   HORUS_RETURN_IF_ERROR(ReadEntries(header, target, state));
   HORUS_RETURN_IF_ERROR(ReadWeights(target, state));

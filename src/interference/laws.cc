@@ -15,13 +15,28 @@
 #include "base/units.h"
 
 namespace horus {
-namespace {
+
+absl::Status CheckDevice(const char* who, const DeviceContext& device) {
+  if (!IsModelled(device.mode)) {
+    return InvalidArgument("%s: unknown sharing mode %d", who, static_cast<int>(device.mode));
+  }
+  if (device.compute_share > 0 && device.compute_share <= 1) return absl::OkStatus();
+  return InvalidArgument("%s: expected a compute share in (0, 1], found %g", who, device.compute_share);
+}
+
+absl::Status CheckQuestion(const char* who, const DeviceContext& device, std::span<const Demand* const> tenants,
+                           size_t room) {
+  if (room != tenants.size()) {
+    return InvalidArgument("%s: expected room for %d slowdowns, found %d", who, tenants.size(), room);
+  }
+  HORUS_RETURN_IF_ERROR(CheckDevice(who, device));
+  if (std::ranges::find(tenants, nullptr) == tenants.end()) return absl::OkStatus();
+  return InvalidArgument("%s: a tenant is null", who);
+}
 
 // ---- The four columns of a JobPoint.
 
 constexpr float kUnknown = std::numeric_limits<float>::quiet_NaN();
-
-}  // namespace
 
 std::string_view NameOf(PointColumn column) {
   constexpr std::array<std::string_view, kPointColumns> kNames = {"log_step_us", "log_kernel_us", "log_operator_us",
@@ -172,13 +187,13 @@ void AddExcess(PairExcess& sum, const PairExcess& part) {
 
 Slowdown SlowdownOf(const PairExcess& sum) { return {Counted(sum.estimate), Counted(sum.upper)}; }
 
-void CombinePairs(std::span<const float> pairs, std::span<const float> pair_uppers, std::span<Slowdown> out) {
+void SumPairs(std::span<const PairExcess> pairs, std::span<Slowdown> out) {
   const size_t count = out.size();
-  assert(pairs.size() == count * count && pair_uppers.size() == count * count);
+  assert(pairs.size() == count * count);
   for (size_t i = 0; i < count; ++i) {
     PairExcess sum;
     for (size_t j = 0; j < count; ++j) {
-      if (i != j) AddExcess(sum, CountExcess(pairs[i * count + j], pair_uppers[i * count + j]));
+      if (i != j) AddExcess(sum, pairs[i * count + j]);
     }
     out[i] = SlowdownOf(sum);
   }

@@ -17,6 +17,17 @@
 
 namespace horus {
 
+// ---- What every model refuses.
+
+[[nodiscard]] inline bool IsModelled(SharingMode mode) {
+  return std::ranges::find(kSharingModes, mode) != kSharingModes.end();
+}
+// An unknown mode, or a share outside (0, 1]; `who` asks, in messages.
+[[nodiscard]] absl::Status CheckDevice(const char* who, const DeviceContext& device);
+// The same, `room` for another number of answers than one a tenant, and a null tenant.
+[[nodiscard]] absl::Status CheckQuestion(const char* who, const DeviceContext& device,
+                                         std::span<const Demand* const> tenants, size_t room);
+
 // ---- Tenant and JobPoint: what the learned models read of a job on a device.
 // Cost: two logarithms; on a slice, and where utilisation was stated, three and a power.
 
@@ -166,10 +177,10 @@ void AddExcess(PairExcess& sum, const PairExcess& part);
 // 1 + the sum.
 [[nodiscard]] Slowdown SlowdownOf(const PairExcess& sum);
 
-// pairs[i * n + j] is the slowdown of tenant i beside tenant j, pair_uppers likewise its bound, for n = out.size(); the
-// diagonals are not read. Counted as CountExcess does: sums are of whole millionths, so no order of the tenants can
-// show; and as nothing negative is added, one tenant more never lowers anybody's slowdown or bound.
-void CombinePairs(std::span<const float> pairs, std::span<const float> pair_uppers, std::span<Slowdown> out);
+// pairs[i * n + j] is what tenant j costs tenant i, for n = out.size(); the diagonal is not read. Sums are of whole
+// millionths, so no order of the tenants can show; and as nothing negative is added, one tenant more never lowers
+// anybody's slowdown or bound.
+void SumPairs(std::span<const PairExcess> pairs, std::span<Slowdown> out);
 
 // ---- Quantiles: the slowdown that is not exceeded with a given probability.
 // Cost: a logarithm and an exponential.

@@ -16,15 +16,7 @@ namespace {
 
 constexpr size_t kUsualTenants = 4;  // that need no allocation
 
-absl::Status CheckLearnedDevice(const DeviceContext& device) {
-  if (std::find(kSharingModes.begin(), kSharingModes.end(), device.mode) == kSharingModes.end()) {
-    return InvalidArgument("interference: unknown sharing mode %d", static_cast<int>(device.mode));
-  }
-  if (!(device.compute_share > 0 && device.compute_share <= 1)) {
-    return InvalidArgument("interference: expected a compute share in (0, 1], found %g", device.compute_share);
-  }
-  return absl::OkStatus();
-}
+constexpr char kLearned[] = "interference";
 
 absl::StatusOr<const BundleTarget*> TargetOf(const Bundle& bundle, std::string_view kind) {
   if (const BundleTarget* target = bundle.FindTarget(kind); target != nullptr) return target;
@@ -139,12 +131,9 @@ absl::Status LearnedModel::PredictPairs(const DeviceContext& device, std::span<c
   if (out.size() != n * n) {
     return InvalidArgument("interference: expected room for %d pairs, found %d", n * n, out.size());
   }
-  HORUS_RETURN_IF_ERROR(CheckLearnedDevice(device));
+  HORUS_RETURN_IF_ERROR(CheckQuestion(kLearned, device, tenants, n));
   absl::InlinedVector<Tenant, kUsualTenants> points;
-  for (const Demand* tenant : tenants) {
-    if (tenant == nullptr) return InvalidArgument("interference: a tenant is null");
-    points.push_back(TenantOf(*tenant, device));
-  }
+  for (const Demand* tenant : tenants) points.push_back(TenantOf(*tenant, device));
   if (n < 2) return absl::OkStatus();
   const Place place = PlaceOf(device);
   absl::InlinedVector<float, kUsualTenants * kUsualTenants> pairs(n * n, 1.0f), pairs_most;
@@ -185,7 +174,7 @@ absl::Status LearnedModel::PredictBeside(const DeviceContext& device, const Dema
       (device.mode == SharingMode::kMps && (IsCapped(&newcomer) || std::ranges::any_of(others, IsCapped)))) {
     return InterferenceModel::PredictBeside(device, newcomer, others, mine, theirs);
   }
-  HORUS_RETURN_IF_ERROR(CheckLearnedDevice(device));
+  HORUS_RETURN_IF_ERROR(CheckDevice(kLearned, device));
   const Tenant one = TenantOf(newcomer, device);
   std::vector<Tenant> points;
   points.reserve(others.size());
@@ -214,7 +203,7 @@ uint8_t LevelAt(double z) {
 
 bool LearnedModel::Bounds(const DeviceContext& device, const Demand& tenant, Place& place) const {
   place = PlaceOf(device);
-  return CheckLearnedDevice(device).ok() && !place.by_law && !IsCapped(&tenant);
+  return CheckDevice(kLearned, device).ok() && !place.by_law && !IsCapped(&tenant);
 }
 
 InterferenceModel::PairLevels LearnedModel::LevelsOf(const DeviceContext& device, const Demand& tenant) const {
@@ -243,17 +232,10 @@ InterferenceModel::LeastPairs LearnedModel::LeastBeside(const DeviceContext& dev
 
 absl::Status LearnedModel::Predict(const DeviceContext& device, std::span<const Demand* const> tenants,
                                    std::span<Slowdown> out) const {
-  const size_t n = tenants.size();
-  if (out.size() != n) return InvalidArgument("interference: expected room for %d slowdowns, found %d", n, out.size());
-  absl::InlinedVector<PairExcess, kUsualTenants * kUsualTenants> pairs(n * n);
+  HORUS_RETURN_IF_ERROR(CheckQuestion(kLearned, device, tenants, out.size()));
+  absl::InlinedVector<PairExcess, kUsualTenants * kUsualTenants> pairs(tenants.size() * tenants.size());
   HORUS_RETURN_IF_ERROR(PredictPairs(device, tenants, std::span(pairs.data(), pairs.size())));
-  for (size_t i = 0; i < n; ++i) {
-    PairExcess sum;
-    for (size_t j = 0; j < n; ++j) {
-      if (i != j) AddExcess(sum, pairs[i * n + j]);
-    }
-    out[i] = SlowdownOf(sum);
-  }
+  SumPairs({pairs.data(), pairs.size()}, out);
   return absl::OkStatus();
 }
 

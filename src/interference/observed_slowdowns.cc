@@ -14,7 +14,7 @@
 #include "base/seeded_hash.h"
 #include "base/status.h"
 #include "base/text.h"
-#include "interference/pair_set.h"
+#include "interference/pair_model.h"
 
 namespace horus {
 namespace {
@@ -35,7 +35,7 @@ absl::Status CheckTenant(const Demand* demand, const char* who, size_t index) {
 absl::Status Check(const SlowdownObservation& o) {
   if (o.gpu.empty() || o.gpu.size() > 256)
     return InvalidArgument("observation: gpu: expected a name, found %s", Quoted(o.gpu));
-  if (std::find(kSharingModes.begin(), kSharingModes.end(), o.mode) == kSharingModes.end()) {
+  if (!IsModelled(o.mode)) {
     return InvalidArgument("observation: sharing_mode: expected a known mode, found %d", static_cast<int>(o.mode));
   }
   if (!(o.compute_share > 0 && o.compute_share <= 1)) {

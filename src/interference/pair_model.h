@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What every learned interference model is behind the seam: a function of two tenants, fitted to measured pairs.
+// Measured co-locations of two jobs, and what every learned interference model is behind the seam: a function of two
+// tenants, fitted to them.
 //
 // Enters:  to fit: rows of a PairSet. To answer: the tenants of one device and which device of the training set it is.
 // Leaves:  to fit: a BundleTarget. To answer: for each ordered two tenants the slowdown of the first beside the second.
@@ -16,12 +17,75 @@
 #include <string_view>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "device/sharing_mode.h"
 #include "interference/laws.h"
-#include "interference/pair_set.h"
 #include "trees/bundle.h"
 
 namespace horus {
+
+// ---- PairSet: from files or a caller's columns; one row a tenant and run.
+// Units: slowdown = step time shared / step time alone; NaN = not measured.
+// Cost:  about 100 bytes a run.
+
+struct PairDevice {
+  std::string gpu;  // canonical type name
+  SharingMode mode = SharingMode::kTimeSlice;
+  friend bool operator==(const PairDevice&, const PairDevice&) = default;
+};
+
+struct PairJob {
+  std::string name;              // what runs call it
+  std::string family;            // jobs of one family are left out together
+  uint64_t profile_id = 0;       // 0 = none: nothing of it is remembered by name
+  std::vector<JobPoint> points;  // one a device
+};
+
+struct PairRun {
+  uint32_t device = 0;  // position in PairSet::devices
+  uint32_t job_a = 0;   // positions in PairSet::jobs; may be equal: two copies of one job
+  uint32_t job_b = 0;
+  std::string campaign;   // runs of one campaign share what their sites had in common; may be empty
+  double slowdown_a = 0;  // of job_a beside job_b
+  double slowdown_b = 0;  // of job_b beside job_a
+  std::string where;      // "pairs.csv: row 12", for errors
+};
+
+struct PairSet {
+  std::vector<PairDevice> devices;
+  std::vector<PairJob> jobs;
+  std::vector<PairRun> runs;
+};
+
+// What one tenant of a run lost.
+struct PairRow {
+  uint32_t device = 0, victim = 0, other = 0;  // positions
+  uint32_t campaign = 0;                       // equal for runs of one campaign on one device
+  uint32_t run = 0;                            // position in PairSet::runs
+  double slowdown = 1;
+  friend bool operator==(const PairRow&, const PairRow&) = default;
+};
+
+// In the order of the runs, job_a's first; two copies of a job give one row, the mean of both; what was not measured
+// gives none.
+[[nodiscard]] std::vector<PairRow> RowsOf(const PairSet& set);
+
+inline constexpr size_t kMostPairDevices = 64;
+inline constexpr size_t kMostPairJobs = 2'048;
+inline constexpr size_t kMostPairRuns = 200'000;
+// Slower than alone by noise at most so much; and no more than any measurement shows. Both are chosen limits.
+inline constexpr double kLeastMeasuredSlowdown = 0.5;
+inline constexpr double kMostMeasuredSlowdown = 1'000;
+
+// Positions in range, names and families given and names unique, one family a profile, points of every device finite or
+// NaN, slowdowns within the limits or NaN. Errors name the run's place, field, expected and found.
+[[nodiscard]] absl::Status CheckPairSet(const PairSet& set);
+
+// Of all that training reads, in order.
+[[nodiscard]] uint64_t FingerprintOf(const PairSet& set);
+
+// ---- PairModel.
 
 // Who and where a bundle was trained on: positions in these lists are what models know devices and jobs by.
 struct PairHeader {
@@ -124,6 +188,7 @@ void AddScale(const PointScale& scale, BundleTarget& target);
 [[nodiscard]] absl::StatusOr<std::span<const double>> ReadSeries(const BundleTarget& target, std::string_view name,
                                                                  size_t count, double most);
 // Name and link of a target that a learned model wrote, and how many features its trees read (0: it has no trees).
-[[nodiscard]] absl::Status CheckPairTarget(const BundleTarget& target, std::string_view name, uint32_t features);
+[[nodiscard]] absl::Status CheckPairTarget(const BundleTarget& target, std::string_view name, uint32_t features,
+                                           Link link = Link::kExp);
 
 }  // namespace horus

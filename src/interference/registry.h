@@ -2,7 +2,6 @@
 // Interference models by name, from the bundle that the library brings or from another one.
 //
 // Enters:  a name; a bundle.             Leaves: the model, or an error that lists the names.
-// Units:   none.
 // Cost:    linear in the bundle, under a millisecond for the built-in one.   Thread class: pure functions.
 #pragma once
 
@@ -30,5 +29,19 @@ inline constexpr std::string_view kDefaultInterferenceModel = "horus";
 // LearnedModel::Create.
 [[nodiscard]] absl::StatusOr<std::shared_ptr<const InterferenceModel>> InterferenceModelFromBundle(
     std::span<const uint8_t> bundle, std::string_view name, const Catalogue& catalogue);
+
+// ---- The Horus utilisation proxy: tenants slow each other down, all alike, once their summed utilisation passes 100
+// %. Units: per cent of GPU-busy time. Cost:  a few nanoseconds a tenant.
+
+class UtilisationModel final : public InterferenceModel {
+ public:
+  [[nodiscard]] std::string_view name() const override { return "utilisation"; }
+  [[nodiscard]] uint64_t epoch() const override { return 1; }  // learns nothing
+  // The formula and its reasons: README.md. INVALID_ARGUMENT: sizes differ, unknown mode, null tenant.
+  [[nodiscard]] absl::Status Predict(const DeviceContext& device, std::span<const Demand* const> tenants,
+                                     std::span<Slowdown> out) const override;
+  [[nodiscard]] bool adds_loads() const override { return true; }
+  [[nodiscard]] absl::Status PredictLoad(const DeviceContext& device, const Demand& tenant, Load& load) const override;
+};
 
 }  // namespace horus

@@ -18,13 +18,9 @@
 namespace horus {
 namespace {
 
-bool KnownMode(SharingMode mode) {
-  return std::find(kSharingModes.begin(), kSharingModes.end(), mode) != kSharingModes.end();
-}
-
 absl::Status CheckEntry(const TableEntry& entry, size_t index) {
   if (!entry.type.valid()) return InvalidArgument("table[%d]: expected a GPU type, found none", index);
-  if (!KnownMode(entry.mode)) {
+  if (!IsModelled(entry.mode)) {
     return InvalidArgument("table[%d]: unknown sharing mode %d", index, static_cast<int>(entry.mode));
   }
   if (entry.victim == 0 || entry.other == 0) {
@@ -34,17 +30,6 @@ absl::Status CheckEntry(const TableEntry& entry, size_t index) {
   if (entry.slowdown >= kLeastMeasuredSlowdown && entry.slowdown <= kMostMeasuredSlowdown) return absl::OkStatus();
   return InvalidArgument("table[%d]: slowdown: expected a ratio from %g to %g, found %g", index, kLeastMeasuredSlowdown,
                          kMostMeasuredSlowdown, entry.slowdown);
-}
-
-absl::Status CheckTableDevice(const DeviceContext& device, std::span<const Demand* const> tenants) {
-  if (!KnownMode(device.mode)) {
-    return InvalidArgument("table model: unknown sharing mode %d", static_cast<int>(device.mode));
-  }
-  if (!(device.compute_share > 0 && device.compute_share <= 1)) {
-    return InvalidArgument("table model: expected a compute share in (0, 1], found %g", device.compute_share);
-  }
-  if (std::find(tenants.begin(), tenants.end(), nullptr) == tenants.end()) return absl::OkStatus();
-  return InvalidArgument("table model: a tenant is null");
 }
 
 template <typename Row>
@@ -139,12 +124,8 @@ const TableModel::Row* TableModel::Find(const DeviceContext& device, const Deman
 absl::Status TableModel::Predict(const DeviceContext& device, std::span<const Demand* const> tenants,
                                  std::span<Slowdown> out) const {
   const size_t count = tenants.size();
-  if (out.size() != count) {
-    return InvalidArgument("table model: expected room for %d slowdowns, found %d", count, out.size());
-  }
-  HORUS_RETURN_IF_ERROR(CheckTableDevice(device, tenants));
-  std::vector<float> pairs(count * count, 1);
-  std::vector<float> uppers(count * count, 1);
+  HORUS_RETURN_IF_ERROR(CheckQuestion("table model", device, tenants, out.size()));
+  std::vector<PairExcess> pairs(count * count);
   std::vector<const Demand*> unmeasured;  // the victim first
   std::vector<Slowdown> answers;
   for (size_t i = 0; i < count; ++i) {
@@ -153,8 +134,7 @@ absl::Status TableModel::Predict(const DeviceContext& device, std::span<const De
     for (size_t j = 0; j < count; ++j) {
       if (i == j) continue;
       if (const Row* row = Find(device, *tenants[i], *tenants[j])) {
-        pairs[i * count + j] = row->slowdown;
-        uppers[i * count + j] = row->upper;
+        pairs[i * count + j] = CountExcess(row->slowdown, row->upper);
       } else {
         unmeasured.push_back(tenants[j]);
         last = j;
@@ -164,10 +144,9 @@ absl::Status TableModel::Predict(const DeviceContext& device, std::span<const De
     answers.resize(unmeasured.size());
     HORUS_RETURN_IF_ERROR(fallback_->Predict(device, unmeasured, answers));
     // One of the pairs stands for all of them: only their sum counts.
-    pairs[i * count + last] = answers[0].estimate;
-    uppers[i * count + last] = answers[0].upper;
+    pairs[i * count + last] = CountExcess(answers[0].estimate, answers[0].upper);
   }
-  CombinePairs(pairs, uppers, out);
+  SumPairs(pairs, out);
   return absl::OkStatus();
 }
 

@@ -17,7 +17,7 @@
 #include "absl/status/statusor.h"
 #include "device/catalogue.h"
 #include "interference/model.h"
-#include "interference/pair_set.h"
+#include "interference/pair_model.h"
 
 namespace horus {
 

@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "interference/pair_set.h"
+#include "interference/pair_model.h"
 #include "lab/io/pairs_file.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {

@@ -10,7 +10,7 @@
 #include "base/hash.h"
 #include "interference/corrected_model.h"
 #include "interference/observed_slowdowns.h"
-#include "interference/utilisation_model.h"
+#include "interference/registry.h"
 
 namespace {
 

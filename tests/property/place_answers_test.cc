@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "interference/registry.h"
-#include "interference/utilisation_model.h"
 #include "place/placer.h"
 #include "place/policies/policies.h"
 #include "place/search/scorer.h"

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "interference/utilisation_model.h"
+#include "interference/registry.h"
 #include "place/placer.h"
 #include "place/state/cluster.h"
 #include "random_cluster.h"

@@ -10,7 +10,6 @@
 
 #include "base/units.h"
 #include "interference/registry.h"
-#include "interference/utilisation_model.h"
 #include "place/placer.h"
 #include "place/policies/policies.h"
 #include "place/state/cluster.h"

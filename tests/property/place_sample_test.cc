@@ -4,7 +4,7 @@
 
 #include <memory>
 
-#include "interference/utilisation_model.h"
+#include "interference/registry.h"
 #include "place/placer.h"
 #include "place/policies/policies.h"
 #include "place/state/cluster.h"

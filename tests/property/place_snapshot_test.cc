@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "interference/utilisation_model.h"
+#include "interference/registry.h"
 #include "place/placer.h"
 #include "place/state/cluster.h"
 #include "place/state/snapshot.h"

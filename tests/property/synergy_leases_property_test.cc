@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "interference/utilisation_model.h"
+#include "interference/registry.h"
 #include "lab/synergy/plan_round.h"
 #include "place/placer.h"
 #include "place/state/cluster.h"

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "base/units.h"
-#include "interference/utilisation_model.h"
+#include "interference/registry.h"
 #include "lab/policies/options.h"
 #include "lab/synergy/round.h"
 #include "place/placer.h"

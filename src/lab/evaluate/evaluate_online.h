@@ -18,7 +18,7 @@
 
 #include "absl/status/statusor.h"
 #include "device/catalogue.h"
-#include "interference/pair_set.h"
+#include "interference/pair_model.h"
 #include "lab/models/train_pairs.h"
 
 namespace horus {

@@ -15,7 +15,7 @@
 #include "device/catalogue.h"
 #include "interference/model.h"
 #include "interference/pair_bounds.h"
-#include "interference/pair_set.h"
+#include "interference/pair_model.h"
 #include "lab/models/train_pairs.h"
 
 namespace horus {

@@ -11,7 +11,7 @@
 #include "base/file.h"
 #include "base/format.h"
 #include "base/text.h"
-#include "interference/pair_set.h"
+#include "interference/pair_model.h"
 #include "interference/table_model.h"
 #include "io/csv.h"
 #include "lab/io/gavel_file.h"

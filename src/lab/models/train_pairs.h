@@ -18,7 +18,6 @@
 #include "absl/status/statusor.h"
 #include "interference/kernel_model.h"
 #include "interference/pair_model.h"
-#include "interference/pair_set.h"
 #include "trees/bundle.h"
 
 namespace horus {

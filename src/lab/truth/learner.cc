@@ -7,7 +7,7 @@
 
 #include "base/status.h"
 #include "interference/corrected_model.h"
-#include "interference/pair_set.h"
+#include "interference/pair_model.h"
 
 namespace horus {
 namespace {

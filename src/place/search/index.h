@@ -246,7 +246,8 @@ class Refusals {
 
 // ---- DevicePaces: how much each device slows a GPU of a class of gangs, coarsely, kept until the device changes.
 // Gangs over nodes look only at nodes that hold enough of them. Leaves:  a byte a device, which never says more than
-// its slowdown. Cost:    a new class judges every device, a known one those that changed and that it asks for; 1 byte a
+// its slowdown.
+// Cost: a new class judges every device, a known one those that changed and that it asks for; 1 byte a
 // device for
 //          each class, 24 for all.
 

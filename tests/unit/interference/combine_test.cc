@@ -16,7 +16,9 @@ namespace {
 
 std::vector<Slowdown> Combine(const std::vector<float>& pairs, const std::vector<float>& uppers, size_t count) {
   std::vector<Slowdown> out(count, Slowdown{-1, -1});
-  CombinePairs(pairs, uppers, out);
+  std::vector<PairExcess> excesses;
+  for (size_t i = 0; i < pairs.size(); ++i) excesses.push_back(CountExcess(pairs[i], uppers[i]));
+  SumPairs(excesses, out);
   return out;
 }
 

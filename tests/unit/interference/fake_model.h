@@ -58,16 +58,16 @@ class FakeModel final : public InterferenceModel {
                                      std::span<Slowdown> out) const override {
     const size_t n = tenants.size();
     if (out.size() != n) return InvalidArgument("fake: sizes differ");
-    std::vector<float> pairs(n * n, 1), uppers(n * n, 1);
+    std::vector<PairExcess> pairs(n * n);
     for (size_t i = 0; i < n; ++i) {
       for (size_t j = 0; j < n; ++j) {
         if (i == j) continue;
         const double found = PairOf(*tenants[i], *tenants[j]);
-        pairs[i * n + j] = static_cast<float>(found);
-        uppers[i * n + j] = static_cast<float>(UpperOf(found, std::max(MarginOf(*tenants[i]), MarginOf(*tenants[j]))));
+        const double upper = UpperOf(found, std::max(MarginOf(*tenants[i]), MarginOf(*tenants[j])));
+        pairs[i * n + j] = CountExcess(static_cast<float>(found), static_cast<float>(upper));
       }
     }
-    CombinePairs(pairs, uppers, out);
+    SumPairs(pairs, out);
     return absl::OkStatus();
   }
 

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "fake_model.h"
-#include "interference/utilisation_model.h"
+#include "interference/registry.h"
 
 namespace horus {
 namespace {

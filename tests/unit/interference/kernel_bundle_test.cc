@@ -110,7 +110,7 @@ TEST_F(KernelBundle, RefusesATargetOfAnotherKind) {
   Refused(relinked, "link");
   BundleTarget grown = target_;
   grown.forest.num_features = 1;
-  Refused(grown, "forest");
+  Refused(grown, "features");
 }
 
 TEST_F(KernelBundle, AHeaderWithFewerJobsOrDevicesDoesNotFit) {

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "fake_model.h"
-#include "interference/pair_set.h"
+#include "interference/pair_model.h"
 
 namespace horus {
 namespace {

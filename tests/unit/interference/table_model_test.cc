@@ -13,7 +13,7 @@
 
 #include "draw.h"
 #include "interference/corrected_model.h"
-#include "interference/utilisation_model.h"
+#include "interference/registry.h"
 
 namespace horus {
 namespace {

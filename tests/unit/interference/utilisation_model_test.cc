@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // Rules of the utilisation proxy and of the registry.
-#include "interference/utilisation_model.h"
 
 #include <gmock/gmock.h>
 

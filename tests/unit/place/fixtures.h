@@ -17,7 +17,7 @@
 
 #include "device/catalogue.h"
 #include "interference/laws.h"
-#include "interference/utilisation_model.h"
+#include "interference/registry.h"
 #include "place/placer.h"
 #include "place/policies/policies.h"
 #include "place/state/cluster.h"
