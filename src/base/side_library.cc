@@ -78,9 +78,7 @@ absl::StatusOr<void*> LoadSideLibrary(const SideLibrary& library, const std::str
   void* const entry = dlsym(opened, library.entry);
   const std::string why = entry == nullptr ? LoaderError() : std::string();
   dlclose(opened);  // RTLD_NODELETE keeps it; this only balances the count
-  if (entry == nullptr) {
-    return Unavailable("%s: %s has no %s: %s", library.purpose, file, library.entry, why);
-  }
+  if (entry == nullptr) return Unavailable("%s: %s has no %s: %s", library.purpose, file, library.entry, why);
   return entry;
 }
 

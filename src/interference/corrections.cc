@@ -444,9 +444,8 @@ absl::Status CorrectionsLearner::Add(const Situation& s) {
     const double stated = std::hypot(own, pair.level);
     if (s.weight >= kEnoughSeen) {
       // A model that is sure of itself is believed until several observations say that it cannot be right.
-      if (std::abs(line.residual) > kContradiction * std::hypot(stated, std::sqrt(line.variance))) {
+      if (std::abs(line.residual) > kContradiction * std::hypot(stated, std::sqrt(line.variance)))
         pair.scale *= std::abs(line.residual) / stated;
-      }
       pair.margin = kDeviationsToUpper * std::sqrt(line.variance);
       // Where the model's own bound turned out wrong, the bound is that of what was seen.
       if (seen > static_cast<double>(answers[0].upper)) pair.least_bound = ExcessOf(seen) + pair.margin;
@@ -496,12 +495,10 @@ std::vector<double> CorrectionsLearner::Times(const std::vector<double>& x) {
   for (const size_t end : related_.ends) {
     const Pair& pair = corrections_.pairs_[of_pair.size()];
     double sum = 0;
-    if (const Corrections::Level* level = corrections_.LevelOf(pair.device); level != nullptr) {
+    if (const Corrections::Level* level = corrections_.LevelOf(pair.device); level != nullptr)
       sum = Corrections::Product(Corrections::CommonOf(pair), level->shift);
-    }
-    for (; at < end; ++at) {
+    for (; at < end; ++at)
       sum += static_cast<double>(related_.covariances[at]) * corrections_.pairs_[related_.positions[at]].weight;
-    }
     of_pair.push_back(sum);
   }
   std::vector<double> out(lines_.size());

@@ -22,12 +22,10 @@ Demand LessBusy(Demand demand) {
     share->estimate = static_cast<float>(static_cast<double>(share->estimate) * part);
     share->upper = static_cast<float>(static_cast<double>(share->upper) * part);
   }
-  if (float& log_share = demand.traits[static_cast<size_t>(Trait::kLogDeviceShare)]; log_share < 0) {
+  if (float& log_share = demand.traits[static_cast<size_t>(Trait::kLogDeviceShare)]; log_share < 0)
     log_share += static_cast<float>(std::log10(part));
-  }
-  for (int64_t* step : {&demand.step_time_us.estimate, &demand.step_time_us.upper}) {
+  for (int64_t* step : {&demand.step_time_us.estimate, &demand.step_time_us.upper})
     *step = std::max(*step, static_cast<int64_t>(std::llround(demand.host_us)));
-  }
   demand.host_us = 0;
   return demand;
 }

@@ -41,18 +41,16 @@ uint32_t Position(double value, size_t limit) {
 absl::Status ReadScales(const BundleTarget& target, KernelState& state) {
   HORUS_ASSIGN_OR_RETURN(const auto s, ReadSeries(target, "settings", kSettings, kMostMagnitude));
   state.settings = {s[0], s[1], s[2], s[3], s[4], s[5], s[6], s[7], s[8], s[9]};
-  if (std::any_of(s.begin(), s.end(), [](double value) { return value < 0; }) || s[8] < kLeastScale || s[9] > 1) {
+  if (std::any_of(s.begin(), s.end(), [](double value) { return value < 0; }) || s[8] < kLeastScale || s[9] > 1)
     return Corrupt("settings", "none below 0, a length above 0, a correlation up to 1", "others");
-  }
   HORUS_ASSIGN_OR_RETURN(const auto centre, ReadSeries(target, "centre", kPointColumns, kMostMagnitude));
   HORUS_ASSIGN_OR_RETURN(const auto scale, ReadSeries(target, "scale", kPointColumns, kMostMagnitude));
   HORUS_ASSIGN_OR_RETURN(const auto mean, ReadSeries(target, "mean", 1, kMostMagnitude));
   std::copy(centre.begin(), centre.end(), state.centre.begin());
   std::copy(scale.begin(), scale.end(), state.scale.begin());
   state.mean = mean[0];
-  if (std::any_of(scale.begin(), scale.end(), [](double value) { return value < kLeastScale; })) {
+  if (std::any_of(scale.begin(), scale.end(), [](double value) { return value < kLeastScale; }))
     return Corrupt("scale", "values above 0", "others");
-  }
   return absl::OkStatus();
 }
 
@@ -69,9 +67,8 @@ absl::Status ReadEntries(const PairHeader& header, const BundleTarget& target, K
   for (size_t at = 0; at < entries.size(); at += kRow) {
     const std::pair<uint32_t, uint32_t> here = {Position(entries[at], header.devices.size()),
                                                 Position(entries[at + 1], header.profiles.size())};
-    if (here.first == kUnseen || here.second == kUnseen || (at > 0 && here <= last)) {
+    if (here.first == kUnseen || here.second == kUnseen || (at > 0 && here <= last))
       return Corrupt("entries", "ascending positions of the header", "entry " + std::to_string(at / kRow));
-    }
     last = here;
     KernelBlock& block = state.blocks[here.first];
     block.jobs.push_back(here.second);
@@ -93,9 +90,8 @@ absl::Status ReadWeights(const BundleTarget& target, KernelState& state) {
            places[i] >= static_cast<double>(cells + state.blocks[block].weights.size())) {
       cells += state.blocks[block++].weights.size();
     }
-    if (block == state.blocks.size() || places[i] <= last || places[i] != std::floor(places[i])) {
+    if (block == state.blocks.size() || places[i] <= last || places[i] != std::floor(places[i]))
       return Corrupt("weight_places", "ascending positions within the blocks", std::to_string(places[i]));
-    }
     last = places[i];
     state.blocks[block].weights[static_cast<size_t>(places[i]) - cells] = weights[i];
   }

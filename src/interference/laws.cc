@@ -17,18 +17,16 @@
 namespace horus {
 
 absl::Status CheckDevice(const char* who, const DeviceContext& device) {
-  if (!IsModelled(device.mode)) {
+  if (!IsModelled(device.mode))
     return InvalidArgument("%s: unknown sharing mode %d", who, static_cast<int>(device.mode));
-  }
   if (device.compute_share > 0 && device.compute_share <= 1) return absl::OkStatus();
   return InvalidArgument("%s: expected a compute share in (0, 1], found %g", who, device.compute_share);
 }
 
 absl::Status CheckQuestion(const char* who, const DeviceContext& device, std::span<const Demand* const> tenants,
                            size_t room) {
-  if (room != tenants.size()) {
+  if (room != tenants.size())
     return InvalidArgument("%s: expected room for %d slowdowns, found %d", who, tenants.size(), room);
-  }
   HORUS_RETURN_IF_ERROR(CheckDevice(who, device));
   if (std::ranges::find(tenants, nullptr) == tenants.end()) return absl::OkStatus();
   return InvalidArgument("%s: a tenant is null", who);
@@ -99,9 +97,8 @@ Demand DemandOf(uint64_t profile_id, const JobPoint& point) {
   demand.gpu_util_pct = {util_pct, util_pct};
   demand.step_time_us = {rounded_us, rounded_us};
   demand.operator_us = static_cast<float>(value(PointColumn::kLogOperatorUs));
-  if (kernel_us > 0) {
+  if (kernel_us > 0)
     demand.traits[static_cast<size_t>(Trait::kLogKernels)] = static_cast<float>(std::log10(util * step_us / kernel_us));
-  }
   return demand;
 }
 
@@ -110,9 +107,8 @@ Demand DemandOf(uint64_t profile_id, const JobPoint& point) {
 double SliceSpeed(const Demand& demand, double compute_share) {
   const auto util_pct = static_cast<double>(demand.gpu_util_pct.estimate);
   const bool predicted = demand.traits[static_cast<size_t>(Trait::kLogDeviceUs)] > 1;
-  if (!predicted && !(demand.mem_bw_util_pct.estimate > 0)) {
+  if (!predicted && !(demand.mem_bw_util_pct.estimate > 0))
     return util_pct > 100 * compute_share ? 100 * compute_share / util_pct : 1;
-  }
   return 1 / Stretched(WorkShare(demand), 1 / SliceShare(compute_share));
 }
 
@@ -244,19 +240,16 @@ constexpr int kHalvings = 60;                // leave nothing of a double's 53 b
 
 absl::Status Check(const RequestLoad& load) {
   const auto finite = [](double value, double least) { return std::isfinite(value) && value >= least; };
-  if (!finite(load.requests_per_s, 0)) {
+  if (!finite(load.requests_per_s, 0))
     return InvalidArgument("latency: requests_per_s: expected 0 or more, found %g", load.requests_per_s);
-  }
   if (!(load.service_us > 0 && load.service_us <= kMostServiceUs)) {
     return InvalidArgument("latency: service_us: expected above 0 and at most %g us, found %g", kMostServiceUs,
                            load.service_us);
   }
-  if (!(load.slowdown >= 1 && load.slowdown <= static_cast<double>(kMaxSlowdown))) {
+  if (!(load.slowdown >= 1 && load.slowdown <= static_cast<double>(kMaxSlowdown)))
     return InvalidArgument("latency: slowdown: expected 1 to %g, found %g", kMaxSlowdown, load.slowdown);
-  }
-  if (!(load.service_cv >= 0 && load.service_cv <= kMostServiceCv)) {
+  if (!(load.service_cv >= 0 && load.service_cv <= kMostServiceCv))
     return InvalidArgument("latency: service_cv: expected 0 to %g, found %g", kMostServiceCv, load.service_cv);
-  }
   return absl::OkStatus();
 }
 
@@ -319,9 +312,8 @@ absl::StatusOr<double> LargestSlowdown(const RequestLoad& load, double p99_bound
   RequestLoad alone = load;
   alone.slowdown = 1;
   HORUS_RETURN_IF_ERROR(Check(alone));
-  if (!(std::isfinite(p99_bound_us) && p99_bound_us > 0)) {
+  if (!(std::isfinite(p99_bound_us) && p99_bound_us > 0))
     return InvalidArgument("latency: p99_bound_us: expected above 0 us, found %g", p99_bound_us);
-  }
   const auto within = [&](double slowdown) { return Of(load, slowdown).p99_us <= p99_bound_us; };
   if (!within(1)) return 0.0;
   // A latency is at least its service time.

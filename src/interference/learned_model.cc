@@ -93,9 +93,8 @@ absl::StatusOr<std::shared_ptr<const LearnedModel>> LearnedModel::Create(const B
       const SharingMode as = mode == SharingMode::kExclusive ? SharingMode::kTimeSlice : mode;
       place.device = head.header.DeviceOf({type.name, as});
       place.exact = place.device != kUnseen;
-      for (size_t i = 0; i < kSharingModes.size() && place.device == kUnseen; ++i) {
+      for (size_t i = 0; i < kSharingModes.size() && place.device == kUnseen; ++i)
         place.device = head.header.DeviceOf({type.name, kSharingModes[i]});
-      }
     }
   }
   return std::shared_ptr<const LearnedModel>(model);
@@ -113,9 +112,8 @@ bool LearnedModel::Seen(uint32_t device, uint64_t profile) const {
 }
 
 PairMargin LearnedModel::MarginOf(const Place& place, uint64_t victim, uint64_t other) const {
-  if (place.by_law && (victim == 0 || victim != other)) {
+  if (place.by_law && (victim == 0 || victim != other))
     return {.margin = std::max(bounds_.unseen.margin, kMpsUnmeasuredMargin)};
-  }
   if (!place.exact) return bounds_.unseen;
   const auto seen = [&](uint64_t profile) { return Seen(place.device, profile) ? 1 : 0; };
   return bounds_.Of(place.device, seen(victim) + seen(other));
@@ -128,9 +126,8 @@ PairMargin LearnedModel::MarginOf(const DeviceContext& device, uint64_t victim, 
 absl::Status LearnedModel::PredictPairs(const DeviceContext& device, std::span<const Demand* const> tenants,
                                         std::span<PairExcess> out) const {
   const size_t n = tenants.size();
-  if (out.size() != n * n) {
+  if (out.size() != n * n)
     return InvalidArgument("interference: expected room for %d pairs, found %d", n * n, out.size());
-  }
   HORUS_RETURN_IF_ERROR(CheckQuestion(kLearned, device, tenants, n));
   absl::InlinedVector<Tenant, kUsualTenants> points;
   for (const Demand* tenant : tenants) points.push_back(TenantOf(*tenant, device));
@@ -140,9 +137,8 @@ absl::Status LearnedModel::PredictPairs(const DeviceContext& device, std::span<c
   const std::span<float> slowdowns(pairs.data(), pairs.size());
   if (!place.by_law) pairs_->Pairs(place.device, points, slowdowns);
   pairs_most = pairs;
-  if (device.mode == SharingMode::kMps) {
+  if (device.mode == SharingMode::kMps)
     MpsPairs(device, tenants, place.by_law, slowdowns, std::span(pairs_most.data(), pairs_most.size()));
-  }
   for (size_t i = 0; i < n; ++i) {
     for (size_t j = 0; j < n; ++j) {
       if (i == j) continue;
@@ -160,9 +156,8 @@ PairExcess LearnedModel::Bounded(const Place& place, const Tenant& victim, const
   const PairMargin margin = MarginOf(place, victim.profile_id, other.profile_id);
   auto least = static_cast<double>(most);
   // Light jobs that launch many small kernels wait more often than a law that conserves work says.
-  if (place.device == kUnseen && !place.by_law && !DescribesKernels(victim.point)) {
+  if (place.device == kUnseen && !place.by_law && !DescribesKernels(victim.point))
     least = std::max(least, SlowdownOf(kConservingLevel + TheoryOf(victim.point, other.point)));
-  }
   return CountExcess(slowdown, static_cast<float>(UpperOf(least, margin.margin)));
 }
 

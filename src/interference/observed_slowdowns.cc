@@ -35,15 +35,12 @@ absl::Status CheckTenant(const Demand* demand, const char* who, size_t index) {
 absl::Status Check(const SlowdownObservation& o) {
   if (o.gpu.empty() || o.gpu.size() > 256)
     return InvalidArgument("observation: gpu: expected a name, found %s", Quoted(o.gpu));
-  if (!IsModelled(o.mode)) {
+  if (!IsModelled(o.mode))
     return InvalidArgument("observation: sharing_mode: expected a known mode, found %d", static_cast<int>(o.mode));
-  }
-  if (!(o.compute_share > 0 && o.compute_share <= 1)) {
+  if (!(o.compute_share > 0 && o.compute_share <= 1))
     return InvalidArgument("observation: compute_share: expected above 0 and up to 1, found %g", o.compute_share);
-  }
-  if (o.others.empty() || o.others.size() > kMostCoTenants) {
+  if (o.others.empty() || o.others.size() > kMostCoTenants)
     return InvalidArgument("observation: co-tenants: expected 1 to %d, found %d", kMostCoTenants, o.others.size());
-  }
   HORUS_RETURN_IF_ERROR(CheckTenant(o.victim, "job", 0));
   for (size_t i = 0; i < o.others.size(); ++i) HORUS_RETURN_IF_ERROR(CheckTenant(o.others[i], "co_tenants", i));
   if (!(o.slowdown >= kLeastMeasuredSlowdown && o.slowdown <= kMostMeasuredSlowdown)) {
@@ -150,9 +147,8 @@ std::vector<DeviceRecord> ObservedSlowdowns::DevicesOldestFirst() const {
 
 size_t ObservedSlowdowns::bytes_held() const {
   size_t bytes = sizeof(*this) + situations_.bytes_held() + devices_.bytes_held();
-  for (const auto& [age, situation] : situations_.by_age) {
+  for (const auto& [age, situation] : situations_.by_age)
     bytes += situation.gpu.capacity() + situation.tenants.capacity() * sizeof(Demand);
-  }
   return bytes;
 }
 
@@ -287,14 +283,12 @@ std::string ObservedSlowdowns::Save() const {
 absl::StatusOr<ObservedSlowdowns> ObservedSlowdowns::Restore(std::span<const uint8_t> bytes) {
   constexpr size_t kHeader = kMagic.size() + 4 + 8;
   const auto damaged = [](const char* what) { return MakeError(absl::StatusCode::kDataLoss, "slowdowns: %s", what); };
-  if (bytes.size() < kHeader || !std::equal(kMagic.begin(), kMagic.end(), bytes.begin())) {
+  if (bytes.size() < kHeader || !std::equal(kMagic.begin(), kMagic.end(), bytes.begin()))
     return damaged("expected the bytes of saved slowdowns, found others");
-  }
   ByteReader header(bytes.subspan(kMagic.size()));
   const uint32_t version = header.U32();
-  if (version < 1 || version > kVersion) {
+  if (version < 1 || version > kVersion)
     return MakeError(absl::StatusCode::kOutOfRange, "slowdowns: expected format 1 to %d, found %d", kVersion, version);
-  }
   const std::span<const uint8_t> body = bytes.subspan(kHeader);
   if (header.U64() != Hash64(body.data(), body.size())) return damaged("the checksum does not fit the bytes");
   ByteReader in(body);
@@ -310,9 +304,8 @@ absl::StatusOr<ObservedSlowdowns> ObservedSlowdowns::Restore(std::span<const uin
   const uint64_t situations = in.U64();
   for (uint64_t i = 0; i < situations && in.ok(); ++i) {
     Situation situation = ReadSituation(in, version);
-    if (!in.ok() || !Valid(situation) || situation.seen <= last || situation.seen > result.epoch_ || i >= capacity) {
+    if (!in.ok() || !Valid(situation) || situation.seen <= last || situation.seen > result.epoch_ || i >= capacity)
       return damaged("a situation is not one that was saved");
-    }
     last = situation.seen;
     if (!result.situations_.Append(KeyOf(situation), last, situation)) return damaged("a situation occurs twice");
   }
@@ -322,9 +315,8 @@ absl::StatusOr<ObservedSlowdowns> ObservedSlowdowns::Restore(std::span<const uin
     DeviceRecord d;
     for (uint64_t* value : {&d.device_id, &d.profile_id, &d.observations, &d.seen}) *value = in.U64();
     for (double* value : {&d.slowdown, &d.predicted, &d.predicted_upper}) *value = in.F64();
-    if (!in.ok() || !Valid(d) || d.seen <= last || d.seen > result.epoch_ || i >= capacity) {
+    if (!in.ok() || !Valid(d) || d.seen <= last || d.seen > result.epoch_ || i >= capacity)
       return damaged("a device's record is not one that was saved");
-    }
     last = d.seen;
     if (!result.devices_.Append(KeyOf(d), last, d)) return damaged("a device's record occurs twice");
   }

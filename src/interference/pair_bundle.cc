@@ -79,9 +79,8 @@ absl::Status AddDevice(const NamedSeries& series, PairBundleHead& head) {
     return CorruptBundle("series " + Quoted(series.name), "one of its kind", "two");
   std::vector<uint32_t>& seen = head.seen.emplace_back();
   for (const double value : series.values) {
-    if (!Whole(value, static_cast<double>(head.header.profiles.size())) || (!seen.empty() && value <= seen.back())) {
+    if (!Whole(value, static_cast<double>(head.header.profiles.size())) || (!seen.empty() && value <= seen.back()))
       return CorruptBundle("series " + Quoted(series.name), "ascending positions of jobs", Formatted("%g", value));
-    }
     seen.push_back(static_cast<uint32_t>(value));
   }
   head.header.devices.push_back(std::move(device));
@@ -113,9 +112,8 @@ void ConvertOld(PairBounds& bounds) {
     device.strangers = device.family;
   }
   convert(bounds.unseen);
-  for (const PairBounds::Device& device : bounds.devices) {
+  for (const PairBounds::Device& device : bounds.devices)
     bounds.unseen.margin = std::max(bounds.unseen.margin, device.family.margin);
-  }
   bounds.level = std::min(kLevelError, bounds.unseen.margin / kDeviationsToUpper);
 }
 

@@ -56,9 +56,8 @@ absl::Status CheckPairSet(const PairSet& set) {
   std::map<uint64_t, const PairJob*> by_profile;
   for (size_t i = 0; i < set.jobs.size(); ++i) {
     HORUS_RETURN_IF_ERROR(CheckJob(set.jobs[i], i, set.devices.size()));
-    if (!names.insert(set.jobs[i].name).second) {
+    if (!names.insert(set.jobs[i].name).second)
       return InvalidArgument("jobs[%d]: expected a name of its own, found %s twice", i, Quoted(set.jobs[i].name));
-    }
     if (set.jobs[i].profile_id == 0) continue;
     const auto [at, fresh] = by_profile.emplace(set.jobs[i].profile_id, &set.jobs[i]);
     if (!fresh && at->second->family != set.jobs[i].family) {
@@ -110,9 +109,8 @@ std::vector<PairRow> RowsOf(const PairSet& set) {
 
 uint64_t FingerprintOf(const PairSet& set) {
   uint64_t hash = CombineHash(CombineHash(set.devices.size(), set.jobs.size()), set.runs.size());
-  for (const PairDevice& device : set.devices) {
+  for (const PairDevice& device : set.devices)
     hash = CombineHash(CombineHash(hash, Hash64(device.gpu)), static_cast<uint64_t>(device.mode));
-  }
   for (const PairJob& job : set.jobs) {
     hash = CombineHash(CombineHash(CombineHash(hash, Hash64(job.name)), Hash64(job.family)), job.profile_id);
     for (const JobPoint& point : job.points) {
@@ -265,9 +263,7 @@ absl::StatusOr<std::span<const double>> ReadSeries(const BundleTarget& target, s
 }
 
 absl::Status CheckPairTarget(const BundleTarget& target, std::string_view name, uint32_t features, Link link) {
-  if (target.name != name) {
-    return DataLoss("bundle: expected a target %s, found %s", name, Quoted(target.name));
-  }
+  if (target.name != name) return DataLoss("bundle: expected a target %s, found %s", name, Quoted(target.name));
   if (target.link != link) {
     return DataLoss("bundle: target %s: expected link %d, found %d", name, static_cast<int>(link),
                     static_cast<int>(target.link));

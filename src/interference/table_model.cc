@@ -20,9 +20,8 @@ namespace {
 
 absl::Status CheckEntry(const TableEntry& entry, size_t index) {
   if (!entry.type.valid()) return InvalidArgument("table[%d]: expected a GPU type, found none", index);
-  if (!IsModelled(entry.mode)) {
+  if (!IsModelled(entry.mode))
     return InvalidArgument("table[%d]: unknown sharing mode %d", index, static_cast<int>(entry.mode));
-  }
   if (entry.victim == 0 || entry.other == 0) {
     return InvalidArgument("table[%d]: expected profile ids other than 0, found victim %d and other %d", index,
                            entry.victim, entry.other);
@@ -64,9 +63,8 @@ absl::StatusOr<std::shared_ptr<const TableModel>> TableModel::Create(std::span<c
                                                                      std::shared_ptr<const InterferenceModel> fallback,
                                                                      double noise) {
   if (fallback == nullptr) return InvalidArgument("table model: expected a fallback, found none");
-  if (!(noise >= 0 && noise <= kMostTableNoise)) {
+  if (!(noise >= 0 && noise <= kMostTableNoise))
     return InvalidArgument("table model: noise: expected a share from 0 to %g, found %g", kMostTableNoise, noise);
-  }
   HORUS_RETURN_IF_ERROR(CheckTableSize(entries.size()));
   std::vector<Row> rows;
   rows.reserve(entries.size());

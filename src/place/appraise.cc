@@ -64,9 +64,8 @@ absl::Status Appraiser::OfDevice(const Cluster& cluster, const JobSpec& job, con
   demands.push_back(&newcomer.demand);
   promises.push_back(newcomer.promise);
   HORUS_RETURN_IF_ERROR(model_->Predict(ContextOf(state), demands, after));
-  if (appraisal.reason == Reason::kNone) {
+  if (appraisal.reason == Reason::kNone)
     appraisal.reason = newcomer.late.p99_us > 0 ? Reason::kSlowdownOwn : FitSlowdowns(promises, before, after, limits_);
-  }
   for (size_t i = 0; i <= residents; ++i) {
     const double now = SlowdownFor(promises[i], after[i], limits_);
     const bool worse = i == residents || now > SlowdownFor(promises[i], before[i], limits_);
@@ -119,9 +118,8 @@ absl::StatusOr<Appraisal> Appraiser::Of(const Cluster& cluster, const JobSpec& j
 absl::StatusOr<DeviceSlowdowns> Appraiser::Now(const Cluster& cluster, NodeId id, int32_t device) const {
   const ClusterRows& rows = cluster.rows();
   const uint32_t* row = rows.node_of.Find(id);
-  if (row == nullptr || device < 0 || static_cast<size_t>(device) >= rows.nodes[*row].spec->devices.size()) {
+  if (row == nullptr || device < 0 || static_cast<size_t>(device) >= rows.nodes[*row].spec->devices.size())
     return NotFound("node %d: device %d: not in this cluster", id, device);
-  }
   const uint32_t at = rows.nodes[*row].first_device + static_cast<uint32_t>(device);
   DeviceSlowdowns now;
   std::vector<const Demand*> demands;
@@ -131,9 +129,7 @@ absl::StatusOr<DeviceSlowdowns> Appraiser::Now(const Cluster& cluster, NodeId id
     demands.push_back(&rows.states.tenant(rows.ClassOn(job.request, rows.TypeOf(at))).demand);
   }
   now.slowdowns.resize(demands.size());
-  if (!demands.empty()) {
-    HORUS_RETURN_IF_ERROR(model_->Predict(ContextOf(rows.SettledAt(at)), demands, now.slowdowns));
-  }
+  if (!demands.empty()) HORUS_RETURN_IF_ERROR(model_->Predict(ContextOf(rows.SettledAt(at)), demands, now.slowdowns));
   return now;
 }
 

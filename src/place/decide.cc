@@ -66,9 +66,8 @@ absl::StatusOr<Decision> Engine::Explain(const JobView& view, const SearchResult
 // Of the cluster empty and up: kPlace, or what refuses the job there: for good, unless a prediction alone says so.
 absl::StatusOr<Decision> Engine::DecideEmptied(const JobView& view) {
   emptied_.FollowEmptied(ledger_);
-  if (std::exchange(emptied_at_, emptied_.changes()) != emptied_.changes() || emptied_decisions_.size() >= kMostKept) {
+  if (std::exchange(emptied_at_, emptied_.changes()) != emptied_.changes() || emptied_decisions_.size() >= kMostKept)
     emptied_decisions_.clear();
-  }
   if (const Decision* known = emptied_decisions_.Find(view.request)) return *known;
   SearchResult found;
   HORUS_RETURN_IF_ERROR(emptied_search_.Run(emptied_, view, selected(), found));

@@ -29,12 +29,10 @@ absl::StatusOr<JobOrder> PlanningOrder(const Cluster& cluster, std::span<const J
     HORUS_RETURN_IF_ERROR(ValidateJob(job));
     HORUS_RETURN_IF_ERROR(CheckTypes(job, cluster.catalogue().size()));
     HORUS_RETURN_IF_ERROR(CheckConfidence(job, model));
-    if (cluster.HasJob(job.id) && (gone == nullptr || !gone->contains(job.id))) {
+    if (cluster.HasJob(job.id) && (gone == nullptr || !gone->contains(job.id)))
       return AlreadyExists("job %s: is in this cluster already", IdAndName(job.id, job.name));
-    }
-    if (i > 0 && jobs[order[i - 1]].id == job.id) {
+    if (i > 0 && jobs[order[i - 1]].id == job.id)
       return AlreadyExists("job %s: the id is given twice", IdAndName(job.id, job.name));
-    }
   }
   std::ranges::sort(order, [&](uint32_t a, uint32_t b) {
     return std::tie(jobs[b].priority, jobs[a].submit_us, jobs[a].id) <
@@ -116,9 +114,8 @@ absl::StatusOr<JobOrder> Engine::Order(const Cluster& cluster, std::span<const J
 
 absl::StatusOr<JobOrder> Engine::OrderAny(const Cluster& cluster, std::span<const JobSpec> jobs,
                                           const IdMap<bool>* gone) const {
-  if (jobs.size() > options_.max_jobs) {
+  if (jobs.size() > options_.max_jobs)
     return ResourceExhausted("plan: expected at most %d jobs, found %d", options_.max_jobs, jobs.size());
-  }
   return PlanningOrder(cluster, jobs, scorer_.model(), gone);
 }
 
@@ -140,9 +137,7 @@ absl::Status Engine::SelectNodes(const Cluster& cluster, std::optional<std::span
   size_t devices = 0;
   for (const NodeId id : ids) {
     const uint32_t* row = rows.node_of.Find(id);
-    if (row == nullptr) {
-      return NotFound("node %d of the subset: not in this cluster", id);
-    }
+    if (row == nullptr) return NotFound("node %d of the subset: not in this cluster", id);
     nodes_.push_back(*row);
     devices += rows.nodes[*row].spec->devices.size();
   }
@@ -163,9 +158,8 @@ absl::Status Engine::PlanJobs(std::span<const JobSpec> jobs, std::span<const uin
   plan.decisions.reserve(jobs.size());
   RowList touched;
   for (size_t i = 0; i < order.size(); ++i) {
-    if (progress != nullptr && i % kProgressStep == 0 && !progress(i, order.size())) {
+    if (progress != nullptr && i % kProgressStep == 0 && !progress(i, order.size()))
       return Cancelled("plan: cancelled after %d of %d jobs", i, order.size());
-    }
     ChosenWay choice;
     const JobSpec& job = jobs[order[i]];
     waiting_.clear();
@@ -175,9 +169,8 @@ absl::Status Engine::PlanJobs(std::span<const JobSpec> jobs, std::span<const uin
       HORUS_RETURN_IF_ERROR(host->Choose(job, choice));
     } else {
       HORUS_RETURN_IF_ERROR(Choose(job, choice));
-      if (host != nullptr && choice.job == nullptr && job.alternatives.empty()) {
+      if (host != nullptr && choice.job == nullptr && job.alternatives.empty())
         HORUS_RETURN_IF_ERROR(host->Reclaim(job, choice));
-      }
     }
     if (choice.job != nullptr) {
       if (book_last || i + 1 < order.size()) ledger_.Place(*choice.job, choice.slots);

@@ -42,9 +42,8 @@ absl::StatusOr<std::unique_ptr<Placer>> Placer::Create(std::shared_ptr<const Int
     return InvalidArgument("placer: mem_overcommit: expected 1 (none) to %g times the memory, found %g",
                            kMaxMemOvercommit, options.mem_overcommit);
   }
-  if (!(options.gpu_price >= 0 && options.gpu_price <= 1)) {
+  if (!(options.gpu_price >= 0 && options.gpu_price <= 1))
     return InvalidArgument("placer: gpu_price: expected 0 to 1, found %g", options.gpu_price);
-  }
   const FitLimits limits{
       .slowdown_bound = options.slowdown_bound > 0 ? options.slowdown_bound : policy->default_slowdown_bound(),
       .upper_probability = model->has_quantiles() ? model->upper_probability() : 0,
@@ -89,9 +88,7 @@ Appraiser Placer::appraiser() const {
 
 absl::StatusOr<Appraisal> Placer::Appraise(const Cluster& cluster, const JobSpec& job,
                                            std::span<const Slot> slots) const {
-  if (cluster.HasJob(job.id)) {
-    return AlreadyExists("job %s: runs in this cluster already", IdAndName(job.id, job.name));
-  }
+  if (cluster.HasJob(job.id)) return AlreadyExists("job %s: runs in this cluster already", IdAndName(job.id, job.name));
   HORUS_RETURN_IF_ERROR(CheckConfidence(job, engine_->scorer().model()));
   return appraiser().Of(cluster, job, slots);
 }

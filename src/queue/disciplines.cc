@@ -219,9 +219,8 @@ class DominantResourceFairness final : public Discipline {
   void EndPreview() noexcept override {
     preview_ = false;
     for (const uint32_t slot : charged_) owners_[owner_of_[slot]].usage.Add(ResourcesOf(jobs_[slot]), -1);
-    for (const uint32_t slot : charged_) {
+    for (const uint32_t slot : charged_)
       first_jobs_.Change(owner_of_[slot], OwnerKey(owner_of_[slot]), owner_positions_);
-    }
     charged_.clear();
   }
 

@@ -324,9 +324,8 @@ class HorusPlus final : public Discipline {
         moved[cluster_of_[oldest[c]]] += clusters_[c].credit;
         continue;
       }
-      for (size_t to = 0; to < centres_.size(); ++to) {
+      for (size_t to = 0; to < centres_.size(); ++to)
         moved[to] += clusters_[c].credit / static_cast<double>(centres_.size());
-      }
     }
     for (size_t c = 0; c < kMostClusters; ++c) clusters_[c].credit = moved[c];
   }

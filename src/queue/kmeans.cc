@@ -135,9 +135,8 @@ JobClustering ClusterJobs(std::span<const QueuedJob* const> jobs, size_t cluster
   for (const QueuedJob* job : jobs) points.push_back(fit.scale.Place(FeaturesOf(*job)));
   fit.centres = FitCentres(SampleOf(jobs, points), clusters);
   fit.cluster_of.reserve(jobs.size());
-  for (const GridPoint& point : points) {
+  for (const GridPoint& point : points)
     fit.cluster_of.push_back(static_cast<uint8_t>(NearestCentre(fit.centres, point)));
-  }
   return fit;
 }
 

@@ -124,12 +124,9 @@ const QueuedJob* Queue::Find(uint64_t id) const {
 
 absl::Status Queue::Push(const QueuedJob& job) {
   HORUS_RETURN_IF_ERROR(ValidateQueuedJob(job));
-  if (slot_of_.contains(job.id)) {
+  if (slot_of_.contains(job.id))
     return AlreadyExists("queued job %d: expected a new id, found one of this queue", job.id);
-  }
-  if (size() >= kMostJobs) {
-    return ResourceExhausted("queue: expected at most %d jobs, found one more", kMostJobs);
-  }
+  if (size() >= kMostJobs) return ResourceExhausted("queue: expected at most %d jobs, found one more", kMostJobs);
   const uint32_t slot = free_slots_.empty() ? static_cast<uint32_t>(jobs_.size()) : free_slots_.back();
   // All that may fail comes first.
   slot_of_.ReserveOne();
@@ -299,9 +296,7 @@ std::span<const std::string_view> QueueNames() { return kNames; }
 
 absl::StatusOr<std::unique_ptr<Queue>> MakeQueue(std::string_view name, const QueueOptions& options) {
   const auto* found = std::find(std::begin(kNames), std::end(kNames), name);
-  if (found == std::end(kNames)) {
-    return NotFound("queue: %s", ExpectedOneOf(kNames, name));
-  }
+  if (found == std::end(kNames)) return NotFound("queue: %s", ExpectedOneOf(kNames, name));
   HORUS_RETURN_IF_ERROR(CheckOptions(name, options));
   return std::unique_ptr<Queue>(new Queue(*found, options));  // by the static name, which lives as long as the program
 }

@@ -32,9 +32,8 @@ double WorkWith(const HostUser& user, const HostShare& share) {
   const double gpu_us = user.gpu_us > 0 ? user.gpu_us : 1;
   double host_us = user.matrix->HostUs(share, gpu_us);
   if (host_us == 0) return 0;  // so little was not measured
-  if (user.gpu_us == 0 && user.matrix->host_us() > 0) {
+  if (user.gpu_us == 0 && user.matrix->host_us() > 0)
     host_us = static_cast<double>(user.matrix->speeds().back()) / user.matrix->Speed(share);
-  }
   return gpu_us / std::max(host_us, gpu_us * user.slowdown);
 }
 
@@ -313,9 +312,8 @@ absl::Status PlanGrants::Reclaim(const JobSpec& way, ChosenWay& choice) {
   });
   if (!grows) gain += found.decision.relative_speed / static_cast<double>(found.decision.own.estimate) * GpuCount(way);
   for (size_t i = 0; i < after.users.size(); ++i) gain += WorkOf(after.users[i], shares[i]);
-  for (size_t i = 0; i < before.users.size(); ++i) {
+  for (size_t i = 0; i < before.users.size(); ++i)
     gain -= WorkOf(before.users[i], HeldPerGpu(*before.holders[i]->spec));
-  }
   if (gain <= kLeastGrantGain) return absl::OkStatus();
   for (size_t i = 0; i < before.holders.size(); ++i) Hold(*before.holders[i], shares[i]);
   if (grows) *found.job = WayWith(*found.job, shares.back());
@@ -396,9 +394,8 @@ absl::Status PlanGrants::Divide(uint32_t node_row, Plan& plan, RowList& touched)
   if (node.free.cpu_milli >= 0 && node.free.mem_mib >= 0) {
     const std::vector<HostShare> shares = DivideHost(node.users, node.free, node.fair);
     double gain = 0;
-    for (size_t i = 0; i < shares.size(); ++i) {
+    for (size_t i = 0; i < shares.size(); ++i)
       gain += WorkOf(node.users[i], shares[i]) - WorkOf(node.users[i], HeldPerGpu(*node.holders[i]->spec));
-    }
     for (size_t i = 0; gain > kLeastGrantGain && i < shares.size(); ++i) Hold(*node.holders[i], shares[i]);
   }
   for (Holder* holder : node.holders) {
@@ -414,9 +411,8 @@ absl::Status PlanGrants::Divide(uint32_t node_row, Plan& plan, RowList& touched)
     const JobSpec& is = *holder->spec;
     touched.push_back(node_row);
     Move move{.kind = ActionKind::kResize, .job = was.id};
-    for (const PlacedSlot& slot : holder->slots) {
+    for (const PlacedSlot& slot : holder->slots)
       move.from.push_back({engine_.ledger().spec(slot.node_row).id, slot.device, slot.task});
-    }
     move.to = move.from;
     move.gain = was.sensitivity.get()->Speed(HeldPerGpu(is)) - was.sensitivity.get()->Speed(HeldPerGpu(was));
     move.host_from = {was.cpu_milli, was.mem_mib};

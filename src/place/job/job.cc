@@ -50,9 +50,8 @@ absl::Status CheckText(const JobSpec& job, const char* field, const std::string&
 }
 
 absl::Status CheckShape(const JobSpec& job) {
-  if (job.tasks < 1 || job.tasks > kMaxGpusPerJob) {
+  if (job.tasks < 1 || job.tasks > kMaxGpusPerJob)
     return InvalidArgument("%s: tasks: expected 1 to %d, found %d", Job(job), kMaxGpusPerJob, job.tasks);
-  }
   if (job.gpus_per_task < 0 || job.gpus_per_task > kMaxGpusPerJob) {
     return InvalidArgument("%s: gpus_per_task: expected 0 (no GPU) to %d, found %d", Job(job), kMaxGpusPerJob,
                            job.gpus_per_task);
@@ -65,12 +64,10 @@ absl::Status CheckShape(const JobSpec& job) {
     return InvalidArgument("%s: gpu_milli: expected 0 (shares) to %d thousandths of a GPU, found %d", Job(job),
                            kMilliPerGpu, job.gpu_milli);
   }
-  if (IsCpuOnly(job) && job.gpu_milli > 0) {
+  if (IsCpuOnly(job) && job.gpu_milli > 0)
     return InvalidArgument("%s: gpu_milli: expected 0 without GPUs, found %d", Job(job), job.gpu_milli);
-  }
-  if (IsCpuOnly(job) && job.exclusive) {
+  if (IsCpuOnly(job) && job.exclusive)
     return InvalidArgument("%s: exclusive: expected false without GPUs, found true", Job(job));
-  }
   if (job.gpu_milli > 0 && job.gpu_milli < kMilliPerGpu && job.gpus_per_task > 1) {
     return InvalidArgument("%s: gpu_milli: expected 0 or %d with %d GPUs per task, found %d", Job(job), kMilliPerGpu,
                            job.gpus_per_task, job.gpu_milli);
@@ -121,9 +118,8 @@ absl::Status CheckGpuMemory(const JobSpec& job) {
   for (const auto& [field, value] : {std::pair("gpu_mem_request_mib", job.gpu_mem_request_mib),
                                      std::pair("gpu_mem_limit_mib", job.gpu_mem_limit_mib)}) {
     HORUS_RETURN_IF_ERROR(CheckAmount(job, field, "MiB", value));
-    if (IsCpuOnly(job) && value > 0) {
+    if (IsCpuOnly(job) && value > 0)
       return InvalidArgument("%s: %s: expected 0 without GPUs, found %d", Job(job), field, value);
-    }
   }
   if (job.gpu_mem_limit_mib > 0 && job.gpu_mem_limit_mib < job.gpu_mem_request_mib) {
     return InvalidArgument("%s: gpu_mem_limit_mib: expected 0 or at least the request of %d MiB, found %d", Job(job),
@@ -137,21 +133,18 @@ absl::Status CheckDemands(const JobSpec& job) {
     if (job.demands.empty()) return absl::OkStatus();
     return InvalidArgument("%s: demands: expected none without GPUs, found %d", Job(job), job.demands.size());
   }
-  if (job.demands.empty() || job.demands.size() > kMaxDemandsPerJob) {
+  if (job.demands.empty() || job.demands.size() > kMaxDemandsPerJob)
     return InvalidArgument("%s: demands: expected 1 to %d, found %d", Job(job), kMaxDemandsPerJob, job.demands.size());
-  }
   for (size_t i = 0; i < job.demands.size(); ++i) {
     const TypeDemand& entry = job.demands[i];
-    if (!entry.type.valid() && job.demands.size() > 1) {
+    if (!entry.type.valid() && job.demands.size() > 1)
       return InvalidArgument("%s: demands[%d]: expected a GPU type ('any type' only as the single entry)", Job(job), i);
-    }
     if (i > 0 && !(job.demands[i - 1].type < entry.type)) {
       return InvalidArgument("%s: demands[%d]: expected ascending GPU types, each once, found type %d after %d",
                              Job(job), i, entry.type.value(), job.demands[i - 1].type.value());
     }
-    if (absl::Status status = ValidateDemand(entry.demand); !status.ok()) {
+    if (absl::Status status = ValidateDemand(entry.demand); !status.ok())
       return InvalidArgument("%s: demands[%d]: %s", Job(job), i, std::string(status.message()));
-    }
     if (entry.demand.slowdown_bound > 0 && entry.demand.step_time_us.upper <= 0) {
       return InvalidArgument("%s: demands[%d]: step_time_us: expected above 0 beside slowdown_bound, found 0", Job(job),
                              i);
@@ -183,9 +176,8 @@ absl::Status CheckSelector(const JobSpec& job) {
 }
 
 absl::Status CheckGroups(const JobSpec& job, const char* field, const std::vector<std::string>& names) {
-  if (names.size() > kMaxGroupsPerJob) {
+  if (names.size() > kMaxGroupsPerJob)
     return InvalidArgument("%s: %s: expected at most %d, found %d", Job(job), field, kMaxGroupsPerJob, names.size());
-  }
   for (size_t i = 0; i < names.size(); ++i) {
     if (names[i].empty()) return InvalidArgument("%s: %s[%d]: expected a name, found none", Job(job), field, i);
     HORUS_RETURN_IF_ERROR(CheckText(job, field, names[i]));
@@ -252,9 +244,8 @@ absl::Status CheckAlternatives(const JobSpec& job) {
 absl::Status ValidateJob(const JobSpec& job) {
   HORUS_RETURN_IF_ERROR(CheckName(job));
   HORUS_RETURN_IF_ERROR(CheckText(job, "tenant", job.tenant));
-  if (JobKindName(job.kind) == "unknown") {
+  if (JobKindName(job.kind) == "unknown")
     return InvalidArgument("%s: kind: expected 0 to 2, found %d", Job(job), static_cast<int>(job.kind));
-  }
   if (!job.alternatives.empty()) return CheckAlternatives(job);
   HORUS_RETURN_IF_ERROR(CheckShape(job));
   HORUS_RETURN_IF_ERROR(CheckGpuMemory(job));
@@ -310,16 +301,14 @@ void SetHostTime(JobSpec& job) {
   // A job that states no memory takes what it needs; one that states no cores may get any number.
   const int64_t mem_mib = job.mem_mib == 0 ? matrix->mem_mib().back() : job.mem_mib / job.gpus_per_task;
   const HostShare per_gpu = {job.cpu_milli / job.gpus_per_task, mem_mib};
-  for (TypeDemand& entry : job.demands) {
+  for (TypeDemand& entry : job.demands)
     entry.demand.host_us = matrix->HostUs(per_gpu, static_cast<double>(entry.demand.step_time_us.estimate));
-  }
 }
 
 GpuMemory GpuMemoryOf(const JobSpec& job, const Demand& demand) {
   GpuMemory memory{job.gpu_mem_request_mib, job.gpu_mem_limit_mib};
-  if (memory.request_mib == 0) {
+  if (memory.request_mib == 0)
     memory.request_mib = RunsAloneForMemory(job, demand) ? demand.mem_mib.estimate : demand.mem_mib.upper;
-  }
   if (memory.limit_mib == 0) memory.limit_mib = memory.request_mib;
   memory.request_mib = std::min(memory.request_mib, memory.limit_mib);
   return memory;

@@ -71,9 +71,8 @@ absl::StatusOr<Sensitivity> Sensitivity::Create(std::vector<int64_t> cpu_milli, 
     if (i % columns > 0) speed = std::max(speed, result.speeds_[i - 1]);
   }
   if (!measured) return InvalidArgument("sensitivity: speeds: expected a measured one, found none above 0");
-  if (!(host_us >= 0 && host_us <= kMaxHostUs)) {
+  if (!(host_us >= 0 && host_us <= kMaxHostUs))
     return InvalidArgument("sensitivity: host_us: expected 0 to %g us, found %g", kMaxHostUs, host_us);
-  }
   result.host_us_ = host_us;
   result.cpu_milli_ = std::move(cpu_milli);
   result.mem_mib_ = std::move(mem_mib);

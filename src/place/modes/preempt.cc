@@ -226,9 +226,8 @@ absl::Status Victims::Check(const JobView& task, uint32_t node_row, uint32_t gro
   one_node_.assign(1, node_row);
   const absl::Status status = engine_.Find(task, &one_node_, found_);
   fits = status.ok() && !found_.best.slots.empty();
-  if (fits && group != kAnyGroup && found_.best.slots[0].device != kNoDevice) {
+  if (fits && group != kAnyGroup && found_.best.slots[0].device != kNoDevice)
     fits = GroupOf(ledger.state(ledger.device_of(found_.best.slots[0]))) == group;
-  }
   ledger.UndoTo(mark);
   return status;
 }
@@ -241,9 +240,8 @@ std::vector<JobId> Victims::OnNode(uint32_t node_row) const {
     for (const LedgerResident& one : ledger.residents(node.first_device + i)) jobs.push_back(one.job);
   }
   // Tasks without GPUs are not in the ledger's residents; the cluster knows them.
-  for (const HostResident& one : cluster_.rows().nodes[node_row].host_residents) {
+  for (const HostResident& one : cluster_.rows().nodes[node_row].host_residents)
     jobs.push_back(cluster_.rows().jobs[one.job_row].id);
-  }
   std::ranges::sort(jobs);
   jobs.erase(std::unique(jobs.begin(), jobs.end()), jobs.end());
   std::erase_if(jobs,
@@ -471,9 +469,8 @@ absl::Status Preempter::OverNodes() {
   std::vector<uint32_t> groups;
   for (const uint32_t row : engine_.nodes()) {
     const LedgerNode& node = engine_.ledger().node(row);
-    for (uint32_t i = 0; i < node.spec->devices.size(); ++i) {
+    for (uint32_t i = 0; i < node.spec->devices.size(); ++i)
       groups.push_back(GroupOf(engine_.ledger().state(node.first_device + i)));
-    }
   }
   std::ranges::sort(groups);
   groups.erase(std::unique(groups.begin(), groups.end()), groups.end());
@@ -557,9 +554,7 @@ absl::StatusOr<Plan> Preempter::Run(std::optional<std::span<const NodeId>> subse
 
 absl::StatusOr<Plan> PlanPreemption(Placer& placer, const Cluster& cluster, const JobSpec& job,
                                     const PreemptOptions& options, std::optional<std::span<const NodeId>> subset) {
-  if (options.max_candidates == 0) {
-    return InvalidArgument("preemption: max_candidates: expected at least 1, found 0");
-  }
+  if (options.max_candidates == 0) return InvalidArgument("preemption: max_candidates: expected at least 1, found 0");
   return Preempter(placer, cluster, job, options).Run(subset);
 }
 

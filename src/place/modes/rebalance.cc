@@ -172,9 +172,7 @@ absl::Status Rebalancer::Gather(std::optional<std::span<const JobId>> jobs) {
   ids.erase(std::unique(ids.begin(), ids.end()), ids.end());
   for (const JobId id : ids) {
     const uint32_t row = rows.RowOfJob(id);
-    if (row == kNoRow) {
-      return NotFound("rebalance: job %d: not in this cluster", id);
-    }
+    if (row == kNoRow) return NotFound("rebalance: job %d: not in this cluster", id);
     const JobRow& job = rows.jobs[row];
     if (IsCpuOnly(rows.RequestOf(job))) continue;  // nothing slows it here
     HORUS_RETURN_IF_ERROR(engine_.GoOn());
@@ -292,9 +290,7 @@ absl::Status Rebalancer::Take(Step step, Plan& plan) {
     const auto disturbed = [&](const PlacedSlot& slot) {
       return std::binary_search(near.begin(), near.end(), ledger.device_of(slot));
     };
-    if (!other.moved && std::ranges::any_of(other.slots, disturbed)) {
-      HORUS_RETURN_IF_ERROR(Bound(other));
-    }
+    if (!other.moved && std::ranges::any_of(other.slots, disturbed)) HORUS_RETURN_IF_ERROR(Bound(other));
   }
   return absl::OkStatus();
 }
@@ -303,9 +299,8 @@ absl::StatusOr<Plan> Rebalancer::Run(std::optional<std::span<const JobId>> jobs,
   HORUS_ASSIGN_OR_RETURN(Plan plan, StartPlan(engine_, cluster_, meter_));
   HORUS_RETURN_IF_ERROR(Gather(jobs));
   while (plan.moves.size() < options_.max_migrations) {
-    if (progress != nullptr && !progress(plan.moves.size(), options_.max_migrations)) {
+    if (progress != nullptr && !progress(plan.moves.size(), options_.max_migrations))
       return Cancelled("rebalance: cancelled after %d migrations", plan.moves.size());
-    }
     Step best;
     HORUS_RETURN_IF_ERROR(BestStep(best));
     if (best.found.best.slots.empty()) break;
@@ -318,15 +313,12 @@ absl::StatusOr<Plan> Rebalancer::Run(std::optional<std::span<const JobId>> jobs,
 }  // namespace
 
 absl::Status CheckRebalance(const RebalanceOptions& options) {
-  if (!(options.downtime_s >= 0) || !std::isfinite(options.downtime_s)) {
+  if (!(options.downtime_s >= 0) || !std::isfinite(options.downtime_s))
     return InvalidArgument("rebalance: downtime_s: expected 0 or more seconds, found %g", options.downtime_s);
-  }
-  if (!(options.horizon_s > 0) || !std::isfinite(options.horizon_s)) {
+  if (!(options.horizon_s > 0) || !std::isfinite(options.horizon_s))
     return InvalidArgument("rebalance: horizon_s: expected more than 0 seconds, found %g", options.horizon_s);
-  }
-  if (!(options.min_gain >= 0) || !std::isfinite(options.min_gain)) {
+  if (!(options.min_gain >= 0) || !std::isfinite(options.min_gain))
     return InvalidArgument("rebalance: min_gain: expected 0 or more units of work, found %g", options.min_gain);
-  }
   return absl::OkStatus();
 }
 
@@ -365,9 +357,8 @@ absl::StatusOr<Plan> Evacuate(Placer& placer, const Cluster& cluster, std::span<
   ResidentMover mover(engine, meter, cluster);
   HORUS_ASSIGN_OR_RETURN(const JobOrder order, engine.Order(cluster, jobs, &gone));
   for (size_t i = 0; i < order.size(); ++i) {
-    if (progress != nullptr && !progress(i, order.size())) {
+    if (progress != nullptr && !progress(i, order.size()))
       return Cancelled("evacuate: cancelled after %d of %d jobs", i, order.size());
-    }
     HORUS_ASSIGN_OR_RETURN(ResidentMover::Outcome outcome,
                            mover.Move(jobs[order[i]].id, 0, [](double) { return true; }, plan));
     if (!outcome.moved) plan.decisions.push_back(std::move(outcome.decision));
@@ -483,9 +474,8 @@ absl::StatusOr<ReviewResult> Reviewer::Run() {
   std::vector<TenantReview> seen;
   for (const uint32_t row : ledger.order()) {
     HORUS_RETURN_IF_ERROR(engine_.GoOn());
-    for (size_t i = 0; i < ledger.spec(row).devices.size(); ++i) {
+    for (size_t i = 0; i < ledger.spec(row).devices.size(); ++i)
       HORUS_RETURN_IF_ERROR(LookAt(row, static_cast<int32_t>(i), seen));
-    }
   }
   std::ranges::sort(seen, Before);
   IdMap<bool> known;

@@ -66,9 +66,8 @@ absl::Status Supposing::Release(const std::string& where, JobId job, const JobSp
 }
 
 absl::Status Supposing::Place(const std::string& where, const JobSpec& job, std::span<const Slot> slots) {
-  if (IsThere(job.id)) {
+  if (IsThere(job.id))
     return AlreadyExists("%s: job %s: is in this cluster already", where, IdAndName(job.id, job.name));
-  }
   HORUS_ASSIGN_OR_RETURN(PlacedSlots placed, At(where, cluster_.ResolveSlots(job, slots)));
   for (const PlacedSlot& slot : placed) {
     if (slot.device != kNoDevice &&
@@ -113,9 +112,8 @@ absl::Status Supposing::Suppose(size_t index, const SupposedChange& change) {
     return absl::OkStatus();
   }
   const auto count = static_cast<int64_t>(engine_.ledger().spec(row).devices.size());
-  if (change.device < 0 || change.device >= count) {
+  if (change.device < 0 || change.device >= count)
     return NotFound("%s: node %d: has %d devices, found index %d", where, change.node, count, change.device);
-  }
   engine_.ledger().SetDeviceState(row, change.device, change.state);
   return absl::OkStatus();
 }

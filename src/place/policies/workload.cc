@@ -25,9 +25,8 @@ absl::Status CheckClass(const TaskClass& one, size_t index) {
     return InvalidArgument("workload: classes[%d]: %s: expected %s, found %g", index, field, expected,
                            static_cast<double>(found));
   };
-  if (one.cpu_milli < 0 || one.cpu_milli > kMaxHostQuantity) {
+  if (one.cpu_milli < 0 || one.cpu_milli > kMaxHostQuantity)
     return bad("cpu_milli", "0 to 2^40 thousandths of a core", one.cpu_milli);
-  }
   if (one.gpus < 0 || one.gpus > kMaxGpusPerJob) return bad("gpus", "0 to 65536", one.gpus);
   const bool milli_fits = one.gpus == 0 ? one.gpu_milli == 0 : one.gpu_milli >= 1 && one.gpu_milli <= kMilliPerGpu;
   if (!milli_fits) return bad("gpu_milli", "1 to 1000, or 0 without GPUs", one.gpu_milli);
@@ -64,9 +63,8 @@ std::vector<TaskClass> TasksOf(std::span<const JobSpec> jobs) {
 }
 
 absl::StatusOr<std::shared_ptr<const Workload>> Workload::Create(std::vector<TaskClass> classes) {
-  if (classes.empty() || classes.size() > kMaxClasses) {
+  if (classes.empty() || classes.size() > kMaxClasses)
     return InvalidArgument("workload: classes: expected 1 to %d, found %d", kMaxClasses, classes.size());
-  }
   auto made = std::make_shared<Workload>();
   double sum = 0;
   for (size_t i = 0; i < classes.size(); ++i) {
@@ -82,9 +80,8 @@ absl::StatusOr<std::shared_ptr<const Workload>> Workload::Create(std::vector<Tas
   };
   unique(made->sizes_);
   unique(made->named_);
-  if (made->named_.size() > kMaxTypes) {
+  if (made->named_.size() > kMaxTypes)
     return InvalidArgument("workload: types: expected at most %d in all, found %d", kMaxTypes, made->named_.size());
-  }
   for (const TaskClass& one : classes) {
     Row row{
         .cpu_milli = one.cpu_milli, .types = one.types.empty() ? kAnyType : 0, .gpus = one.gpus, .share = one.share};

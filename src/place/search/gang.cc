@@ -264,9 +264,8 @@ void Search::TakeSpan(const Span& best, SearchResult& result) const {
   result.best = {.cost = best.price.cost, .sent = best.price.sent, .straggler = best.price.straggler};
   int32_t task = 0;
   for (const Pick& pick : picks) {
-    for (size_t i = 0; i < pick.devices.size(); ++i) {
+    for (size_t i = 0; i < pick.devices.size(); ++i)
       result.best.slots.push_back(SlotAt(pick.node_row, pick.devices[i], task + static_cast<int32_t>(i / per_task)));
-    }
     task += pick.tasks;
   }
   result.spans_nodes = true;
@@ -657,9 +656,8 @@ void Search::TakeTogether(const NodeOffer& offer, double cutoff, Placement& plac
     }
   }
   std::ranges::sort(placement.slots, [](const PlacedSlot& a, const PlacedSlot& b) { return a.device < b.device; });
-  for (size_t i = 0; i < placement.slots.size(); ++i) {
+  for (size_t i = 0; i < placement.slots.size(); ++i)
     placement.slots[i].task = static_cast<uint16_t>(static_cast<int32_t>(i) / view_->job->gpus_per_task);
-  }
 }
 
 double Search::Communication(std::span<const GangSlot> slots) const {

@@ -49,9 +49,8 @@ void PairTable::Grow(const InterferenceModel& model, uint32_t context, Row& row,
   if (row.least.empty()) {
     const InterferenceModel::LeastPairs least = model.LeastBeside(contexts_[context].device, newcomer.demand);
     row.least.reserve(least.mine.size());  // all or nothing
-    for (size_t level = 0; level < least.mine.size(); ++level) {
+    for (size_t level = 0; level < least.mine.size(); ++level)
       row.least.push_back({.mine = Steps(least.mine[level]), .theirs = Steps(least.theirs[level])});
-    }
     row_bytes_ += row.least.capacity() * sizeof(StateSummary);
   }
   const std::vector<InterferenceModel::PairLevels>& levels = contexts_[context].levels;
@@ -121,9 +120,8 @@ uint64_t PairTable::bytes_held() const {
   uint64_t bytes = bytes_of_rows() + residents_.bytes_held() + contexts_.capacity() * sizeof(Context) +
                    demands_.capacity() * sizeof(demands_[0]) +
                    (mine_.capacity() + theirs_.capacity()) * sizeof(PairExcess);
-  for (const Context& context : contexts_) {
+  for (const Context& context : contexts_)
     bytes += context.guests.bytes_held() + context.levels.capacity() * sizeof(InterferenceModel::PairLevels);
-  }
   return bytes;
 }
 

@@ -42,9 +42,8 @@ absl::Status NodeScores::Update(const Ledger& ledger, const JobView& view, uint3
   prices.most[row] = outcome.most;
   prices.node_refused[row] = static_cast<uint8_t>(outcome.refused);
   const uint32_t first = ledger.node(row).first_device;
-  for (size_t i = 0; i < outcome.devices.size(); ++i) {
+  for (size_t i = 0; i < outcome.devices.size(); ++i)
     prices.device_refused[first + i] = static_cast<uint8_t>(outcome.devices[i]);
-  }
   Count(ledger, cpu_only, row, /*add=*/true, prices);
   return absl::OkStatus();
 }
@@ -112,9 +111,8 @@ absl::Status NodePricer::JudgeDevices(const Ledger& ledger, const LedgerNode& no
     } else {
       HORUS_RETURN_IF_ERROR(scorer_.Fit(ledger.states(), id, verdict.reason));
     }
-    if (verdict.reason == Reason::kNone) {
+    if (verdict.reason == Reason::kNone)
       verdict.reason = BarsFrom(ledger, node.first_device + static_cast<uint32_t>(i), view);
-    }
     reasons_[i] = verdict.reason;
     devices_[i] = {.type = state.type,
                    .group = GroupOf(state),
@@ -166,9 +164,8 @@ absl::Status NodePricer::CheckScore(const JobSpec& job) const {
     const auto device = static_cast<size_t>(score_.devices[i]);
     if (device >= devices_.size() || !devices_[device].fits) return bad("expected devices that fit");
     if (i > 0 && score_.devices[i - 1] >= score_.devices[i]) return bad("expected ascending devices");
-    if (devices_[device].group != devices_[static_cast<size_t>(score_.devices[0])].group) {
+    if (devices_[device].group != devices_[static_cast<size_t>(score_.devices[0])].group)
       return bad("expected devices of one type and sharing mode");
-    }
   }
   return absl::OkStatus();
 }

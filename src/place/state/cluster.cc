@@ -151,9 +151,8 @@ void Cluster::SetDevice(uint32_t device, uint32_t state) noexcept {
 
 absl::Status Cluster::AddNode(NodeSpec node) {
   HORUS_RETURN_IF_ERROR(ResolveNode(*catalogue_, node));
-  if (HasNode(node.id)) {
+  if (HasNode(node.id))
     return AlreadyExists("node %s: the id is in this cluster already", IdAndName(node.id, node.name));
-  }
   if (node_count() >= limits_.nodes || device_count() + node.devices.size() > limits_.devices) {
     return ResourceExhausted("node %s: a cluster holds at most %d nodes and %d devices", IdAndName(node.id, node.name),
                              limits_.nodes, limits_.devices);
@@ -161,9 +160,8 @@ absl::Status Cluster::AddNode(NodeSpec node) {
   ReserveNode();
   ReserveDevices(node.devices.size());
   HeldStates states(rows_.states, node.devices.size());
-  for (const DeviceSpec& device : node.devices) {
+  for (const DeviceSpec& device : node.devices)
     states.Hold(rows_.states.InternState(EmptyDevice(device, AdminState::kUp)));
-  }
   auto spec = std::make_shared<NodeSpec>(node);
   const uint32_t list = HoldDevices(spec->devices, rows_.device_lists);
   // From here on nothing fails.
@@ -453,9 +451,8 @@ absl::StatusOr<DeviceInfo> Cluster::Device(NodeId node, int32_t device) const {
                   .util_pct = state.util_pct,
                   .util_upper_pct = state.util_upper_pct};
   info.spec.mode = state.mode;
-  if (const auto& ids = row.spec->device_ids; !ids.empty() && !ids[static_cast<size_t>(device)].empty()) {
+  if (const auto& ids = row.spec->device_ids; !ids.empty() && !ids[static_cast<size_t>(device)].empty())
     info.id = ids[static_cast<size_t>(device)].c_str();
-  }
   for (const uint32_t job_row : rows_.residents[flat]) {
     const JobRow& job = rows_.jobs[job_row];
     const auto here = std::ranges::find_if(
@@ -468,17 +465,14 @@ absl::StatusOr<DeviceInfo> Cluster::Device(NodeId node, int32_t device) const {
 
 absl::StatusOr<JobInfo> Cluster::Job(JobId job) const {
   const uint32_t at = rows_.RowOfJob(job);
-  if (at == kNoRow) {
-    return NotFound("job %d: not in this cluster", job);
-  }
+  if (at == kNoRow) return NotFound("job %d: not in this cluster", job);
   const JobRow& row = rows_.jobs[at];
   JobInfo info{.spec = std::make_shared<const JobSpec>(rows_.SpecOf(row)),
                .slots = {},
                .adopted = row.adopted != 0,
                .over_committed = row.over_committed != 0};
-  for (const PlacedSlot& slot : row.slots) {
+  for (const PlacedSlot& slot : row.slots)
     info.slots.push_back({rows_.nodes[slot.node_row].spec->id, slot.device, slot.task});
-  }
   return info;
 }
 
@@ -487,9 +481,8 @@ uint64_t Cluster::state_hash() const {
   for (const uint32_t row : rows_.order) {
     const NodeRow& node = rows_.nodes[row];
     hash = CombineHash(hash, HashNode(*node.spec, node.state));
-    for (size_t i = 0; i < node.spec->devices.size(); ++i) {
+    for (size_t i = 0; i < node.spec->devices.size(); ++i)
       hash = CombineHash(hash, rows_.states.StableHash(rows_.DeviceAt(node.first_device + static_cast<uint32_t>(i))));
-    }
   }
   // A sum does not depend on the order of the rows, which is history.
   uint64_t jobs = 0;

@@ -37,9 +37,8 @@ class Cluster::Undo {
       }
     }
     if (kept_) return;
-    for (const SeenNode& node : plan_.seen) {
+    for (const SeenNode& node : plan_.seen)
       cluster_.rows_.nodes[cluster_.rows_.node_of.at(node.node)].version = node.version;
-    }
     cluster_.rows_.changes = changes_;
   }
   Undo(const Undo&) = delete;
@@ -97,9 +96,8 @@ absl::Status Taken(const JobSpec& job) { return AlreadyExists("%s: is in this cl
 // A task that came to a node, for the node's version.
 uint64_t WhatCameIn(JobId id, const JobSpec& job, int32_t device, uint64_t tenant) {
   uint64_t what = CombineHash(CombineHash(kJobIn, id), tenant);
-  for (const int64_t part : {int64_t{device}, job.cpu_milli, job.mem_mib, job.storage_mb_s}) {
+  for (const int64_t part : {int64_t{device}, job.cpu_milli, job.mem_mib, job.storage_mb_s})
     what = CombineHash(what, static_cast<uint64_t>(part));
-  }
   const uint64_t owner = OwnerMark(job);
   if (job.mps_chosen) what = CombineHash(what, 1);
   if (!job.tenant.empty() || MindsOwners(owner)) what = CombineHash(what, owner);
@@ -156,9 +154,8 @@ absl::StatusOr<PlacedSlots> Cluster::ResolveSlots(const JobSpec& job, std::span<
     placed.push_back(SlotAt(node_row, slot.device, slot.task));
   }
   std::ranges::sort(devices);
-  if (std::adjacent_find(devices.begin(), devices.end()) != devices.end()) {
+  if (std::adjacent_find(devices.begin(), devices.end()) != devices.end())
     return InvalidArgument("%s: slots: expected each device once, found one twice", JobText(job));
-  }
   return placed;
 }
 
@@ -184,15 +181,12 @@ Reason Cluster::FirstBrokenRule(const JobSpec& job, std::span<const PlacedSlot> 
     const AdminState node_state = runs ? AdminState::kUp : node.state;
     if (const Reason reason = FitNode(job, *node.spec, node_state); reason != Reason::kNone) return reason;
     if (const Reason reason = FitHost(job, node.free, tasks_on(slot.node_row)); reason != Reason::kNone) return reason;
-    if (KeepsAway(job, node.groups) || (job.spread_tasks && tasks_on(slot.node_row) > 1)) {
-      return Reason::kAntiAffinity;
-    }
+    if (KeepsAway(job, node.groups) || (job.spread_tasks && tasks_on(slot.node_row) > 1)) return Reason::kAntiAffinity;
     if (slot.device == kNoDevice) continue;
     const DeviceRow device = rows_.DeviceAt(node.first_device + static_cast<uint32_t>(slot.device));
     const bool can_either = (*node.spec).devices[static_cast<size_t>(slot.device)].mode == SharingMode::kTimeSliceOrMps;
-    if (can_either && !device.tenants.empty() && RunsUnderMps(job) != (device.mode == SharingMode::kMps)) {
+    if (can_either && !device.tenants.empty() && RunsUnderMps(job) != (device.mode == SharingMode::kMps))
       return Reason::kSharingMode;
-    }
     const AdminState device_state = runs ? AdminState::kUp : device.state;
     if (const Reason reason = FitDeviceState(device_state); reason != Reason::kNone) return reason;
     const Demand* demand = FindDemand(job, device.type);
@@ -242,9 +236,8 @@ void Cluster::InsertJob(const JobSpec& given, std::span<const PlacedSlot> slots,
   const JobSpec& job = timed ? *timed : given;
   ReserveMore(rows_.jobs, 1);
   rows_.job_of.ReserveOne([this](uint32_t row) { return rows_.jobs[row].id; });
-  if (GroupsOf(job) > 0) {
+  if (GroupsOf(job) > 0)
     ForEachTask(slots, [&](uint32_t node_row) { ReserveMore(rows_.nodes[node_row].groups, GroupsOf(job)); });
-  }
   Held newcomer{rows_, {.id = job.id, .submit_us = job.submit_us}};
   JobRow& row = newcomer.row;
   row.adopted = adopted ? 1 : 0;
@@ -369,9 +362,8 @@ absl::StatusOr<PlacedSlots> Cluster::ResolveAdopted(const JobSpec& job, std::spa
     return ResourceExhausted("%s: node %d device %d: holds %d jobs, the most there can be", JobText(job), node.spec->id,
                              slot.device, kMaxResidentsPerDevice);
   }
-  if (job_count() >= limits_.jobs) {
+  if (job_count() >= limits_.jobs)
     return ResourceExhausted("%s: a cluster holds at most %d jobs", JobText(job), limits_.jobs);
-  }
   HORUS_RETURN_IF_ERROR(CheckDebts(job, placed));
   return placed;
 }
@@ -422,15 +414,12 @@ absl::Status Cluster::ApplyCome(const Action& action, std::span<const NodeId> se
     if (std::binary_search(seen.begin(), seen.end(), slot.node)) continue;
     return InvalidArgument("plan: %s: node %d is not among the nodes that the plan saw", JobText(job), slot.node);
   }
-  if (HasJob(job.id)) {
-    return AlreadyExists("%s: is in this cluster already", JobText(job));
-  }
+  if (HasJob(job.id)) return AlreadyExists("%s: is in this cluster already", JobText(job));
   HORUS_RETURN_IF_ERROR(ValidateRunning(job));
   HORUS_RETURN_IF_ERROR(CheckTypes(job, catalogue_->size()));
   HORUS_ASSIGN_OR_RETURN(PlacedSlots placed, ResolveSlots(job, action.slots));
-  if (job_count() >= limits_.jobs) {
+  if (job_count() >= limits_.jobs)
     return ResourceExhausted("%s: a cluster holds at most %d jobs", JobText(job), limits_.jobs);
-  }
   if (const Reason reason = FirstBrokenRule(job, placed, PhysicalLimits(), /*runs=*/false); reason != Reason::kNone) {
     return FailedPrecondition("%s: does not fit where the plan puts it: %s", JobText(job),
                               std::string(ReasonText(reason)));
@@ -442,19 +431,15 @@ absl::Status Cluster::ApplyCome(const Action& action, std::span<const NodeId> se
 }
 
 absl::Status Cluster::CheckActions(const Changes& plan) const {
-  if (plan.hypothetical) {
-    return FailedPrecondition("plan: answers a what-if, which cannot be applied");
-  }
+  if (plan.hypothetical) return FailedPrecondition("plan: answers a what-if, which cannot be applied");
   std::vector<JobId> resized;
   for (const Action& action : plan.actions) {
     if (action.job == nullptr) return InvalidArgument("plan: an action has no job");
     if (action.kind == ActionKind::kResize) resized.push_back(action.job->id);
-    if (action.kind > ActionKind::kPreempt) {
+    if (action.kind > ActionKind::kPreempt)
       return Unimplemented("plan: actions of kind %d are reserved", static_cast<int>(action.kind));
-    }
-    if (action.kind == ActionKind::kPlace && HasJob(action.job->id)) {
+    if (action.kind == ActionKind::kPlace && HasJob(action.job->id))
       return AlreadyExists("%s: is in this cluster already", JobText(*action.job));
-    }
     if (!Comes(action) && !action.slots.empty()) {
       return InvalidArgument("plan: %s: expected no slots for a job that is preempted or resized, found %d",
                              JobText(*action.job), action.slots.size());
@@ -471,9 +456,8 @@ absl::Status Cluster::Apply(const Changes& plan) {
   absl::InlinedVector<NodeId, 8> seen;
   for (const SeenNode& node : plan.seen) {
     const uint32_t* at = rows_.node_of.Find(node.node);
-    if (at == nullptr) {
+    if (at == nullptr)
       return MakeError(absl::StatusCode::kAborted, "node %d: was removed since the plan was made", node.node);
-    }
     const NodeRow& row = rows_.nodes[*at];
     if (row.version != node.version) {
       return MakeError(absl::StatusCode::kAborted, "node %s: has changed since the plan was made",
@@ -532,9 +516,8 @@ absl::Status Cluster::ApplyResize(const Action& action, std::span<const NodeId> 
   if (row == kNoRow) return InvalidArgument("plan: %s: is resized and leaves", JobText(job));
   const JobSpec was = rows_.SpecOf(rows_.jobs[row]);
   HORUS_RETURN_IF_ERROR(ValidateRunning(job));
-  if (job.cpu_milli == was.cpu_milli && job.mem_mib == was.mem_mib) {
+  if (job.cpu_milli == was.cpu_milli && job.mem_mib == was.mem_mib)
     return InvalidArgument("plan: %s: expected a resize to change something", JobText(job));
-  }
   JobSpec wanted = was;
   GrantHost(job.cpu_milli, job.mem_mib, wanted);
   if (wanted != job) {
@@ -547,9 +530,8 @@ absl::Status Cluster::ApplyResize(const Action& action, std::span<const NodeId> 
     return InvalidArgument("plan: %s: is on node %d, which is not among the nodes that the plan saw", JobText(job),
                            node);
   }
-  if (job.cpu_milli > was.cpu_milli || job.mem_mib > was.mem_mib) {
+  if (job.cpu_milli > was.cpu_milli || job.mem_mib > was.mem_mib)
     grown.push_back({row, job.cpu_milli > was.cpu_milli, job.mem_mib > was.mem_mib});
-  }
   Held held{rows_, {.id = job.id}};
   held.row.request = HoldRequest(job, rows_.requests);
   HoldClasses(job, rows_.jobs[row].slots, held.row.request);

@@ -61,9 +61,7 @@ uint64_t StableHashOf(const TenantClass& tenant, float weight, float worth) {
     hash = CombineHash(CombineHash(hash, static_cast<uint64_t>(tenant.memory.request_mib)),
                        static_cast<uint64_t>(tenant.memory.limit_mib));
   }
-  if (tenant.late != LateAlone()) {
-    hash = CombineHash(hash, Bits(tenant.late.bound_us) << 32 | Bits(tenant.late.p99_us));
-  }
+  if (tenant.late != LateAlone()) hash = CombineHash(hash, Bits(tenant.late.bound_us) << 32 | Bits(tenant.late.p99_us));
   return hash;
 }
 
@@ -97,9 +95,8 @@ ClassWords WordsOf(const TenantClass& tenant) {
                       whole(tenant.memory.request_mib),
                       whole(tenant.memory.limit_mib),
                       std::bit_cast<uint64_t>(demand.host_us)};
-  for (size_t i = 0; i < kTraitCount; i += 2) {
+  for (size_t i = 0; i < kTraitCount; i += 2)
     words[kWordsBeforeTraits + i / 2] = pair(demand.traits[i], demand.traits[i + 1]);
-  }
   return words;
 }
 

@@ -53,12 +53,10 @@ Reason FitHost(const JobSpec& job, const HostFree& free, int64_t tasks, Shortfal
   // A job that asks for none of a resource fits even where adopted jobs over-commit it.
   const auto lacks = [tasks](int64_t per_task, int64_t have) { return per_task > 0 && per_task * tasks > have; };
   const auto amount = [](int64_t value) { return static_cast<double>(value); };
-  if (lacks(job.cpu_milli, free.cpu_milli)) {
+  if (lacks(job.cpu_milli, free.cpu_milli))
     return Fail(Reason::kCpu, shortfall, amount(job.cpu_milli * tasks), amount(free.cpu_milli), "milli-cores");
-  }
-  if (lacks(job.mem_mib, free.mem_mib)) {
+  if (lacks(job.mem_mib, free.mem_mib))
     return Fail(Reason::kHostMemory, shortfall, amount(job.mem_mib * tasks), amount(free.mem_mib), "MiB");
-  }
   if (lacks(job.storage_mb_s, free.storage_mb_s)) {
     return Fail(Reason::kStorageBandwidth, shortfall, amount(job.storage_mb_s * tasks), amount(free.storage_mb_s),
                 "MB/s");
@@ -109,25 +107,21 @@ Reason FitTenant(const TenantClass* newcomer, const DeviceRow& device, const Fit
   const auto tenants = static_cast<int32_t>(device.tenants.size());
   if (tenants > 0 && device.mode == SharingMode::kExclusive) return Reason::kSharingMode;
   if (device.exclusive_held) return Reason::kExclusive;
-  if (newcomer->exclusive && tenants > 0) {
+  if (newcomer->exclusive && tenants > 0)
     return HasMemoryBound(newcomer->demand) ? Reason::kExclusive : Reason::kMemoryUnknown;
-  }
   if (!limits.share && tenants > 0) return Reason::kSharingQuota;
   // What a device states is what its runtime lets in; the placer's own limit is for jobs that keep a GPU busy.
   const bool counts_all = device.max_tenants > 0 || limits.max_tenants == 1;
   const int32_t most = device.max_tenants > 0 ? device.max_tenants : limits.max_tenants;
   const int32_t held = counts_all ? (tenants + 1) * kTenantMilli : device.tenants_milli + newcomer->counted_milli;
-  if (held > most * kTenantMilli || tenants >= kMaxTenantsPerDevice) {
+  if (held > most * kTenantMilli || tenants >= kMaxTenantsPerDevice)
     return Fail(Reason::kTenantLimit, shortfall, static_cast<double>(held) / kTenantMilli, most, "tenants");
-  }
   // Every tenant is a process of its own, and so a client of the device's MPS server.
-  if (device.mps_clients > 0 && tenants + 1 > device.mps_clients) {
+  if (device.mps_clients > 0 && tenants + 1 > device.mps_clients)
     return Fail(Reason::kTenantLimit, shortfall, tenants + 1, device.mps_clients, "MPS clients");
-  }
   const int32_t milli = std::max(newcomer->gpu_milli, 1);  // a sharer without a request counts one thousandth
-  if (device.milli_used + milli > kMilliPerGpu) {
+  if (device.milli_used + milli > kMilliPerGpu)
     return Fail(Reason::kGpuMilli, shortfall, milli, kMilliPerGpu - device.milli_used, "milli");
-  }
   const int64_t free = device.mem_mib - limits.mem_headroom_mib - device.mem_used_upper_mib;
   const Demand& demand = newcomer->demand;
   const auto lacks = [&](int64_t needed, int64_t available, std::string_view unit) {
@@ -163,9 +157,8 @@ Reason FitSlowdowns(std::span<const Promise> promises, std::span<const Slowdown>
     const double bound = BoundOf(promises[i], limits);
     if (std::isinf(bound)) continue;
     const double now = SlowdownFor(promises[i], after[i], limits);
-    if (IsBeyond(now, bound) && IsBeyond(now, SlowdownFor(promises[i], before[i], limits))) {
+    if (IsBeyond(now, bound) && IsBeyond(now, SlowdownFor(promises[i], before[i], limits)))
       return Fail(Reason::kSlowdownNeighbour, shortfall, bound, now, "x", expected(i));
-    }
   }
   return Reason::kNone;
 }

@@ -322,13 +322,11 @@ uint64_t Ledger::Hash() const {
       hash = CombineHash(hash, static_cast<uint64_t>(part));
     }
     uint64_t groups = 0;  // they are in no order
-    for (const GroupCount& one : node.groups) {
+    for (const GroupCount& one : node.groups)
       groups += CombineHash(one.group, static_cast<uint64_t>(one.members) << 32 | static_cast<uint32_t>(one.avoiders));
-    }
     hash = CombineHash(hash, groups);
-    for (size_t i = 0; i < node.spec->devices.size(); ++i) {
+    for (size_t i = 0; i < node.spec->devices.size(); ++i)
       hash = CombineHash(hash, states_.digest(device_state_[node.first_device + static_cast<uint32_t>(i)]));
-    }
   }
   return hash;
 }

@@ -37,12 +37,10 @@ absl::Status SortLabels(NodeSpec& node) {
   for (size_t i = 0; i < node.labels.size(); ++i) {
     const auto& [key, value] = node.labels[i];
     if (key.empty()) return InvalidArgument("%s: labels: expected a key, found an empty one", Node(node));
-    if (key.size() > kMaxNameBytes || value.size() > kMaxNameBytes) {
+    if (key.size() > kMaxNameBytes || value.size() > kMaxNameBytes)
       return InvalidArgument("%s: label %s: expected at most %d bytes", Node(node), Quoted(key), kMaxNameBytes);
-    }
-    if (i > 0 && node.labels[i - 1].first == key) {
+    if (i > 0 && node.labels[i - 1].first == key)
       return InvalidArgument("%s: labels: expected each key once, found %s twice", Node(node), Quoted(key));
-    }
   }
   return absl::OkStatus();
 }
@@ -243,9 +241,8 @@ absl::Status ResolveNode(const Catalogue& catalogue, NodeSpec& node) {
     return InvalidArgument("%s: devices: expected at most %d, found %d", Node(node), kMaxDevicesPerNode,
                            node.devices.size());
   }
-  for (size_t i = 0; i < node.devices.size(); ++i) {
+  for (size_t i = 0; i < node.devices.size(); ++i)
     HORUS_RETURN_IF_ERROR(ResolveDevice(catalogue, node, i, node.devices[i]));
-  }
   if (std::ranges::all_of(node.device_ids, [](const auto& id) { return id.empty(); })) {
     node.device_ids.clear();  // none at all, however that was said
   }

@@ -81,9 +81,8 @@ void WriteNode(const Cluster& cluster, const NodeRow& row, const Types& types, p
     pb::Device& one = *out.add_devices();
     one.set_gpu_type(types.IndexOf(device.type));
     one.set_mode(static_cast<uint32_t>(device.mode));
-    if (device.mig_profile >= 0) {
+    if (device.mig_profile >= 0)
       one.set_mig_profile(cluster.catalogue().at(device.type).mig[static_cast<size_t>(device.mig_profile)].name);
-    }
     one.set_physical_gpu(device.physical_gpu);
     one.set_island(device.island);
     one.set_pcie_switch(device.pcie_switch);
@@ -170,18 +169,16 @@ void WriteRequest(const JobSpec& job, const Types& types, Interned& interned, pb
   out.set_stated_cpu_milli_plus_1(job.stated_cpu_milli + 1);  // kAsHeld becomes 0
   out.set_stated_mem_mib_plus_1(job.stated_mem_mib + 1);
   std::vector<std::pair<uint32_t, const Demand*>> by_name;  // type ids, and so their order, may differ elsewhere
-  for (const TypeDemand& entry : job.demands) {
+  for (const TypeDemand& entry : job.demands)
     by_name.emplace_back(entry.type.valid() ? types.IndexOf(entry.type) + 1 : 0, &entry.demand);
-  }
   std::ranges::sort(by_name);
   for (const auto& [type, demand] : by_name) {
     pb::TypeDemand& one = *out.add_demands();
     one.set_gpu_type_plus_1(type);
     one.set_demand(interned.demands.Add(*demand));
   }
-  if (job.sensitivity.get() != nullptr) {
+  if (job.sensitivity.get() != nullptr)
     out.set_sensitivity_plus_1(interned.sensitivities.Add(*job.sensitivity.get()) + 1);
-  }
   WriteLabels(job.node_selector, *out.mutable_node_selector());
 }
 
@@ -239,9 +236,7 @@ absl::StatusOr<std::string> SaveSnapshot(const Cluster& cluster, uint64_t max_by
   }
   tail.set_changes(rows.changes);
   const uint64_t size = kEnvelopeBytes + head.ByteSizeLong() + jobs.size() + tail.ByteSizeLong();
-  if (size > max_bytes) {
-    return ResourceExhausted("snapshot: expected at most %d bytes, found %d", max_bytes, size);
-  }
+  if (size > max_bytes) return ResourceExhausted("snapshot: expected at most %d bytes, found %d", max_bytes, size);
   std::string message;
   message.reserve(size);
   head.AppendToString(&message);
@@ -270,13 +265,10 @@ absl::StatusOr<std::vector<GpuTypeId>> ReadTypes(const std::vector<std::string_v
   std::vector<GpuTypeId> types;
   for (size_t i = 0; i < names.size(); ++i) {
     const std::string_view name = names[i];
-    if (i > 0 && name <= names[i - 1]) {
+    if (i > 0 && name <= names[i - 1])
       return InvalidArgument("snapshot: GPU types: expected ascending names, found %s", Quoted(name));
-    }
     const absl::StatusOr<GpuTypeId> type = catalogue.Find(name);
-    if (!type.ok()) {
-      return NotFound("snapshot: %s", std::string(type.status().message()));
-    }
+    if (!type.ok()) return NotFound("snapshot: %s", std::string(type.status().message()));
     types.push_back(*type);
   }
   return types;
@@ -346,9 +338,8 @@ absl::StatusOr<Demand> ReadDemand(const pb::Demand& in, size_t index) {
                            in.traits_size());
   }
   std::copy(in.traits().begin(), in.traits().end(), demand.traits.begin());
-  if (const absl::Status status = ValidateDemand(demand); !status.ok()) {
+  if (const absl::Status status = ValidateDemand(demand); !status.ok())
     return InvalidArgument("snapshot: demands[%d]: %s", index, std::string(status.message()));
-  }
   return demand;
 }
 
@@ -356,9 +347,8 @@ absl::StatusOr<SharedSensitivity> ReadSensitivity(const pb::Sensitivity& in, siz
   auto matrix =
       Sensitivity::Create({in.cpu_milli().begin(), in.cpu_milli().end()}, {in.mem_mib().begin(), in.mem_mib().end()},
                           {in.speeds().data(), static_cast<size_t>(in.speeds_size())}, in.host_us());
-  if (!matrix.ok()) {
+  if (!matrix.ok())
     return InvalidArgument("snapshot: sensitivities[%d]: %s", index, std::string(matrix.status().message()));
-  }
   return SharedSensitivity(*std::move(matrix));
 }
 
@@ -558,9 +548,8 @@ class ClusterRestorer {
     }
     const auto placed = Resolve(known, slots);
     if (!placed.ok()) return InvalidArgument("snapshot: %s", std::string(placed.status().message()));
-    if (in.over_committed() && !in.adopted()) {
+    if (in.over_committed() && !in.adopted())
       return InvalidArgument("snapshot: job %d: expected over-commitment of adopted jobs alone", in.id());
-    }
     cluster_.InsertJob(job, *placed, in.adopted(), in.over_committed(), known.request);
     return absl::OkStatus();
   }

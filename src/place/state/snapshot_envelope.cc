@@ -45,16 +45,13 @@ std::string WrapSnapshot(const std::string& message, uint32_t version) {
 }
 
 absl::StatusOr<std::string_view> UnwrapSnapshot(std::span<const uint8_t> bytes) {
-  if (bytes.size() < kEnvelopeBytes) {
+  if (bytes.size() < kEnvelopeBytes)
     return Damaged("snapshot: expected at least %d bytes, found %d", kEnvelopeBytes, bytes.size());
-  }
-  if (bytes.size() > kMaxSnapshotBytes) {
+  if (bytes.size() > kMaxSnapshotBytes)
     return Damaged("snapshot: expected at most %d bytes, found %d", kMaxSnapshotBytes, bytes.size());
-  }
   const std::string_view all(reinterpret_cast<const char*>(bytes.data()), bytes.size());
-  if (all.substr(0, kSnapshotMagic.size()) != kSnapshotMagic) {
+  if (all.substr(0, kSnapshotMagic.size()) != kSnapshotMagic)
     return Damaged("snapshot: expected the magic %s at byte 0, found other bytes", std::string(kSnapshotMagic));
-  }
   const uint64_t version = Read(bytes, kVersionAt, 4);
   if (version > kSnapshotVersion) {
     return MakeError(absl::StatusCode::kOutOfRange,
@@ -66,13 +63,11 @@ absl::StatusOr<std::string_view> UnwrapSnapshot(std::span<const uint8_t> bytes) 
                    version, Read(bytes, kReservedAt, 4));
   }
   const std::string_view message = all.substr(kEnvelopeBytes);
-  if (const uint64_t length = Read(bytes, kLengthAt, 8); length != message.size()) {
+  if (const uint64_t length = Read(bytes, kLengthAt, 8); length != message.size())
     return Damaged("snapshot: expected %d bytes behind the envelope, found %d", length, message.size());
-  }
   const uint64_t checksum = Hash64(message, version);
-  if (const uint64_t stored = Read(bytes, kChecksumAt, 8); stored != checksum) {
+  if (const uint64_t stored = Read(bytes, kChecksumAt, 8); stored != checksum)
     return Damaged("snapshot: checksum: expected %016x, found %016x: the bytes were altered", stored, checksum);
-  }
   return message;
 }
 
