@@ -301,14 +301,92 @@ constexpr double kUsualIterations = 30;  // for progress only
 }  // namespace
 
 // Collects one equation a situation: the sum of its pairs' errors, each by its share, is what the model missed.
+
 class CorrectionsLearner {
  public:
   CorrectionsLearner(const InterferenceModel& model, const Catalogue& catalogue)
       : model_(model), catalogue_(catalogue) {}
 
   // What has no room is left out.
-  [[nodiscard]] absl::Status Add(const Situation& situation);
-  [[nodiscard]] absl::StatusOr<Corrections> Learn(const CommitProgress& progress) &&;
+  [[nodiscard]] absl::Status Add(const Situation& s) {
+    const std::optional<GpuTypeId> type = catalogue_.FindKnown(s.gpu);
+    if (!type.has_value()) return absl::OkStatus();
+    const DeviceContext device{.type = *type, .mode = s.mode, .compute_share = s.compute_share};
+    if (!HasRoom(s, Corrections::KeyOf(device))) return absl::OkStatus();
+    const Demand& victim = s.tenants[0];
+    Line line;
+    double excess = 0;
+    for (size_t o = 1; o < s.tenants.size(); ++o) {
+      std::array<Slowdown, 2> answer;
+      HORUS_RETURN_IF_ERROR(model_.Predict(device, std::array{&victim, &s.tenants[o]}, answer));
+      HORUS_ASSIGN_OR_RETURN(const uint32_t at, PairOf(device, victim, s.tenants[o], answer[0]));
+      line.pairs.emplace_back(at, static_cast<double>(answer[0].estimate) - kSlowdownShift);
+      excess += line.pairs.back().second;
+    }
+    for (auto& [at, share] : line.pairs) share /= excess;
+    std::vector<const Demand*> all;
+    for (const Demand& tenant : s.tenants) all.push_back(&tenant);
+    std::vector<Slowdown> answers(all.size());
+    HORUS_RETURN_IF_ERROR(model_.Predict(device, all, answers));
+    const double seen = std::exp(s.mean), predicted = static_cast<double>(answers[0].estimate);
+    line.residual = ExcessOf(seen) - ExcessOf(predicted);
+    // What was seen to disagree with itself is noisier than usual: one of three is an outlier. And as the excess hides
+    // a smaller share of a larger slowdown's noise, an outlier downwards is not to pass for precise.
+    const double noise = std::max(kNoise, std::sqrt(s.variance)), most = std::max(seen, predicted);
+    const double per_excess = noise * most / (most - kSlowdownShift);
+    line.weight = s.weight;
+    line.variance = per_excess * per_excess / s.weight + kDrift * kDrift;
+    if (line.pairs.size() == 1) {
+      Pair& pair = corrections_.pairs_[line.pairs[0].first];
+      pair.noise = line.variance;
+      const double own = pair.scale * std::sqrt(kErrorOfOne) * std::hypot(pair.errors[0], pair.errors[1]);
+      const double stated = std::hypot(own, pair.level);
+      if (s.weight >= kEnoughSeen) {
+        // A model that is sure of itself is believed until several observations say that it cannot be right.
+        if (std::abs(line.residual) > kContradiction * std::hypot(stated, std::sqrt(line.variance)))
+          pair.scale *= std::abs(line.residual) / stated;
+        pair.margin = kDeviationsToUpper * std::sqrt(line.variance);
+        // Where the model's own bound turned out wrong, the bound is that of what was seen.
+        if (seen > static_cast<double>(answers[0].upper)) pair.least_bound = ExcessOf(seen) + pair.margin;
+      }
+    }
+    lines_.push_back(std::move(line));
+    return absl::OkStatus();
+  }
+
+  [[nodiscard]] absl::StatusOr<Corrections> Learn(const CommitProgress& progress) && {
+    corrections_.Index();
+    Relate();
+    std::vector<double> residuals, x;
+    for (const Line& line : lines_) residuals.push_back(line.residual);
+    for (int pass = 0; pass < kRobustPasses; ++pass) {
+      bool go_on = true;
+      int iterations = 0;
+      const auto tell = [&] {
+        const double of_pass = 1 - 1 / (1 + ++iterations / kUsualIterations);
+        return go_on = !progress || progress((pass + of_pass) / kRobustPasses);
+      };
+      x = SolveByConjugateGradients([this](const std::vector<double>& v) { return Times(v); }, residuals, kTolerance,
+                                    kMostIterations, tell);
+      if (!go_on) return MakeError(absl::StatusCode::kCancelled, "commit was cancelled");
+      for (size_t i = 0; i < lines_.size(); ++i) {
+        // One or two observations may be outliers; more that agree are the truth, however unlikely the model finds them
+        // (what does not agree with the others of its situation counted little there).
+        if (lines_[i].weight >= kEnoughSeen) continue;
+        // What is left of the residual is variance times solution.
+        const double left = std::sqrt(lines_[i].variance) * lines_[i].inflation * std::abs(x[i]);
+        lines_[i].inflation = std::max(1.0, left / kOutlier);
+      }
+    }
+    LearnLevels();
+    SetWeights(x);
+    LearnScales(residuals, x);
+    for (const Line& line : lines_) {
+      if (line.pairs.size() == 1) corrections_.pairs_[line.pairs[0].first].noise = line.variance * line.inflation;
+    }
+    corrections_.MakeBlocks();
+    return std::move(corrections_);
+  }
 
  private:
   using Pair = Corrections::Pair;
@@ -326,17 +404,164 @@ class CorrectionsLearner {
     std::vector<float> covariances;
   };
 
-  [[nodiscard]] bool HasRoom(const Situation& situation, uint64_t device) const;
-  [[nodiscard]] absl::StatusOr<double> KnownError(const DeviceContext& device, const Demand& job);
-  [[nodiscard]] double LevelErrorOf(const DeviceContext& device);
+  [[nodiscard]] bool HasRoom(const Situation& situation, uint64_t device) const {
+    const auto met = [&](uint64_t job, bool as_victim) {
+      const auto at = met_.find({device, job, as_victim});
+      return at == met_.end() ? 0 : at->second;
+    };
+    const uint64_t victim = ProfileAsRun(situation.tenants[0]);
+    size_t fresh = 0;
+    for (size_t o = 1; o < situation.tenants.size(); ++o) {
+      const uint64_t other = ProfileAsRun(situation.tenants[o]);
+      if (position_.contains({device, victim, other})) continue;
+      ++fresh;
+      if (met(other, false) >= Corrections::kMostMet) return false;
+    }
+    return fresh == 0 || (met(victim, true) + fresh <= Corrections::kMostMet &&
+                          corrections_.pairs_.size() + fresh <= Corrections::kMostPairs);
+  }
+
+  [[nodiscard]] absl::StatusOr<double> KnownError(const DeviceContext& device, const Demand& job) {
+    const auto [at, fresh] = errors_.try_emplace({Corrections::KeyOf(device), ProfileAsRun(job)}, 0);
+    if (fresh) {
+      HORUS_ASSIGN_OR_RETURN(at->second, ErrorOfJob(model_, device, job));
+    }
+    return at->second;
+  }
+
+  // Kept in the order of the devices' keys.
+  [[nodiscard]] double LevelErrorOf(const DeviceContext& device) {
+    const uint64_t key = Corrections::KeyOf(device);
+    if (const Corrections::Level* level = corrections_.LevelOf(key); level != nullptr) return level->error;
+    const double error = model_.LevelError(device);
+    if (error == 0) return 0;
+    std::vector<Corrections::Level>& levels = corrections_.levels_;
+    const auto after =
+        std::find_if(levels.begin(), levels.end(), [key](const auto& level) { return level.device > key; });
+    Corrections::Level level{.device = key, .error = error};
+    for (size_t part = 0; part < level.left.size(); ++part) level.left[part][part] = 1;
+    levels.insert(after, level);
+    return error;
+  }
+
   [[nodiscard]] absl::StatusOr<uint32_t> PairOf(const DeviceContext& device, const Demand& victim, const Demand& other,
-                                                const Slowdown& alone);
-  void Relate();
-  void SetWeights(const std::vector<double>& x);
-  [[nodiscard]] std::vector<double> LinesBy(size_t level, size_t part) const;
-  void LearnLevels();  // what is left of them
-  void LearnScales(const std::vector<double>& residuals, const std::vector<double>& x);
-  [[nodiscard]] std::vector<double> Times(const std::vector<double>& x);
+                                                const Slowdown& alone) {
+    const uint64_t key = Corrections::KeyOf(device);
+    const auto [at, fresh] = position_.try_emplace({key, ProfileAsRun(victim), ProfileAsRun(other)},
+                                                   static_cast<uint32_t>(corrections_.pairs_.size()));
+    if (fresh) {
+      ++met_[{key, ProfileAsRun(victim), true}];
+      ++met_[{key, ProfileAsRun(other), false}];
+      Pair pair{.device = key,
+                .jobs = {ProfileAsRun(victim), ProfileAsRun(other)},
+                .points = {TenantOf(victim, device).point, TenantOf(other, device).point}};
+      HORUS_ASSIGN_OR_RETURN(pair.errors[Corrections::kVictim], KnownError(device, victim));
+      HORUS_ASSIGN_OR_RETURN(pair.errors[Corrections::kOther], KnownError(device, other));
+      const ModelError error = ErrorOf(alone, LevelErrorOf(device));
+      pair.scale = ScaleOfErrors(pair.errors[0], pair.errors[1], error);
+      pair.level = error.level;
+      corrections_.pairs_.push_back(pair);
+    }
+    return at->second;
+  }
+
+  void Relate() {
+    for (const Pair& pair : corrections_.pairs_) {
+      for (const Corrections::Role role : Corrections::kRoles) {
+        for (const uint32_t at : corrections_.With(role, pair.device, pair.jobs[role])) {
+          const Pair& other = corrections_.pairs_[at];
+          const double share = Corrections::ShareOf(other, pair, role);
+          related_.positions.push_back(at);
+          related_.covariances.push_back(static_cast<float>(share * pair.Error(role) * other.Error(role)));
+        }
+      }
+      related_.ends.push_back(related_.positions.size());
+    }
+  }
+
+  // Of the pairs, and of the levels, whose pairs lie side by side in their order.
+  void SetWeights(const std::vector<double>& x) {
+    for (Pair& pair : corrections_.pairs_) pair.weight = 0;
+    for (size_t i = 0; i < lines_.size(); ++i) {
+      for (const auto& [at, share] : lines_[i].pairs) corrections_.pairs_[at].weight += share * x[i];
+    }
+    for (Corrections::Level& level : corrections_.levels_) level.shift = {};
+    auto level = corrections_.levels_.begin();
+    for (const uint32_t at : corrections_.order_[Corrections::kVictim]) {
+      const Pair& pair = corrections_.pairs_[at];
+      while (level != corrections_.levels_.end() && level->device < pair.device) ++level;
+      if (level == corrections_.levels_.end()) break;
+      if (level->device != pair.device) continue;
+      const Corrections::Common common = Corrections::CommonOf(pair);
+      for (size_t c = 0; c < common.size(); ++c) level->shift[c] += common[c] * pair.weight;
+    }
+  }
+
+  // By how much each line moves with one of the parts that a device's pairs have in common, for a deviation of it.
+  [[nodiscard]] std::vector<double> LinesBy(size_t level, size_t part) const {
+    std::vector<double> out(lines_.size());
+    for (size_t i = 0; i < lines_.size(); ++i) {
+      for (const auto& [at, share] : lines_[i].pairs) {
+        const Pair& pair = corrections_.pairs_[at];
+        if (pair.device == corrections_.levels_[level].device) out[i] += share * Corrections::CommonOf(pair)[part];
+      }
+    }
+    return out;
+  }
+
+  // What is left of them.
+  void LearnLevels() {
+    for (size_t at = 0; at < corrections_.levels_.size(); ++at) {
+      std::array<std::vector<double>, Corrections::kCommon> moved;
+      for (size_t part = 0; part < moved.size(); ++part) moved[part] = LinesBy(at, part);
+      for (size_t part = 0; part < moved.size(); ++part) {
+        const std::vector<double> solved =
+            SolveByConjugateGradients([this](const std::vector<double>& v) { return Times(v); }, moved[part],
+                                      kVarianceTolerance, kMostIterations);
+        for (size_t other = 0; other < moved.size(); ++other) {
+          const double told = std::inner_product(moved[other].begin(), moved[other].end(), solved.begin(), 0.0);
+          corrections_.levels_[at].left[part][other] = (part == other ? 1 : 0) - told;
+        }
+      }
+    }
+  }
+
+  // Residuals, made independent of each other and of variance 1 if the model's errors are as large as it says: their
+  // mean square, beside that of kScaleObservations which are.
+  void LearnScales(const std::vector<double>& residuals, const std::vector<double>& x) {
+    for (Corrections::Level& level : corrections_.levels_) {
+      // Without the level's own part: that it is an unlikely one tells nothing of errors beside it.
+      double squares = kScaleObservations - level.shift[0] * level.shift[0], count = kScaleObservations;
+      for (size_t i = 0; i < lines_.size(); ++i) {
+        if (corrections_.pairs_[lines_[i].pairs[0].first].device != level.device) continue;
+        squares += residuals[i] * x[i];
+        count += 1;
+      }
+      level.scale = std::min(std::sqrt(std::max(squares, 0.0) / count), kMostScale);
+    }
+  }
+
+  // (K + noise) x
+  [[nodiscard]] std::vector<double> Times(const std::vector<double>& x) {
+    SetWeights(x);
+    std::vector<double> of_pair;
+    size_t at = 0;
+    for (const size_t end : related_.ends) {
+      const Pair& pair = corrections_.pairs_[of_pair.size()];
+      double sum = 0;
+      if (const Corrections::Level* level = corrections_.LevelOf(pair.device); level != nullptr)
+        sum = Corrections::Product(Corrections::CommonOf(pair), level->shift);
+      for (; at < end; ++at)
+        sum += static_cast<double>(related_.covariances[at]) * corrections_.pairs_[related_.positions[at]].weight;
+      of_pair.push_back(sum);
+    }
+    std::vector<double> out(lines_.size());
+    for (size_t i = 0; i < lines_.size(); ++i) {
+      out[i] = lines_[i].variance * lines_[i].inflation * x[i];
+      for (const auto& [pair, share] : lines_[i].pairs) out[i] += share * of_pair[pair];
+    }
+    return out;
+  }
 
   const InterferenceModel& model_;
   const Catalogue& catalogue_;
@@ -347,243 +572,6 @@ class CorrectionsLearner {
   std::map<std::pair<uint64_t, uint64_t>, double> errors_;                 // device, job
   Related related_;
 };
-
-bool CorrectionsLearner::HasRoom(const Situation& situation, uint64_t device) const {
-  const auto met = [&](uint64_t job, bool as_victim) {
-    const auto at = met_.find({device, job, as_victim});
-    return at == met_.end() ? 0 : at->second;
-  };
-  const uint64_t victim = ProfileAsRun(situation.tenants[0]);
-  size_t fresh = 0;
-  for (size_t o = 1; o < situation.tenants.size(); ++o) {
-    const uint64_t other = ProfileAsRun(situation.tenants[o]);
-    if (position_.contains({device, victim, other})) continue;
-    ++fresh;
-    if (met(other, false) >= Corrections::kMostMet) return false;
-  }
-  return fresh == 0 || (met(victim, true) + fresh <= Corrections::kMostMet &&
-                        corrections_.pairs_.size() + fresh <= Corrections::kMostPairs);
-}
-
-absl::StatusOr<double> CorrectionsLearner::KnownError(const DeviceContext& device, const Demand& job) {
-  const auto [at, fresh] = errors_.try_emplace({Corrections::KeyOf(device), ProfileAsRun(job)}, 0);
-  if (fresh) {
-    HORUS_ASSIGN_OR_RETURN(at->second, ErrorOfJob(model_, device, job));
-  }
-  return at->second;
-}
-
-// Kept in the order of the devices' keys.
-double CorrectionsLearner::LevelErrorOf(const DeviceContext& device) {
-  const uint64_t key = Corrections::KeyOf(device);
-  if (const Corrections::Level* level = corrections_.LevelOf(key); level != nullptr) return level->error;
-  const double error = model_.LevelError(device);
-  if (error == 0) return 0;
-  std::vector<Corrections::Level>& levels = corrections_.levels_;
-  const auto after =
-      std::find_if(levels.begin(), levels.end(), [key](const auto& level) { return level.device > key; });
-  Corrections::Level level{.device = key, .error = error};
-  for (size_t part = 0; part < level.left.size(); ++part) level.left[part][part] = 1;
-  levels.insert(after, level);
-  return error;
-}
-
-absl::StatusOr<uint32_t> CorrectionsLearner::PairOf(const DeviceContext& device, const Demand& victim,
-                                                    const Demand& other, const Slowdown& alone) {
-  const uint64_t key = Corrections::KeyOf(device);
-  const auto [at, fresh] = position_.try_emplace({key, ProfileAsRun(victim), ProfileAsRun(other)},
-                                                 static_cast<uint32_t>(corrections_.pairs_.size()));
-  if (fresh) {
-    ++met_[{key, ProfileAsRun(victim), true}];
-    ++met_[{key, ProfileAsRun(other), false}];
-    Pair pair{.device = key,
-              .jobs = {ProfileAsRun(victim), ProfileAsRun(other)},
-              .points = {TenantOf(victim, device).point, TenantOf(other, device).point}};
-    HORUS_ASSIGN_OR_RETURN(pair.errors[Corrections::kVictim], KnownError(device, victim));
-    HORUS_ASSIGN_OR_RETURN(pair.errors[Corrections::kOther], KnownError(device, other));
-    const ModelError error = ErrorOf(alone, LevelErrorOf(device));
-    pair.scale = ScaleOfErrors(pair.errors[0], pair.errors[1], error);
-    pair.level = error.level;
-    corrections_.pairs_.push_back(pair);
-  }
-  return at->second;
-}
-
-absl::Status CorrectionsLearner::Add(const Situation& s) {
-  const std::optional<GpuTypeId> type = catalogue_.FindKnown(s.gpu);
-  if (!type.has_value()) return absl::OkStatus();
-  const DeviceContext device{.type = *type, .mode = s.mode, .compute_share = s.compute_share};
-  if (!HasRoom(s, Corrections::KeyOf(device))) return absl::OkStatus();
-  const Demand& victim = s.tenants[0];
-  Line line;
-  double excess = 0;
-  for (size_t o = 1; o < s.tenants.size(); ++o) {
-    std::array<Slowdown, 2> answer;
-    HORUS_RETURN_IF_ERROR(model_.Predict(device, std::array{&victim, &s.tenants[o]}, answer));
-    HORUS_ASSIGN_OR_RETURN(const uint32_t at, PairOf(device, victim, s.tenants[o], answer[0]));
-    line.pairs.emplace_back(at, static_cast<double>(answer[0].estimate) - kSlowdownShift);
-    excess += line.pairs.back().second;
-  }
-  for (auto& [at, share] : line.pairs) share /= excess;
-  std::vector<const Demand*> all;
-  for (const Demand& tenant : s.tenants) all.push_back(&tenant);
-  std::vector<Slowdown> answers(all.size());
-  HORUS_RETURN_IF_ERROR(model_.Predict(device, all, answers));
-  const double seen = std::exp(s.mean), predicted = static_cast<double>(answers[0].estimate);
-  line.residual = ExcessOf(seen) - ExcessOf(predicted);
-  // What was seen to disagree with itself is noisier than usual: one of three is an outlier. And as the excess hides a
-  // smaller share of a larger slowdown's noise, an outlier downwards is not to pass for precise.
-  const double noise = std::max(kNoise, std::sqrt(s.variance)), most = std::max(seen, predicted);
-  const double per_excess = noise * most / (most - kSlowdownShift);
-  line.weight = s.weight;
-  line.variance = per_excess * per_excess / s.weight + kDrift * kDrift;
-  if (line.pairs.size() == 1) {
-    Pair& pair = corrections_.pairs_[line.pairs[0].first];
-    pair.noise = line.variance;
-    const double own = pair.scale * std::sqrt(kErrorOfOne) * std::hypot(pair.errors[0], pair.errors[1]);
-    const double stated = std::hypot(own, pair.level);
-    if (s.weight >= kEnoughSeen) {
-      // A model that is sure of itself is believed until several observations say that it cannot be right.
-      if (std::abs(line.residual) > kContradiction * std::hypot(stated, std::sqrt(line.variance)))
-        pair.scale *= std::abs(line.residual) / stated;
-      pair.margin = kDeviationsToUpper * std::sqrt(line.variance);
-      // Where the model's own bound turned out wrong, the bound is that of what was seen.
-      if (seen > static_cast<double>(answers[0].upper)) pair.least_bound = ExcessOf(seen) + pair.margin;
-    }
-  }
-  lines_.push_back(std::move(line));
-  return absl::OkStatus();
-}
-
-void CorrectionsLearner::Relate() {
-  for (const Pair& pair : corrections_.pairs_) {
-    for (const Corrections::Role role : Corrections::kRoles) {
-      for (const uint32_t at : corrections_.With(role, pair.device, pair.jobs[role])) {
-        const Pair& other = corrections_.pairs_[at];
-        const double share = Corrections::ShareOf(other, pair, role);
-        related_.positions.push_back(at);
-        related_.covariances.push_back(static_cast<float>(share * pair.Error(role) * other.Error(role)));
-      }
-    }
-    related_.ends.push_back(related_.positions.size());
-  }
-}
-
-// Of the pairs, and of the levels, whose pairs lie side by side in their order.
-void CorrectionsLearner::SetWeights(const std::vector<double>& x) {
-  for (Pair& pair : corrections_.pairs_) pair.weight = 0;
-  for (size_t i = 0; i < lines_.size(); ++i) {
-    for (const auto& [at, share] : lines_[i].pairs) corrections_.pairs_[at].weight += share * x[i];
-  }
-  for (Corrections::Level& level : corrections_.levels_) level.shift = {};
-  auto level = corrections_.levels_.begin();
-  for (const uint32_t at : corrections_.order_[Corrections::kVictim]) {
-    const Pair& pair = corrections_.pairs_[at];
-    while (level != corrections_.levels_.end() && level->device < pair.device) ++level;
-    if (level == corrections_.levels_.end()) break;
-    if (level->device != pair.device) continue;
-    const Corrections::Common common = Corrections::CommonOf(pair);
-    for (size_t c = 0; c < common.size(); ++c) level->shift[c] += common[c] * pair.weight;
-  }
-}
-
-// (K + noise) x
-std::vector<double> CorrectionsLearner::Times(const std::vector<double>& x) {
-  SetWeights(x);
-  std::vector<double> of_pair;
-  size_t at = 0;
-  for (const size_t end : related_.ends) {
-    const Pair& pair = corrections_.pairs_[of_pair.size()];
-    double sum = 0;
-    if (const Corrections::Level* level = corrections_.LevelOf(pair.device); level != nullptr)
-      sum = Corrections::Product(Corrections::CommonOf(pair), level->shift);
-    for (; at < end; ++at)
-      sum += static_cast<double>(related_.covariances[at]) * corrections_.pairs_[related_.positions[at]].weight;
-    of_pair.push_back(sum);
-  }
-  std::vector<double> out(lines_.size());
-  for (size_t i = 0; i < lines_.size(); ++i) {
-    out[i] = lines_[i].variance * lines_[i].inflation * x[i];
-    for (const auto& [pair, share] : lines_[i].pairs) out[i] += share * of_pair[pair];
-  }
-  return out;
-}
-
-// By how much each line moves with one of the parts that a device's pairs have in common, for a deviation of it.
-std::vector<double> CorrectionsLearner::LinesBy(size_t level, size_t part) const {
-  std::vector<double> out(lines_.size());
-  for (size_t i = 0; i < lines_.size(); ++i) {
-    for (const auto& [at, share] : lines_[i].pairs) {
-      const Pair& pair = corrections_.pairs_[at];
-      if (pair.device == corrections_.levels_[level].device) out[i] += share * Corrections::CommonOf(pair)[part];
-    }
-  }
-  return out;
-}
-
-void CorrectionsLearner::LearnLevels() {
-  for (size_t at = 0; at < corrections_.levels_.size(); ++at) {
-    std::array<std::vector<double>, Corrections::kCommon> moved;
-    for (size_t part = 0; part < moved.size(); ++part) moved[part] = LinesBy(at, part);
-    for (size_t part = 0; part < moved.size(); ++part) {
-      const std::vector<double> solved = SolveByConjugateGradients(
-          [this](const std::vector<double>& v) { return Times(v); }, moved[part], kVarianceTolerance, kMostIterations);
-      for (size_t other = 0; other < moved.size(); ++other) {
-        const double told = std::inner_product(moved[other].begin(), moved[other].end(), solved.begin(), 0.0);
-        corrections_.levels_[at].left[part][other] = (part == other ? 1 : 0) - told;
-      }
-    }
-  }
-}
-
-// Residuals, made independent of each other and of variance 1 if the model's errors are as large as it says: their mean
-// square, beside that of kScaleObservations which are.
-void CorrectionsLearner::LearnScales(const std::vector<double>& residuals, const std::vector<double>& x) {
-  for (Corrections::Level& level : corrections_.levels_) {
-    // Without the level's own part: that it is an unlikely one tells nothing of errors beside it.
-    double squares = kScaleObservations - level.shift[0] * level.shift[0], count = kScaleObservations;
-    for (size_t i = 0; i < lines_.size(); ++i) {
-      if (corrections_.pairs_[lines_[i].pairs[0].first].device != level.device) continue;
-      squares += residuals[i] * x[i];
-      count += 1;
-    }
-    level.scale = std::min(std::sqrt(std::max(squares, 0.0) / count), kMostScale);
-  }
-}
-
-absl::StatusOr<Corrections> CorrectionsLearner::Learn(const CommitProgress& progress) && {
-  corrections_.Index();
-  Relate();
-  std::vector<double> residuals, x;
-  for (const Line& line : lines_) residuals.push_back(line.residual);
-  for (int pass = 0; pass < kRobustPasses; ++pass) {
-    bool go_on = true;
-    int iterations = 0;
-    const auto tell = [&] {
-      const double of_pass = 1 - 1 / (1 + ++iterations / kUsualIterations);
-      return go_on = !progress || progress((pass + of_pass) / kRobustPasses);
-    };
-    x = SolveByConjugateGradients([this](const std::vector<double>& v) { return Times(v); }, residuals, kTolerance,
-                                  kMostIterations, tell);
-    if (!go_on) return MakeError(absl::StatusCode::kCancelled, "commit was cancelled");
-    for (size_t i = 0; i < lines_.size(); ++i) {
-      // One or two observations may be outliers; more that agree are the truth, however unlikely the model finds them
-      // (what does not agree with the others of its situation counted little there).
-      if (lines_[i].weight >= kEnoughSeen) continue;
-      // What is left of the residual is variance times solution.
-      const double left = std::sqrt(lines_[i].variance) * lines_[i].inflation * std::abs(x[i]);
-      lines_[i].inflation = std::max(1.0, left / kOutlier);
-    }
-  }
-  LearnLevels();
-  SetWeights(x);
-  LearnScales(residuals, x);
-  for (const Line& line : lines_) {
-    if (line.pairs.size() == 1) corrections_.pairs_[line.pairs[0].first].noise = line.variance * line.inflation;
-  }
-  corrections_.MakeBlocks();
-  return std::move(corrections_);
-}
 
 absl::StatusOr<Corrections> Corrections::Learn(const InterferenceModel& model, const ObservedSlowdowns& observed,
                                                const Catalogue& catalogue, const CommitProgress& progress) {

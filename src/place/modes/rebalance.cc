@@ -111,7 +111,20 @@ class Rebalancer {
   Rebalancer(Placer& placer, const Cluster& cluster, const RebalanceOptions& options)
       : engine_(placer.engine()), cluster_(cluster), options_(options), meter_(cluster, engine_.scorer()) {}
 
-  absl::StatusOr<Plan> Run(std::optional<std::span<const JobId>> jobs, const ProgressFn& progress);
+  absl::StatusOr<Plan> Run(std::optional<std::span<const JobId>> jobs, const ProgressFn& progress) {
+    HORUS_ASSIGN_OR_RETURN(Plan plan, StartPlan(engine_, cluster_, meter_));
+    HORUS_RETURN_IF_ERROR(Gather(jobs));
+    while (plan.moves.size() < options_.max_migrations) {
+      if (progress != nullptr && !progress(plan.moves.size(), options_.max_migrations))
+        return Cancelled("rebalance: cancelled after %d migrations", plan.moves.size());
+      Step best;
+      HORUS_RETURN_IF_ERROR(BestStep(best));
+      if (best.found.best.slots.empty()) break;
+      HORUS_RETURN_IF_ERROR(Take(std::move(best), plan));
+    }
+    engine_.AddSeen(touched_, plan);
+    return plan;
+  }
 
  private:
   struct Mover {
@@ -128,16 +141,156 @@ class Rebalancer {
     SearchResult found;
   };
 
-  absl::Status Gather(std::optional<std::span<const JobId>> jobs);
-  absl::Status Bound(Mover& mover);
+  absl::Status Gather(std::optional<std::span<const JobId>> jobs) {
+    const ClusterRows& rows = cluster_.rows();
+    std::vector<JobId> ids = jobs.has_value() ? std::vector<JobId>(jobs->begin(), jobs->end()) : cluster_.JobIds();
+    std::ranges::sort(ids);
+    ids.erase(std::unique(ids.begin(), ids.end()), ids.end());
+    for (const JobId id : ids) {
+      const uint32_t row = rows.RowOfJob(id);
+      if (row == kNoRow) return NotFound("rebalance: job %d: not in this cluster", id);
+      const JobRow& job = rows.jobs[row];
+      if (IsCpuOnly(rows.RequestOf(job))) continue;  // nothing slows it here
+      HORUS_RETURN_IF_ERROR(engine_.GoOn());
+      Mover mover{.job_row = row, .job = id, .slots = job.slots};
+      HORUS_RETURN_IF_ERROR(Bound(mover));
+      if (mover.most > options_.min_gain + kLeastBetter) movers_.push_back(std::move(mover));
+    }
+    return absl::OkStatus();
+  }
+
+  // What is lost to sharing on the job's devices, and by running on a slower type than its fastest.
+  absl::Status Bound(Mover& mover) {
+    Ledger& ledger = engine_.ledger();
+    const JobSpec& job = cluster_.rows().RequestOf(RowOf(mover));
+    double before = 0;
+    HORUS_RETURN_IF_ERROR(meter_.OfSlots(ledger, mover.slots, before));
+    const size_t mark = ledger.Mark();
+    ledger.Remove(mover.job, job, mover.slots);
+    double without = 0;
+    const absl::Status status = meter_.OfSlots(ledger, mover.slots, without);
+    ledger.UndoTo(mark);
+    HORUS_RETURN_IF_ERROR(status);
+    mover.most = without + MostWork(job) - before - CostOf(job);
+    return absl::OkStatus();
+  }
+
   [[nodiscard]] double CostOf(const JobSpec& job) const {
     return MostWork(job) * options_.downtime_s / options_.horizon_s;
   }
   [[nodiscard]] const JobRow& RowOf(const Mover& mover) const { return cluster_.rows().jobs[mover.job_row]; }
-  absl::Status Look(size_t index, Step& best);
-  absl::Status BestStep(Step& best);
-  absl::Status Take(Step step, Plan& plan);
-  std::vector<uint32_t> Disturbed(std::span<const PlacedSlot> left, std::span<const PlacedSlot> taken);
+
+  // Whether the best move of that job beats `best`.
+  absl::Status Look(size_t index, Step& best) {
+    const Mover& mover = movers_[index];
+    Ledger& ledger = engine_.ledger();
+    const JobSpec job = cluster_.rows().SpecOf(RowOf(mover));
+    const JobView view = ViewJob(job);
+    double here = 0;
+    HORUS_RETURN_IF_ERROR(meter_.OfSlots(ledger, mover.slots, here));
+    const size_t mark = ledger.Mark();
+    ledger.Remove(job, mover.slots);
+    double left = 0;
+    SearchResult found;
+    absl::Status status = meter_.OfSlots(ledger, mover.slots, left);
+    if (status.ok()) status = engine_.Find(view, nullptr, found);
+    ++searches_;
+    for (const bool second : {false, true}) {
+      Placement& place = second ? found.second : found.best;
+      if (!status.ok() || place.slots.empty()) break;
+      double before = 0;
+      double after = 0;
+      status = meter_.OfSlots(ledger, place.slots, before);
+      const size_t removed = ledger.Mark();
+      meter_.KnowAt(job, place.slots);
+      ledger.Place(job, place.slots);
+      if (status.ok()) status = meter_.OfSlots(ledger, place.slots, after);
+      ledger.UndoTo(removed);
+      if (!status.ok()) break;
+      // Slots of the job's own devices are in both differences, which cancel there.
+      const double gain = (left - here) + (after - before);
+      const double cost = CostOf(job);
+      if (gain - cost > best.gain - best.cost + kLeastBetter) {
+        best = {.mover = index, .gain = gain, .cost = cost, .found = found};
+        if (second) best.found.best = found.second;
+        best.found.second = Placement();
+        best.found.spans_nodes = !second && found.spans_nodes;
+      }
+    }
+    ledger.UndoTo(mark);
+    return status;
+  }
+
+  absl::Status BestStep(Step& best) {
+    best = {.gain = options_.min_gain, .cost = 0};
+    order_.clear();
+    for (uint32_t i = 0; i < movers_.size(); ++i) {
+      if (!movers_[i].moved) order_.push_back(i);
+    }
+    const auto later = [&](uint32_t a, uint32_t b) {
+      return std::pair(-movers_[a].most, movers_[a].job) > std::pair(-movers_[b].most, movers_[b].job);
+    };
+    std::make_heap(order_.begin(), order_.end(), later);  // few are looked at
+    while (!order_.empty() && searches_ < options_.max_searches) {
+      const uint32_t index = order_.front();
+      if (movers_[index].most <= best.gain - best.cost + kLeastBetter) break;
+      std::pop_heap(order_.begin(), order_.end(), later);
+      order_.pop_back();
+      HORUS_RETURN_IF_ERROR(Look(index, best));
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status Take(Step step, Plan& plan) {
+    Mover& mover = movers_[step.mover];
+    Ledger& ledger = engine_.ledger();
+    std::shared_ptr<const JobSpec> job = std::make_shared<const JobSpec>(cluster_.rows().SpecOf(RowOf(mover)));
+    const JobView view = ViewJob(*job);
+    ledger.Remove(*job, mover.slots);
+    HORUS_ASSIGN_OR_RETURN(Decision decision, engine_.Explain(view, step.found));
+    if (std::shared_ptr<const JobSpec> decided = AsDecided(*job, decision)) job = std::move(decided);
+    meter_.KnowAt(*job, step.found.best.slots);
+    ledger.Place(*job, step.found.best.slots);
+    plan.moves.push_back({.kind = ActionKind::kMigrate,
+                          .job = mover.job,
+                          .from = SlotsOf(ledger, mover.slots),
+                          .to = decision.slots,
+                          .gain = step.gain,
+                          .cost = step.cost});
+    plan.actions.push_back({ActionKind::kMigrate, job, decision.slots});
+    plan.decisions.push_back(std::move(decision));
+    plan.work_after += step.gain;
+    for (const PlacedSlot& slot : mover.slots) touched_.push_back(slot.node_row);
+    for (const PlacedSlot& slot : step.found.best.slots) touched_.push_back(slot.node_row);
+    const std::vector<uint32_t> near = Disturbed(mover.slots, step.found.best.slots);
+    mover.slots = std::move(step.found.best.slots);
+    mover.moved = true;  // a job moves once
+    for (Mover& other : movers_) {
+      const auto disturbed = [&](const PlacedSlot& slot) {
+        return std::binary_search(near.begin(), near.end(), ledger.device_of(slot));
+      };
+      if (!other.moved && std::ranges::any_of(other.slots, disturbed)) HORUS_RETURN_IF_ERROR(Bound(other));
+    }
+    return absl::OkStatus();
+  }
+
+  // The devices, ascending, beside whose tenants somebody came or went: a gang with one GPU there is beside them all.
+  std::vector<uint32_t> Disturbed(std::span<const PlacedSlot> left, std::span<const PlacedSlot> taken) {
+    const Ledger& ledger = engine_.ledger();
+    std::vector<uint32_t> devices;
+    for (const std::span<const PlacedSlot> slots : {left, taken}) {
+      for (const PlacedSlot& slot : slots) devices.push_back(ledger.device_of(slot));
+    }
+    for (size_t i = 0, count = devices.size(); i < count; ++i) {
+      for (const LedgerResident& one : ledger.residents(devices[i])) {
+        const std::vector<uint32_t> more = meter_.DevicesOf(ledger, one.job);
+        if (more.size() > 1) devices.insert(devices.end(), more.begin(), more.end());
+      }
+    }
+    std::ranges::sort(devices);
+    devices.erase(std::unique(devices.begin(), devices.end()), devices.end());
+    return devices;
+  }
 
   Engine& engine_;
   const Cluster& cluster_;
@@ -148,167 +301,6 @@ class Rebalancer {
   std::vector<uint32_t> touched_;
   uint64_t searches_ = 0;
 };
-
-// What is lost to sharing on the job's devices, and by running on a slower type than its fastest.
-absl::Status Rebalancer::Bound(Mover& mover) {
-  Ledger& ledger = engine_.ledger();
-  const JobSpec& job = cluster_.rows().RequestOf(RowOf(mover));
-  double before = 0;
-  HORUS_RETURN_IF_ERROR(meter_.OfSlots(ledger, mover.slots, before));
-  const size_t mark = ledger.Mark();
-  ledger.Remove(mover.job, job, mover.slots);
-  double without = 0;
-  const absl::Status status = meter_.OfSlots(ledger, mover.slots, without);
-  ledger.UndoTo(mark);
-  HORUS_RETURN_IF_ERROR(status);
-  mover.most = without + MostWork(job) - before - CostOf(job);
-  return absl::OkStatus();
-}
-
-absl::Status Rebalancer::Gather(std::optional<std::span<const JobId>> jobs) {
-  const ClusterRows& rows = cluster_.rows();
-  std::vector<JobId> ids = jobs.has_value() ? std::vector<JobId>(jobs->begin(), jobs->end()) : cluster_.JobIds();
-  std::ranges::sort(ids);
-  ids.erase(std::unique(ids.begin(), ids.end()), ids.end());
-  for (const JobId id : ids) {
-    const uint32_t row = rows.RowOfJob(id);
-    if (row == kNoRow) return NotFound("rebalance: job %d: not in this cluster", id);
-    const JobRow& job = rows.jobs[row];
-    if (IsCpuOnly(rows.RequestOf(job))) continue;  // nothing slows it here
-    HORUS_RETURN_IF_ERROR(engine_.GoOn());
-    Mover mover{.job_row = row, .job = id, .slots = job.slots};
-    HORUS_RETURN_IF_ERROR(Bound(mover));
-    if (mover.most > options_.min_gain + kLeastBetter) movers_.push_back(std::move(mover));
-  }
-  return absl::OkStatus();
-}
-
-// Whether the best move of that job beats `best`.
-absl::Status Rebalancer::Look(size_t index, Step& best) {
-  const Mover& mover = movers_[index];
-  Ledger& ledger = engine_.ledger();
-  const JobSpec job = cluster_.rows().SpecOf(RowOf(mover));
-  const JobView view = ViewJob(job);
-  double here = 0;
-  HORUS_RETURN_IF_ERROR(meter_.OfSlots(ledger, mover.slots, here));
-  const size_t mark = ledger.Mark();
-  ledger.Remove(job, mover.slots);
-  double left = 0;
-  SearchResult found;
-  absl::Status status = meter_.OfSlots(ledger, mover.slots, left);
-  if (status.ok()) status = engine_.Find(view, nullptr, found);
-  ++searches_;
-  for (const bool second : {false, true}) {
-    Placement& place = second ? found.second : found.best;
-    if (!status.ok() || place.slots.empty()) break;
-    double before = 0;
-    double after = 0;
-    status = meter_.OfSlots(ledger, place.slots, before);
-    const size_t removed = ledger.Mark();
-    meter_.KnowAt(job, place.slots);
-    ledger.Place(job, place.slots);
-    if (status.ok()) status = meter_.OfSlots(ledger, place.slots, after);
-    ledger.UndoTo(removed);
-    if (!status.ok()) break;
-    // Slots of the job's own devices are in both differences, which cancel there.
-    const double gain = (left - here) + (after - before);
-    const double cost = CostOf(job);
-    if (gain - cost > best.gain - best.cost + kLeastBetter) {
-      best = {.mover = index, .gain = gain, .cost = cost, .found = found};
-      if (second) best.found.best = found.second;
-      best.found.second = Placement();
-      best.found.spans_nodes = !second && found.spans_nodes;
-    }
-  }
-  ledger.UndoTo(mark);
-  return status;
-}
-
-absl::Status Rebalancer::BestStep(Step& best) {
-  best = {.gain = options_.min_gain, .cost = 0};
-  order_.clear();
-  for (uint32_t i = 0; i < movers_.size(); ++i) {
-    if (!movers_[i].moved) order_.push_back(i);
-  }
-  const auto later = [&](uint32_t a, uint32_t b) {
-    return std::pair(-movers_[a].most, movers_[a].job) > std::pair(-movers_[b].most, movers_[b].job);
-  };
-  std::make_heap(order_.begin(), order_.end(), later);  // few are looked at
-  while (!order_.empty() && searches_ < options_.max_searches) {
-    const uint32_t index = order_.front();
-    if (movers_[index].most <= best.gain - best.cost + kLeastBetter) break;
-    std::pop_heap(order_.begin(), order_.end(), later);
-    order_.pop_back();
-    HORUS_RETURN_IF_ERROR(Look(index, best));
-  }
-  return absl::OkStatus();
-}
-
-// The devices, ascending, beside whose tenants somebody came or went: a gang with one GPU there is beside them all.
-std::vector<uint32_t> Rebalancer::Disturbed(std::span<const PlacedSlot> left, std::span<const PlacedSlot> taken) {
-  const Ledger& ledger = engine_.ledger();
-  std::vector<uint32_t> devices;
-  for (const std::span<const PlacedSlot> slots : {left, taken}) {
-    for (const PlacedSlot& slot : slots) devices.push_back(ledger.device_of(slot));
-  }
-  for (size_t i = 0, count = devices.size(); i < count; ++i) {
-    for (const LedgerResident& one : ledger.residents(devices[i])) {
-      const std::vector<uint32_t> more = meter_.DevicesOf(ledger, one.job);
-      if (more.size() > 1) devices.insert(devices.end(), more.begin(), more.end());
-    }
-  }
-  std::ranges::sort(devices);
-  devices.erase(std::unique(devices.begin(), devices.end()), devices.end());
-  return devices;
-}
-
-absl::Status Rebalancer::Take(Step step, Plan& plan) {
-  Mover& mover = movers_[step.mover];
-  Ledger& ledger = engine_.ledger();
-  std::shared_ptr<const JobSpec> job = std::make_shared<const JobSpec>(cluster_.rows().SpecOf(RowOf(mover)));
-  const JobView view = ViewJob(*job);
-  ledger.Remove(*job, mover.slots);
-  HORUS_ASSIGN_OR_RETURN(Decision decision, engine_.Explain(view, step.found));
-  if (std::shared_ptr<const JobSpec> decided = AsDecided(*job, decision)) job = std::move(decided);
-  meter_.KnowAt(*job, step.found.best.slots);
-  ledger.Place(*job, step.found.best.slots);
-  plan.moves.push_back({.kind = ActionKind::kMigrate,
-                        .job = mover.job,
-                        .from = SlotsOf(ledger, mover.slots),
-                        .to = decision.slots,
-                        .gain = step.gain,
-                        .cost = step.cost});
-  plan.actions.push_back({ActionKind::kMigrate, job, decision.slots});
-  plan.decisions.push_back(std::move(decision));
-  plan.work_after += step.gain;
-  for (const PlacedSlot& slot : mover.slots) touched_.push_back(slot.node_row);
-  for (const PlacedSlot& slot : step.found.best.slots) touched_.push_back(slot.node_row);
-  const std::vector<uint32_t> near = Disturbed(mover.slots, step.found.best.slots);
-  mover.slots = std::move(step.found.best.slots);
-  mover.moved = true;  // a job moves once
-  for (Mover& other : movers_) {
-    const auto disturbed = [&](const PlacedSlot& slot) {
-      return std::binary_search(near.begin(), near.end(), ledger.device_of(slot));
-    };
-    if (!other.moved && std::ranges::any_of(other.slots, disturbed)) HORUS_RETURN_IF_ERROR(Bound(other));
-  }
-  return absl::OkStatus();
-}
-
-absl::StatusOr<Plan> Rebalancer::Run(std::optional<std::span<const JobId>> jobs, const ProgressFn& progress) {
-  HORUS_ASSIGN_OR_RETURN(Plan plan, StartPlan(engine_, cluster_, meter_));
-  HORUS_RETURN_IF_ERROR(Gather(jobs));
-  while (plan.moves.size() < options_.max_migrations) {
-    if (progress != nullptr && !progress(plan.moves.size(), options_.max_migrations))
-      return Cancelled("rebalance: cancelled after %d migrations", plan.moves.size());
-    Step best;
-    HORUS_RETURN_IF_ERROR(BestStep(best));
-    if (best.found.best.slots.empty()) break;
-    HORUS_RETURN_IF_ERROR(Take(std::move(best), plan));
-  }
-  engine_.AddSeen(touched_, plan);
-  return plan;
-}
 
 }  // namespace
 
@@ -382,13 +374,94 @@ class Reviewer {
         meter_(cluster, engine_.scorer()),
         mover_(engine_, meter_, cluster) {}
 
-  absl::StatusOr<ReviewResult> Run();
+  absl::StatusOr<ReviewResult> Run() {
+    ReviewResult result;
+    HORUS_ASSIGN_OR_RETURN(result.plan, StartPlan(engine_, cluster_, meter_));
+    const Ledger& ledger = engine_.ledger();
+    std::vector<TenantReview> seen;
+    for (const uint32_t row : ledger.order()) {
+      HORUS_RETURN_IF_ERROR(engine_.GoOn());
+      for (size_t i = 0; i < ledger.spec(row).devices.size(); ++i)
+        HORUS_RETURN_IF_ERROR(LookAt(row, static_cast<int32_t>(i), seen));
+    }
+    std::ranges::sort(seen, Before);
+    IdMap<bool> known;
+    result.tenants.reserve(seen.size());
+    for (const TenantReview& one : seen) {  // of a gang the device where it is worst
+      if (gangs_.contains(one.job)) {
+        if (known.contains(one.job)) continue;
+        known.Insert(one.job, true);
+      }
+      result.tenants.push_back(one);
+    }
+    for (TenantReview& tenant : result.tenants) {
+      if (!tenant.broken() && !tenant.loses()) continue;
+      HORUS_RETURN_IF_ERROR(engine_.GoOn());
+      HORUS_RETURN_IF_ERROR(Relieve(tenant, result.plan));
+    }
+    mover_.AddSeen(result.plan);
+    return result;
+  }
 
  private:
-  absl::Status LookAt(uint32_t node_row, int32_t device, std::vector<TenantReview>& seen);
+  // A line for each tenant of a device that several share.
+  absl::Status LookAt(uint32_t node_row, int32_t device, std::vector<TenantReview>& seen) {
+    const Ledger& ledger = engine_.ledger();
+    const uint32_t row = ledger.node(node_row).first_device + static_cast<uint32_t>(device);
+    const std::span<const LedgerResident> residents = ledger.residents(row);
+    if (residents.size() < 2) return absl::OkStatus();
+    HORUS_RETURN_IF_ERROR(engine_.scorer().Residents(ledger.states(), ledger.state_id(row), of_tenants_));
+    const TenantIds& tenants = ledger.state(row).tenants;
+    absl::InlinedVector<Slowdown, 4> slowdowns;
+    for (const LedgerResident& one : residents)
+      slowdowns.push_back(of_tenants_[static_cast<size_t>(std::ranges::find(tenants, one.tenant) - tenants.begin())]);
+    const FitLimits& limits = engine_.scorer().limits();
+    const bool trial = IsTrial(slowdowns);
+    double work = 0;
+    for (const Slowdown& slowdown : slowdowns) work += 1 / static_cast<double>(slowdown.estimate);
+    for (size_t i = 0; i < residents.size(); ++i) {
+      const TenantClass& tenant = ledger.states().tenant(residents[i].tenant);
+      const Promise& promise = tenant.promise;
+      if (tenant.gpus > 1 && !gangs_.contains(residents[i].job)) gangs_.Insert(residents[i].job, true);
+      seen.push_back({.job = residents[i].job,
+                      .node = ledger.spec(node_row).id,
+                      .device = device,
+                      .slowdown = slowdowns[i],
+                      .held = SlowdownFor(promise, slowdowns[i], limits),
+                      .bound = BoundOf(promise, limits),
+                      .pack_work = work,
+                      .trial = trial});
+    }
+    return absl::OkStatus();
+  }
+
   // The job as things stand in the ledger.
-  absl::StatusOr<TenantReview> Now(JobId job);
-  absl::Status Relieve(TenantReview& tenant, Plan& plan);
+  absl::StatusOr<TenantReview> Now(JobId job) {
+    const JobRow& row = cluster_.rows().jobs[cluster_.rows().RowOfJob(job)];
+    std::vector<TenantReview> seen;
+    for (const PlacedSlot& slot : row.slots) HORUS_RETURN_IF_ERROR(LookAt(slot.node_row, slot.device, seen));
+    TenantReview worst{.job = job, .bound = 1, .pack_work = 1};  // of one who shares no more
+    bool shares = false;
+    for (const TenantReview& one : seen) {
+      if (one.job == job && (!std::exchange(shares, true) || Before(one, worst))) worst = one;
+    }
+    return worst;
+  }
+
+  absl::Status Relieve(TenantReview& tenant, Plan& plan) {
+    HORUS_ASSIGN_OR_RETURN(const TenantReview now, Now(tenant.job));
+    if (!now.broken() && !now.loses()) return absl::OkStatus();  // an earlier move relieved it
+    tenant.advice = Advice::kRunAlone;
+    if (plan.moves.size() >= options_.max_migrations || searches_ >= options_.max_searches) return absl::OkStatus();
+    ++searches_;
+    const ClusterRows& rows = cluster_.rows();
+    const JobSpec& job = rows.RequestOf(rows.jobs[rows.RowOfJob(tenant.job)]);
+    const double cost = MostWork(job) * options_.downtime_s / options_.horizon_s;
+    const auto accepts = [&](double gain) { return now.broken() || gain - cost > options_.min_gain; };
+    HORUS_ASSIGN_OR_RETURN(const ResidentMover::Outcome outcome, mover_.Move(tenant.job, cost, accepts, plan));
+    if (outcome.moved) tenant.advice = Advice::kMove;
+    return absl::OkStatus();
+  }
 
   Engine& engine_;
   const Cluster& cluster_;
@@ -400,37 +473,6 @@ class Reviewer {
   std::vector<Slowdown> of_tenants_;  // scratch
 };
 
-// A line for each tenant of a device that several share.
-absl::Status Reviewer::LookAt(uint32_t node_row, int32_t device, std::vector<TenantReview>& seen) {
-  const Ledger& ledger = engine_.ledger();
-  const uint32_t row = ledger.node(node_row).first_device + static_cast<uint32_t>(device);
-  const std::span<const LedgerResident> residents = ledger.residents(row);
-  if (residents.size() < 2) return absl::OkStatus();
-  HORUS_RETURN_IF_ERROR(engine_.scorer().Residents(ledger.states(), ledger.state_id(row), of_tenants_));
-  const TenantIds& tenants = ledger.state(row).tenants;
-  absl::InlinedVector<Slowdown, 4> slowdowns;
-  for (const LedgerResident& one : residents)
-    slowdowns.push_back(of_tenants_[static_cast<size_t>(std::ranges::find(tenants, one.tenant) - tenants.begin())]);
-  const FitLimits& limits = engine_.scorer().limits();
-  const bool trial = IsTrial(slowdowns);
-  double work = 0;
-  for (const Slowdown& slowdown : slowdowns) work += 1 / static_cast<double>(slowdown.estimate);
-  for (size_t i = 0; i < residents.size(); ++i) {
-    const TenantClass& tenant = ledger.states().tenant(residents[i].tenant);
-    const Promise& promise = tenant.promise;
-    if (tenant.gpus > 1 && !gangs_.contains(residents[i].job)) gangs_.Insert(residents[i].job, true);
-    seen.push_back({.job = residents[i].job,
-                    .node = ledger.spec(node_row).id,
-                    .device = device,
-                    .slowdown = slowdowns[i],
-                    .held = SlowdownFor(promise, slowdowns[i], limits),
-                    .bound = BoundOf(promise, limits),
-                    .pack_work = work,
-                    .trial = trial});
-  }
-  return absl::OkStatus();
-}
-
 // The worst first.
 bool Before(const TenantReview& a, const TenantReview& b) {
   const auto key = [](const TenantReview& one) {
@@ -438,62 +480,6 @@ bool Before(const TenantReview& a, const TenantReview& b) {
                       -static_cast<double>(one.slowdown.estimate));
   };
   return key(a) < key(b);
-}
-
-absl::StatusOr<TenantReview> Reviewer::Now(JobId job) {
-  const JobRow& row = cluster_.rows().jobs[cluster_.rows().RowOfJob(job)];
-  std::vector<TenantReview> seen;
-  for (const PlacedSlot& slot : row.slots) HORUS_RETURN_IF_ERROR(LookAt(slot.node_row, slot.device, seen));
-  TenantReview worst{.job = job, .bound = 1, .pack_work = 1};  // of one who shares no more
-  bool shares = false;
-  for (const TenantReview& one : seen) {
-    if (one.job == job && (!std::exchange(shares, true) || Before(one, worst))) worst = one;
-  }
-  return worst;
-}
-
-absl::Status Reviewer::Relieve(TenantReview& tenant, Plan& plan) {
-  HORUS_ASSIGN_OR_RETURN(const TenantReview now, Now(tenant.job));
-  if (!now.broken() && !now.loses()) return absl::OkStatus();  // an earlier move relieved it
-  tenant.advice = Advice::kRunAlone;
-  if (plan.moves.size() >= options_.max_migrations || searches_ >= options_.max_searches) return absl::OkStatus();
-  ++searches_;
-  const ClusterRows& rows = cluster_.rows();
-  const JobSpec& job = rows.RequestOf(rows.jobs[rows.RowOfJob(tenant.job)]);
-  const double cost = MostWork(job) * options_.downtime_s / options_.horizon_s;
-  const auto accepts = [&](double gain) { return now.broken() || gain - cost > options_.min_gain; };
-  HORUS_ASSIGN_OR_RETURN(const ResidentMover::Outcome outcome, mover_.Move(tenant.job, cost, accepts, plan));
-  if (outcome.moved) tenant.advice = Advice::kMove;
-  return absl::OkStatus();
-}
-
-absl::StatusOr<ReviewResult> Reviewer::Run() {
-  ReviewResult result;
-  HORUS_ASSIGN_OR_RETURN(result.plan, StartPlan(engine_, cluster_, meter_));
-  const Ledger& ledger = engine_.ledger();
-  std::vector<TenantReview> seen;
-  for (const uint32_t row : ledger.order()) {
-    HORUS_RETURN_IF_ERROR(engine_.GoOn());
-    for (size_t i = 0; i < ledger.spec(row).devices.size(); ++i)
-      HORUS_RETURN_IF_ERROR(LookAt(row, static_cast<int32_t>(i), seen));
-  }
-  std::ranges::sort(seen, Before);
-  IdMap<bool> known;
-  result.tenants.reserve(seen.size());
-  for (const TenantReview& one : seen) {  // of a gang the device where it is worst
-    if (gangs_.contains(one.job)) {
-      if (known.contains(one.job)) continue;
-      known.Insert(one.job, true);
-    }
-    result.tenants.push_back(one);
-  }
-  for (TenantReview& tenant : result.tenants) {
-    if (!tenant.broken() && !tenant.loses()) continue;
-    HORUS_RETURN_IF_ERROR(engine_.GoOn());
-    HORUS_RETURN_IF_ERROR(Relieve(tenant, result.plan));
-  }
-  mover_.AddSeen(result.plan);
-  return result;
 }
 
 }  // namespace
