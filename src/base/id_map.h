@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "base/hash.h"
+#include "base/vectors.h"
 
 namespace horus {
 
@@ -77,7 +78,7 @@ class IdMap {
   }
 
   // Without what the values themselves point to.
-  [[nodiscard]] uint64_t bytes_held() const { return cells_.capacity() * sizeof(Cell); }
+  [[nodiscard]] uint64_t bytes_held() const { return BytesIn(cells_); }
 
  private:
   static constexpr size_t kFirstCells = 8;  // a power of two, as all sizes
@@ -171,7 +172,7 @@ class RowIndex {
     cells_[hole] = kEmpty;
   }
 
-  [[nodiscard]] uint64_t bytes_held() const { return cells_.capacity() * sizeof(uint32_t); }
+  [[nodiscard]] uint64_t bytes_held() const { return BytesIn(cells_); }
 
  private:
   static constexpr size_t kFirstCells = 8;  // a power of two, as all sizes

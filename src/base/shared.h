@@ -16,6 +16,7 @@
 
 #include "base/hash.h"
 #include "base/id_map.h"
+#include "base/vectors.h"
 
 namespace horus {
 
@@ -274,10 +275,7 @@ class InternTable {
   [[nodiscard]] size_t size() const { return id_of_.size(); }
   [[nodiscard]] uint32_t limit() const { return static_cast<uint32_t>(values_.size()); }  // above every id in use
   // Without what the values themselves point to.
-  [[nodiscard]] uint64_t bytes_held() const {
-    return values_.capacity() * sizeof(T) + hashes_.capacity() * sizeof(uint64_t) +
-           holders_.capacity() * sizeof(uint32_t) + id_of_.bytes_held();
-  }
+  [[nodiscard]] uint64_t bytes_held() const { return BytesIn(values_, hashes_, holders_, id_of_); }
 
  private:
   std::vector<T> values_;

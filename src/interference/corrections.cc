@@ -11,6 +11,7 @@
 
 #include "base/hash.h"
 #include "base/status.h"
+#include "base/vectors.h"
 #include "interference/conjugate_gradients.h"
 
 namespace horus {
@@ -214,10 +215,7 @@ Correction Corrections::Of(const DeviceContext& device, const Tenant& victim, do
 }
 
 size_t Corrections::bytes_held() const {
-  return sizeof(*this) + pairs_.capacity() * sizeof(Pair) +
-         (order_[0].capacity() + order_[1].capacity() + told_.capacity()) * sizeof(uint32_t) +
-         levels_.capacity() * sizeof(Level) + (blocks_[0].capacity() + blocks_[1].capacity()) * sizeof(blocks_[0][0]) +
-         inverses_.capacity() * sizeof(float);
+  return sizeof(*this) + BytesIn(pairs_, order_[0], order_[1], told_, levels_, blocks_[0], blocks_[1], inverses_);
 }
 
 // What the margins of learned corrections rest on: for each job the observations that say most, and how they hang

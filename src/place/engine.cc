@@ -85,10 +85,9 @@ WorkPricer& Engine::pricer() {
 }
 
 uint64_t Engine::bytes_held() const {
-  return sizeof(*this) + scorer_.bytes_held() + ledger_.bytes_held() + emptied_.bytes_held() + search_.bytes_held() +
-         emptied_search_.bytes_held() + (pricer_ != nullptr ? pricer_->bytes_held() : 0) +
-         (nodes_.capacity() + named_.rows.capacity()) * sizeof(uint32_t) + named_.ids.capacity() * sizeof(NodeId) +
-         (way_view_.types.capacity() + capped_view_.types.capacity()) * sizeof(JobView::OnType);
+  return sizeof(*this) + (pricer_ != nullptr ? pricer_->bytes_held() : 0) +
+         BytesIn(scorer_, ledger_, emptied_, search_, emptied_search_, nodes_, named_.rows, named_.ids, way_view_.types,
+                 capped_view_.types);
 }
 
 absl::Status Engine::Start(const Cluster& cluster, std::optional<std::span<const NodeId>> subset) {
@@ -132,8 +131,7 @@ absl::Status Engine::SelectNodes(const Cluster& cluster, std::optional<std::span
   if (!subset_) return absl::OkStatus();
   emptied_decisions_.clear();
   std::vector<NodeId> ids(wanted->begin(), wanted->end());
-  std::ranges::sort(ids);
-  ids.erase(std::unique(ids.begin(), ids.end()), ids.end());
+  SortUnique(ids);
   size_t devices = 0;
   for (const NodeId id : ids) {
     const uint32_t* row = rows.node_of.Find(id);

@@ -103,8 +103,7 @@ std::vector<uint32_t> WorkMeter::DevicesOf(const Ledger& ledger, JobId job) cons
   };
   if (const uint32_t row = cluster_.rows().RowOfJob(job); row != kNoRow) add(cluster_.rows().jobs[row].slots);
   if (const PlacedSlots* known = known_at_.Find(job)) add(*known);
-  std::ranges::sort(devices);
-  devices.erase(std::unique(devices.begin(), devices.end()), devices.end());
+  SortUnique(devices);
   return devices;
 }
 
@@ -159,8 +158,7 @@ absl::Status WorkMeter::OfSlots(const Ledger& ledger, std::span<const PlacedSlot
   for (const PlacedSlot& slot : slots) {
     if (slot.device != kNoDevice) devices_.push_back(ledger.device_of(slot));
   }
-  std::ranges::sort(devices_);
-  devices_.erase(std::unique(devices_.begin(), devices_.end()), devices_.end());
+  SortUnique(devices_);
   for (const uint32_t device : devices_) {
     std::span<const float> slowdowns;
     HORUS_RETURN_IF_ERROR(Slowdowns(ledger, device, slowdowns));
@@ -173,8 +171,7 @@ absl::Status WorkMeter::OfSlots(const Ledger& ledger, std::span<const PlacedSlot
       }
     }
   }
-  std::ranges::sort(gangs_);
-  gangs_.erase(std::unique(gangs_.begin(), gangs_.end()), gangs_.end());
+  SortUnique(gangs_);
   for (const JobId gang : gangs_) {
     double one = 0;
     HORUS_RETURN_IF_ERROR(OfJob(ledger, gang, one));

@@ -69,8 +69,7 @@ class Keyed final : public Discipline {
     heap_.ChangeAll([this](uint32_t slot) { return Key(slot); }, positions_);
   }
   [[nodiscard]] size_t bytes_held() const override {
-    return sizeof *this + heap_.bytes_held() + positions_.capacity() * sizeof(uint32_t) +
-           context_.thresholds.capacity() * sizeof(int64_t);
+    return sizeof *this + BytesIn(heap_, positions_, context_.thresholds);
   }
 
  private:
@@ -246,11 +245,8 @@ class DominantResourceFairness final : public Discipline {
   }
 
   [[nodiscard]] size_t bytes_held() const override {
-    size_t bytes = sizeof *this + owners_.capacity() * sizeof(Owner) + owner_slot_.bytes_held() +
-                   first_jobs_.bytes_held() +
-                   (free_owners_.capacity() + owner_positions_.capacity() + owner_of_.capacity() +
-                    positions_.capacity() + charged_.capacity()) *
-                       sizeof(uint32_t);
+    size_t bytes = sizeof *this + BytesIn(owners_, owner_slot_, first_jobs_, free_owners_, owner_positions_, owner_of_,
+                                          positions_, charged_);
     for (const Owner& owner : owners_) bytes += owner.jobs.bytes_held();
     return bytes;
   }

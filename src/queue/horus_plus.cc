@@ -201,9 +201,8 @@ class HorusPlus final : public Discipline {
   }
 
   [[nodiscard]] size_t bytes_held() const override {
-    size_t bytes = sizeof *this + centres_.capacity() * sizeof(GridPoint) + cluster_of_.capacity() +
-                   (job_positions_.capacity() + wait_positions_.capacity()) * sizeof(uint32_t);
-    for (const JobCluster& cluster : clusters_) bytes += cluster.jobs.bytes_held() + cluster.waits.bytes_held();
+    size_t bytes = sizeof *this + BytesIn(centres_, cluster_of_, job_positions_, wait_positions_);
+    for (const JobCluster& cluster : clusters_) bytes += BytesIn(cluster.jobs, cluster.waits);
     return bytes;
   }
 

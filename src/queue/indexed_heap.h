@@ -36,7 +36,7 @@ class IndexedHeap {
   [[nodiscard]] size_t size() const { return entries_.size(); }
   [[nodiscard]] const Entry& top() const { return entries_.front(); }
   [[nodiscard]] const std::vector<Entry>& entries() const { return entries_; }  // in no order that matters
-  [[nodiscard]] size_t bytes_held() const { return entries_.capacity() * sizeof(Entry); }
+  [[nodiscard]] size_t bytes_held() const { return BytesIn(entries_); }
 
   // Room for `size` entries in all, grown as push_back grows. May fail, and then changes nothing.
   void Reserve(size_t size) {

@@ -7,6 +7,7 @@
 #include <limits>
 #include <tuple>
 
+
 namespace horus {
 namespace {
 
@@ -114,8 +115,6 @@ uint32_t KineticOrder::First(int64_t now_us) noexcept {
   return nodes_[kRoot].winner;
 }
 
-size_t KineticOrder::bytes_held() const {
-  return lines_.capacity() * sizeof(KineticLine) + nodes_.capacity() * sizeof(Node);
-}
+size_t KineticOrder::bytes_held() const { return BytesIn(lines_, nodes_); }
 
 }  // namespace horus

@@ -243,9 +243,7 @@ absl::Status Queue::SetOwnerUsage(uint64_t owner, const QueueResources& usage) {
 }
 
 size_t Queue::bytes_held() const {
-  return sizeof *this + jobs_.capacity() * sizeof(QueuedJob) + free_slots_.capacity() * sizeof(uint32_t) +
-         slot_of_.bytes_held() + waits_.bytes_held() + wait_positions_.capacity() * sizeof(uint32_t) +
-         discipline_->bytes_held();
+  return sizeof *this + BytesIn(jobs_, free_slots_, slot_of_, waits_, wait_positions_, *discipline_);
 }
 
 namespace {

@@ -430,8 +430,7 @@ absl::Status PlanGrants::Finish(Plan& plan, RowList& touched) {
   std::vector<uint32_t> rows;
   for (const auto& [row, holders] : residents_) rows.push_back(row);
   for (const auto& [row, holders] : newcomers_) rows.push_back(row);
-  std::ranges::sort(rows);
-  rows.erase(std::unique(rows.begin(), rows.end()), rows.end());
+  SortUnique(rows);
   const std::vector<uint32_t>* const considered = engine_.selected();
   for (const uint32_t row : rows) {
     if (considered != nullptr && std::ranges::find(*considered, row) == considered->end()) continue;

@@ -294,8 +294,7 @@ class Victims {
     // Tasks without GPUs are not in the ledger's residents; the cluster knows them.
     for (const HostResident& one : cluster_.rows().nodes[node_row].host_residents)
       jobs.push_back(cluster_.rows().jobs[one.job_row].id);
-    std::ranges::sort(jobs);
-    jobs.erase(std::unique(jobs.begin(), jobs.end()), jobs.end());
+    SortUnique(jobs);
     std::erase_if(jobs,
                   [&](JobId job) { return !losses_.contains(job) || std::ranges::find(gone_, job) != gone_.end(); });
     return jobs;
@@ -371,8 +370,7 @@ class Preempter {
       for (uint32_t i = 0; i < node.spec->devices.size(); ++i)
         groups.push_back(GroupOf(engine_.ledger().state(node.first_device + i)));
     }
-    std::ranges::sort(groups);
-    groups.erase(std::unique(groups.begin(), groups.end()), groups.end());
+    SortUnique(groups);
     if (IsCpuOnly(job_)) groups.assign(1, Victims::kAnyGroup);
     for (const uint32_t group : groups) {
       const absl::Status status = Spread(group);
@@ -428,8 +426,7 @@ class Preempter {
       for (const size_t i : anew) HORUS_RETURN_IF_ERROR(offer(i));
     }
     ledger.UndoTo(0);
-    std::ranges::sort(gone);
-    gone.erase(std::unique(gone.begin(), gone.end()), gone.end());
+    SortUnique(gone);
     victims_.Remove(gone);
     std::vector<JobId> dearest = gone;
     std::ranges::stable_sort(dearest, [&](JobId a, JobId b) { return victims_.LossOf(a) > victims_.LossOf(b); });

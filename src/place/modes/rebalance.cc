@@ -144,8 +144,7 @@ class Rebalancer {
   absl::Status Gather(std::optional<std::span<const JobId>> jobs) {
     const ClusterRows& rows = cluster_.rows();
     std::vector<JobId> ids = jobs.has_value() ? std::vector<JobId>(jobs->begin(), jobs->end()) : cluster_.JobIds();
-    std::ranges::sort(ids);
-    ids.erase(std::unique(ids.begin(), ids.end()), ids.end());
+    SortUnique(ids);
     for (const JobId id : ids) {
       const uint32_t row = rows.RowOfJob(id);
       if (row == kNoRow) return NotFound("rebalance: job %d: not in this cluster", id);
@@ -287,8 +286,7 @@ class Rebalancer {
         if (more.size() > 1) devices.insert(devices.end(), more.begin(), more.end());
       }
     }
-    std::ranges::sort(devices);
-    devices.erase(std::unique(devices.begin(), devices.end()), devices.end());
+    SortUnique(devices);
     return devices;
   }
 
@@ -334,8 +332,7 @@ absl::StatusOr<Plan> Evacuate(Placer& placer, const Cluster& cluster, std::span<
     if (row == nullptr) return NotFound("evacuate: node %d: not in this cluster", id);
     drained.push_back(*row);
   }
-  std::ranges::sort(drained);
-  drained.erase(std::unique(drained.begin(), drained.end()), drained.end());
+  SortUnique(drained);
   for (const uint32_t row : drained) engine.ledger().SetNodeState(row, AdminState::kDrained);
   std::vector<JobSpec> jobs;  // that are there
   IdMap<bool> gone;

@@ -11,6 +11,7 @@
 #include "absl/container/inlined_vector.h"
 #include "base/status.h"
 #include "base/units.h"
+#include "base/vectors.h"
 
 namespace horus {
 namespace {
@@ -74,12 +75,8 @@ absl::StatusOr<std::shared_ptr<const Workload>> Workload::Create(std::vector<Tas
     made->named_.insert(made->named_.end(), classes[i].types.begin(), classes[i].types.end());
   }
   if (std::abs(sum - 1) > kShareTolerance) return InvalidArgument("workload: shares: expected sum 1, found %g", sum);
-  const auto unique = [](auto& values) {
-    std::ranges::sort(values);
-    values.erase(std::unique(values.begin(), values.end()), values.end());
-  };
-  unique(made->sizes_);
-  unique(made->named_);
+  SortUnique(made->sizes_);
+  SortUnique(made->named_);
   if (made->named_.size() > kMaxTypes)
     return InvalidArgument("workload: types: expected at most %d in all, found %d", kMaxTypes, made->named_.size());
   for (const TaskClass& one : classes) {
@@ -168,8 +165,7 @@ double Workload::Fragment(int64_t cpu_free_milli, std::span<const FreeGpu> gpus)
 double Workload::FragmentOfMixed(int64_t cpu_free_milli, std::span<const FreeGpu> gpus) const {
   double fragment = 0;
   for (const Row& row : rows_) {
-    int32_t free = 0;
-    int32_t usable = 0;
+    int32_t free = 0, usable = 0;
     int32_t fitting = 0;
     for (const FreeGpu& gpu : gpus) {
       free += gpu.free_milli;

@@ -587,8 +587,7 @@ absl::Status Search::TakeIndexedGang(SearchResult& result) {
       if (tasks_on_[at] >= view_->job->tasks) whole.emplace_back(entries[at].node, entries[at].node_row);
     }
   }
-  std::ranges::sort(whole);
-  whole.erase(std::unique(whole.begin(), whole.end()), whole.end());
+  SortUnique(whole);
   for (const auto& [id, row] : whole) {
     OfferRange offers;
     HORUS_RETURN_IF_ERROR(OffersOf(row, offers, result));

@@ -126,9 +126,7 @@ absl::Status DeviceIndex::CatchUp(const Ledger& ledger) {
 
 uint64_t DeviceIndex::bytes_held() const {
   constexpr uint64_t kTreeNodeBytes = 40;  // around each member
-  return open_ * (sizeof(Member) + kTreeNodeBytes) + members_.capacity() * sizeof(Members) +
-         place_.capacity() * sizeof(double) + state_of_.capacity() * sizeof(uint32_t) +
-         opened_.capacity() * sizeof(Opening) + digest_.capacity() * sizeof(uint64_t);
+  return open_ * (sizeof(Member) + kTreeNodeBytes) + BytesIn(members_, place_, state_of_, opened_, digest_);
 }
 
 // ---- Keeps the counts of open devices as the ledger changes.
@@ -199,10 +197,7 @@ void GangIndex::CatchUp(const Ledger& ledger) {
   ledger_seen_ = ledger.log_end();
 }
 
-uint64_t GangIndex::bytes_held() const {
-  return entries_.capacity() * sizeof(Entry) + racks_.capacity() * sizeof(Rack) +
-         (first_.capacity() + positions_.capacity()) * sizeof(uint32_t);
-}
+uint64_t GangIndex::bytes_held() const { return BytesIn(entries_, racks_, first_, positions_); }
 
 // ---- Forgets the answers of nodes that changed.
 

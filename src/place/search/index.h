@@ -205,9 +205,7 @@ class Refusals {
   // nowhere.
   [[nodiscard]] absl::Status Count(const Ledger& ledger, const JobView& view, Counts& refused, NearestPlace& nearest);
 
-  [[nodiscard]] uint64_t bytes_held() const {
-    return of_request_.bytes_held() + bytes_ + last_change_.capacity() * sizeof(uint64_t);
-  }
+  [[nodiscard]] uint64_t bytes_held() const { return bytes_ + BytesIn(of_request_, last_change_); }
 
  private:
   struct Miss {  // NearestPlace of one node
@@ -319,9 +317,7 @@ class DevicePaces {
     return count;
   }
 
-  [[nodiscard]] uint64_t bytes_held() const {
-    return of_class_.bytes_held() + pays_.bytes_held() + bytes_ + changes_.bytes_held();
-  }
+  [[nodiscard]] uint64_t bytes_held() const { return bytes_ + BytesIn(of_class_, pays_, changes_); }
 
  private:
   struct Table {

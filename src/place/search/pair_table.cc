@@ -117,11 +117,8 @@ void PairTable::ForgetRows() {
 void PairTable::Clear() { *this = PairTable(); }
 
 uint64_t PairTable::bytes_held() const {
-  uint64_t bytes = bytes_of_rows() + residents_.bytes_held() + contexts_.capacity() * sizeof(Context) +
-                   demands_.capacity() * sizeof(demands_[0]) +
-                   (mine_.capacity() + theirs_.capacity()) * sizeof(PairExcess);
-  for (const Context& context : contexts_)
-    bytes += context.guests.bytes_held() + context.levels.capacity() * sizeof(InterferenceModel::PairLevels);
+  uint64_t bytes = bytes_of_rows() + BytesIn(residents_, contexts_, demands_, mine_, theirs_);
+  for (const Context& context : contexts_) bytes += BytesIn(context.guests, context.levels);
   return bytes;
 }
 

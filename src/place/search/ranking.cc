@@ -133,8 +133,7 @@ void StateTree::Tighten(uint32_t node) {
 }
 
 uint64_t StateTree::bytes_held() const {
-  return nodes_.capacity() * sizeof(Node) + capacity_ * sizeof(Scorer::StateSummary) +
-         roots_.capacity() * sizeof(uint32_t) + at_.capacity() * sizeof(Where);
+  return capacity_ * sizeof(Scorer::StateSummary) + BytesIn(nodes_, roots_, at_);
 }
 
 namespace {

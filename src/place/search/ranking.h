@@ -194,10 +194,8 @@ class Rankings {
 
   [[nodiscard]] bool IsCurrent(const RankedState& entry) const { return index_.digest(entry.state) == entry.digest; }
   [[nodiscard]] uint64_t bytes_held() const {
-    return of_class_.bytes_held() + of_class_.size() * sizeof(Ranking) + entries_ * kEntryBytes +
-           opened_.capacity() * sizeof(Scorer::StateSummary) + tree_.bytes_held() + order_.capacity() * sizeof(Floor) +
-           left_.capacity() * sizeof(Scorer::Sifted) + sieve_.bytes_held() + scratch_.capacity() * sizeof(RankedState) +
-           pending_.capacity() * sizeof(Pending);
+    return of_class_.size() * sizeof(Ranking) + entries_ * kEntryBytes +
+           BytesIn(of_class_, opened_, tree_, order_, left_, sieve_, scratch_, pending_);
   }
 
  private:

@@ -261,10 +261,7 @@ absl::Status Scorer::Evaluate(const StateTable& states, uint32_t state, Evaluati
   return absl::OkStatus();
 }
 
-uint64_t Scorer::bytes_held() const {
-  return memo_entries_ * sizeof(Entry) + memo_.bytes_held() + pairs_.bytes_held() +
-         pair_states_.capacity() * sizeof(PairState);
-}
+uint64_t Scorer::bytes_held() const { return memo_entries_ * sizeof(Entry) + BytesIn(memo_, pairs_, pair_states_); }
 
 // What is kept so that few states are weighed: pairs of tenants that met, loads, and the least that a state can cost.
 namespace {

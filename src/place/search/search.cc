@@ -366,8 +366,7 @@ void Search::DrawDevices() {
     if (view_->On(device.type) == nullptr) continue;
     drawn_.push_back({LeastCostOf(device), device.util_pct, node.id, index, node_row});
   }
-  std::ranges::sort(drawn_);
-  drawn_.erase(std::unique(drawn_.begin(), drawn_.end()), drawn_.end());
+  SortUnique(drawn_);
 }
 
 absl::Status Search::TakeSampled(SearchResult& result) {

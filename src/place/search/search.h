@@ -102,9 +102,7 @@ class Search {
   }
 
   [[nodiscard]] uint64_t bytes_held() const {
-    return index_.bytes_held() + gangs_.bytes_held() + paces_.bytes_held() + rankings_.bytes_held() +
-           refusals_.bytes_held() + scores_.bytes_held() + answers_.bytes_held() +
-           floors_.capacity() * sizeof(floors_[0]);
+    return BytesIn(index_, gangs_, paces_, rankings_, refusals_, scores_, answers_, floors_);
   }
 
  private:

@@ -92,9 +92,7 @@ void NodeScores::Clear() {
   bytes_ = 0;
 }
 
-uint64_t NodeScores::bytes_held() const {
-  return bytes_ + prices_.bytes_held() + last_change_.capacity() * sizeof(uint64_t);
-}
+uint64_t NodeScores::bytes_held() const { return bytes_ + BytesIn(prices_, last_change_); }
 
 absl::Status NodePricer::JudgeDevices(const Ledger& ledger, const LedgerNode& node, const JobView& view,
                                       NodeOutcome& outcome) {

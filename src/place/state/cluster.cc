@@ -303,16 +303,14 @@ std::vector<JobId> Cluster::JobsOnDevices(uint32_t first, size_t count) const {
   for (uint32_t device = first; device < first + count; ++device) {
     for (const uint32_t job_row : rows_.residents[device]) jobs.push_back(rows_.jobs[job_row].id);
   }
-  std::ranges::sort(jobs);
-  jobs.erase(std::unique(jobs.begin(), jobs.end()), jobs.end());
+  SortUnique(jobs);
   return jobs;
 }
 
 std::vector<JobId> Cluster::JobsOnNode(const NodeRow& row) const {
   std::vector<JobId> jobs = JobsOnDevices(row.first_device, row.spec->devices.size());
   for (const HostResident& resident : row.host_residents) jobs.push_back(rows_.jobs[resident.job_row].id);
-  std::ranges::sort(jobs);
-  jobs.erase(std::unique(jobs.begin(), jobs.end()), jobs.end());
+  SortUnique(jobs);
   return jobs;
 }
 
@@ -499,19 +497,15 @@ uint64_t Cluster::state_hash() const {
 }
 
 uint64_t Cluster::bytes_held() const {
-  uint64_t bytes = sizeof(*this) + rows_.states.bytes_held();
-  bytes += rows_.nodes.capacity() * sizeof(NodeRow) + rows_.jobs.capacity() * sizeof(JobRow);
-  bytes += (rows_.order.capacity() + rows_.free_nodes.capacity() + rows_.device_state.capacity() +
-            rows_.device_changes.capacity()) *
-           sizeof(uint32_t);
-  bytes += rows_.residents.capacity() * sizeof(Residents) + rows_.holes.capacity() * sizeof(uint64_t);
-  bytes += rows_.node_of.bytes_held() + rows_.job_of.bytes_held() + BytesHeld(rows_.requests) + rows_.log.bytes_held() +
-           rows_.device_lists.bytes_held(
-               [](const std::vector<DeviceSpec>& list) { return list.capacity() * sizeof(DeviceSpec); });
+  uint64_t bytes = sizeof(*this) + BytesHeld(rows_.requests) +
+                   BytesIn(rows_.states, rows_.nodes, rows_.jobs, rows_.order, rows_.free_nodes, rows_.device_state,
+                           rows_.device_changes, rows_.residents, rows_.holes, rows_.node_of, rows_.job_of, rows_.log,
+                           rows_.classes);
+  bytes += rows_.device_lists.bytes_held([](const std::vector<DeviceSpec>& list) { return BytesIn(list); });
   for (const NodeRow& node : rows_.nodes) {
     if (node.spec == nullptr) continue;
-    bytes += sizeof(NodeSpec) + node.spec->devices.own_capacity() * sizeof(DeviceSpec) + node.spec->name.capacity() +
-             node.host_residents.capacity() * sizeof(HostResident) + node.groups.capacity() * sizeof(GroupCount);
+    bytes += sizeof(NodeSpec) + node.spec->devices.own_capacity() * sizeof(DeviceSpec) +
+             BytesIn(node.spec->name, node.host_residents, node.groups);
     for (const auto& [key, value] : node.spec->labels)
       bytes += sizeof(std::pair<std::string, std::string>) + key.capacity() + value.capacity();
     for (const std::string& id : node.spec->device_ids) bytes += sizeof(std::string) + id.capacity();
@@ -519,9 +513,8 @@ uint64_t Cluster::bytes_held() const {
   for (const Residents& residents : rows_.residents) bytes += residents.bytes_elsewhere();
   for (const JobRow& job : rows_.jobs) bytes += job.slots.bytes_elsewhere();
   bytes += rows_.tags.bytes_held([](const JobTag& tag) { return tag.name.capacity(); });
-  bytes += rows_.classes.capacity() * sizeof(ClassesByType);
   for (const ClassesByType& classes : rows_.classes) {
-    if (classes.capacity() > ClassesByType().capacity()) bytes += classes.capacity() * sizeof(classes[0]);
+    if (classes.capacity() > ClassesByType().capacity()) bytes += BytesIn(classes);
   }
   return bytes;
 }

@@ -332,10 +332,7 @@ uint64_t Ledger::Hash() const {
 }
 
 uint64_t Ledger::bytes_held() const {
-  return nodes_.capacity() * sizeof(LedgerNode) +
-         (order_.capacity() + device_state_.capacity() + device_changes_.capacity()) * sizeof(uint32_t) +
-         touched_.capacity() * sizeof(Touched) + residents_.capacity() * sizeof(Residents) +
-         log_.capacity() * sizeof(Entry) + group_log_.capacity() * sizeof(GroupEntry) + states_.bytes_held();
+  return BytesIn(nodes_, order_, device_state_, device_changes_, touched_, residents_, log_, group_log_, states_);
 }
 
 }  // namespace horus

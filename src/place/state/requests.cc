@@ -60,12 +60,11 @@ JobSpec WithoutOwn(JobSpec job) {
 
 // What a request holds outside of itself.
 uint64_t BytesBehind(const JobSpec& job) {
-  uint64_t bytes = job.tenant.capacity() + job.demands.capacity() * sizeof(TypeDemand) +
-                   job.node_selector.capacity() * sizeof(std::pair<std::string, std::string>) +
-                   (job.groups.capacity() + job.avoid_groups.capacity()) * sizeof(std::string);
-  for (const auto& [key, value] : job.node_selector) bytes += key.capacity() + value.capacity();
-  for (const std::string& name : job.groups) bytes += name.capacity();
-  for (const std::string& name : job.avoid_groups) bytes += name.capacity();
+  uint64_t bytes = BytesIn(job.tenant, job.demands, job.node_selector, job.groups, job.avoid_groups);
+  for (const auto& [key, value] : job.node_selector) bytes += BytesIn(key, value);
+  for (const auto* names : {&job.groups, &job.avoid_groups}) {
+    for (const std::string& name : *names) bytes += name.capacity();
+  }
   if (const Sensitivity* matrix = job.sensitivity.get(); matrix != nullptr) {
     bytes += sizeof(Sensitivity) + matrix->cpu_milli().size_bytes() + matrix->mem_mib().size_bytes() +
              matrix->speeds().size_bytes();
