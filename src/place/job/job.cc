@@ -18,25 +18,28 @@ constexpr int64_t kMaxTimeUs = int64_t{1} << 62;
 
 std::string Job(const JobSpec& job) { return "job " + IdAndName(job.id, job.name); }
 
-absl::Status CheckAmount(const JobSpec& job, const char* field, const char* unit, int64_t value) {
+// What the checks below say, with the job before it.
+absl::Status Of(const JobSpec& job, const absl::Status& status) { return status.ok() ? status : At(Job(job), status); }
+
+absl::Status CheckAmount(const char* field, const char* unit, int64_t value) {
   if (value >= 0 && value <= kMaxHostQuantity) return absl::OkStatus();
-  return InvalidArgument("%s: %s: expected 0 to %d %s, found %d", Job(job), field, kMaxHostQuantity, unit, value);
+  return InvalidArgument("%s: expected 0 to %d %s, found %d", field, kMaxHostQuantity, unit, value);
 }
 
-absl::Status CheckStated(const JobSpec& job, const char* field, const char* unit, int64_t value, int64_t held) {
+absl::Status CheckStated(const char* field, const char* unit, int64_t value, int64_t held) {
   if (value == JobSpec::kAsHeld || (value >= 0 && value <= held)) return absl::OkStatus();
-  return InvalidArgument("%s: %s: expected %d (as held) or 0 to the %d %s that it holds, found %d", Job(job), field,
-                         JobSpec::kAsHeld, held, unit, value);
+  return InvalidArgument("%s: expected %d (as held) or 0 to the %d %s that it holds, found %d", field, JobSpec::kAsHeld,
+                         held, unit, value);
 }
 
-absl::Status CheckTime(const JobSpec& job, const char* field, int64_t value) {
+absl::Status CheckTime(const char* field, int64_t value) {
   if (value >= 0 && value <= kMaxTimeUs) return absl::OkStatus();
-  return InvalidArgument("%s: %s: expected 0 to %d us, found %d", Job(job), field, kMaxTimeUs, value);
+  return InvalidArgument("%s: expected 0 to %d us, found %d", field, kMaxTimeUs, value);
 }
 
 absl::Status CheckOwnTimes(const JobSpec& job) {
-  HORUS_RETURN_IF_ERROR(CheckTime(job, "submit_us", job.submit_us));
-  return CheckTime(job, "deadline_us", job.deadline_us);
+  HORUS_RETURN_IF_ERROR(CheckTime("submit_us", job.submit_us));
+  return CheckTime("deadline_us", job.deadline_us);
 }
 
 absl::Status CheckName(const JobSpec& job) {
@@ -44,85 +47,75 @@ absl::Status CheckName(const JobSpec& job) {
   return InvalidArgument("job %d: name: expected at most %d bytes, found %d", job.id, kMaxNameBytes, job.name.size());
 }
 
-absl::Status CheckText(const JobSpec& job, const char* field, const std::string& text) {
+absl::Status CheckText(const char* field, const std::string& text) {
   if (text.size() <= kMaxNameBytes) return absl::OkStatus();
-  return InvalidArgument("%s: %s: expected at most %d bytes, found %d", Job(job), field, kMaxNameBytes, text.size());
+  return InvalidArgument("%s: expected at most %d bytes, found %d", field, kMaxNameBytes, text.size());
 }
 
 absl::Status CheckShape(const JobSpec& job) {
   if (job.tasks < 1 || job.tasks > kMaxGpusPerJob)
-    return InvalidArgument("%s: tasks: expected 1 to %d, found %d", Job(job), kMaxGpusPerJob, job.tasks);
-  if (job.gpus_per_task < 0 || job.gpus_per_task > kMaxGpusPerJob) {
-    return InvalidArgument("%s: gpus_per_task: expected 0 (no GPU) to %d, found %d", Job(job), kMaxGpusPerJob,
+    return InvalidArgument("tasks: expected 1 to %d, found %d", kMaxGpusPerJob, job.tasks);
+  if (job.gpus_per_task < 0 || job.gpus_per_task > kMaxGpusPerJob)
+    return InvalidArgument("gpus_per_task: expected 0 (no GPU) to %d, found %d", kMaxGpusPerJob, job.gpus_per_task);
+  if (int64_t{job.tasks} * job.gpus_per_task > kMaxGpusPerJob) {
+    return InvalidArgument("tasks x gpus_per_task: expected at most %d GPUs, found %d x %d", kMaxGpusPerJob, job.tasks,
                            job.gpus_per_task);
   }
-  if (int64_t{job.tasks} * job.gpus_per_task > kMaxGpusPerJob) {
-    return InvalidArgument("%s: tasks x gpus_per_task: expected at most %d GPUs, found %d x %d", Job(job),
-                           kMaxGpusPerJob, job.tasks, job.gpus_per_task);
-  }
   if (job.gpu_milli < 0 || job.gpu_milli > kMilliPerGpu) {
-    return InvalidArgument("%s: gpu_milli: expected 0 (shares) to %d thousandths of a GPU, found %d", Job(job),
-                           kMilliPerGpu, job.gpu_milli);
+    return InvalidArgument("gpu_milli: expected 0 (shares) to %d thousandths of a GPU, found %d", kMilliPerGpu,
+                           job.gpu_milli);
   }
   if (IsCpuOnly(job) && job.gpu_milli > 0)
-    return InvalidArgument("%s: gpu_milli: expected 0 without GPUs, found %d", Job(job), job.gpu_milli);
-  if (IsCpuOnly(job) && job.exclusive)
-    return InvalidArgument("%s: exclusive: expected false without GPUs, found true", Job(job));
+    return InvalidArgument("gpu_milli: expected 0 without GPUs, found %d", job.gpu_milli);
+  if (IsCpuOnly(job) && job.exclusive) return InvalidArgument("exclusive: expected false without GPUs, found true");
   if (job.gpu_milli > 0 && job.gpu_milli < kMilliPerGpu && job.gpus_per_task > 1) {
-    return InvalidArgument("%s: gpu_milli: expected 0 or %d with %d GPUs per task, found %d", Job(job), kMilliPerGpu,
+    return InvalidArgument("gpu_milli: expected 0 or %d with %d GPUs per task, found %d", kMilliPerGpu,
                            job.gpus_per_task, job.gpu_milli);
   }
   return absl::OkStatus();
 }
 
 absl::Status CheckHostAndTimes(const JobSpec& job) {
-  HORUS_RETURN_IF_ERROR(CheckAmount(job, "cpu_milli", "thousandths of a core", job.cpu_milli));
-  HORUS_RETURN_IF_ERROR(CheckAmount(job, "mem_mib", "MiB", job.mem_mib));
-  HORUS_RETURN_IF_ERROR(CheckAmount(job, "storage_mb_s", "MB/s", job.storage_mb_s));
+  HORUS_RETURN_IF_ERROR(CheckAmount("cpu_milli", "thousandths of a core", job.cpu_milli));
+  HORUS_RETURN_IF_ERROR(CheckAmount("mem_mib", "MiB", job.mem_mib));
+  HORUS_RETURN_IF_ERROR(CheckAmount("storage_mb_s", "MB/s", job.storage_mb_s));
   if (job.sm_cap_pct < 0 || job.sm_cap_pct >= 100 || (job.sm_cap_pct > 0 && IsCpuOnly(job))) {
-    return InvalidArgument("%s: sm_cap_pct: expected 0 (no cap) or, with GPUs, 1 to 99 %% of a GPU's SMs, found %d",
-                           Job(job), job.sm_cap_pct);
+    return InvalidArgument("sm_cap_pct: expected 0 (no cap) or, with GPUs, 1 to 99 %% of a GPU's SMs, found %d",
+                           job.sm_cap_pct);
   }
-  HORUS_RETURN_IF_ERROR(
-      CheckStated(job, "stated_cpu_milli", "thousandths of a core", job.stated_cpu_milli, job.cpu_milli));
-  HORUS_RETURN_IF_ERROR(CheckStated(job, "stated_mem_mib", "MiB", job.stated_mem_mib, job.mem_mib));
+  HORUS_RETURN_IF_ERROR(CheckStated("stated_cpu_milli", "thousandths of a core", job.stated_cpu_milli, job.cpu_milli));
+  HORUS_RETURN_IF_ERROR(CheckStated("stated_mem_mib", "MiB", job.stated_mem_mib, job.mem_mib));
   HORUS_RETURN_IF_ERROR(CheckOwnTimes(job));
-  HORUS_RETURN_IF_ERROR(CheckTime(job, "latency_bound_us", job.latency_bound_us));
+  HORUS_RETURN_IF_ERROR(CheckTime("latency_bound_us", job.latency_bound_us));
   if (job.latency_bound_us > 0 && job.kind != JobKind::kInference) {
-    return InvalidArgument(
-        "%s: latency_bound_us: expected 0 for a job of kind %s, found %d (inference keeps a latency)", Job(job),
-        std::string(JobKindName(job.kind)), job.latency_bound_us);
+    return InvalidArgument("latency_bound_us: expected 0 for a job of kind %s, found %d (inference keeps a latency)",
+                           std::string(JobKindName(job.kind)), job.latency_bound_us);
   }
   const bool bound_ok = job.slowdown_bound == 0 || (job.slowdown_bound >= 1 && job.slowdown_bound <= kMaxSlowdownBound);
   if (!bound_ok) {  // NaN fails too
-    return InvalidArgument("%s: slowdown_bound: expected 0 (default) or 1 to %g, found %g", Job(job), kMaxSlowdownBound,
+    return InvalidArgument("slowdown_bound: expected 0 (default) or 1 to %g, found %g", kMaxSlowdownBound,
                            job.slowdown_bound);
   }
   const auto confidence = static_cast<double>(job.slowdown_confidence);
   if (!(confidence == 0 || (confidence >= kLeastProbability && confidence <= kMostProbability))) {
-    return InvalidArgument("%s: slowdown_confidence: expected 0 (default) or %g to %g, found %g", Job(job),
-                           kLeastProbability, kMostProbability, confidence);
+    return InvalidArgument("slowdown_confidence: expected 0 (default) or %g to %g, found %g", kLeastProbability,
+                           kMostProbability, confidence);
   }
-  if (!(job.weight >= 1 / kMaxWorkWeight && job.weight <= kMaxWorkWeight)) {
-    return InvalidArgument("%s: weight: expected %g to %g, found %g", Job(job), 1 / kMaxWorkWeight, kMaxWorkWeight,
-                           job.weight);
-  }
-  if (!(job.request_rate_hz >= 0 && job.request_rate_hz <= kMaxRequestRateHz)) {
-    return InvalidArgument("%s: request_rate_hz: expected 0 to %g Hz, found %g", Job(job), kMaxRequestRateHz,
-                           job.request_rate_hz);
-  }
+  if (!(job.weight >= 1 / kMaxWorkWeight && job.weight <= kMaxWorkWeight))
+    return InvalidArgument("weight: expected %g to %g, found %g", 1 / kMaxWorkWeight, kMaxWorkWeight, job.weight);
+  if (!(job.request_rate_hz >= 0 && job.request_rate_hz <= kMaxRequestRateHz))
+    return InvalidArgument("request_rate_hz: expected 0 to %g Hz, found %g", kMaxRequestRateHz, job.request_rate_hz);
   return absl::OkStatus();
 }
 
 absl::Status CheckGpuMemory(const JobSpec& job) {
   for (const auto& [field, value] : {std::pair("gpu_mem_request_mib", job.gpu_mem_request_mib),
                                      std::pair("gpu_mem_limit_mib", job.gpu_mem_limit_mib)}) {
-    HORUS_RETURN_IF_ERROR(CheckAmount(job, field, "MiB", value));
-    if (IsCpuOnly(job) && value > 0)
-      return InvalidArgument("%s: %s: expected 0 without GPUs, found %d", Job(job), field, value);
+    HORUS_RETURN_IF_ERROR(CheckAmount(field, "MiB", value));
+    if (IsCpuOnly(job) && value > 0) return InvalidArgument("%s: expected 0 without GPUs, found %d", field, value);
   }
   if (job.gpu_mem_limit_mib > 0 && job.gpu_mem_limit_mib < job.gpu_mem_request_mib) {
-    return InvalidArgument("%s: gpu_mem_limit_mib: expected 0 or at least the request of %d MiB, found %d", Job(job),
+    return InvalidArgument("gpu_mem_limit_mib: expected 0 or at least the request of %d MiB, found %d",
                            job.gpu_mem_request_mib, job.gpu_mem_limit_mib);
   }
   return absl::OkStatus();
@@ -131,58 +124,54 @@ absl::Status CheckGpuMemory(const JobSpec& job) {
 absl::Status CheckDemands(const JobSpec& job) {
   if (IsCpuOnly(job)) {
     if (job.demands.empty()) return absl::OkStatus();
-    return InvalidArgument("%s: demands: expected none without GPUs, found %d", Job(job), job.demands.size());
+    return InvalidArgument("demands: expected none without GPUs, found %d", job.demands.size());
   }
   if (job.demands.empty() || job.demands.size() > kMaxDemandsPerJob)
-    return InvalidArgument("%s: demands: expected 1 to %d, found %d", Job(job), kMaxDemandsPerJob, job.demands.size());
+    return InvalidArgument("demands: expected 1 to %d, found %d", kMaxDemandsPerJob, job.demands.size());
   for (size_t i = 0; i < job.demands.size(); ++i) {
     const TypeDemand& entry = job.demands[i];
     if (!entry.type.valid() && job.demands.size() > 1)
-      return InvalidArgument("%s: demands[%d]: expected a GPU type ('any type' only as the single entry)", Job(job), i);
+      return InvalidArgument("demands[%d]: expected a GPU type ('any type' only as the single entry)", i);
     if (i > 0 && !(job.demands[i - 1].type < entry.type)) {
-      return InvalidArgument("%s: demands[%d]: expected ascending GPU types, each once, found type %d after %d",
-                             Job(job), i, entry.type.value(), job.demands[i - 1].type.value());
+      return InvalidArgument("demands[%d]: expected ascending GPU types, each once, found type %d after %d", i,
+                             entry.type.value(), job.demands[i - 1].type.value());
     }
     if (absl::Status status = ValidateDemand(entry.demand); !status.ok())
-      return InvalidArgument("%s: demands[%d]: %s", Job(job), i, std::string(status.message()));
-    if (entry.demand.slowdown_bound > 0 && entry.demand.step_time_us.upper <= 0) {
-      return InvalidArgument("%s: demands[%d]: step_time_us: expected above 0 beside slowdown_bound, found 0", Job(job),
-                             i);
-    }
-    if (KeepsLatency(job) && entry.demand.step_time_us.upper <= 0) {
-      return InvalidArgument("%s: demands[%d]: step_time_us: expected above 0 beside latency_bound_us, found 0",
-                             Job(job), i);
-    }
+      return InvalidArgument("demands[%d]: %s", i, std::string(status.message()));
+    if (entry.demand.slowdown_bound > 0 && entry.demand.step_time_us.upper <= 0)
+      return InvalidArgument("demands[%d]: step_time_us: expected above 0 beside slowdown_bound, found 0", i);
+    if (KeepsLatency(job) && entry.demand.step_time_us.upper <= 0)
+      return InvalidArgument("demands[%d]: step_time_us: expected above 0 beside latency_bound_us, found 0", i);
   }
   return absl::OkStatus();
 }
 
 absl::Status CheckSelector(const JobSpec& job) {
   if (job.node_selector.size() > kMaxSelectorsPerJob) {
-    return InvalidArgument("%s: node_selector: expected at most %d labels, found %d", Job(job), kMaxSelectorsPerJob,
+    return InvalidArgument("node_selector: expected at most %d labels, found %d", kMaxSelectorsPerJob,
                            job.node_selector.size());
   }
   for (size_t i = 0; i < job.node_selector.size(); ++i) {
     const auto& [key, value] = job.node_selector[i];
-    if (key.empty()) return InvalidArgument("%s: node_selector[%d]: expected a key, found none", Job(job), i);
-    HORUS_RETURN_IF_ERROR(CheckText(job, "node_selector key", key));
-    HORUS_RETURN_IF_ERROR(CheckText(job, "node_selector value", value));
+    if (key.empty()) return InvalidArgument("node_selector[%d]: expected a key, found none", i);
+    HORUS_RETURN_IF_ERROR(CheckText("node_selector key", key));
+    HORUS_RETURN_IF_ERROR(CheckText("node_selector value", value));
     if (i > 0 && !(job.node_selector[i - 1].first < key)) {
-      return InvalidArgument("%s: node_selector[%d]: expected ascending keys, each once, found %s after %s", Job(job),
-                             i, Quoted(key), Quoted(job.node_selector[i - 1].first));
+      return InvalidArgument("node_selector[%d]: expected ascending keys, each once, found %s after %s", i, Quoted(key),
+                             Quoted(job.node_selector[i - 1].first));
     }
   }
   return absl::OkStatus();
 }
 
-absl::Status CheckGroups(const JobSpec& job, const char* field, const std::vector<std::string>& names) {
+absl::Status CheckGroups(const char* field, const std::vector<std::string>& names) {
   if (names.size() > kMaxGroupsPerJob)
-    return InvalidArgument("%s: %s: expected at most %d, found %d", Job(job), field, kMaxGroupsPerJob, names.size());
+    return InvalidArgument("%s: expected at most %d, found %d", field, kMaxGroupsPerJob, names.size());
   for (size_t i = 0; i < names.size(); ++i) {
-    if (names[i].empty()) return InvalidArgument("%s: %s[%d]: expected a name, found none", Job(job), field, i);
-    HORUS_RETURN_IF_ERROR(CheckText(job, field, names[i]));
+    if (names[i].empty()) return InvalidArgument("%s[%d]: expected a name, found none", field, i);
+    HORUS_RETURN_IF_ERROR(CheckText(field, names[i]));
     if (i > 0 && !(names[i - 1] < names[i])) {
-      return InvalidArgument("%s: %s[%d]: expected ascending names, each once, found %s after %s", Job(job), field, i,
+      return InvalidArgument("%s[%d]: expected ascending names, each once, found %s after %s", field, i,
                              Quoted(names[i]), Quoted(names[i - 1]));
     }
   }
@@ -190,12 +179,24 @@ absl::Status CheckGroups(const JobSpec& job, const char* field, const std::vecto
 }
 
 absl::Status CheckSharing(const JobSpec& job) {
-  if (job.share != ShareWith::kAnyone && job.share != ShareWith::kSameTenant) {
-    return InvalidArgument("%s: share: expected 1 (same tenant) or 2 (anyone), found %d", Job(job),
-                           static_cast<int>(job.share));
-  }
-  HORUS_RETURN_IF_ERROR(CheckGroups(job, "groups", job.groups));
-  return CheckGroups(job, "avoid_groups", job.avoid_groups);
+  if (job.share != ShareWith::kAnyone && job.share != ShareWith::kSameTenant)
+    return InvalidArgument("share: expected 1 (same tenant) or 2 (anyone), found %d", static_cast<int>(job.share));
+  HORUS_RETURN_IF_ERROR(CheckGroups("groups", job.groups));
+  return CheckGroups("avoid_groups", job.avoid_groups);
+}
+
+// All but the ways to run it.
+absl::Status CheckFields(const JobSpec& job) {
+  HORUS_RETURN_IF_ERROR(CheckText("tenant", job.tenant));
+  if (JobKindName(job.kind) == "unknown")
+    return InvalidArgument("kind: expected 0 to 2, found %d", static_cast<int>(job.kind));
+  if (!job.alternatives.empty()) return absl::OkStatus();
+  HORUS_RETURN_IF_ERROR(CheckShape(job));
+  HORUS_RETURN_IF_ERROR(CheckGpuMemory(job));
+  HORUS_RETURN_IF_ERROR(CheckHostAndTimes(job));
+  HORUS_RETURN_IF_ERROR(CheckDemands(job));
+  HORUS_RETURN_IF_ERROR(CheckSelector(job));
+  return CheckSharing(job);
 }
 
 }  // namespace
@@ -243,21 +244,13 @@ absl::Status CheckAlternatives(const JobSpec& job) {
 
 absl::Status ValidateJob(const JobSpec& job) {
   HORUS_RETURN_IF_ERROR(CheckName(job));
-  HORUS_RETURN_IF_ERROR(CheckText(job, "tenant", job.tenant));
-  if (JobKindName(job.kind) == "unknown")
-    return InvalidArgument("%s: kind: expected 0 to 2, found %d", Job(job), static_cast<int>(job.kind));
-  if (!job.alternatives.empty()) return CheckAlternatives(job);
-  HORUS_RETURN_IF_ERROR(CheckShape(job));
-  HORUS_RETURN_IF_ERROR(CheckGpuMemory(job));
-  HORUS_RETURN_IF_ERROR(CheckHostAndTimes(job));
-  HORUS_RETURN_IF_ERROR(CheckDemands(job));
-  HORUS_RETURN_IF_ERROR(CheckSelector(job));
-  return CheckSharing(job);
+  HORUS_RETURN_IF_ERROR(Of(job, CheckFields(job)));
+  return job.alternatives.empty() ? absl::OkStatus() : CheckAlternatives(job);
 }
 
 absl::Status ValidateOwn(const JobSpec& job) {
   HORUS_RETURN_IF_ERROR(CheckName(job));
-  return CheckOwnTimes(job);
+  return Of(job, CheckOwnTimes(job));
 }
 
 absl::Status ValidateRunning(const JobSpec& job) {

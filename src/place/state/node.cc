@@ -21,26 +21,22 @@ uint64_t Add(uint64_t seed, int64_t value) { return CombineHash(seed, static_cas
 
 uint64_t Add(uint64_t seed, std::string_view text) { return CombineHash(seed, Hash64(text)); }
 
-std::string Node(const NodeSpec& node) { return "node " + IdAndName(node.id, node.name); }
-
-absl::Status CheckAmount(const NodeSpec& node, const char* field, const char* unit, int64_t value) {
+absl::Status CheckAmount(const char* field, const char* unit, int64_t value) {
   if (value >= 0 && value <= kMaxHostQuantity) return absl::OkStatus();
-  return InvalidArgument("%s: %s: expected 0 to %d %s, found %d", Node(node), field, kMaxHostQuantity, unit, value);
+  return InvalidArgument("%s: expected 0 to %d %s, found %d", field, kMaxHostQuantity, unit, value);
 }
 
 absl::Status SortLabels(NodeSpec& node) {
-  if (node.labels.size() > kMaxLabelsPerNode) {
-    return InvalidArgument("%s: labels: expected at most %d, found %d", Node(node), kMaxLabelsPerNode,
-                           node.labels.size());
-  }
+  if (node.labels.size() > kMaxLabelsPerNode)
+    return InvalidArgument("labels: expected at most %d, found %d", kMaxLabelsPerNode, node.labels.size());
   std::ranges::sort(node.labels);
   for (size_t i = 0; i < node.labels.size(); ++i) {
     const auto& [key, value] = node.labels[i];
-    if (key.empty()) return InvalidArgument("%s: labels: expected a key, found an empty one", Node(node));
+    if (key.empty()) return InvalidArgument("labels: expected a key, found an empty one");
     if (key.size() > kMaxNameBytes || value.size() > kMaxNameBytes)
-      return InvalidArgument("%s: label %s: expected at most %d bytes", Node(node), Quoted(key), kMaxNameBytes);
+      return InvalidArgument("label %s: expected at most %d bytes", Quoted(key), kMaxNameBytes);
     if (i > 0 && node.labels[i - 1].first == key)
-      return InvalidArgument("%s: labels: expected each key once, found %s twice", Node(node), Quoted(key));
+      return InvalidArgument("labels: expected each key once, found %s twice", Quoted(key));
   }
   return absl::OkStatus();
 }
@@ -48,19 +44,17 @@ absl::Status SortLabels(NodeSpec& node) {
 absl::Status CheckDeviceIds(const NodeSpec& node) {
   if (node.device_ids.empty()) return absl::OkStatus();
   if (node.device_ids.size() != node.devices.size()) {
-    return InvalidArgument("%s: device_ids: expected one for each of %d devices, found %d", Node(node),
-                           node.devices.size(), node.device_ids.size());
+    return InvalidArgument("device_ids: expected one for each of %d devices, found %d", node.devices.size(),
+                           node.device_ids.size());
   }
   std::map<std::string_view, size_t> seen;
   for (size_t i = 0; i < node.device_ids.size(); ++i) {
     const std::string& id = node.device_ids[i];
-    if (id.size() > kMaxNameBytes) {
-      return InvalidArgument("%s: device_ids[%d]: expected at most %d bytes, found %d", Node(node), i, kMaxNameBytes,
-                             id.size());
-    }
+    if (id.size() > kMaxNameBytes)
+      return InvalidArgument("device_ids[%d]: expected at most %d bytes, found %d", i, kMaxNameBytes, id.size());
     if (const auto [at, fresh] = seen.emplace(id, i); !fresh && !id.empty()) {
-      return InvalidArgument("%s: device_ids[%d]: expected each once, found %s, as at devices[%d]", Node(node), i,
-                             Quoted(id), at->second);
+      return InvalidArgument("device_ids[%d]: expected each once, found %s, as at devices[%d]", i, Quoted(id),
+                             at->second);
     }
   }
   return absl::OkStatus();
@@ -73,17 +67,17 @@ int64_t WholeSlices(const GpuType& type) {
   return whole;
 }
 
-absl::Status ResolveMig(const NodeSpec& node, size_t index, const GpuType& type, DeviceSpec& device) {
+absl::Status ResolveMig(size_t index, const GpuType& type, DeviceSpec& device) {
   device.compute_share = 1;
   if (device.mode != SharingMode::kMig) {
     if (device.mig_profile == -1) return absl::OkStatus();
-    return InvalidArgument("%s: devices[%d].mig_profile: expected none with sharing mode %s, found %d", Node(node),
-                           index, std::string(SharingModeName(device.mode)), device.mig_profile);
+    return InvalidArgument("devices[%d].mig_profile: expected none with sharing mode %s, found %d", index,
+                           std::string(SharingModeName(device.mode)), device.mig_profile);
   }
   const auto profiles = static_cast<int>(type.mig.size());
   if (device.mig_profile < 0 || device.mig_profile >= profiles) {
-    return InvalidArgument("%s: devices[%d].mig_profile: %s has %d MIG profiles, found index %d", Node(node), index,
-                           type.name, profiles, device.mig_profile);
+    return InvalidArgument("devices[%d].mig_profile: %s has %d MIG profiles, found index %d", index, type.name,
+                           profiles, device.mig_profile);
   }
   const MigProfile& profile = type.mig[static_cast<size_t>(device.mig_profile)];
   if (device.mem_mib == 0) device.mem_mib = profile.mem_mib;
@@ -95,41 +89,48 @@ int32_t LinkSpeed(int64_t mb_s) {
   return static_cast<int32_t>(std::min(mb_s, int64_t{std::numeric_limits<int32_t>::max()}));
 }
 
-absl::Status ResolveDevice(const Catalogue& catalogue, const NodeSpec& node, size_t index, DeviceSpec& device) {
+absl::Status ResolveDevice(const Catalogue& catalogue, size_t index, DeviceSpec& device) {
   if (!device.type.valid() || !catalogue.Contains(device.type)) {
-    return InvalidArgument("%s: devices[%d].type: expected a type of the catalogue (0 to %d), found %d", Node(node),
-                           index, static_cast<int64_t>(catalogue.size()) - 1, device.type.value());
+    return InvalidArgument("devices[%d].type: expected a type of the catalogue (0 to %d), found %d", index,
+                           static_cast<int64_t>(catalogue.size()) - 1, device.type.value());
   }
   if (SharingModeName(device.mode) == "unknown") {
-    return InvalidArgument("%s: devices[%d].mode: expected a sharing mode (0 to 4), found %d", Node(node), index,
+    return InvalidArgument("devices[%d].mode: expected a sharing mode (0 to 4), found %d", index,
                            static_cast<int>(device.mode));
   }
   if (device.physical_gpu < -1 || device.island < -1 || device.pcie_switch < 0 || device.socket < 0) {
     return InvalidArgument(
-        "%s: devices[%d]: expected physical_gpu and island of at least -1, pcie_switch and socket of at least 0, found "
+        "devices[%d]: expected physical_gpu and island of at least -1, pcie_switch and socket of at least 0, found "
         "%d, %d, %d, %d",
-        Node(node), index, device.physical_gpu, device.island, device.pcie_switch, device.socket);
+        index, device.physical_gpu, device.island, device.pcie_switch, device.socket);
   }
   if (device.max_tenants < 0 || device.max_tenants > kMaxTenantsPerDevice) {
-    return InvalidArgument("%s: devices[%d].max_tenants: expected 0 (the placer's limit) to %d, found %d", Node(node),
-                           index, kMaxTenantsPerDevice, device.max_tenants);
+    return InvalidArgument("devices[%d].max_tenants: expected 0 (the placer's limit) to %d, found %d", index,
+                           kMaxTenantsPerDevice, device.max_tenants);
   }
   if (device.mem_mib < 0 || device.mem_mib > kMaxDeviceMemMib) {
-    return InvalidArgument("%s: devices[%d].mem_mib: expected 0 (the catalogue's) to %d MiB, found %d", Node(node),
-                           index, kMaxDeviceMemMib, device.mem_mib);
+    return InvalidArgument("devices[%d].mem_mib: expected 0 (the catalogue's) to %d MiB, found %d", index,
+                           kMaxDeviceMemMib, device.mem_mib);
   }
   const GpuType& type = catalogue.at(device.type);
-  HORUS_RETURN_IF_ERROR(ResolveMig(node, index, type, device));
+  HORUS_RETURN_IF_ERROR(ResolveMig(index, type, device));
   const bool mps = device.mode == SharingMode::kMps || device.mode == SharingMode::kTimeSliceOrMps;
   device.mps_clients = mps ? static_cast<int32_t>(type.max_mps_clients) : 0;
   if (mps && device.mps_clients == 0) {
-    return InvalidArgument("%s: devices[%d].mode: expected a mode other than mps, because %s admits no MPS clients",
-                           Node(node), index, type.name);
+    return InvalidArgument("devices[%d].mode: expected a mode other than mps, because %s admits no MPS clients", index,
+                           type.name);
   }
   if (device.mem_mib == 0) device.mem_mib = type.mem_mib;
   device.pcie_mb_s = type.pcie_mb_s > 0 ? LinkSpeed(type.pcie_mb_s) : kDefaultPcieMbPerS;
   device.nvlink_mb_s = LinkSpeed(type.nvlink_mb_s / 2);  // of both directions together
   return absl::OkStatus();
+}
+
+// What first came with a number: of a card, a switch or an island.
+template <typename What>
+What& FirstOf(IdMap<What>& firsts, int16_t number, What what) {
+  What* known = firsts.Find(static_cast<uint64_t>(number));
+  return known != nullptr ? *known : firsts.Insert(static_cast<uint64_t>(number), what);
 }
 
 // A card is one device, or it is cut into MIG instances: modes do not mix on it.
@@ -142,29 +143,25 @@ absl::Status CheckCards(const Catalogue& catalogue, const NodeSpec& node) {
   for (size_t i = 0; i < node.devices.size(); ++i) {
     const DeviceSpec& device = node.devices[i];
     if (device.physical_gpu < 0) continue;
-    const auto id = static_cast<uint64_t>(device.physical_gpu);
-    Card* card = cards.Find(id);
-    const bool fresh = card == nullptr;
-    if (fresh) card = &cards.Insert(id, {.first = i});
-    const DeviceSpec& first = node.devices[card->first];
-    if (!fresh && (device.mode != SharingMode::kMig || first.mode != SharingMode::kMig)) {
+    Card& card = FirstOf(cards, device.physical_gpu, {.first = i});
+    const DeviceSpec& first = node.devices[card.first];
+    if (card.first != i && (device.mode != SharingMode::kMig || first.mode != SharingMode::kMig)) {
       return InvalidArgument(
-          "%s: devices[%d]: card %d is devices[%d] already; only MIG instances share a card, found modes %s and %s",
-          Node(node), i, device.physical_gpu, card->first, std::string(SharingModeName(first.mode)),
+          "devices[%d]: card %d is devices[%d] already; only MIG instances share a card, found modes %s and %s", i,
+          device.physical_gpu, card.first, std::string(SharingModeName(first.mode)),
           std::string(SharingModeName(device.mode)));
     }
     if (device.type != first.type) {
-      return InvalidArgument("%s: devices[%d]: expected one GPU type on card %d, found %s and %s", Node(node), i,
-                             device.physical_gpu, catalogue.at(first.type).name, catalogue.at(device.type).name);
+      return InvalidArgument("devices[%d]: expected one GPU type on card %d, found %s and %s", i, device.physical_gpu,
+                             catalogue.at(first.type).name, catalogue.at(device.type).name);
     }
     if (device.mode != SharingMode::kMig) continue;
     const GpuType& type = catalogue.at(device.type);
     const int64_t whole = WholeSlices(type);
-    int64_t& used = card->slices;
-    used += type.mig[static_cast<size_t>(device.mig_profile)].compute_slices;
-    if (used > whole) {
-      return InvalidArgument("%s: devices[%d]: expected at most %d compute slices on card %d (%s), found %d",
-                             Node(node), i, whole, device.physical_gpu, type.name, used);
+    card.slices += type.mig[static_cast<size_t>(device.mig_profile)].compute_slices;
+    if (card.slices > whole) {
+      return InvalidArgument("devices[%d]: expected at most %d compute slices on card %d (%s), found %d", i, whole,
+                             device.physical_gpu, type.name, card.slices);
     }
   }
   return absl::OkStatus();
@@ -175,47 +172,57 @@ absl::Status CheckCards(const Catalogue& catalogue, const NodeSpec& node) {
 absl::Status CheckTopology(const Catalogue& catalogue, const NodeSpec& node) {
   const auto& devices = node.devices;
   const bool switches = std::ranges::any_of(devices, [](const auto& one) { return one.pcie_switch != 0; });
-  IdMap<size_t> first_of_switch;
-  IdMap<size_t> first_of_island;
-  IdMap<size_t> first_of_card;
-  // The first device with that number, `i` itself where there is none before it.
-  const auto first = [](IdMap<size_t>& firsts, int16_t number, size_t i) {
-    const size_t* known = firsts.Find(static_cast<uint64_t>(number));
-    return known != nullptr ? *known : firsts.Insert(static_cast<uint64_t>(number), i);
-  };
+  IdMap<size_t> first_of_switch, first_of_island, first_of_card;
   for (size_t i = 0; i < devices.size(); ++i) {
     const DeviceSpec& device = devices[i];
     if (switches) {
-      const size_t other = first(first_of_switch, device.pcie_switch, i);
+      const size_t other = FirstOf(first_of_switch, device.pcie_switch, i);
       if (devices[other].socket != device.socket) {
         return InvalidArgument(
-            "%s: devices[%d]: expected PCIe switch %d in one socket, found socket %d, and %d at "
+            "devices[%d]: expected PCIe switch %d in one socket, found socket %d, and %d at "
             "devices[%d]",
-            Node(node), i, device.pcie_switch, device.socket, devices[other].socket, other);
+            i, device.pcie_switch, device.socket, devices[other].socket, other);
       }
     }
     if (device.island >= 0) {
-      const size_t other = first(first_of_island, device.island, i);
+      const size_t other = FirstOf(first_of_island, device.island, i);
       if (devices[other].type != device.type) {
         return InvalidArgument(
-            "%s: devices[%d]: expected one GPU type in NVLink island %d, found %s, and %s at "
+            "devices[%d]: expected one GPU type in NVLink island %d, found %s, and %s at "
             "devices[%d]",
-            Node(node), i, device.island, catalogue.at(device.type).name, catalogue.at(devices[other].type).name,
-            other);
+            i, device.island, catalogue.at(device.type).name, catalogue.at(devices[other].type).name, other);
       }
     }
     if (device.physical_gpu < 0) continue;
-    const size_t other = first(first_of_card, device.physical_gpu, i);
+    const size_t other = FirstOf(first_of_card, device.physical_gpu, i);
     const auto place = [](const DeviceSpec& one) { return std::tuple(one.island, one.pcie_switch, one.socket); };
     if (place(devices[other]) != place(device)) {
       return InvalidArgument(
-          "%s: devices[%d]: expected the instances of card %d in one NVLink island, PCIe switch and "
+          "devices[%d]: expected the instances of card %d in one NVLink island, PCIe switch and "
           "socket, found %d, %d, %d, and %d, %d, %d at devices[%d]",
-          Node(node), i, device.physical_gpu, device.island, device.pcie_switch, device.socket, devices[other].island,
+          i, device.physical_gpu, device.island, device.pcie_switch, device.socket, devices[other].island,
           devices[other].pcie_switch, devices[other].socket, other);
     }
   }
   return absl::OkStatus();
+}
+
+absl::Status ResolveAll(const Catalogue& catalogue, NodeSpec& node) {
+  HORUS_RETURN_IF_ERROR(CheckAmount("cpu_milli", "thousandths of a core", node.cpu_milli));
+  HORUS_RETURN_IF_ERROR(CheckAmount("mem_mib", "MiB", node.mem_mib));
+  HORUS_RETURN_IF_ERROR(CheckAmount("storage_mb_s", "MB/s", node.storage_mb_s));
+  HORUS_RETURN_IF_ERROR(CheckAmount("network_mb_s", "MB/s", node.network_mb_s));
+  if (node.network_mb_s == 0) node.network_mb_s = kDefaultNetworkMbPerS;
+  HORUS_RETURN_IF_ERROR(SortLabels(node));
+  if (node.devices.size() > kMaxDevicesPerNode)
+    return InvalidArgument("devices: expected at most %d, found %d", kMaxDevicesPerNode, node.devices.size());
+  for (size_t i = 0; i < node.devices.size(); ++i) HORUS_RETURN_IF_ERROR(ResolveDevice(catalogue, i, node.devices[i]));
+  if (std::ranges::all_of(node.device_ids, [](const auto& id) { return id.empty(); })) {
+    node.device_ids.clear();  // none at all, however that was said
+  }
+  HORUS_RETURN_IF_ERROR(CheckDeviceIds(node));
+  HORUS_RETURN_IF_ERROR(CheckCards(catalogue, node));
+  return CheckTopology(catalogue, node);
 }
 
 }  // namespace
@@ -231,24 +238,8 @@ absl::Status ResolveNode(const Catalogue& catalogue, NodeSpec& node) {
     return InvalidArgument("node %d: name: expected at most %d bytes, found %d", node.id, kMaxNameBytes,
                            node.name.size());
   }
-  HORUS_RETURN_IF_ERROR(CheckAmount(node, "cpu_milli", "thousandths of a core", node.cpu_milli));
-  HORUS_RETURN_IF_ERROR(CheckAmount(node, "mem_mib", "MiB", node.mem_mib));
-  HORUS_RETURN_IF_ERROR(CheckAmount(node, "storage_mb_s", "MB/s", node.storage_mb_s));
-  HORUS_RETURN_IF_ERROR(CheckAmount(node, "network_mb_s", "MB/s", node.network_mb_s));
-  if (node.network_mb_s == 0) node.network_mb_s = kDefaultNetworkMbPerS;
-  HORUS_RETURN_IF_ERROR(SortLabels(node));
-  if (node.devices.size() > kMaxDevicesPerNode) {
-    return InvalidArgument("%s: devices: expected at most %d, found %d", Node(node), kMaxDevicesPerNode,
-                           node.devices.size());
-  }
-  for (size_t i = 0; i < node.devices.size(); ++i)
-    HORUS_RETURN_IF_ERROR(ResolveDevice(catalogue, node, i, node.devices[i]));
-  if (std::ranges::all_of(node.device_ids, [](const auto& id) { return id.empty(); })) {
-    node.device_ids.clear();  // none at all, however that was said
-  }
-  HORUS_RETURN_IF_ERROR(CheckDeviceIds(node));
-  HORUS_RETURN_IF_ERROR(CheckCards(catalogue, node));
-  return CheckTopology(catalogue, node);
+  const absl::Status status = ResolveAll(catalogue, node);
+  return status.ok() ? status : At("node " + IdAndName(node.id, node.name), status);
 }
 
 uint64_t HashDevices(std::span<const DeviceSpec> devices, uint64_t seed) {
