@@ -4,9 +4,8 @@
 // Enters:  a model, collected observations, the types' names.
 // Leaves:  a new immutable model with an epoch of its own, and what it answers differently.
 // Units:   as in model.h.
-// Cost:    that of the other model, and of corrections.h for every ordered two tenants; with three and more tenants the
-// other
-//          model is asked for every two of them as well.
+// Cost:    that of the other model, and of corrections.h for every ordered two tenants; with three and more tenants
+//          the other model is asked for every two of them as well.
 // Thread class: immutable, share freely.
 #pragma once
 

@@ -5,8 +5,7 @@
 // Leaves:  one running mean for each set of jobs on a kind of device; predicted beside observed for each device; bytes.
 // Units:   slowdown = step time shared / step time alone.
 // Cost:    an observation about 1 us; at most `capacity` situations of about 0.6 KB and as many device rows; the
-// longest
-//          unseen goes first.
+//          longest unseen goes first.
 // Thread class: one thread at a time; one that is only read: share freely.
 #pragma once
 

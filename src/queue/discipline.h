@@ -5,7 +5,8 @@
 // Leaves:  the slot to serve first at a time.
 // Units:   microseconds.
 // Cost:    each call O(log n) unless its class says otherwise; only Reserve, BeginPreview, Window and SetOwnerUsage
-// allocate. Thread class: one thread at a time.
+//          allocate.
+// Thread class: one thread at a time.
 #pragma once
 
 #include <algorithm>

@@ -5,7 +5,8 @@
 // Leaves:  a price a kind. Kinds that are good partners and scarce are dear.
 // Units:   prices are relative: the mean over the GPUs that are asked for is 1.
 // Cost:    a pair of kinds that is new: one question to the model for each kind of GPU; then kSteps passes over the
-// pairs. Thread class: one thread at a time (keeps pairs).
+//          pairs.
+// Thread class: one thread at a time (keeps pairs).
 #pragma once
 
 #include <cstddef>

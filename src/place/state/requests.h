@@ -3,8 +3,7 @@
 //
 // Enters:  jobs.
 // Leaves:  a job's request under a small id: its JobSpec without what is each job's own, which is id, name, submit_us
-// and
-//          deadline_us (0 and empty there).
+//          and deadline_us (0 and empty there).
 // Cost:    a look-up reads the whole job once, about 0.3 us; a distinct request takes about 80 bytes more than its
 //          JobSpec.
 // Thread class: value with one writer; readers share freely while nobody writes.
