@@ -162,24 +162,29 @@ void PlanGrants::FollowNode(const ClusterRows& rows, uint32_t node_row) {
   residents_.erase(node_row);
   if (node.spec == nullptr || node.state != AdminState::kUp) return;
   std::vector<uint32_t> known;  // a job of several GPUs is met on each
-  for (uint32_t device = node.first_device; device < node.first_device + static_cast<uint32_t>(node.devices);
-       ++device) {
+  const uint32_t end = node.first_device + static_cast<uint32_t>(node.devices);
+  for (uint32_t device = node.first_device; device < end; ++device) {
     for (const uint32_t job_row : rows.residents[device]) {
       const JobRow& row = rows.jobs[job_row];
       if (!MayHoldOthers(rows.RequestOf(row)) || !OnOneNode(row.slots)) continue;
       if (std::ranges::find(known, job_row) != known.end()) continue;
       known.push_back(job_row);
-      auto holder = std::make_unique<Holder>();
-      holder->was = std::make_shared<const JobSpec>(rows.SpecOf(row));
-      holder->spec = std::make_shared<JobSpec>(*holder->was);
-      holder->slots.assign(row.slots.begin(), row.slots.end());
-      holder->user = UserOf(*holder->was, FairShareOf(*node.spec));
-      const HostShare held = HeldPerGpu(*holder->was);
-      HostShare& least = holder->user.least;
-      least = {std::min(least.cpu_milli, held.cpu_milli), std::min(least.mem_mib, held.mem_mib)};
-      residents_[node_row].push_back(std::move(holder));
+      const auto was = std::make_shared<const JobSpec>(rows.SpecOf(row));
+      residents_[node_row].push_back(HolderOf(*was, row.slots));
+      residents_[node_row].back()->was = was;
     }
   }
+}
+
+std::unique_ptr<PlanGrants::Holder> PlanGrants::HolderOf(const JobSpec& job, std::span<const PlacedSlot> slots) const {
+  auto holder = std::make_unique<Holder>();
+  holder->spec = std::make_shared<JobSpec>(job);
+  holder->slots.assign(slots.begin(), slots.end());
+  holder->user = UserOf(job, FairShareOf(engine_.ledger().spec(slots.front().node_row)));
+  const HostShare held = HeldPerGpu(job);
+  HostShare& least = holder->user.least;
+  least = {std::min(least.cpu_milli, held.cpu_milli), std::min(least.mem_mib, held.mem_mib)};
+  return holder;
 }
 
 void PlanGrants::Follow(const Cluster& cluster) {
@@ -244,7 +249,8 @@ absl::Status PlanGrants::Choose(const JobSpec& job, ChosenWay& choice) {
   if (engine_.options().host_grants == HostGrants::kStated) {
     JobSpec way = job;
     SetHostTime(way);
-    return engine_.Choose(way, choice);
+    HORUS_ASSIGN_OR_RETURN(choice, engine_.Choose(way));
+    return absl::OkStatus();
   }
   MeasureNodes();
   const HostUser user = UserOf(job, fair_);
@@ -252,8 +258,7 @@ absl::Status PlanGrants::Choose(const JobSpec& job, ChosenWay& choice) {
   const std::vector<HostShare> shares = SharesToTry(user, fair_, most, kSharesToTry);
   const double best = std::max(WorkWith(user, shares.front()), kLeastWork);
   for (const HostShare& share : shares) {
-    ChosenWay next;
-    HORUS_RETURN_IF_ERROR(engine_.Choose(WayWith(job, share), next));
+    HORUS_ASSIGN_OR_RETURN(ChosenWay next, engine_.Choose(WayWith(job, share)));
     if (next.job == nullptr) {
       if (choice.job == nullptr) choice = std::move(next);  // of refusals that of the least tells
       continue;
@@ -288,10 +293,8 @@ absl::Status PlanGrants::Reclaim(const JobSpec& way, ChosenWay& choice) {
     }
   }
   if (!some) return absl::OkStatus();
-  ChosenWay found;
-  const absl::Status status = engine_.Choose(way, found);
+  HORUS_ASSIGN_OR_RETURN(ChosenWay found, engine_.Choose(way));
   engine_.ledger().UndoTo(mark);
-  HORUS_RETURN_IF_ERROR(status);
   if (found.job == nullptr || !OnOneNode(found.slots)) return absl::OkStatus();
   const uint32_t row = found.slots.front().node_row;
   Node before, after;
@@ -302,9 +305,8 @@ absl::Status PlanGrants::Reclaim(const JobSpec& way, ChosenWay& choice) {
   const bool grows = Chooses(way) && engine_.options().host_grants != HostGrants::kStated;
   if (grows) guest.user = UserOf(way, after.fair = FairShareOf(engine_.ledger().spec(row)));
   engine_.ledger().Place(*guest.spec, guest.slots);
-  const absl::Status read = Read(row, grows ? &guest : nullptr, after);
+  HORUS_RETURN_IF_ERROR(Read(row, grows ? &guest : nullptr, after));
   engine_.ledger().UndoTo(mark);
-  HORUS_RETURN_IF_ERROR(read);
   if (after.free.cpu_milli < 0 || after.free.mem_mib < 0) return absl::OkStatus();
   const std::vector<HostShare> shares = DivideHost(after.users, after.free, after.fair);
   double gain = LossOfOthers(found.decision, [&](JobId job) {
@@ -326,13 +328,7 @@ absl::Status PlanGrants::Reclaim(const JobSpec& way, ChosenWay& choice) {
 void PlanGrants::Placed(const Plan& plan, std::span<const PlacedSlot> slots) {
   const JobSpec& job = *plan.actions.back().job;
   if (engine_.options().host_grants != HostGrants::kResize || !Chooses(job) || !OnOneNode(slots)) return;
-  auto holder = std::make_unique<Holder>();
-  holder->spec = std::make_shared<JobSpec>(job);
-  holder->slots.assign(slots.begin(), slots.end());
-  holder->user = UserOf(job, FairShareOf(engine_.ledger().spec(slots.front().node_row)));
-  const HostShare held = HeldPerGpu(job);
-  HostShare& least = holder->user.least;
-  least = {std::min(least.cpu_milli, held.cpu_milli), std::min(least.mem_mib, held.mem_mib)};
+  std::unique_ptr<Holder> holder = HolderOf(job, slots);
   holder->decision = plan.decisions.size() - 1;
   holder->action = plan.actions.size() - 1;
   newcomers_[slots.front().node_row].push_back(std::move(holder));
@@ -405,7 +401,7 @@ absl::Status PlanGrants::Divide(uint32_t node_row, Plan& plan, RowList& touched)
     decision.mem_mib = holder->spec->mem_mib;
     plan.actions[holder->action].job = std::make_shared<JobSpec>(*holder->spec);
   }
-  for (Holder* holder : node.holders) {
+  for (const Holder* holder : node.holders) {
     if (holder->was == nullptr || *holder->spec == *holder->was) continue;
     const JobSpec& was = *holder->was;
     const JobSpec& is = *holder->spec;

@@ -91,6 +91,7 @@ class PlanGrants {
     HostShare fair;
   };
 
+  [[nodiscard]] std::unique_ptr<Holder> HolderOf(const JobSpec& job, std::span<const PlacedSlot> slots) const;
   void FollowNode(const ClusterRows& rows, uint32_t node_row);
   void MeasureNodes();
   [[nodiscard]] HostUser UserOf(const JobSpec& job, const HostShare& fair) const;
