@@ -218,6 +218,7 @@ class Cluster {
   [[nodiscard]] absl::Status CheckGrown(std::span<const Growth> grown) const;
   // The row holds `request` from now on, which may differ in host resources; returns the one before, still held.
   void SwapHeld(uint32_t job_row, JobRow& other) noexcept;
+  [[nodiscard]] absl::Status CheckSeen(const JobSpec& job, uint32_t row, std::span<const NodeId> seen) const;
   [[nodiscard]] absl::Status ApplyLeave(const Action& action, std::span<const NodeId> seen, Undo& undo);
   [[nodiscard]] absl::Status ApplyCome(const Action& action, std::span<const NodeId> seen, Undo& undo);
   // `alike`: the request of a job in the cluster that asks for the same, or kNone; becomes that of this job.

@@ -54,8 +54,7 @@ class Cluster::Undo {
 
  private:
   struct Step {
-    bool came = false;
-    bool resized = false;
+    bool came = false, resized = false;
     JobId job = 0;
     JobRow left;  // of one that left, with what it holds; of one that was resized what it held
   };
@@ -81,8 +80,7 @@ class Cluster::Undo {
 // A resident that a plan gives more of something.
 struct Cluster::Growth {
   uint32_t job_row = 0;
-  bool cpu = false;
-  bool mem = false;
+  bool cpu = false, mem = false;
 };
 
 namespace {
@@ -388,6 +386,17 @@ absl::Status Cluster::Release(JobId job) {
 
 // Applies a plan to a cluster: all of its actions, or none.
 
+// The job leaves or changes where it is now.
+absl::Status Cluster::CheckSeen(const JobSpec& job, uint32_t row, std::span<const NodeId> seen) const {
+  for (const PlacedSlot& slot : rows_.jobs[row].slots) {
+    const NodeId node = rows_.nodes[slot.node_row].spec->id;
+    if (std::binary_search(seen.begin(), seen.end(), node)) continue;
+    return InvalidArgument("plan: %s: is on node %d, which is not among the nodes that the plan saw", JobText(job),
+                           node);
+  }
+  return absl::OkStatus();
+}
+
 namespace {
 
 bool Leaves(const Action& action) { return action.kind == ActionKind::kMigrate || action.kind == ActionKind::kPreempt; }
@@ -398,12 +407,7 @@ bool Comes(const Action& action) { return action.kind == ActionKind::kPlace || a
 absl::Status Cluster::ApplyLeave(const Action& action, std::span<const NodeId> seen, Undo& undo) {
   const uint32_t row = rows_.RowOfJob(action.job->id);
   if (row == kNoRow) return InvalidArgument("plan: %s: leaves twice", JobText(*action.job));
-  for (const PlacedSlot& slot : rows_.jobs[row].slots) {
-    const NodeId node = rows_.nodes[slot.node_row].spec->id;
-    if (std::binary_search(seen.begin(), seen.end(), node)) continue;
-    return InvalidArgument("plan: %s: is on node %d, which is not among the nodes that the plan saw",
-                           JobText(*action.job), node);
-  }
+  HORUS_RETURN_IF_ERROR(CheckSeen(*action.job, row, seen));
   undo.Left(TakeJob(row));
   return absl::OkStatus();
 }
@@ -414,7 +418,7 @@ absl::Status Cluster::ApplyCome(const Action& action, std::span<const NodeId> se
     if (std::binary_search(seen.begin(), seen.end(), slot.node)) continue;
     return InvalidArgument("plan: %s: node %d is not among the nodes that the plan saw", JobText(job), slot.node);
   }
-  if (HasJob(job.id)) return AlreadyExists("%s: is in this cluster already", JobText(job));
+  if (HasJob(job.id)) return Taken(job);
   HORUS_RETURN_IF_ERROR(ValidateRunning(job));
   HORUS_RETURN_IF_ERROR(CheckTypes(job, catalogue_->size()));
   HORUS_ASSIGN_OR_RETURN(PlacedSlots placed, ResolveSlots(job, action.slots));
@@ -438,8 +442,7 @@ absl::Status Cluster::CheckActions(const Changes& plan) const {
     if (action.kind == ActionKind::kResize) resized.push_back(action.job->id);
     if (action.kind > ActionKind::kPreempt)
       return Unimplemented("plan: actions of kind %d are reserved", static_cast<int>(action.kind));
-    if (action.kind == ActionKind::kPlace && HasJob(action.job->id))
-      return AlreadyExists("%s: is in this cluster already", JobText(*action.job));
+    if (action.kind == ActionKind::kPlace && HasJob(action.job->id)) return Taken(*action.job);
     if (!Comes(action) && !action.slots.empty()) {
       return InvalidArgument("plan: %s: expected no slots for a job that is preempted or resized, found %d",
                              JobText(*action.job), action.slots.size());
@@ -524,12 +527,7 @@ absl::Status Cluster::ApplyResize(const Action& action, std::span<const NodeId> 
     return InvalidArgument("plan: %s: expected a resize to change host resources alone, and to keep what was stated",
                            JobText(job));
   }
-  for (const PlacedSlot& slot : rows_.jobs[row].slots) {
-    const NodeId node = rows_.nodes[slot.node_row].spec->id;
-    if (std::binary_search(seen.begin(), seen.end(), node)) continue;
-    return InvalidArgument("plan: %s: is on node %d, which is not among the nodes that the plan saw", JobText(job),
-                           node);
-  }
+  HORUS_RETURN_IF_ERROR(CheckSeen(job, row, seen));
   if (job.cpu_milli > was.cpu_milli || job.mem_mib > was.mem_mib)
     grown.push_back({row, job.cpu_milli > was.cpu_milli, job.mem_mib > was.mem_mib});
   Held held{rows_, {.id = job.id}};

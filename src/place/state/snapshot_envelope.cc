@@ -5,69 +5,49 @@
 #include <google/protobuf/io/coded_stream.h>
 #include <google/protobuf/wire_format_lite.h>
 
+#include "base/bytes.h"
 #include "base/hash.h"
 #include "place/state/horus_snapshot.pb.h"
 
 namespace horus {
-namespace {
-
-constexpr size_t kVersionAt = 8;
-constexpr size_t kReservedAt = 12;
-constexpr size_t kLengthAt = 16;
-constexpr size_t kChecksumAt = 24;
-
-void Append(std::string& out, uint64_t value, size_t bytes) {
-  for (size_t i = 0; i < bytes; ++i) out.push_back(static_cast<char>(value >> (8 * i) & 0xFF));
-}
-
-uint64_t Read(std::span<const uint8_t> bytes, size_t offset, size_t count) {
-  uint64_t value = 0;
-  for (size_t i = 0; i < count; ++i) value |= uint64_t{bytes[offset + i]} << (8 * i);
-  return value;
-}
-
-template <typename... Args>
-absl::Status Damaged(const absl::FormatSpec<Args...>& format, const Args&... args) {
-  return DataLoss(format, args...);
-}
-
-}  // namespace
 
 std::string WrapSnapshot(const std::string& message, uint32_t version) {
   std::string out(kSnapshotMagic);
   out.reserve(kEnvelopeBytes + message.size());
-  Append(out, version, 4);
-  Append(out, 0, 4);
-  Append(out, message.size(), 8);
-  Append(out, Hash64(message, version), 8);
+  AppendLittleEndian(out, version);
+  AppendLittleEndian(out, uint32_t{0});
+  AppendLittleEndian(out, uint64_t{message.size()});
+  AppendLittleEndian(out, Hash64(message, version));
   out += message;
   return out;
 }
 
 absl::StatusOr<std::string_view> UnwrapSnapshot(std::span<const uint8_t> bytes) {
   if (bytes.size() < kEnvelopeBytes)
-    return Damaged("snapshot: expected at least %d bytes, found %d", kEnvelopeBytes, bytes.size());
+    return DataLoss("snapshot: expected at least %d bytes, found %d", kEnvelopeBytes, bytes.size());
   if (bytes.size() > kMaxSnapshotBytes)
-    return Damaged("snapshot: expected at most %d bytes, found %d", kMaxSnapshotBytes, bytes.size());
+    return DataLoss("snapshot: expected at most %d bytes, found %d", kMaxSnapshotBytes, bytes.size());
   const std::string_view all(reinterpret_cast<const char*>(bytes.data()), bytes.size());
   if (all.substr(0, kSnapshotMagic.size()) != kSnapshotMagic)
-    return Damaged("snapshot: expected the magic %s at byte 0, found other bytes", std::string(kSnapshotMagic));
-  const uint64_t version = Read(bytes, kVersionAt, 4);
+    return DataLoss("snapshot: expected the magic %s at byte 0, found other bytes", std::string(kSnapshotMagic));
+  ByteReader head(bytes.subspan(kSnapshotMagic.size()));
+  const uint32_t version = head.U32(), reserved = head.U32();
+  const uint64_t length = head.U64(), stored = head.U64();
   if (version > kSnapshotVersion) {
     return MakeError(absl::StatusCode::kOutOfRange,
                      "snapshot: format version %d is newer than %d, the newest that this library reads", version,
                      kSnapshotVersion);
   }
-  if (version == 0 || Read(bytes, kReservedAt, 4) != 0) {
-    return Damaged("snapshot: expected version 1 to %d and 0 behind it, found version %d and %d", kSnapshotVersion,
-                   version, Read(bytes, kReservedAt, 4));
+  if (version == 0 || reserved != 0) {
+    return DataLoss("snapshot: expected version 1 to %d and 0 behind it, found version %d and %d", kSnapshotVersion,
+                    version, reserved);
   }
   const std::string_view message = all.substr(kEnvelopeBytes);
-  if (const uint64_t length = Read(bytes, kLengthAt, 8); length != message.size())
-    return Damaged("snapshot: expected %d bytes behind the envelope, found %d", length, message.size());
+  if (length != message.size())
+    return DataLoss("snapshot: expected %d bytes behind the envelope, found %d", length, message.size());
   const uint64_t checksum = Hash64(message, version);
-  if (const uint64_t stored = Read(bytes, kChecksumAt, 8); stored != checksum)
-    return Damaged("snapshot: checksum: expected %016x, found %016x: the bytes were altered", stored, checksum);
+  if (stored != checksum)
+    return DataLoss("snapshot: checksum: expected %016x, found %016x: the bytes were altered", stored, checksum);
   return message;
 }
 
