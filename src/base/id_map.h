@@ -57,6 +57,11 @@ class IdMap {
     return cell.value;
   }
 
+  Value& FindOrInsert(uint64_t id, Value value) {
+    Value* known = Find(id);
+    return known != nullptr ? *known : Insert(id, std::move(value));
+  }
+
   void Erase(uint64_t id) noexcept {
     if (size_ == 0) return;
     size_t hole = CellOf(id);

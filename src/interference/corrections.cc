@@ -279,8 +279,6 @@ void Corrections::MakeBlocks() {
 }
 
 // Learns errors of a model as a Gaussian process over ordered pairs of jobs, robustly.
-namespace {
-
 constexpr double kNoise = 0.07;  // of one observation, relative: between the 5 and 10 % that sites report
 constexpr double kDrift = 0.03;  // of z: no number of observations makes anything surer than this
 constexpr double kOutlier = 2;   // standard deviations of noise beyond which an observation counts less
@@ -296,10 +294,7 @@ constexpr double kTolerance = 1e-8, kVarianceTolerance = 1e-5;
 constexpr int kMostIterations = 500;
 constexpr double kUsualIterations = 30;  // for progress only
 
-}  // namespace
-
 // Collects one equation a situation: the sum of its pairs' errors, each by its share, is what the model missed.
-
 class CorrectionsLearner {
  public:
   CorrectionsLearner(const InterferenceModel& model, const Catalogue& catalogue)

@@ -18,11 +18,7 @@ namespace horus {
 extern const unsigned char kDefaultInterference[];
 extern const size_t kDefaultInterferenceSize;
 
-namespace {
-
 constexpr std::string_view kUtilisation = "utilisation";
-
-}  // namespace
 
 std::vector<std::string_view> InterferenceModelNames() {
   std::vector<std::string_view> names = LearnedModelNames();

@@ -167,8 +167,7 @@ absl::Status Explainer::AddEffects(const Ledger& ledger, const JobView& view, co
                                    Decision& decision) {
   const uint32_t device = ledger.device_of(slot);
   const DeviceRow& row = ledger.state(device);
-  Evaluation evaluation;
-  HORUS_RETURN_IF_ERROR(scorer_.Evaluate(ledger.states(), ledger.state_id(device), evaluation));
+  HORUS_ASSIGN_OR_RETURN(const Evaluation evaluation, scorer_.Evaluate(ledger.states(), ledger.state_id(device)));
   const DeviceCandidate& candidate = evaluation.candidate;
   if (candidate.after.empty()) return absl::OkStatus();  // cannot be: the search found it to fit
   const NodeId node = ledger.spec(slot.node_row).id;
@@ -222,8 +221,8 @@ absl::Status Explainer::Price(const Ledger& ledger, const JobView& view, const P
 absl::Status Explainer::PriceDevices(const Ledger& ledger, const JobView& view, const Placement& placement,
                                      PricedPlace& priced) {
   for (const PlacedSlot& slot : placement.slots) {
-    Evaluation evaluation;
-    HORUS_RETURN_IF_ERROR(scorer_.Evaluate(ledger.states(), ledger.state_id(ledger.device_of(slot)), evaluation));
+    HORUS_ASSIGN_OR_RETURN(const Evaluation evaluation,
+                           scorer_.Evaluate(ledger.states(), ledger.state_id(ledger.device_of(slot))));
     terms_.clear();
     if (!evaluation.candidate.after.empty())
       scorer_.policy().Explain(evaluation.candidate, PlaceOf(ledger, slot.node_row, view.job->id, slot.device), terms_);
@@ -248,8 +247,7 @@ absl::Status Explainer::PriceNode(const Ledger& ledger, const JobView& view, con
     AddGangTerms(placement, priced);
     return absl::OkStatus();
   }
-  NodeOutcome outcome;
-  HORUS_RETURN_IF_ERROR(pricer_.Price(ledger, view, placement.slots.front().node_row, outcome));
+  HORUS_RETURN_IF_ERROR(pricer_.Price(ledger, view, placement.slots.front().node_row).status());
   const Policy& policy = scorer_.policy();
   policy.ExplainNode(pricer_.candidate(), pricer_.score(), priced.terms);
   if (policy.draws()) priced.terms.push_back({"draw", policy.Draw(view.job->id, priced.node)});
@@ -325,9 +323,8 @@ absl::Status Explainer::Refused(const Ledger& ledger, const JobView& view, std::
     nearest.Offer(whole);
     const LedgerNode& node = ledger.node(row);
     for (int32_t i = 0; whole.reason == Reason::kNone && i < static_cast<int32_t>(node.spec->devices.size()); ++i) {
-      DeviceVerdict verdict;
       const uint32_t device = node.first_device + static_cast<uint32_t>(i);
-      HORUS_RETURN_IF_ERROR(JudgeDevice(scorer_, ledger, view, device, /*memo=*/true, verdict));
+      HORUS_ASSIGN_OR_RETURN(const DeviceVerdict verdict, JudgeDevice(scorer_, ledger, view, device, /*memo=*/true));
       nearest.Offer({verdict.cost, row, i, verdict.reason});
     }
   }
@@ -342,7 +339,7 @@ absl::Status Explainer::Refused(const Ledger& ledger, const JobView& view, std::
   } else {
     const uint32_t device = node.first_device + static_cast<uint32_t>(nearest.device);
     type = ledger.state(device).type;
-    HORUS_RETURN_IF_ERROR(scorer_.Evaluate(ledger.states(), ledger.state_id(device), evaluation));
+    HORUS_ASSIGN_OR_RETURN(evaluation, scorer_.Evaluate(ledger.states(), ledger.state_id(device)));
   }
   const Shortfall& shortfall = evaluation.shortfall;
   decision.node_name = node.spec->name;

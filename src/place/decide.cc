@@ -140,23 +140,21 @@ absl::Status Engine::PlaceCapped(const JobView& view, Decision& decision) {
   return absl::OkStatus();
 }
 
-absl::Status Engine::GainOf(const JobSpec& next, uint32_t device, double& gain) {
-  gain = 0;
+absl::StatusOr<double> Engine::GainOf(const JobSpec& next, uint32_t device) {
   const JobView view = ViewJob(next, options_.probe_outside);
-  if (IsCpuOnly(next) || BarsFrom(ledger_, device, view) != Reason::kNone) return absl::OkStatus();
-  Evaluation evaluation;
+  if (IsCpuOnly(next) || BarsFrom(ledger_, device, view) != Reason::kNone) return 0.0;
   scorer_.SetJob(view);
-  HORUS_RETURN_IF_ERROR(scorer_.Evaluate(ledger_.states(), ledger_.state_id(device), evaluation));
-  if (evaluation.verdict.reason != Reason::kNone) return absl::OkStatus();
+  HORUS_ASSIGN_OR_RETURN(const Evaluation evaluation, scorer_.Evaluate(ledger_.states(), ledger_.state_id(device)));
+  if (evaluation.verdict.reason != Reason::kNone) return 0.0;
   const DeviceCandidate& candidate = evaluation.candidate;
+  double gain = 0;
   for (size_t i = 0; i < candidate.after.size(); ++i) {
     const TenantClass& tenant = *candidate.tenants[i];
     const auto share = [&](const Slowdown& slowed) { return 1 / WorkSlowdown(tenant.demand, slowed.estimate); };
     gain += static_cast<double>(tenant.worth) *
             (share(candidate.after[i]) - (i < candidate.residents() ? share(candidate.before[i]) : 0));
   }
-  gain = std::max(gain, 0.0);
-  return absl::OkStatus();
+  return std::max(gain, 0.0);
 }
 
 // Either mode is tried with those who wait, or else a copy of the job, beside it.
@@ -167,20 +165,18 @@ absl::Status Engine::GainsBeside(const JobView& view, std::span<const PlacedSlot
   decision.mode_why = others.empty() ? ModeReason::kCopy : ModeReason::kWaiting;
   if (others.empty()) others.push_back(view.job);
   const size_t mark = ledger_.Mark();
-  absl::Status status;
   for (const bool mps : {false, true}) {
     JobSpec first = *view.job;
     first.mps_chosen = mps;
     ledger_.Place(first, slots);
     double total = 0;
     for (const JobSpec* other : others) {
-      double gain = 0;
-      if (status.ok()) status = GainOf(*other, device, gain);
+      HORUS_ASSIGN_OR_RETURN(double gain, GainOf(*other, device));
       if (mps && options_.sm_caps && gain == 0 && MayBeCapped(*other)) {
         JobSpec capped = *other;
         for (const int32_t cap_pct : kSmCapsPct) {
           if (gain > 0 || !Cap(capped, cap_pct, MostCapped(*other))) break;
-          if (status.ok()) status = GainOf(capped, device, gain);
+          HORUS_ASSIGN_OR_RETURN(gain, GainOf(capped, device));
         }
       }
       total += gain;
@@ -189,7 +185,7 @@ absl::Status Engine::GainsBeside(const JobView& view, std::span<const PlacedSlot
     decision.mode_gains[mps ? 1 : 0] = static_cast<float>(total / static_cast<double>(others.size()));
   }
   scorer_.SetJob(view);
-  return status;
+  return absl::OkStatus();
 }
 
 absl::Status Engine::ChooseMode(const JobView& view, std::span<const PlacedSlot> slots, Decision& decision) {
@@ -268,15 +264,23 @@ absl::StatusOr<Decision> Engine::Decide(const JobView& view, bool sm_caps) {
   return decision;
 }
 
-absl::Status Engine::DecideWay(const JobSpec& way, ChosenWay& choice) {
+absl::StatusOr<ChosenWay> Engine::DecideWay(const JobSpec& way) {
+  ChosenWay choice;
   way_view_ = ViewJob(way, options_.probe_outside, std::move(way_view_));
   HORUS_ASSIGN_OR_RETURN(choice.decision, Decide(way_view_, options_.sm_caps));
-  if (choice.decision.verdict != Verdict::kPlace) return DecideByExpectation(way, choice);
-  choice.slots = std::move(result_.best.slots);
+  if (choice.decision.verdict != Verdict::kPlace) {
+    HORUS_RETURN_IF_ERROR(DecideByExpectation(way, choice));
+    return choice;
+  }
   choice.job = AsDecided(way, choice.decision);
   if (choice.job == nullptr) choice.job = std::make_shared<JobSpec>(way);
+  TakeFound(choice);
+  return choice;
+}
+
+void Engine::TakeFound(ChosenWay& choice) {
+  choice.slots = std::move(result_.best.slots);
   if (choice.decision.probe) choice.job->exclusive_chosen = !std::exchange(choice.job->exclusive, true);
-  return absl::OkStatus();
 }
 
 // A bound that nobody measured leaves no GPU idle: alone on one, a job that takes more than expected harms itself
@@ -300,10 +304,9 @@ absl::Status Engine::DecideByExpectation(const JobSpec& way, ChosenWay& choice) 
   HORUS_RETURN_IF_ERROR(explainer_.Placed(ledger_, way_view_, result_, choice.decision));
   choice.decision.probe = true;
   HORUS_RETURN_IF_ERROR(ChooseMode(way_view_, result_.best.slots, choice.decision));
-  choice.slots = std::move(result_.best.slots);
   // Its bound stays unknown: who asks what the job stated plans it alone again, and not with what is expected as bound.
   choice.job = std::make_shared<JobSpec>(std::move(alone));
-  choice.job->exclusive_chosen = !std::exchange(choice.job->exclusive, true);
+  TakeFound(choice);
   return absl::OkStatus();
 }
 
@@ -319,11 +322,11 @@ absl::Status Engine::CheckSettled(const JobSpec& job) const {
   return absl::OkStatus();
 }
 
-absl::Status Engine::Choose(const JobSpec& job, ChosenWay& choice) {
-  if (job.alternatives.empty()) return DecideWay(job, choice);
+absl::StatusOr<ChosenWay> Engine::Choose(const JobSpec& job) {
+  if (job.alternatives.empty()) return DecideWay(job);
+  ChosenWay choice;
   for (size_t i = 0; i < job.alternatives.size(); ++i) {
-    ChosenWay next;
-    HORUS_RETURN_IF_ERROR(DecideWay(WayOf(job, i), next));
+    HORUS_ASSIGN_OR_RETURN(ChosenWay next, DecideWay(WayOf(job, i)));
     next.decision.alternative = static_cast<int32_t>(i);
     if (next.job != nullptr) next.worth = WorthOf(job, i, next.decision, options_.gpu_price);
     // Of refusals the first that is none for good.
@@ -331,7 +334,7 @@ absl::Status Engine::Choose(const JobSpec& job, ChosenWay& choice) {
                                             : choice.job == nullptr && next.decision.verdict < choice.decision.verdict;
     if (i == 0 || better) choice = std::move(next);
   }
-  return absl::OkStatus();
+  return choice;
 }
 
 // ---- One job against nodes one by one.

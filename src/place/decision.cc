@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "absl/strings/str_cat.h"
 #include "base/id_map.h"
 #include "base/status.h"
 #include "base/text.h"

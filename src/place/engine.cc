@@ -166,7 +166,7 @@ absl::Status Engine::PlanJobs(std::span<const JobSpec> jobs, std::span<const uin
     if (host != nullptr && host->Chooses(job)) {
       HORUS_RETURN_IF_ERROR(host->Choose(job, choice));
     } else {
-      HORUS_RETURN_IF_ERROR(Choose(job, choice));
+      HORUS_ASSIGN_OR_RETURN(choice, Choose(job));
       if (host != nullptr && choice.job == nullptr && job.alternatives.empty())
         HORUS_RETURN_IF_ERROR(host->Reclaim(job, choice));
     }

@@ -82,7 +82,7 @@ class Engine {
 
   // ---- One job on the ledger as it is, booking nothing (decide.cc).
   // The way of most worth among those that can be placed; ties go to the first.
-  [[nodiscard]] absl::Status Choose(const JobSpec& job, ChosenWay& choice);
+  [[nodiscard]] absl::StatusOr<ChosenWay> Choose(const JobSpec& job);
   // Whether Decide never settles the job (ways to run, probes); whether Choose may place one that Decide does not.
   [[nodiscard]] bool IsOpen(const JobSpec& job) const;
   [[nodiscard]] bool HasOtherWays(const JobSpec& job) const;
@@ -129,7 +129,8 @@ class Engine {
 
   absl::StatusOr<Decision> Decide(const JobView& view, bool sm_caps);
   absl::StatusOr<Decision> DecideEmptied(const JobView& view);
-  absl::Status DecideWay(const JobSpec& way, ChosenWay& choice);
+  absl::StatusOr<ChosenWay> DecideWay(const JobSpec& way);
+  void TakeFound(ChosenWay& choice);  // of a decision and a job: where it goes, and that a probe is alone
   // Of a way that was refused: alone, if only the bound of its memory does not fit.
   absl::Status DecideByExpectation(const JobSpec& way, ChosenWay& choice);
   // Of a job that was refused: under a cap, where that helps.
@@ -141,7 +142,7 @@ class Engine {
   absl::Status ChooseMode(const JobView& view, std::span<const PlacedSlot> slots, Decision& decision);
   absl::Status GainsBeside(const JobView& view, std::span<const PlacedSlot> slots, uint32_t device, Decision& decision);
   // The work that `next` adds on the device; 0 where it does not come.
-  absl::Status GainOf(const JobSpec& next, uint32_t device, double& gain);
+  absl::StatusOr<double> GainOf(const JobSpec& next, uint32_t device);
   // What the subset leaves out: devices, or nodes for a job without GPUs.
   [[nodiscard]] uint32_t Excluded(const JobView& view) const {
     return IsCpuOnly(*view.job) ? excluded_nodes_ : excluded_devices_;

@@ -18,19 +18,11 @@ double SpeedAlone(const JobSpec& job, const DeviceRow& device) {
   return speed * SliceSpeed(demand, static_cast<double>(device.compute_share));
 }
 
-void WorkMeter::Know(const JobSpec& job) {
-  if (const JobSpec** known = known_.Find(job.id)) {
-    *known = &job;
-  } else {
-    known_.Insert(job.id, &job);
-  }
-}
+void WorkMeter::Know(const JobSpec& job) { known_.FindOrInsert(job.id, &job) = &job; }
 
 void WorkMeter::KnowAt(const JobSpec& job, std::span<const PlacedSlot> slots) {
   if (GpuCount(job) <= 1) return;
-  PlacedSlots* known = known_at_.Find(job.id);
-  if (known == nullptr) known = &known_at_.Insert(job.id, {});
-  known->assign(slots.begin(), slots.end());
+  known_at_.FindOrInsert(job.id, {}).assign(slots.begin(), slots.end());
 }
 
 const JobSpec* WorkMeter::SpecOf(JobId job) const {
@@ -39,24 +31,20 @@ const JobSpec* WorkMeter::SpecOf(JobId job) const {
   return row == kNoRow ? nullptr : &cluster_.rows().RequestOf(cluster_.rows().jobs[row]);
 }
 
-absl::Status WorkMeter::Slowdowns(const Ledger& ledger, uint32_t device, std::span<const float>& slowdowns) {
+absl::StatusOr<std::span<const float>> WorkMeter::Slowdowns(const Ledger& ledger, uint32_t device) {
   const DeviceRow& row = ledger.state(device);
   if (row.tenants.size() <= 1) {
     estimates_.assign(row.tenants.size(), 1.0f);
-    slowdowns = estimates_;
-    return absl::OkStatus();
+    return estimates_;
   }
   if (scorer_.keeps_residents()) {
     HORUS_RETURN_IF_ERROR(scorer_.Residents(ledger.states(), ledger.state_id(device), predicted_));
     estimates_.resize(predicted_.size());
     for (size_t i = 0; i < predicted_.size(); ++i) estimates_[i] = predicted_[i].estimate;
-    slowdowns = estimates_;
-    return absl::OkStatus();
+    return estimates_;
   }
-  if (const uint32_t* at = memo_.Find(row.digest)) {
-    slowdowns = std::span<const float>(slowdowns_).subspan(*at, row.tenants.size());
-    return absl::OkStatus();
-  }
+  if (const uint32_t* at = memo_.Find(row.digest))
+    return std::span<const float>(slowdowns_).subspan(*at, row.tenants.size());
   if (slowdowns_.size() + row.tenants.size() > most_kept_) {
     memo_.clear();
     slowdowns_.clear();
@@ -74,8 +62,7 @@ absl::Status WorkMeter::Slowdowns(const Ledger& ledger, uint32_t device, std::sp
     slowdowns_.push_back(one.estimate);
   }
   memo_.Insert(row.digest, first);
-  slowdowns = std::span<const float>(slowdowns_).subspan(first);
-  return absl::OkStatus();
+  return std::span<const float>(slowdowns_).subspan(first);
 }
 
 double WorkMeter::Share(const Ledger& ledger, uint32_t device, const LedgerResident& resident,
@@ -107,36 +94,33 @@ std::vector<uint32_t> WorkMeter::DevicesOf(const Ledger& ledger, JobId job) cons
   return devices;
 }
 
-absl::Status WorkMeter::WorkOf(const Ledger& ledger, JobId job, std::optional<uint32_t> except, GangWork& work) {
-  work = GangWork();
+absl::StatusOr<WorkMeter::GangWork> WorkMeter::WorkOf(const Ledger& ledger, JobId job, std::optional<uint32_t> except) {
+  GangWork work;
   for (const uint32_t device : DevicesOf(ledger, job)) {
     ++work.devices;
     if (device == except) continue;
-    std::span<const float> slowdowns;
-    HORUS_RETURN_IF_ERROR(Slowdowns(ledger, device, slowdowns));
+    HORUS_ASSIGN_OR_RETURN(const std::span<const float> slowdowns, Slowdowns(ledger, device));
     for (const LedgerResident& one : ledger.residents(device)) {
       if (one.job == job) work.slowest = std::min(work.slowest, Share(ledger, device, one, slowdowns));
     }
   }
-  return absl::OkStatus();
+  return work;
 }
 
-absl::Status WorkMeter::OfJob(const Ledger& ledger, JobId job, double& work) {
-  GangWork of;
-  HORUS_RETURN_IF_ERROR(WorkOf(ledger, job, std::nullopt, of));
-  work = of.devices == 0 ? 0 : static_cast<double>(of.devices) * of.slowest;
-  return absl::OkStatus();
+absl::StatusOr<double> WorkMeter::OfJob(const Ledger& ledger, JobId job) {
+  HORUS_ASSIGN_OR_RETURN(const GangWork of, WorkOf(ledger, job, std::nullopt));
+  return of.devices == 0 ? 0 : static_cast<double>(of.devices) * of.slowest;
 }
 
-absl::Status WorkMeter::GainOf(const Ledger& ledger, uint32_t device, const JobSpec& job,
-                               const DeviceCandidate& candidate, double& gain) {
+absl::StatusOr<double> WorkMeter::GainOf(const Ledger& ledger, uint32_t device, const JobSpec& job,
+                                         const DeviceCandidate& candidate) {
   const DeviceRow& row = ledger.state(device);
   const auto work_alone = [&](size_t i) { return static_cast<double>(candidate.tenants[i]->work_alone); };
   const auto slowed = [&](size_t i, const Slowdown& slowdown) {
     return WorkSlowdown(candidate.tenants[i]->demand, slowdown.estimate);
   };
-  gain = WorkWeight(job) * work_alone(candidate.residents()) * candidate.relative_speed /
-         slowed(candidate.residents(), candidate.after.back());
+  double gain = WorkWeight(job) * work_alone(candidate.residents()) * candidate.relative_speed /
+                slowed(candidate.residents(), candidate.after.back());
   for (const LedgerResident& resident : ledger.residents(device)) {
     const auto at = std::ranges::find(row.tenants, resident.tenant);
     const auto i = static_cast<size_t>(at - row.tenants.begin());
@@ -144,15 +128,17 @@ absl::Status WorkMeter::GainOf(const Ledger& ledger, uint32_t device, const JobS
     if (spec == nullptr || i >= candidate.residents()) continue;  // cannot be
     const double alone = WorkWeight(*spec) * work_alone(i) * SpeedAlone(*spec, row);
     GangWork others{.devices = 1};
-    if (GpuCount(*spec) > 1) HORUS_RETURN_IF_ERROR(WorkOf(ledger, resident.job, device, others));
+    if (GpuCount(*spec) > 1) {
+      HORUS_ASSIGN_OR_RETURN(others, WorkOf(ledger, resident.job, device));
+    }
     gain += static_cast<double>(others.devices) * (std::min(others.slowest, alone / slowed(i, candidate.after[i])) -
                                                    std::min(others.slowest, alone / slowed(i, candidate.before[i])));
   }
-  return absl::OkStatus();
+  return gain;
 }
 
-absl::Status WorkMeter::OfSlots(const Ledger& ledger, std::span<const PlacedSlot> slots, double& work) {
-  work = 0;
+absl::StatusOr<double> WorkMeter::OfSlots(const Ledger& ledger, std::span<const PlacedSlot> slots) {
+  double work = 0;
   gangs_.clear();
   devices_.clear();
   for (const PlacedSlot& slot : slots) {
@@ -160,8 +146,7 @@ absl::Status WorkMeter::OfSlots(const Ledger& ledger, std::span<const PlacedSlot
   }
   SortUnique(devices_);
   for (const uint32_t device : devices_) {
-    std::span<const float> slowdowns;
-    HORUS_RETURN_IF_ERROR(Slowdowns(ledger, device, slowdowns));
+    HORUS_ASSIGN_OR_RETURN(const std::span<const float> slowdowns, Slowdowns(ledger, device));
     for (const LedgerResident& one : ledger.residents(device)) {
       const JobSpec* spec = SpecOf(one.job);
       if (spec != nullptr && GpuCount(*spec) > 1) {
@@ -173,22 +158,28 @@ absl::Status WorkMeter::OfSlots(const Ledger& ledger, std::span<const PlacedSlot
   }
   SortUnique(gangs_);
   for (const JobId gang : gangs_) {
-    double one = 0;
-    HORUS_RETURN_IF_ERROR(OfJob(ledger, gang, one));
+    HORUS_ASSIGN_OR_RETURN(const double one, OfJob(ledger, gang));
     work += one;
   }
-  return absl::OkStatus();
+  return work;
 }
 
-absl::Status WorkMeter::OfAll(const Ledger& ledger, double& work) {
-  work = 0;
+absl::StatusOr<double> WorkMeter::Book(Ledger& ledger, const JobSpec& job, std::span<const PlacedSlot> slots) {
+  HORUS_ASSIGN_OR_RETURN(const double before, OfSlots(ledger, slots));
+  KnowAt(job, slots);
+  ledger.Place(job, slots);
+  HORUS_ASSIGN_OR_RETURN(const double after, OfSlots(ledger, slots));
+  return after - before;
+}
+
+absl::StatusOr<double> WorkMeter::OfAll(const Ledger& ledger) {
+  double work = 0;
   std::vector<GangWork> gangs;
   IdMap<uint32_t> gang_of;  // by job
   for (const uint32_t row : ledger.order()) {
     const LedgerNode& node = ledger.node(row);
     for (uint32_t i = 0; i < node.spec->devices.size(); ++i) {
-      std::span<const float> slowdowns;
-      HORUS_RETURN_IF_ERROR(Slowdowns(ledger, node.first_device + i, slowdowns));
+      HORUS_ASSIGN_OR_RETURN(const std::span<const float> slowdowns, Slowdowns(ledger, node.first_device + i));
       for (const LedgerResident& one : ledger.residents(node.first_device + i)) {
         const double share = Share(ledger, node.first_device + i, one, slowdowns);
         const JobSpec* spec = SpecOf(one.job);
@@ -196,19 +187,16 @@ absl::Status WorkMeter::OfAll(const Ledger& ledger, double& work) {
           work += share;
           continue;
         }
-        const uint32_t* known = gang_of.Find(one.job);
-        if (known == nullptr) {
-          known = &gang_of.Insert(one.job, static_cast<uint32_t>(gangs.size()));
-          gangs.emplace_back();
-        }
-        GangWork& gang = gangs[*known];
+        const uint32_t at = gang_of.FindOrInsert(one.job, static_cast<uint32_t>(gangs.size()));
+        if (at == gangs.size()) gangs.emplace_back();
+        GangWork& gang = gangs[at];
         gang.slowest = std::min(gang.slowest, share);
         ++gang.devices;
       }
     }
   }
   for (const GangWork& gang : gangs) work += static_cast<double>(gang.devices) * gang.slowest;
-  return absl::OkStatus();
+  return work;
 }
 
 }  // namespace horus

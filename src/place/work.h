@@ -15,7 +15,7 @@
 #include <span>
 #include <vector>
 
-#include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "base/id_map.h"
 #include "place/search/scorer.h"
 #include "place/state/ledger.h"
@@ -47,18 +47,20 @@ class WorkMeter {
   [[nodiscard]] std::vector<uint32_t> DevicesOf(const Ledger& ledger, JobId job) const;
 
   // Of one job; 0 when it is nowhere.
-  [[nodiscard]] absl::Status OfJob(const Ledger& ledger, JobId job, double& work);
+  [[nodiscard]] absl::StatusOr<double> OfJob(const Ledger& ledger, JobId job);
   // What all jobs gain together by `job` of one GPU, which is not on the device yet, as the scorer evaluated it: the
   // model is asked only for other devices of gangs that have one here.
-  [[nodiscard]] absl::Status GainOf(const Ledger& ledger, uint32_t device, const JobSpec& job,
-                                    const DeviceCandidate& candidate, double& gain);
+  [[nodiscard]] absl::StatusOr<double> GainOf(const Ledger& ledger, uint32_t device, const JobSpec& job,
+                                              const DeviceCandidate& candidate);
   // Of the jobs on the devices of those slots, each once and wherever else it is.
-  [[nodiscard]] absl::Status OfSlots(const Ledger& ledger, std::span<const PlacedSlot> slots, double& work);
-  [[nodiscard]] absl::Status OfAll(const Ledger& ledger, double& work);
+  [[nodiscard]] absl::StatusOr<double> OfSlots(const Ledger& ledger, std::span<const PlacedSlot> slots);
+  // What all on those slots gain when the job is booked there, which it is then.
+  [[nodiscard]] absl::StatusOr<double> Book(Ledger& ledger, const JobSpec& job, std::span<const PlacedSlot> slots);
+  [[nodiscard]] absl::StatusOr<double> OfAll(const Ledger& ledger);
 
  private:
   // The slowdown of each tenant of the state, in the order of DeviceRow::tenants; estimates. Valid until the next call.
-  [[nodiscard]] absl::Status Slowdowns(const Ledger& ledger, uint32_t device, std::span<const float>& slowdowns);
+  [[nodiscard]] absl::StatusOr<std::span<const float>> Slowdowns(const Ledger& ledger, uint32_t device);
   [[nodiscard]] double Share(const Ledger& ledger, uint32_t device, const LedgerResident& resident,
                              std::span<const float> slowdowns) const;
 
@@ -68,7 +70,7 @@ class WorkMeter {
     double slowest = std::numeric_limits<double>::infinity();
     size_t devices = 0;
   };
-  [[nodiscard]] absl::Status WorkOf(const Ledger& ledger, JobId job, std::optional<uint32_t> except, GangWork& work);
+  [[nodiscard]] absl::StatusOr<GangWork> WorkOf(const Ledger& ledger, JobId job, std::optional<uint32_t> except);
 
   const Cluster& cluster_;
   Scorer& scorer_;

@@ -7,6 +7,7 @@
 #include <limits>
 #include <tuple>
 
+#include "base/vectors.h"
 
 namespace horus {
 namespace {

@@ -98,10 +98,8 @@ NearestMiss MissByFullScan(const Cluster& cluster, const JobSpec& job) {
     if (reason == Reason::kNone && KeepsAway(job, node.groups)) reason = Reason::kAntiAffinity;
     if (reason != Reason::kNone) offer(reason, node.spec->id, -1, shortfall);
     for (size_t i = 0; reason == Reason::kNone && i < node.spec->devices.size(); ++i) {
-      Evaluation evaluation;
-      EXPECT_TRUE(
-          scorer.Evaluate(ledger.states(), ledger.state_id(node.first_device + static_cast<uint32_t>(i)), evaluation)
-              .ok());
+      Evaluation evaluation =
+          *scorer.Evaluate(ledger.states(), ledger.state_id(node.first_device + static_cast<uint32_t>(i)));
       if (evaluation.verdict.reason == Reason::kNone &&
           ledger.BarsFrom(node.first_device + static_cast<uint32_t>(i), OwnerMark(job), GpuCount(job)) !=
               Reason::kNone) {

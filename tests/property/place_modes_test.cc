@@ -293,9 +293,7 @@ double CheapestByTrying(const Cluster& cluster, Placer& placer, const JobSpec& j
       Scorer scorer(*MakeInterferenceModel("utilisation"), *MakePolicy("horus"), {}, 1 << 20, false);
       WorkMeter meter(cluster, scorer);
       if (IsCpuOnly(*info.spec)) loss += WorkWeight(*info.spec) * info.spec->tasks;
-      double one = 0;
-      EXPECT_TRUE(meter.OfJob(ledger, info.spec->id, one).ok());
-      loss += one;
+      loss += *meter.OfJob(ledger, info.spec->id);
     }
     best = std::min(best, loss);
   }

@@ -30,8 +30,7 @@ struct Outcome {
   std::vector<Placement> places;                     // in planning order; empty slots: left out
   std::vector<std::shared_ptr<const JobSpec>> jobs;  // in planning order, where they do not run as they were given
   std::vector<size_t> placed;                        // jobs, by distinct priority from the highest
-  double work = 0;
-  double cost = 0;
+  double work = 0, cost = 0;
 };
 
 class Batcher {
@@ -62,8 +61,7 @@ class Batcher {
     Outcome selected(views_.size());
     selected.fits = false;
     if (engine_.policy().maximises_work()) {
-      bool enough = false;
-      HORUS_RETURN_IF_ERROR(Select(selected, enough));
+      HORUS_ASSIGN_OR_RETURN(const bool enough, Select(selected));
       engine_.ledger().UndoTo(mark);
       selected.fits = !enough;
       if (!enough && (options_.prices || options_.patience_us > 0)) {  // they value more than the work of this call
@@ -108,9 +106,9 @@ class Batcher {
   [[nodiscard]] bool Moves(const JobView& view) const {
     return GpuCount(*view.job) == 1 && !engine_.policy().PricesNode(*view.job);
   }
-  // `enough`: there was room for all who fitted somewhere.
-  absl::Status Select(Outcome& outcome, bool& enough) {
-    enough = true;
+  // Whether there was room for all who fitted somewhere.
+  absl::StatusOr<bool> Select(Outcome& outcome) {
+    bool enough = true;
     Selection selection(engine_, views_, options_);
     HORUS_RETURN_IF_ERROR(selection.Start(engine_.pricer()));
     while (true) {
@@ -124,7 +122,7 @@ class Batcher {
       enough = enough && outcome.decisions[at].reason != Reason::kPassedOver;
     }
     CountPlaced(outcome);
-    return absl::OkStatus();
+    return enough;
   }
 
   absl::Status OneByOne(Outcome& outcome) {
@@ -200,8 +198,7 @@ class Batcher {
       if (decision.verdict == Verdict::kPlace) return Take(at, engine_.found().best, std::move(decision), outcome);
       if (!engine_.HasOtherWays(*view.job)) return absl::OkStatus();
     }
-    ChosenWay way;
-    HORUS_RETURN_IF_ERROR(engine_.Choose(*view.job, way));
+    HORUS_ASSIGN_OR_RETURN(ChosenWay way, engine_.Choose(*view.job));
     outcome.jobs[at] = way.job;
     if (way.job != nullptr)
       return Take(at, ViewJob(*way.job), {.cost = way.decision.winner.cost, .slots = std::move(way.slots)},
@@ -231,19 +228,15 @@ class Batcher {
     meter_.Know(*view.job);
     if (GpuCount(*view.job) == 1) {
       const uint32_t device = ledger.device_of(place.slots[0]);
-      Evaluation evaluation;
       engine_.scorer().SetJob(view);
-      HORUS_RETURN_IF_ERROR(engine_.scorer().Evaluate(ledger.states(), ledger.state_id(device), evaluation));
-      if (!evaluation.candidate.after.empty())
-        HORUS_RETURN_IF_ERROR(meter_.GainOf(ledger, device, *view.job, evaluation.candidate, gain));
+      HORUS_ASSIGN_OR_RETURN(const Evaluation evaluation,
+                             engine_.scorer().Evaluate(ledger.states(), ledger.state_id(device)));
+      if (!evaluation.candidate.after.empty()) {
+        HORUS_ASSIGN_OR_RETURN(gain, meter_.GainOf(ledger, device, *view.job, evaluation.candidate));
+      }
       ledger.Place(*view.job, place.slots);
     } else {
-      double before = 0;
-      HORUS_RETURN_IF_ERROR(meter_.OfSlots(ledger, place.slots, before));
-      meter_.KnowAt(*view.job, place.slots);
-      ledger.Place(*view.job, place.slots);
-      HORUS_RETURN_IF_ERROR(meter_.OfSlots(ledger, place.slots, gain));
-      gain -= before;
+      HORUS_ASSIGN_OR_RETURN(gain, meter_.Book(ledger, *view.job, place.slots));
     }
     outcome.work += gain;
     outcome.cost += place.cost;
@@ -258,17 +251,14 @@ class Batcher {
     Scorer& scorer = engine_.scorer();
     scorer.SetJob(view);
     IdMap<int64_t> tasks;  // by node row
-    ForEachTask(slots, [&](uint32_t row) {
-      int64_t* known = tasks.Find(row);
-      ++(known != nullptr ? *known : tasks.Insert(row, 0));
-    });
+    ForEachTask(slots, [&](uint32_t row) { ++tasks.FindOrInsert(row, 0); });
     fits = true;
     for (const PlacedSlot& slot : slots) {
       DeviceVerdict verdict;
       verdict.reason = AdmitNode(scorer.policy(), ledger, slot.node_row, *view.job, tasks.at(slot.node_row));
       if (verdict.reason == Reason::kNone && slot.device != kNoDevice) {
         // Without the memo, which would have to grow for every kind of job.
-        HORUS_RETURN_IF_ERROR(JudgeDevice(scorer, ledger, view, ledger.device_of(slot), /*memo=*/false, verdict));
+        HORUS_ASSIGN_OR_RETURN(verdict, JudgeDevice(scorer, ledger, view, ledger.device_of(slot), /*memo=*/false));
       }
       fits = fits && verdict.reason == Reason::kNone;
     }
@@ -299,11 +289,9 @@ class Batcher {
     const auto finish = [&]() -> absl::Status {
       HORUS_RETURN_IF_ERROR(search.Improve());
       const std::vector<BatchPlace> places = search.places();
-      bool fits = false;
-      double total = 0;
-      HORUS_RETURN_IF_ERROR(search.Total(places, fits, total));
-      if (fits && (best.empty() || total > most + kLeastDifference)) {
-        most = total;
+      HORUS_ASSIGN_OR_RETURN(const std::optional<double> total, search.Total(places));
+      if (total && (best.empty() || *total > most + kLeastDifference)) {
+        most = *total;
         best = places;
       }
       return absl::OkStatus();
@@ -343,8 +331,7 @@ class Batcher {
       if (one.placed != other.placed) return one.placed > other.placed;
       return one.cost < other.cost - kLeastDifference;
     }
-    size_t mine = 0;
-    size_t theirs = 0;
+    size_t mine = 0, theirs = 0;
     for (size_t i = 0; i + 1 < one.placed.size(); ++i) {
       mine += one.placed[i];
       theirs += other.placed[i];

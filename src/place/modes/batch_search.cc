@@ -53,8 +53,6 @@ std::vector<uint32_t> Assign(size_t persons, size_t objects, std::span<const Ass
   return object_of;
 }
 
-namespace {
-
 // Being placed, for policies whose costs do not say what it is worth: above any cost that tells places apart.
 constexpr double kPlaced = 1e9;
 constexpr double kLeastGain = 1e-6;  // below is rounding: slowdowns are floats
@@ -66,8 +64,6 @@ constexpr size_t kFewDevices = 64;      // all of them are candidates
 constexpr size_t kTriedCandidates = 8;  // of a job in a large batch
 constexpr double kEpsilon = 1e-3;       // of the auction: a thousandth of a job
 constexpr uint64_t kBidsPerJob = 64;
-
-}  // namespace
 
 std::vector<BatchPlace> BatchSearch::places() const {
   std::vector<BatchPlace> places;
@@ -105,68 +101,59 @@ void BatchSearch::Book(std::span<const BatchPlace> places) {
   }
 }
 
-absl::Status BatchSearch::Value(const Item& item, const BatchPlace& place, bool& fits, double& value) {
+absl::StatusOr<std::optional<double>> BatchSearch::Value(const Item& item, const BatchPlace& place) {
   ++evaluations_;
   Ledger& ledger = engine_.ledger();
   Scorer& scorer = engine_.scorer();
   const JobSpec& job = item.job();
-  fits = AdmitNode(scorer.policy(), ledger, place.node_row, job) == Reason::kNone &&
-         BarsFrom(ledger, DeviceOf(place), *item.view) == Reason::kNone;
-  if (!fits) return absl::OkStatus();
-  scorer.SetJob(*item.view);
   const uint32_t device = DeviceOf(place);
+  if (AdmitNode(scorer.policy(), ledger, place.node_row, job) != Reason::kNone ||
+      BarsFrom(ledger, device, *item.view) != Reason::kNone) {
+    return std::nullopt;
+  }
+  scorer.SetJob(*item.view);
   if (!scorer.policy().maximises_work()) {
     DeviceVerdict verdict;
     HORUS_RETURN_IF_ERROR(scorer.Weigh(ledger.states(), ledger.state_id(device), verdict));
-    fits = verdict.reason == Reason::kNone;
-    value = kPlaced - verdict.cost;
-    return absl::OkStatus();
+    if (verdict.reason != Reason::kNone) return std::nullopt;
+    return kPlaced - verdict.cost;
   }
-  Evaluation evaluation;
-  HORUS_RETURN_IF_ERROR(scorer.Evaluate(ledger.states(), ledger.state_id(device), evaluation));
-  fits = evaluation.verdict.reason == Reason::kNone;
-  return fits ? meter_.GainOf(ledger, device, job, evaluation.candidate, value) : absl::OkStatus();
+  HORUS_ASSIGN_OR_RETURN(const Evaluation evaluation, scorer.Evaluate(ledger.states(), ledger.state_id(device)));
+  if (evaluation.verdict.reason != Reason::kNone) return std::nullopt;
+  return meter_.GainOf(ledger, device, job, evaluation.candidate);
 }
 
-absl::Status BatchSearch::Total(std::span<const BatchPlace> places, bool& fits, double& total) {
+absl::StatusOr<std::optional<double>> BatchSearch::Total(std::span<const BatchPlace> places) {
   Clear();
-  fits = true;
-  total = 0;
-  for (size_t i = 0; i < items_.size() && fits; ++i) {
+  double total = 0;
+  for (size_t i = 0; i < items_.size(); ++i) {
     if (places[i].device == kNoDevice) continue;
-    double value = 0;
-    HORUS_RETURN_IF_ERROR(Value(items_[i], places[i], fits, value));
-    total += value;
-    if (fits) Put(items_[i], places[i]);
+    HORUS_ASSIGN_OR_RETURN(const std::optional<double> value, Value(items_[i], places[i]));
+    if (!value) return std::nullopt;
+    total += *value;
+    Put(items_[i], places[i]);
   }
-  return absl::OkStatus();
+  return total;
 }
 
-absl::Status BatchSearch::FindPlace(const Item& item, BatchPlace& place, double& value) {
-  place = {};
-  value = 0;
+absl::StatusOr<BatchSearch::Valued> BatchSearch::FindPlace(const Item& item) {
+  Valued best;
   evaluations_ += kSearchPrice;
   HORUS_RETURN_IF_ERROR(engine_.Find(*item.view, nullptr, found_));
   for (const Placement* one : {&found_.best, &found_.second}) {
     if (one->slots.empty()) break;
     const BatchPlace here = {one->slots[0].node_row, one->slots[0].device};
-    bool fits = false;
-    double gain = 0;
-    HORUS_RETURN_IF_ERROR(Value(item, here, fits, gain));
-    if (!fits || (place.device != kNoDevice && gain <= value + kLeastGain)) continue;
-    place = here;
-    value = gain;
+    HORUS_ASSIGN_OR_RETURN(const std::optional<double> gain, Value(item, here));
+    if (gain && (!best.found() || *gain > best.value + kLeastGain)) best = {here, *gain};
   }
-  return absl::OkStatus();
+  return best;
 }
 
 absl::Status BatchSearch::Insert(std::span<const uint32_t> order) {
   for (const uint32_t index : order) {
     if (items_[index].placed()) continue;
-    BatchPlace place;
-    double value = 0;
-    HORUS_RETURN_IF_ERROR(FindPlace(items_[index], place, value));
-    if (place.device != kNoDevice) Put(items_[index], place);
+    HORUS_ASSIGN_OR_RETURN(const Valued best, FindPlace(items_[index]));
+    if (best.found()) Put(items_[index], best.place);
   }
   return absl::OkStatus();
 }
@@ -179,16 +166,13 @@ absl::Status BatchSearch::FindCandidates() {
   std::vector<uint32_t> example;
   for (uint32_t i = 0; i < items_.size(); ++i) {
     Item& item = items_[i];
-    if (!item_of_.contains(item.job().id)) item_of_.Insert(item.job().id, i);
-    if (const uint32_t* known = group_of.Find(item.view->request)) {
-      item.group = *known;
-      ++count[item.group];
-      continue;
+    item_of_.FindOrInsert(item.job().id, i);
+    item.group = group_of.FindOrInsert(item.view->request, static_cast<uint32_t>(count.size()));
+    if (item.group == count.size()) {
+      count.push_back(0);
+      example.push_back(i);
     }
-    item.group = static_cast<uint32_t>(count.size());
-    group_of.Insert(item.view->request, item.group);
-    count.push_back(1);
-    example.push_back(i);
+    ++count[item.group];
   }
   candidates_.assign(count.size(), {});
   first_values_.assign(count.size(), {});
@@ -216,11 +200,9 @@ absl::Status BatchSearch::FindCandidates() {
       ledger.UndoTo(mark);
     }
     for (size_t i = 0; i < places.size();) {
-      bool fits = false;
-      double value = 0;
-      HORUS_RETURN_IF_ERROR(Value(item, places[i], fits, value));
-      if (fits) {
-        first_values_[group].push_back(value);
+      HORUS_ASSIGN_OR_RETURN(const std::optional<double> value, Value(item, places[i]));
+      if (value) {
+        first_values_[group].push_back(*value);
         ++i;
       } else {
         places.erase(places.begin() + static_cast<ptrdiff_t>(i));
@@ -237,23 +219,18 @@ absl::Status BatchSearch::BookMatching() {
   for (uint32_t i = 0; i < items_.size(); ++i) {
     const uint32_t group = items_[i].group;
     for (size_t c = 0; c < candidates_[group].size(); ++c) {
-      const uint32_t device = DeviceOf(candidates_[group][c]);
-      const uint32_t* known = object_of.Find(device);
-      if (known == nullptr) {
-        known = &object_of.Insert(device, static_cast<uint32_t>(objects.size()));
-        objects.push_back(candidates_[group][c]);
-      }
-      edges.push_back({i, *known, first_values_[group][c]});
+      const BatchPlace& place = candidates_[group][c];
+      const uint32_t object = object_of.FindOrInsert(DeviceOf(place), static_cast<uint32_t>(objects.size()));
+      if (object == objects.size()) objects.push_back(place);
+      edges.push_back({i, object, first_values_[group][c]});
     }
   }
   const std::vector<uint32_t> chosen =
       Assign(items_.size(), objects.size(), edges, kEpsilon, kBidsPerJob * items_.size());
   for (uint32_t i = 0; i < items_.size(); ++i) {
     if (chosen[i] == kNoObject) continue;
-    bool fits = false;  // two on one node may lack its host resources
-    double value = 0;
-    HORUS_RETURN_IF_ERROR(Value(items_[i], objects[chosen[i]], fits, value));
-    if (fits) Put(items_[i], objects[chosen[i]]);
+    HORUS_ASSIGN_OR_RETURN(const std::optional<double> value, Value(items_[i], objects[chosen[i]]));
+    if (value) Put(items_[i], objects[chosen[i]]);  // two on one node may lack its host resources
   }
   return absl::OkStatus();
 }
@@ -263,18 +240,15 @@ absl::Status BatchSearch::TryRelocate(uint32_t index, double& gained) {
   Item& item = items_[index];
   const BatchPlace was = item.place;
   const size_t mark = engine_.ledger().Mark();
-  double here = 0;
-  bool fits = true;
+  std::optional<double> here = 0;
   if (item.placed()) {
     Take(item);
-    HORUS_RETURN_IF_ERROR(Value(item, was, fits, here));
+    HORUS_ASSIGN_OR_RETURN(here, Value(item, was));
   }
-  BatchPlace best;
-  double value = 0;
-  HORUS_RETURN_IF_ERROR(FindPlace(item, best, value));
-  if (fits && best.device != kNoDevice && value > here + kLeastGain) {
-    Put(item, best);
-    gained += value - here;
+  HORUS_ASSIGN_OR_RETURN(const Valued best, FindPlace(item));
+  if (here && best.found() && best.value > *here + kLeastGain) {
+    Put(item, best.place);
+    gained += best.value - *here;
     return absl::OkStatus();
   }
   Back(mark, std::array{std::pair(index, was)});
@@ -282,50 +256,42 @@ absl::Status BatchSearch::TryRelocate(uint32_t index, double& gained) {
 }
 
 // The job where `other` is, and that one where the job was, or at its best place, or left out.
-absl::Status BatchSearch::TryInsteadOf(uint32_t index, uint32_t other, bool& done, double& gained) {
+absl::StatusOr<bool> BatchSearch::TryInsteadOf(uint32_t index, uint32_t other, double& gained) {
   Item& item = items_[index];
   Item& out = items_[other];
   const std::array before = {std::pair(index, item.place), std::pair(other, out.place)};
   const size_t mark = engine_.ledger().Mark();
   const auto [was, target] = std::pair(item.place, out.place);
   const bool was_placed = item.placed();
-  double delta = 0;
-  double value = 0;
-  bool fits = true;
+  std::optional<double> mine = 0;
   if (was_placed) {
     Take(item);
-    HORUS_RETURN_IF_ERROR(Value(item, was, fits, value));
-    delta -= value;
+    HORUS_ASSIGN_OR_RETURN(mine, Value(item, was));
   }
   Take(out);
-  bool still = false;
-  HORUS_RETURN_IF_ERROR(Value(out, target, still, value));
-  delta -= value;
-  fits = fits && still;  // what does not fit without itself is nobody's to price
-  if (fits) HORUS_RETURN_IF_ERROR(Value(item, target, fits, value));
-  if (fits) {
-    delta += value;
+  HORUS_ASSIGN_OR_RETURN(const std::optional<double> theirs, Value(out, target));
+  std::optional<double> instead;
+  if (mine && theirs) {  // what does not fit without itself is nobody's to price
+    HORUS_ASSIGN_OR_RETURN(instead, Value(item, target));
+  }
+  if (instead) {
     Put(item, target);
-    BatchPlace best;
-    double there = 0;
+    Valued best;
     if (thorough_ || !was_placed) {
-      HORUS_RETURN_IF_ERROR(FindPlace(out, best, there));
+      HORUS_ASSIGN_OR_RETURN(best, FindPlace(out));
     } else {
-      bool swaps = false;
-      HORUS_RETURN_IF_ERROR(Value(out, was, swaps, there));
-      if (swaps) best = was;
+      HORUS_ASSIGN_OR_RETURN(const std::optional<double> swapped, Value(out, was));
+      if (swapped) best = {was, *swapped};
     }
-    const bool homeless = best.device == kNoDevice;
-    if (!homeless) delta += there;
-    if (delta > kLeastGain && (!homeless || (!was_placed && out.job().priority <= item.job().priority))) {
-      if (!homeless) Put(out, best);
+    const double delta = -*mine - *theirs + *instead + best.value;
+    if (delta > kLeastGain && (best.found() || (!was_placed && out.job().priority <= item.job().priority))) {
+      if (best.found()) Put(out, best.place);
       gained += delta;
-      done = true;
-      return absl::OkStatus();
+      return true;
     }
   }
   Back(mark, before);
-  return absl::OkStatus();
+  return false;
 }
 
 absl::Status BatchSearch::TryCandidates(uint32_t index, double& gained) {
@@ -341,8 +307,7 @@ absl::Status BatchSearch::TryCandidates(uint32_t index, double& gained) {
       if (const uint32_t* other = item_of_.Find(resident.job)) others.push_back(*other);
     }
     for (const uint32_t other : others) {
-      bool done = false;
-      HORUS_RETURN_IF_ERROR(TryInsteadOf(index, other, done, gained));
+      HORUS_ASSIGN_OR_RETURN(const bool done, TryInsteadOf(index, other, gained));
       if (done) return absl::OkStatus();
     }
   }

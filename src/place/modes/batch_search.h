@@ -9,10 +9,11 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
-#include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "base/id_map.h"
 #include "place/engine.h"
 #include "place/modes/batch.h"
@@ -57,8 +58,8 @@ class BatchSearch {
   void Clear();
   // Books them where they are told; each must fit.
   void Book(std::span<const BatchPlace> places);
-  // The same with what they add in all, each after those before it; `fits` turns false where one does not fit.
-  [[nodiscard]] absl::Status Total(std::span<const BatchPlace> places, bool& fits, double& total);
+  // The same with what they add in all, each after those before it; nothing where one does not fit.
+  [[nodiscard]] absl::StatusOr<std::optional<double>> Total(std::span<const BatchPlace> places);
   // Those left out, one by one in that order of positions, at the policy's best place.
   [[nodiscard]] absl::Status Insert(std::span<const uint32_t> order);
   // Where jobs might go: to be called once, when all are left out.
@@ -78,17 +79,23 @@ class BatchSearch {
     [[nodiscard]] bool placed() const { return place.device != kNoDevice; }
   };
 
-  // What the job adds there, as the ledger is; false where it does not fit.
-  [[nodiscard]] absl::Status Value(const Item& item, const BatchPlace& place, bool& fits, double& value);
+  // What the job adds there, as the ledger is; nothing where it does not fit.
+  [[nodiscard]] absl::StatusOr<std::optional<double>> Value(const Item& item, const BatchPlace& place);
   // The policy's best place for it, if any, and its value.
-  [[nodiscard]] absl::Status FindPlace(const Item& item, BatchPlace& place, double& value);
+  struct Valued {
+    BatchPlace place;
+    double value = 0;
+    [[nodiscard]] bool found() const { return place.device != kNoDevice; }
+  };
+  [[nodiscard]] absl::StatusOr<Valued> FindPlace(const Item& item);
   void Put(Item& item, const BatchPlace& place);
   void Take(Item& item);
   // Trials: what was put and taken since `mark` is taken back.
   void Back(size_t mark, std::span<const std::pair<uint32_t, BatchPlace>> before);
   [[nodiscard]] absl::Status TryRelocate(uint32_t index, double& gained);
   [[nodiscard]] absl::Status TryCandidates(uint32_t index, double& gained);
-  [[nodiscard]] absl::Status TryInsteadOf(uint32_t index, uint32_t other, bool& done, double& gained);
+  // Whether that gained.
+  [[nodiscard]] absl::StatusOr<bool> TryInsteadOf(uint32_t index, uint32_t other, double& gained);
   [[nodiscard]] uint32_t DeviceOf(const BatchPlace& place) const {
     return engine_.ledger().node(place.node_row).first_device + static_cast<uint32_t>(place.device);
   }

@@ -28,6 +28,7 @@ struct VictimSet {
   std::vector<JobId> jobs;  // ascending
   double loss = 0;
   bool exact = true;
+  bool found = false;  // else nothing below the bound lets the task in
 };
 
 constexpr size_t kMostOnDevice = 8;      // residents of a device whose every set is tried; the cheapest of more
@@ -53,11 +54,9 @@ class Victims {
       if (!row.live()) continue;
       const JobSpec& request = cluster_.rows().RequestOf(row);
       if (request.priority >= priority_) continue;
-      double loss = 0;
-      if (IsCpuOnly(request)) {
-        loss = WorkWeight(request) * request.tasks;  // undisturbed
-      } else {
-        HORUS_RETURN_IF_ERROR(meter.OfJob(ledger, row.id, loss));
+      double loss = WorkWeight(request) * request.tasks;  // undisturbed, as a job without GPUs is
+      if (!IsCpuOnly(request)) {
+        HORUS_ASSIGN_OR_RETURN(loss, meter.OfJob(ledger, row.id));
       }
       losses_.Insert(row.id, loss);
     }
@@ -67,16 +66,14 @@ class Victims {
   [[nodiscard]] double LossOf(JobId job) const { return losses_.at(job); }
 
   // Of one task on one node, for less than `bound`; `group` = only devices of it (search_nodes.h), kAnyGroup = all.
-  // `found` = false where nothing below the bound lets it in.
   static constexpr uint32_t kAnyGroup = UINT32_MAX;
 
-  [[nodiscard]] absl::Status Cheapest(const JobView& task, uint32_t node_row, uint32_t group, double bound,
-                                      VictimSet& set, bool& found) {
+  [[nodiscard]] absl::StatusOr<VictimSet> Cheapest(const JobView& task, uint32_t node_row, uint32_t group,
+                                                   double bound) {
     HORUS_RETURN_IF_ERROR(engine_.GoOn());
     const LedgerNode& node = engine_.ledger().node(node_row);
-    found = false;
-    set = {.jobs = {}, .loss = bound, .exact = true};
-    if (spent() || FitNode(*task.job, *node.spec, node.state) != Reason::kNone) return absl::OkStatus();
+    VictimSet set{.jobs = {}, .loss = bound};
+    if (spent() || FitNode(*task.job, *node.spec, node.state) != Reason::kNone) return set;
     devices_.clear();
     for (int32_t i = 0; i < static_cast<int32_t>(node.spec->devices.size()) && !IsCpuOnly(*task.job); ++i) {
       Device device;
@@ -92,17 +89,11 @@ class Victims {
         set.exact = false;
         break;
       }
-      bool fits = false;
-      HORUS_RETURN_IF_ERROR(Check(task, node_row, group, leaf.jobs, fits));
-      if (fits) {
-        set.jobs = leaf.jobs;
-        set.loss = leaf.loss;
-        found = true;
-        break;
-      }
-      HORUS_RETURN_IF_ERROR(Extend(task, node_row, group, leaf, set, found));
+      HORUS_ASSIGN_OR_RETURN(const bool fits, Check(task, node_row, group, leaf.jobs));
+      if (fits) return VictimSet{.jobs = leaf.jobs, .loss = leaf.loss, .exact = set.exact, .found = true};
+      HORUS_RETURN_IF_ERROR(Extend(task, node_row, group, leaf, set));
     }
-    return absl::OkStatus();
+    return set;
   }
 
   // Takes them out of the ledger, or puts one back.
@@ -171,10 +162,9 @@ class Victims {
         ledger.Remove(job, RequestOf(job), std::array{SlotAt(node_row, device)});
       }
       ++checks_;
-      DeviceVerdict verdict;
-      const absl::Status status = JudgeDevice(engine_.scorer(), ledger, task, row, /*memo=*/false, verdict);
+      HORUS_ASSIGN_OR_RETURN(const DeviceVerdict verdict,
+                             JudgeDevice(engine_.scorer(), ledger, task, row, /*memo=*/false));
       ledger.UndoTo(mark);
-      HORUS_RETURN_IF_ERROR(status);
       if (verdict.reason != Reason::kNone) continue;
       enough.push_back(set);
       std::ranges::sort(option.jobs);
@@ -224,24 +214,25 @@ class Victims {
         leaves_.end());
   }
 
-  [[nodiscard]] absl::Status Check(const JobView& task, uint32_t node_row, uint32_t group,
-                                   std::span<const JobId> victims, bool& fits) {
+  // Whether the task fits there without them.
+  [[nodiscard]] absl::StatusOr<bool> Check(const JobView& task, uint32_t node_row, uint32_t group,
+                                           std::span<const JobId> victims) {
     Ledger& ledger = engine_.ledger();
     const size_t mark = ledger.Mark();
     Remove(victims);
     ++checks_;
     one_node_.assign(1, node_row);
-    const absl::Status status = engine_.Find(task, &one_node_, found_);
-    fits = status.ok() && !found_.best.slots.empty();
+    HORUS_RETURN_IF_ERROR(engine_.Find(task, &one_node_, found_));
+    bool fits = !found_.best.slots.empty();
     if (fits && group != kAnyGroup && found_.best.slots[0].device != kNoDevice)
       fits = GroupOf(ledger.state(ledger.device_of(found_.best.slots[0]))) == group;
     ledger.UndoTo(mark);
-    return status;
+    return fits;
   }
 
   // The devices would do, the host would not: further victims, by sets of ascending loss.
   [[nodiscard]] absl::Status Extend(const JobView& task, uint32_t node_row, uint32_t group, const Option& base,
-                                    VictimSet& set, bool& found) {
+                                    VictimSet& set) {
     std::vector<std::pair<double, JobId>> others;
     for (const JobId job : OnNode(node_row)) {
       if (!std::binary_search(base.jobs.begin(), base.jobs.end(), job)) others.emplace_back(losses_.at(job), job);
@@ -263,12 +254,9 @@ class Victims {
       for (const uint32_t i : extension.second) more.push_back(others[i].second);
       std::ranges::sort(more);
       const std::vector<JobId> all = Union(base.jobs, more);
-      bool fits = false;
-      HORUS_RETURN_IF_ERROR(Check(task, node_row, group, all, fits));
+      HORUS_ASSIGN_OR_RETURN(const bool fits, Check(task, node_row, group, all));
       if (fits) {
-        set.jobs = all;
-        set.loss = LossOf(all);
-        found = true;
+        set = {.jobs = all, .loss = LossOf(all), .exact = set.exact, .found = true};
         return absl::OkStatus();
       }
       const uint32_t last = extension.second.back();
@@ -342,12 +330,12 @@ class Preempter {
     engine_.ledger().UndoTo(0);
     if (plan.decisions[0].verdict != Verdict::kDefer) return plan;
     plan.has_work = true;
-    HORUS_RETURN_IF_ERROR(meter_.OfAll(engine_.ledger(), plan.work_before));
+    HORUS_ASSIGN_OR_RETURN(plan.work_before, meter_.OfAll(engine_.ledger()));
     plan.work_after = plan.work_before;
     HORUS_RETURN_IF_ERROR(victims_.Measure(meter_));
     HORUS_RETURN_IF_ERROR(job_.tasks == 1 ? OnOneNode() : OverNodes());
     if (kept_.empty()) return plan;
-    HORUS_RETURN_IF_ERROR(Tell(plan));
+    Tell(plan);
     HORUS_RETURN_IF_ERROR(CarryOut(plan));
     return plan;
   }
@@ -355,10 +343,8 @@ class Preempter {
  private:
   absl::Status OnOneNode() {
     for (const uint32_t row : engine_.nodes()) {
-      VictimSet set;
-      bool found = false;
-      HORUS_RETURN_IF_ERROR(victims_.Cheapest(view_, row, Victims::kAnyGroup, Bound(), set, found));
-      if (found) HORUS_RETURN_IF_ERROR(Keep({.set = std::move(set), .nodes = {row}, .place = {}}));
+      HORUS_ASSIGN_OR_RETURN(VictimSet set, victims_.Cheapest(view_, row, Victims::kAnyGroup, Bound()));
+      if (set.found) HORUS_RETURN_IF_ERROR(Keep({.set = std::move(set), .nodes = {row}, .place = {}}));
     }
     return absl::OkStatus();
   }
@@ -373,9 +359,8 @@ class Preempter {
     SortUnique(groups);
     if (IsCpuOnly(job_)) groups.assign(1, Victims::kAnyGroup);
     for (const uint32_t group : groups) {
-      const absl::Status status = Spread(group);
+      HORUS_RETURN_IF_ERROR(Spread(group));
       engine_.ledger().UndoTo(0);
-      HORUS_RETURN_IF_ERROR(status);
     }
     return absl::OkStatus();
   }
@@ -390,13 +375,10 @@ class Preempter {
     JobSpec booked = one;
     booked.exclusive = true;  // a device serves one task
     const std::vector<uint32_t> rows(engine_.nodes().begin(), engine_.nodes().end());
-    struct Offer {
-      VictimSet set;
-      bool found = false;
-    };
-    std::vector<Offer> offers(rows.size());
+    std::vector<VictimSet> offers(rows.size());
     const auto offer = [&](size_t i) -> absl::Status {
-      return victims_.Cheapest(task, rows[i], group, kNoBound, offers[i].set, offers[i].found);
+      HORUS_ASSIGN_OR_RETURN(offers[i], victims_.Cheapest(task, rows[i], group, kNoBound));
+      return absl::OkStatus();
     };
     std::vector<JobId> gone;
     victims_.SetGone(gone);
@@ -404,10 +386,10 @@ class Preempter {
     for (int32_t done = 0; done < job_.tasks; ++done) {
       size_t best = rows.size();
       for (size_t i = 0; i < rows.size(); ++i) {
-        if (offers[i].found && (best == rows.size() || offers[i].set.loss < offers[best].set.loss)) best = i;
+        if (offers[i].found && (best == rows.size() || offers[i].loss < offers[best].loss)) best = i;
       }
       if (best == rows.size()) return absl::OkStatus();
-      const std::vector<JobId> jobs = offers[best].set.jobs;
+      const std::vector<JobId> jobs = offers[best].jobs;
       victims_.Remove(jobs);
       gone.insert(gone.end(), jobs.begin(), jobs.end());
       victims_.SetGone(gone);
@@ -419,7 +401,7 @@ class Preempter {
       std::vector<size_t> anew = {best};
       for (size_t i = 0; i < rows.size(); ++i) {  // gangs leave other nodes too
         const auto shares = [&](JobId job) {
-          return std::binary_search(offers[i].set.jobs.begin(), offers[i].set.jobs.end(), job);
+          return std::binary_search(offers[i].jobs.begin(), offers[i].jobs.end(), job);
         };
         if (i != best && offers[i].found && std::ranges::any_of(jobs, shares)) anew.push_back(i);
       }
@@ -453,9 +435,8 @@ class Preempter {
     Ledger& ledger = engine_.ledger();
     const size_t mark = ledger.Mark();
     victims_.Remove(found.set.jobs);
-    const absl::Status status = engine_.Find(view_, found.nodes.empty() ? nullptr : &found.nodes, found.place);
+    HORUS_RETURN_IF_ERROR(engine_.Find(view_, found.nodes.empty() ? nullptr : &found.nodes, found.place));
     ledger.UndoTo(mark);
-    HORUS_RETURN_IF_ERROR(status);
     if (found.place.best.slots.empty()) return absl::OkStatus();
     const auto at = std::upper_bound(kept_.begin(), kept_.end(), found.set.loss,
                                      [](double loss, const Found& one) { return loss < one.set.loss; });
@@ -464,7 +445,7 @@ class Preempter {
     return absl::OkStatus();
   }
 
-  absl::Status Tell(Plan& plan) {
+  void Tell(Plan& plan) {
     for (const Found& found : kept_) {
       PreemptionCandidate candidate{.slots = SlotsOf(engine_.ledger(), found.place.best.slots),
                                     .victims = found.set.jobs,
@@ -475,7 +456,6 @@ class Preempter {
       for (const JobId job : candidate.victims) candidate.losses.push_back(victims_.LossOf(job));
       plan.candidates.push_back(std::move(candidate));
     }
-    return absl::OkStatus();
   }
 
   absl::Status CarryOut(Plan& plan) {
@@ -493,9 +473,7 @@ class Preempter {
       plan.actions.push_back({ActionKind::kPreempt, std::make_shared<const JobSpec>(cluster_.rows().SpecOf(row)), {}});
       for (const PlacedSlot& slot : row.slots) concerned.push_back(slot);
     }
-    double before = 0;
-    double after = 0;
-    HORUS_RETURN_IF_ERROR(meter_.OfSlots(ledger, concerned, before));
+    HORUS_ASSIGN_OR_RETURN(const double before, meter_.OfSlots(ledger, concerned));
     victims_.Remove(best.set.jobs);
     HORUS_ASSIGN_OR_RETURN(Decision decision, engine_.Explain(view_, best.place));
     std::shared_ptr<const JobSpec> job = AsDecided(job_, decision);
@@ -503,7 +481,7 @@ class Preempter {
     meter_.Know(job_);
     meter_.KnowAt(job_, best.place.best.slots);
     ledger.Place(*job, best.place.best.slots);
-    HORUS_RETURN_IF_ERROR(meter_.OfSlots(ledger, concerned, after));
+    HORUS_ASSIGN_OR_RETURN(const double after, meter_.OfSlots(ledger, concerned));
     plan.work_after = plan.work_before + after - before;
     plan.actions.push_back({ActionKind::kPlace, std::move(job), decision.slots});
     plan.decisions.assign(1, std::move(decision));

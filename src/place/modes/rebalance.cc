@@ -25,9 +25,22 @@ absl::StatusOr<Plan> StartPlan(Engine& engine, const Cluster& cluster, WorkMeter
   Plan plan;
   plan.model_epoch = engine.scorer().model().epoch();
   plan.has_work = true;
-  HORUS_RETURN_IF_ERROR(meter.OfAll(engine.ledger(), plan.work_before));
+  HORUS_ASSIGN_OR_RETURN(plan.work_before, meter.OfAll(engine.ledger()));
   plan.work_after = plan.work_before;
   return plan;
+}
+
+void TellMove(JobId id, Slots from, std::shared_ptr<const JobSpec> job, Decision decision, double gain, double cost,
+              Plan& plan) {
+  plan.work_after += gain;
+  plan.moves.push_back({.kind = ActionKind::kMigrate,
+                        .job = id,
+                        .from = std::move(from),
+                        .to = decision.slots,
+                        .gain = gain,
+                        .cost = cost});
+  plan.actions.push_back({ActionKind::kMigrate, std::move(job), decision.slots});
+  plan.decisions.push_back(std::move(decision));
 }
 
 // ---- ResidentMover: a resident leaves the ledger, is decided anew, and is booked again, where the policy wants it as
@@ -54,40 +67,27 @@ class ResidentMover {
     std::shared_ptr<const JobSpec> there = job;
     const PlacedSlots from = row.slots;
     const Slots was = SlotsOf(ledger, from);
-    double here = 0, left = 0, before = 0, after = 0;
-    HORUS_RETURN_IF_ERROR(meter_.OfSlots(ledger, from, here));
+    HORUS_ASSIGN_OR_RETURN(const double here, meter_.OfSlots(ledger, from));
     const size_t mark = ledger.Mark();
     ledger.Remove(*job, from);
-    HORUS_RETURN_IF_ERROR(meter_.OfSlots(ledger, from, left));
+    HORUS_ASSIGN_OR_RETURN(const double left, meter_.OfSlots(ledger, from));
     const JobView view = ViewJob(*job);
     Outcome outcome;
     HORUS_ASSIGN_OR_RETURN(outcome.decision, engine_.Decide(view));
     const Decision& decision = outcome.decision;
-    double gain = 0;
     if (decision.verdict == Verdict::kPlace && decision.slots != was) {
       const PlacedSlots to = engine_.found().best.slots;
       if (std::shared_ptr<const JobSpec> decided = AsDecided(*job, decision)) there = std::move(decided);
-      HORUS_RETURN_IF_ERROR(meter_.OfSlots(ledger, to, before));
-      meter_.KnowAt(*job, to);
-      ledger.Place(*there, to);
-      HORUS_RETURN_IF_ERROR(meter_.OfSlots(ledger, to, after));
-      gain = (left - here) + (after - before);  // what the two have in common cancels
+      HORUS_ASSIGN_OR_RETURN(const double there_too, meter_.Book(ledger, *there, to));
+      const double gain = (left - here) + there_too;  // what the two have in common cancels
       outcome.moved = accepts(gain);
-      for (const PlacedSlots* slots : {&from, &to}) {
-        for (const PlacedSlot& slot : *slots) {
-          if (outcome.moved) touched_.push_back(slot.node_row);
-        }
+      if (outcome.moved) {
+        for (const PlacedSlot& slot : from) touched_.push_back(slot.node_row);
+        for (const PlacedSlot& slot : to) touched_.push_back(slot.node_row);
+        TellMove(id, was, std::move(there), decision, gain, cost, plan);
       }
     }
-    if (!outcome.moved) {
-      ledger.UndoTo(mark);
-      return outcome;
-    }
-    plan.work_after += gain;
-    plan.moves.push_back(
-        {.kind = ActionKind::kMigrate, .job = id, .from = was, .to = decision.slots, .gain = gain, .cost = cost});
-    plan.actions.push_back({ActionKind::kMigrate, std::move(there), decision.slots});
-    plan.decisions.push_back(decision);
+    if (!outcome.moved) ledger.UndoTo(mark);
     return outcome;
   }
 
@@ -136,8 +136,7 @@ class Rebalancer {
   };
   struct Step {
     size_t mover = 0;
-    double gain = 0;
-    double cost = 0;
+    double gain = 0, cost = 0;
     SearchResult found;
   };
 
@@ -162,14 +161,11 @@ class Rebalancer {
   absl::Status Bound(Mover& mover) {
     Ledger& ledger = engine_.ledger();
     const JobSpec& job = cluster_.rows().RequestOf(RowOf(mover));
-    double before = 0;
-    HORUS_RETURN_IF_ERROR(meter_.OfSlots(ledger, mover.slots, before));
+    HORUS_ASSIGN_OR_RETURN(const double before, meter_.OfSlots(ledger, mover.slots));
     const size_t mark = ledger.Mark();
     ledger.Remove(mover.job, job, mover.slots);
-    double without = 0;
-    const absl::Status status = meter_.OfSlots(ledger, mover.slots, without);
+    HORUS_ASSIGN_OR_RETURN(const double without, meter_.OfSlots(ledger, mover.slots));
     ledger.UndoTo(mark);
-    HORUS_RETURN_IF_ERROR(status);
     mover.most = without + MostWork(job) - before - CostOf(job);
     return absl::OkStatus();
   }
@@ -185,30 +181,21 @@ class Rebalancer {
     Ledger& ledger = engine_.ledger();
     const JobSpec job = cluster_.rows().SpecOf(RowOf(mover));
     const JobView view = ViewJob(job);
-    double here = 0;
-    HORUS_RETURN_IF_ERROR(meter_.OfSlots(ledger, mover.slots, here));
+    HORUS_ASSIGN_OR_RETURN(const double here, meter_.OfSlots(ledger, mover.slots));
     const size_t mark = ledger.Mark();
     ledger.Remove(job, mover.slots);
-    double left = 0;
+    HORUS_ASSIGN_OR_RETURN(const double left, meter_.OfSlots(ledger, mover.slots));
     SearchResult found;
-    absl::Status status = meter_.OfSlots(ledger, mover.slots, left);
-    if (status.ok()) status = engine_.Find(view, nullptr, found);
+    HORUS_RETURN_IF_ERROR(engine_.Find(view, nullptr, found));
     ++searches_;
+    const double cost = CostOf(job);
     for (const bool second : {false, true}) {
-      Placement& place = second ? found.second : found.best;
-      if (!status.ok() || place.slots.empty()) break;
-      double before = 0;
-      double after = 0;
-      status = meter_.OfSlots(ledger, place.slots, before);
+      const Placement& place = second ? found.second : found.best;
+      if (place.slots.empty()) break;
       const size_t removed = ledger.Mark();
-      meter_.KnowAt(job, place.slots);
-      ledger.Place(job, place.slots);
-      if (status.ok()) status = meter_.OfSlots(ledger, place.slots, after);
+      HORUS_ASSIGN_OR_RETURN(const double there, meter_.Book(ledger, job, place.slots));
       ledger.UndoTo(removed);
-      if (!status.ok()) break;
-      // Slots of the job's own devices are in both differences, which cancel there.
-      const double gain = (left - here) + (after - before);
-      const double cost = CostOf(job);
+      const double gain = (left - here) + there;  // what the two have in common cancels
       if (gain - cost > best.gain - best.cost + kLeastBetter) {
         best = {.mover = index, .gain = gain, .cost = cost, .found = found};
         if (second) best.found.best = found.second;
@@ -217,7 +204,7 @@ class Rebalancer {
       }
     }
     ledger.UndoTo(mark);
-    return status;
+    return absl::OkStatus();
   }
 
   absl::Status BestStep(Step& best) {
@@ -250,15 +237,7 @@ class Rebalancer {
     if (std::shared_ptr<const JobSpec> decided = AsDecided(*job, decision)) job = std::move(decided);
     meter_.KnowAt(*job, step.found.best.slots);
     ledger.Place(*job, step.found.best.slots);
-    plan.moves.push_back({.kind = ActionKind::kMigrate,
-                          .job = mover.job,
-                          .from = SlotsOf(ledger, mover.slots),
-                          .to = decision.slots,
-                          .gain = step.gain,
-                          .cost = step.cost});
-    plan.actions.push_back({ActionKind::kMigrate, job, decision.slots});
-    plan.decisions.push_back(std::move(decision));
-    plan.work_after += step.gain;
+    TellMove(mover.job, SlotsOf(ledger, mover.slots), std::move(job), std::move(decision), step.gain, step.cost, plan);
     for (const PlacedSlot& slot : mover.slots) touched_.push_back(slot.node_row);
     for (const PlacedSlot& slot : step.found.best.slots) touched_.push_back(slot.node_row);
     const std::vector<uint32_t> near = Disturbed(mover.slots, step.found.best.slots);
@@ -362,6 +341,15 @@ namespace {
 
 constexpr double kLeastLoss = 1e-6;  // of work: less is rounding
 
+// The worst first.
+bool Before(const TenantReview& a, const TenantReview& b) {
+  const auto key = [](const TenantReview& one) {
+    return std::tuple(one.broken() ? -one.held / one.bound : 0.0, one.pack_work, one.job,
+                      -static_cast<double>(one.slowdown.estimate));
+  };
+  return key(a) < key(b);
+}
+
 class Reviewer {
  public:
   Reviewer(Placer& placer, const Cluster& cluster, const RebalanceOptions& options)
@@ -419,7 +407,7 @@ class Reviewer {
     for (size_t i = 0; i < residents.size(); ++i) {
       const TenantClass& tenant = ledger.states().tenant(residents[i].tenant);
       const Promise& promise = tenant.promise;
-      if (tenant.gpus > 1 && !gangs_.contains(residents[i].job)) gangs_.Insert(residents[i].job, true);
+      if (tenant.gpus > 1) gangs_.FindOrInsert(residents[i].job, true);
       seen.push_back({.job = residents[i].job,
                       .node = ledger.spec(node_row).id,
                       .device = device,
@@ -469,15 +457,6 @@ class Reviewer {
   IdMap<bool> gangs_;                 // that were looked at
   std::vector<Slowdown> of_tenants_;  // scratch
 };
-
-// The worst first.
-bool Before(const TenantReview& a, const TenantReview& b) {
-  const auto key = [](const TenantReview& one) {
-    return std::tuple(one.broken() ? -one.held / one.bound : 0.0, one.pack_work, one.job,
-                      -static_cast<double>(one.slowdown.estimate));
-  };
-  return key(a) < key(b);
-}
 
 }  // namespace
 

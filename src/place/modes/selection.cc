@@ -53,12 +53,8 @@ absl::Status Selection::Start(WorkPricer& pricer) {
   IdMap<uint32_t> known;
   for (size_t at = 0; at < views_.size(); ++at) {
     const uint64_t key = CombineHash(views_[at].request, views_[at].owner);
-    const uint32_t* kind = known.Find(key);
-    if (kind == nullptr) {
-      kind = &known.Insert(key, static_cast<uint32_t>(kinds_.size()));
-      kinds_.push_back({.stated = views_[at].job, .job = *views_[at].job});
-    }
-    kind_of_.push_back(*kind);
+    kind_of_.push_back(known.FindOrInsert(key, static_cast<uint32_t>(kinds_.size())));
+    if (kind_of_[at] == kinds_.size()) kinds_.push_back({.stated = views_[at].job, .job = *views_[at].job});
   }
   left_.resize(views_.size());
   std::iota(left_.begin(), left_.end(), 0);
@@ -81,13 +77,10 @@ absl::StatusOr<std::vector<double>> Selection::Prices(WorkPricer& pricer) const 
   for (size_t at = 0; at < views_.size(); ++at) {
     const JobView& view = views_[at];
     if (view.types.empty()) continue;
-    const uint32_t* one = known.Find(view.digest);
-    if (one == nullptr) {
-      one = &known.Insert(view.digest, static_cast<uint32_t>(priced.size()));
-      priced.push_back({&view, 0});
-    }
-    priced[*one].gpus += GpuCount(*view.job);
-    price_of[kind_of_[at]] = *one;
+    const uint32_t one = known.FindOrInsert(view.digest, static_cast<uint32_t>(priced.size()));
+    if (one == priced.size()) priced.push_back({&view, 0});
+    priced[one].gpus += GpuCount(*view.job);
+    price_of[kind_of_[at]] = one;
   }
   HORUS_ASSIGN_OR_RETURN(const std::vector<double> found, pricer.Of(engine_.scorer().model(), engine_.scorer().limits(),
                                                                     priced, GpusOf(engine_.ledger())));
@@ -140,8 +133,7 @@ void Selection::Found(Kind& kind) const {
 }
 
 absl::Status Selection::FindOther(Kind& kind) {
-  ChosenWay way;
-  HORUS_RETURN_IF_ERROR(engine_.Choose(*kind.stated, way));
+  HORUS_ASSIGN_OR_RETURN(ChosenWay way, engine_.Choose(*kind.stated));
   kind.best = {.cost = way.decision.winner.cost, .slots = std::move(way.slots)};
   if (way.job != nullptr) {
     way.job->weight = kind.job.weight;
@@ -162,8 +154,7 @@ absl::StatusOr<Selection::Chosen> Selection::Settle(size_t at, const Kind& kind)
   }
   engine_.SetWaiting(others);
   if (kind.chosen) {
-    ChosenWay way;
-    HORUS_RETURN_IF_ERROR(engine_.Choose(*views_[at].job, way));
+    HORUS_ASSIGN_OR_RETURN(ChosenWay way, engine_.Choose(*views_[at].job));
     chosen.place = {.cost = way.decision.winner.cost, .slots = std::move(way.slots)};
     chosen.decision = std::move(way.decision);
     if (way.job == nullptr) return chosen;
@@ -251,8 +242,7 @@ absl::StatusOr<Decision> Selection::Left(size_t at) {
   const bool held_up = IsHeldUp(view);
   Decision decision;
   if (engine_.IsOpen(*view.job)) {
-    ChosenWay way;
-    HORUS_RETURN_IF_ERROR(engine_.Choose(*view.job, way));
+    HORUS_ASSIGN_OR_RETURN(ChosenWay way, engine_.Choose(*view.job));
     decision = std::move(way.decision);
   } else {
     HORUS_ASSIGN_OR_RETURN(decision, engine_.Decide(view));

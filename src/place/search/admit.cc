@@ -32,13 +32,14 @@ Reason AdmitNode(const Policy& policy, const Ledger& ledger, uint32_t node_row, 
   return policy.AdmitsNode(admission) ? Reason::kNone : Reason::kPolicy;
 }
 
-absl::Status JudgeDevice(Scorer& scorer, const Ledger& ledger, const JobView& view, uint32_t device, bool memo,
-                         DeviceVerdict& verdict) {
+absl::StatusOr<DeviceVerdict> JudgeDevice(Scorer& scorer, const Ledger& ledger, const JobView& view, uint32_t device,
+                                          bool memo) {
+  DeviceVerdict verdict;
   const uint32_t state = ledger.state_id(device);
   HORUS_RETURN_IF_ERROR(memo ? scorer.Judge(ledger.states(), state, verdict)
                              : scorer.Weigh(ledger.states(), state, verdict));
   BarDevice(ledger, device, view, verdict);
-  return absl::OkStatus();
+  return verdict;
 }
 
 void BarDevice(const Ledger& ledger, uint32_t device, const JobView& view, DeviceVerdict& verdict) {

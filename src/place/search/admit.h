@@ -22,8 +22,8 @@ namespace horus {
 
 // On a device of an admitted node, the scorer's current job being `view`: its state, slowdowns and price, then whether
 // those who are there and the job accept each other's owners. `memo`: by Scorer::Judge instead of Weigh.
-[[nodiscard]] absl::Status JudgeDevice(Scorer& scorer, const Ledger& ledger, const JobView& view, uint32_t device,
-                                       bool memo, DeviceVerdict& verdict);
+[[nodiscard]] absl::StatusOr<DeviceVerdict> JudgeDevice(Scorer& scorer, const Ledger& ledger, const JobView& view,
+                                                        uint32_t device, bool memo);
 
 // The last of these: refuses a device that fits where owners do not accept each other.
 void BarDevice(const Ledger& ledger, uint32_t device, const JobView& view, DeviceVerdict& verdict);

@@ -117,15 +117,11 @@ GangPrice CheapestGang(std::span<const GangOffer> offers, const GangPace& pace, 
   return PriceGang(chosen, pace);
 }
 
-namespace {
-
 // ---- Gangs that fit no single node: the heuristic "fewest nodes, one rack first".
 
 // How often a gang is spread anew without those that would slow it most; a choice, see docs/place.md.
 constexpr int kPaces = 3;
 constexpr double kSpeedRounding = 1e-9;  // of speeds
-
-}  // namespace
 
 bool Search::Keeps(const NodeOffer& offer, const PricedGpu& gpu, double pace) {
   return pace == kAnyPace || gpu.own_work * pace >= offer.speed * (1 - kSpeedRounding);
@@ -308,8 +304,8 @@ void Search::TrySpan(double pace, std::vector<Share> shares, Span& best) const {
   }
   if (left > 0) return;  // cannot be: that many tasks were counted
   if (waits_) span.price = PriceGang(span.gpus, PaceOf(span));
-  std::ranges::sort(used_racks);
-  span.racks = static_cast<size_t>(std::unique(used_racks.begin(), used_racks.end()) - used_racks.begin());
+  SortUnique(used_racks);
+  span.racks = used_racks.size();
   const auto rank = [](const Span& one) { return std::tuple(one.picks.size(), one.racks, one.price.cost); };
   if (best.picks.empty() || rank(span) < rank(best)) best = std::move(span);
 }
@@ -369,8 +365,7 @@ absl::Status Search::CountEntry(const Entry& entry, double pace, bool& exact, in
   const JobSpec& job = *view_->job;
   const uint8_t surely = DevicePaces::SurelyWithin(pace);
   const uint8_t most = DevicePaces::Within(pace);
-  int32_t sure = 0;
-  int32_t devices = 0;
+  int32_t sure = 0, devices = 0;
   for (uint32_t device = entry.first_device; device < entry.first_device + entry.devices; ++device) {
     if (!entry.whole && GroupOf(ledger_->state(device)) != entry.group) continue;
     uint8_t& known = paces_on_[device];
@@ -389,16 +384,15 @@ absl::Status Search::CountEntry(const Entry& entry, double pace, bool& exact, in
   return absl::OkStatus();
 }
 
-absl::Status Search::CountRack(const GangIndex::Rack& rack, double pace, int64_t& tasks, SearchResult& result) {
-  tasks = 0;
+absl::StatusOr<int64_t> Search::CountRack(const GangIndex::Rack& rack, double pace, SearchResult& result) {
+  int64_t tasks = 0;
   for (uint32_t at = rack.begin; at < rack.end; ++at) {
     if (tasks_on_[at] == 0) continue;
     const Entry& entry = gangs_.entries()[at];
     bool exact = false;
     if (!paces_on_.empty()) HORUS_RETURN_IF_ERROR(CountEntry(entry, pace, exact, tasks_on_[at]));
     if (!exact) {
-      OfferRange offers;
-      HORUS_RETURN_IF_ERROR(OffersOf(entry.node_row, offers, result));
+      HORUS_ASSIGN_OR_RETURN(const OfferRange offers, OffersOf(entry.node_row, result));
       tasks_on_[at] = 0;
       for (uint32_t i = offers.first; i < offers.last; ++i) {
         if (offers_[i].group == entry.group) tasks_on_[at] += ShareOf(i, pace).tasks;
@@ -406,7 +400,7 @@ absl::Status Search::CountRack(const GangIndex::Rack& rack, double pace, int64_t
     }
     tasks += tasks_on_[at];
   }
-  return absl::OkStatus();
+  return tasks;
 }
 
 size_t Search::LeastNodes(std::span<const int32_t> tasks_on, int64_t tasks) {
@@ -439,16 +433,13 @@ absl::Status Search::OfferNode(uint32_t node_row, SearchResult& result) {
   return absl::OkStatus();
 }
 
-absl::Status Search::OffersOf(uint32_t node_row, OfferRange& offers, SearchResult& result) {
-  if (const OfferRange* known = node_offers_.Find(node_row)) {
-    offers = *known;
-    return absl::OkStatus();
-  }
+absl::StatusOr<Search::OfferRange> Search::OffersOf(uint32_t node_row, SearchResult& result) {
+  if (const OfferRange* known = node_offers_.Find(node_row)) return *known;
+  OfferRange offers;
   offers.first = static_cast<uint32_t>(offers_.size());
   HORUS_RETURN_IF_ERROR(OfferNode(node_row, result));
   offers.last = static_cast<uint32_t>(offers_.size());
-  node_offers_.Insert(node_row, offers);
-  return absl::OkStatus();
+  return node_offers_.Insert(node_row, offers);
 }
 
 // Appends what the nodes of one rack and group offer at that pace.
@@ -457,8 +448,7 @@ absl::Status Search::OfferRack(const GangIndex::Rack& rack, double pace, std::ve
   for (uint32_t at = rack.begin; at < rack.end; ++at) {
     if (tasks_on_[at] == 0) continue;
     const Entry& entry = gangs_.entries()[at];
-    OfferRange offers;
-    HORUS_RETURN_IF_ERROR(OffersOf(entry.node_row, offers, result));
+    HORUS_ASSIGN_OR_RETURN(const OfferRange offers, OffersOf(entry.node_row, result));
     for (uint32_t i = offers.first; i < offers.last; ++i) {
       if (offers_[i].group != entry.group) continue;
       if (const Share share = ShareOf(i, pace); share.tasks > 0) shares.push_back(share);
@@ -500,8 +490,7 @@ absl::Status Search::SpreadOverRacks(std::span<const IndexedRack> racks, double 
     latest[static_cast<size_t>(held)] = kNone;
     if (!counted[at]) {
       counted[at] = true;
-      int64_t exactly = 0;
-      HORUS_RETURN_IF_ERROR(CountRack(rack, pace, exactly, result));
+      HORUS_ASSIGN_OR_RETURN(const int64_t exactly, CountRack(rack, pace, result));
       put(at, exactly);
       continue;
     }
@@ -532,20 +521,19 @@ absl::Status Search::SpreadGroup(std::span<IndexedRack> racks, double pace, std:
   if (needs_more(racks.front().rack->begin, racks.back().rack->end)) return absl::OkStatus();
   bool one_rack = false;
   std::vector<const GangIndex::Rack*> passed;  // too many nodes, if they hold it at all
-  int64_t held = 0;
   for (IndexedRack& one : racks) {
     if (one.most < tasks) continue;
     if (needs_more(one.rack->begin, one.rack->end)) {
       passed.push_back(one.rack);
       continue;
     }
-    HORUS_RETURN_IF_ERROR(CountRack(*one.rack, pace, one.most, result));
+    HORUS_ASSIGN_OR_RETURN(one.most, CountRack(*one.rack, pace, result));
     if (one.most < tasks) continue;
     one_rack = true;
     KeepFewest({LeastNodes(TasksOn(one.rack->begin, one.rack->end), tasks), {one.rack}}, fewest);
   }
   for (size_t i = 0; i < passed.size() && !one_rack; ++i) {
-    HORUS_RETURN_IF_ERROR(CountRack(*passed[i], pace, held, result));
+    HORUS_ASSIGN_OR_RETURN(const int64_t held, CountRack(*passed[i], pace, result));
     one_rack = held >= tasks;
   }
   return one_rack ? absl::OkStatus() : SpreadOverRacks(racks, pace, fewest, result);
@@ -588,10 +576,7 @@ absl::Status Search::TakeIndexedGang(SearchResult& result) {
     }
   }
   SortUnique(whole);
-  for (const auto& [id, row] : whole) {
-    OfferRange offers;
-    HORUS_RETURN_IF_ERROR(OffersOf(row, offers, result));
-  }
+  for (const auto& [id, row] : whole) HORUS_RETURN_IF_ERROR(OffersOf(row, result).status());
   if (!result.best.slots.empty() || view_->job->tasks == 1) return absl::OkStatus();
   const auto at = [&](double pace, Span& best) { return SpreadIndexed(pace, best, result); };
   HORUS_RETURN_IF_ERROR(SpreadAtPaces(at, result));

@@ -14,15 +14,12 @@
 #include "place/search/search_nodes.h"
 
 namespace horus {
-namespace {
 
 // ---- Keeps the devices sorted by state and place as the ledger changes.
 
 // Openings that are held, per state with devices and at least; followers that fall behind read all states anew.
 constexpr size_t kOpenedPerState = 2;
 constexpr size_t kLeastOpened = 4096;
-
-}  // namespace
 
 PlaceCandidate PlaceOf(const Ledger& ledger, uint32_t node_row, JobId job, int32_t device) {
   const LedgerNode& node = ledger.node(node_row);
@@ -247,7 +244,7 @@ absl::Status Refusals::LookAt(const Ledger& ledger, const JobView& view, uint32_
     const uint32_t device = node.first_device + static_cast<uint32_t>(i);
     DeviceVerdict verdict{.reason = all};
     if (all == Reason::kNone) {
-      HORUS_RETURN_IF_ERROR(JudgeDevice(scorer_, ledger, view, device, memo, verdict));
+      HORUS_ASSIGN_OR_RETURN(verdict, JudgeDevice(scorer_, ledger, view, device, memo));
       nearest.Offer({verdict.cost, node_row, static_cast<int32_t>(i), verdict.reason});
     }
     Set(device, verdict.reason, table);
@@ -269,8 +266,7 @@ absl::Status Refusals::LookAtDevice(const Ledger& ledger, const JobView& view, c
   }
   if (touched.device == kNoDevice) return absl::OkStatus();
   const uint32_t device = node.first_device + static_cast<uint32_t>(touched.device);
-  DeviceVerdict verdict;
-  HORUS_RETURN_IF_ERROR(JudgeDevice(scorer_, ledger, view, device, /*memo=*/false, verdict));
+  HORUS_ASSIGN_OR_RETURN(const DeviceVerdict verdict, JudgeDevice(scorer_, ledger, view, device, /*memo=*/false));
   Set(device, verdict.reason, table);
   const auto nearness = [](Reason reason, double distance, int32_t index) {
     return std::tuple(-AskedAt(reason), distance, index);
@@ -459,7 +455,7 @@ bool DevicePaces::Pays(const Scorer& scorer, const JobView& view) {
 void DevicePaces::LookedAt(const JobView& view, size_t nodes, size_t of) {
   if (nodes * kWorthwhile <= of) return;
   if (pays_.size() >= kMostNoted) pays_.clear();
-  if (pays_.Find(view.digest) == nullptr) pays_.Insert(view.digest, true);
+  pays_.FindOrInsert(view.digest, true);
 }
 
 DevicePaces::Table& DevicePaces::TableOf(uint64_t key, uint64_t bytes) {

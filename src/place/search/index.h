@@ -243,11 +243,9 @@ class Refusals {
 };
 
 // ---- DevicePaces: how much each device slows a GPU of a class of gangs, coarsely, kept until the device changes.
-// Gangs over nodes look only at nodes that hold enough of them. Leaves:  a byte a device, which never says more than
-// its slowdown.
-// Cost: a new class judges every device, a known one those that changed and that it asks for; 1 byte a
-// device for
-//          each class, 24 for all.
+// Gangs over nodes look only at nodes that hold enough of them. A device's byte never says more than its slowdown.
+// Cost: a new class judges every device, a known one those that changed and that it asks for; 1 byte a device for each
+// class, 24 for all.
 
 // The devices of a ledger in the order in which their states last changed. Between two calls of CatchUp a device that
 // came back to its state did not change.

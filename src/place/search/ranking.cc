@@ -471,8 +471,7 @@ absl::Status Rankings::Sift(const Ledger& ledger, std::span<const Scorer::StateS
     if (!std::isinf(one.floor)) {
       scratch_.push_back(entry);
     } else {
-      bool fits = false;
-      HORUS_RETURN_IF_ERROR(Weigh(ledger, entry, fits));
+      HORUS_ASSIGN_OR_RETURN(const bool fits, Weigh(ledger, entry));
       if (fits && entry.cost < cutoff) scratch_.push_back(entry);
     }
   }
@@ -515,13 +514,12 @@ absl::Status Rankings::MeetPending(const Ledger& ledger, double limit, size_t wa
   return absl::OkStatus();
 }
 
-absl::Status Rankings::Weigh(const Ledger& ledger, RankedState& entry, bool& fits) {
+absl::StatusOr<bool> Rankings::Weigh(const Ledger& ledger, RankedState& entry) {
   DeviceVerdict verdict;
   HORUS_RETURN_IF_ERROR(scorer_.Weigh(ledger.states(), entry.state, verdict));
   entry.cost = verdict.cost;
   entry.weighed = true;
-  fits = verdict.reason == Reason::kNone;
-  return absl::OkStatus();
+  return verdict.reason == Reason::kNone;
 }
 
 // Leaves no more than the `wanted` cheapest in scratch_; what is not there costs `cutoff` at least.
@@ -593,8 +591,7 @@ absl::Status Rankings::CatchUp(const Ledger& ledger, Ranking& ranking) {
   for (RankedState entry : ranking.sieved) {
     if (!IsCurrent(entry)) continue;
     if (std::isinf(entry.cost)) {
-      bool fits = false;
-      HORUS_RETURN_IF_ERROR(Weigh(ledger, entry, fits));
+      HORUS_ASSIGN_OR_RETURN(const bool fits, Weigh(ledger, entry));
       if (ranking.slot != Ranking::kNoSlot) sieve_.Add(tree_.Of(entry.state), ranking.slot);
       if (!fits || !(entry.cost < ranking.cutoff)) continue;
     }
@@ -642,8 +639,7 @@ absl::Status Rankings::Pop(const Ledger& ledger, double limit, double floor, Ran
       found = true;
       return absl::OkStatus();
     }
-    bool fits = false;
-    HORUS_RETURN_IF_ERROR(Weigh(ledger, state, fits));
+    HORUS_ASSIGN_OR_RETURN(const bool fits, Weigh(ledger, state));
     if (fits) Push(ranking, {&state, 1});
   }
   return absl::OkStatus();

@@ -202,7 +202,8 @@ class Rankings {
   static constexpr uint64_t kEntryBytes = sizeof(RankedState);
   [[nodiscard]] absl::Status Rebuild(const Ledger& ledger, Ranking& ranking);
   [[nodiscard]] absl::Status CatchUp(const Ledger& ledger, Ranking& ranking);
-  [[nodiscard]] absl::Status Weigh(const Ledger& ledger, RankedState& entry, bool& fits);
+  // Whether the job fits there.
+  [[nodiscard]] absl::StatusOr<bool> Weigh(const Ledger& ledger, RankedState& entry);
   void Keep(double cutoff, Ranking& ranking);
 
   // Describes the states that the index opened since the last call, once for all classes.

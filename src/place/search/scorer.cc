@@ -217,21 +217,18 @@ DeviceCandidate Scorer::CandidateOf(const DeviceRow& device, const JobView::OnTy
 absl::Status Scorer::Price(const DeviceCandidate& candidate, DeviceVerdict& verdict) const {
   DeviceScore score;
   HORUS_RETURN_IF_ERROR(policy_->ScoreDevice(candidate, score));
-  if (!std::isfinite(score.cost)) {
-    return MakeError(absl::StatusCode::kInternal, "policy %s: expected a finite cost, found %g",
-                     std::string(policy_->name()), score.cost);
-  }
-  if (!std::isfinite(score.own_work)) {
-    return MakeError(absl::StatusCode::kInternal, "policy %s: expected a finite own work, found %g",
-                     std::string(policy_->name()), score.own_work);
+  if (!std::isfinite(score.cost) || !std::isfinite(score.own_work)) {
+    const bool cost = !std::isfinite(score.cost);
+    return MakeError(absl::StatusCode::kInternal, "policy %s: expected a finite %s, found %g",
+                     std::string(policy_->name()), cost ? "cost" : "own work", cost ? score.cost : score.own_work);
   }
   verdict = {score.cost, Reason::kNone, score.own_work};
   if (score.declined) verdict = {Distance(Reason::kPolicy, {}), Reason::kPolicy};
   return absl::OkStatus();
 }
 
-absl::Status Scorer::Weigh(const StateTable& states, uint32_t state, DeviceVerdict& verdict) {
-  Shortfall shortfall;
+absl::Status Scorer::Weigh(const StateTable& states, uint32_t state, DeviceVerdict& verdict, Shortfall& shortfall,
+                           DeviceCandidate* candidate) {
   const DeviceRow& device = states.state(state);
   const JobView::OnType* on = view_->On(device.type);
   verdict.own_work = 0;
@@ -239,26 +236,22 @@ absl::Status Scorer::Weigh(const StateTable& states, uint32_t state, DeviceVerdi
   if (verdict.reason == Reason::kNone) {
     HORUS_RETURN_IF_ERROR(PredictCandidate(states, state, *on));
     verdict.reason = FitSlowdowns(promises_, before_, after_, limits_, &shortfall);
+    if (candidate != nullptr) *candidate = CandidateOf(device, *on);
     if (verdict.reason == Reason::kNone) return Price(CandidateOf(device, *on), verdict);
   }
   verdict.cost = Distance(verdict.reason, shortfall);
   return absl::OkStatus();
 }
 
-absl::Status Scorer::Evaluate(const StateTable& states, uint32_t state, Evaluation& evaluation) {
-  evaluation = Evaluation();
-  DeviceVerdict& verdict = evaluation.verdict;
-  const DeviceRow& device = states.state(state);
-  const JobView::OnType* on = view_->On(device.type);
-  verdict.reason = FitDevice(on == nullptr ? nullptr : &on->tenant, device, limits_, &evaluation.shortfall);
-  if (verdict.reason == Reason::kNone) {
-    HORUS_RETURN_IF_ERROR(PredictCandidate(states, state, *on));
-    evaluation.candidate = CandidateOf(device, *on);
-    verdict.reason = FitSlowdowns(promises_, before_, after_, limits_, &evaluation.shortfall);
-    if (verdict.reason == Reason::kNone) return Price(evaluation.candidate, verdict);
-  }
-  verdict.cost = Distance(verdict.reason, evaluation.shortfall);
-  return absl::OkStatus();
+absl::Status Scorer::Weigh(const StateTable& states, uint32_t state, DeviceVerdict& verdict) {
+  Shortfall shortfall;
+  return Weigh(states, state, verdict, shortfall, nullptr);
+}
+
+absl::StatusOr<Evaluation> Scorer::Evaluate(const StateTable& states, uint32_t state) {
+  Evaluation evaluation;
+  HORUS_RETURN_IF_ERROR(Weigh(states, state, evaluation.verdict, evaluation.shortfall, &evaluation.candidate));
+  return evaluation;
 }
 
 uint64_t Scorer::bytes_held() const { return memo_entries_ * sizeof(Entry) + BytesIn(memo_, pairs_, pair_states_); }
@@ -507,8 +500,7 @@ Scorer::Glance Scorer::GlanceAt(const LeastCost& least, const OnContext& here, c
   const PairTable::StateSummary* const known = here.row->summaries.data();
   const StateSummary::Pairs& pairs = summary.pairs;
   Glance glance;
-  uint64_t own = 0;
-  uint64_t upper = 0;
+  uint64_t own = 0, upper = 0;
   double lost = 0;
   for (size_t r = 0; r < pairs.guests.size(); ++r) {
     const PairTable::StateSummary& pair = known[pairs.guests[r]];
@@ -656,8 +648,7 @@ double Scorer::LeastCostIn(const Region& region) {
   if (here.on == nullptr) return kInfinity;
   if (!here.known) return -kInfinity;
   if (here.mem_mib > region.most_free_mib || (here.exclusive && !region.idle)) return kInfinity;
-  double speed = here.work_alone;
-  double lost = 0;
+  double speed = here.work_alone, lost = 0;
   if (adds_loads_) {
     const int64_t load = region.least_load + here.load.estimate;
     const int64_t upper = std::max(load, region.least_upper + here.load.upper);

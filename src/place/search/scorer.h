@@ -165,7 +165,7 @@ class Scorer {
   // Only the reason of the verdict, without the policy's cost. Asks the model only if a slowdown is bounded.
   [[nodiscard]] absl::Status Fit(const StateTable& states, uint32_t state, Reason& reason);
   // The verdict without the memo, with its grounds.
-  [[nodiscard]] absl::Status Evaluate(const StateTable& states, uint32_t state, Evaluation& evaluation);
+  [[nodiscard]] absl::StatusOr<Evaluation> Evaluate(const StateTable& states, uint32_t state);
 
   // The slowdowns of those who are on a device, in the order of DeviceRow::tenants. If the model adds pairs, they are
   // kept by state; needs no current job.
@@ -251,6 +251,9 @@ class Scorer {
   [[nodiscard]] absl::Status Meet(const StateTable& states, const DeviceRow& device, PairState& pair_state);
   [[nodiscard]] DeviceCandidate CandidateOf(const DeviceRow& device, const JobView::OnType& on) const;
   [[nodiscard]] absl::Status Price(const DeviceCandidate& candidate, DeviceVerdict& verdict) const;
+  // `candidate` may be null.
+  [[nodiscard]] absl::Status Weigh(const StateTable& states, uint32_t state, DeviceVerdict& verdict,
+                                   Shortfall& shortfall, DeviceCandidate* candidate);
   void CheckEpoch();
   [[nodiscard]] MemoRow* RowOf(const StateTable& states);
   // Weighs the state and keeps the verdict.

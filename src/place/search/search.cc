@@ -17,6 +17,12 @@ namespace {
 // Nodes come in ascending id, so "strictly cheaper" leaves ties with the lowest.
 bool Beats(double cost, const Placement& placement) { return placement.slots.empty() || cost < placement.cost; }
 
+// As one of the two best, which it is.
+void Keep(Placement placement, SearchResult& result) {
+  if (Beats(placement.cost, result.best)) std::swap(placement, result.best);
+  if (!placement.slots.empty()) result.second = std::move(placement);
+}
+
 }  // namespace
 
 absl::Status NotFinite(const Policy& policy, NodeId node, double cost) {
@@ -79,14 +85,7 @@ absl::Status Search::GatherNode(uint32_t node_row, bool memo, SearchResult& resu
 
 void Search::TakeSingle(uint32_t node_row, SearchResult& result) {
   for (const PricedGpu& fit : fitting_) {
-    if (Beats(fit.cost, result.best)) {
-      std::swap(result.second, result.best);
-      result.best.cost = fit.cost;
-      result.best.slots = {SlotAt(node_row, fit.device)};
-    } else if (Beats(fit.cost, result.second)) {
-      result.second.cost = fit.cost;
-      result.second.slots = {SlotAt(node_row, fit.device)};
-    }
+    if (Beats(fit.cost, result.second)) Keep({.cost = fit.cost, .slots = {SlotAt(node_row, fit.device)}}, result);
   }
 }
 
@@ -130,8 +129,7 @@ void Search::TakeGang(uint32_t node_row, int64_t host_tasks, SearchResult& resul
       TakeTogether(offers_.back(), cutoff, placement);
       if (placement.slots.empty()) continue;
     }
-    if (Beats(placement.cost, result.best)) std::swap(placement, result.best);
-    if (!placement.slots.empty()) result.second = std::move(placement);
+    Keep(std::move(placement), result);
   }
 }
 
@@ -172,7 +170,7 @@ absl::Status Search::Scan(std::span<const uint32_t> nodes, bool all, SearchResul
   return absl::OkStatus();
 }
 
-absl::Status Search::CheapestOn(uint32_t node_row, double& cost) {
+absl::StatusOr<double> Search::CheapestOn(uint32_t node_row) {
   const LedgerNode& node = ledger_->node(node_row);
   by_floor_.clear();
   for (int32_t i = 0; i < node.devices; ++i) {
@@ -181,39 +179,34 @@ absl::Status Search::CheapestOn(uint32_t node_row, double& cost) {
     if (floor < std::numeric_limits<double>::infinity()) by_floor_.push_back({floor, device});
   }
   std::ranges::sort(by_floor_);
-  cost = std::numeric_limits<double>::infinity();
+  double cost = std::numeric_limits<double>::infinity();
   for (const auto& [floor, device] : by_floor_) {
     if (floor >= cost) break;
-    DeviceVerdict verdict;
-    HORUS_RETURN_IF_ERROR(JudgeDevice(scorer_, *ledger_, *view_, device, /*memo=*/true, verdict));
+    HORUS_ASSIGN_OR_RETURN(const DeviceVerdict verdict, JudgeDevice(scorer_, *ledger_, *view_, device, /*memo=*/true));
     if (verdict.reason == Reason::kNone) cost = std::min(cost, verdict.cost);
   }
   if (scorer_.policy().uses_place())
     cost += scorer_.policy().ScorePlace(PlaceOf(*ledger_, node_row, view_->job->id, 0));
-  return absl::OkStatus();
+  return cost;
 }
 
-absl::Status Search::RunOne(uint32_t node_row, NodeAnswer& answer) {
-  answer = {.known = true};
+absl::StatusOr<NodeAnswer> Search::RunOne(uint32_t node_row) {
+  NodeAnswer answer{.known = true};
   answer.reason = AdmitNode(scorer_.policy(), *ledger_, node_row, *view_->job);
-  if (answer.reason != Reason::kNone) return absl::OkStatus();
+  if (answer.reason != Reason::kNone) return answer;
   if (!floors_.empty()) {
-    double cost = 0;
-    HORUS_RETURN_IF_ERROR(CheapestOn(node_row, cost));
-    if (std::isfinite(cost)) {
-      answer.cost = cost;
-      return absl::OkStatus();
-    }
+    HORUS_ASSIGN_OR_RETURN(answer.cost, CheapestOn(node_row));
+    if (std::isfinite(answer.cost)) return answer;
   }
   one_.refused = {};
   HORUS_RETURN_IF_ERROR(GatherNode(node_row, /*memo=*/true, one_));
   if (fitting_.empty()) {
     answer.reason = MostRefused(one_.refused);
-    return absl::OkStatus();
+    return answer;
   }
   answer.cost = fitting_.front().cost;
   for (const PricedGpu& fit : fitting_) answer.cost = std::min(answer.cost, fit.cost);
-  return absl::OkStatus();
+  return answer;
 }
 
 absl::Status Search::RunEach(const Ledger& ledger, const JobView& view, std::span<const uint32_t> nodes,
@@ -238,9 +231,7 @@ absl::Status Search::RunEach(const Ledger& ledger, const JobView& view, std::spa
   for (size_t i = 0; i < nodes.size(); ++i) {
     NodeAnswer& answer = keep ? kept[nodes[i]] : answers[i];
     if (!keep || !answer.known) {
-      NodeAnswer found;
-      HORUS_RETURN_IF_ERROR(RunOne(nodes[i], found));
-      answer = found;
+      HORUS_ASSIGN_OR_RETURN(answer, RunOne(nodes[i]));
     }
     answers[i] = answer;
   }
@@ -338,11 +329,7 @@ absl::Status Search::Run(const Ledger& ledger, const JobView& view, const std::v
 }
 
 // The bounded search: the best of a few devices, drawn by seed and job.
-namespace {
-
 constexpr double kAsGood = 0.005;  // less than that above the least cost is as good; chosen: half a per cent of a job
-
-}  // namespace
 
 // What the device costs at least: nobody slows anybody there. Without knowledge of the policy, anything.
 double Search::LeastCostOf(const DeviceRow& device) const {
@@ -378,9 +365,8 @@ absl::Status Search::TakeSampled(SearchResult& result) {
     const bool found = !result.best.slots.empty();
     if (found && (judged == max_candidates_ || result.best.cost - one.least <= kAsGood * std::abs(one.least))) break;
     const uint32_t device = ledger_->node(one.node_row).first_device + static_cast<uint32_t>(one.device);
-    DeviceVerdict verdict;
     ++judged;
-    HORUS_RETURN_IF_ERROR(JudgeDevice(scorer_, *ledger_, *view_, device, /*memo=*/false, verdict));
+    HORUS_ASSIGN_OR_RETURN(const DeviceVerdict verdict, JudgeDevice(scorer_, *ledger_, *view_, device, /*memo=*/false));
     if (verdict.reason != Reason::kNone) continue;
     double cost = verdict.cost;
     if (policy.uses_place()) cost += policy.ScorePlace(PlaceOf(*ledger_, one.node_row, view_->job->id, one.device));

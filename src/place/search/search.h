@@ -130,9 +130,9 @@ class Search {
     std::vector<PricedGpu> gpus;  // pick by pick; empty for a job without GPUs
   };
 
-  [[nodiscard]] absl::Status RunOne(uint32_t node_row, NodeAnswer& answer);
+  [[nodiscard]] absl::StatusOr<NodeAnswer> RunOne(uint32_t node_row);
   // The least cost on the node's devices by floors_; infinity = none takes the job.
-  [[nodiscard]] absl::Status CheapestOn(uint32_t node_row, double& cost);
+  [[nodiscard]] absl::StatusOr<double> CheapestOn(uint32_t node_row);
   [[nodiscard]] bool CanRank() const;
   // The best two places of a job of one GPU, by the rankings. If nothing is found, `result` stays as it is.
   [[nodiscard]] absl::Status TakeRanked(SearchResult& result);
@@ -200,14 +200,14 @@ class Search {
   // `exact`: the node's offers would say the same; else they may say less.
   [[nodiscard]] absl::Status CountEntry(const GangIndex::Entry& entry, double pace, bool& exact, int32_t& tasks);
   // Makes tasks_on_ exact for one rack, and adds it up. Nodes make offers only where their devices' paces are in doubt.
-  [[nodiscard]] absl::Status CountRack(const GangIndex::Rack& rack, double pace, int64_t& tasks, SearchResult& result);
+  [[nodiscard]] absl::StatusOr<int64_t> CountRack(const GangIndex::Rack& rack, double pace, SearchResult& result);
   // No fewer nodes of these hold so many tasks; all that hold some, if all together hold less.
   [[nodiscard]] size_t LeastNodes(std::span<const int32_t> tasks_on, int64_t tasks);
   [[nodiscard]] bool CanIndexGang() const;
   [[nodiscard]] absl::Status TakeIndexedGang(SearchResult& result);
   [[nodiscard]] absl::Status OfferNode(uint32_t node_row, SearchResult& result);
   // The offers of one node, which it makes if the node has none yet.
-  [[nodiscard]] absl::Status OffersOf(uint32_t node_row, OfferRange& offers, SearchResult& result);
+  [[nodiscard]] absl::StatusOr<OfferRange> OffersOf(uint32_t node_row, SearchResult& result);
   [[nodiscard]] absl::Status OfferRack(const GangIndex::Rack& rack, double pace, std::vector<Share>& shares,
                                        SearchResult& result);
   [[nodiscard]] absl::Status SpreadIndexed(double pace, Span& best, SearchResult& result);

@@ -33,8 +33,7 @@ void NodeScores::Count(const Ledger& ledger, bool cpu_only, uint32_t row, bool a
 
 absl::Status NodeScores::Update(const Ledger& ledger, const JobView& view, uint32_t row, NodePricer& pricer,
                                 Prices& prices) const {
-  NodeOutcome outcome;
-  HORUS_RETURN_IF_ERROR(pricer.Price(ledger, view, row, outcome));
+  HORUS_ASSIGN_OR_RETURN(const NodeOutcome outcome, pricer.Price(ledger, view, row));
   const bool cpu_only = IsCpuOnly(*view.job);
   Count(ledger, cpu_only, row, /*add=*/false, prices);
   prices.cost[row] = outcome.cost;
@@ -168,13 +167,13 @@ absl::Status NodePricer::CheckScore(const JobSpec& job) const {
   return absl::OkStatus();
 }
 
-absl::Status NodePricer::Price(const Ledger& ledger, const JobView& view, uint32_t node_row, NodeOutcome& outcome) {
-  outcome = NodeOutcome();
+absl::StatusOr<NodeOutcome> NodePricer::Price(const Ledger& ledger, const JobView& view, uint32_t node_row) {
+  NodeOutcome outcome;
   const JobSpec& job = *view.job;
   const LedgerNode& node = ledger.node(node_row);
   const HostFree& free = node.free;
   outcome.refused = AdmitNode(scorer_.policy(), ledger, node_row, job);
-  if (outcome.refused != Reason::kNone) return absl::OkStatus();
+  if (outcome.refused != Reason::kNone) return outcome;
   candidate_ = {.job = &job,
                 .gpu_milli = IsCpuOnly(job) ? 0 : std::max(job.gpu_milli, 1),
                 .kind = IsCpuOnly(job) ? 0 : KindBit(job.gpu_milli, GpuCount(job)),
@@ -192,7 +191,7 @@ absl::Status NodePricer::Price(const Ledger& ledger, const JobView& view, uint32
     outcome.fitting = 1;
   } else {
     CountGroups(job.gpus_per_task, outcome);
-    if (outcome.most < static_cast<uint32_t>(job.gpus_per_task)) return absl::OkStatus();
+    if (outcome.most < static_cast<uint32_t>(job.gpus_per_task)) return outcome;
   }
   score_.cost = 0;
   score_.devices.clear();
@@ -200,7 +199,7 @@ absl::Status NodePricer::Price(const Ledger& ledger, const JobView& view, uint32
   HORUS_RETURN_IF_ERROR(CheckScore(job));
   outcome.cost = score_.cost;
   outcome.chosen = score_.devices;
-  return absl::OkStatus();
+  return outcome;
 }
 
 namespace {
@@ -219,10 +218,8 @@ class TwoBest {
     }
   }
 
-  double best = kNone;
-  double second = kNone;
-  uint32_t best_row = 0;
-  uint32_t second_row = 0;
+  double best = kNone, second = kNone;
+  uint32_t best_row = 0, second_row = 0;
 };
 
 }  // namespace
@@ -253,8 +250,7 @@ absl::Status Search::RunNodes(std::span<const uint32_t> nodes, bool all, SearchR
     }
   } else {
     for (const uint32_t row : nodes) {
-      NodeOutcome outcome;
-      HORUS_RETURN_IF_ERROR(pricer_.Price(*ledger_, *view_, row, outcome));
+      HORUS_ASSIGN_OR_RETURN(const NodeOutcome outcome, pricer_.Price(*ledger_, *view_, row));
       AddRefusals(row, outcome, result);
       offer(outcome.cost, row);
       note_most(outcome.most, row);
@@ -282,8 +278,7 @@ void Search::AddRefusals(uint32_t node_row, const NodeOutcome& outcome, SearchRe
 }
 
 absl::Status Search::TakeNode(uint32_t node_row, double cost, Placement& placement) {
-  NodeOutcome outcome;
-  HORUS_RETURN_IF_ERROR(pricer_.Price(*ledger_, *view_, node_row, outcome));
+  HORUS_ASSIGN_OR_RETURN(const NodeOutcome outcome, pricer_.Price(*ledger_, *view_, node_row));
   placement.cost = cost;
   placement.slots.clear();
   if (IsCpuOnly(*view_->job)) placement.slots.push_back(SlotAt(node_row, kNoDevice));
@@ -292,9 +287,8 @@ absl::Status Search::TakeNode(uint32_t node_row, double cost, Placement& placeme
 }
 
 absl::Status Search::GatherPriced(uint32_t node_row, SearchResult& result) {
-  NodeOutcome outcome;
   fitting_.clear();
-  HORUS_RETURN_IF_ERROR(pricer_.Price(*ledger_, *view_, node_row, outcome));
+  HORUS_ASSIGN_OR_RETURN(NodeOutcome outcome, pricer_.Price(*ledger_, *view_, node_row));
   AddRefusals(node_row, outcome, result);
   if (!std::isfinite(outcome.cost)) return absl::OkStatus();
   if (scorer_.policy().draws()) outcome.cost += scorer_.policy().Draw(view_->job->id, pricer_.candidate().node);

@@ -43,7 +43,7 @@ class NodePricer {
   explicit NodePricer(Scorer& scorer) : scorer_(scorer) {}
 
   // `view` must be the scorer's current job. Error: INTERNAL (the policy's score is invalid).
-  [[nodiscard]] absl::Status Price(const Ledger& ledger, const JobView& view, uint32_t node_row, NodeOutcome& outcome);
+  [[nodiscard]] absl::StatusOr<NodeOutcome> Price(const Ledger& ledger, const JobView& view, uint32_t node_row);
 
   // Of the last Price with a finite cost.
   [[nodiscard]] const NodeCandidate& candidate() const { return candidate_; }

@@ -8,14 +8,11 @@
 #include "base/hash.h"
 
 namespace horus {
-namespace {
 
 // Changes that are held for what is derived from the ledger, for each node and at least; who looks in less often starts
 // anew. Reading one costs about a hundredth of pricing a node.
 constexpr size_t kTouchedPerNode = 16;
 constexpr size_t kLeastTouched = 4096;
-
-}  // namespace
 
 void Ledger::StartAnew(size_t nodes, size_t devices, size_t live_devices, const std::vector<uint32_t>& order) {
   nodes_.assign(nodes, {});

@@ -21,11 +21,6 @@ uint64_t Add(uint64_t seed, int64_t value) { return CombineHash(seed, static_cas
 
 uint64_t Add(uint64_t seed, std::string_view text) { return CombineHash(seed, Hash64(text)); }
 
-absl::Status CheckAmount(const char* field, const char* unit, int64_t value) {
-  if (value >= 0 && value <= kMaxHostQuantity) return absl::OkStatus();
-  return InvalidArgument("%s: expected 0 to %d %s, found %d", field, kMaxHostQuantity, unit, value);
-}
-
 absl::Status SortLabels(NodeSpec& node) {
   if (node.labels.size() > kMaxLabelsPerNode)
     return InvalidArgument("labels: expected at most %d, found %d", kMaxLabelsPerNode, node.labels.size());
@@ -126,13 +121,6 @@ absl::Status ResolveDevice(const Catalogue& catalogue, size_t index, DeviceSpec&
   return absl::OkStatus();
 }
 
-// What first came with a number: of a card, a switch or an island.
-template <typename What>
-What& FirstOf(IdMap<What>& firsts, int16_t number, What what) {
-  What* known = firsts.Find(static_cast<uint64_t>(number));
-  return known != nullptr ? *known : firsts.Insert(static_cast<uint64_t>(number), what);
-}
-
 // A card is one device, or it is cut into MIG instances: modes do not mix on it.
 absl::Status CheckCards(const Catalogue& catalogue, const NodeSpec& node) {
   struct Card {
@@ -143,7 +131,7 @@ absl::Status CheckCards(const Catalogue& catalogue, const NodeSpec& node) {
   for (size_t i = 0; i < node.devices.size(); ++i) {
     const DeviceSpec& device = node.devices[i];
     if (device.physical_gpu < 0) continue;
-    Card& card = FirstOf(cards, device.physical_gpu, {.first = i});
+    Card& card = cards.FindOrInsert(static_cast<uint64_t>(device.physical_gpu), {.first = i});
     const DeviceSpec& first = node.devices[card.first];
     if (card.first != i && (device.mode != SharingMode::kMig || first.mode != SharingMode::kMig)) {
       return InvalidArgument(
@@ -176,7 +164,7 @@ absl::Status CheckTopology(const Catalogue& catalogue, const NodeSpec& node) {
   for (size_t i = 0; i < devices.size(); ++i) {
     const DeviceSpec& device = devices[i];
     if (switches) {
-      const size_t other = FirstOf(first_of_switch, device.pcie_switch, i);
+      const size_t other = first_of_switch.FindOrInsert(static_cast<uint64_t>(device.pcie_switch), i);
       if (devices[other].socket != device.socket) {
         return InvalidArgument(
             "devices[%d]: expected PCIe switch %d in one socket, found socket %d, and %d at "
@@ -185,7 +173,7 @@ absl::Status CheckTopology(const Catalogue& catalogue, const NodeSpec& node) {
       }
     }
     if (device.island >= 0) {
-      const size_t other = FirstOf(first_of_island, device.island, i);
+      const size_t other = first_of_island.FindOrInsert(static_cast<uint64_t>(device.island), i);
       if (devices[other].type != device.type) {
         return InvalidArgument(
             "devices[%d]: expected one GPU type in NVLink island %d, found %s, and %s at "
@@ -194,7 +182,7 @@ absl::Status CheckTopology(const Catalogue& catalogue, const NodeSpec& node) {
       }
     }
     if (device.physical_gpu < 0) continue;
-    const size_t other = FirstOf(first_of_card, device.physical_gpu, i);
+    const size_t other = first_of_card.FindOrInsert(static_cast<uint64_t>(device.physical_gpu), i);
     const auto place = [](const DeviceSpec& one) { return std::tuple(one.island, one.pcie_switch, one.socket); };
     if (place(devices[other]) != place(device)) {
       return InvalidArgument(
@@ -208,10 +196,12 @@ absl::Status CheckTopology(const Catalogue& catalogue, const NodeSpec& node) {
 }
 
 absl::Status ResolveAll(const Catalogue& catalogue, NodeSpec& node) {
-  HORUS_RETURN_IF_ERROR(CheckAmount("cpu_milli", "thousandths of a core", node.cpu_milli));
-  HORUS_RETURN_IF_ERROR(CheckAmount("mem_mib", "MiB", node.mem_mib));
-  HORUS_RETURN_IF_ERROR(CheckAmount("storage_mb_s", "MB/s", node.storage_mb_s));
-  HORUS_RETURN_IF_ERROR(CheckAmount("network_mb_s", "MB/s", node.network_mb_s));
+  for (const auto& [field, unit, value] :
+       {std::tuple("cpu_milli", "thousandths of a core", node.cpu_milli), std::tuple("mem_mib", "MiB", node.mem_mib),
+        std::tuple("storage_mb_s", "MB/s", node.storage_mb_s), std::tuple("network_mb_s", "MB/s", node.network_mb_s)}) {
+    if (value < 0 || value > kMaxHostQuantity)
+      return InvalidArgument("%s: expected 0 to %d %s, found %d", field, kMaxHostQuantity, unit, value);
+  }
   if (node.network_mb_s == 0) node.network_mb_s = kDefaultNetworkMbPerS;
   HORUS_RETURN_IF_ERROR(SortLabels(node));
   if (node.devices.size() > kMaxDevicesPerNode)
