@@ -135,11 +135,6 @@ absl::StatusOr<DeviceSlowdowns> Appraiser::Now(const Cluster& cluster, NodeId id
 
 namespace {
 
-Reason MainReason(const SearchResult& result) {
-  if (result.fitting > 0) return Reason::kGang;
-  return MostRefused(result.refused);
-}
-
 // What a gang costs beside its GPUs one by one.
 void AddGangTerms(const Placement& placement, PricedPlace& priced) {
   if (placement.sent > 0) priced.terms.push_back({"communication", placement.sent});
@@ -301,7 +296,7 @@ bool Explainer::GangPays(const JobView& view, const SearchResult& result, const 
 
 absl::Status Explainer::Refused(const Ledger& ledger, const JobView& view, std::span<const uint32_t> nodes,
                                 const SearchResult& result, Decision& decision) {
-  decision.reason = MainReason(result);
+  decision.reason = result.fitting > 0 ? Reason::kGang : MostRefused(result.refused);
   if (decision.reason == Reason::kGang) {
     const uint32_t most = result.most_fitting;
     if (nodes.empty()) return absl::OkStatus();

@@ -20,33 +20,36 @@ struct Range {
   const char* unit;
 };
 
-bool Within(const Range& range) { return range.value >= range.least && range.value <= range.most; }
-
-// Text is made on failure only: it costs, and fails badly when memory is short.
-absl::Status OutOfRange(std::string_view where, const Range& range) {
-  return InvalidArgument("%s: %s: expected %d to %d %s, found %d", where, range.field, range.least, range.most,
-                         range.unit, range.value);
-}
 std::string JobText(uint64_t id) { return Formatted("queued job %d", id); }
 
-absl::Status ValidateQueuedJob(const QueuedJob& job) {
-  for (const Range& range : {
-           Range{"submit_us", job.submit_us, -kMostQueueTimeUs, kMostQueueTimeUs, "us"},
-           Range{"tasks", job.tasks, 1, kMostQueuedGpus, "tasks"},
-           Range{"gpus", job.gpus, 0, kMostQueuedGpus, "GPUs"},
-           Range{"gpu_milli", job.gpu_milli, 1, 1000, "thousandths of a GPU"},
-           Range{"cpu_milli", job.cpu_milli, 0, kMostQueueResource, "thousandths of a core"},
-           Range{"mem_mib", job.mem_mib, 0, kMostQueueResource, "MiB"},
-           Range{"gpu_mem_mib.estimate", job.gpu_mem_mib.estimate, 0, kMostQueueResource, "MiB"},
-           Range{"gpu_mem_mib.upper", job.gpu_mem_mib.upper, job.gpu_mem_mib.estimate, kMostQueueResource, "MiB"},
-           Range{"total_us", job.total_us, 0, kMostQueueTimeUs, "us"},
-           Range{"remaining_us", job.remaining_us, -1, kMostQueueTimeUs, "us"},
-           Range{"attained_gpu_us", job.attained_gpu_us, 0, kMostQueueTimeUs, "GPU x us"},
-           Range{"deadline_us", job.deadline_us, -kMostQueueTimeUs, kMostQueueTimeUs, "us"},
-           Range{"ideal_us", job.ideal_us, 0, kMostQueueTimeUs, "us"},
-       }) {
-    if (!Within(range)) return OutOfRange(JobText(job.id), range);
+// `where` makes text, on failure only: it costs, and fails badly when memory is short.
+template <typename Where>
+absl::Status CheckRanges(const Where& where, std::initializer_list<Range> ranges) {
+  for (const Range& range : ranges) {
+    if (range.value >= range.least && range.value <= range.most) continue;
+    return InvalidArgument("%s: %s: expected %d to %d %s, found %d", where(), range.field, range.least, range.most,
+                           range.unit, range.value);
   }
+  return absl::OkStatus();
+}
+std::string_view InQueue() { return "queue"; }
+
+absl::Status ValidateQueuedJob(const QueuedJob& job) {
+  HORUS_RETURN_IF_ERROR(
+      CheckRanges([&] { return JobText(job.id); },
+                  {{"submit_us", job.submit_us, -kMostQueueTimeUs, kMostQueueTimeUs, "us"},
+                   {"tasks", job.tasks, 1, kMostQueuedGpus, "tasks"},
+                   {"gpus", job.gpus, 0, kMostQueuedGpus, "GPUs"},
+                   {"gpu_milli", job.gpu_milli, 1, 1000, "thousandths of a GPU"},
+                   {"cpu_milli", job.cpu_milli, 0, kMostQueueResource, "thousandths of a core"},
+                   {"mem_mib", job.mem_mib, 0, kMostQueueResource, "MiB"},
+                   {"gpu_mem_mib.estimate", job.gpu_mem_mib.estimate, 0, kMostQueueResource, "MiB"},
+                   {"gpu_mem_mib.upper", job.gpu_mem_mib.upper, job.gpu_mem_mib.estimate, kMostQueueResource, "MiB"},
+                   {"total_us", job.total_us, 0, kMostQueueTimeUs, "us"},
+                   {"remaining_us", job.remaining_us, -1, kMostQueueTimeUs, "us"},
+                   {"attained_gpu_us", job.attained_gpu_us, 0, kMostQueueTimeUs, "GPU x us"},
+                   {"deadline_us", job.deadline_us, -kMostQueueTimeUs, kMostQueueTimeUs, "us"},
+                   {"ideal_us", job.ideal_us, 0, kMostQueueTimeUs, "us"}}));
   constexpr float kMost = 100;
   const Bounded& util = job.gpu_util_pct;
   if (util.estimate >= 0 && util.upper >= util.estimate && util.upper <= kMost) return absl::OkStatus();
@@ -56,29 +59,20 @@ absl::Status ValidateQueuedJob(const QueuedJob& job) {
 }
 
 absl::Status ValidateProgress(uint64_t id, const JobProgress& progress) {
-  for (const Range& range : {
-           Range{"attained_gpu_us", progress.attained_gpu_us, -1, kMostQueueTimeUs, "GPU x us"},
-           Range{"remaining_us", progress.remaining_us, -1, kMostQueueTimeUs, "us"},
-       }) {
-    if (!Within(range)) return OutOfRange(JobText(id), range);
-  }
-  return absl::OkStatus();
+  return CheckRanges([&] { return JobText(id); },
+                     {{"attained_gpu_us", progress.attained_gpu_us, -1, kMostQueueTimeUs, "GPU x us"},
+                      {"remaining_us", progress.remaining_us, -1, kMostQueueTimeUs, "us"}});
 }
 
-absl::Status ValidateResources(const char* what, const QueueResources& resources) {
-  for (const Range& range : {
-           Range{"gpu_milli", resources.gpu_milli, 0, kMostQueueResource, "thousandths of a GPU"},
-           Range{"cpu_milli", resources.cpu_milli, 0, kMostQueueResource, "thousandths of a core"},
-           Range{"mem_mib", resources.mem_mib, 0, kMostQueueResource, "MiB"},
-       }) {
-    if (!Within(range)) return OutOfRange(what, range);
-  }
-  return absl::OkStatus();
+absl::Status ValidateResources(std::string_view what, const QueueResources& resources) {
+  return CheckRanges([&] { return what; },
+                     {{"gpu_milli", resources.gpu_milli, 0, kMostQueueResource, "thousandths of a GPU"},
+                      {"cpu_milli", resources.cpu_milli, 0, kMostQueueResource, "thousandths of a core"},
+                      {"mem_mib", resources.mem_mib, 0, kMostQueueResource, "MiB"}});
 }
 
 absl::Status ValidateTime(const char* what, int64_t time_us) {
-  const Range range{what, time_us, -kMostQueueTimeUs, kMostQueueTimeUs, "us"};
-  return Within(range) ? absl::OkStatus() : OutOfRange("queue", range);
+  return CheckRanges(InQueue, {{what, time_us, -kMostQueueTimeUs, kMostQueueTimeUs, "us"}});
 }
 
 absl::Status ValidateCapacity(std::string_view name, const QueueResources& capacity) {
@@ -274,8 +268,8 @@ absl::Status CheckThresholds(const std::vector<int64_t>& thresholds) {
 absl::Status CheckOptions(std::string_view name, const QueueOptions& options) {
   HORUS_RETURN_IF_ERROR(ValidateCapacity(name, options.capacity));
   HORUS_RETURN_IF_ERROR(CheckThresholds(options.las_thresholds_gpu_us));
-  const Range aging{"aging_us_per_pct", options.aging_us_per_pct, -1, kMostQueueTimeUs, "us"};
-  if (!Within(aging)) return OutOfRange("queue", aging);
+  HORUS_RETURN_IF_ERROR(
+      CheckRanges(InQueue, {{"aging_us_per_pct", options.aging_us_per_pct, -1, kMostQueueTimeUs, "us"}}));
   if (options.clusters < kMinClusters || options.clusters > kMaxClusters) {
     return InvalidArgument("queue: clusters: expected %d to %d, found %d", kMinClusters, kMaxClusters,
                            options.clusters);
@@ -284,8 +278,7 @@ absl::Status CheckOptions(std::string_view name, const QueueOptions& options) {
     return InvalidArgument("queue: recluster_share: expected more than 0 and at most 1, found %g",
                            options.recluster_share);
   }
-  const Range patience{"patience_us", options.patience_us, 0, kMostQueueTimeUs, "us"};
-  return Within(patience) ? absl::OkStatus() : OutOfRange("queue", patience);
+  return CheckRanges(InQueue, {{"patience_us", options.patience_us, 0, kMostQueueTimeUs, "us"}});
 }
 
 }  // namespace
