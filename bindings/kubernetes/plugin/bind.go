@@ -5,13 +5,17 @@ package plugin
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"maps"
 	"strconv"
+	"sync"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
 	fwk "k8s.io/kube-scheduler/framework"
 
 	"libhorus.org/kubernetes/internal/mirror"
@@ -134,4 +138,112 @@ func (pl *Horus) post(ctx context.Context, binding *v1.Binding) error {
 		return cacher.WaitOnFinish(ctx, done)
 	}
 	return pl.handle.ClientSet().CoreV1().Pods(binding.Namespace).Bind(ctx, binding, metav1.CreateOptions{})
+}
+
+// A process that stands still for a while, as a suspended machine or a frozen cgroup lets it, may go on when another replica
+// leads and has given the GPUs away. It learns of its lost lease within milliseconds, and would have written its choice by
+// then. So what was chosen before a standstill, or just after it, is void, and nobody is preempted for it.
+const (
+	beatEvery = 100 * time.Millisecond
+	// The chart's lease leaves 2 s between the end of a leader that cannot renew and the next leader: half of it.
+	standstill = time.Second
+	// Until the process knows what it missed. It takes milliseconds.
+	catchingUp = 250 * time.Millisecond
+)
+
+// pulse tells when the process stood still last.
+type pulse struct {
+	mu    sync.Mutex
+	seen  time.Time // running
+	stood time.Time // the end of the last standstill; zero = never
+}
+
+// beat says that the process runs, and tells the time.
+func (p *pulse) beat() time.Time {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	now := time.Now()
+	// By the wall clock too: the monotonic one may stand while a machine is suspended.
+	if gap := max(now.Sub(p.seen), now.Round(0).Sub(p.seen.Round(0))); !p.seen.IsZero() && gap > standstill {
+		p.stood = now
+	}
+	p.seen = now
+	return now
+}
+
+func (p *pulse) run(ctx context.Context) {
+	wait.UntilWithContext(ctx, func(context.Context) { p.beat() }, beatEvery)
+}
+
+// void says whether what began at a time was overtaken by a standstill.
+func (p *pulse) void(began time.Time) bool {
+	p.beat()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return !p.stood.IsZero() && began.Before(p.stood.Add(catchingUp))
+}
+
+// running is of this process; both plugins look at it before they write.
+var running pulse
+
+var errStoodStill = errors.New("Horus: the process stood still since it chose: the choice is void, and the pod is tried again")
+
+func fenced(state fwk.CycleState) *fwk.Status {
+	if c := cycleOf(state); c != nil && running.void(c.began) {
+		return fwk.AsStatus(errStoodStill)
+	}
+	return nil
+}
+
+// PreBind writes the devices into the claims.
+func (pl draPlugin) PreBind(ctx context.Context, state fwk.CycleState, pod *v1.Pod, node string) *fwk.Status {
+	if void := fenced(state); void != nil {
+		return void
+	}
+	status := pl.DynamicResources.PreBind(ctx, state, pod, node)
+	if !status.IsSuccess() {
+		pl.awaitClaims(ctx, pod)
+	}
+	return status
+}
+
+// A write that failed may have been done: an API server that dies has stored what it did not answer. Until that is known, the
+// GPUs are neither given back nor given to another pod.
+
+const askAgainEvery = 250 * time.Millisecond
+
+// untilAnswered asks the API server until it answers; settled says whether the answer is enough.
+func untilAnswered(ctx context.Context, ask func(ctx context.Context) (settled bool, err error)) {
+	_ = wait.PollUntilContextCancel(ctx, askAgainEvery, true, func(ctx context.Context) (bool, error) {
+		settled, err := ask(ctx)
+		return settled || apierrors.IsNotFound(err) || apierrors.IsForbidden(err), nil
+	})
+}
+
+// awaitClaims waits until the scheduler knows of each claim of a pod what the API server has stored.
+func (pl draPlugin) awaitClaims(ctx context.Context, pod *v1.Pod) {
+	for i := range pod.Spec.ResourceClaims {
+		name := objects.ClaimName(pod, &pod.Spec.ResourceClaims[i])
+		if name == "" {
+			continue
+		}
+		untilAnswered(ctx, func(ctx context.Context) (bool, error) {
+			stored, err := pl.handle.ClientSet().ResourceV1().ResourceClaims(pod.Namespace).Get(ctx, name, metav1.GetOptions{})
+			if err != nil {
+				return false, err
+			}
+			known, err := pl.handle.SharedDRAManager().ResourceClaims().Get(pod.Namespace, name)
+			return stored.Status.Allocation == nil || err != nil || known.UID != stored.UID || known.Status.Allocation != nil, nil
+		})
+	}
+}
+
+// isBound says whether the API server has stored a binding.
+func (pl *Horus) isBound(ctx context.Context, binding *v1.Binding) (bound bool) {
+	untilAnswered(ctx, func(ctx context.Context) (bool, error) {
+		stored, err := pl.handle.ClientSet().CoreV1().Pods(binding.Namespace).Get(ctx, binding.Name, metav1.GetOptions{})
+		bound = err == nil && stored.UID == binding.UID && stored.Spec.NodeName == binding.Target.Name
+		return err == nil, err
+	})
+	return bound
 }

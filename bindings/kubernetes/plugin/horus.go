@@ -10,7 +10,10 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"os"
+	"runtime/pprof"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -393,4 +396,36 @@ func (pl *Horus) SignPod(_ context.Context, pod *v1.Pod) ([]fwk.SignFragment, *f
 		return nil, nil
 	}
 	return nil, fwk.NewStatus(fwk.Unschedulable, "Horus: each pod with GPUs changes the costs of the next")
+}
+
+// mostNote is what the API server takes as the note of an event, in bytes (NoteLengthLimit of its validation, less the dots);
+// it drops an event with a longer one.
+const mostNote = 1024 - 4
+
+// note cuts a sentence that quotes what a stranger wrote.
+func note(text string) string {
+	if len(text) <= mostNote {
+		return text
+	}
+	return strings.ToValidUTF8(text[:mostNote], "") + "…"
+}
+
+// ExitHung is the exit code of a process in which a call of the library did not return: EX_SOFTWARE of sysexits.h.
+const ExitHung = 70
+
+const (
+	defaultCallTimeout = 30 * time.Second
+	leastCallTimeout   = time.Second
+)
+
+// watchCalls ends the process where a call of the library does not return. The lease would be renewed for ever and /livez
+// would answer, and so neither the other replica nor the kubelet would do anything.
+func (pl *Horus) watchCalls(ctx context.Context) {
+	limit := pl.args.CallTimeout.Duration
+	pl.mirror.Watch(ctx, limit, func() {
+		klog.ErrorS(nil, "Horus: a call of libhorus does not return. The process ends, so that it starts again and another replica takes the lease",
+			"callTimeout", limit, "exitCode", ExitHung)
+		_ = pprof.Lookup("goroutine").WriteTo(os.Stderr, 1) // which call it is
+		klog.FlushAndExit(klog.ExitFlushTimeout, ExitHung)
+	})
 }

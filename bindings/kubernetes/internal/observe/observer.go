@@ -6,8 +6,11 @@ package observe
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"net"
 	"slices"
+	"strconv"
+	"strings"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
@@ -17,6 +20,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
 	listers "k8s.io/client-go/listers/core/v1"
+	"k8s.io/component-base/metrics"
+	"k8s.io/component-base/metrics/legacyregistry"
 	"k8s.io/klog/v2"
 
 	"libhorus.org/horus"
@@ -207,3 +212,102 @@ func (o *Observer) tellProfiles(ctx context.Context) {
 		}
 	}
 }
+
+// devicesOf tells devices as they are learned from, and puts the pods on them into `tenants`, by their keys.
+func (o *Observer) devicesOf(occupied []mirror.Occupied, tenants map[string]mirror.Tenant) []learn.Device {
+	out := make([]learn.Device, len(occupied))
+	for i, device := range occupied {
+		out[i] = learn.Device{Node: device.Node, ID: device.Device.UUID, GPUType: device.Horus.GPUType, SharingMode: device.Horus.SharingMode}
+		for _, tenant := range device.Tenants {
+			key := string(tenant.Pod.UID)
+			kind, demand := o.kindOf(device.Horus.GPUType, tenant)
+			tenants[key] = tenant
+			out[i].Tenants = append(out[i].Tenants, learn.Tenant{
+				Key: key, Pod: tenant.Pod.Namespace + "/" + tenant.Pod.Name, Kind: kind, Demand: demand, GPUs: tenant.GPUs,
+			})
+		}
+	}
+	return out
+}
+
+// kindOf a tenant on a GPU type, and its demand there; none where it names no profile.
+func (o *Observer) kindOf(gpuType string, tenant mirror.Tenant) (learn.Kind, horus.Demand) {
+	name := tenant.Pod.Annotations[objects.ProfileAnnotation]
+	at, err := o.Catalogue.Find(gpuType)
+	if name == "" || err != nil {
+		return learn.Kind{}, horus.Demand{}
+	}
+	for _, demand := range tenant.Job.Demands {
+		if its, err := o.Catalogue.Find(demand.GPUType); err == nil && its == at && demand.Demand.ProfileID != 0 {
+			return learn.Kind{Owner: tenant.Pod.Namespace, Profile: name, GPUType: demand.GPUType}, demand.Demand
+		}
+	}
+	return learn.Kind{}, horus.Demand{}
+}
+
+// StepsAnnotation says where a pod tells its steps: PORT[/PATH] [METRIC], as learn.ReadingOf takes it.
+const StepsAnnotation = "libhorus.org/steps"
+
+// told is where a pod tells its steps.
+type told struct{ url, metric string }
+
+// stepsOf a pod; "" = it tells none.
+func stepsOf(pod *v1.Pod) (told, error) {
+	given := strings.Fields(pod.Annotations[StepsAnnotation])
+	if len(given) == 0 || pod.Status.PodIP == "" {
+		return told{}, nil
+	}
+	port, path, _ := strings.Cut(given[0], "/")
+	number, err := strconv.ParseUint(port, 10, 16)
+	if err != nil || number == 0 || len(given) > 2 {
+		return told{}, fmt.Errorf("annotation %s: expected PORT[/PATH] [METRIC], found %q", StepsAnnotation, pod.Annotations[StepsAnnotation])
+	}
+	out := told{metric: learn.DefaultSteps}
+	if path == "" {
+		path = "metrics"
+	}
+	out.url = "http://" + net.JoinHostPort(pod.Status.PodIP, port) + "/" + path
+	if len(given) == 2 {
+		out.metric = given[1]
+	}
+	return out, nil
+}
+
+var (
+	windows = metrics.NewCounterVec(&metrics.CounterOpts{
+		Name: "horus_observer_windows_total", Help: "Times that a device was watched, by what was learned from it.",
+	}, []string{"outcome"})
+	scrapes = metrics.NewCounterVec(&metrics.CounterOpts{
+		Name: "horus_observer_scrapes_total", Help: "Scrapes of exporters and jobs.",
+	}, []string{"of", "outcome"})
+	commits = metrics.NewCounterVec(&metrics.CounterOpts{
+		Name: "horus_observer_models_total", Help: "Models that were made of what was observed, and those taken back.",
+	}, []string{"outcome"})
+	advised = metrics.NewCounterVec(&metrics.CounterOpts{
+		Name: "horus_observer_advice_total", Help: "Pods that are better moved, by what was done.",
+	}, []string{"done"})
+	version         = metrics.NewGauge(&metrics.GaugeOpts{Name: "horus_observer_model_version", Help: "Version of the model that counts."})
+	predictionError = metrics.NewGauge(&metrics.GaugeOpts{Name: "horus_observer_prediction_error", Help: "Mean of |observed / predicted slowdown - 1|, over the last thousand."})
+	covered         = metrics.NewGauge(&metrics.GaugeOpts{Name: "horus_observer_bounds_covered", Help: "Share of the slowdowns that their upper bound covered."})
+)
+
+// Register makes the metrics known, from 0.
+func Register() {
+	legacyregistry.MustRegister(windows, scrapes, commits, advised, version, predictionError, covered)
+	for _, outcome := range learn.Outcomes {
+		windows.WithLabelValues(string(outcome))
+	}
+	for _, of := range []string{"job", "exporter"} {
+		scrapes.WithLabelValues(of, "ok")
+		scrapes.WithLabelValues(of, "failed")
+	}
+	for _, name := range outcomeName {
+		commits.WithLabelValues(name)
+	}
+	for _, done := range []string{toldOnly, evicted, refused} {
+		advised.WithLabelValues(done)
+	}
+}
+
+// outcomeName of a model, by whether it was taken back.
+var outcomeName = map[bool]string{false: "committed", true: "rolled-back"}

@@ -10,6 +10,7 @@ import (
 	"io"
 	"net/http"
 	"slices"
+	"sync"
 	"time"
 
 	admissionv1 "k8s.io/api/admission/v1"
@@ -17,6 +18,8 @@ import (
 	resourceapi "k8s.io/api/resource/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/component-base/metrics"
+	"k8s.io/component-base/metrics/legacyregistry"
 	"k8s.io/klog/v2"
 	kjson "sigs.k8s.io/json"
 
@@ -177,3 +180,25 @@ func (h *Handler) subject(request *admissionv1.AdmissionRequest, p *patch) (subj
 	}
 	return subject{}, fmt.Errorf("expected a Pod, a ResourceClaim or a ResourceClaimTemplate, found %s", request.Kind.Kind)
 }
+
+var (
+	reviews = metrics.NewCounterVec(&metrics.CounterOpts{
+		Name: "horus_advise_reviews_total", Help: "Objects that the API server asked about, by what came of it. All are allowed.",
+	}, []string{"outcome"})
+	reviewSeconds = metrics.NewHistogram(&metrics.HistogramOpts{
+		Name: "horus_advise_review_seconds", Help: "Time of an answer, from the first byte of the request.",
+		Buckets: metrics.ExponentialBuckets(0.0001, 2, 12),
+	})
+	// Expiry is set by who reads the certificate.
+	Expiry = metrics.NewGauge(&metrics.GaugeOpts{
+		Name: "horus_advise_certificate_expiry_seconds", Help: "When the certificate that is served expires, in seconds since 1970.",
+	})
+)
+
+// Register makes them known; it may be called again.
+var Register = sync.OnceFunc(func() {
+	legacyregistry.MustRegister(reviews, reviewSeconds, Expiry)
+	for _, outcome := range []string{advised, nothing, fitsNowhere, unknownProfile, invalidProfile, doubt} {
+		reviews.WithLabelValues(outcome) // from 0, so that the first one is an increase
+	}
+})
