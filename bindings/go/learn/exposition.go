@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"net"
 	"net/http"
 	"sync"
 	"time"
@@ -41,6 +42,17 @@ type Question struct {
 	Take func(Families) error
 }
 
+// StepsOf asks for the steps of a job, as ReadingOf takes them, and puts them into `readings`.
+func StepsOf(key, url, metric string, readings map[string]Reading) Question {
+	return Question{Of: "job", URL: url, Take: func(found Families) error {
+		reading, err := ReadingOf(found, metric)
+		if err == nil {
+			readings[key] = reading
+		}
+		return err
+	}}
+}
+
 const scrapesAtOnce = 32
 
 // ScrapeAll asks some at a time. Answers are taken one after the other, and `done` is told how each question went.
@@ -65,6 +77,14 @@ func ScrapeAll(ctx context.Context, questions []Question, done func(Question, er
 		}()
 	}
 	wait.Wait()
+}
+
+// URL of an exposition; no path = metrics.
+func URL(address, port, path string) string {
+	if path == "" {
+		path = "metrics"
+	}
+	return "http://" + net.JoinHostPort(address, port) + "/" + path
 }
 
 // Scrape reads Prometheus text, of 4 MiB at most, within 2 s.

@@ -3,6 +3,7 @@
 package learn
 
 import (
+	"context"
 	"maps"
 	"math"
 	"time"
@@ -68,6 +69,23 @@ type recording struct {
 	busy    map[string]float64 // sums by the names of pods
 	told    float64            // looks in which they were told of
 	running map[string]float64 // sums of Reading.Running, by tenant
+}
+
+// Run looks and commits, each in its own time, until the context ends.
+func Run(ctx context.Context, every time.Duration, look func(context.Context), each time.Duration, commit func(context.Context)) {
+	looks, commits := time.NewTicker(every), time.NewTicker(each)
+	defer looks.Stop()
+	defer commits.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-looks.C:
+			look(ctx)
+		case <-commits.C:
+			commit(ctx)
+		}
+	}
 }
 
 // Look takes in what is seen at one time, and returns the windows that end with it. Steps are by the tenants' keys.

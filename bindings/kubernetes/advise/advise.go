@@ -124,13 +124,10 @@ func For(profile Profile, pod *v1.Pod, cluster Cluster) (Advice, error) {
 
 // bound of a demand's memory; 0 = unknown.
 func bound(d horus.Demand) int64 {
-	switch {
-	case d.MemMiBUpper >= horus.MemMiBUnbounded:
+	if d.MemMiBUpper >= horus.MemMiBUnbounded {
 		return 0
-	case d.MemMiBUpper > 0:
-		return d.MemMiBUpper
 	}
-	return d.MemMiB
+	return objects.BoundOf(d)
 }
 
 func fits(d horus.Demand, t NodeType) bool {
@@ -151,12 +148,10 @@ func evidence(flags horus.DemandFlags) Evidence {
 
 // add a type on which the job fits.
 func (a *Advice) add(t NodeType, bound int64, by Evidence, batch int64) {
-	if first := len(a.GPUTypes) == 0; first {
+	if len(a.GPUTypes) == 0 {
 		a.Evidence, a.MemRequestMiB, a.LargestBatch = by, bound, batch
 	} else {
-		if slices.Index(weakest, by) > slices.Index(weakest, a.Evidence) {
-			a.Evidence = by
-		}
+		a.Evidence = weakest[max(slices.Index(weakest, by), slices.Index(weakest, a.Evidence))]
 		a.MemRequestMiB = together(a.MemRequestMiB, bound, max(a.MemRequestMiB, bound))
 		a.LargestBatch = together(a.LargestBatch, batch, min(a.LargestBatch, batch))
 	}

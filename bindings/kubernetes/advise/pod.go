@@ -14,9 +14,6 @@ import (
 	"libhorus.org/kubernetes/internal/objects"
 )
 
-// By which HAMi is told the GPU types.
-var hamiTypes = []string{"nvidia.com/use-gputype", "nvidia.com/nouse-gputype"}
-
 // asksFor says whether a pod gets its GPUs by these means. A claim does by itself.
 func asksFor(pod *v1.Pod, settings Settings, means Means) bool {
 	switch {
@@ -80,8 +77,7 @@ func choosesNodes(pod *v1.Pod) bool {
 			keys = append(keys, one.Key)
 		}
 	}
-	return pod.Spec.NodeName != "" || slices.ContainsFunc(keys, choosing) ||
-		slices.ContainsFunc(hamiTypes, func(key string) bool { return pod.Annotations[key] != "" })
+	return pod.Spec.NodeName != "" || slices.ContainsFunc(keys, choosing) || pod.Annotations[objects.HAMiUseType]+pod.Annotations[objects.HAMiNoType] != ""
 }
 
 func choosing(key string) bool {
@@ -98,12 +94,9 @@ func allows(pod *v1.Pod) func(labels map[string]string) bool {
 	maps.DeleteFunc(about.Spec.NodeSelector, func(key, _ string) bool { return !slices.Contains(typeLabels, key) })
 	var kept []v1.NodeSelectorTerm
 	for _, term := range requiredTerms(pod) {
-		var one v1.NodeSelectorTerm
-		for _, expression := range term.MatchExpressions {
-			if slices.Contains(typeLabels, expression.Key) {
-				one.MatchExpressions = append(one.MatchExpressions, expression)
-			}
-		}
+		one := v1.NodeSelectorTerm{MatchExpressions: slices.DeleteFunc(slices.Clone(term.MatchExpressions), func(e v1.NodeSelectorRequirement) bool {
+			return !slices.Contains(typeLabels, e.Key)
+		})}
 		if len(one.MatchExpressions) == 0 { // terms are alternatives
 			kept = nil
 			break

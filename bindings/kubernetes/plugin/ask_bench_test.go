@@ -3,7 +3,6 @@
 package plugin
 
 import (
-	"context"
 	"fmt"
 	"os"
 	"testing"
@@ -26,7 +25,7 @@ import (
 func BenchmarkPod(b *testing.B) {
 	b.Run("inProcess", func(b *testing.B) { benchmarkPod(b, library.Local) })
 	b.Run("isolated", func(b *testing.B) {
-		benchmarkPod(b, func(options library.Options) (*library.Library, error) {
+		benchmarkPod(b, func(options library.Options) (library.Library, error) {
 			return library.Child(options, time.Minute)
 		})
 	})
@@ -43,7 +42,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-func benchmarkPod(b *testing.B, start func(library.Options) (*library.Library, error)) {
+func benchmarkPod(b *testing.B, start func(library.Options) (library.Library, error)) {
 	for _, nodes := range []int{500, 5_000} {
 		b.Run(fmt.Sprintf("nodes=%d", nodes), func(b *testing.B) {
 			args := Args{Driver: "gpu.nvidia.com", ExtendedResource: "nvidia.com/gpu", Candidates: defaultCandidates}
@@ -74,12 +73,12 @@ func benchmarkPod(b *testing.B, start func(library.Options) (*library.Library, e
 				if err != nil {
 					b.Fatal(err)
 				}
-				c, err := pl.ask(context.Background(), view, mirror.Rules{}, pod, infos, "", false)
+				c, err := pl.ask(view, mirror.Rules{}, pod, infos, "", false)
 				if err != nil || len(c.kept) == 0 {
 					b.Fatal(len(c.kept), err)
 				}
 				for name := range c.kept {
-					if _, err := m.Reserve(context.Background(), pod, view, name, nil); err != nil {
+					if _, err := m.Reserve(pod, view, name, nil); err != nil {
 						b.Fatal(err)
 					}
 					break

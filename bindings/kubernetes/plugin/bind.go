@@ -3,6 +3,7 @@
 package plugin
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -45,11 +46,8 @@ func decisionOf(pod *v1.Pod, choice mirror.Choice) Decision {
 		out.RunnerUpCost = &d.RunnerUpCost
 	}
 	for _, device := range choice.Devices {
-		switch {
-		case device.UUID != "":
-			out.Devices = append(out.Devices, device.UUID)
-		case device.Name != "":
-			out.Devices = append(out.Devices, device.Pool+"/"+device.Name)
+		if name := device.Pool + "/" + device.Name; device.UUID != "" || name != "/" {
+			out.Devices = append(out.Devices, cmp.Or(device.UUID, name))
 		}
 	}
 	return out
@@ -76,11 +74,12 @@ func (pl *Horus) Bind(ctx context.Context, state fwk.CycleState, pod *v1.Pod, no
 		},
 		Target: v1.ObjectReference{Kind: "Node", Name: node},
 	}
-	bind := pl.bind
 	if c.choice.Backend == objects.HAMi {
-		bind = func(ctx context.Context, binding *v1.Binding) error { return pl.bindHAMi(ctx, state, pod, binding) }
+		err = pl.bindHAMi(ctx, state, pod, binding)
+	} else {
+		err = pl.bind(ctx, binding)
 	}
-	if err := bind(ctx, binding); err != nil {
+	if err != nil {
 		return fwk.AsStatus(err)
 	}
 	placements.WithLabelValues(strconv.FormatBool(len(c.choice.Beside) > 0)).Inc()
@@ -89,7 +88,10 @@ func (pl *Horus) Bind(ctx context.Context, state fwk.CycleState, pod *v1.Pod, no
 
 // bindHAMi binds under the node's lock, which HAMi's device plugin frees when it has given the devices to the pod.
 func (pl *Horus) bindHAMi(ctx context.Context, state fwk.CycleState, pod *v1.Pod, binding *v1.Binding) error {
-	lock := newHAMiLock(pl.handle, pl.args.HAMi.LockExpiry.Duration, pod, binding.Target.Name)
+	lock := &hamiLock{
+		nodes: pl.handle.SharedInformerFactory().Core().V1().Nodes().Lister(), client: pl.handle.ClientSet(),
+		expiry: pl.args.HAMi.LockExpiry.Duration, pod: pod, node: binding.Target.Name,
+	}
 	if err := lock.take(ctx); err != nil {
 		return err
 	}
@@ -109,7 +111,6 @@ func (pl *Horus) bindHAMi(ctx context.Context, state fwk.CycleState, pod *v1.Pod
 	return err
 }
 
-// record writes a condition into a pod's status.
 func (pl *Horus) record(ctx context.Context, pod *v1.Pod, condition v1.PodCondition) error {
 	patch, err := json.Marshal(map[string]any{
 		"metadata": map[string]any{"uid": pod.UID}, "status": map[string]any{"conditions": []v1.PodCondition{condition}},
@@ -121,23 +122,18 @@ func (pl *Horus) record(ctx context.Context, pod *v1.Pod, condition v1.PodCondit
 	return err
 }
 
-func (pl *Horus) bind(ctx context.Context, binding *v1.Binding) error {
-	err := pl.post(ctx, binding)
+func (pl *Horus) bind(ctx context.Context, binding *v1.Binding) (err error) {
+	if cacher := pl.handle.APICacher(); cacher == nil {
+		err = pl.handle.ClientSet().CoreV1().Pods(binding.Namespace).Bind(ctx, binding, metav1.CreateOptions{})
+	} else if done, refused := cacher.BindPod(binding); refused != nil {
+		err = refused
+	} else {
+		err = cacher.WaitOnFinish(ctx, done)
+	}
 	if err != nil && pl.isBound(ctx, binding) {
 		return nil
 	}
 	return err
-}
-
-func (pl *Horus) post(ctx context.Context, binding *v1.Binding) error {
-	if cacher := pl.handle.APICacher(); cacher != nil {
-		done, err := cacher.BindPod(binding)
-		if err != nil {
-			return err
-		}
-		return cacher.WaitOnFinish(ctx, done)
-	}
-	return pl.handle.ClientSet().CoreV1().Pods(binding.Namespace).Bind(ctx, binding, metav1.CreateOptions{})
 }
 
 // A process that stands still for a while, as a suspended machine or a frozen cgroup lets it, may go on when another replica
@@ -186,25 +182,11 @@ func (p *pulse) void(began time.Time) bool {
 // running is of this process; both plugins look at it before they write.
 var running pulse
 
-var errStoodStill = errors.New("Horus: the process stood still since it chose: the choice is void, and the pod is tried again")
-
 func fenced(state fwk.CycleState) *fwk.Status {
 	if c := cycleOf(state); c != nil && running.void(c.began) {
-		return fwk.AsStatus(errStoodStill)
+		return failed(errors.New("the process stood still since it chose: the choice is void, and the pod is tried again"))
 	}
 	return nil
-}
-
-// PreBind writes the devices into the claims.
-func (pl draPlugin) PreBind(ctx context.Context, state fwk.CycleState, pod *v1.Pod, node string) *fwk.Status {
-	if void := fenced(state); void != nil {
-		return void
-	}
-	status := pl.DynamicResources.PreBind(ctx, state, pod, node)
-	if !status.IsSuccess() {
-		pl.awaitClaims(ctx, pod)
-	}
-	return status
 }
 
 // A write that failed may have been done: an API server that dies has stored what it did not answer. Until that is known, the
@@ -220,25 +202,6 @@ func untilAnswered(ctx context.Context, ask func(ctx context.Context) (settled b
 	})
 }
 
-// awaitClaims waits until the scheduler knows of each claim of a pod what the API server has stored.
-func (pl draPlugin) awaitClaims(ctx context.Context, pod *v1.Pod) {
-	for i := range pod.Spec.ResourceClaims {
-		name := objects.ClaimName(pod, &pod.Spec.ResourceClaims[i])
-		if name == "" {
-			continue
-		}
-		untilAnswered(ctx, func(ctx context.Context) (bool, error) {
-			stored, err := pl.handle.ClientSet().ResourceV1().ResourceClaims(pod.Namespace).Get(ctx, name, metav1.GetOptions{})
-			if err != nil {
-				return false, err
-			}
-			known, err := pl.handle.SharedDRAManager().ResourceClaims().Get(pod.Namespace, name)
-			return stored.Status.Allocation == nil || err != nil || known.UID != stored.UID || known.Status.Allocation != nil, nil
-		})
-	}
-}
-
-// isBound says whether the API server has stored a binding.
 func (pl *Horus) isBound(ctx context.Context, binding *v1.Binding) (bound bool) {
 	untilAnswered(ctx, func(ctx context.Context) (bool, error) {
 		stored, err := pl.handle.ClientSet().CoreV1().Pods(binding.Namespace).Get(ctx, binding.Name, metav1.GetOptions{})

@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -69,18 +70,12 @@ func (c *cycle) verdictOf(name string) mirror.Verdict {
 // Clone lets preemption try its dry runs apart.
 func (c *cycle) Clone() fwk.StateData {
 	out := *c
-	out.gone, out.first = map[string][]types.UID{}, map[string][]objects.Pod{}
-	for node, uids := range c.gone {
-		out.gone[node] = append([]types.UID(nil), uids...)
-	}
-	for node, pods := range c.first {
-		out.first[node] = append([]objects.Pod(nil), pods...)
-	}
+	out.gone, out.first = maps.Clone(c.gone), maps.Clone(c.first)
 	return &out
 }
 
 func cycleOf(state fwk.CycleState) *cycle {
-	data, err := state.Read(stateKey)
+	data, err := state.Read(Name)
 	if err != nil {
 		return nil // a pod without GPUs
 	}
@@ -89,7 +84,7 @@ func cycleOf(state fwk.CycleState) *cycle {
 
 // ask gets the verdicts and picks the candidates: the planned node alone, where it takes the pod; else the cheapest. whole: the
 // pod is tried once, and all that fit are candidates.
-func (pl *Horus) ask(ctx context.Context, view objects.Pod, rules mirror.Rules, pod *v1.Pod, nodes []fwk.NodeInfo, planned string, whole bool) (*cycle, error) {
+func (pl *Horus) ask(view objects.Pod, rules mirror.Rules, pod *v1.Pod, nodes []fwk.NodeInfo, planned string, whole bool) (*cycle, error) {
 	c := &cycle{view: view, allows: rules, kept: map[string]candidate{}, gone: map[string][]types.UID{}, first: map[string][]objects.Pod{}}
 	c.rows = sync.OnceValue(func() map[string]int {
 		rows := make(map[string]int, len(nodes))
@@ -123,12 +118,12 @@ func (pl *Horus) ask(ctx context.Context, view objects.Pod, rules mirror.Rules, 
 			fits, most = slices.Insert(slices.Delete(fits, at, at+1), 0, first), 1
 		}
 	}
-	return c, pl.keep(ctx, c, fits, objects.OpennessOf(pod, pl.owner), nodes, most)
+	return c, pl.keep(c, fits, objects.OpennessOf(pod, pl.owner), nodes, most)
 }
 
 // keep walks the nodes that fit, in order, until it has `most`. Of those that are open to the pod it picks the devices, where they
 // have names, and shows the allocator of claims no others.
-func (pl *Horus) keep(ctx context.Context, c *cycle, fits []int, open objects.Openness, nodes []fwk.NodeInfo, most int) error {
+func (pl *Horus) keep(c *cycle, fits []int, open objects.Openness, nodes []fwk.NodeInfo, most int) error {
 	devices := map[string][]objects.Device{}
 	for _, i := range fits {
 		if len(c.kept) == most {
@@ -140,9 +135,9 @@ func (pl *Horus) keep(ctx context.Context, c *cycle, fits []int, open objects.Op
 		}
 		name, one := nodes[i].Node().Name, candidate{cost: c.verdicts[i].Cost}
 		if c.view.Backend.Names() {
-			choice, err := pl.mirror.Choose(ctx, c.view, name, c.allows)
+			choice, err := pl.mirror.Choose(c.view, name, c.allows)
 			if err == nil && c.full != "" && pl.mirror.SharesMore(c.view.Horus.Tenant, choice.Slots) {
-				choice, err = pl.mirror.Choose(ctx, alone(c.view), name, c.allows)
+				choice, err = pl.mirror.Choose(alone(c.view), name, c.allows)
 				one.alone, one.cost = true, choice.Decision.Cost
 			}
 			if errors.Is(err, mirror.ErrNotAllowed) {
@@ -175,10 +170,10 @@ func (c *cycle) why() string {
 	if c.view.Contradiction != "" {
 		why += " Note that " + c.view.Contradiction + "."
 	}
-	if c.barred == 0 {
+	switch {
+	case c.barred == 0:
 		return why
-	}
-	if c.view.Backend == objects.HAMi {
+	case c.view.Backend == objects.HAMi:
 		return why + fmt.Sprintf(" On %d nodes with room its annotations allow too few GPUs, by type or UUID.", c.barred)
 	}
 	return why + fmt.Sprintf(" On %d nodes with room its claims allow too few GPUs: by selectors, device taints, capacities such as shares, or since they ask for no memory and so get all of it.", c.barred)
@@ -202,7 +197,7 @@ var expressions = cel.NewCache(mostExpressions, cel.Features{EnableConsumableCap
 
 // rules of a pod's claims, as upstream's allocator applies them: the selectors of class and request, and of devices the taints and
 // what is left of their capacities. Of HAMi's, those of its annotations.
-func (pl *Horus) rules(ctx context.Context, view objects.Pod) (mirror.Rules, error) {
+func (pl *Horus) rules(view objects.Pod) (mirror.Rules, error) {
 	if view.Backend == objects.HAMi {
 		return mirror.Rules{Selectors: view.HAMi.Key(), Matches: view.HAMi.Allows}, nil
 	}
@@ -213,13 +208,7 @@ func (pl *Horus) rules(ctx context.Context, view objects.Pod) (mirror.Rules, err
 	if err != nil {
 		return mirror.Rules{}, fmt.Errorf("device class %s: %w", view.Allows.Class, err)
 	}
-	var all []string
-	for _, selector := range class.Spec.Selectors {
-		if selector.CEL != nil {
-			all = append(all, selector.CEL.Expression)
-		}
-	}
-	all = append(all, view.Allows.Selectors...)
+	all := append(objects.Expressions(class.Spec.Selectors), view.Allows.Selectors...)
 	var compiled []cel.CompilationResult
 	for _, expression := range all {
 		one := expressions.GetOrCompile(expression)
@@ -229,10 +218,10 @@ func (pl *Horus) rules(ctx context.Context, view objects.Pod) (mirror.Rules, err
 		compiled = append(compiled, one)
 	}
 	out := mirror.Rules{
-		Selectors: strings.Join(all, "\x00"),
+		Selectors: strings.Join(all, "\x00"), Tainted: map[objects.Device]bool{},
 		Matches: func(device *resourceapi.Device) bool {
 			for _, one := range compiled {
-				matches, _, err := one.DeviceMatches(ctx, cel.Device{
+				matches, _, err := one.DeviceMatches(context.Background(), cel.Device{
 					Driver: pl.args.Driver, AllowMultipleAllocations: device.AllowMultipleAllocations,
 					Attributes: device.Attributes, Capacity: device.Capacity,
 				})
@@ -253,9 +242,6 @@ func (pl *Horus) rules(ctx context.Context, view objects.Pod) (mirror.Rules, err
 		}
 		for i := range slice.Spec.Devices {
 			if device := &slice.Spec.Devices[i]; keepsOut(device.Taints, view.Allows.Tolerations) {
-				if out.Tainted == nil {
-					out.Tainted = map[objects.Device]bool{}
-				}
 				out.Tainted[objects.Device{Pool: slice.Spec.Pool.Name, Name: device.Name}] = true
 			}
 		}

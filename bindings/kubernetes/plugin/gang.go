@@ -15,7 +15,6 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
@@ -25,9 +24,10 @@ import (
 	"k8s.io/client-go/dynamic/dynamicinformer"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/component-base/featuregate"
-	"k8s.io/klog/v2"
 	fwk "k8s.io/kube-scheduler/framework"
+	podutil "k8s.io/kubernetes/pkg/api/v1/pod"
 
+	"libhorus.org/kubernetes/internal/feed"
 	"libhorus.org/kubernetes/internal/library"
 	"libhorus.org/kubernetes/internal/mirror"
 	"libhorus.org/kubernetes/internal/objects"
@@ -42,16 +42,15 @@ import (
 type gangs struct {
 	handle scheduler
 	groups func(namespace, name string) (podGroup, error)
-	plan   func(ctx context.Context, members []*v1.Pod) (map[types.UID]string, error)
+	plan   func(members []*v1.Pod) (map[types.UID]string, error)
 	freed  func() uint64 // grows where a place may have come since
 
 	mu  sync.Mutex
 	all map[string]*gang
 }
 
-// scheduler is what is asked of it.
 type scheduler interface {
-	Activate(logger klog.Logger, pods map[string]*v1.Pod)
+	activator
 	GetWaitingPod(uid types.UID) fwk.WaitingPod
 	ProfileName() string
 }
@@ -84,7 +83,7 @@ func gangOf(pod *v1.Pod) string {
 }
 
 func ended(pod *v1.Pod) bool {
-	return pod.Status.Phase == v1.PodSucceeded || pod.Status.Phase == v1.PodFailed || pod.DeletionTimestamp != nil
+	return podutil.IsPodTerminal(pod) || pod.DeletionTimestamp != nil
 }
 
 // set takes in a pod as it is now. Members are this scheduler's, and may be placed.
@@ -116,7 +115,6 @@ func (g *gangs) of(pod *v1.Pod) *gang {
 	return one
 }
 
-// gone takes a pod out.
 func (g *gangs) gone(pod *v1.Pod) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -132,7 +130,6 @@ func (g *gangs) gone(pod *v1.Pod) {
 	}
 }
 
-// stop ends an attempt.
 func (one *gang) stop() {
 	if one.until != nil {
 		one.until.Stop()
@@ -140,41 +137,27 @@ func (one *gang) stop() {
 	one.until, one.planned = nil, nil
 }
 
-// placed counts the members that are bound or hold their place.
-func (one *gang) placed() int {
-	count := 0
-	for uid, pod := range one.members {
-		if pod.Spec.NodeName != "" || one.held[uid] {
-			count++
-		}
-	}
-	return count
-}
-
-// lacking are the first `count` members that have no place yet, `pod` among them.
-func (one *gang) lacking(pod *v1.Pod, count int) []*v1.Pod {
-	out := []*v1.Pod{}
-	for uid, member := range one.members {
-		if uid != pod.UID && member.Spec.NodeName == "" && !one.held[uid] {
-			out = append(out, member)
-		}
-	}
-	slices.SortFunc(out, func(a, b *v1.Pod) int { return cmp.Compare(a.Name, b.Name) })
-	return append([]*v1.Pod{pod}, out[:min(count-1, len(out))]...)
-}
-
-func (one *gang) unbound() map[string]*v1.Pod {
-	out := map[string]*v1.Pod{}
+// placeless are the members that are not bound and hold no place.
+func (one *gang) placeless() (out []*v1.Pod) {
 	for uid, pod := range one.members {
 		if pod.Spec.NodeName == "" && !one.held[uid] {
-			out[pod.Namespace+"/"+pod.Name] = pod
+			out = append(out, pod)
 		}
 	}
 	return out
 }
 
+func (one *gang) placed() int { return len(one.members) - len(one.placeless()) }
+
+// lacking are the first `count` members that have no place yet, `pod` among them.
+func (one *gang) lacking(pod *v1.Pod, count int) []*v1.Pod {
+	out := slices.DeleteFunc(one.placeless(), func(member *v1.Pod) bool { return member.UID == pod.UID })
+	slices.SortFunc(out, func(a, b *v1.Pod) int { return cmp.Compare(a.Name, b.Name) })
+	return append([]*v1.Pod{pod}, out[:min(count-1, len(out))]...)
+}
+
 // enter says whether a pod may be placed now, and on which node of its gang's plan; "" = on any. The error is for its owner.
-func (g *gangs) enter(ctx context.Context, pod *v1.Pod) (node string, wait *fwk.Status, err error) {
+func (g *gangs) enter(pod *v1.Pod) (node string, wait *fwk.Status, err error) {
 	name := gangOf(pod)
 	if name == "" {
 		return "", nil, nil
@@ -190,16 +173,15 @@ func (g *gangs) enter(ctx context.Context, pod *v1.Pod) (node string, wait *fwk.
 	case placed >= group.minMember || one.until != nil:
 		return one.planned[pod.UID], nil, nil
 	case len(one.members) < group.minMember:
-		return "", fwk.NewStatus(fwk.UnschedulableAndUnresolvable,
-			fmt.Sprintf("Horus: PodGroup %s has %d of its %d pods", name, len(one.members), group.minMember)), nil
+		return "", never("PodGroup %s has %d of its %d pods", name, len(one.members), group.minMember), nil
 	case one.miss != nil && one.missed == g.freed():
 		return "", nil, one.miss
 	case one.rests:
 		one.barred = true
-		return "", fwk.NewStatus(fwk.UnschedulableAndUnresolvable, fmt.Sprintf("Horus: PodGroup %s found no place for all, and is tried again soon", name)), nil
+		return "", never("PodGroup %s found no place for all, and is tried again soon", name), nil
 	default:
 		freed := g.freed()
-		planned, err := g.plan(ctx, append(g.coming(), one.lacking(pod, group.minMember-placed)...))
+		planned, err := g.plan(append(g.coming(), one.lacking(pod, group.minMember-placed)...))
 		if err != nil {
 			err = fmt.Errorf("PodGroup %s: %w%s", name, err, g.holders())
 			if errors.As(err, new(noPlace)) {
@@ -251,7 +233,7 @@ func (g *gangs) waits() (count int) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	for _, one := range g.all {
-		if len(one.unbound()) > 0 {
+		if len(one.placeless()) > 0 {
 			count++
 		}
 	}
@@ -259,13 +241,13 @@ func (g *gangs) waits() (count int) {
 }
 
 // permit lets a gang through once enough of its pods are there.
-func (g *gangs) permit(ctx context.Context, pod *v1.Pod) (*fwk.Status, time.Duration) {
+func (g *gangs) permit(pod *v1.Pod) (*fwk.Status, time.Duration) {
 	if gangOf(pod) == "" {
 		return nil, 0
 	}
 	group, err := g.groups(pod.Namespace, pod.Labels[GroupLabel])
 	if err != nil {
-		return fwk.AsStatus(fmt.Errorf("Horus: %w", err)), 0
+		return failed(err), 0
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -275,7 +257,7 @@ func (g *gangs) permit(ctx context.Context, pod *v1.Pod) (*fwk.Status, time.Dura
 	}
 	one.held[pod.UID] = true // not the pod that is shown here: it says that it is bound
 	if one.placed() < group.minMember {
-		g.handle.Activate(klog.FromContext(ctx), one.unbound())
+		activate(g.handle, one.placeless()...)
 		return fwk.NewStatus(fwk.Wait, fmt.Sprintf("Horus: PodGroup %s: %d of %d pods have a place", one.name, one.placed(), group.minMember)), group.timeout
 	}
 	for uid := range one.held {
@@ -330,7 +312,7 @@ func (g *gangs) rest(one *gang) {
 		defer g.mu.Unlock()
 		if one.rests = false; one.barred {
 			one.barred = false
-			g.handle.Activate(klog.Background(), one.unbound())
+			activate(g.handle, one.placeless()...)
 		}
 	})
 	one.fails = min(one.fails+1, 10)
@@ -342,7 +324,7 @@ func (g *gangs) again(namespace, name string) {
 	defer g.mu.Unlock()
 	if one := g.all[namespace+"/"+name]; one != nil {
 		one.miss = nil
-		g.handle.Activate(klog.Background(), one.unbound())
+		activate(g.handle, one.placeless()...)
 	}
 }
 
@@ -359,20 +341,19 @@ func gateOff(gates featuregate.MutableFeatureGate) featuregate.Feature {
 }
 
 // enter lets a pod without a gang pass, and one with a gang when it is its turn; planned is its node of the gang's plan, if any.
-func (pl *Horus) enter(ctx context.Context, pod *v1.Pod) (planned string, wait *fwk.Status) {
+func (pl *Horus) enter(pod *v1.Pod) (planned string, wait *fwk.Status) {
 	if pod.Spec.SchedulingGroup != nil {
 		if off := gateOff(utilfeature.DefaultMutableFeatureGate); off != "" {
 			return "", pl.refuse(pod, fmt.Errorf("spec.schedulingGroup: expected a scheduler with the feature gate %s, found it off", off))
 		}
 	}
-	planned, wait, err := pl.gangs.enter(ctx, pod)
-	var miss noPlace
+	planned, wait, err := pl.gangs.enter(pod)
 	switch {
-	case errors.As(err, &miss):
-		pl.handle.EventRecorder().Eventf(pod, nil, v1.EventTypeWarning, "HorusRefused", "Scheduling", "%s", note(err.Error()))
-		return "", fwk.NewStatus(fwk.UnschedulableAndUnresolvable, "Horus: no place for all of PodGroup "+gangOf(pod))
+	case errors.As(err, new(noPlace)):
+		pl.tell(pod, v1.EventTypeWarning, "HorusRefused", err.Error())
+		return "", never("no place for all of PodGroup %s", gangOf(pod))
 	case errors.Is(err, library.ErrGone):
-		return "", fwk.AsStatus(fmt.Errorf("Horus: %w", err))
+		return "", failed(err)
 	case err != nil:
 		return "", pl.refuse(pod, err)
 	}
@@ -385,7 +366,7 @@ type noPlace string
 func (miss noPlace) Error() string { return string(miss) }
 
 // planGang finds a node for each member that asks for GPUs.
-func (pl *Horus) planGang(ctx context.Context, members []*v1.Pod) (map[types.UID]string, error) {
+func (pl *Horus) planGang(members []*v1.Pod) (map[types.UID]string, error) {
 	views, open := make([]objects.Pod, len(members)), make([]objects.Openness, len(members))
 	var rules []mirror.Rules // each kind once
 	for i, member := range members {
@@ -393,7 +374,7 @@ func (pl *Horus) planGang(ctx context.Context, members []*v1.Pod) (map[types.UID
 		alike := func(other objects.Pod) bool { return other.Backend == view.Backend && other.AsksAs(view) }
 		if err == nil && view.Backend.Names() && !view.Allocated && !slices.ContainsFunc(views[:i], alike) {
 			var more mirror.Rules
-			more, err = pl.rules(ctx, view)
+			more, err = pl.rules(view)
 			rules = append(rules, more)
 		}
 		if err != nil {
@@ -401,7 +382,7 @@ func (pl *Horus) planGang(ctx context.Context, members []*v1.Pod) (map[types.UID
 		}
 		views[i], open[i] = view, objects.OpennessOf(member, pl.owner)
 	}
-	nodes, miss, err := pl.mirror.Together(ctx, views, rules, func(i int, node *v1.Node) bool { return open[i].To(node) })
+	nodes, miss, err := pl.mirror.Together(views, rules, func(i int, node *v1.Node) bool { return open[i].To(node) })
 	if errors.Is(err, library.ErrGone) && pl.args.FailurePolicy == Ignore {
 		return nil, nil
 	}
@@ -418,9 +399,8 @@ func (pl *Horus) planGang(ctx context.Context, members []*v1.Pod) (map[types.UID
 	return out, nil
 }
 
-// Permit holds a pod back until its gang is complete.
-func (pl *Horus) Permit(ctx context.Context, _ fwk.CycleState, pod *v1.Pod, _ string) (*fwk.Status, time.Duration) {
-	return pl.gangs.permit(ctx, pod)
+func (pl *Horus) Permit(_ context.Context, _ fwk.CycleState, pod *v1.Pod, _ string) (*fwk.Status, time.Duration) {
+	return pl.gangs.permit(pod)
 }
 
 // unplaced is PostFilter's answer: nobody is preempted for one pod of a gang.
@@ -456,12 +436,8 @@ func (l *podGroupLister) follow(ctx context.Context, served discovery.DiscoveryI
 	})
 	factory := dynamicinformer.NewDynamicSharedInformerFactory(client, 0)
 	groups := factory.ForResource(podGroups)
-	tell := func(o any) {
-		if group, ok := o.(*unstructured.Unstructured); ok {
-			changed(group.GetNamespace(), group.GetName())
-		}
-	}
-	if _, err := groups.Informer().AddEventHandler(cache.ResourceEventHandlerFuncs{AddFunc: tell, UpdateFunc: func(_, now any) { tell(now) }}); err != nil {
+	tell := func(group *unstructured.Unstructured) { changed(group.GetNamespace(), group.GetName()) }
+	if _, err := feed.Handle(groups.Informer(), tell, nil); err != nil {
 		return
 	}
 	lister := groups.Lister()
@@ -469,7 +445,6 @@ func (l *podGroupLister) follow(ctx context.Context, served discovery.DiscoveryI
 	factory.Start(ctx.Done())
 }
 
-// podGroup is what a PodGroup says.
 type podGroup struct {
 	minMember int
 	timeout   time.Duration
@@ -484,8 +459,7 @@ func (l *podGroupLister) get(namespace, name string) (podGroup, error) {
 	if err != nil {
 		return podGroup{}, err
 	}
-	object, _ := runtime.DefaultUnstructuredConverter.ToUnstructured(found)
-	spec, _, _ := unstructured.NestedMap(object, "spec")
+	spec, _, _ := unstructured.NestedMap(found.(*unstructured.Unstructured).Object, "spec")
 	number := func(field string, most int64, otherwise any) (int64, error) {
 		value, stated := spec[field]
 		if !stated {

@@ -3,7 +3,6 @@
 package plugin
 
 import (
-	"context"
 	"fmt"
 	"maps"
 	"math/rand/v2"
@@ -72,7 +71,7 @@ func gangsAmongThemselves(t *testing.T) {
 		freed := uint64(0)
 		g := &gangs{handle: s, all: map[string]*gang{}, freed: func() uint64 { return freed },
 			groups: func(string, string) (podGroup, error) { return podGroup{size, time.Hour}, nil },
-			plan: func(_ context.Context, members []*v1.Pod) (map[types.UID]string, error) {
+			plan: func(members []*v1.Pod) (map[types.UID]string, error) {
 				if used()+len(members) > capacity {
 					return nil, noPlace("full")
 				}
@@ -106,7 +105,7 @@ func gangsAmongThemselves(t *testing.T) {
 		again := func() { // as the scheduler does after an event that frees something
 			freed++
 			for _, one := range g.all {
-				maps.Copy(s.active, one.unbound())
+				activate(s, one.placeless()...)
 			}
 		}
 		for step := 0; through < gangCount && step < 4000; step++ {
@@ -124,14 +123,14 @@ func gangsAmongThemselves(t *testing.T) {
 			}
 			pod := queue[0]
 			queue = queue[1:]
-			_, wait, err := g.enter(context.Background(), pod)
+			_, wait, err := g.enter(pod)
 			switch {
 			case wait != nil || err != nil || used() >= capacity || random.IntN(8) == 0: // the last by another plugin
 				g.fail(pod) // PostFilter
 			default:
 				assumed := pod.DeepCopy() // as the scheduler shows it
 				assumed.Spec.NodeName = "n"
-				status, _ := g.permit(context.Background(), assumed)
+				status, _ := g.permit(assumed)
 				if status.Code() == fwk.Wait {
 					held[pod.UID] = &waitingPod{pod: pod, of: s}
 					s.waiting[pod.UID] = held[pod.UID]
@@ -203,7 +202,7 @@ func TestAGangIsPlannedOnceAndForItsOwnPods(t *testing.T) {
 		s := &fakeScheduler{waiting: map[types.UID]*waitingPod{}, active: map[string]*v1.Pod{}}
 		g := &gangs{handle: s, all: map[string]*gang{}, freed: func() uint64 { return freed },
 			groups: func(string, string) (podGroup, error) { return podGroup{2, time.Hour}, nil },
-			plan: func(context.Context, []*v1.Pod) (map[types.UID]string, error) {
+			plan: func([]*v1.Pod) (map[types.UID]string, error) {
 				if planned++; room {
 					return map[types.UID]string{}, nil
 				}
@@ -220,19 +219,19 @@ func TestAGangIsPlannedOnceAndForItsOwnPods(t *testing.T) {
 		first := pod("first", nil)
 		pod("gated", func(p *v1.Pod) { p.Spec.SchedulingGates = []v1.PodSchedulingGate{{Name: "never"}} })
 		pod("foreign", func(p *v1.Pod) { p.Spec.SchedulerName = "nobody" })
-		if _, wait, _ := g.enter(context.Background(), first); wait == nil || planned > 0 {
+		if _, wait, _ := g.enter(first); wait == nil || planned > 0 {
 			t.Fatalf("expected one of two pods, and no plan, found %v and %d plans", wait, planned)
 		}
 		second := pod("second", nil)
 		for range 3 {
 			for _, one := range []*v1.Pod{first, second} {
-				if _, _, err := g.enter(context.Background(), one); err == nil || planned != 1 {
+				if _, _, err := g.enter(one); err == nil || planned != 1 {
 					t.Fatalf("expected no place by one plan, found %v by %d", err, planned)
 				}
 			}
 		}
 		freed, room = 1, true
-		if _, wait, _ := g.enter(context.Background(), second); wait == nil {
+		if _, wait, _ := g.enter(second); wait == nil {
 			t.Fatal("expected it to rest after an attempt that came to nothing")
 		}
 		time.Sleep(mostPause)
@@ -240,7 +239,7 @@ func TestAGangIsPlannedOnceAndForItsOwnPods(t *testing.T) {
 		if len(s.active) != 2 {
 			t.Fatalf("expected both pods to be tried again, found %d", len(s.active))
 		}
-		if _, wait, err := g.enter(context.Background(), second); wait != nil || err != nil {
+		if _, wait, err := g.enter(second); wait != nil || err != nil {
 			t.Fatalf("expected a place, found %v, %v", wait, err)
 		}
 		g.fail(second)

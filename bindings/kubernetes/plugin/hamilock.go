@@ -17,7 +17,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	corelisters "k8s.io/client-go/listers/core/v1"
 	"k8s.io/klog/v2"
-	fwk "k8s.io/kube-scheduler/framework"
+	podutil "k8s.io/kubernetes/pkg/api/v1/pod"
 )
 
 // hamiLock is HAMi's lock on a node, an annotation "time,namespace,name". From the binding of a pod until HAMi's device plugin has
@@ -39,13 +39,6 @@ const (
 	lockFreedWithin    = 5 * time.Second
 )
 
-func newHAMiLock(handle fwk.Handle, expiry time.Duration, pod *v1.Pod, node string) *hamiLock {
-	return &hamiLock{
-		nodes: handle.SharedInformerFactory().Core().V1().Nodes().Lister(), client: handle.ClientSet(), expiry: expiry, pod: pod, node: node,
-	}
-}
-
-// take waits for the lock.
 func (l *hamiLock) take(ctx context.Context) error {
 	var held error
 	err := wait.PollUntilContextTimeout(ctx, lockTriedEvery, lockWithin, true, func(ctx context.Context) (taken bool, err error) {
@@ -78,12 +71,10 @@ func (l *hamiLock) try(ctx context.Context) (held, err error) {
 	patch := map[string]any{"metadata": map[string]any{
 		"resourceVersion": node.ResourceVersion, "annotations": map[string]any{hamiLockAnnotation: l.value},
 	}}
-	switch err := l.patch(ctx, types.MergePatchType, patch); {
-	case apierrors.IsConflict(err): // the node is another already
+	if err = l.patch(ctx, types.MergePatchType, patch); apierrors.IsConflict(err) { // the node is another already
 		return fmt.Errorf("node %s: annotation %s: expected it free, found the node changed in the meantime", l.node, hamiLockAnnotation), nil
-	default:
-		return nil, err
 	}
+	return nil, err
 }
 
 // holds says why a lock holds, by HAMi's rules: it is younger than its expiry, and its pod is there. One that can no longer be served
@@ -108,7 +99,7 @@ func (l *hamiLock) holds(ctx context.Context, found string) (held, err error) {
 		return nil, nil
 	case err != nil:
 		return nil, err
-	case pod.Spec.NodeName != "" && pod.Spec.NodeName != l.node, pod.Status.Phase == v1.PodSucceeded, pod.Status.Phase == v1.PodFailed:
+	case pod.Spec.NodeName != "" && pod.Spec.NodeName != l.node, podutil.IsPodTerminal(pod):
 		return nil, nil
 	}
 	return held, nil

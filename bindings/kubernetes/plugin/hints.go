@@ -36,25 +36,24 @@ func (pl *Horus) afterPod(_ klog.Logger, refused *v1.Pod, before, now any) (fwk.
 		return fwk.Queue, nil // what it was is unknown
 	}
 	if pod, changed := now.(*v1.Pod); changed {
-		if pod.UID != refused.UID || alike(old, pod) {
-			return fwk.QueueSkip, nil
-		}
+		return hint(pod.UID == refused.UID && !alike(old, pod))
+	}
+	view, err := pl.mirror.Read(old)
+	return hint(err != nil || view.Backend != objects.NoGPUs)
+}
+
+func hint(helps bool) (fwk.QueueingHint, error) {
+	if helps {
 		return fwk.Queue, nil
 	}
-	if view, err := pl.mirror.Read(old); err == nil && view.Backend == objects.NoGPUs {
-		return fwk.QueueSkip, nil
-	}
-	return fwk.Queue, nil
+	return fwk.QueueSkip, nil
 }
 
 // afterAnnotation: HAMi lists other GPUs. Its lock on a node changes with each pod and helps nobody who was refused.
 func afterAnnotation(_ klog.Logger, _ *v1.Pod, before, now any) (fwk.QueueingHint, error) {
 	old, _ := before.(*v1.Node)
 	node, _ := now.(*v1.Node)
-	if old != nil && node != nil && old.Annotations[objects.HAMiRegisterAnnotation] == node.Annotations[objects.HAMiRegisterAnnotation] {
-		return fwk.QueueSkip, nil
-	}
-	return fwk.Queue, nil
+	return hint(old == nil || node == nil || old.Annotations[objects.HAMiRegisterAnnotation] != node.Annotations[objects.HAMiRegisterAnnotation])
 }
 
 // alike: both say the same to the scheduler.
@@ -68,45 +67,45 @@ func alike(a, b *v1.Pod) bool {
 func afterClaim(_ klog.Logger, refused *v1.Pod, before, now any) (fwk.QueueingHint, error) {
 	old, _ := before.(*resourceapi.ResourceClaim)
 	claim, _ := now.(*resourceapi.ResourceClaim)
-	if old == nil && claim == nil {
-		return fwk.Queue, nil // what it was is unknown
-	}
-	if old != nil && old.Status.Allocation != nil && (claim == nil || claim.Status.Allocation == nil) {
-		return fwk.Queue, nil
-	}
-	if claim == nil || claim.Namespace != refused.Namespace {
-		return fwk.QueueSkip, nil
-	}
-	for i := range refused.Spec.ResourceClaims {
-		if objects.ClaimName(refused, &refused.Spec.ResourceClaims[i]) == claim.Name {
-			return fwk.Queue, nil
-		}
-	}
-	return fwk.QueueSkip, nil
+	unknown := old == nil && claim == nil // what it was
+	freed := old != nil && old.Status.Allocation != nil && (claim == nil || claim.Status.Allocation == nil)
+	return hint(unknown || freed || (claim != nil && objects.NamesClaim(refused, claim)))
 }
 
 // tryAgain wakes the refused pods once GPUs came that we know. The scheduler's own queue may have woken them before we did.
-func (pl *Horus) tryAgain(ctx context.Context) {
+func (pl *Horus) tryAgain() {
 	if pl.grown.Swap(true) {
 		return // somebody is about to
 	}
 	time.AfterFunc(settling, func() {
 		pl.grown.Store(false)
-		pl.activate(ctx, &pl.refused, func(*v1.Pod) bool { return true })
+		pl.activate(&pl.refused, func(*v1.Pod) bool { return true })
 	})
 }
 
 // activate has those of the pods tried again that help may have come for.
-func (pl *Horus) activate(ctx context.Context, pods *sync.Map, helps func(*v1.Pod) bool) {
-	again := map[string]*v1.Pod{}
-	pods.Range(func(_, value any) bool {
+func (pl *Horus) activate(pods *sync.Map, helps func(*v1.Pod) bool) {
+	var again []*v1.Pod
+	for _, value := range pods.Range {
 		if pod := value.(*v1.Pod); helps(pod) {
-			again[pod.Namespace+"/"+pod.Name] = pod
+			again = append(again, pod)
 		}
-		return true
-	})
+	}
+	activate(pl.handle, again...)
+}
+
+// activator is the scheduler, which tries pods again.
+type activator interface {
+	Activate(logger klog.Logger, pods map[string]*v1.Pod)
+}
+
+func activate(handle activator, pods ...*v1.Pod) {
+	again := map[string]*v1.Pod{}
+	for _, pod := range pods {
+		again[pod.Namespace+"/"+pod.Name] = pod
+	}
 	if len(again) > 0 {
-		pl.handle.Activate(klog.FromContext(ctx), again)
+		handle.Activate(klog.Background(), again)
 	}
 }
 

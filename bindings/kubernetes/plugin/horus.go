@@ -38,8 +38,6 @@ import (
 // Name of the plugin.
 const Name = "Horus"
 
-const stateKey fwk.StateKey = Name
-
 // Horus is the plugin.
 type Horus struct {
 	args     Args
@@ -65,17 +63,16 @@ func (pl *Horus) forget(uid types.UID) {
 }
 
 var (
-	_ fwk.PreEnqueuePlugin    = &Horus{}
-	_ fwk.PreFilterPlugin     = &Horus{}
-	_ fwk.PreFilterExtensions = &Horus{}
-	_ fwk.FilterPlugin        = &Horus{}
-	_ fwk.PostFilterPlugin    = &Horus{}
-	_ fwk.ScorePlugin         = &Horus{}
-	_ fwk.ReservePlugin       = &Horus{}
-	_ fwk.PermitPlugin        = &Horus{}
-	_ fwk.BindPlugin          = &Horus{}
-	_ fwk.EnqueueExtensions   = &Horus{}
-	_ fwk.SignPlugin          = &Horus{}
+	_ fwk.PreEnqueuePlugin  = &Horus{}
+	_ fwk.PreFilterPlugin   = &Horus{}
+	_ fwk.FilterPlugin      = &Horus{}
+	_ fwk.PostFilterPlugin  = &Horus{}
+	_ fwk.ScorePlugin       = &Horus{}
+	_ fwk.ReservePlugin     = &Horus{}
+	_ fwk.PermitPlugin      = &Horus{}
+	_ fwk.BindPlugin        = &Horus{}
+	_ fwk.EnqueueExtensions = &Horus{}
+	_ fwk.SignPlugin        = &Horus{}
 )
 
 // New makes the plugin and mirrors the cluster from the scheduler's own informers.
@@ -87,12 +84,7 @@ func New(ctx context.Context, raw runtime.Object, handle fwk.Handle) (fwk.Plugin
 	args.Choose = args.Mode == Place && args.Choose
 	pl := &Horus{args: args, handle: handle, owner: objects.Owner{Scheduler: handle.ProfileName(), Only: args.Mode == Place && !args.AllNodes}}
 	lookups := objects.Lookups{Claim: pl.claim, Profile: func(namespace, name string) (objects.Profile, error) { return pl.profiles.Get(namespace, name) }, Pod: pl.pod}
-	var lib *library.Library
-	if args.Isolated {
-		lib, err = library.Child(args.Placer(), args.CallTimeout.Duration)
-	} else {
-		lib, err = library.Local(args.Placer())
-	}
+	lib, err := args.library()
 	if err != nil {
 		return nil, err
 	}
@@ -105,12 +97,12 @@ func New(ctx context.Context, raw runtime.Object, handle fwk.Handle) (fwk.Plugin
 		go pl.watchCalls(ctx)
 	}
 	go running.run(ctx)
-	pl.mirror.Grown, pl.mirror.Early = func() { pl.tryAgain(ctx) }, args.Mode == Place
+	pl.mirror.Grown, pl.mirror.Early = pl.tryAgain, args.Mode == Place
 	if args.Mode == Place {
-		pl.mirror.Contradicts = pl.contradicts
+		pl.mirror.Contradicts = func(pod *v1.Pod, sentence string) { pl.tell(pod, v1.EventTypeWarning, "HorusContradiction", sentence) }
 	} else {
 		shadow.Register()
-		pl.mirror.Seen = shadow.New(handle.ProfileName()).Seen
+		pl.mirror.Seen = shadow.Judge(handle.ProfileName())
 	}
 	pl.gangs = &gangs{handle: handle, groups: pl.groups.get, plan: pl.planGang, freed: pl.mirror.Freed, all: map[string]*gang{}}
 	pl.turns = newTurns(pl)
@@ -118,9 +110,9 @@ func New(ctx context.Context, raw runtime.Object, handle fwk.Handle) (fwk.Plugin
 		return nil, err
 	}
 	if args.Choose {
-		go wait.UntilWithContext(ctx, func(ctx context.Context) {
+		go wait.UntilWithContext(ctx, func(context.Context) {
 			if pl.ready() {
-				pl.turns.next(ctx)
+				pl.turns.next()
 			}
 		}, planEvery)
 	}
@@ -128,7 +120,6 @@ func New(ctx context.Context, raw runtime.Object, handle fwk.Handle) (fwk.Plugin
 	return pl, pl.followModel(ctx)
 }
 
-// Name of the plugin.
 func (pl *Horus) Name() string { return Name }
 
 // PreFilter asks the library for all nodes in one call, and leaves the best of those that fit to the other plugins: as many
@@ -148,17 +139,17 @@ func (pl *Horus) PreFilter(ctx context.Context, state fwk.CycleState, pod *v1.Po
 	}
 	if pl.args.Mode == Shadow {
 		if gangOf(pod) == "" && pl.ready() {
-			pl.dryRun(ctx, view, pod, nodes)
+			pl.dryRun(view, pod, nodes)
 		}
-		return nil, fwk.NewStatus(fwk.UnschedulableAndUnresolvable, "Horus: it runs in shadow mode and binds nothing")
+		return nil, never("it runs in shadow mode and binds nothing")
 	}
 	if !pl.ready() {
-		return nil, fwk.AsStatus(errors.New("Horus: the cluster is not mirrored yet"))
+		return nil, failed(errors.New("the cluster is not mirrored yet"))
 	}
 	if status := pl.follow(ctx, pod, view); status != nil {
 		return nil, status
 	}
-	planned, wait := pl.enter(ctx, pod)
+	planned, wait := pl.enter(pod)
 	if wait != nil {
 		return nil, wait
 	}
@@ -167,11 +158,11 @@ func (pl *Horus) PreFilter(ctx context.Context, state fwk.CycleState, pod *v1.Po
 		return nil, pl.skip() // devices that a claim has already are followed, not chosen
 	}
 	begin := running.beat()
-	rules, err := pl.rules(ctx, view)
+	rules, err := pl.rules(view)
 	if err != nil {
 		return nil, pl.refuse(pod, err)
 	}
-	c, err := pl.ask(ctx, view, rules, pod, nodes, planned, state.IsPodGroupSchedulingCycle())
+	c, err := pl.ask(view, rules, pod, nodes, planned, state.IsPodGroupSchedulingCycle())
 	verdictSeconds.Observe(time.Since(begin).Seconds())
 	if errors.Is(err, horus.ErrInvalidArgument) || errors.Is(err, horus.ErrNotFound) || errors.Is(err, horus.ErrLimit) {
 		return nil, pl.refuse(pod, err) // what the profile says, as the library reads it
@@ -181,10 +172,10 @@ func (pl *Horus) PreFilter(ctx context.Context, state fwk.CycleState, pod *v1.Po
 		return nil, pl.skip()
 	}
 	if err != nil {
-		return nil, fwk.AsStatus(fmt.Errorf("Horus: %w", err))
+		return nil, failed(err)
 	}
 	c.began = begin
-	state.Write(stateKey, c)
+	state.Write(Name, c)
 	if len(c.kept) == 0 {
 		return nil, nil // Filter tells each node's reason, and preemption may look at it
 	}
@@ -192,11 +183,11 @@ func (pl *Horus) PreFilter(ctx context.Context, state fwk.CycleState, pod *v1.Po
 }
 
 // dryRun tells the owner of a pod where it would go, by what the library and the pod's own rules say.
-func (pl *Horus) dryRun(ctx context.Context, view objects.Pod, pod *v1.Pod, nodes []fwk.NodeInfo) {
-	rules, err := pl.rules(ctx, view)
+func (pl *Horus) dryRun(view objects.Pod, pod *v1.Pod, nodes []fwk.NodeInfo) {
+	rules, err := pl.rules(view)
 	var c *cycle
 	if err == nil {
-		c, err = pl.ask(ctx, view, rules, pod, nodes, "", false)
+		c, err = pl.ask(view, rules, pod, nodes, "", false)
 		chosen.Store(nil)
 	}
 	if err != nil {
@@ -212,13 +203,13 @@ func (pl *Horus) dryRun(ctx context.Context, view objects.Pod, pod *v1.Pod, node
 			told += " " + c.kept[best].choice.Decision.Text
 		}
 	} else {
-		near, err := pl.mirror.Nearest(ctx, view, objects.OpennessOf(pod, pl.owner))
+		near, err := pl.mirror.Nearest(view, objects.OpennessOf(pod, pl.owner))
 		if err != nil {
 			return
 		}
 		told = "It would wait: " + near + "." + c.why()
 	}
-	pl.handle.EventRecorder().Eventf(pod, nil, v1.EventTypeNormal, "HorusDryRun", "Scheduling", "%s", note(told))
+	pl.tell(pod, v1.EventTypeNormal, "HorusDryRun", told)
 }
 
 // skip is for a pod of which Filter looks at the nodes' owner alone.
@@ -233,16 +224,33 @@ func (pl *Horus) skip() *fwk.Status {
 func (pl *Horus) refuse(pod *v1.Pod, err error) *fwk.Status {
 	invalidPods.Inc()
 	pl.invalid.Store(pod.UID, pod)
-	pl.handle.EventRecorder().Eventf(pod, nil, v1.EventTypeWarning, "HorusInvalid", "Scheduling", "%s", note(err.Error()))
-	return fwk.NewStatus(fwk.UnschedulableAndUnresolvable, note("Horus: "+err.Error()))
+	pl.tell(pod, v1.EventTypeWarning, "HorusInvalid", err.Error())
+	return never("%v", err)
 }
 
-// contradicts tells a pod's owner what counts against what the pod says.
-func (pl *Horus) contradicts(pod *v1.Pod, sentence string) {
-	pl.handle.EventRecorder().Eventf(pod, nil, v1.EventTypeWarning, "HorusContradiction", "Scheduling", "%s", note(sentence))
+func (pl *Horus) tell(pod *v1.Pod, kind, reason, text string) {
+	pl.handle.EventRecorder().Eventf(pod, nil, kind, reason, "Scheduling", "%s", note(text))
 }
 
-// PreFilterExtensions are its own.
+// mostNote is what the API server takes as the note of an event, in bytes (NoteLengthLimit of its validation, less the dots);
+// it drops an event with a longer one.
+const mostNote = 1024 - 4
+
+// note cuts a sentence that quotes what a stranger wrote.
+func note(text string) string {
+	if len(text) <= mostNote {
+		return text
+	}
+	return strings.ToValidUTF8(text[:mostNote], "") + "…"
+}
+
+// never is the status of a pod, or of a node for it, that nobody's leaving helps.
+func never(format string, args ...any) *fwk.Status {
+	return fwk.NewStatus(fwk.UnschedulableAndUnresolvable, note("Horus: "+fmt.Sprintf(format, args...)))
+}
+
+func failed(err error) *fwk.Status { return fwk.AsStatus(fmt.Errorf("Horus: %w", err)) }
+
 func (pl *Horus) PreFilterExtensions() fwk.PreFilterExtensions { return pl }
 
 // AddPod counts a nominated pod on a node.
@@ -257,16 +265,15 @@ func (pl *Horus) AddPod(_ context.Context, state fwk.CycleState, _ *v1.Pod, adde
 		return nil
 	}
 	if view, err := pl.mirror.Read(added.GetPod()); err == nil && view.Backend != objects.NoGPUs && !pl.mirror.Has(added.GetPod().UID) {
-		c.first[name] = append(c.first[name], view)
+		c.first[name] = append(slices.Clip(c.first[name]), view)
 	}
 	return nil
 }
 
-// RemovePod supposes that a pod left a node.
 func (pl *Horus) RemovePod(_ context.Context, state fwk.CycleState, _ *v1.Pod, removed fwk.PodInfo, node fwk.NodeInfo) *fwk.Status {
 	if c := cycleOf(state); c != nil {
 		name := node.Node().Name
-		c.gone[name] = append(c.gone[name], removed.GetPod().UID)
+		c.gone[name] = append(slices.Clip(c.gone[name]), removed.GetPod().UID)
 	}
 	return nil
 }
@@ -274,7 +281,7 @@ func (pl *Horus) RemovePod(_ context.Context, state fwk.CycleState, _ *v1.Pod, r
 // Filter answers by PreFilter's verdict, and anew where preemption supposes something of the node.
 func (pl *Horus) Filter(_ context.Context, state fwk.CycleState, _ *v1.Pod, info fwk.NodeInfo) *fwk.Status {
 	if !pl.owner.May(info.Node()) {
-		return fwk.NewStatus(fwk.UnschedulableAndUnresolvable, "Horus: the node is not its own: no label "+objects.SchedulerLabel+"="+pl.owner.Scheduler)
+		return never("the node is not its own: no label %s=%s", objects.SchedulerLabel, pl.owner.Scheduler)
 	}
 	c := cycleOf(state)
 	if c == nil {
@@ -283,16 +290,16 @@ func (pl *Horus) Filter(_ context.Context, state fwk.CycleState, _ *v1.Pod, info
 	name := info.Node().Name
 	verdict := c.verdictOf(name)
 	if !verdict.Known {
-		return fwk.NewStatus(fwk.UnschedulableAndUnresolvable, "Horus: no GPUs that it places")
+		return never("no GPUs that it places")
 	}
 	reason, supposed := verdict.Reason, len(c.gone[name]) > 0 || len(c.first[name]) > 0
 	if supposed && c.view.HAMi.Names() {
-		return fwk.NewStatus(fwk.UnschedulableAndUnresolvable, "Horus: a pod that names types or UUIDs of GPUs preempts nobody")
+		return never("a pod that names types or UUIDs of GPUs preempts nobody")
 	}
 	if supposed {
 		var err error
 		if reason, err = pl.mirror.FitsWithout(c.view, name, c.gone[name], c.first[name]); err != nil {
-			return fwk.AsStatus(fmt.Errorf("Horus: %w", err))
+			return failed(err)
 		}
 	}
 	if reason == horus.ReasonNone {
@@ -309,7 +316,7 @@ func (pl *Horus) Filter(_ context.Context, state fwk.CycleState, _ *v1.Pod, info
 }
 
 // PostFilter tells the pod, once an attempt, how near it was; whom to preempt is left to the next plugin.
-func (pl *Horus) PostFilter(ctx context.Context, state fwk.CycleState, pod *v1.Pod, _ fwk.NodeToStatusReader) (*fwk.PostFilterResult, *fwk.Status) {
+func (pl *Horus) PostFilter(_ context.Context, state fwk.CycleState, pod *v1.Pod, _ fwk.NodeToStatusReader) (*fwk.PostFilterResult, *fwk.Status) {
 	c := cycleOf(state)
 	if c == nil || !c.narrowed {
 		pl.gangs.fail(pod)
@@ -322,14 +329,14 @@ func (pl *Horus) PostFilter(ctx context.Context, state fwk.CycleState, pod *v1.P
 		// The candidates were closed to the pod by other plugins, or the picture was old: the next attempt looks at all nodes,
 		// and comes at once.
 		pl.wide.Store(pod.UID, true)
-		pl.handle.Activate(klog.FromContext(ctx), map[string]*v1.Pod{pod.Namespace + "/" + pod.Name: pod})
+		activate(pl.handle, pod)
 		return nil, fwk.NewStatus(fwk.UnschedulableAndUnresolvable) // and nobody is preempted for what was not looked at
 	}
 	pl.refused.Store(pod.UID, pod)
 	refusals.WithLabelValues(c.mainReason().String()).Inc()
 	if len(c.kept) == 0 {
-		if near, err := pl.mirror.Nearest(ctx, c.view, objects.OpennessOf(pod, pl.owner)); err == nil {
-			pl.handle.EventRecorder().Eventf(pod, nil, v1.EventTypeWarning, "HorusRefused", "Scheduling", "%s", note(near+"."+c.why()))
+		if near, err := pl.mirror.Nearest(c.view, objects.OpennessOf(pod, pl.owner)); err == nil {
+			pl.tell(pod, v1.EventTypeWarning, "HorusRefused", near+"."+c.why())
 		}
 	}
 	return withdrawn(pod), fwk.NewStatus(unplaced(pod))
@@ -358,8 +365,7 @@ func (pl *Horus) Score(_ context.Context, state fwk.CycleState, _ *v1.Pod, info 
 // ScoreExtensions are none: scores are on the scheduler's scale.
 func (pl *Horus) ScoreExtensions() fwk.ScoreExtensions { return nil }
 
-// Reserve takes the devices on the node that the scheduler chose.
-func (pl *Horus) Reserve(ctx context.Context, state fwk.CycleState, pod *v1.Pod, node string) *fwk.Status {
+func (pl *Horus) Reserve(_ context.Context, state fwk.CycleState, pod *v1.Pod, node string) *fwk.Status {
 	c := cycleOf(state)
 	if c == nil {
 		return nil
@@ -368,12 +374,12 @@ func (pl *Horus) Reserve(ctx context.Context, state fwk.CycleState, pod *v1.Pod,
 	if kept.alone {
 		view = alone(view)
 	}
-	choice, err := pl.mirror.Reserve(ctx, pod, view, node, kept.choice)
+	choice, err := pl.mirror.Reserve(pod, view, node, kept.choice)
 	if errors.Is(err, mirror.ErrNoPlace) {
 		return fwk.NewStatus(fwk.Unschedulable, "Horus: "+choice.Decision.Reason.String()+", since it was looked at")
 	}
 	if err != nil {
-		return fwk.AsStatus(fmt.Errorf("Horus: %w", err))
+		return failed(err)
 	}
 	if c.choice = choice; view.Mixed {
 		c.choice.Devices = nil // they are in its claims
@@ -383,7 +389,6 @@ func (pl *Horus) Reserve(ctx context.Context, state fwk.CycleState, pod *v1.Pod,
 	return nil
 }
 
-// Unreserve gives them back.
 func (pl *Horus) Unreserve(_ context.Context, _ fwk.CycleState, pod *v1.Pod, _ string) {
 	pl.mirror.Unreserve(pod.UID)
 	pl.gangs.fail(pod)
@@ -396,18 +401,6 @@ func (pl *Horus) SignPod(_ context.Context, pod *v1.Pod) ([]fwk.SignFragment, *f
 		return nil, nil
 	}
 	return nil, fwk.NewStatus(fwk.Unschedulable, "Horus: each pod with GPUs changes the costs of the next")
-}
-
-// mostNote is what the API server takes as the note of an event, in bytes (NoteLengthLimit of its validation, less the dots);
-// it drops an event with a longer one.
-const mostNote = 1024 - 4
-
-// note cuts a sentence that quotes what a stranger wrote.
-func note(text string) string {
-	if len(text) <= mostNote {
-		return text
-	}
-	return strings.ToValidUTF8(text[:mostNote], "") + "…"
 }
 
 // ExitHung is the exit code of a process in which a call of the library did not return: EX_SOFTWARE of sysexits.h.

@@ -29,13 +29,11 @@ import (
 // PreEnqueue is called under the lock of the scheduler's queue, which Activate takes: nothing here is locked around Activate, and
 // PreEnqueue does not wait for a plan.
 type turns struct {
-	handle interface {
-		Activate(klog.Logger, map[string]*v1.Pod)
-	}
+	handle    activator
 	patience  time.Duration                        // an older pod is not passed over
 	takesPart func(*v1.Pod) bool                   // it shares and is no gang's
 	known     func(namespace, name string) *v1.Pod // as we were told of it last; nil = none
-	plan      func(context.Context, []*v1.Pod) (map[types.UID]mirror.Turn, error)
+	plan      func([]*v1.Pod) (map[types.UID]mirror.Turn, error)
 	tell      func(*v1.Pod) // that it is passed over
 
 	mu      sync.Mutex
@@ -74,14 +72,13 @@ func newTurns(pl *Horus) *turns {
 		handle: pl.handle, patience: pl.args.Patience.Duration, known: pl.pod, plan: pl.planTurns,
 		takesPart: func(pod *v1.Pod) bool { _, part := pl.turnOf(pod); return part },
 		tell: func(pod *v1.Pod) {
-			pl.handle.EventRecorder().Eventf(pod, nil, v1.EventTypeNormal, "HorusPassedOver", "Scheduling",
-				"Others of its priority that wait go first. From %s on it is not held.", pod.CreationTimestamp.Add(pl.args.Patience.Duration).UTC().Format(time.RFC3339))
+			until := pod.CreationTimestamp.Add(pl.args.Patience.Duration).UTC().Format(time.RFC3339)
+			pl.tell(pod, v1.EventTypeNormal, "HorusPassedOver", "Others of its priority that wait go first. From "+until+" on it is not held.")
 		},
 		pods: map[types.UID]*waiter{},
 	}
 }
 
-// enter says whether a pod may enter the queue.
 func (t *turns) enter(pod *v1.Pod) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -152,22 +149,16 @@ func (t *turns) attempt(uid types.UID, taken, refused bool) {
 }
 
 // next makes a plan, if there is something to decide, and lets those enter who may.
-func (t *turns) next(ctx context.Context) {
+func (t *turns) next() {
 	waiting, passed := t.due()
 	if waiting != nil {
-		turns, err := t.decide(ctx, waiting)
+		turns, err := t.decide(waiting)
 		if err != nil {
 			klog.V(2).InfoS("Horus: no plan for those who wait: they go in the queue's order", "err", err)
 		}
 		passed = append(passed, t.follow(waiting, turns, err)...)
 	}
-	if len(passed) > 0 {
-		enter := map[string]*v1.Pod{}
-		for _, pod := range passed {
-			enter[pod.Namespace+"/"+pod.Name] = pod
-		}
-		t.handle.Activate(klog.FromContext(ctx), enter)
-	}
+	activate(t.handle, passed...)
 }
 
 // due are the pods to plan for, in the queue's order, or none while there is nothing to decide; and those that enter without a plan.
@@ -216,8 +207,8 @@ func (t *turns) due() (waiting, passed []*v1.Pod) {
 }
 
 // decide plans for all. Where a pod past its patience fits, no younger one of its priority or a lower one takes its place.
-func (t *turns) decide(ctx context.Context, waiting []*v1.Pod) (map[types.UID]mirror.Turn, error) {
-	turns, err := t.plan(ctx, waiting)
+func (t *turns) decide(waiting []*v1.Pod) (map[types.UID]mirror.Turn, error) {
+	turns, err := t.plan(waiting)
 	now := time.Now()
 	for _, old := range waiting {
 		if err != nil || turns[old.UID].Reason != horus.ReasonPassedOver || !t.patient(old, now) {
@@ -232,7 +223,7 @@ func (t *turns) decide(ctx context.Context, waiting []*v1.Pod) (map[types.UID]mi
 			}
 		}
 		if len(first) < len(waiting) {
-			again, err := t.decide(ctx, first)
+			again, err := t.decide(first)
 			maps.Copy(turns, again)
 			return turns, err
 		}
@@ -276,12 +267,11 @@ func (t *turns) follow(waiting []*v1.Pod, turns map[types.UID]mirror.Turn, faile
 	return passed
 }
 
-// PreEnqueue holds a pod while others who wait go first.
 func (pl *Horus) PreEnqueue(_ context.Context, pod *v1.Pod) *fwk.Status {
 	if pl.turns.enter(pod) {
 		return nil
 	}
-	return fwk.NewStatus(fwk.UnschedulableAndUnresolvable, "Horus: others who wait go first")
+	return never("others who wait go first")
 }
 
 // turnOf reads a pod, if the library has a say in when it goes. A pod for which others were preempted is not held, nor one that has
@@ -297,8 +287,7 @@ func (pl *Horus) turnOf(pod *v1.Pod) (view objects.Pod, takesPart bool) {
 	return view, err == nil && view.Backend.Names() && !view.Horus.Exclusive && !view.Allocated && view.Beyond == "" && !view.SizedByNode()
 }
 
-// planTurns asks the library.
-func (pl *Horus) planTurns(ctx context.Context, pods []*v1.Pod) (map[types.UID]mirror.Turn, error) {
+func (pl *Horus) planTurns(pods []*v1.Pod) (map[types.UID]mirror.Turn, error) {
 	turns := map[types.UID]mirror.Turn{}
 	var views []objects.Pod
 	var uids []types.UID
@@ -318,7 +307,7 @@ func (pl *Horus) planTurns(ctx context.Context, pods []*v1.Pod) (map[types.UID]m
 		return slices.ContainsFunc(open, func(one objects.Openness) bool { return one.To(node) })
 	}
 	// The library's own patience would keep GPUs empty for a pod that fits nowhere.
-	planned, err := pl.mirror.Next(ctx, views, may, horus.BatchOptions{MaxEvaluations: mostEvaluations})
+	planned, err := pl.mirror.Next(views, may, horus.BatchOptions{MaxEvaluations: mostEvaluations})
 	for i := range planned {
 		turns[uids[i]] = planned[i]
 	}

@@ -97,7 +97,7 @@ func (s *yard) waiting() (out []*job) {
 }
 
 // plan as the library does: within a priority whoever is worth most.
-func (s *yard) plan(_ context.Context, pods []*v1.Pod) (map[types.UID]mirror.Turn, error) {
+func (s *yard) plan(pods []*v1.Pod) (map[types.UID]mirror.Turn, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	free := s.free()
@@ -238,7 +238,7 @@ func newYard(ctx context.Context, t *testing.T, places int, patience time.Durati
 		internalqueue.WithPreEnqueuePluginMap(map[string]map[string]fwk.PreEnqueuePlugin{"": {Name: gate{s.turns}}}))
 	s.queue.Run(klog.Background())
 	s.turns.handle = s.queue
-	go wait.UntilWithContext(ctx, s.turns.next, planEvery)
+	go wait.UntilWithContext(ctx, func(context.Context) { s.turns.next() }, planEvery)
 	return s
 }
 
@@ -386,7 +386,7 @@ func newBench(t *testing.T) *bench {
 	return b
 }
 
-func (b *bench) decideAll(_ context.Context, waiting []*v1.Pod) (map[types.UID]mirror.Turn, error) {
+func (b *bench) decideAll(waiting []*v1.Pod) (map[types.UID]mirror.Turn, error) {
 	turns, names, room := map[types.UID]mirror.Turn{}, []string{}, b.room
 	waiting = slices.Clone(waiting)
 	slices.SortFunc(waiting, func(x, y *v1.Pod) int {
@@ -422,7 +422,7 @@ func (b *bench) come(name string, priority int32) bool {
 func (b *bench) step(expected ...string) {
 	b.t.Helper()
 	clear(b.active)
-	b.next(context.Background())
+	b.next()
 	found := []string{}
 	for _, pod := range b.active {
 		found = append(found, pod.Name)
@@ -525,7 +525,7 @@ func TestAReplicaWithoutTheLeaseGivesNobodyUp(t *testing.T) {
 		}
 		b.attempt("a", false, true)
 		for range 10 {
-			b.next(context.Background())
+			b.next()
 			time.Sleep(takeWithin)
 		}
 		for _, plan := range b.planned {
@@ -653,7 +653,7 @@ func TestPlansLeaveTimeForPlacing(t *testing.T) {
 		defer cancel()
 		b.come("a", 0)
 		b.come("b", 0)
-		wait.UntilWithContext(ctx, b.next, planEvery)
+		wait.UntilWithContext(ctx, func(context.Context) { b.next() }, planEvery)
 		if found := len(b.planned); found < 2 || found > 4 {
 			t.Errorf("expected plans of %v each for a fifth of a minute at most, found %d", b.takes, found)
 		}

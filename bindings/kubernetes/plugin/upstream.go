@@ -36,7 +36,6 @@ type draPlugin struct {
 
 var _ fwk.PreFilterPlugin = draPlugin{}
 
-// Name of the plugin.
 func (draPlugin) Name() string { return DRAName }
 
 // PostFilter has nothing to give back of a pod that was refused before its claims were looked at.
@@ -47,30 +46,44 @@ func (pl draPlugin) PostFilter(ctx context.Context, state fwk.CycleState, pod *v
 	return pl.DynamicResources.PostFilter(ctx, state, pod, statuses)
 }
 
-// NewDRA makes it. The scheduler gives it the arguments of DynamicResources where the profile states some.
-func NewDRA(ctx context.Context, args runtime.Object, handle fwk.Handle) (fwk.Plugin, error) {
-	defaults, err := dynamicResourcesArgs()
-	if err != nil {
-		return nil, err
+// PreBind writes the devices into the claims.
+func (pl draPlugin) PreBind(ctx context.Context, state fwk.CycleState, pod *v1.Pod, node string) *fwk.Status {
+	if void := fenced(state); void != nil {
+		return void
 	}
-	upstream, err := dynamicresources.New(ctx, defaults, draHandle{handle},
-		feature.NewSchedulerFeaturesFromGates(utilfeature.DefaultFeatureGate))
-	if err != nil {
-		return nil, err
+	status := pl.DynamicResources.PreBind(ctx, state, pod, node)
+	if !status.IsSuccess() {
+		pl.awaitClaims(ctx, pod)
 	}
-	pl, ok := upstream.(*dynamicresources.DynamicResources)
-	if !ok {
-		return nil, fmt.Errorf("%s: expected the upstream plugin, found %T", DRAName, upstream)
-	}
-	return draPlugin{pl, handle}, nil
+	return status
 }
 
-// dynamicResourcesArgs are upstream's defaults.
-func dynamicResourcesArgs() (runtime.Object, error) {
-	given := &kubeschedulerv1.DynamicResourcesArgs{}
-	scheme.Scheme.Default(given)
-	out := &config.DynamicResourcesArgs{}
-	return out, scheme.Scheme.Convert(given, out, nil)
+// awaitClaims waits until the scheduler knows of each claim of a pod what the API server has stored.
+func (pl draPlugin) awaitClaims(ctx context.Context, pod *v1.Pod) {
+	for _, name := range objects.ClaimNames(pod) {
+		untilAnswered(ctx, func(ctx context.Context) (bool, error) {
+			stored, err := pl.handle.ClientSet().ResourceV1().ResourceClaims(pod.Namespace).Get(ctx, name, metav1.GetOptions{})
+			if err != nil {
+				return false, err
+			}
+			known, err := pl.handle.SharedDRAManager().ResourceClaims().Get(pod.Namespace, name)
+			return stored.Status.Allocation == nil || err != nil || known.UID != stored.UID || known.Status.Allocation != nil, nil
+		})
+	}
+}
+
+// NewDRA makes it, with upstream's defaults.
+func NewDRA(ctx context.Context, _ runtime.Object, handle fwk.Handle) (fwk.Plugin, error) {
+	defaults, args := &kubeschedulerv1.DynamicResourcesArgs{}, &config.DynamicResourcesArgs{}
+	scheme.Scheme.Default(defaults)
+	if err := scheme.Scheme.Convert(defaults, args, nil); err != nil {
+		return nil, err
+	}
+	upstream, err := dynamicresources.New(ctx, args, draHandle{handle}, feature.NewSchedulerFeaturesFromGates(utilfeature.DefaultFeatureGate))
+	if err != nil {
+		return nil, err
+	}
+	return draPlugin{upstream.(*dynamicresources.DynamicResources), handle}, nil
 }
 
 // chosen are the devices that the pod of the present cycle may have; nil = any. Cycles come one after the other.
@@ -137,8 +150,8 @@ func (pl *Horus) follow(ctx context.Context, pod *v1.Pod, view objects.Pod) *fwk
 	if beside == "" && !view.Partly {
 		return nil
 	}
-	for i := range pod.Spec.ResourceClaims {
-		claim, err := pl.claim(pod.Namespace, objects.ClaimName(pod, &pod.Spec.ResourceClaims[i]))
+	for _, name := range objects.ClaimNames(pod) {
+		claim, err := pl.claim(pod.Namespace, name)
 		if err != nil || claim.Status.Allocation == nil {
 			continue
 		}
@@ -147,7 +160,7 @@ func (pl *Horus) follow(ctx context.Context, pod *v1.Pod, view objects.Pod) *fwk
 				return pl.refuse(pod, fmt.Errorf("resource claim %s: has its devices with pod %s: expected the same of the pod's other claims, found some without", claim.Name, consumer.Name))
 			}
 			if consumer.UID != pod.UID {
-				return fwk.NewStatus(fwk.UnschedulableAndUnresolvable, fmt.Sprintf("Horus: the devices of resource claim %s are pod %s's, which does not share them with it", claim.Name, beside))
+				return never("the devices of resource claim %s are pod %s's, which does not share them with it", claim.Name, beside)
 			}
 		}
 		claim = claim.DeepCopy()
@@ -156,7 +169,7 @@ func (pl *Horus) follow(ctx context.Context, pod *v1.Pod, view objects.Pod) *fwk
 			return fwk.AsStatus(err)
 		}
 	}
-	return fwk.NewStatus(fwk.UnschedulableAndUnresolvable, "Horus: devices that its claims had from another attempt are given back")
+	return never("devices that its claims had from another attempt are given back")
 }
 
 // TaintsName is the plugin that takes the place of TaintToleration in a profile with Horus.
@@ -168,23 +181,16 @@ type taintsPlugin struct {
 	owner objects.Owner
 }
 
-// NewTaints makes it.
 func NewTaints(ctx context.Context, args runtime.Object, handle fwk.Handle) (fwk.Plugin, error) {
 	upstream, err := tainttoleration.New(ctx, args, handle, feature.NewSchedulerFeaturesFromGates(utilfeature.DefaultFeatureGate))
 	if err != nil {
 		return nil, err
 	}
-	pl, ok := upstream.(*tainttoleration.TaintToleration)
-	if !ok {
-		return nil, fmt.Errorf("%s: expected the upstream plugin, found %T", TaintsName, upstream)
-	}
-	return taintsPlugin{pl, objects.Owner{Scheduler: handle.ProfileName()}}, nil
+	return taintsPlugin{upstream.(*tainttoleration.TaintToleration), objects.Owner{Scheduler: handle.ProfileName()}}, nil
 }
 
-// Name of the plugin.
 func (taintsPlugin) Name() string { return TaintsName }
 
-// Filter is upstream's.
 func (pl taintsPlugin) Filter(ctx context.Context, state fwk.CycleState, pod *v1.Pod, info fwk.NodeInfo) *fwk.Status {
 	if len(info.Node().Spec.Taints) == 0 {
 		return nil
@@ -192,7 +198,6 @@ func (pl taintsPlugin) Filter(ctx context.Context, state fwk.CycleState, pod *v1
 	return pl.TaintToleration.Filter(ctx, state, pl.owner.Tolerant(pod), info)
 }
 
-// EventsToRegister are upstream's.
 func (pl taintsPlugin) EventsToRegister(ctx context.Context) ([]fwk.ClusterEventWithHint, error) {
 	events, err := pl.TaintToleration.EventsToRegister(ctx)
 	for i := range events {

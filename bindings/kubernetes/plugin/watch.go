@@ -4,6 +4,7 @@ package plugin
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
@@ -21,13 +22,12 @@ import (
 	"libhorus.org/kubernetes/internal/objects"
 )
 
-// watch feeds the mirror.
 func (pl *Horus) watch(ctx context.Context) error {
 	client, err := dynamic.NewForConfig(pl.handle.KubeConfig())
 	if err != nil {
 		return err
 	}
-	pl.profiles, err = feed.FollowProfiles(ctx, client, func(profile *unstructured.Unstructured) { pl.profileChanged(ctx, profile) })
+	pl.profiles, err = feed.FollowProfiles(ctx, client, pl.profileChanged)
 	if err != nil {
 		return err
 	}
@@ -42,9 +42,9 @@ func (pl *Horus) watch(ctx context.Context) error {
 }
 
 // profileChanged: pods that run count by it as it is now, and a pod that named a profile before it came is tried again at once.
-func (pl *Horus) profileChanged(ctx context.Context, profile *unstructured.Unstructured) {
+func (pl *Horus) profileChanged(profile *unstructured.Unstructured) {
 	pl.mirror.ProfileChanged(profile.GetNamespace(), profile.GetName())
-	pl.activate(ctx, &pl.invalid, func(pod *v1.Pod) bool {
+	pl.activate(&pl.invalid, func(pod *v1.Pod) bool {
 		return pod.Namespace == profile.GetNamespace() && pod.Annotations[objects.ProfileAnnotation] == profile.GetName()
 	})
 }
@@ -68,12 +68,7 @@ func (pl *Horus) pod(namespace, name string) *v1.Pod {
 }
 
 func (pl *Horus) ready() bool {
-	for _, synced := range pl.synced {
-		if !synced() {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(pl.synced, func(synced cache.InformerSynced) bool { return !synced() })
 }
 
 // tryModelAgain is when a model that was not taken is tried again: the child process may have been gone.
@@ -91,8 +86,7 @@ func (pl *Horus) followModel(ctx context.Context) error {
 			options.FieldSelector = fields.OneTermEqualSelector(metav1.ObjectNameField, name).String()
 		}))
 	taken := "" // its version as the API server counts
-	take := func(o any) {
-		object := o.(*v1.ConfigMap)
+	take := func(object *v1.ConfigMap) {
 		if object.ResourceVersion == taken {
 			return
 		}
@@ -109,11 +103,7 @@ func (pl *Horus) followModel(ctx context.Context) error {
 		modelVersion.Set(float64(learned.Version))
 		klog.InfoS("Model", "version", learned.Version, "windows", learned.Windows)
 	}
-	if _, err := factory.Core().V1().ConfigMaps().Informer().AddEventHandler(cache.ResourceEventHandlerFuncs{
-		AddFunc: take, UpdateFunc: func(_, now any) { take(now) },
-	}); err != nil {
-		return err
-	}
+	_, err = feed.Handle(factory.Core().V1().ConfigMaps().Informer(), take, nil)
 	factory.Start(ctx.Done())
-	return nil
+	return err
 }

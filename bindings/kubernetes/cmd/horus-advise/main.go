@@ -19,20 +19,15 @@ import (
 	"time"
 
 	v1 "k8s.io/api/core/v1"
-	"k8s.io/client-go/dynamic"
-	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/component-base/metrics/legacyregistry"
 	"k8s.io/klog/v2"
 
 	"libhorus.org/kubernetes/advise"
+	"libhorus.org/kubernetes/internal/feed"
 	"libhorus.org/kubernetes/internal/webhook"
 )
 
-const (
-	requestWithin  = 10 * time.Second // headers and body
-	shutdownWithin = 10 * time.Second
-)
+const within = 10 * time.Second // headers and body of a request, and the end
 
 type flags struct{ kubeconfig, address, certificates, driver, classes, resource string }
 
@@ -55,16 +50,7 @@ func main() {
 }
 
 func run(ctx context.Context, f *flags) error {
-	config, err := clientcmd.BuildConfigFromFlags("", f.kubeconfig)
-	if err != nil {
-		return err
-	}
-	config.UserAgent = "horus-advise"
-	client, err := kubernetes.NewForConfig(config)
-	if err != nil {
-		return err
-	}
-	others, err := dynamic.NewForConfig(config)
+	client, others, err := feed.Connect(f.kubeconfig)
 	if err != nil {
 		return err
 	}
@@ -93,20 +79,20 @@ func (f *flags) serve(ctx context.Context, watched *webhook.Watched, handler htt
 	mux.Handle("GET /metrics", legacyregistry.Handler())
 	mux.HandleFunc("GET /livez", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ok") })
 	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) {
-		if !watched.Synced() {
+		if watched.Synced() {
+			fmt.Fprintln(w, "ok")
+		} else {
 			http.Error(w, "not ready", http.StatusServiceUnavailable)
-			return
 		}
-		fmt.Fprintln(w, "ok")
 	})
 	server := &http.Server{
-		Addr: f.address, Handler: mux, ReadTimeout: requestWithin, WriteTimeout: requestWithin, IdleTimeout: 2 * time.Minute,
+		Addr: f.address, Handler: mux, ReadTimeout: within, WriteTimeout: within, IdleTimeout: 2 * time.Minute,
 		TLSConfig: &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: f.certificate},
 	}
 	ended := make(chan error, 1)
 	go func() {
 		<-ctx.Done()
-		bounded, cancel := context.WithTimeout(context.Background(), shutdownWithin)
+		bounded, cancel := context.WithTimeout(context.Background(), within)
 		defer cancel()
 		ended <- server.Shutdown(bounded)
 	}()

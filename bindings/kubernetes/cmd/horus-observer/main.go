@@ -12,7 +12,6 @@ import (
 	"os"
 	"os/signal"
 	"strings"
-	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -24,10 +23,8 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/informers"
-	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/tools/cache"
-	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/client-go/tools/leaderelection"
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
@@ -106,16 +103,7 @@ func (o *options) run(ctx context.Context) error {
 	if name == "" {
 		return fmt.Errorf("%s: learned: expected NAMESPACE/NAME of the model's ConfigMap, found none", o.config)
 	}
-	config, err := clientcmd.BuildConfigFromFlags("", o.kubeconfig)
-	if err != nil {
-		return err
-	}
-	config.QPS, config.Burst = 50, 100
-	client, err := kubernetes.NewForConfig(config)
-	if err != nil {
-		return err
-	}
-	objectsClient, err := dynamic.NewForConfig(config)
+	client, objectsClient, err := feed.Connect(o.kubeconfig)
 	if err != nil {
 		return err
 	}
@@ -155,11 +143,19 @@ func (o *options) lead(ctx context.Context, args plugin.Args, store model.Store,
 	factory := informers.NewSharedInformerFactory(store.Client, 0)
 	pods := factory.Core().V1().Pods().Lister()
 	claims := factory.Resource().V1().ResourceClaims().Lister()
-	var told atomic.Pointer[mirror.Mirror]
-	profiles, err := feed.FollowProfiles(ctx, objectsClient, func(profile *unstructured.Unstructured) {
-		if m := told.Load(); m != nil {
-			m.ProfileChanged(profile.GetNamespace(), profile.GetName())
-		}
+	var profiles *feed.Profiles
+	m := mirror.New(args.Settings(), objects.Lookups{
+		Claim: func(namespace, name string) (*resourceapi.ResourceClaim, error) {
+			return claims.ResourceClaims(namespace).Get(name)
+		},
+		Profile: func(namespace, name string) (objects.Profile, error) { return profiles.Get(namespace, name) },
+		Pod: func(namespace, name string) *v1.Pod {
+			found, _ := pods.Pods(namespace).Get(name) // with an error nil
+			return found
+		},
+	}, lib)
+	profiles, err = feed.FollowProfiles(ctx, objectsClient, func(profile *unstructured.Unstructured) {
+		m.ProfileChanged(profile.GetNamespace(), profile.GetName())
 	})
 	if err != nil {
 		return err
@@ -183,17 +179,6 @@ func (o *options) lead(ctx context.Context, args plugin.Args, store model.Store,
 	if err != nil {
 		return err
 	}
-	m := mirror.New(args.Settings(), objects.Lookups{
-		Claim: func(namespace, name string) (*resourceapi.ResourceClaim, error) {
-			return claims.ResourceClaims(namespace).Get(name)
-		},
-		Profile: profiles.Get,
-		Pod: func(namespace, name string) *v1.Pod {
-			found, _ := pods.Pods(namespace).Get(name) // with an error nil
-			return found
-		},
-	}, lib)
-	told.Store(m)
 	if err := m.Learn(now.Observations); err != nil {
 		return err
 	}

@@ -6,8 +6,9 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"sort"
+	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 	v1 "k8s.io/api/core/v1"
@@ -100,7 +101,7 @@ func explain(out io.Writer, pod *v1.Pod, events []v1.Event) error {
 
 // tell the events that are ours, the oldest first.
 func tell(out io.Writer, events []v1.Event) {
-	sort.SliceStable(events, func(i, j int) bool { return when(events[i]).Time.Before(when(events[j]).Time) })
+	slices.SortStableFunc(events, func(a, b v1.Event) int { return when(a).Compare(when(b)) })
 	for _, event := range events {
 		if strings.HasPrefix(event.Reason, "Horus") {
 			fmt.Fprintf(out, "  %s: %s\n", oneLine.String(event.Reason), oneLine.String(event.Message))
@@ -108,9 +109,9 @@ func tell(out io.Writer, events []v1.Event) {
 	}
 }
 
-func when(event v1.Event) metav1.MicroTime {
-	if !event.EventTime.IsZero() {
-		return event.EventTime
+func when(event v1.Event) time.Time {
+	if event.EventTime.IsZero() {
+		return event.LastTimestamp.Time
 	}
-	return metav1.NewMicroTime(event.LastTimestamp.Time)
+	return event.EventTime.Time
 }

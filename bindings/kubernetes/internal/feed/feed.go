@@ -5,6 +5,7 @@ package feed
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -14,13 +15,30 @@ import (
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/dynamic/dynamicinformer"
 	"k8s.io/client-go/informers"
+	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/tools/clientcmd"
 
 	"libhorus.org/kubernetes/internal/mirror"
 	"libhorus.org/kubernetes/internal/objects"
 )
 
 const listWithin = 10 * time.Second
+
+// Connect to the API server of a kubeconfig; none = by the pod's service account.
+func Connect(kubeconfig string) (kubernetes.Interface, dynamic.Interface, error) {
+	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
+	if err != nil {
+		return nil, nil, err
+	}
+	config.QPS, config.Burst = 50, 100
+	client, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return nil, nil, err
+	}
+	others, err := dynamic.NewForConfig(config)
+	return client, others, err
+}
 
 // Pods is told of pods after the mirror.
 type Pods struct{ Set, Gone func(*v1.Pod) }
@@ -32,40 +50,31 @@ func Follow(ctx context.Context, factory informers.SharedInformerFactory, m *mir
 	if err := listFirst(ctx, claims, "resourceclaims.resource.k8s.io"); err != nil {
 		return nil, err
 	}
-	nodes, err := handle(factory.Core().V1().Nodes().Informer(), m.SetNode, func(node *v1.Node) { m.DeleteNode(node.Name) })
-	if err != nil {
-		return nil, err
-	}
-	slices, err := handle(factory.Resource().V1().ResourceSlices().Informer(), m.SetSlice, m.DeleteSlice)
-	if err != nil {
-		return nil, err
-	}
-	claimed, err := handle(claims, m.SetClaim, m.DeleteClaim)
-	if err != nil {
-		return nil, err
-	}
-	all, err := handle(factory.Core().V1().Pods().Informer(), func(pod *v1.Pod) {
+	nodes, failedNodes := Handle(factory.Core().V1().Nodes().Informer(), m.SetNode, func(node *v1.Node) { m.DeleteNode(node.Name) })
+	slices, failedSlices := Handle(factory.Resource().V1().ResourceSlices().Informer(), m.SetSlice, m.DeleteSlice)
+	claimed, failedClaims := Handle(claims, m.SetClaim, m.DeleteClaim)
+	all, failedPods := Handle(factory.Core().V1().Pods().Informer(), func(pod *v1.Pod) {
 		m.SetPod(pod)
 		pods.Set(pod)
 	}, func(pod *v1.Pod) {
 		m.DeletePod(pod.UID)
 		pods.Gone(pod)
 	})
-	return []cache.InformerSynced{nodes, slices, claimed, all}, err
+	return []cache.InformerSynced{nodes, slices, claimed, all}, errors.Join(failedNodes, failedSlices, failedClaims, failedPods)
 }
 
-// handle tells of an informer's objects as they are, and of those that are gone.
-func handle[T any](informer cache.SharedIndexInformer, set, gone func(T)) (cache.InformerSynced, error) {
-	registration, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
-		AddFunc:    func(now any) { set(now.(T)) },
-		UpdateFunc: func(_, now any) { set(now.(T)) },
-		DeleteFunc: func(o any) {
+// Handle tells of an informer's objects as they are, and of those that are gone, unless `gone` is nil.
+func Handle[T any](informer cache.SharedIndexInformer, set, gone func(T)) (cache.InformerSynced, error) {
+	handler := cache.ResourceEventHandlerFuncs{AddFunc: func(now any) { set(now.(T)) }, UpdateFunc: func(_, now any) { set(now.(T)) }}
+	if gone != nil {
+		handler.DeleteFunc = func(o any) {
 			if last, missed := o.(cache.DeletedFinalStateUnknown); missed {
 				o = last.Obj
 			}
 			gone(o.(T))
-		},
-	})
+		}
+	}
+	registration, err := informer.AddEventHandler(handler)
 	if err != nil {
 		return nil, err
 	}
@@ -91,7 +100,7 @@ type Profiles struct{ lister cache.GenericLister }
 // FollowProfiles lists the JobProfiles before it returns, and tells of each that comes or changes.
 func FollowProfiles(ctx context.Context, client dynamic.Interface, changed func(*unstructured.Unstructured)) (*Profiles, error) {
 	informer := dynamicinformer.NewDynamicSharedInformerFactory(client, 0).ForResource(objects.Profiles)
-	if _, err := handle(informer.Informer(), changed, func(*unstructured.Unstructured) {}); err != nil {
+	if _, err := Handle(informer.Informer(), changed, nil); err != nil {
 		return nil, err
 	}
 	return &Profiles{informer.Lister()}, listFirst(ctx, informer.Informer(), objects.ProfilesResource+"."+objects.Group)
@@ -100,11 +109,9 @@ func FollowProfiles(ctx context.Context, client dynamic.Interface, changed func(
 // All of them.
 func (p *Profiles) All() []*unstructured.Unstructured {
 	listed, _ := p.lister.List(labels.Everything())
-	var out []*unstructured.Unstructured
-	for _, one := range listed {
-		if object, ok := one.(*unstructured.Unstructured); ok {
-			out = append(out, object)
-		}
+	out := make([]*unstructured.Unstructured, len(listed))
+	for i, one := range listed {
+		out[i] = one.(*unstructured.Unstructured)
 	}
 	return out
 }
@@ -115,11 +122,7 @@ func (p *Profiles) Object(namespace, name string) (*unstructured.Unstructured, e
 	if err != nil {
 		return nil, err
 	}
-	object, ok := found.(*unstructured.Unstructured)
-	if !ok {
-		return nil, fmt.Errorf("expected an object, found %T", found)
-	}
-	return object, nil
+	return found.(*unstructured.Unstructured), nil
 }
 
 // Get reads a profile.

@@ -4,13 +4,14 @@ package library
 
 import (
 	"bufio"
-	"context"
+	"cmp"
 	"encoding/gob"
 	"errors"
 	"fmt"
 	"io"
 	"os"
 	"os/exec"
+	"reflect"
 	"syscall"
 	"time"
 
@@ -24,16 +25,13 @@ const Argument = "libhorus"
 
 // Child is libhorus in a child process of this program. A call that takes longer than `limit` ends the child, as its own crash
 // does; from then on the answer is ErrGone, until Start.
-func Child(options Options, limit time.Duration) (*Library, error) {
+func Child(options Options, limit time.Duration) (Library, error) {
 	program, err := os.Executable()
 	if err != nil {
 		return nil, err
 	}
 	c := &child{program: program, options: options, limit: limit}
-	if err := c.Start(); err != nil {
-		return nil, err
-	}
-	return &Library{c}, nil
+	return c, c.Start()
 }
 
 type child struct {
@@ -50,70 +48,27 @@ type child struct {
 func (c *child) Gone() bool { return c.cmd == nil }
 
 func (c *child) Start() error {
-	c.Close()
+	c.end()
 	cmd := exec.Command(c.program, Argument)
 	cmd.Stderr = os.Stderr
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL} // and it ends by itself when its input does
-	to, err := cmd.StdinPipe()
-	if err != nil {
-		return err
-	}
+	to, failed := cmd.StdinPipe()
 	from, err := cmd.StdoutPipe()
-	if err != nil {
-		return err
+	if err = cmp.Or(failed, err); err == nil {
+		err = cmd.Start()
 	}
-	if err := cmd.Start(); err != nil {
+	if err != nil {
 		return err
 	}
 	c.cmd, c.out = cmd, bufio.NewWriter(to)
 	c.enc, c.dec = gob.NewEncoder(c.out), gob.NewDecoder(bufio.NewReader(from))
-	var ready reply
-	if err := c.exchange(&c.options, &ready); err != nil {
-		return err
-	}
-	if ready.Status != 0 {
-		c.Close()
-		return &horus.Error{Status: ready.Status, Message: ready.Message}
-	}
-	return nil
-}
-
-func (c *child) do(_ context.Context, in *request, out *reply) error {
-	if c.cmd == nil {
-		return ErrGone
-	}
-	err := c.exchange(in, out)
-	if err == nil && out.Status == 0 && in.Op == correct {
-		c.options.Learned = in.Bytes // when it starts again, too
+	if err = c.exchange(nil, c.options); err != nil {
+		c.end()
 	}
 	return err
 }
 
-// Prepare leaves the work to the child, which nothing else is asked of meanwhile.
-func (c *child) Prepare(observations []byte) (Prepared, error) {
-	return Prepared{observations: observations}, nil
-}
-
-func (c *child) exchange(in any, out *reply) error {
-	process := c.cmd.Process
-	late := time.AfterFunc(c.limit, func() { _ = process.Kill() })
-	defer late.Stop()
-	err := c.enc.Encode(in)
-	if err == nil {
-		err = c.out.Flush()
-	}
-	if err == nil {
-		err = c.dec.Decode(out)
-	}
-	if err == nil {
-		return nil
-	}
-	state := c.end()
-	klog.ErrorS(err, "Horus: the child process with libhorus is gone", "ended", fmt.Sprint(state), "callTimeout", c.limit)
-	return ErrGone
-}
-
-func (c *child) Close() { c.end() }
+func (c *child) Close() error { c.end(); return nil }
 
 // end kills the child, if it lives, and tells how it ended.
 func (c *child) end() *os.ProcessState {
@@ -127,6 +82,110 @@ func (c *child) end() *os.ProcessState {
 	return state
 }
 
+func (c *child) Find(gpuType, profile string) error { return c.tell("Find", gpuType, profile) }
+func (c *child) AddNode(node horus.Node) error      { return c.tell("AddNode", node) }
+func (c *child) ChangeNode(node horus.Node) error   { return c.tell("ChangeNode", node) }
+func (c *child) RemoveNode(id uint64) error         { return c.tell("RemoveNode", id) }
+func (c *child) Release(job uint64) error           { return c.tell("Release", job) }
+
+func (c *child) Drain(node uint64, device uint32, on bool) error {
+	return c.tell("Drain", node, device, on)
+}
+
+func (c *child) Adopt(job horus.Job, slots []horus.Slot) (horus.Reason, error) {
+	return ask[horus.Reason](c, "Adopt", job, slots)
+}
+
+func (c *child) Verdicts(job horus.Job, nodes []uint64) (horus.NodeVerdicts, error) {
+	return ask[horus.NodeVerdicts](c, "Verdicts", job, nodes)
+}
+
+func (c *child) Plan(jobs []horus.Job, nodes []uint64) ([]Planned, error) {
+	return ask[[]Planned](c, "Plan", jobs, nodes)
+}
+
+func (c *child) PlanBatch(jobs []horus.Job, nodes []uint64, options horus.BatchOptions) ([]Planned, error) {
+	return ask[[]Planned](c, "PlanBatch", jobs, nodes, options)
+}
+
+func (c *child) PlanWithout(gone []uint64, jobs []horus.Job) ([]Planned, error) {
+	return ask[[]Planned](c, "PlanWithout", gone, jobs)
+}
+
+func (c *child) Appraise(job horus.Job, slots []horus.Slot) (horus.Appraisal, error) {
+	return ask[horus.Appraisal](c, "Appraise", job, slots)
+}
+
+func (c *child) Regret(job horus.Job, theirs []horus.Slot, nodes []uint64) (horus.Regret, error) {
+	return ask[horus.Regret](c, "Regret", job, theirs, nodes)
+}
+
+func (c *child) Review(options horus.RebalanceOptions) (Reviews, error) {
+	return ask[Reviews](c, "Review", options)
+}
+
+// Learn leaves the work to the child, which nothing else is asked of meanwhile.
+func (c *child) Learn(observations []byte) (use func() error, err error) {
+	return func() error {
+		err := c.tell("Relearn", observations)
+		if err == nil {
+			c.options.Learned = observations // when it starts again, too
+		}
+		return err
+	}, nil
+}
+
+// tell and ask have a method called in the child.
+func (c *child) tell(method string, in ...any) error {
+	return c.exchange(nil, append([]any{method}, in...)...)
+}
+
+func ask[T any](c *child, method string, in ...any) (out T, err error) {
+	err = c.exchange(&out, append([]any{method}, in...)...)
+	return out, err
+}
+
+// outcome of a call; what it returned follows where it went well.
+type outcome struct {
+	Status  horus.Status // 0 = it went well
+	Message string
+}
+
+func (c *child) exchange(out any, in ...any) error {
+	if c.cmd == nil {
+		return ErrGone
+	}
+	process := c.cmd.Process
+	late := time.AfterFunc(c.limit, func() { _ = process.Kill() })
+	defer late.Stop()
+	var told outcome
+	err := send(c.enc, c.out, in)
+	if err == nil {
+		err = c.dec.Decode(&told)
+	}
+	if err == nil && told.Status == 0 && out != nil {
+		err = c.dec.Decode(out)
+	}
+	if err != nil {
+		state := c.end()
+		klog.ErrorS(err, "Horus: the child process with libhorus is gone", "ended", fmt.Sprint(state), "callTimeout", c.limit)
+		return ErrGone
+	}
+	if told.Status != 0 {
+		return &horus.Error{Status: told.Status, Message: told.Message}
+	}
+	return nil
+}
+
+func send(enc *gob.Encoder, out *bufio.Writer, values []any) error {
+	for _, value := range values {
+		if err := enc.Encode(value); err != nil {
+			return err
+		}
+	}
+	return out.Flush()
+}
+
 // Serve answers what a parent asks, until its input ends.
 func Serve(in io.Reader, out io.Writer) error {
 	dec, buffered := gob.NewDecoder(bufio.NewReader(in)), bufio.NewWriter(out)
@@ -135,33 +194,44 @@ func Serve(in io.Reader, out io.Writer) error {
 	if err := dec.Decode(&options); err != nil {
 		return err
 	}
-	var ready reply
-	l, err := newLocal(options)
-	var told *horus.Error
-	if errors.As(err, &told) {
-		ready.Status, ready.Message = told.Status, told.Message
-	} else if err != nil {
-		ready.Status, ready.Message = horus.ErrInternal, err.Error()
+	l, failed := newLocal(options)
+	if err := send(enc, buffered, answer(failed)); err != nil || failed != nil {
+		return err
 	}
-	for answer := &ready; ; {
-		if err := enc.Encode(answer); err != nil {
-			return err
-		}
-		if err := buffered.Flush(); err != nil {
-			return err
-		}
-		if l == nil {
-			return nil
-		}
-		var next request
-		if err := dec.Decode(&next); errors.Is(err, io.EOF) {
+	for {
+		var name string
+		if err := dec.Decode(&name); errors.Is(err, io.EOF) {
 			return nil
 		} else if err != nil {
 			return err
 		}
-		answer = &reply{}
-		if err := l.do(context.Background(), &next, answer); err != nil {
-			answer.Status, answer.Message = horus.ErrInternal, err.Error()
+		method := reflect.ValueOf(l).MethodByName(name)
+		given := make([]reflect.Value, method.Type().NumIn())
+		for i := range given {
+			into := reflect.New(method.Type().In(i))
+			if err := dec.DecodeValue(into); err != nil {
+				return err
+			}
+			given[i] = into.Elem()
+		}
+		results := method.Call(given)
+		failed, _ := results[len(results)-1].Interface().(error)
+		if err := send(enc, buffered, answer(failed, results[:len(results)-1]...)); err != nil {
+			return err
 		}
 	}
+}
+
+func answer(failed error, results ...reflect.Value) []any {
+	var told *horus.Error
+	if errors.As(failed, &told) {
+		return []any{outcome{told.Status, told.Message}}
+	} else if failed != nil {
+		return []any{outcome{horus.ErrInternal, failed.Error()}}
+	}
+	out := []any{outcome{}}
+	for _, result := range results {
+		out = append(out, result.Interface())
+	}
+	return out
 }

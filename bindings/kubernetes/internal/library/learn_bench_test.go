@@ -46,7 +46,7 @@ func BenchmarkLearn(b *testing.B) {
 				b.Fatal(err)
 			}
 			for b.Loop() {
-				if _, err := l.Prepare(snapshot); err != nil {
+				if _, err := l.Learn(snapshot); err != nil {
 					b.Fatal(err)
 				}
 			}

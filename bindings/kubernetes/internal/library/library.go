@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package library is libhorus as the scheduler asks it: one cluster and one placer, in this process or in a child process that
+// Package library asks libhorus: one cluster and one placer, in this process or in a child process that
 // may crash or hang without it.
 package library
 
@@ -15,21 +15,34 @@ import (
 // ErrGone says that the child process is not there. It comes back by Start, empty.
 var ErrGone = errors.New("libhorus is not there: its process ended, and starts again")
 
-// Library is used by one caller at a time.
-type Library struct{ backend }
+// Library is used by one caller at a time. Where no more is said, a method is horus.Cluster's or horus.Placer's.
+type Library interface {
+	// Find says whether a GPU type is known, and a MIG profile of it, unless that is "".
+	Find(gpuType, profile string) error
+	AddNode(node horus.Node) error
+	ChangeNode(node horus.Node) error
+	RemoveNode(id uint64) error
+	// Drain closes a device to new jobs, or opens it.
+	Drain(node uint64, device uint32, on bool) error
+	Adopt(job horus.Job, slots []horus.Slot) (horus.Reason, error)
+	Release(job uint64) error
 
-// backend answers requests. An error of the library is in the reply; what do returns is about the way there.
-type backend interface {
-	do(ctx context.Context, request *request, reply *reply) error
-	// Start brings it back, empty, after it was gone.
-	Start() error
-	// Gone says whether it is.
+	Verdicts(job horus.Job, nodes []uint64) (horus.NodeVerdicts, error)
+	Plan(jobs []horus.Job, nodes []uint64) ([]Planned, error)
+	PlanBatch(jobs []horus.Job, nodes []uint64, options horus.BatchOptions) ([]Planned, error)
+	// PlanWithout decides jobs as if others had gone.
+	PlanWithout(gone []uint64, jobs []horus.Job) ([]Planned, error)
+	Appraise(job horus.Job, slots []horus.Slot) (horus.Appraisal, error)
+	Regret(job horus.Job, theirs []horus.Slot, nodes []uint64) (horus.Regret, error)
+	Review(options horus.RebalanceOptions) (Reviews, error)
+
+	// Learn reads a model: the built-in one, corrected by observations, a snapshot of them; none = not corrected. It may take
+	// seconds, and other calls may go on meanwhile. By `use`, a call like the others, it counts from then on.
+	Learn(observations []byte) (use func() error, err error)
+
 	Gone() bool
-	// Prepare reads a model: the built-in one, corrected by observations, a snapshot of them; none = not corrected. It may take seconds,
-	// and other calls may go on meanwhile.
-	Prepare(observations []byte) (Prepared, error)
-	// Close ends it.
-	Close()
+	Start() error
+	Close() error
 }
 
 // Planned is the decision on one job, with what it does to those beside it.
@@ -38,155 +51,10 @@ type Planned struct {
 	Effects []horus.Effect
 }
 
-type operation int
-
-const (
-	find operation = iota
-	addNode
-	changeNode
-	removeNode
-	drain
-	adopt
-	release
-	verdicts
-	plan
-	planBatch
-	planWithout
-	appraise
-	regret
-	correct
-	review
-)
-
-// request and reply carry what the operation needs, the rest is zero and costs nothing on the way.
-type request struct {
-	Op      operation
-	GPUType string
-	Profile string
-	Node    horus.Node
-	Job     horus.Job
-	Jobs    []horus.Job
-	ID      uint64
-	Device  uint32
-	On      bool
-	IDs     []uint64
-	Gone    []uint64
-	Slots   []horus.Slot
-	Bytes   []byte
-	Options horus.RebalanceOptions
-	Batch   horus.BatchOptions
-
-	prepared *horus.Placer // of Bytes, in this process
-}
-
-type reply struct {
-	Status    horus.Status // 0 = it went well
-	Message   string
-	Reason    horus.Reason
-	Verdicts  horus.NodeVerdicts
-	Planned   []Planned
-	Appraisal horus.Appraisal
-	Regret    horus.Regret
-	Reviews   []horus.TenantReview
-	Moves     []horus.Migration
-}
-
-func (l *Library) ask(ctx context.Context, in request) (out reply, err error) {
-	if err := l.do(ctx, &in, &out); err != nil {
-		return out, err
-	}
-	if out.Status != 0 {
-		return out, &horus.Error{Status: out.Status, Message: out.Message}
-	}
-	return out, nil
-}
-
-func (l *Library) tell(in request) error {
-	_, err := l.ask(context.Background(), in)
-	return err
-}
-
-// Find says whether a GPU type is known, and a MIG profile of it, unless that is "".
-func (l *Library) Find(gpuType, profile string) error {
-	return l.tell(request{Op: find, GPUType: gpuType, Profile: profile})
-}
-
-// AddNode is horus.Cluster's, as are those that follow.
-func (l *Library) AddNode(node horus.Node) error { return l.tell(request{Op: addNode, Node: node}) }
-
-// ChangeNode describes a node anew; who is there stays.
-func (l *Library) ChangeNode(node horus.Node) error {
-	return l.tell(request{Op: changeNode, Node: node})
-}
-
-// RemoveNode takes an empty node away.
-func (l *Library) RemoveNode(id uint64) error { return l.tell(request{Op: removeNode, ID: id}) }
-
-// Drain closes a device to new jobs, or opens it.
-func (l *Library) Drain(node uint64, device uint32, on bool) error {
-	return l.tell(request{Op: drain, ID: node, Device: device, On: on})
-}
-
-// Adopt takes a job in where it is, and tells the rule that it breaks there.
-func (l *Library) Adopt(job horus.Job, slots []horus.Slot) (horus.Reason, error) {
-	out, err := l.ask(context.Background(), request{Op: adopt, Job: job, Slots: slots})
-	return out.Reason, err
-}
-
-// Release ends a job.
-func (l *Library) Release(job uint64) error { return l.tell(request{Op: release, ID: job}) }
-
-// Verdicts is horus.Placer's, as are those that follow.
-func (l *Library) Verdicts(job horus.Job, nodes []uint64) (horus.NodeVerdicts, error) {
-	out, err := l.ask(context.Background(), request{Op: verdicts, Job: job, IDs: nodes})
-	return out.Verdicts, err
-}
-
-// Plan decides jobs one after the other among the nodes.
-func (l *Library) Plan(ctx context.Context, jobs []horus.Job, nodes []uint64) ([]Planned, error) {
-	out, err := l.ask(ctx, request{Op: plan, Jobs: jobs, IDs: nodes})
-	return out.Planned, err
-}
-
-// PlanBatch decides jobs that wait in a queue together.
-func (l *Library) PlanBatch(ctx context.Context, jobs []horus.Job, nodes []uint64, options horus.BatchOptions) ([]Planned, error) {
-	out, err := l.ask(ctx, request{Op: planBatch, Jobs: jobs, IDs: nodes, Batch: options})
-	return out.Planned, err
-}
-
-// PlanWithout decides jobs as if others had gone.
-func (l *Library) PlanWithout(gone []uint64, jobs []horus.Job) ([]Planned, error) {
-	out, err := l.ask(context.Background(), request{Op: planWithout, Gone: gone, Jobs: jobs})
-	return out.Planned, err
-}
-
-// Appraise tells what a place would do.
-func (l *Library) Appraise(job horus.Job, slots []horus.Slot) (horus.Appraisal, error) {
-	out, err := l.ask(context.Background(), request{Op: appraise, Job: job, Slots: slots})
-	return out.Appraisal, err
-}
-
-// Regret compares somebody's place with the placer's own.
-func (l *Library) Regret(ctx context.Context, job horus.Job, theirs []horus.Slot, nodes []uint64) (horus.Regret, error) {
-	out, err := l.ask(ctx, request{Op: regret, Job: job, Slots: theirs, IDs: nodes})
-	return out.Regret, err
-}
-
-// Use places by a model from now on.
-func (l *Library) Use(model Prepared) error {
-	return l.tell(request{Op: correct, Bytes: model.observations, prepared: model.placer})
-}
-
-// Prepared is a model that Use takes.
-type Prepared struct {
-	observations []byte
-	placer       *horus.Placer // of a library in this process
-}
-
-// Review looks at the jobs that share.
-func (l *Library) Review(options horus.RebalanceOptions) ([]horus.TenantReview, []horus.Migration, error) {
-	out, err := l.ask(context.Background(), request{Op: review, Options: options})
-	return out.Reviews, out.Moves, err
+// Reviews of the jobs that share, and where they are better moved.
+type Reviews struct {
+	Tenants []horus.TenantReview
+	Moves   []horus.Migration
 }
 
 // Options of the placer, as horus.PlacerOptions has them.
@@ -195,22 +63,16 @@ type Options struct {
 	MaxTenants     int32
 	SharingQuota   float32
 	SlowdownBound  float32
-	Learned        []byte // observations that correct its model; see Library.Learn
+	Learned        []byte // observations that correct its model
 }
 
 // Local is libhorus in this process.
-func Local(options Options) (*Library, error) {
-	l, err := newLocal(options)
-	if err != nil {
-		return nil, err
-	}
-	return &Library{l}, nil
-}
+func Local(options Options) (Library, error) { return newLocal(options) }
 
 type local struct {
+	*horus.Cluster
 	options   Options
 	catalogue *horus.Catalogue
-	cluster   *horus.Cluster
 	placer    *horus.Placer
 }
 
@@ -223,113 +85,100 @@ func newLocal(options Options) (*local, error) {
 	if l.catalogue, err = horus.DefaultCatalogue(); err != nil {
 		return nil, err
 	}
-	if l.cluster, err = horus.NewCluster(l.catalogue); err != nil {
+	if l.Cluster, err = horus.NewCluster(l.catalogue); err != nil {
 		return nil, err
 	}
-	model, err := l.Prepare(options.Learned)
-	if err != nil {
-		return l, err
-	}
-	l.placer = model.placer
-	return l, nil
+	return l, l.Relearn(options.Learned)
 }
 
-func (l *local) Prepare(observations []byte) (Prepared, error) {
-	options := horus.PlacerOptions{
-		MemHeadroomMiB: l.options.MemHeadroomMiB, MaxTenants: l.options.MaxTenants, SharingQuota: l.options.SharingQuota,
-		SlowdownBound: l.options.SlowdownBound,
+func (l *local) Gone() bool   { return false }
+func (l *local) Start() error { return nil }
+
+func (l *local) Find(gpuType, profile string) error {
+	_, err := l.catalogue.Find(gpuType)
+	if err == nil && profile != "" {
+		_, err = l.catalogue.FindProfile(gpuType, profile)
 	}
+	return err
+}
+
+func (l *local) Drain(node uint64, device uint32, on bool) error {
+	if on {
+		return l.SetState(node, device, horus.Drained)
+	}
+	return l.SetState(node, device, horus.Up)
+}
+
+func (l *local) Verdicts(job horus.Job, nodes []uint64) (out horus.NodeVerdicts, err error) {
+	err = l.placer.Verdicts(l.Cluster, job, nodes, &out)
+	out.Verdicts = nil // the reasons say as much, and go through a pipe
+	return out, err
+}
+
+func (l *local) Plan(jobs []horus.Job, nodes []uint64) ([]Planned, error) {
+	return planned(l.placer.Plan(context.Background(), l.Cluster, jobs, these(nodes)))
+}
+
+func (l *local) PlanBatch(jobs []horus.Job, nodes []uint64, options horus.BatchOptions) ([]Planned, error) {
+	return planned(l.placer.PlanBatch(context.Background(), l.Cluster, jobs, these(nodes), options))
+}
+
+func (l *local) PlanWithout(gone []uint64, jobs []horus.Job) ([]Planned, error) {
+	return planned(l.placer.WhatIfGone(l.Cluster, gone, jobs))
+}
+
+func (l *local) Appraise(job horus.Job, slots []horus.Slot) (horus.Appraisal, error) {
+	return l.placer.Appraise(l.Cluster, job, slots)
+}
+
+func (l *local) Regret(job horus.Job, theirs []horus.Slot, nodes []uint64) (horus.Regret, error) {
+	return l.placer.Regret(context.Background(), l.Cluster, job, theirs, these(nodes))
+}
+
+func (l *local) Review(options horus.RebalanceOptions) (out Reviews, err error) {
+	plan, err := l.placer.Review(l.Cluster, options)
+	if err != nil {
+		return out, err
+	}
+	defer plan.Close()
+	if out.Tenants, err = plan.Reviews(); err == nil {
+		out.Moves, err = plan.Migrations()
+	}
+	return out, err
+}
+
+func (l *local) Learn(observations []byte) (use func() error, err error) {
+	o := l.options
+	options := horus.PlacerOptions{MemHeadroomMiB: o.MemHeadroomMiB, MaxTenants: o.MaxTenants, SharingQuota: o.SharingQuota, SlowdownBound: o.SlowdownBound}
 	if len(observations) > 0 {
 		learned, err := learn.Corrected(l.catalogue, observations)
 		if err != nil {
-			return Prepared{}, err
+			return nil, err
 		}
 		defer learned.Close()
 		options.Interference = learned
 	}
 	placer, err := horus.NewPlacer(options)
-	return Prepared{observations, placer}, err
-}
-
-func (l *local) Start() error { return nil }
-func (l *local) Gone() bool   { return false }
-func (l *local) Close()       {}
-
-func (l *local) do(ctx context.Context, in *request, out *reply) error {
-	var told *horus.Error
-	err := l.answer(ctx, in, out)
-	if errors.As(err, &told) && ctx.Err() == nil {
-		out.Status, out.Message = told.Status, told.Message
-		return nil
-	}
-	return err
-}
-
-func (l *local) answer(ctx context.Context, in *request, out *reply) (err error) {
-	ids := in.IDs
-	if ids == nil {
-		ids = []uint64{} // none; nil would be all
-	}
-	switch in.Op {
-	case find:
-		if _, err = l.catalogue.Find(in.GPUType); err == nil && in.Profile != "" {
-			_, err = l.catalogue.FindProfile(in.GPUType, in.Profile)
-		}
-	case addNode:
-		err = l.cluster.AddNode(in.Node)
-	case changeNode:
-		err = l.cluster.ChangeNode(in.Node)
-	case removeNode:
-		err = l.cluster.RemoveNode(in.ID)
-	case drain:
-		state := horus.Up
-		if in.On {
-			state = horus.Drained
-		}
-		err = l.cluster.SetState(in.ID, in.Device, state)
-	case adopt:
-		out.Reason, err = l.cluster.Adopt(in.Job, in.Slots)
-	case release:
-		err = l.cluster.Release(in.ID)
-	case verdicts:
-		err = l.placer.Verdicts(l.cluster, in.Job, ids, &out.Verdicts)
-		out.Verdicts.Verdicts = nil // the reasons say as much, and go through a pipe
-	case plan:
-		out.Planned, err = planned(l.placer.Plan(ctx, l.cluster, in.Jobs, ids))
-	case planBatch:
-		out.Planned, err = planned(l.placer.PlanBatch(ctx, l.cluster, in.Jobs, ids, in.Batch))
-	case planWithout:
-		out.Planned, err = planned(l.placer.WhatIfGone(l.cluster, in.Gone, in.Jobs))
-	case appraise:
-		out.Appraisal, err = l.placer.Appraise(l.cluster, in.Job, in.Slots)
-	case regret:
-		out.Regret, err = l.placer.Regret(ctx, l.cluster, in.Job, in.Slots, ids)
-	case correct:
-		model := Prepared{placer: in.prepared}
-		if model.placer == nil { // of a parent, which waits
-			model, err = l.Prepare(in.Bytes)
-		}
-		if err == nil {
+	return func() error {
+		if l.placer != nil {
 			l.placer.Close()
-			l.placer = model.placer
 		}
-	case review:
-		out.Reviews, out.Moves, err = l.review(in.Options)
-	}
-	return err
+		l.placer = placer
+		return nil
+	}, err
 }
 
-func (l *local) review(options horus.RebalanceOptions) (reviews []horus.TenantReview, moves []horus.Migration, err error) {
-	plan, err := l.placer.Review(l.cluster, options)
+// Relearn is Learn for a parent, which waits.
+func (l *local) Relearn(observations []byte) error {
+	use, err := l.Learn(observations)
 	if err != nil {
-		return nil, nil, err
+		return err
 	}
-	defer plan.Close()
-	if reviews, err = plan.Reviews(); err == nil {
-		moves, err = plan.Migrations()
-	}
-	return reviews, moves, err
+	return use()
 }
+
+// these nodes, none where there are none: to libhorus nil is all.
+func these(nodes []uint64) []uint64 { return append([]uint64{}, nodes...) }
 
 func planned(plan *horus.Plan, err error) ([]Planned, error) {
 	if err != nil {

@@ -4,7 +4,6 @@ package mirror
 
 import (
 	"cmp"
-	"context"
 	"errors"
 	"fmt"
 	"regexp"
@@ -31,8 +30,7 @@ type Verdict struct {
 // Verdicts asks all nodes of the scheduler's picture for a job, in one call. The row of a node without GPUs of the job's
 // backend is not Known.
 func (m *Mirror) Verdicts(view objects.Pod, nodes []fwk.NodeInfo) ([]Verdict, error) {
-	m.enter()
-	defer m.mu.Unlock()
+	defer m.enter()()
 	o := &m.order
 	if o.stale || o.backend != view.Backend || !o.isOf(nodes) {
 		m.lookUp(view.Backend, nodes)
@@ -62,7 +60,6 @@ func (m *Mirror) Verdicts(view objects.Pod, nodes []fwk.NodeInfo) ([]Verdict, er
 	return out, nil
 }
 
-// verdicts fills in the rows of these nodes.
 func (m *Mirror) verdicts(view objects.Pod, ids []uint64, rows []int, out []Verdict) error {
 	job := view.Horus
 	job.ID = m.lastID + 1
@@ -117,23 +114,22 @@ var ErrNoPlace = errors.New("no place on the node")
 var ErrNotAllowed = fmt.Errorf("%w: it allows too few devices", ErrNoPlace)
 
 // Choose plans a job on those devices of one node that it allows.
-func (m *Mirror) Choose(ctx context.Context, view objects.Pod, name string, rules Rules) (out Choice, err error) {
-	m.enter()
-	defer m.mu.Unlock()
+func (m *Mirror) Choose(view objects.Pod, name string, rules Rules) (out Choice, err error) {
+	defer m.enter()()
 	n := m.nodes[name]
 	if n == nil || !n.added {
 		return Choice{Node: name}, ErrNoPlace
 	}
 	view = view.Sized(n.memory())
 	if view.Mixed {
-		return m.chooseMixed(ctx, view, n)
+		return m.chooseMixed(view, n)
 	}
 	closed := n.closed(rules)
 	open := len(n.view.Devices) - len(n.shut) - len(closed)
 	if open < int(view.Horus.GPUsPerTask) {
 		return Choice{Node: name}, ErrNotAllowed
 	}
-	choose := func() (err error) { out, err = m.choose(ctx, view, n); return err }
+	choose := func() (err error) { out, err = m.choose(view, n); return err }
 	err = m.closing(closed, func() error {
 		if spare := m.spare(n, closed); len(spare) > 0 && len(spare) < open {
 			if err := m.closing(spare, choose); !errors.Is(err, ErrNoPlace) {
@@ -146,8 +142,8 @@ func (m *Mirror) Choose(ctx context.Context, view objects.Pod, name string, rule
 }
 
 // chooseMixed leaves all free devices of a node to upstream's allocator.
-func (m *Mirror) chooseMixed(ctx context.Context, view objects.Pod, n *node) (Choice, error) {
-	out, err := m.choose(ctx, view, n)
+func (m *Mirror) chooseMixed(view objects.Pod, n *node) (Choice, error) {
+	out, err := m.choose(view, n)
 	out.Slots, out.Devices = nil, nil
 	for i, device := range n.view.Devices {
 		if slot := (horus.Slot{Node: n.id, Device: uint32(i)}); m.tenants[slot] == 0 && !n.shut[slot.Device] {
@@ -160,9 +156,9 @@ func (m *Mirror) chooseMixed(ctx context.Context, view objects.Pod, n *node) (Ch
 	return out, err
 }
 
-func (m *Mirror) choose(ctx context.Context, view objects.Pod, n *node) (Choice, error) {
+func (m *Mirror) choose(view objects.Pod, n *node) (Choice, error) {
 	out := Choice{Node: n.view.Horus.Name, Backend: n.view.Backend}
-	planned, err := m.plan(ctx, view.Sized(n.memory()), []uint64{n.id})
+	planned, err := m.plan(view.Sized(n.memory()), []uint64{n.id})
 	if err != nil {
 		return out, err
 	}
@@ -184,11 +180,10 @@ func (m *Mirror) choose(ctx context.Context, view objects.Pod, n *node) (Choice,
 	return out, nil
 }
 
-// plan decides one job among the nodes.
-func (m *Mirror) plan(ctx context.Context, view objects.Pod, nodes []uint64) (library.Planned, error) {
+func (m *Mirror) plan(view objects.Pod, nodes []uint64) (library.Planned, error) {
 	job := view.Horus
 	job.ID = m.lastID + 1
-	planned, err := m.library.Plan(ctx, []horus.Job{job}, nodes)
+	planned, err := m.library.Plan([]horus.Job{job}, nodes)
 	if err != nil {
 		return library.Planned{}, err
 	}
@@ -241,9 +236,8 @@ func (m *Mirror) nameOf(job uint64) string {
 
 // Reserve takes a pod in where it was planned, or, with nil, where a plan on the node says now. What came in between is looked
 // at again: ErrNoPlace where the pod does not fit any more, or the node has other devices.
-func (m *Mirror) Reserve(ctx context.Context, object *v1.Pod, view objects.Pod, name string, planned *Choice) (Choice, error) {
-	m.enter()
-	defer m.mu.Unlock()
+func (m *Mirror) Reserve(object *v1.Pod, view objects.Pod, name string, planned *Choice) (Choice, error) {
+	defer m.enter()()
 	m.drop(object.UID)
 	n := m.nodes[name]
 	if n == nil || !n.added {
@@ -251,7 +245,7 @@ func (m *Mirror) Reserve(ctx context.Context, object *v1.Pod, view objects.Pod, 
 	}
 	view = view.Sized(n.memory())
 	if planned == nil {
-		choice, err := m.choose(ctx, view, n)
+		choice, err := m.choose(view, n)
 		if err != nil {
 			return choice, err
 		}
@@ -259,9 +253,19 @@ func (m *Mirror) Reserve(ctx context.Context, object *v1.Pod, view objects.Pod, 
 	} else if reason, err := m.stillFits(view, n, *planned); err != nil || reason != horus.ReasonNone {
 		return Choice{Decision: horus.Decision{Reason: reason}}, cmp.Or(err, ErrNoPlace)
 	}
-	view.Horus.ID, view.Horus.GPUsPerTask = m.nextID(), int32(len(planned.Slots))
-	n.aloneOn(planned.Slots, &view)
-	return *planned, m.adopt(object, name, view, planned.Slots, reserved)
+	return *planned, m.adopt(object, name, m.jobOn(n, planned.Slots, view), planned.Slots, reserved)
+}
+
+// jobOn is a pod as a new job on those devices. It shares with nobody where its claim got all memory of one.
+func (m *Mirror) jobOn(n *node, slots []horus.Slot, view objects.Pod) objects.Pod {
+	m.lastID++
+	view.Horus.ID, view.Horus.GPUsPerTask = m.lastID, int32(len(slots))
+	for _, slot := range slots {
+		if view.AskedMiB == 0 && int(slot.Device) < len(n.view.Raw) && takesAll(n.view.Raw[slot.Device]) {
+			view.Horus.Exclusive = true
+		}
+	}
+	return view
 }
 
 func (m *Mirror) stillFits(view objects.Pod, n *node, planned Choice) (horus.Reason, error) {
@@ -283,8 +287,7 @@ func (m *Mirror) stillFits(view objects.Pod, n *node, planned Choice) (horus.Rea
 
 // Unreserve gives back what Reserve took; a pod that the API server calls bound keeps it.
 func (m *Mirror) Unreserve(uid types.UID) {
-	m.enter()
-	defer m.mu.Unlock()
+	defer m.enter()()
 	if p := m.pods[uid]; p != nil && p.hold != bound {
 		m.drop(uid)
 		m.claim(p.object.Namespace, p.object.Name, uid) // what they have by now stays
@@ -293,8 +296,7 @@ func (m *Mirror) Unreserve(uid types.UID) {
 
 // FitsWithout says whether a job would fit on a node once the named pods had left it, beside those that are to come first.
 func (m *Mirror) FitsWithout(view objects.Pod, name string, gone []types.UID, first []objects.Pod) (horus.Reason, error) {
-	m.enter()
-	defer m.mu.Unlock()
+	defer m.enter()()
 	n := m.nodes[name]
 	if n == nil || !n.added || !view.Backend.On(n.view.Backend) {
 		return horus.ReasonGPUType, nil
@@ -336,14 +338,13 @@ func (m *Mirror) noNodes(backend objects.Backend) string {
 }
 
 // Nearest is the nearest miss of a job over the nodes that are open to it, in the library's sentence.
-func (m *Mirror) Nearest(ctx context.Context, view objects.Pod, open objects.Openness) (string, error) {
-	m.enter()
-	defer m.mu.Unlock()
+func (m *Mirror) Nearest(view objects.Pod, open objects.Openness) (string, error) {
+	defer m.enter()()
 	nodes := m.idsOf(view.Backend, open.To)
 	if len(nodes) == 0 {
 		return m.noNodes(view.Backend), nil
 	}
-	decision, err := m.plan(ctx, m.sized(view), nodes)
+	decision, err := m.plan(m.sized(view), nodes)
 	if err != nil {
 		return "", err
 	}

@@ -4,7 +4,6 @@ package mirror
 
 import (
 	"cmp"
-	"maps"
 	"slices"
 
 	v1 "k8s.io/api/core/v1"
@@ -21,12 +20,9 @@ import (
 
 // SetClaim looks again at the pods of a claim.
 func (m *Mirror) SetClaim(claim *resourceapi.ResourceClaim) {
-	m.enter()
-	defer m.mu.Unlock()
-	for _, one := range slices.Collect(maps.Values(m.waiting)) {
-		if one.object.UID != claim.UID && names(one.object, claim) {
-			m.setPod(one.object, one.first)
-		}
+	defer m.enter()()
+	for _, one := range m.awaiting(claim) {
+		m.setPod(one.object, one.first)
 	}
 	for _, consumer := range claim.Status.ReservedFor {
 		if m.Early && m.pods[consumer.UID] == nil {
@@ -39,25 +35,19 @@ func (m *Mirror) SetClaim(claim *resourceapi.ResourceClaim) {
 	case len(claim.Status.ReservedFor) > 0:
 		m.unwait(claim.UID)
 		m.drop(claim.UID) // its stand-in
-	case len(m.claims[claim.UID]) == 0 && !m.awaited(claim):
+	case len(m.claims[claim.UID]) == 0 && len(m.awaiting(claim)) == 0:
 		m.setPod(standIn(claim), false)
 	}
 }
 
-// awaited: a pod that names the claim is here, and waits.
-func (m *Mirror) awaited(claim *resourceapi.ResourceClaim) bool {
+// awaiting are the pods that name a claim, and wait.
+func (m *Mirror) awaiting(claim *resourceapi.ResourceClaim) (out []waiting) {
 	for uid, one := range m.waiting {
-		if uid != claim.UID && names(one.object, claim) {
-			return true
+		if uid != claim.UID && objects.NamesClaim(one.object, claim) {
+			out = append(out, one)
 		}
 	}
-	return false
-}
-
-func names(pod *v1.Pod, claim *resourceapi.ResourceClaim) bool {
-	return pod.Namespace == claim.Namespace && slices.ContainsFunc(pod.Spec.ResourceClaims, func(entry v1.PodResourceClaim) bool {
-		return objects.ClaimName(pod, &entry) == claim.Name
-	})
+	return out
 }
 
 // claim takes in a pod that waits to be bound, with what its claims have.
@@ -69,8 +59,7 @@ func (m *Mirror) claim(namespace, name string, uid types.UID) {
 
 // DeleteClaim frees what a claim had for pods that are not bound.
 func (m *Mirror) DeleteClaim(claim *resourceapi.ResourceClaim) {
-	m.enter()
-	defer m.mu.Unlock()
+	defer m.enter()()
 	m.free(claim.UID)
 }
 
@@ -106,16 +95,12 @@ func (m *Mirror) standDown(object *v1.Pod) {
 
 // claimsOf a pod that have devices; all says whether those are all that it names.
 func (m *Mirror) claimsOf(object *v1.Pod) (claims []*resourceapi.ResourceClaim, all bool) {
-	all = true
-	for i := range object.Spec.ResourceClaims {
-		claim, err := m.lookups.Claim(object.Namespace, objects.ClaimName(object, &object.Spec.ResourceClaims[i]))
-		if err == nil && claim.Status.Allocation != nil {
+	for _, name := range objects.ClaimNames(object) {
+		if claim, err := m.lookups.Claim(object.Namespace, name); err == nil && claim.Status.Allocation != nil {
 			claims = append(claims, claim)
-		} else {
-			all = false
 		}
 	}
-	return claims, all
+	return claims, len(claims) == len(object.Spec.ResourceClaims)
 }
 
 // early is a pool of the devices that a pod's claims have before it is bound.
@@ -165,8 +150,7 @@ func (m *Mirror) link(p *pod) {
 
 // Follow takes in a pod whose claims have devices already, and names a pod on one of these that does not share it; "" = none.
 func (m *Mirror) Follow(object *v1.Pod) (beside string) {
-	m.enter()
-	defer m.mu.Unlock()
+	defer m.enter()()
 	m.setPod(object, false)
 	p := m.pods[object.UID]
 	if p == nil {

@@ -3,7 +3,6 @@
 package mirror
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"strings"
@@ -84,7 +83,7 @@ func TestWhatAClaimHasStaysWhenAnAttemptFails(t *testing.T) {
 		view, _ := w.Read(pod)
 		assumed := pod.DeepCopy()
 		assumed.Spec.NodeName = "n1" // as the scheduler shows it
-		if _, err := w.Reserve(context.Background(), assumed, view, "n1", nil); err != nil {
+		if _, err := w.Reserve(assumed, view, "n1", nil); err != nil {
 			t.Fatal(err)
 		}
 		if written {
@@ -223,11 +222,11 @@ func TestAPartitionExcludesItsCardAndTheCardItsPartitions(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		choice, err := w.Choose(context.Background(), view, "n1", rules)
+		choice, err := w.Choose(view, "n1", rules)
 		if err != nil {
 			return "", err
 		}
-		if _, err = w.Reserve(context.Background(), pod, view, "n1", &choice); err != nil {
+		if _, err = w.Reserve(pod, view, "n1", &choice); err != nil {
 			t.Fatal(err)
 		}
 		return choice.Devices[0].Name, nil
@@ -362,30 +361,30 @@ func TestUpstreamsAllocatorPicksAmongWhatIsFree(t *testing.T) {
 		claim.Spec.Devices.Requests[0].Exactly.AllocationMode = resourceapi.DeviceAllocationModeAll
 	}
 	pod, view := mixed("first", either)
-	choice, err := w.Choose(context.Background(), view, "n1", Rules{})
+	choice, err := w.Choose(view, "n1", Rules{})
 	if err != nil || len(choice.Devices) != 2*6 {
 		t.Fatalf("expected all of the node for the allocator, found %v, %v", choice.Devices, err)
 	}
-	if _, err = w.Reserve(context.Background(), pod, view, "n1", &choice); err != nil {
+	if _, err = w.Reserve(pod, view, "n1", &choice); err != nil {
 		t.Fatal(err)
 	}
 	_, next := mixed("next", either)
-	if _, err = w.Choose(context.Background(), next, "n1", Rules{}); !errors.Is(err, ErrNoPlace) {
+	if _, err = w.Choose(next, "n1", Rules{}); !errors.Is(err, ErrNoPlace) {
 		t.Errorf("expected nothing for others before the claim says what was taken, found %v", err)
 	}
 	w.allocate("first", "n1", "gpu-0-mig-1g10gb-19-2")
 	bound := pod.DeepCopy()
 	bound.Spec.NodeName = "n1"
 	w.SetPod(bound)
-	if choice, err = w.Choose(context.Background(), next, "n1", Rules{}); err != nil || len(choice.Devices) != 6+4 {
+	if choice, err = w.Choose(next, "n1", Rules{}); err != nil || len(choice.Devices) != 6+4 {
 		t.Errorf("expected gpu-1 with its partitions, and those of gpu-0 that do not overlap, found %v, %v", choice.Devices, err)
 	}
 	_, whole := mixed("whole", all)
-	if _, err = w.Choose(context.Background(), whole, "n1", Rules{}); !errors.Is(err, ErrNoPlace) {
+	if _, err = w.Choose(whole, "n1", Rules{}); !errors.Is(err, ErrNoPlace) {
 		t.Errorf("expected no node for all of its GPUs while one is in use, found %v", err)
 	}
 	w.DeletePod("first")
-	if choice, err = w.Choose(context.Background(), whole, "n1", Rules{}); err != nil || len(choice.Devices) != 2*6 {
+	if choice, err = w.Choose(whole, "n1", Rules{}); err != nil || len(choice.Devices) != 2*6 {
 		t.Errorf("expected all of the node, found %v, %v", choice.Devices, err)
 	}
 }
@@ -395,7 +394,7 @@ func TestACardIsNotComparedWithPartitions(t *testing.T) {
 	w := newWorld(t)
 	judged := map[string]horus.Verdict{}
 	w.Seen = func(view View) {
-		regret, err := view.Regret(context.Background(), func(*v1.Node) bool { return true })
+		regret, err := view.Regret(func(*v1.Node) bool { return true })
 		if err != nil {
 			t.Fatal(err)
 		}

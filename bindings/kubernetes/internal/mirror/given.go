@@ -35,14 +35,8 @@ func (m *Mirror) givenTo(object *v1.Pod) *given {
 func (m *Mirror) heldByHAMi(n *node, object *v1.Pod, view *objects.Pod) (slots []horus.Slot, known bool) {
 	g := m.givenTo(object)
 	ours := cmp.Or(objects.RecordedByHAMi(object), g.list)
-	list := cmp.Or(ours, objects.ListedByHAMi(object))
-	uuids, held, doubt, err := objects.HeldByHAMi(m.settings, object, list, func(uuid string) (int64, bool) {
-		index, found := n.device("", uuid)
-		if !found {
-			return 0, false
-		}
-		return n.view.Devices[index].MemMiB, true
-	})
+	list := cmp.Or(ours, object.Annotations[objects.HAMiAllocated])
+	devices, held, doubt, err := objects.HeldByHAMi(m.settings, object, list, n.view.Devices)
 	if err != nil && ours == "" { // else its card is away for a while
 		m.contradicts(object, err.Error())
 	}
@@ -50,10 +44,9 @@ func (m *Mirror) heldByHAMi(n *node, object *v1.Pod, view *objects.Pod) (slots [
 		return nil, false
 	}
 	g.list, g.doubt = list, doubt
-	devices := make([]objects.Device, len(uuids))
-	for i, uuid := range uuids {
-		index, _ := n.device("", uuid)
-		slots, devices[i] = append(slots, horus.Slot{Node: n.id, Device: index}), n.view.Devices[index]
+	for _, device := range devices {
+		index, _ := n.device("", device.UUID)
+		slots = append(slots, horus.Slot{Node: n.id, Device: index})
 	}
 	*view = view.Holding(devices, held)
 	m.compare(object)
@@ -63,7 +56,7 @@ func (m *Mirror) heldByHAMi(n *node, object *v1.Pod, view *objects.Pod) (slots [
 // cameIn is told of a pod that we reserved and that is bound now.
 func (m *Mirror) cameIn(object *v1.Pod) {
 	if m.nodes[object.Spec.NodeName].view.Backend == objects.HAMi {
-		m.givenTo(object).list = cmp.Or(objects.RecordedByHAMi(object), objects.ListedByHAMi(object))
+		m.givenTo(object).list = cmp.Or(objects.RecordedByHAMi(object), object.Annotations[objects.HAMiAllocated])
 	}
 }
 

@@ -3,7 +3,6 @@
 package mirror
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"testing"
@@ -169,7 +168,7 @@ func TestAWholeGPUIsFoundOnHAMisNodesAndAPartOnNoOthers(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	choice, err := w.Reserve(context.Background(), whole, view, "n1", nil)
+	choice, err := w.Reserve(whole, view, "n1", nil)
 	if err != nil || choice.Backend != objects.HAMi || choice.Devices[0].UUID == "" {
 		t.Fatalf("expected a device by its name, found %+v, %v", choice, err)
 	}
@@ -200,14 +199,14 @@ func TestAPercentageIsOfTheNodesOwnMemory(t *testing.T) {
 			t.Errorf("%s: expected a place %v, found %v", node, fits, found)
 		}
 	}
-	choice, err := w.Choose(context.Background(), view, "small", Rules{Selectors: view.HAMi.Key(), Matches: view.HAMi.Allows})
+	choice, err := w.Choose(view, "small", Rules{Selectors: view.HAMi.Key(), Matches: view.HAMi.Allows})
 	if err != nil || choice.Devices[0].UUID != "GPU-small-1" {
 		t.Fatalf("expected the device with room, found %+v, %v", choice, err)
 	}
-	if _, err := w.Reserve(context.Background(), half, view, "small", &choice); err != nil {
+	if _, err := w.Reserve(half, view, "small", &choice); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := w.Reserve(context.Background(), hamiPod("next", "", "", "", ""), view, "small", nil); !errors.Is(err, ErrNoPlace) {
+	if _, err := w.Reserve(hamiPod("next", "", "", "", ""), view, "small", nil); !errors.Is(err, ErrNoPlace) {
 		t.Errorf("expected no room for a second, found %v", err)
 	}
 }

@@ -26,21 +26,19 @@ const (
 	lasting    = time.Minute // a library that lived so long is trusted anew
 )
 
-// enter takes the lock. A library that is gone is started again when it is time, and all nodes and pods are put into it; while it
-// is gone, what is asked of it fails, and what is told is kept for then.
-func (m *Mirror) enter() {
+// enter takes the lock, and returns what gives it back. A library that is gone is started again when it is time, and all nodes and
+// pods are put into it; while it is gone, what is asked of it fails, and what is told is kept for then.
+func (m *Mirror) enter() (leave func()) {
 	m.mu.Lock()
 	if now := time.Now(); m.library.Gone() && !now.Before(m.revival.next) {
 		m.revive(now)
 	}
+	return m.mu.Unlock
 }
 
 // KeepAlive starts a library that is gone where nothing else is asked of the mirror.
 func (m *Mirror) KeepAlive(ctx context.Context) {
-	wait.UntilWithContext(ctx, func(context.Context) {
-		m.enter()
-		m.mu.Unlock()
-	}, firstPause)
+	wait.UntilWithContext(ctx, func(context.Context) { m.enter()() }, firstPause)
 }
 
 func (m *Mirror) revive(now time.Time) {

@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/klog/v2"
 	fwk "k8s.io/kube-scheduler/framework"
+	podutil "k8s.io/kubernetes/pkg/api/v1/pod"
 
 	"libhorus.org/horus"
 	"libhorus.org/kubernetes/internal/library"
@@ -29,7 +30,7 @@ type Mirror struct {
 	lookups  objects.Lookups
 
 	mu      watched
-	library *library.Library
+	library library.Library
 	revival revival
 	lastID  uint64
 	freed   atomic.Uint64
@@ -111,7 +112,7 @@ const (
 )
 
 // New makes an empty mirror, whose cluster is the library's.
-func New(settings objects.Settings, lookups objects.Lookups, lib *library.Library) *Mirror {
+func New(settings objects.Settings, lookups objects.Lookups, lib library.Library) *Mirror {
 	return &Mirror{
 		settings: settings, lookups: lookups, library: lib,
 		nodes: map[string]*node{}, pods: map[types.UID]*pod{}, jobs: map[uint64]*pod{},
@@ -120,8 +121,6 @@ func New(settings objects.Settings, lookups objects.Lookups, lib *library.Librar
 		hosts: hosts{map[types.UID]hostRequest{}, map[string]hostRequest{}},
 	}
 }
-
-func (m *Mirror) nextID() uint64 { m.lastID++; return m.lastID }
 
 func (m *Mirror) find(gpuType, profile string) error {
 	if gpuType == "" {
@@ -139,8 +138,7 @@ func (m *Mirror) find(gpuType, profile string) error {
 
 // SetNode takes in a node as it is now.
 func (m *Mirror) SetNode(object *v1.Node) {
-	m.enter()
-	defer m.mu.Unlock()
+	defer m.enter()()
 	m.freed.Add(1)
 	m.node(object.Name).object = object
 	m.refresh(object.Name)
@@ -151,8 +149,7 @@ func (m *Mirror) Freed() uint64 { return m.freed.Load() }
 
 // DeleteNode takes a node away, with the pods on it.
 func (m *Mirror) DeleteNode(name string) {
-	m.enter()
-	defer m.mu.Unlock()
+	defer m.enter()()
 	if n := m.nodes[name]; n != nil {
 		n.object = nil
 		m.refresh(name)
@@ -164,8 +161,7 @@ func (m *Mirror) SetSlice(slice *resourceapi.ResourceSlice) {
 	if slice.Spec.Driver != m.settings.Driver {
 		return
 	}
-	m.enter()
-	defer m.mu.Unlock()
+	defer m.enter()()
 	if slice.Spec.NodeName == nil {
 		if devices := len(slice.Spec.Devices); m.astray[slice.Name] != devices {
 			m.astray[slice.Name] = devices
@@ -182,8 +178,7 @@ func (m *Mirror) DeleteSlice(slice *resourceapi.ResourceSlice) {
 	if slice.Spec.Driver != m.settings.Driver {
 		return
 	}
-	m.enter()
-	defer m.mu.Unlock()
+	defer m.enter()()
 	if delete(m.astray, slice.Name); slice.Spec.NodeName == nil {
 		return
 	}
@@ -228,15 +223,10 @@ func (m *Mirror) refresh(name string) {
 	m.rebuild(name, view)
 }
 
-// viewOf a node is what its objects say.
 func (m *Mirror) viewOf(n *node) objects.Node {
 	view := objects.Node{}
 	if n.object != nil {
-		offered := make([]*resourceapi.ResourceSlice, 0, len(n.slices))
-		for _, slice := range n.slices {
-			offered = append(offered, slice)
-		}
-		slices.SortFunc(offered, func(a, b *resourceapi.ResourceSlice) int { return cmp.Compare(a.Name, b.Name) })
+		offered := slices.SortedFunc(maps.Values(n.slices), func(a, b *resourceapi.ResourceSlice) int { return cmp.Compare(a.Name, b.Name) })
 		view = objects.NodeOf(m.settings, n.object, offered, m.find)
 	}
 	view.Horus.ID = n.id
@@ -312,11 +302,8 @@ func (m *Mirror) reserveAgain(n *node, p *pod, devices []objects.Device) {
 		}
 		slots = append(slots, horus.Slot{Node: n.id, Device: index})
 	}
-	if view, err := objects.JobOf(m.settings, p.object, m.lookups); err == nil {
-		view = view.Sized(n.memory())
-		view.Horus.ID, view.Horus.GPUsPerTask = m.nextID(), int32(len(slots))
-		n.aloneOn(slots, &view)
-		_ = m.adopt(p.object, p.node, view, slots, reserved)
+	if view, err := m.Read(p.object); err == nil {
+		_ = m.adopt(p.object, p.node, m.jobOn(n, slots, view.Sized(n.memory())), slots, reserved)
 	}
 }
 
@@ -328,15 +315,13 @@ func sameNode(a, b objects.Node) bool {
 // SetPod takes in a pod as it is now: bound and alive it holds its GPUs, done or gone it holds none. One that is not bound yet
 // holds those that its claims have.
 func (m *Mirror) SetPod(object *v1.Pod) {
-	m.enter()
-	defer m.mu.Unlock()
+	defer m.enter()()
 	m.setPod(object, true)
 }
 
 // DeletePod releases what a pod holds.
 func (m *Mirror) DeletePod(uid types.UID) {
-	m.enter()
-	defer m.mu.Unlock()
+	defer m.enter()()
 	m.unwait(uid)
 	m.drop(uid)
 	m.hosts.drop(uid)
@@ -345,8 +330,7 @@ func (m *Mirror) DeletePod(uid types.UID) {
 
 // ProfileChanged takes the pods that name a profile in anew.
 func (m *Mirror) ProfileChanged(namespace, name string) {
-	m.enter()
-	defer m.mu.Unlock()
+	defer m.enter()()
 	m.freed.Add(1)
 	var named []*v1.Pod
 	for _, p := range m.pods {
@@ -406,10 +390,6 @@ func (m *Mirror) unwait(uid types.UID) {
 	}
 }
 
-func done(object *v1.Pod) bool {
-	return object.Status.Phase == v1.PodSucceeded || object.Status.Phase == v1.PodFailed
-}
-
 // setPod takes a pod in. first: it was not shown to Seen.
 func (m *Mirror) setPod(object *v1.Pod, first bool) {
 	m.unwait(object.UID)
@@ -430,7 +410,7 @@ func (m *Mirror) setPod(object *v1.Pod, first bool) {
 		}
 		name, by = m.pools[pool], claimed
 	}
-	if done(object) {
+	if podutil.IsPodTerminal(object) {
 		m.drop(object.UID)
 		delete(m.given, object.UID)
 		return
@@ -444,7 +424,7 @@ func (m *Mirror) setPod(object *v1.Pod, first bool) {
 		return
 	}
 	m.drop(object.UID) // bound elsewhere than we reserved
-	view, err := objects.JobOf(m.settings, object, m.lookups)
+	view, err := m.Read(object)
 	if view.Backend == objects.NoGPUs && (err == nil || len(object.Spec.ResourceClaims) == 0) {
 		return
 	}
@@ -461,10 +441,8 @@ func (m *Mirror) setPod(object *v1.Pod, first bool) {
 	if len(slots) == 0 {
 		return // claims of other devices
 	}
-	view.Horus.GPUsPerTask = int32(len(slots))
 	// A pod whose annotations are wrong holds what it asks for all the same.
-	view.Horus.ID = m.nextID()
-	m.nodes[name].aloneOn(slots, &view)
+	view = m.jobOn(m.nodes[name], slots, view)
 	if m.Seen != nil && first {
 		m.Seen(View{m: m, Pod: object, Job: view.Horus, Slots: slots, Backend: view.Backend})
 	}
@@ -558,25 +536,21 @@ func (n *node) device(pool, name string) (uint32, bool) {
 }
 
 func (m *Mirror) freeDevices(n *node, count int) ([]horus.Slot, bool) {
-	var free, used []horus.Slot
-	for i := range n.view.Devices {
-		slot := horus.Slot{Node: n.id, Device: uint32(i)}
-		if m.tenants[slot] == 0 {
-			free = append(free, slot)
-		} else {
-			used = append(used, slot)
-		}
-	}
-	all := append(free, used...) // more than there are: the node is over-committed, and so is the mirror
-	if len(all) < count {
+	if len(n.view.Devices) < count {
 		return nil, false
 	}
-	return all[:count], true
+	out := make([]horus.Slot, len(n.view.Devices))
+	for i := range out {
+		out[i] = horus.Slot{Node: n.id, Device: uint32(i)}
+	}
+	slices.SortStableFunc(out, func(a, b horus.Slot) int { // more than there are: the node is over-committed, and so is the mirror
+		return cmp.Compare(min(m.tenants[a], 1), min(m.tenants[b], 1))
+	})
+	return out[:count], true
 }
 
 // Counts of what is mirrored. Unused: nodes whose GPUs are not placed, though their device plugin neither shares nor cuts
-// them, and the log says why. Contradicting: pods that
-// say something else than what counts.
+// them, and the log says why. Contradicting: pods that say something else than what counts.
 type Counts struct{ Nodes, Devices, Pods, Waiting, Unused, Contradicting int }
 
 // Counts tells how much is mirrored.

@@ -3,7 +3,6 @@
 package mirror
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"testing"
@@ -198,7 +197,7 @@ func TestWhatEndsGivesItsGPUsBack(t *testing.T) {
 		if name == "unreserved" {
 			p.Spec.NodeName = ""
 			view, _ := w.Read(p)
-			if _, err := w.Reserve(context.Background(), p, view, "n1", nil); err != nil {
+			if _, err := w.Reserve(p, view, "n1", nil); err != nil {
 				t.Fatal(err)
 			}
 		} else {
@@ -231,7 +230,7 @@ func TestAPodBoundElsewhereThanReservedIsWhereTheServerSays(t *testing.T) {
 	w.node("n2", 1)
 	p := podOn("a", "", 1)
 	view, _ := w.Read(p)
-	if _, err := w.Reserve(context.Background(), p, view, "n1", nil); err != nil {
+	if _, err := w.Reserve(p, view, "n1", nil); err != nil {
 		t.Fatal(err)
 	}
 	w.SetPod(podOn("a", "n2", 1))
@@ -296,14 +295,14 @@ func TestReserveLooksAgain(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	choice, err := w.Choose(context.Background(), view, "n1", anyDevice)
+	choice, err := w.Choose(view, "n1", anyDevice)
 	if err != nil || len(choice.Slots) != 1 || choice.Devices[0].Name != "gpu-0" {
 		t.Fatalf("expected gpu-0, found %+v, %v", choice, err)
 	}
 	alone := w.claimer("b", "n1", "gpu-0")
 	alone.Annotations = nil
 	w.SetPod(alone) // meanwhile somebody came who shares with nobody
-	if again, err := w.Reserve(context.Background(), p, view, "n1", &choice); !errors.Is(err, ErrNoPlace) || again.Decision.Reason == horus.ReasonNone {
+	if again, err := w.Reserve(p, view, "n1", &choice); !errors.Is(err, ErrNoPlace) || again.Decision.Reason == horus.ReasonNone {
 		t.Errorf("expected no place and why, found %+v, %v", again, err)
 	}
 }
@@ -314,12 +313,12 @@ func TestWhatWasChosenGoesByItsNameNotItsPosition(t *testing.T) {
 	w.slice("n1", "gpu-0", "gpu-1")
 	p := w.claimer("a", "", "")
 	view, _ := w.Read(p)
-	choice, err := w.Choose(context.Background(), view, "n1", anyDevice)
+	choice, err := w.Choose(view, "n1", anyDevice)
 	if err != nil {
 		t.Fatal(err)
 	}
 	w.slice("n1", "gpu-1") // position 0 is another GPU now
-	if _, err := w.Reserve(context.Background(), p, view, "n1", &choice); !errors.Is(err, ErrNoPlace) {
+	if _, err := w.Reserve(p, view, "n1", &choice); !errors.Is(err, ErrNoPlace) {
 		t.Errorf("expected no place, found %v", err)
 	}
 }
@@ -330,11 +329,11 @@ func TestReservationsOutliveAChangeOfTheirNode(t *testing.T) {
 	w.slice("n1", "gpu-1")
 	p := w.claimer("a", "", "")
 	view, _ := w.Read(p)
-	choice, err := w.Choose(context.Background(), view, "n1", anyDevice)
+	choice, err := w.Choose(view, "n1", anyDevice)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := w.Reserve(context.Background(), p, view, "n1", &choice); err != nil {
+	if _, err := w.Reserve(p, view, "n1", &choice); err != nil {
 		t.Fatal(err)
 	}
 	w.slice("n1", "gpu-0", "gpu-1")

@@ -3,7 +3,6 @@
 package mirror
 
 import (
-	"context"
 	"testing"
 
 	v1 "k8s.io/api/core/v1"
@@ -27,7 +26,7 @@ func TestPlacesGoToThoseWhoWaitForSuch(t *testing.T) {
 		view.Horus.Exclusive = true
 		views = append(views, view)
 	}
-	turns, err := w.Next(context.Background(), views, func(*v1.Node) bool { return true }, horus.BatchOptions{})
+	turns, err := w.Next(views, func(*v1.Node) bool { return true }, horus.BatchOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}

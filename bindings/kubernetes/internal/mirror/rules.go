@@ -42,12 +42,10 @@ func (m *Mirror) reshut(n *node) {
 			}
 		}
 	}
-	if n.view.Counts() {
-		room, _ := n.view.Left(m.held(n))
-		for i, fits := range room {
-			if !fits {
-				shut[uint32(i)] = true
-			}
+	room, _ := n.view.Left(m.held(n))
+	for i, fits := range room {
+		if !fits {
+			shut[uint32(i)] = true
 		}
 	}
 	if !maps.Equal(modes, n.modes) {
@@ -148,13 +146,4 @@ func (m *Mirror) spare(n *node, closed []horus.Slot) (out []horus.Slot) {
 func takesAll(device *resourceapi.Device) bool {
 	memory, counted := device.Capacity["memory"]
 	return counted && (memory.RequestPolicy == nil || memory.RequestPolicy.Default == nil || memory.RequestPolicy.Default.Cmp(memory.Value) >= 0)
-}
-
-// aloneOn makes a pod one that shares with nobody, where its claim got all memory of its devices.
-func (n *node) aloneOn(slots []horus.Slot, view *objects.Pod) {
-	for _, slot := range slots {
-		if view.AskedMiB == 0 && int(slot.Device) < len(n.view.Raw) && takesAll(n.view.Raw[slot.Device]) {
-			view.Horus.Exclusive = true
-		}
-	}
 }

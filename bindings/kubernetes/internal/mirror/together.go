@@ -3,7 +3,6 @@
 package mirror
 
 import (
-	"context"
 	"maps"
 	"reflect"
 	"slices"
@@ -23,9 +22,8 @@ type alike struct {
 // Together finds a node for each of several jobs that are placed all or none; "" for one that asks for no GPUs or has its devices
 // already. may: node open to the job of that row; rules: all that there are among them. Where there is no place for all, it returns the
 // library's sentence.
-func (m *Mirror) Together(ctx context.Context, views []objects.Pod, rules []Rules, may func(row int, node *v1.Node) bool) (nodes []string, miss string, err error) {
-	m.enter()
-	defer m.mu.Unlock()
+func (m *Mirror) Together(views []objects.Pod, rules []Rules, may func(row int, node *v1.Node) bool) (nodes []string, miss string, err error) {
+	defer m.enter()()
 	nodes = make([]string, len(views))
 	views = slices.Clone(views)
 	for i := range views {
@@ -47,7 +45,7 @@ func (m *Mirror) Together(ctx context.Context, views []objects.Pod, rules []Rule
 		}
 		closed, among := m.closedToAll(backend, among, rules)
 		err = m.closing(closed, func() (err error) {
-			miss, err = m.planClose(ctx, kinds, jobs, among, nodes)
+			miss, err = m.planClose(kinds, jobs, among, nodes)
 			return err
 		})
 		if miss != "" || err != nil {
@@ -81,8 +79,8 @@ func (m *Mirror) closedToAll(backend objects.Backend, among []uint64, rules []Ru
 
 // planClose plans on all nodes, of which the library takes one rack while that has room, and where it takes several racks, on those of one
 // block after the other.
-func (m *Mirror) planClose(ctx context.Context, kinds []*alike, jobs []horus.Job, among []uint64, nodes []string) (string, error) {
-	miss, err := m.planTogether(ctx, kinds, jobs, among, nodes)
+func (m *Mirror) planClose(kinds []*alike, jobs []horus.Job, among []uint64, nodes []string) (string, error) {
+	miss, err := m.planTogether(kinds, jobs, among, nodes)
 	if miss != "" || err != nil {
 		return miss, err
 	}
@@ -100,7 +98,7 @@ func (m *Mirror) planClose(ctx context.Context, kinds []*alike, jobs []horus.Job
 	for _, block := range slices.Sorted(maps.Keys(blocks)) {
 		inside := make([]string, len(nodes))
 		slices.Sort(blocks[block])
-		if miss, err = m.planTogether(ctx, kinds, jobs, blocks[block], inside); err != nil {
+		if miss, err = m.planTogether(kinds, jobs, blocks[block], inside); err != nil {
 			return "", err
 		}
 		if racks, _ = m.spread(inside); miss == "" && (best == 0 || racks < best) {
@@ -142,8 +140,8 @@ func kindsOf(views []objects.Pod) map[objects.Backend][]*alike {
 	return out
 }
 
-func (m *Mirror) planTogether(ctx context.Context, kinds []*alike, jobs []horus.Job, among []uint64, nodes []string) (string, error) {
-	planned, err := m.library.Plan(ctx, jobs, among)
+func (m *Mirror) planTogether(kinds []*alike, jobs []horus.Job, among []uint64, nodes []string) (string, error) {
+	planned, err := m.library.Plan(jobs, among)
 	if err != nil {
 		return "", err
 	}
@@ -169,9 +167,8 @@ type Turn struct {
 }
 
 // Next decides who of those who wait goes, and where, among the nodes that `may` allows.
-func (m *Mirror) Next(ctx context.Context, views []objects.Pod, may func(*v1.Node) bool, options horus.BatchOptions) ([]Turn, error) {
-	m.enter()
-	defer m.mu.Unlock()
+func (m *Mirror) Next(views []objects.Pod, may func(*v1.Node) bool, options horus.BatchOptions) ([]Turn, error) {
+	defer m.enter()()
 	turns := make([]Turn, len(views))
 	names := m.names()
 	rows := map[objects.Backend][]int{}
@@ -184,7 +181,7 @@ func (m *Mirror) Next(ctx context.Context, views []objects.Pod, may func(*v1.Nod
 			jobs[i] = views[row].Horus
 			jobs[i].ID = m.lastID + 1 + uint64(i)
 		}
-		planned, err := m.library.PlanBatch(ctx, jobs, m.idsOf(backend, may), options)
+		planned, err := m.library.PlanBatch(jobs, m.idsOf(backend, may), options)
 		if err != nil {
 			return nil, err
 		}

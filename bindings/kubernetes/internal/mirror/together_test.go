@@ -3,7 +3,6 @@
 package mirror
 
 import (
-	"context"
 	"fmt"
 	"maps"
 	"slices"
@@ -28,11 +27,11 @@ func TestJobsAlikeThatMayGoToOtherNodesFitTogether(t *testing.T) {
 		views = append(views, view)
 	}
 	own := func(row int, node *v1.Node) bool { return node.Name == fmt.Sprintf("n%d", row) }
-	nodes, miss, err := w.Together(context.Background(), views, nil, own)
+	nodes, miss, err := w.Together(views, nil, own)
 	if err != nil || miss != "" || len(nodes) != 3 {
 		t.Errorf("expected a place for all, found %v, %q, %v", nodes, miss, err)
 	}
-	if _, miss, err = w.Together(context.Background(), append(views, views[0]), nil, own); err != nil || miss == "" {
+	if _, miss, err = w.Together(append(views, views[0]), nil, own); err != nil || miss == "" {
 		t.Errorf("three GPUs for four jobs: expected why not, found %q, %v", miss, err)
 	}
 }
@@ -58,11 +57,11 @@ func TestAGangTakesOneRackWhileOneIsFree(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		nodes, miss, err := w.Together(context.Background(), []objects.Pod{view, view, view}, nil, anywhere)
+		nodes, miss, err := w.Together([]objects.Pod{view, view, view}, nil, anywhere)
 		if slices.Sort(nodes); err != nil || miss != "" || !slices.Equal(nodes, []string{"n1", "n3", "n5"}) {
 			t.Errorf("%s: expected the rack that has room for all three, found %v, %q, %v", label, nodes, miss, err)
 		}
-		nodes, miss, err = w.Together(context.Background(), []objects.Pod{view, view, view, view}, nil, anywhere)
+		nodes, miss, err = w.Together([]objects.Pod{view, view, view, view}, nil, anywhere)
 		if err != nil || miss != "" || len(nodes) != 4 {
 			t.Errorf("%s: expected a place over several racks where none has room for all, found %v, %q, %v", label, nodes, miss, err)
 		}
@@ -80,7 +79,7 @@ func TestAFabricOfOneNodeIsNoRack(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	nodes, miss, err := w.Together(context.Background(), []objects.Pod{view, view}, nil, anywhere)
+	nodes, miss, err := w.Together([]objects.Pod{view, view}, nil, anywhere)
 	if slices.Sort(nodes); err != nil || miss != "" || !slices.Equal(nodes, []string{"n1", "n3"}) {
 		t.Errorf("expected rack b, found %v, %q, %v", nodes, miss, err)
 	}
@@ -95,11 +94,11 @@ func TestAGangOverRacksTakesOneBlockWhileOneIsFree(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	nodes, miss, err := w.Together(context.Background(), []objects.Pod{view, view, view}, nil, anywhere)
+	nodes, miss, err := w.Together([]objects.Pod{view, view, view}, nil, anywhere)
 	if slices.Sort(nodes); err != nil || miss != "" || !slices.Equal(nodes, []string{"n1", "n3", "n5"}) {
 		t.Errorf("expected block b, found %v, %q, %v", nodes, miss, err)
 	}
-	nodes, miss, err = w.Together(context.Background(), []objects.Pod{view, view, view, view}, nil, anywhere)
+	nodes, miss, err = w.Together([]objects.Pod{view, view, view, view}, nil, anywhere)
 	if err != nil || miss != "" || len(nodes) != 4 {
 		t.Errorf("expected a place over several blocks where none has room for all, found %v, %q, %v", nodes, miss, err)
 	}
@@ -118,17 +117,17 @@ func TestAGangIsPlannedOnDevicesThatItAllows(t *testing.T) {
 	}
 	view.Horus.Exclusive = true
 	second := Rules{Selectors: "second", Matches: func(d *resourceapi.Device) bool { return d.Name == "gpu-1" }}
-	if nodes, miss, err := w.Together(context.Background(), []objects.Pod{view, view}, []Rules{second}, anywhere); err != nil || miss != "" || nodes[0] == nodes[1] {
+	if nodes, miss, err := w.Together([]objects.Pod{view, view}, []Rules{second}, anywhere); err != nil || miss != "" || nodes[0] == nodes[1] {
 		t.Errorf("expected the second GPU of either node, found %v, %q, %v", nodes, miss, err)
 	}
-	if _, miss, err := w.Together(context.Background(), []objects.Pod{view, view, view}, []Rules{second}, anywhere); err != nil || miss == "" {
+	if _, miss, err := w.Together([]objects.Pod{view, view, view}, []Rules{second}, anywhere); err != nil || miss == "" {
 		t.Errorf("two GPUs for three: expected why not, found %q, %v", miss, err)
 	}
 	none := Rules{Selectors: "none", Matches: func(*resourceapi.Device) bool { return false }}
-	if nodes, miss, err := w.Together(context.Background(), []objects.Pod{view, view}, []Rules{none}, anywhere); err != nil || miss == "" {
+	if nodes, miss, err := w.Together([]objects.Pod{view, view}, []Rules{none}, anywhere); err != nil || miss == "" {
 		t.Errorf("no GPU that it allows: expected why not, found %v, %q, %v", nodes, miss, err)
 	}
-	if nodes, miss, err := w.Together(context.Background(), []objects.Pod{view, view, view}, []Rules{second, anyDevice}, anywhere); err != nil || miss != "" {
+	if nodes, miss, err := w.Together([]objects.Pod{view, view, view}, []Rules{second, anyDevice}, anywhere); err != nil || miss != "" {
 		t.Errorf("expected all open where one of the gang allows all, found %v, %q, %v", nodes, miss, err)
 	}
 }

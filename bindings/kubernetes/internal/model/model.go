@@ -59,7 +59,6 @@ func Of(object *v1.ConfigMap) (Model, error) {
 	return out, nil
 }
 
-// objectOf a model.
 func objectOf(name string, model Model) (*v1.ConfigMap, error) {
 	var packed bytes.Buffer
 	writer := gzip.NewWriter(&packed)
@@ -82,15 +81,6 @@ func objectOf(name string, model Model) (*v1.ConfigMap, error) {
 	}, nil
 }
 
-// version that is kept; 0 of one that is not.
-func (s Store) version(ctx context.Context, version int) (Model, error) {
-	out, err := s.load(ctx, s.slot(version))
-	if err != nil || out.Version != version {
-		return Model{}, err
-	}
-	return out, nil
-}
-
 func (s Store) slot(version int) string { return s.Name + "-" + strconv.Itoa(version%kept) }
 
 // Load returns the model that counts and the one before; version 0 where there is none. What cannot be read is an error.
@@ -98,7 +88,9 @@ func (s Store) Load(ctx context.Context) (now, before Model, err error) {
 	if now, err = s.load(ctx, s.Name); err != nil || now.Version < 2 {
 		return now, before, err
 	}
-	before, err = s.version(ctx, now.Version-1)
+	if before, err = s.load(ctx, s.slot(now.Version-1)); err != nil || before.Version != now.Version-1 {
+		before = Model{} // it is not kept
+	}
 	return now, before, err
 }
 
@@ -115,23 +107,18 @@ func (s Store) load(ctx context.Context, name string) (Model, error) {
 
 // Save makes a model the one that counts. Its version stands first, so that a rollback finds it, where the oldest was.
 func (s Store) Save(ctx context.Context, model Model) error {
+	maps := s.Client.CoreV1().ConfigMaps(s.Namespace)
 	for _, name := range []string{s.slot(model.Version), s.Name} {
 		object, err := objectOf(name, model)
 		if err != nil {
 			return err
 		}
-		if err := s.put(ctx, object); err != nil {
+		if _, err = maps.Update(ctx, object, metav1.UpdateOptions{}); apierrors.IsNotFound(err) {
+			_, err = maps.Create(ctx, object, metav1.CreateOptions{})
+		}
+		if err != nil {
 			return err
 		}
 	}
 	return nil
-}
-
-func (s Store) put(ctx context.Context, object *v1.ConfigMap) error {
-	maps := s.Client.CoreV1().ConfigMaps(s.Namespace)
-	_, err := maps.Update(ctx, object, metav1.UpdateOptions{})
-	if apierrors.IsNotFound(err) {
-		_, err = maps.Create(ctx, object, metav1.CreateOptions{})
-	}
-	return err
 }

@@ -8,6 +8,7 @@ import (
 
 	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/utils/ptr"
 
 	"libhorus.org/horus"
 )
@@ -42,7 +43,7 @@ func (p Pod) FitsBeside(device *resourceapi.Device, used map[resourceapi.Qualifi
 // CountedByMemory says whether the library counts what the pod takes of a device to the MiB, so that nobody else need: the device goes
 // to one claim, or has a memory alone of which each takes what it asks for.
 func (p Pod) CountedByMemory(device *resourceapi.Device) bool {
-	if device.AllowMultipleAllocations == nil || !*device.AllowMultipleAllocations {
+	if !ptr.Deref(device.AllowMultipleAllocations, false) {
 		return true
 	}
 	memory, counted := device.Capacity[attributeMemory]
@@ -114,7 +115,7 @@ func (p *Pod) reserve(askedMiB int64) {
 	demands := slices.Clone(p.Horus.Demands)
 	for i := range demands {
 		d := &demands[i].Demand
-		needs := boundOf(*d)
+		needs := BoundOf(*d)
 		if d.MemMiBUpper = max(needs, askedMiB); needs > askedMiB {
 			p.Contradiction = fmt.Sprintf("its profile says %d MiB on %s, and it asks for %d MiB of each GPU: the larger figure counts",
 				needs, demands[i].GPUType, askedMiB)
@@ -125,8 +126,8 @@ func (p *Pod) reserve(askedMiB int64) {
 	}
 }
 
-// boundOf a demand's memory; its estimate where there is none.
-func boundOf(d horus.Demand) int64 {
+// BoundOf a demand's memory; its estimate where there is none.
+func BoundOf(d horus.Demand) int64 {
 	if d.MemMiBUpper == 0 || d.MemMiBUpper >= horus.MemMiBUnbounded {
 		return d.MemMiB
 	}
@@ -137,7 +138,7 @@ func boundOf(d horus.Demand) int64 {
 func ReservedMiB(job horus.Job) int64 {
 	most := job.GPUMemRequestMiB
 	for i := 0; i < len(job.Demands) && job.GPUMemRequestMiB == 0; i++ {
-		most = max(most, boundOf(job.Demands[i].Demand))
+		most = max(most, BoundOf(job.Demands[i].Demand))
 	}
 	return most
 }

@@ -15,6 +15,7 @@ import (
 	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 
 	"libhorus.org/horus"
 )
@@ -24,19 +25,19 @@ const (
 	hamiNode       = "hami.io/vgpu-node"
 	hamiTime       = "hami.io/vgpu-time"
 	hamiToAllocate = "hami.io/vgpu-devices-to-allocate" // the device plugin takes each container out that it served
-	hamiAllocated  = "hami.io/vgpu-devices-allocated"
+	HAMiAllocated  = "hami.io/vgpu-devices-allocated"
 	hamiPhase      = "hami.io/bind-phase"
 	hamiBindTime   = "hami.io/bind-time"
 )
 
 // What a pod asks of HAMi, beside GPUs.
 const (
-	hamiMem      = v1.ResourceName("nvidia.com/gpumem")            // MiB of each GPU
-	hamiPercent  = v1.ResourceName("nvidia.com/gpumem-percentage") // of each GPU's memory
+	HAMiMem      = v1.ResourceName("nvidia.com/gpumem")            // MiB of each GPU
+	HAMiPercent  = v1.ResourceName("nvidia.com/gpumem-percentage") // of each GPU's memory
 	hamiCores    = v1.ResourceName("nvidia.com/gpucores")          // % of each GPU
 	hamiPriority = v1.ResourceName("nvidia.com/priority")
-	hamiUseType  = "nvidia.com/use-gputype"
-	hamiNoType   = "nvidia.com/nouse-gputype"
+	HAMiUseType  = "nvidia.com/use-gputype"
+	HAMiNoType   = "nvidia.com/nouse-gputype"
 	hamiUseUUID  = "nvidia.com/use-gpuuuid"
 	hamiNoUUID   = "nvidia.com/nouse-gpuuuid"
 	hamiNUMA     = "nvidia.com/numa-bind"
@@ -103,12 +104,12 @@ var errHAMiOff = errors.New("it asks for GPUs in HAMi's words, and HAMi is off h
 
 // asksHAMi says whether a pod asks for what HAMi alone has. Annotations count where it asks for GPUs.
 func asksHAMi(pod *v1.Pod, gpus bool) bool {
-	annotations := []string{hamiUseType, hamiNoType, hamiUseUUID, hamiNoUUID, hamiNUMA, hamiMode, hamiGPUs, hamiNodes}
+	annotations := []string{HAMiUseType, HAMiNoType, hamiUseUUID, hamiNoUUID, hamiNUMA, hamiMode, hamiGPUs, hamiNodes}
 	if gpus && slices.ContainsFunc(annotations, func(name string) bool { return pod.Annotations[name] != "" }) {
 		return true
 	}
 	return slices.ContainsFunc(containersOf(pod), func(c *v1.Container) bool {
-		return slices.ContainsFunc([]v1.ResourceName{hamiMem, hamiPercent, hamiCores, hamiPriority}, func(name v1.ResourceName) bool { return quantity(c, name) != 0 })
+		return slices.ContainsFunc([]v1.ResourceName{HAMiMem, HAMiPercent, hamiCores, hamiPriority}, func(name v1.ResourceName) bool { return quantity(c, name) != 0 })
 	})
 }
 
@@ -132,21 +133,20 @@ func quantity(c *v1.Container, name v1.ResourceName) int64 {
 	return found.Value()
 }
 
-// hami reads what a pod asks of HAMi.
 func (out *Pod) hami(settings Settings, pod *v1.Pod) error {
 	a := &out.HAMi
-	a.useTypes, a.noTypes = pod.Annotations[hamiUseType], pod.Annotations[hamiNoType]
+	a.useTypes, a.noTypes = pod.Annotations[HAMiUseType], pod.Annotations[HAMiNoType]
 	a.useUUIDs, a.noUUIDs = pod.Annotations[hamiUseUUID], pod.Annotations[hamiNoUUID]
 	first := true
 	var err error
 	for _, c := range containersOf(pod) {
 		ask := *a
-		ask.MemMiB, ask.MemPercent, ask.CoresPercent = quantity(c, hamiMem), quantity(c, hamiPercent), quantity(c, hamiCores)
+		ask.MemMiB, ask.MemPercent, ask.CoresPercent = quantity(c, HAMiMem), quantity(c, HAMiPercent), quantity(c, hamiCores)
 		for _, one := range []struct {
 			name        v1.ResourceName
 			found, most int64
 			unit        string
-		}{{hamiMem, ask.MemMiB, mostGPUMem, " MiB"}, {hamiPercent, ask.MemPercent, wholePercent, ""}, {hamiCores, ask.CoresPercent, wholePercent, ""}} {
+		}{{HAMiMem, ask.MemMiB, mostGPUMem, " MiB"}, {HAMiPercent, ask.MemPercent, wholePercent, ""}, {hamiCores, ask.CoresPercent, wholePercent, ""}} {
 			if err == nil && (one.found < 0 || one.found > one.most) {
 				err = fmt.Errorf("container %s: %s: expected 0 to %d%s, found %d", c.Name, one.name, one.most, one.unit, one.found)
 			}
@@ -155,10 +155,10 @@ func (out *Pod) hami(settings Settings, pod *v1.Pod) error {
 		switch gpus := quantity(c, settings.Resource); {
 		case err != nil:
 		case ask.MemMiB > 0 && ask.MemPercent > 0:
-			err = fmt.Errorf("container %s: expected %s or %s, found both", c.Name, hamiMem, hamiPercent)
+			err = fmt.Errorf("container %s: expected %s or %s, found both", c.Name, HAMiMem, HAMiPercent)
 		case gpus == 0 && asksForPart:
 			err = fmt.Errorf("container %s: expected %s beside %s, %s or %s, found none: HAMi's webhook completes only its own scheduler's pods",
-				c.Name, settings.Resource, hamiMem, hamiPercent, hamiCores)
+				c.Name, settings.Resource, HAMiMem, HAMiPercent, hamiCores)
 		case gpus > 0 && first:
 			*a, first = ask, false
 		case gpus > 0 && ask != *a:
@@ -167,7 +167,7 @@ func (out *Pod) hami(settings Settings, pod *v1.Pod) error {
 		if quantity(c, hamiPriority) != 0 {
 			out.Beyond = fmt.Sprintf("container %s: %s is set up by HAMi's webhook for its own scheduler's pods: leave it out", c.Name, hamiPriority)
 		}
-		if c.SecurityContext != nil && c.SecurityContext.Privileged != nil && *c.SecurityContext.Privileged && asksForPart {
+		if c.SecurityContext != nil && ptr.Deref(c.SecurityContext.Privileged, false) && asksForPart {
 			out.Beyond = fmt.Sprintf("container %s is privileged: it would see all GPUs, past HAMi's limits", c.Name)
 		}
 	}
@@ -245,7 +245,7 @@ func HAMiBinding(settings Settings, pod *v1.Pod, view Pod, node string, devices 
 	unix := strconv.FormatInt(now.Unix(), 10)
 	return map[string]string{
 		hamiNode: node, hamiTime: unix, hamiBindTime: unix, hamiPhase: "allocating",
-		hamiToAllocate: list.String(), hamiAllocated: list.String(),
+		hamiToAllocate: list.String(), HAMiAllocated: list.String(),
 	}
 }
 
@@ -256,7 +256,7 @@ const hamiRecord = v1.PodConditionType("libhorus.org/hami-devices")
 // HAMiRecord of what a pod is given on a node, as HAMiBinding lists it.
 func HAMiRecord(node string, binding map[string]string, now time.Time) v1.PodCondition {
 	return v1.PodCondition{
-		Type: hamiRecord, Status: v1.ConditionTrue, Reason: "Bound", LastTransitionTime: metav1.NewTime(now), Message: node + " " + binding[hamiAllocated],
+		Type: hamiRecord, Status: v1.ConditionTrue, Reason: "Bound", LastTransitionTime: metav1.NewTime(now), Message: node + " " + binding[HAMiAllocated],
 	}
 }
 
@@ -270,13 +270,10 @@ func RecordedByHAMi(pod *v1.Pod) string {
 	return ""
 }
 
-// ListedByHAMi is what a pod's annotation lists.
-func ListedByHAMi(pod *v1.Pod) string { return pod.Annotations[hamiAllocated] }
-
 // ListChanged says how a pod's annotation differs from the list that counts; "" = it does not.
 func ListChanged(pod *v1.Pod, counts string) string {
-	if found := ListedByHAMi(pod); found != counts {
-		return fmt.Sprintf("annotation %s: expected %.200q, as the pod was bound, found %.200q: the first counts", hamiAllocated, counts, found)
+	if found := pod.Annotations[HAMiAllocated]; found != counts {
+		return fmt.Sprintf("annotation %s: expected %.200q, as the pod was bound, found %.200q: the first counts", HAMiAllocated, counts, found)
 	}
 	return ""
 }
@@ -285,44 +282,44 @@ func ListChanged(pod *v1.Pod, counts string) string {
 type HAMiHeld struct{ MemMiB, CoresPercent int64 }
 
 // HeldByHAMi tells the devices of a bound pod by a list in HAMi's words, in its order; those that containers share once, with the sum
-// of their parts. `memory` is that of the node's devices. Where the list says else than the pod's limits, which nobody changes, or more
-// than there is, these count, and doubt says so.
-func HeldByHAMi(settings Settings, pod *v1.Pod, list string, memory func(uuid string) (int64, bool)) (uuids []string, held map[string]HAMiHeld, doubt string, err error) {
+// of their parts, by UUID. `ofNode` are the node's. Where the list says else than the pod's limits, which nobody changes, or more than
+// there is, these count, and doubt says so.
+func HeldByHAMi(settings Settings, pod *v1.Pod, list string, ofNode []Device) (devices []Device, held map[string]HAMiHeld, doubt string, err error) {
 	held = map[string]HAMiHeld{}
 	sums := map[string]HAMiHeld{}
 	listed := strings.Split(strings.TrimSuffix(list, ";"), ";")
 	inits := min(len(listed)-len(pod.Spec.Containers), len(pod.Spec.InitContainers)) // older versions list none
 	containers := containersOf(pod)[len(pod.Spec.InitContainers)-max(inits, 0):]
 	for i := range max(len(listed), len(containers)) {
-		var devices []string
+		var parts []string
 		if i < len(listed) {
-			devices = strings.FieldsFunc(listed[i], func(r rune) bool { return r == ':' })
+			parts = strings.FieldsFunc(listed[i], func(r rune) bool { return r == ':' })
 		}
 		asked := int64(0)
 		if i < len(containers) {
 			asked = quantity(containers[i], settings.Resource)
 		}
-		if asked != int64(len(devices)) {
-			return nil, nil, "", fmt.Errorf("annotation %s: container %d: expected the %d GPUs that it asks for, found %d", hamiAllocated, i, asked, len(devices))
+		if asked != int64(len(parts)) {
+			return nil, nil, "", fmt.Errorf("annotation %s: container %d: expected the %d GPUs that it asks for, found %d", HAMiAllocated, i, asked, len(parts))
 		}
 		passes := i < inits && !isSidecar(&pod.Spec.InitContainers[i]) // it ends before the containers begin
-		for _, device := range devices {
-			uuid, found, err := hamiPart(device)
+		for _, part := range parts {
+			uuid, found, err := hamiPart(part)
 			if err != nil {
-				return nil, nil, "", fmt.Errorf("annotation %s: %w", hamiAllocated, err)
+				return nil, nil, "", fmt.Errorf("annotation %s: %w", HAMiAllocated, err)
 			}
-			card, known := memory(uuid)
-			if !known {
-				return nil, nil, "", fmt.Errorf("annotation %s: device %s: expected a healthy GPU of node %s", hamiAllocated, uuid, pod.Spec.NodeName)
+			at := slices.IndexFunc(ofNode, func(d Device) bool { return d.UUID == uuid })
+			if at < 0 {
+				return nil, nil, "", fmt.Errorf("annotation %s: device %s: expected a healthy GPU of node %s", HAMiAllocated, uuid, pod.Spec.NodeName)
 			}
-			part := found.as(containers[i], card)
-			if part != found {
+			has := found.as(containers[i], ofNode[at].MemMiB)
+			if has != found {
 				doubt = fmt.Sprintf("annotation %s: device %s: expected %d MiB and %d %% of cores at most, by the pod's limits and the GPU, found %d MiB and %d %%: the first count",
-					hamiAllocated, uuid, part.MemMiB, part.CoresPercent, found.MemMiB, found.CoresPercent)
+					HAMiAllocated, uuid, has.MemMiB, has.CoresPercent, found.MemMiB, found.CoresPercent)
 			}
-			sum := HAMiHeld{sums[uuid].MemMiB + part.MemMiB, sums[uuid].CoresPercent + part.CoresPercent}
+			sum := HAMiHeld{sums[uuid].MemMiB + has.MemMiB, sums[uuid].CoresPercent + has.CoresPercent}
 			if _, known := held[uuid]; !known {
-				uuids = append(uuids, uuid)
+				devices = append(devices, ofNode[at])
 			}
 			held[uuid] = HAMiHeld{max(held[uuid].MemMiB, sum.MemMiB), max(held[uuid].CoresPercent, sum.CoresPercent)}
 			if !passes {
@@ -330,16 +327,16 @@ func HeldByHAMi(settings Settings, pod *v1.Pod, list string, memory func(uuid st
 			}
 		}
 	}
-	if len(uuids) == 0 {
-		return nil, nil, "", fmt.Errorf("annotation %s: expected the pod's devices, found %.200q", hamiAllocated, list)
+	if len(devices) == 0 {
+		return nil, nil, "", fmt.Errorf("annotation %s: expected the pod's devices, found %.200q", HAMiAllocated, list)
 	}
-	return uuids, held, doubt, nil
+	return devices, held, doubt, nil
 }
 
 // as the container's limits state it, and the card has it. HAMi's defaults may make a part of all that they leave open.
 func (h HAMiHeld) as(c *v1.Container, cardMiB int64) HAMiHeld {
 	h = HAMiHeld{min(h.MemMiB, cardMiB), min(h.CoresPercent, wholePercent)}
-	ask := HAMiAsk{MemMiB: quantity(c, hamiMem), MemPercent: quantity(c, hamiPercent), CoresPercent: quantity(c, hamiCores)}
+	ask := HAMiAsk{MemMiB: quantity(c, HAMiMem), MemPercent: quantity(c, HAMiPercent), CoresPercent: quantity(c, hamiCores)}
 	if ask.MemMiB > 0 || ask.MemPercent > 0 {
 		h.MemMiB = min(ask.on(cardMiB), cardMiB)
 	}

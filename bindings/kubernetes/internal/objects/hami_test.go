@@ -167,7 +167,7 @@ func TestWhatIsNotDoneOfHAMiIsRefusedByName(t *testing.T) {
 	if view, err := JobOf(settings, hamiPodOf(t, nil, part), lookups); err == nil || view.Backend != Whole || !strings.Contains(err.Error(), "gpus.hami.enabled") {
 		t.Errorf("while HAMi is off, expected that said and its GPU counted where it has one, found %+v, %v", view, err)
 	}
-	if view, err := JobOf(withHAMi, hamiPodOf(t, map[string]string{hamiNoType: "T4"}, ""), lookups); err != nil || view.Backend != NoGPUs {
+	if view, err := JobOf(withHAMi, hamiPodOf(t, map[string]string{HAMiNoType: "T4"}, ""), lookups); err != nil || view.Backend != NoGPUs {
 		t.Errorf("expected nothing asked by an annotation without GPUs, found %+v, %v", view, err)
 	}
 }
@@ -178,8 +178,8 @@ func TestTypesAndUUIDsOfAPodsAnnotationsAreThoseOfItsGPUs(t *testing.T) {
 		annotation, value string
 		want              bool
 	}{
-		{hamiUseType, "A100,l40s", true}, {hamiUseType, "A100", false}, {hamiUseType, " , ", false},
-		{hamiNoType, "A100, L40", false}, {hamiNoType, "A100", true}, {hamiNoType, ",", true},
+		{HAMiUseType, "A100,l40s", true}, {HAMiUseType, "A100", false}, {HAMiUseType, " , ", false},
+		{HAMiNoType, "A100, L40", false}, {HAMiNoType, "A100", true}, {HAMiNoType, ",", true},
 		{hamiUseUUID, "GPU-2, GPU-1", true}, {hamiUseUUID, "GPU-11", false}, {hamiNoUUID, "GPU-1", false}, {hamiNoUUID, "GPU-11", true},
 	} {
 		view, err := JobOf(withHAMi, hamiPodOf(t, map[string]string{one.annotation: one.value}, "gpu=1"), lookups)
@@ -227,9 +227,9 @@ func TestABoundPodSaysWhatHAMisDevicePluginReads(t *testing.T) {
 // held is what a list gives a pod on a node with GPU-1 and GPU-2, of 40,000 MiB each.
 func held(p *v1.Pod, list string) (out, doubt string, err error) {
 	p.Spec.NodeName = "n1"
-	uuids, held, doubt, err := HeldByHAMi(withHAMi, p, list, func(uuid string) (int64, bool) { return 40_000, uuid == "GPU-1" || uuid == "GPU-2" })
-	for _, uuid := range uuids {
-		out += fmt.Sprintf("%s %d %d;", uuid, held[uuid].MemMiB, held[uuid].CoresPercent)
+	devices, held, doubt, err := HeldByHAMi(withHAMi, p, list, []Device{{UUID: "GPU-1", MemMiB: 40_000}, {UUID: "GPU-2", MemMiB: 40_000}})
+	for _, device := range devices {
+		out += fmt.Sprintf("%s %d %d;", device.UUID, held[device.UUID].MemMiB, held[device.UUID].CoresPercent)
 	}
 	return out, doubt, err
 }
@@ -286,7 +286,7 @@ func TestWhatABoundPodHoldsIsReadFromHAMisAnnotations(t *testing.T) {
 		`container 2: expected the 0 GPUs that it asks for, found 1`:       "GPU-1,NVIDIA,1,0:;GPU-2,NVIDIA,1,0:;GPU-2,NVIDIA,1,0:;",
 		`device GPU-9: expected a healthy GPU of node n1`:                  "GPU-9,NVIDIA,1,0:;GPU-1,NVIDIA,1,0:;",
 	} {
-		if _, _, err := held(two, list); err == nil || !strings.Contains(err.Error(), "annotation "+hamiAllocated+": "+says) {
+		if _, _, err := held(two, list); err == nil || !strings.Contains(err.Error(), "annotation "+HAMiAllocated+": "+says) {
 			t.Errorf("%s: expected %q, found %v", list, says, err)
 		}
 	}

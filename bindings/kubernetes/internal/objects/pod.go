@@ -65,6 +65,16 @@ type DeviceRules struct {
 	Tolerations []resourceapi.DeviceToleration
 }
 
+// Expressions of selectors, in CEL.
+func Expressions(selectors []resourceapi.DeviceSelector) (out []string) {
+	for _, selector := range selectors {
+		if selector.CEL != nil {
+			out = append(out, selector.CEL.Expression)
+		}
+	}
+	return out
+}
+
 // Lookups of other objects; an error says that there is none, or what is wrong with it.
 type Lookups struct {
 	Claim   func(namespace, name string) (*resourceapi.ResourceClaim, error)
@@ -72,45 +82,33 @@ type Lookups struct {
 	Pod     func(namespace, name string) *v1.Pod // as we were told of it last; nil = none
 }
 
-// request is what claims ask of our devices.
-type request struct {
-	devices    int64
-	memMiB     int64 // the most of them
-	rules      []DeviceRules
-	capacities []quantities
-	mixed      bool
-	all        bool // that a node has
-	sharing    horus.SharingMode
-	smCapPct   int32
-}
-
 // JobOf reads a pod. The error is of the pod's own objects, in a sentence for its owner.
 func JobOf(settings Settings, pod *v1.Pod, lookups Lookups) (Pod, error) {
 	out := Pod{Horus: horus.Job{Name: pod.Namespace + "/" + pod.Name, Tenant: pod.Namespace, Exclusive: true}}
 	out.Horus.Priority = corev1helpers.PodPriority(pod)
 	whole := WholeGPUs(settings, pod)
-	asked, err := out.claims(settings, pod, lookups)
+	devices, err := out.claims(settings, pod, lookups)
 	if err != nil {
-		return out, err
+		return Pod{Horus: out.Horus}, err
 	}
 	shared := asksHAMi(pod, whole > 0)
 	switch {
-	case (whole > 0 || shared) && asked.devices > 0:
+	case (whole > 0 || shared) && devices > 0:
 		return out, fmt.Errorf("expected GPUs by %s or by resource claims, found both", settings.Resource)
 	case shared && settings.HAMi:
 		out.Backend = HAMi
 	case whole > 0 || shared:
 		out.Backend = Whole
-	case asked.devices > 0:
+	case devices > 0:
 		out.Backend = DRA
 	default:
 		return out, nil
 	}
-	if out.Horus.GPUsPerTask = int32(min(whole+asked.devices, mostDevices+1)); out.Mixed { // more fit nowhere
+	if out.Horus.GPUsPerTask = int32(min(whole+devices, mostDevices+1)); out.Mixed { // more fit nowhere
 		out.Horus.GPUsPerTask = 1 // at least
 	}
-	out.reserve(asked.memMiB)
-	out.Horus.Demands = Unknown(asked.memMiB)
+	out.reserve(out.AskedMiB)
+	out.Horus.Demands = Unknown(out.AskedMiB)
 	if shared && !settings.HAMi {
 		return out, errHAMiOff
 	}
@@ -139,93 +137,87 @@ func isSidecar(c *v1.Container) bool {
 	return c.RestartPolicy != nil && *c.RestartPolicy == v1.ContainerRestartPolicyAlways
 }
 
-// ClaimName is the name of the claim behind an entry of a pod; "" while nobody has made it.
-func ClaimName(pod *v1.Pod, entry *v1.PodResourceClaim) string {
-	name, _, _ := resourceclaim.Name(pod, entry)
-	return ptr.Deref(name, "")
-}
-
-func (out *Pod) claims(settings Settings, pod *v1.Pod, lookups Lookups) (request, error) {
-	var all request
+// ClaimNames of a pod, without those that nobody has made yet.
+func ClaimNames(pod *v1.Pod) (out []string) {
 	for i := range pod.Spec.ResourceClaims {
-		name := ClaimName(pod, &pod.Spec.ResourceClaims[i])
-		if name == "" {
-			return all, fmt.Errorf("resource claim %s: not made from its template yet", pod.Spec.ResourceClaims[i].Name)
+		if name, _, _ := resourceclaim.Name(pod, &pod.Spec.ResourceClaims[i]); name != nil {
+			out = append(out, *name)
 		}
-		claim, err := lookups.Claim(pod.Namespace, name)
+	}
+	return out
+}
+
+// NamesClaim says whether a claim is the pod's.
+func NamesClaim(pod *v1.Pod, claim *resourceapi.ResourceClaim) bool {
+	return pod.Namespace == claim.Namespace && slices.Contains(ClaimNames(pod), claim.Name)
+}
+
+// claims reads what claims ask of our devices, and counts these.
+func (out *Pod) claims(settings Settings, pod *v1.Pod, lookups Lookups) (devices int64, err error) {
+	for _, entry := range pod.Spec.ResourceClaims {
+		name, _, err := resourceclaim.Name(pod, &entry)
+		if err != nil || name == nil {
+			return 0, fmt.Errorf("resource claim %s: not made from its template yet", entry.Name)
+		}
+		claim, err := lookups.Claim(pod.Namespace, *name)
 		if err != nil {
-			return all, fmt.Errorf("resource claim %s: %w", name, err)
+			return 0, fmt.Errorf("resource claim %s: %w", *name, err)
 		}
-		before, now := all.devices, claim.Status.Allocation != nil
-		all.add(settings, claim)
-		if all.devices > before {
-			out.Partly = out.Partly || (before > 0 && out.Allocated != now)
+		now := claim.Status.Allocation != nil
+		if asked := out.claim(settings, claim); asked > 0 {
+			out.Partly = out.Partly || (devices > 0 && out.Allocated != now)
 			out.Allocated = out.Allocated || now
+			devices += asked
 		}
 	}
-	if all.sharing == horus.MPS {
-		all.smCapPct = lower(all.smCapPct, ownCap(pod))
+	if out.Sharing == horus.MPS {
+		out.SMCapPct = lower(out.SMCapPct, ownCap(pod))
 	}
-	out.rules(all)
-	return all, nil
+	return devices, nil
 }
 
-// rules are one set for all devices: the library chooses among those that the whole job may have.
-func (out *Pod) rules(all request) {
-	out.capacities, out.Sharing, out.SMCapPct = all.capacities, all.sharing, all.smCapPct
-	if len(all.rules) > 0 {
-		out.Allows = all.rules[0]
-	}
-	for _, other := range all.rules {
-		all.mixed = all.mixed || !reflect.DeepEqual(other, all.rules[0])
-	}
-	out.Mixed, out.AllOf = all.mixed, all.all
-}
-
-func (all *request) add(settings Settings, claim *resourceapi.ResourceClaim) {
-	before := all.devices
+// claim adds one. The rules are one set for all devices: the library chooses among those that the whole job may have.
+func (out *Pod) claim(settings Settings, claim *resourceapi.ResourceClaim) (devices int64) {
 	for _, r := range claim.Spec.Devices.Requests {
 		if r.Exactly == nil {
-			for _, sub := range r.FirstAvailable {
-				if slices.Contains(settings.DeviceClasses, sub.DeviceClassName) {
-					all.devices, all.mixed = all.devices+1, true
-					break
-				}
+			if slices.ContainsFunc(r.FirstAvailable, func(sub resourceapi.DeviceSubRequest) bool {
+				return slices.Contains(settings.DeviceClasses, sub.DeviceClassName)
+			}) {
+				devices, out.Mixed = devices+1, true
 			}
 			continue
 		}
-		if !slices.Contains(settings.DeviceClasses, r.Exactly.DeviceClassName) || (r.Exactly.AdminAccess != nil && *r.Exactly.AdminAccess) {
+		if !slices.Contains(settings.DeviceClasses, r.Exactly.DeviceClassName) || ptr.Deref(r.Exactly.AdminAccess, false) {
 			continue
 		}
 		if r.Exactly.AllocationMode == resourceapi.DeviceAllocationModeAll {
-			all.mixed, all.all = true, true
+			out.Mixed, out.AllOf = true, true
 		}
-		all.devices += max(r.Exactly.Count, 1)
+		devices += max(r.Exactly.Count, 1)
 		var capacity quantities
 		if r.Exactly.Capacity != nil {
 			capacity = r.Exactly.Capacity.Requests
 		}
 		if memory, ok := capacity[attributeMemory]; ok {
-			all.memMiB = max(all.memMiB, (memory.Value()+mib-1)/mib)
+			out.AskedMiB = max(out.AskedMiB, (memory.Value()+mib-1)/mib)
 		}
-		all.capacities = append(all.capacities, capacity)
-		rules := DeviceRules{Class: r.Exactly.DeviceClassName, Tolerations: r.Exactly.Tolerations}
-		for _, selector := range r.Exactly.Selectors {
-			if selector.CEL != nil {
-				rules.Selectors = append(rules.Selectors, selector.CEL.Expression)
-			}
+		rules := DeviceRules{r.Exactly.DeviceClassName, Expressions(r.Exactly.Selectors), r.Exactly.Tolerations}
+		if len(out.capacities) == 0 {
+			out.Allows = rules
 		}
-		all.rules = append(all.rules, rules)
+		out.Mixed = out.Mixed || !reflect.DeepEqual(rules, out.Allows)
+		out.capacities = append(out.capacities, capacity)
 	}
-	all.mixed = all.mixed || (len(claim.Spec.Devices.Constraints) > 0 && all.devices > before+1)
+	out.Mixed = out.Mixed || (len(claim.Spec.Devices.Constraints) > 0 && devices > 1)
 	for _, one := range claim.Spec.Devices.Config {
-		all.share(settings, one.Opaque)
+		out.share(settings, one.Opaque)
 	}
 	if claim.Status.Allocation != nil {
 		for _, one := range claim.Status.Allocation.Devices.Config { // the class's, then the claim's once more
-			all.share(settings, one.Opaque)
+			out.share(settings, one.Opaque)
 		}
 	}
+	return devices
 }
 
 // gpuConfig is what NVIDIA's driver reads of a claim's or a class's configuration, of MIG devices too.
@@ -239,20 +231,19 @@ type gpuConfig struct {
 	} `json:"sharing"`
 }
 
-// share reads how pods of a claim share its devices.
-func (all *request) share(settings Settings, stated *resourceapi.OpaqueDeviceConfiguration) {
+func (out *Pod) share(settings Settings, stated *resourceapi.OpaqueDeviceConfiguration) {
 	var config gpuConfig
 	if stated == nil || stated.Driver != settings.Driver || json.Unmarshal(stated.Parameters.Raw, &config) != nil {
 		return // the driver refuses what it cannot read
 	}
 	switch config.Sharing.Strategy {
 	case "TimeSlicing":
-		all.sharing = horus.TimeSlice
+		out.Sharing = horus.TimeSlice
 	case "MPS":
-		all.sharing = horus.MPS
-		all.smCapPct = lower(all.smCapPct, config.Sharing.MPS.SMPct)
+		out.Sharing = horus.MPS
+		out.SMCapPct = lower(out.SMCapPct, config.Sharing.MPS.SMPct)
 		if limit := config.Sharing.MPS.Memory; limit != nil {
-			all.memMiB = max(all.memMiB, limit.Value()/mib) // of each of its pods
+			out.AskedMiB = max(out.AskedMiB, limit.Value()/mib) // of each of its pods
 		}
 	}
 }
@@ -310,7 +301,7 @@ func (out *Pod) annotations(settings Settings, pod *v1.Pod, lookups Lookups) err
 		return fmt.Errorf("annotation %s: expected same-tenant or anyone, found %q", ShareAnnotation, share)
 	}
 	if out.Backend == HAMi && !out.HAMi.Part() {
-		return fmt.Errorf("annotation %s: all of a GPU is never shared: ask for a part of its memory (%s)", ShareAnnotation, hamiMem)
+		return fmt.Errorf("annotation %s: all of a GPU is never shared: ask for a part of its memory (%s)", ShareAnnotation, HAMiMem)
 	}
 	if pod.Annotations[ProfileAnnotation] == "" && out.Backend != HAMi {
 		return fmt.Errorf("annotation %s: expected %s beside it, since nothing is known of the job, found none", ShareAnnotation, ProfileAnnotation)

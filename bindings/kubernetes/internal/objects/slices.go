@@ -71,7 +71,7 @@ func fromSlices(out Node, all []*resourceapi.ResourceSlice, find Finder) Node {
 		if err := find(device.GPUType, ""); err != nil {
 			return Node{Skipped: out.Skipped, Horus: out.Horus, Problem: fmt.Sprintf("node %s: device %s of pool %s: productName: %v", out.Horus.Name, one.Name, one.pool, err)}
 		}
-		if one.AllowMultipleAllocations != nil && *one.AllowMultipleAllocations {
+		if ptr.Deref(one.AllowMultipleAllocations, false) {
 			device.SharingMode, device.MaxTenants = horus.TimeSlice, mostAllocations(one.Device)
 		}
 		if memory, ok := one.Capacity[attributeMemory]; ok {

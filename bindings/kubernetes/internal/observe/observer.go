@@ -7,7 +7,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"net"
 	"slices"
 	"strconv"
 	"strings"
@@ -67,19 +66,7 @@ const lookGap = 2.5 // looks: one may be lost
 // Run looks until the context ends.
 func (o *Observer) Run(ctx context.Context) {
 	o.recorder = learn.Recorder{Shortest: o.Shortest, Gap: time.Duration(lookGap * float64(o.Every))}
-	look, commit := time.NewTicker(o.Every), time.NewTicker(o.Commit)
-	defer look.Stop()
-	defer commit.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-look.C:
-			o.look(ctx)
-		case <-commit.C:
-			o.commit(ctx)
-		}
-	}
+	learn.Run(ctx, o.Every, o.look, o.Commit, o.commit)
 }
 
 func (o *Observer) look(ctx context.Context) {
@@ -116,27 +103,17 @@ func (o *Observer) scrapeAll(ctx context.Context, devices []mirror.Occupied) (le
 			if err != nil {
 				o.Advisor.tell(tenant.Pod, v1.EventTypeWarning, "HorusSteps", err.Error())
 			}
-			if where.url == "" {
-				continue
+			if where.url != "" {
+				questions = append(questions, learn.StepsOf(string(tenant.Pod.UID), where.url, where.metric, steps))
 			}
-			questions = append(questions, learn.Question{Of: "job", URL: where.url, Take: func(found learn.Families) error {
-				reading, err := learn.ReadingOf(found, where.metric)
-				if err == nil {
-					steps[string(tenant.Pod.UID)] = reading
-				}
-				return err
-			}})
 		}
 	}
 	for _, exporter := range o.Exporters {
-		pods, err := o.Pods.Pods(exporter.Namespace).List(exporter.Labels)
-		if err != nil {
-			continue
-		}
+		pods, _ := o.Pods.Pods(exporter.Namespace).List(exporter.Labels) // of what is in memory
 		for _, pod := range pods {
 			if nodes[pod.Spec.NodeName] && pod.Status.PodIP != "" && pod.DeletionTimestamp == nil {
 				questions = append(questions, learn.Question{
-					Of: "exporter", URL: "http://" + net.JoinHostPort(pod.Status.PodIP, exporter.Port) + "/metrics",
+					Of: "exporter", URL: learn.URL(pod.Status.PodIP, exporter.Port, ""),
 					Take: func(found learn.Families) error { seen.Add(found, learn.ByUUID); return nil },
 				})
 			}
@@ -153,18 +130,18 @@ func (o *Observer) scrapeAll(ctx context.Context, devices []mirror.Occupied) (le
 
 func (o *Observer) commit(ctx context.Context) {
 	o.tellProfiles(ctx)
-	if now, before, err := o.Store.Load(ctx); err != nil {
-		klog.ErrorS(err, "Horus: the model is not read, and no other is made")
+	now, before, err := o.Store.Load(ctx)
+	var other bool
+	if err == nil {
+		other, err = o.Learner.Follow(now, before)
+	}
+	if err != nil {
+		klog.ErrorS(err, "Horus: the model is not read, and no other is made", "version", now.Version)
 		return
-	} else if other, err := o.Learner.Follow(now, before); err != nil {
-		klog.ErrorS(err, "Horus: the model is not taken, and no other is made", "version", now.Version)
-		return
-	} else if other {
+	}
+	if other {
 		klog.InfoS("Model of somebody else", "version", now.Version, "windows", now.Windows)
-		version.Set(float64(now.Version))
-		if err := o.Mirror.Learn(now.Observations); err != nil {
-			klog.ErrorS(err, "Horus: the model is not taken", "version", now.Version)
-		}
+		o.use(now)
 	}
 	made, some, err := o.Learner.Commit(time.Now())
 	if err != nil {
@@ -173,16 +150,20 @@ func (o *Observer) commit(ctx context.Context) {
 	}
 	if some {
 		commits.WithLabelValues(outcomeName[made.RolledBack > 0]).Inc()
-		version.Set(float64(made.Version))
 		klog.InfoS("Model", "version", made.Version, "windows", made.Windows, "rolledBack", made.RolledBack)
 		if err := o.Store.Save(ctx, made); err != nil {
 			klog.ErrorS(err, "Horus: the model is not stored", "version", made.Version)
 		}
-		if err := o.Mirror.Learn(made.Observations); err != nil {
-			klog.ErrorS(err, "Horus: the model is not taken", "version", made.Version)
-		}
+		o.use(made)
 	}
 	o.Advisor.advise(ctx)
+}
+
+func (o *Observer) use(model model.Model) {
+	version.Set(float64(model.Version))
+	if err := o.Mirror.Learn(model.Observations); err != nil {
+		klog.ErrorS(err, "Horus: the model is not taken", "version", model.Version)
+	}
 }
 
 // tellProfiles writes what is known of jobs alone into the status of their profiles.
@@ -248,7 +229,6 @@ func (o *Observer) kindOf(gpuType string, tenant mirror.Tenant) (learn.Kind, hor
 // StepsAnnotation says where a pod tells its steps: PORT[/PATH] [METRIC], as learn.ReadingOf takes it.
 const StepsAnnotation = "libhorus.org/steps"
 
-// told is where a pod tells its steps.
 type told struct{ url, metric string }
 
 // stepsOf a pod; "" = it tells none.
@@ -262,11 +242,7 @@ func stepsOf(pod *v1.Pod) (told, error) {
 	if err != nil || number == 0 || len(given) > 2 {
 		return told{}, fmt.Errorf("annotation %s: expected PORT[/PATH] [METRIC], found %q", StepsAnnotation, pod.Annotations[StepsAnnotation])
 	}
-	out := told{metric: learn.DefaultSteps}
-	if path == "" {
-		path = "metrics"
-	}
-	out.url = "http://" + net.JoinHostPort(pod.Status.PodIP, port) + "/" + path
+	out := told{learn.URL(pod.Status.PodIP, port, path), learn.DefaultSteps}
 	if len(given) == 2 {
 		out.metric = given[1]
 	}
@@ -274,18 +250,10 @@ func stepsOf(pod *v1.Pod) (told, error) {
 }
 
 var (
-	windows = metrics.NewCounterVec(&metrics.CounterOpts{
-		Name: "horus_observer_windows_total", Help: "Times that a device was watched, by what was learned from it.",
-	}, []string{"outcome"})
-	scrapes = metrics.NewCounterVec(&metrics.CounterOpts{
-		Name: "horus_observer_scrapes_total", Help: "Scrapes of exporters and jobs.",
-	}, []string{"of", "outcome"})
-	commits = metrics.NewCounterVec(&metrics.CounterOpts{
-		Name: "horus_observer_models_total", Help: "Models that were made of what was observed, and those taken back.",
-	}, []string{"outcome"})
-	advised = metrics.NewCounterVec(&metrics.CounterOpts{
-		Name: "horus_observer_advice_total", Help: "Pods that are better moved, by what was done.",
-	}, []string{"done"})
+	windows         = metrics.NewCounterVec(&metrics.CounterOpts{Name: "horus_observer_windows_total", Help: "Times that a device was watched, by what was learned from it."}, []string{"outcome"})
+	scrapes         = metrics.NewCounterVec(&metrics.CounterOpts{Name: "horus_observer_scrapes_total", Help: "Scrapes of exporters and jobs."}, []string{"of", "outcome"})
+	commits         = metrics.NewCounterVec(&metrics.CounterOpts{Name: "horus_observer_models_total", Help: "Models that were made of what was observed, and those taken back."}, []string{"outcome"})
+	advised         = metrics.NewCounterVec(&metrics.CounterOpts{Name: "horus_observer_advice_total", Help: "Pods that are better moved, by what was done."}, []string{"done"})
 	version         = metrics.NewGauge(&metrics.GaugeOpts{Name: "horus_observer_model_version", Help: "Version of the model that counts."})
 	predictionError = metrics.NewGauge(&metrics.GaugeOpts{Name: "horus_observer_prediction_error", Help: "Mean of |observed / predicted slowdown - 1|, over the last thousand."})
 	covered         = metrics.NewGauge(&metrics.GaugeOpts{Name: "horus_observer_bounds_covered", Help: "Share of the slowdowns that their upper bound covered."})

@@ -4,7 +4,6 @@
 package shadow
 
 import (
-	"context"
 	"sync"
 	"time"
 
@@ -26,15 +25,9 @@ var (
 	regret = metrics.NewCounterVec(&metrics.CounterOpts{
 		Name: "horus_shadow_regret_gpus", Help: "Useful work that ours would have gained more, in GPUs, over decisions that both took; where it is less, it counts as lost_gpus.",
 	}, []string{"scheduler"})
-	lost = metrics.NewCounterVec(&metrics.CounterOpts{
-		Name: "horus_shadow_lost_gpus", Help: "Useful work that theirs gained more, in GPUs, over decisions that both took.",
-	}, []string{"scheduler"})
-	beyond = metrics.NewCounterVec(&metrics.CounterOpts{
-		Name: "horus_shadow_beyond_bound_total", Help: "Tenants whose slowdown bound their choice breaks.",
-	}, []string{"scheduler"})
-	broken = metrics.NewCounterVec(&metrics.CounterOpts{
-		Name: "horus_shadow_broken_rules_total", Help: "Choices that break a rule of ours, by the first.",
-	}, []string{"scheduler", "rule"})
+	lost   = metrics.NewCounterVec(&metrics.CounterOpts{Name: "horus_shadow_lost_gpus", Help: "Useful work that theirs gained more, in GPUs, over decisions that both took."}, []string{"scheduler"})
+	beyond = metrics.NewCounterVec(&metrics.CounterOpts{Name: "horus_shadow_beyond_bound_total", Help: "Tenants whose slowdown bound their choice breaks."}, []string{"scheduler"})
+	broken = metrics.NewCounterVec(&metrics.CounterOpts{Name: "horus_shadow_broken_rules_total", Help: "Choices that break a rule of ours, by the first."}, []string{"scheduler", "rule"})
 )
 
 // Register makes the metrics known; once a process.
@@ -56,26 +49,22 @@ func fromZero(scheduler string) {
 	}
 }
 
-// Watcher compares.
-type Watcher struct {
-	ours  string // name of our own scheduler, whose choices are not judged
-	since time.Time
+// Judge says what is to be told of each pod that is bound from now on, but by our own scheduler.
+func Judge(ours string) func(mirror.View) {
+	since := time.Now().Truncate(time.Second)
+	return func(view mirror.View) {
+		if view.Pod.Spec.SchedulerName != ours && !boundAt(view.Pod).Before(since) {
+			judge(view)
+		}
+	}
 }
 
-// New judges what is bound from now on.
-func New(ours string) *Watcher { return &Watcher{ours: ours, since: time.Now().Truncate(time.Second)} }
-
-// Seen judges one choice. What was bound before the watcher began is no choice that it saw.
-func (w *Watcher) Seen(view mirror.View) {
-	pod := view.Pod
-	if pod.Spec.SchedulerName == w.ours || boundAt(pod).Before(w.since) {
-		return
-	}
-	open := objects.OpennessOf(pod, objects.Owner{Scheduler: pod.Spec.SchedulerName})
-	r, err := view.Regret(context.Background(), func(node *v1.Node) bool {
+func judge(view mirror.View) {
+	pod, scheduler := view.Pod, view.Pod.Spec.SchedulerName
+	open := objects.OpennessOf(pod, objects.Owner{Scheduler: scheduler})
+	r, err := view.Regret(func(node *v1.Node) bool {
 		return node != nil && (node.Name == pod.Spec.NodeName || (open.To(node) && view.HasRoom(node)))
 	})
-	scheduler := pod.Spec.SchedulerName
 	fromZero(scheduler)
 	if err != nil {
 		decisions.WithLabelValues(scheduler, "failed").Inc()

@@ -11,6 +11,7 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
+	"k8s.io/utils/ptr"
 
 	"libhorus.org/kubernetes/advise"
 	"libhorus.org/kubernetes/internal/objects"
@@ -18,15 +19,12 @@ import (
 
 // What is written on objects, and read from them.
 const (
-	AdviceAnnotation  = "libhorus.org/advice"        // what was told and filled in, as JSON; "none" = this object is left alone
-	BatchAnnotation   = "libhorus.org/largest-batch" // a number, which a container may read by the downward API
-	declined          = "none"
-	hamiMemory        = "nvidia.com/gpumem" // MiB of each GPU of the container
-	hamiMemoryPercent = "nvidia.com/gpumem-percentage"
-	hamiScheduler     = "hami-scheduler" // HAMi's own webhook names it in the pods that are HAMi's
+	AdviceAnnotation = "libhorus.org/advice"        // what was told and filled in, as JSON; "none" = this object is left alone
+	BatchAnnotation  = "libhorus.org/largest-batch" // a number, which a container may read by the downward API
+	declined         = "none"
+	hamiScheduler    = "hami-scheduler" // HAMi's own webhook names it in the pods that are HAMi's
 )
 
-// note is what AdviceAnnotation says.
 type note struct {
 	Profile string `json:"profile"`
 	advise.Advice
@@ -82,9 +80,9 @@ func (p *patch) pod(pod *v1.Pod, advice advise.Advice, settings advise.Settings)
 	if index := hamiContainer(pod, settings); index >= 0 && advice.MemLimitMiB > 0 {
 		quantity := strconv.FormatInt(advice.MemLimitMiB, 10)
 		at := []string{"spec", "containers", strconv.Itoa(index), "resources"}
-		if p.set(quantity, append(at[:4:4], "limits", hamiMemory)...) {
-			p.set(quantity, append(at[:4:4], "requests", hamiMemory)...)
-			filledIn = append(filledIn, hamiMemory)
+		if p.set(quantity, append(at[:4:4], "limits", string(objects.HAMiMem))...) {
+			p.set(quantity, append(at[:4:4], "requests", string(objects.HAMiMem))...)
+			filledIn = append(filledIn, string(objects.HAMiMem))
 		}
 	}
 	if advice.MemLimitMiB > 0 && advise.SharesByKAI(settings, pod) && !advise.StatesPartOfKAI(pod) &&
@@ -136,14 +134,12 @@ func hamiContainer(pod *v1.Pod, settings advise.Settings) int {
 		if _, asks := asked.Limits[resource]; !asks {
 			continue
 		}
-		for _, stated := range []v1.ResourceName{hamiMemory, hamiMemoryPercent} {
-			_, limit := asked.Limits[stated]
-			_, request := asked.Requests[stated]
-			if limit || request {
-				return -1
-			}
-		}
-		if found >= 0 {
+		stated := slices.ContainsFunc([]v1.ResourceName{objects.HAMiMem, objects.HAMiPercent}, func(name v1.ResourceName) bool {
+			_, limit := asked.Limits[name]
+			_, request := asked.Requests[name]
+			return limit || request
+		})
+		if stated || found >= 0 {
 			return -1
 		}
 		found = i
@@ -159,7 +155,7 @@ func (p *patch) claim(spec *resourceapi.ResourceClaimSpec, advice advise.Advice,
 	for i, request := range spec.Devices.Requests {
 		exactly := request.Exactly
 		if exactly == nil || !slices.Contains(settings.OrDefault().DeviceClasses, exactly.DeviceClassName) || advice.MemRequestMiB == 0 ||
-			(exactly.AdminAccess != nil && *exactly.AdminAccess) || exactly.AllocationMode == resourceapi.DeviceAllocationModeAll {
+			ptr.Deref(exactly.AdminAccess, false) || exactly.AllocationMode == resourceapi.DeviceAllocationModeAll {
 			continue
 		}
 		asks := false

@@ -232,7 +232,7 @@ func TestASecondCallFillsInWhatIsLeft(t *testing.T) {
 	first["spec"].(map[string]any)["schedulerName"] = hamiScheduler
 	third, _ := ask(t, h, "Pod", at(first))
 	told := third["metadata"].(map[string]any)["annotations"].(map[string]any)[AdviceAnnotation].(string)
-	if at(third, "spec", "containers", 1, "resources", "limits", hamiMemory) != "70000" || !strings.Contains(told, `"filledIn":["nodeAffinity","nvidia.com/gpumem"]`) {
+	if at(third, "spec", "containers", 1, "resources", "limits", "nvidia.com/gpumem") != "70000" || !strings.Contains(told, `"filledIn":["nodeAffinity","nvidia.com/gpumem"]`) {
 		t.Errorf("expected the limit, and both in the advice, found %s", at(third))
 	}
 }

@@ -7,7 +7,6 @@ import (
 	"context"
 	"log/slog"
 	"maps"
-	"net"
 	"strconv"
 	"strings"
 	"sync"
@@ -62,19 +61,7 @@ func New(options Options) (*Observer, error) {
 
 // Run looks until the context ends.
 func (o *Observer) Run(ctx context.Context) {
-	look, commit := time.NewTicker(o.options.Every), time.NewTicker(o.options.Commit)
-	defer look.Stop()
-	defer commit.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-look.C:
-			o.look(ctx)
-		case <-commit.C:
-			o.commit()
-		}
-	}
+	learn.Run(ctx, o.options.Every, o.look, o.options.Commit, func(context.Context) { o.commit() })
 }
 
 // Seen tells what runs. The devices are the observer's from then on.
@@ -112,26 +99,21 @@ func (o *Observer) scrapeAll(ctx context.Context, runs []place.Watched) (learn.U
 	seen, steps := learn.NoUsages(), map[string]learn.Reading{}
 	var questions []learn.Question
 	asked := map[string]bool{}
-	ask := func(key, url string, take func(learn.Families) error) {
+	ask := func(key string, question learn.Question) {
 		if !asked[key] {
 			asked[key] = true
-			questions = append(questions, learn.Question{URL: url, Take: take})
+			questions = append(questions, question)
 		}
 	}
 	port, path, _ := strings.Cut(o.options.Exporter, "/")
 	for _, one := range runs {
-		ask("node "+one.Node, url(one.Address, port, strings.ReplaceAll(path, "%n", one.Node)), func(found learn.Families) error {
+		exporter := learn.URL(one.Address, port, strings.ReplaceAll(path, "%n", one.Node))
+		ask("node "+one.Node, learn.Question{URL: exporter, Take: func(found learn.Families) error {
 			seen.Add(found, func(_, index string) string { return place.DeviceID(one.Node, index) })
 			return nil
-		})
+		}})
 		for key, where := range one.Steps {
-			ask(key, url(one.Address, strconv.Itoa(where.Port), where.Path), func(found learn.Families) error {
-				reading, err := learn.ReadingOf(found, where.Metric)
-				if err == nil {
-					steps[key] = reading
-				}
-				return err
-			})
+			ask(key, learn.StepsOf(key, learn.URL(one.Address, strconv.Itoa(where.Port), where.Path), where.Metric, steps))
 		}
 	}
 	learn.ScrapeAll(ctx, questions, func(question learn.Question, err error) {
@@ -141,13 +123,6 @@ func (o *Observer) scrapeAll(ctx context.Context, runs []place.Watched) (learn.U
 		}
 	})
 	return seen, steps
-}
-
-func url(address, port, path string) string {
-	if path == "" {
-		path = "metrics"
-	}
-	return "http://" + net.JoinHostPort(address, port) + "/" + path
 }
 
 // commit makes a model of what was seen, and keeps it.

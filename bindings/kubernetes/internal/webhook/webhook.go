@@ -4,6 +4,7 @@
 package webhook
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -11,6 +12,7 @@ import (
 	"net/http"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	admissionv1 "k8s.io/api/admission/v1"
@@ -18,12 +20,20 @@ import (
 	resourceapi "k8s.io/api/resource/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/kubernetes"
 	"k8s.io/component-base/metrics"
 	"k8s.io/component-base/metrics/legacyregistry"
 	"k8s.io/klog/v2"
+	"k8s.io/utils/ptr"
 	kjson "sigs.k8s.io/json"
 
 	"libhorus.org/kubernetes/advise"
+	"libhorus.org/kubernetes/internal/feed"
 	"libhorus.org/kubernetes/internal/objects"
 )
 
@@ -47,7 +57,6 @@ type Handler struct {
 	Profile  func(namespace, name string) (advise.Profile, error)
 }
 
-// ServeHTTP answers one review.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	begin := time.Now()
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, mostBody))
@@ -89,26 +98,23 @@ func (h *Handler) review(request *admissionv1.AdmissionRequest) (response *admis
 	response = &admissionv1.AdmissionResponse{}
 	p := &patch{}
 	told, outcome, err := h.fill(request, p)
-	switch {
-	case err != nil:
+	if err != nil {
 		klog.V(2).InfoS("Advise: the object is left as it is", "object", about, "kind", request.Kind.Kind, "why", err)
 		if outcome == invalidProfile || outcome == fitsNowhere {
 			response.Warnings = []string{fmt.Sprintf("%.200s", "libhorus.org/profile: "+err.Error())}
 		}
-		return response, outcome
-	case outcome != advised:
+	}
+	if err != nil || outcome != advised {
 		return response, outcome
 	}
 	if response.Patch, err = json.Marshal(p.operations); err != nil {
-		return &admissionv1.AdmissionResponse{}, doubt
+		return response, doubt
 	}
-	kind := admissionv1.PatchTypeJSONPatch
-	response.PatchType = &kind
+	response.PatchType = ptr.To(admissionv1.PatchTypeJSONPatch)
 	klog.V(3).InfoS("Advised", "object", about, "kind", request.Kind.Kind, "profile", told.Profile, "filledIn", told.FilledIn)
 	return response, advised
 }
 
-// subject is what is advised on.
 type subject struct {
 	meta *metav1.ObjectMeta
 	pod  *v1.Pod // nil: a claim, or a template of claims
@@ -159,24 +165,20 @@ func memoryIsNotTold(types []advise.NodeType) bool {
 }
 
 func (h *Handler) subject(request *admissionv1.AdmissionRequest, p *patch) (subject, error) {
-	raw := request.Object.Raw
-	if err := json.Unmarshal(raw, &p.object); err != nil {
+	if err := json.Unmarshal(request.Object.Raw, &p.object); err != nil {
 		return subject{}, err
 	}
+	read := func(into any) error { return kjson.UnmarshalCaseSensitivePreserveInts(request.Object.Raw, into) }
 	var pod v1.Pod
 	var claim resourceapi.ResourceClaim
 	var template resourceapi.ResourceClaimTemplate
 	switch request.Kind.Kind {
 	case "Pod":
-		return subject{&pod.ObjectMeta, &pod, func(a advise.Advice) []string { return p.pod(&pod, a, h.Settings) }},
-			kjson.UnmarshalCaseSensitivePreserveInts(raw, &pod)
+		return subject{&pod.ObjectMeta, &pod, func(a advise.Advice) []string { return p.pod(&pod, a, h.Settings) }}, read(&pod)
 	case "ResourceClaim":
-		return subject{&claim.ObjectMeta, nil, func(a advise.Advice) []string { return p.claim(&claim.Spec, a, h.Settings, "spec") }},
-			kjson.UnmarshalCaseSensitivePreserveInts(raw, &claim)
+		return subject{&claim.ObjectMeta, nil, func(a advise.Advice) []string { return p.claim(&claim.Spec, a, h.Settings, "spec") }}, read(&claim)
 	case "ResourceClaimTemplate":
-		return subject{&template.ObjectMeta, nil, func(a advise.Advice) []string {
-			return p.claim(&template.Spec.Spec, a, h.Settings, "spec", "spec")
-		}}, kjson.UnmarshalCaseSensitivePreserveInts(raw, &template)
+		return subject{&template.ObjectMeta, nil, func(a advise.Advice) []string { return p.claim(&template.Spec.Spec, a, h.Settings, "spec", "spec") }}, read(&template)
 	}
 	return subject{}, fmt.Errorf("expected a Pod, a ResourceClaim or a ResourceClaimTemplate, found %s", request.Kind.Kind)
 }
@@ -190,9 +192,7 @@ var (
 		Buckets: metrics.ExponentialBuckets(0.0001, 2, 12),
 	})
 	// Expiry is set by who reads the certificate.
-	Expiry = metrics.NewGauge(&metrics.GaugeOpts{
-		Name: "horus_advise_certificate_expiry_seconds", Help: "When the certificate that is served expires, in seconds since 1970.",
-	})
+	Expiry = metrics.NewGauge(&metrics.GaugeOpts{Name: "horus_advise_certificate_expiry_seconds", Help: "When the certificate that is served expires, in seconds since 1970."})
 )
 
 // Register makes them known; it may be called again.
@@ -202,3 +202,58 @@ var Register = sync.OnceFunc(func() {
 		reviews.WithLabelValues(outcome) // from 0, so that the first one is an increase
 	}
 })
+
+// lookEvery is when the nodes' GPU types are looked at again. Most updates of nodes are heartbeats, which change nothing here.
+const lookEvery = 5 * time.Second
+
+// Watched is what advice rests on, as the API server told it.
+type Watched struct {
+	profiles *feed.Profiles
+	types    atomic.Pointer[[]advise.NodeType]
+}
+
+// Watch begins to watch.
+func Watch(ctx context.Context, settings advise.Settings, client kubernetes.Interface, others dynamic.Interface) (*Watched, error) {
+	profiles, err := feed.FollowProfiles(ctx, others, func(*unstructured.Unstructured) {})
+	if err != nil {
+		return nil, err
+	}
+	w := &Watched{profiles: profiles}
+	factory := informers.NewSharedInformerFactoryWithOptions(client, 0, informers.WithTransform(slim))
+	nodes, slices := factory.Core().V1().Nodes().Lister(), factory.Resource().V1().ResourceSlices().Lister()
+	factory.Start(ctx.Done())
+	go func() {
+		factory.WaitForCacheSync(ctx.Done())
+		wait.UntilWithContext(ctx, func(context.Context) {
+			allNodes, _ := nodes.List(labels.Everything()) // of what is in memory
+			allSlices, _ := slices.List(labels.Everything())
+			types := advise.TypesOf(settings, allNodes, allSlices)
+			w.types.Store(&types)
+		}, lookEvery)
+	}()
+	return w, nil
+}
+
+// slim leaves out what is most of a node and read by nobody here.
+func slim(o any) (any, error) {
+	if node, is := o.(*v1.Node); is {
+		node.ManagedFields, node.Status.Images = nil, nil
+	}
+	return o, nil
+}
+
+// Synced says whether all was told once.
+func (w *Watched) Synced() bool { return w.types.Load() != nil }
+
+// Profile is a JobProfile.
+func (w *Watched) Profile(namespace, name string) (advise.Profile, error) {
+	return w.profiles.Get(namespace, name)
+}
+
+// Types are those of the cluster's nodes, each once.
+func (w *Watched) Types() (types []advise.NodeType) {
+	if now := w.types.Load(); now != nil {
+		types = *now
+	}
+	return types
+}
