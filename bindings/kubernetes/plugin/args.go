@@ -19,14 +19,11 @@ import (
 	"libhorus.org/kubernetes/internal/objects"
 )
 
-// Modes.
+// Modes and failure policies.
 const (
 	Shadow = "shadow" // binds nothing; tells what others' choices cost beside ours
 	Place  = "place"  // chooses node and device of the pods that name this scheduler
-)
 
-// Failure policies.
-const (
 	Fail   = "Fail"
 	Ignore = "Ignore"
 )
@@ -71,9 +68,10 @@ const (
 	defaultLockExpiry = 5 * time.Minute // HAMi's
 	leastLockExpiry   = time.Second
 	leastPatience     = time.Second
-)
 
-const (
+	defaultCallTimeout = 30 * time.Second
+	leastCallTimeout   = time.Second
+
 	defaultCandidates = 32
 	mostCandidates    = 1 << 20
 )

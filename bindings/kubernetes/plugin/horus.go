@@ -406,11 +406,6 @@ func (pl *Horus) SignPod(_ context.Context, pod *v1.Pod) ([]fwk.SignFragment, *f
 // ExitHung is the exit code of a process in which a call of the library did not return: EX_SOFTWARE of sysexits.h.
 const ExitHung = 70
 
-const (
-	defaultCallTimeout = 30 * time.Second
-	leastCallTimeout   = time.Second
-)
-
 // watchCalls ends the process where a call of the library does not return. The lease would be renewed for ever and /livez
 // would answer, and so neither the other replica nor the kubelet would do anything.
 func (pl *Horus) watchCalls(ctx context.Context) {

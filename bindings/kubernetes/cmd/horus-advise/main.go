@@ -55,12 +55,12 @@ func run(ctx context.Context, f *flags) error {
 		return err
 	}
 	settings := advise.Settings{Driver: f.driver, DeviceClasses: strings.Split(f.classes, ","), Resource: v1.ResourceName(f.resource)}
-	watched, err := webhook.Watch(ctx, settings, client, others)
+	handler, synced, err := webhook.Watch(ctx, settings, client, others)
 	if err != nil {
 		return err
 	}
 	webhook.Register()
-	return f.serve(ctx, watched, &webhook.Handler{Settings: settings, Types: watched.Types, Profile: watched.Profile})
+	return f.serve(ctx, handler, synced)
 }
 
 // certificate is what is mounted now. Who changes the Secret, and when, is cert-manager's or the chart's matter.
@@ -73,13 +73,13 @@ func (f *flags) certificate(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 	return &pair, nil
 }
 
-func (f *flags) serve(ctx context.Context, watched *webhook.Watched, handler http.Handler) error {
+func (f *flags) serve(ctx context.Context, handler http.Handler, synced func() bool) error {
 	mux := http.NewServeMux()
 	mux.Handle("POST /advise", handler)
 	mux.Handle("GET /metrics", legacyregistry.Handler())
 	mux.HandleFunc("GET /livez", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ok") })
 	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) {
-		if watched.Synced() {
+		if synced() {
 			fmt.Fprintln(w, "ok")
 		} else {
 			http.Error(w, "not ready", http.StatusServiceUnavailable)

@@ -32,7 +32,8 @@ type Verdict struct {
 func (m *Mirror) Verdicts(view objects.Pod, nodes []fwk.NodeInfo) ([]Verdict, error) {
 	defer m.enter()()
 	o := &m.order
-	if o.stale || o.backend != view.Backend || !o.isOf(nodes) {
+	known := slices.EqualFunc(nodes, o.names, func(info fwk.NodeInfo, name string) bool { return info.Node().Name == name })
+	if !known || o.stale || o.backend != view.Backend {
 		m.lookUp(view.Backend, nodes)
 	}
 	for i, info := range nodes {
@@ -61,9 +62,8 @@ func (m *Mirror) Verdicts(view objects.Pod, nodes []fwk.NodeInfo) ([]Verdict, er
 }
 
 func (m *Mirror) verdicts(view objects.Pod, ids []uint64, rows []int, out []Verdict) error {
-	job := view.Horus
-	job.ID = m.lastID + 1
-	verdicts, err := m.library.Verdicts(job, ids)
+	view.Horus.ID = m.lastID + 1
+	verdicts, err := m.library.Verdicts(view.Horus, ids)
 	if err != nil {
 		return err
 	}
@@ -71,18 +71,6 @@ func (m *Mirror) verdicts(view objects.Pod, ids []uint64, rows []int, out []Verd
 		out[row] = Verdict{Cost: verdicts.Costs[i], Reason: verdicts.Reasons[i], Known: true}
 	}
 	return nil
-}
-
-func (o *order) isOf(nodes []fwk.NodeInfo) bool {
-	if len(nodes) != len(o.names) {
-		return false
-	}
-	for i, info := range nodes {
-		if info.Node().Name != o.names[i] {
-			return false
-		}
-	}
-	return true
 }
 
 func (m *Mirror) lookUp(backend objects.Backend, nodes []fwk.NodeInfo) {
@@ -169,11 +157,9 @@ func (m *Mirror) choose(view objects.Pod, n *node) (Choice, error) {
 	for _, slot := range out.Slots {
 		out.Devices = append(out.Devices, n.view.Devices[slot.Device])
 	}
-	seen := map[uint64]bool{planned.JobID: true}
 	for _, effect := range planned.Effects {
-		if !seen[effect.JobID] {
-			seen[effect.JobID] = true
-			out.Beside = append(out.Beside, m.nameOf(effect.JobID))
+		if name := m.nameOf(effect.JobID); effect.JobID != planned.JobID && !slices.Contains(out.Beside, name) {
+			out.Beside = append(out.Beside, name)
 		}
 	}
 	out.Decision.Text = m.named(out.Decision.Text)
@@ -181,9 +167,8 @@ func (m *Mirror) choose(view objects.Pod, n *node) (Choice, error) {
 }
 
 func (m *Mirror) plan(view objects.Pod, nodes []uint64) (library.Planned, error) {
-	job := view.Horus
-	job.ID = m.lastID + 1
-	planned, err := m.library.Plan([]horus.Job{job}, nodes)
+	view.Horus.ID = m.lastID + 1
+	planned, err := m.library.Plan([]horus.Job{view.Horus}, nodes)
 	if err != nil {
 		return library.Planned{}, err
 	}

@@ -14,12 +14,7 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// revival says when a library that is gone is started again: at once, and later each time that it does not last.
-type revival struct {
-	next  time.Time
-	pause time.Duration
-}
-
+// A library that is gone is started again at once, and later each time that it does not last.
 const (
 	firstPause = time.Second
 	mostPause  = 30 * time.Second
@@ -30,7 +25,7 @@ const (
 // pods are put into it; while it is gone, what is asked of it fails, and what is told is kept for then.
 func (m *Mirror) enter() (leave func()) {
 	m.mu.Lock()
-	if now := time.Now(); m.library.Gone() && !now.Before(m.revival.next) {
+	if now := time.Now(); m.library.Gone() && !now.Before(m.revived) {
 		m.revive(now)
 	}
 	return m.mu.Unlock
@@ -42,13 +37,13 @@ func (m *Mirror) KeepAlive(ctx context.Context) {
 }
 
 func (m *Mirror) revive(now time.Time) {
-	if now.After(m.revival.next.Add(lasting)) {
-		m.revival.pause = 0
+	if now.After(m.revived.Add(lasting)) {
+		m.pause = 0
 	}
-	m.revival.pause = min(max(2*m.revival.pause, firstPause), mostPause)
-	m.revival.next = now.Add(m.revival.pause)
+	m.pause = min(max(2*m.pause, firstPause), mostPause)
+	m.revived = now.Add(m.pause)
 	if err := m.library.Start(); err != nil {
-		klog.ErrorS(err, "Horus: libhorus does not start", "nextTry", m.revival.next)
+		klog.ErrorS(err, "Horus: libhorus does not start", "nextTry", m.revived)
 		return
 	}
 	for _, name := range slices.Collect(maps.Keys(m.nodes)) { // rebuild may take nodes away

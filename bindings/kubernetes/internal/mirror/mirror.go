@@ -11,6 +11,7 @@ import (
 	"maps"
 	"slices"
 	"sync/atomic"
+	"time"
 
 	v1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
@@ -31,10 +32,12 @@ type Mirror struct {
 
 	mu      watched
 	library library.Library
-	revival revival
+	revived time.Time // no earlier is a library that is gone started again
+	pause   time.Duration
 	lastID  uint64
 	freed   atomic.Uint64
 	nodes   map[string]*node
+	byID    map[uint64]*node
 	pods    map[types.UID]*pod
 	jobs    map[uint64]*pod
 	tenants map[horus.Slot]int // pods on each device
@@ -115,7 +118,7 @@ const (
 func New(settings objects.Settings, lookups objects.Lookups, lib library.Library) *Mirror {
 	return &Mirror{
 		settings: settings, lookups: lookups, library: lib,
-		nodes: map[string]*node{}, pods: map[types.UID]*pod{}, jobs: map[uint64]*pod{},
+		nodes: map[string]*node{}, byID: map[uint64]*node{}, pods: map[types.UID]*pod{}, jobs: map[uint64]*pod{},
 		tenants: map[horus.Slot]int{}, waiting: map[types.UID]waiting{}, waiters: map[string]map[types.UID]waiting{},
 		claims: map[types.UID]map[types.UID]*pod{}, pools: map[string]string{}, astray: map[string]int{}, given: map[types.UID]*given{}, found: map[[2]string]error{},
 		hosts: hosts{map[types.UID]hostRequest{}, map[string]hostRequest{}},
@@ -192,18 +195,17 @@ func (m *Mirror) node(name string) *node {
 	n := m.nodes[name]
 	if n == nil {
 		n = &node{id: m.ranks.add(name), slices: map[string]*resourceapi.ResourceSlice{}, pods: map[types.UID]*pod{}}
-		m.nodes[name] = n
+		m.nodes[name], m.byID[n.id] = n, n
 	}
 	return n
 }
 
-// names of nodes, by the library's ids.
-func (m *Mirror) names() map[uint64]string {
-	out := make(map[uint64]string, len(m.nodes))
-	for name, n := range m.nodes {
-		out[n.id] = name
+// nodeName of slots; "" where there are none, or it is gone.
+func (m *Mirror) nodeName(slots []horus.Slot) string {
+	if len(slots) == 0 || m.byID[slots[0].Node] == nil {
+		return ""
 	}
-	return out
+	return m.byID[slots[0].Node].view.Horus.Name
 }
 
 // refresh brings the library's node to what the objects say. Where devices change under pods, the node is taken down and
@@ -276,6 +278,7 @@ func (m *Mirror) rebuild(name string, view objects.Node) {
 	}
 	if n.object == nil && len(n.slices) == 0 {
 		delete(m.nodes, name)
+		delete(m.byID, n.id)
 		m.ranks.drop(name)
 	}
 	for _, p := range residents {

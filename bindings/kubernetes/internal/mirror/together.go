@@ -60,20 +60,17 @@ func (m *Mirror) closedToAll(backend objects.Backend, among []uint64, rules []Ru
 	if !backend.Names() || len(rules) == 0 {
 		return nil, among
 	}
-	for _, n := range m.nodes {
-		if _, asked := slices.BinarySearch(among, n.id); !asked {
-			continue
-		}
+	for _, id := range among {
+		n := m.byID[id]
 		closed := n.closed(rules[0])
 		for _, other := range rules[1:] {
 			also := n.closed(other)
 			closed = slices.DeleteFunc(closed, func(slot horus.Slot) bool { return !slices.Contains(also, slot) })
 		}
 		if len(closed) < len(n.view.Devices) {
-			out, left = append(out, closed...), append(left, n.id)
+			out, left = append(out, closed...), append(left, id)
 		}
 	}
-	slices.Sort(left)
 	return out, left
 }
 
@@ -89,15 +86,14 @@ func (m *Mirror) planClose(kinds []*alike, jobs []horus.Job, among []uint64, nod
 		return "", nil
 	}
 	blocks := map[string][]uint64{}
-	for _, n := range m.nodes {
-		if _, asked := slices.BinarySearch(among, n.id); asked && n.view.Block != "" {
-			blocks[n.view.Block] = append(blocks[n.view.Block], n.id)
+	for _, id := range among {
+		if block := m.byID[id].view.Block; block != "" {
+			blocks[block] = append(blocks[block], id)
 		}
 	}
 	best := 0
 	for _, block := range slices.Sorted(maps.Keys(blocks)) {
 		inside := make([]string, len(nodes))
-		slices.Sort(blocks[block])
 		if miss, err = m.planTogether(kinds, jobs, blocks[block], inside); err != nil {
 			return "", err
 		}
@@ -145,7 +141,6 @@ func (m *Mirror) planTogether(kinds []*alike, jobs []horus.Job, among []uint64, 
 	if err != nil {
 		return "", err
 	}
-	names := m.names()
 	for _, one := range planned {
 		kind := kinds[one.JobID-jobs[0].ID]
 		if one.Verdict != horus.Place {
@@ -153,7 +148,7 @@ func (m *Mirror) planTogether(kinds []*alike, jobs []horus.Job, among []uint64, 
 		}
 		each := len(one.Slots) / len(kind.rows)
 		for task, row := range kind.rows {
-			nodes[row] = names[one.Slots[task*each].Node]
+			nodes[row] = m.nodeName(one.Slots[task*each:])
 		}
 	}
 	return "", nil
@@ -170,7 +165,6 @@ type Turn struct {
 func (m *Mirror) Next(views []objects.Pod, may func(*v1.Node) bool, options horus.BatchOptions) ([]Turn, error) {
 	defer m.enter()()
 	turns := make([]Turn, len(views))
-	names := m.names()
 	rows := map[objects.Backend][]int{}
 	for row, view := range views {
 		rows[view.Backend] = append(rows[view.Backend], row)
@@ -186,11 +180,7 @@ func (m *Mirror) Next(views []objects.Pod, may func(*v1.Node) bool, options horu
 			return nil, err
 		}
 		for _, one := range planned {
-			turn := Turn{Verdict: one.Verdict, Reason: one.Reason}
-			if one.Verdict == horus.Place {
-				turn.Node = names[one.Slots[0].Node]
-			}
-			turns[rows[one.JobID-jobs[0].ID]] = turn
+			turns[rows[one.JobID-jobs[0].ID]] = Turn{one.Verdict, one.Reason, m.nodeName(one.Slots)}
 		}
 	}
 	return turns, nil

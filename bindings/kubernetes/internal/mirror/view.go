@@ -47,8 +47,8 @@ func (v View) otherKinds() (out []horus.Slot) {
 	return out
 }
 
-// NodeName is the name of a node of a slot; "" of one that is gone.
-func (v View) NodeName(id uint64) string { return v.m.names()[id] }
+// NodeName of slots; "" where there are none.
+func (v View) NodeName(slots []horus.Slot) string { return v.m.nodeName(slots) }
 
 // hosts count what pods request of the cores and memory of nodes. Where Horus places, the scheduler's own plugins look at
 // them; where it only says where it would have placed, nobody else does.
@@ -167,12 +167,9 @@ func (m *Mirror) Review(options horus.RebalanceOptions) ([]Reviewed, error) {
 	if err != nil {
 		return nil, err
 	}
-	names := m.names()
 	to := map[uint64]string{}
 	for _, move := range reviews.Moves {
-		if len(move.To) > 0 {
-			to[move.JobID] = names[move.To[0].Node]
-		}
+		to[move.JobID] = m.nodeName(move.To)
 	}
 	out := make([]Reviewed, 0, len(reviews.Tenants))
 	for _, review := range reviews.Tenants {

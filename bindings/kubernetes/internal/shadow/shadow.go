@@ -88,11 +88,7 @@ func judge(view mirror.View) {
 	if r.Theirs.Reason != horus.ReasonNone {
 		broken.WithLabelValues(scheduler, r.Theirs.Reason.String()).Inc()
 	}
-	where := ""
-	if len(r.Slots) > 0 {
-		where = view.NodeName(r.Slots[0].Node)
-	}
-	klog.InfoS("Shadow", "pod", klog.KObj(pod), "scheduler", scheduler, "theirs", pod.Spec.NodeName, "ours", where,
+	klog.InfoS("Shadow", "pod", klog.KObj(pod), "scheduler", scheduler, "theirs", pod.Spec.NodeName, "ours", view.NodeName(r.Slots),
 		"verdict", ours, "regretGPUs", r.Work(), "theirRule", r.Theirs.Reason.String(), "why", r.Text)
 }
 

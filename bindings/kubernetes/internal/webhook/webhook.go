@@ -184,9 +184,7 @@ func (h *Handler) subject(request *admissionv1.AdmissionRequest, p *patch) (subj
 }
 
 var (
-	reviews = metrics.NewCounterVec(&metrics.CounterOpts{
-		Name: "horus_advise_reviews_total", Help: "Objects that the API server asked about, by what came of it. All are allowed.",
-	}, []string{"outcome"})
+	reviews       = metrics.NewCounterVec(&metrics.CounterOpts{Name: "horus_advise_reviews_total", Help: "Objects that the API server asked about, by what came of it. All are allowed."}, []string{"outcome"})
 	reviewSeconds = metrics.NewHistogram(&metrics.HistogramOpts{
 		Name: "horus_advise_review_seconds", Help: "Time of an answer, from the first byte of the request.",
 		Buckets: metrics.ExponentialBuckets(0.0001, 2, 12),
@@ -206,19 +204,13 @@ var Register = sync.OnceFunc(func() {
 // lookEvery is when the nodes' GPU types are looked at again. Most updates of nodes are heartbeats, which change nothing here.
 const lookEvery = 5 * time.Second
 
-// Watched is what advice rests on, as the API server told it.
-type Watched struct {
-	profiles *feed.Profiles
-	types    atomic.Pointer[[]advise.NodeType]
-}
-
-// Watch begins to watch.
-func Watch(ctx context.Context, settings advise.Settings, client kubernetes.Interface, others dynamic.Interface) (*Watched, error) {
+// Watch makes a handler that goes by what the API server tells from now on, and says whether all was told once.
+func Watch(ctx context.Context, settings advise.Settings, client kubernetes.Interface, others dynamic.Interface) (h *Handler, synced func() bool, err error) {
 	profiles, err := feed.FollowProfiles(ctx, others, func(*unstructured.Unstructured) {})
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	w := &Watched{profiles: profiles}
+	var types atomic.Pointer[[]advise.NodeType]
 	factory := informers.NewSharedInformerFactoryWithOptions(client, 0, informers.WithTransform(slim))
 	nodes, slices := factory.Core().V1().Nodes().Lister(), factory.Resource().V1().ResourceSlices().Lister()
 	factory.Start(ctx.Done())
@@ -227,11 +219,11 @@ func Watch(ctx context.Context, settings advise.Settings, client kubernetes.Inte
 		wait.UntilWithContext(ctx, func(context.Context) {
 			allNodes, _ := nodes.List(labels.Everything()) // of what is in memory
 			allSlices, _ := slices.List(labels.Everything())
-			types := advise.TypesOf(settings, allNodes, allSlices)
-			w.types.Store(&types)
+			types.Store(ptr.To(advise.TypesOf(settings, allNodes, allSlices)))
 		}, lookEvery)
 	}()
-	return w, nil
+	h = &Handler{Settings: settings, Types: func() []advise.NodeType { return ptr.Deref(types.Load(), nil) }, Profile: profiles.Get}
+	return h, func() bool { return types.Load() != nil }, nil
 }
 
 // slim leaves out what is most of a node and read by nobody here.
@@ -240,20 +232,4 @@ func slim(o any) (any, error) {
 		node.ManagedFields, node.Status.Images = nil, nil
 	}
 	return o, nil
-}
-
-// Synced says whether all was told once.
-func (w *Watched) Synced() bool { return w.types.Load() != nil }
-
-// Profile is a JobProfile.
-func (w *Watched) Profile(namespace, name string) (advise.Profile, error) {
-	return w.profiles.Get(namespace, name)
-}
-
-// Types are those of the cluster's nodes, each once.
-func (w *Watched) Types() (types []advise.NodeType) {
-	if now := w.types.Load(); now != nil {
-		types = *now
-	}
-	return types
 }
