@@ -72,12 +72,8 @@ func TypesOf(settings Settings, nodes []*v1.Node, all []*resourceapi.ResourceSli
 
 // typesOfNode are those of one node, whose slices these are. The memory that HAMi gives away may be more than a card has.
 func typesOfNode(settings Settings, node *v1.Node, ofNode []*resourceapi.ResourceSlice) []NodeType {
-	labels := map[string]string{}
-	for _, key := range typeLabels {
-		if value := node.Labels[key]; value != "" {
-			labels[key] = value
-		}
-	}
+	labels := maps.Clone(node.Labels)
+	maps.DeleteFunc(labels, func(key, value string) bool { return value == "" || !slices.Contains(typeLabels, key) })
 	known := objects.NodeOf(settings, node, ofNode, func(name, _ string) error { _, err := find(name); return err })
 	if known.Backend == objects.NoGPUs {
 		return nil

@@ -10,6 +10,7 @@ import (
 	resourceapi "k8s.io/api/resource/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
 
 	"libhorus.org/horus"
 	"libhorus.org/kubernetes/internal/objects"
@@ -117,11 +118,9 @@ func (m *Mirror) early(object *v1.Pod) (pool string) {
 
 // poolOf the devices that a claim has; "" = it has none of ours.
 func (m *Mirror) poolOf(claim *resourceapi.ResourceClaim) string {
-	if claim.Status.Allocation != nil {
-		for _, result := range claim.Status.Allocation.Devices.Results {
-			if result.Driver == m.settings.Driver {
-				return result.Pool
-			}
+	for _, result := range ptr.Deref(claim.Status.Allocation, resourceapi.AllocationResult{}).Devices.Results {
+		if result.Driver == m.settings.Driver {
+			return result.Pool
 		}
 	}
 	return ""

@@ -122,18 +122,18 @@ var (
 
 const noFabric = "00000000-0000-0000-0000-000000000000" // cluster of a clique, where NVLink ends at the node
 
-func firstOf(labels map[string]string, keys []string) string {
-	for _, key := range keys {
-		if value := labels[key]; value != "" && !strings.HasPrefix(value, noFabric) {
-			return value
-		}
+// labelOf keys is the first that a node has; "" = none.
+func labelOf(labels map[string]string, keys []string) string {
+	at := slices.IndexFunc(keys, func(key string) bool { return labels[key] != "" && !strings.HasPrefix(labels[key], noFabric) })
+	if at < 0 {
+		return ""
 	}
-	return ""
+	return keys[at]
 }
 
 // rackOf a node, as a number; 0 = its labels tell none.
 func rackOf(labels map[string]string) uint64 {
-	rack := firstOf(labels, rackLabels)
+	rack := labels[labelOf(labels, rackLabels)]
 	if rack == "" {
 		return 0
 	}
@@ -146,14 +146,14 @@ func rackOf(labels map[string]string) uint64 {
 type Finder func(gpuType, profile string) error
 
 // NodeOf describes a node by its labels and the slices of its GPUs.
-func NodeOf(settings Settings, node *v1.Node, slices []*resourceapi.ResourceSlice, find Finder) Node {
+func NodeOf(settings Settings, node *v1.Node, offered []*resourceapi.ResourceSlice, find Finder) Node {
 	out := Node{Skipped: map[string]int{}, Horus: horus.Node{
 		Name: node.Name, CPUMilli: node.Status.Allocatable.Cpu().MilliValue(),
 		MemMiB: node.Status.Allocatable.Memory().Value() / mib,
 		Labels: []horus.Label{{Key: HostLabel, Value: node.Name}}, Rack: rackOf(node.Labels),
-	}, Block: firstOf(node.Labels, blockLabels)}
-	if len(slices) > 0 {
-		return fromSlices(out, slices, find)
+	}, Block: node.Labels[labelOf(node.Labels, blockLabels)]}
+	if len(offered) > 0 {
+		return fromSlices(out, offered, find)
 	}
 	if _, registered := node.Annotations[HAMiRegisterAnnotation]; registered {
 		return fromHAMi(out, settings, node, find)
@@ -166,14 +166,10 @@ func NodeOf(settings Settings, node *v1.Node, slices []*resourceapi.ResourceSlic
 }
 
 func fromLabels(out Node, settings Settings, node *v1.Node, count int64, find Finder) Node {
-	label, product := "", ""
-	for _, label = range TypeLabels {
-		if product = node.Labels[label]; product != "" {
-			break
-		}
-	}
-	product = cmp.Or(renamed[product], product)
+	label := cmp.Or(labelOf(node.Labels, TypeLabels), TypeLabels[0])
+	product := cmp.Or(renamed[node.Labels[label]], node.Labels[label])
 	replicas := cmp.Or(node.Labels[replicasLabel], node.Labels["cloud.google.com/gke-max-shared-clients-per-gpu"])
+	unknown := find(product, "")
 	switch {
 	case product == "":
 		out.Problem = fmt.Sprintf("node %s offers %d %s, and no label names their type: expected one of %s", node.Name, count,
@@ -188,18 +184,11 @@ func fromLabels(out Node, settings Settings, node *v1.Node, count int64, find Fi
 		out.Skipped = map[string]int{ByPlugin: int(count)}
 	case count > mostDevices:
 		out.Problem = fmt.Sprintf("node %s: %s: expected at most %d, found %d", node.Name, settings.Resource, mostDevices, count)
-	}
-	if out.Problem != "" {
-		return out
-	}
-	if err := find(product, ""); err != nil {
-		out.Problem = fmt.Sprintf("node %s: label %s: %v", node.Name, label, err)
-		return out
-	}
-	out.Backend = Whole
-	for range count {
-		out.Horus.Devices = append(out.Horus.Devices, horus.Device{GPUType: product, SharingMode: horus.Exclusive})
-		out.Devices = append(out.Devices, Device{})
+	case unknown != nil:
+		out.Problem = fmt.Sprintf("node %s: label %s: %v", node.Name, label, unknown)
+	default:
+		out.Backend, out.Devices = Whole, make([]Device, count)
+		out.Horus.Devices = slices.Repeat([]horus.Device{{GPUType: product, SharingMode: horus.Exclusive}}, int(count))
 	}
 	return out
 }
@@ -247,12 +236,9 @@ func (o Openness) To(node *v1.Node) bool {
 	if node.Spec.Unschedulable {
 		taints = append(taints[:len(taints):len(taints)], v1.Taint{Key: v1.TaintNodeUnschedulable, Effect: v1.TaintEffectNoSchedule})
 	}
-	if len(taints) > 0 {
-		_, closed := corev1helpers.FindMatchingUntoleratedTaint(klog.Background(), taints, o.pod.Spec.Tolerations,
-			func(t *v1.Taint) bool { return t.Effect != v1.TaintEffectPreferNoSchedule }, false)
-		if closed {
-			return false
-		}
+	if _, closed := corev1helpers.FindMatchingUntoleratedTaint(klog.Background(), taints, o.pod.Spec.Tolerations,
+		func(t *v1.Taint) bool { return t.Effect != v1.TaintEffectPreferNoSchedule }, false); closed {
+		return false
 	}
 	fits, err := o.affinity.Match(node)
 	return err == nil && fits

@@ -194,10 +194,7 @@ func (out *Pod) claim(settings Settings, claim *resourceapi.ResourceClaim) (devi
 			out.Mixed, out.AllOf = true, true
 		}
 		devices += max(r.Exactly.Count, 1)
-		var capacity quantities
-		if r.Exactly.Capacity != nil {
-			capacity = r.Exactly.Capacity.Requests
-		}
+		capacity := ptr.Deref(r.Exactly.Capacity, resourceapi.CapacityRequirements{}).Requests
 		if memory, ok := capacity[attributeMemory]; ok {
 			out.AskedMiB = max(out.AskedMiB, (memory.Value()+mib-1)/mib)
 		}
@@ -212,10 +209,8 @@ func (out *Pod) claim(settings Settings, claim *resourceapi.ResourceClaim) (devi
 	for _, one := range claim.Spec.Devices.Config {
 		out.share(settings, one.Opaque)
 	}
-	if claim.Status.Allocation != nil {
-		for _, one := range claim.Status.Allocation.Devices.Config { // the class's, then the claim's once more
-			out.share(settings, one.Opaque)
-		}
+	for _, one := range ptr.Deref(claim.Status.Allocation, resourceapi.AllocationResult{}).Devices.Config { // the class's, then the claim's once more
+		out.share(settings, one.Opaque)
 	}
 	return devices
 }
@@ -323,4 +318,42 @@ func number(pod *v1.Pod, annotation string, least, most float64) (float32, error
 		return 0, fmt.Errorf("annotation %s: expected a number from %g to %g, found %q", annotation, least, most, given)
 	}
 	return float32(value), nil
+}
+
+// reserve sets the memory that counts of each of its devices: what is asked for, or what its profile says where that is more. Then no
+// request is stated to the library, which takes the bound of the demand on each GPU type.
+func (p *Pod) reserve(askedMiB int64) {
+	p.AskedMiB, p.Horus.GPUMemRequestMiB, p.Contradiction = askedMiB, askedMiB, ""
+	if !p.profiled || askedMiB == 0 {
+		return
+	}
+	demands := slices.Clone(p.Horus.Demands)
+	for i := range demands {
+		d := &demands[i].Demand
+		needs := BoundOf(*d)
+		if d.MemMiBUpper = max(needs, askedMiB); needs > askedMiB {
+			p.Contradiction = fmt.Sprintf("its profile says %d MiB on %s, and it asks for %d MiB of each GPU: the larger figure counts",
+				needs, demands[i].GPUType, askedMiB)
+		}
+	}
+	if p.Contradiction != "" {
+		p.Horus.GPUMemRequestMiB, p.Horus.Demands = 0, demands
+	}
+}
+
+// BoundOf a demand's memory; its estimate where there is none.
+func BoundOf(d horus.Demand) int64 {
+	if d.MemMiBUpper == 0 || d.MemMiBUpper >= horus.MemMiBUnbounded {
+		return d.MemMiB
+	}
+	return d.MemMiBUpper
+}
+
+// ReservedMiB is the memory that a job has of each of its devices, at most.
+func ReservedMiB(job horus.Job) int64 {
+	most := job.GPUMemRequestMiB
+	for i := 0; i < len(job.Demands) && job.GPUMemRequestMiB == 0; i++ {
+		most = max(most, BoundOf(job.Demands[i].Demand))
+	}
+	return most
 }

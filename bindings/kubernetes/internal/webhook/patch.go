@@ -85,13 +85,15 @@ func (p *patch) pod(pod *v1.Pod, advice advise.Advice, settings advise.Settings)
 			filledIn = append(filledIn, string(objects.HAMiMem))
 		}
 	}
-	if advice.MemLimitMiB > 0 && advise.SharesByKAI(settings, pod) && !advise.StatesPartOfKAI(pod) &&
-		p.set(strconv.FormatInt(advice.MemLimitMiB, 10), "metadata", "annotations", advise.KAIMemory) {
-		filledIn = append(filledIn, advise.KAIMemory)
+	annotate := func(name string, value int64) {
+		if value > 0 && p.set(strconv.FormatInt(value, 10), "metadata", "annotations", name) {
+			filledIn = append(filledIn, name)
+		}
 	}
-	if advice.LargestBatch > 0 && p.set(strconv.FormatInt(advice.LargestBatch, 10), "metadata", "annotations", BatchAnnotation) {
-		filledIn = append(filledIn, BatchAnnotation)
+	if advise.SharesByKAI(settings, pod) && !advise.StatesPartOfKAI(pod) {
+		annotate(advise.KAIMemory, advice.MemLimitMiB)
 	}
+	annotate(BatchAnnotation, advice.LargestBatch)
 	return filledIn
 }
 
@@ -159,10 +161,8 @@ func (p *patch) claim(spec *resourceapi.ResourceClaimSpec, advice advise.Advice,
 			continue
 		}
 		asks := false
-		if exactly.Capacity != nil {
-			for name := range exactly.Capacity.Requests {
-				asks = asks || name[strings.LastIndex(string(name), "/")+1:] == "memory"
-			}
+		for name := range ptr.Deref(exactly.Capacity, resourceapi.CapacityRequirements{}).Requests {
+			asks = asks || name[strings.LastIndex(string(name), "/")+1:] == "memory"
 		}
 		path := append(slices.Clone(at), "devices", "requests", strconv.Itoa(i), "exactly", "capacity", "requests", "memory")
 		if !asks && p.set(fmt.Sprintf("%dMi", advice.MemRequestMiB), path...) {
