@@ -62,19 +62,6 @@ func (pl *Horus) forget(uid types.UID) {
 	pl.refused.Delete(uid)
 }
 
-var (
-	_ fwk.PreEnqueuePlugin  = &Horus{}
-	_ fwk.PreFilterPlugin   = &Horus{}
-	_ fwk.FilterPlugin      = &Horus{}
-	_ fwk.PostFilterPlugin  = &Horus{}
-	_ fwk.ScorePlugin       = &Horus{}
-	_ fwk.ReservePlugin     = &Horus{}
-	_ fwk.PermitPlugin      = &Horus{}
-	_ fwk.BindPlugin        = &Horus{}
-	_ fwk.EnqueueExtensions = &Horus{}
-	_ fwk.SignPlugin        = &Horus{}
-)
-
 // New makes the plugin and mirrors the cluster from the scheduler's own informers.
 func New(ctx context.Context, raw runtime.Object, handle fwk.Handle) (fwk.Plugin, error) {
 	args, err := parseArgs(raw)

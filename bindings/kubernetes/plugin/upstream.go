@@ -34,8 +34,6 @@ type draPlugin struct {
 	handle fwk.Handle
 }
 
-var _ fwk.PreFilterPlugin = draPlugin{}
-
 func (draPlugin) Name() string { return DRAName }
 
 // PostFilter has nothing to give back of a pod that was refused before its claims were looked at.

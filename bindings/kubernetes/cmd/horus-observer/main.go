@@ -197,10 +197,7 @@ func (o *options) lead(ctx context.Context, args plugin.Args, store model.Store,
 	defer broadcaster.Shutdown()
 	observer := observe.Observer{
 		Options: o.Options, Mirror: m, Pods: pods, Dynamic: objectsClient, Store: store, Learner: learner, Catalogue: catalogue, Profiles: profiles.Object,
-		Advisor: &observe.Advisor{
-			Client: store.Client, Events: broadcaster.NewRecorder(scheme.Scheme, "horus-observer"), Review: m.Review,
-			Evict: o.evict, Limiter: rate.NewLimiter(rate.Limit(o.perHour/time.Hour.Seconds()), 1),
-		},
+		Events: broadcaster.NewRecorder(scheme.Scheme, "horus-observer"), Evict: o.evict, Limiter: rate.NewLimiter(rate.Limit(o.perHour/time.Hour.Seconds()), 1),
 	}
 	observer.Run(ctx)
 	return ctx.Err()

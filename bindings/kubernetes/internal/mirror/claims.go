@@ -34,7 +34,7 @@ func (m *Mirror) SetClaim(claim *resourceapi.ResourceClaim) {
 	case m.poolOf(claim) == "":
 		m.free(claim.UID)
 	case len(claim.Status.ReservedFor) > 0:
-		m.unwait(claim.UID)
+		m.waiting.drop(claim.UID)
 		m.drop(claim.UID) // its stand-in
 	case len(m.claims[claim.UID]) == 0 && len(m.awaiting(claim)) == 0:
 		m.setPod(standIn(claim), false)
@@ -43,9 +43,11 @@ func (m *Mirror) SetClaim(claim *resourceapi.ResourceClaim) {
 
 // awaiting are the pods that name a claim, and wait.
 func (m *Mirror) awaiting(claim *resourceapi.ResourceClaim) (out []waiting) {
-	for uid, one := range m.waiting {
-		if uid != claim.UID && objects.NamesClaim(one.object, claim) {
-			out = append(out, one)
+	for _, waiters := range m.waiting.nodes {
+		for uid, one := range waiters {
+			if uid != claim.UID && objects.NamesClaim(one.object, claim) {
+				out = append(out, one)
+			}
 		}
 	}
 	return out
@@ -65,7 +67,7 @@ func (m *Mirror) DeleteClaim(claim *resourceapi.ResourceClaim) {
 }
 
 func (m *Mirror) free(claim types.UID) {
-	m.unwait(claim)
+	m.waiting.drop(claim)
 	for uid, p := range m.claims[claim] {
 		if p.hold == claimed {
 			m.drop(uid)
@@ -89,7 +91,7 @@ func (m *Mirror) standDown(object *v1.Pod) {
 	claims, _ := m.claimsOf(object)
 	for _, claim := range claims {
 		if claim.UID != object.UID {
-			m.unwait(claim.UID)
+			m.waiting.drop(claim.UID)
 		}
 	}
 }
@@ -141,7 +143,7 @@ func (m *Mirror) link(p *pod) {
 		}
 		p.claims, m.claims[claim.UID][p.object.UID] = append(p.claims, claim.UID), p
 		if p.object.UID != claim.UID {
-			m.unwait(claim.UID)
+			m.waiting.drop(claim.UID)
 			m.drop(claim.UID) // its stand-in
 		}
 	}

@@ -40,14 +40,13 @@ type Mirror struct {
 	byID    map[uint64]*node
 	pods    map[types.UID]*pod
 	jobs    map[uint64]*pod
-	tenants map[horus.Slot]int // pods on each device
-	waiting map[types.UID]waiting
-	waiters map[string]map[types.UID]waiting // the same, by node; "" = of a pod that is not bound
+	tenants map[horus.Slot]int               // pods on each device
+	waiting byNode[waiting]                  // at "" of a pod that is not bound
 	claims  map[types.UID]map[types.UID]*pod // who has devices by a claim
 	pools   map[string]string                // node of each pool of devices
 	order   order
 	ranks   ranked
-	hosts   hosts
+	hosts   byNode[hostRequest]
 	astray  map[string]int // devices of slices that name no node, by slice
 	given   map[types.UID]*given
 	found   map[[2]string]error // of GPU types and MIG profiles that were looked up
@@ -119,9 +118,9 @@ func New(settings objects.Settings, lookups objects.Lookups, lib library.Library
 	return &Mirror{
 		settings: settings, lookups: lookups, library: lib,
 		nodes: map[string]*node{}, byID: map[uint64]*node{}, pods: map[types.UID]*pod{}, jobs: map[uint64]*pod{},
-		tenants: map[horus.Slot]int{}, waiting: map[types.UID]waiting{}, waiters: map[string]map[types.UID]waiting{},
+		tenants: map[horus.Slot]int{}, waiting: newByNode[waiting](),
 		claims: map[types.UID]map[types.UID]*pod{}, pools: map[string]string{}, astray: map[string]int{}, given: map[types.UID]*given{}, found: map[[2]string]error{},
-		hosts: hosts{map[types.UID]hostRequest{}, map[string]hostRequest{}},
+		hosts: newByNode[hostRequest](),
 	}
 }
 
@@ -287,7 +286,7 @@ func (m *Mirror) rebuild(name string, view objects.Node) {
 	for p, devices := range coming {
 		m.reserveAgain(n, p, devices)
 	}
-	for _, one := range slices.AppendSeq(slices.Collect(maps.Values(m.waiters[name])), maps.Values(m.waiters[""])) { // setPod takes them out
+	for _, one := range append(m.waiting.on(name), m.waiting.on("")...) { // setPod takes them out
 		m.setPod(one.object, one.first)
 	}
 }
@@ -325,7 +324,7 @@ func (m *Mirror) SetPod(object *v1.Pod) {
 // DeletePod releases what a pod holds.
 func (m *Mirror) DeletePod(uid types.UID) {
 	defer m.enter()()
-	m.unwait(uid)
+	m.waiting.drop(uid)
 	m.drop(uid)
 	m.hosts.drop(uid)
 	delete(m.given, uid)
@@ -372,33 +371,44 @@ func (m *Mirror) drop(uid types.UID) {
 	}
 }
 
-func (m *Mirror) wait(one waiting) {
-	uid, node := one.object.UID, one.object.Spec.NodeName
-	m.waiting[uid] = one
-	if m.waiters[node] == nil {
-		m.waiters[node] = map[types.UID]waiting{}
-	}
-	m.waiters[node][uid] = one
+// byNode is what is known of pods, by their nodes.
+type byNode[T any] struct {
+	nodes map[string]map[types.UID]T
+	at    map[types.UID]string
 }
 
-func (m *Mirror) unwait(uid types.UID) {
-	one, waits := m.waiting[uid]
-	if !waits {
-		return
+func newByNode[T any]() byNode[T] {
+	return byNode[T]{map[string]map[types.UID]T{}, map[types.UID]string{}}
+}
+
+func (b byNode[T]) set(object *v1.Pod, value T) {
+	b.drop(object.UID)
+	node := object.Spec.NodeName
+	if b.nodes[node] == nil {
+		b.nodes[node] = map[types.UID]T{}
 	}
-	node := one.object.Spec.NodeName
-	delete(m.waiting, uid)
-	if delete(m.waiters[node], uid); len(m.waiters[node]) == 0 {
-		delete(m.waiters, node)
+	b.nodes[node][object.UID], b.at[object.UID] = value, node
+}
+
+func (b byNode[T]) drop(uid types.UID) {
+	node := b.at[uid]
+	delete(b.at, uid)
+	if delete(b.nodes[node], uid); len(b.nodes[node]) == 0 {
+		delete(b.nodes, node)
 	}
 }
+
+func (b byNode[T]) on(node string) []T { return slices.Collect(maps.Values(b.nodes[node])) }
 
 // setPod takes a pod in. first: it was not shown to Seen.
 func (m *Mirror) setPod(object *v1.Pod, first bool) {
-	m.unwait(object.UID)
+	m.waiting.drop(object.UID)
 	defer func() {
-		if one, waits := m.waiting[object.UID]; !waits || !one.first { // its cores count from when its GPUs do
-			m.hosts.set(object)
+		if m.waiting.nodes[object.Spec.NodeName][object.UID].first { // its cores count from when its GPUs do
+			return
+		}
+		if m.hosts.drop(object.UID); object.Spec.NodeName != "" && !podutil.IsPodTerminal(object) {
+			m.hosts.set(object, requestOfHost(object))
 		}
 	}()
 	name, by, p := object.Spec.NodeName, bound, m.pods[object.UID]
@@ -438,7 +448,7 @@ func (m *Mirror) setPod(object *v1.Pod, first bool) {
 	slots, found := m.slotsOf(object, name, &view)
 	if !found {
 		m.standDown(object)
-		m.wait(waiting{object, first})
+		m.waiting.set(object, waiting{object, first})
 		return
 	}
 	if len(slots) == 0 {
@@ -451,7 +461,7 @@ func (m *Mirror) setPod(object *v1.Pod, first bool) {
 	}
 	if err := m.adopt(object, name, view, slots, by); err != nil {
 		m.standDown(object)
-		m.wait(waiting{object: object})
+		m.waiting.set(object, waiting{object: object})
 	}
 }
 
@@ -561,7 +571,7 @@ func (m *Mirror) Counts() Counts {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	out := Counts{Pods: len(m.pods)}
-	for name, waiters := range m.waiters {
+	for name, waiters := range m.waiting.nodes {
 		if n := m.nodes[name]; n == nil || n.view.Skipped[objects.ByPlugin] == 0 { // else nobody ever learns
 			out.Waiting += len(waiters)
 		}

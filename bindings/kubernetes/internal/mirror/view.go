@@ -7,9 +7,7 @@ import (
 	"slices"
 
 	v1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/types"
 	resourcehelper "k8s.io/component-helpers/resource"
-	podutil "k8s.io/kubernetes/pkg/api/v1/pod"
 
 	"libhorus.org/horus"
 	"libhorus.org/kubernetes/internal/objects"
@@ -50,51 +48,22 @@ func (v View) otherKinds() (out []horus.Slot) {
 // NodeName of slots; "" where there are none.
 func (v View) NodeName(slots []horus.Slot) string { return v.m.nodeName(slots) }
 
-// hosts count what pods request of the cores and memory of nodes. Where Horus places, the scheduler's own plugins look at
+// hostRequest is what a pod requests of the cores and memory of its node. Where Horus places, the scheduler's own plugins look at
 // them; where it only says where it would have placed, nobody else does.
-type hosts struct {
-	pods  map[types.UID]hostRequest
-	nodes map[string]hostRequest // sums
-}
-
-type hostRequest struct {
-	node                string
-	cpuMilli, memory, n int64
-}
+type hostRequest struct{ cpuMilli, memory int64 }
 
 func requestOfHost(object *v1.Pod) hostRequest {
 	requests := resourcehelper.PodRequests(object, resourcehelper.PodResourcesOptions{})
-	return hostRequest{object.Spec.NodeName, requests.Cpu().MilliValue(), requests.Memory().Value(), 1}
-}
-
-func (h *hosts) set(object *v1.Pod) {
-	h.drop(object.UID)
-	if object.Spec.NodeName != "" && !podutil.IsPodTerminal(object) {
-		one := requestOfHost(object)
-		h.pods[object.UID] = one
-		h.add(one, 1)
-	}
-}
-
-func (h *hosts) drop(uid types.UID) {
-	if one, known := h.pods[uid]; known {
-		delete(h.pods, uid)
-		h.add(one, -1)
-	}
-}
-
-func (h *hosts) add(one hostRequest, sign int64) {
-	sum := h.nodes[one.node]
-	sum.cpuMilli, sum.memory, sum.n = sum.cpuMilli+sign*one.cpuMilli, sum.memory+sign*one.memory, sum.n+sign
-	if h.nodes[one.node] = sum; sum.n == 0 {
-		delete(h.nodes, one.node)
-	}
+	return hostRequest{requests.Cpu().MilliValue(), requests.Memory().Value()}
 }
 
 // HasRoom says whether a node has the cores and the memory of its host left that the pod requests.
 func (v View) HasRoom(node *v1.Node) bool {
-	used, more, free := v.m.hosts.nodes[node.Name], requestOfHost(v.Pod), node.Status.Allocatable
-	return used.cpuMilli+more.cpuMilli <= free.Cpu().MilliValue() && used.memory+more.memory <= free.Memory().Value()
+	sum, free := requestOfHost(v.Pod), node.Status.Allocatable
+	for _, used := range v.m.hosts.nodes[node.Name] {
+		sum.cpuMilli, sum.memory = sum.cpuMilli+used.cpuMilli, sum.memory+used.memory
+	}
+	return sum.cpuMilli <= free.Cpu().MilliValue() && sum.memory <= free.Memory().Value()
 }
 
 // Occupied is a device with the pods that hold it.

@@ -164,19 +164,12 @@ type Sensitivity struct {
 }
 
 func (s *Sensitivity) check() error {
-	ascends := func(name string, axis []int64) error {
+	for name, axis := range map[string][]int64{"cpuMilli": s.CPUMilli, "memMiB": s.MemMiB} {
 		for i, v := range axis {
 			if v <= 0 || i > 0 && v <= axis[i-1] {
 				return fmt.Errorf("%s[%d]: expected values above 0 that ascend, found %d", name, i, v)
 			}
 		}
-		return nil
-	}
-	if err := ascends("cpuMilli", s.CPUMilli); err != nil {
-		return err
-	}
-	if err := ascends("memMiB", s.MemMiB); err != nil {
-		return err
 	}
 	cells := len(s.CPUMilli) * max(len(s.MemMiB), 1)
 	if cells == 0 || len(s.Speeds) != cells {

@@ -22,7 +22,6 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
-	"k8s.io/client-go/kubernetes"
 	listers "k8s.io/client-go/listers/core/v1"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/component-base/metrics"
@@ -61,16 +60,20 @@ type Observer struct {
 	Store     model.Store
 	Learner   *learn.Learner
 	Catalogue *horus.Catalogue // which spellings of a GPU type mean the same
-	Advisor   *Advisor
 	Profiles  func(namespace, name string) (*unstructured.Unstructured, error)
+	Events    events.EventRecorder
+	Evict     bool          // pods that are better moved; else they are told
+	Limiter   *rate.Limiter // of evictions
 
 	recorder learn.Recorder
+	evidence map[types.UID]*evidence
 }
 
 const lookGap = 2.5 // looks: one may be lost
 
 // Run looks until the context ends.
 func (o *Observer) Run(ctx context.Context) {
+	o.evidence = map[types.UID]*evidence{}
 	o.recorder = learn.Recorder{Shortest: o.Shortest, Gap: time.Duration(lookGap * float64(o.Every))}
 	learn.Run(ctx, o.Every, o.look, o.Commit, o.commit)
 }
@@ -84,7 +87,7 @@ func (o *Observer) look(ctx context.Context) {
 		windows.WithLabelValues(string(outcome)).Inc()
 		if outcome == learn.Learned {
 			for i, tenant := range window.Tenants {
-				o.Advisor.saw(tenants[tenant.Key], slowdowns[i])
+				o.saw(tenants[tenant.Key], slowdowns[i])
 			}
 		}
 	}
@@ -107,7 +110,7 @@ func (o *Observer) scrapeAll(ctx context.Context, devices []mirror.Occupied) (le
 			asked[tenant.Pod.UID] = true
 			where, err := stepsOf(tenant.Pod)
 			if err != nil {
-				o.Advisor.tell(tenant.Pod, v1.EventTypeWarning, "HorusSteps", err.Error())
+				o.tell(tenant.Pod, v1.EventTypeWarning, "HorusSteps", err.Error())
 			}
 			if where.url != "" {
 				questions = append(questions, learn.StepsOf(string(tenant.Pod.UID), where.url, where.metric, steps))
@@ -162,7 +165,7 @@ func (o *Observer) commit(ctx context.Context) {
 		}
 		o.use(made)
 	}
-	o.Advisor.advise(ctx)
+	o.advise(ctx)
 }
 
 func (o *Observer) use(model model.Model) {
@@ -286,17 +289,6 @@ func Register() {
 // outcomeName of a model, by whether it was taken back.
 var outcomeName = map[bool]string{false: "committed", true: "rolled-back"}
 
-// Advisor says which pods are better moved, and evicts them where it may.
-type Advisor struct {
-	Client  kubernetes.Interface
-	Events  events.EventRecorder
-	Review  func(horus.RebalanceOptions) ([]mirror.Reviewed, error)
-	Evict   bool
-	Limiter *rate.Limiter // of evictions
-
-	pods map[types.UID]*evidence
-}
-
 // evidence is what was seen of a pod, and told.
 type evidence struct {
 	beyond int // windows in a row in which it was seen beyond its bound
@@ -317,24 +309,21 @@ const enough = 3
 
 const forgotten = time.Hour
 
-func (a *Advisor) of(uid types.UID) *evidence {
-	if a.pods == nil {
-		a.pods = map[types.UID]*evidence{}
+func (o *Observer) of(uid types.UID) *evidence {
+	if o.evidence[uid] == nil {
+		o.evidence[uid] = &evidence{}
 	}
-	if a.pods[uid] == nil {
-		a.pods[uid] = &evidence{}
-	}
-	a.pods[uid].at = time.Now()
-	return a.pods[uid]
+	o.evidence[uid].at = time.Now()
+	return o.evidence[uid]
 }
 
 // saw a pod in a window of a shared device which the exporter does not contradict. One without a witness, whose slowdown is NaN,
 // adds nothing to what is known of it.
-func (a *Advisor) saw(tenant mirror.Tenant, slowdown float64) {
+func (o *Observer) saw(tenant mirror.Tenant, slowdown float64) {
 	if math.IsNaN(slowdown) {
 		return
 	}
-	pod, bound := a.of(tenant.Pod.UID), float64(tenant.Job.SlowdownBound)
+	pod, bound := o.of(tenant.Pod.UID), float64(tenant.Job.SlowdownBound)
 	pod.shared++
 	if pod.beyond++; bound == 0 || slowdown <= bound {
 		pod.beyond = 0
@@ -342,35 +331,35 @@ func (a *Advisor) saw(tenant mirror.Tenant, slowdown float64) {
 }
 
 // tell a pod's owner, once.
-func (a *Advisor) tell(pod *v1.Pod, severity, reason, text string) bool {
-	known := a.of(pod.UID)
+func (o *Observer) tell(pod *v1.Pod, severity, reason, text string) bool {
+	known := o.of(pod.UID)
 	if known.said == reason+text {
 		return false
 	}
 	known.said = reason + text
-	a.Events.Eventf(pod, nil, severity, reason, "Observing", "%s", text)
+	o.Events.Eventf(pod, nil, severity, reason, "Observing", "%s", text)
 	return true
 }
 
 // advise looks at all pods that share. Only the pod that is harmed is moved, never those beside it, and only where both its own
 // step times and the exporter say so.
-func (a *Advisor) advise(ctx context.Context) {
-	maps.DeleteFunc(a.pods, func(_ types.UID, known *evidence) bool { return time.Since(known.at) > forgotten })
-	reviews, err := a.Review(horus.RebalanceOptions{})
+func (o *Observer) advise(ctx context.Context) {
+	maps.DeleteFunc(o.evidence, func(_ types.UID, known *evidence) bool { return time.Since(known.at) > forgotten })
+	reviews, err := o.Mirror.Review(horus.RebalanceOptions{})
 	if err != nil {
 		klog.ErrorS(err, "Horus: pods that share are not reviewed")
 		return
 	}
 	for _, review := range reviews {
 		pod := review.Pod
-		known, trial := a.of(pod.UID), isTrial(pod)
+		known, trial := o.of(pod.UID), isTrial(pod)
 		switch {
 		case review.Broken && review.Advice != horus.Stay && known.beyond >= enough:
-			a.move(ctx, review, fmt.Sprintf("It was slowed beyond its bound of %.2f for %d windows, and %.2f times is expected", review.Bound, known.beyond, review.Slowdown))
+			o.move(ctx, review, fmt.Sprintf("It was slowed beyond its bound of %.2f for %d windows, and %.2f times is expected", review.Bound, known.beyond, review.Slowdown))
 		case trial && review.PackWork < 1 && review.Advice != horus.Stay && known.shared >= enough:
-			a.move(ctx, review, fmt.Sprintf("The trial ends: the pods on its GPU do %.2f of the work of one alone", review.PackWork))
+			o.move(ctx, review, fmt.Sprintf("The trial ends: the pods on its GPU do %.2f of the work of one alone", review.PackWork))
 		case trial && review.PackWork >= 1 && known.shared >= enough:
-			a.tell(pod, v1.EventTypeNormal, "HorusTrialConfirmed", fmt.Sprintf("The pods on its GPU do %.2f times the work of one alone.", review.PackWork))
+			o.tell(pod, v1.EventTypeNormal, "HorusTrialConfirmed", fmt.Sprintf("The pods on its GPU do %.2f times the work of one alone.", review.PackWork))
 		}
 	}
 }
@@ -380,27 +369,27 @@ func isTrial(pod *v1.Pod) bool {
 	return json.Unmarshal([]byte(pod.Annotations[objects.DecisionAnnotation]), &decision) == nil && decision.Trial
 }
 
-func (a *Advisor) move(ctx context.Context, review mirror.Reviewed, why string) {
+func (o *Observer) move(ctx context.Context, review mirror.Reviewed, why string) {
 	pod, where := review.Pod, "No place is better: it, or a pod beside it, has to leave."
 	if review.To != "" {
 		where = "It is better on " + review.To + "."
 	}
 	done := toldOnly
-	if a.Evict && review.To != "" && metav1.GetControllerOf(pod) != nil && a.Limiter.Allow() {
+	if o.Evict && review.To != "" && metav1.GetControllerOf(pod) != nil && o.Limiter.Allow() {
 		done = evicted
-		err := a.evict(ctx, pod)
+		err := o.evict(ctx, pod)
 		if err != nil { // a disruption budget, most often
 			done, where = refused, where+" Its eviction was refused: "+err.Error()
 		}
 	}
-	if a.tell(pod, v1.EventTypeWarning, "HorusMove", why+". "+where) || done != toldOnly {
+	if o.tell(pod, v1.EventTypeWarning, "HorusMove", why+". "+where) || done != toldOnly {
 		advised.WithLabelValues(done).Inc()
 	}
 }
 
 // evict a pod by the API, without waiting where a disruption budget says later.
-func (a *Advisor) evict(ctx context.Context, pod *v1.Pod) error {
-	return a.Client.CoreV1().RESTClient().Post().Namespace(pod.Namespace).Resource("pods").Name(pod.Name).SubResource("eviction").
+func (o *Observer) evict(ctx context.Context, pod *v1.Pod) error {
+	return o.Store.Client.CoreV1().RESTClient().Post().Namespace(pod.Namespace).Resource("pods").Name(pod.Name).SubResource("eviction").
 		MaxRetries(0).Body(&policyv1.Eviction{
 		ObjectMeta:    metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name},
 		DeleteOptions: &metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &pod.UID}},
