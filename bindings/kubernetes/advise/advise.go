@@ -64,7 +64,7 @@ const (
 	Outside   Evidence = "outside" // predicted for a job unlike those that the predictor knows
 )
 
-var weakest = []Evidence{Measured, Stated, Predicted, Outside}
+var bestFirst = []Evidence{Measured, Stated, Predicted, Outside}
 
 var catalogue = sync.OnceValues(horus.DefaultCatalogue)
 
@@ -95,7 +95,8 @@ func For(profile Profile, pod *v1.Pod, cluster Cluster) (Advice, error) {
 	}
 	var advice Advice
 	var unfit []Label
-	fit := map[Label]bool{} // labels of nodes where it fits
+	var bounds, batches []int64
+	fit, weakest := map[Label]bool{}, 0 // labels of nodes where it fits
 	allowed := allows(pod)
 	for _, t := range cluster.Types {
 		if !asksFor(pod, cluster.Settings, t.Means) || !allowed(t.Labels) {
@@ -114,10 +115,24 @@ func For(profile Profile, pod *v1.Pod, cluster Cluster) (Advice, error) {
 		if t.Means != Whole || (pod != nil && SharesByKAI(cluster.Settings, pod)) {
 			batch = 0
 		}
-		advice.add(t, bound(profile.Demands[at].Demand), evidence(profile.Memory[at]), batch)
+		weakest = max(weakest, slices.Index(bestFirst, evidence(profile.Memory[at])))
+		bounds, batches = append(bounds, bound(profile.Demands[at].Demand)), append(batches, batch)
+		advice.GPUTypes = append(advice.GPUTypes, t.GPUType)
 	}
 	slices.Sort(advice.GPUTypes)
 	advice.GPUTypes = slices.Compact(advice.GPUTypes)
+	if len(bounds) > 0 {
+		advice.Evidence = bestFirst[weakest]
+	}
+	if len(bounds) > 0 && !slices.Contains(bounds, 0) { // else one is unknown
+		advice.MemRequestMiB = slices.Max(bounds)
+	}
+	if len(batches) > 0 && !slices.Contains(batches, 0) {
+		advice.LargestBatch = slices.Min(batches)
+	}
+	if advice.Evidence == Measured || advice.Evidence == Stated {
+		advice.MemLimitMiB = advice.MemRequestMiB
+	}
 	if len(advice.GPUTypes) > 0 && pod != nil && !choosesNodes(pod) {
 		advice.Unfit = slices.DeleteFunc(unfit, func(l Label) bool { return fit[l] })
 		slices.SortFunc(advice.Unfit, func(a, b Label) int { return strings.Compare(a.Key+"="+a.Value, b.Key+"="+b.Value) })
@@ -148,30 +163,6 @@ func evidence(flags horus.DemandFlags) Evidence {
 		return Measured
 	}
 	return Stated
-}
-
-// add a type on which the job fits.
-func (a *Advice) add(t NodeType, bound int64, by Evidence, batch int64) {
-	if len(a.GPUTypes) == 0 {
-		a.Evidence, a.MemRequestMiB, a.LargestBatch = by, bound, batch
-	} else {
-		a.Evidence = weakest[max(slices.Index(weakest, by), slices.Index(weakest, a.Evidence))]
-		a.MemRequestMiB = together(a.MemRequestMiB, bound, max(a.MemRequestMiB, bound))
-		a.LargestBatch = together(a.LargestBatch, batch, min(a.LargestBatch, batch))
-	}
-	a.GPUTypes = append(a.GPUTypes, t.GPUType)
-	a.MemLimitMiB = 0
-	if a.Evidence == Measured || a.Evidence == Stated {
-		a.MemLimitMiB = a.MemRequestMiB
-	}
-}
-
-// together is what holds for both; nothing where one is unknown.
-func together(a, b, both int64) int64 {
-	if a == 0 || b == 0 {
-		return 0
-	}
-	return both
 }
 
 // Settings say what a GPU is in this cluster. Fields that are left out: gpu.nvidia.com, its class and mig.nvidia.com, nvidia.com/gpu.

@@ -403,14 +403,6 @@ func (pl *Horus) Permit(_ context.Context, _ fwk.CycleState, pod *v1.Pod, _ stri
 	return pl.gangs.permit(pod)
 }
 
-// unplaced is PostFilter's answer: nobody is preempted for one pod of a gang.
-func unplaced(pod *v1.Pod) fwk.Code {
-	if gangOf(pod) != "" {
-		return fwk.UnschedulableAndUnresolvable
-	}
-	return fwk.Unschedulable
-}
-
 // GroupLabel names the PodGroup (scheduling.x-k8s.io, the coscheduling plugin's) that a pod belongs to.
 const GroupLabel = "scheduling.x-k8s.io/pod-group"
 

@@ -309,8 +309,12 @@ func (pl *Horus) PostFilter(_ context.Context, state fwk.CycleState, pod *v1.Pod
 		pl.gangs.fail(pod)
 		pl.turns.attempt(pod.UID, false, true)
 	}
+	code := fwk.Unschedulable
+	if gangOf(pod) != "" {
+		code = fwk.UnschedulableAndUnresolvable // nobody is preempted for one pod of a gang
+	}
 	if c == nil {
-		return withdrawn(pod), fwk.NewStatus(unplaced(pod))
+		return withdrawn(pod), fwk.NewStatus(code)
 	}
 	if c.narrowed || running.void(c.began) {
 		// The candidates were closed to the pod by other plugins, or the picture was old: the next attempt looks at all nodes,
@@ -326,7 +330,7 @@ func (pl *Horus) PostFilter(_ context.Context, state fwk.CycleState, pod *v1.Pod
 			pl.tell(pod, v1.EventTypeWarning, "HorusRefused", near+"."+c.why())
 		}
 	}
-	return withdrawn(pod), fwk.NewStatus(unplaced(pod))
+	return withdrawn(pod), fwk.NewStatus(code)
 }
 
 // withdrawn ends the nomination of a pod that preempts nobody. The scheduler nominates a node before it binds a pod; where it

@@ -90,12 +90,11 @@ func (f *flags) serve(ctx context.Context, handler http.Handler, synced func() b
 		TLSConfig: &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: f.certificate},
 	}
 	ended := make(chan error, 1)
-	go func() {
-		<-ctx.Done()
+	context.AfterFunc(ctx, func() {
 		bounded, cancel := context.WithTimeout(context.Background(), within)
 		defer cancel()
 		ended <- server.Shutdown(bounded)
-	}()
+	})
 	if err := server.ListenAndServeTLS("", ""); !errors.Is(err, http.ErrServerClosed) {
 		return err
 	}

@@ -93,6 +93,7 @@ func explainCommand() *cobra.Command {
 
 // explain tells a decision in a user's words.
 func explain(out io.Writer, pod *v1.Pod, events []v1.Event) error {
+	defer tell(out, events)
 	name := pod.Namespace + "/" + pod.Name
 	if pod.Spec.NodeName == "" {
 		fmt.Fprintf(out, "%s waits", name)
@@ -102,10 +103,8 @@ func explain(out io.Writer, pod *v1.Pod, events []v1.Event) error {
 			}
 		}
 		fmt.Fprintln(out)
-		tell(out, events)
 		return nil
 	}
-	defer tell(out, events)
 	told := pod.Annotations[objects.DecisionAnnotation]
 	if told == "" {
 		fmt.Fprintf(out, "%s is on %s, where %s put it. Horus had no say.\n", name, pod.Spec.NodeName, oneLine.String(pod.Spec.SchedulerName))

@@ -290,17 +290,17 @@ func TestPodsOfAClaimShareAsItsSettingsSay(t *testing.T) {
 		}}}
 		w.SetPod(a)
 		w.SetPod(b)
-		found := w.Occupied()
-		if len(found) != 1 || len(found[0].Tenants) != 2 || found[0].Horus.SharingMode != one.want {
+		found, tenants := w.Occupied()
+		if len(found) != 1 || len(found[0].Tenants) != 2 || found[0].SharingMode != one.want {
 			t.Fatalf("%s: expected both on a GPU in mode %v, found %+v", one.parameters, one.want, found)
 		}
-		if memory := found[0].Tenants[0].Job.GPUMemRequestMiB; (memory == 3_072) != (one.want == horus.MPS) {
+		if memory := tenants[found[0].Tenants[0].Key].Job.GPUMemRequestMiB; (memory == 3_072) != (one.want == horus.MPS) {
 			t.Errorf("%s: expected the limit of a client of MPS to count of each pod, found %d MiB", one.parameters, memory)
 		}
-		if capPct := found[0].Tenants[0].Job.SMCapPct; (capPct == 50) != (one.want == horus.MPS) {
+		if capPct := tenants[found[0].Tenants[0].Key].Job.SMCapPct; (capPct == 50) != (one.want == horus.MPS) {
 			t.Errorf("%s: expected a cap of MPS to count, found %d %%", one.parameters, capPct)
 		}
-		seen, err := w.library.Appraise(found[0].Tenants[0].Job, []horus.Slot{{Node: w.nodes["n1"].id}})
+		seen, err := w.library.Appraise(tenants[found[0].Tenants[0].Key].Job, []horus.Slot{{Node: w.nodes["n1"].id}})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -11,6 +11,7 @@ import (
 
 	"libhorus.org/horus"
 	"libhorus.org/kubernetes/internal/objects"
+	"libhorus.org/learn"
 )
 
 // View is a pod that somebody bound, while the mirror holds still.
@@ -66,50 +67,43 @@ func (v View) HasRoom(node *v1.Node) bool {
 	return sum.cpuMilli <= free.Cpu().MilliValue() && sum.memory <= free.Memory().Value()
 }
 
-// Occupied is a device with the pods that hold it.
-type Occupied struct {
-	Node    string
-	Device  objects.Device
-	Horus   horus.Device
-	Tenants []Tenant // by UID
-}
-
-// Tenant is a pod on a device.
+// Tenant is a pod that holds devices.
 type Tenant struct {
-	Pod  *v1.Pod
-	Job  horus.Job
-	GPUs int // that it holds in all
+	Pod *v1.Pod
+	Job horus.Job
 }
 
-// Occupied tells all devices that pods hold, by node and position.
-func (m *Mirror) Occupied() []Occupied {
+// Occupied tells all devices that pods hold, by node and position, and those pods by their keys. Kinds and demands are left out.
+func (m *Mirror) Occupied() (out []learn.Device, tenants map[string]Tenant) {
 	defer m.enter()()
-	var out []Occupied
+	tenants = map[string]Tenant{}
 	for _, name := range m.ranks.names {
 		n := m.nodes[name]
-		if n == nil || !n.added || len(n.pods) == 0 {
-			continue
-		}
-		on := make([][]Tenant, len(n.view.Devices))
-		for _, p := range n.pods {
+		on, here := make([][]learn.Tenant, len(n.view.Devices)), map[string]Tenant{}
+		for uid, p := range n.pods {
 			view, err := m.Read(p.object)
 			if err != nil {
 				continue // what it does is unknown, and so is what those beside it lose
 			}
 			view.Horus.SMCapPct = n.capOf(view, p.slots)
+			here[string(uid)] = Tenant{p.object, view.Horus}
 			for _, slot := range p.slots {
-				on[slot.Device] = append(on[slot.Device], Tenant{Pod: p.object, Job: view.Horus, GPUs: len(p.slots)})
+				on[slot.Device] = append(on[slot.Device], learn.Tenant{Key: string(uid), Pod: m.nameOf(p.id), GPUs: len(p.slots)})
 			}
 		}
-		for i, tenants := range on {
-			if len(tenants) == 0 || len(tenants) != m.tenants[horus.Slot{Node: n.id, Device: uint32(i)}] {
+		for i, all := range on {
+			if len(all) == 0 || len(all) != m.tenants[horus.Slot{Node: n.id, Device: uint32(i)}] {
 				continue
 			}
-			slices.SortFunc(tenants, func(a, b Tenant) int { return cmp.Compare(a.Pod.UID, b.Pod.UID) })
-			out = append(out, Occupied{Node: name, Device: n.view.Devices[i], Horus: n.deviceNow(i), Tenants: tenants})
+			for _, one := range all {
+				tenants[one.Key] = here[one.Key]
+			}
+			slices.SortFunc(all, func(a, b learn.Tenant) int { return cmp.Compare(a.Key, b.Key) })
+			device := n.deviceNow(i)
+			out = append(out, learn.Device{Node: name, ID: n.view.Devices[i].UUID, GPUType: device.GPUType, SharingMode: device.SharingMode, Tenants: all})
 		}
 	}
-	return out
+	return out, tenants
 }
 
 // Learn corrects the library's model by a snapshot of observations; none = by nothing. The lock is held for the change alone.

@@ -61,6 +61,12 @@ type HAMiAsk struct {
 
 func (a HAMiAsk) ofCores() bool { return a.CoresPercent > 0 && a.CoresPercent < wholePercent }
 
+// of a container.
+func (a HAMiAsk) of(c *v1.Container) HAMiAsk {
+	a.MemMiB, a.MemPercent, a.CoresPercent = quantity(c, HAMiMem), quantity(c, HAMiPercent), quantity(c, hamiCores)
+	return a
+}
+
 // Part says whether others may have the rest. 100 % of the cores are HAMi's way to ask for a GPU alone.
 func (a HAMiAsk) Part() bool {
 	return (a.MemMiB > 0 || (a.MemPercent > 0 && a.MemPercent < wholePercent)) && a.CoresPercent < wholePercent
@@ -140,8 +146,7 @@ func (out *Pod) hami(settings Settings, pod *v1.Pod) error {
 	first := true
 	var err error
 	for _, c := range containersOf(pod) {
-		ask := *a
-		ask.MemMiB, ask.MemPercent, ask.CoresPercent = quantity(c, HAMiMem), quantity(c, HAMiPercent), quantity(c, hamiCores)
+		ask := a.of(c)
 		for _, one := range []struct {
 			name        v1.ResourceName
 			found, most int64
@@ -336,7 +341,7 @@ func HeldByHAMi(settings Settings, pod *v1.Pod, list string, ofNode []Device) (d
 // as the container's limits state it, and the card has it. HAMi's defaults may make a part of all that they leave open.
 func (h HAMiHeld) as(c *v1.Container, cardMiB int64) HAMiHeld {
 	h = HAMiHeld{min(h.MemMiB, cardMiB), min(h.CoresPercent, wholePercent)}
-	ask := HAMiAsk{MemMiB: quantity(c, HAMiMem), MemPercent: quantity(c, HAMiPercent), CoresPercent: quantity(c, hamiCores)}
+	ask := HAMiAsk{}.of(c)
 	if ask.MemMiB > 0 || ask.MemPercent > 0 {
 		h.MemMiB = min(ask.on(cardMiB), cardMiB)
 	}

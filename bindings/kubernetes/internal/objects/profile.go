@@ -35,13 +35,6 @@ type Profile struct {
 	Sensitivity  *Sensitivity        // to cores and memory; nil = unknown
 }
 
-type profileSpec struct {
-	Kind    string         `json:"kind"`
-	Demands []demandFields `json:"demands"`
-
-	Sensitivity *Sensitivity `json:"sensitivity"`
-}
-
 // demandFields: those of horus.Demand have its names, in whatever case. What only a predictor tells stands below `prediction`.
 type demandFields struct {
 	horus.Demand
@@ -93,7 +86,11 @@ func ProfileOf(spec, status any) (Profile, error) {
 	if err != nil {
 		return Profile{}, fmt.Errorf("spec: %w", err)
 	}
-	var fields profileSpec
+	var fields struct {
+		Kind        string         `json:"kind"`
+		Demands     []demandFields `json:"demands"`
+		Sensitivity *Sensitivity   `json:"sensitivity"`
+	}
 	if err := json.Unmarshal(raw, &fields); err != nil {
 		return Profile{}, fmt.Errorf("spec: %w", err)
 	}

@@ -79,10 +79,14 @@ func (o *Observer) Run(ctx context.Context) {
 }
 
 func (o *Observer) look(ctx context.Context) {
-	devices := o.Mirror.Occupied()
-	seen, steps := o.scrapeAll(ctx, devices)
-	tenants := map[string]mirror.Tenant{}
-	for _, window := range o.recorder.Look(time.Now(), o.devicesOf(devices, tenants), seen, steps) {
+	devices, tenants := o.Mirror.Occupied()
+	for _, device := range devices {
+		for i, one := range device.Tenants {
+			device.Tenants[i].Kind, device.Tenants[i].Demand = o.kindOf(device.GPUType, tenants[one.Key])
+		}
+	}
+	seen, steps := o.scrapeAll(ctx, devices, tenants)
+	for _, window := range o.recorder.Look(time.Now(), devices, seen, steps) {
 		outcome, slowdowns := o.Learner.Take(window)
 		windows.WithLabelValues(string(outcome)).Inc()
 		if outcome == learn.Learned {
@@ -97,24 +101,19 @@ func (o *Observer) look(ctx context.Context) {
 }
 
 // scrapeAll asks the exporters of the devices' nodes and the pods on them.
-func (o *Observer) scrapeAll(ctx context.Context, devices []mirror.Occupied) (learn.Usages, map[string]learn.Reading) {
+func (o *Observer) scrapeAll(ctx context.Context, devices []learn.Device, tenants map[string]mirror.Tenant) (learn.Usages, map[string]learn.Reading) {
 	seen, steps := learn.NoUsages(), map[string]learn.Reading{}
 	var questions []learn.Question
-	nodes, asked := map[string]bool{}, map[types.UID]bool{}
+	nodes := map[string]bool{}
 	for _, device := range devices {
 		nodes[device.Node] = true
-		for _, tenant := range device.Tenants {
-			if asked[tenant.Pod.UID] {
-				continue
-			}
-			asked[tenant.Pod.UID] = true
-			where, err := stepsOf(tenant.Pod)
-			if err != nil {
-				o.tell(tenant.Pod, v1.EventTypeWarning, "HorusSteps", err.Error())
-			}
-			if where.url != "" {
-				questions = append(questions, learn.StepsOf(string(tenant.Pod.UID), where.url, where.metric, steps))
-			}
+	}
+	for key, tenant := range tenants {
+		url, metric, err := stepsOf(tenant.Pod)
+		if err != nil {
+			o.tell(tenant.Pod, v1.EventTypeWarning, "HorusSteps", err.Error())
+		} else if url != "" {
+			questions = append(questions, learn.StepsOf(key, url, metric, steps))
 		}
 	}
 	for _, exporter := range o.Exporters {
@@ -203,23 +202,6 @@ func (o *Observer) tellProfiles(ctx context.Context) {
 	}
 }
 
-// devicesOf tells devices as they are learned from, and puts the pods on them into `tenants`, by their keys.
-func (o *Observer) devicesOf(occupied []mirror.Occupied, tenants map[string]mirror.Tenant) []learn.Device {
-	out := make([]learn.Device, len(occupied))
-	for i, device := range occupied {
-		out[i] = learn.Device{Node: device.Node, ID: device.Device.UUID, GPUType: device.Horus.GPUType, SharingMode: device.Horus.SharingMode}
-		for _, tenant := range device.Tenants {
-			key := string(tenant.Pod.UID)
-			kind, demand := o.kindOf(device.Horus.GPUType, tenant)
-			tenants[key] = tenant
-			out[i].Tenants = append(out[i].Tenants, learn.Tenant{
-				Key: key, Pod: tenant.Pod.Namespace + "/" + tenant.Pod.Name, Kind: kind, Demand: demand, GPUs: tenant.GPUs,
-			})
-		}
-	}
-	return out
-}
-
 // kindOf a tenant on a GPU type, and its demand there; none where it names no profile.
 func (o *Observer) kindOf(gpuType string, tenant mirror.Tenant) (learn.Kind, horus.Demand) {
 	name := tenant.Pod.Annotations[objects.ProfileAnnotation]
@@ -238,24 +220,18 @@ func (o *Observer) kindOf(gpuType string, tenant mirror.Tenant) (learn.Kind, hor
 // StepsAnnotation says where a pod tells its steps: PORT[/PATH] [METRIC], as learn.ReadingOf takes it.
 const StepsAnnotation = "libhorus.org/steps"
 
-type told struct{ url, metric string }
-
 // stepsOf a pod; "" = it tells none.
-func stepsOf(pod *v1.Pod) (told, error) {
+func stepsOf(pod *v1.Pod) (url, metric string, err error) {
 	given := strings.Fields(pod.Annotations[StepsAnnotation])
 	if len(given) == 0 || pod.Status.PodIP == "" {
-		return told{}, nil
+		return "", "", nil
 	}
 	port, path, _ := strings.Cut(given[0], "/")
 	number, err := strconv.ParseUint(port, 10, 16)
 	if err != nil || number == 0 || len(given) > 2 {
-		return told{}, fmt.Errorf("annotation %s: expected PORT[/PATH] [METRIC], found %q", StepsAnnotation, pod.Annotations[StepsAnnotation])
+		return "", "", fmt.Errorf("annotation %s: expected PORT[/PATH] [METRIC], found %q", StepsAnnotation, pod.Annotations[StepsAnnotation])
 	}
-	out := told{learn.URL(pod.Status.PodIP, port, path), learn.DefaultSteps}
-	if len(given) == 2 {
-		out.metric = given[1]
-	}
-	return out, nil
+	return learn.URL(pod.Status.PodIP, port, path), append(given, learn.DefaultSteps)[1], nil
 }
 
 var (
