@@ -82,9 +82,7 @@ func gangOf(pod *v1.Pod) string {
 	return ""
 }
 
-func ended(pod *v1.Pod) bool {
-	return podutil.IsPodTerminal(pod) || pod.DeletionTimestamp != nil
-}
+func ended(pod *v1.Pod) bool { return podutil.IsPodTerminal(pod) || pod.DeletionTimestamp != nil }
 
 // set takes in a pod as it is now. Members are this scheduler's, and may be placed.
 func (g *gangs) set(pod *v1.Pod) {

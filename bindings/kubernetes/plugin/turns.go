@@ -65,6 +65,9 @@ const (
 	tryEvery   = 5 * time.Minute // who fits nowhere, as often as upstream does by itself
 	outFor     = time.Minute
 	rests      = 5 // times the time that a plan takes, in which no pod is placed, from one to the next
+
+	mostOpen        = 50     // pods, the first of those who wait, whose nodes are planned with
+	mostEvaluations = 20_000 // of places: tens of milliseconds, in which no pod is placed
 )
 
 func newTurns(pl *Horus) *turns {
@@ -313,8 +316,3 @@ func (pl *Horus) planTurns(pods []*v1.Pod) (map[types.UID]mirror.Turn, error) {
 	}
 	return turns, err
 }
-
-const (
-	mostOpen        = 50     // pods, the first of those who wait, whose nodes are planned with
-	mostEvaluations = 20_000 // of places: tens of milliseconds, in which no pod is placed
-)

@@ -169,7 +169,7 @@ func (o *options) lead(ctx context.Context, args plugin.Args, store model.Store,
 	now, before, err := store.Load(ctx)
 	if err != nil {
 		klog.ErrorS(err, "Horus: the model is not read; it is learned from nothing")
-		now, before = model.Model{}, model.Model{}
+		now, before = learn.Model{}, learn.Model{}
 	}
 	learner, err := learn.NewLearner(now, before, alone)
 	if err != nil {

@@ -271,44 +271,37 @@ func (c *child) end() *os.ProcessState {
 	return state
 }
 
+// What a child is asked, it is asked by the method's name.
+
 func (c *child) Find(gpuType, profile string) error { return c.tell("Find", gpuType, profile) }
 func (c *child) AddNode(node horus.Node) error      { return c.tell("AddNode", node) }
 func (c *child) ChangeNode(node horus.Node) error   { return c.tell("ChangeNode", node) }
 func (c *child) RemoveNode(id uint64) error         { return c.tell("RemoveNode", id) }
 func (c *child) Release(job uint64) error           { return c.tell("Release", job) }
-
 func (c *child) Drain(node uint64, device uint32, on bool) error {
 	return c.tell("Drain", node, device, on)
 }
-
 func (c *child) Adopt(job horus.Job, slots []horus.Slot) (horus.Reason, error) {
 	return ask[horus.Reason](c, "Adopt", job, slots)
 }
-
 func (c *child) Verdicts(job horus.Job, nodes []uint64) (horus.NodeVerdicts, error) {
 	return ask[horus.NodeVerdicts](c, "Verdicts", job, nodes)
 }
-
 func (c *child) Plan(jobs []horus.Job, nodes []uint64) ([]Planned, error) {
 	return ask[[]Planned](c, "Plan", jobs, nodes)
 }
-
 func (c *child) PlanBatch(jobs []horus.Job, nodes []uint64, options horus.BatchOptions) ([]Planned, error) {
 	return ask[[]Planned](c, "PlanBatch", jobs, nodes, options)
 }
-
 func (c *child) PlanWithout(gone []uint64, jobs []horus.Job) ([]Planned, error) {
 	return ask[[]Planned](c, "PlanWithout", gone, jobs)
 }
-
 func (c *child) Appraise(job horus.Job, slots []horus.Slot) (horus.Appraisal, error) {
 	return ask[horus.Appraisal](c, "Appraise", job, slots)
 }
-
 func (c *child) Regret(job horus.Job, theirs []horus.Slot, nodes []uint64) (horus.Regret, error) {
 	return ask[horus.Regret](c, "Regret", job, theirs, nodes)
 }
-
 func (c *child) Review(options horus.RebalanceOptions) (Reviews, error) {
 	return ask[Reviews](c, "Review", options)
 }

@@ -20,9 +20,6 @@ import (
 	"libhorus.org/learn"
 )
 
-// Model is what a cluster learned.
-type Model = learn.Model
-
 // Store is the ConfigMaps of one namespace: NAME is the one that counts, NAME-0 to NAME-4 are the last versions in turn, so that who
 // learns needs a right to these names and no others.
 type Store struct {
@@ -39,12 +36,12 @@ const (
 )
 
 // Of a ConfigMap.
-func Of(object *v1.ConfigMap) (Model, error) {
-	var out Model
+func Of(object *v1.ConfigMap) (learn.Model, error) {
+	var out learn.Model
 	for field, into := range map[string]*int{"version": &out.Version, "windows": &out.Windows, "rolledBack": &out.RolledBack} {
 		n, err := strconv.Atoi(object.Data[field])
 		if err != nil || n < 0 {
-			return Model{}, fmt.Errorf("ConfigMap %s/%s: data.%s: expected a number of at least 0, found %q", object.Namespace, object.Name, field, object.Data[field])
+			return learn.Model{}, fmt.Errorf("ConfigMap %s/%s: data.%s: expected a number of at least 0, found %q", object.Namespace, object.Name, field, object.Data[field])
 		}
 		*into = n
 	}
@@ -54,12 +51,12 @@ func Of(object *v1.ConfigMap) (Model, error) {
 		out.Observations, err = io.ReadAll(io.LimitReader(packed, mostUnpacked))
 	}
 	if err != nil {
-		return Model{}, fmt.Errorf("ConfigMap %s/%s: binaryData.%s: %w", object.Namespace, object.Name, observationKey, err)
+		return learn.Model{}, fmt.Errorf("ConfigMap %s/%s: binaryData.%s: %w", object.Namespace, object.Name, observationKey, err)
 	}
 	return out, nil
 }
 
-func objectOf(name string, model Model) (*v1.ConfigMap, error) {
+func objectOf(name string, model learn.Model) (*v1.ConfigMap, error) {
 	var packed bytes.Buffer
 	writer := gzip.NewWriter(&packed)
 	_, _ = writer.Write(model.Observations) // memory takes all
@@ -80,29 +77,29 @@ func objectOf(name string, model Model) (*v1.ConfigMap, error) {
 func (s Store) slot(version int) string { return s.Name + "-" + strconv.Itoa(version%kept) }
 
 // Load returns the model that counts and the one before; version 0 where there is none. What cannot be read is an error.
-func (s Store) Load(ctx context.Context) (now, before Model, err error) {
+func (s Store) Load(ctx context.Context) (now, before learn.Model, err error) {
 	if now, err = s.load(ctx, s.Name); err != nil || now.Version < 2 {
 		return now, before, err
 	}
 	if before, err = s.load(ctx, s.slot(now.Version-1)); err != nil || before.Version != now.Version-1 {
-		before = Model{} // it is not kept
+		before = learn.Model{} // it is not kept
 	}
 	return now, before, err
 }
 
-func (s Store) load(ctx context.Context, name string) (Model, error) {
+func (s Store) load(ctx context.Context, name string) (learn.Model, error) {
 	object, err := s.Client.CoreV1().ConfigMaps(s.Namespace).Get(ctx, name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
-		return Model{}, nil
+		return learn.Model{}, nil
 	}
 	if err != nil {
-		return Model{}, err
+		return learn.Model{}, err
 	}
 	return Of(object)
 }
 
 // Save makes a model the one that counts. Its version stands first, so that a rollback finds it, where the oldest was.
-func (s Store) Save(ctx context.Context, model Model) error {
+func (s Store) Save(ctx context.Context, model learn.Model) error {
 	maps := s.Client.CoreV1().ConfigMaps(s.Namespace)
 	for _, name := range []string{s.slot(model.Version), s.Name} {
 		object, err := objectOf(name, model)

@@ -10,6 +10,8 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes/fake"
+
+	"libhorus.org/learn"
 )
 
 // The names are those of the chart's role.
@@ -17,7 +19,7 @@ func TestTheLastVersionsAreKeptUnderNamesThatStay(t *testing.T) {
 	ctx, client := context.Background(), fake.NewClientset()
 	s := Store{Client: client, Namespace: "system", Name: "m"}
 	for version := 1; version <= 12; version++ {
-		if err := s.Save(ctx, Model{Version: version, At: time.Unix(0, 0)}); err != nil {
+		if err := s.Save(ctx, learn.Model{Version: version, At: time.Unix(0, 0)}); err != nil {
 			t.Fatal(err)
 		}
 	}

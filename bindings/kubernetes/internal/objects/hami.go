@@ -4,7 +4,6 @@ package objects
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -48,7 +47,9 @@ const (
 
 const (
 	wholePercent = 100
-	mostGPUMem   = 1 << 24 // MiB; a larger number is not meant in MiB
+	mostGPUMem   = 1 << 24     // MiB; a larger number is not meant in MiB
+	hamiCore     = "hami-core" // GPUs whose memory and cores HAMi-core divides; the other modes are mig and mps
+	mostTenants  = 256         // of a device, in the library
 )
 
 // HAMiAsk is what a pod asks of each GPU that HAMi shares.
@@ -105,8 +106,6 @@ func (a HAMiAsk) Allows(device *resourceapi.Device) bool {
 	return (strings.TrimSpace(a.useTypes) == "" || lists(a.useTypes, ofType)) && !lists(a.noTypes, ofType) &&
 		(strings.TrimSpace(a.useUUIDs) == "" || lists(a.useUUIDs, ofUUID)) && !lists(a.noUUIDs, ofUUID)
 }
-
-var errHAMiOff = errors.New("it asks for GPUs in HAMi's words, and HAMi is off here: leave them out, or switch it on with gpus.hami.enabled")
 
 // asksHAMi says whether a pod asks for what HAMi alone has. Annotations count where it asks for GPUs.
 func asksHAMi(pod *v1.Pod, gpus bool) bool {
@@ -393,11 +392,6 @@ func (p Pod) Holding(devices []Device, held map[string]HAMiHeld) Pod {
 
 // HAMiRegisterAnnotation is where HAMi's device plugin lists the GPUs of its node.
 const HAMiRegisterAnnotation = "hami.io/node-nvidia-register"
-
-const (
-	hamiCore    = "hami-core" // GPUs whose memory and cores HAMi-core divides; the other modes are mig and mps
-	mostTenants = 256         // of a device, in the library
-)
 
 // hamiDevice is a GPU as HAMi registers it. HAMi leaves out what is zero: without health it is not healthy.
 type hamiDevice struct {

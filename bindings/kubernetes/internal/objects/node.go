@@ -203,9 +203,7 @@ type Owner struct {
 }
 
 // May says whether it may use a node.
-func (o Owner) May(node *v1.Node) bool {
-	return !o.Only || node.Labels[SchedulerLabel] == o.Scheduler
-}
+func (o Owner) May(node *v1.Node) bool { return !o.Only || node.Labels[SchedulerLabel] == o.Scheduler }
 
 // Tolerant is a pod that tolerates the taint of its own scheduler's nodes.
 func (o Owner) Tolerant(pod *v1.Pod) *v1.Pod {

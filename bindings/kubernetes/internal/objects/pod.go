@@ -4,6 +4,7 @@ package objects
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"reflect"
 	"slices"
@@ -110,7 +111,7 @@ func JobOf(settings Settings, pod *v1.Pod, lookups Lookups) (Pod, error) {
 	out.reserve(out.AskedMiB)
 	out.Horus.Demands = Unknown(out.AskedMiB)
 	if shared && !settings.HAMi {
-		return out, errHAMiOff
+		return out, errors.New("it asks for GPUs in HAMi's words, and HAMi is off here: leave them out, or switch it on with gpus.hami.enabled")
 	}
 	if shared {
 		if err := out.hami(settings, pod); err != nil {

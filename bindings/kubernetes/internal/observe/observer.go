@@ -167,7 +167,7 @@ func (o *Observer) commit(ctx context.Context) {
 	o.advise(ctx)
 }
 
-func (o *Observer) use(model model.Model) {
+func (o *Observer) use(model learn.Model) {
 	version.Set(float64(model.Version))
 	if err := o.Mirror.Learn(model.Observations); err != nil {
 		klog.ErrorS(err, "Horus: the model is not taken", "version", model.Version)

@@ -142,7 +142,8 @@ func (h *Handler) fill(request *admissionv1.AdmissionRequest, p *patch) (told no
 		return told, invalidProfile, fmt.Errorf("JobProfile %s: %w", name, err)
 	}
 	cluster := advise.Cluster{Settings: h.Settings, Types: h.Types()}
-	if about.pod == nil && memoryIsNotTold(cluster.Types) {
+	// A claim that asks for memory would never get a device that tells none.
+	if about.pod == nil && slices.ContainsFunc(cluster.Types, func(t advise.NodeType) bool { return t.Means == advise.Claims && !t.CountsMemory }) {
 		return told, nothing, nil
 	}
 	told.Profile = name
@@ -157,11 +158,6 @@ func (h *Handler) fill(request *admissionv1.AdmissionRequest, p *patch) (told no
 		return told, nothing, nil
 	}
 	return told, advised, p.note(told, about.meta.Annotations)
-}
-
-// memoryIsNotTold says whether some device of the cluster is without memory: a claim that asks for it would never get that one.
-func memoryIsNotTold(types []advise.NodeType) bool {
-	return slices.ContainsFunc(types, func(t advise.NodeType) bool { return t.Means == advise.Claims && !t.CountsMemory })
 }
 
 func (h *Handler) subject(request *admissionv1.AdmissionRequest, p *patch) (subject, error) {
