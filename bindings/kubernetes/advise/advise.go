@@ -313,11 +313,9 @@ func choosesNodes(pod *v1.Pod) bool {
 			keys = append(keys, one.Key)
 		}
 	}
-	return pod.Spec.NodeName != "" || slices.ContainsFunc(keys, choosing) || pod.Annotations[objects.HAMiUseType]+pod.Annotations[objects.HAMiNoType] != ""
-}
-
-func choosing(key string) bool {
-	return key == objects.HostLabel || strings.HasPrefix(key, "nvidia.com/") || slices.Contains(typeLabels, key)
+	return pod.Spec.NodeName != "" || slices.ContainsFunc(keys, func(key string) bool {
+		return key == objects.HostLabel || strings.HasPrefix(key, "nvidia.com/") || slices.Contains(typeLabels, key)
+	}) || pod.Annotations[objects.HAMiUseType]+pod.Annotations[objects.HAMiNoType] != ""
 }
 
 // allows says which GPU types the pod's selectors and required affinity leave, by the labels that name types alone: what else

@@ -135,14 +135,6 @@ func (a Args) Settings() objects.Settings {
 	}
 }
 
-// library in which it is placed.
-func (a Args) library() (library.Library, error) {
-	if a.Isolated {
-		return library.Child(a.Placer(), a.CallTimeout.Duration)
-	}
-	return library.Local(a.Placer())
-}
-
 // Placer says how it places.
 func (a Args) Placer() library.Options {
 	return library.Options{MemHeadroomMiB: -1, MaxTenants: a.MaxTenants, SharingQuota: a.SharingQuota, SlowdownBound: a.SlowdownBound}

@@ -50,7 +50,6 @@ func benchmarkPod(b *testing.B, start func(library.Options) (library.Library, er
 			if err != nil {
 				b.Fatal(err)
 			}
-			defer lib.Close()
 			m := mirror.New(args.Settings(), objects.Lookups{
 				Claim: func(string, string) (*resourceapi.ResourceClaim, error) { return nil, nil },
 			}, lib)

@@ -32,7 +32,6 @@ import (
 	"libhorus.org/kubernetes/internal/library"
 	"libhorus.org/kubernetes/internal/mirror"
 	"libhorus.org/kubernetes/internal/objects"
-	"libhorus.org/kubernetes/internal/shadow"
 )
 
 // Name of the plugin.
@@ -71,7 +70,12 @@ func New(ctx context.Context, raw runtime.Object, handle fwk.Handle) (fwk.Plugin
 	args.Choose = args.Mode == Place && args.Choose
 	pl := &Horus{args: args, handle: handle, owner: objects.Owner{Scheduler: handle.ProfileName(), Only: args.Mode == Place && !args.AllNodes}}
 	lookups := objects.Lookups{Claim: pl.claim, Profile: func(namespace, name string) (objects.Profile, error) { return pl.profiles.Get(namespace, name) }, Pod: pl.pod}
-	lib, err := args.library()
+	var lib library.Library
+	if args.Isolated {
+		lib, err = library.Child(args.Placer(), args.CallTimeout.Duration)
+	} else {
+		lib, err = library.Local(args.Placer())
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -88,11 +92,14 @@ func New(ctx context.Context, raw runtime.Object, handle fwk.Handle) (fwk.Plugin
 	if args.Mode == Place {
 		pl.mirror.Contradicts = func(pod *v1.Pod, sentence string) { pl.tell(pod, v1.EventTypeWarning, "HorusContradiction", sentence) }
 	} else {
-		shadow.Register()
-		pl.mirror.Seen = shadow.Judge(handle.ProfileName())
+		registerShadow()
+		pl.mirror.Seen = judges(handle.ProfileName())
 	}
 	pl.gangs = &gangs{handle: handle, groups: pl.groups.get, plan: pl.planGang, freed: pl.mirror.Freed, all: map[string]*gang{}}
-	pl.turns = newTurns(pl)
+	pl.turns = &turns{
+		handle: handle, patience: args.Patience.Duration, known: pl.pod, plan: pl.planTurns, tell: pl.passedOver, pods: map[types.UID]*waiter{},
+		takesPart: func(pod *v1.Pod) bool { _, part := pl.turnOf(pod); return part },
+	}
 	if err := pl.watch(ctx); err != nil {
 		return nil, err
 	}

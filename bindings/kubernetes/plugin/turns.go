@@ -70,16 +70,9 @@ const (
 	mostEvaluations = 20_000 // of places: tens of milliseconds, in which no pod is placed
 )
 
-func newTurns(pl *Horus) *turns {
-	return &turns{
-		handle: pl.handle, patience: pl.args.Patience.Duration, known: pl.pod, plan: pl.planTurns,
-		takesPart: func(pod *v1.Pod) bool { _, part := pl.turnOf(pod); return part },
-		tell: func(pod *v1.Pod) {
-			until := pod.CreationTimestamp.Add(pl.args.Patience.Duration).UTC().Format(time.RFC3339)
-			pl.tell(pod, v1.EventTypeNormal, "HorusPassedOver", "Others of its priority that wait go first. From "+until+" on it is not held.")
-		},
-		pods: map[types.UID]*waiter{},
-	}
+func (pl *Horus) passedOver(pod *v1.Pod) {
+	until := pod.CreationTimestamp.Add(pl.args.Patience.Duration).UTC().Format(time.RFC3339)
+	pl.tell(pod, v1.EventTypeNormal, "HorusPassedOver", "Others of its priority that wait go first. From "+until+" on it is not held.")
 }
 
 func (t *turns) enter(pod *v1.Pod) bool {

@@ -53,8 +53,8 @@ type Library interface {
 	Learn(observations []byte) (use func() error, err error)
 
 	Gone() bool
+	// Start brings it back, empty, after it was gone.
 	Start() error
-	Close() error
 }
 
 // Planned is the decision on one job, with what it does to those beside it.
@@ -256,8 +256,6 @@ func (c *child) Start() error {
 	}
 	return err
 }
-
-func (c *child) Close() error { c.end(); return nil }
 
 // end kills the child, if it lives, and tells how it ended.
 func (c *child) end() *os.ProcessState {

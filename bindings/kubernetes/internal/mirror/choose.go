@@ -303,12 +303,8 @@ func (m *Mirror) FitsWithout(view objects.Pod, name string, gone []types.UID, fi
 	if err != nil {
 		return horus.ReasonNone, err
 	}
-	for _, one := range planned {
-		if one.JobID == jobs[len(jobs)-1].ID {
-			return one.Reason, nil // none when it is placed
-		}
-	}
-	return horus.ReasonNone, fmt.Errorf("a plan without a decision on job %d", jobs[len(jobs)-1].ID)
+	at := slices.IndexFunc(planned, func(one library.Planned) bool { return one.JobID == jobs[len(jobs)-1].ID })
+	return planned[at].Reason, nil // none when it is placed
 }
 
 // noNodes says that no node that is open to a pod offers GPUs of its backend.

@@ -4,6 +4,7 @@ package mirror
 
 import (
 	"cmp"
+	"fmt"
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/klog/v2"
@@ -35,7 +36,7 @@ func (m *Mirror) givenTo(object *v1.Pod) *given {
 func (m *Mirror) heldByHAMi(n *node, object *v1.Pod, view *objects.Pod) (slots []horus.Slot, known bool) {
 	g := m.givenTo(object)
 	ours := cmp.Or(objects.RecordedByHAMi(object), g.list)
-	list := cmp.Or(ours, object.Annotations[objects.HAMiAllocated])
+	list := cmp.Or(ours, objects.ListedByHAMi(object))
 	devices, held, doubt, err := objects.HeldByHAMi(m.settings, object, list, n.view.Devices)
 	if err != nil && ours == "" { // else its card is away for a while
 		m.contradicts(object, err.Error())
@@ -53,13 +54,6 @@ func (m *Mirror) heldByHAMi(n *node, object *v1.Pod, view *objects.Pod) (slots [
 	return slots, true
 }
 
-// cameIn is told of a pod that we reserved and that is bound now.
-func (m *Mirror) cameIn(object *v1.Pod) {
-	if m.nodes[object.Spec.NodeName].view.Backend == objects.HAMi {
-		m.givenTo(object).list = cmp.Or(objects.RecordedByHAMi(object), object.Annotations[objects.HAMiAllocated])
-	}
-}
-
 // compare looks whether a pod says what counts.
 func (m *Mirror) compare(object *v1.Pod) {
 	g := m.given[object.UID]
@@ -67,17 +61,10 @@ func (m *Mirror) compare(object *v1.Pod) {
 		return
 	}
 	changed := ""
-	if g.list != "" {
-		changed = objects.ListChanged(object, g.list)
+	if found := object.Annotations[objects.HAMiAllocated]; g.list != "" && found != g.list {
+		changed = fmt.Sprintf("annotation %s: expected %.200q, as the pod was bound, found %.200q: the first counts", objects.HAMiAllocated, g.list, found)
 	}
 	m.contradicts(object, cmp.Or(g.doubt, changed, g.profile))
-}
-
-func (m *Mirror) compareProfile(object *v1.Pod, contradiction string) {
-	if contradiction != "" || m.given[object.UID] != nil {
-		m.givenTo(object).profile = contradiction
-		m.compare(object)
-	}
 }
 
 // contradicts tells a sentence against a pod where it is another than before; "" = there is none.

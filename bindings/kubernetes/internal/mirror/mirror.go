@@ -429,8 +429,8 @@ func (m *Mirror) setPod(object *v1.Pod, first bool) {
 		return
 	}
 	if p != nil && p.node == name && !(p.mixed && p.hold == reserved) { // what of a node it was given is in its claims now
-		if p.hold == reserved && by == bound {
-			m.cameIn(object)
+		if p.hold == reserved && by == bound && m.nodes[name].view.Backend == objects.HAMi {
+			m.givenTo(object).list = objects.ListedByHAMi(object)
 		}
 		p.object, p.hold = object, by
 		m.compare(object)
@@ -494,7 +494,10 @@ func (m *Mirror) adopt(object *v1.Pod, node string, view objects.Pod, slots []ho
 	if by != reserved {
 		m.link(p)
 	}
-	m.compareProfile(object, view.Contradiction)
+	if view.Contradiction != "" || m.given[object.UID] != nil {
+		m.givenTo(object).profile = view.Contradiction
+		m.compare(object)
+	}
 	return nil
 }
 

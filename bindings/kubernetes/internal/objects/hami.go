@@ -3,6 +3,7 @@
 package objects
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -274,12 +275,9 @@ func RecordedByHAMi(pod *v1.Pod) string {
 	return ""
 }
 
-// ListChanged says how a pod's annotation differs from the list that counts; "" = it does not.
-func ListChanged(pod *v1.Pod, counts string) string {
-	if found := pod.Annotations[HAMiAllocated]; found != counts {
-		return fmt.Sprintf("annotation %s: expected %.200q, as the pod was bound, found %.200q: the first counts", HAMiAllocated, counts, found)
-	}
-	return ""
+// ListedByHAMi is what the record of a pod lists, else its annotation.
+func ListedByHAMi(pod *v1.Pod) string {
+	return cmp.Or(RecordedByHAMi(pod), pod.Annotations[HAMiAllocated])
 }
 
 // HAMiHeld is what a pod has of a GPU.

@@ -84,7 +84,6 @@ const (
 	ByPlugin       = "plugin"    // the device plugin shares or cuts them; all of the node
 )
 
-// SkipReasons are all of them.
 var SkipReasons = []string{UnknownProfile, Unhealthy, NoNode, ByPlugin}
 
 // HostLabel is the label by which a job can be held to one node.
@@ -202,7 +201,6 @@ type Owner struct {
 	Only      bool // it uses only nodes that belong to it
 }
 
-// May says whether it may use a node.
 func (o Owner) May(node *v1.Node) bool { return !o.Only || node.Labels[SchedulerLabel] == o.Scheduler }
 
 // Tolerant is a pod that tolerates the taint of its own scheduler's nodes.
@@ -225,7 +223,6 @@ func OpennessOf(pod *v1.Pod, owner Owner) Openness {
 	return Openness{owner.Tolerant(pod), owner, nodeaffinity.GetRequiredNodeAffinity(pod)}
 }
 
-// To a node.
 func (o Openness) To(node *v1.Node) bool {
 	if !o.owner.May(node) {
 		return false

@@ -11,10 +11,11 @@ import (
 
 	"libhorus.org/horus"
 	"libhorus.org/kubernetes/internal/model"
+	"libhorus.org/learn"
 )
 
 // learnedOf so many windows in which a pair of jobs lost half.
-func learnedOf(t *testing.T, windows int) model.Model {
+func learnedOf(t *testing.T, windows int) learn.Model {
 	t.Helper()
 	seen, err := horus.NewObservations(0)
 	check(t, err)
@@ -27,7 +28,7 @@ func learnedOf(t *testing.T, windows int) model.Model {
 	}
 	snapshot, err := seen.Snapshot()
 	check(t, err)
-	return model.Model{Version: windows, At: time.Now(), Observations: snapshot, Windows: windows}
+	return learn.Model{Version: windows, At: time.Now(), Observations: snapshot, Windows: windows}
 }
 
 func TestWhatAClusterLearnedMovesToAnother(t *testing.T) {
