@@ -10,12 +10,17 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"net/http"
 	"os"
 	"os/signal"
 	"strings"
 	"syscall"
+	"time"
 
 	"libhorus.org/horus"
+	"libhorus.org/slurm/internal/place"
+	"libhorus.org/slurm/internal/slurm"
+	"libhorus.org/slurm/internal/smi"
 )
 
 // command is one of ours; it reads its arguments and returns what went wrong.
@@ -101,4 +106,62 @@ func parse(flags *flag.FlagSet, args []string, operands int) error {
 		return errUsage
 	}
 	return err
+}
+
+func runAside(ctx context.Context, args []string) error {
+	flags := flag.NewFlagSet("horus-slurm aside", flag.ContinueOnError)
+	if err := parse(flags, args, 0); err != nil {
+		return err
+	}
+	client := slurm.Client{}
+	jobs, err := client.Jobs(ctx)
+	if err != nil {
+		return err
+	}
+	replaces, err := client.Replaces(ctx)
+	if err != nil {
+		return err
+	}
+	changes := place.Aside(jobs, time.Now().Unix(), replaces)
+	answers, err := client.Tell(ctx, changes, time.Hour, "")
+	if err != nil {
+		return err
+	}
+	refused := 0
+	for _, err := range answers {
+		if err != nil {
+			refused++
+			fmt.Fprintln(os.Stderr, err)
+		}
+	}
+	fmt.Printf("%d jobs left to Slurm\n", len(answers)-refused)
+	if refused > 0 {
+		return fmt.Errorf("%d jobs were refused: they start when their time has come", refused)
+	}
+	return nil
+}
+
+func runExporter(ctx context.Context, args []string) error {
+	flags := flag.NewFlagSet("horus-slurm exporter", flag.ContinueOnError)
+	listen := flags.String("listen", ":9400", "`ADDRESS` of /metrics")
+	program := flags.String("nvidia-smi", "nvidia-smi", "`PROGRAM` that is asked at each scrape")
+	if err := parse(flags, args, 0); err != nil {
+		return err
+	}
+	return serve(ctx, *listen, smi.Handler(*program))
+}
+
+// serve /metrics until the context ends.
+func serve(ctx context.Context, address string, metrics http.Handler) error {
+	mux := http.NewServeMux()
+	mux.Handle("/metrics", metrics)
+	server := http.Server{Addr: address, Handler: mux, ReadHeaderTimeout: 5 * time.Second}
+	go func() {
+		<-ctx.Done()
+		server.Close()
+	}()
+	if err := server.ListenAndServe(); !errors.Is(err, http.ErrServerClosed) {
+		return err
+	}
+	return nil
 }

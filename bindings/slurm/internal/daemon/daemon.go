@@ -9,6 +9,8 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"net"
+	"os"
 	"strconv"
 	"strings"
 	"time"
@@ -223,5 +225,17 @@ func (d *Daemon) alive() {
 	}
 	if err := file.Replace(d.options.AliveFile, strconv.FormatInt(time.Now().Add(lasts).Unix(), 10)+"\n"); err != nil {
 		slog.Error("sign of life", "error", err)
+	}
+}
+
+// beat tells systemd that the daemon goes round: a look that hangs longer than WatchdogSec has it started anew.
+func beat() {
+	address := os.Getenv("NOTIFY_SOCKET")
+	if address == "" {
+		return
+	}
+	if socket, err := net.Dial("unixgram", address); err == nil {
+		_, _ = socket.Write([]byte("READY=1\nWATCHDOG=1"))
+		socket.Close()
 	}
 }
