@@ -26,6 +26,19 @@ func (m Model) Check() error {
 	return seen.Close()
 }
 
+// Placer by the built-in model, corrected by a snapshot of observations; none = as it is.
+func Placer(catalogue *horus.Catalogue, options horus.PlacerOptions, observations []byte) (*horus.Placer, error) {
+	if len(observations) > 0 {
+		model, err := Corrected(catalogue, observations)
+		if err != nil {
+			return nil, err
+		}
+		defer model.Close()
+		options.Interference = model
+	}
+	return horus.NewPlacer(options)
+}
+
 // Corrected is the built-in model, corrected by a snapshot of observations.
 func Corrected(catalogue *horus.Catalogue, observations []byte) (*horus.Interference, error) {
 	seen, err := horus.RestoreObservations(observations)

@@ -128,14 +128,12 @@ func (a Args) quota(namespace string) (gpus int, limited bool) {
 	return gpus, limited
 }
 
-// Settings say what a GPU is.
 func (a Args) Settings() objects.Settings {
 	return objects.Settings{
 		Driver: a.Driver, DeviceClasses: a.DeviceClasses, Resource: v1.ResourceName(a.ExtendedResource), HAMi: a.HAMi.Enabled || a.Mode == Shadow,
 	}
 }
 
-// Placer says how it places.
 func (a Args) Placer() library.Options {
 	return library.Options{MemHeadroomMiB: -1, MaxTenants: a.MaxTenants, SharingQuota: a.SharingQuota, SlowdownBound: a.SlowdownBound}
 }

@@ -205,8 +205,7 @@ func (g *gangs) coming() (out []*v1.Pod) {
 	return out
 }
 
-// mostHolders are named to who finds no place.
-const mostHolders = 3
+const mostHolders = 3 // are named to who finds no place
 
 // holders tells which gangs hold places and are not complete.
 func (g *gangs) holders() string {

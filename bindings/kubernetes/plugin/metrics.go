@@ -29,9 +29,7 @@ var (
 	invalidPods    = metrics.NewCounter(&metrics.CounterOpts{Name: "horus_invalid_pods_total", Help: "Attempts refused for what the pod or its objects say."})
 	modelVersion   = metrics.NewGauge(&metrics.GaugeOpts{Name: "horus_model_version", Help: "Version of the learned model that places pods; 0 = the library's own."})
 	modelsRefused  = metrics.NewCounter(&metrics.CounterOpts{Name: "horus_models_refused_total", Help: "Learned models that could not be read."})
-	withoutLibrary = metrics.NewCounter(&metrics.CounterOpts{
-		Name: "horus_without_library_total", Help: "Attempts that went on without the library, whose process was gone (failurePolicy Ignore).",
-	})
+	withoutLibrary = metrics.NewCounter(&metrics.CounterOpts{Name: "horus_without_library_total", Help: "Attempts that went on without the library, whose process was gone (failurePolicy Ignore)."})
 )
 
 var registerOnce sync.Once

@@ -106,7 +106,6 @@ func FollowProfiles(ctx context.Context, client dynamic.Interface, changed func(
 	return &Profiles{informer.Lister()}, listFirst(ctx, informer.Informer(), objects.ProfilesResource+"."+objects.Group)
 }
 
-// All of them.
 func (p *Profiles) All() []*unstructured.Unstructured {
 	listed, _ := p.lister.List(labels.Everything())
 	out := make([]*unstructured.Unstructured, len(listed))
@@ -116,7 +115,6 @@ func (p *Profiles) All() []*unstructured.Unstructured {
 	return out
 }
 
-// Object of a profile.
 func (p *Profiles) Object(namespace, name string) (*unstructured.Unstructured, error) {
 	found, err := p.lister.ByNamespace(namespace).Get(name)
 	if err != nil {
@@ -125,7 +123,6 @@ func (p *Profiles) Object(namespace, name string) (*unstructured.Unstructured, e
 	return found.(*unstructured.Unstructured), nil
 }
 
-// Get reads a profile.
 func (p *Profiles) Get(namespace, name string) (objects.Profile, error) {
 	object, err := p.Object(namespace, name)
 	if err != nil {

@@ -161,16 +161,9 @@ func (l *local) Review(options horus.RebalanceOptions) (out Reviews, err error) 
 
 func (l *local) Learn(observations []byte) (use func() error, err error) {
 	o := l.options
-	options := horus.PlacerOptions{MemHeadroomMiB: o.MemHeadroomMiB, MaxTenants: o.MaxTenants, SharingQuota: o.SharingQuota, SlowdownBound: o.SlowdownBound}
-	if len(observations) > 0 {
-		learned, err := learn.Corrected(l.catalogue, observations)
-		if err != nil {
-			return nil, err
-		}
-		defer learned.Close()
-		options.Interference = learned
-	}
-	placer, err := horus.NewPlacer(options)
+	placer, err := learn.Placer(l.catalogue, horus.PlacerOptions{
+		MemHeadroomMiB: o.MemHeadroomMiB, MaxTenants: o.MaxTenants, SharingQuota: o.SharingQuota, SlowdownBound: o.SlowdownBound,
+	}, observations)
 	return func() error {
 		if l.placer != nil {
 			l.placer.Close()

@@ -48,9 +48,8 @@ func (m *Mirror) revive(now time.Time) {
 	}
 	for _, name := range slices.Collect(maps.Keys(m.nodes)) { // rebuild may take nodes away
 		n := m.nodes[name]
-		view := m.viewOf(n)
 		n.added = false
-		m.rebuild(name, view)
+		m.rebuild(name, m.viewOf(n))
 	}
 	if !m.library.Gone() {
 		klog.InfoS("Horus: libhorus is back", "nodes", len(m.nodes), "pods", len(m.pods))

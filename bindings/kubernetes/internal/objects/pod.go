@@ -296,13 +296,12 @@ func (out *Pod) annotations(settings Settings, pod *v1.Pod, lookups Lookups) err
 	default:
 		return fmt.Errorf("annotation %s: expected same-tenant or anyone, found %q", ShareAnnotation, share)
 	}
-	if out.Backend == HAMi && !out.HAMi.Part() {
+	switch {
+	case out.Backend == HAMi && !out.HAMi.Part():
 		return fmt.Errorf("annotation %s: all of a GPU is never shared: ask for a part of its memory (%s)", ShareAnnotation, HAMiMem)
-	}
-	if pod.Annotations[ProfileAnnotation] == "" && out.Backend != HAMi {
+	case pod.Annotations[ProfileAnnotation] == "" && out.Backend != HAMi:
 		return fmt.Errorf("annotation %s: expected %s beside it, since nothing is known of the job, found none", ShareAnnotation, ProfileAnnotation)
-	}
-	if out.Backend == Whole {
+	case out.Backend == Whole:
 		return fmt.Errorf("annotation %s: whole GPUs (%s) are never shared: ask for them by a resource claim", ShareAnnotation, settings.Resource)
 	}
 	job.Exclusive = false

@@ -23,7 +23,6 @@ const (
 	ProfilesResource = "jobprofiles"
 )
 
-// Profiles is the resource of JobProfiles.
 var Profiles = schema.GroupVersionResource{Group: Group, Version: Version, Resource: ProfilesResource}
 
 // Profile is what a JobProfile says: the demand of a job on each GPU type that it may run on.
@@ -53,7 +52,6 @@ type Prediction struct {
 	Traits       []float32 `json:"traits,omitempty"`
 }
 
-// PredictionOf a demand.
 func PredictionOf(d horus.Demand) Prediction {
 	return Prediction{
 		Outside: d.Flags&horus.Outside != 0, Uncalibrated: d.Flags&horus.Uncalibrated != 0, TooLarge: d.Flags&horus.TooLarge != 0,

@@ -92,19 +92,10 @@ func New(options Options) (*Planner, error) {
 // Use what was learned: observations that correct the library's model of interference, and what kinds of jobs do alone. None of
 // both is as it comes.
 func (p *Planner) Use(observations []byte, alone map[learn.Kind]learn.Observed) error {
-	options := horus.PlacerOptions{
+	placer, err := learn.Placer(p.catalogue, horus.PlacerOptions{
 		MaxTenants: p.options.MaxTenants, SharingQuota: p.options.SharingQuota, SlowdownBound: p.options.SlowdownBound,
 		MemHeadroomMiB: -1, // shards leave it: see headroomMiB
-	}
-	if len(observations) > 0 {
-		model, err := learn.Corrected(p.catalogue, observations)
-		if err != nil {
-			return err
-		}
-		defer model.Close()
-		options.Interference = model
-	}
-	placer, err := horus.NewPlacer(options)
+	}, observations)
 	if err != nil {
 		return err
 	}
