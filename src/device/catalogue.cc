@@ -7,8 +7,6 @@
 #include <utility>
 
 #include "base/text.h"
-#include "device/catalogue_data.h"
-#include "device/complete.h"
 #include "device/fold_name.h"
 #include "device/gpu_fields.h"
 
@@ -17,15 +15,7 @@ namespace horus {
 namespace {
 
 std::shared_ptr<const Catalogue> BuiltIn() {
-  std::vector<GpuType> types;
-  AppendKeplerToPascal(types);
-  AppendVoltaAndTuring(types);
-  AppendAmpere(types);
-  AppendAda(types);
-  AppendHopper(types);
-  AppendBlackwell(types);
-  for (GpuType& type : types) type.spec_source += "; memory by nvidia-smi, or as its README says";
-  absl::StatusOr<Catalogue> built = Catalogue::Extend(Catalogue(), std::move(types));
+  absl::StatusOr<Catalogue> built = Catalogue::Extend(Catalogue(), BuiltInTypes());
   assert(built.ok());  // the tests validate every built-in type
   return std::make_shared<const Catalogue>(built.ok() ? *std::move(built) : Catalogue());
 }

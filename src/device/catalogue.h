@@ -27,11 +27,11 @@ class Catalogue {
 
   Catalogue() = default;  // knows no type; a start for Extend
 
-  // The types of catalogue_data_*.cc; one shared instance, built on first use.
+  // BuiltInTypes(); one shared instance, built on first use.
   [[nodiscard]] static std::shared_ptr<const Catalogue> Default();
 
   // `base` and after it `types`, in order: ids of `base` keep their meaning. Fields left 0 that have a
-  // rule (context_mib, max_mps_clients; see complete.h) are filled. A name or alias that is taken is refused:
+  // rule (context_mib, max_mps_clients; see gpu_fields.h) are filled. A name or alias that is taken is refused:
   // nobody's file can change what a built-in name means.
   [[nodiscard]] static absl::StatusOr<Catalogue> Extend(const Catalogue& base, std::vector<GpuType> types);
 
@@ -65,5 +65,8 @@ class Catalogue {
   std::vector<GpuType> types_;
   std::vector<Key> keys_;  // sorted by folded name
 };
+
+// The data sheets of catalogue_data.cc, without what CompleteByRule fills in.
+[[nodiscard]] std::vector<GpuType> BuiltInTypes();
 
 }  // namespace horus

@@ -25,6 +25,17 @@ namespace horus {
 
 // The folded name without the brands in front of it, so that the driver's "NVIDIA GeForce RTX 4090",
 // the Kubernetes label "NVIDIA-GeForce-RTX-4090" and "rtx-4090" are the same.
-[[nodiscard]] std::string FoldDeviceName(std::string_view name);
+[[nodiscard]] inline std::string FoldDeviceName(std::string_view name) {
+  std::string folded(name);
+  for (char& c : folded) c = FoldChar(c);
+  // In the order in which a driver writes them.
+  constexpr std::string_view kBrands[] = {"nvidia-", "tesla-", "quadro-", "geforce-"};
+  size_t start = 0;
+  for (const std::string_view brand : kBrands) {
+    // HAMi puts the vendor before a name that has it: "NVIDIA-NVIDIA L40S".
+    while (std::string_view(folded).substr(start).starts_with(brand)) start += brand.size();
+  }
+  return folded.substr(start);
+}
 
 }  // namespace horus

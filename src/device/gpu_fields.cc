@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Names and ranges of the fields of a GpuType, and the check of one type against them.
+// Names and ranges of the fields of a GpuType, the check of one type against them, and what fills its gaps.
 #include "device/gpu_fields.h"
 
 #include "base/text.h"
+#include "base/units.h"
 #include "device/fold_name.h"
 
 namespace horus {
@@ -50,6 +51,10 @@ constexpr GpuText kGpuTexts[] = {{"name", &GpuType::name},
                                  {"chip_source", &GpuType::chip_source},
                                  {"context_source", &GpuType::context_source},
                                  {"mig_source", &GpuType::mig_source}};
+
+// Fitted to bare contexts reported for RTX PRO 6000 Blackwell (555 MiB), RTX 4060 Ti (107) and RTX 3090 (256).
+constexpr int64_t kContextBaseMib = 16;
+constexpr int64_t kContextBytesPerThread = 1946;  // 1.9 KiB
 
 bool IsNameChar(char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-' || c == '.'; }
 
@@ -140,6 +145,33 @@ absl::Status ValidateGpuType(const GpuType& type) {
                            type.context_mib);
   }
   return ValidateMigs(type);
+}
+
+int64_t MaxThreadsPerSm(int64_t compute_capability) {
+  if (compute_capability == 75) return 1024;                            // Turing
+  if (compute_capability > 80 && compute_capability < 90) return 1536;  // Ampere and Ada outside the GA100
+  if (compute_capability >= 110) return 1536;                           // Blackwell outside the GB100
+  return 2048;                                                          // Kepler to Volta, GA100, Hopper, GB100
+}
+
+int64_t EstimateContextMib(int64_t compute_capability, int64_t sm_count) {
+  // Bounded: at most kMaxSmCount multiprocessors of 2,048 threads.
+  const int64_t threads = sm_count * MaxThreadsPerSm(compute_capability);
+  // Bounded: at most kMaxSmCount multiprocessors of 2,048 threads.
+  return kContextBaseMib + threads * kContextBytesPerThread / kBytesPerMib;
+}
+
+int64_t MpsClients(int64_t compute_capability) {
+  if (compute_capability < 35) return 0;
+  return compute_capability < 70 ? 16 : 48;
+}
+
+void CompleteByRule(GpuType& type) {
+  if (type.context_mib == 0) {
+    type.context_mib = EstimateContextMib(type.compute_capability, type.sm_count);
+    type.context_source = "estimate: 16 MiB + 1.9 KiB per resident thread (src/device/README.md)";
+  }
+  if (type.max_mps_clients == 0) type.max_mps_clients = MpsClients(type.compute_capability);
 }
 
 }  // namespace horus

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The front door of the device room: what is known of one type of GPU, each group of numbers with its source.
 //
-// Enters:  data sheets, written down in catalogue_data_*.cc or in a user's file.
+// Enters:  data sheets, written down in catalogue_data.cc or in a user's file.
 // Leaves:  GpuType, a plain value.
 // Units:   in the names; MiB and KiB are powers of two, MB/s = 10^6 bytes/s, GFLOP/s = 10^9 operations/s
 //          with a multiply-add counted as two.

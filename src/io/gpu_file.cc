@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "base/file.h"
-#include "device/complete.h"
 #include "device/gpu_fields.h"
 #include "io/jobs_file.h"
 

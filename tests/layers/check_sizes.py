@@ -14,7 +14,7 @@ import re
 import sys
 
 READERS = [
-    "base/bytes.h", "capi/*", "device/catalogue.cc", "device/complete.cc", "device/gpu_fields.cc", "graph/*",
+    "base/bytes.h", "capi/*", "device/catalogue.cc", "device/gpu_fields.cc", "graph/*",
     "interference/*bundle.cc", "interference/kernel_bundle.cc", "interference/observed_s*.cc",
     "interference/pair_model.cc", "io/*", "io/kube/*", "lab/capi/*", "lab/io/*", "lab/io/traces/*", "lab/trace/*", "place/job/job.cc",
     "place/state/snapshot*", "predict/demand.cc", "trees/bundle*.cc", "trees/trainer.cc", "trees/validate.cc",

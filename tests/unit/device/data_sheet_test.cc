@@ -13,7 +13,6 @@
 
 #include "absl/strings/str_format.h"
 #include "device/catalogue.h"
-#include "device/complete.h"
 #include "device/gpu_fields.h"
 
 namespace horus {

@@ -9,7 +9,6 @@
 #include <vector>
 
 #include "device/catalogue.h"
-#include "device/complete.h"
 #include "device/gpu_fields.h"
 
 namespace horus {
