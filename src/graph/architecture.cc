@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Families of language models: a table, and a function for each kind of layers. Names of fields and their defaults
 // are those of the configuration classes of transformers 4.57 and 5.
+// Bounded throughout: sizes and factors are at most 2^24, heads and experts 4,096, layers 1,024.
 #include "graph/architecture.h"
 
 #include <algorithm>
@@ -218,7 +219,6 @@ void ReadExperts(ConfigFields& f, Architecture& a) {
                 "moe_shared_expert_ffn_hidden_size", "share_expert_dim", "shared_intermediate_size"});
   const std::string_view count =
       f.Either({"n_shared_experts", "num_shared_experts", "num_shared_expert", "moe_num_shared_experts"});
-  // Bounded: sizes are at most 2^24, of at most 4,096 experts.
   a.shared_width = f.Has(width) ? f.Size(width, 0) : f.Size(count, 0, kMostExperts) * a.expert_width;
   a.shared_gate = Has(a, kSharedGate) && a.shared_width > 0;
   a.router_bias = f.Flag(f.Either({"use_routing_bias", "moe_router_enable_expert_bias", "use_moe_router_bias",
@@ -286,7 +286,6 @@ void ReadFirstGeneration(ConfigFields& f, Architecture& a) {
   constexpr int64_t kOffset = 2;  // OPTLearnedPositionalEmbedding
   const bool falcon = a.type == "falcon";
   ReadCommon(f, a, {.context = falcon ? std::optional<int64_t>(2048) : std::nullopt});
-  // Bounded: sizes are at most 2^24, of at most 4,096 experts.
   a.intermediate = f.Size(f.Either({"intermediate_size", "ffn_dim", "n_inner", "ffn_hidden_size"}), 4 * a.hidden);
   ReadActivation(f, f.Either({"hidden_act", "activation_function", "activation"}), a.type == "opt" ? "relu" : "gelu",
                  a);
@@ -361,7 +360,6 @@ void ReadMinimax(ConfigFields& f, Architecture& a) {
   std::optional<ConfigFields> inner = f.Object("sparse_attention_config");
   if (!inner) return;
   ReadIndexer(*inner, a, 4, 0);
-  // Bounded: two sizes below 2^24.
   a.index_top = inner->Size("sparse_topk_blocks", 16) * inner->Size("sparse_block_size", 128);
   const auto all = [](int64_t) { return true; };
   Set(a, &Architecture::Layer::indexed, ByLayer(*inner, a, "sparse_attention_freq", "0", "1", all));
@@ -465,7 +463,6 @@ void ReadDeciLm(ConfigFields& f, Architecture& a) {
       const bool none = one->Flag("no_op", false), mlp = part[0] == 'f';
       if (mlp) {
         const double width = 2 * one->Real("ffn_mult", none ? 0 : -1) * static_cast<double>(a.hidden) / 3;
-        // Bounded: a factor of at most 2^24 of a size below it.
         layer.inner = none ? 0 : (static_cast<int64_t>(width) + kRound - 1) / kRound * kRound;
       } else if (none) {
         layer.mixer = Mixer::kNone;
@@ -582,7 +579,6 @@ void ReadLfm2(ConfigFields& f, Architecture& a) {
     const int64_t round = f.Size("block_multiple_of", 256);
     const double width =
         std::floor(2.0 * static_cast<double>(a.intermediate) / 3) * f.Real("block_ffn_dim_multiplier", 1);
-    // Bounded: a factor of at most 2^24 of a size below it.
     a.intermediate = (static_cast<int64_t>(width) + round - 1) / round * round;
   }
   a.convolved = f.Size("conv_L_cache", 3, kMostHeadDim);

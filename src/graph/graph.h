@@ -47,6 +47,9 @@ enum class DType : uint8_t {
 [[nodiscard]] std::string_view DTypeName(DType dtype);
 [[nodiscard]] int BitsOf(DType dtype);  // 0 for undefined and string
 [[nodiscard]] bool IsFloating(DType dtype);
+[[nodiscard]] constexpr DType DTypeOfNumber(int64_t number) {  // kUndefined for numbers that are none of these
+  return number >= 0 && number <= static_cast<int64_t>(DType::kInt4) ? static_cast<DType>(number) : DType::kUndefined;
+}
 
 inline constexpr int64_t kUnknownDim = -1;
 

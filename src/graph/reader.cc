@@ -180,14 +180,7 @@ absl::Status ResolveNames(Scopes* scopes, Scope* scope) {
   return absl::OkStatus();
 }
 
-// Edges producer -> reader between the nodes of one scope, as (reader) lists by producer.
-struct Edges {
-  std::vector<uint32_t> begin;  // per node, and one past the end
-  std::vector<uint32_t> reader;
-  std::vector<uint32_t> waiting;  // per node: edges that come in
-  bool in_order = true;           // every edge goes forward in file order
-};
-
+// Edges producer -> reader between the nodes of one scope.
 template <typename Visit>
 void ForEachEdge(const Scope& scope, Visit visit) {
   for (uint32_t n = 0; n < scope.body.nodes.size(); ++n) {
@@ -198,24 +191,6 @@ void ForEachEdge(const Scope& scope, Visit visit) {
   for (const auto& [n, id] : scope.subgraph_uses) {
     if (scope.producer[id.value()] != kNoNode) visit(scope.producer[id.value()], n);
   }
-}
-
-Edges BuildEdges(const Scope& scope) {
-  const size_t nodes = scope.body.nodes.size();
-  Edges edges;
-  ForEachEdge(scope, [&edges](uint32_t from, uint32_t to) { edges.in_order = edges.in_order && from < to; });
-  if (edges.in_order) return edges;
-  edges.begin.assign(nodes + 1, 0);
-  edges.waiting.assign(nodes, 0);
-  ForEachEdge(scope, [&edges](uint32_t from, uint32_t to) {
-    ++edges.begin[from + 1];
-    ++edges.waiting[to];
-  });
-  for (size_t n = 0; n < nodes; ++n) edges.begin[n + 1] += edges.begin[n];
-  edges.reader.resize(edges.begin[nodes]);
-  std::vector<uint32_t> next(edges.begin.begin(), edges.begin.end() - 1);
-  ForEachEdge(scope, [&](uint32_t from, uint32_t to) { edges.reader[next[from]++] = to; });
-  return edges;
 }
 
 // Follows producers among the nodes still waiting until one repeats: that node lies on a cycle.
@@ -248,24 +223,29 @@ absl::Status CycleError(const Scope& scope, const std::vector<uint32_t>& waiting
 }
 
 absl::Status OrderNodes(Scope* scope) {
-  Edges edges = BuildEdges(*scope);
-  if (edges.in_order) return absl::OkStatus();
+  bool in_order = true;
+  ForEachEdge(*scope, [&](uint32_t from, uint32_t to) { in_order = in_order && from < to; });
+  if (in_order) return absl::OkStatus();
   const size_t nodes = scope->body.nodes.size();
+  std::vector<std::vector<uint32_t>> readers(nodes);
+  std::vector<uint32_t> waiting(nodes, 0);  // edges that come in
+  ForEachEdge(*scope, [&](uint32_t from, uint32_t to) {
+    readers[from].push_back(to);
+    ++waiting[to];
+  });
   std::priority_queue<uint32_t, std::vector<uint32_t>, std::greater<>> ready;
   for (uint32_t n = 0; n < nodes; ++n) {
-    if (edges.waiting[n] == 0) ready.push(n);
+    if (waiting[n] == 0) ready.push(n);
   }
   std::vector<uint32_t> order;
-  order.reserve(nodes);
   while (!ready.empty()) {
-    const uint32_t n = ready.top();
+    order.push_back(ready.top());
     ready.pop();
-    order.push_back(n);
-    for (uint32_t e = edges.begin[n]; e < edges.begin[n + 1]; ++e) {
-      if (--edges.waiting[edges.reader[e]] == 0) ready.push(edges.reader[e]);
+    for (const uint32_t reader : readers[order.back()]) {
+      if (--waiting[reader] == 0) ready.push(reader);
     }
   }
-  if (order.size() != nodes) return CycleError(*scope, edges.waiting);
+  if (order.size() != nodes) return CycleError(*scope, waiting);
   std::vector<Node> sorted;
   sorted.reserve(nodes);
   for (const uint32_t n : order) sorted.push_back(std::move(scope->body.nodes[n]));
@@ -322,12 +302,11 @@ absl::Status CheckSize(int64_t bytes) {
 absl::StatusOr<std::shared_ptr<const Graph>> Read(google::protobuf::io::ZeroCopyInputStream* stream, int bytes,
                                                   const ReadLimits& limits) {
   WireReader in(stream, bytes);
-  Parser parser(&in, limits);
-  HORUS_RETURN_IF_ERROR(parser.Model());
-  HORUS_RETURN_IF_ERROR(LinkScopes(&parser.scopes));
-  auto graph = std::make_shared<Graph>(std::move(parser.graph));
-  graph->bodies.reserve(parser.scopes.size());
-  for (Scope& scope : parser.scopes) graph->bodies.push_back(std::move(scope.body));
+  HORUS_ASSIGN_OR_RETURN(ParsedModel parsed, ParseModel(&in, limits));
+  HORUS_RETURN_IF_ERROR(LinkScopes(&parsed.scopes));
+  auto graph = std::make_shared<Graph>(std::move(parsed.graph));
+  graph->bodies.reserve(parsed.scopes.size());
+  for (Scope& scope : parsed.scopes) graph->bodies.push_back(std::move(scope.body));
   graph->fingerprint = FingerprintOf(*graph);
   return std::shared_ptr<const Graph>(std::move(graph));
 }

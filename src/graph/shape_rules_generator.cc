@@ -10,8 +10,7 @@ namespace horus {
 namespace {
 
 DType AttributeType(const Node& node, DType fallback) {
-  const int64_t number = node.IntOr("dtype", static_cast<int64_t>(fallback));
-  return number >= 0 && number <= static_cast<int64_t>(DType::kInt4) ? static_cast<DType>(number) : DType::kUndefined;
+  return DTypeOfNumber(node.IntOr("dtype", static_cast<int64_t>(fallback)));
 }
 
 // Elements are taken where there are as many as the dims say.

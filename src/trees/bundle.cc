@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <tuple>
 
 #include "base/bytes.h"
 #include "base/hash.h"
@@ -76,6 +77,62 @@ absl::Status CheckSeries(std::string_view owner, std::span<const NamedSeries> al
     }
   }
   return absl::OkStatus();
+}
+
+// Of the plain values of a forest: they are whole trees within limits, before anything walks them.
+absl::Status CheckNode(const ForestData& data, size_t tree, size_t at, const TreeNode& node, size_t tree_size) {
+  if (!std::isfinite(node.value)) {
+    return DataLoss("tree %d node %d: expected a finite %s, found %g", tree, at,
+                    node.is_leaf() ? "leaf value" : "threshold", node.value);
+  }
+  if (!std::isfinite(node.cover) || node.cover < 0) {
+    return DataLoss("tree %d node %d: expected a cover of 0 or more, found %g", tree, at, node.cover);
+  }
+  if (node.is_leaf()) {
+    if (node.right == 0) return absl::OkStatus();
+    return DataLoss("tree %d node %d: a leaf has a right child, %d", tree, at, node.right);
+  }
+  if (node.feature() >= data.num_features) {
+    return DataLoss("tree %d node %d: splits on feature %d of %d", tree, at, node.feature(), data.num_features);
+  }
+  // Bounded: at is a position in the tree.
+  if (node.right <= at + 1 || node.right >= tree_size) {
+    return DataLoss("tree %d node %d: expected a right child between %d and %d, found %d", tree, at, at + 2,
+                    tree_size - 1, node.right);
+  }
+  return absl::OkStatus();
+}
+
+// In pre-order a leaf is followed by the right child of the nearest open split, which a stack of open
+// splits tells; so every node is reached exactly once, and cycles and orphans cannot hide.
+absl::Status CheckTree(const ForestData& data, size_t tree, std::span<const TreeNode> nodes, uint32_t max_depth) {
+  struct Open {
+    uint32_t right, depth;  // a child not yet reached, and how deep it lies
+  };
+  std::vector<Open> open;
+  open.reserve(max_depth);
+  uint32_t depth = 0;
+  for (size_t at = 0; at < nodes.size(); ++at) {
+    const TreeNode& node = nodes[at];
+    HORUS_RETURN_IF_ERROR(CheckNode(data, tree, at, node, nodes.size()));
+    if (!node.is_leaf()) {
+      if (++depth > max_depth) {
+        return ResourceExhausted("tree %d node %d: deeper than the limit of %d splits", tree, at, max_depth);
+      }
+      open.push_back({node.right, depth});
+      continue;
+    }
+    if (open.empty()) {
+      if (at + 1 == nodes.size()) return absl::OkStatus();
+      return DataLoss("tree %d: ends at node %d, but has %d nodes", tree, at, nodes.size());
+    }
+    if (open.back().right != at + 1) {
+      return DataLoss("tree %d: expected node %d to be a right child, found %d named", tree, at + 1, open.back().right);
+    }
+    depth = open.back().depth;
+    open.pop_back();
+  }
+  return DataLoss("tree %d: its %d nodes end inside the tree", tree, nodes.size());
 }
 
 absl::Status CheckTarget(const Bundle& bundle, const BundleTarget& target, const BundleLimits& limits) {
@@ -268,6 +325,30 @@ absl::Status ReadForest(Bytes section, const BundleLimits& limits, ForestData& f
 
 }  // namespace
 
+absl::Status ValidateForest(const ForestData& data, const ForestLimits& limits) {
+  for (const auto& [size, limit, what] : {std::tuple(size_t{data.num_features}, limits.max_features, "features"),
+                                          {data.tree_sizes.size(), limits.max_trees, "trees"},
+                                          {data.nodes.size(), limits.max_nodes, "nodes"}}) {
+    if (size > limit) return ResourceExhausted("forest: %d %s, the limit is %d", size, what, limit);
+  }
+  if (!std::isfinite(data.base_score)) {
+    return DataLoss("forest: expected a finite base score, found %g", data.base_score);
+  }
+  std::span<const TreeNode> rest(data.nodes);
+  for (size_t tree = 0; tree < data.tree_sizes.size(); ++tree) {
+    const size_t size = data.tree_sizes[tree];
+    if (size > rest.size()) {
+      return DataLoss("tree %d: has %d nodes, but only %d are left", tree, size, rest.size());
+    }
+    HORUS_RETURN_IF_ERROR(CheckTree(data, tree, rest.first(size), limits.max_depth));
+    rest = rest.subspan(size);
+  }
+  if (!rest.empty()) {
+    return DataLoss("forest: %d nodes belong to no tree", rest.size());
+  }
+  return absl::OkStatus();
+}
+
 absl::StatusOr<Bundle> ReadBundle(std::span<const uint8_t> bytes, const BundleLimits& limits,
                                   std::optional<uint64_t> expected_schema) {
   HORUS_ASSIGN_OR_RETURN(const std::vector<Bytes> sections, ReadSections(bytes, limits));
@@ -363,29 +444,17 @@ absl::StatusOr<std::string> WriteBundle(const Bundle& bundle, const BundleLimits
 }
 
 double ApplyLink(Link link, double margin) {
-  switch (link) {
-    case Link::kIdentity:
-      return margin;
-    case Link::kExp:
-      return std::exp(margin);
-    case Link::kExpm1:
-      return std::expm1(margin);
-  }
-  return margin;
+  return link == Link::kExp ? std::exp(margin) : link == Link::kExpm1 ? std::expm1(margin) : margin;
 }
 
 const NamedSeries* FindSeries(std::span<const NamedSeries> series, std::string_view name) {
-  for (const NamedSeries& one : series) {
-    if (one.name == name) return &one;
-  }
-  return nullptr;
+  const auto found = std::ranges::find(series, name, &NamedSeries::name);
+  return found == series.end() ? nullptr : &*found;
 }
 
 const BundleTarget* Bundle::FindTarget(std::string_view name) const {
-  for (const BundleTarget& target : targets) {
-    if (target.name == name) return &target;
-  }
-  return nullptr;
+  const auto found = std::ranges::find(targets, name, &BundleTarget::name);
+  return found == targets.end() ? nullptr : &*found;
 }
 
 }  // namespace horus

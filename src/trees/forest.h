@@ -88,13 +88,6 @@ class Forest {
     int32_t key;
     uint32_t slot;
   };
-  // A node of a tree that is not padded. A leaf has left == itself and its value's bits as key.
-  struct LooseNode {
-    int32_t key;
-    uint32_t slot;
-    uint32_t left;
-    uint32_t right;
-  };
   static constexpr size_t kTreesPerGroup = 16;
   static constexpr uint32_t kMostWideDepth = 5;  // at 6, asking all splits of eight rows is no faster
   // Up to kTreesPerGroup consecutive trees, walked together.
@@ -102,13 +95,13 @@ class Forest {
     uint32_t tree_count = 0;
     uint32_t depth = 0;
     bool padded = false;
-    size_t split_at = 0;  // padded: first of kTreesPerGroup << depth splits; else first of its loose nodes
-    size_t leaf_at = 0;   // padded: first of kTreesPerGroup << depth leaves; else first of its loose roots
+    size_t first_tree = 0, first_node = 0;
+    size_t split_at = 0;  // padded: first of kTreesPerGroup << depth splits
+    size_t leaf_at = 0;   // and leaves
   };
 
   void BuildGroups();
   void AppendPadded(Group& group, std::span<const TreeNode> nodes, std::span<const uint32_t> sizes);
-  void AppendLoose(Group& group, std::span<const TreeNode> nodes, std::span<const uint32_t> sizes);
   void WalkLoose(const Group& group, const int32_t* slots, size_t rows, float* margins) const;
   void WalkBlock(const int32_t* slots, size_t rows, float* margins) const;
   void WalkWide(const int32_t* slots, size_t rows, float* margins) const;
@@ -119,8 +112,6 @@ class Forest {
   std::vector<Group> groups_;
   std::vector<Split> splits_;
   std::vector<float> leaves_;
-  std::vector<LooseNode> loose_;
-  std::vector<uint32_t> loose_roots_;
 };
 
 }  // namespace horus

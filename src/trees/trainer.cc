@@ -8,8 +8,12 @@
 #include <new>
 #include <utility>
 
+#include "base/side_library.h"
 #include "base/text.h"
-#include "trees/train_library.h"
+#ifdef HORUS_TRAIN_INSIDE
+#include "base/python_package.h"
+#include "trees/train/found.h"
+#endif
 
 namespace horus {
 namespace {
@@ -103,6 +107,30 @@ absl::Status Grow(const TrainingData& data, const TrainingData* held_out, const 
 }
 
 }  // namespace
+
+// Which file is missing, where it was looked for and how to get it, say errors of the loader of side libraries.
+absl::StatusOr<TrainEntry> LoadTrainLibrary(const std::string& path) {
+#ifdef HORUS_TRAIN_INSIDE  // the Python package
+  if (path.empty()) {
+    return Unavailable("training needs XGBoost, which is not installed: %s", InstallPythonPackage("train"));
+  }
+#endif
+  constexpr SideLibrary kLibrary = {
+      .soname = HORUS_TRAIN_SONAME,
+      .entry = "horus_train_entry_v1",
+      .install_dir = HORUS_INSTALL_LIBDIR,
+      .purpose = "training",
+      .remedy = "It is built with HORUS_WITH_TRAIN=ON and needs XGBoost (Debian: libxgboost-dev)"};
+  const absl::StatusOr<void*> entry = LoadSideLibrary(kLibrary, path);
+#ifdef HORUS_TRAIN_INSIDE
+  if (!entry.ok()) {
+    HORUS_ASSIGN_OR_RETURN(const train::XGBoostApi xgboost, train::FindXGBoost(path));
+    return [xgboost](const horus_train_request* request, char* text) { return train::Train(xgboost, *request, text); };
+  }
+#endif
+  HORUS_RETURN_IF_ERROR(entry.status());
+  return reinterpret_cast<horus_train_entry_fn>(*entry);
+}
 
 TrainingParams DefaultTrainingParams(size_t rows) {
   TrainingParams params;

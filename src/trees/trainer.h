@@ -17,6 +17,7 @@
 
 #include "base/status.h"
 #include "trees/forest.h"
+#include "trees/train/entry.h"
 
 namespace horus {
 
@@ -74,5 +75,17 @@ using TrainingCallback = std::function<bool(int32_t rounds_done)>;
 
 // What both check before they train.
 [[nodiscard]] absl::Status CheckTraining(const TrainingData& data, const TrainingParams& params);
+
+// ---- libhorus_train.so, opened when a fit needs it: libhorus.so itself is not linked with XGBoost. Or the trainer
+// inside, over XGBoost's own library. The first load takes about 20 ms; once loaded it stays (OpenMP cannot be
+// unloaded).
+
+// What trains: called as horus_train_entry_v1.
+using TrainEntry = std::function<int32_t(const horus_train_request* request, char* text)>;
+
+// With an empty path: beside the file that holds this code, in the library folder next to it (for programs
+// in bin), then where the loader looks. Builds with the trainer inside (HORUS_TRAIN_INSIDE) need a path, and it may
+// name XGBoost's own library.
+[[nodiscard]] absl::StatusOr<TrainEntry> LoadTrainLibrary(const std::string& path);
 
 }  // namespace horus

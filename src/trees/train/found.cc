@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Opens a libxgboost.so and looks up what training calls.
-#include "trees/train/found.h"
-
 #include "base/side_library.h"
+#include "trees/train/found.h"
 
 namespace horus::train {
 namespace {
