@@ -10,7 +10,6 @@
 #include "cli/print.h"
 #include "io/json_text.h"
 #include "lab/models/train_pairs.h"
-#include "predict/site.h"
 
 namespace horus::cli {
 namespace {

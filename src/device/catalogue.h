@@ -4,7 +4,6 @@
 // Enters:  GpuType values; names in any usual spelling.
 // Leaves:  dense ids and the types behind them; errors name type, field, expected and found.
 // Cost:    At is an array access; Find is a binary search; Extend copies and sorts.
-// Thread class: immutable value, share freely (best as shared_ptr<const Catalogue>).
 #pragma once
 
 #include <cassert>

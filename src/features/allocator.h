@@ -3,7 +3,6 @@
 //
 // Enters:  sizes to take and blocks to give back.   Leaves: bytes in use and bytes reserved from the device.
 // Cost:    log(free blocks) a call, 40 bytes a block.
-// Thread class: one thread at a time.
 #pragma once
 
 #include <cstdint>

@@ -5,8 +5,6 @@
 #include <algorithm>
 
 #include "features/cost_rules.h"
-#include "features/cost_totals.h"
-#include "features/fusions.h"
 #include "graph/from_config.h"
 #include "graph/roles.h"
 

@@ -103,7 +103,7 @@ struct OpCost {
   OpClass op_class = OpClass::kOther;
   KernelKind kind = KernelKind::kOther;
   bool known = true;             // false: a shape or the rule is missing; the amounts are then a lower bound
-  bool absorbed = false;         // part of a fused kernel that its last operator stands for (fusions.h); all zero
+  bool absorbed = false;         // part of a fused kernel that its last operator stands for (fusions.cc); all zero
   bool needs_backward = false;   // some gradient flows through it
   bool passes_gradient = false;  // the gradient of its output is that of its inputs, in the same storage
 };

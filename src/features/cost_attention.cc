@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "features/cost_rules.h"
-#include "features/fusions.h"
 
 namespace horus {
 namespace {

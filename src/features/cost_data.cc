@@ -4,7 +4,6 @@
 #include <cmath>
 
 #include "features/cost_rules.h"
-#include "features/fusions.h"
 
 namespace horus {
 namespace {

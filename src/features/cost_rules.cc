@@ -5,8 +5,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "absl/strings/str_split.h"
-
 namespace horus {
 
 double CostContext::AllInBytes() const {
@@ -61,13 +59,9 @@ const std::vector<CostRule>& SortedCostRules() {
   static const std::vector<CostRule> sorted = [] {
     std::vector<CostRule> rules;
     for (const std::span<const CostRule> table :
-         {MatrixCostRules(), ExpertCostRules(), RecurrentCostRules(), AttentionCostRules(), PointwiseCostRules(),
-          ReductionCostRules(), DataCostRules()}) {
+         {MatrixCostRules(), AttentionCostRules(), PointwiseCostRules(), ReductionCostRules(), DataCostRules()}) {
       for (const CostRule& rule : table) {
-        for (const absl::string_view name :
-             absl::StrSplit(absl::string_view(rule.name.data(), rule.name.size()), ' ')) {
-          rules.emplace_back(rule).name = std::string_view(name.data(), name.size());
-        }
+        ForEachName(rule.name, [&](std::string_view name) { rules.emplace_back(rule).name = name; });
       }
     }
     std::ranges::sort(rules, {}, &CostRule::name);

@@ -109,10 +109,8 @@ class CostContext {
 // Thread blocks of `batch` products [m, k] x [k, n].
 [[nodiscard]] double MatmulBlocks(double batch, double m, double n, double k);
 
-// One table a kind, in the order of its file.
+// One table a file, in its order.
 [[nodiscard]] std::span<const CostRule> MatrixCostRules();
-[[nodiscard]] std::span<const CostRule> ExpertCostRules();
-[[nodiscard]] std::span<const CostRule> RecurrentCostRules();
 [[nodiscard]] std::span<const CostRule> AttentionCostRules();
 [[nodiscard]] std::span<const CostRule> PointwiseCostRules();
 [[nodiscard]] std::span<const CostRule> ReductionCostRules();
@@ -124,10 +122,37 @@ class CostContext {
 // Comparisons, rounding, random numbers: no gradient passes.
 [[nodiscard]] bool StopsGradient(const CostRule& rule);
 
+// Fills what a StepCost says of the whole step: sums, classes, depth, loss, optimiser and coverage. Its `ops`,
+// `storage` and `stored_bytes` are there.
+void AddTotals(const ShapedGraph& shaped, const RunSpec& run, StepCost& step);
+
+// Bytes of the optimiser's state for one parameter.
+[[nodiscard]] double OptimizerStateBytes(const Tensor& parameter, Optimizer optimizer);
+
 // All of them, one a name, sorted by it.
 [[nodiscard]] const std::vector<CostRule>& SortedCostRules();
 // nullptr when there is none.
 [[nodiscard]] const CostRule* FindCostRule(const Node& node);
 [[nodiscard]] const CostRule* FindCostRule(std::string_view name);
+
+// ---- Groups of operators that an exporter wrote for what is one kernel when the job runs (fusions.cc).
+
+struct Fusion {
+  bool absorbed = false;             // no kernel of its own; its output is never materialised
+  std::string_view stands_for;       // the rule that the last operator of a group, or a view, costs by ("Gelu")
+  TensorId source;                   // its storage stands for all that lies between; valid in every operator of a group
+  std::vector<TensorId> reads = {};  // by the operator that stands for the group; empty of a view
+};
+// What attention costs by where its operators are one kernel.
+inline constexpr std::string_view kFusedAttentionRule = "horus::FusedAttention";
+// And a Transpose that is a view, of whose result the parts are read: their gradients are joined, and then turned back.
+inline constexpr std::string_view kTurnedBackRule = "horus::TurnedBack";
+
+// Finds x * sigmoid(x), x * hard-sigmoid(x), Mish, the erf form of GELU and layer normalisation, in any order of
+// operands, and padding before average pooling, where nobody else reads what lies between. Under PyTorch 2 attention
+// too: two products of activations around a softmax, masks and casts between them. Not where scores are scaled after
+// their product: models that call the fused kernel scale queries or leave it to the kernel, and export accordingly.
+// Transposes and x[i] that PyTorch does not copy cost by the rule of a view. One entry an operator.
+[[nodiscard]] std::vector<Fusion> FindFusions(const ShapedGraph& shaped, const RunSpec& run);
 
 }  // namespace horus

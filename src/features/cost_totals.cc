@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // Sums operator costs into the step's totals and adds what no operator of the graph shows: loss and optimiser.
-#include "features/cost_totals.h"
-
 #include <algorithm>
 #include <cmath>
 #include <map>

@@ -32,13 +32,10 @@ struct DeviceSource {
   const GpuType& gpu;
 };
 
-struct JobEntry {
+template <typename Source>
+struct Entry {
   FeatureColumn column;
-  double (*value)(const JobSource&);
-};
-struct DeviceEntry {
-  FeatureColumn column;
-  double (*value)(const DeviceSource&);
+  double (*value)(const Source&);
 };
 
 // How most values are found: a field of one of the sources.
@@ -50,9 +47,13 @@ template <auto kField>
 double Total(const JobSource& s) {
   return static_cast<double>(s.cost.totals.*kField);
 }
-template <auto kPass, auto kAmount>
-double Pass(const JobSource& s) {
-  return s.cost.totals.*kPass.*kAmount;
+template <auto kAmount>
+double Forward(const JobSource& s) {
+  return s.cost.totals.forward.*kAmount;
+}
+template <auto kAmount>
+double Backward(const JobSource& s) {
+  return s.cost.totals.backward.*kAmount;
 }
 template <OpClass kClass>
 double OpsOf(const JobSource& s) {
@@ -89,7 +90,7 @@ double Gpu(const DeviceSource& s) {
 
 using enum OpClass;
 
-constexpr JobEntry kJobFeatureTable[] = {
+constexpr Entry<JobSource> kJobFeatureTable[] = {
     {{"horus_flops", "FLOP", "forward FLOPs as the author of Horus counts them (a convolution's multiply-add is 1)"},
      Total<&CostTotals::horus_flops>},
     {{"horus_parameters", "count", "trained parameters"}, Step<&StepCost::parameters>},
@@ -123,21 +124,18 @@ constexpr JobEntry kJobFeatureTable[] = {
      [](const JobSource& s) { return s.run.layout == Layout::kNhwc ? 1.0 : 0.0; }},
     {{"forward_flops", "FLOP",
       "convolution, matrix, recurrent and attention products of the forward pass (a multiply-add is 2)"},
-     Pass<&CostTotals::forward, &PassCost::flops>},
-    {{"forward_flops_other", "FLOP", "all other FLOPs of the forward pass"},
-     Pass<&CostTotals::forward, &PassCost::flops_other>},
-    {{"backward_flops", "FLOP", "products of the backward pass"}, Pass<&CostTotals::backward, &PassCost::flops>},
-    {{"backward_flops_other", "FLOP", "all other FLOPs of the backward pass"},
-     Pass<&CostTotals::backward, &PassCost::flops_other>},
-    {{"forward_bytes", "bytes", "read and written by the forward pass"}, Pass<&CostTotals::forward, &PassCost::bytes>},
-    {{"backward_bytes", "bytes", "read and written by the backward pass"},
-     Pass<&CostTotals::backward, &PassCost::bytes>},
+     Forward<&PassCost::flops>},
+    {{"forward_flops_other", "FLOP", "all other FLOPs of the forward pass"}, Forward<&PassCost::flops_other>},
+    {{"backward_flops", "FLOP", "products of the backward pass"}, Backward<&PassCost::flops>},
+    {{"backward_flops_other", "FLOP", "all other FLOPs of the backward pass"}, Backward<&PassCost::flops_other>},
+    {{"forward_bytes", "bytes", "read and written by the forward pass"}, Forward<&PassCost::bytes>},
+    {{"backward_bytes", "bytes", "read and written by the backward pass"}, Backward<&PassCost::bytes>},
     {{"step_flops", "FLOP", "all FLOPs of a step: forward, backward, loss, optimiser"},
      [](const JobSource& s) { return s.cost.StepFlops(); }},
     {{"step_bytes", "bytes", "all bytes of a step"}, [](const JobSource& s) { return s.cost.StepBytes(); }},
     {{"step_intensity", "FLOP/byte", "step_flops / step_bytes"},
      [](const JobSource& s) { return s.cost.StepBytes() > 0 ? s.cost.StepFlops() / s.cost.StepBytes() : 0.0; }},
-    {{"forward_kernels", "count", "kernels of the forward pass"}, Pass<&CostTotals::forward, &PassCost::kernels>},
+    {{"forward_kernels", "count", "kernels of the forward pass"}, Forward<&PassCost::kernels>},
     {{"step_kernels", "count", "kernels of a step"}, [](const JobSource& s) { return s.cost.StepKernels(); }},
     {{"library_kernels", "count",
       "of step_kernels, those that one library call launches beyond its first (recurrent layers)"},
@@ -227,7 +225,7 @@ constexpr JobEntry kJobFeatureTable[] = {
     {{"mem_horus", "bytes", "the Horus memory formula"}, Memory<&StepMemory::horus>},
 };
 
-constexpr DeviceEntry kDeviceFeatureTable[] = {
+constexpr Entry<DeviceSource> kDeviceFeatureTable[] = {
     {{"roofline_step_time_us", "us", "roofline time of a step"}, Roofline<&RooflineTerms::step_time_us>},
     {{"roofline_device_time_us", "us", "sum of the kernels' durations"}, Roofline<&RooflineTerms::device_time_us>},
     {{"roofline_host_time_us", "us", "time that the host needs to dispatch the step"},
@@ -289,8 +287,8 @@ constexpr DeviceEntry kDeviceFeatureTable[] = {
     {{"gpu_context_mib", "MiB", "CUDA context"}, Gpu<&GpuType::context_mib>},
 };
 
-template <size_t N, typename Entry>
-constexpr std::array<FeatureColumn, N> ColumnsOf(const Entry (&table)[N]) {
+template <size_t N, typename Source>
+constexpr std::array<FeatureColumn, N> ColumnsOf(const Entry<Source> (&table)[N]) {
   std::array<FeatureColumn, N> columns;
   for (size_t i = 0; i < N; ++i) columns[i] = table[i].column;
   return columns;
@@ -339,6 +337,15 @@ std::optional<size_t> FindFeature(std::string_view name) {
   return std::nullopt;
 }
 
+std::string_view TimePartName(size_t part) {
+  constexpr std::string_view kBefore = "time_", kAfter = "_us";
+  const auto first = std::ranges::find_if(kDeviceColumns,
+                                          [](const FeatureColumn& column) { return column.name.starts_with(kBefore); });
+  std::string_view name = first[static_cast<ptrdiff_t>(part)].name.substr(kBefore.size());
+  name.remove_suffix(kAfter.size());
+  return name;
+}
+
 uint64_t FeatureSchemaHash() {
   uint64_t hash = CombineHash(kFeatureSchemaVersion, kJobColumns.size());
   for (const std::span<const FeatureColumn> columns : {JobFeatureColumns(), DeviceFeatureColumns()}) {
@@ -364,7 +371,7 @@ std::vector<float> JobFeatures(const ShapedGraph& shaped, const StepCost& cost, 
   const JobSource source{shaped, cost, memory, run, SpreadOf(flops), SpreadOf(bytes), SpreadOf(intensity)};
   std::vector<float> row;
   row.reserve(kJobColumns.size());
-  for (const JobEntry& entry : kJobFeatureTable) row.push_back(static_cast<float>(entry.value(source)));
+  for (const Entry<JobSource>& entry : kJobFeatureTable) row.push_back(static_cast<float>(entry.value(source)));
   return row;
 }
 

@@ -47,29 +47,7 @@ inline constexpr size_t kPlainConvolutionPart = kKernelKindCount + 1;  // convol
 inline constexpr size_t kLayoutPart = kKernelKindCount + 2;            // images turned for kernels of the other layout
 inline constexpr size_t kLaunchPart = kKernelKindCount + 3;            // kernels too short to be anything else
 inline constexpr size_t kTimeParts = kKernelKindCount + 4;
-inline constexpr std::array<std::string_view, kTimeParts> kTimePartNames = {"matmul",
-                                                                            "attention",
-                                                                            "fused_attention",
-                                                                            "conv",
-                                                                            "conv_pointwise",
-                                                                            "conv_grouped",
-                                                                            "conv_depthwise",
-                                                                            "conv_depthwise_backward",
-                                                                            "recurrent",
-                                                                            "batch_norm",
-                                                                            "norm",
-                                                                            "softmax",
-                                                                            "activation",
-                                                                            "elementwise",
-                                                                            "reduction",
-                                                                            "pooling",
-                                                                            "embedding",
-                                                                            "data_movement",
-                                                                            "other",
-                                                                            "plain_matmul",
-                                                                            "plain_conv",
-                                                                            "layout",
-                                                                            "launch"};
+[[nodiscard]] std::string_view TimePartName(size_t part);  // as in its column, time_<part>_us
 
 // The roofline's answer for one GPU type, filled by predict/roofline.h.
 struct RooflineTerms {

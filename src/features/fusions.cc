@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // Recognises what exporters decompose: PyTorch runs it as one kernel and keeps its input alone.
-#include "features/fusions.h"
-
 #include <algorithm>
 #include <array>
 #include <cstddef>

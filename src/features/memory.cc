@@ -7,7 +7,6 @@
 #include <string_view>
 
 #include "base/units.h"
-#include "features/replay.h"
 
 namespace horus {
 namespace {

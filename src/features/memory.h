@@ -50,6 +50,27 @@ struct StepMemory {
 [[nodiscard]] StepMemory MemoryOfStep(const ShapedGraph& shaped, const StepCost& cost, const RunSpec& run,
                                       int64_t context_bytes = 0);
 
+// What is live and what the caching allocator holds while PyTorch runs a step operator by operator.
+struct ReplayedStep {
+  // Held over the whole step.
+  double weights = 0;
+  double gradients = 0;
+  double optimizer = 0;
+  double master_weights = 0;
+  double buckets = 0;
+  double inputs = 0;
+  double matmul_workspace = 0;
+  // Live besides these when their sum is largest.
+  double saved = 0;
+  double transient = 0;
+  double saved_total = 0;  // kept for backward when forward ends
+  double reserved = 0;     // by the allocator, at the end
+};
+
+// Training replays two steps: the first makes gradients and the optimiser's state where PyTorch makes them, the second
+// runs beside them and the first one's leftovers. The peak is that of the last step.
+[[nodiscard]] ReplayedStep ReplayStep(const ShapedGraph& shaped, const StepCost& cost, const RunSpec& run);
+
 // 4 x (activations x batch + parameters + gradients of activations x batch): the published Horus estimate.
 [[nodiscard]] int64_t HorusMemoryBytes(const StepCost& cost);
 

@@ -1,17 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // Replays training or inference in topological order, forward and backward, against the caching allocator.
-#include "features/replay.h"
-
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <string_view>
 #include <vector>
 
 #include "base/units.h"
 #include "features/allocator.h"
-#include "features/cost_totals.h"
-#include "features/lifetimes.h"
+#include "features/cost_rules.h"
+#include "features/memory.h"
 
 namespace horus {
 namespace {
@@ -49,17 +48,144 @@ struct Gradient {
   int32_t holders = 0;
 };
 
+bool Is(const Node* node, std::string_view type) {
+  return node != nullptr && node->domain.empty() && node->op_type == type;
+}
+
+// Model code of convolutional nets calls ReLU in place, after a convolution, a normalisation or a sum; and the sum too,
+// that ends a residual block. Elsewhere (perceptrons, transformers, LeakyReLU) the default stands, which is a result of
+// its own.
+bool RunsInPlace(const Node& node, const Node* before, const Node* after) {
+  if (Is(&node, "Relu")) return Is(before, "Conv") || Is(before, "BatchNormalization") || Is(before, "Add");
+  return Is(&node, "Add") && Is(after, "Relu");
+}
+
+struct StorageLife {
+  static constexpr size_t kNever = SIZE_MAX;
+  size_t last_use = kNever;  // last operator that reads it forward; kNever: none
+  size_t kept_by = kNever;   // first operator that keeps it for backward; kNever: not kept
+  uint32_t keepers = 0;      // operands and results that keep it
+  bool output = false;       // of the graph
+};
+
+// In which storage each tensor of a step lies, who reads it last and who keeps it for backward: views lie in their
+// base's storage, results of in-place operators in an operand's.
+class Lifetimes {
+ public:
+  Lifetimes(const ShapedGraph& shaped, const StepCost& cost)
+      : shaped_(shaped), cost_(cost), maker_(shaped.tensors.size()), reader_(shaped.tensors.size()) {
+    for (size_t t = 0; t < shaped.tensors.size(); ++t) root_.push_back(t);
+    FindUses();
+    for (const Op& op : shaped.ops) {
+      for (const TensorId id : op.inputs) {
+        if (id.valid()) reader_[id.value()] = op.node;
+      }
+      for (const TensorId id : op.outputs) {
+        if (id.valid()) maker_[id.value()] = op.node;
+      }
+    }
+    for (size_t i = 0; i < shaped.ops.size(); ++i) ShareInPlace(i);
+    FindUses();
+  }
+
+  [[nodiscard]] size_t StorageOf(TensorId id) const { return root_[cost_.storage[id.value()].value()]; }
+  [[nodiscard]] const StorageLife& Of(size_t storage) const { return lives_[storage]; }
+
+ private:
+  void FindUses() {
+    lives_.assign(shaped_.tensors.size(), {});
+    for (size_t i = 0; i < shaped_.ops.size(); ++i) {
+      const Op& op = shaped_.ops[i];
+      if (op.plumbing) continue;
+      for (const TensorId id : op.inputs) {
+        if (id.valid()) lives_[StorageOf(id)].last_use = i;
+      }
+      MarkKept(op.inputs, cost_.ops[i].saved_inputs, i);
+      MarkKept(op.outputs, cost_.ops[i].saved_outputs, i);
+    }
+    for (const TensorId id : shaped_.outputs) {
+      if (id.valid()) lives_[StorageOf(id)].output = true;
+    }
+  }
+
+  void MarkKept(const std::vector<TensorId>& ids, uint32_t mask, size_t op) {
+    for (size_t k = 0; k < ids.size() && k < 32; ++k) {
+      if ((mask >> k & 1u) == 0 || !ids[k].valid() || !IsActivation(StorageOf(ids[k]))) continue;
+      StorageLife& life = lives_[StorageOf(ids[k])];
+      if (life.kept_by == StorageLife::kNever) life.kept_by = op;
+      ++life.keepers;
+    }
+  }
+
+  // The result takes an operand's storage when this operator is the last to read it and nobody else keeps it.
+  void ShareInPlace(size_t i) {
+    const Op& op = shaped_.ops[i];
+    if (op.plumbing || op.node == nullptr || cost_.ops[i].absorbed) return;
+    if (op.outputs.size() != 1 || !op.outputs[0].valid()) return;
+    const size_t out = op.outputs[0].value();
+    if (cost_.storage[out].value() != out) return;
+    for (size_t k = 0; k < op.inputs.size() && k < 32; ++k) {
+      if (!op.inputs[k].valid()) continue;
+      if (!RunsInPlace(*op.node, maker_[op.inputs[k].value()], reader_[out])) continue;
+      const size_t operand = StorageOf(op.inputs[k]);
+      if (!IsActivation(operand) || operand == out) continue;
+      StorageLife& life = lives_[operand];
+      const uint32_t own = cost_.ops[i].saved_inputs >> k & 1u;
+      if (life.last_use != i || life.output || life.keepers > own) continue;
+      if (cost_.stored_bytes[operand] != cost_.stored_bytes[out]) continue;
+      life = lives_[out];
+      root_[out] = operand;
+      return;
+    }
+  }
+
+  [[nodiscard]] bool IsActivation(size_t t) const { return shaped_.tensors[t].role == TensorRole::kActivation; }
+
+  const ShapedGraph& shaped_;
+  const StepCost& cost_;
+  std::vector<size_t> root_;  // per tensor that owns its storage in `cost_`
+  std::vector<StorageLife> lives_;
+  std::vector<const Node*> maker_, reader_;  // per tensor; the last reader
+};
+
 // Which operators run twice, and which storages live across segments in between. Linear in operators; nothing without
 // checkpointing.
 class CheckpointPlan {
  public:
-  CheckpointPlan(const ShapedGraph& shaped, const StepCost& cost, const Lifetimes& lifetimes);
+  CheckpointPlan(const ShapedGraph& shaped, const StepCost& cost, const Lifetimes& lifetimes) : cost_(cost) {
+    if (cost.segments.empty()) return;
+    constexpr uint32_t kUnmade = UINT32_MAX;
+    std::vector<uint32_t> made_in(shaped.tensors.size(), kUnmade);
+    crosses_.resize(shaped.tensors.size(), 0);
+    crossing_.resize(size_t{cost.last_segment} + 1);
+    for (size_t i = 0; i < shaped.ops.size(); ++i) {
+      if (shaped.ops[i].plumbing) continue;
+      for (const TensorId id : shaped.ops[i].inputs) {
+        if (!id.valid()) continue;
+        const size_t storage = lifetimes.StorageOf(id);
+        if (made_in[storage] >= cost.segments[i] || crosses_[storage] != 0) continue;
+        crosses_[storage] = 1;
+        crossing_[made_in[storage]].push_back(storage);
+      }
+      for (const TensorId id : shaped.ops[i].outputs) {
+        if (!id.valid()) continue;
+        uint32_t& made = made_in[lifetimes.StorageOf(id)];
+        if (made == kUnmade) made = cost.segments[i];
+      }
+    }
+  }
 
   // Made in one segment and read in a later one: held until the segment that made it has run backward.
   [[nodiscard]] bool Crosses(size_t storage) const { return !crosses_.empty() && crosses_[storage] != 0; }
   [[nodiscard]] bool RunsTwice(size_t op) const { return cost_.RunsTwice(op); }
   // First operator of the segment whose last one `op` is; `op` + 1 when it is not the last.
-  [[nodiscard]] size_t FirstOfSegmentEndingAt(size_t op) const;
+  [[nodiscard]] size_t FirstOfSegmentEndingAt(size_t op) const {
+    if (!RunsTwice(op)) return op + 1;
+    if (op + 1 < cost_.segments.size() && cost_.segments[op + 1] == cost_.segments[op]) return op + 1;
+    size_t first = op;
+    while (first > 0 && cost_.segments[first - 1] == cost_.segments[op]) --first;
+    return first;
+  }
   [[nodiscard]] bool IsFirstOfSegment(size_t op) const {
     return !cost_.segments.empty() && (op == 0 || cost_.segments[op - 1] != cost_.segments[op]);
   }
@@ -71,38 +197,6 @@ class CheckpointPlan {
   std::vector<uint8_t> crosses_;
   std::vector<std::vector<size_t>> crossing_;  // per segment
 };
-
-CheckpointPlan::CheckpointPlan(const ShapedGraph& shaped, const StepCost& cost, const Lifetimes& lifetimes)
-    : cost_(cost) {
-  if (cost.segments.empty()) return;
-  constexpr uint32_t kUnmade = UINT32_MAX;
-  std::vector<uint32_t> made_in(shaped.tensors.size(), kUnmade);
-  crosses_.resize(shaped.tensors.size(), 0);
-  crossing_.resize(size_t{cost.last_segment} + 1);
-  for (size_t i = 0; i < shaped.ops.size(); ++i) {
-    if (shaped.ops[i].plumbing) continue;
-    for (const TensorId id : shaped.ops[i].inputs) {
-      if (!id.valid()) continue;
-      const size_t storage = lifetimes.StorageOf(id);
-      if (made_in[storage] >= cost.segments[i] || crosses_[storage] != 0) continue;
-      crosses_[storage] = 1;
-      crossing_[made_in[storage]].push_back(storage);
-    }
-    for (const TensorId id : shaped.ops[i].outputs) {
-      if (!id.valid()) continue;
-      uint32_t& made = made_in[lifetimes.StorageOf(id)];
-      if (made == kUnmade) made = cost.segments[i];
-    }
-  }
-}
-
-size_t CheckpointPlan::FirstOfSegmentEndingAt(size_t op) const {
-  if (!RunsTwice(op)) return op + 1;
-  if (op + 1 < cost_.segments.size() && cost_.segments[op + 1] == cost_.segments[op]) return op + 1;
-  size_t first = op;
-  while (first > 0 && cost_.segments[first - 1] == cost_.segments[op]) --first;
-  return first;
-}
 
 class Replay {
  public:

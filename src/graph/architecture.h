@@ -3,8 +3,7 @@
 //
 // Enters:  the text of a config.json, or the name of a known model.
 // Leaves:  a plain value, or an error that names the field.
-// Units:   elements, counts.
-// Cost:    linear in the text.            Thread class: pure functions.
+// Cost:    linear in the text.
 #pragma once
 
 #include <cstdint>
@@ -136,7 +135,7 @@ struct Tower {
 struct KnownModel {
   std::string_view name, type;
   int64_t hidden = 0, layers = 0, heads = 0, kv_heads = 0, head_dim = 0, intermediate = 0, vocab = 0, context = 0;
-  std::string_view more;  // of them, as JSON
+  std::string_view more;  // of them, as JSON; @name for what several have
 };
 [[nodiscard]] std::string ConfigOf(const KnownModel& model);
 [[nodiscard]] std::string_view KnownModelName(size_t index);            // empty past the end

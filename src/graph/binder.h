@@ -3,7 +3,7 @@
 //
 // Enters:  a Graph, sizes of its named dimensions, limits.
 // Leaves:  a ShapedGraph without roles (roles.h adds them).
-// Cost:    linear in expanded operators; call depth is bounded by ShapeLimits::max_nesting.   Thread class: one thread.
+// Cost:    linear in expanded operators; call depth is bounded by ShapeLimits::max_nesting.
 #pragma once
 
 #include <deque>

@@ -3,7 +3,7 @@
 //
 // Enters:  JSON text.                    Leaves: values; the first error names field, expected and found.
 // Units:   as the file has them.
-// Cost:    linear in the text, at most kMaxConfigBytes.   Thread class: one thread.
+// Cost:    linear in the text, at most kMaxConfigBytes.
 #pragma once
 
 #include <cstddef>

@@ -10,6 +10,16 @@
 namespace horus {
 namespace {
 
+// Said by every config of some age, and without meaning here; the rope's numbers change no size, and layers that guess
+// ahead are no part of a step.
+constexpr std::string_view kWithoutMeaning =
+    "torch_dtype dtype chunk_size_feed_forward num_labels num_beams num_beam_groups num_return_sequences top_k "
+    "rope_scaling n_ctx max_window_layers sliding_window sliding_window_size router_aux_loss_coef ep_size "
+    "shared_moe_mode output_router_logits partial_rotary_factor num_attention_heads moe_router_dtype rotary_dim "
+    "num_mtp_modules mtp_transformer_layers num_nextn_predict_layers mtp_num_hidden_layers no_rope_layers "
+    "no_rope_layer_interval original_max_position_embeddings num_expert_group topk_group moe_renormalize "
+    "moe_router_activation_func order_of_interleaved_layers";
+
 absl::Status Check(const Architecture& a) {
   for (const Architecture::Layer& layer : a.each) {
     if (layer.mixer != Architecture::Mixer::kAttention || a.kv_rank > 0 || layer.heads % layer.kv_heads == 0) continue;
@@ -99,41 +109,7 @@ absl::StatusOr<Architecture> ReadArchitecture(std::string_view text) {
   }
   if (inner) file.KnownAs(*inner);  // what the text model says may be said again
   for (ConfigFields* one : {&fields, &file}) {
-    // Said by every config of some age, and without meaning here; the rope's numbers change no size, and layers that
-    // guess ahead are no part of a step.
-    one->Known({"torch_dtype",
-                "dtype",
-                "chunk_size_feed_forward",
-                "num_labels",
-                "num_beams",
-                "num_beam_groups",
-                "num_return_sequences",
-                "top_k",
-                "rope_scaling",
-                "n_ctx",
-                "max_window_layers",
-                "sliding_window",
-                "sliding_window_size",
-                "router_aux_loss_coef",
-                "ep_size",
-                "shared_moe_mode",
-                "output_router_logits",
-                "partial_rotary_factor",
-                "num_attention_heads",
-                "moe_router_dtype",
-                "rotary_dim",
-                "num_mtp_modules",
-                "mtp_transformer_layers",
-                "num_nextn_predict_layers",
-                "mtp_num_hidden_layers",
-                "no_rope_layers",
-                "no_rope_layer_interval",
-                "original_max_position_embeddings",
-                "num_expert_group",
-                "topk_group",
-                "moe_renormalize",
-                "moe_router_activation_func",
-                "order_of_interleaved_layers"});
+    ForEachName(kWithoutMeaning, [one](std::string_view name) { one->Known({name}); });
     one->RefuseUnknown();
     HORUS_RETURN_IF_ERROR(one->status());
   }

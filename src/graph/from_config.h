@@ -3,8 +3,7 @@
 //
 // Enters:  the text of a config.json or the name of a known model, and which part of it a GPU has.
 // Leaves:  an immutable Graph; named dimensions batch, seq (new tokens of a sequence) and past (cached ones, else 0).
-// Units:   elements, counts.
-// Cost:    linear in layers: 8 operators each, more with experts.   Thread class: pure functions.
+// Cost:    linear in layers: 8 operators each, more with experts.
 #pragma once
 
 #include <cstdint>

@@ -6,6 +6,7 @@
 // Cost:    memory linear in nodes and names; payloads are never loaded.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -141,5 +142,19 @@ struct Graph {
 
   [[nodiscard]] const GraphBody& main() const { return bodies.front(); }
 };
+
+// Each of several names with blanks between them, as tables of operators have them.
+template <typename Use>
+void ForEachName(std::string_view names, const Use& use) {
+  for (size_t end = 0; !names.empty(); names.remove_prefix(std::min(end + 1, names.size()))) {
+    end = std::min(names.find(' '), names.size());
+    use(names.substr(0, end));
+  }
+}
+
+// 64 bits that name what a linked graph computes: operators, wiring, attributes, declared input types with the names of
+// their dimensions, and the constants that steer shapes, which are integers and the floats that are scales, limits or
+// depths. Names of values, texts of documentation and weights do not count.
+[[nodiscard]] uint64_t FingerprintOf(const Graph& graph);
 
 }  // namespace horus

@@ -3,8 +3,6 @@
 //
 // Enters:  values, weights and operators, in the order in which they run.
 // Leaves:  an immutable Graph.
-// Units:   elements.
-// Cost:    linear.                        Thread class: one thread.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +12,6 @@
 #include <utility>
 #include <vector>
 
-#include "graph/fingerprint.h"
 #include "graph/graph.h"
 
 namespace horus {

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Walks ModelProto and everything below it: of a tensor type and dims always, elements only of small integer, bool and
 // float ones.
-#include "graph/parser.h"
-
 #include <algorithm>
 #include <bit>
 #include <limits>
@@ -11,6 +9,9 @@
 #include "absl/strings/str_cat.h"
 #include "base/text.h"
 #include "base/units.h"
+#include "graph/reader.h"
+#include "graph/scope.h"
+#include "graph/wire.h"
 
 namespace horus {
 namespace {

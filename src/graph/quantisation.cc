@@ -15,27 +15,16 @@ namespace {
 
 // Words of checkpoints that graphs write otherwise; engines merge some of them.
 constexpr std::pair<std::string_view, std::string_view> kWords[] = {
-    {"block_sparse_moe", "mlp"},
-    {"feed_forward", "mlp"},
-    {"ffn", "mlp"},
-    {"attn", "self_attn"},
-    {"self_attention", "self_attn"},
-    {"router", "gate"},
-    {"shared_expert", "shared_experts"},
-    {"share_expert", "shared_experts"},
-    {"head", "lm_head"},
-    {"in_proj_qkv", "in_proj_qkvz"},
-    {"in_proj_z", "in_proj_qkvz"},
-    {"in_proj_b", "in_proj_ba"},
-    {"in_proj_a", "in_proj_ba"},
-    {"q_proj", "qkv_proj"},
-    {"k_proj", "qkv_proj"},
-    {"v_proj", "qkv_proj"},
-    {"gate_proj", "gate_up_proj"},
-    {"up_proj", "gate_up_proj"},
-    {"w1", "gate_up_proj"},
-    {"w3", "gate_up_proj"},
-    {"w2", "down_proj"},
+    {"mlp", "block_sparse_moe feed_forward ffn"},
+    {"self_attn", "attn self_attention"},
+    {"gate", "router"},
+    {"shared_experts", "shared_expert share_expert"},
+    {"lm_head", "head"},
+    {"in_proj_qkvz", "in_proj_qkv in_proj_z"},
+    {"in_proj_ba", "in_proj_b in_proj_a"},
+    {"qkv_proj", "q_proj k_proj v_proj"},
+    {"gate_up_proj", "gate_proj up_proj w1 w3"},
+    {"down_proj", "w2"},
 };
 
 // A pattern of layers as exporters write it, to whole words of names: "re:.*lm_head$" is "lm_head",
@@ -66,8 +55,10 @@ bool PlainPattern(std::string pattern, std::vector<std::string>* names) {
   }
   std::vector<std::string> words = absl::StrSplit(pattern, '.');
   for (std::string& word : words) {
-    const auto* known = std::ranges::find(kWords, word, [](const auto& one) { return one.first; });
-    if (known != std::end(kWords)) word = std::string(known->second);
+    const std::string written = word;
+    for (const auto& [name, others] : kWords) {
+      ForEachName(others, [&](std::string_view other) { word = other == written ? std::string(name) : word; });
+    }
   }
   names->push_back(absl::StrJoin(words, "."));
   return !names->back().empty();

@@ -21,9 +21,8 @@
 #include "absl/strings/str_cat.h"
 #include "base/bytes.h"
 #include "base/text.h"
-#include "graph/fingerprint.h"
-#include "graph/parser.h"
 #include "graph/scope.h"
+#include "graph/wire.h"
 
 namespace horus {
 namespace {

@@ -3,7 +3,6 @@
 //
 // Enters:  one serialised ModelProto (IR 3 and later, default opset 7 and later).
 // Leaves:  an immutable Graph, or an error that names graph, node, field and byte offset.
-// Units:   bytes, counts.
 // Cost:    linear in names, nodes and held elements; payloads are skipped (a file is seeked over), external data is
 //          never opened.
 #pragma once

@@ -8,101 +8,64 @@ namespace horus {
 namespace {
 
 struct SlotRule {
-  std::string_view op_type;
-  uint32_t weights = 0;   // bit i: input i is a weight slot
-  uint32_t settings = 0;  // bit i: input i is a setting
+  std::string_view op_types;  // with blanks between them
+  uint32_t weights = 0;       // bit i: input i is a weight slot
+  uint32_t settings = 0;      // bit i: input i is a setting
   CacheUse caches = CacheUse::kNone;
 };
 
 constexpr uint32_t kAllButFirst = ~uint32_t{1};
 constexpr uint32_t kAll = ~uint32_t{0};
 
-// Sorted by name; operators that are not listed take their constants as operands.
+// Operators that are not listed take their constants as operands.
 constexpr SlotRule kSlots[] = {
     {"Attention", 0b110, 0b1000, CacheUse::kReturned},
     {"BatchNormalization", 0b110, 0b11000},
-    {"Beside", 0b10, 0},
-    {"BiasGelu", 0b10, 0},
-    {"BiasSplitGelu", 0b10, 0},
-    {"BitShift", 0, kAll},
-    {"CausalConv", 0b110, 0, CacheUse::kInPlace},
-    {"CausalConvWithState", 0b110, 0, CacheUse::kInPlace},
-    {"Clip", 0, kAllButFirst},
-    {"Concat", 0, 0, CacheUse::kJoined},
-    {"ConstantOfShape", 0, kAll},
-    {"Conv", 0b110, 0},
-    {"ConvTranspose", 0b110, 0},
+    {"Beside BiasGelu BiasSplitGelu PRelu RMSNormalization SimplifiedLayerNormalization", 0b10, 0},
+    {"BitShift ConstantOfShape Equal EyeLike Greater GreaterOrEqual Less LessOrEqual Max Min Mod "
+     "NonMaxSuppression OneHot Range Shape Size Where",
+     0, kAll},
+    {"CausalConv CausalConvWithState", 0b110, 0, CacheUse::kInPlace},
+    {"Clip DequantizeLinear Dropout MRotaryEmbedding Pad QuantizeLinear Resize RoiAlign RotaryEmbedding TopK Upsample",
+     0, kAllButFirst},
+    {"Concat Scatter ScatterElements ScatterND TensorScatter", 0, 0, CacheUse::kJoined},
+    {"Conv ConvTranspose FusedConv FusedGemm GatedRMSNorm Gemm GroupNormalization InstanceNormalization "
+     "LayerNormalization LinearAttentionGate",
+     0b110, 0},
     {"DeformConv", 0b1010, 0},
-    {"DequantizeLinear", 0, kAllButFirst},
-    {"Dropout", 0, kAllButFirst},
     {"DynamicQuantizeMatMul", 0b10010, 0b1100},
     {"EmbedLayerNormalization", 0b1111100, 0},
-    {"Equal", 0, kAll},
-    {"Expand", 0, 0b10},
-    {"EyeLike", 0, kAll},
-    {"FusedConv", 0b110, 0},
-    {"FusedGemm", 0b110, 0},
-    {"GRU", 0b1110, 0b110000, CacheUse::kReturned},
-    {"GatedRMSNorm", 0b110, 0},
+    {"Expand GridSample Pow", 0, 0b10},
+    {"GRU RNN", 0b1110, 0b110000, CacheUse::kReturned},
     {"Gather", 0b1, 0b10},
     {"GatherBlockQuantized", 0b1, 0b1110},
-    {"Gemm", 0b110, 0},
-    {"Greater", 0, kAll},
-    {"GreaterOrEqual", 0, kAll},
-    {"GridSample", 0, 0b10},
-    {"GroupNormalization", 0b110, 0},
     {"GroupQueryAttention", 0b100000000000, 0b111100000, CacheUse::kInPlace},
     {"IndexAttention", 0, 0, CacheUse::kInPlace},
-    {"InstanceNormalization", 0b110, 0},
     {"LSTM", 0b10001110, 0b1110000, CacheUse::kReturned},
     {"LatentAttention", 0b100, 0b100000, CacheUse::kInPlace},
-    {"LayerNormalization", 0b110, 0},
-    {"Less", 0, kAll},
-    {"LessOrEqual", 0, kAll},
     {"LinearAttention", 0b110100, 0, CacheUse::kInPlace},
-    {"LinearAttentionGate", 0b110, 0},
-    {"MRotaryEmbedding", 0, kAllButFirst},
     {"MatMul", 0b11, 0},
     {"MatMulIntegerToFloat", 0b1000010, 0b111100},
     {"MatMulNBits", 0b100010, 0b11100},
-    {"Max", 0, kAll},
-    {"Min", 0, kAll},
     {"MoE", 0b11111100, 0},
-    {"Mod", 0, kAll},
     {"MultiHeadAttention", 0, 0, CacheUse::kReturned},
-    {"NegativeLogLikelihoodLoss", 0, 0b100},
-    {"NonMaxSuppression", 0, kAll},
-    {"OneHot", 0, kAll},
-    {"PRelu", 0b10, 0},
-    {"Pad", 0, kAllButFirst},
-    {"Pow", 0, 0b10},
+    {"NegativeLogLikelihoodLoss SoftmaxCrossEntropyLoss", 0, 0b100},
     {"QMoE", 0b10110100, 0b1001000},
-    {"QuantizeLinear", 0, kAllButFirst},
-    {"RMSNormalization", 0b10, 0},
-    {"RNN", 0b1110, 0b110000, CacheUse::kReturned},
-    {"Range", 0, kAll},
-    {"Resize", 0, kAllButFirst},
-    {"RoiAlign", 0, kAllButFirst},
-    {"RotaryEmbedding", 0, kAllButFirst},
-    {"Scatter", 0, 0, CacheUse::kJoined},
-    {"ScatterElements", 0, 0, CacheUse::kJoined},
-    {"ScatterND", 0, 0, CacheUse::kJoined},
-    {"Shape", 0, kAll},
-    {"SimplifiedLayerNormalization", 0b10, 0},
-    {"Size", 0, kAll},
     {"SkipGroupNorm", 0b10110, 0},
     {"SkipLayerNormalization", 0b11100, 0},
     {"SkipSimplifiedLayerNormalization", 0b1100, 0},
-    {"SoftmaxCrossEntropyLoss", 0, 0b100},
-    {"TensorScatter", 0, 0, CacheUse::kJoined},
-    {"TopK", 0, kAllButFirst},
-    {"Upsample", 0, kAllButFirst},
-    {"Where", 0, kAll},
 };
 
 SlotRule RuleOf(std::string_view op_type) {
-  const auto* rule = std::ranges::lower_bound(kSlots, op_type, {}, &SlotRule::op_type);
-  return rule == std::end(kSlots) || rule->op_type != op_type ? SlotRule{} : *rule;
+  static const auto rules = [] {
+    SeededMap<std::string_view, SlotRule> by_name;
+    for (const SlotRule& rule : kSlots) {
+      ForEachName(rule.op_types, [&](std::string_view name) { by_name[name] = rule; });
+    }
+    return by_name;
+  }();
+  const auto rule = rules.find(op_type);
+  return rule == rules.end() ? SlotRule{} : rule->second;
 }
 
 // Operators whose output 0 is input 0 in another form: a weight stays the same weight behind them.
@@ -165,10 +128,101 @@ class RoleWalk {
  private:
   enum class Candidate : uint8_t { kNone, kInitialiser, kMade };  // kMade: by Constant or ConstantOfShape
 
-  void CollectUses();
-  void CollectOp(const Op& op);
-  void DecideRoot(size_t t);
-  void DecideOp(Op* op);
+  void CollectUses() {
+    for (size_t t = 0; t < graph_.tensors.size(); ++t) {
+      root_[t] = TensorId(static_cast<uint32_t>(t));
+      const Source source = state_.facts[t].source;
+      if (source == Source::kInitialiser || source == Source::kWeightInput) candidate_[t] = Candidate::kInitialiser;
+    }
+    for (const Op& op : graph_.ops) {
+      Unpack(op, &graph_);
+      CollectOp(op);
+    }
+  }
+
+  void CollectOp(const Op& op) {
+    const std::string_view type = op.node->op_type;
+    const bool form = Contains(kForms, type) && !op.inputs.empty() && op.inputs[0].valid() && !op.outputs.empty() &&
+                      op.outputs[0].valid();
+    if (form) {
+      const TensorId root = root_[op.inputs[0].value()];
+      if (candidate_[root.value()] != Candidate::kNone) root_[op.outputs[0].value()] = root;
+    }
+    if ((type == "Constant" || type == "ConstantOfShape") && !op.outputs.empty() && op.outputs[0].valid()) {
+      candidate_[op.outputs[0].value()] = Candidate::kMade;
+    }
+    if (IsMatrixProduct(type) && !op.outputs.empty() && op.outputs[0].valid()) product_[op.outputs[0].value()] = true;
+    for (size_t i = form ? 1 : 0; i < op.inputs.size(); ++i) {
+      if (!op.inputs[i].valid()) continue;
+      const TensorId root = root_[op.inputs[i].value()];
+      const Tensor& tensor = graph_.tensors[root.value()];
+      if (candidate_[root.value()] == Candidate::kNone) continue;
+      const InputSlot slot = SlotOf(*op.node, i);
+      const bool single = tensor.known && tensor.elements() <= 1;
+      if (slot == InputSlot::kWeight) {
+        if (candidate_[root.value()] == Candidate::kMade && !TakesMadeWeights(type)) continue;
+        weight_[root.value()] = weight_[root.value()] || !(single && tensor.dims.empty());
+      } else if (slot == InputSlot::kOperand) {
+        const size_t other = i == 0 ? 1 : 0;
+        const bool bias = type == "Add" && tensor.dims.size() == 1 && op.inputs.size() == 2 &&
+                          op.inputs[other].valid() && product_[op.inputs[other].value()];
+        operand_[root.value()] = operand_[root.value()] || !single || bias;
+      }
+    }
+  }
+
+  void DecideRoot(size_t t) {
+    Tensor& tensor = graph_.tensors[t];
+    const bool floating = IsFloating(tensor.dtype);
+    switch (state_.facts[t].source) {
+      case Source::kInput:
+        tensor.role = TensorRole::kInput;
+        return;
+      case Source::kWeightInput:
+      case Source::kInitialiser:
+        tensor.role = (floating && (weight_[t] || operand_[t])) || (IsSmallInteger(tensor.dtype) && weight_[t])
+                          ? TensorRole::kParameter
+                          : TensorRole::kBuffer;
+        return;
+      case Source::kComputed:
+        break;
+    }
+    if (candidate_[t] == Candidate::kMade) {
+      tensor.role = floating && weight_[t] ? TensorRole::kParameter : TensorRole::kConstant;
+    }
+  }
+
+  void DecideOp(Op* op) {
+    const std::string_view type = op->node->op_type;
+    bool constant = !Contains(kRandom, type);
+    for (const TensorId t : op->inputs) {
+      if (!t.valid()) continue;
+      const TensorRole role = graph_.tensors[t.value()].role;
+      constant = constant && (role == TensorRole::kConstant || role == TensorRole::kBuffer);
+    }
+    if (type == "Shape" || type == "Size") constant = true;
+    bool all_constant = true;
+    for (const TensorId t : op->outputs) {
+      if (!t.valid()) continue;
+      Tensor& tensor = graph_.tensors[t.value()];
+      const TensorId root = root_[t.value()];
+      if (root != t && graph_.tensors[root.value()].role == TensorRole::kParameter) {
+        tensor.role = TensorRole::kParameter;
+        tensor.alias_of = root;
+        continue;
+      }
+      if (candidate_[t.value()] == Candidate::kMade) continue;  // decided above
+      const bool folded = state_.facts[t.value()].elements >= 0 && !IsFloating(tensor.dtype);
+      if (constant || folded) {
+        tensor.role = TensorRole::kConstant;
+      } else {
+        all_constant = false;
+      }
+    }
+    const bool view =
+        !op->outputs.empty() && op->outputs[0].valid() && graph_.tensors[op->outputs[0].value()].alias_of.valid();
+    op->plumbing = op->plumbing || all_constant || view;
+  }
 
   const ShapeState& state_;
   ShapedGraph& graph_;
@@ -176,106 +230,6 @@ class RoleWalk {
   std::vector<Candidate> candidate_;
   std::vector<bool> weight_, operand_, product_;
 };
-
-void RoleWalk::CollectUses() {
-  for (size_t t = 0; t < graph_.tensors.size(); ++t) {
-    root_[t] = TensorId(static_cast<uint32_t>(t));
-    const Source source = state_.facts[t].source;
-    if (source == Source::kInitialiser || source == Source::kWeightInput) candidate_[t] = Candidate::kInitialiser;
-  }
-  for (const Op& op : graph_.ops) {
-    Unpack(op, &graph_);
-    CollectOp(op);
-  }
-}
-
-void RoleWalk::CollectOp(const Op& op) {
-  const std::string_view type = op.node->op_type;
-  const bool form = Contains(kForms, type) && !op.inputs.empty() && op.inputs[0].valid() && !op.outputs.empty() &&
-                    op.outputs[0].valid();
-  if (form) {
-    const TensorId root = root_[op.inputs[0].value()];
-    if (candidate_[root.value()] != Candidate::kNone) root_[op.outputs[0].value()] = root;
-  }
-  if ((type == "Constant" || type == "ConstantOfShape") && !op.outputs.empty() && op.outputs[0].valid()) {
-    candidate_[op.outputs[0].value()] = Candidate::kMade;
-  }
-  if (IsMatrixProduct(type) && !op.outputs.empty() && op.outputs[0].valid()) product_[op.outputs[0].value()] = true;
-  for (size_t i = form ? 1 : 0; i < op.inputs.size(); ++i) {
-    if (!op.inputs[i].valid()) continue;
-    const TensorId root = root_[op.inputs[i].value()];
-    const Tensor& tensor = graph_.tensors[root.value()];
-    if (candidate_[root.value()] == Candidate::kNone) continue;
-    const InputSlot slot = SlotOf(*op.node, i);
-    const bool single = tensor.known && tensor.elements() <= 1;
-    if (slot == InputSlot::kWeight) {
-      if (candidate_[root.value()] == Candidate::kMade && !TakesMadeWeights(type)) continue;
-      weight_[root.value()] = weight_[root.value()] || !(single && tensor.dims.empty());
-    } else if (slot == InputSlot::kOperand) {
-      const size_t other = i == 0 ? 1 : 0;
-      const bool bias = type == "Add" && tensor.dims.size() == 1 && op.inputs.size() == 2 && op.inputs[other].valid() &&
-                        product_[op.inputs[other].value()];
-      operand_[root.value()] = operand_[root.value()] || !single || bias;
-    }
-  }
-}
-
-void RoleWalk::DecideRoot(size_t t) {
-  Tensor& tensor = graph_.tensors[t];
-  const bool floating = IsFloating(tensor.dtype);
-  switch (state_.facts[t].source) {
-    case Source::kInput:
-      tensor.role = TensorRole::kInput;
-      return;
-    case Source::kWeightInput:
-    case Source::kInitialiser:
-      tensor.role = (floating && (weight_[t] || operand_[t])) || (IsSmallInteger(tensor.dtype) && weight_[t])
-                        ? TensorRole::kParameter
-                        : TensorRole::kBuffer;
-      return;
-    case Source::kComputed:
-      break;
-  }
-  if (candidate_[t] == Candidate::kMade) {
-    tensor.role = floating && weight_[t] ? TensorRole::kParameter : TensorRole::kConstant;
-  }
-}
-
-void RoleWalk::DecideOp(Op* op) {
-  const std::string_view type = op->node->op_type;
-  bool constant = !Contains(kRandom, type);
-  for (const TensorId t : op->inputs) {
-    if (!t.valid()) continue;
-    const TensorRole role = graph_.tensors[t.value()].role;
-    constant = constant && (role == TensorRole::kConstant || role == TensorRole::kBuffer);
-  }
-  if (type == "Shape" || type == "Size") constant = true;
-  bool all_constant = true;
-  for (const TensorId t : op->outputs) {
-    if (!t.valid()) continue;
-    Tensor& tensor = graph_.tensors[t.value()];
-    const TensorId root = root_[t.value()];
-    if (root != t && graph_.tensors[root.value()].role == TensorRole::kParameter) {
-      tensor.role = TensorRole::kParameter;
-      tensor.alias_of = root;
-      continue;
-    }
-    if (candidate_[t.value()] == Candidate::kMade) continue;  // decided above
-    const bool folded = state_.facts[t.value()].elements >= 0 && !IsFloating(tensor.dtype);
-    if (constant || folded) {
-      tensor.role = TensorRole::kConstant;
-    } else {
-      all_constant = false;
-    }
-  }
-  const bool view =
-      !op->outputs.empty() && op->outputs[0].valid() && graph_.tensors[op->outputs[0].value()].alias_of.valid();
-  op->plumbing = op->plumbing || all_constant || view;
-}
-
-}  // namespace
-
-namespace {
 
 // What the readers of one graph input say of it.
 struct Evidence {

@@ -3,7 +3,7 @@
 //
 // Enters:  names as they occur in the file, in any order.
 // Leaves:  dense value ids, who defines each value, who only uses it.
-// Cost:    one hash per name occurrence.   Thread class: one thread at a time.
+// Cost:    one hash per name occurrence.
 #pragma once
 
 #include <cstdint>
@@ -91,5 +91,16 @@ using Scopes = std::deque<Scope>;  // position = BodyId; addresses stay put
 
 // "the main graph", or "graph 'body'".
 [[nodiscard]] std::string DescribeBody(const GraphBody& body, size_t position);
+
+class WireReader;
+struct ReadLimits;
+
+// Walks the ModelProto that a reader stands at once, without loading weights: scopes with raw order, functions and the
+// header fields of a Graph. Linear; call depth is bounded by ReadLimits::max_nesting.
+struct ParsedModel {
+  Graph graph;  // without bodies
+  Scopes scopes;
+};
+[[nodiscard]] absl::StatusOr<ParsedModel> ParseModel(WireReader* in, const ReadLimits& limits);
 
 }  // namespace horus

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // Computes small integer, bool and float tensors.
-#include "graph/shape_fold.h"
-
 #include <algorithm>
 #include <cmath>
 #include <functional>
@@ -10,6 +8,7 @@
 #include <optional>
 
 #include "base/units.h"
+#include "graph/shape_rule.h"
 
 namespace horus {
 namespace {

@@ -6,7 +6,6 @@
 #include <numeric>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_split.h"
 #include "base/text.h"
 #include "base/units.h"
 
@@ -265,7 +264,7 @@ absl::StatusOr<int64_t> RuleContext::AxisOr(int64_t fallback, int64_t rank) cons
 }
 
 absl::Status RuleEntry::Apply(RuleContext& c) const {
-  c.SetType(0, c.dtype(0));
+  c.SetType(0, type == DType::kUndefined ? c.dtype(0) : type);
   for (size_t i = 0; i < ranked; ++i) {
     if (!c.ranked(i)) return absl::OkStatus();
   }
@@ -274,12 +273,10 @@ absl::Status RuleEntry::Apply(RuleContext& c) const {
 
 RuleTable::RuleTable() {
   for (const std::span<const RuleEntry> list :
-       {PointwiseRules(), ConvolutionRules(), MatrixRules(), LayoutRules(), IndexRules(), GeneratorRules()}) {
+       {PointwiseRules(), ConvolutionRules(), MatrixRules(), LayoutRules(), GeneratorRules()}) {
     for (const RuleEntry& entry : list) {
-      for (const absl::string_view name :
-           absl::StrSplit(absl::string_view(entry.operators.data(), entry.operators.size()), ' ')) {
-        (entry.domain.empty() ? rules_ : other_rules_).emplace(std::string_view(name.data(), name.size()), &entry);
-      }
+      auto& rules = entry.domain.empty() ? rules_ : other_rules_;
+      ForEachName(entry.operators, [&](std::string_view name) { rules.emplace(name, &entry); });
     }
   }
 }

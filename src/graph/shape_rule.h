@@ -4,7 +4,7 @@
 // Enters:  the node, types, dims and (where known) elements of its inputs.
 // Leaves:  types, dims and elements of its outputs, or an error that says which shapes contradict each other.
 // Units:   elements; kUnknownDim and kUnknownElement mark what is not known.
-// Cost:    constant per operator, plus folded elements (at most kMaxFoldedElements).   Thread class: one thread.
+// Cost:    constant per operator, plus folded elements (at most kMaxFoldedElements).
 #pragma once
 
 #include <cstdint>
@@ -110,6 +110,9 @@ class RuleContext {
 
   // Sets an output; ignored when the node leaves it out. Refuses negative sizes and too many elements.
   [[nodiscard]] absl::Status Set(size_t output, DType dtype, Dims dims);
+  [[nodiscard]] absl::Status SetFound(absl::StatusOr<Dims> dims) {  // as below, or why there are none
+    return dims.ok() ? Set(*std::move(dims)) : dims.status();
+  }
   [[nodiscard]] absl::Status Set(Dims dims);  // output 0, whose type is set: that of input 0 unless the rule said more
   void SetType(size_t output, DType dtype);   // rank unknown
   void MarkSequence(size_t output);
@@ -144,13 +147,14 @@ class RuleContext {
 
 using ShapeRule = absl::Status (*)(RuleContext& c);
 
-// What one rule holds for. Output 0 has the type of input 0 before it runs.
+// What one rule holds for.
 struct RuleEntry {
   std::string_view operators;  // with blanks between them
   ShapeRule rule;
   size_t ranked = 0;  // without the ranks of so many inputs the rule has nothing to say, and does not run
   std::string_view domain = "";
-  bool view = false;  // output 0 shares the storage of input 0
+  bool view = false;               // output 0 shares the storage of input 0
+  DType type = DType::kUndefined;  // of output 0 before the rule runs; kUndefined: that of input 0
 
   [[nodiscard]] absl::Status Apply(RuleContext& c) const;
 };
@@ -160,7 +164,6 @@ struct RuleEntry {
 [[nodiscard]] std::span<const RuleEntry> ConvolutionRules();
 [[nodiscard]] std::span<const RuleEntry> MatrixRules();
 [[nodiscard]] std::span<const RuleEntry> LayoutRules();
-[[nodiscard]] std::span<const RuleEntry> IndexRules();
 [[nodiscard]] std::span<const RuleEntry> GeneratorRules();
 
 // All rules by operator; built once per binding.
@@ -215,5 +218,37 @@ void SetElements(ShapeState* state, TensorId t, Elements elements);
 // a and b agree, or one is unknown; the known one.
 [[nodiscard]] bool Agree(int64_t a, int64_t b);
 [[nodiscard]] inline int64_t Known(int64_t a, int64_t b) { return a == kUnknownDim ? b : a; }
+
+// ---- Folding of small constant tensors (shape_fold.cc): the arithmetic that exporters leave in a graph to compute
+// shapes. Output 0 has its dims already; unknown elements, and those that overflow, are unknown in the result. Linear
+// in elements, at most kMaxFoldedElements.
+//
+// Floating elements are folded in the precision of their type: float32 rounds as ONNX does, and of the other types a
+// result is kept where it is exact. Infinite and undefined results are unknown.
+
+void FoldElementwise(RuleContext& c);  // by op_type: arithmetic, comparison, logic; operands from left to right
+void FoldClip(RuleContext& c);
+void FoldWhere(RuleContext& c);
+void FoldCast(RuleContext& c, DType to);
+
+// `value` as an element of `dtype`; NaN, which stands for unknown, where the type cannot hold it.
+[[nodiscard]] float HeldAs(double value, DType dtype);
+// The same for integers and bool; kUnknownElement where the value would wrap around.
+[[nodiscard]] int64_t HeldAs(int64_t value, DType dtype);
+
+// For each element of `out`, in order, the position in a tensor of dims `in` that broadcasts to it.
+[[nodiscard]] std::vector<size_t> BroadcastPositions(const Dims& in, const Dims& out);
+
+// Row-major steps of `dims`.
+[[nodiscard]] std::vector<int64_t> StepsOf(const Dims& dims);
+
+// Copies elements of input `i` to an output by position; nothing happens when they are not known.
+void FoldCopy(RuleContext& c, size_t i, const std::vector<size_t>& positions, size_t output = 0);
+
+// As above with every element in its place (Reshape and its like).
+void FoldAll(RuleContext& c, size_t i);
+
+// Joins the inputs along `axis` to a tensor of dims `joined`; elements of an unknown input stay unknown.
+void FoldConcat(RuleContext& c, size_t axis, const Dims& joined);
 
 }  // namespace horus

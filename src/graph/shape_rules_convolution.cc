@@ -94,6 +94,12 @@ absl::StatusOr<int64_t> GroupOf(const Node& node) {
   return group;
 }
 
+absl::Status CheckRanks(const RuleContext& c, const char* second) {
+  if (c.rank(0) >= 3 && c.rank(0) == c.rank(1)) return absl::OkStatus();
+  return InvalidArgument("input %s and %s %s: expected the same rank, at least 3", DimsText(c.dims(0)), second,
+                         DimsText(c.dims(1)));
+}
+
 absl::Status CheckBias(RuleContext& c, size_t bias, int64_t channels) {
   if (!c.ranked(bias) || (c.rank(bias) == 1 && Agree(c.dim(bias, 0), channels))) return absl::OkStatus();
   return InvalidArgument("bias has shape %s, expected [%d]", DimsText(c.dims(bias)), channels);
@@ -101,10 +107,7 @@ absl::Status CheckBias(RuleContext& c, size_t bias, int64_t channels) {
 
 absl::Status ConvShape(RuleContext& c, size_t bias) {
   constexpr size_t x = 0, w = 1;
-  if (c.rank(x) < 3 || c.rank(x) != c.rank(w)) {
-    return InvalidArgument("input %s and weight %s: expected the same rank, at least 3", DimsText(c.dims(x)),
-                           DimsText(c.dims(w)));
-  }
+  HORUS_RETURN_IF_ERROR(CheckRanks(c, "weight"));
   HORUS_ASSIGN_OR_RETURN(const int64_t group, GroupOf(c.node()));
   HORUS_RETURN_IF_ERROR(CheckChannels(c, x, w, group));
   HORUS_RETURN_IF_ERROR(CheckBias(c, bias, c.dim(w, 0)));
@@ -136,17 +139,11 @@ absl::Status ConvShape(RuleContext& c, size_t bias) {
 constexpr size_t kNoInput = 1000;  // an input position that no node has
 
 absl::Status Conv(RuleContext& c) { return ConvShape(c, 2); }
-absl::Status ConvInteger(RuleContext& c) {
-  c.SetType(0, DType::kInt32);
-  return c.ranked(0) && c.ranked(1) ? ConvShape(c, kNoInput) : absl::OkStatus();
-}
+absl::Status ConvInteger(RuleContext& c) { return ConvShape(c, kNoInput); }
 absl::Status DeformConv(RuleContext& c) { return ConvShape(c, 3); }
 
 absl::Status ConvTranspose(RuleContext& c) {
-  if (c.rank(0) < 3 || c.rank(0) != c.rank(1)) {
-    return InvalidArgument("input %s and weight %s: expected the same rank, at least 3", DimsText(c.dims(0)),
-                           DimsText(c.dims(1)));
-  }
+  HORUS_RETURN_IF_ERROR(CheckRanks(c, "weight"));
   HORUS_ASSIGN_OR_RETURN(const int64_t group, GroupOf(c.node()));
   if (!Agree(c.dim(0, 1), c.dim(1, 0))) {
     return InvalidArgument("input %s and weight %s: expected %d input channels, found %d", DimsText(c.dims(0)),
@@ -326,10 +323,7 @@ absl::Status Resize(RuleContext& c) {
 }
 
 absl::Status GridSample(RuleContext& c) {
-  if (c.rank(0) < 3 || c.rank(0) != c.rank(1)) {
-    return InvalidArgument("input %s and grid %s: expected the same rank, at least 3", DimsText(c.dims(0)),
-                           DimsText(c.dims(1)));
-  }
+  HORUS_RETURN_IF_ERROR(CheckRanks(c, "grid"));
   Dims out = {c.dim(0, 0), c.dim(0, 1)};
   out.insert(out.end(), c.dims(1).begin() + 1, c.dims(1).end() - 1);
   return c.Set(std::move(out));
@@ -397,7 +391,7 @@ constexpr RuleEntry kConvolutionRules[] = {
     {"AveragePool LpPool MaxPool", Pool},
     {"Col2Im", Col2Im},
     {"Conv", Conv, 2},
-    {"ConvInteger", ConvInteger},
+    {"ConvInteger", ConvInteger, 2, "", false, DType::kInt32},
     {"ConvTranspose", ConvTranspose, 2},
     {"DFT", Dft, 1},
     {"DeformConv", DeformConv, 2},

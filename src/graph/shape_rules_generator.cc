@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "graph/shape_fold.h"
 #include "graph/shape_rule.h"
 
 namespace horus {
@@ -74,8 +73,6 @@ absl::Status ConstantOfShape(RuleContext& c) {
 }
 
 absl::Status Shape(RuleContext& c) {
-  c.SetType(0, DType::kInt64);
-  if (!c.ranked(0)) return absl::OkStatus();
   const int64_t rank = c.rank(0);
   const auto into_range = [rank](int64_t at) { return std::clamp<int64_t>(at < 0 ? at + rank : at, 0, rank); };
   const int64_t start = into_range(std::max(c.node().IntOr("start", 0), -rank));
@@ -321,14 +318,7 @@ absl::Status ConcatFromSequence(RuleContext& c) {
   return c.Set(std::move(out));
 }
 
-absl::Status HasElement(RuleContext& c) { return c.Set(0, DType::kBool, {}); }
-
-absl::Status TextPredicate(RuleContext& c) { return c.Same(DType::kBool); }
-
-absl::Status TextConcat(RuleContext& c) {
-  HORUS_ASSIGN_OR_RETURN(Dims dims, Broadcast(c.dims(0), c.dims(1)));
-  return c.Set(0, DType::kString, std::move(dims));
-}
+absl::Status TextConcat(RuleContext& c) { return c.SetFound(Broadcast(c.dims(0), c.dims(1))); }
 
 constexpr RuleEntry kGeneratorRules[] = {
     {"Bernoulli EyeLike RandomNormalLike RandomUniformLike", FilledLike},
@@ -338,20 +328,20 @@ constexpr RuleEntry kGeneratorRules[] = {
     {"ConstantOfShape", ConstantOfShape},
     {"ImageDecoder Optional OptionalGetElement SequenceMap StringNormalizer StringSplit TfIdfVectorizer", Opaque},
     {"Multinomial", Multinomial},
-    {"OptionalHasElement", HasElement},
+    {"OptionalHasElement", [](RuleContext& c) { return c.Set(0, DType::kBool, {}); }},
     {"RandomNormal RandomUniform", Random},
     {"Range", Range},
-    {"RegexFullMatch", TextPredicate},
+    {"RegexFullMatch", [](RuleContext& c) { return c.Same(DType::kBool); }},
     {"SequenceAt", SequenceAt},
     {"SequenceConstruct", SequenceConstruct},
     {"SequenceEmpty", SequenceEmpty},
     {"SequenceErase", SequenceErase},
     {"SequenceInsert", SequenceInsert},
     {"SequenceLength", SequenceLength},
-    {"Shape", Shape},
+    {"Shape", Shape, 1, "", false, DType::kInt64},
     {"Size", Size},
     {"SplitToSequence", SplitToSequence},
-    {"StringConcat", TextConcat, 2},
+    {"StringConcat", TextConcat, 2, "", false, DType::kString},
 };
 
 }  // namespace

@@ -29,24 +29,17 @@ absl::StatusOr<Dims> MatMulDims(const ShapeState& state, Dims a, Dims b) {
   return out;
 }
 
-absl::Status MatMulOf(RuleContext& c, DType dtype) {
-  c.SetType(0, dtype);
-  if (!c.ranked(0) || !c.ranked(1)) return absl::OkStatus();
-  HORUS_ASSIGN_OR_RETURN(Dims out, MatMulDims(c.state(), c.dims(0), c.dims(1)));
-  return c.Set(std::move(out));
+absl::Status MatMul(RuleContext& c) { return c.SetFound(MatMulDims(c.state(), c.dims(0), c.dims(1))); }
+absl::Status MatMulIntegerToFloat(RuleContext& c) {
+  c.SetType(0, c.dtype(2));  // as the scales
+  return c.ranked(0) && c.ranked(1) ? MatMul(c) : absl::OkStatus();
 }
-
-absl::Status MatMul(RuleContext& c) { return MatMulOf(c, c.dtype(0)); }
-absl::Status MatMulInteger(RuleContext& c) { return MatMulOf(c, DType::kInt32); }
-absl::Status MatMulIntegerToFloat(RuleContext& c) { return MatMulOf(c, c.dtype(2)); }  // as the scales
 
 // Weights of few bits in blocks, [columns, blocks, bytes of a block]: attributes K and N give the sizes.
 absl::Status MatMulNBits(RuleContext& c) {
   const int64_t columns = c.node().IntOr("N", kUnknownDim), inner = c.node().IntOr("K", kUnknownDim);
   if (columns < 1 || inner < 1) return InvalidArgument("attributes K and N are %d and %d", inner, columns);
-  if (c.rank(0) == 0) return absl::OkStatus();
-  HORUS_ASSIGN_OR_RETURN(Dims out, MatMulDims(c.state(), c.dims(0), {inner, columns}));
-  return c.Set(std::move(out));
+  return c.rank(0) == 0 ? absl::OkStatus() : c.SetFound(MatMulDims(c.state(), c.dims(0), {inner, columns}));
 }
 
 absl::Status Gemm(RuleContext& c) {
@@ -184,9 +177,8 @@ Dims Flipped(Dims dims, bool flip) {
 
 absl::Status FusedMatMul(RuleContext& c) {
   if (c.node().IntOr("transBatchA", 0) != 0 || c.node().IntOr("transBatchB", 0) != 0) return absl::OkStatus();
-  HORUS_ASSIGN_OR_RETURN(Dims out, MatMulDims(c.state(), Flipped(c.dims(0), c.node().IntOr("transA", 0) != 0),
-                                              Flipped(c.dims(1), c.node().IntOr("transB", 0) != 0)));
-  return c.Set(std::move(out));
+  return c.SetFound(MatMulDims(c.state(), Flipped(c.dims(0), c.node().IntOr("transA", 0) != 0),
+                               Flipped(c.dims(1), c.node().IntOr("transB", 0) != 0)));
 }
 
 // ---- Shape rules of fused operators: attention of the default domain (opset 23) and com.microsoft.
@@ -194,9 +186,7 @@ absl::Status FusedMatMul(RuleContext& c) {
 absl::Status Same(RuleContext& c) { return c.Same(); }
 
 absl::Status BiasPointwise(RuleContext& c) {
-  if (!c.ranked(0) || !c.ranked(1)) return c.Same();
-  HORUS_ASSIGN_OR_RETURN(Dims dims, Broadcast(c.dims(0), c.dims(1)));
-  return c.Set(std::move(dims));
+  return c.ranked(0) && c.ranked(1) ? c.SetFound(Broadcast(c.dims(0), c.dims(1))) : c.Same();
 }
 
 // input [batch, seq, in], weight [in, q + k + v]; the value part gives the output's width.
@@ -526,13 +516,13 @@ constexpr RuleEntry kMatrixRules[] = {
     {"InstanceNormalization", InstanceNormalization},
     {"LayerNormalization SimplifiedLayerNormalization", LayerNormalization, 1},
     {"LinearAttention", StatefulAttention},
-    {"MatMul", MatMul},
-    {"MatMulInteger", MatMulInteger},
+    {"MatMul", MatMul, 2},
+    {"MatMulInteger", MatMul, 2, "", false, DType::kInt32},
     {"NegativeLogLikelihoodLoss SoftmaxCrossEntropyLoss", Loss},
     {"Attention", Attention, 1, kMicrosoftDomain},
     {"BiasGelu", BiasPointwise, 0, kMicrosoftDomain},
     {"BiasSplitGelu", BiasSplitGelu, 0, kMicrosoftDomain},
-    {"DynamicQuantizeMatMul", MatMul, 0, kMicrosoftDomain},
+    {"DynamicQuantizeMatMul", MatMul, 2, kMicrosoftDomain},
     {"EmbedLayerNormalization", EmbedLayerNormalization, 0, kMicrosoftDomain},
     {"FastGelu GatedAdd GatedRMSNorm Gelu MRotaryEmbedding QuickGelu RotaryEmbedding SimplifiedLayerNormalization",
      Same, 0, kMicrosoftDomain},

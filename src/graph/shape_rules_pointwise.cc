@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "graph/shape_fold.h"
 #include "graph/shape_rule.h"
 
 namespace horus {
@@ -61,11 +60,6 @@ absl::Status Arithmetic(RuleContext& c) {
   HORUS_RETURN_IF_ERROR(c.Set(std::move(dims)));
   FoldElementwise(c);
   return absl::OkStatus();
-}
-
-absl::Status Comparison(RuleContext& c) {
-  c.SetType(0, DType::kBool);
-  return c.ranked(0) ? Arithmetic(c) : absl::OkStatus();
 }
 
 absl::Status PRelu(RuleContext& c) {
@@ -186,8 +180,6 @@ absl::Status Reduce(RuleContext& c) {
 }
 
 absl::Status ArgReduce(RuleContext& c) {
-  c.SetType(0, DType::kInt64);
-  if (!c.ranked(0)) return absl::OkStatus();
   HORUS_ASSIGN_OR_RETURN(const int64_t axis, c.AxisOr(0));
   Dims out = c.dims(0);
   if (c.node().IntOr("keepdims", 1) != 0) {
@@ -204,8 +196,8 @@ constexpr RuleEntry kPointwiseRules[] = {
      "LeakyRelu Mish Selu Shrink Sigmoid Sin Sinh Softplus Softsign Swish Tan Tanh ThresholdedRelu",
      Unary},
     {"Add BitShift BitwiseAnd BitwiseOr BitwiseXor Div Max Mean Min Mod Mul Pow Sub Sum", Arithmetic, 1},
-    {"And Equal Greater GreaterOrEqual Less LessOrEqual Or Xor", Comparison},
-    {"ArgMax ArgMin", ArgReduce},
+    {"And Equal Greater GreaterOrEqual Less LessOrEqual Or Xor", Arithmetic, 1, "", false, DType::kBool},
+    {"ArgMax ArgMin", ArgReduce, 1, "", false, DType::kInt64},
     {"ReduceL1 ReduceL2 ReduceLogSum ReduceLogSumExp ReduceMax ReduceMean ReduceMin ReduceProd ReduceSum "
      "ReduceSumSquare",
      Reduce},

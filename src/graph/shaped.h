@@ -105,4 +105,7 @@ struct ShapeLimits {
 // from it would count nothing. Names all open dimensions, and how to give them a size.
 [[nodiscard]] absl::Status CheckInputSizes(const ShapedGraph& shaped);
 
+// That of its graph and every bound shape, in whatever words it was bound.
+[[nodiscard]] uint64_t FingerprintOf(const ShapedGraph& shaped);
+
 }  // namespace horus

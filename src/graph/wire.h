@@ -3,7 +3,7 @@
 //
 // Enters:  a stream of known total size.
 // Leaves:  fields, one at a time; errors carry field, message and byte offset.
-// Cost:    linear; Skip seeks where the stream can.   Thread class: one thread at a time.
+// Cost:    linear; Skip seeks where the stream can.
 #pragma once
 
 #include <google/protobuf/io/coded_stream.h>

@@ -5,7 +5,7 @@
 // Enters:  the time of a step by its number of requests; a load.
 // Leaves:  batches, times to the answer; nothing where more come than are served.
 // Units:   us, requests/s.
-// Cost:    about 1 us.                      Thread class: values.
+// Cost:    about 1 us.
 //
 // Closed forms after the model of Inoue (Performance Evaluation 147, 2021). Against simulation, steps of a + b n up to
 // 90 % of what is served: means, and the time that nine in ten stay below, are within 17 %

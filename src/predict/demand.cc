@@ -2,16 +2,15 @@
 // Validation of demands, wherever they come from.
 #include "predict/demand.h"
 
+#include <algorithm>
+
 #include "base/status.h"
 
 namespace horus {
 namespace {
 
-// Larger than any device or step; keeps sums over thousands of tenants far from 64-bit overflow.
-constexpr int64_t kMaxMemMib = kUnboundedMemMib;  // 4 PiB
-constexpr int64_t kMaxStepUs = int64_t{1} << 45;  // about a year
-constexpr float kMaxUtilPct = 100.0f;
-constexpr float kMaxPowerW = 100'000.0f;
+constexpr int64_t kMaxMemMib = kUnboundedMemMib, kMaxStepUs = static_cast<int64_t>(kMostStepUs);
+constexpr float kMaxUtilPct = 100.0f, kMaxPowerW = static_cast<float>(kMostPowerW);
 constexpr float kMaxDistance = 1e6f;
 
 absl::Status CheckReal(const char* field, const char* unit, const Bounded& value, float limit) {
@@ -28,6 +27,18 @@ absl::Status CheckInteger(const char* field, const char* unit, const BoundedInt&
 }
 
 }  // namespace
+
+Bounded BoundedOf(double estimate, double upper, double most) {
+  const double value = std::clamp(estimate, 0.0, most);
+  const double bound = std::isnan(upper) ? most : std::clamp(upper, value, most);
+  return {.estimate = static_cast<float>(value), .upper = static_cast<float>(bound)};
+}
+
+BoundedInt BoundedIntOf(double estimate, double upper, double most) {
+  const double value = std::clamp(std::ceil(estimate), 0.0, most);
+  const double bound = std::isnan(upper) ? most : std::clamp(std::ceil(upper), value, most);
+  return {.estimate = static_cast<int64_t>(value), .upper = static_cast<int64_t>(bound)};
+}
 
 std::string_view TraitName(Trait trait) {
   constexpr std::array<std::string_view, kTraitCount> kNames = {

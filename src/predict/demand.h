@@ -4,7 +4,7 @@
 // Enters:  nothing; made by the predictor, measured elsewhere, or stated by the caller.
 // Leaves:  a plain value. Estimates serve objectives, upper bounds serve fit and limits.
 // Units:   per cent 0-100, MiB, microseconds; per GPU of the job.
-// Cost:    136 bytes, trivially copyable.   Thread class: value, share freely.
+// Cost:    136 bytes, trivially copyable.
 #pragma once
 
 #include <array>
@@ -30,6 +30,15 @@ struct BoundedInt {
   int64_t upper = 0;
   friend bool operator==(const BoundedInt&, const BoundedInt&) = default;
 };
+
+// Larger than any device or step; keeps sums over thousands of tenants far from 64-bit overflow. No board takes 100 kW.
+inline constexpr double kMostMemMib = 4294967296.0;      // 2^32, 4 PiB
+inline constexpr double kMostStepUs = 35184372088832.0;  // 2^45, about a year
+inline constexpr double kMostPowerW = 100'000.0;
+
+// 0 to `most`, integers rounded up; a bound that is NaN is `most`.
+[[nodiscard]] Bounded BoundedOf(double estimate, double upper, double most);
+[[nodiscard]] BoundedInt BoundedIntOf(double estimate, double upper, double most);
 
 // Columns that learned interference models read; all float32, order and meaning fixed, append only.
 enum class Trait : uint8_t {

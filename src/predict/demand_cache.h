@@ -3,7 +3,6 @@
 //
 // Enters:  a graph, a run and a GPU type as one key of 128 bits; demands of one predictor.
 // Leaves:  the demand that was put under the key, or none.
-// Units:   none.
 // Cost:    about 100 ns for a key and 50 ns for a look; some 150 bytes a slot once something is in it, never more.
 // Thread class: internally synchronised.
 #pragma once

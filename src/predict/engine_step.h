@@ -3,9 +3,7 @@
 //
 // Enters:  a shaped graph, its costs, a run whose framework is an engine; a GPU type.
 // Leaves:  microseconds on the device and of the whole step, each with a bound; what keeps the device busy.
-// Units:   us; bytes.
 // Cost:    EngineStepOf: linear in operators; TimeOf: about 2 us an operator unlike the others.
-// Thread class: immutable, share freely.
 #pragma once
 
 #include <optional>

@@ -19,8 +19,6 @@ constexpr double kTimeNoise = 0.10;
 constexpr double kMemoryNoise = 0.05;
 constexpr double kTwoSigma = 2;
 constexpr double kMostPct = 100;
-constexpr double kMostMemMib = 4294967296.0;  // as ValidateDemand
-constexpr double kMostStepUs = 35184372088832.0;
 constexpr size_t kMostNameBytes = 256;
 constexpr std::string_view kMagic = "HORUSOBS";
 constexpr uint32_t kVersion = 1;
@@ -46,19 +44,6 @@ std::array<std::optional<double>, 4> Values(const DemandObservation& o) {
 double UpperOf(const RunningMean& seen, double noise) {
   const double sigma = std::max(noise * seen.mean, std::sqrt(seen.variance));
   return std::max(seen.largest, seen.mean + kTwoSigma * sigma / std::sqrt(seen.weight) + sigma);
-}
-
-Bounded Replaced(const RunningMean& seen, double most) {
-  const double upper = std::min(most, UpperOf(seen, kTimeNoise));
-  Bounded pair{.estimate = static_cast<float>(seen.mean), .upper = static_cast<float>(upper)};
-  pair.upper = std::max(pair.upper, pair.estimate);
-  return pair;
-}
-
-BoundedInt ReplacedWhole(double estimate, double upper, double most) {
-  const double value = std::min(most, std::ceil(estimate));
-  return {.estimate = static_cast<int64_t>(value),
-          .upper = static_cast<int64_t>(std::clamp(std::ceil(upper), value, most))};
 }
 
 }  // namespace
@@ -119,16 +104,19 @@ Demand MeasuredDemands::Apply(std::string_view gpu_type, Demand demand) const {
   const auto found = entries_.find(Key(demand.profile_id, gpu_type));
   if (found == entries_.end()) return demand;
   const auto& [util, bandwidth, memory, step] = found->second.quantities;
+  const auto percent = [](const RunningMean& seen) {
+    return BoundedOf(seen.mean, UpperOf(seen, kTimeNoise), kMostPct);
+  };
   if (util.weight > 0) {
-    demand.gpu_util_pct = Replaced(util, kMostPct);
+    demand.gpu_util_pct = percent(util);
     ForgetDeviceShare(demand);
   }
-  if (bandwidth.weight > 0) demand.mem_bw_util_pct = Replaced(bandwidth, kMostPct);
+  if (bandwidth.weight > 0) demand.mem_bw_util_pct = percent(bandwidth);
   // Memory is a peak: the largest one seen counts.
   if (memory.weight > 0) {
-    demand.mem_mib = ReplacedWhole(memory.largest, memory.largest * (1 + kMemoryNoise), kMostMemMib);
+    demand.mem_mib = BoundedIntOf(memory.largest, memory.largest * (1 + kMemoryNoise), kMostMemMib);
   }
-  if (step.weight > 0) demand.step_time_us = ReplacedWhole(step.mean, UpperOf(step, kTimeNoise), kMostStepUs);
+  if (step.weight > 0) demand.step_time_us = BoundedIntOf(step.mean, UpperOf(step, kTimeNoise), kMostStepUs);
   demand.flags |= kDemandMeasured;
   if (memory.weight > 0 && step.weight > 0) demand.flags &= ~static_cast<uint32_t>(kDemandPredicted | kDemandTooLarge);
   const bool all = util.weight > 0 && bandwidth.weight > 0 && memory.weight > 0 && step.weight > 0;

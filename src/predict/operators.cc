@@ -347,19 +347,6 @@ double FloorUs(const Operator& op, const GpuType& gpu) {
   return std::max(flops / rates.flops_per_us, (bytes - rates.l2_bytes) / bytes_per_us);
 }
 
-std::span<const LawConstant> NamesOf(OperatorKind kind) {
-  switch (kind) {
-    case OperatorKind::kProduct:
-      return kProductLaw;
-    case OperatorKind::kExperts:
-      return kExpertsLaw;
-    case OperatorKind::kAllReduce:
-      return kCollectiveLaw;
-    default:
-      return kAttentionLaw;
-  }
-}
-
 // How much of what the forests learned holds for a GPU type whose generation nobody measured: the kinds of kernels that
 // carry over most have most. From leaving out each of four types (`scripts/bench llm --data DIR`).
 constexpr double kUnseenForestShare[kOperatorKinds] = {.5, 1, .75, .25, .75, .75, .5, 0, .5, .5, .5};
@@ -400,7 +387,18 @@ std::string_view Name(OperatorKind kind) { return kKindNames[static_cast<size_t>
 std::string_view Name(NumberType type) { return kTypeNames[static_cast<size_t>(type)]; }
 std::string_view Name(ServingEngine engine) { return kEngineNames[static_cast<size_t>(engine)]; }
 
-std::span<const LawConstant> LawOf(OperatorKind kind) { return NamesOf(kind); }
+std::span<const LawConstant> LawOf(OperatorKind kind) {
+  switch (kind) {
+    case OperatorKind::kProduct:
+      return kProductLaw;
+    case OperatorKind::kExperts:
+      return kExpertsLaw;
+    case OperatorKind::kAllReduce:
+      return kCollectiveLaw;
+    default:
+      return kAttentionLaw;
+  }
+}
 
 LawConstants TypicalConstants(OperatorKind kind) {
   LawConstants constants = {};
@@ -520,7 +518,7 @@ absl::StatusOr<std::unique_ptr<const OperatorModel>> OperatorModel::FromBundle(c
       }
       const auto found = series.find(one.name);
       if (found == series.end() || one.values.size() != size ||
-          !std::all_of(one.values.begin(), one.values.end(), [](double v) { return v > 0 && std::isfinite(v); })) {
+          !std::ranges::all_of(one.values, [](double v) { return v > 0 && std::isfinite(v); })) {
         return MakeError(absl::StatusCode::kDataLoss,
                          "operators: %s: expected %d positive constants under a known name, found %s", target->name,
                          size, one.name);

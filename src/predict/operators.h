@@ -4,7 +4,7 @@
 // Enters:  an operator's sizes, its number types, the engine; a GPU type; constants and forests of a bundle.
 // Leaves:  microseconds on the device, launches excluded; the bound that the bundle promises.
 // Units:   sizes in elements, bytes where the name says so; times in us.
-// Cost:    about 2 us an operator.       Thread class: immutable, share freely.
+// Cost:    about 2 us an operator.
 #pragma once
 
 #include <array>

@@ -3,9 +3,7 @@
 //
 // Enters:  a graph and how it is run; a GPU type; optionally a bundle of trained boosters.
 // Leaves:  a Demand (estimates and upper bounds), and on the way the JobProfile that explains it.
-// Units:   as in demand.h.
 // Cost:    Analyse: linear in operators (ms); Predict from a profile: about 20 ns an operator.
-// Thread class: immutable, share freely.
 #pragma once
 
 #include <array>

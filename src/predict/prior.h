@@ -2,15 +2,17 @@
 // The fitted prior: the roofline's terms put together with constants that measured rows have adjusted.
 //
 // Enters:  a feature row (the roofline's terms are columns of it), factors, and the GPU type's own factor.
-// Leaves:  one quantity of the job. The formulas are in README.md, the spread of each factor in prior.cc.
-// Units:   of the quantity; factors are natural logarithms, 0 = the typical value.
-// Cost:    about 50 ns.                  Thread class: pure functions.
+// Leaves:  one quantity of the job; of measured rows, the factors that suit them. The formulas are in README.md, the
+//          spread of each factor in prior.cc.
+// Units:   of the quantity; factors are natural logarithms, 0 = the typical value; margins as InfoOf(quantity).link.
+// Cost:    about 50 ns; fitting about 60 x factors of that a row.
 #pragma once
 
 #include <array>
 #include <cstddef>
+#include <cstdint>
 #include <span>
-#include <string_view>
+#include <vector>
 
 #include "features/feature_row.h"
 #include "predict/quantity.h"
@@ -38,9 +40,7 @@ struct PriorTerms {
 
 // A constant of the formulas: typical x e^factor; fitted factors are held near 0 with the spread as standard deviation.
 struct PriorFactor {
-  std::string_view name;
-  double typical = 1;
-  double spread = 0;
+  double typical = 1, spread = 0;
 };
 [[nodiscard]] std::span<const PriorFactor> FactorsOf(Quantity quantity);
 inline constexpr size_t kMostFactors = kTimeParts + 6;
@@ -55,5 +55,22 @@ using PriorConstants = std::array<double, kMostFactors>;
 [[nodiscard]] PriorConstants ConstantsOf(Quantity quantity, std::span<const double> factors);
 [[nodiscard]] double PriorOf(Quantity quantity, const PriorTerms& terms, const PriorConstants& constants,
                              double gpu_scale);
+
+// Few numbers, held near what is assumed, robust to outliers; equal rows give equal factors.
+struct PriorRow {
+  PriorTerms terms;
+  double margin = 0;  // measured
+  double weight = 1;
+  uint32_t gpu = 0;  // below gpu_count
+};
+
+struct FittedPrior {
+  std::vector<double> factors;  // as FactorsOf(quantity)
+  std::vector<double> gpus;     // by GPU type; 0 where no row has it
+};
+
+// `centre`: what the factors are held near, as FittedPrior; empty = 0, the typical values.
+[[nodiscard]] FittedPrior FitPrior(Quantity quantity, std::span<const PriorRow> rows, size_t gpu_count,
+                                   const FittedPrior& centre = {});
 
 }  // namespace horus

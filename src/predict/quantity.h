@@ -1,9 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // Quantity: what is predicted of a job on a GPU type, and how it is measured, bounded and trained.
-//
-// Enters:  nothing.                      Leaves: a constant table.
-// Units:   in the name of each quantity.
-// Cost:    none.                         Thread class: constants.
 #pragma once
 
 #include <array>
@@ -12,6 +8,7 @@
 #include <optional>
 #include <string_view>
 
+#include "predict/demand.h"
 #include "trees/bundle.h"
 
 namespace horus {
@@ -27,11 +24,6 @@ struct QuantityInfo {
   double default_factor = 0;      // from the roofline's estimate to its uncalibrated bound; an assumption
   bool grows_with_batch = false;  // its forest never falls as the batch grows
 };
-
-// A year in microseconds and 4 PiB, as ValidateDemand; no board takes 100 kW.
-inline constexpr double kMostStepUs = 35184372088832.0;  // 2^45
-inline constexpr double kMostMemMib = 4294967296.0;      // 2^32, kUnboundedMemMib
-inline constexpr double kMostPowerW = 100'000.0;
 
 inline constexpr std::array<QuantityInfo, kQuantityCount> kQuantities = {{
     {"gpu_util_pct", "per cent", Link::kExpm1, 100, 2.0, false},

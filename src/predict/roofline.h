@@ -4,7 +4,6 @@
 // Enters:  the StepCost of a job, its RunSpec and a GPU type.   Leaves: times, shares and utilisation; no fitting.
 // Units:   microseconds, per cent 0-100, shares 0-1.
 // Cost:    linear in operators, about 20 ns each.
-// Thread class: pure functions over values.
 #pragma once
 
 #include <cstdint>

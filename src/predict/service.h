@@ -8,7 +8,6 @@
 // Leaves:  a Service for each GPU type, for one GPU of those that share the model.
 // Units:   us, tokens, requests/s, MiB.
 // Cost:    16 analyses (predictor.h), then one more and about 1 ms a GPU type.
-// Thread class: pure functions.
 //
 // Continuous batching is a queue whose requests are all served at once, each slower for the others: one step gives
 // every running request a token, and the prompts of those that come take their time from all (chunked prefill). With

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // A site's residuals become its constants.
-#include "predict/site.h"
-
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -12,6 +10,7 @@
 #include "base/statistics.h"
 #include "base/status.h"
 #include "features/feature_row.h"
+#include "predict/train.h"
 
 namespace horus {
 namespace {
@@ -146,8 +145,7 @@ void AdjustSpeed(const std::vector<const TrainingRow*>& rows, TargetModel& model
   std::map<std::string, std::vector<const TrainingRow*>> by_gpu;
   for (const TrainingRow* row : rows) by_gpu[row->gpu].push_back(row);
   for (const auto& [name, of_gpu] : by_gpu) {
-    const double* seen = model.FindGpu(of_gpu.front()->features, name);
-    const double before = seen != nullptr ? *seen : model.GpuFactor(name);
+    const double before = model.GpuFactor(of_gpu.front()->features, name);
     const auto at = std::lower_bound(model.gpus.begin(), model.gpus.end(), name,
                                      [](const auto& gpu, const std::string& n) { return gpu.first < n; });
     auto& own =
@@ -202,10 +200,7 @@ absl::StatusOr<Bundle> CalibrateToSite(const Predictor& base, const TrainingSet&
   bool any = false;
   for (const Quantity quantity :
        {Quantity::kMemory, Quantity::kStepTime, Quantity::kGpuUtil, Quantity::kGpuUtilMax, Quantity::kMemBwUtil}) {
-    std::vector<const TrainingRow*> rows;
-    for (const TrainingRow& row : set.rows) {
-      if (!std::isnan(row.measured[static_cast<size_t>(quantity)])) rows.push_back(&row);
-    }
+    const std::vector<const TrainingRow*> rows = RowsWith(set, quantity);
     const bool stated = quantity == Quantity::kMemory && options.base_mib >= 0;
     if (rows.empty() && !stated) continue;
     const TargetModel* found = base.FindModel(quantity);

@@ -5,7 +5,6 @@
 // Leaves:  a Solution per target: it fits; the next value does not, is refused by the graph, or exceeds the maximum.
 // Units:   MiB; values in elements of the dimension.
 // Cost:    at most log2(maximum) + 1 bindings for all targets, then up to 3 log2(maximum) a target, usually 2.
-// Thread class: pure functions.
 #pragma once
 
 #include <cstddef>

@@ -8,6 +8,7 @@
 #include <iterator>
 #include <limits>
 #include <optional>
+#include <utility>
 
 #include "base/format.h"
 #include "base/status.h"
@@ -54,13 +55,16 @@ absl::Status Damaged(const BundleTarget& target, std::string_view series, std::s
                    series, expected);
 }
 
-// The only value of a series, or `otherwise`; nullopt when it has another count or is outside [low, high].
-std::optional<double> One(const BundleTarget& target, std::string_view name, double otherwise, double low,
-                          double high) {
+// Sets `value` to the only one of a series, from 0 to `most`; leaves it where there is no such series.
+absl::Status ReadOne(const BundleTarget& target, std::string_view name, double most, std::string_view most_name,
+                     double& value) {
   const NamedSeries* series = FindSeries(target.calibration, name);
-  if (series == nullptr) return otherwise;
-  if (series->values.size() != 1 || series->values[0] < low || series->values[0] > high) return std::nullopt;
-  return series->values[0];
+  if (series == nullptr) return absl::OkStatus();
+  if (series->values.size() != 1 || series->values[0] < 0 || series->values[0] > most) {
+    return Damaged(target, name, Formatted("one number from 0 to %s", most_name));
+  }
+  value = series->values[0];
+  return absl::OkStatus();
 }
 
 struct Distance {
@@ -150,10 +154,13 @@ const double* TargetModel::FindGpu(std::span<const float> row, std::string_view 
   return chip.empty() ? nullptr : FindGpu(chip);
 }
 
+double TargetModel::GpuFactor(std::span<const float> row, std::string_view name) const {
+  const double* seen = FindGpu(row, name);
+  return seen != nullptr ? *seen : GpuFactor(name);
+}
+
 double TargetModel::FittedMargin(std::span<const float> row, std::string_view gpu) const {
-  const double* seen = FindGpu(row, gpu);
-  const double factor = seen != nullptr ? *seen : GpuFactor(gpu);
-  return MarginOf(InfoOf(quantity).link, PriorOf(quantity, TermsOf(row, base_mib), factors, factor));
+  return MarginOf(InfoOf(quantity).link, PriorOf(quantity, TermsOf(row, base_mib), factors, GpuFactor(row, gpu)));
 }
 
 // What is uncertain of the memory that a row is predicted to take, as a share of it.
@@ -207,7 +214,7 @@ Refined TargetModel::Refine(std::span<const float> row, std::string_view gpu, co
   const double bound = gpu_seen ? upper_margin : unseen_gpu_margin;
   size_t hardest = 0;
   const double difficult = DifficultyOf(row, &hardest);
-  if (difficult > kHardJob) refined.hardest = kTimePartNames[hardest];
+  if (difficult > kHardJob) refined.hardest = TimePartName(hardest);
   refined.outside = difficult > kHardJob || distance.value > kOutsideDistance;
   refined.calibrated = bound >= 0 && distance.value <= kOutsideDistance;
   refined.promised = bound < 0 ? 0 : gpu_seen && site_margin == 0 ? promised : unseen_gpu_promised;
@@ -283,7 +290,7 @@ absl::StatusOr<TargetModel> FromBundle(const BundleTarget& target, size_t featur
   TargetModel model;
   model.quantity = *quantity;
   const auto bounded = [](const std::vector<double>& values) {
-    return std::all_of(values.begin(), values.end(), [](double v) { return std::abs(v) <= kMostFactor; });
+    return std::ranges::all_of(values, [](double v) { return std::abs(v) <= kMostFactor; });
   };
   const NamedSeries* factors = FindSeries(target.calibration, kFactors);
   const std::span<const PriorFactor> all = FactorsOf(*quantity);
@@ -302,12 +309,8 @@ absl::StatusOr<TargetModel> FromBundle(const BundleTarget& target, size_t featur
     model.gpus.emplace_back(series.name.substr(kGpuPrefix.size()), series.values[0]);
   }
   std::sort(model.gpus.begin(), model.gpus.end());
-  const auto base = One(target, kBase, -1, 0, kMostMemMib);
-  if (!base.has_value()) return Damaged(target, kBase, "one number from 0 to 2^32");
-  model.base_mib = *base;
-  const auto site = One(target, kSite, 0, 0, kMostMargin);
-  if (!site.has_value()) return Damaged(target, kSite, "one number from 0 to 1000");
-  model.site_margin = *site;
+  HORUS_RETURN_IF_ERROR(ReadOne(target, kBase, kMostMemMib, "2^32", model.base_mib));
+  HORUS_RETURN_IF_ERROR(ReadOne(target, kSite, kMostMargin, "1000", model.site_margin));
   if (const NamedSeries* line = FindSeries(target.calibration, kLine); line != nullptr) {
     const bool valid = line->values.size() == 2 && bounded(line->values) && line->values[1] >= 0;
     if (!valid) return Damaged(target, kLine, "a level from -20 to 20 and a slope from 0 to 20");
@@ -315,30 +318,26 @@ absl::StatusOr<TargetModel> FromBundle(const BundleTarget& target, size_t featur
     model.site_slope = line->values[1];
   }
   if (const NamedSeries* difficulty = FindSeries(target.calibration, kDifficulty); difficulty != nullptr) {
-    const bool valid =
-        difficulty->values.size() == kTimeParts && std::all_of(difficulty->values.begin(), difficulty->values.end(),
-                                                               [](double v) { return v > 0 && v <= kMostMargin; });
-    if (!valid) return Damaged(target, kDifficulty, std::to_string(kTimeParts) + " numbers above 0, at most 1000");
+    const auto positive = [](double v) { return v > 0 && v <= kMostMargin; };
+    if (difficulty->values.size() != kTimeParts || !std::ranges::all_of(difficulty->values, positive))
+      return Damaged(target, kDifficulty, std::to_string(kTimeParts) + " numbers above 0, at most 1000");
     model.difficulty = difficulty->values;
   }
-  const auto upper = One(target, kUpper, -1, 0, kMostMargin), unseen = One(target, kUnseenGpu, -1, 0, kMostMargin);
-  if (!upper.has_value()) return Damaged(target, kUpper, "one number from 0 to 1000");
-  if (!unseen.has_value()) return Damaged(target, kUnseenGpu, "one number from 0 to 1000");
-  model.upper_margin = *upper;
-  model.unseen_gpu_margin = *unseen;
+  HORUS_RETURN_IF_ERROR(ReadOne(target, kUpper, kMostMargin, "1000", model.upper_margin));
+  HORUS_RETURN_IF_ERROR(ReadOne(target, kUnseenGpu, kMostMargin, "1000", model.unseen_gpu_margin));
   if (const NamedSeries* coverage = FindSeries(target.calibration, kCoverage); coverage != nullptr) {
     constexpr double kMostRows = 9007199254740992.0;  // 2^53
-    const double most[] = {1, 1, kMostRows, kMostRows, 1};
-    bool valid = coverage->values.size() == std::size(most);
-    for (size_t i = 0; valid && i < std::size(most); ++i) {
-      valid = coverage->values[i] >= 0 && coverage->values[i] <= most[i];
+    const std::pair<double*, double> fields[] = {{&model.promised, 1},
+                                                 {&model.observed, 1},
+                                                 {&model.rows, kMostRows},
+                                                 {&model.groups, kMostRows},
+                                                 {&model.unseen_gpu_promised, 1}};
+    bool valid = coverage->values.size() == std::size(fields);
+    for (size_t i = 0; valid && i < std::size(fields); ++i) {
+      *fields[i].first = coverage->values[i];
+      valid = coverage->values[i] >= 0 && coverage->values[i] <= fields[i].second;
     }
     if (!valid) return Damaged(target, kCoverage, "two shares, two counts and a share");
-    model.promised = coverage->values[0];
-    model.observed = coverage->values[1];
-    model.rows = coverage->values[2];
-    model.groups = coverage->values[3];
-    model.unseen_gpu_promised = coverage->values[4];
   }
   const NamedSeries* low = FindSeries(target.calibration, kLow);
   const NamedSeries* high = FindSeries(target.calibration, kHigh);

@@ -6,7 +6,6 @@
 // Leaves:  estimate and bound, how far the row lies outside the training data, and the parts that explain it.
 // Units:   of the quantity; distances are natural logarithms of "times beyond the trained range".
 // Cost:    about 100 ns and the walk of the forest.
-// Thread class: immutable, share freely.
 #pragma once
 
 #include <cstddef>
@@ -58,7 +57,7 @@ struct Refined {
   std::string_view farthest;  // the column that says so; empty inside
   bool below = false;         // it lies below the trained range, else above it
   bool outside = false;       // unlike what was trained on: by distance, or
-  std::string_view hardest;   // by this part of its device time (kTimePartNames); else empty
+  std::string_view hardest;   // by this part of its device time (TimePartName); else empty
   bool calibrated = false;    // the bound rests on measured errors, and the job is like those measured
   double site_mib = 0;        // of memory: what a site that nobody measured may take more; it and the job's
                               // own width are independent, and their squares add up
@@ -101,6 +100,7 @@ struct TargetModel {
   [[nodiscard]] const double* FindGpu(std::span<const float> row, std::string_view name) const;  // or its chip's
   // The type's own factor, or the mean of the typical one, 0, and those seen.
   [[nodiscard]] double GpuFactor(std::string_view name) const;
+  [[nodiscard]] double GpuFactor(std::span<const float> row, std::string_view name) const;  // or its chip's
   // What the forest starts from: the prior's margin.
   [[nodiscard]] double FittedMargin(std::span<const float> row, std::string_view gpu) const;
   // Of a row, about 1. `hardest` is set to the part that raises it most.

@@ -17,7 +17,7 @@
 #include "base/status.h"
 #include "features/feature_row.h"
 #include "horus/version.h"
-#include "predict/fit_prior.h"
+#include "predict/prior.h"
 #include "trees/calibrate.h"
 #include "trees/trainer.h"
 

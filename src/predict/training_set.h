@@ -5,7 +5,7 @@
 // Enters:  rows from a dataset file or from a caller's columns.
 // Leaves:  a plain value with its check and fingerprint.
 // Units:   of the quantities; NaN = not measured.
-// Cost:    about 600 bytes a row.        Thread class: value, share freely.
+// Cost:    about 600 bytes a row.
 #pragma once
 
 #include <array>

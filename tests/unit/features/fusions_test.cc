@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // What runs as one kernel costs as one, and keeps what one keeps.
-#include "features/fusions.h"
-
 #include <gtest/gtest.h>
 
 #include <algorithm>
 
 #include "features/cost.h"
+#include "features/cost_rules.h"
 #include "features/graph_builder.h"
 #include "features/memory.h"
 

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The replay against what PyTorch allocates in the same training steps, recorded by
 // bench/quality/record_allocations.py.
-#include "features/replay.h"
-
 #include <gtest/gtest.h>
 
 #include <fstream>
@@ -11,6 +9,7 @@
 #include <vector>
 
 #include "features/cost.h"
+#include "features/memory.h"
 #include "graph/reader.h"
 #include "graph/shaped.h"
 

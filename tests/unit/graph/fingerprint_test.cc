@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // Rules of the fingerprint: what makes two files one computation.
-#include "graph/fingerprint.h"
 
 #include <gtest/gtest.h>
 

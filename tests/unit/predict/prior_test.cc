@@ -6,7 +6,6 @@
 
 #include <cmath>
 
-#include "predict/fit_prior.h"
 #include "rows.h"
 
 namespace horus {
@@ -62,8 +61,8 @@ TEST(Prior, AnUndescribedGpuStillHasAContext) {
 
 TEST(FitPrior, FindsTheConstantsThatMadeTheRows) {
   // Moved less than their spreads, by rows without noise: the pull towards the typical values is weak then.
-  const std::vector<double> truth =
-      Factors(Quantity::kStepTime, {{"matmul", 0.2}, {"elementwise", 0.2}, {"host", 0.6}, {"fixed_us", 0.5}});
+  const std::vector<double> truth = Factors(
+      Quantity::kStepTime, {{kMatmulFactor, 0.2}, {kElementwiseFactor, 0.2}, {kHostFactor, 0.6}, {kFixedFactor, 0.5}});
   const TrainingSet set = Lawful(Quantity::kStepTime, truth, 12);
   const std::vector<PriorRow> rows = PriorRows(set, Quantity::kStepTime);
   const FittedPrior fitted = FitPrior(Quantity::kStepTime, rows, 1);
@@ -75,7 +74,7 @@ TEST(FitPrior, FindsTheConstantsThatMadeTheRows) {
 }
 
 TEST(FitPrior, OneWildRowInTwentyMovesTheRestLittle) {
-  const std::vector<double> truth = Factors(Quantity::kStepTime, {{"host", 0.5}});
+  const std::vector<double> truth = Factors(Quantity::kStepTime, {{kHostFactor, 0.5}});
   TrainingSet set = Lawful(Quantity::kStepTime, truth, 10);
   for (size_t i = 0; i < set.rows.size(); i += 20) set.rows[i].measured[static_cast<size_t>(Quantity::kStepTime)] *= 30;
   const std::vector<PriorRow> rows = PriorRows(set, Quantity::kStepTime);

@@ -45,15 +45,15 @@ inline std::vector<float> Features(double device_us, double host_us, double batc
   return row;
 }
 
-// Logarithms of the constants of a quantity, 0 but for those named.
-inline std::vector<double> Factors(Quantity quantity,
-                                   std::initializer_list<std::pair<std::string_view, double>> named = {}) {
+// Positions of some constants of step time.
+inline constexpr size_t kMatmulFactor = static_cast<size_t>(KernelKind::kMatmul),
+                        kElementwiseFactor = static_cast<size_t>(KernelKind::kElementwise), kHostFactor = kTimeParts,
+                        kFixedFactor = kTimeParts + 2;
+
+// Logarithms of the constants of a quantity, 0 but for those given.
+inline std::vector<double> Factors(Quantity quantity, std::initializer_list<std::pair<size_t, double>> given = {}) {
   std::vector<double> factors(FactorsOf(quantity).size(), 0);
-  for (const auto& [name, log] : named) {
-    for (size_t i = 0; i < factors.size(); ++i) {
-      if (FactorsOf(quantity)[i].name == name) factors[i] = log;
-    }
-  }
+  for (const auto& [at, log] : given) factors[at] = log;
   return factors;
 }
 

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // A few runs of a site move the constants that belong to it, and nothing else.
-#include "predict/site.h"
 
 #include <gtest/gtest.h>
 

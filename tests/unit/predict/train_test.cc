@@ -20,9 +20,11 @@ TrainOptions Options(int32_t rounds = 40) {
 }
 
 TEST(Train, LearnsTheConstantsAndNeedsNoTreesWhereThePriorIsTheLaw) {
-  const TrainingSet set = Lawful(
-      Quantity::kStepTime,
-      Factors(Quantity::kStepTime, {{"matmul", 0.1}, {"elementwise", 0.1}, {"host", 0.8}, {"fixed_us", 0.3}}), 8);
+  const TrainingSet set =
+      Lawful(Quantity::kStepTime,
+             Factors(Quantity::kStepTime,
+                     {{kMatmulFactor, 0.1}, {kElementwiseFactor, 0.1}, {kHostFactor, 0.8}, {kFixedFactor, 0.3}}),
+             8);
   const auto model = TrainTarget(Quantity::kStepTime, RowsWith(set, Quantity::kStepTime), Options(), nullptr);
   ASSERT_TRUE(model.ok()) << model.status();
   for (const TrainingRow& row : set.rows) {
