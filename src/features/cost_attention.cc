@@ -47,9 +47,10 @@ void AddScores(CostContext& c, const Scores& s, bool backward) {
   AddScores(c, s, backward, c.AllInBytes() + c.AllOutBytes());
 }
 
-double HeadsOf(const CostContext& c, const char* name) {
-  return std::max<double>(1, static_cast<double>(c.node().IntOr(name, 1)));
-}
+double HeadsOf(const CostContext& c, const char* name) { return std::max(1.0, c.Int(name, 1)); }
+
+// Of the keys of earlier steps, [batch, heads, past, head size], at input i.
+double PastAt(const CostContext& c, size_t i) { return c.Has(i) && c.In(i).dims.size() == 4 ? c.InDim(i, 2) : 0; }
 
 // Queries, keys and values in one tensor, as com.microsoft operators may take them: [batch, sequence, heads, 3, head
 // size], or [batch, sequence, (query heads + 2 x key heads) x head size].
@@ -62,25 +63,25 @@ bool ReadPacked(const CostContext& c, Scores& s) {
     s.width = CostContext::Dim(qkv, 2) * CostContext::Dim(qkv, 4);
     return true;
   }
-  const auto key_heads = static_cast<double>(c.node().IntOr("kv_num_heads", 0));
+  const auto key_heads = c.Int("kv_num_heads", 0);
   if (qkv.dims.size() != 3 || key_heads <= 0) return false;
   s.width = CostContext::Dim(qkv, 2) * s.heads / (s.heads + 2 * key_heads);
   return true;
 }
 
-// [batch, sequence, width] or [batch, heads, sequence, head size].
-void ReadSplit(const CostContext& c, bool onnx, Scores& s) {
-  const Tensor& q = c.In(0);
-  const Tensor& k = c.In(1);
-  s.batch = CostContext::Dim(q, 0);
-  const bool four = q.dims.size() == 4;
-  s.queries = CostContext::Dim(q, four ? 2 : 1);
-  s.keys = CostContext::Dim(k, k.dims.size() == 4 ? 2 : 1);
-  s.heads = four ? CostContext::Dim(q, 1) : HeadsOf(c, onnx ? "q_num_heads" : "num_heads");
-  s.width = four ? s.heads * CostContext::Dim(q, 3) : CostContext::Dim(q, 2);
+// Those, or queries and keys apart: [batch, sequence, width] or [batch, heads, sequence, head size].
+bool Read(const CostContext& c, bool onnx, Scores& s) {
+  if (!c.Has(0) || !c.Has(1)) return c.Has(0) && ReadPacked(c, s);
+  const bool four = c.In(0).dims.size() == 4;
+  s.batch = c.InDim(0, 0);
+  s.queries = c.InDim(0, four ? 2 : 1);
+  s.keys = c.InDim(1, c.In(1).dims.size() == 4 ? 2 : 1);
+  s.heads = four ? c.InDim(0, 1) : HeadsOf(c, onnx ? "q_num_heads" : "num_heads");
+  s.width = four ? s.heads * c.InDim(0, 3) : c.InDim(0, 2);
+  return true;
 }
 
-// Position of the keys of earlier steps, [batch, heads, past, head size], which the queries attend to as well.
+// Position of the keys of earlier steps, which the queries attend to as well.
 size_t PastKeys(const CostRule& rule) {
   if (rule.name == "Attention") return 4;
   return rule.name == "com.microsoft::GroupQueryAttention" ? 3 : 6;
@@ -88,39 +89,29 @@ size_t PastKeys(const CostRule& rule) {
 
 void SplitAttention(CostContext& c, const CostRule& rule) {
   Scores s;
-  if (c.Has(0) && c.Has(1)) {
-    ReadSplit(c, rule.name == "Attention", s);
-  } else if (!c.Has(0) || !ReadPacked(c, s)) {
-    return c.Unknown();
-  }
+  if (!Read(c, rule.name == "Attention", s)) return c.Unknown();
   const size_t past = PastKeys(rule);
-  if (c.Has(past) && c.In(past).dims.size() == 4) s.keys += CostContext::Dim(c.In(past), 2);
-  const bool backward = c.Wants(0) || c.Wants(1) || c.Wants(2);
+  s.keys += PastAt(c, past);
+  const bool backward = c.WantsAny(3);
   AddScores(c, s, backward);
-  if (!backward) return;
-  for (size_t i = 0; i < 3; ++i) c.SaveInput(i);
+  if (backward) c.SaveInputs(3);
 }
 
 // Causal, with caches that grow in place: new keys and values are written, of old ones those in the window are read.
 void GroupQueryAttention(CostContext& c, const CostRule& rule) {
   Scores s;
-  if (c.Has(0) && c.Has(1)) {
-    ReadSplit(c, /*onnx=*/false, s);
-  } else if (!c.Has(0) || !ReadPacked(c, s)) {
-    return c.Unknown();
-  }
+  if (!Read(c, /*onnx=*/false, s)) return c.Unknown();
   const size_t cache = PastKeys(rule);
-  const double past = c.Has(cache) && c.In(cache).dims.size() == 4 ? CostContext::Dim(c.In(cache), 2) : 0;
-  const double added = s.keys,
-               window = std::max<double>(0, static_cast<double>(c.node().IntOr("local_window_size", -1)));
+  const double past = PastAt(c, cache);
+  const double added = s.keys, window = std::max(0.0, c.Int("local_window_size", -1));
   s.keys = CausalKeys(s.queries, past, window);
-  if (c.HasOut(0)) s.width = (s.width + CostContext::Dim(c.Out(0), -1)) / 2;  // keys and values may differ
-  const bool backward = c.Wants(0) || c.Wants(1) || c.Wants(2);
+  if (c.HasOut(0)) s.width = (s.width + c.OutDim(0, -1)) / 2;  // keys and values may differ
+  const bool backward = c.WantsAny(3);
   double bytes = c.AllInBytes() + c.OutBytes(0);
-  if (const auto shared = static_cast<double>(c.node().IntOr("compressed", 0)); shared > 0) {
+  if (const auto shared = c.Int("compressed", 0); shared > 0) {
     // Before the window `shared` tokens have a key, of which at most so many are read.
-    const double earlier = c.Has(cache + 1) ? CostContext::Dim(c.In(cache + 1), 2) : 0;
-    const auto top = static_cast<double>(c.node().IntOr("index_topk", 0));
+    const double earlier = c.Has(cache + 1) ? c.InDim(cache + 1, 2) : 0;
+    const auto top = c.Int("index_topk", 0);
     const double keys = CausalKeys(s.queries, earlier, 0) / shared, read = top > 0 ? std::min(top, keys) : keys;
     s.keys = CausalKeys(s.queries, earlier, window) + read;
     if (s.queries == 1 && keys > 0) bytes -= c.InBytes(cache + 1) * (1 - read / keys);
@@ -131,8 +122,7 @@ void GroupQueryAttention(CostContext& c, const CostRule& rule) {
     bytes += c.OutBytes(i - cache + 1) * added / std::max(1.0, past + added);
   }
   AddScores(c, s, backward, bytes);
-  if (!backward) return;
-  for (size_t i = 0; i < 3; ++i) c.SaveInput(i);
+  if (backward) c.SaveInputs(3);
 }
 
 // horus.LatentAttention (graph/shape_rules_matrix.cc has its inputs). Engines take the way with fewer FLOPs: make keys
@@ -140,18 +130,18 @@ void GroupQueryAttention(CostContext& c, const CostRule& rule) {
 // decoding does.
 void LatentAttention(CostContext& c, const CostRule&) {
   if (!c.Has(0) || !c.Has(1) || !c.Has(2) || !c.HasOut(0)) return c.Unknown();
-  const double rope = static_cast<double>(c.node().IntOr("qk_rope_head_dim", 0));
-  const double rank = CostContext::Dim(c.In(1), -1), columns = CostContext::Dim(c.In(2), -1);
-  const double past = c.Has(3) && c.In(3).dims.size() == 4 ? CostContext::Dim(c.In(3), 2) : 0;
+  const double rope = c.Int("qk_rope_head_dim", 0);
+  const double rank = c.InDim(1, -1), columns = c.InDim(2, -1);
+  const double past = PastAt(c, 3);
   Scores s;
-  s.batch = CostContext::Dim(c.In(0), 0);
-  s.queries = CostContext::Dim(c.In(0), 1);
+  s.batch = c.InDim(0, 0);
+  s.queries = c.InDim(0, 1);
   s.heads = HeadsOf(c, "num_heads");
-  const double top = std::max<double>(0, static_cast<double>(c.node().IntOr("local_window_size", -1)));
+  const double top = std::max(0.0, c.Int("local_window_size", -1));
   s.keys = CausalKeys(s.queries, past, top);
   const double tokens = s.batch * s.queries, cached = s.batch * (past + s.queries);
   const double scores = 2 * tokens * s.keys;
-  const double wide = (CostContext::Dim(c.In(0), 2) + CostContext::Dim(c.Out(0), 2)) / 2;  // as 4 x .. x width counts
+  const double wide = (c.InDim(0, 2) + c.OutDim(0, 2)) / 2;  // as 4 x .. x width counts
   const double latent = s.heads * (2 * rank + rope) / 2;
   const double expanded = 2 * cached * rank * columns, absorbed = 2 * tokens * rank * columns;
   const bool expands = expanded + 2 * scores * wide <= absorbed + 2 * scores * latent;
@@ -163,24 +153,24 @@ void LatentAttention(CostContext& c, const CostRule&) {
   c.cost.horus_flops += product;
   c.cost.horus_linears += 1;
   c.Forward(expands ? 1 : 2, c.InBytes(2) + made, MatmulBlocks(1, expands ? cached : tokens, columns, rank));
-  const bool backward = c.Wants(0) || c.Wants(1) || c.Wants(2);
+  const bool backward = c.WantsAny(3);
   const double written = c.OutBytes(1) * s.queries / std::max(1.0, past + s.queries);
   const double skipped = top > 0 && past > top && s.queries == 1 ? c.InBytes(3) * (1 - top / past) : 0;
   AddScores(c, s, backward, c.AllInBytes() - c.InBytes(2) + made + c.OutBytes(0) + written - skipped);
   if (!backward) return;
   c.cost.backward.flops += 2 * product;
   c.Backward(2, 2 * (c.InBytes(2) + made), MatmulBlocks(1, tokens, rank, columns));
-  for (size_t i = 0; i < 3; ++i) c.SaveInput(i);
+  c.SaveInputs(3);
   c.SaveExtra(made);
 }
 
 // horus.IndexAttention: heads score all keys, of one head, and the best are kept. Not trained with the rest.
 void IndexAttention(CostContext& c, const CostRule&) {
   if (!c.Has(0) || !c.Has(1) || !c.HasOut(0)) return c.Unknown();
-  const double past = c.Has(3) && c.In(3).dims.size() == 4 ? CostContext::Dim(c.In(3), 2) : 0;
-  const double queries = CostContext::Dim(c.In(0), 1), tokens = CostContext::Dim(c.In(0), 0) * queries;
-  const double shared = std::max<double>(1, static_cast<double>(c.node().IntOr("compressed", 1)));  // tokens a key
-  const double product = 2 * tokens * CausalKeys(queries, past, 0) / shared * CostContext::Dim(c.In(0), 2);
+  const double past = PastAt(c, 3);
+  const double queries = c.InDim(0, 1), tokens = c.InDim(0, 0) * queries;
+  const double shared = std::max(1.0, c.Int("compressed", 1));  // tokens a key
+  const double product = 2 * tokens * CausalKeys(queries, past, 0) / shared * c.InDim(0, 2);
   c.cost.forward.flops += product;
   c.cost.horus_flops += product;
   c.cost.horus_linears += 1;
@@ -193,15 +183,15 @@ void IndexAttention(CostContext& c, const CostRule&) {
 void LinearAttention(CostContext& c, const CostRule&) {
   if (!c.Has(0) || !c.HasOut(0)) return c.Unknown();
   constexpr double kChunk = 64;
-  const auto of = [&c](const char* name) { return static_cast<double>(c.node().IntOr(name, 1)); };
+  const auto of = [&c](const char* name) { return c.Int(name, 1); };
   double heads = of("num_heads"), key = of("key_size"), value = of("value_size");
   if (c.node().domain != kHorusDomain) {
     if (!c.Has(2)) return c.Unknown();
     heads = HeadsOf(c, "kv_num_heads");
-    key = CostContext::Dim(c.In(0), -1) / HeadsOf(c, "q_num_heads");
-    value = CostContext::Dim(c.In(2), -1) / heads;
+    key = c.InDim(0, -1) / HeadsOf(c, "q_num_heads");
+    value = c.InDim(2, -1) / heads;
   }
-  const double batch = CostContext::Dim(c.In(0), 0), queries = CostContext::Dim(c.In(0), 1);
+  const double batch = c.InDim(0, 0), queries = c.InDim(0, 1);
   const double parts = of("delta") > 0 && c.node().StringOr("update_rule", "delta").ends_with("delta") ? 2 : 1;
   const double chunk = queries > 1 ? 2 * parts * std::min(kChunk, queries) * (key + value) : 0;
   const double flops = batch * queries * heads * (chunk + 2 * (1 + parts) * key * value);
@@ -212,14 +202,14 @@ void LinearAttention(CostContext& c, const CostRule&) {
   if (!c.Wants(0)) return;
   c.cost.backward.flops += kBackwardProducts * flops;
   c.Backward(4, 2 * (c.AllInBytes() + c.AllOutBytes()), batch * heads * (queries / kChunk + 1));
-  for (size_t i = 0; i < 2; ++i) c.SaveInput(i);
+  c.SaveInputs(2);
   c.SaveExtra(batch * heads * (queries / kChunk) * key * value * kStatisticBytes);  // a state before each chunk
 }
 
 // horus.CausalConv: each channel by itself.
 void CausalConv(CostContext& c, const CostRule&) {
   if (!c.Has(0) || !c.Has(1)) return c.Unknown();
-  const double flops = 2 * CostContext::Dim(c.In(1), -1) * c.OutCount(0);
+  const double flops = 2 * c.InDim(1, -1) * c.OutCount(0);
   c.cost.forward.flops_other += flops;
   c.Forward(1, c.AllInBytes() + c.AllOutBytes(), PointwiseBlocks(c.OutCount(0)));
   if (!c.Wants(0)) return;
@@ -232,13 +222,13 @@ void CausalConv(CostContext& c, const CostRule&) {
 void PackedAttention(CostContext& c, const CostRule&) {
   if (!c.Has(0) || !c.Has(1) || !c.HasOut(0)) return c.Unknown();
   Scores s;
-  s.batch = CostContext::Dim(c.In(0), 0);
-  s.queries = s.keys = CostContext::Dim(c.In(0), 1);
+  s.batch = c.InDim(0, 0);
+  s.queries = s.keys = c.InDim(0, 1);
   s.heads = HeadsOf(c, "num_heads");
-  s.width = CostContext::Dim(c.Out(0), 2);
-  if (c.Has(4) && c.In(4).dims.size() == 5) s.keys += CostContext::Dim(c.In(4), 3);  // of earlier steps
+  s.width = c.OutDim(0, 2);
+  if (c.Has(4) && c.In(4).dims.size() == 5) s.keys += c.InDim(4, 3);  // of earlier steps
   const double rows = s.batch * s.queries;
-  const double in = CostContext::Dim(c.In(1), 0), out = CostContext::Dim(c.In(1), 1);
+  const double in = c.InDim(1, 0), out = c.InDim(1, 1);
   const double product = 2 * rows * in * out;
   const double projected = s.width > 0 ? c.OutBytes(0) * out / s.width : 0;
   c.cost.forward.flops += product;
@@ -258,17 +248,16 @@ void PackedAttention(CostContext& c, const CostRule&) {
 // Queries [..., q, d], keys [..., d, k] and values [..., k, v], as the products of a decomposed attention take them.
 void FusedAttention(CostContext& c, const CostRule&) {
   if (!c.Has(0) || !c.Has(1) || !c.Has(2)) return c.Unknown();
-  const double depth = CostContext::Dim(c.In(0), -1), columns = CostContext::Dim(c.In(2), -1);
+  const double depth = c.InDim(0, -1), columns = c.InDim(2, -1);
   Scores s;
-  s.queries = CostContext::Dim(c.In(0), -2);
-  s.keys = CostContext::Dim(c.In(2), -2);
+  s.queries = c.InDim(0, -2);
+  s.keys = c.InDim(2, -2);
   s.width = (depth + columns) / 2;
   s.batch = c.OutCount(0) / std::max(1.0, s.queries * columns);
-  const bool backward = c.Wants(0) || c.Wants(1) || c.Wants(2);
+  const bool backward = c.WantsAny(3);
   AddScores(c, s, backward);
   c.cost.product = {s.batch, s.queries, s.keys, depth, 1, backward, backward};
-  if (!backward) return;
-  for (size_t i = 0; i < 3; ++i) c.SaveInput(i);
+  if (backward) c.SaveInputs(3);
 }
 
 constexpr CostRule kAttentionCostRules[] = {

@@ -17,11 +17,7 @@ void Copy(CostContext& c, const CostRule&) {
   // Only what is written is read, whatever the input's size.
   const double moved = c.AllOutBytes();
   c.Forward(1, 2 * moved, PointwiseBlocks(elements));
-  for (size_t i = 0; i < c.inputs(); ++i) {
-    if (!c.Wants(i)) continue;
-    c.Backward(1, 2 * moved, PointwiseBlocks(elements));
-    return;
-  }
+  if (c.WantsAny(c.inputs())) c.Backward(1, 2 * moved, PointwiseBlocks(elements));
 }
 
 // The gradient of one input is a slice of the output's: views, no kernel.
@@ -29,14 +25,12 @@ void Concat(CostContext& c, const CostRule&) { c.Forward(1, 2 * c.OutBytes(0), P
 
 // A view forward: no kernel. The gradient is written into zeros of the input's size.
 void Slice(CostContext& c, const CostRule&) {
-  if (!c.Wants(0)) return;
-  c.Backward(2, c.InBytes(0) + 2 * c.OutBytes(0), PointwiseBlocks(c.InCount(0)));
+  if (c.Wants(0)) c.Backward(2, c.InBytes(0) + 2 * c.OutBytes(0), PointwiseBlocks(c.InCount(0)));
 }
 
 // Views forward; backward the pieces are joined.
 void Split(CostContext& c, const CostRule&) {
-  if (!c.Wants(0)) return;
-  c.Backward(1, 2 * c.InBytes(0), PointwiseBlocks(c.InCount(0)));
+  if (c.Wants(0)) c.Backward(1, 2 * c.InBytes(0), PointwiseBlocks(c.InCount(0)));
 }
 
 // A view with stride 0 forward; backward a sum.
@@ -92,7 +86,7 @@ void Fourier(CostContext& c, const CostRule& rule) {
       rule.name == "STFT";  // [batch, frames, frequencies, 2], else along an attribute or the last but one
   const bool onesided = c.node().IntOr("onesided", frames ? 1 : 0) != 0;
   const int64_t axis = frames ? -2 : c.node().IntOr("axis", -2);
-  const double frequencies = c.HasOut(0) ? CostContext::Dim(c.Out(0), axis) : 0;
+  const double frequencies = c.HasOut(0) ? c.OutDim(0, axis) : 0;
   const double length = std::max(1.0, onesided ? 2 * (frequencies - 1) : frequencies);
   const double vectors = frequencies > 0 ? c.OutCount(0) / 2 / frequencies : 0;
   c.cost.forward.flops_other = 5 * length * std::log2(length) * vectors;
@@ -104,11 +98,6 @@ void Fourier(CostContext& c, const CostRule& rule) {
 
 // Written from nothing, or small integer work.
 void Fill(CostContext& c, const CostRule&) { c.Forward(1, c.AllOutBytes(), PointwiseBlocks(c.OutCount(0))); }
-
-// A view forward.
-void TurnBack(CostContext& c, const CostRule&) {
-  if (c.Wants(0)) c.Backward(1, 2 * c.InBytes(0), PointwiseBlocks(c.InCount(0)));
-}
 
 // Known to cost nothing on the GPU: names, views, host-side shape values, sequences.
 void Free(CostContext&, const CostRule&) {}
@@ -122,8 +111,8 @@ constexpr CostRule kDataCostRules[] = {
      kMove, Free},
     {"ConcatFromSequence Concat", kMove, Concat},
     {"Slice", kMove, Slice},
-    {kTurnedBackRule, kMove, TurnBack},
     {"Split", kMove, Split},
+    {kTurnedBackRule, kMove, Split},
     {"Expand", kMove, Expand},
     {"Transpose Pad Tile DepthToSpace SpaceToDepth Trilu ReverseSequence Compress Col2Im CenterCropPad", kMove, Copy},
     {"com.microsoft::MRotaryEmbedding com.microsoft::RotaryEmbedding RotaryEmbedding", OpClass::kElementwise, Copy},
@@ -142,8 +131,7 @@ std::span<const CostRule> DataCostRules() { return kDataCostRules; }
 
 // Views that PyTorch does not materialise; their outputs use the first input's storage.
 bool IsViewOperator(const CostRule& rule) {
-  return rule.apply == Slice || rule.apply == Split || rule.apply == Expand || rule.apply == Free ||
-         rule.apply == TurnBack;
+  return rule.apply == Slice || rule.apply == Split || rule.apply == Expand || rule.apply == Free;
 }
 
 }  // namespace horus

@@ -105,7 +105,7 @@ void Convolution(CostContext& c, const CostRule& rule) {
   // Weights are [out channels, in channels / groups, kernel...]; each output element sums one filter.
   const double out_channels = std::max(1.0, CostContext::Dim(w, 0));
   const double filter = c.InCount(slots.w) / out_channels;
-  const double groups = std::max<double>(1, static_cast<double>(c.node().IntOr("group", 1)));
+  const double groups = std::max(1.0, c.Int("group", 1));
   const double outputs = c.OutCount(0);
   Product p;
   p.batch = groups;
@@ -128,9 +128,9 @@ void Convolution(CostContext& c, const CostRule& rule) {
 void ConvTranspose(CostContext& c, const CostRule&) {
   if (!c.Has(0) || !c.Has(1) || !c.HasOut(0)) return c.Unknown();
   // Weights are [in channels, out channels / groups, kernel...]; each input element is spread over one filter.
-  const double in_channels = std::max(1.0, CostContext::Dim(c.In(1), 0));
+  const double in_channels = std::max(1.0, c.InDim(1, 0));
   const double filter = c.InCount(1) / in_channels;
-  const double groups = std::max<double>(1, static_cast<double>(c.node().IntOr("group", 1)));
+  const double groups = std::max(1.0, c.Int("group", 1));
   Product p;
   p.batch = groups;
   p.m = c.InCount(0) / in_channels;
@@ -139,7 +139,7 @@ void ConvTranspose(CostContext& c, const CostRule&) {
   p.bias = 2;
   p.bias_kernel = true;
   ApplyProduct(c, p);
-  AddWorkspace(c, 0, filter, CostContext::Dim(c.In(1), 1));
+  AddWorkspace(c, 0, filter, c.InDim(1, 1));
   c.cost.kind = groups > 1 ? KernelKind::kGroupedConvolution : KernelKind::kConvolution;
   c.cost.horus_flops = c.InCount(0) * filter;
   c.cost.horus_convs = 1;
@@ -149,9 +149,9 @@ void Gemm(CostContext& c, const CostRule& rule) {
   if (!c.Has(0) || !c.Has(1) || !c.HasOut(0)) return c.Unknown();
   const bool transposed = c.node().IntOr("transA", 0) != 0;
   Product p;
-  p.m = CostContext::Dim(c.Out(0), 0);
-  p.n = CostContext::Dim(c.Out(0), 1);
-  p.k = CostContext::Dim(c.In(0), transposed ? 0 : 1);
+  p.m = c.OutDim(0, 0);
+  p.n = c.OutDim(0, 1);
+  p.k = c.InDim(0, transposed ? 0 : 1);
   p.bias = 2;
   ApplyProduct(c, p);
   CountLinear(c, p);
@@ -170,11 +170,11 @@ void MatMul(CostContext& c, const CostRule& rule) {
   Product p;
   p.k = ta.dims.size() < 2 ? c.InCount(a) : CostContext::Dim(ta, trans_a ? -2 : -1);
   const double outputs = c.OutCount(0);
-  p.n = tb.dims.size() < 2 ? 1 : CostContext::Dim(c.Out(0), -1);
+  p.n = tb.dims.size() < 2 ? 1 : c.OutDim(0, -1);
   if (tb.dims.size() <= 2 || packed) {
     p.m = p.n > 0 ? outputs / p.n : 0;
   } else {
-    p.m = ta.dims.size() < 2 ? 1 : CostContext::Dim(c.Out(0), -2);
+    p.m = ta.dims.size() < 2 ? 1 : c.OutDim(0, -2);
     p.batch = p.m * p.n > 0 ? outputs / (p.m * p.n) : 0;
   }
   ApplyProduct(c, p);
@@ -311,11 +311,11 @@ void MixtureOfExperts(CostContext& c, const CostRule& rule) {
   const bool quantised = rule.name == "com.microsoft::QMoE";
   const size_t up = 2, down = quantised ? 5 : 4;
   if (!c.Has(0) || !c.Has(up) || !c.Has(down)) return c.Unknown();
-  const double held = CostContext::Dim(c.In(up), 0);
-  const double all = std::max(held, static_cast<double>(c.node().IntOr("experts", 0)));
-  const double k = std::clamp(static_cast<double>(c.node().IntOr("k", 1)), 1.0, std::max(1.0, all));
-  const double hidden = CostContext::Dim(c.In(up), 2), made = CostContext::Dim(c.In(up), 1);
-  const double inner = CostContext::Dim(c.In(down), 2);
+  const double held = c.InDim(up, 0);
+  const double all = std::max(held, c.Int("experts", 0));
+  const double k = std::clamp(c.Int("k", 1), 1.0, std::max(1.0, all));
+  const double hidden = c.InDim(up, 2), made = c.InDim(up, 1);
+  const double inner = c.InDim(down, 2);
   const double tokens = c.InCount(0) / std::max(1.0, hidden), routed = tokens * k * held / all;
   const double touched = k < all ? held * -std::expm1(tokens * std::log1p(-k / all)) : held;
   const double flops = 2 * routed * hidden * (made + inner);
@@ -362,11 +362,11 @@ constexpr Cell kRnn = {.gates = 1, .activations = 1, .pointwise_flops = 3 + kTra
 void Recurrent(CostContext& c, const Cell& cell) {
   if (!c.Has(0) || !c.Has(1) || !c.Has(2)) return c.Unknown();
   const bool batch_first = c.node().IntOr("layout", 0) != 0;
-  const double steps = CostContext::Dim(c.In(0), batch_first ? 1 : 0);
-  const double batch = CostContext::Dim(c.In(0), batch_first ? 0 : 1);
-  const double in = CostContext::Dim(c.In(0), 2);
-  const double directions = CostContext::Dim(c.In(1), 0);
-  const double hidden = CostContext::Dim(c.In(2), 2);
+  const double steps = c.InDim(0, batch_first ? 1 : 0);
+  const double batch = c.InDim(0, batch_first ? 0 : 1);
+  const double in = c.InDim(0, 2);
+  const double directions = c.InDim(1, 0);
+  const double hidden = c.InDim(2, 2);
   const double rows = cell.gates * hidden;  // of the weight matrices
   const double units = steps * batch * directions * hidden;
 

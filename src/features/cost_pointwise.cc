@@ -26,9 +26,7 @@ void Unary(CostContext& c, const CostRule& rule) {
     c.cost.horus_activations = 1;
     c.cost.horus_flops = elements;
   }
-  bool any = false;
-  for (size_t i = 0; i < c.inputs(); ++i) any = any || c.Wants(i);
-  if (!any) return;
+  if (!c.WantsAny(c.inputs())) return;
   double kept = 0;
   if (rule.saves == Saves::kInputs || rule.saves == Saves::kBoth) {
     c.SaveInput(0);

@@ -21,17 +21,11 @@ constexpr double kNormBackwardFlops = 10;
 void Normalise(CostContext& c, double groups, size_t first_parameter, size_t parameters) {
   const double n = c.InCount(0);
   const double bytes = c.InBytes(0);
-  const bool parameters_want = [&] {
-    for (size_t i = first_parameter; i < first_parameter + parameters; ++i) {
-      if (c.Wants(i)) return true;
-    }
-    return false;
-  }();
   c.cost.horus_flops = n;
   c.cost.horus_others = 1;
   c.cost.forward.flops_other = kNormTrainingFlops * n;
   c.Forward(1, kNormForwardPasses * bytes, PointwiseBlocks(n));
-  if (!c.Wants(0) && !parameters_want) return;
+  if (!c.Wants(0) && !c.WantsAny(parameters, first_parameter)) return;
   c.cost.backward.flops_other = kNormBackwardFlops * n;
   c.Backward(1, kNormBackwardPasses * bytes, PointwiseBlocks(n));
   c.SaveInput(0);
@@ -60,16 +54,15 @@ void LayerNormalization(CostContext& c, const CostRule&) {
 void GroupedNormalization(CostContext& c, const CostRule& rule) {  // Instance, Group
   if (!c.Has(0)) return c.Unknown();
   const bool instance = rule.name == "InstanceNormalization";
-  const double groups = instance ? CostContext::Dim(c.In(0), 1)
-                                 : static_cast<double>(c.node().IntOr("num_groups", c.node().IntOr("groups", 1)));
-  Normalise(c, CostContext::Dim(c.In(0), 0) * std::max(1.0, groups), 1, 2);
+  const double groups = instance ? c.InDim(0, 1) : c.Int("num_groups", c.node().IntOr("groups", 1));
+  Normalise(c, c.InDim(0, 0) * std::max(1.0, groups), 1, 2);
 }
 
 // Local response, Lp and mean-variance normalisation: no parameters.
 void PlainNormalization(CostContext& c, const CostRule& rule) {
   Normalise(c, 0, 1, 0);
   if (rule.name != "LRN") return;
-  const double window = std::max<double>(1, static_cast<double>(c.node().IntOr("size", 1)));
+  const double window = std::max(1.0, c.Int("size", 1));
   c.cost.forward.flops_other = (2 * window + kT + 2) * c.InCount(0);
   if (!c.Wants(0)) return;
   c.SaveOutput(0);

@@ -72,8 +72,19 @@ class CostContext {
   [[nodiscard]] double AllOutBytes() const;
   // Size of dimension `axis` (negative counts from the end) of a known tensor; 1 when there is none.
   [[nodiscard]] static double Dim(const Tensor& tensor, int64_t axis);
+  [[nodiscard]] double InDim(size_t i, int64_t axis) const { return Dim(In(i), axis); }
+  [[nodiscard]] double OutDim(size_t i, int64_t axis) const { return Dim(Out(i), axis); }
+  [[nodiscard]] double Int(std::string_view attribute, int64_t otherwise) const {
+    return static_cast<double>(node().IntOr(attribute, otherwise));
+  }
   // A gradient of input i is computed.
   [[nodiscard]] bool Wants(size_t i) const { return Has(i) && step_.needs_grad[op_.inputs[i].value()] != 0; }
+  [[nodiscard]] bool WantsAny(size_t count, size_t from = 0) const {  // of so many inputs
+    for (size_t i = from; i < from + count; ++i) {
+      if (Wants(i)) return true;
+    }
+    return false;
+  }
   // Input i is a trained parameter, or a constant in the place of one.
   [[nodiscard]] bool IsWeight(size_t i) const;
 
@@ -88,6 +99,9 @@ class CostContext {
 
   void SaveInput(size_t i) {
     if (i < 32 && Has(i)) cost.saved_inputs |= 1u << i;
+  }
+  void SaveInputs(size_t count) {
+    for (size_t i = 0; i < count; ++i) SaveInput(i);
   }
   void SaveOutput(size_t i) {
     if (i < 32 && HasOut(i)) cost.saved_outputs |= 1u << i;
