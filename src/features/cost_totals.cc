@@ -196,42 +196,39 @@ void AddLoss(const ShapedGraph& shaped, const RunSpec& run, StepCost& step) {
   }
 }
 
-// Work per parameter and tensors per launch of PyTorch's multi-tensor ("foreach") kernels; the number of tensor
-// lists d of a kernel bounds the tensors it takes (ATen/native/cuda/MultiTensorApply.cuh: 110, 64, 48, 36, 30).
+// Of a parameter. Kernels are PyTorch's multi-tensor ("foreach") ones; the number of tensor lists d of a kernel bounds
+// the tensors it takes (ATen/native/cuda/MultiTensorApply.cuh: 110, 64, 48, 36, 30).
 struct Work {
   double flops;
-  double bytes;   // read and written in float32, per parameter
-  double passes;  // kernels a parameter takes part in
+  double bytes;   // read and written in float32
+  double passes;  // kernels it takes part in
+  double state;   // bytes kept; OptimizerStateBytes knows more of Adafactor's and of 8-bit ones
 };
-
-// Counted update by update, in the order of the comments of WorkOf.
 constexpr double kAdamFlops = 1 + 2 + 1 + 3 + kTranscendentalFlops + 1 + 1 + 3;
 constexpr double kAdamBytes = 8 + 12 + 8 + 12 + 8 + 8 + 8 + 16;
 
-Work WorkOf(Optimizer optimizer) {
-  switch (optimizer) {
-    case Optimizer::kSgd:  // p += -lr g
-      return {2, 12, 1};
-    case Optimizer::kMomentum:  // m *= b; m += g; p += -lr m
-      return {1 + 1 + 2, 8 + 12 + 12, 3};
-    case Optimizer::kAdam:  // m *= b; m += (1 - b) g; v *= b; v += (1 - b) g g; sqrt; / correction; + eps; p += m /
-                            // that
-      return {kAdamFlops, kAdamBytes, 8};
-    case Optimizer::kAdamW:  // p *= 1 - lr decay before
-      return {1 + kAdamFlops, 8 + kAdamBytes, 9};
-    case Optimizer::kAdafactor:  // g g; + eps; row, column means; their product; rsqrt; x g; its rms; /; p += -lr that
-      return {1 + 1 + 2 + 1 + kTranscendentalFlops + 1 + 2 + 1 + 2, 8 + 8 + 8 + 4 + 8 + 12 + 4 + 8 + 12, 10};
-    case Optimizer::kAdamWBf16:  // the same in two bytes
-      return {1 + kAdamFlops, (8 + kAdamBytes) / 2, 9};
-    case Optimizer::kAdam8Bit:  // one kernel: p and g in float32, two states of one byte
-      return {kAdamFlops, 8 + 4 + 4, 1};
-    case Optimizer::kRmsprop:  // v *= b; v += (1 - b) g g; sqrt; + eps; p += -lr g / that
-      return {1 + 3 + kTranscendentalFlops + 1 + 3, 8 + 12 + 8 + 8 + 16, 5};
-    case Optimizer::kAdagrad:  // v += g g; sqrt; + eps; -lr g; p += that / root
-      return {2 + kTranscendentalFlops + 1 + 1 + 2, 12 + 8 + 8 + 8 + 16, 5};
-  }
-  return {0, 0, 0};
-}
+// By Optimizer, counted update by update.
+constexpr Work kWorks[] = {
+    // p += -lr g
+    {2, 12, 1, 0},
+    // m *= b; m += g; p += -lr m
+    {1 + 1 + 2, 8 + 12 + 12, 3, kFloatBytes},
+    // Adam: m *= b; m += (1 - b) g; v *= b; v += (1 - b) g g; sqrt; / correction; + eps; p += m / that
+    {kAdamFlops, kAdamBytes, 8, 2 * kFloatBytes},
+    // AdamW: p *= 1 - lr decay before
+    {1 + kAdamFlops, 8 + kAdamBytes, 9, 2 * kFloatBytes},
+    // Adafactor: g g; + eps; row, column means; their product; rsqrt; x g; its rms; /; p += -lr that
+    {1 + 1 + 2 + 1 + kTranscendentalFlops + 1 + 2 + 1 + 2, 8 + 8 + 8 + 4 + 8 + 12 + 4 + 8 + 12, 10, 0},
+    // 8-bit Adam, one kernel: p and g in float32, two states of one byte
+    {kAdamFlops, 8 + 4 + 4, 1, 0},
+    // RMSprop: v *= b; v += (1 - b) g g; sqrt; + eps; p += -lr g / that
+    {1 + 3 + kTranscendentalFlops + 1 + 3, 8 + 12 + 8 + 8 + 16, 5, kFloatBytes},
+    // Adagrad: v += g g; sqrt; + eps; -lr g; p += that / root
+    {2 + kTranscendentalFlops + 1 + 1 + 2, 12 + 8 + 8 + 8 + 16, 5, kFloatBytes},
+    // AdamW in two bytes
+    {1 + kAdamFlops, (8 + kAdamBytes) / 2, 9, kFloatBytes},
+};
+const Work& WorkOf(Optimizer optimizer) { return kWorks[static_cast<size_t>(optimizer)]; }
 
 // Consecutive operators whose kept bytes are about equal, cut where the least is carried on: between the layers.
 void AddSegments(const ShapedGraph& shaped, int64_t count, StepCost& step) {
@@ -285,7 +282,7 @@ void AddSegments(const ShapedGraph& shaped, int64_t count, StepCost& step) {
 void AddOptimizer(const RunSpec& run, StepCost& step) {
   constexpr double kTensorsPerKernel = 48;  // three lists: parameter, gradient, state
   if (step.parameter_tensors == 0) return;
-  const Work work = WorkOf(run.optimizer);
+  const Work& work = WorkOf(run.optimizer);
   // 8-bit states and Adafactor's factors are updated tensor by tensor.
   const bool lists = run.framework == Framework::kPyTorch || FusesChains(run.framework);
   const bool one_by_one = !lists || run.optimizer == Optimizer::kAdam8Bit || run.optimizer == Optimizer::kAdafactor;
@@ -316,24 +313,9 @@ double EightBitBytes(const Tensor& tensor) {
 }  // namespace
 
 double OptimizerStateBytes(const Tensor& parameter, Optimizer optimizer) {
-  const auto elements = static_cast<double>(parameter.elements());
-  switch (optimizer) {
-    case Optimizer::kSgd:
-      return 0;
-    case Optimizer::kMomentum:
-    case Optimizer::kRmsprop:
-    case Optimizer::kAdagrad:
-    case Optimizer::kAdamWBf16:
-      return kFloatBytes * elements;
-    case Optimizer::kAdam:
-    case Optimizer::kAdamW:
-      return 2 * kFloatBytes * elements;
-    case Optimizer::kAdafactor:
-      return FactoredBytes(parameter);
-    case Optimizer::kAdam8Bit:
-      return EightBitBytes(parameter);
-  }
-  return 0;
+  if (optimizer == Optimizer::kAdafactor) return FactoredBytes(parameter);
+  if (optimizer == Optimizer::kAdam8Bit) return EightBitBytes(parameter);
+  return WorkOf(optimizer).state * static_cast<double>(parameter.elements());
 }
 
 void AddTotals(const ShapedGraph& shaped, const RunSpec& run, StepCost& step) {

@@ -128,20 +128,9 @@ PriorTerms TermsOf(std::span<const float> row, double base_mib) {
 }
 
 std::span<const PriorFactor> FactorsOf(Quantity quantity) {
-  switch (quantity) {
-    case Quantity::kGpuUtil:
-      return kUtilFactors;
-    case Quantity::kGpuUtilMax:
-    case Quantity::kStepTime:
-      return kTimeFactors;
-    case Quantity::kMemBwUtil:
-      return kBandwidthFactors;
-    case Quantity::kMemory:
-      return kMemoryFactors;
-    case Quantity::kPower:
-      return kPowerFactors;
-  }
-  return {};
+  constexpr std::array<std::span<const PriorFactor>, kQuantityCount> kFactors = {
+      kUtilFactors, kBandwidthFactors, kMemoryFactors, kTimeFactors, kTimeFactors, kPowerFactors};
+  return kFactors[static_cast<size_t>(quantity)];
 }
 
 double GpuSpreadOf(Quantity quantity) {

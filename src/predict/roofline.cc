@@ -160,18 +160,15 @@ double ProductsUs(const OpCost& op, Direction direction, const PassCost& work, c
   const ProductShape& p = op.product;
   const double each = 2 * p.batch * p.m * p.n * p.k;
   double us = 0, flops = 0;
-  if (each > 0 && direction == Direction::kForward) {
-    us = ProductUs(p.batch, p.m, p.n, p.k, rate, rates.sms);
-    flops = each;
-  }
-  if (each > 0 && direction == Direction::kBackward && p.first_grad) {
-    us += ProductUs(p.batch, p.m, p.k / p.taps, p.n * p.taps, rate, rates.sms);
+  const auto add = [&](bool runs, double m, double n, double k) {
+    if (!runs || !(each > 0)) return;
+    us += ProductUs(p.batch, m, n, k, rate, rates.sms);
     flops += each;
-  }
-  if (each > 0 && direction == Direction::kBackward && p.second_grad) {
-    us += ProductUs(p.batch, p.k, p.n, p.m, rate, rates.sms);
-    flops += each;
-  }
+  };
+  const bool forward = direction == Direction::kForward;
+  add(forward, p.m, p.n, p.k);
+  add(!forward && p.first_grad, p.m, p.k / p.taps, p.n * p.taps);
+  add(!forward && p.second_grad, p.k, p.n, p.m);
   // Repeats, and further products of the operator, cost as much a FLOP.
   return flops > 0 ? us * work.flops / flops : LooseUs(work.flops, work.blocks, rate, rates);
 }

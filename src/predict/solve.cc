@@ -100,17 +100,11 @@ class TargetSearch {
   [[nodiscard]] absl::Status FindLeast() {
     while (next_->value - below_ > 1) {
       HORUS_ASSIGN_OR_RETURN(const Probe probe, Try(below_ + (next_->value - below_) / 2));
-      switch (probe.verdict) {
-        case Verdict::kFits:
-          fits_ = probe;
-          return absl::OkStatus();
-        case Verdict::kOver:
-          next_ = probe;
-          break;
-        case Verdict::kRefused:
-          below_ = probe.value;
-          break;
-      }
+      if (probe.verdict == Verdict::kOver) next_ = probe;
+      if (probe.verdict == Verdict::kRefused) below_ = probe.value;
+      if (probe.verdict != Verdict::kFits) continue;
+      fits_ = probe;
+      return absl::OkStatus();
     }
     return absl::OkStatus();
   }

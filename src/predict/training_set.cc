@@ -4,6 +4,7 @@
 
 #include <bit>
 #include <cmath>
+#include <optional>
 
 #include "base/hash.h"
 #include "base/status.h"
@@ -73,24 +74,12 @@ void Describe(const JobProfile& job, const GpuType* gpu, TrainingRow& row) {
 }
 
 double RooflineOf(Quantity quantity, const std::vector<float>& features) {
-  static const std::array<size_t, 4> columns = {*FindFeature("roofline_gpu_util_pct"),
-                                                *FindFeature("roofline_mem_bw_util_pct"), *FindFeature("mem_peak"),
-                                                *FindFeature("roofline_step_time_us")};
-  const auto value = [&features](size_t i) { return i < features.size() ? double{features[i]} : 0.0; };
-  switch (quantity) {
-    case Quantity::kGpuUtil:
-    case Quantity::kGpuUtilMax:
-      return value(columns[0]);
-    case Quantity::kMemBwUtil:
-      return value(columns[1]);
-    case Quantity::kMemory:
-      return value(columns[2]) / kBytesPerMib;
-    case Quantity::kStepTime:
-      return value(columns[3]);
-    case Quantity::kPower:
-      break;
-  }
-  return 0;
+  static const std::array<std::optional<size_t>, kQuantityCount> columns = {
+      FindFeature("roofline_gpu_util_pct"), FindFeature("roofline_mem_bw_util_pct"), FindFeature("mem_peak"),
+      FindFeature("roofline_step_time_us"), FindFeature("roofline_gpu_util_pct"),    std::nullopt};
+  const std::optional<size_t> at = columns[static_cast<size_t>(quantity)];
+  const double value = at && *at < features.size() ? double{features[*at]} : 0.0;
+  return quantity == Quantity::kMemory ? value / kBytesPerMib : value;
 }
 
 uint64_t FingerprintOf(const TrainingSet& set) {
