@@ -475,4 +475,23 @@ absl::Status Binder::MakeInputs(Frame* frame) {
   return absl::OkStatus();
 }
 
+absl::StatusOr<ShapedGraph> BindShapes(std::shared_ptr<const Graph> graph, const DimBindings& bindings,
+                                       const ShapeLimits& limits) {
+  if (graph == nullptr || graph->bodies.empty()) return InvalidArgument("no graph to bind shapes to");
+  // Sizes at their most may contradict others that the data decides too: then they are unknown.
+  for (bool bounds = true;; bounds = false) {
+    Binder binder(graph, bindings, limits);
+    binder.state.bounds_sizes = bounds;
+    if (absl::Status status = binder.Run(); !status.ok()) {
+      if (binder.state.bounded == 0) return status;
+      continue;
+    }
+    ShapedGraph result = std::move(binder.result);
+    result.tensors = std::move(binder.state.tensors);
+    result.coverage.sizes_at_most = binder.state.bounded;
+    AssignRoles(binder.state, &result);
+    return result;
+  }
+}
+
 }  // namespace horus

@@ -1,8 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Element types and attribute look-up of a Graph.
+// Element types and attribute look-up of a Graph; sizes of tensors and of graph inputs.
 #include "graph/graph.h"
 
+#include <algorithm>
 #include <iterator>
+
+#include "base/text.h"
+#include "graph/shape_rule.h"
+#include "graph/shaped.h"
 
 namespace horus {
 
@@ -76,6 +81,57 @@ std::string_view Node::StringOr(std::string_view attribute, std::string_view fal
   const Attribute* found = FindAttribute(attribute);
   const std::string* value = found == nullptr ? nullptr : std::get_if<std::string>(&found->value);
   return value == nullptr ? fallback : std::string_view(*value);
+}
+
+// ---- ShapedGraph.
+
+int64_t Tensor::elements() const { return known ? ElementsOf(dims) : 0; }
+
+int64_t Tensor::bytes() const {
+  // The number of elements is limited to 2^48 or what the caller says; bits of one element to 128.
+  if (!known) return 0;
+  const Wide bits = static_cast<Wide>(ElementsOf(dims)) * BitsOf(dtype);
+  return static_cast<int64_t>((bits + 7) / 8);
+}
+
+std::vector<std::string_view> InputDims(const Graph& graph) {
+  std::vector<std::string_view> names;
+  std::vector<bool> seen(graph.symbols.size());
+  for (const ValueId input : graph.main().inputs) {
+    const Value& value = graph.main().values[input.value()];
+    if (!value.dims.has_value()) continue;
+    for (const DeclaredDim& dim : *value.dims) {
+      if (!dim.symbol.valid() || seen[dim.symbol.value()]) continue;
+      seen[dim.symbol.value()] = true;
+      names.push_back(graph.symbols[dim.symbol.value()]);
+    }
+  }
+  return names;
+}
+
+absl::Status CheckInputSizes(const ShapedGraph& shaped) {
+  std::vector<std::string_view> open;
+  std::string_view input;  // the first that has one
+  for (const ShapedInput& one : shaped.inputs) {
+    const Tensor& tensor = shaped.tensors[one.tensor.value()];
+    const Value& value = shaped.graph->main().values[one.value.value()];
+    for (size_t i = 0; value.dims.has_value() && i < value.dims->size() && i < tensor.dims.size(); ++i) {
+      if (tensor.dims[i] != kUnknownDim) continue;
+      const SymbolId symbol = (*value.dims)[i].symbol;
+      if (!symbol.valid()) {
+        return InvalidArgument("graph input %s: dimension %d has neither size nor name; export the graph with either",
+                               Quoted(tensor.name), i);
+      }
+      const std::string_view name = shaped.graph->symbols[symbol.value()];
+      if (std::ranges::find(open, name) != open.end()) continue;
+      if (open.empty()) input = tensor.name;
+      open.push_back(name);
+    }
+  }
+  if (open.empty()) return absl::OkStatus();
+  return InvalidArgument(
+      "graph input %s: expected a size for %s, found none; give it in the run's dims (--dim NAME=SIZE, dim_names in C)",
+      Quoted(input), QuotedSome(open));
 }
 
 }  // namespace horus

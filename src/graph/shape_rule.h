@@ -219,7 +219,7 @@ void SetElements(ShapeState* state, TensorId t, Elements elements);
 [[nodiscard]] bool Agree(int64_t a, int64_t b);
 [[nodiscard]] inline int64_t Known(int64_t a, int64_t b) { return a == kUnknownDim ? b : a; }
 
-// ---- Folding of small constant tensors (shape_fold.cc): the arithmetic that exporters leave in a graph to compute
+// ---- Folding of small constant tensors: the arithmetic that exporters leave in a graph to compute
 // shapes. Output 0 has its dims already; unknown elements, and those that overflow, are unknown in the result. Linear
 // in elements, at most kMaxFoldedElements.
 //
