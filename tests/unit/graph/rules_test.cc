@@ -98,8 +98,7 @@ class Case {
 TEST(Rules, KnowAtLeast150OperatorsOfTheDefaultDomain) {
   size_t count = 3;  // If, Loop, Scan are expanded, not ruled
   std::map<std::string, int> seen;
-  for (const auto list :
-       {PointwiseRules(), ConvolutionRules(), MatrixRules(), LayoutRules(), IndexRules(), GeneratorRules()}) {
+  for (const auto list : {PointwiseRules(), ConvolutionRules(), MatrixRules(), LayoutRules(), GeneratorRules()}) {
     for (const RuleEntry& entry : list) {
       if (!entry.domain.empty()) continue;
       for (const std::string& name : std::vector<std::string>(absl::StrSplit(entry.operators.data(), ' '))) {
