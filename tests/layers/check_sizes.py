@@ -4,9 +4,9 @@
 Usage: check_sizes.py REPOSITORY
 In the files that read graphs, bundles, snapshots, people's files and the arrays of C callers, an integer product or
 shift to the left must be checked (CheckedMul, CheckedProduct, __builtin_mul_overflow) or say why it cannot overflow:
-"// Bounded: <why>" on its line or above its statement, or "// Bounded throughout: <why>" for a whole file. So must a sum that a comparison takes as its limit. What needs
-no words: floating point, 128 bits (Wide), constants among themselves, shifts by a constant, and sizeof times what a
-container in memory holds.
+"// Bounded: <why>" on its line or above its statement, or "// Bounded throughout: <why>" for a whole file. So must a sum
+that a comparison takes as its limit. What needs no words: floating point, 128 bits (Wide), constants among themselves,
+shifts by a constant, and sizeof times what a container in memory holds.
 """
 
 import pathlib

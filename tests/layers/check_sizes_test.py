@@ -26,6 +26,10 @@ class Sizes(unittest.TestCase):
         for code in ("x = a * b;  // Bounded: both are small.", "// Bounded: both are small.\nx =\n    a * b;"):
             self.assertEqual(found(code), [], code)
 
+    def test_takes_a_reason_for_a_whole_file(self):
+        self.assertEqual(found("// Bounded throughout: all are small.\nx = a * b;\ny = c * d;"), [])
+        self.assertEqual(len(found("// Bounded throughout:\nx = a * b;")), 1)
+
     def test_takes_no_reason_of_another_statement(self):
         for code in ("// Bounded: both are small.\nx = a * b;\ny = c * d;", "x = a * b;  // Bounded:"):
             self.assertEqual(len(found(code)), 1, code)
