@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Opens a libxgboost.so and looks up what training calls.
-#include "base/side_library.h"
 #include "trees/train/found.h"
+
+#include "base/side_library.h"
 
 namespace horus::train {
 namespace {

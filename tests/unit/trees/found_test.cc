@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Rules of an XGBoost found at run time: it trains as the linked one, and what is not XGBoost is refused by name.
+#include "trees/train/found.h"
+
 #include <dlfcn.h>
 
 #include <cstring>
 #include <random>
 
 #include "gmock/gmock.h"
-#include "trees/train/found.h"
 #include "trees/trainer.h"
 #include "xgboost_model.h"
 
