@@ -99,9 +99,8 @@ void Add(std::vector<GpuType>& types, const char* name, const char* display_name
   Set(type, chip, kChipFields);
   if (!Set(type, rates, kRateFields) && units() != before) {
     const double factor = units() / before;
-    for (const auto& [rate, unused] : kRateFields) {
+    for (const auto& [rate, unused] : kRateFields)
       type.*rate = static_cast<int64_t>(static_cast<double>(type.*rate) * factor);
-    }
   }
   type.bf16_gflops = type.tf32_gflops > 0 ? type.fp16_gflops : 0;
   Set(type, board, kBoardFields);

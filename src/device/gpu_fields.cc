@@ -89,9 +89,8 @@ absl::Status ValidateTexts(const GpuType& type) {
     if (size <= kMaxGpuTextBytes) continue;
     return InvalidArgument("%s: %s: expected at most %d bytes, found %d", Of(type), key, kMaxGpuTextBytes, size);
   }
-  if (type.aliases.size() > kMaxGpuAliases) {
+  if (type.aliases.size() > kMaxGpuAliases)
     return InvalidArgument("%s: aliases: expected at most %d, found %d", Of(type), kMaxGpuAliases, type.aliases.size());
-  }
   for (const std::string& alias : type.aliases) {
     if (alias.size() > kMaxGpuNameBytes || FoldDeviceName(alias).empty()) {
       return InvalidArgument("%s: alias: expected a name of at most %d bytes, found %s of %d bytes", Of(type),
@@ -103,9 +102,8 @@ absl::Status ValidateTexts(const GpuType& type) {
 
 absl::Status ValidateMig(const GpuType& type, const MigProfile& profile) {
   const std::string where = Of(type) + ": MIG profile " + Quoted(profile.name);
-  if (profile.name.empty() || profile.name.size() > kMaxGpuNameBytes) {
+  if (profile.name.empty() || profile.name.size() > kMaxGpuNameBytes)
     return InvalidArgument("%s: name: expected 1 to %d bytes, found %d", where, kMaxGpuNameBytes, profile.name.size());
-  }
   HORUS_RETURN_IF_ERROR(ValidateNumbers<MigProfile>(where, profile, kMigFields));
   // Bounded: both factors are in the ranges of their fields.
   if (profile.mem_mib * profile.max_instances > type.mem_mib) {

@@ -322,9 +322,8 @@ class Walk {
       step_.storage[op.outputs[out].value()] = past;
       // A state is not rounded to what the rest computes in.
       if (op.node->op_type != "LinearAttention") continue;
-      for (const TensorId id : {past, op.outputs[out]}) {
+      for (const TensorId id : {past, op.outputs[out]})
         SetWidth(id.value(), BitsOf(shaped_.tensors[past.value()].dtype) / kBitsPerByte);
-      }
     }
   }
 
@@ -474,9 +473,8 @@ const std::vector<CostRule>& SortedCostRules() {
     std::vector<CostRule> rules;
     for (const std::span<const CostRule> table :
          {MatrixCostRules(), AttentionCostRules(), PointwiseCostRules(), ReductionCostRules(), DataCostRules()}) {
-      for (const CostRule& rule : table) {
+      for (const CostRule& rule : table)
         ForEachName(rule.name, [&](std::string_view name) { rules.emplace_back(rule).name = name; });
-      }
     }
     std::ranges::sort(rules, {}, &CostRule::name);
     return rules;

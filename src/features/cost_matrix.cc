@@ -92,9 +92,8 @@ ConvSlots SlotsOf(std::string_view name) {
 constexpr double kDepthwiseChannels = 4;
 
 KernelKind ConvolutionKind(const Product& p) {
-  if (p.batch > 1) {
+  if (p.batch > 1)
     return p.k / p.taps <= kDepthwiseChannels ? KernelKind::kDepthwiseConvolution : KernelKind::kGroupedConvolution;
-  }
   return p.taps > 1 ? KernelKind::kConvolution : KernelKind::kPointwiseConvolution;
 }
 
@@ -238,9 +237,8 @@ Equation ReadEquation(const CostContext& c) {
     if (arrow == std::string::npos) e.in_output[label] = label == kEllipsis || seen[label] == 1;
   }
   if (arrow != std::string::npos) {
-    for (const char ch : std::string_view(text).substr(arrow + 2)) {
+    for (const char ch : std::string_view(text).substr(arrow + 2))
       e.in_output[static_cast<unsigned char>(ch) % kLabels] = true;
-    }
   }
   e.valid = !e.terms.empty();
   return e;
@@ -269,9 +267,7 @@ Product Contract(Sizes& left, const Sizes& right, const std::array<bool, kLabels
 
 void Einsum(CostContext& c, const CostRule&) {
   Equation e = ReadEquation(c);
-  if (!e.valid) {
-    return c.Unknown();
-  }
+  if (!e.valid) return c.Unknown();
   if (e.terms.size() == 1) {  // a sum or a permutation: no product
     const double elements = Volume(e.terms[0]);
     c.cost.forward.flops_other = elements > c.OutCount(0) ? elements : 0;

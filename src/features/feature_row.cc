@@ -315,9 +315,8 @@ Spread SpreadOf(std::vector<double>& values) {
 
 void AppendTable(std::string& page, std::span<const FeatureColumn> columns, size_t& index) {
   page += "\n| # | column | unit | definition |\n|---|---|---|---|\n";
-  for (const FeatureColumn& column : columns) {
+  for (const FeatureColumn& column : columns)
     AppendFormatted(&page, "| %d | `%s` | %s | %s |\n", index++, column.name, column.unit, column.definition);
-  }
 }
 
 }  // namespace
@@ -350,9 +349,8 @@ uint64_t FeatureSchemaHash() {
   uint64_t hash = CombineHash(kFeatureSchemaVersion, kJobColumns.size());
   for (const std::span<const FeatureColumn> columns : {JobFeatureColumns(), DeviceFeatureColumns()}) {
     for (const FeatureColumn& column : columns) {
-      for (const std::string_view text : {column.name, column.unit, column.definition}) {
+      for (const std::string_view text : {column.name, column.unit, column.definition})
         hash = CombineHash(hash, Hash64(text));
-      }
     }
   }
   return hash;

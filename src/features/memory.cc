@@ -141,9 +141,8 @@ StepMemory MemoryOfStep(const ShapedGraph& shaped, const StepCost& cost, const R
   memory.allocator_slack = std::max<int64_t>(0, ToBytes(step.reserved) - parts);
   // PyTorch by itself makes a cache that is one token longer at each step; what it frees is too small for the next.
   // Measured: about the cache once more (QwenLM's README, Qwen-7B, 1 to 100 sequences of 1,024 to 8,192 tokens).
-  if (!IsEngine(run.framework) && run.framework != Framework::kTensorFlow) {
+  if (!IsEngine(run.framework) && run.framework != Framework::kTensorFlow)
     memory.allocator_slack += ToBytes(cost.cache_bytes);
-  }
   memory.loaded_kernels = kLoadedKernelsMib * kBytesPerMib;
   double largest = 0;
   for (const OpCost& op : cost.ops) largest = std::max(largest, op.workspace_bytes);
@@ -397,9 +396,8 @@ class Replay {
       const Tensor& tensor = shaped_.tensors[t];
       if (!Owns(t) || (tensor.role != TensorRole::kParameter && tensor.role != TensorRole::kBuffer)) continue;
       out_.weights += Hold(cost_.stored_bytes[t]);
-      if (Trains(t) && IsHalf(run_.precision) && run_.optimizer != Optimizer::kAdamWBf16) {
+      if (Trains(t) && IsHalf(run_.precision) && run_.optimizer != Optimizer::kAdamWBf16)
         out_.master_weights += Hold(kFloatBytes * static_cast<double>(tensor.elements()));
-      }
     }
     if (IsAmp(run_.precision)) HoldHalfCopies();
     const bool products = std::ranges::any_of(cost_.ops, [](const OpCost& op) {
@@ -452,9 +450,8 @@ class Replay {
     if (op.plumbing) return;
     const OpCost& cost = cost_.ops[i];
     for (const TensorId id : op.outputs) {
-      if (id.valid() && IsStep(Root(id)) && !storages_[Root(id)].live) {
+      if (id.valid() && IsStep(Root(id)) && !storages_[Root(id)].live)
         Make(Root(id), static_cast<double>(std::max<int64_t>(1, op.repeat)));
-      }
     }
     if (cost.saved_extra_bytes > 0 && run != Run::kFirstOfTwo) {
       extra_[i] = allocator_.Take(cost.saved_extra_bytes);

@@ -534,9 +534,8 @@ void ReadMamba(ConfigFields& f, Architecture& a) {
   a.linear_value_dim = f.Size(f.Either({"mamba_head_dim", "mamba_d_head"}), 64, kMostHeadDim);
   a.convolved = f.Size(f.Either({"conv_kernel", "mamba_d_conv"}), 4, kMostHeadDim);
   a.conv_bias = f.Flag(f.Either({"use_conv_bias", "mamba_conv_bias"}), true);
-  for (const char* bias : {"use_bias", "mamba_proj_bias", "projectors_bias"}) {
+  for (const char* bias : {"use_bias", "mamba_proj_bias", "projectors_bias"})
     f.Expect(bias, !f.Flag(bias, false), "false");
-  }
   f.Known({"mamba_hidden_act", "use_mamba_kernels", "mamba_dt_min", "mamba_dt_max", "mamba_dt_limit",
            "mamba_dt_init_floor", "mamba_expand", "mamba_chunk_size", "expand", "chunk_size", "num_logits_to_keep",
            "mamba_d_ssm", "mamba_norm_before_gate", "mamba_use_mlp", "ssm_multipliers", "ssm_in_multiplier",
@@ -641,9 +640,8 @@ void ReadLlama4(ConfigFields& f, Architecture& a) {
   const int64_t chunk = f.Size("attention_chunk_size", 8192);
   const bool listed = turned.size() == a.each.size();
   f.Expect("no_rope_layers", turned.empty() || listed, "one for each layer");
-  for (size_t i = 0; i < a.each.size(); ++i) {
+  for (size_t i = 0; i < a.each.size(); ++i)
     a.each[i].window = (listed ? turned[i] == 0 : (i + 1) % 4 == 0) ? 0 : chunk;
-  }
   f.Known({"layer_types"});  // says the same again
 }
 

@@ -25,9 +25,8 @@ constexpr int64_t kTensorsPerOperator = 2;
 int64_t BytesOf(const Attribute& attribute) {
   size_t bytes = sizeof(Attribute) + attribute.name.size() + attribute.ref.size();
   if (const auto* text = std::get_if<std::string>(&attribute.value)) bytes += text->size();
-  if (const auto* tensor = std::get_if<Literal>(&attribute.value)) {
+  if (const auto* tensor = std::get_if<Literal>(&attribute.value))
     bytes += (tensor->dims.size() + tensor->ints.size()) * sizeof(int64_t) + tensor->floats.size() * sizeof(float);
-  }
   if (const auto* list = std::get_if<std::vector<int64_t>>(&attribute.value)) bytes += list->size() * sizeof(int64_t);
   if (const auto* list = std::get_if<std::vector<float>>(&attribute.value)) bytes += list->size() * sizeof(float);
   if (const auto* list = std::get_if<std::vector<BodyId>>(&attribute.value)) bytes += list->size() * sizeof(BodyId);
@@ -152,9 +151,8 @@ absl::Status Binder::Count(int64_t work) {
   work_ += work;
   // Bounded: max_ops is far below 2^62.
   const int64_t most_tensors = limits_.max_ops * kTensorsPerOperator;
-  if (static_cast<int64_t>(state.tensors.size()) > most_tensors) {
+  if (static_cast<int64_t>(state.tensors.size()) > most_tensors)
     return ResourceExhausted("more than %d tensors after functions and subgraphs are expanded", most_tensors);
-  }
   if (work_ <= limits_.max_ops) return absl::OkStatus();
   return ResourceExhausted("more than %d operators after functions and subgraphs are expanded", limits_.max_ops);
 }
@@ -192,9 +190,8 @@ absl::Status Binder::Walk(Frame* frame) {
   const std::vector<Node>& nodes = frame->body->nodes;
   for (size_t n = 0; n < nodes.size(); ++n) {
     absl::Status status = Visit(frame, nodes[n]);
-    if (!status.ok()) {
+    if (!status.ok())
       return absl::Status(status.code(), absl::StrCat(DescribeNode(nodes[n], n), ": ", status.message()));
-    }
   }
   return absl::OkStatus();
 }
@@ -321,9 +318,8 @@ absl::StatusOr<Binder::Frame> Binder::Enter(Frame* outer, BodyId body) {
               .call = outer->call,
               .function = outer->function,
               .depth = outer->depth + 1};
-  if (frame.depth > limits_.max_nesting) {
+  if (frame.depth > limits_.max_nesting)
     return ResourceExhausted("functions and subgraphs are nested deeper than %d", limits_.max_nesting);
-  }
   const size_t values = frame.body->values.size() + frame.body->inputs.size() + frame.body->outputs.size();
   HORUS_RETURN_IF_ERROR(Count(static_cast<int64_t>(values) / kValuesPerWork));
   frame.tensors.assign(frame.body->values.size(), TensorId());
@@ -383,17 +379,14 @@ absl::Status Binder::BindNamed() {
     if (found == positions.end()) {
       const std::vector<std::string_view> names(graph_.symbols.begin(), graph_.symbols.end());
       const std::string near = Nearest(name, names);
-      if (!near.empty()) {
-        return InvalidArgument("the graph has no dimension %s, did you mean: %s", Quoted(name), near);
-      }
+      if (!near.empty()) return InvalidArgument("the graph has no dimension %s, did you mean: %s", Quoted(name), near);
       const std::vector<std::string_view> inputs = InputDims(graph_);
       return InvalidArgument("the graph has no dimension %s; %s", Quoted(name),
                              inputs.empty() ? "its inputs name none" : "its inputs name " + QuotedSome(inputs));
     }
     int64_t& bound = symbol_sizes_[found->second];
-    if (bound != kUnknownDim && bound != size) {
+    if (bound != kUnknownDim && bound != size)
       return InvalidArgument("dimension %s is bound to %d and to %d", Quoted(name), bound, size);
-    }
     bound = size;
   }
   return absl::OkStatus();
@@ -421,9 +414,8 @@ absl::Status Binder::BindBatch() {
     symbol = &symbol_sizes_[leading->symbol.value()];
   const int64_t wished = bindings_.batch;
   if (symbol != nullptr) {
-    if (*symbol != kUnknownDim && wished > 0 && *symbol != wished) {
+    if (*symbol != kUnknownDim && wished > 0 && *symbol != wished)
       return InvalidArgument("the batch dimension is bound to %d and to %d", *symbol, wished);
-    }
     if (*symbol == kUnknownDim) *symbol = wished > 0 ? wished : 1;
     result.batch = *symbol;
     unnamed_leading_is_batch_ = false;
@@ -460,17 +452,15 @@ absl::Status Binder::MakeInputs(Frame* frame) {
     state.tensors[t.value()].dtype = value.dtype;
     if (!value.dims.has_value()) continue;
     Dims dims;
-    for (const DeclaredDim& dim : *value.dims) {
+    for (const DeclaredDim& dim : *value.dims)
       dims.push_back(dim.symbol.valid() ? symbol_sizes_[dim.symbol.value()] : dim.size);
-    }
     if (!weight && !dims.empty()) {
       const bool unnamed = !value.dims->front().symbol.valid() && dims[0] == kUnknownDim;
       if (unnamed && unnamed_leading_is_batch_) dims[0] = result.batch;
       if (fixed_batch_replaced_ && dims[0] == state.old_batch) dims[0] = state.new_batch;
     }
-    if (absl::Status status = SetDims(&state, t, value.dtype, std::move(dims)); !status.ok()) {
+    if (absl::Status status = SetDims(&state, t, value.dtype, std::move(dims)); !status.ok())
       return MakeError(status.code(), "graph input %d: %s", i, status.message());
-    }
   }
   return absl::OkStatus();
 }

@@ -106,9 +106,8 @@ absl::Status Binder::ExpandIf(Frame* frame, const Node& node) {
   }
   HORUS_ASSIGN_OR_RETURN(Frame inner, Enter(frame, take_then ? then_body : else_body));
   HORUS_RETURN_IF_ERROR(Walk(&inner));
-  if (node.outputs.size() > inner.body->outputs.size()) {
+  if (node.outputs.size() > inner.body->outputs.size())
     return InvalidArgument("%d outputs, the branch has %d", node.outputs.size(), inner.body->outputs.size());
-  }
   for (size_t i = 0; i < node.outputs.size(); ++i) {
     if (!node.outputs[i].valid()) continue;
     HORUS_ASSIGN_OR_RETURN(frame->tensors[node.outputs[i].value()], Resolve(&inner, inner.body->outputs[i]));
@@ -207,9 +206,8 @@ absl::Status Binder::SetLength(TensorId sequence, TensorId start, std::optional<
 
 absl::Status Binder::Iterate(Frame* frame, const std::function<absl::Status(Frame*)>& bind_rest, Iteration* it) {
   std::vector<TensorId> carried;
-  for (const TensorId start : it->start) {
+  for (const TensorId start : it->start)
     carried.push_back(CopyOf(start, start.valid() ? std::string(state.tensors[start.value()].name) : ""));
-  }
   for (int walk = 1;; ++walk) {
     HORUS_ASSIGN_OR_RETURN(Frame inner, Enter(frame, it->body));  // resolves captures, so it comes before the mark
     const GraphBody& body = *inner.body;
@@ -252,9 +250,8 @@ absl::Status Binder::CloseLoop(Frame* frame, const Node& node, const Iteration& 
   op.inputs = it.start;
   const size_t carried = it.start.size();
   // Bounded: first_input and first_output are 0 to 2.
-  if (node.outputs.size() + it.first_output > it.outputs.size()) {
+  if (node.outputs.size() + it.first_output > it.outputs.size())
     return InvalidArgument("%d outputs, the body gives %d", node.outputs.size(), it.outputs.size() - it.first_output);
-  }
   bool known = true;
   for (size_t i = 0; i < node.outputs.size(); ++i) {
     if (!node.outputs[i].valid()) {
@@ -327,18 +324,16 @@ absl::Status Binder::ExpandScan(Frame* frame, const Node& node) {
   HORUS_ASSIGN_OR_RETURN(it.body, BodyOf(node, "body"));
   HORUS_ASSIGN_OR_RETURN(const std::vector<TensorId> inputs, ResolveAll(frame, node.inputs));
   const int64_t scanned = node.IntOr("num_scan_inputs", 0);
-  if (scanned < 1 || scanned > static_cast<int64_t>(inputs.size())) {
+  if (scanned < 1 || scanned > static_cast<int64_t>(inputs.size()))
     return InvalidArgument("attribute num_scan_inputs is %d, expected 1 to %d", scanned, inputs.size());
-  }
   const size_t carried = inputs.size() - static_cast<size_t>(scanned);
   it.start.assign(inputs.begin(), inputs.begin() + static_cast<std::ptrdiff_t>(carried));
   const std::vector<int64_t>* axes = node.Ints("scan_input_axes");
   std::optional<int64_t> trips;
   const auto bind_rest = [&](Frame* inner) -> absl::Status {
     const GraphBody& body = *inner->body;
-    if (body.inputs.size() < inputs.size()) {
+    if (body.inputs.size() < inputs.size())
       return InvalidArgument("the body has %d inputs, expected %d", body.inputs.size(), inputs.size());
-    }
     for (size_t i = carried; i < inputs.size(); ++i) {
       const ValueId id = body.inputs[i];
       const TensorId slice = CopyOf(inputs[i], body.values[id.value()].name);
@@ -350,9 +345,8 @@ absl::Status Binder::ExpandScan(Frame* frame, const Node& node) {
       if (axis < 0) axis += rank;
       if (axis < 0 || axis >= rank) return InvalidArgument("input axis %d is outside rank %d", axis, rank);
       const int64_t length = dims[static_cast<size_t>(axis)];
-      if (trips.has_value() && length != kUnknownDim && *trips != length) {
+      if (trips.has_value() && length != kUnknownDim && *trips != length)
         return InvalidArgument("scanned inputs have lengths %d and %d", *trips, length);
-      }
       if (length != kUnknownDim) trips = length;
       dims.erase(dims.begin() + axis);
       HORUS_RETURN_IF_ERROR(SetDims(&state, slice, state.tensors[slice.value()].dtype, std::move(dims)));

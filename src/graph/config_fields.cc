@@ -118,9 +118,8 @@ const ConfigValue* ConfigFields::Find(std::string_view key) {
 }
 
 void ConfigFields::Fail(std::string_view key, std::string_view expected) {
-  if (status_.ok()) {
+  if (status_.ok())
     status_ = InvalidArgument("config field %s%s: expected %s, found %s", prefix_, key, expected, Shown(Find(key)));
-  }
 }
 
 bool ConfigFields::Has(std::string_view key) { return Find(key) != nullptr; }

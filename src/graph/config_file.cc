@@ -167,9 +167,8 @@ bool PlainPattern(std::string pattern, std::vector<std::string>* names) {
   std::vector<std::string> words = absl::StrSplit(pattern, '.');
   for (std::string& word : words) {
     const std::string written = word;
-    for (const auto& [name, others] : kWords) {
+    for (const auto& [name, others] : kWords)
       ForEachName(others, [&](std::string_view other) { word = other == written ? std::string(name) : word; });
-    }
   }
   names->push_back(absl::StrJoin(words, "."));
   return !names->back().empty();
@@ -297,9 +296,7 @@ absl::StatusOr<Stored> StoredByName(std::string_view option, std::string_view na
   if (name == "int8") return Stored{.type = DType::kInt8};
   if (name == "int4") return Stored{.type = DType::kUint4, .scale = DType::kFloat16, .group_in = kInt4Group};
   // No type of four-bit floats is known to graphs: integers of as many bits stand for them.
-  if (name == "nvfp4") {
-    return Stored{.type = DType::kUint4, .scale = DType::kFloat8E4M3Fn, .group_in = kNvfp4Group};
-  }
+  if (name == "nvfp4") return Stored{.type = DType::kUint4, .scale = DType::kFloat8E4M3Fn, .group_in = kNvfp4Group};
   if (name == "mxfp4") return Stored{.type = DType::kUint4, .scale = DType::kUint8, .group_in = kMxGroup};
   if (const DType dtype = DTypeByName(name); dtype != DType::kUndefined) return Stored{.type = dtype};
   constexpr std::string_view kNames[] = {"bf16", "fp16", "fp32", "fp8", "int8", "int4", "nvfp4", "mxfp4"};

@@ -98,9 +98,8 @@ class ModelWriter {
 
  private:
   int64_t Part(std::string_view field, int64_t size, int64_t parts) {
-    if (size % parts != 0 && status_.ok()) {
+    if (size % parts != 0 && status_.ok())
       status_ = InvalidArgument("config field %s: expected a multiple of %d parts, found %d", field, parts, size);
-    }
     return size / parts;
   }
   // Of fewer heads than parts, several parts have the same one.
@@ -171,9 +170,8 @@ class ModelWriter {
       y = Op("MatMul", name, {x, w_.Weight(weight, dtype_, {in, out})});
     } else if (s.type == DType::kUint4) {
       const int64_t group = s.group_in == 0 ? in : std::min(s.group_in, in);
-      if ((in % group != 0 || group % 2 != 0) && status_.ok()) {
+      if ((in % group != 0 || group % 2 != 0) && status_.ok())
         status_ = InvalidArgument("layer %s: expected inputs in whole groups of %d weights, found %d", name, group, in);
-      }
       const ValueId packed = w_.Weight(weight, DType::kUint8, {out, in / group, group / 2});
       const ValueId scales = w_.Weight(name + ".weight_scale", s.scale, {out * Groups(in, group)});
       std::vector<ValueId> inputs = {x, packed, scales};
@@ -694,12 +692,10 @@ absl::Status CheckOptions(const ConfigOptions& o, const Architecture& a) {
     return InvalidArgument("expert_parallel: expected a divisor of tensor_parallel (%d), found %d", o.tensor_parallel,
                            o.expert_parallel);
   }
-  if (o.expert_parallel > 1 && a.experts == 0) {
+  if (o.expert_parallel > 1 && a.experts == 0)
     return InvalidArgument("expert_parallel: expected 1 for a model without experts, found %d", o.expert_parallel);
-  }
-  if (o.lora_rank == 0 && !o.lora_targets.empty()) {
+  if (o.lora_rank == 0 && !o.lora_targets.empty())
     return InvalidArgument("lora_targets: expected a lora_rank beside it, found 0");
-  }
   for (const std::string& target : TargetsOf(o)) {
     if (std::ranges::find(kLoraTargets, target) != std::end(kLoraTargets)) continue;
     return InvalidArgument("lora_targets: expected all-linear, or %s with commas between, found %s",

@@ -52,9 +52,8 @@ class GraphWriter {
     Node node{.name = std::move(name), .domain = std::string(domain), .op_type = std::string(type)};
     node.inputs = std::move(inputs);
     node.attributes = std::move(attributes);
-    for (uint32_t i = 0; i < outputs; ++i) {
+    for (uint32_t i = 0; i < outputs; ++i)
       node.outputs.push_back(Add({.name = node.name + "/" + node.op_type + "_" + std::to_string(i)}));
-    }
     body().nodes.push_back(std::move(node));
     return body().nodes.back().outputs.front();
   }
@@ -69,9 +68,8 @@ class GraphWriter {
     graph_.producer = "horus";
     graph_.name = std::move(name);
     graph_.bytes_held = static_cast<int64_t>(sizeof(Graph));
-    for (const Value& value : body().values) {
+    for (const Value& value : body().values)
       graph_.bytes_held += static_cast<int64_t>(sizeof(Value) + sizeof(Literal) + value.name.capacity());
-    }
     for (const Node& node : body().nodes) {
       graph_.bytes_held += static_cast<int64_t>(sizeof(Node) + node.attributes.size() * sizeof(Attribute) +
                                                 node.inputs.size() * sizeof(ValueId) + node.name.capacity());

@@ -272,9 +272,8 @@ class Parser {
     };
     HORUS_RETURN_IF_ERROR(Message(field, "OperatorSetIdProto", read));
     if (domain.empty() || domain == "ai.onnx") {
-      if (parsed.graph.opset != 0 && parsed.graph.opset != version) {
+      if (parsed.graph.opset != 0 && parsed.graph.opset != version)
         return DataLoss("two opsets of the default ONNX domain: %d and %d", parsed.graph.opset, version);
-      }
       parsed.graph.opset = version;
     }
     return absl::OkStatus();
@@ -363,9 +362,8 @@ class Parser {
     WireReader::Limit outer;
     HORUS_RETURN_IF_ERROR(in_.Enter(field, &outer));
     ++depth_;
-    if (absl::Status status = GraphFields(*id); !status.ok()) {
+    if (absl::Status status = GraphFields(*id); !status.ok())
       return parent.valid() ? Within(DescribeBody(scope.body, id->value()), status) : status;
-    }
     --depth_;
     in_.Leave(outer);
     return absl::OkStatus();
@@ -411,9 +409,8 @@ class Parser {
     HORUS_RETURN_IF_ERROR(Hold(static_cast<int64_t>(sizeof(Value) + name.size())));
     const ValueId id = scope->Intern(name);
     Value& value = scope->body.values[id.value()];
-    if (value.literal >= 0) {
+    if (value.literal >= 0)
       return DataLoss("two initialisers are named %s (%d and %d)", Quoted(name), value.literal, position);
-    }
     value.literal = static_cast<int32_t>(position);
     scope->definition[id.value()] = Scope::Definition::kInitialiser;
     scope->body.literals.push_back(std::move(literal));
@@ -429,9 +426,7 @@ class Parser {
       return status.ok() ? status : At(absl::StrCat("type of value ", Quoted(declared.name)), status);
     };
     HORUS_RETURN_IF_ERROR(Message(field, "ValueInfoProto", read));
-    if (declared.name.empty()) {
-      return DataLoss("a graph input, output or value at byte %d has no name", in_.offset());
-    }
+    if (declared.name.empty()) return DataLoss("a graph input, output or value at byte %d has no name", in_.offset());
     HORUS_RETURN_IF_ERROR(Hold(static_cast<int64_t>(sizeof(Value) + declared.name.size())));
     *id = scope->Intern(declared.name);
     Value& value = scope->body.values[id->value()];
@@ -463,9 +458,8 @@ class Parser {
     std::vector<DeclaredDim> dims;
     const auto read = [&](const WireField& inner) -> absl::Status {
       if (inner.number != kDim) return in_.Skip(inner);
-      if (static_cast<int64_t>(dims.size()) >= limits_.max_rank) {
+      if (static_cast<int64_t>(dims.size()) >= limits_.max_rank)
         return ResourceExhausted("more than %d dimensions", limits_.max_rank);
-      }
       return Dim(inner, &dims.emplace_back());
     };
     HORUS_RETURN_IF_ERROR(Message(field, "TensorShapeProto", read));
@@ -595,9 +589,7 @@ class Parser {
   [[nodiscard]] absl::Status NodeMessage(const WireField& field, BodyId body) {
     Scope& scope = parsed.scopes[body.value()];
     const size_t position = scope.body.nodes.size();
-    if (++nodes_ > limits_.max_nodes) {
-      return ResourceExhausted("the file has more than %d nodes", limits_.max_nodes);
-    }
+    if (++nodes_ > limits_.max_nodes) return ResourceExhausted("the file has more than %d nodes", limits_.max_nodes);
     HORUS_RETURN_IF_ERROR(Hold(sizeof(Node)));
     // Subgraphs inside this node refer to its position, so it gets its place before it is read.
     Node node;
@@ -605,9 +597,7 @@ class Parser {
     WireReader::Limit outer;
     HORUS_RETURN_IF_ERROR(in_.Enter(field, &outer));
     absl::Status status = NodeFields(body, &node);
-    if (status.ok() && node.op_type.empty()) {
-      status = DataLoss("no op_type");
-    }
+    if (status.ok() && node.op_type.empty()) status = DataLoss("no op_type");
     if (!status.ok()) return Within(DescribeNode(node, position), status);
     in_.Leave(outer);
     HORUS_RETURN_IF_ERROR(Hold(static_cast<int64_t>(node.name.size() + node.op_type.size() + node.domain.size())));
@@ -654,9 +644,8 @@ class Parser {
     HORUS_RETURN_IF_ERROR(in_.Enter(field, &outer));
     AttributeParts parts;
     const auto read = [&](const WireField& inner) { return AttributeField(inner, body, &parts); };
-    if (const absl::Status status = Fields("AttributeProto", read); !status.ok()) {
+    if (const absl::Status status = Fields("AttributeProto", read); !status.ok())
       return Within(absl::StrCat("attribute ", Quoted(parts.name)), status);
-    }
     in_.Leave(outer);
     int64_t bytes = static_cast<int64_t>(sizeof(Attribute) + parts.name.size() + parts.text.size() + parts.ref.size());
     bytes += static_cast<int64_t>(parts.ints.size() * sizeof(int64_t) + parts.floats.size() * sizeof(float));

@@ -116,9 +116,8 @@ using Definition = Scope::Definition;
 
 absl::Status DefinedTwice(const Scope& scope, ValueId id, const std::string& second) {
   std::string first = "an input or initialiser";
-  if (const uint32_t producer = scope.producer[id.value()]; producer != kNoNode) {
+  if (const uint32_t producer = scope.producer[id.value()]; producer != kNoNode)
     first = DescribeNode(scope.body.nodes[producer], producer);
-  }
   return DataLoss("value %s is defined twice: by %s and by %s", Quoted(scope.body.values[id.value()].name), first,
                   second);
 }
@@ -134,9 +133,8 @@ absl::Status DefineValues(Scope* scope) {
   for (uint32_t n = 0; n < scope->body.nodes.size(); ++n) {
     for (const ValueId id : scope->body.nodes[n].outputs) {
       if (!id.valid()) continue;
-      if (scope->definition[id.value()] != Definition::kNone) {
+      if (scope->definition[id.value()] != Definition::kNone)
         return DefinedTwice(*scope, id, DescribeNode(scope->body.nodes[n], n));
-      }
       scope->definition[id.value()] = Definition::kNode;
       scope->producer[id.value()] = n;
     }
@@ -149,9 +147,7 @@ absl::Status Capture(Scopes* scopes, Scope* scope, ValueId id, const std::string
   Definition& definition = scope->definition[id.value()];
   if (definition != Definition::kNone) return absl::OkStatus();
   const std::string& name = scope->body.values[id.value()].name;
-  if (!scope->body.parent.valid()) {
-    return DataLoss("%s reads %s, which nothing defines", reader, Quoted(name));
-  }
+  if (!scope->body.parent.valid()) return DataLoss("%s reads %s, which nothing defines", reader, Quoted(name));
   Scope& parent = (*scopes)[scope->body.parent.value()];
   const ValueId outer = parent.Intern(name);
   definition = Definition::kCapture;
@@ -314,9 +310,8 @@ absl::StatusOr<std::shared_ptr<const Graph>> Read(google::protobuf::io::ZeroCopy
 
 absl::StatusOr<std::shared_ptr<const Graph>> ReadOnnx(std::span<const uint8_t> bytes, const ReadLimits& limits) {
   const std::string_view head(reinterpret_cast<const char*>(bytes.data()), bytes.size());
-  if (absl::Status status = CheckSize(static_cast<int64_t>(bytes.size())); !status.ok()) {
+  if (absl::Status status = CheckSize(static_cast<int64_t>(bytes.size())); !status.ok())
     return At("ONNX bytes", NameForeignFile(head, status));
-  }
   const int size = static_cast<int>(bytes.size());
   google::protobuf::io::ArrayInputStream stream(bytes.data(), size);
   auto graph = Read(&stream, size, limits);
@@ -328,17 +323,14 @@ absl::StatusOr<std::shared_ptr<const Graph>> ReadOnnxFile(const std::string& pat
   const std::string place = "ONNX file " + Quoted(path, std::numeric_limits<int16_t>::max());
   const FileDescriptor file(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   struct stat info{};
-  if (file.get() < 0 || fstat(file.get(), &info) != 0) {
+  if (file.get() < 0 || fstat(file.get(), &info) != 0)
     return Unavailable("%s: cannot open: %s", place, strerror(errno));
-  }
   if (!S_ISREG(info.st_mode)) return Unavailable("%s: not a regular file", place);
   if (absl::Status status = CheckSize(info.st_size); !status.ok())
     return At(place, NameForeignFile(file.Head(), status));
   google::protobuf::io::FileInputStream stream(file.get(), kFileBlockBytes);
   auto graph = Read(&stream, static_cast<int>(info.st_size), limits);
-  if (stream.GetErrno() != 0) {
-    return Unavailable("%s: cannot read: %s", place, strerror(stream.GetErrno()));
-  }
+  if (stream.GetErrno() != 0) return Unavailable("%s: cannot read: %s", place, strerror(stream.GetErrno()));
   if (!graph.ok()) return At(place, NameForeignFile(file.Head(), graph.status()));
   return graph;
 }

@@ -59,9 +59,8 @@ constexpr SlotRule kSlots[] = {
 SlotRule RuleOf(std::string_view op_type) {
   static const auto rules = [] {
     SeededMap<std::string_view, SlotRule> by_name;
-    for (const SlotRule& rule : kSlots) {
+    for (const SlotRule& rule : kSlots)
       ForEachName(rule.op_types, [&](std::string_view name) { by_name[name] = rule; });
-    }
     return by_name;
   }();
   const auto rule = rules.find(op_type);
@@ -148,9 +147,8 @@ class RoleWalk {
       const TensorId root = root_[op.inputs[0].value()];
       if (candidate_[root.value()] != Candidate::kNone) root_[op.outputs[0].value()] = root;
     }
-    if ((type == "Constant" || type == "ConstantOfShape") && !op.outputs.empty() && op.outputs[0].valid()) {
+    if ((type == "Constant" || type == "ConstantOfShape") && !op.outputs.empty() && op.outputs[0].valid())
       candidate_[op.outputs[0].value()] = Candidate::kMade;
-    }
     if (IsMatrixProduct(type) && !op.outputs.empty() && op.outputs[0].valid()) product_[op.outputs[0].value()] = true;
     for (size_t i = form ? 1 : 0; i < op.inputs.size(); ++i) {
       if (!op.inputs[i].valid()) continue;
@@ -187,9 +185,8 @@ class RoleWalk {
       case Source::kComputed:
         break;
     }
-    if (candidate_[t] == Candidate::kMade) {
+    if (candidate_[t] == Candidate::kMade)
       tensor.role = floating && weight_[t] ? TensorRole::kParameter : TensorRole::kConstant;
-    }
   }
 
   void DecideOp(Op* op) {

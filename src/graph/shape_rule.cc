@@ -121,18 +121,15 @@ absl::Status SetDims(ShapeState* state, TensorId t, DType dtype, Dims dims) {
       known = false;
       continue;
     }
-    if (dim < 0) {
-      return InvalidArgument("value %s would have shape %s", Quoted(tensor.name), DimsText(dims));
-    }
+    if (dim < 0) return InvalidArgument("value %s would have shape %s", Quoted(tensor.name), DimsText(dims));
     if (dim > state->max_tensor_elements || (dim > 0 && __builtin_mul_overflow(product, dim, &product)) ||
         product > state->max_tensor_elements) {
       return ResourceExhausted("value %s would have shape %s, limit %d elements", Quoted(tensor.name), DimsText(dims),
                                state->max_tensor_elements);
     }
   }
-  if (static_cast<int64_t>(dims.size()) > kMaxRank) {
+  if (static_cast<int64_t>(dims.size()) > kMaxRank)
     return ResourceExhausted("value %s would have %d dimensions, limit %d", Quoted(tensor.name), dims.size(), kMaxRank);
-  }
   tensor.dtype = dtype;
   tensor.dims = std::move(dims);
   tensor.known = known;
@@ -222,15 +219,13 @@ void RuleContext::SetElements(size_t output, Elements elements) {
 }
 
 void RuleContext::SetInts(size_t output, std::vector<int64_t> values) {
-  if (wants(output) && !IsFloating(state_.tensors[outputs_[output].value()].dtype)) {
+  if (wants(output) && !IsFloating(state_.tensors[outputs_[output].value()].dtype))
     SetElements(output, Elements{.ints = std::move(values)});
-  }
 }
 
 void RuleContext::SetFloats(size_t output, std::vector<float> values) {
-  if (wants(output) && IsFloating(state_.tensors[outputs_[output].value()].dtype)) {
+  if (wants(output) && IsFloating(state_.tensors[outputs_[output].value()].dtype))
     SetElements(output, Elements{.floats = std::move(values)});
-  }
 }
 
 absl::Status RuleContext::Same(DType dtype) {
@@ -245,9 +240,7 @@ int64_t RuleContext::AtMost(int64_t size) const {
 }
 
 absl::Status RuleContext::Axis(int64_t rank, int64_t* axis) const {
-  if (*axis < -rank || *axis >= rank) {
-    return InvalidArgument("axis %d is outside a tensor of rank %d", *axis, rank);
-  }
+  if (*axis < -rank || *axis >= rank) return InvalidArgument("axis %d is outside a tensor of rank %d", *axis, rank);
   if (*axis < 0) *axis += rank;
   return absl::OkStatus();
 }

@@ -25,13 +25,11 @@ absl::Status Take(const Node& node, std::string_view name, size_t expected, int6
     out->assign(expected, fallback);
     return absl::OkStatus();
   }
-  if (given->size() != expected) {
+  if (given->size() != expected)
     return InvalidArgument("attribute %s has %d entries, expected %d", name, given->size(), expected);
-  }
   for (const int64_t value : *given) {
-    if (value < least || value > kMaxAttribute) {
+    if (value < least || value > kMaxAttribute)
       return InvalidArgument("attribute %s holds %d, expected %d to %d", name, value, least, kMaxAttribute);
-    }
   }
   *out = *given;
   return absl::OkStatus();
@@ -80,17 +78,15 @@ absl::Status CheckChannels(RuleContext& c, size_t x, size_t w, int64_t group) {
     return InvalidArgument("input %s has %d channels, weight %s takes %d in each of %d groups", DimsText(c.dims(x)),
                            channels, DimsText(c.dims(w)), per_group, group);
   }
-  if (c.dim(w, 0) != kUnknownDim && c.dim(w, 0) % group != 0) {
+  if (c.dim(w, 0) != kUnknownDim && c.dim(w, 0) % group != 0)
     return InvalidArgument("weight %s does not split into %d groups", DimsText(c.dims(w)), group);
-  }
   return absl::OkStatus();
 }
 
 absl::StatusOr<int64_t> GroupOf(const Node& node) {
   const int64_t group = node.IntOr("group", 1);
-  if (group < 1 || group > kMaxAttribute) {
+  if (group < 1 || group > kMaxAttribute)
     return InvalidArgument("attribute group is %d, expected 1 to %d", group, kMaxAttribute);
-  }
   return group;
 }
 
@@ -117,9 +113,8 @@ absl::Status ConvShape(RuleContext& c, size_t bias) {
   HORUS_RETURN_IF_ERROR(WindowOf(c.node(), axes, &window));
   const std::vector<int64_t>* declared = c.node().Ints("kernel_shape");
   if (declared != nullptr && !declared->empty()) {
-    if (declared->size() != axes) {
+    if (declared->size() != axes)
       return InvalidArgument("attribute kernel_shape has %d entries, expected %d", declared->size(), axes);
-    }
     for (size_t i = 0; i < axes; ++i) {
       if (!Agree((*declared)[i], window.kernel[i]) || (*declared)[i] < 1) {
         return InvalidArgument("attribute kernel_shape is %s, weight has shape %s", DimsText(*declared),
@@ -160,9 +155,8 @@ absl::Status ConvTranspose(RuleContext& c) {
   const bool same = w.auto_pad == "SAME_UPPER" || w.auto_pad == "SAME_LOWER";
   const bool padded = w.auto_pad != "VALID";
   int64_t channels = c.dim(1, 1);
-  if (channels != kUnknownDim && __builtin_mul_overflow(channels, group, &channels)) {
+  if (channels != kUnknownDim && __builtin_mul_overflow(channels, group, &channels))
     return InvalidArgument("weight %s with %d groups overflows 64 bits", DimsText(c.dims(1)), group);
-  }
   HORUS_RETURN_IF_ERROR(CheckBias(c, 2, channels));
   Dims out = {c.dim(0, 0), channels};
   for (size_t i = 0; i < axes; ++i) {
@@ -232,9 +226,8 @@ absl::Status MaxUnpool(RuleContext& c) {
 // Regions of interest: [regions, channels, height, width].
 absl::Status Regions(RuleContext& c, int64_t height, int64_t width) {
   if (!c.ranked(0) && !c.ranked(1)) return absl::OkStatus();
-  if (height < 1 || width < 1 || height > kMaxAttribute || width > kMaxAttribute) {
+  if (height < 1 || width < 1 || height > kMaxAttribute || width > kMaxAttribute)
     return InvalidArgument("output size is %d x %d, expected at least 1 x 1", height, width);
-  }
   return c.Set({c.dim(1, 0), c.dim(0, 1), height, width});
 }
 
@@ -251,9 +244,8 @@ absl::Status MaxRoiPool(RuleContext& c) {
 // ---- Shape rules of resampling and transforms of signals.
 
 absl::Status Scaled(RuleContext& c, const std::vector<float>& scales, const std::vector<int64_t>& axes) {
-  if (scales.size() != axes.size()) {
+  if (scales.size() != axes.size())
     return InvalidArgument("scales has %d entries for %d axes of %s", scales.size(), axes.size(), DimsText(c.dims(0)));
-  }
   Dims out = c.dims(0);
   for (size_t i = 0; i < axes.size(); ++i) {
     int64_t& size = out[static_cast<size_t>(axes[i])];
@@ -264,18 +256,16 @@ absl::Status Scaled(RuleContext& c, const std::vector<float>& scales, const std:
       continue;
     }
     const double scaled = std::floor(static_cast<double>(size) * static_cast<double>(scale));
-    if (!(scale > 0) || !(scaled <= static_cast<double>(c.state().max_tensor_elements))) {
+    if (!(scale > 0) || !(scaled <= static_cast<double>(c.state().max_tensor_elements)))
       return InvalidArgument("scale %g does not fit axis %d of %s", scale, axes[i], DimsText(c.dims(0)));
-    }
     size = static_cast<int64_t>(scaled);
   }
   return c.Set(std::move(out));
 }
 
 absl::Status Sized(RuleContext& c, const std::vector<int64_t>& sizes, const std::vector<int64_t>& axes) {
-  if (sizes.size() != axes.size()) {
+  if (sizes.size() != axes.size())
     return InvalidArgument("sizes has %d entries for %d axes of %s", sizes.size(), axes.size(), DimsText(c.dims(0)));
-  }
   Dims out = c.dims(0);
   const std::string_view policy = c.node().StringOr("keep_aspect_ratio_policy", "stretch");
   const bool stretch = policy == "stretch";
@@ -314,9 +304,8 @@ absl::Status Resize(RuleContext& c) {
   }
   const size_t scales_at = c.node().op_type == "Resize" && c.opset() >= 11 ? 2 : 1;
   if (c.ints(3) != nullptr) return Sized(c, *c.ints(3), axes);
-  if (const std::vector<float>* scales = c.floats(scales_at); scales != nullptr && !scales->empty()) {
+  if (const std::vector<float>* scales = c.floats(scales_at); scales != nullptr && !scales->empty())
     return Scaled(c, *scales, axes);
-  }
   Dims out = c.dims(0);
   for (const int64_t axis : axes) out[static_cast<size_t>(axis)] = kUnknownDim;
   return c.Set(std::move(out));
@@ -363,9 +352,8 @@ absl::Status Col2Im(RuleContext& c) {
   if (c.rank(0) != 3 || image == nullptr || block == nullptr) return absl::OkStatus();
   const int64_t window = ElementsOf(*block);
   const int64_t columns = c.dim(0, 1);
-  if (window < 1 || (columns != kUnknownDim && columns % window != 0)) {
+  if (window < 1 || (columns != kUnknownDim && columns % window != 0))
     return InvalidArgument("input %s does not divide by block %s", DimsText(c.dims(0)), DimsText(*block));
-  }
   HORUS_ASSIGN_OR_RETURN(Dims out, DimsFrom(*image, "image_shape"));
   out.insert(out.begin(), {c.dim(0, 0), columns == kUnknownDim ? kUnknownDim : columns / window});
   return c.Set(std::move(out));

@@ -26,22 +26,17 @@ absl::Status Constant(RuleContext& c) {
       if (!literal->has_data) return c.Set(0, literal->dtype, literal->dims);
       return SetConstant(c, literal->dtype, literal->dims, {literal->ints, literal->floats});
     }
-    if (const auto* value = std::get_if<int64_t>(&attribute.value)) {
+    if (const auto* value = std::get_if<int64_t>(&attribute.value))
       return SetConstant(c, DType::kInt64, {}, {.ints = {*value}});
-    }
-    if (const auto* list = std::get_if<std::vector<int64_t>>(&attribute.value)) {
+    if (const auto* list = std::get_if<std::vector<int64_t>>(&attribute.value))
       return SetConstant(c, DType::kInt64, length(*list), {.ints = *list});
-    }
-    if (const auto* real = std::get_if<float>(&attribute.value)) {
+    if (const auto* real = std::get_if<float>(&attribute.value))
       return SetConstant(c, DType::kFloat32, {}, {.floats = {*real}});
-    }
-    if (const auto* reals = std::get_if<std::vector<float>>(&attribute.value)) {
+    if (const auto* reals = std::get_if<std::vector<float>>(&attribute.value))
       return SetConstant(c, DType::kFloat32, length(*reals), {.floats = *reals});
-    }
     if (std::holds_alternative<std::string>(attribute.value)) return c.Set(0, DType::kString, {});
-    if (const auto* texts = std::get_if<std::vector<std::string>>(&attribute.value)) {
+    if (const auto* texts = std::get_if<std::vector<std::string>>(&attribute.value))
       return c.Set(0, DType::kString, length(*texts));
-    }
   }
   return absl::OkStatus();  // a sparse or unreadable constant
 }
@@ -165,9 +160,8 @@ bool Merge(const Dims& other, Dims* each) {
 
 absl::Status SequenceEmpty(RuleContext& c) {
   const int64_t number = c.node().IntOr("dtype", static_cast<int64_t>(DType::kFloat32));
-  if (number < 0 || number > static_cast<int64_t>(DType::kInt4)) {
+  if (number < 0 || number > static_cast<int64_t>(DType::kInt4))
     return InvalidArgument("attribute dtype is %d, expected a type of tensors", number);
-  }
   c.SetType(0, static_cast<DType>(number));
   return SetSequence(c, 0, {});
 }
@@ -283,9 +277,8 @@ absl::Status SplitToSequence(RuleContext& c) {
         equal = equal && size == (*sizes)[0];
         sum += size;
       }
-      if (whole != kUnknownDim && sum != whole) {
+      if (whole != kUnknownDim && sum != whole)
         return InvalidArgument("split %s does not add up to axis %d of %s", DimsText(*sizes), axis, DimsText(dims));
-      }
       length = static_cast<int64_t>(sizes->size());
       part = equal ? (*sizes)[0] : kUnknownDim;
     }

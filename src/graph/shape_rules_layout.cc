@@ -126,9 +126,8 @@ absl::Status ReshapeTo(RuleContext& c, Dims target, bool allow_zero) {
   if (elements != kUnknownDim) {
     int64_t rest = 1;
     for (const int64_t entry : target) {
-      if (entry != kUnknownDim && __builtin_mul_overflow(rest, entry, &rest)) {
+      if (entry != kUnknownDim && __builtin_mul_overflow(rest, entry, &rest))
         return InvalidArgument("the new shape %s overflows 64 bits", DimsText(target));
-      }
     }
     const bool open = wildcard >= 0 || unknown > 0;
     const bool fits = rest == 0 ? elements == 0 : open ? elements % rest == 0 : elements == rest;
@@ -136,9 +135,8 @@ absl::Status ReshapeTo(RuleContext& c, Dims target, bool allow_zero) {
       return InvalidArgument("input %s has %d elements, which do not fit the new shape %s", DimsText(c.dims(0)),
                              elements, DimsText(target));
     }
-    if (rest != 0 && (wildcard >= 0 ? unknown == 0 : unknown == 1)) {
+    if (rest != 0 && (wildcard >= 0 ? unknown == 0 : unknown == 1))
       *std::ranges::find(target, kUnknownDim) = elements / rest;
-    }
   }
   return ViewAs(c, std::move(target));
 }
@@ -148,18 +146,16 @@ absl::Status Reshape(RuleContext& c) {
   if (const std::vector<int64_t>* target = c.ints(1)) return ReshapeTo(c, *target, allow_zero);
   if (const std::vector<int64_t>* target = c.node().Ints("shape")) return ReshapeTo(c, *target, allow_zero);
   const int64_t rank = c.dim(1, 0);  // the rank is known where the target's length is
-  if (c.rank(1) == 1 && rank != kUnknownDim && rank <= kMaxRank) {
+  if (c.rank(1) == 1 && rank != kUnknownDim && rank <= kMaxRank)
     return c.Set(Dims(static_cast<size_t>(rank), kUnknownDim));
-  }
   return absl::OkStatus();
 }
 
 absl::Status Flatten(RuleContext& c) {
   int64_t axis = c.node().IntOr("axis", 1);
   if (axis < 0) axis += c.rank(0);
-  if (axis < 0 || axis > c.rank(0)) {
+  if (axis < 0 || axis > c.rank(0))
     return InvalidArgument("axis %d is outside a tensor of rank %d", c.node().IntOr("axis", 1), c.rank(0));
-  }
   const auto split = static_cast<size_t>(axis);
   return ViewAs(c, {ElementsOf(Part(c.dims(0), 0, split)), ElementsOf(Part(c.dims(0), split))});
 }
@@ -173,9 +169,8 @@ absl::Status Squeeze(RuleContext& c) {
     const int64_t size = c.dim(0, axis);
     const bool named = std::ranges::find(axes, axis) != axes.end();
     if (!given && size == kUnknownDim) return absl::OkStatus();
-    if (named && !Agree(size, 1)) {
+    if (named && !Agree(size, 1))
       return InvalidArgument("axis %d of %s has size %d, expected 1", axis, DimsText(c.dims(0)), size);
-    }
     if (given ? !named : size != 1) out.push_back(size);
   }
   return ViewAs(c, std::move(out));
@@ -269,24 +264,21 @@ absl::Status Split(RuleContext& c) {
     if (whole != kUnknownDim) {
       // Bounded: less than whole + outputs, by the division above.
       parts.back() = whole - size * (outputs - 1);
-      if (parts.back() < 0 || (c.opset() < 18 && parts.back() != size)) {
+      if (parts.back() < 0 || (c.opset() < 18 && parts.back() != size))
         return InvalidArgument("axis %d of %s does not split into %d parts", axis, DimsText(c.dims(0)), outputs);
-      }
     }
   } else if (!known) {
     parts.assign(c.outputs(), kUnknownDim);
   }
-  if (parts.size() != c.outputs()) {
+  if (parts.size() != c.outputs())
     return InvalidArgument("split names %d parts for %d outputs", parts.size(), c.outputs());
-  }
   int64_t sum = 0;
   for (const int64_t part : parts) {
     if (part < 0 && !(part == kUnknownDim && (!given || !known))) return InvalidArgument("split holds %d", part);
     if (__builtin_add_overflow(sum, part, &sum)) return InvalidArgument("split overflows 64 bits");
   }
-  if (known && whole != kUnknownDim && sum != whole) {
+  if (known && whole != kUnknownDim && sum != whole)
     return InvalidArgument("split adds up to %d, axis %d of %s has %d", sum, axis, DimsText(c.dims(0)), whole);
-  }
   int64_t begin = 0;
   const bool constant = c.rank(0) == 1 && c.folds(0);
   for (size_t i = 0; i < parts.size(); ++i) {
@@ -315,9 +307,8 @@ absl::Status Expand(RuleContext& c) {
   HORUS_RETURN_IF_ERROR(c.Set(out));
   const int64_t elements = ElementsOf(out);
   const bool constant = !rescaled && c.folds(0);
-  if (constant && elements != kUnknownDim && elements <= kMaxFoldedElements) {
+  if (constant && elements != kUnknownDim && elements <= kMaxFoldedElements)
     FoldCopy(c, 0, BroadcastPositions(c.dims(0), out));
-  }
   return absl::OkStatus();
 }
 
@@ -332,9 +323,8 @@ absl::Status Tile(RuleContext& c) {
     for (size_t i = 0; i < out.size(); ++i) {
       const int64_t times = (*repeats)[i];
       if (times == kUnknownElement || c.dims(0)[i] == kUnknownDim) continue;
-      if (times < 0 || __builtin_mul_overflow(c.dims(0)[i], times, &out[i])) {
+      if (times < 0 || __builtin_mul_overflow(c.dims(0)[i], times, &out[i]))
         return InvalidArgument("repeats holds %d for axis %d of %s", times, i, DimsText(c.dims(0)));
-      }
     }
   }
   HORUS_RETURN_IF_ERROR(c.Set(out));
@@ -358,9 +348,8 @@ absl::Status Pad(RuleContext& c) {
   std::vector<int64_t> axes = c.has(3) ? *c.known_ints(3) : AllAxes(c.rank(0));
   Dims out = c.dims(0);
   HORUS_RETURN_IF_ERROR(c.Axes(c.rank(0), &axes));
-  if (pads.size() != 2 * axes.size()) {
+  if (pads.size() != 2 * axes.size())
     return InvalidArgument("pads has %d entries for %d axes of %s", pads.size(), axes.size(), DimsText(c.dims(0)));
-  }
   for (size_t i = 0; i < axes.size(); ++i) {
     int64_t& size = out[static_cast<size_t>(axes[i])];
     const bool unknown_pad = pads[i] == kUnknownElement || pads[axes.size() + i] == kUnknownElement;
@@ -404,13 +393,11 @@ absl::Status CenterCropPad(RuleContext& c) {
   std::vector<int64_t> axes = given != nullptr ? *given : AllAxes(c.rank(0));
   HORUS_RETURN_IF_ERROR(c.Axes(c.rank(0), &axes));
   const std::vector<int64_t>* sizes = c.known_ints(1);
-  if (sizes != nullptr && sizes->size() != axes.size()) {
+  if (sizes != nullptr && sizes->size() != axes.size())
     return InvalidArgument("shape has %d entries for %d axes", sizes->size(), axes.size());
-  }
   Dims out = c.dims(0);
-  for (size_t i = 0; i < axes.size(); ++i) {
+  for (size_t i = 0; i < axes.size(); ++i)
     out[static_cast<size_t>(axes[i])] = sizes == nullptr ? kUnknownDim : std::max<int64_t>((*sizes)[i], -2);
-  }
   return c.Set(std::move(out));
 }
 
@@ -555,9 +542,8 @@ absl::Status Gather(RuleContext& c) {
   const std::vector<int64_t>* indices = c.known_ints(1);
   if (indices == nullptr || size == kUnknownDim) return absl::OkStatus();
   for (const int64_t index : *indices) {
-    if (index < -size || index >= size) {
+    if (index < -size || index >= size)
       return InvalidArgument("index %d is outside axis %d of %s", index, axis, DimsText(c.dims(0)));
-    }
   }
   if (c.folds(0)) FoldGather(c, *indices, static_cast<size_t>(axis));
   return absl::OkStatus();
@@ -586,9 +572,8 @@ absl::Status GatherNd(RuleContext& c) {
                            batch_dims);
   }
   if (depth == kUnknownDim) return absl::OkStatus();
-  if (depth < 1 || depth > c.rank(0) - batch_dims) {
+  if (depth < 1 || depth > c.rank(0) - batch_dims)
     return InvalidArgument("indices %s reach deeper than %s", DimsText(c.dims(1)), DimsText(c.dims(0)));
-  }
   Dims out(c.dims(1).begin(), c.dims(1).end() - 1);
   out.insert(out.end(), c.dims(0).begin() + batch_dims + depth, c.dims(0).end());
   return c.Set(std::move(out));
@@ -635,9 +620,8 @@ absl::Status TopK(RuleContext& c) {
   HORUS_ASSIGN_OR_RETURN(const int64_t axis, c.AxisOr(-1));
   const int64_t count = c.Scalar(1).value_or(c.node().IntOr("k", kUnknownDim));
   const int64_t size = c.dim(0, axis);
-  if (count < kUnknownDim || (size != kUnknownDim && count > size)) {
+  if (count < kUnknownDim || (size != kUnknownDim && count > size))
     return InvalidArgument("k is %d, axis %d of %s has %d", count, axis, DimsText(c.dims(0)), size);
-  }
   Dims out = c.dims(0);
   out[static_cast<size_t>(axis)] = count == kUnknownDim ? c.AtMost(size) : count;
   HORUS_RETURN_IF_ERROR(c.Set(1, DType::kInt64, out));
@@ -660,9 +644,7 @@ absl::Status Unique(RuleContext& c) {
 absl::Status Compress(RuleContext& c) {
   const std::vector<int64_t>* condition = c.known_ints(1);
   int64_t count = c.AtMost(condition == nullptr && c.ranked(1) ? c.dim(1, 0) : kUnknownDim);
-  if (condition != nullptr) {
-    count = static_cast<int64_t>(condition->size()) - std::ranges::count(*condition, 0);
-  }
+  if (condition != nullptr) count = static_cast<int64_t>(condition->size()) - std::ranges::count(*condition, 0);
   if (c.node().FindAttribute("axis") == nullptr) return c.Set({count});
   if (!c.ranked(0)) return absl::OkStatus();
   HORUS_ASSIGN_OR_RETURN(const int64_t axis, c.AxisOr(0));

@@ -10,9 +10,8 @@ namespace {
 
 // Numpy matmul of dims a and b (rank >= 1 each).
 absl::StatusOr<Dims> MatMulDims(const ShapeState& state, Dims a, Dims b) {
-  if (a.empty() || b.empty()) {
+  if (a.empty() || b.empty())
     return InvalidArgument("shapes %s and %s: a scalar has no matrix product", DimsText(a), DimsText(b));
-  }
   const bool row = a.size() == 1;
   const bool column = b.size() == 1;
   const Dims left = a;
@@ -60,9 +59,8 @@ absl::Status Gemm(RuleContext& c) {
   if (c.ranked(2)) {
     HORUS_ASSIGN_OR_RETURN(const Dims with_bias, Broadcast(out, c.dims(2)));
     for (size_t i = 0; i < 2; ++i) {
-      if (with_bias.size() != 2 || (out[i] != kUnknownDim && with_bias[i] != out[i])) {
+      if (with_bias.size() != 2 || (out[i] != kUnknownDim && with_bias[i] != out[i]))
         return InvalidArgument("bias %s does not broadcast to %s", DimsText(c.dims(2)), DimsText(out));
-      }
     }
   }
   return c.Set(std::move(out));
@@ -79,9 +77,8 @@ absl::StatusOr<Term> TermOf(std::string_view text) {
   for (size_t i = 0; i < text.size(); ++i) {
     if (text[i] == ' ') continue;
     if (text[i] == '.') {
-      if (text.substr(i, 3) != "..." || term.ellipsis != std::string::npos) {
+      if (text.substr(i, 3) != "..." || term.ellipsis != std::string::npos)
         return InvalidArgument("equation has a misplaced dot");
-      }
       term.ellipsis = term.letters.size();
       i += 2;
     } else if ((text[i] >= 'a' && text[i] <= 'z') || (text[i] >= 'A' && text[i] <= 'Z')) {
@@ -102,9 +99,8 @@ struct EinsumSizes {
 absl::Status Match(const ShapeState& state, const Term& term, const Dims& dims, EinsumSizes* sizes) {
   const size_t letters = term.letters.size();
   const bool dots = term.ellipsis != std::string::npos;
-  if (dims.size() < letters || (!dots && dims.size() != letters)) {
+  if (dims.size() < letters || (!dots && dims.size() != letters))
     return InvalidArgument("an input of shape %s does not fit the %d letters of its term", DimsText(dims), letters);
-  }
   const size_t extra = dims.size() - letters;
   for (size_t i = 0; i < letters; ++i) {
     int64_t found = dims[dots && i >= term.ellipsis ? i + extra : i];
@@ -112,9 +108,8 @@ absl::Status Match(const ShapeState& state, const Term& term, const Dims& dims, 
     int64_t& size = sizes->size[letter];
     if (size != found && IsBatchPair(state, size, found)) size = found = state.new_batch;
     if (size == 1) size = found == kUnknownDim ? 1 : found;
-    if (found != 1 && !Agree(size, found)) {
+    if (found != 1 && !Agree(size, found))
       return InvalidArgument("letter %c stands for %d and for %d", term.letters[i], size, found);
-    }
     size = Known(size, found);
     ++sizes->uses[letter];
   }
@@ -137,9 +132,8 @@ absl::Status Einsum(RuleContext& c) {
     const size_t comma = inputs.find(',');
     HORUS_ASSIGN_OR_RETURN(const Term term, TermOf(inputs.substr(0, comma)));
     dots = dots || term.ellipsis != std::string::npos;
-    if ((comma == std::string_view::npos) != (i + 1 == c.inputs())) {
+    if ((comma == std::string_view::npos) != (i + 1 == c.inputs()))
       return InvalidArgument("the equation does not have one term for each of %d inputs", c.inputs());
-    }
     inputs = comma == std::string_view::npos ? std::string_view() : inputs.substr(comma + 1);
     if (!c.ranked(i)) return absl::OkStatus();
     HORUS_RETURN_IF_ERROR(Match(c.state(), term, c.dims(i), &sizes));
@@ -198,14 +192,12 @@ absl::Status Attention(RuleContext& c) {
     if (width < 1) return InvalidArgument("attribute qkv_hidden_sizes holds %d", width);
   } else if (c.ranked(1)) {
     const int64_t all = c.dim(1, -1);
-    if (all != kUnknownDim && all % 3 != 0) {
+    if (all != kUnknownDim && all % 3 != 0)
       return InvalidArgument("weight %s does not split into query, key and value", DimsText(c.dims(1)));
-    }
     width = all == kUnknownDim ? kUnknownDim : all / 3;
   }
-  if (c.ranked(1) && !Agree(c.dim(1, 0), c.dim(0, 2))) {
+  if (c.ranked(1) && !Agree(c.dim(1, 0), c.dim(0, 2)))
     return InvalidArgument("input %s and weight %s: inner sizes differ", DimsText(c.dims(0)), DimsText(c.dims(1)));
-  }
   HORUS_RETURN_IF_ERROR(c.Set({c.dim(0, 0), c.dim(0, 1), width}));
   const int64_t heads = c.node().IntOr("num_heads", 0);
   c.SetType(1, c.dtype(0));
@@ -224,9 +216,8 @@ absl::Status SetPresent(RuleContext& c, size_t output, Dims out, size_t past, in
     out = {out[0], heads, out[1], size};
   }
   if (out.size() != 4) return absl::OkStatus();
-  if (c.has(past) && !Grow(&out[2], c.dim(past, 2))) {
+  if (c.has(past) && !Grow(&out[2], c.dim(past, 2)))
     return InvalidArgument("past %s with %d new rows overflows 64 bits", DimsText(c.dims(past)), c.dim(past, 2));
-  }
   return c.Set(output, c.dtype(c.has(past) ? past : 0), std::move(out));
 }
 
@@ -246,9 +237,8 @@ absl::Status GroupQueryAttention(RuleContext& c) {
   for (size_t i = 0; i < 3; ++i) c.SetType(i, c.dtype(0));
   if (c.rank(0) != 3) return absl::OkStatus();
   const int64_t heads = c.node().IntOr("num_heads", 0), key_heads = c.node().IntOr("kv_num_heads", 0);
-  if (heads < 1 || key_heads < 1 || heads > kMaxAttribute || key_heads > kMaxAttribute) {
+  if (heads < 1 || key_heads < 1 || heads > kMaxAttribute || key_heads > kMaxAttribute)
     return InvalidArgument("attributes num_heads and kv_num_heads are %d and %d", heads, key_heads);
-  }
   Dims out = c.dims(0), keys = c.dims(0);
   if (c.has(1)) {
     keys = c.dims(1);
@@ -286,9 +276,8 @@ absl::Status StandardAttention(RuleContext& c) {
   } else if (c.rank(0) == 3 && value_heads > 0 && query_heads > 0 && query_heads <= kMaxAttribute) {
     const int64_t width = c.dim(2, 2);
     out[2] = width == kUnknownDim ? kUnknownDim : width / value_heads;
-    if (out[2] != kUnknownDim && __builtin_mul_overflow(out[2], query_heads, &out[2])) {
+    if (out[2] != kUnknownDim && __builtin_mul_overflow(out[2], query_heads, &out[2]))
       return InvalidArgument("value %s with %d query heads overflows 64 bits", DimsText(c.dims(2)), query_heads);
-    }
   } else {
     return absl::OkStatus();
   }
@@ -300,9 +289,8 @@ absl::Status StandardAttention(RuleContext& c) {
 absl::Status LatentAttention(RuleContext& c) {
   for (size_t i = 0; i < 2; ++i) c.SetType(i, c.dtype(0));
   const int64_t heads = c.node().IntOr("num_heads", 0), value = c.node().IntOr("v_head_dim", 0);
-  if (heads < 1 || value < 1 || heads > kMaxAttribute || value > kMaxAttribute) {
+  if (heads < 1 || value < 1 || heads > kMaxAttribute || value > kMaxAttribute)
     return InvalidArgument("attributes num_heads and v_head_dim are %d and %d", heads, value);
-  }
   if (c.rank(0) != 3 || c.rank(1) != 3) return absl::OkStatus();
   HORUS_RETURN_IF_ERROR(c.Set({c.dim(0, 0), c.dim(0, 1), ElementsOf({heads, value})}));
   if (!c.has(3) || c.rank(3) != 4) return absl::OkStatus();
@@ -330,9 +318,8 @@ absl::Status CausalConv(RuleContext& c) {
 // Queries, keys and values [batch, seq, heads x size], state [batch, heads, key size, value size] of the values' heads.
 absl::Status StatefulAttention(RuleContext& c) {
   const int64_t queries = c.node().IntOr("q_num_heads", 0), values = c.node().IntOr("kv_num_heads", 0);
-  if (queries < 1 || values < 1 || queries > kMaxAttribute || values > kMaxAttribute) {
+  if (queries < 1 || values < 1 || queries > kMaxAttribute || values > kMaxAttribute)
     return InvalidArgument("attributes q_num_heads and kv_num_heads are %d and %d", queries, values);
-  }
   c.SetType(0, c.dtype(0));
   if (c.rank(0) == 3 && c.rank(2) == 3) {
     const int64_t width = c.dim(2, 2), heads = std::max(queries, values);
@@ -346,9 +333,8 @@ absl::Status StatefulAttention(RuleContext& c) {
 // size, value size], the rates' biases and the weights of what is passed by [heads].
 absl::Status LinearAttention(RuleContext& c) {
   const int64_t heads = c.node().IntOr("num_heads", 0), value = c.node().IntOr("value_size", 0);
-  if (heads < 1 || value < 1 || heads > kMaxAttribute || value > kMaxAttribute) {
+  if (heads < 1 || value < 1 || heads > kMaxAttribute || value > kMaxAttribute)
     return InvalidArgument("attributes num_heads and value_size are %d and %d", heads, value);
-  }
   c.SetType(0, c.dtype(0));
   if (c.rank(0) != 3) return absl::OkStatus();
   HORUS_RETURN_IF_ERROR(c.Set({c.dim(0, 0), c.dim(0, 1), ElementsOf({heads, value})}));
@@ -489,9 +475,8 @@ absl::Status Recurrent(RuleContext& c) {
   const int64_t directions = c.node().StringOr("direction", "forward") == "bidirectional" ? 2 : 1;
   int64_t hidden = c.node().IntOr("hidden_size", kUnknownDim);
   if (hidden == kUnknownDim) hidden = c.dim(2, 2);  // R is [directions, gates * hidden, hidden]
-  if (hidden != kUnknownDim && (hidden < 1 || hidden > kMaxAttribute)) {
+  if (hidden != kUnknownDim && (hidden < 1 || hidden > kMaxAttribute))
     return InvalidArgument("attribute hidden_size is %d, expected 1 to %d", hidden, kMaxAttribute);
-  }
   HORUS_RETURN_IF_ERROR(CheckWeights(c, directions, hidden, c.dim(0, 2)));
   const bool batch_first = c.node().IntOr("layout", 0) != 0;
   const int64_t steps = c.dim(0, batch_first ? 1 : 0);

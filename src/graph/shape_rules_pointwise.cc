@@ -65,9 +65,8 @@ absl::Status Arithmetic(RuleContext& c) {
 absl::Status PRelu(RuleContext& c) {
   if (c.ranked(0) && c.ranked(1)) {
     HORUS_ASSIGN_OR_RETURN(Dims dims, Broadcast(c.dims(0), c.dims(1)));
-    if (dims.size() != c.dims(0).size()) {
+    if (dims.size() != c.dims(0).size())
       return InvalidArgument("slope %s does not broadcast to %s", DimsText(c.dims(1)), DimsText(c.dims(0)));
-    }
   }
   return c.Same();
 }

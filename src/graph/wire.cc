@@ -90,9 +90,7 @@ absl::Status WireReader::Text(const WireField& field, int64_t max_bytes, std::st
 }
 
 absl::Status WireReader::Raw(int bytes, std::string* value) {
-  if (!in_.ReadString(value, bytes)) {
-    return DataLoss("%s at byte %d: truncated", message_, offset());
-  }
+  if (!in_.ReadString(value, bytes)) return DataLoss("%s at byte %d: truncated", message_, offset());
   return absl::OkStatus();
 }
 
@@ -104,9 +102,7 @@ absl::Status WireReader::Enter(const WireField& field, Limit* outer) {
 }
 
 absl::Status WireReader::SkipBytes(int bytes) {
-  if (!in_.Skip(bytes)) {
-    return DataLoss("%s at byte %d: truncated", message_, offset());
-  }
+  if (!in_.Skip(bytes)) return DataLoss("%s at byte %d: truncated", message_, offset());
   return absl::OkStatus();
 }
 

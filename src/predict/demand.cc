@@ -48,33 +48,27 @@ std::string_view TraitName(Trait trait) {
 }
 
 absl::Status ValidateDemand(const Demand& demand) {
-  if (!(demand.sm_cap > 0 && demand.sm_cap <= 1)) {
+  if (!(demand.sm_cap > 0 && demand.sm_cap <= 1))
     return InvalidArgument("demand.sm_cap: expected above 0 and at most 1, found %g", demand.sm_cap);
-  }
   HORUS_RETURN_IF_ERROR(CheckReal("gpu_util_pct", "per cent", demand.gpu_util_pct, kMaxUtilPct));
   HORUS_RETURN_IF_ERROR(CheckReal("mem_bw_util_pct", "per cent", demand.mem_bw_util_pct, kMaxUtilPct));
   HORUS_RETURN_IF_ERROR(CheckInteger("mem_mib", "MiB", demand.mem_mib, kMaxMemMib));
   HORUS_RETURN_IF_ERROR(CheckInteger("step_time_us", "us", demand.step_time_us, kMaxStepUs));
   HORUS_RETURN_IF_ERROR(CheckReal("power_w", "W", demand.power_w, kMaxPowerW));
-  if (!(demand.distance >= 0 && demand.distance <= kMaxDistance)) {
+  if (!(demand.distance >= 0 && demand.distance <= kMaxDistance))
     return InvalidArgument("demand.distance: expected 0 to %g, found %g", kMaxDistance, demand.distance);
-  }
-  if (!(demand.operator_us >= 0 && demand.operator_us <= static_cast<float>(kMaxStepUs))) {
+  if (!(demand.operator_us >= 0 && demand.operator_us <= static_cast<float>(kMaxStepUs)))
     return InvalidArgument("demand.operator_us: expected 0 to %d us, found %g", kMaxStepUs, demand.operator_us);
-  }
-  if (!(demand.host_us >= 0 && demand.host_us <= static_cast<double>(kMaxStepUs))) {
+  if (!(demand.host_us >= 0 && demand.host_us <= static_cast<double>(kMaxStepUs)))
     return InvalidArgument("demand.host_us: expected 0 to %d us, found %g", kMaxStepUs, demand.host_us);
-  }
-  if (!(demand.duty > 0 && demand.duty <= 1)) {
+  if (!(demand.duty > 0 && demand.duty <= 1))
     return InvalidArgument("demand.duty: expected above 0 and at most 1, found %g", demand.duty);
-  }
   if (!(demand.slowdown_bound >= 0 && demand.slowdown_bound <= kMaxDemandSlowdown)) {
     return InvalidArgument("demand.slowdown_bound: expected 0 to %g, found %g", kMaxDemandSlowdown,
                            demand.slowdown_bound);
   }
-  if (demand.gradient_mib < 0 || demand.gradient_mib > kMaxMemMib) {
+  if (demand.gradient_mib < 0 || demand.gradient_mib > kMaxMemMib)
     return InvalidArgument("demand.gradient_mib: expected 0 to %d MiB, found %d", kMaxMemMib, demand.gradient_mib);
-  }
   for (size_t i = 0; i < kTraitCount; ++i) {
     if (!std::isfinite(demand.traits[i])) {
       return InvalidArgument("demand.traits[%d] (%s): expected a finite number, found %g", static_cast<int>(i),

@@ -60,9 +60,8 @@ void RunningMean::Add(double value, bool largest_fades) {
 absl::Status MeasuredDemands::Add(uint64_t profile_id, std::string_view gpu_type,
                                   const DemandObservation& observation) {
   if (profile_id == 0) return InvalidArgument("observation: profile_id: expected one that is not 0, found 0");
-  if (gpu_type.empty() || gpu_type.size() > kMostNameBytes) {
+  if (gpu_type.empty() || gpu_type.size() > kMostNameBytes)
     return InvalidArgument("observation: gpu_type: expected 1 to %d bytes, found %d", kMostNameBytes, gpu_type.size());
-  }
   const auto values = Values(observation);
   bool any = false;
   for (size_t i = 0; i < kQuantities; ++i) {
@@ -113,9 +112,8 @@ Demand MeasuredDemands::Apply(std::string_view gpu_type, Demand demand) const {
   }
   if (bandwidth.weight > 0) demand.mem_bw_util_pct = percent(bandwidth);
   // Memory is a peak: the largest one seen counts.
-  if (memory.weight > 0) {
+  if (memory.weight > 0)
     demand.mem_mib = BoundedIntOf(memory.largest, memory.largest * (1 + kMemoryNoise), kMostMemMib);
-  }
   if (step.weight > 0) demand.step_time_us = BoundedIntOf(step.mean, UpperOf(step, kTimeNoise), kMostStepUs);
   demand.flags |= kDemandMeasured;
   if (memory.weight > 0 && step.weight > 0) demand.flags &= ~static_cast<uint32_t>(kDemandPredicted | kDemandTooLarge);
@@ -130,9 +128,8 @@ Demand MeasuredDemands::Apply(std::string_view gpu_type, Demand demand) const {
 int64_t MeasuredDemands::bytes_held() const {
   constexpr size_t kMapNode = 48;  // of a red-black tree, with its allocation
   size_t bytes = sizeof(MeasuredDemands);
-  for (const auto& [key, entry] : entries_) {
+  for (const auto& [key, entry] : entries_)
     bytes += 2 * (kMapNode + sizeof(Key) + key.second.capacity()) + sizeof(entry) + sizeof(uint64_t);
-  }
   return static_cast<int64_t>(bytes);
 }
 
@@ -160,13 +157,11 @@ absl::StatusOr<MeasuredDemands> MeasuredDemands::Restore(std::span<const uint8_t
   const auto damaged = [](const char* what) {
     return MakeError(absl::StatusCode::kDataLoss, "observations: %s", what);
   };
-  if (bytes.size() < kHeader || !std::equal(kMagic.begin(), kMagic.end(), bytes.begin())) {
+  if (bytes.size() < kHeader || !std::equal(kMagic.begin(), kMagic.end(), bytes.begin()))
     return damaged("expected the bytes of saved observations, found others");
-  }
   ByteReader header(bytes.subspan(kVersionAt));
-  if (const uint32_t version = header.U32(); version != kVersion) {
+  if (const uint32_t version = header.U32(); version != kVersion)
     return MakeError(absl::StatusCode::kOutOfRange, "observations: expected format %d, found %d", kVersion, version);
-  }
   const std::span<const uint8_t> body = bytes.subspan(kHeader);
   if (header.U64() != Hash64(body.data(), body.size())) return damaged("the checksum does not fit the bytes");
   ByteReader in(body);
@@ -198,9 +193,8 @@ absl::StatusOr<MeasuredDemands> MeasuredDemands::Restore(std::span<const uint8_t
       return damaged("an entry occurs twice");
     }
   }
-  if (!in.ok() || in.left() != 0 || result.entries_.size() != count || count > std::max<size_t>(1, result.capacity_)) {
+  if (!in.ok() || in.left() != 0 || result.entries_.size() != count || count > std::max<size_t>(1, result.capacity_))
     return damaged("expected as many entries as are announced");
-  }
   return result;
 }
 

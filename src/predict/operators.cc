@@ -480,9 +480,8 @@ BundleTarget ToBundle(const TrainedOperators& trained) {
   BundleTarget target{.name = std::string(Name(trained.kind)), .link = Link::kExp};
   target.calibration.push_back({std::string(kMargins), {trained.margin, trained.unseen_gpu_margin}});
   const size_t size = LawOf(trained.kind).size();
-  for (const auto& [name, constants] : trained.constants) {
+  for (const auto& [name, constants] : trained.constants)
     target.calibration.push_back({std::string(kSeries) + name, {constants.begin(), constants.begin() + size}});
-  }
   target.forest = trained.forest;
   return target;
 }

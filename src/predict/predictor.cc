@@ -93,9 +93,8 @@ absl::StatusOr<JobProfile> Analyse(std::shared_ptr<const Graph> graph, const Run
   const RunSpec& run = job.run;
   const std::string_view frozen = SaidOf(*graph, "frozen");
   if (given.frozen.empty() && !frozen.empty()) job.run.frozen = absl::StrSplit(std::string(frozen), ',');
-  if (IsEngine(run.framework) && run.mode == RunMode::kTraining) {
+  if (IsEngine(run.framework) && run.mode == RunMode::kTraining)
     return InvalidArgument("framework: expected one that trains, found %s", Name(run.framework));
-  }
   if (IsEngine(run.framework) && ComputeTypeOf(*graph).empty()) {
     return InvalidArgument("framework: expected PyTorch or TensorFlow for what is made from no config, found %s",
                            Name(run.framework));
@@ -104,9 +103,8 @@ absl::StatusOr<JobProfile> Analyse(std::shared_ptr<const Graph> graph, const Run
     return InvalidArgument("precision: expected bf16 or fp16 under %s, found %s", Name(run.framework),
                            Name(run.precision));
   }
-  if (run.mode == RunMode::kTraining && run.optimizer == Optimizer::kAdamWBf16 && run.precision != Precision::kBf16) {
+  if (run.mode == RunMode::kTraining && run.optimizer == Optimizer::kAdamWBf16 && run.precision != Precision::kBf16)
     return InvalidArgument("precision: expected bf16 under optimizer adamw-bf16, found %s", Name(run.precision));
-  }
   HORUS_ASSIGN_OR_RETURN(ShapedGraph shaped, BindShapes(std::move(graph), run.dims));
   HORUS_RETURN_IF_ERROR(CheckInputSizes(shaped));
   job.profile_id = ProfileId(shaped, run);
@@ -125,12 +123,10 @@ int64_t JobProfile::bytes_held() const {
                  engine.plain.capacity() * sizeof(engine.plain[0]);
   if (shaped != nullptr) {
     bytes += sizeof(ShapedGraph);
-    for (const Tensor& tensor : shaped->tensors) {
+    for (const Tensor& tensor : shaped->tensors)
       bytes += sizeof(Tensor) + tensor.name.capacity() + tensor.dims.capacity() * sizeof(int64_t);
-    }
-    for (const Op& op : shaped->ops) {
+    for (const Op& op : shaped->ops)
       bytes += sizeof(Op) + (op.inputs.capacity() + op.outputs.capacity()) * sizeof(TensorId);
-    }
   }
   return static_cast<int64_t>(bytes);
 }
@@ -199,9 +195,8 @@ RowOnGpu DescribeOn(const JobProfile& job, const GpuType& gpu) {
   on.roofline[At(Quantity::kMemory)] = mib(memory.Peak());
   on.roofline[At(Quantity::kStepTime)] = on.terms.step_time_us;
   const double widen = on.understood ? 1 : kOutsideFactor;
-  for (size_t q = 0; q < kQuantityCount; ++q) {
+  for (size_t q = 0; q < kQuantityCount; ++q)
     on.roofline_upper[q] = on.roofline[q] * kQuantities[q].default_factor * widen;
-  }
   // What is not understood may need any memory.
   on.roofline_upper[At(Quantity::kMemory)] =
       on.understood ? mib(memory.Upper()) : static_cast<double>(kUnboundedMemMib);

@@ -86,9 +86,8 @@ bool IsWrittenByCompiler(KernelKind kind) {
 // Device, host and copy run ahead of each other in part: between the largest of them and their sum.
 StepParts StepOf(const PriorTerms& t, const PriorConstants& c, double gpu) {
   double kernels = 0;
-  for (size_t i = 0; i < kLaunchPart; ++i) {
+  for (size_t i = 0; i < kLaunchPart; ++i)
     kernels += c[i] * t.part_us[i] * (t.compiled && IsWrittenByCompiler(static_cast<KernelKind>(i)) ? c[kCompiled] : 1);
-  }
   const double device = gpu * kernels + c[kLaunchPart] * t.part_us[kLaunchPart];
   const double host = c[kHost] * t.host_us, copy = c[kCopy] * t.copy_us;
   return {.device_us = device,
@@ -191,12 +190,10 @@ class Problem {
   Problem(Quantity quantity, std::span<const PriorRow> rows, size_t gpu_count, const FittedPrior& centre)
       : quantity_(quantity), rows_(rows), factors_(FactorsOf(quantity).size()), gpus_(gpu_count) {
     centre_.setZero(size());
-    for (size_t i = 0; i < std::min(factors_, centre.factors.size()); ++i) {
+    for (size_t i = 0; i < std::min(factors_, centre.factors.size()); ++i)
       centre_[static_cast<Eigen::Index>(i)] = centre.factors[i];
-    }
-    for (size_t g = 0; g < std::min(gpus_, centre.gpus.size()); ++g) {
+    for (size_t g = 0; g < std::min(gpus_, centre.gpus.size()); ++g)
       centre_[static_cast<Eigen::Index>(factors_ + g)] = centre.gpus[g];
-    }
   }
   [[nodiscard]] const Eigen::VectorXd& centre() const { return centre_; }
 
@@ -225,9 +222,8 @@ class Problem {
   [[nodiscard]] double Loss(const Eigen::VectorXd& x) const {
     double loss = 0;
     const Point point = At(x);
-    for (const PriorRow& row : rows_) {
+    for (const PriorRow& row : rows_)
       loss += row.weight * (std::hypot(1.0, Error(row, point.constants, point.gpus[row.gpu])) - 1);
-    }
     for (Eigen::Index i = 0; i < size(); ++i) loss += 0.5 * std::pow((x[i] - centre_[i]) / Spread(i), 2);
     return loss;
   }

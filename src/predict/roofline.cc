@@ -174,9 +174,8 @@ double ProductsUs(const OpCost& op, Direction direction, const PassCost& work, c
 }
 
 size_t PositionOf(const OpCost& op, Direction direction, const Rates& rates) {
-  if (op.kind == KernelKind::kDepthwiseConvolution && direction == Direction::kBackward) {
+  if (op.kind == KernelKind::kDepthwiseConvolution && direction == Direction::kBackward)
     return static_cast<size_t>(KernelKind::kDepthwiseBackward);
-  }
   if (IsConvolution(op.kind) && !rates.convolutions_on_matrix_units) return kPlainConvolutionPart;
   const bool product =
       op.kind == KernelKind::kMatmul || op.kind == KernelKind::kAttention || op.kind == KernelKind::kFusedAttention;

@@ -142,9 +142,8 @@ absl::Status Check(const ServiceLoad& load, const Graph& graph, const RunSpec& r
     return InvalidArgument("service: framework: expected an engine (vllm, tensorrt-llm or sglang), found '%s'",
                            Name(run.framework));
   }
-  if (run.dims.batch != 0) {
+  if (run.dims.batch != 0)
     return InvalidArgument("service: batch: expected none (the load decides), found %d", run.dims.batch);
-  }
   return absl::OkStatus();
 }
 

@@ -205,9 +205,8 @@ absl::StatusOr<Bundle> CalibrateToSite(const Predictor& base, const TrainingSet&
     if (rows.empty() && !stated) continue;
     const TargetModel* found = base.FindModel(quantity);
     if (found == nullptr && IsShare(quantity)) continue;
-    if (found == nullptr) {
+    if (found == nullptr)
       return InvalidArgument("calibrate: expected a bundle with a model of %s, found none", InfoOf(quantity).name);
-    }
     any = true;
     TargetModel model = *found;
     SiteEffect effect{.quantity = quantity, .rows = rows.size()};

@@ -29,9 +29,8 @@ class SharedBounds {
   // The bounds, or why the value is refused. Another error than a refusal is in the outer status.
   [[nodiscard]] absl::StatusOr<const absl::StatusOr<std::vector<int64_t>>*> At(int64_t value, size_t solved) {
     if (const auto known = known_.find(value); known != known_.end()) return &known->second;
-    if (progress_ != nullptr && !progress_(solved, targets_)) {
+    if (progress_ != nullptr && !progress_(solved, targets_))
       return absl::CancelledError("the progress callback asked to stop");
-    }
     absl::StatusOr<std::vector<int64_t>> upper = bounds_(value);
     if (!upper.ok() && !IsRefusal(upper.status())) return upper.status();
     return &known_.emplace(value, std::move(upper)).first->second;
@@ -167,9 +166,8 @@ std::string_view SolveEndName(SolveEnd end) {
 
 absl::StatusOr<std::vector<Solution>> SolveLargest(const UpperBounds& bounds, std::span<const SolveTarget> targets,
                                                    int64_t max_value, const SolveProgress& progress) {
-  if (max_value < 1 || max_value > kMostSolveMax) {
+  if (max_value < 1 || max_value > kMostSolveMax)
     return InvalidArgument("solve: expected a maximum from 1 to %d, found %d", kMostSolveMax, max_value);
-  }
   SharedBounds shared(bounds, progress, targets.size());
   std::vector<Solution> solutions;
   for (const SolveTarget& target : targets) {
@@ -197,9 +195,8 @@ absl::Status CheckDimension(const Graph& graph, const RunSpec& run, const std::s
   }
   const auto bound = std::find_if(run.dims.dims.begin(), run.dims.dims.end(),
                                   [&dim](const auto& given) { return given.first == dim; });
-  if (is_batch && run.dims.batch > 0) {
+  if (is_batch && run.dims.batch > 0)
     return InvalidArgument("solve: expected a run that leaves %s open, found it bound to %d", dim, run.dims.batch);
-  }
   if (bound == run.dims.dims.end()) return absl::OkStatus();
   return InvalidArgument("solve: expected a run that leaves %s open, found it bound to %d", Quoted(dim), bound->second);
 }
@@ -214,9 +211,8 @@ absl::StatusOr<Solved> SolveDimension(const std::shared_ptr<const Graph>& graph,
   HORUS_RETURN_IF_ERROR(CheckDimension(*graph, run, request.dim));
   std::vector<SolveTarget> targets;
   for (const SolveDevice& device : devices) {
-    if (device.type >= types.size()) {
+    if (device.type >= types.size())
       return InvalidArgument("solve: expected a type below %d, found %d", types.size(), device.type);
-    }
     if (device.resident_mib < 0 || device.resident_mib > kMostResidentMib) {
       return InvalidArgument("solve: expected residents of 0 to %d MiB, found %d", kMostResidentMib,
                              device.resident_mib);

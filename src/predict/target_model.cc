@@ -60,9 +60,8 @@ absl::Status ReadOne(const BundleTarget& target, std::string_view name, double m
                      double& value) {
   const NamedSeries* series = FindSeries(target.calibration, name);
   if (series == nullptr) return absl::OkStatus();
-  if (series->values.size() != 1 || series->values[0] < 0 || series->values[0] > most) {
+  if (series->values.size() != 1 || series->values[0] < 0 || series->values[0] > most)
     return Damaged(target, name, Formatted("one number from 0 to %s", most_name));
-  }
   value = series->values[0];
   return absl::OkStatus();
 }
@@ -105,9 +104,8 @@ bool IsFeature(double value) {
 }
 
 absl::Status CheckRange(const BundleTarget& target, const TrainedRange& range) {
-  if (range.low.size() != range.high.size() || range.low.size() > kRangeColumns.size()) {
+  if (range.low.size() != range.high.size() || range.low.size() > kRangeColumns.size())
     return Damaged(target, kLow, "as many numbers as range_high and at most " + std::to_string(kRangeColumns.size()));
-  }
   for (size_t i = 0; i < range.low.size(); ++i) {
     const double low = range.low[i], high = range.high[i];
     if (low == HUGE_VAL && high == -HUGE_VAL) continue;  // no training row had the column
@@ -237,9 +235,8 @@ Refined TargetModel::Refine(std::span<const float> row, std::string_view gpu, co
     upper = refined.value + std::hypot(upper - refined.value, refined.site_mib);
   }
   refined.upper = std::clamp(upper, refined.value, info.most);
-  if (!understood || (quantity == Quantity::kMemory && distance.value > kOutsideDistance)) {
+  if (!understood || (quantity == Quantity::kMemory && distance.value > kOutsideDistance))
     refined.upper = std::clamp(roofline_upper, refined.upper, info.most);
-  }
   return refined;
 }
 
@@ -297,9 +294,8 @@ absl::StatusOr<TargetModel> FromBundle(const BundleTarget& target, size_t featur
   const size_t expected = all.size();
   // Mean utilisation had no slope in 0.1, which is a slope of 1.
   const bool straight = *quantity == Quantity::kGpuUtil && factors != nullptr && factors->values.size() + 1 == expected;
-  if (factors == nullptr || factors->values.size() + straight != expected || !bounded(factors->values)) {
+  if (factors == nullptr || factors->values.size() + straight != expected || !bounded(factors->values))
     return Damaged(target, kFactors, std::to_string(expected) + " factors from -20 to 20");
-  }
   model.factors = factors->values;
   if (straight) model.factors.push_back(-std::log(all.back().typical));
   for (const NamedSeries& series : target.calibration) {

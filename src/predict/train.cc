@@ -422,12 +422,10 @@ class Trainer {
 };
 
 absl::Status CheckOptions(const TrainOptions& options) {
-  if (!(options.promise >= 0.5 && options.promise <= 0.99)) {
+  if (!(options.promise >= 0.5 && options.promise <= 0.99))
     return InvalidArgument("promise: expected 0.5 to 0.99, found %g", options.promise);
-  }
-  if (options.rounds < 0 || options.rounds > 2000) {
+  if (options.rounds < 0 || options.rounds > 2000)
     return InvalidArgument("rounds: expected 0 to 2000, found %d", options.rounds);
-  }
   return absl::OkStatus();
 }
 
@@ -547,12 +545,10 @@ absl::Status CheckRow(const TrainingRow& row) {
   HORUS_RETURN_IF_ERROR(CheckName(row, "gpu", row.gpu));
   HORUS_RETURN_IF_ERROR(CheckName(row, "family", row.family));
   HORUS_RETURN_IF_ERROR(CheckName(row, "model", row.model));
-  if (row.gpu.find(' ') != std::string::npos) {
+  if (row.gpu.find(' ') != std::string::npos)
     return InvalidArgument("%s: gpu: expected a name without spaces, found %s", row.where, Quoted(row.gpu));
-  }
-  if (row.features.size() != FeatureCount()) {
+  if (row.features.size() != FeatureCount())
     return InvalidArgument("%s: expected %d features, found %d", row.where, FeatureCount(), row.features.size());
-  }
   for (size_t i = 0; i < row.features.size(); ++i) {
     if (std::isinf(row.features[i])) {
       return InvalidArgument("%s: feature %d: expected a finite number or NaN, found %g", row.where, i,
@@ -604,12 +600,10 @@ uint64_t FingerprintOf(const TrainingSet& set) {
   for (const TrainingRow& row : set.rows) {
     for (const std::string* text : {&row.gpu, &row.family, &row.model}) hash = CombineHash(hash, Hash64(*text));
     if (!row.campaign.empty()) hash = CombineHash(hash, Hash64(row.campaign));
-    for (const float value : row.features) {
+    for (const float value : row.features)
       hash = CombineHash(hash, std::isnan(value) ? kNoNumber : std::bit_cast<uint32_t>(value));
-    }
-    for (const double value : row.measured) {
+    for (const double value : row.measured)
       hash = CombineHash(hash, std::isnan(value) ? kNoNumber : std::bit_cast<uint64_t>(value));
-    }
   }
   return hash;
 }

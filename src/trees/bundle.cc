@@ -68,9 +68,8 @@ absl::Status CheckSeries(std::string_view owner, std::span<const NamedSeries> al
   for (const NamedSeries& series : all) {
     HORUS_RETURN_IF_ERROR(CheckName(owner, series.name, limits));
     HORUS_RETURN_IF_ERROR(CheckSize(series.name, series.values.size(), limits.max_series_values, "values"));
-    if (FindSeries(all, series.name) != &series) {
+    if (FindSeries(all, series.name) != &series)
       return DataLoss("bundle: %s: the series %s occurs twice", owner, Quoted(series.name));
-    }
     for (size_t i = 0; i < series.values.size(); ++i) {
       if (!std::isnan(series.values[i])) continue;
       return DataLoss("bundle: %s: series %s value %d: expected a number, found NaN", owner, Quoted(series.name), i);
@@ -85,16 +84,14 @@ absl::Status CheckNode(const ForestData& data, size_t tree, size_t at, const Tre
     return DataLoss("tree %d node %d: expected a finite %s, found %g", tree, at,
                     node.is_leaf() ? "leaf value" : "threshold", node.value);
   }
-  if (!std::isfinite(node.cover) || node.cover < 0) {
+  if (!std::isfinite(node.cover) || node.cover < 0)
     return DataLoss("tree %d node %d: expected a cover of 0 or more, found %g", tree, at, node.cover);
-  }
   if (node.is_leaf()) {
     if (node.right == 0) return absl::OkStatus();
     return DataLoss("tree %d node %d: a leaf has a right child, %d", tree, at, node.right);
   }
-  if (node.feature() >= data.num_features) {
+  if (node.feature() >= data.num_features)
     return DataLoss("tree %d node %d: splits on feature %d of %d", tree, at, node.feature(), data.num_features);
-  }
   // Bounded: at is a position in the tree.
   if (node.right <= at + 1 || node.right >= tree_size) {
     return DataLoss("tree %d node %d: expected a right child between %d and %d, found %d", tree, at, at + 2,
@@ -116,9 +113,8 @@ absl::Status CheckTree(const ForestData& data, size_t tree, std::span<const Tree
     const TreeNode& node = nodes[at];
     HORUS_RETURN_IF_ERROR(CheckNode(data, tree, at, node, nodes.size()));
     if (!node.is_leaf()) {
-      if (++depth > max_depth) {
+      if (++depth > max_depth)
         return ResourceExhausted("tree %d node %d: deeper than the limit of %d splits", tree, at, max_depth);
-      }
       open.push_back({node.right, depth});
       continue;
     }
@@ -126,9 +122,8 @@ absl::Status CheckTree(const ForestData& data, size_t tree, std::span<const Tree
       if (at + 1 == nodes.size()) return absl::OkStatus();
       return DataLoss("tree %d: ends at node %d, but has %d nodes", tree, at, nodes.size());
     }
-    if (open.back().right != at + 1) {
+    if (open.back().right != at + 1)
       return DataLoss("tree %d: expected node %d to be a right child, found %d named", tree, at + 1, open.back().right);
-    }
     depth = open.back().depth;
     open.pop_back();
   }
@@ -137,17 +132,15 @@ absl::Status CheckTree(const ForestData& data, size_t tree, std::span<const Tree
 
 absl::Status CheckTarget(const Bundle& bundle, const BundleTarget& target, const BundleLimits& limits) {
   HORUS_RETURN_IF_ERROR(CheckName("target", target.name, limits));
-  if (bundle.FindTarget(target.name) != &target) {
+  if (bundle.FindTarget(target.name) != &target)
     return DataLoss("bundle: the target %s occurs twice", Quoted(target.name));
-  }
   if (static_cast<uint32_t>(target.link) >= kLinkCount) {
     return DataLoss("bundle: target %s: expected a link below %d, found %d", Quoted(target.name), kLinkCount,
                     static_cast<uint32_t>(target.link));
   }
   HORUS_RETURN_IF_ERROR(CheckSeries(target.name, target.calibration, limits));
-  if (const absl::Status status = ValidateForest(target.forest, limits.forest); !status.ok()) {
+  if (const absl::Status status = ValidateForest(target.forest, limits.forest); !status.ok())
     return MakeError(status.code(), "bundle: target %s: %s", Quoted(target.name), status.message());
-  }
   return absl::OkStatus();
 }
 
@@ -174,9 +167,7 @@ absl::Status CheckChecksum(std::string_view what, uint64_t expected, uint64_t fo
 }
 
 absl::Status CheckCount(std::string_view what, uint64_t count, uint64_t limit, uint64_t each_bytes, size_t left) {
-  if (count > limit) {
-    return ResourceExhausted("bundle: %s: %d, the limit is %d", what, count, limit);
-  }
+  if (count > limit) return ResourceExhausted("bundle: %s: %d, the limit is %d", what, count, limit);
   if (count > left / each_bytes) {
     // Bounded: for a message: count was read as 32 bits.
     return DataLoss("bundle: %s: %d need at least %d bytes, %d are left", what, count, count * each_bytes, left);
@@ -206,9 +197,7 @@ absl::StatusOr<std::vector<Bytes>> ReadSections(Bytes file, const BundleLimits& 
   if (!header.ok()) return Damaged("bytes of header", kHeaderBytes, file.size());
   if (version == 0) return Damaged("format version", kBundleFormatVersion, version);
   if (total != file.size()) return Damaged("bytes of file", total, file.size());
-  if (total > limits.max_bytes) {
-    return ResourceExhausted("bundle: %d bytes, the limit is %d", total, limits.max_bytes);
-  }
+  if (total > limits.max_bytes) return ResourceExhausted("bundle: %d bytes, the limit is %d", total, limits.max_bytes);
   if (count == 0) return Damaged("sections", 1, count);
   HORUS_RETURN_IF_ERROR(
       CheckCount("sections", count, uint64_t{limits.max_targets} + 1, kTableEntryBytes, header.left()));
@@ -236,9 +225,7 @@ absl::StatusOr<std::vector<Bytes>> ReadSections(Bytes file, const BundleLimits& 
 absl::Status ReadText(ByteReader& in, std::string_view what, size_t limit, std::string& out) {
   const std::string_view text = in.Text();
   if (!in.ok()) return DataLoss("bundle: manifest: ends inside the %s", what);
-  if (text.size() > limit) {
-    return ResourceExhausted("bundle: %s: %d bytes, the limit is %d", what, text.size(), limit);
-  }
+  if (text.size() > limit) return ResourceExhausted("bundle: %s: %d bytes, the limit is %d", what, text.size(), limit);
   out = text;
   return absl::OkStatus();
 }
@@ -331,21 +318,16 @@ absl::Status ValidateForest(const ForestData& data, const ForestLimits& limits) 
                                           {data.nodes.size(), limits.max_nodes, "nodes"}}) {
     if (size > limit) return ResourceExhausted("forest: %d %s, the limit is %d", size, what, limit);
   }
-  if (!std::isfinite(data.base_score)) {
+  if (!std::isfinite(data.base_score))
     return DataLoss("forest: expected a finite base score, found %g", data.base_score);
-  }
   std::span<const TreeNode> rest(data.nodes);
   for (size_t tree = 0; tree < data.tree_sizes.size(); ++tree) {
     const size_t size = data.tree_sizes[tree];
-    if (size > rest.size()) {
-      return DataLoss("tree %d: has %d nodes, but only %d are left", tree, size, rest.size());
-    }
+    if (size > rest.size()) return DataLoss("tree %d: has %d nodes, but only %d are left", tree, size, rest.size());
     HORUS_RETURN_IF_ERROR(CheckTree(data, tree, rest.first(size), limits.max_depth));
     rest = rest.subspan(size);
   }
-  if (!rest.empty()) {
-    return DataLoss("forest: %d nodes belong to no tree", rest.size());
-  }
+  if (!rest.empty()) return DataLoss("forest: %d nodes belong to no tree", rest.size());
   return absl::OkStatus();
 }
 
@@ -360,9 +342,8 @@ absl::StatusOr<Bundle> ReadBundle(std::span<const uint8_t> bytes, const BundleLi
         "train it again",
         bundle.schema_hash, *expected_schema, Quoted(bundle.library_version));
   }
-  if (sections.size() != bundle.targets.size() + 1) {
+  if (sections.size() != bundle.targets.size() + 1)
     return Damaged("sections", bundle.targets.size() + 1, sections.size());
-  }
   for (size_t i = 0; i < bundle.targets.size(); ++i) {
     HORUS_RETURN_IF_ERROR(ReadForest(sections[i + 1], limits, bundle.targets[i].forest));
   }
@@ -429,9 +410,7 @@ absl::StatusOr<std::string> WriteBundle(const Bundle& bundle, const BundleLimits
     AppendLittleEndian<uint64_t>(table, Hash64(section));
     total += section.size();
   }
-  if (total > limits.max_bytes) {
-    return ResourceExhausted("bundle: %d bytes, the limit is %d", total, limits.max_bytes);
-  }
+  if (total > limits.max_bytes) return ResourceExhausted("bundle: %d bytes, the limit is %d", total, limits.max_bytes);
   std::string out(kMagic);
   out.reserve(total);
   AppendLittleEndian<uint32_t>(out, kBundleFormatVersion);

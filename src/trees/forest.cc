@@ -278,9 +278,7 @@ void Forest::WalkLoose(const Group& group, const int32_t* slots, size_t rows, fl
     const TreeNode* root = data_.nodes.data() + group.first_node;
     for (size_t k = 0; k < group.tree_count; ++k) {
       const TreeNode* node = root;
-      while (!node->is_leaf()) {
-        node = slots[SlotOf(*node)] < OrderKey(node->value) ? node + 1 : root + node->right;
-      }
+      while (!node->is_leaf()) node = slots[SlotOf(*node)] < OrderKey(node->value) ? node + 1 : root + node->right;
       margins[r] += node->value;
       root += data_.tree_sizes[group.first_tree + k];
     }

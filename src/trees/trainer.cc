@@ -97,9 +97,8 @@ absl::Status Grow(const TrainingData& data, const TrainingData* held_out, const 
   char text[HORUS_TRAIN_TEXT_BYTES] = "";
   const int32_t code = entry(&request, text);
   if (code == HORUS_TRAIN_OK) return absl::OkStatus();
-  if (code == HORUS_TRAIN_CANCELLED) {
+  if (code == HORUS_TRAIN_CANCELLED)
     return Cancelled("training: cancelled after round %d of %d", run.rounds_done, params.rounds);
-  }
   if (code == HORUS_TRAIN_NO_MEMORY) throw std::bad_alloc();  // as an allocation on this side would
   const absl::StatusCode why =
       code == HORUS_TRAIN_REFUSED ? absl::StatusCode::kUnavailable : absl::StatusCode::kInvalidArgument;
@@ -111,9 +110,8 @@ absl::Status Grow(const TrainingData& data, const TrainingData* held_out, const 
 // Which file is missing, where it was looked for and how to get it, say errors of the loader of side libraries.
 absl::StatusOr<TrainEntry> LoadTrainLibrary(const std::string& path) {
 #ifdef HORUS_TRAIN_INSIDE  // the Python package
-  if (path.empty()) {
+  if (path.empty())
     return Unavailable("training needs XGBoost, which is not installed: %s", InstallPythonPackage("train"));
-  }
 #endif
   constexpr SideLibrary kLibrary = {
       .soname = HORUS_TRAIN_SONAME,
@@ -261,12 +259,10 @@ absl::Status CheckParams(const TrainingData& data, const TrainingParams& params)
 }  // namespace
 
 absl::Status CheckTraining(const TrainingData& data, const TrainingParams& params) {
-  if (data.row_count == 0 || data.row_count > kMaxRows) {
+  if (data.row_count == 0 || data.row_count > kMaxRows)
     return InvalidArgument("training: expected 1 to %d rows, found %d", kMaxRows, data.row_count);
-  }
-  if (data.feature_count == 0 || data.feature_count > kMaxFeatures) {
+  if (data.feature_count == 0 || data.feature_count > kMaxFeatures)
     return InvalidArgument("training: expected 1 to %d features, found %d", kMaxFeatures, data.feature_count);
-  }
   // Bounded: at most kMaxRows times kMaxFeatures.
   HORUS_RETURN_IF_ERROR(CheckSize("rows", data.rows.size(), data.row_count * data.feature_count, false));
   HORUS_RETURN_IF_ERROR(CheckSize("targets", data.targets.size(), data.row_count, false));

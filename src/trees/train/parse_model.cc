@@ -79,9 +79,8 @@ class ModelReader final : public nlohmann::json_sax<Json> {
     const bool list = base_score_.starts_with('[');
     const char* const end = base_score_.data() + base_score_.size();
     const auto [rest, error] = std::from_chars(base_score_.data() + (list ? 1 : 0), end, out_.base_score);
-    if (error != std::errc() || std::string_view(rest, end) != (list ? "]" : "")) {
+    if (error != std::errc() || std::string_view(rest, end) != (list ? "]" : ""))
       return "XGBoost's model has a base score that this library does not know: " + base_score_;
-    }
     return {};
   }
 

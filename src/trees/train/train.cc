@@ -189,9 +189,8 @@ Outcome Grow(const XGBoostApi& xgboost, const horus_train_request& request, cons
     HORUS_TRAIN_TRY(Check(xgboost, xgboost.XGBoosterUpdateOneIter(booster.get(), round, train.get())));
     double error = 0;
     if (request.valid.count != 0) HORUS_TRAIN_TRY(SquaredError(xgboost, booster, valid, request.valid, error));
-    if (request.progress != nullptr && request.progress(request.user, round + 1, error) != 0) {
+    if (request.progress != nullptr && request.progress(request.user, round + 1, error) != 0)
       return {HORUS_TRAIN_CANCELLED, "cancelled"};
-    }
   }
   return {};
 }
