@@ -17,7 +17,7 @@
 
 namespace horus {
 
-// What each code means here; capi/error.cc maps them one to one to horus_status.
+// What each code means here; capi/boundary.cc maps them one to one to horus_status.
 //   kInvalidArgument     the caller's value is wrong           kNotFound        no such id or name
 //   kAlreadyExists       the id is taken                       kAborted         state moved since the plan saw it
 //   kResourceExhausted   a documented limit was exceeded       kDataLoss        bytes are damaged or not of this format

@@ -2,14 +2,8 @@
 // horus/base.h: names of statuses, the library's versions and names.
 #include "horus/base.h"
 
-#include <string_view>
-#include <vector>
-
 #include "base/status_names.h"
-#include "capi/error.h"
 #include "capi/handles.h"
-#include "capi/structs.h"
-#include "interference/registry.h"
 #include "place/policies/policies.h"
 
 #define HORUS_TEXT_INNER_(x) #x
@@ -36,7 +30,7 @@ const char* horus_status_name(horus_status status) {
 }
 
 horus_status horus_library_get_info(horus_library_info* info, horus_error* error) {
-  return horus::capi::Guard(error, [&]() -> absl::Status {
+  return horus::capi::Guard(error, [&] {
     static const auto policies = EndedByNull(horus::PolicyNames());
     static const auto disciplines = EndedByNull(horus::QueueNames());
     static const auto interference = EndedByNull(horus::InterferenceModelNames());
@@ -54,7 +48,7 @@ horus_status horus_library_get_info(horus_library_info* info, horus_error* error
 }
 
 horus_status horus_abi_check(uint32_t header_abi, horus_error* error) {
-  return horus::capi::Guard(error, [&]() -> absl::Status {
+  return horus::capi::Guard(error, [&] {
     if (header_abi == HORUS_ABI_NUMBER) return absl::OkStatus();
     return horus::MakeError(absl::StatusCode::kOutOfRange,
                             "ABI: this library has %d.%d, the program was compiled for %d.%d", HORUS_ABI,

@@ -22,7 +22,12 @@ namespace horus::capi {
 class CallbackModel final : public InterferenceModel {
  public:
   CallbackModel(std::shared_ptr<const Catalogue> catalogue, horus_interference_callback callback, void* user,
-                uint64_t epoch, double upper_probability);
+                uint64_t epoch, double upper_probability)
+      : catalogue_(std::move(catalogue)),
+        callback_(callback),
+        user_(user),
+        epoch_(epoch),
+        upper_probability_(upper_probability) {}
 
   [[nodiscard]] std::string_view name() const override { return "callback"; }
   [[nodiscard]] uint64_t epoch() const override { return epoch_; }
@@ -45,7 +50,8 @@ class CallbackModel final : public InterferenceModel {
 class CallbackPolicy final : public Policy {
  public:
   CallbackPolicy(std::shared_ptr<const Catalogue> catalogue, horus_policy_callback callback, void* user,
-                 std::string name);
+                 std::string name)
+      : catalogue_(std::move(catalogue)), callback_(callback), user_(user), name_(std::move(name)) {}
 
   [[nodiscard]] std::string_view name() const override { return name_; }
   [[nodiscard]] absl::Status ScoreDevice(const DeviceCandidate& candidate, DeviceScore& score) const override;

@@ -1,14 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // horus/demand.h, the catalogue of GPU types.
 #include <memory>
-#include <utility>
-#include <vector>
 
-#include "base/status.h"
-#include "capi/args.h"
-#include "capi/error.h"
 #include "capi/handles.h"
-#include "capi/structs.h"
 #include "device/gpu_fields.h"
 #include "device/gpu_type.h"
 #include "horus/demand.h"
@@ -19,39 +13,16 @@ namespace {
 // ---- GPU types between the C ABI and the device room.
 // Cost: linear in texts and profiles.
 
-struct FieldPair {
-  int64_t horus_gpu::* c;
-  int64_t GpuType::* cpp;
-};
-constexpr FieldPair kFields[] = {
-    {&horus_gpu::compute_capability, &GpuType::compute_capability},
-    {&horus_gpu::sm_count, &GpuType::sm_count},
-    {&horus_gpu::boost_clock_mhz, &GpuType::boost_clock_mhz},
-    {&horus_gpu::fp64_gflops, &GpuType::fp64_gflops},
-    {&horus_gpu::fp32_gflops, &GpuType::fp32_gflops},
-    {&horus_gpu::tf32_gflops, &GpuType::tf32_gflops},
-    {&horus_gpu::fp16_gflops, &GpuType::fp16_gflops},
-    {&horus_gpu::bf16_gflops, &GpuType::bf16_gflops},
-    {&horus_gpu::fp8_gflops, &GpuType::fp8_gflops},
-    {&horus_gpu::int8_gops, &GpuType::int8_gops},
-    {&horus_gpu::mem_mib, &GpuType::mem_mib},
-    {&horus_gpu::mem_bandwidth_mb_s, &GpuType::mem_bandwidth_mb_s},
-    {&horus_gpu::l2_kib, &GpuType::l2_kib},
-    {&horus_gpu::pcie_mb_s, &GpuType::pcie_mb_s},
-    {&horus_gpu::nvlink_mb_s, &GpuType::nvlink_mb_s},
-    {&horus_gpu::tdp_w, &GpuType::tdp_w},
-    {&horus_gpu::context_mib, &GpuType::context_mib},
-    {&horus_gpu::max_mps_clients, &GpuType::max_mps_clients},
-};
+#define HORUS_COPY_SPECIFICATIONS(from, to)                                                                          \
+  HORUS_COPY_FIELDS(from, to, compute_capability, sm_count, boost_clock_mhz, fp64_gflops, fp32_gflops, tf32_gflops,  \
+                    fp16_gflops, bf16_gflops, fp8_gflops, int8_gops, mem_mib, mem_bandwidth_mb_s, l2_kib, pcie_mb_s, \
+                    nvlink_mb_s, tdp_w, context_mib, max_mps_clients)
 
 absl::StatusOr<MigProfile> MigFromC(const horus_mig_profile* given) {
   HORUS_ASSIGN_OR_RETURN(const horus_mig_profile profile, ReadStruct(given));
   MigProfile result;
   HORUS_ASSIGN_OR_RETURN(result.name, ReadText(profile.name, "name"));
-  result.compute_slices = profile.compute_slices;
-  result.memory_slices = profile.memory_slices;
-  result.mem_mib = profile.mem_mib;
-  result.max_instances = profile.max_instances;
+  HORUS_COPY_FIELDS(profile, result, compute_slices, memory_slices, mem_mib, max_instances)
   return result;
 }
 
@@ -77,7 +48,7 @@ absl::StatusOr<GpuType> GpuFromC(const horus_gpu* given) {
   HORUS_ASSIGN_OR_RETURN(type.display_name, ReadOptionalText(gpu.display_name, "display_name"));
   HORUS_ASSIGN_OR_RETURN(type.architecture, ReadOptionalText(gpu.architecture, "architecture"));
   HORUS_ASSIGN_OR_RETURN(type.spec_source, ReadOptionalText(gpu.source, "source"));
-  for (const FieldPair& field : kFields) type.*field.cpp = gpu.*field.c;
+  HORUS_COPY_SPECIFICATIONS(gpu, type)
   HORUS_RETURN_IF_ERROR(ReadLists(gpu, type));
   return type;
 }
@@ -89,7 +60,7 @@ horus_gpu GpuToC(const GpuType& type, const horus_mig_profile* const* mig) {
   gpu.display_name = type.display_name.c_str();
   gpu.architecture = type.architecture.c_str();
   gpu.source = type.spec_source.c_str();
-  for (const FieldPair& field : kFields) gpu.*field.c = type.*field.cpp;
+  HORUS_COPY_SPECIFICATIONS(type, gpu)
   gpu.mig_count = type.mig.size();
   gpu.mig_profiles = mig;
   return gpu;
@@ -98,10 +69,7 @@ horus_gpu GpuToC(const GpuType& type, const horus_mig_profile* const* mig) {
 horus_mig_profile MigToC(const MigProfile& profile) {
   horus_mig_profile mig = HORUS_MIG_PROFILE_INIT;
   mig.name = profile.name.c_str();
-  mig.compute_slices = profile.compute_slices;
-  mig.memory_slices = profile.memory_slices;
-  mig.mem_mib = profile.mem_mib;
-  mig.max_instances = profile.max_instances;
+  HORUS_COPY_FIELDS(profile, mig, compute_slices, memory_slices, mem_mib, max_instances)
   return mig;
 }
 
@@ -118,25 +86,24 @@ absl::StatusOr<std::vector<GpuType>> TypesFromC(size_t count, const horus_gpu* c
 
 using namespace horus::capi;  // NOLINT(google-build-using-namespace): the C functions below are its face
 
-horus_catalogue::horus_catalogue(std::shared_ptr<const horus::Catalogue> types) : value(std::move(types)) {
-  for (const horus::GpuType& type : value->types()) {
+horus_catalogue::horus_catalogue(std::shared_ptr<const Catalogue> types) : value(std::move(types)) {
+  for (const GpuType& type : value->types()) {
     mig_begin.push_back(mig.size());
-    for (const horus::MigProfile& profile : type.mig) mig.push_back(MigToC(profile));
+    for (const MigProfile& profile : type.mig) mig.push_back(MigToC(profile));
   }
   for (const horus_mig_profile& profile : mig) mig_pointers.push_back(&profile);
 }
 
 horus_status horus_catalogue_default(horus_catalogue** out, horus_error* error) {
-  return Guard(error, {{out, "out"}},
-               [&]() -> absl::Status { return Give(new horus_catalogue(horus::Catalogue::Default()), out); });
+  return Guard(error, {{out, "out"}}, [&] { return Give(new horus_catalogue(Catalogue::Default()), out); });
 }
 
 horus_status horus_catalogue_extend(const horus_catalogue* base, size_t count, const horus_gpu* const* gpus,
                                     horus_catalogue** out, horus_error* error) {
-  return Guard(error, {{out, "out"}}, [&]() -> absl::Status {
-    HORUS_ASSIGN_OR_RETURN(std::vector<horus::GpuType> types, TypesFromC(count, gpus));
-    HORUS_ASSIGN_OR_RETURN(horus::Catalogue value, horus::Catalogue::Extend(*CatalogueOf(base), std::move(types)));
-    return Give(new horus_catalogue(std::make_shared<const horus::Catalogue>(std::move(value))), out);
+  return Guard(error, {{out, "out"}}, [&] {
+    HORUS_ASSIGN_OR_RETURN(std::vector<GpuType> types, TypesFromC(count, gpus));
+    HORUS_ASSIGN_OR_RETURN(Catalogue value, Catalogue::Extend(*CatalogueOf(base), std::move(types)));
+    return Give(new horus_catalogue(std::make_shared<const Catalogue>(std::move(value))), out);
   });
 }
 
@@ -147,16 +114,16 @@ size_t horus_catalogue_count(const horus_catalogue* catalogue) {
 }
 
 horus_status horus_catalogue_get(const horus_catalogue* catalogue, size_t index, horus_gpu* gpu, horus_error* error) {
-  return Guard(error, {{catalogue, "catalogue"}}, [&]() -> absl::Status {
-    HORUS_ASSIGN_OR_RETURN(const horus::GpuType* type, RowAt(catalogue->value->types(), "GPU types", index));
+  return Guard(error, {{catalogue, "catalogue"}}, [&] {
+    HORUS_ASSIGN_OR_RETURN(const GpuType* type, RowAt(catalogue->value->types(), "GPU types", index));
     return Answer(GpuToC(*type, catalogue->mig_pointers.data() + catalogue->mig_begin[index]), gpu);
   });
 }
 
 horus_status horus_catalogue_find(const horus_catalogue* catalogue, const char* name, size_t* index,
                                   horus_error* error) {
-  return Guard(error, {{catalogue, "catalogue"}, {name, "name"}, {index, "index"}}, [&]() -> absl::Status {
-    HORUS_ASSIGN_OR_RETURN(const horus::GpuTypeId id, catalogue->value->Find(name));
+  return Guard(error, {{catalogue, "catalogue"}, {name, "name"}, {index, "index"}}, [&] {
+    HORUS_ASSIGN_OR_RETURN(const GpuTypeId id, catalogue->value->Find(name));
     *index = id.value();
     return absl::OkStatus();
   });

@@ -1,26 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-// horus/cluster.h: what changes a cluster (nodes, states, adopt, apply, release), and queries.
+// horus/cluster.h: what changes a cluster (nodes, states, adopt, apply, release), and queries; the lock of its handle.
 #include "horus/cluster.h"
 
-#include <cstring>
 #include <limits>
-#include <span>
-#include <string>
-#include <utility>
-#include <vector>
 
 #include "base/file.h"
-#include "capi/args.h"
 #include "capi/convert.h"
-#include "capi/error.h"
-#include "capi/handles.h"
 #include "capi/planning.h"
-#include "capi/structs.h"
-#include "horus/place.h"
 #include "place/state/snapshot.h"
 
 namespace horus::capi {
 namespace {
+
+// Clusters that planning calls of this thread keep from being written. A thread that waited for a writer's turn while
+// it does so could wait for one that waits for it.
+thread_local int clusters_read = 0;
 
 absl::Status SetNodeState(Cluster& cluster, NodeId node, int32_t given, const IdBuffer& buffer) {
   HORUS_ASSIGN_OR_RETURN(const AdminState state, StateFromC(given));
@@ -47,18 +41,9 @@ absl::Status SetDeviceState(Cluster& cluster, NodeId node, uint32_t given_device
 horus_cluster_info InfoOf(const Cluster& cluster) {
   const ClusterTotals totals = cluster.Totals();
   horus_cluster_info info = HORUS_CLUSTER_INFO_INIT;
-  info.nodes = totals.nodes;
-  info.devices = totals.devices;
-  info.devices_used = totals.devices_used;
-  info.jobs = totals.jobs;
-  info.slots = totals.slots;
-  info.gpu_util_pct = totals.gpu_util_pct;
-  info.gpu_mem_mib = totals.gpu_mem_mib;
+  HORUS_COPY_FIELDS(totals, info, nodes, devices, devices_used, jobs, slots, gpu_util_pct, gpu_mem_mib, cpu_milli,
+                    cpu_used_milli, mem_mib, mem_used_mib)
   info.gpu_mem_reserved_mib = totals.gpu_mem_used_mib;
-  info.cpu_milli = totals.cpu_milli;
-  info.cpu_used_milli = totals.cpu_used_milli;
-  info.mem_mib = totals.mem_mib;
-  info.mem_used_mib = totals.mem_used_mib;
   info.state_hash = cluster.state_hash();
   info.bytes_held = cluster.bytes_held();
   return info;
@@ -67,17 +52,10 @@ horus_cluster_info InfoOf(const Cluster& cluster) {
 horus_node_info NodeToC(const NodeInfo& node) {
   horus_node_info info = HORUS_NODE_INFO_INIT;
   info.state = static_cast<int32_t>(node.state);
-  info.version = node.version;
+  HORUS_COPY_FIELDS(node, info, version, cpu_free_milli, mem_free_mib, storage_free_mb_s)
   info.devices = node.spec.devices.size();
   info.jobs = node.jobs.size();
-  info.cpu_milli = node.spec.cpu_milli;
-  info.cpu_free_milli = node.cpu_free_milli;
-  info.mem_mib = node.spec.mem_mib;
-  info.mem_free_mib = node.mem_free_mib;
-  info.storage_mb_s = node.spec.storage_mb_s;
-  info.storage_free_mb_s = node.storage_free_mb_s;
-  info.rack = node.spec.rack;
-  info.network_mb_s = node.spec.network_mb_s;
+  HORUS_COPY_FIELDS(node.spec, info, cpu_milli, mem_mib, storage_mb_s, rack, network_mb_s)
   return info;
 }
 
@@ -174,56 +152,109 @@ absl::StatusOr<std::string> Saved(const horus_cluster& cluster) {
 // A call that looks at a cluster, or changes it, while nobody else may change it.
 template <typename Body>
 horus_status Look(const horus_cluster* cluster, horus_error* error, const Body& body) {
-  return Guard(error, {{cluster, "cluster"}}, [&]() -> absl::Status {
+  return Guard(error, {{cluster, "cluster"}}, [&] {
     HORUS_ASSIGN_OR_RETURN(const auto lock, cluster->gate.Read());
     return body(cluster->value);
   });
 }
 template <typename Body>
 horus_status Change(horus_cluster* cluster, Call call, horus_error* error, const Body& body) {
-  return GuardMetered(cluster, call, error, {{cluster, "cluster"}}, [&]() -> absl::Status {
+  return GuardMetered(cluster, call, error, {{cluster, "cluster"}}, [&] {
     HORUS_ASSIGN_OR_RETURN(const auto lock, cluster->gate.Write());
     return body(cluster->value);
   });
 }
+horus_status SetNode(horus_cluster* cluster, Call call, horus_error* error, const horus_node* node,
+                     absl::Status (Cluster::*set)(NodeSpec)) {
+  return GuardMetered(cluster, call, error, {{cluster, "cluster"}}, [&] {
+    HORUS_ASSIGN_OR_RETURN(NodeSpec spec, NodeFromC(cluster->value.catalogue(), node));
+    HORUS_ASSIGN_OR_RETURN(const auto lock, cluster->gate.Write());
+    return (cluster->value.*set)(std::move(spec));
+  });
+}
 
 }  // namespace
+
+ClusterGate::PlanLock::PlanLock(ClusterGate* gate, ReadLock lock) : gate_(gate), lock_(std::move(lock)) {
+  ++clusters_read;
+}
+
+void ClusterGate::PlanLock::DoneReading() {
+  lock_.unlock();
+  --clusters_read;
+}
+
+ClusterGate::PlanLock::~PlanLock() {
+  if (gate_ == nullptr) return;
+  if (lock_.owns_lock()) DoneReading();
+  gate_->Leave();
+}
+
+absl::StatusOr<ClusterGate::ReadLock> ClusterGate::Read() {
+  HORUS_RETURN_IF_ERROR(RefusePlanner());
+  return ReadLock(state_);
+}
+
+absl::StatusOr<ClusterGate::WriteLock> ClusterGate::Write() {
+  HORUS_RETURN_IF_ERROR(RefusePlanner());
+  if (clusters_read == 0) return WriteLock(state_);
+  WriteLock lock(state_, std::try_to_lock);
+  if (lock.owns_lock()) return lock;
+  return CError(HORUS_ERR_BUSY,
+                "cluster: in use by another thread, for which a callback of a planning call cannot wait");
+}
+
+absl::StatusOr<ClusterGate::PlanLock> ClusterGate::Plan() {
+  HORUS_ASSIGN_OR_RETURN(ReadLock lock, Read());
+  const std::lock_guard<std::mutex> hold(planners_mutex_);
+  planners_.push_back(std::this_thread::get_id());
+  planner_count_.store(planners_.size());
+  return PlanLock(this, std::move(lock));
+}
+
+absl::Status ClusterGate::RefusePlanner() {
+  // A thread sees its own earlier store, so a count of 0 means that it is not planning.
+  if (planner_count_.load() == 0) return absl::OkStatus();
+  const std::lock_guard<std::mutex> hold(planners_mutex_);
+  if (std::ranges::find(planners_, std::this_thread::get_id()) == planners_.end()) {
+    return absl::OkStatus();
+  }
+  return CError(HORUS_ERR_BUSY, "cluster: in use by the planning call whose callback runs on this thread");
+}
+
+void ClusterGate::Leave() {
+  const std::lock_guard<std::mutex> hold(planners_mutex_);
+  planners_.erase(std::ranges::find(planners_, std::this_thread::get_id()));
+  planner_count_.store(planners_.size());
+}
+
 }  // namespace horus::capi
 
 using namespace horus::capi;  // NOLINT(google-build-using-namespace): the C functions below are its face
 
 horus_status horus_cluster_create(const horus_catalogue* catalogue, horus_cluster** out, horus_error* error) {
-  return Guard(error, {{out, "out"}},
-               [&]() -> absl::Status { return Give(new horus_cluster(horus::Cluster(CatalogueOf(catalogue))), out); });
+  return Guard(error, {{out, "out"}}, [&] { return Give(new horus_cluster(Cluster(CatalogueOf(catalogue))), out); });
 }
 
 void horus_cluster_free(horus_cluster* cluster) { delete cluster; }
 
 horus_status horus_cluster_add_node(horus_cluster* cluster, const horus_node* node, horus_error* error) {
-  return GuardMetered(cluster, horus::Call::kAddNode, error, {{cluster, "cluster"}}, [&]() -> absl::Status {
-    HORUS_ASSIGN_OR_RETURN(horus::NodeSpec spec, NodeFromC(cluster->value.catalogue(), node));
-    HORUS_ASSIGN_OR_RETURN(const auto lock, cluster->gate.Write());
-    return cluster->value.AddNode(std::move(spec));
-  });
+  return SetNode(cluster, Call::kAddNode, error, node, &Cluster::AddNode);
 }
 
 horus_status horus_cluster_change_node(horus_cluster* cluster, const horus_node* node, horus_error* error) {
-  return GuardMetered(cluster, horus::Call::kChangeNode, error, {{cluster, "cluster"}}, [&]() -> absl::Status {
-    HORUS_ASSIGN_OR_RETURN(horus::NodeSpec spec, NodeFromC(cluster->value.catalogue(), node));
-    HORUS_ASSIGN_OR_RETURN(const auto lock, cluster->gate.Write());
-    return cluster->value.ChangeNode(std::move(spec));
-  });
+  return SetNode(cluster, Call::kChangeNode, error, node, &Cluster::ChangeNode);
 }
 
 horus_status horus_cluster_remove_node(horus_cluster* cluster, uint64_t node_id, horus_error* error) {
-  return Change(cluster, horus::Call::kRemoveNode, error, [&](auto& value) { return value.RemoveNode(node_id); });
+  return Change(cluster, Call::kRemoveNode, error, [&](auto& value) { return value.RemoveNode(node_id); });
 }
 
 horus_status horus_cluster_set_state(horus_cluster* cluster, uint64_t node_id, uint32_t device, int32_t state,
                                      size_t capacity, uint64_t* job_ids, size_t* count, horus_error* error) {
   const bool whole = device == HORUS_WHOLE_NODE;
-  const horus::Call call = whole ? horus::Call::kSetNodeState : horus::Call::kSetDeviceState;
-  return Change(cluster, call, error, [&](horus::Cluster& value) {
+  const Call call = whole ? Call::kSetNodeState : Call::kSetDeviceState;
+  return Change(cluster, call, error, [&](Cluster& value) {
     if (whole) return SetNodeState(value, node_id, state, {capacity, job_ids, count});
     return SetDeviceState(value, node_id, device, state, {capacity, job_ids, count});
   });
@@ -232,21 +263,21 @@ horus_status horus_cluster_set_state(horus_cluster* cluster, uint64_t node_id, u
 horus_status horus_cluster_adopt(horus_cluster* cluster, const horus_job* job, size_t slot_count,
                                  const uint64_t* node_ids, const uint32_t* devices, const uint32_t* tasks,
                                  int32_t* reason, horus_error* error) {
-  return GuardMetered(cluster, horus::Call::kAdopt, error, {{cluster, "cluster"}}, [&]() -> absl::Status {
-    HORUS_ASSIGN_OR_RETURN(const horus::JobSpec spec, JobFromC(cluster->value.catalogue(), job));
+  return GuardMetered(cluster, Call::kAdopt, error, {{cluster, "cluster"}}, [&] {
+    HORUS_ASSIGN_OR_RETURN(const JobSpec spec, JobFromC(cluster->value.catalogue(), job));
     HORUS_ASSIGN_OR_RETURN(const auto slots, SlotsFromC({slot_count, node_ids, devices, tasks}));
     HORUS_ASSIGN_OR_RETURN(const auto lock, cluster->gate.Write());
-    HORUS_ASSIGN_OR_RETURN(const horus::AdoptResult result, cluster->value.Adopt(spec, slots));
+    HORUS_ASSIGN_OR_RETURN(const AdoptResult result, cluster->value.Adopt(spec, slots));
     Put(reason, 0, result.reason);
     return absl::OkStatus();
   });
 }
 
 horus_status horus_cluster_apply(horus_cluster* cluster, const horus_plan* plan, horus_error* error) {
-  return GuardMetered(cluster, horus::Call::kApply, error, [&]() -> absl::Status {
+  return GuardMetered(cluster, Call::kApply, error, [&] {
     HORUS_RETURN_IF_ERROR(Require({{cluster, "cluster"}, {plan, "plan"}}));
     if (!SameTypes(plan->catalogue, cluster->value.shared_catalogue())) {
-      return horus::InvalidArgument("plan: expected one for the GPU types of this cluster, found one for others");
+      return InvalidArgument("plan: expected one for the GPU types of this cluster, found one for others");
     }
     HORUS_ASSIGN_OR_RETURN(const auto lock, cluster->gate.Write());
     return cluster->value.Apply(plan->value);
@@ -254,17 +285,11 @@ horus_status horus_cluster_apply(horus_cluster* cluster, const horus_plan* plan,
 }
 
 horus_status horus_cluster_release(horus_cluster* cluster, uint64_t job_id, horus_error* error) {
-  return Change(cluster, horus::Call::kRelease, error, [&](auto& value) { return value.Release(job_id); });
+  return Change(cluster, Call::kRelease, error, [&](auto& value) { return value.Release(job_id); });
 }
 
-// ---- horus/cluster.h, what looks at a cluster: totals, ids, nodes, devices, jobs; snapshot and restore.
-
 horus_status horus_cluster_get_info(const horus_cluster* cluster, horus_cluster_info* info, horus_error* error) {
-  return Look(cluster, error, [&](const horus::Cluster& value) -> absl::Status {
-    HORUS_RETURN_IF_ERROR(CheckOutput(info));
-    WriteStruct(InfoOf(value), info);
-    return absl::OkStatus();
-  });
+  return Look(cluster, error, [&](const Cluster& value) { return Answer(InfoOf(value), info); });
 }
 
 horus_status horus_cluster_nodes(const horus_cluster* cluster, size_t capacity, uint64_t* node_ids, size_t* count,
@@ -296,15 +321,15 @@ horus_status horus_cluster_get_job(const horus_cluster* cluster, uint64_t job_id
 
 horus_status horus_cluster_job_slots(const horus_cluster* cluster, uint64_t job_id, const horus_slots* slots,
                                      size_t* count, horus_error* error) {
-  return Look(cluster, error, [&](const horus::Cluster& value) -> absl::Status {
-    HORUS_ASSIGN_OR_RETURN(const horus::JobInfo job, value.Job(job_id));
+  return Look(cluster, error, [&](const Cluster& value) -> absl::Status {
+    HORUS_ASSIGN_OR_RETURN(const JobInfo job, value.Job(job_id));
     return WriteSlots(job.slots, slots, count);
   });
 }
 
 horus_status horus_cluster_snapshot(const horus_cluster* cluster, size_t capacity, void* bytes, size_t* count,
                                     horus_error* error) {
-  return Guard(error, {{cluster, "cluster"}, {count, "count"}}, [&]() -> absl::Status {
+  return Guard(error, {{cluster, "cluster"}, {count, "count"}}, [&] {
     HORUS_ASSIGN_OR_RETURN(const std::string saved, Saved(*cluster));
     return WriteBytes(saved, capacity, bytes, count);
   });
@@ -312,27 +337,26 @@ horus_status horus_cluster_snapshot(const horus_cluster* cluster, size_t capacit
 
 horus_status horus_cluster_restore(const horus_catalogue* catalogue, const void* bytes, size_t size,
                                    horus_cluster** out, horus_error* error) {
-  return Guard(error, {{bytes, "bytes"}, {out, "out"}}, [&]() -> absl::Status {
+  return Guard(error, {{bytes, "bytes"}, {out, "out"}}, [&] {
     const std::span<const uint8_t> given(static_cast<const uint8_t*>(bytes), size);
-    HORUS_ASSIGN_OR_RETURN(horus::Cluster value, horus::RestoreSnapshot(given, CatalogueOf(catalogue)));
+    HORUS_ASSIGN_OR_RETURN(Cluster value, RestoreSnapshot(given, CatalogueOf(catalogue)));
     return Give(new horus_cluster(std::move(value)), out);
   });
 }
 
 horus_status horus_cluster_snapshot_file(const horus_cluster* cluster, const char* path, horus_error* error) {
-  return Guard(error, {{cluster, "cluster"}, {path, "path"}}, [&]() -> absl::Status {
+  return Guard(error, {{cluster, "cluster"}, {path, "path"}}, [&] {
     HORUS_ASSIGN_OR_RETURN(const std::string saved, Saved(*cluster));
-    return horus::WriteFileAtomically(path, saved);  // others may go on meanwhile
+    return WriteFileAtomically(path, saved);  // others may go on meanwhile
   });
 }
 
 horus_status horus_cluster_restore_file(const horus_catalogue* catalogue, const char* path, horus_cluster** out,
                                         horus_error* error) {
-  return Guard(error, {{path, "path"}, {out, "out"}}, [&]() -> absl::Status {
-    HORUS_ASSIGN_OR_RETURN(const std::string saved, horus::ReadFile(path, horus::kMaxSnapshotBytes));
+  return Guard(error, {{path, "path"}, {out, "out"}}, [&] {
+    HORUS_ASSIGN_OR_RETURN(const std::string saved, ReadFile(path, kMaxSnapshotBytes));
     const std::span<const uint8_t> bytes(reinterpret_cast<const uint8_t*>(saved.data()), saved.size());
-    HORUS_ASSIGN_OR_RETURN(horus::Cluster value,
-                           horus::At(path, horus::RestoreSnapshot(bytes, CatalogueOf(catalogue))));
+    HORUS_ASSIGN_OR_RETURN(Cluster value, At(path, RestoreSnapshot(bytes, CatalogueOf(catalogue))));
     return Give(new horus_cluster(std::move(value)), out);
   });
 }

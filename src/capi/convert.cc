@@ -2,14 +2,10 @@
 // Sharing modes, demands, nodes and jobs between the C ABI and the rooms, checked on the way in.
 #include "capi/convert.h"
 
-#include <algorithm>
-#include <cstring>
 #include <limits>
 #include <new>
-#include <utility>
 
 #include "base/text.h"
-#include "capi/structs.h"
 #include "place/job/job.h"
 
 namespace horus::capi {
@@ -30,71 +26,6 @@ template <typename Pair, typename Number>
 Pair MakePair(Number estimate, Number upper) {
   return {estimate, upper == 0 && estimate > 0 ? estimate : upper};
 }
-
-}  // namespace
-
-absl::StatusOr<Demand> DemandFromC(const horus_demand* given) {
-  HORUS_ASSIGN_OR_RETURN(const horus_demand c, ReadStruct(given));
-  if ((c.flags & ~kKnownFlags) != 0) {
-    return InvalidArgument("demand.flags: expected a sum of HORUS_DEMAND_*, found %#x", c.flags);
-  }
-  Demand demand;
-#define HORUS_COPY(field) demand.field = c.field;
-  HORUS_PLAIN_DEMAND_FIELDS(HORUS_COPY)
-#undef HORUS_COPY
-#define HORUS_COPY(field) demand.field = MakePair<decltype(demand.field)>(c.field, c.field##_upper);
-  HORUS_BOUNDED_DEMAND_FIELDS(HORUS_COPY)
-#undef HORUS_COPY
-  demand.duty = c.duty == 0 ? 1 : c.duty;
-  std::copy(std::begin(c.traits), std::end(c.traits), demand.traits.begin());
-  HORUS_RETURN_IF_ERROR(ValidateDemand(demand));
-  return demand;
-}
-
-horus_demand DemandToC(const Demand& demand) {
-  horus_demand c = HORUS_DEMAND_INIT;
-#define HORUS_COPY(field) c.field = demand.field;
-  HORUS_PLAIN_DEMAND_FIELDS(HORUS_COPY)
-#undef HORUS_COPY
-#define HORUS_COPY(field)          \
-  c.field = demand.field.estimate; \
-  c.field##_upper = demand.field.upper;
-  HORUS_BOUNDED_DEMAND_FIELDS(HORUS_COPY)
-#undef HORUS_COPY
-  c.duty = demand.duty == 1 ? 0 : demand.duty;
-  std::copy(demand.traits.begin(), demand.traits.end(), c.traits);
-  return c;
-}
-
-absl::StatusOr<std::vector<Demand>> DemandsFromC(size_t count, const horus_demand* const* demands) {
-  HORUS_RETURN_IF_ERROR(RequireColumn(demands, "demands", count));
-  return ReadEach("demands", count, demands, DemandFromC);
-}
-
-absl::StatusOr<std::vector<TypeDemand>> TypeDemandsFromC(const Catalogue& catalogue, size_t count,
-                                                         const char* const* gpu_types,
-                                                         const horus_demand* const* demands) {
-  if (count == 0 || count > kMaxDemandsPerJob) {
-    return InvalidArgument("demands: expected 1 to %d, found %d", kMaxDemandsPerJob, count);
-  }
-  HORUS_ASSIGN_OR_RETURN(const std::vector<Demand> values, DemandsFromC(count, demands));
-  std::vector<TypeDemand> result(count);
-  for (size_t i = 0; i < count; ++i) {
-    result[i].demand = values[i];
-    if (gpu_types == nullptr || gpu_types[i] == nullptr) continue;
-    const absl::StatusOr<GpuTypeId> type = catalogue.Find(gpu_types[i]);
-    if (!type.ok()) return At(Element("gpu_types", i), type.status());
-    result[i].type = *type;
-    for (size_t before = 0; before < i; ++before) {
-      if (result[before].type != *type) continue;
-      return InvalidArgument("%s: expected each GPU type once, found %s (%s) again", Element("gpu_types", i),
-                             Quoted(gpu_types[i]), catalogue.at(*type).name);
-    }
-  }
-  return result;
-}
-
-namespace {
 
 // ---- Nodes from the C ABI.
 
@@ -153,13 +84,8 @@ absl::StatusOr<DeviceSpec> DeviceAt(const Catalogue& catalogue, const horus_node
 
 absl::StatusOr<NodeSpec> Convert(const Catalogue& catalogue, const horus_node& node) {
   NodeSpec spec;
-  spec.id = node.id;
+  HORUS_COPY_FIELDS(node, spec, id, cpu_milli, mem_mib, storage_mb_s, network_mb_s, rack)
   HORUS_ASSIGN_OR_RETURN(spec.name, ReadOptionalText(node.name, "name"));
-  spec.cpu_milli = node.cpu_milli;
-  spec.mem_mib = node.mem_mib;
-  spec.storage_mb_s = node.storage_mb_s;
-  spec.network_mb_s = node.network_mb_s;
-  spec.rack = node.rack;
   HORUS_RETURN_IF_ERROR(RequireColumn(node.gpu_types, "gpu_types", node.device_count));
   if (node.device_count > kMaxDevicesPerNode) {
     return InvalidArgument("device_count: expected at most %d, found %d", kMaxDevicesPerNode, node.device_count);
@@ -175,20 +101,6 @@ absl::StatusOr<NodeSpec> Convert(const Catalogue& catalogue, const horus_node& n
       spec.labels, LabelsFromC({"label", node.label_count, node.label_keys, node.label_values}, kMaxLabelsPerNode));
   return spec;
 }
-
-}  // namespace
-
-absl::StatusOr<NodeSpec> NodeFromC(const Catalogue& catalogue, const horus_node* given) {
-  HORUS_ASSIGN_OR_RETURN(const horus_node node, ReadStruct(given));
-  return At(Formatted("node %d", node.id), Convert(catalogue, node));
-}
-
-absl::StatusOr<AdminState> StateFromC(int32_t state) {
-  HORUS_RETURN_IF_ERROR(CheckConstant("state", "HORUS_STATE_*", HORUS_STATE_UP, HORUS_STATE_DOWN, state));
-  return static_cast<AdminState>(state);
-}
-
-namespace {
 
 // ---- Jobs from the C ABI.
 
@@ -305,50 +217,6 @@ absl::StatusOr<JobSpec> Convert(const Catalogue& catalogue, const horus_job& job
   NormalizeJob(spec);
   return spec;
 }
-
-}  // namespace
-
-absl::StatusOr<SharedSensitivity> SensitivityFromC(const horus_sensitivity* given) {
-  if (given == nullptr) return SharedSensitivity();
-  HORUS_ASSIGN_OR_RETURN(const horus_sensitivity c, ReadStruct(given));
-  for (const auto& [name, count] : {std::pair("cpu_count", c.cpu_count), std::pair("mem_count", c.mem_count)}) {
-    if (count < 1 || count > kMaxSensitivityPoints) {
-      return InvalidArgument("sensitivity: %s: expected 1 to %d, found %d", name, kMaxSensitivityPoints, count);
-    }
-  }
-  HORUS_RETURN_IF_ERROR(RequireColumn(c.cpu_milli, "sensitivity: cpu_milli", c.cpu_count));
-  HORUS_RETURN_IF_ERROR(RequireColumn(c.mem_mib, "sensitivity: mem_mib", c.mem_count));
-  // Bounded: both are at most kMaxSensitivityPoints, checked above.
-  HORUS_RETURN_IF_ERROR(RequireColumn(c.speeds, "sensitivity: speeds", c.cpu_count * c.mem_count));
-  // Bounded: both are at most kMaxSensitivityPoints, checked above.
-  HORUS_ASSIGN_OR_RETURN(Sensitivity matrix, Sensitivity::Create({c.cpu_milli, c.cpu_milli + c.cpu_count},
-                                                                 {c.mem_mib, c.mem_mib + c.mem_count},
-                                                                 {c.speeds, c.cpu_count * c.mem_count}, c.host_us));
-  return SharedSensitivity(std::move(matrix));
-}
-
-absl::StatusOr<JobSpec> JobFromC(const Catalogue& catalogue, const horus_job* given) {
-  HORUS_ASSIGN_OR_RETURN(const horus_job job, ReadStruct(given));
-  absl::StatusOr<JobSpec> spec = Convert(catalogue, job);
-  if (!spec.ok()) return At(Formatted("job %d", job.id), spec.status());
-  return spec;
-}
-
-absl::StatusOr<std::vector<JobSpec>> JobsFromC(const Catalogue& catalogue, size_t count, const horus_job* const* jobs,
-                                               uint64_t max_jobs) {
-  HORUS_RETURN_IF_ERROR(RequireColumn(jobs, "jobs", count));
-  if (count > max_jobs) {
-    return ResourceExhausted("job_count: expected at most %d (max_jobs), found %d", max_jobs, count);
-  }
-  return ReadEach("jobs", count, jobs, [&](const horus_job* job) { return JobFromC(catalogue, job); });
-}
-
-}  // namespace horus::capi
-
-// Field by field, as jobs are read above.
-
-namespace horus::capi {
-namespace {
 
 // 0 = as the job (holds), -1 = none.
 int64_t HostToC(int64_t value) {
@@ -478,6 +346,112 @@ const horus_job* PutJob(const Catalogue& catalogue, const JobSpec& job, Layout& 
 }
 
 }  // namespace
+
+absl::StatusOr<Demand> DemandFromC(const horus_demand* given) {
+  HORUS_ASSIGN_OR_RETURN(const horus_demand c, ReadStruct(given));
+  if ((c.flags & ~kKnownFlags) != 0) {
+    return InvalidArgument("demand.flags: expected a sum of HORUS_DEMAND_*, found %#x", c.flags);
+  }
+  Demand demand;
+#define HORUS_COPY(field) demand.field = c.field;
+  HORUS_PLAIN_DEMAND_FIELDS(HORUS_COPY)
+#undef HORUS_COPY
+#define HORUS_COPY(field) demand.field = MakePair<decltype(demand.field)>(c.field, c.field##_upper);
+  HORUS_BOUNDED_DEMAND_FIELDS(HORUS_COPY)
+#undef HORUS_COPY
+  demand.duty = c.duty == 0 ? 1 : c.duty;
+  std::copy(std::begin(c.traits), std::end(c.traits), demand.traits.begin());
+  HORUS_RETURN_IF_ERROR(ValidateDemand(demand));
+  return demand;
+}
+
+horus_demand DemandToC(const Demand& demand) {
+  horus_demand c = HORUS_DEMAND_INIT;
+#define HORUS_COPY(field) c.field = demand.field;
+  HORUS_PLAIN_DEMAND_FIELDS(HORUS_COPY)
+#undef HORUS_COPY
+#define HORUS_COPY(field)          \
+  c.field = demand.field.estimate; \
+  c.field##_upper = demand.field.upper;
+  HORUS_BOUNDED_DEMAND_FIELDS(HORUS_COPY)
+#undef HORUS_COPY
+  c.duty = demand.duty == 1 ? 0 : demand.duty;
+  std::copy(demand.traits.begin(), demand.traits.end(), c.traits);
+  return c;
+}
+
+absl::StatusOr<std::vector<Demand>> DemandsFromC(size_t count, const horus_demand* const* demands) {
+  HORUS_RETURN_IF_ERROR(RequireColumn(demands, "demands", count));
+  return ReadEach("demands", count, demands, DemandFromC);
+}
+
+absl::StatusOr<std::vector<TypeDemand>> TypeDemandsFromC(const Catalogue& catalogue, size_t count,
+                                                         const char* const* gpu_types,
+                                                         const horus_demand* const* demands) {
+  if (count == 0 || count > kMaxDemandsPerJob) {
+    return InvalidArgument("demands: expected 1 to %d, found %d", kMaxDemandsPerJob, count);
+  }
+  HORUS_ASSIGN_OR_RETURN(const std::vector<Demand> values, DemandsFromC(count, demands));
+  std::vector<TypeDemand> result(count);
+  for (size_t i = 0; i < count; ++i) {
+    result[i].demand = values[i];
+    if (gpu_types == nullptr || gpu_types[i] == nullptr) continue;
+    const absl::StatusOr<GpuTypeId> type = catalogue.Find(gpu_types[i]);
+    if (!type.ok()) return At(Element("gpu_types", i), type.status());
+    result[i].type = *type;
+    for (size_t before = 0; before < i; ++before) {
+      if (result[before].type != *type) continue;
+      return InvalidArgument("%s: expected each GPU type once, found %s (%s) again", Element("gpu_types", i),
+                             Quoted(gpu_types[i]), catalogue.at(*type).name);
+    }
+  }
+  return result;
+}
+
+absl::StatusOr<NodeSpec> NodeFromC(const Catalogue& catalogue, const horus_node* given) {
+  HORUS_ASSIGN_OR_RETURN(const horus_node node, ReadStruct(given));
+  return At(Formatted("node %d", node.id), Convert(catalogue, node));
+}
+
+absl::StatusOr<AdminState> StateFromC(int32_t state) {
+  HORUS_RETURN_IF_ERROR(CheckConstant("state", "HORUS_STATE_*", HORUS_STATE_UP, HORUS_STATE_DOWN, state));
+  return static_cast<AdminState>(state);
+}
+
+absl::StatusOr<SharedSensitivity> SensitivityFromC(const horus_sensitivity* given) {
+  if (given == nullptr) return SharedSensitivity();
+  HORUS_ASSIGN_OR_RETURN(const horus_sensitivity c, ReadStruct(given));
+  for (const auto& [name, count] : {std::pair("cpu_count", c.cpu_count), std::pair("mem_count", c.mem_count)}) {
+    if (count < 1 || count > kMaxSensitivityPoints) {
+      return InvalidArgument("sensitivity: %s: expected 1 to %d, found %d", name, kMaxSensitivityPoints, count);
+    }
+  }
+  HORUS_RETURN_IF_ERROR(RequireColumn(c.cpu_milli, "sensitivity: cpu_milli", c.cpu_count));
+  HORUS_RETURN_IF_ERROR(RequireColumn(c.mem_mib, "sensitivity: mem_mib", c.mem_count));
+  // Bounded: both are at most kMaxSensitivityPoints, checked above.
+  HORUS_RETURN_IF_ERROR(RequireColumn(c.speeds, "sensitivity: speeds", c.cpu_count * c.mem_count));
+  // Bounded: both are at most kMaxSensitivityPoints, checked above.
+  HORUS_ASSIGN_OR_RETURN(Sensitivity matrix, Sensitivity::Create({c.cpu_milli, c.cpu_milli + c.cpu_count},
+                                                                 {c.mem_mib, c.mem_mib + c.mem_count},
+                                                                 {c.speeds, c.cpu_count * c.mem_count}, c.host_us));
+  return SharedSensitivity(std::move(matrix));
+}
+
+absl::StatusOr<JobSpec> JobFromC(const Catalogue& catalogue, const horus_job* given) {
+  HORUS_ASSIGN_OR_RETURN(const horus_job job, ReadStruct(given));
+  absl::StatusOr<JobSpec> spec = Convert(catalogue, job);
+  if (!spec.ok()) return At(Formatted("job %d", job.id), spec.status());
+  return spec;
+}
+
+absl::StatusOr<std::vector<JobSpec>> JobsFromC(const Catalogue& catalogue, size_t count, const horus_job* const* jobs,
+                                               uint64_t max_jobs) {
+  HORUS_RETURN_IF_ERROR(RequireColumn(jobs, "jobs", count));
+  if (count > max_jobs) {
+    return ResourceExhausted("job_count: expected at most %d (max_jobs), found %d", max_jobs, count);
+  }
+  return ReadEach("jobs", count, jobs, [&](const horus_job* job) { return JobFromC(catalogue, job); });
+}
 
 size_t JobBytes(const Catalogue& catalogue, const JobSpec& job) {
   Layout layout(nullptr);

@@ -2,12 +2,7 @@
 // Sharing modes, demands, nodes and jobs between the C ABI and the rooms, checked on the way in.
 #pragma once
 
-#include <cstddef>
-#include <cstdint>
-#include <vector>
-
-#include "base/status.h"
-#include "capi/args.h"
+#include "capi/boundary.h"
 #include "device/catalogue.h"
 #include "device/sharing_mode.h"
 #include "horus/cluster.h"

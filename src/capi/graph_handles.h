@@ -4,10 +4,6 @@
 // Enters:  values of the rooms.   Leaves: the structs that horus.h only names.
 #pragma once
 
-#include <memory>
-#include <utility>
-
-#include "base/status.h"
 #include "capi/telemetry.h"
 #include "features/run_spec.h"
 #include "graph/graph.h"

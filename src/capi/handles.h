@@ -6,24 +6,16 @@
 #pragma once
 
 #include <atomic>
-#include <cstddef>
-#include <cstdint>
-#include <memory>
-#include <mutex>
 #include <shared_mutex>
-#include <string>
-#include <string_view>
 #include <thread>
-#include <utility>
-#include <vector>
 
 #include "absl/status/statusor.h"
 #include "base/patient_mutex.h"
 #include "capi/telemetry.h"
 #include "device/catalogue.h"
-#include "horus/horus.h"
 #include "interference/model.h"
 #include "interference/observed_slowdowns.h"
+#include "interference/registry.h"
 #include "place/decision.h"
 #include "place/modes/rebalance.h"
 #include "place/placer.h"
@@ -126,6 +118,13 @@ namespace horus::capi {
 // The catalogue behind a handle; the built-in one for null.
 [[nodiscard]] inline std::shared_ptr<const Catalogue> CatalogueOf(const horus_catalogue* handle) {
   return handle == nullptr ? Catalogue::Default() : handle->value;
+}
+
+// The model behind a handle; the default one for null.
+[[nodiscard]] inline absl::StatusOr<std::shared_ptr<const InterferenceModel>> ModelOf(
+    const horus_interference* handle) {
+  if (handle != nullptr) return handle->value;
+  return MakeInterferenceModel(kDefaultInterferenceModel);
 }
 
 // Names of language models; none in a build without ONNX.

@@ -2,25 +2,14 @@
 // horus/interference.h: models by name, models by callback, and what they say of one device.
 #include "horus/interference.h"
 
-#include <algorithm>
 #include <cmath>
-#include <memory>
-#include <span>
-#include <string>
-#include <utility>
-#include <vector>
 
-#include "capi/args.h"
 #include "capi/callbacks.h"
 #include "capi/convert.h"
-#include "capi/error.h"
 #include "capi/handles.h"
-#include "capi/structs.h"
 #include "interference/host_model.h"
 #include "interference/laws.h"
-#include "interference/registry.h"
 #include "interference/table_model.h"
-#include "place/state/node.h"
 
 namespace horus::capi {
 namespace {
@@ -145,18 +134,18 @@ absl::Status WriteSlowdowns(const std::shared_ptr<const InterferenceModel>& mode
 using namespace horus::capi;  // NOLINT(google-build-using-namespace): the C functions below are its face
 
 horus_status horus_interference_create(const char* name, horus_interference** out, horus_error* error) {
-  return Guard(error, {{out, "out"}}, [&]() -> absl::Status {
-    HORUS_ASSIGN_OR_RETURN(auto model, horus::MakeInterferenceModel(NameOrDefault(name)));
+  return Guard(error, {{out, "out"}}, [&] {
+    HORUS_ASSIGN_OR_RETURN(auto model, MakeInterferenceModel(NameOrDefault(name)));
     return Give(new horus_interference{std::move(model), nullptr, {}}, out);
   });
 }
 
 horus_status horus_interference_from_bytes(const horus_catalogue* catalogue, const void* bytes, size_t size,
                                            const char* name, horus_interference** out, horus_error* error) {
-  return Guard(error, {{bytes, "bytes"}, {out, "out"}}, [&]() -> absl::Status {
+  return Guard(error, {{bytes, "bytes"}, {out, "out"}}, [&] {
     auto types = CatalogueOf(catalogue);
     const std::span<const uint8_t> bundle(static_cast<const uint8_t*>(bytes), size);
-    HORUS_ASSIGN_OR_RETURN(auto model, horus::InterferenceModelFromBundle(bundle, NameOrDefault(name), *types));
+    HORUS_ASSIGN_OR_RETURN(auto model, InterferenceModelFromBundle(bundle, NameOrDefault(name), *types));
     return Give(new horus_interference{std::move(model), std::move(types), std::string(bundle.begin(), bundle.end())},
                 out);
   });
@@ -165,16 +154,12 @@ horus_status horus_interference_from_bytes(const horus_catalogue* catalogue, con
 horus_status horus_interference_from_table(const horus_catalogue* catalogue, const horus_pair_table* table,
                                            const horus_interference* fallback, horus_interference** out,
                                            horus_error* error) {
-  return Guard(error, {{out, "out"}}, [&]() -> absl::Status {
+  return Guard(error, {{out, "out"}}, [&] {
     auto types = CatalogueOf(catalogue);
-    std::shared_ptr<const horus::InterferenceModel> beneath;
-    if (fallback == nullptr) {
-      HORUS_ASSIGN_OR_RETURN(beneath, horus::MakeInterferenceModel(horus::kDefaultInterferenceModel));
-    } else if (!SameTypes(fallback->catalogue, types)) {
-      return horus::InvalidArgument("fallback: expected a model for the GPU types of the catalogue, found others");
-    } else {
-      beneath = fallback->value;
+    if (fallback != nullptr && !SameTypes(fallback->catalogue, types)) {
+      return InvalidArgument("fallback: expected a model for the GPU types of the catalogue, found others");
     }
+    HORUS_ASSIGN_OR_RETURN(auto beneath, ModelOf(fallback));
     HORUS_ASSIGN_OR_RETURN(auto model, TableFromC(table, *types, std::move(beneath)));
     return Give(new horus_interference{std::move(model), std::move(types), {}}, out);
   });
@@ -182,7 +167,7 @@ horus_status horus_interference_from_table(const horus_catalogue* catalogue, con
 
 horus_status horus_interference_get_info(const horus_interference* model, horus_interference_info* info,
                                          horus_error* error) {
-  return Guard(error, {{model, "model"}}, [&]() -> absl::Status {
+  return Guard(error, {{model, "model"}}, [&] {
     return Answer<horus_interference_info>({.struct_size = sizeof(horus_interference_info),
                                             .epoch = model->value->epoch(),
                                             .name = model->value->name().data()},
@@ -193,9 +178,9 @@ horus_status horus_interference_get_info(const horus_interference* model, horus_
 horus_status horus_interference_from_callback(const horus_catalogue* catalogue, horus_interference_callback callback,
                                               void* user, uint64_t epoch, double upper_probability,
                                               horus_interference** out, horus_error* error) {
-  return Guard(error, {{out, "out"}}, [&]() -> absl::Status {
-    if (callback == nullptr) return horus::InvalidArgument("callback: expected a function, found NULL");
-    if (upper_probability == 0) upper_probability = horus::kUpperProbability;
+  return Guard(error, {{out, "out"}}, [&] {
+    if (callback == nullptr) return InvalidArgument("callback: expected a function, found NULL");
+    if (upper_probability == 0) upper_probability = kUpperProbability;
     HORUS_RETURN_IF_ERROR(CheckProbability("upper_probability", upper_probability));
     auto types = CatalogueOf(catalogue);
     auto model = std::make_shared<const CallbackModel>(types, callback, user, epoch, upper_probability);
@@ -208,7 +193,7 @@ void horus_interference_free(horus_interference* model) { delete model; }
 horus_status horus_interference_slowdown(const horus_interference* model, const horus_catalogue* catalogue,
                                          const horus_device* device, size_t count, const horus_demand* const* demands,
                                          double probability, const horus_slowdowns* slowdowns, horus_error* error) {
-  return Guard(error, {{model, "model"}, {device, "device"}}, [&]() -> absl::Status {
+  return Guard(error, {{model, "model"}, {device, "device"}}, [&] {
     HORUS_ASSIGN_OR_RETURN(const horus_slowdowns columns, ReadStruct(slowdowns));
     HORUS_RETURN_IF_ERROR(CheckQuantile(*model->value, probability));
     HORUS_ASSIGN_OR_RETURN(const Asked asked, AskedFromC(*model, catalogue, device, count, demands));

@@ -3,19 +3,12 @@
 #include "horus/modes.h"
 
 #include <limits>
-#include <utility>
-#include <vector>
 
-#include "capi/args.h"
 #include "capi/convert.h"
-#include "capi/error.h"
-#include "capi/handles.h"
 #include "capi/planning.h"
-#include "capi/structs.h"
 #include "place/appraise.h"
 #include "place/modes/batch.h"
 #include "place/modes/preempt.h"
-#include "place/modes/rebalance.h"
 #include "place/modes/what_if.h"
 
 namespace horus::capi {
@@ -31,9 +24,7 @@ static_assert(Same(HORUS_CHANGE_RELEASE, ChangeKind::kRelease) &&
 absl::StatusOr<BatchOptions> BatchFromC(const horus_batch_options* given) {
   HORUS_ASSIGN_OR_RETURN(const horus_batch_options c, ReadOptionalStruct(given));
   BatchOptions options;
-  SetUnlessZero(options.max_rounds, c.max_rounds);
-  SetUnlessZero(options.restarts, c.restarts);
-  SetUnlessZero(options.window, c.window);
+  HORUS_SET_FIELDS_UNLESS_ZERO(c, options, max_rounds, restarts, window, max_evaluations)
   constexpr int64_t kMostUs = int64_t{1} << 62;  // as submit_us
   if (c.now_us < 0 || c.now_us > kMostUs) {
     return InvalidArgument("now_us: expected 0 to %d us, as submit_us, found %d", kMostUs, c.now_us);
@@ -43,7 +34,6 @@ absl::StatusOr<BatchOptions> BatchFromC(const horus_batch_options* given) {
   options.patience_us = c.patience_us;
   if (c.prices != 0 && c.prices != -1) return InvalidArgument("prices: expected 0 or -1, found %d", c.prices);
   options.prices = c.prices == 0;
-  SetUnlessZero(options.max_evaluations, c.max_evaluations);
   return options;
 }
 
@@ -85,21 +75,6 @@ absl::StatusOr<std::vector<SupposedChange>> ChangesFromC(const Catalogue& catalo
   }
   return ReadEach("changes", count, given, [&](const horus_change* one) { return ChangeFromC(catalogue, one); });
 }
-
-}  // namespace
-
-absl::StatusOr<RebalanceOptions> RebalanceFromC(const horus_rebalance_options& c) {
-  HORUS_RETURN_IF_ERROR(RequireColumn(c.job_ids, "job_ids", c.job_count));
-  RebalanceOptions options;
-  SetUnlessZero(options.max_migrations, c.max_migrations);
-  SetAmount(options.downtime_s, c.downtime_s);
-  SetUnlessZero(options.horizon_s, c.horizon_s);
-  options.min_gain = c.min_gain;
-  SetUnlessZero(options.max_searches, c.max_searches);
-  return options;
-}
-
-namespace {
 
 // ---- horus/modes.h, what a plan tells beside its decisions: work, moves, victims.
 
@@ -153,6 +128,16 @@ horus_preemption CandidateToC(const PreemptionCandidate& candidate) {
 }
 
 }  // namespace
+
+absl::StatusOr<RebalanceOptions> RebalanceFromC(const horus_rebalance_options& c) {
+  HORUS_RETURN_IF_ERROR(RequireColumn(c.job_ids, "job_ids", c.job_count));
+  RebalanceOptions options;
+  HORUS_SET_FIELDS_UNLESS_ZERO(c, options, max_migrations, horizon_s, max_searches)
+  SetAmount(options.downtime_s, c.downtime_s);
+  options.min_gain = c.min_gain;
+  return options;
+}
+
 }  // namespace horus::capi
 
 using namespace horus::capi;  // NOLINT(google-build-using-namespace): the C functions below are its face
@@ -161,14 +146,13 @@ horus_status horus_placer_plan_batch(horus_placer* placer, const horus_cluster* 
                                      const horus_job* const* jobs, size_t node_count, const uint64_t* node_ids,
                                      const horus_batch_options* options, horus_progress progress, void* user,
                                      horus_plan** out, horus_error* error) {
-  return GuardMetered(placer, horus::Call::kPlanBatch, error, [&]() -> absl::Status {
-    HORUS_RETURN_IF_ERROR(Require({{placer, "placer"}, {cluster, "cluster"}, {out, "out"}}));
+  return GuardMetered(placer, Call::kPlanBatch, error, {{placer, "placer"}, {cluster, "cluster"}, {out, "out"}}, [&] {
     HORUS_ASSIGN_OR_RETURN(const auto subset, SubsetFromC(node_count, node_ids));
-    HORUS_ASSIGN_OR_RETURN(const horus::BatchOptions batch, BatchFromC(options));
+    HORUS_ASSIGN_OR_RETURN(const BatchOptions batch, BatchFromC(options));
     CallerProgress told(progress, user);
-    const Planning planning = [&](auto& with, auto& on, auto& /*read*/) -> absl::StatusOr<horus::Plan> {
+    const Planning planning = [&](auto& with, auto& on, auto& /*read*/) -> absl::StatusOr<Plan> {
       HORUS_ASSIGN_OR_RETURN(const auto specs, JobsFromC(on.catalogue(), job_count, jobs, with.options().max_jobs));
-      return horus::PlanBatch(with, on, specs, batch, subset, told.Shares());
+      return PlanBatch(with, on, specs, batch, subset, told.Shares());
     };
     return Give(PlanWith(*placer, *cluster, told, planning), out);
   });
@@ -176,15 +160,13 @@ horus_status horus_placer_plan_batch(horus_placer* placer, const horus_cluster* 
 
 horus_status horus_placer_rebalance(horus_placer* placer, const horus_cluster* cluster,
                                     const horus_rebalance_options* options, horus_plan** out, horus_error* error) {
-  return GuardMetered(placer, horus::Call::kRebalance, error, [&]() -> absl::Status {
-    HORUS_RETURN_IF_ERROR(Require({{placer, "placer"}, {cluster, "cluster"}, {out, "out"}}));
+  return GuardMetered(placer, Call::kRebalance, error, {{placer, "placer"}, {cluster, "cluster"}, {out, "out"}}, [&] {
     HORUS_ASSIGN_OR_RETURN(const horus_rebalance_options c, ReadOptionalStruct(options));
-    HORUS_ASSIGN_OR_RETURN(const horus::RebalanceOptions rebalance, RebalanceFromC(c));
+    HORUS_ASSIGN_OR_RETURN(const RebalanceOptions rebalance, RebalanceFromC(c));
     CallerProgress told(c.progress, c.user);
     const Planning planning = [&](auto& with, auto& on, auto& /*read*/) {
-      if (c.job_ids == nullptr) return horus::Rebalance(with, on, rebalance, std::nullopt, told.Shares());
-      return horus::Rebalance(with, on, rebalance, std::span<const horus::JobId>(c.job_ids, c.job_count),
-                              told.Shares());
+      if (c.job_ids == nullptr) return Rebalance(with, on, rebalance, std::nullopt, told.Shares());
+      return Rebalance(with, on, rebalance, std::span<const JobId>(c.job_ids, c.job_count), told.Shares());
     };
     return Give(PlanWith(*placer, *cluster, told, planning), out);
   });
@@ -193,12 +175,11 @@ horus_status horus_placer_rebalance(horus_placer* placer, const horus_cluster* c
 horus_status horus_placer_evacuate(horus_placer* placer, const horus_cluster* cluster, size_t node_count,
                                    const uint64_t* node_ids, horus_progress progress, void* user, horus_plan** out,
                                    horus_error* error) {
-  return GuardMetered(placer, horus::Call::kEvacuate, error, [&]() -> absl::Status {
-    HORUS_RETURN_IF_ERROR(Require({{placer, "placer"}, {cluster, "cluster"}, {out, "out"}}));
+  return GuardMetered(placer, Call::kEvacuate, error, {{placer, "placer"}, {cluster, "cluster"}, {out, "out"}}, [&] {
     HORUS_RETURN_IF_ERROR(RequireColumn(node_ids, "node_ids", node_count));
     CallerProgress told(progress, user);
     const Planning planning = [&](auto& with, auto& on, auto& /*read*/) {
-      return horus::Evacuate(with, on, std::span<const horus::NodeId>(node_ids, node_count), told.Shares());
+      return Evacuate(with, on, std::span<const NodeId>(node_ids, node_count), told.Shares());
     };
     return Give(PlanWith(*placer, *cluster, told, planning), out);
   });
@@ -207,14 +188,13 @@ horus_status horus_placer_evacuate(horus_placer* placer, const horus_cluster* cl
 horus_status horus_placer_appraise(horus_placer* placer, const horus_cluster* cluster, const horus_job* job,
                                    size_t slot_count, const uint64_t* node_ids, const uint32_t* devices,
                                    const uint32_t* tasks, horus_appraisal* appraisal, horus_error* error) {
-  return GuardMetered(placer, horus::Call::kAppraise, error, [&]() -> absl::Status {
-    HORUS_RETURN_IF_ERROR(Require({{placer, "placer"}, {cluster, "cluster"}}));
+  return GuardMetered(placer, Call::kAppraise, error, {{placer, "placer"}, {cluster, "cluster"}}, [&] {
     HORUS_RETURN_IF_ERROR(CheckOutput(appraisal));
     CallerProgress untold(nullptr, nullptr);
     return UsePlacer(*placer, *cluster, untold, [&](auto& with, auto& on, auto& /*read*/) -> absl::Status {
-      HORUS_ASSIGN_OR_RETURN(const horus::JobSpec spec, JobFromC(on.catalogue(), job));
+      HORUS_ASSIGN_OR_RETURN(const JobSpec spec, JobFromC(on.catalogue(), job));
       HORUS_ASSIGN_OR_RETURN(const auto slots, SlotsFromC({slot_count, node_ids, devices, tasks}));
-      HORUS_ASSIGN_OR_RETURN(const horus::Appraisal found, with.Appraise(on, spec, slots));
+      HORUS_ASSIGN_OR_RETURN(const Appraisal found, with.Appraise(on, spec, slots));
       WriteStruct(AppraisalToC(found), appraisal);
       return absl::OkStatus();
     });
@@ -223,15 +203,14 @@ horus_status horus_placer_appraise(horus_placer* placer, const horus_cluster* cl
 
 horus_status horus_placer_review(horus_placer* placer, const horus_cluster* cluster,
                                  const horus_rebalance_options* options, horus_plan** out, horus_error* error) {
-  return GuardMetered(placer, horus::Call::kReview, error, [&]() -> absl::Status {
-    HORUS_RETURN_IF_ERROR(Require({{placer, "placer"}, {cluster, "cluster"}, {out, "out"}}));
+  return GuardMetered(placer, Call::kReview, error, {{placer, "placer"}, {cluster, "cluster"}, {out, "out"}}, [&] {
     HORUS_ASSIGN_OR_RETURN(const horus_rebalance_options c, ReadOptionalStruct(options));
-    if (c.job_count != 0) return horus::InvalidArgument("job_ids: expected none, found %d", c.job_count);
-    HORUS_ASSIGN_OR_RETURN(const horus::RebalanceOptions rebalance, RebalanceFromC(c));
+    if (c.job_count != 0) return InvalidArgument("job_ids: expected none, found %d", c.job_count);
+    HORUS_ASSIGN_OR_RETURN(const RebalanceOptions rebalance, RebalanceFromC(c));
     CallerProgress told(c.progress, c.user);
-    std::vector<horus::TenantReview> reviews;
-    const Planning planning = [&](auto& with, auto& on, auto& /*read*/) -> absl::StatusOr<horus::Plan> {
-      HORUS_ASSIGN_OR_RETURN(horus::ReviewResult result, horus::Review(with, on, rebalance));
+    std::vector<TenantReview> reviews;
+    const Planning planning = [&](auto& with, auto& on, auto& /*read*/) -> absl::StatusOr<Plan> {
+      HORUS_ASSIGN_OR_RETURN(ReviewResult result, Review(with, on, rebalance));
       reviews = std::move(result.tenants);
       return std::move(result.plan);
     };
@@ -244,13 +223,12 @@ horus_status horus_placer_review(horus_placer* placer, const horus_cluster* clus
 horus_status horus_placer_what_if(horus_placer* placer, const horus_cluster* cluster, size_t change_count,
                                   const horus_change* const* changes, size_t job_count, const horus_job* const* jobs,
                                   horus_progress progress, void* user, horus_plan** out, horus_error* error) {
-  return GuardMetered(placer, horus::Call::kWhatIf, error, [&]() -> absl::Status {
-    HORUS_RETURN_IF_ERROR(Require({{placer, "placer"}, {cluster, "cluster"}, {out, "out"}}));
+  return GuardMetered(placer, Call::kWhatIf, error, {{placer, "placer"}, {cluster, "cluster"}, {out, "out"}}, [&] {
     CallerProgress told(progress, user);
-    const Planning planning = [&](auto& with, auto& on, auto& /*read*/) -> absl::StatusOr<horus::Plan> {
+    const Planning planning = [&](auto& with, auto& on, auto& /*read*/) -> absl::StatusOr<Plan> {
       HORUS_ASSIGN_OR_RETURN(const auto supposed, ChangesFromC(on.catalogue(), change_count, changes));
       HORUS_ASSIGN_OR_RETURN(const auto specs, JobsFromC(on.catalogue(), job_count, jobs, with.options().max_jobs));
-      return horus::WhatIf(with, on, supposed, specs, /*work=*/true, told.Shares());
+      return WhatIf(with, on, supposed, specs, /*work=*/true, told.Shares());
     };
     return Give(PlanWith(*placer, *cluster, told, planning), out);
   });
@@ -259,26 +237,23 @@ horus_status horus_placer_what_if(horus_placer* placer, const horus_cluster* clu
 horus_status horus_placer_preempt(horus_placer* placer, const horus_cluster* cluster, const horus_job* job,
                                   size_t node_count, const uint64_t* node_ids, const horus_preempt_options* options,
                                   horus_plan** out, horus_error* error) {
-  return GuardMetered(placer, horus::Call::kPreempt, error, [&]() -> absl::Status {
-    HORUS_RETURN_IF_ERROR(Require({{placer, "placer"}, {cluster, "cluster"}, {out, "out"}}));
+  return GuardMetered(placer, Call::kPreempt, error, {{placer, "placer"}, {cluster, "cluster"}, {out, "out"}}, [&] {
     HORUS_ASSIGN_OR_RETURN(const auto subset, SubsetFromC(node_count, node_ids));
     HORUS_ASSIGN_OR_RETURN(const horus_preempt_options c, ReadOptionalStruct(options));
-    horus::PreemptOptions preempt;
+    PreemptOptions preempt;
     SetUnlessZero(preempt.max_candidates, c.max_candidates);
     SetUnlessZero(preempt.max_checks, c.max_checks);
     CallerProgress told(c.progress, c.user);
-    const Planning planning = [&](auto& with, auto& on, auto& /*read*/) -> absl::StatusOr<horus::Plan> {
-      HORUS_ASSIGN_OR_RETURN(const horus::JobSpec spec, JobFromC(on.catalogue(), job));
-      return horus::PlanPreemption(with, on, spec, preempt, subset);
+    const Planning planning = [&](auto& with, auto& on, auto& /*read*/) -> absl::StatusOr<Plan> {
+      HORUS_ASSIGN_OR_RETURN(const JobSpec spec, JobFromC(on.catalogue(), job));
+      return PlanPreemption(with, on, spec, preempt, subset);
     };
     return Give(PlanWith(*placer, *cluster, told, planning), out);
   });
 }
 
-// ---- horus/modes.h, what a plan tells beside its decisions: work, moves, victims.
-
 horus_status horus_plan_get_info(const horus_plan* plan, horus_plan_info* info, horus_error* error) {
-  return Guard(error, {{plan, "plan"}}, [&]() -> absl::Status {
+  return Guard(error, {{plan, "plan"}}, [&] {
     constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
     const bool told = plan->value.has_work;
     return Answer<horus_plan_info>({.struct_size = sizeof(horus_plan_info),
@@ -293,23 +268,23 @@ horus_status horus_plan_get_info(const horus_plan* plan, horus_plan_info* info, 
 }
 
 horus_status horus_plan_get_move(const horus_plan* plan, size_t index, horus_move* move, horus_error* error) {
-  return Guard(error, {{plan, "plan"}}, [&]() -> absl::Status {
-    HORUS_ASSIGN_OR_RETURN(const horus::Move* found, RowAt(plan->value.moves, "moves", index));
+  return Guard(error, {{plan, "plan"}}, [&] {
+    HORUS_ASSIGN_OR_RETURN(const Move* found, RowAt(plan->value.moves, "moves", index));
     return Answer(MoveToC(*found), move);
   });
 }
 
 horus_status horus_plan_get_review(const horus_plan* plan, size_t index, horus_tenant_review* review,
                                    horus_error* error) {
-  return Guard(error, {{plan, "plan"}}, [&]() -> absl::Status {
-    HORUS_ASSIGN_OR_RETURN(const horus::TenantReview* found, RowAt(plan->reviews, "reviews", index));
+  return Guard(error, {{plan, "plan"}}, [&] {
+    HORUS_ASSIGN_OR_RETURN(const TenantReview* found, RowAt(plan->reviews, "reviews", index));
     return Answer(ReviewToC(*found), review);
   });
 }
 
 horus_status horus_plan_get_preemption(const horus_plan* plan, size_t index, horus_preemption* preemption,
                                        horus_error* error) {
-  return Guard(error, {{plan, "plan"}}, [&]() -> absl::Status {
+  return Guard(error, {{plan, "plan"}}, [&] {
     HORUS_ASSIGN_OR_RETURN(const auto* found, RowAt(plan->value.candidates, "candidates", index));
     return Answer(CandidateToC(*found), preemption);
   });

@@ -1,30 +1,59 @@
 // SPDX-License-Identifier: Apache-2.0
-// horus/place.h: placers, their plans and verdicts.
+// horus/place.h: placers, their plans and verdicts; and what calls that plan or simulate share.
 #include <array>
-#include <chrono>
 #include <limits>
-#include <memory>
-#include <mutex>
-#include <optional>
-#include <span>
-#include <string>
-#include <utility>
-#include <vector>
 
 #include "absl/cleanup/cleanup.h"
-#include "capi/args.h"
+#include "base/units.h"
 #include "capi/callbacks.h"
 #include "capi/convert.h"
-#include "capi/error.h"
-#include "capi/handles.h"
 #include "capi/planning.h"
-#include "capi/structs.h"
-#include "horus/place.h"
-#include "interference/registry.h"
-#include "place/policies/policies.h"
 
 namespace horus::capi {
 namespace {
+
+// ---- Workloads of policies.
+
+absl::StatusOr<std::vector<TaskClass>> TasksFromC(const Catalogue& catalogue, const horus_workload& c) {
+  if (c.task_count > Workload::kMaxClasses) {
+    return InvalidArgument("task_count: expected at most %d, found %d", Workload::kMaxClasses, c.task_count);
+  }
+  HORUS_RETURN_IF_ERROR(RequireColumns(c.task_count, {{c.gpus, "gpus"}, {c.shares, "shares"}}));
+  std::vector<TaskClass> tasks(c.task_count);
+  for (size_t i = 0; i < tasks.size(); ++i) {
+    TaskClass& task = tasks[i];
+    task.cpu_milli = c.cpu_milli == nullptr ? 0 : c.cpu_milli[i];
+    task.gpus = c.gpus[i];
+    if (task.gpus > 0) task.gpu_milli = c.gpu_milli == nullptr ? kMilliPerGpu : c.gpu_milli[i];
+    task.share = c.shares[i];
+    if (c.gpu_types == nullptr || c.gpu_types[i] == nullptr) continue;
+    HORUS_ASSIGN_OR_RETURN(const std::string name, ReadText(c.gpu_types[i], Element("gpu_types", i).c_str()));
+    HORUS_ASSIGN_OR_RETURN(const GpuTypeId type, catalogue.Find(name));
+    task.types = {type};
+  }
+  return tasks;
+}
+
+absl::StatusOr<std::shared_ptr<const Workload>> Convert(const horus_workload& c,
+                                                        std::shared_ptr<const Catalogue>& named) {
+  const std::shared_ptr<const Catalogue> catalogue = CatalogueOf(c.catalogue);
+  if ((c.task_count == 0) == (c.job_count == 0)) {
+    return InvalidArgument("expected either task_count or job_count above 0, found %d and %d", c.task_count,
+                           c.job_count);
+  }
+  std::vector<TaskClass> tasks;
+  if (c.job_count > 0) {
+    HORUS_ASSIGN_OR_RETURN(const auto jobs, JobsFromC(*catalogue, c.job_count, c.jobs, Workload::kMaxJobs));
+    for (const JobSpec& job : jobs) HORUS_RETURN_IF_ERROR(ValidateRunning(job));
+    tasks = TasksOf(jobs);
+  } else {
+    HORUS_ASSIGN_OR_RETURN(tasks, TasksFromC(*catalogue, c));
+  }
+  for (const TaskClass& task : tasks) {
+    if (!task.types.empty()) named = catalogue;
+  }
+  return Workload::Create(std::move(tasks));
+}
 
 constexpr char kDefaultPolicy[] = "horus";
 constexpr char kCallbackPolicy[] = "callback";
@@ -132,83 +161,6 @@ void TellJudgements(horus_placer& placer) {
   placer.bytes_held = placer.value->bytes_held();
 }
 
-}  // namespace
-
-absl::StatusOr<std::unique_ptr<horus_placer>> MakePlacer(const horus_placer_options* given,
-                                                         std::shared_ptr<const LabPolicyOptions> lab) {
-  HORUS_ASSIGN_OR_RETURN(const horus_placer_options options, ReadOptionalStruct(given));
-  auto placer = std::make_unique<horus_placer>();
-  std::shared_ptr<const InterferenceModel> model;
-  if (options.interference == nullptr) {
-    HORUS_ASSIGN_OR_RETURN(model, MakeInterferenceModel(kDefaultInterferenceModel));
-  } else {
-    model = options.interference->value;
-    placer->catalogue = options.interference->catalogue;
-  }
-  HORUS_ASSIGN_OR_RETURN(auto policy, options.policy_callback != nullptr
-                                          ? PolicyByCallback(options, *placer)
-                                          : PolicyByName(options, std::move(lab), *placer));
-  HORUS_ASSIGN_OR_RETURN(const PlacerOptions limits, OptionsFromC(options));
-  auto made = Placer::Create(std::move(model), std::move(policy), limits);
-  if (absl::IsInvalidArgument(made.status())) {  // whose ranges are those of a placer, not of the struct
-    return InvalidArgument("%s; 0 is the default, -1 none where the field has it",
-                           std::string(made.status().message()));
-  }
-  HORUS_ASSIGN_OR_RETURN(placer->value, std::move(made));
-  return placer;
-}
-
-absl::StatusOr<std::optional<std::span<const NodeId>>> SubsetFromC(size_t count, const uint64_t* node_ids) {
-  HORUS_RETURN_IF_ERROR(RequireColumn(node_ids, "node_ids", count));
-  if (node_ids == nullptr) return std::optional<std::span<const NodeId>>();
-  return std::optional(std::span<const NodeId>(node_ids, count));
-}
-
-bool CallerProgress::Tell(double done) {
-  done_ = done;
-  asked_ = std::chrono::steady_clock::now();
-  return function_(user_, done) == 0;
-}
-
-bool CallerProgress::Ask() {
-  return std::chrono::steady_clock::now() - asked_ < std::chrono::milliseconds(1) || Tell(done_);
-}
-
-ProgressFn CallerProgress::Shares() {
-  if (function_ == nullptr) return nullptr;
-  return [this](uint64_t done, uint64_t total) {
-    return Tell(total == 0 ? 1.0 : static_cast<double>(done) / static_cast<double>(total));
-  };
-}
-
-absl::StatusOr<std::unique_ptr<horus_plan>> PlanWith(horus_placer& placer, const horus_cluster& cluster,
-                                                     CallerProgress& progress, const Planning& planning) {
-  auto plan = std::make_unique<horus_plan>();
-  plan->catalogue = cluster.value.shared_catalogue();
-  const PlacerWork work = [&](Placer& with, const Cluster& on, const ReadFn& read) -> absl::Status {
-    HORUS_ASSIGN_OR_RETURN(plan->value, planning(with, on, read));
-    return absl::OkStatus();
-  };
-  HORUS_RETURN_IF_ERROR(UsePlacer(placer, cluster, progress, work));
-  // A copy: its log may take it off the placer.
-  if (const std::shared_ptr<Telemetry> telemetry = placer.telemetry.get(); telemetry != nullptr)
-    TellDecisions(*telemetry, plan->value);
-  return plan;
-}
-
-absl::Status UsePlacer(horus_placer& placer, const horus_cluster& cluster, CallerProgress& progress,
-                       const PlacerWork& work) {
-  HORUS_ASSIGN_OR_RETURN(PlacerUse use, PlacerUse::Enter(placer, cluster));
-  if (progress) placer.value->SetGoOn([&progress] { return progress.Ask(); });
-  const absl::Cleanup unasked = [&placer] {
-    placer.value->SetGoOn(nullptr);
-    TellJudgements(placer);
-  };
-  return work(*placer.value, cluster.value, [&use] { use.DoneReading(); });
-}
-
-namespace {
-
 // ---- horus/place.h, plans: the decisions and what explains them.
 
 static_assert(Same(HORUS_VERDICT_PLACE, Verdict::kPlace) && Same(HORUS_VERDICT_DEFER, Verdict::kDefer) &&
@@ -269,7 +221,7 @@ horus_decision DecisionToC(const Decision& decision) {
   c.slowdown_upper = decision.own.upper;
   c.slowdown_in_plan = decision.in_plan.estimate;
   c.slowdown_in_plan_upper = decision.in_plan.upper;
-  c.passed_by = decision.passed_by;
+  HORUS_COPY_FIELDS(decision, c, passed_by, sm_cap_pct, sm_cap_slowdown, alternative, cpu_milli, mem_mib)
   c.terms = static_cast<uint32_t>(decision.winner.terms.size());
   constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
   c.cost = decision.verdict == Verdict::kPlace ? decision.winner.cost : kNone;
@@ -277,14 +229,9 @@ horus_decision DecisionToC(const Decision& decision) {
   c.probe = decision.probe ? 1 : 0;
   c.trial = decision.trial ? 1 : 0;
   if (decision.verdict == Verdict::kPlace && !decision.cpu_only) c.sharing_mode = SharingToC(decision.mode);
-  c.sm_cap_pct = decision.sm_cap_pct;
-  c.sm_cap_slowdown = decision.sm_cap_slowdown;
   c.gpu_mem_request_mib = decision.gpu_memory.request_mib;
   c.gpu_mem_limit_mib = decision.gpu_memory.limit_mib;
-  c.alternative = decision.alternative;
   c.predicted_never = decision.predicted_never ? 1 : 0;
-  c.cpu_milli = decision.cpu_milli;
-  c.mem_mib = decision.mem_mib;
   c.miss_unit = "";
   if (decision.verdict != Verdict::kPlace) MissToC(decision.miss, c);
   return c;
@@ -317,12 +264,147 @@ absl::Status WriteRefusals(const std::array<uint32_t, kReasonCount>& refused, si
 }
 
 }  // namespace
+
+// ---- Reading and writing of columns.
+
+absl::StatusOr<int32_t> DeviceIndex(uint32_t device) {
+  if (device <= static_cast<uint32_t>(std::numeric_limits<int32_t>::max())) return static_cast<int32_t>(device);
+  return NotFound("device: expected an index within the node, found %d", device);
+}
+
+absl::StatusOr<Slots> SlotsFromC(const SlotColumns& columns) {
+  HORUS_RETURN_IF_ERROR(RequireColumns(columns.count, {{columns.node_ids, "node_ids"}, {columns.devices, "devices"}}));
+  if (columns.count > static_cast<size_t>(kMaxGpusPerJob)) {
+    return InvalidArgument("slot_count: expected at most %d, found %d", kMaxGpusPerJob, columns.count);
+  }
+  Slots slots(columns.count);
+  for (size_t i = 0; i < columns.count; ++i) {
+    slots[i].node = columns.node_ids[i];
+    slots[i].device = kNoDevice;
+    if (columns.devices[i] != UINT32_MAX) {
+      HORUS_ASSIGN_OR_RETURN(slots[i].device, At(Element("devices", i), DeviceIndex(columns.devices[i])));
+    }
+    const uint32_t task = columns.tasks == nullptr ? 0 : columns.tasks[i];
+    if (task >= static_cast<uint32_t>(kMaxGpusPerJob)) {
+      return InvalidArgument("%s: expected less than %d, found %d", Element("tasks", i), kMaxGpusPerJob, task);
+    }
+    slots[i].task = static_cast<int32_t>(task);
+  }
+  return slots;
+}
+
+absl::Status CheckRoom(size_t needed, const IdBuffer& buffer) {
+  if (buffer.ids == nullptr) return absl::OkStatus();
+  return RowsToWrite(needed, buffer.capacity, buffer.count).status();
+}
+
+void WriteIds(std::span<const uint64_t> ids, const IdBuffer& buffer) {
+  if (buffer.ids != nullptr && buffer.capacity > 0) std::copy(ids.begin(), ids.end(), buffer.ids);
+  if (buffer.count != nullptr) *buffer.count = ids.size();
+}
+
+absl::Status WriteSlots(std::span<const Slot> slots, const horus_slots* out, size_t* count) {
+  HORUS_RETURN_IF_ERROR(Require({{count, "count"}}));
+  HORUS_ASSIGN_OR_RETURN(const horus_slots columns, ReadStruct(out));
+  return WriteRows(slots.size(), columns.capacity, count, [&](size_t i) {
+    Put(columns.node_ids, i, slots[i].node);
+    Put(columns.devices, i, slots[i].device);
+    Put(columns.tasks, i, slots[i].task);
+  });
+}
+
+absl::StatusOr<SeenResident> SeenResidentOf(const horus_cluster& cluster, JobId job, NodeId node, uint32_t device,
+                                            bool with_others) {
+  HORUS_ASSIGN_OR_RETURN(const auto lock, cluster.gate.Read());
+  HORUS_ASSIGN_OR_RETURN(const int32_t index, DeviceIndex(device));
+  HORUS_ASSIGN_OR_RETURN(const DeviceInfo info, cluster.value.Device(node, index));
+  SeenResident seen{.gpu_type = cluster.value.catalogue().at(info.spec.type).name,
+                    .device = {info.spec.type, info.spec.mode, info.spec.compute_share},
+                    .job = {},
+                    .others = {}};
+  bool found = false;
+  for (const Resident& resident : info.residents) {
+    if (resident.job != job && !with_others) continue;
+    HORUS_ASSIGN_OR_RETURN(const JobInfo there, cluster.value.Job(resident.job));
+    const Demand demand = AsRun(*there.spec, DemandOn(*there.spec, info.spec.type));
+    if (demand.profile_id == 0) {
+      return InvalidArgument("job %s: expected a profile_id in its demand on %s, by which it is learned, found 0",
+                             IdAndName(resident.job, there.spec->name), seen.gpu_type);
+    }
+    if (resident.job != job) {
+      seen.others.push_back(demand);
+      continue;
+    }
+    seen.job = demand;
+    found = true;
+  }
+  if (found) return seen;
+  return NotFound("job_id: expected a job on device %d of node %d, found %d", device, node, job);
+}
+
+absl::StatusOr<std::shared_ptr<const Workload>> WorkloadFromC(const horus_workload* given,
+                                                              std::shared_ptr<const Catalogue>& catalogue) {
+  HORUS_ASSIGN_OR_RETURN(const horus_workload workload, ReadStruct(given));
+  return At("workload", Convert(workload, catalogue));
+}
+
+absl::StatusOr<std::unique_ptr<horus_placer>> MakePlacer(const horus_placer_options* given,
+                                                         std::shared_ptr<const LabPolicyOptions> lab) {
+  HORUS_ASSIGN_OR_RETURN(const horus_placer_options options, ReadOptionalStruct(given));
+  auto placer = std::make_unique<horus_placer>();
+  HORUS_ASSIGN_OR_RETURN(auto model, ModelOf(options.interference));
+  if (options.interference != nullptr) placer->catalogue = options.interference->catalogue;
+  HORUS_ASSIGN_OR_RETURN(auto policy, options.policy_callback != nullptr
+                                          ? PolicyByCallback(options, *placer)
+                                          : PolicyByName(options, std::move(lab), *placer));
+  HORUS_ASSIGN_OR_RETURN(const PlacerOptions limits, OptionsFromC(options));
+  auto made = Placer::Create(std::move(model), std::move(policy), limits);
+  if (absl::IsInvalidArgument(made.status())) {  // whose ranges are those of a placer, not of the struct
+    return InvalidArgument("%s; 0 is the default, -1 none where the field has it",
+                           std::string(made.status().message()));
+  }
+  HORUS_ASSIGN_OR_RETURN(placer->value, std::move(made));
+  return placer;
+}
+
+absl::StatusOr<std::optional<std::span<const NodeId>>> SubsetFromC(size_t count, const uint64_t* node_ids) {
+  HORUS_RETURN_IF_ERROR(RequireColumn(node_ids, "node_ids", count));
+  if (node_ids == nullptr) return std::optional<std::span<const NodeId>>();
+  return std::optional(std::span<const NodeId>(node_ids, count));
+}
+
+absl::StatusOr<std::unique_ptr<horus_plan>> PlanWith(horus_placer& placer, const horus_cluster& cluster,
+                                                     CallerProgress& progress, const Planning& planning) {
+  auto plan = std::make_unique<horus_plan>();
+  plan->catalogue = cluster.value.shared_catalogue();
+  const PlacerWork work = [&](Placer& with, const Cluster& on, const ReadFn& read) -> absl::Status {
+    HORUS_ASSIGN_OR_RETURN(plan->value, planning(with, on, read));
+    return absl::OkStatus();
+  };
+  HORUS_RETURN_IF_ERROR(UsePlacer(placer, cluster, progress, work));
+  // A copy: its log may take it off the placer.
+  if (const std::shared_ptr<Telemetry> telemetry = placer.telemetry.get(); telemetry != nullptr)
+    TellDecisions(*telemetry, plan->value);
+  return plan;
+}
+
+absl::Status UsePlacer(horus_placer& placer, const horus_cluster& cluster, CallerProgress& progress,
+                       const PlacerWork& work) {
+  HORUS_ASSIGN_OR_RETURN(PlacerUse use, PlacerUse::Enter(placer, cluster));
+  if (progress) placer.value->SetGoOn([&progress] { return progress.Ask(); });
+  const absl::Cleanup unasked = [&placer] {
+    placer.value->SetGoOn(nullptr);
+    TellJudgements(placer);
+  };
+  return work(*placer.value, cluster.value, [&use] { use.DoneReading(); });
+}
+
 }  // namespace horus::capi
 
 using namespace horus::capi;  // NOLINT(google-build-using-namespace): the C functions below are its face
 
 horus_status horus_placer_create(const horus_placer_options* options, horus_placer** out, horus_error* error) {
-  return Guard(error, {{out, "out"}}, [&]() -> absl::Status { return Give(MakePlacer(options), out); });
+  return Guard(error, {{out, "out"}}, [&] { return Give(MakePlacer(options), out); });
 }
 
 void horus_placer_free(horus_placer* placer) { delete placer; }
@@ -330,13 +412,11 @@ void horus_placer_free(horus_placer* placer) { delete placer; }
 horus_status horus_placer_plan(horus_placer* placer, const horus_cluster* cluster, size_t job_count,
                                const horus_job* const* jobs, size_t node_count, const uint64_t* node_ids,
                                horus_progress progress, void* user, horus_plan** out, horus_error* error) {
-  return GuardMetered(placer, horus::Call::kPlan, error, [&]() -> absl::Status {
-    HORUS_RETURN_IF_ERROR(Require({{placer, "placer"}, {cluster, "cluster"}, {out, "out"}}));
+  return GuardMetered(placer, Call::kPlan, error, {{placer, "placer"}, {cluster, "cluster"}, {out, "out"}}, [&] {
     HORUS_ASSIGN_OR_RETURN(const auto subset, SubsetFromC(node_count, node_ids));
     CallerProgress told(progress, user);
     HORUS_ASSIGN_OR_RETURN(
-        auto plan,
-        PlanWith(*placer, *cluster, told, [&](auto& with, auto& on, auto& read) -> absl::StatusOr<horus::Plan> {
+        auto plan, PlanWith(*placer, *cluster, told, [&](auto& with, auto& on, auto& read) -> absl::StatusOr<Plan> {
           HORUS_ASSIGN_OR_RETURN(const auto specs, JobsFromC(on.catalogue(), job_count, jobs, with.options().max_jobs));
           return with.MakePlan(on, specs, subset, told.Shares(), read);
         }));
@@ -347,14 +427,12 @@ horus_status horus_placer_plan(horus_placer* placer, const horus_cluster* cluste
 horus_status horus_placer_verdicts(horus_placer* placer, const horus_cluster* cluster, const horus_job* job,
                                    size_t node_count, const uint64_t* node_ids, int32_t* verdicts, double* costs,
                                    int32_t* reasons, horus_error* error) {
-  return GuardMetered(placer, horus::Call::kVerdicts, error, [&]() -> absl::Status {
-    HORUS_RETURN_IF_ERROR(Require({{placer, "placer"}, {cluster, "cluster"}}));
+  return GuardMetered(placer, Call::kVerdicts, error, {{placer, "placer"}, {cluster, "cluster"}}, [&] {
     HORUS_RETURN_IF_ERROR(RequireColumn(node_ids, "node_ids", node_count));
     CallerProgress untold(nullptr, nullptr);
     return UsePlacer(*placer, *cluster, untold, [&](auto& with, auto& on, auto& read) -> absl::Status {
-      HORUS_ASSIGN_OR_RETURN(const horus::JobSpec spec, JobFromC(on.catalogue(), job));
-      HORUS_ASSIGN_OR_RETURN(const horus::NodeVerdicts answer,
-                             with.Verdicts(on, spec, std::span(node_ids, node_count), read));
+      HORUS_ASSIGN_OR_RETURN(const JobSpec spec, JobFromC(on.catalogue(), job));
+      HORUS_ASSIGN_OR_RETURN(const NodeVerdicts answer, with.Verdicts(on, spec, std::span(node_ids, node_count), read));
       for (size_t i = 0; i < node_count; ++i) {
         Put(verdicts, i, answer.verdict[i]);
         Put(costs, i, answer.cost[i]);
@@ -365,13 +443,11 @@ horus_status horus_placer_verdicts(horus_placer* placer, const horus_cluster* cl
   });
 }
 
-// ---- horus/place.h, plans: the decisions and what explains them.
-
 void horus_plan_free(horus_plan* plan) { delete plan; }
 
 horus_status horus_plan_get(const horus_plan* plan, size_t index, horus_decision* decision, horus_error* error) {
-  return Guard(error, [&]() -> absl::Status {
-    HORUS_ASSIGN_OR_RETURN(const horus::Decision* found, DecisionAt(plan, index));
+  return Guard(error, [&] {
+    HORUS_ASSIGN_OR_RETURN(const Decision* found, DecisionAt(plan, index));
     HORUS_RETURN_IF_ERROR(CheckOutput(decision));
     horus_decision value = DecisionToC(*found);
     value.text = TextOf(*plan, index);
@@ -382,26 +458,26 @@ horus_status horus_plan_get(const horus_plan* plan, size_t index, horus_decision
 
 horus_status horus_plan_slots(const horus_plan* plan, int32_t of, size_t index, const horus_slots* slots, size_t* count,
                               horus_error* error) {
-  return Guard(error, [&]() -> absl::Status {
-    HORUS_ASSIGN_OR_RETURN(const horus::Slots* found, SlotsAt(plan, of, index));
+  return Guard(error, [&] {
+    HORUS_ASSIGN_OR_RETURN(const Slots* found, SlotsAt(plan, of, index));
     return WriteSlots(*found, slots, count);
   });
 }
 
 horus_status horus_plan_effects(const horus_plan* plan, size_t index, const horus_effects* effects, size_t* count,
                                 horus_error* error) {
-  return Guard(error, [&]() -> absl::Status {
-    HORUS_ASSIGN_OR_RETURN(const horus::Decision* decision, DecisionAt(plan, index));
+  return Guard(error, [&] {
+    HORUS_ASSIGN_OR_RETURN(const Decision* decision, DecisionAt(plan, index));
     return WriteEffects(decision->effects, effects, count);
   });
 }
 
 horus_status horus_plan_terms(const horus_plan* plan, size_t index, size_t capacity, const char** names, double* costs,
                               size_t* count, horus_error* error) {
-  return Guard(error, [&]() -> absl::Status {
-    HORUS_ASSIGN_OR_RETURN(const horus::Decision* decision, DecisionAt(plan, index));
+  return Guard(error, [&] {
+    HORUS_ASSIGN_OR_RETURN(const Decision* decision, DecisionAt(plan, index));
     HORUS_RETURN_IF_ERROR(Require({{count, "count"}}));
-    const horus::CostTerms& terms = decision->winner.terms;
+    const CostTerms& terms = decision->winner.terms;
     return WriteRows(terms.size(), capacity, count, [&](size_t i) {
       Put(names, i, terms[i].name.data());  // literals: ended by NUL
       Put(costs, i, terms[i].value);
@@ -411,14 +487,14 @@ horus_status horus_plan_terms(const horus_plan* plan, size_t index, size_t capac
 
 horus_status horus_plan_refusals(const horus_plan* plan, size_t index, size_t capacity, int32_t* reasons,
                                  uint64_t* counts, size_t* count, horus_error* error) {
-  return Guard(error, [&]() -> absl::Status {
-    HORUS_ASSIGN_OR_RETURN(const horus::Decision* decision, DecisionAt(plan, index));
+  return Guard(error, [&] {
+    HORUS_ASSIGN_OR_RETURN(const Decision* decision, DecisionAt(plan, index));
     HORUS_RETURN_IF_ERROR(Require({{count, "count"}}));
     return WriteRefusals(decision->refused_devices, capacity, reasons, counts, count);
   });
 }
 
 // The texts are literals, so data() is ended by NUL.
-const char* horus_reason_name(int32_t reason) { return horus::ReasonName(static_cast<horus::Reason>(reason)).data(); }
+const char* horus_reason_name(int32_t reason) { return ReasonName(static_cast<Reason>(reason)).data(); }
 
-const char* horus_reason_text(int32_t reason) { return horus::ReasonText(static_cast<horus::Reason>(reason)).data(); }
+const char* horus_reason_text(int32_t reason) { return ReasonText(static_cast<Reason>(reason)).data(); }

@@ -8,23 +8,14 @@
 #pragma once
 
 #include <chrono>
-#include <functional>
-#include <memory>
-#include <optional>
 #include <span>
-#include <vector>
 
-#include "base/status.h"
 #include "capi/handles.h"
-#include "device/catalogue.h"
 #include "horus/cluster.h"
 #include "horus/place.h"
 #include "horus/queue.h"
-#include "place/decision.h"
-#include "place/modes/rebalance.h"
 #include "place/policies/policies.h"
 #include "place/policies/workload.h"
-#include "queue/queue.h"
 
 namespace horus::capi {
 
@@ -34,11 +25,22 @@ class CallerProgress {
   CallerProgress(horus_progress function, void* user) : function_(function), user_(user) {}
   [[nodiscard]] explicit operator bool() const { return function_ != nullptr; }
   // False = cancel, here and below.
-  [[nodiscard]] bool Tell(double done);
+  [[nodiscard]] bool Tell(double done) {
+    done_ = done;
+    asked_ = std::chrono::steady_clock::now();
+    return function_(user_, done) == 0;
+  }
   // The last share again, at most once a millisecond: a call through a foreign language costs about a microsecond.
-  [[nodiscard]] bool Ask();
+  [[nodiscard]] bool Ask() {
+    return std::chrono::steady_clock::now() - asked_ < std::chrono::milliseconds(1) || Tell(done_);
+  }
   // Told by positions; null where the caller gave no function. Borrows.
-  [[nodiscard]] ProgressFn Shares();
+  [[nodiscard]] ProgressFn Shares() {
+    if (function_ == nullptr) return nullptr;
+    return [this](uint64_t done, uint64_t total) {
+      return Tell(total == 0 ? 1.0 : static_cast<double>(done) / static_cast<double>(total));
+    };
+  }
 
  private:
   horus_progress function_;

@@ -2,16 +2,9 @@
 // horus/demand.h, the predictor.
 #include "predict/predictor.h"
 
-#include <string>
-#include <utility>
-
-#include "capi/args.h"
 #include "capi/convert.h"
-#include "capi/error.h"
 #include "capi/graph_handles.h"
 #include "capi/handles.h"
-#include "capi/structs.h"
-#include "horus/demand.h"
 #include "horus/learn.h"
 #include "predict/service.h"
 #include "predict/solve.h"
@@ -125,22 +118,12 @@ absl::StatusOr<ServiceLoad> LoadFromC(const Catalogue& catalogue, const horus_se
 horus_service ServiceToC(const Service& service) {
   horus_service c = HORUS_SERVICE_INIT;
   c.verdict = static_cast<int32_t>(service.verdict);
-  c.weights_mib = service.weights_mib;
-  c.activations_mib = service.activations_mib;
-  c.engine_mib = service.engine_mib;
-  c.cache_mib = service.cache_mib;
-  c.cache_tokens = service.cache_tokens;
-  c.running = service.running;
-  c.most_running = service.most_running;
+  HORUS_COPY_FIELDS(service, c, weights_mib, activations_mib, engine_mib, cache_mib, cache_tokens, running,
+                    most_running, requests_per_s, tokens_per_s, most_requests_per_s, busy, largest_slowdown)
   c.first_token_us = service.first_token.estimate_us;
   c.first_token_us_upper = service.first_token.upper_us;
   c.token_us = service.token.estimate_us;
   c.token_us_upper = service.token.upper_us;
-  c.requests_per_s = service.requests_per_s;
-  c.tokens_per_s = service.tokens_per_s;
-  c.most_requests_per_s = service.most_requests_per_s;
-  c.busy = service.busy;
-  c.largest_slowdown = service.largest_slowdown;
   CopyLine(service.engine_arguments, c.engine_arguments, sizeof c.engine_arguments);
   return c;
 }
@@ -158,20 +141,18 @@ horus_solution SolutionToC(const Solution& solution, uint32_t flags) {
 }
 
 }  // namespace
-
 }  // namespace horus::capi
 
 using namespace horus::capi;  // NOLINT(google-build-using-namespace): the C functions below are its face
 
 horus_status horus_predictor_default(horus_predictor** out, horus_error* error) {
-  return Guard(error, {{out, "out"}},
-               [&]() -> absl::Status { return Give(new horus_predictor(horus::Predictor::Default()), out); });
+  return Guard(error, {{out, "out"}}, [&] { return Give(new horus_predictor(Predictor::Default()), out); });
 }
 
 horus_status horus_predictor_from_bytes(const void* bytes, size_t size, horus_predictor** out, horus_error* error) {
-  return Guard(error, {{bytes, "bytes"}, {out, "out"}}, [&]() -> absl::Status {
+  return Guard(error, {{bytes, "bytes"}, {out, "out"}}, [&] {
     const std::span<const uint8_t> bundle(static_cast<const uint8_t*>(bytes), size);
-    HORUS_ASSIGN_OR_RETURN(auto predictor, horus::Predictor::FromBundle(bundle));
+    HORUS_ASSIGN_OR_RETURN(auto predictor, Predictor::FromBundle(bundle));
     return Give(new horus_predictor(std::move(predictor)), out);
   });
 }
@@ -180,7 +161,7 @@ void horus_predictor_free(horus_predictor* predictor) { delete predictor; }
 
 horus_status horus_predictor_set_metrics(horus_predictor* predictor, const horus_metrics* telemetry,
                                          horus_error* error) {
-  return Guard(error, {{predictor, "predictor"}}, [&]() -> absl::Status {
+  return Guard(error, {{predictor, "predictor"}}, [&] {
     predictor->telemetry.Set(TelemetryOf(telemetry), HandleKind::kPredictor,
                              [predictor] { return std::optional(predictor->bytes_held()); });
     return absl::OkStatus();
@@ -190,14 +171,13 @@ horus_status horus_predictor_set_metrics(horus_predictor* predictor, const horus
 horus_status horus_predictor_demand(const horus_predictor* predictor, const horus_catalogue* catalogue,
                                     const horus_graph* graph, const horus_run_spec* run, size_t count,
                                     const char* const* gpu_types, horus_demand* const* demands, horus_error* error) {
-  return GuardMetered(predictor, horus::Call::kDemand, error, [&]() -> absl::Status {
+  return GuardMetered(predictor, Call::kDemand, error, [&] {
     HORUS_RETURN_IF_ERROR(Require({{predictor, "predictor"}, {graph, "graph"}}));
-    const std::shared_ptr<const horus::Catalogue> known = CatalogueOf(catalogue);
-    HORUS_ASSIGN_OR_RETURN(const std::vector<horus::GpuTypeId> types, FindTypes(*known, count, gpu_types));
+    const std::shared_ptr<const Catalogue> known = CatalogueOf(catalogue);
+    HORUS_ASSIGN_OR_RETURN(const std::vector<GpuTypeId> types, FindTypes(*known, count, gpu_types));
     HORUS_RETURN_IF_ERROR(CheckOutputs(count, demands, "demands"));
-    HORUS_ASSIGN_OR_RETURN(const horus::RunSpec spec, RunFromC(run));
-    HORUS_ASSIGN_OR_RETURN(const std::vector<horus::Demand> found,
-                           DemandsOf(*predictor, graph->value, spec, *known, types));
+    HORUS_ASSIGN_OR_RETURN(const RunSpec spec, RunFromC(run));
+    HORUS_ASSIGN_OR_RETURN(const std::vector<Demand> found, DemandsOf(*predictor, graph->value, spec, *known, types));
     for (size_t i = 0; i < count; ++i) WriteStruct(DemandToC(found[i]), demands[i]);
     return absl::OkStatus();
   });
@@ -208,14 +188,14 @@ horus_status horus_predictor_solve(const horus_predictor* predictor, const horus
                                    const horus_solve_options* options, size_t count, const char* const* gpu_types,
                                    horus_progress progress, void* user, horus_solution* const* solutions,
                                    horus_error* error) {
-  return GuardMetered(predictor, horus::Call::kSolve, error, [&]() -> absl::Status {
+  return GuardMetered(predictor, Call::kSolve, error, [&] {
     HORUS_RETURN_IF_ERROR(Require({{predictor, "predictor"}, {graph, "graph"}}));
     HORUS_ASSIGN_OR_RETURN(const SolveInputs inputs, SolveFromC(*CatalogueOf(catalogue), options, count, gpu_types));
     HORUS_RETURN_IF_ERROR(CheckOutputs(count, solutions, "solutions"));
-    HORUS_ASSIGN_OR_RETURN(const horus::RunSpec spec, RunFromC(run));
-    HORUS_ASSIGN_OR_RETURN(const horus::Solved solved,
-                           horus::SolveDimension(graph->value, spec, inputs.request, *predictor->value, inputs.types,
-                                                 inputs.devices, ProgressFromC(progress, user)));
+    HORUS_ASSIGN_OR_RETURN(const RunSpec spec, RunFromC(run));
+    HORUS_ASSIGN_OR_RETURN(const Solved solved,
+                           SolveDimension(graph->value, spec, inputs.request, *predictor->value, inputs.types,
+                                          inputs.devices, ProgressFromC(progress, user)));
     for (size_t i = 0; i < count; ++i) WriteStruct(SolutionToC(solved.solutions[i], solved.flags), solutions[i]);
     return absl::OkStatus();
   });
@@ -225,18 +205,18 @@ horus_status horus_predictor_service(const horus_predictor* predictor, const hor
                                      const horus_graph* graph, const horus_run_spec* run,
                                      const horus_service_load* load, size_t count, const char* const* gpu_types,
                                      horus_service* const* services, horus_demand* const* demands, horus_error* error) {
-  return GuardMetered(predictor, horus::Call::kDemand, error, [&]() -> absl::Status {
+  return GuardMetered(predictor, Call::kDemand, error, [&] {
     HORUS_RETURN_IF_ERROR(Require({{predictor, "predictor"}, {graph, "graph"}, {load, "load"}}));
-    const std::shared_ptr<const horus::Catalogue> known = CatalogueOf(catalogue);
-    HORUS_ASSIGN_OR_RETURN(const std::vector<horus::GpuTypeId> ids, FindTypes(*known, count, gpu_types));
+    const std::shared_ptr<const Catalogue> known = CatalogueOf(catalogue);
+    HORUS_ASSIGN_OR_RETURN(const std::vector<GpuTypeId> ids, FindTypes(*known, count, gpu_types));
     if (services != nullptr) HORUS_RETURN_IF_ERROR(CheckOutputs(count, services, "services"));
     if (demands != nullptr) HORUS_RETURN_IF_ERROR(CheckOutputs(count, demands, "demands"));
-    HORUS_ASSIGN_OR_RETURN(const horus::RunSpec spec, RunFromC(run));
-    HORUS_ASSIGN_OR_RETURN(const horus::ServiceLoad asked, LoadFromC(*known, load));
-    std::vector<const horus::GpuType*> types;
-    for (const horus::GpuTypeId id : ids) types.push_back(&known->at(id));
-    HORUS_ASSIGN_OR_RETURN(const std::vector<horus::Service> found,
-                           horus::PredictServices(*predictor->value, graph->value, spec, asked, types));
+    HORUS_ASSIGN_OR_RETURN(const RunSpec spec, RunFromC(run));
+    HORUS_ASSIGN_OR_RETURN(const ServiceLoad asked, LoadFromC(*known, load));
+    std::vector<const GpuType*> types;
+    for (const GpuTypeId id : ids) types.push_back(&known->at(id));
+    HORUS_ASSIGN_OR_RETURN(const std::vector<Service> found,
+                           PredictServices(*predictor->value, graph->value, spec, asked, types));
     for (size_t i = 0; i < count; ++i) {
       if (services != nullptr) WriteStruct(ServiceToC(found[i]), services[i]);
       if (demands != nullptr) WriteStruct(DemandToC(found[i].demand), demands[i]);
@@ -250,12 +230,12 @@ horus_status horus_predictor_service(const horus_predictor* predictor, const hor
 horus_status horus_predictor_to_bytes(const horus_predictor* predictor, size_t capacity, void* bytes, size_t* count,
                                       horus_error* error) {
   return Guard(error, {{predictor, "predictor"}},
-               [&]() -> absl::Status { return WriteBytes(predictor->value->bundle(), capacity, bytes, count); });
+               [&] { return WriteBytes(predictor->value->bundle(), capacity, bytes, count); });
 }
 
 horus_status horus_predictor_commit(const horus_predictor* predictor, const horus_observations* observations,
                                     horus_predictor** out, horus_error* error) {
-  return Guard(error, {{predictor, "predictor"}, {observations, "observations"}, {out, "out"}}, [&]() -> absl::Status {
+  return Guard(error, {{predictor, "predictor"}, {observations, "observations"}, {out, "out"}}, [&] {
     return Give(new horus_predictor(predictor->value->WithMeasured(observations->demands), predictor->cache), out);
   });
 }

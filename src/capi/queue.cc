@@ -2,36 +2,16 @@
 // horus/queue.h: disciplines, jobs in and out, windows.
 #include "horus/queue.h"
 
-#include <algorithm>
-#include <optional>
-#include <string>
-#include <utility>
-#include <vector>
-
 #include "base/units.h"
-#include "capi/args.h"
-#include "capi/error.h"
-#include "capi/handles.h"
 #include "capi/planning.h"
-#include "capi/structs.h"
 
 namespace horus::capi {
 namespace {
 
 // What both structs have alike, either way.
 template <typename From, typename To>
-void CopyAlike(const From& from, To& to) {
-  to.id = from.id;
-  to.owner = from.owner;
-  to.submit_us = from.submit_us;
-  to.priority = from.priority;
-  to.cpu_milli = from.cpu_milli;
-  to.mem_mib = from.mem_mib;
-  to.total_us = from.total_us;
-  to.attained_gpu_us = from.attained_gpu_us;
-  to.deadline_us = from.deadline_us;
-  to.ideal_us = from.ideal_us;
-}
+void CopyAlike(const From& from, To& to){HORUS_COPY_FIELDS(from, to, id, owner, submit_us, priority, cpu_milli, mem_mib,
+                                                           total_us, attained_gpu_us, deadline_us, ideal_us)}
 
 absl::StatusOr<QueuedJob> QueuedJobFromC(const horus_queued_job* given) {
   HORUS_ASSIGN_OR_RETURN(const horus_queued_job c, ReadStruct(given));
@@ -97,10 +77,10 @@ using namespace horus::capi;  // NOLINT(google-build-using-namespace): the C fun
 
 horus_status horus_queue_create(const char* discipline, const horus_queue_options* options, horus_queue** out,
                                 horus_error* error) {
-  return Guard(error, {{out, "out"}}, [&]() -> absl::Status {
+  return Guard(error, {{out, "out"}}, [&] {
     HORUS_ASSIGN_OR_RETURN(const std::string name, ReadText(discipline, "discipline"));
-    HORUS_ASSIGN_OR_RETURN(const horus::QueueOptions known, QueueOptionsFromC(options));
-    HORUS_ASSIGN_OR_RETURN(auto queue, horus::MakeQueue(name, known));
+    HORUS_ASSIGN_OR_RETURN(const QueueOptions known, QueueOptionsFromC(options));
+    HORUS_ASSIGN_OR_RETURN(auto queue, MakeQueue(name, known));
     return Give(new horus_queue{std::move(queue)}, out);
   });
 }
@@ -108,7 +88,7 @@ horus_status horus_queue_create(const char* discipline, const horus_queue_option
 void horus_queue_free(horus_queue* queue) { delete queue; }
 
 horus_status horus_queue_get_info(const horus_queue* queue, horus_queue_info* info, horus_error* error) {
-  return Guard(error, {{queue, "queue"}}, [&]() -> absl::Status {
+  return Guard(error, {{queue, "queue"}}, [&] {
     return Answer<horus_queue_info>({.struct_size = sizeof(horus_queue_info),
                                      .look_ahead = static_cast<uint32_t>(queue->value->look_ahead()),
                                      .jobs = queue->value->size()},
@@ -117,32 +97,32 @@ horus_status horus_queue_get_info(const horus_queue* queue, horus_queue_info* in
 }
 
 horus_status horus_queue_push(horus_queue* queue, const horus_queued_job* job, horus_error* error) {
-  return Guard(error, {{queue, "queue"}}, [&]() -> absl::Status {
-    HORUS_ASSIGN_OR_RETURN(const horus::QueuedJob value, QueuedJobFromC(job));
+  return Guard(error, {{queue, "queue"}}, [&] {
+    HORUS_ASSIGN_OR_RETURN(const QueuedJob value, QueuedJobFromC(job));
     return queue->value->Push(value);
   });
 }
 
 horus_status horus_queue_remove(horus_queue* queue, uint64_t id, horus_error* error) {
-  return Guard(error, {{queue, "queue"}}, [&]() -> absl::Status { return queue->value->Remove(id); });
+  return Guard(error, {{queue, "queue"}}, [&] { return queue->value->Remove(id); });
 }
 
 horus_status horus_queue_serve(horus_queue* queue, uint64_t id, int64_t now_us, horus_error* error) {
-  return Guard(error, {{queue, "queue"}}, [&]() -> absl::Status { return queue->value->Serve(id, now_us); });
+  return Guard(error, {{queue, "queue"}}, [&] { return queue->value->Serve(id, now_us); });
 }
 
 horus_status horus_queue_update(horus_queue* queue, uint64_t id, int64_t attained_gpu_us, int64_t remaining_us,
                                 horus_error* error) {
-  return Guard(error, {{queue, "queue"}}, [&]() -> absl::Status {
+  return Guard(error, {{queue, "queue"}}, [&] {
     return queue->value->Update(id, {.attained_gpu_us = attained_gpu_us, .remaining_us = remaining_us});
   });
 }
 
 horus_status horus_queue_get_job(const horus_queue* queue, uint64_t id, horus_queued_job* job, horus_error* error) {
-  return Guard(error, {{queue, "queue"}}, [&]() -> absl::Status {
+  return Guard(error, {{queue, "queue"}}, [&] {
     HORUS_RETURN_IF_ERROR(CheckOutput(job));
-    const horus::QueuedJob* found = queue->value->Find(id);
-    if (found == nullptr) return horus::NoSuchQueuedJob(id);
+    const QueuedJob* found = queue->value->Find(id);
+    if (found == nullptr) return NoSuchQueuedJob(id);
     WriteStruct(ToC(*found), job);
     return absl::OkStatus();
   });
@@ -150,7 +130,7 @@ horus_status horus_queue_get_job(const horus_queue* queue, uint64_t id, horus_qu
 
 horus_status horus_queue_window(horus_queue* queue, int64_t now_us, size_t capacity, uint64_t* ids, size_t* count,
                                 horus_error* error) {
-  return Guard(error, {{queue, "queue"}, {count, "count"}}, [&]() -> absl::Status {
+  return Guard(error, {{queue, "queue"}, {count, "count"}}, [&] {
     HORUS_RETURN_IF_ERROR(RequireColumn(ids, "ids", capacity));
     HORUS_ASSIGN_OR_RETURN(const std::vector<uint64_t> window, queue->value->Window(now_us, capacity));
     std::copy(window.begin(), window.end(), ids);
@@ -161,17 +141,16 @@ horus_status horus_queue_window(horus_queue* queue, int64_t now_us, size_t capac
 
 horus_status horus_queue_pop(horus_queue* queue, int64_t now_us, uint64_t* id, size_t* count, horus_error* error) {
   return Guard(error, {{queue, "queue"}, {id, "id"}, {count, "count"}},
-               [&]() -> absl::Status { return Pop(*queue->value, now_us, id, count); });
+               [&] { return Pop(*queue->value, now_us, id, count); });
 }
 
 horus_status horus_queue_set_capacity(horus_queue* queue, int64_t gpu_milli, int64_t cpu_milli, int64_t mem_mib,
                                       horus_error* error) {
-  return Guard(error, {{queue, "queue"}},
-               [&]() -> absl::Status { return queue->value->SetCapacity({gpu_milli, cpu_milli, mem_mib}); });
+  return Guard(error, {{queue, "queue"}}, [&] { return queue->value->SetCapacity({gpu_milli, cpu_milli, mem_mib}); });
 }
 
 horus_status horus_queue_set_owner_usage(horus_queue* queue, uint64_t owner, int64_t gpu_milli, int64_t cpu_milli,
                                          int64_t mem_mib, horus_error* error) {
   return Guard(error, {{queue, "queue"}},
-               [&]() -> absl::Status { return queue->value->SetOwnerUsage(owner, {gpu_milli, cpu_milli, mem_mib}); });
+               [&] { return queue->value->SetOwnerUsage(owner, {gpu_milli, cpu_milli, mem_mib}); });
 }

@@ -7,14 +7,11 @@
 // Cost:    a null check without a telemetry.  Thread class: internally synchronised, but for TelemetrySlot::Set.
 #pragma once
 
-#include <cstdint>
 #include <functional>
-#include <memory>
 #include <mutex>
 #include <optional>
-#include <vector>
 
-#include "capi/error.h"
+#include "capi/boundary.h"
 #include "horus/metrics.h"
 #include "metrics/metrics.h"
 
@@ -28,14 +25,23 @@ class Telemetry {
   explicit Telemetry(const horus_metrics_options& options) : options_(options) {}
 
   [[nodiscard]] Metrics& metrics() { return metrics_; }
-  [[nodiscard]] std::optional<uint64_t> Now() const;
+  [[nodiscard]] std::optional<uint64_t> Now() const {
+    if (options_.clock == nullptr) return std::nullopt;
+    return options_.clock(options_.clock_user);
+  }
   [[nodiscard]] bool Logs(int32_t level) const { return options_.log != nullptr && level <= options_.log_level; }
   void Log(int32_t level, const char* text) const { options_.log(options_.log_user, level, text); }
 
   // Memory of a handle, asked for whenever rows are; none = as it was. Safe from any thread.
   using BytesFn = std::function<std::optional<uint64_t>()>;
-  void Add(const void* handle, HandleKind kind, BytesFn bytes);
-  void Remove(const void* handle);
+  void Add(const void* handle, HandleKind kind, BytesFn bytes) {
+    const std::lock_guard lock(mutex_);
+    held_.push_back({handle, kind, std::move(bytes)});
+  }
+  void Remove(const void* handle) {
+    const std::lock_guard lock(mutex_);
+    std::erase_if(held_, [&](const Held& held) { return held.handle == handle; });
+  }
 
   [[nodiscard]] std::vector<MetricRow> Rows();
 
@@ -60,7 +66,11 @@ class TelemetrySlot {
   TelemetrySlot& operator=(const TelemetrySlot&) = delete;
   ~TelemetrySlot() { Set(nullptr, HandleKind::kCluster, nullptr); }
 
-  void Set(std::shared_ptr<Telemetry> telemetry, HandleKind kind, Telemetry::BytesFn bytes);
+  void Set(std::shared_ptr<Telemetry> telemetry, HandleKind kind, Telemetry::BytesFn bytes) {
+    if (telemetry != nullptr && telemetry != telemetry_) telemetry->Add(handle_, kind, std::move(bytes));
+    if (telemetry_ != nullptr && telemetry != telemetry_) telemetry_->Remove(handle_);
+    telemetry_ = std::move(telemetry);
+  }
   [[nodiscard]] const std::shared_ptr<Telemetry>& get() const { return telemetry_; }
 
  private:

@@ -14,7 +14,7 @@ HEADER = re.compile(r"Since (\d+\.\d+) where nothing else is said\.")
 SINCE = re.compile(r"\bSince (\d+\.\d+)\.")
 THREADS = re.compile(r"\bImmutable\b|\bOne thread at a time\b|\binternally synchronised\b", re.I)
 CPLUSPLUS = re.compile(r"#ifdef __cplusplus\n(?:#if.*?#endif|(?!#endif).)*#endif", re.S)
-RESERVED = {"reserved", "reserved0", "reserved1"}  # those that src/capi/structs.h expects to be 0
+RESERVED = {"reserved", "reserved0", "reserved1"}  # those that src/capi/boundary.h expects to be 0
 DEPRECATED = re.compile(r"\bDeprecated since (\d+\.\d+) until (\d+\.\d+): \S")
 
 

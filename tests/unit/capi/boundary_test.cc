@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Rules of the boundary that no caller can bring about from outside: exceptions, and values that a check before kept
 // away.
+#include "capi/boundary.h"
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -11,7 +13,6 @@
 #include <vector>
 
 #include "capi/callbacks.h"
-#include "capi/error.h"
 #include "capi/telemetry.h"
 
 namespace horus::capi {

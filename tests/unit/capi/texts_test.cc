@@ -5,7 +5,7 @@
 #include <cstring>
 #include <string>
 
-#include "capi/error.h"
+#include "capi/boundary.h"
 
 namespace horus::capi {
 namespace {
