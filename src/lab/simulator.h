@@ -8,25 +8,13 @@
 // Thread class: one thread at a time; equal arguments give equal results on every machine.
 #pragma once
 
-#include <cstdint>
-#include <functional>
-#include <memory>
-#include <span>
-#include <string>
-#include <vector>
-
-#include "absl/status/statusor.h"
 #include "base/hash.h"
-#include "lab/policies/options.h"
+#include "lab/policies/rivals.h"
 #include "lab/run/execution.h"
-#include "lab/run/outages.h"
-#include "lab/trace/trace.h"
 #include "lab/truth/learner.h"
-#include "lab/truth/truth.h"
 #include "place/modes/rebalance.h"
 #include "place/placer.h"
 #include "place/policies/workload.h"
-#include "place/state/cluster.h"
 #include "queue/queue.h"
 
 namespace horus {
@@ -42,6 +30,15 @@ enum class SimWeights : uint8_t {
 // A limit is needed because a trace may state jobs of any length. This many rounds take at most a minute to run; with
 // rounds of a minute they cover 63 years.
 inline constexpr int64_t kMostSimRounds = int64_t{1} << 25;
+
+// When a node is down, on the trace's clock.
+struct NodeOutage {
+  NodeId node = 0;
+  int64_t from_us = 0;
+  int64_t until_us = 0;  // it is up again; above from_us
+  friend bool operator==(const NodeOutage&, const NodeOutage&) = default;
+};
+inline constexpr size_t kMostOutages = 1'000'000;  // of a simulation
 
 struct SimOptions {
   int64_t horizon_us = 0;  // nothing happens at or after it; 0 = until all is done; required by endless jobs
@@ -59,7 +56,7 @@ struct SimOptions {
   int64_t latency_us = 0;     // from a decision until the job works; it holds its places meanwhile
   // Of policies that maximise work, without preempt: where the queue serves in order of arrival (fifo, las), who of the
   // look-ahead goes is chosen as PlanBatch does; where it serves the shortest first (sjf, srtf) and weights are
-  // kShortest, a job that would share waits instead if that delays all jobs less (waiting.h). true, and everywhere
+  // kShortest, a job that would share waits instead if that delays all jobs less (beliefs.h). true, and everywhere
   // else: the first of the look-ahead that fits goes. Where the queue serves the shortest first and is told run times,
   // nobody goes who delays the first gang that was refused.
   bool one_by_one = false;

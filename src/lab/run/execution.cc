@@ -2,9 +2,7 @@
 // Keeps for each tenant of a device the share that the truth gives it, and for each job the slowest of its devices.
 #include "lab/run/execution.h"
 
-#include <algorithm>
 #include <cmath>
-#include <utility>
 
 #include "base/status.h"
 
@@ -18,31 +16,15 @@ constexpr int64_t kNever = int64_t{1} << 61;  // later than any trace's time; tw
 
 }  // namespace
 
-Execution::Execution(const Truth& truth, std::vector<DeviceContext> devices, size_t jobs, int64_t checkpoint_us)
-    : truth_(truth),
-      checkpoint_us_(checkpoint_us),
-      devices_(std::move(devices)),
-      tenants_(devices_.size()),
-      jobs_(jobs) {
-  finishes_.Reserve(jobs);
-  positions_.resize(jobs);
-}
-
 absl::Status Execution::SharesOn(uint32_t device, std::span<const uint32_t> tenants) {
   profiles_.clear();
   for (const uint32_t job : tenants) profiles_.push_back(jobs_[job].profile);
   shares_.assign(tenants.size(), 1);
   if (tenants.size() < 2) return absl::OkStatus();
-  if (!truth_.HostMatters()) return truth_.Shares(devices_[device], profiles_, shares_);
+  if (!truth_.HostMatters()) return truth_.Shares(map_.context(device), profiles_, shares_);
   hosts_.clear();
   for (const uint32_t job : tenants) hosts_.push_back(jobs_[job].host_speed);
-  return truth_.SharesOfHosts(devices_[device], profiles_, hosts_, shares_);
-}
-
-void Execution::PassTime(int64_t to_us, bool waits) {
-  const int64_t passed = to_us - std::exchange(now_us_, to_us);
-  if (waits) backlog_us_ += passed;
-  done_ += Work(passed) * rate_;
+  return truth_.SharesOfHosts(map_.context(device), profiles_, hosts_, shares_);
 }
 
 void Execution::Advance(Running& job) const {
@@ -56,19 +38,6 @@ void Execution::Advance(Running& job) const {
   job.sums.done += done;
   job.sums.undisturbed += Work(passed) * job.share;
   job.sums.backlogged += Work(backlogged) * job.rate;
-}
-
-int64_t Execution::RateOf(const Running& running, const OnDevice& one) const {
-  return Billionths(truth_.SpeedAlone(running.profile, devices_[one.device]) * running.host_speed * one.share);
-}
-
-void Execution::SetShare(uint32_t job, uint32_t device, double share) {
-  Running& running = jobs_[job];
-  for (OnDevice& one : running.devices) {
-    if (one.device != device) continue;
-    one.share = share;
-    one.rate = RateOf(running, one);
-  }
 }
 
 // The job is advanced to now; its devices tell how fast it is from now on.
@@ -90,14 +59,18 @@ absl::Status Execution::Refresh(uint32_t device) {
   const Tenants& tenants = tenants_[device];
   HORUS_RETURN_IF_ERROR(SharesOn(device, tenants));
   for (size_t i = 0; i < tenants.size(); ++i) {
-    Advance(jobs_[tenants[i]]);
-    SetShare(tenants[i], device, shares_[i]);
+    Running& running = jobs_[tenants[i]];
+    Advance(running);
+    const double alone = truth_.SpeedAlone(running.profile, map_.context(device));
+    OnDevice& here = *std::ranges::find(running.devices, device, &OnDevice::device);
+    here.share = shares_[i];
+    here.rate = Billionths(alone * running.host_speed * here.share);
     Schedule(tenants[i]);
   }
   return absl::OkStatus();
 }
 
-absl::Status Execution::Start(uint32_t job, const RunBegin& begin, bool& runs) {
+absl::StatusOr<bool> Execution::Start(uint32_t job, const RunBegin& begin) {
   Running& running = jobs_[job];
   running.profile = begin.profile;
   running.host_speed = begin.host_speed;
@@ -109,15 +82,14 @@ absl::Status Execution::Start(uint32_t job, const RunBegin& begin, bool& runs) {
   running.sums = {};
   running.rate = 0;
   for (const uint32_t device : begin.devices) {
-    if (!(truth_.SpeedAlone(begin.profile, devices_[device]) > 0)) {
+    if (!(truth_.SpeedAlone(begin.profile, map_.context(device)) > 0)) {
       return InvalidArgument("simulation: profile %d: expected a speed on GPU type %d, found none", begin.profile,
-                             devices_[device].type.value());
+                             map_.device(device).type.value());
     }
     Tenants with = tenants_[device];
     with.push_back(job);
     HORUS_RETURN_IF_ERROR(SharesOn(device, with));
-    runs = std::ranges::all_of(shares_, [](double share) { return share > 0; });
-    if (!runs) return absl::OkStatus();
+    if (!std::ranges::all_of(shares_, [](double share) { return share > 0; })) return false;
   }
   for (const uint32_t device : begin.devices) {
     tenants_[device].push_back(job);
@@ -126,21 +98,13 @@ absl::Status Execution::Start(uint32_t job, const RunBegin& begin, bool& runs) {
   finishes_.Push({now_us_, job}, job, positions_);
   if (begin.devices.empty()) Schedule(job);
   for (const uint32_t device : begin.devices) HORUS_RETURN_IF_ERROR(Refresh(device));
-  return absl::OkStatus();
+  return true;
 }
 
-absl::Status Execution::SetHostSpeed(uint32_t job, double host_speed) {
+absl::StatusOr<RunEnd> Execution::Stop(uint32_t job) {
   Running& running = jobs_[job];
   Advance(running);
-  running.host_speed = host_speed;
-  for (const OnDevice& one : running.devices) HORUS_RETURN_IF_ERROR(Refresh(one.device));
-  return absl::OkStatus();
-}
-
-absl::Status Execution::Stop(uint32_t job, RunEnd& end) {
-  Running& running = jobs_[job];
-  Advance(running);
-  end = {running.left, running.left_on_disk, now_us_ - running.begun_us, running.sums};
+  const RunEnd end = {running.left, running.left_on_disk, now_us_ - running.begun_us, running.sums};
   const auto gpus = static_cast<int64_t>(running.devices.size());
   rate_ -= Work(running.rate) * gpus;
   done_ += std::min(Work(0), running.left) * gpus;  // the last microsecond is a whole one
@@ -151,7 +115,7 @@ absl::Status Execution::Stop(uint32_t job, RunEnd& end) {
     HORUS_RETURN_IF_ERROR(Refresh(one.device));
   }
   running.devices.clear();
-  return absl::OkStatus();
+  return end;
 }
 
 }  // namespace horus

@@ -10,18 +10,59 @@
 // Thread class: one thread at a time.
 #pragma once
 
-#include <cstdint>
-#include <span>
-#include <vector>
+#include <algorithm>
 
 #include "absl/container/inlined_vector.h"
 #include "absl/numeric/int128.h"
-#include "absl/status/status.h"
-#include "interference/model.h"
+#include "base/id_map.h"
 #include "lab/truth/truth.h"
+#include "place/state/cluster.h"
 #include "queue/indexed_heap.h"
 
 namespace horus {
+
+// ---- The nodes and devices of a cluster by number, in the order of Cluster::NodeIds and of their specs.
+
+class ClusterMap {
+ public:
+  explicit ClusterMap(const Cluster& cluster) : nodes_(cluster.NodeIds()) {
+    for (uint32_t node = 0; node < nodes_.size(); ++node) {
+      node_of_id_.Insert(nodes_[node], node);
+      const NodeInfo info = *cluster.Node(nodes_[node]);
+      first_device_.push_back(static_cast<uint32_t>(devices_.size()));
+      devices_.insert(devices_.end(), info.spec.devices.begin(), info.spec.devices.end());
+      node_of_.resize(devices_.size(), node);
+      const auto gpus = static_cast<int32_t>(std::max<size_t>(1, info.spec.devices.size()));
+      fair_shares_.push_back(FairShare(info.spec.cpu_milli, info.spec.mem_mib, gpus));
+    }
+    first_device_.push_back(static_cast<uint32_t>(devices_.size()));
+  }
+
+  [[nodiscard]] size_t nodes() const { return nodes_.size(); }
+  [[nodiscard]] size_t devices() const { return devices_.size(); }
+  [[nodiscard]] NodeId id(uint32_t node) const { return nodes_[node]; }
+  [[nodiscard]] const uint32_t* Find(NodeId id) const { return node_of_id_.Find(id); }  // null = not of the cluster
+  [[nodiscard]] uint32_t at(NodeId id) const { return node_of_id_.at(id); }
+  [[nodiscard]] uint32_t first_device(uint32_t node) const { return first_device_[node]; }
+  [[nodiscard]] size_t devices_on(uint32_t node) const { return first_device_[node + 1] - first_device_[node]; }
+  [[nodiscard]] uint32_t node_of(uint32_t device) const { return node_of_[device]; }
+  [[nodiscard]] const DeviceSpec& device(uint32_t device) const { return devices_[device]; }
+  [[nodiscard]] DeviceContext context(uint32_t device) const {
+    const DeviceSpec& spec = devices_[device];
+    return {spec.type, spec.mode, spec.compute_share};
+  }
+  [[nodiscard]] const HostShare& fair_share(uint32_t node) const { return fair_shares_[node]; }  // of each GPU
+
+ private:
+  std::vector<NodeId> nodes_;
+  IdMap<uint32_t> node_of_id_;
+  std::vector<DeviceSpec> devices_;
+  std::vector<uint32_t> first_device_;  // by node, and the end
+  std::vector<uint32_t> node_of_;       // by device
+  std::vector<HostShare> fair_shares_;  // by node
+};
+
+// ---- What runs.
 
 using Work = absl::int128;
 
@@ -52,19 +93,33 @@ struct RunBegin {
 
 class Execution {
  public:
-  // `devices`: all of the cluster. `jobs`: numbers of jobs are below it. `checkpoint_us`: a job that runs writes one
-  // that often, in no time; 0 = always. `truth` must outlive it.
-  Execution(const Truth& truth, std::vector<DeviceContext> devices, size_t jobs, int64_t checkpoint_us = 0);
+  // `jobs`: numbers of jobs are below it. `checkpoint_us`: a job that runs writes one that often, in no time; 0 =
+  // always. `truth` and `map` must outlive it.
+  Execution(const Truth& truth, const ClusterMap& map, size_t jobs, int64_t checkpoint_us)
+      : truth_(truth), map_(map), checkpoint_us_(checkpoint_us), tenants_(map.devices()), jobs_(jobs) {
+    finishes_.Reserve(jobs);
+    positions_.resize(jobs);
+  }
 
   // Lets time pass to `to_us`, not before now. `waits`: whether somebody waited for a place meanwhile.
-  void PassTime(int64_t to_us, bool waits);
-  // Starts a job that is not there, at the speed of its slowest device. `runs` becomes false, and nothing changes,
-  // where it cannot run beside those who are there. INVALID_ARGUMENT: the truth does not know it there.
-  [[nodiscard]] absl::Status Start(uint32_t job, const RunBegin& begin, bool& runs);
+  void PassTime(int64_t to_us, bool waits) {
+    const int64_t passed = to_us - std::exchange(now_us_, to_us);
+    if (waits) backlog_us_ += passed;
+    done_ += Work(passed) * rate_;
+  }
+  // Starts a job that is not there, at the speed of its slowest device. False, and nothing changes, where it cannot run
+  // beside those who are there. INVALID_ARGUMENT: the truth does not know it there.
+  [[nodiscard]] absl::StatusOr<bool> Start(uint32_t job, const RunBegin& begin);
   // A job that runs gets other cores or host memory. Errors: the truth's.
-  [[nodiscard]] absl::Status SetHostSpeed(uint32_t job, double host_speed);
+  [[nodiscard]] absl::Status SetHostSpeed(uint32_t job, double host_speed) {
+    Running& running = jobs_[job];
+    Advance(running);
+    running.host_speed = host_speed;
+    for (const OnDevice& one : running.devices) HORUS_RETURN_IF_ERROR(Refresh(one.device));
+    return absl::OkStatus();
+  }
   // Takes a running job away.
-  [[nodiscard]] absl::Status Stop(uint32_t job, RunEnd& end);
+  [[nodiscard]] absl::StatusOr<RunEnd> Stop(uint32_t job);
   // Work that was counted is lost, of a job on so many devices.
   void Lose(Work work, size_t devices) { done_ -= work * static_cast<int64_t>(devices); }
   // How long a running job has run since it started.
@@ -74,13 +129,11 @@ class Execution {
     return jobs_[job].left - Work(now_us_ - jobs_[job].since_us) * jobs_[job].rate;
   }
 
-  [[nodiscard]] int64_t now_us() const { return now_us_; }
   [[nodiscard]] int64_t backlog_us() const { return backlog_us_; }  // how long somebody waited
   // Of all jobs, each counted by its GPUs: work so far, never more than each had, and work per microsecond now.
   [[nodiscard]] Work done() const { return done_; }
   [[nodiscard]] Work rate() const { return rate_; }
   [[nodiscard]] bool empty() const { return finishes_.empty(); }
-  [[nodiscard]] size_t running() const { return finishes_.size(); }
   // Of a job that runs; requires one. The lowest number among those that finish at the same time.
   struct Finish {
     int64_t time_us = 0;
@@ -89,14 +142,11 @@ class Execution {
   };
   [[nodiscard]] Finish Next() const { return finishes_.top().key; }
 
-  // Work per microsecond of a running job now.
-  [[nodiscard]] int64_t RateOf(uint32_t job) const { return jobs_[job].rate; }
   // Of a job that runs: its share of its speed alone on one of its devices; 0 where it is not.
   [[nodiscard]] double ShareOn(uint32_t job, uint32_t device) const {
-    for (const OnDevice& one : jobs_[job].devices) {
-      if (one.device == device) return one.share;
-    }
-    return 0;
+    const auto& devices = jobs_[job].devices;
+    const auto at = std::ranges::find(devices, device, &OnDevice::device);
+    return at == devices.end() ? 0 : at->share;
   }
   [[nodiscard]] std::span<const uint32_t> TenantsOf(uint32_t device) const { return tenants_[device]; }
 
@@ -123,14 +173,12 @@ class Execution {
 
   [[nodiscard]] absl::Status SharesOn(uint32_t device, std::span<const uint32_t> tenants);
   void Advance(Running& job) const;
-  [[nodiscard]] int64_t RateOf(const Running& running, const OnDevice& one) const;
-  void SetShare(uint32_t job, uint32_t device, double share);
   void Schedule(uint32_t job);
   [[nodiscard]] absl::Status Refresh(uint32_t device);
 
   const Truth& truth_;
+  const ClusterMap& map_;
   int64_t checkpoint_us_;
-  std::vector<DeviceContext> devices_;
   std::vector<Tenants> tenants_;  // by device
   std::vector<Running> jobs_;     // by job number
   IndexedHeap<Finish> finishes_;

@@ -24,21 +24,23 @@ Trace OnesAndTwos() {
 
 TEST(Fragments, AreTheFreeGpusThatATypicalTaskCannotUse) {
   SimSetup setup("exclusive", 2);
-  FragmentMeter meter(setup.cluster, WorkloadOf(OnesAndTwos(), setup.cluster.catalogue()));
+  const ClusterMap map(setup.cluster);
+  UseMeter meter(setup.cluster, map, WorkloadOf(OnesAndTwos(), setup.cluster.catalogue()));
+  const TraceJob job;  // of one GPU
   EXPECT_EQ(meter.free(), 2'000'000);
   EXPECT_EQ(meter.fragment(), 0);
   const std::vector<uint32_t> first = {0};
-  meter.Take(0, first, 1000, 0, 1);
+  meter.Take(job, first, {}, 1);
   EXPECT_EQ(meter.free(), 1'000'000);
   EXPECT_EQ(meter.fragment(), 500'000) << "the half that wants two has no use for one";
-  meter.Take(0, first, 1000, 0, 1);
+  meter.Take(job, first, {}, 1);
   EXPECT_EQ(meter.free(), 1'000'000) << "a second holder takes nothing that is free";
-  meter.Take(0, first, 1000, 0, -1);
+  meter.Take(job, first, {}, -1);
   meter.SetUp(0, false);
   EXPECT_EQ(meter.free(), 0);
   EXPECT_EQ(meter.fragment(), 0);
   meter.SetUp(0, true);
-  meter.Take(0, first, 1000, 0, -1);
+  meter.Take(job, first, {}, -1);
   EXPECT_EQ(meter.free(), 2'000'000);
   EXPECT_EQ(meter.fragment(), 0);
 }
@@ -47,8 +49,10 @@ TEST(Fragments, NoCpuLeavesNothingOfUse) {
   SimSetup setup("exclusive", 2);
   Trace trace = OnesAndTwos();
   trace.jobs[0].cpu_milli = 60'000;
-  FragmentMeter meter(setup.cluster, WorkloadOf(trace, setup.cluster.catalogue()));
-  meter.Take(0, {}, 0, 10'000, 1);
+  const ClusterMap map(setup.cluster);
+  UseMeter meter(setup.cluster, map, WorkloadOf(trace, setup.cluster.catalogue()));
+  const std::vector<uint32_t> node = {0};
+  meter.Take({.cpu_milli = 10'000, .gpus_per_task = 0}, {}, node, 1);
   EXPECT_EQ(meter.fragment(), 1'000'000);
 }
 

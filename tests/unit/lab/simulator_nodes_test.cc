@@ -3,8 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "lab/grid.h"
 #include "lab/metrics.h"
-#include "lab/run/outages.h"
 #include "sim_setup.h"
 
 namespace horus {

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // When a job waits although it could share: delays counted by hand.
-#include "lab/run/waiting.h"
-
 #include <gtest/gtest.h>
 
+#include "lab/run/beliefs.h"
 #include "sim_setup.h"
 
 namespace horus {
