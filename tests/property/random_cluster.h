@@ -15,7 +15,7 @@
 
 #include "base/hash.h"
 #include "device/catalogue.h"
-#include "lab/policies/options.h"
+#include "lab/policies/rivals.h"
 #include "place/job/job.h"
 #include "place/policies/policies.h"
 #include "place/state/node.h"

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "interference/registry.h"
-#include "lab/synergy/plan_round.h"
+#include "lab/synergy/round.h"
 #include "place/placer.h"
 #include "place/state/cluster.h"
 #include "random_cluster.h"

@@ -9,7 +9,7 @@
 
 #include "base/units.h"
 #include "interference/registry.h"
-#include "lab/policies/options.h"
+#include "lab/policies/rivals.h"
 #include "lab/synergy/round.h"
 #include "place/placer.h"
 #include "place/state/cluster.h"

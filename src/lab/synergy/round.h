@@ -15,8 +15,10 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "place/engine.h"
 #include "place/job/job.h"
 #include "place/job/sensitivity.h"
+#include "place/policies/policies.h"
 
 namespace horus {
 
@@ -114,9 +116,24 @@ inline constexpr size_t kMaxLpElements = 10 * kMaxLpColumns;
 // The floor of a job on servers of that fair share: the smallest share as fast as the fair one, and what it needs.
 [[nodiscard]] HostShare SynergyFloor(const SynergyJob& job, const HostShare& fair);
 
-// The input is as a cluster gives it (cluster_round.h); nobody checks it again. Of kOpt alone UNAVAILABLE (no
+// The input is as a cluster gives it (plan_round.cc); nobody checks it again. Of kOpt alone UNAVAILABLE (no
 // libhorus_lp.so), RESOURCE_EXHAUSTED (kMaxLp...) and INTERNAL (the solver gave up).
 [[nodiscard]] absl::StatusOr<SynergyRound> AllocateRound(SynergyRule rule, const SynergyInput& input,
                                                          const SynergyOptions& options = {});
+
+// ---- The policies synergy-*: a placer's plan is one round of a rule (plan_round.cc). One thread at a time, with the
+// placer. Cost: a look at every node besides.
+
+[[nodiscard]] std::unique_ptr<Policy> MakeSynergyPolicy(SynergyRule rule, const PolicyOptions& options);
+
+// Of a placer whose policy decides rounds; else null.
+[[nodiscard]] const RoundPolicy* RoundPolicyOf(const Placer& placer);
+
+// One round over jobs in the order given, those that run among them (leases, README.md). Of a resident the id alone
+// counts: it takes part as it is in the cluster, on its own places where the rule lets it (kResize where its cores or
+// memory change, else no action), or it moves (kMigrate), or leaves (kPreempt, with a decision that says why).
+// Residents that are not given stay. A decision for each job, in the order given. Errors as Placer::MakePlan;
+// UNIMPLEMENTED: the policy decides job by job; INVALID_ARGUMENT: a resident without whole GPUs.
+[[nodiscard]] absl::StatusOr<Plan> MakeRound(Placer& placer, const Cluster& cluster, std::span<const JobSpec> jobs);
 
 }  // namespace horus

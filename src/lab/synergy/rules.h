@@ -9,14 +9,9 @@
 #pragma once
 
 #include <bit>
-#include <cstddef>
-#include <cstdint>
 #include <map>
 #include <optional>
-#include <span>
-#include <vector>
 
-#include "absl/status/statusor.h"
 #include "lab/synergy/round.h"
 #include "place/state/groups.h"
 
@@ -59,18 +54,41 @@ class SynergyState {
   [[nodiscard]] size_t HolderOfJob(size_t job) const { return input_.residents.size() + job; }
 
   // What a server has free, and would have with all its holders at their floors. GPUs are the same in both.
-  [[nodiscard]] HostShare Free(uint32_t server) const;
+  [[nodiscard]] HostShare Free(uint32_t server) const {
+    return {servers_[server].cpu_free_milli, servers_[server].mem_free_mib};
+  }
   [[nodiscard]] HostShare FreeAtFloors(uint32_t server) const;
 
   void Place(size_t holder, std::vector<SynergySlice> slices, const HostShare& share, const HostShare& floor);
-  void Resize(size_t holder, const HostShare& share);
+  void Resize(size_t holder, const HostShare& share) {
+    for (const SynergySlice& slice : holders_[holder].slices) {
+      Take(slice, holders_[holder].held, -1);
+      Take(slice, share, 1);
+      Enter(slice.server);
+    }
+    holders_[holder].held = share;
+  }
   // So many of its free GPUs count as taken, or with a number below 0 are free again; gpus_free() does not change.
-  void SetAside(uint32_t server, int32_t gpus);
+  void SetAside(uint32_t server, int32_t gpus) {
+    Leave(server);
+    servers_[server].gpus_free -= gpus;
+    Enter(server);
+  }
   // The most GPUs of the job that the server's host takes beside the jobs that this round has put there; whatever
   // their cores, memory and GPUs.
   [[nodiscard]] int32_t MostOn(size_t job, uint32_t server) const;
   // Whether the holder can have `share` where it is.
-  [[nodiscard]] bool CanResize(size_t holder, const HostShare& share) const;
+  [[nodiscard]] bool CanResize(size_t holder, const HostShare& share) const {
+    const HostShare& held = holders_[holder].held;
+    for (const SynergySlice& slice : holders_[holder].slices) {
+      const SynergyServer& server = servers_[slice.server];
+      // Over-committed servers take nothing more, yet what is given back is always welcome.
+      const HostShare more = (share - held) * slice.gpus;
+      if (more.cpu_milli > 0 && more.cpu_milli > server.cpu_free_milli) return false;
+      if (more.mem_mib > 0 && more.mem_mib > server.mem_free_mib) return false;
+    }
+    return true;
+  }
   // Cuts holders back, never below their floors, until `wanted` is free: each time the cut that costs least speed for
   // what it adds to it.
   void Reclaim(uint32_t server, const HostShare& wanted);
@@ -96,7 +114,10 @@ class SynergyState {
   };
   void Enter(uint32_t server);
   void Leave(uint32_t server);
-  void Take(const SynergySlice& slice, const HostShare& share, int32_t sign);
+  void Take(const SynergySlice& slice, const HostShare& share, int32_t sign) {
+    servers_[slice.server].cpu_free_milli -= sign * slice.gpus * share.cpu_milli;
+    servers_[slice.server].mem_free_mib -= sign * slice.gpus * share.mem_mib;
+  }
 
   SynergyInput input_;
   std::vector<SynergyServer> servers_;
@@ -154,14 +175,20 @@ struct HostLevels {
 
 class JobDemands {
  public:
-  JobDemands(const SynergyJob& job, const ServerClasses& classes, double tolerance);
+  JobDemands(const SynergyJob& job, const ServerClasses& classes, double tolerance)
+      : job_(&job), classes_(&classes), tolerance_(tolerance) {}
 
   // From now on stands for the best cell.
-  void Choose(const HostShare& share);
+  void Choose(const HostShare& share) {
+    chosen_ = share;
+    levels_.clear();
+  }
 
   [[nodiscard]] const SynergyJob& job() const { return *job_; }
   [[nodiscard]] const HostLevels& On(uint32_t server);
-  [[nodiscard]] bool Allows(uint32_t server) const;
+  [[nodiscard]] bool Allows(uint32_t server) const {
+    return job_->allowed.empty() || std::binary_search(job_->allowed.begin(), job_->allowed.end(), server);
+  }
 
  private:
   const SynergyJob* job_;
@@ -171,14 +198,13 @@ class JobDemands {
   std::map<uint32_t, HostLevels> levels_;  // by class, of those asked for
 };
 
-enum class HostLevel : uint8_t { kFair = 0, kFloor = 1, kBest = 2 };
-[[nodiscard]] HostShare LevelOf(const HostLevels& levels, HostLevel level);
-
 // One attempt at a job: at which demand, and whether others may be cut back to their floors for it.
 struct SynergyStep {
-  HostLevel level = HostLevel::kFair;
+  HostShare HostLevels::* level = nullptr;
   bool reclaim = false;
 };
+inline constexpr SynergyStep kFairSteps[] = {{&HostLevels::fair}};
+inline constexpr SynergyStep kTuneSteps[] = {{&HostLevels::best}, {&HostLevels::floor}, {&HostLevels::floor, true}};
 
 // Places job `index` at the first step that works: on one server, the one with fewest free GPUs that fits, or where the
 // GPUs allow none in slices over servers of one class, as few as possible.
@@ -194,9 +220,7 @@ void GrowHolders(SynergyState& state, const ServerClasses& classes);
 // The places of `fair` with everyone at its floor, then in policy order at its best cell where that fits.
 [[nodiscard]] SynergyState RaiseInPlace(const SynergyState& fair, std::span<JobDemands> demands);
 
-// The bodies of AllocateRound.
-[[nodiscard]] SynergyState PlaceByRule(SynergyRule rule, const SynergyInput& input, const ServerClasses& classes,
-                                       const SynergyOptions& options);
+// AllocateRound by kOpt.
 [[nodiscard]] absl::StatusOr<SynergyRound> PlaceOptimally(const SynergyInput& input, const ServerClasses& classes,
                                                           const SynergyOptions& options);
 

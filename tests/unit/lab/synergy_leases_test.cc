@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "lab/synergy/plan_round.h"
+#include "lab/synergy/round.h"
 #include "place/fixtures.h"
 #include "support/invariants.h"
 

@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "lab/policies/options.h"
-#include "lab/synergy/plan_round.h"
+#include "lab/policies/rivals.h"
+#include "lab/synergy/round.h"
 #include "place/fixtures.h"
 #include "place/modes/batch.h"
 #include "place/modes/preempt.h"

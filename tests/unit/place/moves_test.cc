@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "fixtures.h"
-#include "lab/synergy/plan_round.h"
+#include "lab/synergy/round.h"
 #include "place/modes/batch.h"
 #include "place/modes/preempt.h"
 #include "place/modes/rebalance.h"
