@@ -18,6 +18,7 @@
 #include "base/status.h"
 #include "base/text.h"
 #include "cli/print.h"
+#include "interference/pair_bounds.h"
 #include "interference/pair_bundle.h"
 #include "interference/registry.h"
 #include "io/json_text.h"

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "cli/inputs.h"
-#include "lab/evaluate/evaluate_online.h"
+#include "lab/evaluate/evaluate_pairs.h"
 #include "lab/models/train_pairs.h"
 
 namespace horus::cli {

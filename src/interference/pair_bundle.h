@@ -27,7 +27,7 @@ struct PairModelReader {
   absl::StatusOr<std::unique_ptr<const PairModel>> (*read)(const PairHeader& header, const BundleTarget& target);
 };
 // What the laboratory adds to `horus`. Called once, while a library or program that has the laboratory is loaded and so
-// before any other call (lab/entry.cc). The readers stay.
+// before any other call (lab/policies/policies.cc). The readers stay.
 void RegisterLabPairModels(std::span<const PairModelReader> readers);
 
 // The default first.

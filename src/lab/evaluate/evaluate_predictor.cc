@@ -133,19 +133,10 @@ constexpr uint64_t kRandomParts = 10;
 constexpr double kPercent = 100;
 
 std::string GroupOf(const TrainingRow& row, size_t position, LeaveOut leave, uint32_t seed) {
-  switch (leave) {
-    case LeaveOut::kFamily:
-      return row.family;
-    case LeaveOut::kModel:
-      return row.model;
-    case LeaveOut::kGpu:
-      return row.gpu;
-    case LeaveOut::kCampaign:
-      return row.campaign;
-    case LeaveOut::kRows:
-      return std::to_string(Mix64(CombineHash(seed, position)) % kRandomParts);
-  }
-  return "";
+  if (leave == LeaveOut::kRows) return std::to_string(Mix64(CombineHash(seed, position)) % kRandomParts);
+  static constexpr std::string TrainingRow::* kGroups[] = {&TrainingRow::family, &TrainingRow::model, &TrainingRow::gpu,
+                                                           &TrainingRow::campaign};  // as the enum
+  return row.*kGroups[static_cast<size_t>(leave)];
 }
 
 // A method that has no answer for some rows (a roofline without a GPU) is judged by the others, and by none if it has

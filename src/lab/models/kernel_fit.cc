@@ -8,7 +8,6 @@
 
 #include "base/status.h"
 #include "interference/conjugate_gradients.h"
-#include "interference/kernel_model.h"
 #include "interference/laws.h"
 #include "lab/models/train_pairs.h"
 

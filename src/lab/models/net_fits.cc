@@ -5,16 +5,29 @@
 #include <cmath>
 #include <cstdint>
 #include <map>
-#include <utility>
 
 #include "base/draws.h"
 #include "base/hash.h"
 #include "base/status.h"
-#include "interference/pair_model.h"
-#include "lab/models/net_models.h"
+#include "lab/models/learned_models.h"
 
 namespace horus {
 namespace {
+
+// What each device adds, `width` numbers a device, as bundles store it: a device without rows, and one more for any
+// other, has the mean of those with.
+std::vector<double> WithMean(std::span<const double> of_devices, size_t width, const std::vector<bool>& present) {
+  std::vector<double> all(of_devices.begin(), of_devices.end()), mean(width, 0.0);
+  const auto count = static_cast<double>(std::count(present.begin(), present.end(), true));
+  for (size_t i = 0; i < of_devices.size(); ++i) {
+    if (present[i / width]) mean[i % width] += of_devices[i] / count;
+  }
+  for (size_t i = 0; i < of_devices.size(); ++i) {
+    if (!present[i / width]) all[i] = mean[i % width];
+  }
+  all.insert(all.end(), mean.begin(), mean.end());
+  return all;
+}
 
 // ---- Adam (Kingma and Ba, ICLR 2015) on all rows at once, and the starting weights of small networks.
 // Cost: linear in the parameters.
@@ -147,50 +160,6 @@ class Network {
   Matrix hidden_, second_, back_;
   Eigen::VectorXd errors_;
 };
-
-// A network as bundles store it: a device without rows, and any other, has the mean bias of those with.
-void Append(std::span<const double> weights, IappShape shape, const std::vector<bool>& present,
-            std::vector<double>& out) {
-  std::vector<double> biases(weights.begin() + static_cast<std::ptrdiff_t>(shape.biases()),
-                             weights.begin() + static_cast<std::ptrdiff_t>(shape.second()));
-  biases.resize(biases.size() + kIappHidden, 0.0);
-  const auto mean = std::span(biases).last(kIappHidden);
-  const auto count = static_cast<double>(std::count(present.begin(), present.end(), true));
-  for (size_t i = 0; i < shape.devices * kIappHidden; ++i) {
-    if (present[i / kIappHidden]) mean[i % kIappHidden] += biases[i] / count;
-  }
-  for (size_t i = 0; i < shape.devices * kIappHidden; ++i) {
-    if (!present[i / kIappHidden]) biases[i] = mean[i % kIappHidden];
-  }
-  const auto inputs = weights.first(shape.biases()), rest = weights.subspan(shape.second());
-  out.insert(out.end(), inputs.begin(), inputs.end());
-  out.insert(out.end(), biases.begin(), biases.end());
-  out.insert(out.end(), rest.begin(), rest.end());
-}
-
-}  // namespace
-
-absl::StatusOr<BundleTarget> FitIapp(const PairSet& set, std::span<const PairRow> rows, const PairFitOptions& options) {
-  if (rows.empty()) return InvalidArgument("iapp: expected at least 1 row, found 0");
-  const PointScale scale = ScaleOf(set, rows);
-  const Rows data = RowsFor(set, rows, scale);
-  Network network(data, set.devices.size());
-  const std::vector<bool> present = PresenceOf(set, rows).devices;
-  const IappShape shape{.devices = set.devices.size()};
-  std::vector<double> all;
-  for (size_t k = 0; k < kIappNetworks; ++k) {
-    const Eigen::ArrayXd weights = network.Train(CombineHash(options.seed, k), data.residuals.mean());
-    Append(std::span(weights.data(), shape.size()), shape, present, all);
-  }
-  BundleTarget target;
-  target.name = std::string(kIappName);
-  target.link = Link::kExp;
-  AddScale(scale, target);
-  target.calibration.push_back({std::string(kIappWeights), std::move(all)});
-  return target;
-}
-
-namespace {
 
 // ---- Trains the tower and the embeddings of `iasp` together.
 
@@ -348,6 +317,32 @@ class Problem {
 
 }  // namespace
 
+absl::StatusOr<BundleTarget> FitIapp(const PairSet& set, std::span<const PairRow> rows, const PairFitOptions& options) {
+  if (rows.empty()) return InvalidArgument("iapp: expected at least 1 row, found 0");
+  const PointScale scale = ScaleOf(set, rows);
+  const Rows data = RowsFor(set, rows, scale);
+  Network network(data, set.devices.size());
+  const std::vector<bool> present = PresenceOf(set, rows).devices;
+  const IappShape shape{.devices = set.devices.size()};
+  std::vector<double> all;
+  for (size_t k = 0; k < kIappNetworks; ++k) {
+    const Eigen::ArrayXd weights = network.Train(CombineHash(options.seed, k), data.residuals.mean());
+    const std::span<const double> net(weights.data(), shape.size());
+    const size_t devices = shape.second() - shape.biases();
+    const std::vector<double> biases = WithMean(net.subspan(shape.biases(), devices), kIappHidden, present);
+    for (const std::span<const double> part :
+         {net.first(shape.biases()), std::span(biases), net.subspan(shape.second())}) {
+      all.insert(all.end(), part.begin(), part.end());
+    }
+  }
+  BundleTarget target;
+  target.name = std::string(kIappName);
+  target.link = Link::kExp;
+  AddScale(scale, target);
+  target.calibration.push_back({std::string(kIappWeights), std::move(all)});
+  return target;
+}
+
 absl::StatusOr<BundleTarget> FitIasp(const PairSet& set, std::span<const PairRow> rows, const PairFitOptions& options) {
   if (rows.empty()) return InvalidArgument("iasp: expected at least 1 row, found 0");
   const PointScale scale = ScaleOf(set, rows);
@@ -358,16 +353,7 @@ absl::StatusOr<BundleTarget> FitIasp(const PairSet& set, std::span<const PairRow
              devices = all.subspan(kIaspTowerSize, set.devices.size() * kIaspDeviceWidth);
   const auto embeddings = all.subspan(kIaspTowerSize + devices.size());
 
-  const Presence presence = PresenceOf(set, rows);
-  std::vector<double> of_devices(devices.begin(), devices.end()), mean(kIaspDeviceWidth, 0.0);
-  const auto count = static_cast<double>(std::count(presence.devices.begin(), presence.devices.end(), true));
-  for (size_t i = 0; i < devices.size(); ++i) {
-    if (presence.devices[i / kIaspDeviceWidth]) mean[i % kIaspDeviceWidth] += devices[i] / count;
-  }
-  for (size_t i = 0; i < devices.size(); ++i) {
-    if (!presence.devices[i / kIaspDeviceWidth]) of_devices[i] = mean[i % kIaspDeviceWidth];
-  }
-  of_devices.insert(of_devices.end(), mean.begin(), mean.end());
+  std::vector<double> of_devices = WithMean(devices, kIaspDeviceWidth, PresenceOf(set, rows).devices);
   std::vector<double> remembered(embeddings.begin(), embeddings.end());
   for (size_t j = 0; j < set.jobs.size(); ++j) {
     if (set.jobs[j].profile_id == 0)

@@ -3,8 +3,6 @@
 #include "lab/models/train_pairs.h"
 
 #include <algorithm>
-#include <array>
-#include <utility>
 
 #include "base/format.h"
 #include "base/status.h"
@@ -12,8 +10,7 @@
 #include "horus/version.h"
 #include "interference/pair_bounds.h"
 #include "interference/pair_bundle.h"
-#include "lab/models/boosted_model.h"
-#include "lab/models/net_models.h"
+#include "lab/models/learned_models.h"
 
 namespace horus {
 
@@ -64,11 +61,6 @@ TrainedKind Summary(std::string_view kind, const PairBounds& bounds, const LeftO
   return summary;
 }
 
-absl::Status CheckRows(const std::vector<PairRow>& rows) {
-  if (rows.size() >= kLeastPairRows) return absl::OkStatus();
-  return InvalidArgument("pairs: expected at least %d measured slowdowns, found %d", kLeastPairRows, rows.size());
-}
-
 }  // namespace
 
 absl::StatusOr<Bundle> TrainInterference(const PairSet& set, const PairTrainOptions& options,
@@ -79,7 +71,9 @@ absl::StatusOr<Bundle> TrainInterference(const PairSet& set, const PairTrainOpti
   }
   HORUS_ASSIGN_OR_RETURN(const auto kinds, PairModelKindsNamed(options.kinds));
   const std::vector<PairRow> rows = RowsOf(set);
-  HORUS_RETURN_IF_ERROR(CheckRows(rows));
+  if (rows.size() < kLeastPairRows) {
+    return InvalidArgument("pairs: expected at least %d measured slowdowns, found %d", kLeastPairRows, rows.size());
+  }
 
   const CalibrationPlan plan{.promise = options.promise};
   const size_t fits = kinds.size() * (1 + FitsToCalibrate(set, rows, plan, options.fit.seed));

@@ -1,151 +1,280 @@
 // SPDX-License-Identifier: Apache-2.0
-// Policies that the laboratory adds to those of the placer, by name; those that pack requests, and those that part jobs
-// by rank or knowledge.
-#include "place/policies/policies.h"
-
+// How systems that share GPUs choose partners: gandiva, gavel-threshold, gavel-maxmin, lucid, muri, miso, pollux-avoid,
+// foreground, filler, reactive. And what the core is told of the laboratory: all its policies by name, and its models.
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <tuple>
 
-#include "absl/container/inlined_vector.h"
+#include "base/draws.h"
+#include "base/hash.h"
+#include "base/seeded_hash.h"
 #include "base/status.h"
 #include "base/units.h"
-#include "lab/policies/options.h"
+#include "interference/pair_bundle.h"
+#include "lab/models/learned_models.h"
 #include "lab/policies/rivals.h"
-#include "lab/synergy/plan_round.h"
-#include "place/policies/workload.h"
+#include "lab/synergy/round.h"
 #include "place/state/fit.h"
 
 namespace horus {
-
-// ---- Policies that pack requests: fgd, dotprod, gpu-packing, gpu-clustering.
-
-// fgd: fragmentation gradient descent (ATC 2023): the node whose free GPUs stay most useful for typical tasks.
-
 namespace {
 
-constexpr size_t kUsualDevices = 16;
-constexpr double kScoreSteps = 100;  // of the publication: scores are whole numbers from 0 to 100
+// gandiva: packs at random when no device is idle, and never again what did less work together than one job alone.
+constexpr double kWorthIt = 1.0;            // published: summed normalised throughput of one job alone
+constexpr size_t kMostRemembered = 65'536;  // packs; a chosen limit, half a MiB
 
-class FgdPolicy final : public RivalPolicy {
+// Of a pack: GPU type, sharing mode and the profiles of its tenants, whatever their order; 0 where one has none.
+uint64_t KeyOf(const DeviceContext& device, std::span<const Demand* const> tenants) {
+  std::vector<uint64_t> profiles;
+  profiles.reserve(tenants.size());
+  for (const Demand* tenant : tenants) {
+    if (tenant->profile_id == 0) return 0;
+    profiles.push_back(tenant->profile_id);
+  }
+  std::ranges::sort(profiles);
+  SecretHasher key;
+  key.Add(device.type.value());
+  key.Add(static_cast<uint64_t>(device.mode));
+  for (const uint64_t profile : profiles) key.Add(profile);
+  return key.Hash();
+}
+
+class GandivaPolicy final : public RivalPolicy {
  public:
-  explicit FgdPolicy(const PolicyOptions& options)
-      : workload_(options.workload != nullptr ? options.workload : Workload::WholeGpus()) {}
-  std::string_view name() const override { return "fgd"; }
-  bool PricesNode(const JobSpec& /*job*/) const override { return true; }
+  explicit GandivaPolicy(const PolicyOptions& options) : seed_(options.seed) {}
+  GandivaPolicy(uint64_t seed, std::vector<uint64_t> bad) : seed_(seed), bad_(std::move(bad)) {}
+  std::string_view name() const override { return "gandiva"; }
+  bool uses_place() const override { return true; }
+  bool place_by_device() const override { return true; }
 
-  absl::Status ScoreNode(const NodeCandidate& candidate, NodeScore& score) const override {
-    absl::InlinedVector<FreeGpu, kUsualDevices> gpus;
-    for (const NodeDevice& device : candidate.devices) gpus.push_back({device.type, device.free_milli});
-    const double before = workload_->Fragment(candidate.cpu_free_milli, gpus);
-    const auto points = [&] {
-      const double after = workload_->Fragment(candidate.cpu_free_milli - candidate.job->cpu_milli, gpus);
-      return std::floor(kScoreSteps / (1 + std::exp((after - before) / kMilliPerGpu)));
-    };
-    if (!IsShare(candidate)) {
-      ChooseDevices(candidate, score.devices);
-      for (const int32_t device : score.devices) gpus[static_cast<size_t>(device)].free_milli -= candidate.gpu_milli;
-      score.cost = -points();
-      return absl::OkStatus();
+  DeviceScore Price(const DeviceCandidate& candidate) const override {
+    return {.cost = TierOf(candidate), .declined = IsBad(candidate)};
+  }
+
+  double ScorePlace(const PlaceCandidate& place) const override {
+    const uint64_t draw =
+        CombineHash(CombineHash(CombineHash(seed_, place.job), place.node), static_cast<uint64_t>(place.device));
+    return UnitOf(draw);
+  }
+
+  absl::StatusOr<Revision> Revise(const ObservedSharing& observed) const override {
+    if (const absl::Status status = CheckObserved(observed); !status.ok()) return status;
+    Revision revision;
+    if (observed.demands.size() < 2) return revision;
+    double sum = 0;
+    for (const double throughput : observed.throughput) sum += throughput;
+    revision.undo = sum < kWorthIt;
+    const uint64_t key = KeyOf(observed.device, observed.demands);
+    const auto at = std::lower_bound(bad_.begin(), bad_.end(), key);
+    const bool known = at != bad_.end() && *at == key;
+    if (key == 0 || known == revision.undo || (revision.undo && bad_.size() >= kMostRemembered)) return revision;
+    std::vector<uint64_t> bad = bad_;
+    const auto there = bad.begin() + (at - bad_.begin());
+    if (revision.undo) {
+      bad.insert(there, key);
+    } else {
+      bad.erase(there);  // what does well by now may be tried again
     }
-    score.cost = 1;  // above any
-    for (size_t i = 0; i < gpus.size(); ++i) {
-      if (!candidate.devices[i].fits || SeenBefore(candidate.devices, i)) continue;
-      gpus[i].free_milli -= candidate.gpu_milli;
-      if (const double cost = -points(); cost < score.cost) {
-        score.cost = cost;
-        score.devices.assign(1, static_cast<int32_t>(i));
-      }
-      gpus[i].free_milli += candidate.gpu_milli;
-    }
-    return absl::OkStatus();
+    revision.policy = std::make_unique<GandivaPolicy>(seed_, std::move(bad));
+    return revision;
   }
 
  private:
-  // An equal device came before: it scores the same, and the first of equals is taken.
-  static bool SeenBefore(std::span<const NodeDevice> devices, size_t index) {
-    for (size_t i = 0; i < index; ++i) {
-      if (devices[i].fits && devices[i].free_milli == devices[index].free_milli &&
-          devices[i].type == devices[index].type) {
-        return true;
-      }
+  // The pack as a whole, or the newcomer beside one of the residents.
+  [[nodiscard]] bool IsBad(const DeviceCandidate& candidate) const {
+    if (candidate.residents() == 0 || bad_.empty()) return false;
+    const auto remembered = [&](std::span<const Demand* const> tenants) {
+      const uint64_t key = KeyOf(candidate.device, tenants);
+      return key != 0 && std::binary_search(bad_.begin(), bad_.end(), key);
+    };
+    if (remembered(candidate.demands)) return true;
+    for (size_t i = 0; i < candidate.residents(); ++i) {
+      const std::array<const Demand*, 2> pair = {candidate.demands[i], &candidate.newcomer()};
+      if (remembered(pair)) return true;
     }
     return false;
   }
 
-  std::shared_ptr<const Workload> workload_;
+  uint64_t seed_;
+  std::vector<uint64_t> bad_;  // keys of packs, ascending
 };
 
-// dotprod: the node whose free CPU and GPU point least in the direction of the request, as the FGD simulator has it.
+// gavel-threshold: two jobs share a device only where their summed normalised throughput is predicted above a
+// threshold.
+constexpr size_t kMostResidents = 1;  // pairs, as published
+constexpr double kPairTenants = 2;    // no pair can do more work than this
 
-class DotProdPolicy final : public PointsPolicy {
+class GavelThresholdPolicy final : public RivalPolicy {
  public:
-  std::string_view name() const override { return "dotprod"; }
+  explicit GavelThresholdPolicy(const PolicyOptions& options) : threshold_(LabOf(options).pack_threshold) {}
+  std::string_view name() const override { return "gavel-threshold"; }
+
+  DeviceScore Price(const DeviceCandidate& candidate) const override {
+    if (candidate.residents() == 0) {
+      return {.cost = 1 - candidate.relative_speed};  // heterogeneity-aware: the fastest type first
+    }
+    double sum = 0;
+    for (const Slowdown& tenant : candidate.after) sum += Throughput(tenant);
+    return {.cost = TierOf(candidate) + kPairTenants - sum,
+            .declined = candidate.residents() > kMostResidents || sum <= threshold_};
+  }
 
  private:
-  // CPU and GPUs of the node, all GPUs merged, times those of the request; in whole points from 0 to 100.
-  double Points(const NodeCandidate& candidate) const override {
-    const double cpu = static_cast<double>(candidate.cpu_free_milli) / kMaxNodeCpuMilli *
-                       (static_cast<double>(candidate.job->cpu_milli) / kMaxNodeCpuMilli);
-    const double gpu = static_cast<double>(FreeMilli(candidate)) / kMaxNodeGpuMilli *
-                       (static_cast<double>(RequestMilli(candidate)) / kMaxNodeGpuMilli);
-    return std::floor(100 * (1 - (cpu + gpu) / 2));
-  }
+  double threshold_;
 };
 
-// gpu-packing: used GPUs before idle ones, used nodes before idle ones, as the FGD simulator has it.
+// gavel-maxmin: the place after which the worst-off job concerned fares best, speeds of GPU types included.
+// They order places that leave the worst-off job alike, and stay below what predictions can tell apart.
+constexpr double kWorkWeight = 1e-3;
+constexpr double kMaxminResidentWeight = 1e-6;
 
-class GpuPackingPolicy final : public PointsPolicy {
+struct Parts {
+  double worst = 1;  // least normalised throughput of those concerned
+  double work = 0;   // normalised throughput won by all of them together
+};
+
+Parts PartsOf(const DeviceCandidate& candidate) {
+  Parts parts;
+  for (size_t i = 0; i < candidate.residents(); ++i) {
+    parts.worst = std::min(parts.worst, Throughput(candidate.after[i]));
+    parts.work += Throughput(candidate.after[i]) - Throughput(candidate.before[i]);
+  }
+  const double own = candidate.relative_speed * Throughput(candidate.after.back());
+  parts.worst = std::min(parts.worst, own);
+  parts.work += own;
+  return parts;
+}
+
+class GavelMaxminPolicy final : public RivalPolicy {
  public:
-  std::string_view name() const override { return "gpu-packing"; }
+  std::string_view name() const override { return "gavel-maxmin"; }
 
- private:
-  double Points(const NodeCandidate& candidate) const override {
-    if (IsCpuOnly(*candidate.job)) return 0;
-    const auto count = static_cast<int32_t>(candidate.devices.size());
-    const bool idle = std::ranges::all_of(candidate.devices,
-                                          [](const NodeDevice& device) { return device.free_milli == kMilliPerGpu; });
-    if (idle) return kIdleNode - count;
-    if (!IsShare(candidate)) return kIdleGpu - candidate.job->gpus_per_task;
-    const int32_t left = candidate.devices[static_cast<size_t>(TightestDevice(candidate))].free_milli;
-    return left == kMilliPerGpu ? kIdleGpu - 1 : kUsedGpu - left / kMilliPerPoint;
+  DeviceScore Price(const DeviceCandidate& candidate) const override {
+    const Parts parts = PartsOf(candidate);
+    return {.cost = -parts.worst - kWorkWeight * parts.work +
+                    kMaxminResidentWeight * static_cast<double>(candidate.residents()),
+            .declined = candidate.residents() > kMostResidents};
   }
 
-  // Three bands of points: used GPUs, idle GPUs of used nodes, idle nodes; inside, the smaller the better.
-  static constexpr int32_t kUsedGpu = 100;
-  static constexpr int32_t kIdleGpu = 50;
-  static constexpr int32_t kIdleNode = 33;
-  static constexpr int32_t kMilliPerPoint = 100;
+  void Explain(const DeviceCandidate& candidate, const PlaceCandidate& /*place*/, CostTerms& terms) const override {
+    const Parts parts = PartsOf(candidate);
+    terms.push_back({"worst_off", -parts.worst});
+    terms.push_back({"work", -kWorkWeight * parts.work});
+    terms.push_back({"residents", kMaxminResidentWeight * static_cast<double>(candidate.residents())});
+  }
 };
 
-// gpu-clustering: jobs beside their own kind (share, 1 GPU, 2 GPUs, ...), as the FGD simulator has it.
+// lucid: pairs whose sharing classes, by predicted pair speed, sum to at most two; idle devices first.
+// All published (Lucid, ASPLOS 2023).
+constexpr double kTinySpeed = 0.95;  // class 0 from here on
+constexpr double kMediumSpeed = 0.85;
+constexpr int kMostClasses = 2;
 
-class GpuClusteringPolicy final : public PointsPolicy {
+int SharingClass(double speed) {
+  if (speed >= kTinySpeed) return 0;
+  return speed >= kMediumSpeed ? 1 : 2;
+}
+
+class LucidPolicy final : public RivalPolicy {
  public:
-  std::string_view name() const override { return "gpu-clustering"; }
+  std::string_view name() const override { return "lucid"; }
 
- private:
-  double Points(const NodeCandidate& candidate) const override {
-    if (IsCpuOnly(*candidate.job)) return 0;
-    uint64_t kinds = 0;
-    for (const NodeDevice& device : candidate.devices) kinds |= device.kinds;
-    return kFullness * (kMaxNodeGpuMilli - FreeMilli(candidate)) / kMaxNodeGpuMilli + Company(kinds, candidate.kind);
+  DeviceScore Price(const DeviceCandidate& candidate) const override {
+    if (candidate.residents() == 0) return {};
+    int classes = 0;
+    bool alike = true;  // a pair has the same number of GPUs
+    for (size_t i = 0; i < candidate.after.size(); ++i) {
+      classes += SharingClass(Throughput(candidate.after[i]));
+      alike &= candidate.tenants[i]->gpus == candidate.tenants.back()->gpus;
+    }
+    return {.cost = TierOf(candidate) + static_cast<double>(classes),
+            .declined = candidate.residents() > kMostResidents || classes > kMostClasses || !alike};
   }
-
-  static int32_t Company(uint64_t kinds, uint64_t own) {
-    if (kinds == own) return 75;
-    if ((kinds & own) != 0) return 50;
-    return kinds == 0 ? 25 : 0;
-  }
-
-  static constexpr int32_t kFullness = 25;  // points of a node without free GPUs; whole numbers, rounded down
 };
 
-// ---- Policies that part jobs by rank or knowledge: foreground, filler, reactive.
+// muri: jobs whose stages complement each other take turns on host, arithmetic and memory; idle devices first.
+// What a step does one after the other, as far as a demand tells; see src/place/policies/README.md.
+constexpr size_t kStages = 3;  // host, arithmetic, device memory
+using Stages = std::array<double, kStages>;
+
+// In units of the step's time, or in microseconds where every tenant's is known.
+Stages StagesOf(const Demand& demand, bool timed) {
+  const double busy = std::clamp(static_cast<double>(demand.gpu_util_pct.estimate) / 100.0, 0.0, 1.0);
+  const double memory = std::clamp(static_cast<double>(demand.mem_bw_util_pct.estimate) / 100.0, 0.0, busy);
+  const double step = timed ? static_cast<double>(demand.step_time_us.estimate) : 1.0;
+  return {(1 - busy) * step, (busy - memory) * step, memory * step};
+}
+
+// The time of one round in which each job does one step, the i-th job `offsets[i]` stages ahead.
+double RoundTime(std::span<const Stages> jobs, const std::array<size_t, kStages>& offsets) {
+  double time = 0;
+  for (size_t slot = 0; slot < kStages; ++slot) {
+    double longest = 0;
+    for (size_t i = 0; i < jobs.size(); ++i) longest = std::max(longest, jobs[i][(slot + offsets[i]) % kStages]);
+    time += longest;
+  }
+  return time;
+}
+
+// Share of the round in which a resource is busy, mean over the resources, for the best order: 1 = no gap.
+double Efficiency(std::span<const Stages> jobs) {
+  double work = 0;
+  for (const Stages& job : jobs) work += job[0] + job[1] + job[2];
+  if (work <= 0) return 0;
+  // Only differences matter, so the first job never moves: two orders for two jobs and for three.
+  const double best = std::min(RoundTime(jobs, {0, 1, 2}), RoundTime(jobs, {0, 2, 1}));
+  return work / (static_cast<double>(kStages) * best);
+}
+
+class MuriPolicy final : public RivalPolicy {
+ public:
+  std::string_view name() const override { return "muri"; }
+
+  DeviceScore Price(const DeviceCandidate& candidate) const override {
+    if (candidate.residents() == 0) return {};
+    if (candidate.demands.size() > kStages) return {.declined = true};  // one job a stage: the rest would wait
+    const bool timed =
+        std::ranges::all_of(candidate.demands, [](const Demand* demand) { return demand->step_time_us.estimate > 0; });
+    std::array<Stages, kStages> jobs;
+    for (size_t i = 0; i < candidate.demands.size(); ++i) jobs[i] = StagesOf(*candidate.demands[i], timed);
+    return {.cost = TierOf(candidate) + 1 - Efficiency(std::span(jobs).first(candidate.demands.size()))};
+  }
+};
+
+// miso: one job an instance, where its predicted speed is best; of equal ones the smallest instance.
+// Orders instances on which the job is (nearly) as fast: below what predicted speeds can tell apart.
+constexpr double kShareWeight = 1e-3;
+
+class MisoPolicy final : public RivalPolicy {
+ public:
+  std::string_view name() const override { return "miso"; }
+
+  // Instances do not disturb each other, so the best total speed is the newcomer's best speed.
+  DeviceScore Price(const DeviceCandidate& candidate) const override {
+    return {.cost = -candidate.relative_speed + kShareWeight * static_cast<double>(candidate.device.compute_share),
+            .declined = candidate.residents() > 0};
+  }
+
+  void Explain(const DeviceCandidate& candidate, const PlaceCandidate& /*place*/, CostTerms& terms) const override {
+    terms.push_back({"speed", -candidate.relative_speed});
+    terms.push_back({"instance", kShareWeight * static_cast<double>(candidate.device.compute_share)});
+  }
+};
+
+// pollux-avoid: one job a GPU, and at most one distributed job a node, so that none waits for another's all-reduce.
+class PolluxAvoidPolicy final : public RivalPolicy {
+ public:
+  std::string_view name() const override { return "pollux-avoid"; }
+  bool admits_nodes() const override { return true; }
+
+  bool AdmitsNode(const NodeAdmission& node) const override {
+    return node.job->tasks == 1 || node.job->gpus_per_task == 0 || !node.holds_distributed;
+  }
+
+  DeviceScore Price(const DeviceCandidate& candidate) const override { return {.declined = candidate.residents() > 0}; }
+};
 
 // foreground: one foreground job a device, and beside it only background that never slows it beyond its bound.
-
 constexpr double kResidentWeight = 1e-3;  // among equal slowdowns the emptier device; chosen
 
 bool IsBestEffort(const TenantClass& tenant) { return tenant.kind == JobKind::kBestEffort; }
@@ -198,7 +327,6 @@ class ForegroundPolicy final : public RivalPolicy {
 };
 
 // filler: best-effort jobs fill what is idle now; all others have devices to themselves but for fillers.
-
 class FillerPolicy final : public RivalPolicy {
  public:
   std::string_view name() const override { return "filler"; }
@@ -219,7 +347,6 @@ class FillerPolicy final : public RivalPolicy {
 };
 
 // reactive: jobs that nobody measured run alone on reserved GPUs; measured ones are placed like horus-paper elsewhere.
-
 bool IsMeasured(const Demand& demand) { return (demand.flags & kDemandMeasured) != 0; }
 
 class ReactivePolicy final : public RivalPolicy {
@@ -260,12 +387,15 @@ std::unique_ptr<Policy> MakeSynergy(const PolicyOptions& options) {
   return MakeSynergyPolicy(rule, options);
 }
 
-constexpr PolicyEntry kPacking[] = {{"fgd", PolicyOf<FgdPolicy>},
-                                    {"dotprod", PolicyOf<DotProdPolicy>},
-                                    {"gpu-packing", PolicyOf<GpuPackingPolicy>},
-                                    {"gpu-clustering", PolicyOf<GpuClusteringPolicy>},
-                                    {"reactive", PolicyOf<ReactivePolicy>}};
-constexpr PolicyEntry kOthers[] = {
+constexpr PolicyEntry kSharing[] = {
+    {"reactive", PolicyOf<ReactivePolicy>},
+    {"gandiva", PolicyOf<GandivaPolicy>},
+    {"gavel-threshold", PolicyOf<GavelThresholdPolicy>},
+    {"gavel-maxmin", PolicyOf<GavelMaxminPolicy>},
+    {"lucid", PolicyOf<LucidPolicy>},
+    {"muri", PolicyOf<MuriPolicy>},
+    {"miso", PolicyOf<MisoPolicy>},
+    {"pollux-avoid", PolicyOf<PolluxAvoidPolicy>},
     {"foreground", PolicyOf<ForegroundPolicy>},
     {"filler", PolicyOf<FillerPolicy>},
     // The objective of horus, for a placer whose model is the truth; a name of its own for tables.
@@ -276,23 +406,17 @@ constexpr PolicyEntry kOthers[] = {
     {"synergy-opt", MakeSynergy<SynergyRule::kOpt>},
 };
 
-}  // namespace
-
-// In the order in which they are told, which stays.
-std::span<const PolicyEntry> LabPolicyEntries() {
+// All of the laboratory by name, in the order in which they are told, which stays.
+std::span<const PolicyEntry> AllPolicies() {
   static const auto all = [] {
     std::array<PolicyEntry, 25> joined;
-    auto at = joined.begin();
-    for (const std::span<const PolicyEntry> part :
-         {PlainPolicies(), PaperPolicies(), std::span<const PolicyEntry>(kPacking), SharingPolicies(),
-          std::span<const PolicyEntry>(kOthers)}) {
-      at = std::ranges::copy(part, at).out;
-    }
+    std::ranges::copy(kSharing, std::ranges::copy(PackingPolicies(), joined.begin()).out);
     return joined;
   }();
   return all;
 }
 
+// INVALID_ARGUMENT "policy: <field>: expected ..., found ...".
 absl::Status CheckLabOptions(const PolicyOptions& given) {
   const LabPolicyOptions options = LabOf(given);
   if (!(options.pack_threshold >= 0 && std::isfinite(options.pack_threshold))) {
@@ -311,4 +435,15 @@ absl::Status CheckLabOptions(const PolicyOptions& given) {
   return absl::OkStatus();
 }
 
+constexpr std::array<PairModelReader, 3> kPairModels = {
+    {{kBoostedName, ReadBoosted}, {kIaspName, ReadIasp}, {kIappName, ReadIapp}}};
+
+// When the library or program that has the laboratory is loaded: before main or the end of dlopen, when nothing can ask
+// yet. What is told are constants, so no order of initialisation matters.
+[[gnu::constructor]] void Enter() {
+  RegisterLabPolicies({AllPolicies(), CheckLabOptions});
+  RegisterLabPairModels(kPairModels);
+}
+
+}  // namespace
 }  // namespace horus

@@ -1,27 +1,44 @@
 // SPDX-License-Identifier: Apache-2.0
-// The policies of papers and other systems, and rules of thumb; policies.cc lists them by name.
+// The policies of papers and other systems, and rules of thumb, and their options; policies.cc lists them by name.
 //
-// Enters:  options.   Leaves: a policy.
+// Enters:  PolicyOptions.   Leaves: a policy, or what is wrong with the options.
 #pragma once
 
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <string>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
+#include "place/job/sensitivity.h"
 #include "place/policies/policies.h"
 #include "place/search/policy.h"
 
 namespace horus {
 
-// All of the laboratory by name, those of synergy too.
-[[nodiscard]] std::span<const PolicyEntry> LabPolicyEntries();
+inline constexpr const char* kProfilingLabel = "horus-profiling";
 
-// Those of one file each.
-[[nodiscard]] std::span<const PolicyEntry> PlainPolicies();
-[[nodiscard]] std::span<const PolicyEntry> PaperPolicies();
-[[nodiscard]] std::span<const PolicyEntry> SharingPolicies();
+// Beside the options of all policies.
+struct LabPolicyOptions {
+  double pack_threshold = 1.5;                    // gavel-threshold: least summed normalised throughput of a pack
+  double foreground_bound = 1.1;                  // foreground: slowdown of a foreground job that states none
+  std::string profiling_label = kProfilingLabel;  // reactive: nodes with this label, whatever its value, only profile
+  double synergy_tolerance = kBestCellTolerance;  // synergy-*: a speed this much below the best counts as the best
+  bool synergy_grow = false;                      // synergy-tune: hand out what is left, residents included
+  std::string lp_library;                         // synergy-opt: libhorus_lp.so; empty = searched for
+};
+
+[[nodiscard]] inline std::shared_ptr<const LabPolicyOptions> Lab(LabPolicyOptions options) {
+  return std::make_shared<const LabPolicyOptions>(std::move(options));
+}
+[[nodiscard]] inline LabPolicyOptions LabOf(const PolicyOptions& options) {
+  return options.lab == nullptr ? LabPolicyOptions() : *options.lab;
+}
+
+// Those of packing.cc by name.
+[[nodiscard]] std::span<const PolicyEntry> PackingPolicies();
 
 // A policy of this folder: none of them fails to price a device.
 class RivalPolicy : public Policy {
@@ -60,33 +77,5 @@ inline constexpr double kSharedTier = kFinest * kMaxGpusPerJob;
 [[nodiscard]] inline double Throughput(const Slowdown& slowdown) {
   return 1.0 / static_cast<double>(slowdown.estimate);
 }
-
-// ---- What the policies that price nodes have in common: kinds of requests, sums over devices, devices inside a node.
-// Cost: O(devices of the node).
-
-// A policy that gives each node points, the more the better; its devices as ChooseDevices.
-class PointsPolicy : public RivalPolicy {
- public:
-  bool PricesNode(const JobSpec& /*job*/) const final { return true; }
-  absl::Status ScoreNode(const NodeCandidate& candidate, NodeScore& score) const final;
-
- private:
-  [[nodiscard]] virtual double Points(const NodeCandidate& candidate) const = 0;
-};
-
-// The fixed maxima of the FGD simulator (ATC 2023), not the node's own size.
-inline constexpr double kMaxNodeCpuMilli = 128'000;
-inline constexpr int32_t kMaxNodeGpuMilli = 8000;
-
-// Part of one GPU; otherwise whole GPUs, or none.
-[[nodiscard]] bool IsShare(const NodeCandidate& candidate);
-// GPU milli of the task, and free on the node.
-[[nodiscard]] int32_t RequestMilli(const NodeCandidate& candidate);
-[[nodiscard]] int32_t FreeMilli(const NodeCandidate& candidate);
-
-// The fitting device with the least left, the first of equals; requires one.
-[[nodiscard]] int32_t TightestDevice(const NodeCandidate& candidate);
-// A share takes the tightest device, whole GPUs the lowest fitting ones of one group; none without GPUs.
-void ChooseDevices(const NodeCandidate& candidate, std::vector<int32_t>& devices);
 
 }  // namespace horus

@@ -18,7 +18,7 @@
 
 namespace horus {
 
-struct LabPolicyOptions;  // lab/policies/options.h
+struct LabPolicyOptions;  // lab/policies/rivals.h
 class Workload;           // workload.h
 
 // Settings of single policies; src/place/policies/README.md says which of them are published.
@@ -39,7 +39,7 @@ struct LabPolicies {
   absl::Status (*check)(const PolicyOptions& options) = nullptr;  // before any of them is made
 };
 // Called once, by a library or program that has the laboratory, while it is loaded and so before any other call
-// (lab/entry.cc). The entries stay.
+// (lab/policies/policies.cc). The entries stay.
 void RegisterLabPolicies(const LabPolicies& policies);
 
 // The names, in a fixed order; "horus" first.

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // The boosted model: what its trees learn, what they may not say, and what is refused.
-#include "lab/models/boosted_model.h"
-
 #include <gtest/gtest.h>
 
 #include "interference/pair_model.h"
+#include "lab/models/learned_models.h"
 #include "pair_law.h"
 
 namespace horus {

@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Evaluating online learning: who takes part, what observations are worth, and what is refused.
-#include "lab/evaluate/evaluate_online.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <string>
 
 #include "fake_model.h"
+#include "lab/evaluate/evaluate_pairs.h"
 #include "pair_law.h"
 
 namespace horus {

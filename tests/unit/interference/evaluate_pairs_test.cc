@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "interference/pair_bounds.h"
 #include "interference/registry.h"
 #include "pair_law.h"
 

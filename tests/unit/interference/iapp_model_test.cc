@@ -2,7 +2,7 @@
 // The iapp model: what its networks learn, and what is refused.
 #include <gtest/gtest.h>
 
-#include "lab/models/net_models.h"
+#include "lab/models/learned_models.h"
 #include "pair_law.h"
 
 namespace horus {

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "lab/models/net_models.h"
+#include "lab/models/learned_models.h"
 #include "pair_law.h"
 
 namespace horus {

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "fixtures.h"
-#include "lab/policies/options.h"
+#include "lab/policies/rivals.h"
 #include "place/policies/policies.h"
 #include "place/search/policy.h"
 

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "fixtures.h"
-#include "lab/policies/options.h"
+#include "lab/policies/rivals.h"
 #include "place/job/sensitivity.h"
 #include "place/modes/rebalance.h"
 #include "place/policies/workload.h"
