@@ -13,7 +13,6 @@
 #include "base/text.h"
 #include "base/units.h"
 #include "io/csv.h"
-#include "lab/io/traces/format.h"
 #include "place/state/node.h"
 
 namespace horus {

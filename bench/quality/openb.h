@@ -18,7 +18,7 @@
 
 #include "absl/status/statusor.h"
 #include "device/catalogue.h"
-#include "lab/io/traces/openb.h"
+#include "lab/io/traces/format.h"
 #include "place/job/job.h"
 #include "place/policies/workload.h"
 #include "place/state/cluster.h"

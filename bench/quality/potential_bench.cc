@@ -18,7 +18,6 @@
 #include "bench/quality/pair_slowdowns.h"
 #include "bench/rows.h"
 #include "lab/bound/potential.h"
-#include "lab/io/mix_file.h"
 #include "lab/io/speeds_file.h"
 
 namespace horus::bench {

@@ -25,7 +25,6 @@
 #include "io/jobs_file.h"
 #include "io/sensitivity_file.h"
 #include "io/yaml.h"
-#include "lab/io/mix_file.h"
 #include "lab/io/speeds_file.h"
 #include "place/appraise.h"
 #include "place/state/requests.h"

@@ -18,7 +18,7 @@
 #include "io/json_text.h"
 #include "lab/io/traces/trace_file.h"
 #include "lab/trace/synthetic.h"
-#include "lab/trace/trace_edit.h"
+#include "lab/trace/trace.h"
 
 namespace horus::cli {
 namespace {

@@ -15,7 +15,6 @@
 #include "io/gpu_file.h"
 #include "io/sensitivity_file.h"
 #include "lab/io/dataset_file.h"
-#include "lab/io/mix_file.h"
 #include "lab/io/pairs_file.h"
 #include "lab/io/speeds_file.h"
 

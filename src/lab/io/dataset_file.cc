@@ -130,72 +130,6 @@ absl::Status ReadMeasured(const CsvRow& row, const Catalogue& catalogue, std::sp
   return absl::OkStatus();
 }
 
-}  // namespace
-
-absl::StatusOr<std::vector<TableJob>> ParseJobTable(const std::string& file, std::string_view text) {
-  HORUS_ASSIGN_OR_RETURN(const CsvTable table, ParseCsv(text, file));
-  std::vector<std::string_view> known = {"job"};
-  known.insert(known.end(), kRunColumns.begin(), kRunColumns.end());
-  known.push_back("note");
-  HORUS_RETURN_IF_ERROR(CheckColumns(table, file, kRequiredOfJobs, known));
-  if (table.rows.size() > kMostTableJobs) {
-    return ResourceExhausted("%s: expected at most %d jobs, found %d", file, kMostTableJobs, table.rows.size());
-  }
-  const CsvColumns columns = ColumnsOf(table);
-  std::vector<TableJob> jobs;
-  std::map<std::string, size_t> rows;  // by name
-  for (size_t i = 0; i < table.rows.size(); ++i) {
-    const CsvRow row(table, columns, i, file);
-    HORUS_ASSIGN_OR_RETURN(TableJob job, ReadJob(row, file));
-    const auto [known_as, is_new] = rows.emplace(job.name, i);
-    if (!is_new) {
-      return row.Wrong("job", "a name that no other job has (row " + std::to_string(known_as->second + 1) + " does)",
-                       job.name);
-    }
-    jobs.push_back(std::move(job));
-  }
-  return jobs;
-}
-
-absl::StatusOr<std::vector<TableJob>> ReadJobTable(const std::string& path) {
-  HORUS_ASSIGN_OR_RETURN(const std::string text, ReadFile(path, kMaxTableBytes));
-  return ParseJobTable(path, text);
-}
-
-void TableDemand::Replace(Demand& demand) const {
-  if (gpu_util_pct) {
-    demand.gpu_util_pct.estimate = demand.gpu_util_pct.upper = static_cast<float>(*gpu_util_pct);
-    ForgetDeviceShare(demand);
-  }
-  if (step_time_us) demand.step_time_us.estimate = demand.step_time_us.upper = std::llround(*step_time_us);
-  if (operator_us) demand.operator_us = static_cast<float>(*operator_us);
-  if (kernels) demand.traits[static_cast<size_t>(Trait::kLogKernels)] = static_cast<float>(std::log10(*kernels));
-}
-
-absl::Status ParseTableDemands(const std::string& file, std::string_view text, const Catalogue& catalogue,
-                               std::span<TableJob> jobs) {
-  HORUS_ASSIGN_OR_RETURN(const CsvTable table, ParseCsv(text, file));
-  constexpr std::array<std::string_view, 2> kKeys = {"job", "gpu"};
-  std::vector<std::string_view> known(kKeys.begin(), kKeys.end());
-  for (const Column& column : kTableColumns) known.push_back(column.name);
-  known.push_back("note");
-  HORUS_RETURN_IF_ERROR(CheckColumns(table, file, kKeys, known));
-  std::map<std::string_view, size_t> positions;
-  for (size_t i = 0; i < jobs.size(); ++i) positions.emplace(jobs[i].name, i);
-  const CsvColumns columns = ColumnsOf(table);
-  for (size_t i = 0; i < table.rows.size(); ++i) {
-    HORUS_RETURN_IF_ERROR(ReadMeasured(CsvRow(table, columns, i, file), catalogue, jobs, positions));
-  }
-  return absl::OkStatus();
-}
-
-absl::Status ReadTableDemands(const std::string& path, const Catalogue& catalogue, std::span<TableJob> jobs) {
-  HORUS_ASSIGN_OR_RETURN(const std::string text, ReadFile(path, kMaxTableBytes));
-  return ParseTableDemands(path, text, catalogue, jobs);
-}
-
-namespace {
-
 constexpr size_t kMaxFileBytes = size_t{1} << 28;
 
 // Columns besides the run's, the measured ones and the features; `note` is for people.
@@ -298,6 +232,68 @@ absl::Status CheckHeader(const CsvTable& table, const std::string& file, std::sp
 }
 
 }  // namespace
+
+absl::StatusOr<std::vector<TableJob>> ParseJobTable(const std::string& file, std::string_view text) {
+  HORUS_ASSIGN_OR_RETURN(const CsvTable table, ParseCsv(text, file));
+  std::vector<std::string_view> known = {"job"};
+  known.insert(known.end(), kRunColumns.begin(), kRunColumns.end());
+  known.push_back("note");
+  HORUS_RETURN_IF_ERROR(CheckColumns(table, file, kRequiredOfJobs, known));
+  if (table.rows.size() > kMostTableJobs) {
+    return ResourceExhausted("%s: expected at most %d jobs, found %d", file, kMostTableJobs, table.rows.size());
+  }
+  const CsvColumns columns = ColumnsOf(table);
+  std::vector<TableJob> jobs;
+  std::map<std::string, size_t> rows;  // by name
+  for (size_t i = 0; i < table.rows.size(); ++i) {
+    const CsvRow row(table, columns, i, file);
+    HORUS_ASSIGN_OR_RETURN(TableJob job, ReadJob(row, file));
+    const auto [known_as, is_new] = rows.emplace(job.name, i);
+    if (!is_new) {
+      return row.Wrong("job", "a name that no other job has (row " + std::to_string(known_as->second + 1) + " does)",
+                       job.name);
+    }
+    jobs.push_back(std::move(job));
+  }
+  return jobs;
+}
+
+absl::StatusOr<std::vector<TableJob>> ReadJobTable(const std::string& path) {
+  HORUS_ASSIGN_OR_RETURN(const std::string text, ReadFile(path, kMaxTableBytes));
+  return ParseJobTable(path, text);
+}
+
+void TableDemand::Replace(Demand& demand) const {
+  if (gpu_util_pct) {
+    demand.gpu_util_pct.estimate = demand.gpu_util_pct.upper = static_cast<float>(*gpu_util_pct);
+    ForgetDeviceShare(demand);
+  }
+  if (step_time_us) demand.step_time_us.estimate = demand.step_time_us.upper = std::llround(*step_time_us);
+  if (operator_us) demand.operator_us = static_cast<float>(*operator_us);
+  if (kernels) demand.traits[static_cast<size_t>(Trait::kLogKernels)] = static_cast<float>(std::log10(*kernels));
+}
+
+absl::Status ParseTableDemands(const std::string& file, std::string_view text, const Catalogue& catalogue,
+                               std::span<TableJob> jobs) {
+  HORUS_ASSIGN_OR_RETURN(const CsvTable table, ParseCsv(text, file));
+  constexpr std::array<std::string_view, 2> kKeys = {"job", "gpu"};
+  std::vector<std::string_view> known(kKeys.begin(), kKeys.end());
+  for (const Column& column : kTableColumns) known.push_back(column.name);
+  known.push_back("note");
+  HORUS_RETURN_IF_ERROR(CheckColumns(table, file, kKeys, known));
+  std::map<std::string_view, size_t> positions;
+  for (size_t i = 0; i < jobs.size(); ++i) positions.emplace(jobs[i].name, i);
+  const CsvColumns columns = ColumnsOf(table);
+  for (size_t i = 0; i < table.rows.size(); ++i) {
+    HORUS_RETURN_IF_ERROR(ReadMeasured(CsvRow(table, columns, i, file), catalogue, jobs, positions));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ReadTableDemands(const std::string& path, const Catalogue& catalogue, std::span<TableJob> jobs) {
+  HORUS_ASSIGN_OR_RETURN(const std::string text, ReadFile(path, kMaxTableBytes));
+  return ParseTableDemands(path, text, catalogue, jobs);
+}
 
 absl::StatusOr<std::vector<DatasetRow>> ParseDataset(const std::string& file, std::string_view text,
                                                      const Catalogue& catalogue,

@@ -176,7 +176,7 @@ class Reader final : public Json::json_sax_t {
       speeds_.gangs.push_back({gpu_, job_, static_cast<int32_t>(job_scale_), value});
     }
     if (!Counts()) return status_.ok();
-    speeds_.alone.push_back({gpu_, job_, value});
+    speeds_.alone.push_back({gpu_, job_, 1, value});
     return true;
   }
 

@@ -21,14 +21,8 @@ inline constexpr size_t kMostGavelEntries = 1'000'000;
 
 struct GavelAlone {
   uint32_t gpu = 0, job = 0;  // positions in GavelSpeeds
-  double steps_per_s = 0;
-};
-
-// Of all its GPUs together.
-struct GavelGang {
-  uint32_t gpu = 0, job = 0;
-  int32_t gpus = 0;
-  double steps_per_s = 0;
+  int32_t gpus = 1;
+  double steps_per_s = 0;  // of all its GPUs together
 };
 
 struct GavelTogether {
@@ -39,7 +33,7 @@ struct GavelTogether {
 struct GavelSpeeds {
   std::vector<std::string> gpus, jobs;  // as written
   std::vector<GavelAlone> alone;        // in file order
-  std::vector<GavelGang> gangs;         // likewise, of at most kMaxGpusPerJob GPUs
+  std::vector<GavelAlone> gangs;        // likewise, of several GPUs, at most kMaxGpusPerJob
   std::vector<GavelTogether> together;  // likewise, mirror entries included
   size_t several = 0;                   // entries of jobs on more than one GPU, which the two others leave out
 };

@@ -2,13 +2,8 @@
 // Reads grid.yaml.
 #include "lab/io/grid_file.h"
 
-#include <algorithm>
-#include <array>
 #include <cmath>
-#include <limits>
 #include <set>
-#include <span>
-#include <string_view>
 
 #include "base/file.h"
 #include "base/format.h"
@@ -16,7 +11,6 @@
 #include "io/cluster_file.h"
 #include "io/gpu_file.h"
 #include "io/jobs_file.h"
-#include "place/policies/policies.h"
 
 namespace horus {
 namespace {
@@ -159,26 +153,23 @@ constexpr int64_t kMaxProfilingNodes = 1'000'000;
 // Bounded: a constant.
 constexpr int64_t kReactiveProfilingUs = 60 * int64_t{1'000'000};  // a minute, as Horus (TPDS 2022) has it
 
-struct TimeField {
+template <typename T>
+struct Field {
   std::string_view key;
-  int64_t SimOptions::* member;
+  T SimOptions::* member;
 };
-constexpr auto kTimes = std::to_array<TimeField>({{"round_s", &SimOptions::round_us},
-                                                  {"restart_s", &SimOptions::restart_us},
-                                                  {"checkpoint_s", &SimOptions::checkpoint_us},
-                                                  {"latency_s", &SimOptions::latency_us},
-                                                  {"rebalance_s", &SimOptions::rebalance_us},
-                                                  {"observe_s", &SimOptions::observe_us},
-                                                  {"profiling_s", &SimOptions::profiling_us}});
+constexpr auto kTimes = std::to_array<Field<int64_t>>({{"round_s", &SimOptions::round_us},
+                                                       {"restart_s", &SimOptions::restart_us},
+                                                       {"checkpoint_s", &SimOptions::checkpoint_us},
+                                                       {"latency_s", &SimOptions::latency_us},
+                                                       {"rebalance_s", &SimOptions::rebalance_us},
+                                                       {"observe_s", &SimOptions::observe_us},
+                                                       {"profiling_s", &SimOptions::profiling_us}});
 
-struct FlagField {
-  std::string_view key;
-  bool SimOptions::* member;
-};
-constexpr auto kFlags = std::to_array<FlagField>({{"know_run_times", &SimOptions::know_run_times},
-                                                  {"preempt", &SimOptions::preempt},
-                                                  {"one_by_one", &SimOptions::one_by_one},
-                                                  {"profile_each_job", &SimOptions::profile_each_job}});
+constexpr auto kFlags = std::to_array<Field<bool>>({{"know_run_times", &SimOptions::know_run_times},
+                                                    {"preempt", &SimOptions::preempt},
+                                                    {"one_by_one", &SimOptions::one_by_one},
+                                                    {"profile_each_job", &SimOptions::profile_each_job}});
 constexpr std::array<std::string_view, 4> kWeights = {"queue", "shortest", "prices", "alike"};     // as the enum
 constexpr std::array<std::string_view, 4> kLearns = {"nothing", "failures", "pairs", "corrects"};  // likewise
 constexpr std::array<std::string_view, 3> kHostGrants = {"resize", "placement", "stated"};         // likewise
@@ -190,10 +181,11 @@ constexpr std::array<std::string_view, 22> kOthers = {
     "links",          "patience_s",     "las_continuous",  "synergy_grow",   "synergy_tolerance",
     "bounded_pct",    "host_grants"};
 
-std::vector<std::string_view> MakeKeys() {
+// Keys of a policy but for its name.
+std::vector<std::string_view> GridPolicyKeys() {
   std::vector<std::string_view> keys(kOthers.begin(), kOthers.end());
-  for (const TimeField& field : kTimes) keys.push_back(field.key);
-  for (const FlagField& field : kFlags) keys.push_back(field.key);
+  for (const auto& field : kTimes) keys.push_back(field.key);
+  for (const auto& field : kFlags) keys.push_back(field.key);
   return keys;
 }
 
@@ -235,10 +227,10 @@ absl::Status ReadPlacing(const YamlMap& map, GridPolicy& policy) {
 
 absl::Status ReadDeciding(const YamlMap& map, GridPolicy& policy) {
   HORUS_RETURN_IF_ERROR(map.ReadInteger("look_ahead", 0, kMaxLookAhead, policy.sim_options.look_ahead));
-  for (const TimeField& field : kTimes) {
+  for (const auto& field : kTimes) {
     HORUS_RETURN_IF_ERROR(map.ReadScaled(field.key, kSecondsToUs, policy.sim_options.*field.member));
   }
-  for (const FlagField& field : kFlags) {
+  for (const auto& field : kFlags) {
     HORUS_RETURN_IF_ERROR(map.ReadBool(field.key, policy.sim_options.*field.member));
   }
   HORUS_RETURN_IF_ERROR(map.ReadChoice("weights", kWeights, policy.sim_options.weights));
@@ -251,12 +243,6 @@ absl::Status ReadDeciding(const YamlMap& map, GridPolicy& policy) {
 absl::Status At(const YamlMap& map, std::string_view key, const absl::Status& status) {
   const YamlValue* value = map.Find(key);
   return value == nullptr ? map.value().Wrap(status) : value->Wrap(status);
-}
-
-// Keys of a policy but for its name.
-std::span<const std::string_view> GridPolicyKeys() {
-  static const std::vector<std::string_view> keys = MakeKeys();
-  return keys;
 }
 
 // What the mapping states; the rest stays as it is. Policy and queue are made once, as a check.
@@ -459,14 +445,14 @@ absl::Status ReadWorkloads(const YamlMap& root, GridFile& grid) {
 }
 
 absl::Status ReadPolicies(const YamlMap& root, GridFile& grid) {
+  std::vector<std::string_view> keys = GridPolicyKeys();
   GridFilePolicy defaults;
   std::string stated;
   if (const YamlValue* value = root.Find("defaults")) {
-    HORUS_ASSIGN_OR_RETURN(const YamlMap map, value->Map(GridPolicyKeys()));
+    HORUS_ASSIGN_OR_RETURN(const YamlMap map, value->Map(keys));
     HORUS_RETURN_IF_ERROR(ReadGridPolicy(map, defaults));
     stated = value->Flat();
   }
-  std::vector<std::string_view> keys(GridPolicyKeys().begin(), GridPolicyKeys().end());
   keys.push_back("name");
   HORUS_ASSIGN_OR_RETURN(const YamlValue value, root.Require("policies", "a list"));
   HORUS_ASSIGN_OR_RETURN(const std::vector<YamlValue> items, value.List(kMaxGridEntries));

@@ -7,15 +7,7 @@
 // Cost:    linear in the file and in the cluster's nodes; limits below.
 #pragma once
 
-#include <cstddef>
-#include <cstdint>
-#include <memory>
-#include <string>
-#include <utility>
-#include <vector>
-
 #include "base/status.h"
-#include "device/catalogue.h"
 #include "io/yaml.h"
 #include "lab/grid.h"
 #include "lab/io/traces/trace_file.h"

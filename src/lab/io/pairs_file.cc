@@ -66,6 +66,35 @@ std::string CampaignOf(const std::string& file) {
   return name;
 }
 
+// ---- Writes and reads predicted slowdowns, and makes a model of them.
+
+constexpr size_t kMaxPredictedBytes = size_t{1} << 28;
+constexpr std::array<std::string_view, 6> kPredictionColumns = {"gpu",   "sharing_mode", "victim",
+                                                                "other", "slowdown",     "bound"};
+
+absl::StatusOr<double> SlowdownIn(const CsvRow& row, std::string_view column, double least) {
+  const std::string expected = Formatted("a slowdown from %.6g to %.6g", least, kMostMeasuredSlowdown);
+  HORUS_ASSIGN_OR_RETURN(const double value, row.Number(column, expected));
+  if (value >= least && value <= kMostMeasuredSlowdown) return value;
+  return row.Wrong(column, expected, row.Find(column));
+}
+
+absl::StatusOr<PredictedPair> ReadRow(const CsvRow& row) {
+  PredictedPair pair{.gpu = std::string(row.Find("gpu")),
+                     .victim = std::string(row.Find("victim")),
+                     .other = std::string(row.Find("other")),
+                     .bound = std::numeric_limits<double>::quiet_NaN()};
+  for (const std::string_view column : {"gpu", "victim", "other", "sharing_mode"}) {
+    if (row.Find(column).empty()) return row.Wrong(column, "a name", "");
+  }
+  HORUS_RETURN_IF_ERROR(row.ReadName("sharing_mode", ParseSharingMode, pair.mode));
+  HORUS_ASSIGN_OR_RETURN(pair.slowdown, SlowdownIn(row, "slowdown", 1));
+  if (!row.Find("bound").empty()) {
+    HORUS_ASSIGN_OR_RETURN(pair.bound, SlowdownIn(row, "bound", pair.slowdown));
+  }
+  return pair;
+}
+
 }  // namespace
 
 PairsReader::PairsReader(const Catalogue& catalogue, std::vector<std::string> jobs)
@@ -184,39 +213,6 @@ absl::Status PairsReader::Add(NamedPair pair) {
                          Quoted(pair.job_b), Quoted(pair.job_a), before.where, before.slowdown_a, before.slowdown_b,
                          pair.slowdown_b, pair.slowdown_a);
 }
-
-namespace {
-
-// ---- Writes and reads predicted slowdowns, and makes a model of them.
-
-constexpr size_t kMaxPredictedBytes = size_t{1} << 28;
-constexpr std::array<std::string_view, 6> kPredictionColumns = {"gpu",   "sharing_mode", "victim",
-                                                                "other", "slowdown",     "bound"};
-
-absl::StatusOr<double> SlowdownIn(const CsvRow& row, std::string_view column, double least) {
-  const std::string expected = Formatted("a slowdown from %.6g to %.6g", least, kMostMeasuredSlowdown);
-  HORUS_ASSIGN_OR_RETURN(const double value, row.Number(column, expected));
-  if (value >= least && value <= kMostMeasuredSlowdown) return value;
-  return row.Wrong(column, expected, row.Find(column));
-}
-
-absl::StatusOr<PredictedPair> ReadRow(const CsvRow& row) {
-  PredictedPair pair{.gpu = std::string(row.Find("gpu")),
-                     .victim = std::string(row.Find("victim")),
-                     .other = std::string(row.Find("other")),
-                     .bound = std::numeric_limits<double>::quiet_NaN()};
-  for (const std::string_view column : {"gpu", "victim", "other", "sharing_mode"}) {
-    if (row.Find(column).empty()) return row.Wrong(column, "a name", "");
-  }
-  HORUS_RETURN_IF_ERROR(row.ReadName("sharing_mode", ParseSharingMode, pair.mode));
-  HORUS_ASSIGN_OR_RETURN(pair.slowdown, SlowdownIn(row, "slowdown", 1));
-  if (!row.Find("bound").empty()) {
-    HORUS_ASSIGN_OR_RETURN(pair.bound, SlowdownIn(row, "bound", pair.slowdown));
-  }
-  return pair;
-}
-
-}  // namespace
 
 std::string PredictedText(std::span<const PredictedPair> rows) {
   std::string text = "gpu,sharing_mode,victim,other,slowdown,bound\n";

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Joins throughput files to one table and finds pairs that contradict their mirror.
+// Joins throughput files to one table and finds pairs that contradict their mirror; reads Gavel's traces and tables of
+// shares.
 #include "lab/io/speeds_file.h"
 
 #include <algorithm>
@@ -8,8 +9,9 @@
 
 #include "base/file.h"
 #include "base/text.h"
-#include "lab/bound/work_rate.h"
+#include "io/csv.h"
 #include "lab/io/pairs_file.h"
+#include "lab/io/traces/trace_file.h"
 
 namespace horus {
 namespace {
@@ -17,6 +19,49 @@ namespace {
 constexpr size_t kMaxSpeedsBytes = size_t{1} << 26;
 
 bool Agree(double x, double y) { return std::abs(x - y) <= kMirrorTolerance * std::max(x, y); }
+
+// ---- The mix of work.
+
+constexpr size_t kMaxMixBytes = size_t{1} << 30;
+constexpr double kMostShare = 1e18;  // far above any; chosen
+
+absl::StatusOr<MixFile> JobsOf(const std::string& file, std::string_view text) {
+  HORUS_ASSIGN_OR_RETURN(const TraceRead read, ParseTrace(text, file, {.format = TraceFormat::kGavel}));
+  MixFile mix{.file = file, .is_trace = true, .rows = {}};
+  for (const TraceJob& job : read.trace.jobs) {
+    if (GpusOf(job) > 1) {
+      ++mix.several;
+    } else {
+      mix.rows.push_back({std::string(ProfileOf(read.trace, job)), static_cast<double>(job.steps)});
+    }
+  }
+  return mix;
+}
+
+absl::StatusOr<MixFile> ParseShares(const std::string& file, std::string_view text) {
+  static constexpr std::array<std::string_view, 2> kColumns = {"profile", "share"};
+  HORUS_ASSIGN_OR_RETURN(const CsvTable table, ParseCsv(text, file));
+  HORUS_RETURN_IF_ERROR(CheckColumns(table, file, kColumns, kColumns));
+  const CsvColumns columns = ColumnsOf(table);
+  MixFile mix{.file = file, .rows = {}};
+  for (size_t i = 0; i < table.rows.size(); ++i) {
+    const CsvRow row(table, columns, i, file);
+    HORUS_ASSIGN_OR_RETURN(const std::string profile, row.Label("profile"));
+    if (profile.empty()) return row.Wrong("profile", "a name", "");
+    constexpr const char* kExpected = "a number from 0";
+    HORUS_ASSIGN_OR_RETURN(const double share, row.Number("share", kExpected));
+    if (!(share >= 0 && share <= kMostShare)) return row.Wrong("share", kExpected, row.Find("share"));
+    mix.rows.push_back({profile, share, i + 1});
+  }
+  return mix;
+}
+
+absl::Status Unknown(const MixFile& file, const MixRow& row, const SpeedTable& table) {
+  const std::vector<std::string_view> names(table.profiles.begin(), table.profiles.end());
+  const std::string near = Nearest(row.profile, names);
+  return InvalidArgument("%s: row %d: profile: expected one whose speeds are known%s, found %s", file.file, row.row,
+                         near.empty() ? "" : " (near: " + near + ")", Quoted(row.profile));
+}
 
 }  // namespace
 
@@ -40,7 +85,7 @@ absl::Status SpeedsReader::Parse(const std::string& file, std::string_view text)
   for (const GavelAlone& one : speeds.alone) {
     if (one.steps_per_s > 0) alone_[{first + one.gpu, speeds.jobs[one.job]}] = one.steps_per_s;
   }
-  for (const GavelGang& one : speeds.gangs) {
+  for (const GavelAlone& one : speeds.gangs) {
     if (one.steps_per_s > 0) gangs_[{speeds.jobs[one.job], one.gpus, first + one.gpu}] = one.steps_per_s;
   }
   for (const GavelTogether& both : speeds.together) {
@@ -133,6 +178,39 @@ SpeedTable SpeedsReader::Table(Gangs gangs) const {
     return std::tie(x.gpu, x.a, x.b) < std::tie(y.gpu, y.a, y.b);
   });
   return table;
+}
+
+absl::StatusOr<MixFile> ParseMixFile(const std::string& file, std::string_view text) {
+  const bool has_tabs = text.substr(0, text.find('\n')).find('\t') != std::string_view::npos;
+  return has_tabs ? JobsOf(file, text) : ParseShares(file, text);
+}
+
+absl::StatusOr<MixFile> ReadMixFile(const std::string& path) {
+  HORUS_ASSIGN_OR_RETURN(const std::string text, ReadFile(path, kMaxMixBytes));
+  return ParseMixFile(path, text);
+}
+
+absl::StatusOr<Mix> JoinMix(std::span<const MixFile> files, const SpeedTable& table, uint32_t reference) {
+  std::map<std::string_view, uint32_t> positions;
+  for (uint32_t i = 0; i < table.profiles.size(); ++i) positions.emplace(table.profiles[i], i);
+  Mix mix;
+  for (const MixFile& file : files) {
+    mix.several += file.several;
+    for (const MixRow& row : file.rows) {
+      const auto at = positions.find(row.profile);
+      if (at != positions.end()) {
+        const double unit = file.is_trace ? 1 : table.Alone(UnitType(table, at->second, reference), at->second);
+        mix.jobs.push_back({at->second, row.amount * unit});
+      } else if (file.is_trace) {
+        ++mix.unknown[row.profile];
+      } else {
+        return Unknown(file, row, table);
+      }
+    }
+  }
+  if (!mix.jobs.empty()) return mix;
+  return InvalidArgument("mix: expected work of a profile whose speeds are known, found none in %d file(s)",
+                         files.size());
 }
 
 }  // namespace horus

@@ -1,22 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-// Measured speeds alone and in pairs, for the simulator: throughput files in Gavel's layout (gavel_file.h).
+// Measured speeds alone and in pairs, in Gavel's layout (gavel_file.h); and the mix of work that comes to a cluster.
 //
-// Enters:  files, each with GPU types of its own.
-// Leaves:  one table of all; or "file.json: 'k80': ...: expected ..., found ...".
-// Units:   steps a second; pairs as shares of the speed alone, above 1 (noise) taken as 1.
+// Enters:  throughput files, each with GPU types of its own; a trace of Gavel (traces/trace_file.h), known by its tabs,
+//          or a CSV: profile, share.
+// Leaves:  one table of all; jobs of its profiles; or "file.json: 'k80': ...: expected ..., found ...".
+// Units:   steps a second; pairs as shares of the speed alone, above 1 (noise) taken as 1. Steps; shares in GPU time
+//          alone on the reference type, any scale.
 // Thread class: one thread at a time.
 #pragma once
 
-#include <cstddef>
-#include <cstdint>
 #include <map>
-#include <string>
-#include <string_view>
 #include <tuple>
 #include <utility>
-#include <vector>
 
-#include "base/status.h"
 #include "lab/io/gavel_file.h"
 #include "lab/truth/speed_table.h"
 
@@ -62,5 +58,33 @@ class SpeedsReader {
   std::map<PairKey, Pair> pairs_;
   SpeedsSkipped skipped_;
 };
+
+// ---- The mix of work.
+
+struct MixRow {
+  std::string profile;
+  double amount = 0;  // steps of a job, or a share
+  size_t row = 0;     // of a table, from 1 after its header
+};
+
+struct MixFile {
+  std::string file;
+  bool is_trace = false;  // rows are jobs
+  std::vector<MixRow> rows;
+  size_t several = 0;  // jobs on more than one GPU, left out
+};
+
+[[nodiscard]] absl::StatusOr<MixFile> ParseMixFile(const std::string& file, std::string_view text);
+[[nodiscard]] absl::StatusOr<MixFile> ReadMixFile(const std::string& path);
+
+struct Mix {
+  std::vector<MixJob> jobs;
+  std::map<std::string, size_t> unknown;  // jobs of traces whose type the table does not have, left out
+  size_t several = 0;                     // jobs on more than one GPU, left out
+};
+
+// A trace's job brings its steps; a share, that of UnitType(reference). INVALID_ARGUMENT: a share of a profile that the
+// table lacks, or no job that it knows.
+[[nodiscard]] absl::StatusOr<Mix> JoinMix(std::span<const MixFile> files, const SpeedTable& table, uint32_t reference);
 
 }  // namespace horus

@@ -8,12 +8,6 @@
 // Cost:    0.5 us a job.
 #pragma once
 
-#include <cstdint>
-#include <string>
-#include <string_view>
-#include <vector>
-
-#include "absl/status/statusor.h"
 #include "lab/trace/trace.h"
 
 namespace horus {

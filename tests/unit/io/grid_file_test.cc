@@ -7,7 +7,7 @@
 
 #include <string>
 
-#include "lab/policies/options.h"
+#include "lab/policies/rivals.h"
 
 namespace horus {
 namespace {

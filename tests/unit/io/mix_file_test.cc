@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // Traces and tables of shares, and measured speeds: what is read, left out and refused.
-#include "lab/io/mix_file.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -10,7 +10,6 @@
 #include <vector>
 
 #include "lab/bound/potential.h"
-#include "lab/io/mix_file.h"
 #include "lab/io/speeds_file.h"
 
 namespace horus {

@@ -9,7 +9,6 @@
 #include "lab/io/traces/trace_file.h"
 #include "lab/trace/synthetic.h"
 #include "lab/trace/trace.h"
-#include "lab/trace/trace_edit.h"
 
 namespace horus {
 namespace {

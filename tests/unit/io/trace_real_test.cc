@@ -7,7 +7,7 @@
 #include <string>
 
 #include "lab/io/traces/trace_file.h"
-#include "lab/trace/trace_edit.h"
+#include "lab/trace/trace.h"
 
 namespace horus {
 namespace {

@@ -9,7 +9,7 @@
 #include <string>
 
 #include "base/draws.h"
-#include "lab/trace/trace_edit.h"
+#include "lab/trace/trace.h"
 
 namespace horus {
 namespace {

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // Derived traces: what changes, what stays, and that the result is a trace again.
-#include "lab/trace/trace_edit.h"
 
 #include <gmock/gmock.h>
 

@@ -9,8 +9,6 @@
 #include <limits>
 #include <string>
 
-#include "lab/trace/trace_edit.h"
-
 namespace horus {
 namespace {
 

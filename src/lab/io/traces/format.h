@@ -6,18 +6,12 @@
 #pragma once
 
 #include <algorithm>
-#include <cstdint>
-#include <map>
 #include <optional>
-#include <string>
-#include <string_view>
-#include <vector>
 
 #include "base/seeded_hash.h"
 #include "base/status.h"
 #include "io/csv.h"
 #include "lab/io/traces/trace_file.h"
-#include "lab/trace/trace.h"
 
 namespace horus {
 
@@ -86,24 +80,16 @@ struct FormatRules {
   absl::Status (*read)(const CsvRow& row, TraceSink& sink) = nullptr;
 };
 
-[[nodiscard]] const FormatRules& PlainRules();
-[[nodiscard]] const FormatRules& OpenbRules();
-[[nodiscard]] const FormatRules& GavelRules();
-[[nodiscard]] const FormatRules& ChronusRules();
-[[nodiscard]] const FormatRules& MuriRules();
-[[nodiscard]] const FormatRules& PaiRules();
+[[nodiscard]] FormatRules PlainRules();
+[[nodiscard]] std::vector<FormatRules> PublishedRules();
 
-// Visits every row of `bytes` that is right; what is wrong ends the reading, or is counted where that is allowed.
+// Wrong rows end the reading, or are counted where that is allowed.
 struct RowProblems {
   bool skip = false;
   int64_t skipped = 0;
   std::vector<std::string> messages;
   [[nodiscard]] absl::Status Take(const absl::Status& status);
 };
-[[nodiscard]] absl::Status ReadRows(std::string_view bytes, const std::string& file, const FormatRules& rules,
-                                    TraceSink& sink, RowProblems& problems);
-
-[[nodiscard]] bool HasAll(const Header& header, const std::vector<std::string_view>& needs);
 
 [[nodiscard]] absl::StatusOr<PaiJobs> ReadPaiJobs(std::string_view bytes, const std::string& file,
                                                   RowProblems& problems);
@@ -122,5 +108,23 @@ struct RowProblems {
 
 // The number of a decimal text times `unit`; nullopt where it is none.
 [[nodiscard]] std::optional<int64_t> ScaledDecimal(std::string_view text, int64_t unit, int64_t most);
+
+// ---- A row of a pod list of the openb trace (Alibaba, 2023; hkust-adsl/kubernetes-scheduler-simulator).
+
+struct OpenbPod {
+  std::string name;
+  int64_t cpu_milli = 0;
+  int64_t mem_mib = 0;
+  int32_t gpus = 0;
+  int32_t gpu_milli = 0;            // per GPU; 0 without GPUs
+  std::vector<std::string> models;  // that it may run on, in file order; empty = any
+  std::string spec;                 // the same as written
+};
+
+// INVALID_ARGUMENT names the row's place, column, expected and found.
+[[nodiscard]] absl::StatusOr<OpenbPod> ReadOpenbPod(const CsvRow& row);
+
+// At most as long as the name of a node or a job may be.
+[[nodiscard]] absl::StatusOr<std::string> OpenbText(const CsvRow& row, std::string_view column);
 
 }  // namespace horus

@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The plain CSV: one table says how each column is read, written and left out.
 #include <array>
-#include <iterator>
-#include <limits>
-#include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -13,47 +10,13 @@
 namespace horus {
 namespace {
 
-constexpr int64_t kLeastInt32 = std::numeric_limits<int32_t>::min();
-constexpr int64_t kMostInt32 = std::numeric_limits<int32_t>::max();
-
-// A column of whole numbers; a blank cell and an absent column are the default. ValidateTraceJob has the limits.
-struct WholeColumn {
-  const char* name;
-  int64_t least, most;
-  int64_t (*get)(const TraceJob& job);
-  void (*set)(int64_t value, TraceJob& job);
-};
-
-// clang-format off
-constexpr WholeColumn kWhole[] = {
-    {"submit_us", 0, kMaxTraceTimeUs,
-     [](const TraceJob& job) { return job.submit_us; }, [](int64_t v, TraceJob& job) { job.submit_us = v; }},
-    {"duration_us", 0, kMaxTraceTimeUs,
-     [](const TraceJob& job) { return job.duration_us; }, [](int64_t v, TraceJob& job) { job.duration_us = v; }},
-    {"steps", 0, kMaxTraceSteps,
-     [](const TraceJob& job) { return job.steps; }, [](int64_t v, TraceJob& job) { job.steps = v; }},
-    {"endless", 0, 1,
-     [](const TraceJob& job) { return int64_t{job.endless}; }, [](int64_t v, TraceJob& job) { job.endless = v != 0; }},
-    {"tasks", 1, kMaxGpusPerJob,
-     [](const TraceJob& job) { return int64_t{job.tasks}; },
-     [](int64_t v, TraceJob& job) { job.tasks = static_cast<int32_t>(v); }},
-    {"gpus_per_task", 0, kMaxGpusPerJob,
-     [](const TraceJob& job) { return int64_t{job.gpus_per_task}; },
-     [](int64_t v, TraceJob& job) { job.gpus_per_task = static_cast<int32_t>(v); }},
-    {"gpu_milli", 0, kMilliPerGpu,
-     [](const TraceJob& job) { return int64_t{job.gpu_milli}; },
-     [](int64_t v, TraceJob& job) { job.gpu_milli = static_cast<uint16_t>(v); }},
-    {"cpu_milli", 0, kMaxHostQuantity,
-     [](const TraceJob& job) { return job.cpu_milli; }, [](int64_t v, TraceJob& job) { job.cpu_milli = v; }},
-    {"mem_mib", 0, kMaxHostQuantity,
-     [](const TraceJob& job) { return job.mem_mib; }, [](int64_t v, TraceJob& job) { job.mem_mib = v; }},
-    {"priority", kLeastInt32, kMostInt32,
-     [](const TraceJob& job) { return int64_t{job.priority}; },
-     [](int64_t v, TraceJob& job) { job.priority = static_cast<int32_t>(v); }},
-    {"deadline_us", 0, 2 * kMaxTraceTimeUs,
-     [](const TraceJob& job) { return job.deadline_us; }, [](int64_t v, TraceJob& job) { job.deadline_us = v; }},
-};
-// clang-format on
+// Columns of whole numbers; a blank cell and an absent column are the default. ValidateTraceJob has the limits.
+constexpr auto kWhole = [] {
+  std::array<TraceField, kTraceFields.size() + 1> columns;
+  std::ranges::copy(kTraceFields, columns.begin());
+  columns.back() = {"deadline_us", 0, 2 * kMaxTraceTimeUs, &TraceJob::deadline_us};
+  return columns;
+}();
 
 // The same in seconds, for people; read, never written.
 struct SecondsColumn {
@@ -90,10 +53,10 @@ absl::Status ReadId(const CsvRow& row, const TraceSink& sink, TraceJob& job) {
 }
 
 absl::Status ReadNumbers(const CsvRow& row, TraceJob& job) {
-  for (const WholeColumn& column : kWhole) {
+  for (const TraceField& column : kWhole) {
     if (row.Find(column.name).empty()) continue;
     HORUS_ASSIGN_OR_RETURN(const int64_t value, WholeCell(row, column.name, column.least, column.most));
-    column.set(value, job);
+    column.Set(value, job);
   }
   for (const SecondsColumn& column : kSeconds) {
     if (row.Find(column.name).empty()) continue;
@@ -116,15 +79,10 @@ absl::Status ReadNames(const CsvRow& row, TraceSink& sink, TraceJob& job) {
   if (types.size() > kMaxTraceTypes) {
     return row.Wrong("gpu_types", Formatted("at most %d names", kMaxTraceTypes), std::to_string(types.size()));
   }
-  const std::string_view kind = row.Find("kind");
-  if (!kind.empty()) {
-    bool known = false;
-    for (const JobKind one : kKinds) {
-      if (JobKindName(one) != kind) continue;
-      job.kind = one;
-      known = true;
-    }
-    if (!known) return row.Wrong("kind", "training, inference or best-effort", kind);
+  if (const std::string_view kind = row.Find("kind"); !kind.empty()) {
+    const auto known = std::ranges::find(kKinds, kind, JobKindName);
+    if (known == kKinds.end()) return row.Wrong("kind", "training, inference or best-effort", kind);
+    job.kind = *known;
   }
   job.profile = sink.builder().Profile(profile);
   job.owner = sink.builder().Owner(owner);
@@ -157,7 +115,7 @@ absl::Status ReadPlain(const CsvRow& row, TraceSink& sink) {
 
 std::vector<std::string_view> AllColumns() {
   std::vector<std::string_view> names = {"id", "profile", "owner", "gpu_types", "kind"};
-  for (const WholeColumn& column : kWhole) names.push_back(column.name);
+  for (const TraceField& column : kWhole) names.push_back(column.name);
   for (const SecondsColumn& column : kSeconds) names.push_back(column.name);
   for (const StepColumn& column : kSteps) names.push_back(column.name);
   return names;
@@ -175,25 +133,24 @@ std::string TypesText(const Trace& trace, const TraceJob& job) {
 
 // Which columns say something of some job.
 struct Written {
-  std::vector<const WholeColumn*> whole;
+  std::vector<const TraceField*> whole;
   bool kind = false;
 };
 
 Written ColumnsToWrite(const Trace& trace) {
   Written written;
   const TraceJob plain;
-  for (size_t i = 0; i < std::size(kWhole); ++i) {
-    bool wanted = i == 0;  // submit_us
-    for (const TraceJob& job : trace.jobs) wanted = wanted || kWhole[i].get(job) != kWhole[i].get(plain);
-    if (wanted) written.whole.push_back(&kWhole[i]);
+  for (const TraceField& column : kWhole) {
+    const auto says = [&](const TraceJob& job) { return column.Get(job) != column.Get(plain); };
+    if (&column == &kWhole[0] || std::ranges::any_of(trace.jobs, says)) written.whole.push_back(&column);  // submit_us
   }
-  for (const TraceJob& job : trace.jobs) written.kind = written.kind || job.kind != plain.kind;
+  written.kind = std::ranges::any_of(trace.jobs, [&](const TraceJob& job) { return job.kind != plain.kind; });
   return written;
 }
 
 void AppendJob(const Trace& trace, const TraceJob& job, const Written& written, std::string& out) {
   absl::StrAppend(&out, job.id);
-  for (const WholeColumn* column : written.whole) absl::StrAppend(&out, ",", column->get(job));
+  for (const TraceField* column : written.whole) absl::StrAppend(&out, ",", column->Get(job));
   const auto text = [&](bool wanted, std::string_view field) {
     if (!wanted) return;
     out += ',';
@@ -212,16 +169,14 @@ void AppendJob(const Trace& trace, const TraceJob& job, const Written& written, 
 
 }  // namespace
 
-const FormatRules& PlainRules() {
-  static const FormatRules rules = {
-      .format = TraceFormat::kPlain, .name = "plain", .closed = true, .knows = AllColumns(), .read = ReadPlain};
-  return rules;
+FormatRules PlainRules() {
+  return {.format = TraceFormat::kPlain, .name = "plain", .closed = true, .knows = AllColumns(), .read = ReadPlain};
 }
 
 std::string WritePlainTrace(const Trace& trace) {
   const Written written = ColumnsToWrite(trace);
   std::string out = "id";
-  for (const WholeColumn* column : written.whole) absl::StrAppend(&out, ",", column->name);
+  for (const TraceField* column : written.whole) absl::StrAppend(&out, ",", column->name);
   if (!trace.profiles.empty()) out += ",profile";
   if (!trace.owners.empty()) out += ",owner";
   if (!trace.type_lists.empty()) out += ",gpu_types";

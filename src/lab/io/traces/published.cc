@@ -3,14 +3,10 @@
 // src/lab/trace/README.md says what each column is taken to mean, and why.
 #include <algorithm>
 #include <filesystem>
-#include <limits>
 #include <utility>
 
 #include "absl/strings/str_split.h"
-#include "base/units.h"
-#include "io/csv.h"
 #include "lab/io/traces/format.h"
-#include "lab/io/traces/openb.h"
 #include "place/state/node.h"
 
 namespace horus {
@@ -91,55 +87,7 @@ absl::Status ReadPai(const CsvRow& row, TraceSink& sink) {
   return sink.Add(row, job);
 }
 
-Header TaskColumns() {
-  return {"job_name", "task_name", "inst_num", "status",   "start_time",
-          "end_time", "plan_cpu",  "plan_mem", "plan_gpu", "gpu_type"};
-}
-
-}  // namespace
-
-const FormatRules& PaiRules() {
-  static const FormatRules rules = {
-      .format = TraceFormat::kPai,
-      .name = "pai",
-      .needs = {"job_name", "task_name", "inst_num", "start_time", "end_time", "plan_cpu", "plan_mem", "plan_gpu"},
-      .without_header = {TaskColumns()},
-      .both = true,
-      .read = ReadPai};
-  return rules;
-}
-
-absl::StatusOr<PaiJobs> ReadPaiJobs(std::string_view bytes, const std::string& file, RowProblems& problems) {
-  const Header columns = {"job_name", "inst_id", "user", "status", "start_time", "end_time"};
-  CsvColumns positions;
-  for (size_t i = 0; i < columns.size(); ++i) positions.emplace(columns[i], i);
-  PaiJobs jobs;
-  const auto read = [&](const CsvLine& line) -> absl::Status {
-    const std::string where = Formatted("%s: line %d", file, line.line);
-    if (line.broken != nullptr || line.fields.size() != columns.size()) {
-      return InvalidArgument("%s: expected %d fields, found %s", where, columns.size(),
-                             line.broken != nullptr ? line.broken : std::to_string(line.fields.size()));
-    }
-    const CsvRow row(positions, line.fields, where);
-    HORUS_ASSIGN_OR_RETURN(const std::string_view owner, NameCell(row, "user"));
-    HORUS_ASSIGN_OR_RETURN(const int64_t submitted, TimeCell(row, "start_time"));
-    if (jobs.size() >= kMostPaiJobs) {
-      return ResourceExhausted("%s: expected at most %d jobs, found more", where, kMostPaiJobs);
-    }
-    const PaiJob job{.owner = std::string(owner), .submit_us = submitted > 0 ? submitted : -1};
-    if (jobs.emplace(row.Find("job_name"), job).second) return absl::OkStatus();
-    return row.Wrong("job_name", "each once", row.Find("job_name"));
-  };
-  bool first = true;
-  HORUS_RETURN_IF_ERROR(ScanCsv(bytes, file, ',', [&](const CsvLine& line) -> absl::Status {
-    const bool header = std::exchange(first, false) && line.broken == nullptr && line.fields == columns;
-    return header ? absl::OkStatus() : problems.Take(read(line));
-  }));
-  return jobs;
-}
-
-namespace {
-
+constexpr int64_t kMostId = std::numeric_limits<int64_t>::max();
 constexpr int64_t kNoSlo = -1;  // of Gavel
 
 // n GPUs of which nothing more is told: n tasks of one GPU; 0 = a job for the host alone.
@@ -148,27 +96,20 @@ void TakeGpus(int64_t gpus, TraceJob& job) {
   job.gpus_per_task = gpus > 0 ? 1 : 0;
 }
 
-std::string WithBatch(std::string_view model, std::string_view batch) {
-  return Formatted("%s (batch size %s)", model, batch);
-}
-
 // ---- openb
 
-absl::Status ReadOpenbTimes(const CsvRow& row, TraceSink& sink, TraceJob& job, bool& keep) {
+// False: it is left out.
+absl::StatusOr<bool> ReadOpenbTimes(const CsvRow& row, TraceSink& sink, TraceJob& job) {
   constexpr int64_t kMostSeconds = kMaxTraceTimeUs / kUsPerSecond;
-  keep = true;
-  if (row.Find("creation_time").empty()) {  // the multi-GPU lists tell no times
-    job.endless = true;
-    return absl::OkStatus();
-  }
+  job.endless = row.Find("creation_time").empty();  // the multi-GPU lists tell no times
+  if (job.endless) return true;
   HORUS_ASSIGN_OR_RETURN(const int64_t created, WholeCell(row, "creation_time", 0, kMostSeconds));
   HORUS_ASSIGN_OR_RETURN(const int64_t deleted, WholeCell(row, "deletion_time", created, kMostSeconds));
   // Bounded: at most kMostSeconds.
   job.submit_us = created * kUsPerSecond;
   if (row.Find("scheduled_time").empty()) {
     sink.LeaveOut("never scheduled, so that its run time is not known");
-    keep = false;
-    return absl::OkStatus();
+    return false;
   }
   HORUS_ASSIGN_OR_RETURN(const int64_t began, WholeCell(row, "scheduled_time", created, deleted));
   if (began == deleted) return row.Wrong("scheduled_time", "before deletion_time", row.Find("scheduled_time"));
@@ -182,7 +123,7 @@ absl::Status ReadOpenbTimes(const CsvRow& row, TraceSink& sink, TraceJob& job, b
     // Bounded: at most kMostSeconds.
     sink.Ends(deleted * kUsPerSecond);
   }
-  return absl::OkStatus();
+  return true;
 }
 
 absl::Status ReadOpenb(const CsvRow& row, TraceSink& sink) {
@@ -190,9 +131,8 @@ absl::Status ReadOpenb(const CsvRow& row, TraceSink& sink) {
   TraceJob job{.id = sink.row_id(), .cpu_milli = pod.cpu_milli, .mem_mib = pod.mem_mib};
   job.gpus_per_task = pod.gpus;
   job.gpu_milli = static_cast<uint16_t>(pod.gpu_milli);
-  bool keep = false;
-  HORUS_RETURN_IF_ERROR(ReadOpenbTimes(row, sink, job, keep));
-  if (!keep) return absl::OkStatus();
+  HORUS_ASSIGN_OR_RETURN(const bool is_kept, ReadOpenbTimes(row, sink, job));
+  if (!is_kept) return absl::OkStatus();
   if (row.Find("qos") == "BE") job.kind = JobKind::kBestEffort;
   for (const std::string& model : pod.models) {
     if (!ValidateTraceName("", model).ok()) return row.Wrong("gpu_spec", "names apart by |", pod.spec);
@@ -222,19 +162,10 @@ absl::Status ReadGavel(const CsvRow& row, TraceSink& sink) {
   return sink.Add(row, job);
 }
 
-std::vector<Header> GavelColumns() {
-  return {{"job_type", "command", "num_steps_arg", "needs_data_dir", "total_steps", "arrival_time", "scale_factor"},
-          {"job_type", "command", "num_steps_arg", "needs_data_dir", "total_steps", "scale_factor", "priority_weight",
-           "SLO", "arrival_time"},
-          {"job_type", "command", "working_directory", "num_steps_arg", "needs_data_dir", "total_steps", "scale_factor",
-           "priority_weight", "SLO", "arrival_time"}};
-}
-
 // ---- Chronus
 
 absl::Status ReadChronus(const CsvRow& row, TraceSink& sink) {
   TraceJob job;
-  constexpr int64_t kMostId = std::numeric_limits<int64_t>::max();
   HORUS_ASSIGN_OR_RETURN(const int64_t id, WholeCell(row, "job_id", 0, kMostId));
   HORUS_ASSIGN_OR_RETURN(const int64_t gpus, WholeCell(row, "num_gpu", 0, kMaxGpusPerJob));
   HORUS_ASSIGN_OR_RETURN(job.submit_us, ScaledCell(row, "submit_time", kUsPerSecond, kMaxTraceTimeUs));
@@ -265,7 +196,6 @@ absl::Status ReadChronus(const CsvRow& row, TraceSink& sink) {
 absl::Status ReadMuri(const CsvRow& row, TraceSink& sink) {
   TraceJob job;
   TraceStepTimes times;
-  constexpr int64_t kMostId = std::numeric_limits<int64_t>::max();
   HORUS_ASSIGN_OR_RETURN(const int64_t id, WholeCell(row, "job_id", 0, kMostId));
   HORUS_ASSIGN_OR_RETURN(const int64_t gpus, WholeCell(row, "num_gpu", 1, kMaxGpusPerJob));
   HORUS_ASSIGN_OR_RETURN(job.submit_us, ScaledCell(row, "submit_time", kUsPerMs, kMaxTraceTimeUs));
@@ -287,12 +217,41 @@ absl::Status ReadMuri(const CsvRow& row, TraceSink& sink) {
   job.duration_us = *work;
   if (opportunistic == 1) job.kind = JobKind::kBestEffort;
   TakeGpus(gpus, job);
-  job.profile = sink.builder().Profile(model.empty() ? "" : WithBatch(model, std::to_string(batch)));
+  job.profile = sink.builder().Profile(model.empty() ? "" : Formatted("%s (batch size %d)", model, batch));
   job.step_times = sink.builder().StepTimes(times);
   return sink.Add(row, job);
 }
 
 }  // namespace
+
+absl::StatusOr<PaiJobs> ReadPaiJobs(std::string_view bytes, const std::string& file, RowProblems& problems) {
+  const Header columns = {"job_name", "inst_id", "user", "status", "start_time", "end_time"};
+  CsvColumns positions;
+  for (size_t i = 0; i < columns.size(); ++i) positions.emplace(columns[i], i);
+  PaiJobs jobs;
+  const auto read = [&](const CsvLine& line) -> absl::Status {
+    const std::string where = Formatted("%s: line %d", file, line.line);
+    if (line.broken != nullptr || line.fields.size() != columns.size()) {
+      return InvalidArgument("%s: expected %d fields, found %s", where, columns.size(),
+                             line.broken != nullptr ? line.broken : std::to_string(line.fields.size()));
+    }
+    const CsvRow row(positions, line.fields, where);
+    HORUS_ASSIGN_OR_RETURN(const std::string_view owner, NameCell(row, "user"));
+    HORUS_ASSIGN_OR_RETURN(const int64_t submitted, TimeCell(row, "start_time"));
+    if (jobs.size() >= kMostPaiJobs) {
+      return ResourceExhausted("%s: expected at most %d jobs, found more", where, kMostPaiJobs);
+    }
+    const PaiJob job{.owner = std::string(owner), .submit_us = submitted > 0 ? submitted : -1};
+    if (jobs.emplace(row.Find("job_name"), job).second) return absl::OkStatus();
+    return row.Wrong("job_name", "each once", row.Find("job_name"));
+  };
+  bool first = true;
+  HORUS_RETURN_IF_ERROR(ScanCsv(bytes, file, ',', [&](const CsvLine& line) -> absl::Status {
+    const bool header = std::exchange(first, false) && line.broken == nullptr && line.fields == columns;
+    return header ? absl::OkStatus() : problems.Take(read(line));
+  }));
+  return jobs;
+}
 
 absl::StatusOr<std::string> OpenbText(const CsvRow& row, std::string_view column) {
   const std::string_view text = row.Find(column);
@@ -318,40 +277,38 @@ absl::StatusOr<OpenbPod> ReadOpenbPod(const CsvRow& row) {
   return pod;
 }
 
-const FormatRules& OpenbRules() {
-  static const FormatRules rules = {.format = TraceFormat::kOpenb,
-                                    .name = "openb",
-                                    .needs = {"name", "cpu_milli", "memory_mib", "num_gpu", "gpu_milli"},
-                                    .read = ReadOpenb};
-  return rules;
-}
-
-const FormatRules& GavelRules() {
-  static const FormatRules rules = {.format = TraceFormat::kGavel,
-                                    .name = "gavel",
-                                    .separator = '\t',
-                                    .without_header = GavelColumns(),
-                                    .read = ReadGavel};
-  return rules;
-}
-
-const FormatRules& ChronusRules() {
-  static const FormatRules rules = {.format = TraceFormat::kChronus,
-                                    .name = "chronus",
-                                    .needs = {"job_id", "user", "num_gpu", "submit_time", "model_name", "duration",
-                                              "expect_time_list", "best_effort"},
-                                    .read = ReadChronus};
-  return rules;
-}
-
-const FormatRules& MuriRules() {
-  static const FormatRules rules = {
-      .format = TraceFormat::kMuri,
-      .name = "muri",
-      .needs = {"job_id", "num_gpu", "submit_time", "iterations", "model_name", "batch_size", "iteration_time",
-                "resource_time_0", "resource_time_1", "resource_time_2", "priority"},
-      .read = ReadMuri};
-  return rules;
+std::vector<FormatRules> PublishedRules() {
+  return {{.format = TraceFormat::kOpenb,
+           .name = "openb",
+           .needs = {"name", "cpu_milli", "memory_mib", "num_gpu", "gpu_milli"},
+           .read = ReadOpenb},
+          {.format = TraceFormat::kGavel,
+           .name = "gavel",
+           .separator = '\t',
+           .without_header = {{"job_type", "command", "num_steps_arg", "needs_data_dir", "total_steps", "arrival_time",
+                               "scale_factor"},
+                              {"job_type", "command", "num_steps_arg", "needs_data_dir", "total_steps", "scale_factor",
+                               "priority_weight", "SLO", "arrival_time"},
+                              {"job_type", "command", "working_directory", "num_steps_arg", "needs_data_dir",
+                               "total_steps", "scale_factor", "priority_weight", "SLO", "arrival_time"}},
+           .read = ReadGavel},
+          {.format = TraceFormat::kChronus,
+           .name = "chronus",
+           .needs = {"job_id", "user", "num_gpu", "submit_time", "model_name", "duration", "expect_time_list",
+                     "best_effort"},
+           .read = ReadChronus},
+          {.format = TraceFormat::kMuri,
+           .name = "muri",
+           .needs = {"job_id", "num_gpu", "submit_time", "iterations", "model_name", "batch_size", "iteration_time",
+                     "resource_time_0", "resource_time_1", "resource_time_2", "priority"},
+           .read = ReadMuri},
+          {.format = TraceFormat::kPai,
+           .name = "pai",
+           .needs = {"job_name", "task_name", "inst_num", "start_time", "end_time", "plan_cpu", "plan_mem", "plan_gpu"},
+           .without_header = {{"job_name", "task_name", "inst_num", "status", "start_time", "end_time", "plan_cpu",
+                               "plan_mem", "plan_gpu", "gpu_type"}},
+           .both = true,
+           .read = ReadPai}};
 }
 
 }  // namespace horus

@@ -2,16 +2,12 @@
 // The front door of all trace formats: finds out which one it is, reads its rows, counts what is wrong.
 #include "lab/io/traces/trace_file.h"
 
-#include <algorithm>
-#include <array>
 #include <filesystem>
 #include <utility>
 
 #include "base/file.h"
 #include "base/text.h"
-#include "io/csv.h"
 #include "lab/io/traces/format.h"
-#include "lab/trace/trace_edit.h"
 
 namespace horus {
 namespace {
@@ -35,74 +31,17 @@ void Append(std::string_view digits, Wide& value, Wide* scale) {
   }
 }
 
-}  // namespace
-
-std::optional<int64_t> ScaledDecimal(std::string_view text, int64_t unit, int64_t most) {
-  const size_t point = std::min(text.find('.'), text.size());
-  const std::string_view whole = text.substr(0, point);
-  const std::string_view part = point < text.size() ? text.substr(point + 1) : std::string_view();
-  if (whole.empty() && part.empty()) return std::nullopt;
-  if (!std::ranges::all_of(whole, IsDigit)) return std::nullopt;
-  if (!std::ranges::all_of(part, IsDigit)) return std::nullopt;
-  Wide value = 0;
-  Append(whole, value, nullptr);
-  if (value > most / unit) return std::nullopt;
-  constexpr size_t kMostPlaces = 18;  // finer than any unit here, and times it within 128 bits
-  Wide fraction = 0;
-  Wide scale = 1;
-  Append(part.substr(0, kMostPlaces), fraction, &scale);
-  // Bounded: 128 bits; value x unit is at most `most`, fraction x unit at most 10^18 units.
-  value = value * unit + (fraction * unit + scale / 2) / scale;
-  if (value > most) return std::nullopt;
-  return static_cast<int64_t>(value);
-}
-
-absl::StatusOr<int64_t> ScaledCell(const CsvRow& row, std::string_view column, int64_t unit, int64_t most) {
-  const std::optional<int64_t> value = ScaledDecimal(row.Find(column), unit, most);
-  if (value.has_value()) return *value;
-  return row.Wrong(column, Formatted("a number from 0 to %d", most / unit), row.Find(column));
-}
-
-absl::StatusOr<int64_t> WholeCell(const CsvRow& row, std::string_view column, int64_t least, int64_t most) {
-  std::string_view text = row.Find(column);
-  const bool minus = text.starts_with('-');
-  if (minus) text.remove_prefix(1);
-  const size_t point = std::min(text.find('.'), text.size());
-  const std::string_view whole = text.substr(0, point);
-  const std::string_view part = text.substr(std::min(point + 1, text.size()));
-  Wide value = 0;
-  const bool digits = !whole.empty() && std::ranges::all_of(whole, IsDigit) &&
-                      std::ranges::all_of(part, [](char c) { return c == '0'; });
-  if (digits) Append(whole, value, nullptr);
-  if (minus) value = -value;
-  if (digits && value >= least && value <= most) return static_cast<int64_t>(value);
-  return row.Wrong(column, Formatted("a whole number from %d to %d", least, most), row.Find(column));
-}
-
-absl::StatusOr<std::string_view> NameCell(const CsvRow& row, std::string_view column) {
-  const std::string_view text = row.Find(column);
-  if (text.empty() || ValidateTraceName("", text).ok()) return text;
-  return row.Wrong(column, Formatted("at most %d bytes without control characters", kMaxNameBytes), text);
-}
-
-GpuTypeNames SplitTypes(std::string_view text) {
-  GpuTypeNames names;
-  while (!text.empty()) {
-    const size_t end = std::min(text.find(kTypeSeparator), text.size());
-    if (end > 0) names.emplace_back(text.substr(0, end));
-    text.remove_prefix(std::min(end + 1, text.size()));
-  }
-  return names;
-}
-
-namespace {
-
 // ---- From lines to rows of named columns, and from those to jobs.
 
 CsvColumns ColumnsOf(const Header& header) {
   CsvColumns columns;
   for (size_t i = 0; i < header.size(); ++i) columns.emplace(header[i], i);
   return columns;
+}
+
+bool HasAll(const Header& header, const std::vector<std::string_view>& needs) {
+  return std::ranges::all_of(needs,
+                             [&](std::string_view name) { return std::ranges::find(header, name) != header.end(); });
 }
 
 class RowReader {
@@ -184,52 +123,19 @@ class RowReader {
   CsvColumns columns_;
 };
 
-}  // namespace
-
-bool HasAll(const Header& header, const std::vector<std::string_view>& needs) {
-  return std::ranges::all_of(needs,
-                             [&](std::string_view name) { return std::ranges::find(header, name) != header.end(); });
-}
-
-absl::Status TraceSink::Add(const CsvRow& row, const TraceJob& job) {
-  HORUS_RETURN_IF_ERROR(At(row.where(), ValidateTraceJob(job)));
-  if (builder_.size() >= kMaxTraceJobs) {
-    return ResourceExhausted("%s: expected at most %d jobs, found more", row.where(), kMaxTraceJobs);
-  }
-  if (!ids_.insert(job.id).second) {
-    return InvalidArgument("%s: id: expected each once, found %d again", row.where(), job.id);
-  }
-  builder_.Add(job);
-  return absl::OkStatus();
-}
-
-absl::StatusOr<Trace> TraceSink::Finish() {
-  HORUS_ASSIGN_OR_RETURN(Trace trace, At(file_, builder_.Finish()));
-  for (TraceJob& job : trace.jobs) job.endless = job.endless || last_.contains(job.id);
-  return trace;
-}
-
-absl::Status ReadRows(std::string_view bytes, const std::string& file, const FormatRules& rules, TraceSink& sink,
-                      RowProblems& problems) {
-  RowReader reader(file, rules, sink, problems);
-  HORUS_RETURN_IF_ERROR(ScanCsv(bytes, file, rules.separator, [&](const CsvLine& line) { return reader.Visit(line); }));
-  return reader.End();
-}
-
-namespace {
-
 constexpr std::string_view kAutoName = "auto";
 
-std::array<const FormatRules*, 6> AllRules() {
-  return {&PlainRules(), &OpenbRules(), &GavelRules(), &ChronusRules(), &MuriRules(), &PaiRules()};
+// By TraceFormat, which begins with kAuto.
+const std::vector<FormatRules>& AllRules() {
+  static const std::vector<FormatRules> all = [] {
+    std::vector<FormatRules> rules = PublishedRules();
+    rules.insert(rules.begin(), PlainRules());
+    return rules;
+  }();
+  return all;
 }
 
-const FormatRules* RulesOf(TraceFormat format) {
-  for (const FormatRules* rules : AllRules()) {
-    if (rules->format == format) return rules;
-  }
-  return nullptr;
-}
+const FormatRules& RulesOf(TraceFormat format) { return AllRules()[static_cast<size_t>(format) - 1]; }
 
 // The first row, whatever it is; nothing of an empty file.
 std::vector<std::string> FirstRow(std::string_view bytes, const std::string& file, char separator) {
@@ -244,14 +150,14 @@ std::vector<std::string> FirstRow(std::string_view bytes, const std::string& fil
 
 absl::StatusOr<TraceFormat> FindFormat(std::string_view bytes, const std::string& file) {
   const std::vector<std::string> tabbed = FirstRow(bytes, file, '\t');
-  for (const Header& columns : GavelRules().without_header) {
+  for (const Header& columns : RulesOf(TraceFormat::kGavel).without_header) {
     if (tabbed.size() == columns.size()) return TraceFormat::kGavel;
   }
   const std::vector<std::string> header = FirstRow(bytes, file, ',');
   std::vector<TraceFormat> found;
   if (HasAll(header, {"submit_us"}) || HasAll(header, {"submit_s"})) found.push_back(TraceFormat::kPlain);
-  for (const FormatRules* rules : AllRules()) {
-    if (!rules->needs.empty() && HasAll(header, rules->needs)) found.push_back(rules->format);
+  for (const FormatRules& rules : AllRules()) {
+    if (!rules.needs.empty() && HasAll(header, rules.needs)) found.push_back(rules.format);
   }
   if (found.size() == 1) return found.front();
   return InvalidArgument(
@@ -294,17 +200,92 @@ absl::StatusOr<std::vector<std::string>> FilesOf(std::span<const std::string> pa
 
 }  // namespace
 
+std::optional<int64_t> ScaledDecimal(std::string_view text, int64_t unit, int64_t most) {
+  const size_t point = std::min(text.find('.'), text.size());
+  const std::string_view whole = text.substr(0, point);
+  const std::string_view part = point < text.size() ? text.substr(point + 1) : std::string_view();
+  if (whole.empty() && part.empty()) return std::nullopt;
+  if (!std::ranges::all_of(whole, IsDigit)) return std::nullopt;
+  if (!std::ranges::all_of(part, IsDigit)) return std::nullopt;
+  Wide value = 0;
+  Append(whole, value, nullptr);
+  if (value > most / unit) return std::nullopt;
+  constexpr size_t kMostPlaces = 18;  // finer than any unit here, and times it within 128 bits
+  Wide fraction = 0;
+  Wide scale = 1;
+  Append(part.substr(0, kMostPlaces), fraction, &scale);
+  // Bounded: 128 bits; value x unit is at most `most`, fraction x unit at most 10^18 units.
+  value = value * unit + (fraction * unit + scale / 2) / scale;
+  if (value > most) return std::nullopt;
+  return static_cast<int64_t>(value);
+}
+
+absl::StatusOr<int64_t> ScaledCell(const CsvRow& row, std::string_view column, int64_t unit, int64_t most) {
+  const std::optional<int64_t> value = ScaledDecimal(row.Find(column), unit, most);
+  if (value.has_value()) return *value;
+  return row.Wrong(column, Formatted("a number from 0 to %d", most / unit), row.Find(column));
+}
+
+absl::StatusOr<int64_t> WholeCell(const CsvRow& row, std::string_view column, int64_t least, int64_t most) {
+  std::string_view text = row.Find(column);
+  const bool minus = text.starts_with('-');
+  if (minus) text.remove_prefix(1);
+  const size_t point = std::min(text.find('.'), text.size());
+  const std::string_view whole = text.substr(0, point);
+  const std::string_view part = text.substr(std::min(point + 1, text.size()));
+  Wide value = 0;
+  const bool digits = !whole.empty() && std::ranges::all_of(whole, IsDigit) &&
+                      std::ranges::all_of(part, [](char c) { return c == '0'; });
+  if (digits) Append(whole, value, nullptr);
+  if (minus) value = -value;
+  if (digits && value >= least && value <= most) return static_cast<int64_t>(value);
+  return row.Wrong(column, Formatted("a whole number from %d to %d", least, most), row.Find(column));
+}
+
+absl::StatusOr<std::string_view> NameCell(const CsvRow& row, std::string_view column) {
+  const std::string_view text = row.Find(column);
+  if (text.empty() || ValidateTraceName("", text).ok()) return text;
+  return row.Wrong(column, Formatted("at most %d bytes without control characters", kMaxNameBytes), text);
+}
+
+GpuTypeNames SplitTypes(std::string_view text) {
+  GpuTypeNames names;
+  while (!text.empty()) {
+    const size_t end = std::min(text.find(kTypeSeparator), text.size());
+    if (end > 0) names.emplace_back(text.substr(0, end));
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
+  return names;
+}
+
+absl::Status TraceSink::Add(const CsvRow& row, const TraceJob& job) {
+  HORUS_RETURN_IF_ERROR(At(row.where(), ValidateTraceJob(job)));
+  if (builder_.size() >= kMaxTraceJobs) {
+    return ResourceExhausted("%s: expected at most %d jobs, found more", row.where(), kMaxTraceJobs);
+  }
+  if (!ids_.insert(job.id).second) {
+    return InvalidArgument("%s: id: expected each once, found %d again", row.where(), job.id);
+  }
+  builder_.Add(job);
+  return absl::OkStatus();
+}
+
+absl::StatusOr<Trace> TraceSink::Finish() {
+  HORUS_ASSIGN_OR_RETURN(Trace trace, At(file_, builder_.Finish()));
+  for (TraceJob& job : trace.jobs) job.endless = job.endless || last_.contains(job.id);
+  return trace;
+}
+
 std::string_view TraceFormatName(TraceFormat format) {
-  const FormatRules* rules = RulesOf(format);
-  return rules == nullptr ? kAutoName : rules->name;
+  return format == TraceFormat::kAuto ? kAutoName : RulesOf(format).name;
 }
 
 absl::StatusOr<TraceFormat> ParseTraceFormat(std::string_view name) {
   if (name == kAutoName) return TraceFormat::kAuto;
   std::vector<std::string_view> names = {kAutoName};
-  for (const FormatRules* rules : AllRules()) {
-    if (rules->name == name) return rules->format;
-    names.push_back(rules->name);
+  for (const FormatRules& rules : AllRules()) {
+    if (rules.name == name) return rules.format;
+    names.push_back(rules.name);
   }
   return NotFound("trace format: %s", ExpectedOneOf(names, name));
 }
@@ -333,7 +314,10 @@ absl::StatusOr<TraceRead> ParseTrace(std::string_view bytes, const std::string& 
   }
   TraceSink sink(file);
   if (!pai_job_table.empty()) sink.pai_jobs = &jobs;
-  HORUS_RETURN_IF_ERROR(ReadRows(bytes, file, *RulesOf(read.format), sink, problems));
+  const FormatRules& rules = RulesOf(read.format);
+  RowReader reader(file, rules, sink, problems);
+  HORUS_RETURN_IF_ERROR(ScanCsv(bytes, file, rules.separator, [&](const CsvLine& line) { return reader.Visit(line); }));
+  HORUS_RETURN_IF_ERROR(reader.End());
   HORUS_ASSIGN_OR_RETURN(read.trace, sink.Finish());
   read.rows = sink.rows();
   read.skipped = problems.skipped;

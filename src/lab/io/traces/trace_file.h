@@ -7,15 +7,6 @@
 // Cost:    linear; in memory are the file's bytes (at most kMaxTraceBytes) and at most kMaxTraceJobs jobs.
 #pragma once
 
-#include <cstddef>
-#include <cstdint>
-#include <map>
-#include <span>
-#include <string>
-#include <string_view>
-#include <vector>
-
-#include "absl/status/statusor.h"
 #include "lab/trace/trace.h"
 
 namespace horus {
