@@ -2,24 +2,16 @@
 // Makes trace, truth, cluster, queue and placer of a run, simulates, and counts.
 #include "lab/grid.h"
 
-#include <algorithm>
-#include <array>
 #include <cmath>
-#include <limits>
 #include <set>
-#include <utility>
 
+#include "base/draws.h"
 #include "base/format.h"
-#include "base/hash.h"
 #include "base/seeded_hash.h"
 #include "base/status.h"
-#include "base/units.h"
 #include "interference/registry.h"
-#include "interference/table_model.h"
 #include "lab/bound/potential.h"
-#include "lab/run/outages.h"
 #include "lab/run/use_meter.h"
-#include "lab/trace/trace_edit.h"
 
 namespace horus {
 namespace {
@@ -27,21 +19,27 @@ namespace {
 // Raised when equal contents come to mean other results or other metrics.
 constexpr int kResultSchema = 1;
 
+// By profile of the trace; empty where nothing is believed of it.
+std::vector<ProfileDemands> BeliefsOf(const Grid& grid, const Trace& trace) {
+  std::vector<ProfileDemands> beliefs;
+  for (const std::string& profile : trace.profiles) {
+    const auto at = grid.beliefs.find(profile);
+    beliefs.push_back(at == grid.beliefs.end() ? ProfileDemands() : at->second);
+  }
+  return beliefs;
+}
+
 absl::StatusOr<std::unique_ptr<Truth>> SpeedsOf(const Grid& grid, const Trace& trace) {
   const GridTruth& truth = grid.truth;
   if (truth.speeds) {
     return TableTruth::Create(*truth.speeds, truth.types, RowsOfProfiles(trace, *truth.speeds), truth.reference,
                               truth.many);
   }
-  std::vector<ProfileDemands> demands;
   for (const std::string& profile : trace.profiles) {
-    const auto at = grid.beliefs.find(profile);
-    if (at == grid.beliefs.end()) {
-      return InvalidArgument("profile '%s': expected one that the truth knows, found none such", profile);
-    }
-    demands.push_back(at->second);
+    if (grid.beliefs.contains(profile)) continue;
+    return InvalidArgument("profile '%s': expected one that the truth knows, found none such", profile);
   }
-  return ModelTruth::Create(truth.model, std::move(demands));
+  return ModelTruth::Create(truth.model, BeliefsOf(grid, trace));
 }
 
 absl::StatusOr<std::unique_ptr<Truth>> TruthOf(const Grid& grid, const Trace& trace) {
@@ -91,14 +89,6 @@ absl::StatusOr<Trace> TraceOf(const Grid& grid, const GridRun& run) {
   return trace;
 }
 
-absl::StatusOr<std::vector<NodeOutage>> OutagesOf(const Grid& grid, int64_t horizon_us, uint64_t seed) {
-  if (grid.mean_up_us == 0) return std::vector<NodeOutage>();
-  if (horizon_us == 0) return InvalidArgument("expected a horizon, for nodes fail for ever, found none");
-  std::vector<NodeId> nodes;
-  for (const NodeSpec& node : grid.nodes) nodes.push_back(node.id);
-  return DrawOutages(nodes, {grid.mean_up_us, grid.mean_down_us, horizon_us, seed});
-}
-
 // On the trace's clock; `none` where nothing is stated.
 int64_t TimeOf(const Trace& trace, const GridTime& time, int64_t none) {
   if (time.us == 0 && time.span_milli == 0) return none;
@@ -134,22 +124,18 @@ absl::Status CompareWithBound(const Grid& grid, const Trace& trace, GridOutcome&
   return absl::OkStatus();
 }
 
-std::vector<ProfileDemands> BeliefsOf(const Grid& grid, const Trace& trace) {
-  std::vector<ProfileDemands> beliefs;
-  for (const std::string& profile : trace.profiles) {
-    const auto at = grid.beliefs.find(profile);
-    beliefs.push_back(at == grid.beliefs.end() ? ProfileDemands() : at->second);
-  }
-  return beliefs;
-}
-
 absl::StatusOr<SimOptions> OptionsOf(const Grid& grid, const GridRun& run, const Trace& trace) {
   const GridPolicy& policy = grid.policies[run.policy];
   SimOptions options = policy.sim_options;
   if (policy.learns >= Learns::kPairs && options.observe_us == 0) options.observe_us = kLearnFromUs;
   options.horizon_us = TimeOf(trace, grid.workloads[run.workload].horizon, 0);
   if (options.restart_us > 0) options.rebalance.downtime_s = static_cast<double>(options.restart_us) / kUsPerS;
-  HORUS_ASSIGN_OR_RETURN(options.outages, OutagesOf(grid, options.horizon_us, run.seed));
+  if (grid.mean_up_us == 0) return options;
+  if (options.horizon_us == 0) return InvalidArgument("expected a horizon, for nodes fail for ever, found none");
+  std::vector<NodeId> nodes;
+  for (const NodeSpec& node : grid.nodes) nodes.push_back(node.id);
+  HORUS_ASSIGN_OR_RETURN(options.outages,
+                         DrawOutages(nodes, {grid.mean_up_us, grid.mean_down_us, options.horizon_us, run.seed}));
   return options;
 }
 
@@ -200,13 +186,6 @@ absl::StatusOr<GridOutcome> RunNamed(const Grid& grid, const GridRun& run, const
   return outcome;
 }
 
-const Demand* DemandOf(const ProfileDemands& demands, GpuTypeId type) {
-  for (const TypeDemand& one : demands) {
-    if (one.type == type) return &one.demand;
-  }
-  return nullptr;
-}
-
 constexpr std::array kOracleModes = {SharingMode::kTimeSlice, SharingMode::kMps};
 
 // How many entries AddEntries adds for all pairs: names and types are people's, so that they are counted before.
@@ -224,7 +203,7 @@ size_t CountEntries(std::span<const ProfileDemands* const> believed) {
 absl::Status AddEntries(const Truth& truth, std::span<const ProfileDemands* const> believed, uint32_t victim,
                         uint32_t other, std::vector<TableEntry>& entries) {
   for (const auto& [type, demand] : *believed[victim]) {
-    const Demand* neighbour = DemandOf(*believed[other], type);
+    const Demand* neighbour = FindDemand(*believed[other], type);
     if (neighbour == nullptr) continue;
     std::array<double, 2> shares = {};
     HORUS_RETURN_IF_ERROR(truth.Shares({.type = type}, std::array<uint32_t, 2>{victim, other}, shares));
@@ -235,78 +214,6 @@ absl::Status AddEntries(const Truth& truth, std::span<const ProfileDemands* cons
   }
   return absl::OkStatus();
 }
-
-}  // namespace
-
-std::vector<GridRun> RunsOf(const Grid& grid) {
-  std::vector<GridRun> runs;
-  for (uint32_t workload = 0; workload < grid.workloads.size(); ++workload) {
-    for (uint32_t policy = 0; policy < grid.policies.size(); ++policy) {
-      for (const uint64_t seed : grid.seeds) runs.push_back({workload, policy, seed});
-    }
-  }
-  return runs;
-}
-
-std::string ContentOf(const Grid& grid, const GridRun& run) {
-  return Formatted("schema %d\n%sworkload\n%spolicy\n%sseed %d\n", kResultSchema, grid.content,
-                   grid.workloads[run.workload].content, grid.policies[run.policy].content, run.seed);
-}
-
-std::string KeyOf(const std::string& content) { return Formatted("%016x", Hash64(content)); }
-
-absl::StatusOr<Trace> PrepareTrace(const Grid& grid, Trace trace, const GridEdits& edits) {
-  if (edits.single_gpu) trace = FilterTrace(trace, IsSingleGpu());
-  if (grid.truth.unmeasured_alone) trace = NameGangs(std::move(trace));
-  if (edits.known_only) {
-    std::vector<std::string> known;
-    for (const auto& [profile, demands] : grid.beliefs) known.push_back(profile);
-    trace = FilterTrace(trace, RunsOneOf(std::move(known)));
-  }
-  if (grid.truth.speeds) {
-    HORUS_ASSIGN_OR_RETURN(trace, StepsToDurations(std::move(trace), *grid.truth.speeds, grid.truth.reference));
-  }
-  if (edits.clip_milli == kGridWhole) return trace;
-  return ClipDurations(std::move(trace), edits.clip_milli);
-}
-
-absl::StatusOr<std::shared_ptr<const InterferenceModel>> OracleOf(const Grid& grid) {
-  if (!grid.truth.speeds) return grid.truth.model;
-  Trace all;  // of every profile that is believed, for the truth's positions
-  std::vector<const ProfileDemands*> believed;
-  for (const auto& [profile, demands] : grid.beliefs) {
-    all.profiles.push_back(profile);
-    believed.push_back(&demands);
-  }
-  HORUS_RETURN_IF_ERROR(CheckTableSize(CountEntries(believed)));
-  HORUS_ASSIGN_OR_RETURN(const std::unique_ptr<Truth> truth, TruthOf(grid, all));
-  std::vector<TableEntry> entries;
-  for (uint32_t victim = 0; victim < all.profiles.size(); ++victim) {
-    for (uint32_t other = 0; other < all.profiles.size(); ++other) {
-      HORUS_RETURN_IF_ERROR(AddEntries(*truth, believed, victim, other, entries));
-    }
-  }
-  HORUS_ASSIGN_OR_RETURN(const auto fallback, MakeInterferenceModel(kDefaultInterferenceModel));
-  return TableModel::Create(entries, fallback, 0);
-}
-
-absl::StatusOr<GridOutcome> RunOne(const Grid& grid, const GridRun& run, const GridObserver& observer) {
-  return At(Formatted("workload '%s', policy '%s', seed %d", grid.workloads[run.workload].name,
-                      grid.policies[run.policy].name, run.seed),
-            RunNamed(grid, run, observer));
-}
-
-// What is believed of profiles where they run in truth, and jobs whose profiles run nowhere.
-
-std::vector<GpuTypeId> TypesOf(std::span<const NodeSpec> nodes) {
-  std::set<GpuTypeId> types;
-  for (const NodeSpec& node : nodes) {
-    for (const DeviceSpec& device : node.devices) types.insert(device.type);
-  }
-  return {types.begin(), types.end()};
-}
-
-namespace {
 
 // What the truth says of profiles by name and of types: looked up once, for both come from files and may be many.
 class KnownSpeeds {
@@ -383,48 +290,6 @@ DemandsByName WithGangs(const GridTruth& truth, DemandsByName beliefs) {
   return beliefs;
 }
 
-}  // namespace
-
-DemandsByName CompleteBeliefs(const Grid& grid, const DemandsByName& beliefs) {
-  const std::vector<GpuTypeId> present = TypesOf(grid.nodes);
-  const KnownSpeeds speeds(grid.truth);
-  const std::map<GpuTypeId, int64_t> least_mib = LeastMemory(grid);
-  DemandsByName complete;
-  for (const auto& [profile, demands] : WithGangs(grid.truth, beliefs)) {
-    ProfileDemands& kept = complete[profile];
-    for (const TypeDemand& one : demands) {
-      const std::vector<GpuTypeId> types = one.type == GpuTypeId() ? present : std::vector<GpuTypeId>{one.type};
-      for (const GpuTypeId type : types) {
-        if (!speeds.Runs(profile, type)) continue;
-        Demand& demand = kept.emplace_back(TypeDemand{type, one.demand}).demand;
-        if (grid.truth.speeds) {
-          const auto least = least_mib.find(type);
-          const bool alone = grid.truth.unmeasured_alone && !speeds.Shares(profile, type);
-          FitMemory(least == least_mib.end() ? grid.catalogue->at(type).mem_mib : least->second, alone, demand.mem_mib);
-        }
-        if (one.demand.profile_id == 0) demand.profile_id = Mix64(Hash64(profile));
-      }
-    }
-    if (kept.empty()) complete.erase(profile);
-  }
-  return complete;
-}
-
-size_t CountWithoutSpeed(const Grid& grid, const Trace& trace) {
-  if (!grid.truth.speeds) return 0;
-  const Trace named = grid.truth.unmeasured_alone ? NameGangs(trace) : trace;
-  const std::vector<GpuTypeId> present = TypesOf(grid.nodes);
-  const KnownSpeeds speeds(grid.truth);
-  std::vector<bool> runs;
-  for (const std::string& profile : named.profiles) {
-    runs.push_back(std::ranges::any_of(present, [&](GpuTypeId type) { return speeds.Runs(profile, type); }));
-  }
-  return static_cast<size_t>(std::ranges::count_if(
-      named.jobs, [&](const TraceJob& job) { return job.profile == kNotStated || !runs[job.profile]; }));
-}
-
-namespace {
-
 // ---- The table of metrics, and Student's intervals.
 
 constexpr double kPct = 100;
@@ -489,6 +354,133 @@ constexpr std::array<double, 10> kT975 = {12.7062, 4.30265, 3.18245, 2.77645, 2.
 constexpr double kZ975 = 1.959963985;  // of the normal distribution
 
 }  // namespace
+
+std::vector<GridRun> RunsOf(const Grid& grid) {
+  std::vector<GridRun> runs;
+  for (uint32_t workload = 0; workload < grid.workloads.size(); ++workload) {
+    for (uint32_t policy = 0; policy < grid.policies.size(); ++policy) {
+      for (const uint64_t seed : grid.seeds) runs.push_back({workload, policy, seed});
+    }
+  }
+  return runs;
+}
+
+std::string ContentOf(const Grid& grid, const GridRun& run) {
+  return Formatted("schema %d\n%sworkload\n%spolicy\n%sseed %d\n", kResultSchema, grid.content,
+                   grid.workloads[run.workload].content, grid.policies[run.policy].content, run.seed);
+}
+
+std::string KeyOf(const std::string& content) { return Formatted("%016x", Hash64(content)); }
+
+absl::StatusOr<Trace> PrepareTrace(const Grid& grid, Trace trace, const GridEdits& edits) {
+  if (edits.single_gpu) trace = FilterTrace(trace, IsSingleGpu());
+  if (grid.truth.unmeasured_alone) trace = NameGangs(std::move(trace));
+  if (edits.known_only) {
+    std::vector<std::string> known;
+    for (const auto& [profile, demands] : grid.beliefs) known.push_back(profile);
+    trace = FilterTrace(trace, RunsOneOf(std::move(known)));
+  }
+  if (grid.truth.speeds) {
+    HORUS_ASSIGN_OR_RETURN(trace, StepsToDurations(std::move(trace), *grid.truth.speeds, grid.truth.reference));
+  }
+  if (edits.clip_milli == kGridWhole) return trace;
+  return ClipDurations(std::move(trace), edits.clip_milli);
+}
+
+absl::StatusOr<std::vector<NodeOutage>> DrawOutages(std::span<const NodeId> nodes, const OutageOptions& options) {
+  std::vector<NodeOutage> outages;
+  for (const NodeId node : nodes) {
+    Draws draws(CombineHash(Mix64(options.seed), node));
+    int64_t up_us = 0;
+    while (true) {
+      const int64_t from_us =
+          up_us + static_cast<int64_t>(draws.Exponential(static_cast<uint64_t>(options.mean_up_us)));
+      if (from_us >= options.until_us) break;
+      const auto down_us = static_cast<int64_t>(draws.Exponential(static_cast<uint64_t>(options.mean_down_us)));
+      up_us = from_us + std::max<int64_t>(1, down_us);
+      outages.push_back({node, from_us, up_us});
+      if (outages.size() > kMostOutages) {
+        return ResourceExhausted("outages: expected at most %d, found more", kMostOutages);
+      }
+    }
+  }
+  std::ranges::sort(outages, [](const NodeOutage& a, const NodeOutage& b) {
+    return std::tie(a.from_us, a.node) < std::tie(b.from_us, b.node);
+  });
+  return outages;
+}
+
+absl::StatusOr<std::shared_ptr<const InterferenceModel>> OracleOf(const Grid& grid) {
+  if (!grid.truth.speeds) return grid.truth.model;
+  Trace all;  // of every profile that is believed, for the truth's positions
+  std::vector<const ProfileDemands*> believed;
+  for (const auto& [profile, demands] : grid.beliefs) {
+    all.profiles.push_back(profile);
+    believed.push_back(&demands);
+  }
+  HORUS_RETURN_IF_ERROR(CheckTableSize(CountEntries(believed)));
+  HORUS_ASSIGN_OR_RETURN(const std::unique_ptr<Truth> truth, TruthOf(grid, all));
+  std::vector<TableEntry> entries;
+  for (uint32_t victim = 0; victim < all.profiles.size(); ++victim) {
+    for (uint32_t other = 0; other < all.profiles.size(); ++other) {
+      HORUS_RETURN_IF_ERROR(AddEntries(*truth, believed, victim, other, entries));
+    }
+  }
+  HORUS_ASSIGN_OR_RETURN(const auto fallback, MakeInterferenceModel(kDefaultInterferenceModel));
+  return TableModel::Create(entries, fallback, 0);
+}
+
+absl::StatusOr<GridOutcome> RunOne(const Grid& grid, const GridRun& run, const GridObserver& observer) {
+  return At(Formatted("workload '%s', policy '%s', seed %d", grid.workloads[run.workload].name,
+                      grid.policies[run.policy].name, run.seed),
+            RunNamed(grid, run, observer));
+}
+
+std::vector<GpuTypeId> TypesOf(std::span<const NodeSpec> nodes) {
+  std::set<GpuTypeId> types;
+  for (const NodeSpec& node : nodes) {
+    for (const DeviceSpec& device : node.devices) types.insert(device.type);
+  }
+  return {types.begin(), types.end()};
+}
+
+DemandsByName CompleteBeliefs(const Grid& grid, const DemandsByName& beliefs) {
+  const std::vector<GpuTypeId> present = TypesOf(grid.nodes);
+  const KnownSpeeds speeds(grid.truth);
+  const std::map<GpuTypeId, int64_t> least_mib = LeastMemory(grid);
+  DemandsByName complete;
+  for (const auto& [profile, demands] : WithGangs(grid.truth, beliefs)) {
+    ProfileDemands& kept = complete[profile];
+    for (const TypeDemand& one : demands) {
+      const std::vector<GpuTypeId> types = one.type == GpuTypeId() ? present : std::vector<GpuTypeId>{one.type};
+      for (const GpuTypeId type : types) {
+        if (!speeds.Runs(profile, type)) continue;
+        Demand& demand = kept.emplace_back(TypeDemand{type, one.demand}).demand;
+        if (grid.truth.speeds) {
+          const auto least = least_mib.find(type);
+          const bool alone = grid.truth.unmeasured_alone && !speeds.Shares(profile, type);
+          FitMemory(least == least_mib.end() ? grid.catalogue->at(type).mem_mib : least->second, alone, demand.mem_mib);
+        }
+        if (one.demand.profile_id == 0) demand.profile_id = Mix64(Hash64(profile));
+      }
+    }
+    if (kept.empty()) complete.erase(profile);
+  }
+  return complete;
+}
+
+size_t CountWithoutSpeed(const Grid& grid, const Trace& trace) {
+  if (!grid.truth.speeds) return 0;
+  const Trace named = grid.truth.unmeasured_alone ? NameGangs(trace) : trace;
+  const std::vector<GpuTypeId> present = TypesOf(grid.nodes);
+  const KnownSpeeds speeds(grid.truth);
+  std::vector<bool> runs;
+  for (const std::string& profile : named.profiles) {
+    runs.push_back(std::ranges::any_of(present, [&](GpuTypeId type) { return speeds.Runs(profile, type); }));
+  }
+  return static_cast<size_t>(std::ranges::count_if(
+      named.jobs, [&](const TraceJob& job) { return job.profile == kNotStated || !runs[job.profile]; }));
+}
 
 std::span<const GridMetric> GridMetrics() { return kMetrics; }
 

@@ -8,30 +8,8 @@
 // Thread class: a Grid is immutable once made, share freely; RunOne may be called from many threads.
 #pragma once
 
-#include <cstddef>
-#include <cstdint>
-#include <map>
-#include <memory>
-#include <optional>
-#include <span>
-#include <string>
-#include <string_view>
-#include <vector>
-
-#include "absl/status/statusor.h"
-#include "device/catalogue.h"
-#include "interference/model.h"
 #include "lab/metrics.h"
-#include "lab/simulator.h"
 #include "lab/trace/synthetic.h"
-#include "lab/trace/trace.h"
-#include "lab/truth/learner.h"
-#include "lab/truth/speed_table.h"
-#include "lab/truth/truth.h"
-#include "place/placer.h"
-#include "place/policies/policies.h"
-#include "place/state/cluster.h"
-#include "queue/queue.h"
 
 namespace horus {
 
@@ -137,6 +115,18 @@ struct GridRun {
 [[nodiscard]] absl::StatusOr<Trace> PrepareTrace(const Grid& grid, Trace trace, const GridEdits& edits);
 // Of a trace as it is read: jobs that no GPU type of the truth runs alone. 0 where the truth is a model.
 [[nodiscard]] size_t CountWithoutSpeed(const Grid& grid, const Trace& trace);
+struct OutageOptions {
+  int64_t mean_up_us = 0;    // from a repair, or from 0, to the next failure; exponential; above 0
+  int64_t mean_down_us = 0;  // of a repair; exponential, at least 1 us; above 0
+  int64_t until_us = 0;      // nothing fails at or after it
+  uint64_t seed = 0;         // each node has its own draws, so that one more node changes no other's
+};
+
+// By begin, then node; those of one node do not overlap. About 100 ns an outage. RESOURCE_EXHAUSTED: more than
+// kMostOutages.
+[[nodiscard]] absl::StatusOr<std::vector<NodeOutage>> DrawOutages(std::span<const NodeId> nodes,
+                                                                  const OutageOptions& options);
+
 // A model that knows the truth, for GridPolicy::model.
 [[nodiscard]] absl::StatusOr<std::shared_ptr<const InterferenceModel>> OracleOf(const Grid& grid);
 

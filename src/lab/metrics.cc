@@ -2,11 +2,7 @@
 // Counts, sorts and divides.
 #include "lab/metrics.h"
 
-#include <algorithm>
 #include <cmath>
-#include <utility>
-
-#include "base/units.h"
 
 namespace horus {
 namespace {
@@ -48,35 +44,6 @@ class JobsOverTime {
   };
   std::vector<Point> points_;
 };
-
-}  // namespace
-
-std::vector<double> FinishTimeFairness(const Trace& trace, const SimResult& result) {
-  std::vector<double> fairness(trace.jobs.size());
-  const JobsOverTime jobs(trace, result);
-  for (size_t i = 0; i < trace.jobs.size(); ++i) {
-    const TraceJob& asked = trace.jobs[i];
-    if (result.jobs[i].end != SimEnd::kFinished || asked.duration_us <= 0 || result.devices == 0) continue;
-    const auto took_us = static_cast<double>(result.jobs[i].end_us - asked.submit_us);
-    const double others =
-        static_cast<double>(jobs.Until(result.jobs[i].end_us) - jobs.Until(asked.submit_us)) / took_us;
-    const double short_of = static_cast<double>(GpusOf(asked)) * others / static_cast<double>(result.devices);
-    fairness[i] = took_us / (static_cast<double>(asked.duration_us) * std::max(1.0, short_of));
-  }
-  return fairness;
-}
-
-double JainIndex(std::span<const double> values) {
-  double sum = 0;
-  double squares = 0;
-  for (const double value : values) {
-    sum += value;
-    squares += value * value;
-  }
-  return squares > 0 ? sum * sum / (static_cast<double>(values.size()) * squares) : 0;
-}
-
-namespace {
 
 Spread SpreadOf(std::vector<double> values) {
   if (values.empty()) return {};
@@ -159,6 +126,31 @@ void AddSums(const Trace& trace, const SimResult& result, SimMetrics& metrics) {
 }
 
 }  // namespace
+
+std::vector<double> FinishTimeFairness(const Trace& trace, const SimResult& result) {
+  std::vector<double> fairness(trace.jobs.size());
+  const JobsOverTime jobs(trace, result);
+  for (size_t i = 0; i < trace.jobs.size(); ++i) {
+    const TraceJob& asked = trace.jobs[i];
+    if (result.jobs[i].end != SimEnd::kFinished || asked.duration_us <= 0 || result.devices == 0) continue;
+    const auto took_us = static_cast<double>(result.jobs[i].end_us - asked.submit_us);
+    const double others =
+        static_cast<double>(jobs.Until(result.jobs[i].end_us) - jobs.Until(asked.submit_us)) / took_us;
+    const double short_of = static_cast<double>(GpusOf(asked)) * others / static_cast<double>(result.devices);
+    fairness[i] = took_us / (static_cast<double>(asked.duration_us) * std::max(1.0, short_of));
+  }
+  return fairness;
+}
+
+double JainIndex(std::span<const double> values) {
+  double sum = 0;
+  double squares = 0;
+  for (const double value : values) {
+    sum += value;
+    squares += value * value;
+  }
+  return squares > 0 ? sum * sum / (static_cast<double>(values.size()) * squares) : 0;
+}
 
 SimMetrics MetricsOf(const Trace& trace, const SimResult& result, const MetricsOptions& options) {
   SimMetrics metrics;

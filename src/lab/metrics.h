@@ -6,14 +6,7 @@
 // Units:   microseconds; shares from 0 to 1; a slowdown of 1 = undisturbed.
 #pragma once
 
-#include <cstdint>
-#include <limits>
-#include <optional>
-#include <span>
-#include <vector>
-
 #include "lab/simulator.h"
-#include "lab/trace/trace.h"
 
 namespace horus {
 

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cmath>
 #include <numeric>
-#include <utility>
 
 #include "base/status.h"
 
@@ -38,26 +37,18 @@ size_t PossiblePairs(const WorkProblem& problem) {
   return pairs;
 }
 
-// Two draws by work give an unordered pair of unlike profiles in two ways.
-double ChanceOf(const WorkProblem& problem, const PairSpeed& pair, double gpus, double work) {
-  const double orders = pair.a == pair.b ? 1 : 2;
-  return orders * (problem.mix[pair.a] / work) * (problem.mix[pair.b] / work) * (problem.gpus[pair.gpu] / gpus);
-}
-
-// By nearest rank, so that it is the slowdown of a pair; `pairs` not empty.
-double QuantileOf(std::vector<double> slowdowns, double pct) {
-  std::ranges::sort(slowdowns);
-  const auto rank = static_cast<size_t>(std::ceil(pct / kPct * static_cast<double>(slowdowns.size())));
-  return slowdowns[std::max<size_t>(rank, 1) - 1];
-}
-
+// By nearest rank, so that each is the slowdown of a pair; none where no pair runs.
 std::vector<double> QuantilesOf(const std::vector<PairSpeed>& pairs, const std::vector<double>& pcts) {
   std::vector<double> slowdowns, bounds;
   for (const PairSpeed& pair : pairs) {
     if (pair.Runs()) slowdowns.push_back(pair.Slowdown());
   }
   if (slowdowns.empty()) return bounds;
-  for (const double pct : pcts) bounds.push_back(QuantileOf(slowdowns, pct));
+  std::ranges::sort(slowdowns);
+  for (const double pct : pcts) {
+    const auto rank = static_cast<size_t>(std::ceil(pct / kPct * static_cast<double>(slowdowns.size())));
+    bounds.push_back(slowdowns[std::max<size_t>(rank, 1) - 1]);
+  }
   return bounds;
 }
 
@@ -82,7 +73,9 @@ absl::StatusOr<PotentialAtBound> PotentialAt(const WorkProblem& problem, const s
   for (const PairSpeed& pair : pairs) {
     if (!pair.IsAdmitted(bound)) continue;
     ++at.admitted;
-    at.admitted_of_mix += ChanceOf(problem, pair, gpus, work);
+    const double orders = pair.a == pair.b ? 1 : 2;  // two draws by work give an unordered pair of unlike ones
+    at.admitted_of_mix +=
+        orders * (problem.mix[pair.a] / work) * (problem.mix[pair.b] / work) * (problem.gpus[pair.gpu] / gpus);
   }
   at.gain = at.rate.bound / at.rate.exclusive - 1;
   at.makespan_cut = 1 - at.rate.exclusive / at.rate.bound;

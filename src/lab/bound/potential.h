@@ -7,16 +7,6 @@
 // Cost:    WorkRateBound per slowdown bound.
 #pragma once
 
-#include <cstddef>
-#include <limits>
-#include <optional>
-#include <span>
-#include <string>
-#include <vector>
-
-#include "absl/status/statusor.h"
-#include "lab/bound/work_rate.h"
-#include "lab/truth/speed_table.h"
 #include "lab/truth/truth.h"
 
 namespace horus {

@@ -114,4 +114,29 @@ struct WorkRate {
 // The errors above that need no solver.
 [[nodiscard]] absl::Status CheckWorkProblem(const WorkProblem& problem);
 
+// ---- What one GPU may do: run a profile or a pair, with each choice of cores and host memory. Without hosts no job
+// holds anything, and all run at 1. A pair costs the product of both choices, times their sum.
+
+struct Way {
+  uint32_t gpu = 0, a = 0, b = WorkUse::kAlone;
+  double rate_a = 0, rate_b = 0;      // work a second
+  double cpu_milli = 0, mem_mib = 0;  // that its jobs hold together
+
+  [[nodiscard]] double Worth(const std::vector<double>& prices) const {
+    return rate_a * prices[a] + (b == WorkUse::kAlone ? 0 : rate_b * prices[b]);
+  }
+};
+
+enum class HostLimit : uint8_t {
+  kFairShare,  // all that run on a GPU hold together no more than its fair share
+  kNode,       // no more than the largest node has; rows of the program bound the sum
+};
+
+[[nodiscard]] std::vector<Way> WaysAlone(const WorkProblem& problem, const std::vector<double>& mix, HostLimit limit);
+void AddWaysTogether(const WorkProblem& problem, const std::vector<double>& mix, double bound, HostLimit limit,
+                     std::vector<Way>& ways);
+
+// How many of both there may be before those that never help are left out.
+[[nodiscard]] double MostWays(const WorkProblem& problem);
+
 }  // namespace horus

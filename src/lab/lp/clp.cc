@@ -7,7 +7,6 @@
 
 #include "base/memory_left.h"
 #include "lab/lp/contained.h"
-#include "lab/lp/entry.h"
 
 namespace horus::lp {
 namespace {

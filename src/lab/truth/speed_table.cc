@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <limits>
 #include <utility>
 
 #include "base/format.h"
@@ -25,6 +24,73 @@ double PercentileOf(std::vector<double> values, double percentile) {
   const auto below = static_cast<size_t>(rank);
   const size_t above = std::min(below + 1, values.size() - 1);
   return values[below] + (rank - std::floor(rank)) * (values[above] - values[below]);
+}
+
+// ---- Asks the placer's rules, and the model, for every pair on one device.
+
+constexpr NodeId kNode = 1;
+constexpr JobId kResident = 1, kNewcomer = 2;
+
+const Demand* DemandOf(const JobSpec& job, const DeviceKind& kind) {
+  return FindDemand(job, kind.node.devices[0].type);
+}
+
+// Progress a second, where it runs.
+double SpeedAlone(const JobSpec& job, const Demand& demand, std::span<const DeviceKind> kinds) {
+  const bool timed = std::ranges::all_of(kinds, [&](const DeviceKind& kind) {
+    const Demand* const there = DemandOf(job, kind);
+    return there == nullptr || there->step_time_us.estimate > 0;
+  });
+  return timed ? kUsPerS / static_cast<double>(demand.step_time_us.estimate) : 1;
+}
+
+// The speeds stay 0 where a bound of the two breaks.
+absl::Status PredictPair(const DeviceContext& device, const TenantClass& a, const TenantClass& b,
+                         const InterferenceModel& model, const FitLimits& limits, PairSpeed& pair) {
+  const std::array<const Demand*, 2> demands = {&a.demand, &b.demand};
+  const std::array<Promise, 2> promises = {a.promise, b.promise};
+  const std::array<Slowdown, 1> alone;
+  std::array<Slowdown, 2> slowdowns;
+  HORUS_RETURN_IF_ERROR(model.Predict(device, demands, slowdowns));
+  if (FitSlowdowns(promises, alone, slowdowns, limits) != Reason::kNone) return absl::OkStatus();
+  pair.speed_a = 1.0 / static_cast<double>(slowdowns[0].estimate);
+  pair.speed_b = 1.0 / static_cast<double>(slowdowns[1].estimate);
+  pair.slowdown = static_cast<double>(std::max(slowdowns[0].upper, slowdowns[1].upper));
+  return absl::OkStatus();
+}
+
+// `cluster` has one node of the kind, and nobody is there; `jobs` have the id of a newcomer.
+absl::Status AddKind(std::span<const JobSpec> jobs, std::span<const DeviceKind> kinds, uint32_t gpu, Cluster& cluster,
+                     const InterferenceModel& model, const FitLimits& limits, SpeedTable& table) {
+  const DeviceSpec& device = kinds[gpu].node.devices[0];
+  const Slots slots = {{.node = kNode}};
+  std::vector<TenantClass> tenants;
+  for (size_t i = 0; i < jobs.size(); ++i) {
+    const Demand* const demand = DemandOf(jobs[i], kinds[gpu]);
+    tenants.push_back(demand == nullptr ? TenantClass() : TenantAsked(jobs[i], *demand));
+    if (demand == nullptr || tenants.back().late.p99_us > 0) continue;
+    HORUS_ASSIGN_OR_RETURN(const Reason reason, cluster.BrokenRule(jobs[i], slots, limits));
+    if (reason == Reason::kNone) table.alone[gpu * jobs.size() + i] = SpeedAlone(jobs[i], *demand, kinds);
+  }
+  for (uint32_t a = 0; a < jobs.size(); ++a) {
+    if (table.Alone(gpu, a) == 0) continue;
+    JobSpec resident = jobs[a];
+    resident.id = kResident;
+    HORUS_RETURN_IF_ERROR(cluster.Adopt(resident, slots).status());
+    for (uint32_t b = a; b < jobs.size(); ++b) {
+      if (table.Alone(gpu, b) == 0) continue;
+      if (table.pairs.size() >= kMostWorkPairs) {
+        return ResourceExhausted("expected at most %d pairs of jobs that differ, found more", kMostWorkPairs);
+      }
+      PairSpeed& pair = table.pairs.emplace_back(PairSpeed{.gpu = gpu, .a = a, .b = b});
+      HORUS_ASSIGN_OR_RETURN(const Reason reason, cluster.BrokenRule(jobs[b], slots, limits));
+      if (reason != Reason::kNone) continue;
+      HORUS_RETURN_IF_ERROR(
+          PredictPair({.type = device.type, .mode = device.mode}, tenants[a], tenants[b], model, limits, pair));
+    }
+    HORUS_RETURN_IF_ERROR(cluster.Release(kResident));
+  }
+  return absl::OkStatus();
 }
 
 }  // namespace
@@ -99,77 +165,6 @@ WorkProblem MakeWorkProblem(const SpeedTable& table, std::span<const double> wor
   }
   return problem;
 }
-
-namespace {
-
-// ---- Asks the placer's rules, and the model, for every pair on one device.
-
-constexpr NodeId kNode = 1;
-constexpr JobId kResident = 1, kNewcomer = 2;
-
-const Demand* DemandOf(const JobSpec& job, const DeviceKind& kind) {
-  return FindDemand(job, kind.node.devices[0].type);
-}
-
-// Progress a second, where it runs.
-double SpeedAlone(const JobSpec& job, const Demand& demand, std::span<const DeviceKind> kinds) {
-  const bool timed = std::ranges::all_of(kinds, [&](const DeviceKind& kind) {
-    const Demand* const there = DemandOf(job, kind);
-    return there == nullptr || there->step_time_us.estimate > 0;
-  });
-  return timed ? kUsPerS / static_cast<double>(demand.step_time_us.estimate) : 1;
-}
-
-// The speeds stay 0 where a bound of the two breaks.
-absl::Status PredictPair(const DeviceContext& device, const TenantClass& a, const TenantClass& b,
-                         const InterferenceModel& model, const FitLimits& limits, PairSpeed& pair) {
-  const std::array<const Demand*, 2> demands = {&a.demand, &b.demand};
-  const std::array<Promise, 2> promises = {a.promise, b.promise};
-  const std::array<Slowdown, 1> alone;
-  std::array<Slowdown, 2> slowdowns;
-  HORUS_RETURN_IF_ERROR(model.Predict(device, demands, slowdowns));
-  if (FitSlowdowns(promises, alone, slowdowns, limits) != Reason::kNone) return absl::OkStatus();
-  pair.speed_a = 1.0 / static_cast<double>(slowdowns[0].estimate);
-  pair.speed_b = 1.0 / static_cast<double>(slowdowns[1].estimate);
-  pair.slowdown = static_cast<double>(std::max(slowdowns[0].upper, slowdowns[1].upper));
-  return absl::OkStatus();
-}
-
-// `cluster` has one node of the kind, and nobody is there; `jobs` have the id of a newcomer.
-absl::Status AddKind(std::span<const JobSpec> jobs, std::span<const DeviceKind> kinds, uint32_t gpu, Cluster& cluster,
-                     const InterferenceModel& model, const FitLimits& limits, SpeedTable& table) {
-  const DeviceSpec& device = kinds[gpu].node.devices[0];
-  const Slots slots = {{.node = kNode}};
-  std::vector<TenantClass> tenants;
-  for (size_t i = 0; i < jobs.size(); ++i) {
-    const Demand* const demand = DemandOf(jobs[i], kinds[gpu]);
-    tenants.push_back(demand == nullptr ? TenantClass() : TenantAsked(jobs[i], *demand));
-    if (demand == nullptr || tenants.back().late.p99_us > 0) continue;
-    HORUS_ASSIGN_OR_RETURN(const Reason reason, cluster.BrokenRule(jobs[i], slots, limits));
-    if (reason == Reason::kNone) table.alone[gpu * jobs.size() + i] = SpeedAlone(jobs[i], *demand, kinds);
-  }
-  for (uint32_t a = 0; a < jobs.size(); ++a) {
-    if (table.Alone(gpu, a) == 0) continue;
-    JobSpec resident = jobs[a];
-    resident.id = kResident;
-    HORUS_RETURN_IF_ERROR(cluster.Adopt(resident, slots).status());
-    for (uint32_t b = a; b < jobs.size(); ++b) {
-      if (table.Alone(gpu, b) == 0) continue;
-      if (table.pairs.size() >= kMostWorkPairs) {
-        return ResourceExhausted("expected at most %d pairs of jobs that differ, found more", kMostWorkPairs);
-      }
-      PairSpeed& pair = table.pairs.emplace_back(PairSpeed{.gpu = gpu, .a = a, .b = b});
-      HORUS_ASSIGN_OR_RETURN(const Reason reason, cluster.BrokenRule(jobs[b], slots, limits));
-      if (reason != Reason::kNone) continue;
-      HORUS_RETURN_IF_ERROR(
-          PredictPair({.type = device.type, .mode = device.mode}, tenants[a], tenants[b], model, limits, pair));
-    }
-    HORUS_RETURN_IF_ERROR(cluster.Release(kResident));
-  }
-  return absl::OkStatus();
-}
-
-}  // namespace
 
 absl::StatusOr<SpeedTable> PredictSpeeds(std::span<const JobSpec> given, std::span<const DeviceKind> kinds,
                                          std::shared_ptr<const Catalogue> catalogue, const InterferenceModel& model,

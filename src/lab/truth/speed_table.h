@@ -7,13 +7,8 @@
 // Cost:    linear; 40 bytes a pair.
 #pragma once
 
-#include <cstddef>
-#include <cstdint>
 #include <memory>
-#include <span>
-#include <string>
 #include <string_view>
-#include <vector>
 
 #include "interference/model.h"
 #include "lab/bound/work_rate.h"

@@ -3,15 +3,10 @@
 #include "lab/truth/truth.h"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
-#include <cstddef>
-#include <limits>
-#include <string_view>
 
 #include "base/seeded_hash.h"
 #include "base/status.h"
-#include "base/units.h"
 #include "interference/laws.h"
 
 namespace horus {
@@ -39,15 +34,14 @@ absl::StatusOr<std::unique_ptr<Truth>> ModelTruth::Create(std::shared_ptr<const 
   return std::unique_ptr<Truth>(new ModelTruth(std::move(model), std::move(profiles)));
 }
 
-const Demand* ModelTruth::On(uint32_t profile, GpuTypeId type) const {
-  for (const TypeDemand& one : profiles_[profile]) {
-    if (one.type == type || one.type == GpuTypeId()) return &one.demand;
-  }
-  return nullptr;
+const Demand* FindDemand(const ProfileDemands& demands, GpuTypeId type) {
+  const auto at =
+      std::ranges::find_if(demands, [&](const TypeDemand& one) { return one.type == type || !one.type.valid(); });
+  return at == demands.end() ? nullptr : &at->demand;
 }
 
 double ModelTruth::SpeedAlone(uint32_t profile, const DeviceContext& device) const {
-  const Demand* demand = On(profile, device.type);
+  const Demand* demand = FindDemand(profiles_[profile], device.type);
   if (demand == nullptr) return 0;
   const double part = device.compute_share < 1 ? SliceSpeed(*demand, device.compute_share) : 1;
   int64_t fastest = demand->step_time_us.estimate;
@@ -60,18 +54,13 @@ absl::Status ModelTruth::Shares(const DeviceContext& device, std::span<const uin
                                 std::span<double> shares) const {
   std::vector<const Demand*> demands;
   for (const uint32_t profile : profiles) {
-    demands.push_back(On(profile, device.type));
+    demands.push_back(FindDemand(profiles_[profile], device.type));
     if (demands.back() == nullptr) return InvalidArgument("truth: profile %d: expected a demand on its GPU", profile);
   }
   std::vector<Slowdown> slowdowns(demands.size());
   HORUS_RETURN_IF_ERROR(model_->Predict(device, demands, slowdowns));
   for (size_t i = 0; i < shares.size(); ++i) shares[i] = 1 / static_cast<double>(slowdowns[i].estimate);
   return absl::OkStatus();
-}
-
-int64_t ModelTruth::MemMib(uint32_t profile, GpuTypeId type) const {
-  const Demand* demand = On(profile, type);
-  return demand == nullptr ? 0 : demand->mem_mib.estimate;
 }
 
 absl::Status Truth::SharesOfHosts(const DeviceContext& device, std::span<const uint32_t> profiles,
@@ -93,11 +82,6 @@ absl::Status Truth::SharesOfHosts(const DeviceContext& device, std::span<const u
   }
   for (size_t i = 0; i < n; ++i) shares[i] = std::min(1.0, 1 / (busy[i] * slowdowns[i]));
   return absl::OkStatus();
-}
-
-double SensitiveTruth::BestHostSpeed(uint32_t profile) const {
-  const Sensitivity* const matrix = profile < sensitivities_.size() ? sensitivities_[profile].get() : nullptr;
-  return matrix == nullptr ? 1 : static_cast<double>(matrix->speeds().back());  // monotone
 }
 
 double SensitiveTruth::HostSpeed(uint32_t profile, const HostShare& per_gpu) const {
@@ -238,25 +222,6 @@ void TableTruth::LayOut(const SpeedTable& table) {
       if (!again) partners_.push_back(sides[at].partner);  // of equal ones the last counts
     }
   }
-}
-
-// 0 = not together.
-double TableTruth::ShareBeside(size_t gpu_row, uint32_t other_row) const {
-  const auto end = partners_.begin() + static_cast<ptrdiff_t>(first_[gpu_row + 1]);
-  const auto at = std::lower_bound(partners_.begin() + static_cast<ptrdiff_t>(first_[gpu_row]), end, other_row,
-                                   [](const Partner& partner, uint32_t row) { return partner.row < row; });
-  return at != end && at->row == other_row ? at->share : 0;
-}
-
-int32_t TableTruth::GpuOf(const DeviceContext& device) const {
-  const size_t type = device.type.value();
-  return type < gpu_of_.size() && device.compute_share == 1 ? gpu_of_[type] : kNoGpu;
-}
-
-double TableTruth::SpeedAlone(uint32_t profile, const DeviceContext& device) const {
-  const int32_t gpu = GpuOf(device);
-  if (gpu == kNoGpu || profile >= rows_.size() || rows_[profile] == kNotStated) return 0;
-  return alone_[static_cast<size_t>(gpu) * table_rows_ + rows_[profile]];
 }
 
 absl::Status TableTruth::Shares(const DeviceContext& device, std::span<const uint32_t> profiles,

@@ -6,20 +6,11 @@
 // Units:   1 = alone on the hardware that the trace's run times were measured on; a share of 1 = undisturbed.
 #pragma once
 
-#include <cstdint>
-#include <memory>
-#include <span>
 #include <utility>
-#include <vector>
 
-#include "absl/status/status.h"
-#include "absl/status/statusor.h"
 #include "device/gpu_type.h"
-#include "interference/model.h"
 #include "lab/trace/trace.h"
 #include "lab/truth/speed_table.h"
-#include "place/job/job.h"
-#include "place/job/sensitivity.h"
 
 namespace horus {
 
@@ -74,7 +65,10 @@ class SensitiveTruth final : public Truth {
   }
   [[nodiscard]] bool HostMatters() const override { return true; }
   [[nodiscard]] double HostSpeed(uint32_t profile, const HostShare& per_gpu) const override;
-  [[nodiscard]] double BestHostSpeed(uint32_t profile) const override;
+  [[nodiscard]] double BestHostSpeed(uint32_t profile) const override {
+    const Sensitivity* const matrix = profile < sensitivities_.size() ? sensitivities_[profile].get() : nullptr;
+    return matrix == nullptr ? 1 : static_cast<double>(matrix->speeds().back());  // monotone
+  }
 
  private:
   std::shared_ptr<const Truth> beneath_;
@@ -86,6 +80,8 @@ class SensitiveTruth final : public Truth {
 
 // What jobs of a profile demand, by GPU type; ascending type, unique.
 using ProfileDemands = std::vector<TypeDemand>;
+// Of that type, or of any; null = neither is there.
+[[nodiscard]] const Demand* FindDemand(const ProfileDemands& demands, GpuTypeId type);
 
 // An interference model and demands taken for the truth: speeds are those of the steps, relative to the type on which
 // the profile is fastest; shares are 1 / estimated slowdown; memory is the estimate. Nothing is unable to run together.
@@ -97,12 +93,14 @@ class ModelTruth final : public Truth {
   [[nodiscard]] double SpeedAlone(uint32_t profile, const DeviceContext& device) const override;
   [[nodiscard]] absl::Status Shares(const DeviceContext& device, std::span<const uint32_t> profiles,
                                     std::span<double> shares) const override;
-  [[nodiscard]] int64_t MemMib(uint32_t profile, GpuTypeId type) const override;
+  [[nodiscard]] int64_t MemMib(uint32_t profile, GpuTypeId type) const override {
+    const Demand* demand = FindDemand(profiles_[profile], type);
+    return demand == nullptr ? 0 : demand->mem_mib.estimate;
+  }
 
  private:
   ModelTruth(std::shared_ptr<const InterferenceModel> model, std::vector<ProfileDemands> profiles)
       : model_(std::move(model)), profiles_(std::move(profiles)) {}
-  [[nodiscard]] const Demand* On(uint32_t profile, GpuTypeId type) const;
 
   std::shared_ptr<const InterferenceModel> model_;
   std::vector<ProfileDemands> profiles_;
@@ -137,7 +135,11 @@ class TableTruth final : public Truth {
                                                                      std::span<const GpuTypeId> types,
                                                                      std::vector<uint32_t> rows, uint32_t reference,
                                                                      ManyTenants many = ManyTenants::kAdds);
-  [[nodiscard]] double SpeedAlone(uint32_t profile, const DeviceContext& device) const override;
+  [[nodiscard]] double SpeedAlone(uint32_t profile, const DeviceContext& device) const override {
+    const int32_t gpu = GpuOf(device);
+    if (gpu == kNoGpu || profile >= rows_.size() || rows_[profile] == kNotStated) return 0;
+    return alone_[static_cast<size_t>(gpu) * table_rows_ + rows_[profile]];
+  }
   [[nodiscard]] absl::Status Shares(const DeviceContext& device, std::span<const uint32_t> profiles,
                                     std::span<double> shares) const override;
 
@@ -149,9 +151,18 @@ class TableTruth final : public Truth {
   };
   TableTruth(std::vector<uint32_t> rows, size_t table_rows, ManyTenants many)
       : rows_(std::move(rows)), table_rows_(table_rows), many_(many) {}
-  [[nodiscard]] int32_t GpuOf(const DeviceContext& device) const;
+  [[nodiscard]] int32_t GpuOf(const DeviceContext& device) const {
+    const size_t type = device.type.value();
+    return type < gpu_of_.size() && device.compute_share == 1 ? gpu_of_[type] : kNoGpu;
+  }
   void LayOut(const SpeedTable& table);
-  [[nodiscard]] double ShareBeside(size_t gpu_row, uint32_t other_row) const;
+  // 0 = not together.
+  [[nodiscard]] double ShareBeside(size_t gpu_row, uint32_t other_row) const {
+    const auto end = partners_.begin() + static_cast<ptrdiff_t>(first_[gpu_row + 1]);
+    const auto at = std::lower_bound(partners_.begin() + static_cast<ptrdiff_t>(first_[gpu_row]), end, other_row,
+                                     [](const Partner& partner, uint32_t row) { return partner.row < row; });
+    return at != end && at->row == other_row ? at->share : 0;
+  }
 
   std::vector<uint32_t> rows_;  // by profile
   size_t table_rows_;           // of each GPU

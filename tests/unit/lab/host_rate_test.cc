@@ -11,7 +11,6 @@
 #include <vector>
 
 #include "draw.h"
-#include "lab/bound/ways.h"
 #include "lab/bound/work_rate.h"
 
 namespace horus {
@@ -167,7 +166,7 @@ std::vector<Way> AllWays(const WorkProblem& problem) {
   const auto best_of = [&](uint32_t k) {
     return problem.hosts->profiles[k].cells.empty() ? 1.0 : problem.hosts->profiles[k].best;
   };
-  std::vector<Way> ways = HostWaysAlone(problem, problem.mix, HostLimit::kNode);
+  std::vector<Way> ways = WaysAlone(problem, problem.mix, HostLimit::kNode);
   for (const PairSpeed& pair : problem.pairs) {
     const double* const alone = &problem.alone[pair.gpu * problem.mix.size()];
     for (const HostChoice& a : cells_of(pair.a)) {
@@ -214,8 +213,8 @@ TEST(HostRate, NoWayThatIsLeftOutIsWorthMoreThanWhatItUses) {
                           way.mem_mib * rate.both->mem_prices[way.gpu];
       EXPECT_LE(way.Worth(rate.both->prices), pays * (1 + 1e-6)) << seed;
     }
-    std::vector<Way> listed = HostWaysAlone(problem, problem.mix, HostLimit::kNode);
-    AddHostWaysTogether(problem, problem.mix, 1e9, HostLimit::kNode, listed);
+    std::vector<Way> listed = WaysAlone(problem, problem.mix, HostLimit::kNode);
+    AddWaysTogether(problem, problem.mix, 1e9, HostLimit::kNode, listed);
     all += ways.size();
     kept += listed.size();
   }
