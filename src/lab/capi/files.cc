@@ -2,20 +2,11 @@
 // horus/lab/files.h and traces of files, over the reader of the command. Without HORUS_WITH_FILES: without_files.cc.
 #include "horus/lab/files.h"
 
-#include <memory>
-#include <utility>
-#include <vector>
-
-#include "capi/args.h"
-#include "capi/error.h"
 #include "capi/graph_handles.h"
-#include "capi/handles.h"
-#include "capi/structs.h"
 #include "io/cluster_file.h"
 #include "io/demand_shelf.h"
 #include "io/jobs_file.h"
-#include "lab/capi/job_list.h"
-#include "lab/capi/sim_convert.h"
+#include "lab/capi/handles.h"
 #include "lab/io/traces/trace_file.h"
 
 namespace horus::capi {
@@ -51,11 +42,11 @@ using namespace horus::capi;  // NOLINT(google-build-using-namespace): the C fun
 horus_status horus_cluster_from_yaml(const horus_catalogue* catalogue, const horus_predictor* predictor,
                                      const char* path, const char* text, horus_catalogue** extended,
                                      horus_cluster** out, horus_error* error) {
-  return Guard(error, {{path, "path"}, {out, "out"}}, [&]() -> absl::Status {
-    HORUS_ASSIGN_OR_RETURN(const horus::ClusterFile file, FileOf(path, text, CatalogueOf(catalogue)));
-    HORUS_ASSIGN_OR_RETURN(horus::Cluster cluster, horus::MakeCluster(file));
-    horus::DemandShelf shelf(file.catalogue, PredictorOf(predictor));
-    HORUS_RETURN_IF_ERROR(horus::AdoptResidents(file, horus::TypesPresent(file), shelf, cluster));
+  return Guard(error, {{path, "path"}, {out, "out"}}, [&] {
+    HORUS_ASSIGN_OR_RETURN(const ClusterFile file, FileOf(path, text, CatalogueOf(catalogue)));
+    HORUS_ASSIGN_OR_RETURN(Cluster cluster, MakeCluster(file));
+    DemandShelf shelf(file.catalogue, PredictorOf(predictor));
+    HORUS_RETURN_IF_ERROR(AdoptResidents(file, TypesPresent(file), shelf, cluster));
     auto made = std::make_unique<horus_cluster>(std::move(cluster));
     if (extended != nullptr) *extended = new horus_catalogue(file.catalogue);
     return Give(made.release(), out);
@@ -64,19 +55,19 @@ horus_status horus_cluster_from_yaml(const horus_catalogue* catalogue, const hor
 
 horus_status horus_job_list_from_yaml(const horus_cluster* cluster, const horus_predictor* predictor, const char* path,
                                       const char* text, horus_job_list** out, horus_error* error) {
-  return Guard(error, {{cluster, "cluster"}, {path, "path"}, {out, "out"}}, [&]() -> absl::Status {
+  return Guard(error, {{cluster, "cluster"}, {path, "path"}, {out, "out"}}, [&] {
     HORUS_ASSIGN_OR_RETURN(const auto lock, cluster->gate.Read());
     return Give(ListOf(cluster->value, predictor, path, text), out);
   });
 }
 
 horus_status horus_trace_from_file(const char* path, const char* format, horus_trace** out, horus_error* error) {
-  return Guard(error, {{path, "path"}, {out, "out"}}, [&]() -> absl::Status {
-    horus::TraceReadOptions options;
+  return Guard(error, {{path, "path"}, {out, "out"}}, [&] {
+    TraceReadOptions options;
     if (format != nullptr) {
-      HORUS_ASSIGN_OR_RETURN(options.format, horus::ParseTraceFormat(format));
+      HORUS_ASSIGN_OR_RETURN(options.format, ParseTraceFormat(format));
     }
-    HORUS_ASSIGN_OR_RETURN(horus::TraceRead read, horus::ReadTrace(path, options));
-    return Give(new horus_trace{std::make_shared<const horus::Trace>(std::move(read.trace))}, out);
+    HORUS_ASSIGN_OR_RETURN(TraceRead read, ReadTrace(path, options));
+    return Give(new horus_trace{std::make_shared<const Trace>(std::move(read.trace))}, out);
   });
 }

@@ -1,26 +1,283 @@
 // SPDX-License-Identifier: Apache-2.0
-// horus/sim.h: simulations, what is told of results, truths.
+// horus/lab/sim.h: truths, how a simulation is run, simulations, what is told of results.
 #include "horus/lab/sim.h"
 
-#include <algorithm>
-#include <cstddef>
-#include <memory>
-#include <optional>
-#include <string>
-#include <utility>
-#include <vector>
-
-#include "capi/args.h"
-#include "capi/error.h"
-#include "capi/handles.h"
 #include "capi/planning.h"
-#include "capi/structs.h"
-#include "interference/registry.h"
-#include "lab/capi/sim_convert.h"
+#include "lab/capi/handles.h"
 #include "lab/metrics.h"
 
 namespace horus::capi {
 namespace {
+
+// ---- Columns by profile.
+
+absl::Status AddRow(const Catalogue& catalogue, const horus_profile_demands& c, size_t row, DemandsByProfile& demands) {
+  HORUS_ASSIGN_OR_RETURN(const std::string profile, ReadText(c.profiles[row], "profiles"));
+  HORUS_RETURN_IF_ERROR(ValidateTraceName("profiles", profile));
+  TypeDemand one;
+  if (c.gpu_types != nullptr && c.gpu_types[row] != nullptr) {
+    HORUS_ASSIGN_OR_RETURN(const std::string type, ReadText(c.gpu_types[row], "gpu_types"));
+    HORUS_ASSIGN_OR_RETURN(one.type, catalogue.Find(type));
+  }
+  HORUS_ASSIGN_OR_RETURN(one.demand, DemandFromC(c.demands[row]));
+  ProfileDemands& all = demands[profile];
+  const auto at = std::lower_bound(all.begin(), all.end(), one,
+                                   [](const TypeDemand& a, const TypeDemand& b) { return a.type < b.type; });
+  const bool any = !all.empty() && (!one.type.valid() || !all.front().type.valid());
+  if (any || (at != all.end() && at->type == one.type)) {
+    return InvalidArgument("gpu_types: expected each type of profile '%s' once, or any alone, found another row for %s",
+                           profile, any ? "any" : "the same");
+  }
+  all.insert(at, one);
+  return absl::OkStatus();
+}
+
+// "demands: row[3]: ..." where `name` is "demands". A profile's types ascend and are unique; any type stands alone.
+absl::StatusOr<DemandsByProfile> ProfileDemandsFromC(const Catalogue& catalogue, const char* name,
+                                                     const horus_profile_demands* given) {
+  HORUS_ASSIGN_OR_RETURN(const horus_profile_demands c, ReadStruct(given));
+  absl::Status status = RequireColumn(c.profiles, "profiles", c.count);
+  if (status.ok()) status = RequireColumn(c.demands, "demands", c.count);
+  DemandsByProfile demands;
+  for (size_t row = 0; status.ok() && row < c.count; ++row) {
+    status = At(Element("row", row), AddRow(catalogue, c, row, demands));
+  }
+  if (!status.ok()) return At(name, status);
+  return demands;
+}
+
+// By profile of the trace; empty where nothing is said of it. Any type becomes each of `types` where there are some.
+std::vector<ProfileDemands> DemandsFor(const Trace& trace, const DemandsByProfile& demands,
+                                       std::span<const GpuTypeId> types) {
+  std::vector<ProfileDemands> all;
+  for (const std::string& profile : trace.profiles) {
+    const auto at = demands.find(profile);
+    ProfileDemands& one = all.emplace_back();
+    if (at == demands.end()) continue;
+    one = at->second;
+    if (one.front().type.valid() || types.empty()) continue;
+    const Demand anywhere = one.front().demand;
+    one.clear();
+    for (const GpuTypeId type : types) one.push_back({type, anywhere});
+  }
+  return all;
+}
+
+// "sensitivities: row[3]: ...".
+absl::StatusOr<SensitivitiesByName> SensitivitiesFromC(const horus_profile_sensitivities* given) {
+  HORUS_ASSIGN_OR_RETURN(const horus_profile_sensitivities c, ReadStruct(given));
+  HORUS_RETURN_IF_ERROR(RequireColumns(
+      c.count, {{c.profiles, "sensitivities: profiles"}, {c.sensitivities, "sensitivities: sensitivities"}}));
+  SensitivitiesByName all;
+  for (size_t row = 0; row < c.count; ++row) {
+    const std::string place = "sensitivities: " + Element("row", row);
+    HORUS_ASSIGN_OR_RETURN(const std::string profile, At(place, ReadText(c.profiles[row], "profiles")));
+    HORUS_ASSIGN_OR_RETURN(SharedSensitivity one, At(place, SensitivityFromC(c.sensitivities[row])));
+    if (one.get() == nullptr) return InvalidArgument("%s: sensitivities: expected a matrix, found NULL", place);
+    if (all.emplace(profile, std::move(one)).second) continue;
+    return InvalidArgument("%s: profiles: expected each once, found '%s' again", place, profile);
+  }
+  return all;
+}
+
+// ---- horus/sim.h, truths: from a model and demands, or from measured speeds.
+
+static_assert(Same(HORUS_TENANTS_ADD, ManyTenants::kAdds) && Same(HORUS_TENANTS_MULTIPLY, ManyTenants::kMultiplies));
+
+// What ModelTruth::Create will say of them, with the profile's name.
+absl::Status CheckSteps(const DemandsByProfile& demands) {
+  for (const auto& [profile, all] : demands) {
+    const auto timed =
+        std::ranges::count_if(all, [](const TypeDemand& one) { return one.demand.step_time_us.estimate > 0; });
+    if (timed == 0 || timed == std::ptrdiff_t(all.size())) continue;
+    return InvalidArgument("demands: profile '%s': expected step times on all of %d types or none, found %d", profile,
+                           all.size(), timed);
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::unique_ptr<horus_truth>> FromModel(std::shared_ptr<const Catalogue> catalogue,
+                                                       const horus_interference* model,
+                                                       const horus_profile_demands* demands) {
+  auto truth = std::make_unique<horus_truth>();
+  if (model != nullptr && !SameTypes(model->catalogue, catalogue)) {
+    return InvalidArgument("model: expected one for the GPU types of the catalogue, found others");
+  }
+  HORUS_ASSIGN_OR_RETURN(truth->model, ModelOf(model));
+  HORUS_ASSIGN_OR_RETURN(truth->demands, ProfileDemandsFromC(*catalogue, "demands", demands));
+  HORUS_RETURN_IF_ERROR(CheckSteps(truth->demands));
+  truth->catalogue = std::move(catalogue);
+  return truth;
+}
+
+absl::StatusOr<std::unique_ptr<horus_truth>> FromSpeeds(std::shared_ptr<const Catalogue> catalogue,
+                                                        const horus_speeds* speeds, int32_t many) {
+  HORUS_RETURN_IF_ERROR(CheckConstant("many", "HORUS_TENANTS_*", HORUS_TENANTS_ADD, HORUS_TENANTS_MULTIPLY, many));
+  auto truth = std::make_unique<horus_truth>();
+  truth->many = static_cast<ManyTenants>(many);
+  HORUS_ASSIGN_OR_RETURN(truth->speeds, SpeedsFromC(speeds, /*with_names=*/true));
+  const SpeedTable& table = truth->speeds.table;
+  for (size_t gpu = 0; gpu < table.gpus.size(); ++gpu) {
+    HORUS_ASSIGN_OR_RETURN(const GpuTypeId type,
+                           At("speeds: " + Element("gpu_types", gpu), catalogue->Find(table.gpus[gpu])));
+    truth->types.push_back(type);
+  }
+  // What is left to check: two names of one type.
+  HORUS_RETURN_IF_ERROR(TableTruth::Create(table, truth->types, {}, truth->speeds.reference).status());
+  truth->catalogue = std::move(catalogue);
+  return truth;
+}
+
+absl::StatusOr<std::unique_ptr<Truth>> SpeedsOf(const horus_truth& truth, const Trace& trace) {
+  const bool predicted = truth.model != nullptr;
+  std::vector<ProfileDemands> demands;
+  std::vector<uint32_t> rows;
+  if (predicted) {
+    demands = DemandsFor(trace, truth.demands, {});
+  } else {
+    rows = RowsOfProfiles(trace, truth.speeds.table);
+  }
+  std::vector<bool> used(trace.profiles.size());  // by jobs with GPUs
+  for (const TraceJob& job : trace.jobs) {
+    if (job.gpus_per_task > 0 && job.profile != kNotStated) used[job.profile] = true;
+  }
+  for (size_t profile = 0; profile < used.size(); ++profile) {
+    if (predicted ? !demands[profile].empty() : rows[profile] != kNotStated) continue;
+    if (used[profile]) {
+      return InvalidArgument("truth: expected one that knows profile '%s' of the trace, found none of it",
+                             trace.profiles[profile]);
+    }
+    if (predicted) demands[profile] = {TypeDemand()};  // of jobs for the host alone: nobody asks
+  }
+  if (predicted) return ModelTruth::Create(truth.model, std::move(demands));
+  return TableTruth::Create(truth.speeds.table, truth.types, std::move(rows), truth.speeds.reference, truth.many);
+}
+
+// The trace as the truth counts time: with run times instead of steps. INVALID_ARGUMENT: as StepsToDurations.
+absl::StatusOr<std::shared_ptr<const Trace>> TimedBy(const horus_truth& truth,
+                                                     const std::shared_ptr<const Trace>& trace) {
+  const auto by_steps = [](const TraceJob& job) { return job.steps > 0; };
+  if (truth.model != nullptr || std::ranges::none_of(trace->jobs, by_steps)) return trace;
+  HORUS_ASSIGN_OR_RETURN(Trace timed, StepsToDurations(*trace, truth.speeds.table, truth.speeds.reference));
+  return std::make_shared<const Trace>(std::move(timed));
+}
+
+// INVALID_ARGUMENT: a profile of jobs with GPUs that it does not know.
+absl::StatusOr<std::unique_ptr<Truth>> TruthFor(const horus_truth& truth, const Trace& trace) {
+  HORUS_ASSIGN_OR_RETURN(std::unique_ptr<Truth> speeds, SpeedsOf(truth, trace));
+  if (truth.sensitivities.empty()) return speeds;
+  return std::make_unique<SensitiveTruth>(std::move(speeds), SensitivitiesOf(truth.sensitivities, trace));
+}
+
+// How a simulation is run.
+struct SimSetup {
+  SimOptions options;  // without `measured` and `sensitivities`
+  std::string discipline;
+  QueueOptions queue;
+  std::optional<DemandsByProfile> measured;
+  SensitivitiesByName sensitivities;
+  Learns learns = Learns::kNothing;
+};
+
+// ---- Field by field from horus_sim_options.
+
+constexpr char kDefaultDiscipline[] = "fifo";
+
+static_assert(Same(HORUS_SIM_WEIGHTS_QUEUE, SimWeights::kQueue) &&
+              Same(HORUS_SIM_WEIGHTS_SHORTEST, SimWeights::kShortest) &&
+              Same(HORUS_SIM_WEIGHTS_PRICES, SimWeights::kPrices) && Same(HORUS_SIM_WEIGHTS_ALIKE, SimWeights::kAlike));
+
+static_assert(Same(HORUS_SIM_LEARNS_NOTHING, Learns::kNothing) && Same(HORUS_SIM_LEARNS_FAILURES, Learns::kFailures) &&
+              Same(HORUS_SIM_LEARNS_PAIRS, Learns::kPairs) && Same(HORUS_SIM_LEARNS_CORRECTS, Learns::kCorrects));
+
+absl::Status CheckFlags(const horus_sim_options& c) {
+  HORUS_RETURN_IF_ERROR(CheckFlag("hide_run_times", c.hide_run_times));
+  HORUS_RETURN_IF_ERROR(CheckFlag("preempt", c.preempt));
+  HORUS_RETURN_IF_ERROR(CheckFlag("one_by_one", c.one_by_one));
+  HORUS_RETURN_IF_ERROR(CheckFlag("profile_each_job", c.profile_each_job));
+  HORUS_RETURN_IF_ERROR(
+      CheckConstant("learns", "HORUS_SIM_LEARNS_*", HORUS_SIM_LEARNS_NOTHING, HORUS_SIM_LEARNS_CORRECTS, c.learns));
+  return CheckConstant("weights", "HORUS_SIM_WEIGHTS_*", HORUS_SIM_WEIGHTS_QUEUE, HORUS_SIM_WEIGHTS_ALIKE, c.weights);
+}
+
+absl::StatusOr<std::vector<NodeOutage>> OutagesFromC(const horus_sim_options& c) {
+  if (c.outage_count > kMostOutages) {
+    return ResourceExhausted("outage_count: expected at most %d, found %d", kMostOutages, c.outage_count);
+  }
+  HORUS_RETURN_IF_ERROR(RequireColumns(c.outage_count, {{c.outage_nodes, "outage_nodes"},
+                                                        {c.outage_from_us, "outage_from_us"},
+                                                        {c.outage_until_us, "outage_until_us"}}));
+  std::vector<NodeOutage> outages;
+  for (size_t i = 0; i < c.outage_count; ++i) {
+    outages.push_back({c.outage_nodes[i], c.outage_from_us[i], c.outage_until_us[i]});
+  }
+  return outages;
+}
+
+absl::StatusOr<RebalanceOptions> RebalanceOf(const horus_rebalance_options* given) {
+  HORUS_ASSIGN_OR_RETURN(const horus_rebalance_options c, ReadOptionalStruct(given));
+  if (c.job_ids != nullptr || c.job_count != 0) {
+    return InvalidArgument("rebalance: job_ids: expected NULL, found %d ids", c.job_count);
+  }
+  return RebalanceFromC(c);
+}
+
+// What is made of other structs.
+absl::Status AddParts(const std::shared_ptr<const Catalogue>& catalogue, const horus_sim_options& c, SimSetup& setup) {
+  SimOptions& options = setup.options;
+  HORUS_ASSIGN_OR_RETURN(setup.discipline, ReadOptionalText(c.discipline, "discipline"));
+  if (setup.discipline.empty()) setup.discipline = kDefaultDiscipline;
+  HORUS_ASSIGN_OR_RETURN(setup.queue, QueueOptionsFromC(c.queue));
+  HORUS_ASSIGN_OR_RETURN(options.outages, OutagesFromC(c));
+  HORUS_ASSIGN_OR_RETURN(options.rebalance, RebalanceOf(c.rebalance));
+  if (c.profiling_label != nullptr) {
+    HORUS_ASSIGN_OR_RETURN(options.profiling_label, ReadText(c.profiling_label, "profiling_label"));
+  }
+  if (c.measured != nullptr) {
+    HORUS_ASSIGN_OR_RETURN(setup.measured, ProfileDemandsFromC(*catalogue, "measured", c.measured));
+  }
+  if (c.sensitivities != nullptr) {
+    HORUS_ASSIGN_OR_RETURN(setup.sensitivities, SensitivitiesFromC(c.sensitivities));
+  }
+  if (c.workload == nullptr) return absl::OkStatus();
+  std::shared_ptr<const Catalogue> named;
+  HORUS_ASSIGN_OR_RETURN(options.workload, WorkloadFromC(c.workload, named));
+  if (SameTypes(named, catalogue)) return absl::OkStatus();
+  return InvalidArgument("workload: expected one for the GPU types of the cluster, found one for others");
+}
+
+absl::StatusOr<SimSetup> SimSetupFromC(const std::shared_ptr<const Catalogue>& catalogue,
+                                       const horus_sim_options* given) {
+  HORUS_ASSIGN_OR_RETURN(const horus_sim_options c, ReadOptionalStruct(given));
+  HORUS_RETURN_IF_ERROR(CheckFlags(c));
+  SimSetup setup;
+  SimOptions& options = setup.options;
+  HORUS_COPY_FIELDS(c, options, horizon_us, look_ahead, round_us, restart_us, checkpoint_us, latency_us, rebalance_us,
+                    observe_us, profiling_us)
+  options.know_run_times = c.hide_run_times == 0;
+  options.preempt = c.preempt == 1;
+  options.one_by_one = c.one_by_one == 1;
+  options.weights = static_cast<SimWeights>(c.weights);
+  setup.learns = static_cast<Learns>(c.learns);
+  if (setup.learns >= Learns::kPairs && options.observe_us == 0) options.observe_us = kLearnFromUs;
+  options.profile_each_job = c.profile_each_job == 1;
+  HORUS_RETURN_IF_ERROR(AddParts(catalogue, c, setup));
+  return setup;
+}
+
+// The queue of the setup; where that states no capacity, it is the cluster's.
+absl::StatusOr<std::unique_ptr<Queue>> QueueFor(const SimSetup& setup, const Cluster& cluster) {
+  QueueOptions options = setup.queue;
+  QueueResources& capacity = options.capacity;
+  if (capacity.gpu_milli == 0 && capacity.cpu_milli == 0 && capacity.mem_mib == 0) {
+    const ClusterTotals totals = cluster.Totals();
+    // Bounded: a cluster has at most kMaxDevices.
+    capacity = {static_cast<int64_t>(totals.devices) * kMilliPerGpu, totals.cpu_milli, totals.mem_mib};
+  }
+  return MakeQueue(setup.discipline, options);
+}
+
+// ---- Simulations.
 
 static_assert(Same(HORUS_SIM_ARRIVE, SimEventKind::kArrive) && Same(HORUS_SIM_START, SimEventKind::kStart) &&
               Same(HORUS_SIM_FAIL, SimEventKind::kFail) && Same(HORUS_SIM_FINISH, SimEventKind::kFinish) &&
@@ -81,26 +338,6 @@ class Teller {
 };
 static_assert(kNoDevice == -1);
 
-// The caller's placer, or one that asks what is being learned.
-class Planner {
- public:
-  [[nodiscard]] absl::Status Choose(Placer& given, std::shared_ptr<const Catalogue> catalogue, Learns learns) {
-    placer_ = &given;
-    if (learns == Learns::kNothing) return absl::OkStatus();
-    learner_.emplace(given.shared_model(), std::move(catalogue), learns);
-    HORUS_ASSIGN_OR_RETURN(own_, Placer::Create(learner_->model(), given.shared_policy(), given.options()));
-    placer_ = own_.get();
-    return absl::OkStatus();
-  }
-  [[nodiscard]] Placer& placer() { return *placer_; }
-  [[nodiscard]] PairLearner* learner() { return learner_ ? &*learner_ : nullptr; }
-
- private:
-  Placer* placer_ = nullptr;
-  std::optional<PairLearner> learner_;
-  std::unique_ptr<Placer> own_;
-};
-
 struct Request {
   const horus_trace& trace;
   const horus_profile_demands* beliefs;
@@ -137,18 +374,22 @@ absl::StatusOr<std::unique_ptr<horus_sim_result>> Play(const Request& request, c
     const std::vector<SharedSensitivity> sensitivities = SensitivitiesOf(setup.sensitivities, trace);
     if (!setup.sensitivities.empty()) setup.options.sensitivities = &sensitivities;
     HORUS_ASSIGN_OR_RETURN(const std::unique_ptr<Queue> queue, QueueFor(setup, box));
-    Planner planner;
-    HORUS_RETURN_IF_ERROR(planner.Choose(with, catalogue, setup.learns));
-    setup.options.learner = planner.learner();
-    if (progress) planner.placer().SetGoOn([&progress] { return progress.Ask(); });
+    std::optional<PairLearner> learner;
+    std::unique_ptr<Placer> learning;  // asks what is being learned, in the place of the caller's
+    if (setup.learns != Learns::kNothing) {
+      setup.options.learner = &learner.emplace(with.shared_model(), catalogue, setup.learns);
+      HORUS_ASSIGN_OR_RETURN(learning, Placer::Create(learner->model(), with.shared_policy(), with.options()));
+    }
+    Placer& asked = learning == nullptr ? with : *learning;
+    if (progress) asked.SetGoOn([&progress] { return progress.Ask(); });
     Teller teller(trace, request.observer, request.user, progress);
     SimObserver observer;
     if (request.observer != nullptr || progress) {
       observer = [&teller](const SimEvent& event) { return teller.Tell(event); };
     }
     HORUS_ASSIGN_OR_RETURN(result->value,
-                           Simulate(trace, beliefs, *truth, box, *queue, planner.placer(), setup.options, observer));
-    if (planner.learner() != nullptr) result->learned = planner.learner()->known();
+                           Simulate(trace, beliefs, *truth, box, *queue, asked, setup.options, observer));
+    if (learner) result->learned = learner->known();
     result->catalogue = catalogue;
     return absl::OkStatus();
   };
@@ -202,113 +443,17 @@ double MicrosecondsOf(Work work) { return static_cast<double>(work) / static_cas
 void PutJob(const TraceJob& asked, const SimJob& job, size_t row, const horus_sim_jobs& columns) {
   Put(columns.job_ids, row, asked.id);
   Put(columns.ends, row, job.end);
-  Put(columns.start_us, row, job.start_us);
-  Put(columns.end_us, row, job.end_us);
-  Put(columns.ran_us, row, job.ran_us);
+#define HORUS_PUT(from, to, field) Put(to.field, row, from.field);
+  HORUS_EACH_FIELD(HORUS_PUT, job, columns, start_us, end_us, ran_us, failures, out_of_memory, preemptions, migrations,
+                   interruptions, restarts)
+#undef HORUS_PUT
   Put(columns.work_us, row, MicrosecondsOf(job.sums.done));
   Put(columns.undisturbed_us, row, MicrosecondsOf(job.sums.undisturbed));
   Put(columns.backlog_us, row, MicrosecondsOf(job.sums.backlogged));
   Put(columns.lost_us, row, MicrosecondsOf(job.lost));
-  Put(columns.failures, row, job.failures);
-  Put(columns.out_of_memory, row, job.out_of_memory);
-  Put(columns.preemptions, row, job.preemptions);
-  Put(columns.migrations, row, job.migrations);
-  Put(columns.interruptions, row, job.interruptions);
-  Put(columns.restarts, row, job.restarts);
-}
-
-// ---- horus/sim.h, truths: from a model and demands, or from measured speeds.
-
-static_assert(Same(HORUS_TENANTS_ADD, ManyTenants::kAdds) && Same(HORUS_TENANTS_MULTIPLY, ManyTenants::kMultiplies));
-
-// What ModelTruth::Create will say of them, with the profile's name.
-absl::Status CheckSteps(const DemandsByProfile& demands) {
-  for (const auto& [profile, all] : demands) {
-    const auto timed =
-        std::ranges::count_if(all, [](const TypeDemand& one) { return one.demand.step_time_us.estimate > 0; });
-    if (timed == 0 || timed == std::ptrdiff_t(all.size())) continue;
-    return InvalidArgument("demands: profile '%s': expected step times on all of %d types or none, found %d", profile,
-                           all.size(), timed);
-  }
-  return absl::OkStatus();
-}
-
-absl::StatusOr<std::unique_ptr<horus_truth>> FromModel(std::shared_ptr<const Catalogue> catalogue,
-                                                       const horus_interference* model,
-                                                       const horus_profile_demands* demands) {
-  auto truth = std::make_unique<horus_truth>();
-  if (model == nullptr) {
-    HORUS_ASSIGN_OR_RETURN(truth->model, MakeInterferenceModel(kDefaultInterferenceModel));
-  } else if (!SameTypes(model->catalogue, catalogue)) {
-    return InvalidArgument("model: expected one for the GPU types of the catalogue, found others");
-  } else {
-    truth->model = model->value;
-  }
-  HORUS_ASSIGN_OR_RETURN(truth->demands, ProfileDemandsFromC(*catalogue, "demands", demands));
-  HORUS_RETURN_IF_ERROR(CheckSteps(truth->demands));
-  truth->catalogue = std::move(catalogue);
-  return truth;
-}
-
-absl::StatusOr<std::unique_ptr<horus_truth>> FromSpeeds(std::shared_ptr<const Catalogue> catalogue,
-                                                        const horus_speeds* speeds, int32_t many) {
-  HORUS_RETURN_IF_ERROR(CheckConstant("many", "HORUS_TENANTS_*", HORUS_TENANTS_ADD, HORUS_TENANTS_MULTIPLY, many));
-  auto truth = std::make_unique<horus_truth>();
-  truth->many = static_cast<ManyTenants>(many);
-  HORUS_ASSIGN_OR_RETURN(truth->speeds, SpeedsFromC(speeds, /*with_names=*/true));
-  const SpeedTable& table = truth->speeds.table;
-  for (size_t gpu = 0; gpu < table.gpus.size(); ++gpu) {
-    HORUS_ASSIGN_OR_RETURN(const GpuTypeId type,
-                           At("speeds: " + Element("gpu_types", gpu), catalogue->Find(table.gpus[gpu])));
-    truth->types.push_back(type);
-  }
-  // What is left to check: two names of one type.
-  HORUS_RETURN_IF_ERROR(TableTruth::Create(table, truth->types, {}, truth->speeds.reference).status());
-  truth->catalogue = std::move(catalogue);
-  return truth;
 }
 
 }  // namespace
-
-absl::StatusOr<std::shared_ptr<const Trace>> TimedBy(const horus_truth& truth,
-                                                     const std::shared_ptr<const Trace>& trace) {
-  const auto by_steps = [](const TraceJob& job) { return job.steps > 0; };
-  if (truth.model != nullptr || std::ranges::none_of(trace->jobs, by_steps)) return trace;
-  HORUS_ASSIGN_OR_RETURN(Trace timed, StepsToDurations(*trace, truth.speeds.table, truth.speeds.reference));
-  return std::make_shared<const Trace>(std::move(timed));
-}
-
-namespace {
-
-absl::StatusOr<std::unique_ptr<Truth>> SpeedsOf(const horus_truth& truth, const Trace& trace) {
-  const bool predicted = truth.model != nullptr;
-  std::vector<ProfileDemands> demands;
-  std::vector<uint32_t> rows;
-  if (predicted) {
-    demands = DemandsFor(trace, truth.demands, {});
-  } else {
-    rows = RowsOfProfiles(trace, truth.speeds.table);
-  }
-  const std::vector<bool> used = ProfilesOnGpus(trace);
-  for (size_t profile = 0; profile < used.size(); ++profile) {
-    if (predicted ? !demands[profile].empty() : rows[profile] != kNotStated) continue;
-    if (used[profile]) {
-      return InvalidArgument("truth: expected one that knows profile '%s' of the trace, found none of it",
-                             trace.profiles[profile]);
-    }
-    if (predicted) demands[profile] = {TypeDemand()};  // of jobs for the host alone: nobody asks
-  }
-  if (predicted) return ModelTruth::Create(truth.model, std::move(demands));
-  return TableTruth::Create(truth.speeds.table, truth.types, std::move(rows), truth.speeds.reference, truth.many);
-}
-
-}  // namespace
-
-absl::StatusOr<std::unique_ptr<Truth>> TruthFor(const horus_truth& truth, const Trace& trace) {
-  HORUS_ASSIGN_OR_RETURN(std::unique_ptr<Truth> speeds, SpeedsOf(truth, trace));
-  if (truth.sensitivities.empty()) return speeds;
-  return std::make_unique<SensitiveTruth>(std::move(speeds), SensitivitiesOf(truth.sensitivities, trace));
-}
 }  // namespace horus::capi
 
 using namespace horus::capi;  // NOLINT(google-build-using-namespace): the C functions below are its face
@@ -317,7 +462,7 @@ horus_status horus_sim_run(const horus_trace* trace, const horus_profile_demands
                            const horus_cluster* cluster, horus_placer* placer, const horus_sim_options* options,
                            horus_sim_observer observer, horus_progress progress, void* user, horus_sim_result** out,
                            horus_error* error) {
-  return Guard(error, [&]() -> absl::Status {
+  return Guard(error, [&] {
     HORUS_RETURN_IF_ERROR(
         Require({{trace, "trace"}, {truth, "truth"}, {cluster, "cluster"}, {placer, "placer"}, {out, "out"}}));
     return Give(Play({*trace, beliefs, *truth, options, observer, progress, user}, *cluster, *placer), out);
@@ -326,29 +471,27 @@ horus_status horus_sim_run(const horus_trace* trace, const horus_profile_demands
 
 void horus_sim_result_free(horus_sim_result* result) { delete result; }
 
-// ---- horus/sim.h, what is told of results: metrics, jobs, work of the backlog, times of decisions.
-
 uint64_t horus_sim_result_bytes_held(const horus_sim_result* result) {
   if (result == nullptr) return 0;
-  const horus::SimResult& value = result->value;
-  return sizeof *result + BytesOf(*result->trace) + value.jobs.capacity() * sizeof(horus::SimJob) +
+  const SimResult& value = result->value;
+  return sizeof *result + BytesOf(*result->trace) + value.jobs.capacity() * sizeof(SimJob) +
          value.took_us.capacity() * sizeof(float);
 }
 
 horus_status horus_sim_result_get_metrics(const horus_sim_result* result, const horus_sim_window* window,
                                           horus_sim_metrics* metrics, horus_error* error) {
-  return Guard(error, {{result, "result"}}, [&]() -> absl::Status {
+  return Guard(error, {{result, "result"}}, [&] {
     HORUS_RETURN_IF_ERROR(CheckOutput(metrics));
-    HORUS_ASSIGN_OR_RETURN(const horus::MetricsOptions options, WindowFromC(window));
-    WriteStruct(ToC(horus::MetricsOf(*result->trace, result->value, options)), metrics);
+    HORUS_ASSIGN_OR_RETURN(const MetricsOptions options, WindowFromC(window));
+    WriteStruct(ToC(MetricsOf(*result->trace, result->value, options)), metrics);
     return absl::OkStatus();
   });
 }
 
 horus_status horus_sim_result_get_model(const horus_sim_result* result, horus_interference** out, horus_error* error) {
-  return Guard(error, {{result, "result"}, {out, "out"}}, [&]() -> absl::Status {
+  return Guard(error, {{result, "result"}, {out, "out"}}, [&] {
     if (result->learned == nullptr) {
-      return horus::InvalidArgument("result: expected one of a simulation that learned, found learns of 0");
+      return InvalidArgument("result: expected one of a simulation that learned, found learns of 0");
     }
     return Give(new horus_interference{result->learned, result->catalogue, {}}, out);
   });
@@ -356,9 +499,9 @@ horus_status horus_sim_result_get_model(const horus_sim_result* result, horus_in
 
 horus_status horus_sim_result_jobs(const horus_sim_result* result, const horus_sim_jobs* jobs, size_t* count,
                                    horus_error* error) {
-  return Guard(error, {{result, "result"}, {count, "count"}}, [&]() -> absl::Status {
+  return Guard(error, {{result, "result"}, {count, "count"}}, [&] {
     HORUS_ASSIGN_OR_RETURN(const horus_sim_jobs columns, ReadStruct(jobs));
-    const std::vector<horus::SimJob>& all = result->value.jobs;
+    const std::vector<SimJob>& all = result->value.jobs;
     return WriteRows(all.size(), columns.capacity, count,
                      [&](size_t i) { PutJob(result->trace->jobs[i], all[i], i, columns); });
   });
@@ -366,9 +509,9 @@ horus_status horus_sim_result_jobs(const horus_sim_result* result, const horus_s
 
 horus_status horus_sim_result_backlog_work(const horus_sim_result* result, size_t capacity, double* gpu_s,
                                            size_t* count, horus_error* error) {
-  return Guard(error, {{result, "result"}, {count, "count"}}, [&]() -> absl::Status {
+  return Guard(error, {{result, "result"}, {count, "count"}}, [&] {
     HORUS_RETURN_IF_ERROR(RequireColumn(gpu_s, "gpu_s", capacity));
-    const std::vector<double> work = horus::BacklogWork(*result->trace, result->value);
+    const std::vector<double> work = BacklogWork(*result->trace, result->value);
     HORUS_ASSIGN_OR_RETURN(const size_t rows, RowsToWrite(work.size(), capacity, count));
     std::copy_n(work.begin(), rows, gpu_s);
     *count = work.size();
@@ -378,10 +521,10 @@ horus_status horus_sim_result_backlog_work(const horus_sim_result* result, size_
 
 horus_status horus_sim_result_decision_times(const horus_sim_result* result, size_t capacity, float* took_us,
                                              size_t* count, double* spread, horus_error* error) {
-  return Guard(error, {{result, "result"}, {count, "count"}}, [&]() -> absl::Status {
+  return Guard(error, {{result, "result"}, {count, "count"}}, [&] {
     const std::vector<float>& all = result->value.took_us;
     HORUS_ASSIGN_OR_RETURN(const size_t rows, RowsToWrite(all.size(), took_us == nullptr ? 0 : capacity, count));
-    const horus::Spread times = horus::DecisionTimes(result->value);
+    const Spread times = DecisionTimes(result->value);
     std::copy_n(all.begin(), rows, took_us);
     if (spread != nullptr) PutMetric(times, spread);
     *count = all.size();
@@ -389,23 +532,19 @@ horus_status horus_sim_result_decision_times(const horus_sim_result* result, siz
   });
 }
 
-// ---- horus/sim.h, truths: from a model and demands, or from measured speeds.
-
 horus_status horus_truth_from_model(const horus_catalogue* catalogue, const horus_interference* model,
                                     const horus_profile_demands* demands, horus_truth** out, horus_error* error) {
-  return Guard(error, {{out, "out"}},
-               [&]() -> absl::Status { return Give(FromModel(CatalogueOf(catalogue), model, demands), out); });
+  return Guard(error, {{out, "out"}}, [&] { return Give(FromModel(CatalogueOf(catalogue), model, demands), out); });
 }
 
 horus_status horus_truth_from_speeds(const horus_catalogue* catalogue, const horus_speeds* speeds, int32_t many,
                                      horus_truth** out, horus_error* error) {
-  return Guard(error, {{out, "out"}},
-               [&]() -> absl::Status { return Give(FromSpeeds(CatalogueOf(catalogue), speeds, many), out); });
+  return Guard(error, {{out, "out"}}, [&] { return Give(FromSpeeds(CatalogueOf(catalogue), speeds, many), out); });
 }
 
 horus_status horus_truth_with_sensitivities(const horus_truth* truth, const horus_profile_sensitivities* sensitivities,
                                             horus_truth** out, horus_error* error) {
-  return Guard(error, {{truth, "truth"}, {out, "out"}}, [&]() -> absl::Status {
+  return Guard(error, {{truth, "truth"}, {out, "out"}}, [&] {
     auto sensitive = std::make_unique<horus_truth>(*truth);
     HORUS_ASSIGN_OR_RETURN(sensitive->sensitivities, SensitivitiesFromC(sensitivities));
     return Give(sensitive.release(), out);
@@ -416,14 +555,14 @@ void horus_truth_free(horus_truth* truth) { delete truth; }
 
 uint64_t horus_truth_bytes_held(const horus_truth* truth) {
   if (truth == nullptr) return 0;
-  const horus::SpeedTable& table = truth->speeds.table;
+  const SpeedTable& table = truth->speeds.table;
   uint64_t bytes = sizeof *truth + table.alone.capacity() * sizeof(double);
-  bytes += table.pairs.capacity() * sizeof(horus::PairSpeed) + truth->types.capacity() * sizeof(horus::GpuTypeId);
+  bytes += table.pairs.capacity() * sizeof(PairSpeed) + truth->types.capacity() * sizeof(GpuTypeId);
   for (const auto& [profile, all] : truth->demands) {
-    bytes += profile.capacity() + sizeof all + all.capacity() * sizeof(horus::TypeDemand);
+    bytes += profile.capacity() + sizeof all + all.capacity() * sizeof(TypeDemand);
   }
   for (const auto& [profile, matrix] : truth->sensitivities) {
-    bytes += profile.capacity() + sizeof matrix + sizeof(horus::Sensitivity);
+    bytes += profile.capacity() + sizeof matrix + sizeof(Sensitivity);
     bytes += matrix.get()->speeds().size_bytes() + matrix.get()->cpu_milli().size_bytes();
     bytes += matrix.get()->mem_mib().size_bytes();
   }

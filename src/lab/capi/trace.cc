@@ -2,21 +2,9 @@
 // horus/trace.h: traces from columns and drawn ones, and what they look like.
 #include "horus/lab/trace.h"
 
-#include <algorithm>
-#include <memory>
-#include <string>
-#include <string_view>
-#include <utility>
-#include <vector>
-
-#include "capi/args.h"
-#include "capi/error.h"
 #include "capi/planning.h"
-#include "capi/structs.h"
-#include "lab/capi/sim_convert.h"
+#include "lab/capi/handles.h"
 #include "lab/trace/synthetic.h"
-#include "lab/trace/trace.h"
-#include "lab/trace/trace_edit.h"
 
 namespace horus::capi {
 namespace {
@@ -135,18 +123,14 @@ absl::StatusOr<TraceJob> JobFromC(const horus_trace_columns& c, const Tables& ta
                                   TraceBuilder& builder) {
   HORUS_RETURN_IF_ERROR(CheckNarrow(c, row));
   TraceJob job{.id = row};
+#define HORUS_GET(from, to, field) Get(from.field, row, to.field);
+  HORUS_EACH_FIELD(HORUS_GET, c, job, submit_us, duration_us, steps, endless, deadline_us, gpu_milli, cpu_milli,
+                   mem_mib)
+#undef HORUS_GET
   Get(c.ids, row, job.id);
-  Get(c.submit_us, row, job.submit_us);
-  Get(c.duration_us, row, job.duration_us);
-  Get(c.steps, row, job.steps);
-  Get(c.endless, row, job.endless);
-  Get(c.deadline_us, row, job.deadline_us);
   GetUnlessZero(c.tasks, row, job.tasks);
   GetUnlessZero(c.gpus_per_task, row, job.gpus_per_task);
   if (job.gpus_per_task == HORUS_JOB_NO_GPUS) job.gpus_per_task = 0;
-  Get(c.gpu_milli, row, job.gpu_milli);
-  Get(c.cpu_milli, row, job.cpu_milli);
-  Get(c.mem_mib, row, job.mem_mib);
   Get(c.kinds, row, job.kind);
   Get(c.priorities, row, job.priority);
   HORUS_RETURN_IF_ERROR(GetPosition("profiles", c.profiles, row, tables.profiles, job.profile));
@@ -174,22 +158,9 @@ absl::StatusOr<Trace> TraceFromC(const horus_trace_columns* given) {
 
 horus_trace_summary ToC(const Trace& trace, const TraceSummary& summary) {
   horus_trace_summary c = HORUS_TRACE_SUMMARY_INIT;
-  c.jobs = static_cast<uint64_t>(summary.jobs);
-  c.endless = static_cast<uint64_t>(summary.endless);
-  c.by_steps = static_cast<uint64_t>(summary.by_steps);
-  c.best_effort = static_cast<uint64_t>(summary.best_effort);
-  c.deadlines = static_cast<uint64_t>(summary.deadlines);
-  c.gpus = static_cast<uint64_t>(summary.gpus);
-  c.gangs = static_cast<uint64_t>(summary.gangs);
-  c.shares = static_cast<uint64_t>(summary.shares);
-  c.owners = static_cast<uint64_t>(summary.owners);
+  HORUS_COPY_FIELDS(summary, c, jobs, endless, by_steps, best_effort, deadlines, gpus, gangs, shares, owners,
+                    first_submit_us, last_submit_us, mean_gap_us, gap_scv, gpu_us, digest)
   c.profiles = trace.profiles.size();
-  c.first_submit_us = summary.first_submit_us;
-  c.last_submit_us = summary.last_submit_us;
-  c.mean_gap_us = summary.mean_gap_us;
-  c.gap_scv = summary.gap_scv;
-  c.gpu_us = summary.gpu_us;
-  c.digest = summary.digest;
   return c;
 }
 
@@ -199,42 +170,23 @@ uint64_t BytesOf(const std::vector<std::string>& names) {
   return bytes;
 }
 
-}  // namespace
-
-uint64_t BytesOf(const Trace& trace) {
-  uint64_t bytes = sizeof trace + trace.jobs.capacity() * sizeof(TraceJob);
-  bytes += BytesOf(trace.profiles) + BytesOf(trace.owners);
-  for (const GpuTypeNames& list : trace.type_lists) bytes += sizeof list + BytesOf(list);
-  return bytes + trace.step_times.capacity() * sizeof(TraceStepTimes);
-}
-
-namespace {
-
 // ---- horus/trace.h: the jobs of a trace, as columns.
 
 void PutJob(const Trace& trace, size_t row, const horus_trace_jobs& c) {
   const TraceJob& job = trace.jobs[row];
+#define HORUS_PUT(from, to, field) Put(to.field, row, from.field);
+  HORUS_EACH_FIELD(HORUS_PUT, job, c, submit_us, duration_us, steps, deadline_us, tasks, gpu_milli, cpu_milli, mem_mib)
   Put(c.ids, row, job.id);
-  Put(c.submit_us, row, job.submit_us);
-  Put(c.duration_us, row, job.duration_us);
-  Put(c.steps, row, job.steps);
   Put(c.endless, row, job.endless ? 1 : 0);
-  Put(c.deadline_us, row, job.deadline_us);
-  Put(c.tasks, row, job.tasks);
   Put(c.gpus_per_task, row, job.gpus_per_task == 0 ? HORUS_JOB_NO_GPUS : job.gpus_per_task);
-  Put(c.gpu_milli, row, job.gpu_milli);
-  Put(c.cpu_milli, row, job.cpu_milli);
-  Put(c.mem_mib, row, job.mem_mib);
   Put(c.kinds, row, static_cast<int32_t>(job.kind));
   Put(c.priorities, row, job.priority);
   Put(c.profiles, row, job.profile);
   Put(c.owners, row, job.owner);
   Put(c.gpu_types, row, job.gpu_types);
   const TraceStepTimes times = job.step_times == kNotStated ? TraceStepTimes() : trace.step_times[job.step_times];
-  Put(c.step_us, row, times.step_us);
-  Put(c.host_us, row, times.host_us);
-  Put(c.gpu_us, row, times.gpu_us);
-  Put(c.network_us, row, times.network_us);
+  HORUS_EACH_FIELD(HORUS_PUT, times, c, step_us, host_us, gpu_us, network_us)
+#undef HORUS_PUT
 }
 
 // ---- horus/trace.h, synthetic traces: presets and what the caller changes of them.
@@ -292,14 +244,9 @@ absl::StatusOr<SyntheticOptions> OptionsFromC(const horus_synthetic_options* giv
   HORUS_ASSIGN_OR_RETURN(const std::string preset, ReadOptionalText(c.preset, "preset"));
   HORUS_ASSIGN_OR_RETURN(SyntheticOptions options, SyntheticPreset(preset.empty() ? kDefaultPreset : preset));
   options.seed = c.seed;
-  SetUnlessZero(options.jobs, c.jobs);
+  HORUS_SET_FIELDS_UNLESS_ZERO(c, options, jobs, mean_gap_us, capacity_gpu_milli, load_milli, gap_scv_milli, owners)
   if (c.arrivals != HORUS_ARRIVALS_PRESET) options.arrivals = static_cast<Arrivals>(c.arrivals - 1);
-  SetUnlessZero(options.mean_gap_us, c.mean_gap_us);
-  SetUnlessZero(options.capacity_gpu_milli, c.capacity_gpu_milli);
-  SetUnlessZero(options.load_milli, c.load_milli);
-  SetUnlessZero(options.gap_scv_milli, c.gap_scv_milli);
   if (options.gap_scv_milli == 0) options.gap_scv_milli = kPhillyGapScvMilli;
-  SetUnlessZero(options.owners, c.owners);
   if (c.size_count > 0) {
     HORUS_ASSIGN_OR_RETURN(options.sizes, SizesFromC(c));
   }
@@ -313,14 +260,22 @@ absl::StatusOr<SyntheticOptions> OptionsFromC(const horus_synthetic_options* giv
 }
 
 }  // namespace
+
+uint64_t BytesOf(const Trace& trace) {
+  uint64_t bytes = sizeof trace + trace.jobs.capacity() * sizeof(TraceJob);
+  bytes += BytesOf(trace.profiles) + BytesOf(trace.owners);
+  for (const GpuTypeNames& list : trace.type_lists) bytes += sizeof list + BytesOf(list);
+  return bytes + trace.step_times.capacity() * sizeof(TraceStepTimes);
+}
+
 }  // namespace horus::capi
 
 using namespace horus::capi;  // NOLINT(google-build-using-namespace): the C functions below are its face
 
 horus_status horus_trace_create(const horus_trace_columns* columns, horus_trace** out, horus_error* error) {
-  return Guard(error, {{out, "out"}}, [&]() -> absl::Status {
-    HORUS_ASSIGN_OR_RETURN(horus::Trace trace, TraceFromC(columns));
-    return Give(new horus_trace{std::make_shared<const horus::Trace>(std::move(trace))}, out);
+  return Guard(error, {{out, "out"}}, [&] {
+    HORUS_ASSIGN_OR_RETURN(Trace trace, TraceFromC(columns));
+    return Give(new horus_trace{std::make_shared<const Trace>(std::move(trace))}, out);
   });
 }
 
@@ -339,12 +294,9 @@ const char* horus_trace_profile_name(const horus_trace* trace, size_t index) {
 }
 
 horus_status horus_trace_get_summary(const horus_trace* trace, horus_trace_summary* summary, horus_error* error) {
-  return Guard(error, {{trace, "trace"}}, [&]() -> absl::Status {
-    return Answer(ToC(*trace->value, horus::SummariseTrace(*trace->value)), summary);
-  });
+  return Guard(error, {{trace, "trace"}},
+               [&] { return Answer(ToC(*trace->value, SummariseTrace(*trace->value)), summary); });
 }
-
-// ---- horus/trace.h: the jobs of a trace, as columns.
 
 const char* horus_trace_owner_name(const horus_trace* trace, size_t index) {
   return trace != nullptr && index < trace->value->owners.size() ? trace->value->owners[index].c_str() : nullptr;
@@ -352,28 +304,26 @@ const char* horus_trace_owner_name(const horus_trace* trace, size_t index) {
 
 const char* horus_trace_type_name(const horus_trace* trace, size_t list, size_t index) {
   if (trace == nullptr || list >= trace->value->type_lists.size()) return nullptr;
-  const horus::GpuTypeNames& names = trace->value->type_lists[list];
+  const GpuTypeNames& names = trace->value->type_lists[list];
   return index < names.size() ? names[index].c_str() : nullptr;
 }
 
 horus_status horus_trace_get_jobs(const horus_trace* trace, const horus_trace_jobs* jobs, size_t* count,
                                   horus_error* error) {
-  return Guard(error, {{trace, "trace"}, {count, "count"}}, [&]() -> absl::Status {
+  return Guard(error, {{trace, "trace"}, {count, "count"}}, [&] {
     HORUS_ASSIGN_OR_RETURN(const horus_trace_jobs columns, ReadStruct(jobs));
     const size_t rows = trace->value->jobs.size();
     return WriteRows(rows, columns.capacity, count, [&](size_t row) { PutJob(*trace->value, row, columns); });
   });
 }
 
-// ---- horus/trace.h, synthetic traces: presets and what the caller changes of them.
-
 horus_status horus_trace_create_synthetic(const horus_synthetic_options* options, horus_trace** out,
                                           horus_error* error) {
-  return Guard(error, {{out, "out"}}, [&]() -> absl::Status {
-    HORUS_ASSIGN_OR_RETURN(const horus::SyntheticOptions asked, OptionsFromC(options));
-    HORUS_ASSIGN_OR_RETURN(horus::Trace trace, horus::MakeSynthetic(asked));
+  return Guard(error, {{out, "out"}}, [&] {
+    HORUS_ASSIGN_OR_RETURN(const SyntheticOptions asked, OptionsFromC(options));
+    HORUS_ASSIGN_OR_RETURN(Trace trace, MakeSynthetic(asked));
     auto made = std::make_unique<horus_trace>();
-    made->value = std::make_shared<const horus::Trace>(std::move(trace));
+    made->value = std::make_shared<const Trace>(std::move(trace));
     return Give(made.release(), out);
   });
 }

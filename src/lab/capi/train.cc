@@ -1,28 +1,66 @@
 // SPDX-License-Identifier: Apache-2.0
-// horus/lab/train.h, the predictor; and what it holds (memory.h).
+// horus/lab/features.h and train.h: what one step costs, the feature row and its schema; interference models and
+// predictors trained on a caller's columns, and what a predictor holds (memory.h).
 #include "horus/lab/train.h"
 
+#include <array>
 #include <cmath>
-#include <cstdint>
-#include <memory>
-#include <optional>
-#include <string>
-#include <utility>
 
-#include "capi/args.h"
 #include "capi/convert.h"
-#include "capi/error.h"
 #include "capi/graph_handles.h"
 #include "capi/handles.h"
-#include "capi/structs.h"
+#include "features/feature_row.h"
+#include "horus/lab/features.h"
 #include "horus/lab/memory.h"
 #include "interference/learned_model.h"
-#include "interference/registry.h"
 #include "lab/models/train_pairs.h"
 #include "predict/train.h"
 
 namespace horus::capi {
 namespace {
+
+// ---- horus/lab/features.h
+
+// Whole number nearest to an amount; the largest one for amounts beyond 64 bits.
+int64_t Whole(double amount) {
+  constexpr double kLimit = 9.2e18;  // below 2^63
+  return amount >= kLimit ? std::numeric_limits<int64_t>::max() : std::llround(amount);
+}
+
+horus_step_cost CostToC(const JobProfile& profile) {
+  const CostTotals& totals = profile.cost.totals;
+  const StepMemory& memory = profile.memory;
+  horus_step_cost c = HORUS_STEP_COST_INIT;
+  c.parameters = Whole(profile.cost.parameters);
+  c.forward_flops = totals.forward.flops;
+  c.forward_flops_other = totals.forward.flops_other;
+  c.training_flops = totals.forward.flops + totals.backward.flops;
+  c.horus_flops = totals.horus_flops;
+  c.step_bytes = profile.cost.StepBytes();
+  c.kernels = Whole(profile.cost.StepKernels());
+  c.operators = static_cast<int64_t>(profile.shaped->ops.size());
+  c.operators_unknown = profile.cost.coverage.ops - profile.cost.coverage.ops_known;
+  c.weights_bytes = memory.weights;
+  c.gradients_bytes = memory.gradients;
+  c.optimizer_bytes = memory.optimizer + memory.master_weights;
+  c.activations_bytes = memory.activations;
+  c.workspace_bytes = memory.buckets + memory.inputs + memory.transient + memory.workspace + memory.loaded_kernels +
+                      memory.allocator_slack;
+  c.horus_memory_bytes = memory.horus;
+  return c;
+}
+
+absl::StatusOr<JobProfile> ProfileOf(const horus_graph* graph, const horus_run_spec* given) {
+  HORUS_RETURN_IF_ERROR(Require({{graph, "graph"}}));
+  HORUS_ASSIGN_OR_RETURN(const RunSpec run, RunFromC(given));
+  return Analyse(graph->value, run);
+}
+
+// Column `index` of the schema; null past the end.
+const FeatureColumn* ColumnAt(size_t index) {
+  const std::span<const FeatureColumn> columns = JobFeatureColumns();
+  return index < columns.size() ? &columns[index] : nullptr;
+}
 
 // ---- What the options of every training say alike, from their C structs.
 
@@ -213,18 +251,62 @@ absl::StatusOr<TrainOptions> OptionsFromC(const horus_training_options* given) {
 
 using namespace horus::capi;  // NOLINT(google-build-using-namespace): the C functions below are its face
 
+horus_status horus_graph_cost(const horus_graph* graph, const horus_run_spec* run, horus_step_cost* cost,
+                              horus_error* error) {
+  return Guard(error, [&] {
+    HORUS_RETURN_IF_ERROR(CheckOutput(cost));
+    HORUS_ASSIGN_OR_RETURN(const JobProfile profile, ProfileOf(graph, run));
+    WriteStruct(CostToC(profile), cost);
+    return absl::OkStatus();
+  });
+}
+
+horus_status horus_graph_features(const horus_graph* graph, const horus_run_spec* run, size_t capacity, float* values,
+                                  size_t* count, horus_error* error) {
+  return Guard(error, {{count, "count"}}, [&] {
+    HORUS_RETURN_IF_ERROR(RequireColumn(values, "values", capacity));
+    HORUS_ASSIGN_OR_RETURN(const JobProfile profile, ProfileOf(graph, run));
+    HORUS_ASSIGN_OR_RETURN(const size_t rows, RowsToWrite(profile.features.size(), capacity, count));
+    std::copy_n(profile.features.begin(), rows, values);
+    *count = profile.features.size();
+    return absl::OkStatus();
+  });
+}
+
+size_t horus_feature_count(void) { return JobFeatureColumns().size(); }
+
+// The texts are literals, so data() is ended by NUL.
+const char* horus_feature_name(size_t index) {
+  const FeatureColumn* column = ColumnAt(index);
+  return column == nullptr ? nullptr : column->name.data();
+}
+
+const char* horus_feature_unit(size_t index) {
+  const FeatureColumn* column = ColumnAt(index);
+  return column == nullptr ? nullptr : column->unit.data();
+}
+
+const char* horus_feature_definition(size_t index) {
+  const FeatureColumn* column = ColumnAt(index);
+  return column == nullptr ? nullptr : column->definition.data();
+}
+
+uint64_t horus_feature_schema_hash(void) { return FeatureSchemaHash(); }
+
+// ---- horus/lab/train.h
+
 horus_status horus_interference_fit(const horus_catalogue* catalogue, const horus_pair_data* data,
                                     const horus_pair_options* options, horus_progress progress, void* user,
                                     horus_interference** out, horus_error* error) {
-  return Guard(error, {{out, "out"}}, [&]() -> absl::Status {
+  return Guard(error, {{out, "out"}}, [&] {
     auto types = CatalogueOf(catalogue);
-    HORUS_ASSIGN_OR_RETURN(const horus::PairTrainOptions train, OptionsFromC(options));
-    HORUS_ASSIGN_OR_RETURN(const horus::PairSet set, SetFromC(data, *types));
-    horus::PairProgress tell;
+    HORUS_ASSIGN_OR_RETURN(const PairTrainOptions train, OptionsFromC(options));
+    HORUS_ASSIGN_OR_RETURN(const PairSet set, SetFromC(data, *types));
+    PairProgress tell;
     if (progress != nullptr) tell = [progress, user](double done) { return progress(user, done) == 0; };
-    HORUS_ASSIGN_OR_RETURN(const horus::Bundle bundle, horus::TrainInterference(set, train, tell));
-    HORUS_ASSIGN_OR_RETURN(auto model, horus::LearnedModel::Create(bundle, train.kinds[0], *types));
-    HORUS_ASSIGN_OR_RETURN(std::string bytes, horus::WriteBundle(bundle));
+    HORUS_ASSIGN_OR_RETURN(const Bundle bundle, TrainInterference(set, train, tell));
+    HORUS_ASSIGN_OR_RETURN(auto model, LearnedModel::Create(bundle, train.kinds[0], *types));
+    HORUS_ASSIGN_OR_RETURN(std::string bytes, WriteBundle(bundle));
     return Give(new horus_interference{std::move(model), std::move(types), std::move(bytes)}, out);
   });
 }
@@ -232,30 +314,30 @@ horus_status horus_interference_fit(const horus_catalogue* catalogue, const horu
 horus_status horus_predictor_fit(const horus_catalogue* catalogue, const horus_training_data* data,
                                  const horus_training_options* options, horus_progress progress, void* user,
                                  horus_predictor** out, horus_error* error) {
-  return Guard(error, {{out, "out"}}, [&]() -> absl::Status {
+  return Guard(error, {{out, "out"}}, [&] {
     HORUS_ASSIGN_OR_RETURN(const horus_training_data c, ReadStruct(data));
     HORUS_RETURN_IF_ERROR(CheckColumns(c));
-    HORUS_ASSIGN_OR_RETURN(const horus::TrainOptions train, OptionsFromC(options));
-    const std::shared_ptr<const horus::Catalogue> known = CatalogueOf(catalogue);
-    HORUS_ASSIGN_OR_RETURN(const horus::TrainingSet set, RowsFromC(c, *known, progress, user));
-    horus::TrainProgress tell;
+    HORUS_ASSIGN_OR_RETURN(const TrainOptions train, OptionsFromC(options));
+    const std::shared_ptr<const Catalogue> known = CatalogueOf(catalogue);
+    HORUS_ASSIGN_OR_RETURN(const TrainingSet set, RowsFromC(c, *known, progress, user));
+    TrainProgress tell;
     if (progress != nullptr) {
       tell = [progress, user](double done) { return progress(user, kRowsShare + (1 - kRowsShare) * done) == 0; };
     }
-    HORUS_ASSIGN_OR_RETURN(const horus::Bundle bundle, horus::TrainPredictor(set, train, tell));
-    HORUS_ASSIGN_OR_RETURN(auto predictor, horus::Predictor::FromBundle(bundle));
+    HORUS_ASSIGN_OR_RETURN(const Bundle bundle, TrainPredictor(set, train, tell));
+    HORUS_ASSIGN_OR_RETURN(auto predictor, Predictor::FromBundle(bundle));
     return Give(new horus_predictor(std::move(predictor)), out);
   });
 }
 
 horus_status horus_predictor_get_quality(const horus_predictor* predictor, const char* quantity,
                                          horus_prediction_quality* quality, horus_error* error) {
-  return Guard(error, {{predictor, "predictor"}}, [&]() -> absl::Status {
+  return Guard(error, {{predictor, "predictor"}}, [&] {
     HORUS_RETURN_IF_ERROR(CheckOutput(quality));
     HORUS_ASSIGN_OR_RETURN(const std::string name, ReadText(quantity, "quantity"));
-    const std::optional<horus::Quantity> found = horus::FindQuantity(name);
-    if (!found.has_value()) return horus::InvalidArgument("quantity: expected gpu_util_pct, ..., found %s", name);
-    const horus::TargetModel* model = predictor->value->FindModel(*found);
+    const std::optional<Quantity> found = FindQuantity(name);
+    if (!found.has_value()) return InvalidArgument("quantity: expected gpu_util_pct, ..., found %s", name);
+    const TargetModel* model = predictor->value->FindModel(*found);
     if (model == nullptr) return absl::NotFoundError("quantity: " + name + " is predicted by the roofline alone");
     horus_prediction_quality c = HORUS_PREDICTION_QUALITY_INIT;
     c.promised = model->promised;
@@ -263,7 +345,7 @@ horus_status horus_predictor_get_quality(const horus_predictor* predictor, const
     c.rows = std::llround(model->rows);
     c.families = std::llround(model->groups);
     c.gpu_types =
-        std::ranges::count_if(model->gpus, [](const auto& gpu) { return !gpu.first.starts_with(horus::kChipPrefix); });
+        std::ranges::count_if(model->gpus, [](const auto& gpu) { return !gpu.first.starts_with(kChipPrefix); });
     c.trees = static_cast<int64_t>(model->forest.num_trees());
     WriteStruct(c, quality);
     return absl::OkStatus();

@@ -10,7 +10,7 @@
 
 #include "capi/handles.h"
 #include "draw.h"
-#include "lab/capi/sim_convert.h"
+#include "lab/capi/handles.h"
 #include "lab/simulator.h"
 
 namespace horus {

@@ -2,7 +2,7 @@
 // Traces drawn through the C ABI are those of the sim room.
 #include <gtest/gtest.h>
 
-#include "lab/capi/sim_convert.h"
+#include "lab/capi/handles.h"
 #include "lab/trace/synthetic.h"
 
 namespace horus {
