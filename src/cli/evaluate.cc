@@ -113,7 +113,7 @@ struct Outcome {
 };
 
 absl::StatusOr<Outcome> EvaluateAll(const Options& options, const TrainingSet& set) {
-  HORUS_ASSIGN_OR_RETURN(const LeaveOut leave, ParseLeaveOut(options.pairs.leave));
+  HORUS_ASSIGN_OR_RETURN(const RowLeave leave, ParseRowLeave(options.pairs.leave));
   std::shared_ptr<const Predictor> predictor;
   if (!options.pairs.inputs.bundle.empty()) {
     HORUS_ASSIGN_OR_RETURN(predictor, LoadPredictor(options.pairs.inputs.bundle));

@@ -24,8 +24,6 @@
 
 namespace horus {
 
-enum class PairLeave;  // pair_bounds.h
-
 struct PairPrediction {
   PairRow row;
   std::string left_out;  // the group: "fold 3", a job, a family, a GPU type

@@ -132,8 +132,8 @@ constexpr std::array<std::string_view, 5> kLeaveNames = {"family", "model", "gpu
 constexpr uint64_t kRandomParts = 10;
 constexpr double kPercent = 100;
 
-std::string GroupOf(const TrainingRow& row, size_t position, LeaveOut leave, uint32_t seed) {
-  if (leave == LeaveOut::kRows) return std::to_string(Mix64(CombineHash(seed, position)) % kRandomParts);
+std::string GroupOf(const TrainingRow& row, size_t position, RowLeave leave, uint32_t seed) {
+  if (leave == RowLeave::kRows) return std::to_string(Mix64(CombineHash(seed, position)) % kRandomParts);
   static constexpr std::string TrainingRow::* kGroups[] = {&TrainingRow::family, &TrainingRow::model, &TrainingRow::gpu,
                                                            &TrainingRow::campaign};  // as the enum
   return row.*kGroups[static_cast<size_t>(leave)];
@@ -210,16 +210,16 @@ EvaluatedRow Predict(const TargetModel& model, const TrainingRow& row) {
 
 }  // namespace
 
-std::string_view Name(LeaveOut leave) { return kLeaveNames[static_cast<size_t>(leave)]; }
+std::string_view Name(RowLeave leave) { return kLeaveNames[static_cast<size_t>(leave)]; }
 
-absl::StatusOr<LeaveOut> ParseLeaveOut(std::string_view name) {
+absl::StatusOr<RowLeave> ParseRowLeave(std::string_view name) {
   for (size_t i = 0; i < kLeaveNames.size(); ++i) {
-    if (kLeaveNames[i] == name) return static_cast<LeaveOut>(i);
+    if (kLeaveNames[i] == name) return static_cast<RowLeave>(i);
   }
   return InvalidArgument("leave out: expected family, model, gpu, campaign or rows, found %s", Quoted(name));
 }
 
-absl::StatusOr<ErrorReport> Evaluate(Quantity quantity, std::span<const TrainingRow* const> rows, LeaveOut leave,
+absl::StatusOr<ErrorReport> Evaluate(Quantity quantity, std::span<const TrainingRow* const> rows, RowLeave leave,
                                      const TrainOptions& options, const TrainProgress& progress,
                                      std::span<const TrainingRow* const> speeds) {
   std::map<std::string, std::vector<const TrainingRow*>> groups;

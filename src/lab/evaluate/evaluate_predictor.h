@@ -22,9 +22,9 @@
 
 namespace horus {
 
-enum class LeaveOut : uint8_t { kFamily, kModel, kGpu, kCampaign, kRows };  // kRows: ten random parts; flatters all
-[[nodiscard]] std::string_view Name(LeaveOut leave);  // "family", "model", "gpu", "campaign", "rows"
-[[nodiscard]] absl::StatusOr<LeaveOut> ParseLeaveOut(std::string_view name);
+enum class RowLeave : uint8_t { kFamily, kModel, kGpu, kCampaign, kRows };  // kRows: ten random parts; flatters all
+[[nodiscard]] std::string_view Name(RowLeave leave);  // "family", "model", "gpu", "campaign", "rows"
+[[nodiscard]] absl::StatusOr<RowLeave> ParseRowLeave(std::string_view name);
 
 struct ErrorSummary {
   std::string method;     // "horus", or a baseline
@@ -44,7 +44,7 @@ struct EvaluatedRow {
 
 struct ErrorReport {
   Quantity quantity = Quantity::kStepTime;
-  LeaveOut leave = LeaveOut::kFamily;
+  RowLeave leave = RowLeave::kFamily;
   size_t groups = 0;
   std::vector<EvaluatedRow> rows;
   std::vector<ErrorSummary> methods;  // "horus" first
@@ -59,7 +59,7 @@ struct ErrorReport {
 // memory "horus_formula". `speeds`: rows of step times, of which those of no left-out group tell the constants that
 // utilisation shares with them.
 [[nodiscard]] absl::StatusOr<ErrorReport> Evaluate(Quantity quantity, std::span<const TrainingRow* const> rows,
-                                                   LeaveOut leave, const TrainOptions& options,
+                                                   RowLeave leave, const TrainOptions& options,
                                                    const TrainProgress& progress = nullptr,
                                                    std::span<const TrainingRow* const> speeds = {});
 

@@ -497,8 +497,7 @@ class RoundPlan {
 
   absl::Status PlaceOther(size_t at) {
     HORUS_RETURN_IF_ERROR(Step());
-    ChosenWay choice;
-    HORUS_RETURN_IF_ERROR(engine_.Choose(JobAt(at), choice));
+    HORUS_ASSIGN_OR_RETURN(ChosenWay choice, engine_.Choose(JobAt(at)));
     if (choice.job == nullptr) {
       plan_.decisions[at] = std::move(choice.decision);
       return absl::OkStatus();

@@ -43,8 +43,8 @@ TEST(Train, TreesLearnWhatThePriorCannotSay) {
     if (slow) row.measured[static_cast<size_t>(Quantity::kStepTime)] *= 2;
   }
   const auto evaluated =
-      Evaluate(Quantity::kStepTime, RowsWith(set, Quantity::kStepTime), LeaveOut::kFamily, Options(100));
-  const auto without = Evaluate(Quantity::kStepTime, RowsWith(set, Quantity::kStepTime), LeaveOut::kFamily, Options(0));
+      Evaluate(Quantity::kStepTime, RowsWith(set, Quantity::kStepTime), RowLeave::kFamily, Options(100));
+  const auto without = Evaluate(Quantity::kStepTime, RowsWith(set, Quantity::kStepTime), RowLeave::kFamily, Options(0));
   ASSERT_TRUE(evaluated.ok() && without.ok()) << evaluated.status();
   EXPECT_LT(evaluated->methods[0].mape_pct, 0.6 * without->methods[0].mape_pct);
 }
@@ -52,7 +52,7 @@ TEST(Train, TreesLearnWhatThePriorCannotSay) {
 TEST(Train, BoundsCoverUnseenFamiliesAsPromised) {
   const TrainingSet set = Lawful(Quantity::kStepTime, Factors(Quantity::kStepTime), 19, 0.3);
   const auto evaluated =
-      Evaluate(Quantity::kStepTime, RowsWith(set, Quantity::kStepTime), LeaveOut::kFamily, Options(0));
+      Evaluate(Quantity::kStepTime, RowsWith(set, Quantity::kStepTime), RowLeave::kFamily, Options(0));
   ASSERT_TRUE(evaluated.ok()) << evaluated.status();
   EXPECT_NEAR(evaluated->promised_pct, 90, 1e-6);  // 18 families remain: 18 / 19 is more than the 0.9 asked for
   EXPECT_GE(evaluated->covered_pct, 85);
@@ -193,8 +193,8 @@ TEST(Evaluate, LeavesWholeGroupsOut) {
     Set(row.features, "ops_other", static_cast<double>(Hash64(row.family) % 1000));
   }
   const auto rows = RowsWith(set, Quantity::kStepTime);
-  const auto families = Evaluate(Quantity::kStepTime, rows, LeaveOut::kFamily, Options(30));
-  const auto random = Evaluate(Quantity::kStepTime, rows, LeaveOut::kRows, Options(30));
+  const auto families = Evaluate(Quantity::kStepTime, rows, RowLeave::kFamily, Options(30));
+  const auto random = Evaluate(Quantity::kStepTime, rows, RowLeave::kRows, Options(30));
   ASSERT_TRUE(families.ok() && random.ok()) << families.status();
   EXPECT_EQ(families->groups, 8u);
   EXPECT_EQ(families->rows.size(), rows.size());
@@ -227,7 +227,7 @@ TEST(Evaluate, MethodsWithoutAnAnswerAreNotJudged) {
       Set(row.features, column, std::numeric_limits<double>::quiet_NaN());
     }
   }
-  const auto report = Evaluate(Quantity::kStepTime, RowsWith(set, Quantity::kStepTime), LeaveOut::kFamily, Options(5));
+  const auto report = Evaluate(Quantity::kStepTime, RowsWith(set, Quantity::kStepTime), RowLeave::kFamily, Options(5));
   ASSERT_TRUE(report.ok()) << report.status();
   EXPECT_TRUE(std::isfinite(report->methods[0].mape_pct));
   EXPECT_EQ(report->methods[4].method, "roofline");
@@ -237,14 +237,14 @@ TEST(Evaluate, MethodsWithoutAnAnswerAreNotJudged) {
 TEST(Evaluate, ABoundOfUnseenGpusPromisesNothingWhereTooFewWereSeen) {
   TrainingSet set = Lawful(Quantity::kStepTime, Factors(Quantity::kStepTime), 4);
   for (size_t i = 0; i < set.rows.size(); ++i) set.rows[i].gpu = i % 2 == 0 ? "a" : "b";
-  const auto report = Evaluate(Quantity::kStepTime, RowsWith(set, Quantity::kStepTime), LeaveOut::kGpu, Options(0));
+  const auto report = Evaluate(Quantity::kStepTime, RowsWith(set, Quantity::kStepTime), RowLeave::kGpu, Options(0));
   ASSERT_TRUE(report.ok()) << report.status();
   EXPECT_EQ(report->promised_pct, 0);
 }
 
 TEST(Evaluate, NeedsTwoGroups) {
   const TrainingSet set = Lawful(Quantity::kStepTime, Factors(Quantity::kStepTime), 3);
-  EXPECT_FALSE(Evaluate(Quantity::kStepTime, RowsWith(set, Quantity::kStepTime), LeaveOut::kGpu, Options()).ok());
+  EXPECT_FALSE(Evaluate(Quantity::kStepTime, RowsWith(set, Quantity::kStepTime), RowLeave::kGpu, Options()).ok());
 }
 
 }  // namespace
