@@ -53,6 +53,10 @@ constexpr double kMemoryLeftWeight = 1e-3;  // prefer the device whose memory th
 constexpr double kOpensIdleWeight = 2e-3;   // keep idle devices for those who need them whole
 constexpr double kIdleNodeWeight = 1e-3;    // keep idle nodes for gangs
 
+// Users of services wait longer beside others, though no work is lost: this prefers an idle device where they would be
+// slowed 1.2 times (0.02 x (1 - 1 / 1.2) is above what opening a device and a node costs), and counts little beside work.
+constexpr double kServicesSlowedWeight = 2e-2;
+
 // One GPU that typical tasks can no longer use is one GPU's work lost: for jobs with hard requests, and for those
 // without GPUs, this stands where the three terms above stand for sharers. Where nobody said what tasks are typical,
 // it orders places of equal gain and no more.
@@ -90,6 +94,17 @@ Gain GainOf(const DeviceCandidate& candidate) {
   gain.newcomer = static_cast<double>(newcomer.work_alone) * candidate.relative_speed /
                   WorkSlowdown(newcomer.demand, candidate.after.back().estimate);
   return gain;
+}
+
+// What all services there lose of their speed, in units of one; none of it is work.
+double ServicesSlowed(const DeviceCandidate& candidate) {
+  double slowed = 0;
+  for (size_t i = 0; i < candidate.tenants.size(); ++i) {
+    if (!KeepsWork(candidate.tenants[i]->demand)) continue;
+    const double before = i < candidate.residents() ? static_cast<double>(candidate.before[i].estimate) : 1;
+    slowed += 1 / before - 1 / static_cast<double>(candidate.after[i].estimate);
+  }
+  return std::max(0.0, slowed);
 }
 
 // Whether a device does less with all of them than with one who is there alone: taking turns does more. By weight, but
@@ -144,7 +159,8 @@ class HorusPolicy final : public Policy {
     score.own_work = gain.newcomer;
     score.cost = -total;
     if (candidate.gpu_milli > 0) return absl::OkStatus();  // the node is priced, see ScoreNode
-    score.cost += kMemoryLeftWeight * MemoryLeft(candidate) + (candidate.residents() == 0 ? kOpensIdleWeight : 0);
+    score.cost += kMemoryLeftWeight * MemoryLeft(candidate) + (candidate.residents() == 0 ? kOpensIdleWeight : 0) +
+                  kServicesSlowedWeight * ServicesSlowed(candidate);
     return absl::OkStatus();
   }
 
@@ -205,6 +221,8 @@ class HorusPolicy final : public Policy {
     terms.push_back({"memory_left", kMemoryLeftWeight * MemoryLeft(candidate)});
     terms.push_back({"opens_idle_device", candidate.residents() == 0 ? kOpensIdleWeight : 0});
     terms.push_back({"idle_node", kIdleNodeWeight * IdleShare(place)});
+    if (const double slowed = ServicesSlowed(candidate); slowed > 0)
+      terms.push_back({"services_slowed", kServicesSlowedWeight * slowed});
   }
 
  private:
