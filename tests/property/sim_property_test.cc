@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "interference/registry.h"
+#include "lab/grid.h"
 #include "lab/simulator.h"
 #include "lab/trace/trace.h"
 #include "place/state/cluster.h"
