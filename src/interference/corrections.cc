@@ -82,7 +82,10 @@ void Corrections::Index() {
 
 Corrections::Kin Corrections::With(Role role, uint64_t device, uint64_t job) const {
   const auto of = [&](uint32_t i) { return std::pair{pairs_[i].device, pairs_[i].jobs[role]}; };
-  return std::ranges::equal_range(order_[role], std::pair{device, job}, {}, of);
+  const std::vector<uint32_t>& order = order_[role];
+  const std::pair key{device, job};
+  const auto first = std::ranges::lower_bound(order, key, {}, of), last = std::ranges::upper_bound(order, key, {}, of);
+  return Kin(order).subspan(static_cast<size_t>(first - order.begin()), static_cast<size_t>(last - first));
 }
 
 std::optional<double> Corrections::KnownError(const DeviceContext& device, uint64_t profile_id) const {

@@ -39,7 +39,7 @@ namespace horus {
 // Cost: about 500 bytes a job.
 
 inline constexpr size_t kMaxFileJobs = 1'000'000;
-inline constexpr int64_t kMostCopies = 64;  // as many as `horus inspect --solve gpus` tries
+inline constexpr int64_t kMostCopies = 64;            // as many as `horus inspect --solve gpus` tries
 inline constexpr size_t kMaxFileDemands = 4'000'000;  // of all jobs, one for each way and GPU type: 0.8 GB
 inline constexpr size_t kMaxPathBytes = 4096;
 

@@ -54,7 +54,8 @@ constexpr double kOpensIdleWeight = 2e-3;   // keep idle devices for those who n
 constexpr double kIdleNodeWeight = 1e-3;    // keep idle nodes for gangs
 
 // Users of services wait longer beside others, though no work is lost: this prefers an idle device where they would be
-// slowed 1.2 times (0.02 x (1 - 1 / 1.2) is above what opening a device and a node costs), and counts little beside work.
+// slowed 1.2 times (0.02 x (1 - 1 / 1.2) is above what opening a device and a node costs), and counts little beside
+// work.
 constexpr double kServicesSlowedWeight = 2e-2;
 
 // One GPU that typical tasks can no longer use is one GPU's work lost: for jobs with hard requests, and for those
