@@ -338,8 +338,8 @@ std::optional<size_t> FindFeature(std::string_view name) {
 
 std::string_view TimePartName(size_t part) {
   constexpr std::string_view kBefore = "time_", kAfter = "_us";
-  const auto first = std::ranges::find_if(kDeviceColumns,
-                                          [](const FeatureColumn& column) { return column.name.starts_with(kBefore); });
+  const auto first = std::ranges::find_if(
+      kDeviceColumns, [&](const FeatureColumn& column) { return column.name.starts_with(kBefore); });
   std::string_view name = first[static_cast<ptrdiff_t>(part)].name.substr(kBefore.size());
   name.remove_suffix(kAfter.size());
   return name;
