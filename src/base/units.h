@@ -38,6 +38,8 @@ inline constexpr double kUsPerS = 1e6;
   return product;
 }
 
+inline constexpr double kPct = 100;  // of a share of 1
+
 // Bytes to whole MiB, rounded up; `bytes` >= 0.
 [[nodiscard]] constexpr int64_t MibCeil(int64_t bytes) {
   return bytes / kBytesPerMib + (bytes % kBytesPerMib != 0 ? 1 : 0);

@@ -225,10 +225,10 @@ int64_t HostToC(int64_t value) {
 }
 
 // Lays values out one behind the other; without memory it only counts.
-class Layout {
+class Packing {
  public:
   static constexpr size_t kAlign = alignof(std::max_align_t);
-  explicit Layout(void* bytes) {
+  explicit Packing(void* bytes) {
     if (bytes == nullptr) return;
     const size_t past = reinterpret_cast<uintptr_t>(bytes) % kAlign;
     at_ = static_cast<char*>(bytes) + (past == 0 ? 0 : kAlign - past);
@@ -276,7 +276,7 @@ class Layout {
 
 // demand_count, gpu_types and demands of a job or of one way to run it.
 template <typename C>
-void PutDemands(const Catalogue& catalogue, const std::vector<TypeDemand>& demands, Layout& layout, C& c) {
+void PutDemands(const Catalogue& catalogue, const std::vector<TypeDemand>& demands, Packing& layout, C& c) {
   c.demand_count = demands.size();
   c.gpu_types = layout.Column(demands, [&](const TypeDemand& one) {
     return one.type.valid() ? layout.Text(catalogue.at(one.type).name) : nullptr;
@@ -284,7 +284,7 @@ void PutDemands(const Catalogue& catalogue, const std::vector<TypeDemand>& deman
   c.demands = layout.Column(demands, [&](const TypeDemand& one) { return layout.Row(DemandToC(one.demand)); });
 }
 
-const horus_job_alternative* PutWay(const Catalogue& catalogue, const JobAlternative& way, Layout& layout) {
+const horus_job_alternative* PutWay(const Catalogue& catalogue, const JobAlternative& way, Packing& layout) {
   horus_job_alternative c = HORUS_JOB_ALTERNATIVE_INIT;
   c.tasks = way.tasks;
   c.gpus_per_task = way.gpus_per_task;
@@ -297,7 +297,7 @@ const horus_job_alternative* PutWay(const Catalogue& catalogue, const JobAlterna
   return layout.Row(c);
 }
 
-const horus_sensitivity* PutSensitivity(const Sensitivity* matrix, Layout& layout) {
+const horus_sensitivity* PutSensitivity(const Sensitivity* matrix, Packing& layout) {
   if (matrix == nullptr) return nullptr;
   const auto same = [](auto value) { return value; };
   horus_sensitivity c = HORUS_SENSITIVITY_INIT;
@@ -310,7 +310,7 @@ const horus_sensitivity* PutSensitivity(const Sensitivity* matrix, Layout& layou
   return layout.Row(c);
 }
 
-const horus_job* PutJob(const Catalogue& catalogue, const JobSpec& job, Layout& layout) {
+const horus_job* PutJob(const Catalogue& catalogue, const JobSpec& job, Packing& layout) {
   horus_job c = HORUS_JOB_INIT;
   c.kind = static_cast<int32_t>(job.kind);
   c.id = job.id;
@@ -454,13 +454,13 @@ absl::StatusOr<std::vector<JobSpec>> JobsFromC(const Catalogue& catalogue, size_
 }
 
 size_t JobBytes(const Catalogue& catalogue, const JobSpec& job) {
-  Layout layout(nullptr);
+  Packing layout(nullptr);
   PutJob(catalogue, job, layout);
   return layout.bytes();
 }
 
 const horus_job* PutJob(const Catalogue& catalogue, const JobSpec& job, void* bytes) {
-  Layout layout(bytes);
+  Packing layout(bytes);
   return PutJob(catalogue, job, layout);
 }
 

@@ -14,6 +14,7 @@
 #include "absl/strings/str_split.h"
 #include "base/status.h"
 #include "base/text.h"
+#include "base/units.h"
 #include "cli/commands.h"
 #include "cli/inputs.h"
 #include "cli/potential_inputs.h"
@@ -38,7 +39,6 @@ constexpr size_t kWidth = 80;
 constexpr size_t kCarryingPairs = 5;
 constexpr size_t kShownPairBytes = 36;
 constexpr size_t kShownLeftOut = 5;
-constexpr double kPct = 100;
 constexpr double kLeastGainTold = 0.0005;  // less is the solver's noise; chosen
 constexpr double kMostPerGpu = 1e6;        // cores or GiB, as of a node
 constexpr int kPotentialJsonVersion = 1;

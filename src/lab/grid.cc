@@ -9,6 +9,7 @@
 #include "base/format.h"
 #include "base/seeded_hash.h"
 #include "base/status.h"
+#include "base/units.h"
 #include "interference/registry.h"
 #include "lab/bound/potential.h"
 #include "lab/run/use_meter.h"
@@ -292,7 +293,6 @@ DemandsByName WithGangs(const GridTruth& truth, DemandsByName beliefs) {
 
 // ---- The table of metrics, and Student's intervals.
 
-constexpr double kPct = 100;
 constexpr double kLeastBaseline = 1e-9;  // of a difference from it: below is what rounding leaves of 0; chosen
 constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
 

@@ -7,11 +7,10 @@
 #include <numeric>
 
 #include "base/status.h"
+#include "base/units.h"
 
 namespace horus {
 namespace {
-
-constexpr double kPct = 100;
 
 double Sum(const std::vector<double>& values) { return std::accumulate(values.begin(), values.end(), 0.0); }
 
