@@ -14,6 +14,7 @@
 #include "base/draws.h"
 #include "base/status.h"
 #include "base/text.h"
+#include "base/units.h"
 #include "interference/corrected_model.h"
 #include "interference/laws.h"
 #include "interference/learned_model.h"
@@ -223,14 +224,12 @@ using ModelPtr = std::shared_ptr<const InterferenceModel>;
 // Standard normal, a function of its argument.
 double Normal(uint64_t seed) { return NormalOf(Mix64(CombineHash(seed, 1)), Mix64(CombineHash(seed, 2))); }
 
-constexpr double kPercent = 100;
-
 // Sums; MakeMeans() divides.
 void Add(double truth, const Slowdown& answer, OnlineScore& score) {
   const auto estimate = static_cast<double>(answer.estimate), upper = static_cast<double>(answer.upper);
-  score.mape_pct += kPercent * std::abs(estimate / truth - 1);
-  score.covered_pct += truth <= upper ? kPercent : 0;
-  score.slack_pct += kPercent * (upper / truth - 1);
+  score.mape_pct += kPct * std::abs(estimate / truth - 1);
+  score.covered_pct += truth <= upper ? kPct : 0;
+  score.slack_pct += kPct * (upper / truth - 1);
 }
 
 // One tenant of a pair, as it was and as it was predicted.
@@ -274,9 +273,9 @@ void MakeMeans(OnlineScores& scores) {
   if (scores.questions == 0) return;
   for (OnlineScore* score : {&scores.before, &scores.after}) {
     for (OnlineAdmission& of : score->admission) {
-      of.admitted_pct *= kPercent / of.truly_pct;  // NaN where nothing is truly within the bound
-      of.truly_pct *= kPercent / static_cast<double>(scores.pairs);
-      of.kept_pct *= kPercent / of.admitted_tenants;
+      of.admitted_pct *= kPct / of.truly_pct;  // NaN where nothing is truly within the bound
+      of.truly_pct *= kPct / static_cast<double>(scores.pairs);
+      of.kept_pct *= kPct / of.admitted_tenants;
     }
     for (double* sum : {&score->mape_pct, &score->covered_pct, &score->slack_pct}) {
       *sum /= static_cast<double>(scores.questions);

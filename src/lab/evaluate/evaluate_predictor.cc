@@ -130,7 +130,6 @@ absl::StatusOr<std::vector<std::vector<double>>> PredictBaselines(Quantity quant
 
 constexpr std::array<std::string_view, 5> kLeaveNames = {"family", "model", "gpu", "campaign", "rows"};
 constexpr uint64_t kRandomParts = 10;
-constexpr double kPercent = 100;
 
 std::string GroupOf(const TrainingRow& row, size_t position, RowLeave leave, uint32_t seed) {
   if (leave == RowLeave::kRows) return std::to_string(Mix64(CombineHash(seed, position)) % kRandomParts);
@@ -162,8 +161,8 @@ ErrorSummary Summarise(std::string_view method, const std::vector<double>& all_m
   summary.rmsle = std::sqrt(squares / static_cast<double>(measured.size()));
   summary.spearman = RankCorrelation(measured, predicted);
   if (ratios.empty()) return summary;
-  summary.mape_pct = kPercent * std::accumulate(ratios.begin(), ratios.end(), 0.0) / static_cast<double>(ratios.size());
-  summary.median_pct = kPercent * Median(std::move(ratios));
+  summary.mape_pct = kPct * std::accumulate(ratios.begin(), ratios.end(), 0.0) / static_cast<double>(ratios.size());
+  summary.median_pct = kPct * Median(std::move(ratios));
   return summary;
 }
 
@@ -176,14 +175,14 @@ void SumUp(ErrorReport& evaluation, std::span<const std::string_view> baselines)
     covered += row.measured <= row.upper ? 1 : 0;
     if (row.measured <= 0 || row.upper >= InfoOf(evaluation.quantity).most) continue;  // no bound has no slack
     ++positive;
-    evaluation.slack_pct += kPercent * (row.upper / row.measured - 1);
+    evaluation.slack_pct += kPct * (row.upper / row.measured - 1);
   }
   if (evaluation.rows.empty()) return;
-  evaluation.promised_pct = kPercent;
+  evaluation.promised_pct = kPct;
   for (const EvaluatedRow& row : evaluation.rows) {
-    evaluation.promised_pct = std::min(evaluation.promised_pct, kPercent * row.promised);
+    evaluation.promised_pct = std::min(evaluation.promised_pct, kPct * row.promised);
   }
-  evaluation.covered_pct = kPercent * static_cast<double>(covered) / static_cast<double>(evaluation.rows.size());
+  evaluation.covered_pct = kPct * static_cast<double>(covered) / static_cast<double>(evaluation.rows.size());
   if (positive > 0) evaluation.slack_pct /= static_cast<double>(positive);
   evaluation.methods.push_back(Summarise("horus", measured, predicted));
   for (size_t b = 0; b < baselines.size(); ++b) {
