@@ -18,12 +18,12 @@ namespace {
 
 // Field numbers of onnx.proto (ONNX project), by message: the model, sets of operators, metadata, functions, graphs,
 // values, types, tensors, nodes and attributes.
-constexpr uint32_t kIrVersion = 1, kProducer = 2, kModelGraph = 7, kOpset = 8, kMetadata = 14, kFunctions = 25;
+constexpr uint32_t kIrVersion = 1, kProducer = 2, kModelGraph = 7, kOpsets = 8, kMetadata = 14, kFunctions = 25;
 constexpr uint32_t kOpsetDomain = 1, kOpsetVersion = 2;
 constexpr uint32_t kKey = 1, kEntryText = 2;
 constexpr uint32_t kFunctionName = 1, kFunctionInput = 4, kFunctionOutput = 5, kFunctionAttribute = 6,
                    kFunctionNode = 7, kFunctionDomain = 10, kFunctionDefaults = 11, kFunctionOverload = 13;
-constexpr uint32_t kNode = 1, kGraphName = 2, kInitialiser = 5, kGraphInput = 11, kGraphOutput = 12, kValueInfo = 13,
+constexpr uint32_t kNode = 1, kGraphName = 2, kInitialisers = 5, kGraphInput = 11, kGraphOutput = 12, kValueInfo = 13,
                    kSparseInitialiser = 15;
 constexpr uint32_t kValueName = 1, kValueType = 2;
 constexpr uint32_t kTensorType = 1, kSparseTensorType = 8;
@@ -197,7 +197,7 @@ class Parser {
           if (parsed.scopes.empty()) parsed.scopes.emplace_back();
           return GraphMessage(field, BodyId(), kNoNode, &id);
         }
-        case kOpset:
+        case kOpsets:
           return OpsetImport(field);
         case kMetadata:
           return Metadata(field);
@@ -380,7 +380,7 @@ class Parser {
           HORUS_RETURN_IF_ERROR(Name(field, &scope.body.name));
           if (id.value() == 0) parsed.graph.name = scope.body.name;
           return absl::OkStatus();
-        case kInitialiser:
+        case kInitialisers:
         case kSparseInitialiser:
           return Initialiser(field, &scope, field.number == kSparseInitialiser);
         case kGraphInput:
