@@ -70,8 +70,8 @@ absl::Status AddPart(const KubePart& part, KubeAsk& ask) {
   ask.count = gpus;
   ask.groups = part.groups;
   if (fraction > 0) {
-    constexpr double kRounding = 1e-6;  // 0.29 is 28.999... %
-    ask.cores_pct = ask.mem_pct = std::max<int64_t>(1, static_cast<int64_t>(fraction * kWholePct + kRounding));
+    constexpr double kShareRounding = 1e-6;  // 0.29 is 28.999... %
+    ask.cores_pct = ask.mem_pct = std::max<int64_t>(1, static_cast<int64_t>(fraction * kWholePct + kShareRounding));
   } else {
     ask.mem_mib = std::max<int64_t>(1, MibCeil(mem_bytes));
   }
