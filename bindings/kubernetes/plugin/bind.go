@@ -52,8 +52,8 @@ func decisionOf(pod *v1.Pod, choice mirror.Choice) Decision {
 		out.RunnerUpCost = &d.RunnerUpCost
 	}
 	for _, device := range choice.Devices {
-		if name := device.Pool + "/" + device.Name; device.UUID != "" || name != "/" {
-			out.Devices = append(out.Devices, cmp.Or(device.UUID, name))
+		if device.UUID != "" || device.Name != "" { // whole GPUs have neither
+			out.Devices = append(out.Devices, cmp.Or(device.UUID, device.Pool+"/"+device.Name))
 		}
 	}
 	return out

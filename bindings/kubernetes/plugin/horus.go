@@ -275,7 +275,7 @@ func (pl *Horus) RemovePod(_ context.Context, state fwk.CycleState, _ *v1.Pod, r
 // Filter answers by PreFilter's verdict, and anew where preemption supposes something of the node.
 func (pl *Horus) Filter(_ context.Context, state fwk.CycleState, _ *v1.Pod, info fwk.NodeInfo) *fwk.Status {
 	if !pl.owner.May(info.Node()) {
-		return never("the node is not its own: no label %s=%s", objects.SchedulerLabel, pl.owner.Scheduler)
+		return fwk.NewStatus(fwk.UnschedulableAndUnresolvable, "Horus: the node is not its own: no label "+objects.SchedulerLabel+"="+pl.owner.Scheduler)
 	}
 	c := cycleOf(state)
 	if c == nil {
@@ -284,7 +284,7 @@ func (pl *Horus) Filter(_ context.Context, state fwk.CycleState, _ *v1.Pod, info
 	name := info.Node().Name
 	verdict := c.verdictOf(name)
 	if !verdict.Known {
-		return never("no GPUs that it places")
+		return fwk.NewStatus(fwk.UnschedulableAndUnresolvable, "Horus: no GPUs that it places")
 	}
 	reason, supposed := verdict.Reason, len(c.gone[name]) > 0 || len(c.first[name]) > 0
 	if supposed && c.view.HAMi.Names() {

@@ -131,9 +131,9 @@ func judges(ours string) func(mirror.View) {
 
 func judge(view mirror.View) {
 	pod, scheduler := view.Pod, view.Pod.Spec.SchedulerName
-	open := objects.OpennessOf(pod, objects.Owner{Scheduler: scheduler})
+	open, room := objects.OpennessOf(pod, objects.Owner{Scheduler: scheduler}), view.Room()
 	r, err := view.Regret(func(node *v1.Node) bool {
-		return node != nil && (node.Name == pod.Spec.NodeName || (open.To(node) && view.HasRoom(node)))
+		return node != nil && (node.Name == pod.Spec.NodeName || (open.To(node) && room(node)))
 	})
 	fromZero(scheduler)
 	if err != nil {

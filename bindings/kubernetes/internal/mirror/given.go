@@ -36,7 +36,7 @@ func (m *Mirror) givenTo(object *v1.Pod) *given {
 func (m *Mirror) heldByHAMi(n *node, object *v1.Pod, view *objects.Pod) (slots []horus.Slot, known bool) {
 	g := m.givenTo(object)
 	ours := cmp.Or(objects.RecordedByHAMi(object), g.list)
-	list := cmp.Or(ours, objects.ListedByHAMi(object))
+	list := cmp.Or(ours, object.Annotations[objects.HAMiAllocated])
 	devices, held, doubt, err := objects.HeldByHAMi(m.settings, object, list, n.view.Devices)
 	if err != nil && ours == "" { // else its card is away for a while
 		m.contradicts(object, err.Error())

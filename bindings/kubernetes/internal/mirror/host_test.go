@@ -24,7 +24,7 @@ func TestANodeHasRoomForTheCoresThatAreLeft(t *testing.T) {
 		return p
 	}
 	fits := func(cores, memory string) bool {
-		return View{m: w.Mirror, Pod: with("new", cores, memory)}.HasRoom(node)
+		return View{m: w.Mirror, Pod: with("new", cores, memory)}.Room()(node)
 	}
 	w.SetNode(node)
 	web := with("web", "6", "8Gi")

@@ -306,6 +306,9 @@ func (m *Mirror) FitsWithout(view objects.Pod, name string, gone []types.UID, fi
 		return horus.ReasonNone, err
 	}
 	at := slices.IndexFunc(planned, func(one library.Planned) bool { return one.JobID == jobs[len(jobs)-1].ID })
+	if at < 0 {
+		return horus.ReasonNone, fmt.Errorf("a plan without a decision on job %d", jobs[len(jobs)-1].ID)
+	}
 	return planned[at].Reason, nil // none when it is placed
 }
 

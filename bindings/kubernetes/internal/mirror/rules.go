@@ -42,10 +42,12 @@ func (m *Mirror) reshut(n *node) {
 			}
 		}
 	}
-	room, _ := n.view.Left(m.held(n))
-	for i, fits := range room {
-		if !fits {
-			shut[uint32(i)] = true
+	if n.view.Counts() {
+		room, _ := n.view.Left(m.held(n))
+		for i, fits := range room {
+			if !fits {
+				shut[uint32(i)] = true
+			}
 		}
 	}
 	if !maps.Equal(modes, n.modes) {

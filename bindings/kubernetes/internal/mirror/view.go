@@ -58,13 +58,16 @@ func requestOfHost(object *v1.Pod) hostRequest {
 	return hostRequest{requests.Cpu().MilliValue(), requests.Memory().Value()}
 }
 
-// HasRoom says whether a node has the cores and the memory of its host left that the pod requests.
-func (v View) HasRoom(node *v1.Node) bool {
-	sum, free := requestOfHost(v.Pod), node.Status.Allocatable
-	for _, used := range v.m.hosts.nodes[node.Name] {
-		sum.cpuMilli, sum.memory = sum.cpuMilli+used.cpuMilli, sum.memory+used.memory
+// Room says of a node whether it has the cores and the memory of its host left that the pod requests.
+func (v View) Room() func(*v1.Node) bool {
+	asked := requestOfHost(v.Pod)
+	return func(node *v1.Node) bool {
+		sum, free := asked, node.Status.Allocatable
+		for _, used := range v.m.hosts.nodes[node.Name] {
+			sum.cpuMilli, sum.memory = sum.cpuMilli+used.cpuMilli, sum.memory+used.memory
+		}
+		return sum.cpuMilli <= free.Cpu().MilliValue() && sum.memory <= free.Memory().Value()
 	}
-	return sum.cpuMilli <= free.Cpu().MilliValue() && sum.memory <= free.Memory().Value()
 }
 
 // Tenant is a pod that holds devices.

@@ -150,7 +150,10 @@ func ClaimNames(pod *v1.Pod) (out []string) {
 
 // NamesClaim says whether a claim is the pod's.
 func NamesClaim(pod *v1.Pod, claim *resourceapi.ResourceClaim) bool {
-	return pod.Namespace == claim.Namespace && slices.Contains(ClaimNames(pod), claim.Name)
+	return pod.Namespace == claim.Namespace && slices.ContainsFunc(pod.Spec.ResourceClaims, func(entry v1.PodResourceClaim) bool {
+		name, _, _ := resourceclaim.Name(pod, &entry)
+		return name != nil && *name == claim.Name
+	})
 }
 
 // claims reads what claims ask of our devices, and counts these.

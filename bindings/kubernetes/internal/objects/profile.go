@@ -159,10 +159,10 @@ type Sensitivity struct {
 }
 
 func (s *Sensitivity) check() error {
-	for name, axis := range map[string][]int64{"cpuMilli": s.CPUMilli, "memMiB": s.MemMiB} {
+	for of, axis := range [][]int64{s.CPUMilli, s.MemMiB} {
 		for i, v := range axis {
 			if v <= 0 || i > 0 && v <= axis[i-1] {
-				return fmt.Errorf("%s[%d]: expected values above 0 that ascend, found %d", name, i, v)
+				return fmt.Errorf("%s[%d]: expected values above 0 that ascend, found %d", []string{"cpuMilli", "memMiB"}[of], i, v)
 			}
 		}
 	}
