@@ -77,7 +77,7 @@ func splitOutside(list string) []string {
 
 const mostHosts = 100_000 // of one list
 
-// Hosts are the names of a host list such as "a[1-3,07],b".
+// Hosts are the names of a host list such as "a[1-3,07],b"; what is empty between commas is none.
 func Hosts(list string) ([]string, error) {
 	var out []string
 	for _, one := range splitOutside(list) {
