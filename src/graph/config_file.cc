@@ -168,7 +168,9 @@ bool PlainPattern(std::string pattern, std::vector<std::string>* names) {
   for (std::string& word : words) {
     const std::string written = word;
     for (const auto& [name, others] : kWords)
-      ForEachName(others, [&](std::string_view other) { word = other == written ? std::string(name) : word; });
+      ForEachName(others, [&](std::string_view other) {
+        if (other == written) word = name;
+      });
   }
   names->push_back(absl::StrJoin(words, "."));
   return !names->back().empty();

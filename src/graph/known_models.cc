@@ -127,7 +127,6 @@ constexpr KnownModel kModels[] = {
      R"("n_routed_experts":128,"num_experts_per_tok":6,"moe_intermediate_size":1856,)"
      R"("moe_shared_expert_intermediate_size":3712)"},
     {"nemotron-3-super-120b-a12b", "nemotron_h", 4096, 88, 32, 2, 128, 2688, 131'072, 262'144,
-     R"()"
      R"("hybrid_override_pattern":"MEMEMEM*EMEMEMEM*EMEMEMEM*EMEMEMEMEM*EMEMEMEMEM*EMEMEMEMEM*EMEMEMEMEM*EMEMEMEM*EMEMEMEME",)"
      R"("mamba_num_heads":128,"n_routed_experts":512,"num_experts_per_tok":22,"moe_intermediate_size":2688,)"
      R"("moe_shared_expert_intermediate_size":5376,"moe_latent_size":1024)"},

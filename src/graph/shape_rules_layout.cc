@@ -560,7 +560,7 @@ absl::Status GatherBlockQuantized(RuleContext& c) {
   HORUS_RETURN_IF_ERROR(c.Axis(c.rank(0), &axis));
   Dims out = GatheredDims(c, axis);
   // Bounded: a part of a tensor whose size was checked, four times at most.
-  if (c.dtype(0) == DType::kUint8 && out.back() != kUnknownDim) out.back() *= kByteBits / bits;
+  if (c.dtype(0) == DType::kUint8 && !out.empty() && out.back() != kUnknownDim) out.back() *= kByteBits / bits;
   return c.Set(std::move(out));
 }
 

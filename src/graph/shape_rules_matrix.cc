@@ -518,7 +518,7 @@ constexpr RuleEntry kMatrixRules[] = {
     {"MatMulNBits", MatMulNBits, 0, kMicrosoftDomain},
     {"MoE QMoE", MixtureOfExperts, 0, kMicrosoftDomain},
     {"MultiHeadAttention", MultiHeadAttention, 0, kMicrosoftDomain},
-    {"LinearAttentionGate SkipGroupNorm", SameTwice, 0, kMicrosoftDomain},
+    {"LinearAttentionGate SkipGroupNorm", SameTwice, 1, kMicrosoftDomain},
     {"SkipLayerNormalization SkipSimplifiedLayerNormalization", SkipLayerNormalization, 1, kMicrosoftDomain},
     {"AllReduce Beside", Same, 0, kHorusDomain},
     {"CausalConv", CausalConv, 0, kHorusDomain},

@@ -82,6 +82,16 @@ TEST(Quantised, TablesOfFourBitsGiveRowsOfTheScalesType) {
   EXPECT_TRUE(graph->coverage.unsupported.empty());
 }
 
+TEST(Quantised, ATableOfOneAxisAndAScalarIndexGiveAScalar) {
+  const w::GraphParts parts = {.nodes = {w::Node("GatherBlockQuantized", {"t", "x", "s"}, {"y"}, {}, "", kMicrosoft)},
+                               .initialisers = {w::Tensor("t", {32}, w::kUint8), w::Tensor("s", {1}, w::kFloat)},
+                               .inputs = {w::Value("x", w::kInt64, {})},
+                               .outputs = {w::UntypedValue("y")}};
+  const auto graph = Bind(w::Model(parts));
+  ASSERT_TRUE(graph.ok()) << graph.status();
+  EXPECT_TRUE(Named(*graph, "y").dims.empty());
+}
+
 // As onnxruntime's optimiser fuses a UNet: images with channels last.
 TEST(Quantised, FusedOperatorsOfDiffusionModelsHaveShapesAndWeights) {
   const auto fused = [](std::string_view op, const std::vector<std::string>& in, const std::vector<std::string>& out,
