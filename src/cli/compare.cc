@@ -434,7 +434,7 @@ std::string TimingsCsv(const Comparison& comparison, const std::string& out) {
   return csv;
 }
 
-constexpr char kFooter[] = R"(
+constexpr char kCompareFooter[] = R"(
 Examples:
   horus compare grid.yaml --out results
   horus compare grid.yaml --out results --threads 8 --metrics jct_mean_s,wait_mean_s
@@ -446,10 +446,8 @@ changed. Results (results.csv, results.json) depend on the grid alone: not on th
 it took is in timings.csv, and where in machine.json. docs/simulate.md has every key of the grid.)";
 
 constexpr int64_t kMaxThreads = 1024;
-constexpr size_t kMessageBytes = 400;
-constexpr size_t kMaxProcBytes = size_t{1} << 24;
 
-struct Options {
+struct CompareArguments {
   std::string grid, out, shard;
   int64_t threads = 0;  // 0 = as many as the machine has
   std::vector<std::string> metrics = {"work_rate", "makespan_s", "jct_mean_s"};
@@ -519,7 +517,7 @@ absl::StatusOr<Comparison> Collect(const Grid& grid, std::vector<PlannedRun> run
                             missing);
 }
 
-absl::Status WriteResults(const Comparison& comparison, const Options& options, size_t threads) {
+absl::Status WriteResults(const Comparison& comparison, const CompareArguments& options, size_t threads) {
   const std::string& out = options.out;
   HORUS_RETURN_IF_ERROR(WriteFileOrDevice(out + "/results.csv", ResultsCsv(comparison)));
   HORUS_RETURN_IF_ERROR(WriteFileOrDevice(out + "/results.json", ResultsJson(comparison)));
@@ -527,7 +525,7 @@ absl::Status WriteResults(const Comparison& comparison, const Options& options, 
   return WriteFileOrDevice(out + "/machine.json", MachineJson(threads));
 }
 
-absl::Status Compare(const Options& options) {
+absl::Status Compare(const CompareArguments& options) {
   Shard shard;
   if (!options.shard.empty()) {
     HORUS_ASSIGN_OR_RETURN(shard, ParseShard(options.shard));
@@ -553,7 +551,7 @@ absl::Status Compare(const Options& options) {
   return absl::OkStatus();
 }
 
-int RunCompare(const Options& options) {
+int RunCompare(const CompareArguments& options) {
   const absl::Status status = Compare(options);
   if (status.ok()) return kExitDecided;
   const int code = Fail(status);
@@ -565,7 +563,7 @@ int RunCompare(const Options& options) {
 }  // namespace
 
 Command AddCompare(CLI::App& parser) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<CompareArguments>();
   CLI::App* app = parser.add_subcommand("compare", "Compare policies in a simulated cluster, over workloads and seeds");
   AddOption(*app, "GRID", options->grid, "YAML file with cluster, truth, beliefs, workloads, policies and seeds",
             "FILE")
@@ -583,7 +581,7 @@ Command AddCompare(CLI::App& parser) {
       ->capture_default_str();
   app->add_flag("--quiet", options->quiet, "No tables");
   AddGpusFileOption(*app, options->gpus_files);
-  app->footer(kFooter);
+  app->footer(kCompareFooter);
   return {app, [options] { return RunCompare(*options); }};
 }
 

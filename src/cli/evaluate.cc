@@ -15,7 +15,7 @@
 namespace horus::cli {
 namespace {
 
-constexpr char kFooter[] = R"(
+constexpr char kEvaluateFooter[] = R"(
 Examples:
   horus evaluate --data rows.csv                       leave one family out at a time
   horus evaluate --data rows.csv --leave gpu           one GPU type
@@ -35,7 +35,7 @@ constexpr const char* kOnlyPairs[] = {"--jobs",    "--demands",     "--model",
                                       "--observe", "--leave-gpu",   "--settled",
                                       "--as-is",   "--predictions", "--interference-bundle"};
 
-struct Options {
+struct EvaluateArguments {
   std::vector<std::string> data, without;
   PairEvaluation pairs;  // its bundle of demands, GPU types, `leave`, `json` and `rows` for --data too
   TrainOptions train;
@@ -112,7 +112,7 @@ struct Outcome {
   std::vector<std::pair<Quantity, std::string>> skipped;
 };
 
-absl::StatusOr<Outcome> EvaluateAll(const Options& options, const TrainingSet& set) {
+absl::StatusOr<Outcome> EvaluateAll(const EvaluateArguments& options, const TrainingSet& set) {
   HORUS_ASSIGN_OR_RETURN(const RowLeave leave, ParseRowLeave(options.pairs.leave));
   std::shared_ptr<const Predictor> predictor;
   if (!options.pairs.inputs.bundle.empty()) {
@@ -145,7 +145,7 @@ absl::StatusOr<Outcome> EvaluateAll(const Options& options, const TrainingSet& s
   return InvalidArgument("evaluation: expected a quantity that rows measure and the bundle holds, found none");
 }
 
-absl::StatusOr<std::string> EvaluateToText(const Options& options) {
+absl::StatusOr<std::string> EvaluateToText(const EvaluateArguments& options) {
   HORUS_ASSIGN_OR_RETURN(const auto catalogue, LoadCatalogue(options.pairs.inputs.gpus_files));
   HORUS_ASSIGN_OR_RETURN(const TrainingSet set, LoadTrainingSet(options.data, options.without, *catalogue));
   HORUS_ASSIGN_OR_RETURN(const Outcome outcome, EvaluateAll(options, set));
@@ -166,7 +166,7 @@ absl::StatusOr<std::string> EvaluateToText(const Options& options) {
 }  // namespace
 
 Command AddEvaluate(CLI::App& parser) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<EvaluateArguments>();
   CLI::App* app = parser.add_subcommand("evaluate", "Measure how well measured runs are predicted");
   AddTrainOptions(*app, options->data, options->pairs.inputs.gpus_files, options->without, options->train);
   AddOption(*app, "--leave", options->pairs.leave,
@@ -212,7 +212,7 @@ Command AddEvaluate(CLI::App& parser) {
   AddOption(*app, "--interference-bundle", options->pairs.bundle,
             "With --as-is: the models of this bundle, of horus train --pairs, in place of the built-in ones", "FILE")
       ->needs(as_is);
-  app->footer(kFooter);
+  app->footer(kEvaluateFooter);
   return {app, [app, options] {
             if (const absl::Status given = CheckDataOrPairs(*app, kOnlyData, kOnlyPairs); !given.ok())
               return Fail(given);

@@ -96,9 +96,8 @@ std::string MissText(const PlacementReport& placement, const Decision& decision)
   if (const JobSpec* job = placement.FindJob(decision.job);
       miss.unit == kLateUnit && job != nullptr && !KeepsLatency(*job)) {
     return absl::StrFormat(
-        "Nearest: %s: even alone it cannot serve its load in the promised times; `horus inspect --solve gpus` says how "
-        "many "
-        "GPUs do.",
+        "Nearest: %s: even alone it cannot serve its load in the promised times; `horus inspect --solve gpus` says "
+        "how many GPUs do.",
         where);
   }
   if (miss.unit == kLateUnit) {
@@ -680,7 +679,7 @@ absl::StatusOr<std::string> Place(const PlaceFlags& options, bool& all) {
 int RunPlace(const PlaceFlags& options) {
   bool all = true;
   const int code = Print(Place(options, all));
-  return options.strict && !all ? kExitRefused : code;
+  return code == kExitDecided && options.strict && !all ? kExitRefused : code;
 }
 
 }  // namespace

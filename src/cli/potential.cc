@@ -43,7 +43,7 @@ constexpr double kLeastGainTold = 0.0005;  // less is the solver's noise; chosen
 constexpr double kMostPerGpu = 1e6;        // cores or GiB, as of a node
 constexpr int kPotentialJsonVersion = 1;
 
-std::string NameOf(const PotentialReport& report, const PotentialCase& one) {
+std::string CaseName(const PotentialReport& report, const PotentialCase& one) {
   return one.gpu ? report.table.gpus[*one.gpu] : "all types together";
 }
 
@@ -78,7 +78,7 @@ bool HasUnknown(const PotentialReport& report, const PotentialCase& one) {
 // "Sharing pays on v100: +27.8 % by expectation; bounded at 1.5x +0.0 %, at 2x +8.2 %." What is admitted by expectation
 // stands in the row without a bound; where there is none the bounds stand alone.
 std::string VerdictText(const PotentialReport& report, const PotentialCase& one) {
-  const std::string where = one.gpu ? "on " + Printable(NameOf(report, one)) : "on all types together";
+  const std::string where = one.gpu ? "on " + Printable(CaseName(report, one)) : "on all types together";
   if (!one.potential) return absl::StrFormat("Nothing of the mix runs %s.", where);
   const bool unknown = HasUnknown(report, one);
   if (one.potential->run == 0 && unknown) return "Nothing can be said of sharing " + where + ".";
@@ -141,7 +141,7 @@ std::string CasesText(const PotentialReport& report) {
     for (const PotentialAtBound& row : one.potential->at) {
       names.push_back(&row != one.potential->at.data()
                           ? ""
-                          : absl::StrFormat("  %s, %.4g GPUs\n", Printable(NameOf(report, one)), one.gpus));
+                          : absl::StrFormat("  %s, %.4g GPUs\n", Printable(CaseName(report, one)), one.gpus));
       table.AddRow({Factor(row.slowdown_bound), today ? absl::StrFormat("%.4g", *today) : "-",
                     absl::StrFormat("%.4g", row.rate.exclusive), absl::StrFormat("%.4g", row.rate.bound),
                     absl::StrFormat("%.1f %%", kPct * GainOf(report, one, row)),
@@ -172,7 +172,7 @@ std::string HostsText(const PotentialReport& report) {
     for (const PotentialAtBound& row : one.potential->at) {
       if (!row.rate.resizing || !row.rate.both) return "";
       const bool first = &row == one.potential->at.data();
-      table.AddRow({first ? Printable(NameOf(report, one)) : "", Factor(row.slowdown_bound),
+      table.AddRow({first ? Printable(CaseName(report, one)) : "", Factor(row.slowdown_bound),
                     absl::StrFormat("%.4g", row.rate.exclusive), absl::StrFormat("%.4g", row.rate.resizing->rate),
                     absl::StrFormat("%.4g", row.rate.bound), absl::StrFormat("%.4g", row.rate.both->rate),
                     GainText(row.resizing_gain), GainText(row.gain), GainText(row.both_gain)});
@@ -298,7 +298,7 @@ std::string PotentialJson(const PotentialReport& report) {
   return JsonText(json);
 }
 
-constexpr char kFooter[] = R"(
+constexpr char kPotentialFooter[] = R"(
 Examples:
   horus potential --speeds throughputs.json --mix jobs.trace --clip 99
   horus potential --speeds throughputs.json --mix mix.csv --gpus v100=64 --gpus p100=64 --bound 1.5
@@ -310,7 +310,7 @@ rate without sharing; per GPU type, and for all together; for each bound on slow
 docs/shadow.md says how the figures are meant, docs/files.md has the files.)";
 const std::vector<double> kQuantilesPct = {10, 25, 50, 75, 90};  // of the JSON, where nobody asks for others
 
-struct Options {
+struct PotentialArguments {
   PotentialSources sources;
   std::vector<std::string> bounds;
   double least_gain_pct = kPct * kLeastGainThatPays;
@@ -332,7 +332,7 @@ absl::StatusOr<std::vector<double>> ParseBounds(const std::vector<std::string>& 
   return bounds;
 }
 
-absl::StatusOr<PotentialReport> MakePotentialReport(const Options& options) {
+absl::StatusOr<PotentialReport> MakePotentialReport(const PotentialArguments& options) {
   PotentialReport report;
   PotentialOptions& asked = report.asked;
   report.clip_percentile = options.clip_percentile;
@@ -353,7 +353,7 @@ absl::StatusOr<PotentialReport> MakePotentialReport(const Options& options) {
   return report;
 }
 
-absl::StatusOr<std::string> Answer(const Options& options) {
+absl::StatusOr<std::string> Answer(const PotentialArguments& options) {
   HORUS_ASSIGN_OR_RETURN(const PotentialReport report, MakePotentialReport(options));
   if (!options.page.path.empty()) HORUS_RETURN_IF_ERROR(WritePage(options.page, PotentialJson(report)));
   return options.json ? PotentialJson(report) : PotentialText(report);
@@ -383,7 +383,7 @@ void AddFiles(CLI::App& app, PotentialSources& sources) {
 }  // namespace
 
 Command AddPotential(CLI::App& parser) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<PotentialArguments>();
   CLI::App* app = parser.add_subcommand("potential", "What sharing could give a cluster, before any policy");
   AddFiles(*app, options->sources);
   AddOption(*app, "--reference", options->sources.reference,
@@ -403,7 +403,7 @@ Command AddPotential(CLI::App& parser) {
       ->capture_default_str();
   app->add_flag("--json", options->json, "Print JSON");
   AddPageOptions(*app, options->page);
-  app->footer(kFooter);
+  app->footer(kPotentialFooter);
   return {app, [options] { return Print(Answer(*options)); }};
 }
 

@@ -143,8 +143,6 @@ std::string NearestFile(std::string_view message) {
 
 // ---- Records.
 
-constexpr size_t kMaxProcBytes = size_t{1} << 24;
-
 // In single quotes where a shell would take a byte for something else.
 std::string ShellWord(const std::string& word) {
   constexpr std::string_view kPlain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_./=:,+@%";

@@ -122,6 +122,9 @@ extern const char* const kRevision;
 
 [[nodiscard]] std::string VersionText();  // "0.1.0"
 
+inline constexpr size_t kMessageBytes = 400;              // of one line that says what was left out, as Printable
+inline constexpr size_t kMaxProcBytes = size_t{1} << 24;  // of a file under /proc
+
 // Of this process, to be pasted into a shell; empty where the system does not tell.
 [[nodiscard]] std::string CommandLine();
 

@@ -102,7 +102,7 @@ absl::Status Timeline::Close() {
   return stream_ ? absl::OkStatus() : Unavailable("%s: cannot write all of it", path_);
 }
 
-constexpr char kFooter[] = R"(
+constexpr char kSimulateFooter[] = R"(
 Examples:
   horus simulate grid.yaml --workload backlog --policy horus --seed 2
   horus simulate grid.yaml --timeline events.csv --json
@@ -110,10 +110,9 @@ Examples:
 One run of a grid file (docs/simulate.md), by default its first workload, policy and seed. --timeline writes what
 happened when while it runs: time_us, event, job, node, gpus, gpu_type, profile.)";
 
-constexpr size_t kMessageBytes = 400;
 constexpr uint64_t kEventsPerUpdate = 256;
 
-struct Options {
+struct SimulateArguments {
   std::string grid, workload, policy, timeline;
   std::optional<uint64_t> seed;
   std::vector<std::string> gpus_files;
@@ -135,7 +134,7 @@ absl::StatusOr<uint32_t> Named(const char* option, const std::string& name, cons
   return InvalidArgument("%s: %s", option, ExpectedOneOf(names, name));
 }
 
-absl::StatusOr<Chosen> Choose(const Options& options) {
+absl::StatusOr<Chosen> Choose(const SimulateArguments& options) {
   Chosen chosen;
   HORUS_ASSIGN_OR_RETURN(auto catalogue, LoadCatalogue(options.gpus_files));
   HORUS_ASSIGN_OR_RETURN(const GridFile file, ReadGridFile(options.grid, std::move(catalogue)));
@@ -198,7 +197,7 @@ std::string OutcomeText(const Chosen& chosen, const GridOutcome& outcome) {
                                 times.p50, times.p99);
 }
 
-absl::StatusOr<std::string> Simulate(const Options& options) {
+absl::StatusOr<std::string> Simulate(const SimulateArguments& options) {
   HORUS_ASSIGN_OR_RETURN(const Chosen chosen, Choose(options));
   for (const std::string& note : chosen.loaded.notes)
     absl::FPrintF(stderr, "horus: %s\n", Printable(note, kMessageBytes));
@@ -215,7 +214,7 @@ absl::StatusOr<std::string> Simulate(const Options& options) {
 const bool kHasLaboratory = true;
 
 Command AddSimulate(CLI::App& parser) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<SimulateArguments>();
   CLI::App* app = parser.add_subcommand("simulate", "One run of a policy in a simulated cluster");
   AddOption(*app, "GRID", options->grid, "YAML file of horus compare, of which one run is made", "FILE")->required();
   AddOption(*app, "--workload", options->workload, "By its name in GRID (default: the first)", "NAME");
@@ -224,7 +223,7 @@ Command AddSimulate(CLI::App& parser) {
   AddGpusFileOption(*app, options->gpus_files);
   AddOption(*app, "--timeline", options->timeline, "CSV file of what happened when", "FILE");
   app->add_flag("--json", options->json, "Print JSON");
-  app->footer(kFooter);
+  app->footer(kSimulateFooter);
   return {app, [options] { return Print(Simulate(*options)); }};
 }
 

@@ -89,7 +89,7 @@ std::string HeadText(const TraceRead& read, const TraceSummary& summary) {
   return text;
 }
 
-std::string SkippedText(const TraceRead& read) {
+std::string SkippedLines(const TraceRead& read) {
   std::string text;
   for (const auto& [reason, count] : read.left_out) text += absl::StrFormat("%d rows left out: %s\n", count, reason);
   if (read.skipped == 0) return text;
@@ -113,7 +113,7 @@ std::string TraceText(const TraceRead& read) {
     }
     text += "\n" + table.Render("  ");
   }
-  const std::string skipped = SkippedText(read);
+  const std::string skipped = SkippedLines(read);
   return skipped.empty() ? text : text + "\n" + skipped;
 }
 
@@ -158,7 +158,7 @@ std::string TraceJson(const TraceRead& read) {
   return JsonText(json);
 }
 
-constexpr char kFooter[] = R"(
+constexpr char kTracesFooter[] = R"(
 Examples:
   horus traces show philly.csv                      jobs, sizes, profiles, arrivals
   horus traces show gavel_msr_seed0 --json          all files of a folder as one trace
@@ -169,9 +169,7 @@ Examples:
 
 docs/simulate.md has the columns of the plain format, src/lab/trace/README.md those of the public ones.)";
 
-constexpr size_t kMessageBytes = 400;  // of a skipped line, printed
-
-struct Options {
+struct TracesArguments {
   std::vector<std::string> in;
   std::string preset;
   std::string format = "auto";
@@ -187,7 +185,7 @@ struct Options {
   bool json = false;
 };
 
-absl::StatusOr<TraceRead> Read(const Options& options) {
+absl::StatusOr<TraceRead> Read(const TracesArguments& options) {
   TraceReadOptions read{.skip_bad = options.skip_bad, .pai_job_table = options.pai_job_table};
   HORUS_ASSIGN_OR_RETURN(read.format, ParseTraceFormat(options.format));
   return ReadTraces(options.in, read);
@@ -201,7 +199,7 @@ void TellSkipped(const TraceRead& read) {
   for (const auto& [reason, count] : read.left_out) absl::FPrintF(stderr, "horus: %d left out: %s\n", count, reason);
 }
 
-absl::StatusOr<std::string> Show(const Options& options) {
+absl::StatusOr<std::string> Show(const TracesArguments& options) {
   HORUS_ASSIGN_OR_RETURN(const TraceRead read, Read(options));
   return options.json ? TraceJson(read) : TraceText(read);
 }
@@ -212,7 +210,7 @@ absl::StatusOr<std::string> Write(const Trace& trace, const std::string& to) {
                          TraceDigest(trace));
 }
 
-absl::StatusOr<std::string> Convert(const Options& options) {
+absl::StatusOr<std::string> Convert(const TracesArguments& options) {
   HORUS_ASSIGN_OR_RETURN(const TraceRead read, Read(options));
   TellSkipped(read);
   return Write(read.trace, options.to);
@@ -221,7 +219,7 @@ absl::StatusOr<std::string> Convert(const Options& options) {
 constexpr const char* kArrivals[] = {"backlog", "poisson", "bursty"};  // as the enum
 constexpr double kMilli = 1000;
 
-absl::StatusOr<SyntheticOptions> Asked(const Options& options) {
+absl::StatusOr<SyntheticOptions> Asked(const TracesArguments& options) {
   HORUS_ASSIGN_OR_RETURN(SyntheticOptions asked, SyntheticPreset(options.preset));
   asked.seed = options.seed;
   if (options.jobs > 0) asked.jobs = options.jobs;
@@ -235,13 +233,13 @@ absl::StatusOr<SyntheticOptions> Asked(const Options& options) {
   return asked;
 }
 
-absl::StatusOr<std::string> Make(const Options& options) {
+absl::StatusOr<std::string> Make(const TracesArguments& options) {
   HORUS_ASSIGN_OR_RETURN(const SyntheticOptions asked, Asked(options));
   HORUS_ASSIGN_OR_RETURN(const Trace trace, MakeSynthetic(asked));
   return Write(trace, options.to);
 }
 
-void AddInput(CLI::App& app, Options& options) {
+void AddInput(CLI::App& app, TracesArguments& options) {
   AddOption(app, "IN", options.in, "Trace files; several, or the files of a folder, become one trace", "PATH")
       ->required();
   AddOption(app, "--format", options.format, "auto, plain, openb, gavel, chronus, muri or pai", "NAME")
@@ -251,7 +249,7 @@ void AddInput(CLI::App& app, Options& options) {
 }
 
 // What may differ from the preset.
-void AddShape(CLI::App& make, Options& options) {
+void AddShape(CLI::App& make, TracesArguments& options) {
   constexpr double kMostGpus = 1e9;  // beyond any cluster
   constexpr double kMostLoad = 1e6;
   constexpr double kMostProfiles = 100'000;
@@ -267,10 +265,10 @@ void AddShape(CLI::App& make, Options& options) {
 }  // namespace
 
 Command AddTraces(CLI::App& parser) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<TracesArguments>();
   CLI::App* app = parser.add_subcommand("traces", "Traces of jobs: look at one, convert one, make one");
   app->require_subcommand(1);
-  app->footer(kFooter);
+  app->footer(kTracesFooter);
   CLI::App* show = app->add_subcommand("show", "What a trace holds");
   AddInput(*show, *options);
   show->add_flag("--json", options->json, "Print JSON");

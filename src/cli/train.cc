@@ -14,7 +14,7 @@
 namespace horus::cli {
 namespace {
 
-constexpr char kFooter[] = R"(
+constexpr char kTrainFooter[] = R"(
 Examples:
   horus train --data rows.csv --out model.hbundle
   horus inspect net.onnx --batch 64 --gpu a100-40gb --bundle model.hbundle --explain
@@ -30,7 +30,7 @@ docs/measure.md describes the rows; docs/predict.md and docs/interference.md wha
 constexpr const char* kOnlyData[] = {"--without", "--rounds"};
 constexpr const char* kOnlyPairs[] = {"--jobs", "--demands"};
 
-struct Options {
+struct TrainArguments {
   std::vector<std::string> data, without;
   PairInputs pairs;  // its gpus_files for --data too
   std::string out;
@@ -38,7 +38,7 @@ struct Options {
   bool json = false;
 };
 
-Json ReportJson(const Options& options, const Bundle& bundle, const TrainReport& report, size_t rows) {
+Json ReportJson(const TrainArguments& options, const Bundle& bundle, const TrainReport& report, size_t rows) {
   Json quantities = Json::array();
   for (const TrainedQuantity& q : report.quantities) {
     quantities.push_back({{"quantity", std::string(InfoOf(q.quantity).name)},
@@ -62,7 +62,7 @@ Json ReportJson(const Options& options, const Bundle& bundle, const TrainReport&
           {"data_fingerprint", absl::StrFormat("%016x", bundle.data_fingerprint)}};
 }
 
-std::string ReportText(const Options& options, const Bundle& bundle, const TrainReport& report, size_t rows) {
+std::string ReportText(const TrainArguments& options, const Bundle& bundle, const TrainReport& report, size_t rows) {
   Table table("QUANTITY|>ROWS|>FAMILIES|>GPU TYPES|>TREES|>COVERAGE PROMISED|>OBSERVED");
   const auto percent = [](double share) {
     return share > 0 ? absl::StrFormat("%.0f %%", 100 * share) : std::string("-");
@@ -87,7 +87,7 @@ std::string ReportText(const Options& options, const Bundle& bundle, const Train
   return text;
 }
 
-absl::StatusOr<std::string> TrainToText(Options& options) {
+absl::StatusOr<std::string> TrainToText(TrainArguments& options) {
   HORUS_ASSIGN_OR_RETURN(const auto catalogue, LoadCatalogue(options.pairs.gpus_files));
   HORUS_ASSIGN_OR_RETURN(const TrainingSet set, LoadTrainingSet(options.data, options.without, *catalogue));
   HORUS_ASSIGN_OR_RETURN(options.train.base, LoadPredictor(options.pairs.bundle));
@@ -109,7 +109,7 @@ struct Trained {
   std::vector<TrainedKind> kinds;
 };
 
-Json ReportJson(const Options& options, const Trained& trained) {
+Json ReportJson(const TrainArguments& options, const Trained& trained) {
   const PairSet& set = trained.pairs.set;
   Json devices = Json::array(), kinds = Json::array();
   for (const PairDevice& device : set.devices)
@@ -136,7 +136,7 @@ Json ReportJson(const Options& options, const Trained& trained) {
           {"data_fingerprint", absl::StrFormat("%016x", trained.bundle.data_fingerprint)}};
 }
 
-std::string ReportText(const Options& options, const Trained& trained) {
+std::string ReportText(const TrainArguments& options, const Trained& trained) {
   Table table("MODEL|>~MAPE, PAIR UNSEEN|>~FAMILY UNSEEN|>~PROMISED|>~OBSERVED|>~FAMILY: PROMISED|>~OBSERVED");
   const auto percent = [](double value) { return absl::StrFormat("%.1f %%", value); };
   const auto share = [](double value) {
@@ -153,7 +153,7 @@ std::string ReportText(const Options& options, const Trained& trained) {
                          set.devices.size(), trained.bundle.data_fingerprint);
 }
 
-absl::StatusOr<std::string> TrainPairsToText(const Options& options, const PairTrainOptions& train) {
+absl::StatusOr<std::string> TrainPairsToText(const TrainArguments& options, const PairTrainOptions& train) {
   Trained trained;
   HORUS_ASSIGN_OR_RETURN(trained.pairs, LoadPairSet(options.pairs));
   Progress progress;
@@ -249,7 +249,7 @@ void AddTrainOptions(CLI::App& app, std::vector<std::string>& data, std::vector<
 }
 
 Command AddTrain(CLI::App& parser) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<TrainArguments>();
   CLI::App* app = parser.add_subcommand("train", "Train a model bundle on measured runs");
   AddTrainOptions(*app, options->data, options->pairs.gpus_files, options->without, options->train);
   AddPairOptions(*app, options->pairs);
@@ -259,7 +259,7 @@ Command AddTrain(CLI::App& parser) {
             "BUNDLE");
   AddOption(*app, "--out", options->out, "Bundle to write", "FILE")->required();
   app->add_flag("--json", options->json, "Print JSON");
-  app->footer(kFooter);
+  app->footer(kTrainFooter);
   return {app, [app, options] {
             if (const absl::Status given = CheckDataOrPairs(*app, kOnlyData, kOnlyPairs); !given.ok())
               return Fail(given);
