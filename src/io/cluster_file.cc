@@ -239,6 +239,7 @@ absl::StatusOr<FileResident> ReadResident(const YamlValue& item, std::span<const
   FileResident resident;
   // No default id: positions are what the jobs of jobs.yaml get.
   HORUS_ASSIGN_OR_RETURN(resident.job, ReadJobRequest(map, *file.catalogue, std::nullopt));
+  HORUS_RETURN_IF_ERROR(RefuseCopies(map, resident.job));
   HORUS_ASSIGN_OR_RETURN(const YamlValue on, map.Require("on", "a list of {node, gpu}"));
   HORUS_ASSIGN_OR_RETURN(const std::vector<YamlValue> items, on.List(kMaxGpusPerJob));
   const JobSpec& spec = resident.job.spec;

@@ -479,6 +479,11 @@ absl::StatusOr<JobRequest> ReadJobRequest(const YamlMap& map, const Catalogue& c
   return job;
 }
 
+absl::Status RefuseCopies(const YamlMap& map, const JobRequest& job) {
+  if (!job.model || job.model->copies <= 1) return absl::OkStatus();
+  return map.Find("service")->Error("expected no 'copies': it describes one of them, with its part of the load");
+}
+
 absl::Status CountDemands(const JobSpec& job, std::string_view where, size_t& so_far) {
   so_far += job.demands.size();
   for (const JobAlternative& way : job.alternatives) so_far += way.demands.size();
@@ -495,8 +500,9 @@ absl::Status CheckJobsDiffer(std::span<const JobRequest> jobs) {
     const auto key = [&](const JobRequest* job) -> const auto& { return job->spec.*member; };
     std::ranges::stable_sort(sorted, {}, key);  // stable, so that the later one of two is reported
     for (size_t i = 1; i < sorted.size(); ++i) {
+      if (key(sorted[i]) != key(sorted[i - 1])) continue;
       const std::string found = shown(key(sorted[i]));
-      if (found.empty() || key(sorted[i]) != key(sorted[i - 1])) continue;
+      if (found.empty()) continue;
       return InvalidArgument("%s.%s of its own, found %s as in %s", sorted[i]->where, expected, found,
                              sorted[i - 1]->where);
     }
@@ -529,7 +535,7 @@ absl::StatusOr<std::vector<JobRequest>> ParseJobsFile(const std::string& file, s
       HORUS_RETURN_IF_ERROR(CountDemands(job.spec, job.where, demands));
       if (jobs.size() >= kMaxFileJobs)
         return list.Expected(Formatted("at most %d jobs, copies included", kMaxFileJobs));
-      jobs.push_back(job);
+      jobs.push_back(copy < copies ? job : std::move(job));
     }
   }
   HORUS_RETURN_IF_ERROR(CheckJobsDiffer(jobs));

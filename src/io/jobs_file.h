@@ -80,6 +80,9 @@ struct JobRequest {
 // The keys of a job; residents know `on` besides.
 [[nodiscard]] std::span<const std::string_view> JobKeys();
 
+// Of a place that describes what runs, or one pod: it is one copy.
+[[nodiscard]] absl::Status RefuseCopies(const YamlMap& map, const JobRequest& job);
+
 // `default_id` is taken when the mapping has no `id`; nullopt makes `id` necessary.
 [[nodiscard]] absl::StatusOr<JobRequest> ReadJobRequest(const YamlMap& map, const Catalogue& catalogue,
                                                         std::optional<uint64_t> default_id);

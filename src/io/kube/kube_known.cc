@@ -178,6 +178,7 @@ absl::Status ReadJob(const YamlMap& map, const Catalogue& catalogue, KubePattern
     pairs.emplace_back("demand", YamlValue::Root(tree));
   }
   HORUS_ASSIGN_OR_RETURN(pattern.job, ReadJobRequest(YamlMap(map.value(), std::move(pairs)), catalogue, 1));
+  HORUS_RETURN_IF_ERROR(RefuseCopies(map, pattern.job));
   if (terms_alone) pattern.job.spec.demands.clear();
   if (!pattern.job.model || FindKnownModel(pattern.job.model->path) != nullptr) return absl::OkStatus();
   std::error_code error;
