@@ -103,7 +103,7 @@ class Victims {
 
   // Who is out for good, and is not to be thought of again; replaces those told before.
   void SetGone(std::span<const JobId> jobs) { gone_.assign(jobs.begin(), jobs.end()); }
-  void PutBack(JobId job);
+  void PutBack(JobId job) { engine_.ledger().Place(job, RequestOf(job), RowOf(job).slots); }
   [[nodiscard]] bool spent() const { return checks_ >= max_checks_; }
 
  private:
@@ -300,8 +300,6 @@ class Victims {
   std::vector<uint32_t> one_node_;
   SearchResult found_;
 };
-
-void Victims::PutBack(JobId job) { engine_.ledger().Place(job, RequestOf(job), RowOf(job).slots); }
 
 constexpr double kNoBound = std::numeric_limits<double>::infinity();
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The policies by name, those of the laboratory included where it is there.
+// The policies by name, those of the laboratory included where it is there; guards of those who state no bound.
 //
 // Enters:  a name, settings.   Leaves: a policy.
 // Thread class: any thread, once all is loaded.

@@ -258,7 +258,7 @@ class DeviceChanges {
   void ForEachSince(uint64_t seen, const Visit& visit) const {
     for (uint32_t at = newest_; at != kNone && devices_[at].change > seen; at = devices_[at].older) visit(at);
   }
-  [[nodiscard]] uint64_t bytes_held() const { return devices_.capacity() * sizeof(Device); }
+  [[nodiscard]] uint64_t bytes_held() const { return BytesIn(devices_); }
 
  private:
   static constexpr uint32_t kNone = UINT32_MAX;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Builds, extends and refreshes the lists of best states.
+// Builds, extends and refreshes the lists of best states; the tree of states.
 #include "place/search/ranking.h"
 
 #include <algorithm>

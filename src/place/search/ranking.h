@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rankings: for each class of jobs, the cheapest device states. A ranking is updated when its class comes again.
+// Rankings, with their tree of states and sieve: for each class of jobs, the cheapest device states. A ranking is
+// updated when its class comes again.
 //
 // Enters:  a device index, a scorer with the current job.
 // Leaves:  states in ascending cost, complete below a cutoff.

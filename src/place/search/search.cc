@@ -195,8 +195,11 @@ absl::StatusOr<NodeAnswer> Search::RunOne(uint32_t node_row) {
   answer.reason = AdmitNode(scorer_.policy(), *ledger_, node_row, *view_->job);
   if (answer.reason != Reason::kNone) return answer;
   if (!floors_.empty()) {
-    HORUS_ASSIGN_OR_RETURN(answer.cost, CheapestOn(node_row));
-    if (std::isfinite(answer.cost)) return answer;
+    HORUS_ASSIGN_OR_RETURN(const double cost, CheapestOn(node_row));
+    if (std::isfinite(cost)) {
+      answer.cost = cost;
+      return answer;
+    }
   }
   one_.refused = {};
   HORUS_RETURN_IF_ERROR(GatherNode(node_row, /*memo=*/true, one_));

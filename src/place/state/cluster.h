@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Cluster: nodes, devices, the jobs on them, and every change of that state.
+// Cluster: nodes, devices, the jobs on them, and every change of that state; what a plan changes.
 //
 // Enters:  node descriptions, state changes, jobs that already run, plans, releases.
 // Leaves:  queries in ascending id order; a hash that is equal for equal states whatever led there.

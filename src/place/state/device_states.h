@@ -116,7 +116,6 @@ class StateTable {
   // For classes that are held without a state: interned with one holder more; and one holder less, which frees the
   // class when it was the last.
   [[nodiscard]] uint32_t HoldTenant(const TenantClass& tenant);
-  void HoldMore(uint32_t tenant) noexcept { tenants_.Hold(tenant); }  // of an id in use
   void DropTenant(uint32_t tenant) noexcept { tenants_.Drop(tenant); }
   // `row.tenants` in any order; the derived fields are set here.
   [[nodiscard]] uint32_t InternState(DeviceRow row);

@@ -134,7 +134,7 @@ std::vector<Damage> DamagesOfJobs() {
          rows.classes.resize(rows.requests.limit());
          const uint32_t tenant = ClassOf(rows, 1);
          rows.classes[request].emplace_back(rows.TypeOf(0), tenant);
-         rows.states.HoldMore(tenant);
+         (void)rows.states.HoldTenant(rows.states.tenant(tenant));
        }},
       {"holders of a request: expected 1, found 2",
        [](ClusterRows& rows) { (void)HoldRequest(rows.SpecOf(Job(rows, 1)), rows.requests); }},

@@ -35,6 +35,11 @@ TEST(DeviceStates, SpeedIsRelativeToTheFastestTypeThatStatesItsStep) {
   Demand service = job.demands[0].demand;
   service.duty = 0.5f, service.slowdown_bound = 2;
   EXPECT_EQ(RelativeSpeed(job, service), 1) << "it serves as many as come";
+  JobSpec capped = job;
+  capped.kind = JobKind::kInference, capped.request_rate_hz = 1e6 / 16, capped.sm_cap_pct = 10;
+  service = Needs(100, 100, 8),
+  service.slowdown_bound = 2;  // busy; of the rate one half, and more than there is under the cap
+  EXPECT_LT(RelativeSpeed(capped, service), 1) << "it no longer serves as many as come";
   job.demands[1].demand.step_time_us = {0, 0};
   EXPECT_EQ(RelativeSpeed(job, job.demands[0].demand), 1);
   EXPECT_EQ(RelativeSpeed(job, job.demands[1].demand), 1) << "states none itself";

@@ -86,6 +86,19 @@ TEST(Service, LeavesFasterGpusToWhoGainsByThem) {
   EXPECT_EQ(Decide(cluster, job).slots.front().node, 1u);
 }
 
+TEST(Service, TakesAnIdleGpuWhereAShareWouldBeFelt) {
+  for (const float util : {5.0f, 45.0f}) {
+    Cluster cluster = Nodes(1, 2);
+    const auto placer = MakeAddingPlacer();
+    JobSpec service = OneGpu(1, util);
+    service.demands[0].demand = Needs(util, 1000, 1000);
+    service.demands[0].demand.duty = 0.999f, service.demands[0].demand.slowdown_bound = 2;
+    ASSERT_EQ(PlaceOne(cluster, *placer, service).slots.front().device, 0);
+    service.id = 2;
+    EXPECT_EQ(PlaceOne(cluster, *placer, service).slots.front().device, util < 10 ? 0 : 1);
+  }
+}
+
 TEST(Service, ThatStatesNothingIsKeptWithinItsGuard) {
   EXPECT_EQ(Decide(With(OneGpu(1, 70)), Service(2, 60, 0)).reason, Reason::kPolicy);  // both 1.3 times slower
   EXPECT_EQ(Decide(With(Service(1, 60, 0)), OneGpu(2, 70)).reason, Reason::kPolicy);
