@@ -154,6 +154,11 @@ class Models(Files):
             self.assertGreaterEqual(option["token_ms"][0], alone["token_ms"])
             self.assertEqual(option["kept"][0], option["slowdown"][0] <= alone["largest_slowdown"])
             self.assertTrue(all(kept or not surely for kept, surely in zip(option["kept"], option["kept_surely"])))
+        # Who hardly works hardly slows, whoever shares its time; an instance stays as small.
+        rare = json.loads(run(*ask, "--beside-service", other.replace("0.5", "0.01"), "--json")[1])["gpus"][0]
+        slowed = {option["mode"].split()[0]: option["slowdown"][0] for option in rare["options"]}
+        self.assertLess(max(slowed["time-slice"], slowed["mps"]), 1.1)
+        self.assertGreater(slowed["mig"], 1.5)
         best = gpu["options"][gpu["best"]]
         self.assertEqual(sum(best["kept"]), max(sum(option["kept"]) for option in gpu["options"]))
         self.assertTrue(all("--gpu-memory-utilization" in words for words in gpu["engine_arguments"]))
@@ -198,6 +203,19 @@ class Models(Files):
         self.assertEqual([decisions[job]["verdict"] == "place" for job in "abc"], [True, True, False])
         self.assertIn("--gpu-memory-utilization", decisions["b"]["engine_arguments"])
         self.assertIsNone(decisions["c"]["engine_arguments"])
+        # What nine in ten stay below holds at the bound of the slowdown, which lies above what is expected.
+        alone = json.loads(run("place", "--cluster", cluster, "--jobs", self.write("one.yaml", "version: 1\njobs:\n" + job % (
+            "a", ", token_ms: 100")), "--json")[1])["decisions"][0]["service"]
+        shares = decisions["a"]["service"]
+        self.assertGreater(shares["token_upper_us"] / alone["token_upper_us"], shares["token_us"] / alone["token_us"])
+        copies = self.write("copies.yaml", "version: 1\njobs:\n" + (job % ("a", ", copies: 2")))
+        both = json.loads(run("place", "--cluster", cluster, "--jobs", copies, "--json")[1])["decisions"]
+        self.assertEqual([one["job"] for one in both], ["a-1", "a-2"])
+        resident = self.write("now.yaml", (self.folder / "cluster.yaml").read_text() + "residents:\n" + (
+            job % ("a", ", copies: 2")).replace("name: a", "name: a, id: 9, on: [{node: n, gpu: 0}]"))
+        code, _, err = run("place", "--cluster", resident, "--jobs", jobs)
+        self.assertEqual(code, 2)
+        self.assertIn("expected no 'copies'", err)
         bounded = open(ROOT / "examples/services/jobs.yaml").read()
         even = self.write("even.yaml", bounded.replace("    service:", "    slowdown_confidence: 0.5\n    service:"))
         placed = lambda file: sum(one["verdict"] == "place" for one in json.loads(run(
