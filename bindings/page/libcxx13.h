@@ -110,12 +110,6 @@ template <class R, class Value>
 constexpr bool binary_search(R&& range, const Value& value) {
   return std::binary_search(std::begin(range), std::end(range), value);
 }
-template <class R, class Value, class Compare = ranges::less, class By = identity>
-constexpr auto upper_bound(R&& range, const Value& value, Compare before = {}, By by = {}) {
-  return std::upper_bound(std::begin(range), std::end(range), value, [&](const Value& v, const auto& one) {
-    return std::invoke(before, v, std::invoke(by, one));
-  });
-}
 template <class R, class Same = ranges::equal_to, class By = identity>
 constexpr auto adjacent_find(R&& range, Same same = {}, By by = {}) {
   return std::adjacent_find(std::begin(range), std::end(range), [&](const auto& a, const auto& b) {

@@ -135,7 +135,9 @@ inline constexpr char kWithoutOnnx[] =
 #define HORUS_EXPAND_1_(...) HORUS_EXPAND_2_(HORUS_EXPAND_2_(HORUS_EXPAND_2_(__VA_ARGS__)))
 #define HORUS_EXPAND_2_(...) HORUS_EXPAND_3_(HORUS_EXPAND_3_(HORUS_EXPAND_3_(__VA_ARGS__)))
 #define HORUS_EXPAND_3_(...) __VA_ARGS__
-#define HORUS_COPY_FIELD_(from, to, field) to.field = static_cast<std::decay_t<decltype(to.field)>>(from.field);
+#define HORUS_COPY_FIELD_(from, to, field)                   \
+  static_assert(sizeof((to).field) >= sizeof((from).field)); \
+  to.field = static_cast<std::decay_t<decltype(to.field)>>(from.field);
 #define HORUS_COPY_FIELDS(from, to, ...) HORUS_EACH_FIELD(HORUS_COPY_FIELD_, from, to, __VA_ARGS__)
 #define HORUS_SET_FIELD_(from, to, field) SetUnlessZero(to.field, from.field);
 #define HORUS_SET_FIELDS_UNLESS_ZERO(from, to, ...) HORUS_EACH_FIELD(HORUS_SET_FIELD_, from, to, __VA_ARGS__)

@@ -84,13 +84,16 @@ Corrections::Kin Corrections::With(Role role, uint64_t device, uint64_t job) con
   const auto of = [&](uint32_t i) { return std::pair{pairs_[i].device, pairs_[i].jobs[role]}; };
   const std::vector<uint32_t>& order = order_[role];
   const std::pair key{device, job};
-  const auto first = std::ranges::lower_bound(order, key, {}, of), last = std::ranges::upper_bound(order, key, {}, of);
+  const auto first = std::ranges::lower_bound(order, key, {}, of);
+  const auto last =
+      std::upper_bound(first, order.end(), key, [&](const auto& asked, uint32_t i) { return asked < of(i); });
   return Kin(order).subspan(static_cast<size_t>(first - order.begin()), static_cast<size_t>(last - first));
 }
 
 std::optional<double> Corrections::KnownError(const DeviceContext& device, uint64_t profile_id) const {
+  const uint64_t key = KeyOf(device);
   for (const Role role : kRoles) {
-    const Kin kin = With(role, KeyOf(device), profile_id);
+    const Kin kin = With(role, key, profile_id);
     if (!kin.empty()) return pairs_[kin[0]].errors[role];
   }
   return std::nullopt;

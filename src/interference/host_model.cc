@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Slowdowns of tenants that wait for input or requests, from those of tenants that never do.
 #include "interference/host_model.h"
 
 #include <cmath>

@@ -28,7 +28,8 @@ absl::Status Corrupt(std::string_view series, const std::string& expected, const
 // Of any number of rows of so many values.
 absl::StatusOr<std::span<const double>> ReadRows(const BundleTarget& target, std::string_view name, size_t values) {
   const NamedSeries* series = FindSeries(target.calibration, name);
-  const size_t count = series == nullptr ? 0 : series->values.size();
+  if (series == nullptr) return Corrupt(name, "one", "none");
+  const size_t count = series->values.size();
   return ReadSeries(target, name, count - count % values, kMostMagnitude);
 }
 

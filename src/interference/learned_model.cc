@@ -227,7 +227,8 @@ InterferenceModel::LeastPairs LearnedModel::LeastBeside(const DeviceContext& dev
 
 absl::Status LearnedModel::Predict(const DeviceContext& device, std::span<const Demand* const> tenants,
                                    std::span<Slowdown> out) const {
-  HORUS_RETURN_IF_ERROR(CheckQuestion(kLearned, device, tenants, out.size()));
+  if (out.size() != tenants.size())  // PredictPairs checks the rest
+    return InvalidArgument("%s: expected room for %d slowdowns, found %d", kLearned, tenants.size(), out.size());
   absl::InlinedVector<PairExcess, kUsualTenants * kUsualTenants> pairs(tenants.size() * tenants.size());
   HORUS_RETURN_IF_ERROR(PredictPairs(device, tenants, std::span(pairs.data(), pairs.size())));
   SumPairs({pairs.data(), pairs.size()}, out);

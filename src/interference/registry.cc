@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The list of interference models.
+// The list of interference models; the utilisation proxy.
 #include "interference/registry.h"
 
 #include <algorithm>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Interference models by name, from the bundle that the library brings or from another one.
+// Interference models by name, from the bundle that the library brings or from another one; the utilisation proxy.
 //
 // Enters:  a name; a bundle.             Leaves: the model, or an error that lists the names.
 // Cost:    linear in the bundle, under a millisecond for the built-in one.   Thread class: pure functions.
@@ -30,8 +30,8 @@ inline constexpr std::string_view kDefaultInterferenceModel = "horus";
 [[nodiscard]] absl::StatusOr<std::shared_ptr<const InterferenceModel>> InterferenceModelFromBundle(
     std::span<const uint8_t> bundle, std::string_view name, const Catalogue& catalogue);
 
-// ---- The Horus utilisation proxy: tenants slow each other down, all alike, once their summed utilisation passes 100
-// %. Units: per cent of GPU-busy time. Cost:  a few nanoseconds a tenant.
+// ---- The Horus utilisation proxy: tenants slow each other down, all alike, once their summed utilisation passes what
+// a GPU has. In per cent of GPU-busy time; a few nanoseconds a tenant.
 
 class UtilisationModel final : public InterferenceModel {
  public:

@@ -272,7 +272,7 @@ HORUS_WIDE void WalkManyPadded(const Split* splits, const float* leaves, size_t 
 
 }  // namespace
 
-// Of a group that is not padded, node by node.
+// Of a group that is not padded, node by node: rare, so keys are made on the way rather than kept.
 void Forest::WalkLoose(const Group& group, const int32_t* slots, size_t rows, float* margins) const {
   for (size_t r = 0; r < rows; ++r, slots += 2 * size_t{used_features_}) {
     const TreeNode* root = data_.nodes.data() + group.first_node;

@@ -44,7 +44,8 @@ struct Side {
 
   Side(const WorkProblem& problem, uint32_t profile, double kept)
       : cells(CellsOf(problem, profile)),
-        best(cells.data() == kHoldsNothing.data() ? 1 : problem.hosts->profiles[profile].best),
+        best(problem.hosts && !problem.hosts->profiles[profile].cells.empty() ? problem.hosts->profiles[profile].best
+                                                                              : 1),
         share(kept),
         excess(1 / kept - 1) {}
 

@@ -460,8 +460,6 @@ class SimRun final : SimJobs {
     return absl::OkStatus();
   }
 
-  // ---- All that may be tried now in one plan.
-
   // All that may be tried now in one plan of the queue, as schedulers ask for it.
   absl::Status DecideBatch() {
     while (queue_.size() > 0) {

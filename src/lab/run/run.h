@@ -136,7 +136,7 @@ class SimJobs {
     return queue_.Push(QueuedOf(job));
   }
 
-  // Jobs that the placer cannot tell apart.
+  // What the placer sees of a job.
   using Kind = std::tuple<uint32_t, uint32_t, int32_t, int32_t, uint16_t, JobKind, int32_t, int64_t, int64_t, bool,
                           float, bool, size_t>;
 

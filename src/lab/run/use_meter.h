@@ -28,7 +28,7 @@ class UseMeter {
   // A job takes its places, or with `sign` -1 gives them back: its devices task by task, or where it has none the nodes
   // of its tasks.
   void Take(const TraceJob& job, std::span<const uint32_t> devices, std::span<const uint32_t> host_nodes, int32_t sign);
-  // nothing is free on a node that is not
+  // Nothing is free on a node that is not up.
   void SetUp(uint32_t node, bool up) {
     up_ = up ? up_ + map_.devices_on(node) : up_ - map_.devices_on(node);
     if (workload_ != nullptr) nodes_[node].up = up;
