@@ -179,7 +179,7 @@ uint32_t GpusOf(const GangInstance& instance, const Decision& decision) {
   return gpus;
 }
 
-constexpr double kTieBreaks = 0.004;  // per GPU: the most that terms beside the work may weigh
+constexpr double kTieBreaks = 0.0045;  // per GPU: the most that terms beside the work may weigh
 
 Decision DecideGang(const GangInstance& instance) {
   const auto placer =

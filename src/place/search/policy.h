@@ -60,7 +60,7 @@ struct CostTerm {
   double value = 0;
   friend bool operator==(const CostTerm&, const CostTerm&) = default;
 };
-using CostTerms = absl::InlinedVector<CostTerm, 5>;  // 5 = those of the policy `horus` for one GPU
+using CostTerms = absl::InlinedVector<CostTerm, 6>;  // 6 = those of the policy `horus` for one GPU
 
 // Where a policy maximises work and a newcomer makes GPUs of a gang wait elsewhere, it must gain so much for each of
 // these and of its own: what a gang loses is sure, and its barriers make it more than the model says. Chosen.

@@ -179,7 +179,7 @@ TEST(Placer, GangsPreferOneNodeThenOneRackThenFewNodes) {
   };
   EXPECT_THAT(nodes_of(Gang(9, 3, 1)), testing::ElementsAre(2, 2, 2));
   EXPECT_THAT(nodes_of(Gang(9, 2, 2)), testing::ElementsAre(3, 3, 4, 4));
-  EXPECT_THAT(nodes_of(Gang(9, 4, 1)), testing::ElementsAre(1, 2, 2, 2));
+  EXPECT_THAT(nodes_of(Gang(9, 4, 1)), testing::ElementsAre(3, 3, 4, 4)) << "keeps the larger node";
   EXPECT_EQ(nodes_of(Gang(9, 8, 1)).size(), 8u);
   const Decision refused = Decide(cluster, Gang(9, 9, 1));
   EXPECT_EQ(refused.verdict, Verdict::kReject);

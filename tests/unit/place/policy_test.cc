@@ -8,12 +8,15 @@
 #include <string>
 #include <vector>
 
+#include "base/units.h"
 #include "fixtures.h"
 #include "place/policies/policies.h"
 
 namespace horus {
 namespace {
 
+using testing_place::Decide;
+using testing_place::Gang;
 using testing_place::MakePlacer;
 using testing_place::Needs;
 using testing_place::Nodes;
@@ -134,6 +137,24 @@ TEST(HorusPolicy, KeepsIdleNodesForGangs) {
   Cluster cluster = Nodes(3);
   ASSERT_TRUE(cluster.Adopt(OneGpu(100, 100), std::vector<Slot>{{2, 0, 0}}).ok());
   EXPECT_EQ(Choose(cluster, OneGpu(1, 90), "horus"), (Slot{2, 1, 0}));
+}
+
+TEST(HorusPolicy, LeavesLargeGpusAndNodesToThoseWhoNeedThem) {
+  Cluster cluster(Catalogue::Default());
+  NodeSpec large = V100Node(1, 2), small = V100Node(2, 2);
+  large.devices.assign(2, DeviceSpec{.type = Type("a100-80gb")});
+  ASSERT_TRUE(cluster.AddNode(large).ok());
+  ASSERT_TRUE(cluster.AddNode(small).ok());
+  ASSERT_TRUE(cluster.AddNode(V100Node(3, 1)).ok());
+  JobSpec whole = OneGpu(1), exclusive = OneGpu(2), pair = Gang(3, 1, 2);
+  whole.gpu_milli = pair.gpu_milli = kMilliPerGpu, exclusive.exclusive = true;
+  for (JobSpec* job : {&whole, &exclusive, &pair}) job->demands[0].demand.mem_mib = {};  // nobody knows
+  EXPECT_EQ(Decide(cluster, whole).slots.front(), (Slot{3, 0, 0})) << "of the smaller GPUs, the node with fewer";
+  EXPECT_EQ(Decide(cluster, exclusive).slots.front(), (Slot{3, 0, 0}));
+  EXPECT_EQ(Decide(cluster, pair).slots.front().node, 2u);
+  ASSERT_TRUE(cluster.Adopt(whole, std::vector<Slot>{{2, 0, 0}}).ok());
+  whole.id = 4;
+  EXPECT_EQ(Decide(cluster, whole).slots.front(), (Slot{2, 1, 0})) << "before a node is opened";
 }
 
 TEST(HorusPaperPolicy, PaysMoreForAResidentThanForAnEmptyDevice) {
