@@ -61,8 +61,19 @@ class Batcher {
     Outcome selected(views_.size());
     selected.fits = false;
     if (engine_.policy().maximises_work()) {
-      HORUS_ASSIGN_OR_RETURN(const bool enough, Select(selected));
+      HORUS_ASSIGN_OR_RETURN(Selected found, Select(selected, /*largest_first=*/false));
       engine_.ledger().UndoTo(mark);
+      if (found.leaves_gang) {  // small jobs may have broken up what it needs
+        Outcome other(views_.size());
+        for (const JobView& view : views_) meter_.Know(*view.job);  // as it was given
+        HORUS_ASSIGN_OR_RETURN(const Selected largest, Select(other, /*largest_first=*/true));
+        engine_.ledger().UndoTo(mark);
+        if (PlacesMore(other, selected) && other.work > selected.work - kLeastDifference) {
+          selected = std::move(other);
+          found = largest;
+        }
+      }
+      const bool enough = found.enough;
       selected.fits = !enough;
       if (!enough && (options_.prices || options_.patience_us > 0)) {  // they value more than the work of this call
         HORUS_ASSIGN_OR_RETURN(Plan plan, PlanOf(std::move(selected), 0));
@@ -74,6 +85,12 @@ class Batcher {
     for (const JobView& view : views_) meter_.Know(*view.job);  // as it was given
     Outcome first(views_.size());
     HORUS_RETURN_IF_ERROR(OneByOne(first));
+    if (PlacesMore(selected, first)) {  // those before them took what later ones need
+      first = std::move(selected);
+      first.fits = true;
+      selected = Outcome(views_.size());
+      selected.fits = false;
+    }
     fixed_.assign(views_.size(), false);
     for (size_t at = 0; at < views_.size(); ++at) {
       if (first.jobs[at] == nullptr) continue;
@@ -106,10 +123,13 @@ class Batcher {
   [[nodiscard]] bool Moves(const JobView& view) const {
     return GpuCount(*view.job) == 1 && !engine_.policy().PricesNode(*view.job);
   }
-  // Whether there was room for all who fitted somewhere.
-  absl::StatusOr<bool> Select(Outcome& outcome) {
-    bool enough = true;
-    Selection selection(engine_, views_, options_);
+  struct Selected {
+    bool enough = true;  // there was room for all who fitted somewhere
+    bool leaves_gang = false;
+  };
+  absl::StatusOr<Selected> Select(Outcome& outcome, bool largest_first) {
+    Selected found;
+    Selection selection(engine_, views_, options_, largest_first);
     HORUS_RETURN_IF_ERROR(selection.Start(engine_.pricer()));
     while (true) {
       HORUS_ASSIGN_OR_RETURN(std::optional<Selection::Chosen> chosen, selection.Next());
@@ -119,10 +139,11 @@ class Batcher {
     }
     for (const size_t at : selection.left()) {
       HORUS_ASSIGN_OR_RETURN(outcome.decisions[at], selection.Left(at));
-      enough = enough && outcome.decisions[at].reason != Reason::kPassedOver;
+      found.enough = found.enough && outcome.decisions[at].reason != Reason::kPassedOver;
     }
+    found.leaves_gang = selection.LeavesGang();
     CountPlaced(outcome);
-    return enough;
+    return found;
   }
 
   absl::Status OneByOne(Outcome& outcome) {
@@ -323,6 +344,17 @@ class Batcher {
       if (at == 0 || views_[at].job->priority != views_[at - 1].job->priority) outcome.placed.push_back(0);
       outcome.placed.back() += outcome.places[at].slots.empty() ? 0 : 1;
     }
+  }
+
+  // All that the other places, and others beside.
+  [[nodiscard]] static bool PlacesMore(const Outcome& one, const Outcome& other) {
+    bool more = false;
+    for (size_t at = 0; at < one.places.size(); ++at) {
+      const bool here = !one.places[at].slots.empty(), there = !other.places[at].slots.empty();
+      if (there && !here) return false;
+      more = more || here != there;
+    }
+    return more;
   }
 
   [[nodiscard]] bool Beats(const Outcome& one, const Outcome& other) const {

@@ -185,7 +185,7 @@ bool Selection::IsHeldUp(const JobView& view) const {
 absl::StatusOr<std::optional<Selection::Chosen>> Selection::Next() {
   while (true) {
     std::optional<size_t> best;  // position in left_
-    double least = 0;
+    std::pair<int64_t, double> least;
     uint32_t tried = 0;
     patient_.clear();
     for (size_t i = 0; i < left_.size(); ++i) {
@@ -203,7 +203,7 @@ absl::StatusOr<std::optional<Selection::Chosen>> Selection::Next() {
         if (!best) best = i;
         break;
       }
-      const double cost = CostOf(kind);
+      const std::pair cost(largest_first_ ? -int64_t{GpuCount(*view.job)} : 0, CostOf(kind));
       if (!best || cost < least) {
         best = i;
         least = cost;
@@ -221,6 +221,11 @@ absl::StatusOr<std::optional<Selection::Chosen>> Selection::Next() {
     taken_.push_back({chosen.job->id, chosen.place.slots});
     return chosen;
   }
+}
+
+bool Selection::LeavesGang() const {
+  return std::ranges::any_of(left_,
+                             [&](size_t at) { return GpuCount(*views_[at].job) > 1 && kinds_[kind_of_[at]].fitted; });
 }
 
 JobId Selection::Passed(Kind& kind) const {

@@ -25,9 +25,9 @@ namespace horus {
 
 class Selection {
  public:
-  // All must outlive it; `views` in planning order.
-  Selection(Engine& engine, std::span<const JobView> views, const BatchOptions& options)
-      : engine_(engine), views_(views), options_(options) {}
+  // All must outlive it; `views` in planning order. `largest_first`: of one priority, whatever their work is worth.
+  Selection(Engine& engine, std::span<const JobView> views, const BatchOptions& options, bool largest_first)
+      : engine_(engine), views_(views), options_(options), largest_first_(largest_first) {}
 
   // Sorts the jobs into kinds and asks for their prices.
   [[nodiscard]] absl::Status Start(WorkPricer& pricer);
@@ -43,6 +43,8 @@ class Selection {
   // Of a job that is left when Next found nobody: why it waits.
   [[nodiscard]] absl::StatusOr<Decision> Left(size_t at);
   [[nodiscard]] std::span<const size_t> left() const { return left_; }
+  // Whether one of these has several GPUs and might have fitted when the plan began.
+  [[nodiscard]] bool LeavesGang() const;
 
  private:
   struct Kind {
@@ -77,6 +79,7 @@ class Selection {
   Engine& engine_;
   std::span<const JobView> views_;
   const BatchOptions& options_;
+  bool largest_first_ = false;
   std::vector<Kind> kinds_;
   std::vector<uint32_t> kind_of_;  // by position
   std::vector<size_t> left_;       // positions, ascending

@@ -17,9 +17,13 @@ namespace {
 using testing::DoubleNear;
 using testing::ElementsAre;
 using testing_place::AtPriority;
+using testing_place::Gang;
 using testing_place::MakePlacer;
+using testing_place::Needs;
 using testing_place::Nodes;
 using testing_place::OneGpu;
+using testing_place::Type;
+using testing_place::V100Node;
 
 constexpr int64_t kHourUs = 3'600'000'000;
 
@@ -150,6 +154,25 @@ TEST(QueueBatch, TheSameJobsInAnyOrderGiveTheSamePlan) {
 
 // One part of A (30 % busy) to four of B (95 %): A goes beside B, both at 0.8, the rest is B beside B, both at 1 / 1.9.
 // With r the worth of a GPU 2/1.9 b = r and 0.8 (a + b) = r, and a/5 + 4b/5 = 1: r = 1.2195, b = 1.1585, a = 0.3659.
+// The first takes a GPU of the only node that has two, if it may choose: it is faster there.
+TEST(QueueBatch, NoJobIsLeftThatAnotherOrderWouldPlaceBesideAllOthers) {
+  Cluster cluster = Nodes(1, 2);
+  NodeSpec single = V100Node(2, 1);
+  single.devices[0].type = Type("k80");
+  ASSERT_TRUE(cluster.AddNode(single).ok());
+  JobSpec one = OneGpu(1), gang = Gang(2, 1, 2);
+  one.exclusive = gang.exclusive = true;
+  one.demands = {{Type("k80"), Needs(40, 1000, 1250)}, {Type("v100-sxm2-16gb"), Needs(40, 1000, 1000)}};
+  for (const bool first : {true, false}) {
+    const Plan plan = Batch(cluster, first ? std::vector{one, gang} : std::vector{gang, one});
+    ASSERT_EQ(plan.actions.size(), 2u) << first;
+  }
+  one.priority = 1;  // nobody passes it
+  const Plan plan = Batch(cluster, {one, gang});
+  EXPECT_EQ(plan.actions.size(), 1u);
+  EXPECT_EQ(plan.decisions[0].slots.front().node, 1u);
+}
+
 TEST(WorkPrices, AreWhatTheDualOfTheBestPlanSays) {
   const std::vector<WorkWay> ways = {
       {0, 0, 0, 1, 0}, {0, 1, 1, 1, 0}, {0, 0, 1, 0.8, 0.8}, {0, 1, 1, 1 / 1.9, 1 / 1.9}};
