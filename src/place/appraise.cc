@@ -287,7 +287,7 @@ absl::Status Explainer::Placed(const Ledger& ledger, const JobView& view, const 
 bool Explainer::GangPays(const JobView& view, const SearchResult& result, const Decision& decision) const {
   if (waiting_.gpus() == 0) return true;
   const bool keeps_work =
-      std::ranges::all_of(view.job->demands, [](const TypeDemand& one) { return KeepsWork(one.demand); });
+      std::ranges::all_of(view.job->demands, [&](const TypeDemand& one) { return ServesAll(*view.job, one.demand); });
   const double slowed = keeps_work ? 1 : static_cast<double>(decision.own.estimate);
   const double alone = WorkAlone(*view.job) * decision.relative_speed / slowed;
   const double own = GpuCount(*view.job) * alone - result.best.sent;

@@ -14,7 +14,7 @@ double SpeedAlone(const JobSpec& job, const DeviceRow& device) {
   if (job.demands.empty()) return 1;
   const Demand& demand = DemandOn(job, device.type);
   const double speed = RelativeSpeed(job, demand);
-  if (device.compute_share == 1 || (demand.slowdown_bound >= 1 && KeepsWork(AsRun(job, demand)))) return speed;
+  if (device.compute_share == 1 || ServesAll(job, demand)) return speed;
   return speed * SliceSpeed(demand, static_cast<double>(device.compute_share));
 }
 

@@ -368,7 +368,13 @@ Demand WithDuty(const JobSpec& job, Demand demand) {
 
 Demand AsRun(const JobSpec& job, Demand demand) {
   if (job.sm_cap_pct > 0) demand.sm_cap = static_cast<float>(job.sm_cap_pct) / 100;
+  if (demand.slowdown_bound == 0 && KeepsLatency(job))
+    demand.slowdown_bound = kMaxDemandSlowdown;  // OwnBoundOf's is less
   return WithDuty(job, std::move(demand));
+}
+
+bool ServesAll(const JobSpec& job, const Demand& demand) {
+  return (demand.slowdown_bound >= 1 || KeepsLatency(job)) && KeepsWork(AsRun(job, demand));
 }
 
 double Counted(double busy_pct) {

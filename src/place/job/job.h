@@ -163,8 +163,14 @@ void NormalizeJob(JobSpec& job);
 
 // The demand with the job's duty: rate x time of a step.
 [[nodiscard]] Demand WithDuty(const JobSpec& job, Demand demand);
-// What devices see of it: its duty, under its cap.
+// Whether the job states a latency to keep.
+[[nodiscard]] inline bool KeepsLatency(const JobSpec& job) {
+  return job.kind == JobKind::kInference && job.latency_bound_us > 0;
+}
+// What devices see of it: its duty, under its cap; what keeps a latency keeps its work (KeepsWork).
 [[nodiscard]] Demand AsRun(const JobSpec& job, Demand demand);
+// Whether it serves as many requests as come, however slowed: a service, or one that states a rate and a latency.
+[[nodiscard]] bool ServesAll(const JobSpec& job, const Demand& demand);
 
 // ---- What a job counts.
 // Cost: a pass over the demands.

@@ -36,9 +36,4 @@ struct OwnBound {
 // The job passed ValidateJob.
 [[nodiscard]] OwnBound OwnBoundOf(const JobSpec& job, const Demand& demand);
 
-// Whether the job states a latency to keep.
-[[nodiscard]] inline bool KeepsLatency(const JobSpec& job) {
-  return job.kind == JobKind::kInference && job.latency_bound_us > 0;
-}
-
 }  // namespace horus

@@ -123,7 +123,7 @@ uint64_t KindBit(int32_t gpu_milli, int32_t gpus) {
 }
 
 double RelativeSpeed(const JobSpec& job, const Demand& demand) {
-  if (demand.slowdown_bound >= 1 && KeepsWork(AsRun(job, demand))) return 1;
+  if (ServesAll(job, demand)) return 1;
   const double stretch = job.sm_cap_pct > 0 ? CapStretch(AsRun(job, demand)) : 1;
   const double own = StepUs(demand);
   if (own <= 0) return 1 / stretch;

@@ -99,6 +99,24 @@ TEST(Service, TakesAnIdleGpuWhereAShareWouldBeFelt) {
   }
 }
 
+// As a service with promises of its own does: by a rate and a latency, on the slower GPU that keeps it.
+TEST(Service, ThatKeepsItsLatencyLosesNoWork) {
+  JobSpec job = Service(1, 40, 10, 1000);
+  job.demands = {{Type("k80"), Needs(40, 1000, 8000)}, {Type("v100-sxm2-16gb"), Needs(40, 1000, 1000)}};
+  job.latency_bound_us = 500'000;
+  EXPECT_TRUE(ServesAll(job, job.demands[0].demand));
+  Cluster cluster = Nodes(1, 1);
+  NodeSpec slow = V100Node(2, 1);
+  slow.devices[0].type = Type("k80");
+  ASSERT_TRUE(cluster.AddNode(slow).ok());
+  EXPECT_EQ(Decide(cluster, job).slots.front().node, 2u);
+  job.request_rate_hz = 1000;
+  EXPECT_FALSE(ServesAll(job, job.demands[0].demand)) << "more requests than it serves";
+  job.request_rate_hz = 10, job.latency_bound_us = 0;
+  EXPECT_FALSE(ServesAll(job, job.demands[0].demand)) << "nobody said how late is late";
+  EXPECT_EQ(Decide(cluster, job).slots.front().node, 1u);
+}
+
 TEST(Service, ThatStatesNothingIsKeptWithinItsGuard) {
   EXPECT_EQ(Decide(With(OneGpu(1, 70)), Service(2, 60, 0)).reason, Reason::kPolicy);  // both 1.3 times slower
   EXPECT_EQ(Decide(With(Service(1, 60, 0)), OneGpu(2, 70)).reason, Reason::kPolicy);
