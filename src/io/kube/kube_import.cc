@@ -58,7 +58,9 @@ class Importer {
     for (Member& member : Joined()) AddMember(std::move(member), members);
     for (Member& member : members) PlaceTold(member);
     for (Member& member : members) PlaceAssumed(member);
-    for (Member& member : members) ShapeWaiting(member);
+    // Whole GPUs are for those of whom something is known, as far as they go round.
+    for (Member& member : members) ShapeWaiting(member, /*described=*/true);
+    for (Member& member : members) ShapeWaiting(member, /*described=*/false);
     std::erase_if(members, [](const Member& member) { return member.shape.gpus == 0; });
     for (const Member& member : members) CountEngine(member);
     std::vector<KubeHolder> holders;
@@ -569,8 +571,10 @@ class Importer {
     return sample;
   }
 
-  void ShapeWaiting(Member& member) {
-    if (member.runs) return;
+  void ShapeWaiting(Member& member, bool described) {
+    const bool is_described =
+        !member.pod->terms.profile.empty() || FindPattern(options_.patterns, *member.pod) != nullptr;
+    if (member.runs || is_described != described) return;
     const KubeGpu* const sample = SampleFor(member);
     if (sample == nullptr) {
       LeaveOut(member, Formatted("no node that was read offers %s", member.ask.resource.empty() ? "GPUs by claims"
