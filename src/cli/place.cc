@@ -524,6 +524,14 @@ std::string ExplainText(const PlacementReport& placement) {
   return text;
 }
 
+// Of placed jobs that keep no latency, which would have refused them.
+bool IsOverrun(const PlacementReport& placement, const Decision& decision) {
+  const JobSpec* job = placement.FindJob(decision.job);
+  const Demand* demand = placement.DemandOf(decision);
+  return job != nullptr && demand != nullptr && job->kind == JobKind::kInference && job->request_rate_hz > 0 &&
+         demand->step_time_us.estimate > 0 && WithDuty(*job, *demand).duty >= 1;
+}
+
 std::string TotalsText(const PlacementReport& placement) {
   const ClusterTotals& before = placement.before;
   const ClusterTotals& after = placement.after;
@@ -553,6 +561,9 @@ std::string TotalsText(const PlacementReport& placement) {
   AddJobsRow(
       "demands", "lie outside what the prediction was made for", placement,
       [&](const Decision& decision) { return placement.IsOutside(decision); }, table);
+  AddJobsRow(
+      "requests", "get requests faster than steps serve them, one each: their queues grow without end", placement,
+      [&](const Decision& decision) { return IsOverrun(placement, decision); }, table);
   table.AddRow({"GPUs in use", Of(std::to_string(after.devices_used), std::to_string(after.devices),
                                   Ratio(static_cast<int64_t>(after.devices_used), devices)) +
                                    absl::StrFormat(", before %d", before.devices_used)});

@@ -161,6 +161,13 @@ class Place(Files):
             self.assertEqual((code, out), (2, ""))
             self.assertIn(words, err)
 
+    def test_requests_that_nobody_could_serve_are_told(self):
+        service = ("  - {name: svc, kind: inference, request_rate_hz: %d, "
+                   "demand: {any: {gpu_util_pct: 30, gpu_memory_gib: 2, step_time_ms: 10}}}\n")
+        words = "1 of 1 jobs get requests faster than steps serve them"
+        self.assertIn(words, self.place(self.jobs(service % 200))[1])
+        self.assertNotIn(words, self.place(self.jobs(service % 50))[1])
+
     def test_strict_turns_a_refusal_into_three(self):
         self.assertEqual(self.place(self.jobs(SMALL_JOB), "--strict")[0], 0)
         jobs = self.jobs(SMALL_JOB + LARGE_JOB)
