@@ -98,7 +98,7 @@ class Inputs:
     """What every table of one set of pairs believes. A folder that holds it is taken as it is."""
 
     def __init__(self, horus, data, folder, table, jobs):
-        self.pairs, self.jobs = table, jobs
+        self.horus, self.folder, self.pairs, self.jobs = horus, folder, table, jobs
         self.measured = interference.column(jobs, "job")
         self.predictions, known = folder / "predicted.csv", folder / "inputs.json"
         if known.exists():
@@ -108,9 +108,21 @@ class Inputs:
         runs = datasets.convert_all(data, folder / "runs")
         bundle, self.told = interference.train_demands(horus, runs, nets, folder)
         self.bundle = bundle[1] if bundle else None
-        subprocess.run([horus, "evaluate", "--pairs", table, "--jobs", jobs, "--model", "horus", "--predictions", self.predictions,
-                        *bundle], check=True, stdout=subprocess.DEVNULL)
+        self.predict(self.predictions)
         known.write_text(json.dumps([self.bundle, self.told]), encoding="utf-8")
+
+    def predict(self, file, *options):
+        """By a model that has seen neither job's family."""
+        bundle = ("--bundle", self.bundle) if self.bundle else ()
+        subprocess.run([self.horus, "evaluate", "--pairs", self.pairs, "--jobs", self.jobs, "--model", "horus", "--predictions", file,
+                        *bundle, *options], check=True, stdout=subprocess.DEVNULL)
+
+    def card_unseen(self):
+        """Predictions by a model that has not seen the GPU type either."""
+        file = self.folder / "predicted_card.csv"
+        if not file.exists():
+            self.predict(file, "--leave-gpu")
+        return file
 
     def beliefs(self):
         beliefs = {"jobs": str(self.jobs), "interference": "utilisation", "predictions": str(self.predictions)}

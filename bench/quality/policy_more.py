@@ -193,5 +193,16 @@ def nothing(setting, suffix):
     return rows.rows
 
 
-TABLES = {"whole": whole, "three": three, "preempt": preempt, "nothing": nothing}  # of one GPU type
+def card(setting, suffix):
+    """The backlog on a GPU type that the model has not seen, nor either job's family."""
+    rows = Rows(setting.told())
+    results = setting.play("card_backlog", setting.backlog(), "fifo", CHOOSING + rivals("exclusive", "first-fit"),
+                           beliefs={"predictions": str(setting.inputs.card_unseen())})
+    for own, metric in (("choosing", "card"), ("choosing online", "card_online")):
+        rows.add(f"{metric}_gap_closed_{setting.short}{suffix}", results.mean("backlog", own, "gap_closed"), "ratio", "higher",
+                 others(results, "backlog", "gap_closed", but=(own,)), None, f"of the gap to the bound; {ALL_AT_ONCE}")
+    return rows.rows
+
+
+TABLES = {"whole": whole, "three": three, "preempt": preempt, "nothing": nothing, "card": card}  # of one GPU type
 MIXED = {"mixed": mixed}  # of all of them

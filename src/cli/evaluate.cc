@@ -191,8 +191,7 @@ Command AddEvaluate(CLI::App& parser) {
                       ->excludes("--leave")
                       ->excludes("--rows");
   app->add_flag("--leave-gpu", options->pairs.plan.leave_gpu,
-                "With --observe: training has not seen the jobs' GPU type either")
-      ->needs(observe);
+                "With --observe or --predictions: training has not seen the jobs' GPU type either");
   AddRanged(*app, "--settled", options->pairs.plan.settled,
             "With --leave-gpu: so many co-locations of other jobs were observed on the GPU type before", "N",
             uint32_t{0}, kMostObserved)
@@ -220,6 +219,8 @@ Command AddEvaluate(CLI::App& parser) {
             PairEvaluation& pairs = options->pairs;
             pairs.train = PairOptionsOf(*app, options->train.promise, options->train.seed);
             if (!pairs.predictions.empty()) return Print(PredictPairsToText(pairs));
+            if (options->observe.empty() && pairs.plan.leave_gpu)
+              return Fail(InvalidArgument("--leave-gpu: expected --observe or --predictions beside it, found neither"));
             if (options->observe.empty()) return Print(EvaluatePairsToText(pairs));
             pairs.plan.observed = std::set<uint32_t>(options->observe.begin(), options->observe.end());
             return Print(EvaluateOnlineToText(pairs));

@@ -340,7 +340,8 @@ absl::StatusOr<std::string> PredictPairsToText(const PairEvaluation& options) {
   HORUS_ASSIGN_OR_RETURN(const LoadedPairs pairs, LoadPairSet(options.inputs));
   Progress progress;
   HORUS_ASSIGN_OR_RETURN(const std::vector<UnseenPrediction> predictions,
-                         PredictUnseen(pairs.set, model, options.train, progress.OfShare("predicting by " + model)));
+                         PredictUnseen(pairs.set, model, options.plan.leave_gpu, options.train,
+                                       progress.OfShare("predicting by " + model)));
   std::vector<PredictedPair> rows;
   for (const UnseenPrediction& one : predictions) {
     const PairDevice& device = pairs.set.devices[one.device];
@@ -349,8 +350,9 @@ absl::StatusOr<std::string> PredictPairsToText(const PairEvaluation& options) {
   }
   const std::string& file = options.predictions;
   HORUS_RETURN_IF_ERROR(WriteFileOrDevice(file, PredictedText(rows)));
-  return absl::StrFormat("%s: %d slowdowns of %d jobs on %d devices, each predicted without the families of both\n",
-                         Printable(file, file.size()), rows.size(), pairs.set.jobs.size(), pairs.set.devices.size());
+  return absl::StrFormat("%s: %d slowdowns of %d jobs on %d devices, each predicted without the families of both%s\n",
+                         Printable(file, file.size()), rows.size(), pairs.set.jobs.size(), pairs.set.devices.size(),
+                         options.plan.leave_gpu ? " and without its GPU type" : "");
 }
 
 }  // namespace horus::cli

@@ -191,21 +191,23 @@ absl::StatusOr<PairPrediction> Ask(const PairSet& set, const Catalogue& catalogu
   return said;
 }
 
-// Rows without either family.
+// Rows without either family, and without that GPU type; empty = of all.
 std::vector<PairRow> RowsWithout(const PairSet& set, std::span<const PairRow> rows, const std::string& one,
-                                 const std::string& two) {
+                                 const std::string& two, const std::string& gpu) {
   std::vector<PairRow> others;
   std::copy_if(rows.begin(), rows.end(), std::back_inserter(others), [&](const PairRow& row) {
     const std::string &victim = set.jobs[row.victim].family, &other = set.jobs[row.other].family;
-    return victim != one && victim != two && other != one && other != two;
+    return victim != one && victim != two && other != one && other != two && set.devices[row.device].gpu != gpu;
   });
   return others;
 }
 
-// Every job of one family beside every one of the other, both ways, on every device.
-std::vector<PairRow> RowsBetween(const PairSet& set, const std::string& one, const std::string& two) {
+// Every job of one family beside every one of the other, both ways, on every device of that GPU type; empty = of all.
+std::vector<PairRow> RowsBetween(const PairSet& set, const std::string& one, const std::string& two,
+                                 const std::string& gpu) {
   std::vector<PairRow> rows;
   for (uint32_t device = 0; device < set.devices.size(); ++device) {
+    if (!gpu.empty() && set.devices[device].gpu != gpu) continue;
     for (uint32_t a = 0; a < set.jobs.size(); ++a) {
       for (uint32_t b = 0; b < set.jobs.size(); ++b) {
         const std::string &victim = set.jobs[a].family, &other = set.jobs[b].family;
@@ -466,8 +468,8 @@ PairSet Without(const PairSet& set, std::span<const PairRow> left_out, std::stri
 }
 
 // What is left out of a training beside a family: nothing, or each GPU type in turn.
-std::vector<std::string> GpusToLeave(const PairSet& set, const OnlinePlan& plan) {
-  if (!plan.leave_gpu) return {""};
+std::vector<std::string> GpusToLeave(const PairSet& set, bool leave_gpu) {
+  if (!leave_gpu) return {""};
   std::set<std::string> gpus;
   for (const PairRun& run : set.runs) gpus.insert(set.devices[run.device].gpu);
   return {gpus.begin(), gpus.end()};
@@ -525,7 +527,7 @@ absl::StatusOr<std::vector<PairPrediction>> EvaluateAsIs(const PairSet& set, con
   return predictions;
 }
 
-absl::StatusOr<std::vector<UnseenPrediction>> PredictUnseen(const PairSet& set, std::string_view model,
+absl::StatusOr<std::vector<UnseenPrediction>> PredictUnseen(const PairSet& set, std::string_view model, bool leave_gpu,
                                                             const PairTrainOptions& options,
                                                             const PairProgress& progress) {
   HORUS_RETURN_IF_ERROR(CheckPairSet(set));
@@ -533,20 +535,22 @@ absl::StatusOr<std::vector<UnseenPrediction>> PredictUnseen(const PairSet& set, 
   const std::vector<PairRow> rows = RowsOf(set);
   std::set<std::string> names;
   for (const PairJob& job : set.jobs) names.insert(job.family);
-  const std::vector<std::string> families(names.begin(), names.end());
-  const size_t all = families.size() * (families.size() + 1) / 2;
+  const std::vector<std::string> families(names.begin(), names.end()), gpus = GpusToLeave(set, leave_gpu);
+  const size_t all = gpus.size() * families.size() * (families.size() + 1) / 2;
   std::vector<UnseenPrediction> predictions;
   size_t done = 0;
+  const auto predict = [&](const std::string& one, const std::string& two, const std::string& gpu) -> absl::Status {
+    const std::vector<PairRow> train = RowsWithout(set, rows, one, two, gpu), test = RowsBetween(set, one, two, gpu);
+    HORUS_RETURN_IF_ERROR(CheckTraining(train, absl::StrCat(one, " and ", two, gpu.empty() ? "" : " and ", gpu)));
+    HORUS_ASSIGN_OR_RETURN(const Predictions found, Predict(model, set, train, test, PairLeave::kFamily, options));
+    for (size_t k = 0; k < test.size(); ++k) {
+      predictions.push_back({test[k].device, test[k].victim, test[k].other, found.values[k], found.uppers[k]});
+    }
+    return Report(progress, ++done, all);
+  };
   for (size_t i = 0; i < families.size(); ++i) {
     for (size_t j = i; j < families.size(); ++j) {
-      const std::vector<PairRow> train = RowsWithout(set, rows, families[i], families[j]);
-      const std::vector<PairRow> test = RowsBetween(set, families[i], families[j]);
-      HORUS_RETURN_IF_ERROR(CheckTraining(train, families[i] + " and " + families[j]));
-      HORUS_ASSIGN_OR_RETURN(const Predictions found, Predict(model, set, train, test, PairLeave::kFamily, options));
-      for (size_t k = 0; k < test.size(); ++k) {
-        predictions.push_back({test[k].device, test[k].victim, test[k].other, found.values[k], found.uppers[k]});
-      }
-      HORUS_RETURN_IF_ERROR(Report(progress, ++done, all));
+      for (const std::string& gpu : gpus) HORUS_RETURN_IF_ERROR(predict(families[i], families[j], gpu));
     }
   }
   std::sort(predictions.begin(), predictions.end(), [](const UnseenPrediction& a, const UnseenPrediction& b) {
@@ -579,7 +583,7 @@ absl::StatusOr<std::vector<OnlineErrors>> EvaluateOnline(const PairSet& set, std
         "in a campaign, found %d",
         most_residents, least_residents - 1);
   }
-  const std::vector<std::string> gpus = GpusToLeave(set, plan);
+  const std::vector<std::string> gpus = GpusToLeave(set, plan.leave_gpu);
   if (plan.leave_gpu && gpus.size() < 2) {
     return InvalidArgument("pairs: expected at least two GPU types to leave out in turn, found %d", gpus.size());
   }

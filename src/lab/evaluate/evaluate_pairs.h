@@ -50,7 +50,7 @@ struct PairPrediction {
                                                                        uint32_t seed);
 
 // Of a job beside another, by a model that was fitted and calibrated without the families of both, on any device and in
-// any campaign.
+// any campaign; with `leave_gpu` without the device's GPU type too.
 struct UnseenPrediction {
   uint32_t device = 0, victim = 0, other = 0;
   double predicted = 1;
@@ -60,6 +60,7 @@ struct UnseenPrediction {
 // Of every two jobs of the set, measured together or not, two copies included: by device, victim, other. Errors as
 // EvaluatePairs; too few rows that two families leave.
 [[nodiscard]] absl::StatusOr<std::vector<UnseenPrediction>> PredictUnseen(const PairSet& set, std::string_view model,
+                                                                          bool leave_gpu,
                                                                           const PairTrainOptions& options,
                                                                           const PairProgress& progress = nullptr);
 

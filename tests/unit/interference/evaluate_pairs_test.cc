@@ -114,8 +114,8 @@ TEST(EvaluateAsIs, RefusesATypeThatTheCatalogueLacks) {
   EXPECT_NE(found.status().message().find("gpu0"), std::string::npos) << found.status();
 }
 
-std::vector<UnseenPrediction> Unseen(const PairSet& set) {
-  auto found = PredictUnseen(set, "horus", Options());
+std::vector<UnseenPrediction> Unseen(const PairSet& set, bool leave_gpu = false) {
+  auto found = PredictUnseen(set, "horus", leave_gpu, Options());
   EXPECT_TRUE(found.ok()) << found.status();
   return found.ok() ? *std::move(found) : std::vector<UnseenPrediction>();
 }
@@ -160,6 +160,29 @@ TEST(PredictUnseen, NothingOfEitherFamilyTeaches) {
   }
   EXPECT_GT(compared, 4u);
   EXPECT_GT(changed, 0u) << "others learn from those rows";
+}
+
+TEST(PredictUnseen, NothingOfTheGpuTypeTeachesWhereThatIsLeftOut) {
+  PairSet set = LawfulSet(8);
+  const auto before = Unseen(set, /*leave_gpu=*/true), knowing = Unseen(set);
+  for (PairRun& run : set.runs) {
+    if (run.device == 0) run.slowdown_a = run.slowdown_b = 50;
+  }
+  const auto after = Unseen(set, /*leave_gpu=*/true);
+  ASSERT_EQ(before.size(), knowing.size());
+  ASSERT_EQ(before.size(), after.size());
+  size_t changed = 0, other = 0;
+  for (size_t i = 0; i < before.size(); ++i) {
+    if (set.devices[before[i].device].gpu != set.devices[0].gpu) {
+      changed += before[i].predicted != after[i].predicted ? 1 : 0;
+      continue;
+    }
+    EXPECT_EQ(before[i].predicted, after[i].predicted);
+    EXPECT_EQ(before[i].upper, after[i].upper);
+    other += before[i].predicted != knowing[i].predicted ? 1 : 0;
+  }
+  EXPECT_GT(changed, 0u) << "others learn from those rows";
+  EXPECT_GT(other, 0u);
 }
 
 TEST(EvaluatePairs, TheLearnedModelBeatsTheReferencesOnFamiliesLeftOut) {
