@@ -240,6 +240,7 @@ class Walk {
     ShareCaches(op);
     CostContext context(shaped_, op, run_, step_, cost);
     rule->apply(context, *rule);
+    CountGiven(op, context);
     if (eager_config_) AddEagerTraffic(op, context);
     CountForHorus(cost);
     // A view turned brings its base no gradient besides those of its readers.
@@ -277,6 +278,7 @@ class Walk {
     cost.known = AllShapesKnown(fused);
     CostContext context(shaped_, fused, run_, step_, cost);
     rule.apply(context, rule);
+    CountGiven(fused, context);
     CountForHorus(cost);
     if (cost.needs_backward) AddAccumulation(fused, context);
     Repeat(op, cost);
@@ -324,6 +326,18 @@ class Walk {
       if (op.node->op_type != "LinearAttention") continue;
       for (const TensorId id : {past, op.outputs[out]})
         SetWidth(id.value(), BitsOf(shaped_.tensors[past.value()].dtype) / kBitsPerByte);
+    }
+  }
+
+  void CountGiven(const Op& op, CostContext& context) {
+    if (context.cost.forward.flops <= 0) return;
+    given_.resize(shaped_.tensors.size(), 0);
+    for (size_t i = 0; i < op.inputs.size(); ++i) {
+      if (!op.inputs[i].valid()) continue;
+      const size_t root = step_.storage[op.inputs[i].value()].value();
+      if (shaped_.tensors[root].role == TensorRole::kActivation) continue;
+      context.cost.given_bytes += context.InBytes(i);
+      if (std::exchange(given_[root], uint8_t{1}) == 0) step_.given_bytes += context.InBytes(i);
     }
   }
 
@@ -406,6 +420,7 @@ class Walk {
   std::vector<double> width_;        // bytes of an element, per tensor
   std::vector<uint32_t> grad_uses_;  // gradients made so far, per storage
   std::vector<uint8_t> kept_;        // per storage
+  std::vector<uint8_t> given_;       // per storage
   StepCost step_;
 };
 

@@ -93,6 +93,7 @@ struct OpCost {
   double saved_bytes = 0;        // kept for backward by this operator and by none before it
   double saved_extra_bytes = 0;  // part of saved_bytes that is no tensor of the graph (masks, statistics)
   double workspace_bytes = 0;    // scratch that it may take while it runs
+  double given_bytes = 0;        // of a product: what the forward pass reads and no operator makes (weights, caches)
   double horus_convs = 0;        // how it enters the four Horus counts
   double horus_linears = 0;
   double horus_activations = 0;
@@ -151,6 +152,7 @@ struct StepCost {
   double buffers = 0;      // floating elements held but not trained
   double input_bytes = 0;  // the batch, copied from the host at each step
   double cache_bytes = 0;  // of attention, as large as the step leaves it
+  double given_bytes = 0;  // of the products, each storage once
   double activations = 0;  // elements of operator outputs (plumbing excluded) for the whole batch
   double horus_convs = 0;  // the four counts of Horus
   double horus_linears = 0;

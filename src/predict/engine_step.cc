@@ -54,8 +54,10 @@ double PlainUs(const EngineStep::Plain& op, const GpuType& gpu) {
 
 // Engines take each other's kernels over: a served net runs as if each operator had the fastest that any engine was
 // measured with. Time per token of nets served: median error 25 % with the engine's own kernels, 12 % so, and 8 % with
-// kFusedQuantisation (`bench llm --only steps`).
-OperatorTime FastestOf(Operator op, const GpuType& gpu) {
+// kFusedQuantisation (`bench llm --only steps`). Nothing undercuts its floor, and a bound keeps its distance; a step
+// that moves no more than L2 holds may find all of it there.
+OperatorTime FastestOf(Operator op, const GpuType& gpu, double step_bytes) {
+  constexpr double kBytesPerKib = 1024;
   const bool fused = op.engine == ServingEngine::kTensorRtLlm && op.type != NumberType::kBf16 &&
                      (op.kind == OperatorKind::kProduct || op.kind == OperatorKind::kExperts);
   OperatorTime fastest;
@@ -65,7 +67,9 @@ OperatorTime FastestOf(Operator op, const GpuType& gpu) {
     if (engine == 0 || time.us < fastest.us) fastest = time;
   }
   if (fused) fastest.us *= kFusedQuantisation;
-  return fastest;
+  if (step_bytes <= static_cast<double>(gpu.l2_kib) * kBytesPerKib) op.least_bytes = 0;
+  const double lift = std::max(1.0, FloorUs(op, gpu) / fastest.us);
+  return {fastest.us * lift, fastest.upper_us * lift};
 }
 
 class Reader {
@@ -75,6 +79,16 @@ class Reader {
 
   // The operator that the node runs as; nullopt: a plain one.
   [[nodiscard]] std::optional<Operator> Read(size_t at) const {
+    std::optional<Operator> one = KindOf(at);
+    if (!one.has_value()) return one;
+    const PassCost& all = cost_.ops[at].forward;  // of its repeats
+    const auto repeat = static_cast<double>(std::max<int64_t>(1, shaped_.ops[at].repeat));
+    one->least_flops = all.AllFlops() / repeat, one->least_bytes = all.bytes / repeat;
+    return one;
+  }
+
+ private:
+  [[nodiscard]] std::optional<Operator> KindOf(size_t at) const {
     const Op& op = shaped_.ops[at];
     const std::string_view type = op.node->op_type;
     Operator o;
@@ -89,7 +103,6 @@ class Reader {
     return Product(at, o);
   }
 
- private:
   [[nodiscard]] std::optional<Operator> Product(size_t at, Operator o) const {
     const Op& op = shaped_.ops[at];
     const OpCost& cost = cost_.ops[at];
@@ -226,7 +239,7 @@ std::optional<ServingEngine> EngineOf(Framework framework) {
 }
 
 EngineStep EngineStepOf(const ShapedGraph& shaped, const StepCost& cost, const RunSpec& run) {
-  EngineStep step;
+  EngineStep step{.bytes = cost.StepBytes()};
   const std::optional<ServingEngine> engine = EngineOf(run.framework);
   if (!engine.has_value()) return step;
   std::map<Operator, double> operators;
@@ -257,7 +270,7 @@ std::vector<double> OperatorTimesOf(const ShapedGraph& shaped, const StepCost& c
   for (size_t i = 0; i < times.size(); ++i) {
     if (cost.ops[i].forward.kernels <= 0) continue;
     const std::optional<Operator> one = reader.Read(i);
-    times[i] = one.has_value() ? FastestOf(*one, gpu).us * static_cast<double>(shaped.ops[i].repeat)
+    times[i] = one.has_value() ? FastestOf(*one, gpu, cost.StepBytes()).us * static_cast<double>(shaped.ops[i].repeat)
                                : PlainUs(PlainOf(cost.ops[i]), gpu);
   }
   return times;
@@ -267,7 +280,7 @@ EngineTime TimeOf(const EngineStep& step, const GpuType& gpu) {
   EngineTime time;
   double upper_us = 0, plain_us = 0;
   for (const auto& [op, count] : step.operators) {
-    const OperatorTime one = FastestOf(op, gpu);
+    const OperatorTime one = FastestOf(op, gpu, step.bytes);
     time.device_us += count * one.us;
     upper_us += count * one.upper_us;
   }

@@ -28,6 +28,7 @@ struct EngineStep {
   };
   std::vector<std::pair<Operator, double>> operators;  // unlike ones, and how many run
   std::vector<std::pair<Plain, double>> plain;
+  double bytes = 0;  // that the whole step reads and writes
 };
 [[nodiscard]] EngineStep EngineStepOf(const ShapedGraph& shaped, const StepCost& cost, const RunSpec& run);
 

@@ -332,21 +332,6 @@ double AllReduceUs(const Operator& op, const GpuType& gpu, const LawConstants& c
          op.bytes * 2 * (ranks - 1) / ranks / (link * c[2]);
 }
 
-// FLOPs over the peak, and bytes over the bandwidth but for what L2 may hold.
-double FloorUs(const Operator& op, const GpuType& gpu) {
-  const Rates rates = RatesOf(op, gpu, 1, 1, 1);
-  const double bytes_per_us = Positive(gpu.mem_bandwidth_mb_s);
-  double flops = 0, bytes = 0;
-  if (op.kind == OperatorKind::kProduct) {
-    const ProductSizes s = SizesOf(op, op.n, op.k);
-    flops = s.flops, bytes = s.bytes;
-  } else if (op.kind != OperatorKind::kExperts && op.kind != OperatorKind::kAllReduce) {
-    const AttentionSizes s = SizesOf(op);
-    bytes = s.bytes;  // FLOPs are those of whole instructions
-  }
-  return std::max(flops / rates.flops_per_us, (bytes - rates.l2_bytes) / bytes_per_us);
-}
-
 // How much of what the forests learned holds for a GPU type whose generation nobody measured: the kinds of kernels that
 // carry over most have most. From leaving out each of four types (`scripts/bench llm --data DIR`).
 constexpr double kUnseenForestShare[kOperatorKinds] = {.5, 1, .75, .25, .75, .75, .5, 0, .5, .5, .5};
@@ -415,6 +400,13 @@ double LawUs(const Operator& op, const GpuType& gpu, const LawConstants& c) {
   if (op.kind == OperatorKind::kProduct) return us + OneProductUs(op, op.n, op.k, rates, c);
   const double inner = std::max(1.0, op.n / op.tensor_parallel);
   return us + OneProductUs(op, (op.gated ? 2 : 1) * inner, op.k, rates, c) + OneProductUs(op, op.k, inner, rates, c);
+}
+
+double FloorUs(const Operator& op, const GpuType& gpu) {
+  constexpr double kGflopsToFlopsPerUs = 1e3;
+  // Attention to a cache of fp8 may compute in it too.
+  const double peak = PeakGflops(op.cache_fp8 ? NumberType::kFp8 : op.type, gpu) * kGflopsToFlopsPerUs;
+  return std::max(op.least_flops / peak, op.least_bytes / Positive(gpu.mem_bandwidth_mb_s));
 }
 
 OperatorRow RowOf(const Operator& op, const GpuType& gpu, double law_us) {
@@ -572,7 +564,6 @@ OperatorTime OperatorModel::TimeOf(const Operator& op, const GpuType& gpu) const
     const float shift = kind.forest.PredictMargin(RowOf(repeated, gpu, law_us), 0);
     us *= std::exp(static_cast<double>(shift) * (known ? 1 : kUnseenForestShare[static_cast<size_t>(op.kind)]));
   }
-  if (!op.repeated) us = std::max(us, FloorUs(op, gpu));
   return {.us = us, .upper_us = us * std::exp(seen ? kind.margin : kind.unseen_gpu_margin)};
 }
 

@@ -65,10 +65,11 @@ struct Operator {
   bool gated = true;                                // two products of the inner size before the activation, not one
   // Of attention, on one GPU. `keys`: all tokens that the last query sees, new ones included; `window` 0: all.
   double batch = 0, queries = 1, keys = 0, heads = 0, key_heads = 0, head_size = 0, window = 0;
-  double key_size = 0, state_bytes = 4;  // of linear attention, whose values have head_size; bytes of an element
-  bool delta = true;                     // it takes out of the state what that says of a key already
-  double convolved = 4;                  // tokens that a convolution reads for one
-  double bytes = 0, ranks = 1;           // of a collective: of the tensor on each rank
+  double key_size = 0, state_bytes = 4;     // of linear attention, whose values have head_size; bytes of an element
+  bool delta = true;                        // it takes out of the state what that says of a key already
+  double convolved = 4;                     // tokens that a convolution reads for one
+  double bytes = 0, ranks = 1;              // of a collective: of the tensor on each rank
+  double least_flops = 0, least_bytes = 0;  // computed and moved, as the costs of the graph count them: FloorUs
   friend auto operator<=>(const Operator&, const Operator&) = default;
 };
 
@@ -84,6 +85,9 @@ using LawConstants = std::array<double, kMostLawConstants>;
 
 // From specifications and constants alone.
 [[nodiscard]] double LawUs(const Operator& op, const GpuType& gpu, const LawConstants& constants);
+
+// What no kernel undercuts: `least_flops` over the peak of their type, `least_bytes` over the bandwidth.
+[[nodiscard]] double FloorUs(const Operator& op, const GpuType& gpu);
 
 // Of the peak of matrix products that the power of the board sustains, 0-1.
 [[nodiscard]] double SustainedShare(const GpuType& gpu);
@@ -105,7 +109,8 @@ class OperatorModel {
   // Errors: damage, another schema, a series that cannot be.
   [[nodiscard]] static absl::StatusOr<std::unique_ptr<const OperatorModel>> FromBundle(const Bundle& bundle);
 
-  // The bound holds for one operator with the bundle's promise; wider on a GPU type that taught nothing.
+  // By law and trees, without FloorUs. The bound holds for one operator with the bundle's promise; wider on a GPU type
+  // that taught nothing.
   [[nodiscard]] OperatorTime TimeOf(const Operator& op, const GpuType& gpu) const;
   [[nodiscard]] LawConstants ConstantsOf(const Operator& op) const;
 

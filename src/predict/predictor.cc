@@ -222,14 +222,17 @@ Demand Predictor::WithMeasurements(const GpuType& gpu, const Demand& predicted) 
   return impl_->measured == nullptr ? predicted : impl_->measured->Apply(gpu.name, predicted);
 }
 
-// Of graphs from a config that train in eager PyTorch: the trees have seen no such net, and lie far below what Qwen
-// took on an A100, the roofline close to it (`bench memory`: language_step_time, and by the trees alone).
-static void LiftStep(const JobProfile& job, double roofline_us, double& us, double& upper_us) {
+// To the floor, and the bound by as much. Of graphs from a config that train in eager PyTorch to the roofline: the
+// trees have seen no such net, and lie far below what Qwen took on an A100, the roofline close to it (`bench memory`:
+// language_step_time, and by the trees alone).
+static void LiftStep(const JobProfile& job, const GpuType& gpu, double roofline_us, double& us, double& upper_us) {
   const bool eager = job.run.framework == Framework::kPyTorch || job.run.framework == Framework::kPyTorch1;
-  if (!eager || job.run.mode != RunMode::kTraining || job.shaped == nullptr || us >= roofline_us) return;
-  if (ComputeTypeOf(*job.shaped->graph).empty()) return;
-  upper_us *= roofline_us / us;
-  us = roofline_us;
+  const bool unseen = eager && job.run.mode == RunMode::kTraining && job.shaped != nullptr &&
+                      !ComputeTypeOf(*job.shaped->graph).empty();
+  const double floor_us = std::max(FloorUs(job.cost, job.run, gpu), unseen ? roofline_us : 0);
+  if (us >= floor_us) return;
+  upper_us *= floor_us / us;
+  us = floor_us;
 }
 
 Demand Predictor::PredictUnmeasured(const JobProfile& job, const GpuType& gpu) const {
@@ -261,8 +264,7 @@ Demand Predictor::PredictUnmeasured(const JobProfile& job, const GpuType& gpu) c
   Estimate& bytes = estimates[At(Quantity::kMemory)];
   if (job.memory.unfused > 0) bytes.upper = std::max(bytes.upper, on.roofline_upper[At(Quantity::kMemory)]);
   Estimate& step = estimates[At(Quantity::kStepTime)];
-  step.value = std::max(step.value, FloorUs(job.cost, job.run, gpu));
-  LiftStep(job, on.terms.step_time_us, step.value, step.upper);
+  LiftStep(job, gpu, on.terms.step_time_us, step.value, step.upper);
   double device_share = DeviceShareOf(on, impl_->models[At(Quantity::kStepTime)].get(), gpu.name);
   if (IsEngine(job.run.framework)) {
     const EngineTime time = TimeOf(job.engine, gpu);
@@ -299,7 +301,7 @@ std::vector<Explanation> Predictor::Explain(const JobProfile& job, const GpuType
                     .parts = model->Refine(on.row, gpu.name, {on.roofline[q], on.roofline_upper[q], on.understood})};
     if (quantity == Quantity::kStepTime) {
       const double of_trees = one.parts.value;
-      LiftStep(job, on.terms.step_time_us, one.parts.value, one.parts.upper);
+      LiftStep(job, gpu, on.terms.step_time_us, one.parts.value, one.parts.upper);
       one.lifted = one.parts.value > of_trees;
     }
     std::vector<double> shifts(model->forest.num_features());

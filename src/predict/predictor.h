@@ -75,7 +75,7 @@ struct Explanation {
   Quantity quantity = Quantity::kStepTime;
   Refined parts;
   std::vector<FeatureShift> shifts;  // of the forest, largest first; empty without one
-  bool lifted = false;               // a step that is its roofline, not what prior and trees say
+  bool lifted = false;               // a step that is its floor or roofline, not what prior and trees say
 };
 
 class Predictor {

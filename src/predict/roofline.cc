@@ -300,7 +300,7 @@ double FloorUs(const StepCost& cost, const RunSpec& run, const GpuType& gpu) {
   const double plain_rate = Positive(static_cast<double>(gpu.fp32_gflops)) * kGflopsToFlopsPerUs;
   const double matrix =
       Positive(MatrixPeakGflops(gpu, run.precision)) * kGflopsToFlopsPerUs * BestShare(gpu, run.precision);
-  const bool plain = convolution <= plain_rate;
+  const bool plain = convolution <= plain_rate, anew = cost.given_bytes > cache_bytes;
   double us = 0;
   for (size_t i = 0; i < cost.ops.size(); ++i) {
     const OpCost& op = cost.ops[i];
@@ -311,7 +311,8 @@ double FloorUs(const StepCost& cost, const RunSpec& run, const GpuType& gpu) {
     const auto least = [&](const PassCost& pass) {
       return std::max(pass.flops / peak, (pass.bytes - cache_bytes * pass.kernels) / bytes_per_us);
     };
-    us += least(op.forward) * (cost.RunsTwice(i) ? 2 : 1) + least(op.backward);
+    const double given_us = anew ? std::min(op.given_bytes, op.forward.bytes) / bytes_per_us : 0;
+    us += std::max(least(op.forward), given_us) * (cost.RunsTwice(i) ? 2 : 1) + least(op.backward);
   }
   return us + (cost.loss.forward.flops_other + cost.loss.backward.flops_other + cost.optimizer.flops) / plain_rate;
 }

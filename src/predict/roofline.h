@@ -32,7 +32,8 @@ struct OpTime {
 
 // What no GPU of the type can undercut: of each product in turn, its FLOPs over the peak (in half precision over the
 // best rate that was measured and that the board sustains), and its bytes over the bandwidth but for what the cache may
-// hold of each kernel's.
+// hold of each kernel's. Of weights and caches, if they are more than the cache holds, it has nothing left of the step
+// before.
 [[nodiscard]] double FloorUs(const StepCost& cost, const RunSpec& run, const GpuType& gpu);
 
 // Every operator, parallel to StepCost::ops: for `inspect` and for explanations.

@@ -155,8 +155,9 @@ struct Correction {
 // What holds on every GPU type.
 struct Steps {
   std::array<EngineStep, kRunning.size()> decode;  // one token of each of so many requests
-  EngineStep prompt;                               // alone
-  EngineStep packed;                               // `prompts` of them together
+  // A prompt alone, in steps of kSmallChunkTokens and of kChunkTokens, and how many there are of each.
+  std::array<std::vector<std::pair<EngineStep, double>>, 2> prompt;
+  EngineStep packed;  // `prompts` of them together, where they are several
   double prompts = 1;
   double weights = 0, bytes_per_token = 0;  // of the cache
   double bytes_per_request = 0;             // states of linear attention
@@ -210,6 +211,25 @@ void ShareBlocks(Steps& steps) {
   steps.bytes_per_request = std::ceil(linear / attention) * steps.block * steps.bytes_per_token;
 }
 
+// The steps of a prompt: a chunk's time grows evenly with the tokens before it, so that the first, the middle and the
+// last one stand for all (Simpson's rule).
+absl::StatusOr<std::vector<std::pair<EngineStep, double>>> ChunksOf(const Analyser& analyse, double tokens,
+                                                                    double chunk) {
+  std::vector<std::pair<EngineStep, double>> steps;
+  const auto add = [&](double seq, double past, double count) {
+    HORUS_ASSIGN_OR_RETURN(JobProfile job, analyse(1, seq, past));
+    steps.emplace_back(std::move(job.engine), count);
+    return absl::OkStatus();
+  };
+  const double whole = std::floor(tokens / chunk), last = chunk * (whole - 1);
+  if (whole == 1) HORUS_RETURN_IF_ERROR(add(chunk, 0, 1));
+  for (const auto& [at, share] : {std::pair(0.0, 1.0 / 6), std::pair(0.5, 4.0 / 6), std::pair(1.0, 1.0 / 6)}) {
+    if (whole > 1) HORUS_RETURN_IF_ERROR(add(chunk, at * last, share * whole));
+  }
+  if (const double rest = tokens - whole * chunk; rest > 0) HORUS_RETURN_IF_ERROR(add(rest, whole * chunk, 1));
+  return steps;
+}
+
 absl::StatusOr<Steps> Measure(const Analyser& analyse, const ServiceLoad& load, Framework engine) {
   Steps steps;
   for (size_t i = 0; i < kRunning.size(); ++i) {
@@ -224,13 +244,18 @@ absl::StatusOr<Steps> Measure(const Analyser& analyse, const ServiceLoad& load, 
     }
   }
   if (engine == Framework::kVllm) ShareBlocks(steps);
-  HORUS_ASSIGN_OR_RETURN(JobProfile prompt, analyse(1, load.tokens_in, 0));
-  steps.parallel = std::any_of(prompt.engine.operators.begin(), prompt.engine.operators.end(),
-                               [](const auto& one) { return one.first.kind == OperatorKind::kAllReduce; });
-  steps.prompt = std::move(prompt.engine);
+  steps.parallel = std::ranges::any_of(steps.decode.front().operators,
+                                       [](const auto& one) { return one.first.kind == OperatorKind::kAllReduce; });
+  HORUS_ASSIGN_OR_RETURN(steps.prompt[0], ChunksOf(analyse, load.tokens_in, kSmallChunkTokens));
+  steps.prompt[1] = steps.prompt[0];
+  if (load.tokens_in > kSmallChunkTokens) {
+    HORUS_ASSIGN_OR_RETURN(steps.prompt[1], ChunksOf(analyse, load.tokens_in, kChunkTokens));
+  }
   steps.prompts = std::max(1.0, std::floor(kPackedTokens / load.tokens_in));
-  HORUS_ASSIGN_OR_RETURN(JobProfile packed, analyse(steps.prompts, load.tokens_in, 0));
-  steps.packed = std::move(packed.engine);
+  if (steps.prompts > 1) {
+    HORUS_ASSIGN_OR_RETURN(JobProfile packed, analyse(steps.prompts, load.tokens_in, 0));
+    steps.packed = std::move(packed.engine);
+  }
   HORUS_ASSIGN_OR_RETURN(const JobProfile chunk, analyse(1, kChunkTokens, 0));
   steps.activations = Activations(chunk.memory);
   HORUS_ASSIGN_OR_RETURN(const JobProfile small, analyse(1, kSmallChunkTokens, 0));
@@ -331,9 +356,12 @@ class Queue {
   Queue(const Steps& steps, const ServiceLoad& load, const GpuType& gpu, const Correction& correction = {})
       : load_(load), correction_(correction) {
     for (size_t i = 0; i < kRunning.size(); ++i) step_us_[i] = TimeOf(steps.decode[i], gpu).step_us;
-    const double prompt_us = TimeOf(steps.prompt, gpu).device_us;
-    packed_us_ = std::min(prompt_us, TimeOf(steps.packed, gpu).device_us / steps.prompts);
-    prompt_us_ = std::max(prompt_us, kPromptKernelUs * KernelsOf(steps.prompt));
+    const auto& prompt = steps.prompt[ChunkTokens(gpu) == kChunkTokens ? 1 : 0];
+    double prompt_us = 0;
+    for (const auto& [step, count] : prompt) prompt_us += count * TimeOf(step, gpu).device_us;
+    packed_us_ = prompt_us;
+    if (steps.prompts > 1) packed_us_ = std::min(prompt_us, TimeOf(steps.packed, gpu).device_us / steps.prompts);
+    prompt_us_ = std::max(prompt_us, kPromptKernelUs * KernelsOf(prompt.front().first));
   }
 
   // At most so many are served at once; all times are `slowdown` times those alone.
@@ -352,8 +380,9 @@ class Queue {
       const double token_us = TokenUs(others, state);
       double request_us = FirstUs(others, 0, state) + load.tokens_out * token_us;
       point.rate = point.running / request_us * kUsPerS;
-      const double first_us =
-          FirstUs(others, point.rate, state) + (load.concurrency - point.running) / point.rate * kUsPerS;
+      // Nobody waits for a prompt of his own.
+      const double first_us = FirstUs(others, point.rate * others / point.running, state) +
+                              (load.concurrency - point.running) / point.rate * kUsPerS;
       point.token = {token_us, token_us * TokenUpper()};
       point.first_token = {first_us, first_us * FirstUpper(point.running)};
       return point;

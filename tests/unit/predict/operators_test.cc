@@ -91,17 +91,6 @@ TEST(Operators, TheLawKeepsTheFloors) {
   }
 }
 
-// States are read and written, whatever engine's constants answer.
-TEST(Operators, NoStateIsFasterThanTheMemory) {
-  for (const char* name : {"a100-80gb", "h100-sxm", "l40s", "b200", "rtx-4090"}) {
-    const GpuType& gpu = Gpu(name);
-    const double bytes = 2 * 1024 * 32.0 * 128 * 128 * 4, l2 = static_cast<double>(gpu.l2_kib) * 1024;
-    const double us = OperatorModel::Default().TimeOf(Linear(OperatorKind::kLinearDecode, 1024, 1), gpu).us;
-    EXPECT_GE(us, (bytes - l2) / static_cast<double>(gpu.mem_bandwidth_mb_s)) << name;
-    EXPECT_LE(us, 3 * bytes / static_cast<double>(gpu.mem_bandwidth_mb_s)) << name;
-  }
-}
-
 // Twice the rows take at most twice the time, and never less by more than what kernels differ.
 TEST(Operators, WorkCostsTime) {
   const OperatorModel& model = OperatorModel::Default();

@@ -5,6 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <memory>
 #include <string>
@@ -199,6 +200,31 @@ TEST(ServiceTest, UsersWhoAskAgainAreAllServed) {
   EXPECT_EQ(service.most_requests_per_s, 0);
   load.concurrency = 64;
   EXPECT_GT(On(load, "h100-sxm").tokens_per_s, service.tokens_per_s);
+}
+
+// A prompt is computed in chunks behind each other, and nobody waits for a prompt of his own.
+TEST(ServiceTest, TheFirstTokenOfALoneUserTakesTheStepsOfItsChunks) {
+  const auto graph = *GraphFromConfig("llama-3.1-8b", {});
+  const auto step_us = [&graph](double seq, double past, const GpuType& gpu) {
+    RunSpec run = Serving();
+    run.dims.batch = 1;
+    run.dims.dims = {{"seq", static_cast<int64_t>(seq)}, {"past", static_cast<int64_t>(past)}};
+    if (past == 0) run.dims.dims.pop_back();
+    return TimeOf(Analyse(graph, run)->engine, gpu).step_us;
+  };
+  for (const char* name : {"h100-sxm", "a100-80gb"}) {
+    const GpuType& gpu = Gpus()->at(*Gpus()->Find(name));
+    for (const double tokens : {1024.0, 4096.0, 16'384.0, 50'000.0, 120'000.0}) {
+      constexpr double kEntryUs = 30'000;
+      double sum_us = kEntryUs + step_us(1, tokens, gpu);
+      for (double past = 0; past < tokens; past += ChunkTokens(gpu))
+        sum_us += step_us(std::min(ChunkTokens(gpu), tokens - past), past, gpu);
+      const Service users = On({.concurrency = 1, .tokens_in = tokens, .tokens_out = 256}, name);
+      const Service idle = On({.requests_per_s = 0.001, .tokens_in = tokens, .tokens_out = 256}, name);
+      EXPECT_NEAR(users.first_token.estimate_us, sum_us, 0.05 * sum_us) << name << " " << tokens;
+      EXPECT_NEAR(idle.first_token.estimate_us, sum_us, 0.05 * sum_us) << name << " " << tokens;
+    }
+  }
 }
 
 // Of more users than the cache holds some wait for their first token, and nobody's tokens come later.
