@@ -528,8 +528,7 @@ std::string ExplainText(const PlacementReport& placement) {
 bool IsOverrun(const PlacementReport& placement, const Decision& decision) {
   const JobSpec* job = placement.FindJob(decision.job);
   const Demand* demand = placement.DemandOf(decision);
-  return job != nullptr && demand != nullptr && job->kind == JobKind::kInference && job->request_rate_hz > 0 &&
-         demand->step_time_us.estimate > 0 && WithDuty(*job, *demand).duty >= 1;
+  return job != nullptr && demand != nullptr && IsOverrun(*job, *demand);
 }
 
 std::string TotalsText(const PlacementReport& placement) {

@@ -13,7 +13,7 @@ EXAMPLES = {
     "../loop/loop.py": ([], ((ROOT / "examples/loop/output.txt").read_text("utf-8"),)),  # as of C and C++: tests/install
     "inspect_model.py": ([GRAPHS / "resnet50.onnx", 32], ("parameters", "25.6 M", "largest batch", "a100-40gb")),
     "inspect_torch.py": ([2, 1024], ("parameters", "0.09 x 10^9", "a prompt", "columns", "torch included")),
-    "place_queue.py": ([], ("resnet50         place", "another:", "instead:", "11 jobs")),
+    "place_queue.py": ([], ("resnet50         place", "another:", "instead:", "12 jobs")),
     "learn.py": ([GRAPHS], ("covered", "before:", "after:")),
     "own_policy.py": ([], ("tightest", "first-fit", "exclusive", "horus")),
     "inputs.py": (["--seconds", 0.5], ("measured", "GPU: 50 ms a step", "cores keep it busy", "cores instead of", "steps/s")),

@@ -115,10 +115,10 @@ def built_by_hand(horus, nodes, jobs):
     return cluster, made
 
 
-def told_by_the_command(horus_command, folder, policy, seed):
+def told_by_the_command(horus_command, folder, policy, seed, *options):
     done = subprocess.run(
         [horus_command, "place", "--cluster", folder / "cluster.yaml", "--jobs", folder / "jobs.yaml", "--policy", policy,
-         "--seed", str(seed), "--json"], capture_output=True, check=False)
+         "--seed", str(seed), "--json", *options], capture_output=True, check=False)
     assert done.returncode == 0, done.stderr.decode()
     return json.loads(done.stdout)["decisions"]
 
@@ -135,6 +135,11 @@ def check_alike(told, plan):
 
 def tried(horus):
     return [policy for policy in horus.policies() if policy not in NEEDS_THE_SOLVER]
+
+
+def chosen(placer, cluster, jobs):
+    """As the command does: kSmallBatch jobs are compared, and one call has no future."""
+    return placer.place_batch(cluster, jobs, window=64, prices=False)
 
 
 def test_what_is_read_is_what_is_built(horus, tmp_path_factory):
@@ -163,8 +168,10 @@ def test_decisions_equal_those_of_the_command(horus, tmp_path_factory):
         folder = tmp_path_factory.mktemp("parity")
         write_files(folder, nodes, jobs)
         cluster, made = built_by_hand(horus, nodes, jobs)
-        told = told_by_the_command(horus_command, folder, policy, seed)
-        check_alike(told, horus.Placer(policy, seed=seed).place(cluster, made))
+        placer = horus.Placer(policy, seed=seed)
+        check_alike(told_by_the_command(horus_command, folder, policy, seed, "--one-by-one"), placer.place(cluster, made))
+        if policy == "horus":
+            check_alike(told_by_the_command(horus_command, folder, policy, seed), chosen(placer, cluster, made))
 
     alike()
 
@@ -179,4 +186,6 @@ def test_every_policy_decides_as_the_command_does(horus, tmp_path):
         (tmp_path / f"{name}.yaml").write_text((ROOT / f"examples/{name}.yaml").read_text().replace(
             "models/", f"{ROOT}/examples/models/"))
     for policy in tried(horus):
-        check_alike(told_by_the_command(horus_command, tmp_path, policy, 3), horus.Placer(policy, seed=3).place(cluster, jobs))
+        check_alike(told_by_the_command(horus_command, tmp_path, policy, 3, "--one-by-one"),
+                    horus.Placer(policy, seed=3).place(cluster, jobs))
+    check_alike(told_by_the_command(horus_command, tmp_path, "horus", 3), chosen(horus.Placer("horus", seed=3), cluster, jobs))

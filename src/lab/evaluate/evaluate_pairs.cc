@@ -468,8 +468,8 @@ PairSet Without(const PairSet& set, std::span<const PairRow> left_out, std::stri
 }
 
 // What is left out of a training beside a family: nothing, or each GPU type in turn.
-std::vector<std::string> GpusToLeave(const PairSet& set, bool leave_gpu) {
-  if (!leave_gpu) return {""};
+std::vector<std::string> GpusToLeave(const PairSet& set, const OnlinePlan& plan) {
+  if (!plan.leave_gpu) return {""};
   std::set<std::string> gpus;
   for (const PairRun& run : set.runs) gpus.insert(set.devices[run.device].gpu);
   return {gpus.begin(), gpus.end()};
@@ -535,7 +535,12 @@ absl::StatusOr<std::vector<UnseenPrediction>> PredictUnseen(const PairSet& set, 
   const std::vector<PairRow> rows = RowsOf(set);
   std::set<std::string> names;
   for (const PairJob& job : set.jobs) names.insert(job.family);
-  const std::vector<std::string> families(names.begin(), names.end()), gpus = GpusToLeave(set, leave_gpu);
+  const std::vector<std::string> families(names.begin(), names.end());
+  std::set<std::string> gpus = {""};  // that are left out in turn
+  if (leave_gpu) gpus.clear();
+  for (const PairDevice& device : set.devices) {
+    if (leave_gpu) gpus.insert(device.gpu);
+  }
   const size_t all = gpus.size() * families.size() * (families.size() + 1) / 2;
   std::vector<UnseenPrediction> predictions;
   size_t done = 0;
@@ -583,7 +588,7 @@ absl::StatusOr<std::vector<OnlineErrors>> EvaluateOnline(const PairSet& set, std
         "in a campaign, found %d",
         most_residents, least_residents - 1);
   }
-  const std::vector<std::string> gpus = GpusToLeave(set, plan.leave_gpu);
+  const std::vector<std::string> gpus = GpusToLeave(set, plan);
   if (plan.leave_gpu && gpus.size() < 2) {
     return InvalidArgument("pairs: expected at least two GPU types to leave out in turn, found %d", gpus.size());
   }

@@ -373,6 +373,11 @@ Demand AsRun(const JobSpec& job, Demand demand) {
   return WithDuty(job, std::move(demand));
 }
 
+bool IsOverrun(const JobSpec& job, const Demand& demand) {
+  return job.kind == JobKind::kInference && job.request_rate_hz > 0 && StepUs(demand) > 0 &&
+         WithDuty(job, demand).duty >= 1;
+}
+
 bool ServesAll(const JobSpec& job, const Demand& demand) {
   return (demand.slowdown_bound >= 1 || KeepsLatency(job)) && KeepsWork(AsRun(job, demand));
 }

@@ -171,6 +171,8 @@ void NormalizeJob(JobSpec& job);
 [[nodiscard]] Demand AsRun(const JobSpec& job, Demand demand);
 // Whether it serves as many requests as come, however slowed: a service, or one that states a rate and a latency.
 [[nodiscard]] bool ServesAll(const JobSpec& job, const Demand& demand);
+// Whether more requests come than steps serve, one each.
+[[nodiscard]] bool IsOverrun(const JobSpec& job, const Demand& demand);
 
 // ---- What a job counts.
 // Cost: a pass over the demands.
