@@ -77,7 +77,7 @@ func TestSlurmdbdAndJobcompTellTheRunsThatARecordTells(t *testing.T) {
 	if out, err := c.Slurm("scancel", fmt.Sprint(again)); err != nil {
 		t.Fatal(out, err)
 	}
-	c.Wait("all is written down", soon, func() bool { return strings.Count(c.Read("record"), "\n") == 11 })
+	c.Wait("all is written down", 4*soon, func() bool { return strings.Count(c.Read("record"), "\n") == 11 })
 	recorder.Stop()
 	defer func() {
 		if t.Failed() {
