@@ -524,13 +524,6 @@ std::string ExplainText(const PlacementReport& placement) {
   return text;
 }
 
-// Of placed jobs that keep no latency, which would have refused them.
-bool IsOverrun(const PlacementReport& placement, const Decision& decision) {
-  const JobSpec* job = placement.FindJob(decision.job);
-  const Demand* demand = placement.DemandOf(decision);
-  return job != nullptr && demand != nullptr && IsOverrun(*job, *demand);
-}
-
 std::string TotalsText(const PlacementReport& placement) {
   const ClusterTotals& before = placement.before;
   const ClusterTotals& after = placement.after;
@@ -562,7 +555,12 @@ std::string TotalsText(const PlacementReport& placement) {
       [&](const Decision& decision) { return placement.IsOutside(decision); }, table);
   AddJobsRow(
       "requests", "get requests faster than steps serve them, one each: their queues grow without end", placement,
-      [&](const Decision& decision) { return IsOverrun(placement, decision); }, table);
+      [&](const Decision& decision) {
+        const JobSpec* job = placement.FindJob(decision.job);
+        const Demand* demand = placement.DemandOf(decision);
+        return job != nullptr && demand != nullptr && IsOverrun(*job, *demand);
+      },
+      table);
   table.AddRow({"GPUs in use", Of(std::to_string(after.devices_used), std::to_string(after.devices),
                                   Ratio(static_cast<int64_t>(after.devices_used), devices)) +
                                    absl::StrFormat(", before %d", before.devices_used)});

@@ -11,7 +11,7 @@ import re
 import unittest
 
 from command import ROOT, Files, main, run
-from import_test import HAMI, GPU, PRODUCT, claim, container, gpu_device, node, pod, product, resource_slice
+from import_test import HAMI, GPU, PRODUCT, claim, container, gpu_device, node, pod, product, profile, resource_slice
 
 LIGHT = "demand: {any: {gpu_util_pct: 20, mem_bw_util_pct: 5, gpu_memory_gib: 2, step_time_ms: 20}}"
 
@@ -264,6 +264,15 @@ class Ways(Imported):
     def test_where_all_nodes_are_alike_nothing_is_written(self):
         self.load([product("a", 8), product("b", 8), pod("p", "a", 1), pod("q", gpus=1)])
         self.assertNotIn("libhorus.org", (self.folder / "out/now.yaml").read_text())
+
+    def test_a_whole_gpu_goes_to_whom_somebody_described(self):
+        shared = product("shared", 4, product="Tesla-T4-SHARED", labels={
+            "nvidia.com/gpu.count": "1", "nvidia.com/gpu.replicas": "4", "nvidia.com/gpu.sharing-strategy": "time-slicing"})
+        told = pod("told", gpus=1, minute=1, annotations={"libhorus.org/profile": "net"})
+        self.load([product("big", 1), shared, profile("net"), pod("anon", gpus=1), told])
+        jobs = {line.split('"')[1]: line for line in (self.folder / "out/waiting.yaml").read_text().splitlines() if "name:" in line}
+        self.assertEqual({name: "gpu_milli: 1000" in line or "exclusive" in line for name, line in jobs.items()},
+                         {"default/anon": False, "default/told": True})
 
     def test_what_no_node_can_give_is_left_out(self):
         for lacks in ([pod("p", containers=[container(gpu=1, gpumem=3000)])], [claim("c"), pod("p", **claims("c"))]):

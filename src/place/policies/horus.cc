@@ -52,8 +52,8 @@ double FragmentationCost(const NodeCandidate& candidate, std::span<const int32_t
 constexpr double kMemoryLeftWeight = 1e-3;  // prefer the device whose memory the job fills best
 constexpr double kOpensIdleWeight = 1e-3;   // keep idle devices for those who need them whole
 constexpr double kIdleNodeWeight = 5e-4;    // keep idle nodes for gangs
-// Larger GPUs are for those who need them: from the smallest to the largest of today (B300), by the logarithm. From a
-// T4 to an H100 it is more than a node all idle or all but one in use.
+// Larger GPUs are for those who need them, by the logarithm of their memory. Between a T4 and an H100 this is more than
+// nodes differ by.
 constexpr double kLargeGpuWeight = 2e-3;
 constexpr double kSmallGpuMib = 8 * 1024;
 constexpr double kPerLogMib = 0.2790553;  // 1 / ln 36: 288 GiB are 36 times as much
@@ -70,7 +70,8 @@ constexpr double kFragmentWeight = 1;
 constexpr double kUnknownWorkloadWeight = kOpensIdleWeight;
 
 // A share that gains no more than this in all is declined: waiting costs nobody anything. More was tried: 0.02 and 0.05
-// make mean JCT on K80 5 and 16 % longer and change nothing on V100 (`scripts/bench policies`, open arrivals, load 1).
+// make mean JCT on K80 5 and 16 % longer and change nothing on V100 (`scripts/bench policies --table open --seeds 3`,
+// fifo, load 1).
 constexpr double kMinGain = 0.0;
 
 struct Gain {
@@ -245,6 +246,7 @@ class HorusPolicy final : public Policy {
   [[nodiscard]] bool PricesNodeFor(int32_t gpu_milli) const {
     return gpu_milli > 0 && (gpu_milli < kMilliPerGpu || knows_workload());
   }
+
   // The cheapest devices of the group, as many as a task has GPUs; ties to the lowest.
   static void Cheapest(const NodeCandidate& candidate, uint32_t group, std::vector<int32_t>& chosen) {
     chosen.clear();

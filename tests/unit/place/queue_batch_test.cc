@@ -152,27 +152,30 @@ TEST(QueueBatch, TheSameJobsInAnyOrderGiveTheSamePlan) {
   EXPECT_EQ(Batch(Nodes(2, 2), jobs).decisions, first.decisions);
 }
 
-// One part of A (30 % busy) to four of B (95 %): A goes beside B, both at 0.8, the rest is B beside B, both at 1 / 1.9.
-// With r the worth of a GPU 2/1.9 b = r and 0.8 (a + b) = r, and a/5 + 4b/5 = 1: r = 1.2195, b = 1.1585, a = 0.3659.
-// The first takes a GPU of the only node that has two, if it may choose: it is faster there.
-TEST(QueueBatch, NoJobIsLeftThatAnotherOrderWouldPlaceBesideAllOthers) {
+// A job of one GPU that is faster on the only node that has two, where a gang waits for both.
+TEST(QueueBatch, TheLargestGoFirstWhereTheyWouldBeLeft) {
   Cluster cluster = Nodes(1, 2);
   NodeSpec single = V100Node(2, 1);
   single.devices[0].type = Type("k80");
   ASSERT_TRUE(cluster.AddNode(single).ok());
   JobSpec one = OneGpu(1), gang = Gang(2, 1, 2);
   one.exclusive = gang.exclusive = true;
-  one.demands = {{Type("k80"), Needs(40, 1000, 1250)}, {Type("v100-sxm2-16gb"), Needs(40, 1000, 1000)}};
-  for (const bool first : {true, false}) {
-    const Plan plan = Batch(cluster, first ? std::vector{one, gang} : std::vector{gang, one});
-    ASSERT_EQ(plan.actions.size(), 2u) << first;
-  }
-  one.priority = 1;  // nobody passes it
-  const Plan plan = Batch(cluster, {one, gang});
-  EXPECT_EQ(plan.actions.size(), 1u);
-  EXPECT_EQ(plan.decisions[0].slots.front().node, 1u);
+  const auto placed = [&](float weight, int64_t k80_us, int32_t priority = 0) {
+    one.weight = weight, one.priority = priority;
+    one.demands = {{Type("k80"), Needs(40, 1000, k80_us)}, {Type("v100-sxm2-16gb"), Needs(40, 1000, 1000)}};
+    const Plan plan = Batch(cluster, {one, gang}, {.prices = false});
+    EXPECT_EQ(Batch(cluster, {gang, one}, {.prices = false}).actions.size(), plan.actions.size());
+    EXPECT_EQ(plan.decisions[0].slots.front().node, plan.actions.size() == 2 ? 2u : 1u);
+    return plan.actions.size();
+  };
+  EXPECT_EQ(placed(1, 1250), 2u);
+  EXPECT_EQ(placed(5, 1250), 2u) << "worth more than the gang, by itself";
+  EXPECT_EQ(placed(5, 10'000), 1u) << "it would lose more than the gang does";
+  EXPECT_EQ(placed(1, 1250, 1), 1u) << "nobody passes it";
 }
 
+// One part of A (30 % busy) to four of B (95 %): A goes beside B, both at 0.8, the rest is B beside B, both at 1 / 1.9.
+// With r the worth of a GPU 2/1.9 b = r and 0.8 (a + b) = r, and a/5 + 4b/5 = 1: r = 1.2195, b = 1.1585, a = 0.3659.
 TEST(WorkPrices, AreWhatTheDualOfTheBestPlanSays) {
   const std::vector<WorkWay> ways = {
       {0, 0, 0, 1, 0}, {0, 1, 1, 1, 0}, {0, 0, 1, 0.8, 0.8}, {0, 1, 1, 1 / 1.9, 1 / 1.9}};
