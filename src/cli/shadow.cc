@@ -163,6 +163,10 @@ std::string ShadowText(const ShadowTotals& totals, const std::string& policy, co
   std::string text =
       "The log's jobs in turn, as theirs placed them and as policies " + policy + " and exclusive would\n\n";
   absl::StrAppend(&text, table.Render("  "), "\n");
+  if (totals.ours.gpu_hours < 0.999 * std::max(totals.theirs.gpu_hours, totals.exclusive.gpu_hours)) {
+    absl::StrAppend(&text,
+                    "  Here OURS is not the best: it places each job as it comes, without those that follow.\n\n");
+  }
   const auto line = [&](const char* label, const std::string& value) {
     absl::StrAppendFormat(&text, "  %-26s %s\n", label, value);
   };

@@ -51,6 +51,19 @@ class Shadow(Files):
         self.assertAlmostEqual(found["ours"]["work"] - found["theirs"]["work"], found["regret"])  # one choice differs
         self.check_golden("shadow_keys.txt", found)
 
+    def test_it_says_where_theirs_gains_more(self):
+        gpus = "cpu_cores: 8, memory_gib: 64, gpus: [{type: %s, count: 1, sharing: exclusive}]"
+        self.cluster = self.write("two.yaml", "version: 1\nnodes:\n" + "".join(
+            f"  - {{name: {name}, {gpus % gpu}}}\n" for name, gpu in (("fast", "v100-sxm2-16gb"), ("slow", "k80"))))
+        job = "demand: {v100-sxm2-16gb: {gpu_util_pct: 90, gpu_memory_gib: 1, step_time_ms: 100}, k80: {gpu_util_pct: 90, gpu_memory_gib: 1, step_time_ms: %d}}"
+        self.jobs = self.write("jobs.yaml", f"version: 1\njobs:\n  - {{name: easy, {job % 125}}}\n  - {{name: hard, {job % 500}}}\n")
+        sentence = "Here OURS is not the best: it places each job as it comes"
+        for easy, hard, said in (("slow", "fast", True), ("fast", "slow", False)):
+            log = f"0,place,easy,{easy},0,,\n1,place,hard,{hard},0,,\n60,finish,easy,,,,\n"
+            code, text, err = self.shadow(log)
+            self.assertEqual((code, err), (0, ""))
+            (self.assertIn if said else self.assertNotIn)(sentence, text)
+
     def test_ours_adds_up_choices_that_can_be_had_together(self):
         self.cluster = self.write("two.yaml", CLUSTER.split("  - {name: b")[0])
         slow = "demand: {any: {gpu_util_pct: 95, gpu_memory_gib: 1, step_time_ms: 100}}"
