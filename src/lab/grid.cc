@@ -209,9 +209,8 @@ absl::Status AddEntries(const Truth& truth, std::span<const ProfileDemands* cons
     std::array<double, 2> shares = {};
     HORUS_RETURN_IF_ERROR(truth.Shares({.type = type}, std::array<uint32_t, 2>{victim, other}, shares));
     const double slowdown = 1 / std::clamp(shares[0], 1 / kMostMeasuredSlowdown, 1.0);
-    for (const SharingMode mode : kOracleModes) {
+    for (const SharingMode mode : kOracleModes)
       entries.push_back({type, mode, demand.profile_id, neighbour->profile_id, slowdown});
-    }
   }
   return absl::OkStatus();
 }
@@ -399,9 +398,8 @@ absl::StatusOr<std::vector<NodeOutage>> DrawOutages(std::span<const NodeId> node
       const auto down_us = static_cast<int64_t>(draws.Exponential(static_cast<uint64_t>(options.mean_down_us)));
       up_us = from_us + std::max<int64_t>(1, down_us);
       outages.push_back({node, from_us, up_us});
-      if (outages.size() > kMostOutages) {
+      if (outages.size() > kMostOutages)
         return ResourceExhausted("outages: expected at most %d, found more", kMostOutages);
-      }
     }
   }
   std::ranges::sort(outages, [](const NodeOutage& a, const NodeOutage& b) {
@@ -422,9 +420,8 @@ absl::StatusOr<std::shared_ptr<const InterferenceModel>> OracleOf(const Grid& gr
   HORUS_ASSIGN_OR_RETURN(const std::unique_ptr<Truth> truth, TruthOf(grid, all));
   std::vector<TableEntry> entries;
   for (uint32_t victim = 0; victim < all.profiles.size(); ++victim) {
-    for (uint32_t other = 0; other < all.profiles.size(); ++other) {
+    for (uint32_t other = 0; other < all.profiles.size(); ++other)
       HORUS_RETURN_IF_ERROR(AddEntries(*truth, believed, victim, other, entries));
-    }
   }
   HORUS_ASSIGN_OR_RETURN(const auto fallback, MakeInterferenceModel(kDefaultInterferenceModel));
   return TableModel::Create(entries, fallback, 0);
@@ -475,9 +472,8 @@ size_t CountWithoutSpeed(const Grid& grid, const Trace& trace) {
   const std::vector<GpuTypeId> present = TypesOf(grid.nodes);
   const KnownSpeeds speeds(grid.truth);
   std::vector<bool> runs;
-  for (const std::string& profile : named.profiles) {
+  for (const std::string& profile : named.profiles)
     runs.push_back(std::ranges::any_of(present, [&](GpuTypeId type) { return speeds.Runs(profile, type); }));
-  }
   return static_cast<size_t>(std::ranges::count_if(
       named.jobs, [&](const TraceJob& job) { return job.profile == kNotStated || !runs[job.profile]; }));
 }

@@ -39,9 +39,8 @@ absl::StatusOr<DemandsByProfile> ProfileDemandsFromC(const Catalogue& catalogue,
   absl::Status status = RequireColumn(c.profiles, "profiles", c.count);
   if (status.ok()) status = RequireColumn(c.demands, "demands", c.count);
   DemandsByProfile demands;
-  for (size_t row = 0; status.ok() && row < c.count; ++row) {
+  for (size_t row = 0; status.ok() && row < c.count; ++row)
     status = At(Element("row", row), AddRow(catalogue, c, row, demands));
-  }
   if (!status.ok()) return At(name, status);
   return demands;
 }
@@ -100,9 +99,8 @@ absl::StatusOr<std::unique_ptr<horus_truth>> FromModel(std::shared_ptr<const Cat
                                                        const horus_interference* model,
                                                        const horus_profile_demands* demands) {
   auto truth = std::make_unique<horus_truth>();
-  if (model != nullptr && !SameTypes(model->catalogue, catalogue)) {
+  if (model != nullptr && !SameTypes(model->catalogue, catalogue))
     return InvalidArgument("model: expected one for the GPU types of the catalogue, found others");
-  }
   HORUS_ASSIGN_OR_RETURN(truth->model, ModelOf(model));
   HORUS_ASSIGN_OR_RETURN(truth->demands, ProfileDemandsFromC(*catalogue, "demands", demands));
   HORUS_RETURN_IF_ERROR(CheckSteps(truth->demands));
@@ -201,24 +199,21 @@ absl::Status CheckFlags(const horus_sim_options& c) {
 }
 
 absl::StatusOr<std::vector<NodeOutage>> OutagesFromC(const horus_sim_options& c) {
-  if (c.outage_count > kMostOutages) {
+  if (c.outage_count > kMostOutages)
     return ResourceExhausted("outage_count: expected at most %d, found %d", kMostOutages, c.outage_count);
-  }
   HORUS_RETURN_IF_ERROR(RequireColumns(c.outage_count, {{c.outage_nodes, "outage_nodes"},
                                                         {c.outage_from_us, "outage_from_us"},
                                                         {c.outage_until_us, "outage_until_us"}}));
   std::vector<NodeOutage> outages;
-  for (size_t i = 0; i < c.outage_count; ++i) {
+  for (size_t i = 0; i < c.outage_count; ++i)
     outages.push_back({c.outage_nodes[i], c.outage_from_us[i], c.outage_until_us[i]});
-  }
   return outages;
 }
 
 absl::StatusOr<RebalanceOptions> RebalanceOf(const horus_rebalance_options* given) {
   HORUS_ASSIGN_OR_RETURN(const horus_rebalance_options c, ReadOptionalStruct(given));
-  if (c.job_ids != nullptr || c.job_count != 0) {
+  if (c.job_ids != nullptr || c.job_count != 0)
     return InvalidArgument("rebalance: job_ids: expected NULL, found %d ids", c.job_count);
-  }
   return RebalanceFromC(c);
 }
 
@@ -351,9 +346,8 @@ struct Request {
 absl::StatusOr<std::unique_ptr<horus_sim_result>> Play(const Request& request, const horus_cluster& cluster,
                                                        horus_placer& placer) {
   const std::shared_ptr<const Catalogue>& catalogue = cluster.value.shared_catalogue();
-  if (!SameTypes(request.truth.catalogue, catalogue)) {
+  if (!SameTypes(request.truth.catalogue, catalogue))
     return InvalidArgument("truth: expected one for the GPU types of this cluster, found one for others");
-  }
   HORUS_ASSIGN_OR_RETURN(SimSetup setup, SimSetupFromC(catalogue, request.options));
   HORUS_ASSIGN_OR_RETURN(const DemandsByProfile believed, ProfileDemandsFromC(*catalogue, "beliefs", request.beliefs));
   auto result = std::make_unique<horus_sim_result>();
@@ -384,9 +378,8 @@ absl::StatusOr<std::unique_ptr<horus_sim_result>> Play(const Request& request, c
     if (progress) asked.SetGoOn([&progress] { return progress.Ask(); });
     Teller teller(trace, request.observer, request.user, progress);
     SimObserver observer;
-    if (request.observer != nullptr || progress) {
+    if (request.observer != nullptr || progress)
       observer = [&teller](const SimEvent& event) { return teller.Tell(event); };
-    }
     HORUS_ASSIGN_OR_RETURN(result->value,
                            Simulate(trace, beliefs, *truth, box, *queue, asked, setup.options, observer));
     if (learner) result->learned = learner->known();
@@ -404,9 +397,8 @@ static_assert(Same(HORUS_SIM_END_WAITING, SimEnd::kWaiting) && Same(HORUS_SIM_EN
 
 absl::StatusOr<MetricsOptions> WindowFromC(const horus_sim_window* given) {
   HORUS_ASSIGN_OR_RETURN(const horus_sim_window c, ReadOptionalStruct(given));
-  if (!(c.slowdown_bound == 0 || c.slowdown_bound >= 1)) {
+  if (!(c.slowdown_bound == 0 || c.slowdown_bound >= 1))
     return InvalidArgument("slowdown_bound: expected at least 1, or 0 (none), found %g", c.slowdown_bound);
-  }
   MetricsOptions options;
   options.from_us = c.from_us;
   SetUnlessZero(options.to_us, c.to_us);
@@ -490,9 +482,8 @@ horus_status horus_sim_result_get_metrics(const horus_sim_result* result, const 
 
 horus_status horus_sim_result_get_model(const horus_sim_result* result, horus_interference** out, horus_error* error) {
   return Guard(error, {{result, "result"}, {out, "out"}}, [&] {
-    if (result->learned == nullptr) {
+    if (result->learned == nullptr)
       return InvalidArgument("result: expected one of a simulation that learned, found learns of 0");
-    }
     return Give(new horus_interference{result->learned, result->catalogue, {}}, out);
   });
 }
@@ -558,9 +549,8 @@ uint64_t horus_truth_bytes_held(const horus_truth* truth) {
   const SpeedTable& table = truth->speeds.table;
   uint64_t bytes = sizeof *truth + table.alone.capacity() * sizeof(double);
   bytes += table.pairs.capacity() * sizeof(PairSpeed) + truth->types.capacity() * sizeof(GpuTypeId);
-  for (const auto& [profile, all] : truth->demands) {
+  for (const auto& [profile, all] : truth->demands)
     bytes += profile.capacity() + sizeof all + all.capacity() * sizeof(TypeDemand);
-  }
   for (const auto& [profile, matrix] : truth->sensitivities) {
     bytes += profile.capacity() + sizeof matrix + sizeof(Sensitivity);
     bytes += matrix.get()->speeds().size_bytes() + matrix.get()->cpu_milli().size_bytes();
