@@ -90,8 +90,9 @@ absl::StatusOr<Potential> SharingPotential(const WorkProblem& problem, const Pot
   const std::vector<PairSpeed> pairs = PairsThatCount(problem);
   Potential potential{.pairs = PossiblePairs(problem), .at = {}, .at_quantiles = {}};
   for (const PairSpeed& pair : pairs) ++(pair.Runs() ? potential.run : potential.apart);
-  for (const double bound : options.slowdown_bounds) {
-    HORUS_ASSIGN_OR_RETURN(PotentialAtBound at, PotentialAt(problem, pairs, bound, options));
+  for (size_t i = 0; i < options.slowdown_bounds.size(); ++i) {
+    if (options.before) HORUS_RETURN_IF_ERROR(options.before(i));
+    HORUS_ASSIGN_OR_RETURN(PotentialAtBound at, PotentialAt(problem, pairs, options.slowdown_bounds[i], options));
     potential.exclusive = at.rate.exclusive;
     potential.at.push_back(std::move(at));
   }

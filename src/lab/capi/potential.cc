@@ -131,24 +131,6 @@ absl::StatusOr<Asked> ProblemFromC(const horus_speeds* given, const double* work
   return asked;
 }
 
-// One bound after the other, which is the same as all together, so that the caller can follow and cancel.
-absl::StatusOr<Potential> Compute(const WorkProblem& problem, const PotentialOptions& options, horus_progress progress,
-                                  void* user) {
-  Potential potential{.at = {}};
-  const size_t bounds = options.slowdown_bounds.size();
-  for (size_t i = 0; i < bounds; ++i) {
-    if (progress != nullptr && progress(user, static_cast<double>(i) / static_cast<double>(bounds)) != 0)
-      return Cancelled("potential: cancelled before bound %d of %d", i + 1, bounds);
-    PotentialOptions one = options;
-    one.slowdown_bounds = {options.slowdown_bounds[i]};
-    HORUS_ASSIGN_OR_RETURN(Potential part, SharingPotential(problem, one));
-    part.at.insert(part.at.begin(), std::make_move_iterator(potential.at.begin()),
-                   std::make_move_iterator(potential.at.end()));
-    potential = std::move(part);
-  }
-  return potential;
-}
-
 horus_potential ToC(const Potential& potential, double left_out) {
   horus_potential c = HORUS_POTENTIAL_INIT;
   HORUS_COPY_FIELDS(potential, c, pairs, run, apart, exclusive)
@@ -184,10 +166,16 @@ horus_status horus_potential_compute(const horus_speeds* speeds, const double* w
   return Guard(error, [&] {
     if (potential != nullptr) HORUS_RETURN_IF_ERROR(CheckOutput(potential));
     HORUS_ASSIGN_OR_RETURN(const horus_potential_rows columns, ReadOptionalStruct(rows));
-    HORUS_ASSIGN_OR_RETURN(const PotentialOptions asked, OptionsFromC(options));
-    HORUS_ASSIGN_OR_RETURN(const size_t written, RowsToWrite(asked.slowdown_bounds.size(), columns.capacity, count));
+    HORUS_ASSIGN_OR_RETURN(PotentialOptions asked, OptionsFromC(options));
+    const size_t bounds = asked.slowdown_bounds.size();
+    asked.before = [&](size_t i) {
+      if (progress == nullptr || progress(user, static_cast<double>(i) / static_cast<double>(bounds)) == 0)
+        return absl::OkStatus();
+      return Cancelled("potential: cancelled before bound %d of %d", i + 1, bounds);
+    };
+    HORUS_ASSIGN_OR_RETURN(const size_t written, RowsToWrite(bounds, columns.capacity, count));
     HORUS_ASSIGN_OR_RETURN(const Asked given, ProblemFromC(speeds, work, gpus));
-    HORUS_ASSIGN_OR_RETURN(const Potential found, Compute(given.problem, asked, progress, user));
+    HORUS_ASSIGN_OR_RETURN(const Potential found, SharingPotential(given.problem, asked));
     for (size_t i = 0; i < written; ++i) PutRow(found.at[i], i, columns);
     if (potential != nullptr) WriteStruct(ToC(found, given.left_out), potential);
     if (count != nullptr) *count = found.at.size();
