@@ -20,16 +20,6 @@ namespace {
 // Raised when equal contents come to mean other results or other metrics.
 constexpr int kResultSchema = 1;
 
-// By profile of the trace; empty where nothing is believed of it.
-std::vector<ProfileDemands> BeliefsOf(const Grid& grid, const Trace& trace) {
-  std::vector<ProfileDemands> beliefs;
-  for (const std::string& profile : trace.profiles) {
-    const auto at = grid.beliefs.find(profile);
-    beliefs.push_back(at == grid.beliefs.end() ? ProfileDemands() : at->second);
-  }
-  return beliefs;
-}
-
 absl::StatusOr<std::unique_ptr<Truth>> SpeedsOf(const Grid& grid, const Trace& trace) {
   const GridTruth& truth = grid.truth;
   if (truth.speeds) {
@@ -40,13 +30,13 @@ absl::StatusOr<std::unique_ptr<Truth>> SpeedsOf(const Grid& grid, const Trace& t
     if (grid.beliefs.contains(profile)) continue;
     return InvalidArgument("profile '%s': expected one that the truth knows, found none such", profile);
   }
-  return ModelTruth::Create(truth.model, BeliefsOf(grid, trace));
+  return ModelTruth::Create(truth.model, ByProfile(trace, grid.beliefs));
 }
 
 absl::StatusOr<std::unique_ptr<Truth>> TruthOf(const Grid& grid, const Trace& trace) {
   HORUS_ASSIGN_OR_RETURN(std::unique_ptr<Truth> truth, SpeedsOf(grid, trace));
   if (grid.truth.sensitivities.empty()) return truth;
-  return std::make_unique<SensitiveTruth>(std::move(truth), SensitivitiesOf(grid.truth.sensitivities, trace));
+  return std::make_unique<SensitiveTruth>(std::move(truth), ByProfile(trace, grid.truth.sensitivities));
 }
 
 absl::StatusOr<Cluster> ClusterOf(const Grid& grid, const GridPolicy& policy) {
@@ -147,7 +137,7 @@ absl::StatusOr<GridOutcome> RunNamed(const Grid& grid, const GridRun& run, const
   const Trace& trace = outcome.trace;
   if (trace.jobs.empty()) return InvalidArgument("expected jobs, found none that can run");
   HORUS_ASSIGN_OR_RETURN(const std::unique_ptr<Truth> truth, TruthOf(grid, trace));
-  const std::vector<ProfileDemands> beliefs = BeliefsOf(grid, trace);
+  const std::vector<ProfileDemands> beliefs = ByProfile(trace, grid.beliefs);
   HORUS_ASSIGN_OR_RETURN(Cluster cluster, ClusterOf(grid, policy));
   QueueOptions queue_options = policy.queue_options;
   queue_options.capacity = CapacityOf(grid);
@@ -170,7 +160,7 @@ absl::StatusOr<GridOutcome> RunNamed(const Grid& grid, const GridRun& run, const
     options.job_bound = policy.placer_options.slowdown_bound;
   }
   if (learns) options.learner = &learner;
-  const std::vector<SharedSensitivity> sensitivities = SensitivitiesOf(grid.sensitivities, trace);
+  const std::vector<SharedSensitivity> sensitivities = ByProfile(trace, grid.sensitivities);
   if (!grid.sensitivities.empty()) options.sensitivities = &sensitivities;
   SimObserver told;
   if (observer != nullptr) told = [&](const SimEvent& event) { return observer(trace, event); };

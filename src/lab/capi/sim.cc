@@ -11,7 +11,7 @@ namespace {
 
 // ---- Columns by profile.
 
-absl::Status AddRow(const Catalogue& catalogue, const horus_profile_demands& c, size_t row, DemandsByProfile& demands) {
+absl::Status AddRow(const Catalogue& catalogue, const horus_profile_demands& c, size_t row, DemandsByName& demands) {
   HORUS_ASSIGN_OR_RETURN(const std::string profile, ReadText(c.profiles[row], "profiles"));
   HORUS_RETURN_IF_ERROR(ValidateTraceName("profiles", profile));
   TypeDemand one;
@@ -33,12 +33,12 @@ absl::Status AddRow(const Catalogue& catalogue, const horus_profile_demands& c, 
 }
 
 // "demands: row[3]: ..." where `name` is "demands". A profile's types ascend and are unique; any type stands alone.
-absl::StatusOr<DemandsByProfile> ProfileDemandsFromC(const Catalogue& catalogue, const char* name,
-                                                     const horus_profile_demands* given) {
+absl::StatusOr<DemandsByName> ProfileDemandsFromC(const Catalogue& catalogue, const char* name,
+                                                  const horus_profile_demands* given) {
   HORUS_ASSIGN_OR_RETURN(const horus_profile_demands c, ReadStruct(given));
   absl::Status status = RequireColumn(c.profiles, "profiles", c.count);
   if (status.ok()) status = RequireColumn(c.demands, "demands", c.count);
-  DemandsByProfile demands;
+  DemandsByName demands;
   for (size_t row = 0; status.ok() && row < c.count; ++row)
     status = At(Element("row", row), AddRow(catalogue, c, row, demands));
   if (!status.ok()) return At(name, status);
@@ -46,15 +46,11 @@ absl::StatusOr<DemandsByProfile> ProfileDemandsFromC(const Catalogue& catalogue,
 }
 
 // By profile of the trace; empty where nothing is said of it. Any type becomes each of `types` where there are some.
-std::vector<ProfileDemands> DemandsFor(const Trace& trace, const DemandsByProfile& demands,
+std::vector<ProfileDemands> DemandsFor(const Trace& trace, const DemandsByName& demands,
                                        std::span<const GpuTypeId> types) {
-  std::vector<ProfileDemands> all;
-  for (const std::string& profile : trace.profiles) {
-    const auto at = demands.find(profile);
-    ProfileDemands& one = all.emplace_back();
-    if (at == demands.end()) continue;
-    one = at->second;
-    if (one.front().type.valid() || types.empty()) continue;
+  std::vector<ProfileDemands> all = ByProfile(trace, demands);
+  for (ProfileDemands& one : all) {
+    if (one.empty() || one.front().type.valid() || types.empty()) continue;
     const Demand anywhere = one.front().demand;
     one.clear();
     for (const GpuTypeId type : types) one.push_back({type, anywhere});
@@ -84,7 +80,7 @@ absl::StatusOr<SensitivitiesByName> SensitivitiesFromC(const horus_profile_sensi
 static_assert(Same(HORUS_TENANTS_ADD, ManyTenants::kAdds) && Same(HORUS_TENANTS_MULTIPLY, ManyTenants::kMultiplies));
 
 // What ModelTruth::Create will say of them, with the profile's name.
-absl::Status CheckSteps(const DemandsByProfile& demands) {
+absl::Status CheckSteps(const DemandsByName& demands) {
   for (const auto& [profile, all] : demands) {
     const auto timed =
         std::ranges::count_if(all, [](const TypeDemand& one) { return one.demand.step_time_us.estimate > 0; });
@@ -131,7 +127,7 @@ absl::StatusOr<std::unique_ptr<Truth>> SpeedsOf(const horus_truth& truth, const 
   std::vector<ProfileDemands> demands;
   std::vector<uint32_t> rows;
   if (predicted) {
-    demands = DemandsFor(trace, truth.demands, {});
+    demands = ByProfile(trace, truth.demands);
   } else {
     rows = RowsOfProfiles(trace, truth.speeds.table);
   }
@@ -164,7 +160,7 @@ absl::StatusOr<std::shared_ptr<const Trace>> TimedBy(const horus_truth& truth,
 absl::StatusOr<std::unique_ptr<Truth>> TruthFor(const horus_truth& truth, const Trace& trace) {
   HORUS_ASSIGN_OR_RETURN(std::unique_ptr<Truth> speeds, SpeedsOf(truth, trace));
   if (truth.sensitivities.empty()) return speeds;
-  return std::make_unique<SensitiveTruth>(std::move(speeds), SensitivitiesOf(truth.sensitivities, trace));
+  return std::make_unique<SensitiveTruth>(std::move(speeds), ByProfile(trace, truth.sensitivities));
 }
 
 // How a simulation is run.
@@ -172,7 +168,7 @@ struct SimSetup {
   SimOptions options;  // without `measured` and `sensitivities`
   std::string discipline;
   QueueOptions queue;
-  std::optional<DemandsByProfile> measured;
+  std::optional<DemandsByName> measured;
   SensitivitiesByName sensitivities;
   Learns learns = Learns::kNothing;
 };
@@ -349,7 +345,7 @@ absl::StatusOr<std::unique_ptr<horus_sim_result>> Play(const Request& request, c
   if (!SameTypes(request.truth.catalogue, catalogue))
     return InvalidArgument("truth: expected one for the GPU types of this cluster, found one for others");
   HORUS_ASSIGN_OR_RETURN(SimSetup setup, SimSetupFromC(catalogue, request.options));
-  HORUS_ASSIGN_OR_RETURN(const DemandsByProfile believed, ProfileDemandsFromC(*catalogue, "beliefs", request.beliefs));
+  HORUS_ASSIGN_OR_RETURN(const DemandsByName believed, ProfileDemandsFromC(*catalogue, "beliefs", request.beliefs));
   auto result = std::make_unique<horus_sim_result>();
   HORUS_ASSIGN_OR_RETURN(result->trace, TimedBy(request.truth, request.trace.value));
   const Trace& trace = *result->trace;
@@ -365,7 +361,7 @@ absl::StatusOr<std::unique_ptr<horus_sim_result>> Play(const Request& request, c
       measured = DemandsFor(trace, *setup.measured, types);
       setup.options.measured = &measured;
     }
-    const std::vector<SharedSensitivity> sensitivities = SensitivitiesOf(setup.sensitivities, trace);
+    const std::vector<SharedSensitivity> sensitivities = ByProfile(trace, setup.sensitivities);
     if (!setup.sensitivities.empty()) setup.options.sensitivities = &sensitivities;
     HORUS_ASSIGN_OR_RETURN(const std::unique_ptr<Queue> queue, QueueFor(setup, box));
     std::optional<PairLearner> learner;
