@@ -253,7 +253,7 @@ class Problem {
     hidden_ = (columns_ * first).rowwise() + first_bias;
     for (Eigen::Index i = 0; i < hidden_.rows(); ++i)
       hidden_.row(i) += Eigen::Map<const Eigen::RowVectorXd>(x.data() + PointDeviceAt(i) + 1, kTowerHidden);
-    hidden_ = hidden_.array() / (1 + hidden_.array().abs());
+    Activate(hidden_);
     factors_ = (hidden_ * last).rowwise() + last_bias;
     for (Eigen::Index i = 0; i < factors_.rows(); ++i)
       factors_.row(i) += Eigen::Map<const Eigen::RowVectorXd>(x.data() + EmbeddingAt(i), kWidth);
@@ -262,7 +262,6 @@ class Problem {
       Eigen::Map<Eigen::RowVectorXd>(gradient.data() + EmbeddingAt(i), kWidth) += slopes_.row(i);
     Eigen::Map<Matrix>(gradient.data() + kIaspLast, kTowerHidden, kWidth) = hidden_.transpose() * slopes_;
     Eigen::Map<Eigen::RowVectorXd>(gradient.data() + kIaspLastBias, kWidth) = slopes_.colwise().sum();
-    // The slope of x / (1 + |x|), from its value y, is (1 - |y|)^2.
     back_ = (slopes_ * last.transpose()).array() * (1 - hidden_.array().abs()).square();
     Eigen::Map<Matrix>(gradient.data(), kColumns, kTowerHidden) = columns_.transpose() * back_;
     Eigen::Map<Eigen::RowVectorXd>(gradient.data() + kIaspHiddenBias, kTowerHidden) = back_.colwise().sum();
