@@ -26,7 +26,7 @@ namespace {
 constexpr int64_t kSecond = 1'000'000;
 constexpr uint64_t kOwners = 200;
 constexpr size_t kMostLooks = 100'000'000;  // at jobs that wait, in all picks
-constexpr size_t kWindow = 64;  // what a batch placer takes at once
+constexpr size_t kWindow = 64;              // what a batch placer takes at once
 
 void Must(const absl::Status& status) {
   if (status.ok()) return;
