@@ -20,16 +20,6 @@ namespace {
 // Raised when equal contents come to mean other results or other metrics.
 constexpr int kResultSchema = 1;
 
-// By profile of the trace; empty where nothing is believed of it.
-std::vector<ProfileDemands> BeliefsOf(const Grid& grid, const Trace& trace) {
-  std::vector<ProfileDemands> beliefs;
-  for (const std::string& profile : trace.profiles) {
-    const auto at = grid.beliefs.find(profile);
-    beliefs.push_back(at == grid.beliefs.end() ? ProfileDemands() : at->second);
-  }
-  return beliefs;
-}
-
 absl::StatusOr<std::unique_ptr<Truth>> SpeedsOf(const Grid& grid, const Trace& trace) {
   const GridTruth& truth = grid.truth;
   if (truth.speeds) {
@@ -40,13 +30,13 @@ absl::StatusOr<std::unique_ptr<Truth>> SpeedsOf(const Grid& grid, const Trace& t
     if (grid.beliefs.contains(profile)) continue;
     return InvalidArgument("profile '%s': expected one that the truth knows, found none such", profile);
   }
-  return ModelTruth::Create(truth.model, BeliefsOf(grid, trace));
+  return ModelTruth::Create(truth.model, ByProfile(trace, grid.beliefs));
 }
 
 absl::StatusOr<std::unique_ptr<Truth>> TruthOf(const Grid& grid, const Trace& trace) {
   HORUS_ASSIGN_OR_RETURN(std::unique_ptr<Truth> truth, SpeedsOf(grid, trace));
   if (grid.truth.sensitivities.empty()) return truth;
-  return std::make_unique<SensitiveTruth>(std::move(truth), SensitivitiesOf(grid.truth.sensitivities, trace));
+  return std::make_unique<SensitiveTruth>(std::move(truth), ByProfile(trace, grid.truth.sensitivities));
 }
 
 absl::StatusOr<Cluster> ClusterOf(const Grid& grid, const GridPolicy& policy) {
@@ -147,7 +137,7 @@ absl::StatusOr<GridOutcome> RunNamed(const Grid& grid, const GridRun& run, const
   const Trace& trace = outcome.trace;
   if (trace.jobs.empty()) return InvalidArgument("expected jobs, found none that can run");
   HORUS_ASSIGN_OR_RETURN(const std::unique_ptr<Truth> truth, TruthOf(grid, trace));
-  const std::vector<ProfileDemands> beliefs = BeliefsOf(grid, trace);
+  const std::vector<ProfileDemands> beliefs = ByProfile(trace, grid.beliefs);
   HORUS_ASSIGN_OR_RETURN(Cluster cluster, ClusterOf(grid, policy));
   QueueOptions queue_options = policy.queue_options;
   queue_options.capacity = CapacityOf(grid);
@@ -170,7 +160,7 @@ absl::StatusOr<GridOutcome> RunNamed(const Grid& grid, const GridRun& run, const
     options.job_bound = policy.placer_options.slowdown_bound;
   }
   if (learns) options.learner = &learner;
-  const std::vector<SharedSensitivity> sensitivities = SensitivitiesOf(grid.sensitivities, trace);
+  const std::vector<SharedSensitivity> sensitivities = ByProfile(trace, grid.sensitivities);
   if (!grid.sensitivities.empty()) options.sensitivities = &sensitivities;
   SimObserver told;
   if (observer != nullptr) told = [&](const SimEvent& event) { return observer(trace, event); };
@@ -209,9 +199,8 @@ absl::Status AddEntries(const Truth& truth, std::span<const ProfileDemands* cons
     std::array<double, 2> shares = {};
     HORUS_RETURN_IF_ERROR(truth.Shares({.type = type}, std::array<uint32_t, 2>{victim, other}, shares));
     const double slowdown = 1 / std::clamp(shares[0], 1 / kMostMeasuredSlowdown, 1.0);
-    for (const SharingMode mode : kOracleModes) {
+    for (const SharingMode mode : kOracleModes)
       entries.push_back({type, mode, demand.profile_id, neighbour->profile_id, slowdown});
-    }
   }
   return absl::OkStatus();
 }
@@ -399,9 +388,8 @@ absl::StatusOr<std::vector<NodeOutage>> DrawOutages(std::span<const NodeId> node
       const auto down_us = static_cast<int64_t>(draws.Exponential(static_cast<uint64_t>(options.mean_down_us)));
       up_us = from_us + std::max<int64_t>(1, down_us);
       outages.push_back({node, from_us, up_us});
-      if (outages.size() > kMostOutages) {
+      if (outages.size() > kMostOutages)
         return ResourceExhausted("outages: expected at most %d, found more", kMostOutages);
-      }
     }
   }
   std::ranges::sort(outages, [](const NodeOutage& a, const NodeOutage& b) {
@@ -422,9 +410,8 @@ absl::StatusOr<std::shared_ptr<const InterferenceModel>> OracleOf(const Grid& gr
   HORUS_ASSIGN_OR_RETURN(const std::unique_ptr<Truth> truth, TruthOf(grid, all));
   std::vector<TableEntry> entries;
   for (uint32_t victim = 0; victim < all.profiles.size(); ++victim) {
-    for (uint32_t other = 0; other < all.profiles.size(); ++other) {
+    for (uint32_t other = 0; other < all.profiles.size(); ++other)
       HORUS_RETURN_IF_ERROR(AddEntries(*truth, believed, victim, other, entries));
-    }
   }
   HORUS_ASSIGN_OR_RETURN(const auto fallback, MakeInterferenceModel(kDefaultInterferenceModel));
   return TableModel::Create(entries, fallback, 0);
@@ -475,9 +462,8 @@ size_t CountWithoutSpeed(const Grid& grid, const Trace& trace) {
   const std::vector<GpuTypeId> present = TypesOf(grid.nodes);
   const KnownSpeeds speeds(grid.truth);
   std::vector<bool> runs;
-  for (const std::string& profile : named.profiles) {
+  for (const std::string& profile : named.profiles)
     runs.push_back(std::ranges::any_of(present, [&](GpuTypeId type) { return speeds.Runs(profile, type); }));
-  }
   return static_cast<size_t>(std::ranges::count_if(
       named.jobs, [&](const TraceJob& job) { return job.profile == kNotStated || !runs[job.profile]; }));
 }

@@ -15,8 +15,6 @@ namespace horus {
 
 inline constexpr int32_t kGridWhole = 1000;  // thousandths
 
-using DemandsByName = std::map<std::string, ProfileDemands, std::less<>>;  // by profile
-
 // What is made of a trace, in this order.
 struct GridEdits {
   bool single_gpu = false;          // only jobs on one GPU

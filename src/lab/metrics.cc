@@ -83,9 +83,8 @@ void Count(const TraceJob& asked, const SimJob& job, int64_t end_us, SimMetrics&
   metrics.restarts += static_cast<uint64_t>(job.restarts);
   const bool finished = job.end == SimEnd::kFinished;
   const int64_t until = finished ? job.end_us : end_us;
-  if (!asked.endless && asked.submit_us < until) {
+  if (!asked.endless && asked.submit_us < until)
     samples.to_horizon.push_back(static_cast<double>(until - asked.submit_us));
-  }
   if (!finished) return;
   samples.first_us = std::min(samples.first_us, asked.submit_us);
   samples.last_us = std::max(samples.last_us, job.end_us);
@@ -112,9 +111,8 @@ void AddSums(const Trace& trace, const SimResult& result, SimMetrics& metrics) {
     metrics.useful = undisturbed / static_cast<double>(kFullRate) / device_us;
     metrics.work_rate = done / static_cast<double>(kFullRate) / device_us;
   }
-  if (const auto device_us = static_cast<double>(use.backlog_device_us); device_us > 0) {
+  if (const auto device_us = static_cast<double>(use.backlog_device_us); device_us > 0)
     metrics.backlog_rate = backlogged / static_cast<double>(kFullRate) / device_us;
-  }
   if (use.free_us > 0) metrics.fragmentation = static_cast<double>(use.fragment_us) / static_cast<double>(use.free_us);
   metrics.beliefs = result.beliefs;
   metrics.devices = result.devices;

@@ -72,7 +72,7 @@ struct SimOptions {
   // Tenants that shared a device unchanged for so long are observed once, by Policy::Revise and the learner. If Revise
   // undoes the pack, the job that came last waits again. 0 = never.
   int64_t observe_us = 0;
-  SimLearner* learner = nullptr;
+  PairLearner* learner = nullptr;
   // An unprofiled job that starts on a node with the label runs there for so long, then waits again with its demand
   // measured. 0 = nothing is profiled.
   int64_t profiling_us = 0;

@@ -46,7 +46,9 @@ class Discipline {
   virtual void BeginPreview(size_t /*jobs*/) {}
   virtual void EndPreview() noexcept {}
   // The first `count` slots at once where that is cheaper than a preview; false where it is not.
-  [[nodiscard]] virtual bool Window(size_t /*count*/, std::vector<uint32_t>& /*slots*/) const { return false; }
+  [[nodiscard]] virtual bool Window(int64_t /*now_us*/, size_t /*count*/, std::vector<uint32_t>& /*slots*/) const {
+    return false;
+  }
 
   virtual void SetCapacity(const QueueResources& /*capacity*/) noexcept {}
   virtual void SetOwnerUsage(uint64_t /*owner*/, const QueueResources& /*usage*/) {}

@@ -4,12 +4,12 @@
 #include <algorithm>
 #include <iterator>
 #include <memory>
+#include <tuple>
 #include <utility>
 
 #include "base/id_map.h"
 #include "queue/discipline.h"
 #include "queue/indexed_heap.h"
-#include "queue/kinetic_order.h"
 
 namespace horus {
 namespace {
@@ -59,7 +59,7 @@ class Keyed final : public Discipline {
   void Erase(uint32_t slot) noexcept override { heap_.Erase(slot, positions_); }
   void Update(uint32_t slot) noexcept override { heap_.Change(slot, Key(slot), positions_); }
   uint32_t First(int64_t /*now_us*/) noexcept override { return heap_.top().slot; }
-  bool Window(size_t count, std::vector<uint32_t>& slots) const override {
+  bool Window(int64_t /*now_us*/, size_t count, std::vector<uint32_t>& slots) const override {
     heap_.VisitFirst(count, [&slots](uint32_t slot) { slots.push_back(slot); });
     return true;
   }
@@ -101,29 +101,67 @@ std::unique_ptr<Discipline> MakeKeyedDiscipline(std::string_view name, const Que
 
 namespace {
 
-// ---- ftf: the job that would finish most late of its fair share goes first.
+// ---- ftf: the job that would finish most late of its fair share goes first. Ranks change with time, each at its own
+// rate: all who wait are looked at. A pick is O(n), of the first k O(n log k).
+
+__extension__ typedef __int128 Wide;  // products of two times; sums that jobs of any size cannot overflow
+
+// rho(now) = (now - submission + remaining) / ideal, higher first; without `ideal_us` after all that have one.
+struct Lateness {
+  Wide late_us = 0;
+  int64_t ideal_us = 0;
+};
+Lateness LatenessOf(const QueuedJob& job, int64_t now_us) {
+  const int64_t remaining = RemainingUs(job);
+  const int64_t ideal = job.ideal_us > 0 ? job.ideal_us : job.total_us;
+  return {Wide{now_us} - job.submit_us + remaining, remaining >= 0 ? ideal : 0};
+}
+
+bool IsLater(const QueuedJob& a, const QueuedJob& b, int64_t now_us) {
+  if (a.priority != b.priority) return a.priority > b.priority;
+  const Lateness of_a = LatenessOf(a, now_us), of_b = LatenessOf(b, now_us);
+  if ((of_a.ideal_us > 0) != (of_b.ideal_us > 0)) return of_a.ideal_us > 0;
+  const Wide more = of_a.late_us * of_b.ideal_us - of_b.late_us * of_a.ideal_us;  // 0 where both have none
+  return more != 0 ? more > 0 : std::tie(a.submit_us, a.id) < std::tie(b.submit_us, b.id);
+}
+
+// Of slots.
+auto ByLateness(const JobTable& jobs, int64_t now_us) {
+  return [&jobs, now_us](uint32_t a, uint32_t b) { return IsLater(jobs[a], jobs[b], now_us); };
+}
 
 class FinishTimeFairness final : public Discipline {
  public:
   explicit FinishTimeFairness(const JobTable& jobs) : jobs_(jobs) {}
 
-  void Reserve(uint32_t slot, const QueuedJob& /*job*/) override { order_.Reserve(slot); }
-  void Insert(uint32_t slot) noexcept override { order_.Insert(slot, Line(jobs_[slot])); }
-  void Erase(uint32_t slot) noexcept override { order_.Erase(slot); }
-  void Update(uint32_t slot) noexcept override { order_.Change(slot, Line(jobs_[slot])); }
-  uint32_t First(int64_t now_us) noexcept override { return order_.First(now_us); }
-  [[nodiscard]] size_t bytes_held() const override { return sizeof *this + order_.bytes_held(); }
+  void Reserve(uint32_t slot, const QueuedJob& /*job*/) override {
+    ReserveMore(waiting_, 1);
+    ReservePosition(positions_, slot);
+  }
+  void Insert(uint32_t slot) noexcept override {
+    positions_[slot] = static_cast<uint32_t>(waiting_.size());
+    waiting_.push_back(slot);
+  }
+  void Erase(uint32_t slot) noexcept override {
+    const uint32_t last = waiting_.back();
+    waiting_[positions_[slot]] = last;
+    positions_[last] = positions_[slot];
+    waiting_.pop_back();
+  }
+  uint32_t First(int64_t now_us) noexcept override {
+    return *std::ranges::min_element(waiting_, ByLateness(jobs_, now_us));
+  }
+  bool Window(int64_t now_us, size_t count, std::vector<uint32_t>& slots) const override {
+    slots.resize(count);
+    std::ranges::partial_sort_copy(waiting_, slots, ByLateness(jobs_, now_us));
+    return true;
+  }
+  [[nodiscard]] size_t bytes_held() const override { return sizeof *this + BytesIn(waiting_, positions_); }
 
  private:
-  // rho(now) = (now - submission + remaining) / ideal.
-  static KineticLine Line(const QueuedJob& job) {
-    const int64_t remaining = RemainingUs(job);
-    const int64_t ideal = job.ideal_us > 0 ? job.ideal_us : job.total_us;
-    return {~job.priority, remaining - job.submit_us, remaining >= 0 ? ideal : 0, job.submit_us, job.id};
-  }
-
   const JobTable& jobs_;
-  KineticOrder order_;
+  std::vector<uint32_t> waiting_;  // slots, in no order
+  HeapPositions positions_;        // in waiting_
 };
 
 }  // namespace
@@ -135,8 +173,6 @@ std::unique_ptr<Discipline> MakeFinishTimeFairness(const JobTable& jobs) {
 namespace {
 
 // ---- drf: the owner with the smallest dominant share goes first, with its oldest job.
-
-__extension__ typedef __int128 Wide;  // sums that jobs of any size cannot overflow
 
 struct Usage {
   Wide gpu_milli = 0, cpu_milli = 0, mem_mib = 0;

@@ -192,7 +192,7 @@ uint32_t Queue::First(int64_t now_us) noexcept {
 std::vector<uint32_t> Queue::Preview(int64_t now_us, size_t count) {
   std::vector<uint32_t> slots;
   slots.reserve(count);
-  if (patience_us_ == 0 && discipline_->Window(count, slots)) return slots;
+  if (patience_us_ == 0 && discipline_->Window(now_us, count, slots)) return slots;
   discipline_->BeginPreview(count);
   while (slots.size() < count) {
     const uint32_t slot = First(now_us);

@@ -28,9 +28,8 @@ size_t PossiblePairs(const WorkProblem& problem) {
   for (size_t gpu = 0; gpu < problem.gpus.size(); ++gpu) {
     if (problem.gpus[gpu] == 0) continue;
     size_t profiles = 0;
-    for (size_t profile = 0; profile < problem.mix.size(); ++profile) {
+    for (size_t profile = 0; profile < problem.mix.size(); ++profile)
       profiles += problem.mix[profile] > 0 && problem.alone[gpu * problem.mix.size() + profile] > 0 ? 1 : 0;
-    }
     pairs += profiles * (profiles + 1) / 2;
   }
   return pairs;
@@ -53,9 +52,8 @@ std::vector<double> QuantilesOf(const std::vector<PairSpeed>& pairs, const std::
 
 absl::Status CheckOptions(const PotentialOptions& options) {
   if (options.slowdown_bounds.empty()) return InvalidArgument("slowdown bounds: expected at least one, found none");
-  if (!(options.least_gain >= 0)) {
+  if (!(options.least_gain >= 0))
     return InvalidArgument("least gain: expected at least 0, found %g", options.least_gain);
-  }
   for (const double pct : options.quantiles_pct) {
     if (!(pct >= 0 && pct <= kPct)) return InvalidArgument("quantile: expected 0 to 100 %%, found %g", pct);
   }
@@ -92,8 +90,9 @@ absl::StatusOr<Potential> SharingPotential(const WorkProblem& problem, const Pot
   const std::vector<PairSpeed> pairs = PairsThatCount(problem);
   Potential potential{.pairs = PossiblePairs(problem), .at = {}, .at_quantiles = {}};
   for (const PairSpeed& pair : pairs) ++(pair.Runs() ? potential.run : potential.apart);
-  for (const double bound : options.slowdown_bounds) {
-    HORUS_ASSIGN_OR_RETURN(PotentialAtBound at, PotentialAt(problem, pairs, bound, options));
+  for (size_t i = 0; i < options.slowdown_bounds.size(); ++i) {
+    if (options.before) HORUS_RETURN_IF_ERROR(options.before(i));
+    HORUS_ASSIGN_OR_RETURN(PotentialAtBound at, PotentialAt(problem, pairs, options.slowdown_bounds[i], options));
     potential.exclusive = at.rate.exclusive;
     potential.at.push_back(std::move(at));
   }
@@ -117,9 +116,8 @@ absl::StatusOr<std::vector<PotentialCase>> PotentialOfCluster(const SpeedTable& 
   for (uint32_t gpu = 0; gpu < gpus.size(); ++gpu) {
     if (gpus[gpu] > 0) cases.push_back({.gpu = gpu, .gpus = gpus[gpu], .left_out = {}, .potential = {}});
   }
-  if (cases.size() > 1) {
+  if (cases.size() > 1)
     cases.push_back({.gpu = {}, .gpus = Sum({gpus.begin(), gpus.end()}), .left_out = {}, .potential = {}});
-  }
   for (PotentialCase& one : cases) {
     const uint32_t unit = one.gpu.value_or(reference);
     std::vector<double> work = WorkByProfile(table, jobs, unit, clip_percentile);

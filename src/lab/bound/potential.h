@@ -7,6 +7,8 @@
 // Cost:    WorkRateBound per slowdown bound.
 #pragma once
 
+#include <functional>
+
 #include "lab/truth/truth.h"
 
 namespace horus {
@@ -22,6 +24,7 @@ struct PotentialOptions {
   std::vector<uint32_t> other_units;        // profiles that PotentialOfCluster leaves out where types come together
   std::optional<HostResources> hosts = {};  // that PotentialOfCluster gives its problems
   std::vector<double> quantiles_pct;  // further bounds: the least that so many per cent of the pairs that run keep
+  std::function<absl::Status(size_t)> before = {};  // told which of slowdown_bounds comes; its error ends the search
 };
 
 struct PotentialAtBound {

@@ -420,14 +420,12 @@ absl::Status CheckWorkProblem(const WorkProblem& problem) {
   HORUS_RETURN_IF_ERROR(check("gpus", problem.gpus, kMostGpus));
   HORUS_RETURN_IF_ERROR(check("mix", problem.mix, std::numeric_limits<double>::max() / kMostWorkProfiles));
   HORUS_RETURN_IF_ERROR(check("alone", problem.alone, kMostAloneRate));
-  if (std::accumulate(problem.mix.begin(), problem.mix.end(), 0.0) == 0) {
+  if (std::accumulate(problem.mix.begin(), problem.mix.end(), 0.0) == 0)
     return InvalidArgument("mix: expected some work, found none");
-  }
   for (size_t profile = 0; profile < problem.mix.size(); ++profile) {
     bool runs = problem.mix[profile] == 0;
-    for (size_t gpu = 0; gpu < problem.gpus.size(); ++gpu) {
+    for (size_t gpu = 0; gpu < problem.gpus.size(); ++gpu)
       runs = runs || (problem.gpus[gpu] > 0 && problem.alone[gpu * problem.mix.size() + profile] > 0);
-    }
     if (!runs) return InvalidArgument("mix[%d]: expected a GPU that runs this profile, found none", profile);
   }
   std::set<std::tuple<uint32_t, uint32_t, uint32_t>> known;
@@ -437,9 +435,8 @@ absl::Status CheckWorkProblem(const WorkProblem& problem) {
 
 absl::StatusOr<WorkRate> WorkRateBound(const WorkProblem& problem, const WorkRateOptions& options) {
   HORUS_RETURN_IF_ERROR(CheckWorkProblem(problem));
-  if (!(options.slowdown_bound >= 1)) {
+  if (!(options.slowdown_bound >= 1))
     return InvalidArgument("slowdown bound: expected at least 1, found %g", options.slowdown_bound);
-  }
   std::vector<double> mix = problem.mix;
   const double sum = std::accumulate(mix.begin(), mix.end(), 0.0);
   for (double& share : mix) share /= sum;

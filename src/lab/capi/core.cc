@@ -50,17 +50,15 @@ uint64_t BytesOf(const absl::InlinedVector<T, kInside>& values) {
 // Without the texts, which another thread may be writing.
 uint64_t BytesOf(const Plan& plan) {
   uint64_t bytes = BytesOf(plan.actions) + BytesOf(plan.decisions) + BytesOf(plan.seen);
-  for (const Action& action : plan.actions) {
+  for (const Action& action : plan.actions)
     bytes += BytesOf(action.slots) + sizeof(JobSpec) + BytesOf(action.job->demands);
-  }
   for (const Decision& decision : plan.decisions) {
     bytes += BytesOf(decision.slots) + BytesOf(decision.effects) + BytesOf(decision.winner.terms) +
              BytesOf(decision.runner_up.terms);
   }
   for (const Move& move : plan.moves) bytes += sizeof(Move) + BytesOf(move.from) + BytesOf(move.to);
-  for (const PreemptionCandidate& one : plan.candidates) {
+  for (const PreemptionCandidate& one : plan.candidates)
     bytes += sizeof(PreemptionCandidate) + BytesOf(one.victims) + BytesOf(one.losses) + BytesOf(one.slots);
-  }
   return bytes;
 }
 

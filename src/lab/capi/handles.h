@@ -15,8 +15,6 @@
 
 namespace horus::capi {
 
-using DemandsByProfile = std::map<std::string, ProfileDemands, std::less<>>;
-
 struct Speeds {
   SpeedTable table;
   uint32_t reference = 0;
@@ -65,7 +63,7 @@ struct horus_truth {
   std::shared_ptr<const horus::Catalogue> catalogue;  // whose type ids it speaks
   // One of the two.
   std::shared_ptr<const horus::InterferenceModel> model;  // null = speeds
-  horus::capi::DemandsByProfile demands;
+  horus::DemandsByName demands;
   horus::capi::Speeds speeds;
   std::vector<horus::GpuTypeId> types;  // by GPU of the table
   horus::ManyTenants many = horus::ManyTenants::kAdds;

@@ -29,17 +29,15 @@ absl::StatusOr<std::vector<std::string>> NamesFromC(const char* column, size_t c
 }
 
 absl::Status CheckSizes(const horus_speeds& c) {
-  if (c.gpu_count == 0 || c.profile_count == 0) {
+  if (c.gpu_count == 0 || c.profile_count == 0)
     return InvalidArgument("expected GPU types and profiles, found %d and %d", c.gpu_count, c.profile_count);
-  }
   if (c.gpu_count > kMostWorkTypes || c.profile_count > kMostWorkProfiles || c.pair_count > kMostWorkPairs) {
     return ResourceExhausted("expected at most %d GPU types, %d profiles and %d pairs, found %d, %d and %d",
                              kMostWorkTypes, kMostWorkProfiles, kMostWorkPairs, c.gpu_count, c.profile_count,
                              c.pair_count);
   }
-  if (c.reference >= c.gpu_count) {
+  if (c.reference >= c.gpu_count)
     return InvalidArgument("reference: expected less than %d, found %d", c.gpu_count, c.reference);
-  }
   // Bounded: CheckSizes: at most kMostWorkTypes times kMostWorkProfiles.
   HORUS_RETURN_IF_ERROR(RequireColumn(c.alone, "alone", c.gpu_count * c.profile_count));
   return RequireColumns(c.pair_count, {{c.pair_gpus, "pair_gpus"},
@@ -58,9 +56,8 @@ absl::Status CheckNumbers(const SpeedTable& table) {
   for (size_t i = 0; i < table.alone.size(); ++i) {
     if (!(table.alone[i] == 0)) problem.mix[i % table.profiles.size()] = 1;  // NaN too, which is then named
   }
-  if (std::ranges::count(problem.mix, 0) == std::ptrdiff_t(problem.mix.size())) {
+  if (std::ranges::count(problem.mix, 0) == std::ptrdiff_t(problem.mix.size()))
     return InvalidArgument("alone: expected some speed above 0, found none");
-  }
   return CheckWorkProblem(problem);
 }
 
@@ -92,9 +89,8 @@ constexpr size_t kMostBounds = 1000;  // of slowdowns; chosen
 absl::StatusOr<PotentialOptions> OptionsFromC(const horus_potential_options* given) {
   HORUS_ASSIGN_OR_RETURN(const horus_potential_options c, ReadOptionalStruct(given));
   HORUS_RETURN_IF_ERROR(RequireColumn(c.slowdown_bounds, "slowdown_bounds", c.bound_count));
-  if (c.bound_count > kMostBounds) {
+  if (c.bound_count > kMostBounds)
     return ResourceExhausted("bound_count: expected at most %d, found %d", kMostBounds, c.bound_count);
-  }
   PotentialOptions options;
   if (c.bound_count > 0) options.slowdown_bounds.assign(c.slowdown_bounds, c.slowdown_bounds + c.bound_count);
   for (size_t i = 0; i < options.slowdown_bounds.size(); ++i) {
@@ -135,25 +131,6 @@ absl::StatusOr<Asked> ProblemFromC(const horus_speeds* given, const double* work
   return asked;
 }
 
-// One bound after the other, which is the same as all together, so that the caller can follow and cancel.
-absl::StatusOr<Potential> Compute(const WorkProblem& problem, const PotentialOptions& options, horus_progress progress,
-                                  void* user) {
-  Potential potential{.at = {}};
-  const size_t bounds = options.slowdown_bounds.size();
-  for (size_t i = 0; i < bounds; ++i) {
-    if (progress != nullptr && progress(user, static_cast<double>(i) / static_cast<double>(bounds)) != 0) {
-      return Cancelled("potential: cancelled before bound %d of %d", i + 1, bounds);
-    }
-    PotentialOptions one = options;
-    one.slowdown_bounds = {options.slowdown_bounds[i]};
-    HORUS_ASSIGN_OR_RETURN(Potential part, SharingPotential(problem, one));
-    part.at.insert(part.at.begin(), std::make_move_iterator(potential.at.begin()),
-                   std::make_move_iterator(potential.at.end()));
-    potential = std::move(part);
-  }
-  return potential;
-}
-
 horus_potential ToC(const Potential& potential, double left_out) {
   horus_potential c = HORUS_POTENTIAL_INIT;
   HORUS_COPY_FIELDS(potential, c, pairs, run, apart, exclusive)
@@ -189,10 +166,16 @@ horus_status horus_potential_compute(const horus_speeds* speeds, const double* w
   return Guard(error, [&] {
     if (potential != nullptr) HORUS_RETURN_IF_ERROR(CheckOutput(potential));
     HORUS_ASSIGN_OR_RETURN(const horus_potential_rows columns, ReadOptionalStruct(rows));
-    HORUS_ASSIGN_OR_RETURN(const PotentialOptions asked, OptionsFromC(options));
-    HORUS_ASSIGN_OR_RETURN(const size_t written, RowsToWrite(asked.slowdown_bounds.size(), columns.capacity, count));
+    HORUS_ASSIGN_OR_RETURN(PotentialOptions asked, OptionsFromC(options));
+    const size_t bounds = asked.slowdown_bounds.size();
+    asked.before = [&](size_t i) {
+      if (progress == nullptr || progress(user, static_cast<double>(i) / static_cast<double>(bounds)) == 0)
+        return absl::OkStatus();
+      return Cancelled("potential: cancelled before bound %d of %d", i + 1, bounds);
+    };
+    HORUS_ASSIGN_OR_RETURN(const size_t written, RowsToWrite(bounds, columns.capacity, count));
     HORUS_ASSIGN_OR_RETURN(const Asked given, ProblemFromC(speeds, work, gpus));
-    HORUS_ASSIGN_OR_RETURN(const Potential found, Compute(given.problem, asked, progress, user));
+    HORUS_ASSIGN_OR_RETURN(const Potential found, SharingPotential(given.problem, asked));
     for (size_t i = 0; i < written; ++i) PutRow(found.at[i], i, columns);
     if (potential != nullptr) WriteStruct(ToC(found, given.left_out), potential);
     if (count != nullptr) *count = found.at.size();

@@ -11,7 +11,7 @@ namespace {
 
 // ---- Columns by profile.
 
-absl::Status AddRow(const Catalogue& catalogue, const horus_profile_demands& c, size_t row, DemandsByProfile& demands) {
+absl::Status AddRow(const Catalogue& catalogue, const horus_profile_demands& c, size_t row, DemandsByName& demands) {
   HORUS_ASSIGN_OR_RETURN(const std::string profile, ReadText(c.profiles[row], "profiles"));
   HORUS_RETURN_IF_ERROR(ValidateTraceName("profiles", profile));
   TypeDemand one;
@@ -33,29 +33,24 @@ absl::Status AddRow(const Catalogue& catalogue, const horus_profile_demands& c, 
 }
 
 // "demands: row[3]: ..." where `name` is "demands". A profile's types ascend and are unique; any type stands alone.
-absl::StatusOr<DemandsByProfile> ProfileDemandsFromC(const Catalogue& catalogue, const char* name,
-                                                     const horus_profile_demands* given) {
+absl::StatusOr<DemandsByName> ProfileDemandsFromC(const Catalogue& catalogue, const char* name,
+                                                  const horus_profile_demands* given) {
   HORUS_ASSIGN_OR_RETURN(const horus_profile_demands c, ReadStruct(given));
   absl::Status status = RequireColumn(c.profiles, "profiles", c.count);
   if (status.ok()) status = RequireColumn(c.demands, "demands", c.count);
-  DemandsByProfile demands;
-  for (size_t row = 0; status.ok() && row < c.count; ++row) {
+  DemandsByName demands;
+  for (size_t row = 0; status.ok() && row < c.count; ++row)
     status = At(Element("row", row), AddRow(catalogue, c, row, demands));
-  }
   if (!status.ok()) return At(name, status);
   return demands;
 }
 
 // By profile of the trace; empty where nothing is said of it. Any type becomes each of `types` where there are some.
-std::vector<ProfileDemands> DemandsFor(const Trace& trace, const DemandsByProfile& demands,
+std::vector<ProfileDemands> DemandsFor(const Trace& trace, const DemandsByName& demands,
                                        std::span<const GpuTypeId> types) {
-  std::vector<ProfileDemands> all;
-  for (const std::string& profile : trace.profiles) {
-    const auto at = demands.find(profile);
-    ProfileDemands& one = all.emplace_back();
-    if (at == demands.end()) continue;
-    one = at->second;
-    if (one.front().type.valid() || types.empty()) continue;
+  std::vector<ProfileDemands> all = ByProfile(trace, demands);
+  for (ProfileDemands& one : all) {
+    if (one.empty() || one.front().type.valid() || types.empty()) continue;
     const Demand anywhere = one.front().demand;
     one.clear();
     for (const GpuTypeId type : types) one.push_back({type, anywhere});
@@ -85,7 +80,7 @@ absl::StatusOr<SensitivitiesByName> SensitivitiesFromC(const horus_profile_sensi
 static_assert(Same(HORUS_TENANTS_ADD, ManyTenants::kAdds) && Same(HORUS_TENANTS_MULTIPLY, ManyTenants::kMultiplies));
 
 // What ModelTruth::Create will say of them, with the profile's name.
-absl::Status CheckSteps(const DemandsByProfile& demands) {
+absl::Status CheckSteps(const DemandsByName& demands) {
   for (const auto& [profile, all] : demands) {
     const auto timed =
         std::ranges::count_if(all, [](const TypeDemand& one) { return one.demand.step_time_us.estimate > 0; });
@@ -100,9 +95,8 @@ absl::StatusOr<std::unique_ptr<horus_truth>> FromModel(std::shared_ptr<const Cat
                                                        const horus_interference* model,
                                                        const horus_profile_demands* demands) {
   auto truth = std::make_unique<horus_truth>();
-  if (model != nullptr && !SameTypes(model->catalogue, catalogue)) {
+  if (model != nullptr && !SameTypes(model->catalogue, catalogue))
     return InvalidArgument("model: expected one for the GPU types of the catalogue, found others");
-  }
   HORUS_ASSIGN_OR_RETURN(truth->model, ModelOf(model));
   HORUS_ASSIGN_OR_RETURN(truth->demands, ProfileDemandsFromC(*catalogue, "demands", demands));
   HORUS_RETURN_IF_ERROR(CheckSteps(truth->demands));
@@ -133,7 +127,7 @@ absl::StatusOr<std::unique_ptr<Truth>> SpeedsOf(const horus_truth& truth, const 
   std::vector<ProfileDemands> demands;
   std::vector<uint32_t> rows;
   if (predicted) {
-    demands = DemandsFor(trace, truth.demands, {});
+    demands = ByProfile(trace, truth.demands);
   } else {
     rows = RowsOfProfiles(trace, truth.speeds.table);
   }
@@ -166,7 +160,7 @@ absl::StatusOr<std::shared_ptr<const Trace>> TimedBy(const horus_truth& truth,
 absl::StatusOr<std::unique_ptr<Truth>> TruthFor(const horus_truth& truth, const Trace& trace) {
   HORUS_ASSIGN_OR_RETURN(std::unique_ptr<Truth> speeds, SpeedsOf(truth, trace));
   if (truth.sensitivities.empty()) return speeds;
-  return std::make_unique<SensitiveTruth>(std::move(speeds), SensitivitiesOf(truth.sensitivities, trace));
+  return std::make_unique<SensitiveTruth>(std::move(speeds), ByProfile(trace, truth.sensitivities));
 }
 
 // How a simulation is run.
@@ -174,7 +168,7 @@ struct SimSetup {
   SimOptions options;  // without `measured` and `sensitivities`
   std::string discipline;
   QueueOptions queue;
-  std::optional<DemandsByProfile> measured;
+  std::optional<DemandsByName> measured;
   SensitivitiesByName sensitivities;
   Learns learns = Learns::kNothing;
 };
@@ -201,24 +195,21 @@ absl::Status CheckFlags(const horus_sim_options& c) {
 }
 
 absl::StatusOr<std::vector<NodeOutage>> OutagesFromC(const horus_sim_options& c) {
-  if (c.outage_count > kMostOutages) {
+  if (c.outage_count > kMostOutages)
     return ResourceExhausted("outage_count: expected at most %d, found %d", kMostOutages, c.outage_count);
-  }
   HORUS_RETURN_IF_ERROR(RequireColumns(c.outage_count, {{c.outage_nodes, "outage_nodes"},
                                                         {c.outage_from_us, "outage_from_us"},
                                                         {c.outage_until_us, "outage_until_us"}}));
   std::vector<NodeOutage> outages;
-  for (size_t i = 0; i < c.outage_count; ++i) {
+  for (size_t i = 0; i < c.outage_count; ++i)
     outages.push_back({c.outage_nodes[i], c.outage_from_us[i], c.outage_until_us[i]});
-  }
   return outages;
 }
 
 absl::StatusOr<RebalanceOptions> RebalanceOf(const horus_rebalance_options* given) {
   HORUS_ASSIGN_OR_RETURN(const horus_rebalance_options c, ReadOptionalStruct(given));
-  if (c.job_ids != nullptr || c.job_count != 0) {
+  if (c.job_ids != nullptr || c.job_count != 0)
     return InvalidArgument("rebalance: job_ids: expected NULL, found %d ids", c.job_count);
-  }
   return RebalanceFromC(c);
 }
 
@@ -351,11 +342,10 @@ struct Request {
 absl::StatusOr<std::unique_ptr<horus_sim_result>> Play(const Request& request, const horus_cluster& cluster,
                                                        horus_placer& placer) {
   const std::shared_ptr<const Catalogue>& catalogue = cluster.value.shared_catalogue();
-  if (!SameTypes(request.truth.catalogue, catalogue)) {
+  if (!SameTypes(request.truth.catalogue, catalogue))
     return InvalidArgument("truth: expected one for the GPU types of this cluster, found one for others");
-  }
   HORUS_ASSIGN_OR_RETURN(SimSetup setup, SimSetupFromC(catalogue, request.options));
-  HORUS_ASSIGN_OR_RETURN(const DemandsByProfile believed, ProfileDemandsFromC(*catalogue, "beliefs", request.beliefs));
+  HORUS_ASSIGN_OR_RETURN(const DemandsByName believed, ProfileDemandsFromC(*catalogue, "beliefs", request.beliefs));
   auto result = std::make_unique<horus_sim_result>();
   HORUS_ASSIGN_OR_RETURN(result->trace, TimedBy(request.truth, request.trace.value));
   const Trace& trace = *result->trace;
@@ -371,7 +361,7 @@ absl::StatusOr<std::unique_ptr<horus_sim_result>> Play(const Request& request, c
       measured = DemandsFor(trace, *setup.measured, types);
       setup.options.measured = &measured;
     }
-    const std::vector<SharedSensitivity> sensitivities = SensitivitiesOf(setup.sensitivities, trace);
+    const std::vector<SharedSensitivity> sensitivities = ByProfile(trace, setup.sensitivities);
     if (!setup.sensitivities.empty()) setup.options.sensitivities = &sensitivities;
     HORUS_ASSIGN_OR_RETURN(const std::unique_ptr<Queue> queue, QueueFor(setup, box));
     std::optional<PairLearner> learner;
@@ -384,9 +374,8 @@ absl::StatusOr<std::unique_ptr<horus_sim_result>> Play(const Request& request, c
     if (progress) asked.SetGoOn([&progress] { return progress.Ask(); });
     Teller teller(trace, request.observer, request.user, progress);
     SimObserver observer;
-    if (request.observer != nullptr || progress) {
+    if (request.observer != nullptr || progress)
       observer = [&teller](const SimEvent& event) { return teller.Tell(event); };
-    }
     HORUS_ASSIGN_OR_RETURN(result->value,
                            Simulate(trace, beliefs, *truth, box, *queue, asked, setup.options, observer));
     if (learner) result->learned = learner->known();
@@ -404,9 +393,8 @@ static_assert(Same(HORUS_SIM_END_WAITING, SimEnd::kWaiting) && Same(HORUS_SIM_EN
 
 absl::StatusOr<MetricsOptions> WindowFromC(const horus_sim_window* given) {
   HORUS_ASSIGN_OR_RETURN(const horus_sim_window c, ReadOptionalStruct(given));
-  if (!(c.slowdown_bound == 0 || c.slowdown_bound >= 1)) {
+  if (!(c.slowdown_bound == 0 || c.slowdown_bound >= 1))
     return InvalidArgument("slowdown_bound: expected at least 1, or 0 (none), found %g", c.slowdown_bound);
-  }
   MetricsOptions options;
   options.from_us = c.from_us;
   SetUnlessZero(options.to_us, c.to_us);
@@ -490,9 +478,8 @@ horus_status horus_sim_result_get_metrics(const horus_sim_result* result, const 
 
 horus_status horus_sim_result_get_model(const horus_sim_result* result, horus_interference** out, horus_error* error) {
   return Guard(error, {{result, "result"}, {out, "out"}}, [&] {
-    if (result->learned == nullptr) {
+    if (result->learned == nullptr)
       return InvalidArgument("result: expected one of a simulation that learned, found learns of 0");
-    }
     return Give(new horus_interference{result->learned, result->catalogue, {}}, out);
   });
 }
@@ -558,9 +545,8 @@ uint64_t horus_truth_bytes_held(const horus_truth* truth) {
   const SpeedTable& table = truth->speeds.table;
   uint64_t bytes = sizeof *truth + table.alone.capacity() * sizeof(double);
   bytes += table.pairs.capacity() * sizeof(PairSpeed) + truth->types.capacity() * sizeof(GpuTypeId);
-  for (const auto& [profile, all] : truth->demands) {
+  for (const auto& [profile, all] : truth->demands)
     bytes += profile.capacity() + sizeof all + all.capacity() * sizeof(TypeDemand);
-  }
   for (const auto& [profile, matrix] : truth->sensitivities) {
     bytes += profile.capacity() + sizeof matrix + sizeof(Sensitivity);
     bytes += matrix.get()->speeds().size_bytes() + matrix.get()->cpu_milli().size_bytes();

@@ -20,9 +20,8 @@ struct NameTable {
 
 absl::StatusOr<std::vector<uint32_t>> Intern(const NameTable& table, const auto& add) {
   HORUS_RETURN_IF_ERROR(RequireColumn(table.names, table.name, table.count));
-  if (table.count > kMaxTraceJobs) {
+  if (table.count > kMaxTraceJobs)
     return ResourceExhausted("%s: expected at most %d, found %d", table.name, kMaxTraceJobs, table.count);
-  }
   std::vector<uint32_t> positions;
   for (size_t i = 0; i < table.count; ++i) {
     const std::string place = Element(table.name, i);
@@ -95,16 +94,14 @@ absl::Status GetPosition(const char* name, const uint32_t* column, size_t row, c
 // Values whose types here are narrower than the columns'.
 absl::Status CheckNarrow(const horus_trace_columns& c, size_t row) {
   if (c.endless != nullptr) HORUS_RETURN_IF_ERROR(CheckFlag("endless", c.endless[row]));
-  if (c.gpu_milli != nullptr && (c.gpu_milli[row] < 0 || c.gpu_milli[row] > kMilliPerGpu)) {
+  if (c.gpu_milli != nullptr && (c.gpu_milli[row] < 0 || c.gpu_milli[row] > kMilliPerGpu))
     return InvalidArgument("gpu_milli: expected 0 to %d, found %d", kMilliPerGpu, c.gpu_milli[row]);
-  }
   if (c.kinds != nullptr) {
     HORUS_RETURN_IF_ERROR(
         CheckConstant("kinds", "HORUS_JOB_*", HORUS_JOB_TRAINING, HORUS_JOB_BEST_EFFORT, c.kinds[row]));
   }
-  if (c.deadline_us != nullptr && c.deadline_us[row] < 0) {
+  if (c.deadline_us != nullptr && c.deadline_us[row] < 0)
     return InvalidArgument("deadline_us: expected 0 or above submit_us, found %d", c.deadline_us[row]);
-  }
   return absl::OkStatus();
 }
 
@@ -143,9 +140,8 @@ absl::StatusOr<TraceJob> JobFromC(const horus_trace_columns& c, const Tables& ta
 
 absl::StatusOr<Trace> TraceFromC(const horus_trace_columns* given) {
   HORUS_ASSIGN_OR_RETURN(const horus_trace_columns c, ReadStruct(given));
-  if (c.count > kMaxTraceJobs) {
+  if (c.count > kMaxTraceJobs)
     return ResourceExhausted("count: expected at most %d jobs, found %d", kMaxTraceJobs, c.count);
-  }
   TraceBuilder builder;
   HORUS_ASSIGN_OR_RETURN(const Tables tables, TablesFromC(c, builder));
   for (size_t row = 0; row < c.count; ++row) {
@@ -200,9 +196,8 @@ constexpr char kDefaultPreset[] = "philly";
 absl::StatusOr<std::vector<SyntheticSize>> SizesFromC(const horus_synthetic_options& c) {
   HORUS_RETURN_IF_ERROR(RequireColumn(c.size_gpus, "size_gpus", c.size_count));
   std::vector<SyntheticSize> sizes;
-  for (size_t i = 0; i < c.size_count; ++i) {
+  for (size_t i = 0; i < c.size_count; ++i)
     sizes.push_back({c.size_gpus[i], c.size_weights == nullptr ? 1 : c.size_weights[i]});
-  }
   return sizes;
 }
 

@@ -321,9 +321,8 @@ horus_status horus_predictor_fit(const horus_catalogue* catalogue, const horus_t
     const std::shared_ptr<const Catalogue> known = CatalogueOf(catalogue);
     HORUS_ASSIGN_OR_RETURN(const TrainingSet set, RowsFromC(c, *known, progress, user));
     TrainProgress tell;
-    if (progress != nullptr) {
+    if (progress != nullptr)
       tell = [progress, user](double done) { return progress(user, kRowsShare + (1 - kRowsShare) * done) == 0; };
-    }
     HORUS_ASSIGN_OR_RETURN(const Bundle bundle, TrainPredictor(set, train, tell));
     HORUS_ASSIGN_OR_RETURN(auto predictor, Predictor::FromBundle(bundle));
     return Give(new horus_predictor(std::move(predictor)), out);

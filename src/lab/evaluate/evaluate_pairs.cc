@@ -104,9 +104,8 @@ std::vector<double> PredictUtilisation(const PairSet& set, std::span<const PairR
     return std::isnan(log) ? 1 : std::exp(log);
   };
   std::vector<double> predicted;
-  for (const PairRow& row : test) {
+  for (const PairRow& row : test)
     predicted.push_back(std::max(1.0, util(row.victim, row.device) + util(row.other, row.device)));
-  }
   return predicted;
 }
 
@@ -279,9 +278,8 @@ void MakeMeans(OnlineScores& scores) {
       of.truly_pct *= kPct / static_cast<double>(scores.pairs);
       of.kept_pct *= kPct / of.admitted_tenants;
     }
-    for (double* sum : {&score->mape_pct, &score->covered_pct, &score->slack_pct}) {
+    for (double* sum : {&score->mape_pct, &score->covered_pct, &score->slack_pct})
       *sum /= static_cast<double>(scores.questions);
-    }
   }
 }
 
@@ -427,13 +425,11 @@ class Player {
 };
 
 absl::Status CheckPlan(const PairSet& set, const OnlinePlan& plan) {
-  if (plan.observed.empty() || plan.draws == 0) {
+  if (plan.observed.empty() || plan.draws == 0)
     return InvalidArgument("plan: expected numbers of observed co-locations and draws, found none");
-  }
   for (const uint32_t count : plan.observed) {
-    if (count > kMostObserved) {
+    if (count > kMostObserved)
       return InvalidArgument("plan: observed co-locations: expected 0 to %d, found %d", kMostObserved, count);
-    }
   }
   if (plan.settled > kMostObserved || (plan.settled > 0 && !plan.leave_gpu)) {
     return InvalidArgument("plan: settled co-locations: expected 0 to %d, and a GPU type left out, found %d",
@@ -491,17 +487,15 @@ absl::StatusOr<std::vector<PairPrediction>> EvaluatePairs(const PairSet& set, st
   HORUS_RETURN_IF_ERROR(CheckModel(model));
   const std::vector<PairRow> rows = RowsOf(set);
   const std::vector<LeftOut> groups = LeaveOut(set, rows, leave, kOuterFolds, options.fit.seed);
-  if (groups.size() < 2) {
+  if (groups.size() < 2)
     return InvalidArgument("pairs: expected at least two groups to leave out in turn, found %d", groups.size());
-  }
   std::vector<PairPrediction> predictions;
   for (size_t g = 0; g < groups.size(); ++g) {
     const std::vector<PairRow> train = RowsBut(rows, groups[g].rows), test = RowsAt(rows, groups[g].rows);
     HORUS_RETURN_IF_ERROR(CheckTraining(train, groups[g].name));
     HORUS_ASSIGN_OR_RETURN(const Predictions found, Predict(model, set, train, test, leave, options));
-    for (size_t i = 0; i < test.size(); ++i) {
+    for (size_t i = 0; i < test.size(); ++i)
       predictions.push_back({test[i], groups[g].name, found.values[i], found.uppers[i], found.promised[i]});
-    }
     HORUS_RETURN_IF_ERROR(Report(progress, g + 1, groups.size()));
   }
   return predictions;
@@ -548,9 +542,8 @@ absl::StatusOr<std::vector<UnseenPrediction>> PredictUnseen(const PairSet& set, 
     const std::vector<PairRow> train = RowsWithout(set, rows, one, two, gpu), test = RowsBetween(set, one, two, gpu);
     HORUS_RETURN_IF_ERROR(CheckTraining(train, absl::StrCat(one, " and ", two, gpu.empty() ? "" : " and ", gpu)));
     HORUS_ASSIGN_OR_RETURN(const Predictions found, Predict(model, set, train, test, PairLeave::kFamily, options));
-    for (size_t k = 0; k < test.size(); ++k) {
+    for (size_t k = 0; k < test.size(); ++k)
       predictions.push_back({test[k].device, test[k].victim, test[k].other, found.values[k], found.uppers[k]});
-    }
     return Report(progress, ++done, all);
   };
   for (size_t i = 0; i < families.size(); ++i) {
@@ -572,15 +565,13 @@ absl::StatusOr<std::vector<OnlineErrors>> EvaluateOnline(const PairSet& set, std
   HORUS_RETURN_IF_ERROR(CheckPlan(set, plan));
   const std::vector<PairRow> rows = RowsOf(set);
   const std::vector<LeftOut> families = LeaveOut(set, rows, PairLeave::kFamily, 0, options.fit.seed);
-  if (families.size() < 2) {
+  if (families.size() < 2)
     return InvalidArgument("pairs: expected at least two families to leave out in turn, found %d", families.size());
-  }
   const size_t least_residents = 1 + *plan.observed.rbegin();
   size_t most_residents = 0;
   for (const LeftOut& family : families) {
-    for (const Arrival& arrival : ArrivalsOf(set, RowsAt(rows, family.rows), family.name, 0)) {
+    for (const Arrival& arrival : ArrivalsOf(set, RowsAt(rows, family.rows), family.name, 0))
       most_residents = std::max(most_residents, arrival.residents.size());
-    }
   }
   if (most_residents < least_residents) {
     return InvalidArgument(
@@ -589,9 +580,8 @@ absl::StatusOr<std::vector<OnlineErrors>> EvaluateOnline(const PairSet& set, std
         most_residents, least_residents - 1);
   }
   const std::vector<std::string> gpus = GpusToLeave(set, plan);
-  if (plan.leave_gpu && gpus.size() < 2) {
+  if (plan.leave_gpu && gpus.size() < 2)
     return InvalidArgument("pairs: expected at least two GPU types to leave out in turn, found %d", gpus.size());
-  }
   Player player(set, catalogue, plan, options.fit.seed);
   PairTrainOptions train = options;
   train.kinds = {std::string(model)};
@@ -603,9 +593,8 @@ absl::StatusOr<std::vector<OnlineErrors>> EvaluateOnline(const PairSet& set, std
     for (const std::string& gpu : gpus) {
       HORUS_ASSIGN_OR_RETURN(const Bundle bundle, TrainInterference(Without(set, left_out, gpu), train, tell));
       HORUS_ASSIGN_OR_RETURN(const ModelPtr trained, LearnedModel::Create(bundle, model, catalogue));
-      for (const Arrival& arrival : ArrivalsOf(set, left_out, family.name, least_residents, gpu)) {
+      for (const Arrival& arrival : ArrivalsOf(set, left_out, family.name, least_residents, gpu))
         HORUS_RETURN_IF_ERROR(player.Play(arrival, trained, residents));
-      }
       done += part;
     }
   }

@@ -39,9 +39,7 @@ double MarginIn(Quantity quantity, const TrainingRow& row) {
 }
 
 std::vector<double> Unlinked(Quantity quantity, std::vector<double> margins) {
-  for (double& value : margins) {
-    value = std::clamp(ApplyLink(InfoOf(quantity).link, value), 0.0, InfoOf(quantity).most);
-  }
+  for (double& value : margins) value = std::clamp(ApplyLink(InfoOf(quantity).link, value), 0.0, InfoOf(quantity).most);
   return margins;
 }
 
@@ -179,9 +177,8 @@ void SumUp(ErrorReport& evaluation, std::span<const std::string_view> baselines)
   }
   if (evaluation.rows.empty()) return;
   evaluation.promised_pct = kPct;
-  for (const EvaluatedRow& row : evaluation.rows) {
+  for (const EvaluatedRow& row : evaluation.rows)
     evaluation.promised_pct = std::min(evaluation.promised_pct, kPct * row.promised);
-  }
   evaluation.covered_pct = kPct * static_cast<double>(covered) / static_cast<double>(evaluation.rows.size());
   if (positive > 0) evaluation.slack_pct /= static_cast<double>(positive);
   evaluation.methods.push_back(Summarise("horus", measured, predicted));
@@ -247,9 +244,8 @@ absl::StatusOr<ErrorReport> Evaluate(Quantity quantity, std::span<const Training
     HORUS_ASSIGN_OR_RETURN(const auto predicted, PredictBaselines(quantity, train, test, options));
     for (size_t i = 0; i < test.size(); ++i) {
       evaluation.rows.push_back(Predict(model, *test[i]));
-      for (const std::vector<double>& of_baseline : predicted) {
+      for (const std::vector<double>& of_baseline : predicted)
         evaluation.rows.back().baselines.push_back(of_baseline[i]);
-      }
     }
     ++done;
   }

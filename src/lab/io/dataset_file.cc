@@ -40,9 +40,8 @@ absl::Status ReadDims(const CsvRow& row, DimBindings& dims) {
     if (one.empty()) continue;
     const size_t equals = std::min(one.find('='), one.size());
     const int64_t size = equals < one.size() ? ParseNumber<int64_t>(one.substr(equals + 1)).value_or(0) : 0;
-    if (equals == 0 || size < 1 || size > kMaxCsvCount) {
+    if (equals == 0 || size < 1 || size > kMaxCsvCount)
       return row.Wrong("dims", "NAME=SIZE;NAME=SIZE with sizes from 1", one);
-    }
     dims.dims.emplace_back(std::string(one.substr(0, equals)), size);
   }
   return absl::OkStatus();
@@ -116,9 +115,8 @@ absl::Status ReadMeasured(const CsvRow& row, const Catalogue& catalogue, std::sp
   if (at == positions.end()) return row.Wrong("job", "a name of the table of jobs", name);
   std::vector<TableDemand>& all = jobs[at->second].measured;
   HORUS_ASSIGN_OR_RETURN(const GpuTypeId gpu, At(row.where() + ": gpu", catalogue.Find(row.Find("gpu"))));
-  if (std::ranges::any_of(all, [&](const TableDemand& other) { return other.gpu == gpu; })) {
+  if (std::ranges::any_of(all, [&](const TableDemand& other) { return other.gpu == gpu; }))
     return row.Wrong("gpu", "each GPU type of a job once", row.Find("gpu"));
-  }
   TableDemand& out = all.emplace_back(TableDemand{.gpu = gpu});
   for (const Column& column : kTableColumns) {
     if (row.Find(column.name).empty()) continue;
@@ -163,9 +161,8 @@ absl::Status ReadMeasured(const CsvRow& row, std::span<const MeasuredColumn> col
         std::string(column.zero_allowed ? "a number from 0 to " : "a number above 0 and up to ") +
         Formatted("%g", column.most) + " " + std::string(column.unit);
     HORUS_ASSIGN_OR_RETURN(const double value, row.Number(column.name, expected));
-    if (value > column.most || value < 0 || (value == 0 && !column.zero_allowed)) {
+    if (value > column.most || value < 0 || (value == 0 && !column.zero_allowed))
       return row.Wrong(column.name, expected, row.Find(column.name));
-    }
     out.measured.back() = value;
     any = true;
   }
@@ -195,9 +192,8 @@ absl::StatusOr<DatasetRow> ReadRow(const CsvRow& row, const std::string& file, c
   out.where = row.where();
   HORUS_ASSIGN_OR_RETURN(out.model, ReadModelRun(row, file));
   const std::string_view graph = row.Find("graph");
-  if (graph.empty() && !has_features) {
+  if (graph.empty() && !has_features)
     return row.Wrong("graph", "the path of an ONNX file, since there are no feature columns", graph);
-  }
   HORUS_ASSIGN_OR_RETURN(out.net, row.Label("net"));
   if (out.net.empty()) {
     const size_t slash = graph.rfind('/');
@@ -239,9 +235,8 @@ absl::StatusOr<std::vector<TableJob>> ParseJobTable(const std::string& file, std
   known.insert(known.end(), kRunColumns.begin(), kRunColumns.end());
   known.push_back("note");
   HORUS_RETURN_IF_ERROR(CheckColumns(table, file, kRequiredOfJobs, known));
-  if (table.rows.size() > kMostTableJobs) {
+  if (table.rows.size() > kMostTableJobs)
     return ResourceExhausted("%s: expected at most %d jobs, found %d", file, kMostTableJobs, table.rows.size());
-  }
   const CsvColumns columns = ColumnsOf(table);
   std::vector<TableJob> jobs;
   std::map<std::string, size_t> rows;  // by name
@@ -284,9 +279,8 @@ absl::Status ParseTableDemands(const std::string& file, std::string_view text, c
   std::map<std::string_view, size_t> positions;
   for (size_t i = 0; i < jobs.size(); ++i) positions.emplace(jobs[i].name, i);
   const CsvColumns columns = ColumnsOf(table);
-  for (size_t i = 0; i < table.rows.size(); ++i) {
+  for (size_t i = 0; i < table.rows.size(); ++i)
     HORUS_RETURN_IF_ERROR(ReadMeasured(CsvRow(table, columns, i, file), catalogue, jobs, positions));
-  }
   return absl::OkStatus();
 }
 

@@ -73,9 +73,8 @@ class Reader final : public Json::json_sax_t {
 
   bool key(string_t& text) override {
     keys_[depth_ - 1] = text;
-    if (!seen_[depth_ - 1].insert(text).second) {
+    if (!seen_[depth_ - 1].insert(text).second)
       return Stop(InvalidArgument("%s: expected each key once, found it again", Where()));
-    }
     if (depth_ == 1) gpu_ = Intern(text, gpus_, speeds_.gpus);
     if (depth_ == 2) return JobOf(text, job_, job_scale_);
     if (depth_ == 3) {
@@ -165,16 +164,14 @@ class Reader final : public Json::json_sax_t {
 
   bool Number(double value) {
     if (depth_ != kLevels || (!in_list_ && !is_alone_)) return Wrong("a number");
-    if (!(std::isfinite(value) && value >= 0)) {
+    if (!(std::isfinite(value) && value >= 0))
       return Stop(InvalidArgument("%s: expected a speed of at least 0 in steps/s, found %g", Where(), value));
-    }
     if (in_list_) {
       list_.push_back(value);
       return list_.size() <= 2 || Stop(InvalidArgument("%s: expected two speeds in steps/s, found more", Where()));
     }
-    if (is_alone_ && job_scale_ > 1 && job_scale_ <= kMaxGpusPerJob) {
+    if (is_alone_ && job_scale_ > 1 && job_scale_ <= kMaxGpusPerJob)
       speeds_.gangs.push_back({gpu_, job_, static_cast<int32_t>(job_scale_), value});
-    }
     if (!Counts()) return status_.ok();
     speeds_.alone.push_back({gpu_, job_, 1, value});
     return true;

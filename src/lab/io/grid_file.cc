@@ -31,9 +31,8 @@ constexpr size_t kMaxProfiles = 100'000;
 constexpr int64_t kMaxWeight = 1'000'000;
 
 absl::Status ReadTime(const YamlMap& map, std::string_view hours, std::string_view pct, GridTime& time) {
-  if (map.Has(hours) && map.Has(pct)) {
+  if (map.Has(hours) && map.Has(pct))
     return map.Find(pct)->Error(Formatted("expected one of %s and %s, found both", hours, pct));
-  }
   HORUS_RETURN_IF_ERROR(map.ReadScaled(hours, kAnyHoursToUs, time.us));
   return map.ReadScaled(pct, kPctToMilli, time.span_milli);
 }
@@ -124,9 +123,8 @@ absl::Status ReadGridWorkload(const YamlValue& value, int64_t capacity_gpu_milli
   GridFileWorkload entry;
   HORUS_ASSIGN_OR_RETURN(const YamlValue name, map.Require("name", "how the results call it"));
   HORUS_ASSIGN_OR_RETURN(entry.workload.name, name.Text(kMaxNameBytes));
-  if (map.Has("files") == map.Has("synthetic")) {
+  if (map.Has("files") == map.Has("synthetic"))
     return value.Error(Formatted("expected one of files and synthetic, found %s", map.Has("files") ? "both" : "none"));
-  }
   if (map.Has("files")) {
     HORUS_RETURN_IF_ERROR(ReadFiles(map, entry));
   } else {
@@ -227,12 +225,9 @@ absl::Status ReadPlacing(const YamlMap& map, GridPolicy& policy) {
 
 absl::Status ReadDeciding(const YamlMap& map, GridPolicy& policy) {
   HORUS_RETURN_IF_ERROR(map.ReadInteger("look_ahead", 0, kMaxLookAhead, policy.sim_options.look_ahead));
-  for (const auto& field : kTimes) {
+  for (const auto& field : kTimes)
     HORUS_RETURN_IF_ERROR(map.ReadScaled(field.key, kSecondsToUs, policy.sim_options.*field.member));
-  }
-  for (const auto& field : kFlags) {
-    HORUS_RETURN_IF_ERROR(map.ReadBool(field.key, policy.sim_options.*field.member));
-  }
+  for (const auto& field : kFlags) HORUS_RETURN_IF_ERROR(map.ReadBool(field.key, policy.sim_options.*field.member));
   HORUS_RETURN_IF_ERROR(map.ReadChoice("weights", kWeights, policy.sim_options.weights));
   HORUS_RETURN_IF_ERROR(map.ReadChoice("learn", kLearns, policy.learns));
   HORUS_RETURN_IF_ERROR(map.ReadScaled("patience_s", kSecondsToUs, policy.queue_options.patience_us));
@@ -251,9 +246,8 @@ absl::Status ReadGridPolicy(const YamlMap& map, GridFilePolicy& entry) {
   HORUS_RETURN_IF_ERROR(map.ReadText("policy", kMaxNameBytes, policy.policy));
   HORUS_RETURN_IF_ERROR(map.ReadText("queue", kMaxNameBytes, policy.queue));
   HORUS_RETURN_IF_ERROR(map.ReadText("interference", kMaxNameBytes, entry.interference));
-  if (policy.policy == "reactive" && policy.sim_options.profiling_us == 0) {
+  if (policy.policy == "reactive" && policy.sim_options.profiling_us == 0)
     policy.sim_options.profiling_us = kReactiveProfilingUs;
-  }
   if (policy.policy == "oracle" && entry.interference.empty()) entry.interference = kOracle;
   HORUS_RETURN_IF_ERROR(ReadPlacing(map, policy));
   HORUS_RETURN_IF_ERROR(ReadDeciding(map, policy));
@@ -301,9 +295,8 @@ absl::Status ReadClusterPath(const YamlMap& map, GridFile& grid) {
   HORUS_RETURN_IF_ERROR(ReadPath(map, "file", path));
   const YamlValue& value = *map.Find("file");
   HORUS_ASSIGN_OR_RETURN(ClusterFile file, value.Wrap(ReadClusterFile(path, grid.catalogue)));
-  if (!file.residents.empty()) {
+  if (!file.residents.empty())
     return value.Error("expected a cluster without residents, found " + std::to_string(file.residents.size()));
-  }
   grid.catalogue = std::move(file.catalogue);
   for (FileNode& node : file.nodes) {
     if (node.state == AdminState::kUp) grid.nodes.push_back(std::move(node.spec));
@@ -325,9 +318,8 @@ absl::Status AddNodes(const YamlMap& map, const YamlValue& gpus, GridFile& grid)
   std::set<GpuTypeId> seen;
   for (const auto& [name, value] : pairs) {
     HORUS_ASSIGN_OR_RETURN(device.type, value.Wrap(grid.catalogue->Find(name)));
-    if (!seen.insert(device.type).second) {
+    if (!seen.insert(device.type).second)
       return value.Error("expected each GPU type once, found it again by another name");
-    }
     HORUS_ASSIGN_OR_RETURN(int64_t left, value.Integer(1, kMaxGridGpus));
     for (; left > 0; left -= per_node) {
       const int64_t here = std::min(left, per_node);
@@ -428,9 +420,8 @@ template <typename Entries, typename NameOf>
 absl::Status CheckNames(const YamlValue& value, const Entries& entries, NameOf name_of) {
   std::set<std::string> names;
   for (const auto& entry : entries) {
-    if (!names.insert(name_of(entry)).second) {
+    if (!names.insert(name_of(entry)).second)
       return value.Error("expected names that differ, found " + Quoted(name_of(entry)) + " twice");
-    }
   }
   return entries.empty() ? value.Expected("at least one entry") : absl::OkStatus();
 }
@@ -486,9 +477,8 @@ absl::Status ReadSeeds(const YamlMap& root, GridFile& grid) {
     HORUS_RETURN_IF_ERROR(map.ReadId("first", first));
     HORUS_ASSIGN_OR_RETURN(const YamlValue count, map.Require("count", "how many"));
     HORUS_ASSIGN_OR_RETURN(const int64_t seeds, count.Integer(1, static_cast<int64_t>(kMaxGridEntries)));
-    if (first > std::numeric_limits<uint64_t>::max() - static_cast<uint64_t>(seeds - 1)) {
+    if (first > std::numeric_limits<uint64_t>::max() - static_cast<uint64_t>(seeds - 1))
       return value->Error(Formatted("expected seeds up to 2^64 - 1, found %d from %d on", seeds, first));
-    }
     for (int64_t i = 0; i < seeds; ++i) grid.seeds.push_back(first + static_cast<uint64_t>(i));
   } else {
     if (!value->is_list()) return value->Expected("a list, or {first: 1, count: 10}");
@@ -519,9 +509,8 @@ absl::StatusOr<GridFile> ParseGridFile(const std::string& file, std::string text
   HORUS_RETURN_IF_ERROR(ReadPolicies(root, grid));
   HORUS_RETURN_IF_ERROR(ReadSeeds(root, grid));
   HORUS_RETURN_IF_ERROR(root.ReadBool("lp_bound", grid.lp_bound));
-  if (grid.lp_bound && grid.truth.speeds.empty()) {
+  if (grid.lp_bound && grid.truth.speeds.empty())
     return root.Find("lp_bound")->Error("expected measured speeds (truth: speeds) to bound, found none");
-  }
   HORUS_RETURN_IF_ERROR(root.ReadNumber("slowdown_bound", 1, kMaxSlowdownBound, grid.slowdown_bound));
   for (const GridFileWorkload& one : grid.workloads) {
     if (grid.mean_up_us == 0 || one.workload.horizon.us > 0 || one.workload.horizon.span_milli > 0) continue;

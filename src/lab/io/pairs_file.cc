@@ -126,9 +126,8 @@ absl::Status PairsReader::ParseTable(const std::string& file, std::string_view t
     HORUS_RETURN_IF_ERROR(CheckJob(pair.where, "job_b", pair.job_b));
     HORUS_ASSIGN_OR_RETURN(pair.slowdown_a, ReadSlowdown(row, "slowdown_a"));
     HORUS_ASSIGN_OR_RETURN(pair.slowdown_b, ReadSlowdown(row, "slowdown_b"));
-    if (std::isnan(pair.slowdown_a) && std::isnan(pair.slowdown_b)) {
+    if (std::isnan(pair.slowdown_a) && std::isnan(pair.slowdown_b))
       return InvalidArgument("%s: expected a value in at least one of slowdown_a, slowdown_b, found none", pair.where);
-    }
     HORUS_ASSIGN_OR_RETURN(pair.campaign, row.Label("campaign"));
     HORUS_RETURN_IF_ERROR(Add(std::move(pair)));
   }
@@ -194,9 +193,8 @@ absl::Status PairsReader::Add(NamedPair pair) {
   const auto [at, is_new] =
       known_.emplace(Key{pair.gpu, pair.mode, pair.campaign, first, second}, Known{pairs_.size()});
   if (is_new) {
-    if (pairs_.size() >= kMostPairRuns) {
+    if (pairs_.size() >= kMostPairRuns)
       return ResourceExhausted("%s: expected at most %d pairs, found more", pair.where, kMostPairRuns);
-    }
     pairs_.push_back(std::move(pair));
     return absl::OkStatus();
   }

@@ -88,9 +88,8 @@ absl::Status SpeedsReader::Parse(const std::string& file, std::string_view text)
   for (const GavelAlone& one : speeds.gangs) {
     if (one.steps_per_s > 0) gangs_[{speeds.jobs[one.job], one.gpus, first + one.gpu}] = one.steps_per_s;
   }
-  for (const GavelTogether& both : speeds.together) {
+  for (const GavelTogether& both : speeds.together)
     HORUS_RETURN_IF_ERROR(AddPair(file, first + both.gpu, speeds, both));
-  }
   return CheckSize(file);
 }
 

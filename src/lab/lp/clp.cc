@@ -74,9 +74,8 @@ int32_t horus_lp_entry_v1(const horus_lp_request* request, char* text) {
   using horus::lp::Say;
   if (text == nullptr) return HORUS_LP_REFUSED;
   text[0] = '\0';
-  if (request == nullptr || request->struct_size != sizeof(horus_lp_request)) {
+  if (request == nullptr || request->struct_size != sizeof(horus_lp_request))
     return Say(text, HORUS_LP_REFUSED, "request of another version, expected bytes", sizeof(horus_lp_request));
-  }
   if (!horus::lp::IsComplete(*request)) return Say(text, HORUS_LP_REFUSED, "incomplete request", 0);
   return horus::lp::Contained(text, [&] { return horus::lp::Solve(*request, text); });
 }

@@ -51,9 +51,8 @@ class Covariance {
         }
       }
     }
-    for (const Place& p : places_) {
+    for (const Place& p : places_)
       campaigns_ = std::max({campaigns_, p.campaign + 1, p.campaign_victim + 1, p.campaign_other + 1});
-    }
   }
 
   // The blocks' weights become the sums of `alpha` over the rows of each two entries.

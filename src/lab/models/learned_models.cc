@@ -36,9 +36,8 @@ void FillColumns(const JobPoint& victim, const JobPoint& other, float* row) {
 // A busier other, or one with longer turns, never makes it easier for the victim.
 std::vector<int32_t> Monotone(size_t devices) {
   std::vector<int32_t> monotone(WidthOf(devices), 0);
-  for (const PointColumn column : {PointColumn::kLogKernelUs, PointColumn::kLogOperatorUs, PointColumn::kLogUtil}) {
+  for (const PointColumn column : {PointColumn::kLogKernelUs, PointColumn::kLogOperatorUs, PointColumn::kLogUtil})
     monotone[static_cast<size_t>(column)] = 1;
-  }
   return monotone;
 }
 
@@ -239,9 +238,8 @@ class IappModel final : public PairModel {
 
   [[nodiscard]] float Answer(const Parts& victim, const Parts& other) const {
     float sum = 0;
-    for (size_t k = 0; k < kIappNetworks; ++k) {
+    for (size_t k = 0; k < kIappNetworks; ++k)
       sum += MarginOf(&weights_[k * shape_.size()], victim.as_victim[k], other.as_other[k]);
-    }
     const double z = double{sum} / kIappNetworks + scale_.Theory(victim.point, other.point);
     return static_cast<float>(SlowdownOf(z));
   }
@@ -328,9 +326,8 @@ absl::StatusOr<std::unique_ptr<const PairModel>> ReadBoosted(const PairHeader& h
   for (uint32_t d = 0; d < devices; ++d) {
     if (flags[d] == 1) trained.push_back(d);
   }
-  if (trained.empty() || trained.size() + static_cast<size_t>(std::count(flags.begin(), flags.end(), 0.0)) != devices) {
+  if (trained.empty() || trained.size() + static_cast<size_t>(std::count(flags.begin(), flags.end(), 0.0)) != devices)
     return Damaged(target, "series " + std::string(kTrained) + ": expected only 0 and 1 and at least one 1");
-  }
   HORUS_RETURN_IF_ERROR(CheckTrees(target));
   // Of an untrained device: what the trees add on the trained ones, on average. Trees asked about no device at all
   // would answer for whichever their splits leave over.

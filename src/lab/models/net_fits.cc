@@ -111,9 +111,8 @@ class Network {
     precision.setConstant(1 / (kWeightSpread * kWeightSpread));
     precision[size - 1] = 0;
     const auto draw = [&](size_t first, size_t count, double inputs) {
-      for (size_t i = first; i < first + count; ++i) {
+      for (size_t i = first; i < first + count; ++i)
         weights[static_cast<Eigen::Index>(i)] = StartingDraw(seed, i) / std::sqrt(inputs);
-      }
     };
     draw(0, shape_.biases(), kIappInputs);
     draw(shape_.second(), kIappHidden * kIappHidden, kIappHidden);
@@ -191,9 +190,8 @@ class Problem {
       }
       return at->second;
     };
-    for (const PairRow& row : rows) {
+    for (const PairRow& row : rows)
       rows_.push_back({point_of(row.victim, row.device), point_of(row.other, row.device), row.device});
-    }
     columns_.resize(static_cast<Eigen::Index>(columns.size()), kColumns);
     for (Eigen::Index i = 0; i < columns_.rows(); ++i) {
       for (Eigen::Index c = 0; c < kColumns; ++c)
@@ -215,9 +213,8 @@ class Problem {
       centre[DeviceAt(d)] = mean.all;
     }
     const auto draw = [&](size_t first, size_t count, size_t inputs) {
-      for (size_t i = first; i < first + count; ++i) {
+      for (size_t i = first; i < first + count; ++i)
         x[static_cast<Eigen::Index>(i)] = StartingDraw(seed, i) / std::sqrt(static_cast<double>(inputs));
-      }
     };
     draw(0, kIaspHiddenBias, kPointColumns);
     draw(kIaspLast, kIaspLastBias - kIaspLast, kIaspHidden);
@@ -254,27 +251,22 @@ class Problem {
     const Eigen::Map<const Matrix> last(x.data() + kIaspLast, kTowerHidden, kWidth);
     const Eigen::Map<const Eigen::RowVectorXd> last_bias(x.data() + kIaspLastBias, kWidth);
     hidden_ = (columns_ * first).rowwise() + first_bias;
-    for (Eigen::Index i = 0; i < hidden_.rows(); ++i) {
+    for (Eigen::Index i = 0; i < hidden_.rows(); ++i)
       hidden_.row(i) += Eigen::Map<const Eigen::RowVectorXd>(x.data() + PointDeviceAt(i) + 1, kTowerHidden);
-    }
-    hidden_ = hidden_.array() / (1 + hidden_.array().abs());
+    Activate(hidden_);
     factors_ = (hidden_ * last).rowwise() + last_bias;
-    for (Eigen::Index i = 0; i < factors_.rows(); ++i) {
+    for (Eigen::Index i = 0; i < factors_.rows(); ++i)
       factors_.row(i) += Eigen::Map<const Eigen::RowVectorXd>(x.data() + EmbeddingAt(i), kWidth);
-    }
     AddRows(x, gradient);
-    for (Eigen::Index i = 0; i < factors_.rows(); ++i) {
+    for (Eigen::Index i = 0; i < factors_.rows(); ++i)
       Eigen::Map<Eigen::RowVectorXd>(gradient.data() + EmbeddingAt(i), kWidth) += slopes_.row(i);
-    }
     Eigen::Map<Matrix>(gradient.data() + kIaspLast, kTowerHidden, kWidth) = hidden_.transpose() * slopes_;
     Eigen::Map<Eigen::RowVectorXd>(gradient.data() + kIaspLastBias, kWidth) = slopes_.colwise().sum();
-    // The slope of x / (1 + |x|), from its value y, is (1 - |y|)^2.
     back_ = (slopes_ * last.transpose()).array() * (1 - hidden_.array().abs()).square();
     Eigen::Map<Matrix>(gradient.data(), kColumns, kTowerHidden) = columns_.transpose() * back_;
     Eigen::Map<Eigen::RowVectorXd>(gradient.data() + kIaspHiddenBias, kTowerHidden) = back_.colwise().sum();
-    for (Eigen::Index i = 0; i < back_.rows(); ++i) {
+    for (Eigen::Index i = 0; i < back_.rows(); ++i)
       Eigen::Map<Eigen::RowVectorXd>(gradient.data() + PointDeviceAt(i) + 1, kTowerHidden) += back_.row(i);
-    }
   }
 
   // Slopes of half the squared errors by factors and devices.

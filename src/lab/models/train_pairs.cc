@@ -66,14 +66,12 @@ TrainedKind Summary(std::string_view kind, const PairBounds& bounds, const LeftO
 absl::StatusOr<Bundle> TrainInterference(const PairSet& set, const PairTrainOptions& options,
                                          const PairProgress& progress, std::vector<TrainedKind>* report) {
   HORUS_RETURN_IF_ERROR(CheckPairSet(set));
-  if (!(options.promise >= 0.5 && options.promise <= 0.99)) {
+  if (!(options.promise >= 0.5 && options.promise <= 0.99))
     return InvalidArgument("promise: expected 0.5 to 0.99, found %g", options.promise);
-  }
   HORUS_ASSIGN_OR_RETURN(const auto kinds, PairModelKindsNamed(options.kinds));
   const std::vector<PairRow> rows = RowsOf(set);
-  if (rows.size() < kLeastPairRows) {
+  if (rows.size() < kLeastPairRows)
     return InvalidArgument("pairs: expected at least %d measured slowdowns, found %d", kLeastPairRows, rows.size());
-  }
 
   const CalibrationPlan plan{.promise = options.promise};
   const size_t fits = kinds.size() * (1 + FitsToCalibrate(set, rows, plan, options.fit.seed));

@@ -297,15 +297,12 @@ class ForegroundPolicy final : public RivalPolicy {
       const TenantClass& resident = *candidate.tenants[i];
       const bool best_effort = IsBestEffort(newcomer) && IsBestEffort(resident);
       // Two foreground jobs of equal rank would each be the other's background.
-      if (!best_effort && !IsBackgroundTo(newcomer, resident) && !IsBackgroundTo(resident, newcomer)) {
+      if (!best_effort && !IsBackgroundTo(newcomer, resident) && !IsBackgroundTo(resident, newcomer))
         score.declined = true;
-      }
-      if (IsBackgroundTo(newcomer, resident) && !Holds(resident, candidate.before[i], candidate.after[i])) {
+      if (IsBackgroundTo(newcomer, resident) && !Holds(resident, candidate.before[i], candidate.after[i]))
         score.declined = true;
-      }
-      if (IsBackgroundTo(resident, newcomer) && !Holds(newcomer, Slowdown(), candidate.after.back())) {
+      if (IsBackgroundTo(resident, newcomer) && !Holds(newcomer, Slowdown(), candidate.after.back()))
         score.declined = true;
-      }
       score.cost +=
           static_cast<double>(candidate.after[i].estimate) - static_cast<double>(candidate.before[i].estimate);
     }
@@ -419,9 +416,8 @@ std::span<const PolicyEntry> AllPolicies() {
 // INVALID_ARGUMENT "policy: <field>: expected ..., found ...".
 absl::Status CheckLabOptions(const PolicyOptions& given) {
   const LabPolicyOptions options = LabOf(given);
-  if (!(options.pack_threshold >= 0 && std::isfinite(options.pack_threshold))) {
+  if (!(options.pack_threshold >= 0 && std::isfinite(options.pack_threshold)))
     return InvalidArgument("policy: pack_threshold: expected 0 or more, found %g", options.pack_threshold);
-  }
   if (!(options.foreground_bound >= 1)) {  // infinity is legal
     return InvalidArgument("policy: foreground_bound: expected 1 or more, found %g", options.foreground_bound);
   }
@@ -429,9 +425,8 @@ absl::Status CheckLabOptions(const PolicyOptions& given) {
     return InvalidArgument("policy: profiling_label: expected 1 to %d bytes, found %d", kMaxNameBytes,
                            options.profiling_label.size());
   }
-  if (!(options.synergy_tolerance >= 0 && options.synergy_tolerance < 1)) {
+  if (!(options.synergy_tolerance >= 0 && options.synergy_tolerance < 1))
     return InvalidArgument("policy: synergy_tolerance: expected 0 to below 1, found %g", options.synergy_tolerance);
-  }
   return absl::OkStatus();
 }
 

@@ -30,9 +30,8 @@ absl::StatusOr<std::vector<NodeEvent>> EventsOf(std::span<const NodeOutage> outa
   for (size_t i = 0; i < outages.size(); ++i) {
     const NodeOutage& outage = outages[i];
     const uint32_t* node = map.Find(outage.node);
-    if (node == nullptr) {
+    if (node == nullptr)
       return InvalidArgument("simulation: outages[%d]: node: expected one of the cluster, found %d", i, outage.node);
-    }
     if (outage.from_us < 0 || outage.until_us <= outage.from_us || outage.until_us > kMaxTraceTimeUs) {
       return InvalidArgument(
           "simulation: outages[%d]: until_us: expected more than from_us of %d, which is 0 or more, and at most %d, "
@@ -113,12 +112,10 @@ class SimRun final : SimJobs {
 
   absl::Status CheckJob(size_t job) const {
     const TraceJob& one = trace_.jobs[job];
-    if (one.duration_us <= 0 && !one.endless) {
+    if (one.duration_us <= 0 && !one.endless)
       return InvalidArgument("simulation: job[%d]: duration_us: expected a run time, found steps alone", job);
-    }
-    if (one.endless && options_.horizon_us == 0) {
+    if (one.endless && options_.horizon_us == 0)
       return InvalidArgument("simulation: horizon_us: expected one, for job[%d] never ends", job);
-    }
     if (one.gpus_per_task == 0) return absl::OkStatus();
     if (one.profile == kNotStated || one.profile >= beliefs_.size() || beliefs_[one.profile].empty()) {
       return InvalidArgument("simulation: job[%d]: profile: expected one that something is believed of, found '%s'",
@@ -142,9 +139,8 @@ class SimRun final : SimJobs {
     if (!execution_.empty()) next = std::min(next, execution_.Next().time_us);
     next = std::min({next, launches_.next_us(), observations_.next_us(), profiling_.next_us()});
     const bool holds = cluster_.job_count() > 0;
-    if (holds && options_.rebalance_us > 0) {
+    if (holds && options_.rebalance_us > 0)
       next = std::min(next, now_us_ - now_us_ % options_.rebalance_us + options_.rebalance_us);
-    }
     // When all is done, what happens to nodes no longer counts.
     const bool counts = holds || queue_.size() > 0 || arrived_ < trace_.jobs.size();
     if (counts && !node_events_.empty()) next = std::min(next, std::max(now_us_, node_events_.back().time_us));
@@ -226,9 +222,8 @@ class SimRun final : SimJobs {
       slowdowns.push_back(1 / speeds.back());
     }
     HORUS_ASSIGN_OR_RETURN(Revision revision, placer_->policy().Revise({context, demands, speeds}));
-    if (options_.learner != nullptr) {
+    if (options_.learner != nullptr)
       HORUS_RETURN_IF_ERROR(options_.learner->Observe({now_us_, context, demands, slowdowns}));
-    }
     return revision;
   }
 
@@ -248,9 +243,8 @@ class SimRun final : SimJobs {
   }
 
   absl::Status ProfilingDue() {
-    while (const std::optional<uint32_t> job = profiling_.TakeDue(now_us_)) {
+    while (const std::optional<uint32_t> job = profiling_.TakeDue(now_us_))
       HORUS_RETURN_IF_ERROR(PutBack(*job, SimEventKind::kProfiled));
-    }
     return absl::OkStatus();
   }
 
@@ -274,9 +268,8 @@ class SimRun final : SimJobs {
       HORUS_RETURN_IF_ERROR(StopWork(job).status());
       Vacate(job);
     }
-    for (const Action& action : plan.actions) {
+    for (const Action& action : plan.actions)
       HORUS_RETURN_IF_ERROR(MoveTo(static_cast<uint32_t>(action.job->id), action));
-    }
     refused_.Clear();
     return absl::OkStatus();
   }
@@ -671,9 +664,8 @@ absl::Status CheckOptions(const SimOptions& options, const Placer& placer, size_
     if (value >= 0 && value <= kMaxTraceTimeUs) continue;
     return InvalidArgument("simulation: %s: expected 0 to %d, found %d", name, kMaxTraceTimeUs, value);
   }
-  if (options.weights == SimWeights::kShortest && !options.know_run_times) {
+  if (options.weights == SimWeights::kShortest && !options.know_run_times)
     return InvalidArgument("simulation: weights: expected others without know_run_times, found the shortest first");
-  }
   if (options.rebalance_us > 0 && RoundPolicyOf(placer) != nullptr) {
     return InvalidArgument("simulation: rebalance_us: expected a policy that decides job by job, found %s",
                            std::string(placer.policy().name()));

@@ -314,9 +314,8 @@ class SimJobs {
       if (own == 0) continue;
       if (own > spec.mem_mib) return Memory::kShortAlone;
       int64_t all = own;
-      for (const uint32_t tenant : execution_.TenantsOf(device)) {
+      for (const uint32_t tenant : execution_.TenantsOf(device))
         all += truth_.MemMib(trace_.jobs[tenant].profile, type);
-      }
       if (all > spec.mem_mib) return Memory::kShort;
     }
     return Memory::kFits;

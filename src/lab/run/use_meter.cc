@@ -76,9 +76,8 @@ void UseMeter::Take(const TraceJob& job, std::span<const uint32_t> devices, std:
   }
   const int32_t milli = sign * (job.gpu_milli == 0 ? kMilliPerGpu : job.gpu_milli);
   const auto per_task = static_cast<size_t>(job.gpus_per_task);
-  for (size_t first = 0; first < devices.size(); first += per_task) {
+  for (size_t first = 0; first < devices.size(); first += per_task)
     TakeTask(map_.node_of(devices[first]), devices.subspan(first, per_task), milli, sign * job.cpu_milli);
-  }
   if (!devices.empty()) return;
   for (const uint32_t node : host_nodes) TakeTask(node, {}, 0, sign * job.cpu_milli);
 }

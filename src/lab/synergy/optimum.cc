@@ -52,9 +52,8 @@ class Optimum {
  private:
   // The jobs whose GPUs and floors fit the merged machine, in policy order; residents always run.
   absl::Status ChooseRunnable() {
-    if (input_.jobs.size() * input_.servers.size() > kMaxLpColumns) {
+    if (input_.jobs.size() * input_.servers.size() > kMaxLpColumns)
       return TooLarge("pairs of a job and a server", kMaxLpColumns);
-    }
     size_t cells = 0;
     HostShare floors;
     for (size_t i = 0; i < input_.residents.size(); ++i) {

@@ -276,9 +276,8 @@ int32_t RoomWhenIdle(const RoundJob& job, const SynergyServer& server, const Nod
   if (share.cpu_milli > 0) gpus = std::min(gpus, server.cpu_milli / share.cpu_milli);
   if (share.mem_mib > 0) gpus = std::min(gpus, server.mem_mib / share.mem_mib);
   if (job.spec->spread_tasks) gpus = std::min<int64_t>(gpus, job.job.unit);
-  if (job.spec->storage_mb_s > 0) {
+  if (job.spec->storage_mb_s > 0)
     gpus = std::min(gpus, node.storage_mb_s / job.spec->storage_mb_s * int64_t{job.job.unit});
-  }
   return static_cast<int32_t>(gpus);
 }
 
@@ -334,9 +333,8 @@ class RoundPlan {
   // Between two jobs.
   absl::Status Step() {
     HORUS_RETURN_IF_ERROR(engine_.GoOn());
-    if (progress_ == nullptr || done_++ % kProgressStep != 0 || progress_(done_ - 1, order_.size())) {
+    if (progress_ == nullptr || done_++ % kProgressStep != 0 || progress_(done_ - 1, order_.size()))
       return absl::OkStatus();
-    }
     return Cancelled("plan: cancelled after %d of %d jobs", done_ - 1, order_.size());
   }
   [[nodiscard]] const JobSpec& JobAt(size_t at) const { return jobs_[order_[at]]; }
@@ -690,9 +688,8 @@ const RoundPolicy* RoundPolicyOf(const Placer& placer) { return dynamic_cast<con
 
 absl::StatusOr<Plan> MakeRound(Placer& placer, const Cluster& cluster, std::span<const JobSpec> jobs) {
   const RoundPolicy* policy = RoundPolicyOf(placer);
-  if (policy == nullptr) {
+  if (policy == nullptr)
     return Unimplemented("policy %s: expected one that decides rounds", std::string(placer.policy().name()));
-  }
   std::vector<JobSpec> known(jobs.begin(), jobs.end());
   std::vector<Lease> leases(jobs.size());
   IdMap<bool> gone;

@@ -386,9 +386,8 @@ std::optional<SynergyState::Cut> SynergyState::CheapestCut(uint32_t server, cons
       if (useful <= 0) continue;
       const double price = (speed - choice.speed) / useful;
       // In order of holders and of shares: among equals the lowest holder's largest share.
-      if (!best.has_value() || price < best->price || (price == best->price && index == best->holder)) {
+      if (!best.has_value() || price < best->price || (price == best->price && index == best->holder))
         best = {index, choice.share, price};
-      }
     }
   }
   return best;
@@ -514,9 +513,8 @@ std::span<const std::string_view> SynergyNames() { return kNames; }
 
 size_t RunningJobs(const SynergyState& state) {
   size_t count = 0;
-  for (size_t j = 0; j < state.input().jobs.size(); ++j) {
+  for (size_t j = 0; j < state.input().jobs.size(); ++j)
     count += state.holder(state.HolderOfJob(j)).slices.empty() ? 0 : 1;
-  }
   return count;
 }
 

@@ -49,9 +49,8 @@ SyntheticOptions Horus2020() {
   options.sizes = {{.gpus = 1, .weight = 1}};
   options.durations = PhillyDurations();
   for (const char* model : kHorus2020Models) {
-    for (const int32_t batch : kHorus2020Batches) {
+    for (const int32_t batch : kHorus2020Batches)
       options.profiles.push_back({.name = Formatted("%s (batch size %d)", model, batch)});
-    }
   }
   return options;
 }
@@ -106,9 +105,8 @@ absl::Status CheckDurations(const std::vector<SyntheticDuration>& points) {
 }
 
 absl::Status Check(const SyntheticOptions& options) {
-  if (options.jobs < 1 || options.jobs > static_cast<int64_t>(kMaxTraceJobs)) {
+  if (options.jobs < 1 || options.jobs > static_cast<int64_t>(kMaxTraceJobs))
     return InvalidArgument("synthetic: jobs: expected 1 to %d, found %d", kMaxTraceJobs, options.jobs);
-  }
   HORUS_RETURN_IF_ERROR(CheckWeights("sizes", options.sizes));
   HORUS_RETURN_IF_ERROR(CheckWeights("profiles", options.profiles));
   HORUS_RETURN_IF_ERROR(CheckDurations(options.durations));
@@ -116,12 +114,10 @@ absl::Status Check(const SyntheticOptions& options) {
     if (size.gpus >= 0 && size.gpus <= kMaxGpusPerJob) continue;
     return InvalidArgument("synthetic: sizes: expected 0 to %d GPUs, found %d", kMaxGpusPerJob, size.gpus);
   }
-  if (options.owners < 0 || options.owners > kMaxSyntheticOwners) {
+  if (options.owners < 0 || options.owners > kMaxSyntheticOwners)
     return InvalidArgument("synthetic: owners: expected 0 to %d, found %d", kMaxSyntheticOwners, options.owners);
-  }
-  if (options.arrivals > Arrivals::kBursty) {
+  if (options.arrivals > Arrivals::kBursty)
     return InvalidArgument("synthetic: arrivals: expected 0 to 2, found %d", static_cast<int>(options.arrivals));
-  }
   if (options.arrivals == Arrivals::kBursty &&
       (options.gap_scv_milli < kMilli || options.gap_scv_milli > kMaxGapScvMilli)) {
     return InvalidArgument("synthetic: gap_scv_milli: expected %d to %d for bursty arrivals, found %d", kMilli,
@@ -142,9 +138,8 @@ absl::StatusOr<int64_t> MeanGap(const SyntheticOptions& options) {
           (static_cast<double>(options.capacity_gpu_milli) * static_cast<double>(options.load_milli));
   }
   // Twice the mean time of the whole trace, for luck, must still be a time.
-  if (gap >= 1 && gap * 2 * static_cast<double>(options.jobs) <= static_cast<double>(kMaxTraceTimeUs)) {
+  if (gap >= 1 && gap * 2 * static_cast<double>(options.jobs) <= static_cast<double>(kMaxTraceTimeUs))
     return static_cast<int64_t>(gap);
-  }
   return InvalidArgument("synthetic: mean_gap_us: expected 1 to %d for %d jobs, found %.0f",
                          kMaxTraceTimeUs / 2 / options.jobs, options.jobs, gap);
 }

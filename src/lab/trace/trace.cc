@@ -123,9 +123,8 @@ absl::StatusOr<Wide> WorkOf(const Trace& trace) {
 }
 
 absl::StatusOr<int64_t> SpanOf(const Trace& trace, int64_t capacity_gpu_milli) {
-  if (capacity_gpu_milli <= 0) {
+  if (capacity_gpu_milli <= 0)
     return InvalidArgument("capacity_gpu_milli: expected above 0, found %d", capacity_gpu_milli);
-  }
   const int64_t span = trace.jobs.empty() ? 0 : trace.jobs.back().submit_us - trace.jobs.front().submit_us;
   if (span > 0) return span;
   return InvalidArgument("trace: submit_us: expected jobs at two times at least, found %d jobs at one",
@@ -240,9 +239,8 @@ absl::Status ValidateStepTimes(const TraceStepTimes& times) {
 }
 
 absl::Status ValidateTraceJob(const TraceJob& job) {
-  for (const TraceField& field : kTraceFields) {
+  for (const TraceField& field : kTraceFields)
     HORUS_RETURN_IF_ERROR(CheckWithin(field.name, field.least, field.most, field.Get(job)));
-  }
   HORUS_RETURN_IF_ERROR(ValidateWork(job));
   const bool past = job.deadline_us <= job.submit_us;
   if (job.deadline_us != 0 && (past || job.deadline_us - kMaxTraceTimeUs > job.submit_us)) {
@@ -257,16 +255,14 @@ absl::Status ValidateTraceJob(const TraceJob& job) {
     return InvalidArgument("gpu_milli: expected 0 or %d unless gpus_per_task is 1, found %d", kMilliPerGpu,
                            job.gpu_milli);
   }
-  if (job.gpus_per_task == 0 && job.gpu_milli != 0) {
+  if (job.gpus_per_task == 0 && job.gpu_milli != 0)
     return InvalidArgument("gpu_milli: expected 0 without GPUs, found %d", job.gpu_milli);
-  }
   return CheckWithin("kind", 0, static_cast<int64_t>(JobKind::kBestEffort), static_cast<int64_t>(job.kind));
 }
 
 absl::Status ValidateTrace(const Trace& trace) {
-  if (trace.jobs.size() > kMaxTraceJobs) {
+  if (trace.jobs.size() > kMaxTraceJobs)
     return ResourceExhausted("trace: expected at most %d jobs, found %d", kMaxTraceJobs, trace.jobs.size());
-  }
   HORUS_RETURN_IF_ERROR(ValidateTables(trace));
   return ValidateJobs(trace);
 }
@@ -339,14 +335,11 @@ Trace FilterTrace(const Trace& trace, const JobPredicate& keep) {
 }
 
 absl::StatusOr<Trace> TakeSample(const Trace& trace, size_t count, uint64_t seed) {
-  if (count > trace.jobs.size()) {
+  if (count > trace.jobs.size())
     return InvalidArgument("sample: expected at most the %d jobs of the trace, found %d", trace.jobs.size(), count);
-  }
   std::vector<std::pair<uint64_t, uint32_t>> lots;
   lots.reserve(trace.jobs.size());
-  for (uint32_t i = 0; i < trace.jobs.size(); ++i) {
-    lots.emplace_back(CombineHash(Mix64(seed), trace.jobs[i].id), i);
-  }
+  for (uint32_t i = 0; i < trace.jobs.size(); ++i) lots.emplace_back(CombineHash(Mix64(seed), trace.jobs[i].id), i);
   std::ranges::sort(lots);
   Trace drawn = trace;
   drawn.jobs.clear();
@@ -382,9 +375,8 @@ Trace Backlog(Trace trace) {
 }
 
 absl::StatusOr<Trace> ClipDurations(Trace trace, int32_t quantile_milli) {
-  if (quantile_milli < 1 || quantile_milli > kWholeMilli) {
+  if (quantile_milli < 1 || quantile_milli > kWholeMilli)
     return InvalidArgument("quantile_milli: expected 1 to %d, found %d", kWholeMilli, quantile_milli);
-  }
   std::vector<int64_t> sorted;
   for (size_t i = 0; i < trace.jobs.size(); ++i) {
     if (trace.jobs[i].endless) continue;
@@ -414,9 +406,8 @@ absl::StatusOr<Trace> ScaleArrivals(Trace trace, int64_t capacity_gpu_milli, int
         kMaxTraceTimeUs - first, capacity_gpu_milli, load_milli);
   }
   const auto target = static_cast<int64_t>(wide);
-  for (TraceJob& job : trace.jobs) {
+  for (TraceJob& job : trace.jobs)
     MoveTo(first + static_cast<int64_t>(static_cast<Wide>(job.submit_us - first) * target / span), job);
-  }
   CanonicaliseTrace(trace);  // jobs that came one after the other may now come at once
   return trace;
 }

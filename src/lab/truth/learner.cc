@@ -148,9 +148,8 @@ absl::Status PairLearner::Correct(const SeenSharing& seen, std::span<const doubl
 }
 
 absl::Status PairLearner::Believe(const SeenSharing& seen) {
-  for (const Demand* demand : seen.demands) {
+  for (const Demand* demand : seen.demands)
     HORUS_RETURN_IF_ERROR(Divide(seen.device, victims_[KeyOf(seen.device, *demand)]));
-  }
   std::vector<TableEntry> entries;
   for (const auto& [key, victim] : victims_) entries.insert(entries.end(), victim.pairs.begin(), victim.pairs.end());
   HORUS_ASSIGN_OR_RETURN(std::shared_ptr<const InterferenceModel> model, TableModel::Create(entries, beneath_, 0));

@@ -1,11 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// SimLearner: what a simulation lets a scheduler learn while jobs run. What is learned reaches the placer through its
-// model, whose epoch tells that it changed.
+// PairLearner: what a simulation lets a scheduler learn while jobs run: which two jobs could not run together, and what
+// those that could cost each other. What is learned reaches the placer through its model, whose epoch tells that it
+// changed. Of three tenants and more it sees what the others cost a victim together: their parts are those that the
+// model believes, scaled until the sums of all sets that the victim was seen in are right. Two alone say theirs.
 //
 // Enters:  what the tenants of a device were seen to lose beside each other, or that they could not run together.
 // Leaves:  nothing.
 // Units:   slowdown = step time shared / step time alone.
 // Thread class: one thread at a time.
+// Cost: something new: kMostSweeps over the sets of each victim there, a sort of the pairs seen so far, and with
+// `corrects` a commit of CorrectedModel.
 #pragma once
 
 #include <algorithm>
@@ -33,21 +37,6 @@ struct SeenSharing {
   std::span<const double> slowdowns;       // of each, as it is
 };
 
-class SimLearner {
- public:
-  virtual ~SimLearner() = default;
-  [[nodiscard]] virtual absl::Status Observe(const SeenSharing& seen) = 0;
-  // They could not run together; `slowdowns` is empty, the newcomer last. Whether that was learned: the newcomer then
-  // waits as before, else it runs alone from now on.
-  [[nodiscard]] virtual absl::StatusOr<bool> Failed(const SeenSharing& seen) = 0;
-};
-
-// ---- PairLearner: remembers which two jobs could not run together, and what those that could cost each other. Of
-// three tenants and more it sees what the others cost a victim together: their parts are those that the model believes,
-// scaled until the sums of all sets that the victim was seen in are right. Two alone say theirs.
-// Cost: something new: kMostSweeps over the sets of each victim there, a sort of the pairs seen so far, and with
-// `corrects` a commit of CorrectedModel.
-
 enum class Learns : uint8_t {
   kNothing = 0,   // a job that failed beside others runs alone
   kFailures = 1,  // pairs of profiles that failed are not tried again: each is predicted to slow the other 1,000 times
@@ -58,7 +47,7 @@ enum class Learns : uint8_t {
 inline constexpr int64_t kLearnFromUs =
     60'000'000;  // how long tenants who share are observed, as `reactive` profiles a job
 
-class PairLearner final : public SimLearner {
+class PairLearner {
  public:
   PairLearner(std::shared_ptr<const InterferenceModel> model, std::shared_ptr<const Catalogue> catalogue,
               Learns learns);
@@ -69,8 +58,10 @@ class PairLearner final : public SimLearner {
   [[nodiscard]] std::shared_ptr<const InterferenceModel> known() const;
 
   // Devices teach whose tenants have profile ids.
-  [[nodiscard]] absl::Status Observe(const SeenSharing& seen) override;
-  [[nodiscard]] absl::StatusOr<bool> Failed(const SeenSharing& seen) override;
+  [[nodiscard]] absl::Status Observe(const SeenSharing& seen);
+  // They could not run together; `slowdowns` is empty, the newcomer last. Whether that was learned: the newcomer then
+  // waits as before, else it runs alone from now on.
+  [[nodiscard]] absl::StatusOr<bool> Failed(const SeenSharing& seen);
 
  private:
   class Believed;  // forwards to what is known now

@@ -79,9 +79,8 @@ absl::Status AddKind(std::span<const JobSpec> jobs, std::span<const DeviceKind> 
     HORUS_RETURN_IF_ERROR(cluster.Adopt(resident, slots).status());
     for (uint32_t b = a; b < jobs.size(); ++b) {
       if (table.Alone(gpu, b) == 0) continue;
-      if (table.pairs.size() >= kMostWorkPairs) {
+      if (table.pairs.size() >= kMostWorkPairs)
         return ResourceExhausted("expected at most %d pairs of jobs that differ, found more", kMostWorkPairs);
-      }
       PairSpeed& pair = table.pairs.emplace_back(PairSpeed{.gpu = gpu, .a = a, .b = b});
       HORUS_ASSIGN_OR_RETURN(const Reason reason, cluster.BrokenRule(jobs[b], slots, limits));
       if (reason != Reason::kNone) continue;

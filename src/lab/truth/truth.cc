@@ -11,15 +11,6 @@
 
 namespace horus {
 
-std::vector<SharedSensitivity> SensitivitiesOf(const SensitivitiesByName& named, const Trace& trace) {
-  std::vector<SharedSensitivity> sensitivities;
-  for (const std::string& profile : trace.profiles) {
-    const auto at = named.find(profile);
-    sensitivities.push_back(at == named.end() ? SharedSensitivity() : at->second);
-  }
-  return sensitivities;
-}
-
 absl::StatusOr<std::unique_ptr<Truth>> ModelTruth::Create(std::shared_ptr<const InterferenceModel> model,
                                                           std::vector<ProfileDemands> profiles) {
   for (size_t i = 0; i < profiles.size(); ++i) {

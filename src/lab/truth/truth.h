@@ -75,13 +75,22 @@ class SensitiveTruth final : public Truth {
   std::vector<SharedSensitivity> sensitivities_;
 };
 
-// By profile of the trace; none where nothing is said of it.
-[[nodiscard]] std::vector<SharedSensitivity> SensitivitiesOf(const SensitivitiesByName& named, const Trace& trace);
-
 // What jobs of a profile demand, by GPU type; ascending type, unique.
 using ProfileDemands = std::vector<TypeDemand>;
+using DemandsByName = std::map<std::string, ProfileDemands, std::less<>>;  // by profile
 // Of that type, or of any; null = neither is there.
 [[nodiscard]] const Demand* FindDemand(const ProfileDemands& demands, GpuTypeId type);
+
+// By profile of the trace what is said of it by name; an empty value where nothing is.
+template <typename Value>
+[[nodiscard]] std::vector<Value> ByProfile(const Trace& trace, const std::map<std::string, Value, std::less<>>& named) {
+  std::vector<Value> all;
+  for (const std::string& profile : trace.profiles) {
+    const auto at = named.find(profile);
+    all.push_back(at == named.end() ? Value() : at->second);
+  }
+  return all;
+}
 
 // An interference model and demands taken for the truth: speeds are those of the steps, relative to the type on which
 // the profile is fastest; shares are 1 / estimated slowdown; memory is the estimate. Nothing is unable to run together.

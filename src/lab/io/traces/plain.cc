@@ -60,9 +60,8 @@ absl::Status ReadNumbers(const CsvRow& row, TraceJob& job) {
   }
   for (const SecondsColumn& column : kSeconds) {
     if (row.Find(column.name).empty()) continue;
-    if (!row.Find(column.instead_of).empty()) {
+    if (!row.Find(column.instead_of).empty())
       return row.Wrong(column.name, std::string("nothing beside ") + column.instead_of, row.Find(column.name));
-    }
     HORUS_ASSIGN_OR_RETURN(job.*column.member, ScaledCell(row, column.name, kUsPerSecond, column.most_us));
   }
   return absl::OkStatus();
@@ -76,9 +75,8 @@ absl::Status ReadNames(const CsvRow& row, TraceSink& sink, TraceJob& job) {
     if (ValidateTraceName("", type).ok()) continue;
     return row.Wrong("gpu_types", "names apart by |, without spaces around them", type);
   }
-  if (types.size() > kMaxTraceTypes) {
+  if (types.size() > kMaxTraceTypes)
     return row.Wrong("gpu_types", Formatted("at most %d names", kMaxTraceTypes), std::to_string(types.size()));
-  }
   if (const std::string_view kind = row.Find("kind"); !kind.empty()) {
     const auto known = std::ranges::find(kKinds, kind, JobKindName);
     if (known == kKinds.end()) return row.Wrong("kind", "training, inference or best-effort", kind);

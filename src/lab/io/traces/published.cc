@@ -28,9 +28,8 @@ absl::StatusOr<int64_t> TimeCell(const CsvRow& row, std::string_view column) {
 
 absl::Status ReadGpus(const CsvRow& row, TraceJob& job) {
   HORUS_ASSIGN_OR_RETURN(const int64_t percent, WholeCell(row, "plan_gpu", 1, kMaxGpusPerJob * kWholePercent));
-  if (percent > kWholePercent && percent % kWholePercent != 0) {
+  if (percent > kWholePercent && percent % kWholePercent != 0)
     return row.Wrong("plan_gpu", "at most 100 or a multiple of it", row.Find("plan_gpu"));
-  }
   job.gpus_per_task = percent <= kWholePercent ? 1 : static_cast<int32_t>(percent / kWholePercent);
   // Bounded: at most kWholePercent.
   job.gpu_milli = static_cast<uint16_t>(std::min(percent, kWholePercent) * kMilliPerPercent);
@@ -137,9 +136,8 @@ absl::Status ReadOpenb(const CsvRow& row, TraceSink& sink) {
   for (const std::string& model : pod.models) {
     if (!ValidateTraceName("", model).ok()) return row.Wrong("gpu_spec", "names apart by |", pod.spec);
   }
-  if (pod.models.size() > kMaxTraceTypes) {
+  if (pod.models.size() > kMaxTraceTypes)
     return row.Wrong("gpu_spec", Formatted("at most %d names", kMaxTraceTypes), std::to_string(pod.models.size()));
-  }
   job.gpu_types = sink.builder().GpuTypes(std::move(pod.models));
   return sink.Add(row, job);
 }
@@ -153,9 +151,8 @@ absl::Status ReadGavel(const CsvRow& row, TraceSink& sink) {
   HORUS_ASSIGN_OR_RETURN(const int64_t gpus, WholeCell(row, "scale_factor", 1, kMaxGpusPerJob));
   HORUS_ASSIGN_OR_RETURN(job.submit_us, ScaledCell(row, "arrival_time", kUsPerSecond, kMaxTraceTimeUs));
   TakeGpus(gpus, job);
-  if (const std::string_view slo = row.Find("SLO"); !slo.empty() && !WholeCell(row, "SLO", kNoSlo, kNoSlo).ok()) {
+  if (const std::string_view slo = row.Find("SLO"); !slo.empty() && !WholeCell(row, "SLO", kNoSlo, kNoSlo).ok())
     return row.Wrong("SLO", "-1, as what others are counted from is not published", slo);
-  }
   const std::string cluster = std::filesystem::path(sink.file()).stem().string();
   job.profile = sink.builder().Profile(profile);
   job.owner = sink.builder().Owner(ValidateTraceName("", cluster).ok() ? cluster : "");
@@ -238,9 +235,8 @@ absl::StatusOr<PaiJobs> ReadPaiJobs(std::string_view bytes, const std::string& f
     const CsvRow row(positions, line.fields, where);
     HORUS_ASSIGN_OR_RETURN(const std::string_view owner, NameCell(row, "user"));
     HORUS_ASSIGN_OR_RETURN(const int64_t submitted, TimeCell(row, "start_time"));
-    if (jobs.size() >= kMostPaiJobs) {
+    if (jobs.size() >= kMostPaiJobs)
       return ResourceExhausted("%s: expected at most %d jobs, found more", where, kMostPaiJobs);
-    }
     const PaiJob job{.owner = std::string(owner), .submit_us = submitted > 0 ? submitted : -1};
     if (jobs.emplace(row.Find("job_name"), job).second) return absl::OkStatus();
     return row.Wrong("job_name", "each once", row.Find("job_name"));
@@ -269,9 +265,8 @@ absl::StatusOr<OpenbPod> ReadOpenbPod(const CsvRow& row) {
   if (gpus == 0) return pod;  // its gpu_milli and gpu_spec say nothing
   HORUS_ASSIGN_OR_RETURN(const int64_t milli, WholeCell(row, "gpu_milli", 0, kMilliPerGpu));
   pod.gpu_milli = static_cast<int32_t>(milli);
-  if (milli == 0 || (gpus > 1 && milli < kMilliPerGpu)) {
+  if (milli == 0 || (gpus > 1 && milli < kMilliPerGpu))
     return row.Wrong("gpu_milli", gpus > 1 ? "1000 with several GPUs" : "1 to 1000 with a GPU", row.Find("gpu_milli"));
-  }
   HORUS_ASSIGN_OR_RETURN(pod.spec, OpenbText(row, "gpu_spec"));
   pod.models = absl::StrSplit(pod.spec, '|', absl::SkipEmpty());
   return pod;

@@ -187,9 +187,7 @@ absl::StatusOr<std::vector<std::string>> FilesOf(std::span<const std::string> pa
     for (std::filesystem::directory_iterator at(path, error), end; !error && at != end; at.increment(error)) {
       if (at->is_regular_file(error)) inside.push_back(at->path().string());
     }
-    if (error) {
-      return Unavailable("%s: cannot list: %s", path, error.message());
-    }
+    if (error) return Unavailable("%s: cannot list: %s", path, error.message());
     std::ranges::sort(inside);
     files.insert(files.end(), inside.begin(), inside.end());
   }
@@ -260,12 +258,10 @@ GpuTypeNames SplitTypes(std::string_view text) {
 
 absl::Status TraceSink::Add(const CsvRow& row, const TraceJob& job) {
   HORUS_RETURN_IF_ERROR(At(row.where(), ValidateTraceJob(job)));
-  if (builder_.size() >= kMaxTraceJobs) {
+  if (builder_.size() >= kMaxTraceJobs)
     return ResourceExhausted("%s: expected at most %d jobs, found more", row.where(), kMaxTraceJobs);
-  }
-  if (!ids_.insert(job.id).second) {
+  if (!ids_.insert(job.id).second)
     return InvalidArgument("%s: id: expected each once, found %d again", row.where(), job.id);
-  }
   builder_.Add(job);
   return absl::OkStatus();
 }
