@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// One by one, then better: the batch's starts compared, and the plan of the best.
+// One by one, then better: a local search from several starts, and the plan of the best.
 #include "place/modes/batch.h"
 
 #include <algorithm>
+#include <array>
 #include <functional>
 #include <utility>
 #include <vector>
@@ -10,7 +11,6 @@
 #include "base/hash.h"
 #include "base/status.h"
 #include "place/engine.h"
-#include "place/modes/batch_search.h"
 #include "place/modes/selection.h"
 #include "place/search/admit.h"
 #include "place/search/search_nodes.h"
@@ -18,6 +18,311 @@
 
 namespace horus {
 namespace {
+
+// ---- The local search: jobs of one GPU on a planner's ledger, which holds what does not move.
+// Cost: at most max_evaluations places priced.
+
+// Being placed, for policies whose costs do not say what it is worth: above any cost that tells places apart.
+constexpr double kPlaced = 1e9;
+constexpr double kLeastGain = 1e-6;  // below is rounding: slowdowns are floats
+// A search for the best place costs about as much as so many prices.
+constexpr uint64_t kSearchPrice = 16;
+constexpr size_t kMostCandidates = 64;  // of a kind of job
+constexpr size_t kSpareCandidates = 2;  // beyond one for each job of the kind
+constexpr size_t kFewDevices = 64;      // all of them are candidates
+constexpr size_t kTriedCandidates = 8;  // of a job in a large batch
+
+struct BatchPlace {
+  uint32_t node_row = 0;
+  int32_t device = kNoDevice;  // kNoDevice: left out
+  friend bool operator==(const BatchPlace&, const BatchPlace&) = default;
+};
+
+// Values are useful work, or kPlaced minus the policy's cost; higher is better.
+class BatchSearch {
+ public:
+  BatchSearch(Engine& engine, WorkMeter& meter, const BatchOptions& options)
+      : engine_(engine), meter_(meter), options_(options) {}
+
+  // Jobs of one GPU in planning order; they and their views must outlive it.
+  void Add(const JobView& view) { items_.push_back({.view = &view}); }
+  [[nodiscard]] size_t size() const { return items_.size(); }
+  [[nodiscard]] std::vector<BatchPlace> places() const {
+    std::vector<BatchPlace> places;
+    places.reserve(items_.size());
+    for (const Item& item : items_) places.push_back(item.place);
+    return places;
+  }
+
+  // All are left out again.
+  void Clear() {
+    for (Item& item : items_) {
+      if (item.placed()) Take(item);
+    }
+  }
+
+  // Books them where they are told; each must fit.
+  void Book(std::span<const BatchPlace> places) {
+    for (size_t i = 0; i < items_.size(); ++i) {
+      if (places[i].device != kNoDevice) Put(items_[i], places[i]);
+    }
+  }
+
+  // The same with what they add in all, each after those before it; nothing where one does not fit.
+  absl::StatusOr<std::optional<double>> Total(std::span<const BatchPlace> places) {
+    Clear();
+    double total = 0;
+    for (size_t i = 0; i < items_.size(); ++i) {
+      if (places[i].device == kNoDevice) continue;
+      HORUS_ASSIGN_OR_RETURN(const std::optional<double> value, Value(items_[i], places[i]));
+      if (!value) return std::nullopt;
+      total += *value;
+      Put(items_[i], places[i]);
+    }
+    return total;
+  }
+
+  // Those left out, one by one in that order of positions, at the policy's best place.
+  absl::Status Insert(std::span<const uint32_t> order) {
+    for (const uint32_t index : order) {
+      if (items_[index].placed()) continue;
+      HORUS_ASSIGN_OR_RETURN(const Valued best, FindPlace(items_[index]));
+      if (best.found()) Put(items_[index], best.place);
+    }
+    return absl::OkStatus();
+  }
+
+  // Where jobs might go: to be called once, when all are left out.
+  absl::Status FindCandidates() {
+    Ledger& ledger = engine_.ledger();
+    thorough_ = items_.size() <= kSmallBatch;
+    IdMap<uint32_t> group_of;  // by request
+    std::vector<size_t> count;
+    std::vector<uint32_t> example;
+    for (uint32_t i = 0; i < items_.size(); ++i) {
+      Item& item = items_[i];
+      item_of_.FindOrInsert(item.job().id, i);
+      item.group = group_of.FindOrInsert(item.view->request, static_cast<uint32_t>(count.size()));
+      if (item.group == count.size()) {
+        count.push_back(0);
+        example.push_back(i);
+      }
+      ++count[item.group];
+    }
+    candidates_.assign(count.size(), {});
+    size_t devices = 0;
+    for (const uint32_t row : engine_.nodes()) devices += ledger.spec(row).devices.size();
+    for (uint32_t group = 0; group < count.size() && !spent(); ++group) {
+      Item item = items_[example[group]];
+      std::vector<BatchPlace>& places = candidates_[group];
+      if (devices <= kFewDevices) {
+        for (const uint32_t row : engine_.nodes()) {
+          for (int32_t i = 0; i < static_cast<int32_t>(ledger.spec(row).devices.size()); ++i)
+            places.push_back({row, i});
+        }
+      } else {
+        // Where they would go if nobody else came.
+        const size_t mark = ledger.Mark();
+        const size_t wanted = std::min(count[group] + kSpareCandidates, kMostCandidates);
+        for (size_t i = 0; i < wanted && !spent(); ++i) {
+          evaluations_ += kSearchPrice;
+          HORUS_RETURN_IF_ERROR(engine_.Find(*item.view, nullptr, found_));
+          if (found_.best.slots.empty()) break;
+          const BatchPlace place = {found_.best.slots[0].node_row, found_.best.slots[0].device};
+          if (std::ranges::find(places, place) == places.end()) places.push_back(place);
+          ledger.Place(item.job(), found_.best.slots);
+        }
+        ledger.UndoTo(mark);
+      }
+      std::vector<BatchPlace> fitting;
+      for (const BatchPlace& place : places) {
+        HORUS_ASSIGN_OR_RETURN(const std::optional<double> value, Value(item, place));
+        if (value) fitting.push_back(place);
+      }
+      places = std::move(fitting);
+    }
+    return absl::OkStatus();
+  }
+
+  // Moves, exchanges and replacements until nothing gains or the budget is spent.
+  absl::Status Improve() {
+    for (uint32_t round = 0; round < options_.max_rounds && !spent(); ++round) {
+      double in_round = 0;
+      for (uint32_t i = 0; i < items_.size() && !spent(); ++i) {
+        HORUS_RETURN_IF_ERROR(TryRelocate(i, in_round));
+        HORUS_RETURN_IF_ERROR(TryCandidates(i, in_round));
+      }
+      if (in_round <= kLeastGain) break;
+    }
+    return absl::OkStatus();
+  }
+
+  [[nodiscard]] bool spent() const { return evaluations_ >= options_.max_evaluations; }
+
+ private:
+  struct Item {
+    const JobView* view = nullptr;
+    BatchPlace place;
+    uint32_t group = 0;  // jobs alike, with one list of candidates
+    [[nodiscard]] const JobSpec& job() const { return *view->job; }
+    [[nodiscard]] bool placed() const { return place.device != kNoDevice; }
+  };
+
+  // What the job adds there, as the ledger is; nothing where it does not fit.
+  absl::StatusOr<std::optional<double>> Value(const Item& item, const BatchPlace& place) {
+    ++evaluations_;
+    Ledger& ledger = engine_.ledger();
+    Scorer& scorer = engine_.scorer();
+    const JobSpec& job = item.job();
+    const uint32_t device = DeviceOf(place);
+    if (AdmitNode(scorer.policy(), ledger, place.node_row, job) != Reason::kNone ||
+        BarsFrom(ledger, device, *item.view) != Reason::kNone) {
+      return std::nullopt;
+    }
+    scorer.SetJob(*item.view);
+    if (!scorer.policy().maximises_work()) {
+      DeviceVerdict verdict;
+      HORUS_RETURN_IF_ERROR(scorer.Weigh(ledger.states(), ledger.state_id(device), verdict));
+      if (verdict.reason != Reason::kNone) return std::nullopt;
+      return kPlaced - verdict.cost;
+    }
+    HORUS_ASSIGN_OR_RETURN(const Evaluation evaluation, scorer.Evaluate(ledger.states(), ledger.state_id(device)));
+    if (evaluation.verdict.reason != Reason::kNone) return std::nullopt;
+    return meter_.GainOf(ledger, device, job, evaluation.candidate);
+  }
+
+  // The policy's best place for it, if any, and its value.
+  struct Valued {
+    BatchPlace place;
+    double value = 0;
+    [[nodiscard]] bool found() const { return place.device != kNoDevice; }
+  };
+  absl::StatusOr<Valued> FindPlace(const Item& item) {
+    Valued best;
+    evaluations_ += kSearchPrice;
+    HORUS_RETURN_IF_ERROR(engine_.Find(*item.view, nullptr, found_));
+    for (const Placement* one : {&found_.best, &found_.second}) {
+      if (one->slots.empty()) break;
+      const BatchPlace here = {one->slots[0].node_row, one->slots[0].device};
+      HORUS_ASSIGN_OR_RETURN(const std::optional<double> gain, Value(item, here));
+      if (gain && (!best.found() || *gain > best.value + kLeastGain)) best = {here, *gain};
+    }
+    return best;
+  }
+
+  void Put(Item& item, const BatchPlace& place) {
+    const std::array slots = {SlotAt(place.node_row, place.device)};
+    engine_.ledger().Place(item.job(), slots);
+    item.place = place;
+  }
+
+  void Take(Item& item) {
+    const std::array slots = {SlotAt(item.place.node_row, item.place.device)};
+    engine_.ledger().Remove(item.job(), slots);
+    item.place = {};
+  }
+
+  // Trials: what was put and taken since `mark` is taken back.
+  void Back(size_t mark, std::span<const std::pair<uint32_t, BatchPlace>> before) {
+    engine_.ledger().UndoTo(mark);
+    for (const auto& [index, place] : before) items_[index].place = place;
+  }
+
+  // To its best place as things are.
+  absl::Status TryRelocate(uint32_t index, double& gained) {
+    Item& item = items_[index];
+    const BatchPlace was = item.place;
+    const size_t mark = engine_.ledger().Mark();
+    std::optional<double> here = 0;
+    if (item.placed()) {
+      Take(item);
+      HORUS_ASSIGN_OR_RETURN(here, Value(item, was));
+    }
+    HORUS_ASSIGN_OR_RETURN(const Valued best, FindPlace(item));
+    if (here && best.found() && best.value > *here + kLeastGain) {
+      Put(item, best.place);
+      gained += best.value - *here;
+      return absl::OkStatus();
+    }
+    Back(mark, std::array{std::pair(index, was)});
+    return absl::OkStatus();
+  }
+
+  // The job where `other` is, and that one where the job was, or at its best place, or left out.
+  absl::StatusOr<bool> TryInsteadOf(uint32_t index, uint32_t other, double& gained) {
+    Item& item = items_[index];
+    Item& out = items_[other];
+    const std::array before = {std::pair(index, item.place), std::pair(other, out.place)};
+    const size_t mark = engine_.ledger().Mark();
+    const auto [was, target] = std::pair(item.place, out.place);
+    const bool was_placed = item.placed();
+    std::optional<double> mine = 0;
+    if (was_placed) {
+      Take(item);
+      HORUS_ASSIGN_OR_RETURN(mine, Value(item, was));
+    }
+    Take(out);
+    HORUS_ASSIGN_OR_RETURN(const std::optional<double> theirs, Value(out, target));
+    std::optional<double> instead;
+    if (mine && theirs) {  // what does not fit without itself is nobody's to price
+      HORUS_ASSIGN_OR_RETURN(instead, Value(item, target));
+    }
+    if (instead) {
+      Put(item, target);
+      Valued best;
+      if (thorough_ || !was_placed) {
+        HORUS_ASSIGN_OR_RETURN(best, FindPlace(out));
+      } else {
+        HORUS_ASSIGN_OR_RETURN(const std::optional<double> swapped, Value(out, was));
+        if (swapped) best = {was, *swapped};
+      }
+      const double delta = -*mine - *theirs + *instead + best.value;
+      if (delta > kLeastGain && (best.found() || (!was_placed && out.job().priority <= item.job().priority))) {
+        if (best.found()) Put(out, best.place);
+        gained += delta;
+        return true;
+      }
+    }
+    Back(mark, before);
+    return false;
+  }
+
+  absl::Status TryCandidates(uint32_t index, double& gained) {
+    const Ledger& ledger = engine_.ledger();
+    const std::vector<BatchPlace>& places = candidates_[items_[index].group];
+    // Jobs of one kind start at different candidates, so that they do not all ask for the same.
+    const size_t tried = thorough_ ? places.size() : std::min(places.size(), kTriedCandidates);
+    for (size_t i = 0; i < tried && !spent(); ++i) {
+      const BatchPlace& place = places[thorough_ ? i : (index + i) % places.size()];
+      if (place == items_[index].place) continue;
+      std::vector<uint32_t> others;  // the residents change below
+      for (const LedgerResident& resident : ledger.residents(DeviceOf(place))) {
+        if (const uint32_t* other = item_of_.Find(resident.job)) others.push_back(*other);
+      }
+      for (const uint32_t other : others) {
+        HORUS_ASSIGN_OR_RETURN(const bool done, TryInsteadOf(index, other, gained));
+        if (done) return absl::OkStatus();
+      }
+    }
+    return absl::OkStatus();
+  }
+
+  [[nodiscard]] uint32_t DeviceOf(const BatchPlace& place) const {
+    return engine_.ledger().node(place.node_row).first_device + static_cast<uint32_t>(place.device);
+  }
+
+  Engine& engine_;
+  WorkMeter& meter_;
+  const BatchOptions& options_;
+  std::vector<Item> items_;
+  std::vector<std::vector<BatchPlace>> candidates_;  // by group
+  IdMap<uint32_t> item_of_;                          // by JobId
+  SearchResult found_;
+  uint64_t evaluations_ = 0;
+  bool thorough_ = false;
+};
+
+// ---- The starts compared, and the plan of the best.
 
 constexpr double kLeastDifference = 1e-6;
 constexpr uint64_t kProgressSteps = 4;  // one by one, two starts, the plan
@@ -305,7 +610,6 @@ class Batcher {
     const size_t count = search.size();
     std::vector<uint32_t> order(count);
     for (uint32_t i = 0; i < count; ++i) order[i] = i;
-    const bool small = count <= kSmallBatch;
     double most = 0;
     const auto finish = [&]() -> absl::Status {
       HORUS_RETURN_IF_ERROR(search.Improve());
@@ -321,13 +625,8 @@ class Batcher {
     HORUS_RETURN_IF_ERROR(search.Insert(order));
     HORUS_RETURN_IF_ERROR(finish());
     if (!go_on()) return absl::OkStatus();
-    if (!search.spent()) {
-      search.Clear();
-      HORUS_RETURN_IF_ERROR(search.BookMatching());
-      HORUS_RETURN_IF_ERROR(search.Insert(order));
-      HORUS_RETURN_IF_ERROR(finish());
-    }
-    for (uint32_t again = 0; small && again < options_.restarts && !search.spent(); ++again) {
+    const uint32_t others = 1 + (count <= kSmallBatch ? options_.restarts : 0);
+    for (uint32_t again = 0; again < others && !search.spent(); ++again) {
       search.Clear();
       std::ranges::sort(order, [&](uint32_t a, uint32_t b) {
         return std::pair(Mix64(uint64_t{again} << 32 | a), a) < std::pair(Mix64(uint64_t{again} << 32 | b), b);

@@ -17,7 +17,6 @@
 #include "place/job/job.h"
 #include "place/job/own_bound.h"
 #include "place/job/sensitivity.h"
-#include "place/modes/batch_search.h"
 #include "place/state/cluster.h"
 #include "place/state/ledger.h"
 #include "place/state/node.h"
@@ -161,7 +160,6 @@ TEST(Equality, OfPlansReadsEveryField) {
   ExpectEachCounts(&SeenNode::node, &SeenNode::version);
   ExpectEachCounts(&HostHolding::cpu_milli, &HostHolding::mem_mib);
   ExpectEachCounts(&M::kind, &M::job, &M::from, &M::to, &M::gain, &M::cost, &M::host_from, &M::host_to);
-  ExpectEachCounts(&BatchPlace::node_row, &BatchPlace::device);
 }
 
 TEST(Equality, OfRoundsReadsEveryField) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rules of batches, of the assignment behind them, and of preemption.
+// Rules of batches and of preemption.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -7,7 +7,6 @@
 
 #include "fixtures.h"
 #include "place/modes/batch.h"
-#include "place/modes/batch_search.h"
 #include "place/modes/preempt.h"
 #include "support/invariants.h"
 
@@ -21,31 +20,6 @@ using testing_place::MakePlacer;
 using testing_place::Nodes;
 using testing_place::OneGpu;
 using testing_place::V100Node;
-
-TEST(Assignment, FindsTheLargestSum) {
-  // Greedy gives person 0 object 0 and leaves 0.1 for person 1.
-  const std::vector<AssignmentEdge> edges = {{0, 0, 1.0}, {0, 1, 0.9}, {1, 0, 0.8}, {1, 1, 0.1}, {2, 1, 0.2}};
-  EXPECT_EQ(Assign(3, 2, edges, 1e-4, 1000), (std::vector<uint32_t>{1, 0, kNoObject}));
-}
-
-TEST(Assignment, LeavesOutWhatGainsNothing) {
-  const std::vector<AssignmentEdge> edges = {{0, 0, -0.5}, {1, 0, 0}};
-  EXPECT_EQ(Assign(2, 1, edges, 1e-4, 1000), (std::vector<uint32_t>{kNoObject, kNoObject}));
-  EXPECT_EQ(Assign(2, 1, {}, 1e-4, 1000), (std::vector<uint32_t>{kNoObject, kNoObject}));
-}
-
-TEST(Assignment, GivesNoObjectTwiceHoweverFewTheBids) {
-  std::vector<AssignmentEdge> edges;
-  for (uint32_t person = 0; person < 5; ++person) {
-    for (uint32_t object = 0; object < 3; ++object) edges.push_back({person, object, 1.0 + 0.01 * object});
-  }
-  for (const uint64_t bids : {0, 1, 3, 7, 1000}) {
-    std::vector<uint32_t> given = Assign(5, 3, edges, 1e-3, bids);
-    std::erase(given, kNoObject);
-    std::sort(given.begin(), given.end());
-    EXPECT_EQ(std::adjacent_find(given.begin(), given.end()), given.end());
-  }
-}
 
 TEST(Batch, PairsWhomOneByOneWouldCrowd) {
   // One by one, the two light jobs come first and sit alone, and the heavy ones have to share.
