@@ -75,9 +75,8 @@ horus_mig_profile MigToC(const MigProfile& profile) {
 
 absl::StatusOr<std::vector<GpuType>> TypesFromC(size_t count, const horus_gpu* const* gpus) {
   HORUS_RETURN_IF_ERROR(RequireColumn(gpus, "gpus", count));
-  if (count > Catalogue::kMaxTypes) {
+  if (count > Catalogue::kMaxTypes)
     return ResourceExhausted("count: expected at most %d GPU types, found %d", Catalogue::kMaxTypes, count);
-  }
   return ReadEach("gpus", count, gpus, GpuFromC);
 }
 

@@ -73,9 +73,8 @@ horus_device_info DeviceToC(const Catalogue& catalogue, const DeviceInfo& device
   info.gpu_util_pct = device.util_pct;
   info.gpu_milli_used = device.milli_used;
   info.device_id = device.id;
-  if (device.spec.mig_profile >= 0) {
+  if (device.spec.mig_profile >= 0)
     info.mig_profile = catalogue.at(device.spec.type).mig[static_cast<size_t>(device.spec.mig_profile)].name.c_str();
-  }
   return info;
 }
 
@@ -216,9 +215,7 @@ absl::Status ClusterGate::RefusePlanner() {
   // A thread sees its own earlier store, so a count of 0 means that it is not planning.
   if (planner_count_.load() == 0) return absl::OkStatus();
   const std::lock_guard<std::mutex> hold(planners_mutex_);
-  if (std::ranges::find(planners_, std::this_thread::get_id()) == planners_.end()) {
-    return absl::OkStatus();
-  }
+  if (std::ranges::find(planners_, std::this_thread::get_id()) == planners_.end()) return absl::OkStatus();
   return CError(HORUS_ERR_BUSY, "cluster: in use by the planning call whose callback runs on this thread");
 }
 
@@ -276,9 +273,8 @@ horus_status horus_cluster_adopt(horus_cluster* cluster, const horus_job* job, s
 horus_status horus_cluster_apply(horus_cluster* cluster, const horus_plan* plan, horus_error* error) {
   return GuardMetered(cluster, Call::kApply, error, [&] {
     HORUS_RETURN_IF_ERROR(Require({{cluster, "cluster"}, {plan, "plan"}}));
-    if (!SameTypes(plan->catalogue, cluster->value.shared_catalogue())) {
+    if (!SameTypes(plan->catalogue, cluster->value.shared_catalogue()))
       return InvalidArgument("plan: expected one for the GPU types of this cluster, found one for others");
-    }
     HORUS_ASSIGN_OR_RETURN(const auto lock, cluster->gate.Write());
     return cluster->value.Apply(plan->value);
   });

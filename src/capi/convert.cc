@@ -87,9 +87,8 @@ absl::StatusOr<NodeSpec> Convert(const Catalogue& catalogue, const horus_node& n
   HORUS_COPY_FIELDS(node, spec, id, cpu_milli, mem_mib, storage_mb_s, network_mb_s, rack)
   HORUS_ASSIGN_OR_RETURN(spec.name, ReadOptionalText(node.name, "name"));
   HORUS_RETURN_IF_ERROR(RequireColumn(node.gpu_types, "gpu_types", node.device_count));
-  if (node.device_count > kMaxDevicesPerNode) {
+  if (node.device_count > kMaxDevicesPerNode)
     return InvalidArgument("device_count: expected at most %d, found %d", kMaxDevicesPerNode, node.device_count);
-  }
   for (size_t i = 0; i < node.device_count; ++i) {
     HORUS_ASSIGN_OR_RETURN(DeviceSpec device, DeviceAt(catalogue, node, i));
     spec.devices.push_back(device);
@@ -118,9 +117,8 @@ absl::StatusOr<int32_t> CountFrom(const char* field, int32_t given, int32_t leas
 
 absl::StatusOr<std::vector<std::string>> NamesFromC(const char* column, size_t count, const char* const* names) {
   HORUS_RETURN_IF_ERROR(RequireColumn(names, column, count));
-  if (count > kMaxGroupsPerJob) {
+  if (count > kMaxGroupsPerJob)
     return InvalidArgument("%s: expected at most %d, found %d", column, kMaxGroupsPerJob, count);
-  }
   std::vector<std::string> texts(count);
   for (size_t i = 0; i < count; ++i) {
     HORUS_ASSIGN_OR_RETURN(texts[i], ReadText(names[i], Element(column, i).c_str()));
@@ -164,9 +162,8 @@ absl::StatusOr<JobAlternative> AlternativeFromC(const Catalogue& catalogue, cons
 
 absl::Status AddAlternatives(const Catalogue& catalogue, const horus_job& job, JobSpec& spec) {
   HORUS_RETURN_IF_ERROR(RequireColumn(job.alternatives, "alternatives", job.alternative_count));
-  if (job.alternative_count > kMaxAlternatives) {
+  if (job.alternative_count > kMaxAlternatives)
     return InvalidArgument("alternatives: expected at most %d, found %d", kMaxAlternatives, job.alternative_count);
-  }
   const auto read = [&](const horus_job_alternative* way) { return AlternativeFromC(catalogue, way); };
   HORUS_ASSIGN_OR_RETURN(spec.alternatives, ReadEach("alternatives", job.alternative_count, job.alternatives, read));
   return absl::OkStatus();
@@ -349,9 +346,8 @@ const horus_job* PutJob(const Catalogue& catalogue, const JobSpec& job, Packing&
 
 absl::StatusOr<Demand> DemandFromC(const horus_demand* given) {
   HORUS_ASSIGN_OR_RETURN(const horus_demand c, ReadStruct(given));
-  if ((c.flags & ~kKnownFlags) != 0) {
+  if ((c.flags & ~kKnownFlags) != 0)
     return InvalidArgument("demand.flags: expected a sum of HORUS_DEMAND_*, found %#x", c.flags);
-  }
   Demand demand;
 #define HORUS_COPY(field) demand.field = c.field;
   HORUS_PLAIN_DEMAND_FIELDS(HORUS_COPY)
@@ -388,9 +384,8 @@ absl::StatusOr<std::vector<Demand>> DemandsFromC(size_t count, const horus_deman
 absl::StatusOr<std::vector<TypeDemand>> TypeDemandsFromC(const Catalogue& catalogue, size_t count,
                                                          const char* const* gpu_types,
                                                          const horus_demand* const* demands) {
-  if (count == 0 || count > kMaxDemandsPerJob) {
+  if (count == 0 || count > kMaxDemandsPerJob)
     return InvalidArgument("demands: expected 1 to %d, found %d", kMaxDemandsPerJob, count);
-  }
   HORUS_ASSIGN_OR_RETURN(const std::vector<Demand> values, DemandsFromC(count, demands));
   std::vector<TypeDemand> result(count);
   for (size_t i = 0; i < count; ++i) {
@@ -422,9 +417,8 @@ absl::StatusOr<SharedSensitivity> SensitivityFromC(const horus_sensitivity* give
   if (given == nullptr) return SharedSensitivity();
   HORUS_ASSIGN_OR_RETURN(const horus_sensitivity c, ReadStruct(given));
   for (const auto& [name, count] : {std::pair("cpu_count", c.cpu_count), std::pair("mem_count", c.mem_count)}) {
-    if (count < 1 || count > kMaxSensitivityPoints) {
+    if (count < 1 || count > kMaxSensitivityPoints)
       return InvalidArgument("sensitivity: %s: expected 1 to %d, found %d", name, kMaxSensitivityPoints, count);
-    }
   }
   HORUS_RETURN_IF_ERROR(RequireColumn(c.cpu_milli, "sensitivity: cpu_milli", c.cpu_count));
   HORUS_RETURN_IF_ERROR(RequireColumn(c.mem_mib, "sensitivity: mem_mib", c.mem_count));
@@ -447,9 +441,8 @@ absl::StatusOr<JobSpec> JobFromC(const Catalogue& catalogue, const horus_job* gi
 absl::StatusOr<std::vector<JobSpec>> JobsFromC(const Catalogue& catalogue, size_t count, const horus_job* const* jobs,
                                                uint64_t max_jobs) {
   HORUS_RETURN_IF_ERROR(RequireColumn(jobs, "jobs", count));
-  if (count > max_jobs) {
+  if (count > max_jobs)
     return ResourceExhausted("job_count: expected at most %d (max_jobs), found %d", max_jobs, count);
-  }
   return ReadEach("jobs", count, jobs, [&](const horus_job* job) { return JobFromC(catalogue, job); });
 }
 

@@ -105,17 +105,15 @@ absl::StatusOr<RunSpec> RunFromC(const horus_run_spec* given) {
   HORUS_RETURN_IF_ERROR(CheckRange("framework", c.framework, HORUS_FRAMEWORK_SGLANG));
   HORUS_RETURN_IF_ERROR(CheckRange("layout", c.layout, HORUS_LAYOUT_NHWC));
   if (c.batch < 0) return InvalidArgument("horus_run_spec: batch: expected 0 or more samples, found %d", c.batch);
-  if (c.dim_count > kMaxDims) {
+  if (c.dim_count > kMaxDims)
     return InvalidArgument("horus_run_spec: dim_count: expected at most %d, found %d", kMaxDims, c.dim_count);
-  }
   for (const auto& [name, value] :
        {std::pair("checkpoint_segments", c.checkpoint_segments), std::pair("data_parallel", c.data_parallel)}) {
     if (value < 0) return InvalidArgument("horus_run_spec: %s: expected 0 or more, found %d", name, value);
   }
   HORUS_RETURN_IF_ERROR(RequireColumns(c.dim_count, {{c.dim_names, "dim_names"}, {c.dim_sizes, "dim_sizes"}}));
-  if (c.frozen_count > kMaxFrozen) {
+  if (c.frozen_count > kMaxFrozen)
     return InvalidArgument("horus_run_spec: frozen_count: expected at most %d, found %d", kMaxFrozen, c.frozen_count);
-  }
   HORUS_RETURN_IF_ERROR(RequireColumn(c.frozen_prefixes, "frozen_prefixes", c.frozen_count));
   RunSpec run;
   run.mode = static_cast<RunMode>(c.mode);

@@ -26,9 +26,8 @@ absl::StatusOr<BatchOptions> BatchFromC(const horus_batch_options* given) {
   BatchOptions options;
   HORUS_SET_FIELDS_UNLESS_ZERO(c, options, max_rounds, restarts, window, max_evaluations)
   constexpr int64_t kMostUs = int64_t{1} << 62;  // as submit_us
-  if (c.now_us < 0 || c.now_us > kMostUs) {
+  if (c.now_us < 0 || c.now_us > kMostUs)
     return InvalidArgument("now_us: expected 0 to %d us, as submit_us, found %d", kMostUs, c.now_us);
-  }
   options.now_us = c.now_us;
   if (c.patience_us < 0) return InvalidArgument("patience_us: expected 0 or more, found %d", c.patience_us);
   options.patience_us = c.patience_us;
@@ -70,9 +69,7 @@ absl::StatusOr<SupposedChange> ChangeFromC(const Catalogue& catalogue, const hor
 absl::StatusOr<std::vector<SupposedChange>> ChangesFromC(const Catalogue& catalogue, size_t count,
                                                          const horus_change* const* given) {
   HORUS_RETURN_IF_ERROR(RequireColumn(given, "changes", count));
-  if (count > kMostChanges) {
-    return ResourceExhausted("changes: expected at most %d, found %d", kMostChanges, count);
-  }
+  if (count > kMostChanges) return ResourceExhausted("changes: expected at most %d, found %d", kMostChanges, count);
   return ReadEach("changes", count, given, [&](const horus_change* one) { return ChangeFromC(catalogue, one); });
 }
 

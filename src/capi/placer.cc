@@ -15,9 +15,8 @@ namespace {
 // ---- Workloads of policies.
 
 absl::StatusOr<std::vector<TaskClass>> TasksFromC(const Catalogue& catalogue, const horus_workload& c) {
-  if (c.task_count > Workload::kMaxClasses) {
+  if (c.task_count > Workload::kMaxClasses)
     return InvalidArgument("task_count: expected at most %d, found %d", Workload::kMaxClasses, c.task_count);
-  }
   HORUS_RETURN_IF_ERROR(RequireColumns(c.task_count, {{c.gpus, "gpus"}, {c.shares, "shares"}}));
   std::vector<TaskClass> tasks(c.task_count);
   for (size_t i = 0; i < tasks.size(); ++i) {
@@ -63,12 +62,10 @@ constexpr char kCallbackPolicy[] = "callback";
 class PlacerUse {
  public:
   [[nodiscard]] static absl::StatusOr<PlacerUse> Enter(horus_placer& placer, const horus_cluster& cluster) {
-    if (!SameTypes(placer.catalogue, cluster.value.shared_catalogue())) {
+    if (!SameTypes(placer.catalogue, cluster.value.shared_catalogue()))
       return InvalidArgument("cluster: expected the GPU types that the placer's callbacks were made for");
-    }
-    if (placer.busy.exchange(true)) {
+    if (placer.busy.exchange(true))
       return CError(HORUS_ERR_BUSY, "placer: in use by the call whose callback runs, or by another thread");
-    }
     PlacerUse use(placer);
     HORUS_ASSIGN_OR_RETURN(ClusterGate::PlanLock lock, cluster.gate.Plan());
     use.lock_.emplace(std::move(lock));
@@ -128,9 +125,8 @@ absl::StatusOr<std::unique_ptr<Policy>> PolicyByName(const horus_placer_options&
   if (options.workload != nullptr) {
     HORUS_ASSIGN_OR_RETURN(settings.workload, WorkloadFromC(options.workload, named));
   }
-  if (!SameTypes(placer.catalogue, named)) {
+  if (!SameTypes(placer.catalogue, named))
     return InvalidArgument("workload: expected the GPU types that the callback model was made for");
-  }
   if (placer.catalogue == nullptr) placer.catalogue = std::move(named);
   return MakePolicy(name.empty() ? kDefaultPolicy : name, settings);
 }
@@ -139,12 +135,10 @@ absl::StatusOr<std::unique_ptr<Policy>> PolicyByName(const horus_placer_options&
 absl::StatusOr<std::unique_ptr<Policy>> PolicyByCallback(const horus_placer_options& options, horus_placer& placer) {
   if (options.policy != nullptr) return InvalidArgument("policy: expected NULL beside policy_callback, found a name");
   HORUS_ASSIGN_OR_RETURN(std::string name, ReadOptionalText(options.policy_callback_name, "policy_callback_name"));
-  if (name.size() > kMaxNameBytes) {
+  if (name.size() > kMaxNameBytes)
     return InvalidArgument("policy_callback_name: expected at most %d bytes, found %d", kMaxNameBytes, name.size());
-  }
-  if (options.policy_catalogue != nullptr && !SameTypes(placer.catalogue, options.policy_catalogue->value)) {
+  if (options.policy_catalogue != nullptr && !SameTypes(placer.catalogue, options.policy_catalogue->value))
     return InvalidArgument("policy_catalogue: expected the GPU types that the callback model was made for");
-  }
   if (placer.catalogue == nullptr) placer.catalogue = CatalogueOf(options.policy_catalogue);
   if (name.empty()) name = kCallbackPolicy;
   return std::make_unique<CallbackPolicy>(placer.catalogue, options.policy_callback, options.policy_user,
@@ -274,9 +268,8 @@ absl::StatusOr<int32_t> DeviceIndex(uint32_t device) {
 
 absl::StatusOr<Slots> SlotsFromC(const SlotColumns& columns) {
   HORUS_RETURN_IF_ERROR(RequireColumns(columns.count, {{columns.node_ids, "node_ids"}, {columns.devices, "devices"}}));
-  if (columns.count > static_cast<size_t>(kMaxGpusPerJob)) {
+  if (columns.count > static_cast<size_t>(kMaxGpusPerJob))
     return InvalidArgument("slot_count: expected at most %d, found %d", kMaxGpusPerJob, columns.count);
-  }
   Slots slots(columns.count);
   for (size_t i = 0; i < columns.count; ++i) {
     slots[i].node = columns.node_ids[i];
@@ -285,9 +278,8 @@ absl::StatusOr<Slots> SlotsFromC(const SlotColumns& columns) {
       HORUS_ASSIGN_OR_RETURN(slots[i].device, At(Element("devices", i), DeviceIndex(columns.devices[i])));
     }
     const uint32_t task = columns.tasks == nullptr ? 0 : columns.tasks[i];
-    if (task >= static_cast<uint32_t>(kMaxGpusPerJob)) {
+    if (task >= static_cast<uint32_t>(kMaxGpusPerJob))
       return InvalidArgument("%s: expected less than %d, found %d", Element("tasks", i), kMaxGpusPerJob, task);
-    }
     slots[i].task = static_cast<int32_t>(task);
   }
   return slots;

@@ -76,9 +76,8 @@ absl::StatusOr<std::vector<Demand>> DemandsOf(const horus_predictor& predictor,
   std::vector<const GpuType*> types;
   for (const GpuTypeId id : ids) types.push_back(&catalogue.at(id));
   HORUS_ASSIGN_OR_RETURN(CachedDemands found, PredictCached(*predictor.value, *predictor.cache, graph, run, types));
-  if (const auto& telemetry = predictor.telemetry.get(); telemetry != nullptr) {
+  if (const auto& telemetry = predictor.telemetry.get(); telemetry != nullptr)
     telemetry->metrics().Looked(Cache::kDemands, found.known ? types.size() : 0, found.known ? 0 : types.size());
-  }
   return std::move(found.demands);
 }
 

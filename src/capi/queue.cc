@@ -60,9 +60,8 @@ absl::StatusOr<QueueOptions> QueueOptionsFromC(const horus_queue_options* given)
   HORUS_RETURN_IF_ERROR(CheckFlag("las_continuous", c.las_continuous));
   QueueOptions options;
   options.capacity = {c.gpu_milli, c.cpu_milli, c.mem_mib};
-  if (c.las_threshold_count > 0) {
+  if (c.las_threshold_count > 0)
     options.las_thresholds_gpu_us.assign(c.las_thresholds_gpu_us, c.las_thresholds_gpu_us + c.las_threshold_count);
-  }
   options.las_continuous = c.las_continuous == 1;
   options.aging_us_per_pct = c.aging_us_per_pct;
   SetUnlessZero(options.clusters, c.clusters);

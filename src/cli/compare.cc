@@ -140,9 +140,8 @@ class Pool {
       progress.UpdateBar("simulating", finished_before + done_, finished_before + todo_.size());
       changed_.wait_for(lock, kTick);
     }
-    if (g_stop != 0 && status_.ok() && done_ < todo_.size()) {
+    if (g_stop != 0 && status_.ok() && done_ < todo_.size())
       status_ = absl::CancelledError("interrupted: finished runs are kept; the same command goes on");
-    }
   }
 
   void Work() {
@@ -227,9 +226,8 @@ absl::StatusOr<std::optional<MetricValues>> ReadRun(const std::string& out, cons
       !document["metrics"].is_object()) {
     return InvalidArgument("%s: expected a finished run, found something else; delete it and try again", path);
   }
-  if (text_of("run") != run.content) {
+  if (text_of("run") != run.content)
     return InvalidArgument("%s: expected the run that its name says, found another one; delete it and try again", path);
-  }
   MetricValues values;
   for (const GridMetric& metric : GridMetrics()) {
     const auto at = document["metrics"].find(std::string(metric.name));

@@ -271,9 +271,8 @@ absl::Status Binder::CloseLoop(Frame* frame, const Node& node, const Iteration& 
     } else if (i < carried && state.facts[made.value()].sequence && trips.value_or(0) > 0) {
       // Inside the body too: as long as it is at the end.
       const int64_t known_before = KnownSince(it.first_op);
-      for (const TensorId t : {made, from, it.carried[i]}) {
+      for (const TensorId t : {made, from, it.carried[i]})
         HORUS_RETURN_IF_ERROR(SetLength(t, it.start[i], trips, it.grown[i]));
-      }
       result.coverage.ops_with_known_shapes += KnownSince(it.first_op) - known_before;
     } else if (i < carried) {
       Widen(made, it.start[i]);  // a loop may run zero times

@@ -169,9 +169,8 @@ absl::Status ResolveNames(Scopes* scopes, Scope* scope) {
     HORUS_RETURN_IF_ERROR(
         Capture(scopes, scope, id, absl::StrCat("a subgraph of ", DescribeNode(scope->body.nodes[n], n))));
   }
-  for (const ValueId id : scope->body.outputs) {
+  for (const ValueId id : scope->body.outputs)
     HORUS_RETURN_IF_ERROR(Capture(scopes, scope, id, "the list of graph outputs"));
-  }
   return absl::OkStatus();
 }
 

@@ -444,9 +444,8 @@ absl::Status LayerNormalization(RuleContext& c) {
 
 absl::Status Loss(RuleContext& c) {
   c.SetType(1, c.dtype(0));
-  if (c.node().op_type == "SoftmaxCrossEntropyLoss" && c.ranked(0)) {
+  if (c.node().op_type == "SoftmaxCrossEntropyLoss" && c.ranked(0))
     HORUS_RETURN_IF_ERROR(c.Set(1, c.dtype(0), c.dims(0)));
-  }
   if (c.node().StringOr("reduction", "mean") != "none") return c.Set({});
   return c.ranked(1) ? c.Set(c.dims(1)) : absl::OkStatus();
 }

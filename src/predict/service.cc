@@ -93,9 +93,8 @@ absl::Status Check(const ServiceLoad& load, const Graph& graph, const RunSpec& r
   const bool at_once = AnswersAtOnce(load) && !HasDimension(graph, "past");
   if (!at_once) HORUS_RETURN_IF_ERROR(CheckNumber("tokens_in", load.tokens_in, 1, kMostTokens));
   if (!at_once) HORUS_RETURN_IF_ERROR(CheckNumber("tokens_out", load.tokens_out, 1, kMostTokens));
-  if (load.longest != 0) {
+  if (load.longest != 0)
     HORUS_RETURN_IF_ERROR(CheckNumber("longest", load.longest, load.tokens_in + load.tokens_out, 2 * kMostTokens));
-  }
   HORUS_RETURN_IF_ERROR(CheckNumber("first_token_us", load.first_token_us, 0, 1e12));
   HORUS_RETURN_IF_ERROR(CheckNumber("token_us", load.token_us, 0, 1e12));
   if (load.measured.size() > kMostServiceRuns)
