@@ -4,23 +4,16 @@
 
 #include <algorithm>
 #include <atomic>
-#include <chrono>
 #include <cmath>
 #include <condition_variable>
 #include <csignal>
-#include <cstddef>
 #include <cstdio>
 #include <filesystem>
 #include <limits>
-#include <memory>
 #include <mutex>
-#include <optional>
 #include <set>
-#include <string>
 #include <system_error>
 #include <thread>
-#include <utility>
-#include <vector>
 
 #include "absl/strings/str_format.h"
 #include "base/file.h"
@@ -31,8 +24,6 @@
 #include "cli/inputs.h"
 #include "cli/print.h"
 #include "io/csv.h"
-#include "io/json_text.h"
-#include "lab/grid.h"
 
 namespace horus::cli {
 namespace {

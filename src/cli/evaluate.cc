@@ -1,15 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // horus evaluate: how well measured runs are predicted when their family, net or GPU type is left out of training.
 #include <cmath>
-#include <memory>
 #include <set>
 
 #include "absl/strings/str_format.h"
 #include "cli/commands.h"
 #include "cli/evaluate_pairs.h"
-#include "cli/inputs.h"
 #include "cli/print.h"
-#include "io/json_text.h"
 #include "lab/evaluate/evaluate_predictor.h"
 
 namespace horus::cli {

@@ -9,8 +9,6 @@
 #include <iterator>
 #include <limits>
 #include <set>
-#include <string_view>
-#include <utility>
 
 #include "absl/strings/str_format.h"
 #include "base/file.h"
@@ -20,10 +18,6 @@
 #include "cli/print.h"
 #include "interference/pair_bounds.h"
 #include "interference/pair_bundle.h"
-#include "interference/registry.h"
-#include "io/json_text.h"
-#include "lab/evaluate/evaluate_pairs.h"
-#include "lab/io/pairs_file.h"
 
 namespace horus::cli {
 namespace {

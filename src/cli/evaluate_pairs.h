@@ -4,12 +4,8 @@
 // Enters:  its options.   Leaves: text, JSON, or a file and how much is in it.
 #pragma once
 
-#include <string>
-#include <vector>
-
 #include "cli/inputs.h"
 #include "lab/evaluate/evaluate_pairs.h"
-#include "lab/models/train_pairs.h"
 
 namespace horus::cli {
 

@@ -4,9 +4,7 @@
 
 #include <algorithm>
 #include <map>
-#include <memory>
 #include <set>
-#include <utility>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_format.h"
@@ -16,10 +14,8 @@
 #include "cli/inputs.h"
 #include "cli/print.h"
 #include "horus/version.h"
-#include "io/jobs_file.h"
 #include "io/sensitivity_file.h"
 #include "lab/io/dataset_file.h"
-#include "lab/io/pairs_file.h"
 #include "lab/io/speeds_file.h"
 #include "lab/truth/learner.h"
 #include "place/state/requests.h"

@@ -4,13 +4,8 @@
 #include <array>
 #include <filesystem>
 #include <map>
-#include <memory>
 #include <set>
-#include <span>
-#include <string>
 #include <system_error>
-#include <utility>
-#include <vector>
 
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
@@ -20,8 +15,6 @@
 #include "cli/inputs.h"
 #include "cli/print.h"
 #include "graph/from_config.h"
-#include "io/demand_shelf.h"
-#include "io/json_text.h"
 #include "io/kube/kube_import.h"
 #include "io/kube/kube_objects.h"
 #include "io/placement.h"

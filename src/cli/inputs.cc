@@ -8,7 +8,6 @@
 #include <limits>
 #include <map>
 #include <set>
-#include <utility>
 
 #include "base/file.h"
 #include "base/status.h"

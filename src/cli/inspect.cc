@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <limits>
-#include <utility>
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_format.h"
@@ -16,8 +15,6 @@
 #include "cli/print.h"
 #include "graph/from_config.h"
 #include "interference/host_model.h"
-#include "interference/registry.h"
-#include "io/jobs_file.h"
 #include "predict/solve.h"
 
 namespace horus::cli {

@@ -1,18 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // horus place: where the jobs of a file should run on the cluster of another.
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <cstdio>
-#include <functional>
 #include <limits>
 #include <map>
-#include <memory>
-#include <optional>
-#include <span>
-#include <string>
-#include <utility>
-#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -29,13 +21,11 @@
 #include "interference/laws.h"
 #include "interference/table_model.h"
 #include "io/enforcers.h"
-#include "io/jobs_file.h"
 #include "io/placement.h"
 #include "metrics/metrics.h"
 #include "place/appraise.h"
 #include "place/job/own_bound.h"
 #include "place/modes/batch.h"
-#include "place/placer.h"
 #include "place/state/fit.h"
 
 namespace horus::cli {

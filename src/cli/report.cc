@@ -5,17 +5,13 @@
 #include <array>
 #include <filesystem>
 #include <fstream>
-#include <memory>
-#include <string_view>
 #include <system_error>
-#include <vector>
 
 #include "absl/strings/str_replace.h"
 #include "base/file.h"
 #include "cli/commands.h"
 #include "cli/inputs.h"
 #include "cli/print.h"
-#include "io/json_text.h"
 
 namespace horus::cli {
 namespace {

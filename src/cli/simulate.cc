@@ -3,16 +3,10 @@
 #include <array>
 #include <cerrno>
 #include <cmath>
-#include <cstdint>
 #include <cstdio>
 #include <cstring>
 #include <fstream>
 #include <map>
-#include <memory>
-#include <optional>
-#include <string>
-#include <utility>
-#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -23,9 +17,6 @@
 #include "cli/inputs.h"
 #include "cli/print.h"
 #include "io/csv.h"
-#include "io/json_text.h"
-#include "lab/grid.h"
-#include "lab/io/grid_file.h"
 
 namespace horus::cli {
 namespace {

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // horus train: a bundle from measured runs. horus calibrate: one moved to a site by a few of its own runs.
-#include "predict/train.h"
 
 #include "absl/strings/str_format.h"
 #include "base/file.h"
@@ -8,8 +7,6 @@
 #include "cli/commands.h"
 #include "cli/inputs.h"
 #include "cli/print.h"
-#include "io/json_text.h"
-#include "lab/models/train_pairs.h"
 
 namespace horus::cli {
 namespace {

@@ -2,11 +2,7 @@
 // Cost of matrix products and of what comes down to them, convolutions, Einsum, mixtures of experts and recurrent
 // cells: two FLOPs a multiply-add, one product a gradient.
 #include <algorithm>
-#include <array>
 #include <cmath>
-#include <string>
-#include <string_view>
-#include <vector>
 
 #include "features/cost_rules.h"
 

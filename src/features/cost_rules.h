@@ -6,11 +6,7 @@
 // Cost:    O(inputs + outputs) an operator, Einsum by its equation.
 #pragma once
 
-#include <cstddef>
-#include <cstdint>
 #include <span>
-#include <string_view>
-#include <vector>
 
 #include "features/cost.h"
 

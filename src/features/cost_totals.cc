@@ -3,10 +3,6 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
-#include <string>
-#include <string_view>
-#include <utility>
-#include <vector>
 
 #include "features/cost_rules.h"
 #include "graph/roles.h"

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Recognises what exporters decompose: PyTorch runs it as one kernel and keeps its input alone.
 #include <algorithm>
-#include <array>
-#include <cstddef>
 
 #include "features/cost_rules.h"
 

@@ -5,11 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstddef>
-#include <cstdint>
 #include <optional>
-#include <string_view>
-#include <vector>
 
 #include "base/units.h"
 #include "features/allocator.h"

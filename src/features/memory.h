@@ -7,11 +7,7 @@
 // Cost:    n log n in operators, about 1 us each.
 #pragma once
 
-#include <cstdint>
-
 #include "features/cost.h"
-#include "features/run_spec.h"
-#include "graph/shaped.h"
 
 namespace horus {
 

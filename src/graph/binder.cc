@@ -2,10 +2,8 @@
 // Walks bodies and functions, applying shape rules.
 #include "graph/binder.h"
 
-#include <algorithm>
 #include <initializer_list>
 #include <iterator>
-#include <string_view>
 
 #include "absl/strings/str_cat.h"
 #include "base/text.h"

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // Expands If, Loop and Scan.
-#include <algorithm>
 #include <cmath>
 
 #include "base/text.h"

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // Reads a config.json whole: the text model wherever it stands in it, how it is stored, and the tower beside it.
-#include <algorithm>
 
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"

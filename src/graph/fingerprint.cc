@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // Hashes what a graph computes, whatever its values are called.
-#include <algorithm>
 #include <bit>
 #include <initializer_list>
 

@@ -4,8 +4,6 @@
 // Bounded throughout: of sizes at most 2^24, heads and ranks at most 2^13, layers 1,024 and streams 64.
 #include "graph/from_config.h"
 
-#include <algorithm>
-
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "base/status.h"

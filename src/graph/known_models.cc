@@ -1,13 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Models by name or by file. Of those known by name: of each public config.json the fields that its family reads.
-#include <algorithm>
 #include <filesystem>
 #include <iterator>
-#include <utility>
 
 #include "base/file.h"
 #include "base/format.h"
-#include "base/status.h"
 #include "base/text.h"
 #include "graph/architecture.h"
 #include "graph/config_fields.h"

@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Walks ModelProto and everything below it: of a tensor type and dims always, elements only of small integer, bool and
 // float ones.
-#include <algorithm>
 #include <bit>
 #include <limits>
-#include <optional>
 
 #include "absl/strings/str_cat.h"
 #include "base/text.h"

@@ -7,13 +7,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstring>
 #include <functional>
 #include <limits>
-#include <optional>
 #include <queue>
 
 #include "absl/strings/ascii.h"

@@ -8,11 +8,8 @@
 #pragma once
 
 #include <cstddef>
-#include <cstdint>
 #include <memory>
 #include <span>
-#include <string>
-#include <string_view>
 
 #include "absl/status/statusor.h"
 #include "base/status.h"

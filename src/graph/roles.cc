@@ -2,8 +2,6 @@
 // Decides what training updates and what costs nothing.
 #include "graph/roles.h"
 
-#include <algorithm>
-
 namespace horus {
 namespace {
 

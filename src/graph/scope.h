@@ -6,12 +6,7 @@
 // Cost:    one hash per name occurrence.
 #pragma once
 
-#include <cstdint>
 #include <deque>
-#include <string>
-#include <string_view>
-#include <utility>
-#include <vector>
 
 #include "base/id_map.h"
 #include "base/seeded_hash.h"

@@ -2,13 +2,10 @@
 // What shape rules share: access to inputs, checked setting of outputs, broadcasting, folding.
 #include "graph/shape_rule.h"
 
-#include <algorithm>
 #include <cmath>
 #include <functional>
 #include <iterator>
-#include <limits>
 #include <numeric>
-#include <optional>
 
 #include "absl/strings/str_cat.h"
 #include "base/text.h"

@@ -7,18 +7,12 @@
 // Cost:    constant per operator, plus folded elements (at most kMaxFoldedElements).
 #pragma once
 
-#include <cstdint>
 #include <limits>
 #include <map>
-#include <optional>
 #include <span>
-#include <string>
-#include <string_view>
-#include <vector>
 
 #include "base/seeded_hash.h"
 #include "base/status.h"
-#include "graph/graph.h"
 #include "graph/shaped.h"
 
 namespace horus {

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // Shape rules of convolutions, pooling, resampling and transforms of signals.
-#include <algorithm>
 #include <cmath>
 
 #include "absl/strings/str_cat.h"

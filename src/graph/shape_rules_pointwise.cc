@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // Shape rules of elementwise operators, with folding of shape arithmetic, and of reductions.
-#include <algorithm>
 #include <cmath>
 
 #include "graph/shape_rule.h"

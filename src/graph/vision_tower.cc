@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Parameters of vision towers and of what brings their results to the text model, by the modules that transformers 4.57
 // and 5 make of a vision_config. Doubles: sums below 2^53 are exact, larger ones are refused.
-#include <algorithm>
 #include <cmath>
 #include <iterator>
 

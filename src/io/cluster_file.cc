@@ -3,11 +3,9 @@
 #include "io/cluster_file.h"
 
 #include <algorithm>
-#include <array>
 #include <limits>
 #include <set>
 #include <tuple>
-#include <utility>
 
 #include "absl/strings/str_join.h"
 #include "base/file.h"

@@ -3,8 +3,6 @@
 #include "io/decision_log.h"
 
 #include <algorithm>
-#include <limits>
-#include <utility>
 
 #include "absl/strings/str_split.h"
 #include "base/text.h"

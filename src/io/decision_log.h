@@ -7,14 +7,8 @@
 // Cost:    linear, one line in memory.   Thread class: one thread at a time.
 #pragma once
 
-#include <cstddef>
-#include <cstdint>
 #include <fstream>
-#include <string>
-#include <string_view>
-#include <vector>
 
-#include "base/status.h"
 #include "io/csv.h"
 
 namespace horus {

@@ -5,9 +5,6 @@
 #include <algorithm>
 
 #include "base/file.h"
-#include "base/status.h"
-#include "base/units.h"
-#include "graph/from_config.h"
 
 namespace horus {
 

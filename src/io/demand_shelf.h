@@ -5,24 +5,14 @@
 // Cost:    a model and run that several jobs share is analysed once.   Thread class: one thread at a time.
 #pragma once
 
-#include <cstddef>
 #include <functional>
 #include <map>
-#include <memory>
-#include <span>
-#include <string>
-#include <utility>
-#include <vector>
 
 #include "absl/status/statusor.h"
-#include "device/catalogue.h"
 #include "graph/graph.h"
 #include "io/cluster_file.h"
-#include "io/jobs_file.h"
-#include "place/state/cluster.h"
 #include "predict/demand_cache.h"
 #include "predict/predictor.h"
-#include "predict/service.h"
 
 namespace horus {
 

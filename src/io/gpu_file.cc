@@ -2,9 +2,6 @@
 // Reads a file of GPU types; its keys are those of device/gpu_fields.h.
 #include "io/gpu_file.h"
 
-#include <utility>
-#include <vector>
-
 #include "base/file.h"
 #include "device/gpu_fields.h"
 #include "io/jobs_file.h"

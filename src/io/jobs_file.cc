@@ -3,16 +3,13 @@
 #include "io/jobs_file.h"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <limits>
 #include <set>
-#include <utility>
 
 #include "base/file.h"
 #include "base/format.h"
 #include "base/text.h"
-#include "base/units.h"
 #include "graph/architecture.h"
 #include "interference/laws.h"
 #include "io/sensitivity_file.h"

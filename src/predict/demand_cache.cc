@@ -2,10 +2,8 @@
 // A table in which every key has one place.
 #include "predict/demand_cache.h"
 
-#include "base/hash.h"
 #include "base/status.h"
 #include "device/gpu_fields.h"
-#include "device/gpu_type.h"
 #include "graph/graph.h"
 #include "predict/predictor.h"
 

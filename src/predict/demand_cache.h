@@ -7,8 +7,6 @@
 // Thread class: internally synchronised.
 #pragma once
 
-#include <cstddef>
-#include <cstdint>
 #include <memory>
 #include <mutex>
 #include <optional>

@@ -3,8 +3,6 @@
 #include "predict/engine_step.h"
 
 #include <algorithm>
-#include <map>
-#include <string_view>
 
 namespace horus {
 namespace {

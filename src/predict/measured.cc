@@ -3,10 +3,8 @@
 #include "predict/measured.h"
 
 #include <algorithm>
-#include <cmath>
 
 #include "base/bytes.h"
-#include "base/hash.h"
 #include "base/status.h"
 
 namespace horus {

@@ -4,19 +4,12 @@
 #include "predict/predictor.h"
 
 #include <algorithm>
-#include <cmath>
-#include <string>
-#include <utility>
 
 #include "absl/strings/str_split.h"
-#include "base/hash.h"
 #include "base/status.h"
 #include "base/units.h"
-#include "device/gpu_type.h"
 #include "graph/from_config.h"
 #include "predict/roofline.h"
-#include "trees/bundle.h"
-#include "trees/forest.h"
 
 namespace horus {
 

@@ -8,9 +8,6 @@
 // Cost:    about 50 ns; fitting about 60 x factors of that a row.
 #pragma once
 
-#include <array>
-#include <cstddef>
-#include <cstdint>
 #include <span>
 #include <vector>
 

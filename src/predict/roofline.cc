@@ -3,10 +3,8 @@
 #include "predict/roofline.h"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 
-#include "device/gpu_type.h"
 #include "predict/operators.h"
 
 namespace horus {

@@ -3,17 +3,9 @@
 #include "predict/service.h"
 
 #include <algorithm>
-#include <array>
-#include <bit>
-#include <cmath>
-#include <cstddef>
-#include <optional>
-#include <string_view>
-#include <utility>
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_format.h"
-#include "base/hash.h"
 #include "base/statistics.h"
 #include "base/status.h"
 #include "base/units.h"

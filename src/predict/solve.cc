@@ -3,9 +3,6 @@
 #include "predict/solve.h"
 
 #include <algorithm>
-#include <map>
-#include <optional>
-#include <utility>
 
 #include "base/status.h"
 #include "base/text.h"

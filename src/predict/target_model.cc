@@ -3,18 +3,13 @@
 #include "predict/target_model.h"
 
 #include <algorithm>
-#include <array>
-#include <cmath>
 #include <iterator>
 #include <limits>
-#include <optional>
-#include <utility>
 
 #include "base/format.h"
 #include "base/status.h"
 #include "base/text.h"
 #include "base/units.h"
-#include "features/feature_row.h"
 
 namespace horus {
 namespace {

@@ -6,26 +6,14 @@
 #include <Eigen/Cholesky>
 #include <Eigen/Core>
 #include <algorithm>
-#include <array>
-#include <bit>
-#include <cmath>
-#include <map>
 #include <numeric>
-#include <optional>
 #include <set>
-#include <utility>
 
 #include "base/format.h"
-#include "base/hash.h"
 #include "base/status.h"
 #include "base/text.h"
 #include "base/units.h"
-#include "device/gpu_type.h"
-#include "features/feature_row.h"
 #include "horus/version.h"
-#include "predict/predictor.h"
-#include "predict/prior.h"
-#include "predict/training_set.h"
 #include "trees/calibrate.h"
 #include "trees/trainer.h"
 

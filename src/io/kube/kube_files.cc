@@ -1,18 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Every text of the cluster goes out in double quotes, so that no name reads as something else.
 #include <algorithm>
-#include <array>
 #include <cmath>
-#include <set>
 #include <tuple>
-#include <utility>
 
-#include "base/units.h"
 #include "io/cluster_file.h"
-#include "io/csv.h"
 #include "io/decision_log.h"
-#include "io/jobs_file.h"
-#include "io/kube/kube_ask.h"
 #include "io/kube/kube_import.h"
 #include "yaml-cpp/yaml.h"
 

@@ -6,10 +6,7 @@
 #include <array>
 #include <charconv>
 #include <cmath>
-#include <map>
-#include <set>
 #include <tuple>
-#include <utility>
 
 #include "absl/strings/str_split.h"
 #include "base/text.h"

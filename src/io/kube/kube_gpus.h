@@ -6,13 +6,8 @@
 // Units:   MiB; thousandths of a GPU.
 #pragma once
 
-#include <cstdint>
 #include <span>
-#include <string>
-#include <string_view>
-#include <vector>
 
-#include "base/status.h"
 #include "device/catalogue.h"
 #include "device/sharing_mode.h"
 #include "io/kube/kube_objects.h"

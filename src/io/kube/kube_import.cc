@@ -4,12 +4,9 @@
 
 #include <algorithm>
 #include <deque>
-#include <optional>
-#include <set>
 #include <tuple>
 
 #include "base/text.h"
-#include "base/units.h"
 #include "io/kube/kube_engine.h"
 #include "io/kube/kube_parts.h"
 

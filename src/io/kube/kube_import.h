@@ -7,20 +7,7 @@
 // Cost:    nodes x kinds of placement rules, and the pods.
 #pragma once
 
-#include <cstddef>
-#include <cstdint>
-#include <functional>
-#include <map>
-#include <memory>
-#include <string>
-#include <vector>
-
-#include "device/catalogue.h"
-#include "io/kube/kube_ask.h"
-#include "io/kube/kube_gpus.h"
 #include "io/kube/kube_known.h"
-#include "io/kube/kube_objects.h"
-#include "place/job/job.h"
 #include "place/state/node.h"
 
 namespace horus {

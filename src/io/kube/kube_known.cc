@@ -5,7 +5,6 @@
 #include <fnmatch.h>
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <filesystem>
 #include <iterator>
@@ -17,7 +16,6 @@
 #include "base/file.h"
 #include "base/text.h"
 #include "graph/architecture.h"
-#include "graph/from_config.h"
 #include "interference/laws.h"
 
 namespace horus {

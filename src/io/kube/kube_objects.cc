@@ -3,13 +3,9 @@
 #include "io/kube/kube_objects.h"
 
 #include <algorithm>
-#include <array>
 #include <limits>
-#include <optional>
-#include <span>
 
 #include "base/text.h"
-#include "base/units.h"
 #include "io/kube/kube_engine.h"
 #include "io/kube/kube_known.h"
 

@@ -6,17 +6,10 @@
 // Units:   thousandths of a core, bytes, seconds since 1970.
 #pragma once
 
-#include <cstddef>
-#include <cstdint>
 #include <map>
 #include <memory>
 #include <set>
-#include <string>
-#include <string_view>
-#include <utility>
-#include <vector>
 
-#include "base/status.h"
 #include "io/kube/kube_items.h"
 #include "predict/demand.h"
 

@@ -3,10 +3,6 @@
 #include "io/kube/kube_parts.h"
 
 #include <algorithm>
-#include <map>
-#include <set>
-#include <string>
-#include <utility>
 
 namespace horus {
 namespace {

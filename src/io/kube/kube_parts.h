@@ -3,9 +3,6 @@
 // and cannot be kept to some GPUs of a node.
 #pragma once
 
-#include <cstdint>
-#include <vector>
-
 #include "io/kube/kube_import.h"
 
 namespace horus {
