@@ -34,10 +34,8 @@ absl::Status ReadLists(const horus_gpu& gpu, GpuType& type) {
                            kMaxGpuAliases, gpu.mig_count, gpu.alias_count);
   }
   HORUS_ASSIGN_OR_RETURN(type.mig, ReadEach("mig_profiles", gpu.mig_count, gpu.mig_profiles, MigFromC));
-  for (size_t i = 0; i < gpu.alias_count; ++i) {
-    HORUS_ASSIGN_OR_RETURN(std::string alias, ReadText(gpu.aliases[i], "aliases[]"));
-    type.aliases.push_back(std::move(alias));
-  }
+  for (size_t i = 0; i < gpu.alias_count; ++i)
+    HORUS_SET_OR_RETURN(type.aliases.emplace_back(), ReadText(gpu.aliases[i], "aliases[]"));
   return absl::OkStatus();
 }
 

@@ -93,8 +93,8 @@ absl::StatusOr<NodeSpec> Convert(const Catalogue& catalogue, const horus_node& n
     HORUS_ASSIGN_OR_RETURN(DeviceSpec device, DeviceAt(catalogue, node, i));
     spec.devices.push_back(device);
     if (node.device_ids == nullptr) continue;
-    HORUS_ASSIGN_OR_RETURN(std::string id, ReadOptionalText(node.device_ids[i], Element("device_ids", i).c_str()));
-    spec.device_ids.push_back(std::move(id));
+    HORUS_SET_OR_RETURN(spec.device_ids.emplace_back(),
+                        ReadOptionalText(node.device_ids[i], Element("device_ids", i).c_str()));
   }
   HORUS_ASSIGN_OR_RETURN(
       spec.labels, LabelsFromC({"label", node.label_count, node.label_keys, node.label_values}, kMaxLabelsPerNode));
@@ -120,9 +120,7 @@ absl::StatusOr<std::vector<std::string>> NamesFromC(const char* column, size_t c
   if (count > kMaxGroupsPerJob)
     return InvalidArgument("%s: expected at most %d, found %d", column, kMaxGroupsPerJob, count);
   std::vector<std::string> texts(count);
-  for (size_t i = 0; i < count; ++i) {
-    HORUS_ASSIGN_OR_RETURN(texts[i], ReadText(names[i], Element(column, i).c_str()));
-  }
+  for (size_t i = 0; i < count; ++i) HORUS_SET_OR_RETURN(texts[i], ReadText(names[i], Element(column, i).c_str()));
   return texts;
 }
 
@@ -179,7 +177,7 @@ void MarkUnknownMemory(std::vector<TypeDemand>& demands) {
 absl::StatusOr<JobSpec> Convert(const Catalogue& catalogue, const horus_job& job) {
   HORUS_RETURN_IF_ERROR(CheckEnums(job));
   JobSpec spec;
-  spec.id = job.id;
+  HORUS_COPY_FIELDS(job, spec, id, submit_us, deadline_us)
 #define HORUS_COPY(field) spec.field = job.field;
   HORUS_PLAIN_JOB_FIELDS(HORUS_COPY)
 #undef HORUS_COPY
@@ -193,17 +191,14 @@ absl::StatusOr<JobSpec> Convert(const Catalogue& catalogue, const horus_job& job
   spec.stated_cpu_milli = HostOf(job.stated_cpu_milli);
   spec.stated_mem_mib = HostOf(job.stated_mem_mib);
   if (job.weight != 0) spec.weight = job.weight;
-  spec.submit_us = job.submit_us;
-  spec.deadline_us = job.deadline_us;
   if (job.share != 0) spec.share = static_cast<ShareWith>(job.share);
   spec.spread_tasks = job.spread_tasks == 1;
   HORUS_ASSIGN_OR_RETURN(spec.groups, NamesFromC("groups", job.group_count, job.groups));
   HORUS_ASSIGN_OR_RETURN(spec.avoid_groups, NamesFromC("avoid_groups", job.avoid_count, job.avoid_groups));
   HORUS_RETURN_IF_ERROR(AddAlternatives(catalogue, job, spec));
   HORUS_ASSIGN_OR_RETURN(spec.sensitivity, SensitivityFromC(job.sensitivity));
-  if ((spec.gpus_per_task > 0 && job.alternative_count == 0) || job.demand_count > 0) {
-    HORUS_ASSIGN_OR_RETURN(spec.demands, TypeDemandsFromC(catalogue, job.demand_count, job.gpu_types, job.demands));
-  }
+  if ((spec.gpus_per_task > 0 && job.alternative_count == 0) || job.demand_count > 0)
+    HORUS_SET_OR_RETURN(spec.demands, TypeDemandsFromC(catalogue, job.demand_count, job.gpu_types, job.demands));
   HORUS_ASSIGN_OR_RETURN(
       spec.node_selector,
       LabelsFromC({"selector", job.selector_count, job.selector_keys, job.selector_values}, kMaxSelectorsPerJob));
@@ -246,8 +241,7 @@ class Packing {
     return row == nullptr ? nullptr : new (row) T(value);
   }
   // Of what `make` makes of each.
-  template <typename From, typename Make>
-  auto Column(const From& from, const Make& make) {
+  auto Column(const auto& from, const auto& make) {
     using T = decltype(make(from[0]));
     T* rows = Rows<T>(from.size());
     for (size_t i = 0; i < from.size(); ++i) {
@@ -272,8 +266,7 @@ class Packing {
 };
 
 // demand_count, gpu_types and demands of a job or of one way to run it.
-template <typename C>
-void PutDemands(const Catalogue& catalogue, const std::vector<TypeDemand>& demands, Packing& layout, C& c) {
+void PutDemands(const Catalogue& catalogue, const std::vector<TypeDemand>& demands, Packing& layout, auto& c) {
   c.demand_count = demands.size();
   c.gpu_types = layout.Column(demands, [&](const TypeDemand& one) {
     return one.type.valid() ? layout.Text(catalogue.at(one.type).name) : nullptr;
@@ -283,10 +276,7 @@ void PutDemands(const Catalogue& catalogue, const std::vector<TypeDemand>& deman
 
 const horus_job_alternative* PutWay(const Catalogue& catalogue, const JobAlternative& way, Packing& layout) {
   horus_job_alternative c = HORUS_JOB_ALTERNATIVE_INIT;
-  c.tasks = way.tasks;
-  c.gpus_per_task = way.gpus_per_task;
-  c.gpu_milli = way.gpu_milli;
-  c.rate = way.rate;
+  HORUS_COPY_FIELDS(way, c, tasks, gpus_per_task, gpu_milli, rate)
   c.cpu_milli = HostToC(way.cpu_milli);
   c.mem_mib = HostToC(way.mem_mib);
   c.storage_mb_s = HostToC(way.storage_mb_s);
@@ -309,24 +299,16 @@ const horus_sensitivity* PutSensitivity(const Sensitivity* matrix, Packing& layo
 
 const horus_job* PutJob(const Catalogue& catalogue, const JobSpec& job, Packing& layout) {
   horus_job c = HORUS_JOB_INIT;
-  c.kind = static_cast<int32_t>(job.kind);
-  c.id = job.id;
+  HORUS_COPY_FIELDS(job, c, kind, id, tasks, exclusive, submit_us, deadline_us, share, spread_tasks, weight)
 #define HORUS_COPY(field) c.field = job.field;
   HORUS_PLAIN_JOB_FIELDS(HORUS_COPY)
 #undef HORUS_COPY
   c.name = layout.TextOrNull(job.name);
-  c.tasks = job.tasks;
   c.gpus_per_task = IsCpuOnly(job) ? HORUS_JOB_NO_GPUS : job.gpus_per_task;
-  c.exclusive = job.exclusive ? 1 : 0;
   c.sharing_mode = job.mps_chosen ? HORUS_SHARING_MPS : 0;
-  c.submit_us = job.submit_us;
-  c.deadline_us = job.deadline_us;
   c.tenant = layout.TextOrNull(job.tenant);
-  c.share = static_cast<int32_t>(job.share);
-  c.spread_tasks = job.spread_tasks ? 1 : 0;
   c.stated_cpu_milli = HostToC(job.stated_cpu_milli);
   c.stated_mem_mib = HostToC(job.stated_mem_mib);
-  c.weight = job.weight;
   PutDemands(catalogue, job.demands, layout, c);
   c.selector_count = job.node_selector.size();
   c.selector_keys = layout.Column(job.node_selector, [&](const auto& label) { return layout.Text(label.first); });

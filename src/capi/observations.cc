@@ -209,11 +209,9 @@ horus_status horus_observations_get_calibration(const horus_observations* observ
   return Guard(error, {{observations, "observations"}}, [&] {
     const RunningCalibration& found = observations->slowdowns.calibration();
     horus_calibration c = HORUS_CALIBRATION_INIT;
+    HORUS_COPY_FIELDS(found, c, error, bias, covered)
     c.predictions = found.weight;
-    c.error = found.error;
-    c.bias = found.bias;
     c.bounds = found.bound_weight;
-    c.covered = found.covered;
     return Answer(c, calibration);
   });
 }
