@@ -16,6 +16,13 @@ constexpr int64_t kUnboundedTrips = int64_t{1} << 40;
 // with changed ranks unknown.
 constexpr int kMaxWalks = 3;
 
+// Whether an operator multiplies its first two inputs; of [m, k] and [k, n] the root of the product of all sizes is m k
+// n.
+bool IsProduct(std::string_view op) {
+  return op.find("MatMul") != std::string_view::npos || op.find("Conv") != std::string_view::npos ||
+         op.find("Gemm") != std::string_view::npos || op == "Einsum" || op == "LSTM" || op == "GRU" || op == "RNN";
+}
+
 }  // namespace
 
 absl::StatusOr<BodyId> Binder::BodyOf(const Node& node, std::string_view name) const {
@@ -43,17 +50,6 @@ void Binder::CountNodes() {
     if (body.parent.valid()) nodes_in_[body.parent.value()] += nodes_in_[b];
   }
 }
-
-namespace {
-
-// Whether an operator multiplies its first two inputs; of [m, k] and [k, n] the root of the product of all sizes is m k
-// n.
-bool IsProduct(std::string_view op) {
-  return op.find("MatMul") != std::string_view::npos || op.find("Conv") != std::string_view::npos ||
-         op.find("Gemm") != std::string_view::npos || op == "Einsum" || op == "LSTM" || op == "GRU" || op == "RNN";
-}
-
-}  // namespace
 
 // What the operators from position `first` on compute, as far as sizes are known: to compare branches by.
 double Binder::WorkSince(size_t first) const {
@@ -94,9 +90,7 @@ absl::Status Binder::ExpandIf(Frame* frame, const Node& node) {
   HORUS_ASSIGN_OR_RETURN(const BodyId then_body, BodyOf(node, "then_branch"));
   HORUS_ASSIGN_OR_RETURN(const BodyId else_body, BodyOf(node, "else_branch"));
   TensorId condition;
-  if (!node.inputs.empty()) {
-    HORUS_ASSIGN_OR_RETURN(condition, Resolve(frame, node.inputs[0]));
-  }
+  if (!node.inputs.empty()) HORUS_SET_OR_RETURN(condition, Resolve(frame, node.inputs[0]));
   const std::optional<int64_t> known = ScalarOf(condition);
   bool take_then = known.value_or(0) != 0;
   if (!known.has_value()) {

@@ -22,8 +22,7 @@ class NameTable {
  public:
   static constexpr uint32_t kNone = ~uint32_t{0};
 
-  template <typename NameOf>
-  [[nodiscard]] uint32_t Find(std::string_view name, const NameOf& name_of) {
+  [[nodiscard]] uint32_t Find(std::string_view name, const auto& name_of) {
     // Seeded in each process: who writes a file cannot make its names collide. Where two do, the next place is free.
     for (place_ = SeededHash()(name);; ++place_) {
       const uint32_t* number = numbers_.Find(place_);

@@ -113,10 +113,8 @@ absl::Status Match(const ShapeState& state, const Term& term, const Dims& dims, 
     size = Known(size, found);
     ++sizes->uses[letter];
   }
-  if (dots) {
-    HORUS_ASSIGN_OR_RETURN(sizes->ellipsis,
-                           Broadcast(sizes->ellipsis, Part(dims, term.ellipsis, term.ellipsis + extra)));
-  }
+  if (dots)
+    HORUS_SET_OR_RETURN(sizes->ellipsis, Broadcast(sizes->ellipsis, Part(dims, term.ellipsis, term.ellipsis + extra)));
   return absl::OkStatus();
 }
 

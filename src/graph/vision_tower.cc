@@ -4,6 +4,7 @@
 #include <cmath>
 #include <iterator>
 
+#include "base/vectors.h"
 #include "graph/architecture.h"
 #include "graph/config_fields.h"
 
@@ -204,10 +205,6 @@ const Tower* FindTower(std::string_view type) {
   return found == std::end(kTowers) ? nullptr : found;
 }
 
-std::vector<std::string_view> TowerTypes() {
-  std::vector<std::string_view> types;
-  for (const Tower& one : kTowers) types.push_back(one.type);
-  return types;
-}
+std::vector<std::string_view> TowerTypes() { return VectorOf<std::string_view>(kTowers, &Tower::type); }
 
 }  // namespace horus
