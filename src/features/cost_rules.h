@@ -40,6 +40,8 @@ struct CostRule {
   bool amp_float32 = false;  // autocast computes it in float32
 };
 
+[[nodiscard]] inline double PointwiseBlocks(double elements) { return elements / kElementsPerBlock + 1; }
+
 class CostContext {
  public:
   CostContext(const ShapedGraph& shaped, const Op& op, const RunSpec& run, const StepCost& step, OpCost& filled)
@@ -107,6 +109,15 @@ class CostContext {
   // One forward (backward) launch more: `blocks` thread blocks each; blocks are averaged over kernels.
   void Forward(double kernels, double bytes, double blocks) { cost.forward.Launch(kernels, bytes, blocks); }
   void Backward(double kernels, double bytes, double blocks) { cost.backward.Launch(kernels, bytes, blocks); }
+  // The same of kernels that compute element by element, with their FLOPs.
+  void ForwardOver(double elements, double flops, double bytes, double kernels = 1) {
+    cost.forward.flops_other += flops;
+    Forward(kernels, bytes, PointwiseBlocks(elements));
+  }
+  void BackwardOver(double elements, double flops, double bytes, double kernels = 1) {
+    cost.backward.flops_other += flops;
+    Backward(kernels, bytes, PointwiseBlocks(elements));
+  }
 
  private:
   const ShapedGraph& shaped_;
@@ -115,7 +126,6 @@ class CostContext {
   const StepCost& step_;
 };
 
-[[nodiscard]] inline double PointwiseBlocks(double elements) { return elements / kElementsPerBlock + 1; }
 // Thread blocks of `batch` products [m, k] x [k, n].
 [[nodiscard]] double MatmulBlocks(double batch, double m, double n, double k);
 

@@ -67,7 +67,4 @@ struct ReplayedStep {
 // runs beside them and the first one's leftovers. The peak is that of the last step.
 [[nodiscard]] ReplayedStep ReplayStep(const ShapedGraph& shaped, const StepCost& cost, const RunSpec& run);
 
-// 4 x (activations x batch + parameters + gradients of activations x batch): the published Horus estimate.
-[[nodiscard]] int64_t HorusMemoryBytes(const StepCost& cost);
-
 }  // namespace horus
