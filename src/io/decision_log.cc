@@ -71,10 +71,6 @@ bool ParseDevices(std::string_view text, std::vector<int32_t>& devices) {
 
 }  // namespace
 
-absl::Status DecisionLog::Wrong(const LogEntry& entry, std::string_view field, std::string_view what) const {
-  return InvalidArgument("%s:%d: %s: %s", path_, entry.line, field, what);
-}
-
 absl::StatusOr<bool> DecisionLog::ReadLine(std::vector<std::string>& fields) {
   for (;;) {
     buffer_.resize(kMaxLogLineBytes + 1);

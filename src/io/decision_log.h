@@ -40,7 +40,9 @@ class DecisionLog {
   [[nodiscard]] uint64_t bytes_read() const { return bytes_read_; }
 
   // An error about the line of `entry`, which somebody else found to be wrong.
-  [[nodiscard]] absl::Status Wrong(const LogEntry& entry, std::string_view field, std::string_view what) const;
+  [[nodiscard]] absl::Status Wrong(const LogEntry& entry, std::string_view field, std::string_view what) const {
+    return InvalidArgument("%s:%d: %s: %s", path_, entry.line, field, what);
+  }
 
  private:
   explicit DecisionLog(std::string path) : path_(std::move(path)) {}

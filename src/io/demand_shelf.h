@@ -44,7 +44,6 @@ class DemandShelf {
 
   // Demands, and rates that are not stated (samples a second), of each way to run the job's model.
   [[nodiscard]] absl::Status CompleteWays(const JobRequest& request, std::span<const GpuTypeId> types, JobSpec& job);
-  [[nodiscard]] absl::StatusOr<JobSpec> Checked(const JobRequest& request, JobSpec job);
   std::shared_ptr<const Catalogue> catalogue_;
   std::shared_ptr<const Predictor> predictor_;
   std::vector<const GpuType*> types_;

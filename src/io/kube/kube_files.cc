@@ -45,8 +45,7 @@ class Writer {
   void Pair(const char* key, const std::string& first, const std::string& second) {
     Put(YAML::Key, key, YAML::Value, YAML::Flow, YAML::BeginSeq, first, second, YAML::EndSeq);
   }
-  template <typename Items, typename Write>
-  void List(const char* key, const Items& items, Write write) {
+  void List(const char* key, const auto& items, auto write) {
     Key(key);
     BeginFlowSeq();
     for (const auto& item : items) write(item);
@@ -161,8 +160,7 @@ void WriteFigures(const KubeShape& shape, int64_t mem_mib, Writer& out) {
   out.EndMap();
 }
 
-template <typename Quantity, typename TextOf>
-void WritePair(const char* key, const Quantity& value, TextOf text_of, Writer& out) {
+void WritePair(const char* key, const auto& value, auto text_of, Writer& out) {
   if (value.upper == 0) return;
   out.Pair(key, text_of(value.estimate), text_of(value.upper));
 }

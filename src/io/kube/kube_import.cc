@@ -8,7 +8,6 @@
 
 #include "base/text.h"
 #include "io/kube/kube_engine.h"
-#include "io/kube/kube_parts.h"
 
 namespace horus {
 namespace {
