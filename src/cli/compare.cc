@@ -19,6 +19,7 @@
 #include "base/file.h"
 #include "base/status.h"
 #include "base/text.h"
+#include "base/vectors.h"
 #include "cli/commands.h"
 #include "cli/grid_inputs.h"
 #include "cli/inputs.h"
@@ -252,9 +253,7 @@ absl::StatusOr<RunCounts> SimulateMissing(const Grid& grid, const std::vector<Pl
     if (!seen.insert(run.key).second || (seen.size() - 1) % shard.count != shard.index) continue;
     ++counts.asked;
     std::optional<MetricValues> stored;
-    if (!fresh) {
-      HORUS_ASSIGN_OR_RETURN(stored, ReadRun(out, run));
-    }
+    if (!fresh) HORUS_SET_OR_RETURN(stored, ReadRun(out, run));
     if (stored) {
       ++counts.finished;
     } else {
@@ -451,8 +450,7 @@ absl::StatusOr<std::vector<size_t>> ShownMetrics(const std::vector<std::string>&
   for (const std::string& name : names) {
     const std::optional<size_t> at = FindGridMetric(name);
     if (!at) {
-      std::vector<std::string_view> known;
-      for (const GridMetric& metric : GridMetrics()) known.push_back(metric.name);
+      const auto known = VectorOf<std::string_view>(GridMetrics(), &GridMetric::name);
       return InvalidArgument("--metrics: expected some of %s, found %s%s", Listed(known), Quoted(name),
                              DidYouMean(name, known));
     }
@@ -516,9 +514,7 @@ absl::Status WriteResults(const Comparison& comparison, const CompareArguments& 
 
 absl::Status Compare(const CompareArguments& options) {
   Shard shard;
-  if (!options.shard.empty()) {
-    HORUS_ASSIGN_OR_RETURN(shard, ParseShard(options.shard));
-  }
+  if (!options.shard.empty()) HORUS_SET_OR_RETURN(shard, ParseShard(options.shard));
   HORUS_ASSIGN_OR_RETURN(const std::vector<size_t> shown, ShownMetrics(options.metrics));
   HORUS_ASSIGN_OR_RETURN(auto catalogue, LoadCatalogue(options.gpus_files));
   HORUS_ASSIGN_OR_RETURN(const GridFile file, ReadGridFile(options.grid, std::move(catalogue)));

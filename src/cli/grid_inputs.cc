@@ -244,9 +244,7 @@ absl::StatusOr<LoadedGrid> LoadGrid(const GridFile& file) {
   std::map<std::string, ModelPtr> models;  // by name
   for (const GridFilePolicy& entry : file.policies) {
     ModelPtr& model = models[entry.interference];
-    if (model == nullptr) {
-      HORUS_ASSIGN_OR_RETURN(model, MakeModel(file, grid, entry.interference));
-    }
+    if (model == nullptr) HORUS_SET_OR_RETURN(model, MakeModel(file, grid, entry.interference));
     GridPolicy policy = entry.policy;
     policy.model = model;
     policy.content += TellModel("model", *policy.model);

@@ -366,9 +366,7 @@ absl::StatusOr<std::string> Import(ImportFlags& options, ImportedCluster& import
     HORUS_ASSIGN_OR_RETURN(options.import.patterns, ReadKubePatterns(options.profiles, *catalogue));
     HORUS_RETURN_IF_ERROR(CheckModels(options.import.patterns, catalogue));
   }
-  if (!options.measured.empty()) {
-    HORUS_ASSIGN_OR_RETURN(options.import.measured, ReadKubeMeasured(options.measured));
-  }
+  if (!options.measured.empty()) HORUS_SET_OR_RETURN(options.import.measured, ReadKubeMeasured(options.measured));
   KubeState state;
   Progress progress;
   uint64_t objects = 0;
@@ -410,9 +408,7 @@ absl::StatusOr<std::string> Import(ImportFlags& options, ImportedCluster& import
   }
   HORUS_RETURN_IF_ERROR(Write(options, texts));
   Startable startable;
-  if (CountJobs(imported).wait > 0) {
-    HORUS_ASSIGN_OR_RETURN(startable, StartableOf(options));
-  }
+  if (CountJobs(imported).wait > 0) HORUS_SET_OR_RETURN(startable, StartableOf(options));
   return options.json
              ? ReportJson(options, *catalogue, imported, startable)
              : KindsText(*catalogue, imported) + PodsText(imported) + DescribedText(imported) + EnginesText(imported) +

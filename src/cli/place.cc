@@ -14,6 +14,7 @@
 #include "base/status.h"
 #include "base/text.h"
 #include "base/units.h"
+#include "base/vectors.h"
 #include "cli/commands.h"
 #include "cli/inputs.h"
 #include "cli/print.h"
@@ -222,8 +223,7 @@ LaterJobs LaterOf(const PlacementReport& placement) {
 
 std::string BesideText(const PlacementReport& placement, const Decision& decision, const LaterJobs& later) {
   if (decision.verdict != Verdict::kPlace || decision.cpu_only) return "";
-  std::vector<JobId> beside;
-  for (const TenantEffect& effect : NeighboursOf(decision)) beside.push_back(effect.job);
+  std::vector<JobId> beside = VectorOf<JobId>(NeighboursOf(decision), &TenantEffect::job);
   if (const auto at = later.find(decision.job); at != later.end())
     beside.insert(beside.end(), at->second.begin(), at->second.end());
   if (beside.empty()) return decision.probe ? "alone (probe)" : "alone";

@@ -48,10 +48,7 @@ absl::StatusOr<Json> Document(const std::string& path) {
 
 absl::StatusOr<std::string> Report(const std::vector<std::string>& paths, const PageOptions& options) {
   Json documents = Json::array();
-  for (const std::string& path : paths) {
-    HORUS_ASSIGN_OR_RETURN(Json document, Document(path));
-    documents.push_back(std::move(document));
-  }
+  for (const std::string& path : paths) HORUS_SET_OR_RETURN(documents.emplace_back(), Document(path));
   HORUS_RETURN_IF_ERROR(Write(options, documents));
   return "";
 }

@@ -419,9 +419,7 @@ class RecordFile {
 
  private:
   [[nodiscard]] bool json() const { return path_.ends_with(".json") || path_.ends_with(".jsonl"); }
-  [[nodiscard]] absl::Status Failed() const {
-    return MakeError(absl::StatusCode::kUnavailable, "%s: cannot be written", path_);
-  }
+  [[nodiscard]] absl::Status Failed() const { return Unavailable("%s: cannot be written", path_); }
   [[nodiscard]] absl::Status Check() const { return stream_.good() ? absl::OkStatus() : Failed(); }
 
   std::string path_;
