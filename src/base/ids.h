@@ -8,6 +8,7 @@
 #include <compare>
 #include <cstdint>
 #include <limits>
+#include <vector>
 
 namespace horus {
 
@@ -23,6 +24,31 @@ class DenseId {
 
  private:
   Rep value_ = std::numeric_limits<Rep>::max();
+};
+
+// To loop over the valid ids of a list that outlives it: what an operator reads, without what is left out.
+template <typename Id>
+class Given {
+ public:
+  struct Iterator {
+    const Id *at, *end;
+    Id operator*() const { return *at; }
+    bool operator!=(const Iterator& other) const { return at != other.at; }
+    Iterator& operator++() {
+      ++at;
+      return Settle();
+    }
+    Iterator& Settle() {
+      while (at != end && !at->valid()) ++at;
+      return *this;
+    }
+  };
+  explicit Given(const std::vector<Id>& ids) : first_(ids.data()), end_(first_ + ids.size()) {}
+  Iterator begin() const { return Iterator{first_, end_}.Settle(); }
+  Iterator end() const { return {end_, end_}; }
+
+ private:
+  const Id *first_, *end_;
 };
 
 }  // namespace horus

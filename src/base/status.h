@@ -72,6 +72,14 @@ template <typename T>
     if (absl::Status horus_status_ = (expr); !horus_status_.ok()) return horus_status_; \
   } while (false)
 
+// Assigns the value of a StatusOr to what is there already, or returns its status: one statement, as the one above.
+#define HORUS_SET_OR_RETURN(lhs, expr)                             \
+  do {                                                             \
+    auto horus_found = (expr);                                     \
+    if (!horus_found.ok()) return std::move(horus_found).status(); \
+    (lhs) = *std::move(horus_found);                               \
+  } while (false)
+
 // Declares or assigns `lhs` from the value of a StatusOr, or returns its status.
 #define HORUS_ASSIGN_OR_RETURN(lhs, expr) \
   HORUS_ASSIGN_OR_RETURN_IMPL_(HORUS_STATUS_CONCAT_(horus_status_or_, __LINE__), lhs, expr)

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is asked of many vectors: each value once, in order; the memory that several hold.
+// What is asked of many vectors: each value once, in order; one made of each value; the memory that several hold.
 #pragma once
 
 #include <algorithm>
 #include <cstdint>
+#include <functional>
+#include <vector>
 
 namespace horus {
 
@@ -11,6 +13,15 @@ template <typename Values>
 void SortUnique(Values& values) {
   std::ranges::sort(values);
   values.erase(std::unique(values.begin(), values.end()), values.end());
+}
+
+// Of each value a field, or what a function makes of it.
+template <typename Made, typename Values, typename Maker>
+[[nodiscard]] std::vector<Made> VectorOf(const Values& values, Maker maker) {
+  std::vector<Made> made;
+  made.reserve(std::size(values));
+  for (const auto& value : values) made.push_back(std::invoke(maker, value));
+  return made;
 }
 
 // Of vectors and strings what they have room for, of other parts what they say.

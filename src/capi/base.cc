@@ -15,8 +15,7 @@ static_assert(horus::kStatusNames.size() == HORUS_ERR_INTERNAL + 1 && horus::kSt
 namespace {
 
 // The names are literals: ended by NUL.
-template <typename Names>
-std::vector<const char*> EndedByNull(const Names& names) {
+std::vector<const char*> EndedByNull(const auto& names) {
   std::vector<const char*> list;
   for (const std::string_view name : names) list.push_back(name.data());
   list.push_back(nullptr);

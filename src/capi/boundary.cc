@@ -182,9 +182,8 @@ absl::StatusOr<std::vector<std::pair<std::string, std::string>>> LabelsFromC(con
                                                                              size_t max_count) {
   const std::string keys = std::string(columns.name) + "_keys";
   const std::string values = std::string(columns.name) + "_values";
-  if (columns.count > max_count) {
+  if (columns.count > max_count)
     return InvalidArgument("%s_count: expected at most %d, found %d", columns.name, max_count, columns.count);
-  }
   HORUS_RETURN_IF_ERROR(RequireColumn(columns.keys, keys.c_str(), columns.count));
   HORUS_RETURN_IF_ERROR(RequireColumn(columns.values, values.c_str(), columns.count));
   std::vector<std::pair<std::string, std::string>> pairs(columns.count);

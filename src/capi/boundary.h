@@ -94,8 +94,7 @@ struct NamedPointer {
 };
 [[nodiscard]] absl::Status Require(std::initializer_list<NamedPointer> pointers);
 
-template <typename Body>
-[[nodiscard]] horus_status Guard(horus_error* error, const Body& body) {
+[[nodiscard]] horus_status Guard(horus_error* error, const auto& body) {
   const DefaultFloats floats;
   try {
     const absl::Status status = body();
@@ -107,15 +106,13 @@ template <typename Body>
 }
 
 // `body`, once none of the pointers is NULL.
-template <typename Body>
-[[nodiscard]] auto NeedsFirst(std::initializer_list<NamedPointer> needed, const Body& body) {
+[[nodiscard]] auto NeedsFirst(std::initializer_list<NamedPointer> needed, const auto& body) {
   return [needed, &body]() -> absl::Status {
     HORUS_RETURN_IF_ERROR(Require(needed));
     return body();
   };
 }
-template <typename Body>
-[[nodiscard]] horus_status Guard(horus_error* error, std::initializer_list<NamedPointer> needed, const Body& body) {
+[[nodiscard]] horus_status Guard(horus_error* error, std::initializer_list<NamedPointer> needed, const auto& body) {
   return Guard(error, NeedsFirst(needed, body));
 }
 
@@ -175,8 +172,7 @@ template <typename T>
 
 // NOT_FOUND past the rows, which `what` names.
 [[nodiscard]] absl::Status NoSuchRow(const char* what, size_t count, size_t index);
-template <typename Rows>
-[[nodiscard]] auto RowAt(const Rows& rows, const char* what, size_t index) -> absl::StatusOr<decltype(rows.data())> {
+[[nodiscard]] auto RowAt(const auto& rows, const char* what, size_t index) -> absl::StatusOr<decltype(rows.data())> {
   if (index < rows.size()) return &rows[index];
   return NoSuchRow(what, rows.size(), index);
 }
@@ -186,8 +182,7 @@ template <typename Rows>
 [[nodiscard]] absl::StatusOr<size_t> RowsToWrite(size_t needed, size_t capacity, size_t* count);
 
 // So many rows, as far as the caller has room; `count` receives how many there are.
-template <typename WriteRow>
-[[nodiscard]] absl::Status WriteRows(size_t needed, size_t capacity, size_t* count, const WriteRow& write_row) {
+[[nodiscard]] absl::Status WriteRows(size_t needed, size_t capacity, size_t* count, const auto& write_row) {
   HORUS_ASSIGN_OR_RETURN(const size_t rows, RowsToWrite(needed, capacity, count));
   for (size_t i = 0; i < rows; ++i) write_row(i);
   if (count != nullptr) *count = needed;
@@ -195,8 +190,7 @@ template <typename WriteRow>
 }
 
 // What `read` makes of each element of a column; an error names the element.
-template <typename Given, typename Read>
-[[nodiscard]] auto ReadEach(const char* name, size_t count, const Given* column, const Read& read)
+[[nodiscard]] auto ReadEach(const char* name, size_t count, const auto* column, const auto& read)
     -> absl::StatusOr<std::vector<typename decltype(read(*column))::value_type>> {
   std::vector<typename decltype(read(*column))::value_type> all;
   all.reserve(count);
@@ -214,8 +208,7 @@ void SetUnlessZero(T& option, Given given) {
   if (given != 0) option = static_cast<T>(given);
 }
 // Likewise, of an amount whose 0 is given as -1.
-template <typename T, typename Given>
-void SetAmount(T& option, Given given) {
+void SetAmount(auto& option, auto given) {
   SetUnlessZero(option, given);
   if (given == -1) option = 0;
 }
@@ -263,10 +256,7 @@ consteval std::string_view NameOf() {
 }
 
 // Whether a constant of the C ABI is the value of an enumerator.
-template <typename Enum>
-consteval bool Same(int32_t constant, Enum value) {
-  return constant == static_cast<int32_t>(value);
-}
+consteval bool Same(int32_t constant, auto value) { return constant == static_cast<int32_t>(value); }
 
 struct StructShape {
   std::string_view name;

@@ -108,15 +108,12 @@ absl::Status CallbackPolicy::ScoreDevice(const DeviceCandidate& candidate, Devic
                                        .slowdown_after_upper = columns.after_upper.data()};
   double cost = std::numeric_limits<double>::quiet_NaN();
   int32_t declined = 0;
-  if (const int32_t failed = callback_(user_, &seen, &cost, &declined); failed != 0) {
+  if (const int32_t failed = callback_(user_, &seen, &cost, &declined); failed != 0)
     return CError(HORUS_ERR_CALLBACK, Formatted("policy %s: callback returned %d", name_, failed));
-  }
-  if (declined != 0 && declined != 1) {
+  if (declined != 0 && declined != 1)
     return CError(HORUS_ERR_CALLBACK, Formatted("policy %s: declined: expected 0 or 1, found %d", name_, declined));
-  }
-  if (declined == 0 && !std::isfinite(cost)) {
+  if (declined == 0 && !std::isfinite(cost))
     return CError(HORUS_ERR_CALLBACK, Formatted("policy %s: cost: expected a finite number, found %g", name_, cost));
-  }
   score = {.cost = declined == 1 ? 0 : cost, .declined = declined == 1};
   return absl::OkStatus();
 }

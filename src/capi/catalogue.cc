@@ -34,10 +34,8 @@ absl::Status ReadLists(const horus_gpu& gpu, GpuType& type) {
                            kMaxGpuAliases, gpu.mig_count, gpu.alias_count);
   }
   HORUS_ASSIGN_OR_RETURN(type.mig, ReadEach("mig_profiles", gpu.mig_count, gpu.mig_profiles, MigFromC));
-  for (size_t i = 0; i < gpu.alias_count; ++i) {
-    HORUS_ASSIGN_OR_RETURN(std::string alias, ReadText(gpu.aliases[i], "aliases[]"));
-    type.aliases.push_back(std::move(alias));
-  }
+  for (size_t i = 0; i < gpu.alias_count; ++i)
+    HORUS_SET_OR_RETURN(type.aliases.emplace_back(), ReadText(gpu.aliases[i], "aliases[]"));
   return absl::OkStatus();
 }
 
@@ -75,9 +73,8 @@ horus_mig_profile MigToC(const MigProfile& profile) {
 
 absl::StatusOr<std::vector<GpuType>> TypesFromC(size_t count, const horus_gpu* const* gpus) {
   HORUS_RETURN_IF_ERROR(RequireColumn(gpus, "gpus", count));
-  if (count > Catalogue::kMaxTypes) {
+  if (count > Catalogue::kMaxTypes)
     return ResourceExhausted("count: expected at most %d GPU types, found %d", Catalogue::kMaxTypes, count);
-  }
   return ReadEach("gpus", count, gpus, GpuFromC);
 }
 

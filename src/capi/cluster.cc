@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "base/file.h"
+#include "base/vectors.h"
 #include "capi/convert.h"
 #include "capi/planning.h"
 #include "place/state/snapshot.h"
@@ -51,8 +52,7 @@ horus_cluster_info InfoOf(const Cluster& cluster) {
 
 horus_node_info NodeToC(const NodeInfo& node) {
   horus_node_info info = HORUS_NODE_INFO_INIT;
-  info.state = static_cast<int32_t>(node.state);
-  HORUS_COPY_FIELDS(node, info, version, cpu_free_milli, mem_free_mib, storage_free_mb_s)
+  HORUS_COPY_FIELDS(node, info, state, version, cpu_free_milli, mem_free_mib, storage_free_mb_s)
   info.devices = node.spec.devices.size();
   info.jobs = node.jobs.size();
   HORUS_COPY_FIELDS(node.spec, info, cpu_milli, mem_mib, storage_mb_s, rack, network_mb_s)
@@ -62,41 +62,32 @@ horus_node_info NodeToC(const NodeInfo& node) {
 horus_device_info DeviceToC(const Catalogue& catalogue, const DeviceInfo& device) {
   horus_device_info info = HORUS_DEVICE_INFO_INIT;
   info.sharing_mode = SharingToC(device.spec.mode);
-  info.node_state = static_cast<int32_t>(device.node_state);
+  HORUS_COPY_FIELDS(device, info, node_state, mem_limit_mib, mem_used_mib)
   info.device_state = static_cast<int32_t>(device.state);
   info.gpu_type = device.spec.type.value();
   info.tenants = device.residents.size();
   info.mem_mib = device.spec.mem_mib;
   info.mem_reserved_mib = device.mem_used_upper_mib;
-  info.mem_limit_mib = device.mem_limit_mib;
-  info.mem_used_mib = device.mem_used_mib;
   info.gpu_util_pct = device.util_pct;
   info.gpu_milli_used = device.milli_used;
   info.device_id = device.id;
-  if (device.spec.mig_profile >= 0) {
+  if (device.spec.mig_profile >= 0)
     info.mig_profile = catalogue.at(device.spec.type).mig[static_cast<size_t>(device.spec.mig_profile)].name.c_str();
-  }
   return info;
 }
 
 horus_job_info JobInfoToC(const JobInfo& job, const horus_job* all) {
+  const JobSpec& spec = *job.spec;
   horus_job_info info = HORUS_JOB_INFO_INIT;
-  info.kind = static_cast<int32_t>(job.spec->kind);
-  info.tasks = job.spec->tasks;
-  info.gpus_per_task = IsCpuOnly(*job.spec) ? HORUS_JOB_NO_GPUS : job.spec->gpus_per_task;
-  info.priority = job.spec->priority;
-  info.adopted = job.adopted ? 1 : 0;
-  info.over_committed = job.over_committed ? 1 : 0;
-  info.submit_us = job.spec->submit_us;
-  info.cpu_milli = job.spec->cpu_milli;
-  info.mem_mib = job.spec->mem_mib;
+  HORUS_COPY_FIELDS(job, info, adopted, over_committed)
+  HORUS_COPY_FIELDS(spec, info, kind, tasks, priority, submit_us, cpu_milli, mem_mib, sm_cap_pct)
+  info.gpus_per_task = IsCpuOnly(spec) ? HORUS_JOB_NO_GPUS : spec.gpus_per_task;
   // As horus_job takes it: 0 would mean what it holds.
   const auto stated = [](int64_t amount) { return amount == 0 ? int64_t{-1} : amount; };
-  info.stated_cpu_milli = stated(StatedCpuMilli(*job.spec));
-  info.stated_mem_mib = stated(StatedMemMib(*job.spec));
+  info.stated_cpu_milli = stated(StatedCpuMilli(spec));
+  info.stated_mem_mib = stated(StatedMemMib(spec));
   info.job = all;
-  info.sm_cap_pct = job.spec->sm_cap_pct;
-  info.probe = job.spec->exclusive_chosen ? 1 : 0;
+  info.probe = spec.exclusive_chosen ? 1 : 0;
   return info;
 }
 
@@ -137,10 +128,8 @@ absl::Status GetDevice(const Cluster& cluster, uint64_t node, uint32_t device, h
   const auto index = static_cast<int32_t>(std::min<uint32_t>(device, std::numeric_limits<int32_t>::max()));
   HORUS_ASSIGN_OR_RETURN(const DeviceInfo info, cluster.Device(node, index));
   HORUS_RETURN_IF_ERROR(CheckRoom(info.residents.size(), buffer));
-  std::vector<uint64_t> jobs;
-  for (const Resident& resident : info.residents) jobs.push_back(resident.job);
   WriteStruct(DeviceToC(cluster.catalogue(), info), out);
-  WriteIds(jobs, buffer);
+  WriteIds(VectorOf<uint64_t>(info.residents, &Resident::job), buffer);
   return absl::OkStatus();
 }
 
@@ -150,15 +139,13 @@ absl::StatusOr<std::string> Saved(const horus_cluster& cluster) {
 }
 
 // A call that looks at a cluster, or changes it, while nobody else may change it.
-template <typename Body>
-horus_status Look(const horus_cluster* cluster, horus_error* error, const Body& body) {
+horus_status Look(const horus_cluster* cluster, horus_error* error, const auto& body) {
   return Guard(error, {{cluster, "cluster"}}, [&] {
     HORUS_ASSIGN_OR_RETURN(const auto lock, cluster->gate.Read());
     return body(cluster->value);
   });
 }
-template <typename Body>
-horus_status Change(horus_cluster* cluster, Call call, horus_error* error, const Body& body) {
+horus_status Change(horus_cluster* cluster, Call call, horus_error* error, const auto& body) {
   return GuardMetered(cluster, call, error, {{cluster, "cluster"}}, [&] {
     HORUS_ASSIGN_OR_RETURN(const auto lock, cluster->gate.Write());
     return body(cluster->value);
@@ -216,9 +203,7 @@ absl::Status ClusterGate::RefusePlanner() {
   // A thread sees its own earlier store, so a count of 0 means that it is not planning.
   if (planner_count_.load() == 0) return absl::OkStatus();
   const std::lock_guard<std::mutex> hold(planners_mutex_);
-  if (std::ranges::find(planners_, std::this_thread::get_id()) == planners_.end()) {
-    return absl::OkStatus();
-  }
+  if (std::ranges::find(planners_, std::this_thread::get_id()) == planners_.end()) return absl::OkStatus();
   return CError(HORUS_ERR_BUSY, "cluster: in use by the planning call whose callback runs on this thread");
 }
 
@@ -276,9 +261,8 @@ horus_status horus_cluster_adopt(horus_cluster* cluster, const horus_job* job, s
 horus_status horus_cluster_apply(horus_cluster* cluster, const horus_plan* plan, horus_error* error) {
   return GuardMetered(cluster, Call::kApply, error, [&] {
     HORUS_RETURN_IF_ERROR(Require({{cluster, "cluster"}, {plan, "plan"}}));
-    if (!SameTypes(plan->catalogue, cluster->value.shared_catalogue())) {
+    if (!SameTypes(plan->catalogue, cluster->value.shared_catalogue()))
       return InvalidArgument("plan: expected one for the GPU types of this cluster, found one for others");
-    }
     HORUS_ASSIGN_OR_RETURN(const auto lock, cluster->gate.Write());
     return cluster->value.Apply(plan->value);
   });

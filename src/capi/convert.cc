@@ -87,15 +87,14 @@ absl::StatusOr<NodeSpec> Convert(const Catalogue& catalogue, const horus_node& n
   HORUS_COPY_FIELDS(node, spec, id, cpu_milli, mem_mib, storage_mb_s, network_mb_s, rack)
   HORUS_ASSIGN_OR_RETURN(spec.name, ReadOptionalText(node.name, "name"));
   HORUS_RETURN_IF_ERROR(RequireColumn(node.gpu_types, "gpu_types", node.device_count));
-  if (node.device_count > kMaxDevicesPerNode) {
+  if (node.device_count > kMaxDevicesPerNode)
     return InvalidArgument("device_count: expected at most %d, found %d", kMaxDevicesPerNode, node.device_count);
-  }
   for (size_t i = 0; i < node.device_count; ++i) {
     HORUS_ASSIGN_OR_RETURN(DeviceSpec device, DeviceAt(catalogue, node, i));
     spec.devices.push_back(device);
     if (node.device_ids == nullptr) continue;
-    HORUS_ASSIGN_OR_RETURN(std::string id, ReadOptionalText(node.device_ids[i], Element("device_ids", i).c_str()));
-    spec.device_ids.push_back(std::move(id));
+    HORUS_SET_OR_RETURN(spec.device_ids.emplace_back(),
+                        ReadOptionalText(node.device_ids[i], Element("device_ids", i).c_str()));
   }
   HORUS_ASSIGN_OR_RETURN(
       spec.labels, LabelsFromC({"label", node.label_count, node.label_keys, node.label_values}, kMaxLabelsPerNode));
@@ -118,13 +117,10 @@ absl::StatusOr<int32_t> CountFrom(const char* field, int32_t given, int32_t leas
 
 absl::StatusOr<std::vector<std::string>> NamesFromC(const char* column, size_t count, const char* const* names) {
   HORUS_RETURN_IF_ERROR(RequireColumn(names, column, count));
-  if (count > kMaxGroupsPerJob) {
+  if (count > kMaxGroupsPerJob)
     return InvalidArgument("%s: expected at most %d, found %d", column, kMaxGroupsPerJob, count);
-  }
   std::vector<std::string> texts(count);
-  for (size_t i = 0; i < count; ++i) {
-    HORUS_ASSIGN_OR_RETURN(texts[i], ReadText(names[i], Element(column, i).c_str()));
-  }
+  for (size_t i = 0; i < count; ++i) HORUS_SET_OR_RETURN(texts[i], ReadText(names[i], Element(column, i).c_str()));
   return texts;
 }
 
@@ -164,9 +160,8 @@ absl::StatusOr<JobAlternative> AlternativeFromC(const Catalogue& catalogue, cons
 
 absl::Status AddAlternatives(const Catalogue& catalogue, const horus_job& job, JobSpec& spec) {
   HORUS_RETURN_IF_ERROR(RequireColumn(job.alternatives, "alternatives", job.alternative_count));
-  if (job.alternative_count > kMaxAlternatives) {
+  if (job.alternative_count > kMaxAlternatives)
     return InvalidArgument("alternatives: expected at most %d, found %d", kMaxAlternatives, job.alternative_count);
-  }
   const auto read = [&](const horus_job_alternative* way) { return AlternativeFromC(catalogue, way); };
   HORUS_ASSIGN_OR_RETURN(spec.alternatives, ReadEach("alternatives", job.alternative_count, job.alternatives, read));
   return absl::OkStatus();
@@ -182,7 +177,7 @@ void MarkUnknownMemory(std::vector<TypeDemand>& demands) {
 absl::StatusOr<JobSpec> Convert(const Catalogue& catalogue, const horus_job& job) {
   HORUS_RETURN_IF_ERROR(CheckEnums(job));
   JobSpec spec;
-  spec.id = job.id;
+  HORUS_COPY_FIELDS(job, spec, id, submit_us, deadline_us)
 #define HORUS_COPY(field) spec.field = job.field;
   HORUS_PLAIN_JOB_FIELDS(HORUS_COPY)
 #undef HORUS_COPY
@@ -196,17 +191,14 @@ absl::StatusOr<JobSpec> Convert(const Catalogue& catalogue, const horus_job& job
   spec.stated_cpu_milli = HostOf(job.stated_cpu_milli);
   spec.stated_mem_mib = HostOf(job.stated_mem_mib);
   if (job.weight != 0) spec.weight = job.weight;
-  spec.submit_us = job.submit_us;
-  spec.deadline_us = job.deadline_us;
   if (job.share != 0) spec.share = static_cast<ShareWith>(job.share);
   spec.spread_tasks = job.spread_tasks == 1;
   HORUS_ASSIGN_OR_RETURN(spec.groups, NamesFromC("groups", job.group_count, job.groups));
   HORUS_ASSIGN_OR_RETURN(spec.avoid_groups, NamesFromC("avoid_groups", job.avoid_count, job.avoid_groups));
   HORUS_RETURN_IF_ERROR(AddAlternatives(catalogue, job, spec));
   HORUS_ASSIGN_OR_RETURN(spec.sensitivity, SensitivityFromC(job.sensitivity));
-  if ((spec.gpus_per_task > 0 && job.alternative_count == 0) || job.demand_count > 0) {
-    HORUS_ASSIGN_OR_RETURN(spec.demands, TypeDemandsFromC(catalogue, job.demand_count, job.gpu_types, job.demands));
-  }
+  if ((spec.gpus_per_task > 0 && job.alternative_count == 0) || job.demand_count > 0)
+    HORUS_SET_OR_RETURN(spec.demands, TypeDemandsFromC(catalogue, job.demand_count, job.gpu_types, job.demands));
   HORUS_ASSIGN_OR_RETURN(
       spec.node_selector,
       LabelsFromC({"selector", job.selector_count, job.selector_keys, job.selector_values}, kMaxSelectorsPerJob));
@@ -249,8 +241,7 @@ class Packing {
     return row == nullptr ? nullptr : new (row) T(value);
   }
   // Of what `make` makes of each.
-  template <typename From, typename Make>
-  auto Column(const From& from, const Make& make) {
+  auto Column(const auto& from, const auto& make) {
     using T = decltype(make(from[0]));
     T* rows = Rows<T>(from.size());
     for (size_t i = 0; i < from.size(); ++i) {
@@ -275,8 +266,7 @@ class Packing {
 };
 
 // demand_count, gpu_types and demands of a job or of one way to run it.
-template <typename C>
-void PutDemands(const Catalogue& catalogue, const std::vector<TypeDemand>& demands, Packing& layout, C& c) {
+void PutDemands(const Catalogue& catalogue, const std::vector<TypeDemand>& demands, Packing& layout, auto& c) {
   c.demand_count = demands.size();
   c.gpu_types = layout.Column(demands, [&](const TypeDemand& one) {
     return one.type.valid() ? layout.Text(catalogue.at(one.type).name) : nullptr;
@@ -286,10 +276,7 @@ void PutDemands(const Catalogue& catalogue, const std::vector<TypeDemand>& deman
 
 const horus_job_alternative* PutWay(const Catalogue& catalogue, const JobAlternative& way, Packing& layout) {
   horus_job_alternative c = HORUS_JOB_ALTERNATIVE_INIT;
-  c.tasks = way.tasks;
-  c.gpus_per_task = way.gpus_per_task;
-  c.gpu_milli = way.gpu_milli;
-  c.rate = way.rate;
+  HORUS_COPY_FIELDS(way, c, tasks, gpus_per_task, gpu_milli, rate)
   c.cpu_milli = HostToC(way.cpu_milli);
   c.mem_mib = HostToC(way.mem_mib);
   c.storage_mb_s = HostToC(way.storage_mb_s);
@@ -312,24 +299,16 @@ const horus_sensitivity* PutSensitivity(const Sensitivity* matrix, Packing& layo
 
 const horus_job* PutJob(const Catalogue& catalogue, const JobSpec& job, Packing& layout) {
   horus_job c = HORUS_JOB_INIT;
-  c.kind = static_cast<int32_t>(job.kind);
-  c.id = job.id;
+  HORUS_COPY_FIELDS(job, c, kind, id, tasks, exclusive, submit_us, deadline_us, share, spread_tasks, weight)
 #define HORUS_COPY(field) c.field = job.field;
   HORUS_PLAIN_JOB_FIELDS(HORUS_COPY)
 #undef HORUS_COPY
   c.name = layout.TextOrNull(job.name);
-  c.tasks = job.tasks;
   c.gpus_per_task = IsCpuOnly(job) ? HORUS_JOB_NO_GPUS : job.gpus_per_task;
-  c.exclusive = job.exclusive ? 1 : 0;
   c.sharing_mode = job.mps_chosen ? HORUS_SHARING_MPS : 0;
-  c.submit_us = job.submit_us;
-  c.deadline_us = job.deadline_us;
   c.tenant = layout.TextOrNull(job.tenant);
-  c.share = static_cast<int32_t>(job.share);
-  c.spread_tasks = job.spread_tasks ? 1 : 0;
   c.stated_cpu_milli = HostToC(job.stated_cpu_milli);
   c.stated_mem_mib = HostToC(job.stated_mem_mib);
-  c.weight = job.weight;
   PutDemands(catalogue, job.demands, layout, c);
   c.selector_count = job.node_selector.size();
   c.selector_keys = layout.Column(job.node_selector, [&](const auto& label) { return layout.Text(label.first); });
@@ -349,9 +328,8 @@ const horus_job* PutJob(const Catalogue& catalogue, const JobSpec& job, Packing&
 
 absl::StatusOr<Demand> DemandFromC(const horus_demand* given) {
   HORUS_ASSIGN_OR_RETURN(const horus_demand c, ReadStruct(given));
-  if ((c.flags & ~kKnownFlags) != 0) {
+  if ((c.flags & ~kKnownFlags) != 0)
     return InvalidArgument("demand.flags: expected a sum of HORUS_DEMAND_*, found %#x", c.flags);
-  }
   Demand demand;
 #define HORUS_COPY(field) demand.field = c.field;
   HORUS_PLAIN_DEMAND_FIELDS(HORUS_COPY)
@@ -388,9 +366,8 @@ absl::StatusOr<std::vector<Demand>> DemandsFromC(size_t count, const horus_deman
 absl::StatusOr<std::vector<TypeDemand>> TypeDemandsFromC(const Catalogue& catalogue, size_t count,
                                                          const char* const* gpu_types,
                                                          const horus_demand* const* demands) {
-  if (count == 0 || count > kMaxDemandsPerJob) {
+  if (count == 0 || count > kMaxDemandsPerJob)
     return InvalidArgument("demands: expected 1 to %d, found %d", kMaxDemandsPerJob, count);
-  }
   HORUS_ASSIGN_OR_RETURN(const std::vector<Demand> values, DemandsFromC(count, demands));
   std::vector<TypeDemand> result(count);
   for (size_t i = 0; i < count; ++i) {
@@ -422,9 +399,8 @@ absl::StatusOr<SharedSensitivity> SensitivityFromC(const horus_sensitivity* give
   if (given == nullptr) return SharedSensitivity();
   HORUS_ASSIGN_OR_RETURN(const horus_sensitivity c, ReadStruct(given));
   for (const auto& [name, count] : {std::pair("cpu_count", c.cpu_count), std::pair("mem_count", c.mem_count)}) {
-    if (count < 1 || count > kMaxSensitivityPoints) {
+    if (count < 1 || count > kMaxSensitivityPoints)
       return InvalidArgument("sensitivity: %s: expected 1 to %d, found %d", name, kMaxSensitivityPoints, count);
-    }
   }
   HORUS_RETURN_IF_ERROR(RequireColumn(c.cpu_milli, "sensitivity: cpu_milli", c.cpu_count));
   HORUS_RETURN_IF_ERROR(RequireColumn(c.mem_mib, "sensitivity: mem_mib", c.mem_count));
@@ -447,9 +423,8 @@ absl::StatusOr<JobSpec> JobFromC(const Catalogue& catalogue, const horus_job* gi
 absl::StatusOr<std::vector<JobSpec>> JobsFromC(const Catalogue& catalogue, size_t count, const horus_job* const* jobs,
                                                uint64_t max_jobs) {
   HORUS_RETURN_IF_ERROR(RequireColumn(jobs, "jobs", count));
-  if (count > max_jobs) {
+  if (count > max_jobs)
     return ResourceExhausted("job_count: expected at most %d (max_jobs), found %d", max_jobs, count);
-  }
   return ReadEach("jobs", count, jobs, [&](const horus_job* job) { return JobFromC(catalogue, job); });
 }
 

@@ -38,9 +38,8 @@ absl::StatusOr<ConfigOptions> ConfigFromC(const horus_config_options* given) {
   options.training = c.training != 0;
   options.tensor_parallel = or_one(c.tensor_parallel);
   options.pipeline_parallel = or_one(c.pipeline_parallel);
-  options.pipeline_stage = c.pipeline_stage;
   options.expert_parallel = or_one(c.expert_parallel);
-  options.lora_rank = c.lora_rank;
+  HORUS_COPY_FIELDS(c, options, pipeline_stage, lora_rank)
   if (c.weights != nullptr) options.weights = c.weights;
   if (c.cache != nullptr) options.cache = c.cache;
   if (c.lora_targets != nullptr) options.lora_targets = c.lora_targets;
@@ -49,12 +48,9 @@ absl::StatusOr<ConfigOptions> ConfigFromC(const horus_config_options* given) {
 
 horus_graph_info InfoOf(const Graph& graph) {
   horus_graph_info info = HORUS_GRAPH_INFO_INIT;
-  info.ir_version = graph.ir_version;
-  info.opset = graph.opset;
+  HORUS_COPY_FIELDS(graph, info, ir_version, opset, fingerprint, bytes_held)
   for (const GraphBody& body : graph.bodies) info.nodes += body.nodes.size();
   info.dims = graph.symbols.size();
-  info.fingerprint = graph.fingerprint;
-  info.bytes_held = static_cast<uint64_t>(graph.bytes_held);
   return info;
 }
 
@@ -84,9 +80,13 @@ static_assert(Same(HORUS_LAYOUT_NCHW, Layout::kNchw) && Same(HORUS_LAYOUT_NHWC, 
 constexpr size_t kMaxFrozen = 4096;
 constexpr size_t kMaxDims = 4096;  // far more named dimensions than any graph has
 
-absl::Status CheckRange(const char* name, int32_t value, int32_t last) {
-  if (value >= 0 && value <= last) return absl::OkStatus();
-  return InvalidArgument("horus_run_spec: %s: expected 0 to %d, found %d", name, last, value);
+// A constant of the C ABI as the enumerator of that number.
+template <typename Enum>
+absl::Status ReadConstant(const char* name, int32_t value, int32_t last, Enum& out) {
+  if (value < 0 || value > last)
+    return InvalidArgument("horus_run_spec: %s: expected 0 to %d, found %d", name, last, value);
+  out = static_cast<Enum>(value);
+  return absl::OkStatus();
 }
 
 }  // namespace
@@ -99,37 +99,29 @@ std::vector<std::string_view> KnownModels() {
 
 absl::StatusOr<RunSpec> RunFromC(const horus_run_spec* given) {
   HORUS_ASSIGN_OR_RETURN(const horus_run_spec c, ReadOptionalStruct(given));
-  HORUS_RETURN_IF_ERROR(CheckRange("mode", c.mode, HORUS_MODE_INFERENCE));
-  HORUS_RETURN_IF_ERROR(CheckRange("precision", c.precision, HORUS_PRECISION_FP32_IEEE));
-  HORUS_RETURN_IF_ERROR(CheckRange("optimizer", c.optimizer, HORUS_OPTIMIZER_ADAGRAD));
-  HORUS_RETURN_IF_ERROR(CheckRange("framework", c.framework, HORUS_FRAMEWORK_SGLANG));
-  HORUS_RETURN_IF_ERROR(CheckRange("layout", c.layout, HORUS_LAYOUT_NHWC));
+  RunSpec run;
+  HORUS_RETURN_IF_ERROR(ReadConstant("mode", c.mode, HORUS_MODE_INFERENCE, run.mode));
+  HORUS_RETURN_IF_ERROR(ReadConstant("precision", c.precision, HORUS_PRECISION_FP32_IEEE, run.precision));
+  HORUS_RETURN_IF_ERROR(ReadConstant("optimizer", c.optimizer, HORUS_OPTIMIZER_ADAGRAD, run.optimizer));
+  HORUS_RETURN_IF_ERROR(ReadConstant("framework", c.framework, HORUS_FRAMEWORK_SGLANG, run.framework));
+  HORUS_RETURN_IF_ERROR(ReadConstant("layout", c.layout, HORUS_LAYOUT_NHWC, run.layout));
   if (c.batch < 0) return InvalidArgument("horus_run_spec: batch: expected 0 or more samples, found %d", c.batch);
-  if (c.dim_count > kMaxDims) {
+  if (c.dim_count > kMaxDims)
     return InvalidArgument("horus_run_spec: dim_count: expected at most %d, found %d", kMaxDims, c.dim_count);
-  }
   for (const auto& [name, value] :
        {std::pair("checkpoint_segments", c.checkpoint_segments), std::pair("data_parallel", c.data_parallel)}) {
     if (value < 0) return InvalidArgument("horus_run_spec: %s: expected 0 or more, found %d", name, value);
   }
   HORUS_RETURN_IF_ERROR(RequireColumns(c.dim_count, {{c.dim_names, "dim_names"}, {c.dim_sizes, "dim_sizes"}}));
-  if (c.frozen_count > kMaxFrozen) {
+  if (c.frozen_count > kMaxFrozen)
     return InvalidArgument("horus_run_spec: frozen_count: expected at most %d, found %d", kMaxFrozen, c.frozen_count);
-  }
   HORUS_RETURN_IF_ERROR(RequireColumn(c.frozen_prefixes, "frozen_prefixes", c.frozen_count));
-  RunSpec run;
-  run.mode = static_cast<RunMode>(c.mode);
-  run.precision = static_cast<Precision>(c.precision);
-  run.optimizer = static_cast<Optimizer>(c.optimizer);
-  run.framework = static_cast<Framework>(c.framework);
-  run.layout = static_cast<Layout>(c.layout);
   run.dims.batch = c.batch;
   run.checkpoint_segments = c.checkpoint_segments;
   run.data_parallel = std::max<int64_t>(1, c.data_parallel);
-  for (size_t i = 0; i < c.frozen_count; ++i) {
-    HORUS_ASSIGN_OR_RETURN(std::string prefix, ReadText(c.frozen_prefixes[i], Element("frozen_prefixes", i).c_str()));
-    run.frozen.push_back(std::move(prefix));
-  }
+  for (size_t i = 0; i < c.frozen_count; ++i)
+    HORUS_SET_OR_RETURN(run.frozen.emplace_back(),
+                        ReadText(c.frozen_prefixes[i], Element("frozen_prefixes", i).c_str()));
   for (size_t i = 0; i < c.dim_count; ++i) {
     HORUS_ASSIGN_OR_RETURN(std::string name, ReadText(c.dim_names[i], Element("dim_names", i).c_str()));
     run.dims.dims.emplace_back(std::move(name), c.dim_sizes[i]);

@@ -17,9 +17,8 @@ namespace {
 absl::StatusOr<DeviceContext> DeviceFromC(const Catalogue& types, const horus_device* given) {
   HORUS_ASSIGN_OR_RETURN(const horus_device c, ReadStruct(given));
   if (c.gpu_type == nullptr) return InvalidArgument("device.gpu_type: expected a name, found NULL");
-  if (!(c.compute_share >= 0 && c.compute_share <= 1)) {
+  if (!(c.compute_share >= 0 && c.compute_share <= 1))
     return InvalidArgument("device.compute_share: expected 0 to 1, found %g", c.compute_share);
-  }
   DeviceContext device;
   HORUS_ASSIGN_OR_RETURN(device.type, types.Find(c.gpu_type));
   HORUS_ASSIGN_OR_RETURN(device.mode, SharingOrTimeSlice(c.sharing_mode));
@@ -77,12 +76,10 @@ struct Asked {
 absl::StatusOr<Asked> AskedFromC(const horus_interference& model, const horus_catalogue* catalogue,
                                  const horus_device* given, size_t count, const horus_demand* const* demands) {
   const std::shared_ptr<const Catalogue> types = CatalogueOf(catalogue);
-  if (!SameTypes(model.catalogue, types)) {
+  if (!SameTypes(model.catalogue, types))
     return InvalidArgument("catalogue: expected the GPU types that the callback model was made for, found others");
-  }
-  if (count > static_cast<size_t>(kMaxTenantsPerDevice)) {
+  if (count > static_cast<size_t>(kMaxTenantsPerDevice))
     return InvalidArgument("count: expected at most %d tenants, found %d", kMaxTenantsPerDevice, count);
-  }
   Asked asked;
   HORUS_ASSIGN_OR_RETURN(asked.device, DeviceFromC(*types, given));
   HORUS_ASSIGN_OR_RETURN(asked.values, DemandsFromC(count, demands));
@@ -122,9 +119,7 @@ absl::Status WriteSlowdowns(const std::shared_ptr<const InterferenceModel>& mode
     model->CalibratedUpTo(asked.device, asked.tenants, upto);
     for (size_t i = 0; i < count; ++i) columns.calibrated[i] = probability <= static_cast<double>(upto[i]) ? 1 : 0;
   }
-  if (columns.measured != nullptr) {
-    std::ranges::copy(model->Measured(asked.device, asked.tenants), columns.measured);
-  }
+  if (columns.measured != nullptr) std::ranges::copy(model->Measured(asked.device, asked.tenants), columns.measured);
   return absl::OkStatus();
 }
 
@@ -156,9 +151,8 @@ horus_status horus_interference_from_table(const horus_catalogue* catalogue, con
                                            horus_error* error) {
   return Guard(error, {{out, "out"}}, [&] {
     auto types = CatalogueOf(catalogue);
-    if (fallback != nullptr && !SameTypes(fallback->catalogue, types)) {
+    if (fallback != nullptr && !SameTypes(fallback->catalogue, types))
       return InvalidArgument("fallback: expected a model for the GPU types of the catalogue, found others");
-    }
     HORUS_ASSIGN_OR_RETURN(auto beneath, ModelOf(fallback));
     HORUS_ASSIGN_OR_RETURN(auto model, TableFromC(table, *types, std::move(beneath)));
     return Give(new horus_interference{std::move(model), std::move(types), {}}, out);

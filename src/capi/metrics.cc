@@ -65,9 +65,8 @@ absl::Status SetTelemetry(horus_cluster& cluster, std::shared_ptr<Telemetry> met
 }
 
 absl::Status SetTelemetry(horus_placer& placer, std::shared_ptr<Telemetry> metrics) {
-  if (placer.busy.load()) {
+  if (placer.busy.load())
     return CError(HORUS_ERR_BUSY, "placer: in use by the call whose callback runs, or by another thread");
-  }
   placer.bytes_held = placer.value->bytes_held();
   placer.telemetry.Set(std::move(metrics), HandleKind::kPlacer,
                        [&placer] { return std::optional<uint64_t>(placer.bytes_held.load()); });
@@ -86,9 +85,8 @@ std::vector<MetricRow> Telemetry::Rows() {
       bytes[static_cast<size_t>(held.kind)] += held.last;
     }
   }
-  for (size_t kind = 0; kind < kHandleKinds; ++kind) {
+  for (size_t kind = 0; kind < kHandleKinds; ++kind)
     rows.push_back({&kBytesHeld, kBytesHeld.name, kHandleLabels[kind], static_cast<double>(bytes[kind])});
-  }
   return rows;
 }
 

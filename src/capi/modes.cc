@@ -26,9 +26,8 @@ absl::StatusOr<BatchOptions> BatchFromC(const horus_batch_options* given) {
   BatchOptions options;
   HORUS_SET_FIELDS_UNLESS_ZERO(c, options, max_rounds, restarts, window, max_evaluations)
   constexpr int64_t kMostUs = int64_t{1} << 62;  // as submit_us
-  if (c.now_us < 0 || c.now_us > kMostUs) {
+  if (c.now_us < 0 || c.now_us > kMostUs)
     return InvalidArgument("now_us: expected 0 to %d us, as submit_us, found %d", kMostUs, c.now_us);
-  }
   options.now_us = c.now_us;
   if (c.patience_us < 0) return InvalidArgument("patience_us: expected 0 or more, found %d", c.patience_us);
   options.patience_us = c.patience_us;
@@ -39,40 +38,29 @@ absl::StatusOr<BatchOptions> BatchFromC(const horus_batch_options* given) {
 
 horus_appraisal AppraisalToC(const Appraisal& found) {
   horus_appraisal out = HORUS_APPRAISAL_INIT;
-  out.reason = static_cast<int32_t>(found.reason);
-  out.work = found.work;
+  HORUS_COPY_FIELDS(found, out, reason, work, tenants, beyond_bound)
   out.slowdown = found.own.estimate;
   out.slowdown_upper = found.own.upper;
-  out.tenants = found.tenants;
   out.shared = found.used_devices;
-  out.beyond_bound = found.beyond_bound;
   return out;
 }
 
 absl::StatusOr<SupposedChange> ChangeFromC(const Catalogue& catalogue, const horus_change* given) {
   HORUS_ASSIGN_OR_RETURN(const horus_change c, ReadStruct(given));
   SupposedChange change{.kind = static_cast<ChangeKind>(c.kind), .job = c.job_id, .node = c.node_id};
-  if (change.kind == ChangeKind::kNodeState || change.kind == ChangeKind::kDeviceState) {
-    HORUS_ASSIGN_OR_RETURN(change.state, StateFromC(c.state));
-  }
-  if (change.kind == ChangeKind::kDeviceState) {
-    HORUS_ASSIGN_OR_RETURN(change.device, DeviceIndex(c.device));
-  }
-  if (change.kind == ChangeKind::kPlace) {
-    HORUS_ASSIGN_OR_RETURN(change.spec, JobFromC(catalogue, c.job));
-  }
-  if (change.kind == ChangeKind::kPlace || change.kind == ChangeKind::kMigrate) {
-    HORUS_ASSIGN_OR_RETURN(change.slots, SlotsFromC({c.slot_count, c.node_ids, c.devices, c.tasks}));
-  }
+  if (change.kind == ChangeKind::kNodeState || change.kind == ChangeKind::kDeviceState)
+    HORUS_SET_OR_RETURN(change.state, StateFromC(c.state));
+  if (change.kind == ChangeKind::kDeviceState) HORUS_SET_OR_RETURN(change.device, DeviceIndex(c.device));
+  if (change.kind == ChangeKind::kPlace) HORUS_SET_OR_RETURN(change.spec, JobFromC(catalogue, c.job));
+  if (change.kind == ChangeKind::kPlace || change.kind == ChangeKind::kMigrate)
+    HORUS_SET_OR_RETURN(change.slots, SlotsFromC({c.slot_count, c.node_ids, c.devices, c.tasks}));
   return change;
 }
 
 absl::StatusOr<std::vector<SupposedChange>> ChangesFromC(const Catalogue& catalogue, size_t count,
                                                          const horus_change* const* given) {
   HORUS_RETURN_IF_ERROR(RequireColumn(given, "changes", count));
-  if (count > kMostChanges) {
-    return ResourceExhausted("changes: expected at most %d, found %d", kMostChanges, count);
-  }
+  if (count > kMostChanges) return ResourceExhausted("changes: expected at most %d, found %d", kMostChanges, count);
   return ReadEach("changes", count, given, [&](const horus_change* one) { return ChangeFromC(catalogue, one); });
 }
 
@@ -83,10 +71,8 @@ static_assert(Same(HORUS_MOVE_RESIZE, ActionKind::kResize) && Same(HORUS_MOVE_MI
 
 horus_move MoveToC(const Move& move) {
   horus_move c = HORUS_MOVE_INIT;
-  c.kind = static_cast<int32_t>(move.kind);
+  HORUS_COPY_FIELDS(move, c, kind, gain, cost)
   c.job_id = move.job;
-  c.gain = move.gain;
-  c.cost = move.cost;
   c.from_slots = static_cast<uint32_t>(move.from.size());
   c.to_slots = static_cast<uint32_t>(move.to.size());
   c.cpu_milli_before = move.host_from.cpu_milli;
@@ -117,9 +103,8 @@ horus_tenant_review ReviewToC(const TenantReview& review) {
 // Borrows the victims.
 horus_preemption CandidateToC(const PreemptionCandidate& candidate) {
   horus_preemption c = HORUS_PREEMPTION_INIT;
-  c.exact = candidate.exact ? 1 : 0;
+  HORUS_COPY_FIELDS(candidate, c, exact, loss)
   c.node_id = candidate.node;
-  c.loss = candidate.loss;
   c.victims = candidate.victims.data();
   c.losses = candidate.losses.data();
   c.victim_count = static_cast<uint32_t>(candidate.victims.size());
@@ -241,8 +226,7 @@ horus_status horus_placer_preempt(horus_placer* placer, const horus_cluster* clu
     HORUS_ASSIGN_OR_RETURN(const auto subset, SubsetFromC(node_count, node_ids));
     HORUS_ASSIGN_OR_RETURN(const horus_preempt_options c, ReadOptionalStruct(options));
     PreemptOptions preempt;
-    SetUnlessZero(preempt.max_candidates, c.max_candidates);
-    SetUnlessZero(preempt.max_checks, c.max_checks);
+    HORUS_SET_FIELDS_UNLESS_ZERO(c, preempt, max_candidates, max_checks)
     CallerProgress told(c.progress, c.user);
     const Planning planning = [&](auto& with, auto& on, auto& /*read*/) -> absl::StatusOr<Plan> {
       HORUS_ASSIGN_OR_RETURN(const JobSpec spec, JobFromC(on.catalogue(), job));

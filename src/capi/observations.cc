@@ -59,9 +59,8 @@ std::string Save(const horus_observations& observations) {
 absl::StatusOr<std::pair<std::span<const uint8_t>, std::span<const uint8_t>>> Parts(std::span<const uint8_t> saved) {
   ByteReader reader(saved);
   const uint64_t first = reader.U64();
-  if (!reader.ok() || first > reader.left()) {
+  if (!reader.ok() || first > reader.left())
     return DataLoss("observations: expected the bytes of saved observations, found others");
-  }
   const auto parts = saved.subspan(sizeof(uint64_t));
   return std::pair{parts.first(first), parts.subspan(first)};
 }
@@ -73,9 +72,8 @@ absl::StatusOr<SeenResident> Stated(const horus_slowdown_observation& c, const C
   seen.gpu_type = catalogue.at(seen.device.type).name;
   if (c.compute_share != 0) seen.device.compute_share = static_cast<float>(c.compute_share);
   HORUS_ASSIGN_OR_RETURN(seen.device.mode, SharingOrTimeSlice(c.sharing_mode));
-  if (c.co_tenant_count > kMostCoTenants) {
+  if (c.co_tenant_count > kMostCoTenants)
     return InvalidArgument("co_tenant_count: expected 1 to %d, found %d", kMostCoTenants, c.co_tenant_count);
-  }
   HORUS_RETURN_IF_ERROR(Require({{c.job, "job"}}));
   HORUS_ASSIGN_OR_RETURN(seen.job, DemandFromC(c.job));
   HORUS_ASSIGN_OR_RETURN(seen.others, DemandsFromC(c.co_tenant_count, c.co_tenants));
@@ -115,9 +113,8 @@ using namespace horus::capi;  // NOLINT(google-build-using-namespace): the C fun
 
 horus_status horus_observations_create(size_t capacity, horus_observations** out, horus_error* error) {
   return Guard(error, {{out, "out"}}, [&] {
-    if (capacity > MeasuredDemands::kMostCapacity) {
+    if (capacity > MeasuredDemands::kMostCapacity)
       return InvalidArgument("capacity: expected 0 to %d, found %d", MeasuredDemands::kMostCapacity, capacity);
-    }
     const size_t room = capacity == 0 ? MeasuredDemands::kDefaultCapacity : capacity;
     return Give(new horus_observations{MeasuredDemands(room), ObservedSlowdowns()}, out);
   });
@@ -182,9 +179,8 @@ horus_status horus_interference_commit(const horus_interference* model, const ho
                                        horus_interference** out, horus_error* error) {
   return Guard(error, {{model, "model"}, {observations, "observations"}, {out, "out"}}, [&] {
     const auto types = CatalogueOf(catalogue);
-    if (!SameTypes(model->catalogue, types)) {
+    if (!SameTypes(model->catalogue, types))
       return InvalidArgument("catalogue: expected the GPU types that the model was made for, found others");
-    }
     CommitProgress tell;
     if (progress != nullptr) tell = [progress, user](double done) { return progress(user, done) == 0; };
     const ObservedSlowdowns seen = observations->slowdowns;  // callbacks may add to those
@@ -213,11 +209,9 @@ horus_status horus_observations_get_calibration(const horus_observations* observ
   return Guard(error, {{observations, "observations"}}, [&] {
     const RunningCalibration& found = observations->slowdowns.calibration();
     horus_calibration c = HORUS_CALIBRATION_INIT;
+    HORUS_COPY_FIELDS(found, c, error, bias, covered)
     c.predictions = found.weight;
-    c.error = found.error;
-    c.bias = found.bias;
     c.bounds = found.bound_weight;
-    c.covered = found.covered;
     return Answer(c, calibration);
   });
 }

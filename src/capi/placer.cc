@@ -5,6 +5,7 @@
 
 #include "absl/cleanup/cleanup.h"
 #include "base/units.h"
+#include "base/vectors.h"
 #include "capi/callbacks.h"
 #include "capi/convert.h"
 #include "capi/planning.h"
@@ -15,9 +16,8 @@ namespace {
 // ---- Workloads of policies.
 
 absl::StatusOr<std::vector<TaskClass>> TasksFromC(const Catalogue& catalogue, const horus_workload& c) {
-  if (c.task_count > Workload::kMaxClasses) {
+  if (c.task_count > Workload::kMaxClasses)
     return InvalidArgument("task_count: expected at most %d, found %d", Workload::kMaxClasses, c.task_count);
-  }
   HORUS_RETURN_IF_ERROR(RequireColumns(c.task_count, {{c.gpus, "gpus"}, {c.shares, "shares"}}));
   std::vector<TaskClass> tasks(c.task_count);
   for (size_t i = 0; i < tasks.size(); ++i) {
@@ -63,12 +63,10 @@ constexpr char kCallbackPolicy[] = "callback";
 class PlacerUse {
  public:
   [[nodiscard]] static absl::StatusOr<PlacerUse> Enter(horus_placer& placer, const horus_cluster& cluster) {
-    if (!SameTypes(placer.catalogue, cluster.value.shared_catalogue())) {
+    if (!SameTypes(placer.catalogue, cluster.value.shared_catalogue()))
       return InvalidArgument("cluster: expected the GPU types that the placer's callbacks were made for");
-    }
-    if (placer.busy.exchange(true)) {
+    if (placer.busy.exchange(true))
       return CError(HORUS_ERR_BUSY, "placer: in use by the call whose callback runs, or by another thread");
-    }
     PlacerUse use(placer);
     HORUS_ASSIGN_OR_RETURN(ClusterGate::PlanLock lock, cluster.gate.Plan());
     use.lock_.emplace(std::move(lock));
@@ -94,9 +92,9 @@ absl::StatusOr<PlacerOptions> OptionsFromC(const horus_placer_options& given) {
   HORUS_RETURN_IF_ERROR(CheckFlag("probe_outside", given.probe_outside));
   options.probe_outside = given.probe_outside == 1;
   options.slowdown_bound = given.slowdown_bound;
-  SetUnlessZero(options.max_tenants, given.max_tenants);
+  HORUS_SET_FIELDS_UNLESS_ZERO(given, options, max_tenants, mem_overcommit, max_jobs, rack_oversubscription,
+                               cache_bytes)
   SetAmount(options.mem_headroom_mib, given.mem_headroom_mib);
-  SetUnlessZero(options.mem_overcommit, given.mem_overcommit);
   SetAmount(options.gpu_price, given.gpu_price);
   SetAmount(options.sharing_quota, given.sharing_quota);
   HORUS_RETURN_IF_ERROR(CheckConstant("host_grants", "HORUS_HOST_GRANTS_*", HORUS_HOST_GRANTS_RESIZE,
@@ -108,9 +106,6 @@ absl::StatusOr<PlacerOptions> OptionsFromC(const horus_placer_options& given) {
   HORUS_RETURN_IF_ERROR(CheckFlag("sm_caps", given.sm_caps));
   options.sm_caps = given.sm_caps == 1;
   options.seed = given.seed;
-  SetUnlessZero(options.max_jobs, given.max_jobs);
-  SetUnlessZero(options.rack_oversubscription, given.rack_oversubscription);
-  SetUnlessZero(options.cache_bytes, given.cache_bytes);
   return options;
 }
 
@@ -125,12 +120,9 @@ absl::StatusOr<std::unique_ptr<Policy>> PolicyByName(const horus_placer_options&
   HORUS_ASSIGN_OR_RETURN(const std::string name, ReadOptionalText(options.policy, "policy"));
   PolicyOptions settings{.seed = options.seed, .workload = nullptr, .lab = std::move(lab)};
   std::shared_ptr<const Catalogue> named;
-  if (options.workload != nullptr) {
-    HORUS_ASSIGN_OR_RETURN(settings.workload, WorkloadFromC(options.workload, named));
-  }
-  if (!SameTypes(placer.catalogue, named)) {
+  if (options.workload != nullptr) HORUS_SET_OR_RETURN(settings.workload, WorkloadFromC(options.workload, named));
+  if (!SameTypes(placer.catalogue, named))
     return InvalidArgument("workload: expected the GPU types that the callback model was made for");
-  }
   if (placer.catalogue == nullptr) placer.catalogue = std::move(named);
   return MakePolicy(name.empty() ? kDefaultPolicy : name, settings);
 }
@@ -139,12 +131,10 @@ absl::StatusOr<std::unique_ptr<Policy>> PolicyByName(const horus_placer_options&
 absl::StatusOr<std::unique_ptr<Policy>> PolicyByCallback(const horus_placer_options& options, horus_placer& placer) {
   if (options.policy != nullptr) return InvalidArgument("policy: expected NULL beside policy_callback, found a name");
   HORUS_ASSIGN_OR_RETURN(std::string name, ReadOptionalText(options.policy_callback_name, "policy_callback_name"));
-  if (name.size() > kMaxNameBytes) {
+  if (name.size() > kMaxNameBytes)
     return InvalidArgument("policy_callback_name: expected at most %d bytes, found %d", kMaxNameBytes, name.size());
-  }
-  if (options.policy_catalogue != nullptr && !SameTypes(placer.catalogue, options.policy_catalogue->value)) {
+  if (options.policy_catalogue != nullptr && !SameTypes(placer.catalogue, options.policy_catalogue->value))
     return InvalidArgument("policy_catalogue: expected the GPU types that the callback model was made for");
-  }
   if (placer.catalogue == nullptr) placer.catalogue = CatalogueOf(options.policy_catalogue);
   if (name.empty()) name = kCallbackPolicy;
   return std::make_unique<CallbackPolicy>(placer.catalogue, options.policy_callback, options.policy_user,
@@ -192,10 +182,9 @@ absl::StatusOr<const Slots*> SlotsAt(const horus_plan* plan, int32_t of, size_t 
 
 const char* TextOf(const horus_plan& plan, size_t index) {
   std::call_once(plan.texts_once, [&plan] {
-    std::vector<std::string> texts;
-    for (const Decision& decision : plan.value.decisions)
-      texts.push_back(DescribeDecision(decision, plan.catalogue.get()));
-    plan.texts = std::move(texts);
+    plan.texts = VectorOf<std::string>(plan.value.decisions, [&plan](const Decision& decision) {
+      return DescribeDecision(decision, plan.catalogue.get());
+    });
   });
   return plan.texts[index].c_str();
 }
@@ -212,26 +201,22 @@ void MissToC(const NearestMiss& miss, horus_decision& c) {
 
 horus_decision DecisionToC(const Decision& decision) {
   horus_decision c = HORUS_DECISION_INIT;
-  c.verdict = static_cast<int32_t>(decision.verdict);
   c.job_id = decision.job;
-  c.reason = static_cast<int32_t>(decision.reason);
   c.slots = static_cast<uint32_t>(decision.slots.size());
   c.effects = static_cast<uint32_t>(decision.effects.size());
   c.slowdown = decision.own.estimate;
   c.slowdown_upper = decision.own.upper;
   c.slowdown_in_plan = decision.in_plan.estimate;
   c.slowdown_in_plan_upper = decision.in_plan.upper;
-  HORUS_COPY_FIELDS(decision, c, passed_by, sm_cap_pct, sm_cap_slowdown, alternative, cpu_milli, mem_mib)
+  HORUS_COPY_FIELDS(decision, c, verdict, reason, passed_by, sm_cap_pct, sm_cap_slowdown, alternative, cpu_milli,
+                    mem_mib, probe, trial, predicted_never)
   c.terms = static_cast<uint32_t>(decision.winner.terms.size());
   constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
   c.cost = decision.verdict == Verdict::kPlace ? decision.winner.cost : kNone;
   c.runner_up_cost = decision.has_runner_up ? decision.runner_up.cost : kNone;
-  c.probe = decision.probe ? 1 : 0;
-  c.trial = decision.trial ? 1 : 0;
   if (decision.verdict == Verdict::kPlace && !decision.cpu_only) c.sharing_mode = SharingToC(decision.mode);
   c.gpu_mem_request_mib = decision.gpu_memory.request_mib;
   c.gpu_mem_limit_mib = decision.gpu_memory.limit_mib;
-  c.predicted_never = decision.predicted_never ? 1 : 0;
   c.miss_unit = "";
   if (decision.verdict != Verdict::kPlace) MissToC(decision.miss, c);
   return c;
@@ -274,20 +259,17 @@ absl::StatusOr<int32_t> DeviceIndex(uint32_t device) {
 
 absl::StatusOr<Slots> SlotsFromC(const SlotColumns& columns) {
   HORUS_RETURN_IF_ERROR(RequireColumns(columns.count, {{columns.node_ids, "node_ids"}, {columns.devices, "devices"}}));
-  if (columns.count > static_cast<size_t>(kMaxGpusPerJob)) {
+  if (columns.count > static_cast<size_t>(kMaxGpusPerJob))
     return InvalidArgument("slot_count: expected at most %d, found %d", kMaxGpusPerJob, columns.count);
-  }
   Slots slots(columns.count);
   for (size_t i = 0; i < columns.count; ++i) {
     slots[i].node = columns.node_ids[i];
     slots[i].device = kNoDevice;
-    if (columns.devices[i] != UINT32_MAX) {
-      HORUS_ASSIGN_OR_RETURN(slots[i].device, At(Element("devices", i), DeviceIndex(columns.devices[i])));
-    }
+    if (columns.devices[i] != UINT32_MAX)
+      HORUS_SET_OR_RETURN(slots[i].device, At(Element("devices", i), DeviceIndex(columns.devices[i])));
     const uint32_t task = columns.tasks == nullptr ? 0 : columns.tasks[i];
-    if (task >= static_cast<uint32_t>(kMaxGpusPerJob)) {
+    if (task >= static_cast<uint32_t>(kMaxGpusPerJob))
       return InvalidArgument("%s: expected less than %d, found %d", Element("tasks", i), kMaxGpusPerJob, task);
-    }
     slots[i].task = static_cast<int32_t>(task);
   }
   return slots;

@@ -15,20 +15,19 @@ namespace {
 static_assert(Same(HORUS_SOLVED_MEMORY, SolveEnd::kMemory) && Same(HORUS_SOLVED_GRAPH, SolveEnd::kGraph) &&
               Same(HORUS_SOLVED_MAXIMUM, SolveEnd::kMaximum));
 
-absl::StatusOr<std::vector<GpuTypeId>> FindTypes(const Catalogue& catalogue, size_t count,
-                                                 const char* const* gpu_types) {
+absl::StatusOr<std::vector<const GpuType*>> FindTypes(const Catalogue& catalogue, size_t count,
+                                                      const char* const* gpu_types) {
   HORUS_RETURN_IF_ERROR(RequireColumn(gpu_types, "gpu_types", count));
-  std::vector<GpuTypeId> types;
+  std::vector<const GpuType*> types;
   for (size_t i = 0; i < count; ++i) {
     HORUS_RETURN_IF_ERROR(Require({{gpu_types[i], Element("gpu_types", i).c_str()}}));
     HORUS_ASSIGN_OR_RETURN(const GpuTypeId type, At(Element("gpu_types", i), catalogue.Find(gpu_types[i])));
-    types.push_back(type);
+    types.push_back(&catalogue.at(type));
   }
   return types;
 }
 
-template <typename T>
-absl::Status CheckOutputs(size_t count, T* const* structs, const char* name) {
+absl::Status CheckOutputs(size_t count, auto* const* structs, const char* name) {
   HORUS_RETURN_IF_ERROR(RequireColumn(structs, name, count));
   for (size_t i = 0; i < count; ++i) {
     if (const absl::Status status = CheckOutput(structs[i]); !status.ok()) return At(Element(name, i), status);
@@ -50,14 +49,11 @@ absl::StatusOr<SolveInputs> SolveFromC(const Catalogue& catalogue, const horus_s
   HORUS_ASSIGN_OR_RETURN(const std::string dim, ReadOptionalText(c.dim, "dim"));
   if (!dim.empty()) inputs.request.dim = dim;
   SetUnlessZero(inputs.request.max_value, c.max_value);
-  HORUS_ASSIGN_OR_RETURN(const std::vector<GpuTypeId> ids, FindTypes(catalogue, count, gpu_types));
-  std::vector<size_t> position(catalogue.size(), count);
+  HORUS_ASSIGN_OR_RETURN(const auto types, FindTypes(catalogue, count, gpu_types));
   for (size_t i = 0; i < count; ++i) {
-    size_t& type = position[ids[i].value()];
-    if (type == count) {
-      type = inputs.types.size();
-      inputs.types.push_back(catalogue.at(ids[i]));
-    }
+    const auto known = std::ranges::find(inputs.types, types[i]->name, &GpuType::name);
+    const auto type = static_cast<size_t>(known - inputs.types.begin());
+    if (known == inputs.types.end()) inputs.types.push_back(*types[i]);
     inputs.devices.push_back({type, c.resident_mib == nullptr ? 0 : c.resident_mib[i]});
   }
   return inputs;
@@ -72,13 +68,10 @@ SolveProgress ProgressFromC(horus_progress progress, void* user) {
 
 absl::StatusOr<std::vector<Demand>> DemandsOf(const horus_predictor& predictor,
                                               const std::shared_ptr<const Graph>& graph, const RunSpec& run,
-                                              const Catalogue& catalogue, const std::vector<GpuTypeId>& ids) {
-  std::vector<const GpuType*> types;
-  for (const GpuTypeId id : ids) types.push_back(&catalogue.at(id));
+                                              const std::vector<const GpuType*>& types) {
   HORUS_ASSIGN_OR_RETURN(CachedDemands found, PredictCached(*predictor.value, *predictor.cache, graph, run, types));
-  if (const auto& telemetry = predictor.telemetry.get(); telemetry != nullptr) {
+  if (const auto& telemetry = predictor.telemetry.get(); telemetry != nullptr)
     telemetry->metrics().Looked(Cache::kDemands, found.known ? types.size() : 0, found.known ? 0 : types.size());
-  }
   return std::move(found.demands);
 }
 
@@ -99,13 +92,8 @@ absl::StatusOr<ServiceRun> ServiceRunFromC(const Catalogue& catalogue, const hor
 
 absl::StatusOr<ServiceLoad> LoadFromC(const Catalogue& catalogue, const horus_service_load* given) {
   HORUS_ASSIGN_OR_RETURN(const horus_service_load c, ReadStruct(given));
-  ServiceLoad load{.requests_per_s = c.requests_per_s,
-                   .concurrency = c.concurrency,
-                   .tokens_in = c.tokens_in,
-                   .tokens_out = c.tokens_out,
-                   .longest = c.longest,
-                   .first_token_us = static_cast<double>(c.first_token_us),
-                   .token_us = static_cast<double>(c.token_us)};
+  ServiceLoad load;
+  HORUS_COPY_FIELDS(c, load, requests_per_s, concurrency, tokens_in, tokens_out, longest, first_token_us, token_us)
   SetUnlessZero(load.confidence, c.confidence);
   HORUS_RETURN_IF_ERROR(RequireColumn(c.measured, "measured", c.measured_count));
   if (c.measured_count > kMostServiceRuns)
@@ -132,10 +120,8 @@ horus_solution SolutionToC(const Solution& solution, uint32_t flags) {
   horus_solution c = HORUS_SOLUTION_INIT;
   c.reason = static_cast<int32_t>(solution.end);
   c.flags = flags;
-  c.largest = solution.largest;
-  c.next = solution.next;
+  HORUS_COPY_FIELDS(solution, c, largest, next, short_mib)
   c.mem_mib_upper = solution.upper_mib;
-  c.short_mib = solution.short_mib;
   CopyLine(solution.message, c.message, sizeof c.message);
   return c;
 }
@@ -174,10 +160,10 @@ horus_status horus_predictor_demand(const horus_predictor* predictor, const horu
   return GuardMetered(predictor, Call::kDemand, error, [&] {
     HORUS_RETURN_IF_ERROR(Require({{predictor, "predictor"}, {graph, "graph"}}));
     const std::shared_ptr<const Catalogue> known = CatalogueOf(catalogue);
-    HORUS_ASSIGN_OR_RETURN(const std::vector<GpuTypeId> types, FindTypes(*known, count, gpu_types));
+    HORUS_ASSIGN_OR_RETURN(const auto types, FindTypes(*known, count, gpu_types));
     HORUS_RETURN_IF_ERROR(CheckOutputs(count, demands, "demands"));
     HORUS_ASSIGN_OR_RETURN(const RunSpec spec, RunFromC(run));
-    HORUS_ASSIGN_OR_RETURN(const std::vector<Demand> found, DemandsOf(*predictor, graph->value, spec, *known, types));
+    HORUS_ASSIGN_OR_RETURN(const std::vector<Demand> found, DemandsOf(*predictor, graph->value, spec, types));
     for (size_t i = 0; i < count; ++i) WriteStruct(DemandToC(found[i]), demands[i]);
     return absl::OkStatus();
   });
@@ -208,13 +194,11 @@ horus_status horus_predictor_service(const horus_predictor* predictor, const hor
   return GuardMetered(predictor, Call::kDemand, error, [&] {
     HORUS_RETURN_IF_ERROR(Require({{predictor, "predictor"}, {graph, "graph"}, {load, "load"}}));
     const std::shared_ptr<const Catalogue> known = CatalogueOf(catalogue);
-    HORUS_ASSIGN_OR_RETURN(const std::vector<GpuTypeId> ids, FindTypes(*known, count, gpu_types));
+    HORUS_ASSIGN_OR_RETURN(const auto types, FindTypes(*known, count, gpu_types));
     if (services != nullptr) HORUS_RETURN_IF_ERROR(CheckOutputs(count, services, "services"));
     if (demands != nullptr) HORUS_RETURN_IF_ERROR(CheckOutputs(count, demands, "demands"));
     HORUS_ASSIGN_OR_RETURN(const RunSpec spec, RunFromC(run));
     HORUS_ASSIGN_OR_RETURN(const ServiceLoad asked, LoadFromC(*known, load));
-    std::vector<const GpuType*> types;
-    for (const GpuTypeId id : ids) types.push_back(&known->at(id));
     HORUS_ASSIGN_OR_RETURN(const std::vector<Service> found,
                            PredictServices(*predictor->value, graph->value, spec, asked, types));
     for (size_t i = 0; i < count; ++i) {

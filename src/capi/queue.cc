@@ -9,9 +9,8 @@ namespace horus::capi {
 namespace {
 
 // What both structs have alike, either way.
-template <typename From, typename To>
-void CopyAlike(const From& from, To& to){HORUS_COPY_FIELDS(from, to, id, owner, submit_us, priority, cpu_milli, mem_mib,
-                                                           total_us, attained_gpu_us, deadline_us, ideal_us)}
+void CopyAlike(const auto& from, auto& to){HORUS_COPY_FIELDS(from, to, id, owner, submit_us, priority, cpu_milli,
+                                                             mem_mib, total_us, attained_gpu_us, deadline_us, ideal_us)}
 
 absl::StatusOr<QueuedJob> QueuedJobFromC(const horus_queued_job* given) {
   HORUS_ASSIGN_OR_RETURN(const horus_queued_job c, ReadStruct(given));
@@ -30,14 +29,12 @@ absl::StatusOr<QueuedJob> QueuedJobFromC(const horus_queued_job* given) {
 horus_queued_job ToC(const QueuedJob& job) {
   horus_queued_job c = HORUS_QUEUED_JOB_INIT;
   CopyAlike(job, c);
-  c.tasks = job.tasks;
+  HORUS_COPY_FIELDS(job, c, tasks, gpu_milli, remaining_us)
   c.gpus = job.gpus == 0 ? HORUS_JOB_NO_GPUS : job.gpus;
-  c.gpu_milli = job.gpu_milli;
   c.gpu_util_pct = job.gpu_util_pct.estimate;
   c.gpu_util_pct_upper = job.gpu_util_pct.upper;
   c.gpu_mem_mib = job.gpu_mem_mib.estimate;
   c.gpu_mem_mib_upper = job.gpu_mem_mib.upper;
-  c.remaining_us = job.remaining_us;
   return c;
 }
 
@@ -60,13 +57,11 @@ absl::StatusOr<QueueOptions> QueueOptionsFromC(const horus_queue_options* given)
   HORUS_RETURN_IF_ERROR(CheckFlag("las_continuous", c.las_continuous));
   QueueOptions options;
   options.capacity = {c.gpu_milli, c.cpu_milli, c.mem_mib};
-  if (c.las_threshold_count > 0) {
+  if (c.las_threshold_count > 0)
     options.las_thresholds_gpu_us.assign(c.las_thresholds_gpu_us, c.las_thresholds_gpu_us + c.las_threshold_count);
-  }
   options.las_continuous = c.las_continuous == 1;
   options.aging_us_per_pct = c.aging_us_per_pct;
-  SetUnlessZero(options.clusters, c.clusters);
-  SetUnlessZero(options.recluster_share, c.recluster_share);
+  HORUS_SET_FIELDS_UNLESS_ZERO(c, options, clusters, recluster_share)
   options.patience_us = c.patience_us;
   return options;
 }

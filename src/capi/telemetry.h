@@ -94,15 +94,13 @@ class MeteredCall {
 };
 
 // Guard for a call on `handle`, which may be null.
-template <typename Handle, typename Body>
-[[nodiscard]] horus_status GuardMetered(const Handle* handle, Call call, horus_error* error, const Body& body) {
+[[nodiscard]] horus_status GuardMetered(const auto* handle, Call call, horus_error* error, const auto& body) {
   if (handle == nullptr || handle->telemetry.get() == nullptr) return Guard(error, body);
   MeteredCall metered(handle->telemetry.get(), call, error);
   return metered.End(Guard(metered.error(), body));
 }
-template <typename Handle, typename Body>
-[[nodiscard]] horus_status GuardMetered(const Handle* handle, Call call, horus_error* error,
-                                        std::initializer_list<NamedPointer> needed, const Body& body) {
+[[nodiscard]] horus_status GuardMetered(const auto* handle, Call call, horus_error* error,
+                                        std::initializer_list<NamedPointer> needed, const auto& body) {
   return GuardMetered(handle, call, error, NeedsFirst(needed, body));
 }
 

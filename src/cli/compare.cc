@@ -4,35 +4,27 @@
 
 #include <algorithm>
 #include <atomic>
-#include <chrono>
 #include <cmath>
 #include <condition_variable>
 #include <csignal>
-#include <cstddef>
 #include <cstdio>
 #include <filesystem>
 #include <limits>
-#include <memory>
 #include <mutex>
-#include <optional>
 #include <set>
-#include <string>
 #include <system_error>
 #include <thread>
-#include <utility>
-#include <vector>
 
 #include "absl/strings/str_format.h"
 #include "base/file.h"
 #include "base/status.h"
 #include "base/text.h"
+#include "base/vectors.h"
 #include "cli/commands.h"
 #include "cli/grid_inputs.h"
 #include "cli/inputs.h"
 #include "cli/print.h"
 #include "io/csv.h"
-#include "io/json_text.h"
-#include "lab/grid.h"
 
 namespace horus::cli {
 namespace {
@@ -140,9 +132,8 @@ class Pool {
       progress.UpdateBar("simulating", finished_before + done_, finished_before + todo_.size());
       changed_.wait_for(lock, kTick);
     }
-    if (g_stop != 0 && status_.ok() && done_ < todo_.size()) {
+    if (g_stop != 0 && status_.ok() && done_ < todo_.size())
       status_ = absl::CancelledError("interrupted: finished runs are kept; the same command goes on");
-    }
   }
 
   void Work() {
@@ -227,9 +218,8 @@ absl::StatusOr<std::optional<MetricValues>> ReadRun(const std::string& out, cons
       !document["metrics"].is_object()) {
     return InvalidArgument("%s: expected a finished run, found something else; delete it and try again", path);
   }
-  if (text_of("run") != run.content) {
+  if (text_of("run") != run.content)
     return InvalidArgument("%s: expected the run that its name says, found another one; delete it and try again", path);
-  }
   MetricValues values;
   for (const GridMetric& metric : GridMetrics()) {
     const auto at = document["metrics"].find(std::string(metric.name));
@@ -263,9 +253,7 @@ absl::StatusOr<RunCounts> SimulateMissing(const Grid& grid, const std::vector<Pl
     if (!seen.insert(run.key).second || (seen.size() - 1) % shard.count != shard.index) continue;
     ++counts.asked;
     std::optional<MetricValues> stored;
-    if (!fresh) {
-      HORUS_ASSIGN_OR_RETURN(stored, ReadRun(out, run));
-    }
+    if (!fresh) HORUS_SET_OR_RETURN(stored, ReadRun(out, run));
     if (stored) {
       ++counts.finished;
     } else {
@@ -462,8 +450,7 @@ absl::StatusOr<std::vector<size_t>> ShownMetrics(const std::vector<std::string>&
   for (const std::string& name : names) {
     const std::optional<size_t> at = FindGridMetric(name);
     if (!at) {
-      std::vector<std::string_view> known;
-      for (const GridMetric& metric : GridMetrics()) known.push_back(metric.name);
+      const auto known = VectorOf<std::string_view>(GridMetrics(), &GridMetric::name);
       return InvalidArgument("--metrics: expected some of %s, found %s%s", Listed(known), Quoted(name),
                              DidYouMean(name, known));
     }
@@ -527,9 +514,7 @@ absl::Status WriteResults(const Comparison& comparison, const CompareArguments& 
 
 absl::Status Compare(const CompareArguments& options) {
   Shard shard;
-  if (!options.shard.empty()) {
-    HORUS_ASSIGN_OR_RETURN(shard, ParseShard(options.shard));
-  }
+  if (!options.shard.empty()) HORUS_SET_OR_RETURN(shard, ParseShard(options.shard));
   HORUS_ASSIGN_OR_RETURN(const std::vector<size_t> shown, ShownMetrics(options.metrics));
   HORUS_ASSIGN_OR_RETURN(auto catalogue, LoadCatalogue(options.gpus_files));
   HORUS_ASSIGN_OR_RETURN(const GridFile file, ReadGridFile(options.grid, std::move(catalogue)));

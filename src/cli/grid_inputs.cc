@@ -4,9 +4,7 @@
 
 #include <algorithm>
 #include <map>
-#include <memory>
 #include <set>
-#include <utility>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_format.h"
@@ -16,10 +14,8 @@
 #include "cli/inputs.h"
 #include "cli/print.h"
 #include "horus/version.h"
-#include "io/jobs_file.h"
 #include "io/sensitivity_file.h"
 #include "lab/io/dataset_file.h"
-#include "lab/io/pairs_file.h"
 #include "lab/io/speeds_file.h"
 #include "lab/truth/learner.h"
 #include "place/state/requests.h"
@@ -248,9 +244,7 @@ absl::StatusOr<LoadedGrid> LoadGrid(const GridFile& file) {
   std::map<std::string, ModelPtr> models;  // by name
   for (const GridFilePolicy& entry : file.policies) {
     ModelPtr& model = models[entry.interference];
-    if (model == nullptr) {
-      HORUS_ASSIGN_OR_RETURN(model, MakeModel(file, grid, entry.interference));
-    }
+    if (model == nullptr) HORUS_SET_OR_RETURN(model, MakeModel(file, grid, entry.interference));
     GridPolicy policy = entry.policy;
     policy.model = model;
     policy.content += TellModel("model", *policy.model);

@@ -11,9 +11,6 @@
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
-#include <string>
-#include <string_view>
-#include <vector>
 
 #include "CLI/CLI.hpp"
 #include "base/python_package.h"

@@ -4,13 +4,8 @@
 #include <array>
 #include <filesystem>
 #include <map>
-#include <memory>
 #include <set>
-#include <span>
-#include <string>
 #include <system_error>
-#include <utility>
-#include <vector>
 
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
@@ -20,8 +15,6 @@
 #include "cli/inputs.h"
 #include "cli/print.h"
 #include "graph/from_config.h"
-#include "io/demand_shelf.h"
-#include "io/json_text.h"
 #include "io/kube/kube_import.h"
 #include "io/kube/kube_objects.h"
 #include "io/placement.h"
@@ -373,9 +366,7 @@ absl::StatusOr<std::string> Import(ImportFlags& options, ImportedCluster& import
     HORUS_ASSIGN_OR_RETURN(options.import.patterns, ReadKubePatterns(options.profiles, *catalogue));
     HORUS_RETURN_IF_ERROR(CheckModels(options.import.patterns, catalogue));
   }
-  if (!options.measured.empty()) {
-    HORUS_ASSIGN_OR_RETURN(options.import.measured, ReadKubeMeasured(options.measured));
-  }
+  if (!options.measured.empty()) HORUS_SET_OR_RETURN(options.import.measured, ReadKubeMeasured(options.measured));
   KubeState state;
   Progress progress;
   uint64_t objects = 0;
@@ -417,9 +408,7 @@ absl::StatusOr<std::string> Import(ImportFlags& options, ImportedCluster& import
   }
   HORUS_RETURN_IF_ERROR(Write(options, texts));
   Startable startable;
-  if (CountJobs(imported).wait > 0) {
-    HORUS_ASSIGN_OR_RETURN(startable, StartableOf(options));
-  }
+  if (CountJobs(imported).wait > 0) HORUS_SET_OR_RETURN(startable, StartableOf(options));
   return options.json
              ? ReportJson(options, *catalogue, imported, startable)
              : KindsText(*catalogue, imported) + PodsText(imported) + DescribedText(imported) + EnginesText(imported) +

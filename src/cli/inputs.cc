@@ -8,11 +8,11 @@
 #include <limits>
 #include <map>
 #include <set>
-#include <utility>
 
 #include "base/file.h"
 #include "base/status.h"
 #include "base/text.h"
+#include "base/vectors.h"
 #include "cli/print.h"
 #include "features/feature_row.h"
 #include "graph/from_config.h"
@@ -29,10 +29,9 @@ namespace horus::cli {
 namespace {
 
 std::vector<MeasuredColumn> MeasuredColumns() {
-  std::vector<MeasuredColumn> columns;
-  for (const QuantityInfo& info : kQuantities)
-    columns.push_back({info.name, info.unit, info.most, info.link == Link::kExpm1});
-  return columns;
+  return VectorOf<MeasuredColumn>(kQuantities, [](const QuantityInfo& info) {
+    return MeasuredColumn{info.name, info.unit, info.most, info.link == Link::kExpm1};
+  });
 }
 
 std::vector<std::string_view> FeatureNames() {
@@ -72,9 +71,7 @@ class Builder {
     config.training = from.model.run.mode == RunMode::kTraining;
     const int64_t kind = IsConfigPath(from.model.path) ? 2 * config.lora_rank + (config.training ? 1 : 0) : 0;
     std::shared_ptr<const Graph>& graph = graphs_[{from.model.path, kind}];
-    if (graph == nullptr) {
-      HORUS_ASSIGN_OR_RETURN(graph, At(from.where + ": graph", ReadModel(from.model.path, config)));
-    }
+    if (graph == nullptr) HORUS_SET_OR_RETURN(graph, At(from.where + ": graph", ReadModel(from.model.path, config)));
     HORUS_ASSIGN_OR_RETURN(JobProfile job, At(from.where, Analyse(graph, from.model.run)));
     job_ = std::make_unique<const JobProfile>(std::move(job));
     last_ = from.model;
@@ -120,9 +117,7 @@ using NamedOn = std::set<std::pair<std::string_view, GpuTypeId>>;  // jobs, and 
 absl::StatusOr<PairJob> MakeJob(const TableJob& from, std::span<const Device> devices, const Catalogue& catalogue,
                                 const NamedOn& named, DemandShelf& shelf) {
   std::vector<Demand> predicted;
-  if (!from.model.path.empty()) {
-    HORUS_ASSIGN_OR_RETURN(predicted, At(from.where + ": graph", shelf.Demands(from.model)));
-  }
+  if (!from.model.path.empty()) HORUS_SET_OR_RETURN(predicted, At(from.where + ": graph", shelf.Demands(from.model)));
   PairJob job{.name = from.name, .family = from.family, .points = {}};
   for (const Device& device : devices) {
     Demand demand = predicted.empty() ? Demand() : predicted[device.gpu.value()];
@@ -172,9 +167,7 @@ void AddGpusFileOption(CLI::App& app, std::vector<std::string>& files) {
 
 absl::StatusOr<std::shared_ptr<const Catalogue>> LoadCatalogue(std::span<const std::string> files) {
   std::shared_ptr<const Catalogue> catalogue = Catalogue::Default();
-  for (const std::string& file : files) {
-    HORUS_ASSIGN_OR_RETURN(catalogue, ReadGpuFile(file, *catalogue));
-  }
+  for (const std::string& file : files) HORUS_SET_OR_RETURN(catalogue, ReadGpuFile(file, *catalogue));
   return catalogue;
 }
 
@@ -203,8 +196,7 @@ absl::StatusOr<TrainingSet> LoadTrainingSet(std::span<const std::string> files, 
         left_out = found[w] = true;
       }
       if (left_out) continue;
-      HORUS_ASSIGN_OR_RETURN(TrainingRow row, builder.Build(rows[i]));
-      set.rows.push_back(std::move(row));
+      HORUS_SET_OR_RETURN(set.rows.emplace_back(), builder.Build(rows[i]));
     }
   }
   for (size_t w = 0; w < without.size(); ++w) {
@@ -253,9 +245,7 @@ absl::StatusOr<LoadedPairs> LoadPairSet(const PairInputs& inputs, std::shared_pt
                                         std::shared_ptr<const Predictor> predictor) {
   HORUS_ASSIGN_OR_RETURN(std::vector<TableJob> jobs, ReadJobTable(inputs.jobs));
   if (!inputs.demands.empty()) HORUS_RETURN_IF_ERROR(ReadTableDemands(inputs.demands, *catalogue, jobs));
-  std::vector<std::string> names;
-  for (const TableJob& job : jobs) names.push_back(job.name);
-  PairsReader reader(*catalogue, std::move(names));
+  PairsReader reader(*catalogue, VectorOf<std::string>(jobs, &TableJob::name));
   for (const std::string& file : inputs.pairs) HORUS_RETURN_IF_ERROR(reader.Read(file));
 
   LoadedPairs loaded{.catalogue = catalogue, .set = {}, .skipped = reader.skipped()};

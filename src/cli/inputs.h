@@ -37,8 +37,7 @@ struct PlacementReport;
 
 namespace cli {
 
-template <typename Value>
-CLI::Option* AddOption(CLI::App& app, const std::string& name, Value& value, const std::string& what,
+CLI::Option* AddOption(CLI::App& app, const std::string& name, auto& value, const std::string& what,
                        const std::string& called) {
   return app.add_option(name, value, what)->type_name(called);
 }
@@ -51,8 +50,7 @@ CLI::Option* AddRanged(CLI::App& app, const std::string& name, Value& value, con
 }
 
 // One that is given once for each of its values.
-template <typename Value>
-CLI::Option* AddRepeated(CLI::App& app, const std::string& name, Value& values, const std::string& what,
+CLI::Option* AddRepeated(CLI::App& app, const std::string& name, auto& values, const std::string& what,
                          const std::string& called) {
   return AddOption(app, name, values, what, called)->allow_extra_args(false);
 }

@@ -4,20 +4,18 @@
 
 #include <algorithm>
 #include <limits>
-#include <utility>
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_split.h"
 #include "base/status.h"
 #include "base/text.h"
+#include "base/vectors.h"
 #include "cli/commands.h"
 #include "cli/inputs.h"
 #include "cli/print.h"
 #include "graph/from_config.h"
 #include "interference/host_model.h"
-#include "interference/registry.h"
-#include "io/jobs_file.h"
 #include "predict/solve.h"
 
 namespace horus::cli {
@@ -117,9 +115,7 @@ absl::StatusOr<RunSpec> ParseRun(const InspectFlags& options) {
   HORUS_ASSIGN_OR_RETURN(run.mode, ParseRunMode(!options.mode.empty()        ? options.mode
                                                 : serves || options.serves() ? "inference"
                                                                              : "training"));
-  if (!options.precision.empty()) {
-    HORUS_ASSIGN_OR_RETURN(run.precision, ParsePrecision(options.precision));
-  }
+  if (!options.precision.empty()) HORUS_SET_OR_RETURN(run.precision, ParsePrecision(options.precision));
   HORUS_ASSIGN_OR_RETURN(run.optimizer, ParseOptimizer(options.optimizer));
   if (!options.framework.empty()) {
     HORUS_ASSIGN_OR_RETURN(run.framework, ParseFramework(options.framework));
@@ -131,10 +127,7 @@ absl::StatusOr<RunSpec> ParseRun(const InspectFlags& options) {
   run.checkpoint_segments = options.checkpoint_segments;
   run.data_parallel = options.replicas;
   run.frozen = options.frozen;
-  for (const std::string& text : options.dims) {
-    HORUS_ASSIGN_OR_RETURN(auto dim, ParseDim(text));
-    run.dims.dims.push_back(std::move(dim));
-  }
+  for (const std::string& text : options.dims) HORUS_SET_OR_RETURN(run.dims.dims.emplace_back(), ParseDim(text));
   return run;
 }
 
@@ -147,9 +140,7 @@ struct Inputs {
   std::shared_ptr<const Graph> graph;
 
   [[nodiscard]] std::vector<const GpuType*> Types() const {
-    std::vector<const GpuType*> pointers;
-    for (const GpuType& type : types) pointers.push_back(&type);
-    return pointers;
+    return VectorOf<const GpuType*>(types, [](const GpuType& type) { return &type; });
   }
 };
 
@@ -460,9 +451,8 @@ absl::StatusOr<std::string> Beside(InspectFlags options) {
     HORUS_ASSIGN_OR_RETURN(inputs, ReadInputs(options));
     if (i == 0 && options.serves()) {
       HORUS_ASSIGN_OR_RETURN(load, LoadOf(options, inputs));
-    } else if (i == 1 && !service.empty()) {
-      HORUS_ASSIGN_OR_RETURN(load, ParseService(service, options.model, *inputs.catalogue));
-    }
+    } else if (i == 1 && !service.empty())
+      HORUS_SET_OR_RETURN(load, ParseService(service, options.model, *inputs.catalogue));
     absl::StatusOr<BesideJob> job = BesideJobOf(options, inputs, load);
     if (!job.ok()) return InModel(options, job.status());
     jobs[i] = *std::move(job);

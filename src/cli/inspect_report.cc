@@ -5,7 +5,6 @@
 #include <map>
 #include <numeric>
 #include <tuple>
-#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -110,16 +109,9 @@ std::string_view FeatureName(size_t index) {
 }
 
 std::string Value(Quantity quantity, double value) {
-  switch (quantity) {
-    case Quantity::kStepTime:
-      return Duration(value);
-    case Quantity::kMemory:
-      return Mib(std::llround(std::ceil(value)));
-    case Quantity::kPower:
-      return absl::StrFormat("%.0f W", value);
-    default:
-      return Percent(value);
-  }
+  if (quantity == Quantity::kStepTime) return Duration(value);
+  if (quantity == Quantity::kMemory) return Mib(std::llround(std::ceil(value)));
+  return quantity == Quantity::kPower ? absl::StrFormat("%.0f W", value) : Percent(value);
 }
 
 std::string Times(double shift) { return absl::StrFormat("x%.2f", std::exp(shift)); }
@@ -140,14 +132,8 @@ std::string_view WorkOf(std::string_view column) {
 
 // What is predicted, for people.
 std::string_view WhatOf(Quantity quantity) {
-  switch (quantity) {
-    case Quantity::kMemory:
-      return "memory";
-    case Quantity::kStepTime:
-      return "step time";
-    default:
-      return "utilisation";
-  }
+  if (quantity == Quantity::kMemory) return "memory";
+  return quantity == Quantity::kStepTime ? "step time" : "utilisation";
 }
 
 // "step_flops is 2.3 times beyond the training data"; empty for a job inside it.
@@ -608,10 +594,7 @@ std::string NotesText(const InspectReport& report) {
 
 InspectReport MakeInspectReport(std::string path, std::shared_ptr<const Graph> graph, JobProfile profile,
                                 const Predictor& predictor, const std::vector<GpuType>& types, size_t top) {
-  InspectReport report;
-  report.path = std::move(path);
-  report.graph = std::move(graph);
-  report.calibrated = predictor.calibrated();
+  InspectReport report{.path = std::move(path), .graph = std::move(graph), .calibrated = predictor.calibrated()};
   RankOperators(profile, {}, top, report.by_type, report.single);
   for (const GpuType& type : types) {
     GpuReport gpu;

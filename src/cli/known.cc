@@ -1,20 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 // horus gpus: the device catalogue, as a table or with everything known of one type. horus models: the language models
 // that are known by name.
-#include <memory>
 
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "cli/commands.h"
 #include "cli/inputs.h"
 #include "cli/print.h"
-#include "device/catalogue.h"
 #include "device/gpu_fields.h"
 #include "features/cost.h"
 #include "graph/architecture.h"
 #include "graph/from_config.h"
 #include "graph/shaped.h"
-#include "io/json_text.h"
 
 namespace horus::cli {
 namespace {

@@ -9,11 +9,7 @@
 #include <new>
 #include <regex>
 #include <sstream>
-#include <string>
-#include <string_view>
 #include <system_error>
-#include <utility>
-#include <vector>
 
 #include "CLI/CLI.hpp"
 #include "absl/strings/str_format.h"

@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // In a build without the laboratory, in place of the commands that need it: each says how to get it.
-#include <string>
 
 #include "CLI/CLI.hpp"
-#include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "cli/commands.h"
 #include "cli/print.h"

@@ -1,18 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // horus place: where the jobs of a file should run on the cluster of another.
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <cstdio>
-#include <functional>
 #include <limits>
 #include <map>
-#include <memory>
-#include <optional>
-#include <span>
-#include <string>
-#include <utility>
-#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -22,6 +14,7 @@
 #include "base/status.h"
 #include "base/text.h"
 #include "base/units.h"
+#include "base/vectors.h"
 #include "cli/commands.h"
 #include "cli/inputs.h"
 #include "cli/print.h"
@@ -29,13 +22,11 @@
 #include "interference/laws.h"
 #include "interference/table_model.h"
 #include "io/enforcers.h"
-#include "io/jobs_file.h"
 #include "io/placement.h"
 #include "metrics/metrics.h"
 #include "place/appraise.h"
 #include "place/job/own_bound.h"
 #include "place/modes/batch.h"
-#include "place/placer.h"
 #include "place/state/fit.h"
 
 namespace horus::cli {
@@ -232,8 +223,7 @@ LaterJobs LaterOf(const PlacementReport& placement) {
 
 std::string BesideText(const PlacementReport& placement, const Decision& decision, const LaterJobs& later) {
   if (decision.verdict != Verdict::kPlace || decision.cpu_only) return "";
-  std::vector<JobId> beside;
-  for (const TenantEffect& effect : NeighboursOf(decision)) beside.push_back(effect.job);
+  std::vector<JobId> beside = VectorOf<JobId>(NeighboursOf(decision), &TenantEffect::job);
   if (const auto at = later.find(decision.job); at != later.end())
     beside.insert(beside.end(), at->second.begin(), at->second.end());
   if (beside.empty()) return decision.probe ? "alone (probe)" : "alone";

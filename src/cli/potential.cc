@@ -4,8 +4,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <memory>
-#include <utility>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
@@ -16,11 +14,9 @@
 #include "base/text.h"
 #include "base/units.h"
 #include "cli/commands.h"
-#include "cli/inputs.h"
 #include "cli/potential_inputs.h"
 #include "cli/print.h"
 #include "cli/report.h"
-#include "io/json_text.h"
 
 namespace horus::cli {
 namespace {

@@ -5,24 +5,17 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
-#include <memory>
 #include <numeric>
 #include <set>
-#include <span>
 #include <tuple>
-#include <utility>
 
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "base/status.h"
 #include "base/text.h"
 #include "base/units.h"
-#include "cli/inputs.h"
 #include "cli/print.h"
-#include "device/catalogue.h"
 #include "interference/host_model.h"
-#include "io/cluster_file.h"
-#include "io/jobs_file.h"
 #include "io/sensitivity_file.h"
 #include "io/yaml.h"
 #include "lab/io/speeds_file.h"

@@ -5,15 +5,10 @@
 // Cost:    that of reading; predicted: an analysis of each graph, a prediction of each pair.
 #pragma once
 
-#include <cstdint>
 #include <optional>
-#include <string>
-#include <vector>
 
-#include "absl/status/statusor.h"
 #include "cli/inputs.h"
 #include "lab/truth/speed_table.h"
-#include "place/placer.h"
 
 namespace horus::cli {
 

@@ -18,6 +18,7 @@
 #include "base/file.h"
 #include "base/text.h"
 #include "base/units.h"
+#include "base/vectors.h"
 #include "horus/version.h"
 #include "predict/demand.h"
 
@@ -192,8 +193,7 @@ Table::Table(std::string_view columns) {
 }
 
 std::vector<size_t> Table::Widths(size_t available) const {
-  std::vector<size_t> widths;
-  for (const Column& column : columns_) widths.push_back(Length(column.title));
+  std::vector<size_t> widths = VectorOf<size_t>(columns_, [](const Column& column) { return Length(column.title); });
   for (const auto& row : rows_) {
     for (size_t i = 0; i < row.size() && i < widths.size(); ++i) widths[i] = std::max(widths[i], LongestLine(row[i]));
   }
@@ -235,8 +235,7 @@ std::string Table::Render(std::string_view indent, size_t width) const {
       text += line + "\n";
     }
   };
-  std::vector<std::string> titles;
-  for (const Column& column : columns_) titles.push_back(column.title);
+  const auto titles = VectorOf<std::string>(columns_, &Column::title);
   // A table without titles has no title line.
   if (titles != std::vector<std::string>(titles.size())) append(titles);
   for (const auto& row : rows_) append(row);

@@ -5,17 +5,13 @@
 #include <array>
 #include <filesystem>
 #include <fstream>
-#include <memory>
-#include <string_view>
 #include <system_error>
-#include <vector>
 
 #include "absl/strings/str_replace.h"
 #include "base/file.h"
 #include "cli/commands.h"
 #include "cli/inputs.h"
 #include "cli/print.h"
-#include "io/json_text.h"
 
 namespace horus::cli {
 namespace {
@@ -52,10 +48,7 @@ absl::StatusOr<Json> Document(const std::string& path) {
 
 absl::StatusOr<std::string> Report(const std::vector<std::string>& paths, const PageOptions& options) {
   Json documents = Json::array();
-  for (const std::string& path : paths) {
-    HORUS_ASSIGN_OR_RETURN(Json document, Document(path));
-    documents.push_back(std::move(document));
-  }
+  for (const std::string& path : paths) HORUS_SET_OR_RETURN(documents.emplace_back(), Document(path));
   HORUS_RETURN_IF_ERROR(Write(options, documents));
   return "";
 }

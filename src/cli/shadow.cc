@@ -1,37 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 // horus shadow: another scheduler's log beside what ours would have done.
-#include <algorithm>
 #include <cstdio>
 #include <deque>
 #include <filesystem>
 #include <fstream>
-#include <functional>
-#include <memory>
-#include <optional>
-#include <string>
 #include <system_error>
-#include <utility>
 
-#include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "base/file.h"
 #include "base/status.h"
-#include "base/text.h"
 #include "cli/commands.h"
 #include "cli/inputs.h"
 #include "cli/print.h"
 #include "cli/report.h"
 #include "cli/shadow_replay.h"
-#include "io/cluster_file.h"
 #include "io/csv.h"
-#include "io/decision_log.h"
-#include "io/jobs_file.h"
-#include "io/json_text.h"
 #include "io/placement.h"
 #include "metrics/metrics.h"
-#include "place/placer.h"
 
 namespace horus::cli {
 namespace {
@@ -436,9 +423,7 @@ class RecordFile {
 
  private:
   [[nodiscard]] bool json() const { return path_.ends_with(".json") || path_.ends_with(".jsonl"); }
-  [[nodiscard]] absl::Status Failed() const {
-    return MakeError(absl::StatusCode::kUnavailable, "%s: cannot be written", path_);
-  }
+  [[nodiscard]] absl::Status Failed() const { return Unavailable("%s: cannot be written", path_); }
   [[nodiscard]] absl::Status Check() const { return stream_.good() ? absl::OkStatus() : Failed(); }
 
   std::string path_;

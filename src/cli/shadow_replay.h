@@ -106,8 +106,7 @@ struct ShadowTotals {
 };
 
 // DidYouMean among the keys of a map; empty where there are too many to look at.
-template <typename Map>
-[[nodiscard]] std::string NearestKey(const std::string& name, const Map& map) {
+[[nodiscard]] std::string NearestKey(const std::string& name, const auto& map) {
   constexpr size_t kMostKeys = 10000;
   std::vector<std::string_view> keys;
   for (const auto& [key, value] : map) keys.push_back(key);

@@ -3,16 +3,10 @@
 #include <array>
 #include <cerrno>
 #include <cmath>
-#include <cstdint>
 #include <cstdio>
 #include <cstring>
 #include <fstream>
 #include <map>
-#include <memory>
-#include <optional>
-#include <string>
-#include <utility>
-#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -23,35 +17,12 @@
 #include "cli/inputs.h"
 #include "cli/print.h"
 #include "io/csv.h"
-#include "io/json_text.h"
-#include "lab/grid.h"
-#include "lab/io/grid_file.h"
 
 namespace horus::cli {
 namespace {
 
 // ---- What happened when in a simulation, as a CSV that is written while it runs.
 // Cost: linear; a buffer is all it holds.
-
-class Timeline {
- public:
-  Timeline(const std::string& path, const Grid& grid);
-
-  // UNAVAILABLE: the file cannot be written.
-  [[nodiscard]] absl::Status Open();
-  void Add(const Trace& trace, const SimEvent& event);
-  // UNAVAILABLE when something could not be written.
-  [[nodiscard]] absl::Status Close();
-
- private:
-  std::string path_;
-  std::ofstream stream_;
-  struct Node {
-    std::string name;                // as a field of the file
-    std::vector<std::string> types;  // of its GPUs, likewise
-  };
-  std::map<NodeId, Node> nodes_;
-};
 
 constexpr auto kEvents =
     std::to_array<const char*>({"arrive", "start", "fail", "finish", "reject", "preempt", "out-of-memory", "migrate",
@@ -62,45 +33,60 @@ std::string EventName(SimEventKind kind) {
   return at < kEvents.size() ? kEvents[at] : absl::StrCat("event-", at);
 }
 
-Timeline::Timeline(const std::string& path, const Grid& grid) : path_(path) {
-  for (const NodeSpec& spec : grid.nodes) {
-    Node& node = nodes_[spec.id];
-    node.name = CsvField(NameOf(spec));
-    for (const DeviceSpec& device : spec.devices) node.types.push_back(CsvField(grid.catalogue->at(device.type).name));
+class Timeline {
+ public:
+  Timeline(const std::string& path, const Grid& grid) : path_(path) {
+    for (const NodeSpec& spec : grid.nodes) {
+      Node& node = nodes_[spec.id];
+      node.name = CsvField(NameOf(spec));
+      for (const DeviceSpec& device : spec.devices)
+        node.types.push_back(CsvField(grid.catalogue->at(device.type).name));
+    }
   }
-}
 
-absl::Status Timeline::Open() {
-  stream_.open(path_);
-  if (!stream_) return Unavailable("%s: cannot write: %s", path_, std::strerror(errno));
-  stream_ << "time_us,event,job,node,gpus,gpu_type,profile\n";
-  return absl::OkStatus();
-}
-
-void Timeline::Add(const Trace& trace, const SimEvent& event) {
-  const TraceJob* const job = event.job == kNotStated ? nullptr : &trace.jobs[event.job];
-  const std::string head =
-      absl::StrFormat("%d,%s,%s,", event.time_us, EventName(event.kind), job == nullptr ? "" : absl::StrCat(job->id));
-  const std::string tail = (job == nullptr ? "" : CsvField(ProfileOf(trace, *job))) + "\n";
-  if (event.slots.empty()) {
-    stream_ << head << ",,," << tail;
-    return;
+  // UNAVAILABLE: the file cannot be written.
+  [[nodiscard]] absl::Status Open() {
+    stream_.open(path_);
+    if (!stream_) return Unavailable("%s: cannot write: %s", path_, std::strerror(errno));
+    stream_ << "time_us,event,job,node,gpus,gpu_type,profile\n";
+    return absl::OkStatus();
   }
-  std::map<std::pair<NodeId, std::string>, std::string> gpus;  // a job's slots may lie in any order
-  for (const Slot& slot : event.slots) {
-    const std::vector<std::string>& types = nodes_[slot.node].types;
-    const bool has_type = slot.device != kNoDevice && static_cast<size_t>(slot.device) < types.size();
-    std::string& list = gpus[{slot.node, has_type ? types[static_cast<size_t>(slot.device)] : std::string()}];
-    if (slot.device != kNoDevice) absl::StrAppend(&list, list.empty() ? "" : " ", slot.device);
-  }
-  for (const auto& [place, list] : gpus)
-    stream_ << head << nodes_[place.first].name << "," << list << "," << place.second << "," << tail;
-}
 
-absl::Status Timeline::Close() {
-  stream_.close();
-  return stream_ ? absl::OkStatus() : Unavailable("%s: cannot write all of it", path_);
-}
+  void Add(const Trace& trace, const SimEvent& event) {
+    const TraceJob* const job = event.job == kNotStated ? nullptr : &trace.jobs[event.job];
+    const std::string head =
+        absl::StrFormat("%d,%s,%s,", event.time_us, EventName(event.kind), job == nullptr ? "" : absl::StrCat(job->id));
+    const std::string tail = (job == nullptr ? "" : CsvField(ProfileOf(trace, *job))) + "\n";
+    if (event.slots.empty()) {
+      stream_ << head << ",,," << tail;
+      return;
+    }
+    std::map<std::pair<NodeId, std::string>, std::string> gpus;  // a job's slots may lie in any order
+    for (const Slot& slot : event.slots) {
+      const std::vector<std::string>& types = nodes_[slot.node].types;
+      const bool has_type = slot.device != kNoDevice && static_cast<size_t>(slot.device) < types.size();
+      std::string& list = gpus[{slot.node, has_type ? types[static_cast<size_t>(slot.device)] : std::string()}];
+      if (slot.device != kNoDevice) absl::StrAppend(&list, list.empty() ? "" : " ", slot.device);
+    }
+    for (const auto& [place, list] : gpus)
+      stream_ << head << nodes_[place.first].name << "," << list << "," << place.second << "," << tail;
+  }
+
+  // UNAVAILABLE when something could not be written.
+  [[nodiscard]] absl::Status Close() {
+    stream_.close();
+    return stream_ ? absl::OkStatus() : Unavailable("%s: cannot write all of it", path_);
+  }
+
+ private:
+  std::string path_;
+  std::ofstream stream_;
+  struct Node {
+    std::string name;                // as a field of the file
+    std::vector<std::string> types;  // of its GPUs, likewise
+  };
+  std::map<NodeId, Node> nodes_;
+};
 
 constexpr char kSimulateFooter[] = R"(
 Examples:
@@ -124,8 +110,7 @@ struct Chosen {
   GridRun run;
 };
 
-template <typename Entries>
-absl::StatusOr<uint32_t> Named(const char* option, const std::string& name, const Entries& entries) {
+absl::StatusOr<uint32_t> Named(const char* option, const std::string& name, const auto& entries) {
   std::vector<std::string_view> names;
   for (const auto& entry : entries) {
     if (entry.name == name) return static_cast<uint32_t>(names.size());
@@ -140,12 +125,9 @@ absl::StatusOr<Chosen> Choose(const SimulateArguments& options) {
   HORUS_ASSIGN_OR_RETURN(const GridFile file, ReadGridFile(options.grid, std::move(catalogue)));
   HORUS_ASSIGN_OR_RETURN(chosen.loaded, LoadGrid(file));
   const Grid& grid = chosen.loaded.grid;
-  if (!options.workload.empty()) {
-    HORUS_ASSIGN_OR_RETURN(chosen.run.workload, Named("--workload", options.workload, grid.workloads));
-  }
-  if (!options.policy.empty()) {
-    HORUS_ASSIGN_OR_RETURN(chosen.run.policy, Named("--policy", options.policy, grid.policies));
-  }
+  if (!options.workload.empty())
+    HORUS_SET_OR_RETURN(chosen.run.workload, Named("--workload", options.workload, grid.workloads));
+  if (!options.policy.empty()) HORUS_SET_OR_RETURN(chosen.run.policy, Named("--policy", options.policy, grid.policies));
   chosen.run.seed = options.seed.value_or(grid.seeds.front());
   return chosen;
 }

@@ -5,9 +5,6 @@
 #include <cstdio>
 #include <iterator>
 #include <limits>
-#include <memory>
-#include <string>
-#include <vector>
 
 #include "absl/strings/str_format.h"
 #include "base/file.h"
@@ -15,7 +12,6 @@
 #include "cli/commands.h"
 #include "cli/inputs.h"
 #include "cli/print.h"
-#include "io/json_text.h"
 #include "lab/io/traces/trace_file.h"
 #include "lab/trace/synthetic.h"
 #include "lab/trace/trace.h"

@@ -1,15 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // horus train: a bundle from measured runs. horus calibrate: one moved to a site by a few of its own runs.
-#include "predict/train.h"
 
 #include "absl/strings/str_format.h"
 #include "base/file.h"
 #include "base/text.h"
+#include "base/vectors.h"
 #include "cli/commands.h"
 #include "cli/inputs.h"
 #include "cli/print.h"
-#include "io/json_text.h"
-#include "lab/models/train_pairs.h"
 
 namespace horus::cli {
 namespace {
@@ -77,8 +75,7 @@ std::string ReportText(const TrainArguments& options, const Bundle& bundle, cons
                           kLeastTrainingRows);
   }
   if (!report.kept.empty()) {
-    std::vector<std::string_view> names;
-    for (const Quantity q : report.kept) names.push_back(InfoOf(q).name);
+    const auto names = VectorOf<std::string_view>(report.kept, [](Quantity q) { return InfoOf(q).name; });
     absl::StrAppendFormat(&text, "kept from %s: %s\n", options.pairs.bundle.empty() ? "builtin" : options.pairs.bundle,
                           Listed(names));
   }
@@ -223,9 +220,7 @@ Json ReportJson(const CalibrateOptions& options, const SiteReport& report) {
 absl::StatusOr<std::string> Calibrate(const CalibrateOptions& options) {
   HORUS_ASSIGN_OR_RETURN(const auto catalogue, LoadCatalogue(options.gpus_files));
   TrainingSet set;
-  if (!options.data.empty()) {
-    HORUS_ASSIGN_OR_RETURN(set, LoadTrainingSet(options.data, {}, *catalogue));
-  }
+  if (!options.data.empty()) HORUS_SET_OR_RETURN(set, LoadTrainingSet(options.data, {}, *catalogue));
   HORUS_ASSIGN_OR_RETURN(const auto base, LoadPredictor(options.bundle));
   SiteReport report;
   HORUS_ASSIGN_OR_RETURN(const Bundle bundle, CalibrateToSite(*base, set, options.site, &report));

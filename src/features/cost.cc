@@ -36,16 +36,9 @@ constexpr double kPartOfKernel = 1e-3;
 
 bool Fuses(const OpCost& cost) {
   if (!cost.known || cost.absorbed || cost.forward.kernels <= 0) return false;
-  switch (cost.op_class) {
-    case OpClass::kNormalisation:
-    case OpClass::kActivation:
-    case OpClass::kElementwise:
-    case OpClass::kReduction:
-    case OpClass::kDataMovement:
-      return true;
-    default:
-      return false;
-  }
+  return cost.op_class == OpClass::kNormalisation || cost.op_class == OpClass::kActivation ||
+         cost.op_class == OpClass::kElementwise || cost.op_class == OpClass::kReduction ||
+         cost.op_class == OpClass::kDataMovement;
 }
 
 void Less(double bytes, double& of) { of = std::max(0.0, of - bytes); }
@@ -65,9 +58,7 @@ void FuseChains(const ShapedGraph& shaped, StepCost& step) {
       tensor[op.inputs[k].value()] |= Fuses(cost) && !kept ? kRead : kStored;
     }
   }
-  for (const TensorId id : shaped.outputs) {
-    if (id.valid()) tensor[id.value()] |= kStored;
-  }
+  for (const TensorId id : Given(shaped.outputs)) tensor[id.value()] |= kStored;
   std::vector<uint8_t> made(shaped.tensors.size(), 0);  // by an operator that fuses
   for (size_t i = 0; i < shaped.ops.size(); ++i) {
     const Op& op = shaped.ops[i];
@@ -75,14 +66,13 @@ void FuseChains(const ShapedGraph& shaped, StepCost& step) {
     if (op.plumbing || !Fuses(cost)) continue;
     const auto repeat = static_cast<double>(std::max<int64_t>(1, op.repeat));
     bool follows = false, is_followed = false;
-    for (const TensorId id : op.inputs) {
-      if (!id.valid() || made[id.value()] == 0) continue;
+    for (const TensorId id : Given(op.inputs)) {
+      if (made[id.value()] == 0) continue;
       follows = true;
       Less(repeat * step.stored_bytes[id.value()], cost.forward.bytes);
       Less(repeat * step.stored_bytes[id.value()], cost.backward.bytes);  // its gradient goes on in registers
     }
-    for (const TensorId id : op.outputs) {
-      if (!id.valid()) continue;
+    for (const TensorId id : Given(op.outputs)) {
       made[id.value()] = 1;
       if (tensor[id.value()] == kRead) Less(repeat * step.stored_bytes[id.value()], cost.forward.bytes);
       if ((tensor[id.value()] & kRead) == 0) continue;
@@ -211,8 +201,7 @@ class Walk {
     const CostRule* rule = RuleOf(index);
     OpCost& cost = step_.ops[index];
     const bool wants = WantsGradient(op, rule);
-    for (const TensorId out : op.outputs) {
-      if (!out.valid()) continue;
+    for (const TensorId out : Given(op.outputs)) {
       const Tensor& tensor = shaped_.tensors[out.value()];
       // What a reshape views may itself be a view, of a slice.
       if (IsAlias(tensor)) step_.storage[out.value()] = step_.storage[tensor.alias_of.value()];
@@ -310,9 +299,7 @@ class Walk {
 
   void ShareViews(const Op& op, const CostRule& rule) {
     if (!IsViewOperator(rule) || op.inputs.empty() || !op.inputs[0].valid()) return;
-    for (const TensorId out : op.outputs) {
-      if (out.valid()) step_.storage[out.value()] = step_.storage[op.inputs[0].value()];
-    }
+    for (const TensorId out : Given(op.outputs)) step_.storage[out.value()] = step_.storage[op.inputs[0].value()];
   }
 
   // Keys and values that an engine adds to a cache in its place.
@@ -379,8 +366,7 @@ class Walk {
       if (!context.Wants(i)) continue;
       uint32_t& uses = grad_uses_[step_.storage[op.inputs[i].value()].value()];
       if (uses++ == 0) continue;
-      context.cost.backward.flops_other += context.InCount(i);
-      context.Backward(1, 3 * context.InBytes(i), PointwiseBlocks(context.InCount(i)));
+      context.BackwardOver(context.InCount(i), context.InCount(i), 3 * context.InBytes(i));
     }
   }
 

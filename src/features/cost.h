@@ -9,14 +9,9 @@
 
 #include <array>
 #include <cstddef>
-#include <cstdint>
-#include <string>
-#include <string_view>
 #include <utility>
-#include <vector>
 
 #include "features/run_spec.h"
-#include "graph/shaped.h"
 
 namespace horus {
 

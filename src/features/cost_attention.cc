@@ -133,10 +133,7 @@ void LatentAttention(CostContext& c, const CostRule&) {
   const double rope = c.Int("qk_rope_head_dim", 0);
   const double rank = c.InDim(1, -1), columns = c.InDim(2, -1);
   const double past = PastAt(c, 3);
-  Scores s;
-  s.batch = c.InDim(0, 0);
-  s.queries = c.InDim(0, 1);
-  s.heads = HeadsOf(c, "num_heads");
+  Scores s{.batch = c.InDim(0, 0), .queries = c.InDim(0, 1), .heads = HeadsOf(c, "num_heads")};
   const double top = std::max(0.0, c.Int("local_window_size", -1));
   s.keys = CausalKeys(s.queries, past, top);
   const double tokens = s.batch * s.queries, cached = s.batch * (past + s.queries);
@@ -210,11 +207,9 @@ void LinearAttention(CostContext& c, const CostRule&) {
 void CausalConv(CostContext& c, const CostRule&) {
   if (!c.Has(0) || !c.Has(1)) return c.Unknown();
   const double flops = 2 * c.InDim(1, -1) * c.OutCount(0);
-  c.cost.forward.flops_other += flops;
-  c.Forward(1, c.AllInBytes() + c.AllOutBytes(), PointwiseBlocks(c.OutCount(0)));
+  c.ForwardOver(c.OutCount(0), flops, c.AllInBytes() + c.AllOutBytes());
   if (!c.Wants(0)) return;
-  c.cost.backward.flops_other += 2 * flops;
-  c.Backward(2, 2 * (c.AllInBytes() + c.AllOutBytes()), PointwiseBlocks(c.OutCount(0)));
+  c.BackwardOver(c.OutCount(0), 2 * flops, 2 * (c.AllInBytes() + c.AllOutBytes()), 2);
   c.SaveInput(0);
 }
 

@@ -36,8 +36,7 @@ void Split(CostContext& c, const CostRule&) {
 // A view with stride 0 forward; backward a sum.
 void Expand(CostContext& c, const CostRule&) {
   if (!c.Wants(0) || c.OutCount(0) <= c.InCount(0)) return;
-  c.cost.backward.flops_other = c.OutCount(0);
-  c.Backward(1, c.OutBytes(0) + c.InBytes(0), PointwiseBlocks(c.OutCount(0)));
+  c.BackwardOver(c.OutCount(0), c.OutCount(0), c.OutBytes(0) + c.InBytes(0));
 }
 
 // Gather of rows: an embedding when the table is a weight.
@@ -73,11 +72,9 @@ void Resize(CostContext& c, const CostRule& rule) {
   for (double d = 0; d < std::min(spatial, 3.0) && mode != "nearest"; ++d) neighbours *= mode == "cubic" ? 4 : 2;
   const double out = c.OutCount(0);
   const double flops = neighbours > 1 ? 2 * neighbours * out : 0;
-  c.cost.forward.flops_other = flops;
-  c.Forward(1, c.InBytes(0) + c.OutBytes(0), PointwiseBlocks(out));
+  c.ForwardOver(out, flops, c.InBytes(0) + c.OutBytes(0));
   if (!c.Wants(0)) return;
-  c.cost.backward.flops_other = flops + out;
-  c.Backward(1, c.InBytes(0) + c.OutBytes(0), PointwiseBlocks(out));
+  c.BackwardOver(out, flops + out, c.InBytes(0) + c.OutBytes(0));
 }
 
 // Fast Fourier transforms of real or complex vectors: 5 n log2 n each, as is customary.
@@ -89,11 +86,9 @@ void Fourier(CostContext& c, const CostRule& rule) {
   const double frequencies = c.HasOut(0) ? c.OutDim(0, axis) : 0;
   const double length = std::max(1.0, onesided ? 2 * (frequencies - 1) : frequencies);
   const double vectors = frequencies > 0 ? c.OutCount(0) / 2 / frequencies : 0;
-  c.cost.forward.flops_other = 5 * length * std::log2(length) * vectors;
-  c.Forward(1, c.InBytes(0) + c.OutBytes(0), PointwiseBlocks(c.OutCount(0)));
+  c.ForwardOver(c.OutCount(0), 5 * length * std::log2(length) * vectors, c.InBytes(0) + c.OutBytes(0));
   if (!c.Wants(0)) return;
-  c.cost.backward.flops_other = c.cost.forward.flops_other;
-  c.Backward(1, c.InBytes(0) + c.OutBytes(0), PointwiseBlocks(c.OutCount(0)));
+  c.BackwardOver(c.OutCount(0), c.cost.forward.flops_other, c.InBytes(0) + c.OutBytes(0));
 }
 
 // Written from nothing, or small integer work.

@@ -2,23 +2,17 @@
 // Cost of matrix products and of what comes down to them, convolutions, Einsum, mixtures of experts and recurrent
 // cells: two FLOPs a multiply-add, one product a gradient.
 #include <algorithm>
-#include <array>
 #include <cmath>
-#include <string>
-#include <string_view>
-#include <vector>
 
 #include "features/cost_rules.h"
 
 namespace horus {
 namespace {
 
-// [batch, m, k] x [batch, k, n]; the tensors' bytes are those of the whole operator.
+// [batch, m, k] x [batch, k, n], inputs 0 and 1; the tensors' bytes are those of the whole operator.
 struct Product {
   double batch = 1, m = 1, n = 1, k = 1;
-  double taps = 1;  // as ProductShape
-  size_t a = 0;     // positions of the operands
-  size_t b = 1;
+  double taps = 1;         // as ProductShape
   size_t bias = SIZE_MAX;  // SIZE_MAX: none
   bool bias_kernel = false;
 };
@@ -36,31 +30,28 @@ void AddWeightCast(CostContext& c, size_t weight) {
 
 // FLOPs, bytes, kernels and what is kept; one product more per gradient wanted.
 void ApplyProduct(CostContext& c, const Product& p) {
-  const double a = c.InBytes(p.a), b = c.InBytes(p.b), y = c.OutBytes(0);
+  const double a = c.InBytes(0), b = c.InBytes(1), y = c.OutBytes(0);
   const double outputs = c.OutCount(0);
   const bool has_bias = p.bias != SIZE_MAX && c.Has(p.bias);
   c.cost.forward.flops = Flops(p);
-  c.cost.product = {p.batch, p.m, p.n, p.k, std::max(1.0, p.taps), c.Wants(p.a), c.Wants(p.b)};
+  c.cost.product = {p.batch, p.m, p.n, p.k, std::max(1.0, p.taps), c.Wants(0), c.Wants(1)};
   c.Forward(1, a + b + y, MatmulBlocks(p.batch, p.m, p.n, p.k));
   if (has_bias) {
     c.cost.forward.flops_other = outputs;
     if (p.bias_kernel) c.Forward(1, 2 * y, PointwiseBlocks(outputs));
   }
-  if (c.Wants(p.a)) {  // dA = dY Bt
+  if (c.Wants(0)) {  // dA = dY Bt
     c.cost.backward.flops += Flops(p);
     c.Backward(1, y + b + a, MatmulBlocks(p.batch, p.m, p.k, p.n));
-    c.SaveInput(p.b);
+    c.SaveInput(1);
   }
-  if (c.Wants(p.b)) {  // dB = At dY
+  if (c.Wants(1)) {  // dB = At dY
     c.cost.backward.flops += Flops(p);
     c.Backward(1, y + a + b, MatmulBlocks(p.batch, p.k, p.n, p.m));
-    c.SaveInput(p.a);
+    c.SaveInput(0);
   }
-  if (has_bias && c.Wants(p.bias)) {
-    c.cost.backward.flops_other += outputs;
-    c.Backward(1, y, PointwiseBlocks(outputs));
-  }
-  AddWeightCast(c, p.b);
+  if (has_bias && c.Wants(p.bias)) c.BackwardOver(outputs, outputs, y);
+  AddWeightCast(c, 1);
 }
 
 // Enters the Horus counts as a linear layer.
@@ -73,20 +64,13 @@ void CountLinear(CostContext& c, const Product& p) {
 
 // cuDNN's algorithms for filters larger than one element (Winograd, FFT, other layouts) may work on transformed copies
 // of the input and the output; a pointwise filter is a plain product, and the implicit one needs no copy.
-void AddWorkspace(CostContext& c, size_t x, double filter, double channels_per_group) {
+void AddWorkspace(CostContext& c, double filter, double channels_per_group) {
   if (filter <= channels_per_group) return;
-  c.cost.workspace_bytes = c.InBytes(x) + c.OutBytes(0);
+  c.cost.workspace_bytes = c.InBytes(0) + c.OutBytes(0);
 }
 
-// Operand positions of the convolution family.
-struct ConvSlots {
-  size_t x, w, bias;
-};
-ConvSlots SlotsOf(std::string_view name) {
-  if (name == "ConvInteger") return {0, 1, SIZE_MAX};
-  if (name == "DeformConv") return {0, 1, 3};
-  return {0, 1, 2};
-}
+// Of the convolution family, the position of the bias.
+size_t BiasOf(std::string_view name) { return name == "ConvInteger" ? SIZE_MAX : name == "DeformConv" ? 3 : 2; }
 
 // Of few channels a group libraries run kernels of their own, without matrix units.
 constexpr double kDepthwiseChannels = 4;
@@ -98,12 +82,11 @@ KernelKind ConvolutionKind(const Product& p) {
 }
 
 void Convolution(CostContext& c, const CostRule& rule) {
-  const ConvSlots slots = SlotsOf(rule.name);
-  if (!c.Has(slots.x) || !c.Has(slots.w) || !c.HasOut(0)) return c.Unknown();
-  const Tensor& w = c.In(slots.w);
+  if (!c.Has(0) || !c.Has(1) || !c.HasOut(0)) return c.Unknown();
+  const Tensor& w = c.In(1);
   // Weights are [out channels, in channels / groups, kernel...]; each output element sums one filter.
   const double out_channels = std::max(1.0, CostContext::Dim(w, 0));
-  const double filter = c.InCount(slots.w) / out_channels;
+  const double filter = c.InCount(1) / out_channels;
   const double groups = std::max(1.0, c.Int("group", 1));
   const double outputs = c.OutCount(0);
   Product p;
@@ -112,12 +95,10 @@ void Convolution(CostContext& c, const CostRule& rule) {
   p.n = out_channels / groups;
   p.k = filter;
   p.taps = filter / std::max(1.0, CostContext::Dim(w, 1));
-  p.a = slots.x;
-  p.b = slots.w;
-  p.bias = slots.bias;
+  p.bias = BiasOf(rule.name);
   p.bias_kernel = true;
   ApplyProduct(c, p);
-  AddWorkspace(c, slots.x, filter, CostContext::Dim(w, 1));
+  AddWorkspace(c, filter, CostContext::Dim(w, 1));
   c.cost.kind = ConvolutionKind(p);
   c.cost.horus_flops = outputs * filter;
   c.cost.horus_convs = 1;
@@ -138,7 +119,7 @@ void ConvTranspose(CostContext& c, const CostRule&) {
   p.bias = 2;
   p.bias_kernel = true;
   ApplyProduct(c, p);
-  AddWorkspace(c, 0, filter, c.InDim(1, 1));
+  AddWorkspace(c, filter, c.InDim(1, 1));
   c.cost.kind = groups > 1 ? KernelKind::kGroupedConvolution : KernelKind::kConvolution;
   c.cost.horus_flops = c.InCount(0) * filter;
   c.cost.horus_convs = 1;
@@ -147,11 +128,7 @@ void ConvTranspose(CostContext& c, const CostRule&) {
 void Gemm(CostContext& c, const CostRule& rule) {
   if (!c.Has(0) || !c.Has(1) || !c.HasOut(0)) return c.Unknown();
   const bool transposed = c.node().IntOr("transA", 0) != 0;
-  Product p;
-  p.m = c.OutDim(0, 0);
-  p.n = c.OutDim(0, 1);
-  p.k = c.InDim(0, transposed ? 0 : 1);
-  p.bias = 2;
+  Product p{.m = c.OutDim(0, 0), .n = c.OutDim(0, 1), .k = c.InDim(0, transposed ? 0 : 1), .bias = 2};
   ApplyProduct(c, p);
   CountLinear(c, p);
   if (rule.name == "com.microsoft::FusedGemm") c.cost.forward.flops_other += c.OutCount(0);
@@ -166,8 +143,7 @@ void MatMul(CostContext& c, const CostRule& rule) {
   const Tensor& ta = c.In(a);
   const Tensor& tb = c.In(b);
   const bool trans_a = c.node().IntOr("transA", 0) != 0;
-  Product p;
-  p.k = ta.dims.size() < 2 ? c.InCount(a) : CostContext::Dim(ta, trans_a ? -2 : -1);
+  Product p{.k = ta.dims.size() < 2 ? c.InCount(a) : CostContext::Dim(ta, trans_a ? -2 : -1)};
   const double outputs = c.OutCount(0);
   p.n = tb.dims.size() < 2 ? 1 : c.OutDim(0, -1);
   if (tb.dims.size() <= 2 || packed) {
@@ -270,8 +246,7 @@ void Einsum(CostContext& c, const CostRule&) {
   if (!e.valid) return c.Unknown();
   if (e.terms.size() == 1) {  // a sum or a permutation: no product
     const double elements = Volume(e.terms[0]);
-    c.cost.forward.flops_other = elements > c.OutCount(0) ? elements : 0;
-    c.Forward(1, c.AllInBytes() + c.OutBytes(0), PointwiseBlocks(elements));
+    c.ForwardOver(elements, elements > c.OutCount(0) ? elements : 0, c.AllInBytes() + c.OutBytes(0));
     if (c.Wants(0)) c.Backward(1, c.AllInBytes() + c.OutBytes(0), PointwiseBlocks(elements));
     return;
   }

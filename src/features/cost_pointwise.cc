@@ -14,8 +14,7 @@ double LargestInput(const CostContext& c) {
 }
 
 void Forward(CostContext& c, const CostRule& rule, double elements) {
-  c.cost.forward.flops_other = rule.flops * elements;
-  c.Forward(1, c.AllInBytes() + c.AllOutBytes(), PointwiseBlocks(elements));
+  c.ForwardOver(elements, rule.flops * elements, c.AllInBytes() + c.AllOutBytes());
 }
 
 // One input carries the data; others are parameters or limits.
@@ -40,8 +39,7 @@ void Unary(CostContext& c, const CostRule& rule) {
     c.SaveExtra(elements);  // one byte each
     kept += elements;
   }
-  c.cost.backward.flops_other = rule.backward_flops * elements;
-  c.Backward(1, c.OutBytes(0) + kept + c.InBytes(0), PointwiseBlocks(elements));
+  c.BackwardOver(elements, rule.backward_flops * elements, c.OutBytes(0) + kept + c.InBytes(0));
   for (size_t i = 1; i < c.inputs(); ++i) {  // PRelu's slope
     if (c.Wants(i)) c.Backward(1, c.OutBytes(0) + c.InBytes(0), PointwiseBlocks(elements));
   }
@@ -50,8 +48,7 @@ void Unary(CostContext& c, const CostRule& rule) {
 // Sums the gradient over the dimensions along which input i was broadcast.
 void ReduceBroadcast(CostContext& c, size_t i) {
   if (!c.Wants(i) || c.InCount(i) >= c.OutCount(0)) return;
-  c.cost.backward.flops_other += c.OutCount(0);
-  c.Backward(1, c.OutBytes(0) + c.InBytes(i), PointwiseBlocks(c.OutCount(0)));
+  c.BackwardOver(c.OutCount(0), c.OutCount(0), c.OutBytes(0) + c.InBytes(i));
 }
 
 // Addition and its like: the gradient passes unchanged, no kernel and nothing kept.
@@ -62,8 +59,7 @@ void Additive(CostContext& c, const CostRule& rule) {
   for (size_t i = 0; i < c.inputs(); ++i) {
     ReduceBroadcast(c, i);
     if (rule.backward_flops > 0 && i > 0 && c.Wants(i)) {  // Sub negates
-      c.cost.backward.flops_other += rule.backward_flops * elements;
-      c.Backward(1, 2 * c.OutBytes(0), PointwiseBlocks(elements));
+      c.BackwardOver(elements, rule.backward_flops * elements, 2 * c.OutBytes(0));
     }
   }
 }
@@ -83,8 +79,7 @@ void Multiplicative(CostContext& c, const CostRule& rule) {
       if (c.InCount(j) > 1) c.SaveInput(j);
       read += c.InBytes(j);
     }
-    c.cost.backward.flops_other += rule.backward_flops * elements;
-    c.Backward(1, 2 * c.OutBytes(0) + read, PointwiseBlocks(elements));
+    c.BackwardOver(elements, rule.backward_flops * elements, 2 * c.OutBytes(0) + read);
     ReduceBroadcast(c, i);
   }
 }

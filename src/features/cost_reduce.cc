@@ -23,11 +23,9 @@ void Normalise(CostContext& c, double groups, size_t first_parameter, size_t par
   const double bytes = c.InBytes(0);
   c.cost.horus_flops = n;
   c.cost.horus_others = 1;
-  c.cost.forward.flops_other = kNormTrainingFlops * n;
-  c.Forward(1, kNormForwardPasses * bytes, PointwiseBlocks(n));
+  c.ForwardOver(n, kNormTrainingFlops * n, kNormForwardPasses * bytes);
   if (!c.Wants(0) && !c.WantsAny(parameters, first_parameter)) return;
-  c.cost.backward.flops_other = kNormBackwardFlops * n;
-  c.Backward(1, kNormBackwardPasses * bytes, PointwiseBlocks(n));
+  c.BackwardOver(n, kNormBackwardFlops * n, kNormBackwardPasses * bytes);
   c.SaveInput(0);
   c.SaveExtra(2 * groups * kFloat32Bytes);
 }
@@ -36,8 +34,7 @@ void BatchNormalization(CostContext& c, const CostRule&) {
   if (!c.Has(0)) return c.Unknown();
   if (!c.training()) {
     c.cost.horus_flops = c.InCount(0);
-    c.cost.forward.flops_other = kNormInferenceFlops * c.InCount(0);
-    c.Forward(1, 2 * c.InBytes(0), PointwiseBlocks(c.InCount(0)));
+    c.ForwardOver(c.InCount(0), kNormInferenceFlops * c.InCount(0), 2 * c.InBytes(0));
     return;
   }
   Normalise(c, c.InCount(1), 1, 2);
@@ -86,11 +83,9 @@ void EmbedLayerNormalization(CostContext& c, const CostRule&) {
   const double n = c.OutCount(0);
   c.cost.horus_linears = 3;
   c.cost.horus_flops = n;
-  c.cost.forward.flops_other = (kNormTrainingFlops + 2) * n;
-  c.Forward(1, 4 * c.OutBytes(0), PointwiseBlocks(n));
+  c.ForwardOver(n, (kNormTrainingFlops + 2) * n, 4 * c.OutBytes(0));
   if (!c.training()) return;
-  c.cost.backward.flops_other = kNormBackwardFlops * n;
-  c.Backward(4, 8 * c.OutBytes(0) + c.InBytes(2) + c.InBytes(3) + c.InBytes(4), PointwiseBlocks(n));
+  c.BackwardOver(n, kNormBackwardFlops * n, 8 * c.OutBytes(0) + c.InBytes(2) + c.InBytes(3) + c.InBytes(4), 4);
   c.SaveExtra(c.OutBytes(0));
 }
 
@@ -98,19 +93,16 @@ void Softmax(CostContext& c, const CostRule& rule) {
   const double n = c.OutCount(0);
   c.cost.horus_activations = 1;
   c.cost.horus_flops = n;
-  c.cost.forward.flops_other = rule.flops * n;
-  c.Forward(1, c.InBytes(0) + c.OutBytes(0), PointwiseBlocks(n));
+  c.ForwardOver(n, rule.flops * n, c.InBytes(0) + c.OutBytes(0));
   if (!c.Wants(0)) return;
   c.SaveOutput(0);
-  c.cost.backward.flops_other = rule.backward_flops * n;
-  c.Backward(1, 2 * c.OutBytes(0) + c.InBytes(0), PointwiseBlocks(n));
+  c.BackwardOver(n, rule.backward_flops * n, 2 * c.OutBytes(0) + c.InBytes(0));
 }
 
 // Sums over axes; the gradient is spread again.
 void Reduce(CostContext& c, const CostRule& rule) {
   const double n = c.InCount(0);
-  c.cost.forward.flops_other = rule.flops * n;
-  c.Forward(1, c.InBytes(0) + c.OutBytes(0), PointwiseBlocks(n));
+  c.ForwardOver(n, rule.flops * n, c.InBytes(0) + c.OutBytes(0));
   if (!c.Wants(0)) return;
   if (rule.saves == Saves::kInputs || rule.saves == Saves::kBoth) c.SaveInput(0);
   if (rule.saves == Saves::kOutput || rule.saves == Saves::kBoth) c.SaveOutput(0);
@@ -130,25 +122,22 @@ double Window(const CostContext& c) {
 
 void Pool(CostContext& c, const CostRule& rule) {
   const double out = c.OutCount(0);
-  c.cost.forward.flops_other = out * Window(c);
-  c.Forward(1, c.InBytes(0) + c.AllOutBytes(), PointwiseBlocks(out));
+  c.ForwardOver(out, out * Window(c), c.InBytes(0) + c.AllOutBytes());
   if (!c.Wants(0)) return;
   const bool maximum = rule.saves == Saves::kBoth;
   c.SaveInput(0);
   if (maximum) c.SaveExtra(out * kIndexBytes);
-  c.cost.backward.flops_other = maximum ? out : out * Window(c);
-  c.Backward(1, c.OutBytes(0) + c.InBytes(0) + (maximum ? out * kIndexBytes : 0), PointwiseBlocks(c.InCount(0)));
+  c.BackwardOver(c.InCount(0), maximum ? out : out * Window(c),
+                 c.OutBytes(0) + c.InBytes(0) + (maximum ? out * kIndexBytes : 0));
 }
 
 void Loss(CostContext& c, const CostRule& rule) {
   const double n = c.InCount(0);
-  c.cost.forward.flops_other = rule.flops * n;
-  c.Forward(2, 2 * c.InBytes(0) + c.AllOutBytes(), PointwiseBlocks(n));
+  c.ForwardOver(n, rule.flops * n, 2 * c.InBytes(0) + c.AllOutBytes(), 2);
   if (!c.Wants(0)) return;
   c.SaveInput(1);
   if (rule.name == "SoftmaxCrossEntropyLoss") c.SaveExtra(n * kFloat32Bytes);  // log-probabilities
-  c.cost.backward.flops_other = rule.backward_flops * n;
-  c.Backward(2, 4 * c.InBytes(0), PointwiseBlocks(n));
+  c.BackwardOver(n, rule.backward_flops * n, 4 * c.InBytes(0), 2);
 }
 
 constexpr OpClass kNorm = OpClass::kNormalisation;

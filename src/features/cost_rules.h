@@ -6,11 +6,7 @@
 // Cost:    O(inputs + outputs) an operator, Einsum by its equation.
 #pragma once
 
-#include <cstddef>
-#include <cstdint>
 #include <span>
-#include <string_view>
-#include <vector>
 
 #include "features/cost.h"
 
@@ -43,6 +39,8 @@ struct CostRule {
   Saves saves = Saves::kNothing;
   bool amp_float32 = false;  // autocast computes it in float32
 };
+
+[[nodiscard]] inline double PointwiseBlocks(double elements) { return elements / kElementsPerBlock + 1; }
 
 class CostContext {
  public:
@@ -111,6 +109,15 @@ class CostContext {
   // One forward (backward) launch more: `blocks` thread blocks each; blocks are averaged over kernels.
   void Forward(double kernels, double bytes, double blocks) { cost.forward.Launch(kernels, bytes, blocks); }
   void Backward(double kernels, double bytes, double blocks) { cost.backward.Launch(kernels, bytes, blocks); }
+  // The same of kernels that compute element by element, with their FLOPs.
+  void ForwardOver(double elements, double flops, double bytes, double kernels = 1) {
+    cost.forward.flops_other += flops;
+    Forward(kernels, bytes, PointwiseBlocks(elements));
+  }
+  void BackwardOver(double elements, double flops, double bytes, double kernels = 1) {
+    cost.backward.flops_other += flops;
+    Backward(kernels, bytes, PointwiseBlocks(elements));
+  }
 
  private:
   const ShapedGraph& shaped_;
@@ -119,7 +126,6 @@ class CostContext {
   const StepCost& step_;
 };
 
-[[nodiscard]] inline double PointwiseBlocks(double elements) { return elements / kElementsPerBlock + 1; }
 // Thread blocks of `batch` products [m, k] x [k, n].
 [[nodiscard]] double MatmulBlocks(double batch, double m, double n, double k);
 

@@ -3,10 +3,6 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
-#include <string>
-#include <string_view>
-#include <utility>
-#include <vector>
 
 #include "features/cost_rules.h"
 #include "graph/roles.h"
@@ -29,9 +25,7 @@ bool OwnsStorage(const StepCost& step, size_t t) { return step.storage[t].value(
 // Engines write the cache of an attention in place: it is held once, as large as it comes out.
 std::vector<uint8_t> FindCaches(const ShapedGraph& shaped, StepCost& step) {
   std::vector<uint8_t> cache(shaped.tensors.size(), 0), returned(shaped.tensors.size(), 0);
-  for (const TensorId id : shaped.outputs) {
-    if (id.valid()) returned[id.value()] = 1;
-  }
+  for (const TensorId id : Given(shaped.outputs)) returned[id.value()] = 1;
   // Of [a, b, c] and the same with one size that is not smaller.
   const auto continues = [](const Tensor& from, const Tensor& to) {
     if (!from.known || !to.known || from.dtype != to.dtype || from.dims.size() != to.dims.size()) return false;
@@ -91,8 +85,8 @@ void CountOps(const ShapedGraph& shaped, StepCost& step) {
     step.horus_linears += cost.horus_linears;
     step.horus_activations += cost.horus_activations;
     step.horus_others += cost.horus_others;
-    for (const TensorId out : op.outputs) {
-      if (!out.valid() || !OwnsStorage(step, out.value())) continue;
+    for (const TensorId out : Given(op.outputs)) {
+      if (!OwnsStorage(step, out.value())) continue;
       const Tensor& tensor = shaped.tensors[out.value()];
       if (IsFloating(tensor.dtype))
         step.activations += static_cast<double>(tensor.elements()) * static_cast<double>(op.repeat);
@@ -112,8 +106,7 @@ void MeasureDepth(const ShapedGraph& shaped, StepCost& step) {
     const Op& op = shaped.ops[i];
     const OpCost& cost = step.ops[i];
     Chain here;
-    for (const TensorId in : op.inputs) {
-      if (!in.valid()) continue;
+    for (const TensorId in : Given(op.inputs)) {
       here.ops = std::max(here.ops, chain[in.value()].ops);
       here.flops = std::max(here.flops, chain[in.value()].flops);
     }
@@ -123,9 +116,7 @@ void MeasureDepth(const ShapedGraph& shaped, StepCost& step) {
       here.ops += 1;
       here.flops += cost.forward.AllFlops();
     }
-    for (const TensorId out : op.outputs) {
-      if (out.valid()) chain[out.value()] = here;
-    }
+    for (const TensorId out : Given(op.outputs)) chain[out.value()] = here;
     step.critical_path_ops = std::max(step.critical_path_ops, here.ops);
     step.critical_path_flops = std::max(step.critical_path_flops, here.flops);
   }
@@ -177,8 +168,8 @@ void AddLoss(const ShapedGraph& shaped, const RunSpec& run, StepCost& step) {
       return;
     }
   }
-  for (const TensorId id : shaped.outputs) {
-    if (!id.valid() || step.needs_grad[id.value()] == 0) continue;
+  for (const TensorId id : Given(shaped.outputs)) {
+    if (step.needs_grad[id.value()] == 0) continue;
     const auto elements = static_cast<double>(shaped.tensors[id.value()].elements());
     const double read = step.stored_bytes[id.value()], wide = IsHalf(run.precision) ? read : elements * kFloatBytes;
     step.loss = OpCost{.forward = {.flops_other = kForwardFlops * elements,
@@ -236,12 +227,9 @@ void AddSegments(const ShapedGraph& shaped, int64_t count, StepCost& step) {
   std::vector<size_t> made(shaped.tensors.size(), ops), read(shaped.tensors.size(), 0);  // by storage, first and last
   for (size_t i = 0; i < ops; ++i) {
     if (shaped.ops[i].plumbing) continue;
-    for (const TensorId id : shaped.ops[i].outputs) {
-      if (id.valid()) made[step.storage[id.value()].value()] = std::min(made[step.storage[id.value()].value()], i);
-    }
-    for (const TensorId id : shaped.ops[i].inputs) {
-      if (id.valid()) read[step.storage[id.value()].value()] = i;
-    }
+    for (const TensorId id : Given(shaped.ops[i].outputs))
+      made[step.storage[id.value()].value()] = std::min(made[step.storage[id.value()].value()], i);
+    for (const TensorId id : Given(shaped.ops[i].inputs)) read[step.storage[id.value()].value()] = i;
   }
   std::vector<double> carried(ops + 1, 0);  // past the beginning of each operator
   for (size_t t = 0; t < made.size(); ++t) {

@@ -9,6 +9,7 @@
 #include "base/format.h"
 #include "base/hash.h"
 #include "base/units.h"
+#include "base/vectors.h"
 #include "device/gpu_type.h"
 
 namespace horus {
@@ -40,66 +41,67 @@ struct Entry {
 
 // How most values are found: a field of one of the sources.
 template <auto kField>
-double Step(const JobSource& s) {
-  return static_cast<double>(s.cost.*kField);
-}
+constexpr auto kStep = [](const JobSource& s) { return static_cast<double>(s.cost.*kField); };
 template <auto kField>
-double Total(const JobSource& s) {
-  return static_cast<double>(s.cost.totals.*kField);
-}
+constexpr auto kTotal = [](const JobSource& s) { return static_cast<double>(s.cost.totals.*kField); };
 template <auto kAmount>
-double Forward(const JobSource& s) {
-  return s.cost.totals.forward.*kAmount;
-}
+constexpr auto kForward = [](const JobSource& s) { return s.cost.totals.forward.*kAmount; };
 template <auto kAmount>
-double Backward(const JobSource& s) {
-  return s.cost.totals.backward.*kAmount;
-}
+constexpr auto kBackward = [](const JobSource& s) { return s.cost.totals.backward.*kAmount; };
 template <OpClass kClass>
-double OpsOf(const JobSource& s) {
-  return static_cast<double>(s.cost.by_class[static_cast<size_t>(kClass)].ops);
-}
+constexpr auto kOpsOf =
+    [](const JobSource& s) { return static_cast<double>(s.cost.by_class[static_cast<size_t>(kClass)].ops); };
 template <OpClass kClass>
-double FlopsOf(const JobSource& s) {
-  return s.cost.by_class[static_cast<size_t>(kClass)].forward.AllFlops();
-}
+constexpr auto kFlopsOf =
+    [](const JobSource& s) { return s.cost.by_class[static_cast<size_t>(kClass)].forward.AllFlops(); };
 template <OpClass kClass>
-double BytesOf(const JobSource& s) {
-  return s.cost.by_class[static_cast<size_t>(kClass)].forward.bytes;
-}
+constexpr auto kBytesOf = [](const JobSource& s) { return s.cost.by_class[static_cast<size_t>(kClass)].forward.bytes; };
 template <auto kAmount, auto kQuantile>
-double Over(const JobSource& s) {
-  return s.*kAmount.*kQuantile;
-}
+constexpr auto kOver = [](const JobSource& s) { return s.*kAmount.*kQuantile; };
 template <auto kField>
-double Memory(const JobSource& s) {
-  return static_cast<double>(s.memory.*kField);
-}
+constexpr auto kMemory = [](const JobSource& s) { return static_cast<double>(s.memory.*kField); };
 template <auto kField>
-double Roofline(const DeviceSource& s) {
-  return s.roofline.*kField;
-}
+constexpr auto kRoofline = [](const DeviceSource& s) { return s.roofline.*kField; };
 template <size_t kPart>
-double PartUs(const DeviceSource& s) {
-  return s.roofline.part_us[kPart];
-}
+constexpr auto kPartUs = [](const DeviceSource& s) { return s.roofline.part_us[kPart]; };
 template <auto kField>
-double Gpu(const DeviceSource& s) {
-  return static_cast<double>(s.gpu.*kField);
-}
+constexpr auto kGpu = [](const DeviceSource& s) { return static_cast<double>(s.gpu.*kField); };
 
 using enum OpClass;
 
+// One column a class, and one a quantile.
+#define HORUS_OF_CLASS(name, unit, what, Of, label, kClass) {{name label, unit, what label}, Of<kClass>}
+#define HORUS_OF_CLASSES(name, unit, what, Of)                               \
+  HORUS_OF_CLASS(name, unit, what, Of, "convolution", kConvolution),         \
+      HORUS_OF_CLASS(name, unit, what, Of, "matmul", kMatmul),               \
+      HORUS_OF_CLASS(name, unit, what, Of, "recurrent", kRecurrent),         \
+      HORUS_OF_CLASS(name, unit, what, Of, "attention", kAttention),         \
+      HORUS_OF_CLASS(name, unit, what, Of, "normalisation", kNormalisation), \
+      HORUS_OF_CLASS(name, unit, what, Of, "activation", kActivation),       \
+      HORUS_OF_CLASS(name, unit, what, Of, "elementwise", kElementwise),     \
+      HORUS_OF_CLASS(name, unit, what, Of, "reduction", kReduction),         \
+      HORUS_OF_CLASS(name, unit, what, Of, "embedding", kEmbedding),         \
+      HORUS_OF_CLASS(name, unit, what, Of, "pooling", kPooling),             \
+      HORUS_OF_CLASS(name, unit, what, Of, "data_movement", kDataMovement),  \
+      HORUS_OF_CLASS(name, unit, what, Of, "other", kOther)
+#define HORUS_QUANTILE(name, unit, what, amount, words, quantile) \
+  {{name #quantile, unit, words what}, kOver<&JobSource::amount, &Spread::quantile>}
+#define HORUS_QUANTILES(name, unit, what, amount)                      \
+  HORUS_QUANTILE(name, unit, what, amount, "10 % quantile ", p10),     \
+      HORUS_QUANTILE(name, unit, what, amount, "median ", p50),        \
+      HORUS_QUANTILE(name, unit, what, amount, "90 % quantile ", p90), \
+      HORUS_QUANTILE(name, unit, what, amount, "largest ", max)
+
 constexpr Entry<JobSource> kJobFeatureTable[] = {
     {{"horus_flops", "FLOP", "forward FLOPs as the author of Horus counts them (a convolution's multiply-add is 1)"},
-     Total<&CostTotals::horus_flops>},
-    {{"horus_parameters", "count", "trained parameters"}, Step<&StepCost::parameters>},
-    {{"horus_convs", "count", "convolutions"}, Step<&StepCost::horus_convs>},
+     kTotal<&CostTotals::horus_flops>},
+    {{"horus_parameters", "count", "trained parameters"}, kStep<&StepCost::parameters>},
+    {{"horus_convs", "count", "convolutions"}, kStep<&StepCost::horus_convs>},
     {{"horus_linears", "count", "linear layers, embeddings and attention products; 2 a step of a recurrent layer"},
-     Step<&StepCost::horus_linears>},
+     kStep<&StepCost::horus_linears>},
     {{"horus_activations", "count", "activations; 5 a step of an LSTM, 3 of a GRU, 1 of an RNN"},
-     Step<&StepCost::horus_activations>},
-    {{"horus_others", "count", "all other operators that run a kernel"}, Step<&StepCost::horus_others>},
+     kStep<&StepCost::horus_activations>},
+    {{"horus_others", "count", "all other operators that run a kernel"}, kStep<&StepCost::horus_others>},
     {{"batch", "samples", "samples per GPU and step"},
      [](const JobSource& s) { return static_cast<double>(s.shaped.batch); }},
     {{"training", "0/1", "1 = training, 0 = inference"},
@@ -124,147 +126,100 @@ constexpr Entry<JobSource> kJobFeatureTable[] = {
      [](const JobSource& s) { return s.run.layout == Layout::kNhwc ? 1.0 : 0.0; }},
     {{"forward_flops", "FLOP",
       "convolution, matrix, recurrent and attention products of the forward pass (a multiply-add is 2)"},
-     Forward<&PassCost::flops>},
-    {{"forward_flops_other", "FLOP", "all other FLOPs of the forward pass"}, Forward<&PassCost::flops_other>},
-    {{"backward_flops", "FLOP", "products of the backward pass"}, Backward<&PassCost::flops>},
-    {{"backward_flops_other", "FLOP", "all other FLOPs of the backward pass"}, Backward<&PassCost::flops_other>},
-    {{"forward_bytes", "bytes", "read and written by the forward pass"}, Forward<&PassCost::bytes>},
-    {{"backward_bytes", "bytes", "read and written by the backward pass"}, Backward<&PassCost::bytes>},
+     kForward<&PassCost::flops>},
+    {{"forward_flops_other", "FLOP", "all other FLOPs of the forward pass"}, kForward<&PassCost::flops_other>},
+    {{"backward_flops", "FLOP", "products of the backward pass"}, kBackward<&PassCost::flops>},
+    {{"backward_flops_other", "FLOP", "all other FLOPs of the backward pass"}, kBackward<&PassCost::flops_other>},
+    {{"forward_bytes", "bytes", "read and written by the forward pass"}, kForward<&PassCost::bytes>},
+    {{"backward_bytes", "bytes", "read and written by the backward pass"}, kBackward<&PassCost::bytes>},
     {{"step_flops", "FLOP", "all FLOPs of a step: forward, backward, loss, optimiser"},
      [](const JobSource& s) { return s.cost.StepFlops(); }},
     {{"step_bytes", "bytes", "all bytes of a step"}, [](const JobSource& s) { return s.cost.StepBytes(); }},
     {{"step_intensity", "FLOP/byte", "step_flops / step_bytes"},
      [](const JobSource& s) { return s.cost.StepBytes() > 0 ? s.cost.StepFlops() / s.cost.StepBytes() : 0.0; }},
-    {{"forward_kernels", "count", "kernels of the forward pass"}, Forward<&PassCost::kernels>},
+    {{"forward_kernels", "count", "kernels of the forward pass"}, kForward<&PassCost::kernels>},
     {{"step_kernels", "count", "kernels of a step"}, [](const JobSource& s) { return s.cost.StepKernels(); }},
     {{"library_kernels", "count",
       "of step_kernels, those that one library call launches beyond its first (recurrent layers)"},
-     Total<&CostTotals::library_kernels>},
+     kTotal<&CostTotals::library_kernels>},
     {{"optimizer_bytes", "bytes", "read and written by the optimiser"},
      [](const JobSource& s) { return s.cost.optimizer.bytes; }},
-    {{"parameter_tensors", "count", "trained tensors"}, Step<&StepCost::parameter_tensors>},
-    {{"activation_elements", "count", "elements of all operator outputs"}, Step<&StepCost::activations>},
+    {{"parameter_tensors", "count", "trained tensors"}, kStep<&StepCost::parameter_tensors>},
+    {{"activation_elements", "count", "elements of all operator outputs"}, kStep<&StepCost::activations>},
     {{"ops", "count", "operators that run a kernel"},
      [](const JobSource& s) { return static_cast<double>(s.cost.coverage.ops); }},
     {{"known_flops_share", "0-1", "estimated share of the forward FLOPs in operators of known cost"},
      [](const JobSource& s) { return s.cost.coverage.flops_share; }},
-    {{"depth_ops", "count", "longest chain of operators that run a kernel"}, Step<&StepCost::critical_path_ops>},
-    {{"depth_flops", "FLOP", "most forward FLOPs along one chain"}, Step<&StepCost::critical_path_flops>},
-    {{"width_ops", "count", "most operators at one depth"}, Step<&StepCost::max_width>},
-    {{"ops_convolution", "count", "operators of class convolution"}, OpsOf<kConvolution>},
-    {{"ops_matmul", "count", "operators of class matmul"}, OpsOf<kMatmul>},
-    {{"ops_recurrent", "count", "operators of class recurrent"}, OpsOf<kRecurrent>},
-    {{"ops_attention", "count", "operators of class attention"}, OpsOf<kAttention>},
-    {{"ops_normalisation", "count", "operators of class normalisation"}, OpsOf<kNormalisation>},
-    {{"ops_activation", "count", "operators of class activation"}, OpsOf<kActivation>},
-    {{"ops_elementwise", "count", "operators of class elementwise"}, OpsOf<kElementwise>},
-    {{"ops_reduction", "count", "operators of class reduction"}, OpsOf<kReduction>},
-    {{"ops_embedding", "count", "operators of class embedding"}, OpsOf<kEmbedding>},
-    {{"ops_pooling", "count", "operators of class pooling"}, OpsOf<kPooling>},
-    {{"ops_data_movement", "count", "operators of class data_movement"}, OpsOf<kDataMovement>},
-    {{"ops_other", "count", "operators of class other"}, OpsOf<kOther>},
-    {{"flops_convolution", "FLOP", "forward FLOPs, products and others, of class convolution"}, FlopsOf<kConvolution>},
-    {{"flops_matmul", "FLOP", "forward FLOPs, products and others, of class matmul"}, FlopsOf<kMatmul>},
-    {{"flops_recurrent", "FLOP", "forward FLOPs, products and others, of class recurrent"}, FlopsOf<kRecurrent>},
-    {{"flops_attention", "FLOP", "forward FLOPs, products and others, of class attention"}, FlopsOf<kAttention>},
-    {{"flops_normalisation", "FLOP", "forward FLOPs, products and others, of class normalisation"},
-     FlopsOf<kNormalisation>},
-    {{"flops_activation", "FLOP", "forward FLOPs, products and others, of class activation"}, FlopsOf<kActivation>},
-    {{"flops_elementwise", "FLOP", "forward FLOPs, products and others, of class elementwise"}, FlopsOf<kElementwise>},
-    {{"flops_reduction", "FLOP", "forward FLOPs, products and others, of class reduction"}, FlopsOf<kReduction>},
-    {{"flops_embedding", "FLOP", "forward FLOPs, products and others, of class embedding"}, FlopsOf<kEmbedding>},
-    {{"flops_pooling", "FLOP", "forward FLOPs, products and others, of class pooling"}, FlopsOf<kPooling>},
-    {{"flops_data_movement", "FLOP", "forward FLOPs, products and others, of class data_movement"},
-     FlopsOf<kDataMovement>},
-    {{"flops_other", "FLOP", "forward FLOPs, products and others, of class other"}, FlopsOf<kOther>},
-    {{"bytes_convolution", "bytes", "forward bytes of class convolution"}, BytesOf<kConvolution>},
-    {{"bytes_matmul", "bytes", "forward bytes of class matmul"}, BytesOf<kMatmul>},
-    {{"bytes_recurrent", "bytes", "forward bytes of class recurrent"}, BytesOf<kRecurrent>},
-    {{"bytes_attention", "bytes", "forward bytes of class attention"}, BytesOf<kAttention>},
-    {{"bytes_normalisation", "bytes", "forward bytes of class normalisation"}, BytesOf<kNormalisation>},
-    {{"bytes_activation", "bytes", "forward bytes of class activation"}, BytesOf<kActivation>},
-    {{"bytes_elementwise", "bytes", "forward bytes of class elementwise"}, BytesOf<kElementwise>},
-    {{"bytes_reduction", "bytes", "forward bytes of class reduction"}, BytesOf<kReduction>},
-    {{"bytes_embedding", "bytes", "forward bytes of class embedding"}, BytesOf<kEmbedding>},
-    {{"bytes_pooling", "bytes", "forward bytes of class pooling"}, BytesOf<kPooling>},
-    {{"bytes_data_movement", "bytes", "forward bytes of class data_movement"}, BytesOf<kDataMovement>},
-    {{"bytes_other", "bytes", "forward bytes of class other"}, BytesOf<kOther>},
-    {{"op_flops_p10", "FLOP", "10 % quantile over operators of forward FLOPs"}, Over<&JobSource::flops, &Spread::p10>},
-    {{"op_flops_p50", "FLOP", "median over operators of forward FLOPs"}, Over<&JobSource::flops, &Spread::p50>},
-    {{"op_flops_p90", "FLOP", "90 % quantile over operators of forward FLOPs"}, Over<&JobSource::flops, &Spread::p90>},
-    {{"op_flops_max", "FLOP", "largest over operators of forward FLOPs"}, Over<&JobSource::flops, &Spread::max>},
-    {{"op_bytes_p10", "bytes", "10 % quantile over operators of forward bytes"}, Over<&JobSource::bytes, &Spread::p10>},
-    {{"op_bytes_p50", "bytes", "median over operators of forward bytes"}, Over<&JobSource::bytes, &Spread::p50>},
-    {{"op_bytes_p90", "bytes", "90 % quantile over operators of forward bytes"}, Over<&JobSource::bytes, &Spread::p90>},
-    {{"op_bytes_max", "bytes", "largest over operators of forward bytes"}, Over<&JobSource::bytes, &Spread::max>},
-    {{"op_intensity_p10", "FLOP/byte", "10 % quantile over operators of forward FLOPs per byte"},
-     Over<&JobSource::intensity, &Spread::p10>},
-    {{"op_intensity_p50", "FLOP/byte", "median over operators of forward FLOPs per byte"},
-     Over<&JobSource::intensity, &Spread::p50>},
-    {{"op_intensity_p90", "FLOP/byte", "90 % quantile over operators of forward FLOPs per byte"},
-     Over<&JobSource::intensity, &Spread::p90>},
-    {{"op_intensity_max", "FLOP/byte", "largest over operators of forward FLOPs per byte"},
-     Over<&JobSource::intensity, &Spread::max>},
-    {{"mem_weights", "bytes", "parameters and buffers"}, Memory<&StepMemory::weights>},
-    {{"mem_gradients", "bytes", "gradients of parameters"}, Memory<&StepMemory::gradients>},
-    {{"mem_optimizer", "bytes", "optimiser state"}, Memory<&StepMemory::optimizer>},
-    {{"mem_master_weights", "bytes", "master or half copies of weights"}, Memory<&StepMemory::master_weights>},
-    {{"mem_inputs", "bytes", "the batch"}, Memory<&StepMemory::inputs>},
-    {{"mem_activations", "bytes", "saved for backward, at the peak"}, Memory<&StepMemory::activations>},
-    {{"mem_transient", "bytes", "temporaries and activation gradients, at the peak"}, Memory<&StepMemory::transient>},
-    {{"mem_workspace", "bytes", "library scratch, at the peak"}, Memory<&StepMemory::workspace>},
-    {{"mem_loaded_kernels", "bytes", "code that the libraries load"}, Memory<&StepMemory::loaded_kernels>},
+    {{"depth_ops", "count", "longest chain of operators that run a kernel"}, kStep<&StepCost::critical_path_ops>},
+    {{"depth_flops", "FLOP", "most forward FLOPs along one chain"}, kStep<&StepCost::critical_path_flops>},
+    {{"width_ops", "count", "most operators at one depth"}, kStep<&StepCost::max_width>},
+    HORUS_OF_CLASSES("ops_", "count", "operators of class ", kOpsOf),
+    HORUS_OF_CLASSES("flops_", "FLOP", "forward FLOPs, products and others, of class ", kFlopsOf),
+    HORUS_OF_CLASSES("bytes_", "bytes", "forward bytes of class ", kBytesOf),
+    HORUS_QUANTILES("op_flops_", "FLOP", "over operators of forward FLOPs", flops),
+    HORUS_QUANTILES("op_bytes_", "bytes", "over operators of forward bytes", bytes),
+    HORUS_QUANTILES("op_intensity_", "FLOP/byte", "over operators of forward FLOPs per byte", intensity),
+    {{"mem_weights", "bytes", "parameters and buffers"}, kMemory<&StepMemory::weights>},
+    {{"mem_gradients", "bytes", "gradients of parameters"}, kMemory<&StepMemory::gradients>},
+    {{"mem_optimizer", "bytes", "optimiser state"}, kMemory<&StepMemory::optimizer>},
+    {{"mem_master_weights", "bytes", "master or half copies of weights"}, kMemory<&StepMemory::master_weights>},
+    {{"mem_inputs", "bytes", "the batch"}, kMemory<&StepMemory::inputs>},
+    {{"mem_activations", "bytes", "saved for backward, at the peak"}, kMemory<&StepMemory::activations>},
+    {{"mem_transient", "bytes", "temporaries and activation gradients, at the peak"}, kMemory<&StepMemory::transient>},
+    {{"mem_workspace", "bytes", "library scratch, at the peak"}, kMemory<&StepMemory::workspace>},
+    {{"mem_loaded_kernels", "bytes", "code that the libraries load"}, kMemory<&StepMemory::loaded_kernels>},
     {{"mem_allocator_slack", "bytes", "rounding and fragments of the caching allocator"},
-     Memory<&StepMemory::allocator_slack>},
+     kMemory<&StepMemory::allocator_slack>},
     {{"mem_saved_total", "bytes", "saved for backward at the end of the forward pass"},
-     Memory<&StepMemory::saved_total>},
+     kMemory<&StepMemory::saved_total>},
     {{"mem_largest_scratch", "bytes", "input and output of the largest convolution"},
-     Memory<&StepMemory::largest_scratch>},
+     kMemory<&StepMemory::largest_scratch>},
     {{"mem_decomposed", "bytes", "saved by operators that may be parts of one in the framework"},
-     Memory<&StepMemory::decomposed>},
-    {{"mem_horus", "bytes", "the Horus memory formula"}, Memory<&StepMemory::horus>},
+     kMemory<&StepMemory::decomposed>},
+    {{"mem_horus", "bytes", "the Horus memory formula"}, kMemory<&StepMemory::horus>},
 };
 
 constexpr Entry<DeviceSource> kDeviceFeatureTable[] = {
-    {{"roofline_step_time_us", "us", "roofline time of a step"}, Roofline<&RooflineTerms::step_time_us>},
-    {{"roofline_device_time_us", "us", "sum of the kernels' durations"}, Roofline<&RooflineTerms::device_time_us>},
+    {{"roofline_step_time_us", "us", "roofline time of a step"}, kRoofline<&RooflineTerms::step_time_us>},
+    {{"roofline_device_time_us", "us", "sum of the kernels' durations"}, kRoofline<&RooflineTerms::device_time_us>},
     {{"roofline_host_time_us", "us", "time that the host needs to dispatch the step"},
-     Roofline<&RooflineTerms::host_time_us>},
-    {{"roofline_copy_us", "us", "time to copy the batch to the GPU"}, Roofline<&RooflineTerms::copy_us>},
-    {{"roofline_gpu_util_pct", "per cent", "roofline GPU-busy percentage"}, Roofline<&RooflineTerms::gpu_util_pct>},
+     kRoofline<&RooflineTerms::host_time_us>},
+    {{"roofline_copy_us", "us", "time to copy the batch to the GPU"}, kRoofline<&RooflineTerms::copy_us>},
+    {{"roofline_gpu_util_pct", "per cent", "roofline GPU-busy percentage"}, kRoofline<&RooflineTerms::gpu_util_pct>},
     {{"roofline_mem_bw_util_pct", "per cent", "share of the memory bandwidth over the step"},
-     Roofline<&RooflineTerms::mem_bw_util_pct>},
+     kRoofline<&RooflineTerms::mem_bw_util_pct>},
     {{"roofline_compute_share", "0-1", "share of device time in compute-bound operators"},
-     Roofline<&RooflineTerms::compute_share>},
+     kRoofline<&RooflineTerms::compute_share>},
     {{"roofline_bandwidth_share", "0-1", "share of device time in bandwidth-bound operators"},
-     Roofline<&RooflineTerms::bandwidth_share>},
+     kRoofline<&RooflineTerms::bandwidth_share>},
     {{"roofline_launch_share", "0-1", "share of device time in launch-bound operators"},
-     Roofline<&RooflineTerms::launch_share>},
+     kRoofline<&RooflineTerms::launch_share>},
     {{"roofline_mean_parallelism", "0-1", "how far thread blocks fill the GPU, weighted by time"},
-     Roofline<&RooflineTerms::mean_parallelism>},
-    {{"time_matmul_us", "us", "roofline device time: matrix products on matrix units"}, PartUs<0>},
-    {{"time_attention_us", "us", "roofline device time: products of two activations"}, PartUs<1>},
-    {{"time_fused_attention_us", "us", "roofline device time: attention as one kernel"}, PartUs<2>},
-    {{"time_conv_us", "us", "roofline device time: convolutions on matrix units"}, PartUs<3>},
-    {{"time_conv_pointwise_us", "us", "roofline device time: those with filters of one element"}, PartUs<4>},
-    {{"time_conv_grouped_us", "us", "roofline device time: those of groups"}, PartUs<5>},
-    {{"time_conv_depthwise_us", "us", "roofline device time: those of at most 4 channels a group, forward"}, PartUs<6>},
-    {{"time_conv_depthwise_backward_us", "us", "roofline device time: the same, backward"}, PartUs<7>},
-    {{"time_recurrent_us", "us", "roofline device time: recurrent layers"}, PartUs<8>},
-    {{"time_batch_norm_us", "us", "roofline device time: batch normalisation"}, PartUs<9>},
-    {{"time_norm_us", "us", "roofline device time: other normalisation"}, PartUs<10>},
-    {{"time_softmax_us", "us", "roofline device time: softmax"}, PartUs<11>},
-    {{"time_activation_us", "us", "roofline device time: activations"}, PartUs<12>},
-    {{"time_elementwise_us", "us", "roofline device time: arithmetic, element by element"}, PartUs<13>},
-    {{"time_reduction_us", "us", "roofline device time: reductions"}, PartUs<14>},
-    {{"time_pooling_us", "us", "roofline device time: pooling"}, PartUs<15>},
-    {{"time_embedding_us", "us", "roofline device time: embeddings"}, PartUs<16>},
-    {{"time_data_movement_us", "us", "roofline device time: data movement"}, PartUs<17>},
-    {{"time_other_us", "us", "roofline device time: loss, optimiser and the rest"}, PartUs<18>},
-    {{"time_plain_matmul_us", "us", "roofline device time: matrix products without matrix units"}, PartUs<19>},
-    {{"time_plain_conv_us", "us", "roofline device time: convolutions without matrix units"}, PartUs<20>},
-    {{"time_layout_us", "us", "roofline device time: turning images into the layout of matrix units"}, PartUs<21>},
-    {{"time_launch_us", "us", "roofline device time: kernels bound by their launch"}, PartUs<22>},
+     kRoofline<&RooflineTerms::mean_parallelism>},
+    {{"time_matmul_us", "us", "roofline device time: matrix products on matrix units"}, kPartUs<0>},
+    {{"time_attention_us", "us", "roofline device time: products of two activations"}, kPartUs<1>},
+    {{"time_fused_attention_us", "us", "roofline device time: attention as one kernel"}, kPartUs<2>},
+    {{"time_conv_us", "us", "roofline device time: convolutions on matrix units"}, kPartUs<3>},
+    {{"time_conv_pointwise_us", "us", "roofline device time: those with filters of one element"}, kPartUs<4>},
+    {{"time_conv_grouped_us", "us", "roofline device time: those of groups"}, kPartUs<5>},
+    {{"time_conv_depthwise_us", "us", "roofline device time: those of at most 4 channels a group, forward"},
+     kPartUs<6>},
+    {{"time_conv_depthwise_backward_us", "us", "roofline device time: the same, backward"}, kPartUs<7>},
+    {{"time_recurrent_us", "us", "roofline device time: recurrent layers"}, kPartUs<8>},
+    {{"time_batch_norm_us", "us", "roofline device time: batch normalisation"}, kPartUs<9>},
+    {{"time_norm_us", "us", "roofline device time: other normalisation"}, kPartUs<10>},
+    {{"time_softmax_us", "us", "roofline device time: softmax"}, kPartUs<11>},
+    {{"time_activation_us", "us", "roofline device time: activations"}, kPartUs<12>},
+    {{"time_elementwise_us", "us", "roofline device time: arithmetic, element by element"}, kPartUs<13>},
+    {{"time_reduction_us", "us", "roofline device time: reductions"}, kPartUs<14>},
+    {{"time_pooling_us", "us", "roofline device time: pooling"}, kPartUs<15>},
+    {{"time_embedding_us", "us", "roofline device time: embeddings"}, kPartUs<16>},
+    {{"time_data_movement_us", "us", "roofline device time: data movement"}, kPartUs<17>},
+    {{"time_other_us", "us", "roofline device time: loss, optimiser and the rest"}, kPartUs<18>},
+    {{"time_plain_matmul_us", "us", "roofline device time: matrix products without matrix units"}, kPartUs<19>},
+    {{"time_plain_conv_us", "us", "roofline device time: convolutions without matrix units"}, kPartUs<20>},
+    {{"time_layout_us", "us", "roofline device time: turning images into the layout of matrix units"}, kPartUs<21>},
+    {{"time_launch_us", "us", "roofline device time: kernels bound by their launch"}, kPartUs<22>},
     {{"mem_peak", "bytes", "peak memory of the step, context included"},
      [](const DeviceSource& s) { return static_cast<double>(s.memory.Peak()); }},
     {{"mem_peak_share", "0-1", "mem_peak over the memory of the GPU"},
@@ -273,18 +228,18 @@ constexpr Entry<DeviceSource> kDeviceFeatureTable[] = {
                   ? static_cast<double>(s.memory.Peak()) / (static_cast<double>(s.gpu.mem_mib) * kBytesPerMib)
                   : 0.0;
      }},
-    {{"gpu_compute_capability", "code", "major x 10 + minor"}, Gpu<&GpuType::compute_capability>},
-    {{"gpu_sm_count", "count", "streaming multiprocessors"}, Gpu<&GpuType::sm_count>},
-    {{"gpu_boost_clock_mhz", "MHz", "boost clock"}, Gpu<&GpuType::boost_clock_mhz>},
-    {{"gpu_fp32_gflops", "GFLOP/s", "peak, plain float32"}, Gpu<&GpuType::fp32_gflops>},
-    {{"gpu_tf32_gflops", "GFLOP/s", "peak, TF32 matrix units; 0 = none"}, Gpu<&GpuType::tf32_gflops>},
-    {{"gpu_fp16_gflops", "GFLOP/s", "peak, float16 products"}, Gpu<&GpuType::fp16_gflops>},
-    {{"gpu_bf16_gflops", "GFLOP/s", "peak, bfloat16 products; 0 = none"}, Gpu<&GpuType::bf16_gflops>},
-    {{"gpu_mem_mib", "MiB", "memory"}, Gpu<&GpuType::mem_mib>},
-    {{"gpu_mem_bandwidth_mb_s", "MB/s", "memory bandwidth"}, Gpu<&GpuType::mem_bandwidth_mb_s>},
-    {{"gpu_l2_kib", "KiB", "second-level cache"}, Gpu<&GpuType::l2_kib>},
-    {{"gpu_tdp_w", "W", "board power; 0 = unknown"}, Gpu<&GpuType::tdp_w>},
-    {{"gpu_context_mib", "MiB", "CUDA context"}, Gpu<&GpuType::context_mib>},
+    {{"gpu_compute_capability", "code", "major x 10 + minor"}, kGpu<&GpuType::compute_capability>},
+    {{"gpu_sm_count", "count", "streaming multiprocessors"}, kGpu<&GpuType::sm_count>},
+    {{"gpu_boost_clock_mhz", "MHz", "boost clock"}, kGpu<&GpuType::boost_clock_mhz>},
+    {{"gpu_fp32_gflops", "GFLOP/s", "peak, plain float32"}, kGpu<&GpuType::fp32_gflops>},
+    {{"gpu_tf32_gflops", "GFLOP/s", "peak, TF32 matrix units; 0 = none"}, kGpu<&GpuType::tf32_gflops>},
+    {{"gpu_fp16_gflops", "GFLOP/s", "peak, float16 products"}, kGpu<&GpuType::fp16_gflops>},
+    {{"gpu_bf16_gflops", "GFLOP/s", "peak, bfloat16 products; 0 = none"}, kGpu<&GpuType::bf16_gflops>},
+    {{"gpu_mem_mib", "MiB", "memory"}, kGpu<&GpuType::mem_mib>},
+    {{"gpu_mem_bandwidth_mb_s", "MB/s", "memory bandwidth"}, kGpu<&GpuType::mem_bandwidth_mb_s>},
+    {{"gpu_l2_kib", "KiB", "second-level cache"}, kGpu<&GpuType::l2_kib>},
+    {{"gpu_tdp_w", "W", "board power; 0 = unknown"}, kGpu<&GpuType::tdp_w>},
+    {{"gpu_context_mib", "MiB", "CUDA context"}, kGpu<&GpuType::context_mib>},
 };
 
 template <size_t N, typename Source>
@@ -367,10 +322,8 @@ std::vector<float> JobFeatures(const ShapedGraph& shaped, const StepCost& cost, 
     if (op.forward.bytes > 0) intensity.push_back(flops.back() / op.forward.bytes);
   }
   const JobSource source{shaped, cost, memory, run, SpreadOf(flops), SpreadOf(bytes), SpreadOf(intensity)};
-  std::vector<float> row;
-  row.reserve(kJobColumns.size());
-  for (const Entry<JobSource>& entry : kJobFeatureTable) row.push_back(static_cast<float>(entry.value(source)));
-  return row;
+  return VectorOf<float>(kJobFeatureTable,
+                         [&](const Entry<JobSource>& entry) { return static_cast<float>(entry.value(source)); });
 }
 
 void DeviceFeatures(const RooflineTerms& roofline, const StepMemory& memory, const GpuType& gpu, std::span<float> out) {

@@ -6,18 +6,10 @@
 // Cost:    linear in operators for the job part, constant for the device part.
 #pragma once
 
-#include <array>
-#include <cstddef>
-#include <cstdint>
 #include <optional>
 #include <span>
-#include <string>
-#include <string_view>
-#include <vector>
 
-#include "features/cost.h"
 #include "features/memory.h"
-#include "features/run_spec.h"
 
 namespace horus {
 

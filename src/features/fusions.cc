@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Recognises what exporters decompose: PyTorch runs it as one kernel and keeps its input alone.
 #include <algorithm>
-#include <array>
-#include <cstddef>
 
 #include "features/cost_rules.h"
 
@@ -20,18 +18,13 @@ class Finder {
         maker_(shaped.tensors.size(), kNone),
         found_(shaped.ops.size()) {
     for (size_t i = 0; i < shaped.ops.size(); ++i) {
-      for (const TensorId id : shaped.ops[i].inputs) {
-        if (!id.valid()) continue;
+      for (const TensorId id : Given(shaped.ops[i].inputs)) {
         ++uses_[id.value()];
         reader_[id.value()] = i;
       }
-      for (const TensorId id : shaped.ops[i].outputs) {
-        if (id.valid()) maker_[id.value()] = i;
-      }
+      for (const TensorId id : Given(shaped.ops[i].outputs)) maker_[id.value()] = i;
     }
-    for (const TensorId id : shaped.outputs) {
-      if (id.valid()) ++uses_[id.value()];
-    }
+    for (const TensorId id : Given(shaped.outputs)) ++uses_[id.value()];
   }
 
   std::vector<Fusion> Run(const RunSpec& run) {
@@ -137,8 +130,8 @@ class Finder {
     }
   }
   [[nodiscard]] size_t MakerOfEither(size_t op, std::string_view type) const {
-    for (const TensorId id : shaped_.ops[op].inputs) {
-      if (id.valid() && Is(maker_[id.value()], type)) return maker_[id.value()];
+    for (const TensorId id : Given(shaped_.ops[op].inputs)) {
+      if (Is(maker_[id.value()], type)) return maker_[id.value()];
     }
     return kNone;
   }
@@ -225,8 +218,8 @@ class Finder {
   }
   // The operator that made the scores `op` reads; kNone where there is none, or others read them too.
   [[nodiscard]] size_t ScoresBefore(size_t op) const {
-    for (const TensorId id : shaped_.ops[op].inputs) {
-      if (!id.valid() || uses_[id.value()] != 1) continue;
+    for (const TensorId id : Given(shaped_.ops[op].inputs)) {
+      if (uses_[id.value()] != 1) continue;
       const Tensor& tensor = shaped_.tensors[id.value()];
       if (!tensor.known || tensor.dims != shaped_.tensors[OutputOf(op).value()].dims) continue;
       const size_t before = maker_[id.value()];
@@ -263,8 +256,7 @@ class Finder {
       const bool carried = std::ranges::all_of(shaped_.ops[i].outputs,
                                                [&](TensorId out) { return !out.valid() || taken[out.value()] != 0; });
       const bool part = IsPart(i);
-      for (const TensorId id : shaped_.ops[i].inputs) {
-        if (!id.valid()) continue;
+      for (const TensorId id : Given(shaped_.ops[i].inputs)) {
         if (!TakesStrides(i, id, carried)) taken[id.value()] = 0;
         if (part) parted[id.value()] = 1;
       }
@@ -338,8 +330,7 @@ class Finder {
     return true;
   }
 
-  template <typename Ops>
-  bool Accept(const Ops& absorbed, size_t last, std::string_view name, TensorId source) {
+  bool Accept(const auto& absorbed, size_t last, std::string_view name, TensorId source) {
     const int64_t repeat = shaped_.ops[last].repeat;
     const auto taken = [this, repeat](size_t op) {
       return found_[op].absorbed || !found_[op].stands_for.empty() || shaped_.ops[op].repeat != repeat;

@@ -5,11 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstddef>
-#include <cstdint>
 #include <optional>
-#include <string_view>
-#include <vector>
 
 #include "base/units.h"
 #include "features/allocator.h"
@@ -105,60 +101,13 @@ constexpr int64_t kLibraryReserveMib = 512;
 // More than so much of the peak nobody keeps: without fused kernels such a job is not trained.
 constexpr int64_t kMostUnfused = 2;
 
-}  // namespace
-
-int64_t StepMemory::Peak() const {
-  return weights + gradients + optimizer + master_weights + buckets + inputs + activations + transient + workspace +
-         loaded_kernels + allocator_slack + context;
-}
-
-int64_t StepMemory::Upper() const {
-  const auto peak = static_cast<double>(Peak());
-  const double margin = kMarginScale * (kMarginShare * peak + static_cast<double>(largest_scratch)) +
-                        kDecomposedShare * static_cast<double>(decomposed);
-  return Peak() + std::min(unfused, Peak() / kMostUnfused) + ToBytes(margin) + kLibraryReserveMib * kBytesPerMib;
-}
-
+// 4 x (activations x batch + parameters + gradients of activations x batch): the published Horus estimate.
 int64_t HorusMemoryBytes(const StepCost& cost) {
   return ToBytes(kFloatBytes * (cost.activations + cost.parameters + cost.activations));
 }
 
-StepMemory MemoryOfStep(const ShapedGraph& shaped, const StepCost& cost, const RunSpec& run, int64_t context_bytes) {
-  const ReplayedStep step = ReplayStep(shaped, cost, run);
-  StepMemory memory;
-  memory.weights = ToBytes(step.weights);
-  memory.gradients = ToBytes(step.gradients);
-  memory.optimizer = ToBytes(step.optimizer);
-  memory.master_weights = ToBytes(step.master_weights);
-  memory.buckets = ToBytes(step.buckets);
-  memory.inputs = ToBytes(step.inputs);
-  memory.activations = ToBytes(step.saved);
-  memory.transient = ToBytes(step.transient);
-  memory.saved_total = ToBytes(step.saved_total);
-  memory.workspace = ToBytes(step.matmul_workspace);
-  const int64_t parts = memory.weights + memory.gradients + memory.optimizer + memory.master_weights + memory.buckets +
-                        memory.inputs + memory.activations + memory.transient + memory.workspace;
-  memory.allocator_slack = std::max<int64_t>(0, ToBytes(step.reserved) - parts);
-  // PyTorch by itself makes a cache that is one token longer at each step; what it frees is too small for the next.
-  // Measured: about the cache once more (QwenLM's README, Qwen-7B, 1 to 100 sequences of 1,024 to 8,192 tokens).
-  if (!IsEngine(run.framework) && run.framework != Framework::kTensorFlow)
-    memory.allocator_slack += ToBytes(cost.cache_bytes);
-  memory.loaded_kernels = kLoadedKernelsMib * kBytesPerMib;
-  double largest = 0;
-  for (const OpCost& op : cost.ops) largest = std::max(largest, op.workspace_bytes);
-  memory.largest_scratch = ToBytes(largest);
-  memory.decomposed = DecomposedBytes(cost);
-  memory.unfused = UnfusedBytes(shaped, cost, run);
-  memory.horus = HorusMemoryBytes(cost);
-  memory.least =
-      memory.weights + memory.optimizer + memory.inputs + std::max(memory.gradients, LayerInputBytes(shaped, cost));
-  memory.context = std::max<int64_t>(0, context_bytes);
-  return memory;
-}
-
 // ---- The replay.
 
-namespace {
 using Block = CachingAllocator::Block;
 
 constexpr uint32_t kNoGradient = UINT32_MAX;
@@ -222,12 +171,8 @@ class Lifetimes {
     for (size_t t = 0; t < shaped.tensors.size(); ++t) root_.push_back(t);
     FindUses();
     for (const Op& op : shaped.ops) {
-      for (const TensorId id : op.inputs) {
-        if (id.valid()) reader_[id.value()] = op.node;
-      }
-      for (const TensorId id : op.outputs) {
-        if (id.valid()) maker_[id.value()] = op.node;
-      }
+      for (const TensorId id : Given(op.inputs)) reader_[id.value()] = op.node;
+      for (const TensorId id : Given(op.outputs)) maker_[id.value()] = op.node;
     }
     for (size_t i = 0; i < shaped.ops.size(); ++i) ShareInPlace(i);
     FindUses();
@@ -242,15 +187,11 @@ class Lifetimes {
     for (size_t i = 0; i < shaped_.ops.size(); ++i) {
       const Op& op = shaped_.ops[i];
       if (op.plumbing) continue;
-      for (const TensorId id : op.inputs) {
-        if (id.valid()) lives_[StorageOf(id)].last_use = i;
-      }
+      for (const TensorId id : Given(op.inputs)) lives_[StorageOf(id)].last_use = i;
       MarkKept(op.inputs, cost_.ops[i].saved_inputs, i);
       MarkKept(op.outputs, cost_.ops[i].saved_outputs, i);
     }
-    for (const TensorId id : shaped_.outputs) {
-      if (id.valid()) lives_[StorageOf(id)].output = true;
-    }
+    for (const TensorId id : Given(shaped_.outputs)) lives_[StorageOf(id)].output = true;
   }
 
   void MarkKept(const std::vector<TensorId>& ids, uint32_t mask, size_t op) {
@@ -305,15 +246,13 @@ class CheckpointPlan {
     crossing_.resize(size_t{cost.last_segment} + 1);
     for (size_t i = 0; i < shaped.ops.size(); ++i) {
       if (shaped.ops[i].plumbing) continue;
-      for (const TensorId id : shaped.ops[i].inputs) {
-        if (!id.valid()) continue;
+      for (const TensorId id : Given(shaped.ops[i].inputs)) {
         const size_t storage = lifetimes.StorageOf(id);
         if (made_in[storage] >= cost.segments[i] || crosses_[storage] != 0) continue;
         crosses_[storage] = 1;
         crossing_[made_in[storage]].push_back(storage);
       }
-      for (const TensorId id : shaped.ops[i].outputs) {
-        if (!id.valid()) continue;
+      for (const TensorId id : Given(shaped.ops[i].outputs)) {
         uint32_t& made = made_in[lifetimes.StorageOf(id)];
         if (made == kUnmade) made = cost.segments[i];
       }
@@ -415,8 +354,8 @@ class Replay {
     std::vector<uint8_t> copied(storages_.size(), 0);
     for (size_t i = 0; i < shaped_.ops.size(); ++i) {
       if (cost_.ops[i].forward.flops <= 0) continue;
-      for (const TensorId id : shaped_.ops[i].inputs) {
-        if (!id.valid() || shaped_.tensors[Root(id)].role != TensorRole::kParameter || copied[Root(id)] != 0) continue;
+      for (const TensorId id : Given(shaped_.ops[i].inputs)) {
+        if (shaped_.tensors[Root(id)].role != TensorRole::kParameter || copied[Root(id)] != 0) continue;
         copied[Root(id)] = 1;
         const double half = kHalfBytes * static_cast<double>(shaped_.tensors[Root(id)].elements());
         if (cost_.stored_bytes[Root(id)] > half) out_.master_weights += Hold(half);
@@ -449,8 +388,8 @@ class Replay {
     const Op& op = shaped_.ops[i];
     if (op.plumbing) return;
     const OpCost& cost = cost_.ops[i];
-    for (const TensorId id : op.outputs) {
-      if (id.valid() && IsStep(Root(id)) && !storages_[Root(id)].live)
+    for (const TensorId id : Given(op.outputs)) {
+      if (IsStep(Root(id)) && !storages_[Root(id)].live)
         Make(Root(id), static_cast<double>(std::max<int64_t>(1, op.repeat)));
     }
     if (cost.saved_extra_bytes > 0 && run != Run::kFirstOfTwo) {
@@ -494,8 +433,8 @@ class Replay {
     const Block block = allocator_.Take(kept);
     live_.saved += kept;
     const uint32_t of_probabilities = Make(kept);
-    for (const TensorId id : shaped_.outputs) {
-      if (id.valid() && cost_.needs_grad[id.value()] != 0) Receive(Root(id), BytesOf(id), std::nullopt);
+    for (const TensorId id : Given(shaped_.outputs)) {
+      if (cost_.needs_grad[id.value()] != 0) Receive(Root(id), BytesOf(id), std::nullopt);
     }
     Leave(of_probabilities);
     allocator_.Give(block);
@@ -548,16 +487,16 @@ class Replay {
     std::optional<uint32_t> passed;
     std::vector<uint32_t> done;    // gradients of outputs, which nobody reads after this operator
     std::vector<uint32_t> to_add;  // gradients of parameters that already hold one
-    for (const TensorId id : op.outputs) {
-      if (!id.valid() || storages_[Root(id)].gradient == kNoGradient) continue;
+    for (const TensorId id : Given(op.outputs)) {
+      if (storages_[Root(id)].gradient == kNoGradient) continue;
       passed = storages_[Root(id)].gradient;
       if (!Owns(id.value())) continue;  // a view's gradient is a part of its base's
       done.push_back(*passed);
       storages_[Root(id)].gradient = kNoGradient;
     }
     if (cost.needs_backward && passed) {
-      for (const TensorId id : op.inputs) {
-        if (!id.valid() || cost_.needs_grad[id.value()] == 0) continue;
+      for (const TensorId id : Given(op.inputs)) {
+        if (cost_.needs_grad[id.value()] == 0) continue;
         if (IsStep(Root(id))) {
           Receive(Root(id), BytesOf(id), cost.passes_gradient ? passed : std::nullopt);
         } else if (Trains(Root(id))) {
@@ -586,8 +525,7 @@ class Replay {
   }
 
   void ReleaseKept(const std::vector<TensorId>& ids, size_t i) {
-    for (const TensorId id : ids) {
-      if (!id.valid()) continue;
+    for (const TensorId id : Given(ids)) {
       const Storage& storage = storages_[Root(id)];
       if (storage.live && lifetimes_.Of(Root(id)).kept_by == i && !plan_.Crosses(Root(id))) Drop(Root(id));
     }
@@ -621,19 +559,12 @@ class Replay {
       if (Owns(t) && Trains(t)) out_.optimizer += Hold(OptimizerStateBytes(shaped_.tensors[t], run_.optimizer));
     }
     // Multi-tensor forms hold the square roots of all second moments at once.
-    switch (run_.optimizer) {
-      case Optimizer::kAdam:
-      case Optimizer::kAdamW:
-      case Optimizer::kRmsprop:
-      case Optimizer::kAdagrad:
-        Temporary(kFloatBytes * cost_.parameters);
-        break;
-      case Optimizer::kAdamWBf16:
-        Temporary(kHalfBytes * cost_.parameters);
-        break;
-      default:
-        break;
+    const Optimizer optimizer = run_.optimizer;
+    if (optimizer == Optimizer::kAdam || optimizer == Optimizer::kAdamW || optimizer == Optimizer::kRmsprop ||
+        optimizer == Optimizer::kAdagrad) {
+      Temporary(kFloatBytes * cost_.parameters);
     }
+    if (optimizer == Optimizer::kAdamWBf16) Temporary(kHalfBytes * cost_.parameters);
   }
 
   // Outputs, and what no operator released.
@@ -668,6 +599,51 @@ class Replay {
 };
 
 }  // namespace
+
+int64_t StepMemory::Peak() const {
+  return weights + gradients + optimizer + master_weights + buckets + inputs + activations + transient + workspace +
+         loaded_kernels + allocator_slack + context;
+}
+
+int64_t StepMemory::Upper() const {
+  const auto peak = static_cast<double>(Peak());
+  const double margin = kMarginScale * (kMarginShare * peak + static_cast<double>(largest_scratch)) +
+                        kDecomposedShare * static_cast<double>(decomposed);
+  return Peak() + std::min(unfused, Peak() / kMostUnfused) + ToBytes(margin) + kLibraryReserveMib * kBytesPerMib;
+}
+
+StepMemory MemoryOfStep(const ShapedGraph& shaped, const StepCost& cost, const RunSpec& run, int64_t context_bytes) {
+  const ReplayedStep step = ReplayStep(shaped, cost, run);
+  StepMemory memory;
+  memory.weights = ToBytes(step.weights);
+  memory.gradients = ToBytes(step.gradients);
+  memory.optimizer = ToBytes(step.optimizer);
+  memory.master_weights = ToBytes(step.master_weights);
+  memory.buckets = ToBytes(step.buckets);
+  memory.inputs = ToBytes(step.inputs);
+  memory.activations = ToBytes(step.saved);
+  memory.transient = ToBytes(step.transient);
+  memory.saved_total = ToBytes(step.saved_total);
+  memory.workspace = ToBytes(step.matmul_workspace);
+  const int64_t parts = memory.weights + memory.gradients + memory.optimizer + memory.master_weights + memory.buckets +
+                        memory.inputs + memory.activations + memory.transient + memory.workspace;
+  memory.allocator_slack = std::max<int64_t>(0, ToBytes(step.reserved) - parts);
+  // PyTorch by itself makes a cache that is one token longer at each step; what it frees is too small for the next.
+  // Measured: about the cache once more (QwenLM's README, Qwen-7B, 1 to 100 sequences of 1,024 to 8,192 tokens).
+  if (!IsEngine(run.framework) && run.framework != Framework::kTensorFlow)
+    memory.allocator_slack += ToBytes(cost.cache_bytes);
+  memory.loaded_kernels = kLoadedKernelsMib * kBytesPerMib;
+  double largest = 0;
+  for (const OpCost& op : cost.ops) largest = std::max(largest, op.workspace_bytes);
+  memory.largest_scratch = ToBytes(largest);
+  memory.decomposed = DecomposedBytes(cost);
+  memory.unfused = UnfusedBytes(shaped, cost, run);
+  memory.horus = HorusMemoryBytes(cost);
+  memory.least =
+      memory.weights + memory.optimizer + memory.inputs + std::max(memory.gradients, LayerInputBytes(shaped, cost));
+  memory.context = std::max<int64_t>(0, context_bytes);
+  return memory;
+}
 
 ReplayedStep ReplayStep(const ShapedGraph& shaped, const StepCost& cost, const RunSpec& run) {
   return Replay(shaped, cost, run).Steps();

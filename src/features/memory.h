@@ -7,11 +7,7 @@
 // Cost:    n log n in operators, about 1 us each.
 #pragma once
 
-#include <cstdint>
-
 #include "features/cost.h"
-#include "features/run_spec.h"
-#include "graph/shaped.h"
 
 namespace horus {
 
@@ -70,8 +66,5 @@ struct ReplayedStep {
 // Training replays two steps: the first makes gradients and the optimiser's state where PyTorch makes them, the second
 // runs beside them and the first one's leftovers. The peak is that of the last step.
 [[nodiscard]] ReplayedStep ReplayStep(const ShapedGraph& shaped, const StepCost& cost, const RunSpec& run);
-
-// 4 x (activations x batch + parameters + gradients of activations x batch): the published Horus estimate.
-[[nodiscard]] int64_t HorusMemoryBytes(const StepCost& cost);
 
 }  // namespace horus

@@ -22,8 +22,7 @@ constexpr std::array<std::string_view, 7> kFrameworks = {"pytorch", "pytorch-1",
                                                          "vllm",    "tensorrt-llm", "sglang"};
 constexpr std::array<std::string_view, 2> kLayouts = {"nchw", "nhwc"};
 
-template <typename Enum>
-std::string_view NameIn(std::span<const std::string_view> names, Enum value) {
+std::string_view NameIn(std::span<const std::string_view> names, auto value) {
   const auto index = static_cast<size_t>(value);
   return index < names.size() ? names[index] : "invalid";
 }

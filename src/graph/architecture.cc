@@ -4,7 +4,6 @@
 // Bounded throughout: sizes and factors are at most 2^24, heads and experts 4,096, layers 1,024.
 #include "graph/architecture.h"
 
-#include <algorithm>
 #include <cmath>
 #include <iterator>
 

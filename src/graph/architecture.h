@@ -6,12 +6,7 @@
 // Cost:    linear in the text.
 #pragma once
 
-#include <cstdint>
 #include <span>
-#include <string>
-#include <string_view>
-#include <utility>
-#include <vector>
 
 #include "absl/status/statusor.h"
 #include "graph/graph.h"

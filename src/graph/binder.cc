@@ -2,10 +2,8 @@
 // Walks bodies and functions, applying shape rules.
 #include "graph/binder.h"
 
-#include <algorithm>
 #include <initializer_list>
 #include <iterator>
-#include <string_view>
 
 #include "absl/strings/str_cat.h"
 #include "base/text.h"
@@ -83,6 +81,9 @@ std::optional<Node> Unquantised(const Node& node) {
     plain.inputs.push_back(node.inputs[i]);
   return plain;
 }
+
+// Names that exporters give the batch dimension, most telling first.
+constexpr std::string_view kBatchNames[] = {"batch", "batch_size", "N", "n", "bs"};
 
 }  // namespace
 
@@ -167,9 +168,7 @@ TensorId Binder::NewTensor(const std::string& name) {
 
 absl::StatusOr<std::vector<TensorId>> Binder::ResolveAll(Frame* frame, std::span<const ValueId> ids) {
   std::vector<TensorId> tensors(ids.size());
-  for (size_t i = 0; i < ids.size(); ++i) {
-    HORUS_ASSIGN_OR_RETURN(tensors[i], Resolve(frame, ids[i]));
-  }
+  for (size_t i = 0; i < ids.size(); ++i) HORUS_SET_OR_RETURN(tensors[i], Resolve(frame, ids[i]));
   return tensors;
 }
 
@@ -323,9 +322,8 @@ absl::StatusOr<Binder::Frame> Binder::Enter(Frame* outer, BodyId body) {
   const size_t values = frame.body->values.size() + frame.body->inputs.size() + frame.body->outputs.size();
   HORUS_RETURN_IF_ERROR(Count(static_cast<int64_t>(values) / kValuesPerWork));
   frame.tensors.assign(frame.body->values.size(), TensorId());
-  for (const auto& [inner, from] : frame.body->captures) {
-    HORUS_ASSIGN_OR_RETURN(frame.tensors[inner.value()], Resolve(outer, from));
-  }
+  for (const auto& [inner, from] : frame.body->captures)
+    HORUS_SET_OR_RETURN(frame.tensors[inner.value()], Resolve(outer, from));
   return frame;
 }
 
@@ -338,9 +336,8 @@ absl::Status Binder::CallFunction(Frame* frame, const Node& node, const Function
     return InvalidArgument("%d inputs and %d outputs, the function has %d and %d", node.inputs.size(),
                            node.outputs.size(), body.inputs.size(), body.outputs.size());
   }
-  for (size_t i = 0; i < node.inputs.size(); ++i) {
-    HORUS_ASSIGN_OR_RETURN(inner.tensors[body.inputs[i].value()], Resolve(frame, node.inputs[i]));
-  }
+  for (size_t i = 0; i < node.inputs.size(); ++i)
+    HORUS_SET_OR_RETURN(inner.tensors[body.inputs[i].value()], Resolve(frame, node.inputs[i]));
   HORUS_RETURN_IF_ERROR(Walk(&inner));
   for (size_t i = 0; i < node.outputs.size(); ++i) {
     if (!node.outputs[i].valid()) continue;
@@ -349,14 +346,7 @@ absl::Status Binder::CallFunction(Frame* frame, const Node& node, const Function
   return absl::OkStatus();
 }
 
-namespace {
-
 // ---- Sizes of named dimensions and of the batch; tensors of the graph inputs.
-
-// Names that exporters give the batch dimension, most telling first.
-constexpr std::string_view kBatchNames[] = {"batch", "batch_size", "N", "n", "bs"};
-
-}  // namespace
 
 absl::Status Binder::BindSymbols() {
   symbol_sizes_.assign(graph_.symbols.size(), kUnknownDim);

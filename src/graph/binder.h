@@ -6,18 +6,9 @@
 // Cost:    linear in expanded operators; call depth is bounded by ShapeLimits::max_nesting.
 #pragma once
 
-#include <deque>
 #include <functional>
-#include <map>
-#include <memory>
-#include <optional>
-#include <span>
-#include <string>
-#include <utility>
-#include <vector>
 
 #include "graph/shape_rule.h"
-#include "graph/shaped.h"
 
 namespace horus {
 

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // Expands If, Loop and Scan.
-#include <algorithm>
 #include <cmath>
 
 #include "base/text.h"
@@ -16,6 +15,13 @@ constexpr int64_t kUnboundedTrips = int64_t{1} << 40;
 // Walks of a loop body until the shapes of its carried values settle: as they start, with changed sizes unknown,
 // with changed ranks unknown.
 constexpr int kMaxWalks = 3;
+
+// Whether an operator multiplies its first two inputs; of [m, k] and [k, n] the root of the product of all sizes is m k
+// n.
+bool IsProduct(std::string_view op) {
+  return op.find("MatMul") != std::string_view::npos || op.find("Conv") != std::string_view::npos ||
+         op.find("Gemm") != std::string_view::npos || op == "Einsum" || op == "LSTM" || op == "GRU" || op == "RNN";
+}
 
 }  // namespace
 
@@ -44,17 +50,6 @@ void Binder::CountNodes() {
     if (body.parent.valid()) nodes_in_[body.parent.value()] += nodes_in_[b];
   }
 }
-
-namespace {
-
-// Whether an operator multiplies its first two inputs; of [m, k] and [k, n] the root of the product of all sizes is m k
-// n.
-bool IsProduct(std::string_view op) {
-  return op.find("MatMul") != std::string_view::npos || op.find("Conv") != std::string_view::npos ||
-         op.find("Gemm") != std::string_view::npos || op == "Einsum" || op == "LSTM" || op == "GRU" || op == "RNN";
-}
-
-}  // namespace
 
 // What the operators from position `first` on compute, as far as sizes are known: to compare branches by.
 double Binder::WorkSince(size_t first) const {
@@ -95,9 +90,7 @@ absl::Status Binder::ExpandIf(Frame* frame, const Node& node) {
   HORUS_ASSIGN_OR_RETURN(const BodyId then_body, BodyOf(node, "then_branch"));
   HORUS_ASSIGN_OR_RETURN(const BodyId else_body, BodyOf(node, "else_branch"));
   TensorId condition;
-  if (!node.inputs.empty()) {
-    HORUS_ASSIGN_OR_RETURN(condition, Resolve(frame, node.inputs[0]));
-  }
+  if (!node.inputs.empty()) HORUS_SET_OR_RETURN(condition, Resolve(frame, node.inputs[0]));
   const std::optional<int64_t> known = ScalarOf(condition);
   bool take_then = known.value_or(0) != 0;
   if (!known.has_value()) {
@@ -271,9 +264,8 @@ absl::Status Binder::CloseLoop(Frame* frame, const Node& node, const Iteration& 
     } else if (i < carried && state.facts[made.value()].sequence && trips.value_or(0) > 0) {
       // Inside the body too: as long as it is at the end.
       const int64_t known_before = KnownSince(it.first_op);
-      for (const TensorId t : {made, from, it.carried[i]}) {
+      for (const TensorId t : {made, from, it.carried[i]})
         HORUS_RETURN_IF_ERROR(SetLength(t, it.start[i], trips, it.grown[i]));
-      }
       result.coverage.ops_with_known_shapes += KnownSince(it.first_op) - known_before;
     } else if (i < carried) {
       Widen(made, it.start[i]);  // a loop may run zero times

@@ -15,22 +15,12 @@ using Kind = ConfigValue::Kind;
 
 std::string Shown(const ConfigValue* value) {
   if (value == nullptr) return "none";
-  switch (value->kind) {
-    case Kind::kNull:
-      return Quoted("null");
-    case Kind::kFlag:
-      return Quoted(value->flag ? "true" : "false");
-    case Kind::kInteger:
-      return Quoted(Formatted("%d", value->integer));
-    case Kind::kReal:
-      return Quoted(Formatted("%g", value->real));
-    case Kind::kText:
-      return Quoted("\"" + value->text + "\"");
-    case Kind::kList:
-      return "a list";
-    default:
-      return "an object";
-  }
+  if (value->kind == Kind::kNull) return Quoted("null");
+  if (value->kind == Kind::kFlag) return Quoted(value->flag ? "true" : "false");
+  if (value->kind == Kind::kInteger) return Quoted(Formatted("%d", value->integer));
+  if (value->kind == Kind::kReal) return Quoted(Formatted("%g", value->real));
+  if (value->kind == Kind::kText) return Quoted("\"" + value->text + "\"");
+  return value->kind == Kind::kList ? "a list" : "an object";
 }
 
 // Makes values of what the JSON library reads, one event after the other; false stops it.
@@ -55,7 +45,7 @@ class Builder {
   bool key(std::string& name) { return open_.back()->keys.push_back(std::move(name)), true; }
   template <typename Error>
   bool parse_error(size_t position, const std::string&, const Error&) {
-    status_ = MakeError(absl::StatusCode::kDataLoss, "config: expected JSON, found what is none at byte %d", position);
+    status_ = DataLoss("config: expected JSON, found what is none at byte %d", position);
     return false;
   }
   [[nodiscard]] const absl::Status& status() const { return status_; }
@@ -69,8 +59,7 @@ class Builder {
   // A parent's items stay where they are while one of them is open.
   bool Open(Kind kind) {
     if (open_.size() == kMaxConfigDepth) {
-      status_ = MakeError(absl::StatusCode::kResourceExhausted, "config: expected at most %d levels, found more",
-                          kMaxConfigDepth);
+      status_ = ResourceExhausted("config: expected at most %d levels, found more", kMaxConfigDepth);
       return false;
     }
     Add({.kind = kind});
@@ -96,10 +85,8 @@ bool IsNothing(const ConfigValue& value) {
 }  // namespace
 
 absl::StatusOr<ConfigValue> ParseConfig(std::string_view text) {
-  if (text.size() > kMaxConfigBytes) {
-    return MakeError(absl::StatusCode::kResourceExhausted, "config: expected at most %d bytes, found %d",
-                     kMaxConfigBytes, text.size());
-  }
+  if (text.size() > kMaxConfigBytes)
+    return ResourceExhausted("config: expected at most %d bytes, found %d", kMaxConfigBytes, text.size());
   ConfigValue root;
   Builder builder(root);
   const bool whole = nlohmann::json::sax_parse(text.begin(), text.end(), &builder);
@@ -120,13 +107,6 @@ const ConfigValue* ConfigFields::Find(std::string_view key) {
 void ConfigFields::Fail(std::string_view key, std::string_view expected) {
   if (status_.ok())
     status_ = InvalidArgument("config field %s%s: expected %s, found %s", prefix_, key, expected, Shown(Find(key)));
-}
-
-bool ConfigFields::Has(std::string_view key) { return Find(key) != nullptr; }
-
-bool ConfigFields::IsList(std::string_view key) {
-  const ConfigValue* value = Find(key);
-  return value != nullptr && value->kind == Kind::kList;
 }
 
 std::string_view ConfigFields::Either(std::initializer_list<std::string_view> keys) {
@@ -231,15 +211,6 @@ std::vector<ConfigFields> ConfigFields::Objects(std::string_view key) {
   return objects;
 }
 
-void ConfigFields::Expect(std::string_view key, bool fits, std::string_view expected) {
-  static_cast<void>(Find(key));
-  if (!fits) Fail(key, expected);
-}
-
-void ConfigFields::Known(std::initializer_list<std::string_view> keys) {
-  for (const std::string_view key : keys) asked_.emplace(key);
-}
-
 void ConfigFields::RefuseUnknown() {
   for (size_t i = 0; i < object_.keys.size(); ++i) {
     const std::string& key = object_.keys[i];
@@ -248,9 +219,8 @@ void ConfigFields::RefuseUnknown() {
     const bool tells = std::any_of(std::begin(kTelling), std::end(kTelling),
                                    [&key](std::string_view part) { return key.find(part) != std::string::npos; });
     if (!tells || !status_.ok()) continue;
-    status_ = MakeError(absl::StatusCode::kUnimplemented,
-                        "config field %s%s: expected none in this model_type, found %s, which is not understood",
-                        prefix_, Quoted(key), Shown(&value));
+    status_ = Unimplemented("config field %s%s: expected none in this model_type, found %s, which is not understood",
+                            prefix_, Quoted(key), Shown(&value));
   }
 }
 

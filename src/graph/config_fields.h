@@ -43,8 +43,12 @@ class ConfigFields {
   ConfigFields(const ConfigValue& object, std::string prefix) : object_(object), prefix_(std::move(prefix)) {}
 
   [[nodiscard]] const absl::Status& status() const { return status_; }
-  [[nodiscard]] bool Has(std::string_view key);  // there and not null
-  [[nodiscard]] bool IsList(std::string_view key);
+  // Whether the field is there and not null.
+  [[nodiscard]] bool Has(std::string_view key) { return Find(key) != nullptr; }
+  [[nodiscard]] bool IsList(std::string_view key) {
+    const ConfigValue* value = Find(key);
+    return value != nullptr && value->kind == ConfigValue::Kind::kList;
+  }
   // The first name by which the file has a field that families call differently; all are understood. The first of all
   // where it has none.
   std::string_view Either(std::initializer_list<std::string_view> keys);
@@ -60,8 +64,15 @@ class ConfigFields {
   std::optional<ConfigFields> Object(std::string_view key);  // none when absent
   std::vector<ConfigFields> Objects(std::string_view key);   // of a list, or of an object's fields
   [[nodiscard]] std::vector<std::string> Keys() const { return object_.keys; }
-  void Expect(std::string_view key, bool fits, std::string_view expected);  // of a field that is there
-  void Known(std::initializer_list<std::string_view> keys);                 // understood: they change no size
+  // Of a field that is there.
+  void Expect(std::string_view key, bool fits, std::string_view expected) {
+    static_cast<void>(Find(key));
+    if (!fits) Fail(key, expected);
+  }
+  // Understood: they change no size.
+  void Known(std::initializer_list<std::string_view> keys) {
+    for (const std::string_view key : keys) asked_.emplace(key);
+  }
   void KnownAs(const ConfigFields& other) { asked_.insert(other.asked_.begin(), other.asked_.end()); }
   // Whether a field that nobody asked for speaks of sizes or parts.
   void RefuseUnknown();

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // Reads a config.json whole: the text model wherever it stands in it, how it is stored, and the tower beside it.
-#include <algorithm>
 
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
@@ -54,75 +53,8 @@ void Complete(Architecture& a) {
   }
 }
 
-}  // namespace
-
-absl::StatusOr<Architecture> ReadArchitecture(std::string_view text) {
-  const KnownModel* known = FindKnownModel(text);
-  HORUS_ASSIGN_OR_RETURN(const ConfigValue json, ParseConfig(known == nullptr ? std::string(text) : ConfigOf(*known)));
-  ConfigFields whole(json, "");
-  // A model that speaks has what it thinks with in an object of its own.
-  std::optional<ConfigFields> thinker = whole.Object("thinker_config");
-  ConfigFields& file = thinker ? *thinker : whole;
-  const std::string type = file.Text("model_type", "");
-  const Tower* tower = FindTower(type);
-  const std::string_view key = file.Either({"text_config", "llm_config", "language_config"});
-  std::optional<ConfigFields> inner = file.Object(key);
-  ConfigFields& fields = inner ? *inner : file;
-  Architecture a;
-  a.type = inner ? inner->Text("model_type", tower != nullptr ? tower->text : type)
-                 : std::string(tower != nullptr ? tower->text : type);
-  HORUS_RETURN_IF_ERROR(file.status());
-  const std::span<const Family> families = Families();
-  const auto family = std::ranges::find(families, a.type, &Family::type);
-  if (family == families.end()) {
-    std::vector<std::string_view> types = TowerTypes();
-    for (const Family& one : families) types.push_back(one.type);
-    return MakeError(absl::StatusCode::kUnimplemented, "config field %s%smodel_type: %s", inner ? key : "",
-                     inner ? "." : "", ExpectedOneOf(types, a.type));
-  }
-  a.traits = family->traits;
-  family->read(fields, a);
-  Complete(a);
-  a.type = type;
-  a.name = known == nullptr ? a.type : std::string(known->name);
-  if (inner && !inner->Has("tie_word_embeddings")) a.tied = file.Flag("tie_word_embeddings", a.tied);
-  ConfigFields& typed = fields.Has("dtype") || fields.Has("torch_dtype") ? fields : file;
-  const std::string_view dtype = typed.Either({"torch_dtype", "dtype"});
-  a.dtype = DTypeByName(typed.Text(dtype, "bfloat16"));
-  typed.Expect(dtype, a.dtype != DType::kUndefined, "bfloat16, float16 or float32");
-  ConfigFields& stored = fields.Has("quantization_config") ? fields : file;
-  if (std::optional<ConfigFields> quantised = stored.Object("quantization_config")) {
-    ReadQuantisation(*quantised, a);
-    stored.Take(*quantised);
-  }
-  if (tower != nullptr) {
-    std::optional<ConfigFields> vision = file.Object("vision_config");
-    file.Expect("vision_config", vision.has_value(), "an object");
-    if (vision) {
-      constexpr double kMost = 1e12;
-      const double count = tower->parameters(type, *vision, file, a);
-      file.Expect("vision_config", count <= kMost, "a tower of at most 10^12 parameters");
-      a.vision = count <= kMost ? static_cast<int64_t>(count) : 0;
-      vision->RefuseUnknown();
-      file.Take(*vision);
-    }
-    file.Known({"vision_start_token_id", "vision_end_token_id", "vision_token_id", "vision_feature_layer",
-                "vision_feature_select_strategy", "use_unified_vision_chunk", "vision_soft_tokens_per_image"});
-  }
-  if (inner) file.KnownAs(*inner);  // what the text model says may be said again
-  for (ConfigFields* one : {&fields, &file}) {
-    ForEachName(kWithoutMeaning, [one](std::string_view name) { one->Known({name}); });
-    one->RefuseUnknown();
-    HORUS_RETURN_IF_ERROR(one->status());
-  }
-  HORUS_RETURN_IF_ERROR(Check(a));
-  return a;
-}
-
 // ---- A quantization_config: how linear layers are stored, and which ones are not, by the exporters' patterns of
 // names.
-
-namespace {
 
 // Words of checkpoints that graphs write otherwise; engines merge some of them.
 constexpr std::pair<std::string_view, std::string_view> kWords[] = {
@@ -284,6 +216,69 @@ void ReadModelOpt(ConfigFields& f, Architecture& a) {
 }
 
 }  // namespace
+
+absl::StatusOr<Architecture> ReadArchitecture(std::string_view text) {
+  const KnownModel* known = FindKnownModel(text);
+  HORUS_ASSIGN_OR_RETURN(const ConfigValue json, ParseConfig(known == nullptr ? std::string(text) : ConfigOf(*known)));
+  ConfigFields whole(json, "");
+  // A model that speaks has what it thinks with in an object of its own.
+  std::optional<ConfigFields> thinker = whole.Object("thinker_config");
+  ConfigFields& file = thinker ? *thinker : whole;
+  const std::string type = file.Text("model_type", "");
+  const Tower* tower = FindTower(type);
+  const std::string_view key = file.Either({"text_config", "llm_config", "language_config"});
+  std::optional<ConfigFields> inner = file.Object(key);
+  ConfigFields& fields = inner ? *inner : file;
+  Architecture a;
+  a.type = inner ? inner->Text("model_type", tower != nullptr ? tower->text : type)
+                 : std::string(tower != nullptr ? tower->text : type);
+  HORUS_RETURN_IF_ERROR(file.status());
+  const std::span<const Family> families = Families();
+  const auto family = std::ranges::find(families, a.type, &Family::type);
+  if (family == families.end()) {
+    std::vector<std::string_view> types = TowerTypes();
+    for (const Family& one : families) types.push_back(one.type);
+    return Unimplemented("config field %s%smodel_type: %s", inner ? key : "", inner ? "." : "",
+                         ExpectedOneOf(types, a.type));
+  }
+  a.traits = family->traits;
+  family->read(fields, a);
+  Complete(a);
+  a.type = type;
+  a.name = known == nullptr ? a.type : std::string(known->name);
+  if (inner && !inner->Has("tie_word_embeddings")) a.tied = file.Flag("tie_word_embeddings", a.tied);
+  ConfigFields& typed = fields.Has("dtype") || fields.Has("torch_dtype") ? fields : file;
+  const std::string_view dtype = typed.Either({"torch_dtype", "dtype"});
+  a.dtype = DTypeByName(typed.Text(dtype, "bfloat16"));
+  typed.Expect(dtype, a.dtype != DType::kUndefined, "bfloat16, float16 or float32");
+  ConfigFields& stored = fields.Has("quantization_config") ? fields : file;
+  if (std::optional<ConfigFields> quantised = stored.Object("quantization_config")) {
+    ReadQuantisation(*quantised, a);
+    stored.Take(*quantised);
+  }
+  if (tower != nullptr) {
+    std::optional<ConfigFields> vision = file.Object("vision_config");
+    file.Expect("vision_config", vision.has_value(), "an object");
+    if (vision) {
+      constexpr double kMost = 1e12;
+      const double count = tower->parameters(type, *vision, file, a);
+      file.Expect("vision_config", count <= kMost, "a tower of at most 10^12 parameters");
+      a.vision = count <= kMost ? static_cast<int64_t>(count) : 0;
+      vision->RefuseUnknown();
+      file.Take(*vision);
+    }
+    file.Known({"vision_start_token_id", "vision_end_token_id", "vision_token_id", "vision_feature_layer",
+                "vision_feature_select_strategy", "use_unified_vision_chunk", "vision_soft_tokens_per_image"});
+  }
+  if (inner) file.KnownAs(*inner);  // what the text model says may be said again
+  for (ConfigFields* one : {&fields, &file}) {
+    ForEachName(kWithoutMeaning, [one](std::string_view name) { one->Known({name}); });
+    one->RefuseUnknown();
+    HORUS_RETURN_IF_ERROR(one->status());
+  }
+  HORUS_RETURN_IF_ERROR(Check(a));
+  return a;
+}
 
 DType DTypeByName(std::string_view name) {
   if (name == "bfloat16" || name == "bf16") return DType::kBfloat16;

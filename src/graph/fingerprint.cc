@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // Hashes what a graph computes, whatever its values are called.
-#include <algorithm>
 #include <bit>
 #include <initializer_list>
 
@@ -185,9 +184,7 @@ class Fingerprint {
       const Literal* constant = TensorOfConstant(node);
       const bool all = constant != nullptr || IsOneOf(node, {"Constant", "Shape", "Size"}) ||
                        (!node.inputs.empty() && std::ranges::all_of(node.inputs, derived));
-      for (const ValueId id : node.outputs) {
-        if (id.valid()) known.derived[id.value()] = all;
-      }
+      for (const ValueId id : Given(node.outputs)) known.derived[id.value()] = all;
       if (!node.outputs.empty() && node.outputs[0].valid()) known.constant[node.outputs[0].value()] = constant;
     }
     for (size_t n = body.nodes.size(); n-- > 0;) {
@@ -195,8 +192,8 @@ class Fingerprint {
       const auto marked = [&known](ValueId id) { return id.valid() && known.steers[id.value()]; };
       const bool source = LeavesFloats(node) && std::ranges::all_of(node.inputs, derived);
       if (!source && std::ranges::none_of(node.outputs, marked)) continue;
-      for (const ValueId id : node.inputs) {
-        if (id.valid() && known.derived[id.value()]) known.steers[id.value()] = true;
+      for (const ValueId id : Given(node.inputs)) {
+        if (known.derived[id.value()]) known.steers[id.value()] = true;
       }
     }
   }

@@ -4,8 +4,6 @@
 // Bounded throughout: of sizes at most 2^24, heads and ranks at most 2^13, layers 1,024 and streams 64.
 #include "graph/from_config.h"
 
-#include <algorithm>
-
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "base/status.h"
@@ -701,10 +699,8 @@ absl::Status CheckOptions(const ConfigOptions& o, const Architecture& a) {
     return InvalidArgument("lora_targets: expected all-linear, or %s with commas between, found %s",
                            Listed(kLoraTargets), Quoted(target));
   }
-  if (o.lora_rank > 0 && (a.kv_rank > 0 || a.convolved > 0 || a.o_groups > 0)) {
-    return MakeError(absl::StatusCode::kUnimplemented,
-                     "lora_rank: expected 0 with latent, compressed or linear attention, found %d", o.lora_rank);
-  }
+  if (o.lora_rank > 0 && (a.kv_rank > 0 || a.convolved > 0 || a.o_groups > 0))
+    return Unimplemented("lora_rank: expected 0 with latent, compressed or linear attention, found %d", o.lora_rank);
   return absl::OkStatus();
 }
 
@@ -714,8 +710,8 @@ absl::StatusOr<std::shared_ptr<const Graph>> GraphFromConfig(std::string_view te
   constexpr size_t kMostName = 64;
   const bool name = text.size() <= kMostName && text.find('{') == std::string_view::npos;
   if (name && FindKnownModel(text) == nullptr) {
-    return MakeError(absl::StatusCode::kNotFound, "expected a config.json or the name of a known model, found %s%s",
-                     Quoted(text), DidYouMean(text, KnownNames()));
+    return NotFound("expected a config.json or the name of a known model, found %s%s", Quoted(text),
+                    DidYouMean(text, KnownNames()));
   }
   HORUS_ASSIGN_OR_RETURN(const Architecture architecture, ReadArchitecture(text));
   HORUS_RETURN_IF_ERROR(CheckOptions(options, architecture));

@@ -6,10 +6,7 @@
 // Cost:    linear in layers: 8 operators each, more with experts.
 #pragma once
 
-#include <cstdint>
 #include <memory>
-#include <string>
-#include <string_view>
 
 #include "absl/status/statusor.h"
 #include "graph/graph.h"

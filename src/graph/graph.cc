@@ -2,12 +2,10 @@
 // Element types and attribute look-up of a Graph; sizes of tensors and of graph inputs.
 #include "graph/graph.h"
 
-#include <algorithm>
 #include <iterator>
 
 #include "base/text.h"
 #include "graph/shape_rule.h"
-#include "graph/shaped.h"
 
 namespace horus {
 

@@ -144,8 +144,7 @@ struct Graph {
 };
 
 // Each of several names with blanks between them, as tables of operators have them.
-template <typename Use>
-void ForEachName(std::string_view names, const Use& use) {
+void ForEachName(std::string_view names, const auto& use) {
   for (size_t end = 0; !names.empty(); names.remove_prefix(std::min(end + 1, names.size()))) {
     end = std::min(names.find(' '), names.size());
     use(names.substr(0, end));

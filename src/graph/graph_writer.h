@@ -5,12 +5,7 @@
 // Leaves:  an immutable Graph.
 #pragma once
 
-#include <cstdint>
 #include <memory>
-#include <string>
-#include <string_view>
-#include <utility>
-#include <vector>
 
 #include "graph/graph.h"
 

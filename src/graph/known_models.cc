@@ -1,14 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Models by name or by file. Of those known by name: of each public config.json the fields that its family reads.
-#include <algorithm>
 #include <filesystem>
 #include <iterator>
-#include <utility>
 
 #include "base/file.h"
 #include "base/format.h"
-#include "base/status.h"
 #include "base/text.h"
+#include "base/vectors.h"
 #include "graph/architecture.h"
 #include "graph/config_fields.h"
 #include "graph/from_config.h"
@@ -186,11 +184,7 @@ bool HasFile(const std::string& path) {
 
 }  // namespace
 
-std::vector<std::string_view> KnownNames() {
-  std::vector<std::string_view> names;
-  for (const KnownModel& model : kModels) names.push_back(model.name);
-  return names;
-}
+std::vector<std::string_view> KnownNames() { return VectorOf<std::string_view>(kModels, &KnownModel::name); }
 
 std::string_view KnownModelName(size_t index) {
   return index < std::size(kModels) ? kModels[index].name : std::string_view();
@@ -227,16 +221,13 @@ bool IsConfigPath(const std::string& path) {
 absl::StatusOr<std::shared_ptr<const Graph>> ReadModel(const std::string& path, const ConfigOptions& options) {
   if (IsConfigPath(path)) {
     std::string text = path;
-    if (path.ends_with(".json")) {
-      HORUS_ASSIGN_OR_RETURN(text, ReadFile(path, kMaxConfigBytes));
-    }
+    if (path.ends_with(".json")) HORUS_SET_OR_RETURN(text, ReadFile(path, kMaxConfigBytes));
     auto graph = GraphFromConfig(text, options);
     if (!graph.ok()) return MakeError(graph.status().code(), "%s: %s", path, graph.status().message());
     return graph;
   }
   const std::string near = DidYouMean(path, KnownNames());
-  ConfigOptions untouched;
-  untouched.training = options.training;
+  ConfigOptions untouched{.training = options.training};
   if (options != untouched) {
     return InvalidArgument(
         "%s: expected a config.json or a known model with options of parts and types, found neither%s", path, near);

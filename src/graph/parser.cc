@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Walks ModelProto and everything below it: of a tensor type and dims always, elements only of small integer, bool and
 // float ones.
-#include <algorithm>
 #include <bit>
 #include <limits>
-#include <optional>
 
 #include "absl/strings/str_cat.h"
 #include "base/text.h"
@@ -228,8 +226,7 @@ class Parser {
     return in_.Text(field, limits_.max_name_bytes, text);
   }
   // The fields of the message that the reader stands in, one after another.
-  template <typename ReadField>
-  [[nodiscard]] absl::Status Fields(const char* message, const ReadField& read) {
+  [[nodiscard]] absl::Status Fields(const char* message, const auto& read) {
     WireField field;
     while (true) {
       HORUS_RETURN_IF_ERROR(in_.Next(message, &field));
@@ -238,8 +235,7 @@ class Parser {
     }
   }
   // Those of the message inside `field`.
-  template <typename ReadField>
-  [[nodiscard]] absl::Status Message(const WireField& field, const char* message, const ReadField& read) {
+  [[nodiscard]] absl::Status Message(const WireField& field, const char* message, const auto& read) {
     WireReader::Limit outer;
     HORUS_RETURN_IF_ERROR(in_.Enter(field, &outer));
     HORUS_RETURN_IF_ERROR(Fields(message, read));

@@ -7,13 +7,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstring>
 #include <functional>
 #include <limits>
-#include <optional>
 #include <queue>
 
 #include "absl/strings/ascii.h"
@@ -28,6 +26,8 @@ namespace horus {
 namespace {
 
 // ---- Beginnings of files that are no ONNX models.
+
+constexpr size_t kTellingBytes = 512;  // more are not looked at
 
 struct Beginning {
   std::string_view bytes;
@@ -89,28 +89,13 @@ std::optional<std::string_view> WhatBeginsSo(std::string_view head) {
   return "a text file";
 }
 
-}  // namespace
-
+// Only of what failed: a model may begin with any bytes.
 absl::Status NameForeignFile(std::string_view head, const absl::Status& failed) {
   const std::optional<std::string_view> what = WhatBeginsSo(head.substr(0, kTellingBytes));
   return what ? MakeError(failed.code(), "not an ONNX model but %s", *what) : failed;
 }
 
 // ---- Resolves names across scopes, orders nodes, and refuses what is undefined, defined twice or cyclic.
-
-std::string DescribeNode(const Node& node, size_t position) {
-  std::string text = Formatted("node %d", position);
-  if (!node.name.empty()) absl::StrAppend(&text, " ", Quoted(node.name));
-  const std::string type = Quoted(node.op_type.empty() ? "?" : node.op_type);
-  absl::StrAppend(&text, " (", type.substr(1, type.size() - 2), ")");
-  return text;
-}
-
-std::string DescribeBody(const GraphBody& body, size_t position) {
-  return position == 0 ? "the main graph" : absl::StrCat("graph ", Quoted(body.name));
-}
-
-namespace {
 
 using Definition = Scope::Definition;
 
@@ -131,8 +116,7 @@ absl::Status DefineValues(Scope* scope) {
     scope->body.inputs.push_back(id);
   }
   for (uint32_t n = 0; n < scope->body.nodes.size(); ++n) {
-    for (const ValueId id : scope->body.nodes[n].outputs) {
-      if (!id.valid()) continue;
+    for (const ValueId id : Given(scope->body.nodes[n].outputs)) {
       if (scope->definition[id.value()] != Definition::kNone)
         return DefinedTwice(*scope, id, DescribeNode(scope->body.nodes[n], n));
       scope->definition[id.value()] = Definition::kNode;
@@ -158,8 +142,8 @@ absl::Status Capture(Scopes* scopes, Scope* scope, ValueId id, const std::string
 
 absl::Status ResolveNames(Scopes* scopes, Scope* scope) {
   for (size_t n = 0; n < scope->body.nodes.size(); ++n) {
-    for (const ValueId id : scope->body.nodes[n].inputs) {
-      if (!id.valid() || scope->definition[id.value()] != Definition::kNone) continue;
+    for (const ValueId id : Given(scope->body.nodes[n].inputs)) {
+      if (scope->definition[id.value()] != Definition::kNone) continue;
       HORUS_RETURN_IF_ERROR(Capture(scopes, scope, id, DescribeNode(scope->body.nodes[n], n)));
     }
   }
@@ -169,18 +153,16 @@ absl::Status ResolveNames(Scopes* scopes, Scope* scope) {
     HORUS_RETURN_IF_ERROR(
         Capture(scopes, scope, id, absl::StrCat("a subgraph of ", DescribeNode(scope->body.nodes[n], n))));
   }
-  for (const ValueId id : scope->body.outputs) {
+  for (const ValueId id : scope->body.outputs)
     HORUS_RETURN_IF_ERROR(Capture(scopes, scope, id, "the list of graph outputs"));
-  }
   return absl::OkStatus();
 }
 
 // Edges producer -> reader between the nodes of one scope.
-template <typename Visit>
-void ForEachEdge(const Scope& scope, Visit visit) {
+void ForEachEdge(const Scope& scope, auto visit) {
   for (uint32_t n = 0; n < scope.body.nodes.size(); ++n) {
-    for (const ValueId id : scope.body.nodes[n].inputs) {
-      if (id.valid() && scope.producer[id.value()] != kNoNode) visit(scope.producer[id.value()], n);
+    for (const ValueId id : Given(scope.body.nodes[n].inputs)) {
+      if (scope.producer[id.value()] != kNoNode) visit(scope.producer[id.value()], n);
     }
   }
   for (const auto& [n, id] : scope.subgraph_uses) {
@@ -248,22 +230,6 @@ absl::Status OrderNodes(Scope* scope) {
   return absl::OkStatus();
 }
 
-}  // namespace
-
-absl::Status LinkScopes(Scopes* scopes) {
-  const auto place = [scopes](size_t b, const absl::Status& status) {
-    if (status.ok()) return status;
-    return absl::Status(status.code(), absl::StrCat(DescribeBody((*scopes)[b].body, b), ": ", status.message()));
-  };
-  for (size_t b = 0; b < scopes->size(); ++b) HORUS_RETURN_IF_ERROR(place(b, DefineValues(&(*scopes)[b])));
-  // Children have larger ids than their parents, so what a scope hands up is there before its turn.
-  for (size_t b = scopes->size(); b-- > 0;) HORUS_RETURN_IF_ERROR(place(b, ResolveNames(scopes, &(*scopes)[b])));
-  for (size_t b = 0; b < scopes->size(); ++b) HORUS_RETURN_IF_ERROR(place(b, OrderNodes(&(*scopes)[b])));
-  return absl::OkStatus();
-}
-
-namespace {
-
 // Read size. Payloads are seeked over, and the block behind each is read for a few fields only: large blocks would make
 // a file with weights several times slower than one without.
 constexpr int kFileBlockBytes = 8 * 1024;
@@ -307,6 +273,30 @@ absl::StatusOr<std::shared_ptr<const Graph>> Read(google::protobuf::io::ZeroCopy
 }
 
 }  // namespace
+
+std::string DescribeNode(const Node& node, size_t position) {
+  std::string text = Formatted("node %d", position);
+  if (!node.name.empty()) absl::StrAppend(&text, " ", Quoted(node.name));
+  const std::string type = Quoted(node.op_type.empty() ? "?" : node.op_type);
+  absl::StrAppend(&text, " (", type.substr(1, type.size() - 2), ")");
+  return text;
+}
+
+std::string DescribeBody(const GraphBody& body, size_t position) {
+  return position == 0 ? "the main graph" : absl::StrCat("graph ", Quoted(body.name));
+}
+
+absl::Status LinkScopes(Scopes* scopes) {
+  const auto place = [scopes](size_t b, const absl::Status& status) {
+    if (status.ok()) return status;
+    return absl::Status(status.code(), absl::StrCat(DescribeBody((*scopes)[b].body, b), ": ", status.message()));
+  };
+  for (size_t b = 0; b < scopes->size(); ++b) HORUS_RETURN_IF_ERROR(place(b, DefineValues(&(*scopes)[b])));
+  // Children have larger ids than their parents, so what a scope hands up is there before its turn.
+  for (size_t b = scopes->size(); b-- > 0;) HORUS_RETURN_IF_ERROR(place(b, ResolveNames(scopes, &(*scopes)[b])));
+  for (size_t b = 0; b < scopes->size(); ++b) HORUS_RETURN_IF_ERROR(place(b, OrderNodes(&(*scopes)[b])));
+  return absl::OkStatus();
+}
 
 absl::StatusOr<std::shared_ptr<const Graph>> ReadOnnx(std::span<const uint8_t> bytes, const ReadLimits& limits) {
   const std::string_view head(reinterpret_cast<const char*>(bytes.data()), bytes.size());

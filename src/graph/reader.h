@@ -8,25 +8,14 @@
 #pragma once
 
 #include <cstddef>
-#include <cstdint>
 #include <memory>
 #include <span>
-#include <string>
-#include <string_view>
 
 #include "absl/status/statusor.h"
 #include "base/status.h"
 #include "graph/graph.h"
 
 namespace horus {
-
-// ---- What a file is that people take for an ONNX model: a pointer of git-lfs, an error page, another format's
-// weights.
-
-inline constexpr size_t kTellingBytes = 512;  // more are not looked at
-
-// Only of what failed: a model may begin with any bytes.
-[[nodiscard]] absl::Status NameForeignFile(std::string_view head, const absl::Status& failed);
 
 // ONNX numbers this reader was written for. Older files are refused; newer ones are read by the same rules, and
 // operators that changed since are treated as in kNewestOpset.

@@ -2,8 +2,6 @@
 // Decides what training updates and what costs nothing.
 #include "graph/roles.h"
 
-#include <algorithm>
-
 namespace horus {
 namespace {
 
@@ -192,15 +190,13 @@ class RoleWalk {
   void DecideOp(Op* op) {
     const std::string_view type = op->node->op_type;
     bool constant = !Contains(kRandom, type);
-    for (const TensorId t : op->inputs) {
-      if (!t.valid()) continue;
+    for (const TensorId t : Given(op->inputs)) {
       const TensorRole role = graph_.tensors[t.value()].role;
       constant = constant && (role == TensorRole::kConstant || role == TensorRole::kBuffer);
     }
     if (type == "Shape" || type == "Size") constant = true;
     bool all_constant = true;
-    for (const TensorId t : op->outputs) {
-      if (!t.valid()) continue;
+    for (const TensorId t : Given(op->outputs)) {
       Tensor& tensor = graph_.tensors[t.value()];
       const TensorId root = root_[t.value()];
       if (root != t && graph_.tensors[root.value()].role == TensorRole::kParameter) {

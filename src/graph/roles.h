@@ -6,11 +6,8 @@
 #pragma once
 
 #include <cstddef>
-#include <cstdint>
-#include <vector>
 
 #include "graph/shape_rule.h"
-#include "graph/shaped.h"
 
 namespace horus {
 

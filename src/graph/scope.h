@@ -6,12 +6,7 @@
 // Cost:    one hash per name occurrence.
 #pragma once
 
-#include <cstdint>
 #include <deque>
-#include <string>
-#include <string_view>
-#include <utility>
-#include <vector>
 
 #include "base/id_map.h"
 #include "base/seeded_hash.h"
@@ -27,8 +22,7 @@ class NameTable {
  public:
   static constexpr uint32_t kNone = ~uint32_t{0};
 
-  template <typename NameOf>
-  [[nodiscard]] uint32_t Find(std::string_view name, const NameOf& name_of) {
+  [[nodiscard]] uint32_t Find(std::string_view name, const auto& name_of) {
     // Seeded in each process: who writes a file cannot make its names collide. Where two do, the next place is free.
     for (place_ = SeededHash()(name);; ++place_) {
       const uint32_t* number = numbers_.Find(place_);

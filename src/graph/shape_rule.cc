@@ -2,13 +2,10 @@
 // What shape rules share: access to inputs, checked setting of outputs, broadcasting, folding.
 #include "graph/shape_rule.h"
 
-#include <algorithm>
 #include <cmath>
 #include <functional>
 #include <iterator>
-#include <limits>
 #include <numeric>
-#include <optional>
 
 #include "absl/strings/str_cat.h"
 #include "base/text.h"
@@ -18,6 +15,43 @@ namespace horus {
 namespace {
 
 const Dims kNoDims;
+
+// Appends `count` elements of `from`, beginning at `first`; unknown ones where nothing is known.
+template <typename Element>
+void Append(const std::vector<Element>* from, size_t first, size_t count, Element unknown, std::vector<Element>* out) {
+  if (from == nullptr) {
+    out->insert(out->end(), count, unknown);
+  } else {
+    const auto at = from->begin() + static_cast<std::ptrdiff_t>(first);
+    out->insert(out->end(), at, at + static_cast<std::ptrdiff_t>(count));
+  }
+}
+
+// ---- What the elements of folded tensors become in another type.
+
+// Bits of precision, the leading one included; 0 where elements are no numbers.
+int PrecisionOf(DType dtype) {
+  if (dtype == DType::kFloat16) return 11;
+  if (dtype == DType::kBfloat16) return 8;
+  return dtype == DType::kFloat32 || dtype == DType::kFloat64 ? std::numeric_limits<float>::digits : 0;
+}
+
+// Straight to float32: by way of double it would be rounded twice.
+float FromInt(int64_t value, DType to) {
+  const auto rounded = static_cast<float>(value);
+  if (to == DType::kFloat32) return rounded;
+  // A float64 holds more than `rounded`; the comparison is in 128 bits, for 2^63 itself fits no int64_t.
+  return static_cast<Wide>(rounded) == static_cast<Wide>(value) ? HeldAs(static_cast<double>(rounded), to)
+                                                                : std::nanf("");
+}
+
+int64_t FromFloat(float value, DType to) {
+  if (std::isnan(value)) return kUnknownElement;
+  if (to == DType::kBool) return value != 0.0f ? 1 : 0;
+  constexpr float kInt64Edge = 9.2e18f;  // just inside the range of int64
+  if (value > kInt64Edge || value < -kInt64Edge) return kUnknownElement;
+  return HeldAs(static_cast<int64_t>(value), to);
+}
 
 }  // namespace
 
@@ -152,30 +186,10 @@ const Elements* RuleContext::elements(size_t i) const {
   return &state_.elements[static_cast<size_t>(position)];
 }
 
-const std::vector<int64_t>* RuleContext::ints(size_t i) const {
-  const Elements* all = elements(i);
-  return all == nullptr || IsFloating(In(i).dtype) ? nullptr : &all->ints;
-}
-
 const std::vector<int64_t>* RuleContext::known_ints(size_t i) const {
   const std::vector<int64_t>* values = ints(i);
   if (values == nullptr || std::ranges::find(*values, kUnknownElement) != values->end()) return nullptr;
   return values;
-}
-
-std::optional<int64_t> RuleContext::Scalar(size_t i) const {
-  const std::vector<int64_t>* values = known_ints(i);
-  return values != nullptr && values->size() == 1 ? std::optional(values->front()) : std::nullopt;
-}
-
-const std::vector<float>* RuleContext::floats(size_t i) const {
-  const Elements* all = elements(i);
-  return all == nullptr || !IsFloating(In(i).dtype) ? nullptr : &all->floats;
-}
-
-std::optional<float> RuleContext::Real(size_t i) const {
-  const std::vector<float>* values = floats(i);
-  return values != nullptr && values->size() == 1 ? std::optional(values->front()) : std::nullopt;
 }
 
 RuleContext::Setting RuleContext::IntsOf(std::string_view name, size_t i) const {
@@ -195,14 +209,6 @@ absl::Status RuleContext::Set(Dims dims) {
                   : absl::OkStatus();
 }
 
-void RuleContext::SetType(size_t output, DType dtype) {
-  if (wants(output)) state_.tensors[outputs_[output].value()].dtype = dtype;
-}
-
-void RuleContext::MarkSequence(size_t output) {
-  if (wants(output)) state_.facts[outputs_[output].value()].sequence = true;
-}
-
 void SetElements(ShapeState* state, TensorId t, Elements elements) {
   const Tensor& tensor = state->tensors[t.value()];
   const size_t count = IsFloating(tensor.dtype) ? elements.floats.size() : elements.ints.size();
@@ -216,27 +222,6 @@ void SetElements(ShapeState* state, TensorId t, Elements elements) {
 
 void RuleContext::SetElements(size_t output, Elements elements) {
   if (wants(output)) horus::SetElements(&state_, outputs_[output], std::move(elements));
-}
-
-void RuleContext::SetInts(size_t output, std::vector<int64_t> values) {
-  if (wants(output) && !IsFloating(state_.tensors[outputs_[output].value()].dtype))
-    SetElements(output, Elements{.ints = std::move(values)});
-}
-
-void RuleContext::SetFloats(size_t output, std::vector<float> values) {
-  if (wants(output) && IsFloating(state_.tensors[outputs_[output].value()].dtype))
-    SetElements(output, Elements{.floats = std::move(values)});
-}
-
-absl::Status RuleContext::Same(DType dtype) {
-  SetType(0, dtype);
-  return ranked(0) ? Set(dims(0)) : absl::OkStatus();
-}
-
-int64_t RuleContext::AtMost(int64_t size) const {
-  if (size == kUnknownDim || !state_.bounds_sizes) return kUnknownDim;
-  ++state_.bounded;
-  return size;
 }
 
 absl::Status RuleContext::Axis(int64_t rank, int64_t* axis) const {
@@ -253,12 +238,6 @@ absl::Status RuleContext::Axes(int64_t rank, std::vector<int64_t>* axes) const {
     seen[static_cast<size_t>(axis)] = true;
   }
   return absl::OkStatus();
-}
-
-absl::StatusOr<int64_t> RuleContext::AxisOr(int64_t fallback, int64_t rank) const {
-  int64_t axis = node_.IntOr("axis", fallback);
-  HORUS_RETURN_IF_ERROR(Axis(rank, &axis));
-  return axis;
 }
 
 absl::Status RuleEntry::Apply(RuleContext& c) const {
@@ -286,44 +265,6 @@ const RuleEntry* RuleTable::Find(const Node& node) const {
 }
 
 // ---- Folding of small constant tensors.
-
-namespace {
-
-// ---- What the elements of folded tensors become in another type.
-
-// Bits of precision, the leading one included; 0 where elements are no numbers.
-int PrecisionOf(DType dtype) {
-  switch (dtype) {
-    case DType::kFloat16:
-      return 11;
-    case DType::kBfloat16:
-      return 8;
-    case DType::kFloat32:
-    case DType::kFloat64:
-      return std::numeric_limits<float>::digits;
-    default:
-      return 0;
-  }
-}
-
-// Straight to float32: by way of double it would be rounded twice.
-float FromInt(int64_t value, DType to) {
-  const auto rounded = static_cast<float>(value);
-  if (to == DType::kFloat32) return rounded;
-  // A float64 holds more than `rounded`; the comparison is in 128 bits, for 2^63 itself fits no int64_t.
-  return static_cast<Wide>(rounded) == static_cast<Wide>(value) ? HeldAs(static_cast<double>(rounded), to)
-                                                                : std::nanf("");
-}
-
-int64_t FromFloat(float value, DType to) {
-  if (std::isnan(value)) return kUnknownElement;
-  if (to == DType::kBool) return value != 0.0f ? 1 : 0;
-  constexpr float kInt64Edge = 9.2e18f;  // just inside the range of int64
-  if (value > kInt64Edge || value < -kInt64Edge) return kUnknownElement;
-  return HeldAs(static_cast<int64_t>(value), to);
-}
-
-}  // namespace
 
 float HeldAs(double value, DType dtype) {
   const int bits = PrecisionOf(dtype);
@@ -412,21 +353,6 @@ void FoldAll(RuleContext& c, size_t i) {
   if (const Elements* all = c.elements(i)) c.SetElements(0, *all);
 }
 
-namespace {
-
-// Appends `count` elements of `from`, beginning at `first`; unknown ones where nothing is known.
-template <typename Element>
-void Append(const std::vector<Element>* from, size_t first, size_t count, Element unknown, std::vector<Element>* out) {
-  if (from == nullptr) {
-    out->insert(out->end(), count, unknown);
-  } else {
-    const auto at = from->begin() + static_cast<std::ptrdiff_t>(first);
-    out->insert(out->end(), at, at + static_cast<std::ptrdiff_t>(count));
-  }
-}
-
-}  // namespace
-
 void FoldConcat(RuleContext& c, size_t axis, const Dims& joined) {
   const int64_t total = ElementsOf(joined);
   if (total == kUnknownDim || total > kMaxFoldedElements) return;
@@ -504,10 +430,6 @@ int64_t ModInt(int64_t a, int64_t b) {
 
 int64_t AddInt(int64_t a, int64_t b) { return CheckedAdd(a, b).value_or(kUnknownElement); }
 int64_t MulInt(int64_t a, int64_t b) { return CheckedMul(a, b).value_or(kUnknownElement); }
-int64_t DivInt(int64_t a, int64_t b) { return b == 0 ? kUnknownElement : a / b; }
-int64_t AndInt(int64_t a, int64_t b) { return a != 0 && b != 0 ? 1 : 0; }
-int64_t OrInt(int64_t a, int64_t b) { return a != 0 || b != 0 ? 1 : 0; }
-int64_t XorInt(int64_t a, int64_t b) { return (a != 0) != (b != 0) ? 1 : 0; }
 
 // Floats in double precision, which rounds to the same float32 as float32 arithmetic does.
 constexpr FoldedOperator kOperators[] = {
@@ -515,15 +437,16 @@ constexpr FoldedOperator kOperators[] = {
     {"Sum", AddInt, [](double a, double b) { return a + b; }},
     {"Sub", SubInt, [](double a, double b) { return a - b; }},
     {"Mul", MulInt, [](double a, double b) { return a * b; }, false, 0},
-    {"Div", DivInt, [](double a, double b) { return a / b; }},
+    {"Div", [](int64_t a, int64_t b) { return b == 0 ? kUnknownElement : a / b; },
+     [](double a, double b) { return a / b; }},
     {"Mod", ModInt, [](double a, double b) { return std::fmod(a, b); }},
     {"fmod", FmodInt, [](double a, double b) { return std::fmod(a, b); }},  // Mod where the attribute is set
     {"Min", [](int64_t a, int64_t b) { return std::min(a, b); }, [](double a, double b) { return std::min(a, b); }},
     {"Max", [](int64_t a, int64_t b) { return std::max(a, b); }, [](double a, double b) { return std::max(a, b); }},
     {"Pow", PowInt, [](double a, double b) { return std::pow(a, b); }},
-    {"And", AndInt, nullptr, true, 0},
-    {"Or", OrInt, nullptr, true, 1},
-    {"Xor", XorInt, nullptr, true},
+    {"And", [](int64_t a, int64_t b) -> int64_t { return a != 0 && b != 0; }, nullptr, true, 0},
+    {"Or", [](int64_t a, int64_t b) -> int64_t { return a != 0 || b != 0; }, nullptr, true, 1},
+    {"Xor", [](int64_t a, int64_t b) -> int64_t { return (a != 0) != (b != 0); }, nullptr, true},
     Comparison<std::equal_to<>>("Equal"),
     Comparison<std::less<>>("Less"),
     Comparison<std::less_equal<>>("LessOrEqual"),

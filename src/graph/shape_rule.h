@@ -7,18 +7,12 @@
 // Cost:    constant per operator, plus folded elements (at most kMaxFoldedElements).
 #pragma once
 
-#include <cstdint>
 #include <limits>
 #include <map>
-#include <optional>
 #include <span>
-#include <string>
-#include <string_view>
-#include <vector>
 
 #include "base/seeded_hash.h"
 #include "base/status.h"
-#include "graph/graph.h"
 #include "graph/shaped.h"
 
 namespace horus {
@@ -93,12 +87,27 @@ class RuleContext {
   [[nodiscard]] const Dims& dims(size_t i) const;           // empty when the rank is unknown
   [[nodiscard]] int64_t dim(size_t i, int64_t axis) const;  // negative axes from the end; kUnknownDim when out of range
   [[nodiscard]] int64_t rank(size_t i) const { return static_cast<int64_t>(dims(i).size()); }
-  [[nodiscard]] const Elements* elements(size_t i) const;          // nullptr = not constant; may hold unknowns
-  [[nodiscard]] const std::vector<int64_t>* ints(size_t i) const;  // of them; nullptr of floats
-  [[nodiscard]] const std::vector<float>* floats(size_t i) const;
+  [[nodiscard]] const Elements* elements(size_t i) const;  // nullptr = not constant; may hold unknowns
+  // The integers of them; nullptr of floats.
+  [[nodiscard]] const std::vector<int64_t>* ints(size_t i) const {
+    const Elements* all = elements(i);
+    return all == nullptr || IsFloating(In(i).dtype) ? nullptr : &all->ints;
+  }
+  [[nodiscard]] const std::vector<float>* floats(size_t i) const {
+    const Elements* all = elements(i);
+    return all == nullptr || !IsFloating(In(i).dtype) ? nullptr : &all->floats;
+  }
   [[nodiscard]] const std::vector<int64_t>* known_ints(size_t i) const;  // nullptr unless every element is known
-  [[nodiscard]] std::optional<int64_t> Scalar(size_t i) const;           // the only element of known_ints
-  [[nodiscard]] std::optional<float> Real(size_t i) const;               // likewise of floats
+  // The only element of known_ints.
+  [[nodiscard]] std::optional<int64_t> Scalar(size_t i) const {
+    const std::vector<int64_t>* values = known_ints(i);
+    return values != nullptr && values->size() == 1 ? std::optional(values->front()) : std::nullopt;
+  }
+  // The only element of floats.
+  [[nodiscard]] std::optional<float> Real(size_t i) const {
+    const std::vector<float>* values = floats(i);
+    return values != nullptr && values->size() == 1 ? std::optional(values->front()) : std::nullopt;
+  }
   [[nodiscard]] bool folds(size_t i) const { return elements(i) != nullptr; }
 
   // Attribute `name`, or input `i`, as integers: whether it is there at all, and known.
@@ -114,25 +123,47 @@ class RuleContext {
     return dims.ok() ? Set(*std::move(dims)) : dims.status();
   }
   [[nodiscard]] absl::Status Set(Dims dims);  // output 0, whose type is set: that of input 0 unless the rule said more
-  void SetType(size_t output, DType dtype);   // rank unknown
-  void MarkSequence(size_t output);
+  // The type alone: the rank stays unknown.
+  void SetType(size_t output, DType dtype) {
+    if (wants(output)) state_.tensors[outputs_[output].value()].dtype = dtype;
+  }
+  void MarkSequence(size_t output) {
+    if (wants(output)) state_.facts[outputs_[output].value()].sequence = true;
+  }
   void SetElements(size_t output, Elements elements);  // those of the output's type are taken
-  void SetInts(size_t output, std::vector<int64_t> values);
-  void SetFloats(size_t output, std::vector<float> values);
+  void SetInts(size_t output, std::vector<int64_t> values) {
+    if (wants(output) && !IsFloating(state_.tensors[outputs_[output].value()].dtype))
+      SetElements(output, Elements{.ints = std::move(values)});
+  }
+  void SetFloats(size_t output, std::vector<float> values) {
+    if (wants(output) && IsFloating(state_.tensors[outputs_[output].value()].dtype))
+      SetElements(output, Elements{.floats = std::move(values)});
+  }
 
   // Output 0 like input 0; the usual rule of elementwise operators.
-  [[nodiscard]] absl::Status Same(DType dtype);
+  [[nodiscard]] absl::Status Same(DType dtype) {
+    SetType(0, dtype);
+    return ranked(0) ? Set(dims(0)) : absl::OkStatus();
+  }
   [[nodiscard]] absl::Status Same() { return Same(dtype(0)); }
 
   // A size that the data decides, of which this is the most.
-  [[nodiscard]] int64_t AtMost(int64_t size) const;
+  [[nodiscard]] int64_t AtMost(int64_t size) const {
+    if (size == kUnknownDim || !state_.bounds_sizes) return kUnknownDim;
+    ++state_.bounded;
+    return size;
+  }
 
   // Checks `axis` against `rank` and makes it non-negative.
   [[nodiscard]] absl::Status Axis(int64_t rank, int64_t* axis) const;
   [[nodiscard]] absl::Status Axes(int64_t rank,
                                   std::vector<int64_t>* axes) const;  // the same for a list without repeats
   // Attribute `axis` of a tensor of that rank.
-  [[nodiscard]] absl::StatusOr<int64_t> AxisOr(int64_t fallback, int64_t rank) const;
+  [[nodiscard]] absl::StatusOr<int64_t> AxisOr(int64_t fallback, int64_t rank) const {
+    int64_t axis = node_.IntOr("axis", fallback);
+    HORUS_RETURN_IF_ERROR(Axis(rank, &axis));
+    return axis;
+  }
   // Of input 0.
   [[nodiscard]] absl::StatusOr<int64_t> AxisOr(int64_t fallback) const { return AxisOr(fallback, rank(0)); }
 

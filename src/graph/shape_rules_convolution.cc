@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // Shape rules of convolutions, pooling, resampling and transforms of signals.
-#include <algorithm>
 #include <cmath>
 
 #include "absl/strings/str_cat.h"
@@ -108,8 +107,7 @@ absl::Status ConvShape(RuleContext& c, size_t bias) {
   HORUS_RETURN_IF_ERROR(CheckChannels(c, x, w, group));
   HORUS_RETURN_IF_ERROR(CheckBias(c, bias, c.dim(w, 0)));
   const size_t axes = c.dims(x).size() - 2;
-  Window window;
-  window.kernel = Part(c.dims(w), 2);
+  Window window{.kernel = Part(c.dims(w), 2)};
   HORUS_RETURN_IF_ERROR(WindowOf(c.node(), axes, &window));
   const std::vector<int64_t>* declared = c.node().Ints("kernel_shape");
   if (declared != nullptr && !declared->empty()) {
@@ -124,10 +122,7 @@ absl::Status ConvShape(RuleContext& c, size_t bias) {
     }
   }
   Dims out = {c.dim(x, 0), c.dim(w, 0)};
-  for (size_t i = 0; i < axes; ++i) {
-    HORUS_ASSIGN_OR_RETURN(const int64_t size, WindowSteps(window, i, c.dims(x)[i + 2]));
-    out.push_back(size);
-  }
+  for (size_t i = 0; i < axes; ++i) HORUS_SET_OR_RETURN(out.emplace_back(), WindowSteps(window, i, c.dims(x)[i + 2]));
   return c.Set(std::move(out));
 }
 
@@ -145,8 +140,7 @@ absl::Status ConvTranspose(RuleContext& c) {
                            DimsText(c.dims(1)), c.dim(1, 0), c.dim(0, 1));
   }
   const size_t axes = c.dims(0).size() - 2;
-  Window w;
-  w.kernel = Part(c.dims(1), 2);
+  Window w{.kernel = Part(c.dims(1), 2)};
   HORUS_RETURN_IF_ERROR(WindowOf(c.node(), axes, &w));
   Dims extra;
   Dims wished;
@@ -187,10 +181,7 @@ absl::Status Pool(RuleContext& c) {
   if (c.node().Ints("kernel_shape") == nullptr) return InvalidArgument("attribute kernel_shape is missing");
   HORUS_RETURN_IF_ERROR(Take(c.node(), "kernel_shape", axes, 1, 1, &window.kernel));
   Dims out = {c.dim(0, 0), c.dim(0, 1)};
-  for (size_t i = 0; i < axes; ++i) {
-    HORUS_ASSIGN_OR_RETURN(const int64_t size, WindowSteps(window, i, c.dims(0)[i + 2]));
-    out.push_back(size);
-  }
+  for (size_t i = 0; i < axes; ++i) HORUS_SET_OR_RETURN(out.emplace_back(), WindowSteps(window, i, c.dims(0)[i + 2]));
   HORUS_RETURN_IF_ERROR(c.Set(1, DType::kInt64, out));
   return c.Set(std::move(out));
 }

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // Shape rules of operators that make tensors from little, and of sequences, which are held as their tensors stacked.
-#include <algorithm>
 #include <cmath>
 
 #include "graph/shape_rule.h"

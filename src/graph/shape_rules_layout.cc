@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Shape rules of operators that compute nothing: views of the same elements, joining, splitting, padding, repeating,
 // picking.
-#include <algorithm>
-#include <limits>
 #include <numeric>
 
 #include "graph/shape_rule.h"

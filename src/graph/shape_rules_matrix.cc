@@ -113,10 +113,8 @@ absl::Status Match(const ShapeState& state, const Term& term, const Dims& dims, 
     size = Known(size, found);
     ++sizes->uses[letter];
   }
-  if (dots) {
-    HORUS_ASSIGN_OR_RETURN(sizes->ellipsis,
-                           Broadcast(sizes->ellipsis, Part(dims, term.ellipsis, term.ellipsis + extra)));
-  }
+  if (dots)
+    HORUS_SET_OR_RETURN(sizes->ellipsis, Broadcast(sizes->ellipsis, Part(dims, term.ellipsis, term.ellipsis + extra)));
   return absl::OkStatus();
 }
 
@@ -444,9 +442,8 @@ absl::Status LayerNormalization(RuleContext& c) {
 
 absl::Status Loss(RuleContext& c) {
   c.SetType(1, c.dtype(0));
-  if (c.node().op_type == "SoftmaxCrossEntropyLoss" && c.ranked(0)) {
+  if (c.node().op_type == "SoftmaxCrossEntropyLoss" && c.ranked(0))
     HORUS_RETURN_IF_ERROR(c.Set(1, c.dtype(0), c.dims(0)));
-  }
   if (c.node().StringOr("reduction", "mean") != "none") return c.Set({});
   return c.ranked(1) ? c.Set(c.dims(1)) : absl::OkStatus();
 }

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // Shape rules of elementwise operators, with folding of shape arithmetic, and of reductions.
-#include <algorithm>
 #include <cmath>
 
 #include "graph/shape_rule.h"
@@ -9,8 +8,6 @@ namespace horus {
 namespace {
 
 absl::Status Unary(RuleContext& c) { return c.Same(); }
-
-absl::Status UnaryToBool(RuleContext& c) { return c.Same(DType::kBool); }
 
 // Applies one function to every known element.
 template <auto OnInt, auto OnFloat>
@@ -30,24 +27,8 @@ absl::Status FoldedUnary(RuleContext& c) {
   return absl::OkStatus();
 }
 
-int64_t NegInt(int64_t x) { return -x; }
-int64_t AbsInt(int64_t x) { return x < 0 ? -x : x; }
 int64_t SameInt(int64_t x) { return x; }
-int64_t NotInt(int64_t x) { return x == 0 ? 1 : 0; }
-int64_t SignInt(int64_t x) { return x > 0 ? 1 : x < 0 ? -1 : 0; }
 int64_t UnknownInt(int64_t /*x*/) { return kUnknownElement; }
-float NegFloat(float x) { return -x; }
-float AbsFloat(float x) { return std::fabs(x); }
-float FloorFloat(float x) { return std::floor(x); }
-float CeilFloat(float x) { return std::ceil(x); }
-float RoundFloat(float x) { return std::nearbyint(x); }
-float SqrtFloat(float x) { return std::sqrt(x); }
-float ExpFloat(float x) { return std::exp(x); }
-float LogFloat(float x) { return std::log(x); }
-float ReciprocalFloat(float x) { return 1.0f / x; }
-float SignFloat(float x) { return std::isnan(x) ? x : x > 0 ? 1.0f : x < 0 ? -1.0f : 0.0f; }
-int64_t ReluInt(int64_t x) { return x > 0 ? x : 0; }
-float ReluFloat(float x) { return std::isnan(x) ? x : x > 0 ? x : 0.0f; }
 float UnknownFloat(float /*x*/) { return std::nanf(""); }
 
 // Of any number of operands.
@@ -190,7 +171,7 @@ absl::Status ArgReduce(RuleContext& c) {
 }
 
 constexpr RuleEntry kPointwiseRules[] = {
-    {"Abs", FoldedUnary<AbsInt, AbsFloat>},
+    {"Abs", FoldedUnary<[](int64_t x) { return x < 0 ? -x : x; }, [](float x) { return std::fabs(x); }>},
     {"Acos Acosh Asin Asinh Atan Atanh BitwiseNot Celu Cos Cosh CumProd CumSum Elu Erf Gelu HardSigmoid HardSwish "
      "LeakyRelu Mish Selu Shrink Sigmoid Sin Sinh Softplus Softsign Swish Tan Tanh ThresholdedRelu",
      Unary},
@@ -202,24 +183,25 @@ constexpr RuleEntry kPointwiseRules[] = {
      Reduce},
     {"Cast", Cast},
     {"CastLike", CastLike},
-    {"Ceil", FoldedUnary<SameInt, CeilFloat>},
+    {"Ceil", FoldedUnary<SameInt, [](float x) { return std::ceil(x); }>},
     {"Clip", Clip},
     {"DequantizeLinear", DequantizeLinear},
     {"Dropout", Dropout},
     {"DynamicQuantizeLinear", DynamicQuantizeLinear},
-    {"Exp", FoldedUnary<UnknownInt, ExpFloat>},
-    {"Floor", FoldedUnary<SameInt, FloorFloat>},
-    {"IsInf IsNaN", UnaryToBool},
-    {"Log", FoldedUnary<UnknownInt, LogFloat>},
-    {"Neg", FoldedUnary<NegInt, NegFloat>},
-    {"Not", FoldedUnary<NotInt, UnknownFloat>},
+    {"Exp", FoldedUnary<UnknownInt, [](float x) { return std::exp(x); }>},
+    {"Floor", FoldedUnary<SameInt, [](float x) { return std::floor(x); }>},
+    {"IsInf IsNaN", [](RuleContext& c) { return c.Same(DType::kBool); }},
+    {"Log", FoldedUnary<UnknownInt, [](float x) { return std::log(x); }>},
+    {"Neg", FoldedUnary<[](int64_t x) { return -x; }, [](float x) { return -x; }>},
+    {"Not", FoldedUnary<[](int64_t x) { return x == 0 ? 1 : 0; }, UnknownFloat>},
     {"PRelu", PRelu},
     {"QuantizeLinear", QuantizeLinear},
-    {"Reciprocal", FoldedUnary<UnknownInt, ReciprocalFloat>},
-    {"Relu", FoldedUnary<ReluInt, ReluFloat>},
-    {"Round", FoldedUnary<SameInt, RoundFloat>},
-    {"Sign", FoldedUnary<SignInt, SignFloat>},
-    {"Sqrt", FoldedUnary<UnknownInt, SqrtFloat>},
+    {"Reciprocal", FoldedUnary<UnknownInt, [](float x) { return 1.0f / x; }>},
+    {"Relu", FoldedUnary<[](int64_t x) { return x < 0 ? 0 : x; }, [](float x) { return x <= 0 ? 0.0f : x; }>},
+    {"Round", FoldedUnary<SameInt, [](float x) { return std::nearbyint(x); }>},
+    {"Sign", FoldedUnary<[](int64_t x) { return (x > 0) - (x < 0); },
+                         [](float x) { return std::isnan(x) ? x : static_cast<float>((x > 0) - (x < 0)); }>},
+    {"Sqrt", FoldedUnary<UnknownInt, [](float x) { return std::sqrt(x); }>},
     {"Where", Where},
     {"DequantizeLinear", DequantizeLinear, 0, kMicrosoftDomain},
     {"QuantizeLinear", QuantizeLinear, 0, kMicrosoftDomain},

@@ -7,12 +7,8 @@
 // Cost:    linear in operators; limits in ShapeLimits.
 #pragma once
 
-#include <cstdint>
 #include <deque>
 #include <memory>
-#include <string>
-#include <utility>
-#include <vector>
 
 #include "absl/status/statusor.h"
 #include "graph/graph.h"

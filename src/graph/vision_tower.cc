@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Parameters of vision towers and of what brings their results to the text model, by the modules that transformers 4.57
 // and 5 make of a vision_config. Doubles: sums below 2^53 are exact, larger ones are refused.
-#include <algorithm>
 #include <cmath>
 #include <iterator>
 
+#include "base/vectors.h"
 #include "graph/architecture.h"
 #include "graph/config_fields.h"
 
@@ -205,10 +205,6 @@ const Tower* FindTower(std::string_view type) {
   return found == std::end(kTowers) ? nullptr : found;
 }
 
-std::vector<std::string_view> TowerTypes() {
-  std::vector<std::string_view> types;
-  for (const Tower& one : kTowers) types.push_back(one.type);
-  return types;
-}
+std::vector<std::string_view> TowerTypes() { return VectorOf<std::string_view>(kTowers, &Tower::type); }
 
 }  // namespace horus

@@ -46,10 +46,6 @@ absl::Status WireReader::Expect(const WireField& field, WireType type) const {
                   NameOf(type));
 }
 
-absl::Status WireReader::Truncated(const WireField& field) const {
-  return DataLoss("%s at byte %d: field %u is truncated", message_, offset(), field.number);
-}
-
 absl::Status WireReader::Int(const WireField& field, int64_t* value) {
   HORUS_RETURN_IF_ERROR(Expect(field, WireType::kVarint));
   uint64_t bits = 0;
@@ -89,20 +85,10 @@ absl::Status WireReader::Text(const WireField& field, int64_t max_bytes, std::st
   return Raw(bytes, value);
 }
 
-absl::Status WireReader::Raw(int bytes, std::string* value) {
-  if (!in_.ReadString(value, bytes)) return DataLoss("%s at byte %d: truncated", message_, offset());
-  return absl::OkStatus();
-}
-
 absl::Status WireReader::Enter(const WireField& field, Limit* outer) {
   int bytes = 0;
   HORUS_RETURN_IF_ERROR(Length(field, &bytes));
   *outer = in_.PushLimit(bytes);
-  return absl::OkStatus();
-}
-
-absl::Status WireReader::SkipBytes(int bytes) {
-  if (!in_.Skip(bytes)) return DataLoss("%s at byte %d: truncated", message_, offset());
   return absl::OkStatus();
 }
 

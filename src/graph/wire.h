@@ -40,8 +40,14 @@ class WireReader {
   [[nodiscard]] absl::Status Enter(const WireField& field, Limit* outer);  // a submessage; close with Leave
   void Leave(Limit outer) { in_.PopLimit(outer); }
   [[nodiscard]] absl::Status Skip(const WireField& field);
-  [[nodiscard]] absl::Status SkipBytes(int bytes);
-  [[nodiscard]] absl::Status Raw(int bytes, std::string* value);
+  [[nodiscard]] absl::Status SkipBytes(int bytes) {
+    if (!in_.Skip(bytes)) return DataLoss("%s at byte %d: truncated", message_, offset());
+    return absl::OkStatus();
+  }
+  [[nodiscard]] absl::Status Raw(int bytes, std::string* value) {
+    if (!in_.ReadString(value, bytes)) return DataLoss("%s at byte %d: truncated", message_, offset());
+    return absl::OkStatus();
+  }
 
   // Appends elements of a repeated number, packed or not. More than `max_total` of them are read over, not kept:
   // `*dropped` becomes true and `values` empty.
@@ -55,7 +61,9 @@ class WireReader {
 
  private:
   [[nodiscard]] absl::Status Expect(const WireField& field, WireType type) const;
-  [[nodiscard]] absl::Status Truncated(const WireField& field) const;
+  [[nodiscard]] absl::Status Truncated(const WireField& field) const {
+    return DataLoss("%s at byte %d: field %u is truncated", message_, offset(), field.number);
+  }
   template <typename Element, typename Read>
   [[nodiscard]] absl::Status Repeated(const WireField& field, WireType single, int64_t max_total, int max_element_bytes,
                                       std::vector<Element>* values, bool* dropped, Read read);

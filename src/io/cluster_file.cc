@@ -3,17 +3,16 @@
 #include "io/cluster_file.h"
 
 #include <algorithm>
-#include <array>
 #include <limits>
 #include <set>
 #include <tuple>
-#include <utility>
 
 #include "absl/strings/str_join.h"
 #include "base/file.h"
 #include "base/format.h"
 #include "base/seeded_hash.h"
 #include "base/text.h"
+#include "base/vectors.h"
 #include "device/sharing_mode.h"
 #include "io/gpu_file.h"
 #include "io/sensitivity_file.h"
@@ -99,9 +98,7 @@ absl::Status ReadGpus(const YamlValue& value, const Catalogue& catalogue, int16_
   HORUS_RETURN_IF_ERROR(map.ReadInteger("pcie_switch", 0, kMaxTopologyNumber, device.pcie_switch));
   HORUS_RETURN_IF_ERROR(map.ReadInteger("socket", 0, kMaxTopologyNumber, device.socket));
   std::vector<int16_t> profiles = {-1};
-  if (device.mode == SharingMode::kMig) {
-    HORUS_ASSIGN_OR_RETURN(profiles, ReadMig(map, catalogue.at(device.type)));
-  }
+  if (device.mode == SharingMode::kMig) HORUS_SET_OR_RETURN(profiles, ReadMig(map, catalogue.at(device.type)));
   // Bounded: at most kMaxDevicesPerNode times as many slices of each.
   if (node.devices.size() + static_cast<size_t>(count) * profiles.size() > kMaxDevicesPerNode)
     return value.Error(Formatted("expected at most %d devices on a node, found more", kMaxDevicesPerNode));
@@ -125,9 +122,8 @@ absl::Status ReadHost(const YamlMap& map, RackNumbers& racks, NodeSpec& node) {
   std::string rack;
   HORUS_RETURN_IF_ERROR(map.ReadText("rack", kMaxNameBytes, rack));
   if (!rack.empty()) node.rack = racks.emplace(rack, racks.size() + 1).first->second;
-  if (const YamlValue* labels = map.Find("labels")) {
-    HORUS_ASSIGN_OR_RETURN(node.labels, labels->TextPairs(kMaxLabelsPerNode, kMaxNameBytes));
-  }
+  if (const YamlValue* labels = map.Find("labels"))
+    HORUS_SET_OR_RETURN(node.labels, labels->TextPairs(kMaxLabelsPerNode, kMaxNameBytes));
   return absl::OkStatus();
 }
 
@@ -223,8 +219,8 @@ absl::StatusOr<Slot> ReadSlot(const YamlValue& value, const Taken& taken, const 
   HORUS_ASSIGN_OR_RETURN(const std::string name, node.Text(kMaxNameBytes));
   const auto found = taken.names.find(name);
   if (found == taken.names.end()) {
-    std::vector<std::string_view> names;
-    for (const FileNode& known : file.nodes) names.push_back(known.spec.name);
+    const auto names =
+        VectorOf<std::string_view>(file.nodes, [](const FileNode& known) -> auto& { return known.spec.name; });
     return node.Error("expected the name of a node of this file, found " + Quoted(name) + DidYouMean(name, names));
   }
   const NodeSpec& spec = file.nodes[found->second].spec;
@@ -280,8 +276,7 @@ absl::StatusOr<ClusterFile> ParseClusterFile(const std::string& path, std::strin
                                              const ClusterFileLimits& limits) {
   HORUS_ASSIGN_OR_RETURN(const auto tree, YamlTree::Parse(path, std::move(text), limits.yaml));
   HORUS_ASSIGN_OR_RETURN(const YamlMap root, OpenVersion1(tree, kClusterFileKeys));
-  ClusterFile file;
-  file.catalogue = std::move(catalogue);
+  ClusterFile file{.catalogue = std::move(catalogue)};
   HORUS_RETURN_IF_ERROR(ReadGpuFiles(root, limits.yaml, file.catalogue));
   Taken taken;
   HORUS_RETURN_IF_ERROR(ReadNodes(root, limits, taken, file));

@@ -7,15 +7,7 @@
 // Cost:    linear in the file and in the nodes that it replicates; limits below.
 #pragma once
 
-#include <cstddef>
-#include <memory>
-#include <string>
-#include <vector>
-
-#include "base/status.h"
-#include "device/catalogue.h"
 #include "io/jobs_file.h"
-#include "io/yaml.h"
 #include "place/decision.h"
 #include "place/state/cluster.h"
 #include "place/state/node.h"

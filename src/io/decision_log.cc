@@ -3,8 +3,6 @@
 #include "io/decision_log.h"
 
 #include <algorithm>
-#include <limits>
-#include <utility>
 
 #include "absl/strings/str_split.h"
 #include "base/text.h"
@@ -72,10 +70,6 @@ bool ParseDevices(std::string_view text, std::vector<int32_t>& devices) {
 }
 
 }  // namespace
-
-absl::Status DecisionLog::Wrong(const LogEntry& entry, std::string_view field, std::string_view what) const {
-  return InvalidArgument("%s:%d: %s: %s", path_, entry.line, field, what);
-}
 
 absl::StatusOr<bool> DecisionLog::ReadLine(std::vector<std::string>& fields) {
   for (;;) {

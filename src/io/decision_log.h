@@ -7,14 +7,8 @@
 // Cost:    linear, one line in memory.   Thread class: one thread at a time.
 #pragma once
 
-#include <cstddef>
-#include <cstdint>
 #include <fstream>
-#include <string>
-#include <string_view>
-#include <vector>
 
-#include "base/status.h"
 #include "io/csv.h"
 
 namespace horus {
@@ -46,7 +40,9 @@ class DecisionLog {
   [[nodiscard]] uint64_t bytes_read() const { return bytes_read_; }
 
   // An error about the line of `entry`, which somebody else found to be wrong.
-  [[nodiscard]] absl::Status Wrong(const LogEntry& entry, std::string_view field, std::string_view what) const;
+  [[nodiscard]] absl::Status Wrong(const LogEntry& entry, std::string_view field, std::string_view what) const {
+    return InvalidArgument("%s:%d: %s: %s", path_, entry.line, field, what);
+  }
 
  private:
   explicit DecisionLog(std::string path) : path_(std::move(path)) {}

@@ -5,9 +5,6 @@
 #include <algorithm>
 
 #include "base/file.h"
-#include "base/status.h"
-#include "base/units.h"
-#include "graph/from_config.h"
 
 namespace horus {
 
@@ -82,12 +79,13 @@ absl::StatusOr<JobSpec> DemandShelf::Complete(const JobRequest& request, std::sp
     job.demands = *std::move(demands);
     HORUS_RETURN_IF_ERROR(CompleteWays(request, types, job));
   }
-  if (!job.alternatives.empty() || IsCpuOnly(job)) return Checked(request, std::move(job));
-  if (job.demands.empty()) {
+  if (job.demands.empty() && job.alternatives.empty() && !IsCpuOnly(job)) {
     return InvalidArgument("%s: expected at least one GPU in the cluster for a job that allows every type, found none",
                            request.where);
   }
-  return Checked(request, std::move(job));
+  HORUS_RETURN_IF_ERROR(CountDemands(job, request.where, completed_));
+  HORUS_RETURN_IF_ERROR(At(request.where, ValidateJob(job)));
+  return job;
 }
 
 absl::Status DemandShelf::CompleteWays(const JobRequest& request, std::span<const GpuTypeId> types, JobSpec& job) {
@@ -110,12 +108,6 @@ absl::Status DemandShelf::CompleteWays(const JobRequest& request, std::span<cons
     way.rate = samples * kUsPerS / static_cast<double>(fastest_us);
   }
   return absl::OkStatus();
-}
-
-absl::StatusOr<JobSpec> DemandShelf::Checked(const JobRequest& request, JobSpec job) {
-  HORUS_RETURN_IF_ERROR(CountDemands(job, request.where, completed_));
-  HORUS_RETURN_IF_ERROR(At(request.where, ValidateJob(job)));
-  return job;
 }
 
 absl::Status AdoptResidents(const ClusterFile& file, std::span<const GpuTypeId> present, DemandShelf& shelf,

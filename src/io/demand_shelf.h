@@ -5,24 +5,14 @@
 // Cost:    a model and run that several jobs share is analysed once.   Thread class: one thread at a time.
 #pragma once
 
-#include <cstddef>
 #include <functional>
 #include <map>
-#include <memory>
-#include <span>
-#include <string>
-#include <utility>
-#include <vector>
 
 #include "absl/status/statusor.h"
-#include "device/catalogue.h"
 #include "graph/graph.h"
 #include "io/cluster_file.h"
-#include "io/jobs_file.h"
-#include "place/state/cluster.h"
 #include "predict/demand_cache.h"
 #include "predict/predictor.h"
-#include "predict/service.h"
 
 namespace horus {
 
@@ -54,7 +44,6 @@ class DemandShelf {
 
   // Demands, and rates that are not stated (samples a second), of each way to run the job's model.
   [[nodiscard]] absl::Status CompleteWays(const JobRequest& request, std::span<const GpuTypeId> types, JobSpec& job);
-  [[nodiscard]] absl::StatusOr<JobSpec> Checked(const JobRequest& request, JobSpec job);
   std::shared_ptr<const Catalogue> catalogue_;
   std::shared_ptr<const Predictor> predictor_;
   std::vector<const GpuType*> types_;

@@ -2,9 +2,6 @@
 // Reads a file of GPU types; its keys are those of device/gpu_fields.h.
 #include "io/gpu_file.h"
 
-#include <utility>
-#include <vector>
-
 #include "base/file.h"
 #include "device/gpu_fields.h"
 #include "io/jobs_file.h"
@@ -61,17 +58,13 @@ absl::StatusOr<GpuType> ReadType(const YamlValue& value, const Catalogue& known)
     HORUS_RETURN_IF_ERROR(map.ReadText(field.key, kMaxGpuTextBytes, type.*field.member));
   if (!map.Has("display_name")) type.display_name = type.name;
   HORUS_RETURN_IF_ERROR(ReadNumbers(map, type));
-  if (const YamlValue* aliases = map.Find("aliases")) {
-    HORUS_ASSIGN_OR_RETURN(type.aliases, aliases->Texts(kMaxGpuAliases, kMaxGpuNameBytes));
-  }
+  if (const YamlValue* aliases = map.Find("aliases"))
+    HORUS_SET_OR_RETURN(type.aliases, aliases->Texts(kMaxGpuAliases, kMaxGpuNameBytes));
   if (const YamlValue* mig = map.Find("mig")) {
     type.mig.clear();
     HORUS_ASSIGN_OR_RETURN(const std::vector<YamlValue> items, mig->List(kMaxMigProfiles));
     const std::vector<std::string_view> keys = MigKeys();
-    for (const YamlValue& item : items) {
-      HORUS_ASSIGN_OR_RETURN(MigProfile profile, ReadProfile(item, keys));
-      type.mig.push_back(std::move(profile));
-    }
+    for (const YamlValue& item : items) HORUS_SET_OR_RETURN(type.mig.emplace_back(), ReadProfile(item, keys));
   }
   GpuType completed = type;
   CompleteByRule(completed);
@@ -103,10 +96,7 @@ absl::StatusOr<std::shared_ptr<const Catalogue>> ParseGpuFile(const std::string&
   HORUS_ASSIGN_OR_RETURN(const YamlValue list, root.Require("gpu_types", "a list of GPU types"));
   HORUS_ASSIGN_OR_RETURN(const std::vector<YamlValue> items, list.List(Catalogue::kMaxTypes));
   std::vector<GpuType> types;
-  for (const YamlValue& item : items) {
-    HORUS_ASSIGN_OR_RETURN(GpuType type, ReadType(item, base));
-    types.push_back(std::move(type));
-  }
+  for (const YamlValue& item : items) HORUS_SET_OR_RETURN(types.emplace_back(), ReadType(item, base));
   absl::StatusOr<Catalogue> extended = Catalogue::Extend(base, types);
   if (!extended.ok()) return FirstCulprit(base, types, items);
   return std::make_shared<const Catalogue>(*std::move(extended));

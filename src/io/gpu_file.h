@@ -6,10 +6,6 @@
 // Units:   the keys are the members of GpuType; docs/files.md has the schema.
 #pragma once
 
-#include <memory>
-#include <string>
-
-#include "base/status.h"
 #include "device/catalogue.h"
 #include "io/yaml.h"
 

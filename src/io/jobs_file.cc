@@ -3,16 +3,13 @@
 #include "io/jobs_file.h"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <limits>
 #include <set>
-#include <utility>
 
 #include "base/file.h"
 #include "base/format.h"
 #include "base/text.h"
-#include "base/units.h"
 #include "graph/architecture.h"
 #include "interference/laws.h"
 #include "io/sensitivity_file.h"
@@ -33,8 +30,7 @@ constexpr double kLeastDeviceShare = 1e-5, kMostDeviceShare = 0.99999;  // those
 constexpr int64_t kMaxGradientMib = int64_t{1} << 32;                   // as predict/demand.cc
 
 // Calls `read` for the estimate and the upper bound of `number` or `[estimate, upper]`.
-template <typename Read, typename Quantity>
-absl::Status ReadBounded(const YamlMap& map, std::string_view key, Read read, Quantity& out) {
+absl::Status ReadBounded(const YamlMap& map, std::string_view key, auto read, auto& out) {
   const YamlValue* value = map.Find(key);
   if (value == nullptr) return absl::OkStatus();
   if (!value->is_list()) {
@@ -66,8 +62,7 @@ absl::StatusOr<Demand> ReadDemand(const YamlValue& value) {
       return absl::OkStatus();
     };
   };
-  Demand demand;
-  demand.flags = kDemandGiven;
+  Demand demand{.flags = kDemandGiven};
   HORUS_RETURN_IF_ERROR(ReadBounded(map, "gpu_util_pct", ReadPercent, demand.gpu_util_pct));
   HORUS_RETURN_IF_ERROR(ReadBounded(map, "mem_bw_util_pct", ReadPercent, demand.mem_bw_util_pct));
   HORUS_RETURN_IF_ERROR(ReadBounded(map, "gpu_memory_gib", scaled(kGibToMib), demand.mem_mib));
@@ -279,9 +274,8 @@ absl::StatusOr<ServiceLoad> ReadService(const YamlMap& job, JobKind kind, bool g
   HORUS_RETURN_IF_ERROR(ReadServiceTimes(map, load.first_token_us, load.token_us));
   if (const YamlValue* runs = map.Find("measured")) {
     HORUS_ASSIGN_OR_RETURN(const std::vector<YamlValue> items, runs->List(kMostServiceRuns));
-    for (const YamlValue& item : items) {
-      HORUS_ASSIGN_OR_RETURN(load.measured.emplace_back(), ReadServiceRun(item, catalogue));
-    }
+    for (const YamlValue& item : items)
+      HORUS_SET_OR_RETURN(load.measured.emplace_back(), ReadServiceRun(item, catalogue));
   }
   return load;
 }
@@ -310,12 +304,10 @@ absl::StatusOr<ModelRun> ReadModelRun(const YamlMap& map, JobKind kind, const Ca
   HORUS_RETURN_IF_ERROR(map.ReadInteger("checkpoint_segments", 0, kMaxDim, run.checkpoint_segments));
   if (!map.Has("framework") && run.mode == RunMode::kInference && IsConfigPath(model.path))
     run.framework = Framework::kVllm;
-  if (map.Has("service")) {
-    HORUS_ASSIGN_OR_RETURN(model.service, ReadService(map, kind, IsConfigPath(model.path), catalogue, model.copies));
-  }
-  if (const YamlValue* frozen = map.Find("frozen")) {
-    HORUS_ASSIGN_OR_RETURN(run.frozen, frozen->Texts(kMaxFrozen, kMaxNameBytes));
-  }
+  if (map.Has("service"))
+    HORUS_SET_OR_RETURN(model.service, ReadService(map, kind, IsConfigPath(model.path), catalogue, model.copies));
+  if (const YamlValue* frozen = map.Find("frozen"))
+    HORUS_SET_OR_RETURN(run.frozen, frozen->Texts(kMaxFrozen, kMaxNameBytes));
   if (const YamlValue* dims = map.Find("dims")) {
     HORUS_ASSIGN_OR_RETURN(const auto pairs, dims->Pairs(kMaxDims));
     for (const auto& [name, value] : pairs) {
@@ -375,9 +367,7 @@ absl::Status ReadAlternatives(const YamlMap& map, const Catalogue& catalogue, Jo
   for (const std::string_view key : kInWaysKeys) {
     if (const YamlValue* value = map.Find(key)) return value->Error("expected in each of 'alternatives', found beside");
   }
-  if (map.Has("model")) {
-    HORUS_ASSIGN_OR_RETURN(job.model, ReadModelRun(map, job.spec.kind, catalogue));
-  }
+  if (map.Has("model")) HORUS_SET_OR_RETURN(job.model, ReadModelRun(map, job.spec.kind, catalogue));
   HORUS_ASSIGN_OR_RETURN(const std::vector<YamlValue> items, map.Find("alternatives")->List(kMaxAlternatives));
   if (items.empty()) return map.Find("alternatives")->Expected("at least one way to run the job");
   for (const YamlValue& item : items) {
@@ -456,8 +446,7 @@ std::span<const std::string_view> JobKeys() { return kJobKeys; }
 
 absl::StatusOr<JobRequest> ReadJobRequest(const YamlMap& map, const Catalogue& catalogue,
                                           std::optional<uint64_t> default_id) {
-  JobRequest job;
-  job.where = map.value().Where();
+  JobRequest job{.where = map.value().Where()};
   JobSpec& spec = job.spec;
   if (!default_id) HORUS_RETURN_IF_ERROR(map.Require("id", "an unsigned number").status());
   spec.id = default_id.value_or(0);
@@ -469,9 +458,8 @@ absl::StatusOr<JobRequest> ReadJobRequest(const YamlMap& map, const Catalogue& c
   HORUS_RETURN_IF_ERROR(ReadHostAndTimes(map, spec));
   HORUS_RETURN_IF_ERROR(ReadGpuMemory(map, spec));
   HORUS_RETURN_IF_ERROR(ReadSharing(map, spec));
-  if (const YamlValue* selector = map.Find("node_selector")) {
-    HORUS_ASSIGN_OR_RETURN(spec.node_selector, selector->TextPairs(kMaxSelectorsPerJob, kMaxNameBytes));
-  }
+  if (const YamlValue* selector = map.Find("node_selector"))
+    HORUS_SET_OR_RETURN(spec.node_selector, selector->TextPairs(kMaxSelectorsPerJob, kMaxNameBytes));
   HORUS_RETURN_IF_ERROR(ReadGpuTypes(map, catalogue, job));
   HORUS_RETURN_IF_ERROR(ReadDemandOrModel(map, catalogue, job));
   if (const YamlValue* sensitivity = map.Find("sensitivity")) HORUS_RETURN_IF_ERROR(ReadSensitivity(*sensitivity, job));
@@ -488,9 +476,9 @@ absl::Status CountDemands(const JobSpec& job, std::string_view where, size_t& so
   so_far += job.demands.size();
   for (const JobAlternative& way : job.alternatives) so_far += way.demands.size();
   if (so_far <= kMaxFileDemands) return absl::OkStatus();
-  return MakeError(absl::StatusCode::kResourceExhausted,
-                   "%s: expected at most %d demands of all jobs, one for each way to run and GPU type, found more",
-                   where, kMaxFileDemands);
+  return ResourceExhausted(
+      "%s: expected at most %d demands of all jobs, one for each way to run and GPU type, found more", where,
+      kMaxFileDemands);
 }
 
 absl::Status CheckJobsDiffer(std::span<const JobRequest> jobs) {

@@ -7,15 +7,6 @@
 // Cost:    linear in the file; at most kMaxFileJobs jobs.   Thread class: pure functions.
 #pragma once
 
-#include <cstddef>
-#include <cstdint>
-#include <optional>
-#include <span>
-#include <string>
-#include <string_view>
-#include <vector>
-
-#include "base/status.h"
 #include "device/catalogue.h"
 #include "features/run_spec.h"
 #include "graph/from_config.h"

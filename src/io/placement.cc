@@ -297,11 +297,6 @@ const JobSpec* PlacementReport::FindJob(JobId job) const {
   return found != jobs.end() && found->id == job ? &*found : nullptr;
 }
 
-const Demand* PlacementReport::DemandOf(const Decision& decision) const {
-  const auto found = first_demand.find(decision.job);
-  return found == first_demand.end() ? nullptr : &found->second;
-}
-
 bool PlacementReport::IsOutside(const Decision& decision) const {
   const auto outside = [](const Demand& demand) { return (demand.flags & kDemandOutside) != 0; };
   if (const Demand* demand = DemandOf(decision)) return outside(*demand);

@@ -92,7 +92,10 @@ struct PlacementReport {
 
   [[nodiscard]] const JobSpec* FindJob(JobId job) const;
   // The job's demand on the type of its first device; nullptr unless placed.
-  [[nodiscard]] const Demand* DemandOf(const Decision& decision) const;
+  [[nodiscard]] const Demand* DemandOf(const Decision& decision) const {
+    const auto found = first_demand.find(decision.job);
+    return found == first_demand.end() ? nullptr : &found->second;
+  }
   // Whether that demand, or of a refused job any, is predicted of a job unlike what the predictor was made for.
   [[nodiscard]] bool IsOutside(const Decision& decision) const;
   [[nodiscard]] uint64_t Count(Verdict verdict) const;

@@ -4,14 +4,11 @@
 
 #include <cmath>
 #include <set>
-#include <vector>
 
 #include "base/file.h"
 #include "base/format.h"
 #include "base/text.h"
-#include "base/units.h"
 #include "io/csv.h"
-#include "io/yaml.h"
 
 namespace horus {
 namespace {

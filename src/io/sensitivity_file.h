@@ -7,10 +7,7 @@
 #pragma once
 
 #include <map>
-#include <string>
-#include <string_view>
 
-#include "base/status.h"
 #include "io/jobs_file.h"
 #include "place/job/sensitivity.h"
 

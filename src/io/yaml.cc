@@ -239,21 +239,11 @@ absl::StatusOr<std::shared_ptr<const YamlTree>> YamlTree::Parse(std::string file
   return tree;
 }
 
-std::string_view YamlTree::text(uint32_t value) const {
-  const Value& scalar = at(value);
-  return std::string_view(texts_).substr(scalar.text_begin, scalar.text_size);
-}
-
 std::vector<uint32_t> YamlTree::children(uint32_t value) const {
   std::vector<uint32_t> children;
   children.reserve(at(value).count);
   for (uint32_t child = at(value).first_child; child != kNone; child = values_[child].next) children.push_back(child);
   return children;
-}
-
-uint32_t YamlTree::size(uint32_t value) const {
-  const Value& container = at(value);
-  return container.kind == Kind::kMap ? container.count / 2 : container.count;
 }
 
 namespace {
@@ -340,10 +330,6 @@ absl::Status YamlValue::Expected(std::string_view expected) const {
   return Error(Formatted("expected %s, found %s", expected, Found()));
 }
 
-absl::Status YamlValue::Error(std::string_view message) const { return InvalidArgument("%s: %s", Where(), message); }
-
-absl::Status YamlValue::Wrap(const absl::Status& status) const { return status.ok() ? status : At(Where(), status); }
-
 std::optional<std::string_view> YamlValue::PlainText() const {
   if (tree_->kind(value_) != YamlTree::Kind::kScalar || !tree_->plain(value_)) return std::nullopt;
   return tree_->text(value_);
@@ -407,9 +393,7 @@ absl::StatusOr<std::vector<YamlValue>> YamlValue::List(size_t max) const {
 absl::StatusOr<std::vector<std::string>> YamlValue::Texts(size_t max, size_t max_bytes) const {
   HORUS_ASSIGN_OR_RETURN(const std::vector<YamlValue> items, List(max));
   std::vector<std::string> texts(items.size());
-  for (size_t i = 0; i < items.size(); ++i) {
-    HORUS_ASSIGN_OR_RETURN(texts[i], items[i].Text(max_bytes));
-  }
+  for (size_t i = 0; i < items.size(); ++i) HORUS_SET_OR_RETURN(texts[i], items[i].Text(max_bytes));
   return texts;
 }
 

@@ -48,11 +48,18 @@ class YamlTree {
   // Of the value that `value` stands for, where it is an alias; lines are those of the place itself.
   [[nodiscard]] Kind kind(uint32_t value) const { return at(value).kind; }
   [[nodiscard]] bool plain(uint32_t value) const { return at(value).plain; }  // a scalar without quotes
-  [[nodiscard]] std::string_view text(uint32_t value) const;
+  [[nodiscard]] std::string_view text(uint32_t value) const {
+    const Value& scalar = at(value);
+    return std::string_view(texts_).substr(scalar.text_begin, scalar.text_size);
+  }
   [[nodiscard]] uint32_t line(uint32_t value) const { return values_[value].line; }
   // Items of a list; key, value, key, value ... of a mapping.
   [[nodiscard]] std::vector<uint32_t> children(uint32_t value) const;
-  [[nodiscard]] uint32_t size(uint32_t value) const;  // items of a list, pairs of a mapping
+  // Items of a list, pairs of a mapping.
+  [[nodiscard]] uint32_t size(uint32_t value) const {
+    const Value& container = at(value);
+    return container.kind == Kind::kMap ? container.count / 2 : container.count;
+  }
 
  private:
   friend class YamlTreeBuilder;
@@ -131,8 +138,12 @@ class YamlValue {
   // "<where>: expected <expected>, found <what is there>".
   [[nodiscard]] absl::Status Expected(std::string_view expected) const;
   // "<where>: <message>", for rules between values and for errors of other rooms.
-  [[nodiscard]] absl::Status Error(std::string_view message) const;
-  [[nodiscard]] absl::Status Wrap(const absl::Status& status) const;
+  [[nodiscard]] absl::Status Error(std::string_view message) const {
+    return InvalidArgument("%s: %s", Where(), message);
+  }
+  [[nodiscard]] absl::Status Wrap(const absl::Status& status) const {
+    return status.ok() ? status : At(Where(), status);
+  }
   template <typename T>
   [[nodiscard]] absl::StatusOr<T> Wrap(absl::StatusOr<T> value) const {
     if (value.ok()) return value;
@@ -190,25 +201,21 @@ class YamlMap {
   [[nodiscard]] absl::Status ReadId(std::string_view key, uint64_t& out) const {
     return Read(key, out, [&](const YamlValue& value) { return value.Id(); });
   }
-  template <typename Int>
-  [[nodiscard]] absl::Status ReadInteger(std::string_view key, int64_t min, int64_t max, Int& out) const {
+  [[nodiscard]] absl::Status ReadInteger(std::string_view key, int64_t min, int64_t max, auto& out) const {
     return Read(key, out, [&](const YamlValue& value) { return value.Integer(min, max); });
   }
-  template <typename Real>
-  [[nodiscard]] absl::Status ReadNumber(std::string_view key, double min, double max, Real& out) const {
+  [[nodiscard]] absl::Status ReadNumber(std::string_view key, double min, double max, auto& out) const {
     return Read(key, out, [&](const YamlValue& value) { return value.Number(min, max); });
   }
-  template <typename Int>
-  [[nodiscard]] absl::Status ReadScaled(std::string_view key, const Scale& scale, Int& out) const {
+  [[nodiscard]] absl::Status ReadScaled(std::string_view key, const Scale& scale, auto& out) const {
     return Read(key, out, [&](const YamlValue& value) { return value.Scaled(scale); });
   }
   [[nodiscard]] absl::Status ReadBool(std::string_view key, bool& out) const {
     return Read(key, out, [&](const YamlValue& value) { return value.Bool(); });
   }
   // The enumerator that is at the text's position in `choices`.
-  template <typename Enum>
   [[nodiscard]] absl::Status ReadChoice(std::string_view key, std::span<const std::string_view> choices,
-                                        Enum& out) const {
+                                        auto& out) const {
     return Read(key, out, [&](const YamlValue& value) { return value.Choice(choices); });
   }
   // One of `values` by the name that `name_of` gives it.

@@ -26,6 +26,13 @@ absl::Status CheckInteger(const char* field, const char* unit, const BoundedInt&
                          limit, unit, value.estimate, value.upper);
 }
 
+std::string_view TraitName(Trait trait) {
+  constexpr std::array<std::string_view, kTraitCount> kNames = {
+      "log_step_flops",        "log_step_bytes", "log_kernels",      "compute_bound_share",
+      "bandwidth_bound_share", "log_device_us",  "log_device_share", "mean_parallelism"};
+  return kNames[static_cast<size_t>(trait)];
+}
+
 }  // namespace
 
 Bounded BoundedOf(double estimate, double upper, double most) {
@@ -38,13 +45,6 @@ BoundedInt BoundedIntOf(double estimate, double upper, double most) {
   const double value = std::clamp(std::ceil(estimate), 0.0, most);
   const double bound = std::isnan(upper) ? most : std::clamp(std::ceil(upper), value, most);
   return {.estimate = static_cast<int64_t>(value), .upper = static_cast<int64_t>(bound)};
-}
-
-std::string_view TraitName(Trait trait) {
-  constexpr std::array<std::string_view, kTraitCount> kNames = {
-      "log_step_flops",        "log_step_bytes", "log_kernels",      "compute_bound_share",
-      "bandwidth_bound_share", "log_device_us",  "log_device_share", "mean_parallelism"};
-  return kNames[static_cast<size_t>(trait)];
 }
 
 absl::Status ValidateDemand(const Demand& demand) {

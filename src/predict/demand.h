@@ -90,8 +90,6 @@ struct Demand {
   friend bool operator==(const Demand&, const Demand&) = default;
 };
 
-[[nodiscard]] std::string_view TraitName(Trait trait);
-
 // Slowdown bound of a service whose engine does not run on the GPU type, whatever the load:
 // below any that a prediction gives.
 inline constexpr float kNeverServed = 0.001F;

@@ -2,10 +2,8 @@
 // A table in which every key has one place.
 #include "predict/demand_cache.h"
 
-#include "base/hash.h"
 #include "base/status.h"
 #include "device/gpu_fields.h"
-#include "device/gpu_type.h"
 #include "graph/graph.h"
 #include "predict/predictor.h"
 
@@ -28,6 +26,13 @@ class KeyMaker {
   DemandKey key_;
 };
 
+DemandKey OnGpu(const DemandKey& job, const GpuType& gpu) {
+  KeyMaker maker(job);
+  maker.Add(std::string_view(gpu.name));
+  for (const GpuField& field : GpuFields()) maker.Add(gpu.*field.member);
+  return maker.key();
+}
+
 }  // namespace
 
 std::optional<DemandKey> KeyOf(const Graph& graph, const RunSpec& run) {
@@ -45,13 +50,6 @@ std::optional<DemandKey> KeyOf(const Graph& graph, const RunSpec& run) {
     maker.Add(std::string_view(name));
     maker.Add(size);
   }
-  return maker.key();
-}
-
-DemandKey OnGpu(const DemandKey& job, const GpuType& gpu) {
-  KeyMaker maker(job);
-  maker.Add(std::string_view(gpu.name));
-  for (const GpuField& field : GpuFields()) maker.Add(gpu.*field.member);
   return maker.key();
 }
 

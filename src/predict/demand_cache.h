@@ -7,8 +7,6 @@
 // Thread class: internally synchronised.
 #pragma once
 
-#include <cstddef>
-#include <cstdint>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -33,7 +31,6 @@ struct DemandKey {
 
 // Empty for runs that name parameters: the graph's fingerprint does not know names.
 [[nodiscard]] std::optional<DemandKey> KeyOf(const Graph& graph, const RunSpec& run);
-[[nodiscard]] DemandKey OnGpu(const DemandKey& job, const GpuType& gpu);
 
 class DemandCache {
  public:

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What engines and servers are told on their command lines, and whether they run on a GPU type.
 #include <algorithm>
-#include <cmath>
 
 #include "absl/strings/str_format.h"
 #include "base/units.h"

@@ -3,8 +3,6 @@
 #include "predict/engine_step.h"
 
 #include <algorithm>
-#include <map>
-#include <string_view>
 
 namespace horus {
 namespace {
@@ -91,8 +89,7 @@ class Reader {
   [[nodiscard]] std::optional<Operator> KindOf(size_t at) const {
     const Op& op = shaped_.ops[at];
     const std::string_view type = op.node->op_type;
-    Operator o;
-    o.engine = engine_;
+    Operator o{.engine = engine_};
     if (type == "AllReduce") return AllReduce(op, o);
     if (type == "GroupQueryAttention") return GroupedAttention(op, o);
     if (type == "LatentAttention") return LatentAttention(op, o);

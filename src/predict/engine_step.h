@@ -8,7 +8,6 @@
 
 #include <optional>
 #include <utility>
-#include <vector>
 
 #include "features/cost.h"
 #include "features/run_spec.h"

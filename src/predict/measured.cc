@@ -3,10 +3,8 @@
 #include "predict/measured.h"
 
 #include <algorithm>
-#include <cmath>
 
 #include "base/bytes.h"
-#include "base/hash.h"
 #include "base/status.h"
 
 namespace horus {
@@ -154,9 +152,7 @@ std::string MeasuredDemands::Save() const {
 
 absl::StatusOr<MeasuredDemands> MeasuredDemands::Restore(std::span<const uint8_t> bytes) {
   constexpr size_t kVersionAt = kMagic.size(), kHashAt = kVersionAt + 4, kHeader = kHashAt + 8;
-  const auto damaged = [](const char* what) {
-    return MakeError(absl::StatusCode::kDataLoss, "observations: %s", what);
-  };
+  const auto damaged = [](const char* what) { return DataLoss("observations: %s", what); };
   if (bytes.size() < kHeader || !std::equal(kMagic.begin(), kMagic.end(), bytes.begin()))
     return damaged("expected the bytes of saved observations, found others");
   ByteReader header(bytes.subspan(kVersionAt));
@@ -174,8 +170,7 @@ absl::StatusOr<MeasuredDemands> MeasuredDemands::Restore(std::span<const uint8_t
   for (uint64_t i = 0; i < count && in.ok(); ++i) {
     const uint64_t profile = in.U64();
     std::string gpu(in.Text());
-    Entry entry;
-    entry.seen = in.U64();
+    Entry entry{.seen = in.U64()};
     bool valid =
         profile != 0 && !gpu.empty() && gpu.size() <= kMostNameBytes && entry.seen >= 1 && entry.seen <= result.epoch_;
     // In the order in which they are saved, so that equal observations have equal bytes.

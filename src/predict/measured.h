@@ -8,15 +8,11 @@
 // Thread class: one thread at a time; a MeasuredDemands that is only read: share freely.
 #pragma once
 
-#include <array>
-#include <cstddef>
-#include <cstdint>
 #include <functional>
 #include <map>
 #include <optional>
 #include <span>
 #include <string>
-#include <string_view>
 #include <utility>
 
 #include "absl/status/statusor.h"

@@ -373,16 +373,10 @@ std::string_view Name(NumberType type) { return kTypeNames[static_cast<size_t>(t
 std::string_view Name(ServingEngine engine) { return kEngineNames[static_cast<size_t>(engine)]; }
 
 std::span<const LawConstant> LawOf(OperatorKind kind) {
-  switch (kind) {
-    case OperatorKind::kProduct:
-      return kProductLaw;
-    case OperatorKind::kExperts:
-      return kExpertsLaw;
-    case OperatorKind::kAllReduce:
-      return kCollectiveLaw;
-    default:
-      return kAttentionLaw;
-  }
+  if (kind == OperatorKind::kProduct) return kProductLaw;
+  if (kind == OperatorKind::kExperts) return kExpertsLaw;
+  if (kind == OperatorKind::kAllReduce) return kCollectiveLaw;
+  return kAttentionLaw;
 }
 
 LawConstants TypicalConstants(OperatorKind kind) {
@@ -498,8 +492,7 @@ absl::StatusOr<std::unique_ptr<const OperatorModel>> OperatorModel::FromBundle(c
   }
   for (size_t at = 0; at < kOperatorKinds; ++at) {
     const BundleTarget* target = bundle.FindTarget(kKindNames[at]);
-    if (target == nullptr)
-      return MakeError(absl::StatusCode::kDataLoss, "operators: expected target %s, found none", kKindNames[at]);
+    if (target == nullptr) return DataLoss("operators: expected target %s, found none", kKindNames[at]);
     Kind& kind = model->kinds_[at];
     const size_t size = LawOf(static_cast<OperatorKind>(at)).size();
     for (const NamedSeries& one : target->calibration) {
@@ -510,15 +503,14 @@ absl::StatusOr<std::unique_ptr<const OperatorModel>> OperatorModel::FromBundle(c
       const auto found = series.find(one.name);
       if (found == series.end() || one.values.size() != size ||
           !std::ranges::all_of(one.values, [](double v) { return v > 0 && std::isfinite(v); })) {
-        return MakeError(absl::StatusCode::kDataLoss,
-                         "operators: %s: expected %d positive constants under a known name, found %s", target->name,
-                         size, one.name);
+        return DataLoss("operators: %s: expected %d positive constants under a known name, found %s", target->name,
+                        size, one.name);
       }
       std::copy(one.values.begin(), one.values.end(), kind.constants[found->second].begin());
     }
     if (target->forest.num_features > kOperatorColumns) {
-      return MakeError(absl::StatusCode::kDataLoss, "operators: %s: expected at most %d columns, found %d",
-                       target->name, kOperatorColumns, target->forest.num_features);
+      return DataLoss("operators: %s: expected at most %d columns, found %d", target->name, kOperatorColumns,
+                      target->forest.num_features);
     }
     HORUS_ASSIGN_OR_RETURN(kind.forest, Forest::Create(target->forest));
   }

@@ -4,19 +4,12 @@
 #include "predict/predictor.h"
 
 #include <algorithm>
-#include <cmath>
-#include <string>
-#include <utility>
 
 #include "absl/strings/str_split.h"
-#include "base/hash.h"
 #include "base/status.h"
 #include "base/units.h"
-#include "device/gpu_type.h"
 #include "graph/from_config.h"
 #include "predict/roofline.h"
-#include "trees/bundle.h"
-#include "trees/forest.h"
 
 namespace horus {
 
@@ -88,8 +81,7 @@ uint64_t ProfileId(const ShapedGraph& shaped, const RunSpec& run) {
 
 absl::StatusOr<JobProfile> Analyse(std::shared_ptr<const Graph> graph, const RunSpec& given) {
   if (graph == nullptr || graph->bodies.empty()) return InvalidArgument("graph: expected one, found none");
-  JobProfile job;
-  job.run = given;
+  JobProfile job{.run = given};
   const RunSpec& run = job.run;
   const std::string_view frozen = SaidOf(*graph, "frozen");
   if (given.frozen.empty() && !frozen.empty()) job.run.frozen = absl::StrSplit(std::string(frozen), ',');
@@ -238,8 +230,7 @@ static void LiftStep(const JobProfile& job, const GpuType& gpu, double roofline_
 Demand Predictor::PredictUnmeasured(const JobProfile& job, const GpuType& gpu) const {
   RowOnGpu on = DescribeOn(job, gpu);
   std::array<Estimate, kQuantityCount> estimates;
-  Demand demand;
-  demand.flags = kDemandPredicted;
+  Demand demand{.flags = kDemandPredicted};
   if (job.memory.least > gpu.mem_mib * kBytesPerMib) demand.flags |= kDemandTooLarge;
   if (!on.understood) demand.flags |= kDemandOutside;
   if (!impl_->calibrated) demand.flags |= kDemandUncalibrated;

@@ -6,24 +6,9 @@
 // Cost:    Analyse: linear in operators (ms); Predict from a profile: about 20 ns an operator.
 #pragma once
 
-#include <array>
-#include <cstddef>
-#include <cstdint>
-#include <memory>
-#include <span>
-#include <string_view>
-#include <vector>
-
-#include "absl/status/statusor.h"
-#include "features/cost.h"
-#include "features/feature_row.h"
 #include "features/memory.h"
-#include "features/run_spec.h"
-#include "graph/shaped.h"
-#include "predict/demand.h"
 #include "predict/engine_step.h"
 #include "predict/measured.h"
-#include "predict/quantity.h"
 #include "predict/target_model.h"
 
 namespace horus {

@@ -5,7 +5,6 @@
 #include <Eigen/Cholesky>
 #include <Eigen/Core>
 #include <algorithm>
-#include <cmath>
 
 #include "base/units.h"
 
@@ -94,88 +93,7 @@ StepParts StepOf(const PriorTerms& t, const PriorConstants& c, double gpu) {
           .step_us = std::sqrt(device * device + host * host + copy * copy) + c[t.training ? kFixed : kFixedInference]};
 }
 
-}  // namespace
-
-double MarginOf(Link link, double value) {
-  constexpr double kLeast = 1e-6;  // zero has no logarithm
-  if (link == Link::kExp) return std::log(std::max(value, kLeast));
-  return link == Link::kExpm1 ? std::log1p(std::max(value, 0.0)) : value;
-}
-
-PriorTerms TermsOf(std::span<const float> row, double base_mib) {
-  static const Columns columns;
-  const auto at = [row](size_t i) { return i < row.size() && std::isfinite(row[i]) ? double{row[i]} : 0.0; };
-  PriorTerms t;
-  double known = 0;
-  for (size_t i = 0; i < kTimeParts; ++i) known += t.part_us[i] = at(columns.parts + i);
-  // Of rows that bring no graph, nobody may know the parts.
-  if (known == 0) t.part_us[static_cast<size_t>(KernelKind::kOther)] = at(columns.device);
-  t.training = at(columns.training) > 0;
-  t.compiled = at(columns.framework) == static_cast<double>(Framework::kPyTorchCompiled);
-  t.host_us = at(columns.host);
-  t.copy_us = at(columns.copy);
-  t.util = at(columns.util) / kPercent;
-  t.bandwidth = at(columns.bw_util) / kPercent;
-  t.traffic_us = t.bandwidth * at(columns.step);
-  const double loaded_mib = at(columns.loaded) / kBytesPerMib, context_mib = at(columns.context);
-  t.held_mib = std::max(0.0, at(columns.peak) / kBytesPerMib - loaded_mib - context_mib);
-  t.scratch_mib = at(columns.scratch) / kBytesPerMib;
-  t.base_mib = base_mib >= 0 ? base_mib : loaded_mib + (context_mib > 0 ? context_mib : kUnknownContextMib);
-  t.base_is_stated = base_mib >= 0;
-  t.tdp_w = at(columns.tdp);
-  return t;
-}
-
-std::span<const PriorFactor> FactorsOf(Quantity quantity) {
-  constexpr std::array<std::span<const PriorFactor>, kQuantityCount> kFactors = {
-      kUtilFactors, kBandwidthFactors, kMemoryFactors, kTimeFactors, kTimeFactors, kPowerFactors};
-  return kFactors[static_cast<size_t>(quantity)];
-}
-
-double GpuSpreadOf(Quantity quantity) {
-  constexpr double kKernelSpread = 0.35;   // as the kernels' own
-  constexpr double kContextSpread = 0.75;  // contexts of one library differ between types and drivers
-  return quantity == Quantity::kMemory ? kContextSpread : kKernelSpread;
-}
-
-PriorConstants ConstantsOf(Quantity quantity, std::span<const double> factors) {
-  const std::span<const PriorFactor> of = FactorsOf(quantity);
-  PriorConstants constants = {};
-  for (size_t i = 0; i < std::min(of.size(), factors.size()); ++i) constants[i] = of[i].typical * std::exp(factors[i]);
-  return constants;
-}
-
-double PriorOf(Quantity quantity, const PriorTerms& t, const PriorConstants& c, double gpu_scale) {
-  switch (quantity) {
-    case Quantity::kStepTime:
-      return StepOf(t, c, gpu_scale).step_us;
-    case Quantity::kGpuUtil:
-    case Quantity::kGpuUtilMax: {
-      const StepParts parts = StepOf(t, c, gpu_scale);
-      const double busy = kPercent * parts.device_us / parts.step_us;
-      if (quantity == Quantity::kGpuUtilMax) return busy;
-      const double full = std::log1p(kPercent);
-      return std::max(0.0, std::expm1(full + c[kTimeFactorCount] * (std::log1p(busy) - full)));
-    }
-    case Quantity::kMemBwUtil:
-      return std::min(kPercent, kPercent * c[kTimeFactorCount] * t.traffic_us / StepOf(t, c, gpu_scale).step_us);
-    case Quantity::kMemory: {
-      const double base = t.base_is_stated ? 1 : c[2] * gpu_scale;
-      return c[0] * t.held_mib + c[1] * t.scratch_mib + base * t.base_mib;
-    }
-    case Quantity::kPower:
-      return (t.tdp_w > 0 ? t.tdp_w : kUnknownTdpW) * gpu_scale * (c[0] + c[1] * t.util + c[2] * t.bandwidth);
-  }
-  return 0;
-}
-
-double PriorOf(Quantity quantity, const PriorTerms& terms, std::span<const double> factors, double gpu) {
-  return PriorOf(quantity, terms, ConstantsOf(quantity, factors), std::exp(gpu));
-}
-
 // ---- Fitting: Levenberg-Marquardt on a robust loss with a normal prior on every factor.
-
-namespace {
 
 // Two campaigns of the same runs differ by a quarter (stanford-futuredata/gavel, K80, P100 and V100): smaller errors
 // count by their square, larger ones by their size.
@@ -184,6 +102,13 @@ constexpr int kMostSteps = 60;
 constexpr double kDifference = 1e-4;  // of the numerical derivative
 constexpr double kConverged = 1e-10;  // relative gain of a step
 constexpr double kMostDamping = 1e8;
+
+// Of the factor that belongs to a GPU type.
+double GpuSpreadOf(Quantity quantity) {
+  constexpr double kKernelSpread = 0.35;   // as the kernels' own
+  constexpr double kContextSpread = 0.75;  // contexts of one library differ between types and drivers
+  return quantity == Quantity::kMemory ? kContextSpread : kKernelSpread;
+}
 
 class Problem {
  public:
@@ -272,6 +197,77 @@ class Problem {
 };
 
 }  // namespace
+
+double MarginOf(Link link, double value) {
+  constexpr double kLeast = 1e-6;  // zero has no logarithm
+  if (link == Link::kExp) return std::log(std::max(value, kLeast));
+  return link == Link::kExpm1 ? std::log1p(std::max(value, 0.0)) : value;
+}
+
+PriorTerms TermsOf(std::span<const float> row, double base_mib) {
+  static const Columns columns;
+  const auto at = [row](size_t i) { return i < row.size() && std::isfinite(row[i]) ? double{row[i]} : 0.0; };
+  PriorTerms t;
+  double known = 0;
+  for (size_t i = 0; i < kTimeParts; ++i) known += t.part_us[i] = at(columns.parts + i);
+  // Of rows that bring no graph, nobody may know the parts.
+  if (known == 0) t.part_us[static_cast<size_t>(KernelKind::kOther)] = at(columns.device);
+  t.training = at(columns.training) > 0;
+  t.compiled = at(columns.framework) == static_cast<double>(Framework::kPyTorchCompiled);
+  t.host_us = at(columns.host);
+  t.copy_us = at(columns.copy);
+  t.util = at(columns.util) / kPercent;
+  t.bandwidth = at(columns.bw_util) / kPercent;
+  t.traffic_us = t.bandwidth * at(columns.step);
+  const double loaded_mib = at(columns.loaded) / kBytesPerMib, context_mib = at(columns.context);
+  t.held_mib = std::max(0.0, at(columns.peak) / kBytesPerMib - loaded_mib - context_mib);
+  t.scratch_mib = at(columns.scratch) / kBytesPerMib;
+  t.base_mib = base_mib >= 0 ? base_mib : loaded_mib + (context_mib > 0 ? context_mib : kUnknownContextMib);
+  t.base_is_stated = base_mib >= 0;
+  t.tdp_w = at(columns.tdp);
+  return t;
+}
+
+std::span<const PriorFactor> FactorsOf(Quantity quantity) {
+  constexpr std::array<std::span<const PriorFactor>, kQuantityCount> kFactors = {
+      kUtilFactors, kBandwidthFactors, kMemoryFactors, kTimeFactors, kTimeFactors, kPowerFactors};
+  return kFactors[static_cast<size_t>(quantity)];
+}
+
+PriorConstants ConstantsOf(Quantity quantity, std::span<const double> factors) {
+  const std::span<const PriorFactor> of = FactorsOf(quantity);
+  PriorConstants constants = {};
+  for (size_t i = 0; i < std::min(of.size(), factors.size()); ++i) constants[i] = of[i].typical * std::exp(factors[i]);
+  return constants;
+}
+
+double PriorOf(Quantity quantity, const PriorTerms& t, const PriorConstants& c, double gpu_scale) {
+  switch (quantity) {
+    case Quantity::kStepTime:
+      return StepOf(t, c, gpu_scale).step_us;
+    case Quantity::kGpuUtil:
+    case Quantity::kGpuUtilMax: {
+      const StepParts parts = StepOf(t, c, gpu_scale);
+      const double busy = kPercent * parts.device_us / parts.step_us;
+      if (quantity == Quantity::kGpuUtilMax) return busy;
+      const double full = std::log1p(kPercent);
+      return std::max(0.0, std::expm1(full + c[kTimeFactorCount] * (std::log1p(busy) - full)));
+    }
+    case Quantity::kMemBwUtil:
+      return std::min(kPercent, kPercent * c[kTimeFactorCount] * t.traffic_us / StepOf(t, c, gpu_scale).step_us);
+    case Quantity::kMemory: {
+      const double base = t.base_is_stated ? 1 : c[2] * gpu_scale;
+      return c[0] * t.held_mib + c[1] * t.scratch_mib + base * t.base_mib;
+    }
+    case Quantity::kPower:
+      return (t.tdp_w > 0 ? t.tdp_w : kUnknownTdpW) * gpu_scale * (c[0] + c[1] * t.util + c[2] * t.bandwidth);
+  }
+  return 0;
+}
+
+double PriorOf(Quantity quantity, const PriorTerms& terms, std::span<const double> factors, double gpu) {
+  return PriorOf(quantity, terms, ConstantsOf(quantity, factors), std::exp(gpu));
+}
 
 FittedPrior FitPrior(Quantity quantity, std::span<const PriorRow> rows, size_t gpu_count, const FittedPrior& centre) {
   const Problem problem(quantity, rows, gpu_count, centre);

@@ -8,9 +8,6 @@
 // Cost:    about 50 ns; fitting about 60 x factors of that a row.
 #pragma once
 
-#include <array>
-#include <cstddef>
-#include <cstdint>
 #include <span>
 #include <vector>
 
@@ -44,8 +41,6 @@ struct PriorFactor {
 };
 [[nodiscard]] std::span<const PriorFactor> FactorsOf(Quantity quantity);
 inline constexpr size_t kMostFactors = kTimeParts + 6;
-// Spread of the factor that belongs to a GPU type.
-[[nodiscard]] double GpuSpreadOf(Quantity quantity);
 
 // `factors` has FactorsOf(quantity).size() values. Never negative; finite for finite terms.
 [[nodiscard]] double PriorOf(Quantity quantity, const PriorTerms& terms, std::span<const double> factors, double gpu);

@@ -2,11 +2,7 @@
 // Quantity: what is predicted of a job on a GPU type, and how it is measured, bounded and trained.
 #pragma once
 
-#include <array>
-#include <cstddef>
-#include <cstdint>
 #include <optional>
-#include <string_view>
 
 #include "predict/demand.h"
 #include "trees/bundle.h"

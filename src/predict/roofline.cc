@@ -3,10 +3,8 @@
 #include "predict/roofline.h"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 
-#include "device/gpu_type.h"
 #include "predict/operators.h"
 
 namespace horus {
@@ -212,6 +210,22 @@ struct Sum {
   }
 };
 
+// Of the peak of half precision, the most that was measured: 87 % (A100, H100), 74 % of L40S and 78 % of Blackwell,
+// which their power slows (aiconfigurator, stas00/ml-engineering). With less power the clock falls by less than the
+// power: 81 % of A100 PCIe. GeForce boards clock above their data sheets: an RTX 4090 reaches 100 %
+// (casys-kaist/LLMServingSim).
+double BestShare(const GpuType& gpu, Precision precision) {
+  constexpr double kFastest = 0.87, kOfAda = 0.74, kOfBlackwell = 0.78, kClockByPower = 0.47;
+  const bool half = IsHalf(precision) || precision == Precision::kAmpFp16 || precision == Precision::kAmpBf16;
+  if (!half || gpu.display_name.find("GeForce") != std::string::npos) return 1;
+  const double sustained = SustainedShare(gpu);
+  const int64_t chip = sustained < 1 ? gpu.compute_capability : 0;
+  return std::min(chip == 89                   ? kOfAda
+                  : chip == 100 || chip == 103 ? kOfBlackwell
+                                               : kFastest,
+                  std::pow(sustained, kClockByPower));
+}
+
 }  // namespace
 
 double MatrixPeakGflops(const GpuType& gpu, Precision precision) {
@@ -246,9 +260,7 @@ RooflineTerms RooflineOf(const StepCost& cost, const RunSpec& run, const GpuType
   if (optimizer.limit != Limit::kLaunch) optimizer.of = static_cast<size_t>(KernelKind::kOther);
   sum.Add(optimizer);
 
-  RooflineTerms terms;
-  terms.device_time_us = sum.us;
-  terms.part_us = sum.parts;
+  RooflineTerms terms{.device_time_us = sum.us, .part_us = sum.parts};
   if (operators_us > 0) terms.mean_operator_us = squares / operators_us;
   const double library = std::min(cost.totals.library_kernels, cost.StepKernels());
   terms.host_time_us = (cost.StepKernels() - library) * kDispatchUs + library * kLaunchUs;
@@ -268,26 +280,6 @@ RooflineTerms RooflineOf(const StepCost& cost, const RunSpec& run, const GpuType
   }
   return terms;
 }
-
-namespace {
-
-// Of the peak of half precision, the most that was measured: 87 % (A100, H100), 74 % of L40S and 78 % of Blackwell,
-// which their power slows (aiconfigurator, stas00/ml-engineering). With less power the clock falls by less than the
-// power: 81 % of A100 PCIe. GeForce boards clock above their data sheets: an RTX 4090 reaches 100 %
-// (casys-kaist/LLMServingSim).
-double BestShare(const GpuType& gpu, Precision precision) {
-  constexpr double kFastest = 0.87, kOfAda = 0.74, kOfBlackwell = 0.78, kClockByPower = 0.47;
-  const bool half = IsHalf(precision) || precision == Precision::kAmpFp16 || precision == Precision::kAmpBf16;
-  if (!half || gpu.display_name.find("GeForce") != std::string::npos) return 1;
-  const double sustained = SustainedShare(gpu);
-  const int64_t chip = sustained < 1 ? gpu.compute_capability : 0;
-  return std::min(chip == 89                   ? kOfAda
-                  : chip == 100 || chip == 103 ? kOfBlackwell
-                                               : kFastest,
-                  std::pow(sustained, kClockByPower));
-}
-
-}  // namespace
 
 double FloorUs(const StepCost& cost, const RunSpec& run, const GpuType& gpu) {
   constexpr double kGflopsToFlopsPerUs = 1e3;

@@ -3,17 +3,9 @@
 #include "predict/service.h"
 
 #include <algorithm>
-#include <array>
-#include <bit>
-#include <cmath>
-#include <cstddef>
-#include <optional>
-#include <string_view>
-#include <utility>
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_format.h"
-#include "base/hash.h"
 #include "base/statistics.h"
 #include "base/status.h"
 #include "base/units.h"
@@ -93,9 +85,8 @@ absl::Status Check(const ServiceLoad& load, const Graph& graph, const RunSpec& r
   const bool at_once = AnswersAtOnce(load) && !HasDimension(graph, "past");
   if (!at_once) HORUS_RETURN_IF_ERROR(CheckNumber("tokens_in", load.tokens_in, 1, kMostTokens));
   if (!at_once) HORUS_RETURN_IF_ERROR(CheckNumber("tokens_out", load.tokens_out, 1, kMostTokens));
-  if (load.longest != 0) {
+  if (load.longest != 0)
     HORUS_RETURN_IF_ERROR(CheckNumber("longest", load.longest, load.tokens_in + load.tokens_out, 2 * kMostTokens));
-  }
   HORUS_RETURN_IF_ERROR(CheckNumber("first_token_us", load.first_token_us, 0, 1e12));
   HORUS_RETURN_IF_ERROR(CheckNumber("token_us", load.token_us, 0, 1e12));
   if (load.measured.size() > kMostServiceRuns)
@@ -248,9 +239,8 @@ absl::StatusOr<Steps> Measure(const Analyser& analyse, const ServiceLoad& load, 
                                        [](const auto& one) { return one.first.kind == OperatorKind::kAllReduce; });
   HORUS_ASSIGN_OR_RETURN(steps.prompt[0], ChunksOf(analyse, load.tokens_in, kSmallChunkTokens));
   steps.prompt[1] = steps.prompt[0];
-  if (load.tokens_in > kSmallChunkTokens) {
-    HORUS_ASSIGN_OR_RETURN(steps.prompt[1], ChunksOf(analyse, load.tokens_in, kChunkTokens));
-  }
+  if (load.tokens_in > kSmallChunkTokens)
+    HORUS_SET_OR_RETURN(steps.prompt[1], ChunksOf(analyse, load.tokens_in, kChunkTokens));
   steps.prompts = std::max(1.0, std::floor(kPackedTokens / load.tokens_in));
   if (steps.prompts > 1) {
     HORUS_ASSIGN_OR_RETURN(JobProfile packed, analyse(steps.prompts, load.tokens_in, 0));
@@ -278,8 +268,7 @@ bool Keeps(const ServiceLoad& load, const std::optional<Point>& point) {
 }
 
 // The largest value up to `most` that `takes` takes, where it takes all below; 0: none from `least` on.
-template <typename Takes>
-double Largest(double least, double most, const Takes& takes) {
+double Largest(double least, double most, const auto& takes) {
   if (!takes(least)) return 0;
   if (takes(most)) return most;
   double low = least, high = most;
@@ -297,8 +286,7 @@ ServiceLoad WithRate(ServiceLoad load, double rate) {
 
 // The most that is served and the times alone; `at`: those of a load, with all memory of the GPU. Nullopt only of
 // requests so long that not even one a day is served.
-template <typename At>
-std::optional<Point> ServeAlone(const ServiceLoad& load, const At& at, Service& service) {
+std::optional<Point> ServeAlone(const ServiceLoad& load, const auto& at, Service& service) {
   std::optional<Point> point = at(load);
   if (load.requests_per_s > 0) {
     // Down to a request a day; the fastest any GPU could be asked for is far above what one serves.
@@ -325,8 +313,7 @@ std::optional<Point> ServeAlone(const ServiceLoad& load, const At& at, Service& 
 }
 
 // What neighbours make of it; `at`: the times of the load with a slowdown, in the memory that it is given.
-template <typename At>
-void ServeSlowed(const ServiceLoad& load, const std::optional<Point>& alone, bool fits, const At& at,
+void ServeSlowed(const ServiceLoad& load, const std::optional<Point>& alone, bool fits, const auto& at,
                  Service& service) {
   for (const double slowdown : {1.0, 1.25, 1.5, 2.0, 3.0, 4.0, 6.0, 8.0, 12.0, 20.0, 50.0, kMostSlowdown}) {
     if (const auto here = at(slowdown)) service.slowed.push_back({slowdown, here->first_token, here->token});
@@ -613,22 +600,6 @@ Service ServeBatchesOn(const Predictor& predictor, const Batches& batches, const
   return service;
 }
 
-}  // namespace
-
-std::optional<Service::Slowed> Service::At(double slowdown) const {
-  const auto above = std::ranges::find_if(slowed, [&](const Slowed& one) { return one.slowdown >= slowdown; });
-  if (above == slowed.end()) return std::nullopt;
-  if (above == slowed.begin()) return *above;
-  const Slowed& low = above[-1];
-  const double share = (slowdown - low.slowdown) / (above->slowdown - low.slowdown);
-  const auto between = [&](const ServiceTime& a, const ServiceTime& b) {
-    return ServiceTime{std::lerp(a.estimate_us, b.estimate_us, share), std::lerp(a.upper_us, b.upper_us, share)};
-  };
-  return Slowed{slowdown, between(low.first_token, above->first_token), between(low.token, above->token)};
-}
-
-namespace {
-
 // A model at the tokens of a load, to be asked of GPU types and of other numbers of requests.
 class ServedModel {
  public:
@@ -732,6 +703,18 @@ double ValueOf(const ServiceLoad& step, ServiceUnknown unknown, int64_t n) {
 }
 
 }  // namespace
+
+std::optional<Service::Slowed> Service::At(double slowdown) const {
+  const auto above = std::ranges::find_if(slowed, [&](const Slowed& one) { return one.slowdown >= slowdown; });
+  if (above == slowed.end()) return std::nullopt;
+  if (above == slowed.begin()) return *above;
+  const Slowed& low = above[-1];
+  const double share = (slowdown - low.slowdown) / (above->slowdown - low.slowdown);
+  const auto between = [&](const ServiceTime& a, const ServiceTime& b) {
+    return ServiceTime{std::lerp(a.estimate_us, b.estimate_us, share), std::lerp(a.upper_us, b.upper_us, share)};
+  };
+  return Slowed{slowdown, between(low.first_token, above->first_token), between(low.token, above->token)};
+}
 
 absl::StatusOr<std::vector<Service>> PredictServices(const Predictor& predictor,
                                                      const std::shared_ptr<const Graph>& graph, const RunSpec& run,

@@ -15,16 +15,6 @@
 // point. docs/services.md says what it was held against. Who answers in one step is served in batches: batch_queue.h.
 #pragma once
 
-#include <cstdint>
-#include <memory>
-#include <optional>
-#include <span>
-#include <string>
-#include <vector>
-
-#include "absl/status/statusor.h"
-#include "device/gpu_type.h"
-#include "predict/demand.h"
 #include "predict/predictor.h"
 
 namespace horus {

@@ -1,15 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // A site's residuals become its constants.
 #include <algorithm>
-#include <array>
-#include <cmath>
-#include <map>
-#include <string>
 
 #include "base/format.h"
 #include "base/statistics.h"
 #include "base/status.h"
-#include "features/feature_row.h"
 #include "predict/train.h"
 
 namespace horus {

@@ -3,9 +3,6 @@
 #include "predict/solve.h"
 
 #include <algorithm>
-#include <map>
-#include <optional>
-#include <utility>
 
 #include "base/status.h"
 #include "base/text.h"
@@ -158,28 +155,6 @@ class TargetSearch {
   std::optional<Probe> next_;  // does not fit; beyond fits_
 };
 
-}  // namespace
-
-std::string_view SolveEndName(SolveEnd end) {
-  return end == SolveEnd::kMemory ? "memory" : end == SolveEnd::kGraph ? "graph" : "maximum";
-}
-
-absl::StatusOr<std::vector<Solution>> SolveLargest(const UpperBounds& bounds, std::span<const SolveTarget> targets,
-                                                   int64_t max_value, const SolveProgress& progress) {
-  if (max_value < 1 || max_value > kMostSolveMax)
-    return InvalidArgument("solve: expected a maximum from 1 to %d, found %d", kMostSolveMax, max_value);
-  SharedBounds shared(bounds, progress, targets.size());
-  std::vector<Solution> solutions;
-  for (const SolveTarget& target : targets) {
-    HORUS_ASSIGN_OR_RETURN(Solution solution, TargetSearch(shared, target, max_value, solutions.size()).Run());
-    solutions.push_back(std::move(solution));
-  }
-  return solutions;
-}
-
-// Solves for a dimension of a graph: binds it anew for every value and predicts the bound on every GPU type.
-namespace {
-
 // "batch or one of 'seq', 'height'": what the graph lets one choose.
 std::string Choices(std::vector<std::string_view> names) {
   std::erase(names, kBatchDimension);
@@ -203,6 +178,22 @@ absl::Status CheckDimension(const Graph& graph, const RunSpec& run, const std::s
 
 }  // namespace
 
+std::string_view SolveEndName(SolveEnd end) {
+  return end == SolveEnd::kMemory ? "memory" : end == SolveEnd::kGraph ? "graph" : "maximum";
+}
+
+absl::StatusOr<std::vector<Solution>> SolveLargest(const UpperBounds& bounds, std::span<const SolveTarget> targets,
+                                                   int64_t max_value, const SolveProgress& progress) {
+  if (max_value < 1 || max_value > kMostSolveMax)
+    return InvalidArgument("solve: expected a maximum from 1 to %d, found %d", kMostSolveMax, max_value);
+  SharedBounds shared(bounds, progress, targets.size());
+  std::vector<Solution> solutions;
+  for (const SolveTarget& target : targets)
+    HORUS_SET_OR_RETURN(solutions.emplace_back(), TargetSearch(shared, target, max_value, solutions.size()).Run());
+  return solutions;
+}
+
+// Binds the graph anew for every value and predicts the bound on every GPU type.
 absl::StatusOr<Solved> SolveDimension(const std::shared_ptr<const Graph>& graph, const RunSpec& run,
                                       const SolveRequest& request, const Predictor& predictor,
                                       std::span<const GpuType> types, std::span<const SolveDevice> devices,
@@ -233,11 +224,11 @@ absl::StatusOr<Solved> SolveDimension(const std::shared_ptr<const Graph>& graph,
     for (const GpuType& type : types) {
       const Demand demand = predictor.Predict(profile, type);
       if (!HasMemoryBound(demand)) {
-        return MakeError(absl::StatusCode::kFailedPrecondition,
-                         "solve: expected a graph of which at least %g of operators and forward FLOPs are understood, "
-                         "found %d of %d operators and %.2f of the FLOPs: its memory has no bound",
-                         kLeastKnownShare, profile.cost.coverage.ops_known, profile.cost.coverage.ops,
-                         profile.cost.coverage.flops_share);
+        return FailedPrecondition(
+            "solve: expected a graph of which at least %g of operators and forward FLOPs are understood, "
+            "found %d of %d operators and %.2f of the FLOPs: its memory has no bound",
+            kLeastKnownShare, profile.cost.coverage.ops_known, profile.cost.coverage.ops,
+            profile.cost.coverage.flops_share);
       }
       upper.push_back(demand.mem_mib.upper);
       solved.flags |= demand.flags;

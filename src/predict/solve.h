@@ -7,17 +7,6 @@
 // Cost:    at most log2(maximum) + 1 bindings for all targets, then up to 3 log2(maximum) a target, usually 2.
 #pragma once
 
-#include <cstddef>
-#include <cstdint>
-#include <functional>
-#include <memory>
-#include <span>
-#include <string>
-#include <string_view>
-#include <vector>
-
-#include "absl/status/statusor.h"
-#include "device/gpu_type.h"
 #include "predict/predictor.h"
 
 namespace horus {

@@ -3,18 +3,13 @@
 #include "predict/target_model.h"
 
 #include <algorithm>
-#include <array>
-#include <cmath>
 #include <iterator>
 #include <limits>
-#include <optional>
-#include <utility>
 
 #include "base/format.h"
 #include "base/status.h"
 #include "base/text.h"
 #include "base/units.h"
-#include "features/feature_row.h"
 
 namespace horus {
 namespace {
@@ -51,8 +46,7 @@ constexpr double kCodeDistance = 1;   // a mode or precision that was not traine
 constexpr double kFullFade = 1;       // the distance (a factor of e) at which the prior leads alone
 
 absl::Status Damaged(const BundleTarget& target, std::string_view series, std::string_view expected) {
-  return MakeError(absl::StatusCode::kDataLoss, "bundle: target %s: series %s: expected %s", Quoted(target.name),
-                   series, expected);
+  return DataLoss("bundle: target %s: series %s: expected %s", Quoted(target.name), series, expected);
 }
 
 // Sets `value` to the only one of a series, from 0 to `most`; leaves it where there is no such series.
@@ -247,9 +241,7 @@ size_t TargetModel::bytes_held() const {
 
 BundleTarget ToBundle(const TargetModel& model) {
   const QuantityInfo& info = InfoOf(model.quantity);
-  BundleTarget target;
-  target.name = std::string(info.name);
-  target.link = info.link;
+  BundleTarget target{.name = std::string(info.name), .link = info.link};
   const auto add = [&target](std::string_view name, std::vector<double> values) {
     target.calibration.push_back({std::string(name), std::move(values)});
   };
@@ -271,21 +263,18 @@ BundleTarget ToBundle(const TargetModel& model) {
 
 absl::StatusOr<TargetModel> FromBundle(const BundleTarget& target, size_t feature_count) {
   const std::optional<Quantity> quantity = FindQuantity(target.name);
-  if (!quantity.has_value()) {
-    return MakeError(absl::StatusCode::kDataLoss, "bundle: target %s: expected a quantity of this library",
-                     Quoted(target.name));
-  }
+  if (!quantity.has_value())
+    return DataLoss("bundle: target %s: expected a quantity of this library", Quoted(target.name));
   const QuantityInfo& info = InfoOf(*quantity);
   if (target.link != info.link) {
-    return MakeError(absl::StatusCode::kDataLoss, "bundle: target %s: expected link %d, found %d", Quoted(target.name),
-                     static_cast<int>(info.link), static_cast<int>(target.link));
+    return DataLoss("bundle: target %s: expected link %d, found %d", Quoted(target.name), static_cast<int>(info.link),
+                    static_cast<int>(target.link));
   }
   if (target.forest.num_features != feature_count) {
-    return MakeError(absl::StatusCode::kDataLoss, "bundle: target %s: expected %d features, found %d",
-                     Quoted(target.name), feature_count, target.forest.num_features);
+    return DataLoss("bundle: target %s: expected %d features, found %d", Quoted(target.name), feature_count,
+                    target.forest.num_features);
   }
-  TargetModel model;
-  model.quantity = *quantity;
+  TargetModel model{.quantity = *quantity};
   const auto bounded = [](const std::vector<double>& values) {
     return std::ranges::all_of(values, [](double v) { return std::abs(v) <= kMostFactor; });
   };

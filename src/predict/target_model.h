@@ -8,17 +8,11 @@
 // Cost:    about 100 ns and the walk of the forest.
 #pragma once
 
-#include <cstddef>
-#include <span>
 #include <string>
-#include <string_view>
 #include <utility>
-#include <vector>
 
 #include "absl/status/statusor.h"
 #include "predict/prior.h"
-#include "predict/quantity.h"
-#include "trees/bundle.h"
 #include "trees/forest.h"
 
 namespace horus {

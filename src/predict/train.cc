@@ -6,26 +6,14 @@
 #include <Eigen/Cholesky>
 #include <Eigen/Core>
 #include <algorithm>
-#include <array>
-#include <bit>
-#include <cmath>
-#include <map>
 #include <numeric>
-#include <optional>
 #include <set>
-#include <utility>
 
 #include "base/format.h"
-#include "base/hash.h"
 #include "base/status.h"
 #include "base/text.h"
 #include "base/units.h"
-#include "device/gpu_type.h"
-#include "features/feature_row.h"
 #include "horus/version.h"
-#include "predict/predictor.h"
-#include "predict/prior.h"
-#include "predict/training_set.h"
 #include "trees/calibrate.h"
 #include "trees/trainer.h"
 
@@ -41,8 +29,7 @@ constexpr size_t kLeastCampaigns = 3;  // of memory, so that a site is a strange
 constexpr std::array<double, 2> kBasesMib = {512, 2150};
 
 // Position of each row's name among the sorted distinct ones.
-template <typename NameOf>
-std::vector<uint32_t> Enumerate(std::span<const TrainingRow* const> rows, NameOf name_of,
+std::vector<uint32_t> Enumerate(std::span<const TrainingRow* const> rows, auto name_of,
                                 std::vector<std::string>& names) {
   std::set<std::string> distinct;
   for (const TrainingRow* row : rows) distinct.insert(std::invoke(name_of, row));
@@ -138,9 +125,8 @@ class Trainer {
     if (strangers()) {  // trees that know a campaign's jobs are no help at a site to come
       const auto campaigns = static_cast<uint32_t>(campaign_names_.size());
       HORUS_ASSIGN_OR_RETURN(rounds, ChooseRounds(campaigns_, campaigns));
-    } else if (net_folds >= 2) {
-      HORUS_ASSIGN_OR_RETURN(rounds, ChooseRounds(AssignFolds(nets_, net_folds), net_folds));
-    }
+    } else if (net_folds >= 2)
+      HORUS_SET_OR_RETURN(rounds, ChooseRounds(AssignFolds(nets_, net_folds), net_folds));
     HORUS_ASSIGN_OR_RETURN(TargetModel model, FitOn([](size_t) { return true; }, rounds));
     model.rows = static_cast<double>(rows_.size());
     model.groups = static_cast<double>(family_names_.size());
@@ -184,9 +170,7 @@ class Trainer {
       for (const std::string& name : gpu_names_) centre.gpus.push_back(centre_->GpuFactor(name));
     }
     FittedPrior fitted = FitPrior(quantity_, rows, gpu_names_.size(), centre);
-    TargetModel model;
-    model.quantity = quantity_;
-    model.factors = std::move(fitted.factors);
+    TargetModel model{.quantity = quantity_, .factors = std::move(fitted.factors)};
     std::map<std::string, std::pair<double, double>> of_chip;  // sum and types
     for (size_t g = 0; g < gpu_names_.size(); ++g) {
       if (!seen[g]) continue;
@@ -393,7 +377,7 @@ class Trainer {
 
   [[nodiscard]] absl::Status Tell() const {
     if (!progress_ || progress_(std::min(1.0, done_ / total_))) return absl::OkStatus();
-    return MakeError(absl::StatusCode::kCancelled, "training: cancelled");
+    return Cancelled("training: cancelled");
   }
 
   // Passes the progress of one fit on; `rounds` are all that the fit grows.
@@ -448,6 +432,43 @@ std::string SummaryOf(const TrainReport& report, const TrainOptions& options) {
   for (const Quantity q : report.kept) AppendFormatted(&text, "%s: kept\n", InfoOf(q).name);
   AppendFormatted(&text, "promise %g, at most %d rounds, seed %d", options.promise, options.rounds, options.seed);
   return text;
+}
+
+// ---- Measured runs, checked before anything is learned from them.
+
+constexpr size_t kMostNameBytes = 60;  // with its prefix, a series of a bundle
+
+absl::Status CheckName(const TrainingRow& row, const char* what, const std::string& name) {
+  bool printable = !name.empty() && name.size() <= kMostNameBytes;
+  for (const char c : name) printable = printable && c >= ' ' && c <= '~';
+  if (printable) return absl::OkStatus();
+  return InvalidArgument("%s: %s: expected 1 to %d printable ASCII characters, found %s", row.where, what,
+                         kMostNameBytes, Quoted(name));
+}
+
+absl::Status CheckRow(const TrainingRow& row) {
+  HORUS_RETURN_IF_ERROR(CheckName(row, "gpu", row.gpu));
+  HORUS_RETURN_IF_ERROR(CheckName(row, "family", row.family));
+  HORUS_RETURN_IF_ERROR(CheckName(row, "model", row.model));
+  if (row.gpu.find(' ') != std::string::npos)
+    return InvalidArgument("%s: gpu: expected a name without spaces, found %s", row.where, Quoted(row.gpu));
+  if (row.features.size() != FeatureCount())
+    return InvalidArgument("%s: expected %d features, found %d", row.where, FeatureCount(), row.features.size());
+  for (size_t i = 0; i < row.features.size(); ++i) {
+    if (std::isinf(row.features[i])) {
+      return InvalidArgument("%s: feature %d: expected a finite number or NaN, found %g", row.where, i,
+                             row.features[i]);
+    }
+  }
+  for (size_t q = 0; q < kQuantityCount; ++q) {
+    const QuantityInfo& info = kQuantities[q];
+    const double value = row.measured[q];
+    const bool zero_allowed = info.link == Link::kExpm1;
+    if (std::isnan(value) || (value <= info.most && (value > 0 || (zero_allowed && value == 0)))) continue;
+    return InvalidArgument("%s: %s: expected %s 0 to %g %s, found %g", row.where, info.name,
+                           zero_allowed ? "from" : "above", info.most, info.unit, value);
+  }
+  return absl::OkStatus();
 }
 
 }  // namespace
@@ -526,47 +547,6 @@ absl::StatusOr<Bundle> TrainPredictor(const TrainingSet& set, const TrainOptions
   if (report != nullptr) *report = std::move(found);
   return bundle;
 }
-
-// ---- Measured runs, checked before anything is learned from them.
-
-namespace {
-
-constexpr size_t kMostNameBytes = 60;  // with its prefix, a series of a bundle
-
-absl::Status CheckName(const TrainingRow& row, const char* what, const std::string& name) {
-  bool printable = !name.empty() && name.size() <= kMostNameBytes;
-  for (const char c : name) printable = printable && c >= ' ' && c <= '~';
-  if (printable) return absl::OkStatus();
-  return InvalidArgument("%s: %s: expected 1 to %d printable ASCII characters, found %s", row.where, what,
-                         kMostNameBytes, Quoted(name));
-}
-
-absl::Status CheckRow(const TrainingRow& row) {
-  HORUS_RETURN_IF_ERROR(CheckName(row, "gpu", row.gpu));
-  HORUS_RETURN_IF_ERROR(CheckName(row, "family", row.family));
-  HORUS_RETURN_IF_ERROR(CheckName(row, "model", row.model));
-  if (row.gpu.find(' ') != std::string::npos)
-    return InvalidArgument("%s: gpu: expected a name without spaces, found %s", row.where, Quoted(row.gpu));
-  if (row.features.size() != FeatureCount())
-    return InvalidArgument("%s: expected %d features, found %d", row.where, FeatureCount(), row.features.size());
-  for (size_t i = 0; i < row.features.size(); ++i) {
-    if (std::isinf(row.features[i])) {
-      return InvalidArgument("%s: feature %d: expected a finite number or NaN, found %g", row.where, i,
-                             row.features[i]);
-    }
-  }
-  for (size_t q = 0; q < kQuantityCount; ++q) {
-    const QuantityInfo& info = kQuantities[q];
-    const double value = row.measured[q];
-    const bool zero_allowed = info.link == Link::kExpm1;
-    if (std::isnan(value) || (value <= info.most && (value > 0 || (zero_allowed && value == 0)))) continue;
-    return InvalidArgument("%s: %s: expected %s 0 to %g %s, found %g", row.where, info.name,
-                           zero_allowed ? "from" : "above", info.most, info.unit, value);
-  }
-  return absl::OkStatus();
-}
-
-}  // namespace
 
 absl::Status CheckTrainingSet(const TrainingSet& set) {
   for (const TrainingRow& row : set.rows) HORUS_RETURN_IF_ERROR(CheckRow(row));

@@ -6,18 +6,8 @@
 // Cost:    about 3 x folds fits of a forest a quantity; loads libhorus_train.so.
 #pragma once
 
-#include <cstdint>
-#include <functional>
-#include <memory>
-#include <span>
-#include <string>
-#include <vector>
-
-#include "absl/status/statusor.h"
 #include "predict/predictor.h"
-#include "predict/target_model.h"
 #include "predict/training_set.h"
-#include "trees/bundle.h"
 
 namespace horus {
 

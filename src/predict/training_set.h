@@ -8,13 +8,10 @@
 // Cost:    about 600 bytes a row.
 #pragma once
 
-#include <array>
-#include <cstdint>
 #include <limits>
 #include <string>
 #include <vector>
 
-#include "absl/status/status.h"
 #include "predict/quantity.h"
 
 namespace horus {

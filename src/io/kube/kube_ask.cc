@@ -3,7 +3,6 @@
 #include "io/kube/kube_ask.h"
 
 #include <algorithm>
-#include <optional>
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_split.h"

@@ -6,16 +6,7 @@
 // Units:   MiB, thousandths of a GPU, per cent.
 #pragma once
 
-#include <cstdint>
-#include <set>
-#include <string>
-#include <string_view>
-#include <vector>
-
-#include "base/status.h"
-#include "device/catalogue.h"
 #include "io/kube/kube_gpus.h"
-#include "io/kube/kube_objects.h"
 
 namespace horus {
 

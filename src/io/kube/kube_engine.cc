@@ -3,11 +3,7 @@
 #include "io/kube/kube_engine.h"
 
 #include <algorithm>
-#include <initializer_list>
 #include <map>
-#include <span>
-#include <utility>
-#include <vector>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"

@@ -6,12 +6,6 @@
 // told. Units:   tokens, shares of a GPU's memory.
 #pragma once
 
-#include <cstdint>
-#include <optional>
-#include <string>
-#include <string_view>
-
-#include "base/status.h"
 #include "io/jobs_file.h"
 #include "io/kube/kube_items.h"
 

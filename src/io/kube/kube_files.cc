@@ -1,18 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Every text of the cluster goes out in double quotes, so that no name reads as something else.
 #include <algorithm>
-#include <array>
 #include <cmath>
-#include <set>
 #include <tuple>
-#include <utility>
 
-#include "base/units.h"
 #include "io/cluster_file.h"
-#include "io/csv.h"
 #include "io/decision_log.h"
-#include "io/jobs_file.h"
-#include "io/kube/kube_ask.h"
 #include "io/kube/kube_import.h"
 #include "yaml-cpp/yaml.h"
 
@@ -52,8 +45,7 @@ class Writer {
   void Pair(const char* key, const std::string& first, const std::string& second) {
     Put(YAML::Key, key, YAML::Value, YAML::Flow, YAML::BeginSeq, first, second, YAML::EndSeq);
   }
-  template <typename Items, typename Write>
-  void List(const char* key, const Items& items, Write write) {
+  void List(const char* key, const auto& items, auto write) {
     Key(key);
     BeginFlowSeq();
     for (const auto& item : items) write(item);
@@ -168,8 +160,7 @@ void WriteFigures(const KubeShape& shape, int64_t mem_mib, Writer& out) {
   out.EndMap();
 }
 
-template <typename Quantity, typename TextOf>
-void WritePair(const char* key, const Quantity& value, TextOf text_of, Writer& out) {
+void WritePair(const char* key, const auto& value, auto text_of, Writer& out) {
   if (value.upper == 0) return;
   out.Pair(key, text_of(value.estimate), text_of(value.upper));
 }

@@ -6,10 +6,7 @@
 #include <array>
 #include <charconv>
 #include <cmath>
-#include <map>
-#include <set>
 #include <tuple>
-#include <utility>
 
 #include "absl/strings/str_split.h"
 #include "base/text.h"
@@ -34,6 +31,17 @@ constexpr std::array<const char*, 3> kNameLabels = {
 };
 constexpr char kKarpenterMemory[] = "karpenter.k8s.aws/instance-gpu-memory";
 constexpr char kInstanceLabel[] = "node.kubernetes.io/instance-type";
+
+// A label as an integer above 0; 0 for anything else.
+int64_t KubeLabelCount(const KubeTexts& labels, const std::string& key) {
+  return std::max<int64_t>(0, ParseNumber<int64_t>(KubeLabel(labels, key)).value_or(0));
+}
+
+// What the node's cloud calls its kind of machine; "" where nothing says so.
+std::string KubeInstanceType(const KubeTexts& labels) {
+  const std::string type = KubeLabel(labels, kInstanceLabel);
+  return type.empty() ? KubeLabel(labels, "beta.kubernetes.io/instance-type") : type;
+}
 
 // As bindings/kubernetes/internal/objects has them: what joins nodes closest comes first.
 constexpr std::array<const char*, 9> kRackLabels = {"nvidia.com/gpu.clique",
@@ -277,9 +285,7 @@ absl::StatusOr<Gpus> GpusOfOffers(const KubeNode& node, const Catalogue& catalog
     const bool named = offer.resource.starts_with(kMigPrefix);  // after its profile, and counted by labels of its own
     const std::string of = named ? MigProfileOfResource(offer.resource) : profile;
     int16_t index = -1;
-    if (!of.empty()) {
-      HORUS_ASSIGN_OR_RETURN(index, ProfileOf(card, of));
-    }
+    if (!of.empty()) HORUS_SET_OR_RETURN(index, ProfileOf(card, of));
     const int64_t each = of.empty() || named ? 1 : card.mig[static_cast<size_t>(index)].max_instances;
     const int64_t sum = cards[offer.labelled] += offer.cards;  // Bounded: at most 1,024 of a few resources
     HORUS_RETURN_IF_ERROR(CheckLabels(node, offer, sum, each, offers.size() == 1));
@@ -568,21 +574,12 @@ std::string KubeLabel(const KubeTexts& labels, const std::string& key) {
   return at == labels.end() ? "" : at->second;
 }
 
-int64_t KubeLabelCount(const KubeTexts& labels, const std::string& key) {
-  return std::max<int64_t>(0, ParseNumber<int64_t>(KubeLabel(labels, key)).value_or(0));
-}
-
 std::string KubeRack(const KubeTexts& labels) {
   for (const char* const label : kRackLabels) {
     std::string rack = KubeLabel(labels, label);
     if (!rack.empty() && !rack.starts_with(kNoFabric)) return rack;
   }
   return "";
-}
-
-std::string KubeInstanceType(const KubeTexts& labels) {
-  const std::string type = KubeLabel(labels, kInstanceLabel);
-  return type.empty() ? KubeLabel(labels, "beta.kubernetes.io/instance-type") : type;
 }
 
 KubeCloudGpu FindKubeCloudGpu(const KubeTexts& labels) {

@@ -6,13 +6,8 @@
 // Units:   MiB; thousandths of a GPU.
 #pragma once
 
-#include <cstdint>
 #include <span>
-#include <string>
-#include <string_view>
-#include <vector>
 
-#include "base/status.h"
 #include "device/catalogue.h"
 #include "device/sharing_mode.h"
 #include "io/kube/kube_objects.h"
@@ -72,15 +67,10 @@ struct KubeCloudGpu {
 };
 [[nodiscard]] KubeCloudGpu FindKubeCloudGpu(const KubeTexts& labels);
 
-// What the node's cloud calls its kind of machine; "" where nothing says so.
-[[nodiscard]] std::string KubeInstanceType(const KubeTexts& labels);
-
 // What joins the node closest to others, such as an NVLink domain or a rack; "" where no known label says so.
 [[nodiscard]] std::string KubeRack(const KubeTexts& labels);
 
 // The value of a label; "" without it.
 [[nodiscard]] std::string KubeLabel(const KubeTexts& labels, const std::string& key);
-// The same as an integer above 0; 0 for anything else.
-[[nodiscard]] int64_t KubeLabelCount(const KubeTexts& labels, const std::string& key);
 
 }  // namespace horus

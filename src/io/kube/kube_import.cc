@@ -4,14 +4,10 @@
 
 #include <algorithm>
 #include <deque>
-#include <optional>
-#include <set>
 #include <tuple>
 
 #include "base/text.h"
-#include "base/units.h"
 #include "io/kube/kube_engine.h"
-#include "io/kube/kube_parts.h"
 
 namespace horus {
 namespace {
@@ -161,9 +157,8 @@ class Importer {
     const auto slices = state_.slices.find(node.name);
     KubeNodeGpus found = FindKubeGpus(
         catalogue_, node, slices == state_.slices.end() ? std::span<const KubeSlice>() : std::span(slices->second));
-    if (!found.note.empty() && !found.gpus.empty()) {
+    if (!found.note.empty() && !found.gpus.empty())
       out_.notes.push_back(Formatted("%s: %s; its GPUs are known by %s.", node.name, found.note, found.source));
-    }
     if (found.gpus.empty()) {
       other_nodes_.insert(node.name);
       if (found.problem.empty()) {

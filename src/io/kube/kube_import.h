@@ -7,20 +7,7 @@
 // Cost:    nodes x kinds of placement rules, and the pods.
 #pragma once
 
-#include <cstddef>
-#include <cstdint>
-#include <functional>
-#include <map>
-#include <memory>
-#include <string>
-#include <vector>
-
-#include "device/catalogue.h"
-#include "io/kube/kube_ask.h"
-#include "io/kube/kube_gpus.h"
 #include "io/kube/kube_known.h"
-#include "io/kube/kube_objects.h"
-#include "place/job/job.h"
 #include "place/state/node.h"
 
 namespace horus {
@@ -110,6 +97,22 @@ struct ImportOptions {
 // Of what it leaves `options` own the patterns.
 [[nodiscard]] ImportedCluster ImportCluster(const KubeState& state, const Catalogue& catalogue,
                                             const ImportOptions& options);
+
+// ---- Nodes that offer GPUs of several kinds, each as a node of its own: a job of jobs.yaml keeps to nodes by their
+// labels, and cannot be kept to some GPUs of a node.
+
+// A pod that runs: where, on which of the node's GPUs, and what it has of the node.
+struct KubeHolder {
+  size_t* node = nullptr;
+  std::vector<int32_t>* gpus = nullptr;
+  int64_t cpu_milli = 0, mem_mib = 0;
+};
+
+// Parts the nodes whose GPUs are whole, replicas or instances of several profiles, unless a pod there has several
+// kinds; says how many. Each part has what its pods have of cores and memory, and of the rest as much as it has cards.
+// Holders follow; `origin` has an element a node.
+size_t PartNodes(const Catalogue& catalogue, const std::vector<KubeHolder>& holders, ImportedCluster& cluster,
+                 std::vector<const KubeNode*>& origin);
 
 // ---- It as the files that other commands read (docs/files.md); each was read again by the reader that it is for.
 

@@ -75,8 +75,7 @@ std::optional<Suffix> ReadSuffix(std::string_view text) {
   }
   if (text.size() < 2 || (text[0] != 'e' && text[0] != 'E')) return std::nullopt;
   text.remove_prefix(text[1] == '+' ? 2 : 1);
-  Suffix exponent;
-  exponent.decimal = ParseNumber<int>(text).value_or(kMostExponent + 1);
+  Suffix exponent{.decimal = ParseNumber<int>(text).value_or(kMostExponent + 1)};
   if (exponent.decimal > kMostExponent || exponent.decimal < -kMostExponent) return std::nullopt;
   return exponent;
 }
@@ -381,9 +380,7 @@ absl::StatusOr<std::vector<KubeView>> KubeView::List() const {
 }
 
 absl::Status KubeView::ReadTexts(std::initializer_list<TextAt> texts) const {
-  for (const auto& [key, out] : texts) {
-    HORUS_ASSIGN_OR_RETURN(out, (*this)[key].Text());
-  }
+  for (const auto& [key, out] : texts) HORUS_SET_OR_RETURN(out, (*this)[key].Text());
   return absl::OkStatus();
 }
 

@@ -68,10 +68,7 @@ class KubeView {
   [[nodiscard]] absl::StatusOr<std::vector<T>> ListOf(absl::StatusOr<T> (*read)(const KubeView&)) const {
     HORUS_ASSIGN_OR_RETURN(const std::vector<KubeView> items, List());
     std::vector<T> read_items;
-    for (const KubeView& item : items) {
-      HORUS_ASSIGN_OR_RETURN(T one, read(item));
-      read_items.push_back(std::move(one));
-    }
+    for (const KubeView& item : items) HORUS_SET_OR_RETURN(read_items.emplace_back(), read(item));
     return read_items;
   }
   // Of several keys at once.

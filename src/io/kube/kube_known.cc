@@ -5,7 +5,6 @@
 #include <fnmatch.h>
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <filesystem>
 #include <iterator>
@@ -17,7 +16,6 @@
 #include "base/file.h"
 #include "base/text.h"
 #include "graph/architecture.h"
-#include "graph/from_config.h"
 #include "interference/laws.h"
 
 namespace horus {
@@ -49,8 +47,7 @@ absl::Status ReadInteger(const KubeView& figures, const char* key, const char* u
 }
 
 absl::StatusOr<Demand> ReadFigures(const KubeView& figures) {
-  Demand demand;
-  demand.flags = kDemandGiven;
+  Demand demand{.flags = kDemandGiven};
   HORUS_RETURN_IF_ERROR(ReadReal(figures, "gpuUtilPct", "gpuUtilPctUpper", demand.gpu_util_pct));
   HORUS_RETURN_IF_ERROR(ReadReal(figures, "memBwUtilPct", "memBwUtilPctUpper", demand.mem_bw_util_pct));
   HORUS_RETURN_IF_ERROR(ReadInteger(figures, "memMiB", "memMiBUpper", demand.mem_mib));
@@ -155,9 +152,7 @@ absl::Status ReadPatterns(const YamlMap& map, KubePattern& pattern) {
   HORUS_RETURN_IF_ERROR(patterns.ReadText("image", kMaxPathBytes, pattern.image));
   if (const YamlValue* labels = patterns.Find("labels")) {
     HORUS_ASSIGN_OR_RETURN(const auto pairs, labels->Pairs(kMostLabels));
-    for (const auto& [key, value] : pairs) {
-      HORUS_ASSIGN_OR_RETURN(pattern.labels[key], value.Text(kMaxNameBytes));
-    }
+    for (const auto& [key, value] : pairs) HORUS_SET_OR_RETURN(pattern.labels[key], value.Text(kMaxNameBytes));
   }
   if (!pattern.name_space.empty() || !pattern.name.empty() || !pattern.image.empty() || !pattern.labels.empty())
     return absl::OkStatus();

@@ -9,19 +9,8 @@
 // Cost:    linear in the files; a pod is held against each pattern.
 #pragma once
 
-#include <cstdint>
-#include <map>
-#include <memory>
-#include <string>
-#include <string_view>
-#include <utility>
-#include <vector>
-
-#include "base/status.h"
-#include "device/catalogue.h"
 #include "io/jobs_file.h"
 #include "io/kube/kube_ask.h"
-#include "io/yaml.h"
 
 namespace horus {
 

@@ -3,13 +3,9 @@
 #include "io/kube/kube_objects.h"
 
 #include <algorithm>
-#include <array>
 #include <limits>
-#include <optional>
-#include <span>
 
 #include "base/text.h"
-#include "base/units.h"
 #include "io/kube/kube_engine.h"
 #include "io/kube/kube_known.h"
 
@@ -32,6 +28,34 @@ constexpr char kMemory[] = "memory";
 std::string_view BareName(std::string_view name) {
   const size_t slash = name.rfind('/');
   return slash == std::string_view::npos ? name : name.substr(slash + 1);
+}
+
+absl::StatusOr<KubeTexts> ReadKubeTexts(const KubeView& view) {
+  HORUS_ASSIGN_OR_RETURN(const auto pairs, view.Pairs());
+  KubeTexts texts;
+  for (const auto& [key, value] : pairs) HORUS_SET_OR_RETURN(texts[key], value.Text());
+  return texts;
+}
+
+// A resource list: cpu, memory and what device plugins for the vendor's GPUs count, parts of GPUs by HAMi's names.
+absl::StatusOr<KubeRequests> ReadKubeResources(const KubeView& resources) {
+  KubeRequests read;
+  HORUS_ASSIGN_OR_RETURN(const auto pairs, resources.Pairs());
+  for (const auto& [name, value] : pairs) {
+    if (name == "cpu") {
+      HORUS_ASSIGN_OR_RETURN(read.cpu_milli, value.Quantity(kMilliPerCore));
+    } else if (name == kMemory) {
+      HORUS_ASSIGN_OR_RETURN(read.mem_bytes, value.Quantity(1));
+    } else {
+      const auto part =
+          std::ranges::find_if(kVolcanoParts, [&key = name](const auto& one) { return one.first == key; });
+      const std::string known = part == kVolcanoParts.end() ? name : part->second;
+      if (!known.starts_with("nvidia.com/") && known != kVolcanoGpu) continue;
+      HORUS_ASSIGN_OR_RETURN(const int64_t count, value.Quantity(1));
+      if (count > 0) read.resources[known] = count;
+    }
+  }
+  return read;
 }
 
 absl::StatusOr<KubeTaint> ReadTaint(const KubeView& taint) {
@@ -326,46 +350,7 @@ bool Holds(const KubeRequirement& requirement, const KubeNode& node) {
   return requirement.op == "Gt" ? *found > *limit : requirement.op == "Lt" && *found < *limit;
 }
 
-}  // namespace
-
-absl::StatusOr<std::string> ReadKubeName(const KubeView& view) {
-  HORUS_ASSIGN_OR_RETURN(std::string name, view.Text());
-  constexpr size_t kLongest = 253;
-  const bool plain = std::ranges::all_of(name, [](char c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' || c == '.';
-  });
-  if (name.empty() || name.size() > kLongest || !plain) return view.Expected("a name of letters, digits, '-' and '.'");
-  return name;
-}
-
-absl::StatusOr<KubeTexts> ReadKubeTexts(const KubeView& view) {
-  HORUS_ASSIGN_OR_RETURN(const auto pairs, view.Pairs());
-  KubeTexts texts;
-  for (const auto& [key, value] : pairs) {
-    HORUS_ASSIGN_OR_RETURN(texts[key], value.Text());
-  }
-  return texts;
-}
-
-absl::StatusOr<KubeRequests> ReadKubeResources(const KubeView& resources) {
-  KubeRequests read;
-  HORUS_ASSIGN_OR_RETURN(const auto pairs, resources.Pairs());
-  for (const auto& [name, value] : pairs) {
-    if (name == "cpu") {
-      HORUS_ASSIGN_OR_RETURN(read.cpu_milli, value.Quantity(kMilliPerCore));
-    } else if (name == kMemory) {
-      HORUS_ASSIGN_OR_RETURN(read.mem_bytes, value.Quantity(1));
-    } else {
-      const auto part =
-          std::ranges::find_if(kVolcanoParts, [&key = name](const auto& one) { return one.first == key; });
-      const std::string known = part == kVolcanoParts.end() ? name : part->second;
-      if (!known.starts_with("nvidia.com/") && known != kVolcanoGpu) continue;
-      HORUS_ASSIGN_OR_RETURN(const int64_t count, value.Quantity(1));
-      if (count > 0) read.resources[known] = count;
-    }
-  }
-  return read;
-}
+// ---- Whole objects.
 
 absl::StatusOr<KubeNode> ReadKubeNode(const KubeView& object) {
   KubeNode node;
@@ -460,13 +445,30 @@ absl::StatusOr<KubePod> ReadKubePod(const KubeView& object) {
   HORUS_ASSIGN_OR_RETURN(pod.terms, ReadKubeTermsOfPod(meta["annotations"]));
   HORUS_ASSIGN_OR_RETURN(pod.labels, ReadKubeTexts(meta["labels"]));
   HORUS_ASSIGN_OR_RETURN(const auto containers, spec["containers"].List());
-  for (const KubeView& container : containers) {
-    HORUS_ASSIGN_OR_RETURN(pod.images.emplace_back(), container["image"].Text());
-  }
+  for (const KubeView& container : containers)
+    HORUS_SET_OR_RETURN(pod.images.emplace_back(), container["image"].Text());
   HORUS_RETURN_IF_ERROR(ReadWhere(spec, pod));
   HORUS_ASSIGN_OR_RETURN(pod.requests, ReadRequests(spec));
   HORUS_RETURN_IF_ERROR(ReadClaims(spec, status, pod));
   return pod;
+}
+
+// Whether the pod asks for GPUs, in whatever way.
+bool UsesGpus(const KubePod& pod) {
+  return !pod.part.holds &&
+         (pod.part.asks() || !pod.requests.resources.empty() || !pod.claims.empty() || !pod.pending_claims.empty());
+}
+
+}  // namespace
+
+absl::StatusOr<std::string> ReadKubeName(const KubeView& view) {
+  HORUS_ASSIGN_OR_RETURN(std::string name, view.Text());
+  constexpr size_t kLongest = 253;
+  const bool plain = std::ranges::all_of(name, [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' || c == '.';
+  });
+  if (name.empty() || name.size() > kLongest || !plain) return view.Expected("a name of letters, digits, '-' and '.'");
+  return name;
 }
 
 bool HasGpus(const KubeClaim& claim) {
@@ -514,11 +516,6 @@ bool Admits(const KubeRules& rules, const KubeNode& node) {
 }
 
 // ---- All of them.
-
-bool UsesGpus(const KubePod& pod) {
-  return !pod.part.holds &&
-         (pod.part.asks() || !pod.requests.resources.empty() || !pod.claims.empty() || !pod.pending_claims.empty());
-}
 
 absl::Status KubeState::CheckNew(const KubeView& object, std::string key) {
   if (seen_.size() >= kMostKubeObjects)

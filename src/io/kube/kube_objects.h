@@ -6,17 +6,10 @@
 // Units:   thousandths of a core, bytes, seconds since 1970.
 #pragma once
 
-#include <cstddef>
-#include <cstdint>
 #include <map>
 #include <memory>
 #include <set>
-#include <string>
-#include <string_view>
-#include <utility>
-#include <vector>
 
-#include "base/status.h"
 #include "io/kube/kube_items.h"
 #include "predict/demand.h"
 
@@ -154,17 +147,9 @@ inline constexpr char kVolcanoGpu[] = "volcano.sh/vgpu-number";
 
 // Of an object, as the API server checks names; not empty.
 [[nodiscard]] absl::StatusOr<std::string> ReadKubeName(const KubeView& view);
-[[nodiscard]] absl::StatusOr<KubeTexts> ReadKubeTexts(const KubeView& view);
-// A resource list: cpu, memory and what device plugins for the vendor's GPUs count, parts of GPUs by HAMi's names.
-[[nodiscard]] absl::StatusOr<KubeRequests> ReadKubeResources(const KubeView& resources);
-
-[[nodiscard]] absl::StatusOr<KubeNode> ReadKubeNode(const KubeView& object);
-[[nodiscard]] absl::StatusOr<KubePod> ReadKubePod(const KubeView& object);
 [[nodiscard]] bool HasGpus(const KubeClaim& claim);
 // What the pods of one allocation ask for: its GPUs once, cores and memory of each. At least one pod.
 [[nodiscard]] KubePod JoinKubePods(const std::vector<const KubePod*>& pods, const std::string& name);
-[[nodiscard]] absl::StatusOr<KubeSlice> ReadKubeSlice(const KubeView& object);
-[[nodiscard]] absl::StatusOr<KubeClaim> ReadKubeClaim(const KubeView& object);
 
 // Whether a pod may go there by taints and node affinity, as the scheduler of Kubernetes decides it.
 // Taints that only say what the node's state says (cordoned, not ready) are left to it.
@@ -174,9 +159,6 @@ inline constexpr char kVolcanoGpu[] = "volcano.sh/vgpu-number";
 // Cost: about 1 KiB a node and a pod with GPUs; pods without are only summed.   Thread class: one thread at a time.
 
 inline constexpr size_t kMostKubeObjects = 4'000'000;  // of all kinds that are read; chosen
-
-// Whether the pod asks for GPUs, in whatever way.
-[[nodiscard]] bool UsesGpus(const KubePod& pod);
 
 class KubeState {
  public:

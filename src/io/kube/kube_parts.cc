@@ -1,12 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Sorts the GPUs of a node by what pods ask for, and deals out its cores and memory.
-#include "io/kube/kube_parts.h"
-
 #include <algorithm>
-#include <map>
-#include <set>
-#include <string>
-#include <utility>
+
+#include "io/kube/kube_import.h"
 
 namespace horus {
 namespace {

@@ -26,7 +26,7 @@ Owned<horus_placer, horus_placer_free> PlacerOf(const char* policy, int32_t max_
   return Owned<horus_placer, horus_placer_free>(placer);
 }
 
-Owned<horus_sim_result, horus_sim_result_free> ThroughC(const Given& given, const horus_truth& truth,
+Owned<horus_sim_result, horus_sim_result_free> ThroughC(const GivenSim& given, const horus_truth& truth,
                                                         horus_placer& placer, const COptions& options) {
   horus_sim_result* result = nullptr;
   horus_error error = HORUS_ERROR_INIT;
@@ -37,7 +37,8 @@ Owned<horus_sim_result, horus_sim_result_free> ThroughC(const Given& given, cons
   return Owned<horus_sim_result, horus_sim_result_free>(result);
 }
 
-absl::StatusOr<SimResult> InTheRoom(const Given& given, const Truth& truth, Placer& placer, const SimOptions& options) {
+absl::StatusOr<SimResult> InTheRoom(const GivenSim& given, const Truth& truth, Placer& placer,
+                                    const SimOptions& options) {
   Cluster cluster = given.cluster->value;
   HORUS_ASSIGN_OR_RETURN(const auto queue, MakeQueue("fifo", {}));
   return Simulate(*given.trace->value, given.Beliefs(), truth, cluster, *queue, placer, options);
@@ -81,7 +82,7 @@ struct Matrices {
 };
 
 TEST(CapiSim, FollowsCoresAsTheRoomDoes) {
-  const Given given;
+  const GivenSim given;
   const Matrices matrices;
   horus_truth* made = nullptr;
   ASSERT_EQ(horus_truth_with_sensitivities(given.truth.get(), &matrices.columns, &made, nullptr), HORUS_OK);
@@ -150,7 +151,7 @@ struct Measured {
 };
 
 TEST(CapiSim, LearnsAsTheRoomDoes) {
-  const Given given;
+  const GivenSim given;
   const Measured measured;
   const horus_truth& c_truth = *measured.truth;
   const Trace& trace = *given.trace->value;

@@ -27,7 +27,7 @@ template <typename T, void (*Free)(T*)>
 using Owned = std::unique_ptr<T, FreeBy<T, Free>>;
 
 // Jobs, demands and a cluster as columns and structs.
-struct Given {
+struct GivenSim {
   std::vector<uint64_t> ids;
   std::vector<int64_t> submit_us, duration_us;
   std::vector<int32_t> gpus, priorities;
@@ -40,7 +40,7 @@ struct Given {
   Owned<horus_cluster, horus_cluster_free> cluster;
   horus_profile_demands beliefs = HORUS_PROFILE_DEMANDS_INIT;
 
-  Given() {
+  GivenSim() {
     AddTrace();
     AddDemands();
     horus_truth* made = nullptr;

@@ -62,7 +62,7 @@ Owned<horus_placer, horus_placer_free> PlacerOf(const Way& way) {
   return Owned<horus_placer, horus_placer_free>(placer);
 }
 
-absl::StatusOr<SimResult> InTheRoom(const Given& given, const Way& way) {
+absl::StatusOr<SimResult> InTheRoom(const GivenSim& given, const Way& way) {
   QueueOptions queue_options;
   queue_options.capacity = {6 * kMilliPerGpu, 2 * 64'000, 2 << 18};
   Cluster cluster = given.cluster->value;
@@ -73,7 +73,7 @@ absl::StatusOr<SimResult> InTheRoom(const Given& given, const Way& way) {
 }
 
 TEST(CapiSim, IsTheSimulationOfTheRoom) {
-  const Given given;
+  const GivenSim given;
   for (Way& way : Ways()) {
     SCOPED_TRACE(std::string(way.policy) + " " + way.discipline);
     way.c.discipline = way.discipline;
