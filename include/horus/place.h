@@ -156,7 +156,7 @@ typedef struct horus_decision {
   float slowdown_upper;
   uint32_t terms;        /* rows of horus_plan_terms */
   double cost;           /* of the place chosen, in the policy's unit, lower is better */
-  double runner_up_cost; /* of the next best place; NaN when there is none */
+  double runner_up_cost; /* of the next best place; NaN when there is none; below cost: a batch left that to others */
   int32_t miss_reason;   /* nearest miss of a refusal: HORUS_REASON_*, 0 = none known */
   uint32_t miss_device;  /* index within the node; UINT32_MAX = the node as a whole */
   uint64_t miss_node;    /* node id */
@@ -202,9 +202,9 @@ typedef struct horus_plan_info {
   uint64_t moves;       /* rows of horus_plan_get_move */
   uint64_t reviews;     /* rows of horus_plan_get_review */
   uint64_t preemptions; /* rows of horus_plan_get_preemption */
-  double work_before; /* useful work without the plan; NaN where the mode does not compute it: horus_placer_plan, and a
-                         batch of more than 64 jobs or without room for all */
-  double work_after;  /* and with it */
+  double work_before;   /* useful work without the plan, of a batch one by one; NaN where the mode does not compute it:
+                           horus_placer_plan, and a batch whose prices or patience let somebody wait */
+  double work_after;    /* and with it */
 } horus_plan_info;
 #define HORUS_PLAN_INFO_INIT HORUS_INIT(horus_plan_info)
 

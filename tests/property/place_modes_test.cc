@@ -146,6 +146,9 @@ TEST(PlaceModes, ABatchForWhomThereIsRoomIsNeverWorseThanOneByOne) {
       ASSERT_TRUE(std::any_of(batch->decisions.begin(), batch->decisions.end(),
                               [](const Decision& decision) { return decision.reason == Reason::kPassedOver; }));
       ASSERT_TRUE(options.prices);
+      // Nor is there room for all one by one.
+      ASSERT_TRUE(std::any_of(one->decisions.begin(), one->decisions.end(),
+                              [](const Decision& decision) { return decision.verdict != Verdict::kPlace; }));
       ++chosen;
     } else if (policy == "horus") {
       const double before = WorkOf(by_one, placer->model());

@@ -365,6 +365,7 @@ class Batcher {
     const size_t mark = engine_.ledger().Mark();
     Outcome selected(views_.size());
     selected.fits = false;
+    bool leaves_some = false;
     if (engine_.policy().maximises_work()) {
       HORUS_ASSIGN_OR_RETURN(Selected found, Select(selected, /*largest_first=*/false));
       engine_.ledger().UndoTo(mark);
@@ -378,18 +379,20 @@ class Batcher {
           found = largest;
         }
       }
-      const bool enough = found.enough;
-      selected.fits = !enough;
-      if (!enough && (options_.prices || options_.patience_us > 0)) {  // they value more than the work of this call
-        HORUS_ASSIGN_OR_RETURN(Plan plan, PlanOf(std::move(selected), 0));
-        plan.has_work = false;
-        plan.work_after = 0;
-        return plan;
-      }
+      leaves_some = !found.enough && (options_.prices || options_.patience_us > 0);
+      selected.fits = !found.enough && !leaves_some;
     }
     for (const JobView& view : views_) meter_.Know(*view.job);  // as it was given
     Outcome first(views_.size());
-    HORUS_RETURN_IF_ERROR(OneByOne(first));
+    if (!leaves_some || views_.size() <= kSmallBatch) HORUS_RETURN_IF_ERROR(OneByOne(first));
+    // Prices and patience value more than the work of this call, but not where nobody needs to wait.
+    if (leaves_some && std::ranges::any_of(first.places, [](const Placement& place) { return place.slots.empty(); })) {
+      engine_.ledger().UndoTo(mark);
+      HORUS_ASSIGN_OR_RETURN(Plan plan, PlanOf(std::move(selected), 0));
+      plan.has_work = false;
+      plan.work_after = 0;
+      return plan;
+    }
     if (PlacesMore(selected, first)) {  // those before them took what later ones need
       first = std::move(selected);
       first.fits = true;

@@ -34,8 +34,8 @@ inline constexpr size_t kSmallBatch = 64;
 
 // Of policies that maximise work: where there is not room for all who fit, the job of the window whose place is worth
 // most goes next (selection.h), within a priority; who fitted and finds no place any more waits as kPassedOver. If that
-// is a gang, the largest go first where that places all the others too, at no less work. Where there is room for all,
-// what is compared with the one-by-one plan. For policies that maximise work (Policy::maximises_work) the useful work
+// is a gang, the largest go first where that places all the others too, at no less work. Nobody of a small batch waits
+// for whom there is room one by one, all the others placed too. Where there is room for all, what is compared with the one-by-one plan. For policies that maximise work (Policy::maximises_work) the useful work
 // of the devices concerned, where no fewer jobs of any priority above the batch's lowest may be placed. For the others
 // first the number of jobs placed, by priority from the highest down, then the sum of the policy's costs, each job
 // priced after those before it in planning order. Gangs, jobs with hard requests that are priced by node, and jobs
