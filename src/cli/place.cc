@@ -307,7 +307,10 @@ std::string PlacedColumn(const PlacementReport& placement, const Decision& decis
   if (!decision.has_runner_up) return text;
   const PricedPlace& next = decision.runner_up;
   const std::string gpu = next.device == kNoDevice ? "" : absl::StrFormat(" gpu %d", next.device);
-  return absl::StrCat(text, "; next best ", NodeName(placement, next.node), gpu);
+  const std::string there = absl::StrCat(NodeName(placement, next.node), gpu);
+  // A batch may give a job's better place to another.
+  return next.cost < decision.winner.cost ? absl::StrCat(text, "; leaves ", there, " to others")
+                                          : absl::StrCat(text, "; next best ", there);
 }
 
 std::string ReasonColumn(const PlacementReport& placement, const Decision& decision) {
@@ -441,7 +444,9 @@ std::string SharedText(const PlacementReport& placement) {
     table.AddRow({absl::StrFormat("%s gpu %d", NodeName(placement, gpu.first), gpu.second), pack.jobs,
                   absl::StrFormat("%.2f", pack.work)});
   }
-  return table.empty() ? "" : "\nShared GPUs after the plan (work: 1 = a busy job alone)\n" + table.Render("  ");
+  return table.empty() ? ""
+                       : "\nShared GPUs after the plan (work: 1 = a busy job alone on its fastest GPU type)\n" +
+                             table.Render("  ");
 }
 
 // What the users of placed services get beside whom they are.

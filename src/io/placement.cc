@@ -14,6 +14,7 @@
 #include "io/json_text.h"
 #include "place/job/own_bound.h"
 #include "place/state/fit.h"
+#include "place/work.h"
 
 namespace horus {
 namespace {
@@ -60,8 +61,10 @@ absl::Status AppendTenants(const Cluster& cluster, const InterferenceModel& mode
     TenantOutcome tenant{.job = specs[i]->id, .node = node, .device = index, .slowdown = slowdowns[i]};
     tenant.mem_mib = static_cast<int64_t>(demands[i]->mem_mib.estimate);
     tenant.util_pct = static_cast<double>(demands[i]->gpu_util_pct.estimate);
-    tenant.work_alone = WorkAlone(*specs[i]);
     tenant.cap_slowdown = CapStretch(*demands[i]);
+    // SpeedAlone is that under the cap.
+    const DeviceRow row{.type = device.spec.type, .compute_share = device.spec.compute_share};
+    tenant.work_alone = WorkAlone(*specs[i]) * SpeedAlone(*specs[i], row) * tenant.cap_slowdown;
     tenant.keeps_work = KeepsWork(*demands[i]);
     tenant.others = static_cast<uint32_t>(n - 1);
     // Bounded: pairs of the tenants of one device, at most kMaxResidentsPerDevice.

@@ -32,7 +32,7 @@ struct TenantOutcome {
   Slowdown slowdown;
   int64_t mem_mib = 0;  // expected, as the next
   double util_pct = 0;
-  double work_alone = 1;    // WorkAlone (place/job/job.h)
+  double work_alone = 1;    // on that GPU: WorkAlone x SpeedAlone (place/work.h), without its cap
   double cap_slowdown = 1;  // by its cap on SMs alone
   bool keeps_work = false;  // a service that does all of it, however slowed (predict/demand.h)
   double bound = 0;         // its own, else the default; infinity = none
@@ -107,7 +107,7 @@ struct PlacementReport {
     // Of the jobs that share, with all their GPUs: a gang is as fast as its slowest.
     uint64_t jobs = 0, gpus = 0;  // distinct
     uint64_t alone_gpus = 0;      // that they would need without sharing
-    double alone_work = 0;        // that they would do on those; 1 = a GPU of a busy job alone
+    double alone_work = 0;        // that they would do on those; 1 = a busy job alone on its fastest type
     double work = 0;              // expected
   };
   [[nodiscard]] Basis SlowdownBasis() const;
