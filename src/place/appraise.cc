@@ -271,7 +271,10 @@ absl::Status Explainer::Placed(const Ledger& ledger, const JobView& view, const 
     decision.sm_cap_slowdown = std::max(decision.sm_cap_slowdown, static_cast<float>(CapStretch(tenant.demand)));
     const GpuMemory& memory = tenant.memory;
     decision.gpu_memory.request_mib = std::max(decision.gpu_memory.request_mib, memory.request_mib);
-    decision.gpu_memory.limit_mib = std::max(decision.gpu_memory.limit_mib, memory.limit_mib);
+    // What runs alone because nobody knows what it takes is told no limit either.
+    const bool known = !RunsAloneForMemory(*view.job, tenant.demand);
+    decision.gpu_memory.limit_mib =
+        std::max(decision.gpu_memory.limit_mib, known ? memory.limit_mib : kUnboundedMemMib);
   }
   decision.in_plan = decision.own;
   if (decision.slots.size() > 1) {

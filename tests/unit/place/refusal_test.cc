@@ -143,7 +143,7 @@ TEST(Refusal, WhatIsOnlyPredictedRefusesForNowAndSaysSo) {
   EXPECT_EQ(decision.miss.estimate, 16'000);
   EXPECT_EQ(
       DescribeDecision(decision),
-      "Deferred: by prediction it would not fit even the empty cluster. The tenants' memory bounds and the "
+      "Deferred: by prediction it would not fit even the empty cluster. The job's memory bound, its neighbours' and the "
       "headroom would exceed the device. Nearest: node 1 device 0 (gpu_memory: needed 17000, available 15884 MiB; "
       "needed is an upper bound, 16000 is expected).");
 }
@@ -199,6 +199,8 @@ TEST(Refusal, WhatIsStatedMeasuredOrBeyondDoubtRefusesForGood) {
 TEST(Refusal, AMemoryWithoutABoundRunsAloneUntilItIsStated) {
   JobSpec job = Predicted(1'400, kUnboundedMemMib, kDemandPredicted | kDemandOutside);
   EXPECT_EQ(DecideAlike(job).verdict, Verdict::kPlace);
+  EXPECT_EQ(DecideAlike(job).gpu_memory.limit_mib, kUnboundedMemMib) << "no runtime is told a limit";
+  EXPECT_EQ(DecideAlike(Predicted(1'400, 2'000)).gpu_memory.limit_mib, 2'000);
   const auto placer = MakePlacer();
   Cluster cluster = Nodes(1, 1);
   EXPECT_EQ(PlaceOne(cluster, *placer, OneGpu(77, 10, 1'000)).verdict, Verdict::kPlace);
@@ -253,8 +255,8 @@ TEST(Refusal, TheSentenceOfARefusalTellsTheMainReasonAndTheNearestApart) {
       "Nearest: node 3 device 0, which failed another constraint (gpu_memory: needed 20000, available 15884 MiB).");
   job.node_selector.clear();
   EXPECT_EQ(DescribeDecision(Decide(cluster, job)),
-            "Rejected: never fits this cluster. The tenants' memory bounds and the headroom would exceed the device. "
-            "Nearest: node 1 device 0 (gpu_memory: needed 20000, available 15884 MiB).");
+            "Rejected: never fits this cluster. The job's memory bound, its neighbours' and the headroom would exceed the "
+            "device. Nearest: node 1 device 0 (gpu_memory: needed 20000, available 15884 MiB).");
 }
 
 TEST(Refusal, ARejectionTellsWhatRefusesForGoodAndNotWhatIsBusyNow) {
