@@ -102,7 +102,7 @@ absl::StatusOr<RunSpec> RunFromC(const horus_run_spec* given) {
   RunSpec run;
   HORUS_RETURN_IF_ERROR(ReadConstant("mode", c.mode, HORUS_MODE_INFERENCE, run.mode));
   HORUS_RETURN_IF_ERROR(ReadConstant("precision", c.precision, HORUS_PRECISION_FP32_IEEE, run.precision));
-  HORUS_RETURN_IF_ERROR(ReadConstant("optimizer", c.optimizer, HORUS_OPTIMIZER_ADAGRAD, run.optimizer));
+  HORUS_RETURN_IF_ERROR(ReadConstant("optimizer", c.optimizer, HORUS_OPTIMIZER_ADAMW_BF16, run.optimizer));
   HORUS_RETURN_IF_ERROR(ReadConstant("framework", c.framework, HORUS_FRAMEWORK_SGLANG, run.framework));
   HORUS_RETURN_IF_ERROR(ReadConstant("layout", c.layout, HORUS_LAYOUT_NHWC, run.layout));
   if (c.batch < 0) return InvalidArgument("horus_run_spec: batch: expected 0 or more samples, found %d", c.batch);

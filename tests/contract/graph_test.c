@@ -162,6 +162,10 @@ static void CostsGrowWithTheBatch(const horus_graph* graph) {
   CHECK(eight.training_flops > 2 * eight.forward_flops && eight.kernels > 0 && eight.operators > 100);
   CHECK(eight.optimizer_bytes > one.optimizer_bytes && eight.activations_bytes > one.activations_bytes);
   CHECK(eight.weights_bytes >= 4 * eight.parameters && eight.gradients_bytes >= 4 * eight.parameters);
+  for (int32_t optimizer = HORUS_OPTIMIZER_SGD; optimizer <= HORUS_OPTIMIZER_ADAMW_BF16; ++optimizer) {
+    run.optimizer = optimizer;
+    CHECK_OK(horus_graph_cost(graph, &run, &eight, &error));
+  }
 }
 
 static void RunSpecsAreChecked(const horus_graph* graph) {

@@ -46,7 +46,7 @@ static void OfRuns(void) {
   } codes[] = {{"mode", offsetof(horus_run_spec, mode), 2},
                {"mode", offsetof(horus_run_spec, mode), -1},
                {"precision", offsetof(horus_run_spec, precision), 7},
-               {"optimizer", offsetof(horus_run_spec, optimizer), 8},
+               {"optimizer", offsetof(horus_run_spec, optimizer), 9},
                {"optimizer", offsetof(horus_run_spec, optimizer), -1},
                {"framework", offsetof(horus_run_spec, framework), 7},
                {"framework", offsetof(horus_run_spec, framework), -1}};
