@@ -386,7 +386,7 @@ class Batcher {
     Outcome first(views_.size());
     if (!leaves_some || views_.size() <= kSmallBatch) HORUS_RETURN_IF_ERROR(OneByOne(first));
     // Prices and patience value more than the work of this call, but not where nobody needs to wait.
-    if (leaves_some && std::ranges::any_of(first.places, [](const Placement& place) { return place.slots.empty(); })) {
+    if (leaves_some && !IsRoom(first, selected)) {
       engine_.ledger().UndoTo(mark);
       HORUS_ASSIGN_OR_RETURN(Plan plan, PlanOf(std::move(selected), 0));
       plan.has_work = false;
@@ -424,7 +424,8 @@ class Batcher {
     better.fits = !moved.empty();
     if (better.fits) HORUS_RETURN_IF_ERROR(Replay(first, moved, better));
     engine_.ledger().UndoTo(mark);
-    return PlanOf(Beats(better, most) ? std::move(better) : std::move(most), work);
+    const bool beats = Beats(better, most) && (!leaves_some || better.placed == most.placed);
+    return PlanOf(beats ? std::move(better) : std::move(most), work);
   }
 
  private:
@@ -657,6 +658,17 @@ class Batcher {
       more = more || here != there;
     }
     return more;
+  }
+
+  // Whether the one-by-one plan has all that were selected and those who were passed over; of the patient, all jobs.
+  [[nodiscard]] bool IsRoom(const Outcome& first, const Outcome& selected) const {
+    for (size_t at = 0; at < first.places.size(); ++at) {
+      if (!first.places[at].slots.empty()) continue;
+      if (options_.patience_us > 0 || !selected.places[at].slots.empty() ||
+          selected.decisions[at].reason == Reason::kPassedOver)
+        return false;
+    }
+    return true;
   }
 
   [[nodiscard]] bool Beats(const Outcome& one, const Outcome& other) const {
