@@ -618,6 +618,22 @@ class Import(Files):
         self.assertIn("profiles.yaml:3: profiles[0].model: ", self.import_([product("a")], *self.said(
             ["{pods: {name: a}, kind: inference, model: none.json}"]), code=2))
 
+    def test_a_profile_may_say_the_load_and_leave_the_model_to_the_command_line(self):
+        said = self.said([f"{{pods: {{name: 'p*'}}, kind: inference, service: {{requests_per_s: 0.2, tokens_in: 800, tokens_out: 200, token_ms: 80}}}}"])
+        one = engine("--model", "Qwen/Qwen2.5-7B-Instruct", "--quantization", "fp8", "--kv-cache-dtype", "fp8", "--tensor-parallel-size", "2", gpu=2)
+        self.assertEqual([row["by"] for row in self.engines(one, args=said)], ["pattern"])
+        for words in ("service: {", 'model: "qwen2.5-7b"', "framework: vllm", "tensor_parallel: 2", 'weights: "fp8"', 'cache: "fp8"'):
+            self.assertIn(words, self.line("default/p0", "jobs.yaml"))
+        code, _, err = run("place", "--cluster", self.folder / "out/now.yaml", "--jobs", self.folder / "out/waiting.yaml")
+        self.assertEqual((code, err), (0, ""))
+        for model, gpus in (("acme/house-7b", 1), (LLAMA, 2)):  # not known; of other numbers of GPUs
+            self.engines(engine("--model", model, gpu=gpus), args=said)
+            self.assertIn("gpu_milli: 1000", self.line("default/p0", "jobs.yaml"))
+        found = self.report([product("n0"), pod("p0", "n0", 1)], *said)
+        self.assertTrue(any("or is no engine" in note for note in found["notes"]), found["notes"])
+        self.assertIn("answer_ms", self.import_([product("a")], *self.said(
+            ["{pods: {name: a}, kind: inference, service: {requests_per_s: 1, answer_ms: 5}}"]), code=2))
+
     def test_a_replica_holds_no_memory_back_from_an_engine(self):
         shared = product("n0", 4, labels={"nvidia.com/gpu.replicas": "4", "nvidia.com/gpu.count": "1"})
         self.engines(engine("--model", "acme/house-7b"), nodes=[shared])

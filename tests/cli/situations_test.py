@@ -11,7 +11,7 @@ import re
 import unittest
 
 from command import ROOT, Files, main, run
-from import_test import HAMI, GPU, PRODUCT, claim, container, gpu_device, node, pod, product, profile, resource_slice
+from import_test import HAMI, GPU, PRODUCT, claim, container, engine, gpu_device, node, pod, product, profile, resource_slice
 
 LIGHT = "demand: {any: {gpu_util_pct: 20, mem_bw_util_pct: 5, gpu_memory_gib: 2, step_time_ms: 20}}"
 
@@ -235,8 +235,8 @@ WAYS = (
 
 
 class Imported(Files):
-    def load(self, objects, code=0):
-        found, out, err = run("import", self.write("in.json", json.dumps({"items": objects})), "--out", self.folder / "out", "--json")
+    def load(self, objects, code=0, args=()):
+        found, out, err = run("import", self.write("in.json", json.dumps({"items": objects})), "--out", self.folder / "out", "--json", *args)
         self.assertEqual((found, err), (code, ""), out)
         return json.loads(out)
 
@@ -273,6 +273,30 @@ class Ways(Imported):
         jobs = {line.split('"')[1]: line for line in (self.folder / "out/waiting.yaml").read_text().splitlines() if "name:" in line}
         self.assertEqual({name: "gpu_milli: 1000" in line or "exclusive" in line for name, line in jobs.items()},
                          {"default/anon": False, "default/told": True})
+
+    def test_an_engine_that_runs_holds_what_it_was_told_whatever_comes(self):
+        load = "service: {requests_per_s: 0.2, tokens_in: 800, tokens_out: 200, token_ms: 80}"
+        one = engine("--model", "Qwen/Qwen2.5-7B-Instruct", "--gpu-memory-utilization", "0.9")
+        there = {"nodeSelector": {"kubernetes.io/hostname": "n0"}}
+        objects = [product("n0", 1), product("t4", 1, product="Tesla-T4"), pod("serves", "n0", containers=[one]),
+                   pod("fits", gpus=1, minute=1, **there), pod("large", gpus=1, minute=2, **there)]
+        out = self.folder / "out"
+        for says, held in (("model: qwen2.5-7b, " + load, 72), (load, 72), ("demand: {any: {gpu_util_pct: 10, gpu_memory_gib: 40, step_time_ms: 20}}", 72),
+                           ("demand: {a100-80gb: {gpu_util_pct: 10, gpu_memory_gib: 76}, t4: {gpu_util_pct: 10, gpu_memory_gib: 9}}, request_rate_hz: 3", 76)):
+            with self.subTest(says):
+                profiles = [f"{{pods: {{name: serves}}, kind: inference, share: anyone, {says}}}"] + [
+                    f"{{pods: {{name: {name}}}, share: anyone, demand: {{any: {{gpu_util_pct: 10, gpu_memory_gib: {gib}, step_time_ms: 300}}}}}}"
+                    for name, gib in (("fits", 79 - held), ("large", 40))]
+                self.load(objects, args=("--profiles", self.write("profiles.yaml", "version: 1\nprofiles:\n" + "".join(f"  - {row}\n" for row in profiles))))
+                _, text, err = run("place", "--cluster", out / "now.yaml", "--jobs", out / "waiting.yaml", "--json")
+                self.assertEqual(err, "")
+                found = json.loads(text)
+                held_mib = [one["memory_mib"] for one in found["tenants"] if one["job"] == "default/serves"]
+                self.assertEqual(held_mib, [held << 10])
+                self.assertEqual({one["job"]: one["verdict"] for one in found["decisions"]}["default/large"], "defer")
+                line = next(row for row in (out / "jobs.yaml").read_text().splitlines() if "default/serves" in row)
+                self.assertRegex(line, r"gpu_types: \[a100-80gb\]|demand: {a100-80gb: {[^}]*}}")  # of another type nobody knows it
+                self.assertEqual("request_rate_hz" in line, "request_rate_hz" in says)
 
     def test_what_no_node_can_give_is_left_out(self):
         for lacks in ([pod("p", containers=[container(gpu=1, gpumem=3000)])], [claim("c"), pod("p", **claims("c"))]):

@@ -224,6 +224,27 @@ absl::StatusOr<KubeAsk> AskOf(const KubePod& pod, const KubeState& state, const 
   return ask;
 }
 
+std::string WhyUntold(const KubePod& pod, const KubeTold& told, const KubeState& state) {
+  if (!told.uuid.empty()) return Formatted("it holds GPU %s, which its node does not tell", Quoted(told.uuid));
+  const std::string name = Quoted(told.pool + "/" + told.device);
+  const auto slices = state.slices.find(pod.node);
+  if (slices == state.slices.end()) {
+    return Formatted("its claim holds %s, and no resource slice of its node is among the objects (resourceslices)",
+                     name);
+  }
+  for (const KubeSlice& slice : slices->second) {
+    for (const KubeDevice& device : slice.devices) {
+      if (slice.pool != told.pool || device.name != told.device) continue;
+      return device.possible
+                 ? Formatted("its claim holds %s, a partition that the driver makes on demand: those are not read",
+                             name)
+                 : Formatted("its claim holds %s, of type %s, which is not read or is cut into others", name,
+                             Quoted(device.type));
+    }
+  }
+  return Formatted("its claim holds %s, which no resource slice of its node lists", name);
+}
+
 KubeShape ShapeOf(const KubeAsk& ask, const KubeGpu& sample, const Catalogue& catalogue) {
   const GpuType& card = catalogue.at(sample.type);
   KubeShape shape;
