@@ -237,9 +237,9 @@ class Import(Files):
         self.import_(mixed())
         for name, part in (("whole", "gpus: 4, gpu_milli: 1000, cpu_cores: 4, memory_gib: 16"),
                            ("part", "gpu_milli: 250, share: anyone"), ("server", "gpu_milli: 500, share: anyone"),
-                           ("instance", "any: {gpu_util_pct: 14.29, gpu_memory_gib: 4.26171875}"),
+                           ("instance", "a100-40gb: {gpu_util_pct: 14.29, gpu_memory_gib: 4.26171875}"),
                            ("vgpu", "gpu_milli: 300, share: anyone"),
-                           ("vgpu", "any: {gpu_util_pct: 30, gpu_memory_gib: 7.8125}"),
+                           ("vgpu", "l40s: {gpu_util_pct: 30, gpu_memory_gib: 7.8125}"),
                            ("wants-mig", 'node_selector: {"libhorus.org/offers-mig-1g.10gb": "yes"}')):
             self.assertIn(part, self.line(f"default/{name}", "jobs.yaml"), name)
         self.assertIn('"libhorus.org/offers-mig-1g.10gb": "yes"', self.line("mig/mig-1g.10gb"))
@@ -452,7 +452,7 @@ class Import(Files):
                         pod(f"p{i}", "a", resourceClaims=[{"name": "g", "resourceClaimName": f"c{i}"}], minute=i)]
         objects += [claim("both", "gpu-0", "a", users=2)]
         self.import_(objects)
-        self.assertIn("any: {gpu_util_pct: 100, gpu_memory_gib: 30}", self.line("default/p1", "jobs.yaml"))
+        self.assertIn("a100-80gb: {gpu_util_pct: 100, gpu_memory_gib: 30}", self.line("default/p1", "jobs.yaml"))
         code, _, err = run("place", "--cluster", self.folder / "out/now.yaml", "--jobs", self.folder / "out/waiting.yaml")
         self.assertEqual((code, err), (0, ""))
 
@@ -487,7 +487,7 @@ class Import(Files):
         self.assertIn("share: anyone", self.line("default/bound", "jobs.yaml"))
         line = re.sub(r"\s+", " ", self.line("default/needs-more", "jobs.yaml"))
         self.assertIn("kind: inference, " + demand.replace("[8, 8]", "[8, 8.5]"), line)  # the larger figure counts on each type
-        self.assertIn("demand: {any: {gpu_util_pct: 100", self.line("default/lost", "jobs.yaml"))
+        self.assertIn("demand: {a100-80gb: {gpu_util_pct: 100", self.line("default/lost", "jobs.yaml"))
         for part in ("default/wrong: annotation libhorus.org/share: expected same-tenant or anyone, found 'all'",
                      "JobProfile default/none: it is not among the objects"):
             self.assertTrue(any(part in note for note in notes), notes)

@@ -274,6 +274,22 @@ class Ways(Imported):
         self.assertEqual({name: "gpu_milli: 1000" in line or "exclusive" in line for name, line in jobs.items()},
                          {"default/anon": False, "default/told": True})
 
+    def test_of_whom_nobody_says_what_it_runs_that_keeps_the_type_it_runs_on(self):
+        t4 = [product(f"t4-{i}", 8, product="Tesla-T4") for i in range(2)]
+        both = {"scheduling.x-k8s.io/pod-group": "g"}
+        self.load([product("a100", 2), product("h100", 8, product="NVIDIA-H100-80GB-HBM3"), *t4, pod("a", "a100", 1, minute=1), pod("b", "a100", 1, minute=2),
+                   pod("h", "h100", 1, minute=3), pod("waits", gpus=1, minute=4), pod("g0", "h100", 1, labels=both, minute=5), pod("g1", "t4-0", 1, labels=both, minute=5)])
+        demands = {line.split('"')[1]: re.findall(r"(\S+): {gpu_util_pct", line) for line in (self.folder / "out/jobs.yaml").read_text().splitlines() if "name:" in line}
+        every = ["t4", "a100-80gb", "h100-sxm"]
+        self.assertEqual({name: [one.strip("{") for one in types] for name, types in demands.items()},
+                         {"default/a": ["a100-80gb"], "default/b": ["a100-80gb"], "default/h": ["h100-sxm"], "default/waits": every, "default/g": every})
+        out = self.folder / "out"
+        _, text, err = run("shadow", "--cluster", out / "cluster.yaml", "--jobs", out / "jobs.yaml", "--log", out / "decisions.csv", "--out", out / "beside.json")
+        self.assertEqual(err, "")
+        ours = {one["job"]: one["ours"] for one in map(json.loads, (out / "beside.json").read_text().splitlines())}
+        self.assertEqual({name: where.split(":")[0] for name, where in ours.items() if name != "default/g"},
+                         {"default/a": "a100", "default/b": "a100", "default/h": "h100"})
+
     def test_an_engine_that_runs_holds_what_it_was_told_whatever_comes(self):
         load = "service: {requests_per_s: 0.2, tokens_in: 800, tokens_out: 200, token_ms: 80}"
         one = engine("--model", "Qwen/Qwen2.5-7B-Instruct", "--gpu-memory-utilization", "0.9")
@@ -391,8 +407,11 @@ class SharedClaims(Imported):
         selects = claim("c", "gpu-1", "b")
         selects["spec"]["devices"]["requests"][0]["exactly"]["selectors"] = [{"cel": {"expression": "true"}}]
         self.nodes += [node("t"), resource_slice("t", "t", [gpu_device(0, "Tesla-T4", "15360Mi")])]
-        for objects, types in (([selects], ["a100-80gb"]), ([claim("c", "gpu-1", "b")], ["a100-80gb", "t4"])):
-            self.jobs(*objects, pod("p", "b", **claims("c")))
+        self.nodes += [profile("net")]
+        known = {"annotations": {"libhorus.org/profile": "net"}}
+        for objects, more, types in (([selects], {}, ["a100-80gb"]), ([claim("c", "gpu-1", "b")], {}, ["a100-80gb"]),
+                                     ([claim("c", "gpu-1", "b")], known, ["a100-80gb", "t4"]), ([selects], known, ["a100-80gb"])):
+            self.jobs(*objects, pod("p", "b", **claims("c"), **more))
             self.assertEqual(sorted(re.findall(r"([\w-]+): \{gpu_util_pct", (self.folder / "out/jobs.yaml").read_text())), types)
 
     def test_who_shares_a_claim_that_is_missing_is_named(self):

@@ -273,7 +273,12 @@ class Importer {
     const KubePod& pod = *member.pod;
     const std::string key = pod.name_space + "/" + pod.terms.profile;
     const bool parts = sample.mode == SharingMode::kMig || sample.replicas > 1;
-    if (pod.terms.profile.empty() || parts || !KnowsProfile(key, pod)) return Describe(member, sample);
+    if (pod.terms.profile.empty() || parts || !KnowsProfile(key, pod)) {
+      Describe(member, sample);
+      // Nobody knows what it would do on another type.
+      if (member.runs && member.shape.profile.empty()) member.shape.only = sample.type;
+      return;
+    }
     member.shape.profile = key;
     const std::vector<TypeDemand>& demands = out_.profiles.at(key).demands;
     if (std::ranges::none_of(demands, [&](const TypeDemand& one) { return one.type == member.shape.only; }))
@@ -674,13 +679,16 @@ class Importer {
       for (const int32_t gpu : member.gpus) job.on.push_back({member.node, gpu});
       out_.pods += member.sharers.size();
       if (!pod.group.empty()) {
-        const Key key(pod.name_space, pod.group, member.runs, job.shape, job.cpu_milli, job.mem_mib, job.node_selector,
+        KubeShape alike = job.shape;
+        if (alike.profile.empty()) alike.only = GpuTypeId();  // of several types, if only requests are known
+        const Key key(pod.name_space, pod.group, member.runs, alike, job.cpu_milli, job.mem_mib, job.node_selector,
                       job.priority);
         const auto [at, is_new] = gangs.emplace(key, out_.jobs.size());
         // Bounded: pods in memory, at most 1,024 GPUs each.
         if (!is_new && (out_.jobs[at->second].tasks + 1) * job.shape.gpus <= kMaxGpusPerJob) {
           ImportedJob& gang = out_.jobs[at->second];
           ++gang.tasks;
+          if (gang.shape.only != job.shape.only) gang.shape.only = GpuTypeId();
           gang.submit_s = std::min(gang.submit_s, job.submit_s);
           gang.placed_s = std::max(gang.placed_s, job.placed_s);
           gang.on.insert(gang.on.end(), job.on.begin(), job.on.end());
