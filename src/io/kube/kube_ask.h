@@ -31,6 +31,7 @@ struct KubeAsk {
   bool hami = false;                // HAMi alone can give it what it asks for
   bool by_part = false;             // KAI alone can
   bool by_class = false;            // as KubePod
+  bool runs = false;                // on a node
   bool by_expression = false;       // a claim selects by an expression, which nobody reads here
   std::vector<std::string> groups;  // of KAI: pods of one share a GPU
   std::vector<KubeTold> told;       // `count` of them where the pod runs and something tells
