@@ -79,7 +79,18 @@ class Report(Files):
         found = json.loads(text)
         before = {**found, "decisions": [{**one, "effects": []} for one in found["decisions"]]}
         self.assertIn(" 0 GPUs' work by 0 jobs placed beside others", self.shown(before))
-        self.assertRegex(self.shown(found), r"\+[0-9.]+ GPUs' work by [0-9]+ jobs? placed beside others")
+        joined = [one for one in found["decisions"] if any(not effect["is_new"] for effect in one["effects"])]
+        gained = sum(one["work_added"] - one["work_lost"] for one in joined)
+        self.assertIn(f"+{gained:.3g} GPUs' work by {len(joined)} jobs placed beside others", self.shown(found))
+        light = [{**one, "work_added": 0.3, "work_lost": 0} for one in found["decisions"]]
+        self.assertIn(f"+{0.3 * len(joined):.3g} GPUs' work by", self.shown({**found, "decisions": light}))
+
+    @unittest.skipUnless(CHROMIUM, "NOT TESTED in a browser: chromium is missing")
+    def test_gpus_that_take_no_jobs_are_not_among_the_usable(self):
+        found = json.loads(run("place", *EXAMPLE, "--json")[1])
+        self.assertIn("11 GPUs (9 usable) on 5 nodes", self.shown(found))
+        self.assertNotIn("usable", self.shown({**found, "gpus": [{**one, "state": "up"} for one in found["gpus"]]}))
+        self.assertRegex(run("place", *EXAMPLE)[1], r"GPUs in use +9 of 11 \(.*\), before 2; 9 usable\n")
 
     @unittest.skipUnless(CHROMIUM, "NOT TESTED in a browser: chromium is missing")
     def test_choices_that_exclude_each_other_are_no_moves(self):
