@@ -497,6 +497,16 @@ class Import(Files):
             found = self.report([*objects[:2], profile("net", **figures), *objects[3:5]])["notes"]
             self.assertTrue(any(part in note for note in found), found)
 
+    def test_consent_is_refused_beside_whole_gpus_as_by_the_scheduler(self):
+        consents = {"libhorus.org/profile": "net", "libhorus.org/share": "same-tenant"}
+        objects = [product("a"), profile("net"), pod("p0", "a", 1, annotations=consents)]
+        self.assertTrue(any("default/p0: annotation libhorus.org/share: the scheduler refuses it beside whole GPUs" in note
+                            for note in self.report(objects)["notes"]))
+        self.assertIn("exclusive: true", self.line("default/p0", "jobs.yaml"))
+        said = self.said(["{pods: {name: p0}, share: same-tenant, demand: {any: {gpu_util_pct: 20, gpu_memory_gib: 8}}}"])
+        self.report([objects[0], objects[2]], *said)  # asked without JobProfiles
+        self.assertNotIn("exclusive", self.line("default/p0", "jobs.yaml"))
+
     def said(self, profiles=None, measured=None):
         """Options that say what jobs run."""
         args = []

@@ -277,7 +277,8 @@ absl::Status AddTerms(const KubeTermsOfPod& terms, const KubeAsk& ask, KubeShape
   if (terms.share != "same-tenant" && terms.share != "anyone")
     return InvalidArgument("annotation %s: expected same-tenant or anyone, found %s", kShare, Quoted(terms.share));
   if (!ask.resource.empty())
-    return InvalidArgument("annotation %s: whole GPUs (%s) are never shared", kShare, ask.resource);
+    return InvalidArgument("annotation %s: the scheduler refuses it beside whole GPUs (%s): docs/shadow.md", kShare,
+                           ask.resource);
   shape.exclusive = false;
   shape.anyone = terms.share == "anyone";
   return absl::OkStatus();
