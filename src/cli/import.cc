@@ -158,7 +158,8 @@ std::string DescribedText(const ImportedCluster& imported) {
   std::ranges::sort(most);
   std::vector<std::string> where;
   for (size_t i = 0; i < std::min(most.size(), kShownNames); ++i)
-    where.push_back(absl::StrFormat("%s (%.4g)", Printable(most[i].second), -most[i].first));
+    where.push_back(
+        absl::StrFormat("%s (%.4g GPU%s)", Printable(most[i].second), -most[i].first, most[i].first == -1 ? "" : "s"));
   if (most.size() > kShownNames) where.emplace_back("...");
   for (size_t i = 0; i < kKnownBy.size(); ++i) {
     const Described& by = described[i];
