@@ -31,7 +31,7 @@ Examples:
   kubectl get nodes,pods,resourceslices,resourceclaims -A -o json | horus import - --out cluster
       without DRA: kubectl get nodes,pods -A -o json; with the scheduler's CRD: jobprofiles, too
   horus import nodes.json pods.json --out cluster --rack-label example.com/row
-  horus potential --cluster cluster/now.yaml --jobs cluster/waiting.yaml
+  horus place --cluster cluster/now.yaml --jobs cluster/waiting.yaml
 
 Exit code 3: written, but nodes or pods with GPUs had to be left out; each is told with the reason.
 docs/shadow.md says what is read of which objects.)";
@@ -158,7 +158,8 @@ std::string DescribedText(const ImportedCluster& imported) {
   std::ranges::sort(most);
   std::vector<std::string> where;
   for (size_t i = 0; i < std::min(most.size(), kShownNames); ++i)
-    where.push_back(absl::StrFormat("%s (%.4g)", Printable(most[i].second), -most[i].first));
+    where.push_back(
+        absl::StrFormat("%s (%.4g GPU%s)", Printable(most[i].second), -most[i].first, most[i].first == -1 ? "" : "s"));
   if (most.size() > kShownNames) where.emplace_back("...");
   for (size_t i = 0; i < kKnownBy.size(); ++i) {
     const Described& by = described[i];
@@ -254,7 +255,7 @@ std::string NextText(const ImportFlags& options, const ImportedCluster& imported
     absl::StrAppendFormat(
         &text, "  horus shadow --cluster %s/cluster.yaml --jobs %s/jobs.yaml --log %s/decisions.csv\n", at, at, at);
   }
-  if (!imported.jobs.empty())
+  if (!imported.jobs.empty() && kHasLaboratory)
     absl::StrAppendFormat(&text, "  horus potential --cluster %s/now.yaml --jobs %s/waiting.yaml\n", at, at);
   if (jobs.wait > 0)
     absl::StrAppendFormat(&text, "  horus place --cluster %s/now.yaml --jobs %s/waiting.yaml\n", at, at);

@@ -266,18 +266,9 @@ std::string NeighbourSlowdowns(const PlacementReport& placement, const Decision&
   return text;
 }
 
-// The work of the GPUs that it does beside others, and what those lose on all their GPUs: a gang waits for its slowest.
 std::string WorkText(const PlacementReport& placement, const Decision& decision) {
-  const auto work_at = [&](JobId job, const Slowdown& slowdown) {
-    double work = 0;
-    for (const TenantOutcome& one : placement.tenants) work += one.job == job ? one.WorkAt(slowdown.estimate) : 0;
-    return work;
-  };
-  const double gained = work_at(decision.job, decision.own);
-  double lost = 0;
-  for (const TenantEffect& effect : NeighboursOf(decision))
-    lost += work_at(effect.job, effect.before) - work_at(effect.job, effect.after);
-  return absl::StrFormat("adds %.2f GPUs' work, costs others %.2f", gained, std::max(lost, 0.0));
+  const auto [added, lost] = placement.WorkOf(decision);
+  return absl::StrFormat("adds %.2f GPUs' work, costs others %.2f", added, lost);
 }
 
 std::string PlacedColumn(const PlacementReport& placement, const Decision& decision) {
@@ -542,6 +533,8 @@ std::string TotalsText(const PlacementReport& placement) {
     }
     table.AddRow({"slowdowns", text});
   }
+  const auto usable = static_cast<size_t>(
+      std::ranges::count_if(placement.all_gpus, [](const GpuOutcome& gpu) { return gpu.state == AdminState::kUp; }));
   AddJobsRow(
       "trials", "share where it pays by expectation, not by the bounds", placement,
       [](const Decision& decision) { return decision.trial; }, table);
@@ -558,7 +551,8 @@ std::string TotalsText(const PlacementReport& placement) {
       table);
   table.AddRow({"GPUs in use", Of(std::to_string(after.devices_used), std::to_string(after.devices),
                                   Ratio(static_cast<int64_t>(after.devices_used), devices)) +
-                                   absl::StrFormat(", before %d", before.devices_used)});
+                                   absl::StrFormat(", before %d", before.devices_used) +
+                                   (usable == after.devices ? "" : absl::StrFormat("; %d usable", usable))});
   table.AddRow({"predicted utilisation",
                 Percent(after.gpu_util_pct) + ", mean over all GPUs, before " + Percent(before.gpu_util_pct)});
   table.AddRow({"GPU memory reserved", Of(Mib(after.gpu_mem_used_mib), Mib(after.gpu_mem_mib),

@@ -3,6 +3,7 @@
 #include "io/demand_shelf.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "base/file.h"
 
@@ -77,6 +78,10 @@ absl::StatusOr<JobSpec> DemandShelf::Complete(const JobRequest& request, std::sp
       return MakeError(demands.status().code(), "%s.model: %s%s", request.where, path, message);
     }
     job.demands = *std::move(demands);
+    // A service that was told to take more than its load needs holds that.
+    const int64_t told_mib = request.model->service ? std::exchange(job.gpu_mem_request_mib, 0) : 0;
+    for (auto& [type, demand] : job.demands)
+      demand.mem_mib = {std::max(demand.mem_mib.estimate, told_mib), std::max(demand.mem_mib.upper, told_mib)};
     HORUS_RETURN_IF_ERROR(CompleteWays(request, types, job));
   }
   if (job.demands.empty() && job.alternatives.empty() && !IsCpuOnly(job)) {

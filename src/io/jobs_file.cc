@@ -120,8 +120,8 @@ constexpr auto kServiceKeys = KeyList<11>(
 constexpr auto kTokenKeys = KeyList<6>("tokens_in tokens_out longest first_token_ms token_ms measured");
 constexpr std::string_view kServiceRunKeys[] = {"gpu", "users", "first_token_ms", "token_ms"};
 // What a service decides by its load; the first two of a language model.
-constexpr auto kBesideNoService = KeyList<8>(
-    "batch dims alternatives request_rate_hz latency_bound_ms mode gpu_memory_request_gib gpu_memory_limit_gib");
+constexpr auto kBesideNoService =
+    KeyList<7>("batch dims alternatives request_rate_hz latency_bound_ms mode gpu_memory_limit_gib");
 
 constexpr std::array kKinds = {JobKind::kTraining, JobKind::kInference, JobKind::kBestEffort};
 constexpr std::array kModes = {RunMode::kTraining, RunMode::kInference};

@@ -12,6 +12,7 @@
 #include "base/units.h"
 #include "interference/laws.h"
 #include "io/json_text.h"
+#include "place/appraise.h"
 #include "place/job/own_bound.h"
 #include "place/state/fit.h"
 #include "place/work.h"
@@ -75,6 +76,8 @@ absl::Status AppendTenants(const Cluster& cluster, const InterferenceModel& mode
     tenant.bound = BoundOf(promise, limits);
     tenant.confidence = promise.confidence > 0 ? static_cast<double>(promise.confidence) : limits.upper_probability;
     tenant.held = SlowdownFor(promise, tenant.slowdown, limits);
+    auto& [kept, divided] = placement.works[tenant.job];
+    (tenant.keeps_work ? kept : divided) += tenant.WorkAt(1);
     placement.tenants.push_back(tenant);
   }
   return absl::OkStatus();
@@ -170,6 +173,7 @@ Json ServiceJson(const Service::Slowed& times) {
 
 Json DecisionJson(const PlacementReport& placement, const Decision& decision) {
   const bool placed = decision.verdict == Verdict::kPlace;
+  const PlacementReport::Work work = placement.WorkOf(decision);
   Json slots = Json::array();
   for (const Slot& slot : decision.slots) slots.push_back(SlotJson(placement, slot));
   Json effects = Json::array();
@@ -208,6 +212,8 @@ Json DecisionJson(const PlacementReport& placement, const Decision& decision) {
       {"slowdown_upper", placed ? Json(ShortDouble(decision.own.upper)) : Json(nullptr)},
       {"slowdown_in_plan", placed ? Json(ShortDouble(decision.in_plan.estimate)) : Json(nullptr)},
       {"slowdown_in_plan_upper", placed ? Json(ShortDouble(decision.in_plan.upper)) : Json(nullptr)},
+      {"work_added", placed ? Json(work.added) : Json(nullptr)},
+      {"work_lost", placed ? Json(work.lost) : Json(nullptr)},
       {"speed_alone", placed ? Json(ShortDouble(static_cast<float>(decision.relative_speed))) : Json(nullptr)},
       {"effects", effects},
       {"winner", placed ? PlaceJson(placement, decision.winner) : Json(nullptr)},
@@ -317,6 +323,18 @@ bool TenantOutcome::above_bound() const { return IsBeyond(held, bound); }
 
 uint64_t PlacementReport::TenantsAboveBound() const { return DistinctJobs(tenants, true); }
 uint64_t PlacementReport::TenantJobs() const { return DistinctJobs(tenants, false); }
+
+PlacementReport::Work PlacementReport::WorkOf(const Decision& decision) const {
+  const auto work_at = [&](JobId job, const Slowdown& slowdown) {
+    const auto at = works.find(job);
+    return at == works.end() ? 0 : at->second.first + at->second.second / static_cast<double>(slowdown.estimate);
+  };
+  Work work{.added = work_at(decision.job, decision.own)};
+  for (const TenantEffect& effect : NeighboursOf(decision))
+    work.lost += work_at(effect.job, effect.before) - work_at(effect.job, effect.after);
+  work.lost = std::max(work.lost, 0.0);
+  return work;
+}
 
 PlacementReport::Basis PlacementReport::SlowdownBasis() const {
   Basis basis;

@@ -111,8 +111,15 @@ struct PlacementReport {
     double work = 0;              // expected
   };
   [[nodiscard]] Basis SlowdownBasis() const;
+  // GPUs' work that a placed job adds, and what those beside it lose on all their GPUs: a gang waits for its slowest.
+  struct Work {
+    double added = 0, lost = 0;
+  };
+  [[nodiscard]] Work WorkOf(const Decision& decision) const;
 
   SeededMap<JobId, Demand> first_demand;  // of placed jobs, for DemandOf
+  // Of tenants on all their GPUs, for WorkOf: the work that they do however slowed, and that which slowdowns divide.
+  SeededMap<JobId, std::pair<double, double>> works;
 };
 
 // Applies the plan to a copy of `cluster`. Errors: those of Apply and of the model.

@@ -237,9 +237,9 @@ class Import(Files):
         self.import_(mixed())
         for name, part in (("whole", "gpus: 4, gpu_milli: 1000, cpu_cores: 4, memory_gib: 16"),
                            ("part", "gpu_milli: 250, share: anyone"), ("server", "gpu_milli: 500, share: anyone"),
-                           ("instance", "any: {gpu_util_pct: 14.29, gpu_memory_gib: 4.26171875}"),
+                           ("instance", "a100-40gb: {gpu_util_pct: 14.29, gpu_memory_gib: 4.26171875}"),
                            ("vgpu", "gpu_milli: 300, share: anyone"),
-                           ("vgpu", "any: {gpu_util_pct: 30, gpu_memory_gib: 7.8125}"),
+                           ("vgpu", "l40s: {gpu_util_pct: 30, gpu_memory_gib: 7.8125}"),
                            ("wants-mig", 'node_selector: {"libhorus.org/offers-mig-1g.10gb": "yes"}')):
             self.assertIn(part, self.line(f"default/{name}", "jobs.yaml"), name)
         self.assertIn('"libhorus.org/offers-mig-1g.10gb": "yes"', self.line("mig/mig-1g.10gb"))
@@ -452,7 +452,7 @@ class Import(Files):
                         pod(f"p{i}", "a", resourceClaims=[{"name": "g", "resourceClaimName": f"c{i}"}], minute=i)]
         objects += [claim("both", "gpu-0", "a", users=2)]
         self.import_(objects)
-        self.assertIn("any: {gpu_util_pct: 100, gpu_memory_gib: 30}", self.line("default/p1", "jobs.yaml"))
+        self.assertIn("a100-80gb: {gpu_util_pct: 100, gpu_memory_gib: 30}", self.line("default/p1", "jobs.yaml"))
         code, _, err = run("place", "--cluster", self.folder / "out/now.yaml", "--jobs", self.folder / "out/waiting.yaml")
         self.assertEqual((code, err), (0, ""))
 
@@ -487,7 +487,7 @@ class Import(Files):
         self.assertIn("share: anyone", self.line("default/bound", "jobs.yaml"))
         line = re.sub(r"\s+", " ", self.line("default/needs-more", "jobs.yaml"))
         self.assertIn("kind: inference, " + demand.replace("[8, 8]", "[8, 8.5]"), line)  # the larger figure counts on each type
-        self.assertIn("demand: {any: {gpu_util_pct: 100", self.line("default/lost", "jobs.yaml"))
+        self.assertIn("demand: {a100-80gb: {gpu_util_pct: 100", self.line("default/lost", "jobs.yaml"))
         for part in ("default/wrong: annotation libhorus.org/share: expected same-tenant or anyone, found 'all'",
                      "JobProfile default/none: it is not among the objects"):
             self.assertTrue(any(part in note for note in notes), notes)
@@ -496,6 +496,16 @@ class Import(Files):
                               ({"prediction": {"traits": [0, 0, 0, 0, 0, 0, 0.1]}}, "prediction.traits[6]")):
             found = self.report([*objects[:2], profile("net", **figures), *objects[3:5]])["notes"]
             self.assertTrue(any(part in note for note in found), found)
+
+    def test_consent_is_refused_beside_whole_gpus_as_by_the_scheduler(self):
+        consents = {"libhorus.org/profile": "net", "libhorus.org/share": "same-tenant"}
+        objects = [product("a"), profile("net"), pod("p0", "a", 1, annotations=consents)]
+        self.assertTrue(any("default/p0: annotation libhorus.org/share: the scheduler refuses it beside whole GPUs" in note
+                            for note in self.report(objects)["notes"]))
+        self.assertIn("exclusive: true", self.line("default/p0", "jobs.yaml"))
+        said = self.said(["{pods: {name: p0}, share: same-tenant, demand: {any: {gpu_util_pct: 20, gpu_memory_gib: 8}}}"])
+        self.report([objects[0], objects[2]], *said)  # asked without JobProfiles
+        self.assertNotIn("exclusive", self.line("default/p0", "jobs.yaml"))
 
     def said(self, profiles=None, measured=None):
         """Options that say what jobs run."""
@@ -617,6 +627,22 @@ class Import(Files):
         self.assertEqual(own, self.line("default/p0", "jobs.yaml"))
         self.assertIn("profiles.yaml:3: profiles[0].model: ", self.import_([product("a")], *self.said(
             ["{pods: {name: a}, kind: inference, model: none.json}"]), code=2))
+
+    def test_a_profile_may_say_the_load_and_leave_the_model_to_the_command_line(self):
+        said = self.said([f"{{pods: {{name: 'p*'}}, kind: inference, service: {{requests_per_s: 0.2, tokens_in: 800, tokens_out: 200, token_ms: 80}}}}"])
+        one = engine("--model", "Qwen/Qwen2.5-7B-Instruct", "--quantization", "fp8", "--kv-cache-dtype", "fp8", "--tensor-parallel-size", "2", gpu=2)
+        self.assertEqual([row["by"] for row in self.engines(one, args=said)], ["pattern"])
+        for words in ("service: {", 'model: "qwen2.5-7b"', "framework: vllm", "tensor_parallel: 2", 'weights: "fp8"', 'cache: "fp8"'):
+            self.assertIn(words, self.line("default/p0", "jobs.yaml"))
+        code, _, err = run("place", "--cluster", self.folder / "out/now.yaml", "--jobs", self.folder / "out/waiting.yaml")
+        self.assertEqual((code, err), (0, ""))
+        for model, gpus in (("acme/house-7b", 1), (LLAMA, 2)):  # not known; of other numbers of GPUs
+            self.engines(engine("--model", model, gpu=gpus), args=said)
+            self.assertIn("gpu_milli: 1000", self.line("default/p0", "jobs.yaml"))
+        found = self.report([product("n0"), pod("p0", "n0", 1)], *said)
+        self.assertTrue(any("or is no engine" in note for note in found["notes"]), found["notes"])
+        self.assertIn("answer_ms", self.import_([product("a")], *self.said(
+            ["{pods: {name: a}, kind: inference, service: {requests_per_s: 1, answer_ms: 5}}"]), code=2))
 
     def test_a_replica_holds_no_memory_back_from_an_engine(self):
         shared = product("n0", 4, labels={"nvidia.com/gpu.replicas": "4", "nvidia.com/gpu.count": "1"})

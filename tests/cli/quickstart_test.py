@@ -2,14 +2,12 @@
 """The command of scripts/quickstart, which has no laboratory: what it leaves out says how to get it. Usage: see command.py; run by
 .ci/run, as the builds of the other tests have all commands."""
 
-import unittest
-
-from command import ROOT, main, run
+from command import ROOT, Files, main, run
 
 LEFT_OUT = ("potential", "traces", "simulate", "compare", "train", "calibrate", "evaluate")
 
 
-class Quickstart(unittest.TestCase):
+class Quickstart(Files):
     def test_a_command_left_out_says_in_one_line_how_to_get_it(self):
         for command in LEFT_OUT:
             for rest in ((), ("--help",), ("grid.yaml", "--policy", "horus")):
@@ -26,6 +24,11 @@ class Quickstart(unittest.TestCase):
             self.assertNotIn(f"horus {command} ", examples)
         for command in ("inspect", "place", "shadow", "import", "gpus"):
             self.assertIn(f"  horus {command}", examples)
+
+    def test_import_names_as_next_what_is_built(self):
+        _, out, _ = run("import", ROOT / "examples/kubernetes/import/objects.json", "--out", self.folder / "out")
+        self.assertIn("  horus shadow --cluster", out)
+        self.assertNotIn("horus potential", out)
 
     def test_measured_pairs_answer_here_too(self):
         code, _, err = run("place", "--cluster", ROOT / "examples/cluster.yaml", "--jobs", ROOT / "examples/jobs.yaml",

@@ -68,10 +68,13 @@ class Report(Files):
             self.assertIn("Sharing could do the work of 2 more GPUs if work were endless", idle)
             self.assertNotIn("a day", idle)
         self.assertIn("Sharing gains nothing here", self.shown(self.potential_of(0, 2.2e-14, 4 * (1 + 2e-16))))
-        whole = self.shadow_of(hours=48, gpus=[one for one in self.shadow_of()["gpus"] if one["node"] == "a100"])
+        whole = self.shadow_of(hours=48, releases=1, gpus=[one for one in self.shadow_of()["gpus"] if one["node"] == "a100"])
         self.assertIn("a day", self.shown(whole).split("GPU-hours of useful work lost a day")[1])
-        for changes in ({"hours": 2}, {"hours": 48, "tenants": []}):
-            self.assertNotIn("a year", self.shown({**whole, **changes}))
+        for changes, title in (({"hours": 2}, "choices lost 0.27 GPU-hours in 2 hours"), ({"tenants": []}, "choices lost 0.27 GPU-hours in 2 days"),
+                               ({"releases": 0}, "choices lose the work of 2.73 GPUs now")):  # a moment: jobs that ended are in no decision
+            page = self.shown({**whole, **changes})
+            self.assertIn(title, page)
+            self.assertNotRegex(page, "a year|lost a day|GPU-hours? a day")
 
     @unittest.skipUnless(CHROMIUM, "NOT TESTED in a browser: chromium is missing")
     def test_a_plan_is_credited_with_what_it_placed_alone(self):
@@ -79,7 +82,18 @@ class Report(Files):
         found = json.loads(text)
         before = {**found, "decisions": [{**one, "effects": []} for one in found["decisions"]]}
         self.assertIn(" 0 GPUs' work by 0 jobs placed beside others", self.shown(before))
-        self.assertRegex(self.shown(found), r"\+[0-9.]+ GPUs' work by [0-9]+ jobs? placed beside others")
+        joined = [one for one in found["decisions"] if any(not effect["is_new"] for effect in one["effects"])]
+        gained = sum(one["work_added"] - one["work_lost"] for one in joined)
+        self.assertIn(f"+{gained:.3g} GPUs' work by {len(joined)} jobs placed beside others", self.shown(found))
+        light = [{**one, "work_added": 0.3, "work_lost": 0} for one in found["decisions"]]
+        self.assertIn(f"+{0.3 * len(joined):.3g} GPUs' work by", self.shown({**found, "decisions": light}))
+
+    @unittest.skipUnless(CHROMIUM, "NOT TESTED in a browser: chromium is missing")
+    def test_gpus_that_take_no_jobs_are_not_among_the_usable(self):
+        found = json.loads(run("place", *EXAMPLE, "--json")[1])
+        self.assertIn("11 GPUs (9 usable) on 5 nodes", self.shown(found))
+        self.assertNotIn("usable", self.shown({**found, "gpus": [{**one, "state": "up"} for one in found["gpus"]]}))
+        self.assertRegex(run("place", *EXAMPLE)[1], r"GPUs in use +9 of 11 \(.*\), before 2; 9 usable\n")
 
     @unittest.skipUnless(CHROMIUM, "NOT TESTED in a browser: chromium is missing")
     def test_choices_that_exclude_each_other_are_no_moves(self):

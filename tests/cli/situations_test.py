@@ -11,7 +11,7 @@ import re
 import unittest
 
 from command import ROOT, Files, main, run
-from import_test import HAMI, GPU, PRODUCT, claim, container, gpu_device, node, pod, product, profile, resource_slice
+from import_test import HAMI, GPU, PRODUCT, claim, container, engine, gpu_device, node, pod, product, profile, resource_slice
 
 LIGHT = "demand: {any: {gpu_util_pct: 20, mem_bw_util_pct: 5, gpu_memory_gib: 2, step_time_ms: 20}}"
 
@@ -219,7 +219,7 @@ WAYS = (
     ("a part of Volcano runs", {"volcano"}, [pod("p", "volcano", containers=VOLCANO, annotations={"volcano.sh/vgpu-ids-new": "GPU-v0,NVIDIA,3072,0:;"})]),
     ("a fraction of KAI", {"plain"}, [pod("p", annotations={"gpu-fraction": "0.5"})]),
     ("a GPU waits", WHOLE, [pod("p", gpus=1)]),
-    ("a GPU runs", WHOLE, [pod("p", "plain", 1)]),
+    ("a GPU runs", {"plain", "hami"}, [pod("p", "plain", 1)]),
     ("a time slice runs", {"sliced", "wide"}, [pod("p", "sliced", 1)]),
     ("a renamed replica", {"mps"}, [pod("p", containers=[container(gpu__shared=1)])]),
     ("an instance of MIG", {"mig"}, [pod("p", containers=[container(mig_1g__10gb=1)])]),
@@ -227,7 +227,7 @@ WAYS = (
     ("a claim runs", {"dra", "lent"}, [claim("c", "gpu-1", "dra"), pod("p", "dra", **claims("c"))]),
     ("a part by a claim", {"lent"}, [claim("c", "gpu-0", "lent", memory="10Gi"), pod("p", "lent", **claims("c"))]),
     ("an instance by a claim", {"cut"}, [claim("c", "mig-1", "cut"), pod("p", "cut", **claims("c"))]),
-    ("a class stands for the resource", WHOLE | {"dra"},
+    ("a class stands for the resource", {"plain", "hami", "dra"},
      [claim("c", "gpu-1", "dra"), pod("p", "dra", 1, status={"extendedResourceClaimStatus": {"resourceClaimName": "c"}})]),
     ("and so for others that wait", WHOLE | {"dra"},
      [claim("c", "gpu-1", "dra"), pod("e", "dra", 1, status={"extendedResourceClaimStatus": {"resourceClaimName": "c"}}), pod("p", gpus=1)]),
@@ -235,8 +235,8 @@ WAYS = (
 
 
 class Imported(Files):
-    def load(self, objects, code=0):
-        found, out, err = run("import", self.write("in.json", json.dumps({"items": objects})), "--out", self.folder / "out", "--json")
+    def load(self, objects, code=0, args=()):
+        found, out, err = run("import", self.write("in.json", json.dumps({"items": objects})), "--out", self.folder / "out", "--json", *args)
         self.assertEqual((found, err), (code, ""), out)
         return json.loads(out)
 
@@ -273,6 +273,46 @@ class Ways(Imported):
         jobs = {line.split('"')[1]: line for line in (self.folder / "out/waiting.yaml").read_text().splitlines() if "name:" in line}
         self.assertEqual({name: "gpu_milli: 1000" in line or "exclusive" in line for name, line in jobs.items()},
                          {"default/anon": False, "default/told": True})
+
+    def test_of_whom_nobody_says_what_it_runs_that_keeps_the_type_it_runs_on(self):
+        t4 = [product(f"t4-{i}", 8, product="Tesla-T4") for i in range(2)]
+        both = {"scheduling.x-k8s.io/pod-group": "g"}
+        self.load([product("a100", 2), product("h100", 8, product="NVIDIA-H100-80GB-HBM3"), *t4, pod("a", "a100", 1, minute=1), pod("b", "a100", 1, minute=2),
+                   pod("h", "h100", 1, minute=3), pod("waits", gpus=1, minute=4), pod("g0", "h100", 1, labels=both, minute=5), pod("g1", "t4-0", 1, labels=both, minute=5)])
+        demands = {line.split('"')[1]: re.findall(r"(\S+): {gpu_util_pct", line) for line in (self.folder / "out/jobs.yaml").read_text().splitlines() if "name:" in line}
+        every = ["t4", "a100-80gb", "h100-sxm"]
+        self.assertEqual({name: [one.strip("{") for one in types] for name, types in demands.items()},
+                         {"default/a": ["a100-80gb"], "default/b": ["a100-80gb"], "default/h": ["h100-sxm"], "default/waits": every, "default/g": every})
+        out = self.folder / "out"
+        _, text, err = run("shadow", "--cluster", out / "cluster.yaml", "--jobs", out / "jobs.yaml", "--log", out / "decisions.csv", "--out", out / "beside.json")
+        self.assertEqual(err, "")
+        ours = {one["job"]: one["ours"] for one in map(json.loads, (out / "beside.json").read_text().splitlines())}
+        self.assertEqual({name: where.split(":")[0] for name, where in ours.items() if name != "default/g"},
+                         {"default/a": "a100", "default/b": "a100", "default/h": "h100"})
+
+    def test_an_engine_that_runs_holds_what_it_was_told_whatever_comes(self):
+        load = "service: {requests_per_s: 0.2, tokens_in: 800, tokens_out: 200, token_ms: 80}"
+        one = engine("--model", "Qwen/Qwen2.5-7B-Instruct", "--gpu-memory-utilization", "0.9")
+        there = {"nodeSelector": {"kubernetes.io/hostname": "n0"}}
+        objects = [product("n0", 1), product("t4", 1, product="Tesla-T4"), pod("serves", "n0", containers=[one]),
+                   pod("fits", gpus=1, minute=1, **there), pod("large", gpus=1, minute=2, **there)]
+        out = self.folder / "out"
+        for says, held in (("model: qwen2.5-7b, " + load, 72), (load, 72), ("demand: {any: {gpu_util_pct: 10, gpu_memory_gib: 40, step_time_ms: 20}}", 72),
+                           ("demand: {a100-80gb: {gpu_util_pct: 10, gpu_memory_gib: 76}, t4: {gpu_util_pct: 10, gpu_memory_gib: 9}}, request_rate_hz: 3", 76)):
+            with self.subTest(says):
+                profiles = [f"{{pods: {{name: serves}}, kind: inference, share: anyone, {says}}}"] + [
+                    f"{{pods: {{name: {name}}}, share: anyone, demand: {{any: {{gpu_util_pct: 10, gpu_memory_gib: {gib}, step_time_ms: 300}}}}}}"
+                    for name, gib in (("fits", 79 - held), ("large", 40))]
+                self.load(objects, args=("--profiles", self.write("profiles.yaml", "version: 1\nprofiles:\n" + "".join(f"  - {row}\n" for row in profiles))))
+                _, text, err = run("place", "--cluster", out / "now.yaml", "--jobs", out / "waiting.yaml", "--json")
+                self.assertEqual(err, "")
+                found = json.loads(text)
+                held_mib = [one["memory_mib"] for one in found["tenants"] if one["job"] == "default/serves"]
+                self.assertEqual(held_mib, [held << 10])
+                self.assertEqual({one["job"]: one["verdict"] for one in found["decisions"]}["default/large"], "defer")
+                line = next(row for row in (out / "jobs.yaml").read_text().splitlines() if "default/serves" in row)
+                self.assertRegex(line, r"gpu_types: \[a100-80gb\]|demand: {a100-80gb: {[^}]*}}")  # of another type nobody knows it
+                self.assertEqual("request_rate_hz" in line, "request_rate_hz" in says)
 
     def test_what_no_node_can_give_is_left_out(self):
         for lacks in ([pod("p", containers=[container(gpu=1, gpumem=3000)])], [claim("c"), pod("p", **claims("c"))]):
@@ -367,8 +407,11 @@ class SharedClaims(Imported):
         selects = claim("c", "gpu-1", "b")
         selects["spec"]["devices"]["requests"][0]["exactly"]["selectors"] = [{"cel": {"expression": "true"}}]
         self.nodes += [node("t"), resource_slice("t", "t", [gpu_device(0, "Tesla-T4", "15360Mi")])]
-        for objects, types in (([selects], ["a100-80gb"]), ([claim("c", "gpu-1", "b")], ["a100-80gb", "t4"])):
-            self.jobs(*objects, pod("p", "b", **claims("c")))
+        self.nodes += [profile("net")]
+        known = {"annotations": {"libhorus.org/profile": "net"}}
+        for objects, more, types in (([selects], {}, ["a100-80gb"]), ([claim("c", "gpu-1", "b")], {}, ["a100-80gb"]),
+                                     ([claim("c", "gpu-1", "b")], known, ["a100-80gb", "t4"]), ([selects], known, ["a100-80gb"])):
+            self.jobs(*objects, pod("p", "b", **claims("c"), **more))
             self.assertEqual(sorted(re.findall(r"([\w-]+): \{gpu_util_pct", (self.folder / "out/jobs.yaml").read_text())), types)
 
     def test_who_shares_a_claim_that_is_missing_is_named(self):

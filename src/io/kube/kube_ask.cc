@@ -171,6 +171,7 @@ constexpr char kByHami[] = "hami";
 constexpr char kByPart[] = "gpu-part";  // of KAI
 constexpr char kByPartialClaim[] = "claims-part";
 constexpr char kReplica[] = "-replica";
+constexpr char kNoReplica[] = "-whole";  // a pod that runs on a whole card was not promised a replica
 
 std::string ByClaim(const KubeGpu& gpu, const GpuType& card) {
   const bool whole = gpu.mode != SharingMode::kMig;
@@ -183,10 +184,12 @@ std::string BareResource(const std::string& resource) { return resource.substr(r
 
 // How a pod with that share of such a GPU gets it.
 std::string WayOf(const KubeAsk& ask, const KubeGpu& gpu, const KubeShape& shape, const GpuType& card) {
-  if (ask.by_class && gpu.mode != SharingMode::kMig) return BareResource(kGpuResource);
+  const bool whole = ask.runs && gpu.mode != SharingMode::kMig && !IsReplica(gpu);
+  const char* const kind = IsReplica(gpu) ? kReplica : whole ? kNoReplica : "";
+  if (ask.by_class && gpu.mode != SharingMode::kMig) return BareResource(kGpuResource) + kind;
   if (ask.resource.empty()) return gpu.mode != SharingMode::kMig && shape.anyone ? kByPartialClaim : ByClaim(gpu, card);
   if (ask.by_part) return kByPart;
-  return ask.hami ? kByHami : BareResource(ask.resource) + (IsReplica(gpu) ? kReplica : "");
+  return ask.hami ? kByHami : BareResource(ask.resource) + kind;
 }
 
 }  // namespace
@@ -199,11 +202,12 @@ bool Offers(const KubeGpu& gpu, std::string_view needs, const Catalogue& catalog
     return !gpu.name.empty() && needs == ByClaim(gpu, catalogue.at(gpu.type));
   }
   const std::string bare = gpu.resource.empty() ? "" : BareResource(gpu.resource);
-  return needs == bare || (IsReplica(gpu) && needs == bare + kReplica);
+  if (IsReplica(gpu)) return needs == bare || needs == bare + kReplica;
+  return needs == bare || (gpu.mode != SharingMode::kMig && needs == bare + kNoReplica);
 }
 
 absl::StatusOr<KubeAsk> AskOf(const KubePod& pod, const KubeState& state, const std::set<std::string>& offered) {
-  KubeAsk ask{.resource = {}, .by_class = pod.by_class, .groups = {}, .told = {}};
+  KubeAsk ask{.resource = {}, .by_class = pod.by_class, .runs = !pod.node.empty(), .groups = {}, .told = {}};
   HORUS_RETURN_IF_ERROR(AddResources(pod, offered, ask));
   ask.hami = ask.resource == kGpuResource && (pod.of_hami || ask.mem_mib > 0 || ask.mem_pct > 0 || ask.cores_pct > 0);
   ask.by_part = ask.count == 0 && pod.part.asks();
@@ -222,6 +226,27 @@ absl::StatusOr<KubeAsk> AskOf(const KubePod& pod, const KubeState& state, const 
   if (ask.count > static_cast<int64_t>(kMaxDevicesPerNode))
     return InvalidArgument("it asks for %d GPUs, more than a node may have here (%d)", ask.count, kMaxDevicesPerNode);
   return ask;
+}
+
+std::string WhyUntold(const KubePod& pod, const KubeTold& told, const KubeState& state) {
+  if (!told.uuid.empty()) return Formatted("it holds GPU %s, which its node does not tell", Quoted(told.uuid));
+  const std::string name = Quoted(told.pool + "/" + told.device);
+  const auto slices = state.slices.find(pod.node);
+  if (slices == state.slices.end()) {
+    return Formatted("its claim holds %s, and no resource slice of its node is among the objects (resourceslices)",
+                     name);
+  }
+  for (const KubeSlice& slice : slices->second) {
+    for (const KubeDevice& device : slice.devices) {
+      if (slice.pool != told.pool || device.name != told.device) continue;
+      return device.possible
+                 ? Formatted("its claim holds %s, a partition that the driver makes on demand: those are not read",
+                             name)
+                 : Formatted("its claim holds %s, of type %s, which is not read or is cut into others", name,
+                             Quoted(device.type));
+    }
+  }
+  return Formatted("its claim holds %s, which no resource slice of its node lists", name);
 }
 
 KubeShape ShapeOf(const KubeAsk& ask, const KubeGpu& sample, const Catalogue& catalogue) {

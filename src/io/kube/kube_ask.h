@@ -31,6 +31,7 @@ struct KubeAsk {
   bool hami = false;                // HAMi alone can give it what it asks for
   bool by_part = false;             // KAI alone can
   bool by_class = false;            // as KubePod
+  bool runs = false;                // on a node
   bool by_expression = false;       // a claim selects by an expression, which nobody reads here
   std::vector<std::string> groups;  // of KAI: pods of one share a GPU
   std::vector<KubeTold> told;       // `count` of them where the pod runs and something tells
@@ -41,6 +42,9 @@ struct KubeAsk {
 [[nodiscard]] absl::StatusOr<KubeAsk> AskOf(const KubePod& pod, const KubeState& state,
                                             const std::set<std::string>& offered);
 
+// Why no GPU of its node is the one that it holds.
+[[nodiscard]] std::string WhyUntold(const KubePod& pod, const KubeTold& told, const KubeState& state);
+
 // A job's demand and share, as far as requests tell them.
 struct KubeShape {
   int64_t gpus = 1;
@@ -50,7 +54,8 @@ struct KubeShape {
   int64_t mem_mib = 0;       // 0: `mem_milli` of whatever card it is on
   int64_t mem_milli = 1000;  // thousandths of the card's memory
   bool anyone = false;       // it asks for a part of a card, as whoever else may
-  GpuTypeId only;            // that its claim is known to take; invalid: any
+  int64_t holds_mib = 0;     // of each GPU, that its engine has taken, whatever its profile says
+  GpuTypeId only;            // that it keeps to; invalid: any
   std::string needs;         // how it gets GPUs, which its node must offer: Offers
   std::string profile;       // in ImportedCluster::profiles; empty: its demand is what it asks for
   // Of a pod with a JobProfile:

@@ -318,6 +318,12 @@ std::string_view ModelCalled(std::string_view path, std::string_view& weights) {
   return "";
 }
 
+std::string KubeEngine::RunText() const {
+  return Formatted("%s %s %d x %d past %d %.4g %s %s %s", name, model, run.config.tensor_parallel,
+                   run.config.pipeline_parallel, context, memory_share, run.config.weights, run.config.cache,
+                   run.states_precision ? Name(run.run.precision) : "");
+}
+
 int64_t TakenMib(const KubeEngine& engine, int64_t seen_mib, int64_t model_mib) {
   const auto seen = static_cast<double>(seen_mib);
   const auto model = static_cast<double>(std::min(model_mib, seen_mib));

@@ -26,10 +26,11 @@ struct KubeEngine {
   std::string_view name;  // "vLLM"
   EngineMemory memory = EngineMemory::kShare;
   double memory_share = 0;
-  std::string model;    // as it stands there; empty: not told
-  int64_t context = 0;  // tokens; 0: the model's
-  ModelRun run;         // a step that decodes one request
-  std::string why_not;  // why `run` is not known, such as kUnknownModel
+  std::string model;                          // as it stands there; empty: not told
+  int64_t context = 0;                        // tokens; 0: the model's
+  ModelRun run;                               // a step that decodes one request
+  std::string why_not;                        // why `run` is not known, such as kUnknownModel
+  [[nodiscard]] std::string RunText() const;  // of all that decides its demand but the model's file
   [[nodiscard]] int64_t gpus() const {
     return run.config.tensor_parallel * run.config.pipeline_parallel;  // Bounded: both at most kMostParts
   }

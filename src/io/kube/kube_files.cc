@@ -221,6 +221,16 @@ void Copy(const YamlTree& tree, uint32_t value, Writer& out) {
   tree.plain(value) ? out.Plain(text) : out.Text(text);
 }
 
+// What the command line of an engine says, beside a pattern that says its load.
+void WriteRun(const ModelRun& model, Writer& out) {
+  out.Text("model", model.path);
+  out.Plain("framework", std::string(Name(model.run.framework)));
+  if (model.states_precision) out.Plain("precision", std::string(Name(model.run.precision)));
+  if (model.config.tensor_parallel > 1) out.Number("tensor_parallel", model.config.tensor_parallel);
+  if (!model.config.weights.empty()) out.Text("weights", model.config.weights);
+  if (!model.config.cache.empty()) out.Text("cache", model.config.cache);
+}
+
 const KubePattern* PatternOf(const Context& context, const KubeShape& shape) {
   return shape.profile.empty() ? nullptr : context.imported.profiles.at(shape.profile).pattern;
 }
@@ -229,14 +239,15 @@ const KubePattern* PatternOf(const Context& context, const KubeShape& shape) {
 void WritePattern(const ImportedProfile& profile, GpuTypeId only, const Catalogue& catalogue, Writer& out) {
   const YamlTree& tree = *profile.pattern->tree;
   const std::vector<uint32_t> children = tree.children(profile.pattern->position);
+  const bool others = !profile.demands.empty() && profile.by != KnownBy::kPattern;
   for (size_t i = 0; i + 1 < children.size(); i += 2) {
     const std::string_view key = tree.text(children[i]);
-    if (key == "pods" || (!profile.demands.empty() && !IsTerm(key))) continue;
-    if (key == "slowdown_confidence" && !profile.demands.empty() && profile.pattern->job.spec.slowdown_bound == 0)
-      continue;
+    if (key == "pods" || (key == "demand" && !profile.demands.empty()) || (others && !IsTerm(key))) continue;
+    if (key == "slowdown_confidence" && others && profile.pattern->job.spec.slowdown_bound == 0) continue;
     out.Key(std::string(key).c_str());
     key == "model" ? out.Text(profile.pattern->job.model->path) : Copy(tree, children[i + 1], out);
   }
+  if (profile.run) WriteRun(*profile.run, out);
   if (!only.valid() || !profile.demands.empty() || !profile.pattern->for_any_type()) return;
   out.List("gpu_types", std::array{only}, [&](GpuTypeId type) { out.Plain(catalogue.at(type).name); });
 }
@@ -248,9 +259,10 @@ void WriteTerms(const Context& context, const KubeShape& shape, Writer& out) {
   if (profile.pattern != nullptr) WritePattern(profile, shape.only, context.catalogue, out);
   if (!profile.kind.empty()) out.Plain("kind", profile.kind);
   if (shape.exclusive) out.Plain("exclusive", "true");
-  if (shape.mem_mib > 0 && !NeedsMoreThanAsked(profile, shape) &&
-      !(profile.pattern != nullptr && profile.pattern->job.model && profile.pattern->job.model->service))
-    out.Plain("gpu_memory_request_gib", Gib(shape.mem_mib));
+  const bool serves = profile.pattern != nullptr && profile.pattern->job.model && profile.pattern->job.model->service;
+  const int64_t asked_mib = serves || NeedsMoreThanAsked(profile, shape) ? 0 : shape.mem_mib;
+  if (const int64_t request_mib = shape.holds_mib > 0 ? shape.holds_mib : asked_mib; request_mib > 0)
+    out.Plain("gpu_memory_request_gib", Gib(request_mib));
   if (shape.slowdown_bound == 0) return;
   out.Plain("slowdown_bound", Formatted("%.9g", shape.slowdown_bound));
   if (shape.slowdown_confidence == 0) return;

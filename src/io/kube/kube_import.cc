@@ -240,7 +240,7 @@ class Importer {
         }
         const bool known = other_nodes_.contains(node);
         const bool no_slices = known && ask.ok() && !ask->told.empty() && !state_.slices.contains(node);
-        return LeaveOut(member, no_slices ? WhyUntold(pod, ask->told.front())
+        return LeaveOut(member, no_slices ? WhyUntold(pod, ask->told.front(), state_)
                                 : known   ? "its node is left out, or has no GPUs"
                                           : "its node is not among the objects");
       }
@@ -273,7 +273,12 @@ class Importer {
     const KubePod& pod = *member.pod;
     const std::string key = pod.name_space + "/" + pod.terms.profile;
     const bool parts = sample.mode == SharingMode::kMig || sample.replicas > 1;
-    if (pod.terms.profile.empty() || parts || !KnowsProfile(key, pod)) return Describe(member, sample);
+    if (pod.terms.profile.empty() || parts || !KnowsProfile(key, pod)) {
+      Describe(member, sample);
+      // Nobody knows what it would do on another type.
+      if (member.runs && member.shape.profile.empty()) member.shape.only = sample.type;
+      return;
+    }
     member.shape.profile = key;
     const std::vector<TypeDemand>& demands = out_.profiles.at(key).demands;
     if (std::ranges::none_of(demands, [&](const TypeDemand& one) { return one.type == member.shape.only; }))
@@ -317,9 +322,15 @@ class Importer {
       key = at->second;  // as a pod of the same ReplicaSet or Job does
     } else {
       measured_on_parts_ += seen != measured_.end() ? 1 : 0;
-      if (pattern == nullptr || !pattern->says_demand() || (pattern->is_architecture() && pod.engine != nullptr))
-        return pod.engine != nullptr ? DescribeEngine(member, sample, std::move(profile)) : void();
-      if (!pattern->Fits(shape.gpus, member.runs ? sample.type : GpuTypeId())) {
+      const KubeEngine* const engine = pod.engine.get();
+      std::vector<Demand> steps;
+      const bool unknown = engine != nullptr && !WhyUnknown(member, sample, engine->run, steps).empty();
+      if (pattern == nullptr || !pattern->says_demand() || (pattern->is_architecture() && engine != nullptr) ||
+          (pattern->is_load && unknown))
+        return engine != nullptr ? DescribeEngine(member, sample, std::move(profile)) : void();
+      if (pattern->is_load && engine != nullptr) profile.run = engine->run;
+      if (pattern->is_load ? engine == nullptr || engine->run.config.tensor_parallel != shape.gpus
+                           : !pattern->Fits(shape.gpus, member.runs ? sample.type : GpuTypeId())) {
         if (unfit_.insert(pattern).second) {
           out_.notes.push_back(
               Formatted("%s: %s matches with another number or type of GPUs, or is no engine, and counts by its "
@@ -330,11 +341,42 @@ class Importer {
       }
       profile.by = KnownBy::kPattern;
       profile.kind.clear();
-      key = "pattern " + pattern->job.where;
+      key = "pattern " + pattern->job.where + (profile.run ? " of " + engine->RunText() : "");
+      HoldEngine(member, sample, steps, profile, key);
     }
     out_.profiles.try_emplace(key, std::move(profile));
     shape.profile = std::move(key);
     shape.gpu_milli = mig ? kMilliPerGpu : 0;  // an instance has one tenant
+  }
+
+  // MiB of such a GPU that its engine sees. Replicas hold no memory back: it is the card.
+  int64_t SeenMib(const Member& member, const KubeGpu& sample, GpuTypeId type) const {
+    const KubeShape& shape = member.shape;
+    if (sample.mode == SharingMode::kMig)
+      return catalogue_.at(sample.type).mig[static_cast<size_t>(sample.mig_profile)].mem_mib;
+    if (sample.counts_memory && shape.mem_mib > 0) return shape.mem_mib;
+    // Bounded: MiB of a card, in thousandths.
+    return catalogue_.at(type).mem_mib * (sample.counts_memory ? shape.mem_milli : kMilliPerGpu) / kMilliPerGpu;
+  }
+
+  // Of a pod that runs: its engine holds what it was told to take, whatever a pattern says of what comes. How much that
+  // were on another type nobody says.
+  void HoldEngine(Member& member, const KubeGpu& sample, const std::vector<Demand>& steps, ImportedProfile& profile,
+                  std::string& key) const {
+    const KubeEngine* const engine = member.pod->engine.get();
+    if (!member.runs || engine == nullptr || engine->memory == EngineMemory::kUnknown) return;
+    const int64_t seen = SeenMib(member, sample, sample.type);
+    const int64_t taken = TakenMib(*engine, seen, steps.empty() ? 0 : steps[sample.type.value()].mem_mib.estimate);
+    const int64_t holds = std::min(taken, std::max<int64_t>(1, seen - kHeadroomMib));
+    for (auto [type, demand] : profile.pattern->job.spec.demands) {
+      if (type.valid() && type != sample.type) continue;
+      demand.mem_mib.estimate = std::max(demand.mem_mib.estimate, holds);
+      demand.mem_mib.upper = std::max(demand.mem_mib.estimate, demand.mem_mib.upper);
+      profile.demands = {{sample.type, demand}};
+    }
+    if (profile.demands.empty()) member.shape.holds_mib = holds;
+    member.shape.only = sample.type;
+    key += Formatted(" with %d MiB of %s", holds, catalogue_.at(sample.type).name);
   }
 
   // Why its steps cannot be predicted; else `steps` are they, by type.
@@ -377,12 +419,7 @@ class Importer {
       }
     }
     for (const GpuTypeId type : types) {
-      // Replicas hold no memory back: the engine sees the card.
-      const int64_t card_mib = catalogue_.at(type).mem_mib;
-      const int64_t seen = mig ? catalogue_.at(sample.type).mig[static_cast<size_t>(sample.mig_profile)].mem_mib
-                           : sample.counts_memory && shape.mem_mib > 0 ? shape.mem_mib
-                           : sample.counts_memory ? card_mib * shape.mem_milli / kMilliPerGpu  // Bounded: of a card
-                                                  : card_mib;
+      const int64_t seen = SeenMib(member, sample, type);
       Demand demand = known ? steps[type.value()] : Demand{};
       if (known && demand.mem_mib.estimate > seen && !member.runs) continue;
       const int64_t taken =
@@ -396,11 +433,9 @@ class Importer {
       return;
     }
     profile.by = known ? KnownBy::kEngine : KnownBy::kNobody;
-    const std::string key = Formatted(
-        "engine %s %s %d x %d past %d %.4g %s %s %s, %s %s", engine.name, engine.model, run.config.tensor_parallel,
-        run.config.pipeline_parallel, engine.context, engine.memory_share, run.config.weights, run.config.cache,
-        run.states_precision ? Name(run.run.precision) : "", profile.pattern ? profile.pattern->job.where : "",
-        shape.needs + (member.runs ? " on " + catalogue_.at(sample.type).name : ""));
+    const std::string key =
+        Formatted("engine %s, %s %s", engine.RunText(), profile.pattern ? profile.pattern->job.where : "",
+                  shape.needs + (member.runs ? " on " + catalogue_.at(sample.type).name : ""));
     out_.profiles.try_emplace(key, std::move(profile));
     shape.profile = key;
     if (known) shape.gpu_milli = mig ? kMilliPerGpu : 0;
@@ -445,28 +480,6 @@ class Importer {
     for (const int32_t gpu : member.gpus) used_[member.node][static_cast<size_t>(gpu)] += member.held_milli;
   }
 
-  // Why no GPU of its node is the one that it holds.
-  std::string WhyUntold(const KubePod& pod, const KubeTold& told) const {
-    if (!told.uuid.empty()) return Formatted("it holds GPU %s, which its node does not tell", Quoted(told.uuid));
-    const std::string name = Quoted(told.pool + "/" + told.device);
-    const auto slices = state_.slices.find(pod.node);
-    if (slices == state_.slices.end()) {
-      return Formatted("its claim holds %s, and no resource slice of its node is among the objects (resourceslices)",
-                       name);
-    }
-    for (const KubeSlice& slice : slices->second) {
-      for (const KubeDevice& device : slice.devices) {
-        if (slice.pool != told.pool || device.name != told.device) continue;
-        return device.possible
-                   ? Formatted("its claim holds %s, a partition that the driver makes on demand: those are not read",
-                               name)
-                   : Formatted("its claim holds %s, of type %s, which is not read or is cut into others", name,
-                               Quoted(device.type));
-      }
-    }
-    return Formatted("its claim holds %s, which no resource slice of its node lists", name);
-  }
-
   void PlaceTold(Member& member) {
     if (!member.runs || member.ask.told.empty()) return;
     const std::vector<KubeGpu>& gpus = out_.nodes[member.node].gpus;
@@ -475,7 +488,7 @@ class Importer {
         return told.uuid.empty() ? gpu.pool == told.pool && gpu.name == told.device && !gpu.name.empty()
                                  : gpu.uuid == told.uuid;
       });
-      if (at == gpus.end()) return LeaveOut(member, WhyUntold(*member.pod, told));
+      if (at == gpus.end()) return LeaveOut(member, WhyUntold(*member.pod, told, state_));
       member.gpus.push_back(static_cast<int32_t>(at - gpus.begin()));
     }
     // Containers of one pod may use one card; a job has each of its GPUs once.
@@ -666,13 +679,16 @@ class Importer {
       for (const int32_t gpu : member.gpus) job.on.push_back({member.node, gpu});
       out_.pods += member.sharers.size();
       if (!pod.group.empty()) {
-        const Key key(pod.name_space, pod.group, member.runs, job.shape, job.cpu_milli, job.mem_mib, job.node_selector,
+        KubeShape alike = job.shape;
+        if (alike.profile.empty()) alike.only = GpuTypeId();  // of several types, if only requests are known
+        const Key key(pod.name_space, pod.group, member.runs, alike, job.cpu_milli, job.mem_mib, job.node_selector,
                       job.priority);
         const auto [at, is_new] = gangs.emplace(key, out_.jobs.size());
         // Bounded: pods in memory, at most 1,024 GPUs each.
         if (!is_new && (out_.jobs[at->second].tasks + 1) * job.shape.gpus <= kMaxGpusPerJob) {
           ImportedJob& gang = out_.jobs[at->second];
           ++gang.tasks;
+          if (gang.shape.only != job.shape.only) gang.shape.only = GpuTypeId();
           gang.submit_s = std::min(gang.submit_s, job.submit_s);
           gang.placed_s = std::max(gang.placed_s, job.placed_s);
           gang.on.insert(gang.on.end(), job.on.begin(), job.on.end());

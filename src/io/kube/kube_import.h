@@ -52,6 +52,7 @@ struct ImportedProfile {
   std::string kind;                      // empty: training, or as the pattern says
   std::vector<TypeDemand> demands;       // empty: the pattern's
   const KubePattern* pattern = nullptr;  // of ImportOptions: its terms
+  std::optional<ModelRun> run;           // beside a pattern that is a load
 };
 
 // A language model in an engine, as the command line of its pods says.

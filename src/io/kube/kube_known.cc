@@ -160,14 +160,21 @@ absl::Status ReadPatterns(const YamlMap& map, KubePattern& pattern) {
 }
 
 // As a job of jobs.yaml. What the job of a pod has beside stands in for the check: as many GPUs as the model has parts,
-// and figures where there are terms alone.
+// figures where there are terms alone, and some model where a load is beside them.
 absl::Status ReadJob(const YamlMap& map, const Catalogue& catalogue, KubePattern& pattern) {
   std::vector<std::pair<std::string_view, YamlValue>> pairs;
   for (const std::string_view key : JobKeys()) {
     if (const YamlValue* value = map.Find(key)) pairs.emplace_back(key, *value);
   }
   const bool terms_alone = std::ranges::all_of(pairs, [](const auto& pair) { return IsTerm(pair.first); });
+  pattern.is_load = map.Has("service") && std::ranges::all_of(pairs, [](const auto& pair) {
+                      return IsTerm(pair.first) || pair.first == "service";
+                    });
   if (const YamlValue* parts = map.Find("tensor_parallel")) pairs.emplace_back("gpus", *parts);
+  if (pattern.is_load) {
+    HORUS_ASSIGN_OR_RETURN(const auto tree, YamlTree::Parse("", std::string(KnownModelName(0)) + "\n"));
+    pairs.emplace_back("model", YamlValue::Root(tree));
+  }
   if (terms_alone) {
     HORUS_ASSIGN_OR_RETURN(const auto tree, YamlTree::Parse("", "any: {gpu_util_pct: 1, gpu_memory_gib: 1}\n"));
     pairs.emplace_back("demand", YamlValue::Root(tree));
@@ -270,7 +277,8 @@ absl::Status AddTerms(const KubeTermsOfPod& terms, const KubeAsk& ask, KubeShape
   if (terms.share != "same-tenant" && terms.share != "anyone")
     return InvalidArgument("annotation %s: expected same-tenant or anyone, found %s", kShare, Quoted(terms.share));
   if (!ask.resource.empty())
-    return InvalidArgument("annotation %s: whole GPUs (%s) are never shared", kShare, ask.resource);
+    return InvalidArgument("annotation %s: the scheduler refuses it beside whole GPUs (%s): docs/shadow.md", kShare,
+                           ask.resource);
   shape.exclusive = false;
   shape.anyone = terms.share == "anyone";
   return absl::OkStatus();

@@ -35,7 +35,8 @@ struct KubePattern {
   std::shared_ptr<const YamlTree> tree;
   uint32_t position = 0;  // of its mapping in `tree`: `pods`, and keys of jobs.yaml
   bool says_share = false, says_kind = false;
-  JobRequest job;  // what they say; with neither model nor demands: terms alone
+  bool is_load = false;  // `service` and terms alone: what is served, and how, says the engine of the pod
+  JobRequest job;        // what they say; with neither model nor demands: terms alone
 
   [[nodiscard]] bool says_demand() const { return job.model.has_value() || !job.spec.demands.empty(); }
   [[nodiscard]] bool for_any_type() const { return job.model || !job.spec.demands.front().type.valid(); }
