@@ -128,8 +128,9 @@ absl::Status GetDevice(const Cluster& cluster, uint64_t node, uint32_t device, h
   const auto index = static_cast<int32_t>(std::min<uint32_t>(device, std::numeric_limits<int32_t>::max()));
   HORUS_ASSIGN_OR_RETURN(const DeviceInfo info, cluster.Device(node, index));
   HORUS_RETURN_IF_ERROR(CheckRoom(info.residents.size(), buffer));
+  const std::vector<uint64_t> jobs = VectorOf<uint64_t>(info.residents, &Resident::job);  // may fail: before any output
   WriteStruct(DeviceToC(cluster.catalogue(), info), out);
-  WriteIds(VectorOf<uint64_t>(info.residents, &Resident::job), buffer);
+  WriteIds(jobs, buffer);
   return absl::OkStatus();
 }
 

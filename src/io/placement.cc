@@ -65,7 +65,8 @@ absl::Status AppendTenants(const Cluster& cluster, const InterferenceModel& mode
     tenant.cap_slowdown = CapStretch(*demands[i]);
     // SpeedAlone is that under the cap.
     const DeviceRow row{.type = device.spec.type, .compute_share = device.spec.compute_share};
-    tenant.work_alone = WorkAlone(*specs[i]) * SpeedAlone(*specs[i], row) * tenant.cap_slowdown;
+    const double speed = SpeedAlone(*specs[i], row) * tenant.cap_slowdown;
+    tenant.work_alone = speed * WorkAlone(*specs[i]);
     tenant.keeps_work = KeepsWork(*demands[i]);
     tenant.others = static_cast<uint32_t>(n - 1);
     // Bounded: pairs of the tenants of one device, at most kMaxResidentsPerDevice.

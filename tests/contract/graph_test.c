@@ -164,6 +164,7 @@ static void CostsGrowWithTheBatch(const horus_graph* graph) {
   CHECK(eight.weights_bytes >= 4 * eight.parameters && eight.gradients_bytes >= 4 * eight.parameters);
   for (int32_t optimizer = HORUS_OPTIMIZER_SGD; optimizer <= HORUS_OPTIMIZER_ADAMW_BF16; ++optimizer) {
     run.optimizer = optimizer;
+    run.precision = optimizer == HORUS_OPTIMIZER_ADAMW_BF16 ? HORUS_PRECISION_BF16 : HORUS_PRECISION_FP32;
     CHECK_OK(horus_graph_cost(graph, &run, &eight, &error));
   }
 }
