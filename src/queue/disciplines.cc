@@ -152,8 +152,8 @@ class FinishTimeFairness final : public Discipline {
     return *std::ranges::min_element(waiting_, ByLateness(jobs_, now_us));
   }
   bool Window(int64_t now_us, size_t count, std::vector<uint32_t>& slots) const override {
-    slots.resize(count);
-    std::ranges::partial_sort_copy(waiting_, slots, ByLateness(jobs_, now_us));
+    slots.resize(std::min(count, waiting_.size()));
+    std::partial_sort_copy(waiting_.begin(), waiting_.end(), slots.begin(), slots.end(), ByLateness(jobs_, now_us));
     return true;
   }
   [[nodiscard]] size_t bytes_held() const override { return sizeof *this + BytesIn(waiting_, positions_); }

@@ -143,7 +143,8 @@ TEST(Refusal, WhatIsOnlyPredictedRefusesForNowAndSaysSo) {
   EXPECT_EQ(decision.miss.estimate, 16'000);
   EXPECT_EQ(
       DescribeDecision(decision),
-      "Deferred: by prediction it would not fit even the empty cluster. The job's memory bound, its neighbours' and the "
+      "Deferred: by prediction it would not fit even the empty cluster. The job's memory bound, its neighbours' and "
+      "the "
       "headroom would exceed the device. Nearest: node 1 device 0 (gpu_memory: needed 17000, available 15884 MiB; "
       "needed is an upper bound, 16000 is expected).");
 }
@@ -254,9 +255,10 @@ TEST(Refusal, TheSentenceOfARefusalTellsTheMainReasonAndTheNearestApart) {
       "Rejected: never fits this cluster. 4 of 5 devices: The node lacks a label that the job's selector asks for. "
       "Nearest: node 3 device 0, which failed another constraint (gpu_memory: needed 20000, available 15884 MiB).");
   job.node_selector.clear();
-  EXPECT_EQ(DescribeDecision(Decide(cluster, job)),
-            "Rejected: never fits this cluster. The job's memory bound, its neighbours' and the headroom would exceed the "
-            "device. Nearest: node 1 device 0 (gpu_memory: needed 20000, available 15884 MiB).");
+  EXPECT_EQ(
+      DescribeDecision(Decide(cluster, job)),
+      "Rejected: never fits this cluster. The job's memory bound, its neighbours' and the headroom would exceed the "
+      "device. Nearest: node 1 device 0 (gpu_memory: needed 20000, available 15884 MiB).");
 }
 
 TEST(Refusal, ARejectionTellsWhatRefusesForGoodAndNotWhatIsBusyNow) {
