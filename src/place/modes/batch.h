@@ -35,13 +35,13 @@ inline constexpr size_t kSmallBatch = 64;
 // Of policies that maximise work: where there is not room for all who fit, the job of the window whose place is worth
 // most goes next (selection.h), within a priority; who fitted and finds no place any more waits as kPassedOver. If that
 // is a gang, the largest go first where that places all the others too, at no less work. Nobody of a small batch waits
-// for whom there is room one by one, all the others placed too. Where there is room for all, what is compared with the one-by-one plan. For policies that maximise work (Policy::maximises_work) the useful work
-// of the devices concerned, where no fewer jobs of any priority above the batch's lowest may be placed. For the others
-// first the number of jobs placed, by priority from the highest down, then the sum of the policy's costs, each job
-// priced after those before it in planning order. Gangs, jobs with hard requests that are priced by node, and jobs
-// without GPUs go where they would go one by one; once more at the end where that was nowhere. plan.work_before is then
-// what the one-by-one plan would reach and work_after what this one does, over what the cluster does without the batch.
-// Errors as MakePlan.
+// for whom there is room one by one, all the others placed too. Where there is room for all, what is compared with the
+// one-by-one plan. For policies that maximise work (Policy::maximises_work) the useful work of the devices concerned,
+// where no fewer jobs of any priority above the batch's lowest may be placed. For the others first the number of jobs
+// placed, by priority from the highest down, then the sum of the policy's costs, each job priced after those before it
+// in planning order. Gangs, jobs with hard requests that are priced by node, and jobs without GPUs go where they would
+// go one by one; once more at the end where that was nowhere. plan.work_before is then what the one-by-one plan would
+// reach and work_after what this one does, over what the cluster does without the batch. Errors as MakePlan.
 [[nodiscard]] absl::StatusOr<Plan> PlanBatch(Placer& placer, const Cluster& cluster, std::span<const JobSpec> jobs,
                                              const BatchOptions& options = {},
                                              std::optional<std::span<const NodeId>> subset = std::nullopt,
