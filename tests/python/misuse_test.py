@@ -65,6 +65,11 @@ def test_classes_are_final_as_their_stubs_say(horus):
             type("Sub", (kind,), {})
 
 
+def test_a_switch_takes_true_or_false_alone(horus, make):
+    with pytest.raises(TypeError, match="prices: expected bool, found"):
+        horus.Placer().place_batch(make.cluster(), make.jobs(2), prices=-1)  # the C API's word for off
+
+
 def test_a_list_may_change_while_the_library_waits(horus, make):
     cluster, placer, inside, go_on = make.cluster(), horus.Placer(), threading.Event(), threading.Event()
 

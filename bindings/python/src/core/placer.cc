@@ -299,8 +299,8 @@ void BindPlanning(py::class_<PlacerHandle>& placer) {
            "place_one(self, cluster: ClusterHandle, job: Job, nodes: numpy.typing.NDArray[numpy.uint64] | None) -> "
            "PlanHandle")
       .def("place_batch", &PlaceBatch, py::arg("cluster"), py::arg("jobs"), py::arg("nodes"), py::arg("window"),
-           py::arg("now_us"), py::arg("patience_us"), py::arg("prices").noconvert(), py::arg("max_rounds"),
-           py::arg("restarts"), py::arg("max_evaluations"), py::arg("progress"),
+           py::arg("now_us"), py::arg("patience_us"), py::arg("prices"), py::arg("max_rounds"), py::arg("restarts"),
+           py::arg("max_evaluations"), py::arg("progress"),
            "place_batch(self, cluster: ClusterHandle, jobs: tuple[Job, ...], nodes: "
            "numpy.typing.NDArray[numpy.uint64] | None, window: int, now_us: int, patience_us: int, prices: bool, "
            "max_rounds: int, restarts: int, max_evaluations: int, progress: "

@@ -216,7 +216,8 @@ class Placer:
             return Plan(self._handle.place_batch(
                 instance(cluster, Cluster, "cluster")._handle, _jobs(jobs), ids(nodes, "nodes"),
                 integer(window, "window", 0, 2**32 - 1), integer(now_us, "now_us", -2**63, 2**63 - 1),
-                integer(patience_us, "patience_us", 0, 2**63 - 1), bool(prices), integer(max_rounds, "max_rounds", 0, 2**32 - 1), integer(restarts, "restarts", 0, 2**32 - 1),
+                integer(patience_us, "patience_us", 0, 2**63 - 1), instance(prices, bool, "prices"),
+                integer(max_rounds, "max_rounds", 0, 2**32 - 1), integer(restarts, "restarts", 0, 2**32 - 1),
                 integer(max_evaluations, "max_evaluations"), tell))
 
     def rebalance(self, cluster: Cluster, jobs: Any = None, *, max_migrations: int = 0, downtime_s: float = 0,
