@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// horus evaluate: how well measured runs are predicted when their family, net or GPU type is left out of training; and
-// of pairs how well interference models predict what was left out, how fast they learn from what they see, and their
-// predictions as a file.
+// horus evaluate: how well runs and pairs are predicted that training left out, or as a file what is predicted of them.
 #include <algorithm>
 #include <array>
 #include <cmath>

@@ -71,6 +71,20 @@ class Place(Files):
                      "predicted utilisation", "above slowdown bound"):
             self.assertIn(word, out)
 
+    def test_work_is_that_of_a_job_on_its_fastest_gpu_type(self):
+        decisions = [one for one in json.loads(run("place", "--cluster", CLUSTER, "--jobs", JOBS, "--json")[1])["decisions"]
+                     if one["verdict"] == "place"]
+        for one in decisions:
+            self.assertLessEqual(one["work_added"], len(one["slots"]) * one["speed_alone"] / one["slowdown"] + 1e-3, one["job"])
+        self.assertLess(min(one["speed_alone"] for one in decisions), 0.5)  # some are on slow GPUs
+
+    def test_a_better_place_that_others_get_is_said(self):
+        _, text, _ = run("place", "--cluster", CLUSTER, "--jobs", JOBS)
+        found = json.loads(run("place", "--cluster", CLUSTER, "--jobs", JOBS, "--json")[1])["decisions"]
+        better = [one for one in found if one["runner_up"] and one["runner_up"]["cost"] < one["winner"]["cost"]]
+        self.assertGreater(len(better), 0)
+        self.assertEqual(" ".join(text.split()).count("leaves"), len(better))
+
     def test_table_fits_100_columns(self):
         _, out, _ = run("place", "--cluster", CLUSTER, "--jobs", JOBS)
         self.assertLessEqual(max(map(len, out.splitlines())), 100)

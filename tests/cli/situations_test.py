@@ -11,7 +11,7 @@ import re
 import unittest
 
 from command import ROOT, Files, main, run
-from import_test import HAMI, GPU, PRODUCT, claim, container, engine, gpu_device, node, pod, product, profile, resource_slice
+from kube_objects import HAMI, GPU, PRODUCT, claim, container, engine, gpu_device, node, pod, product, profile, resource_slice
 
 LIGHT = "demand: {any: {gpu_util_pct: 20, mem_bw_util_pct: 5, gpu_memory_gib: 2, step_time_ms: 20}}"
 
