@@ -70,6 +70,8 @@ def _table(match):
             here, kinds = next(at), []
             if tag[1] == "td" and not re.sub("<[^>]*>", "", tag[3]).strip() and "<span" not in tag[3]:
                 kinds.append("empty")
+            if not here and tag[1] == "td" and re.fullmatch(r"[\d., ]+", re.sub("<[^>]*>", "", tag[3]).strip()):
+                kinds.append("bare")  # a number says nothing without its head
             if here in figures:
                 kinds.append("n")
             label = f' data-label="{heads[here]}"' if tag[1] == "td" and len(heads) > 2 and here < len(heads) and heads[here] else ""
