@@ -42,6 +42,10 @@ circle { stroke-width: 0 } circle.p0 { fill: #6e7781 } circle.p1 { fill: #c2560c
 @media (prefers-color-scheme: dark) { text { fill: #e6e8ea } .card { fill: #16191d; stroke: #3b4047 } .grid { stroke: #30363d }
 .p0 { stroke: #9aa4ae } .p1 { stroke: #f0883e } .p2 { stroke: #58a6ff }
 circle.p0 { fill: #9aa4ae } circle.p1 { fill: #f0883e } circle.p2 { fill: #58a6ff } }
+/* In a tall frame, which the site gives it on phones (docs/reference/site.css): one below the other. */
+.tall { display: none }
+@media (max-aspect-ratio: 2/1) { .all { transform: scale(2) } .card { width: 397px; height: 595px } .wide { display: none } .tall { display: inline }
+.key1 { transform: translate(-218px, 20px) } .key2 { transform: translate(-506px, 40px) } .left { transform: translateY(42px) } .right { transform: translate(-402px, 270px) } }
 """
 
 
@@ -104,8 +108,8 @@ def panel(x, title, lines, ticks, unit):
 def legend(x, y):
     parts = []
     for number, (_, text) in enumerate(POLICIES):
-        parts.append(f'<line class="p{number}" x1="{x}" x2="{x + 28}" y1="{y - 4}" y2="{y - 4}" stroke-width="2.5"/>'
-                     f'<text x="{x + 34}" y="{y}">{text}</text>')
+        parts.append(f'<g class="key{number}"><line class="p{number}" x1="{x}" x2="{x + 28}" y1="{y - 4}" y2="{y - 4}" stroke-width="2.5"/>'
+                     f'<text x="{x + 34}" y="{y}">{text}</text></g>')
         x += 34 + 7 * len(text) + 16
     return parts
 
@@ -117,13 +121,14 @@ def main():
     hours, slowdowns = results()
     second, below = LEFT + WIDTH + APART, TOP + HEIGHT + 36
     width, height = second + WIDTH + 20, below + 14
-    parts = [*legend(LEFT, 26), *panel(LEFT, "Mean job completion time", hours, range(0, 61, 20), " h"),
+    told = ("Load: GPU time asked for / GPU time there is.", "64 V100, 1,000 jobs, measured speeds of pairs;", f"mean of {SEEDS} seeds.")
+    parts = [*legend(LEFT, 26), '<g class="left">', *panel(LEFT, "Mean job completion time", hours, range(0, 61, 20), " h"), '</g><g class="right">',
              *panel(second, "Slowdown that 1 job in 100 exceeds", slowdowns, range(1, 5), "×"),
-             f'<text x="{LEFT}" y="{below}">Load: GPU time asked for / GPU time there is. 64 V100, 1,000 jobs, measured speeds of '
-             f'pairs; mean of {SEEDS} seeds.</text>']
-    print(f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" width="{width}" height="{height}" role="img">\n'
-          f"<title>Completion times and slowdowns over the load of a cluster, by policy</title><style>{STYLE}</style>\n"
-          f'<rect class="card" x=".5" y=".5" width="{width - 1}" height="{height - 1}" rx="6"/>\n' + "\n".join(parts) + "\n</svg>")
+             f'</g><text class="wide" x="{LEFT}" y="{below}">{" ".join(told)}</text>',
+             *(f'<text class="tall" x="{LEFT}" y="{2 * below + 4 + 17 * line}">{text}</text>' for line, text in enumerate(told))]
+    print(f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" width="{width}" height="{height}" preserveAspectRatio="xMinYMin" '
+          f'role="img">\n<title>Completion times and slowdowns over the load of a cluster, by policy</title><style>{STYLE}</style>\n<g class="all">\n'
+          f'<rect class="card" x=".5" y=".5" width="{width - 1}" height="{height - 1}" rx="6"/>\n' + "\n".join(parts) + "\n</g>\n</svg>")
 
 
 if __name__ == "__main__":

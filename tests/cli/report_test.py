@@ -52,6 +52,17 @@ class Report(Files):
         return {"schema": "horus-potential", "notes": [], "jobs": 4, "jobs_of_requests_alone": 0, "gpus_free": gpus_free, "cases": [case]}
 
     @unittest.skipUnless(CHROMIUM, "NOT TESTED in a browser: chromium is missing")
+    def test_a_chosen_job_tells_where_it_is_and_nothing_that_is_not(self):
+        page = self.page("place", *EXAMPLE, "--html")
+        press = "<script>document.querySelector('.job').click()</script>"  # which the page's policy would not let run
+        path = self.write("pressed.html", re.sub("<meta http-equiv=[^>]*>", "", page).replace("</body>", press + "</body>"))
+        done = subprocess.run([CHROMIUM, "--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--dump-dom", path.as_uri()],
+                              capture_output=True, timeout=120, check=True)
+        detail = re.search(r'<aside id="detail".*?</aside>', done.stdout.decode(), re.DOTALL).group(0)
+        self.assertIn("Show on the map", detail)
+        self.assertNotIn("null", detail)
+
+    @unittest.skipUnless(CHROMIUM, "NOT TESTED in a browser: chromium is missing")
     def test_money_is_only_what_a_backlog_would_bring(self):
         busy = self.shown(self.potential_of(0, 50, 6))
         self.assertIn("Sharing could do the work of 2 more GPUs ", busy)
