@@ -371,7 +371,7 @@ void AddFiles(CLI::App& app, PotentialSources& sources) {
   AddRanged(app, "--memory-gib-per-gpu", sources.memory_gib_per_gpu, "With --speeds: host memory likewise", "GIB",
             0.001, kMostPerGpu);
   AddInterferenceOptions(app, sources.interference);
-  AddLimitOptions(app, sources.limits);
+  AddPlacerOptions(app, kToldFitting, sources.limits);
   AddGpusFileOption(app, sources.gpus_files);
   AddOption(app, "--bundle", sources.bundle, "Trained models that refine the predictions", "FILE");
 }

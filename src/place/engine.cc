@@ -41,6 +41,15 @@ absl::StatusOr<JobOrder> PlanningOrder(const Cluster& cluster, std::span<const J
   return order;
 }
 
+FitLimits LimitsOf(const PlacerOptions& options, const InterferenceModel& model, const Policy& policy) {
+  return {.slowdown_bound = options.slowdown_bound > 0 ? options.slowdown_bound : policy.default_slowdown_bound(),
+          .upper_probability = model.has_quantiles() ? model.upper_probability() : 0,
+          .max_tenants = options.max_tenants,
+          .share = options.sharing_quota > 0,
+          .mem_headroom_mib = options.mem_headroom_mib,
+          .mem_overcommit = options.mem_overcommit};
+}
+
 }  // namespace
 
 absl::Status CheckConfidence(const JobSpec& job, const InterferenceModel& model) {
@@ -52,10 +61,11 @@ absl::Status CheckConfidence(const JobSpec& job, const InterferenceModel& model)
 }
 
 Engine::Engine(std::shared_ptr<const InterferenceModel> model, std::shared_ptr<const Policy> policy,
-               const FitLimits& limits, const PlacerOptions& options)
+               const PlacerOptions& options)
     : options_(options),
       model_(model),
-      scorer_(WithHostTime(std::move(model)), std::move(policy), limits, options.cache_bytes / 2, options.exhaustive),
+      scorer_(WithHostTime(model), policy, LimitsOf(options, *model, *policy), options.cache_bytes / 2,
+              options.exhaustive),
       search_(scorer_, options.cache_bytes / 4),
       emptied_search_(scorer_, options.cache_bytes / 8),
       explainer_(scorer_),

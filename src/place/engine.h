@@ -44,8 +44,8 @@ struct ChosenWay {
 
 class Engine {
  public:
-  // `options` were checked; `limits` are what they and the policy say.
-  Engine(std::shared_ptr<const InterferenceModel> model, std::shared_ptr<const Policy> policy, const FitLimits& limits,
+  // `options` were checked.
+  Engine(std::shared_ptr<const InterferenceModel> model, std::shared_ptr<const Policy> policy,
          const PlacerOptions& options);
   ~Engine();
   Engine(const Engine&) = delete;
