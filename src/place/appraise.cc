@@ -278,9 +278,8 @@ absl::Status Explainer::Placed(const Ledger& ledger, const JobView& view, const 
   }
   decision.in_plan = decision.own;
   if (decision.slots.size() > 1) {
-    std::ranges::stable_sort(decision.effects, [](const TenantEffect& a, const TenantEffect& b) {
-      return std::tie(a.node, a.device) < std::tie(b.node, b.device);
-    });
+    std::ranges::stable_sort(decision.effects, {},
+                             [](const TenantEffect& effect) { return std::tie(effect.node, effect.device); });
   }
   HORUS_RETURN_IF_ERROR(Price(ledger, view, result.best, decision.winner));
   decision.has_runner_up = !result.second.slots.empty();

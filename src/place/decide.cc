@@ -87,9 +87,7 @@ absl::StatusOr<Decision> Engine::DecideEmptied(const JobView& view) {
     };
     JobSpec alone = *view.job;
     bool waits = false;  // for an idle GPU
-    if (AloneByExpectation(alone)) {
-      HORUS_ASSIGN_OR_RETURN(waits, fits(alone));
-    }
+    if (AloneByExpectation(alone)) HORUS_SET_OR_RETURN(waits, fits(alone));
     if (waits) {
       decision = {.verdict = Verdict::kPlace};
     } else if (RestsOnPredictions(*view.job)) {

@@ -216,9 +216,7 @@ Slots SlotsOf(const Ledger& ledger, std::span<const PlacedSlot> placed) {
   Slots slots;
   slots.reserve(placed.size());
   for (const PlacedSlot& slot : placed) slots.push_back({ledger.spec(slot.node_row).id, slot.device, slot.task});
-  std::ranges::sort(slots, [](const Slot& a, const Slot& b) {
-    return std::tie(a.task, a.node, a.device) < std::tie(b.task, b.node, b.device);
-  });
+  std::ranges::sort(slots, {}, ByTask);
   return slots;
 }
 

@@ -20,9 +20,8 @@ absl::StatusOr<std::shared_ptr<const LabPolicyOptions>> LabFromC(const horus_lab
   SetAmount(options.synergy_tolerance, c.synergy_tolerance);
   SetUnlessZero(options.pack_threshold, c.pack_threshold);
   SetUnlessZero(options.foreground_bound, c.foreground_bound);
-  if (c.profiling_label != nullptr) {
-    HORUS_ASSIGN_OR_RETURN(options.profiling_label, ReadText(c.profiling_label, "profiling_label"));
-  }
+  if (c.profiling_label != nullptr)
+    HORUS_SET_OR_RETURN(options.profiling_label, ReadText(c.profiling_label, "profiling_label"));
   return Lab(std::move(options));
 }
 

@@ -64,9 +64,7 @@ horus_status horus_job_list_from_yaml(const horus_cluster* cluster, const horus_
 horus_status horus_trace_from_file(const char* path, const char* format, horus_trace** out, horus_error* error) {
   return Guard(error, {{path, "path"}, {out, "out"}}, [&] {
     TraceReadOptions options;
-    if (format != nullptr) {
-      HORUS_ASSIGN_OR_RETURN(options.format, ParseTraceFormat(format));
-    }
+    if (format != nullptr) HORUS_SET_OR_RETURN(options.format, ParseTraceFormat(format));
     HORUS_ASSIGN_OR_RETURN(TraceRead read, ReadTrace(path, options));
     return Give(new horus_trace{std::make_shared<const Trace>(std::move(read.trace))}, out);
   });

@@ -221,15 +221,11 @@ absl::Status AddParts(const std::shared_ptr<const Catalogue>& catalogue, const h
   HORUS_ASSIGN_OR_RETURN(setup.queue, QueueOptionsFromC(c.queue));
   HORUS_ASSIGN_OR_RETURN(options.outages, OutagesFromC(c));
   HORUS_ASSIGN_OR_RETURN(options.rebalance, RebalanceOf(c.rebalance));
-  if (c.profiling_label != nullptr) {
-    HORUS_ASSIGN_OR_RETURN(options.profiling_label, ReadText(c.profiling_label, "profiling_label"));
-  }
-  if (c.measured != nullptr) {
-    HORUS_ASSIGN_OR_RETURN(setup.measured, ProfileDemandsFromC(*catalogue, "measured", c.measured));
-  }
-  if (c.sensitivities != nullptr) {
-    HORUS_ASSIGN_OR_RETURN(setup.sensitivities, SensitivitiesFromC(c.sensitivities));
-  }
+  if (c.profiling_label != nullptr)
+    HORUS_SET_OR_RETURN(options.profiling_label, ReadText(c.profiling_label, "profiling_label"));
+  if (c.measured != nullptr)
+    HORUS_SET_OR_RETURN(setup.measured, ProfileDemandsFromC(*catalogue, "measured", c.measured));
+  if (c.sensitivities != nullptr) HORUS_SET_OR_RETURN(setup.sensitivities, SensitivitiesFromC(c.sensitivities));
   if (c.workload == nullptr) return absl::OkStatus();
   std::shared_ptr<const Catalogue> named;
   HORUS_ASSIGN_OR_RETURN(options.workload, WorkloadFromC(c.workload, named));

@@ -40,9 +40,7 @@ absl::Status ReadTime(const YamlMap& map, std::string_view hours, std::string_vi
 absl::Status ReadFiles(const YamlMap& map, GridFileWorkload& entry) {
   const YamlValue& files = *map.Find("files");
   std::vector<YamlValue> items = {files};
-  if (files.is_list()) {
-    HORUS_ASSIGN_OR_RETURN(items, files.List(kMaxGridPaths));
-  }
+  if (files.is_list()) HORUS_SET_OR_RETURN(items, files.List(kMaxGridPaths));
   if (items.empty()) return files.Expected("at least one path");
   for (const YamlValue& item : items) {
     HORUS_ASSIGN_OR_RETURN(const std::string path, item.Text(kMaxPathBytes));
@@ -101,9 +99,7 @@ absl::Status AddLoads(const YamlMap& map, const GridFileWorkload& entry, std::ve
   }
   if (entry.workload.edits.backlog) return value->Error("expected one of backlog and load, found both");
   std::vector<YamlValue> loads = {*value};
-  if (value->is_list()) {
-    HORUS_ASSIGN_OR_RETURN(loads, value->List(kMaxLoads));
-  }
+  if (value->is_list()) HORUS_SET_OR_RETURN(loads, value->List(kMaxLoads));
   if (loads.empty()) return value->Expected("at least one load");
   for (const YamlValue& load : loads) {
     HORUS_ASSIGN_OR_RETURN(const int64_t milli, load.Scaled(kLoadToMilli));

@@ -233,6 +233,10 @@ struct Slot {
 };
 using Slots = absl::InlinedVector<Slot, 1>;  // most jobs take one device
 
+// Keys to sort by.
+inline auto ByTask(const Slot& slot) { return std::tie(slot.task, slot.node, slot.device); }
+inline auto ByDevice(const Slot& slot) { return std::tie(slot.node, slot.device); }
+
 // A job without GPUs takes one slot a task, whose device is kNoDevice.
 [[nodiscard]] inline bool IsCpuOnly(const JobSpec& job) { return job.gpus_per_task == 0; }
 // On a device that can have either mode.

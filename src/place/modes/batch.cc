@@ -561,9 +561,8 @@ class Batcher {
       engine_.scorer().SetJob(view);
       HORUS_ASSIGN_OR_RETURN(const Evaluation evaluation,
                              engine_.scorer().Evaluate(ledger.states(), ledger.state_id(device)));
-      if (!evaluation.candidate.after.empty()) {
-        HORUS_ASSIGN_OR_RETURN(gain, meter_.GainOf(ledger, device, *view.job, evaluation.candidate));
-      }
+      if (!evaluation.candidate.after.empty())
+        HORUS_SET_OR_RETURN(gain, meter_.GainOf(ledger, device, *view.job, evaluation.candidate));
       ledger.Place(*view.job, place.slots);
     } else {
       HORUS_ASSIGN_OR_RETURN(gain, meter_.Book(ledger, *view.job, place.slots));

@@ -55,9 +55,7 @@ class Victims {
       const JobSpec& request = cluster_.rows().RequestOf(row);
       if (request.priority >= priority_) continue;
       double loss = WorkWeight(request) * request.tasks;  // undisturbed, as a job without GPUs is
-      if (!IsCpuOnly(request)) {
-        HORUS_ASSIGN_OR_RETURN(loss, meter.OfJob(ledger, row.id));
-      }
+      if (!IsCpuOnly(request)) HORUS_SET_OR_RETURN(loss, meter.OfJob(ledger, row.id));
       losses_.Insert(row.id, loss);
     }
     return absl::OkStatus();

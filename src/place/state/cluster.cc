@@ -36,8 +36,7 @@ uint32_t HoldDevices(const DeviceList& devices, DeviceListTable& table) {
 }
 
 auto OrderOf(const ClusterRows& rows, NodeId id) {
-  return std::lower_bound(rows.order.begin(), rows.order.end(), id,
-                          [&rows](uint32_t row, NodeId wanted) { return rows.nodes[row].spec->id < wanted; });
+  return std::ranges::lower_bound(rows.order, id, {}, [&rows](uint32_t row) { return rows.nodes[row].spec->id; });
 }
 
 }  // namespace

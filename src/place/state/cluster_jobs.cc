@@ -122,9 +122,7 @@ absl::StatusOr<PlacedSlots> Cluster::ResolveSlots(const JobSpec& job, std::span<
   }
   const auto per_task = static_cast<size_t>(SlotsPerTask(job));
   absl::InlinedVector<Slot, 8> sorted(slots.begin(), slots.end());
-  std::ranges::sort(sorted, [](const Slot& a, const Slot& b) {
-    return std::tie(a.task, a.node, a.device) < std::tie(b.task, b.node, b.device);
-  });
+  std::ranges::sort(sorted, {}, ByTask);
   PlacedSlots placed;
   placed.reserve(sorted.size());
   absl::InlinedVector<uint32_t, 8> devices;

@@ -37,12 +37,10 @@ absl::Status ReadGpus(const CsvRow& row, TraceJob& job) {
 }
 
 absl::Status ReadHost(const CsvRow& row, TraceJob& job) {
-  if (!row.Find("plan_cpu").empty()) {
-    HORUS_ASSIGN_OR_RETURN(job.cpu_milli, ScaledCell(row, "plan_cpu", kMilliPerPercent, kMaxHostQuantity));
-  }
-  if (!row.Find("plan_mem").empty()) {
-    HORUS_ASSIGN_OR_RETURN(job.mem_mib, ScaledCell(row, "plan_mem", kMibPerGib, kMaxHostQuantity));
-  }
+  if (!row.Find("plan_cpu").empty())
+    HORUS_SET_OR_RETURN(job.cpu_milli, ScaledCell(row, "plan_cpu", kMilliPerPercent, kMaxHostQuantity));
+  if (!row.Find("plan_mem").empty())
+    HORUS_SET_OR_RETURN(job.mem_mib, ScaledCell(row, "plan_mem", kMibPerGib, kMaxHostQuantity));
   return absl::OkStatus();
 }
 
