@@ -2,15 +2,10 @@
 // Applies corrections to a model's answers.
 #include "interference/corrected_model.h"
 
-#include <algorithm>
-#include <array>
 #include <bit>
-#include <cmath>
-#include <optional>
 
 #include "base/hash.h"
 #include "base/status.h"
-#include "interference/laws.h"
 #include "interference/pair_bounds.h"
 
 namespace horus {

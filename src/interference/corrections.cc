@@ -2,11 +2,7 @@
 // Corrections: learned from observations, asked as sums over the pairs that share a job with the one asked of.
 #include "interference/corrections.h"
 
-#include <algorithm>
 #include <bit>
-#include <cmath>
-#include <map>
-#include <numeric>
 #include <tuple>
 
 #include "base/hash.h"

@@ -2,12 +2,8 @@
 // Collects observations: checks them, keeps robust means and the running calibration.
 #include "interference/observed_slowdowns.h"
 
-#include <algorithm>
-#include <array>
 #include <bit>
-#include <cmath>
 #include <tuple>
-#include <utility>
 
 #include "base/bytes.h"
 #include "base/hash.h"

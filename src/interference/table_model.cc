@@ -2,19 +2,14 @@
 // A sorted array of measured pairs, and the sums over it.
 #include "interference/table_model.h"
 
-#include <algorithm>
 #include <bit>
-#include <cstddef>
-#include <map>
 #include <tuple>
-#include <utility>
 
 #include "base/hash.h"
 #include "base/status.h"
 #include "base/text.h"
 #include "base/vectors.h"
 #include "interference/corrected_model.h"
-#include "interference/laws.h"
 
 namespace horus {
 namespace {

@@ -9,7 +9,6 @@
 #include "base/format.h"
 #include "base/seeded_hash.h"
 #include "base/status.h"
-#include "base/units.h"
 #include "interference/registry.h"
 #include "lab/bound/potential.h"
 #include "lab/run/use_meter.h"

@@ -2,14 +2,8 @@
 // Predicts what a place does to everybody; who is slowed, what made the cost, how far a refused job is from fitting.
 #include "place/appraise.h"
 
-#include <algorithm>
-#include <limits>
-#include <tuple>
-
-#include "base/status.h"
 #include "interference/laws.h"
 #include "place/search/admit.h"
-#include "place/state/communication.h"
 #include "place/work.h"
 
 namespace horus {

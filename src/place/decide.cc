@@ -1,12 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // One job: the way to run it, its place or what refuses it, now and on the empty cluster; caps and modes; nodes one by
 // one.
-#include <algorithm>
-#include <limits>
-#include <utility>
 
 #include "base/hash.h"
-#include "base/status.h"
 #include "interference/laws.h"
 #include "place/engine.h"
 #include "place/policies/policies.h"

@@ -2,12 +2,6 @@
 // Plans: the ledger follows the cluster; jobs in order, each decided on the ledger that holds the ones before it.
 #include "place/engine.h"
 
-#include <algorithm>
-#include <string>
-#include <tuple>
-#include <utility>
-
-#include "base/status.h"
 #include "interference/host_model.h"
 #include "place/host/plan_grants.h"
 #include "place/search/prices.h"

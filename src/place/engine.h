@@ -8,22 +8,8 @@
 // Thread class: one thread at a time.
 #pragma once
 
-#include <cstdint>
-#include <memory>
-#include <optional>
-#include <span>
-#include <utility>
-#include <vector>
-
-#include "absl/status/status.h"
-#include "absl/status/statusor.h"
-#include "base/id_map.h"
 #include "place/appraise.h"
-#include "place/decision.h"
 #include "place/placer.h"
-#include "place/search/scorer.h"
-#include "place/search/search.h"
-#include "place/state/ledger.h"
 
 namespace horus {
 

@@ -3,10 +3,8 @@
 #include "place/placer.h"
 
 #include <type_traits>
-#include <utility>
 
 #include "base/format.h"
-#include "base/status.h"
 #include "place/engine.h"
 
 namespace horus {

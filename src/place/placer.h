@@ -9,23 +9,9 @@
 // Thread class: one thread at a time (holds scratch and the memo).
 #pragma once
 
-#include <array>
-#include <cstdint>
-#include <functional>
-#include <limits>
-#include <memory>
 #include <optional>
-#include <span>
-#include <string_view>
-#include <tuple>
-#include <vector>
 
-#include "absl/container/inlined_vector.h"
-#include "absl/status/statusor.h"
-#include "interference/model.h"
 #include "place/decision.h"
-#include "place/search/policy.h"
-#include "place/state/cluster.h"
 
 namespace horus {
 

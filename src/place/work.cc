@@ -3,9 +3,7 @@
 #include "place/work.h"
 
 #include <algorithm>
-#include <string>
 
-#include "base/status.h"
 #include "interference/laws.h"
 
 namespace horus {

@@ -1,15 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // The disciplines but horus-plus: fifo, sjf, srtf, las, edf, tetris and horus, whose order time alone does not change;
 // ftf; drf.
-#include <algorithm>
 #include <iterator>
-#include <memory>
 #include <tuple>
 #include <utility>
 
-#include "base/id_map.h"
 #include "queue/discipline.h"
-#include "queue/indexed_heap.h"
 
 namespace horus {
 namespace {

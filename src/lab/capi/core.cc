@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the laboratory adds to the handles of the core: lists of jobs, placers with its policies' options, latencies of
 // requests, what handles hold (horus/lab/files.h, policies.h, latency.h, memory.h).
-#include "absl/container/inlined_vector.h"
 #include "capi/planning.h"
 #include "horus/lab/latency.h"
 #include "horus/lab/memory.h"

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // horus/lab/files.h and traces of files, over the reader of the command. Without HORUS_WITH_FILES: without_files.cc.
-#include "horus/lab/files.h"
 
 #include "capi/graph_handles.h"
 #include "io/cluster_file.h"

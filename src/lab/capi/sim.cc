@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // horus/lab/sim.h: truths, how a simulation is run, simulations, what is told of results.
-#include "horus/lab/sim.h"
 
 #include "capi/planning.h"
 #include "lab/capi/handles.h"

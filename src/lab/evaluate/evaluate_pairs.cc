@@ -19,7 +19,6 @@
 #include "interference/laws.h"
 #include "interference/learned_model.h"
 #include "interference/observed_slowdowns.h"
-#include "interference/pair_bounds.h"
 
 namespace horus {
 namespace {

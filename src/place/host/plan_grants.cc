@@ -2,11 +2,6 @@
 // Divides the host of a node, and books the shares of a plan.
 #include "place/host/plan_grants.h"
 
-#include <algorithm>
-#include <limits>
-#include <utility>
-
-#include "base/status.h"
 #include "place/policies/policies.h"
 #include "place/work.h"
 

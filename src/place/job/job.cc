@@ -3,7 +3,6 @@
 #include "place/job/job.h"
 
 #include <algorithm>
-#include <utility>
 
 #include "base/status.h"
 #include "base/text.h"

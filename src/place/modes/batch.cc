@@ -2,18 +2,9 @@
 // One by one, then better: a local search from several starts, and the plan of the best.
 #include "place/modes/batch.h"
 
-#include <algorithm>
-#include <array>
-#include <functional>
-#include <utility>
-#include <vector>
-
 #include "base/hash.h"
-#include "base/status.h"
-#include "place/engine.h"
 #include "place/modes/selection.h"
 #include "place/search/admit.h"
-#include "place/search/search_nodes.h"
 #include "place/work.h"
 
 namespace horus {

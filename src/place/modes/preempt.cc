@@ -2,20 +2,10 @@
 // The nodes where a job fits once others left, cheapest first; and the plan that does it.
 #include "place/modes/preempt.h"
 
-#include <algorithm>
-#include <array>
-#include <limits>
 #include <queue>
-#include <utility>
-#include <vector>
 
-#include "absl/status/status.h"
-#include "base/id_map.h"
-#include "base/status.h"
 #include "place/engine.h"
 #include "place/search/admit.h"
-#include "place/search/search_nodes.h"
-#include "place/state/fit.h"
 #include "place/work.h"
 
 namespace horus {

@@ -2,11 +2,9 @@
 // Compares the jobs of the window by what their work is worth where they would go.
 #include "place/modes/selection.h"
 
-#include <algorithm>
 #include <numeric>
 
 #include "base/hash.h"
-#include "base/status.h"
 
 namespace horus {
 namespace {

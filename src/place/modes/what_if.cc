@@ -3,9 +3,7 @@
 #include "place/modes/what_if.h"
 
 #include <deque>
-#include <utility>
 
-#include "base/status.h"
 #include "place/engine.h"
 #include "place/work.h"
 

@@ -2,16 +2,8 @@
 // Gangs: what one costs, and the heuristic "fewest nodes, one rack first" for those that fit no single node.
 #include "place/search/gang.h"
 
-#include <algorithm>
-#include <limits>
-#include <tuple>
-#include <utility>
-
-#include "base/status.h"
 #include "place/search/admit.h"
 #include "place/search/search.h"
-#include "place/state/communication.h"
-#include "place/state/fit.h"
 
 namespace horus {
 namespace {

@@ -4,11 +4,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <functional>
-#include <tuple>
-#include <utility>
-
-#include "base/status.h"
 
 namespace horus {
 

@@ -7,9 +7,7 @@
 
 #include "base/seeded_hash.h"
 #include "base/vectors.h"
-#include "base/status.h"
 #include "interference/laws.h"
-#include "place/state/groups.h"
 
 namespace horus {
 

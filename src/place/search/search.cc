@@ -4,12 +4,9 @@
 
 #include <cmath>
 #include <optional>
-#include <tuple>
 
 #include "base/hash.h"
-#include "base/status.h"
 #include "place/search/admit.h"
-#include "place/state/fit.h"
 
 namespace horus {
 namespace {

@@ -4,14 +4,10 @@
 
 #include <algorithm>
 #include <optional>
-#include <string>
-#include <utility>
 
 #include "base/hash.h"
 #include "base/seeded_hash.h"
 #include "base/text.h"
-#include "place/job/own_bound.h"
-#include "place/state/requests.h"
 
 namespace horus {
 namespace {

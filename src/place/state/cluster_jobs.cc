@@ -1,21 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Jobs of a cluster: adopt and release; plans, checked and applied.
 #include <algorithm>
-#include <cstdint>
-#include <limits>
 #include <optional>
-#include <string>
-#include <tuple>
-#include <utility>
-#include <vector>
 
-#include "absl/container/inlined_vector.h"
 #include "base/hash.h"
 #include "base/seeded_hash.h"
 #include "base/text.h"
 #include "place/state/cluster.h"
 #include "place/state/fit.h"
-#include "place/state/requests.h"
 
 namespace horus {
 

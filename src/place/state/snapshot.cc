@@ -3,19 +3,12 @@
 #include "place/state/snapshot.h"
 
 #include <algorithm>
-#include <limits>
-#include <map>
-#include <string_view>
-#include <utility>
-#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "base/seeded_hash.h"
 #include "base/text.h"
 #include "base/units.h"
-#include "place/job/job.h"
 #include "place/state/horus_snapshot.pb.h"
-#include "place/state/requests.h"
 #include "place/state/snapshot_envelope.h"
 
 namespace horus {

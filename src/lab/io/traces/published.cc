@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Traces of other schedulers' public artefacts: openb (FGD), Gavel, Chronus, Muri; and Alibaba's of 2020.
 // src/lab/trace/README.md says what each column is taken to mean, and why.
-#include <algorithm>
 #include <filesystem>
 #include <utility>
 
