@@ -155,6 +155,14 @@ func TestAPlanOfAStateThatMovedConflicts(t *testing.T) {
 	}
 }
 
+func TestAPlanOfMoreJobsThanItMayHaveIsRefused(t *testing.T) {
+	c, p := clusterOf(t, 1), placerOf(t, horus.PlacerOptions{MaxJobs: 1})
+	two := []horus.Job{job(1, 30, 2_000), job(2, 30, 2_000)}
+	if _, err := p.Plan(context.Background(), c, two, nil); !errors.Is(err, horus.ErrLimit) {
+		t.Errorf("expected ErrLimit, found %v", err)
+	}
+}
+
 func TestVerdictsAnswerForEveryNodeInOneCall(t *testing.T) {
 	c, p := clusterOf(t, 3), placerOf(t, horus.PlacerOptions{})
 	ok(t, c.SetState(2, horus.WholeNode, horus.Drained))

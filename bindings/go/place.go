@@ -61,6 +61,7 @@ type PlacerOptions struct {
 	GPUPrice             float64       // of jobs with alternatives; 0 = 0.5, -1 = none
 	HostGrants           HostGrants    // cores and host memory of jobs with a Sensitivity
 	SMCaps               bool          // whoever starts a job sets Decision.SMCapPct
+	MaxJobs              uint64        // of one plan; 0 = 1,048,576
 	CacheBytes           uint64        // of what was scored before; 0 = 256 MiB
 	MaxCandidates        uint32        // jobs of one GPU: price at most so many devices; 0 = all
 	Seed                 uint64
@@ -88,8 +89,8 @@ func NewPlacer(options PlacerOptions) (*Placer, error) {
 			o.mem_overcommit, o.probe_outside = C.double(options.MemOvercommit), flag(options.ProbeOutside)
 			o.rack_oversubscription, o.gpu_price = C.double(options.RackOversubscription), C.double(options.GPUPrice)
 			o.host_grants, o.sm_caps = C.int32_t(options.HostGrants), flag(options.SMCaps)
-			o.cache_bytes, o.max_candidates = C.uint64_t(options.CacheBytes), C.uint32_t(options.MaxCandidates)
-			o.seed, o.terse = C.uint64_t(options.Seed), flag(options.Terse)
+			o.max_jobs, o.cache_bytes = C.uint64_t(options.MaxJobs), C.uint64_t(options.CacheBytes)
+			o.max_candidates, o.seed, o.terse = C.uint32_t(options.MaxCandidates), C.uint64_t(options.Seed), flag(options.Terse)
 			if a.err != nil {
 				return 0
 			}

@@ -12,9 +12,6 @@
 #include <cstring>
 #include <filesystem>
 #include <system_error>
-#include <utility>
-
-#include "base/format.h"
 
 namespace horus {
 namespace {

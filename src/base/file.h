@@ -4,10 +4,6 @@
 // Enters:  a path; bytes.   Leaves: bytes, or an error that names path and cause.
 #pragma once
 
-#include <cstddef>
-#include <string>
-#include <string_view>
-
 #include "base/status.h"
 
 namespace horus {

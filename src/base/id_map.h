@@ -7,13 +7,9 @@
 // Thread class: value with one writer; readers share freely while nobody writes.
 #pragma once
 
-#include <algorithm>
-#include <cstddef>
-#include <cstdint>
 #include <memory>
 #include <type_traits>
 #include <utility>
-#include <vector>
 
 #include "base/hash.h"
 #include "base/vectors.h"

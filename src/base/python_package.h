@@ -4,7 +4,6 @@
 // Enters:  an extra of bindings/python/pyproject.toml, or none.   Leaves: a command, for error messages.
 #pragma once
 
-#include <string>
 #include <string_view>
 
 #include "base/format.h"

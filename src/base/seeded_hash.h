@@ -7,9 +7,6 @@
 #pragma once
 
 #include <array>
-#include <cstddef>
-#include <cstdint>
-#include <string_view>
 #include <unordered_map>
 #include <unordered_set>
 

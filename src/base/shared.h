@@ -3,20 +3,11 @@
 // reference-counted.
 #pragma once
 
-#include <algorithm>
 #include <array>
-#include <cstddef>
-#include <cstdint>
 #include <cstring>
 #include <initializer_list>
-#include <memory>
-#include <type_traits>
-#include <utility>
-#include <vector>
 
-#include "base/hash.h"
 #include "base/id_map.h"
-#include "base/vectors.h"
 
 namespace horus {
 

@@ -7,7 +7,6 @@
 
 #include <algorithm>
 #include <charconv>
-#include <string_view>
 
 #include "base/file.h"
 

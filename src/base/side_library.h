@@ -7,8 +7,6 @@
 // Thread class: pure function; the loader synchronises.
 #pragma once
 
-#include <string>
-
 #include "base/status.h"
 
 namespace horus {

@@ -5,7 +5,6 @@
 // Units:   every number in a message carries its unit.
 #pragma once
 
-#include <string>
 #include <string_view>
 #include <utility>
 

@@ -24,6 +24,13 @@ template <typename Made, typename Values, typename Maker>
   return made;
 }
 
+// The value of a range that ascends by `by` whose key is `key`; null where there is none.
+template <typename Values, typename Key, typename By>
+[[nodiscard]] auto FindSorted(Values& values, const Key& key, By by) -> decltype(&*std::begin(values)) {
+  const auto at = std::ranges::lower_bound(values, key, {}, by);
+  return at != std::end(values) && std::invoke(by, *at) == key ? &*at : nullptr;
+}
+
 // Of vectors and strings what they have room for, of other parts what they say.
 template <typename... Parts>
 [[nodiscard]] uint64_t BytesIn(const Parts&... parts) {

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // horus/demand.h, the catalogue of GPU types.
-#include <memory>
 
 #include "capi/handles.h"
 #include "device/gpu_fields.h"

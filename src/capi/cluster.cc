@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // horus/cluster.h: what changes a cluster (nodes, states, adopt, apply, release), and queries; the lock of its handle.
-#include "horus/cluster.h"
 
 #include <limits>
 

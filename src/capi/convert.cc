@@ -6,7 +6,6 @@
 #include <new>
 
 #include "base/text.h"
-#include "place/job/job.h"
 
 namespace horus::capi {
 namespace {

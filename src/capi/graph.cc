@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // horus/graph.h: reading graphs; run specifications as the features room takes them.
-#include "horus/graph.h"
 
 #include <span>
 

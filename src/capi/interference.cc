@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // horus/interference.h: models by name, models by callback, and what they say of one device.
-#include "horus/interference.h"
 
 #include <cmath>
 

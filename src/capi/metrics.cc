@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // horus/metrics.h: making and reading metrics (handles of predictors: predictor.cc), and what a metered call leaves
 // behind. There nothing may fail: lines that find no memory are not told.
-#include "horus/metrics.h"
 
 #include <new>
 

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // horus/learn.h and learn_pairs.h in every build: what running jobs were seen to take and to lose, commits, and how
 // right predictions were.
-#include <cstring>
 
 #include "base/bytes.h"
 #include "capi/convert.h"

@@ -4,6 +4,8 @@
 #include <limits>
 
 #include "absl/cleanup/cleanup.h"
+#include "absl/strings/ascii.h"
+#include "absl/strings/str_cat.h"
 #include "base/units.h"
 #include "base/vectors.h"
 #include "capi/callbacks.h"
@@ -87,25 +89,35 @@ class PlacerUse {
   std::optional<ClusterGate::PlanLock> lock_;
 };
 
+static_assert(Same(HORUS_HOST_GRANTS_RESIZE, HostGrants::kResize) &&
+              Same(HORUS_HOST_GRANTS_STATED, HostGrants::kStated));
+
+// 0 is the default; -1 is 0 where the option has no negative numbers.
+template <typename T>
+absl::Status SetOption(const PlacerOption<T>& option, auto given, PlacerOptions& options) {
+  T& value = options.*option.field;
+  const std::string name(option.name);
+  if constexpr (std::is_same_v<T, bool>) {
+    HORUS_RETURN_IF_ERROR(CheckFlag(name.c_str(), given));
+    value = given == 1;
+  } else if constexpr (std::is_enum_v<T>) {
+    const auto last = static_cast<int32_t>(option.facts.words.size()) - 1;
+    const std::string constants = absl::StrCat("HORUS_", absl::AsciiStrToUpper(name), "_*");
+    HORUS_RETURN_IF_ERROR(CheckConstant(name.c_str(), constants.c_str(), 0, last, given));
+    value = static_cast<T>(given);
+  } else {
+    SetUnlessZero(value, given);
+    const bool none = std::is_signed_v<T> && option.facts.least == 0 && given == static_cast<decltype(given)>(-1);
+    if (none) value = 0;
+  }
+  return absl::OkStatus();
+}
+
 absl::StatusOr<PlacerOptions> OptionsFromC(const horus_placer_options& given) {
   PlacerOptions options;
-  HORUS_RETURN_IF_ERROR(CheckFlag("probe_outside", given.probe_outside));
-  options.probe_outside = given.probe_outside == 1;
-  options.slowdown_bound = given.slowdown_bound;
-  HORUS_SET_FIELDS_UNLESS_ZERO(given, options, max_tenants, mem_overcommit, max_jobs, rack_oversubscription,
-                               cache_bytes)
-  SetAmount(options.mem_headroom_mib, given.mem_headroom_mib);
-  SetAmount(options.gpu_price, given.gpu_price);
-  SetAmount(options.sharing_quota, given.sharing_quota);
-  HORUS_RETURN_IF_ERROR(CheckConstant("host_grants", "HORUS_HOST_GRANTS_*", HORUS_HOST_GRANTS_RESIZE,
-                                      HORUS_HOST_GRANTS_STATED, given.host_grants));
-  options.host_grants = static_cast<HostGrants>(given.host_grants);
-  options.max_candidates = given.max_candidates;
-  HORUS_RETURN_IF_ERROR(CheckFlag("terse", given.terse));
-  options.terse = given.terse == 1;
-  HORUS_RETURN_IF_ERROR(CheckFlag("sm_caps", given.sm_caps));
-  options.sm_caps = given.sm_caps == 1;
-  options.seed = given.seed;
+#define HORUS_OPTION(type, name, initial, ...) \
+  HORUS_RETURN_IF_ERROR(SetOption(PlacerOption<type>{#name, &PlacerOptions::name, {__VA_ARGS__}}, given.name, options));
+#include "place/placer_options.h"
   return options;
 }
 

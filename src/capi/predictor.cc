@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // horus/demand.h, the predictor.
-#include "predict/predictor.h"
 
 #include "capi/convert.h"
 #include "capi/graph_handles.h"

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // horus/queue.h: disciplines, jobs in and out, windows.
-#include "horus/queue.h"
 
 #include "base/units.h"
 #include "capi/planning.h"

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // horus/graph.h and the predictor in a build without ONNX: the same symbols, which say what is missing.
-#include "capi/boundary.h"
 #include "capi/handles.h"
 #include "horus/demand.h"
 #include "horus/graph.h"

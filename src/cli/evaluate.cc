@@ -310,8 +310,6 @@ absl::StatusOr<std::string> EvaluatePairsToText(const PairEvaluation& options) {
   HORUS_ASSIGN_OR_RETURN(const LoadedPairs pairs, LoadPairSet(options.inputs));
   HORUS_ASSIGN_OR_RETURN(const std::vector<Judged> all, Judge(options, leave, models, pairs));
   if (!options.json) return ReportText(all, pairs, options);
-  Json list = Json::array();
-  for (const Judged& judged : all) list.push_back(JudgedJson(judged, pairs.set, options));
   const PairsSkipped& skipped = pairs.skipped;
   const Json document = {
       {"schema", "horus-evaluate-pairs"},
@@ -320,7 +318,7 @@ absl::StatusOr<std::string> EvaluatePairsToText(const PairEvaluation& options) {
       {"pairs", pairs.set.runs.size()},
       {"as_is", options.as_is},
       {"left_out", {{"apart", skipped.apart}, {"no_alone", skipped.no_alone}, {"several", skipped.several}}},
-      {"evaluations", list}};
+      {"evaluations", JsonList(all, [&](const Judged& one) { return JudgedJson(one, pairs.set, options); })}};
   return JsonText(document);
 }
 

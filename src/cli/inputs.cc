@@ -9,6 +9,7 @@
 #include <map>
 #include <set>
 
+#include "absl/strings/str_replace.h"
 #include "base/file.h"
 #include "base/status.h"
 #include "base/text.h"
@@ -323,18 +324,34 @@ absl::StatusOr<std::shared_ptr<const InterferenceModel>> LoadInterference(const 
   return TableModel::Create(entries, std::move(model));
 }
 
-void AddLimitOptions(CLI::App& app, PlacerOptions& options) {
-  AddRanged(app, "--max-tenants", options.max_tenants, "Jobs on a GPU that states no limit itself", "N", int32_t{1},
-            kMaxTenantsPerDevice)
-      ->capture_default_str();
-  AddRanged(app, "--mem-headroom-mib", options.mem_headroom_mib,
-            "Memory to keep free on each GPU; 0 where requests hold exactly, as with claims of Kubernetes", "MIB",
-            int64_t{0}, kMaxHostQuantity)
-      ->capture_default_str();
-  AddRanged(app, "--mem-overcommit", options.mem_overcommit,
-            "How many times a GPU's memory the limits of its jobs may sum to; requests never exceed it", "FACTOR", 1.0,
-            kMaxMemOvercommit)
-      ->capture_default_str();
+void AddPlacerOptions(CLI::App& app, uint8_t told, PlacerOptions& options) {
+  const auto add = [&]<typename T>(const PlacerOption<T>& option) {
+    const OptionFacts& facts = option.facts;
+    if ((facts.told & told) == 0) return absl::OkStatus();
+    const std::string flag = "--" + absl::StrReplaceAll(std::string(option.name), {{"_", "-"}});
+    T& value = options.*option.field;
+    if constexpr (std::is_same_v<T, bool>) {
+      app.add_flag(flag, value, facts.text);
+    } else if constexpr (std::is_enum_v<T>) {
+      const std::vector<std::string> words(facts.words.begin(), facts.words.end());
+      const auto set = [&value, words](const std::string& word) {
+        value = static_cast<T>(std::ranges::find(words, word) - words.begin());
+      };
+      app.add_option_function<std::string>(flag, set, facts.text)
+          ->check(CLI::IsMember(words))
+          ->default_str(words[static_cast<size_t>(value)])
+          ->type_name(facts.value);
+    } else {
+      CLI::Option* added = AddOption(app, flag, value, facts.text, facts.value)->capture_default_str();
+      if (std::isfinite(facts.most)) {
+        added->check(CLI::Range(static_cast<T>(facts.least), static_cast<T>(facts.most)));
+      } else if (facts.least == 0) {
+        added->check(CLI::NonNegativeNumber);
+      }
+    }
+    return absl::OkStatus();
+  };
+  static_cast<void>(VisitPlacerOptions(add));
 }
 
 void AddPlacingOptions(CLI::App& app, const std::string& jobs, PlacingOptions& options) {
@@ -344,34 +361,7 @@ void AddPlacingOptions(CLI::App& app, const std::string& jobs, PlacingOptions& o
   AddInterferenceOptions(app, options.interference);
   AddOption(app, "--slowdown-bound", options.slowdown_bound,
             "Most that sharing may slow a job that states no bound itself, or none (default: the policy's)", "FACTOR");
-  AddLimitOptions(app, options.placer);
-  AddRanged(app, "--sharing-quota", options.placer.sharing_quota,
-            "Share of the cluster's GPUs that may have several jobs; 0 turns sharing off", "SHARE", 0.0, 1.0)
-      ->capture_default_str();
-  app.add_flag("--probe-outside", options.placer.probe_outside,
-               "Place jobs that the predictor does not know alone, until they were observed");
-  app.add_flag("--sm-caps", options.placer.sm_caps,
-               "Under MPS, cap the SMs of a job that its neighbours' bounds refuse otherwise; it must be started so");
-  AddRanged(app, "--gpu-price", options.placer.gpu_price,
-            "Of jobs with alternatives: what each GPU must bring, as a share of what one brings at best", "SHARE", 0.0,
-            1.0)
-      ->capture_default_str();
-  static const std::map<std::string, HostGrants> grants = {
-      {"resize", HostGrants::kResize}, {"placement", HostGrants::kPlacement}, {"stated", HostGrants::kStated}};
-  app.add_option_function<std::string>(
-         "--host-grants", [&options](const std::string& word) { options.placer.host_grants = grants.at(word); },
-         "Cores and host memory of jobs with a sensitivity: what they do most work with, running jobs too (resize), "
-         "new "
-         "jobs alone (placement), or what they state")
-      ->check(CLI::IsMember({"resize", "placement", "stated"}))
-      ->default_str("resize")
-      ->type_name("WORD");
-  AddOption(app, "--max-candidates", options.placer.max_candidates,
-            "Price at most so many GPUs for a job of one, for speed where all jobs differ (0: all)", "N")
-      ->capture_default_str();
-  AddOption(app, "--seed", options.placer.seed, "Of policies and searches that draw", "N")
-      ->check(CLI::NonNegativeNumber)
-      ->capture_default_str();
+  AddPlacerOptions(app, kToldPlacing, options.placer);
   AddGpusFileOption(app, options.gpus_files);
   AddOption(app, "--bundle", options.bundle,
             "Trained models that refine the predictions: a file, builtin (the default), or none", "BUNDLE");

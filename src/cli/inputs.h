@@ -142,8 +142,8 @@ struct PlacingOptions {
 };
 // `jobs`: what the jobs are to the command.
 void AddPlacingOptions(CLI::App& app, const std::string& jobs, PlacingOptions& options);
-// Those of them that say who fits on a device beside whom: max_tenants, mem_headroom_mib, mem_overcommit.
-void AddLimitOptions(CLI::App& app, PlacerOptions& options);
+// The options of the placer that commands of this kind tell (kTold...).
+void AddPlacerOptions(CLI::App& app, uint8_t told, PlacerOptions& options);
 
 // Whether the figures of a job say no more than what it asked for: a share of a GPU, or a busy one.
 [[nodiscard]] bool IsRequestAlone(const JobSpec& job);

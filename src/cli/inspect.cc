@@ -287,8 +287,6 @@ std::string SolveText(const std::string& path, const Inputs& inputs, const Solve
 }
 
 std::string SolveJson(const std::string& path, const Inputs& inputs, const SolveReport& report) {
-  Json gpus = Json::array();
-  for (const SolveRow& row : report.rows) gpus.push_back(RowJson(report, row));
   const Json json = {{"schema", "horus-solve"},
                      {"version", kSolveJsonVersion},
                      {"model",
@@ -302,7 +300,7 @@ std::string SolveJson(const std::string& path, const Inputs& inputs, const Solve
                      {"calibrated", inputs.predictor->calibrated()},
                      {"outside_training_data", report.outside},
                      {"bindings", report.bindings},
-                     {"gpus", gpus}};
+                     {"gpus", JsonList(report.rows, [&](const SolveRow& row) { return RowJson(report, row); })}};
   return JsonText(json);
 }
 

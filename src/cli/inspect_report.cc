@@ -665,8 +665,6 @@ std::string InspectText(const InspectReport& report) {
 std::string InspectJson(const InspectReport& report) {
   const JobProfile& profile = report.profile;
   const StepCost& cost = profile.cost;
-  Json gpus = Json::array();
-  for (const GpuReport& gpu : report.gpus) gpus.push_back(GpuJson(report, gpu));
   Json json = {{"schema", "horus-inspect"},
                {"version", kInspectJsonVersion},
                {"model", ModelJson(report)},
@@ -685,7 +683,7 @@ std::string InspectJson(const InspectReport& report) {
                {"notes", NotesOf(report)},
                {"memory", MemoryJson(profile.memory, IsUnderstood(cost.coverage))},
                {"calibrated", report.calibrated},
-               {"gpus", gpus},
+               {"gpus", JsonList(report.gpus, [&](const GpuReport& gpu) { return GpuJson(report, gpu); })},
                {"operator_types", OperatorsJson(report.by_type, false)},
                {"operators", OperatorsJson(report.single, true)}};
   if (report.with_features) {

@@ -106,9 +106,7 @@ absl::StatusOr<std::string> GpusToText(const GpusFlags& options) {
     return options.json ? JsonText(TypeJson(type)) : OneText(type);
   }
   if (!options.json) return AllText(*catalogue);
-  Json types = Json::array();
-  for (const GpuType& type : catalogue->types()) types.push_back(TypeJson(type));
-  return JsonText({{"schema", "horus-gpus"}, {"version", 1}, {"gpu_types", types}});
+  return JsonText({{"schema", "horus-gpus"}, {"version", 1}, {"gpu_types", JsonList(catalogue->types(), TypeJson)}});
 }
 
 // ---- horus models.

@@ -190,8 +190,7 @@ std::string WhereText(const PlacementReport& placement, const Decision& decision
   if (decision.verdict == Verdict::kDefer) return "deferred";
   if (decision.verdict == Verdict::kReject) return "rejected";
   Slots slots = decision.slots;
-  std::ranges::sort(
-      slots, [](const Slot& a, const Slot& b) { return a.node != b.node ? a.node < b.node : a.device < b.device; });
+  std::ranges::sort(slots, {}, ByDevice);
   std::string text;
   size_t nodes = 0;
   for (size_t i = 0; i < slots.size(); ++nodes) {

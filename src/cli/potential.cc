@@ -234,8 +234,7 @@ Json BoundJson(const PotentialReport& report, const PotentialCase& one, const Po
 }
 
 Json CaseJson(const PotentialReport& report, const PotentialCase& one) {
-  Json left_out = Json::array();
-  for (const uint32_t profile : one.left_out) left_out.push_back(report.table.profiles[profile]);
+  const auto name = [&](uint32_t profile) { return report.table.profiles[profile]; };
   Json bounds = Json::array(), quantiles = Json::array();
   if (one.potential) {
     for (const PotentialAtBound& row : one.potential->at) bounds.push_back(BoundJson(report, one, row));
@@ -248,7 +247,7 @@ Json CaseJson(const PotentialReport& report, const PotentialCase& one) {
   return {{"gpu", one.gpu ? Json(report.table.gpus[*one.gpu]) : Json(nullptr)},
           {"gpus", one.gpus},
           {"today_rate", TodayOf(report, one) ? Json(*TodayOf(report, one)) : Json(nullptr)},
-          {"profiles_left_out", left_out},
+          {"profiles_left_out", JsonList(one.left_out, name)},
           {"pairs", one.potential ? one.potential->pairs : 0},
           {"pairs_run", one.potential ? one.potential->run : 0},
           {"pairs_apart", one.potential ? one.potential->apart : 0},
@@ -272,8 +271,6 @@ std::string PotentialText(const PotentialReport& report) {
 }
 
 std::string PotentialJson(const PotentialReport& report) {
-  Json cases = Json::array();
-  for (const PotentialCase& one : report.cases) cases.push_back(CaseJson(report, one));
   Json gpus = Json::object();
   for (const PotentialCase& one : report.cases) {
     if (one.gpu) gpus[report.table.gpus[*one.gpu]] = one.gpus;
@@ -290,7 +287,7 @@ std::string PotentialJson(const PotentialReport& report) {
                {"clip_percentile", report.clip_percentile},
                {"least_gain_pct", kPct * report.asked.least_gain},
                {"notes", report.notes},
-               {"cases", cases}});
+               {"cases", JsonList(report.cases, [&](const PotentialCase& one) { return CaseJson(report, one); })}});
   return JsonText(json);
 }
 
@@ -371,7 +368,7 @@ void AddFiles(CLI::App& app, PotentialSources& sources) {
   AddRanged(app, "--memory-gib-per-gpu", sources.memory_gib_per_gpu, "With --speeds: host memory likewise", "GIB",
             0.001, kMostPerGpu);
   AddInterferenceOptions(app, sources.interference);
-  AddLimitOptions(app, sources.limits);
+  AddPlacerOptions(app, kToldFitting, sources.limits);
   AddGpusFileOption(app, sources.gpus_files);
   AddOption(app, "--bundle", sources.bundle, "Trained models that refine the predictions", "FILE");
 }

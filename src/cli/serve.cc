@@ -354,8 +354,6 @@ std::string LoadText(const ServiceLoad& load, std::optional<ServiceUnknown> unkn
 
 std::string ServicesJson(const ServicesReport& report) {
   const ServiceLoad& load = report.load;
-  Json rows = Json::array();
-  for (const ServedOn& row : report.rows) rows.push_back(ServiceJson(row, load));
   return JsonText(Json{
       {"schema", "horus-service"},
       {"version", kServiceJsonVersion},
@@ -372,7 +370,7 @@ std::string ServicesJson(const ServicesReport& report) {
         {"first_token_ms", load.first_token_us / kUsPerMs},
         {"token_ms", load.token_us / kUsPerMs},
         {"confidence", load.confidence}}},
-      {"gpus", rows}});
+      {"gpus", JsonList(report.rows, [&](const ServedOn& row) { return ServiceJson(row, load); })}});
 }
 
 std::string ServicesText(const ServicesReport& report) {

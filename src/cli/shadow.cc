@@ -37,8 +37,7 @@ double Mean(double sum, uint64_t count) { return ShareOf(sum, static_cast<double
 
 // "gpu-a:0;1|gpu-b:0".
 std::string PlacesText(Slots slots, const ShadowNames& names) {
-  std::sort(slots.begin(), slots.end(),
-            [](const Slot& a, const Slot& b) { return a.node != b.node ? a.node < b.node : a.device < b.device; });
+  std::ranges::sort(slots, {}, ByDevice);
   std::string text;
   for (size_t i = 0; i < slots.size(); ++i) {
     const bool same_node = i > 0 && slots[i].node == slots[i - 1].node;

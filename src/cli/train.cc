@@ -47,16 +47,14 @@ Json ReportJson(const TrainArguments& options, const Bundle& bundle, const Train
                           {"coverage_promised", q.promised},
                           {"coverage_observed", q.observed}});
   }
-  Json left_out = Json::array(), kept = Json::array();
-  for (const Quantity q : report.kept) kept.push_back(std::string(InfoOf(q).name));
-  for (const Quantity q : report.left_out) left_out.push_back(std::string(InfoOf(q).name));
+  const auto name = [](Quantity quantity) { return std::string(InfoOf(quantity).name); };
   return {{"schema", "horus-train"},
           {"version", 1},
           {"out", options.out},
           {"rows", rows},
           {"quantities", quantities},
-          {"left_out", left_out},
-          {"kept", kept},
+          {"left_out", JsonList(report.left_out, name)},
+          {"kept", JsonList(report.kept, name)},
           {"data_fingerprint", absl::StrFormat("%016x", bundle.data_fingerprint)}};
 }
 

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/text.h"
+#include "base/vectors.h"
 #include "device/fold_name.h"
 #include "device/gpu_fields.h"
 
@@ -77,7 +78,7 @@ absl::StatusOr<Catalogue> Catalogue::Extend(const Catalogue& base, std::vector<G
     for (const std::string& alias : type.aliases) result.keys_.push_back({FoldDeviceName(alias), id});
     result.types_.push_back(std::move(type));
   }
-  std::ranges::stable_sort(result.keys_, [](const Key& a, const Key& b) { return a.folded < b.folded; });
+  std::ranges::stable_sort(result.keys_, {}, &Key::folded);
   const auto twice = std::adjacent_find(result.keys_.begin(), result.keys_.end(),
                                         [](const Key& a, const Key& b) { return a.folded == b.folded; });
   if (twice != result.keys_.end()) {
@@ -90,10 +91,8 @@ absl::StatusOr<Catalogue> Catalogue::Extend(const Catalogue& base, std::vector<G
 }
 
 std::optional<GpuTypeId> Catalogue::FindFolded(std::string_view folded) const {
-  const auto found = std::lower_bound(keys_.begin(), keys_.end(), folded,
-                                      [](const Key& key, std::string_view text) { return key.folded < text; });
-  if (found == keys_.end() || found->folded != folded) return std::nullopt;
-  return found->id;
+  const Key* found = FindSorted(keys_, folded, &Key::folded);
+  return found == nullptr ? std::nullopt : std::optional(found->id);
 }
 
 std::optional<GpuTypeId> Catalogue::FindKnown(std::string_view name_or_alias) const {

@@ -11,9 +11,7 @@
 #include <memory>
 #include <optional>
 #include <span>
-#include <string>
 #include <string_view>
-#include <vector>
 
 #include "base/status.h"
 #include "device/gpu_type.h"

@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "absl/strings/str_split.h"
-#include "base/status.h"
 #include "device/catalogue.h"
 
 namespace horus {

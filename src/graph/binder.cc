@@ -69,8 +69,7 @@ const Stand kStands[] = {
 
 // The operator without what only it has, scales and zero points for most; nothing where the node is not of this kind.
 std::optional<Node> Unquantised(const Node& node) {
-  const auto* stand = std::find_if(std::begin(kStands), std::end(kStands),
-                                   [&node](const Stand& one) { return one.op_type == node.op_type; });
+  const auto* stand = std::ranges::find(kStands, node.op_type, &Stand::op_type);
   if (stand == std::end(kStands) || (!node.domain.empty() && node.domain != kMicrosoftDomain)) return std::nullopt;
   Node plain = node;
   plain.op_type = stand->becomes;

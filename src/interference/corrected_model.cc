@@ -2,15 +2,10 @@
 // Applies corrections to a model's answers.
 #include "interference/corrected_model.h"
 
-#include <algorithm>
-#include <array>
 #include <bit>
-#include <cmath>
-#include <optional>
 
 #include "base/hash.h"
 #include "base/status.h"
-#include "interference/laws.h"
 #include "interference/pair_bounds.h"
 
 namespace horus {
@@ -108,9 +103,7 @@ absl::Status CorrectedModel::Predict(const DeviceContext& device, std::span<cons
   }
   std::vector<double> errors;
   for (size_t i = 0; i < n; ++i) {
-    if (!known[i].has_value()) {
-      HORUS_ASSIGN_OR_RETURN(known[i], ErrorOfJob(*beneath_, device, *tenants[i]));
-    }
+    if (!known[i].has_value()) HORUS_SET_OR_RETURN(known[i], ErrorOfJob(*beneath_, device, *tenants[i]));
     errors.push_back(*known[i]);
   }
   const auto correct = [&](size_t victim, size_t other, const Slowdown& alone) {

@@ -9,19 +9,9 @@
 // Thread class: immutable, share freely.
 #pragma once
 
-#include <cstdint>
-#include <map>
-#include <memory>
 #include <set>
-#include <span>
-#include <string>
-#include <string_view>
-#include <utility>
-#include <vector>
 
-#include "absl/status/statusor.h"
 #include "interference/corrections.h"
-#include "interference/model.h"
 
 namespace horus {
 

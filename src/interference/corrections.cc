@@ -2,11 +2,7 @@
 // Corrections: learned from observations, asked as sums over the pairs that share a job with the one asked of.
 #include "interference/corrections.h"
 
-#include <algorithm>
 #include <bit>
-#include <cmath>
-#include <map>
-#include <numeric>
 #include <tuple>
 
 #include "base/hash.h"
@@ -100,9 +96,7 @@ std::optional<double> Corrections::KnownError(const DeviceContext& device, uint6
 }
 
 const Corrections::Level* Corrections::LevelOf(uint64_t device) const {
-  const auto at = std::lower_bound(levels_.begin(), levels_.end(), device,
-                                   [](const Level& level, uint64_t key) { return level.device < key; });
-  return at != levels_.end() && at->device == device ? &*at : nullptr;
+  return FindSorted(levels_, device, &Level::device);
 }
 
 std::optional<double> Corrections::LevelLeft(const DeviceContext& device) const {
@@ -422,9 +416,7 @@ class CorrectionsLearner {
 
   [[nodiscard]] absl::StatusOr<double> KnownError(const DeviceContext& device, const Demand& job) {
     const auto [at, fresh] = errors_.try_emplace({Corrections::KeyOf(device), ProfileAsRun(job)}, 0);
-    if (fresh) {
-      HORUS_ASSIGN_OR_RETURN(at->second, ErrorOfJob(model_, device, job));
-    }
+    if (fresh) HORUS_SET_OR_RETURN(at->second, ErrorOfJob(model_, device, job));
     return at->second;
   }
 

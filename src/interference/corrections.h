@@ -10,20 +10,12 @@
 // Thread class: immutable once learned, share freely.
 #pragma once
 
-#include <array>
-#include <cstddef>
-#include <cstdint>
 #include <functional>
 #include <limits>
 #include <optional>
-#include <span>
-#include <utility>
-#include <vector>
 
-#include "absl/status/statusor.h"
 #include "device/catalogue.h"
 #include "interference/laws.h"
-#include "interference/model.h"
 #include "interference/observed_slowdowns.h"
 
 namespace horus {

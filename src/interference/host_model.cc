@@ -2,9 +2,7 @@
 // Slowdowns of tenants that wait for input or requests, from those of tenants that never do.
 #include "interference/host_model.h"
 
-#include <cmath>
 #include <utility>
-#include <vector>
 
 #include "base/status.h"
 #include "interference/laws.h"

@@ -8,11 +8,7 @@
 // Cost:    a pass over the tenants more than the model's.      Thread class: immutable, share freely.
 #pragma once
 
-#include <algorithm>
-#include <memory>
-
 #include "interference/model.h"
-#include "predict/demand.h"
 
 namespace horus {
 

@@ -1,14 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // The Gaussian process as a bundle's target, and what a target must keep to be one.
-#include <algorithm>
-#include <cmath>
-#include <memory>
-#include <string>
 #include <utility>
 
 #include "base/status.h"
 #include "interference/kernel_model.h"
-#include "interference/pair_model.h"
 
 namespace horus {
 namespace {

@@ -3,13 +3,9 @@
 #include "interference/kernel_model.h"
 
 #include <bit>
-#include <cmath>
-#include <limits>
 #include <numbers>
 #include <numeric>
 #include <utility>
-
-#include "interference/laws.h"
 
 namespace horus {
 namespace {

@@ -10,15 +10,6 @@
 // Thread class: a KernelModel is immutable, share freely.
 #pragma once
 
-#include <algorithm>
-#include <array>
-#include <cstddef>
-#include <cstdint>
-#include <memory>
-#include <span>
-#include <vector>
-
-#include "absl/status/statusor.h"
 #include "interference/pair_model.h"
 
 namespace horus {

@@ -3,17 +3,10 @@
 // caps, time slicing, sums and quantiles.
 #pragma once
 
-#include <algorithm>
-#include <array>
 #include <cmath>
-#include <cstddef>
-#include <cstdint>
-#include <span>
-#include <string_view>
 
 #include "absl/status/statusor.h"
 #include "interference/model.h"
-#include "predict/demand.h"
 
 namespace horus {
 

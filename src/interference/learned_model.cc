@@ -2,14 +2,10 @@
 // Looks up the device, asks the kind for every two tenants, bounds and combines what it says.
 #include "interference/learned_model.h"
 
-#include <algorithm>
-#include <cmath>
-
 #include "absl/container/inlined_vector.h"
 #include "base/hash.h"
 #include "base/status.h"
 #include "base/text.h"
-#include "interference/laws.h"
 
 namespace horus {
 namespace {

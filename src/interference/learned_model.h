@@ -8,20 +8,8 @@
 // Thread class: immutable, share freely.
 #pragma once
 
-#include <array>
-#include <cstdint>
-#include <memory>
-#include <span>
-#include <string>
-#include <string_view>
-#include <vector>
-
-#include "absl/status/statusor.h"
 #include "device/catalogue.h"
-#include "interference/model.h"
-#include "interference/pair_bounds.h"
 #include "interference/pair_bundle.h"
-#include "interference/pair_model.h"
 
 namespace horus {
 

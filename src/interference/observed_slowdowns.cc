@@ -2,12 +2,8 @@
 // Collects observations: checks them, keeps robust means and the running calibration.
 #include "interference/observed_slowdowns.h"
 
-#include <algorithm>
-#include <array>
 #include <bit>
-#include <cmath>
 #include <tuple>
-#include <utility>
 
 #include "base/bytes.h"
 #include "base/hash.h"
@@ -96,8 +92,7 @@ absl::Status ObservedSlowdowns::Add(const SlowdownObservation& o) {
   std::array<const Demand*, kMostCoTenants> sorted = {};
   std::copy(o.others.begin(), o.others.end(), sorted.begin());
   const std::span<const Demand*> others(sorted.data(), o.others.size());
-  std::sort(others.begin(), others.end(),
-            [](const Demand* a, const Demand* b) { return ProfileAsRun(*a) < ProfileAsRun(*b); });
+  std::ranges::sort(others, {}, [](const Demand* other) { return ProfileAsRun(*other); });
 
   // All that can fail comes first.
   Situation next{.gpu = std::string(o.gpu), .mode = o.mode, .compute_share = o.compute_share, .tenants = {*o.victim}};

@@ -9,20 +9,13 @@
 // Thread class: one thread at a time; one that is only read: share freely.
 #pragma once
 
-#include <cstddef>
-#include <cstdint>
 #include <map>
-#include <span>
 #include <string>
-#include <string_view>
 #include <utility>
-#include <vector>
 
 #include "absl/status/statusor.h"
 #include "base/id_map.h"
-#include "device/sharing_mode.h"
 #include "interference/model.h"
-#include "predict/demand.h"
 
 namespace horus {
 

@@ -2,8 +2,6 @@
 // The scale of margins: every group of rows is predicted by a model that has not seen it.
 #include "interference/pair_bounds.h"
 
-#include <algorithm>
-#include <cmath>
 #include <map>
 #include <numeric>
 #include <optional>
@@ -12,7 +10,6 @@
 #include "base/hash.h"
 #include "base/statistics.h"
 #include "base/status.h"
-#include "interference/laws.h"
 
 namespace horus {
 namespace {

@@ -7,13 +7,8 @@
 // Cost:    to calibrate, a fit a left-out group; to apply, an exponential.   Thread class: pure functions over values.
 #pragma once
 
-#include <cstdint>
 #include <functional>
-#include <span>
-#include <string>
-#include <vector>
 
-#include "absl/status/statusor.h"
 #include "interference/pair_model.h"
 
 namespace horus {

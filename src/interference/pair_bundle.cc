@@ -2,10 +2,7 @@
 // Devices, jobs and bounds as named series, and back.
 #include "interference/pair_bundle.h"
 
-#include <algorithm>
-#include <cmath>
 #include <set>
-#include <string>
 #include <utility>
 
 #include "base/format.h"
@@ -13,7 +10,6 @@
 #include "base/status.h"
 #include "base/text.h"
 #include "interference/kernel_model.h"
-#include "interference/laws.h"
 
 namespace horus {
 namespace {

@@ -7,15 +7,7 @@
 // Cost:    linear in the bundle.          Thread class: pure functions over values.
 #pragma once
 
-#include <memory>
-#include <span>
-#include <string_view>
-#include <vector>
-
-#include "absl/status/statusor.h"
 #include "interference/pair_bounds.h"
-#include "interference/pair_model.h"
-#include "trees/bundle.h"
 
 namespace horus {
 

@@ -2,9 +2,7 @@
 // The rules of a PairSet, its rows and its fingerprint; what the learned models share.
 #include "interference/pair_model.h"
 
-#include <algorithm>
 #include <bit>
-#include <cmath>
 #include <map>
 #include <set>
 #include <utility>

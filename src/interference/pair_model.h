@@ -8,18 +8,9 @@
 // Cost:    stated by each kind.           Thread class: a PairModel is immutable, share freely.
 #pragma once
 
-#include <array>
-#include <cstdint>
 #include <limits>
-#include <memory>
-#include <span>
 #include <string>
-#include <string_view>
-#include <vector>
 
-#include "absl/status/status.h"
-#include "absl/status/statusor.h"
-#include "device/sharing_mode.h"
 #include "interference/laws.h"
 #include "trees/bundle.h"
 

@@ -2,15 +2,9 @@
 // The list of interference models; the utilisation proxy.
 #include "interference/registry.h"
 
-#include <algorithm>
-#include <cmath>
-
 #include "base/status.h"
 #include "base/text.h"
-#include "interference/laws.h"
 #include "interference/learned_model.h"
-#include "interference/pair_bundle.h"
-#include "trees/bundle.h"
 
 namespace horus {
 

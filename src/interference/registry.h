@@ -5,12 +5,6 @@
 // Cost:    linear in the bundle, under a millisecond for the built-in one.   Thread class: pure functions.
 #pragma once
 
-#include <cstdint>
-#include <memory>
-#include <span>
-#include <string_view>
-#include <vector>
-
 #include "absl/status/statusor.h"
 #include "device/catalogue.h"
 #include "interference/model.h"

@@ -2,18 +2,14 @@
 // A sorted array of measured pairs, and the sums over it.
 #include "interference/table_model.h"
 
-#include <algorithm>
 #include <bit>
-#include <cstddef>
-#include <map>
 #include <tuple>
-#include <utility>
 
 #include "base/hash.h"
 #include "base/status.h"
 #include "base/text.h"
+#include "base/vectors.h"
 #include "interference/corrected_model.h"
-#include "interference/laws.h"
 
 namespace horus {
 namespace {
@@ -75,9 +71,7 @@ absl::StatusOr<std::shared_ptr<const TableModel>> TableModel::Create(std::span<c
     rows.push_back({entry.victim, entry.other, entry.type, entry.mode, static_cast<float>(slowdown),
                     static_cast<float>(std::max(slowdown * (1 + noise), entry.most))});
   }
-  std::sort(rows.begin(), rows.end(), [](const Row& a, const Row& b) {
-    return std::tuple(KeyOf(a), a.slowdown) < std::tuple(KeyOf(b), b.slowdown);
-  });
+  std::ranges::sort(rows, {}, [](const Row& row) { return std::tuple(KeyOf(row), row.slowdown); });
   for (size_t i = 1; i < rows.size(); ++i) {
     if (KeyOf(rows[i]) != KeyOf(rows[i - 1]) || rows[i].slowdown == rows[i - 1].slowdown) continue;
     return InvalidArgument(
@@ -114,9 +108,7 @@ TableModel::TableModel(std::vector<Row> rows, std::shared_ptr<const Interference
 const TableModel::Row* TableModel::Find(const DeviceContext& device, const Demand& victim, const Demand& other) const {
   if (victim.profile_id == 0 || other.profile_id == 0 || device.compute_share < 1) return nullptr;
   const auto key = std::tuple(victim.profile_id, other.profile_id, device.type, device.mode);
-  const auto at = std::lower_bound(rows_.begin(), rows_.end(), key,
-                                   [](const Row& row, const auto& sought) { return KeyOf(row) < sought; });
-  return at != rows_.end() && KeyOf(*at) == key ? &*at : nullptr;
+  return FindSorted(rows_, key, [](const Row& row) { return KeyOf(row); });
 }
 
 absl::Status TableModel::Predict(const DeviceContext& device, std::span<const Demand* const> tenants,

@@ -8,15 +8,7 @@
 // Thread class: immutable, share freely.
 #pragma once
 
-#include <cstdint>
-#include <memory>
-#include <span>
-#include <string_view>
-#include <vector>
-
-#include "absl/status/statusor.h"
 #include "device/catalogue.h"
-#include "interference/model.h"
 #include "interference/pair_model.h"
 
 namespace horus {

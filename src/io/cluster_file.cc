@@ -246,9 +246,7 @@ absl::StatusOr<FileResident> ReadResident(const YamlValue& item, std::span<const
     slot.task = static_cast<int32_t>(resident.slots.size()) / spec.gpus_per_task;
     resident.slots.push_back(slot);
   }
-  std::ranges::sort(resident.slots, [](const Slot& a, const Slot& b) {
-    return std::tie(a.task, a.node, a.device) < std::tie(b.task, b.node, b.device);
-  });
+  std::ranges::sort(resident.slots, {}, ByTask);
   return resident;
 }
 

@@ -3,7 +3,6 @@
 #include "io/demand_shelf.h"
 
 #include <algorithm>
-#include <utility>
 
 #include "base/file.h"
 

@@ -20,6 +20,13 @@ inline constexpr int kJsonLine = -1;  // all on one line
 // Null where it is infinite or no number.
 [[nodiscard]] inline Json NumberOrNull(double value) { return std::isfinite(value) ? Json(value) : Json(nullptr); }
 
+// What `make` makes of each value, as a list.
+[[nodiscard]] Json JsonList(const auto& values, const auto& make) {
+  Json list = Json::array();
+  for (const auto& value : values) list.push_back(make(value));
+  return list;
+}
+
 // Bytes that are no UTF-8 become U+FFFD.
 [[nodiscard]] inline std::string JsonText(const Json& document, int indent = kJsonPage) {
   return document.dump(indent, ' ', false, Json::error_handler_t::replace) + "\n";

@@ -10,6 +10,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/units.h"
+#include "base/vectors.h"
 #include "interference/laws.h"
 #include "io/json_text.h"
 #include "place/appraise.h"
@@ -175,10 +176,6 @@ Json ServiceJson(const Service::Slowed& times) {
 Json DecisionJson(const PlacementReport& placement, const Decision& decision) {
   const bool placed = decision.verdict == Verdict::kPlace;
   const PlacementReport::Work work = placement.WorkOf(decision);
-  Json slots = Json::array();
-  for (const Slot& slot : decision.slots) slots.push_back(SlotJson(placement, slot));
-  Json effects = Json::array();
-  for (const TenantEffect& effect : decision.effects) effects.push_back(EffectJson(placement, effect));
   Json refused = Json::object();
   for (size_t i = 0; i < decision.refused_devices.size(); ++i) {
     if (decision.refused_devices[i] == 0) continue;
@@ -192,7 +189,7 @@ Json DecisionJson(const PlacementReport& placement, const Decision& decision) {
       {"verdict", std::string(VerdictName(decision.verdict))},
       {"reason", std::string(ReasonName(decision.reason))},
       {"explanation", DescribeDecision(decision, placement.catalogue.get())},
-      {"slots", slots},
+      {"slots", JsonList(decision.slots, [&](const Slot& slot) { return SlotJson(placement, slot); })},
       {"spans_nodes", decision.spans_nodes},
       {"probe", decision.probe},
       {"trial", decision.trial},
@@ -216,7 +213,7 @@ Json DecisionJson(const PlacementReport& placement, const Decision& decision) {
       {"work_added", placed ? Json(work.added) : Json(nullptr)},
       {"work_lost", placed ? Json(work.lost) : Json(nullptr)},
       {"speed_alone", placed ? Json(ShortDouble(static_cast<float>(decision.relative_speed))) : Json(nullptr)},
-      {"effects", effects},
+      {"effects", JsonList(decision.effects, [&](const TenantEffect& one) { return EffectJson(placement, one); })},
       {"winner", placed ? PlaceJson(placement, decision.winner) : Json(nullptr)},
       {"runner_up", decision.has_runner_up ? PlaceJson(placement, decision.runner_up) : Json(nullptr)},
       {"refused_devices", refused},
@@ -301,11 +298,7 @@ std::string PlacementNames::GpuType(NodeId node, int32_t device) const {
                                         : type.name;
 }
 
-const JobSpec* PlacementReport::FindJob(JobId job) const {
-  const auto found =
-      std::lower_bound(jobs.begin(), jobs.end(), job, [](const JobSpec& spec, JobId id) { return spec.id < id; });
-  return found != jobs.end() && found->id == job ? &*found : nullptr;
-}
+const JobSpec* PlacementReport::FindJob(JobId job) const { return FindSorted(jobs, job, &JobSpec::id); }
 
 bool PlacementReport::IsOutside(const Decision& decision) const {
   const auto outside = [](const Demand& demand) { return (demand.flags & kDemandOutside) != 0; };
@@ -402,7 +395,7 @@ double ShortDouble(float value) {
 }
 
 void AddStateJson(const PlacementReport& placement, Json& document) {
-  Json gpus = Json::array(), tenants = Json::array();
+  Json& gpus = document["gpus"] = Json::array();
   for (const GpuOutcome& gpu : placement.all_gpus) {
     gpus.push_back({{"node_id", gpu.node},
                     {"node", placement.names.Node(gpu.node)},
@@ -412,21 +405,19 @@ void AddStateJson(const PlacementReport& placement, Json& document) {
                     {"memory_mib", gpu.mem_mib},
                     {"memory_reserved_mib", gpu.mem_reserved_mib}});
   }
-  for (const TenantOutcome& tenant : placement.tenants) tenants.push_back(TenantJson(placement, tenant));
-  document["gpus"] = std::move(gpus);
-  document["tenants"] = std::move(tenants);
+  const auto tenant_json = [&](const TenantOutcome& tenant) { return TenantJson(placement, tenant); };
+  document["tenants"] = JsonList(placement.tenants, tenant_json);
 }
 
 std::string PlacementJson(const PlacementReport& placement) {
-  Json decisions = Json::array();
-  for (const Decision& decision : placement.plan.decisions) decisions.push_back(DecisionJson(placement, decision));
+  const auto decided = [&](const Decision& decision) { return DecisionJson(placement, decision); };
   Json document = {{"schema", "horus-placement"},
                    {"version", kPlacementJsonVersion},
                    {"policy", placement.settings.policy},
                    {"interference", placement.settings.interference},
                    {"slowdown_bound", placement.settings.slowdown_bound},
                    {"seed", placement.settings.seed},
-                   {"decisions", decisions},
+                   {"decisions", JsonList(placement.plan.decisions, decided)},
                    {"resizes", ResizesJson(placement)}};
   AddStateJson(placement, document);
   document["totals"] = TotalsJson(placement);

@@ -9,7 +9,6 @@
 #include "base/format.h"
 #include "base/seeded_hash.h"
 #include "base/status.h"
-#include "base/units.h"
 #include "interference/registry.h"
 #include "lab/bound/potential.h"
 #include "lab/run/use_meter.h"
@@ -72,9 +71,7 @@ absl::StatusOr<Trace> TraceOf(const Grid& grid, const GridRun& run) {
     HORUS_ASSIGN_OR_RETURN(trace, PrepareTrace(grid, std::move(trace), workload.edits));
   }
   const GridEdits& edits = workload.edits;
-  if (edits.sample > 0) {
-    HORUS_ASSIGN_OR_RETURN(trace, TakeSample(trace, edits.sample, run.seed));
-  }
+  if (edits.sample > 0) HORUS_SET_OR_RETURN(trace, TakeSample(trace, edits.sample, run.seed));
   if (edits.backlog) return Backlog(std::move(trace));
   if (edits.load_milli > 0) return ScaleArrivals(std::move(trace), CapacityOf(grid).gpu_milli, edits.load_milli);
   return trace;
@@ -369,9 +366,8 @@ absl::StatusOr<Trace> PrepareTrace(const Grid& grid, Trace trace, const GridEdit
     for (const auto& [profile, demands] : grid.beliefs) known.push_back(profile);
     trace = FilterTrace(trace, RunsOneOf(std::move(known)));
   }
-  if (grid.truth.speeds) {
-    HORUS_ASSIGN_OR_RETURN(trace, StepsToDurations(std::move(trace), *grid.truth.speeds, grid.truth.reference));
-  }
+  if (grid.truth.speeds)
+    HORUS_SET_OR_RETURN(trace, StepsToDurations(std::move(trace), *grid.truth.speeds, grid.truth.reference));
   if (edits.clip_milli == kGridWhole) return trace;
   return ClipDurations(std::move(trace), edits.clip_milli);
 }
@@ -392,9 +388,7 @@ absl::StatusOr<std::vector<NodeOutage>> DrawOutages(std::span<const NodeId> node
         return ResourceExhausted("outages: expected at most %d, found more", kMostOutages);
     }
   }
-  std::ranges::sort(outages, [](const NodeOutage& a, const NodeOutage& b) {
-    return std::tie(a.from_us, a.node) < std::tie(b.from_us, b.node);
-  });
+  std::ranges::sort(outages, {}, [](const NodeOutage& one) { return std::tie(one.from_us, one.node); });
   return outages;
 }
 

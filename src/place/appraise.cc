@@ -2,14 +2,8 @@
 // Predicts what a place does to everybody; who is slowed, what made the cost, how far a refused job is from fitting.
 #include "place/appraise.h"
 
-#include <algorithm>
-#include <limits>
-#include <tuple>
-
-#include "base/status.h"
 #include "interference/laws.h"
 #include "place/search/admit.h"
-#include "place/state/communication.h"
 #include "place/work.h"
 
 namespace horus {
@@ -278,9 +272,8 @@ absl::Status Explainer::Placed(const Ledger& ledger, const JobView& view, const 
   }
   decision.in_plan = decision.own;
   if (decision.slots.size() > 1) {
-    std::ranges::stable_sort(decision.effects, [](const TenantEffect& a, const TenantEffect& b) {
-      return std::tie(a.node, a.device) < std::tie(b.node, b.device);
-    });
+    std::ranges::stable_sort(decision.effects, {},
+                             [](const TenantEffect& effect) { return std::tie(effect.node, effect.device); });
   }
   HORUS_RETURN_IF_ERROR(Price(ledger, view, result.best, decision.winner));
   decision.has_runner_up = !result.second.slots.empty();

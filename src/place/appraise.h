@@ -7,21 +7,8 @@
 // Thread class: one thread at a time.
 #pragma once
 
-#include <cstdint>
-#include <memory>
-#include <span>
-#include <vector>
-
-#include "absl/container/inlined_vector.h"
-#include "absl/status/status.h"
-#include "absl/status/statusor.h"
-#include "interference/model.h"
 #include "place/decision.h"
-#include "place/search/scorer.h"
 #include "place/search/search.h"
-#include "place/state/cluster.h"
-#include "place/state/fit.h"
-#include "place/state/ledger.h"
 
 namespace horus {
 

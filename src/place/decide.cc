@@ -1,12 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // One job: the way to run it, its place or what refuses it, now and on the empty cluster; caps and modes; nodes one by
 // one.
-#include <algorithm>
-#include <limits>
-#include <utility>
 
 #include "base/hash.h"
-#include "base/status.h"
 #include "interference/laws.h"
 #include "place/engine.h"
 #include "place/policies/policies.h"
@@ -87,9 +83,7 @@ absl::StatusOr<Decision> Engine::DecideEmptied(const JobView& view) {
     };
     JobSpec alone = *view.job;
     bool waits = false;  // for an idle GPU
-    if (AloneByExpectation(alone)) {
-      HORUS_ASSIGN_OR_RETURN(waits, fits(alone));
-    }
+    if (AloneByExpectation(alone)) HORUS_SET_OR_RETURN(waits, fits(alone));
     if (waits) {
       decision = {.verdict = Verdict::kPlace};
     } else if (RestsOnPredictions(*view.job)) {

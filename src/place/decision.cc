@@ -2,15 +2,11 @@
 // Names and sentences of verdicts and reasons.
 #include "place/decision.h"
 
-#include <algorithm>
 #include <cmath>
 
-#include "base/id_map.h"
-#include "base/status.h"
 #include "base/text.h"
 #include "base/units.h"
 #include "place/appraise.h"
-#include "place/state/fit.h"
 
 namespace horus {
 namespace {

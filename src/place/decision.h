@@ -8,19 +8,7 @@
 #pragma once
 
 #include <array>
-#include <cstddef>
-#include <cstdint>
-#include <limits>
-#include <memory>
-#include <span>
-#include <string>
-#include <string_view>
-#include <vector>
 
-#include "absl/container/inlined_vector.h"
-#include "device/catalogue.h"
-#include "interference/model.h"
-#include "place/job/reason.h"
 #include "place/search/policy.h"
 #include "place/state/cluster.h"
 

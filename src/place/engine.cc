@@ -2,12 +2,6 @@
 // Plans: the ledger follows the cluster; jobs in order, each decided on the ledger that holds the ones before it.
 #include "place/engine.h"
 
-#include <algorithm>
-#include <string>
-#include <tuple>
-#include <utility>
-
-#include "base/status.h"
 #include "interference/host_model.h"
 #include "place/host/plan_grants.h"
 #include "place/search/prices.h"
@@ -41,6 +35,15 @@ absl::StatusOr<JobOrder> PlanningOrder(const Cluster& cluster, std::span<const J
   return order;
 }
 
+FitLimits LimitsOf(const PlacerOptions& options, const InterferenceModel& model, const Policy& policy) {
+  return {.slowdown_bound = options.slowdown_bound > 0 ? options.slowdown_bound : policy.default_slowdown_bound(),
+          .upper_probability = model.has_quantiles() ? model.upper_probability() : 0,
+          .max_tenants = options.max_tenants,
+          .share = options.sharing_quota > 0,
+          .mem_headroom_mib = options.mem_headroom_mib,
+          .mem_overcommit = options.mem_overcommit};
+}
+
 }  // namespace
 
 absl::Status CheckConfidence(const JobSpec& job, const InterferenceModel& model) {
@@ -52,10 +55,11 @@ absl::Status CheckConfidence(const JobSpec& job, const InterferenceModel& model)
 }
 
 Engine::Engine(std::shared_ptr<const InterferenceModel> model, std::shared_ptr<const Policy> policy,
-               const FitLimits& limits, const PlacerOptions& options)
+               const PlacerOptions& options)
     : options_(options),
       model_(model),
-      scorer_(WithHostTime(std::move(model)), std::move(policy), limits, options.cache_bytes / 2, options.exhaustive),
+      scorer_(WithHostTime(model), policy, LimitsOf(options, *model, *policy), options.cache_bytes / 2,
+              options.exhaustive),
       search_(scorer_, options.cache_bytes / 4),
       emptied_search_(scorer_, options.cache_bytes / 8),
       explainer_(scorer_),
@@ -206,9 +210,7 @@ Slots SlotsOf(const Ledger& ledger, std::span<const PlacedSlot> placed) {
   Slots slots;
   slots.reserve(placed.size());
   for (const PlacedSlot& slot : placed) slots.push_back({ledger.spec(slot.node_row).id, slot.device, slot.task});
-  std::ranges::sort(slots, [](const Slot& a, const Slot& b) {
-    return std::tie(a.task, a.node, a.device) < std::tie(b.task, b.node, b.device);
-  });
+  std::ranges::sort(slots, {}, ByTask);
   return slots;
 }
 

@@ -8,22 +8,8 @@
 // Thread class: one thread at a time.
 #pragma once
 
-#include <cstdint>
-#include <memory>
-#include <optional>
-#include <span>
-#include <utility>
-#include <vector>
-
-#include "absl/status/status.h"
-#include "absl/status/statusor.h"
-#include "base/id_map.h"
 #include "place/appraise.h"
-#include "place/decision.h"
 #include "place/placer.h"
-#include "place/search/scorer.h"
-#include "place/search/search.h"
-#include "place/state/ledger.h"
 
 namespace horus {
 
@@ -44,8 +30,8 @@ struct ChosenWay {
 
 class Engine {
  public:
-  // `options` were checked; `limits` are what they and the policy say.
-  Engine(std::shared_ptr<const InterferenceModel> model, std::shared_ptr<const Policy> policy, const FitLimits& limits,
+  // `options` were checked.
+  Engine(std::shared_ptr<const InterferenceModel> model, std::shared_ptr<const Policy> policy,
          const PlacerOptions& options);
   ~Engine();
   Engine(const Engine&) = delete;

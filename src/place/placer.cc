@@ -2,13 +2,46 @@
 // The placer's front: options are checked here, plans are made by the engine.
 #include "place/placer.h"
 
-#include <cmath>
-#include <utility>
+#include <type_traits>
 
-#include "base/status.h"
+#include "base/format.h"
 #include "place/engine.h"
 
 namespace horus {
+
+namespace {
+
+std::string NumberText(auto number) {
+  if constexpr (std::is_integral_v<decltype(number)>) return Formatted("%d", number);
+  return Formatted("%g", number);
+}
+
+// "0 (the policy's) or at least 1", "0 to 1099511627776 MiB".
+template <typename T>
+std::string LimitsText(const OptionFacts& facts) {
+  const auto text = [](double limit) { return NumberText(static_cast<T>(limit)); };
+  const std::string zero = facts.zero_is.empty() ? "" : Formatted("0 (%s) or ", facts.zero_is);
+  if (facts.most >= std::numeric_limits<double>::max()) return Formatted("%sat least %s", zero, text(facts.least));
+  return Formatted("%s%s%s to %s%s", zero, text(facts.least), facts.least_is, text(facts.most), facts.most_is);
+}
+
+absl::Status CheckOptions(const PlacerOptions& options) {
+  return VisitPlacerOptions([&]<typename T>(const PlacerOption<T>& option) {
+    if constexpr (std::is_arithmetic_v<T>) {
+      const T found = options.*option.field;
+      const auto number = static_cast<double>(found);
+      const OptionFacts& facts = option.facts;
+      const bool within = number >= facts.least && number <= facts.most;
+      if (!within && !(number == 0 && !facts.zero_is.empty())) {
+        return InvalidArgument("placer: %s: expected %s, found %s", option.name, LimitsText<T>(facts),
+                               NumberText(found));
+      }
+    }
+    return absl::OkStatus();
+  });
+}
+
+}  // namespace
 
 Placer::Placer(std::unique_ptr<Engine> engine) : engine_(std::move(engine)) {}
 Placer::~Placer() = default;
@@ -18,41 +51,8 @@ absl::StatusOr<std::unique_ptr<Placer>> Placer::Create(std::shared_ptr<const Int
                                                        const PlacerOptions& options) {
   if (model == nullptr) return InvalidArgument("placer: expected an interference model, found none");
   if (policy == nullptr) return InvalidArgument("placer: expected a policy, found none");
-  if (!(options.slowdown_bound == 0 || options.slowdown_bound >= 1)) {
-    return InvalidArgument("placer: slowdown_bound: expected 0 (the policy's) or at least 1, found %g",
-                           options.slowdown_bound);
-  }
-  if (options.max_tenants < 1 || options.max_tenants > kMaxTenantsPerDevice) {
-    return InvalidArgument("placer: max_tenants: expected 1 to %d, found %d", kMaxTenantsPerDevice,
-                           options.max_tenants);
-  }
-  if (!(options.sharing_quota >= 0 && options.sharing_quota <= 1)) {
-    return InvalidArgument("placer: sharing_quota: expected 0 to 1 (a share of the devices), found %g",
-                           options.sharing_quota);
-  }
-  if (options.mem_headroom_mib < 0 || options.mem_headroom_mib > kMaxHostQuantity) {
-    return InvalidArgument("placer: mem_headroom_mib: expected 0 to %d MiB, found %d", kMaxHostQuantity,
-                           options.mem_headroom_mib);
-  }
-  if (!(options.rack_oversubscription >= 1 && std::isfinite(options.rack_oversubscription))) {
-    return InvalidArgument("placer: rack_oversubscription: expected at least 1, found %g",
-                           options.rack_oversubscription);
-  }
-  if (!(options.mem_overcommit >= 1 && options.mem_overcommit <= kMaxMemOvercommit)) {
-    return InvalidArgument("placer: mem_overcommit: expected 1 (none) to %g times the memory, found %g",
-                           kMaxMemOvercommit, options.mem_overcommit);
-  }
-  if (!(options.gpu_price >= 0 && options.gpu_price <= 1))
-    return InvalidArgument("placer: gpu_price: expected 0 to 1, found %g", options.gpu_price);
-  const FitLimits limits{
-      .slowdown_bound = options.slowdown_bound > 0 ? options.slowdown_bound : policy->default_slowdown_bound(),
-      .upper_probability = model->has_quantiles() ? model->upper_probability() : 0,
-      .max_tenants = options.max_tenants,
-      .share = options.sharing_quota > 0,
-      .mem_headroom_mib = options.mem_headroom_mib,
-      .mem_overcommit = options.mem_overcommit};
-  return std::unique_ptr<Placer>(
-      new Placer(std::make_unique<Engine>(std::move(model), std::move(policy), limits, options)));
+  HORUS_RETURN_IF_ERROR(CheckOptions(options));
+  return std::unique_ptr<Placer>(new Placer(std::make_unique<Engine>(std::move(model), std::move(policy), options)));
 }
 
 absl::StatusOr<Plan> Placer::MakePlan(const Cluster& cluster, std::span<const JobSpec> jobs,

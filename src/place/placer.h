@@ -9,20 +9,9 @@
 // Thread class: one thread at a time (holds scratch and the memo).
 #pragma once
 
-#include <array>
-#include <cstdint>
-#include <functional>
-#include <memory>
 #include <optional>
-#include <span>
-#include <vector>
 
-#include "absl/container/inlined_vector.h"
-#include "absl/status/statusor.h"
-#include "interference/model.h"
 #include "place/decision.h"
-#include "place/search/policy.h"
-#include "place/state/cluster.h"
 
 namespace horus {
 
@@ -32,6 +21,7 @@ enum class HostGrants : uint8_t {
   kPlacement = 1,  // the same for newcomers, of what is free; nobody is resized
   kStated = 2,     // what each states
 };
+inline constexpr std::array<std::string_view, 3> kHostGrantWords = {"resize", "placement", "stated"};
 
 // The caps that PlacerOptions::sm_caps chooses from; a handful, so that devices stay alike. Chosen.
 inline constexpr std::array<int32_t, 5> kSmCapsPct = {70, 50, 30, 20, 10};
@@ -39,30 +29,51 @@ inline constexpr std::array<int32_t, 5> kSmCapsPct = {70, 50, 30, 20, 10};
 // Of those who wait, how many are tried beside a job whose device can have either mode. Chosen.
 inline constexpr size_t kMostWaiting = 16;
 
+inline constexpr double kMaxMemOvercommit = 1000;  // more than a device has tenants that matter; chosen
+
+// What each option is for, its default and its limits: placer_options.h.
 struct PlacerOptions {
-  double slowdown_bound = 0;         // for jobs without their own; 0 = the policy's default; infinity = none
-  int32_t max_tenants = 3;           // per device that states none (Horus, TPDS 2022: at most 3)
-  double sharing_quota = 1;          // share of the cluster's devices that may have several tenants; 0 = none shares
-  int64_t mem_headroom_mib = 500;    // device memory that stays free (Horus, TPDS 2022: more than 500 MiB)
-  double rack_oversubscription = 1;  // how much less links between racks carry than nodes send; 1 = none
-  double mem_overcommit = 1;     // tenants' memory limits may sum to this many times a device; 1 = none is lent twice
-  uint64_t max_jobs = 1u << 20;  // of one plan
-  double gpu_price = 0.5;        // of jobs with alternatives: work that each GPU must bring, as a share of what one
-                                 // brings in the most efficient way; 0 = GPUs are free (docs/place.md)
-  HostGrants host_grants = HostGrants::kResize;
-  bool sm_caps = false;         // a job that its neighbours' bounds refuse may go beside them under a cap
-                                // (JobSpec::sm_cap_pct), if whoever starts it sets that: MPS
-  bool probe_outside = false;   // a demand outside what the predictor knows, and not measured, runs alone first
-  uint32_t max_candidates = 0;  // jobs of one GPU, among all nodes: price so many devices, drawn by seed and job, and
-                                // all only where none of them fits; 0 = all, always. For jobs that are all different
-  uint64_t seed = 0;            // of those draws
-  bool terse = false;           // jobs that wait are not told why (Reason::kNone): saves a look at each device that
-                                // changed, which is most of the time of a refusal. Rejections tell always
-  uint64_t cache_bytes = 256u << 20;  // of what was scored before, all together; what would exceed its share is emptied
-  bool exhaustive = false;            // score every device anew, without memo: the reference for tests and benchmarks
+#define HORUS_OPTION(type, name, initial, ...) type name = initial;
+#include "place/placer_options.h"
+  bool exhaustive = false;  // score every device anew, without memo: the reference for tests and benchmarks
 };
 
-inline constexpr double kMaxMemOvercommit = 1000;  // more than a device has tenants that matter; chosen
+// Who tells an option, beside the C ABI and the bindings, which tell all of them: commands that ask who fits beside
+// whom, commands that place jobs, grid.yaml.
+inline constexpr uint8_t kToldFitting = 1, kToldPlacing = 2, kToldGrid = 4;
+inline constexpr uint8_t kToldAll = kToldFitting | kToldPlacing | kToldGrid;
+
+// What is known of an option beside its name, type and default.
+struct OptionFacts {
+  double least = -std::numeric_limits<double>::infinity();  // of a number
+  double most = std::numeric_limits<double>::infinity();
+  std::string_view zero_is;                 // what 0 means; empty: it is no exception from the limits
+  std::string_view least_is = "", most_is;  // said behind the limits in messages
+  std::span<const std::string_view> words;  // of an enum, by value
+  uint8_t told = 0;                         // kTold...
+  const char* value = "";                   // what --help calls it
+  const char* text = "";                    // of --help
+};
+
+template <typename T>
+struct PlacerOption {
+  std::string_view name;  // the field of the C ABI and the key of grid.yaml; with hyphens, the flag of the command
+  T PlacerOptions::* field;
+  OptionFacts facts;
+};
+
+inline constexpr std::tuple kPlacerOptions = {
+#define HORUS_OPTION(type, name, initial, ...) PlacerOption<type>{#name, &PlacerOptions::name, {__VA_ARGS__}},
+#include "place/placer_options.h"
+};
+
+// Calls `visit` with each PlacerOption as long as it returns OK.
+absl::Status VisitPlacerOptions(const auto& visit) {
+  absl::Status status;
+  const auto go_on = [&](const auto&... options) { static_cast<void>(((status = visit(options)).ok() && ...)); };
+  std::apply(go_on, kPlacerOptions);
+  return status;
+}
 
 // Called now and then with jobs done and jobs in all; false cancels.
 using ProgressFn = std::function<bool(uint64_t done, uint64_t total)>;

@@ -3,9 +3,7 @@
 #include "place/work.h"
 
 #include <algorithm>
-#include <string>
 
-#include "base/status.h"
 #include "interference/laws.h"
 
 namespace horus {
@@ -128,9 +126,7 @@ absl::StatusOr<double> WorkMeter::GainOf(const Ledger& ledger, uint32_t device, 
     if (spec == nullptr || i >= candidate.residents()) continue;  // cannot be
     const double alone = WorkWeight(*spec) * work_alone(i) * SpeedAlone(*spec, row);
     GangWork others{.devices = 1};
-    if (GpuCount(*spec) > 1) {
-      HORUS_ASSIGN_OR_RETURN(others, WorkOf(ledger, resident.job, device));
-    }
+    if (GpuCount(*spec) > 1) HORUS_SET_OR_RETURN(others, WorkOf(ledger, resident.job, device));
     gain += static_cast<double>(others.devices) * (std::min(others.slowest, alone / slowed(i, candidate.after[i])) -
                                                    std::min(others.slowest, alone / slowed(i, candidate.before[i])));
   }

@@ -9,14 +9,8 @@
 // Thread class: one thread at a time.
 #pragma once
 
-#include <cstdint>
-#include <limits>
 #include <optional>
-#include <span>
-#include <vector>
 
-#include "absl/status/statusor.h"
-#include "base/id_map.h"
 #include "place/search/scorer.h"
 #include "place/state/ledger.h"
 

@@ -141,8 +141,7 @@ void AdjustSpeed(const std::vector<const TrainingRow*>& rows, TargetModel& model
   for (const TrainingRow* row : rows) by_gpu[row->gpu].push_back(row);
   for (const auto& [name, of_gpu] : by_gpu) {
     const double before = model.GpuFactor(of_gpu.front()->features, name);
-    const auto at = std::lower_bound(model.gpus.begin(), model.gpus.end(), name,
-                                     [](const auto& gpu, const std::string& n) { return gpu.first < n; });
+    const auto at = std::ranges::lower_bound(model.gpus, name, {}, [](const auto& gpu) -> auto& { return gpu.first; });
     auto& own =
         at != model.gpus.end() && at->first == name ? at->second : model.gpus.insert(at, {name, before})->second;
     std::vector<double> ratios;

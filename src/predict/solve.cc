@@ -168,8 +168,7 @@ absl::Status CheckDimension(const Graph& graph, const RunSpec& run, const std::s
     return InvalidArgument("solve: expected %s, found %s, which is a dimension of no graph input", Choices(names),
                            Quoted(dim));
   }
-  const auto bound = std::find_if(run.dims.dims.begin(), run.dims.dims.end(),
-                                  [&dim](const auto& given) { return given.first == dim; });
+  const auto bound = std::ranges::find_if(run.dims.dims, [&dim](const auto& given) { return given.first == dim; });
   if (is_batch && run.dims.batch > 0)
     return InvalidArgument("solve: expected a run that leaves %s open, found it bound to %d", dim, run.dims.batch);
   if (bound == run.dims.dims.end()) return absl::OkStatus();

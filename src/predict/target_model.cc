@@ -10,6 +10,7 @@
 #include "base/status.h"
 #include "base/text.h"
 #include "base/units.h"
+#include "base/vectors.h"
 
 namespace horus {
 namespace {
@@ -122,9 +123,8 @@ std::string ChipOf(std::span<const float> row) {
 }
 
 const double* TargetModel::FindGpu(std::string_view name) const {
-  const auto at = std::lower_bound(gpus.begin(), gpus.end(), name,
-                                   [](const auto& gpu, std::string_view n) { return std::string_view(gpu.first) < n; });
-  return at != gpus.end() && at->first == name ? &at->second : nullptr;
+  const auto* gpu = FindSorted(gpus, name, [](const auto& one) { return std::string_view(one.first); });
+  return gpu == nullptr ? nullptr : &gpu->second;
 }
 
 double TargetModel::GpuFactor(std::string_view name) const {

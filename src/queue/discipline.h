@@ -9,15 +9,9 @@
 // Thread class: one thread at a time.
 #pragma once
 
-#include <algorithm>
 #include <bit>
 #include <compare>
-#include <cstddef>
-#include <cstdint>
 #include <limits>
-#include <memory>
-#include <string_view>
-#include <vector>
 
 #include "queue/queue.h"
 

@@ -1,15 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // The disciplines but horus-plus: fifo, sjf, srtf, las, edf, tetris and horus, whose order time alone does not change;
 // ftf; drf.
-#include <algorithm>
 #include <iterator>
-#include <memory>
 #include <tuple>
 #include <utility>
 
-#include "base/id_map.h"
 #include "queue/discipline.h"
-#include "queue/indexed_heap.h"
 
 namespace horus {
 namespace {
@@ -93,7 +89,7 @@ constexpr NamedRank kRanks[] = {{"fifo", RankFifo}, {"sjf", RankSjf},       {"sr
 
 std::unique_ptr<Discipline> MakeKeyedDiscipline(std::string_view name, const QueueOptions& options,
                                                 const JobTable& jobs) {
-  const auto* row = std::find_if(std::begin(kRanks), std::end(kRanks), [&](const auto& r) { return r.name == name; });
+  const auto* row = std::ranges::find(kRanks, name, [](const auto& rank) { return rank.name; });
   const Rank rank = row->rank == RankLasQueues && options.las_continuous ? RankLas : row->rank;
   return std::make_unique<Keyed>(
       jobs, rank, RankContext{options.capacity, options.las_thresholds_gpu_us, options.aging_us_per_pct});

@@ -1,20 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // horus-plus: jobs alike in clusters; the cluster by median wait x length, by credit in the long run; inside it the
 // smallest utilisation first, aged.
-#include <algorithm>
-#include <array>
 #include <cmath>
-#include <compare>
-#include <cstddef>
-#include <cstdint>
-#include <limits>
-#include <memory>
 #include <utility>
 
 #include "queue/discipline.h"
-#include "queue/indexed_heap.h"
 #include "queue/kmeans.h"
-#include "queue/queue.h"
 
 namespace horus {
 namespace {

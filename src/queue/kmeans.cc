@@ -2,7 +2,6 @@
 // Lloyd's k-means with farthest-first seeds, in integers.
 #include "queue/kmeans.h"
 
-#include <algorithm>
 #include <cmath>
 #include <limits>
 

@@ -2,7 +2,6 @@
 // Queue: its table of jobs, what it refuses, and the patience that goes before every discipline.
 #include "queue/queue.h"
 
-#include <algorithm>
 #include <string>
 
 #include "base/status.h"

@@ -8,17 +8,13 @@
 // Thread class: one thread at a time, queries included.
 #pragma once
 
-#include <cstddef>
-#include <cstdint>
 #include <memory>
 #include <optional>
 #include <span>
 #include <string_view>
-#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "base/id_map.h"
 #include "predict/demand.h"
 #include "queue/indexed_heap.h"
 

@@ -7,14 +7,10 @@
 // Cost:    linear in the bytes; memory at most 4 times the bytes.
 #pragma once
 
-#include <cstdint>
 #include <optional>
-#include <span>
 #include <string>
 #include <string_view>
-#include <vector>
 
-#include "base/status.h"
 #include "trees/forest.h"
 
 namespace horus {

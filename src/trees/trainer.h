@@ -7,15 +7,10 @@
 // Cost:    rounds x rows x features on the calling thread; loads libhorus_train.so.
 #pragma once
 
-#include <cstddef>
-#include <cstdint>
 #include <functional>
 #include <optional>
-#include <span>
 #include <string>
-#include <vector>
 
-#include "base/status.h"
 #include "trees/forest.h"
 #include "trees/train/entry.h"
 

@@ -89,7 +89,7 @@ class Churn {
       exhaustive_.push_back(MakePlacer(policy, true));
     }
     // One that puts the unknown alone, and lends limits.
-    PlacerOptions options{.mem_overcommit = 1.5, .gpu_price = 0.25, .probe_outside = true};
+    PlacerOptions options{.mem_overcommit = 1.5, .probe_outside = true, .gpu_price = 0.25};
     for (const bool exhaustive : {false, true}) {
       options.exhaustive = exhaustive;
       (exhaustive ? exhaustive_ : placers_)

@@ -388,9 +388,7 @@ std::string LogText(const ImportedCluster& imported, size_t& too_long) {
   for (const ImportedJob& job : imported.jobs) {
     if (!job.on.empty()) placed.push_back(&job);
   }
-  std::ranges::sort(placed, [](const ImportedJob* a, const ImportedJob* b) {
-    return std::tie(a->placed_s, a->id) < std::tie(b->placed_s, b->id);
-  });
+  std::ranges::sort(placed, {}, [](const ImportedJob* job) { return std::tie(job->placed_s, job->id); });
   std::string text = "time_s,event,job,node,devices\n";
   for (const ImportedJob* const job : placed) {
     const std::string line = LogLine(imported, *job);

@@ -398,9 +398,7 @@ KubeNodeGpus FromSlices(const Catalogue& catalogue, std::span<const KubeSlice> s
                              pool.stated, pool.generation, pool.found);
       return found;
     }
-    std::ranges::sort(pool.devices, [](const KubeDevice* a, const KubeDevice* b) {
-      return NaturalKey(a->name) < NaturalKey(b->name);
-    });
+    std::ranges::sort(pool.devices, {}, [](const KubeDevice* device) { return NaturalKey(device->name); });
     for (const KubeDevice* device : pool.devices) {
       const bool whole = device->type == "gpu" && !parents.contains(device->uuid);
       if (!whole && (device->possible || device->type != "mig")) continue;

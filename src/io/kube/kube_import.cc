@@ -699,9 +699,7 @@ class Importer {
       job.name = UniqueName(std::move(job.name));
       out_.jobs.push_back(std::move(job));
     }
-    std::ranges::stable_sort(out_.jobs, [](const ImportedJob& a, const ImportedJob& b) {
-      return std::tie(a.submit_s, a.name) < std::tie(b.submit_s, b.name);
-    });
+    std::ranges::stable_sort(out_.jobs, {}, [](const ImportedJob& job) { return std::tie(job.submit_s, job.name); });
     const int64_t first = out_.jobs.empty() ? 0 : out_.jobs.front().submit_s;
     for (size_t i = 0; i < out_.jobs.size(); ++i) {
       out_.jobs[i].id = i + 1;

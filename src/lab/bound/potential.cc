@@ -7,7 +7,6 @@
 #include <numeric>
 
 #include "base/status.h"
-#include "base/units.h"
 
 namespace horus {
 namespace {

@@ -7,8 +7,6 @@
 // Cost:    WorkRateBound per slowdown bound.
 #pragma once
 
-#include <functional>
-
 #include "lab/truth/truth.h"
 
 namespace horus {

@@ -446,9 +446,7 @@ absl::StatusOr<WorkRate> WorkRateBound(const WorkProblem& problem, const WorkRat
   HORUS_ASSIGN_OR_RETURN(Solved solved, SolveRate(problem, mix, ways, options.lp_library));
   WorkRate rate{.exclusive = solved.proved};
   AddWaysTogether(problem, mix, options.slowdown_bound, HostLimit::kFairShare, ways);
-  if (ways.size() > singles) {
-    HORUS_ASSIGN_OR_RETURN(solved, SolveRate(problem, mix, ways, options.lp_library));
-  }
+  if (ways.size() > singles) HORUS_SET_OR_RETURN(solved, SolveRate(problem, mix, ways, options.lp_library));
   rate.bound = std::max(rate.exclusive, solved.proved);  // apart by rounding where sharing gains nothing
   rate.uses = UsesOf(problem, ways, solved);
   rate.prices = std::move(solved.prices);

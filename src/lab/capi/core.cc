@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the laboratory adds to the handles of the core: lists of jobs, placers with its policies' options, latencies of
 // requests, what handles hold (horus/lab/files.h, policies.h, latency.h, memory.h).
-#include "absl/container/inlined_vector.h"
 #include "capi/planning.h"
 #include "horus/lab/latency.h"
 #include "horus/lab/memory.h"
@@ -20,9 +19,8 @@ absl::StatusOr<std::shared_ptr<const LabPolicyOptions>> LabFromC(const horus_lab
   SetAmount(options.synergy_tolerance, c.synergy_tolerance);
   SetUnlessZero(options.pack_threshold, c.pack_threshold);
   SetUnlessZero(options.foreground_bound, c.foreground_bound);
-  if (c.profiling_label != nullptr) {
-    HORUS_ASSIGN_OR_RETURN(options.profiling_label, ReadText(c.profiling_label, "profiling_label"));
-  }
+  if (c.profiling_label != nullptr)
+    HORUS_SET_OR_RETURN(options.profiling_label, ReadText(c.profiling_label, "profiling_label"));
   return Lab(std::move(options));
 }
 

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // horus/lab/files.h and traces of files, over the reader of the command. Without HORUS_WITH_FILES: without_files.cc.
-#include "horus/lab/files.h"
 
 #include "capi/graph_handles.h"
 #include "io/cluster_file.h"
@@ -64,9 +63,7 @@ horus_status horus_job_list_from_yaml(const horus_cluster* cluster, const horus_
 horus_status horus_trace_from_file(const char* path, const char* format, horus_trace** out, horus_error* error) {
   return Guard(error, {{path, "path"}, {out, "out"}}, [&] {
     TraceReadOptions options;
-    if (format != nullptr) {
-      HORUS_ASSIGN_OR_RETURN(options.format, ParseTraceFormat(format));
-    }
+    if (format != nullptr) HORUS_SET_OR_RETURN(options.format, ParseTraceFormat(format));
     HORUS_ASSIGN_OR_RETURN(TraceRead read, ReadTrace(path, options));
     return Give(new horus_trace{std::make_shared<const Trace>(std::move(read.trace))}, out);
   });

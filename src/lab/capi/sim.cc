@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // horus/lab/sim.h: truths, how a simulation is run, simulations, what is told of results.
-#include "horus/lab/sim.h"
 
 #include "capi/planning.h"
 #include "lab/capi/handles.h"
@@ -221,15 +220,11 @@ absl::Status AddParts(const std::shared_ptr<const Catalogue>& catalogue, const h
   HORUS_ASSIGN_OR_RETURN(setup.queue, QueueOptionsFromC(c.queue));
   HORUS_ASSIGN_OR_RETURN(options.outages, OutagesFromC(c));
   HORUS_ASSIGN_OR_RETURN(options.rebalance, RebalanceOf(c.rebalance));
-  if (c.profiling_label != nullptr) {
-    HORUS_ASSIGN_OR_RETURN(options.profiling_label, ReadText(c.profiling_label, "profiling_label"));
-  }
-  if (c.measured != nullptr) {
-    HORUS_ASSIGN_OR_RETURN(setup.measured, ProfileDemandsFromC(*catalogue, "measured", c.measured));
-  }
-  if (c.sensitivities != nullptr) {
-    HORUS_ASSIGN_OR_RETURN(setup.sensitivities, SensitivitiesFromC(c.sensitivities));
-  }
+  if (c.profiling_label != nullptr)
+    HORUS_SET_OR_RETURN(options.profiling_label, ReadText(c.profiling_label, "profiling_label"));
+  if (c.measured != nullptr)
+    HORUS_SET_OR_RETURN(setup.measured, ProfileDemandsFromC(*catalogue, "measured", c.measured));
+  if (c.sensitivities != nullptr) HORUS_SET_OR_RETURN(setup.sensitivities, SensitivitiesFromC(c.sensitivities));
   if (c.workload == nullptr) return absl::OkStatus();
   std::shared_ptr<const Catalogue> named;
   HORUS_ASSIGN_OR_RETURN(options.workload, WorkloadFromC(c.workload, named));

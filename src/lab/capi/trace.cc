@@ -242,15 +242,9 @@ absl::StatusOr<SyntheticOptions> OptionsFromC(const horus_synthetic_options* giv
   HORUS_SET_FIELDS_UNLESS_ZERO(c, options, jobs, mean_gap_us, capacity_gpu_milli, load_milli, gap_scv_milli, owners)
   if (c.arrivals != HORUS_ARRIVALS_PRESET) options.arrivals = static_cast<Arrivals>(c.arrivals - 1);
   if (options.gap_scv_milli == 0) options.gap_scv_milli = kPhillyGapScvMilli;
-  if (c.size_count > 0) {
-    HORUS_ASSIGN_OR_RETURN(options.sizes, SizesFromC(c));
-  }
-  if (c.duration_count > 0) {
-    HORUS_ASSIGN_OR_RETURN(options.durations, DurationsFromC(c));
-  }
-  if (c.profile_count > 0) {
-    HORUS_ASSIGN_OR_RETURN(options.profiles, ProfilesFromC(c));
-  }
+  if (c.size_count > 0) HORUS_SET_OR_RETURN(options.sizes, SizesFromC(c));
+  if (c.duration_count > 0) HORUS_SET_OR_RETURN(options.durations, DurationsFromC(c));
+  if (c.profile_count > 0) HORUS_SET_OR_RETURN(options.profiles, ProfilesFromC(c));
   return options;
 }
 

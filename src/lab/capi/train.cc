@@ -137,9 +137,7 @@ absl::StatusOr<PairSet> SetFromC(const horus_pair_data* given, const Catalogue& 
                 .slowdown_a = c.slowdown_a[i],
                 .slowdown_b = c.slowdown_b[i],
                 .where = Element("row", i)};
-    if (c.campaigns != nullptr) {
-      HORUS_ASSIGN_OR_RETURN(run.campaign, ReadOptionalText(c.campaigns[i], "campaigns"));
-    }
+    if (c.campaigns != nullptr) HORUS_SET_OR_RETURN(run.campaign, ReadOptionalText(c.campaigns[i], "campaigns"));
     set.runs.push_back(std::move(run));
   }
   return set;
@@ -182,9 +180,7 @@ class RowReader {
     row.where = Element("row", i);
     HORUS_ASSIGN_OR_RETURN(row.family, ReadText(c_.families[i], "families"));
     row.model = row.family;
-    if (c_.nets != nullptr) {
-      HORUS_ASSIGN_OR_RETURN(row.model, ReadText(c_.nets[i], "nets"));
-    }
+    if (c_.nets != nullptr) HORUS_SET_OR_RETURN(row.model, ReadText(c_.nets[i], "nets"));
     HORUS_ASSIGN_OR_RETURN(row.gpu, ReadText(c_.gpu_types[i], "gpu_types"));
     const GpuType* gpu = nullptr;
     if (!row.gpu.starts_with(kOpaque) || row.gpu.size() == kOpaque.size()) {

@@ -19,7 +19,6 @@
 #include "interference/laws.h"
 #include "interference/learned_model.h"
 #include "interference/observed_slowdowns.h"
-#include "interference/pair_bounds.h"
 
 namespace horus {
 namespace {
@@ -551,9 +550,8 @@ absl::StatusOr<std::vector<UnseenPrediction>> PredictUnseen(const PairSet& set, 
       for (const std::string& gpu : gpus) HORUS_RETURN_IF_ERROR(predict(families[i], families[j], gpu));
     }
   }
-  std::sort(predictions.begin(), predictions.end(), [](const UnseenPrediction& a, const UnseenPrediction& b) {
-    return std::tie(a.device, a.victim, a.other) < std::tie(b.device, b.victim, b.other);
-  });
+  std::ranges::sort(predictions, {},
+                    [](const UnseenPrediction& one) { return std::tie(one.device, one.victim, one.other); });
   return predictions;
 }
 

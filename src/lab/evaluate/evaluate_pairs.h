@@ -19,7 +19,6 @@
 #include "device/catalogue.h"
 #include "interference/model.h"
 #include "interference/pair_bounds.h"
-#include "interference/pair_model.h"
 #include "lab/models/train_pairs.h"
 
 namespace horus {

@@ -17,10 +17,10 @@ namespace {
 
 // ---- One workload of grid.yaml: files or a made trace, and what becomes of it.
 
-constexpr std::array<std::string_view, 15> kKeys = {
-    "name",    "files", "format",    "skip_bad",    "synthetic", "single_gpu",  "known_only",     "sample",
-    "backlog", "load",  "horizon_h", "horizon_pct", "warm_up_h", "warm_up_pct", "clip_percentile"};
-constexpr std::array<std::string_view, 6> kSyntheticKeys = {"preset", "jobs", "arrivals", "load", "profiles", "seed"};
+constexpr auto kKeys = KeyList<15>(
+    "name files format skip_bad synthetic single_gpu known_only sample backlog load horizon_h horizon_pct "
+    "warm_up_h warm_up_pct clip_percentile");
+constexpr auto kSyntheticKeys = KeyList<6>("preset jobs arrivals load profiles seed");
 constexpr std::array<std::string_view, 3> kArrivals = {"backlog", "poisson", "bursty"};  // as the enum
 
 constexpr Scale kAnyHoursToUs = {.per_unit = int64_t{3600} * 1'000'000, .min = 0, .max = 1e6};  // 114 years
@@ -40,9 +40,7 @@ absl::Status ReadTime(const YamlMap& map, std::string_view hours, std::string_vi
 absl::Status ReadFiles(const YamlMap& map, GridFileWorkload& entry) {
   const YamlValue& files = *map.Find("files");
   std::vector<YamlValue> items = {files};
-  if (files.is_list()) {
-    HORUS_ASSIGN_OR_RETURN(items, files.List(kMaxGridPaths));
-  }
+  if (files.is_list()) HORUS_SET_OR_RETURN(items, files.List(kMaxGridPaths));
   if (items.empty()) return files.Expected("at least one path");
   for (const YamlValue& item : items) {
     HORUS_ASSIGN_OR_RETURN(const std::string path, item.Text(kMaxPathBytes));
@@ -101,9 +99,7 @@ absl::Status AddLoads(const YamlMap& map, const GridFileWorkload& entry, std::ve
   }
   if (entry.workload.edits.backlog) return value->Error("expected one of backlog and load, found both");
   std::vector<YamlValue> loads = {*value};
-  if (value->is_list()) {
-    HORUS_ASSIGN_OR_RETURN(loads, value->List(kMaxLoads));
-  }
+  if (value->is_list()) HORUS_SET_OR_RETURN(loads, value->List(kMaxLoads));
   if (loads.empty()) return value->Expected("at least one load");
   for (const YamlValue& load : loads) {
     HORUS_ASSIGN_OR_RETURN(const int64_t milli, load.Scaled(kLoadToMilli));
@@ -170,20 +166,21 @@ constexpr auto kFlags = std::to_array<Field<bool>>({{"know_run_times", &SimOptio
                                                     {"profile_each_job", &SimOptions::profile_each_job}});
 constexpr std::array<std::string_view, 4> kWeights = {"queue", "shortest", "prices", "alike"};     // as the enum
 constexpr std::array<std::string_view, 4> kLearns = {"nothing", "failures", "pairs", "corrects"};  // likewise
-constexpr std::array<std::string_view, 3> kHostGrants = {"resize", "placement", "stated"};         // likewise
 
-constexpr std::array<std::string_view, 22> kOthers = {
-    "weights",        "learn",          "policy",          "queue",          "interference",
-    "slowdown_bound", "look_ahead",     "max_tenants",     "mem_overcommit", "sharing_quota",
-    "probe_outside",  "max_candidates", "profiling_nodes", "pack_threshold", "foreground_bound",
-    "links",          "patience_s",     "las_continuous",  "synergy_grow",   "synergy_tolerance",
-    "bounded_pct",    "host_grants"};
+constexpr auto kOthers = KeyList<16>(
+    "weights learn policy queue interference slowdown_bound look_ahead profiling_nodes pack_threshold "
+    "foreground_bound links patience_s las_continuous synergy_grow synergy_tolerance bounded_pct");
 
 // Keys of a policy but for its name.
 std::vector<std::string_view> GridPolicyKeys() {
   std::vector<std::string_view> keys(kOthers.begin(), kOthers.end());
   for (const auto& field : kTimes) keys.push_back(field.key);
   for (const auto& field : kFlags) keys.push_back(field.key);
+  const auto add = [&](const auto& option) {
+    if ((option.facts.told & kToldGrid) != 0) keys.push_back(option.name);
+    return absl::OkStatus();
+  };
+  static_cast<void>(VisitPlacerOptions(add));
   return keys;
 }
 
@@ -197,21 +194,34 @@ absl::Status ReadBound(const YamlMap& map, double& bound) {
   return map.ReadNumber("slowdown_bound", 1, kMaxSlowdownBound, bound);
 }
 
+absl::Status ReadPlacerOptions(const YamlMap& map, PlacerOptions& placer) {
+  return VisitPlacerOptions([&]<typename T>(const PlacerOption<T>& option) {
+    const OptionFacts& facts = option.facts;
+    T& value = placer.*option.field;
+    if ((facts.told & kToldGrid) == 0) return absl::OkStatus();
+    if constexpr (std::is_same_v<T, bool>) {
+      return map.ReadBool(option.name, value);
+    } else if constexpr (std::is_enum_v<T>) {
+      return map.ReadChoice(option.name, facts.words, value);
+    } else if constexpr (std::is_floating_point_v<T>) {
+      return map.ReadNumber(option.name, facts.least, facts.most, value);
+    } else if (std::isfinite(facts.most)) {
+      return map.ReadInteger(option.name, static_cast<int64_t>(facts.least), static_cast<int64_t>(facts.most), value);
+    } else {
+      return map.ReadInteger(option.name, 0, std::numeric_limits<int32_t>::max(), value);
+    }
+  });
+}
+
 absl::Status ReadPlacing(const YamlMap& map, GridPolicy& policy) {
   PlacerOptions& placer = policy.placer_options;
   HORUS_RETURN_IF_ERROR(ReadBound(map, placer.slowdown_bound));
-  HORUS_RETURN_IF_ERROR(map.ReadInteger("max_tenants", 1, kMaxTenantsPerDevice, placer.max_tenants));
-  HORUS_RETURN_IF_ERROR(map.ReadNumber("mem_overcommit", 1, kMaxMemOvercommit, placer.mem_overcommit));
-  HORUS_RETURN_IF_ERROR(map.ReadNumber("sharing_quota", 0, 1, placer.sharing_quota));
-  HORUS_RETURN_IF_ERROR(map.ReadBool("probe_outside", placer.probe_outside));
-  HORUS_RETURN_IF_ERROR(
-      map.ReadInteger("max_candidates", 0, std::numeric_limits<int32_t>::max(), placer.max_candidates));
+  HORUS_RETURN_IF_ERROR(ReadPlacerOptions(map, placer));
   HORUS_RETURN_IF_ERROR(map.ReadScaled("bounded_pct", kPercentToMilli, policy.bounded_milli));
   if (const YamlValue* value = map.Find("bounded_pct"); value != nullptr) {
     const bool bounded_at_all = placer.slowdown_bound > 0 && std::isfinite(placer.slowdown_bound);
     if (!bounded_at_all) return value->Expected("a slowdown_bound beside it");
   }
-  HORUS_RETURN_IF_ERROR(map.ReadChoice("host_grants", kHostGrants, placer.host_grants));
   PolicyOptions& options = policy.policy_options;
   HORUS_RETURN_IF_ERROR(map.ReadBool("links", options.links));
   LabPolicyOptions lab = LabOf(options);
@@ -257,19 +267,20 @@ absl::Status ReadGridPolicy(const YamlMap& map, GridFilePolicy& entry) {
   return At(map, "queue", MakeQueue(policy.queue, queue).status());
 }
 
-constexpr auto kRootKeys = std::to_array<std::string_view>({"version", "gpu_types_files", "cluster", "failures",
-                                                            "truth", "beliefs", "workloads", "defaults", "policies",
-                                                            "seeds", "baseline", "slowdown_bound", "lp_bound"});
+constexpr auto kRootKeys = KeyList<13>(
+    "version gpu_types_files cluster failures truth beliefs workloads defaults policies seeds baseline "
+    "slowdown_bound lp_bound");
 constexpr std::array<std::string_view, 2> kFailureKeys = {"mean_up_h", "mean_down_h"};
 constexpr Scale kHoursToUs = {.per_unit = int64_t{3600} * 1'000'000, .min = 1e-6, .max = 1e6};  // 114 years
-constexpr std::array<std::string_view, 7> kClusterKeys = {
-    "file", "gpus", "gpus_per_node", "max_tenants", "sharing", "cpu_cores_per_gpu", "memory_gib_per_gpu"};
-constexpr std::array<std::string_view, 6> kTruthKeys = {"speeds",           "reference",    "many_tenants",
-                                                        "unmeasured_alone", "interference", "sensitivity"};
+constexpr auto kClusterKeys = KeyList<7>(
+    "file gpus gpus_per_node max_tenants sharing cpu_cores_per_gpu "
+    "memory_gib_per_gpu");
+constexpr auto kTruthKeys = KeyList<6>("speeds reference many_tenants unmeasured_alone interference sensitivity");
 constexpr std::array<std::string_view, 2> kSpeedsKeys = {"file", "gpus"};
 constexpr std::array<std::string_view, 2> kMany = {"adds", "multiplies"};  // as the enum
-constexpr std::array<std::string_view, 7> kBeliefKeys = {
-    "jobs", "bundle", "interference", "interference_bundle", "predictions", "foretold", "sensitivity"};
+constexpr auto kBeliefKeys = KeyList<7>(
+    "jobs bundle interference interference_bundle predictions foretold "
+    "sensitivity");
 constexpr std::array<std::string_view, 2> kSeedKeys = {"first", "count"};
 constexpr size_t kMaxTypesOfGrid = 64;
 

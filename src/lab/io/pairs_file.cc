@@ -89,9 +89,7 @@ absl::StatusOr<PredictedPair> ReadRow(const CsvRow& row) {
   }
   HORUS_RETURN_IF_ERROR(row.ReadName("sharing_mode", ParseSharingMode, pair.mode));
   HORUS_ASSIGN_OR_RETURN(pair.slowdown, SlowdownIn(row, "slowdown", 1));
-  if (!row.Find("bound").empty()) {
-    HORUS_ASSIGN_OR_RETURN(pair.bound, SlowdownIn(row, "bound", pair.slowdown));
-  }
+  if (!row.Find("bound").empty()) HORUS_SET_OR_RETURN(pair.bound, SlowdownIn(row, "bound", pair.slowdown));
   return pair;
 }
 

@@ -173,9 +173,7 @@ SpeedTable SpeedsReader::Table(Gangs gangs) const {
                            .speed_a = pair.speed_first,
                            .speed_b = pair.speed_second});
   }
-  std::ranges::sort(table.pairs, [](const PairSpeed& x, const PairSpeed& y) {
-    return std::tie(x.gpu, x.a, x.b) < std::tie(y.gpu, y.a, y.b);
-  });
+  std::ranges::sort(table.pairs, {}, [](const PairSpeed& pair) { return std::tie(pair.gpu, pair.a, pair.b); });
   return table;
 }
 

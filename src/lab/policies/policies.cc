@@ -355,9 +355,7 @@ class ReactivePolicy final : public RivalPolicy {
 
   bool AdmitsNode(const NodeAdmission& node) const override {
     const auto& labels = node.node->labels;  // ascending by key
-    const auto at = std::lower_bound(labels.begin(), labels.end(), label_,
-                                     [](const auto& label, const std::string& key) { return label.first < key; });
-    const bool profiles = at != labels.end() && at->first == label_;
+    const bool profiles = FindSorted(labels, label_, [](const auto& label) -> auto& { return label.first; }) != nullptr;
     const auto& demands = node.job->demands;
     const bool measured =
         std::ranges::any_of(demands, [](const TypeDemand& entry) { return IsMeasured(entry.demand); });

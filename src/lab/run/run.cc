@@ -542,9 +542,7 @@ class SimRun final : SimJobs {
         HORUS_RETURN_IF_ERROR(Preempt(victim));
         behind.erase(std::ranges::find(behind, victim));
       }
-      if (!victims.empty()) {
-        HORUS_ASSIGN_OR_RETURN(plan, placer_->MakePlan(cluster_, {&spec, 1}));
-      }
+      if (!victims.empty()) HORUS_SET_OR_RETURN(plan, placer_->MakePlan(cluster_, {&spec, 1}));
     }
     return Settle(job, plan, left_queue);
   }

@@ -332,9 +332,7 @@ class SimJobs {
     SimJob& record = result_.jobs[job];
     ++(why == SimEventKind::kFail ? record.failures : record.out_of_memory);
     bool learned = false;
-    if (why == SimEventKind::kFail && record.failures < kMostFailures) {
-      HORUS_ASSIGN_OR_RETURN(learned, LearnFailure(job));
-    }
+    if (why == SimEventKind::kFail && record.failures < kMostFailures) HORUS_SET_OR_RETURN(learned, LearnFailure(job));
     lives_[job].alone = !learned;
     HORUS_RETURN_IF_ERROR(Tell(why, job, SlotsOf(job)));
     refused_.Clear();  // while it held the places

@@ -304,9 +304,7 @@ absl::StatusOr<Trace> TraceBuilder::Finish() {
 }
 
 void CanonicaliseTrace(Trace& trace) {
-  std::ranges::sort(trace.jobs, [](const TraceJob& a, const TraceJob& b) {
-    return a.submit_us != b.submit_us ? a.submit_us < b.submit_us : a.id < b.id;
-  });
+  std::ranges::sort(trace.jobs, {}, [](const TraceJob& job) { return std::tie(job.submit_us, job.id); });
   Renumber(&TraceJob::profile, trace.jobs, trace.profiles);
   Renumber(&TraceJob::owner, trace.jobs, trace.owners);
   Renumber(&TraceJob::gpu_types, trace.jobs, trace.type_lists);

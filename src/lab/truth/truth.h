@@ -8,6 +8,7 @@
 
 #include <utility>
 
+#include "base/vectors.h"
 #include "device/gpu_type.h"
 #include "lab/trace/trace.h"
 #include "lab/truth/speed_table.h"
@@ -167,10 +168,9 @@ class TableTruth final : public Truth {
   void LayOut(const SpeedTable& table);
   // 0 = not together.
   [[nodiscard]] double ShareBeside(size_t gpu_row, uint32_t other_row) const {
-    const auto end = partners_.begin() + static_cast<ptrdiff_t>(first_[gpu_row + 1]);
-    const auto at = std::lower_bound(partners_.begin() + static_cast<ptrdiff_t>(first_[gpu_row]), end, other_row,
-                                     [](const Partner& partner, uint32_t row) { return partner.row < row; });
-    return at != end && at->row == other_row ? at->share : 0;
+    const auto there = std::span(partners_).subspan(first_[gpu_row], first_[gpu_row + 1] - first_[gpu_row]);
+    const Partner* partner = FindSorted(there, other_row, &Partner::row);
+    return partner == nullptr ? 0 : partner->share;
   }
 
   std::vector<uint32_t> rows_;  // by profile

@@ -2,11 +2,6 @@
 // Divides the host of a node, and books the shares of a plan.
 #include "place/host/plan_grants.h"
 
-#include <algorithm>
-#include <limits>
-#include <utility>
-
-#include "base/status.h"
 #include "place/policies/policies.h"
 #include "place/work.h"
 
@@ -45,10 +40,7 @@ HostShare LeastShare(const HostUser& user, const HostShare& need, const HostShar
   std::vector<HostChoice> choices = ChoicesOf(user, first, most);
   std::erase_if(choices, [&](const HostChoice& one) { return one.speed == 0 || one.speed < wanted; });
   if (choices.empty()) return first;
-  return std::min_element(
-             choices.begin(), choices.end(),
-             [&](const HostChoice& a, const HostChoice& b) { return SizeOf(a.share, fair) < SizeOf(b.share, fair); })
-      ->share;
+  return std::ranges::min_element(choices, {}, [&](const HostChoice& one) { return SizeOf(one.share, fair); })->share;
 }
 
 std::vector<HostShare> SharesToTry(const HostUser& user, const HostShare& fair, const HostShare& most, size_t count) {

@@ -10,15 +10,7 @@
 // Thread class: one thread at a time; of this room alone.
 #pragma once
 
-#include <cstdint>
-#include <map>
-#include <memory>
-#include <span>
-#include <vector>
-
 #include "place/engine.h"
-#include "place/job/job.h"
-#include "place/job/sensitivity.h"
 
 namespace horus {
 

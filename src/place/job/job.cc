@@ -3,11 +3,11 @@
 #include "place/job/job.h"
 
 #include <algorithm>
-#include <utility>
 
 #include "base/status.h"
 #include "base/text.h"
 #include "base/units.h"
+#include "base/vectors.h"
 #include "interference/laws.h"
 #include "place/job/own_bound.h"
 
@@ -401,9 +401,8 @@ double WorkAlone(const JobSpec& job) {
 
 const Demand* FindDemand(const JobSpec& job, GpuTypeId type) {
   if (job.demands.size() == 1 && !job.demands[0].type.valid()) return &job.demands[0].demand;
-  const auto at = std::lower_bound(job.demands.begin(), job.demands.end(), type,
-                                   [](const TypeDemand& entry, GpuTypeId wanted) { return entry.type < wanted; });
-  return at != job.demands.end() && at->type == type ? &at->demand : nullptr;
+  const TypeDemand* entry = FindSorted(job.demands, type, &TypeDemand::type);
+  return entry == nullptr ? nullptr : &entry->demand;
 }
 
 const Demand& DemandOn(const JobSpec& job, GpuTypeId type) {

@@ -7,13 +7,8 @@
 // Cost:    about 320 bytes plus 128 per demand.
 #pragma once
 
-#include <cstddef>
-#include <cstdint>
-#include <string>
 #include <string_view>
 #include <tuple>
-#include <utility>
-#include <vector>
 
 #include "absl/container/inlined_vector.h"
 #include "absl/status/status.h"
@@ -232,6 +227,10 @@ struct Slot {
   friend auto operator<=>(const Slot&, const Slot&) = default;
 };
 using Slots = absl::InlinedVector<Slot, 1>;  // most jobs take one device
+
+// Keys to sort by.
+inline auto ByTask(const Slot& slot) { return std::tie(slot.task, slot.node, slot.device); }
+inline auto ByDevice(const Slot& slot) { return std::tie(slot.node, slot.device); }
 
 // A job without GPUs takes one slot a task, whose device is kNoDevice.
 [[nodiscard]] inline bool IsCpuOnly(const JobSpec& job) { return job.gpus_per_task == 0; }

@@ -9,7 +9,6 @@
 #pragma once
 
 #include "place/job/job.h"
-#include "predict/demand.h"
 
 namespace horus {
 

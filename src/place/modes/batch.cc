@@ -2,18 +2,9 @@
 // One by one, then better: a local search from several starts, and the plan of the best.
 #include "place/modes/batch.h"
 
-#include <algorithm>
-#include <array>
-#include <functional>
-#include <utility>
-#include <vector>
-
 #include "base/hash.h"
-#include "base/status.h"
-#include "place/engine.h"
 #include "place/modes/selection.h"
 #include "place/search/admit.h"
-#include "place/search/search_nodes.h"
 #include "place/work.h"
 
 namespace horus {
@@ -561,9 +552,8 @@ class Batcher {
       engine_.scorer().SetJob(view);
       HORUS_ASSIGN_OR_RETURN(const Evaluation evaluation,
                              engine_.scorer().Evaluate(ledger.states(), ledger.state_id(device)));
-      if (!evaluation.candidate.after.empty()) {
-        HORUS_ASSIGN_OR_RETURN(gain, meter_.GainOf(ledger, device, *view.job, evaluation.candidate));
-      }
+      if (!evaluation.candidate.after.empty())
+        HORUS_SET_OR_RETURN(gain, meter_.GainOf(ledger, device, *view.job, evaluation.candidate));
       ledger.Place(*view.job, place.slots);
     } else {
       HORUS_ASSIGN_OR_RETURN(gain, meter_.Book(ledger, *view.job, place.slots));

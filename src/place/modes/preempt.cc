@@ -2,20 +2,10 @@
 // The nodes where a job fits once others left, cheapest first; and the plan that does it.
 #include "place/modes/preempt.h"
 
-#include <algorithm>
-#include <array>
-#include <limits>
 #include <queue>
-#include <utility>
-#include <vector>
 
-#include "absl/status/status.h"
-#include "base/id_map.h"
-#include "base/status.h"
 #include "place/engine.h"
 #include "place/search/admit.h"
-#include "place/search/search_nodes.h"
-#include "place/state/fit.h"
 #include "place/work.h"
 
 namespace horus {
@@ -55,9 +45,7 @@ class Victims {
       const JobSpec& request = cluster_.rows().RequestOf(row);
       if (request.priority >= priority_) continue;
       double loss = WorkWeight(request) * request.tasks;  // undisturbed, as a job without GPUs is
-      if (!IsCpuOnly(request)) {
-        HORUS_ASSIGN_OR_RETURN(loss, meter.OfJob(ledger, row.id));
-      }
+      if (!IsCpuOnly(request)) HORUS_SET_OR_RETURN(loss, meter.OfJob(ledger, row.id));
       losses_.Insert(row.id, loss);
     }
     return absl::OkStatus();

@@ -3,17 +3,9 @@
 // nodes; out of trouble.
 #include "place/modes/rebalance.h"
 
-#include <algorithm>
 #include <cmath>
-#include <functional>
-#include <memory>
-#include <tuple>
-#include <utility>
 
-#include "absl/container/inlined_vector.h"
-#include "base/status.h"
 #include "place/engine.h"
-#include "place/state/fit.h"
 #include "place/work.h"
 
 namespace horus {

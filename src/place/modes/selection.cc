@@ -2,11 +2,9 @@
 // Compares the jobs of the window by what their work is worth where they would go.
 #include "place/modes/selection.h"
 
-#include <algorithm>
 #include <numeric>
 
 #include "base/hash.h"
-#include "base/status.h"
 
 namespace horus {
 namespace {
@@ -59,9 +57,7 @@ absl::Status Selection::Start(WorkPricer& pricer) {
   left_.resize(views_.size());
   std::iota(left_.begin(), left_.end(), 0);
   std::vector<double> prices(kinds_.size(), 1);
-  if (options_.prices && engine_.policy().maximises_work()) {
-    HORUS_ASSIGN_OR_RETURN(prices, Prices(pricer));
-  }
+  if (options_.prices && engine_.policy().maximises_work()) HORUS_SET_OR_RETURN(prices, Prices(pricer));
   for (size_t i = 0; i < kinds_.size(); ++i) {
     float& weight = kinds_[i].job.weight;
     weight = std::clamp(weight * static_cast<float>(prices[i]), 1 / kMaxWorkWeight, kMaxWorkWeight);

@@ -7,16 +7,6 @@
 // Thread class: one thread at a time, with the placer.
 #pragma once
 
-#include <cstddef>
-#include <cstdint>
-#include <memory>
-#include <optional>
-#include <span>
-#include <vector>
-
-#include "absl/status/status.h"
-#include "absl/status/statusor.h"
-#include "base/id_map.h"
 #include "place/engine.h"
 #include "place/modes/batch.h"
 #include "place/search/prices.h"

@@ -3,9 +3,7 @@
 #include "place/modes/what_if.h"
 
 #include <deque>
-#include <utility>
 
-#include "base/status.h"
 #include "place/engine.h"
 #include "place/work.h"
 
@@ -130,18 +128,14 @@ absl::StatusOr<Plan> WhatIf(Placer& placer, const Cluster& cluster, std::span<co
   WorkMeter meter(cluster, engine.scorer());
   Plan plan;
   plan.has_work = work;
-  if (work) {
-    HORUS_ASSIGN_OR_RETURN(plan.work_before, meter.OfAll(engine.ledger()));
-  }
+  if (work) HORUS_SET_OR_RETURN(plan.work_before, meter.OfAll(engine.ledger()));
   Supposing supposing(engine, cluster, meter);
   for (size_t i = 0; i < changes.size(); ++i) HORUS_RETURN_IF_ERROR(supposing.Suppose(i, changes[i]));
   HORUS_RETURN_IF_ERROR(supposing.CheckNew(jobs));
   HORUS_ASSIGN_OR_RETURN(const JobOrder order, engine.Order(cluster, jobs, &supposing.gone()));
   for (const JobSpec& job : jobs) meter.Know(job);
   HORUS_RETURN_IF_ERROR(engine.PlanJobs(jobs, order, progress, plan));
-  if (work) {
-    HORUS_ASSIGN_OR_RETURN(plan.work_after, meter.OfAll(engine.ledger()));
-  }
+  if (work) HORUS_SET_OR_RETURN(plan.work_after, meter.OfAll(engine.ledger()));
   plan.actions.clear();  // of a cluster that is not
   plan.seen.clear();
   plan.hypothetical = true;

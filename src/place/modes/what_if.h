@@ -8,11 +8,6 @@
 // Thread class: one thread at a time, with the placer.
 #pragma once
 
-#include <cstdint>
-#include <span>
-
-#include "absl/status/statusor.h"
-#include "place/decision.h"
 #include "place/placer.h"
 
 namespace horus {

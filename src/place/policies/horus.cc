@@ -2,19 +2,11 @@
 // horus: most expected useful work, so that sharing happens where it pays and nowhere else.
 #include <algorithm>
 #include <cmath>
-#include <cstdint>
-#include <limits>
-#include <span>
-#include <tuple>
-#include <utility>
-#include <vector>
 
-#include "absl/container/inlined_vector.h"
 #include "base/units.h"
 #include "place/policies/policies.h"
 #include "place/policies/workload.h"
 #include "place/search/gang.h"
-#include "place/search/policy.h"
 #include "place/state/communication.h"
 #include "place/state/fit.h"
 

@@ -5,15 +5,6 @@
 // Thread class: any thread, once all is loaded.
 #pragma once
 
-#include <cstddef>
-#include <cstdint>
-#include <memory>
-#include <span>
-#include <string_view>
-#include <vector>
-
-#include "absl/status/status.h"
-#include "absl/status/statusor.h"
 #include "place/search/policy.h"
 
 namespace horus {

@@ -4,11 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
-#include <map>
-#include <tuple>
-#include <utility>
 
-#include "absl/container/inlined_vector.h"
 #include "base/status.h"
 #include "base/units.h"
 #include "base/vectors.h"

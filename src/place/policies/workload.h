@@ -7,13 +7,6 @@
 // Cost:    O(GPUs x distinct requests + classes), about 100 ns for 8 GPUs and 40 classes.
 #pragma once
 
-#include <cstdint>
-#include <memory>
-#include <span>
-#include <vector>
-
-#include "absl/status/statusor.h"
-#include "device/gpu_type.h"
 #include "place/job/job.h"
 
 namespace horus {

@@ -5,8 +5,6 @@
 #include <algorithm>
 
 #include "base/hash.h"
-#include "base/status.h"
-#include "place/state/fit.h"
 
 namespace horus {
 namespace {

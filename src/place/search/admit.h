@@ -6,11 +6,6 @@
 // Cost:    none for jobs without groups and policies that admit everywhere, else O(groups, tenants of the node).
 #pragma once
 
-#include <cstdint>
-
-#include "place/job/job.h"
-#include "place/job/reason.h"
-#include "place/search/policy.h"
 #include "place/search/scorer.h"
 #include "place/state/ledger.h"
 

@@ -2,16 +2,8 @@
 // Gangs: what one costs, and the heuristic "fewest nodes, one rack first" for those that fit no single node.
 #include "place/search/gang.h"
 
-#include <algorithm>
-#include <limits>
-#include <tuple>
-#include <utility>
-
-#include "base/status.h"
 #include "place/search/admit.h"
 #include "place/search/search.h"
-#include "place/state/communication.h"
-#include "place/state/fit.h"
 
 namespace horus {
 namespace {
@@ -324,9 +316,7 @@ absl::Status Search::CountTasks(double pace) {
   const JobSpec& job = *view_->job;
   const uint8_t within = DevicePaces::Within(pace);
   paces_on_ = {};
-  if (paces_.Pays(scorer_, *view_)) {
-    HORUS_ASSIGN_OR_RETURN(paces_on_, paces_.Of(*ledger_, scorer_, *view_, Timed()));
-  }
+  if (paces_.Pays(scorer_, *view_)) HORUS_SET_OR_RETURN(paces_on_, paces_.Of(*ledger_, scorer_, *view_, Timed()));
   const std::span<const uint8_t> paces = paces_on_;
   const auto mixed = [&](const Entry& entry) {
     int32_t count = 0;

@@ -4,12 +4,8 @@
 
 #include <algorithm>
 #include <cmath>
-#include <string>
-#include <tuple>
-#include <utility>
 
 #include "base/hash.h"
-#include "base/status.h"
 #include "place/search/admit.h"
 #include "place/search/search_nodes.h"
 

@@ -3,21 +3,10 @@
 // gangs, answers of nodes, refusals, the paces of devices.
 #pragma once
 
-#include <array>
-#include <cstdint>
 #include <cstring>
-#include <memory>
 #include <set>
-#include <span>
-#include <vector>
 
-#include "absl/status/status.h"
-#include "absl/status/statusor.h"
-#include "base/id_map.h"
-#include "place/job/reason.h"
-#include "place/search/policy.h"
 #include "place/search/scorer.h"
-#include "place/state/fit.h"
 #include "place/state/ledger.h"
 
 namespace horus {

@@ -9,12 +9,6 @@
 // Thread class: one thread at a time.
 #pragma once
 
-#include <cstdint>
-#include <memory>
-#include <span>
-#include <vector>
-
-#include "absl/status/status.h"
 #include "base/id_map.h"
 #include "base/status.h"
 #include "interference/model.h"

@@ -9,21 +9,10 @@
 // Thread class: const methods, share freely; a policy that keeps state must say so.
 #pragma once
 
-#include <cstdint>
 #include <limits>
-#include <memory>
-#include <span>
-#include <string>
-#include <string_view>
-#include <vector>
 
-#include "absl/container/inlined_vector.h"
-#include "absl/status/status.h"
-#include "absl/status/statusor.h"
 #include "interference/model.h"
-#include "place/job/job.h"
 #include "place/state/device_states.h"
-#include "place/state/node.h"
 
 namespace horus {
 

@@ -7,7 +7,6 @@
 #include <numeric>
 
 #include "base/hash.h"
-#include "base/status.h"
 #include "interference/laws.h"
 
 namespace horus {

@@ -9,17 +9,7 @@
 // Thread class: one thread at a time (keeps pairs).
 #pragma once
 
-#include <cstddef>
-#include <cstdint>
-#include <span>
-#include <vector>
-
-#include "absl/status/statusor.h"
-#include "base/id_map.h"
-#include "interference/model.h"
 #include "place/search/scorer.h"
-#include "place/state/device_states.h"
-#include "place/state/fit.h"
 
 namespace horus {
 

@@ -4,11 +4,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <functional>
-#include <tuple>
-#include <utility>
-
-#include "base/status.h"
 
 namespace horus {
 
@@ -419,8 +414,7 @@ void Rankings::Admit(Ranking& ranking) {
     const auto free = std::ranges::find_if(seats_, [](const Seat& seat) { return seat.ranking == nullptr; });
     slot = static_cast<uint32_t>(free - seats_.begin());
     if (slot == Sieve::kSlots) {
-      const auto longest_away = std::min_element(
-          seats_.begin(), seats_.end(), [](const Seat& a, const Seat& b) { return a.last_came < b.last_came; });
+      const auto longest_away = std::ranges::min_element(seats_, {}, &Seat::last_came);
       if (longest_away->last_came + kStaleAfter > ranking.seen) return;
       slot = static_cast<uint32_t>(longest_away - seats_.begin());
       makes_room = true;

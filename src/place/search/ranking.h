@@ -11,20 +11,9 @@
 // Thread class: one thread at a time.
 #pragma once
 
-#include <array>
 #include <compare>
-#include <cstdint>
-#include <limits>
-#include <memory>
-#include <span>
-#include <vector>
 
-#include "absl/status/status.h"
-#include "base/id_map.h"
 #include "place/search/index.h"
-#include "place/search/pair_table.h"
-#include "place/search/policy.h"
-#include "place/search/scorer.h"
 
 namespace horus {
 

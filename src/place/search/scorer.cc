@@ -6,17 +6,14 @@
 #include <cmath>
 
 #include "base/seeded_hash.h"
-#include "base/status.h"
+#include "base/vectors.h"
 #include "interference/laws.h"
-#include "place/state/groups.h"
 
 namespace horus {
 
 const JobView::OnType* JobView::On(GpuTypeId type) const {
   if (types.size() == 1 && !types[0].type.valid()) return &types[0];
-  const auto at = std::lower_bound(types.begin(), types.end(), type,
-                                   [](const OnType& entry, GpuTypeId wanted) { return entry.type < wanted; });
-  return at != types.end() && at->type == type ? &*at : nullptr;
+  return FindSorted(types, type, &OnType::type);
 }
 
 double JobView::WorkOn(GpuTypeId type) const {

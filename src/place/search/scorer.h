@@ -9,19 +9,9 @@
 #pragma once
 
 #include <array>
-#include <cstdint>
-#include <limits>
-#include <memory>
-#include <span>
-#include <utility>
-#include <vector>
 
-#include "absl/status/status.h"
-#include "base/id_map.h"
-#include "interference/model.h"
 #include "place/search/pair_table.h"
 #include "place/search/policy.h"
-#include "place/state/device_states.h"
 #include "place/state/fit.h"
 
 namespace horus {

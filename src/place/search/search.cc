@@ -4,12 +4,9 @@
 
 #include <cmath>
 #include <optional>
-#include <tuple>
 
 #include "base/hash.h"
-#include "base/status.h"
 #include "place/search/admit.h"
-#include "place/state/fit.h"
 
 namespace horus {
 namespace {
@@ -233,9 +230,7 @@ absl::Status Search::RunEach(const Ledger& ledger, const JobView& view, std::spa
   }
   for (size_t i = 0; i < nodes.size(); ++i) {
     NodeAnswer& answer = keep ? kept[nodes[i]] : answers[i];
-    if (!keep || !answer.known) {
-      HORUS_ASSIGN_OR_RETURN(answer, RunOne(nodes[i]));
-    }
+    if (!keep || !answer.known) HORUS_SET_OR_RETURN(answer, RunOne(nodes[i]));
     answers[i] = answer;
   }
   return absl::OkStatus();

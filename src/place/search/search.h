@@ -10,24 +10,11 @@
 #pragma once
 
 #include <algorithm>
-#include <array>
-#include <cstdint>
-#include <functional>
-#include <limits>
-#include <span>
-#include <utility>
-#include <vector>
 
-#include "absl/status/status.h"
-#include "base/id_map.h"
-#include "place/job/reason.h"
 #include "place/search/gang.h"
-#include "place/search/index.h"
 #include "place/search/ranking.h"
-#include "place/search/scorer.h"
 #include "place/search/search_nodes.h"
 #include "place/state/communication.h"
-#include "place/state/ledger.h"
 
 namespace horus {
 

@@ -2,11 +2,8 @@
 // Pricing one node for one task, and the search over such prices.
 #include "place/search/search_nodes.h"
 
-#include <algorithm>
 #include <cmath>
-#include <utility>
 
-#include "base/status.h"
 #include "base/units.h"
 #include "place/search/admit.h"
 #include "place/search/search.h"

@@ -8,15 +8,6 @@
 // Thread class: one thread at a time (holds scratch).
 #pragma once
 
-#include <array>
-#include <cstdint>
-#include <limits>
-#include <memory>
-#include <span>
-#include <vector>
-
-#include "absl/status/status.h"
-#include "base/id_map.h"
 #include "place/search/scorer.h"
 #include "place/state/ledger.h"
 

@@ -4,14 +4,10 @@
 
 #include <algorithm>
 #include <optional>
-#include <string>
-#include <utility>
 
 #include "base/hash.h"
 #include "base/seeded_hash.h"
 #include "base/text.h"
-#include "place/job/own_bound.h"
-#include "place/state/requests.h"
 
 namespace horus {
 namespace {
@@ -36,8 +32,7 @@ uint32_t HoldDevices(const DeviceList& devices, DeviceListTable& table) {
 }
 
 auto OrderOf(const ClusterRows& rows, NodeId id) {
-  return std::lower_bound(rows.order.begin(), rows.order.end(), id,
-                          [&rows](uint32_t row, NodeId wanted) { return rows.nodes[row].spec->id < wanted; });
+  return std::ranges::lower_bound(rows.order, id, {}, [&rows](uint32_t row) { return rows.nodes[row].spec->id; });
 }
 
 }  // namespace

@@ -8,18 +8,9 @@
 // Thread class: value with one writer at a time; any number of readers while nobody writes.
 #pragma once
 
-#include <cstdint>
-#include <memory>
-#include <span>
-#include <vector>
-
-#include "absl/container/inlined_vector.h"
 #include "base/status.h"
-#include "device/catalogue.h"
-#include "place/job/job.h"
 #include "place/job/reason.h"
 #include "place/state/cluster_rows.h"
-#include "place/state/node.h"
 
 namespace horus {
 

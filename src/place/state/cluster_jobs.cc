@@ -1,21 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Jobs of a cluster: adopt and release; plans, checked and applied.
 #include <algorithm>
-#include <cstdint>
-#include <limits>
 #include <optional>
-#include <string>
-#include <tuple>
-#include <utility>
-#include <vector>
 
-#include "absl/container/inlined_vector.h"
 #include "base/hash.h"
 #include "base/seeded_hash.h"
 #include "base/text.h"
 #include "place/state/cluster.h"
 #include "place/state/fit.h"
-#include "place/state/requests.h"
 
 namespace horus {
 
@@ -122,9 +114,7 @@ absl::StatusOr<PlacedSlots> Cluster::ResolveSlots(const JobSpec& job, std::span<
   }
   const auto per_task = static_cast<size_t>(SlotsPerTask(job));
   absl::InlinedVector<Slot, 8> sorted(slots.begin(), slots.end());
-  std::ranges::sort(sorted, [](const Slot& a, const Slot& b) {
-    return std::tie(a.task, a.node, a.device) < std::tie(b.task, b.node, b.device);
-  });
+  std::ranges::sort(sorted, {}, ByTask);
   PlacedSlots placed;
   placed.reserve(sorted.size());
   absl::InlinedVector<uint32_t, 8> devices;

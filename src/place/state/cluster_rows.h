@@ -9,21 +9,11 @@
 // Thread class: as the cluster that owns it.
 #pragma once
 
-#include <cstdint>
 #include <limits>
-#include <memory>
-#include <span>
-#include <string>
-#include <utility>
-#include <vector>
 
-#include "absl/container/inlined_vector.h"
 #include "base/id_map.h"
-#include "base/shared.h"
-#include "place/job/job.h"
 #include "place/state/device_states.h"
 #include "place/state/groups.h"
-#include "place/state/node.h"
 #include "place/state/requests.h"
 
 namespace horus {

@@ -7,12 +7,8 @@
 #pragma once
 
 #include <array>
-#include <cstddef>
-#include <cstdint>
-#include <span>
 
 #include "place/state/node.h"
-#include "predict/demand.h"
 
 namespace horus {
 

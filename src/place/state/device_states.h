@@ -8,18 +8,8 @@
 // Thread class: value with one writer; readers share freely while nobody writes.
 #pragma once
 
-#include <cstdint>
-#include <span>
-#include <vector>
-
-#include "absl/container/inlined_vector.h"
-#include "base/shared.h"
-#include "device/gpu_type.h"
-#include "device/sharing_mode.h"
-#include "place/job/job.h"
 #include "place/job/own_bound.h"
 #include "place/state/node.h"
-#include "predict/demand.h"
 
 namespace horus {
 

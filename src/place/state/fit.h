@@ -7,15 +7,9 @@
 // Cost:    O(labels) a node, O(tenants) a device.
 #pragma once
 
-#include <cstdint>
-#include <span>
-#include <string_view>
-
 #include "interference/model.h"
-#include "place/job/job.h"
 #include "place/job/reason.h"
 #include "place/state/cluster_rows.h"
-#include "place/state/device_states.h"
 
 namespace horus {
 

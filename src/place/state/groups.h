@@ -7,10 +7,6 @@
 // Cost:    O(groups of the job x groups on the node); nothing for jobs that state none.
 #pragma once
 
-#include <cstddef>
-#include <cstdint>
-#include <vector>
-
 #include "place/job/job.h"
 
 namespace horus {

@@ -3,7 +3,6 @@
 #include "place/state/ledger.h"
 
 #include <algorithm>
-#include <utility>
 
 #include "base/hash.h"
 

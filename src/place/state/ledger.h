@@ -8,14 +8,6 @@
 // Thread class: one thread at a time.
 #pragma once
 
-#include <cstdint>
-#include <memory>
-#include <span>
-#include <vector>
-
-#include "absl/container/inlined_vector.h"
-#include "place/job/job.h"
-#include "place/job/reason.h"
 #include "place/state/cluster.h"
 
 namespace horus {

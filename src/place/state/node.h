@@ -7,14 +7,6 @@
 // Cost:    about 150 bytes plus 48 per device.
 #pragma once
 
-#include <cstdint>
-#include <span>
-#include <string>
-#include <string_view>
-#include <utility>
-#include <vector>
-
-#include "absl/status/status.h"
 #include "base/shared.h"
 #include "device/catalogue.h"
 #include "device/sharing_mode.h"

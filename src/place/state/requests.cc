@@ -3,15 +3,10 @@
 #include "place/state/requests.h"
 
 #include <bit>
-#include <cstddef>
-#include <string>
-#include <tuple>
 #include <type_traits>
-#include <utility>
 
 #include "base/hash.h"
 #include "base/seeded_hash.h"
-#include "place/job/job.h"
 #include "place/state/groups.h"
 
 namespace horus {

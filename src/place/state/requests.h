@@ -9,9 +9,6 @@
 // Thread class: value with one writer; readers share freely while nobody writes.
 #pragma once
 
-#include <cstdint>
-#include <string_view>
-
 #include "base/shared.h"
 #include "place/job/job.h"
 

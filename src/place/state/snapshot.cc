@@ -3,19 +3,12 @@
 #include "place/state/snapshot.h"
 
 #include <algorithm>
-#include <limits>
-#include <map>
-#include <string_view>
-#include <utility>
-#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "base/seeded_hash.h"
 #include "base/text.h"
 #include "base/units.h"
-#include "place/job/job.h"
 #include "place/state/horus_snapshot.pb.h"
-#include "place/state/requests.h"
 #include "place/state/snapshot_envelope.h"
 
 namespace horus {
@@ -427,9 +420,7 @@ absl::StatusOr<JobSpec> ReadJob(const pb::Job& in, const std::vector<GpuTypeId>&
   }
   for (const pb::TypeDemand& entry : in.demands()) {
     GpuTypeId type;
-    if (entry.gpu_type_plus_1() > 0) {
-      HORUS_ASSIGN_OR_RETURN(type, TypeAt(types, entry.gpu_type_plus_1() - 1, where));
-    }
+    if (entry.gpu_type_plus_1() > 0) HORUS_SET_OR_RETURN(type, TypeAt(types, entry.gpu_type_plus_1() - 1, where));
     if (entry.demand() >= tables.demands()) {
       return InvalidArgument("snapshot: %s: expected one of %d demands, found index %d", where.text(), tables.demands(),
                              entry.demand());
@@ -540,9 +531,8 @@ class ClusterRestorer {
     for (const pb::Slot& slot : in.slots()) {
       const Where where{"job", in.id(), ": slot"};
       int32_t device = kNoDevice;
-      if (slot.device() != kNoDeviceInFile) {
-        HORUS_ASSIGN_OR_RETURN(device, Narrow<int32_t>(where, "device", slot.device()));
-      }
+      if (slot.device() != kNoDeviceInFile)
+        HORUS_SET_OR_RETURN(device, Narrow<int32_t>(where, "device", slot.device()));
       HORUS_ASSIGN_OR_RETURN(const int32_t task, Narrow<int32_t>(where, "task", slot.task()));
       slots.push_back({slot.node(), device, task});
     }

@@ -6,13 +6,6 @@
 // Units:   integers little-endian; GPU types and MIG profiles by name, so that ids may differ.
 #pragma once
 
-#include <cstdint>
-#include <memory>
-#include <span>
-#include <string>
-
-#include "absl/status/statusor.h"
-#include "device/catalogue.h"
 #include "place/state/cluster.h"
 
 namespace horus {

@@ -9,15 +9,6 @@
 
 #include <google/protobuf/arena.h>
 
-#include <cstddef>
-#include <cstdint>
-#include <span>
-#include <string>
-#include <string_view>
-#include <vector>
-
-#include "absl/status/statusor.h"
-#include "base/status.h"
 #include "place/state/snapshot.h"
 
 namespace horus {

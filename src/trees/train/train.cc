@@ -11,9 +11,7 @@
 #include <exception>
 #include <limits>
 #include <new>
-#include <string>
 #include <utility>
-#include <vector>
 
 #include "base/memory_left.h"
 #include "trees/train/parse_model.h"

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // The plain CSV: one table says how each column is read, written and left out.
-#include <array>
 #include <utility>
 
 #include "absl/strings/str_cat.h"

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Traces of other schedulers' public artefacts: openb (FGD), Gavel, Chronus, Muri; and Alibaba's of 2020.
 // src/lab/trace/README.md says what each column is taken to mean, and why.
-#include <algorithm>
 #include <filesystem>
 #include <utility>
 
@@ -37,12 +36,10 @@ absl::Status ReadGpus(const CsvRow& row, TraceJob& job) {
 }
 
 absl::Status ReadHost(const CsvRow& row, TraceJob& job) {
-  if (!row.Find("plan_cpu").empty()) {
-    HORUS_ASSIGN_OR_RETURN(job.cpu_milli, ScaledCell(row, "plan_cpu", kMilliPerPercent, kMaxHostQuantity));
-  }
-  if (!row.Find("plan_mem").empty()) {
-    HORUS_ASSIGN_OR_RETURN(job.mem_mib, ScaledCell(row, "plan_mem", kMibPerGib, kMaxHostQuantity));
-  }
+  if (!row.Find("plan_cpu").empty())
+    HORUS_SET_OR_RETURN(job.cpu_milli, ScaledCell(row, "plan_cpu", kMilliPerPercent, kMaxHostQuantity));
+  if (!row.Find("plan_mem").empty())
+    HORUS_SET_OR_RETURN(job.mem_mib, ScaledCell(row, "plan_mem", kMibPerGib, kMaxHostQuantity));
   return absl::OkStatus();
 }
 

@@ -296,9 +296,7 @@ absl::Status RowProblems::Take(const absl::Status& status) {
 absl::StatusOr<TraceRead> ParseTrace(std::string_view bytes, const std::string& file, const TraceReadOptions& options,
                                      std::string_view pai_job_table) {
   TraceRead read{.format = options.format};
-  if (read.format == TraceFormat::kAuto) {
-    HORUS_ASSIGN_OR_RETURN(read.format, FindFormat(bytes, file));
-  }
+  if (read.format == TraceFormat::kAuto) HORUS_SET_OR_RETURN(read.format, FindFormat(bytes, file));
   RowProblems problems{.skip = options.skip_bad};
   PaiJobs jobs;
   if (!pai_job_table.empty()) {
