@@ -374,7 +374,8 @@ class Walk {
     if (op.repeat == 1) return;
     const auto times = static_cast<double>(std::max<int64_t>(0, op.repeat));
     for (PassCost* pass : {&cost.forward, &cost.backward}) {
-      for (double* amount : {&pass->flops, &pass->flops_other, &pass->bytes, &pass->kernels}) *amount *= times;
+      for (double* amount : {&pass->flops, &pass->flops_other, &pass->bytes, &pass->kernels, &pass->serial_reads})
+        *amount *= times;
     }
     for (double* amount : {&cost.horus_flops, &cost.library_kernels, &cost.saved_extra_bytes, &cost.horus_convs,
                            &cost.horus_linears, &cost.horus_activations, &cost.horus_others}) {
@@ -460,6 +461,7 @@ void PassCost::Launch(double more, double more_bytes, double blocks_each) {
 void PassCost::Add(const PassCost& more) {
   flops += more.flops;
   flops_other += more.flops_other;
+  serial_reads += more.serial_reads;
   bytes += more.bytes;
   kernels += more.kernels;
 }

@@ -73,6 +73,12 @@ void Resize(CostContext& c, const CostRule& rule) {
   const double out = c.OutCount(0);
   const double flops = neighbours > 1 ? 2 * neighbours * out : 0;
   c.ForwardOver(out, flops, c.InBytes(0) + c.OutBytes(0));
+  // PyTorch's kernels that interpolate have a thread for a position of one image, which takes planes in turn; forward
+  // alone, and not of four channels and more that lie last (ATen/native/cuda/UpSample*.cu).
+  if (neighbours > 1 && rule.name != "GridSample" && c.PlanesInTurn()) {
+    const double positions = std::max(1.0, c.OutCount(0) / std::max(1.0, c.OutDim(0, 0) * c.OutDim(0, 1)));
+    c.cost.forward.serial_reads = c.OutCount(0) / positions;
+  }
   if (!c.Wants(0)) return;
   c.BackwardOver(out, flops + out, c.InBytes(0) + c.OutBytes(0));
 }

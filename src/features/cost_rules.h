@@ -54,6 +54,11 @@ class CostContext {
   [[nodiscard]] bool amp() const {
     return run_.precision == Precision::kAmpFp16 || run_.precision == Precision::kAmpBf16;
   }
+  // Kernels written for images of one layout, not generated: eager PyTorch, channels first.
+  [[nodiscard]] bool PlanesInTurn() const {
+    return (run_.framework == Framework::kPyTorch || run_.framework == Framework::kPyTorch1) &&
+           run_.layout == Layout::kNchw;
+  }
   [[nodiscard]] size_t inputs() const { return op_.inputs.size(); }
   [[nodiscard]] size_t outputs() const { return op_.outputs.size(); }
   [[nodiscard]] bool Has(size_t i) const { return i < op_.inputs.size() && op_.inputs[i].valid(); }

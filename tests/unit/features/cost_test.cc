@@ -61,6 +61,20 @@ TEST(Cost, TransposedConvolutionSpreadsEachInputOverOneFilter) {
   EXPECT_EQ(Cost(b).ops[0].forward.flops, 2.0 * 8 * 16 * 6 * 4);
 }
 
+TEST(Cost, InterpolationTakesPlanesInTurnWhereChannelsComeFirst) {
+  GraphBuilder b;
+  Attribute mode{.name = "mode", .value = std::string("linear")};
+  const TensorId x = b.Input({4, 8, 7, 7});
+  b.Output(b.Make("Resize", {x}, {4, 8, 14, 14}, {mode}));
+  b.Output(b.Make("Resize", {x}, {4, 8, 14, 14}));
+  const StepCost eager = Cost(b, kInference);
+  EXPECT_EQ(eager.ops[0].forward.serial_reads, 4 * 8);
+  EXPECT_EQ(eager.ops[1].forward.serial_reads, 0);  // to the nearest: a thread for each element
+  for (const RunSpec& run : {RunSpec{.mode = RunMode::kInference, .layout = Layout::kNhwc},
+                             RunSpec{.mode = RunMode::kInference, .framework = Framework::kPyTorchCompiled}})
+    EXPECT_EQ(Cost(b, run).ops[0].forward.serial_reads, 0);
+}
+
 TEST(Cost, GemmReadsTheInnerDimensionFromTheFirstOperand) {
   GraphBuilder b;
   const TensorId a = b.Input({5, 7}), w = b.Parameter({11, 7}), c = b.Parameter({11});
