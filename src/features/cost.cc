@@ -357,6 +357,11 @@ class Walk {
       if (context.cost.needs_backward) context.Backward(1, 0, PointwiseBlocks(elements));
     }
     context.cost.forward.bytes += forward * elements;
+    // Of a cache a longer one is made at each step (DynamicCache.update).
+    for (size_t i = 3; CacheUseOf(type) == CacheUse::kInPlace && i < op.inputs.size(); ++i) {
+      if (context.Has(i) && context.In(i).role == TensorRole::kInput)
+        context.cost.forward.bytes += 2 * context.InBytes(i);
+    }
     if (context.cost.needs_backward) context.cost.backward.bytes += backward * elements;
   }
 

@@ -19,13 +19,13 @@ struct Step {
 };
 
 Step StepOf(std::string_view model, int64_t batch, int64_t seq, int64_t past, const ConfigOptions& options = {},
-            std::vector<std::string> frozen = {}, Framework framework = Framework::kPyTorch) {
+            std::vector<std::string> frozen = {}, std::optional<Framework> framework = {}) {
   Step step;
   const auto graph = GraphFromConfig(model, options);
   EXPECT_TRUE(graph.ok()) << graph.status();
   RunSpec run{.mode = options.training ? RunMode::kTraining : RunMode::kInference, .precision = Precision::kBf16};
   run.frozen = std::move(frozen);
-  run.framework = framework;
+  run.framework = framework.value_or(options.training ? Framework::kPyTorch : Framework::kVllm);
   run.dims = {.batch = batch, .dims = {{"seq", seq}}};
   if (past > 0) run.dims.dims.emplace_back("past", past);
   step.shaped = BindShapes(*graph, run.dims).value();
