@@ -27,7 +27,6 @@ QUANTITIES = {
     "mem_bw_util_pct": ("mem_bw", {"rmsle": {}}),
     "mem_mib": ("memory", {"mape_pct": {"lomo": 5.0}}),
     "step_time_us": ("step_time", {"mape_pct": {"lomo": 25.0, "logo": 25.0}, "spearman": {"lomo": 0.95}}),
-    "power_w": ("power", {"mape_pct": {}}),
 }
 UNITS = {"rmsle": "log1p", "ratio": "of the constant's", "mape_pct": "%", "spearman": ""}
 
