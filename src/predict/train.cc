@@ -48,10 +48,10 @@ std::vector<uint32_t> Enumerate(std::span<const TrainingRow* const> rows, auto n
 enum class Use : uint8_t { kFree, kRising, kHidden };
 Use UseOf(const FeatureColumn& column, const QuantityInfo& quantity) {
   if (!quantity.grows_with_batch) return Use::kFree;
-  // As they stand at the peak, which moves; launches, which are fewer the more there is to do; and codes by which a
-  // forest would know who measured: what they change is in the kernels and the bytes.
-  for (const std::string_view name :
-       {"mem_activations", "mem_transient", "mem_allocator_slack", "framework", "optimizer", "time_launch_us"}) {
+  // As they stand at the peak, which moves; launches, which are fewer the more there is to do; and codes and sizes by
+  // which a forest would know who measured, on which board: what they change is in the kernels and the bytes.
+  for (const std::string_view name : {"mem_activations", "mem_transient", "mem_allocator_slack", "framework",
+                                      "optimizer", "time_launch_us", "gpu_mem_mib"}) {
     if (column.name == name) return Use::kHidden;
   }
   for (const std::string_view unit : {"FLOP/byte", "0-1", "per cent"}) {
