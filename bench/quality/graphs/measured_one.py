@@ -16,8 +16,8 @@ OPSET = 17  # the first that writes a layer normalisation as one operator, which
 BATCH = 2   # of the trace; the graph leaves it open
 
 
-def build(name, size):
-    """The net, its weights allocated and never written where its constructor lets them be."""
+def build(name, size, filled=False):
+    """The net, its weights allocated and never written where its constructor lets them be, unless `filled`."""
     import timm
     from nets import storage
     settings = {}
@@ -26,7 +26,7 @@ def build(name, size):
         settings["img_size"] = size
     create = lambda: timm.create_model(name, pretrained=False, exportable=True, **settings)
     try:
-        return storage.build_unfilled(create).eval()
+        return create().eval() if filled else storage.build_unfilled(create).eval()
     except (RuntimeError, NotImplementedError):  # some compute with their weights, or run a part, to find a size
         return create().eval()
 
@@ -83,7 +83,11 @@ def export(name, size, family, path):
     torch.set_num_threads(1)
     torch.set_flush_denormal(True)
     model = build(name, size)
-    graph_model = trace(model, size)
+    try:
+        graph_model = trace(model, size)
+    except RuntimeError:  # a table that the constructor computes and keeps beside the weights was never filled
+        model = build(name, size, filled=True)
+        graph_model = trace(model, size)
     finish(graph_model, {"net": name, "family": family, "source": f"timm {timm.__version__}", "weights": "stripped"})
     partial = path.with_suffix(".part")
     partial.write_bytes(graph_model.SerializeToString(deterministic=True))
