@@ -12,11 +12,13 @@ flagged  error of rows that the predictor calls outside, over that of all others
 --rounds 0 judges the fitted constants without trees, in a twentieth of the time. --folds N leaves out N-ths of the families together,
 the largest apart: quicker, but so few groups can promise no bound worth having.
 
-Two more protocols, with --only or in the smoke size:
+Three more protocols, with --only or in the smoke size:
 
 unseen     neither the family nor the GPU type was trained on: GPU types of UNSEEN, a quarter of the families at a time
 operators  single operators (neusight_ops): constants of each operator from other shapes, an eighth left out at a time, then from
            other GPU types; about OPERATOR_ROWS rows of an operator, whole shapes drawn at random
+configs    the built-in bundle, which saw none of it, on language models from their config.json: MPT (mosaicml/llm-foundry) trained
+           in 16 bits, sharded over the eight GPUs of one server, whose network is part of the measurement and not predicted
 """
 import argparse
 import collections
@@ -39,10 +41,14 @@ SMOKE = 300  # rows, spread over the table
 # Tables of which the built-in bundle holds nothing: single operators are no steps, and loaders are part of Gavel's.
 OPERATORS = "neusight_ops"
 LEFT_OUT = (OPERATORS, "gavel")
-PROTOCOLS = ("family", "gpu", "unseen", "operators")
+PROTOCOLS = ("family", "gpu", "unseen", "operators", "configs")
 UNSEEN, UNSEEN_AIM, UNSEEN_FOLDS = ("rtx-3090", "rtx-4090"), 25, 4
 OPERATOR_ROWS, OPERATOR_FOLDS, OPERATOR_AIMS = 400, 8, {"family": 12, "gpu": 20}
 OPERATOR_SMOKE = 40  # rows of the first two operators
+MPT_HEADER = {"model", "seq_len", "gpus", "microbatch_per_gpu", "grad_accum", "activation_checkpointing", "step_time_s"}
+MPT = {"125m": (768, 12, 12), "350m": (1024, 16, 24), "760m": (1536, 12, 24), "3b": (2560, 20, 32), "7b": (4096, 32, 32),
+       "13b": (5120, 40, 40)}  # width, heads, layers; the network's part grows with the GPUs of one step, so eight alone
+MPT_WORDS, MPT_GPUS, MPT_TYPES = 50368, "8", ("bf16", "amp_bf16")
 # Beginning of a campaign -> aim of its MAPE with a family left out.
 AIMS = {"timm train 3090 1.12 nchw": 11, "timm train 3090 1.12 nhwc": 24, "timm infer": 15, "nvidia": 20, "neusight_e2e": 15}
 COMPILED = 16
@@ -200,6 +206,37 @@ def operators(horus, rows, rounds, out, smoke):
     return found
 
 
+def mpt_config(model, tokens, out):
+    width, heads, layers = MPT[model]
+    path = out / f"mpt-{model}-{tokens}.json"
+    path.write_text(json.dumps({
+        "model_type": "gpt2", "n_embd": width, "n_head": heads, "n_layer": layers, "n_inner": 4 * width, "vocab_size": MPT_WORDS,
+        "n_positions": tokens, "activation_function": "gelu_new", "torch_dtype": "float32"}), encoding="utf-8")
+    return path
+
+
+def configs(horus, data, out, smoke):
+    by_gpu = collections.defaultdict(list)
+    for path in sorted(data.rglob("*.csv")):
+        with path.open(newline="", encoding="utf-8") as file:
+            reader = csv.DictReader(file)
+            rows = list(reader) if MPT_HEADER <= set(reader.fieldnames or ()) else []
+        rows = [r for r in rows if r["model"] in MPT and r["gpus"] == MPT_GPUS and r["precision"] in MPT_TYPES]
+        for r in rows[:: max(1, len(rows) // 6) if smoke else 1]:
+            words = ["--checkpoint", MPT[r["model"]][2]] if r["activation_checkpointing"] == "True" else []
+            gpu = r["gpu"].replace("_", "-")
+            said = json.loads(run(horus, "inspect", mpt_config(r["model"], int(r["seq_len"]), out), "--mode", "training", "--batch",
+                                  r["microbatch_per_gpu"], "--dim", f"seq={r['seq_len']}", "--precision", "amp-bf16", "--optimizer",
+                                  "adamw", "--gpu", gpu, *words, "--json"))["gpus"][0]
+            measured = float(r["step_time_s"]) * 1e6 / int(r["grad_accum"])
+            by_gpu[gpu].append((said["step_time_us"] / measured, said["step_time_upper_us"] / measured))
+    return [{"metric": f"step_time_median_configs_{gpu.replace('-', '_')}", "unit": "%", "aim": None, "better": "lower",
+             "value": 100 * statistics.median(abs(ratio - 1) for ratio, _ in ratios),
+             "baseline": f"median predicted / measured {statistics.median(ratio for ratio, _ in ratios):.2f}",
+             "protocol": f"{len(ratios)} runs of MPT on eight {gpu}; {100 * statistics.mean(u >= 1 for _, u in ratios):.0f} % "
+                         "of them below the bound"} for gpu, ratios in sorted(by_gpu.items())]
+
+
 def main():
     cache = pathlib.Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "horus" / "graphs"
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -220,8 +257,12 @@ def main():
         if arguments.smoke:
             found = found[:: max(1, len(found) // SMOKE)]
         rounds = 0 if arguments.smoke else arguments.rounds
-        for protocol in (arguments.only or (PROTOCOLS if arguments.smoke else LEAVES)) if found else ():
-            if protocol == "operators":
+        for protocol in arguments.only or (PROTOCOLS if arguments.smoke else LEAVES):
+            if protocol == "configs":
+                rows += configs(arguments.horus, pathlib.Path(arguments.data), out, arguments.smoke) if arguments.data else []
+            elif not found:
+                continue
+            elif protocol == "operators":
                 rows += operators(arguments.horus, of_operators, rounds, out, arguments.smoke)
             elif protocol == "unseen":
                 rows += unseen(arguments.horus, found, rounds, out, arguments.smoke)
