@@ -38,7 +38,7 @@ OPEN_LOAD = "1.5"  # of run times that are not clipped
 TENANTS_MEASURED, TENANTS_OF_MODELS = 2, 3  # three are the papers' limit; nobody measured three
 PAPER = {"policy": "horus-paper", "look_ahead": LOOK_AHEAD}
 POLICIES = [
-    {"name": "exclusive", "policy": "exclusive"},
+    {"name": "exclusive", "policy": "exclusive", "look_ahead": 1},
     {"name": "first-fit", "policy": "first-fit", "look_ahead": LOOK_AHEAD},
     dict(PAPER, name="horus-paper", queue="horus"),
     dict(PAPER, name="horus-paper+", queue="horus-plus"),

@@ -92,12 +92,13 @@ def rows(horus, asked):
     traces = [draw(horus, asked, alone, seed) for seed in range(1, asked.seeds + 1)]
     told = (f"{len(traces[0])} single-GPU jobs of {pathlib.Path(asked.trace).name if asked.trace else 'the preset philly'} that run {len(alone)} profiles of "
             f"{pathlib.Path(asked.speeds).name}, run times clipped at percentile {CLIP}, {asked.gpus} {asked.gpu_type} at load {asked.load:g}, {asked.seeds} seeds")
-    compared = horus.compare(traces, beliefs, truth, cluster, placers)
-    for row in compared.summary:
+    summary = horus.compare(traces, beliefs, truth, cluster, placers).summary
+    base = next(row["metrics"] for row in summary if row["policy"] == BASELINE)
+    for row in summary:
         for metric, (unit, better) in METRICS.items():
             one = row["metrics"][metric]
             half = None if one["difference_high"] is None else one["difference_high"] - one["difference"]
-            beside = "" if row["policy"] == BASELINE else f"{BASELINE} {short(one['mean'] - one['difference'])}" + ("" if half is None else f", paired 95 % ± {short(half)}")
+            beside = "" if row["policy"] == BASELINE else f"{BASELINE} {short(base[metric]['mean'])}" + ("" if half is None else f", paired 95 % ± {short(half)} {unit}")
             yield {"metric": f"{row['policy']} {metric}", "value": one["mean"], "unit": unit, "aim": None, "better": better,
                    "baseline": beside, "protocol": told}
 

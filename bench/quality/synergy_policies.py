@@ -123,7 +123,7 @@ class Rows:
 
 
 def policy(rule, queue, **more):
-    return dict({"name": f"{rule} {queue}", "policy": rule, "queue": queue, "preempt": True, "round_s": ROUND_S,
+    return dict({"name": f"{rule} {queue}", "policy": rule, "queue": queue, "preempt": True, "round_s": ROUND_S, "look_ahead": 0,
                  "restart_s": RESTART_S}, **more)
 
 

@@ -39,7 +39,8 @@ HORUS_API horus_status horus_graph_from_bytes(const void* bytes, size_t size, co
 /* Which part of a language model a GPU runs, and in which types. Zero fields take the default. Since 0.2. */
 typedef struct horus_config_options {
   uint32_t struct_size;
-  int32_t training;          /* 1: logits of every token and no caches; 0: caches, and logits of the last token */
+  int32_t training;          /* 1: logits of every token and no caches; 0: caches, and logits of the last token; it is
+                                then refused by runs that train (INVALID_ARGUMENT) */
   int64_t tensor_parallel;   /* GPUs that share every layer; default 1 */
   int64_t pipeline_parallel; /* stages; default 1 */
   int64_t pipeline_stage;    /* from 0 */
@@ -87,6 +88,8 @@ HORUS_API const char* horus_graph_dim_name(const horus_graph* graph, size_t inde
 #define HORUS_MODE_TRAINING 0
 #define HORUS_MODE_INFERENCE 1
 
+/* Under FP32, TF32 and FP32_IEEE 16-bit weights of a config are stored in float32, unless horus_config_options.weights
+ * states a type. */
 #define HORUS_PRECISION_FP32 0 /* as frameworks do: convolutions in TF32 where the GPU has it, all else in float32 */
 #define HORUS_PRECISION_TF32 1 /* matrix products too */
 #define HORUS_PRECISION_AMP_FP16 2 /* autocast: float32 weights, half-precision matrix work */

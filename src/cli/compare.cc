@@ -301,9 +301,27 @@ std::vector<double> OverSeeds(const Comparison& comparison, size_t workload, siz
   return values;
 }
 
+std::vector<double> OverSeeds(const Comparison& comparison, size_t workload, size_t policy, std::string_view metric) {
+  return OverSeeds(comparison, workload, policy, *FindGridMetric(metric));
+}
+
+// Where two policies finish other numbers of jobs, what is of the jobs that finished has no difference.
 PairedMean Summary(const Comparison& comparison, size_t workload, size_t policy, size_t metric) {
-  return ComparePaired(OverSeeds(comparison, workload, policy, metric),
-                       OverSeeds(comparison, workload, comparison.baseline, metric));
+  PairedMean paired = ComparePaired(OverSeeds(comparison, workload, policy, metric),
+                                    OverSeeds(comparison, workload, comparison.baseline, metric));
+  if (GridMetrics()[metric].of_finished && OverSeeds(comparison, workload, policy, "finished") !=
+                                               OverSeeds(comparison, workload, comparison.baseline, "finished")) {
+    paired.difference = std::numeric_limits<double>::quiet_NaN();
+  }
+  return paired;
+}
+
+bool AllFinish(const Comparison& comparison, size_t workload) {
+  for (size_t policy = 0; policy < comparison.grid->policies.size(); ++policy) {
+    if (OverSeeds(comparison, workload, policy, "finished") != OverSeeds(comparison, workload, policy, "jobs"))
+      return false;
+  }
+  return true;
 }
 
 Json SummaryJson(const Comparison& comparison) {
@@ -334,7 +352,7 @@ std::pair<std::string, std::string> Cells(const PairedMean& paired, bool is_base
   if (is_baseline) return {mean, ""};
   const std::optional<double> change = paired.OfBaseline(paired.difference);
   const std::optional<double> half_width = paired.OfBaseline(paired.half_width);
-  if (!change || !half_width) return {mean, "–"};
+  if (!change || !half_width || !std::isfinite(*change)) return {mean, "–"};
   if (!std::isfinite(*half_width)) return {mean, absl::StrFormat("%+.1f %%", kPct * *change)};
   return {mean, absl::StrFormat("%+.1f ± %.1f %%", kPct * *change, kPct * *half_width)};
 }
@@ -357,6 +375,9 @@ std::string ResultsJson(const Comparison& comparison) {
   Json metrics = Json::array();
   for (const GridMetric& metric : GridMetrics())
     metrics.push_back({{"name", metric.name}, {"better", BetterName(metric.better)}});
+  Json policies = Json::array();
+  for (const GridPolicy& policy : grid.policies)
+    policies.push_back({{"name", policy.name}, {"look_ahead", policy.sim_options.look_ahead}});
   Json runs = Json::array();
   for (size_t i = 0; i < comparison.runs.size(); ++i) {
     const PlannedRun& one = comparison.runs[i];
@@ -373,12 +394,16 @@ std::string ResultsJson(const Comparison& comparison) {
                          {"version", 1},
                          {"cluster", ClusterJson(*grid.catalogue, grid.nodes)},
                          {"baseline", grid.policies[comparison.baseline].name},
+                         {"policies", std::move(policies)},
                          {"seeds", grid.seeds},
                          {"metrics", std::move(metrics)},
                          {"summary", SummaryJson(comparison)},
                          {"runs", std::move(runs)}};
   return JsonText(document, kJsonDense);
 }
+
+constexpr char kOtherJobs[] =
+    "Completion times are of the jobs that finished: those of policies that finish different jobs cannot be compared.";
 
 // One table a workload with those metrics, by position.
 std::string SummaryText(const Comparison& comparison, const std::vector<size_t>& metrics) {
@@ -388,11 +413,16 @@ std::string SummaryText(const Comparison& comparison, const std::vector<size_t>&
     text += absl::StrFormat("%s%s, mean of %d seed%s; change from %s with its paired 95 %% interval\n",
                             workload == 0 ? "" : "\n", Printable(grid.workloads[workload].name), grid.seeds.size(),
                             grid.seeds.size() == 1 ? "" : "s", Printable(grid.policies[comparison.baseline].name));
-    std::string columns = "POLICY";
+    const bool all = AllFinish(comparison, workload);
+    std::string columns = all ? "POLICY" : "POLICY|>finished";
     for (const size_t metric : metrics) columns += "|>" + std::string(GridMetrics()[metric].name) + "|>change";
     Table table(columns);
     for (size_t policy = 0; policy < grid.policies.size(); ++policy) {
       std::vector<std::string> row = {Printable(grid.policies[policy].name)};
+      const auto mean_of = [&](const char* metric) {
+        return Plain(Summary(comparison, workload, policy, *FindGridMetric(metric)).mean);
+      };
+      if (!all) row.push_back(mean_of("finished") + " of " + mean_of("jobs"));
       for (const size_t metric : metrics) {
         auto [mean, change] = Cells(Summary(comparison, workload, policy, metric), policy == comparison.baseline);
         row.push_back(std::move(mean));
@@ -401,6 +431,7 @@ std::string SummaryText(const Comparison& comparison, const std::vector<size_t>&
       table.AddRow(std::move(row));
     }
     text += table.Render("  ");
+    if (!all) text += Paragraph(kOtherJobs, "  ");
   }
   return text;
 }

@@ -94,8 +94,8 @@ class Walk {
   Walk(const ShapedGraph& shaped, const RunSpec& run)
       : shaped_(shaped),
         run_(run),
-        eager_config_((run.framework == Framework::kPyTorch || run.framework == Framework::kPyTorch1) &&
-                      shaped.graph != nullptr && !ComputeTypeOf(*shaped.graph).empty()),
+        is_config_(shaped.graph != nullptr && !ComputeTypeOf(*shaped.graph).empty()),
+        eager_config_(is_config_ && (run.framework == Framework::kPyTorch || run.framework == Framework::kPyTorch1)),
         fusions_(FindFusions(shaped, run)),
         width_(shaped.tensors.size(), 0),
         grad_uses_(shaped.tensors.size(), 0) {}
@@ -118,15 +118,23 @@ class Walk {
     for (size_t t = 0; t < count; ++t) {
       step_.storage[t] = RootOf(TensorId(static_cast<uint32_t>(t)));
       const Tensor& tensor = shaped_.tensors[t];
-      SetWidth(t, IsFloating(tensor.dtype) && IsHalf(run_.precision)
-                      ? std::min(kHalfBytes, BitsOf(tensor.dtype) / kBitsPerByte)
-                      : BitsOf(tensor.dtype) / kBitsPerByte);
+      SetWidth(t, WidthOf(tensor));
       // A form of a weight is frozen as what it was made from is.
       const bool trained = tensor.role == TensorRole::kParameter && IsFloating(tensor.dtype) &&
                            !IsFrozen(shaped_.tensors[step_.storage[t].value()].name);
       step_.needs_grad[t] = trained && run_.mode == RunMode::kTraining;
     }
     if (!run_.frozen.empty()) FreezeByScope();
+  }
+
+  // Half precision narrows; float32 widens the 16 bits of a config that nobody stated otherwise, as loading it does.
+  double WidthOf(const Tensor& tensor) const {
+    const double width = BitsOf(tensor.dtype) / kBitsPerByte;
+    if (!IsFloating(tensor.dtype) || IsAmp(run_.precision)) return width;
+    if (IsHalf(run_.precision)) return std::min(kHalfBytes, width);
+    const char* const said = tensor.role == TensorRole::kInput ? "cache" : "weights";
+    const bool stated = !is_config_ || !SaidOf(*shaped_.graph, said).empty();
+    return stated || width != kHalfBytes ? width : kFloatBytes;
   }
 
   bool IsFrozen(std::string_view name) const {
@@ -309,6 +317,7 @@ class Walk {
       const TensorId past = op.inputs[out + 2];
       if (!past.valid() || !op.outputs[out].valid()) continue;
       step_.storage[op.outputs[out].value()] = past;
+      SetWidth(op.outputs[out].value(), width_[past.value()]);
       // A state is not rounded to what the rest computes in.
       if (op.node->op_type != "LinearAttention") continue;
       for (const TensorId id : {past, op.outputs[out]})
@@ -407,7 +416,7 @@ class Walk {
 
   const ShapedGraph& shaped_;
   const RunSpec& run_;
-  const bool eager_config_;
+  const bool is_config_, eager_config_;
   const std::vector<Fusion> fusions_;
   std::vector<double> width_;        // bytes of an element, per tensor
   std::vector<uint32_t> grad_uses_;  // gradients made so far, per storage

@@ -135,6 +135,7 @@ struct KnownModel {
 [[nodiscard]] std::string ConfigOf(const KnownModel& model);
 [[nodiscard]] std::string_view KnownModelName(size_t index);            // empty past the end
 [[nodiscard]] const KnownModel* FindKnownModel(std::string_view name);  // nullptr when there is none
-[[nodiscard]] std::vector<std::string_view> KnownNames();
+// "; did you mean 'llama-3.1-8b'?" of one that is close to "meta-llama/Llama-3.1-8B-Instruct"; empty where none is.
+[[nodiscard]] std::string NearKnownModel(std::string_view name);
 
 }  // namespace horus

@@ -711,7 +711,7 @@ absl::StatusOr<std::shared_ptr<const Graph>> GraphFromConfig(std::string_view te
   const bool name = text.size() <= kMostName && text.find('{') == std::string_view::npos;
   if (name && FindKnownModel(text) == nullptr) {
     return NotFound("expected a config.json or the name of a known model, found %s%s", Quoted(text),
-                    DidYouMean(text, KnownNames()));
+                    NearKnownModel(text));
   }
   HORUS_ASSIGN_OR_RETURN(const Architecture architecture, ReadArchitecture(text));
   HORUS_RETURN_IF_ERROR(CheckOptions(options, architecture));
@@ -726,5 +726,9 @@ std::string_view SaidOf(const Graph& graph, std::string_view key) {
 }
 
 std::string_view ComputeTypeOf(const Graph& graph) { return SaidOf(graph, "compute_type"); }
+
+bool ServesAlone(const Graph& graph) {
+  return !ComputeTypeOf(graph).empty() && std::ranges::find(graph.symbols, "past") != graph.symbols.end();
+}
 
 }  // namespace horus

@@ -46,6 +46,9 @@ struct ConfigOptions {
 // file's), "frozen" (what its adapters leave as it is); empty where it says nothing, and of other graphs.
 [[nodiscard]] std::string_view SaidOf(const Graph& graph, std::string_view key);
 
+// Of graphs from a config: ConfigOptions::training was false, so that logits of the last token alone are computed.
+[[nodiscard]] bool ServesAlone(const Graph& graph);
+
 // Of graphs from a config: "bfloat16", "float16" or "float32", as it computes; empty of others.
 [[nodiscard]] std::string_view ComputeTypeOf(const Graph& graph);
 

@@ -3,6 +3,7 @@
 #include <filesystem>
 #include <iterator>
 
+#include "absl/strings/ascii.h"
 #include "base/file.h"
 #include "base/format.h"
 #include "base/text.h"
@@ -184,7 +185,16 @@ bool HasFile(const std::string& path) {
 
 }  // namespace
 
-std::vector<std::string_view> KnownNames() { return VectorOf<std::string_view>(kModels, &KnownModel::name); }
+std::string NearKnownModel(std::string_view name) {
+  std::string model(name.substr(name.rfind('/') + 1));
+  absl::AsciiStrToLower(&model);
+  std::string_view within;  // the longest, which says most
+  for (const KnownModel& known : kModels) {
+    if (known.name.size() > within.size() && model.find(known.name) != std::string::npos) within = known.name;
+  }
+  return DidYouMean(within.empty() ? std::string_view(model) : within,
+                    VectorOf<std::string_view>(kModels, &KnownModel::name));
+}
 
 std::string_view KnownModelName(size_t index) {
   return index < std::size(kModels) ? kModels[index].name : std::string_view();
@@ -226,7 +236,7 @@ absl::StatusOr<std::shared_ptr<const Graph>> ReadModel(const std::string& path, 
     if (!graph.ok()) return MakeError(graph.status().code(), "%s: %s", path, graph.status().message());
     return graph;
   }
-  const std::string near = DidYouMean(path, KnownNames());
+  const std::string near = NearKnownModel(path);
   ConfigOptions untouched{.training = options.training};
   if (options != untouched) {
     return InvalidArgument(

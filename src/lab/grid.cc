@@ -17,7 +17,7 @@ namespace horus {
 namespace {
 
 // Raised when equal contents come to mean other results or other metrics.
-constexpr int kResultSchema = 1;
+constexpr int kResultSchema = 2;
 
 absl::StatusOr<std::unique_ptr<Truth>> SpeedsOf(const Grid& grid, const Trace& trace) {
   const GridTruth& truth = grid.truth;
@@ -280,7 +280,6 @@ DemandsByName WithGangs(const GridTruth& truth, DemandsByName beliefs) {
 // ---- The table of metrics, and Student's intervals.
 
 constexpr double kLeastBaseline = 1e-9;  // of a difference from it: below is what rounding leaves of 0; chosen
-constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
 
 using M = SimMetrics;
 constexpr auto kLower = Better::kLower;
@@ -288,6 +287,7 @@ constexpr auto kHigher = Better::kHigher;
 constexpr auto kNeither = Better::kNeither;
 
 double Count(uint64_t count) { return static_cast<double>(count); }
+double Seconds(int64_t us) { return us < 0 ? kNoMetric : static_cast<double>(us) / kUsPerS; }
 
 constexpr auto kMetrics = std::to_array<GridMetric>({
     {"jobs", kNeither, [](const M& m) { return Count(m.jobs); }},
@@ -296,39 +296,38 @@ constexpr auto kMetrics = std::to_array<GridMetric>({
     {"waiting", kLower, [](const M& m) { return Count(m.waiting); }},
     {"rejected", kLower, [](const M& m) { return Count(m.rejected); }},
     {"failures", kLower, [](const M& m) { return Count(m.failures); }},
-    {"makespan_s", kLower, [](const M& m) { return static_cast<double>(m.makespan_us) / kUsPerS; }},
-    {"jct_mean_s", kLower, [](const M& m) { return m.jct_us.mean / kUsPerS; }},
-    {"jct_p50_s", kLower, [](const M& m) { return m.jct_us.p50 / kUsPerS; }},
-    {"jct_p95_s", kLower, [](const M& m) { return m.jct_us.p95 / kUsPerS; }},
-    {"jct_p99_s", kLower, [](const M& m) { return m.jct_us.p99 / kUsPerS; }},
+    {"makespan_s", kLower, [](const M& m) { return Seconds(m.makespan_us); }, true},
+    {"jct_mean_s", kLower, [](const M& m) { return m.jct_us.mean / kUsPerS; }, true},
+    {"jct_p50_s", kLower, [](const M& m) { return m.jct_us.p50 / kUsPerS; }, true},
+    {"jct_p95_s", kLower, [](const M& m) { return m.jct_us.p95 / kUsPerS; }, true},
+    {"jct_p99_s", kLower, [](const M& m) { return m.jct_us.p99 / kUsPerS; }, true},
     {"jct_to_horizon_mean_s", kLower, [](const M& m) { return m.jct_to_horizon_us.mean / kUsPerS; }},
     {"jct_to_horizon_p95_s", kLower, [](const M& m) { return m.jct_to_horizon_us.p95 / kUsPerS; }},
-    {"wait_mean_s", kLower, [](const M& m) { return m.wait_us.mean / kUsPerS; }},
-    {"wait_p50_s", kLower, [](const M& m) { return m.wait_us.p50 / kUsPerS; }},
-    {"wait_p95_s", kLower, [](const M& m) { return m.wait_us.p95 / kUsPerS; }},
-    {"wait_p99_s", kLower, [](const M& m) { return m.wait_us.p99 / kUsPerS; }},
-    {"slowdown_mean", kLower, [](const M& m) { return m.slowdown.mean; }},
-    {"slowdown_p50", kLower, [](const M& m) { return m.slowdown.p50; }},
-    {"slowdown_p95", kLower, [](const M& m) { return m.slowdown.p95; }},
-    {"slowdown_p99", kLower, [](const M& m) { return m.slowdown.p99; }},
-    {"above_bound_pct", kLower, [](const M& m) { return m.above_bound * kPct; }},
+    {"wait_mean_s", kLower, [](const M& m) { return m.wait_us.mean / kUsPerS; }, true},
+    {"wait_p50_s", kLower, [](const M& m) { return m.wait_us.p50 / kUsPerS; }, true},
+    {"wait_p95_s", kLower, [](const M& m) { return m.wait_us.p95 / kUsPerS; }, true},
+    {"wait_p99_s", kLower, [](const M& m) { return m.wait_us.p99 / kUsPerS; }, true},
+    {"slowdown_mean", kLower, [](const M& m) { return m.slowdown.mean; }, true},
+    {"slowdown_p50", kLower, [](const M& m) { return m.slowdown.p50; }, true},
+    {"slowdown_p95", kLower, [](const M& m) { return m.slowdown.p95; }, true},
+    {"slowdown_p99", kLower, [](const M& m) { return m.slowdown.p99; }, true},
+    {"above_bound_pct", kLower, [](const M& m) { return m.above_bound * kPct; }, true},
     {"allocation_pct", kHigher, [](const M& m) { return m.allocation * kPct; }},
     {"useful_pct", kHigher, [](const M& m) { return m.useful * kPct; }},
     {"work_rate", kHigher, [](const M& m) { return m.work_rate; }},
     {"backlog_rate", kHigher, [](const M& m) { return m.backlog_rate; }},
-    {"bound_rate", kNeither, [](const M& m) { return m.bound_rate > 0 ? m.bound_rate : kNone; }},
-    {"gap_closed", kHigher, [](const M& m) { return m.gap_closed.value_or(kNone); }},
-    {"backlog_s", kLower, [](const M& m) { return static_cast<double>(m.backlog_us) / kUsPerS; }},
-    {"most_done_s", kLower,
-     [](const M& m) { return m.most_done_us < 0 ? kNone : static_cast<double>(m.most_done_us) / kUsPerS; }},
+    {"bound_rate", kNeither, [](const M& m) { return m.bound_rate > 0 ? m.bound_rate : kNoMetric; }},
+    {"gap_closed", kHigher, [](const M& m) { return m.gap_closed.value_or(kNoMetric); }},
+    {"backlog_s", kLower, [](const M& m) { return Seconds(m.backlog_us); }},
+    {"most_done_s", kLower, [](const M& m) { return Seconds(m.most_done_us); }},
     {"preemptions", kNeither, [](const M& m) { return Count(m.preemptions); }},
     {"migrations", kNeither, [](const M& m) { return Count(m.migrations); }},
     {"interruptions", kLower, [](const M& m) { return Count(m.interruptions); }},
     {"restarts", kNeither, [](const M& m) { return Count(m.restarts); }},
     {"out_of_memory", kLower, [](const M& m) { return Count(m.out_of_memory); }},
-    {"fairness_rho_mean", kLower, [](const M& m) { return m.finish_time_fairness.mean; }},
-    {"fairness_rho_p99", kLower, [](const M& m) { return m.finish_time_fairness.p99; }},
-    {"jain", kHigher, [](const M& m) { return m.jain; }},
+    {"fairness_rho_mean", kLower, [](const M& m) { return m.finish_time_fairness.mean; }, true},
+    {"fairness_rho_p99", kLower, [](const M& m) { return m.finish_time_fairness.p99; }, true},
+    {"jain", kHigher, [](const M& m) { return m.jain; }, true},
     {"fragmentation_pct", kLower, [](const M& m) { return m.fragmentation * kPct; }},
     {"belief_error", kLower, [](const M& m) { return m.belief_error; }},
 });

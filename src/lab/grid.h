@@ -10,6 +10,7 @@
 
 #include "lab/metrics.h"
 #include "lab/trace/synthetic.h"
+#include "place/modes/batch.h"
 
 namespace horus {
 
@@ -46,10 +47,11 @@ struct GridPolicy {
   std::string policy = "horus";
   std::string queue = "fifo";
   std::shared_ptr<const InterferenceModel> model;
-  PolicyOptions policy_options;      // its seed is the run's; without a workload it gets the trace's tasks
-  PlacerOptions placer_options;      // likewise
-  QueueOptions queue_options;        // its capacity is the cluster's
-  SimOptions sim_options;            // its horizon is the workload's
+  PolicyOptions policy_options;  // its seed is the run's; without a workload it gets the trace's tasks
+  PlacerOptions placer_options;  // likewise
+  QueueOptions queue_options;    // its capacity is the cluster's
+  // Its horizon is the workload's. Whom grids compare all look as far ahead, where nothing else is stated.
+  SimOptions sim_options{.look_ahead = BatchOptions{}.window};
   Learns learns = Learns::kNothing;  // the model, while the run goes on
   int32_t bounded_milli = 1000;      // of the jobs state the placer's slowdown_bound, the others none
   int32_t profiling_nodes = 0;       // of the last nodes, so many are set apart for profiling
@@ -149,6 +151,7 @@ struct GridMetric {
   std::string_view name;
   Better better = Better::kNeither;
   double (*get)(const SimMetrics& metrics) = nullptr;
+  bool of_finished = false;  // of the jobs that finished: says nothing of two policies where those are not the same
 };
 
 // In a fixed order; names are only added.

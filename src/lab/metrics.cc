@@ -46,7 +46,7 @@ class JobsOverTime {
 };
 
 Spread SpreadOf(std::vector<double> values) {
-  if (values.empty()) return {};
+  if (values.empty()) return {kNoMetric, kNoMetric, kNoMetric, kNoMetric};
   std::ranges::sort(values);
   const auto quantile = [&](double share) {
     const auto rank = static_cast<size_t>(std::ceil(share * static_cast<double>(values.size())));
@@ -147,7 +147,7 @@ double JainIndex(std::span<const double> values) {
     sum += value;
     squares += value * value;
   }
-  return squares > 0 ? sum * sum / (static_cast<double>(values.size()) * squares) : 0;
+  return squares > 0 ? sum * sum / (static_cast<double>(values.size()) * squares) : kNoMetric;
 }
 
 SimMetrics MetricsOf(const Trace& trace, const SimResult& result, const MetricsOptions& options) {
@@ -169,7 +169,7 @@ SimMetrics MetricsOf(const Trace& trace, const SimResult& result, const MetricsO
     }
   }
   if (metrics.finished > 0) metrics.makespan_us = samples.last_us - samples.first_us;
-  if (bounded > 0) metrics.above_bound = above / bounded;
+  metrics.above_bound = bounded > 0 ? above / bounded : kNoMetric;
   metrics.jct_us = SpreadOf(std::move(samples.jct));
   metrics.jct_to_horizon_us = SpreadOf(std::move(samples.to_horizon));
   metrics.wait_us = SpreadOf(std::move(samples.wait));

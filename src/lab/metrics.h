@@ -19,7 +19,8 @@ namespace horus {
 // not finish. Rejected jobs were never in the system; devices that were down count.
 [[nodiscard]] std::vector<double> FinishTimeFairness(const Trace& trace, const SimResult& result);
 
-// (sum of x)^2 / (n * sum of x^2), from 1/n (one has all) to 1 (all alike); 0 of nothing. (Jain, Chiu and Hawe, 1984.)
+// (sum of x)^2 / (n * sum of x^2), from 1/n (one has all) to 1 (all alike); NaN of nothing. (Jain, Chiu and Hawe,
+// 1984.)
 [[nodiscard]] double JainIndex(std::span<const double> values);
 
 struct MetricsOptions {
@@ -30,7 +31,9 @@ struct MetricsOptions {
   int32_t bounded_milli = 1000;                                     // who states it: StatesBound
 };
 
-// Mean and quantiles: a quantile is the least value that so large a share of the values does not exceed; 0 of none.
+inline constexpr double kNoMetric = std::numeric_limits<double>::quiet_NaN();  // a metric that has no value
+
+// Mean and quantiles: a quantile is the least value that so large a share of the values does not exceed; NaN of none.
 struct Spread {
   double mean = 0;
   double p50 = 0;
@@ -45,15 +48,15 @@ struct SimMetrics {
   uint64_t running = 0;
   uint64_t waiting = 0;
   uint64_t rejected = 0;
-  uint64_t failures = 0;    // starts beside neighbours with whom a job cannot run
-  int64_t makespan_us = 0;  // first submission to last finish
-  Spread jct_us;            // job completion time: submission to finish
+  uint64_t failures = 0;     // starts beside neighbours with whom a job cannot run
+  int64_t makespan_us = -1;  // first submission to last finish; -1 = no job finished
+  Spread jct_us;             // job completion time: submission to finish
   // The same with the end of the simulation instead of the finish of jobs that did not: the restricted mean. Of all
   // jobs that came before it and are not endless; of one horizon it compares policies that finish different jobs.
   Spread jct_to_horizon_us;
   Spread wait_us;          // submission to first start
   Spread slowdown;         // of each job, mean over the time that it ran
-  double above_bound = 0;  // share of the finished jobs that state the bound whose slowdown exceeds it
+  double above_bound = 0;  // share of the finished jobs that state the bound whose slowdown exceeds it; NaN of none
   double allocation = 0;   // share of the device time that jobs held them
   double useful = 0;       // normalised throughput per device: each tenant's speed there / its speed alone there
   double work_rate = 0;    // work per device and time, where 1 is a job alone at speed 1

@@ -84,6 +84,12 @@ absl::StatusOr<JobProfile> Analyse(std::shared_ptr<const Graph> graph, const Run
   if (graph == nullptr || graph->bodies.empty()) return InvalidArgument("graph: expected one, found none");
   JobProfile job{.run = given};
   const RunSpec& run = job.run;
+  if (run.mode == RunMode::kTraining && ServesAlone(*graph)) {
+    return InvalidArgument(
+        "mode: expected inference of a graph from a config that was made to serve (logits of the last token alone), "
+        "found "
+        "training; make the graph with training=True, in C horus_config_options.training = 1");
+  }
   const std::string_view frozen = SaidOf(*graph, "frozen");
   if (given.frozen.empty() && !frozen.empty()) job.run.frozen = absl::StrSplit(std::string(frozen), ',');
   if (IsEngine(run.framework) && run.mode == RunMode::kTraining)

@@ -162,6 +162,27 @@ class Compare(Files):
             text = self.compare(grid, "--out", out, "--merge", "--metrics", "wait_mean_s,finished")
             self.assertEqual(text.count("1000.3       –        20  +0.0 ± 0.0 %"), 12, text)
 
+    def test_policies_that_finish_other_jobs_have_no_change_of_times(self):
+        grid = self.small()
+        out = self.folder / "out"
+        self.compare(grid, "--out", out)
+        for row in csv.DictReader(io.StringIO((out / "results.csv").read_text())):
+            if row["policy"] == "horus" and row["workload"] == "backlog":
+                path = out / "runs" / f"{row['run']}.json"
+                run = json.loads(path.read_text())
+                run["metrics"] |= {"finished": 0, "jct_mean_s": None, "wait_mean_s": 1.0}
+                path.write_text(json.dumps(run))
+        text = self.compare(grid, "--out", out, "--merge", "--metrics", "jct_mean_s,wait_mean_s,work_rate")
+        backlog, *others = text.strip().split("\n\n")
+        self.assertRegex(backlog, r"horus +0 of 20 +– +– +1 +– +0\.\d+ +[+-]")
+        self.assertRegex(backlog, r"first fit +20 of 20 +[\d.e+]+ +[+-]")
+        self.assertIn("those of policies that finish different jobs cannot be compared.", " ".join(backlog.split()))
+        self.assertNotIn("finished", "".join(others))
+        document = json.loads((out / "results.json").read_text())
+        times = next(row for row in document["summary"] if row["policy"] == "horus")["metrics"]["wait_mean_s"]
+        self.assertEqual((times["mean"], times["difference"]), (1, None))
+        self.assertEqual(document["policies"][3], {"name": "horus", "look_ahead": 5})
+
     def test_damaged_runs_are_refused(self):
         grid = self.small()
         out = self.folder / "out"

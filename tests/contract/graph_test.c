@@ -85,6 +85,9 @@ static void ConfigsGiveGraphs(void) {
   CHECK_OK(horus_graph_cost(shared, &run, &part, &error));
   CHECK(whole.parameters == 8030261248 && whole.operators_unknown == 0);
   CHECK(2 * part.parameters == whole.parameters + 65 * 4096 && 3 * part.weights_bytes < whole.weights_bytes);
+  run.mode = HORUS_MODE_TRAINING;
+  run.dim_count = 1;
+  CHECK_MESSAGE(HORUS_ERR_INVALID_ARGUMENT, "training = 1", horus_graph_cost(alone, &run, &whole, &error));
   horus_graph_free(alone);
   horus_graph_free(shared);
   while (library_info().models[count] != NULL) ++count;

@@ -142,6 +142,16 @@ TEST(PlaceModes, ABatchForWhomThereIsRoomIsNeverWorseThanOneByOne) {
     ASSERT_TRUE(by_one.Apply(*one).ok());
     ASSERT_TRUE(by_batch.Apply(*batch).ok());
     ExpectSound(by_batch);
+    if (policy == "horus" && batch->has_work) {  // nobody waits for whom there is room beside all who are placed
+      bool room = true, waits = false;
+      for (size_t i = 0; i < jobs.size(); ++i) {
+        const bool here = batch->decisions[i].verdict == Verdict::kPlace;
+        const bool there = one->decisions[i].verdict == Verdict::kPlace;
+        room = room && (there || !here);
+        waits = waits || (there && !here);
+      }
+      ASSERT_FALSE(room && waits);
+    }
     if (policy == "horus" && !batch->has_work) {  // not for all: who goes was chosen
       ASSERT_TRUE(std::any_of(batch->decisions.begin(), batch->decisions.end(),
                               [](const Decision& decision) { return decision.reason == Reason::kPassedOver; }));

@@ -32,10 +32,17 @@ def test_configs_are_graphs(horus, tmp_path):
     run = horus.RunSpec(mode="inference", precision="bf16", dims={"seq": 1, "past": 64})
     assert 2 * half.cost(run).parameters == graph.cost(run).parameters + 5 * 64
     assert horus.Graph.from_config("llama-3.1-8b").cost(run).parameters == 8_030_261_248
+    for asked in (graph.cost, graph.features, lambda run: horus.Predictor().predict(graph, "t4", run)):
+        with pytest.raises(horus.InvalidArgument, match="make the graph with training=True"):
+            asked(horus.RunSpec(mode="training", precision="bf16", dims={"seq": 8}))
+    trained = horus.Graph.from_config(config, training=True).cost(horus.RunSpec(precision="bf16", dims={"seq": 8}))
+    assert trained.gradients_bytes == 2 * trained.parameters
     with pytest.raises(horus.InvalidArgument, match="hidden_size: expected an integer"):
         horus.Graph.from_config({**config, "hidden_size": 0})
     with pytest.raises(horus.NotFound, match="llama-3.1-8b"):
         horus.Graph.from_config("llama-3.1-9b")
+    with pytest.raises(horus.NotFound, match="did you mean 'llama-3.1-8b'"):
+        horus.Graph.from_config("meta-llama/Llama-3.1-8B-Instruct")
     with pytest.raises(FileNotFoundError):
         horus.Graph.from_config(tmp_path / "none.json")
 

@@ -47,6 +47,20 @@ def test_matrix_is_pairs(horus, make):
     assert matrix[0, 2] == model.slowdown(DEVICE, [jobs[0], jobs[2]]).estimate[0]
 
 
+def test_what_no_gpu_does_is_refused(horus, make):
+    model, two = horus.InterferenceModel(), [make.demand(50), make.demand(50)]
+    with pytest.raises(horus.InvalidArgument, match=f"sharing_mode: expected one that {DEVICE} has, found mig"):
+        model.matrix(horus.SharedDevice(DEVICE, sharing_mode="mig"), two)
+    exclusive = horus.SharedDevice(DEVICE, sharing_mode="exclusive")
+    for ask in (lambda: model.slowdown(exclusive, two), lambda: model.quantile(0.5, exclusive, two),
+                lambda: model.matrix(exclusive, two)):
+        with pytest.raises(horus.InvalidArgument, match="expected one on an exclusive device, found 2"):
+            ask()
+    assert model.slowdown(exclusive, two[:1]).estimate.tolist() == [1.0]
+    part = horus.SharedDevice("a100-40gb", sharing_mode="mig", compute_share=3 / 7)
+    assert (model.matrix(part, two) > 1).all()
+
+
 @pytest.mark.parametrize("tenants, words", [
     (np.zeros((3, 2)), ("tenants", "demand_dtype", "float64")), ("x", ("tenants", "Demand")), (3, ("tenants",)),
     ([1], ("tenants[0]", "Demand", "1")),

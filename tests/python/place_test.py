@@ -57,10 +57,14 @@ def test_a_plan_is_a_sequence_with_columns(horus, make):
 
 
 def test_frames(horus, make):
-    pytest.importorskip("pandas")
-    cluster = make.cluster()
+    pandas = pytest.importorskip("pandas")
+    cluster = make.cluster(nodes=1, devices=1)
     plan = horus.Placer().place(cluster, make.jobs(3))
-    assert plan.to_frame().shape[0] == 3
+    frame = plan.to_frame()
+    assert frame.shape[0] == 3
+    for row, decision in zip(frame.to_dict("records"), plan):
+        missing = [name for name in ("node", "device", "slowdown", "slowdown_upper") if pandas.isna(row[name])]
+        assert len(missing) == (0 if decision.verdict == "place" else 4), row
     assert cluster.to_frame()["gpu_type"].unique().tolist() == ["v100-pcie-16gb"]
     assert "a100-40gb" in set(horus.gpus().to_frame()["name"])
 

@@ -2,6 +2,7 @@
 """Predictors and observations."""
 
 import pickle
+import warnings
 
 import numpy as np
 import pytest
@@ -19,11 +20,17 @@ def test_predictions_come_by_type(horus, predictor, resnet):
     assert both["t4"].outside in (True, False) and not both["t4"].given
 
 
-def test_a_step_that_cannot_fit_is_warned_of(horus, predictor, resnet):
-    run = horus.RunSpec(batch=4_096)
-    with pytest.warns(RuntimeWarning, match=r"more memory than the GPU has: t4 \([0-9,]+ MiB\)"):
-        found = predictor.predict(resnet, ["t4"], run)["t4"]
+def test_a_step_that_is_beyond_a_types_memory_is_warned_of(horus, predictor, resnet):
+    with pytest.warns(RuntimeWarning, match=r"more memory than the GPU has: t4 \([0-9,]+ of 15,360 MiB\)$"):
+        found = predictor.predict(resnet, ["t4"], horus.RunSpec(batch=4_096))["t4"]
     assert found.too_large and horus.DemandFlag.TOO_LARGE in found.flags
+    run = horus.RunSpec(optimizer="momentum", batch=256)
+    with pytest.warns(RuntimeWarning, match=r"more memory than the GPU has: t4 \([0-9,]+ of 15,360 MiB\)$"):
+        found = predictor.predict(resnet, ["t4", "a100-80gb"], run)["t4"]
+    assert not found.too_large and found.mem_mib > horus.gpus()["t4"].mem_mib
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        predictor.predict(resnet, "a100-80gb", run)
 
 
 def test_hints_speak_python(horus, predictor):
@@ -69,7 +76,7 @@ def test_one_type_is_solved_by_its_name(horus, predictor, resnet):
 
 
 def test_adapters_freeze_all_else(horus, predictor):
-    graph = horus.Graph.from_config("llama-3.1-8b", lora_rank=16)
+    graph = horus.Graph.from_config("llama-3.1-8b", lora_rank=16, training=True)
     run = horus.RunSpec(precision="bf16", batch=1, dims={"seq": 512}, optimizer="adamw")
     demand = predictor.predict(graph, "h100-sxm", run)
     assert demand.mem_mib < 32 * 1024

@@ -60,6 +60,30 @@ def test_a_comparison_has_paired_intervals(horus, play):
         horus.compare([], *rest, {"a": horus.Placer()})
 
 
+def test_who_finishes_nothing_has_no_completion_time_and_wins_nothing(horus, play):
+    found = horus.compare(*play, {"exclusive": horus.Placer("exclusive"), "never": horus.Placer(lambda candidate: None)})
+    metrics = found["never"][0].metrics()
+    assert metrics["finished"] == 0 and metrics["makespan_us"] == -1
+    assert all(np.isnan(metrics[name]["mean"]) for name in ("jct_us", "wait_us", "slowdown")) and np.isnan(metrics["jain"])
+    lines = str(found).splitlines()
+    assert "finished" in lines[0] and "60 of 60" in lines[1] and lines[2].split() == ["never", "0", "of", "60", "\u2013", "0"]
+    assert lines[3].endswith("policies that finish different jobs cannot be compared.") and lines[3] in found._repr_html_()
+    never = {row["policy"]: row["metrics"] for row in found.summary}["never"]
+    assert never["jct_mean_s"]["difference"] is None and never["makespan_s"]["difference"] is None
+    assert never["work_rate"]["difference"] < 0
+    horus.plot.policies(found)
+
+
+def test_policies_that_are_compared_look_equally_far_ahead(horus, play):
+    """A first fit that nobody gave a look-ahead passes the big job at the head, as horus may."""
+    placers = {"first-fit": horus.Placer("first-fit"), "horus": horus.Placer()}
+    found, stated, strict = (horus.compare(*play, placers, how) for how in (
+        None, horus.SimOptions(look_ahead=50), {"first-fit": horus.SimOptions(look_ahead=1), "horus": None}))
+    for name in placers:
+        assert found[name][0].metrics() == stated[name][0].metrics()
+    assert strict["first-fit"][0].metrics() != found["first-fit"][0].metrics()
+
+
 def test_results_are_columns_and_equal_arguments_give_equal_results(horus, play):
     first, again = (horus.simulate(*play, horus.Placer()) for _ in range(2))
     for name, values in first.jobs.items():

@@ -23,6 +23,24 @@ def test_columns_make_the_same_trace_again(horus):
     assert horus.Trace.from_frame(pandas.DataFrame(columns)) == trace == horus.Trace.from_frame(trace.to_frame())
 
 
+def test_frames_may_count_seconds_as_files_do(horus):
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame({"profile": ["a", "b"], "submit_s": [0, 1.5], "duration_s": [2, 0.000001]})
+    columns = horus.Trace.from_frame(frame).columns()
+    assert columns["submit_us"].tolist() == [0, 1_500_000] and columns["duration_us"].tolist() == [2_000_000, 1]
+    with pytest.raises(horus.InvalidArgument, match="submit_us: expected it once, found submit_us beside it"):
+        horus.Trace.from_frame(frame.assign(submit_us=0))
+    with pytest.raises(horus.InvalidArgument, match=r"duration_s\[1\]: expected seconds, found nan"):
+        horus.Trace.from_frame(frame.assign(duration_s=[1, np.nan]))
+
+
+def test_microseconds_that_are_no_integers_are_named(horus):
+    with pytest.raises(horus.InvalidArgument, match=r"found float64; round it: numpy.rint\(duration_us\).astype\('int64'\)"):
+        horus.Trace(profile=["a"], duration_us=[1.5])
+    with pytest.raises(horus.InvalidArgument, match=r"duration_us\[1\]: expected an integer, found nan"):
+        horus.Trace(profile=["a", "b"], duration_us=[1.0, np.nan])
+
+
 def test_edits_leave_the_original(horus):
     trace = horus.Trace(profile=["a", "b", "c"], duration_us=[1, 2, 3], submit_us=[0, 1, 2])
     assert trace.replace(submit_us=np.zeros(3, np.int64)).summary()["last_submit_us"] == 0

@@ -93,7 +93,7 @@ typedef struct horus_sim_options {
   const horus_queue_options* queue; /* NULL = defaults; if no capacity is set, the cluster's counts */
   int64_t horizon_us;       /* nothing happens at or after it; 0 = until all is done; required by endless jobs */
   uint64_t look_ahead;      /* waiting jobs that are tried until one fits, or compared; 0 = as the discipline says, or
-                               where one_by_one matters 50 */
+                               where one_by_one matters 50. State it to compare policies fairly */
   int64_t round_us;         /* decisions only at its multiples; 0 = whenever a job comes or leaves */
   int32_t preempt;          /* 1 = waiting jobs may take the places of jobs that rank behind them; synergy policies:
                                each round also decides running jobs */
@@ -189,8 +189,9 @@ typedef struct horus_sim_window {
 #define HORUS_SPREAD_P99 3
 #define HORUS_SPREAD_COUNT 4
 
-/* Shares are 0 to 1; a spread of no values is 0. The fields from `allocation` to `most_done_us`, and from
- * `fragmentation` on, cover all jobs and all of the time; the others cover the jobs of the window. */
+/* Shares are 0 to 1; a spread of no values is NaN, and so are above_bound and jain where no job finished. The fields
+ * from `allocation` to `most_done_us`, and from `fragmentation` on, cover all jobs and all of the time; the others
+ * cover the jobs of the window. */
 typedef struct horus_sim_metrics {
   uint32_t struct_size;
   uint32_t reserved;
@@ -200,7 +201,7 @@ typedef struct horus_sim_metrics {
   uint64_t waiting;
   uint64_t rejected;
   uint64_t failures;                            /* starts beside co-tenants with which a job cannot run */
-  int64_t makespan_us;                          /* first submission to last finish */
+  int64_t makespan_us;                          /* first submission to last finish; -1 = no job finished */
   double jct_us[HORUS_SPREAD_COUNT];            /* submission to finish */
   double jct_to_horizon_us[HORUS_SPREAD_COUNT]; /* the same; unfinished jobs count to the end of the simulation */
   double wait_us[HORUS_SPREAD_COUNT];           /* submission to first start */

@@ -415,7 +415,8 @@ class Batcher {
     better.fits = !moved.empty();
     if (better.fits) HORUS_RETURN_IF_ERROR(Replay(first, moved, better));
     engine_.ledger().UndoTo(mark);
-    const bool beats = Beats(better, most) && (!leaves_some || better.placed == most.placed);
+    const bool beats =
+        Beats(better, most) && !PlacesMore(first, better) && (!leaves_some || better.placed == most.placed);
     return PlanOf(beats ? std::move(better) : std::move(most), work);
   }
 
@@ -605,9 +606,19 @@ class Batcher {
     std::vector<uint32_t> order(count);
     for (uint32_t i = 0; i < count; ++i) order[i] = i;
     double most = 0;
+    const auto leaves_out = [&](const std::vector<BatchPlace>& places) {  // as Beats
+      bool less = false;
+      for (size_t i = 0; i < count; ++i) {
+        const bool was = start[i].device != kNoDevice, is = places[i].device != kNoDevice;
+        if (is && !was) return false;
+        less = less || is != was;
+      }
+      return less;
+    };
     const auto finish = [&]() -> absl::Status {
       HORUS_RETURN_IF_ERROR(search.Improve());
       const std::vector<BatchPlace> places = search.places();
+      if (leaves_out(places)) return absl::OkStatus();
       HORUS_ASSIGN_OR_RETURN(const std::optional<double> total, search.Total(places));
       if (total && (best.empty() || *total > most + kLeastDifference)) {
         most = *total;
@@ -661,8 +672,9 @@ class Batcher {
     return true;
   }
 
+  // Never by leaving out somebody for whom there is room in the other, all whom the first places placed too.
   [[nodiscard]] bool Beats(const Outcome& one, const Outcome& other) const {
-    if (!one.fits) return false;
+    if (!one.fits || PlacesMore(other, one)) return false;
     if (!engine_.policy().maximises_work()) {
       if (one.placed != other.placed) return one.placed > other.placed;
       return one.cost < other.cost - kLeastDifference;

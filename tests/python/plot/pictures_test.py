@@ -106,6 +106,7 @@ def test_roofline_places_operators_by_intensity_and_rate():
 @pytest.mark.parametrize(("operators", "gpu", "says"), [
     ([], GPU, "at least one, found none"), ([{**CONV, "time_us": None}], GPU, r"operators\[0\]: time_us: expected microseconds"),
     ([{**CONV, "forward_flops": 0, "backward_flops": 0}], GPU, "above 0, found none"), ([CONV], {}, "gpu: expected 'fp32_gflops'"),
+    ([CONV], "a100", r"gpu: expected a horus.Gpu, such as horus.gpus\(\)"), ("conv", GPU, "operators: expected rows with bytes and time_us"),
 ])
 def test_roofline_refuses(operators, gpu, says):
     with pytest.raises(ValueError, match=says):

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <optional>
 
 #include "features/cost.h"
 #include "features/memory.h"
@@ -19,11 +20,12 @@ struct Step {
 };
 
 Step StepOf(std::string_view model, int64_t batch, int64_t seq, int64_t past, const ConfigOptions& options = {},
-            std::vector<std::string> frozen = {}, std::optional<Framework> framework = {}) {
+            std::vector<std::string> frozen = {}, std::optional<Framework> framework = {},
+            Precision precision = Precision::kBf16) {
   Step step;
   const auto graph = GraphFromConfig(model, options);
   EXPECT_TRUE(graph.ok()) << graph.status();
-  RunSpec run{.mode = options.training ? RunMode::kTraining : RunMode::kInference, .precision = Precision::kBf16};
+  RunSpec run{.mode = options.training ? RunMode::kTraining : RunMode::kInference, .precision = precision};
   run.frozen = std::move(frozen);
   run.framework = framework.value_or(options.training ? Framework::kPyTorch : Framework::kVllm);
   run.dims = {.batch = batch, .dims = {{"seq", seq}}};
@@ -186,6 +188,26 @@ TEST(LanguageModel, SparseAttentionReadsNoMoreThanTheIndexerChooses) {
   // The indexer scores all tokens; its keys have 128 bytes and a scale.
   EXPECT_EQ(FlopsOf(beyond, "IndexAttention"), 78 * 2.0 * 100'001 * 32 * 128);
   EXPECT_EQ(beyond.memory.inputs - 16, int64_t{78} * 100'001 * ((512 + 64) * 2 + 128 + 4));
+}
+
+TEST(LanguageModel, WeightsThatNobodyStatedFollowARunInFloat32) {
+  const auto trained = [](Precision precision, const char* weights) {
+    return StepOf("llama-3.2-1b", 1, 64, 0, {.training = true, .weights = weights}, {}, Framework::kPyTorch, precision)
+        .memory;
+  };
+  const StepMemory two = trained(Precision::kBf16, "");
+  for (const Precision precision : {Precision::kFp32, Precision::kTf32, Precision::kFp32Ieee}) {
+    EXPECT_EQ(trained(precision, "").weights, 2 * two.weights);
+    EXPECT_EQ(trained(precision, "").gradients, 2 * two.gradients);
+    EXPECT_EQ(trained(precision, "bf16").weights, two.weights) << "stated";
+  }
+  EXPECT_EQ(trained(Precision::kAmpBf16, "").weights, two.weights) << "autocast keeps the type of the file";
+  const auto cache = [](const char* stated) {
+    return StepOf("llama-3.1-8b", 1, 1, 4095, {.cache = stated}, {}, Framework::kPyTorch, Precision::kFp32)
+               .memory.inputs -
+           16;
+  };
+  EXPECT_EQ(cache(""), 2 * cache("bf16"));
 }
 
 TEST(LanguageModel, AVisionTowerIsHeldAndNotComputed) {

@@ -312,6 +312,8 @@ TEST(Config, RefusalsNameTheFieldExpectedAndFound) {
       {Llama(R"("model_type":"mixtral","num_local_experts":4,"num_experts_per_tok":5)"),
        "num_experts_per_tok: expected at most 4 experts, found 5"},
       {"llama-3.1-8bb", "did you mean 'llama-3.1-8b'?"},
+      {"meta-llama/Llama-3.1-8B", "did you mean 'llama-3.1-8b'?"},
+      {"deepseek-ai/DeepSeek-V3.2-Exp", "did you mean 'deepseek-v3.2'?"},
       {"{", "expected JSON"},
       {"[{}]", "expected a JSON object"},
   };

@@ -68,6 +68,15 @@ TEST(GridFile, DefaultsHoldForEveryPolicyAndEntriesPassThem) {
   EXPECT_EQ(grid->policies[1].policy.sim_options.round_us, 300'000'000);
 }
 
+TEST(GridFile, WhereNobodyStatesALookAheadAllPoliciesHaveOne) {
+  const auto grid = Parse(std::string(kHead) + kWorkloads +
+                          "policies: [{policy: exclusive}, {policy: horus}, {policy: first-fit, look_ahead: 0}]\n");
+  ASSERT_TRUE(grid.ok()) << grid.status();
+  EXPECT_EQ(grid->policies[0].policy.sim_options.look_ahead, 50);
+  EXPECT_EQ(grid->policies[1].policy.sim_options.look_ahead, 50);
+  EXPECT_EQ(grid->policies[2].policy.sim_options.look_ahead, 0) << "as the queue says";
+}
+
 TEST(GridFile, TheOracleBelievesTheTruth) {
   const auto grid = Parse(std::string(kHead) + kWorkloads + "policies: [{policy: oracle}, {policy: horus}]\n");
   ASSERT_TRUE(grid.ok()) << grid.status();

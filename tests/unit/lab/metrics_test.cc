@@ -4,6 +4,10 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
+
+#include "lab/grid.h"
+
 namespace horus {
 namespace {
 
@@ -36,7 +40,7 @@ TEST(Metrics, AreWhatTheirNamesSay) {
   EXPECT_EQ(metrics.wait_us, (Spread{5, 0, 10, 10}));
   EXPECT_EQ(metrics.slowdown, (Spread{1.5, 1, 2, 2}));
   EXPECT_EQ(metrics.above_bound, 0.5);
-  EXPECT_EQ(MetricsOf(two.trace, two.result, {.slowdown_bound = 1.5, .bounded_milli = 0}).above_bound, 0);
+  EXPECT_TRUE(std::isnan(MetricsOf(two.trace, two.result, {.slowdown_bound = 1.5, .bounded_milli = 0}).above_bound));
   EXPECT_EQ(metrics.allocation, 0.5);
   EXPECT_EQ(metrics.useful, 0.6);
   EXPECT_EQ(metrics.work_rate, 0.6);
@@ -62,7 +66,20 @@ TEST(Metrics, EveryJobHasOneEnd) {
   EXPECT_EQ(metrics.running, 1u);
   EXPECT_EQ(metrics.waiting, 1u);
   EXPECT_EQ(metrics.rejected, 1u);
-  EXPECT_EQ(metrics.jct_us, Spread());
+}
+
+TEST(Metrics, OfNoFinishedJobThereIsNoTimeNotTheShortest) {
+  TwoJobs two;
+  two.result.jobs.assign(2, {.end = SimEnd::kWaiting});
+  const SimMetrics metrics = MetricsOf(two.trace, two.result);
+  for (const Spread& spread : {metrics.jct_us, metrics.wait_us, metrics.slowdown, metrics.finish_time_fairness}) {
+    for (const double value : {spread.mean, spread.p50, spread.p95, spread.p99}) EXPECT_TRUE(std::isnan(value));
+  }
+  EXPECT_TRUE(std::isnan(metrics.jain) && std::isnan(metrics.above_bound));
+  EXPECT_EQ(metrics.makespan_us, -1);
+  for (const GridMetric& metric : GridMetrics()) {
+    EXPECT_TRUE(!metric.of_finished || std::isnan(metric.get(metrics))) << metric.name;
+  }
 }
 
 // Until 300: 0 finishes after 100, 1 runs since 50, 2 waits since 100, 3 is endless, 4 comes when all is over.

@@ -48,6 +48,17 @@ TEST(EngineStep, EnginesTakeWhatIsMadeFromAConfig) {
   EXPECT_NE(job.status().message().find("made from no config, found vllm"), std::string::npos) << job.status();
 }
 
+TEST(Configs, AGraphThatServesIsNotTrained) {
+  RunSpec run{.mode = RunMode::kTraining, .precision = Precision::kBf16};
+  run.dims = {.batch = 1, .dims = {{"seq", 64}}};
+  for (const int64_t rank : {0, 16}) {
+    const auto job = Analyse(*GraphFromConfig("qwen2.5-0.5b", {.lora_rank = rank}), run);
+    EXPECT_EQ(job.status().code(), absl::StatusCode::kInvalidArgument);
+    EXPECT_NE(job.status().message().find("make the graph with training=True"), std::string::npos) << job.status();
+    EXPECT_TRUE(Analyse(*GraphFromConfig("qwen2.5-0.5b", {.training = true, .lora_rank = rank}), run).ok());
+  }
+}
+
 // What adapters leave as it is has no gradient and no state, unless the run says what has none.
 TEST(Adapters, FreezeAllElseWhereNobodySaysOtherwise) {
   RunSpec run{.mode = RunMode::kTraining, .precision = Precision::kBf16};

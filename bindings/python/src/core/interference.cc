@@ -244,11 +244,13 @@ int32_t AskPython(void* user, const horus_device* device, size_t count, const ho
 }
 
 void BindInterference(py::module_& m) {
-  Record<SharedDevice>(m, "SharedDevice", "A device as an interference model sees it.", 1)
+  Record<SharedDevice>(
+      m, "SharedDevice",
+      "A device as an interference model sees it. One of mode mig is one instance: its tenants share it in time.", 1)
       .Field("gpu_type", &SharedDevice::gpu_type, "name or alias of the catalogue")
       .OneOf("sharing_mode", &SharedDevice::sharing_mode, kSharingModes, "how jobs share it; default = time-slice")
       .Field("compute_share", &SharedDevice::compute_share,
-             "of the GPU's compute that a MIG instance has; 0 = all of it");
+             "of the GPU's compute that a MIG instance has, 3 / 7 of a 3g; 0 = all of it");
   Class<InterferenceHandle>(m, "InterferenceHandle")
       .def(py::init(&Create), py::arg("name"), "__init__(self, name: str) -> None")
       .def_static("from_bytes", &FromBytes, py::arg("catalogue").none(true), py::arg("bundle"), py::arg("name"),

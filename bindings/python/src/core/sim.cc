@@ -179,7 +179,8 @@ void BindOptions(py::module_& m) {
       .Field("queue_options", &SimOptions::queue_options, "of the discipline; None = its defaults")
       .Field("horizon_us", &SimOptions::horizon_us, "nothing happens at or after it; 0 = until all is done")
       .Field("look_ahead", &SimOptions::look_ahead,
-             "waiting jobs that are tried or compared; 0 = as the discipline says, or 50")
+             "waiting jobs that are tried or compared; 0 = as the discipline says, or 50 where who goes is chosen; in "
+             "horus.compare 50")
       .Field("round_us", &SimOptions::round_us, "decisions at its multiples alone; 0 = at each event")
       .Field("preempt", &SimOptions::preempt, "jobs that wait take the places of such as rank behind them")
       .Field("one_by_one", &SimOptions::one_by_one,

@@ -108,6 +108,11 @@ def column(values: Any, dtype: npt.DTypeLike, what: str, rows: int | None = None
 def _converted(array: npt.NDArray[Any], wanted: np.dtype[Any], what: str) -> npt.NDArray[Any]:
     same_kind = array.dtype.kind in ("iu" if wanted.kind in "iu" else "iuf" if wanted.kind == "f" else wanted.kind)
     if not same_kind:
+        if wanted.kind in "iu" and array.dtype.kind == "f":
+            for row in np.flatnonzero(~np.isfinite(array))[:1]:
+                raise InvalidArgument(f"{what}[{row}]: expected an integer, found {array[row]:g}")
+            raise InvalidArgument(f"{what}: expected dtype {wanted}, found {array.dtype}; round it: "
+                                  f"numpy.rint({what}).astype({wanted.name!r})")
         raise InvalidArgument(f"{what}: expected dtype {wanted}, found {array.dtype}")
     if wanted.kind in "iu":
         limits = np.iinfo(wanted)

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -81,6 +82,9 @@ def handle_of(catalogue: Catalogue | None) -> _core.CatalogueHandle | None:
     return None if catalogue is None else instance(catalogue, Catalogue, "catalogue")._handle
 
 
+_built_in = functools.cache(Catalogue)
+
+
 def gpus() -> Catalogue:
     """The built-in GPU types."""
-    return Catalogue()
+    return _built_in()

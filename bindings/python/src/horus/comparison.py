@@ -39,6 +39,12 @@ _METRICS: tuple[tuple[str, str, str, float], ...] = (
     ("fairness_rho_p99", "lower", "finish_time_fairness.p99", 1), ("jain", "higher", "jain", 1),
     ("fragmentation_pct", "lower", "fragmentation", _PCT), ("belief_error", "lower", "belief_error", 1))
 _SHOWN = ("jct_mean_s", "wait_mean_s", "slowdown_mean", "work_rate")
+# Of the jobs that finished: they say nothing of two policies where those are not the same.
+_OF_FINISHED = frozenset(name for name, _, where, _ in _METRICS if where.partition(".")[0] in (
+    "makespan_us", "jct_us", "wait_us", "slowdown", "above_bound", "finish_time_fairness", "jain"))
+_OTHER_JOBS = ("Completion times are of the jobs that finished: those of policies that finish different jobs cannot be "
+               "compared.")
+_LOOK_AHEAD = 50  # of all whose options state none; as of the grids of `horus compare`
 # Student's t that 97.5 % do not exceed, from 1 degree of freedom on; Abramowitz and Stegun, table 26.10.
 _T975 = (12.7062, 4.30265, 3.18245, 2.77645, 2.57058, 2.44691, 2.36462, 2.30600, 2.26216, 2.22814)
 _Z975 = 1.959963985
@@ -88,11 +94,14 @@ class Comparison:
     @property
     def summary(self) -> list[dict[str, Any]]:
         """A row a policy: `metrics` by name, each with its mean over the traces, its difference from the baseline on the same
-        traces, and the ends of the 95 % interval of that difference (Student's t; None with one trace)."""
+        traces, and the ends of the 95 % interval of that difference (Student's t; None with one trace). A mean of NaN is no value.
+        What is of the jobs that finished has no difference (None) where the baseline finished another number of them."""
         values = {policy: [_flat(result) for result in found] for policy, found in self._results.items()}
         base = values[self._baseline]
+        done = [row["finished"] for row in base]
         return [{"workload": self._workload, "policy": policy, "metrics": {
-            name: _paired([row[name] for row in rows], [row[name] for row in base]) for name, _, _, _ in _METRICS}}
+            name: _paired([row[name] for row in rows], [row[name] for row in base],
+                          name not in _OF_FINISHED or [row["finished"] for row in rows] == done) for name, _, _, _ in _METRICS}}
             for policy, rows in values.items()]
 
     def to_frame(self) -> Any:
@@ -107,6 +116,9 @@ class Comparison:
     def _columns(self) -> dict[str, list[Any]]:
         rows = self.summary
         columns: dict[str, list[Any]] = {"policy": [row["policy"] for row in rows]}
+        counts = [[row["metrics"][name]["mean"] for name in ("finished", "jobs")] for row in rows]
+        if any(finished != jobs for finished, jobs in counts):
+            columns["finished"] = [" of ".join(map(_table.cell, count)) for count in counts]
         for name in _SHOWN:
             columns[name] = [row["metrics"][name]["mean"] for row in rows]
             if name == _SHOWN[0]:
@@ -117,11 +129,12 @@ class Comparison:
         columns = self._columns()
         lines = [[name, *(_table.cell(value) for value in values)] for name, values in columns.items()]
         widths = [max(map(len, column)) for column in lines]
-        return "\n".join("  ".join(column[row].ljust(width) for column, width in zip(lines, widths)).rstrip()
-                         for row in range(len(lines[0])))
+        return "\n".join(["  ".join(column[row].ljust(width) for column, width in zip(lines, widths)).rstrip()
+                          for row in range(len(lines[0]))] + ([_OTHER_JOBS] if "finished" in columns else []))
 
     def _repr_html_(self) -> str:
-        return _table.to_html(repr(self), self._columns())
+        columns = self._columns()
+        return _table.to_html(repr(self) + (f". {_OTHER_JOBS}" if "finished" in columns else ""), columns)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return (Comparison, (self._results, self._baseline, self._workload))
@@ -131,7 +144,7 @@ def compare(traces: Trace | Sequence[Trace], beliefs: Beliefs, truth: Truth, clu
             placers: Mapping[str, Placer], options: SimOptions | Mapping[str, SimOptions] | None = None, *,
             baseline: str | None = None, executor: Executor | None = None, progress: Progress = None) -> Comparison:
     """The same traces (of several seeds, say) under each placer, by its name; `options` for all, or by name. The results are
-    those of `simulate`. `baseline`: that the others are compared with; None = the first.
+    those of `simulate`, where options that state no look_ahead have 50 under every policy. `baseline`: that the others are compared with; None = the first.
 
     `executor`: who runs the simulations, a task each: one of concurrent.futures or with its interface (Dask, mpi4py, ...);
     None = one after the other, here. The figures are the same. Tasks carry their trace, about 15 bytes a job; those of a
@@ -154,12 +167,17 @@ def compare(traces: Trace | Sequence[Trace], beliefs: Beliefs, truth: Truth, clu
     cells = []
     for name, placer in placers.items():
         who = Part((instance(placer, Placer, f"placers[{name!r}]"),
-                    options[name] if isinstance(options, Mapping) else options))
+                    _looking(options[name] if isinstance(options, Mapping) else options)))
         cells += [Cell(f"policy {name!r}, trace {at}", trace, believed, there, who) for at, trace in enumerate(parts)]
     with progress_of(progress, "compare") as tell:
         results = _one_by_one(cells, tell) if executor is None else run_cells(executor, cells, tell)
     count = len(played)
     return Comparison({name: results[at * count:(at + 1) * count] for at, name in enumerate(placers)}, first)
+
+
+def _looking(options: SimOptions | None) -> SimOptions:
+    how = SimOptions() if options is None else instance(options, SimOptions, "options")
+    return how if how.look_ahead else how.replace(look_ahead=_LOOK_AHEAD)
 
 
 def _one_by_one(cells: Sequence[Cell], tell: Callable[[float], object] | None) -> list[SimResult]:
@@ -185,14 +203,16 @@ def _flat(result: SimResult) -> dict[str, float]:
     for name, _, where, unit in _METRICS:
         whole, _, part = where.partition(".")
         value = found[whole][part] if part else found[whole]
-        out[name] = math.nan if name == "most_done_s" and value < 0 else value * unit if unit != 1 else value
+        out[name] = math.nan if value < 0 else value * unit if unit != 1 else value  # -1: never
     return out
 
 
-def _paired(values: Sequence[float], base: Sequence[float]) -> dict[str, float | None]:
+def _paired(values: Sequence[float], base: Sequence[float], compares: bool = True) -> dict[str, float | None]:
     count = len(values)
     off = [value - other for value, other in zip(values, base)]
     mean = sum(off) / count
+    if not compares or mean != mean:
+        return {"mean": sum(values) / count, "difference": None, "difference_low": None, "difference_high": None}
     half = None
     if count > 1:
         spread = math.sqrt(sum((one - mean) ** 2 for one in off) / (count - 1) / count)
@@ -213,7 +233,7 @@ def _t975(degrees: int) -> float:
 def _change(metric: Mapping[str, float | None]) -> str:
     difference, mean = metric["difference"] or 0.0, metric["mean"] or 0.0
     base = mean - difference
-    if not is_base(base, difference):
+    if metric["difference"] is None or not is_base(base, difference):
         return "\u2013"
     high = metric["difference_high"]
     return f"{difference / abs(base):+.1%}" + ("" if high is None else f" ± {(high - difference) / abs(base):.1%}")

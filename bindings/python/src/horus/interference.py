@@ -17,8 +17,8 @@ from ._args import Progress, column, instance, integer, progress_of, real, seque
 from ._core import Demand, Latency, SharedDevice
 from ._frames import Pairs, is_table, pairs_of
 from ._train import training_library
-from .catalogue import Catalogue, handle_of
-from .errors import NotFound
+from .catalogue import Catalogue, gpus, handle_of
+from .errors import InvalidArgument, NotFound
 from .predict import Observations, Predictor, _bytes_of, demand_dtype, shared_device
 
 __all__ = ["InterferenceModel", "Latency", "Quantile", "SharedDevice", "Slowdown", "largest_slowdown", "request_latency"]
@@ -155,21 +155,25 @@ class InterferenceModel:
         where = shared_device(device)
         if isinstance(tenants, np.ndarray):
             rows = tenants[np.newaxis] if tenants.ndim == 1 else tenants
+            _check_sharing(where, rows.shape[-1], catalogue)
             with progress_of(progress, "slowdown") as tell:
                 found = self._handle.slowdown_rows(handle_of(catalogue), where, rows, tell)
             return Slowdown(*(part.reshape(tenants.shape) for part in found))
-        return Slowdown(*self._handle.slowdown(handle_of(catalogue), where, sequence(tenants, Demand, "tenants")))
+        alone = sequence(tenants, Demand, "tenants")
+        _check_sharing(where, len(alone), catalogue)
+        return Slowdown(*self._handle.slowdown(handle_of(catalogue), where, alone))
 
     def quantile(self, probability: float, device: SharedDevice | str, tenants: Sequence[Demand],
                  catalogue: Catalogue | None = None) -> Quantile:
         """The slowdown that each tenant does not exceed with that probability, 0.5 to 0.999; and whether jobs that were
         left out showed that so high a one is kept, or it is extrapolated. Raises Unsupported (a model of your own knows
         its `upper_probability` alone)."""
-        return Quantile(*self._handle.quantile(handle_of(catalogue), shared_device(device),
-                                               sequence(tenants, Demand, "tenants"), real(probability, "probability")))
+        where, these = shared_device(device), sequence(tenants, Demand, "tenants")
+        _check_sharing(where, len(these), catalogue)
+        return Quantile(*self._handle.quantile(handle_of(catalogue), where, these, real(probability, "probability")))
 
     def matrix(self, device: SharedDevice | str, jobs: Sequence[Demand]) -> npt.NDArray[np.float32]:
-        """[i, j]: slowdown of job i beside job j."""
+        """[i, j]: slowdown of job i beside job j on this device; of mode "mig" in one instance, which both share in time."""
         from .predict import demand_rows
 
         rows = demand_rows(sequence(jobs, Demand, "jobs"))
@@ -241,6 +245,13 @@ def _unpickled(name: str, call: Any, bundle: bytes | None) -> InterferenceModel:
     if call is not None:
         return InterferenceModel.from_callable(call)
     return InterferenceModel(name) if bundle is None else InterferenceModel.load(bundle, name)
+
+
+def _check_sharing(device: SharedDevice, tenants: int, catalogue: Catalogue | None) -> None:
+    if device.sharing_mode == "exclusive" and tenants > 1:
+        raise InvalidArgument(f"tenants: expected one on an exclusive device, found {tenants}")
+    if device.sharing_mode == "mig" and not (catalogue or gpus())[device.gpu_type].mig_profiles:
+        raise InvalidArgument(f"device: sharing_mode: expected one that {device.gpu_type} has, found mig")
 
 
 def model_of(model: InterferenceModel | str | Callable[..., Any] | None) -> InterferenceModel | None:

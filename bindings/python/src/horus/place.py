@@ -23,6 +23,7 @@ __all__ = ["Alternative", "Candidate", "Change", "Decision", "Effect", "Explanat
            "Plan", "Preemption", "Sensitivity", "TenantReview", "Workload", "policies"]
 
 _VERDICTS = ("place", "defer", "reject")
+_NO_DEVICE = 2**32 - 1
 
 
 def policies() -> list[str]:
@@ -94,19 +95,29 @@ class Plan(Sequence[Decision]):
         return [handle.review(i) for i in range(handle.review_count())]
 
     def work(self) -> tuple[float, float]:
-        """Useful work without and with the plan; NaN where the way of planning does not tell."""
+        """Useful work of the cluster without and with the plan; NaN where the way of planning does not tell, as `place`. Of
+        `place_batch` what the jobs add to the cluster: placed one by one, and as in this plan; NaN where there is no room for
+        all."""
         return self._live().work()
 
     def columns(self) -> dict[str, Any]:
-        """A row a decision: job, verdict, reason, node and device of the first slot, slots, slowdown, cost, ..."""
+        """A row a decision: job, verdict, reason, node and device of the first slot (0 and 2**32 - 1 = none), slots, slowdown
+        (0 = not placed), cost, ..."""
         out: dict[str, Any] = dict(self._live().columns())
         out["verdict"] = np.asarray(_VERDICTS)[out["verdict"]]
         out["reason"] = np.asarray([_core.reason_name(r) if r else "" for r in out["reason"].tolist()])
         return out
 
     def to_frame(self) -> Any:
-        """A row a decision (pandas)."""
-        return _table.frame(self.columns())
+        """A row a decision (pandas). What a job has not is missing: node and slowdown of one that is refused, device of one
+        without a GPU."""
+        columns = self.columns()
+        frame = _table.frame(columns)
+        for name, none in (("node", columns["slots"] == 0), ("device", columns["device"] == _NO_DEVICE)):
+            frame[name] = frame[name].astype("UInt64").mask(none)
+        for name in ("slowdown", "slowdown_upper"):
+            frame[name] = frame[name].mask(columns["verdict"] != "place")
+        return frame
 
     @property
     def bytes_held(self) -> int:

@@ -19,7 +19,7 @@ from ._args import Progress, column, instance, integer, progress_of, real, seque
 from ._core import Demand, RunSpec, Service, SharedDevice, Slot, Solution
 from ._frames import MEASURED, Runs, is_table, runs_of
 from ._train import training_library
-from .catalogue import Catalogue, handle_of
+from .catalogue import Catalogue, gpus, handle_of
 from .errors import InvalidArgument
 from .graph import Graph, _run
 from .metrics import Metrics
@@ -207,11 +207,13 @@ class Predictor:
     def predict(self, graph: Graph, gpu_types: str | Iterable[str], run: RunSpec | None = None,
                 catalogue: Catalogue | None = None) -> Demand | dict[str, Demand]:
         """The demand on one GPU type, or on each of several by its name. The graph is analysed once. Warns of types whose
-        memory the step cannot fit (`Demand.too_large`)."""
+        memory is less than the estimate."""
         handle = instance(graph, Graph, "graph")._handle
         names = (text(gpu_types, "gpu_types"),) if isinstance(gpu_types, str) else sequence(gpu_types, str, "gpu_types")
         found = dict(zip(names, self._handle.predict(handle_of(catalogue), handle, _run(run), names)))
-        if too_large := [f"{name} ({demand.mem_mib:,} MiB)" for name, demand in found.items() if demand.too_large]:
+        there = {name: (catalogue or gpus())[name].mem_mib for name in found}
+        if too_large := [f"{name} ({demand.mem_mib:,} of {there[name]:,} MiB)" for name, demand in found.items()
+                         if demand.too_large or demand.mem_mib > there[name]]:
             warnings.warn(f"the step needs more memory than the GPU has: {', '.join(too_large)}", RuntimeWarning, stacklevel=2)
         return found[gpu_types] if isinstance(gpu_types, str) else found
 

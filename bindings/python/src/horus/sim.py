@@ -136,7 +136,8 @@ class SimResult:
         return self._kept[name]
 
     def metrics(self, from_us: int = 0, to_us: int = 0, slowdown_bound: float = 0) -> dict[str, Any]:
-        """Of the jobs that are submitted in the window (0 = all). Spreads are dicts of mean, p50, p95 and p99."""
+        """Of the jobs that are submitted in the window (0 = all). Spreads are dicts of mean, p50, p95 and p99, NaN where no job
+        finished; times of -1 never came."""
         window = (integer(from_us, "from_us", -(2**62), 2**62), integer(to_us, "to_us", -(2**62), 2**62),
                   real(slowdown_bound, "slowdown_bound"))
         found: dict[str, Any] = self._get(f"metrics{window}", lambda handle: handle.metrics(*window))
@@ -184,7 +185,8 @@ def simulate(trace: Trace, beliefs: Beliefs, truth: Truth, cluster: Cluster, pla
              options: SimOptions | None = None, *, observer: Callable[[str, int, int, tuple[Slot, ...]], object] | None = None,
              progress: Progress = None) -> SimResult:
     """Plays the trace on a copy of the cluster, which must hold no jobs. The placer plans by `beliefs`, time passes by
-    `truth`. `observer(kind, time_us, job, slots)` is called for each event; False stops the simulation (Cancelled)."""
+    `truth`. `observer(kind, time_us, job, slots)` is called for each event; False stops the simulation (Cancelled).
+    To compare several by yourself state SimOptions.look_ahead: without it policies that choose who goes see more jobs than others."""
     how = SimOptions() if options is None else instance(options, SimOptions, "options")
     if observer is not None and not callable(observer):
         raise TypeError(f"observer: expected a callable or None, found {observer!r:.80}")

@@ -20,6 +20,7 @@ __all__ = ["SyntheticOptions", "Trace"]
 _NOT_STATED = 2**32 - 1
 _KINDS = {"training": 0, "inference": 1, "best-effort": 2}
 _TEXTS = {"profile": "profile_names", "owner": "owner_names", "gpu_types": "type_lists"}
+_SECONDS = ("submit_s", "duration_s", "deadline_s")
 _COLUMNS: dict[str, type] = {
     "id": np.uint64, "submit_us": np.int64, "duration_us": np.int64, "steps": np.int64, "deadline_us": np.int64,
     "tasks": np.int32, "gpus_per_task": np.int32, "gpu_milli": np.int32, "cpu_milli": np.int64, "mem_mib": np.int64,
@@ -63,8 +64,16 @@ class Trace:
 
     @classmethod
     def from_frame(cls, frame: Any) -> Trace:
-        """A pandas frame with these columns."""
-        return cls(**{str(name): frame[name].to_numpy() for name in frame.columns})
+        """A pandas frame with these columns; submit_s, duration_s and deadline_s are in seconds, as in files."""
+        columns: dict[str, Any] = {}
+        for name in frame.columns:
+            known, values = str(name), frame[name].to_numpy()
+            if known in _SECONDS:
+                known, values = f"{known[:-1]}us", _microseconds(values, known)
+            if known in columns:
+                raise InvalidArgument(f"{known}: expected it once, found {name} beside it")
+            columns[known] = values
+        return cls(**columns)
 
     @classmethod
     def from_file(cls, path: str | os.PathLike[str], format: str | None = None) -> Trace:
@@ -131,6 +140,13 @@ class Trace:
 
     def __reduce__(self) -> tuple[Any, ...]:
         return (_trace, (len(self), self._handle.columns()))
+
+
+def _microseconds(seconds: Any, what: str) -> npt.NDArray[np.int64]:
+    found = column(seconds, np.float64, what)
+    for row in np.flatnonzero(~(np.abs(found) < 2**62 / 1e6))[:1]:  # NaN too
+        raise InvalidArgument(f"{what}[{row}]: expected seconds, found {found[row]:g}")
+    return np.rint(found * 1e6).astype(np.int64)
 
 
 def _trace(rows: int, columns: dict[str, Any]) -> Trace:

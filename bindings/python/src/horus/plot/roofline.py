@@ -30,6 +30,10 @@ def roofline(operators: Any, gpu: Any, *, precision: str = "fp32", ax: Axes | No
     """
     if precision not in PRECISIONS:
         raise ValueError(f"roofline: precision: expected one of {', '.join(PRECISIONS)}, found {precision!r}")
+    for what, given, takes in (("operators", operators, "rows with bytes and time_us (gpus[].operators of `horus inspect --json`)"),
+                               ("gpu", gpu, "a horus.Gpu, such as horus.gpus()['a100-80gb']")):
+        if isinstance(given, str) or hasattr(given, "fingerprint"):
+            raise ValueError(f"roofline: {what}: expected {takes}, found {given!r:.80}")
     peak = float(style.get(gpu, f"{precision}_gflops", "roofline: gpu")) * GIGA
     bandwidth = float(style.get(gpu, "mem_bandwidth_mb_s", "roofline: gpu")) * MB
     if peak <= 0 or bandwidth <= 0:
