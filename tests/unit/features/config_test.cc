@@ -116,7 +116,7 @@ TEST(LanguageModel, TheCacheIsHeldOnceAndItsBytesAreExact) {
 
 TEST(LanguageModel, PyTorchByItselfHoldsTheCacheTwice) {
   constexpr int64_t kCache = int64_t{8} * 4096 * 2 * 32 * 8 * 128 * 2;
-  const Step eager = StepOf("llama-3.1-8b", 8, 1, 4095);
+  const Step eager = StepOf("llama-3.1-8b", 8, 1, 4095, {}, {}, Framework::kPyTorch);
   const Step engine = StepOf("llama-3.1-8b", 8, 1, 4095, {}, {}, Framework::kVllm);
   EXPECT_EQ(eager.memory.allocator_slack - engine.memory.allocator_slack, kCache);
 }
@@ -219,7 +219,7 @@ TEST(LanguageModel, AVisionTowerIsHeldAndNotComputed) {
 }
 
 TEST(LanguageModel, PartsThatShareLayersAddUpTheirResults) {
-  const Step step = StepOf("llama-3.1-8b", 4, 2, 8, {.tensor_parallel = 2});
+  const Step step = StepOf("llama-3.1-8b", 4, 2, 8, {.tensor_parallel = 2}, {}, Framework::kPyTorch);
   EXPECT_EQ(BytesOf(step, "AllReduce"), (1 + 2 * 32) * 2 * (4 * 2 * 4096 * 2.0));  // embedding, and two a layer
   EXPECT_EQ(BytesOf(StepOf("llama-3.1-8b", 4, 2, 8), "AllReduce"), 0);
 }
