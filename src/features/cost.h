@@ -146,12 +146,13 @@ struct StepCost {
   OptimizerCost optimizer;
   double parameters = 0;  // trained elements, each storage once
   double parameter_tensors = 0;
-  double buffers = 0;      // floating elements held but not trained
-  double input_bytes = 0;  // the batch, copied from the host at each step
-  double cache_bytes = 0;  // of attention, as large as the step leaves it
-  double given_bytes = 0;  // of the products, each storage once
-  double activations = 0;  // elements of operator outputs (plumbing excluded) for the whole batch
-  double horus_convs = 0;  // the four counts of Horus
+  double buffers = 0;            // floating elements held but not trained
+  double input_bytes = 0;        // the batch, copied from the host at each step
+  int64_t attention_layers = 0;  // whose operator knows of caches, linear ones too
+  double cache_bytes = 0;        // of attention, as large as the step leaves it
+  double given_bytes = 0;        // of the products, each storage once
+  double activations = 0;        // elements of operator outputs (plumbing excluded) for the whole batch
+  double horus_convs = 0;        // the four counts of Horus
   double horus_linears = 0;
   double horus_activations = 0;
   double horus_others = 0;

@@ -40,6 +40,7 @@ std::vector<uint8_t> FindCaches(const ShapedGraph& shaped, StepCost& step) {
     const CacheUse use = op.node == nullptr ? CacheUse::kNone : CacheUseOf(op.node->op_type);
     const bool joins = use == CacheUse::kJoined;
     if (use == CacheUse::kNone) continue;
+    step.attention_layers += joins ? 0 : 1;
     for (size_t i = joins ? 0 : 3; i < op.inputs.size(); ++i) {
       const TensorId in = op.inputs[i];
       if (!in.valid() || shaped.tensors[in.value()].role != TensorRole::kInput) continue;

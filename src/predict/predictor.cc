@@ -9,7 +9,6 @@
 #include "base/status.h"
 #include "base/units.h"
 #include "graph/from_config.h"
-#include "graph/roles.h"
 #include "predict/roofline.h"
 
 namespace horus {
@@ -224,7 +223,7 @@ Demand Predictor::WithMeasurements(const GpuType& gpu, const Demand& predicted) 
 // What the host takes for a layer's forward pass in transformers' own code: Qwen-1.8B and 7B in bf16 generate 54.09 and
 // 40.93 tokens a second on an A100 (QwenLM/Qwen, README), 0.770 and 0.763 ms for each of 24 and 32 layers, of which the
 // GPU works a seventh and a third. Hosts differ, hence the bound: an assumption.
-constexpr double kHostLayerUs = 765, kHostUpper = 1.5;
+constexpr double kHostLayerUs = 765, kHostLayerUpper = 1.5;
 
 // To the floor, and the bound by as much. Of graphs from a config that eager PyTorch runs to the roofline: the trees
 // have seen no such net, and lie far below what Qwen took on an A100, the roofline close to it (`bench memory`:
@@ -239,12 +238,10 @@ static double LiftStep(const JobProfile& job, const GpuType& gpu, double rooflin
     us = floor_us;
   }
   if (!unseen) return 1;
-  const auto layers = std::ranges::count_if(job.shaped->ops, [](const Op& op) {
-    return op.node != nullptr && CacheUseOf(op.node->op_type) > CacheUse::kJoined;
-  });
-  const double host_us = kHostLayerUs * static_cast<double>(layers), longer = std::max(1.0, host_us / us);
+  const double host_us = kHostLayerUs * static_cast<double>(job.cost.attention_layers),
+               longer = std::max(1.0, host_us / us);
   us *= longer;
-  upper_us = std::max(upper_us, longer > 1 ? kHostUpper * host_us : us);
+  upper_us = std::max(upper_us, longer > 1 ? kHostLayerUpper * host_us : us);
   return longer;
 }
 
