@@ -316,8 +316,9 @@ void AddGang(const PairSlowdowns& table, double bound, Placer& placer, uint64_t 
   const Plan plan = Must(placer.MakePlan(cluster, {&gang, 1}));
   const Decision& decision = plan.decisions.front();
   if ((decision.verdict == Verdict::kPlace) != (best.of_all > kNone))
-    Must(absl::InternalError(absl::StrFormat("gang %d: expected %s, found %s: %s", seed, best.of_all > kNone ? "a place" : "none",
-                                             decision.verdict == Verdict::kPlace ? "one" : "none", DescribeDecision(decision))));
+    Must(absl::InternalError(
+        absl::StrFormat("gang %d: expected %s, found %s: %s", seed, best.of_all > kNone ? "a place" : "none",
+                        decision.verdict == Verdict::kPlace ? "one" : "none", DescribeDecision(decision))));
   if (decision.verdict != Verdict::kPlace || best.shape.first < 2) return;  // inside a node the search is exact
   double slowest = 1, work = 0;
   std::map<NodeId, uint64_t> used;

@@ -13,6 +13,7 @@ import (
 
 // The example's policy, as the API server reads it: a share of the workloads of the namespaces that are named.
 func TestACanaryTakesAShareOfTheWorkloads(t *testing.T) {
+	t.Parallel()
 	c := start(t, "")
 	kubectl(t, c, "apply", "--validate=strict", "-f", "../../../../examples/kubernetes/canary.yaml")
 	kubectl(t, c, "label", "namespace", namespace, "libhorus.org/canary=true")

@@ -63,6 +63,7 @@ func forbidden(t *testing.T, c *controlplane.Cluster) {
 }
 
 func TestTheChartPlacesWithItsOwnRights(t *testing.T) {
+	t.Parallel()
 	c := start(t, "")
 	install(t, c, "mode: place")
 	node(t, c, "n1", 1, nil)
@@ -83,6 +84,7 @@ func TestTheChartPlacesWithItsOwnRights(t *testing.T) {
 }
 
 func TestTheChartWatchesWithNoRightToBind(t *testing.T) {
+	t.Parallel()
 	c := start(t, "")
 	install(t, c, "dryRuns: true")
 	node(t, c, "n1", 1, nil)

@@ -11,6 +11,7 @@ import (
 // A scheduler wrote the claim of a pod that never shares, and died before it bound the pod. Nobody comes onto its device, and the
 // pod comes in there.
 func TestAClaimWrittenBeforeACrashHoldsItsDevice(t *testing.T) {
+	t.Parallel()
 	c := start(t, "")
 	node(t, c, "n1", 0, nil)
 	slice(t, c, "n1", 2)
@@ -36,6 +37,7 @@ func TestAClaimWrittenBeforeACrashHoldsItsDevice(t *testing.T) {
 // Half of a pod's claims were written, or all of them beside a pod that came meanwhile and does not share: they are given back,
 // and chosen anew.
 func TestWhatACutOffAttemptChoseIsChosenAnewWhereItNoLongerHolds(t *testing.T) {
+	t.Parallel()
 	c := start(t, "")
 	node(t, c, "n1", 0, nil)
 	slice(t, c, "n1", 4)

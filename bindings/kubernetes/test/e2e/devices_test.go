@@ -51,6 +51,7 @@ func on(t *testing.T, c *controlplane.Cluster, name, want string) {
 
 // The library would take the first device of the first node; what the claim allows lies behind.
 func TestTheDeviceIsOneThatTheClaimAllows(t *testing.T) {
+	t.Parallel()
 	c := start(t, `{mode: place, placing: {candidates: 1}}`)
 	for _, name := range []string{"n1", "n2"} {
 		node(t, c, name, 0, nil)
@@ -82,6 +83,7 @@ func TestTheDeviceIsOneThatTheClaimAllows(t *testing.T) {
 
 // A claim that asks for no memory gets all of the device's: its pod comes in alone, consent or not, and nobody comes beside it.
 func TestAClaimWithoutMemoryTakesAllOfIt(t *testing.T) {
+	t.Parallel()
 	c := start(t, placing)
 	node(t, c, "n1", 0, nil)
 	slice(t, c, "n1", 2)
@@ -99,6 +101,7 @@ func TestAClaimWithoutMemoryTakesAllOfIt(t *testing.T) {
 
 // Instances and whole cards lie in one slice, and their classes tell them apart.
 func TestMIGInstancesArePlacedAsTheDriverPublishesThem(t *testing.T) {
+	t.Parallel()
 	c := start(t, placing)
 	_, err := c.Client.ResourceV1().DeviceClasses().Create(ctx, &resourceapi.DeviceClass{
 		ObjectMeta: metav1.ObjectMeta{Name: "mig.nvidia.com"},
@@ -134,6 +137,7 @@ func TestMIGInstancesArePlacedAsTheDriverPublishesThem(t *testing.T) {
 
 // NVIDIA's driver with --consumable-shares=2: a device takes two tenants, and one that asks for both shares.
 func TestSharesOfADeviceAreCounted(t *testing.T) {
+	t.Parallel()
 	c := start(t, placing)
 	node(t, c, "n1", 0, nil)
 	one := resource.MustParse("1")
@@ -168,6 +172,7 @@ func TestSharesOfADeviceAreCounted(t *testing.T) {
 // As NVIDIA's driver publishes a card with DynamicMIG: whole, and as partitions that it would make. What one takes of the card's counters
 // the others lack, for Kubernetes' allocator too.
 func TestPartitionsOfACardExcludeEachOther(t *testing.T) {
+	t.Parallel()
 	c := start(t, placing)
 	node(t, c, "n1", 0, nil)
 	slice(t, c, "n1", 6, func(d *resourceapi.Device) { d.AllowMultipleAllocations, d.Capacity = nil, nil })
@@ -239,6 +244,7 @@ func TestPartitionsOfACardExcludeEachOther(t *testing.T) {
 
 // A job that needs 60,000 MiB takes them, whatever its claim says.
 func TestTheLargerOfProfileAndClaimCountsAndIsTold(t *testing.T) {
+	t.Parallel()
 	c := start(t, placing)
 	node(t, c, "n1", 0, nil)
 	slice(t, c, "n1", 1)

@@ -348,6 +348,7 @@ func decision(t *testing.T, c *controlplane.Cluster, name string) plugin.Decisio
 }
 
 func TestPodsThatConsentShareOneGPUAndSayBesideWhom(t *testing.T) {
+	t.Parallel()
 	c := start(t, placing)
 	node(t, c, "n1", 0, nil)
 	slice(t, c, "n1", 1)
@@ -376,6 +377,7 @@ func TestPodsThatConsentShareOneGPUAndSayBesideWhom(t *testing.T) {
 }
 
 func TestANamespaceSharesAsManyGPUsAsItMay(t *testing.T) {
+	t.Parallel()
 	c := start(t, `{mode: place, placing: {sharedGPUs: {default: 1}}}`)
 	node(t, c, "n1", 0, nil)
 	slice(t, c, "n1", 3)
@@ -401,6 +403,7 @@ func TestANamespaceSharesAsManyGPUsAsItMay(t *testing.T) {
 // One place comes free, and the work of the pod that came later is worth more. The other is passed over: it is told so, not tried, and comes in
 // with the next place.
 func TestThePodWhoseWorkIsWorthMostGoesNext(t *testing.T) {
+	t.Parallel()
 	c := start(t, `{mode: place, placing: {choose: true, maxTenants: 2}}`)
 	node(t, c, "n1", 0, nil)
 	slice(t, c, "n1", 1)
@@ -414,6 +417,7 @@ func TestThePodWhoseWorkIsWorthMostGoesNext(t *testing.T) {
 	refused(t, c, "early") // nothing is free: it is told, as by any scheduler
 	sharing(t, c, "late", "light", "10Gi")
 	refused(t, c, "late")
+	time.Sleep(2 * time.Second) // whom the last updates of bound pods woke has been tried
 	tries := metric(c, `horus_refusals_total{reason="tenant_limit"}`)
 	end(t, c, "goes")
 	bound(t, c, "late")
@@ -426,6 +430,7 @@ func TestThePodWhoseWorkIsWorthMostGoesNext(t *testing.T) {
 }
 
 func TestTheGPUOfTheLeastInterferenceIsChosenAndNotTheFirst(t *testing.T) {
+	t.Parallel()
 	c := start(t, placing)
 	node(t, c, "n1", 0, nil)
 	slice(t, c, "n1", 2)
@@ -440,6 +445,7 @@ func TestTheGPUOfTheLeastInterferenceIsChosenAndNotTheFirst(t *testing.T) {
 }
 
 func TestWholeGPUsAreNeverOverCommitted(t *testing.T) {
+	t.Parallel()
 	c := start(t, placing)
 	node(t, c, "n1", 4, nil)
 	node(t, c, "n2", 2, nil)
@@ -459,6 +465,7 @@ func TestWholeGPUsAreNeverOverCommitted(t *testing.T) {
 
 // The nodes that cost least are closed to the pod in ways that the library does not know.
 func TestWhatOtherPluginsRefuseIsFoundElsewhere(t *testing.T) {
+	t.Parallel()
 	c := start(t, `{mode: place, placing: {candidates: 1}}`)
 	node(t, c, "a-tainted", 0, func(n *v1.Node) {
 		n.Spec.Taints = []v1.Taint{{Key: "maintenance", Effect: v1.TaintEffectNoSchedule}}
@@ -509,6 +516,7 @@ func ofClass(class string) func(*v1.Pod) {
 // One victim is enough, and it is the pod of least priority. Devices of claims are not freed in the scheduler's dry run: who
 // holds them is not preempted.
 func TestPreemptionTakesAsManyGPUsAsItNeeds(t *testing.T) {
+	t.Parallel()
 	c := start(t, placing)
 	classes(t, c, map[string]int32{"low": 1, "middle": 2, "high": 3})
 	node(t, c, "whole", 2, nil)
@@ -536,6 +544,7 @@ func TestPreemptionTakesAsManyGPUsAsItNeeds(t *testing.T) {
 
 // A pod that the cheapest nodes have no cores for preempts nobody while others are free.
 func TestNobodyIsPreemptedForWhatWasNotLookedAt(t *testing.T) {
+	t.Parallel()
 	c := start(t, `{mode: place, placing: {candidates: 1}}`)
 	classes(t, c, map[string]int32{"low": -10, "high": 10})
 	cpu := func(cores, class string) func(*v1.Pod) {
@@ -558,6 +567,7 @@ func TestNobodyIsPreemptedForWhatWasNotLookedAt(t *testing.T) {
 
 // A claim that has its device already is followed; a second pod of it shares the device, and nothing else is taken.
 func TestPodsOfOneClaimAreWhereItIs(t *testing.T) {
+	t.Parallel()
 	c := start(t, placing)
 	node(t, c, "n1", 0, nil)
 	slice(t, c, "n1", 2)
@@ -575,6 +585,7 @@ func TestPodsOfOneClaimAreWhereItIs(t *testing.T) {
 }
 
 func TestWhatIsMendedComesIn(t *testing.T) {
+	t.Parallel()
 	c := start(t, placing)
 	node(t, c, "n1", 0, nil)
 	slice(t, c, "n1", 1)
@@ -587,6 +598,7 @@ func TestWhatIsMendedComesIn(t *testing.T) {
 }
 
 func TestWrongWordsGetAnEventThatNamesThem(t *testing.T) {
+	t.Parallel()
 	c := start(t, placing)
 	node(t, c, "n1", 1, nil)
 	for _, one := range []struct{ name, annotation, value, says string }{
@@ -600,6 +612,7 @@ func TestWrongWordsGetAnEventThatNamesThem(t *testing.T) {
 }
 
 func TestAPodThatNamesAProfileBeforeItIsMadeComesInWithIt(t *testing.T) {
+	t.Parallel()
 	c := start(t, placing)
 	node(t, c, "n1", 0, nil)
 	slice(t, c, "n1", 1)
@@ -611,6 +624,7 @@ func TestAPodThatNamesAProfileBeforeItIsMadeComesInWithIt(t *testing.T) {
 
 // After a crash the state is the API server's: what is bound keeps its GPUs, and what came meanwhile is placed beside it.
 func TestACrashLosesNothing(t *testing.T) {
+	t.Parallel()
 	c := start(t, placing)
 	const nodes, gpus, pods = 3, 2, 12
 	for i := range nodes {
@@ -644,6 +658,7 @@ func TestACrashLosesNothing(t *testing.T) {
 }
 
 func TestShadowBindsNothingAndTellsWhatOthersCost(t *testing.T) {
+	t.Parallel()
 	c := start(t, `mode: shadow`)
 	node(t, c, "n1", 0, nil)
 	slice(t, c, "n1", 2)

@@ -11,6 +11,7 @@ import (
 )
 
 func TestTheExamplesRunAndAreExplained(t *testing.T) {
+	t.Parallel()
 	c := start(t, placing)
 	node(t, c, "whole", 2, nil)
 	node(t, c, "shared", 0, nil)

@@ -98,6 +98,7 @@ func boundOf(t *testing.T, c *controlplane.Cluster, names []string) (count int) 
 }
 
 func TestAGangIsPlacedAllTogetherOrNotAtAll(t *testing.T) {
+	t.Parallel()
 	c := startWithGroups(t, placing)
 	node(t, c, "n1", 2, nil)
 	node(t, c, "n2", 1, nil)
@@ -120,6 +121,7 @@ func TestAGangIsPlacedAllTogetherOrNotAtAll(t *testing.T) {
 
 // A namespace whose gangs cannot be complete, each for another reason, keeps nobody else's from idle GPUs.
 func TestOneNamespaceDoesNotStopTheGangsOfOthers(t *testing.T) {
+	t.Parallel()
 	c := startWithGroups(t, placing)
 	for i := range 8 {
 		node(t, c, fmt.Sprintf("n%d", i), 4, nil)
@@ -154,6 +156,7 @@ func TestOneNamespaceDoesNotStopTheGangsOfOthers(t *testing.T) {
 
 // The scheduler nominates a node before it binds a pod of a gang, and dies. A gang that never comes keeps no GPU free.
 func TestANominationThatACrashLeftEnds(t *testing.T) {
+	t.Parallel()
 	c := startWithGroups(t, "")
 	node(t, c, "n1", 2, nil)
 	group(t, c, "pair", map[string]any{"minMember": int64(2)})
@@ -175,6 +178,7 @@ func TestANominationThatACrashLeftEnds(t *testing.T) {
 
 // Four GPUs and two gangs of three that come at once: one runs, the other waits and holds nothing; then it runs.
 func TestTwoGangsDoNotLockEachOther(t *testing.T) {
+	t.Parallel()
 	c := startWithGroups(t, placing)
 	node(t, c, "n1", 2, nil)
 	node(t, c, "n2", 2, nil)
@@ -212,6 +216,7 @@ func TestTwoGangsDoNotLockEachOther(t *testing.T) {
 
 // The GPUs are free and the cores are not: what is held while the gang waits is given back, and not kept for ever.
 func TestAGangThatOtherPluginsRefuseHoldsNothing(t *testing.T) {
+	t.Parallel()
 	c := startWithGroups(t, placing)
 	node(t, c, "n1", 2, nil)
 	group(t, c, "busy", map[string]any{"minMember": int64(2)})
@@ -234,6 +239,7 @@ func TestAGangThatOtherPluginsRefuseHoldsNothing(t *testing.T) {
 }
 
 func TestWhatAGangLacksIsTold(t *testing.T) {
+	t.Parallel()
 	c := startWithGroups(t, placing)
 	node(t, c, "n1", 2, nil)
 	members(t, c, "none", 1)
@@ -247,6 +253,7 @@ func TestWhatAGangLacksIsTold(t *testing.T) {
 
 // PodGroups of Kubernetes itself, behind its feature gates: the scheduler's own cycle tries all pods before one is bound.
 func TestAPodGroupOfKubernetesIsPlacedAllTogether(t *testing.T) {
+	t.Parallel()
 	gvr, gates := schema.GroupVersionResource{Group: "scheduling.k8s.io", Version: "v1beta1", Resource: "podgroups"}, "GenericWorkload=true"
 	if strings.HasPrefix(version(t), "v1.36.") {
 		gvr.Version, gates = "v1alpha2", gates+",GangScheduling=true"
@@ -295,6 +302,7 @@ func inOneRack(gang string) func(*v1.Pod) {
 
 // Nobody tells the library of the affinity: it takes one rack by itself.
 func TestAGangWhosePodsBelongInOneRackIsPlacedAtOnce(t *testing.T) {
+	t.Parallel()
 	c := startWithGroups(t, placing)
 	for name, rack := range map[string]string{"n1": "a", "n2": "b", "n3": "b"} {
 		node(t, c, name, 1, func(n *v1.Node) { n.Labels["topology.kubernetes.io/rack"] = rack })

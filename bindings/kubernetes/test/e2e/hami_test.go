@@ -209,6 +209,7 @@ func (p *hamiPlugin) fine(tenants int, names ...string) map[string][]string {
 
 // With the chart's own rights.
 func TestPodsShareGPUsThroughHAMi(t *testing.T) {
+	t.Parallel()
 	c := start(t, "")
 	install(t, c, placingHAMi)
 	hamiNode(t, c, "n1", 3, 2)
@@ -251,6 +252,7 @@ func TestPodsShareGPUsThroughHAMi(t *testing.T) {
 
 // One pod of a node at a time is between its binding and HAMi's device plugin.
 func TestHAMisLockIsWaitedForAndTakenOverWhereItIsVoid(t *testing.T) {
+	t.Parallel()
 	c := start(t, placingHAMi)
 	hamiNode(t, c, "n1", 1, 10)
 	plugin := servesHAMi(t, c)
@@ -290,6 +292,7 @@ func TestHAMisLockIsWaitedForAndTakenOverWhereItIsVoid(t *testing.T) {
 
 // What runs, whoever placed it, is known again from HAMi's annotations alone.
 func TestARestartAdoptsWhatHAMiGave(t *testing.T) {
+	t.Parallel()
 	c := start(t, placingHAMi)
 	hamiNode(t, c, "n1", 2, 10)
 	plugin := servesHAMi(t, c)
@@ -313,6 +316,7 @@ func TestARestartAdoptsWhatHAMiGave(t *testing.T) {
 
 // An owner may write the annotations of his pods. What he has is what the scheduler gave him, after a restart too.
 func TestWhatAnOwnerWritesOverWhatHAMiGaveChangesNothing(t *testing.T) {
+	t.Parallel()
 	c := start(t, "")
 	install(t, c, placingHAMi)
 	hamiNode(t, c, "n1", 1, 10)

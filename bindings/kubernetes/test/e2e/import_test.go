@@ -31,6 +31,7 @@ func importing(t *testing.T, c *controlplane.Cluster, horus, resources, out stri
 
 // What docs/kubernetes.md has people do before they install anything.
 func TestWhatKubectlListsIsImported(t *testing.T) {
+	t.Parallel()
 	horus := os.Getenv("HORUS_COMMAND")
 	if horus == "" {
 		t.Skip("HORUS_COMMAND names no horus command: build it, then test/run finds it")

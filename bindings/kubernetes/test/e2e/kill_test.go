@@ -14,6 +14,7 @@ import (
 // with nobody, some in gangs; the auditor finds nothing wrong at any time. HORUS_K8S_KILLS says how often, HORUS_K8S_KILL_NODES on
 // how many nodes of four GPUs and HORUS_K8S_KILL_PODS among how many pods; large ones need HORUS_K8S_WITHIN too.
 func TestKilledAgainAndAgain(t *testing.T) {
+	t.Parallel()
 	kills, nodes, pods := size(t, "HORUS_K8S_KILLS", 3), size(t, "HORUS_K8S_KILL_NODES", 30), size(t, "HORUS_K8S_KILL_PODS", 200)
 	c := startWithGroups(t, placing)
 	f := fleet(t, c, nodes, 4).mixed()

@@ -32,6 +32,7 @@ func learnedOf(t *testing.T, windows int) learn.Model {
 }
 
 func TestWhatAClusterLearnedMovesToAnother(t *testing.T) {
+	t.Parallel()
 	c := start(t, "")
 	install(t, c, "mode: place\nobserver: {enabled: true}")
 	store := model.Store{Client: c.Client, Namespace: system, Name: "horus-model"}

@@ -29,6 +29,7 @@ func shim(t *testing.T) string {
 // Native code that crashes, throws, aborts or hangs while pods are placed ends the process, and the next one goes on where the
 // API server stands. A call that only fails ends nothing.
 func TestNativeCodeThatFailsLosesNothing(t *testing.T) {
+	t.Parallel()
 	const values = `{mode: place, placing: {callTimeout: 2s}}`
 	const goCrash = 2 // exit code of Go's runtime on a signal
 	c := start(t, "")
@@ -77,6 +78,7 @@ func TestNativeCodeThatFailsLosesNothing(t *testing.T) {
 // As inside a cluster's first scheduler: native code runs in a child process, and what happens to it is not the scheduler's end.
 // With Ignore pods are placed without it, with Fail they wait until it is back.
 func TestAChildProcessThatFailsIsNotTheSchedulersEnd(t *testing.T) {
+	t.Parallel()
 	for policy, faults := range map[string][]string{
 		plugin.Ignore: {"horus_placer_verdicts segv", "horus_cluster_adopt hang"},
 		plugin.Fail:   {"horus_placer_verdicts hang", "horus_placer_plan throw"},

@@ -14,6 +14,7 @@ import (
 // Pods go to nodes that are Horus's by their label, whatever they ask for, and past the taint that keeps others away; who is
 // refused is told. With allNodes they go anywhere, and what two schedulers over-commit is counted.
 func TestANodeBelongsToOneScheduler(t *testing.T) {
+	t.Parallel()
 	c := start(t, placing)
 	foreign := func(n *v1.Node) { delete(n.Labels, objects.SchedulerLabel) }
 	node(t, c, "a-foreign", 1, foreign)

@@ -58,6 +58,7 @@ func outlast(t *testing.T) {
 // The API server dies while pods are placed. When it is back, pods leave and come and a node appears before the scheduler
 // watches again.
 func TestTheAPIServerGoesAwayAndComesBack(t *testing.T) {
+	t.Parallel()
 	outlast(t)
 	c := start(t, placing)
 	f := fleet(t, c, 6, 4)
@@ -83,6 +84,7 @@ func TestTheAPIServerGoesAwayAndComesBack(t *testing.T) {
 
 // With the chart's lease a leader that cannot renew it ends; the other takes over when the API server is back.
 func TestAnOutageLongerThanTheLeaseLeavesAReplica(t *testing.T) {
+	t.Parallel()
 	outlast(t)
 	c := start(t, "")
 	r := startReplicas(t, c)
@@ -150,6 +152,7 @@ func (b lateBody) Read(into []byte) (int, error) {
 }
 
 func TestClaimsWhoseAnswerIsLostOverCommitNothing(t *testing.T) {
+	t.Parallel()
 	c := start(t, "")
 	startUnanswered(t, c, "/status", "/resourceclaims")
 	f := fleet(t, c, 1, 1)
@@ -164,6 +167,7 @@ func TestClaimsWhoseAnswerIsLostOverCommitNothing(t *testing.T) {
 }
 
 func TestABindingWhoseAnswerIsLostOverCommitsNothing(t *testing.T) {
+	t.Parallel()
 	c := start(t, "")
 	startUnanswered(t, c, "/binding", "/pods")
 	node(t, c, "n0", 1, nil)

@@ -16,6 +16,7 @@ import (
 
 // What the predictor says of a model comes through the API server whole: values, bounds, and what they rest on.
 func TestAProfileOfAModelIsWhatThePredictorSays(t *testing.T) {
+	t.Parallel()
 	c := start(t, "")
 	const model = "../../../../examples/models/graphs/resnet50.onnx"
 	types := []string{"h100-sxm", "t4"}

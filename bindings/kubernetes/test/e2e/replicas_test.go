@@ -76,6 +76,7 @@ func (r *replicas) metrics() string { return r.of[r.leader("")].Metrics() }
 // The leader dies, is asked to end, or stands still for longer than its lease and goes on, while pods come and go: the other
 // takes over and the auditor finds nothing.
 func TestTheLeadChangesAndNothingIsLost(t *testing.T) {
+	t.Parallel()
 	c := start(t, "")
 	r := startReplicas(t, c)
 	f := fleet(t, c, 6, 4)
@@ -122,6 +123,7 @@ func TestTheLeadChangesAndNothingIsLost(t *testing.T) {
 // The leader stands still between its choice and its binding, and goes on when another has the lead and has given the GPU to
 // somebody else: what it chose then is void.
 func TestAStaleLeadersChoiceIsVoid(t *testing.T) {
+	t.Parallel()
 	c := start(t, "")
 	r := startReplicas(t, c)
 	_, err := c.Client.SchedulingV1().PriorityClasses().Create(ctx, &schedulingv1.PriorityClass{ObjectMeta: metav1.ObjectMeta{Name: "high"}, Value: 10}, metav1.CreateOptions{})

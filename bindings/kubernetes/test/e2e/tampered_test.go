@@ -41,6 +41,7 @@ func allocate(t *testing.T, c *controlplane.Cluster, claimName, nodeName, memory
 
 // What people and programs write by hand, past every scheduler: the scheduler lives, says what it sees, and places others.
 func TestTamperedObjectsHarmNobodyElse(t *testing.T) {
+	t.Parallel()
 	c := start(t, placing)
 	node(t, c, "healthy", 2, nil)
 	node(t, c, "healthy-shared", 0, nil)
