@@ -170,7 +170,7 @@ std::string ExplainText(const GpuReport& gpu) {
   if (gpu.explanations.empty()) return "";
   Table table("QUANTITY|>ROOFLINE|>FITTED|>TREES|>PREDICTED|>AT MOST|>DISTANCE|~MOVED MOST BY");
   for (const Explanation& one : gpu.explanations) {
-    std::string moved = one.lifted ? "raised to the roofline" : "";
+    std::string moved = one.lifted ? "raised to a floor" : "";
     for (size_t i = 0; i < one.shifts.size() && i < kShownShifts; ++i) {
       absl::StrAppendFormat(&moved, "%s%s %s", moved.empty() ? "" : ", ",
                             std::string(FeatureName(one.shifts[i].feature)), Times(one.shifts[i].shift));

@@ -132,9 +132,9 @@ class Walk {
     const double width = BitsOf(tensor.dtype) / kBitsPerByte;
     if (!IsFloating(tensor.dtype) || IsAmp(run_.precision)) return width;
     if (IsHalf(run_.precision)) return std::min(kHalfBytes, width);
-    const char* const said = tensor.role == TensorRole::kInput ? "cache" : "weights";
-    const bool stated = !is_config_ || !SaidOf(*shaped_.graph, said).empty();
-    return stated || width != kHalfBytes ? width : kFloatBytes;
+    if (!is_config_ || width != kHalfBytes) return width;
+    const bool stated = !SaidOf(*shaped_.graph, tensor.role == TensorRole::kInput ? "cache" : "weights").empty();
+    return stated ? width : kFloatBytes;
   }
 
   bool IsFrozen(std::string_view name) const {

@@ -73,9 +73,8 @@ struct PassCost {
   double flops_other = 0;  // everything else
   double bytes = 0;        // read and written in device memory
   double kernels = 0;
-  double serial_reads =
-      0;              // of memory by a thread, each after the one before: few threads, however much there is to do
-  double blocks = 0;  // thread blocks of one kernel of an operator, on average (occupancy)
+  double serial_reads = 0;  // of memory by one thread, each after the one before; 0: many threads share them
+  double blocks = 0;        // thread blocks of one kernel of an operator, on average (occupancy)
 
   [[nodiscard]] double AllFlops() const { return flops + flops_other; }
   // So many launches more.

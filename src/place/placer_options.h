@@ -32,10 +32,9 @@ HORUS_OPTION(bool, probe_outside, false, .told = kToldPlacing | kToldGrid,
              .text = "Place jobs that the predictor does not know alone, until they were observed")
 
 // The cap is JobSpec::sm_cap_pct.
-HORUS_OPTION(bool, sm_caps, false, .told = kToldPlacing,
-             .text =
-                 "Under MPS, cap the SMs of a job that its neighbours' bounds refuse otherwise; it must be "
-                 "started so")
+HORUS_OPTION(
+    bool, sm_caps, false, .told = kToldPlacing,
+    .text = "Under MPS, cap the SMs of a job that its neighbours' bounds refuse otherwise; it must be started so")
 
 // 0 = GPUs are free (docs/place.md).
 HORUS_OPTION(double, gpu_price, 0.5, .least = 0, .most = 1, .told = kToldPlacing, .value = "SHARE",

@@ -85,9 +85,9 @@ absl::StatusOr<JobProfile> Analyse(std::shared_ptr<const Graph> graph, const Run
   const RunSpec& run = job.run;
   if (run.mode == RunMode::kTraining && ServesAlone(*graph)) {
     return InvalidArgument(
-        "mode: expected inference of a graph from a config that was made to serve (logits of the last token alone), "
-        "found "
-        "training; make the graph with training=True, in C horus_config_options.training = 1");
+        "mode: expected inference of a graph that a config made to serve (logits of the last token alone), found "
+        "training; "
+        "horus_config_options.training = 1 (Python: training=True) makes one that trains");
   }
   const std::string_view frozen = SaidOf(*graph, "frozen");
   if (given.frozen.empty() && !frozen.empty()) job.run.frozen = absl::StrSplit(std::string(frozen), ',');
@@ -221,8 +221,8 @@ Demand Predictor::WithMeasurements(const GpuType& gpu, const Demand& predicted) 
 }
 
 // What the host takes for a layer's forward pass in transformers' own code: Qwen-1.8B and 7B in bf16 generate 54.09 and
-// 40.93 tokens a second on an A100 (QwenLM/Qwen, README), 0.770 and 0.763 ms for each of 24 and 32 layers, of which the
-// GPU works a seventh and a third. Hosts differ, hence the bound: an assumption.
+// 40.93 tokens a second on an A100 (QwenLM/Qwen, README), 0.770 and 0.763 ms for each of 24 and 32 layers, though
+// reading the weights takes a tenth and a third of that. Hosts differ, hence the bound: an assumption.
 constexpr double kHostLayerUs = 765, kHostLayerUpper = 1.5;
 
 // To the floor, and the bound by as much. Of graphs from a config that eager PyTorch runs to the roofline: the trees

@@ -272,15 +272,13 @@ constexpr auto kRootKeys = KeyList<13>(
     "slowdown_bound lp_bound");
 constexpr std::array<std::string_view, 2> kFailureKeys = {"mean_up_h", "mean_down_h"};
 constexpr Scale kHoursToUs = {.per_unit = int64_t{3600} * 1'000'000, .min = 1e-6, .max = 1e6};  // 114 years
-constexpr auto kClusterKeys = KeyList<7>(
-    "file gpus gpus_per_node max_tenants sharing cpu_cores_per_gpu "
-    "memory_gib_per_gpu");
+constexpr auto kClusterKeys =
+    KeyList<7>("file gpus gpus_per_node max_tenants sharing cpu_cores_per_gpu memory_gib_per_gpu");
 constexpr auto kTruthKeys = KeyList<6>("speeds reference many_tenants unmeasured_alone interference sensitivity");
 constexpr std::array<std::string_view, 2> kSpeedsKeys = {"file", "gpus"};
 constexpr std::array<std::string_view, 2> kMany = {"adds", "multiplies"};  // as the enum
-constexpr auto kBeliefKeys = KeyList<7>(
-    "jobs bundle interference interference_bundle predictions foretold "
-    "sensitivity");
+constexpr auto kBeliefKeys =
+    KeyList<7>("jobs bundle interference interference_bundle predictions foretold sensitivity");
 constexpr std::array<std::string_view, 2> kSeedKeys = {"first", "count"};
 constexpr size_t kMaxTypesOfGrid = 64;
 

@@ -606,19 +606,11 @@ class Batcher {
     std::vector<uint32_t> order(count);
     for (uint32_t i = 0; i < count; ++i) order[i] = i;
     double most = 0;
-    const auto leaves_out = [&](const std::vector<BatchPlace>& places) {  // as Beats
-      bool less = false;
-      for (size_t i = 0; i < count; ++i) {
-        const bool was = start[i].device != kNoDevice, is = places[i].device != kNoDevice;
-        if (is && !was) return false;
-        less = less || is != was;
-      }
-      return less;
-    };
+    const auto has_device = [](const BatchPlace& place) { return place.device != kNoDevice; };
     const auto finish = [&]() -> absl::Status {
       HORUS_RETURN_IF_ERROR(search.Improve());
       const std::vector<BatchPlace> places = search.places();
-      if (leaves_out(places)) return absl::OkStatus();
+      if (HasMore(start, places, has_device)) return absl::OkStatus();  // as Beats
       HORUS_ASSIGN_OR_RETURN(const std::optional<double> total, search.Total(places));
       if (total && (best.empty() || *total > most + kLeastDifference)) {
         most = *total;
@@ -652,9 +644,12 @@ class Batcher {
 
   // All that the other places, and others beside.
   [[nodiscard]] static bool PlacesMore(const Outcome& one, const Outcome& other) {
+    return HasMore(one.places, other.places, [](const auto& place) { return !place.slots.empty(); });
+  }
+  [[nodiscard]] static bool HasMore(const auto& one, const auto& other, const auto& placed) {
     bool more = false;
-    for (size_t at = 0; at < one.places.size(); ++at) {
-      const bool here = !one.places[at].slots.empty(), there = !other.places[at].slots.empty();
+    for (size_t at = 0; at < one.size(); ++at) {
+      const bool here = placed(one[at]), there = placed(other[at]);
       if (there && !here) return false;
       more = more || here != there;
     }
